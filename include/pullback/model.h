@@ -1,0 +1,77 @@
+// Pullback: an editable spec is compiled into a const model; a model knows its sizes, names and parameters.
+#ifndef PULLBACK_MODEL_H
+#define PULLBACK_MODEL_H
+
+#include <pullback/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Compiled model: constant, free of pointers to whatever it was made from, shared by any number of threads.
+typedef struct pbModel pbModel;
+
+PB_API void pbModel_Destroy(pbModel *model);  // NULL is fine
+
+// Counts by MuJoCo's name: "nq", "nv", "nu", "na", "nbody", "njnt", "ngeom", "nsite", "nsensordata", ...; -1 if unknown.
+PB_API int pbModel_Size(const pbModel *model, const char *name);
+// Size of a state's tangent: 2 nv + na.
+PB_API int pbModel_TangentSize(const pbModel *model);
+
+typedef enum pbObject {  // kinds of named things
+  pb_objBody, pb_objJoint, pb_objGeom, pb_objSite, pb_objPair, pb_objEquality, pb_objTendon, pb_objActuator,
+  pb_objSensor, pb_objKeyframe, pb_objNumeric, pb_objCamera, pb_objLight, pb_objExclude, pb_objText, pb_objTuple, pb_objDof, pb_objCount
+} pbObject;
+// Name of a thing; "" if it has none; NULL if out of range.
+PB_API const char *pbModel_Name(const pbModel *model, pbObject kind, int id);
+// Id by name; -1 if there is none.
+PB_API int pbModel_Id(const pbModel *model, pbObject kind, const char *name);
+
+// A named slice of theta.
+typedef struct pbParam {
+  const char *name;    // MuJoCo's name: "body_mass", "gravity"
+  const char *unit;    // "kg"; "a|b" where it depends on the row
+  int rows, cols;      // theta[offset + r * cols + c]; 1 row for options
+  size_t offset;
+  pbObject rows_are;   // what a row belongs to (pb_objCount: nothing named)
+  double lower, upper; // range of meaningful values (+-infinity where open)
+  bool derived;        // follows from other parameters (dof_invweight0, ...), see pbModel_SetConstants
+} pbParam;
+PB_API size_t pbModel_ParamSize(const pbModel *model);              // length of theta
+PB_API int pbModel_ParamCount(const pbModel *model);                // number of slices
+PB_API pbParam pbModel_ParamAt(const pbModel *model, int index);
+// Slice by name: "body_mass", or a row "body_mass:torso" (or a number after the colon) with rows = 1.
+// pb_bad_argument with a "did you mean" in the context's text if there is none.
+PB_API PB_NODISCARD pbStatus pbModel_Param(const pbModel *model, const char *name, pbParam *param);
+// Values the model was compiled with; theta of every call may be this. Length pbModel_ParamSize.
+PB_API const double *pbModel_DefaultParams(const pbModel *model);
+// Checks values before a run: finite, masses and sizes in range, inertias positive, ranges ordered.
+PB_API PB_NODISCARD pbStatus pbModel_CheckParams(const pbModel *model, const double *theta);
+
+// Recompute the derived entries of theta in place, as mj_setConst does (body_subtreemass, *_invweight0,
+// tendon_length0, eq_data of weld relative poses...).
+PB_API PB_NODISCARD pbStatus pbModel_SetConstants(const pbModel *model, double *theta);
+// Pullback of SetConstants at theta (the values before the call): adds to theta_bar of the independent parameters the
+// part that flows through the derived ones, and sets the cotangents of the derived ones to zero.
+PB_API PB_NODISCARD pbStatus pbModel_SetConstantsVjp(const pbModel *model, const double *theta, double *theta_bar);
+
+// Compiled field by MuJoCo's name, integer or real, for inspection. Shape is rows x cols. Exactly one of the two data
+// pointers is set. index from 0 until it returns false.
+typedef struct pbField {
+  const char *name;
+  int rows, cols;
+  const int *integers;
+  const double *reals;
+} pbField;
+PB_API bool pbModel_FieldAt(const pbModel *model, int index, pbField *field);
+PB_API bool pbModel_Field(const pbModel *model, const char *name, pbField *field);
+
+// Options that are not parameters: "integrator", "cone", "solver", "iterations", "ls_iterations" by name or number,
+// "tolerance" (relative residual at which Newton stops; 0: rounding, the default), and flags ("contact", "gravity",
+// "eulerdamp", ... as in MJCF) with "enable" or "disable". For use between compile and the first step.
+PB_API PB_NODISCARD pbStatus pbModel_SetOption(pbModel *model, const char *name, const char *value);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,114 @@
+// Pullback: one world, one step x' = f(x, u; theta), and its derivatives.
+#ifndef PULLBACK_WORLD_H
+#define PULLBACK_WORLD_H
+
+#include <pullback/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- state: one flat vector of double; everything that can change the next step is in it --------------------------
+typedef struct pbStateField {
+  const char *name;  // "time", "qpos", "qvel", "act", "qacc_warmstart"
+  int offset, size;
+} pbStateField;
+PB_API int pbModel_StateSize(const pbModel *model);
+PB_API int pbModel_StateFieldCount(const pbModel *model);
+PB_API pbStateField pbModel_StateFieldAt(const pbModel *model, int index);
+// State the model starts in: qpos0, zero velocity; keyframe >= 0: that keyframe. x has StateSize entries.
+PB_API PB_NODISCARD pbStatus pbState_Init(const pbModel *model, const double *theta, int keyframe, double *x);
+// Tangent of the way from state a to state b: out (2 nv + na) = (dq, dv, dact); q in the tangent space at a.
+PB_API void pbState_Difference(const pbModel *model, const double *a, const double *b, double *out);
+// x moved along a tangent (2 nv + na) by eps: q (+) eps dq, v + eps dv, act + eps dact. In place.
+PB_API void pbState_Move(const pbModel *model, double *x, const double *tangent, double eps);
+// Cotangents of qpos: tangent space (nv) from ambient coordinates (nq) at state x, and back (on the unit spheres).
+PB_API void pbState_TangentFromAmbient(const pbModel *model, const double *x, const double *qpos_bar, double *dq_bar);
+PB_API void pbState_AmbientFromTangent(const pbModel *model, const double *x, const double *dq_bar, double *qpos_bar);
+
+// ---- inputs -------------------------------------------------------------------------------------------------------
+typedef struct pbInput {
+  const double *ctrl;  // nu; NULL: zero
+  const double *qfrc;  // nv, generalised forces; NULL: zero
+  const double *xfrc;  // nbody x 6: force, torque at the body's centre of mass, world axes; NULL: zero
+} pbInput;
+typedef struct pbInputBar {  // same shapes; NULL: not wanted; added to
+  double *ctrl, *qfrc, *xfrc;
+} pbInputBar;
+
+// ---- scratch ------------------------------------------------------------------------------------------------------
+// Working memory of one world, one thread. All of it is had here; no step, vjp, jvp or jacobian allocates.
+typedef struct pbScratch pbScratch;
+typedef struct pbCapacity {
+  int contacts;  // most contacts at one time; 0: what the model's pairs can make, at most 4096
+} pbCapacity;
+PB_API PB_NODISCARD pbStatus pbScratch_Create(const pbModel *model, const pbCapacity *capacity, pbScratch **scratch);
+PB_API void pbScratch_Destroy(pbScratch *scratch);
+// What a failed call meant, in words ("contact capacity 100 exceeded at time 0.12", "Newton: residual ... ").
+PB_API const char *pbScratch_Error(const pbScratch *scratch);
+
+// What is known after a forward evaluation.
+typedef struct pbReport {
+  int contacts, rows, iterations;
+  double residual;      // |gradient of the constraint solve|, relative
+  int onsets, releases; // contacts that appeared or went by the distance test since the last step of this scratch
+} pbReport;
+PB_API pbReport pbScratch_Report(const pbScratch *scratch);
+
+// Quantities of the last forward evaluation, by MuJoCo's name (mjData): xpos, xquat, xipos, ximat, geom_xpos, geom_xmat,
+// site_xpos, site_xmat, subtree_com, cvel (about the origin of the world), M (nv x nv, dense), qfrc_bias, qfrc_passive,
+// qfrc_actuator, qfrc_smooth, qacc_smooth, qacc, qfrc_constraint, ten_length, ten_velocity, actuator_length,
+// actuator_velocity, actuator_force, contact_dist, contact_pos, contact_frame, contact_geom (two columns, as reals),
+// efc_J (dense), efc_pos, efc_margin, efc_aref, efc_R, efc_force, efc_diagApprox, sensordata.
+// The dense ones are filled by pbScratch_Gather first. False if the name is unknown.
+PB_API void pbScratch_Gather(pbScratch *scratch);
+PB_API bool pbScratch_Field(const pbScratch *scratch, const char *name, const double **data, int *rows, int *cols);
+
+// ---- step ---------------------------------------------------------------------------------------------------------
+// Advance x by one time step, in place. On failure x is untouched. sensordata (nsensordata, of the state before the step,
+// as in MuJoCo) may be NULL.
+PB_API PB_NODISCARD pbStatus pbStep_Forward(const pbModel *model, const double *theta, double *x, const pbInput *input,
+                                            pbScratch *scratch, double *sensordata);
+// Everything at a state without advancing it: sensordata, contacts, accelerations (see pbScratch_Field).
+PB_API PB_NODISCARD pbStatus pbStep_Observe(const pbModel *model, const double *theta, const double *x,
+                                            const pbInput *input, pbScratch *scratch, double *sensordata);
+
+// Cotangents on what can be seen at the state before the step; any may be NULL.
+typedef struct pbObservationBar {
+  const double *sensordata;  // nsensordata
+  const double *xpos;        // nbody x 3
+  const double *site_xpos;   // nsite x 3
+} pbObservationBar;
+
+// Thin tape record of one step: the state before it and the acceleration found (its solver's start for the replay).
+// pbTape_Size doubles; pbTape_Record after pbStep_Forward with the state before the step.
+PB_API int pbTape_Size(const pbModel *model);
+PB_API void pbTape_Record(const pbModel *model, const double *x_before, const pbScratch *scratch, double *record);
+
+// Pullback of one step. next_bar (2 nv + na) is the cotangent of the state after the step, NULL for the pullback of
+// observations alone (last state of a trajectory). Adds into x_bar (2 nv + na), input_bar, theta_bar (ParamSize, may be NULL).
+PB_API PB_NODISCARD pbStatus pbStep_Vjp(const pbModel *model, const double *theta, const double *record, const pbInput *input,
+                                        const double *next_bar, const pbObservationBar *observed, pbScratch *scratch,
+                                        double *x_bar, const pbInputBar *input_bar, double *theta_bar);
+
+// Directions of a forward derivative; NULL is zero.
+typedef struct pbDirection {
+  const double *x;      // 2 nv + na
+  const double *ctrl, *qfrc, *xfrc;
+  const double *theta;  // ParamSize
+} pbDirection;
+// Push a direction through one step: next (2 nv + na), sensordata (may be NULL); exact to rounding (complex step of the
+// same source, active set frozen).
+PB_API PB_NODISCARD pbStatus pbStep_Jvp(const pbModel *model, const double *theta, const double *record, const pbInput *input,
+                                        const pbDirection *direction, pbScratch *scratch, double *next, double *sensordata,
+                                        double *xpos, double *site_xpos);
+
+// Jacobians of one step, row-major; any may be NULL. n = 2 nv + na. A (n x n) = d next / d x, B (n x nu) = d next / d ctrl,
+// C (nsensordata x n), D (nsensordata x nu).
+PB_API PB_NODISCARD pbStatus pbStep_Jacobian(const pbModel *model, const double *theta, const double *record,
+                                             const pbInput *input, pbScratch *scratch, double *A, double *B, double *C, double *D);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,40 @@
+// Contacts between two shapes and their Jacobians. Geometry only: no parameters of contact, no physics.
+#ifndef PB_PAIR_H
+#define PB_PAIR_H
+
+#include "number/number.h"
+
+enum { PB_MAX_HITS = 16 };  // most contacts a pair can make
+
+// A convex shape in the world. Sizes as in MuJoCo (plane: unused for contact; sphere: radius; capsule, cylinder: radius,
+// half length along z; ellipsoid: radii; box: half sizes). Types are those of model.h (pb_geom*).
+typedef struct NUM(pbShape) {
+  int type;
+  num pos[3];
+  num mat[9];  // rotation, row-major; columns are the shape's axes in the world
+  num size[3];
+} NUM(pbShape);
+
+// One contact: as MuJoCo's mjContact. normal points from shape 1 to shape 2; pos is midway between the two surfaces;
+// dist < 0 is penetration; hint is a wished first tangent (capsule axis on a plane), zero where there is none.
+typedef struct NUM(pbHit) {
+  num dist, pos[3], normal[3], hint[3];
+} NUM(pbHit);
+
+// Contacts with dist < margin; type of shape 1 <= type of shape 2. Returns their number (at most PB_MAX_HITS).
+// All decisions (features, counts, order) look at real parts only, so the complex and the double program agree.
+int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbHit) *hits);
+
+#if !PB_IS_COMPLEX
+// Jacobian of one contact: rows dist, pos (3), normal (3), hint (3); columns: rotation (3, about shape 2's pos, world axes)
+// and translation (3, world axes) of shape 2 with shape 1 held still, size of shape 1 (3), size of shape 2 (3).
+// Decisions (features, clipping sequence, axis) are frozen. The derivative by the pose of shape 1 follows by rigid motion of both.
+typedef struct pbHitJacobian {
+  double d[10][12];
+} pbHitJacobian;
+// hits, count: what pbPair_Collide returned for the same arguments.
+void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count, const NUM(pbHit) *hits,
+                     pbHitJacobian *jacobians);
+#endif
+
+#endif

@@ -1,0 +1,81 @@
+// The number type of the numerical kernels. Every kernel source is compiled once per number type (CMake does it):
+//   double          the plain program
+//   _Complex double with PB_NUMBER_COMPLEX: the value in the real part, a derivative along one direction, scaled by
+//                   PB_IMAG_STEP, in the imaginary part. With so small a step products of imaginary parts vanish, so the
+//                   type is a dual number and derivatives are exact to rounding (complex step).
+// Rules for kernels: arithmetic with operators; functions from the list below; comparisons, switches and loops look at
+// re(x) only. Functions with external linkage are named NUM(name).
+#ifndef PB_NUMBER_H
+#define PB_NUMBER_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define PB_IMAG_STEP 1e-40
+#define PB_PI 3.14159265358979323846
+
+#ifdef PB_NUMBER_COMPLEX
+
+typedef _Complex double num;
+#define NUM(name) name##_c
+#define PB_IS_COMPLEX 1
+
+static inline double re(num x) { return __real__ x; }
+static inline double im(num x) { return __imag__ x; }
+static inline num num_make(double value, double derivative) {
+  num x;
+  __real__ x = value;
+  __imag__ x = derivative;
+  return x;
+}
+
+#else
+
+typedef double num;
+#ifdef PB_NUMBER_SUFFIX  // the same double kernels built for a wider instruction set
+#define PB_PASTE2(a, b) a##b
+#define PB_PASTE(a, b) PB_PASTE2(a, b)
+#define NUM(name) PB_PASTE(name, PB_NUMBER_SUFFIX)
+#else
+#define NUM(name) name##_r
+#endif
+#define PB_IS_COMPLEX 0
+
+static inline double re(num x) { return x; }
+static inline double im(num x) { (void)x; return 0; }
+static inline num num_make(double value, double derivative) { (void)derivative; return value; }
+
+#endif
+
+// A function of one number from its value and slope at the real part.
+static inline num num_chain(num x, double value, double slope) { return num_make(value, slope * im(x)); }
+
+static inline num num_sqrt(num x) {
+  double r = sqrt(re(x));
+  return PB_IS_COMPLEX ? num_chain(x, r, r > 0 ? 0.5 / r : 0) : num_make(r, 0);
+}
+static inline num num_sin(num x) { return PB_IS_COMPLEX ? num_chain(x, sin(re(x)), cos(re(x))) : num_make(sin(re(x)), 0); }
+static inline num num_cos(num x) { return PB_IS_COMPLEX ? num_chain(x, cos(re(x)), -sin(re(x))) : num_make(cos(re(x)), 0); }
+static inline num num_exp(num x) { return num_chain(x, exp(re(x)), PB_IS_COMPLEX ? exp(re(x)) : 0); }
+static inline num num_log(num x) { return num_chain(x, log(re(x)), 1 / re(x)); }
+static inline num num_asin(num x) { return num_chain(x, asin(re(x)), PB_IS_COMPLEX ? 1 / sqrt(1 - re(x) * re(x)) : 0); }
+static inline num num_acos(num x) { return num_chain(x, acos(re(x)), PB_IS_COMPLEX ? -1 / sqrt(1 - re(x) * re(x)) : 0); }
+static inline num num_atan2(num y, num x) {
+  double d = re(x) * re(x) + re(y) * re(y);
+  return num_make(atan2(re(y), re(x)), PB_IS_COMPLEX && d > 0 ? (re(x) * im(y) - re(y) * im(x)) / d : 0);
+}
+static inline num num_pow(num x, num p) {  // x >= 0
+  double v = pow(re(x), re(p));
+  if (!PB_IS_COMPLEX) return num_make(v, 0);
+  double dx = re(x) > 0 ? re(p) * pow(re(x), re(p) - 1) : (re(p) == 1 ? 1 : 0), dp = re(x) > 0 ? v * log(re(x)) : 0;
+  return num_make(v, dx * im(x) + dp * im(p));
+}
+// Branches on the real part; at a tie the first wins.
+static inline num num_abs(num x) { return re(x) < 0 ? -x : x; }
+static inline num num_max(num a, num b) { return re(a) >= re(b) ? a : b; }
+static inline num num_min(num a, num b) { return re(a) <= re(b) ? a : b; }
+static inline num num_clip(num x, num lo, num hi) { return re(x) < re(lo) ? lo : re(x) > re(hi) ? hi : x; }
+static inline num num_sign(num x) { return re(x) > 0 ? 1 : re(x) < 0 ? -1 : 0; }
+
+#endif
