@@ -1,0 +1,37 @@
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdint.h>
+
+pbArena pbArena_Measure(void) { return (pbArena){.capacity = SIZE_MAX - 2 * PB_ARENA_ALIGN}; }
+
+pbArena pbArena_Over(void *memory, size_t size) {
+  size_t slack = (size_t)(-(uintptr_t)memory & (PB_ARENA_ALIGN - 1));
+  if (!memory || size < slack) return (pbArena){.base = memory};
+  return (pbArena){.base = (char *)memory + slack, .capacity = size - slack};
+}
+
+void *pbArena_Take(pbArena *arena, size_t count, size_t size) {
+  size_t start = arena->used;  // always a multiple of the alignment
+  size_t room = arena->capacity > start ? arena->capacity - start : 0;
+  if (size && count > room / size) {
+    arena->failed = true;
+    return NULL;
+  }
+  size_t bytes = count * size;
+  arena->used = start + (bytes + PB_ARENA_ALIGN - 1) / PB_ARENA_ALIGN * PB_ARENA_ALIGN;
+  if (arena->used > arena->peak) arena->peak = arena->used;
+  return arena->base ? arena->base + start : NULL;
+}
+
+size_t pbArena_Needed(const pbArena *arena) {
+  return arena->failed ? SIZE_MAX : arena->peak + PB_ARENA_ALIGN;
+}
+
+size_t pbArena_Mark(const pbArena *arena) { return arena->used; }
+
+void pbArena_Release(pbArena *arena, size_t mark) {
+  assert(mark <= arena->used);
+  arena->used = mark;
+  if (arena->base) arena->failed = false;  // a measurement that overflowed stays one
+}

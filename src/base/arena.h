@@ -1,0 +1,38 @@
+// One bump arena over memory that somebody else owns. Layouts are written once, as code that takes from an arena: run on a
+// measuring arena it says how much is needed, run on a real one it hands the memory out. So sizes cannot drift apart.
+//
+//   static void layout(pbArena *a, thing *t, int n) { t->x = pbArena_Take(a, n, sizeof *t->x); ... }
+//   pbArena a = pbArena_Measure();   layout(&a, &t, n);   memory = pbContext_Alloc(ctx, pbArena_Needed(&a));
+//   a = pbArena_Over(memory, pbArena_Needed(&a));          layout(&a, &t, n);
+//
+// Layout code must not look into what it takes: while measuring it is NULL.
+#ifndef PB_ARENA_H
+#define PB_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { PB_ARENA_ALIGN = 64 };  // every piece starts on a cache line, wide enough for any vector instruction
+
+typedef struct pbArena {
+  char *base;       // NULL: only measures
+  size_t capacity;  // bytes behind base
+  size_t used, peak;
+  bool failed;      // a piece did not fit, or a size overflowed; stays set until pbArena_Release (when measuring: for good)
+} pbArena;
+
+pbArena pbArena_Measure(void);
+// Memory need not be aligned; `size` counts from it (what pbArena_Needed said always suffices).
+pbArena pbArena_Over(void *memory, size_t size);
+
+// count * size bytes, not zeroed. NULL while measuring, and with `failed` set where it does not fit.
+void *pbArena_Take(pbArena *arena, size_t count, size_t size);
+
+// Bytes that hold the most that was taken at one time, slack for alignment included; SIZE_MAX after an overflow.
+size_t pbArena_Needed(const pbArena *arena);
+
+// Everything taken since the mark is given back.
+size_t pbArena_Mark(const pbArena *arena);
+void pbArena_Release(pbArena *arena, size_t mark);
+
+#endif

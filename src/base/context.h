@@ -1,0 +1,18 @@
+// Inside of the library: what a context offers beyond the public <pullback/base.h>.
+#ifndef PB_CONTEXT_H
+#define PB_CONTEXT_H
+
+#include <pullback/base.h>
+
+enum { PB_ERROR_TEXT = 2048, PB_WARNING_TEXT = 64 * 1024 };  // most bytes kept, with the closing zero
+
+// Forget the warnings; whoever loads or compiles calls it first.
+void pbContext_ClearWarnings(pbContext *ctx);
+
+// count * size bytes, zeroed; NULL when out of memory or when the product overflows (counts come from untrusted files).
+void *pbContext_AllocArray(pbContext *ctx, size_t count, size_t size);
+
+// Copy of a text through the context; NULL when out of memory.
+char *pbContext_CopyText(pbContext *ctx, const char *text);
+
+#endif

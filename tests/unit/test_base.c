@@ -1,0 +1,179 @@
+// Context, status codes and arena.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/context.h"
+
+typedef struct Meter {
+  int live, calls, fail_at;  // fail_at: number of the call that fails; 0: none
+} Meter;
+
+static void *meter_alloc(void *user, size_t size) {
+  Meter *meter = user;
+  if (++meter->calls == meter->fail_at) return NULL;
+  meter->live++;
+  return malloc(size);
+}
+static void *meter_resize(void *user, void *memory, size_t size) {
+  Meter *meter = user;
+  if (++meter->calls == meter->fail_at) return NULL;
+  meter->live += memory == NULL;
+  return realloc(memory, size);
+}
+static void meter_release(void *user, void *memory) {
+  ((Meter *)user)->live--;
+  free(memory);
+}
+static pbAllocator metered(Meter *meter) { return (pbAllocator){meter_alloc, meter_resize, meter_release, meter}; }
+
+static void test_status_texts(void **state) {
+  (void)state;
+  for (int s = 0; s < pb_status_count; s++) assert_true(strlen(pbStatus_Text((pbStatus)s)) > 0);
+  assert_int_equal(pbStatus_ExitCode(pb_ok), 0);
+  assert_int_equal(pbStatus_ExitCode(pb_interrupted), 130);
+  assert_string_equal(pbStatus_Text((pbStatus)-1), "unknown status");
+  assert_string_equal(pbStatus_Text(pb_status_count), "unknown status");
+}
+
+static void test_error_text(void **state) {
+  (void)state;
+  pbContext *ctx = pbContext_Create(NULL);
+  assert_string_equal(pbContext_Error(ctx), "");
+  assert_int_equal(pbContext_Fail(ctx, pb_bad_input, "%s:%d: no", "a.xml", 3), pb_bad_input);
+  assert_string_equal(pbContext_Error(ctx), "a.xml:3: no");
+  assert_int_equal(pbContext_Fail(ctx, pb_file, "b.xml: %s", pbContext_Error(ctx)), pb_file);  // quotes the last one
+  assert_string_equal(pbContext_Error(ctx), "b.xml: a.xml:3: no");
+  char long_text[3 * PB_ERROR_TEXT];
+  memset(long_text, 'x', sizeof long_text);
+  long_text[sizeof long_text - 1] = 0;
+  assert_int_equal(pbContext_Fail(ctx, pb_file, "%s", long_text), pb_file);
+  assert_int_equal(strlen(pbContext_Error(ctx)), PB_ERROR_TEXT - 1);
+  assert_int_equal(pbContext_Fail(NULL, pb_file, "nobody listens"), pb_file);
+  pbContext_Destroy(ctx);
+  pbContext_Destroy(NULL);
+}
+
+static void test_warnings(void **state) {
+  (void)state;
+  Meter meter = {0};
+  pbAllocator hooks = metered(&meter);
+  pbContext *ctx = pbContext_Create(&hooks);
+  assert_string_equal(pbContext_Warnings(ctx), "");
+  pbContext_Warn(ctx, "one %d", 1);
+  pbContext_Warn(ctx, "two");
+  assert_string_equal(pbContext_Warnings(ctx), "one 1\ntwo\n");
+  pbContext_ClearWarnings(ctx);
+  assert_string_equal(pbContext_Warnings(ctx), "");
+  for (int i = 0; i < 100000; i++) pbContext_Warn(ctx, "warning number %d", i);  // bounded, whatever a file provokes
+  assert_in_range(strlen(pbContext_Warnings(ctx)), PB_WARNING_TEXT / 2, PB_WARNING_TEXT);
+  pbContext_ClearWarnings(ctx);
+  meter.fail_at = meter.calls + 1;
+  for (int i = 0; i < 100; i++) pbContext_Warn(ctx, "a warning that may be lost, but does no harm");
+  pbContext_Destroy(ctx);
+  assert_int_equal(meter.live, 0);
+}
+
+static void test_allocation(void **state) {
+  (void)state;
+  Meter meter = {0};
+  pbAllocator hooks = metered(&meter);
+  pbContext *ctx = pbContext_Create(&hooks);
+  unsigned char *memory = pbContext_Alloc(ctx, 1000);
+  for (int i = 0; i < 1000; i++) assert_int_equal(memory[i], 0);
+  void *nothing = pbContext_Alloc(ctx, 0);
+  assert_non_null(nothing);
+  assert_null(pbContext_AllocArray(ctx, SIZE_MAX / 2, 3));
+  char *copy = pbContext_CopyText(ctx, "text");
+  assert_string_equal(copy, "text");
+  memory = pbContext_Resize(ctx, memory, 2000);
+  assert_int_equal(memory[999], 0);
+  meter.fail_at = meter.calls + 1;
+  assert_null(pbContext_Alloc(ctx, 8));
+  pbContext_Free(ctx, NULL);
+  pbContext_Free(ctx, memory);
+  pbContext_Free(ctx, nothing);
+  pbContext_Free(ctx, copy);
+  pbContext_Destroy(ctx);
+  assert_int_equal(meter.live, 0);
+  meter = (Meter){.fail_at = 1};
+  assert_null(pbContext_Create(&hooks));
+  pbAllocator half = {meter_alloc, NULL, meter_release, &meter};
+  assert_null(pbContext_Create(&half));
+}
+
+typedef struct Layout {
+  double *x;
+  char *c, *temporary;
+} Layout;
+static void lay_out(pbArena *arena, Layout *t, size_t n) {
+  t->x = pbArena_Take(arena, n, sizeof *t->x);
+  size_t mark = pbArena_Mark(arena);
+  t->temporary = pbArena_Take(arena, 1000, 1);
+  pbArena_Release(arena, mark);
+  t->c = pbArena_Take(arena, 3, 1);
+}
+
+static void test_arena_measures_what_it_uses(void **state) {
+  (void)state;
+  Layout t;
+  pbArena measure = pbArena_Measure();
+  lay_out(&measure, &t, 7);
+  assert_null(t.x);
+  size_t size = pbArena_Needed(&measure);
+  for (int shift = 0; shift < 64; shift += 7) {  // wherever the memory lies
+    char *memory = malloc(size + (size_t)shift);
+    pbArena arena = pbArena_Over(memory + shift, size);
+    lay_out(&arena, &t, 7);
+    assert_false(arena.failed);
+    assert_int_equal((uintptr_t)t.x % PB_ARENA_ALIGN, 0);
+    assert_true(t.temporary == t.c);
+    assert_true((char *)t.x >= memory + shift && t.temporary + 1000 <= memory + shift + size);
+    free(memory);
+  }
+}
+
+static void test_arena_says_when_it_is_full(void **state) {
+  (void)state;
+  char memory[256];
+  pbArena arena = pbArena_Over(memory, sizeof memory);
+  assert_null(pbArena_Take(&arena, 257, 1));
+  assert_true(arena.failed);
+  pbArena_Release(&arena, 0);
+  assert_false(arena.failed);
+  assert_non_null(pbArena_Take(&arena, 128, 1));
+  assert_null(pbArena_Take(&arena, SIZE_MAX / 4, 8));
+  assert_true(arena.failed);
+  pbArena empty = pbArena_Over(NULL, 0);
+  assert_null(pbArena_Take(&empty, 1, 1));
+  assert_true(empty.failed);
+}
+
+static void test_arena_overflow_is_not_forgotten(void **state) {
+  (void)state;
+  pbArena measure = pbArena_Measure();
+  pbArena_Take(&measure, SIZE_MAX / 4, 8);
+  pbArena_Release(&measure, 0);
+  assert_true(pbArena_Needed(&measure) == SIZE_MAX);
+  measure = pbArena_Measure();
+  for (int i = 0; i < 3; i++) pbArena_Take(&measure, SIZE_MAX / 2, 1);
+  assert_true(pbArena_Needed(&measure) == SIZE_MAX);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_status_texts),
+      cmocka_unit_test(test_error_text),
+      cmocka_unit_test(test_warnings),
+      cmocka_unit_test(test_allocation),
+      cmocka_unit_test(test_arena_measures_what_it_uses),
+      cmocka_unit_test(test_arena_says_when_it_is_full),
+      cmocka_unit_test(test_arena_overflow_is_not_forgotten),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
