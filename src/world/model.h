@@ -3,20 +3,9 @@
 #define PB_MODEL_H
 
 #include <pullback/model.h>
+#include <pullback/spec.h>  // the enumerations, by MuJoCo's values
 
 #include "model_fields.h"
-
-// MuJoCo's enumerations, by their values (only those a compiled model can hold here)
-enum { pb_jntFree, pb_jntBall, pb_jntSlide, pb_jntHinge };
-enum { pb_geomPlane = 0, pb_geomHfield = 1, pb_geomSphere = 2, pb_geomCapsule = 3, pb_geomEllipsoid = 4, pb_geomCylinder = 5, pb_geomBox = 6, pb_geomMesh = 7 };
-enum { pb_intEuler = 0, pb_intRK4 = 1, pb_intImplicit = 2, pb_intImplicitfast = 3 };
-enum { pb_conePyramidal = 0, pb_coneElliptic = 1 };
-enum { pb_eqConnect = 0, pb_eqWeld = 1, pb_eqJoint = 2, pb_eqTendon = 3 };
-enum { pb_wrapNone = 0, pb_wrapJoint = 1, pb_wrapPulley = 2, pb_wrapSite = 3 };
-enum { pb_trnJoint = 0, pb_trnJointInParent = 1, pb_trnSliderCrank = 2, pb_trnTendon = 3, pb_trnSite = 4, pb_trnBody = 5 };
-enum { pb_dynNone = 0, pb_dynIntegrator = 1, pb_dynFilter = 2, pb_dynFilterExact = 3 };
-enum { pb_gainFixed = 0, pb_gainAffine = 1 };
-enum { pb_biasNone = 0, pb_biasAffine = 1 };
 
 typedef struct pbModelExtra pbModelExtra;  // visual things that are kept, never read by a step
 

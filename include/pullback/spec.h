@@ -1,0 +1,427 @@
+// Pullback: the spec, an editable description of a world. Read from a file (io.h) or built by hand, edited freely, then
+// compiled into a const model.
+//
+// The spec is plain data: arrays of structs holding values as an MJCF file would state them. Angles are in the unit that
+// compiler.degree names. Units otherwise SI. Edit elements in place (spec->geoms[3].mass = 2); new ones come by pbSpec_Add*.
+// Strings and number lists inside a spec belong to it: pbSpec_Add* copies them, later changes go through pbSpec_Text and
+// pbSpec_Reals. Things refer to each other by name, bodies and frames by id; names are resolved when compiling.
+// Defaults are MuJoCo 4.0's (XMLreference of its manual).
+#ifndef PULLBACK_SPEC_H
+#define PULLBACK_SPEC_H
+
+#include <pullback/base.h>
+#include <pullback/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- enumerations, by MuJoCo's values (those a model here can hold) -------------------------------------------------
+enum { pb_jntFree, pb_jntBall, pb_jntSlide, pb_jntHinge };
+enum {
+  pb_geomPlane = 0, pb_geomHfield = 1, pb_geomSphere = 2, pb_geomCapsule = 3, pb_geomEllipsoid = 4, pb_geomCylinder = 5,
+  pb_geomBox = 6, pb_geomMesh = 7
+};
+enum { pb_intEuler = 0, pb_intRK4 = 1, pb_intImplicit = 2, pb_intImplicitfast = 3 };
+enum { pb_conePyramidal = 0, pb_coneElliptic = 1 };
+enum { pb_solPGS = 0, pb_solCG = 1, pb_solNewton = 2 };
+enum { pb_eqConnect = 0, pb_eqWeld = 1, pb_eqJoint = 2, pb_eqTendon = 3 };
+enum { pb_wrapNone = 0, pb_wrapJoint = 1, pb_wrapPulley = 2, pb_wrapSite = 3 };
+enum { pb_trnJoint = 0, pb_trnJointInParent = 1, pb_trnSliderCrank = 2, pb_trnTendon = 3, pb_trnSite = 4, pb_trnBody = 5, pb_trnNone = 1000 };
+enum { pb_dynNone = 0, pb_dynIntegrator = 1, pb_dynFilter = 2, pb_dynFilterExact = 3 };
+enum { pb_gainFixed = 0, pb_gainAffine = 1 };
+enum { pb_biasNone = 0, pb_biasAffine = 1 };
+enum { pb_false = 0, pb_true = 1, pb_auto = 2 };  // limited = false, true, or as the range and compiler.autolimits say
+enum { pb_camFixed, pb_camTrack, pb_camTrackcom, pb_camTargetbody, pb_camTargetbodycom };
+
+// Option flags (bit masks of disableflags, enableflags)
+enum {
+  pb_disConstraint = 1 << 0, pb_disEquality = 1 << 1, pb_disFrictionloss = 1 << 2, pb_disLimit = 1 << 3, pb_disContact = 1 << 4,
+  pb_disSpring = 1 << 5, pb_disDamper = 1 << 6, pb_disGravity = 1 << 7, pb_disClampctrl = 1 << 8, pb_disWarmstart = 1 << 9,
+  pb_disFilterparent = 1 << 10, pb_disActuation = 1 << 11, pb_disRefsafe = 1 << 12, pb_disSensor = 1 << 13,
+  pb_disMidphase = 1 << 14, pb_disEulerdamp = 1 << 15, pb_disAutoreset = 1 << 16, pb_disNativeccd = 1 << 17,
+  pb_disIsland = 1 << 18, pb_disMulticcd = 1 << 19
+};
+enum { pb_enOverride = 1 << 0, pb_enEnergy = 1 << 1, pb_enFwdinv = 1 << 2, pb_enInvdiscrete = 1 << 3, pb_enDiagexact = 1 << 5 };
+
+// What a sensor or a tuple points at (MuJoCo's mjtObj).
+enum {
+  pb_refNone = 0, pb_refBody = 1, pb_refXbody = 2, pb_refJoint = 3, pb_refGeom = 5, pb_refSite = 6, pb_refCamera = 7,
+  pb_refLight = 8, pb_refMesh = 10, pb_refSkin = 11, pb_refHfield = 12, pb_refTexture = 13, pb_refMaterial = 14, pb_refPair = 15,
+  pb_refExclude = 16, pb_refEquality = 17, pb_refTendon = 18, pb_refActuator = 19, pb_refSensor = 20, pb_refNumeric = 21,
+  pb_refText = 22, pb_refTuple = 23, pb_refKey = 24
+};
+
+// X(enumerator, MuJoCo's value, MJCF element, numbers it writes)
+#define PB_SENSOR_TABLE(X)                                                                                        \
+  X(pb_sensTouch, 0, "touch", 1) X(pb_sensAccelerometer, 1, "accelerometer", 3) X(pb_sensVelocimeter, 2, "velocimeter", 3) \
+  X(pb_sensGyro, 3, "gyro", 3) X(pb_sensForce, 4, "force", 3) X(pb_sensTorque, 5, "torque", 3)                      \
+  X(pb_sensMagnetometer, 6, "magnetometer", 3) X(pb_sensJointpos, 9, "jointpos", 1) X(pb_sensJointvel, 10, "jointvel", 1) \
+  X(pb_sensTendonpos, 11, "tendonpos", 1) X(pb_sensTendonvel, 12, "tendonvel", 1) X(pb_sensActuatorpos, 13, "actuatorpos", 1) \
+  X(pb_sensActuatorvel, 14, "actuatorvel", 1) X(pb_sensActuatorfrc, 15, "actuatorfrc", 1)                            \
+  X(pb_sensJointactuatorfrc, 16, "jointactuatorfrc", 1) X(pb_sensTendonactuatorfrc, 17, "tendonactuatorfrc", 1)      \
+  X(pb_sensBallquat, 18, "ballquat", 4) X(pb_sensBallangvel, 19, "ballangvel", 3)                                    \
+  X(pb_sensJointlimitpos, 20, "jointlimitpos", 1) X(pb_sensJointlimitvel, 21, "jointlimitvel", 1)                    \
+  X(pb_sensJointlimitfrc, 22, "jointlimitfrc", 1) X(pb_sensTendonlimitpos, 23, "tendonlimitpos", 1)                  \
+  X(pb_sensTendonlimitvel, 24, "tendonlimitvel", 1) X(pb_sensTendonlimitfrc, 25, "tendonlimitfrc", 1)                \
+  X(pb_sensFramepos, 26, "framepos", 3) X(pb_sensFramequat, 27, "framequat", 4) X(pb_sensFramexaxis, 28, "framexaxis", 3) \
+  X(pb_sensFrameyaxis, 29, "frameyaxis", 3) X(pb_sensFramezaxis, 30, "framezaxis", 3)                                \
+  X(pb_sensFramelinvel, 31, "framelinvel", 3) X(pb_sensFrameangvel, 32, "frameangvel", 3)                            \
+  X(pb_sensFramelinacc, 33, "framelinacc", 3) X(pb_sensFrameangacc, 34, "frameangacc", 3)                            \
+  X(pb_sensSubtreecom, 35, "subtreecom", 3) X(pb_sensSubtreelinvel, 36, "subtreelinvel", 3)                          \
+  X(pb_sensSubtreeangmom, 37, "subtreeangmom", 3) X(pb_sensClock, 45, "clock", 1)
+enum {
+#define X(name, value, element, size) name = value,
+  PB_SENSOR_TABLE(X)
+#undef X
+};
+
+// ---- parts of elements ----------------------------------------------------------------------------------------------
+
+// Where an element stands in a file; line 0: made from C. Copied into error messages.
+typedef struct pbPlace {
+  const char *file;
+  int line, column;
+} pbPlace;
+
+typedef struct pbReals {  // a list of numbers
+  const double *data;
+  int count;
+} pbReals;
+
+// Orientation. If alt is not pb_altNone it rules, otherwise quat (w x y z, normalised when compiling).
+typedef enum pbAlt { pb_altNone, pb_altAxisangle, pb_altXyaxes, pb_altZaxis, pb_altEuler } pbAlt;
+typedef struct pbPose {
+  double pos[3];
+  double quat[4];
+  pbAlt alt;
+  double value[6];  // axisangle: axis, angle; xyaxes: x, y; zaxis: z; euler: three angles in compiler.eulerseq
+} pbPose;
+
+// Opening members of every element.
+#define PB_ELEMENT    \
+  const char *name;   /* "" if it has none */ \
+  pbPlace place;
+
+// ---- the tree -------------------------------------------------------------------------------------------------------
+// frame: id of the frame an element stands in, -1 if directly in its body. A frame stands in a frame (parent) or directly in
+// its body (-1); poses compose from the outermost inwards. A body's frame stands in the body's parent.
+
+typedef struct pbFrameDef {
+  PB_ELEMENT
+  int body, parent;
+  pbPose pose;
+} pbFrameDef;
+
+typedef struct pbBodyDef {  // body 0 is the world
+  PB_ELEMENT
+  int parent, frame;
+  pbPose pose;
+  bool has_inertial;      // an <inertial> was given
+  double mass;            // kg
+  pbPose inertial;        // pos[0] is NAN where not given
+  double diaginertia[3];  // kg m^2
+  double fullinertia[6];  // xx yy zz xy xz yz; [0] is NAN where not given
+  double gravcomp;
+  bool simple;  // may be treated as a simple body; kept, changes speed elsewhere, never motion here
+  pbReals user;
+} pbBodyDef;
+
+typedef struct pbJointDef {
+  PB_ELEMENT
+  int body, frame;
+  int type;  // pb_jnt*
+  int group;
+  double pos[3], axis[3];
+  double ref, springref;
+  double springdamper[2];  // time constant, damping ratio; both > 0: stiffness and damping follow from the inertia
+  double stiffness[3];     // linear, quadratic, cubic coefficient
+  double damping[3];
+  double armature, frictionloss;
+  int limited, actfrclimited;  // pb_false, pb_true, pb_auto
+  double range[2], actfrcrange[2], margin;
+  double solref_limit[2], solimp_limit[5], solref_friction[2], solimp_friction[5];
+  bool actgravcomp;
+  int align;  // free joint: pb_false, pb_true, pb_auto (compiler.alignfree)
+  pbReals user;
+} pbJointDef;
+
+typedef struct pbGeomDef {
+  PB_ELEMENT
+  int body, frame;
+  int type;  // pb_geom*
+  pbPose pose;
+  double fromto[6];  // [0] is NAN where not given
+  double size[3];
+  int contype, conaffinity, condim, group, priority;
+  double friction[3];  // slide, torsion, roll
+  double solmix, solref[2], solimp[5], margin, gap;
+  double mass;     // NAN: from density
+  double density;  // kg/m^3 (shell: kg/m^2)
+  bool shell;      // mass sits on the surface
+  bool fluid_ellipsoid;
+  double fluid_coef[5];
+  // only seen
+  double rgba[4];
+  const char *material;
+  const char *mesh, *hfield;  // "" unless type is mesh or hfield (seen only, see pbSpec_Check), or a primitive fitted to a mesh
+  double fitscale;
+  pbReals user;
+} pbGeomDef;
+
+typedef struct pbSiteDef {
+  PB_ELEMENT
+  int body, frame;
+  int type;
+  int group;
+  pbPose pose;
+  double fromto[6];
+  double size[3];
+  double rgba[4];
+  const char *material, *mesh;
+  pbReals user;
+} pbSiteDef;
+
+typedef struct pbCameraDef {
+  PB_ELEMENT
+  int body, frame;
+  pbPose pose;
+  int mode;            // pb_cam*
+  const char *target;  // body
+  double fovy, ipd;    // degrees, metres
+  bool orthographic;
+  int resolution[2];
+  double sensorsize[2], focal[2], focalpixel[2], principal[2], principalpixel[2];
+  pbReals user;
+} pbCameraDef;
+
+typedef struct pbLightDef {
+  PB_ELEMENT
+  int body, frame;
+  double pos[3], dir[3];
+  int mode;
+  const char *target;
+  bool directional, castshadow, active;
+  double attenuation[3], cutoff, exponent, ambient[3], diffuse[3], specular[3];
+} pbLightDef;
+
+// ---- beside the tree ------------------------------------------------------------------------------------------------
+
+typedef struct pbPairDef {
+  PB_ELEMENT
+  const char *geom1, *geom2;
+  int condim;
+  double friction[5], solref[2], solreffriction[2], solimp[5], margin, gap;
+} pbPairDef;
+
+typedef struct pbExcludeDef {
+  PB_ELEMENT
+  const char *body1, *body2;
+} pbExcludeDef;
+
+typedef struct pbEqualityDef {
+  PB_ELEMENT
+  int type;     // pb_eq*
+  bool active;
+  const char *name1, *name2;  // bodies, sites, joints or tendons; name2 "": the world, or a constant
+  bool sites;                 // connect, weld: name1 and name2 are sites
+  double solref[2], solimp[5];
+  double anchor[3];       // connect, weld
+  double relpose[7];      // weld; all of the quaternion zero: take it from the reference configuration
+  double torquescale;     // weld
+  double polycoef[5];     // joint, tendon
+} pbEqualityDef;
+
+typedef struct pbWrap {  // a station of a tendon's path
+  int type;              // pb_wrapJoint (fixed tendons), pb_wrapPulley, pb_wrapSite
+  const char *target;    // joint or site
+  double value;          // coefficient of a joint, divisor of a pulley
+  pbPlace place;
+} pbWrap;
+
+typedef struct pbTendonDef {
+  PB_ELEMENT
+  bool spatial;
+  const pbWrap *path;
+  int path_count;
+  int group;
+  int limited, actfrclimited;
+  double range[2], actfrcrange[2], margin;
+  double solref_limit[2], solimp_limit[5], solref_friction[2], solimp_friction[5];
+  double frictionloss, springlength[2];  // springlength -1 -1: the length in the reference configuration
+  double stiffness[3], damping[3], armature;
+  double width, rgba[4];
+  const char *material;
+  pbReals user;
+} pbTendonDef;
+
+// Always in general form; the reader lowers motor, position, velocity, intvelocity, damper and cylinder to it.
+// MuJoCo's rule of damping ratios holds: biastype affine, gainprm[0] = -biasprm[1] > 0 and biasprm[2] > 0 means that biasprm[2]
+// is a ratio; compiling replaces it by minus the damping coefficient.
+typedef struct pbActuatorDef {
+  PB_ELEMENT
+  int trntype;         // pb_trnJoint, pb_trnTendon, pb_trnSite
+  const char *target;  // joint, tendon, site
+  const char *refsite;
+  double gear[6];
+  int dyntype, gaintype, biastype;
+  double dynprm[10], gainprm[10], biasprm[10];
+  int actdim;  // -1: as the dynamics says
+  bool actearly;
+  int ctrllimited, forcelimited, actlimited;
+  double ctrlrange[2], forcerange[2], actrange[2];
+  double inheritrange;    // > 0: position: ctrlrange, intvelocity: actrange, from the range of the target
+  double lengthrange[2];
+  double damping[3], armature;
+  double cranklength;
+  int group;
+  pbReals user;
+} pbActuatorDef;
+
+typedef struct pbSensorDef {
+  PB_ELEMENT
+  int type;             // pb_sens*
+  int objtype, reftype; // pb_ref*
+  const char *objname, *refname;
+  double cutoff, noise;
+  pbReals user;
+} pbSensorDef;
+
+typedef struct pbKeyDef {  // empty list: reference configuration, zeros
+  PB_ELEMENT
+  double time;
+  pbReals qpos, qvel, act, ctrl, mpos, mquat;
+} pbKeyDef;
+
+typedef struct pbNumericDef {
+  PB_ELEMENT
+  int size;      // entries in the model; the rest is zero
+  pbReals data;
+} pbNumericDef;
+
+typedef struct pbTextDef {
+  PB_ELEMENT
+  const char *data;
+} pbTextDef;
+
+typedef struct pbTupleEntry {
+  int objtype;  // pb_ref*
+  const char *objname;
+  double prm;
+} pbTupleEntry;
+typedef struct pbTupleDef {
+  PB_ELEMENT
+  const pbTupleEntry *entries;
+  int count;
+} pbTupleDef;
+
+// An element that is only seen (mesh, texture, material, skin, visual settings), kept as it stood: names and values of its
+// attributes. Nothing that moves depends on it.
+typedef struct pbSeenDef {
+  PB_ELEMENT
+  const char *element;  // "material", "mesh", "visual/rgba"
+  int parent;           // id of the seen element it stands in, -1
+  const char *const *keys, *const *values;
+  int count;
+} pbSeenDef;
+
+// ---- settings ---------------------------------------------------------------------------------------------------------
+
+typedef struct pbCompilerSettings {
+  bool degree;          // unit of angles in the spec
+  char eulerseq[4];
+  bool autolimits;
+  double boundmass, boundinertia, settotalmass;  // settotalmass <= 0: leave
+  bool balanceinertia, fusestatic, alignfree, discardvisual, fitaabb;
+  int inertiafromgeom;  // pb_false, pb_true, pb_auto
+  int inertiagrouprange[2];
+  // Only what a lengthrange given in the file or derived from limits needs; simulating for it is not supported.
+  int lengthrange_mode;  // 0 none, 1 muscle, 2 muscleuser, 3 all
+  bool useexisting, uselimit;
+} pbCompilerSettings;
+
+typedef struct pbOptionSettings {
+  double timestep, gravity[3], wind[3], magnetic[3], density, viscosity, impratio;
+  double o_margin, o_solref[2], o_solimp[5], o_friction[5];
+  double tolerance, ls_tolerance;
+  int integrator, cone, solver, iterations, ls_iterations;
+  int disableflags, enableflags;
+  int disableactuator;  // bit mask of actuator groups
+} pbOptionSettings;
+
+typedef struct pbStatisticSettings {  // NAN: computed
+  double meaninertia, meanmass, meansize, extent, center[3];
+} pbStatisticSettings;
+
+typedef struct pbSizeSettings {
+  int nkey;  // at least so many keyframes
+  int nuserdata;
+  int nuser_body, nuser_jnt, nuser_geom, nuser_site, nuser_cam, nuser_tendon, nuser_actuator, nuser_sensor;  // -1: as used
+} pbSizeSettings;
+
+// ---- the spec -----------------------------------------------------------------------------------------------------------
+
+// X(Kind, member, count): every array of the spec
+#define PB_SPEC_LISTS(X)                                                                                          \
+  X(Frame, frames, nframe) X(Body, bodies, nbody) X(Joint, joints, njoint) X(Geom, geoms, ngeom) X(Site, sites, nsite) \
+  X(Camera, cameras, ncamera) X(Light, lights, nlight) X(Pair, pairs, npair) X(Exclude, excludes, nexclude)         \
+  X(Equality, equalities, nequality) X(Tendon, tendons, ntendon) X(Actuator, actuators, nactuator)                  \
+  X(Sensor, sensors, nsensor) X(Key, keys, nkey) X(Numeric, numerics, nnumeric) X(Text, texts, ntext)               \
+  X(Tuple, tuples, ntuple) X(Seen, seen, nseen)
+
+typedef struct pbSpec {
+  pbContext *ctx;
+  const char *model_name;
+  const char *folder;  // of the file it was read from; "" if none
+  pbCompilerSettings compiler;
+  pbOptionSettings option;
+  pbStatisticSettings statistic;
+  pbSizeSettings size;
+  // Elements in the order they were stated. bodies[0] is the world. Compiling numbers bodies depth first, children in this order,
+  // and whatever stands in bodies by body. Pointers into these arrays hold until the next pbSpec_Add*.
+#define X(Kind, member, count) \
+  pb##Kind##Def *member;       \
+  int count;
+  PB_SPEC_LISTS(X)
+#undef X
+  struct pbSpecPool *pool;  // owner of strings and lists
+} pbSpec;
+
+PB_API PB_NODISCARD pbStatus pbSpec_Create(pbContext *ctx, pbSpec **spec);  // an empty world
+PB_API void pbSpec_Destroy(pbSpec *spec);                                    // NULL is fine
+
+// Defaults of a kind: pbGeomDef def = pbGeomDef_Default();
+#define X(Kind, member, count) PB_API pb##Kind##Def pb##Kind##Def_Default(void);
+PB_SPEC_LISTS(X)
+#undef X
+
+// Append a copy of *def (its strings and lists too); the id of the new element, or -1 when out of memory or when the element
+// names a parent that is not there (the context says which). Body: def->parent; joints, geoms, ...: def->body.
+#define X(Kind, member, count) PB_API int pbSpec_Add##Kind(pbSpec *spec, const pb##Kind##Def *def);
+PB_SPEC_LISTS(X)
+#undef X
+
+// Element by name, NULL if there is none. To be edited in place.
+#define X(Kind, member, count) PB_API pb##Kind##Def *pbSpec_Find##Kind(pbSpec *spec, const char *name);
+PB_SPEC_LISTS(X)
+#undef X
+
+// Copies that the spec owns, for editing; NULL (and data NULL) when out of memory.
+PB_API const char *pbSpec_Text(pbSpec *spec, const char *text);
+PB_API pbReals pbSpec_Reals(pbSpec *spec, const double *data, int count);
+PB_API const pbWrap *pbSpec_Wraps(pbSpec *spec, const pbWrap *path, int count);
+
+// What no compile may accept: shapes that collide or give mass but have no physics here (mesh, hfield), transmissions, dynamics,
+// integrators and sensors that are not supported, ids out of range. pb_unsupported or pb_bad_input with the place. Compiling calls it.
+PB_API PB_NODISCARD pbStatus pbSpec_Check(const pbSpec *spec);
+// Record "file:line:column: element 'name': text" in the context.
+PB_API pbStatus pbSpec_Fail(const pbSpec *spec, pbStatus status, const pbPlace *place, const char *element, const char *name,
+                            const char *format, ...) PB_PRINTF(6, 7);
+
+// Spec to model. The spec stays as it is and may be edited and compiled again.
+PB_API PB_NODISCARD pbStatus pbSpec_Compile(const pbSpec *spec, pbModel **model);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
