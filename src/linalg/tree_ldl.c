@@ -1,0 +1,76 @@
+#include "linalg/tree_ldl.h"
+
+void NUM(pbTree_Layout)(pbTreePattern *tree) {
+  int adr = 0;
+  for (int i = 0; i < tree->n; i++) {
+    int p = tree->parent[i], d = p < 0 ? 0 : tree->depth[p] + 1;
+    tree->depth[i] = d;
+    tree->adr[i] = adr;
+    if (d) memcpy(tree->chain + adr, tree->chain + tree->adr[p], (size_t)d * sizeof(int));
+    tree->chain[adr + d] = i;
+    adr += d + 1;
+  }
+  tree->size = adr;
+}
+
+void NUM(pbTree_Join)(int *parent, int i, int j) {
+  while (i != j && i >= 0 && j >= 0) {
+    if (i < j) {
+      int t = i;
+      i = j;
+      j = t;
+    }
+    int p = parent[i];  // j < i must become an ancestor of i, and so meet p
+    if (p < j) parent[i] = j;
+    i = p;
+  }
+}
+
+int NUM(pbTree_Factor)(const pbTreePattern *tree, num *restrict A, num *restrict diag_inv) {
+  int bad = -1;
+  for (int k = tree->n - 1; k >= 0; k--) {
+    int depth = tree->depth[k];
+    num *row = A + tree->adr[k];
+    const int *chain = tree->chain + tree->adr[k];
+    if (!(re(row[depth]) > 0)) bad = k;
+    num inv = 1 / row[depth];
+    diag_inv[k] = inv;
+    for (int a = depth - 1; a >= 0; a--) {
+      num *restrict up = A + tree->adr[chain[a]];
+      num s = row[a] * inv;
+      if (re(s) == 0 && (!PB_IS_COMPLEX || im(s) == 0)) continue;
+      for (int b = 0; b <= a; b++) up[b] -= s * row[b];
+    }
+    for (int a = 0; a < depth; a++) row[a] *= inv;
+  }
+  return bad;
+}
+
+void NUM(pbTree_Solve)(const pbTreePattern *tree, const num *restrict LD, const num *restrict diag_inv, num *restrict x) {
+  for (int k = tree->n - 1; k >= 0; k--) {  // L' from the leaves
+    const int *chain = tree->chain + tree->adr[k];
+    const num *row = LD + tree->adr[k];
+    num xk = x[k];
+    for (int a = 0; a < tree->depth[k]; a++) x[chain[a]] -= row[a] * xk;
+  }
+  for (int k = 0; k < tree->n; k++) {
+    const int *chain = tree->chain + tree->adr[k];
+    const num *row = LD + tree->adr[k];
+    num s = x[k] * diag_inv[k];
+    for (int a = 0; a < tree->depth[k]; a++) s -= row[a] * x[chain[a]];
+    x[k] = s;
+  }
+}
+
+void NUM(pbTree_Mul)(const pbTreePattern *tree, const num *restrict A, const num *restrict x, num *restrict y) {
+  for (int k = 0; k < tree->n; k++) {
+    const int *chain = tree->chain + tree->adr[k];
+    const num *row = A + tree->adr[k];
+    num s = row[tree->depth[k]] * x[k];
+    for (int a = 0; a < tree->depth[k]; a++) {
+      s += row[a] * x[chain[a]];
+      y[chain[a]] += row[a] * x[k];
+    }
+    y[k] = s;
+  }
+}
