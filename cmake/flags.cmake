@@ -1,0 +1,26 @@
+# pullback_flags: what every source of the project is compiled with. Not installed, not inherited by users.
+add_library(pullback_flags INTERFACE)
+target_include_directories(pullback_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
+                                                    ${EXPAT_INCLUDE_DIRS} ${JANSSON_INCLUDE_DIRS})
+# The same bits whatever the processor and the optimiser: no contraction into fused multiply-adds, no fast-math.
+# No errno from sqrt and no trapping: nobody looks at either.
+target_compile_options(pullback_flags INTERFACE
+  -ffp-contract=off -fno-math-errno -fno-trapping-math
+  -Wall -Wextra -Wpedantic -Wvla -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wpointer-arith -Wwrite-strings
+  $<$<C_COMPILER_ID:GNU>:-Wno-clobbered>
+  $<$<C_COMPILER_ID:Clang>:-Wno-gnu-imaginary-constant>)
+target_compile_definitions(pullback_flags INTERFACE _GNU_SOURCE)
+if(PULLBACK_WERROR)
+  target_compile_options(pullback_flags INTERFACE -Werror)
+endif()
+if(PULLBACK_SANITIZE)
+  target_compile_options(pullback_flags INTERFACE -fsanitize=${PULLBACK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(pullback_flags INTERFACE -fsanitize=${PULLBACK_SANITIZE})
+endif()
+if(PULLBACK_COVERAGE)
+  target_compile_options(pullback_flags INTERFACE --coverage)
+  target_link_options(pullback_flags INTERFACE --coverage)
+endif()
+if(PULLBACK_FUZZ)  # instrument the library; the targets themselves bring libFuzzer's main
+  target_compile_options(pullback_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,21 @@
+# Headers, libraries, man page, pkg-config and CMake package files.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS pullback_static EXPORT PullbackStatic ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS pullback_shared EXPORT PullbackShared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/pullback DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(EXISTS ${PROJECT_SOURCE_DIR}/man/pullback.1)
+  install(FILES man/pullback.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+
+configure_file(cmake/pullback.pc.in pullback.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/pullback.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Pullback)
+foreach(kind Static Shared)
+  install(EXPORT Pullback${kind} NAMESPACE Pullback:: FILE Pullback${kind}.cmake DESTINATION ${package_dir})
+endforeach()
+configure_package_config_file(cmake/PullbackConfig.cmake.in PullbackConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(PullbackConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/PullbackConfig.cmake ${PROJECT_BINARY_DIR}/PullbackConfigVersion.cmake DESTINATION ${package_dir})
