@@ -4,6 +4,14 @@
 
 #include "number/number.h"
 
+// Quotient whose real part is the same in the double and the complex program (C's complex division rounds differently, and
+// overflows where the divisor is tiny).
+static inline num num_div(num a, num b) {
+  if (!PB_IS_COMPLEX) return a / b;
+  double q = re(a) / re(b);
+  return num_make(q, (im(a) - q * im(b)) / re(b));
+}
+
 // ---- vectors of three ---------------------------------------------------------------------------------------------
 static inline void v3_zero(num r[3]) { r[0] = r[1] = r[2] = 0; }
 static inline void v3_set(num r[3], num x, num y, num z) { r[0] = x, r[1] = y, r[2] = z; }
@@ -25,7 +33,11 @@ static inline void v3_along(num r[3], const num a[3], const num b[3], num s) {
 }
 static inline num v3_dot(const num a[3], const num b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 static inline num v3_norm2(const num a[3]) { return v3_dot(a, a); }
-static inline num v3_norm(const num a[3]) { return num_sqrt(v3_dot(a, a)); }
+// (a real part below zero is a product of imaginary parts: zero)
+static inline num v3_norm(const num a[3]) {
+  num n2 = v3_dot(a, a);
+  return re(n2) > 0 ? num_sqrt(n2) : re(n2) <= 0 ? 0 : n2;
+}
 static inline void v3_cross(num r[3], const num a[3], const num b[3]) {
   v3_set(r, a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]);
 }
@@ -41,7 +53,7 @@ static inline num v3_normalize(num r[3]) {
   if (re(n) < 1e-15) {
     v3_set(r, 1, 0, 0);
   } else {
-    v3_scale(r, r, 1 / n);
+    v3_scale(r, r, num_div(1, n));
   }
   return n;
 }
@@ -94,9 +106,9 @@ static inline bool m3_solve(num r[3], const num a[9], const num x[3]) {
   if (!(re(d) != 0)) return false;
   m3_col(c0, a, 0), m3_col(c1, a, 1), m3_col(c2, a, 2);
   num s[3];
-  v3_cross(t, c1, c2), s[0] = v3_dot(t, x) / d;
-  v3_cross(t, c2, c0), s[1] = v3_dot(t, x) / d;
-  v3_cross(t, c0, c1), s[2] = v3_dot(t, x) / d;
+  v3_cross(t, c1, c2), s[0] = num_div(v3_dot(t, x), d);
+  v3_cross(t, c2, c0), s[1] = num_div(v3_dot(t, x), d);
+  v3_cross(t, c0, c1), s[2] = num_div(v3_dot(t, x), d);
   v3_copy(r, s);
   return true;
 }
@@ -122,7 +134,7 @@ static inline num quat_normalize(num q[4]) {
   if (re(n) < 1e-15) {
     quat_identity(q);
   } else {
-    num s = 1 / n;
+    num s = num_div(1, n);
     quat_set(q, q[0] * s, q[1] * s, q[2] * s, q[3] * s);
   }
   return n;
@@ -156,7 +168,7 @@ static inline void quat_exp(num q[4], const num v[3]) {
     c = 1 - n2 / 8 + n2 * n2 / 384;
   } else {
     num n = num_sqrt(n2);
-    half = num_sin(0.5 * n) / n;
+    half = num_div(num_sin(0.5 * n), n);
     c = num_cos(0.5 * n);
   }
   quat_set(q, c, half * v[0], half * v[1], half * v[2]);
@@ -173,13 +185,13 @@ static inline void quat_log(num v[3], const num q[4]) {
   num axis[3] = {q[1], q[2], q[3]};
   num s2 = v3_dot(axis, axis);
   if (re(s2) < 1e-16) {  // angle / sin(angle / 2) by its series
-    num k = 2 / q[0];
-    v3_scale(v, axis, k - k * s2 / (3 * q[0] * q[0]));
+    num k = num_div(2, q[0]);
+    v3_scale(v, axis, k - num_div(k * s2, 3 * q[0] * q[0]));
     return;
   }
   num s = num_sqrt(s2), angle = 2 * num_atan2(s, q[0]);
   if (re(angle) > PB_PI) angle -= 2 * PB_PI;
-  v3_scale(v, axis, angle / s);
+  v3_scale(v, axis, num_div(angle, s));
 }
 
 #endif
