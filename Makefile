@@ -1,0 +1,83 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. The build itself is CMake's; this is the short way.
+PRESET ?= release
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+BUILD := build/$(PRESET)
+PROGRAM := $(BUILD)/pullback
+PYTHON := build/venv/bin/python
+PYTEST_ARGS ?=
+
+.PHONY: help build build-tests demo test unit oracle validate bench fuzz check-format format tidy coverage faults install clean
+
+help:
+	@echo 'make build          the program build/release/pullback and the libraries beside it'
+	@echo 'make demo           a parameter, a start and a design found by gradient; pages and plots under out/'
+	@echo 'make test           everything that proves it right (minutes)'
+	@echo 'make validate       the cases of validation/, measured against required [CASE=R2: one of them]'
+	@echo 'make bench          speed, beside MuJoCo on the same core'
+	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
+	@echo 'make unit, oracle   the parts of make test: C tests; tests against MuJoCo [PYTEST_ARGS="-k name"]'
+	@echo 'make faults         plant faults one by one and see that the tests turn red'
+	@echo 'make check-format, format, tidy, coverage, install, clean'
+	@echo 'PRESET=debug|asan|tsan|coverage builds and tests another way'
+
+# Configure once; the build tool does so again by itself when a file of the build changes.
+CONFIGURE = mkdir -p build && cmake --preset $(PRESET) -G Ninja $(if $(PB_CI),-DPULLBACK_WERROR=ON) $(1) >$(BUILD).log 2>&1 || \
+  { cat $(BUILD).log; exit 1; }
+
+build:
+	@tools/setup build
+	@test -f $(BUILD)/build.ninja || { $(call CONFIGURE,-DPULLBACK_TESTS=OFF); }
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target pullback_static pullback_shared $(if $(wildcard cli/*.c),pullback_program)
+
+build-tests:
+	@tools/setup test
+	@$(call CONFIGURE,-DPULLBACK_TESTS=ON)
+	@cmake --build --preset $(PRESET) -j $(JOBS)
+
+unit: build-tests
+	ctest --preset $(PRESET)
+
+oracle: build-tests
+	PULLBACK_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) -m pytest -q tests/oracle $(PYTEST_ARGS)
+
+# Both parts run even when the first fails, so that one run says all that is wrong.
+test: build-tests
+	@tools/run_tests $(PRESET)
+
+demo: build
+	@examples/demo
+
+validate: build
+	@tools/setup python
+	@$(PYTHON) validation/run.py $(if $(CASE),--case $(CASE))
+
+bench: build
+	@tools/setup python
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench
+	@$(PYTHON) bench/run.py
+
+SECONDS ?= 60
+fuzz:
+	@tools/setup fuzz
+	@tools/run_fuzz $(SECONDS)
+
+faults: build-tests
+	@python3 tools/plant_faults.py
+
+SOURCES = $(shell git ls-files '*.c' '*.h')
+check-format:
+	@clang-format --dry-run --Werror $(SOURCES)
+format:
+	@clang-format -i $(SOURCES)
+tidy: build
+	@git ls-files 'src/*.c' 'io/*.c' 'cli/*.c' | xargs -P $(JOBS) -n 4 clang-tidy -quiet -p $(BUILD)
+
+coverage:
+	@$(MAKE) --no-print-directory PRESET=coverage test
+	@gcovr --root . --object-directory build/coverage --filter src/ --filter io/ --txt --gcov-ignore-parse-errors
+
+install: build
+	cmake --install $(BUILD)
+
+clean:
+	rm -rf build out

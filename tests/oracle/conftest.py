@@ -1,0 +1,73 @@
+"""Fixtures of the tests against MuJoCo: the built program and the built library.
+
+PULLBACK_BUILD names the build folder (default build/release); nothing is skipped when it is missing, the tests fail.
+"""
+import ctypes
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("PULLBACK_BUILD", ROOT / "build" / "release"))
+
+
+def pytest_configure(config):
+    os.environ.setdefault("MUJOCO_GL", "disable")
+    config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="session")
+def root():
+    """The top folder of the project."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def pullback():
+    """Path of the program."""
+    program = BUILD / "pullback"
+    assert program.is_file(), f"{program} is not built: make build"
+    return str(program)
+
+
+@pytest.fixture(scope="session")
+def run(pullback):
+    """Runs the program: run("info", "model.xml", code=0) returns the completed process, after checking its exit code."""
+
+    def call(*arguments, code=0, timeout=120, **options):
+        done = subprocess.run([pullback, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, **options)
+        assert done.returncode == code, f"exit {done.returncode}, expected {code}: {arguments}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def lib():
+    """The shared library through ctypes, with the few calls every test needs already typed."""
+    path = BUILD / "libpullback.so"
+    assert path.is_file(), f"{path} is not built: make build"
+    library = ctypes.CDLL(str(path))
+    p, text = ctypes.c_void_p, ctypes.c_char_p
+    for name, result, arguments in [
+        ("pbVersion", text, []),
+        ("pbContext_Create", p, [p]),
+        ("pbContext_Destroy", None, [p]),
+        ("pbContext_Error", text, [p]),
+        ("pbContext_Warnings", text, [p]),
+        ("pbStatus_Text", text, [ctypes.c_int]),
+    ]:
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+@pytest.fixture
+def context(lib):
+    """A pbContext, destroyed after the test."""
+    ctx = lib.pbContext_Create(None)
+    assert ctx
+    yield ctx
+    lib.pbContext_Destroy(ctx)
