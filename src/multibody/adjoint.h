@@ -14,29 +14,50 @@ typedef double lane;
 #define LANE(name) name##_one
 #endif
 
-// Cotangents of one evaluation. Spatial ones are (torque, force) about the tree's ref, dual to motions.
+// Cotangents of one evaluation. Spatial ones are wrenches (torque, force) about the tree's ref, dual to motions.
+// Everything is linear in the lane quantities; FL and FM multiply lane motions and so are plain numbers.
 typedef struct LANE(pbAdjoint) {
   const pbWork_r *w;
-  double *theta;       // gradient by parameters, added to; NULL: not wanted (always NULL with lanes)
-  // virtual motions: given
-  lane *lam;           // nv: H^-1 of the cotangent of qacc (virtual velocity of W)
-  lane *mu;            // nv: Mhat^-1 (h vbar), 0 where the integrator does not damp
-  // body fields pushed up from joint rates by the sweep
-  lane *Vl, *Vm;       // nbody x 6 (Vl includes virtual motions given to subtrees by force and torque sensors)
-  double *Va, *Vw;     // nbody x 6: from qacc; from qacc - qacc_integrated
-  // cotangents on body fields, filled by force elements, rows, sensors; then pulled down
-  lane *FV, *FA, *FM, *FW; // nbody x 6: on V, A, Vm, Vw
-  lane *FL;            // nbody x 6: on Vl
-  lane *FVa;           // nbody x 6: on Va
-  lane *P;             // nbody x 6: on the body's pose (rigid motion of it and all below, in world axes about ref)
-  // results, added to
-  lane *q, *v, *act;   // nv, nv, na: tangent of the state
-  lane *ctrl, *qfrc, *xfrc;  // nu, nv, nbody x 6
-  // direct cotangents, given by sensors before the solve of lam
-  lane *qacc;          // nv: cotangent of qacc
-  lane *force;         // per row 6: cotangent on row forces (touch, limit force sensors)
-  lane *ten_len, *ten_vel;  // ntendon: cotangents of tendon length and velocity
+  double *theta;  // gradient by parameters (layout of theta), added to; NULL: not wanted (always NULL with several lanes)
+
+  // virtual motions
+  lane *lam;      // nv: H^-1 of the cotangent of qacc
+  lane *mu;       // nv: Mhat^-1 (h vbar); 0 where the integrator does not damp
+  lane *Vl, *Vm;  // nbody x 6: body motions of lam and mu
+  lane *Vs;       // nbody x 6: motion that force and torque sensors give to a body and all below it (injected after the
+                  // body's joints), minus the cotangent of the interaction wrench at that body
+  lane *Vx;       // nbody x 6: Vl + Vs of the body and its ancestors: what inertia, xfrc, contacts, connect and weld see
+  double *Va, *Vw;  // nbody x 6: body motions of qacc and of qacc - qacc_integrated
+
+  // cotangents of body fields: filled by force elements, rows and sensors, then pulled down the tree
+  lane *FV, *FA, *FW, *FVa;  // nbody x 6: of V, A, Vw, Va
+  double *FL, *FX, *FM;      // nbody x 6: of Vl, Vx, Vm
+  lane *P;                   // nbody x 6: of the body's pose (rigid motion of the body, fields of other bodies held still)
+
+  // direct cotangents, from sensors and observations, set before lam is solved for
+  lane *qacc;                           // nv
+  lane *force;                          // max_row x 6: of the forces f of each row in its basis
+  lane *ten_len, *ten_vel;              // ntendon
   lane *act_len, *act_vel, *act_force;  // nu
+
+  // results, added to
+  lane *q, *v, *act;         // nv, nv, na: tangent of the state
+  lane *ctrl, *qfrc, *xfrc;  // nu, nv, nbody x 6
 } LANE(pbAdjoint);
+
+// A material point p of a body (offset d from ref), force F on its velocity u under field X: F . (X_lin + X_ang x d).
+// Pose cotangent of the point at a frozen field and F is the couple u x F ... see docs/derivatives.md.
+
+// theta[field row, column] += value, where theta is wanted.
+#define PB_THETA(a, field, index, value)                                                    \
+  do {                                                                                      \
+    if (PB_LANES == 1 && (a)->theta)                                                        \
+      (a)->theta[((a)->w->m->field - (a)->w->m->theta0) + (index)] += PB_LANE0(value);      \
+  } while (0)
+#if PB_LANES == 1
+#define PB_LANE0(value) (value)
+#else
+#define PB_LANE0(value) ((value)[0])
+#endif
 
 #endif
