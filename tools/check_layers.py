@@ -5,18 +5,21 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LAYERS = ["base", "number", "math", "linalg", "geometry", "energy", "multibody", "contact", "solve", "fluid", "mpm", "world",
-          "rollout", "optimize", "control", "io", "cli"]
-# What a model consists of is data that every physics layer reads: these headers declare it and call nothing.
-DATA_HEADERS = {"world/model_fields.h": "base", "world/model.h": "base"}
-# Public headers belong to the layer that implements them. model.h and world.h declare types that kernels may name.
-PUBLIC = {"base": "base", "model": "base", "world": "multibody", "spec": "world", "rollout": "rollout",
-          "energy": "energy", "optimize": "optimize", "control": "control", "io": "io", "pullback": "cli"}
+LAYERS = ["base", "number", "math", "linalg", "model", "geometry", "energy", "multibody", "contact", "solve", "fluid", "mpm",
+          "world", "rollout", "optimize", "control", "io", "cli"]
+# The layer "model" has no folder: what a compiled model consists of is data that every kernel reads. These headers of
+# world/ declare it and have no code of the world behind them.
+MODEL_DATA = {"world/model_fields.h", "world/model.h", "world/par.h", "world/topology.h"}
+# Public headers belong to the layer they are about; those of the model and the world declare types that kernels name.
+PUBLIC = {"base": "base", "model": "model", "world": "model", "spec": "world", "rollout": "rollout", "energy": "energy",
+          "optimize": "optimize", "control": "control", "io": "io", "array": "io", "task": "io", "pullback": "cli"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 
 
 def layer_of(path):
     parts = path.relative_to(ROOT).parts
+    if "/".join(parts[1:]) in MODEL_DATA:
+        return "model"
     return parts[1] if parts[0] == "src" else parts[0]
 
 
@@ -27,12 +30,8 @@ def target_layer(quote, name, folder):
         return PUBLIC.get(public[1], "unknown public header")
     if quote == "<":
         return None
-    if name in DATA_HEADERS:
-        return DATA_HEADERS[name]
-    if "/" not in name:  # a neighbour, or made by the build
-        local = f"{folder}/{name}"
-        return DATA_HEADERS.get(local, folder)
-    return name.split("/")[0]
+    full = name if "/" in name else f"{folder}/{name}"  # without a folder: a neighbour, or made by the build
+    return "model" if full in MODEL_DATA else full.split("/")[0]
 
 
 def faults(path):
@@ -42,7 +41,7 @@ def faults(path):
         return
     text = path.read_text()
     for found in INCLUDE.finditer(text):
-        target = target_layer(found[1], found[2], layer)
+        target = target_layer(found[1], found[2], path.parent.name)
         if target is None:
             continue
         line = text.count("\n", 0, found.start(2)) + 1
