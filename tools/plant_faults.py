@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Plants faults one by one in a copy of the sources and sees that a named test turns red for each: detectors must detect.
+
+  tools/plant_faults.py [WORD]     only the faults whose file or reason contains WORD
+
+A fault whose text is no longer found counts as a failure: the list must follow the code.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+COPY = ROOT / "build" / "faults" / "source"
+BUILD = ROOT / "build" / "faults" / "build"
+
+# file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why
+FAULTS = [
+    ("src/base/arena.c", "count > room / size", "count * size > room", "unit/test_base", "overflow of a size goes unnoticed"),
+    ("src/base/context.c", "memory ? memset(memory, 0, size) : NULL", "memory", "unit/test_base", "memory is not zeroed"),
+    ("src/base/context.c", "if (need > PB_WARNING_TEXT) return false;", "", "unit/test_base", "warnings without bound"),
+    ("src/math/vec.h", '#include "number/number.h"', '#include "number/number.h"\n#include "world/par.h"', "layers",
+     "a layer reaches below itself"),
+]
+
+
+def sh(*command, **options):
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+def copy_sources():
+    """Tracked files as they are now; unchanged ones keep their time, so that only what a fault touches is built again."""
+    names = sh("git", "ls-files", "-co", "--exclude-standard", cwd=ROOT).stdout.split("\n")
+    wanted = {n for n in names if n and (ROOT / n).is_file()}
+    for name in wanted:
+        target = COPY / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists() or target.read_bytes() != (ROOT / name).read_bytes():
+            shutil.copy2(ROOT / name, target)
+            os.utime(target)
+    for old in COPY.rglob("*"):
+        if old.is_file() and old.relative_to(COPY).as_posix() not in wanted and "__pycache__" not in old.parts:
+            old.unlink()
+
+
+def build():
+    return sh("nice", "cmake", "--build", str(BUILD), "-j", str(os.cpu_count()))
+
+
+def passes(test):
+    if test.startswith("pytest:"):
+        python = ROOT / "build" / "venv" / "bin" / "python"
+        return sh(str(python), "-m", "pytest", "-q", "-x", test[7:], cwd=COPY, env=dict(os.environ, PULLBACK_BUILD=str(BUILD)))
+    return sh("ctest", "--test-dir", str(BUILD), "--no-tests=error", "-R", f"^{test}$")
+
+
+def detected(name, old, new, test):
+    """What came of a fault: 'found', or why not."""
+    path = COPY / name
+    text = path.read_text() if path.exists() else ""
+    if text.count(old) != 1:
+        return f"STALE: its text occurs {text.count(old)} times"
+    path.write_text(text.replace(old, new))
+    made = build()
+    verdict = "STALE: it does not compile" if made.returncode else "NOT FOUND" if passes(test).returncode == 0 else "found"
+    path.write_text(text)
+    return verdict
+
+
+def main(word=""):
+    copy_sources()
+    configured = sh("cmake", "-S", str(COPY), "-B", str(BUILD), "-G", "Ninja", "-DPULLBACK_WIDE=OFF", "-DPULLBACK_BENCH=OFF",
+                    "-DCMAKE_C_FLAGS_RELEASE=-O1", "-DPULLBACK_TESTS=ON")
+    made = build()
+    if configured.returncode or made.returncode:
+        print(configured.stderr, made.stdout[-3000:])
+        return 1
+    chosen = [f for f in FAULTS if word in f[0] or word in f[4]]
+    for test in sorted({f[3] for f in chosen}):
+        if (clean := passes(test)).returncode:
+            print(f"{test} fails without any fault:\n{clean.stdout[-3000:]}")
+            return 1
+    bad = 0
+    for name, old, new, test, why in chosen:
+        verdict = detected(name, old, new, test)
+        bad += verdict != "found"
+        print(f"{name:32s} {test:40s} {why}: {verdict}", flush=True)
+    print(f"{len(chosen) - bad} of {len(chosen)} planted faults were found")
+    return 1 if bad or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
