@@ -1,0 +1,434 @@
+// Boxes against balls, capsules and boxes, with the feature choices of MuJoCo (engine_collision_box.c, 3.12 and later).
+#include "geometry/pair.h"
+#include "geometry/primitive.h"
+
+// ---- ball and box -------------------------------------------------------------------------------------------------
+// Centre outside: towards the nearest point of the box. Centre inside: out through the nearest face.
+int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
+  num dif[3], local[3], nearest[3], towards[3], pos[3];
+  const num *size = box->size;
+  v3_sub(dif, center, box->pos);
+  m3_tmulv(local, box->mat, dif);
+  for (int i = 0; i < 3; i++) {
+    nearest[i] = re(size[i]) > 0 ? num_clip(local[i], -size[i], size[i]) : local[i];
+    towards[i] = nearest[i] - local[i];
+  }
+  num gap2 = v3_dot(towards, towards);
+  double reach = margin + re(radius);
+  if (!(re(gap2) <= reach * reach * (1 + 1e-12)) || reach < 0) return 0;
+  num gap = re(gap2) > 0 ? num_sqrt(gap2) : 0;
+  if (!(re(gap) - re(radius) <= margin)) return 0;
+  if (re(gap) > PB_TINY) {
+    v3_scale(towards, towards, num_div(1, gap));
+    for (int i = 0; i < 3; i++) pos[i] = 0.5 * (nearest[i] + local[i] + radius * towards[i]);
+  } else {
+    int face = 0;
+    num best = 2 * (size[0] + size[1] + size[2]);
+    for (int i = 0; i < 6; i++) {
+      num d = num_abs((i % 2 ? size[i / 2] : -size[i / 2]) - local[i / 2]);
+      if (re(best) > re(d)) best = d, face = i;
+    }
+    v3_zero(towards);
+    towards[face / 2] = face % 2 ? -1 : 1;
+    v3_along(pos, local, towards, 0.5 * (radius - best));
+    gap = -best;
+  }
+  hits->dist = gap - radius;
+  m3_mulv(hits->normal, box->mat, towards);
+  m3_mulv(hits->pos, box->mat, pos);
+  v3_addto(hits->pos, box->pos);
+  v3_zero(hits->hint);
+  return 1;
+}
+
+// ---- capsule and box ----------------------------------------------------------------------------------------------
+// The nearest point of the capsule's segment to the box is found among features, then a second point on the segment is
+// chosen along the box; both become balls against the box. Positions on the segment are in [-1, 1].
+typedef struct box_segment {
+  num center[3], half[3];  // segment in the box's frame: centre, half axis
+  const num *size;
+  num length;     // |half|
+  int direction;  // bit i: half[i] > 0
+} box_segment;
+
+typedef struct nearest_feature {
+  enum { near_nothing, near_face, near_edge } kind;
+  num along;    // position on the segment
+  int face;     // axis of the face; -1: the end is inside (near_face)
+  int edge;     // axis of the edge (near_edge)
+  int on_edge;  // 0: lower corner, 1: interior, 2: upper corner (near_edge)
+  int corner;   // binary code of the corner at the edge's lower end, or the upper one if that is nearest
+  num box_along;
+} nearest_feature;
+
+// An end of the segment whose nearest point lies in a face, or is inside.
+static void nearest_face(const box_segment *s, double *best, nearest_feature *out) {
+  for (int end = -1; end <= 1; end += 2) {
+    double d2 = 0;
+    int outside = 0, face = -1;
+    for (int j = 0; j < 3; j++) {
+      double p = re(s->center[j]) + end * re(s->half[j]), over = fabs(p) - re(s->size[j]);
+      if (!(over > 0)) continue;
+      outside++, face = j;
+      d2 += over * over;
+    }
+    if (outside > 1 || !(d2 < *best)) continue;
+    *best = d2;
+    *out = (nearest_feature){.kind = near_face, .along = end, .face = face};
+  }
+}
+
+// Nearest points of the segment and of the edge along axis j at corner i (bit j clear).
+static void nearest_edge(const box_segment *s, int i, int j, double *best, nearest_feature *out) {
+  num mid[3], dif[3];
+  for (int k = 0; k < 3; k++) mid[k] = k == j ? 0 : i & (1 << k) ? s->size[k] : -s->size[k];
+  v3_sub(dif, mid, s->center);
+  num a = s->size[j] * s->size[j], b = -s->size[j] * s->half[j], c = s->length * s->length;
+  num u = -s->size[j] * dif[j], v = v3_dot(s->half, dif), det = a * c - b * b;
+  if (!(fabs(re(det)) >= PB_TINY)) return;
+  num idet = num_div(1, det), x1 = (c * u - b * v) * idet, x2 = (a * v - b * u) * idet;
+  int on_edge = 1;
+  if (re(x1) > 1) {
+    x1 = 1, on_edge = 2;
+    x2 = num_div(v - b, c);
+  } else if (re(x1) < -1) {
+    x1 = -1, on_edge = 0;
+    x2 = num_div(v + b, c);
+  }
+  if (re(x2) > 1 || re(x2) < -1) {
+    x2 = re(x2) > 1 ? 1 : -1;
+    x1 = num_div(u - x2 * b, a);
+    if (re(x1) > 1) {
+      x1 = 1, on_edge = 2;
+    } else if (re(x1) < -1) {
+      x1 = -1, on_edge = 0;
+    }
+  }
+  v3_addscl(dif, s->half, -x2);
+  dif[j] += s->size[j] * x1;
+  double d2 = re(v3_dot(dif, dif));
+  if (!(d2 < *best - PB_TINY)) return;  // the slack keeps parallel configurations steady
+  *best = d2;
+  *out = (nearest_feature){
+      .kind = near_edge, .along = x2, .edge = j, .on_edge = on_edge, .corner = i | (on_edge == 2 ? 1 << j : 0), .box_along = x1};
+}
+
+static num shorter(num a, num b) { return re(b) < re(a) ? b : a; }
+
+// The three functions below give the step from the nearest position to a second one; false where there is none.
+// From a corner: along the edge the segment leans on, or across a face.
+static bool second_from_corner(const box_segment *s, const nearest_feature *f, num *out) {
+  int turn = s->direction ^ f->corner;
+  if (turn == 0 || turn == 7) return false;  // points at the corner or away from it
+  num ahead = 1 - f->along, behind = 1 + f->along, sign = 1;
+  if (turn == 3 || turn == 5 || turn == 6) {
+    turn = 7 - turn;
+    ahead = 1 + f->along, behind = 1 - f->along, sign = -1;
+  }
+  int ax = turn == 1 ? 0 : turn == 2 ? 1 : 2, ax1 = (ax + 1) % 3, ax2 = (ax + 2) % 3;
+  double cosine = re(s->half[ax]) / re(s->length);
+  if (cosine * cosine > 0.5) {
+    *out = sign * shorter(ahead, num_div(2 * s->size[ax], num_abs(s->half[ax])));
+    return true;
+  }
+  num step = shorter(behind, num_div(2 * s->size[ax1], num_abs(s->half[ax1])));
+  *out = -sign * shorter(step, num_div(2 * s->size[ax2], num_abs(s->half[ax2])));
+  return true;
+}
+
+// From the interior of an edge: towards the face with which the segment makes the smaller angle.
+static bool second_from_edge(const box_segment *s, const nearest_feature *f, num *out) {
+  int ax = f->edge, turn = (s->direction ^ f->corner) & (7 - (1 << ax));
+  if (turn != 1 && turn != 2 && turn != 4) return false;  // crosses the edge like a T
+  int ax1 = (ax + 1) % 3, ax2 = (ax + 2) % 3;
+  if (fabs(re(s->half[ax1])) > fabs(re(s->half[ax2]))) ax1 = ax2;
+  ax2 = 3 - ax - ax1;
+  bool up = turn & (1 << ax2);
+  num step = up ? 1 - f->along : 1 + f->along;
+  step = shorter(step, num_div(2 * s->size[ax2], num_abs(s->half[ax2])));
+  bool same = ((s->direction & (1 << ax)) != 0) == up;
+  num room = same ? 1 - f->box_along : 1 + f->box_along;
+  step = shorter(step, num_div(s->size[ax] * room, num_abs(s->half[ax])));
+  *out = up ? step : -step;
+  return true;
+}
+
+// From an end over a face: as far as the segment stays over the face.
+static bool second_from_face(const box_segment *s, const nearest_feature *f, num *out) {
+  if (f->face < 0) return false;
+  double sign = re(f->along) < 0 ? 1 : -1;
+  num step = 2;
+  for (int i = 0; i < 3; i++) {
+    if (i == f->face) continue;
+    num end = s->center[i] - sign * s->half[i];
+    for (int side = 1; side >= -1; side -= 2) {
+      num room = sign * num_div(side * s->size[i] - end, s->half[i]);
+      if (re(room) > 0) step = shorter(step, room);
+    }
+  }
+  *out = sign * step;
+  return true;
+}
+
+static int segment_ball(const box_segment *s, num along, num radius, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
+  num local[3], world[3];
+  v3_along(local, s->center, s->half, along);
+  m3_mulv(world, box->mat, local);
+  v3_addto(world, box->pos);
+  return NUM(pbSphere_Box)(world, radius, box, margin, hits);
+}
+
+int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
+  box_segment s = {.size = box->size, .length = capsule->size[1]};
+  num dif[3], axis[3], radius = capsule->size[0];
+  v3_sub(dif, capsule->pos, box->pos);
+  m3_tmulv(s.center, box->mat, dif);
+  m3_col(axis, capsule->mat, 2);
+  m3_tmulv(s.half, box->mat, axis);
+  v3_scale(s.half, s.half, s.length);
+  double reach = margin + re(radius), sizes = 0;
+  for (int i = 0; i < 3; i++) {
+    sizes += re(box->size[i]);
+    s.direction |= re(s.half[i]) > 0 ? 1 << i : 0;
+    if (!(fabs(re(s.center[i])) <= (re(box->size[i]) + fabs(re(s.half[i])) + reach) * (1 + 1e-9))) return 0;  // apart
+  }
+
+  double best = margin + 2 * (re(radius) + re(s.length) + sizes);
+  nearest_feature f = {.kind = near_nothing};
+  nearest_face(&s, &best, &f);
+  for (int j = 0; j < 3; j++) {
+    for (int i = 0; i < 8; i++) {
+      if (!(i & (1 << j))) nearest_edge(&s, i, j, &best, &f);
+    }
+  }
+  if (f.kind == near_nothing) return 0;
+  num step = 0;
+  bool second = f.kind == near_face ? second_from_face(&s, &f, &step)
+                : f.on_edge == 1    ? second_from_edge(&s, &f, &step)
+                                    : second_from_corner(&s, &f, &step);
+  int count = segment_ball(&s, f.along, radius, box, margin, hits);
+  if (second) count += segment_ball(&s, f.along + step, radius, box, margin, hits + count);
+  return count;
+}
+
+// ---- box and box --------------------------------------------------------------------------------------------------
+// Separating axis of largest separation among 15, then either the nearest points of two edges or the incident face
+// clipped against the reference face. Constants as in MuJoCo.
+#define SEPARATION_SLACK 1e-13  // times the summed half sizes: rounding of a support
+#define PARALLEL_SIN2 1e-16     // sin^2 of an angle of edges whose cross product is noise
+#define SIGN_NOISE 1e-9         // axis components whose sign says nothing
+#define SAME_VERTEX 1e-14       // squared, relative to the reference face
+#define EDGE_BIAS 1e-6          // an edge must beat a face by this
+#define MAX_VERTICES 12
+
+typedef struct box_pair {
+  num rot[9];               // axes of box 2 in the frame of box 1 (columns)
+  num pos21[3], pos12[3];   // centre of 2 in frame 1, centre of 1 in frame 2
+  const num *size1, *size2;
+  const NUM(pbShape) *box1, *box2;
+  double margin, slack;     // slack: margin and rounding
+  NUM(pbHit) *hits;
+} box_pair;
+
+static double abs_re(num x) { return fabs(re(x)); }
+
+// Code of the winning axis: 0..2 faces of box 1, 3..5 of box 2, 6 + 3 i + j edges; -1: separated. Only decisions: in doubles.
+static int separating_axis(const box_pair *p) {
+  double rot[9], rotabs[9], size1[3], size2[3], best = -1e10, face;
+  int code = -1;
+  for (int i = 0; i < 9; i++) rot[i] = re(p->rot[i]), rotabs[i] = fabs(rot[i]);
+  for (int i = 0; i < 3; i++) size1[i] = re(p->size1[i]), size2[i] = re(p->size2[i]);
+  for (int i = 0; i < 3; i++) {
+    double sep = abs_re(p->pos21[i]) - size1[i] -
+                 (rotabs[3 * i] * size2[0] + rotabs[3 * i + 1] * size2[1] + rotabs[3 * i + 2] * size2[2]);
+    if (!(sep <= p->slack)) return -1;
+    if (sep > best) best = sep, code = i;
+  }
+  for (int j = 0; j < 3; j++) {
+    double sep =
+        abs_re(p->pos12[j]) - size2[j] - (rotabs[j] * size1[0] + rotabs[3 + j] * size1[1] + rotabs[6 + j] * size1[2]);
+    if (!(sep <= p->slack)) return -1;
+    if (sep > best) best = sep, code = 3 + j;
+  }
+  face = best;
+  int code_face = code;
+  for (int i = 0; i < 3; i++) {
+    int i1 = (i + 1) % 3, i2 = (i + 2) % 3;
+    for (int j = 0; j < 3; j++) {
+      int j1 = (j + 1) % 3, j2 = (j + 2) % 3;
+      double c1 = -rot[3 * i2 + j], c2 = rot[3 * i1 + j], norm2 = c1 * c1 + c2 * c2;  // e_i x column j, part i is zero
+      if (!(norm2 >= PARALLEL_SIN2)) continue;
+      double inv = 1 / sqrt(norm2);
+      c1 *= inv, c2 *= inv;
+      double radius1 = size1[i1] * fabs(c1) + size1[i2] * fabs(c2);
+      double d1 = c1 * rot[3 * i1 + j1] + c2 * rot[3 * i2 + j1], d2 = c1 * rot[3 * i1 + j2] + c2 * rot[3 * i2 + j2];
+      double radius2 = size2[j1] * fabs(d1) + size2[j2] * fabs(d2);
+      double sep = fabs(c1 * re(p->pos21[i1]) + c2 * re(p->pos21[i2])) - radius1 - radius2;
+      if (!(sep <= p->slack)) return -1;
+      if (sep - EDGE_BIAS * fabs(sep) > best && sep > face) best = sep, code = 6 + 3 * i + j;
+    }
+  }
+  if (code < 6) return code;
+  // an edge axis within 8 degrees of the best face gives way to it unless better by five percent
+  int i = (code - 6) / 3, j = (code - 6) % 3, i1 = (i + 1) % 3, i2 = (i + 2) % 3;
+  double axis[3], cosine;
+  axis[i] = 0, axis[i1] = -rot[3 * i2 + j], axis[i2] = rot[3 * i1 + j];
+  double inv = 1 / sqrt(axis[i1] * axis[i1] + axis[i2] * axis[i2]);
+  for (int k = 0; k < 3; k++) axis[k] *= inv;
+  if (code_face < 3) {
+    cosine = fabs(axis[code_face]);
+  } else {
+    int f = code_face - 3;
+    cosine = fabs(axis[0] * rot[f] + axis[1] * rot[3 + f] + axis[2] * rot[6 + f]);
+  }
+  return cosine > 0.99 && best < face + 0.05 * fabs(face) + PB_TINY ? code_face : code;
+}
+
+// Nearest points w1, w2 (frame 1) of the edge of box 1 along axis i through corner c1 and that of box 2 along d2 through c2.
+static void nearest_on_edges(const box_pair *p, int i, int j, const num c1[3], const num c2[3], num w1[3], num w2[3]) {
+  num d2[3], e[3];
+  m3_col(d2, p->rot, j);
+  v3_sub(e, c2, c1);
+  num b = d2[i], denom = 1 - b * b, d1e = e[i], d2e = v3_dot(d2, e);
+  num s = re(denom) < PB_TINY ? 0 : num_div(d1e - b * d2e, denom);
+  s = num_clip(s, -p->size1[i], p->size1[i]);
+  num t = num_clip(b * s - d2e, -p->size2[j], p->size2[j]);
+  s = num_clip(d1e + b * t, -p->size1[i], p->size1[i]);
+  v3_copy(w1, c1);
+  w1[i] += s;
+  v3_along(w2, c2, d2, t);
+}
+
+static int edge_edge(const box_pair *p, int i, int j) {
+  int i1 = (i + 1) % 3, i2 = (i + 2) % 3, j1 = (j + 1) % 3, j2 = (j + 2) % 3;
+  num axis[3], a2[3];
+  axis[i] = 0, axis[i1] = -p->rot[3 * i2 + j], axis[i2] = p->rot[3 * i1 + j];
+  v3_normalize(axis);
+  if (re(v3_dot(axis, p->pos21)) < 0) v3_neg(axis, axis);
+  m3_tmulv(a2, p->rot, axis);
+  // corners that support the axis; a component that is noise is tried with both signs, the nearest pair wins
+  int vague1 = abs_re(axis[i1]) < SIGN_NOISE ? i1 : abs_re(axis[i2]) < SIGN_NOISE ? i2 : -1;
+  int vague2 = abs_re(a2[j1]) < SIGN_NOISE ? j1 : abs_re(a2[j2]) < SIGN_NOISE ? j2 : -1;
+  num w1[3] = {0}, w2[3] = {0}, gap[3], mid[3];
+  double best = 1e10;
+  for (int k = 0; k < 4; k++) {
+    if (((k & 2) && vague1 < 0) || ((k & 1) && vague2 < 0)) continue;
+    num c1[3], cc[3], c2[3], p1[3], p2[3];
+    c1[i] = 0, c1[i1] = re(axis[i1]) >= 0 ? p->size1[i1] : -p->size1[i1], c1[i2] = re(axis[i2]) >= 0 ? p->size1[i2] : -p->size1[i2];
+    if (k & 2) c1[vague1] = -c1[vague1];
+    cc[j] = 0, cc[j1] = re(a2[j1]) >= 0 ? -p->size2[j1] : p->size2[j1], cc[j2] = re(a2[j2]) >= 0 ? -p->size2[j2] : p->size2[j2];
+    if (k & 1) cc[vague2] = -cc[vague2];
+    m3_mulv(c2, p->rot, cc);
+    v3_addto(c2, p->pos21);
+    nearest_on_edges(p, i, j, c1, c2, p1, p2);
+    v3_sub(gap, p2, p1);
+    if (re(v3_dot(gap, gap)) >= best) continue;
+    best = re(v3_dot(gap, gap));
+    v3_copy(w1, p1);
+    v3_copy(w2, p2);
+  }
+  v3_sub(gap, w2, w1);
+  p->hits->dist = v3_dot(gap, axis);
+  if (!(re(p->hits->dist) <= p->slack)) return 0;
+  v3_add(mid, w1, w2);
+  v3_scale(mid, mid, 0.5);
+  m3_mulv(p->hits->pos, p->box1->mat, mid);
+  v3_addto(p->hits->pos, p->box1->pos);
+  m3_mulv(p->hits->normal, p->box1->mat, axis);
+  v3_zero(p->hits->hint);
+  return 1;
+}
+
+// Keep the part of a polygon where sign * v[coord] <= limit; out has room for MAX_VERTICES.
+static int clip_half_plane(int n, const num (*in)[3], num (*out)[3], int coord, double sign, num limit) {
+  int count = 0;
+  for (int k = 0; k < n; k++) {
+    const num *p = in[k], *q = in[k + 1 == n ? 0 : k + 1];
+    num dp = sign * p[coord] - limit, dq = sign * q[coord] - limit;
+    if (re(dp) <= 0 && count < MAX_VERTICES) v3_copy(out[count++], p);
+    bool crosses = (re(dp) < 0 && re(dq) > 0) || (re(dp) > 0 && re(dq) < 0);
+    if (crosses && count < MAX_VERTICES) {
+      num t = num_div(dp, dp - dq), step[3];
+      v3_sub(step, q, p);
+      v3_along(out[count++], p, step, t);
+    }
+  }
+  return count;
+}
+
+// Corners of the incident face in coordinates of the reference face: in its plane (x, y), and height above it (z).
+static void incident_face(const box_pair *p, bool first, int a, double sign, num poly[4][3]) {
+  num inc[9];
+  const num *center = first ? p->pos21 : p->pos12, *size = first ? p->size2 : p->size1, *ref = first ? p->size1 : p->size2;
+  if (first) {
+    m3_copy(inc, p->rot);
+  } else {
+    m3_transpose(inc, p->rot);
+  }
+  int b = 0;
+  for (int k = 1; k < 3; k++) {
+    if (abs_re(inc[3 * a + k]) > abs_re(inc[3 * a + b])) b = k;
+  }
+  double facing = sign * re(inc[3 * a + b]) > 0 ? -1 : 1;
+  int bu = (b + 1) % 3, bv = (b + 2) % 3, coords[3] = {(a + 1) % 3, (a + 2) % 3, a};
+  static const signed char corner[4][2] = {{1, 1}, {-1, 1}, {-1, -1}, {1, -1}};
+  for (int r = 0; r < 3; r++) {
+    int c = coords[r];
+    num mid = center[c] + facing * size[b] * inc[3 * c + b], du = size[bu] * inc[3 * c + bu], dv = size[bv] * inc[3 * c + bv];
+    if (r == 2) mid = sign * mid - ref[a], du = sign * du, dv = sign * dv;
+    for (int k = 0; k < 4; k++) poly[k][r] = mid + corner[k][0] * du + corner[k][1] * dv;
+  }
+}
+
+static int face_face(const box_pair *p, int code) {
+  bool first = code < 3;
+  int a = first ? code : code - 3, ax = (a + 1) % 3, ay = (a + 2) % 3, n = 4, kept[MAX_VERTICES], count = 0;
+  const NUM(pbShape) *ref = first ? p->box1 : p->box2;
+  double sign = re((first ? p->pos21 : p->pos12)[a]) >= 0 ? 1 : -1;
+  num poly[2][MAX_VERTICES][3];
+  incident_face(p, first, a, sign, poly[0]);
+  n = clip_half_plane(n, poly[0], poly[1], 0, 1, ref->size[ax]);
+  n = clip_half_plane(n, poly[1], poly[0], 0, -1, ref->size[ax]);
+  n = clip_half_plane(n, poly[0], poly[1], 1, 1, ref->size[ay]);
+  n = clip_half_plane(n, poly[1], poly[0], 1, -1, ref->size[ay]);
+
+  double same = SAME_VERTEX * (re(ref->size[ax]) * re(ref->size[ax]) + re(ref->size[ay]) * re(ref->size[ay]));
+  for (int k = 0; k < n; k++) {
+    const num *v = poly[0][k];
+    bool keep = re(v[2]) <= p->margin;
+    for (int q = 0; q < count && keep; q++) {
+      double dx = re(poly[0][kept[q]][0]) - re(v[0]), dy = re(poly[0][kept[q]][1]) - re(v[1]);
+      keep = !(dx * dx + dy * dy < same);
+    }
+    if (keep) kept[count++] = k;
+  }
+  num normal[3];
+  m3_col(normal, ref->mat, a);
+  if (first != (sign > 0)) v3_neg(normal, normal);
+  for (int k = 0; k < count; k++) {
+    const num *v = poly[0][kept[k]];
+    NUM(pbHit) *hit = &p->hits[k];
+    num local[3];
+    local[ax] = v[0], local[ay] = v[1], local[a] = sign * (ref->size[a] + 0.5 * v[2]);
+    hit->dist = v[2];
+    m3_mulv(hit->pos, ref->mat, local);
+    v3_addto(hit->pos, ref->pos);
+    v3_copy(hit->normal, normal);
+    v3_zero(hit->hint);
+  }
+  return count;
+}
+
+int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, NUM(pbHit) *hits) {
+  box_pair p = {.size1 = box1->size, .size2 = box2->size, .box1 = box1, .box2 = box2, .margin = margin, .slack = margin, .hits = hits};
+  num dif[3];
+  v3_sub(dif, box2->pos, box1->pos);
+  m3_tmulv(p.pos21, box1->mat, dif);
+  v3_neg(dif, dif);
+  m3_tmulv(p.pos12, box2->mat, dif);
+  m3_tmul(p.rot, box1->mat, box2->mat);
+  for (int i = 0; i < 3; i++) p.slack += SEPARATION_SLACK * (re(box1->size[i]) + re(box2->size[i]));
+  int code = separating_axis(&p);
+  if (code < 0) return 0;
+  return code >= 6 ? edge_edge(&p, (code - 6) / 3, (code - 6) % 3) : face_face(&p, code);
+}

@@ -1,0 +1,117 @@
+// Kernels shared by the files of geometry/: which features of two shapes meet, and contacts of points with radii.
+// Conventions of all kernels: write hits from the first on, return their number. Comparisons are written so that a NaN
+// means "no contact".
+#ifndef PB_PRIMITIVE_H
+#define PB_PRIMITIVE_H
+
+#include "geometry/pair.h"
+#include "math/vec.h"
+
+#define PB_TINY 1e-15  // MuJoCo's mjMINVAL: lengths below it have no direction
+
+int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, NUM(pbHit) *hits);
+int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits);
+int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits);
+int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, NUM(pbHit) *hits);
+int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbHit) *hits);
+
+// Ball of radius r1 about c1 against ball of radius r2 about c2. mat1, mat2: frames whose z axes give the normal where the
+// centres coincide (their cross product; x of the world if parallel).
+static inline int ball_ball(const num c1[3], const num mat1[9], num r1, const num c2[3], const num mat2[9], num r2, double margin,
+                            NUM(pbHit) *hit) {
+  num dif[3];
+  v3_sub(dif, c2, c1);
+  num d2 = v3_dot(dif, dif);
+  double reach = margin + re(r1) + re(r2);
+  if (!(re(d2) <= reach * reach)) return 0;
+  num len = re(d2) > 0 ? num_sqrt(d2) : 0;
+  hit->dist = len - r1 - r2;
+  if (re(len) < PB_TINY) {
+    num axis1[3], axis2[3];
+    m3_col(axis1, mat1, 2);
+    m3_col(axis2, mat2, 2);
+    v3_cross(hit->normal, axis1, axis2);
+    v3_normalize(hit->normal);
+  } else {
+    v3_scale(hit->normal, dif, num_div(1, len));
+  }
+  v3_along(hit->pos, c1, hit->normal, r1 + 0.5 * hit->dist);
+  v3_zero(hit->hint);
+  return 1;
+}
+
+// Half-space below the plane through origin with a unit normal against a ball; the hit's normal is the plane's.
+static inline int plane_ball(const num origin[3], const num normal[3], const num center[3], num radius, double margin,
+                             NUM(pbHit) *hit) {
+  num dif[3];
+  v3_sub(dif, center, origin);
+  num height = v3_dot(dif, normal);
+  if (!(re(height) <= margin + re(radius))) return 0;
+  hit->dist = height - radius;
+  v3_copy(hit->normal, normal);
+  v3_along(hit->pos, center, normal, -(0.5 * hit->dist + radius));
+  v3_zero(hit->hint);
+  return 1;
+}
+
+// Which points of two segments are nearest: x in [-1, 1] along each; free: interior stationary value, else an end.
+typedef struct segment_pair {
+  num x1, x2;
+  bool free1, free2;
+} segment_pair;
+
+static inline num clip_unit(num x, bool *is_free) {
+  *is_free = !(re(x) < -1 || re(x) > 1);
+  return re(x) < -1 ? -1 : re(x) > 1 ? 1 : x;
+}
+
+// Candidate nearest points of the segments c1 + x1 axis1, c2 + x2 axis2 (axes scaled by half lengths), in MuJoCo's order of
+// clamping. Returns 1, or 4 for parallel segments (ends of the first, then of the second), to be tried in order until two
+// of them make contacts.
+static inline int nearest_on_segments(const num c1[3], const num axis1[3], const num c2[3], const num axis2[3],
+                                      segment_pair out[4]) {
+  num dif[3];
+  v3_sub(dif, c1, c2);
+  // minimise |dif + x1 axis1 - x2 axis2|^2:  [a b; b c] [x1; x2] = [u; v]
+  num a = v3_dot(axis1, axis1), b = -v3_dot(axis1, axis2), c = v3_dot(axis2, axis2);
+  num u = -v3_dot(axis1, dif), v = v3_dot(axis2, dif);
+  num det = a * c - b * b;
+  if (fabs(re(det)) >= PB_TINY) {
+    num x1 = num_div(c * u - b * v, det), x2 = num_div(a * v - b * u, det);
+    bool free1 = true, free2 = true;
+    if (re(x1) > 1) {
+      x1 = 1, free1 = false;
+      x2 = num_div(v - b, c);
+    } else if (re(x1) < -1) {
+      x1 = -1, free1 = false;
+      x2 = num_div(v + b, c);
+    }
+    if (re(x2) > 1) {
+      x2 = 1, free2 = false;
+      x1 = clip_unit(num_div(u - b, a), &free1);
+    } else if (re(x2) < -1) {
+      x2 = -1, free2 = false;
+      x1 = clip_unit(num_div(u + b, a), &free1);
+    }
+    out[0] = (segment_pair){x1, x2, free1, free2};
+    return 1;
+  }
+  for (int k = 0; k < 4; k++) out[k].free1 = out[k].free2 = false;
+  out[0].x1 = 1, out[0].x2 = clip_unit(num_div(v - b, c), &out[0].free2);
+  out[1].x1 = -1, out[1].x2 = clip_unit(num_div(v + b, c), &out[1].free2);
+  out[2].x2 = 1, out[2].x1 = clip_unit(num_div(u - b, a), &out[2].free1);
+  out[3].x2 = -1, out[3].x1 = clip_unit(num_div(u + b, a), &out[3].free1);
+  return 4;
+}
+
+// Where a ball's centre lies about a cylinder.
+typedef enum cylinder_zone { zone_side, zone_cap, zone_rim } cylinder_zone;
+
+// local: centre in the cylinder's frame is (radial vector of squared length radial2, height).
+static inline cylinder_zone cylinder_zone_of(double height, double radial2, double radius, double half) {
+  bool side = fabs(height) < half, cap = radial2 < radius * radius;
+  if (side && cap) return half - fabs(height) < radius - sqrt(radial2 > 0 ? radial2 : 0) ? zone_cap : zone_side;
+  return side ? zone_side : cap ? zone_cap : zone_rim;
+}
+
+#endif
