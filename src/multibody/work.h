@@ -81,8 +81,10 @@ typedef struct NUM(pbWork) {
   num *ten_J;                         // as ten_dofs
   num *act_length, *act_velocity;     // nu
   num *actuator_force, *act_dot;      // nu, na
-  num *act_gain, *act_forceraw;       // nu: gain; force before clamps
-  num *site_moment;                   // nu x 6: world wrench direction of site transmissions (force, torque)
+  num *act_gain, *act_input;          // nu: gain; what it multiplies (control or activation), 1
+  num *act_scale;                     // nu: clamps on the force: 1 free, 0 saturated, between where a tendon is scaled
+  int *mom_start, *mom_dofs;          // nu + 1; dofs of each actuator's moment, ascending
+  num *mom;                           // as mom_dofs: moment of the actuator
 
   // velocity stage
   num *V, *Vb;                        // nbody x 6 body velocity; nv x 6 velocity before the dof was added
@@ -141,6 +143,28 @@ pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w);     // qacc, forces, H factor
 pbStatus NUM(pbStage_Integrate)(NUM(pbWork) *w); // Mhat, qacc_integrated
 void NUM(pbStage_Acceleration)(NUM(pbWork) *w);  // A
 void NUM(pbStage_Sensors)(NUM(pbWork) *w);       // sensordata (needs A)
+
+// Armature of a tendon with what its actuators lend; damping likewise: linear and two polynomial coefficients.
+num NUM(pbTendon_Armature)(const NUM(pbWork) *w, int tendon);
+void NUM(pbTendon_Damping)(const NUM(pbWork) *w, int tendon, num c[3]);
+void NUM(pbDof_Damping)(const NUM(pbWork) *w, int dof, num c[3]);
+// Velocity derivative of the smooth forces on the pattern of M, as implicitfast takes it: D += d(passive + actuator)/dv.
+void NUM(pbForce_Derivative)(const NUM(pbWork) *w, num *D);
+// Slope of an actuator's force by its velocity as implicitfast takes it.
+num NUM(pbActuator_Slope)(const NUM(pbWork) *w, int actuator);
+void NUM(pbFluid_Damping)(const NUM(pbWork) *w, int body, num B[36]);
+// Next activation after one time step (filterexact, range).
+num NUM(pbActuator_Next)(const NUM(pbWork) *w, int actuator, num act, num act_dot);
+
+// Polynomial force coefficients: c0 + c1 |x| + c2 x^2 (odd: |x|; else x), and the derivative of x times it.
+static inline num poly_force(const num c[3], num x, bool odd) {
+  if (odd) x = num_abs(x);
+  return c[0] + x * (c[1] + x * c[2]);
+}
+static inline num poly_slope(const num c[3], num x, bool odd) {
+  if (odd) x = num_abs(x);
+  return c[0] + x * (2 * c[1] + 3 * x * c[2]);
+}
 
 // Fluid forces of body b on itself, world axes: wrench (torque, force) about the body's reference point, added.
 void NUM(pbFluid_Body)(const NUM(pbWork) *w, int body, num wrench[6]);

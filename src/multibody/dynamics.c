@@ -1,0 +1,237 @@
+// Mass matrix, velocities, bias forces, accelerations.
+#include "multibody/spatial.h"
+#include "multibody/work.h"
+#include "math/vec.h"
+
+// Armature that actuators lend to a joint's dof or a tendon: sum of actuator_armature gear^2.
+static num lent(const NUM(pbWork) *w, const num *per_actuator, const int *start, const int *list, int i) {
+  num s = 0;
+  for (int k = start[i]; k < start[i + 1]; k++) {
+    num gear = w->p.actuator_gear[6 * list[k]];
+    s += per_actuator[list[k]] * gear * gear;
+  }
+  return s;
+}
+
+num NUM(pbTendon_Armature)(const NUM(pbWork) *w, int tendon) {
+  return w->p.tendon_armature[tendon] + lent(w, w->p.actuator_armature, w->t->ten_actuator_start, w->t->ten_actuator, tendon);
+}
+
+// M += armature J'J on the pattern of M; couplings between branches have no place there and are left out, as in MuJoCo.
+static void add_tendon_armature(NUM(pbWork) *w, int tendon, num armature) {
+  const pbTreePattern *tree = &w->t->M;
+  const int *dofs = w->ten_dofs + w->ten_start[tendon];
+  const num *J = w->ten_J + w->ten_start[tendon];
+  int n = w->ten_start[tendon + 1] - w->ten_start[tendon];
+  for (int a = 0; a < n; a++) {
+    for (int b = 0; b <= a; b++) {
+      int i = dofs[a], j = dofs[b], depth = tree->depth[j];
+      if (depth <= tree->depth[i] && tree->chain[tree->adr[i] + depth] == j) w->M[tree->adr[i] + depth] += armature * J[a] * J[b];
+    }
+  }
+}
+
+void NUM(pbStage_Inertia)(NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  const pbTreePattern *tree = &w->t->M;
+  memcpy(w->crb, w->inert, 10 * (size_t)m->nbody * sizeof(num));
+  for (int b = m->nbody - 1; b > 0; b--) {
+    int parent = m->body_parentid[b];
+    if (w->t->body_tree[b] < 0 || w->t->body_tree[parent] < 0) continue;
+    for (int k = 0; k < 10; k++) w->crb[10 * parent + k] += w->crb[10 * b + k];
+  }
+  for (int i = 0; i < m->nv; i++) {  // M_ij = S_j . I_composite S_i
+    num F[6] = {0};
+    const num *I = w->crb + 10 * m->dof_bodyid[i], *S = w->S + 6 * i;
+    PB_ADDINERT(F, 1, I, S);
+    num *row = w->M + tree->adr[i];
+    const int *chain = tree->chain + tree->adr[i];
+    for (int a = 0; a <= tree->depth[i]; a++) row[a] = PB_DOT6(w->S + 6 * chain[a], F);
+    row[tree->depth[i]] += w->p.dof_armature[i] + lent(w, w->p.actuator_armature, w->t->dof_actuator_start, w->t->dof_actuator, i);
+  }
+  for (int k = 0; k < m->ntendon; k++) {
+    num armature = NUM(pbTendon_Armature)(w, k);
+    if (re(armature) != 0 || im(armature) != 0) add_tendon_armature(w, k, armature);
+  }
+  memcpy(w->LD, w->M, (size_t)tree->size * sizeof(num));
+  NUM(pbTree_Factor)(tree, w->LD, w->Dinv);
+}
+
+// Velocity before each dof, S-dot, and the body's velocity after its joints.
+static void body_velocity(NUM(pbWork) *w, int b) {
+  const pbModel *m = w->m;
+  num *V = w->V + 6 * b;
+  memcpy(V, w->V + 6 * m->body_parentid[b], 6 * sizeof(num));
+  for (int k = 0; k < m->body_jntnum[b]; k++) {
+    int j = m->body_jntadr[b] + k, dof = m->jnt_dofadr[j], type = m->jnt_type[j];
+    int count = type == pb_jntFree || type == pb_jntBall ? 3 : 1;
+    if (type == pb_jntFree) {  // translations: world axes, S-dot = 0
+      for (int i = dof; i < dof + 3; i++) {
+        memcpy(w->Vb + 6 * i, V, 6 * sizeof(num));
+        memset(w->Sdot + 6 * i, 0, 6 * sizeof(num));
+      }
+      for (int i = dof; i < dof + 3; i++) PB_AXPY6(V, w->qvel[i], w->S + 6 * i);
+      dof += 3;
+    }
+    for (int i = dof; i < dof + count; i++) {
+      memcpy(w->Vb + 6 * i, V, 6 * sizeof(num));
+      memset(w->Sdot + 6 * i, 0, 6 * sizeof(num));
+      PB_ADDMXM(w->Sdot + 6 * i, 1, V, w->S + 6 * i);
+    }
+    for (int i = dof; i < dof + count; i++) PB_AXPY6(V, w->qvel[i], w->S + 6 * i);
+  }
+}
+
+// Second derivative of a spatial tendon's length by time at zero joint acceleration.
+static num tendon_dot(const NUM(pbWork) *w, int tendon);
+
+void NUM(pbStage_Velocity)(NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  memset(w->V, 0, 6 * sizeof(num));
+  memset(w->A0, 0, 6 * sizeof(num));
+  if (!(m->disableflags & pb_dsblGravity)) {
+    for (int k = 0; k < 3; k++) w->A0[3 + k] = -w->p.gravity[k];
+  }
+  num *force = w->cfrc_int;  // sum of I A + V x* I V over the subtree
+  memset(force, 0, 6 * (size_t)m->nbody * sizeof(num));
+  for (int b = 1; b < m->nbody; b++) {
+    body_velocity(w, b);
+    num *A = w->A0 + 6 * b, momentum[6] = {0};
+    memcpy(A, w->A0 + 6 * m->body_parentid[b], 6 * sizeof(num));
+    for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) PB_AXPY6(A, w->qvel[i], w->Sdot + 6 * i);
+    if (w->t->body_tree[b] < 0) continue;
+    const num *I = w->inert + 10 * b, *V = w->V + 6 * b;
+    PB_ADDINERT(force + 6 * b, 1, I, A);
+    PB_ADDINERT(momentum, 1, I, V);
+    PB_ADDMXF(force + 6 * b, 1, V, momentum);
+  }
+  for (int b = m->nbody - 1; b > 0; b--) {
+    int parent = m->body_parentid[b];
+    if (w->t->body_tree[b] >= 0 && w->t->body_tree[parent] >= 0) PB_AXPY6(force + 6 * parent, 1, force + 6 * b);
+    for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) w->qfrc_bias[i] = PB_DOT6(w->S + 6 * i, force + 6 * b);
+  }
+  for (int k = 0; k < m->ntendon; k++) {
+    num s = 0;
+    for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) s += w->ten_J[a] * w->qvel[w->ten_dofs[a]];
+    w->ten_velocity[k] = s;
+    num armature = NUM(pbTendon_Armature)(w, k);
+    if (re(armature) == 0 && im(armature) == 0) continue;
+    num bias = armature * tendon_dot(w, k);
+    for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) w->qfrc_bias[w->ten_dofs[a]] += bias * w->ten_J[a];
+  }
+}
+
+// ---- tendons ------------------------------------------------------------------------------------------------------
+// Velocity of a site, and its acceleration at zero joint acceleration without gravity.
+static void site_motion(const NUM(pbWork) *w, int site, num vel[3], num acc[3]) {
+  int b = w->m->site_bodyid[site];
+  num d[3], t[3];
+  body_offset(w, b, w->site_xpos + 3 * site, d);
+  const num *V = w->V + 6 * b, *A = w->A0 + 6 * b;
+  PB_POINTVEL(vel, V, d);
+  PB_POINTVEL(acc, A, d);
+  v3_cross(t, V, vel);
+  v3_addto(acc, t);
+  for (int k = 0; k < 3; k++) acc[k] -= w->A0[3 + k];
+}
+
+static num tendon_dot(const NUM(pbWork) *w, int tendon) {
+  const pbModel *m = w->m;
+  int adr = m->tendon_adr[tendon], end = adr + m->tendon_num[tendon];
+  if (m->wrap_type[adr] == pb_wrapJoint) return 0;
+  num divisor = 1, sum = 0;
+  for (int i = adr; i < end - 1; i++) {
+    if (m->wrap_type[i] == pb_wrapPulley) divisor = w->p.wrap_prm[i];
+    if (m->wrap_type[i] != pb_wrapSite || m->wrap_type[i + 1] != pb_wrapSite) continue;
+    int s1 = m->wrap_objid[i], s2 = m->wrap_objid[i + 1];
+    num v1[3], a1[3], v2[3], a2[3], dir[3];
+    site_motion(w, s1, v1, a1), site_motion(w, s2, v2, a2);
+    v3_sub(dir, w->site_xpos + 3 * s2, w->site_xpos + 3 * s1);
+    num length = v3_normalize(dir);
+    if (re(length) < 1e-15) continue;
+    v3_subfrom(v2, v1), v3_subfrom(a2, a1);
+    num along = v3_dot(dir, v2);  // d2L/dt2 = dir . acc + (|v|^2 - (dir . v)^2) / L
+    sum += (v3_dot(dir, a2) + (v3_dot(v2, v2) - along * along) / length) / divisor;
+  }
+  return sum;
+}
+
+// J += scale * dir . (velocity of a site) over the dofs that move it; dofs are collected in the dense row `dense`.
+static void add_site_row(const NUM(pbWork) *w, int site, const num dir[3], num scale, num *dense) {
+  int b = w->m->site_bodyid[site];
+  num d[3], u[3];
+  body_offset(w, b, w->site_xpos + 3 * site, d);
+  for (int i = w->t->body_dofend[b]; i >= 0; i = w->m->dof_parentid[i]) {
+    const num *S = w->S + 6 * i;
+    PB_POINTVEL(u, S, d);
+    dense[i] += scale * v3_dot(dir, u);
+  }
+}
+
+static void tendon_path(NUM(pbWork) *w, int tendon, num *dense) {
+  const pbModel *m = w->m;
+  int adr = m->tendon_adr[tendon], end = adr + m->tendon_num[tendon];
+  num length = 0, divisor = 1;
+  for (int i = adr; i < end; i++) {
+    if (m->wrap_type[i] == pb_wrapJoint) {
+      int j = m->wrap_objid[i];
+      length += w->p.wrap_prm[i] * w->qpos[m->jnt_qposadr[j]];
+      dense[m->jnt_dofadr[j]] += w->p.wrap_prm[i];
+      continue;
+    }
+    if (m->wrap_type[i] == pb_wrapPulley) divisor = w->p.wrap_prm[i];
+    if (i + 1 == end || m->wrap_type[i] != pb_wrapSite || m->wrap_type[i + 1] != pb_wrapSite) continue;
+    int s1 = m->wrap_objid[i], s2 = m->wrap_objid[i + 1];
+    num dir[3];
+    v3_sub(dir, w->site_xpos + 3 * s2, w->site_xpos + 3 * s1);
+    length += v3_norm(dir) / divisor;
+    v3_normalize(dir);
+    if (m->site_bodyid[s1] == m->site_bodyid[s2]) continue;
+    add_site_row(w, s2, dir, 1 / divisor, dense);
+    add_site_row(w, s1, dir, -1 / divisor, dense);
+  }
+  w->ten_length[tendon] = length;
+}
+
+// Mark the dofs a tendon can move.
+static void tendon_dofs(const NUM(pbWork) *w, int tendon, bool *touched) {
+  const pbModel *m = w->m;
+  for (int i = m->tendon_adr[tendon], end = i + m->tendon_num[tendon]; i < end; i++) {
+    if (m->wrap_type[i] == pb_wrapJoint) touched[m->jnt_dofadr[m->wrap_objid[i]]] = true;
+    if (m->wrap_type[i] != pb_wrapSite) continue;
+    for (int d = w->t->body_dofend[m->site_bodyid[m->wrap_objid[i]]]; d >= 0; d = m->dof_parentid[d]) touched[d] = true;
+  }
+}
+
+void NUM(pbStage_Tendon)(NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  bool *touched = (bool *)w->step;
+  num *dense = w->tmp;
+  int used = 0;
+  for (int k = 0; k < m->ntendon; k++) {
+    memset(touched, 0, (size_t)m->nv * sizeof(bool));
+    memset(dense, 0, (size_t)m->nv * sizeof(num));
+    tendon_dofs(w, k, touched);
+    tendon_path(w, k, dense);
+    w->ten_start[k] = used;
+    for (int i = 0; i < m->nv; i++) {
+      if (!touched[i]) continue;
+      w->ten_dofs[used] = i;
+      w->ten_J[used++] = dense[i];
+    }
+  }
+  if (m->ntendon) w->ten_start[m->ntendon] = used;
+}
+
+void NUM(pbStage_Acceleration)(NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  memcpy(w->A, w->A0, 6 * sizeof(num));
+  for (int b = 1; b < m->nbody; b++) {
+    num *A = w->A + 6 * b;
+    memcpy(A, w->A + 6 * m->body_parentid[b], 6 * sizeof(num));
+    for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) {
+      PB_AXPY6(A, w->qvel[i], w->Sdot + 6 * i);
+      PB_AXPY6(A, w->qacc[i], w->S + 6 * i);
+    }
+  }
+}

@@ -1,0 +1,205 @@
+// Passive forces: springs, dampers, gravity compensation, fluid; and their derivative by velocity for implicitfast.
+#include "multibody/spatial.h"
+#include "multibody/work.h"
+#include "math/vec.h"
+
+// Damping an actuator lends: actuator_damping gear^2, with its polynomial.
+static void lend_damping(const NUM(pbWork) *w, const int *start, const int *list, int i, num c[3]) {
+  for (int k = start[i]; k < start[i + 1]; k++) {
+    int u = list[k];
+    num gear2 = w->p.actuator_gear[6 * u] * w->p.actuator_gear[6 * u];
+    c[0] += w->p.actuator_damping[u] * gear2;
+    c[1] += w->p.actuator_dampingpoly[2 * u] * gear2;
+    c[2] += w->p.actuator_dampingpoly[2 * u + 1] * gear2;
+  }
+}
+
+void NUM(pbDof_Damping)(const NUM(pbWork) *w, int dof, num c[3]) {
+  c[0] = w->p.dof_damping[dof], c[1] = w->p.dof_dampingpoly[2 * dof], c[2] = w->p.dof_dampingpoly[2 * dof + 1];
+  lend_damping(w, w->t->dof_actuator_start, w->t->dof_actuator, dof, c);
+}
+
+void NUM(pbTendon_Damping)(const NUM(pbWork) *w, int tendon, num c[3]) {
+  c[0] = w->p.tendon_damping[tendon], c[1] = w->p.tendon_dampingpoly[2 * tendon], c[2] = w->p.tendon_dampingpoly[2 * tendon + 1];
+  lend_damping(w, w->t->ten_actuator_start, w->t->ten_actuator, tendon, c);
+}
+
+// force -= k(|dif|) dif
+static void add_spring3(const num c[3], const num dif[3], num *force) {
+  num r = re(v3_dot(dif, dif)) > 0 ? v3_norm(dif) : 0;
+  v3_addscl(force, dif, -poly_force(c, r, false));
+}
+
+static void joint_spring(NUM(pbWork) *w, int j) {
+  const pbModel *m = w->m;
+  num c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]}, dif[3], q[4], s[4];
+  if (re(c[0]) == 0 && re(c[1]) == 0 && re(c[2]) == 0 && im(c[0]) == 0 && im(c[1]) == 0 && im(c[2]) == 0) return;
+  const num *qpos = w->qpos + m->jnt_qposadr[j], *rest = w->p.qpos_spring + m->jnt_qposadr[j];
+  num *force = w->qfrc_spring + m->jnt_dofadr[j];
+  switch (m->jnt_type[j]) {
+    case pb_jntFree:
+      v3_sub(dif, qpos, rest);
+      add_spring3(c, dif, force);
+      qpos += 3, rest += 3, force += 3;  // and the rotation:
+      // fall through
+    case pb_jntBall:  // rotation vector from rest to q, in the child frame
+      quat_copy(q, qpos);
+      quat_normalize(q);
+      quat_conj(s, rest);
+      quat_mul(q, s, q);
+      quat_log(dif, q);
+      add_spring3(c, dif, force);
+      return;
+    default: force[0] -= (qpos[0] - rest[0]) * poly_force(c, qpos[0] - rest[0], false);
+  }
+}
+
+// Stretch of a tendon beyond its rest band.
+static num tendon_stretch(const NUM(pbWork) *w, int k) {
+  num length = w->ten_length[k], lower = w->p.tendon_lengthspring[2 * k], upper = w->p.tendon_lengthspring[2 * k + 1];
+  return re(length) > re(upper) ? length - upper : re(length) < re(lower) ? length - lower : 0;
+}
+
+static void tendon_passive(NUM(pbWork) *w, int k, bool springs, bool dampers) {
+  num spring = 0, damper = 0, c[3];
+  if (springs) {
+    num x = tendon_stretch(w, k);
+    c[0] = w->p.tendon_stiffness[k], c[1] = w->p.tendon_stiffnesspoly[2 * k], c[2] = w->p.tendon_stiffnesspoly[2 * k + 1];
+    spring = -x * poly_force(c, x, false);
+  }
+  if (dampers) {
+    NUM(pbTendon_Damping)(w, k, c);
+    damper = -w->ten_velocity[k] * poly_force(c, w->ten_velocity[k], true);
+  }
+  for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) {
+    w->qfrc_spring[w->ten_dofs[a]] += w->ten_J[a] * spring;
+    w->qfrc_damper[w->ten_dofs[a]] += w->ten_J[a] * damper;
+  }
+}
+
+// out += J' wrench for the body's dofs, wrench about its tree's ref.
+static void add_wrench(const NUM(pbWork) *w, int body, const num wrench[6], num *out) {
+  for (int i = w->t->body_dofend[body]; i >= 0; i = w->m->dof_parentid[i]) out[i] += PB_DOT6(w->S + 6 * i, wrench);
+}
+
+static bool gravity_acts(const NUM(pbWork) *w) {
+  const num *g = w->p.gravity;
+  return !(w->m->disableflags & pb_dsblGravity) && (re(g[0]) != 0 || re(g[1]) != 0 || re(g[2]) != 0);
+}
+
+static void gravity_compensation(NUM(pbWork) *w) {
+  for (int b = 1; b < w->m->nbody; b++) {
+    if (w->t->body_tree[b] < 0 || (re(w->p.body_gravcomp[b]) == 0 && im(w->p.body_gravcomp[b]) == 0)) continue;
+    num d[3], force[3], wrench[6] = {0};
+    v3_scale(force, w->p.gravity, -w->p.body_mass[b] * w->p.body_gravcomp[b]);
+    body_offset(w, b, w->xipos + 3 * b, d);
+    PB_ADDWRENCH(wrench, 1, d, force);
+    add_wrench(w, b, wrench, w->qfrc_gravcomp);
+  }
+}
+
+static void fluid_forces(NUM(pbWork) *w) {
+  for (int b = 1; b < w->m->nbody; b++) {
+    if (w->t->body_tree[b] < 0 || re(w->p.body_mass[b]) < 1e-15) continue;
+    num wrench[6] = {0};
+    NUM(pbFluid_Body)(w, b, wrench);
+    add_wrench(w, b, wrench, w->qfrc_fluid);
+  }
+}
+
+void NUM(pbStage_Passive)(NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  size_t bytes = (size_t)m->nv * sizeof(num);
+  memset(w->qfrc_spring, 0, bytes), memset(w->qfrc_damper, 0, bytes);
+  memset(w->qfrc_gravcomp, 0, bytes), memset(w->qfrc_fluid, 0, bytes);
+  bool springs = !(m->disableflags & pb_dsblSpring), dampers = !(m->disableflags & pb_dsblDamper);
+  if (springs || dampers) {
+    for (int j = 0; springs && j < m->njnt; j++) joint_spring(w, j);
+    for (int i = 0; dampers && i < m->nv; i++) {
+      num c[3];
+      NUM(pbDof_Damping)(w, i, c);
+      w->qfrc_damper[i] -= w->qvel[i] * poly_force(c, w->qvel[i], true);
+    }
+    for (int k = 0; k < m->ntendon; k++) tendon_passive(w, k, springs, dampers);
+    if (w->t->has_gravcomp && gravity_acts(w)) gravity_compensation(w);
+    if (w->t->has_fluid) fluid_forces(w);
+  }
+  for (int i = 0; i < m->nv; i++) {
+    w->qfrc_passive[i] = w->qfrc_spring[i] + w->qfrc_damper[i] + w->qfrc_fluid[i];
+    if (!m->jnt_actgravcomp[m->dof_jntid[i]]) w->qfrc_passive[i] += w->qfrc_gravcomp[i];
+  }
+}
+
+// ---- derivative by velocity (implicitfast) --------------------------------------------------------------------------
+// D += b r r' for a sparse row r, on the pattern of M.
+static void add_outer(const NUM(pbWork) *w, const int *dofs, const num *row, int n, num b, num *D) {
+  const pbTreePattern *tree = &w->t->M;
+  for (int a = 0; a < n; a++) {
+    for (int c = 0; c <= a; c++) {
+      int i = dofs[a], depth = tree->depth[dofs[c]];
+      if (depth <= tree->depth[i] && tree->chain[tree->adr[i] + depth] == dofs[c]) D[tree->adr[i] + depth] += b * row[a] * row[c];
+    }
+  }
+}
+
+// Slope of an actuator's force by its velocity; zero where the force range clamps it.
+num NUM(pbActuator_Slope)(const NUM(pbWork) *w, int u) {
+  const pbModel *m = w->m;
+  if (m->actuator_forcelimited[u]) {
+    double f = re(w->actuator_force[u]);
+    if (f <= re(w->p.actuator_forcerange[2 * u]) || f >= re(w->p.actuator_forcerange[2 * u + 1])) return 0;
+  }
+  num slope = m->actuator_biastype[u] == pb_biasAffine ? w->p.actuator_biasprm[10 * u + 2] : 0;
+  if (m->actuator_gaintype[u] == pb_gainAffine) {  // MuJoCo takes the control before its range here
+    num input = m->actuator_dyntype[u] == pb_dynNone ? w->ctrl[u] : w->act_input[u];
+    slope += w->p.actuator_gainprm[10 * u + 2] * input;
+  }
+  return slope;
+}
+
+// D += S_i' B S_j for a body's 6x6 velocity derivative B about ref.
+static void add_body_block(const NUM(pbWork) *w, int body, const num B[36], num *D) {
+  const pbTreePattern *tree = &w->t->M;
+  int end = w->t->body_dofend[body];
+  if (end < 0) return;
+  const int *chain = tree->chain + tree->adr[end];
+  for (int a = 0; a <= tree->depth[end]; a++) {
+    num BS[6];
+    const num *S = w->S + 6 * chain[a];
+    for (int c = 0; c < 6; c++) {
+      num s = 0;
+      for (int r = 0; r < 6; r++) s += S[r] * B[6 * r + c];
+      BS[c] = s;
+    }
+    for (int c = 0; c <= a; c++) D[tree->adr[chain[a]] + c] += PB_DOT6(BS, w->S + 6 * chain[c]);
+  }
+}
+
+void NUM(pbForce_Derivative)(const NUM(pbWork) *w, num *D) {
+  const pbModel *m = w->m;
+  const pbTreePattern *tree = &w->t->M;
+  for (int u = 0; u < m->nu && !(m->disableflags & pb_dsblActuation); u++) {
+    num slope = NUM(pbActuator_Slope)(w, u);
+    int adr = w->mom_start[u];
+    if (re(slope) != 0 || im(slope) != 0) add_outer(w, w->mom_dofs + adr, w->mom + adr, w->mom_start[u + 1] - adr, slope, D);
+  }
+  if ((m->disableflags & pb_dsblSpring) && (m->disableflags & pb_dsblDamper)) return;
+  for (int b = 1; w->t->has_fluid && b < m->nbody; b++) {
+    if (w->t->body_tree[b] < 0 || re(w->p.body_mass[b]) < 1e-15) continue;
+    num B[36] = {0};
+    NUM(pbFluid_Damping)(w, b, B);
+    add_body_block(w, b, B, D);
+  }
+  if (m->disableflags & pb_dsblDamper) return;
+  num c[3];
+  for (int i = 0; i < m->nv; i++) {
+    NUM(pbDof_Damping)(w, i, c);
+    D[tree->adr[i] + tree->depth[i]] -= poly_slope(c, w->qvel[i], true);
+  }
+  for (int k = 0; k < m->ntendon; k++) {
+    NUM(pbTendon_Damping)(w, k, c);
+    num slope = poly_slope(c, w->ten_velocity[k], true);
+    int adr = w->ten_start[k];
+    if (re(slope) != 0 || im(slope) != 0) add_outer(w, w->ten_dofs + adr, w->ten_J + adr, w->ten_start[k + 1] - adr, -slope, D);
+  }
+}

@@ -1,0 +1,122 @@
+// Poses of bodies, joints, geoms and sites; motion axes; inertias about the reference points.
+#include "multibody/spatial.h"
+#include "multibody/work.h"
+#include "math/vec.h"
+
+// Pose of the frame (pos, quat given in the body) in the world.
+static void place(const NUM(pbWork) *w, int body, const num pos[3], const num quat[4], num xpos[3], num xmat[9]) {
+  num q[4];
+  m3_mulv(xpos, w->xmat + 9 * body, pos);
+  v3_addto(xpos, w->xpos + 3 * body);
+  quat_mul(q, w->xquat + 4 * body, quat);
+  quat_to_mat(xmat, q);
+}
+
+// Apply one joint to the pose (x, q) of its body; leaves anchor and axis in the world.
+static void apply_joint(NUM(pbWork) *w, int j, num x[3], num q[4]) {
+  const pbModel *m = w->m;
+  const num *qpos = w->qpos + m->jnt_qposadr[j];
+  num *anchor = w->xanchor + 3 * j, *axis = w->xaxis + 3 * j, t[3], r[4];
+  if (m->jnt_type[j] == pb_jntFree) {
+    v3_copy(x, qpos);
+    quat_copy(q, qpos + 3);
+    quat_normalize(q);
+    v3_copy(anchor, x);
+    v3_copy(axis, w->p.jnt_axis + 3 * j);
+    return;
+  }
+  quat_rotate(t, q, w->p.jnt_pos + 3 * j);
+  v3_add(anchor, x, t);
+  quat_rotate(axis, q, w->p.jnt_axis + 3 * j);
+  switch (m->jnt_type[j]) {
+    case pb_jntSlide: v3_addscl(x, axis, qpos[0] - w->p.qpos0[m->jnt_qposadr[j]]); return;
+    case pb_jntHinge: quat_axisangle(r, w->p.jnt_axis + 3 * j, qpos[0] - w->p.qpos0[m->jnt_qposadr[j]]); break;
+    default: quat_copy(r, qpos), quat_normalize(r);
+  }
+  quat_mul(q, q, r);
+  quat_rotate(t, q, w->p.jnt_pos + 3 * j);
+  v3_sub(x, anchor, t);
+}
+
+static void body_pose(NUM(pbWork) *w, int b) {
+  const pbModel *m = w->m;
+  int parent = m->body_parentid[b];
+  num *x = w->xpos + 3 * b, *q = w->xquat + 4 * b, t[3];
+  bool free = m->body_jntnum[b] == 1 && m->jnt_type[m->body_jntadr[b]] == pb_jntFree;
+  if (!free) {
+    m3_mulv(t, w->xmat + 9 * parent, w->p.body_pos + 3 * b);
+    v3_add(x, w->xpos + 3 * parent, t);
+    quat_mul(q, w->xquat + 4 * parent, w->p.body_quat + 4 * b);
+  }
+  for (int k = 0; k < m->body_jntnum[b]; k++) apply_joint(w, m->body_jntadr[b] + k, x, q);
+  quat_normalize(q);
+  quat_to_mat(w->xmat + 9 * b, q);
+}
+
+// Motion axes of a joint's dofs about ref.
+static void joint_motion(NUM(pbWork) *w, int j) {
+  const pbModel *m = w->m;
+  int b = m->jnt_bodyid[j];
+  num *S = w->S + 6 * m->jnt_dofadr[j], arm[3];
+  body_offset(w, b, w->xanchor + 3 * j, arm);
+  switch (m->jnt_type[j]) {
+    case pb_jntSlide:
+      v3_zero(S);
+      v3_copy(S + 3, w->xaxis + 3 * j);
+      return;
+    case pb_jntHinge:
+      v3_copy(S, w->xaxis + 3 * j);
+      v3_cross(S + 3, arm, S);  // velocity of ref: axis x (ref - anchor)
+      return;
+    case pb_jntFree:
+      memset(S, 0, 18 * sizeof(num));
+      for (int k = 0; k < 3; k++) S[6 * k + 3 + k] = 1;
+      S += 18;
+      break;
+    default: break;
+  }
+  for (int k = 0; k < 3; k++) {
+    m3_col(S + 6 * k, w->xmat + 9 * b, k);
+    v3_cross(S + 6 * k + 3, arm, S + 6 * k);
+  }
+}
+
+// Inertia of a body about ref, from mass, principal inertia and inertial frame.
+static void body_inertia(NUM(pbWork) *w, int b) {
+  num *I = w->inert + 10 * b, d[3], *R = w->ximat + 9 * b;
+  const num *inertia = w->p.body_inertia + 3 * b;
+  num mass = w->p.body_mass[b];
+  body_offset(w, b, w->xipos + 3 * b, d);
+  num dd = v3_dot(d, d);
+  I[0] = mass;
+  v3_scale(I + 1, d, mass);
+  static const unsigned char row[6] = {0, 1, 2, 0, 0, 1}, col[6] = {0, 1, 2, 1, 2, 2};
+  for (int k = 0; k < 6; k++) {
+    int r = row[k], c = col[k];
+    num s = -mass * d[r] * d[c] + (r == c ? mass * dd : 0);
+    for (int a = 0; a < 3; a++) s += R[3 * r + a] * inertia[a] * R[3 * c + a];
+    I[4 + k] = s;
+  }
+}
+
+void NUM(pbStage_Kinematics)(NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  v3_zero(w->xpos);
+  quat_identity(w->xquat);
+  m3_identity(w->xmat);
+  for (int b = 1; b < m->nbody; b++) body_pose(w, b);
+  for (int k = 0; k < w->t->ntree; k++) {
+    for (int c = 0; c < 3; c++) w->ref[3 * k + c] = re(w->xpos[3 * w->t->tree_root[k] + c]);
+  }
+  for (int b = 0; b < m->nbody; b++) place(w, b, w->p.body_ipos + 3 * b, w->p.body_iquat + 4 * b, w->xipos + 3 * b, w->ximat + 9 * b);
+  for (int b = 1; b < m->nbody; b++) {
+    if (w->t->body_tree[b] >= 0) body_inertia(w, b);
+  }
+  for (int g = 0; g < m->ngeom; g++) {
+    place(w, m->geom_bodyid[g], w->p.geom_pos + 3 * g, w->p.geom_quat + 4 * g, w->geom_xpos + 3 * g, w->geom_xmat + 9 * g);
+  }
+  for (int s = 0; s < m->nsite; s++) {
+    place(w, m->site_bodyid[s], w->p.site_pos + 3 * s, w->p.site_quat + 4 * s, w->site_xpos + 3 * s, w->site_xmat + 9 * s);
+  }
+  for (int j = 0; j < m->njnt; j++) joint_motion(w, j);
+}
