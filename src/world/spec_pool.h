@@ -1,0 +1,21 @@
+// Memory that lives until its owner goes: blocks that only grow, for strings and lists of a spec and for the tree a file is read
+// into. Nothing is given back one by one.
+#ifndef PB_SPEC_POOL_H
+#define PB_SPEC_POOL_H
+
+#include <pullback/base.h>
+
+typedef struct pbPoolBlock pbPoolBlock;
+
+typedef struct pbSpecPool {
+  pbContext *ctx;
+  pbPoolBlock *blocks;  // the newest first
+} pbSpecPool;
+
+// count * size bytes, zeroed, aligned for any number or pointer; NULL when out of memory.
+void *pbPool_Take(pbSpecPool *pool, size_t count, size_t size);
+// Copy of the first `length` bytes of a text, closed by zero.
+char *pbPool_Text(pbSpecPool *pool, const char *text, size_t length);
+void pbPool_Clear(pbSpecPool *pool);
+
+#endif
