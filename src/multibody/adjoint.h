@@ -39,6 +39,7 @@ typedef struct LANE(pbAdjoint) {
   lane *force;                          // max_row x 6: of the forces f of each row in its basis
   lane *ten_len, *ten_vel;              // ntendon
   lane *act_len, *act_vel, *act_force;  // nu
+  lane *qfrc_actuator;                  // nv: after the clamp by jnt_actfrcrange; acts on actuators as more of lam at that dof
 
   // results, added to
   lane *q, *v, *act;         // nv, nv, na: tangent of the state

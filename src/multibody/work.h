@@ -120,8 +120,8 @@ typedef struct NUM(pbWork) {
 
   // sensors
   num *sensordata;                    // nsensordata
-  num *subtree_com, *subtree_mass;    // nbody x 3, nbody; filled when a sensor or the user asks
-  num *cfrc_int;                      // nbody x 6: about ref; filled when a force or torque sensor asks
+  num *subtree_com, *subtree_linvel;  // nbody x 3: centre of mass of a body and all below it, its velocity; for sensors
+  num *cfrc_int;                      // nbody x 6: about ref, what holds the body; filled when a force or torque sensor asks
   void *memory;                       // the block everything lies in
   char error[200];                    // what went wrong
 } NUM(pbWork);
