@@ -1,0 +1,154 @@
+// Pullback: minimisers with a plain C interface, and tasks: what to vary, what to minimise, read from a JSON file.
+#ifndef PULLBACK_OPTIMIZE_H
+#define PULLBACK_OPTIMIZE_H
+
+#include <pullback/rollout.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- minimisers ---------------------------------------------------------------------------------------------------
+// What is minimised. A callback that fails with pb_not_finite, pb_no_convergence or pb_singular tells the minimiser that x
+// is no good (value infinite, it steps back); any other failure ends the run.
+typedef struct pbProblem {
+  int n;                       // unknowns
+  size_t m;                    // residuals; 0: no sum of squares
+  const double *lower, *upper; // n each, +-infinity where open; NULL: open
+  void *user;
+  pbStatus (*value)(void *user, const double *x, double *value);
+  pbStatus (*gradient)(void *user, const double *x, double *value, double *gradient);
+  // value = sum of squares of r (m); J (m x n, row-major) may be NULL
+  pbStatus (*residuals)(void *user, const double *x, double *r, double *J);
+} pbProblem;
+
+typedef enum pbMethod { pb_methodAdam, pb_methodLbfgs, pb_methodGaussNewton, pb_methodCmaes, pb_methodCount } pbMethod;
+PB_API const char *pbMethod_Name(pbMethod method);             // "adam", "lbfgs", "gauss-newton", "cmaes"
+PB_API bool pbMethod_Find(const char *name, pbMethod *method);
+
+typedef struct pbRate {  // learning rate from an iteration on
+  int iteration;
+  double rate;
+} pbRate;
+typedef struct pbOptimizerOptions {  // zeros mean the defaults in brackets
+  pbMethod method;
+  // adam (Kingma & Ba 2015)
+  const pbRate *rates;  // ascending iterations, the first 0
+  int rate_count;       // 0: 1e-2 throughout
+  double beta1, beta2, epsilon;  // [0.9, 0.999, 1e-8]; beta < 0 means 0
+  // lbfgs (projected on the bounds, strong Wolfe where they do not bind)
+  int memory;           // pairs kept [10]
+  // gauss-newton (Levenberg-Marquardt, bounds by active set)
+  double damping;       // start, relative to the diagonal [1e-3]
+  // cmaes (Hansen 2016, arXiv 1604.00772)
+  double sigma;         // start [1]
+  int population;       // [4 + floor(3 ln n)]
+  uint64_t seed;
+} pbOptimizerOptions;
+
+typedef struct pbOptimizer pbOptimizer;
+PB_API PB_NODISCARD pbStatus pbOptimizer_Create(pbContext *ctx, const pbProblem *problem, const pbOptimizerOptions *options,
+                                                const double *start, pbOptimizer **optimizer);
+PB_API void pbOptimizer_Destroy(pbOptimizer *optimizer);  // NULL is fine
+
+typedef enum pbOutcome { pb_running, pb_smallGradient, pb_smallStep, pb_noDescent, pb_outcomeCount } pbOutcome;
+PB_API const char *pbOutcome_Text(pbOutcome outcome);
+typedef struct pbIterate {
+  int iteration;            // finished iterations
+  int64_t values, gradients, jacobians;  // callbacks called so far
+  const double *x, *best;   // current, and the best seen
+  double value, best_value;
+  double gradient_norm;     // largest entry of the gradient projected on the bounds; NaN without gradient
+  double step_norm;         // of the last move
+  pbOutcome outcome;
+} pbIterate;
+PB_API PB_NODISCARD pbStatus pbOptimizer_Iterate(pbOptimizer *optimizer);  // one iteration
+PB_API pbIterate pbOptimizer_Get(const pbOptimizer *optimizer);
+
+// Everything an optimiser carries from one iteration to the next, as numbers: copied out and into an optimiser made with
+// the same problem and options, the run goes on to the same bits.
+PB_API size_t pbOptimizer_StateSize(const pbOptimizer *optimizer);
+PB_API void pbOptimizer_Save(const pbOptimizer *optimizer, double *state);
+PB_API PB_NODISCARD pbStatus pbOptimizer_Restore(pbOptimizer *optimizer, const double *state);
+
+// ---- tasks --------------------------------------------------------------------------------------------------------
+// A task file (docs/task.md): model, trajectories, variables, losses, optimiser. Unknowns z of a task are the minimiser's
+// coordinates: a variable's value after its transform and scale.
+typedef struct pbTask pbTask;
+
+// allow_root: a second folder files may be read from, or NULL. Errors: file, JSON path, line.
+PB_API PB_NODISCARD pbStatus pbTask_Load(pbContext *ctx, const char *path, const char *allow_root, pbTask **task);
+// From text; files it names are looked up in `folder` (NULL: no file may be named). `name` stands in messages.
+PB_API PB_NODISCARD pbStatus pbTask_Parse(pbContext *ctx, const char *text, size_t length, const char *folder,
+                                          const char *name, pbTask **task);
+PB_API void pbTask_Destroy(pbTask *task);  // NULL is fine
+
+PB_API const pbModel *pbTask_Model(const pbTask *task);
+PB_API int pbTask_Size(const pbTask *task);              // number of unknowns n
+PB_API size_t pbTask_ResidualCount(const pbTask *task);  // m; 0 where a term is no sum of squares
+PB_API const double *pbTask_Start(const pbTask *task);   // n
+PB_API void pbTask_Bounds(const pbTask *task, const double **lower, const double **upper);
+// Name ("body_mass:torso[0]") and value in the unit of the model of unknown i at z.
+PB_API void pbTask_Unknown(const pbTask *task, int i, const double *z, char *name, size_t size, double *value);
+PB_API int pbTask_TrajectoryCount(const pbTask *task);
+PB_API int pbTask_Steps(const pbTask *task, int trajectory);
+PB_API const pbRolloutPlan *pbTask_Plan(const pbTask *task, int trajectory);
+PB_API const char *pbTask_Constants(const pbTask *task);  // "keep" or "recompute"
+
+PB_API PB_NODISCARD pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradient);  // gradient: n or NULL
+PB_API PB_NODISCARD pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J);        // J: m x n or NULL
+// Terms of the last evaluation: name, weighted value, and root of the mean square of the unweighted deviation (what "stop.terms" looks at: largest
+// norm of the deviation over the times asked for).
+PB_API int pbTask_TermCount(const pbTask *task);
+PB_API void pbTask_Term(const pbTask *task, int i, const char **name, double *value, double *deviation);
+PB_API int64_t pbTask_Simulations(const pbTask *task);  // trajectories simulated so far, each evaluation one
+// What unknowns mean: theta (ParamSize), initial state (StateSize), controls (steps, nu) of a trajectory. Any may be NULL.
+PB_API PB_NODISCARD pbStatus pbTask_Expand(pbTask *task, const double *z, int trajectory, double *theta, double *x0, double *ctrl);
+// Certificate of the gradient at z, spot check included, of one trajectory.
+PB_API PB_NODISCARD pbStatus pbTask_Certify(pbTask *task, const double *z, int trajectory, pbCertificate *certificate);
+
+typedef struct pbRunOptions {
+  const char *state_file;   // written as the run goes and removed by nobody; NULL: none
+  bool resume;              // go on from state_file where it exists
+  bool has_seed;
+  uint64_t seed;            // instead of the task's
+  const char *method;       // instead of the task's; NULL: the task's
+  int iterations;           // instead of the task's; 0: the task's
+  double save_seconds;      // least time between two writes; 0: 2
+  pbProgressFunction progress;
+  void *user;
+} pbRunOptions;
+
+typedef struct pbRunResult {
+  bool met;                 // the stop criteria ("loss", "terms") hold
+  const char *reason;       // static text: why it ended
+  int iterations;
+  int64_t simulations;      // trajectories simulated by the optimiser
+  int64_t gradients;        // evaluations with a gradient or Jacobian
+  double loss, start_loss;
+  double seconds;
+  double *z;                // n, best; owned by the task, valid until the next Run
+  bool confirmed_run;       // simulated again at a finer time step ("confirm")
+  double confirm_loss, confirm_timestep;
+  bool resumed;
+} pbRunResult;
+// pb_interrupted: the state file holds all; call again with resume.
+PB_API PB_NODISCARD pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *result);
+// The result as JSON text (free with pbContext_Free): loss, terms, variables by name, history, certificate, confirm.
+PB_API PB_NODISCARD pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text);
+
+// ---- losses alone -------------------------------------------------------------------------------------------------
+// The "loss" of a task file on somebody else's rollout of `steps` steps.
+typedef struct pbLoss pbLoss;
+PB_API PB_NODISCARD pbStatus pbLoss_Load(pbContext *ctx, const char *path, const char *allow_root, const pbModel *model,
+                                         int steps, const double *theta, pbLoss **loss);
+PB_API void pbLoss_Destroy(pbLoss *loss);  // NULL is fine
+// Run Forward from x0 and pull the loss back: value, gradient (added to), certificate (may be NULL).
+PB_API PB_NODISCARD pbStatus pbLoss_Gradient(pbLoss *loss, pbRollout *rollout, const double *theta, const double *x0,
+                                             const pbRolloutInput *input, const pbVjpOptions *options, double *value,
+                                             const pbRolloutGradient *gradient, pbCertificate *certificate);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

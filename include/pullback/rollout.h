@@ -1,0 +1,150 @@
+// Pullback: many steps in one call, and their derivatives under a memory budget.
+//
+//   pbRolloutPlan plan;      pbRollout_Plan(model, steps, budget, &plan)       what it will cost, before anything runs
+//   pbRollout *rollout;      pbRollout_Create(ctx, model, &plan, &rollout)     all memory is had here
+//   pbRollout_Forward(...)   pbRollout_Vjp(...)                                as often as wanted
+//
+// Reverse mode keeps a thin tape (pbTape_Size doubles a step). Where the tape of all steps does not fit the budget, states are
+// kept at steps of a binomial schedule and the rest is computed again (Griewank & Walther 2000, algorithm 799 "revolve",
+// with leaves of several steps). A gradient has the same bits for every budget.
+#ifndef PULLBACK_ROLLOUT_H
+#define PULLBACK_ROLLOUT_H
+
+#include <pullback/world.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- plan ---------------------------------------------------------------------------------------------------------
+typedef struct pbRolloutPlan {
+  int steps;
+  int snapshots;          // states held at one time, beside the initial one
+  int leaf;               // tape records held at one time
+  size_t record_bytes;    // of one tape record
+  size_t snapshot_bytes;  // of one state
+  size_t full_bytes;      // tape of all steps
+  size_t planned_bytes;   // records and snapshots of this plan; never above the budget
+  size_t fixed_bytes;     // everything else a rollout holds beside pbScratch, however many steps
+  int64_t forward_steps;  // steps computed by one Forward and one Vjp together
+  int64_t recomputed;     // of these, computed again: forward_steps - steps
+} pbRolloutPlan;
+
+// Cheapest plan (fewest steps computed) whose records and snapshots stay within `budget` bytes; 0: no limit.
+// pb_capacity where not even one record fits (the text says how much is needed at least).
+PB_API PB_NODISCARD pbStatus pbRollout_Plan(const pbModel *model, int steps, size_t budget, pbRolloutPlan *plan);
+// A plan by the numbers themselves: snapshots >= 0, leaf >= 1.
+PB_API PB_NODISCARD pbStatus pbRollout_PlanSlots(const pbModel *model, int steps, int snapshots, int leaf, pbRolloutPlan *plan);
+
+// ---- progress -----------------------------------------------------------------------------------------------------
+typedef struct pbProgress {
+  const char *phase;     // "forward", "backward", "check", "optimize"; static text
+  int64_t done, total;   // steps (of optimisers: iterations)
+  double seconds, left;  // since the call began, and the estimate of what is left (< 0: unknown)
+  double value;          // loss so far, of optimisers; else NaN
+} pbProgress;
+// Called at the start and then about ten times a second; nonzero stops the call, which returns pb_interrupted.
+typedef int (*pbProgressFunction)(void *user, const pbProgress *progress);
+
+// ---- forward ------------------------------------------------------------------------------------------------------
+typedef struct pbRollout pbRollout;
+
+// `capacity` as in pbScratch_Create, may be NULL. One rollout: one thread.
+PB_API PB_NODISCARD pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutPlan *plan,
+                                              const pbCapacity *capacity, pbRollout **rollout);
+PB_API void pbRollout_Destroy(pbRollout *rollout);  // NULL is fine
+PB_API void pbRollout_OnProgress(pbRollout *rollout, pbProgressFunction function, void *user);  // NULL: none
+// A state with an entry above `bound` in size counts as out of bounds (default 1e10, MuJoCo's mjMAXVAL).
+PB_API void pbRollout_SetBound(pbRollout *rollout, double bound);
+
+typedef struct pbRolloutInput {  // what acts during step k is row k; the last row also acts at the last state (sensors)
+  const double *ctrl;            // (steps, nu); NULL: zero
+  const double *qfrc;            // (steps, nv); NULL: zero
+  const double *xfrc;            // (steps, nbody, 6); NULL: zero
+  bool constant;                 // true: one row each, for all steps
+} pbRolloutInput;
+
+typedef struct pbRolloutOutput {  // any may be NULL
+  double *states;                 // (steps + 1, StateSize), row 0 is x0
+  double *final_state;            // (StateSize)
+  double *sensordata;             // (steps + 1, nsensordata): row k at state k with the inputs of step k
+  double *xpos;                   // (steps + 1, nbody, 3)
+  double *site_xpos;              // (steps + 1, nsite, 3)
+  int steps_done;                 // written: steps that succeeded (all, unless the call failed)
+} pbRolloutOutput;
+
+// Run from x0 (StateSize). theta, x0 and input are read again by Vjp and Jvp: they are the caller's, and stay as they are
+// until then. output may be NULL. pb_not_finite, with the step, for a state that grows beyond bounds or is not finite;
+// other failures of a step likewise carry its number. What was written up to there stays.
+PB_API PB_NODISCARD pbStatus pbRollout_Forward(pbRollout *rollout, const double *theta, const double *x0,
+                                               const pbRolloutInput *input, pbRolloutOutput *output);
+
+// ---- reverse ------------------------------------------------------------------------------------------------------
+// Cotangents of one quantity at some states.
+typedef struct pbCotangent {
+  const double *data;  // (count, width); NULL: none
+  int count;           // number of rows
+  const int *steps;    // state each row belongs to, strictly ascending in 0 .. steps; NULL: count 1 is the final state,
+                       // count steps + 1 is every state
+} pbCotangent;
+typedef struct pbRolloutBar {  // widths: qpos and qvel nv (tangent space), act na, the others as in pbObservationBar
+  pbCotangent qpos, qvel, act, sensordata, xpos, site_xpos;
+} pbRolloutBar;
+
+typedef struct pbRolloutGradient {  // added to; NULL: not wanted
+  double *x0;                       // 2 nv + na: d/d(qpos, qvel, act) of the initial state, tangent space
+  double *ctrl, *qfrc, *xfrc;       // shapes of pbRolloutInput (one row where constant)
+  double *theta;                    // ParamSize
+} pbRolloutGradient;
+
+// What a gradient says of itself.
+typedef struct pbCertificate {
+  double worst_residual;     // largest relative residual of a step's constraint solve
+  int worst_residual_step;   // its step; -1 if no step had constraints
+  int64_t onsets, releases;  // contacts that came and went
+  int most_contacts, most_rows;
+  double costate_initial, costate_final;  // norms of the cotangent of the initial and final state
+  double growth;             // ln(costate at step 0 / costate where it first is nonzero, from the end)
+  double growth_rate;        // 1/s: slope of ln |costate| against time backwards, least squares
+  double costate_worst;      // largest norm, and its step
+  int costate_worst_step;
+  int64_t steps, recomputed;
+  size_t tape_bytes, full_tape_bytes;  // held, and of the tape of all steps
+  bool spot_checked;
+  double spot_gradient, spot_difference;  // directional derivative by the gradient, and by a central difference quotient
+  double spot_error;         // |their difference| / max(|both|, tiny)
+} pbCertificate;
+
+typedef struct pbVjpOptions {
+  bool spot_check;    // two more rollouts: derivative along one random direction of x0 and the inputs wanted, both ways
+  uint64_t seed;      // of that direction
+  double spot_size;   // length of the move; 0: 1e-6
+} pbVjpOptions;
+
+// Pullback of the last Forward. options and certificate may be NULL. May be called several times.
+PB_API PB_NODISCARD pbStatus pbRollout_Vjp(pbRollout *rollout, const pbRolloutBar *bar, const pbVjpOptions *options,
+                                           const pbRolloutGradient *gradient, pbCertificate *certificate);
+
+// ---- forward sensitivities ----------------------------------------------------------------------------------------
+typedef struct pbRolloutDirection {  // NULL: zero
+  const double *x0;                  // 2 nv + na
+  const double *ctrl, *qfrc, *xfrc;  // shapes of pbRolloutInput
+  const double *theta;               // ParamSize
+} pbRolloutDirection;
+typedef struct pbRolloutTangent {  // (steps + 1, ...) each; NULL: not wanted
+  double *x;                       // 2 nv + na
+  double *sensordata, *xpos, *site_xpos;
+} pbRolloutTangent;
+// Derivatives of the last Forward's trajectory along `count` directions, exact to rounding.
+PB_API PB_NODISCARD pbStatus pbRollout_Jvp(pbRollout *rollout, int count, const pbRolloutDirection *directions,
+                                           const pbRolloutTangent *tangents);
+
+typedef enum pbGradientMode { pb_modeForward, pb_modeReverse } pbGradientMode;
+// Mode for the derivatives of `outputs` numbers by `parameters` numbers: forward where parameters <= max(2, outputs),
+// else reverse. By these counts alone, never by a memory budget: the bits of a gradient must not depend on it.
+PB_API pbGradientMode pbRollout_GradientMode(size_t parameters, size_t outputs);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
