@@ -1,0 +1,26 @@
+// Files that appear whole or not at all: written beside their place under another name, then renamed.
+#ifndef PB_IO_FILE_H
+#define PB_IO_FILE_H
+
+#include <stdio.h>
+
+#include <pullback/base.h>
+
+typedef struct pbFile {
+  pbContext *ctx;
+  FILE *stream;     // write here; errors are found by Commit
+  char *path;       // where it will lie, symbolic links followed
+  char *temporary;  // NULL where path is no regular file (a device, a pipe): that is written directly
+} pbFile;
+
+// Open for writing. pb_file if the folder cannot be written.
+PB_NODISCARD pbStatus pbFile_Begin(pbContext *ctx, const char *path, pbFile *file);
+// Close and put in place; on failure nothing is left behind.
+PB_NODISCARD pbStatus pbFile_Commit(pbFile *file);
+void pbFile_Abort(pbFile *file);  // drop it; fine after Commit
+// Open a regular file for reading and say its size. A folder, device or pipe is pb_bad_input.
+PB_NODISCARD pbStatus pbFile_Open(pbContext *ctx, const char *path, FILE **stream, size_t *size);
+// The whole file, zero-terminated; the caller frees *text. pb_bad_input where it is longer than `limit`.
+PB_NODISCARD pbStatus pbFile_ReadAll(pbContext *ctx, const char *path, size_t limit, char **text, size_t *length);
+
+#endif
