@@ -4,16 +4,11 @@
 
 #include <pullback/base.h>
 #include <pullback/model.h>
-#include <pullback/world.h>
-#if __has_include(<pullback/spec.h>)
-#include <pullback/io.h>
 #include <pullback/spec.h>
-#endif
-#if __has_include(<pullback/rollout.h>)
+#include <pullback/world.h>
 #include <pullback/rollout.h>
-#endif
-#if __has_include(<pullback/optimize.h>)
 #include <pullback/optimize.h>
-#endif
+#include <pullback/array.h>
+#include <pullback/io.h>
 
 #endif
