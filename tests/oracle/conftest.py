@@ -71,3 +71,13 @@ def context(lib):
     assert ctx
     yield ctx
     lib.pbContext_Destroy(ctx)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="whole sweeps of the oracle tests instead of their quick part")
+
+
+@pytest.fixture(scope="session")
+def long_run(request):
+    """True where a test shall do its whole sweep."""
+    return request.config.getoption("--long")

@@ -1,0 +1,247 @@
+"""The oracle's side of the tests: MuJoCo's models, states, steps and differences.
+
+MuJoCo keeps short cuts whose data are frozen at compile time ("simple" bodies, frames shared by body and geom). `load`
+compiles without them: the trajectories are the same, and a changed field then acts as the documentation says.
+The solver is Newton run to rounding with a dense Jacobian, so that the answer is the minimum and not a stopping rule.
+"""
+import dataclasses
+import functools
+import glob
+import hashlib
+import os
+
+import gymnasium
+import mujoco as mj
+import numpy as np
+
+mj.set_mju_user_warning(lambda text: None)  # MuJoCo would write a log file into the working folder
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GYM = sorted(glob.glob(os.path.join(os.path.dirname(gymnasium.__file__), "envs", "mujoco", "assets", "*.xml")))
+OWN = sorted(glob.glob(os.path.join(HERE, "models", "*.xml")))
+MODELS = GYM + OWN
+INTEGRATORS = ("Euler", "implicitfast", "RK4")
+_INTEGRATOR = {"Euler": 0, "RK4": 1, "implicitfast": 3}
+_CONE = {"pyramidal": 0, "elliptic": 1}
+FLAGS = {n[7:].lower(): int(getattr(mj.mjtDisableBit, n)) for n in dir(mj.mjtDisableBit) if n.startswith("mjDSBL_")}
+SHAPES = mj.mjtGeom
+
+
+def name(path):
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+def seed(*key):
+    """A stable 31-bit number from a key."""
+    return int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:4], "little") >> 1
+
+
+# ---- models -----------------------------------------------------------------------------------------------------------
+def compiled(path):
+    """What MuJoCo makes of a file, untouched: for comparing compiled fields."""
+    return mj.MjModel.from_xml_path(path)
+
+
+def load(path, options=None):
+    original, spec = mj.MjModel.from_xml_path(path), mj.MjSpec.from_file(path)
+    for body in spec.bodies[1:]:
+        body.simple = False
+    m = spec.compile()
+    for field in ("body_invweight0", "dof_invweight0", "actuator_biasprm", "tendon_invweight0"):  # these looked at the short cuts
+        getattr(m, field)[...] = getattr(original, field)
+    for field in ("body_sameframe", "geom_sameframe", "site_sameframe"):
+        getattr(m, field)[...] = 0
+    m.opt.solver, m.opt.jacobian = 2, 0
+    m.opt.tolerance, m.opt.iterations, m.opt.ls_iterations = 0, 60, 100
+    m.opt.disableflags |= FLAGS["autoreset"]
+    for key, value in (options or {}).items():
+        set_option(m, key, value)
+    return m
+
+
+def set_option(m, key, value):
+    """An option in the words pbModel_SetOption takes."""
+    if key == "integrator":
+        m.opt.integrator = _INTEGRATOR[value]
+    elif key == "cone":
+        m.opt.cone = _CONE[value]
+    elif value == "disable":
+        m.opt.disableflags |= FLAGS[key]
+    elif value == "enable":
+        m.opt.disableflags &= ~FLAGS[key]
+    else:
+        raise KeyError(key)
+
+
+def get_field(m, field):
+    """A field of ours by its name in MuJoCo: of the model, the options or the statistics; None if MuJoCo has none such."""
+    if field.startswith("stat_"):
+        return np.asarray(getattr(m.stat, field[5:]))
+    if hasattr(m.opt, field):
+        return np.asarray(getattr(m.opt, field))
+    return np.asarray(getattr(m, field)) if hasattr(m, field) else None
+
+
+def set_field(m, field, value):
+    owner = m.opt if hasattr(m.opt, field) else m
+    if np.ndim(getattr(owner, field)) == 0:
+        setattr(owner, field, float(np.ravel(value)[0]))
+    else:
+        target = getattr(owner, field)
+        target[...] = np.reshape(value, target.shape)
+
+
+# ---- states and runs --------------------------------------------------------------------------------------------------
+@dataclasses.dataclass
+class State:
+    qpos: np.ndarray
+    qvel: np.ndarray
+    act: np.ndarray
+
+    def put(self, d):
+        d.qpos[:], d.qvel[:], d.act[:] = self.qpos, self.qvel, self.act
+
+    @staticmethod
+    def of(d):
+        return State(d.qpos.copy(), d.qvel.copy(), d.act.copy())
+
+    def flat(self):
+        return np.concatenate([self.qpos, self.qvel, self.act])
+
+
+def start(m, key, steps, speed=0.5, effort=1.0):
+    """A random start near the first keyframe or the default pose, and random controls."""
+    r = np.random.default_rng(seed(key))
+    d = mj.MjData(m)
+    if m.nkey:
+        mj.mj_resetDataKeyframe(m, d, 0)
+    q = d.qpos.copy()
+    mj.mj_integratePos(m, q, 0.05 * r.standard_normal(m.nv), 1.0)
+    limited = m.actuator_ctrllimited.astype(bool)
+    low = np.where(limited, m.actuator_ctrlrange[:, 0], -effort)
+    high = np.where(limited, m.actuator_ctrlrange[:, 1], effort)
+    controls = r.uniform(low, high, (steps, m.nu)) if m.nu else np.zeros((steps, 0))
+    return State(q, speed * r.standard_normal(m.nv), 0.1 * r.uniform(size=m.na)), controls
+
+
+def convex_tier(m, d):
+    """True if a contact stands between shapes whose contacts differ from one MuJoCo to the next: nothing to compare."""
+    for c in d.contact:
+        a, b = sorted((int(m.geom_type[c.geom1]), int(m.geom_type[c.geom2])))
+        if a == SHAPES.mjGEOM_PLANE:
+            continue
+        if b == SHAPES.mjGEOM_CYLINDER and a == SHAPES.mjGEOM_SPHERE:
+            continue
+        if {a, b} & {int(SHAPES.mjGEOM_ELLIPSOID), int(SHAPES.mjGEOM_CYLINDER), int(SHAPES.mjGEOM_MESH), int(SHAPES.mjGEOM_HFIELD)}:
+            return True
+    return False
+
+
+@dataclasses.dataclass
+class Run:
+    states: list       # steps + 1
+    sensors: list      # of the state before each step
+    contacts: int      # most at one time
+    exact: int         # steps before a contact of the convex tier or a number that is not finite
+
+
+def roll(m, x, controls):
+    d = mj.MjData(m)
+    x.put(d)
+    run = Run([State.of(d)], [], 0, len(controls))
+    for k, u in enumerate(controls):
+        d.ctrl[:] = u
+        mj.mj_step(m, d)
+        run.contacts = max(run.contacts, d.ncon)
+        if run.exact > k and (convex_tier(m, d) or not np.isfinite(d.qvel).all() or np.abs(d.qvel).max(initial=0) > 1e6):
+            run.exact = k
+        run.states.append(State.of(d))
+        run.sensors.append(d.sensordata.copy())
+        if run.exact <= k:
+            break
+    return run
+
+
+def nudged(x):
+    return State(*(v * (1 + 1e-14) + 1e-15 for v in (x.qpos, x.qvel, x.act)))
+
+
+def distance(a, b):
+    """Of two states, relative to the size of the second."""
+    u, v = a.flat() if isinstance(a, State) else a, b.flat()
+    if not np.isfinite(u).all():
+        return np.inf
+    return np.abs(u - v).max(initial=0) / (1 + np.abs(v).max(initial=0))
+
+
+def trusted(m, x, controls, run, tolerance):
+    """Steps over which MuJoCo answers a 1e-14 change of the start with less than a fifth of the tolerance (all, if it is
+    all), or else with so much less that what remains is far from the edge."""
+    other = roll(m, nudged(x), controls)
+    moved = [distance(b, a) for a, b in zip(run.states, other.states)]
+    n = min(run.exact, other.exact, len(moved) - 1)
+    if n == len(controls) and max(moved) < tolerance / 5:
+        return n
+    over = [k for k in range(n + 1) if moved[k] > tolerance / 100]
+    return min(n, over[0] - 1) if over else n
+
+
+def forward(m, x, ctrl=None, qfrc=None, xfrc=None):
+    """Everything at a state."""
+    d = mj.MjData(m)
+    x.put(d)
+    if ctrl is not None:
+        d.ctrl[:] = ctrl
+    if qfrc is not None:
+        d.qfrc_applied[:] = qfrc
+    if xfrc is not None:
+        d.xfrc_applied[:] = xfrc
+    mj.mj_forward(m, d)
+    return d
+
+
+# ---- differences ------------------------------------------------------------------------------------------------------
+def moved(m, x, tangent, eps):
+    dq, dv, da = tangent[:m.nv], tangent[m.nv:2 * m.nv], tangent[2 * m.nv:]
+    q = x.qpos.copy()
+    mj.mj_integratePos(m, q, np.ascontiguousarray(dq), eps)
+    return State(q, x.qvel + eps * dv, x.act + eps * da)
+
+
+def tangent(m, a, b):
+    """From state a to state b."""
+    dq = np.zeros(m.nv)
+    mj.mj_differentiatePos(m, dq, 1.0, a.qpos, b.qpos)
+    return np.concatenate([dq, b.qvel - a.qvel, b.act - a.act])
+
+
+def quotient(f, steps=(1e-3, 1e-4, 1e-5, 1e-6)):
+    """Derivative at 0 of a vector function, by central differences with one extrapolation; (value, uncertainty) of the best
+    step, entry by entry. The uncertainty is infinite at a kink, where both one-sided slopes are right."""
+    f0 = f(0.0)
+    best, err = np.zeros_like(f0), np.full(f0.shape, np.inf)
+    for e in steps:
+        p, n, hp, hn = f(e), f(-e), f(e / 2), f(-e / 2)
+        d1, d2 = (p - n) / (2 * e), (hp - hn) / e
+        bend1, bend2 = np.abs(p - 2 * f0 + n) / (2 * e), np.abs(hp - 2 * f0 + hn) / e
+        noise = 4e-15 * (np.abs(f0) + 1e-3) / e
+        u = np.abs(d2 - d1) / 3 + noise
+        scale = np.abs(d2).max(initial=0) + 1e-4
+        u = np.where((bend2 > 0.7 * bend1) & (bend2 > 1e-6 * scale + 1e3 * noise), np.inf, u)
+        better = u < err
+        best, err = np.where(better, (4 * d2 - d1) / 3, best), np.where(better, u, err)
+    return best, err
+
+
+@functools.lru_cache(maxsize=None)
+def field_table():
+    """Lists of src/world/model_fields.h: name -> kind ('int', 'param', 'constant', 'size', 'option')."""
+    import re
+
+    text = open(os.path.join(HERE, "..", "..", "src", "world", "model_fields.h")).read()
+    out = {}
+    for macro, kind in (("SIZES", "size"), ("INTS", "int"), ("PARAMS", "param"), ("CONSTANTS", "constant"), ("OPTIONS", "option")):
+        block = re.search(r"#define PB_MODEL_%s\(X\)(.*?)(?:\n\n|\Z)" % macro, text, re.S)[1]
+        for n in re.findall(r"X\((\w+)", block):
+            out[n] = kind
+    return out
