@@ -1,0 +1,144 @@
+// Options: one table; parsing and help follow from it.
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+typedef struct Option {
+  const char *name, *argument, *help;
+} Option;
+
+static const Option option_table[opt_count] = {
+    [opt_steps] = {"steps", "N", "number of steps; without it as many as the inputs have rows, else 1"},
+    [opt_init] = {"init", "FILE.npz", "initial state: any of qpos, qvel, act, time, ..., or a trajectory (its last row)"},
+    [opt_init_row] = {"init-row", "K", "row of the trajectory to start from (negative: from the end)"},
+    [opt_keyframe] = {"keyframe", "K", "start in a keyframe, by number or name, with its controls"},
+    [opt_control] = {"control", "FILE.npy", "controls (N, nu), or (nu,) for constant ones"},
+    [opt_qfrc] = {"qfrc", "FILE.npy", "applied generalised forces (N, nv), or (nv,)"},
+    [opt_xfrc] = {"xfrc", "FILE.npy", "applied forces and torques on bodies (N, nbody, 6), or (nbody, 6)"},
+    [opt_param] = {"param", "NAME=VALUE|FILE.npy", "set a parameter: gravity=0,0,-9.81, body_mass:torso=3.2 (repeatable)"},
+    [opt_option] = {"option", "NAME=VALUE", "set an option: integrator=implicitfast, tolerance, iterations (repeatable)"},
+    [opt_constants] = {"constants", "keep|recompute", "derived fields (dof_invweight0, ...): as they are (default), or following"},
+    [opt_allow_root] = {"allow-root", "DIR", "a second folder that files may be read from"},
+    [opt_output] = {"output", "FILE", "file to write (also -o)"},
+    [opt_cotangent] = {"cotangent", "COT.npz", "cotangents qpos, qvel (nv), act, sensordata, xpos, site_xpos; or (N+1, ...) each"},
+    [opt_wrt] = {"wrt", "NAME,...", "gradients to write (default: all)"},
+    [opt_memory] = {"memory", "SIZE", "memory for the tape, such as 200MiB (default: 1GiB)"},
+    [opt_loss] = {"loss", "TASK.json", "losses of a task instead of cotangents"},
+    [opt_json] = {"json", NULL, "write JSON"},
+    [opt_seed] = {"seed", "INT", "seed of random numbers (default: 0)"},
+    [opt_compressed] = {"compressed", NULL, "compress the arrays of the output"},
+    [opt_quiet] = {"quiet", NULL, "no progress"},
+    [opt_horizon] = {"horizon", "N", "steps of the rollout that is checked (default: 20)"},
+    [opt_help] = {"help", NULL, "this text"},
+    [opt_version] = {"version", NULL, "version of the program"},
+};
+
+static unsigned options_of(const cliCommand *command) { return command->options | 1u << opt_help | 1u << opt_version; }
+
+bool cli_number(const char *text, const char **end, double *value) {
+  char *stop = NULL;
+  if (!*text || strchr(" \t\n\r\v\f", *text)) return false;
+  *value = strtod(text, &stop);
+  *end = stop;
+  return stop != text && isfinite(*value) && !memchr(text, 'x', (size_t)(stop - text)) && !memchr(text, 'X', (size_t)(stop - text));
+}
+
+static pbStatus unknown_option(pbContext *ctx, const cliCommand *command, const char *typed) {
+  const char *names[opt_count];
+  int count = 0;
+  for (int i = 0; i < opt_count; i++) {
+    if (options_of(command) >> i & 1) names[count++] = option_table[i].name;
+  }
+  char bare[64];
+  snprintf(bare, sizeof bare, "%.*s", (int)strcspn(typed + strspn(typed, "-"), "="), typed + strspn(typed, "-"));
+  const char *near = cli_nearest(bare, names, count);
+  return pbContext_Fail(ctx, pb_bad_argument, "%s: unknown option '%s'%s%s%s", command->name, typed, near ? "; did you mean --" : "",
+                        near ? near : "", near ? "?" : "");
+}
+
+static pbStatus append(pbContext *ctx, cliList *list, const char *text) {
+  const char **items = pbContext_Resize(ctx, list->items, (size_t)(list->count + 1) * sizeof *items);
+  if (!items) return pbContext_Fail(ctx, pb_no_memory, "out of memory");
+  list->items = items;
+  items[list->count++] = text;
+  return pb_ok;
+}
+
+static int make_long_options(const cliCommand *command, struct option *out) {
+  int n = 0;
+  for (int i = 0; i < opt_count; i++) {
+    if (!(options_of(command) >> i & 1)) continue;
+    out[n++] = (struct option){option_table[i].name, option_table[i].argument ? required_argument : no_argument, NULL, 256 + i};
+  }
+  out[n] = (struct option){0};
+  return n;
+}
+
+static pbStatus check_operands(pbContext *ctx, const cliCommand *command, const cliArgs *args, int given) {
+  if (args->text[opt_help] || args->text[opt_version]) return pb_ok;
+  if (given < command->least) return pbContext_Fail(ctx, pb_bad_argument, "%s: %s is missing", command->name, command->operands);
+  if (given > command->most) {
+    return pbContext_Fail(ctx, pb_bad_argument, "%s: too many operands (%s is expected)", command->name, command->operands);
+  }
+  for (int i = 0; i < opt_count; i++) {
+    if (command->required >> i & 1 && !args->text[i]) {
+      return pbContext_Fail(ctx, pb_bad_argument, "%s: --%s %s is missing", command->name, option_table[i].name, option_table[i].argument);
+    }
+  }
+  return pb_ok;
+}
+
+pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char **argv, cliArgs *args) {
+  struct option longs[opt_count + 1];
+  make_long_options(command, longs);
+  *args = (cliArgs){0};
+  bool output = command->options >> opt_output & 1;
+  opterr = 0;
+  optind = 1;
+  for (int code; (code = getopt_long(argc, argv, output ? ":ho:q" : ":hq", longs, NULL)) != -1;) {
+    int id = code == 'o' ? opt_output : code == 'h' ? opt_help : code - 256;
+    if (code == 'q' && options_of(command) >> opt_quiet & 1) id = opt_quiet;
+    if (code == ':') return pbContext_Fail(ctx, pb_bad_argument, "%s: option '%s' needs a value", command->name, argv[optind - 1]);
+    if (id < 0 || id >= opt_count) return unknown_option(ctx, command, optopt && optopt < 256 ? (char[3]){'-', (char)optopt, 0} : argv[optind - 1]);
+    args->text[id] = optarg ? optarg : "";
+    if (id == opt_param) PB_TRY(append(ctx, &args->params, optarg));
+    if (id == opt_option) PB_TRY(append(ctx, &args->options, optarg));
+  }
+  for (int i = optind; i < argc && i < optind + 2; i++) args->positional[args->positionals++] = argv[i];
+  return check_operands(ctx, command, args, argc - optind);
+}
+
+void cliArgs_Free(pbContext *ctx, cliArgs *args) {
+  pbContext_Free(ctx, args->params.items);
+  pbContext_Free(ctx, args->options.items);
+}
+
+void cliArgs_Help(const cliCommand *command) {
+  printf("Usage: pullback %s %s [options]\n%s\n\nOptions:\n", command->name, command->operands, command->summary);
+  for (int i = 0; i < opt_count; i++) {
+    if (!(options_of(command) >> i & 1)) continue;
+    char left[64];
+    const Option *o = &option_table[i];
+    snprintf(left, sizeof left, "%s--%s%s%s", i == opt_output ? "-o, " : i == opt_help ? "-h, " : i == opt_quiet ? "-q, " : "", o->name,
+             o->argument ? " " : "", o->argument ? o->argument : "");
+    printf("  %-30s%s%s%s\n", left, strlen(left) >= 30 ? "\n                                " : "", o->help,
+           command->required >> i & 1 ? " (required)" : "");
+  }
+  if (command->more) printf("\n%s\n", command->more);
+}
+
+pbStatus cliArgs_Integer(cliApp *app, cliOptionId id, long least, long most, long other, long *value) {
+  const char *text = app->args.text[id];
+  *value = other;
+  if (!text) return pb_ok;
+  char *end = NULL;
+  long long given = strtoll(text, &end, 10);
+  if (end == text || *end || given < least || given > most) {
+    return pbContext_Fail(app->ctx, pb_bad_argument, "--%s: '%.60s' is not a whole number from %ld to %ld", option_table[id].name, text, least, most);
+  }
+  *value = (long)given;
+  return pb_ok;
+}

@@ -1,0 +1,150 @@
+// The program: commands, their common options, and what they share.
+#ifndef PB_CLI_H
+#define PB_CLI_H
+
+#include <stdio.h>
+
+#include <pullback/array.h>
+#include <pullback/pullback.h>
+
+// ---- commands and options ------------------------------------------------------------------------------------------
+
+typedef enum cliOptionId {
+  opt_steps, opt_init, opt_init_row, opt_keyframe, opt_control, opt_qfrc, opt_xfrc, opt_param, opt_option, opt_constants,
+  opt_allow_root, opt_output, opt_cotangent, opt_wrt, opt_memory, opt_loss, opt_json, opt_seed, opt_compressed, opt_quiet,
+  opt_horizon, opt_help, opt_version, opt_count
+} cliOptionId;
+
+enum {
+  CLI_MODEL = 1u << opt_param | 1u << opt_option | 1u << opt_constants | 1u << opt_allow_root,
+  CLI_RUN = CLI_MODEL | 1u << opt_steps | 1u << opt_init | 1u << opt_init_row | 1u << opt_keyframe | 1u << opt_control |
+            1u << opt_qfrc | 1u << opt_xfrc | 1u << opt_quiet,
+  CLI_WRITE = 1u << opt_output | 1u << opt_compressed
+};
+
+typedef struct cliList {
+  const char **items;
+  int count;
+} cliList;
+
+typedef struct cliArgs {
+  const char *positional[2];
+  int positionals;
+  const char *text[opt_count];  // last value of each option; "" where it takes none; NULL if not given
+  cliList params, options;      // every --param and --option, in order
+} cliArgs;
+
+typedef struct cliApp cliApp;
+
+typedef struct cliCommand {
+  const char *name, *operands, *summary;
+  int least, most;    // operands
+  unsigned options;   // bits of cliOptionId
+  unsigned required;
+  const char *more;   // last part of --help
+  pbStatus (*run)(cliApp *app);
+} cliCommand;
+
+struct cliApp {
+  pbContext *ctx;
+  const cliCommand *command;
+  cliArgs args;
+};
+
+pbStatus cliInfo_Run(cliApp *app);
+pbStatus cliSimulate_Run(cliApp *app);
+pbStatus cliGradient_Run(cliApp *app);
+pbStatus cliJacobian_Run(cliApp *app);
+pbStatus cliCheck_Run(cliApp *app);
+pbStatus cliView_Run(cliApp *app);
+pbStatus cliOptimize_Run(cliApp *app);
+pbStatus cliInspect_Run(cliApp *app);
+
+pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char **argv, cliArgs *args);
+void cliArgs_Free(pbContext *ctx, cliArgs *args);
+void cliArgs_Help(const cliCommand *command);
+// An integer of an option in [least, most]; `other` if the option is not given.
+pbStatus cliArgs_Integer(cliApp *app, cliOptionId id, long least, long most, long other, long *value);
+// Whole text as a finite number in the C locale.
+bool cli_number(const char *text, const char **end, double *value);
+
+// The candidate nearest to what was typed, or NULL if none is near.
+const char *cli_nearest(const char *typed, const char *const *candidates, int count);
+
+// ---- signals and progress ------------------------------------------------------------------------------------------
+
+// SIGINT ends the program with 130 at once, except between Hold and Release (when a file is being written).
+void cliSignals_Install(void);
+void cliSignals_Hold(void);
+void cliSignals_Release(void);
+// From here on SIGINT only sets a flag that is asked for with cliSignals_Caught.
+void cliSignals_Defer(void);
+bool cliSignals_Caught(void);
+
+typedef struct cliProgress {
+  const char *what;
+  bool shown, on;
+  double started, last;
+} cliProgress;
+double cli_seconds(void);
+void cliProgress_Begin(cliProgress *p, const cliApp *app, const char *what);
+void cliProgress_Show(cliProgress *p, double done, double all, const char *note);
+void cliProgress_End(cliProgress *p);
+
+// ---- JSON ----------------------------------------------------------------------------------------------------------
+
+enum { CLI_JSON_DEPTH = 16 };
+typedef struct cliJson {
+  FILE *out;
+  bool compact;   // all on one line
+  int depth;
+  bool some[CLI_JSON_DEPTH], inner[CLI_JSON_DEPTH];
+} cliJson;
+void cliJson_Open(cliJson *j, const char *key, char bracket);   // '{' or '['; key NULL in an array
+void cliJson_OpenLine(cliJson *j, const char *key, char bracket);  // the same, what is inside on one line
+void cliJson_Close(cliJson *j, char bracket);
+void cliJson_Text(cliJson *j, const char *key, const char *value);
+void cliJson_Number(cliJson *j, const char *key, double value);  // null where it is not finite
+void cliJson_Integer(cliJson *j, const char *key, long value);
+void cliJson_Bool(cliJson *j, const char *key, bool value);
+void cliJson_Numbers(cliJson *j, const char *key, const double *values, size_t count);
+void cliJson_TextTo(FILE *out, const char *value);  // quoted and escaped, also safe inside an HTML script element
+
+// ---- the run a command works on ------------------------------------------------------------------------------------
+
+typedef struct cliRun {
+  cliApp *app;
+  pbContext *ctx;
+  pbModel *model;
+  const char *model_path;
+  int nq, nv, na, nu, nbody, nsite, nsensordata, nx, nt;  // nx: StateSize, nt: TangentSize
+  size_t ntheta;
+  double *theta;         // the run's parameters
+  double *theta_before;  // before derived ones were recomputed; NULL with --constants keep
+  bool recompute;
+  long steps;
+  double *x0;
+  double *control, *qfrc, *xfrc;  // steps rows each (at least one); NULL where not given (control: never)
+  pbScratch *scratch;
+} cliRun;
+
+// Model with --option, --param and --constants applied.
+pbStatus cliRun_Model(cliApp *app, cliRun *run);
+// The same with initial state and inputs; `steps` where nothing says how many.
+pbStatus cliRun_Begin(cliApp *app, long steps, cliRun *run);
+void cliRun_End(cliRun *run);
+pbInput cliRun_Input(const cliRun *run, long k);  // of step k; k = steps: of the last
+// Text of scratch with step number; what a command returns when step k fails.
+pbStatus cliRun_StepFailed(const cliRun *run, pbStatus status, long k);
+bool cli_finite(const double *values, size_t count);
+
+// Shape of a parameter as MuJoCo's Python has it; returns ndim.
+int cliParam_Shape(const pbParam *param, size_t shape[2]);
+bool cliParam_IsOption(const char *name);
+// Common entries of "meta".
+void cliRun_Meta(const cliRun *run, cliJson *json);
+// Add the text of a finished meta stream; closes and frees it.
+pbStatus cliRun_AddMeta(pbArrays *set, FILE *stream, char **text);
+pbStatus cli_save(cliApp *app, const pbArrays *set);  // to --output, without a signal in between
+
+#endif

@@ -1,0 +1,481 @@
+// What a run starts from: model, parameters, initial state, inputs.
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+bool cli_finite(const double *values, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (!isfinite(values[i])) return false;
+  }
+  return true;
+}
+
+static pbStatus no_memory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "out of memory"); }
+
+// ---- parameters ----------------------------------------------------------------------------------------------------
+
+bool cliParam_IsOption(const char *name) {
+  static const char *const names[] = {"timestep", "gravity", "wind", "magnetic", "density", "viscosity", "impratio",
+                                      "o_margin", "o_solref", "o_solimp", "o_friction"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (strcmp(name, names[i]) == 0) return true;
+  }
+  return false;
+}
+
+int cliParam_Shape(const pbParam *param, size_t shape[2]) {
+  bool option = cliParam_IsOption(param->name);
+  int n = 0;
+  if (!option) shape[n++] = (size_t)param->rows;
+  if (param->cols != 1) shape[n++] = (size_t)param->cols;
+  return n;
+}
+
+// NAME of NAME=VALUE as a text of its own; the value behind it.
+static pbStatus split(pbContext *ctx, const char *what, const char *text, char *name, size_t size, const char **value) {
+  size_t n = strcspn(text, "=");
+  if (!text[n] || !n) return pbContext_Fail(ctx, pb_bad_argument, "--%s: '%.80s' is not NAME=VALUE", what, text);
+  if (n >= size) return pbContext_Fail(ctx, pb_bad_argument, "--%s: '%.80s...': the name is too long", what, text);
+  memcpy(name, text, n);
+  name[n] = 0;
+  *value = text + n + 1;
+  return pb_ok;
+}
+
+static pbStatus parameter_from_file(const cliRun *run, const char *name, const pbParam *param, const char *path) {
+  pbArrays *set = NULL;
+  PB_TRY(pbArrays_Load(run->ctx, path, &set));
+  const pbArray *array = pbArrays_Count(set) == 1 ? pbArrays_At(set, 0) : NULL;
+  size_t count = (size_t)param->rows * (size_t)param->cols;
+  pbStatus status = pb_ok;
+  char text[200];
+  if (!array || array->type != pb_arrayReal) {
+    status = pbContext_Fail(run->ctx, pb_bad_input, "%s: does not hold one array of numbers", path);
+  } else if (array->count != count || (array->ndim > 1 && array->shape[array->ndim - 1] != (size_t)param->cols && array->shape[array->ndim - 1] != count)) {
+    status = pbContext_Fail(run->ctx, pb_bad_input, "%s: shape %s does not fit %s (%d x %d)", path,
+                            pbArray_ShapeText(array->ndim, array->shape, text, sizeof text), name, param->rows, param->cols);
+  } else {
+    status = pbArray_CheckFinite(run->ctx, array, path);
+    if (status == pb_ok) memcpy(run->theta + param->offset, array->reals, count * sizeof *array->reals);
+  }
+  pbArrays_Destroy(set);
+  return status;
+}
+
+static pbStatus parameter_inline(const cliRun *run, const char *name, const pbParam *param, const char *text) {
+  size_t count = (size_t)param->rows * (size_t)param->cols, n = 0;
+  for (const char *at = text;; at++) {
+    double value = 0;
+    const char *end = NULL;
+    if (!cli_number(at, &end, &value) || (*end && *end != ',')) {
+      return pbContext_Fail(run->ctx, pb_bad_input, "--param %s: '%.80s' is not a list of finite numbers (1.5,2,3) or a FILE.npy", name, text);
+    }
+    if (n < count) run->theta[param->offset + n] = value;
+    n++;
+    at = end;
+    if (!*at) break;
+  }
+  if (n == count) return pb_ok;
+  return pbContext_Fail(run->ctx, pb_bad_input, "--param %s: %zu number%s given, %zu needed (%d x %d)%s", name, n, n == 1 ? "" : "s", count,
+                        param->rows, param->cols, strchr(name, ':') ? "" : "; one row is NAME:ROW=...");
+}
+
+static bool has_suffix(const char *text, const char *suffix) {
+  size_t n = strlen(text), m = strlen(suffix);
+  return n >= m && strcmp(text + n - m, suffix) == 0;
+}
+
+static pbStatus set_parameter(const cliRun *run, const char *what, const char *text) {
+  char name[256];
+  const char *value = NULL;
+  pbParam param;
+  PB_TRY(split(run->ctx, what, text, name, sizeof name, &value));
+  PB_TRY(pbModel_Param(run->model, name, &param));
+  if (has_suffix(value, ".npy")) return parameter_from_file(run, name, &param, value);
+  return parameter_inline(run, name, &param, value);
+}
+
+// timestep, gravity, ... are parameters; "gravity" with enable or disable is a flag.
+static bool option_is_parameter(const char *name, const char *value) {
+  return cliParam_IsOption(name) && strcmp(value, "enable") != 0 && strcmp(value, "disable") != 0;
+}
+
+static pbStatus set_options(cliRun *run, bool parameters) {
+  for (int i = 0; i < run->app->args.options.count; i++) {
+    const char *text = run->app->args.options.items[i], *value = NULL;
+    char name[256];
+    PB_TRY(split(run->ctx, "option", text, name, sizeof name, &value));
+    if (option_is_parameter(name, value) != parameters) continue;
+    if (parameters) {
+      PB_TRY(set_parameter(run, "option", text));
+    } else {
+      PB_TRY(pbModel_SetOption(run->model, name, value));
+    }
+  }
+  return pb_ok;
+}
+
+static pbStatus read_constants(cliRun *run) {
+  const char *text = run->app->args.text[opt_constants];
+  if (!text || strcmp(text, "keep") == 0) return pb_ok;
+  if (strcmp(text, "recompute") != 0) {
+    const char *const names[] = {"keep", "recompute"}, *near = cli_nearest(text, names, 2);
+    return pbContext_Fail(run->ctx, pb_bad_argument, "--constants: '%.40s' is neither keep nor recompute%s%s%s", text,
+                          near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+  }
+  run->recompute = true;
+  return pb_ok;
+}
+
+static pbStatus set_theta(cliRun *run) {
+  size_t bytes = run->ntheta * sizeof *run->theta;
+  run->theta = pbContext_Alloc(run->ctx, bytes);
+  if (!run->theta) return no_memory(run->ctx);
+  memcpy(run->theta, pbModel_DefaultParams(run->model), bytes);
+  PB_TRY(set_options(run, true));
+  for (int i = 0; i < run->app->args.params.count; i++) PB_TRY(set_parameter(run, "param", run->app->args.params.items[i]));
+  PB_TRY(pbModel_CheckParams(run->model, run->theta));
+  if (!run->recompute) return pb_ok;
+  run->theta_before = pbContext_Alloc(run->ctx, bytes);
+  if (!run->theta_before) return no_memory(run->ctx);
+  memcpy(run->theta_before, run->theta, bytes);
+  return pbModel_SetConstants(run->model, run->theta);
+}
+
+static void show_warnings(const pbContext *ctx) {
+  const char *text = pbContext_Warnings(ctx);
+  while (*text) {
+    int n = (int)strcspn(text, "\n");
+    fprintf(stderr, "pullback: warning: %.*s\n", n, text);
+    text += n + (text[n] != 0);
+  }
+}
+
+pbStatus cliRun_Model(cliApp *app, cliRun *run) {
+  *run = (cliRun){.app = app, .ctx = app->ctx, .model_path = app->args.positional[0]};
+  PB_TRY(read_constants(run));
+  pbLoadOptions load = {.allow_root = app->args.text[opt_allow_root]};
+  PB_TRY(pbModel_Load(run->ctx, run->model_path, &load, &run->model));
+  show_warnings(run->ctx);
+  const pbModel *m = run->model;
+  run->nq = pbModel_Size(m, "nq");
+  run->nv = pbModel_Size(m, "nv");
+  run->na = pbModel_Size(m, "na");
+  run->nu = pbModel_Size(m, "nu");
+  run->nbody = pbModel_Size(m, "nbody");
+  run->nsite = pbModel_Size(m, "nsite");
+  run->nsensordata = pbModel_Size(m, "nsensordata");
+  run->nx = pbModel_StateSize(m);
+  run->nt = pbModel_TangentSize(m);
+  run->ntheta = pbModel_ParamSize(m);
+  PB_TRY(set_options(run, false));
+  return set_theta(run);
+}
+
+// ---- initial state -------------------------------------------------------------------------------------------------
+
+static pbStatus read_keyframe(const cliRun *run, int *keyframe) {
+  const char *text = run->app->args.text[opt_keyframe];
+  *keyframe = -1;
+  if (!text) return pb_ok;
+  int count = pbModel_Size(run->model, "nkey");
+  char *end = NULL;
+  long number = strtol(text, &end, 10);
+  *keyframe = *text && !*end && number >= 0 && number < count ? (int)number : pbModel_Id(run->model, pb_objKeyframe, text);
+  if (*keyframe >= 0) return pb_ok;
+  const char *near = NULL, *names[64];
+  int named = 0;
+  for (int i = 0; i < count && named < 64; i++) names[named++] = pbModel_Name(run->model, pb_objKeyframe, i);
+  near = cli_nearest(text, names, named);
+  return pbContext_Fail(run->ctx, pb_bad_input, "--keyframe: the model has no keyframe '%.60s' (it has %d)%s%s%s", text, count,
+                        near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+// Names that a trajectory file holds beside state fields; an initial state passes over them.
+static bool known_beside_state(const char *name) {
+  static const char *const names[] = {"control", "sensordata", "meta", "qfrc", "xfrc", "xpos", "site_xpos"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (strcmp(name, names[i]) == 0) return true;
+  }
+  return false;
+}
+
+static pbStatus unknown_state_field(const cliRun *run, const char *file, const char *name) {
+  const char *names[32], *near;
+  int count = 0;
+  for (int i = 0; i < pbModel_StateFieldCount(run->model) && count < 32; i++) names[count++] = pbModel_StateFieldAt(run->model, i).name;
+  near = cli_nearest(name, names, count);
+  return pbContext_Fail(run->ctx, pb_bad_input, "%s: unknown array '%.80s'%s%s%s (an initial state holds qpos, qvel, act, time, ...)", file, name,
+                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static bool state_field(const pbModel *model, const char *name, pbStateField *field) {
+  for (int i = 0; i < pbModel_StateFieldCount(model); i++) {
+    *field = pbModel_StateFieldAt(model, i);
+    if (strcmp(field->name, name) == 0) return true;
+  }
+  return false;
+}
+
+// Rows of a trajectory file: the first count of any two-dimensional state array (time alone tells by its length); 0: one state.
+static pbStatus trajectory_rows(const cliRun *run, const char *file, const pbArrays *set, size_t *rows) {
+  *rows = 0;
+  pbStateField field;
+  for (size_t i = 0; i < pbArrays_Count(set); i++) {
+    const pbArray *a = pbArrays_At(set, i);
+    if (!state_field(run->model, a->name, &field) || a->ndim != 2) continue;
+    if (*rows && a->shape[0] != *rows) {
+      return pbContext_Fail(run->ctx, pb_bad_input, "%s: '%s' has %zu rows where others have %zu", file, a->name, a->shape[0], *rows);
+    }
+    *rows = a->shape[0];
+    if (!*rows) return pbContext_Fail(run->ctx, pb_bad_input, "%s: '%s' has no rows", file, a->name);
+  }
+  const pbArray *time = pbArrays_Find(set, "time");
+  if (!*rows && time && time->ndim == 1 && time->count > 1) *rows = time->count;
+  return pb_ok;
+}
+
+static pbStatus copy_state_field(const cliRun *run, const char *file, const pbArray *a, pbStateField field, size_t rows, size_t row) {
+  bool is_time = strcmp(field.name, "time") == 0;
+  size_t width = (size_t)field.size;
+  bool many = rows && (a->ndim == 2 || (is_time && a->ndim == 1 && a->count == rows));
+  bool fits = a->type == pb_arrayReal && (many ? a->count == rows * width : a->count == width && a->ndim <= 1);
+  char text[200];
+  if (!fits) {
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: '%s' has shape %s; (%zu,) is expected, or (N, %zu) in a trajectory", file, field.name,
+                          pbArray_ShapeText(a->ndim, a->shape, text, sizeof text), width, width);
+  }
+  PB_TRY(pbArray_CheckFinite(run->ctx, a, file));
+  if (width) memcpy(run->x0 + field.offset, a->reals + (many ? row * width : 0), width * sizeof *a->reals);
+  return pb_ok;
+}
+
+// A quaternion of length zero is no orientation.
+static pbStatus check_quaternions(const cliRun *run, const char *file) {
+  pbField type, address;
+  pbStateField qpos;
+  if (!pbModel_Field(run->model, "jnt_type", &type) || !pbModel_Field(run->model, "jnt_qposadr", &address)) return pb_ok;
+  if (!state_field(run->model, "qpos", &qpos)) return pb_ok;
+  for (int j = 0; j < type.rows; j++) {
+    if (type.integers[j] > 1) continue;
+    const double *q = run->x0 + qpos.offset + address.integers[j] + (type.integers[j] == 0 ? 3 : 0);
+    if (q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3] > 1e-20) continue;
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: the quaternion of joint %d ('%s') has length zero", file, j,
+                          pbModel_Name(run->model, pb_objJoint, j));
+  }
+  return pb_ok;
+}
+
+static pbStatus apply_init(cliRun *run, const char *file, const pbArrays *set) {
+  size_t rows = 0;
+  PB_TRY(trajectory_rows(run, file, set, &rows));
+  long row = 0;
+  if (run->app->args.text[opt_init_row] && !rows) return pbContext_Fail(run->ctx, pb_bad_input, "--init-row: %s holds one state, not a trajectory", file);
+  if (rows) PB_TRY(cliArgs_Integer(run->app, opt_init_row, -(long)rows, (long)rows - 1, -1, &row));
+  if (row < 0) row += (long)rows;
+  int used = 0;
+  for (size_t i = 0; i < pbArrays_Count(set); i++) {
+    const pbArray *a = pbArrays_At(set, i);
+    pbStateField field;
+    if (state_field(run->model, a->name, &field)) {
+      PB_TRY(copy_state_field(run, file, a, field, rows, (size_t)row));
+      used++;
+    } else if (!known_beside_state(a->name)) {
+      return unknown_state_field(run, file, a->name);
+    }
+  }
+  if (!used) return pbContext_Fail(run->ctx, pb_bad_input, "%s: holds none of qpos, qvel, act, time", file);
+  return check_quaternions(run, file);
+}
+
+static pbStatus read_state(cliRun *run, int keyframe) {
+  run->x0 = pbContext_Alloc(run->ctx, (size_t)run->nx * sizeof *run->x0);
+  if (!run->x0) return no_memory(run->ctx);
+  PB_TRY(pbState_Init(run->model, run->theta, keyframe, run->x0));
+  const char *file = run->app->args.text[opt_init];
+  if (!file && run->app->args.text[opt_init_row]) return pbContext_Fail(run->ctx, pb_bad_argument, "--init-row needs --init");
+  if (!file) return pb_ok;
+  pbArrays *set = NULL;
+  PB_TRY(pbArrays_Load(run->ctx, file, &set));
+  pbStatus status = apply_init(run, file, set);
+  pbArrays_Destroy(set);
+  return status;
+}
+
+// ---- inputs --------------------------------------------------------------------------------------------------------
+
+typedef struct Series {  // an input over time as its file has it
+  const char *option, *path;
+  int ndim;           // of one step
+  size_t shape[2], width;
+  pbArrays *set;
+  const pbArray *array;
+  bool constant;
+} Series;
+
+static pbStatus load_series(const cliRun *run, Series *s) {
+  if (!s->path) return pb_ok;
+  PB_TRY(pbArrays_Load(run->ctx, s->path, &s->set));
+  const pbArray *a = s->array = pbArrays_Count(s->set) == 1 ? pbArrays_At(s->set, 0) : NULL;
+  char given[200], wanted[64] = "";
+  if (!a || a->type != pb_arrayReal) {
+    return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: does not hold one array of numbers", s->option, s->path);
+  }
+  bool fits = a->ndim == s->ndim || a->ndim == s->ndim + 1;
+  for (int i = 0; i < s->ndim && fits; i++) fits = a->shape[a->ndim - s->ndim + i] == s->shape[i];
+  s->constant = a->ndim == s->ndim;
+  if (!fits) {
+    snprintf(wanted, sizeof wanted, s->ndim == 1 ? "%zu" : "%zu, %zu", s->shape[0], s->shape[1]);
+    return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: shape %s; (N, %s) is expected, or (%s%s) for all steps", s->option, s->path,
+                          pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), wanted, wanted, s->ndim == 1 ? "," : "");
+  }
+  return pbArray_CheckFinite(run->ctx, a, s->path);
+}
+
+static pbStatus settle_steps(cliRun *run, const Series *series, int count, long other) {
+  const char *from = NULL;
+  long given = 0;
+  PB_TRY(cliArgs_Integer(run->app, opt_steps, 1, INT_MAX - 1, 0, &given));
+  if (given) from = "--steps";
+  for (int i = 0; i < count; i++) {
+    const Series *s = &series[i];
+    if (!s->array || s->constant) continue;
+    size_t rows = s->array->shape[0];
+    if (!rows || rows >= INT_MAX) return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: %zu rows", s->option, s->path, rows);
+    if (given && (size_t)given != rows) {
+      return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: %zu rows, but %s says %ld steps", s->option, s->path, rows, from, given);
+    }
+    given = (long)rows;
+    from = s->path;
+  }
+  run->steps = given ? given : other;
+  return pb_ok;
+}
+
+// Rows for every step; values NULL: zeros.
+static pbStatus expand(const cliRun *run, const double *values, bool constant, size_t width, double **out) {
+  size_t rows = (size_t)run->steps;
+  if (width && rows > PB_ARRAY_LIMIT / sizeof **out / width) {
+    return pbContext_Fail(run->ctx, pb_capacity, "inputs of %zu steps need more than %zu MiB", rows, PB_ARRAY_LIMIT >> 20);
+  }
+  *out = pbContext_Alloc(run->ctx, rows * width * sizeof **out);
+  if (!*out) return no_memory(run->ctx);
+  for (size_t k = 0; k < rows && values && width; k++) {
+    memcpy(*out + k * width, values + (constant ? 0 : k * width), width * sizeof **out);
+  }
+  return pb_ok;
+}
+
+static const double *keyframe_control(const cliRun *run, int keyframe) {
+  pbField field;
+  if (keyframe < 0 || !pbModel_Field(run->model, "key_ctrl", &field) || !field.reals) return NULL;
+  return field.reals + (size_t)keyframe * (size_t)field.cols;
+}
+
+static pbStatus read_series(cliRun *run, Series *s, int keyframe, long other) {
+  for (int i = 0; i < 3; i++) PB_TRY(load_series(run, &s[i]));
+  PB_TRY(settle_steps(run, s, 3, other));
+  if (s[0].array) {
+    PB_TRY(expand(run, s[0].array->reals, s[0].constant, s[0].width, &run->control));
+  } else {
+    PB_TRY(expand(run, keyframe_control(run, keyframe), true, s[0].width, &run->control));
+  }
+  if (s[1].array) PB_TRY(expand(run, s[1].array->reals, s[1].constant, s[1].width, &run->qfrc));
+  if (s[2].array) PB_TRY(expand(run, s[2].array->reals, s[2].constant, s[2].width, &run->xfrc));
+  return pb_ok;
+}
+
+static pbStatus read_inputs(cliRun *run, int keyframe, long other) {
+  const char *const *text = run->app->args.text;
+  size_t nu = (size_t)run->nu, nv = (size_t)run->nv, nbody = (size_t)run->nbody;
+  Series s[3] = {{.option = "control", .path = text[opt_control], .ndim = 1, .shape = {nu}, .width = nu},
+                 {.option = "qfrc", .path = text[opt_qfrc], .ndim = 1, .shape = {nv}, .width = nv},
+                 {.option = "xfrc", .path = text[opt_xfrc], .ndim = 2, .shape = {nbody, 6}, .width = 6 * nbody}};
+  pbStatus status = read_series(run, s, keyframe, other);
+  for (int i = 0; i < 3; i++) pbArrays_Destroy(s[i].set);
+  return status;
+}
+
+pbStatus cliRun_Begin(cliApp *app, long steps, cliRun *run) {
+  PB_TRY(cliRun_Model(app, run));
+  int keyframe = -1;
+  PB_TRY(read_keyframe(run, &keyframe));
+  PB_TRY(read_state(run, keyframe));
+  return read_inputs(run, keyframe, steps);
+}
+
+void cliRun_End(cliRun *run) {
+  if (!run->ctx) return;
+  pbScratch_Destroy(run->scratch);
+  double *memory[] = {run->theta, run->theta_before, run->x0, run->control, run->qfrc, run->xfrc};
+  for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) pbContext_Free(run->ctx, memory[i]);
+  pbModel_Destroy(run->model);
+  *run = (cliRun){0};
+}
+
+pbInput cliRun_Input(const cliRun *run, long k) {
+  size_t row = (size_t)(k < run->steps ? k : run->steps - 1);
+  return (pbInput){.ctrl = run->control + row * (size_t)run->nu,
+                   .qfrc = run->qfrc ? run->qfrc + row * (size_t)run->nv : NULL,
+                   .xfrc = run->xfrc ? run->xfrc + row * 6 * (size_t)run->nbody : NULL};
+}
+
+pbStatus cliRun_StepFailed(const cliRun *run, pbStatus status, long k) {
+  const char *text = run->scratch ? pbScratch_Error(run->scratch) : "";
+  return pbContext_Fail(run->ctx, status, "step %ld: %s%s%s", k, pbStatus_Text(status), *text ? ": " : "", text);
+}
+
+// ---- results -------------------------------------------------------------------------------------------------------
+
+static void meta_names(const cliRun *run, cliJson *j, const char *key, pbObject kind, const char *size) {
+  int count = pbModel_Size(run->model, size);
+  cliJson_OpenLine(j, key, '[');
+  for (int i = 0; i < count; i++) {
+    const char *name = pbModel_Name(run->model, kind, i);
+    cliJson_Text(j, NULL, name ? name : "");
+  }
+  cliJson_Close(j, ']');
+}
+
+void cliRun_Meta(const cliRun *run, cliJson *j) {
+  pbParam timestep;
+  cliJson_Text(j, "program", "pullback");
+  cliJson_Text(j, "version", pbVersion());
+  cliJson_Text(j, "command", run->app->command->name);
+  cliJson_Text(j, "model", run->model_path);
+  cliJson_Integer(j, "steps", run->steps);
+  if (pbModel_Param(run->model, "timestep", &timestep) == pb_ok) cliJson_Number(j, "timestep", run->theta[timestep.offset]);
+  cliJson_Text(j, "constants", run->recompute ? "recompute" : "keep");
+  cliJson_Open(j, "units", '{');
+  cliJson_Text(j, "time", "s");
+  cliJson_Text(j, "qpos", "m|rad|quaternion");
+  cliJson_Text(j, "qvel", "m/s|rad/s");
+  cliJson_Close(j, '}');
+  cliJson_Open(j, "names", '{');
+  meta_names(run, j, "body", pb_objBody, "nbody");
+  meta_names(run, j, "joint", pb_objJoint, "njnt");
+  meta_names(run, j, "geom", pb_objGeom, "ngeom");
+  meta_names(run, j, "site", pb_objSite, "nsite");
+  meta_names(run, j, "actuator", pb_objActuator, "nu");
+  meta_names(run, j, "sensor", pb_objSensor, "nsensor");
+  cliJson_Close(j, '}');
+}
+
+pbStatus cliRun_AddMeta(pbArrays *set, FILE *stream, char **text) {
+  bool bad = ferror(stream) != 0;
+  if (fclose(stream) != 0) bad = true;
+  pbStatus status = bad ? pb_no_memory : pbArrays_AddText(set, "meta", *text);
+  free(*text);
+  *text = NULL;
+  return status;
+}
+
+pbStatus cli_save(cliApp *app, const pbArrays *set) {
+  cliSignals_Hold();
+  pbStatus status = pbArrays_SaveNpz(set, app->args.text[opt_output], app->args.text[opt_compressed] != NULL);
+  cliSignals_Release();
+  return status;
+}

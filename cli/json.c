@@ -1,0 +1,109 @@
+// JSON output. The program never sets a locale, so printf writes numbers as C does.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+static void line_break(cliJson *j) {
+  if (j->compact || (j->depth && j->inner[j->depth - 1])) {
+    if (j->depth && j->some[j->depth - 1]) fputc(' ', j->out);
+    return;
+  }
+  fputc('\n', j->out);
+  for (int i = 0; i < j->depth; i++) fputs("  ", j->out);
+}
+
+static void begin_value(cliJson *j, const char *key) {
+  if (!j->depth) return;
+  bool *some = &j->some[j->depth - 1];
+  if (*some) fputc(',', j->out);
+  line_break(j);
+  *some = true;
+  if (!key) return;
+  cliJson_TextTo(j->out, key);
+  fputs(": ", j->out);
+}
+
+static void open_bracket(cliJson *j, const char *key, char bracket, bool inner) {
+  begin_value(j, key);
+  fputc(bracket, j->out);
+  inner = inner || (j->depth && j->inner[j->depth - 1]);
+  j->some[j->depth] = false;
+  j->inner[j->depth++] = inner;
+}
+
+void cliJson_Open(cliJson *j, const char *key, char bracket) { open_bracket(j, key, bracket, false); }
+void cliJson_OpenLine(cliJson *j, const char *key, char bracket) { open_bracket(j, key, bracket, true); }
+
+void cliJson_Close(cliJson *j, char bracket) {
+  bool some = j->some[j->depth - 1], inner = j->inner[j->depth - 1];
+  j->depth--;
+  if (some && !inner && !j->compact) {
+    fputc('\n', j->out);
+    for (int i = 0; i < j->depth; i++) fputs("  ", j->out);
+  }
+  fputc(bracket, j->out);
+  if (!j->depth && !j->compact) fputc('\n', j->out);
+}
+
+// '<' and '&' are escaped too: the text may stand inside a script element of a page.
+void cliJson_TextTo(FILE *out, const char *value) {
+  fputc('"', out);
+  for (const unsigned char *c = (const unsigned char *)value; *c; c++) {
+    if (*c == '"' || *c == '\\') {
+      fprintf(out, "\\%c", *c);
+    } else if (*c == '\n') {
+      fputs("\\n", out);
+    } else if (*c < 32 || *c == 127 || *c == '<' || *c == '>' || *c == '&') {
+      fprintf(out, "\\u%04x", *c);
+    } else {
+      fputc(*c, out);
+    }
+  }
+  fputc('"', out);
+}
+
+void cliJson_Text(cliJson *j, const char *key, const char *value) {
+  begin_value(j, key);
+  cliJson_TextTo(j->out, value);
+}
+
+// The shortest of 15 to 17 digits that gives the same number back.
+static void put_number(FILE *out, double value) {
+  char text[40];
+  if (!isfinite(value)) {
+    fputs("null", out);
+    return;
+  }
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    if (strtod(text, NULL) == value) break;
+  }
+  fputs(text, out);
+}
+
+void cliJson_Number(cliJson *j, const char *key, double value) {
+  begin_value(j, key);
+  put_number(j->out, value);
+}
+
+void cliJson_Integer(cliJson *j, const char *key, long value) {
+  begin_value(j, key);
+  fprintf(j->out, "%ld", value);
+}
+
+void cliJson_Bool(cliJson *j, const char *key, bool value) {
+  begin_value(j, key);
+  fputs(value ? "true" : "false", j->out);
+}
+
+void cliJson_Numbers(cliJson *j, const char *key, const double *values, size_t count) {
+  begin_value(j, key);
+  fputc('[', j->out);
+  for (size_t i = 0; i < count; i++) {
+    if (i) fputs(", ", j->out);
+    put_number(j->out, values[i]);
+  }
+  fputc(']', j->out);
+}
