@@ -7,12 +7,18 @@
 
 #ifdef PB_LANES
 typedef double lane __attribute__((vector_size(8 * PB_LANES), aligned(8 * PB_LANES)));
-#define LANE(name) name##_lanes
+#define PB_LANE_KIND _lanes
 #else
 typedef double lane;
 #define PB_LANES 1
-#define LANE(name) name##_one
+#define PB_LANE_KIND _one
 #endif
+#ifndef PB_LANE_SUFFIX  // else: built for a wider instruction set, _one_v4 and _lanes_v4 (cmake/kernels.cmake)
+#define PB_LANE_SUFFIX PB_LANE_KIND
+#endif
+#define PB_LANE_PASTE2(a, b) a##b
+#define PB_LANE_PASTE(a, b) PB_LANE_PASTE2(a, b)
+#define LANE(name) PB_LANE_PASTE(name, PB_LANE_SUFFIX)
 
 // Cotangents of one evaluation. Spatial ones are wrenches (torque, force) about the tree's ref, dual to motions.
 // Everything is linear in the lane quantities; FL and FM multiply lane motions and so are plain numbers.

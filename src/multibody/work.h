@@ -60,6 +60,7 @@ typedef struct NUM(pbWork) {
   const pbModel *m;
   const pbTopology *t;
   NUM(pbPar) p;
+  bool replay;      // the solution is known (qacc_warmstart): no iterations, only its factor
   bool need_cross;  // rows couple branches of the tree (H has its own pattern)
 
   // inputs: state and controls of this evaluation
@@ -115,8 +116,7 @@ typedef struct NUM(pbWork) {
   num *damp;                          // nv: B of Euler, or unused
   num *qacc_integrated;               // nv: Mhat^-1 M qacc
   bool damped;                        // Mhat differs from M
-  bool free_lu;                       // implicitfast: some standalone free body is solved by its own 6x6
-  num *free_A;                        // njnt x 36: LU-ready blocks of standalone free bodies (implicitfast), unfactored
+  num *free_A;                        // njnt x 36: M - h D + h dbias/dv of standalone free bodies (implicitfast)
 
   // sensors
   num *sensordata;                    // nsensordata
@@ -154,6 +154,7 @@ void NUM(pbForce_Derivative)(const NUM(pbWork) *w, num *D);
 num NUM(pbActuator_Slope)(const NUM(pbWork) *w, int actuator);
 void NUM(pbFluid_Damping)(const NUM(pbWork) *w, int body, num B[36]);
 // Next activation after one time step (filterexact, range).
+num NUM(pbActuator_Wrap)(const NUM(pbWork) *w, int actuator, num setpoint);
 num NUM(pbActuator_Next)(const NUM(pbWork) *w, int actuator, num act, num act_dot);
 
 // Polynomial force coefficients: c0 + c1 |x| + c2 x^2 (odd: |x|; else x), and the derivative of x times it.

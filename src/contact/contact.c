@@ -1,0 +1,128 @@
+#include "contact/contact.h"
+
+#include "math/vec.h"
+
+// Radius of the sphere about a geom's centre that holds it; 0 for planes.
+static double bound(const NUM(pbWork) *w, int g) {
+  const num *s = w->p.geom_size + 3 * g;
+  double a = re(s[0]), b = re(s[1]), c = re(s[2]);
+  switch (w->m->geom_type[g]) {
+    case pb_geomSphere: return a;
+    case pb_geomCapsule: return a + b;
+    case pb_geomCylinder: return sqrt(a * a + b * b);
+    case pb_geomEllipsoid: return fmax(a, fmax(b, c));
+    case pb_geomBox: return sqrt(a * a + b * b + c * c);
+    default: return 0;
+  }
+}
+
+// Cannot touch: further apart than the bounding spheres and the margin allow.
+static bool apart(const NUM(pbWork) *w, int g1, int g2, double margin) {
+  const num *x1 = w->geom_xpos + 3 * g1, *x2 = w->geom_xpos + 3 * g2, *R1 = w->geom_xmat + 9 * g1;
+  double d[3] = {re(x2[0]) - re(x1[0]), re(x2[1]) - re(x1[1]), re(x2[2]) - re(x1[2])}, reach = margin + bound(w, g2);
+  if (w->m->geom_type[g1] == pb_geomPlane) return d[0] * re(R1[2]) + d[1] * re(R1[5]) + d[2] * re(R1[8]) > reach;
+  reach += bound(w, g1);
+  return d[0] * d[0] + d[1] * d[1] + d[2] * d[2] > reach * reach;
+}
+
+void NUM(pbContact_Mix)(const NUM(pbWork) *w, int g1, int g2, NUM(pbMix) *mix) {
+  const pbModel *m = w->m;
+  int p1 = m->geom_priority[g1], p2 = m->geom_priority[g2];
+  num s1 = w->p.geom_solmix[g1], s2 = w->p.geom_solmix[g2];
+  mix->winner = p1 > p2 ? g1 : p2 > p1 ? g2 : -1;
+  mix->direct = !(re(w->p.geom_solref[2 * g1]) > 0 && re(w->p.geom_solref[2 * g2]) > 0);
+  bool none1 = re(s1) < 1e-15, none2 = re(s2) < 1e-15;
+  mix->mix = none1 && none2 ? 0.5 : none1 ? 0 : none2 ? 1 : s1 / (s1 + s2);
+}
+
+static void geom_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
+  const pbModel *m = w->m;
+  int g1 = c->geom1, g2 = c->geom2;
+  NUM(pbMix) mix;
+  NUM(pbContact_Mix)(w, g1, g2, &mix);
+  num fri[3], s = mix.mix;
+  if (mix.winner >= 0) {
+    c->dim = m->geom_condim[mix.winner];
+    memcpy(c->solref, w->p.geom_solref + 2 * mix.winner, sizeof c->solref);
+    memcpy(c->solimp, w->p.geom_solimp + 5 * mix.winner, sizeof c->solimp);
+    v3_copy(fri, w->p.geom_friction + 3 * mix.winner);
+  } else {
+    const num *r1 = w->p.geom_solref + 2 * g1, *r2 = w->p.geom_solref + 2 * g2;
+    const num *i1 = w->p.geom_solimp + 5 * g1, *i2 = w->p.geom_solimp + 5 * g2;
+    c->dim = m->geom_condim[g1] > m->geom_condim[g2] ? m->geom_condim[g1] : m->geom_condim[g2];
+    for (int k = 0; k < 2; k++) c->solref[k] = mix.direct ? num_min(r1[k], r2[k]) : s * r1[k] + (1 - s) * r2[k];
+    for (int k = 0; k < 5; k++) c->solimp[k] = s * i1[k] + (1 - s) * i2[k];
+    for (int k = 0; k < 3; k++) fri[k] = num_max(w->p.geom_friction[3 * g1 + k], w->p.geom_friction[3 * g2 + k]);
+  }
+  c->friction[0] = c->friction[1] = fri[0];
+  c->friction[2] = fri[1];
+  c->friction[3] = c->friction[4] = fri[2];
+  c->solreffriction[0] = c->solreffriction[1] = 0;
+}
+
+static void set_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
+  if (c->pair >= 0) {
+    c->dim = w->m->pair_dim[c->pair];
+    memcpy(c->solref, w->p.pair_solref + 2 * c->pair, sizeof c->solref);
+    memcpy(c->solreffriction, w->p.pair_solreffriction + 2 * c->pair, sizeof c->solreffriction);
+    memcpy(c->solimp, w->p.pair_solimp + 5 * c->pair, sizeof c->solimp);
+    memcpy(c->friction, w->p.pair_friction + 5 * c->pair, sizeof c->friction);
+  } else {
+    geom_parameters(w, c);
+  }
+  if (w->m->enableflags & pb_enblOverride) {
+    memcpy(c->solref, w->p.o_solref, sizeof c->solref);
+    memcpy(c->solreffriction, w->p.o_solref, sizeof c->solreffriction);
+    memcpy(c->solimp, w->p.o_solimp, sizeof c->solimp);
+    memcpy(c->friction, w->p.o_friction, sizeof c->friction);
+  }
+  for (int k = 0; k < 5; k++) c->friction[k] = num_max(1e-5, c->friction[k]);
+}
+
+// Complete the frame from the normal: MuJoCo's choice of tangents.
+static void make_frame(num frame[9], const num normal[3], const num hint[3]) {
+  num *x = frame, *y = frame + 3, *z = frame + 6;
+  v3_copy(x, normal);
+  v3_copy(y, hint);
+  if (re(v3_dot(y, y)) < 0.25) {
+    bool upright = fabs(re(x[1])) < 0.5;
+    v3_set(y, 0, upright ? 1 : 0, upright ? 0 : 1);
+  }
+  v3_addscl(y, x, -v3_dot(x, y));
+  v3_normalize(y);
+  v3_cross(z, x, y);
+}
+
+// Distance at which force starts, and the one up to which contacts are found.
+static num force_margin(const NUM(pbWork) *w, const pbCandidate *k) {
+  if (w->m->enableflags & pb_enblOverride) return w->p.o_margin[0];
+  return k->pair >= 0 ? w->p.pair_margin[k->pair] : w->p.geom_margin[k->geom1] + w->p.geom_margin[k->geom2];
+}
+
+static pbStatus collide(NUM(pbWork) *w, const pbCandidate *k) {
+  num margin = force_margin(w, k);
+  if (apart(w, k->geom1, k->geom2, re(margin))) return pb_ok;
+  NUM(pbShape) s1, s2;
+  NUM(pbHit) hits[PB_MAX_HITS];
+  geom_shape(w, k->geom1, &s1), geom_shape(w, k->geom2, &s2);
+  int n = NUM(pbPair_Collide)(&s1, &s2, re(margin), hits);
+  if (w->ncon + n > w->max_con) return pb_capacity;
+  for (int i = 0; i < n; i++) {
+    NUM(pbContact) *c = w->contact + w->ncon++;
+    c->geom1 = k->geom1, c->geom2 = k->geom2, c->pair = k->pair, c->hit = i;
+    c->dist = hits[i].dist;
+    c->margin = margin;
+    v3_copy(c->pos, hits[i].pos);
+    v3_copy(c->hint, hits[i].hint);
+    make_frame(c->frame, hits[i].normal, hits[i].hint);
+    set_parameters(w, c);
+  }
+  return pb_ok;
+}
+
+pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w) {
+  w->ncon = 0;
+  if (w->m->disableflags & (pb_dsblConstraint | pb_dsblContact)) return pb_ok;
+  for (int k = 0; k < w->t->ncandidate; k++) PB_TRY(collide(w, w->t->candidate + k));
+  return pb_ok;
+}

@@ -1,0 +1,23 @@
+// Contacts: candidates that touch, and their parameters by MuJoCo's mixing rules.
+#ifndef PB_CONTACT_H
+#define PB_CONTACT_H
+
+#include "multibody/work.h"
+
+// Where a contact's parameters come from: needed again by the derivative.
+typedef struct NUM(pbMix) {
+  int winner;  // -1 both geoms mixed, else the geom whose priority is higher
+  bool direct; // solref: elementwise minimum (direct format), not the mixture
+  num mix;     // weight of geom1
+} NUM(pbMix);
+void NUM(pbContact_Mix)(const NUM(pbWork) *w, int geom1, int geom2, NUM(pbMix) *mix);
+
+// Shape of a geom in the world, for the pair routines.
+static inline void geom_shape(const NUM(pbWork) *w, int g, NUM(pbShape) *s) {
+  s->type = w->m->geom_type[g];
+  memcpy(s->pos, w->geom_xpos + 3 * g, sizeof s->pos);
+  memcpy(s->mat, w->geom_xmat + 9 * g, sizeof s->mat);
+  memcpy(s->size, w->p.geom_size + 3 * g, sizeof s->size);
+}
+
+#endif

@@ -1,0 +1,18 @@
+// Constraint rows: what the solver and the derivative need to know of how they are made.
+#ifndef PB_ROW_H
+#define PB_ROW_H
+
+#include "multibody/work.h"
+
+enum { pb_eqObjBody = 1, pb_eqObjSite = 6 };  // mjtObj of an equality's ends
+
+// solref and solimp a row takes its parameters from; solreffriction (contacts) or NULL.
+const num *NUM(pbRow_Parameters)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num **solimp, const num **solreffriction);
+// Reference after the safety rules (mixed formats replaced, time constant at least two steps).
+void NUM(pbRow_Reference)(const NUM(pbWork) *w, const num *solref, num out[2], bool friction);
+// Impedance d(pos) and its slope by pos.
+void NUM(pbRow_Impedance)(const num *solimp, num pos, num margin, num *imp, num *slope);
+// Ends of a connect or weld: bodies, points, orientations (q1 includes the relative pose).
+void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int equality, int body[2], num p1[3], num p2[3], num q1[4], num q2[4]);
+
+#endif

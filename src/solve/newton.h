@@ -1,0 +1,12 @@
+// The one minimiser: 1/2 |a - a0|_M^2 + sum over rows of s(J a - aref), by Newton's method with exact line search.
+#ifndef PB_NEWTON_H
+#define PB_NEWTON_H
+
+#include "multibody/work.h"
+
+// Force f = -ds/dx, Hessian K (dim x dim, row-major) and cost of one row at x; sets the zone (active set).
+num NUM(pbRow_Evaluate)(const NUM(pbWork) *w, NUM(pbRow) *r, bool hessian);
+// Pattern, values and factor of H = M + J'KJ at the current K. pb_singular if a pivot is not positive.
+pbStatus NUM(pbSolve_Factor)(NUM(pbWork) *w);
+
+#endif
