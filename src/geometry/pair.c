@@ -184,9 +184,9 @@ static int capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, doubl
   m3_col(axis2, s2->mat, 2);
   v3_scale(axis1, axis1, s1->size[1]);
   v3_scale(axis2, axis2, s2->size[1]);
-  segment_pair nearest[4];
-  int candidates = nearest_on_segments(s1->pos, axis1, s2->pos, axis2, nearest), count = 0;
-  for (int k = 0; k < candidates && count < 2; k++) {
+  segment_pair nearest[2];
+  int found = nearest_on_segments(s1->pos, axis1, s2->pos, axis2, nearest), count = 0;
+  for (int k = 0; k < found; k++) {
     num c1[3], c2[3];
     v3_along(c1, s1->pos, axis1, nearest[k].x1);
     v3_along(c2, s2->pos, axis2, nearest[k].x2);

@@ -65,18 +65,23 @@ static inline num clip_unit(num x, bool *is_free) {
   return re(x) < -1 ? -1 : re(x) > 1 ? 1 : x;
 }
 
-// Candidate nearest points of the segments c1 + x1 axis1, c2 + x2 axis2 (axes scaled by half lengths), in MuJoCo's order of
-// clamping. Returns 1, or 4 for parallel segments (ends of the first, then of the second), to be tried in order until two
-// of them make contacts.
+// sin^2 of the angle below which MuJoCo 4.0.0 takes capsules for parallel (measured)
+#define PARALLEL_AXES 1e-8
+
+// Nearest points of the segments c1 + x1 axis1, c2 + x2 axis2 (axes scaled by half lengths), in MuJoCo's order of
+// clamping. Returns 1, or 2 for parallel segments: the ends of their overlap, from below along axis1 (twice the same
+// where they do not overlap).
 static inline int nearest_on_segments(const num c1[3], const num axis1[3], const num c2[3], const num axis2[3],
-                                      segment_pair out[4]) {
+                                      segment_pair out[2]) {
   num dif[3];
   v3_sub(dif, c1, c2);
   // minimise |dif + x1 axis1 - x2 axis2|^2:  [a b; b c] [x1; x2] = [u; v]
   num a = v3_dot(axis1, axis1), b = -v3_dot(axis1, axis2), c = v3_dot(axis2, axis2);
   num u = -v3_dot(axis1, dif), v = v3_dot(axis2, dif);
-  num det = a * c - b * b;
-  if (fabs(re(det)) >= PB_TINY) {
+  num cross[3];
+  v3_cross(cross, axis1, axis2);
+  num det = v3_dot(cross, cross);  // a c - b^2 without cancellation
+  if (re(det) >= PARALLEL_AXES * re(a) * re(c)) {
     num x1 = num_div(c * u - b * v, det), x2 = num_div(a * v - b * u, det);
     bool free1 = true, free2 = true;
     if (re(x1) > 1) {
@@ -96,12 +101,13 @@ static inline int nearest_on_segments(const num c1[3], const num axis1[3], const
     out[0] = (segment_pair){x1, x2, free1, free2};
     return 1;
   }
-  for (int k = 0; k < 4; k++) out[k].free1 = out[k].free2 = false;
-  out[0].x1 = 1, out[0].x2 = clip_unit(num_div(v - b, c), &out[0].free2);
-  out[1].x1 = -1, out[1].x2 = clip_unit(num_div(v + b, c), &out[1].free2);
-  out[2].x2 = 1, out[2].x1 = clip_unit(num_div(u - b, a), &out[2].free1);
-  out[3].x2 = -1, out[3].x1 = clip_unit(num_div(u + b, a), &out[3].free1);
-  return 4;
+  for (int k = 0; k < 2; k++) {
+    segment_pair *p = &out[k];
+    p->x1 = k ? 1 : -1, p->free1 = false;
+    p->x2 = clip_unit(num_div(v - p->x1 * b, c), &p->free2);
+    if (!p->free2) p->x1 = clip_unit(num_div(u - p->x2 * b, a), &p->free1);
+  }
+  return 2;
 }
 
 // Where a ball's centre lies about a cylinder.
