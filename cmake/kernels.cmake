@@ -1,6 +1,8 @@
 # Numerical kernels are written once in the number type (src/number/number.h) and compiled once per variant:
 #   _r  double, for any x86-64 (or whatever the machine is)      _c  _Complex double, for derivatives to rounding
 #   _v3 double, x86-64-v3 (AVX2)                                  _v4 double, x86-64-v4 (AVX-512)
+# Adjoints (*_adjoint.c) are written for double with cotangents of type lane (src/multibody/adjoint.h): compiled for one
+# cotangent (_one) and for eight side by side (_lanes), and both again as _one_v3, _lanes_v3, _one_v4, _lanes_v4.
 # Which are there is told to the other sources by PB_HAVE_V3 and PB_HAVE_V4; they choose at run time.
 
 # Whole folders of kernels, and the kernels among the sources of world/.
@@ -23,22 +25,34 @@ endfunction()
 
 function(pullback_add_kernels sources objects_out)
   set(objects "")
-  if(sources)
-    check_c_compiler_flag(-fcx-limited-range PULLBACK_CX_LIMITED)
-    pullback_add_variant(pullback_real "${sources}")
-    # The imaginary part is so small that no product of two of them counts: the plain formulas suffice.
-    pullback_add_variant(pullback_complex "${sources}" -DPB_NUMBER_COMPLEX $<$<BOOL:${PULLBACK_CX_LIMITED}>:-fcx-limited-range>)
-    set(objects $<TARGET_OBJECTS:pullback_real> $<TARGET_OBJECTS:pullback_complex>)
-    if(PULLBACK_WIDE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-      foreach(level 3 4)
-        check_c_compiler_flag(-march=x86-64-v${level} PULLBACK_CAN_V${level})
-        if(PULLBACK_CAN_V${level})
-          pullback_add_variant(pullback_v${level} "${sources}" -DPB_NUMBER_SUFFIX=_v${level} -march=x86-64-v${level})
-          list(APPEND objects $<TARGET_OBJECTS:pullback_v${level}>)
-          target_compile_definitions(pullback_plain PRIVATE PB_HAVE_V${level})
-        endif()
-      endforeach()
+  set(adjoints ${sources})
+  list(FILTER adjoints INCLUDE REGEX "_adjoint\\.c$")
+  list(FILTER sources EXCLUDE REGEX "_adjoint\\.c$")
+  macro(variant name files)
+    if(NOT "${files}" STREQUAL "")
+      pullback_add_variant(${name} "${files}" ${ARGN})
+      list(APPEND objects $<TARGET_OBJECTS:${name}>)
     endif()
+  endmacro()
+
+  variant(pullback_real "${sources}")
+  # The imaginary part is so small that no product of two of them counts: the plain formulas suffice.
+  check_c_compiler_flag(-fcx-limited-range PULLBACK_CX_LIMITED)
+  variant(pullback_complex "${sources}" -DPB_NUMBER_COMPLEX $<$<BOOL:${PULLBACK_CX_LIMITED}>:-fcx-limited-range>)
+  set(lanes -DPB_LANES=8 $<$<C_COMPILER_ID:GNU>:-Wno-psabi>)  # lanes are passed within one variant only
+  variant(pullback_adjoint "${adjoints}")
+  variant(pullback_adjoint_lanes "${adjoints}" ${lanes})
+  if(PULLBACK_WIDE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    foreach(level 3 4)
+      set(march -march=x86-64-v${level})
+      check_c_compiler_flag(${march} PULLBACK_CAN_V${level})
+      if(PULLBACK_CAN_V${level})
+        variant(pullback_v${level} "${sources}" ${march} -DPB_NUMBER_SUFFIX=_v${level})
+        variant(pullback_adjoint_v${level} "${adjoints}" ${march} -DPB_LANE_SUFFIX=_one_v${level})
+        variant(pullback_adjoint_lanes_v${level} "${adjoints}" ${march} ${lanes} -DPB_LANE_SUFFIX=_lanes_v${level})
+        target_compile_definitions(pullback_plain PRIVATE PB_HAVE_V${level})
+      endif()
+    endforeach()
   endif()
   set(${objects_out} ${objects} PARENT_SCOPE)
 endfunction()

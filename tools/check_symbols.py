@@ -16,7 +16,7 @@ def main(shared, static):
     exported = {s for s in defined(shared, "-D") if not SANITIZER.match(s)}
     inside = {s for s in defined(static) if not SANITIZER.match(s)}
     strange = sorted(s for s in exported if not s.startswith("pb")) + sorted(s for s in inside if not s.startswith("pb"))
-    variants = sorted(s for s in exported if re.search(r"_(r|c|v3|v4)$", s))
+    variants = sorted(s for s in exported if re.search(r"_(r|c|v3|v4|one|lanes)$", s))
     for name in strange:
         print(f"{name}: a global name without the prefix pb")
     for name in variants:
