@@ -1,0 +1,514 @@
+// Jacobians of contacts by the pose of shape 2 and by both sizes. Closed forms for planes, balls and capsules; the other
+// pairs take the complex step of the primal column by column. Only in the double program.
+#include "geometry/pair.h"
+#include "geometry/primitive.h"
+#include "world/model.h"
+
+#if !PB_IS_COMPLEX
+
+enum { COLUMNS = 12, ROT = 0, MOVE = 3, SIZE1 = 6, SIZE2 = 9 };  // columns of a Jacobian
+enum { DIST = 0, POS = 1, NORMAL = 4, HINT = 7 };                // rows
+
+typedef double row[COLUMNS];
+
+// d (p2 + lever) where the lever turns with shape 2: e_k x lever by rotation, e_k by translation
+static void rigid_rate(row r[3], const double l[3]) {
+  memset(r, 0, 3 * sizeof(row));
+  r[0][1] = l[2], r[0][2] = -l[1];
+  r[1][0] = -l[2], r[1][2] = l[0];
+  r[2][0] = l[1], r[2][1] = -l[0];
+  r[0][MOVE] = r[1][MOVE + 1] = r[2][MOVE + 2] = 1;
+}
+
+// d a for a direction a that turns with shape 2
+static void turn_rate(row r[3], const double a[3]) {
+  rigid_rate(r, a);
+  r[0][MOVE] = r[1][MOVE + 1] = r[2][MOVE + 2] = 0;
+}
+
+static void dot_rate(row out, const double a[3], row r[3]) {
+  for (int c = 0; c < COLUMNS; c++) out[c] = a[0] * r[0][c] + a[1] * r[1][c] + a[2] * r[2][c];
+}
+
+// r += a * d, for a vector a and the row d of a scalar
+static void add_rate(row r[3], const double a[3], const row d) {
+  for (int i = 0; i < 3; i++) {
+    for (int c = 0; c < COLUMNS; c++) r[i][c] += a[i] * d[c];
+  }
+}
+
+// Plane: dist = n . point - radius, pos = point - n (dist / 2 + radius)
+static void plane_rate(const double n[3], row point[3], int radius_column, pbHitJacobian *j) {
+  row dist;
+  dot_rate(dist, n, point);
+  if (radius_column >= 0) dist[radius_column] -= 1;
+  memcpy(j->d[DIST], dist, sizeof dist);
+  for (int i = 0; i < 3; i++) {
+    for (int c = 0; c < COLUMNS; c++) j->d[POS + i][c] = point[i][c] - 0.5 * n[i] * dist[c];
+    if (radius_column >= 0) j->d[POS + i][radius_column] -= n[i];
+  }
+}
+
+// Two balls: len = |c2 - c1|, n = (c2 - c1) / len, dist = len - r1 - r2, pos = c1 + n (r1 + dist / 2).
+// c1 NULL: it does not move. A radius column below zero: no radius.
+static void ball_rate(const NUM(pbHit) *hit, double len, double r1, row *c1, row *c2, int column1, int column2, pbHitJacobian *j) {
+  const double *n = hit->normal;
+  double reach = r1 + 0.5 * hit->dist, inv = 1 / len;
+  row rel[3], dlen;
+  for (int i = 0; i < 3; i++) {
+    for (int c = 0; c < COLUMNS; c++) rel[i][c] = c1 ? c2[i][c] - c1[i][c] : c2[i][c];
+  }
+  dot_rate(dlen, n, rel);
+  memcpy(j->d[DIST], dlen, sizeof dlen);
+  for (int i = 0; i < 3; i++) {
+    for (int c = 0; c < COLUMNS; c++) {
+      double dn = (rel[i][c] - n[i] * dlen[c]) * inv;
+      j->d[NORMAL + i][c] = dn;
+      j->d[POS + i][c] = (c1 ? c1[i][c] : 0) + dn * reach + 0.5 * n[i] * dlen[c];
+    }
+    if (column1 >= 0) j->d[POS + i][column1] += 0.5 * n[i];
+    if (column2 >= 0) j->d[POS + i][column2] -= 0.5 * n[i];
+  }
+  if (column1 >= 0) j->d[DIST][column1] -= 1;
+  if (column2 >= 0) j->d[DIST][column2] -= 1;
+}
+
+// ---- planes -------------------------------------------------------------------------------------------------------
+static void plane_sphere(const NUM(pbShape) *plane, pbHitJacobian *j) {
+  static const double zero[3];
+  double n[3];
+  row point[3];
+  m3_col(n, plane->mat, 2);
+  rigid_rate(point, zero);
+  memset(point, 0, sizeof point);
+  for (int i = 0; i < 3; i++) point[i][MOVE + i] = 1;
+  plane_rate(n, point, SIZE2, j);
+}
+
+// point = p2 +- half axis, hint = axis
+static void plane_capsule(const NUM(pbShape) *plane, const NUM(pbShape) *capsule, double margin, int count, pbHitJacobian *j) {
+  double n[3], axis[3], dif[3], lever[3];
+  row hint[3];
+  m3_col(n, plane->mat, 2);
+  m3_col(axis, capsule->mat, 2);
+  turn_rate(hint, axis);
+  v3_sub(dif, capsule->pos, plane->pos);
+  v3_along(dif, dif, axis, capsule->size[1]);
+  bool first = v3_dot(dif, n) <= margin + capsule->size[0];  // the upper end made a contact
+  for (int k = 0; k < count; k++) {
+    double side = first && k == 0 ? 1 : -1;
+    row point[3];
+    v3_scale(lever, axis, side * capsule->size[1]);
+    rigid_rate(point, lever);
+    for (int i = 0; i < 3; i++) point[i][SIZE2 + 1] = side * axis[i];
+    plane_rate(n, point, SIZE2, &j[k]);
+    memcpy(&j[k].d[HINT], hint, sizeof hint);
+  }
+}
+
+// point = p2 + R P, P = -S^2 m / l, m = R' n, l = |S m|
+static void plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *e, pbHitJacobian *j) {
+  double n[3], m[3], p[3], lever[3], l2 = 0;
+  const double *s = e->size;
+  m3_col(n, plane->mat, 2);
+  m3_tmulv(m, e->mat, n);
+  for (int i = 0; i < 3; i++) l2 += s[i] * s[i] * m[i] * m[i];
+  double inv = l2 > 0 ? 1 / sqrt(l2) : 0;
+  row point[3], dm[3] = {0}, dl = {0};
+  for (int i = 0; i < 3; i++) {
+    double axis[3], turn[3];
+    m3_col(axis, e->mat, i);
+    v3_cross(turn, axis, n);
+    for (int k = 0; k < 3; k++) dm[i][k] = turn[k];
+    p[i] = -s[i] * s[i] * m[i] * inv;
+    for (int c = 0; c < 3; c++) dl[c] += s[i] * s[i] * m[i] * inv * dm[i][c];
+    dl[SIZE2 + i] = s[i] * m[i] * m[i] * inv;
+  }
+  m3_mulv(lever, e->mat, p);
+  rigid_rate(point, lever);
+  for (int i = 0; i < 3; i++) {
+    double axis[3];
+    row dp;
+    m3_col(axis, e->mat, i);
+    for (int c = 0; c < COLUMNS; c++) dp[c] = -s[i] * s[i] * dm[i][c] * inv - p[i] * inv * dl[c];
+    dp[SIZE2 + i] -= 2 * s[i] * m[i] * inv;
+    add_rate(point, axis, dp);
+  }
+  plane_rate(n, point, -1, j);
+}
+
+// Points p2 + x down + y half axis + z side, as pbPlane_Cylinder makes them. axis points to the plane; down = radius u,
+// u = m / |m|, m = axis (n . axis) - n; side = u x axis (unit) times radius sqrt(3) / 2.
+static void plane_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, int count, pbHitJacobian *j) {
+  double n[3], axis[3], u[3], m[3], side[3], dif[3], radius = cylinder->size[0], half = cylinder->size[1];
+  row daxis[3], du[3], dside[3] = {0};
+  m3_col(n, plane->mat, 2);
+  m3_col(axis, cylinder->mat, 2);
+  if (v3_dot(n, axis) > 0) v3_neg(axis, axis);
+  double slope = v3_dot(n, axis);
+  turn_rate(daxis, axis);
+  v3_scale(m, axis, slope);
+  v3_subfrom(m, n);
+  double len2 = v3_dot(m, m);
+  if (len2 >= PB_TINY * PB_TINY) {
+    double inv = 1 / sqrt(len2);
+    row dslope, along;
+    v3_scale(u, m, inv);
+    dot_rate(dslope, n, daxis);
+    for (int i = 0; i < 3; i++) {
+      for (int c = 0; c < COLUMNS; c++) du[i][c] = inv * (daxis[i][c] * slope + axis[i] * dslope[c]);
+    }
+    dot_rate(along, u, du);
+    for (int c = 0; c < COLUMNS; c++) along[c] = -along[c];
+    add_rate(du, u, along);
+  } else {
+    m3_col(u, cylinder->mat, 0);
+    turn_rate(du, u);
+  }
+  v3_cross(side, u, axis);
+  for (int i = 0; i < 3; i++) {
+    int a = (i + 1) % 3, b = (i + 2) % 3;
+    for (int c = 0; c < 3; c++) {
+      dside[i][c] = du[a][c] * axis[b] - du[b][c] * axis[a] + u[a] * daxis[b][c] - u[b] * daxis[a][c];
+    }
+  }
+  v3_sub(dif, cylinder->pos, plane->pos);
+  bool other = v3_dot(dif, n) - slope * half + radius * v3_dot(u, n) <= margin;
+  static const double place[4][3] = {{1, 1, 0}, {1, -1, 0}, {-0.5, 1, 1}, {-0.5, 1, -1}};
+  for (int k = 0; k < count; k++) {
+    const double *x = place[k == 0 || other ? k : k + 1];
+    double lateral = x[2] * (sqrt(3.0) / 2);
+    row point[3], dist;
+    for (int i = 0; i < 3; i++) {
+      for (int c = 0; c < COLUMNS; c++) point[i][c] = x[0] * radius * du[i][c] + x[1] * half * daxis[i][c];
+      point[i][MOVE + i] += 1;
+      point[i][SIZE2] += x[0] * u[i];
+      point[i][SIZE2 + 1] += x[1] * axis[i];
+    }
+    dot_rate(dist, n, point);  // without the sideways part, which the primal takes for level
+    for (int i = 0; i < 3; i++) {
+      for (int c = 0; c < 3; c++) point[i][c] += lateral * radius * dside[i][c];
+      point[i][SIZE2] += lateral * side[i];
+      for (int c = 0; c < COLUMNS; c++) j[k].d[POS + i][c] = point[i][c] - 0.5 * n[i] * dist[c];
+    }
+    memcpy(j[k].d[DIST], dist, sizeof dist);
+  }
+}
+
+// point = p2 + R (+-size)
+static void plane_box(const NUM(pbShape) *plane, const NUM(pbShape) *box, double margin, int count, pbHitJacobian *j) {
+  double n[3], dif[3];
+  m3_col(n, plane->mat, 2);
+  v3_sub(dif, box->pos, plane->pos);
+  double height = v3_dot(dif, n);
+  for (int corner = 0, k = 0; corner < 8 && k < count; corner++) {
+    double vec[3], lever[3];
+    for (int i = 0; i < 3; i++) vec[i] = corner & (1 << i) ? box->size[i] : -box->size[i];
+    m3_mulv(lever, box->mat, vec);
+    double drop = v3_dot(n, lever);
+    if (!(height + drop <= margin) || drop > 0) continue;
+    row point[3];
+    rigid_rate(point, lever);
+    for (int i = 0; i < 3; i++) {
+      for (int s = 0; s < 3; s++) point[i][SIZE2 + s] = corner & (1 << s) ? box->mat[3 * i + s] : -box->mat[3 * i + s];
+    }
+    plane_rate(n, point, -1, &j[k++]);
+  }
+}
+
+// ---- balls and capsules -------------------------------------------------------------------------------------------
+static void sphere_sphere(const NUM(pbShape) *s1, const NUM(pbShape) *s2, const NUM(pbHit) *hit, pbHitJacobian *j) {
+  row c2[3] = {0};
+  for (int i = 0; i < 3; i++) c2[i][MOVE + i] = 1;
+  ball_rate(hit, hit->dist + s1->size[0] + s2->size[0], s1->size[0], NULL, c2, SIZE1, SIZE2, j);
+}
+
+// c2 = p2 + x a, x = a . (p1 - p2) clamped to +-half
+static void sphere_axis(const NUM(pbShape) *sphere, const NUM(pbShape) *shape, bool clamps, const NUM(pbHit) *hit, pbHitJacobian *j) {
+  double a[3], dif[3], lever[3], turn[3], half = shape->size[1];
+  row c2[3], dx = {0};
+  m3_col(a, shape->mat, 2);
+  v3_sub(dif, sphere->pos, shape->pos);
+  double x = v3_dot(a, dif);
+  if (clamps && (x < -half || x > half)) {
+    x = x < 0 ? -half : half;
+    dx[SIZE2 + 1] = x < 0 ? -1 : 1;
+  } else {
+    v3_cross(turn, a, dif);
+    for (int k = 0; k < 3; k++) dx[ROT + k] = turn[k], dx[MOVE + k] = -a[k];
+  }
+  v3_scale(lever, a, x);
+  rigid_rate(c2, lever);
+  add_rate(c2, a, dx);
+  ball_rate(hit, hit->dist + sphere->size[0] + shape->size[0], sphere->size[0], NULL, c2, SIZE1, SIZE2, j);
+}
+
+// Cap: N = +-axis, dist = N . (p1 - p2) - half - r, normal = -N, pos = p1 - N (dist / 2 + r)
+static void sphere_cap(const NUM(pbShape) *sphere, const double n[3], const double dif[3], const NUM(pbHit) *hit, pbHitJacobian *j) {
+  row dn[3], dist = {0};
+  double turn[3], reach = 0.5 * hit->dist + sphere->size[0];
+  turn_rate(dn, n);
+  v3_cross(turn, n, dif);
+  for (int k = 0; k < 3; k++) dist[ROT + k] = turn[k], dist[MOVE + k] = -n[k];
+  dist[SIZE1] = dist[SIZE2 + 1] = -1;
+  memcpy(j->d[DIST], dist, sizeof dist);
+  for (int i = 0; i < 3; i++) {
+    for (int c = 0; c < COLUMNS; c++) {
+      j->d[NORMAL + i][c] = -dn[i][c];
+      j->d[POS + i][c] = -dn[i][c] * reach - 0.5 * n[i] * dist[c];
+    }
+    j->d[POS + i][SIZE1] -= n[i];
+  }
+}
+
+// Rim: c2 = p2 + side half a + radius rho, rho = (dif - a x) / |.|, x = a . dif, dif = p1 - p2
+static void sphere_rim(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder, const double a[3], const double dif[3],
+                       const NUM(pbHit) *hit, pbHitJacobian *j) {
+  double x = v3_dot(a, dif), rho[3], lever[3], turn[3], side = x > 0 ? 1 : -1;
+  row c2[3], da[3], drad[3], along, dx = {0};
+  v3_along(rho, dif, a, -x);
+  double len = v3_norm(rho), inv = 1 / len;
+  v3_scale(rho, rho, inv);
+  v3_cross(turn, a, dif);
+  for (int k = 0; k < 3; k++) dx[ROT + k] = turn[k], dx[MOVE + k] = -a[k];
+  turn_rate(da, a);
+  for (int i = 0; i < 3; i++) {
+    for (int c = 0; c < COLUMNS; c++) drad[i][c] = -da[i][c] * x - a[i] * dx[c];
+    drad[i][MOVE + i] -= 1;
+  }
+  dot_rate(along, rho, drad);
+  v3_scale(lever, a, side * cylinder->size[1]);
+  rigid_rate(c2, lever);
+  for (int i = 0; i < 3; i++) {
+    for (int c = 0; c < COLUMNS; c++) c2[i][c] += cylinder->size[0] * inv * (drad[i][c] - rho[i] * along[c]);
+    c2[i][SIZE2] = rho[i];
+    c2[i][SIZE2 + 1] = side * a[i];
+  }
+  ball_rate(hit, hit->dist + sphere->size[0], sphere->size[0], NULL, c2, SIZE1, -1, j);
+}
+
+static void sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder, const NUM(pbHit) *hit, pbHitJacobian *j) {
+  double a[3], dif[3], radial[3];
+  m3_col(a, cylinder->mat, 2);
+  v3_sub(dif, sphere->pos, cylinder->pos);
+  double x = v3_dot(a, dif);
+  v3_along(radial, dif, a, -x);
+  cylinder_zone zone = cylinder_zone_of(x, v3_dot(radial, radial), cylinder->size[0], cylinder->size[1]);
+  if (zone == zone_side) {
+    sphere_axis(sphere, cylinder, false, hit, j);
+  } else if (zone == zone_cap) {
+    v3_scale(a, a, x > 0 ? 1 : -1);
+    sphere_cap(sphere, a, dif, hit, j);
+  } else {
+    sphere_rim(sphere, cylinder, a, dif, hit, j);
+  }
+}
+
+// Stationary points along unit axes at lengths s1, s2 with b = a1 . a2:
+//   s1 - b s2 = u = a1 . (p2 - p1),  s2 - b s1 = v = a2 . (p1 - p2); a clamped one is +-half instead of its equation
+static void segment_rates(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, const double a1[3], const double a2[3],
+                          const segment_pair *near, row ds1, row ds2) {
+  double dif[3], turn_v[3], turn_b[3], b = v3_dot(a1, a2), s1 = near->x1 * shape1->size[1], s2 = near->x2 * shape2->size[1];
+  row r1 = {0}, r2 = {0};  // du + db s2, dv + db s1
+  v3_sub(dif, shape1->pos, shape2->pos);
+  v3_cross(turn_v, a2, dif);
+  v3_cross(turn_b, a2, a1);
+  for (int k = 0; k < 3; k++) {
+    r1[ROT + k] = turn_b[k] * s2, r1[MOVE + k] = a1[k];
+    r2[ROT + k] = turn_v[k] + turn_b[k] * s1, r2[MOVE + k] = -a2[k];
+  }
+  memset(ds1, 0, sizeof(row));
+  memset(ds2, 0, sizeof(row));
+  if (near->free1 && near->free2) {
+    double inv = 1 / v3_dot(turn_b, turn_b);  // 1 - b^2
+    for (int c = 0; c < COLUMNS; c++) ds1[c] = (r1[c] + b * r2[c]) * inv, ds2[c] = (r2[c] + b * r1[c]) * inv;
+    return;
+  }
+  if (!near->free1) ds1[SIZE1 + 1] = near->x1;
+  if (!near->free2) ds2[SIZE2 + 1] = near->x2;
+  for (int c = 0; c < COLUMNS; c++) {
+    if (near->free1) ds1[c] = r1[c] + b * ds2[c];
+    if (near->free2) ds2[c] = r2[c] + b * ds1[c];
+  }
+}
+
+static bool capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, int count, const NUM(pbHit) *hits, pbHitJacobian *j) {
+  double a1[3], a2[3], axis1[3], axis2[3];
+  m3_col(a1, s1->mat, 2);
+  m3_col(a2, s2->mat, 2);
+  v3_scale(axis1, a1, s1->size[1]);
+  v3_scale(axis2, a2, s2->size[1]);
+  segment_pair near[2];
+  int found = nearest_on_segments(s1->pos, axis1, s2->pos, axis2, near);
+  for (int i = 0, k = 0; i < found && k < count; i++) {
+    double p1[3], p2[3], lever[3];
+    NUM(pbHit) hit;
+    v3_along(p1, s1->pos, axis1, near[i].x1);
+    v3_along(p2, s2->pos, axis2, near[i].x2);
+    if (!ball_ball(p1, s1->mat, s1->size[0], p2, s2->mat, s2->size[0], margin, &hit)) continue;
+    double len = hits[k].dist + s1->size[0] + s2->size[0];
+    if (len < PB_TINY) return false;
+    row ds1, ds2, c1[3] = {0}, c2[3];
+    segment_rates(s1, s2, a1, a2, &near[i], ds1, ds2);
+    add_rate(c1, a1, ds1);
+    v3_scale(lever, axis2, near[i].x2);
+    rigid_rate(c2, lever);
+    add_rate(c2, a2, ds2);
+    ball_rate(&hits[k], len, s1->size[0], c1, c2, SIZE1, SIZE2, &j[k]);
+    k++;
+  }
+  return true;
+}
+
+// In the box's frame: c = R' (p1 - p2), nearest point of the box by clamping, t = (nearest - c) / gap,
+// pos = (nearest + c + r t) / 2; inside: t fixed, depth = size -+ c, pos = c + t (r - depth) / 2
+static void sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, const NUM(pbHit) *hit, pbHitJacobian *j) {
+  double dif[3], c[3], t[3], lever[3], gap = hit->dist + sphere->size[0], radius = sphere->size[0];
+  row dc[3] = {0}, dgap = {0}, dt[3] = {0}, dpos[3] = {0};
+  v3_sub(dif, sphere->pos, box->pos);
+  m3_tmulv(c, box->mat, dif);
+  m3_tmulv(t, box->mat, hit->normal);
+  for (int i = 0; i < 3; i++) {
+    double axis[3], turn[3];
+    m3_col(axis, box->mat, i);
+    v3_cross(turn, axis, dif);
+    for (int k = 0; k < 3; k++) dc[i][ROT + k] = turn[k], dc[i][MOVE + k] = -axis[k];
+  }
+  if (gap > PB_TINY) {
+    row dtow[3];
+    for (int i = 0; i < 3; i++) {
+      bool clamped = box->size[i] > 0 && fabs(c[i]) > box->size[i];
+      for (int k = 0; k < COLUMNS; k++) dtow[i][k] = clamped ? -dc[i][k] : 0;
+      if (clamped) dtow[i][SIZE2 + i] += c[i] > 0 ? 1 : -1;
+      for (int k = 0; k < COLUMNS; k++) dpos[i][k] = dc[i][k] + 0.5 * dtow[i][k];
+    }
+    dot_rate(dgap, t, dtow);
+    for (int i = 0; i < 3; i++) {
+      for (int k = 0; k < COLUMNS; k++) dt[i][k] = (dtow[i][k] - t[i] * dgap[k]) / gap;
+      for (int k = 0; k < COLUMNS; k++) dpos[i][k] += 0.5 * radius * dt[i][k];
+      dpos[i][SIZE1] += 0.5 * t[i];
+    }
+  } else {
+    int face = fabs(t[0]) > 0.5 ? 0 : fabs(t[1]) > 0.5 ? 1 : 2;
+    double sign = t[face] > 0 ? 1 : -1;  // depth = size + sign c
+    for (int k = 0; k < COLUMNS; k++) dgap[k] = -sign * dc[face][k];
+    dgap[SIZE2 + face] -= 1;
+    memcpy(dpos, dc, sizeof dpos);
+    for (int k = 0; k < COLUMNS; k++) dpos[face][k] += 0.5 * sign * dgap[k];
+    dpos[face][SIZE1] += 0.5 * sign;
+  }
+  memcpy(j->d[DIST], dgap, sizeof dgap);
+  j->d[DIST][SIZE1] -= 1;
+  v3_sub(lever, hit->pos, box->pos);
+  row turn[3], move[3];
+  rigid_rate(move, lever);
+  turn_rate(turn, hit->normal);
+  for (int i = 0; i < 3; i++) {
+    const double *m = &box->mat[3 * i];
+    for (int k = 0; k < COLUMNS; k++) {
+      j->d[POS + i][k] = move[i][k] + m[0] * dpos[0][k] + m[1] * dpos[1][k] + m[2] * dpos[2][k];
+      j->d[NORMAL + i][k] = turn[i][k] + m[0] * dt[0][k] + m[1] * dt[1][k] + m[2] * dt[2][k];
+    }
+  }
+}
+
+// ---- complex step -------------------------------------------------------------------------------------------------
+// The same structs as the complex program sees them.
+typedef struct pbShape_c {
+  int type;
+  _Complex double pos[3], mat[9], size[3];
+} pbShape_c;
+typedef struct pbHit_c {
+  _Complex double dist, pos[3], normal[3], hint[3];
+} pbHit_c;
+int pbPair_Collide_c(const pbShape_c *shape1, const pbShape_c *shape2, double margin, pbHit_c *hits);
+
+static void lift(const NUM(pbShape) *in, pbShape_c *out) {
+  out->type = in->type;
+  for (int i = 0; i < 3; i++) out->pos[i] = in->pos[i], out->size[i] = in->size[i];
+  for (int i = 0; i < 9; i++) out->mat[i] = in->mat[i];
+}
+
+// How many of its sizes a shape uses.
+static int size_count(int type) {
+  static const signed char counts[] = {0, 0, 1, 2, 3, 2, 3};
+  return type >= 0 && type <= pb_geomBox ? counts[type] : 0;
+}
+
+static void seed(const NUM(pbShape) *shape2, int column, pbShape_c *c1, pbShape_c *c2) {
+  if (column < MOVE) {  // R -> (1 + i step [e_k]) R
+    int a = (column + 1) % 3, b = (column + 2) % 3;
+    for (int k = 0; k < 3; k++) {
+      __imag__ c2->mat[3 * a + k] = -PB_IMAG_STEP * shape2->mat[3 * b + k];
+      __imag__ c2->mat[3 * b + k] = PB_IMAG_STEP * shape2->mat[3 * a + k];
+    }
+  } else if (column < SIZE1) {
+    __imag__ c2->pos[column - MOVE] = PB_IMAG_STEP;
+  } else if (column < SIZE2) {
+    __imag__ c1->size[column - SIZE1] = PB_IMAG_STEP;
+  } else {
+    __imag__ c2->size[column - SIZE2] = PB_IMAG_STEP;
+  }
+}
+
+static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count, pbHitJacobian *j) {
+  int used1 = size_count(shape1->type), used2 = size_count(shape2->type);
+  for (int column = 0; column < COLUMNS; column++) {
+    if (column >= SIZE1 + used1 && column < SIZE2) continue;
+    if (column >= SIZE2 + used2) continue;
+    pbShape_c c1, c2;
+    pbHit_c hits[PB_MAX_HITS];
+    lift(shape1, &c1);
+    lift(shape2, &c2);
+    seed(shape2, column, &c1, &c2);
+    int found = pbPair_Collide_c(&c1, &c2, margin, hits);
+    for (int k = 0; k < count && k < found; k++) {
+      const double *value = (const double *)&hits[k];  // real and imaginary parts of the ten rows
+      for (int r = 0; r < 10; r++) j[k].d[r][column] = value[2 * r + 1] / PB_IMAG_STEP;
+    }
+  }
+}
+
+// Whether the closed form divides by a distance of centres that is zero; the complex step has the finite value then.
+static bool singular(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, const NUM(pbHit) *hit) {
+  double len = hit->dist + shape1->size[0] + shape2->size[0];
+  return len < PB_TINY;
+}
+
+void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count, const NUM(pbHit) *hits,
+                          pbHitJacobian *jacobians) {
+  if (count <= 0) return;
+  memset(jacobians, 0, (size_t)count * sizeof *jacobians);
+#define PAIR(a, b) ((a)*8 + (b))
+  switch (PAIR(shape1->type, shape2->type)) {
+    case PAIR(pb_geomPlane, pb_geomSphere): plane_sphere(shape1, jacobians); return;
+    case PAIR(pb_geomPlane, pb_geomCapsule): plane_capsule(shape1, shape2, margin, count, jacobians); return;
+    case PAIR(pb_geomPlane, pb_geomEllipsoid): plane_ellipsoid(shape1, shape2, jacobians); return;
+    case PAIR(pb_geomPlane, pb_geomCylinder): plane_cylinder(shape1, shape2, margin, count, jacobians); return;
+    case PAIR(pb_geomPlane, pb_geomBox): plane_box(shape1, shape2, margin, count, jacobians); return;
+    case PAIR(pb_geomSphere, pb_geomSphere):
+      if (singular(shape1, shape2, hits)) break;
+      sphere_sphere(shape1, shape2, hits, jacobians);
+      return;
+    case PAIR(pb_geomSphere, pb_geomCapsule):
+      if (singular(shape1, shape2, hits)) break;
+      sphere_axis(shape1, shape2, true, hits, jacobians);
+      return;
+    case PAIR(pb_geomSphere, pb_geomCylinder):
+      if (fabs(hits->dist + shape1->size[0]) < PB_TINY || singular(shape1, shape2, hits)) break;
+      sphere_cylinder(shape1, shape2, hits, jacobians);
+      return;
+    case PAIR(pb_geomSphere, pb_geomBox): sphere_box(shape1, shape2, hits, jacobians); return;
+    case PAIR(pb_geomCapsule, pb_geomCapsule):
+      if (capsule_capsule(shape1, shape2, margin, count, hits, jacobians)) return;
+      memset(jacobians, 0, (size_t)count * sizeof *jacobians);
+      break;
+    default: break;
+  }
+#undef PAIR
+  by_complex_step(shape1, shape2, margin, count, jacobians);
+}
+
+#else
+typedef int jacobian_is_for_doubles;
+#endif
