@@ -67,4 +67,12 @@ typedef struct LANE(pbAdjoint) {
 #define PB_LANE0(value) ((value)[0])
 #endif
 
+// Direct cotangents of sensors: bar (nsensordata). Sets P, FV, FA, Vs, and the members under "direct cotangents"; adds to q, v,
+// theta. Called first. Vs of a body that cannot move is about the world's origin; Vs of force and torque sensors does not
+// cover spatial tendons, whose share is set here (MuJoCo counts them as loads of the body they pull).
+void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, const lane *bar);
+// W += sum of Vl . (fluid wrench); W += h sum of Vm . B (Va - Vw), B the damping of implicitfast.
+void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) *a);
+void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) *a, double h);
+
 #endif

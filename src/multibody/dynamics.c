@@ -156,6 +156,8 @@ static num tendon_dot(const NUM(pbWork) *w, int tendon) {
   return sum;
 }
 
+num NUM(pbTendon_Dot)(const NUM(pbWork) *w, int tendon) { return tendon_dot(w, tendon); }
+
 // J += scale * dir . (velocity of a site) over the dofs that move it; dofs are collected in the dense row `dense`.
 static void add_site_row(const NUM(pbWork) *w, int site, const num dir[3], num scale, num *dense) {
   int b = w->m->site_bodyid[site];

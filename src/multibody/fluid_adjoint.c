@@ -76,7 +76,7 @@ static void quat_gradient(const double *q, const double *t, double g[4]) {
 }
 
 // Parameters of a part: its place in the body, the medium, its shape. Only where theta is wanted (one lane).
-static void parameters(LANE(pbAdjoint) *a, int body, int geom, const pbFluidPart_r *part, const lane bar[inputs]) {
+static void parameters(LANE(pbAdjoint) * a, int body, int geom, const pbFluidPart_r *part, const lane bar[inputs]) {
   const pbWork_r *w = a->w;
   const double *Rb = w->xmat + 9 * body;
   double force[3], torque[3], arm[3], pos[3], local[3], quat[4];
@@ -105,7 +105,8 @@ static void parameters(LANE(pbAdjoint) *a, int body, int geom, const pbFluidPart
 }
 
 // Gradient through one part's wrench (field NULL) or B field, dual to `dual`: velocity, pose, parameters.
-static void part_adjoint(LANE(pbAdjoint) *a, int body, int geom, const pbFluidPart_r *part, const double *field, const lane dual[6]) {
+static void part_adjoint(LANE(pbAdjoint) * a, int body, int geom, const pbFluidPart_r *part, const double *field,
+                         const lane dual[6]) {
   lane bar[inputs];
   int shapes = geom < 0 ? 4 : pb_fluidShape;
   bool wanted = PB_LANES == 1 && a->theta;
@@ -118,7 +119,7 @@ static void part_adjoint(LANE(pbAdjoint) *a, int body, int geom, const pbFluidPa
 }
 
 // W += sum over bodies of Vl . wrench
-void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) *a) {
+void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) * a) {
   const pbWork_r *w = a->w;
   pbFluidPart_r part;
   bool box;
@@ -134,7 +135,7 @@ void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) *a) {
 }
 
 // W += h * sum over bodies of Vm . B (Va - Vw)
-void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) *a, double h) {
+void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) * a, double h) {
   const pbWork_r *w = a->w;
   pbFluidPart_r part;
   bool box;

@@ -1,0 +1,523 @@
+// Sensors, by MuJoCo's types.
+#include "multibody/sensor.h"
+#include "multibody/spatial.h"
+#include "math/vec.h"
+
+#define TINY 1e-15  // MuJoCo's mjMINVAL
+
+// ---- frames -----------------------------------------------------------------------------------------------------------
+void NUM(pbSensor_Frame)(const NUM(pbWork) * w, int objtype, int objid, NUM(pbSensorFrame) * f) {
+  switch (objtype) {
+    case pb_refSite:
+      f->body = w->m->site_bodyid[objid], f->pos = w->site_xpos + 3 * objid, f->mat = w->site_xmat + 9 * objid;
+      break;
+    case pb_refGeom:
+      f->body = w->m->geom_bodyid[objid], f->pos = w->geom_xpos + 3 * objid, f->mat = w->geom_xmat + 9 * objid;
+      break;
+    case pb_refBody:
+      f->body = objid, f->pos = w->xipos + 3 * objid, f->mat = w->ximat + 9 * objid;
+      break;
+    default:
+      f->body = objid, f->pos = w->xpos + 3 * objid, f->mat = w->xmat + 9 * objid;
+  }
+  body_offset(w, f->body, f->pos, f->d);
+}
+
+void NUM(pbSensor_Quat)(const NUM(pbWork) * w, int objtype, int objid, num q[4]) {
+  switch (objtype) {
+    case pb_refSite:
+      quat_mul(q, w->xquat + 4 * w->m->site_bodyid[objid], w->p.site_quat + 4 * objid);
+      break;
+    case pb_refGeom:
+      quat_mul(q, w->xquat + 4 * w->m->geom_bodyid[objid], w->p.geom_quat + 4 * objid);
+      break;
+    case pb_refBody:
+      quat_mul(q, w->xquat + 4 * objid, w->p.body_iquat + 4 * objid);
+      break;
+    default:
+      quat_copy(q, w->xquat + 4 * objid);
+  }
+}
+
+void NUM(pbSensor_Velocity)(const NUM(pbWork) * w, const NUM(pbSensorFrame) * f, num v[3]) {
+  const num *V = w->V + 6 * f->body;
+  PB_POINTVEL(v, V, f->d);
+}
+
+void NUM(pbSensor_Acceleration)(const NUM(pbWork) * w, const NUM(pbSensorFrame) * f, num a[3]) {
+  const num *A = w->A + 6 * f->body;
+  num v[3];
+  NUM(pbSensor_Velocity)(w, f, v);
+  PB_POINTVEL(a, A, f->d);
+  v3_addcross(a, w->V + 6 * f->body, v);
+}
+
+// ---- touch ------------------------------------------------------------------------------------------------------------
+// Where a x^2 + 2 b x + c <= 0, intersected with [x[0], x[1]].
+static bool clip_quadratic(double a, double b, double c, double x[2]) {
+  if (a < TINY) return c <= 0;
+  double det = b * b - a * c;
+  if (det < 0) return false;
+  x[0] = fmax(x[0], (-b - sqrt(det)) / a), x[1] = fmin(x[1], (-b + sqrt(det)) / a);
+  return x[0] <= x[1];
+}
+
+// Where |p + x d| <= s
+static bool clip_slab(double p, double d, double s, double x[2]) {
+  if (fabs(d) <= TINY) return fabs(p) <= s;
+  double a = (-s - p) / d, b = (s - p) / d;
+  x[0] = fmax(x[0], fmin(a, b)), x[1] = fmin(x[1], fmax(a, b));
+  return x[0] <= x[1];
+}
+
+static bool clip_ball(const double p[3], const double d[3], double shift, double radius, double x[2]) {
+  double z = p[2] - shift;
+  return clip_quadratic(d[0] * d[0] + d[1] * d[1] + d[2] * d[2], p[0] * d[0] + p[1] * d[1] + z * d[2],
+                        p[0] * p[0] + p[1] * p[1] + z * z - radius * radius, x);
+}
+
+static bool clip_tube(const double p[3], const double d[3], const double size[3], double x[2]) {
+  return clip_quadratic(d[0] * d[0] + d[1] * d[1], p[0] * d[0] + p[1] * d[1], p[0] * p[0] + p[1] * p[1] - size[0] * size[0], x) &&
+         clip_slab(p[2], d[2], size[1], x);
+}
+
+// Does the ray p + x d, x >= 0, in the shape's frame, meet the solid shape?
+static bool ray_meets(int type, const double size[3], double p[3], double d[3]) {
+  double x[2] = {0, INFINITY}, top[2] = {0, INFINITY}, bottom[2] = {0, INFINITY};
+  switch (type) {
+    case pb_geomEllipsoid:
+      for (int k = 0; k < 3; k++) p[k] /= size[k], d[k] /= size[k];
+      return clip_ball(p, d, 0, 1, x);
+    case pb_geomCapsule:
+      return clip_tube(p, d, size, x) || clip_ball(p, d, size[1], size[0], top) || clip_ball(p, d, -size[1], size[0], bottom);
+    case pb_geomCylinder:
+      return clip_tube(p, d, size, x);
+    case pb_geomBox:
+      return clip_slab(p[0], d[0], size[0], x) && clip_slab(p[1], d[1], size[1], x) && clip_slab(p[2], d[2], size[2], x);
+    default:
+      return clip_ball(p, d, 0, size[0], x);
+  }
+}
+
+bool NUM(pbSensor_Touches)(const NUM(pbWork) * w, const NUM(pbRow) * row, int site) {
+  if (row->kind != pb_rowContact || !(re(row->f[0]) > 0)) return false;
+  const NUM(pbContact) *c = w->contact + row->id;
+  int body = w->m->site_bodyid[site], second = w->m->geom_bodyid[c->geom2];
+  if (body != second && body != w->m->geom_bodyid[c->geom1]) return false;
+  double sign = body == second ? -1 : 1, p[3] = {0}, d[3] = {0}, size[3];
+  for (int k = 0; k < 3; k++) {
+    size[k] = re(w->p.site_size[3 * site + k]);
+    for (int a = 0; a < 3; a++) {
+      double e = re(w->site_xmat[9 * site + 3 * a + k]);
+      p[k] += e * (re(c->pos[a]) - re(w->site_xpos[3 * site + a])), d[k] += e * sign * re(c->frame[a]);
+    }
+  }
+  return ray_meets(w->m->site_type[site], size, p, d);
+}
+
+// ---- tendons as loads on bodies ---------------------------------------------------------------------------------------
+bool NUM(pbSensor_Segment)(const NUM(pbWork) * w, int tendon, int *i, int site[2], num *divisor) {
+  const pbModel *m = w->m;
+  for (int end = m->tendon_adr[tendon] + m->tendon_num[tendon]; *i < end - 1; ++*i) {
+    if (m->wrap_type[*i] == pb_wrapPulley) *divisor = w->p.wrap_prm[*i];
+    if (m->wrap_type[*i] != pb_wrapSite || m->wrap_type[*i + 1] != pb_wrapSite) continue;
+    site[0] = m->wrap_objid[*i], site[1] = m->wrap_objid[*i + 1];
+    ++*i;
+    return true;
+  }
+  return false;
+}
+
+num NUM(pbSensor_Coupling)(const NUM(pbWork) * w, int e, int tendon) {
+  const pbModel *m = w->m;
+  if (m->eq_type[e] != pb_eqTendon) return 0;
+  num s = m->eq_obj1id[e] == tendon ? 1 : 0;
+  int other = m->eq_obj2id[e];
+  if (other != tendon) return s;
+  const num *c = w->p.eq_data + 12 * e;
+  num x = w->ten_length[other] - w->p.tendon_length0[other];
+  return s - (c[1] + x * (2 * c[2] + x * (3 * c[3] + x * 4 * c[4])));
+}
+
+static num tendon_row_force(const NUM(pbWork) * w, const NUM(pbRow) * r, int tendon) {
+  switch (r->kind) {
+    case pb_rowEquality:
+      return NUM(pbSensor_Coupling)(w, r->id, tendon) * r->f[0];
+    case pb_rowFriction:
+      return r->id == w->m->nv + tendon ? r->f[0] : 0;
+    case pb_rowLimit:
+      return r->id == w->m->njnt + tendon ? -r->side * r->f[0] : 0;
+    default:
+      return 0;
+  }
+}
+
+static num spring_and_damper(const NUM(pbWork) * w, int k) {
+  num length = w->ten_length[k], lower = w->p.tendon_lengthspring[2 * k], upper = w->p.tendon_lengthspring[2 * k + 1], force = 0;
+  if (!(w->m->disableflags & pb_dsblSpring)) {
+    num x = re(length) > re(upper) ? length - upper : re(length) < re(lower) ? length - lower : 0;
+    num c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
+    force -= x * poly_force(c, x, false);
+  }
+  if (!(w->m->disableflags & pb_dsblDamper)) {
+    num c[3];
+    NUM(pbTendon_Damping)(w, k, c);
+    force -= w->ten_velocity[k] * poly_force(c, w->ten_velocity[k], true);
+  }
+  return force;
+}
+
+num NUM(pbSensor_Tension)(const NUM(pbWork) * w, int k) {
+  const pbModel *m = w->m;
+  num force = spring_and_damper(w, k), armature = NUM(pbTendon_Armature)(w, k);
+  for (int u = 0; u < m->nu; u++) {
+    if (m->actuator_trntype[u] == pb_trnTendon && m->actuator_trnid[2 * u] == k)
+      force += w->p.actuator_gear[6 * u] * w->actuator_force[u];
+  }
+  for (int r = 0; r < w->nrow; r++) force += tendon_row_force(w, w->row + r, k);
+  if (re(armature) != 0 || im(armature) != 0) {
+    num rate = NUM(pbTendon_Dot)(w, k);
+    for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) rate += w->ten_J[a] * w->qacc[w->ten_dofs[a]];
+    force -= armature * rate;
+  }
+  return force;
+}
+
+// ---- interaction forces -----------------------------------------------------------------------------------------------
+// The load (force at a point, torque) on a body, taken off what holds it.
+static void take_load(NUM(pbWork) * w, int body, const num point[3], const num force[3], const num torque[3], double sign) {
+  num d[3], *F = w->cfrc_int + 6 * body;
+  if (body == 0) return;
+  body_offset(w, body, point, d);
+  PB_ADDWRENCH(F, -sign, d, force);
+  for (int k = 0; torque && k < 3; k++) F[k] -= sign * torque[k];
+}
+
+static void inertial_wrench(NUM(pbWork) * w, int b) {
+  num *F = w->cfrc_int + 6 * b, momentum[6] = {0}, force[3];
+  const num *V = w->V + 6 * b, *A = w->A + 6 * b;
+  if (w->t->body_tree[b] < 0) {  // at rest: only its weight
+    v3_scale(force, A + 3, -w->p.body_mass[b]);
+    take_load(w, b, w->xipos + 3 * b, force, NULL, 1);
+    return;
+  }
+  const num *I = w->inert + 10 * b;
+  PB_ADDINERT(F, 1, I, A);
+  PB_ADDINERT(momentum, 1, I, V);
+  PB_ADDMXF(F, 1, V, momentum);
+}
+
+static void contact_load(NUM(pbWork) * w, const NUM(pbRow) * r) {
+  const NUM(pbContact) *c = w->contact + r->id;
+  num force[3] = {0}, torque[3] = {0};
+  for (int k = 0; k < r->dim; k++) v3_addscl(k < 3 ? force : torque, c->frame + 3 * (k % 3), r->f[k]);
+  take_load(w, w->m->geom_bodyid[c->geom1], c->pos, force, torque, -1);
+  take_load(w, w->m->geom_bodyid[c->geom2], c->pos, force, torque, 1);
+}
+
+// Connect and weld: force f at both points; torque whose power is f . 0.5 scale vec(conj(q2) (w1 - w2) q1).
+static void equality_load(NUM(pbWork) * w, const NUM(pbRow) * r) {
+  int body[2], type = w->m->eq_type[r->id];
+  num p1[3], p2[3], q1[4], q2[4], t[4], c[4];
+  if (type != pb_eqConnect && type != pb_eqWeld) return;
+  NUM(pbEquality_Ends)(w, r->id, body, p1, p2, q1, q2);
+  num torque[3] = {0};
+  if (type == pb_eqWeld) {
+    quat_mulaxis(t, q2, r->f + 3);
+    quat_conj(c, q1);
+    quat_mul(t, t, c);
+    v3_scale(torque, t + 1, 0.5 * w->p.eq_data[12 * r->id + 10]);
+  }
+  take_load(w, body[0], p1, r->f, torque, 1);
+  take_load(w, body[1], p2, r->f, torque, -1);
+}
+
+static void tendon_load(NUM(pbWork) * w, int k) {
+  int site[2], i = w->m->tendon_adr[k];
+  num divisor = 1, force[3];
+  if (w->m->wrap_type[i] == pb_wrapJoint) return;
+  num tension = NUM(pbSensor_Tension)(w, k);
+  while (NUM(pbSensor_Segment)(w, k, &i, site, &divisor)) {
+    int b1 = w->m->site_bodyid[site[0]], b2 = w->m->site_bodyid[site[1]];
+    if (b1 == b2) continue;
+    v3_sub(force, w->site_xpos + 3 * site[1], w->site_xpos + 3 * site[0]);
+    v3_normalize(force);
+    v3_scale(force, force, tension / divisor);
+    take_load(w, b1, w->site_xpos + 3 * site[0], force, NULL, -1);
+    take_load(w, b2, w->site_xpos + 3 * site[1], force, NULL, 1);
+  }
+}
+
+// What holds each body: inertia of it and all below, less the loads (as MuJoCo's mj_rnePostConstraint counts them: applied
+// forces on bodies, contacts, connect, weld, spatial tendons; not fluid, gravity compensation, sites' actuators).
+static void interaction(NUM(pbWork) * w) {
+  const pbModel *m = w->m;
+  memset(w->cfrc_int, 0, 6 * (size_t)m->nbody * sizeof(num));
+  for (int b = 1; b < m->nbody; b++) {
+    inertial_wrench(w, b);
+    take_load(w, b, w->xipos + 3 * b, w->xfrc_applied + 6 * b, w->xfrc_applied + 6 * b + 3, 1);
+  }
+  for (int k = 0; k < w->nrow; k++) {
+    if (w->row[k].kind == pb_rowContact) contact_load(w, w->row + k);
+    if (w->row[k].kind == pb_rowEquality) equality_load(w, w->row + k);
+  }
+  for (int k = 0; k < m->ntendon; k++) tendon_load(w, k);
+  for (int b = m->nbody - 1; b > 0; b--) {
+    int parent = m->body_parentid[b], tree = w->t->body_tree[b];
+    num *F = w->cfrc_int + 6 * b, *Fp = w->cfrc_int + 6 * parent;
+    PB_AXPY6(Fp, 1, F);
+    if (tree >= 0 && w->t->body_tree[parent] < 0) {  // there about the origin
+      const double *ref = w->ref + 3 * tree;
+      PB_ADDCROSS(Fp, 1, ref, F + 3);
+    }
+  }
+}
+
+// ---- subtrees ---------------------------------------------------------------------------------------------------------
+bool NUM(pbSensor_Below)(const pbModel *m, int j, int b) {
+  while (j > b) j = m->body_parentid[j];
+  return j == b;
+}
+
+// Centres of mass and their velocities; massless subtrees: the body's own.
+static void subtree_motion(NUM(pbWork) * w) {
+  const pbModel *m = w->m;
+  num d[3], v[3];
+  for (int b = 0; b < m->nbody; b++) {
+    const num *V = w->V + 6 * b;
+    body_offset(w, b, w->xipos + 3 * b, d);
+    PB_POINTVEL(v, V, d);
+    v3_scale(w->subtree_com + 3 * b, w->xipos + 3 * b, w->p.body_mass[b]);
+    v3_scale(w->subtree_linvel + 3 * b, v, w->p.body_mass[b]);
+  }
+  for (int b = m->nbody - 1; b >= 0; b--) {
+    num *com = w->subtree_com + 3 * b, *vel = w->subtree_linvel + 3 * b, mass = w->p.body_subtreemass[b];
+    if (b) v3_addto(w->subtree_com + 3 * m->body_parentid[b], com), v3_addto(w->subtree_linvel + 3 * m->body_parentid[b], vel);
+    if (re(mass) < TINY)
+      v3_copy(com, w->xipos + 3 * b);
+    else
+      v3_scale(com, com, num_div(1, mass));
+    v3_scale(vel, vel, num_div(1, num_max(TINY, mass)));
+  }
+}
+
+// Angular momentum of a subtree about its centre of mass, in MuJoCo's sum over the tree written out: with x, v, m, h place,
+// velocity, mass, spin of bodies and c, s, M those of subtrees,
+//   sum h + m (x - c_b) x v  -  sum (M_i - m_i - sum of M of i's children) c_i x s_i;
+// the second sum vanishes where body_subtreemass is what its name says, but not its derivative.
+static void angular_momentum(const NUM(pbWork) * w, int b, num L[3]) {
+  const pbModel *m = w->m;
+  v3_zero(L);
+  for (int j = b; j < m->nbody; j++) {
+    if (!NUM(pbSensor_Below)(m, j, b)) continue;
+    const num *V = w->V + 6 * j, *R = w->ximat + 9 * j;
+    num d[3], v[3], arm[3], spin[3], mass = w->p.body_mass[j], excess = mass - w->p.body_subtreemass[j];
+    body_offset(w, j, w->xipos + 3 * j, d);
+    PB_POINTVEL(v, V, d);
+    m3_tmulv(spin, R, V);
+    for (int k = 0; k < 3; k++) spin[k] *= w->p.body_inertia[3 * j + k];
+    m3_mulv(spin, R, spin);
+    v3_addto(L, spin);
+    v3_sub(arm, w->xipos + 3 * j, w->subtree_com + 3 * b);
+    PB_ADDCROSS(L, mass, arm, v);
+    for (int c = j + 1; c < m->nbody; c++) {
+      if (m->body_parentid[c] == j) excess += w->p.body_subtreemass[c];
+    }
+    const num *com = w->subtree_com + 3 * j, *vel = w->subtree_linvel + 3 * j;
+    PB_ADDCROSS(L, excess, com, vel);
+  }
+}
+
+// ---- values -----------------------------------------------------------------------------------------------------------
+const NUM(pbRow) * NUM(pbSensor_Limit)(const NUM(pbWork) * w, int id) {
+  for (int k = 0; k < w->nrow; k++) {
+    if (w->row[k].kind == pb_rowLimit && w->row[k].id == id) return w->row + k;
+  }
+  return NULL;
+}
+
+// Sensors of joints, tendons, actuators, rows.
+static void scalar_value(const NUM(pbWork) * w, int type, int id, num *y) {
+  const pbModel *m = w->m;
+  const NUM(pbRow) * r;
+  switch (type) {
+    case pb_sensTouch:
+      for (int k = 0; k < w->nrow; k++) {
+        if (NUM(pbSensor_Touches)(w, w->row + k, id)) y[0] += w->row[k].f[0];
+      }
+      return;
+    case pb_sensJointpos:
+      y[0] = w->qpos[m->jnt_qposadr[id]];
+      return;
+    case pb_sensJointvel:
+      y[0] = w->qvel[m->jnt_dofadr[id]];
+      return;
+    case pb_sensTendonpos:
+      y[0] = w->ten_length[id];
+      return;
+    case pb_sensTendonvel:
+      y[0] = w->ten_velocity[id];
+      return;
+    case pb_sensActuatorpos:
+      y[0] = w->act_length[id];
+      return;
+    case pb_sensActuatorvel:
+      y[0] = w->act_velocity[id];
+      return;
+    case pb_sensActuatorfrc:
+      y[0] = w->actuator_force[id];
+      return;
+    case pb_sensJointactuatorfrc:
+      y[0] = w->qfrc_actuator[m->jnt_dofadr[id]];
+      return;
+    case pb_sensTendonactuatorfrc:
+      for (int u = 0; u < m->nu; u++) {
+        if (m->actuator_trntype[u] == pb_trnTendon && m->actuator_trnid[2 * u] == id) y[0] += w->actuator_force[u];
+      }
+      return;
+    case pb_sensBallquat:
+      quat_copy(y, w->qpos + m->jnt_qposadr[id]), quat_normalize(y);
+      return;
+    case pb_sensBallangvel:
+      v3_copy(y, w->qvel + m->jnt_dofadr[id]);
+      return;
+    case pb_sensClock:
+      y[0] = w->time;
+      return;
+    default:
+      break;
+  }
+  bool joint = type <= pb_sensJointlimitfrc;
+  r = NUM(pbSensor_Limit)(w, joint ? id : m->njnt + id);
+  if (!r) return;
+  if (type == pb_sensJointlimitpos || type == pb_sensTendonlimitpos) y[0] = r->pos[0] - r->margin;
+  if (type == pb_sensJointlimitvel || type == pb_sensTendonlimitvel) y[0] = r->vel[0];
+  if (type == pb_sensJointlimitfrc || type == pb_sensTendonlimitfrc) y[0] = r->f[0];
+}
+
+// Sensors in a site's own frame.
+static void site_value(const NUM(pbWork) * w, int type, int site, num y[3]) {
+  NUM(pbSensorFrame) f;
+  num v[3];
+  NUM(pbSensor_Frame)(w, pb_refSite, site, &f);
+  const num *hold = w->cfrc_int + 6 * f.body;
+  switch (type) {
+    case pb_sensAccelerometer:
+      NUM(pbSensor_Acceleration)(w, &f, v);
+      break;
+    case pb_sensVelocimeter:
+      NUM(pbSensor_Velocity)(w, &f, v);
+      break;
+    case pb_sensGyro:
+      v3_copy(v, w->V + 6 * f.body);
+      break;
+    case pb_sensForce:
+      v3_copy(v, hold + 3);
+      break;
+    case pb_sensTorque:
+      v3_copy(v, hold);
+      PB_ADDCROSS(v, -1, f.d, hold + 3);
+      break;
+    default:
+      v3_copy(v, w->p.magnetic);
+  }
+  m3_tmulv(y, f.mat, v);
+}
+
+// Velocity of the frame relative to the reference frame, in world axes.
+static void relative_velocity(const NUM(pbWork) * w, int type, const NUM(pbSensorFrame) * f, const NUM(pbSensorFrame) * ref,
+                              num v[3]) {
+  num u[3], arm[3];
+  if (type == pb_sensFrameangvel) {
+    v3_copy(v, w->V + 6 * f->body);
+    if (ref) v3_subfrom(v, w->V + 6 * ref->body);
+    return;
+  }
+  NUM(pbSensor_Velocity)(w, f, v);
+  if (!ref) return;
+  NUM(pbSensor_Velocity)(w, ref, u);
+  v3_subfrom(v, u);
+  v3_sub(arm, f->pos, ref->pos);
+  v3_addcross(v, arm, w->V + 6 * ref->body);
+}
+
+static void frame_value(const NUM(pbWork) * w, int i, int type, num y[4]) {
+  const pbModel *m = w->m;
+  int objtype = m->sensor_objtype[i], objid = m->sensor_objid[i], reftype = m->sensor_reftype[i], refid = m->sensor_refid[i];
+  NUM(pbSensorFrame) f, ref;
+  bool relative = refid >= 0 && type != pb_sensFramelinacc && type != pb_sensFrameangacc;
+  NUM(pbSensor_Frame)(w, objtype, objid, &f);
+  if (relative) NUM(pbSensor_Frame)(w, reftype, refid, &ref);
+  switch (type) {
+    case pb_sensFramequat:
+      NUM(pbSensor_Quat)(w, objtype, objid, y);
+      if (relative) {
+        num q[4];
+        NUM(pbSensor_Quat)(w, reftype, refid, q);
+        quat_conj(q, q);
+        quat_mul(y, q, y);
+      }
+      return;
+    case pb_sensFramepos:
+      v3_copy(y, f.pos);
+      if (relative) v3_subfrom(y, ref.pos);
+      break;
+    case pb_sensFramexaxis:
+    case pb_sensFrameyaxis:
+    case pb_sensFramezaxis:
+      m3_col(y, f.mat, type - pb_sensFramexaxis);
+      break;
+    case pb_sensFramelinacc:
+      NUM(pbSensor_Acceleration)(w, &f, y);
+      break;
+    case pb_sensFrameangacc:
+      v3_copy(y, w->A + 6 * f.body);
+      break;
+    default:
+      relative_velocity(w, type, &f, relative ? &ref : NULL, y);
+  }
+  if (relative) m3_tmulv(y, ref.mat, y);
+}
+
+static void sensor_value(const NUM(pbWork) * w, int i, num y[4]) {
+  int type = w->m->sensor_type[i], id = w->m->sensor_objid[i];
+  if (type == pb_sensSubtreecom) {
+    v3_copy(y, w->subtree_com + 3 * id);
+  } else if (type == pb_sensSubtreelinvel) {
+    v3_copy(y, w->subtree_linvel + 3 * id);
+  } else if (type == pb_sensSubtreeangmom) {
+    angular_momentum(w, id, y);
+  } else if (type >= pb_sensFramepos && type <= pb_sensFrameangacc) {
+    frame_value(w, i, type, y);
+  } else if (type >= pb_sensAccelerometer && type <= pb_sensMagnetometer) {
+    site_value(w, type, id, y);
+  } else {
+    scalar_value(w, type, id, y);
+  }
+}
+
+static num apply_cutoff(int datatype, num cutoff, num y) {
+  if (!(re(cutoff) > 0)) return y;
+  if (datatype == pb_dataReal) return num_clip(y, -cutoff, cutoff);
+  return datatype == pb_dataPositive && re(y) > re(cutoff) ? cutoff : y;
+}
+
+void NUM(pbStage_Sensors)(NUM(pbWork) * w) {
+  const pbModel *m = w->m;
+  bool holds = false, subtrees = false;
+  memset(w->sensordata, 0, (size_t)m->nsensordata * sizeof(num));
+  if (m->disableflags & pb_dsblSensor) return;
+  for (int i = 0; i < m->nsensor; i++) {
+    holds = holds || m->sensor_type[i] == pb_sensForce || m->sensor_type[i] == pb_sensTorque;
+    subtrees = subtrees || (m->sensor_type[i] >= pb_sensSubtreecom && m->sensor_type[i] <= pb_sensSubtreeangmom);
+  }
+  if (holds) interaction(w);
+  if (subtrees) subtree_motion(w);
+  for (int i = 0; i < m->nsensor; i++) {
+    num y[4] = {0};
+    sensor_value(w, i, y);
+    for (int k = 0; k < m->sensor_dim[i]; k++) {
+      w->sensordata[m->sensor_adr[i] + k] = apply_cutoff(m->sensor_datatype[i], w->p.sensor_cutoff[i], y[k]);
+    }
+  }
+}
