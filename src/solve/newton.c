@@ -240,14 +240,14 @@ static double dot(const double *a, const double *b, int n) {
 }
 
 // Slope and curvature of the cost along the step, at distance alpha.
-static void along(pbWork_r *w, double alpha, const double gauss[2], double *slope, double *curve) {
+static void along(NUM(pbWork) *w, double alpha, const double gauss[2], double *slope, double *curve) {
   *slope = gauss[0] + alpha * gauss[1];
   *curve = gauss[1];
   for (int k = 0; k < w->nrow; k++) {
-    pbRow_r *r = w->row + k, t;
+    NUM(pbRow) *r = w->row + k, t;
     t = *r;
     for (int i = 0; i < r->dim; i++) t.x[i] = r->x[i] + alpha * r->Jp[i];
-    pbRow_Evaluate_r(w, &t, true);
+    NUM(pbRow_Evaluate)(w, &t, true);
     for (int i = 0; i < r->dim; i++) {
       *slope -= t.f[i] * r->Jp[i];
       for (int j = 0; j < r->dim; j++) *curve += r->Jp[i] * t.K[i * r->dim + j] * r->Jp[j];
@@ -256,7 +256,7 @@ static void along(pbWork_r *w, double alpha, const double gauss[2], double *slop
 }
 
 // Minimum of the cost along the step: Newton on the slope inside a bracket.
-static double line_search(pbWork_r *w, int limit) {
+static double line_search(NUM(pbWork) *w, int limit) {
   int nv = w->m->nv;
   double gauss[2] = {0, dot(w->step, w->Mstep, nv)}, slope, curve, lo = 0, hi = INFINITY, alpha = 1, first;
   for (int i = 0; i < nv; i++) gauss[0] += w->step[i] * (w->Ma[i] - w->qfrc_smooth[i]);
@@ -276,42 +276,42 @@ static double line_search(pbWork_r *w, int limit) {
 }
 
 // Cost of the Gauss term at a: 1/2 (a - a0)' M (a - a0), with Ma known.
-static double gauss_cost(const pbWork_r *w, const double *a) {
+static double gauss_cost(const NUM(pbWork) *w, const double *a) {
   double s = 0;
   for (int i = 0; i < w->m->nv; i++) s += 0.5 * (w->Ma[i] - w->qfrc_smooth[i]) * (a[i] - w->qacc_smooth[i]);
   return s;
 }
 
 // Start from the better of the warm start and the unconstrained acceleration.
-static void choose_start(pbWork_r *w) {
+static void choose_start(NUM(pbWork) *w) {
   size_t bytes = (size_t)w->m->nv * sizeof(double);
   bool changed;
   memcpy(w->qacc, w->qacc_smooth, bytes);
   if (w->m->disableflags & pb_dsblWarmstart) return;
   set_residuals(w, w->qacc);
   double cold = evaluate(w, &changed);
-  pbTree_Mul_r(&w->t->M, w->M, w->qacc_warmstart, w->Ma);
+  NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc_warmstart, w->Ma);
   set_residuals(w, w->qacc_warmstart);
   double warm = evaluate(w, &changed) + gauss_cost(w, w->qacc_warmstart);
   if (warm <= cold) memcpy(w->qacc, w->qacc_warmstart, bytes);
 }
 
 // Rows without curvature of their own: one full step within an unchanged active set is exact.
-static bool piecewise_quadratic(const pbWork_r *w) {
+static bool piecewise_quadratic(const NUM(pbWork) *w) {
   for (int k = 0; k < w->nrow; k++) {
     if (w->row[k].kind == pb_rowContact && w->row[k].dim > 1 && w->m->cone == pb_coneElliptic && w->row[k].zone == 1) return false;
   }
   return true;
 }
 
-static pbStatus newton(pbWork_r *w) {
+static pbStatus newton(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   bool changed, exact = false;
   double tolerance = m->tolerance > 1e-15 ? m->tolerance : 1e-15, before = INFINITY;
   int limit = m->iterations > 0 ? m->iterations : 100, stalled = 0;
   if (w->replay) memcpy(w->qacc, w->qacc_warmstart, (size_t)m->nv * sizeof(double));
   else choose_start(w);
-  pbTree_Mul_r(&m->topology->M, w->M, w->qacc, w->Ma);
+  NUM(pbTree_Mul)(&m->topology->M, w->M, w->qacc, w->Ma);
   set_residuals(w, w->qacc);
   evaluate(w, &changed);
   layout(w);
@@ -320,11 +320,11 @@ static pbStatus newton(pbWork_r *w) {
     stalled = w->residual < 1e-10 && w->residual > 0.5 * before ? stalled + 1 : 0;
     before = w->residual;
     bool done = w->replay || w->residual <= tolerance || exact || stalled > 1 || w->iterations >= limit;
-    PB_TRY(pbSolve_Factor_r(w));
+    PB_TRY(NUM(pbSolve_Factor)(w));
     if (done) break;
     for (int i = 0; i < m->nv; i++) w->step[i] = -w->grad[i];
-    pbTree_Solve_r(&w->H, w->H_LD, w->H_Dinv, w->step);
-    pbTree_Mul_r(&m->topology->M, w->M, w->step, w->Mstep);
+    NUM(pbTree_Solve)(&w->H, w->H_LD, w->H_Dinv, w->step);
+    NUM(pbTree_Mul)(&m->topology->M, w->M, w->step, w->Mstep);
     double alpha = line_search(w, m->ls_iterations > 0 ? m->ls_iterations : 50);
     for (int i = 0; i < m->nv; i++) w->qacc[i] += alpha * w->step[i], w->Ma[i] += alpha * w->Mstep[i];
     set_residuals(w, w->qacc);
