@@ -9,6 +9,7 @@ import functools
 import glob
 import hashlib
 import os
+import warnings
 
 import gymnasium
 import mujoco as mj
@@ -46,7 +47,9 @@ def load(path, options=None):
     original, spec = mj.MjModel.from_xml_path(path), mj.MjSpec.from_file(path)
     for body in spec.bodies[1:]:
         body.simple = False
-    m = spec.compile()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "settotalmass is deprecated"
+        m = spec.compile()
     for field in ("body_invweight0", "dof_invweight0", "actuator_biasprm", "tendon_invweight0"):  # these looked at the short cuts
         getattr(m, field)[...] = getattr(original, field)
     for field in ("body_sameframe", "geom_sameframe", "site_sameframe"):

@@ -133,5 +133,5 @@ def test_comparison_sees_a_planted_fault():
     assert not faults(fields, m)
     for field, row in (("body_mass", 1), ("jnt_type", 0), ("jnt_axis", 0), ("dof_invweight0", 2)):
         wrong = {n: v.copy() for n, v in fields.items()}
-        wrong[field][row] += 1 if wrong[field].dtype.kind == "i" else 3e-12
+        wrong[field][row] = wrong[field][row] + 1 if wrong[field].dtype.kind == "i" else wrong[field][row] * (1 + 5e-12)
         assert len(faults(wrong, m)) == 1, field

@@ -1,0 +1,73 @@
+"""Derived fields follow their sources as in mj_setConst, and so do their cotangents."""
+import mujoco as mj
+import numpy as np
+import pytest
+
+import derivatives
+import oracle
+import pb
+from test_compile import excess
+
+MOVED = ("body_mass", "body_inertia", "body_ipos", "body_pos", "dof_armature", "qpos0", "site_pos", "actuator_gear")
+NAMES = ("joints", "equality", "tendon_fixed", "tendon_spatial", "actuators", "humanoid62", "rich", "humanoid", "pusher")
+PATHS = [p for p in oracle.MODELS if oracle.name(p) in NAMES]
+
+
+def changed(model, m, seed):
+    """theta with independent fields moved, and the same in MuJoCo's model."""
+    r, theta = np.random.default_rng(seed), model.theta.copy()
+    for field in MOVED:
+        if field in model.params and model.params[field].rows:
+            p = np.array(oracle.get_field(m, field), float)
+            new = p + 0.3 * derivatives.field_direction(m, field, r)
+            if field in ("body_mass", "body_inertia", "dof_armature"):
+                new = p * r.uniform(0.9, 1.1, p.shape[0]).reshape(-1, *[1] * (p.ndim - 1))
+            oracle.set_field(m, field, new)
+            model.param(theta, field)[...] = new.reshape(model.param(theta, field).shape)
+    return theta
+
+
+@pytest.mark.parametrize("path", PATHS, ids=oracle.name)
+def test_constants_follow(path):
+    model, m = pb.Model(path), oracle.load(path)
+    theta = changed(model, m, 5)
+    mj.mj_setConst(m, mj.MjData(m))
+    model._check(pb.lib().pbModel_SetConstants(model.ptr, pb.ptr(theta)))
+    bad = []
+    for field, slot in model.params.items():
+        theirs = oracle.get_field(m, field)
+        if slot.rows and slot.cols and excess(model.param(theta, field), np.reshape(theirs, (slot.rows, slot.cols)), 1e-11) > 1:
+            a, b = model.param(theta, field).ravel(), np.ravel(theirs)
+            i = int(np.argmax(np.abs(a - b)))
+            bad.append(f"{field}[{i}]: {a[i]!r}, MuJoCo {b[i]!r}")
+    assert not bad, "\n".join(bad)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=oracle.name)
+def test_pullback_of_constants(path):
+    """Against differences of our own SetConstants, which the test above holds to MuJoCo's."""
+    model, m = pb.Model(path), oracle.load(path)
+    r = np.random.default_rng(8)
+    theta = changed(model, m, 6)
+    bar = r.standard_normal(model.ntheta)
+    pulled = bar.copy()
+    model._check(pb.lib().pbModel_SetConstantsVjp(model.ptr, pb.ptr(theta), pb.ptr(pulled)))
+    for field, slot in model.params.items():
+        if slot.derived:
+            assert not model.param(pulled, field).any(), f"{field} is derived, its cotangent moves on"
+    faults = []
+    for field in MOVED:
+        if field not in model.params or not model.params[field].rows:
+            continue
+        way = np.zeros(model.ntheta)
+        model.param(way, field)[...] = derivatives.field_direction(m, field, r).reshape(model.param(way, field).shape)
+
+        def at(e):
+            t = theta + e * way
+            model._check(pb.lib().pbModel_SetConstants(model.ptr, pb.ptr(t)))
+            return np.array([bar @ t])
+
+        (fd,), (u,) = oracle.quotient(at, (1e-3, 1e-4, 1e-5))
+        if u < 1e-7 * (1 + abs(fd)) and abs(pulled @ way - fd) > 1e-6 * (1 + abs(fd)):
+            faults.append(f"{field}: ours {pulled @ way:.9g}, differences {fd:.9g} (+-{u:.0e})")
+    assert not faults, "\n".join(faults)
