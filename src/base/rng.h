@@ -1,0 +1,69 @@
+// Random numbers that can be seeded and saved: xoshiro256** (Blackman & Vigna, 2018), seeded by splitmix64; normal
+// deviates by the polar method (Marsaglia & Bray 1964).
+#ifndef PB_RNG_H
+#define PB_RNG_H
+
+#include <math.h>
+#include <stdint.h>
+
+enum { PB_RNG_DOUBLES = 10 };  // a generator as numbers: pbRng_Save
+typedef struct pbRng {
+  uint64_t s[4];
+  double spare;  // the second of a pair of normal deviates
+  int has_spare;
+} pbRng;
+
+static inline pbRng pbRng_Seed(uint64_t seed) {
+  pbRng rng = {{0}, 0, 0};
+  for (int i = 0; i < 4; i++) {
+    uint64_t z = (seed += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    rng.s[i] = z ^ (z >> 31);
+  }
+  return rng;
+}
+static inline uint64_t pbRng_Turn(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
+static inline uint64_t pbRng_Next(pbRng *rng) {
+  uint64_t *s = rng->s, result = pbRng_Turn(s[1] * 5, 7) * 9, t = s[1] << 17;
+  s[2] ^= s[0];
+  s[3] ^= s[1];
+  s[1] ^= s[2];
+  s[0] ^= s[3];
+  s[2] ^= t;
+  s[3] = pbRng_Turn(s[3], 45);
+  return result;
+}
+static inline double pbRng_Uniform(pbRng *rng) { return (double)(pbRng_Next(rng) >> 11) * 0x1p-53; }  // in [0, 1)
+static inline double pbRng_Normal(pbRng *rng) {
+  if (rng->has_spare) {
+    rng->has_spare = 0;
+    return rng->spare;
+  }
+  double u, v, q;
+  do {
+    u = 2 * pbRng_Uniform(rng) - 1;
+    v = 2 * pbRng_Uniform(rng) - 1;
+    q = u * u + v * v;
+  } while (q >= 1 || q == 0);
+  double f = sqrt(-2 * log(q) / q);
+  rng->spare = v * f;
+  rng->has_spare = 1;
+  return u * f;
+}
+// The generator in and out of PB_RNG_DOUBLES numbers that any file keeps exactly.
+static inline void pbRng_Save(const pbRng *rng, double *out) {
+  for (int i = 0; i < 4; i++) {
+    out[2 * i] = (double)(rng->s[i] >> 32);
+    out[2 * i + 1] = (double)(rng->s[i] & 0xffffffffu);
+  }
+  out[8] = rng->spare;
+  out[9] = rng->has_spare;
+}
+static inline pbRng pbRng_Load(const double *in) {
+  pbRng rng = {{0}, in[8], in[9] != 0};
+  for (int i = 0; i < 4; i++) rng.s[i] = (uint64_t)in[2 * i] << 32 | (uint64_t)in[2 * i + 1];
+  return rng;
+}
+
+#endif

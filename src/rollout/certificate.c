@@ -1,0 +1,190 @@
+// What a gradient says of itself: growth of the costate, and a spot check against a difference quotient.
+#include <math.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "base/rng.h"
+#include "rollout/rollout.h"
+
+void pbCertificate_Step(pbCertificate *c, const pbReport *report, int step) {
+  if (report->contacts > c->most_contacts) c->most_contacts = report->contacts;
+  if (report->rows > c->most_rows) c->most_rows = report->rows;
+  if (report->rows > 0 && (c->worst_residual_step < 0 || report->residual > c->worst_residual)) {
+    c->worst_residual = report->residual;
+    c->worst_residual_step = step;
+  }
+  if (step == 0) return;  // what the scratch did before is another rollout
+  c->onsets += report->onsets;
+  c->releases += report->releases;
+}
+
+void pbGrowth_Add(pbGrowth *g, pbCertificate *c, double t, double norm, int step) {
+  if (norm > c->costate_worst) {
+    c->costate_worst = norm;
+    c->costate_worst_step = step;
+  }
+  if (t == 0) c->costate_final = norm;
+  c->costate_initial = norm;  // the last one told is step 0
+  if (!(norm > 0)) return;
+  double y = log(norm);
+  if (isnan(g->first)) g->first = y;
+  g->now = y;
+  g->count++;
+  g->t += t;
+  g->tt += t * t;
+  g->y += y;
+  g->ty += t * y;
+}
+
+void pbGrowth_Finish(const pbGrowth *g, pbCertificate *c) {
+  double spread = g->count * g->tt - g->t * g->t;
+  c->growth = g->count > 0 ? g->now - g->first : 0;
+  c->growth_rate = g->count > 1 && spread > 0 ? (g->count * g->ty - g->t * g->y) / spread : 0;
+}
+
+// ---- spot check -----------------------------------------------------------------------------------------------------
+// With z(s) all that is seen of the rollout from x0 (+) s d, u + s d_u, and w the cotangents: <w, z(+s) - z(-s)> / 2s
+// against <gradient, d>. Both rollouts go side by side, so no trajectory is kept.
+static size_t rows(const pbRollout *r) { return r->input.constant ? 1 : (size_t)r->plan.steps; }
+
+static double dot(const double *a, const double *b, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; a && b && i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+static double products(const pbSpot *s, const pbRolloutGradient *g) {
+  return dot(s->ctrl, g->ctrl, s->nctrl) + dot(s->qfrc, g->qfrc, s->nqfrc) + dot(s->xfrc, g->xfrc, s->nxfrc);
+}
+
+pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *g, pbSpot *s) {
+  s->size = options->spot_size > 0 ? options->spot_size : 1e-6;
+  s->nctrl = g->ctrl && r->input.ctrl ? rows(r) * (size_t)r->nu : 0;
+  s->nqfrc = g->qfrc && r->input.qfrc ? rows(r) * (size_t)r->nv : 0;
+  s->nxfrc = g->xfrc && r->input.xfrc ? rows(r) * 6 * (size_t)r->nbody : 0;
+  size_t total = (size_t)r->n + s->nctrl + s->nqfrc + s->nxfrc;
+  if (!(s->memory = pbContext_AllocArray(r->ctx, total ? total : 1, sizeof(double)))) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
+  pbRng rng = pbRng_Seed(options->seed);
+  double norm = 0;
+  for (size_t i = 0; i < total; i++) {
+    s->memory[i] = pbRng_Normal(&rng);
+    norm += s->memory[i] * s->memory[i];
+  }
+  for (size_t i = 0; i < total; i++) s->memory[i] /= sqrt(norm);
+  s->x0 = s->memory;
+  s->ctrl = s->nctrl ? s->memory + r->n : NULL;
+  s->qfrc = s->nqfrc ? s->memory + (size_t)r->n + s->nctrl : NULL;
+  s->xfrc = s->nxfrc ? s->memory + (size_t)r->n + s->nctrl + s->nqfrc : NULL;
+  s->before = products(s, g);
+  return pb_ok;
+}
+
+void pbSpot_End(const pbRollout *r, pbSpot *s) { pbContext_Free(r->ctx, s->memory); }
+
+typedef struct Twin {  // working memory of the two rollouts
+  double *x[2], *ctrl, *qfrc, *xfrc, *sensor[2], *xpos[2], *site[2], *difference;
+  double *memory;
+} Twin;
+
+static double *take(double **next, size_t n) {
+  double *piece = *next;
+  *next += n;
+  return piece;
+}
+
+static pbStatus twin_begin(const pbRollout *r, Twin *t) {
+  size_t nx = (size_t)r->nx, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
+  size_t total = 2 * (nx + ns + nb + nsite) + (size_t)r->n + (size_t)r->nu + (size_t)r->nv + 2 * nb;
+  if (!(t->memory = pbContext_AllocArray(r->ctx, total, sizeof(double)))) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
+  double *next = t->memory;
+  for (int side = 0; side < 2; side++) {
+    t->x[side] = take(&next, nx);
+    t->sensor[side] = take(&next, ns);
+    t->xpos[side] = take(&next, nb);
+    t->site[side] = take(&next, nsite);
+  }
+  t->difference = take(&next, (size_t)r->n);
+  t->ctrl = take(&next, (size_t)r->nu);
+  t->qfrc = take(&next, (size_t)r->nv);
+  t->xfrc = take(&next, 2 * nb);
+  return pb_ok;
+}
+
+static const double *moved(const double *base, const double *all, const double *direction, int width, double size, double *out) {
+  if (!base || !direction) return base;
+  direction += base - all;  // the same row of the direction
+  for (int i = 0; i < width; i++) out[i] = base[i] + size * direction[i];
+  return out;
+}
+
+// Evaluate one side at state k, and advance it unless this is the last state.
+static pbStatus twin_step(pbRollout *r, const pbSpot *s, Twin *t, int side, int k, bool sees_positions) {
+  double size = side ? s->size : -s->size;
+  pbInput in = pbRollout_InputAt(r, k);
+  in.ctrl = moved(in.ctrl, r->input.ctrl, s->ctrl, r->nu, size, t->ctrl);
+  in.qfrc = moved(in.qfrc, r->input.qfrc, s->qfrc, r->nv, size, t->qfrc);
+  in.xfrc = moved(in.xfrc, r->input.xfrc, s->xfrc, 6 * r->nbody, size, t->xfrc);
+  bool last = k == r->plan.steps;
+  if (last || (sees_positions && r->xpos_by_observing)) {
+    pbStatus status = pbStep_Observe(r->model, r->theta, t->x[side], &in, r->scratch, t->sensor[side]);
+    if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
+  } else {
+    PB_TRY(pbRollout_StepChecked(r, r->theta, t->x[side], &in, k, t->sensor[side]));
+  }
+  if (sees_positions) {
+    const double *xpos = pbRollout_SeenField(r, "xpos"), *site = pbRollout_SeenField(r, "site_xpos");
+    if (xpos) memcpy(t->xpos[side], xpos, 3 * (size_t)r->nbody * sizeof *xpos);
+    if (site) memcpy(t->site[side], site, 3 * (size_t)r->nsite * sizeof *site);
+    if (!last && r->xpos_by_observing) return pbRollout_StepChecked(r, r->theta, t->x[side], &in, k, NULL);
+  }
+  return pb_ok;
+}
+
+static double across(const double *w, const double *minus, const double *plus, int n) {
+  double sum = 0;
+  for (int i = 0; w && i < n; i++) sum += w[i] * (plus[i] - minus[i]);
+  return sum;
+}
+
+static double state_part(const pbRollout *r, const pbRolloutBar *bar, Twin *t, int k) {
+  int steps = r->plan.steps;
+  const double *q = pbCotangent_At(&bar->qpos, r->nv, k, steps), *v = pbCotangent_At(&bar->qvel, r->nv, k, steps);
+  const double *a = pbCotangent_At(&bar->act, r->na, k, steps);
+  if (!q && !v && !a) return 0;
+  pbState_Difference(r->model, t->x[0], t->x[1], t->difference);
+  return dot(q, t->difference, (size_t)r->nv) + dot(v, t->difference + r->nv, (size_t)r->nv) + dot(a, t->difference + 2 * r->nv, (size_t)r->na);
+}
+
+static pbStatus twin_run(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar, Twin *t, double *sum) {
+  int steps = r->plan.steps;
+  for (int side = 0; side < 2; side++) {
+    memcpy(t->x[side], r->x0, (size_t)r->nx * sizeof(double));
+    pbState_Move(r->model, t->x[side], s->x0, side ? s->size : -s->size);
+  }
+  for (int k = 0; k <= steps; k++) {
+    const double *xpos = pbCotangent_At(&bar->xpos, 3 * r->nbody, k, steps), *site = pbCotangent_At(&bar->site_xpos, 3 * r->nsite, k, steps);
+    const double *sensor = pbCotangent_At(&bar->sensordata, r->ns, k, steps);
+    *sum += state_part(r, bar, t, k);
+    if (k == steps && !xpos && !site && !sensor) break;
+    for (int side = 0; side < 2; side++) PB_TRY(twin_step(r, s, t, side, k, xpos || site));
+    *sum += across(sensor, t->sensor[0], t->sensor[1], r->ns) + across(xpos, t->xpos[0], t->xpos[1], 3 * r->nbody) +
+            across(site, t->site[0], t->site[1], 3 * r->nsite);
+    if (pbTicker_Step(&r->ticker)) return pbRollout_Stopped(r, k);
+  }
+  return pb_ok;
+}
+
+pbStatus pbSpot_Check(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, const double *x0_bar, const pbRolloutGradient *g, pbCertificate *c) {
+  Twin t = {0};
+  double sum = 0;
+  PB_TRY(twin_begin(r, &t));
+  pbStatus status = pbTicker_Begin(&r->ticker, "check", r->plan.steps) ? pbRollout_Stopped(r, 0) : twin_run(r, s, bar, &t, &sum);
+  pbContext_Free(r->ctx, t.memory);
+  if (status != pb_ok) return status;
+  c->spot_checked = true;
+  c->spot_gradient = dot(s->x0, x0_bar, (size_t)r->n) + products(s, g) - s->before;
+  c->spot_difference = sum / (2 * s->size);
+  double scale = fmax(fabs(c->spot_gradient), fabs(c->spot_difference));
+  c->spot_error = scale > 0 ? fabs(c->spot_gradient - c->spot_difference) / scale : 0;
+  return pb_ok;
+}

@@ -1,0 +1,81 @@
+// Forward sensitivities: directions ride along with the trajectory.
+#include <string.h>
+
+#include "base/context.h"
+#include "rollout/rollout.h"
+
+typedef struct Ride {
+  double *now, *next, *record, *x, *before;  // (count, n) twice, a record, two states
+  int count;
+} Ride;
+
+static const double *row(const double *data, int k, int width) { return data ? data + (size_t)k * (size_t)width : NULL; }
+static double *out_row(double *data, int k, int width) { return data ? data + (size_t)k * (size_t)width : NULL; }
+
+static pbDirection direction_at(const pbRollout *r, const pbRolloutDirection *d, const double *x, int k) {
+  pbDirection out = {.x = x, .theta = d->theta};
+  if (r->plan.steps == 0 && !r->input.constant) return out;
+  k = r->input.constant || k == 0 ? 0 : k < r->plan.steps ? k : r->plan.steps - 1;
+  out.ctrl = row(d->ctrl, k, r->nu);
+  out.qfrc = row(d->qfrc, k, r->nv);
+  out.xfrc = row(d->xfrc, k, 6 * r->nbody);
+  return out;
+}
+
+static pbStatus push_all(pbRollout *r, Ride *ride, int k, const pbRolloutDirection *directions, const pbRolloutTangent *tangents) {
+  pbInput input = pbRollout_InputAt(r, k);
+  for (int i = 0; i < ride->count; i++) {
+    const pbRolloutTangent *t = &tangents[i];
+    bool sees = t->sensordata || t->xpos || t->site_xpos;
+    double *now = ride->now + (size_t)i * (size_t)r->n, *next = ride->next + (size_t)i * (size_t)r->n;
+    if (t->x) memcpy(out_row(t->x, k, r->n), now, (size_t)r->n * sizeof *now);
+    if (k == r->plan.steps && !sees) continue;
+    pbDirection d = direction_at(r, &directions[i], now, k);
+    pbStatus status = pbStep_Jvp(r->model, r->theta, ride->record, &input, &d, r->scratch, next, out_row(t->sensordata, k, r->ns),
+                                 out_row(t->xpos, k, 3 * r->nbody), out_row(t->site_xpos, k, 3 * r->nsite));
+    if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
+  }
+  double *swap = ride->now;
+  ride->now = ride->next;
+  ride->next = swap;
+  return pb_ok;
+}
+
+static bool sees_final(int count, const pbRolloutTangent *tangents) {
+  for (int i = 0; i < count; i++)
+    if (tangents[i].sensordata || tangents[i].xpos || tangents[i].site_xpos) return true;
+  return false;
+}
+
+static pbStatus ride_through(pbRollout *r, Ride *ride, const pbRolloutDirection *directions, const pbRolloutTangent *tangents) {
+  int steps = r->plan.steps;
+  memcpy(ride->x, r->x0, (size_t)r->nx * sizeof(double));
+  for (int k = 0; k <= steps; k++) {
+    pbInput input = pbRollout_InputAt(r, k);
+    memcpy(ride->before, ride->x, (size_t)r->nx * sizeof(double));
+    if (k < steps) {
+      PB_TRY(pbRollout_StepChecked(r, r->theta, ride->x, &input, k, NULL));
+    } else if (sees_final(ride->count, tangents)) {
+      pbStatus status = pbStep_Observe(r->model, r->theta, ride->x, &input, r->scratch, NULL);
+      if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
+    }
+    pbTape_Record(r->model, ride->before, r->scratch, ride->record);
+    PB_TRY(push_all(r, ride, k, directions, tangents));
+    if (k < steps && pbTicker_Step(&r->ticker)) return pbRollout_Stopped(r, k);
+  }
+  return pb_ok;
+}
+
+pbStatus pbRollout_Jvp(pbRollout *r, int count, const pbRolloutDirection *directions, const pbRolloutTangent *tangents) {
+  if (!r->ran) return pbContext_Fail(r->ctx, pb_bad_argument, "sensitivities need a rollout that ran to its end first");
+  if (count <= 0) return pb_ok;
+  size_t n = (size_t)r->n, block = (size_t)count * n, rest = (size_t)r->nrecord + 2 * (size_t)r->nx;
+  double *memory = pbContext_AllocArray(r->ctx, 2 * block + rest, sizeof(double));
+  if (!memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for %d directions", count);
+  Ride ride = {memory, memory + block, memory + 2 * block, memory + 2 * block + r->nrecord, memory + 2 * block + r->nrecord + r->nx, count};
+  for (int i = 0; i < count; i++)
+    if (directions[i].x0) memcpy(ride.now + (size_t)i * n, directions[i].x0, n * sizeof(double));
+  pbStatus status = pbTicker_Begin(&r->ticker, "forward", r->plan.steps) ? pbRollout_Stopped(r, 0) : ride_through(r, &ride, directions, tangents);
+  pbContext_Free(r->ctx, memory);
+  return status;
+}

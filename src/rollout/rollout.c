@@ -1,0 +1,387 @@
+// The driver: plays the actions of the schedule on the world's step. What is computed again is computed from the same bits
+// by the same call, so every budget gives the same gradient.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/context.h"
+#include "rollout/rollout.h"
+#include "world/model.h"
+
+static void layout(pbArena *a, pbRollout *r) {
+  size_t nx = (size_t)r->nx, n = (size_t)r->n, record = (size_t)r->nrecord;
+  r->records = pbArena_Take(a, (size_t)r->plan.leaf, record * sizeof(double));
+  r->snapshots = pbArena_Take(a, (size_t)r->plan.snapshots, nx * sizeof(double));
+  r->held = pbArena_Take(a, (size_t)r->plan.snapshots, sizeof(int));
+  r->final_record = pbArena_Take(a, record, sizeof(double));
+  r->x = pbArena_Take(a, nx, sizeof(double));
+  r->x_before = pbArena_Take(a, nx, sizeof(double));
+  r->x_final = pbArena_Take(a, nx, sizeof(double));
+  r->costate = pbArena_Take(a, n, sizeof(double));
+  r->costate_before = pbArena_Take(a, n, sizeof(double));
+}
+
+static void sizes(pbRollout *r, const pbModel *m) {
+  r->nx = pbModel_StateSize(m);
+  r->n = pbModel_TangentSize(m);
+  r->nrecord = pbTape_Size(m);
+  r->nv = m->nv, r->na = m->na, r->nu = m->nu, r->ns = m->nsensordata, r->nbody = m->nbody, r->nsite = m->nsite;
+  r->ntheta = pbModel_ParamSize(m);
+  r->xpos_by_observing = m->integrator == pb_intRK4;
+}
+
+pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutPlan *plan, const pbCapacity *capacity, pbRollout **rollout) {
+  *rollout = NULL;
+  pbRollout *r = pbContext_Alloc(ctx, sizeof *r);
+  if (!r) return pbContext_Fail(ctx, pb_no_memory, "no memory for a rollout");
+  *r = (pbRollout){.ctx = ctx, .model = model, .plan = *plan, .bound = 1e10};
+  sizes(r, model);
+  pbArena a = pbArena_Measure();
+  layout(&a, r);
+  size_t needed = pbArena_Needed(&a);
+  pbStatus status = needed == SIZE_MAX || !(r->memory = pbContext_Alloc(ctx, needed))
+                        ? pbContext_Fail(ctx, pb_no_memory, "no memory for the tape of a rollout: %zu bytes", plan->planned_bytes)
+                        : pbScratch_Create(model, capacity, &r->scratch);
+  if (status != pb_ok) {
+    pbRollout_Destroy(r);
+    return status;
+  }
+  a = pbArena_Over(r->memory, needed);
+  layout(&a, r);
+  *rollout = r;
+  return pb_ok;
+}
+
+void pbRollout_Destroy(pbRollout *r) {
+  if (!r) return;
+  pbScratch_Destroy(r->scratch);
+  pbContext_Free(r->ctx, r->memory);
+  pbContext_Free(r->ctx, r);
+}
+
+void pbRollout_OnProgress(pbRollout *r, pbProgressFunction function, void *user) {
+  r->ticker.function = function;
+  r->ticker.user = user;
+}
+
+void pbRollout_SetBound(pbRollout *r, double bound) { r->bound = bound; }
+
+// ---- one step -------------------------------------------------------------------------------------------------------
+static int row_at(const pbRollout *r, int k) { return r->input.constant || k == 0 ? 0 : k < r->plan.steps ? k : r->plan.steps - 1; }
+static const double *row(const double *data, int k, int width) { return data ? data + (size_t)k * (size_t)width : NULL; }
+
+pbInput pbRollout_InputAt(const pbRollout *r, int k) {
+  if (r->plan.steps == 0 && !r->input.constant) return (pbInput){NULL, NULL, NULL};
+  k = row_at(r, k);
+  return (pbInput){row(r->input.ctrl, k, r->nu), row(r->input.qfrc, k, r->nv), row(r->input.xfrc, k, 6 * r->nbody)};
+}
+
+pbStatus pbRollout_StepFailed(pbRollout *r, pbStatus status, int k, const char *what) {
+  return pbContext_Fail(r->ctx, status, "step %d of %d (time %.9g): %s", k, r->plan.steps, k * r->timestep, what);
+}
+
+pbStatus pbRollout_Stopped(const pbRollout *r, int k) {
+  return pbContext_Fail(r->ctx, pb_interrupted, "interrupted at step %d of %d", k, r->plan.steps);
+}
+
+static bool within(const double *x, int n, double bound) {
+  bool good = true;
+  for (int i = 0; i < n; i++) good &= fabs(x[i]) <= bound;  // false for NaN
+  return good;
+}
+
+// Which state field left the bounds, for the message.
+static pbStatus out_of_bounds(pbRollout *r, const double *x, int k) {
+  char text[160] = "state out of bounds";
+  for (int f = 0; f < pbModel_StateFieldCount(r->model); f++) {
+    pbStateField field = pbModel_StateFieldAt(r->model, f);
+    for (int i = 0; i < field.size; i++) {
+      double value = x[field.offset + i];
+      if (fabs(value) <= r->bound) continue;
+      snprintf(text, sizeof text, "%s[%d] became %g: the state grows beyond bounds (unstable, or not finite)", field.name, i, value);
+      return pbRollout_StepFailed(r, pb_not_finite, k, text);
+    }
+  }
+  return pbRollout_StepFailed(r, pb_not_finite, k, text);
+}
+
+pbStatus pbRollout_StepChecked(pbRollout *r, const double *theta, double *x, const pbInput *input, int k, double *sensordata) {
+  pbStatus status = pbStep_Forward(r->model, theta, x, input, r->scratch, sensordata);
+  if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
+  return within(x, r->nx, r->bound) ? pb_ok : out_of_bounds(r, x, k);
+}
+
+const double *pbRollout_SeenField(const pbRollout *r, const char *name) {
+  const double *data = NULL;
+  int rows, cols;
+  return pbScratch_Field(r->scratch, name, &data, &rows, &cols) ? data : NULL;
+}
+
+static pbStatus observe(pbRollout *r, const double *x, int k, double *sensordata) {
+  pbInput input = pbRollout_InputAt(r, k);
+  pbStatus status = pbStep_Observe(r->model, r->theta, x, &input, r->scratch, sensordata);
+  return status == pb_ok ? pb_ok : pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
+}
+
+// ---- forward --------------------------------------------------------------------------------------------------------
+static void put(double *out, int k, int width, const double *data) {
+  if (out && data && width > 0) memcpy(out + (size_t)k * (size_t)width, data, (size_t)width * sizeof *data);
+}
+
+static double *sensor_row(const pbRollout *r, pbRolloutOutput *out, int k) {
+  return out && out->sensordata ? out->sensordata + (size_t)k * (size_t)r->ns : NULL;
+}
+
+static void put_positions(const pbRollout *r, pbRolloutOutput *out, int k) {
+  if (!out) return;
+  if (out->xpos) put(out->xpos, k, 3 * r->nbody, pbRollout_SeenField(r, "xpos"));
+  if (out->site_xpos) put(out->site_xpos, k, 3 * r->nsite, pbRollout_SeenField(r, "site_xpos"));
+}
+
+// Step k from r->x; into `record` too where one is given.
+static pbStatus advance(pbRollout *r, int k, double *record, pbRolloutOutput *out) {
+  pbInput input = pbRollout_InputAt(r, k);
+  memcpy(r->x_before, r->x, (size_t)r->nx * sizeof *r->x);
+  bool early = r->xpos_by_observing && out && (out->xpos || out->site_xpos);
+  if (early) {
+    PB_TRY(observe(r, r->x, k, NULL));
+    put_positions(r, out, k);
+  }
+  PB_TRY(pbRollout_StepChecked(r, r->theta, r->x, &input, k, sensor_row(r, out, k)));
+  if (!early) put_positions(r, out, k);
+  if (record) pbTape_Record(r->model, r->x_before, r->scratch, record);
+  return pb_ok;
+}
+
+static double *record_of(const pbRollout *r, int k) { return r->records + (size_t)(k - r->leaf_from) * (size_t)r->nrecord; }
+
+// Plays actions up to the next Reverse (returned) or Done. `out` and the certificate only on the first sweep.
+static pbStatus sweep(pbRollout *r, pbRolloutOutput *out, bool first, pbScheduleAction *action) {
+  size_t bytes = (size_t)r->nx * sizeof *r->x;
+  for (;;) {
+    pbScheduleAction a = *action = pbSchedule_Next(&r->schedule);
+    if (a.kind == pb_scheduleReverse || a.kind == pb_scheduleDone) return pb_ok;
+    if (a.kind == pb_scheduleStore) memcpy(r->snapshots + (size_t)a.slot * (size_t)r->nx, r->x, bytes);
+    if (a.kind == pb_scheduleRestore) memcpy(r->x, a.slot < 0 ? r->x0 : r->snapshots + (size_t)a.slot * (size_t)r->nx, bytes);
+    if (a.kind != pb_scheduleAdvance && a.kind != pb_scheduleRecord) continue;
+    bool record = a.kind == pb_scheduleRecord;
+    if (record) r->leaf_from = a.from;
+    for (int k = a.from; k < a.to; k++) {
+      PB_TRY(advance(r, k, record ? record_of(r, k) : NULL, first ? out : NULL));
+      if (first) {
+        pbReport report = pbScratch_Report(r->scratch);
+        pbCertificate_Step(&r->seen, &report, k);
+        if (out) {
+          put(out->states, k + 1, r->nx, r->x);
+          out->steps_done = k + 1;
+        }
+      }
+      if (pbTicker_Step(&r->ticker)) return pbRollout_Stopped(r, k + 1);
+    }
+  }
+}
+
+static pbStatus read_timestep(pbRollout *r) {
+  pbParam timestep;
+  PB_TRY(pbModel_Param(r->model, "timestep", &timestep));
+  r->timestep = r->theta[timestep.offset];
+  return pb_ok;
+}
+
+static pbStatus final_state(pbRollout *r, pbRolloutOutput *out) {
+  memcpy(r->x_final, r->x, (size_t)r->nx * sizeof *r->x);
+  if (!out) return pb_ok;
+  put(out->final_state, 0, r->nx, r->x);
+  if (!out->sensordata && !out->xpos && !out->site_xpos) return pb_ok;
+  PB_TRY(observe(r, r->x, r->plan.steps, sensor_row(r, out, r->plan.steps)));
+  put_positions(r, out, r->plan.steps);
+  return pb_ok;
+}
+
+static void restart(pbRollout *r) {
+  memcpy(r->x, r->x0, (size_t)r->nx * sizeof *r->x);
+  r->schedule = pbSchedule_Begin(r->plan.steps, r->plan.snapshots, r->plan.leaf, r->held);
+}
+
+pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, const pbRolloutInput *input, pbRolloutOutput *out) {
+  r->theta = theta;
+  r->x0 = x0;
+  r->input = input ? *input : (pbRolloutInput){0};
+  r->ran = r->has_final_record = r->tape_fresh = false;
+  r->seen = (pbCertificate){.worst_residual_step = -1};
+  if (out) out->steps_done = 0;
+  PB_TRY(read_timestep(r));
+  if (!within(x0, r->nx, r->bound)) return out_of_bounds(r, x0, 0);
+  restart(r);
+  if (out) put(out->states, 0, r->nx, x0);
+  if (pbTicker_Begin(&r->ticker, "forward", r->plan.steps)) return pbRollout_Stopped(r, 0);
+  pbScheduleAction action;
+  PB_TRY(sweep(r, out, true, &action));
+  // the schedule stands before its first Reverse: Vjp goes on from here
+  PB_TRY(final_state(r, out));
+  r->ran = r->tape_fresh = true;
+  return pb_ok;
+}
+
+// ---- reverse --------------------------------------------------------------------------------------------------------
+const double *pbCotangent_At(const pbCotangent *c, int width, int k, int steps) {
+  if (!c->data || c->count == 0 || width == 0) return NULL;
+  if (!c->steps) {
+    if (c->count == 1) return k == steps ? c->data : NULL;
+    return c->data + (size_t)k * (size_t)width;
+  }
+  int low = 0, high = c->count - 1;
+  while (low < high) {
+    int middle = low + (high - low) / 2;
+    if (c->steps[middle] < k) low = middle + 1;
+    else high = middle;
+  }
+  return c->steps[low] == k ? c->data + (size_t)low * (size_t)width : NULL;
+}
+
+static pbStatus check_cotangent(const pbRollout *r, const pbCotangent *c, const char *name) {
+  if (!c->data) return pb_ok;
+  if (c->count < 0) return pbContext_Fail(r->ctx, pb_bad_argument, "cotangent of %s: a negative number of rows", name);
+  for (int i = 0; c->steps && i < c->count; i++)
+    if (c->steps[i] < (i ? c->steps[i - 1] + 1 : 0) || c->steps[i] > r->plan.steps)
+      return pbContext_Fail(r->ctx, pb_bad_argument, "cotangent of %s: step %d of row %d is not ascending in 0 .. %d", name, c->steps[i], i,
+                            r->plan.steps);
+  if (c->steps || c->count <= 1 || c->count == r->plan.steps + 1) return pb_ok;
+  return pbContext_Fail(r->ctx, pb_bad_argument, "cotangent of %s: %d rows; 1 (final state) or %d (every state) are meant", name, c->count,
+                        r->plan.steps + 1);
+}
+
+pbStatus pbRolloutBar_Check(const pbRollout *r, const pbRolloutBar *bar) {
+  PB_TRY(check_cotangent(r, &bar->qpos, "qpos"));
+  PB_TRY(check_cotangent(r, &bar->qvel, "qvel"));
+  PB_TRY(check_cotangent(r, &bar->act, "act"));
+  PB_TRY(check_cotangent(r, &bar->sensordata, "sensordata"));
+  PB_TRY(check_cotangent(r, &bar->xpos, "xpos"));
+  return check_cotangent(r, &bar->site_xpos, "site_xpos");
+}
+
+static void add(double *out, const double *in, int n) {
+  for (int i = 0; in && i < n; i++) out[i] += in[i];
+}
+
+static bool observed_at(const pbRollout *r, const pbRolloutBar *bar, int k, pbObservationBar *observed) {
+  int steps = r->plan.steps;
+  observed->sensordata = pbCotangent_At(&bar->sensordata, r->ns, k, steps);
+  observed->xpos = pbCotangent_At(&bar->xpos, 3 * r->nbody, k, steps);
+  observed->site_xpos = pbCotangent_At(&bar->site_xpos, 3 * r->nsite, k, steps);
+  return observed->sensordata || observed->xpos || observed->site_xpos;
+}
+
+static void add_direct(const pbRollout *r, const pbRolloutBar *bar, int k, double *x_bar) {
+  int steps = r->plan.steps;
+  add(x_bar, pbCotangent_At(&bar->qpos, r->nv, k, steps), r->nv);
+  add(x_bar + r->nv, pbCotangent_At(&bar->qvel, r->nv, k, steps), r->nv);
+  add(x_bar + 2 * r->nv, pbCotangent_At(&bar->act, r->na, k, steps), r->na);
+}
+
+static double *bar_row(double *data, int k, int width) { return data ? data + (size_t)k * (size_t)width : NULL; }
+
+static pbInputBar input_bar_at(const pbRollout *r, const pbRolloutGradient *g, int k) {
+  if (r->plan.steps == 0 && !r->input.constant) return (pbInputBar){NULL, NULL, NULL};
+  k = row_at(r, k);
+  return (pbInputBar){bar_row(g->ctrl, k, r->nu), bar_row(g->qfrc, k, r->nv), bar_row(g->xfrc, k, 6 * r->nbody)};
+}
+
+// Pullback through what is seen at state k and, unless it is the last, through step k. The result is in r->costate.
+static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, const double *record) {
+  bool last = k == r->plan.steps;
+  pbObservationBar observed;
+  bool sees = observed_at(r, bar, k, &observed);
+  memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate);
+  if (sees || !last) {
+    pbInput input = pbRollout_InputAt(r, k);
+    pbInputBar input_bar = input_bar_at(r, g, k);
+    pbStatus status = pbStep_Vjp(r->model, r->theta, record, &input, last ? NULL : r->costate, sees ? &observed : NULL, r->scratch,
+                                 r->costate_before, &input_bar, g->theta);
+    if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
+  }
+  add_direct(r, bar, k, r->costate_before);
+  double *swap = r->costate;
+  r->costate = r->costate_before;
+  r->costate_before = swap;
+  return pb_ok;
+}
+
+static pbStatus measure(pbRollout *r, pbGrowth *growth, pbCertificate *certificate, int k) {
+  double sum = 0;
+  for (int i = 0; i < r->n; i++) sum += r->costate[i] * r->costate[i];
+  if (!isfinite(sum))
+    return pbRollout_StepFailed(r, pb_not_finite, k, "the gradient grows beyond bounds on its way back to this state (chaotic or stiff motion; a "
+                                                     "shorter horizon or more damping helps)");
+  pbGrowth_Add(growth, certificate, (r->plan.steps - k) * r->timestep, sqrt(sum), k);
+  return pb_ok;
+}
+
+static pbStatus pull_final(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g) {
+  pbObservationBar observed;
+  if (observed_at(r, bar, r->plan.steps, &observed) && !r->has_final_record) {
+    PB_TRY(observe(r, r->x_final, r->plan.steps, NULL));
+    pbTape_Record(r->model, r->x_final, r->scratch, r->final_record);
+    r->has_final_record = true;
+  }
+  return pull(r, bar, g, r->plan.steps, r->final_record);
+}
+
+// The records of the last leaf are there from Forward, unless an earlier Vjp used them up.
+static pbStatus first_leaf(pbRollout *r, pbScheduleAction *action) {
+  if (r->plan.leaf >= r->plan.steps) {
+    *action = (pbScheduleAction){r->plan.steps > 0 ? pb_scheduleReverse : pb_scheduleDone, 0, r->plan.steps, -1};
+    r->schedule.next = pb_scheduleDone;
+    return pb_ok;
+  }
+  if (r->tape_fresh) {
+    *action = (pbScheduleAction){pb_scheduleReverse, r->leaf_from, r->plan.steps, -1};
+    r->tape_fresh = false;
+    return pb_ok;
+  }
+  restart(r);
+  return sweep(r, NULL, false, action);
+}
+
+static pbStatus backward(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, pbCertificate *certificate) {
+  pbGrowth growth = {.first = NAN};
+  PB_TRY(pull_final(r, bar, g));
+  PB_TRY(measure(r, &growth, certificate, r->plan.steps));
+  pbScheduleAction action;
+  PB_TRY(first_leaf(r, &action));
+  while (action.kind == pb_scheduleReverse) {
+    for (int k = action.to - 1; k >= action.from; k--) {
+      PB_TRY(pull(r, bar, g, k, record_of(r, k)));
+      PB_TRY(measure(r, &growth, certificate, k));
+      if (pbTicker_Step(&r->ticker)) return pbRollout_Stopped(r, k);
+    }
+    PB_TRY(sweep(r, NULL, false, &action));
+  }
+  pbGrowth_Finish(&growth, certificate);
+  return pb_ok;
+}
+
+pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions *options, const pbRolloutGradient *gradient, pbCertificate *certificate) {
+  pbRolloutGradient none = {0};
+  pbCertificate local;
+  if (!gradient) gradient = &none;
+  if (!certificate) certificate = &local;
+  if (!r->ran) return pbContext_Fail(r->ctx, pb_bad_argument, "a pullback needs a rollout that ran to its end first");
+  PB_TRY(pbRolloutBar_Check(r, bar));
+  *certificate = r->seen;
+  certificate->steps = r->plan.steps;
+  certificate->recomputed = r->plan.recomputed;
+  certificate->tape_bytes = r->plan.planned_bytes;
+  certificate->full_tape_bytes = r->plan.full_bytes;
+  if (r->plan.leaf < r->plan.steps && !r->tape_fresh) certificate->recomputed += r->plan.steps;
+  if (pbTicker_Begin(&r->ticker, "backward", certificate->recomputed + r->plan.steps)) return pbRollout_Stopped(r, r->plan.steps);
+  pbSpot spot = {0};
+  pbStatus status = options && options->spot_check ? pbSpot_Begin(r, options, gradient, &spot) : pb_ok;
+  if (status == pb_ok) status = backward(r, bar, gradient, certificate);
+  if (status == pb_ok && options && options->spot_check) status = pbSpot_Check(r, &spot, bar, r->costate, gradient, certificate);
+  if (status == pb_ok && gradient->x0) add(gradient->x0, r->costate, r->n);
+  pbSpot_End(r, &spot);
+  if (status != pb_ok) r->tape_fresh = false;
+  return status;
+}

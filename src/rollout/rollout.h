@@ -1,0 +1,83 @@
+// Inside of a rollout: memory, the present state of the schedule, and what the parts of src/rollout give each other.
+#ifndef PB_ROLLOUT_H
+#define PB_ROLLOUT_H
+
+#include <pullback/rollout.h>
+
+#include "rollout/schedule.h"
+
+typedef struct pbTicker {  // progress of one call, and its end
+  pbProgressFunction function;
+  void *user;
+  const char *phase;
+  int64_t done, total;
+  double start, last;
+} pbTicker;
+// 0, or nonzero where the caller wants to stop.
+int pbTicker_Begin(pbTicker *ticker, const char *phase, int64_t total);
+int pbTicker_Step(pbTicker *ticker);
+
+struct pbRollout {
+  pbContext *ctx;
+  const pbModel *model;
+  pbRolloutPlan plan;
+  pbScratch *scratch;
+  int nx, n, nv, na, nu, ns, nbody, nsite, nrecord;  // sizes: state, tangent, ...
+  size_t ntheta;
+  double bound, timestep;
+  bool xpos_by_observing;  // the last evaluation of a step is not at its first state (RK4)
+  pbTicker ticker;
+
+  // the caller's, from Forward on
+  const double *theta, *x0;
+  pbRolloutInput input;
+  bool ran, tape_fresh;  // tape_fresh: no Vjp has used up the records of the last Forward
+
+  pbSchedule schedule;
+  int leaf_from;         // step of records[0]
+  pbCertificate seen;    // what Forward saw (solver, contacts)
+  double *records;       // (leaf, nrecord)
+  double *final_record;  // nrecord: observation at the last state
+  bool has_final_record;
+  double *snapshots;     // (snapshots, nx)
+  int *held;
+  double *x, *x_before, *x_final;    // nx
+  double *costate, *costate_before;  // n
+  char *memory;
+};
+
+// Row of an input that acts at state k (the last row also at the last state).
+pbInput pbRollout_InputAt(const pbRollout *r, int k);
+// One step from r->x with its checks; sensordata may be NULL. k: its number, for messages.
+PB_NODISCARD pbStatus pbRollout_StepChecked(pbRollout *r, const double *theta, double *x, const pbInput *input, int k, double *sensordata);
+PB_NODISCARD pbStatus pbRollout_StepFailed(pbRollout *r, pbStatus status, int k, const char *what);
+// Positions of bodies and sites of the last evaluation (which must have been at the state meant).
+const double *pbRollout_SeenField(const pbRollout *r, const char *name);
+PB_NODISCARD pbStatus pbRollout_Stopped(const pbRollout *r, int k);
+
+// A set of cotangents looked at state by state, in any order.
+const double *pbCotangent_At(const pbCotangent *c, int width, int k, int steps);
+PB_NODISCARD pbStatus pbRolloutBar_Check(const pbRollout *r, const pbRolloutBar *bar);
+
+// ---- certificate.c
+typedef struct pbGrowth {  // of the costate, gathered from the last step to the first
+  double first, now;       // ln of the first nonzero norm, and of the last
+  double count, t, tt, y, ty;
+} pbGrowth;
+void pbGrowth_Add(pbGrowth *growth, pbCertificate *certificate, double time_to_end, double norm, int step);
+void pbGrowth_Finish(const pbGrowth *growth, pbCertificate *certificate);
+void pbCertificate_Step(pbCertificate *certificate, const pbReport *report, int step);
+
+// A random direction of the initial state and the inputs, and the derivative along it.
+typedef struct pbSpot {
+  double size, *x0, *ctrl, *qfrc, *xfrc;  // x0: n; the others NULL where no gradient is wanted
+  size_t nctrl, nqfrc, nxfrc;
+  double before;  // product with what the gradient arrays held before
+  double *memory;
+} pbSpot;
+PB_NODISCARD pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient, pbSpot *spot);
+void pbSpot_End(const pbRollout *r, pbSpot *spot);
+PB_NODISCARD pbStatus pbSpot_Check(pbRollout *r, pbSpot *spot, const pbRolloutBar *bar, const double *x0_bar,
+                                   const pbRolloutGradient *gradient, pbCertificate *certificate);
+
+#endif
