@@ -123,7 +123,7 @@ void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) * a) {
   const pbWork_r *w = a->w;
   pbFluidPart_r part;
   bool box;
-  if (!w->t->has_fluid) return;
+  if (!w->has_fluid) return;
   for (int b = 1; b < w->m->nbody; b++) {
     if (w->t->body_tree[b] < 0) continue;
     for (int k = 0, n = pbFluid_Parts_r(w, b, &box); k < n; k++) {
@@ -139,7 +139,7 @@ void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) * a, double h) {
   const pbWork_r *w = a->w;
   pbFluidPart_r part;
   bool box;
-  if (!w->t->has_fluid) return;
+  if (!w->has_fluid) return;
   for (int b = 1; b < w->m->nbody; b++) {
     if (w->t->body_tree[b] < 0) continue;
     double field[6];  // h times the integrated acceleration of the body
