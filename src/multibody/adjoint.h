@@ -7,11 +7,11 @@
 
 #ifdef PB_LANES
 typedef double lane __attribute__((vector_size(8 * PB_LANES), aligned(8 * PB_LANES)));
-#define PB_LANE_KIND _lanes
+#define PB_LANE_KIND _lanes_r
 #else
 typedef double lane;
 #define PB_LANES 1
-#define PB_LANE_KIND _one
+#define PB_LANE_KIND _one_r
 #endif
 #ifndef PB_LANE_SUFFIX  // else: built for a wider instruction set, _one_v4 and _lanes_v4 (cmake/kernels.cmake)
 #define PB_LANE_SUFFIX PB_LANE_KIND
