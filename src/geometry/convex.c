@@ -1,5 +1,334 @@
-#include "geometry/primitive.h"
+// Contacts of curved convex shapes from the normal that the search found: the deepest point, and where flat features meet
+// (a line or a face on a face, a line along a line) further points that keep a resting body at rest.
+#include "geometry/convex.h"
+
+enum { MAX_POLYGON = 16, DISC_SIDES = 6 };
+
+static void to_core(const NUM(pbShape) *shape, pbCore *core) {
+  core->type = shape->type;
+  for (int i = 0; i < 3; i++) core->pos[i] = re(shape->pos[i]), core->size[i] = re(shape->size[i]);
+  for (int i = 0; i < 9; i++) core->mat[i] = re(shape->mat[i]);
+  core->radius = 0;
+  if (shape->type == pb_geomSphere || shape->type == pb_geomCapsule) core->radius = core->size[0], core->size[0] = 0;
+  if (shape->type == pb_geomSphere) core->size[1] = 0;
+  if (shape->type != pb_geomBox && shape->type != pb_geomEllipsoid) core->size[2] = 0;
+}
+
+typedef struct convex_pair {
+  const NUM(pbShape) *shape[2];
+  num radius[2];   // of spheres and capsules
+  num n[3], dist;
+  num point[2][3]; // supports on the surfaces, in the world
+  bool flat[2];
+  double margin, scale;
+} convex_pair;
+
+static num core_radius(const NUM(pbShape) *shape) {
+  return shape->type == pb_geomSphere || shape->type == pb_geomCapsule ? shape->size[0] : 0;
+}
+
+// Supports a, b of the cores at n, in the world.
+static void supports(const convex_pair *p, const pbConvexNormal *found, const num n[3], num a[3], num b[3]) {
+  for (int k = 0; k < 2; k++) {
+    const NUM(pbShape) *shape = p->shape[k];
+    num m[3], local[3], *out = k ? b : a;
+    m3_tmulv(m, shape->mat, n);
+    if (k) v3_neg(m, m);
+    core_support(shape->type, shape->size, m, k ? found->sign2 : found->sign1, local);
+    m3_mulv(out, shape->mat, local);
+    v3_addto(out, shape->pos);
+  }
+}
+
+// The unit normal in the number type. Where it is a solution (of tangent . (a - b) = 0), one Newton step from the real
+// solution with the real Hessian: its imaginary part is the derivative of the implicit function.
+static void set_normal(convex_pair *p, const pbConvexNormal *found) {
+  num *n = p->n, e[3], x[3], a[3], b[3];
+  for (int i = 0; i < 3; i++) n[i] = found->n[i];
+  if (found->kind == pb_normalFace) {
+    m3_col(n, p->shape[found->shape]->mat, found->axis1);
+    v3_scale(n, n, found->sign);
+  } else if (found->kind == pb_normalCross) {
+    m3_col(e, p->shape[0]->mat, found->axis1);
+    m3_col(x, p->shape[1]->mat, found->axis2);
+    v3_cross(n, e, x);
+    v3_normalize(n);
+    v3_scale(n, n, found->sign);
+  } else if (found->kind == pb_normalCircle) {
+    num t[3];
+    m3_col(e, p->shape[found->shape]->mat, found->axis1);
+    v3_addscl(n, e, -v3_dot(n, e));
+    v3_normalize(n);
+    v3_cross(t, e, n);
+    supports(p, found, n, a, b);
+    v3_sub(x, a, b);
+    v3_addscl(n, t, -found->inverse[0] * v3_dot(x, t));
+    v3_normalize(n);
+  } else if (found->kind == pb_normalSphere) {
+    const double *inv = found->inverse;
+    num g[2] = {0, 0};
+    supports(p, found, n, a, b);
+    v3_sub(x, a, b);
+    for (int i = 0; i < 3; i++) g[0] += found->tangent[0][i] * x[i], g[1] += found->tangent[1][i] * x[i];
+    num u = -(inv[0] * g[0] + inv[1] * g[1]), v = -(inv[1] * g[0] + inv[2] * g[1]);
+    for (int i = 0; i < 3; i++) n[i] += u * found->tangent[0][i] + v * found->tangent[1][i];
+    v3_normalize(n);
+  }
+}
+
+static void prepare(convex_pair *p, const pbConvexNormal *found) {
+  num x[3];
+  set_normal(p, found);
+  supports(p, found, p->n, p->point[0], p->point[1]);
+  v3_addscl(p->point[0], p->n, p->radius[0]);
+  v3_addscl(p->point[1], p->n, -p->radius[1]);
+  v3_sub(x, p->point[1], p->point[0]);
+  p->dist = v3_dot(p->n, x);
+  p->flat[0] = support_is_flat(p->shape[0]->type, found->sign1);
+  p->flat[1] = support_is_flat(p->shape[1]->type, found->sign2);
+}
+
+static void put(NUM(pbHit) *hit, num dist, const num pos[3], const num normal[3]) {
+  hit->dist = dist;
+  v3_copy(hit->pos, pos);
+  v3_copy(hit->normal, normal);
+  v3_zero(hit->hint);
+}
+
+// Midway between the surfaces at the support that is a point (both: their middle).
+static void put_deepest(const convex_pair *p, NUM(pbHit) *hit) {
+  num pos[3];
+  if (p->flat[0] == p->flat[1]) {
+    v3_add(pos, p->point[0], p->point[1]);
+    v3_scale(pos, pos, 0.5);
+  } else {
+    v3_along(pos, p->point[p->flat[0] ? 1 : 0], p->n, (p->flat[0] ? -0.5 : 0.5) * p->dist);
+  }
+  put(hit, p->dist, pos, p->n);
+}
+
+static bool is_near(const convex_pair *p, const NUM(pbHit) *hits, int count, const num pos[3], double relative) {
+  for (int k = 0; k < count; k++) {
+    num d[3];
+    v3_sub(d, pos, hits[k].pos);
+    if (re(v3_dot(d, d)) < relative * relative * p->scale * p->scale) return true;
+  }
+  return false;
+}
+
+// ---- a face ---------------------------------------------------------------------------------------------------------
+// The reference face: its plane and region, in the world.
+typedef struct face {
+  num center[3], normal[3], u[3], v[3];  // normal: outward
+  num half_u, half_v;                    // rectangle; disc: half_u is the radius
+  bool disc;
+} face;
+
+static void reference_face(const convex_pair *p, const pbConvexNormal *found, face *f) {
+  const NUM(pbShape) *ref = p->shape[found->shape];
+  int a = found->axis1, u = (a + 1) % 3, v = (a + 2) % 3;
+  f->disc = ref->type == pb_geomCylinder;
+  v3_scale(f->normal, p->n, found->shape == 0 ? 1 : -1);
+  v3_along(f->center, ref->pos, f->normal, f->disc ? ref->size[1] : ref->size[a]);
+  m3_col(f->u, ref->mat, u);
+  m3_col(f->v, ref->mat, v);
+  f->half_u = f->disc ? ref->size[0] : ref->size[u];
+  f->half_v = f->disc ? ref->size[0] : ref->size[v];
+}
+
+static void disc_corner(const num center[3], const num u[3], const num v[3], num radius, int k, num out[3]) {
+  double angle = k * (2 * PB_PI / DISC_SIDES);
+  v3_along(out, center, u, radius * cos(angle));
+  v3_addscl(out, v, radius * sin(angle));
+}
+
+// Corners of the flat feature of the other shape that faces the plane: a line (2), a rectangle (4), a disc as a hexagon
+// fixed in the shape (6). 0: it has none.
+static int incident_polygon(const NUM(pbShape) *shape, const num outward[3], num out[][3]) {
+  num m[3], axis[3], u[3], v[3], center[3];
+  m3_tmulv(m, shape->mat, outward);
+  if (shape->type == pb_geomBox) {
+    int a = 0;
+    for (int i = 1; i < 3; i++) {
+      if (fabs(re(m[i])) > fabs(re(m[a]))) a = i;
+    }
+    int iu = (a + 1) % 3, iv = (a + 2) % 3;
+    m3_col(axis, shape->mat, a);
+    m3_col(u, shape->mat, iu);
+    m3_col(v, shape->mat, iv);
+    v3_along(center, shape->pos, axis, re(m[a]) > 0 ? -shape->size[a] : shape->size[a]);
+    for (int k = 0; k < 4; k++) {
+      v3_along(out[k], center, u, k == 0 || k == 3 ? shape->size[iu] : -shape->size[iu]);
+      v3_addscl(out[k], v, k < 2 ? shape->size[iv] : -shape->size[iv]);
+    }
+    return 4;
+  }
+  if (shape->type != pb_geomCylinder && shape->type != pb_geomCapsule) return 0;
+  m3_col(axis, shape->mat, 2);
+  if (shape->type == pb_geomCylinder && fabs(re(m[2])) > 0.7) {
+    m3_col(u, shape->mat, 0);
+    m3_col(v, shape->mat, 1);
+    v3_along(center, shape->pos, axis, re(m[2]) > 0 ? -shape->size[1] : shape->size[1]);
+    for (int k = 0; k < DISC_SIDES; k++) disc_corner(center, u, v, shape->size[0], k, out[k]);
+    return DISC_SIDES;
+  }
+  v3_neg(u, outward);  // the side's lowest line
+  if (shape->type == pb_geomCylinder) {
+    v3_addscl(u, axis, m[2]);
+    v3_normalize(u);
+  }
+  v3_along(center, shape->pos, u, shape->size[0]);
+  v3_along(out[0], center, axis, shape->size[1]);
+  v3_along(out[1], center, axis, -shape->size[1]);
+  return 2;
+}
+
+// Keep c . (x, y) <= limit.
+static int clip(int n, const num (*in)[3], num (*out)[3], double cx, double cy, num limit) {
+  int count = 0;
+  for (int k = 0; k < n; k++) {
+    const num *p = in[k], *q = in[k + 1 == n ? 0 : k + 1];
+    num dp = cx * p[0] + cy * p[1] - limit, dq = cx * q[0] + cy * q[1] - limit;
+    if (re(dp) <= 0 && count < MAX_POLYGON) v3_copy(out[count++], p);
+    if (((re(dp) < 0 && re(dq) > 0) || (re(dp) > 0 && re(dq) < 0)) && count < MAX_POLYGON) {
+      num step[3];
+      v3_sub(step, q, p);
+      v3_along(out[count++], p, step, num_div(dp, dp - dq));
+    }
+  }
+  return count;
+}
+
+// Clip to the face; poly holds (x, y, height) in the face's frame. Returns the buffer with the result.
+static int clip_to_face(const face *f, int n, num poly[2][MAX_POLYGON][3], int *which) {
+  int sides = f->disc ? DISC_SIDES : 4;
+  *which = 0;
+  for (int k = 0; k < sides; k++) {
+    double angle = (k + (f->disc ? 0.5 : 0)) * (2 * PB_PI / sides);
+    double cx = f->disc ? cos(angle) : k == 0 ? 1 : k == 2 ? -1 : 0, cy = f->disc ? sin(angle) : k == 1 ? 1 : k == 3 ? -1 : 0;
+    num limit = f->disc ? f->half_u * cos(PB_PI / DISC_SIDES) : k % 2 ? f->half_v : f->half_u;
+    n = clip(n, poly[*which], poly[!*which], cx, cy, limit);
+    *which = !*which;
+  }
+  return n;
+}
+
+static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(pbHit) *hits) {
+  face f;
+  num corners[MAX_POLYGON][3], poly[2][MAX_POLYGON][3];
+  reference_face(p, found, &f);
+  int n = incident_polygon(p->shape[!found->shape], f.normal, corners), which, count = 0;
+  if (!n) return 0;
+  for (int k = 0; k < n; k++) {
+    num d[3];
+    v3_sub(d, corners[k], f.center);
+    v3_set(poly[0][k], v3_dot(d, f.u), v3_dot(d, f.v), v3_dot(d, f.normal));
+  }
+  n = clip_to_face(&f, n, poly, &which);
+  if (!p->flat[!found->shape]) put_deepest(p, &hits[count++]);  // otherwise a corner is as deep
+  for (int k = 0; k < n && count < PB_MAX_HITS; k++) {
+    const num *q = poly[which][k];
+    num pos[3];
+    if (!(re(q[2]) <= p->margin)) continue;
+    v3_along(pos, f.center, f.u, q[0]);
+    v3_addscl(pos, f.v, q[1]);
+    v3_addscl(pos, f.normal, 0.5 * q[2]);
+    if (!is_near(p, hits, count, pos, 1e-6)) put(&hits[count++], q[2], pos, p->n);
+  }
+  return count;
+}
+
+// ---- a line on a line -----------------------------------------------------------------------------------------------
+typedef struct line {
+  num center[3], axis[3], half, radius;
+} line;
+
+// The straight line of a shape that supports n: the axis of a capsule or cylinder with its radius, an edge of a box.
+static bool support_line(const NUM(pbShape) *shape, const signed char sign[3], line *l) {
+  int a = 2;
+  if (shape->type == pb_geomBox) {
+    int zeros = 0;
+    num local[3];
+    for (int i = 0; i < 3; i++) {
+      if (!sign[i]) a = i, zeros++;
+      local[i] = sign[i] * shape->size[i];
+    }
+    if (zeros != 1) return false;
+    m3_mulv(l->center, shape->mat, local);
+    v3_addto(l->center, shape->pos);
+    l->half = shape->size[a], l->radius = 0;
+  } else if ((shape->type == pb_geomCylinder || shape->type == pb_geomCapsule) && !sign[2]) {
+    v3_copy(l->center, shape->pos);
+    l->half = shape->size[1], l->radius = shape->size[0];
+  } else {
+    return false;
+  }
+  m3_col(l->axis, shape->mat, a);
+  return true;
+}
+
+// Crossing lines: the points of both that are nearest, lines taken as infinite.
+static bool put_crossing(const convex_pair *p, const line *l1, const line *l2, NUM(pbHit) *hit) {
+  num cross[3], dif[3], pos[3];
+  v3_cross(cross, l1->axis, l2->axis);
+  num det = v3_dot(cross, cross);
+  if (!(re(det) > 1e-14)) return false;
+  v3_sub(dif, l2->center, l1->center);
+  num b = v3_dot(l1->axis, l2->axis), u = v3_dot(l1->axis, dif), v = -v3_dot(l2->axis, dif);
+  num s = num_div(u + b * v, det);  // s - b t = u, t - b s = v
+  v3_along(pos, l1->center, l1->axis, s);
+  v3_addscl(pos, p->n, l1->radius + 0.5 * p->dist);
+  put(hit, p->dist, pos, p->n);
+  return true;
+}
+
+// Nearly parallel: further contacts at the ends of the overlap, as between parallel capsules.
+static int put_overlap(const convex_pair *p, const line *l1, const line *l2, NUM(pbHit) *hits, int count) {
+  if (!(fabs(re(v3_dot(l1->axis, l2->axis))) > 0.995)) return count;
+  for (int end = -1; end <= 1; end += 2) {
+    num dif[3], p1[3], p2[3], s = end * l1->half, t;
+    v3_along(p1, l1->center, l1->axis, s);
+    v3_sub(dif, p1, l2->center);
+    t = v3_dot(dif, l2->axis);
+    if (re(t) > re(l2->half) || re(t) < -re(l2->half)) {
+      t = re(t) > 0 ? l2->half : -l2->half;
+      v3_along(p2, l2->center, l2->axis, t);
+      v3_sub(dif, p2, l1->center);
+      s = v3_dot(dif, l1->axis);
+      if (!(fabs(re(s)) <= re(l1->half))) continue;
+      v3_along(p1, l1->center, l1->axis, s);
+    }
+    v3_along(p2, l2->center, l2->axis, t);
+    NUM(pbHit) hit;
+    if (!ball_ball(p1, p->shape[0]->mat, l1->radius, p2, p->shape[1]->mat, l2->radius, p->margin, &hit)) continue;
+    if (re(v3_dot(hit.normal, p->n)) > 0.5 && !is_near(p, hits, count, hit.pos, 1e-3)) hits[count++] = hit;
+  }
+  return count;
+}
+
+static int line_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(pbHit) *hits) {
+  line l1, l2;
+  int count = 0;
+  if (!support_line(p->shape[0], found->sign1, &l1) || !support_line(p->shape[1], found->sign2, &l2)) return 0;
+  if (found->kind == pb_normalCross && put_crossing(p, &l1, &l2, hits)) count = 1;
+  return put_overlap(p, &l1, &l2, hits, count);
+}
+
 int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbHit) *hits) {
-  (void)shape1, (void)shape2, (void)margin, (void)hits;
-  return 0;
+  pbCore core1, core2;
+  pbConvexNormal found;
+  to_core(shape1, &core1);
+  to_core(shape2, &core2);
+  if (!pbConvex_Search(&core1, &core2, margin, &found)) return 0;
+  convex_pair p = {.shape = {shape1, shape2}, .radius = {core_radius(shape1), core_radius(shape2)}, .margin = margin, .scale = found.scale};
+  prepare(&p, &found);
+  if (!(re(p.dist) <= margin)) return 0;
+  int count = 0;
+  if (found.kind == pb_normalFace) {
+    count = face_contacts(&p, &found, hits);
+  } else if (p.flat[0] && p.flat[1]) {
+    count = line_contacts(&p, &found, hits);
+  }
+  if (!count) put_deepest(&p, &hits[count++]);
+  return count;
 }

@@ -1,0 +1,348 @@
+// The normal of deepest contact of two convex shapes: the global minimum of sigma (convex.h) over the unit sphere.
+// sigma is piecewise smooth. Its minima lie at isolated directions (faces, cross products of lines: evaluated all), on
+// circles (at right angles to a line: sampled, then Newton), or in the smooth rest (sampled, then Newton). The lowest of
+// all candidates is taken. Everything is bounded in iterations.
+#include "geometry/convex.h"
+
+#if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
+
+#define FLAT 1e-9  // components of a local direction below it are zero
+#define GRADIENT 1e-11
+enum { CIRCLE_SAMPLES = 12, NEWTON_STEPS = 40, HALVINGS = 24 };
+
+typedef struct search {
+  const pbCore *core[2];
+  double offset[3];  // centre 2 - centre 1
+  double limit;      // sigma below this: no contact
+  double scale;
+  bool apart;
+  double best;       // lowest sigma
+  pbConvexNormal *out;
+} search;
+
+static void pick_signs(int type, const double m[3], double zero, signed char sign[3]) {
+  sign[0] = sign[1] = sign[2] = 0;
+  if (type == pb_geomSphere || type == pb_geomEllipsoid) return;
+  for (int i = 0; i < 3; i++) sign[i] = m[i] > zero ? 1 : m[i] < -zero ? -1 : 0;
+  if (type == pb_geomCylinder) sign[0] = m[0] * m[0] + m[1] * m[1] > zero * zero;
+  if (type != pb_geomBox) sign[1] = 0;
+}
+
+// H += R (d support / d m) R' with the symmetric curvature of the support in the shape's frame
+static void add_curvature(const pbCore *core, const double m[3], double H[9]) {
+  double local[9] = {0}, tmp[9], world[9];
+  if (core->type == pb_geomEllipsoid) {
+    double a[3], l2 = 0;
+    for (int i = 0; i < 3; i++) l2 += core->size[i] * core->size[i] * m[i] * m[i];
+    double inv = l2 > 0 ? 1 / sqrt(l2) : 0;
+    for (int i = 0; i < 3; i++) a[i] = core->size[i] * core->size[i] * m[i] * inv;
+    for (int i = 0; i < 3; i++) {
+      for (int j = 0; j < 3; j++) local[3 * i + j] = ((i == j) * core->size[i] * core->size[i] - a[i] * a[j]) * inv;
+    }
+  } else if (core->type == pb_geomCylinder) {
+    double rho2 = m[0] * m[0] + m[1] * m[1];
+    double k = rho2 > 0 ? core->size[0] / (rho2 * sqrt(rho2)) : 0;
+    local[0] = k * m[1] * m[1], local[1] = local[3] = -k * m[0] * m[1], local[4] = k * m[0] * m[0];
+  } else {
+    return;
+  }
+  m3_mul(tmp, core->mat, local);
+  m3_mult(world, tmp, core->mat);
+  for (int i = 0; i < 9; i++) H[i] += world[i];
+}
+
+// x = a - b at n, supports with components below zero taken as flat; returns sigma. H (may be NULL): d x / d n.
+static double evaluate(const search *s, const double n[3], double zero, double x[3], double *H) {
+  v3_neg(x, s->offset);
+  if (H) m3_zero(H);
+  for (int k = 0; k < 2; k++) {
+    const pbCore *core = s->core[k];
+    double m[3], p[3], world[3], dir = k ? -1 : 1;
+    signed char sign[3];
+    m3_tmulv(m, core->mat, n);
+    v3_scale(m, m, dir);
+    pick_signs(core->type, m, zero, sign);
+    core_support(core->type, core->size, m, sign, p);
+    m3_mulv(world, core->mat, p);
+    v3_addscl(x, world, dir);
+    if (H) add_curvature(core, m, H);
+  }
+  return v3_dot(n, x);
+}
+
+static double sigma(const search *s, const double n[3]) {
+  double x[3];
+  return evaluate(s, n, 0, x, NULL);
+}
+
+// Take a candidate if it is lower by slack; earlier kinds win ties.
+static bool offer(search *s, const double n[3], double value, double slack, pbNormalKind kind) {
+  if (value < s->limit) s->apart = true;
+  if (!(value < s->best - slack * s->scale)) return false;
+  s->best = value;
+  s->out->kind = kind;
+  v3_copy(s->out->n, n);
+  return true;
+}
+
+static void offer_both_signs(search *s, const double direction[3], pbNormalKind kind, int shape, int axis1, int axis2) {
+  for (int sign = 1; sign >= -1; sign -= 2) {
+    double n[3];
+    v3_scale(n, direction, sign);
+    if (!offer(s, n, sigma(s, n), 1e-14, kind)) continue;
+    s->out->shape = shape, s->out->axis1 = axis1, s->out->axis2 = axis2, s->out->sign = sign;
+  }
+}
+
+// Axes that are normals of faces, and directions of straight lines: first axis and number.
+static void face_axes(int type, int *first, int *count) {
+  *first = type == pb_geomBox ? 0 : 2;
+  *count = type == pb_geomBox ? 3 : type == pb_geomCylinder ? 1 : 0;
+}
+static void line_axes(int type, int *first, int *count) {
+  *first = type == pb_geomBox ? 0 : 2;
+  *count = type == pb_geomBox ? 3 : type == pb_geomCylinder || type == pb_geomCapsule ? 1 : 0;
+}
+
+static void try_isolated(search *s) {
+  for (int k = 0; k < 2; k++) {
+    int first, count;
+    face_axes(s->core[k]->type, &first, &count);
+    for (int a = first; a < first + count; a++) {
+      double axis[3];
+      m3_col(axis, s->core[k]->mat, a);
+      offer_both_signs(s, axis, pb_normalFace, k, a, 0);
+    }
+  }
+  int first1, count1, first2, count2;
+  line_axes(s->core[0]->type, &first1, &count1);
+  line_axes(s->core[1]->type, &first2, &count2);
+  for (int a = first1; a < first1 + count1; a++) {
+    for (int b = first2; b < first2 + count2; b++) {
+      double e1[3], e2[3], n[3];
+      m3_col(e1, s->core[0]->mat, a);
+      m3_col(e2, s->core[1]->mat, b);
+      v3_cross(n, e1, e2);
+      if (v3_normalize(n) > 1e-7) offer_both_signs(s, n, pb_normalCross, 0, a, b);
+    }
+  }
+}
+
+// ---- circles ------------------------------------------------------------------------------------------------------
+static void on_circle(const double u[3], const double v[3], double angle, double n[3]) {
+  double c = cos(angle), d = sin(angle);
+  for (int i = 0; i < 3; i++) n[i] = c * u[i] + d * v[i];
+}
+
+// Newton on the angle from n (on the circle about e); n moves to the minimum. Returns whether it is stationary.
+static bool circle_newton(const search *s, const double e[3], double n[3], double *hessian) {
+  double x[3], H[9], t[3], Ht[3], value = evaluate(s, n, FLAT, x, H), gradient = 0;
+  for (int step = 0; step < NEWTON_STEPS; step++) {
+    v3_cross(t, e, n);
+    gradient = v3_dot(x, t);
+    m3_mulv(Ht, H, t);
+    *hessian = v3_dot(t, Ht) - value;
+    double move = *hessian > 1e-9 * s->scale ? -gradient / *hessian : gradient > 0 ? -0.3 : 0.3;
+    if (fabs(gradient) < 1e-15 * s->scale) break;
+    if (fabs(move) > 0.5) move = move > 0 ? 0.5 : -0.5;
+    bool moved = false;
+    for (int half = 0; half < HALVINGS && !moved; half++, move *= 0.5) {
+      double trial[3], tx[3], tH[9], tt[3];
+      on_circle(n, t, move, trial);
+      v3_normalize(trial);
+      double tv = evaluate(s, trial, FLAT, tx, tH);
+      v3_cross(tt, e, trial);
+      bool less = fabs(v3_dot(tx, tt)) < fabs(gradient);
+      if (!(tv < value || (tv <= value + 1e-15 * s->scale && less))) continue;
+      v3_copy(n, trial), v3_copy(x, tx), m3_copy(H, tH);
+      value = tv, moved = true;
+    }
+    if (!moved) break;
+  }
+  return fabs(gradient) < GRADIENT * s->scale && *hessian > 1e-9 * s->scale;
+}
+
+static void try_circle(search *s, int shape, int axis) {
+  double e[3], u[3], v[3], n[3], start[2][3], lowest = INFINITY;
+  int starts = 1;
+  m3_col(e, s->core[shape]->mat, axis);
+  m3_col(u, s->core[shape]->mat, (axis + 1) % 3);
+  v3_cross(v, e, u);
+  for (int k = 0; k < CIRCLE_SAMPLES; k++) {
+    on_circle(u, v, (k + 0.31) * (2 * PB_PI / CIRCLE_SAMPLES), n);
+    double value = sigma(s, n);
+    if (value < s->limit) s->apart = true;
+    if (value < lowest) lowest = value, v3_copy(start[0], n);
+  }
+  if (!(lowest < INFINITY) || s->apart) return;
+  double along = v3_dot(s->out->n, e);
+  v3_along(start[1], s->out->n, e, -along);
+  if (v3_normalize(start[1]) > 0.1 && fabs(along) > FLAT) starts = 2;
+  for (int k = 0; k < starts; k++) {
+    double hessian;
+    if (!circle_newton(s, e, start[k], &hessian)) continue;
+    if (!offer(s, start[k], sigma(s, start[k]), 1e-14, pb_normalCircle)) continue;
+    s->out->shape = shape, s->out->axis1 = axis, s->out->inverse[0] = 1 / hessian;
+  }
+}
+
+// ---- the whole sphere ---------------------------------------------------------------------------------------------
+static void tangents(const double n[3], double t[2][3]) {
+  int i = fabs(n[0]) < fabs(n[1]) ? (fabs(n[0]) < fabs(n[2]) ? 0 : 2) : (fabs(n[1]) < fabs(n[2]) ? 1 : 2);
+  double axis[3] = {i == 0, i == 1, i == 2};
+  v3_cross(t[0], n, axis);
+  v3_normalize(t[0]);
+  v3_cross(t[1], n, t[0]);
+}
+
+// Second derivative of sigma along the sphere: T' H T - sigma
+static void tangent_hessian(const double H[9], double t[2][3], double value, double out[3]) {
+  double a[3], b[3];
+  m3_mulv(a, H, t[0]);
+  m3_mulv(b, H, t[1]);
+  out[0] = v3_dot(t[0], a) - value, out[1] = v3_dot(t[1], a), out[2] = v3_dot(t[1], b) - value;
+}
+
+// Descent direction: Newton with eigenvalues made positive
+static void newton_move(const double h[3], const double g[2], double floor, double move[2]) {
+  double mean = 0.5 * (h[0] + h[2]), diff = 0.5 * (h[0] - h[2]), root = sqrt(diff * diff + h[1] * h[1]);
+  double c = 1, d = 0;  // first eigenvector
+  if (root > 0) {
+    double half = 0.5 * atan2(h[1], diff);
+    c = cos(half), d = sin(half);
+  }
+  double l1 = fmax(fabs(mean + root), floor), l2 = fmax(fabs(mean - root), floor);
+  double p = -(c * g[0] + d * g[1]) / l1, q = -(-d * g[0] + c * g[1]) / l2;
+  move[0] = c * p - d * q, move[1] = d * p + c * q;
+  double len = sqrt(move[0] * move[0] + move[1] * move[1]);
+  if (len > 0.5) move[0] *= 0.5 / len, move[1] *= 0.5 / len;
+}
+
+static void sphere_newton(search *s, double n[3]) {
+  double x[3], H[9], t[2][3], h[3], g[2], g2 = 0, value = evaluate(s, n, 0, x, H);
+  for (int step = 0;; step++) {
+    tangents(n, t);
+    tangent_hessian(H, t, value, h);
+    g[0] = v3_dot(x, t[0]), g[1] = v3_dot(x, t[1]);
+    g2 = g[0] * g[0] + g[1] * g[1];
+    if (step == NEWTON_STEPS || !(g2 > 1e-32 * s->scale * s->scale)) break;
+    double move[2];
+    newton_move(h, g, 1e-9 * s->scale, move);
+    bool moved = false;
+    for (int half = 0; half < HALVINGS && !moved; half++, move[0] *= 0.5, move[1] *= 0.5) {
+      double trial[3], tx[3], tH[9], tt[2][3];
+      for (int i = 0; i < 3; i++) trial[i] = n[i] + move[0] * t[0][i] + move[1] * t[1][i];
+      v3_normalize(trial);
+      double tv = evaluate(s, trial, 0, tx, tH);
+      if (tv < s->limit) s->apart = true;
+      tangents(trial, tt);
+      double u = v3_dot(tx, tt[0]), v = v3_dot(tx, tt[1]);
+      if (!(tv < value || (tv <= value + 1e-15 * s->scale && u * u + v * v < g2))) continue;
+      v3_copy(n, trial), v3_copy(x, tx), m3_copy(H, tH);
+      value = tv, moved = true;
+    }
+    if (!moved || s->apart) break;
+  }
+  if (!(g2 < GRADIENT * GRADIENT * s->scale * s->scale)) {  // stuck on a crease: a last resort only
+    offer(s, n, value, 1e-10, pb_normalFixed);
+    return;
+  }
+  double det = h[0] * h[2] - h[1] * h[1];
+  bool regular = det > 1e-18 * s->scale * s->scale;
+  if (!offer(s, n, value, 1e-13, regular ? pb_normalSphere : pb_normalFixed)) return;
+  memcpy(s->out->tangent, t, sizeof t);
+  if (regular) s->out->inverse[0] = h[2] / det, s->out->inverse[1] = -h[1] / det, s->out->inverse[2] = h[0] / det;
+}
+
+// If n sits on a crease of sigma from which it can fall (the other shape's point is beyond the flat feature), step off it.
+// False: n is a minimum as far as its creases go.
+static bool step_off(const search *s, double n[3]) {
+  const double small = 1e-4;
+  double x[3], push[3] = {0, 0, 0};
+  bool creased = false, falls = false;
+  evaluate(s, n, FLAT, x, NULL);
+  for (int k = 0; k < 2; k++) {
+    const pbCore *core = s->core[k];
+    double m[3], over[3], p[3] = {0, 0, 0}, world[3];
+    signed char sign[3];
+    m3_tmulv(m, core->mat, n);
+    m3_tmulv(over, core->mat, x);
+    pick_signs(core->type, m, FLAT, sign);
+    if (!support_is_flat(core->type, sign)) continue;
+    creased = true;
+    bool segment = core->type == pb_geomCapsule;
+    for (int i = segment || core->type == pb_geomCylinder ? 2 : 0; i < 3; i++) {
+      double half = core->type == pb_geomBox ? core->size[i] : core->size[1];
+      if (!sign[i] && fabs(over[i]) > half) p[i] = over[i] > 0 ? -1 : 1;
+    }
+    double rho = sqrt(over[0] * over[0] + over[1] * over[1]);
+    if (core->type == pb_geomCylinder && !sign[0] && rho > core->size[0]) p[0] = -over[0] / rho, p[1] = -over[1] / rho;
+    falls = falls || p[0] != 0 || p[1] != 0 || p[2] != 0;
+    m3_mulv(world, core->mat, p);
+    v3_addto(push, world);
+  }
+  v3_addscl(n, push, small);
+  v3_normalize(n);
+  return falls || !creased;
+}
+
+static void try_sphere(search *s) {
+  double n[3], start[3], lowest = INFINITY;
+  v3_copy(n, s->out->n);
+  if (step_off(s, n)) sphere_newton(s, n);
+  if (s->apart) return;
+  for (int code = 0; code < 27; code++) {
+    double local[3] = {code % 3 - 1 + 0.03, code / 3 % 3 - 1 - 0.05, code / 9 - 1 + 0.02};
+    if (code == 13) continue;
+    // long directions of an ellipsoid are rarely normals: scale by the inverse of its radii
+    const pbCore *core = s->core[1];
+    if (core->type == pb_geomEllipsoid) {
+      for (int i = 0; i < 3; i++) local[i] /= fmax(core->size[i], 1e-9 * s->scale);
+    }
+    m3_mulv(n, core->mat, local);
+    v3_normalize(n);
+    double value = sigma(s, n);
+    if (value < s->limit) s->apart = true;
+    if (value < lowest) lowest = value, v3_copy(start, n);
+  }
+  if (!(lowest < INFINITY) || s->apart) return;
+  sphere_newton(s, start);
+}
+
+bool pbConvex_Search(const pbCore *core1, const pbCore *core2, double margin, pbConvexNormal *out) {
+  search s = {.core = {core1, core2}, .best = INFINITY, .out = out};
+  memset(out, 0, sizeof *out);
+  v3_sub(s.offset, core2->pos, core1->pos);
+  double radii = core1->radius + core2->radius, distance = v3_norm(s.offset), n[3];
+  for (int i = 0; i < 3; i++) s.scale = fmax(s.scale, fmax(core1->size[i], core2->size[i]));
+  s.limit = -radii - margin;
+  s.scale += radii;
+  if (!(s.scale > 0 && s.scale < 1e150 && distance < 1e150)) return false;  // also where a pose is NaN
+  out->scale = s.scale;
+
+  v3_copy(n, s.offset);
+  v3_normalize(n);
+  double first = sigma(&s, n);
+  offer(&s, n, first, 0, pb_normalFixed);
+  s.best = first + 1e-9 * s.scale;  // any real candidate wins against it
+  if (s.apart) return false;
+  try_isolated(&s);
+  for (int k = 0; k < 2 && !s.apart; k++) {
+    int first, count;
+    line_axes(s.core[k]->type, &first, &count);
+    for (int a = first; a < first + count && !s.apart; a++) try_circle(&s, k, a);
+  }
+  if (!s.apart) try_sphere(&s);
+  if (s.apart || !(s.best < INFINITY)) return false;
+  for (int k = 0; k < 2; k++) {
+    double m[3];
+    m3_tmulv(m, s.core[k]->mat, out->n);
+    v3_scale(m, m, k ? -1 : 1);
+    pick_signs(s.core[k]->type, m, FLAT, k ? out->sign2 : out->sign1);
+  }
+  return true;
+}
+
+#else
+typedef int convex_search_is_for_doubles;
+#endif
