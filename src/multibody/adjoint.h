@@ -7,23 +7,22 @@
 
 #ifdef PB_LANES
 typedef double lane __attribute__((vector_size(8 * PB_LANES), aligned(8 * PB_LANES)));
-#define PB_LANE_KIND _lanes_r
+#define PB_LANE_KIND _lanes
 #else
 typedef double lane;
 #define PB_LANES 1
-#define PB_LANE_KIND _one_r
+#define PB_LANE_KIND _one
 #endif
-#ifndef PB_LANE_SUFFIX  // else: built for a wider instruction set, _one_v4 and _lanes_v4 (cmake/kernels.cmake)
-#define PB_LANE_SUFFIX PB_LANE_KIND
-#endif
+// Names: LANE(f) is f_one_r, f_lanes_r, f_one_v3, ...: the kind of lane, then the variant of the plain kernels it calls.
 #define PB_LANE_PASTE2(a, b) a##b
 #define PB_LANE_PASTE(a, b) PB_LANE_PASTE2(a, b)
-#define LANE(name) PB_LANE_PASTE(name, PB_LANE_SUFFIX)
+#define PB_LANE_NUM(name) NUM(name)
+#define LANE(name) PB_LANE_NUM(PB_LANE_PASTE(name, PB_LANE_KIND))
 
 // Cotangents of one evaluation. Spatial ones are wrenches (torque, force) about the tree's ref, dual to motions.
 // Everything is linear in the lane quantities; FL and FM multiply lane motions and so are plain numbers.
 typedef struct LANE(pbAdjoint) {
-  const pbWork_r *w;
+  const NUM(pbWork) *w;
   double *theta;  // gradient by parameters (layout of theta), added to; NULL: not wanted (always NULL with several lanes)
 
   // virtual motions

@@ -112,6 +112,8 @@ void NUM(pbStage_Passive)(NUM(pbWork) *w) {
   size_t bytes = (size_t)m->nv * sizeof(num);
   memset(w->qfrc_spring, 0, bytes), memset(w->qfrc_damper, 0, bytes);
   memset(w->qfrc_gravcomp, 0, bytes), memset(w->qfrc_fluid, 0, bytes);
+  num fluid[2] = {w->p.density[0], w->p.viscosity[0]};
+  w->has_fluid = re(fluid[0]) != 0 || re(fluid[1]) != 0 || im(fluid[0]) != 0 || im(fluid[1]) != 0;
   bool springs = !(m->disableflags & pb_dsblSpring), dampers = !(m->disableflags & pb_dsblDamper);
   if (springs || dampers) {
     for (int j = 0; springs && j < m->njnt; j++) joint_spring(w, j);
@@ -121,8 +123,8 @@ void NUM(pbStage_Passive)(NUM(pbWork) *w) {
       w->qfrc_damper[i] -= w->qvel[i] * poly_force(c, w->qvel[i], true);
     }
     for (int k = 0; k < m->ntendon; k++) tendon_passive(w, k, springs, dampers);
-    if (w->t->has_gravcomp && gravity_acts(w)) gravity_compensation(w);
-    if (w->t->has_fluid) fluid_forces(w);
+    if (gravity_acts(w)) gravity_compensation(w);
+    if (w->has_fluid) fluid_forces(w);
   }
   for (int i = 0; i < m->nv; i++) {
     w->qfrc_passive[i] = w->qfrc_spring[i] + w->qfrc_damper[i] + w->qfrc_fluid[i];
@@ -184,7 +186,7 @@ void NUM(pbForce_Derivative)(const NUM(pbWork) *w, num *D) {
     if (re(slope) != 0 || im(slope) != 0) add_outer(w, w->mom_dofs + adr, w->mom + adr, w->mom_start[u + 1] - adr, slope, D);
   }
   if ((m->disableflags & pb_dsblSpring) && (m->disableflags & pb_dsblDamper)) return;
-  for (int b = 1; w->t->has_fluid && b < m->nbody; b++) {
+  for (int b = 1; w->has_fluid && b < m->nbody; b++) {
     if (w->t->body_tree[b] < 0 || re(w->p.body_mass[b]) < 1e-15) continue;
     num B[36] = {0};
     NUM(pbFluid_Damping)(w, b, B);

@@ -116,7 +116,15 @@ typedef struct NUM(pbWork) {
   num *damp;                          // nv: B of Euler, or unused
   num *qacc_integrated;               // nv: Mhat^-1 M qacc
   bool damped;                        // Mhat differs from M
+  bool has_fluid;                     // density or viscosity is not zero
   num *free_A;                        // njnt x 36: M - h D + h dbias/dv of standalone free bodies (implicitfast)
+
+  // Runge-Kutta: the state at the start, velocities, accelerations and activation rates of the stages
+  num *q0, *v0, *a0;                  // nq, nv, na
+  num *rk_v, *rk_a, *rk_d;            // 4 x nv, 4 x nv, 4 x na (the first stage also for the other integrators)
+
+  // what was seen at the start of the step (a later stage overwrites xpos)
+  num *seen_xpos, *seen_site;         // nbody x 3, nsite x 3
 
   // sensors
   num *sensordata;                    // nsensordata
@@ -146,6 +154,10 @@ void NUM(pbStage_Sensors)(NUM(pbWork) *w);       // sensordata (needs A)
 
 // Armature of a tendon with what its actuators lend; damping likewise: linear and two polynomial coefficients.
 num NUM(pbTendon_Armature)(const NUM(pbWork) *w, int tendon);
+// Second derivative of a tendon's length by time at zero joint acceleration.
+num NUM(pbTendon_Dot)(const NUM(pbWork) *w, int tendon);
+// Ends of a connect or weld: bodies, points, orientations (q1 includes the relative pose).
+void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int equality, int body[2], num p1[3], num p2[3], num q1[4], num q2[4]);
 void NUM(pbTendon_Damping)(const NUM(pbWork) *w, int tendon, num c[3]);
 void NUM(pbDof_Damping)(const NUM(pbWork) *w, int dof, num c[3]);
 // Velocity derivative of the smooth forces on the pattern of M, as implicitfast takes it: D += d(passive + actuator)/dv.

@@ -95,15 +95,17 @@ static void free_block(NUM(pbWork) *w, int j) {
 static bool euler_matrix(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   const pbTreePattern *tree = &w->t->M;
-  if (!w->t->has_dampers || (m->disableflags & (pb_dsblEulerdamp | pb_dsblDamper))) return false;
+  bool any = false;
+  if (m->disableflags & (pb_dsblEulerdamp | pb_dsblDamper)) return false;
   memcpy(w->Mhat, w->M, (size_t)tree->size * sizeof(num));
   for (int i = 0; i < m->nv; i++) {
     num c[3];
     NUM(pbDof_Damping)(w, i, c);
     w->damp[i] = poly_slope(c, w->qvel[i], true);
+    any = any || re(w->damp[i]) != 0 || im(w->damp[i]) != 0;
     w->Mhat[tree->adr[i] + tree->depth[i]] += w->p.timestep[0] * w->damp[i];
   }
-  return true;
+  return any;
 }
 
 static bool implicitfast_matrix(NUM(pbWork) *w) {

@@ -25,8 +25,6 @@ typedef struct pbTopology {
   int max_contacts;  // sum of hits, at most 4096
   int max_chain;     // longest chain of dofs
   int max_blocks, max_rowdata;  // constraint blocks and J entries besides contacts
-  bool has_dampers;  // implicit damping changes M in Euler
-  bool has_fluid, has_gravcomp;
 } pbTopology;
 
 void pbTopology_Destroy(pbContext *ctx, pbTopology *topology);

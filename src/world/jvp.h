@@ -1,0 +1,14 @@
+// Forward derivatives: the complex variant of the step behind plain pointers (its types are not visible to other sources).
+#ifndef PB_JVP_H
+#define PB_JVP_H
+
+#include <pullback/world.h>
+
+// Bytes of a complex evaluation for a capacity of contacts; carving it from a block. jvp.h's handle is that block.
+size_t pbJvp_Size(const pbModel *m, int max_contacts);
+void pbJvp_Carve(void *block, const pbModel *m, int max_contacts);
+// The step from state x along a direction; stages: the accelerations it found.
+pbStatus pbJvp_Run(void *block, const double *theta, const double *x, const pbInput *input, double *stages,
+                   const pbDirection *direction, bool integrate, double *next, double *sensordata, double *xpos, double *site_xpos);
+
+#endif

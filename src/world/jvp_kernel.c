@@ -1,0 +1,123 @@
+// Forward derivatives by complex step of the same source: value in the real part, derivative in the imaginary part.
+#include "number/number.h"
+
+#if PB_IS_COMPLEX
+
+#include "math/vec.h"
+#include "world/integrate.h"
+#include "world/jvp.h"
+#include "world/kernels.h"
+#include "world/state_layout.h"
+
+typedef struct jvp {
+  pbWork_c w;
+  num *theta;
+  size_t size;
+} jvp;
+
+// The handle lies at the start of the block, theta and the work behind it.
+static size_t head(const pbModel *m) { return (sizeof(jvp) + 63 + m->ntheta * sizeof(num) + 63) & ~(size_t)63; }
+
+size_t pbJvp_Size(const pbModel *m, int contacts) {
+  pbWork_c probe;
+  return head(m) + pbWork_Carve_c(&probe, m, contacts, NULL) + 64;
+}
+
+void pbJvp_Carve(void *block, const pbModel *m, int contacts) {
+  jvp *j = block;
+  char *work = (char *)block + head(m);
+  work += (64 - (size_t)work % 64) % 64;
+  pbWork_Carve_c(&j->w, m, contacts, work);
+  j->theta = (num *)((char *)block + ((sizeof(jvp) + 63) & ~(size_t)63));
+}
+
+// out = value + i step slope, either of which may be missing.
+static void blend(num *out, const double *value, const double *slope, int n) {
+  for (int i = 0; i < n; i++) out[i] = num_make(value ? value[i] : 0, slope ? PB_IMAG_STEP * slope[i] : 0);
+}
+
+// Quaternions and axes move on their unit spheres: take the radial part out of the imaginary parts.
+static void project(num *v, int rows, int cols) {
+  for (int r = 0; r < rows; r++, v += cols) {
+    double s = 0, n = 0;
+    for (int c = 0; c < cols; c++) s += re(v[c]) * im(v[c]), n += re(v[c]) * re(v[c]);
+    for (int c = 0; c < cols && n > 0; c++) v[c] = num_make(re(v[c]), im(v[c]) - re(v[c]) * s / n);
+  }
+}
+
+static void load_theta(jvp *j, const double *theta, const double *direction) {
+  const pbModel *m = j->w.m;
+  for (size_t i = 0; i < m->ntheta; i++) j->theta[i] = num_make(theta[i], direction ? PB_IMAG_STEP * direction[i] : 0);
+  if (direction) {
+    project(j->theta + (m->body_quat - m->theta0), m->nbody, 4);
+    project(j->theta + (m->body_iquat - m->theta0), m->nbody, 4);
+    project(j->theta + (m->geom_quat - m->theta0), m->ngeom, 4);
+    project(j->theta + (m->site_quat - m->theta0), m->nsite, 4);
+    project(j->theta + (m->jnt_axis - m->theta0), m->njnt, 3);
+  }
+  par_view(&j->w.p, m, j->theta);
+}
+
+// qpos with a tangent: rotations by q (1, i t / 2).
+static void load_position(jvp *j, const double *qpos, const double *tangent) {
+  const pbModel *m = j->w.m;
+  blend(j->w.qpos, qpos, NULL, m->nq);
+  for (int k = 0; tangent && k < m->njnt; k++) {
+    num *q = j->w.qpos + m->jnt_qposadr[k];
+    const double *t = tangent + m->jnt_dofadr[k];
+    int type = m->jnt_type[k], n = type == pb_jntBall ? 0 : type == pb_jntFree ? 3 : 1;
+    for (int i = 0; i < n; i++) q[i] = num_make(re(q[i]), PB_IMAG_STEP * t[i]);
+    if (type != pb_jntBall && type != pb_jntFree) continue;
+    q += n, t += n;
+    quat_normalize(q);
+    num turn[4] = {1, num_make(0, 0.5 * PB_IMAG_STEP * t[0]), num_make(0, 0.5 * PB_IMAG_STEP * t[1]), num_make(0, 0.5 * PB_IMAG_STEP * t[2])};
+    quat_mul(q, q, turn);
+  }
+}
+
+static void imaginary(double *out, const num *x, int n) {
+  for (int i = 0; out && i < n; i++) out[i] = im(x[i]) / PB_IMAG_STEP;
+}
+
+// Tangent of the state after the step; a rotation's is twice the vector part of conj(q) dq.
+static void read_next(const jvp *j, double *next) {
+  const pbModel *m = j->w.m;
+  for (int k = 0; k < m->njnt; k++) {
+    const num *q = j->w.qpos + m->jnt_qposadr[k];
+    double *t = next + m->jnt_dofadr[k];
+    int type = m->jnt_type[k], n = type == pb_jntBall ? 0 : type == pb_jntFree ? 3 : 1;
+    imaginary(t, q, n);
+    if (type != pb_jntBall && type != pb_jntFree) continue;
+    q += n, t += n;
+    double a[4] = {re(q[0]), -re(q[1]), -re(q[2]), -re(q[3])}, d[4] = {im(q[0]), im(q[1]), im(q[2]), im(q[3])};
+    t[0] = 2 * (a[0] * d[1] + a[1] * d[0] + a[2] * d[3] - a[3] * d[2]) / PB_IMAG_STEP;
+    t[1] = 2 * (a[0] * d[2] - a[1] * d[3] + a[2] * d[0] + a[3] * d[1]) / PB_IMAG_STEP;
+    t[2] = 2 * (a[0] * d[3] + a[1] * d[2] - a[2] * d[1] + a[3] * d[0]) / PB_IMAG_STEP;
+  }
+  imaginary(next + m->nv, j->w.qvel, m->nv);
+  imaginary(next + 2 * m->nv, j->w.act, m->na);
+}
+
+pbStatus pbJvp_Run(void *block, const double *theta, const double *x, const pbInput *input, double *stages,
+                   const pbDirection *d, bool integrate, double *next, double *sensordata, double *xpos, double *site_xpos) {
+  jvp *j = block;
+  pbWork_c *w = &j->w;
+  const pbModel *m = w->m;
+  pbStateLayout at = state_layout(m);
+  load_theta(j, theta, d->theta);
+  load_position(j, x + at.qpos, d->x);
+  blend(w->qvel, x + at.qvel, d->x ? d->x + m->nv : NULL, m->nv);
+  blend(w->act, x + at.act, d->x ? d->x + 2 * m->nv : NULL, m->na);
+  blend(w->ctrl, input ? input->ctrl : NULL, d->ctrl, m->nu);
+  blend(w->qfrc_applied, input ? input->qfrc : NULL, d->qfrc, m->nv);
+  blend(w->xfrc_applied, input ? input->xfrc : NULL, d->xfrc, 6 * m->nbody);
+  w->time = x[at.time];
+  PB_TRY(pbStep_Run_c(w, stages, true, sensordata || xpos || site_xpos, integrate));
+  if (next) read_next(j, next);
+  imaginary(sensordata, w->sensordata, m->nsensordata);
+  imaginary(xpos, w->seen_xpos, 3 * m->nbody);
+  imaginary(site_xpos, w->seen_site, 3 * m->nsite);
+  return pb_ok;
+}
+
+#endif

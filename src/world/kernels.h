@@ -1,0 +1,17 @@
+// Entry points of the number-generic kernels, one table per variant; chosen once per scratch.
+#ifndef PB_KERNELS_H
+#define PB_KERNELS_H
+
+#include "multibody/work.h"
+
+// One step from the state in w (qpos, qvel, act; inputs set). Leaves the state after it in w. stages: pb_stages(m) x nv,
+// the acceleration found by each evaluation: written, or with replay given (then nothing is iterated). sense: sensordata,
+// seen_xpos, seen_site are filled from the first evaluation. integrate: false stops after the first evaluation.
+pbStatus NUM(pbStep_Run)(NUM(pbWork) *w, double *stages, bool replay, bool sense, bool integrate);
+// Evaluation `stage` alone, its state rebuilt from the state at the start and the accelerations of the stages before;
+// for the backward pass. Leaves rk_v of the stages up to this one.
+pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage);
+
+static inline int pb_stages(const pbModel *m) { return m->integrator == pb_intRK4 ? 4 : 1; }
+
+#endif

@@ -1,0 +1,33 @@
+// Working memory of one world on one thread, behind the public pbScratch.
+#ifndef PB_SCRATCH_H
+#define PB_SCRATCH_H
+
+#include <pullback/world.h>
+
+#include "multibody/work.h"
+#include "world/kernels.h"
+#include "world/state_layout.h"
+#include "world/variants.h"
+
+struct pbScratch {
+  const pbModel *model;
+  const pbVariant *variant;   // kernels for this processor
+  pbWork_r w;                 // the evaluation in double
+  void *complex_work;         // the same in complex numbers (world/jvp.h)
+  void *adjoint_one, *adjoint_lanes;  // cotangents, one and several side by side (world/vjp.h)
+  double *stages;             // pb_stages x nv: accelerations found by the last step
+  double *state;              // StateSize: the state after a step before it is accepted
+  struct pbGathered *gathered;// dense copies for inspection (world/inspect.c)
+  int contacts_before;        // contacts of the last step, to see onsets and releases; -1 before the first
+  int *ids, *ids_before;      // their geoms and hit numbers, in order
+  pbReport report;
+  char error[256];
+};
+
+pbStatus pbScratch_Fail(pbScratch *s, pbStatus status, const char *format, ...) PB_PRINTF(3, 4);
+pbStatus pbScratch_InspectCreate(pbScratch *s);
+void pbScratch_InspectDestroy(pbScratch *s);
+// Load state and inputs into the double evaluation.
+void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pbInput *input);
+
+#endif

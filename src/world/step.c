@@ -1,0 +1,297 @@
+// The public step: scratch, state, forward evaluation.
+#include <pullback/world.h>
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "math/vec.h"
+#include "world/integrate.h"
+#include "world/jvp.h"
+#include "world/scratch.h"
+#include "world/vjp.h"
+
+// ---- state ----------------------------------------------------------------------------------------------------------
+int pbModel_StateSize(const pbModel *m) { return state_layout(m).size; }
+
+int pbModel_StateFieldCount(const pbModel *m) {
+  (void)m;
+  return 5;
+}
+
+pbStateField pbModel_StateFieldAt(const pbModel *m, int index) {
+  pbStateLayout s = state_layout(m);
+  switch (index) {
+    case 0: return (pbStateField){"time", s.time, 1};
+    case 1: return (pbStateField){"qpos", s.qpos, m->nq};
+    case 2: return (pbStateField){"qvel", s.qvel, m->nv};
+    case 3: return (pbStateField){"act", s.act, m->na};
+    case 4: return (pbStateField){"qacc_warmstart", s.warm, m->nv};
+    default: return (pbStateField){NULL, 0, 0};
+  }
+}
+
+int pbModel_TangentSize(const pbModel *m) { return 2 * m->nv + m->na; }
+
+pbStatus pbState_Init(const pbModel *m, const double *theta, int key, double *x) {
+  pbStateLayout s = state_layout(m);
+  memset(x, 0, (size_t)s.size * sizeof(double));
+  if (key < 0) {
+    memcpy(x + s.qpos, theta + (m->qpos0 - m->theta0), (size_t)m->nq * sizeof(double));
+    return pb_ok;
+  }
+  if (key >= m->nkey) return pbContext_Fail(m->ctx, pb_bad_argument, "keyframe %d: the model has %d keyframes", key, m->nkey);
+  x[s.time] = m->key_time[key];
+  memcpy(x + s.qpos, m->key_qpos + (size_t)key * (size_t)m->nq, (size_t)m->nq * sizeof(double));
+  memcpy(x + s.qvel, m->key_qvel + (size_t)key * (size_t)m->nv, (size_t)m->nv * sizeof(double));
+  memcpy(x + s.act, m->key_act + (size_t)key * (size_t)m->na, (size_t)m->na * sizeof(double));
+  return pb_ok;
+}
+
+// Calls for each rotation of the state: its first quaternion entry and its first dof.
+typedef struct rotation_walk {
+  int joint, q, dof;
+} rotation_walk;
+
+static bool next_rotation(const pbModel *m, rotation_walk *r) {
+  for (r->joint++; r->joint < m->njnt; r->joint++) {
+    int type = m->jnt_type[r->joint], shift = type == pb_jntFree ? 3 : 0;
+    if (type != pb_jntFree && type != pb_jntBall) continue;
+    r->q = m->jnt_qposadr[r->joint] + shift;
+    r->dof = m->jnt_dofadr[r->joint] + shift;
+    return true;
+  }
+  return false;
+}
+
+void pbState_Difference(const pbModel *m, const double *a, const double *b, double *out) {
+  pbStateLayout s = state_layout(m);
+  for (int j = 0; j < m->njnt; j++) {
+    int n = m->jnt_type[j] == pb_jntBall ? 0 : m->jnt_type[j] == pb_jntFree ? 3 : 1;
+    for (int k = 0; k < n; k++) out[m->jnt_dofadr[j] + k] = b[s.qpos + m->jnt_qposadr[j] + k] - a[s.qpos + m->jnt_qposadr[j] + k];
+  }
+  for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {
+    double qa[4], qb[4];
+    quat_copy(qa, a + s.qpos + r.q), quat_copy(qb, b + s.qpos + r.q);
+    quat_normalize(qa), quat_normalize(qb);
+    quat_conj(qa, qa);
+    quat_mul(qa, qa, qb);
+    quat_log(out + r.dof, qa);
+  }
+  for (int i = 0; i < m->nv + m->na; i++) out[m->nv + i] = b[s.qvel + i] - a[s.qvel + i];
+}
+
+void pbState_Move(const pbModel *m, double *x, const double *tangent, double eps) {
+  pbStateLayout s = state_layout(m);
+  pbIntegrate_Position_r(m, x + s.qpos, tangent, eps);
+  for (int i = 0; i < m->nv + m->na; i++) x[s.qvel + i] += eps * tangent[m->nv + i];
+}
+
+// A tangent t of a rotation moves its quaternion by q (0, t) / 2.
+void pbState_TangentFromAmbient(const pbModel *m, const double *x, const double *qpos_bar, double *dq_bar) {
+  const double *q = x + 1;
+  for (int j = 0; j < m->njnt; j++) {
+    int n = m->jnt_type[j] == pb_jntBall ? 0 : m->jnt_type[j] == pb_jntFree ? 3 : 1;
+    for (int k = 0; k < n; k++) dq_bar[m->jnt_dofadr[j] + k] = qpos_bar[m->jnt_qposadr[j] + k];
+  }
+  for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {
+    double u[4], t[4];
+    quat_copy(u, q + r.q);
+    quat_normalize(u);
+    quat_conj(u, u);
+    quat_mul(t, u, qpos_bar + r.q);
+    for (int k = 0; k < 3; k++) dq_bar[r.dof + k] = 0.5 * t[1 + k];
+  }
+}
+
+void pbState_AmbientFromTangent(const pbModel *m, const double *x, const double *dq_bar, double *qpos_bar) {
+  const double *q = x + 1;
+  for (int j = 0; j < m->njnt; j++) {
+    int n = m->jnt_type[j] == pb_jntBall ? 0 : m->jnt_type[j] == pb_jntFree ? 3 : 1;
+    for (int k = 0; k < n; k++) qpos_bar[m->jnt_qposadr[j] + k] = dq_bar[m->jnt_dofadr[j] + k];
+  }
+  for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {
+    double u[4], t[3];
+    quat_copy(u, q + r.q);
+    quat_normalize(u);
+    v3_scale(t, dq_bar + r.dof, 2);
+    quat_mulaxis(qpos_bar + r.q, u, t);
+  }
+}
+
+// ---- scratch --------------------------------------------------------------------------------------------------------
+enum { id_size = 3 };  // geom1, geom2, hit
+
+static pbStatus allocate(pbScratch *s, int contacts) {
+  const pbModel *m = s->model;
+  pbContext *ctx = m->ctx;
+  pbWork_r probe;
+  void *block = pbContext_Alloc(ctx, pbWork_Carve_r(&probe, m, contacts, NULL) + 64);
+  if (!block) return pb_no_memory;
+  pbWork_Carve_r(&s->w, m, contacts, block);
+  s->complex_work = pbContext_Alloc(ctx, pbJvp_Size(m, contacts));
+  s->adjoint_one = pbContext_Alloc(ctx, s->variant->vjp_size(m, contacts, false));
+  s->adjoint_lanes = pbContext_Alloc(ctx, s->variant->vjp_size(m, contacts, true));
+  s->stages = pbContext_Alloc(ctx, (size_t)(pb_stages(m) * m->nv + 1) * sizeof(double));
+  s->state = pbContext_Alloc(ctx, (size_t)pbModel_StateSize(m) * sizeof(double));
+  s->ids = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
+  s->ids_before = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
+  if (!s->complex_work || !s->adjoint_one || !s->adjoint_lanes || !s->stages || !s->state || !s->ids || !s->ids_before) return pb_no_memory;
+  pbJvp_Carve(s->complex_work, m, contacts);
+  s->variant->vjp_carve(s->adjoint_one, m, contacts, false);
+  s->variant->vjp_carve(s->adjoint_lanes, m, contacts, true);
+  return pbScratch_InspectCreate(s);
+}
+
+pbStatus pbScratch_Create(const pbModel *m, const pbCapacity *capacity, pbScratch **scratch) {
+  *scratch = NULL;
+  int contacts = capacity && capacity->contacts > 0 ? capacity->contacts : m->topology->max_contacts;
+  pbScratch *s = pbContext_Alloc(m->ctx, sizeof *s);
+  if (!s) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for a scratch");
+  s->model = m;
+  s->variant = pbVariant_Best();
+  s->contacts_before = -1;
+  pbStatus status = allocate(s, contacts);
+  if (status != pb_ok) {
+    pbScratch_Destroy(s);
+    return pbContext_Fail(m->ctx, status, "out of memory for a scratch with %d contacts", contacts);
+  }
+  *scratch = s;
+  return pb_ok;
+}
+
+void pbScratch_Destroy(pbScratch *s) {
+  if (!s) return;
+  pbContext *ctx = s->model->ctx;
+  pbScratch_InspectDestroy(s);
+  pbContext_Free(ctx, s->w.memory);
+  pbContext_Free(ctx, s->complex_work);
+  pbContext_Free(ctx, s->adjoint_one);
+  pbContext_Free(ctx, s->adjoint_lanes);
+  pbContext_Free(ctx, s->stages);
+  pbContext_Free(ctx, s->state);
+  pbContext_Free(ctx, s->ids);
+  pbContext_Free(ctx, s->ids_before);
+  pbContext_Free(ctx, s);
+}
+
+const char *pbScratch_Error(const pbScratch *s) { return s->error; }
+pbReport pbScratch_Report(const pbScratch *s) { return s->report; }
+
+pbStatus pbScratch_Fail(pbScratch *s, pbStatus status, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(s->error, sizeof s->error, format, args);
+  va_end(args);
+  return status;
+}
+
+static void load(double *to, const double *from, int n) {
+  if (from) memcpy(to, from, (size_t)n * sizeof(double));
+  else memset(to, 0, (size_t)n * sizeof(double));
+}
+
+void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pbInput *input) {
+  const pbModel *m = s->model;
+  pbStateLayout at = state_layout(m);
+  pbWork_r *w = &s->w;
+  par_view(&w->p, m, theta);
+  w->time = x[at.time];
+  load(w->qpos, x + at.qpos, m->nq);
+  load(w->qvel, x + at.qvel, m->nv);
+  load(w->act, x + at.act, m->na);
+  load(w->qacc_warmstart, x + at.warm, m->nv);
+  load(w->ctrl, input ? input->ctrl : NULL, m->nu);
+  load(w->qfrc_applied, input ? input->qfrc : NULL, m->nv);
+  load(w->xfrc_applied, input ? input->xfrc : NULL, 6 * m->nbody);
+}
+
+// ---- forward --------------------------------------------------------------------------------------------------------
+// Contacts that appeared or went since the last step, both lists in the order of the candidates.
+static void count_events(pbScratch *s) {
+  int n = s->w.ncon, *t = s->ids;
+  for (int i = 0; i < n; i++) {
+    const pbContact_r *c = s->w.contact + i;
+    t[id_size * i] = c->geom1, t[id_size * i + 1] = c->geom2, t[id_size * i + 2] = c->hit;
+  }
+  s->report.onsets = s->report.releases = 0;
+  if (s->contacts_before >= 0) {
+    int same = 0;
+    for (int i = 0, j = 0; i < n; i++) {
+      for (int k = j; k < s->contacts_before; k++) {
+        if (memcmp(t + id_size * i, s->ids_before + id_size * k, id_size * sizeof(int))) continue;
+        same++, j = k + 1;
+        break;
+      }
+    }
+    s->report.onsets = n - same;
+    s->report.releases = s->contacts_before - same;
+  }
+  s->contacts_before = n;
+  s->ids = s->ids_before;
+  s->ids_before = t;
+}
+
+static bool all_finite(const double *x, int n) {
+  double s = 0;
+  for (int i = 0; i < n; i++) s += x[i] * 0;
+  return s == 0;
+}
+
+static pbStatus explain(pbScratch *s, pbStatus status) {
+  const pbWork_r *w = &s->w;
+  switch (status) {
+    case pb_capacity: return pbScratch_Fail(s, status, "more than %d contacts at time %.9g", w->max_con, w->time);
+    case pb_singular: return pbScratch_Fail(s, status, "the mass matrix is not positive definite at time %.9g", w->time);
+    default: return pbScratch_Fail(s, status, "%s at time %.9g", pbStatus_Text(status), w->time);
+  }
+}
+
+static pbStatus run(pbScratch *s, bool sense, bool integrate) {
+  pbStatus status = s->variant->run(&s->w, s->stages, false, sense, integrate);
+  if (status != pb_ok) return explain(s, status);
+  s->report.contacts = s->w.ncon;
+  s->report.rows = s->w.nrow;
+  s->report.iterations = s->w.iterations;
+  s->report.residual = s->w.residual;
+  if (!all_finite(s->stages, pb_stages(s->model) * s->model->nv)) {
+    return pbScratch_Fail(s, pb_not_finite, "the acceleration is not finite at time %.9g", s->w.time);
+  }
+  return pb_ok;
+}
+
+pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const pbInput *input, pbScratch *s, double *sensordata) {
+  pbStateLayout at = state_layout(m);
+  pbWork_r *w = &s->w;
+  pbScratch_Load(s, theta, x, input);
+  PB_TRY(run(s, sensordata != NULL, true));
+  double *next = s->state;
+  next[at.time] = x[at.time] + w->p.timestep[0];
+  load(next + at.qpos, w->qpos, m->nq);
+  load(next + at.qvel, w->qvel, m->nv);
+  load(next + at.act, w->act, m->na);
+  load(next + at.warm, w->qacc, m->nv);
+  if (!all_finite(next, at.size)) return pbScratch_Fail(s, pb_not_finite, "the state is not finite after time %.9g", x[at.time]);
+  count_events(s);
+  memcpy(x, next, (size_t)at.size * sizeof(double));
+  if (sensordata) load(sensordata, w->sensordata, m->nsensordata);
+  return pb_ok;
+}
+
+pbStatus pbStep_Observe(const pbModel *m, const double *theta, const double *x, const pbInput *input, pbScratch *s, double *sensordata) {
+  pbScratch_Load(s, theta, x, input);
+  PB_TRY(run(s, true, false));
+  if (sensordata) load(sensordata, s->w.sensordata, m->nsensordata);
+  return pb_ok;
+}
+
+// ---- tape -----------------------------------------------------------------------------------------------------------
+int pbTape_Size(const pbModel *m) { return pbModel_StateSize(m) + pb_stages(m) * m->nv; }
+
+void pbTape_Record(const pbModel *m, const double *x_before, const pbScratch *s, double *record) {
+  int nx = pbModel_StateSize(m);
+  memcpy(record, x_before, (size_t)nx * sizeof(double));
+  memcpy(record + nx, s->stages, (size_t)(pb_stages(m) * m->nv) * sizeof(double));
+}

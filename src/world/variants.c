@@ -1,0 +1,49 @@
+#include "world/variants.h"
+
+#define DECLARE(suffix)                                                                       \
+  pbStatus pbStep_Run##suffix(void *work, double *stages, bool replay, bool sense, bool integrate); \
+  static pbStatus vjp##suffix(void *block, bool lanes, void *work, const double *stages, const pbPullback *pull) { \
+    return lanes ? pbVjp_Run_lanes##suffix(block, work, stages, pull) : pbVjp_Run_one##suffix(block, work, stages, pull); \
+  } \
+  static size_t size##suffix(const pbModel *m, int contacts, bool lanes) { \
+    return lanes ? pbVjp_Size_lanes##suffix(m, contacts) : pbVjp_Size_one##suffix(m, contacts); \
+  } \
+  static void carve##suffix(void *block, const pbModel *m, int contacts, bool lanes) { \
+    if (lanes) pbVjp_Carve_lanes##suffix(block, m, contacts); \
+    else pbVjp_Carve_one##suffix(block, m, contacts); \
+  }
+DECLARE(_r)
+#ifdef PB_HAVE_V3
+DECLARE(_v3)
+#endif
+#ifdef PB_HAVE_V4
+DECLARE(_v4)
+#endif
+#undef DECLARE
+
+#define TABLE(suffix) {#suffix, pbStep_Run##suffix, vjp##suffix, size##suffix, carve##suffix}
+static const pbVariant variants[] = {
+#ifdef PB_HAVE_V4
+    TABLE(_v4),
+#endif
+#ifdef PB_HAVE_V3
+    TABLE(_v3),
+#endif
+    TABLE(_r),
+};
+
+const pbVariant *pbVariant_Best(void) {
+  const pbVariant *v = variants;
+#ifdef PB_HAVE_V4
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd")) {
+    return v;
+  }
+  v++;
+#endif
+#ifdef PB_HAVE_V3
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) return v;
+  v++;
+#endif
+  return v;
+}

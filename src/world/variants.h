@@ -1,0 +1,20 @@
+// The same double kernels for several instruction sets; the best one the processor has is taken. All give the same bits
+// (no contraction, no reassociation).
+#ifndef PB_VARIANTS_H
+#define PB_VARIANTS_H
+
+#include "multibody/work.h"
+#include "world/vjp.h"
+
+// The struct layouts of all double variants are those of pbWork_r; the table hides their different names.
+typedef struct pbVariant {
+  const char *name;
+  pbStatus (*run)(void *work, double *stages, bool replay, bool sense, bool integrate);
+  pbStatus (*vjp)(void *block, bool lanes, void *work, const double *stages, const pbPullback *pull);
+  size_t (*vjp_size)(const pbModel *m, int max_contacts, bool lanes);
+  void (*vjp_carve)(void *block, const pbModel *m, int max_contacts, bool lanes);
+} pbVariant;
+
+const pbVariant *pbVariant_Best(void);
+
+#endif
