@@ -36,7 +36,7 @@ typedef struct pbOptimizerOptions {  // zeros mean the defaults in brackets
   const pbRate *rates;  // ascending iterations, the first 0
   int rate_count;       // 0: 1e-2 throughout
   double beta1, beta2, epsilon;  // [0.9, 0.999, 1e-8]; beta < 0 means 0
-  // lbfgs (projected on the bounds, strong Wolfe where they do not bind)
+  // lbfgs (projected on the bounds; weak Wolfe conditions where they do not bind, Armijo where they do)
   int memory;           // pairs kept [10]
   // gauss-newton (Levenberg-Marquardt, bounds by active set)
   double damping;       // start, relative to the diagonal [1e-3]
@@ -44,6 +44,9 @@ typedef struct pbOptimizerOptions {  // zeros mean the defaults in brackets
   double sigma;         // start [1]
   int population;       // [4 + floor(3 ln n)]
   uint64_t seed;
+  // all: when to stop
+  double gradient_tolerance;  // largest entry of the projected gradient [1e-9]; negative: never
+  double step_tolerance;      // length of a move relative to 1 + |x| [1e-12]; negative: never
 } pbOptimizerOptions;
 
 typedef struct pbOptimizer pbOptimizer;
@@ -97,8 +100,8 @@ PB_API const char *pbTask_Constants(const pbTask *task);  // "keep" or "recomput
 
 PB_API PB_NODISCARD pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradient);  // gradient: n or NULL
 PB_API PB_NODISCARD pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J);        // J: m x n or NULL
-// Terms of the last evaluation: name, weighted value, and root of the mean square of the unweighted deviation (what "stop.terms" looks at: largest
-// norm of the deviation over the times asked for).
+// Terms of the last evaluation: name, weighted value, and deviation: largest norm, over the times asked for, of what the
+// term measures minus its target (what "stop.terms" looks at).
 PB_API int pbTask_TermCount(const pbTask *task);
 PB_API void pbTask_Term(const pbTask *task, int i, const char **name, double *value, double *deviation);
 PB_API int64_t pbTask_Simulations(const pbTask *task);  // trajectories simulated so far, each evaluation one

@@ -1,0 +1,180 @@
+// CMA-ES as in Hansen's tutorial (arXiv 1604.00772) with its default parameters and positive weights: the gradient-free
+// baseline. Points beyond a bound are put on it and learned from where they were put.
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "optimize/optimizer.h"
+
+// own state: random generator, sigma, age of B and D, C (n n), B (n n, columns are axes), D (n), both paths (n)
+typedef struct Cma {
+  double *rng, *sigma, *age, *C, *B, *D, *path_c, *path_s;
+} Cma;
+typedef struct Constants {
+  int mu;
+  double mu_eff, cc, cs, c1, cmu, damps, chi;
+} Constants;
+
+static size_t layout(const pbOptimizer *o, Cma *c) {
+  double *next = o->own;
+  size_t n = (size_t)o->n, sizes[8] = {PB_RNG_DOUBLES, 1, 1, n * n, n * n, n, n, n}, total = 0;
+  double **pieces[8] = {&c->rng, &c->sigma, &c->age, &c->C, &c->B, &c->D, &c->path_c, &c->path_s};
+  for (int i = 0; i < 8; i++) {
+    if (next) *pieces[i] = next + total;
+    total += sizes[i];
+  }
+  return total;
+}
+
+static size_t state_size(const pbOptimizer *o) {
+  Cma unused;
+  return layout(o, &unused);
+}
+// work: population of moves y (lambda n), values and order (lambda each), weights (lambda), n to spare twice, (n n)
+static size_t work_size(const pbOptimizer *o) {
+  size_t n = (size_t)o->n, lambda = (size_t)o->options.population;
+  return lambda * (n + 3) + 3 * n + n * n;
+}
+
+static void begin(pbOptimizer *o) {
+  Cma c;
+  layout(o, &c);
+  pbRng rng = pbRng_Seed(o->options.seed);
+  pbRng_Save(&rng, c.rng);
+  *c.sigma = o->options.sigma;
+  for (int i = 0; i < o->n; i++) c.C[i * o->n + i] = c.B[i * o->n + i] = c.D[i] = 1;
+}
+
+static Constants constants(const pbOptimizer *o, double *weights) {
+  int lambda = o->options.population, mu = lambda / 2;
+  double n = o->n, sum = 0, squares = 0;
+  for (int i = 0; i < mu; i++) sum += weights[i] = log((lambda + 1) / 2.0) - log(i + 1.0);
+  for (int i = 0; i < mu; i++) weights[i] /= sum, squares += weights[i] * weights[i];
+  Constants k = {.mu = mu, .mu_eff = 1 / squares};
+  k.cc = (4 + k.mu_eff / n) / (n + 4 + 2 * k.mu_eff / n);
+  k.cs = (k.mu_eff + 2) / (n + k.mu_eff + 5);
+  k.c1 = 2 / ((n + 1.3) * (n + 1.3) + k.mu_eff);
+  k.cmu = fmin(1 - k.c1, 2 * (k.mu_eff - 2 + 1 / k.mu_eff) / ((n + 2) * (n + 2) + k.mu_eff));
+  k.damps = 1 + 2 * fmax(0, sqrt((k.mu_eff - 1) / (n + 1)) - 1) + k.cs;
+  k.chi = sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n * n));
+  return k;
+}
+
+static pbStatus sample(pbOptimizer *o, const Cma *c, double *ys, double *values, double *x) {
+  int n = o->n;
+  pbRng rng = pbRng_Load(c->rng);
+  for (int k = 0; k < o->options.population; k++) {
+    double *y = ys + (size_t)k * (size_t)n, *z = x + n;
+    for (int i = 0; i < n; i++) z[i] = c->D[i] * pbRng_Normal(&rng);
+    for (int i = 0; i < n; i++) x[i] = o->x[i] + *c->sigma * pbVec_Dot(c->B + i * n, z, n);
+    pbOptimizer_Project(o, x);
+    for (int i = 0; i < n; i++) y[i] = (x[i] - o->x[i]) / *c->sigma;
+    PB_TRY(pbOptimizer_Value(o, x, &values[k]));
+  }
+  pbRng_Save(&rng, c->rng);
+  return pb_ok;
+}
+
+static void rank(const double *values, double *order, int count) {  // insertion: stable, and populations are small
+  for (int k = 0; k < count; k++) {
+    int at = k;
+    while (at > 0 && values[(int)order[at - 1]] > values[k]) order[at] = order[at - 1], at--;
+    order[at] = k;
+  }
+}
+
+// C = B D^2 B' by Jacobi's rotations (cyclic); A is overwritten.
+static void eigen(double *A, double *B, double *D, int n) {
+  memset(B, 0, (size_t)n * (size_t)n * sizeof(double));
+  for (int i = 0; i < n; i++) B[i * n + i] = 1;
+  for (int sweep = 0; sweep < 60; sweep++) {
+    double off = 0, diagonal = 0;
+    for (int i = 0; i < n; i++)
+      for (int j = 0; j < n; j++) *(i == j ? &diagonal : &off) += A[i * n + j] * A[i * n + j];
+    if (off <= 1e-30 * diagonal) break;
+    for (int p = 0; p < n; p++)
+      for (int q = p + 1; q < n; q++) {
+        if (A[p * n + q] == 0) continue;
+        double theta = (A[q * n + q] - A[p * n + p]) / (2 * A[p * n + q]);
+        double t = copysign(1, theta) / (fabs(theta) + sqrt(theta * theta + 1)), c = 1 / sqrt(t * t + 1), s = t * c;
+        for (int k = 0; k < n; k++) {
+          double kp = A[k * n + p], kq = A[k * n + q];
+          A[k * n + p] = c * kp - s * kq, A[k * n + q] = s * kp + c * kq;
+        }
+        for (int k = 0; k < n; k++) {
+          double pk = A[p * n + k], qk = A[q * n + k], kp = B[k * n + p], kq = B[k * n + q];
+          A[p * n + k] = c * pk - s * qk, A[q * n + k] = s * pk + c * qk;
+          B[k * n + p] = c * kp - s * kq, B[k * n + q] = s * kp + c * kq;
+        }
+      }
+  }
+  for (int i = 0; i < n; i++) D[i] = sqrt(fmax(A[i * n + i], 0));
+}
+
+// Paths and covariance after a generation; y_mean is the weighted mean of the best moves.
+static void learn(pbOptimizer *o, const Cma *c, const Constants *k, const double *ys, const double *order, const double *weights,
+                  const double *y_mean, double *z) {
+  int n = o->n;
+  for (int i = 0; i < n; i++) {  // z = D^-1 B' y, then path_s += B z
+    z[i] = 0;
+    for (int j = 0; j < n; j++) z[i] += c->B[j * n + i] * y_mean[j];
+    z[i] = c->D[i] > 0 ? z[i] / c->D[i] : 0;
+  }
+  double g = o->h->iteration + 1, fs = sqrt(k->cs * (2 - k->cs) * k->mu_eff), fc = sqrt(k->cc * (2 - k->cc) * k->mu_eff);
+  for (int i = 0; i < n; i++) c->path_s[i] = (1 - k->cs) * c->path_s[i] + fs * pbVec_Dot(c->B + i * n, z, n);
+  double length = pbVec_Norm(c->path_s, n);
+  bool go = length / sqrt(1 - pow(1 - k->cs, 2 * g)) < (1.4 + 2.0 / (n + 1)) * k->chi;
+  for (int i = 0; i < n; i++) c->path_c[i] = (1 - k->cc) * c->path_c[i] + (go ? fc * y_mean[i] : 0);
+  double keep = 1 - k->c1 - k->cmu + (go ? 0 : k->c1 * k->cc * (2 - k->cc));
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j <= i; j++) {
+      double sum = keep * c->C[i * n + j] + k->c1 * c->path_c[i] * c->path_c[j];
+      for (int b = 0; b < k->mu; b++) {
+        const double *y = ys + (size_t)order[b] * (size_t)n;
+        sum += k->cmu * weights[b] * y[i] * y[j];
+      }
+      c->C[i * n + j] = c->C[j * n + i] = sum;
+    }
+  *c->sigma *= exp(fmin(1, k->cs / k->damps * (length / k->chi - 1)));
+}
+
+static void refresh(pbOptimizer *o, const Cma *c, const Constants *k, double *copy) {
+  int n = o->n;
+  if (++*c->age < 0.1 / (n * (k->c1 + k->cmu))) return;
+  *c->age = 0;
+  memcpy(copy, c->C, (size_t)n * (size_t)n * sizeof(double));
+  eigen(copy, c->B, c->D, n);
+  double least = INFINITY, most = 0;
+  for (int i = 0; i < n; i++) least = fmin(least, c->D[i]), most = fmax(most, c->D[i]);
+  if (!(most <= 1e7 * least)) o->h->outcome = pb_noDescent;
+}
+
+static pbStatus iterate(pbOptimizer *o) {
+  int n = o->n, lambda = o->options.population;
+  double *ys = o->work + n, *values = ys + (size_t)lambda * (size_t)n, *order = values + lambda, *weights = order + lambda;
+  double *x = weights + lambda, *copy = x + 2 * n;  // work[0 .. n): scratch of pbOptimizer_Value
+  Cma c;
+  layout(o, &c);
+  Constants k = constants(o, weights);
+  PB_TRY(sample(o, &c, ys, values, x));
+  rank(values, order, lambda);
+  o->h->value = values[(int)order[0]];
+  double *y_mean = x, *z = x + n, length = 0;
+  for (int i = 0; i < n; i++) {
+    y_mean[i] = 0;
+    for (int b = 0; b < k.mu; b++) y_mean[i] += weights[b] * ys[(size_t)order[b] * (size_t)n + (size_t)i];
+    length += y_mean[i] * y_mean[i];
+  }
+  double sigma = *c.sigma;
+  learn(o, &c, &k, ys, order, weights, y_mean, z);
+  for (int i = 0; i < n; i++) o->x[i] += sigma * y_mean[i];
+  pbOptimizer_Project(o, o->x);
+  refresh(o, &c, &k, copy);
+  o->h->step_norm = sigma * sqrt(length);
+  double spread = 0;
+  for (int i = 0; i < n; i++) spread = fmax(spread, *c.sigma * sqrt(c.C[i * n + i]));
+  if (spread <= o->options.step_tolerance * (1 + pbVec_Norm(o->x, n)) || !isfinite(spread)) o->h->outcome = pb_smallStep;
+  return pb_ok;
+}
+
+const pbMinimizer pbMinimizer_Cmaes = {"cmaes", false, false, state_size, work_size, begin, iterate};

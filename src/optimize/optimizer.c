@@ -1,0 +1,213 @@
+#include "optimize/optimizer.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/context.h"
+
+static const pbMinimizer *const methods[pb_methodCount] = {&pbMinimizer_Adam, &pbMinimizer_Lbfgs, &pbMinimizer_GaussNewton, &pbMinimizer_Cmaes};
+
+const char *pbMethod_Name(pbMethod method) { return (unsigned)method < pb_methodCount ? methods[method]->name : "unknown"; }
+
+bool pbMethod_Find(const char *name, pbMethod *method) {
+  for (int i = 0; i < pb_methodCount; i++)
+    if (strcmp(name, methods[i]->name) == 0) {
+      *method = (pbMethod)i;
+      return true;
+    }
+  return false;
+}
+
+const char *pbOutcome_Text(pbOutcome outcome) {
+  static const char *const texts[pb_outcomeCount] = {"running", "the gradient is zero", "the steps have become tiny", "no better point could be found"};
+  return (unsigned)outcome < pb_outcomeCount ? texts[outcome] : "unknown";
+}
+
+double pbVec_Dot(const double *a, const double *b, int n) {
+  double sum = 0;
+  for (int i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+double pbVec_Norm(const double *a, int n) { return sqrt(pbVec_Dot(a, a, n)); }
+
+// ---- evaluations ----------------------------------------------------------------------------------------------------
+static bool soft(pbStatus status) { return status == pb_not_finite || status == pb_no_convergence || status == pb_singular; }
+
+static pbStatus settle(pbOptimizer *o, const double *x, pbStatus status, double *value) {
+  if (status != pb_ok && !soft(status)) return status;
+  if (status != pb_ok || isnan(*value)) *value = INFINITY;
+  if (*value < o->h->best_value) {
+    o->h->best_value = *value;
+    memmove(o->best, x, (size_t)o->n * sizeof *x);
+  }
+  return pb_ok;
+}
+
+pbStatus pbOptimizer_Gradient(pbOptimizer *o, const double *x, double *value, double *gradient) {
+  o->h->gradients++;
+  pbStatus status = o->problem.gradient(o->problem.user, x, value, gradient);
+  for (int i = 0; status == pb_ok && i < o->n; i++)
+    if (!isfinite(gradient[i])) status = pb_not_finite;
+  return settle(o, x, status, value);
+}
+
+pbStatus pbOptimizer_Residuals(pbOptimizer *o, const double *x, double *value, double *r, double *J) {
+  if (J) o->h->jacobians++;
+  else o->h->values++;
+  pbStatus status = o->problem.residuals(o->problem.user, x, r, J);
+  *value = 0;
+  for (size_t i = 0; status == pb_ok && i < o->problem.m; i++) *value += r[i] * r[i];
+  return settle(o, x, status, value);
+}
+
+pbStatus pbOptimizer_Value(pbOptimizer *o, const double *x, double *value) {
+  if (o->problem.value) {
+    o->h->values++;
+    return settle(o, x, o->problem.value(o->problem.user, x, value), value);
+  }
+  return pbOptimizer_Gradient(o, x, value, o->work);  // only methods without gradients come here; work holds n at least
+}
+
+// ---- bounds ---------------------------------------------------------------------------------------------------------
+void pbOptimizer_Project(const pbOptimizer *o, double *x) {
+  for (int i = 0; i < o->n; i++) x[i] = fmin(fmax(x[i], o->lower[i]), o->upper[i]);
+}
+
+double pbOptimizer_ProjectedNorm(const pbOptimizer *o, const double *x, const double *g) {
+  double worst = 0;
+  for (int i = 0; i < o->n; i++) {
+    double moved = fmin(fmax(x[i] - g[i], o->lower[i]), o->upper[i]);
+    worst = fmax(worst, fabs(moved - x[i]));
+  }
+  return worst;
+}
+
+bool pbOptimizer_Stuck(const pbOptimizer *o, const double *x, const double *g, int i) {
+  return (x[i] <= o->lower[i] && g[i] > 0) || (x[i] >= o->upper[i] && g[i] < 0);
+}
+
+void pbOptimizer_Moved(pbOptimizer *o, double length) {
+  o->h->step_norm = length;
+  if (length <= o->options.step_tolerance * (1 + pbVec_Norm(o->x, o->n))) o->h->outcome = pb_smallStep;
+}
+
+// ---- life -----------------------------------------------------------------------------------------------------------
+static void defaults(pbOptimizerOptions *p, int n) {
+  if (p->beta1 == 0) p->beta1 = 0.9;
+  if (p->beta2 == 0) p->beta2 = 0.999;
+  p->beta1 = fmax(p->beta1, 0);
+  p->beta2 = fmax(p->beta2, 0);
+  if (p->epsilon == 0) p->epsilon = 1e-8;
+  if (p->memory <= 0) p->memory = 10;
+  if (p->damping <= 0) p->damping = 1e-3;
+  if (p->sigma <= 0) p->sigma = 1;
+  if (p->population < 4) p->population = 4 + (int)floor(3 * log(n > 1 ? n : 1));
+  if (p->gradient_tolerance == 0) p->gradient_tolerance = 1e-9;
+  if (p->step_tolerance == 0) p->step_tolerance = 1e-12;
+}
+
+static pbStatus check(pbContext *ctx, const pbProblem *p, const pbOptimizerOptions *options, const double *start) {
+  if (p->n < 1) return pbContext_Fail(ctx, pb_bad_argument, "there is nothing to vary: 0 unknowns");
+  if ((unsigned)options->method >= pb_methodCount) return pbContext_Fail(ctx, pb_bad_argument, "unknown method %d", (int)options->method);
+  const pbMinimizer *method = methods[options->method];
+  if (method->needs_gradient && !p->gradient) return pbContext_Fail(ctx, pb_bad_argument, "%s needs a gradient", method->name);
+  if (method->needs_residuals && (!p->residuals || p->m == 0))
+    return pbContext_Fail(ctx, pb_bad_argument, "%s needs residuals: a loss that is a sum of squares", method->name);
+  if (!p->value && !p->gradient && !method->needs_residuals) return pbContext_Fail(ctx, pb_bad_argument, "%s needs a value", method->name);
+  for (int i = 0; i < p->n; i++) {
+    if (!isfinite(start[i])) return pbContext_Fail(ctx, pb_bad_argument, "start of unknown %d is not finite", i);
+    if (p->lower && p->upper && !(p->lower[i] <= p->upper[i])) return pbContext_Fail(ctx, pb_bad_argument, "bounds of unknown %d are not in order", i);
+  }
+  for (int i = 0; i < options->rate_count; i++)
+    if (!(options->rates[i].rate > 0) || options->rates[i].iteration < (i ? options->rates[i - 1].iteration : 0))
+      return pbContext_Fail(ctx, pb_bad_argument, "learning rates must be positive, their iterations ascending");
+  return pb_ok;
+}
+
+static pbStatus allocate(pbOptimizer *o) {
+  size_t n = (size_t)o->n, work = o->method->work_size(o);
+  o->state_size = PB_HEADER_DOUBLES + 2 * n + o->method->state_size(o);
+  o->lower = pbContext_AllocArray(o->ctx, n, sizeof(double));
+  o->upper = pbContext_AllocArray(o->ctx, n, sizeof(double));
+  o->rates = pbContext_AllocArray(o->ctx, (size_t)o->options.rate_count + 1, sizeof *o->rates);
+  o->state = pbContext_AllocArray(o->ctx, o->state_size, sizeof(double));
+  o->work = work < n ? NULL : pbContext_AllocArray(o->ctx, work, sizeof(double));
+  if (!o->lower || !o->upper || !o->rates || !o->state || !o->work)
+    return pbContext_Fail(o->ctx, pb_no_memory, "no memory for %s with %d unknowns and %zu residuals", o->method->name, o->n, o->problem.m);
+  return pb_ok;
+}
+
+static void fill(pbOptimizer *o, const double *start) {
+  for (int i = 0; i < o->n; i++) {
+    o->lower[i] = o->problem.lower ? o->problem.lower[i] : -INFINITY;
+    o->upper[i] = o->problem.upper ? o->problem.upper[i] : INFINITY;
+  }
+  for (int i = 0; i < o->options.rate_count; i++) o->rates[i] = o->options.rates[i];
+  if (o->options.rate_count == 0) o->rates[o->options.rate_count++] = (pbRate){0, 1e-2};
+  o->options.rates = o->rates;
+  o->problem.lower = o->lower;
+  o->problem.upper = o->upper;
+  o->h = (pbOptimizerHeader *)o->state;
+  *o->h = (pbOptimizerHeader){.value = INFINITY, .best_value = INFINITY, .gradient_norm = NAN, .step_norm = NAN};
+  o->x = o->state + PB_HEADER_DOUBLES;
+  o->best = o->x + o->n;
+  o->own = o->best + o->n;
+  memcpy(o->x, start, (size_t)o->n * sizeof *start);
+  pbOptimizer_Project(o, o->x);
+  memcpy(o->best, o->x, (size_t)o->n * sizeof *start);
+  o->method->begin(o);
+}
+
+pbStatus pbOptimizer_Create(pbContext *ctx, const pbProblem *problem, const pbOptimizerOptions *options, const double *start, pbOptimizer **optimizer) {
+  *optimizer = NULL;
+  PB_TRY(check(ctx, problem, options, start));
+  pbOptimizer *o = pbContext_Alloc(ctx, sizeof *o);
+  if (!o) return pbContext_Fail(ctx, pb_no_memory, "no memory for an optimiser");
+  *o = (pbOptimizer){.ctx = ctx, .problem = *problem, .options = *options, .method = methods[options->method], .n = problem->n};
+  defaults(&o->options, o->n);
+  pbStatus status = allocate(o);
+  if (status != pb_ok) {
+    pbOptimizer_Destroy(o);
+    return status;
+  }
+  fill(o, start);
+  *optimizer = o;
+  return pb_ok;
+}
+
+void pbOptimizer_Destroy(pbOptimizer *o) {
+  if (!o) return;
+  pbContext_Free(o->ctx, o->lower);
+  pbContext_Free(o->ctx, o->upper);
+  pbContext_Free(o->ctx, o->rates);
+  pbContext_Free(o->ctx, o->state);
+  pbContext_Free(o->ctx, o->work);
+  pbContext_Free(o->ctx, o);
+}
+
+pbStatus pbOptimizer_Iterate(pbOptimizer *o) {
+  if (o->h->outcome != pb_running) return pb_ok;
+  PB_TRY(o->method->iterate(o));
+  o->h->iteration++;
+  return pb_ok;
+}
+
+pbIterate pbOptimizer_Get(const pbOptimizer *o) {
+  const pbOptimizerHeader *h = o->h;
+  return (pbIterate){.iteration = (int)h->iteration, .values = (int64_t)h->values, .gradients = (int64_t)h->gradients,
+                     .jacobians = (int64_t)h->jacobians, .x = o->x, .best = o->best, .value = h->value, .best_value = h->best_value,
+                     .gradient_norm = h->gradient_norm, .step_norm = h->step_norm, .outcome = (pbOutcome)h->outcome};
+}
+
+size_t pbOptimizer_StateSize(const pbOptimizer *o) { return o->state_size; }
+
+void pbOptimizer_Save(const pbOptimizer *o, double *state) { memcpy(state, o->state, o->state_size * sizeof *state); }
+
+pbStatus pbOptimizer_Restore(pbOptimizer *o, const double *state) {
+  const pbOptimizerHeader *h = (const pbOptimizerHeader *)state;
+  if (!(h->iteration >= 0 && h->iteration < 1e9) || !(h->outcome >= 0 && h->outcome < pb_outcomeCount))
+    return pbContext_Fail(o->ctx, pb_bad_input, "the saved state of the optimiser is not one");
+  memcpy(o->state, state, o->state_size * sizeof *state);
+  return pb_ok;
+}

@@ -1,0 +1,54 @@
+// Inside of the minimisers. All that passes from one iteration to the next is in one block of numbers, `state`: a header,
+// x, best, and what the method adds. So saving is a copy, and a resumed run has the same bits.
+#ifndef PB_OPTIMIZER_H
+#define PB_OPTIMIZER_H
+
+#include <pullback/optimize.h>
+
+typedef struct pbOptimizerHeader {  // doubles only, for it is saved as such
+  double begun, iteration, values, gradients, jacobians, value, best_value, gradient_norm, step_norm, outcome;
+  double reserved[6];
+} pbOptimizerHeader;
+enum { PB_HEADER_DOUBLES = sizeof(pbOptimizerHeader) / sizeof(double) };
+
+typedef struct pbMinimizer {  // one method
+  const char *name;
+  bool needs_gradient, needs_residuals;
+  size_t (*state_size)(const pbOptimizer *o);  // beyond header, x, best
+  size_t (*work_size)(const pbOptimizer *o);   // doubles that live within one iteration
+  void (*begin)(pbOptimizer *o);               // fill the own state
+  pbStatus (*iterate)(pbOptimizer *o);
+} pbMinimizer;
+extern const pbMinimizer pbMinimizer_Adam, pbMinimizer_Lbfgs, pbMinimizer_GaussNewton, pbMinimizer_Cmaes;
+
+struct pbOptimizer {
+  pbContext *ctx;
+  pbProblem problem;  // bounds: own copies
+  pbOptimizerOptions options;
+  const pbMinimizer *method;
+  int n;
+  double *lower, *upper;  // n
+  pbRate *rates;
+  size_t state_size;
+  double *state;
+  pbOptimizerHeader *h;             // = state
+  double *x, *best, *own, *work;    // own: the method's part of the state
+};
+
+// Evaluations: they count, keep the best, and turn a soft failure into an infinite value. A NaN is infinite too.
+PB_NODISCARD pbStatus pbOptimizer_Value(pbOptimizer *o, const double *x, double *value);
+PB_NODISCARD pbStatus pbOptimizer_Gradient(pbOptimizer *o, const double *x, double *value, double *gradient);
+PB_NODISCARD pbStatus pbOptimizer_Residuals(pbOptimizer *o, const double *x, double *value, double *r, double *J);
+
+void pbOptimizer_Project(const pbOptimizer *o, double *x);
+// Largest entry of x - P(x - g).
+double pbOptimizer_ProjectedNorm(const pbOptimizer *o, const double *x, const double *g);
+// i is at a bound and -g pushes it out.
+bool pbOptimizer_Stuck(const pbOptimizer *o, const double *x, const double *g, int i);
+// Note a move of this length and what it means for the outcome.
+void pbOptimizer_Moved(pbOptimizer *o, double length);
+
+double pbVec_Dot(const double *a, const double *b, int n);
+double pbVec_Norm(const double *a, int n);
+
+#endif

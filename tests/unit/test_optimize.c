@@ -1,0 +1,265 @@
+// Minimisers on functions with known answers; bounds, failing points, and resuming to the same bits.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pullback/optimize.h>
+
+#include "base/rng.h"
+
+typedef struct Bench {
+  int n, calls, fail_beyond;  // points with x[0] > fail_beyond fail softly (0: none)
+  int stop_at;                // this call fails hard (0: none)
+} Bench;
+
+static pbStatus gate(Bench *b, const double *x) {
+  if (++b->calls == b->stop_at) return pb_interrupted;
+  return b->fail_beyond && x[0] > b->fail_beyond ? pb_not_finite : pb_ok;
+}
+
+static pbStatus rosenbrock_residuals(void *user, const double *x, double *r, double *J) {
+  Bench *b = user;
+  int n = b->n;
+  PB_TRY(gate(b, x));
+  if (J) memset(J, 0, sizeof *J * 2 * (size_t)(n - 1) * (size_t)n);
+  for (int i = 0; i + 1 < n; i++) {
+    r[2 * i] = 10 * (x[i + 1] - x[i] * x[i]);
+    r[2 * i + 1] = 1 - x[i];
+    if (!J) continue;
+    J[2 * i * n + i] = -20 * x[i];
+    J[2 * i * n + i + 1] = 10;
+    J[(2 * i + 1) * n + i] = -1;
+  }
+  return pb_ok;
+}
+static pbStatus rosenbrock(void *user, const double *x, double *value, double *g) {
+  Bench *b = user;
+  PB_TRY(gate(b, x));
+  *value = 0;
+  memset(g, 0, sizeof *g * (size_t)b->n);
+  for (int i = 0; i + 1 < b->n; i++) {
+    double a = x[i + 1] - x[i] * x[i], c = 1 - x[i];
+    *value += 100 * a * a + c * c;
+    g[i] += -400 * a * x[i] - 2 * c;
+    g[i + 1] += 200 * a;
+  }
+  return pb_ok;
+}
+static pbStatus rosenbrock_value(void *user, const double *x, double *value) {
+  double g[64];
+  return rosenbrock(user, x, value, g);
+}
+static pbProblem problem(Bench *b) {
+  return (pbProblem){.n = b->n, .m = 2 * (size_t)(b->n - 1), .user = b, .value = rosenbrock_value, .gradient = rosenbrock,
+                     .residuals = rosenbrock_residuals};
+}
+
+static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
+static int teardown(void **state) {
+  pbContext_Destroy(*state);
+  return 0;
+}
+
+static const double start[] = {-1.2, 1, -1.2, 1, -1.2, 1, -1.2, 1, -1.2, 1};
+
+static pbIterate minimize(pbContext *ctx, const pbProblem *p, const pbOptimizerOptions *options, int iterations, double *best) {
+  pbOptimizer *o;
+  assert_int_equal(pbOptimizer_Create(ctx, p, options, start, &o), pb_ok);
+  for (int i = 0; i < iterations && pbOptimizer_Get(o).outcome == pb_running; i++) assert_int_equal(pbOptimizer_Iterate(o), pb_ok);
+  pbIterate end = pbOptimizer_Get(o);
+  memcpy(best, end.best, sizeof *best * (size_t)p->n);
+  pbOptimizer_Destroy(o);
+  return end;
+}
+
+static void all_ones(const double *x, int n, double tolerance) {
+  for (int i = 0; i < n; i++) assert_true(fabs(x[i] - 1) <= tolerance);
+}
+
+static void test_lbfgs(void **state) {
+  Bench b = {.n = 10};
+  pbProblem p = problem(&b);
+  double x[10];
+  pbIterate end = minimize(*state, &p, &(pbOptimizerOptions){.method = pb_methodLbfgs}, 300, x);
+  print_message("lbfgs: %d iterations, %d gradients, value %g\n", end.iteration, (int)end.gradients, end.best_value);
+  assert_int_equal(end.outcome, pb_smallGradient);
+  assert_true(end.gradients < 150);
+  assert_true(end.best_value < 1e-16 || end.best_value > 3.98);  // the known second minimum is a minimum too
+}
+
+static void test_gauss_newton(void **state) {
+  Bench b = {.n = 2};
+  pbProblem p = problem(&b);
+  double x[2];
+  pbIterate end = minimize(*state, &p, &(pbOptimizerOptions){.method = pb_methodGaussNewton}, 100, x);
+  print_message("gauss-newton: %d iterations, %d Jacobians, %d values\n", end.iteration, (int)end.jacobians, (int)end.values);
+  all_ones(x, 2, 1e-8);
+  assert_true(end.jacobians < 40);
+}
+
+static void test_adam(void **state) {
+  Bench b = {.n = 2};
+  pbProblem p = problem(&b);
+  double x[2];
+  pbRate rates[] = {{0, 0.1}, {1000, 0.01}, {3000, 0.001}};
+  pbIterate end = minimize(*state, &p, &(pbOptimizerOptions){.method = pb_methodAdam, .rates = rates, .rate_count = 3}, 6000, x);
+  assert_true(end.best_value < 1e-8);
+}
+
+static void test_first_step_of_adam_is_the_rate(void **state) {
+  Bench b = {.n = 2};
+  pbProblem p = problem(&b);
+  pbOptimizer *o;
+  assert_int_equal(pbOptimizer_Create(*state, &p, &(pbOptimizerOptions){.method = pb_methodAdam}, start, &o), pb_ok);
+  assert_int_equal(pbOptimizer_Iterate(o), pb_ok);
+  pbIterate i = pbOptimizer_Get(o);
+  for (int k = 0; k < 2; k++) assert_true(fabs(fabs(i.x[k] - start[k]) - 0.01) < 1e-8);
+  pbOptimizer_Destroy(o);
+}
+
+static void test_cmaes(void **state) {
+  Bench b = {.n = 6};
+  pbProblem p = problem(&b);
+  double x[6];
+  pbIterate end = minimize(*state, &p, &(pbOptimizerOptions){.method = pb_methodCmaes, .sigma = 0.5, .seed = 3}, 2000, x);
+  print_message("cmaes: %d generations, %d values, value %g\n", end.iteration, (int)end.values, end.best_value);
+  assert_true(end.best_value < 1e-12 || fabs(end.best_value - 3.9839) < 1e-3);
+  assert_int_equal(end.gradients + end.jacobians, 0);
+}
+
+// Convex quadratic with the free minimum outside the box: the answer is on the bounds, and known.
+static pbStatus bowl_residuals(void *user, const double *x, double *r, double *J) {
+  (void)user;
+  const double A[9] = {2, 1, 0, 0, 3, 1, 1, 0, 2}, c[3] = {4, -3, 1};
+  for (int i = 0; i < 3; i++) {
+    r[i] = -c[i];
+    for (int j = 0; j < 3; j++) r[i] += A[3 * i + j] * x[j];
+  }
+  if (J) memcpy(J, A, sizeof A);
+  return pb_ok;
+}
+static pbStatus bowl(void *user, const double *x, double *value, double *g) {
+  double r[3], J[9];
+  bowl_residuals(user, x, r, J);
+  *value = r[0] * r[0] + r[1] * r[1] + r[2] * r[2];
+  for (int j = 0; j < 3; j++) g[j] = 2 * (J[j] * r[0] + J[3 + j] * r[1] + J[6 + j] * r[2]);
+  return pb_ok;
+}
+static pbStatus bowl_value(void *user, const double *x, double *value) {
+  double g[3];
+  return bowl(user, x, value, g);
+}
+static void test_bounds(void **state) {
+  const double lower[] = {-1, -0.5, 0}, upper[] = {1, 2, 5};
+  pbProblem p = {.n = 3, .m = 3, .lower = lower, .upper = upper, .value = bowl_value, .gradient = bowl, .residuals = bowl_residuals};
+  pbRate rates[] = {{0, 0.05}, {500, 0.005}, {1500, 0.0005}};
+  double x[4][3];
+  for (int method = 0; method < pb_methodCount; method++) {
+    pbOptimizerOptions options = {.method = (pbMethod)method, .rates = rates, .rate_count = 3, .sigma = 0.3, .seed = 1};
+    minimize(*state, &p, &options, 3000, x[method]);
+    double g[3], value;
+    bowl(NULL, x[method], &value, g);
+    for (int i = 0; i < 3; i++) {  // conditions of a constrained minimum
+      assert_true(x[method][i] >= lower[i] && x[method][i] <= upper[i]);
+      double slack = fmin(fmax(x[method][i] - g[i], lower[i]), upper[i]) - x[method][i];
+      assert_true(fabs(slack) < (method == pb_methodLbfgs || method == pb_methodGaussNewton ? 1e-8 : 1e-3));
+    }
+  }
+  assert_true(x[0][0] == 1 || fabs(x[0][0] - 1) < 1e-9);
+}
+
+static void test_points_that_fail_are_stepped_back_from(void **state) {
+  for (int method = 0; method < pb_methodCount; method++) {
+    Bench b = {.n = 2, .fail_beyond = 2};
+    pbProblem p = problem(&b);
+    double x[2];
+    pbRate rates[] = {{0, 0.5}, {300, 0.05}, {1000, 0.01}};
+    pbOptimizerOptions options = {.method = (pbMethod)method, .rates = rates, .rate_count = 3, .sigma = 2, .seed = 1, .damping = 1e-12};
+    pbIterate end = minimize(*state, &p, &options, 3000, x);
+    assert_true(end.best_value < 1e-3);
+  }
+}
+
+static void test_a_hard_failure_ends_the_run(void **state) {
+  Bench b = {.n = 2, .stop_at = 1};
+  pbProblem p = problem(&b);
+  pbOptimizer *o;
+  assert_int_equal(pbOptimizer_Create(*state, &p, &(pbOptimizerOptions){.method = pb_methodLbfgs}, start, &o), pb_ok);
+  assert_int_equal(pbOptimizer_Iterate(o), pb_interrupted);
+  pbOptimizer_Destroy(o);
+}
+
+static void test_resumed_runs_have_the_same_bits(void **state) {
+  for (int method = 0; method < pb_methodCount; method++) {
+    Bench b = {.n = 5};
+    pbProblem p = problem(&b);
+    pbOptimizerOptions options = {.method = (pbMethod)method, .sigma = 0.5, .seed = 11};
+    pbOptimizer *whole, *part = NULL;
+    assert_int_equal(pbOptimizer_Create(*state, &p, &options, start, &whole), pb_ok);
+    size_t size = pbOptimizer_StateSize(whole);
+    double *saved = malloc(size * sizeof *saved), *end = malloc(size * sizeof *end);
+    assert_int_equal(pbOptimizer_Create(*state, &p, &options, start, &part), pb_ok);
+    for (int i = 0; i < 23; i++) {
+      assert_int_equal(pbOptimizer_Iterate(whole), pb_ok);
+      assert_int_equal(pbOptimizer_Iterate(part), pb_ok);
+      pbOptimizer_Save(part, saved);  // killed and started anew after every iteration
+      pbOptimizer_Destroy(part);
+      assert_int_equal(pbOptimizer_Create(*state, &p, &options, start, &part), pb_ok);
+      assert_int_equal(pbOptimizer_Restore(part, saved), pb_ok);
+    }
+    pbOptimizer_Save(whole, end);
+    assert_memory_equal(saved, end, size * sizeof *end);
+    saved[1] = NAN;
+    assert_int_equal(pbOptimizer_Restore(part, saved), pb_bad_input);
+    pbOptimizer_Destroy(whole);
+    pbOptimizer_Destroy(part);
+    free(saved);
+    free(end);
+  }
+}
+
+static void test_bad_arguments(void **state) {
+  Bench b = {.n = 2};
+  pbProblem p = problem(&b);
+  pbOptimizer *o;
+  double nan_start[2] = {NAN, 0}, lower[2] = {1, 0}, upper[2] = {0, 1};
+  assert_int_equal(pbOptimizer_Create(*state, &p, &(pbOptimizerOptions){0}, nan_start, &o), pb_bad_argument);
+  p.lower = lower, p.upper = upper;
+  assert_int_equal(pbOptimizer_Create(*state, &p, &(pbOptimizerOptions){0}, start, &o), pb_bad_argument);
+  p = problem(&b);
+  p.residuals = NULL;
+  assert_int_equal(pbOptimizer_Create(*state, &p, &(pbOptimizerOptions){.method = pb_methodGaussNewton}, start, &o), pb_bad_argument);
+  pbMethod method;
+  assert_true(pbMethod_Find("gauss-newton", &method) && method == pb_methodGaussNewton);
+  assert_false(pbMethod_Find("sgd", &method));
+}
+
+static void test_random_numbers(void **state) {
+  (void)state;
+  pbRng rng = pbRng_Seed(7);
+  double sum = 0, squares = 0, saved[PB_RNG_DOUBLES];
+  for (int i = 0; i < 100000; i++) {
+    double z = pbRng_Normal(&rng);
+    sum += z, squares += z * z;
+  }
+  assert_true(fabs(sum / 1e5) < 0.01 && fabs(squares / 1e5 - 1) < 0.02);
+  pbRng_Normal(&rng);
+  pbRng_Save(&rng, saved);
+  pbRng again = pbRng_Load(saved);
+  for (int i = 0; i < 100; i++) assert_true(pbRng_Normal(&rng) == pbRng_Normal(&again));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_lbfgs), cmocka_unit_test(test_gauss_newton), cmocka_unit_test(test_adam),
+      cmocka_unit_test(test_first_step_of_adam_is_the_rate), cmocka_unit_test(test_cmaes), cmocka_unit_test(test_bounds),
+      cmocka_unit_test(test_points_that_fail_are_stepped_back_from), cmocka_unit_test(test_a_hard_failure_ends_the_run),
+      cmocka_unit_test(test_resumed_runs_have_the_same_bits), cmocka_unit_test(test_bad_arguments), cmocka_unit_test(test_random_numbers)};
+  return cmocka_run_group_tests(tests, setup, teardown);
+}
