@@ -70,6 +70,8 @@ typedef struct pbRolloutOutput {  // any may be NULL
   double *sensordata;             // (steps + 1, nsensordata): row k at state k with the inputs of step k
   double *xpos;                   // (steps + 1, nbody, 3)
   double *site_xpos;              // (steps + 1, nsite, 3)
+  const int *rows;                // keep only these states: strictly ascending in 0 .. steps; NULL: all
+  int row_count;                  // then the arrays above (but final_state) have this many rows
   int steps_done;                 // written: steps that succeeded (all, unless the call failed)
 } pbRolloutOutput;
 
@@ -134,6 +136,8 @@ typedef struct pbRolloutDirection {  // NULL: zero
 typedef struct pbRolloutTangent {  // (steps + 1, ...) each; NULL: not wanted
   double *x;                       // 2 nv + na
   double *sensordata, *xpos, *site_xpos;
+  const int *rows;                 // as in pbRolloutOutput
+  int row_count;
 } pbRolloutTangent;
 // Derivatives of the last Forward's trajectory along `count` directions, exact to rounding.
 PB_API PB_NODISCARD pbStatus pbRollout_Jvp(pbRollout *rollout, int count, const pbRolloutDirection *directions,

@@ -10,7 +10,7 @@ typedef struct Ride {
 } Ride;
 
 static const double *row(const double *data, int k, int width) { return data ? data + (size_t)k * (size_t)width : NULL; }
-static double *out_row(double *data, int k, int width) { return data ? data + (size_t)k * (size_t)width : NULL; }
+static double *out_row(double *data, int k, int width) { return data && k >= 0 ? data + (size_t)k * (size_t)width : NULL; }
 
 static pbDirection direction_at(const pbRollout *r, const pbRolloutDirection *d, const double *x, int k) {
   pbDirection out = {.x = x, .theta = d->theta};
@@ -26,13 +26,14 @@ static pbStatus push_all(pbRollout *r, Ride *ride, int k, const pbRolloutDirecti
   pbInput input = pbRollout_InputAt(r, k);
   for (int i = 0; i < ride->count; i++) {
     const pbRolloutTangent *t = &tangents[i];
-    bool sees = t->sensordata || t->xpos || t->site_xpos;
+    int at = pbRows_Find(t->rows, t->row_count, k);
+    bool sees = at >= 0 && (t->sensordata || t->xpos || t->site_xpos);
     double *now = ride->now + (size_t)i * (size_t)r->n, *next = ride->next + (size_t)i * (size_t)r->n;
-    if (t->x) memcpy(out_row(t->x, k, r->n), now, (size_t)r->n * sizeof *now);
+    if (t->x && at >= 0) memcpy(out_row(t->x, at, r->n), now, (size_t)r->n * sizeof *now);
     if (k == r->plan.steps && !sees) continue;
     pbDirection d = direction_at(r, &directions[i], now, k);
-    pbStatus status = pbStep_Jvp(r->model, r->theta, ride->record, &input, &d, r->scratch, next, out_row(t->sensordata, k, r->ns),
-                                 out_row(t->xpos, k, 3 * r->nbody), out_row(t->site_xpos, k, 3 * r->nsite));
+    pbStatus status = pbStep_Jvp(r->model, r->theta, ride->record, &input, &d, r->scratch, next, out_row(t->sensordata, at, r->ns),
+                                 out_row(t->xpos, at, 3 * r->nbody), out_row(t->site_xpos, at, 3 * r->nsite));
     if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
   }
   double *swap = ride->now;

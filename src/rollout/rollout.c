@@ -125,31 +125,51 @@ static pbStatus observe(pbRollout *r, const double *x, int k, double *sensordata
 }
 
 // ---- forward --------------------------------------------------------------------------------------------------------
-static void put(double *out, int k, int width, const double *data) {
-  if (out && data && width > 0) memcpy(out + (size_t)k * (size_t)width, data, (size_t)width * sizeof *data);
+// Where the arrays of the caller hold state k; -1: not wanted.
+int pbRows_Find(const int *rows, int count, int k) {
+  if (!rows) return k;
+  int low = 0, high = count - 1;
+  while (low < high) {
+    int middle = low + (high - low) / 2;
+    if (rows[middle] < k) low = middle + 1;
+    else high = middle;
+  }
+  return count > 0 && rows[low] == k ? low : -1;
 }
 
-static double *sensor_row(const pbRollout *r, pbRolloutOutput *out, int k) {
-  return out && out->sensordata ? out->sensordata + (size_t)k * (size_t)r->ns : NULL;
+static void put(double *out, int row, int width, const double *data) {
+  if (out && data && width > 0) memcpy(out + (size_t)row * (size_t)width, data, (size_t)width * sizeof *data);
 }
 
-static void put_positions(const pbRollout *r, pbRolloutOutput *out, int k) {
-  if (!out) return;
-  if (out->xpos) put(out->xpos, k, 3 * r->nbody, pbRollout_SeenField(r, "xpos"));
-  if (out->site_xpos) put(out->site_xpos, k, 3 * r->nsite, pbRollout_SeenField(r, "site_xpos"));
+// What is wanted of state k: a view of the output with every array at its row, empty where nothing is.
+static pbRolloutOutput wanted_at(const pbRollout *r, const pbRolloutOutput *out, int k) {
+  int row = out ? pbRows_Find(out->rows, out->row_count, k) : -1;
+  if (row < 0) return (pbRolloutOutput){0};
+  size_t at = (size_t)row;
+  return (pbRolloutOutput){.states = out->states ? out->states + at * (size_t)r->nx : NULL,
+                           .sensordata = out->sensordata ? out->sensordata + at * (size_t)r->ns : NULL,
+                           .xpos = out->xpos ? out->xpos + at * 3 * (size_t)r->nbody : NULL,
+                           .site_xpos = out->site_xpos ? out->site_xpos + at * 3 * (size_t)r->nsite : NULL};
+}
+
+static void put_positions(const pbRollout *r, const pbRolloutOutput *wanted) {
+  if (wanted->xpos) put(wanted->xpos, 0, 3 * r->nbody, pbRollout_SeenField(r, "xpos"));
+  if (wanted->site_xpos) put(wanted->site_xpos, 0, 3 * r->nsite, pbRollout_SeenField(r, "site_xpos"));
 }
 
 // Step k from r->x; into `record` too where one is given.
-static pbStatus advance(pbRollout *r, int k, double *record, pbRolloutOutput *out) {
+static pbStatus advance(pbRollout *r, int k, double *record, const pbRolloutOutput *out) {
   pbInput input = pbRollout_InputAt(r, k);
+  pbRolloutOutput wanted = wanted_at(r, out, k);
   memcpy(r->x_before, r->x, (size_t)r->nx * sizeof *r->x);
-  bool early = r->xpos_by_observing && out && (out->xpos || out->site_xpos);
+  put(wanted.states, 0, r->nx, r->x);
+  bool early = r->xpos_by_observing && (wanted.xpos || wanted.site_xpos);
   if (early) {
     PB_TRY(observe(r, r->x, k, NULL));
-    put_positions(r, out, k);
+    put_positions(r, &wanted);
   }
-  PB_TRY(pbRollout_StepChecked(r, r->theta, r->x, &input, k, sensor_row(r, out, k)));
-  if (!early) put_positions(r, out, k);
+  PB_TRY(pbRollout_StepChecked(r, r->theta, r->x, &input, k, wanted.sensordata));
+  if (!early) put_positions(r, &wanted);
   if (record) pbTape_Record(r->model, r->x_before, r->scratch, record);
   return pb_ok;
 }
@@ -172,10 +192,7 @@ static pbStatus sweep(pbRollout *r, pbRolloutOutput *out, bool first, pbSchedule
       if (first) {
         pbReport report = pbScratch_Report(r->scratch);
         pbCertificate_Step(&r->seen, &report, k);
-        if (out) {
-          put(out->states, k + 1, r->nx, r->x);
-          out->steps_done = k + 1;
-        }
+        if (out) out->steps_done = k + 1;
       }
       if (pbTicker_Step(&r->ticker)) return pbRollout_Stopped(r, k + 1);
     }
@@ -190,12 +207,13 @@ static pbStatus read_timestep(pbRollout *r) {
 }
 
 static pbStatus final_state(pbRollout *r, pbRolloutOutput *out) {
+  pbRolloutOutput wanted = wanted_at(r, out, r->plan.steps);
   memcpy(r->x_final, r->x, (size_t)r->nx * sizeof *r->x);
-  if (!out) return pb_ok;
-  put(out->final_state, 0, r->nx, r->x);
-  if (!out->sensordata && !out->xpos && !out->site_xpos) return pb_ok;
-  PB_TRY(observe(r, r->x, r->plan.steps, sensor_row(r, out, r->plan.steps)));
-  put_positions(r, out, r->plan.steps);
+  if (out) put(out->final_state, 0, r->nx, r->x);
+  put(wanted.states, 0, r->nx, r->x);
+  if (!wanted.sensordata && !wanted.xpos && !wanted.site_xpos) return pb_ok;
+  PB_TRY(observe(r, r->x, r->plan.steps, wanted.sensordata));
+  put_positions(r, &wanted);
   return pb_ok;
 }
 
@@ -214,7 +232,6 @@ pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, 
   PB_TRY(read_timestep(r));
   if (!within(x0, r->nx, r->bound)) return out_of_bounds(r, x0, 0);
   restart(r);
-  if (out) put(out->states, 0, r->nx, x0);
   if (pbTicker_Begin(&r->ticker, "forward", r->plan.steps)) return pbRollout_Stopped(r, 0);
   pbScheduleAction action;
   PB_TRY(sweep(r, out, true, &action));
@@ -231,13 +248,8 @@ const double *pbCotangent_At(const pbCotangent *c, int width, int k, int steps) 
     if (c->count == 1) return k == steps ? c->data : NULL;
     return c->data + (size_t)k * (size_t)width;
   }
-  int low = 0, high = c->count - 1;
-  while (low < high) {
-    int middle = low + (high - low) / 2;
-    if (c->steps[middle] < k) low = middle + 1;
-    else high = middle;
-  }
-  return c->steps[low] == k ? c->data + (size_t)low * (size_t)width : NULL;
+  int row = pbRows_Find(c->steps, c->count, k);
+  return row < 0 ? NULL : c->data + (size_t)row * (size_t)width;
 }
 
 static pbStatus check_cotangent(const pbRollout *r, const pbCotangent *c, const char *name) {
