@@ -32,6 +32,7 @@ static const Option option_table[opt_count] = {
     [opt_compressed] = {"compressed", NULL, "compress the arrays of the output"},
     [opt_quiet] = {"quiet", NULL, "no progress"},
     [opt_horizon] = {"horizon", "N", "steps of the rollout that is checked (default: 20)"},
+    [opt_fresh] = {"fresh", NULL, "start anew, whatever an interrupted run has left"},
     [opt_help] = {"help", NULL, "this text"},
     [opt_version] = {"version", NULL, "version of the program"},
 };

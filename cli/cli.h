@@ -12,7 +12,7 @@
 typedef enum cliOptionId {
   opt_steps, opt_init, opt_init_row, opt_keyframe, opt_control, opt_qfrc, opt_xfrc, opt_param, opt_option, opt_constants,
   opt_allow_root, opt_output, opt_cotangent, opt_wrt, opt_memory, opt_loss, opt_json, opt_seed, opt_compressed, opt_quiet,
-  opt_horizon, opt_help, opt_version, opt_count
+  opt_horizon, opt_fresh, opt_help, opt_version, opt_count
 } cliOptionId;
 
 enum {
@@ -79,6 +79,7 @@ void cliSignals_Hold(void);
 void cliSignals_Release(void);
 // From here on SIGINT only sets a flag that is asked for with cliSignals_Caught.
 void cliSignals_Defer(void);
+void cliSignals_Undefer(void);
 bool cliSignals_Caught(void);
 
 typedef struct cliProgress {
@@ -115,7 +116,8 @@ void cliJson_TextTo(FILE *out, const char *value);  // quoted and escaped, also 
 typedef struct cliRun {
   cliApp *app;
   pbContext *ctx;
-  pbModel *model;
+  const pbModel *model;
+  pbModel *loaded;       // the same, where this run has loaded it
   const char *model_path;
   int nq, nv, na, nu, nbody, nsite, nsensordata, nx, nt;  // nx: StateSize, nt: TangentSize
   size_t ntheta;
@@ -130,6 +132,8 @@ typedef struct cliRun {
 
 // Model with --option, --param and --constants applied.
 pbStatus cliRun_Model(cliApp *app, cliRun *run);
+// Sizes of run->model into the run.
+void cliRun_Sizes(cliRun *run);
 // The same with initial state and inputs; `steps` where nothing says how many.
 pbStatus cliRun_Begin(cliApp *app, long steps, cliRun *run);
 void cliRun_End(cliRun *run);
@@ -145,6 +149,8 @@ bool cliParam_IsOption(const char *name);
 void cliRun_Meta(const cliRun *run, cliJson *json);
 // Add the text of a finished meta stream; closes and frees it.
 pbStatus cliRun_AddMeta(pbArrays *set, FILE *stream, char **text);
+// Roll out from x0 and add everything that a trajectory file holds.
+pbStatus cliRun_Simulate(cliRun *run, pbArrays *set);
 pbStatus cli_save(cliApp *app, const pbArrays *set);  // to --output, without a signal in between
 
 #endif

@@ -112,7 +112,7 @@ static pbStatus set_options(cliRun *run, bool parameters) {
     if (parameters) {
       PB_TRY(set_parameter(run, "option", text));
     } else {
-      PB_TRY(pbModel_SetOption(run->model, name, value));
+      PB_TRY(pbModel_SetOption(run->loaded, name, value));
     }
   }
   return pb_ok;
@@ -154,12 +154,7 @@ static void show_warnings(const pbContext *ctx) {
   }
 }
 
-pbStatus cliRun_Model(cliApp *app, cliRun *run) {
-  *run = (cliRun){.app = app, .ctx = app->ctx, .model_path = app->args.positional[0]};
-  PB_TRY(read_constants(run));
-  pbLoadOptions load = {.allow_root = app->args.text[opt_allow_root]};
-  PB_TRY(pbModel_Load(run->ctx, run->model_path, &load, &run->model));
-  show_warnings(run->ctx);
+void cliRun_Sizes(cliRun *run) {
   const pbModel *m = run->model;
   run->nq = pbModel_Size(m, "nq");
   run->nv = pbModel_Size(m, "nv");
@@ -171,6 +166,16 @@ pbStatus cliRun_Model(cliApp *app, cliRun *run) {
   run->nx = pbModel_StateSize(m);
   run->nt = pbModel_TangentSize(m);
   run->ntheta = pbModel_ParamSize(m);
+}
+
+pbStatus cliRun_Model(cliApp *app, cliRun *run) {
+  *run = (cliRun){.app = app, .ctx = app->ctx, .model_path = app->args.positional[0]};
+  PB_TRY(read_constants(run));
+  pbLoadOptions load = {.allow_root = app->args.text[opt_allow_root]};
+  PB_TRY(pbModel_Load(run->ctx, run->model_path, &load, &run->loaded));
+  show_warnings(run->ctx);
+  run->model = run->loaded;
+  cliRun_Sizes(run);
   PB_TRY(set_options(run, false));
   return set_theta(run);
 }
@@ -412,7 +417,7 @@ void cliRun_End(cliRun *run) {
   pbScratch_Destroy(run->scratch);
   double *memory[] = {run->theta, run->theta_before, run->x0, run->control, run->qfrc, run->xfrc};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) pbContext_Free(run->ctx, memory[i]);
-  pbModel_Destroy(run->model);
+  pbModel_Destroy(run->loaded);
   *run = (cliRun){0};
 }
 

@@ -27,9 +27,9 @@ static const cliCommand commands[] = {
     {"view", "MODEL TRAJ.npz", "Write one page that plays a trajectory.", 2, 2, CLI_MODEL | CLI_BIT(output), CLI_BIT(output),
      "The page needs nothing but itself: no network, no other files.", cliView_Run},
     {"optimize", "TASK.json", "Find parameters, initial states or controls of least loss.", 1, 1,
-     CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(output) | CLI_BIT(quiet), 0,
-     "Writes the result as JSON to standard output, or to the file of -o, and the trajectory beside it. An interrupted run goes\n"
-     "on where it was when it is started again.",
+     CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh), 0,
+     "Writes the result as JSON to standard output, or to the file of -o, and NAME.trajectory.npz beside it (without -o: in the\n"
+     "current folder, NAME from the task). An interrupted run leaves NAME.state; the same command goes on with it.",
      cliOptimize_Run},
     {"inspect", "MODEL", "Every compiled field of a model and every quantity of one forward evaluation.", 1, 1, CLI_RUN | CLI_WRITE,
      CLI_BIT(output), "OUT.npz holds the fields as model/NAME, and the quantities at the initial state (row --init-row of a trajectory).",

@@ -87,19 +87,24 @@ static pbStatus simulate(cliRun *run, pbArrays *set, double *x) {
   pbStatus status = run_steps(run, &recorder, x, &progress);
   cliProgress_End(&progress);
   PB_TRY(status);
-  PB_TRY(add_meta(run, set));
-  return cli_save(run->app, set);
+  return add_meta(run, set);
+}
+
+pbStatus cliRun_Simulate(cliRun *run, pbArrays *set) {
+  double *x = pbContext_Alloc(run->ctx, (size_t)run->nx * sizeof *x);
+  if (!x) return pbContext_Fail(run->ctx, pb_no_memory, "out of memory");
+  pbStatus status = simulate(run, set, x);
+  pbContext_Free(run->ctx, x);
+  return status;
 }
 
 pbStatus cliSimulate_Run(cliApp *app) {
   cliRun run = {0};
   pbArrays *set = NULL;
-  double *x = NULL;
   pbStatus status = cliRun_Begin(app, 1, &run);
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
-  if (status == pb_ok && !(x = pbContext_Alloc(app->ctx, (size_t)run.nx * sizeof *x))) status = pb_no_memory;
-  if (status == pb_ok) status = simulate(&run, set, x);
-  pbContext_Free(app->ctx, x);
+  if (status == pb_ok) status = cliRun_Simulate(&run, set);
+  if (status == pb_ok) status = cli_save(app, set);
   pbArrays_Destroy(set);
   cliRun_End(&run);
   return status;

@@ -1,11 +1,9 @@
 // Signals, progress on a terminal, and what was probably meant.
-#include <ctype.h>
 #include <signal.h>
-#include <string.h>
-#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/suggest.h"
 #include "cli.h"
 
 // A signal handler reaches nothing but statics; these are the only ones of the program.
@@ -44,6 +42,7 @@ static void mask(int how) {
 void cliSignals_Hold(void) { mask(SIG_BLOCK); }
 void cliSignals_Release(void) { mask(SIG_UNBLOCK); }
 void cliSignals_Defer(void) { signal_deferred = 1; }
+void cliSignals_Undefer(void) { signal_deferred = 0; }
 bool cliSignals_Caught(void) { return signal_caught != 0; }
 
 double cli_seconds(void) {
@@ -75,36 +74,8 @@ void cliProgress_End(cliProgress *p) {
   p->shown = false;
 }
 
-// Edit distance with neighbours swapped as one edit; both texts cut at 63.
-static int distance(const char *a, const char *b) {
-  enum { MOST = 64 };
-  int rows[3][MOST], n = (int)strnlen(a, MOST - 1), m = (int)strnlen(b, MOST - 1);
-  for (int j = 0; j <= m; j++) rows[0][j] = j;
-  for (int i = 1; i <= n; i++) {
-    int *now = rows[i % 3], *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
-    now[0] = i;
-    for (int j = 1; j <= m; j++) {
-      bool same = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
-      int best = last[j - 1] + !same;
-      if (last[j] + 1 < best) best = last[j] + 1;
-      if (now[j - 1] + 1 < best) best = now[j - 1] + 1;
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < best) best = before[j - 2] + 1;
-      now[j] = best;
-    }
-  }
-  return rows[n % 3][m];
-}
-
 const char *cli_nearest(const char *typed, const char *const *candidates, int count) {
-  const char *best = NULL;
-  int least = (int)strlen(typed) / 3 + 2;
-  for (int i = 0; i < count; i++) {
-    int d = distance(typed, candidates[i]);
-    if (d >= 1 && strncasecmp(typed, candidates[i], strlen(typed)) == 0 && strlen(typed) > 2) d = 1;
-    if (d < least) {
-      least = d;
-      best = candidates[i];
-    }
-  }
-  return best;
+  pbSuggest suggest = pbSuggest_For(typed);
+  for (int i = 0; i < count; i++) pbSuggest_Offer(&suggest, candidates[i]);
+  return suggest.best;
 }

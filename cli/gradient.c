@@ -1,0 +1,340 @@
+// pullback gradient: the pullback of cotangents, or of a task's loss, through a rollout.
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+enum { BAR_COUNT = 6, STATE_COUNT = 6, DEFAULT_MEMORY_MIB = 1024 };
+// What can be asked for beside parameters; the order of `wanted`.
+static const char *const state_names[STATE_COUNT] = {"qpos", "qvel", "act", "control", "qfrc", "xfrc"};
+enum { want_qpos, want_qvel, want_act, want_control, want_qfrc, want_xfrc };
+
+typedef struct Gradient {
+  cliRun *run;
+  bool wanted[STATE_COUNT];
+  bool *parameters;     // of each slice of theta
+  bool any_parameter;
+  pbRolloutPlan plan;
+  pbRollout *rollout;
+  pbArrays *cotangents;
+  pbRolloutBar bar;
+  pbLoss *loss;
+  double loss_value;
+  double *x0, *theta;   // cotangents of the initial state and of theta (NULL: not wanted)
+  pbCertificate certificate;
+} Gradient;
+
+static pbStatus no_memory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "out of memory"); }
+
+// ---- what is wanted ------------------------------------------------------------------------------------------------
+
+static pbStatus unknown_wanted(const Gradient *g, const char *name) {
+  enum { MOST = 512 };
+  const char *names[MOST];
+  int n = 0;
+  for (int i = 0; i < STATE_COUNT; i++) names[n++] = state_names[i];
+  for (int i = 0; i < pbModel_ParamCount(g->run->model) && n < MOST; i++) names[n++] = pbModel_ParamAt(g->run->model, i).name;
+  const char *near = cli_nearest(name, names, n);
+  return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: unknown name '%s'%s%s%s", name, near ? "; did you mean '" : "",
+                        near ? near : "", near ? "'?" : "");
+}
+
+static pbStatus want_parameter(Gradient *g, const char *name) {
+  const pbModel *model = g->run->model;
+  for (int i = 0; i < pbModel_ParamCount(model); i++) {
+    pbParam p = pbModel_ParamAt(model, i);
+    if (strcmp(p.name, name) != 0) continue;
+    if (p.derived && g->run->recompute) {
+      return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: '%s' follows from other parameters with --constants recompute", name);
+    }
+    return g->parameters[i] = g->any_parameter = true, pb_ok;
+  }
+  return unknown_wanted(g, name);
+}
+
+static void want_all_parameters(Gradient *g) {
+  for (int i = 0; i < pbModel_ParamCount(g->run->model); i++) {
+    g->parameters[i] = !(g->run->recompute && pbModel_ParamAt(g->run->model, i).derived);
+  }
+  g->any_parameter = true;
+}
+
+static pbStatus want_name(Gradient *g, const char *name) {
+  if (strcmp(name, "param") == 0) return want_all_parameters(g), pb_ok;
+  for (int i = 0; i < STATE_COUNT; i++) {
+    if (strcmp(name, state_names[i]) == 0) return g->wanted[i] = true, pb_ok;
+  }
+  return want_parameter(g, strncmp(name, "param/", 6) == 0 ? name + 6 : name);
+}
+
+static pbStatus read_wanted(Gradient *g) {
+  const cliRun *run = g->run;
+  const char *text = run->app->args.text[opt_wrt];
+  g->parameters = pbContext_Alloc(run->ctx, (size_t)pbModel_ParamCount(run->model) * sizeof *g->parameters);
+  if (!g->parameters) return no_memory(run->ctx);
+  if (!text) {
+    for (int i = 0; i < STATE_COUNT; i++) g->wanted[i] = true;
+    g->wanted[want_qfrc] = run->qfrc != NULL;
+    g->wanted[want_xfrc] = run->xfrc != NULL;
+    want_all_parameters(g);
+    return pb_ok;
+  }
+  for (const char *at = text;; at++) {
+    char name[128];
+    size_t n = strcspn(at, ",");
+    if (!n || n >= sizeof name) return pbContext_Fail(run->ctx, pb_bad_argument, "--wrt: '%.80s' is not a list of names", text);
+    memcpy(name, at, n);
+    name[n] = 0;
+    PB_TRY(want_name(g, name));
+    at += n;
+    if (!*at) return pb_ok;
+  }
+}
+
+// ---- cotangents ----------------------------------------------------------------------------------------------------
+
+typedef struct Bar {
+  const char *name;
+  pbCotangent *cotangent;
+  int ndim;          // for one state
+  size_t shape[2];
+} Bar;
+
+static pbStatus wrong_shape(const Gradient *g, const char *file, const Bar *b, const pbArray *a) {
+  char given[200], inner[48];
+  snprintf(inner, sizeof inner, b->ndim == 1 ? "%zu" : "%zu, %zu", b->shape[0], b->shape[1]);
+  bool ambient = strcmp(b->name, "qpos") == 0 && a->ndim && g->run->nq != g->run->nv && a->shape[a->ndim - 1] == (size_t)g->run->nq;
+  return pbContext_Fail(g->run->ctx, pb_bad_input, "%s: '%s' has shape %s; (%s%s) or (%ld, %s) is expected%s", file, b->name,
+                        pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), inner, b->ndim == 1 ? "," : "", g->run->steps + 1, inner,
+                        ambient ? " (cotangents of positions are in the tangent space: nv, not nq)" : "");
+}
+
+static pbStatus take_bar(const Gradient *g, const char *file, const Bar *b, const pbArray *a) {
+  bool fits = a->type == pb_arrayReal && (a->ndim == b->ndim || a->ndim == b->ndim + 1);
+  for (int i = 0; i < b->ndim && fits; i++) fits = a->shape[a->ndim - b->ndim + i] == b->shape[i];
+  if (fits && a->ndim > b->ndim) fits = a->shape[0] == (size_t)g->run->steps + 1;
+  if (!fits) return wrong_shape(g, file, b, a);
+  PB_TRY(pbArray_CheckFinite(g->run->ctx, a, file));
+  if (!a->count) return pb_ok;
+  *b->cotangent = (pbCotangent){.data = a->reals, .count = a->ndim == b->ndim ? 1 : (int)a->shape[0]};
+  return pb_ok;
+}
+
+static pbStatus read_cotangents(Gradient *g) {
+  const cliRun *run = g->run;
+  const char *file = run->app->args.text[opt_cotangent];
+  size_t nv = (size_t)run->nv, na = (size_t)run->na, ns = (size_t)run->nsensordata;
+  const Bar bars[BAR_COUNT] = {{"qpos", &g->bar.qpos, 1, {nv}},
+                               {"qvel", &g->bar.qvel, 1, {nv}},
+                               {"act", &g->bar.act, 1, {na}},
+                               {"sensordata", &g->bar.sensordata, 1, {ns}},
+                               {"xpos", &g->bar.xpos, 2, {(size_t)run->nbody, 3}},
+                               {"site_xpos", &g->bar.site_xpos, 2, {(size_t)run->nsite, 3}}};
+  PB_TRY(pbArrays_Load(run->ctx, file, &g->cotangents));
+  const char *names[BAR_COUNT];
+  for (int i = 0; i < BAR_COUNT; i++) names[i] = bars[i].name;
+  for (size_t k = 0; k < pbArrays_Count(g->cotangents); k++) {
+    const pbArray *a = pbArrays_At(g->cotangents, k);
+    int i = 0;
+    while (i < BAR_COUNT && strcmp(a->name, names[i]) != 0) i++;
+    if (i < BAR_COUNT) {
+      PB_TRY(take_bar(g, file, &bars[i], a));
+    } else if (strcmp(a->name, "meta") != 0) {
+      const char *near = cli_nearest(a->name, names, BAR_COUNT);
+      return pbContext_Fail(run->ctx, pb_bad_input, "%s: unknown array '%.80s'%s%s%s (qpos, qvel, act, sensordata, xpos, site_xpos)", file,
+                            a->name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    }
+  }
+  return pb_ok;
+}
+
+// ---- memory --------------------------------------------------------------------------------------------------------
+
+static pbStatus read_memory(cliApp *app, size_t *bytes) {
+  static const struct { const char *suffix; double factor; } units[] = {
+      {"", 1}, {"B", 1}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}};
+  const char *text = app->args.text[opt_memory], *end = NULL;
+  *bytes = (size_t)DEFAULT_MEMORY_MIB << 20;
+  if (!text) return pb_ok;
+  double value = 0;
+  bool number = cli_number(text, &end, &value);
+  for (size_t i = 0; number && i < sizeof units / sizeof *units; i++) {
+    double size = value * units[i].factor;
+    if (strcmp(end, units[i].suffix) != 0 || size < 1 || size > 1e18) continue;
+    *bytes = (size_t)size;
+    return pb_ok;
+  }
+  return pbContext_Fail(app->ctx, pb_bad_argument, "--memory: '%.40s' is not a size such as 200MiB", text);
+}
+
+static void say_plan(const cliApp *app, const pbRolloutPlan *plan) {
+  cliProgress probe;
+  cliProgress_Begin(&probe, app, "");
+  if (!probe.on) return;
+  fprintf(stderr, "tape: %.3g MiB for %d steps, %.3g MiB held, %.2f times the forward steps\n", (double)plan->full_bytes / 1048576,
+          plan->steps, (double)plan->planned_bytes / 1048576, (double)plan->forward_steps / (plan->steps ? plan->steps : 1));
+}
+
+static int show_progress(void *user, const pbProgress *p) {
+  cliProgress *progress = user;
+  progress->what = p->phase;
+  cliProgress_Show(progress, (double)p->done, (double)p->total, NULL);
+  return 0;
+}
+
+// ---- the gradient --------------------------------------------------------------------------------------------------
+
+// Where the gradient of an input goes: straight into the set.
+static pbStatus add_input(const Gradient *g, pbArrays *set, int which, size_t width, double **memory) {
+  size_t n = (size_t)g->run->steps, nbody = (size_t)g->run->nbody;
+  *memory = NULL;
+  if (!g->wanted[which]) return pb_ok;
+  if (which == want_xfrc) return pbArrays_AddReals(set, "xfrc", 3, (size_t[]){n, nbody, 6}, NULL, memory);
+  return pbArrays_AddReals(set, state_names[which], 2, (size_t[]){n, width}, NULL, memory);
+}
+
+static pbStatus pull_back(Gradient *g, const pbRolloutGradient *out) {
+  const cliRun *run = g->run;
+  pbRolloutInput input = {.ctrl = run->control, .qfrc = run->qfrc, .xfrc = run->xfrc};
+  long seed = 0;
+  PB_TRY(cliArgs_Integer(run->app, opt_seed, 0, LONG_MAX, 0, &seed));
+  pbVjpOptions options = {.spot_check = true, .seed = (uint64_t)seed};
+  if (g->loss) {
+    return pbLoss_Gradient(g->loss, g->rollout, run->theta, run->x0, &input, &options, &g->loss_value, out, &g->certificate);
+  }
+  PB_TRY(pbRollout_Forward(g->rollout, run->theta, run->x0, &input, NULL));
+  return pbRollout_Vjp(g->rollout, &g->bar, &options, out, &g->certificate);
+}
+
+static pbStatus compute(Gradient *g, pbArrays *set) {
+  cliRun *run = g->run;
+  g->x0 = pbContext_Alloc(run->ctx, (size_t)run->nt * sizeof *g->x0);
+  if (g->any_parameter) g->theta = pbContext_Alloc(run->ctx, run->ntheta * sizeof *g->theta);
+  if (!g->x0 || (g->any_parameter && !g->theta)) return no_memory(run->ctx);
+  pbRolloutGradient out = {.x0 = g->x0, .theta = g->theta};
+  PB_TRY(add_input(g, set, want_control, (size_t)run->nu, &out.ctrl));
+  PB_TRY(add_input(g, set, want_qfrc, (size_t)run->nv, &out.qfrc));
+  PB_TRY(add_input(g, set, want_xfrc, 0, &out.xfrc));
+  cliProgress progress;
+  cliProgress_Begin(&progress, run->app, "gradient");
+  pbRollout_OnProgress(g->rollout, show_progress, &progress);
+  pbStatus status = pull_back(g, &out);
+  cliProgress_End(&progress);
+  PB_TRY(status);
+  if (run->recompute && g->theta) PB_TRY(pbModel_SetConstantsVjp(run->model, run->theta_before, g->theta));
+  return pb_ok;
+}
+
+// ---- output --------------------------------------------------------------------------------------------------------
+
+static pbStatus check_result(const cliRun *run, const pbArrays *set) {
+  for (size_t i = 0; i < pbArrays_Count(set); i++) {
+    const pbArray *a = pbArrays_At(set, i);
+    if (a->type == pb_arrayReal && !cli_finite(a->reals, a->count)) {
+      return pbContext_Fail(run->ctx, pb_not_finite, "the gradient by '%s' is not finite", a->name);
+    }
+  }
+  return pb_ok;
+}
+
+static pbStatus add_results(const Gradient *g, pbArrays *set) {
+  const cliRun *run = g->run;
+  size_t nv = (size_t)run->nv, na = (size_t)run->na;
+  if (g->wanted[want_qpos]) PB_TRY(pbArrays_AddReals(set, "qpos", 1, &nv, g->x0, NULL));
+  if (g->wanted[want_qvel]) PB_TRY(pbArrays_AddReals(set, "qvel", 1, &nv, g->x0 + nv, NULL));
+  if (g->wanted[want_act]) PB_TRY(pbArrays_AddReals(set, "act", 1, &na, g->x0 + 2 * nv, NULL));
+  if (g->loss) PB_TRY(pbArrays_AddReals(set, "loss", 0, NULL, &g->loss_value, NULL));
+  for (int i = 0; i < pbModel_ParamCount(run->model); i++) {
+    if (!g->parameters[i]) continue;
+    pbParam p = pbModel_ParamAt(run->model, i);
+    char name[160];
+    size_t shape[2];
+    snprintf(name, sizeof name, "param/%s", p.name);
+    PB_TRY(pbArrays_AddReals(set, name, cliParam_Shape(&p, shape), shape, g->theta + p.offset, NULL));
+  }
+  return check_result(run, set);
+}
+
+static void write_certificate(const Gradient *g, cliJson *j) {
+  const pbCertificate *c = &g->certificate;
+  cliJson_Open(j, "certificate", '{');
+  cliJson_Text(j, "mode", "exact");
+  cliJson_Number(j, "worst_residual", c->worst_residual);
+  cliJson_Integer(j, "worst_residual_step", c->worst_residual_step);
+  cliJson_Integer(j, "onsets", (long)c->onsets);
+  cliJson_Integer(j, "releases", (long)c->releases);
+  cliJson_Integer(j, "most_contacts", c->most_contacts);
+  cliJson_Integer(j, "most_rows", c->most_rows);
+  cliJson_Number(j, "costate_initial", c->costate_initial);
+  cliJson_Number(j, "costate_final", c->costate_final);
+  cliJson_Number(j, "growth", c->growth);
+  cliJson_Number(j, "growth_rate", c->growth_rate);
+  cliJson_Number(j, "costate_worst", c->costate_worst);
+  cliJson_Integer(j, "costate_worst_step", c->costate_worst_step);
+  cliJson_Integer(j, "steps", (long)c->steps);
+  cliJson_Integer(j, "recomputed", (long)c->recomputed);
+  cliJson_Integer(j, "tape_bytes", (long)c->tape_bytes);
+  cliJson_Integer(j, "full_tape_bytes", (long)c->full_tape_bytes);
+  cliJson_Bool(j, "spot_checked", c->spot_checked);
+  if (c->spot_checked) {
+    cliJson_Number(j, "spot_gradient", c->spot_gradient);
+    cliJson_Number(j, "spot_difference", c->spot_difference);
+    cliJson_Number(j, "spot_error", c->spot_error);
+  }
+  cliJson_Close(j, '}');
+}
+
+static pbStatus add_meta(const Gradient *g, pbArrays *set) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *stream = open_memstream(&text, &size);
+  if (!stream) return no_memory(g->run->ctx);
+  cliJson j = {.out = stream, .compact = true};
+  cliJson_Open(&j, NULL, '{');
+  cliRun_Meta(g->run, &j);
+  write_certificate(g, &j);
+  cliJson_Close(&j, '}');
+  return cliRun_AddMeta(set, stream, &text);
+}
+
+static pbStatus gradient(Gradient *g, pbArrays *set) {
+  cliRun *run = g->run;
+  const char *const *text = run->app->args.text;
+  PB_TRY(read_wanted(g));
+  if (text[opt_cotangent]) PB_TRY(read_cotangents(g));
+  if (text[opt_loss]) {
+    PB_TRY(pbLoss_Load(run->ctx, text[opt_loss], text[opt_allow_root], run->model, (int)run->steps, run->theta, &g->loss));
+  }
+  size_t budget = 0;
+  PB_TRY(read_memory(run->app, &budget));
+  PB_TRY(pbRollout_Plan(run->model, (int)run->steps, budget, &g->plan));
+  say_plan(run->app, &g->plan);
+  PB_TRY(pbRollout_Create(run->ctx, run->model, &g->plan, NULL, &g->rollout));
+  PB_TRY(compute(g, set));
+  PB_TRY(add_results(g, set));
+  PB_TRY(add_meta(g, set));
+  return cli_save(run->app, set);
+}
+
+pbStatus cliGradient_Run(cliApp *app) {
+  const char *const *text = app->args.text;
+  if (!text[opt_cotangent] == !text[opt_loss]) {
+    return pbContext_Fail(app->ctx, pb_bad_argument, "gradient: one of --cotangent COT.npz and --loss TASK.json is needed");
+  }
+  cliRun run = {0};
+  Gradient g = {.run = &run};
+  pbArrays *set = NULL;
+  pbStatus status = cliRun_Begin(app, 1, &run);
+  if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
+  if (status == pb_ok) status = gradient(&g, set);
+  pbLoss_Destroy(g.loss);
+  pbRollout_Destroy(g.rollout);
+  pbArrays_Destroy(g.cotangents);
+  pbArrays_Destroy(set);
+  pbContext_Free(app->ctx, g.parameters);
+  pbContext_Free(app->ctx, g.x0);
+  pbContext_Free(app->ctx, g.theta);
+  cliRun_End(&run);
+  return status;
+}

@@ -1,0 +1,229 @@
+// pullback info: what a model holds, for people and as JSON.
+#include <math.h>
+#include <string.h>
+
+#include "cli.h"
+
+static const char *const size_names[] = {"nq", "nv", "nu", "na", "nbody", "njnt", "ngeom", "nsite", "npair", "nexclude", "neq", "ntendon",
+                                         "nwrap", "nsensor", "nsensordata", "nkey", "ncam", "nlight", "nnumeric", "ntext", "ntuple"};
+static const char *const joint_types[] = {"free", "ball", "slide", "hinge"};
+static const char *const geom_types[] = {"plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh"};
+static const char *const equality_types[] = {"connect", "weld", "joint", "tendon"};
+static const char *const integrators[] = {"Euler", "RK4", "implicit", "implicitfast"};
+static const char *const cones[] = {"pyramidal", "elliptic"};
+
+enum { MOST_COLUMNS = 6 };
+typedef struct Column {
+  const char *label, *field;  // an integer field of one column
+  const char *const *words;   // for its values, or NULL
+  int word_count;
+  pbObject names;             // the value is the id of such a thing (pb_objCount: a plain number)
+} Column;
+typedef struct Table {  // things of one kind with their addresses
+  const char *label, *size;
+  pbObject kind;
+  Column columns[MOST_COLUMNS];
+} Table;
+
+#define PB_WORDS(list) list, sizeof list / sizeof *list
+static const Table tables[] = {
+    {"bodies", "nbody", pb_objBody, {{"parent", "body_parentid", NULL, 0, pb_objBody}, {"jntadr", "body_jntadr", NULL, 0, pb_objCount}, {"jntnum", "body_jntnum", NULL, 0, pb_objCount}, {"dofadr", "body_dofadr", NULL, 0, pb_objCount}, {"dofnum", "body_dofnum", NULL, 0, pb_objCount}}},
+    {"joints", "njnt", pb_objJoint, {{"type", "jnt_type", PB_WORDS(joint_types), pb_objCount}, {"body", "jnt_bodyid", NULL, 0, pb_objBody}, {"qposadr", "jnt_qposadr", NULL, 0, pb_objCount}, {"dofadr", "jnt_dofadr", NULL, 0, pb_objCount}}},
+    {"geoms", "ngeom", pb_objGeom, {{"type", "geom_type", PB_WORDS(geom_types), pb_objCount}, {"body", "geom_bodyid", NULL, 0, pb_objBody}}},
+    {"sites", "nsite", pb_objSite, {{"body", "site_bodyid", NULL, 0, pb_objBody}}},
+    {"equalities", "neq", pb_objEquality, {{"type", "eq_type", PB_WORDS(equality_types), pb_objCount}}},
+    {"tendons", "ntendon", pb_objTendon, {{"adr", "tendon_adr", NULL, 0, pb_objCount}, {"num", "tendon_num", NULL, 0, pb_objCount}}},
+    {"actuators", "nu", pb_objActuator, {{"actadr", "actuator_actadr", NULL, 0, pb_objCount}, {"actnum", "actuator_actnum", NULL, 0, pb_objCount}}},
+    {"sensors", "nsensor", pb_objSensor, {{"type", "sensor_type", NULL, 0, pb_objCount}, {"adr", "sensor_adr", NULL, 0, pb_objCount}, {"dim", "sensor_dim", NULL, 0, pb_objCount}}},
+    {"keyframes", "nkey", pb_objKeyframe, {{0}}},
+};
+enum { TABLE_COUNT = sizeof tables / sizeof *tables };
+
+static const char *name_of(const pbModel *model, pbObject kind, int id) {
+  const char *name = pbModel_Name(model, kind, id);
+  return name ? name : "";
+}
+
+// Value of a column as a word where it has one, else NULL.
+static const char *word_of(const pbModel *model, const Column *c, int value) {
+  if (c->words && value >= 0 && value < c->word_count) return c->words[value];
+  if (c->names != pb_objCount && value >= 0) {
+    const char *name = name_of(model, c->names, value);
+    return *name ? name : NULL;
+  }
+  return NULL;
+}
+
+static int column_count(const Table *t) {
+  int n = 0;
+  while (n < MOST_COLUMNS && t->columns[n].field) n++;
+  return n;
+}
+
+static bool column_value(const pbModel *model, const Column *c, int row, int *value) {
+  pbField f;
+  if (!pbModel_Field(model, c->field, &f) || !f.integers || row >= f.rows) return false;
+  *value = f.integers[row * f.cols];
+  return true;
+}
+
+static const char *option_word(const pbModel *model, const char *name, const char *const *words, int count) {
+  pbField f;
+  if (!pbModel_Field(model, name, &f) || !f.integers || f.integers[0] < 0 || f.integers[0] >= count) return NULL;
+  return words[f.integers[0]];
+}
+
+// ---- JSON ----------------------------------------------------------------------------------------------------------
+
+static void json_table(const pbModel *model, const Table *t, cliJson *j) {
+  cliJson_Open(j, t->label, '[');
+  for (int i = 0; i < pbModel_Size(model, t->size); i++) {
+    cliJson_OpenLine(j, NULL, '{');
+    cliJson_Integer(j, "id", i);
+    cliJson_Text(j, "name", name_of(model, t->kind, i));
+    for (int k = 0; k < column_count(t); k++) {
+      int value = 0;
+      if (!column_value(model, &t->columns[k], i, &value)) continue;
+      const char *word = t->columns[k].words ? word_of(model, &t->columns[k], value) : NULL;
+      if (word) cliJson_Text(j, t->columns[k].label, word);
+      else cliJson_Integer(j, t->columns[k].label, value);
+    }
+    cliJson_Close(j, '}');
+  }
+  cliJson_Close(j, ']');
+}
+
+static void json_params(const cliRun *run, cliJson *j) {
+  cliJson_Open(j, "params", '[');
+  for (int i = 0; i < pbModel_ParamCount(run->model); i++) {
+    pbParam p = pbModel_ParamAt(run->model, i);
+    size_t shape[2];
+    int ndim = cliParam_Shape(&p, shape);
+    cliJson_OpenLine(j, NULL, '{');
+    cliJson_Text(j, "name", p.name);
+    cliJson_OpenLine(j, "shape", '[');
+    for (int d = 0; d < ndim; d++) cliJson_Integer(j, NULL, (long)shape[d]);
+    cliJson_Close(j, ']');
+    cliJson_Text(j, "unit", p.unit);
+    cliJson_Number(j, "lower", p.lower);
+    cliJson_Number(j, "upper", p.upper);
+    cliJson_Bool(j, "derived", p.derived);
+    cliJson_Integer(j, "offset", (long)p.offset);
+    cliJson_Numbers(j, "value", run->theta + p.offset, (size_t)p.rows * (size_t)p.cols);
+    cliJson_Close(j, '}');
+  }
+  cliJson_Close(j, ']');
+}
+
+static void json_info(const cliRun *run) {
+  const pbModel *m = run->model;
+  cliJson j = {.out = stdout};
+  cliJson_Open(&j, NULL, '{');
+  cliJson_Text(&j, "model", run->model_path);
+  cliJson_Text(&j, "version", pbVersion());
+  cliJson_Text(&j, "constants", run->recompute ? "recompute" : "keep");
+  cliJson_OpenLine(&j, "sizes", '{');
+  for (size_t i = 0; i < sizeof size_names / sizeof *size_names; i++) cliJson_Integer(&j, size_names[i], pbModel_Size(m, size_names[i]));
+  cliJson_Close(&j, '}');
+  const char *integrator = option_word(m, "integrator", integrators, 4), *cone = option_word(m, "cone", cones, 2);
+  cliJson_OpenLine(&j, "options", '{');
+  if (integrator) cliJson_Text(&j, "integrator", integrator);
+  if (cone) cliJson_Text(&j, "cone", cone);
+  cliJson_Close(&j, '}');
+  cliJson_Open(&j, "state", '[');
+  for (int i = 0; i < pbModel_StateFieldCount(m); i++) {
+    pbStateField f = pbModel_StateFieldAt(m, i);
+    cliJson_OpenLine(&j, NULL, '{');
+    cliJson_Text(&j, "name", f.name);
+    cliJson_Integer(&j, "offset", f.offset);
+    cliJson_Integer(&j, "size", f.size);
+    cliJson_Close(&j, '}');
+  }
+  cliJson_Close(&j, ']');
+  for (int i = 0; i < TABLE_COUNT; i++) json_table(m, &tables[i], &j);
+  json_params(run, &j);
+  cliJson_Close(&j, '}');
+}
+
+// ---- text ----------------------------------------------------------------------------------------------------------
+
+// Names come from files: nothing in them may steer a terminal.
+static void put_name(const char *name, int width) {
+  int n = 0;
+  for (const unsigned char *c = (const unsigned char *)name; *c; c++, n += (*c & 0xC0) != 0x80) putchar(*c < 32 || *c == 127 ? '?' : *c);
+  for (; n < width; n++) putchar(' ');
+}
+
+static void text_table(const pbModel *model, const Table *t) {
+  int count = pbModel_Size(model, t->size), columns = column_count(t);
+  if (count < 1) return;
+  printf("\n%s\n   id  %-24s", t->label, "name");
+  for (int k = 0; k < columns; k++) printf("  %-10s", t->columns[k].label);
+  putchar('\n');
+  for (int i = 0; i < count; i++) {
+    printf("  %3d  ", i);
+    put_name(name_of(model, t->kind, i), 24);
+    for (int k = 0; k < columns; k++) {
+      int value = 0;
+      char text[16] = "";
+      bool known = column_value(model, &t->columns[k], i, &value);
+      const char *word = known ? word_of(model, &t->columns[k], value) : NULL;
+      if (known && !word) snprintf(text, sizeof text, "%d", value);
+      printf("  ");
+      put_name(word ? word : text, 10);
+    }
+    putchar('\n');
+  }
+}
+
+static void bound_text(double value, char *text, size_t size) {
+  if (isfinite(value)) snprintf(text, size, "%.4g", value);
+  else snprintf(text, size, "%s", value < 0 ? "-inf" : "inf");
+}
+
+static void text_params(const cliRun *run) {
+  printf("\nparameters\n  %-22s  %-12s  %-18s  %-22s\n", "name", "shape", "unit", "bounds");
+  for (int i = 0; i < pbModel_ParamCount(run->model); i++) {
+    pbParam p = pbModel_ParamAt(run->model, i);
+    if (!p.rows || !p.cols) continue;
+    size_t shape[2];
+    char text[64], lower[24], upper[24];
+    pbArray_ShapeText(cliParam_Shape(&p, shape), shape, text, sizeof text);
+    bound_text(p.lower, lower, sizeof lower);
+    bound_text(p.upper, upper, sizeof upper);
+    printf("  %-22s  %-12s  %-18s  [%s, %s]%s", p.name, text, *p.unit ? p.unit : "-", lower, upper, p.derived ? "  derived" : "");
+    if (p.rows == 1 && p.cols <= 3) {
+      printf("  =");
+      for (int k = 0; k < p.cols; k++) printf(" %.10g", run->theta[p.offset + (size_t)k]);
+    }
+    putchar('\n');
+  }
+}
+
+static void text_info(const cliRun *run) {
+  const pbModel *m = run->model;
+  put_name(run->model_path, 0);
+  printf("\n\nsizes\n ");
+  for (size_t i = 0; i < sizeof size_names / sizeof *size_names; i++) {
+    int count = pbModel_Size(m, size_names[i]);
+    if (count > 0) printf(" %s %d", size_names[i], count);
+  }
+  const char *integrator = option_word(m, "integrator", integrators, 4), *cone = option_word(m, "cone", cones, 2);
+  if (integrator && cone) printf("\n\noptions\n  integrator %s  cone %s", integrator, cone);
+  printf("\n\nstate\n");
+  for (int i = 0; i < pbModel_StateFieldCount(m); i++) {
+    pbStateField f = pbModel_StateFieldAt(m, i);
+    printf("  %-16s  from %d, %d numbers\n", f.name, f.offset, f.size);
+  }
+  for (int i = 0; i < TABLE_COUNT; i++) text_table(m, &tables[i]);
+  text_params(run);
+}
+
+pbStatus cliInfo_Run(cliApp *app) {
+  cliRun run = {0};
+  pbStatus status = cliRun_Model(app, &run);
+  if (status == pb_ok && app->args.text[opt_json]) json_info(&run);
+  else if (status == pb_ok) text_info(&run);
+  cliRun_End(&run);
+  return status;
+}

@@ -1,0 +1,104 @@
+// pullback inspect: all compiled fields, and all quantities of one forward evaluation. For tests and the curious.
+#include <string.h>
+
+#include "cli.h"
+
+static bool has_suffix(const char *text, const char *suffix) {
+  size_t n = strlen(text), m = strlen(suffix);
+  return n >= m && strcmp(text + n - m, suffix) == 0;
+}
+
+// One column is one dimension, except where the number of columns depends on the model.
+static int field_shape(const pbField *f, size_t shape[2]) {
+  bool varies = has_suffix(f->name, "_user") || (strncmp(f->name, "key_", 4) == 0 && strcmp(f->name, "key_time") != 0);
+  shape[0] = (size_t)f->rows;
+  shape[1] = (size_t)f->cols;
+  if (cliParam_IsOption(f->name)) {
+    shape[0] = shape[1];
+    return f->cols == 1 ? 0 : 1;
+  }
+  return f->cols == 1 && !varies ? 1 : 2;
+}
+
+static pbStatus add_fields(const cliRun *run, pbArrays *set) {
+  pbField f;
+  for (int i = 0; pbModel_FieldAt(run->model, i, &f); i++) {
+    char name[160];
+    size_t shape[2];
+    int ndim = field_shape(&f, shape);
+    snprintf(name, sizeof name, "model/%s", f.name);
+    if (f.integers) {
+      PB_TRY(pbArrays_AddInts(set, name, ndim, shape, f.integers, NULL));
+    } else {
+      PB_TRY(pbArrays_AddReals(set, name, ndim, shape, f.reals, NULL));
+    }
+  }
+  for (int i = 0; i < pbModel_ParamCount(run->model); i++) {  // as the run has them: --param, --constants
+    pbParam p = pbModel_ParamAt(run->model, i);
+    char name[160];
+    size_t shape[2];
+    snprintf(name, sizeof name, "param/%s", p.name);
+    PB_TRY(pbArrays_AddReals(set, name, cliParam_Shape(&p, shape), shape, run->theta + p.offset, NULL));
+  }
+  return pb_ok;
+}
+
+static pbStatus add_quantities(const cliRun *run, pbArrays *set) {
+  static const char *const names[] = {
+      "xpos", "xquat", "xmat", "xipos", "ximat", "xanchor", "xaxis", "geom_xpos", "geom_xmat", "site_xpos", "site_xmat", "subtree_com", "cvel", "M",
+      "qfrc_bias", "qfrc_passive", "qfrc_actuator", "qfrc_smooth", "qacc_smooth", "qacc", "qfrc_constraint", "ten_length", "ten_velocity",
+      "actuator_length", "actuator_velocity", "actuator_force", "act_dot", "contact_dist", "contact_pos", "contact_frame", "contact_geom",
+      "contact_dim", "contact_friction", "contact_includemargin", "contact_solref", "contact_solimp", "efc_J", "efc_pos", "efc_margin", "efc_aref",
+      "efc_R", "efc_D", "efc_vel", "efc_force", "efc_diagApprox", "efc_type", "efc_frictionloss", "efc_KBIP", "sensordata"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const double *data = NULL;
+    int rows = 0, cols = 0;
+    if (!pbScratch_Field(run->scratch, names[i], &data, &rows, &cols)) continue;
+    bool flat = cols == 1 && strcmp(names[i], "efc_J") != 0 && strcmp(names[i], "M") != 0;
+    PB_TRY(pbArrays_AddReals(set, names[i], flat ? 1 : 2, (size_t[]){(size_t)rows, (size_t)cols}, data, NULL));
+  }
+  return pb_ok;
+}
+
+static pbStatus add_state(const cliRun *run, pbArrays *set) {
+  for (int i = 0; i < pbModel_StateFieldCount(run->model); i++) {
+    pbStateField f = pbModel_StateFieldAt(run->model, i);
+    PB_TRY(pbArrays_AddReals(set, f.name, 1, (size_t[]){(size_t)f.size}, run->x0 + f.offset, NULL));
+  }
+  pbReport report = pbScratch_Report(run->scratch);
+  const struct { const char *name; double value; } figures[] = {{"ncon", report.contacts}, {"nefc", report.rows},
+                                                                {"solver_niter", report.iterations}, {"solver_residual", report.residual}};
+  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+    PB_TRY(pbArrays_AddReals(set, figures[i].name, 0, NULL, &figures[i].value, NULL));
+  }
+  return pb_ok;
+}
+
+static pbStatus inspect(cliRun *run, pbArrays *set, double *sensordata) {
+  PB_TRY(pbScratch_Create(run->model, NULL, &run->scratch));
+  pbInput input = cliRun_Input(run, 0);
+  pbStatus status = pbStep_Observe(run->model, run->theta, run->x0, &input, run->scratch, sensordata);
+  if (status != pb_ok) return cliRun_StepFailed(run, status, 0);
+  pbScratch_Gather(run->scratch);
+  PB_TRY(add_fields(run, set));
+  PB_TRY(add_state(run, set));
+  PB_TRY(add_quantities(run, set));
+  if (!pbArrays_Find(set, "sensordata")) {
+    PB_TRY(pbArrays_AddReals(set, "sensordata", 1, (size_t[]){(size_t)run->nsensordata}, sensordata, NULL));
+  }
+  return cli_save(run->app, set);
+}
+
+pbStatus cliInspect_Run(cliApp *app) {
+  cliRun run = {0};
+  pbArrays *set = NULL;
+  double *sensordata = NULL;
+  pbStatus status = cliRun_Begin(app, 1, &run);
+  if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
+  if (status == pb_ok && !(sensordata = pbContext_Alloc(app->ctx, (size_t)run.nsensordata * sizeof *sensordata))) status = pb_no_memory;
+  if (status == pb_ok) status = inspect(&run, set, sensordata);
+  pbContext_Free(app->ctx, sensordata);
+  pbArrays_Destroy(set);
+  cliRun_End(&run);
+  return status;
+}

@@ -1,0 +1,144 @@
+// pullback optimize: a task file in, the result as JSON and the trajectories out.
+#include <string.h>
+#include <unistd.h>
+
+#include "io/file.h"
+#include "cli.h"
+
+enum { MOST_PATH = 4096 };
+
+typedef struct Names {  // files beside the result
+  char stem[MOST_PATH], state[MOST_PATH + 16], trajectory[MOST_PATH + 32];
+} Names;
+
+// Output names follow from -o, or from the name of the task in the current folder.
+static pbStatus make_names(cliApp *app, Names *n) {
+  const char *output = app->args.text[opt_output], *from = output ? output : app->args.positional[0];
+  if (!output && strrchr(from, '/')) from = strrchr(from, '/') + 1;
+  size_t length = strlen(from);
+  if (length > 5 && strcmp(from + length - 5, ".json") == 0) length -= 5;
+  if (!length || length >= MOST_PATH) return pbContext_Fail(app->ctx, pb_bad_argument, "-o: the name of the output is too long or empty");
+  memcpy(n->stem, from, length);
+  n->stem[length] = 0;
+  snprintf(n->state, sizeof n->state, "%s.state", n->stem);
+  return pb_ok;
+}
+
+static void name_trajectory(Names *n, int trajectory) {
+  if (trajectory) snprintf(n->trajectory, sizeof n->trajectory, "%s.trajectory-%d.npz", n->stem, trajectory);
+  else snprintf(n->trajectory, sizeof n->trajectory, "%s.trajectory.npz", n->stem);
+}
+
+static int on_progress(void *user, const pbProgress *p) {
+  cliProgress *progress = user;
+  char note[64];
+  snprintf(note, sizeof note, "loss %.6g", p->value);
+  progress->what = p->phase;
+  cliProgress_Show(progress, (double)p->done, (double)p->total, note);
+  return cliSignals_Caught();
+}
+
+// Whatever is written here appears whole: signals wait.
+static pbStatus save_trajectory(cliApp *app, pbTask *task, const double *z, int trajectory, const char *path) {
+  cliRun run = {.app = app, .ctx = app->ctx, .model = pbTask_Model(task), .model_path = "", .steps = pbTask_Steps(task, trajectory)};
+  cliRun_Sizes(&run);
+  run.recompute = strcmp(pbTask_Constants(task), "recompute") == 0;
+  pbArrays *set = NULL;
+  run.theta = pbContext_Alloc(app->ctx, run.ntheta * sizeof *run.theta);
+  run.x0 = pbContext_Alloc(app->ctx, (size_t)run.nx * sizeof *run.x0);
+  run.control = pbContext_Alloc(app->ctx, (size_t)run.steps * (size_t)run.nu * sizeof *run.control);
+  pbStatus status = run.theta && run.x0 && run.control ? pbTask_Expand(task, z, trajectory, run.theta, run.x0, run.control)
+                                                       : pbContext_Fail(app->ctx, pb_no_memory, "out of memory");
+  if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
+  if (status == pb_ok) status = cliRun_Simulate(&run, set);
+  cliSignals_Hold();
+  if (status == pb_ok) status = pbArrays_SaveNpz(set, path, false);
+  cliSignals_Release();
+  pbArrays_Destroy(set);
+  cliRun_End(&run);
+  return status;
+}
+
+// The library's JSON object with the names of the trajectory files as its first entry.
+static void write_json(FILE *out, const pbTask *task, Names *names, const char *text) {
+  cliJson j = {.out = out, .compact = true};
+  fputs("{\n  \"trajectory_files\": ", out);
+  cliJson_Open(&j, NULL, '[');
+  for (int t = 0; t < pbTask_TrajectoryCount(task); t++) {
+    name_trajectory(names, t);
+    cliJson_Text(&j, NULL, names->trajectory);
+  }
+  cliJson_Close(&j, ']');
+  const char *inside = text + strspn(text, " \t\r\n");
+  inside += *inside == '{';
+  const char *next = inside + strspn(inside, " \t\r\n");
+  fprintf(out, "%s%s", *next == '}' ? "" : ",", inside);
+  if (*inside && inside[strlen(inside) - 1] != '\n') fputc('\n', out);
+}
+
+static pbStatus save_json(cliApp *app, const pbTask *task, Names *names, const char *text) {
+  if (!app->args.text[opt_output]) {
+    write_json(stdout, task, names, text);
+    return pb_ok;
+  }
+  pbFile file;
+  cliSignals_Hold();
+  pbStatus status = pbFile_Begin(app->ctx, app->args.text[opt_output], &file);
+  if (status == pb_ok) {
+    write_json(file.stream, task, names, text);
+    status = pbFile_Commit(&file);
+  }
+  cliSignals_Release();
+  return status;
+}
+
+static pbStatus run_task(cliApp *app, pbTask *task, const Names *names, pbRunResult *result) {
+  long seed = 0;
+  PB_TRY(cliArgs_Integer(app, opt_seed, 0, __LONG_MAX__, 0, &seed));
+  if (app->args.text[opt_fresh]) unlink(names->state);
+  cliProgress progress;
+  cliProgress_Begin(&progress, app, "optimize");
+  pbRunOptions options = {.state_file = names->state, .resume = true, .has_seed = app->args.text[opt_seed] != NULL, .seed = (uint64_t)seed,
+                          .progress = on_progress, .user = &progress};
+  cliSignals_Defer();
+  pbStatus status = pbTask_Run(task, &options, result);
+  cliProgress_End(&progress);
+  if (status == pb_interrupted || (status == pb_ok && cliSignals_Caught())) {
+    fprintf(stderr, "pullback optimize: interrupted; %s holds the run, the same command goes on with it\n", names->state);
+    return pb_interrupted;
+  }
+  cliSignals_Undefer();
+  return status;
+}
+
+static pbStatus finish(cliApp *app, pbTask *task, Names *names, const pbRunResult *result) {
+  for (int t = 0; t < pbTask_TrajectoryCount(task); t++) {
+    name_trajectory(names, t);
+    PB_TRY(save_trajectory(app, task, result->z, t, names->trajectory));
+  }
+  char *text = NULL;
+  PB_TRY(pbTask_ResultJson(task, result, &text));
+  pbStatus status = save_json(app, task, names, text);
+  pbContext_Free(app->ctx, text);
+  if (status == pb_ok) unlink(names->state);  // done: the next run starts anew
+  return status;
+}
+
+static pbStatus optimize(cliApp *app, Names *names) {
+  PB_TRY(make_names(app, names));
+  pbTask *task = NULL;
+  pbRunResult result = {0};
+  PB_TRY(pbTask_Load(app->ctx, app->args.positional[0], app->args.text[opt_allow_root], &task));
+  pbStatus status = run_task(app, task, names, &result);
+  if (status == pb_ok) status = finish(app, task, names, &result);
+  pbTask_Destroy(task);
+  return status;
+}
+
+pbStatus cliOptimize_Run(cliApp *app) {
+  Names *names = pbContext_Alloc(app->ctx, sizeof *names);
+  if (!names) return pbContext_Fail(app->ctx, pb_no_memory, "out of memory");
+  pbStatus status = optimize(app, names);
+  pbContext_Free(app->ctx, names);
+  return status;
+}

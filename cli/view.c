@@ -1,0 +1,307 @@
+// pullback view: one page with the model's shapes, the motion of its bodies, and the library that draws them.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/file.h"
+#include "cli.h"
+
+#ifdef PB_HAVE_ASSETS
+extern const char pb_asset_three_js[], pb_asset_view_html[];  // texts, empty where the file was not there at build time
+#else
+static const char pb_asset_three_js[] = "", pb_asset_view_html[] = "";
+#endif
+
+enum { MOST_FRAMES = 20000, FRAMES_PER_SECOND = 120 };
+
+typedef struct View {
+  cliRun *run;
+  pbArrays *trajectory;
+  size_t rows, frames;
+  size_t *row_of;  // of each frame
+  double *time;    // of each frame
+  float *poses;    // (frames, nbody, 7)
+  char *library;   // three.js where it was read at run time
+} View;
+
+static pbStatus no_memory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "out of memory"); }
+
+// ---- the motion ----------------------------------------------------------------------------------------------------
+
+static const pbArray *state_array(const View *v, const pbStateField *field) {
+  const pbArray *a = pbArrays_Find(v->trajectory, field->name);
+  bool is_time = strcmp(field->name, "time") == 0;
+  if (!a || a->type != pb_arrayReal || a->ndim != (is_time ? 1 : 2)) return NULL;
+  return is_time || a->shape[1] == (size_t)field->size ? a : NULL;
+}
+
+static pbStatus load_trajectory(View *v) {
+  const cliRun *run = v->run;
+  const char *file = run->app->args.positional[1];
+  PB_TRY(pbArrays_Load(run->ctx, file, &v->trajectory));
+  const pbArray *qpos = pbArrays_Find(v->trajectory, "qpos");
+  char text[200];
+  if (!qpos) return pbContext_Fail(run->ctx, pb_bad_input, "%s: holds no 'qpos'; a trajectory is what 'pullback simulate' writes", file);
+  if (qpos->type != pb_arrayReal || qpos->ndim != 2 || qpos->shape[1] != (size_t)run->nq || !qpos->shape[0]) {
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: 'qpos' has shape %s; (N+1, %d) is expected for this model", file,
+                          pbArray_ShapeText(qpos->ndim, qpos->shape, text, sizeof text), run->nq);
+  }
+  v->rows = qpos->shape[0];
+  for (size_t i = 0; i < pbArrays_Count(v->trajectory); i++) {
+    const pbArray *a = pbArrays_At(v->trajectory, i);
+    if (strcmp(a->name, "qpos") == 0 || strcmp(a->name, "time") == 0) PB_TRY(pbArray_CheckFinite(run->ctx, a, file));
+  }
+  return pb_ok;
+}
+
+static double row_time(const View *v, size_t row) {
+  const pbArray *time = pbArrays_Find(v->trajectory, "time");
+  if (time && time->type == pb_arrayReal && time->ndim == 1 && time->count == v->rows) return time->reals[row];
+  pbParam timestep;
+  return pbModel_Param(v->run->model, "timestep", &timestep) == pb_ok ? (double)row * v->run->theta[timestep.offset] : (double)row;
+}
+
+// Every row, or as many as an eye can follow.
+static pbStatus choose_frames(View *v) {
+  v->row_of = pbContext_Alloc(v->run->ctx, v->rows * sizeof *v->row_of);
+  v->time = pbContext_Alloc(v->run->ctx, v->rows * sizeof *v->time);
+  if (!v->row_of || !v->time) return no_memory(v->run->ctx);
+  double span = row_time(v, v->rows - 1) - row_time(v, 0), gap = 1.0 / FRAMES_PER_SECOND;
+  if (span * FRAMES_PER_SECOND > MOST_FRAMES) gap = span / MOST_FRAMES;
+  size_t stride = v->rows / MOST_FRAMES + 1;  // where times do not ascend
+  double next = -INFINITY;
+  for (size_t row = 0; row < v->rows; row++) {
+    double time = row_time(v, row);
+    bool due = span > 0 ? time >= next - 1e-9 : row % stride == 0;
+    if (!due && row + 1 < v->rows) continue;
+    v->row_of[v->frames] = row;
+    v->time[v->frames++] = time;
+    next = (next == -INFINITY || time - next > gap ? time : next) + gap;
+  }
+  return pb_ok;
+}
+
+static void state_of_row(const View *v, size_t row, double *x) {
+  for (int i = 0; i < pbModel_StateFieldCount(v->run->model); i++) {
+    pbStateField f = pbModel_StateFieldAt(v->run->model, i);
+    const pbArray *a = state_array(v, &f);
+    size_t size = (size_t)f.size;
+    if (strcmp(f.name, "qpos") != 0 && strcmp(f.name, "time") != 0) continue;  // poses follow from these alone
+    if (a && size && (row + 1) * size <= a->count) memcpy(x + f.offset, a->reals + row * size, size * sizeof *x);
+  }
+}
+
+static pbStatus one_frame(const View *v, size_t frame, double *x) {
+  cliRun *run = v->run;
+  pbInput none = {0};
+  state_of_row(v, v->row_of[frame], x);
+  pbStatus status = pbStep_Observe(run->model, run->theta, x, &none, run->scratch, NULL);
+  if (status != pb_ok) return cliRun_StepFailed(run, status, (long)v->row_of[frame]);
+  pbScratch_Gather(run->scratch);
+  const double *pos = NULL, *quat = NULL;
+  int rows = 0, cols = 0;
+  if (!pbScratch_Field(run->scratch, "xpos", &pos, &rows, &cols) || !pbScratch_Field(run->scratch, "xquat", &quat, &rows, &cols)) {
+    return pbContext_Fail(run->ctx, pb_unsupported, "the poses of bodies are not to be had");
+  }
+  float *out = v->poses + frame * 7 * (size_t)run->nbody;
+  for (int b = 0; b < run->nbody; b++, out += 7) {
+    for (int i = 0; i < 3; i++) out[i] = (float)pos[3 * b + i];
+    for (int i = 0; i < 4; i++) out[3 + i] = (float)quat[4 * b + i];
+  }
+  return pb_ok;
+}
+
+static pbStatus make_poses(View *v) {
+  cliRun *run = v->run;
+  size_t count = v->frames * 7 * (size_t)run->nbody;
+  if (count * sizeof *v->poses > PB_ARRAY_LIMIT / 4) return pbContext_Fail(run->ctx, pb_capacity, "the trajectory is too long for a page");
+  v->poses = pbContext_Alloc(run->ctx, count * sizeof *v->poses);
+  double *x = pbContext_Alloc(run->ctx, (size_t)run->nx * sizeof *x);
+  pbStatus status = v->poses && x ? pbState_Init(run->model, run->theta, -1, x) : no_memory(run->ctx);
+  if (status == pb_ok) status = pbScratch_Create(run->model, NULL, &run->scratch);
+  for (size_t k = 0; k < v->frames && status == pb_ok; k++) status = one_frame(v, k, x);
+  pbContext_Free(run->ctx, x);
+  return status;
+}
+
+// ---- the page ------------------------------------------------------------------------------------------------------
+
+// A float as base64 wants it: least byte first, on any machine.
+static void put_base64(FILE *out, const float *values, size_t count) {
+  static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  unsigned char three[3];
+  int held = 0;
+  fputc('"', out);
+  for (size_t i = 0; i < 4 * count; i++) {
+    uint32_t bits;
+    memcpy(&bits, &values[i / 4], sizeof bits);
+    three[held++] = (unsigned char)(bits >> (8 * (i % 4)));
+    if (held < 3 && i + 1 < 4 * count) continue;
+    for (int k = held; k < 3; k++) three[k] = 0;
+    uint32_t group = (uint32_t)three[0] << 16 | (uint32_t)three[1] << 8 | three[2];
+    for (int k = 0; k < 4; k++) fputc(k <= held ? letters[group >> (18 - 6 * k) & 63] : '=', out);
+    held = 0;
+  }
+  fputc('"', out);
+}
+
+static const double *real_row(const cliRun *run, const char *name, int row, int cols) {
+  pbParam p;
+  pbField f;
+  if (pbModel_Param(run->model, name, &p) == pb_ok && p.cols == cols) return run->theta + p.offset + (size_t)row * (size_t)cols;
+  if (pbModel_Field(run->model, name, &f) && f.reals && f.cols == cols && row < f.rows) return f.reals + (size_t)row * (size_t)cols;
+  return NULL;
+}
+
+static void numbers_or(cliJson *j, const char *key, const double *values, const double *other, size_t count) {
+  cliJson_Numbers(j, key, values ? values : other, count);
+}
+
+static void put_geoms(const cliRun *run, cliJson *j) {
+  static const double zero[6] = {0}, grey[4] = {0.5, 0.5, 0.5, 1}, unit[4] = {1, 0, 0, 0};
+  pbField type, body;
+  cliJson_Open(j, "geoms", '[');
+  bool known = pbModel_Field(run->model, "geom_type", &type) && pbModel_Field(run->model, "geom_bodyid", &body);
+  for (int i = 0; known && i < type.rows; i++) {
+    cliJson_OpenLine(j, NULL, '{');
+    cliJson_Integer(j, "type", type.integers[i]);
+    cliJson_Integer(j, "body", body.integers[i]);
+    numbers_or(j, "size", real_row(run, "geom_size", i, 3), zero, 3);
+    numbers_or(j, "pos", real_row(run, "geom_pos", i, 3), zero, 3);
+    numbers_or(j, "quat", real_row(run, "geom_quat", i, 4), unit, 4);
+    numbers_or(j, "rgba", real_row(run, "geom_rgba", i, 4), grey, 4);
+    numbers_or(j, "box", real_row(run, "geom_aabb", i, 6), zero, 6);
+    cliJson_Close(j, '}');
+  }
+  cliJson_Close(j, ']');
+}
+
+// How large the scene is: the bodies' ways in it, and the model's own extent.
+static double scene_extent(const View *v, double center[3]) {
+  const double *extent = real_row(v->run, "stat_extent", 0, 1);
+  size_t nbody = (size_t)v->run->nbody;
+  double low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY};
+  for (size_t b = 1; b < nbody; b++) {
+    for (int i = 0; i < 3; i++) {
+      low[i] = fmin(low[i], (double)v->poses[7 * b + (size_t)i]);
+      high[i] = fmax(high[i], (double)v->poses[7 * b + (size_t)i]);
+    }
+  }
+  double span = 0;
+  for (int i = 0; i < 3; i++) {
+    center[i] = nbody > 1 ? 0.5 * (low[i] + high[i]) : 0;
+    if (nbody > 1) span = fmax(span, high[i] - low[i]);
+  }
+  double size = fmax(span, extent && isfinite(*extent) ? *extent : 0);
+  return size > 1e-9 ? size : 1;
+}
+
+// The body the camera may follow: the first that moves.
+static int moving_body(const View *v) {
+  size_t nbody = (size_t)v->run->nbody, last = (v->frames - 1) * 7 * nbody;
+  for (size_t b = 1; b < nbody; b++) {
+    for (size_t i = 0; i < 3; i++) {
+      if (v->poses[7 * b + i] != v->poses[last + 7 * b + i]) return (int)b;
+    }
+  }
+  return 0;
+}
+
+static void put_data(const View *v, FILE *out) {
+  const cliRun *run = v->run;
+  double center[3], extent = scene_extent(v, center);
+  cliJson j = {.out = out};
+  cliJson_Open(&j, NULL, '{');
+  cliJson_Text(&j, "title", run->model_path);
+  cliJson_Text(&j, "version", pbVersion());
+  cliJson_Number(&j, "extent", extent);
+  cliJson_Numbers(&j, "center", center, 3);
+  cliJson_Integer(&j, "follow", moving_body(v));
+  cliJson_OpenLine(&j, "bodies", '[');
+  for (int b = 0; b < run->nbody; b++) cliJson_Text(&j, NULL, pbModel_Name(run->model, pb_objBody, b));
+  cliJson_Close(&j, ']');
+  put_geoms(run, &j);
+  cliJson_Numbers(&j, "time", v->time, v->frames);
+  fputs(",\n  \"poses\": ", out);
+  put_base64(out, v->poses, v->frames * 7 * (size_t)run->nbody);
+  cliJson_Close(&j, '}');
+}
+
+static void put_html_text(FILE *out, const char *text) {
+  for (; *text; text++) {
+    switch (*text) {
+      case '<': fputs("&lt;", out); break;
+      case '>': fputs("&gt;", out); break;
+      case '&': fputs("&amp;", out); break;
+      case '"': fputs("&quot;", out); break;
+      default: fputc(*text, out);
+    }
+  }
+}
+
+// The page is a text with {{title}}, {{three}} and {{data}} in it.
+static void put_page(const View *v, const char *page, const char *library, FILE *out) {
+  for (const char *at = page; *at;) {
+    const char *mark = strstr(at, "{{");
+    if (!mark) mark = at + strlen(at);
+    fwrite(at, 1, (size_t)(mark - at), out);
+    at = mark;
+    if (strncmp(at, "{{title}}", 9) == 0) {
+      put_html_text(out, v->run->model_path);
+      at += 9;
+    } else if (strncmp(at, "{{three}}", 9) == 0) {
+      fputs(library, out);
+      at += 9;
+    } else if (strncmp(at, "{{data}}", 8) == 0) {
+      put_data(v, out);
+      at += 8;
+    } else if (*at) {
+      fwrite(at, 1, 2, out);
+      at += 2;
+    }
+  }
+}
+
+static pbStatus find_library(View *v, const char **library) {
+  static const char *const places[] = {"/usr/share/javascript/three/three.min.js", "/usr/share/nodejs/three/build/three.min.js"};
+  *library = pb_asset_three_js;
+  if (!pb_asset_view_html[0]) return pbContext_Fail(v->run->ctx, pb_unsupported, "this program was built without the page of the viewer");
+  if (**library) return pb_ok;
+  size_t length = 0;
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    if (pbFile_ReadAll(v->run->ctx, places[i], (size_t)16 << 20, &v->library, &length) == pb_ok) return *library = v->library, pb_ok;
+  }
+  return pbContext_Fail(v->run->ctx, pb_file, "three.js is not there: it was missing when the program was built, and %s does not exist "
+                        "(Debian: apt install libjs-three)", places[0]);
+}
+
+static pbStatus view(View *v) {
+  const char *library = NULL;
+  PB_TRY(find_library(v, &library));
+  PB_TRY(load_trajectory(v));
+  PB_TRY(choose_frames(v));
+  PB_TRY(make_poses(v));
+  pbFile file;
+  cliSignals_Hold();
+  pbStatus status = pbFile_Begin(v->run->ctx, v->run->app->args.text[opt_output], &file);
+  if (status == pb_ok) {
+    put_page(v, pb_asset_view_html, library, file.stream);
+    status = pbFile_Commit(&file);
+  }
+  cliSignals_Release();
+  return status;
+}
+
+pbStatus cliView_Run(cliApp *app) {
+  cliRun run = {0};
+  View v = {.run = &run};
+  pbStatus status = cliRun_Model(app, &run);
+  if (status == pb_ok) status = view(&v);
+  pbArrays_Destroy(v.trajectory);
+  pbContext_Free(app->ctx, v.row_of);
+  pbContext_Free(app->ctx, v.time);
+  pbContext_Free(app->ctx, v.poses);
+  pbContext_Free(app->ctx, v.library);
+  cliRun_End(&run);
+  return status;
+}
