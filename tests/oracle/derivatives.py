@@ -47,7 +47,7 @@ def blocks(m):
     return dict(next=slice(0, n), sensordata=slice(n, s), xpos=slice(s, p), site_xpos=slice(p, p + 3 * m.nsite))
 
 
-def push(step, m, x, u, way, qfrc=None, xfrc=None, steps=(1e-4, 1e-5, 1e-6)):
+def push(step, m, x, u, way, qfrc=None, xfrc=None, steps=(1e-3, 1e-4, 1e-5, 1e-6)):
     """Difference of MuJoCo's step along a direction: dict of x (tangent), ctrl, qfrc, xfrc."""
     base = step.step(x, u, qfrc, xfrc)[0]
     zero = lambda a, n: np.zeros(n) if a is None else a
@@ -87,6 +87,8 @@ def field_direction(m, field, r):
         w = 0.1 * r.standard_normal(p.shape)
     if field in ADDED:
         w = 0.1 * r.standard_normal(p.shape)
+    if field == "geom_friction":  # all alike: where two geoms tie, either may count
+        w = p * r.standard_normal(3)
     if field in QUATS or field == "jnt_axis":
         w = on_sphere(p, 0.3 * r.standard_normal(p.shape))
     if field == "jnt_axis":
@@ -157,7 +159,7 @@ def pull_chain(model, records, controls, next_bar, sensor_bars, theta=None):
     return x_bar, theta_bar, np.array(rows[::-1])
 
 
-def field_difference(step, m, x, controls, field, way, next_bar, sensor_bars, base, steps=(1e-4, 1e-5, 1e-6)):
+def field_difference(step, m, x, controls, field, way, next_bar, sensor_bars, base, steps=(1e-3, 1e-4, 1e-5, 1e-6)):
     """Derivative of the functional (next_bar, sensor_bars) of MuJoCo's run with the field alone moved along way."""
     p = np.array(oracle.get_field(m, field), dtype=float)
 

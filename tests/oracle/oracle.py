@@ -112,8 +112,8 @@ class State:
         return np.concatenate([self.qpos, self.qvel, self.act])
 
 
-def start(m, key, steps, speed=0.5, effort=1.0):
-    """A random start near the first keyframe or the default pose, and random controls."""
+def start(m, key, steps, speed=0.5, effort=1.0, beyond=1.0):
+    """A random start near the first keyframe or the default pose, and random controls (beyond their range by a factor)."""
     r = np.random.default_rng(seed(key))
     d = mj.MjData(m)
     if m.nkey:
@@ -123,7 +123,7 @@ def start(m, key, steps, speed=0.5, effort=1.0):
     limited = m.actuator_ctrllimited.astype(bool)
     low = np.where(limited, m.actuator_ctrlrange[:, 0], -effort)
     high = np.where(limited, m.actuator_ctrlrange[:, 1], effort)
-    controls = r.uniform(low, high, (steps, m.nu)) if m.nu else np.zeros((steps, 0))
+    controls = beyond * r.uniform(low, high, (steps, m.nu)) if m.nu else np.zeros((steps, 0))
     return State(q, speed * r.standard_normal(m.nv), 0.1 * r.uniform(size=m.na)), controls
 
 
@@ -220,17 +220,17 @@ def tangent(m, a, b):
 
 def quotient(f, steps=(1e-3, 1e-4, 1e-5, 1e-6)):
     """Derivative at 0 of a vector function, by central differences with one extrapolation; (value, uncertainty) of the best
-    step, entry by entry. The uncertainty is infinite at a kink, where both one-sided slopes are right."""
+    step, entry by entry. Where the difference of the one-sided slopes does not shrink with the step (a kink: a tie in a
+    max, a clamp; or noise), that difference is the uncertainty."""
     f0 = f(0.0)
     best, err = np.zeros_like(f0), np.full(f0.shape, np.inf)
     for e in steps:
         p, n, hp, hn = f(e), f(-e), f(e / 2), f(-e / 2)
         d1, d2 = (p - n) / (2 * e), (hp - hn) / e
         bend1, bend2 = np.abs(p - 2 * f0 + n) / (2 * e), np.abs(hp - 2 * f0 + hn) / e
-        noise = 4e-15 * (np.abs(f0) + 1e-3) / e
-        u = np.abs(d2 - d1) / 3 + noise
-        scale = np.abs(d2).max(initial=0) + 1e-4
-        u = np.where((bend2 > 0.7 * bend1) & (bend2 > 1e-6 * scale + 1e3 * noise), np.inf, u)
+        u = np.abs(d2 - d1) / 3 + 4e-15 * (np.abs(f0) + 1e-3) / e
+        u = np.where(bend2 > 0.7 * bend1, np.maximum(u, bend2), u)
+        u = np.where(np.isfinite(u), u, np.inf)
         better = u < err
         best, err = np.where(better, (4 * d2 - d1) / 3, best), np.where(better, u, err)
     return best, err

@@ -23,7 +23,7 @@ class Case:
         path, options = case
         self.m, self.model, self.label = oracle.load(path, options), pb.Model(path, options), CASE_ID(case)
         self.r = np.random.default_rng(oracle.seed(self.label, "directions"))
-        x, controls = oracle.start(self.m, (self.label, "derivatives"), after + steps)
+        x, controls = oracle.start(self.m, (self.label, "derivatives"), after + steps, beyond=1.4)
         run = oracle.roll(self.m, x, controls[:after])
         self.x, self.u, self.controls = run.states[min(after, run.exact)], controls[after], controls[after:]
         self.y = self.model.state(self.x.qpos, self.x.qvel, self.x.act)
@@ -132,8 +132,8 @@ def test_parameters_against_differences_of_the_oracle(case):
     k = Case(case, steps=3)
     m, model, r = k.m, k.model, k.r
     next_bar = r.standard_normal(model.nt) * np.r_[np.ones(m.nv), 0.1 * np.ones(m.nv), np.ones(m.na)]
-    sensor_bars = 0.1 * r.standard_normal((3, m.nsensordata)) * k.step.timeless
-    _, records, _ = derivatives.forward_chain(model, k.x, k.controls)
+    _, records, sensors = derivatives.forward_chain(model, k.x, k.controls)
+    sensor_bars = r.standard_normal((3, m.nsensordata)) * k.step.timeless / (1 + np.abs(sensors))
     _, theta_bar, _ = derivatives.pull_chain(model, records, k.controls, next_bar, sensor_bars)
     base = k.x
     for u in k.controls:
@@ -162,7 +162,7 @@ def test_every_field_moved_something():
     """Runs after the test above: each field but those no step reads had a derivative that is not zero in some model."""
     if len(SEEN) < 90:
         pytest.skip("the parameters were not all tested in this session")
-    still = {"body_subtreemass", "sensor_cutoff", "site_size", "qpos0"}  # by that field alone: read by nothing smooth
+    still = {"geom_gap", "pair_gap", "site_size"}  # they decide what counts, and move nothing
     dead = sorted(f for f, v in SEEN.items() if not v and f not in still)
     print("largest derivatives:", {f: float(f"{v:.2g}") for f, v in SEEN.items()})
     assert not dead, dead
@@ -229,7 +229,7 @@ def test_observations_alone(name):
 
 
 def test_differences_see_a_kink_and_a_fault():
-    """The difference quotient is exact on a smooth function, says when it sits on a kink, and tells 1e-7 from right."""
+    """The difference quotient is exact on a smooth function, is wide on a kink, and tells 1e-7 from right."""
     value, error = oracle.quotient(lambda e: np.array([np.sin(0.3 + e), abs(e), np.exp(2 * e)]))
-    assert error[1] == np.inf and error[0] < 1e-9 and abs(value[0] - np.cos(0.3)) < 1e-9 and abs(value[2] - 2) < 1e-9
+    assert error[1] > 0.4 and error[0] < 1e-9 and abs(value[0] - np.cos(0.3)) < 1e-9 and abs(value[2] - 2) < 1e-9
     assert abs(value[0] * (1 + 1e-7) - np.cos(0.3)) > STATE
