@@ -1,0 +1,727 @@
+// pullback check, the gradient doctor: a short rollout of the user's model, its derivatives tested from several sides, and
+// in words what is wrong, where and why.
+//   dot product   <w, J d> = <J' w, d> with jvp (complex step of the same source) and vjp (hand-written adjoint), every step
+//   differences   <w, J d> against Richardson differences of the model's own step; kinks are found, named and left out
+//   Taylor        |f(x + e d) - f(x) - e <g, d>| falls as e^2 over the whole rollout, along the gradient and random directions
+//   certificate   residual of the solver, growth of the costate, contacts that come and go
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "cli.h"
+
+enum { MOST_TESTS = 24, MOST_FINDINGS = 64, WORDS = 320, MOST_HORIZON = 10000, TAYLOR_POINTS = 14 };
+static const double dot_limit = 1e-11, difference_limit = 1e-6, residual_limit = 1e-8, growth_limit = 1e6;
+
+typedef struct Test {
+  char name[48];
+  int tried, skipped;  // cases that counted, and those left out (kinks, no reliable difference)
+  double worst, limit;
+  long step;           // of the worst; -1: none
+  bool holds;
+  char words[WORDS];   // what is wrong, or left out
+} Test;
+
+typedef struct Finding {
+  char what[96], where[96], why[WORDS];
+} Finding;
+
+typedef struct Trace {  // what a step saw: tells a kink from an error
+  int contacts, rows;
+  uint64_t active;      // hash of which rows push
+} Trace;
+
+typedef struct Doctor {
+  cliRun *run;
+  pbRng rng;
+  int nt, nx, nu, ns, nr;  // nr: tape record
+  size_t np;
+  double *records;         // (N, nr)
+  double *states;          // (N + 1, nx)
+  Trace *traces;           // N
+  pbReport *reports;       // N
+  double *theta_way;       // a direction of theta
+  double *theta_bar, *theta_try;
+  double *work;            // several vectors of max(nt, nx, nu, ns)
+  size_t width;
+  Test tests[MOST_TESTS];
+  int test_count;
+  Finding findings[MOST_FINDINGS];
+  int finding_count;
+  pbCertificate certificate;
+} Doctor;
+
+static double *vector(const Doctor *d, int i) { return d->work + (size_t)i * d->width; }
+
+static double dot(const double *a, const double *b, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+static double norm(const double *a, size_t n) { return sqrt(dot(a, a, n)); }
+
+static void draw(Doctor *d, double *out, size_t n) {
+  for (size_t i = 0; i < n; i++) out[i] = pbRng_Normal(&d->rng);
+}
+
+static Test *add_test(Doctor *d, const char *name, double limit) {
+  Test *t = &d->tests[d->test_count < MOST_TESTS - 1 ? d->test_count++ : MOST_TESTS - 1];
+  *t = (Test){.limit = limit, .step = -1, .holds = true};
+  snprintf(t->name, sizeof t->name, "%s", name);
+  return t;
+}
+
+__attribute__((format(printf, 4, 5))) static void find(Doctor *d, const char *what, const char *where, const char *why, ...) {
+  if (d->finding_count == MOST_FINDINGS) return;
+  Finding *f = &d->findings[d->finding_count++];
+  snprintf(f->what, sizeof f->what, "%s", what);
+  snprintf(f->where, sizeof f->where, "%s", where);
+  va_list args;
+  va_start(args, why);
+  vsnprintf(f->why, sizeof f->why, why, args);
+  va_end(args);
+}
+
+static void count_case(Test *t, double error, long step) {
+  t->tried++;
+  if (!(error <= t->limit)) t->holds = false;
+  if (t->step >= 0 && !(error > t->worst) && !isnan(error)) return;
+  t->worst = error;
+  t->step = step;
+}
+
+// ---- the rollout ---------------------------------------------------------------------------------------------------
+
+static Trace trace_of(const Doctor *d) {
+  pbReport r = pbScratch_Report(d->run->scratch);
+  Trace t = {.contacts = r.contacts, .rows = r.rows, .active = 1469598103934665603u};
+  const double *force = NULL;
+  int rows = 0, cols = 0;
+  pbScratch_Gather(d->run->scratch);
+  if (pbScratch_Field(d->run->scratch, "efc_force", &force, &rows, &cols)) {
+    for (int i = 0; i < rows * cols; i++) t.active = (t.active ^ (force[i] != 0 ? 2u + (force[i] > 0) : 1u)) * 1099511628211u;
+  }
+  return t;
+}
+
+// What a difference between two traces means.
+static const char *kink_name(const Trace *a, const Trace *b) {
+  if (a->contacts < b->contacts) return "contact onset";
+  if (a->contacts > b->contacts) return "contact release";
+  if (a->rows != b->rows) return "a limit or friction row that appears or goes";
+  if (a->active != b->active) return "a constraint that starts or stops pushing";
+  return "a clamp, a tie or a change of feature in a contact";
+}
+
+static bool same_trace(const Trace *a, const Trace *b) { return a->contacts == b->contacts && a->rows == b->rows && a->active == b->active; }
+
+static pbStatus walk(Doctor *d) {
+  cliRun *run = d->run;
+  memcpy(d->states, run->x0, (size_t)d->nx * sizeof *d->states);
+  for (long k = 0; k < run->steps; k++) {
+    double *x = d->states + (size_t)(k + 1) * (size_t)d->nx;
+    memcpy(x, x - d->nx, (size_t)d->nx * sizeof *x);
+    pbInput input = cliRun_Input(run, k);
+    pbStatus status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, NULL);
+    if (status == pb_ok && !cli_finite(x, (size_t)d->nx)) status = pb_not_finite;
+    if (status != pb_ok) return cliRun_StepFailed(run, status, k);
+    pbTape_Record(run->model, x - d->nx, run->scratch, d->records + (size_t)k * (size_t)d->nr);
+    d->reports[k] = pbScratch_Report(run->scratch);
+    d->traces[k] = trace_of(d);
+  }
+  return pb_ok;
+}
+
+// Controls that make the model move: inside their ranges where they have one.
+static void random_controls(Doctor *d) {
+  const cliRun *run = d->run;
+  pbField limited;
+  pbParam range;
+  bool known = pbModel_Field(run->model, "actuator_ctrllimited", &limited) && pbModel_Param(run->model, "actuator_ctrlrange", &range) == pb_ok;
+  for (long k = 0; k < run->steps; k++) {
+    for (int i = 0; i < run->nu; i++) {
+      double low = -1, high = 1;
+      if (known && limited.integers[i]) {
+        low = run->theta[range.offset + 2 * (size_t)i];
+        high = run->theta[range.offset + 2 * (size_t)i + 1];
+      }
+      run->control[(size_t)k * (size_t)run->nu + (size_t)i] = low + (high - low) * pbRng_Uniform(&d->rng);
+    }
+  }
+}
+
+// ---- directions of theta -------------------------------------------------------------------------------------------
+
+// Unit vectors move on their spheres: take out the part along them.
+static void project(const double *value, double *way, int n) {
+  double along = dot(value, way, (size_t)n), size = dot(value, value, (size_t)n);
+  for (int i = 0; i < n && size > 0; i++) way[i] -= value[i] * along / size;
+}
+
+static void project_joint_quaternions(const Doctor *d, const pbParam *p, double *way) {
+  pbField type, address;
+  if (!pbModel_Field(d->run->model, "jnt_type", &type) || !pbModel_Field(d->run->model, "jnt_qposadr", &address)) return;
+  for (int j = 0; j < type.rows; j++) {
+    if (type.integers[j] > 1) continue;
+    size_t at = p->offset + (size_t)address.integers[j] + (type.integers[j] == 0 ? 3 : 0);
+    project(d->run->theta + at, way + at, 4);
+  }
+}
+
+static bool ends_with(const char *text, const char *suffix) {
+  size_t n = strlen(text), m = strlen(suffix);
+  return n >= m && strcmp(text + n - m, suffix) == 0;
+}
+
+// Relative to what is there: zeros (no friction, no margin) stay zero, where many fields have their kinks.
+static void draw_parameter(Doctor *d, const pbParam *p, double *way) {
+  const double *theta = d->run->theta;
+  size_t count = (size_t)p->rows * (size_t)p->cols;
+  for (size_t i = 0; i < count; i++) way[p->offset + i] = pbRng_Normal(&d->rng) * fabs(theta[p->offset + i]);
+  pbField eq_type;
+  bool weld = strcmp(p->name, "eq_data") == 0 && pbModel_Field(d->run->model, "eq_type", &eq_type);
+  for (int r = 0; r < p->rows; r++) {
+    size_t at = p->offset + (size_t)r * (size_t)p->cols;
+    if (ends_with(p->name, "quat") && p->cols == 4) project(theta + at, way + at, 4);
+    if (strcmp(p->name, "jnt_axis") == 0) project(theta + at, way + at, 3);
+    if (weld && eq_type.integers[r] == 1) project(theta + at + 6, way + at + 6, 4);
+    if (strstr(p->name, "solimp")) way[at + 3] = way[at + 4] = 0;  // midpoint and power: exponents with kinks at their defaults
+  }
+  if (strcmp(p->name, "qpos0") == 0 || strcmp(p->name, "qpos_spring") == 0) project_joint_quaternions(d, p, way);
+}
+
+static void draw_theta(Doctor *d) {
+  memset(d->theta_way, 0, d->np * sizeof *d->theta_way);
+  for (int i = 0; i < pbModel_ParamCount(d->run->model); i++) {
+    pbParam p = pbModel_ParamAt(d->run->model, i);
+    draw_parameter(d, &p, d->theta_way);
+  }
+}
+
+// ---- one step: dot products ----------------------------------------------------------------------------------------
+
+typedef enum Kind { kind_state, kind_control, kind_theta, kind_count } Kind;
+static const char *const kind_names[kind_count] = {"state", "control", "parameters"};
+
+typedef struct Way {  // direction of one step's inputs; NULL: zero
+  const double *x, *ctrl, *theta;
+} Way;
+
+static Way way_of(const Doctor *d, Kind kind, const double *way) {
+  return (Way){.x = kind == kind_state ? way : NULL, .ctrl = kind == kind_control ? way : NULL,
+               .theta = kind == kind_theta ? d->theta_way : NULL};
+}
+
+static size_t kind_size(const Doctor *d, Kind kind) {
+  return kind == kind_state ? (size_t)d->nt : kind == kind_control ? (size_t)d->nu : d->np;
+}
+
+// Cotangents of one step at random: next state in vector 0, sensors in vector 1. Pullback: x in 2, control in 3, theta_bar.
+static pbStatus pull_step(Doctor *d, long k, bool sensors) {
+  const cliRun *run = d->run;
+  pbInput input = cliRun_Input(run, k);
+  pbObservationBar seen = {.sensordata = vector(d, 1)};
+  memset(vector(d, 2), 0, d->width * sizeof(double));
+  memset(vector(d, 3), 0, d->width * sizeof(double));
+  memset(d->theta_bar, 0, d->np * sizeof *d->theta_bar);
+  pbInputBar bar = {.ctrl = vector(d, 3)};
+  pbStatus status = pbStep_Vjp(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, vector(d, 0), sensors ? &seen : NULL,
+                               run->scratch, vector(d, 2), &bar, d->theta_bar);
+  return status == pb_ok ? pb_ok : cliRun_StepFailed(run, status, k);
+}
+
+// <w, J d> by jvp; its size by the terms it is made of.
+static pbStatus push_step(Doctor *d, long k, bool sensors, const Way *way, double *value, double *size) {
+  const cliRun *run = d->run;
+  pbInput input = cliRun_Input(run, k);
+  pbDirection direction = {.x = way->x, .ctrl = way->ctrl, .theta = way->theta};
+  double *next = vector(d, 5), *seen = vector(d, 6);
+  memset(next, 0, 2 * d->width * sizeof *next);
+  pbStatus status = pbStep_Jvp(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, &direction, run->scratch, next,
+                               sensors ? seen : NULL, NULL, NULL);
+  if (status != pb_ok) return cliRun_StepFailed(run, status, k);
+  *value = dot(vector(d, 0), next, (size_t)d->nt) + (sensors ? dot(vector(d, 1), seen, (size_t)d->ns) : 0);
+  *size = norm(vector(d, 0), (size_t)d->nt) * norm(next, (size_t)d->nt);
+  if (sensors) *size += norm(vector(d, 1), (size_t)d->ns) * norm(seen, (size_t)d->ns);
+  return pb_ok;
+}
+
+static const double *pulled(const Doctor *d, Kind kind) {
+  return kind == kind_state ? vector(d, 2) : kind == kind_control ? vector(d, 3) : d->theta_bar;
+}
+
+// Which parameters disagree: each alone.
+static pbStatus blame_parameters(Doctor *d, long k, bool sensors, Test *t) {
+  size_t used = strlen(t->words);
+  for (int i = 0; i < pbModel_ParamCount(d->run->model); i++) {
+    pbParam p = pbModel_ParamAt(d->run->model, i);
+    memset(d->theta_way, 0, d->np * sizeof *d->theta_way);
+    draw_parameter(d, &p, d->theta_way);
+    Way way = {.theta = d->theta_way};
+    double forward = 0, size = 0;
+    PB_TRY(push_step(d, k, sensors, &way, &forward, &size));
+    double back = dot(d->theta_bar, d->theta_way, d->np);
+    if (fabs(forward - back) <= dot_limit * (size + fabs(back)) + DBL_MIN || used + 40 > sizeof t->words) continue;
+    used += (size_t)snprintf(t->words + used, sizeof t->words - used, "%s%s", used ? ", " : "disagree: ", p.name);
+  }
+  return pb_ok;
+}
+
+static pbStatus dot_step(Doctor *d, long k, bool sensors, Test *const tests[kind_count]) {
+  draw(d, vector(d, 0), (size_t)d->nt);
+  draw(d, vector(d, 1), (size_t)d->ns);
+  if (sensors) memset(vector(d, 0), 0, (size_t)d->nt * sizeof(double));  // sensors alone: their error must not hide
+  PB_TRY(pull_step(d, k, sensors));
+  for (Kind kind = 0; kind < kind_count; kind++) {
+    if (!tests[kind]) continue;
+    double *direction = vector(d, 4), forward = 0, size = 0;
+    if (kind == kind_theta) draw_theta(d);
+    else draw(d, direction, kind_size(d, kind));
+    Way way = way_of(d, kind, direction);
+    PB_TRY(push_step(d, k, sensors, &way, &forward, &size));
+    const double *other = kind == kind_theta ? d->theta_way : direction, *bar = pulled(d, kind);
+    double back = dot(bar, other, kind_size(d, kind)), terms = 0;
+    for (size_t i = 0; i < kind_size(d, kind); i++) terms += fabs(bar[i] * other[i]);
+    double error = fabs(forward - back) / (size + terms + DBL_MIN);
+    bool before = tests[kind]->holds;
+    count_case(tests[kind], isfinite(forward) && isfinite(back) ? error : NAN, k);
+    if (before && !tests[kind]->holds && kind == kind_theta) PB_TRY(blame_parameters(d, k, sensors, tests[kind]));
+  }
+  return pb_ok;
+}
+
+static pbStatus dot_products(Doctor *d) {
+  for (int sensors = 0; sensors < (d->ns ? 2 : 1); sensors++) {
+    Test *tests[kind_count] = {0};
+    for (Kind kind = 0; kind < kind_count; kind++) {
+      if (!kind_size(d, kind)) continue;
+      char name[48];
+      snprintf(name, sizeof name, "dot product, %s by %s", sensors ? "sensors" : "step", kind_names[kind]);
+      tests[kind] = add_test(d, name, dot_limit);
+    }
+    for (long k = 0; k < d->run->steps; k++) PB_TRY(dot_step(d, k, sensors, tests));
+  }
+  return pb_ok;
+}
+
+// ---- one step: differences -----------------------------------------------------------------------------------------
+
+typedef struct Probe {  // the functional <w, x'(e) - x'(0)> of a step moved by e along a way
+  Doctor *d;
+  long step;
+  Way way;
+  Trace trace;  // of the last evaluation
+} Probe;
+
+static pbStatus evaluate(Probe *p, double e, double *value) {
+  Doctor *d = p->d;
+  const cliRun *run = d->run;
+  double *x = vector(d, 7), *control = vector(d, 8), *change = vector(d, 9);
+  const double *theta = run->theta;
+  pbInput input = cliRun_Input(run, p->step);
+  memcpy(x, d->states + (size_t)p->step * (size_t)d->nx, (size_t)d->nx * sizeof *x);
+  if (p->way.x) pbState_Move(run->model, x, p->way.x, e);
+  if (p->way.ctrl) {
+    for (int i = 0; i < d->nu; i++) control[i] = input.ctrl[i] + e * p->way.ctrl[i];
+    input.ctrl = control;
+  }
+  if (p->way.theta) {
+    for (size_t i = 0; i < d->np; i++) d->theta_try[i] = run->theta[i] + e * p->way.theta[i];
+    theta = d->theta_try;
+  }
+  pbStatus status = pbStep_Forward(run->model, theta, x, &input, run->scratch, NULL);
+  if (status != pb_ok) return cliRun_StepFailed(run, status, p->step);
+  p->trace = trace_of(d);
+  pbState_Difference(run->model, d->states + (size_t)(p->step + 1) * (size_t)d->nx, x, change);
+  *value = dot(vector(d, 0), change, (size_t)d->nt);
+  return pb_ok;
+}
+
+typedef struct Quotient {
+  double value, uncertainty;
+  const char *kink;  // NULL: none
+} Quotient;
+
+// Order 4 by Richardson. At a kink one-sided slopes differ by the same at e and e/2, where they should halve.
+static pbStatus quotient(Probe *p, double e, Quotient *q) {
+  double f[4] = {0};
+  Trace traces[4];
+  const double at[4] = {e, -e, e / 2, -e / 2};
+  for (int i = 0; i < 4; i++) {
+    PB_TRY(evaluate(p, at[i], &f[i]));
+    traces[i] = p->trace;
+  }
+  double d1 = (f[0] - f[1]) / (2 * e), d2 = (f[2] - f[3]) / e;
+  double k1 = fabs(f[0] + f[1]) / (2 * e), k2 = fabs(f[2] + f[3]) / e;
+  *q = (Quotient){.value = (4 * d2 - d1) / 3, .uncertainty = fabs(d2 - d1) / 3};
+  bool bent = k2 > 0.7 * k1 && k2 > 1e-6 * (1e-4 + fabs(d2)) + 1e-15 / e;
+  for (int i = 0; i < 4 && !q->kink; i++) {
+    if (!same_trace(&traces[i], &p->d->traces[p->step])) q->kink = kink_name(&p->d->traces[p->step], &traces[i]);
+  }
+  if (bent && !q->kink) q->kink = kink_name(&traces[0], &traces[0]);
+  if (!bent && q->uncertainty < 1e-8 * (1e-4 + fabs(d2))) q->kink = NULL;  // it went smoothly nevertheless
+  return pb_ok;
+}
+
+static pbStatus best_quotient(Probe *p, Quotient *best) {
+  static const double sizes[] = {1e-4, 1e-5, 1e-6};
+  *best = (Quotient){.uncertainty = INFINITY};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    Quotient q;
+    PB_TRY(quotient(p, sizes[i], &q));
+    bool better = best->uncertainty == INFINITY || (!q.kink && (best->kink || q.uncertainty < best->uncertainty));
+    if (better) *best = q;
+  }
+  return pb_ok;
+}
+
+static void note_kink(Test *t, const char *kink, long step) {
+  size_t used = strlen(t->words);
+  t->skipped++;
+  if (used + 100 > sizeof t->words) return;
+  snprintf(t->words + used, sizeof t->words - used, "%sstep %ld: %s", used ? "; " : "left out: ", step, kink);
+}
+
+static pbStatus difference_step(Doctor *d, long k, Kind kind, Test *t) {
+  double *direction = vector(d, 4);
+  if (kind == kind_theta) draw_theta(d);
+  else draw(d, direction, kind_size(d, kind));
+  const double *way = kind == kind_theta ? d->theta_way : direction;
+  double back = dot(pulled(d, kind), way, kind_size(d, kind));
+  Probe probe = {.d = d, .step = k, .way = way_of(d, kind, direction)};
+  Quotient q;
+  PB_TRY(best_quotient(&probe, &q));
+  double size = 1e-3 * norm(vector(d, 0), (size_t)d->nt) + fabs(q.value) + fabs(back);
+  if (q.kink) return note_kink(t, q.kink, k), pb_ok;
+  if (q.uncertainty > 0.5 * t->limit * size) return note_kink(t, "no reliable difference", k), pb_ok;
+  count_case(t, fabs(q.value - back) / size, k);
+  return pb_ok;
+}
+
+static pbStatus differences(Doctor *d) {
+  Test *tests[kind_count] = {0};
+  for (Kind kind = 0; kind < kind_count; kind++) {
+    char name[48];
+    snprintf(name, sizeof name, "differences, step by %s", kind_names[kind]);
+    if (kind_size(d, kind)) tests[kind] = add_test(d, name, difference_limit);
+  }
+  long stride = d->run->steps / 20 + 1;
+  for (long k = 0; k < d->run->steps; k += stride) {
+    draw(d, vector(d, 0), (size_t)d->nt);
+    PB_TRY(pull_step(d, k, false));
+    for (Kind kind = 0; kind < kind_count; kind++) {
+      if (tests[kind]) PB_TRY(difference_step(d, k, kind, tests[kind]));
+    }
+  }
+  return pb_ok;
+}
+
+// ---- the rollout: Taylor remainder ---------------------------------------------------------------------------------
+
+typedef struct Rolled {
+  const double *bar;      // of the final state (vector 0)
+  const double *x_way;    // vector 4
+  const double *u_way;    // (N, nu), NULL: none
+  double *control;        // room for moved controls
+  long kink_step;         // first step whose trace differs from that of the unmoved rollout; -1: none
+  const char *kink;
+} Rolled;
+
+static pbStatus roll(Doctor *d, Rolled *r, double e, double *value) {
+  const cliRun *run = d->run;
+  double *x = vector(d, 7), *change = vector(d, 9);
+  memcpy(x, d->states, (size_t)d->nx * sizeof *x);
+  pbState_Move(run->model, x, r->x_way, e);
+  r->kink_step = -1;
+  for (long k = 0; k < run->steps; k++) {
+    pbInput input = cliRun_Input(run, k);
+    double *u = r->control;
+    for (int i = 0; i < d->nu; i++) u[i] = input.ctrl[i] + e * r->u_way[(size_t)k * (size_t)d->nu + (size_t)i];
+    input.ctrl = u;
+    pbStatus status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, NULL);
+    if (status != pb_ok) return cliRun_StepFailed(run, status, k);
+    Trace t = trace_of(d);
+    if (r->kink_step >= 0 || same_trace(&t, &d->traces[k])) continue;
+    r->kink_step = k;
+    r->kink = kink_name(&d->traces[k], &t);
+  }
+  pbState_Difference(run->model, d->states + (size_t)run->steps * (size_t)d->nx, x, change);
+  *value = dot(r->bar, change, (size_t)d->nt);
+  return pb_ok;
+}
+
+// Remainders at halved steps: their slope is 2 where the gradient is right, 1 where it is wrong. Steps that meet another set
+// of contacts do not count; where rounding takes over the rest is flat.
+static pbStatus taylor(Doctor *d, Rolled *r, double slope, double noise, Test *t) {
+  double remainder[TAYLOR_POINTS], best = 0;
+  bool clean[TAYLOR_POINTS];
+  int pairs = 0;
+  double size = 0;
+  for (int i = 0; i < TAYLOR_POINTS; i++) {
+    double e = 1e-2 * pow(0.25, i), value = 0;
+    pbStatus status = roll(d, r, e, &value);
+    clean[i] = status == pb_ok && r->kink_step < 0;
+    if (status == pb_ok && r->kink_step >= 0 && i + 1 == TAYLOR_POINTS) return note_kink(t, r->kink, r->kink_step), pb_ok;
+    remainder[i] = status == pb_ok ? fabs(value - e * slope) : INFINITY;
+    double floor_i = noise + 1e-15 * fabs(e * slope);
+    if (i && clean[i] && clean[i - 1] && remainder[i] > 30 * floor_i) {
+      double s = log(remainder[i - 1] / remainder[i]) / log(4.0);
+      best = s;  // the last one above rounding is the one nearest to the limit
+      pairs++;
+    }
+    if (clean[i]) size = remainder[i] / (fabs(e * slope) + e * norm(r->bar, (size_t)d->nt) * 1e-3 + DBL_MIN);
+    if (clean[i] && remainder[i] < 30 * floor_i && i > 2) break;
+  }
+  if (!pairs) return count_case(t, size < 1e-5 ? 0 : 2, -1), pb_ok;  // linear to rounding
+  count_case(t, fmax(0, 2 - best), -1);
+  if (best < 2 - t->limit && !t->words[0]) snprintf(t->words, sizeof t->words, "slope %.2f where 2 is expected", best);
+  return pb_ok;
+}
+
+static pbStatus rollout_gradient(Doctor *d, double *x_bar, double *u_bar) {
+  cliRun *run = d->run;
+  pbRolloutPlan plan;
+  pbRollout *rollout = NULL;
+  PB_TRY(pbRollout_Plan(run->model, (int)run->steps, 0, &plan));
+  PB_TRY(pbRollout_Create(run->ctx, run->model, &plan, NULL, &rollout));
+  pbRolloutInput input = {.ctrl = run->control, .qfrc = run->qfrc, .xfrc = run->xfrc};
+  size_t nv = (size_t)run->nv;
+  const double *w = vector(d, 0);
+  pbRolloutBar bar = {.qpos = {.data = w, .count = 1}, .qvel = {.data = w + nv, .count = 1}};
+  if (run->na) bar.act = (pbCotangent){.data = w + 2 * nv, .count = 1};
+  pbRolloutGradient out = {.x0 = x_bar, .ctrl = run->nu ? u_bar : NULL};
+  pbVjpOptions options = {.spot_check = true, .seed = 1};
+  pbStatus status = pbRollout_Forward(rollout, run->theta, run->x0, &input, NULL);
+  if (status == pb_ok) status = pbRollout_Vjp(rollout, &bar, &options, &out, &d->certificate);
+  pbRollout_Destroy(rollout);
+  return status;
+}
+
+static pbStatus taylor_tests(Doctor *d, double *u_bar, double *u_way, double *control) {
+  size_t n = (size_t)d->nt, m = (size_t)d->run->steps * (size_t)d->nu;
+  double *x_bar = vector(d, 2), *x_way = vector(d, 4);
+  draw(d, vector(d, 0), n);
+  memset(x_bar, 0, n * sizeof *x_bar);
+  PB_TRY(rollout_gradient(d, x_bar, u_bar));
+  Test *finite = add_test(d, "gradient is finite", 0);
+  count_case(finite, cli_finite(x_bar, n) && cli_finite(u_bar, m) ? 0 : 1, -1);
+  if (!finite->holds) return pb_ok;
+  double length = sqrt(dot(x_bar, x_bar, n) + dot(u_bar, u_bar, m));
+  Test *tests[2] = {add_test(d, "Taylor remainder, along the gradient", 0.2), add_test(d, "Taylor remainder, random directions", 0.2)};
+  for (int trial = 0; trial < 4; trial++) {
+    for (size_t i = 0; i < n; i++) x_way[i] = trial ? pbRng_Normal(&d->rng) / sqrt((double)(n + m)) : x_bar[i] / (length + DBL_MIN);
+    for (size_t i = 0; i < m; i++) u_way[i] = trial ? pbRng_Normal(&d->rng) / sqrt((double)(n + m)) : u_bar[i] / (length + DBL_MIN);
+    double slope = dot(x_bar, x_way, n) + dot(u_bar, u_way, m);
+    double noise = 1e-15 * norm(vector(d, 0), n) * (1 + norm(d->states, (size_t)d->nx)) * (1 + exp(fmax(0, d->certificate.growth)));
+    Rolled r = {.bar = vector(d, 0), .x_way = x_way, .u_way = u_way, .control = control};
+    PB_TRY(taylor(d, &r, slope, noise, tests[trial > 0]));
+  }
+  return pb_ok;
+}
+
+static pbStatus taylor_remainders(Doctor *d) {
+  size_t m = (size_t)d->run->steps * (size_t)d->nu;
+  double *memory = pbContext_Alloc(d->run->ctx, (2 * m + (size_t)d->nu + 1) * sizeof *memory);
+  if (!memory) return pbContext_Fail(d->run->ctx, pb_no_memory, "out of memory");
+  pbStatus status = taylor_tests(d, memory, memory + m, memory + 2 * m);
+  pbContext_Free(d->run->ctx, memory);
+  return status;
+}
+
+// ---- findings ------------------------------------------------------------------------------------------------------
+
+static void solver_findings(Doctor *d) {
+  Test *t = add_test(d, "solver converged", residual_limit);
+  char where[64];
+  for (long k = 0; k < d->run->steps; k++) {
+    double residual = d->reports[k].residual;
+    if (d->reports[k].rows) count_case(t, residual, k);
+    if (residual <= residual_limit || d->reports[k].rows == 0) continue;
+    snprintf(where, sizeof where, "step %ld", k);
+    find(d, "unconverged solve", where, "the constraint solve stopped at relative residual %.1e after %d iterations; the gradient belongs to "
+         "the exact solution. Raise --option iterations, or set --option tolerance=0.", residual, d->reports[k].iterations);
+  }
+}
+
+static void contact_findings(Doctor *d) {
+  char where[64];
+  for (long k = 1; k < d->run->steps; k++) {
+    const Trace *a = &d->traces[k - 1], *b = &d->traces[k];
+    if (a->contacts == b->contacts) continue;
+    snprintf(where, sizeof where, "step %ld, time %.6g", k, d->states[(size_t)k * (size_t)d->nx + (size_t)pbModel_StateFieldAt(d->run->model, 0).offset]);
+    find(d, kink_name(a, b), where, "the number of contacts goes from %d to %d. The gradient is that of the discrete steps; the moment of %s "
+         "itself is not differentiated, so a finite change that moves it to another step is not foreseen.", a->contacts, b->contacts,
+         a->contacts < b->contacts ? "impact" : "release");
+  }
+}
+
+static void growth_findings(Doctor *d) {
+  const pbCertificate *c = &d->certificate;
+  double factor = exp(c->growth);
+  if (!(factor > growth_limit)) return;
+  char where[64];
+  snprintf(where, sizeof where, "largest at step %d", c->costate_worst_step);
+  find(d, "chaotic growth", where, "going back through %ld steps the costate grows by a factor of %.1e (%.3g per second). The gradient is exact, but "
+       "says little about changes larger than %.0e. Shorten the horizon, or raise damping.", d->run->steps, factor, c->growth_rate, 1 / factor);
+}
+
+static void failure_findings(Doctor *d) {
+  for (int i = 0; i < d->test_count; i++) {
+    const Test *t = &d->tests[i];
+    if (t->holds) continue;
+    char where[64] = "the whole rollout";
+    if (t->step >= 0) snprintf(where, sizeof where, "step %ld", t->step);
+    bool event = t->step >= 1 && !same_trace(&d->traces[t->step], &d->traces[t->step - 1]);
+    find(d, t->name, where, "%.2e where at most %.0e is allowed%s%s.%s", t->worst, t->limit, t->words[0] ? "; " : "", t->words,
+         event ? " The constraints that act change at this very step." : "");
+  }
+}
+
+// ---- report --------------------------------------------------------------------------------------------------------
+
+static bool all_hold(const Doctor *d) {
+  for (int i = 0; i < d->test_count; i++) {
+    if (!d->tests[i].holds) return false;
+  }
+  return true;
+}
+
+static int most_contacts(const Doctor *d) {
+  int most = 0;
+  for (long k = 0; k < d->run->steps; k++) most = d->traces[k].contacts > most ? d->traces[k].contacts : most;
+  return most;
+}
+
+static void report_json(const Doctor *d) {
+  cliJson j = {.out = stdout};
+  cliJson_Open(&j, NULL, '{');
+  cliJson_Text(&j, "model", d->run->model_path);
+  cliJson_Text(&j, "version", pbVersion());
+  cliJson_Bool(&j, "holds", all_hold(d));
+  cliJson_Integer(&j, "steps", d->run->steps);
+  cliJson_Integer(&j, "most_contacts", most_contacts(d));
+  cliJson_Open(&j, "checks", '[');
+  for (int i = 0; i < d->test_count; i++) {
+    const Test *t = &d->tests[i];
+    cliJson_OpenLine(&j, NULL, '{');
+    cliJson_Text(&j, "name", t->name);
+    cliJson_Bool(&j, "holds", t->holds);
+    cliJson_Integer(&j, "cases", t->tried);
+    cliJson_Integer(&j, "left_out", t->skipped);
+    cliJson_Number(&j, "worst", t->worst);
+    cliJson_Number(&j, "limit", t->limit);
+    cliJson_Integer(&j, "step", t->step);
+    cliJson_Text(&j, "words", t->words);
+    cliJson_Close(&j, '}');
+  }
+  cliJson_Close(&j, ']');
+  cliJson_Open(&j, "findings", '[');
+  for (int i = 0; i < d->finding_count; i++) {
+    cliJson_OpenLine(&j, NULL, '{');
+    cliJson_Text(&j, "what", d->findings[i].what);
+    cliJson_Text(&j, "where", d->findings[i].where);
+    cliJson_Text(&j, "why", d->findings[i].why);
+    cliJson_Close(&j, '}');
+  }
+  cliJson_Close(&j, ']');
+  cliJson_Number(&j, "growth", d->certificate.growth);
+  cliJson_Number(&j, "growth_rate", d->certificate.growth_rate);
+  cliJson_Number(&j, "worst_residual", d->certificate.worst_residual);
+  cliJson_Close(&j, '}');
+}
+
+static void report_text(const Doctor *d) {
+  int failed = 0;
+  printf("%s: %ld steps%s, at most %d contacts\n", d->run->model_path, d->run->steps,
+         d->run->app->args.text[opt_control] ? "" : " with random controls", most_contacts(d));
+  for (int i = 0; i < d->test_count; i++) {
+    const Test *t = &d->tests[i];
+    const char *verdict = !t->holds ? "FAILS" : t->tried ? "holds" : "-";
+    printf("  %-38s %-5s  worst %8.1e  limit %.0e  %d cases", t->name, verdict, t->worst, t->limit, t->tried);
+    if (t->skipped) printf(", %d left out", t->skipped);
+    if (t->words[0]) printf("\n      %s", t->words);
+    putchar('\n');
+    failed += !t->holds;
+  }
+  for (int i = 0; i < d->finding_count; i++) {
+    const Finding *f = &d->findings[i];
+    printf("\n%s, %s:\n  %s\n", f->what, f->where, f->why);
+  }
+  if (failed) printf("\n%d of %d checks fail.\n", failed, d->test_count);
+  else printf("\nAll %d checks hold.\n", d->test_count);
+}
+
+// ---- the command ---------------------------------------------------------------------------------------------------
+
+static pbStatus make_room(Doctor *d) {
+  cliRun *run = d->run;
+  size_t n = (size_t)run->steps;
+  d->nt = run->nt;
+  d->nx = run->nx;
+  d->nu = run->nu;
+  d->ns = run->nsensordata;
+  d->nr = pbTape_Size(run->model);
+  d->np = run->ntheta;
+  const int sizes[] = {d->nt, d->nx, d->nu, d->ns, 1};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) d->width = (size_t)sizes[i] > d->width ? (size_t)sizes[i] : d->width;
+  d->records = pbContext_Alloc(run->ctx, n * (size_t)d->nr * sizeof *d->records);
+  d->states = pbContext_Alloc(run->ctx, (n + 1) * (size_t)d->nx * sizeof *d->states);
+  d->traces = pbContext_Alloc(run->ctx, n * sizeof *d->traces);
+  d->reports = pbContext_Alloc(run->ctx, n * sizeof *d->reports);
+  d->theta_way = pbContext_Alloc(run->ctx, 3 * d->np * sizeof *d->theta_way);
+  d->work = pbContext_Alloc(run->ctx, 10 * d->width * sizeof *d->work);
+  if (!d->records || !d->states || !d->traces || !d->reports || !d->theta_way || !d->work) {
+    return pbContext_Fail(run->ctx, pb_no_memory, "out of memory");
+  }
+  d->theta_bar = d->theta_way + d->np;
+  d->theta_try = d->theta_bar + d->np;
+  return pbScratch_Create(run->model, NULL, &run->scratch);
+}
+
+static void free_room(Doctor *d) {
+  pbContext *ctx = d->run->app->ctx;
+  void *memory[] = {d->records, d->states, d->traces, d->reports, d->theta_way, d->work};
+  for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) pbContext_Free(ctx, memory[i]);
+}
+
+static pbStatus examine(Doctor *d) {
+  long seed = 0;
+  PB_TRY(cliArgs_Integer(d->run->app, opt_seed, 0, LONG_MAX, 0, &seed));
+  d->rng = pbRng_Seed((uint64_t)seed);
+  PB_TRY(make_room(d));
+  const char *const *text = d->run->app->args.text;
+  if (!text[opt_control] && !text[opt_keyframe]) random_controls(d);
+  PB_TRY(walk(d));
+  PB_TRY(dot_products(d));
+  PB_TRY(differences(d));
+  PB_TRY(taylor_remainders(d));
+  solver_findings(d);
+  failure_findings(d);
+  growth_findings(d);
+  contact_findings(d);
+  if (text[opt_json]) report_json(d);
+  else report_text(d);
+  return all_hold(d) ? pb_ok : pb_check_failed;
+}
+
+pbStatus cliCheck_Run(cliApp *app) {
+  cliRun run = {0};
+  Doctor *d = pbContext_Alloc(app->ctx, sizeof *d);
+  if (!d) return pbContext_Fail(app->ctx, pb_no_memory, "out of memory");
+  d->run = &run;
+  long horizon = 20;
+  run.app = app;
+  pbStatus status = cliArgs_Integer(app, opt_horizon, 1, MOST_HORIZON, 20, &horizon);
+  if (status == pb_ok) status = cliRun_Begin(app, horizon, &run);
+  if (status == pb_ok) status = examine(d);
+  d->run = &run;
+  run.app = app;
+  free_room(d);
+  cliRun_End(&run);
+  pbContext_Free(app->ctx, d);
+  return status;
+}
