@@ -75,7 +75,7 @@ static void drag_moments(const num s[3], num largest, num middle, ellipsoid *e) 
   }
 }
 
-static void ellipsoid_of(const NUM(pbFluidPart) * part, const num v[3], ellipsoid *e) {
+static void ellipsoid_of(const NUM(pbFluidPart) *part, const num v[3], ellipsoid *e) {
   const num *c = part->shape + 3;
   num s[3];
   semiaxes(part->type, part->shape, s);
@@ -105,7 +105,7 @@ static void added_mass(const ellipsoid *e, const num *w, const num *v, num f[6])
   v3_addcross(f, p, v), v3_addcross(f, l, w), v3_addcross(f + 3, p, w);
 }
 
-static void ellipsoid_force(const NUM(pbFluidPart) * part, const num u[6], num f[6]) {
+static void ellipsoid_force(const NUM(pbFluidPart) *part, const num u[6], num f[6]) {
   const num *w = u, *v = u + 3;
   ellipsoid e;
   ellipsoid_of(part, v, &e);
@@ -183,7 +183,7 @@ static void spin_damping(const ellipsoid *e, const num w[3], num B[36]) {
   }
 }
 
-static void ellipsoid_damping(const NUM(pbFluidPart) * part, const num u[6], num B[36]) {
+static void ellipsoid_damping(const NUM(pbFluidPart) *part, const num u[6], num B[36]) {
   const num *w = u, *v = u + 3;
   ellipsoid e;
   ellipsoid_of(part, v, &e);
@@ -200,7 +200,7 @@ static void ellipsoid_damping(const NUM(pbFluidPart) * part, const num u[6], num
 
 // ---- parts ------------------------------------------------------------------------------------------------------------
 // Velocity relative to the fluid in the part's own frame.
-static void local_velocity(const NUM(pbFluidPart) * part, num u[6]) {
+static void local_velocity(const NUM(pbFluidPart) *part, num u[6]) {
   num v[3];
   PB_POINTVEL(v, part->V, part->d);
   v3_subfrom(v, part->medium + 2);
@@ -208,7 +208,7 @@ static void local_velocity(const NUM(pbFluidPart) * part, num u[6]) {
   m3_tmulv(u + 3, part->R, v);
 }
 
-void NUM(pbFluid_Wrench)(const NUM(pbFluidPart) * part, num wrench[6]) {
+void NUM(pbFluid_Wrench)(const NUM(pbFluidPart) *part, num wrench[6]) {
   num u[6], f[6] = {0}, torque[3], force[3];
   local_velocity(part, u);
   if (part->type == pb_fluidBox) {
@@ -222,7 +222,7 @@ void NUM(pbFluid_Wrench)(const NUM(pbFluidPart) * part, num wrench[6]) {
   v3_addto(wrench, torque);
 }
 
-void NUM(pbFluid_PartDamping)(const NUM(pbFluidPart) * part, num B[36]) {
+void NUM(pbFluid_PartDamping)(const NUM(pbFluidPart) *part, num B[36]) {
   num u[6], local[36] = {0};
   local_velocity(part, u);
   if (part->type == pb_fluidBox) {
@@ -257,7 +257,7 @@ void NUM(pbFluid_PartDamping)(const NUM(pbFluidPart) * part, num B[36]) {
   }
 }
 
-int NUM(pbFluid_Parts)(const NUM(pbWork) * w, int body, bool *box) {
+int NUM(pbFluid_Parts)(const NUM(pbWork) *w, int body, bool *box) {
   const pbModel *m = w->m;
   *box = true;
   if (re(w->p.body_mass[body]) < TINY) return 0;
@@ -273,7 +273,7 @@ static bool standalone(const pbModel *m, int body) {
   return end == m->nv || m->dof_treeid[end] != m->dof_treeid[end - 1];
 }
 
-bool NUM(pbFluid_Take)(const NUM(pbWork) * w, int body, bool box, int index, NUM(pbFluidPart) * part) {
+bool NUM(pbFluid_Take)(const NUM(pbWork) *w, int body, bool box, int index, NUM(pbFluidPart) *part) {
   const pbModel *m = w->m;
   int g = box ? 0 : m->body_geomadr[body] + index;
   if (!box && re(w->p.geom_fluid[12 * g]) == 0) return false;
@@ -295,7 +295,7 @@ bool NUM(pbFluid_Take)(const NUM(pbWork) * w, int body, bool box, int index, NUM
   return true;
 }
 
-void NUM(pbFluid_Body)(const NUM(pbWork) * w, int body, num wrench[6]) {
+void NUM(pbFluid_Body)(const NUM(pbWork) *w, int body, num wrench[6]) {
   NUM(pbFluidPart) part;
   bool box;
   for (int k = 0, n = NUM(pbFluid_Parts)(w, body, &box); k < n; k++) {
@@ -303,7 +303,7 @@ void NUM(pbFluid_Body)(const NUM(pbWork) * w, int body, num wrench[6]) {
   }
 }
 
-void NUM(pbFluid_Damping)(const NUM(pbWork) * w, int body, num B[36]) {
+void NUM(pbFluid_Damping)(const NUM(pbWork) *w, int body, num B[36]) {
   NUM(pbFluidPart) part;
   bool box;
   for (int k = 0, n = NUM(pbFluid_Parts)(w, body, &box); k < n; k++) {

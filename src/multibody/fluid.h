@@ -23,12 +23,12 @@ enum {
 typedef struct NUM(pbFluidPart) PB_FLUID_PART(num) NUM(pbFluidPart);
 
 // Parts of a body: 0 where its mass is nil, 1 for the box, otherwise its geoms (some may not interact: take returns false).
-int NUM(pbFluid_Parts)(const NUM(pbWork) * w, int body, bool *box);
-bool NUM(pbFluid_Take)(const NUM(pbWork) * w, int body, bool box, int index, NUM(pbFluidPart) * part);
+int NUM(pbFluid_Parts)(const NUM(pbWork) *w, int body, bool *box);
+bool NUM(pbFluid_Take)(const NUM(pbWork) *w, int body, bool box, int index, NUM(pbFluidPart) *part);
 // wrench += force of the fluid (torque about ref, force), world axes.
-void NUM(pbFluid_Wrench)(const NUM(pbFluidPart) * part, num wrench[6]);
+void NUM(pbFluid_Wrench)(const NUM(pbFluidPart) *part, num wrench[6]);
 // B += d(wrench)/d(velocity of the body) as implicitfast takes it.
-void NUM(pbFluid_PartDamping)(const NUM(pbFluidPart) * part, num B[36]);
+void NUM(pbFluid_PartDamping)(const NUM(pbFluidPart) *part, num B[36]);
 
 #if !PB_IS_COMPLEX
 typedef struct pbFluidPart_c PB_FLUID_PART(_Complex double) pbFluidPart_c;

@@ -6,7 +6,7 @@
 
 enum { pose_at = 0, velocity_at = 6, medium_at = 12, shape_at = 17, inputs = 32 };
 
-static void to_complex(const pbFluidPart_r *part, pbFluidPart_c *z) {
+static void to_complex(const NUM(pbFluidPart) *part, pbFluidPart_c *z) {
   z->type = part->type, z->symmetric = part->symmetric;
   for (int k = 0; k < 3; k++) z->d[k] = part->d[k];
   for (int k = 0; k < 9; k++) z->R[k] = part->R[k];
@@ -39,7 +39,7 @@ static void perturb(pbFluidPart_c *z, int i) {
 }
 
 // Derivative by input i of the wrench, or (field given) of B field.
-static void directional(const pbFluidPart_r *part, int i, const double *field, double out[6]) {
+static void directional(const NUM(pbFluidPart) *part, int i, const double *field, double out[6]) {
   pbFluidPart_c z;
   to_complex(part, &z);
   perturb(&z, i);
@@ -58,7 +58,7 @@ static void directional(const pbFluidPart_r *part, int i, const double *field, d
 }
 
 // bar[i] = dual . d(wrench or B field)/d(input i)
-static void pull(const pbFluidPart_r *part, int first, int last, const double *field, const lane dual[6], lane bar[inputs]) {
+static void pull(const NUM(pbFluidPart) *part, int first, int last, const double *field, const lane dual[6], lane bar[inputs]) {
   for (int i = first; i < last; i++) {
     double d[6];
     directional(part, i, field, d);
@@ -76,8 +76,8 @@ static void quat_gradient(const double *q, const double *t, double g[4]) {
 }
 
 // Parameters of a part: its place in the body, the medium, its shape. Only where theta is wanted (one lane).
-static void parameters(LANE(pbAdjoint) * a, int body, int geom, const pbFluidPart_r *part, const lane bar[inputs]) {
-  const pbWork_r *w = a->w;
+static void parameters(LANE(pbAdjoint) *a, int body, int geom, const NUM(pbFluidPart) *part, const lane bar[inputs]) {
+  const NUM(pbWork) *w = a->w;
   const double *Rb = w->xmat + 9 * body;
   double force[3], torque[3], arm[3], pos[3], local[3], quat[4];
   for (int k = 0; k < 3; k++) force[k] = PB_LANE0(bar[3 + k]);
@@ -105,7 +105,7 @@ static void parameters(LANE(pbAdjoint) * a, int body, int geom, const pbFluidPar
 }
 
 // Gradient through one part's wrench (field NULL) or B field, dual to `dual`: velocity, pose, parameters.
-static void part_adjoint(LANE(pbAdjoint) * a, int body, int geom, const pbFluidPart_r *part, const double *field,
+static void part_adjoint(LANE(pbAdjoint) *a, int body, int geom, const NUM(pbFluidPart) *part, const double *field,
                          const lane dual[6]) {
   lane bar[inputs];
   int shapes = geom < 0 ? 4 : pb_fluidShape;
@@ -119,35 +119,35 @@ static void part_adjoint(LANE(pbAdjoint) * a, int body, int geom, const pbFluidP
 }
 
 // W += sum over bodies of Vl . wrench
-void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) * a) {
-  const pbWork_r *w = a->w;
-  pbFluidPart_r part;
+void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) *a) {
+  const NUM(pbWork) *w = a->w;
+  NUM(pbFluidPart) part;
   bool box;
   if (!w->has_fluid) return;
   for (int b = 1; b < w->m->nbody; b++) {
     if (w->t->body_tree[b] < 0) continue;
-    for (int k = 0, n = pbFluid_Parts_r(w, b, &box); k < n; k++) {
-      if (!pbFluid_Take_r(w, b, box, k, &part)) continue;
-      pbFluid_Wrench_r(&part, a->FL + 6 * b);
+    for (int k = 0, n = NUM(pbFluid_Parts)(w, b, &box); k < n; k++) {
+      if (!NUM(pbFluid_Take)(w, b, box, k, &part)) continue;
+      NUM(pbFluid_Wrench)(&part, a->FL + 6 * b);
       part_adjoint(a, b, box ? -1 : w->m->body_geomadr[b] + k, &part, NULL, a->Vl + 6 * b);
     }
   }
 }
 
 // W += h * sum over bodies of Vm . B (Va - Vw)
-void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) * a, double h) {
-  const pbWork_r *w = a->w;
-  pbFluidPart_r part;
+void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) *a, double h) {
+  const NUM(pbWork) *w = a->w;
+  NUM(pbFluidPart) part;
   bool box;
   if (!w->has_fluid) return;
   for (int b = 1; b < w->m->nbody; b++) {
     if (w->t->body_tree[b] < 0) continue;
     double field[6];  // h times the integrated acceleration of the body
     for (int k = 0; k < 6; k++) field[k] = h * (a->Va[6 * b + k] - a->Vw[6 * b + k]);
-    for (int k = 0, n = pbFluid_Parts_r(w, b, &box); k < n; k++) {
-      if (!pbFluid_Take_r(w, b, box, k, &part)) continue;
+    for (int k = 0, n = NUM(pbFluid_Parts)(w, b, &box); k < n; k++) {
+      if (!NUM(pbFluid_Take)(w, b, box, k, &part)) continue;
       double B[36] = {0};
-      pbFluid_PartDamping_r(&part, B);
+      NUM(pbFluid_PartDamping)(&part, B);
       const lane *Vm = a->Vm + 6 * b;
       for (int r = 0; r < 6; r++) {
         for (int c = 0; c < 6; c++) {

@@ -6,7 +6,7 @@
 #define TINY 1e-15  // MuJoCo's mjMINVAL
 
 // ---- frames -----------------------------------------------------------------------------------------------------------
-void NUM(pbSensor_Frame)(const NUM(pbWork) * w, int objtype, int objid, NUM(pbSensorFrame) * f) {
+void NUM(pbSensor_Frame)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbSensorFrame) *f) {
   switch (objtype) {
     case pb_refSite:
       f->body = w->m->site_bodyid[objid], f->pos = w->site_xpos + 3 * objid, f->mat = w->site_xmat + 9 * objid;
@@ -23,7 +23,7 @@ void NUM(pbSensor_Frame)(const NUM(pbWork) * w, int objtype, int objid, NUM(pbSe
   body_offset(w, f->body, f->pos, f->d);
 }
 
-void NUM(pbSensor_Quat)(const NUM(pbWork) * w, int objtype, int objid, num q[4]) {
+void NUM(pbSensor_Quat)(const NUM(pbWork) *w, int objtype, int objid, num q[4]) {
   switch (objtype) {
     case pb_refSite:
       quat_mul(q, w->xquat + 4 * w->m->site_bodyid[objid], w->p.site_quat + 4 * objid);
@@ -39,12 +39,12 @@ void NUM(pbSensor_Quat)(const NUM(pbWork) * w, int objtype, int objid, num q[4])
   }
 }
 
-void NUM(pbSensor_Velocity)(const NUM(pbWork) * w, const NUM(pbSensorFrame) * f, num v[3]) {
+void NUM(pbSensor_Velocity)(const NUM(pbWork) *w, const NUM(pbSensorFrame) *f, num v[3]) {
   const num *V = w->V + 6 * f->body;
   PB_POINTVEL(v, V, f->d);
 }
 
-void NUM(pbSensor_Acceleration)(const NUM(pbWork) * w, const NUM(pbSensorFrame) * f, num a[3]) {
+void NUM(pbSensor_Acceleration)(const NUM(pbWork) *w, const NUM(pbSensorFrame) *f, num a[3]) {
   const num *A = w->A + 6 * f->body;
   num v[3];
   NUM(pbSensor_Velocity)(w, f, v);
@@ -99,7 +99,7 @@ static bool ray_meets(int type, const double size[3], double p[3], double d[3]) 
   }
 }
 
-bool NUM(pbSensor_Touches)(const NUM(pbWork) * w, const NUM(pbRow) * row, int site) {
+bool NUM(pbSensor_Touches)(const NUM(pbWork) *w, const NUM(pbRow) *row, int site) {
   if (row->kind != pb_rowContact || !(re(row->f[0]) > 0)) return false;
   const NUM(pbContact) *c = w->contact + row->id;
   int body = w->m->site_bodyid[site], second = w->m->geom_bodyid[c->geom2];
@@ -116,7 +116,7 @@ bool NUM(pbSensor_Touches)(const NUM(pbWork) * w, const NUM(pbRow) * row, int si
 }
 
 // ---- tendons as loads on bodies ---------------------------------------------------------------------------------------
-bool NUM(pbSensor_Segment)(const NUM(pbWork) * w, int tendon, int *i, int site[2], num *divisor) {
+bool NUM(pbSensor_Segment)(const NUM(pbWork) *w, int tendon, int *i, int site[2], num *divisor) {
   const pbModel *m = w->m;
   for (int end = m->tendon_adr[tendon] + m->tendon_num[tendon]; *i < end - 1; ++*i) {
     if (m->wrap_type[*i] == pb_wrapPulley) *divisor = w->p.wrap_prm[*i];
@@ -128,7 +128,7 @@ bool NUM(pbSensor_Segment)(const NUM(pbWork) * w, int tendon, int *i, int site[2
   return false;
 }
 
-num NUM(pbSensor_Coupling)(const NUM(pbWork) * w, int e, int tendon) {
+num NUM(pbSensor_Coupling)(const NUM(pbWork) *w, int e, int tendon) {
   const pbModel *m = w->m;
   if (m->eq_type[e] != pb_eqTendon) return 0;
   num s = m->eq_obj1id[e] == tendon ? 1 : 0;
@@ -139,7 +139,7 @@ num NUM(pbSensor_Coupling)(const NUM(pbWork) * w, int e, int tendon) {
   return s - (c[1] + x * (2 * c[2] + x * (3 * c[3] + x * 4 * c[4])));
 }
 
-static num tendon_row_force(const NUM(pbWork) * w, const NUM(pbRow) * r, int tendon) {
+static num tendon_row_force(const NUM(pbWork) *w, const NUM(pbRow) *r, int tendon) {
   switch (r->kind) {
     case pb_rowEquality:
       return NUM(pbSensor_Coupling)(w, r->id, tendon) * r->f[0];
@@ -152,7 +152,7 @@ static num tendon_row_force(const NUM(pbWork) * w, const NUM(pbRow) * r, int ten
   }
 }
 
-static num spring_and_damper(const NUM(pbWork) * w, int k) {
+static num spring_and_damper(const NUM(pbWork) *w, int k) {
   num length = w->ten_length[k], lower = w->p.tendon_lengthspring[2 * k], upper = w->p.tendon_lengthspring[2 * k + 1], force = 0;
   if (!(w->m->disableflags & pb_dsblSpring)) {
     num x = re(length) > re(upper) ? length - upper : re(length) < re(lower) ? length - lower : 0;
@@ -167,7 +167,7 @@ static num spring_and_damper(const NUM(pbWork) * w, int k) {
   return force;
 }
 
-num NUM(pbSensor_Tension)(const NUM(pbWork) * w, int k) {
+num NUM(pbSensor_Tension)(const NUM(pbWork) *w, int k) {
   const pbModel *m = w->m;
   num force = spring_and_damper(w, k), armature = NUM(pbTendon_Armature)(w, k);
   for (int u = 0; u < m->nu; u++) {
@@ -185,7 +185,7 @@ num NUM(pbSensor_Tension)(const NUM(pbWork) * w, int k) {
 
 // ---- interaction forces -----------------------------------------------------------------------------------------------
 // The load (force at a point, torque) on a body, taken off what holds it.
-static void take_load(NUM(pbWork) * w, int body, const num point[3], const num force[3], const num torque[3], double sign) {
+static void take_load(NUM(pbWork) *w, int body, const num point[3], const num force[3], const num torque[3], double sign) {
   num d[3], *F = w->cfrc_int + 6 * body;
   if (body == 0) return;
   body_offset(w, body, point, d);
@@ -193,7 +193,7 @@ static void take_load(NUM(pbWork) * w, int body, const num point[3], const num f
   for (int k = 0; torque && k < 3; k++) F[k] -= sign * torque[k];
 }
 
-static void inertial_wrench(NUM(pbWork) * w, int b) {
+static void inertial_wrench(NUM(pbWork) *w, int b) {
   num *F = w->cfrc_int + 6 * b, momentum[6] = {0}, force[3];
   const num *V = w->V + 6 * b, *A = w->A + 6 * b;
   if (w->t->body_tree[b] < 0) {  // at rest: only its weight
@@ -207,7 +207,7 @@ static void inertial_wrench(NUM(pbWork) * w, int b) {
   PB_ADDMXF(F, 1, V, momentum);
 }
 
-static void contact_load(NUM(pbWork) * w, const NUM(pbRow) * r) {
+static void contact_load(NUM(pbWork) *w, const NUM(pbRow) *r) {
   const NUM(pbContact) *c = w->contact + r->id;
   num force[3] = {0}, torque[3] = {0};
   for (int k = 0; k < r->dim; k++) v3_addscl(k < 3 ? force : torque, c->frame + 3 * (k % 3), r->f[k]);
@@ -216,7 +216,7 @@ static void contact_load(NUM(pbWork) * w, const NUM(pbRow) * r) {
 }
 
 // Connect and weld: force f at both points; torque whose power is f . 0.5 scale vec(conj(q2) (w1 - w2) q1).
-static void equality_load(NUM(pbWork) * w, const NUM(pbRow) * r) {
+static void equality_load(NUM(pbWork) *w, const NUM(pbRow) *r) {
   int body[2], type = w->m->eq_type[r->id];
   num p1[3], p2[3], q1[4], q2[4], t[4], c[4];
   if (type != pb_eqConnect && type != pb_eqWeld) return;
@@ -232,7 +232,7 @@ static void equality_load(NUM(pbWork) * w, const NUM(pbRow) * r) {
   take_load(w, body[1], p2, r->f, torque, -1);
 }
 
-static void tendon_load(NUM(pbWork) * w, int k) {
+static void tendon_load(NUM(pbWork) *w, int k) {
   int site[2], i = w->m->tendon_adr[k];
   num divisor = 1, force[3];
   if (w->m->wrap_type[i] == pb_wrapJoint) return;
@@ -250,7 +250,7 @@ static void tendon_load(NUM(pbWork) * w, int k) {
 
 // What holds each body: inertia of it and all below, less the loads (as MuJoCo's mj_rnePostConstraint counts them: applied
 // forces on bodies, contacts, connect, weld, spatial tendons; not fluid, gravity compensation, sites' actuators).
-static void interaction(NUM(pbWork) * w) {
+static void interaction(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   memset(w->cfrc_int, 0, 6 * (size_t)m->nbody * sizeof(num));
   for (int b = 1; b < m->nbody; b++) {
@@ -280,7 +280,7 @@ bool NUM(pbSensor_Below)(const pbModel *m, int j, int b) {
 }
 
 // Centres of mass and their velocities; massless subtrees: the body's own.
-static void subtree_motion(NUM(pbWork) * w) {
+static void subtree_motion(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   num d[3], v[3];
   for (int b = 0; b < m->nbody; b++) {
@@ -305,7 +305,7 @@ static void subtree_motion(NUM(pbWork) * w) {
 // velocity, mass, spin of bodies and c, s, M those of subtrees,
 //   sum h + m (x - c_b) x v  -  sum (M_i - m_i - sum of M of i's children) c_i x s_i;
 // the second sum vanishes where body_subtreemass is what its name says, but not its derivative.
-static void angular_momentum(const NUM(pbWork) * w, int b, num L[3]) {
+static void angular_momentum(const NUM(pbWork) *w, int b, num L[3]) {
   const pbModel *m = w->m;
   v3_zero(L);
   for (int j = b; j < m->nbody; j++) {
@@ -329,7 +329,7 @@ static void angular_momentum(const NUM(pbWork) * w, int b, num L[3]) {
 }
 
 // ---- values -----------------------------------------------------------------------------------------------------------
-const NUM(pbRow) * NUM(pbSensor_Limit)(const NUM(pbWork) * w, int id) {
+const NUM(pbRow) *NUM(pbSensor_Limit)(const NUM(pbWork) *w, int id) {
   for (int k = 0; k < w->nrow; k++) {
     if (w->row[k].kind == pb_rowLimit && w->row[k].id == id) return w->row + k;
   }
@@ -337,9 +337,9 @@ const NUM(pbRow) * NUM(pbSensor_Limit)(const NUM(pbWork) * w, int id) {
 }
 
 // Sensors of joints, tendons, actuators, rows.
-static void scalar_value(const NUM(pbWork) * w, int type, int id, num *y) {
+static void scalar_value(const NUM(pbWork) *w, int type, int id, num *y) {
   const pbModel *m = w->m;
-  const NUM(pbRow) * r;
+  const NUM(pbRow) *r;
   switch (type) {
     case pb_sensTouch:
       for (int k = 0; k < w->nrow; k++) {
@@ -396,7 +396,7 @@ static void scalar_value(const NUM(pbWork) * w, int type, int id, num *y) {
 }
 
 // Sensors in a site's own frame.
-static void site_value(const NUM(pbWork) * w, int type, int site, num y[3]) {
+static void site_value(const NUM(pbWork) *w, int type, int site, num y[3]) {
   NUM(pbSensorFrame) f;
   num v[3];
   NUM(pbSensor_Frame)(w, pb_refSite, site, &f);
@@ -425,7 +425,7 @@ static void site_value(const NUM(pbWork) * w, int type, int site, num y[3]) {
 }
 
 // Velocity of the frame relative to the reference frame, in world axes.
-static void relative_velocity(const NUM(pbWork) * w, int type, const NUM(pbSensorFrame) * f, const NUM(pbSensorFrame) * ref,
+static void relative_velocity(const NUM(pbWork) *w, int type, const NUM(pbSensorFrame) *f, const NUM(pbSensorFrame) *ref,
                               num v[3]) {
   num u[3], arm[3];
   if (type == pb_sensFrameangvel) {
@@ -441,7 +441,7 @@ static void relative_velocity(const NUM(pbWork) * w, int type, const NUM(pbSenso
   v3_addcross(v, arm, w->V + 6 * ref->body);
 }
 
-static void frame_value(const NUM(pbWork) * w, int i, int type, num y[4]) {
+static void frame_value(const NUM(pbWork) *w, int i, int type, num y[4]) {
   const pbModel *m = w->m;
   int objtype = m->sensor_objtype[i], objid = m->sensor_objid[i], reftype = m->sensor_reftype[i], refid = m->sensor_refid[i];
   NUM(pbSensorFrame) f, ref;
@@ -479,7 +479,7 @@ static void frame_value(const NUM(pbWork) * w, int i, int type, num y[4]) {
   if (relative) m3_tmulv(y, ref.mat, y);
 }
 
-static void sensor_value(const NUM(pbWork) * w, int i, num y[4]) {
+static void sensor_value(const NUM(pbWork) *w, int i, num y[4]) {
   int type = w->m->sensor_type[i], id = w->m->sensor_objid[i];
   if (type == pb_sensSubtreecom) {
     v3_copy(y, w->subtree_com + 3 * id);
@@ -502,7 +502,7 @@ static num apply_cutoff(int datatype, num cutoff, num y) {
   return datatype == pb_dataPositive && re(y) > re(cutoff) ? cutoff : y;
 }
 
-void NUM(pbStage_Sensors)(NUM(pbWork) * w) {
+void NUM(pbStage_Sensors)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   bool holds = false, subtrees = false;
   memset(w->sensordata, 0, (size_t)m->nsensordata * sizeof(num));

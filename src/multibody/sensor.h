@@ -13,22 +13,22 @@ typedef struct NUM(pbSensorFrame) {
   num d[3];
 } NUM(pbSensorFrame);
 
-void NUM(pbSensor_Frame)(const NUM(pbWork) * w, int objtype, int objid, NUM(pbSensorFrame) * f);
-void NUM(pbSensor_Quat)(const NUM(pbWork) * w, int objtype, int objid, num q[4]);
+void NUM(pbSensor_Frame)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbSensorFrame) *f);
+void NUM(pbSensor_Quat)(const NUM(pbWork) *w, int objtype, int objid, num q[4]);
 // Velocity of the frame's origin and true acceleration, gravity counted as upward acceleration; world axes.
-void NUM(pbSensor_Velocity)(const NUM(pbWork) * w, const NUM(pbSensorFrame) * f, num v[3]);
-void NUM(pbSensor_Acceleration)(const NUM(pbWork) * w, const NUM(pbSensorFrame) * f, num a[3]);
+void NUM(pbSensor_Velocity)(const NUM(pbWork) *w, const NUM(pbSensorFrame) *f, num v[3]);
+void NUM(pbSensor_Acceleration)(const NUM(pbWork) *w, const NUM(pbSensorFrame) *f, num a[3]);
 // First limit row of a joint (or njnt + tendon) that is there; NULL.
-const NUM(pbRow) * NUM(pbSensor_Limit)(const NUM(pbWork) * w, int id);
+const NUM(pbRow) *NUM(pbSensor_Limit)(const NUM(pbWork) *w, int id);
 // Does this row's contact press on a touch sensor's zone?
-bool NUM(pbSensor_Touches)(const NUM(pbWork) * w, const NUM(pbRow) * row, int site);
+bool NUM(pbSensor_Touches)(const NUM(pbWork) *w, const NUM(pbRow) *row, int site);
 // Body j is b or below it.
 bool NUM(pbSensor_Below)(const pbModel *m, int j, int b);
 // Sum of all forces along a tendon: spring, damper, actuators, rows, armature; positive lengthens.
-num NUM(pbSensor_Tension)(const NUM(pbWork) * w, int tendon);
+num NUM(pbSensor_Tension)(const NUM(pbWork) *w, int tendon);
 // Coefficient of an equality row's force along a tendon (0: not coupled by it).
-num NUM(pbSensor_Coupling)(const NUM(pbWork) * w, int equality, int tendon);
+num NUM(pbSensor_Coupling)(const NUM(pbWork) *w, int equality, int tendon);
 // Is the tendon a path through sites? Next segment of it at or after station *i: sites, divisor; advances *i. False: no more.
-bool NUM(pbSensor_Segment)(const NUM(pbWork) * w, int tendon, int *i, int site[2], num *divisor);
+bool NUM(pbSensor_Segment)(const NUM(pbWork) *w, int tendon, int *i, int site[2], num *divisor);
 
 #endif

@@ -4,6 +4,10 @@
 #include "multibody/sensor.h"
 #include "multibody/spatial.h"
 
+#if PB_LANES > 1
+#pragma GCC diagnostic ignored "-Wpsabi"  // lanes are passed between functions of this file only
+#endif
+
 #define TINY 1e-15  // MuJoCo's mjMINVAL
 
 #define SET3(r, expression)                            \
@@ -30,14 +34,14 @@ static bool is_zero(const lane *x, int n) {
 // A frame of a body with the cotangent of its pose so far: force on its origin, torque on its axes (world).
 typedef struct seat {
   int type, id;
-  pbSensorFrame_r f;
+  NUM(pbSensorFrame) f;
   lane force[3], torque[3];
 } seat;
 
-static void seat_at(const LANE(pbAdjoint) * a, int type, int id, seat *s) {
+static void seat_at(const LANE(pbAdjoint) *a, int type, int id, seat *s) {
   memset(s, 0, sizeof *s);
   s->type = type, s->id = id;
-  pbSensor_Frame_r(a->w, type, id, &s->f);
+  NUM(pbSensor_Frame)(a->w, type, id, &s->f);
 }
 
 // Gradients by the frame's place in its body: position, and quaternion as 2 q (0, t) with t in the frame's own axes.
@@ -55,7 +59,7 @@ static void seat_at(const LANE(pbAdjoint) * a, int type, int id, seat *s) {
     PB_THETA(a, field_quat, 4 * (s)->id + 3, 2.0 * (q[0] * t[2] + q[1] * t[1] - q[2] * t[0]));                             \
   } while (0)
 
-static void seat_done(LANE(pbAdjoint) * a, const seat *s) {
+static void seat_done(LANE(pbAdjoint) *a, const seat *s) {
   lane *P = a->P + 6 * s->f.body;
   PB_ADDWRENCH(P, 1, s->f.d, s->force);
   ADD3(P, s->torque[k]);
@@ -66,18 +70,18 @@ static void seat_done(LANE(pbAdjoint) * a, const seat *s) {
 }
 
 // u = V_lin + w x d, cotangent g: F_V += (d x g, g); shift of the point: g x w
-static void pull_velocity(LANE(pbAdjoint) * a, seat *s, const lane g[3]) {
+static void pull_velocity(LANE(pbAdjoint) *a, seat *s, const lane g[3]) {
   lane *FV = a->FV + 6 * s->f.body;
   PB_ADDWRENCH(FV, 1, s->f.d, g);
   PB_ADDCROSS(s->force, 1, g, a->w->V + 6 * s->f.body);
 }
 
 // acc = A_lin + alpha x d + w x u
-static void pull_acceleration(LANE(pbAdjoint) * a, seat *s, const lane g[3]) {
+static void pull_acceleration(LANE(pbAdjoint) *a, seat *s, const lane g[3]) {
   const double *V = a->w->V + 6 * s->f.body, *A = a->w->A + 6 * s->f.body;
   lane *FA = a->FA + 6 * s->f.body, *FV = a->FV + 6 * s->f.body, gu[3];
   double u[3];
-  pbSensor_Velocity_r(a->w, &s->f, u);
+  NUM(pbSensor_Velocity)(a->w, &s->f, u);
   PB_ADDWRENCH(FA, 1, s->f.d, g);
   PB_ADDCROSS(s->force, 1, g, A);
   PB_ADDCROSS(FV, 1, u, g);
@@ -87,11 +91,11 @@ static void pull_acceleration(LANE(pbAdjoint) * a, seat *s, const lane g[3]) {
 
 // ---- interaction wrenches ---------------------------------------------------------------------------------------------
 // Weight of bodies that cannot move, felt at body b under the motion s: value m A . (s_lin + s_ang x p).
-static void static_weight(LANE(pbAdjoint) * a, int b, const lane s[6]) {
-  const pbWork_r *w = a->w;
+static void static_weight(LANE(pbAdjoint) *a, int b, const lane s[6]) {
+  const NUM(pbWork) *w = a->w;
   const double *A = w->A + 3;
   for (int c = b; c < w->m->nbody; c++) {
-    if (w->t->body_tree[c] >= 0 || !pbSensor_Below_r(w->m, c, b)) continue;
+    if (w->t->body_tree[c] >= 0 || !NUM(pbSensor_Below)(w->m, c, b)) continue;
     seat at;
     lane u[3];
     double mass = w->p.body_mass[c];
@@ -107,14 +111,14 @@ static void static_weight(LANE(pbAdjoint) * a, int b, const lane s[6]) {
 }
 
 // The sensor's value is s . (wrench that holds the body).
-static void pull_hold(LANE(pbAdjoint) * a, int body, const lane s[6]) {
+static void pull_hold(LANE(pbAdjoint) *a, int body, const lane s[6]) {
   for (int k = 0; k < 6; k++) a->Vs[6 * body + k] -= s[k];
   if (a->w->t->body_tree[body] < 0) static_weight(a, body, s);
 }
 
 // Motion that the sensors' Vs give to a body, about its ref.
-static void hold_motion(const LANE(pbAdjoint) * a, int body, lane X[6]) {
-  const pbWork_r *w = a->w;
+static void hold_motion(const LANE(pbAdjoint) *a, int body, lane X[6]) {
+  const NUM(pbWork) *w = a->w;
   int tree = w->t->body_tree[body];
   memset(X, 0, 6 * sizeof *X);
   for (int b = body; b > 0; b = w->m->body_parentid[b]) {
@@ -131,10 +135,10 @@ typedef struct segment {
   int pulley;  // station of the divisor, -1
 } segment;
 
-static bool next_segment(const LANE(pbAdjoint) * a, int tendon, int *i, segment *g) {
-  const pbWork_r *w = a->w;
+static bool next_segment(const LANE(pbAdjoint) *a, int tendon, int *i, segment *g) {
+  const NUM(pbWork) *w = a->w;
   int site[2];
-  if (!pbSensor_Segment_r(w, tendon, i, site, &g->divisor)) return false;
+  if (!NUM(pbSensor_Segment)(w, tendon, i, site, &g->divisor)) return false;
   for (g->pulley = *i - 2; g->pulley >= w->m->tendon_adr[tendon] && w->m->wrap_type[g->pulley] != pb_wrapPulley; g->pulley--) {
   }
   if (g->pulley < w->m->tendon_adr[tendon]) g->pulley = -1;
@@ -147,7 +151,7 @@ static bool next_segment(const LANE(pbAdjoint) * a, int tendon, int *i, segment 
 }
 
 // Cotangents of the direction and length of a segment, to its ends.
-static void pull_segment(LANE(pbAdjoint) * a, segment *g, const lane dir[3], lane length) {
+static void pull_segment(LANE(pbAdjoint) *a, segment *g, const lane dir[3], lane length) {
   lane along = PB_DOT3(g->dir, dir);
   for (int k = 0; k < 3; k++) {
     lane F = (dir[k] - along * g->dir[k]) / g->length + length * g->dir[k];
@@ -157,7 +161,7 @@ static void pull_segment(LANE(pbAdjoint) * a, segment *g, const lane dir[3], lan
 }
 
 // Power of a tension under the sensors' motions: T sum dir . (u2 - u1) / divisor. Returns its derivative by T.
-static lane tension_power(LANE(pbAdjoint) * a, int tendon, double T) {
+static lane tension_power(LANE(pbAdjoint) *a, int tendon, double T) {
   lane rate = {0};
   segment g = {.divisor = 1};
   for (int i = a->w->m->tendon_adr[tendon]; next_segment(a, tendon, &i, &g);) {
@@ -180,13 +184,13 @@ static lane tension_power(LANE(pbAdjoint) * a, int tendon, double T) {
 }
 
 // Acceleration of a tendon's length: sum (dir . (a2 - a1) + (|v|^2 - (dir . v)^2) / length) / divisor; cotangent c.
-static double pull_tendon_acceleration(LANE(pbAdjoint) * a, int tendon, lane c) {
+static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
   double sum = 0;
   segment g = {.divisor = 1};
   for (int i = a->w->m->tendon_adr[tendon]; next_segment(a, tendon, &i, &g);) {
     double v1[3], v[3], a1[3], acc[3];
-    pbSensor_Velocity_r(a->w, &g.s1.f, v1), pbSensor_Velocity_r(a->w, &g.s2.f, v);
-    pbSensor_Acceleration_r(a->w, &g.s1.f, a1), pbSensor_Acceleration_r(a->w, &g.s2.f, acc);
+    NUM(pbSensor_Velocity)(a->w, &g.s1.f, v1), NUM(pbSensor_Velocity)(a->w, &g.s2.f, v);
+    NUM(pbSensor_Acceleration)(a->w, &g.s1.f, a1), NUM(pbSensor_Acceleration)(a->w, &g.s2.f, acc);
     SET3(v, v[k] - v1[k]);
     SET3(acc, acc[k] - a1[k]);
     double along = PB_DOT3(g.dir, v), turn = PB_DOT3(v, v) - along * along,
@@ -206,8 +210,8 @@ static double pull_tendon_acceleration(LANE(pbAdjoint) * a, int tendon, lane c) 
   return sum;
 }
 
-static void pull_spring(LANE(pbAdjoint) * a, int k, lane T) {
-  const pbWork_r *w = a->w;
+static void pull_spring(LANE(pbAdjoint) *a, int k, lane T) {
+  const NUM(pbWork) *w = a->w;
   double length = w->ten_length[k], lower = w->p.tendon_lengthspring[2 * k], upper = w->p.tendon_lengthspring[2 * k + 1];
   int side = length > upper ? 1 : length < lower ? 0 : -1;
   if ((w->m->disableflags & pb_dsblSpring) || side < 0) return;
@@ -221,11 +225,11 @@ static void pull_spring(LANE(pbAdjoint) * a, int k, lane T) {
   PB_THETA(a, tendon_stiffnesspoly, 2 * k + 1, T * (-x * x * x));
 }
 
-static void pull_damper(LANE(pbAdjoint) * a, int k, lane T) {
-  const pbWork_r *w = a->w;
+static void pull_damper(LANE(pbAdjoint) *a, int k, lane T) {
+  const NUM(pbWork) *w = a->w;
   double c[3], v = w->ten_velocity[k], speed = fabs(v);
   if (w->m->disableflags & pb_dsblDamper) return;
-  pbTendon_Damping_r(w, k, c);
+  NUM(pbTendon_Damping)(w, k, c);
   a->ten_vel[k] -= T * poly_slope(c, v, true);
   PB_THETA(a, tendon_damping, k, T * -v);
   PB_THETA(a, tendon_dampingpoly, 2 * k, T * (-v * speed));
@@ -241,9 +245,9 @@ static void pull_damper(LANE(pbAdjoint) * a, int k, lane T) {
   }
 }
 
-static void pull_armature(LANE(pbAdjoint) * a, int k, lane T) {
-  const pbWork_r *w = a->w;
-  double armature = pbTendon_Armature_r(w, k), rate = pull_tendon_acceleration(a, k, T * -armature);
+static void pull_armature(LANE(pbAdjoint) *a, int k, lane T) {
+  const NUM(pbWork) *w = a->w;
+  double armature = NUM(pbTendon_Armature)(w, k), rate = pull_tendon_acceleration(a, k, T * -armature);
   PB_THETA(a, tendon_armature, k, T * -rate);
   for (int i = w->t->ten_actuator_start[k]; i < w->t->ten_actuator_start[k + 1]; i++) {
     int u = w->t->ten_actuator[i];
@@ -254,10 +258,10 @@ static void pull_armature(LANE(pbAdjoint) * a, int k, lane T) {
 }
 
 // An equality's row couples the tendon by 1 - P'(x) where it is the second of the pair.
-static void pull_coupling(LANE(pbAdjoint) * a, int row, int tendon, lane T) {
-  const pbWork_r *w = a->w;
+static void pull_coupling(LANE(pbAdjoint) *a, int row, int tendon, lane T) {
+  const NUM(pbWork) *w = a->w;
   int e = w->row[row].id;
-  a->force[6 * row] += T * pbSensor_Coupling_r(w, e, tendon);
+  a->force[6 * row] += T * NUM(pbSensor_Coupling)(w, e, tendon);
   if (w->m->eq_type[e] != pb_eqTendon || w->m->eq_obj2id[e] != tendon) return;
   const double *c = w->p.eq_data + 12 * e;
   double x = w->ten_length[tendon] - w->p.tendon_length0[tendon], f = w->row[row].f[0];
@@ -267,8 +271,8 @@ static void pull_coupling(LANE(pbAdjoint) * a, int row, int tendon, lane T) {
   for (int i = 1; i <= 4; i++, power *= x) PB_THETA(a, eq_data, 12 * e + i, T * (-f * i * power));
 }
 
-static void pull_tension(LANE(pbAdjoint) * a, int k, lane T) {
-  const pbWork_r *w = a->w;
+static void pull_tension(LANE(pbAdjoint) *a, int k, lane T) {
+  const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   pull_spring(a, k, T), pull_damper(a, k, T), pull_armature(a, k, T);
   for (int u = 0; u < m->nu; u++) {
@@ -277,18 +281,18 @@ static void pull_tension(LANE(pbAdjoint) * a, int k, lane T) {
     PB_THETA(a, actuator_gear, 6 * u, T * w->actuator_force[u]);
   }
   for (int r = 0; r < w->nrow; r++) {
-    const pbRow_r *row = w->row + r;
+    const NUM(pbRow) *row = w->row + r;
     if (row->kind == pb_rowEquality) pull_coupling(a, r, k, T);
     if (row->kind == pb_rowFriction && row->id == m->nv + k) a->force[6 * r] += T;
     if (row->kind == pb_rowLimit && row->id == m->njnt + k) a->force[6 * r] -= T * (double)row->side;
   }
 }
 
-static void tendons_under_holds(LANE(pbAdjoint) * a) {
+static void tendons_under_holds(LANE(pbAdjoint) *a) {
   const pbModel *m = a->w->m;
   for (int k = 0; k < m->ntendon; k++) {
     if (m->wrap_type[m->tendon_adr[k]] == pb_wrapJoint) continue;
-    lane T = tension_power(a, k, pbSensor_Tension_r(a->w, k));
+    lane T = tension_power(a, k, NUM(pbSensor_Tension)(a->w, k));
     if (!is_zero(&T, 1)) pull_tension(a, k, T);
   }
 }
@@ -300,8 +304,8 @@ static void to_world(lane g[3], const double *mat, const lane y[3]) {
 }
 
 // y = mat' v: the frame's axes take G x v, the vector G.
-static void site_adjoint(LANE(pbAdjoint) * a, int type, int site, const lane y[3]) {
-  const pbWork_r *w = a->w;
+static void site_adjoint(LANE(pbAdjoint) *a, int type, int site, const lane y[3]) {
+  const NUM(pbWork) *w = a->w;
   seat s;
   seat_at(a, pb_refSite, site, &s);
   int b = s.f.body;
@@ -311,11 +315,11 @@ static void site_adjoint(LANE(pbAdjoint) * a, int type, int site, const lane y[3
   to_world(G, s.f.mat, y);
   switch (type) {
     case pb_sensAccelerometer:
-      pbSensor_Acceleration_r(w, &s.f, v);
+      NUM(pbSensor_Acceleration)(w, &s.f, v);
       pull_acceleration(a, &s, G);
       break;
     case pb_sensVelocimeter:
-      pbSensor_Velocity_r(w, &s.f, v);
+      NUM(pbSensor_Velocity)(w, &s.f, v);
       pull_velocity(a, &s, G);
       break;
     case pb_sensGyro:
@@ -358,20 +362,20 @@ static void quat_right(lane r[4], const lane *b, const double *p) {
 }
 
 // y = r* o: o turns by y (0, t/2), r by -(0, t/2) y, each in its own axes.
-static void framequat_adjoint(LANE(pbAdjoint) * a, int i, const lane bar[4]) {
-  const pbWork_r *w = a->w;
+static void framequat_adjoint(LANE(pbAdjoint) *a, int i, const lane bar[4]) {
+  const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   seat o, ref;
   double qo[4], y[4];
   lane t[4], half[3];
   bool relative = m->sensor_refid[i] >= 0;
   seat_at(a, m->sensor_objtype[i], m->sensor_objid[i], &o);
-  pbSensor_Quat_r(w, o.type, o.id, qo);
+  NUM(pbSensor_Quat)(w, o.type, o.id, qo);
   memcpy(y, qo, sizeof y);
   if (relative) {
     double r[4];
     seat_at(a, m->sensor_reftype[i], m->sensor_refid[i], &ref);
-    pbSensor_Quat_r(w, ref.type, ref.id, r);
+    NUM(pbSensor_Quat)(w, ref.type, ref.id, r);
     y[0] = r[0] * qo[0] + r[1] * qo[1] + r[2] * qo[2] + r[3] * qo[3];
     y[1] = r[0] * qo[1] - r[1] * qo[0] - r[2] * qo[3] + r[3] * qo[2];
     y[2] = r[0] * qo[2] - r[2] * qo[0] - r[3] * qo[1] + r[1] * qo[3];
@@ -388,8 +392,8 @@ static void framequat_adjoint(LANE(pbAdjoint) * a, int i, const lane bar[4]) {
 }
 
 // z = v - v_r + arm x w_r; cotangent G
-static void linvel_adjoint(LANE(pbAdjoint) * a, seat *o, seat *ref, const lane G[3], double z[3]) {
-  pbSensor_Velocity_r(a->w, &o->f, z);
+static void linvel_adjoint(LANE(pbAdjoint) *a, seat *o, seat *ref, const lane G[3], double z[3]) {
+  NUM(pbSensor_Velocity)(a->w, &o->f, z);
   pull_velocity(a, o, G);
   if (!ref) return;
   const double *wr = a->w->V + 6 * ref->f.body;
@@ -397,7 +401,7 @@ static void linvel_adjoint(LANE(pbAdjoint) * a, seat *o, seat *ref, const lane G
   lane back[3], *FV = a->FV + 6 * ref->f.body;
   SET3(back, -G[k]);
   pull_velocity(a, ref, back);
-  pbSensor_Velocity_r(a->w, &ref->f, u);
+  NUM(pbSensor_Velocity)(a->w, &ref->f, u);
   SET3(arm, o->f.pos[k] - ref->f.pos[k]);
   SET3(z, z[k] - u[k]);
   PB_ADDCROSS(z, 1, arm, wr);
@@ -406,8 +410,8 @@ static void linvel_adjoint(LANE(pbAdjoint) * a, seat *o, seat *ref, const lane G
   PB_ADDCROSS(FV, 1, G, arm);
 }
 
-static void frame_adjoint(LANE(pbAdjoint) * a, int i, int type, const lane y[3]) {
-  const pbWork_r *w = a->w;
+static void frame_adjoint(LANE(pbAdjoint) *a, int i, int type, const lane y[3]) {
+  const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   seat o, ref;
   lane G[3];
@@ -455,12 +459,12 @@ static void frame_adjoint(LANE(pbAdjoint) * a, int i, int type, const lane y[3])
 
 // ---- subtrees ---------------------------------------------------------------------------------------------------------
 // com = sum m x / M
-static void com_adjoint(LANE(pbAdjoint) * a, int b, const lane g[3]) {
-  const pbWork_r *w = a->w;
+static void com_adjoint(LANE(pbAdjoint) *a, int b, const lane g[3]) {
+  const NUM(pbWork) *w = a->w;
   const double *com = w->subtree_com + 3 * b;
   double M = w->p.body_subtreemass[b];
   for (int j = b; j < w->m->nbody; j++) {
-    if (!pbSensor_Below_r(w->m, j, b) || (M < TINY && j > b)) continue;
+    if (!NUM(pbSensor_Below)(w->m, j, b) || (M < TINY && j > b)) continue;
     seat s;
     seat_at(a, pb_refBody, j, &s);
     double share = M < TINY ? 1 : w->p.body_mass[j] / M;
@@ -472,17 +476,17 @@ static void com_adjoint(LANE(pbAdjoint) * a, int b, const lane g[3]) {
 }
 
 // vel = sum m v / M
-static void linvel_of_subtree_adjoint(LANE(pbAdjoint) * a, int b, const lane g[3]) {
-  const pbWork_r *w = a->w;
+static void linvel_of_subtree_adjoint(LANE(pbAdjoint) *a, int b, const lane g[3]) {
+  const NUM(pbWork) *w = a->w;
   const double *vel = w->subtree_linvel + 3 * b;
   double M = fmax(TINY, w->p.body_subtreemass[b]);
   for (int j = b; j < w->m->nbody; j++) {
-    if (!pbSensor_Below_r(w->m, j, b)) continue;
+    if (!NUM(pbSensor_Below)(w->m, j, b)) continue;
     seat s;
     lane share[3];
     double v[3];
     seat_at(a, pb_refBody, j, &s);
-    pbSensor_Velocity_r(w, &s.f, v);
+    NUM(pbSensor_Velocity)(w, &s.f, v);
     SET3(share, g[k] * (w->p.body_mass[j] / M));
     pull_velocity(a, &s, share);
     PB_THETA(a, body_mass, j, PB_DOT3(v, g) / M);
@@ -492,7 +496,7 @@ static void linvel_of_subtree_adjoint(LANE(pbAdjoint) * a, int b, const lane g[3
 }
 
 // Spin R diag(I) R' w of one body, cotangent g.
-static void spin_adjoint(LANE(pbAdjoint) * a, seat *s, const lane g[3]) {
+static void spin_adjoint(LANE(pbAdjoint) *a, seat *s, const lane g[3]) {
   const double *R = s->f.mat, *I = a->w->p.body_inertia + 3 * s->id, *V = a->w->V + 6 * s->f.body;
   double wl[3], spin[3];
   lane gl[3], Jg[3];
@@ -509,11 +513,11 @@ static void spin_adjoint(LANE(pbAdjoint) * a, seat *s, const lane g[3]) {
 }
 
 // m (x - c) x v of one body, cotangent g.
-static void orbit_adjoint(LANE(pbAdjoint) * a, seat *s, const double *c, const lane g[3]) {
+static void orbit_adjoint(LANE(pbAdjoint) *a, seat *s, const double *c, const lane g[3]) {
   double mass = a->w->p.body_mass[s->id], arm[3], v[3], turn[3];
   lane gv[3] = {0};
   SET3(arm, s->f.pos[k] - c[k]);
-  pbSensor_Velocity_r(a->w, &s->f, v);
+  NUM(pbSensor_Velocity)(a->w, &s->f, v);
   PB_CROSS(turn, arm, v);
   PB_THETA(a, body_mass, s->id, PB_DOT3(turn, g));
   PB_ADDCROSS(s->force, mass, v, g);
@@ -522,8 +526,8 @@ static void orbit_adjoint(LANE(pbAdjoint) * a, seat *s, const double *c, const l
 }
 
 // Excess of mass e c x vel of subtree j (see sensor.c); e = m_j + sum of children's M - M_j.
-static void excess_adjoint(LANE(pbAdjoint) * a, int j, int b, const lane g[3]) {
-  const pbWork_r *w = a->w;
+static void excess_adjoint(LANE(pbAdjoint) *a, int j, int b, const lane g[3]) {
+  const NUM(pbWork) *w = a->w;
   const double *c = w->subtree_com + 3 * j, *vel = w->subtree_linvel + 3 * j;
   double turn[3], mass = w->p.body_subtreemass[j], e = w->p.body_mass[j] - mass;
   PB_CROSS(turn, c, vel);
@@ -545,9 +549,9 @@ static void excess_adjoint(LANE(pbAdjoint) * a, int j, int b, const lane g[3]) {
   if (j == b || fabs(e) > 1e-12 * mass) com_adjoint(a, j, gc);
 }
 
-static void angmom_adjoint(LANE(pbAdjoint) * a, int b, const lane g[3]) {
+static void angmom_adjoint(LANE(pbAdjoint) *a, int b, const lane g[3]) {
   for (int j = b; j < a->w->m->nbody; j++) {
-    if (!pbSensor_Below_r(a->w->m, j, b)) continue;
+    if (!NUM(pbSensor_Below)(a->w->m, j, b)) continue;
     seat s;
     seat_at(a, pb_refBody, j, &s);
     spin_adjoint(a, &s, g);
@@ -559,9 +563,9 @@ static void angmom_adjoint(LANE(pbAdjoint) * a, int b, const lane g[3]) {
 
 // ---- sensors of joints, tendons, actuators, rows ----------------------------------------------------------------------
 // Axis v / |v| of a ball joint's rotation vector v, cotangent c, to the tangent: inverse right Jacobian, transposed.
-static void ball_axis_adjoint(const LANE(pbAdjoint) * a, int j, const lane c[3], lane *out) {
-  const pbWork_r *w = a->w;
-  const pbRow_r *row = pbSensor_Limit_r(w, j);
+static void ball_axis_adjoint(const LANE(pbAdjoint) *a, int j, const lane c[3], lane *out) {
+  const NUM(pbWork) *w = a->w;
+  const NUM(pbRow) *row = NUM(pbSensor_Limit)(w, j);
   double angle = fmax(w->p.jnt_range[2 * j], w->p.jnt_range[2 * j + 1]) - row->pos[0], v[3], g;
   lane p[3], t[3];
   if (angle < 1e-8) return;
@@ -575,9 +579,9 @@ static void ball_axis_adjoint(const LANE(pbAdjoint) * a, int j, const lane c[3],
   PB_ADDCROSS(out, g, v, t);
 }
 
-static void joint_limit_adjoint(LANE(pbAdjoint) * a, int type, int j, lane bar) {
-  const pbWork_r *w = a->w;
-  const pbRow_r *row = pbSensor_Limit_r(w, j);
+static void joint_limit_adjoint(LANE(pbAdjoint) *a, int type, int j, lane bar) {
+  const NUM(pbWork) *w = a->w;
+  const NUM(pbRow) *row = NUM(pbSensor_Limit)(w, j);
   if (!row) return;
   const int *dofs = w->row_dofs + row->dofs;
   const double *J = w->row_J + row->J;
@@ -599,8 +603,8 @@ static void joint_limit_adjoint(LANE(pbAdjoint) * a, int type, int j, lane bar) 
   }
 }
 
-static void tendon_limit_adjoint(LANE(pbAdjoint) * a, int type, int k, lane bar) {
-  const pbRow_r *row = pbSensor_Limit_r(a->w, a->w->m->njnt + k);
+static void tendon_limit_adjoint(LANE(pbAdjoint) *a, int type, int k, lane bar) {
+  const NUM(pbRow) *row = NUM(pbSensor_Limit)(a->w, a->w->m->njnt + k);
   if (!row) return;
   double side = row->side;
   if (type == pb_sensTendonlimitfrc) {
@@ -614,7 +618,7 @@ static void tendon_limit_adjoint(LANE(pbAdjoint) * a, int type, int k, lane bar)
   }
 }
 
-static void ballquat_adjoint(LANE(pbAdjoint) * a, int j, const lane bar[4]) {
+static void ballquat_adjoint(LANE(pbAdjoint) *a, int j, const lane bar[4]) {
   const double *q = a->w->qpos + a->w->m->jnt_qposadr[j];
   double y[4], n = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
   lane t[4];
@@ -624,13 +628,13 @@ static void ballquat_adjoint(LANE(pbAdjoint) * a, int j, const lane bar[4]) {
   ADD3(a->q + a->w->m->jnt_dofadr[j], 0.5 * t[1 + k]);
 }
 
-static void scalar_adjoint(LANE(pbAdjoint) * a, int type, int id, const lane *bar) {
-  const pbWork_r *w = a->w;
+static void scalar_adjoint(LANE(pbAdjoint) *a, int type, int id, const lane *bar) {
+  const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   switch (type) {
     case pb_sensTouch:
       for (int k = 0; k < w->nrow; k++) {
-        if (pbSensor_Touches_r(w, w->row + k, id)) a->force[6 * k] += bar[0];
+        if (NUM(pbSensor_Touches)(w, w->row + k, id)) a->force[6 * k] += bar[0];
       }
       break;
     case pb_sensJointpos:
@@ -684,7 +688,7 @@ static void scalar_adjoint(LANE(pbAdjoint) * a, int type, int id, const lane *ba
 }
 
 // ---- all --------------------------------------------------------------------------------------------------------------
-static void sensor_adjoint(LANE(pbAdjoint) * a, int i, const lane *bar) {
+static void sensor_adjoint(LANE(pbAdjoint) *a, int i, const lane *bar) {
   int type = a->w->m->sensor_type[i], id = a->w->m->sensor_objid[i];
   if (type == pb_sensSubtreecom) {
     com_adjoint(a, id, bar);
@@ -704,8 +708,8 @@ static void sensor_adjoint(LANE(pbAdjoint) * a, int i, const lane *bar) {
 }
 
 // Values at the cutoff: what reaches them goes to sensor_cutoff.
-static void pull_cutoff(LANE(pbAdjoint) * a, int i, int dim, lane *bar) {
-  const pbWork_r *w = a->w;
+static void pull_cutoff(LANE(pbAdjoint) *a, int i, int dim, lane *bar) {
+  const NUM(pbWork) *w = a->w;
   double cutoff = w->p.sensor_cutoff[i];
   int datatype = w->m->sensor_datatype[i];
   if (!(cutoff > 0) || (datatype != pb_dataReal && datatype != pb_dataPositive)) return;
@@ -718,7 +722,7 @@ static void pull_cutoff(LANE(pbAdjoint) * a, int i, int dim, lane *bar) {
   }
 }
 
-void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) * a, const lane *bar) {
+void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, const lane *bar) {
   const pbModel *m = a->w->m;
   bool holds = false;
   if (m->disableflags & pb_dsblSensor) return;
