@@ -199,6 +199,16 @@ static int clip(int n, const num (*in)[3], num (*out)[3], double cx, double cy, 
   return count;
 }
 
+// Whether the deepest point of the incident shape lies over the face (where faces are parallel but for rounding it may not).
+static bool over_face(const convex_pair *p, const face *f, const num point[3]) {
+  num d[3];
+  double slack = 1e-9 * p->scale;
+  v3_sub(d, point, f->center);
+  double x = re(v3_dot(d, f->u)), y = re(v3_dot(d, f->v));
+  if (f->disc) return sqrt(x * x + y * y) <= re(f->half_u) + slack;
+  return fabs(x) <= re(f->half_u) + slack && fabs(y) <= re(f->half_v) + slack;
+}
+
 // Clip to the face; poly holds (x, y, height) in the face's frame. Returns the buffer with the result.
 static int clip_to_face(const face *f, int n, num poly[2][MAX_POLYGON][3], int *which) {
   int sides = f->disc ? DISC_SIDES : 4;
@@ -216,8 +226,9 @@ static int clip_to_face(const face *f, int n, num poly[2][MAX_POLYGON][3], int *
 static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(pbHit) *hits) {
   face f;
   num corners[MAX_POLYGON][3], poly[2][MAX_POLYGON][3];
+  int other = !found->shape;
   reference_face(p, found, &f);
-  int n = incident_polygon(p->shape[!found->shape], f.normal, corners), which, count = 0;
+  int n = incident_polygon(p->shape[other], f.normal, corners), which, count = 0;
   if (!n) return 0;
   for (int k = 0; k < n; k++) {
     num d[3];
@@ -225,7 +236,7 @@ static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
     v3_set(poly[0][k], v3_dot(d, f.u), v3_dot(d, f.v), v3_dot(d, f.normal));
   }
   n = clip_to_face(&f, n, poly, &which);
-  if (!p->flat[!found->shape]) put_deepest(p, &hits[count++]);  // otherwise a corner is as deep
+  if (!p->flat[other] && over_face(p, &f, p->point[other])) put_deepest(p, &hits[count++]);  // otherwise a corner is as deep
   for (int k = 0; k < n && count < PB_MAX_HITS; k++) {
     const num *q = poly[which][k];
     num pos[3];

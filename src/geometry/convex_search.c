@@ -6,9 +6,9 @@
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
 
-#define FLAT 1e-9  // components of a local direction below it are zero
+#define FLAT 1e-10  // components of a local direction below it are zero
 #define GRADIENT 1e-11
-enum { CIRCLE_SAMPLES = 12, NEWTON_STEPS = 40, HALVINGS = 24 };
+enum { CIRCLE_SAMPLES = 12, SPHERE_STARTS = 3, NEWTON_STEPS = 40, HALVINGS = 24 };
 
 typedef struct search {
   const pbCore *core[2];
@@ -75,10 +75,13 @@ static double sigma(const search *s, const double n[3]) {
   return evaluate(s, n, 0, x, NULL);
 }
 
-// Take a candidate if it is lower by slack; earlier kinds win ties.
+// Take a candidate if it is lower by slack. Earlier kinds win ties, also of directions that are equal within FLAT.
 static bool offer(search *s, const double n[3], double value, double slack, pbNormalKind kind) {
   if (value < s->limit) s->apart = true;
   if (!(value < s->best - slack * s->scale)) return false;
+  double turn[3];
+  v3_sub(turn, n, s->out->n);
+  if (s->out->kind != pb_normalFixed && v3_dot(turn, turn) < 4 * FLAT * FLAT) return false;
   s->best = value;
   s->out->kind = kind;
   v3_copy(s->out->n, n);
@@ -286,27 +289,42 @@ static bool step_off(const search *s, double n[3]) {
   return falls || !creased;
 }
 
+// A direction of the samples in the frame of shape 2. Long directions of an ellipsoid are rarely normals: there they are
+// scaled by the inverse of its radii.
+static void sample(const search *s, int code, double n[3]) {
+  const pbCore *core = s->core[1];
+  double local[3] = {code % 3 - 1 + 0.03, code / 3 % 3 - 1 - 0.05, code / 9 - 1 + 0.02};
+  if (core->type == pb_geomEllipsoid) {
+    for (int i = 0; i < 3; i++) local[i] /= fmax(core->size[i], 1e-9 * s->scale);
+  }
+  m3_mulv(n, core->mat, local);
+  v3_normalize(n);
+}
+
 static void try_sphere(search *s) {
-  double n[3], start[3], lowest = INFINITY;
+  double n[3], starts[SPHERE_STARTS][3], values[27];
+  int count = 0;
   v3_copy(n, s->out->n);
   if (step_off(s, n)) sphere_newton(s, n);
-  if (s->apart) return;
-  for (int code = 0; code < 27; code++) {
-    double local[3] = {code % 3 - 1 + 0.03, code / 3 % 3 - 1 - 0.05, code / 9 - 1 + 0.02};
-    if (code == 13) continue;
-    // long directions of an ellipsoid are rarely normals: scale by the inverse of its radii
-    const pbCore *core = s->core[1];
-    if (core->type == pb_geomEllipsoid) {
-      for (int i = 0; i < 3; i++) local[i] /= fmax(core->size[i], 1e-9 * s->scale);
-    }
-    m3_mulv(n, core->mat, local);
-    v3_normalize(n);
-    double value = sigma(s, n);
-    if (value < s->limit) s->apart = true;
-    if (value < lowest) lowest = value, v3_copy(start, n);
+  for (int code = 0; code < 27 && !s->apart; code++) {
+    sample(s, code, n);
+    values[code] = code == 13 ? INFINITY : sigma(s, n);  // 13: no direction
+    s->apart = values[code] < s->limit;
   }
-  if (!(lowest < INFINITY) || s->apart) return;
-  sphere_newton(s, start);
+  while (count < SPHERE_STARTS && !s->apart) {  // from the lowest samples that are not close to each other
+    int lowest = -1;
+    for (int code = 0; code < 27; code++) {
+      if (values[code] < INFINITY && (lowest < 0 || values[code] < values[lowest])) lowest = code;
+    }
+    if (lowest < 0) break;
+    sample(s, lowest, n);
+    values[lowest] = INFINITY;
+    bool fresh = true;
+    for (int k = 0; k < count; k++) fresh = fresh && v3_dot(starts[k], n) < 0.8;
+    if (!fresh) continue;
+    v3_copy(starts[count++], n);
+    sphere_newton(s, n);
+  }
 }
 
 bool pbConvex_Search(const pbCore *core1, const pbCore *core2, double margin, pbConvexNormal *out) {
