@@ -1,0 +1,55 @@
+#include "base/suggest.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LONGEST = 63 };
+
+static int least(int a, int b) { return a < b ? a : b; }
+
+static int change_cost(char a, char b) {
+  if (a == b) return 0;
+  return tolower((unsigned char)a) == tolower((unsigned char)b) ? 1 : 2;
+}
+
+int pbSuggest_Distance(const char *a, const char *b) {
+  size_t na = strnlen(a, LONGEST), nb = strnlen(b, LONGEST);
+  int row[3][LONGEST + 1];  // the last three rows of the table of distances between beginnings
+  int *before = row[0], *last = row[1], *now = row[2];
+  for (size_t j = 0; j <= nb; j++) last[j] = before[j] = 2 * (int)j;
+  for (size_t i = 1; i <= na; i++) {
+    now[0] = 2 * (int)i;
+    for (size_t j = 1; j <= nb; j++) {
+      int d = least(least(now[j - 1], last[j]) + 2, last[j - 1] + change_cost(a[i - 1], b[j - 1]));
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d = least(d, before[j - 2] + 2);
+      now[j] = d;
+    }
+    int *free_row = before;
+    before = last, last = now, now = free_row;
+  }
+  return last[nb];
+}
+
+// Further away than a third of the word (and at least one letter) nobody can have meant it.
+pbSuggest pbSuggest_For(const char *word) {
+  int length = (int)strnlen(word, LONGEST);
+  int limit = 2 * (length / 3 > 1 ? length / 3 : 1);
+  return (pbSuggest){word, NULL, limit + 1};
+}
+
+void pbSuggest_Offer(pbSuggest *s, const char *candidate) {
+  if (!candidate || !*candidate) return;
+  int d = pbSuggest_Distance(s->word, candidate);
+  if (d < s->distance) s->best = candidate, s->distance = d;
+}
+
+const char *pbSuggest_Write(const pbSuggest *s, char *text, size_t size) {
+  if (!size) return "";
+  if (s->best) {
+    snprintf(text, size, ", did you mean '%.200s'?", s->best);
+  } else {
+    text[0] = 0;
+  }
+  return text;
+}

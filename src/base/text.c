@@ -1,0 +1,25 @@
+#define _GNU_SOURCE  // strtod_l
+#include "base/text.h"
+
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool pbText_Real(const char *text, double *value) {
+  if (!*text || strchr(" \t\n\r\v\f", *text)) return false;
+  locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+  if (!c_locale) return false;
+  char *end;
+  double x = strtod_l(text, &end, c_locale);
+  freelocale(c_locale);
+  if (*end) return false;
+  *value = x;
+  return true;
+}
+
+bool pbText_Count(const char *text, int *value) {
+  size_t length = strlen(text);
+  if (!length || length > 9 || strspn(text, "0123456789") != length) return false;
+  *value = atoi(text);
+  return true;
+}

@@ -1,0 +1,239 @@
+// The parameter table: slices of theta by name, their bounds, and a check of values before a run.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "world/model.h"
+
+// ---- the table ----------------------------------------------------------------------------------------------------
+typedef struct pbParamEntry {
+  const char *name, *unit;
+  size_t rows, pointer;  // offsets in the model
+  int cols;
+  pbObject rows_are;
+} pbParamEntry;
+
+// What a row is, by the size that counts the rows.
+#define ROWS_one pb_objCount
+#define ROWS_nq pb_objCount
+#define ROWS_nv pb_objDof
+#define ROWS_nbody pb_objBody
+#define ROWS_njnt pb_objJoint
+#define ROWS_ngeom pb_objGeom
+#define ROWS_nsite pb_objSite
+#define ROWS_npair pb_objPair
+#define ROWS_neq pb_objEquality
+#define ROWS_ntendon pb_objTendon
+#define ROWS_nwrap pb_objCount
+#define ROWS_nu pb_objActuator
+#define ROWS_nsensor pb_objSensor
+
+static const pbParamEntry param_table[] = {
+#define X(name, rows, cols, unit) {#name, unit, offsetof(pbModel, rows), offsetof(pbModel, name), cols, ROWS_##rows},
+    PB_MODEL_PARAMS(X)
+#undef X
+};
+enum { PARAM_COUNT = sizeof param_table / sizeof *param_table };
+
+static const struct {
+  const char *name;
+  double lower, upper;
+} bound_table[] = {
+    {"timestep", 0, INFINITY},       {"density", 0, INFINITY},           {"viscosity", 0, INFINITY},
+    {"impratio", 0, INFINITY},       {"o_margin", 0, INFINITY},          {"o_friction", 0, INFINITY},
+    {"body_mass", 0, INFINITY},      {"body_inertia", 0, INFINITY},      {"body_subtreemass", 0, INFINITY},
+    {"body_invweight0", 0, INFINITY}, {"dof_invweight0", 0, INFINITY},   {"tendon_invweight0", 0, INFINITY},
+    {"dof_frictionloss", 0, INFINITY}, {"dof_armature", 0, INFINITY},    {"geom_size", 0, INFINITY},
+    {"geom_friction", 0, INFINITY},  {"geom_solmix", 0, INFINITY},       {"site_size", 0, INFINITY},
+    {"pair_friction", 0, INFINITY},  {"tendon_armature", 0, INFINITY},   {"tendon_frictionloss", 0, INFINITY},
+    {"actuator_armature", 0, INFINITY}, {"sensor_cutoff", 0, INFINITY},
+};
+static const char *const derived_table[] = {"body_subtreemass", "body_invweight0", "dof_invweight0", "tendon_length0",
+                                            "tendon_invweight0"};
+
+static bool is_derived(const char *name) {
+  for (size_t i = 0; i < sizeof derived_table / sizeof *derived_table; i++) {
+    if (!strcmp(derived_table[i], name)) return true;
+  }
+  return false;
+}
+
+size_t pbModel_ParamSize(const pbModel *m) { return m->ntheta; }
+int pbModel_ParamCount(const pbModel *m) { (void)m; return PARAM_COUNT; }
+const double *pbModel_DefaultParams(const pbModel *m) { return m->theta0; }
+
+pbParam pbModel_ParamAt(const pbModel *m, int index) {
+  if (index < 0 || index >= PARAM_COUNT) return (pbParam){.name = "", .unit = "", .rows_are = pb_objCount};
+  const pbParamEntry *e = &param_table[index];
+  const double *start = *(double *const *)(const void *)((const char *)m + e->pointer);
+  pbParam p = {.name = e->name, .unit = e->unit, .cols = e->cols, .rows_are = e->rows_are,
+               .rows = *(const int *)(const void *)((const char *)m + e->rows), .offset = (size_t)(start - m->theta0),
+               .lower = -INFINITY, .upper = INFINITY, .derived = is_derived(e->name)};
+  for (size_t i = 0; i < sizeof bound_table / sizeof *bound_table; i++) {
+    if (!strcmp(bound_table[i].name, e->name)) p.lower = bound_table[i].lower, p.upper = bound_table[i].upper;
+  }
+  return p;
+}
+
+// ---- by name ------------------------------------------------------------------------------------------------------
+static pbStatus unknown_param(const pbModel *m, const char *name) {
+  pbSuggest near = pbSuggest_For(name);
+  char hint[256];
+  for (int i = 0; i < PARAM_COUNT; i++) pbSuggest_Offer(&near, param_table[i].name);
+  return pbContext_Fail(m->ctx, pb_bad_argument, "unknown parameter '%.80s'%s", name, pbSuggest_Write(&near, hint, sizeof hint));
+}
+
+static pbStatus unknown_row(const pbModel *m, const pbParam *p, pbObject kind, const char *row) {
+  pbSuggest near = pbSuggest_For(row);
+  char hint[256];
+  for (int i = 0; kind < pb_objCount && pbModel_Name(m, kind, i); i++) pbSuggest_Offer(&near, pbModel_Name(m, kind, i));
+  return pbContext_Fail(m->ctx, pb_bad_argument, "parameter '%s' has no row '%.80s' (it has %d)%s", p->name, row, p->rows,
+                        pbSuggest_Write(&near, hint, sizeof hint));
+}
+
+static int joint_dofs(const pbModel *m, int j) {
+  static const int dofs[4] = {6, 3, 1, 1};
+  return dofs[m->jnt_type[j] & 3];
+}
+
+// Rows that a name stands for: one, or those of a joint (several where it is a ball or free joint). False if there are none.
+static bool find_rows(const pbModel *m, const pbParam *p, bool positions, const char *row, int *first, int *count) {
+  *count = 1;
+  if (pbText_Count(row, first)) return *first < p->rows;
+  if (positions || p->rows_are == pb_objDof) {
+    int j = pbModel_Id(m, pb_objJoint, row);
+    if (j < 0) return false;
+    *first = positions ? m->jnt_qposadr[j] : m->jnt_dofadr[j];
+    *count = joint_dofs(m, j) + (positions && m->jnt_type[j] <= pb_jntBall);
+    return true;
+  }
+  if (p->rows_are == pb_objCount) return false;
+  *first = pbModel_Id(m, p->rows_are, row);
+  return *first >= 0;
+}
+
+pbStatus pbModel_Param(const pbModel *m, const char *name, pbParam *param) {
+  const char *colon = strchr(name, ':');
+  size_t length = colon ? (size_t)(colon - name) : strlen(name);
+  int index = 0;
+  while (index < PARAM_COUNT && (strlen(param_table[index].name) != length || strncmp(param_table[index].name, name, length)))
+    index++;
+  if (index == PARAM_COUNT) {
+    char head[96];
+    snprintf(head, sizeof head, "%.*s", (int)(length < 90 ? length : 90), name);
+    return unknown_param(m, head);
+  }
+  *param = pbModel_ParamAt(m, index);
+  if (!colon) return pb_ok;
+  int first = 0, count = 1;
+  bool positions = param_table[index].rows == offsetof(pbModel, nq);
+  if (!find_rows(m, param, positions, colon + 1, &first, &count))
+    return unknown_row(m, param, positions ? pb_objJoint : param->rows_are, colon + 1);
+  param->offset += (size_t)first * (size_t)param->cols;
+  param->rows = count;
+  return pb_ok;
+}
+
+// ---- values -------------------------------------------------------------------------------------------------------
+typedef struct pbChecker {
+  const pbModel *m;
+  const double *theta;
+} pbChecker;
+
+static const double *value_of(const pbChecker *c, const double *field) { return c->theta + (field - c->m->theta0); }
+
+static pbStatus complain(const pbChecker *c, const char *field, pbObject kind, int row, const char *reason) {
+  const char *name = kind < pb_objCount ? pbModel_Name(c->m, kind, row) : NULL;
+  if (name && *name) return pbContext_Fail(c->m->ctx, pb_bad_input, "%s:%s %s", field, name, reason);
+  return pbContext_Fail(c->m->ctx, pb_bad_input, "%s:%d %s", field, row, reason);
+}
+
+static pbStatus check_bounds(const pbChecker *c) {
+  for (int i = 0; i < PARAM_COUNT; i++) {
+    pbParam p = pbModel_ParamAt(c->m, i);
+    for (int k = 0; k < p.rows * p.cols; k++) {
+      double v = c->theta[p.offset + (size_t)k];
+      int row = k / p.cols;
+      if (!isfinite(v)) return complain(c, p.name, p.rows_are, row, "is not a finite number");
+      if (v < p.lower && p.lower == 0) return complain(c, p.name, p.rows_are, row, "is negative");
+      if (v > p.upper) return complain(c, p.name, p.rows_are, row, "is too large");
+    }
+  }
+  return pb_ok;
+}
+
+// The heaviest of a body and of those welded to it must have mass and inertia where it moves.
+static pbStatus check_masses(const pbChecker *c) {
+  const pbModel *m = c->m;
+  const double *mass = value_of(c, m->body_mass), *inertia = value_of(c, m->body_inertia);
+  for (int b = 1; b < m->nbody; b++) {
+    const double *I = inertia + 3 * b;
+    double slack = 1e-9 * (I[0] + I[1] + I[2]);
+    if (I[0] + I[1] < I[2] - slack || I[0] + I[2] < I[1] - slack || I[1] + I[2] < I[0] - slack)
+      return complain(c, "body_inertia", pb_objBody, b, "is no inertia: each moment is at most the sum of the other two");
+  }
+  for (int b = 1; b < m->nbody; b++) {
+    if (!m->body_dofnum[b]) continue;
+    bool heavy = false;
+    for (int k = b; k < m->nbody && !heavy; k++) {
+      const double *I = inertia + 3 * k;
+      heavy = m->body_weldid[k] == b && mass[k] >= 1e-15 && I[0] >= 1e-15 && I[1] >= 1e-15 && I[2] >= 1e-15;
+    }
+    if (!heavy) return complain(c, "body_mass", pb_objBody, b, "and its inertia are too small for a body that moves");
+  }
+  return pb_ok;
+}
+
+static pbStatus check_sizes(const pbChecker *c) {
+  static const int needed[8] = {0, 0, 1, 2, 3, 2, 3, 0};  // sizes that must be positive, by type
+  const pbModel *m = c->m;
+  const double *size = value_of(c, m->geom_size);
+  for (int g = 0; g < m->ngeom; g++) {
+    for (int k = 0; k < needed[m->geom_type[g] & 7]; k++) {
+      if (!(size[3 * g + k] > 0)) return complain(c, "geom_size", pb_objGeom, g, "must be positive");
+    }
+  }
+  return pb_ok;
+}
+
+static pbStatus check_norms(const pbChecker *c, const char *field, const double *values, int rows, int cols, pbObject kind) {
+  const double *v = value_of(c, values);
+  for (int i = 0; i < rows; i++) {
+    double n = 0;
+    for (int k = 0; k < cols; k++) n += v[cols * i + k] * v[cols * i + k];
+    if (!(n > 1e-14)) return complain(c, field, kind, i, "has no direction (its length is zero)");
+  }
+  return pb_ok;
+}
+
+static pbStatus check_ranges(const pbChecker *c, const char *field, const double *values, const int *limited, int rows, pbObject kind) {
+  const double *v = value_of(c, values);
+  for (int i = 0; i < rows; i++) {
+    if (limited[i] && !(v[2 * i] <= v[2 * i + 1])) return complain(c, field, kind, i, "has its limits in the wrong order");
+  }
+  return pb_ok;
+}
+
+pbStatus pbModel_CheckParams(const pbModel *m, const double *theta) {
+  const pbChecker c = {m, theta};
+  PB_TRY(check_bounds(&c));
+  if (!(*value_of(&c, m->timestep) > 0)) return pbContext_Fail(m->ctx, pb_bad_input, "timestep must be positive");
+  if (!(*value_of(&c, m->impratio) > 0)) return pbContext_Fail(m->ctx, pb_bad_input, "impratio must be positive");
+  PB_TRY(check_masses(&c));
+  PB_TRY(check_sizes(&c));
+  PB_TRY(check_norms(&c, "body_quat", m->body_quat, m->nbody, 4, pb_objBody));
+  PB_TRY(check_norms(&c, "body_iquat", m->body_iquat, m->nbody, 4, pb_objBody));
+  PB_TRY(check_norms(&c, "geom_quat", m->geom_quat, m->ngeom, 4, pb_objGeom));
+  PB_TRY(check_norms(&c, "site_quat", m->site_quat, m->nsite, 4, pb_objSite));
+  PB_TRY(check_norms(&c, "jnt_axis", m->jnt_axis, m->njnt, 3, pb_objJoint));
+  PB_TRY(check_ranges(&c, "jnt_range", m->jnt_range, m->jnt_limited, m->njnt, pb_objJoint));
+  PB_TRY(check_ranges(&c, "jnt_actfrcrange", m->jnt_actfrcrange, m->jnt_actfrclimited, m->njnt, pb_objJoint));
+  PB_TRY(check_ranges(&c, "tendon_range", m->tendon_range, m->tendon_limited, m->ntendon, pb_objTendon));
+  PB_TRY(check_ranges(&c, "tendon_actfrcrange", m->tendon_actfrcrange, m->tendon_actfrclimited, m->ntendon, pb_objTendon));
+  PB_TRY(check_ranges(&c, "actuator_ctrlrange", m->actuator_ctrlrange, m->actuator_ctrllimited, m->nu, pb_objActuator));
+  PB_TRY(check_ranges(&c, "actuator_forcerange", m->actuator_forcerange, m->actuator_forcelimited, m->nu, pb_objActuator));
+  return check_ranges(&c, "actuator_actrange", m->actuator_actrange, m->actuator_actlimited, m->nu, pb_objActuator);
+}

@@ -1,0 +1,84 @@
+// Constants that follow from the reference configuration qpos0, as mj_setConst of MuJoCo 4.0 derives them.
+//
+// The kernel (setconst.c) is compiled for both number types. What it works out beside theta stays in its work memory for the
+// compiler (compile_finish.c): poses, the factor of the mass matrix, rows of tendons and actuators.
+#ifndef PB_SETCONST_H
+#define PB_SETCONST_H
+
+#include "base/arena.h"
+#include "world/model.h"
+
+// Degrees of freedom whose mass matrix is coupled: a tree, or several trees tied by a tendon with armature. Dense blocks.
+typedef struct pbDerivePlan {
+  int ncomp, max_size;
+  int *comp;    // nv: component of a dof
+  int *local;   // nv: its index there
+  int *size;    // ncomp
+  int *start;   // ncomp: first entry of the block's list of dofs
+  int *dofs;    // nv: dofs by component
+  size_t *block;  // ncomp: first entry of the block in M
+  size_t entries;  // of M
+  int *group;     // ntree: trees that are coupled share the smallest of their numbers
+} pbDerivePlan;
+
+#define PB_DERIVE_LIMIT ((size_t)768 << 20)  // most bytes of work memory
+
+// all_tendons: every tendon couples its trees, not only those with armature (for other values of the parameters). constants.c
+PB_NODISCARD pbStatus pbDerive_MakePlan(pbContext *ctx, const pbModel *m, bool all_tendons, pbDerivePlan *plan);
+void pbDerive_FreePlan(pbContext *ctx, pbDerivePlan *plan);
+
+#define PB_DERIVE_FIELDS(num)                                                                                     \
+  num *xpos, *xquat, *xmat;    /* nbody x 3, 4, 9 */                                                              \
+  num *xipos, *ximat;          /* nbody x 3, 9 */                                                                 \
+  num *com;                    /* nbody x 3: centre of mass of the subtree, times its mass until it is divided */ \
+  num *xanchor, *xaxis;        /* njnt x 3 */                                                                     \
+  num *inertia;                /* nbody x 10 about com of the root, composite after derive */                     \
+  num *cdof;                   /* nv x 6: rotation, velocity of the reference point */                            \
+  num *M;                      /* plan.entries: lower triangles, then Cholesky factors */                         \
+  num *M0;                     /* nv: diagonal of M without tendons */                                            \
+  num *diagonal;               /* nv: diagonal of M */                                                            \
+  num *site_xpos;              /* nsite x 3 */                                                                    \
+  num *ten_length;             /* ntendon */                                                                      \
+  num *row;                    /* nv: one row of a Jacobian */                                                    \
+  num *jac;                    /* 6 x max_size */                                                                 \
+  int *touched;                /* nv: dofs of the row that may be non-zero */                                     \
+  bool *mark;                  /* nv */
+
+typedef struct pbDerive_r { PB_DERIVE_FIELDS(double) pbDerivePlan plan; } pbDerive_r;
+typedef struct pbDerive_c { PB_DERIVE_FIELDS(_Complex double) pbDerivePlan plan; } pbDerive_c;
+
+// Plan and work memory on the heap; Destroy only after a Create that worked.
+PB_NODISCARD pbStatus pbDerive_Create(const pbModel *m, bool all_tendons, pbDerive_r *w, void **memory);
+void pbDerive_Destroy(const pbModel *m, pbDerive_r *w, void *memory);
+pbStatus pbDerive_Singular(const pbModel *m, int dof);  // records the error
+
+// Arrays for a plan that is already made.
+void pbDerive_Layout_r(pbArena *arena, const pbModel *m, pbDerive_r *w);
+void pbDerive_Layout_c(pbArena *arena, const pbModel *m, pbDerive_c *w);
+
+// Poses at qpos (nq), sites, lengths of tendons.
+void pbDerive_Poses_r(const pbModel *m, const double *theta, const double *qpos, pbDerive_r *w);
+void pbDerive_Poses_c(const pbModel *m, const _Complex double *theta, const _Complex double *qpos, pbDerive_c *w);
+
+// Everything at qpos0, written into the derived entries of theta: body_subtreemass, body_invweight0, dof_invweight0,
+// tendon_length0, tendon_invweight0, eq_data of connects and of welds that take the relative pose from qpos0.
+// -1, or the dof at which the mass matrix is not positive definite.
+int pbDerive_Run_r(const pbModel *m, double *theta, pbDerive_r *w);
+int pbDerive_Run_c(const pbModel *m, _Complex double *theta, pbDerive_c *w);
+
+// After Run: row of a tendon's Jacobian into w->row (nv; only the touched entries are written, the others are zero), their
+// number is returned. The caller clears by pbDerive_ClearRow.
+int pbDerive_TendonRow_r(const pbModel *m, const double *theta, pbDerive_r *w, int tendon);
+int pbDerive_TendonRow_c(const pbModel *m, const _Complex double *theta, pbDerive_c *w, int tendon);
+void pbDerive_ClearRow_r(pbDerive_r *w, int touched);
+void pbDerive_ClearRow_c(pbDerive_c *w, int touched);
+// After Run: adds direction . (velocity of a point fixed to a body) and turn . (angular velocity) to the row; the new count.
+int pbDerive_AddPoint_r(const pbModel *m, pbDerive_r *w, int body, const double *point, const double *force, const double *torque,
+                        double scale, int touched);
+int pbDerive_AddPoint_c(const pbModel *m, pbDerive_c *w, int body, const _Complex double *point, const _Complex double *force,
+                        const _Complex double *torque, _Complex double scale, int touched);
+// Solve M x = row for the dofs of one component: x has plan.size[comp] entries; half: only the first triangle, |x|^2 = row' M^-1 row.
+void pbDerive_Solve_r(const pbDerive_r *w, int comp, double *x, bool half);
+void pbDerive_Solve_c(const pbDerive_c *w, int comp, _Complex double *x, bool half);
+
+#endif
