@@ -317,7 +317,8 @@ static bool stands_Body(pbSpec *spec, const pbBodyDef *def) {
   int pbSpec_Add##Kind(pbSpec *spec, const pb##Kind##Def *def) {                                          \
     if (!stands_##Kind(spec, def)) return -1;                                                             \
     pb##Kind##Def copy = *def;                                                                            \
-    if (spec->count == INT32_MAX / 2 || !own_text(spec, &copy.name) || !own_##Kind(spec, &copy) ||        \
+    bool owned = spec->pool->borrow || (own_text(spec, &copy.name) && own_##Kind(spec, &copy));           \
+    if (spec->count == INT32_MAX / 2 || !owned ||                                                         \
         !grow(spec->ctx, (void **)&spec->member, spec->count, sizeof copy)) {                             \
       (void)pbContext_Fail(spec->ctx, pb_no_memory, "no memory for element " #Kind " '%s'", def->name ? def->name : ""); \
       return -1;                                                                                          \

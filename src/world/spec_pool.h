@@ -10,6 +10,7 @@ typedef struct pbPoolBlock pbPoolBlock;
 typedef struct pbSpecPool {
   pbContext *ctx;
   pbPoolBlock *blocks;  // the newest first
+  bool borrow;          // of a spec: what is added to it lies in this pool already, no copies are needed
 } pbSpecPool;
 
 // count * size bytes, zeroed, aligned for any number or pointer; NULL when out of memory.
