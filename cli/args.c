@@ -22,7 +22,7 @@ static const Option option_table[opt_count] = {
     [opt_option] = {"option", "NAME=VALUE", "set an option: integrator=implicitfast, tolerance, iterations (repeatable)"},
     [opt_constants] = {"constants", "keep|recompute", "derived fields (dof_invweight0, ...): as they are (default), or following"},
     [opt_allow_root] = {"allow-root", "DIR", "a second folder that files may be read from"},
-    [opt_output] = {"output", "FILE", "file to write (also -o)"},
+    [opt_output] = {"output", "FILE", "file to write"},
     [opt_cotangent] = {"cotangent", "COT.npz", "cotangents qpos, qvel (nv), act, sensordata, xpos, site_xpos; or (N+1, ...) each"},
     [opt_wrt] = {"wrt", "NAME,...", "gradients to write (default: all)"},
     [opt_memory] = {"memory", "SIZE", "memory for the tape, such as 200MiB (default: 1GiB)"},
