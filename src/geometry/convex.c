@@ -3,6 +3,7 @@
 #include "geometry/convex.h"
 
 enum { MAX_POLYGON = 16, DISC_SIDES = 6 };
+#define NEARLY 0.9998  // cosine within which a face whose normal is not n still gives contacts (about one degree)
 
 static void to_core(const NUM(pbShape) *shape, pbCore *core) {
   core->type = shape->type;
@@ -124,16 +125,40 @@ typedef struct face {
   bool disc;
 } face;
 
-static void reference_face(const convex_pair *p, const pbConvexNormal *found, face *f) {
-  const NUM(pbShape) *ref = p->shape[found->shape];
-  int a = found->axis1, u = (a + 1) % 3, v = (a + 2) % 3;
+// Face of a shape with outward normal sign * axis a.
+static void make_face(const NUM(pbShape) *ref, int a, double sign, face *f) {
+  int u = (a + 1) % 3, v = (a + 2) % 3;
   f->disc = ref->type == pb_geomCylinder;
-  v3_scale(f->normal, p->n, found->shape == 0 ? 1 : -1);
+  m3_col(f->normal, ref->mat, a);
+  v3_scale(f->normal, f->normal, sign);
   v3_along(f->center, ref->pos, f->normal, f->disc ? ref->size[1] : ref->size[a]);
   m3_col(f->u, ref->mat, u);
   m3_col(f->v, ref->mat, v);
   f->half_u = f->disc ? ref->size[0] : ref->size[u];
   f->half_v = f->disc ? ref->size[0] : ref->size[v];
+}
+
+// The face (of either shape) whose normal is n, or nearly so. Returns its shape, -1: there is none.
+static int reference_face(const convex_pair *p, const pbConvexNormal *found, face *f) {
+  if (found->kind == pb_normalFace) {
+    make_face(p->shape[found->shape], found->axis1, found->shape ? -found->sign : found->sign, f);
+    return found->shape;
+  }
+  double best = NEARLY;
+  int shape = -1, axis = 0;
+  double sign = 1;
+  for (int k = 0; k < 2; k++) {
+    int type = p->shape[k]->type;
+    if (type != pb_geomBox && type != pb_geomCylinder) continue;
+    for (int a = type == pb_geomBox ? 0 : 2; a < 3; a++) {
+      num e[3];
+      m3_col(e, p->shape[k]->mat, a);
+      double cosine = re(v3_dot(e, p->n));
+      if (fabs(cosine) > best) best = fabs(cosine), shape = k, axis = a, sign = (cosine > 0) != (k == 1) ? 1 : -1;
+    }
+  }
+  if (shape >= 0) make_face(p->shape[shape], axis, sign, f);
+  return shape;
 }
 
 static void disc_corner(const num center[3], const num u[3], const num v[3], num radius, int k, num out[3]) {
@@ -202,7 +227,7 @@ static int clip(int n, const num (*in)[3], num (*out)[3], double cx, double cy, 
 // Whether the deepest point of the incident shape lies over the face (where faces are parallel but for rounding it may not).
 static bool over_face(const convex_pair *p, const face *f, const num point[3]) {
   num d[3];
-  double slack = 1e-9 * p->scale;
+  double slack = 1e-6 * p->scale;
   v3_sub(d, point, f->center);
   double x = re(v3_dot(d, f->u)), y = re(v3_dot(d, f->v));
   if (f->disc) return sqrt(x * x + y * y) <= re(f->half_u) + slack;
@@ -225,10 +250,10 @@ static int clip_to_face(const face *f, int n, num poly[2][MAX_POLYGON][3], int *
 
 static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(pbHit) *hits) {
   face f;
-  num corners[MAX_POLYGON][3], poly[2][MAX_POLYGON][3];
-  int other = !found->shape;
-  reference_face(p, found, &f);
-  int n = incident_polygon(p->shape[other], f.normal, corners), which, count = 0;
+  num corners[MAX_POLYGON][3], poly[2][MAX_POLYGON][3], normal[3];
+  int ref = reference_face(p, found, &f), other = !ref, which, count = 0;
+  if (ref < 0) return 0;
+  int n = incident_polygon(p->shape[other], f.normal, corners);
   if (!n) return 0;
   for (int k = 0; k < n; k++) {
     num d[3];
@@ -236,7 +261,10 @@ static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
     v3_set(poly[0][k], v3_dot(d, f.u), v3_dot(d, f.v), v3_dot(d, f.normal));
   }
   n = clip_to_face(&f, n, poly, &which);
-  if (!p->flat[other] && over_face(p, &f, p->point[other])) put_deepest(p, &hits[count++]);  // otherwise a corner is as deep
+  // the deepest point first, unless it is one of many (flat on flat)
+  bool point = found->kind == pb_normalFace ? !p->flat[other] && over_face(p, &f, p->point[other]) : !p->flat[0] || !p->flat[1];
+  if (point) put_deepest(p, &hits[count++]);
+  v3_scale(normal, f.normal, ref ? -1 : 1);
   for (int k = 0; k < n && count < PB_MAX_HITS; k++) {
     const num *q = poly[which][k];
     num pos[3];
@@ -244,7 +272,7 @@ static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
     v3_along(pos, f.center, f.u, q[0]);
     v3_addscl(pos, f.v, q[1]);
     v3_addscl(pos, f.normal, 0.5 * q[2]);
-    if (!is_near(p, hits, count, pos, 1e-6)) put(&hits[count++], q[2], pos, p->n);
+    if (!is_near(p, hits, count, pos, 1e-6)) put(&hits[count++], q[2], pos, normal);
   }
   return count;
 }
@@ -335,11 +363,8 @@ int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
   prepare(&p, &found);
   if (!(re(p.dist) <= margin)) return 0;
   int count = 0;
-  if (found.kind == pb_normalFace) {
-    count = face_contacts(&p, &found, hits);
-  } else if (p.flat[0] && p.flat[1]) {
-    count = line_contacts(&p, &found, hits);
-  }
+  if (found.kind != pb_normalFace && p.flat[0] && p.flat[1]) count = line_contacts(&p, &found, hits);
+  if (!count) count = face_contacts(&p, &found, hits);
   if (!count) put_deepest(&p, &hits[count++]);
   return count;
 }

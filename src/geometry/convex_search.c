@@ -8,7 +8,7 @@
 
 #define FLAT 1e-10  // components of a local direction below it are zero
 #define GRADIENT 1e-11
-enum { CIRCLE_SAMPLES = 12, SPHERE_STARTS = 3, NEWTON_STEPS = 40, HALVINGS = 24 };
+enum { CIRCLE_SAMPLES = 12, CIRCLE_STEPS = 60, SPHERE_STARTS = 3, NEWTON_STEPS = 40, HALVINGS = 24 };
 
 typedef struct search {
   const pbCore *core[2];
@@ -137,56 +137,110 @@ static void on_circle(const double u[3], const double v[3], double angle, double
   for (int i = 0; i < 3; i++) n[i] = c * u[i] + d * v[i];
 }
 
-// Newton on the angle from n (on the circle about e); n moves to the minimum. Returns whether it is stationary.
-static bool circle_newton(const search *s, const double e[3], double n[3], double *hessian) {
-  double x[3], H[9], t[3], Ht[3], value = evaluate(s, n, FLAT, x, H), gradient = 0;
-  for (int step = 0; step < NEWTON_STEPS; step++) {
-    v3_cross(t, e, n);
-    gradient = v3_dot(x, t);
-    m3_mulv(Ht, H, t);
-    *hessian = v3_dot(t, Ht) - value;
-    double move = *hessian > 1e-9 * s->scale ? -gradient / *hessian : gradient > 0 ? -0.3 : 0.3;
-    if (fabs(gradient) < 1e-15 * s->scale) break;
-    if (fabs(move) > 0.5) move = move > 0 ? 0.5 : -0.5;
-    bool moved = false;
-    for (int half = 0; half < HALVINGS && !moved; half++, move *= 0.5) {
-      double trial[3], tx[3], tH[9], tt[3];
-      on_circle(n, t, move, trial);
-      v3_normalize(trial);
-      double tv = evaluate(s, trial, FLAT, tx, tH);
-      v3_cross(tt, e, trial);
-      bool less = fabs(v3_dot(tx, tt)) < fabs(gradient);
-      if (!(tv < value || (tv <= value + 1e-15 * s->scale && less))) continue;
-      v3_copy(n, trial), v3_copy(x, tx), m3_copy(H, tH);
-      value = tv, moved = true;
+typedef struct circle {
+  double e[3], u[3], v[3];  // axis, and two directions at right angles
+} circle;
+
+// n at an angle, sigma there, its slope and second derivative along the circle
+static double circle_slope(const search *s, const circle *c, double angle, double n[3], double *slope, double *hessian) {
+  double x[3], H[9], t[3], Ht[3];
+  on_circle(c->u, c->v, angle, n);
+  double value = evaluate(s, n, FLAT, x, H);
+  v3_cross(t, c->e, n);
+  m3_mulv(Ht, H, t);
+  *slope = v3_dot(x, t);
+  *hessian = v3_dot(t, Ht) - value;
+  return value;
+}
+
+// Minimum within lo..hi, where the slope goes from negative to positive: Newton kept inside the bracket by bisection.
+// False where the minimum is a crease (those are among the isolated directions).
+static bool circle_minimum(const search *s, const circle *c, double lo, double hi, double n[3], double *hessian) {
+  double angle = 0.5 * (lo + hi), slope = 0, width = hi - lo;
+  for (int step = 0; step < CIRCLE_STEPS; step++) {
+    circle_slope(s, c, angle, n, &slope, hessian);
+    if (fabs(slope) < 1e-15 * s->scale) break;
+    if (slope > 0) {
+      hi = angle;
+    } else {
+      lo = angle;
     }
-    if (!moved) break;
+    if (hi - lo < 1e-10) break;
+    double next = *hessian > 0 ? angle - slope / *hessian : lo;
+    bool shrinks = hi - lo < 0.6 * width || step % 3;  // bisect now and then, so that the bracket closes
+    width = hi - lo;
+    angle = next > lo && next < hi && shrinks ? next : 0.5 * (lo + hi);
   }
-  return fabs(gradient) < GRADIENT * s->scale && *hessian > 1e-9 * s->scale;
+  for (int step = 0; step < 3; step++) {  // polish
+    if (!(*hessian > 1e-9 * s->scale) || fabs(slope) > 1e-3 * s->scale) return false;
+    double move = -slope / *hessian, trial[3], trial_slope, trial_hessian;
+    if (fabs(move) > 1e-6) break;
+    circle_slope(s, c, angle + move, trial, &trial_slope, &trial_hessian);
+    if (!(fabs(trial_slope) < fabs(slope))) break;
+    angle += move, slope = trial_slope, *hessian = trial_hessian;
+    v3_copy(n, trial);
+  }
+  return fabs(slope) < GRADIENT * s->scale && *hessian > 1e-9 * s->scale;
+}
+
+// The side of a crease (a face of the box in the bracket) on which sigma falls; false: the crease is the minimum.
+static bool leave_creases(const search *s, const circle *c, int type, double *lo, double *hi) {
+  if (type != pb_geomBox) return true;
+  double crease = ceil(*lo / (0.5 * PB_PI)) * (0.5 * PB_PI), n[3], before, after, hessian;
+  if (!(crease < *hi)) return true;
+  circle_slope(s, c, crease - 4 * FLAT, n, &before, &hessian);
+  circle_slope(s, c, crease + 4 * FLAT, n, &after, &hessian);
+  if (before <= 0 && after >= 0) return false;
+  if (before > 0) {
+    *hi = crease - 4 * FLAT;
+  } else {
+    *lo = crease + 4 * FLAT;
+  }
+  return true;
+}
+
+static void make_circle(const search *s, int shape, int axis, circle *c) {
+  m3_col(c->e, s->core[shape]->mat, axis);
+  m3_col(c->u, s->core[shape]->mat, (axis + 1) % 3);
+  m3_col(c->v, s->core[shape]->mat, (axis + 2) % 3);
+}
+
+static void circle_from(search *s, const circle *c, int shape, int axis, double angle) {
+  double n[3], slope, hessian, other, lo = angle, hi = angle, step = 2 * PB_PI / CIRCLE_SAMPLES;
+  circle_slope(s, c, angle, n, &slope, &hessian);
+  for (int k = 0; k < CIRCLE_SAMPLES; k++) {  // walk down until the slope turns
+    double next = slope > 0 ? lo - step : hi + step;
+    circle_slope(s, c, next, n, &other, &hessian);
+    bool turned = (other > 0) != (slope > 0);
+    if (slope > 0) {
+      hi = lo, lo = next;
+    } else {
+      lo = hi, hi = next;
+    }
+    if (turned) break;
+  }
+  if (!leave_creases(s, c, s->core[shape]->type, &lo, &hi)) return;
+  if (!circle_minimum(s, c, lo, hi, n, &hessian)) return;
+  v3_normalize(n);
+  if (!offer(s, n, sigma(s, n), 1e-14, pb_normalCircle)) return;
+  s->out->shape = shape, s->out->axis1 = axis, s->out->inverse[0] = 1 / hessian;
 }
 
 static void try_circle(search *s, int shape, int axis) {
-  double e[3], u[3], v[3], n[3], start[2][3], lowest = INFINITY;
-  int starts = 1;
-  m3_col(e, s->core[shape]->mat, axis);
-  m3_col(u, s->core[shape]->mat, (axis + 1) % 3);
-  v3_cross(v, e, u);
+  circle c;
+  double n[3], best = 0, lowest = INFINITY;
+  make_circle(s, shape, axis, &c);
   for (int k = 0; k < CIRCLE_SAMPLES; k++) {
-    on_circle(u, v, (k + 0.31) * (2 * PB_PI / CIRCLE_SAMPLES), n);
+    double angle = (k + 0.31) * (2 * PB_PI / CIRCLE_SAMPLES);
+    on_circle(c.u, c.v, angle, n);
     double value = sigma(s, n);
     if (value < s->limit) s->apart = true;
-    if (value < lowest) lowest = value, v3_copy(start[0], n);
+    if (value < lowest) lowest = value, best = angle;
   }
   if (!(lowest < INFINITY) || s->apart) return;
-  double along = v3_dot(s->out->n, e);
-  v3_along(start[1], s->out->n, e, -along);
-  if (v3_normalize(start[1]) > 0.1 && fabs(along) > FLAT) starts = 2;
-  for (int k = 0; k < starts; k++) {
-    double hessian;
-    if (!circle_newton(s, e, start[k], &hessian)) continue;
-    if (!offer(s, start[k], sigma(s, start[k]), 1e-14, pb_normalCircle)) continue;
-    s->out->shape = shape, s->out->axis1 = axis, s->out->inverse[0] = 1 / hessian;
-  }
+  circle_from(s, &c, shape, axis, best);
+  double x = v3_dot(s->out->n, c.u), y = v3_dot(s->out->n, c.v);
+  if (s->out->kind != pb_normalCircle && x * x + y * y > 0.01) circle_from(s, &c, shape, axis, atan2(y, x) + 1e-7);
 }
 
 // ---- the whole sphere ---------------------------------------------------------------------------------------------
@@ -221,6 +275,20 @@ static void newton_move(const double h[3], const double g[2], double floor, doub
   if (len > 0.5) move[0] *= 0.5 / len, move[1] *= 0.5 / len;
 }
 
+// Descent got stuck at n on a crease: go on along it. n itself is a last resort.
+static void from_crease(search *s, const double n[3], double value) {
+  for (int k = 0; k < 2; k++) {
+    int first, count;
+    line_axes(s->core[k]->type, &first, &count);
+    for (int a = first; a < first + count; a++) {
+      circle c;
+      make_circle(s, k, a, &c);
+      if (fabs(v3_dot(n, c.e)) < 0.1) circle_from(s, &c, k, a, atan2(v3_dot(n, c.v), v3_dot(n, c.u)));
+    }
+  }
+  offer(s, n, value, 1e-8, pb_normalFixed);
+}
+
 static void sphere_newton(search *s, double n[3]) {
   double x[3], H[9], t[2][3], h[3], g[2], g2 = 0, value = evaluate(s, n, 0, x, H);
   for (int step = 0;; step++) {
@@ -246,8 +314,8 @@ static void sphere_newton(search *s, double n[3]) {
     }
     if (!moved || s->apart) break;
   }
-  if (!(g2 < GRADIENT * GRADIENT * s->scale * s->scale)) {  // stuck on a crease: a last resort only
-    offer(s, n, value, 1e-10, pb_normalFixed);
+  if (!(g2 < GRADIENT * GRADIENT * s->scale * s->scale)) {
+    from_crease(s, n, value);
     return;
   }
   double det = h[0] * h[2] - h[1] * h[1];
@@ -260,7 +328,6 @@ static void sphere_newton(search *s, double n[3]) {
 // If n sits on a crease of sigma from which it can fall (the other shape's point is beyond the flat feature), step off it.
 // False: n is a minimum as far as its creases go.
 static bool step_off(const search *s, double n[3]) {
-  const double small = 1e-4;
   double x[3], push[3] = {0, 0, 0};
   bool creased = false, falls = false;
   evaluate(s, n, FLAT, x, NULL);
@@ -284,9 +351,17 @@ static bool step_off(const search *s, double n[3]) {
     m3_mulv(world, core->mat, p);
     v3_addto(push, world);
   }
-  v3_addscl(n, push, small);
-  v3_normalize(n);
-  return falls || !creased;
+  if (!falls) return !creased;
+  double lowest = INFINITY, base[3];
+  v3_copy(base, n);
+  for (double step = 1e-1; step > 1e-10; step *= 0.1) {
+    double trial[3];
+    v3_along(trial, base, push, step);
+    v3_normalize(trial);
+    double value = sigma(s, trial);
+    if (value < lowest) lowest = value, v3_copy(n, trial);
+  }
+  return true;
 }
 
 // A direction of the samples in the frame of shape 2. Long directions of an ellipsoid are rarely normals: there they are
