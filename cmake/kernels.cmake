@@ -43,6 +43,7 @@ function(pullback_add_kernels sources objects_out)
   variant(pullback_adjoint "${adjoints}")
   variant(pullback_adjoint_lanes "${adjoints}" ${lanes})
   if(PULLBACK_WIDE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    list(FILTER sources EXCLUDE REGEX "/setconst\\.c$")  # runs once per model
     foreach(level 3 4)
       set(march -march=x86-64-v${level})
       check_c_compiler_flag(${march} PULLBACK_CAN_V${level})
