@@ -56,7 +56,7 @@ static pbStatus unknown_option(pbContext *ctx, const cliCommand *command, const 
   char bare[64];
   snprintf(bare, sizeof bare, "%.*s", (int)strcspn(typed + strspn(typed, "-"), "="), typed + strspn(typed, "-"));
   const char *near = cli_nearest(bare, names, count);
-  return pbContext_Fail(ctx, pb_bad_argument, "%s: unknown option '%s'%s%s%s", command->name, typed, near ? "; did you mean --" : "",
+  return pbContext_Fail(ctx, pb_bad_argument, "unknown option '%s'%s%s%s", typed, near ? "; did you mean --" : "",
                         near ? near : "", near ? "?" : "");
 }
 
@@ -80,13 +80,13 @@ static int make_long_options(const cliCommand *command, struct option *out) {
 
 static pbStatus check_operands(pbContext *ctx, const cliCommand *command, const cliArgs *args, int given) {
   if (args->text[opt_help] || args->text[opt_version]) return pb_ok;
-  if (given < command->least) return pbContext_Fail(ctx, pb_bad_argument, "%s: %s is missing", command->name, command->operands);
+  if (given < command->least) return pbContext_Fail(ctx, pb_bad_argument, "%s is missing", command->operands);
   if (given > command->most) {
-    return pbContext_Fail(ctx, pb_bad_argument, "%s: too many operands (%s is expected)", command->name, command->operands);
+    return pbContext_Fail(ctx, pb_bad_argument, "too many operands (%s is expected)", command->operands);
   }
   for (int i = 0; i < opt_count; i++) {
     if (command->required >> i & 1 && !args->text[i]) {
-      return pbContext_Fail(ctx, pb_bad_argument, "%s: --%s %s is missing", command->name, option_table[i].name, option_table[i].argument);
+      return pbContext_Fail(ctx, pb_bad_argument, "--%s %s is missing", option_table[i].name, option_table[i].argument);
     }
   }
   return pb_ok;
@@ -102,7 +102,7 @@ pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char
   for (int code; (code = getopt_long(argc, argv, output ? ":ho:q" : ":hq", longs, NULL)) != -1;) {
     int id = code == 'o' ? opt_output : code == 'h' ? opt_help : code - 256;
     if (code == 'q' && options_of(command) >> opt_quiet & 1) id = opt_quiet;
-    if (code == ':') return pbContext_Fail(ctx, pb_bad_argument, "%s: option '%s' needs a value", command->name, argv[optind - 1]);
+    if (code == ':') return pbContext_Fail(ctx, pb_bad_argument, "option '%s' needs a value", argv[optind - 1]);
     if (id < 0 || id >= opt_count) return unknown_option(ctx, command, optopt && optopt < 256 ? (char[3]){'-', (char)optopt, 0} : argv[optind - 1]);
     args->text[id] = optarg ? optarg : "";
     if (id == opt_param) PB_TRY(append(ctx, &args->params, optarg));

@@ -320,7 +320,7 @@ static pbStatus gradient(Gradient *g, pbArrays *set) {
 pbStatus cliGradient_Run(cliApp *app) {
   const char *const *text = app->args.text;
   if (!text[opt_cotangent] == !text[opt_loss]) {
-    return pbContext_Fail(app->ctx, pb_bad_argument, "gradient: one of --cotangent COT.npz and --loss TASK.json is needed");
+    return pbContext_Fail(app->ctx, pb_bad_argument, "one of --cotangent COT.npz and --loss TASK.json is needed");
   }
   cliRun run = {0};
   Gradient g = {.run = &run};
