@@ -117,7 +117,7 @@ typedef struct pbRunOptions {
   uint64_t seed;            // instead of the task's
   const char *method;       // instead of the task's; NULL: the task's
   int iterations;           // instead of the task's; 0: the task's
-  double save_seconds;      // least time between two writes; 0: 2
+  double save_seconds;      // least time between two writes; 0: 1
   pbProgressFunction progress;
   void *user;
 } pbRunOptions;

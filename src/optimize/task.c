@@ -1,0 +1,366 @@
+// Loss of a task, its gradient and its residuals, over all trajectories.
+#include "optimize/task.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "world/model.h"
+
+static void free_trajectory(pbContext *ctx, pbTrajectory *tr) {
+  pbTermSet_Free(&tr->terms);
+  pbRollout_Destroy(tr->rollout);
+  void *all[] = {tr->x0, tr->ctrl, tr->x0_now, tr->ctrl_now, tr->x0_bar, tr->ctrl_bar};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
+}
+
+void pbTask_Destroy(pbTask *task) {
+  if (!task) return;
+  pbContext *ctx = task->ctx;
+  for (int t = 0; task->trajectories && t < task->trajectory_count; t++) free_trajectory(ctx, &task->trajectories[t]);
+  for (int i = 0; task->variables && i < task->variable_count; i++) {
+    pbContext_Free(ctx, task->variables[i].name);
+    pbContext_Free(ctx, task->variables[i].index);
+  }
+  for (int i = 0; task->stop.terms && i < task->stop.term_count; i++) pbContext_Free(ctx, task->stop.terms[i]);
+  void *all[] = {task->name, task->theta, task->theta_now, task->theta_used, task->theta_bar, task->variables, task->start,
+                 task->lower, task->upper, task->value, task->trajectories, task->rates, task->stop.terms, task->stop.deviations,
+                 task->met_z, task->result_z, task->last_z};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
+  pbModel_Destroy(task->model);
+  pbContext_Free(ctx, task);
+}
+
+// ---- what is known of a task ----------------------------------------------------------------------------------------
+const pbModel *pbTask_Model(const pbTask *task) { return task->model; }
+int pbTask_Size(const pbTask *task) { return task->n; }
+size_t pbTask_ResidualCount(const pbTask *task) { return task->m; }
+const double *pbTask_Start(const pbTask *task) { return task->start; }
+void pbTask_Bounds(const pbTask *task, const double **lower, const double **upper) { *lower = task->lower, *upper = task->upper; }
+int pbTask_TrajectoryCount(const pbTask *task) { return task->trajectory_count; }
+int pbTask_Steps(const pbTask *task, int t) { return task->trajectories[t].steps; }
+const pbRolloutPlan *pbTask_Plan(const pbTask *task, int t) { return &task->trajectories[t].plan; }
+const char *pbTask_Constants(const pbTask *task) { return task->recompute ? "recompute" : "keep"; }
+int64_t pbTask_Simulations(const pbTask *task) { return task->simulations; }
+
+int pbTask_TermCount(const pbTask *task) {
+  int count = 0;
+  for (int t = 0; t < task->trajectory_count; t++) count += task->trajectories[t].terms.count;
+  return count;
+}
+
+void pbTask_Term(const pbTask *task, int i, const char **name, double *value, double *deviation) {
+  int t = 0;
+  while (i >= task->trajectories[t].terms.count) i -= task->trajectories[t++].terms.count;
+  const pbTerm *term = &task->trajectories[t].terms.terms[i];
+  *name = term->name;
+  *value = term->value;
+  *deviation = term->deviation;
+}
+
+// ---- set up ---------------------------------------------------------------------------------------------------------
+static pbStatus no_memory(const pbTask *task) { return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the task", task->name); }
+
+static pbStatus numbers(pbTask *task, size_t count, double **data) {
+  return (*data = pbContext_AllocArray(task->ctx, count + 1, sizeof(double))) ? pb_ok : no_memory(task);
+}
+
+static int on_tick(void *user, const pbProgress *p) {  // a rollout's tick carries the optimiser's news
+  pbTask *task = user;
+  (void)p;
+  if (!task->progress) return 0;
+  task->now.seconds = pbTask_Clock() - task->clock;
+  return task->progress(task->user, &task->now);
+}
+
+static pbStatus set_up_trajectory(pbTask *task, pbTrajectory *tr) {
+  size_t nx = (size_t)tr->terms.nx, n = (size_t)tr->terms.n, controls = (size_t)tr->steps * (size_t)task->model->nu;
+  PB_TRY(pbTermSet_Finish(&tr->terms));
+  PB_TRY(numbers(task, nx, &tr->x0_now));
+  PB_TRY(numbers(task, n, &tr->x0_bar));
+  PB_TRY(numbers(task, controls, &tr->ctrl_now));
+  PB_TRY(numbers(task, controls, &tr->ctrl_bar));
+  PB_TRY(pbRollout_Plan(task->model, tr->steps, task->memory, &tr->plan));
+  PB_TRY(pbRollout_Create(task->ctx, task->model, &tr->plan, NULL, &tr->rollout));
+  pbRollout_OnProgress(tr->rollout, on_tick, task);
+  return pb_ok;
+}
+
+pbStatus pbTask_SetUp(pbTask *task) {
+  size_t n = (size_t)task->n;
+  PB_TRY(numbers(task, task->ntheta, &task->theta_now));
+  PB_TRY(numbers(task, task->ntheta, &task->theta_used));
+  PB_TRY(numbers(task, task->ntheta, &task->theta_bar));
+  PB_TRY(numbers(task, n, &task->value));
+  PB_TRY(numbers(task, n, &task->met_z));
+  PB_TRY(numbers(task, n, &task->result_z));
+  PB_TRY(numbers(task, n, &task->last_z));
+  bool squares = true;
+  for (int t = 0; t < task->trajectory_count; t++) {
+    PB_TRY(set_up_trajectory(task, &task->trajectories[t]));
+    size_t m = pbTermSet_Residuals(&task->trajectories[t].terms);
+    squares &= m > 0;
+    task->m += m;
+  }
+  if (!squares) task->m = 0;
+  task->now.value = NAN;
+  task->now.phase = "optimize";
+  return pb_ok;
+}
+
+// ---- evaluation -----------------------------------------------------------------------------------------------------
+static pbStatus run_forward(pbTask *task, pbTrajectory *tr) {
+  pbRolloutInput input = {.ctrl = tr->ctrl_now};
+  pbRolloutOutput output = pbTermSet_Output(&tr->terms);
+  return pbRollout_Forward(tr->rollout, task->theta_used, tr->x0_now, &input, &output);
+}
+
+static bool is_last(const pbTask *task, const double *z) { return memcmp(z, task->last_z, (size_t)task->n * sizeof *z) == 0; }
+
+// Note that the rollouts are about to hold the run at z, and count it.
+static void begin_run(pbTask *task, const double *z) {
+  if (!(task->counted && is_last(task, z))) task->simulations += task->trajectory_count;
+  memcpy(task->last_z, z, (size_t)task->n * sizeof *z);
+  task->counted = true;
+  task->same = false;
+}
+
+bool pbTask_Met(const pbTask *task, double value) {
+  const pbStop *stop = &task->stop;
+  if (!stop->has_loss && stop->term_count == 0) return false;
+  if (stop->has_loss && !(value <= stop->loss)) return false;
+  for (int s = 0; s < stop->term_count; s++)
+    for (int t = 0; t < task->trajectory_count; t++)
+      for (int i = 0; i < task->trajectories[t].terms.count; i++) {
+        const pbTerm *term = &task->trajectories[t].terms.terms[i];
+        if (strcmp(term->name, stop->terms[s]) == 0 && !(term->deviation <= stop->deviations[s])) return false;
+      }
+  return true;
+}
+
+// An evaluation is complete: does it end the run?
+static pbStatus evaluated(pbTask *task, const double *z, double value) {
+  if (task->evaluations++ == 0) task->first_value = value;
+  if (!isfinite(value)) return pbContext_Fail(task->ctx, pb_not_finite, "%s: the loss is not finite", task->name);
+  if (!task->watch || task->met || !pbTask_Met(task, value)) return pb_ok;
+  task->met = true;
+  task->met_value = value;
+  memcpy(task->met_z, z, (size_t)task->n * sizeof *z);
+  return pb_ok;
+}
+
+
+// ---- forward mode: the tangents of a batch of unknowns, seen where the loss looks -----------------------------------
+enum { most_batch = 16 };
+typedef struct Batch {
+  int count, first;
+  double *theta[most_batch], *x0[most_batch], *ctrl[most_batch];
+  pbSeenTangent seen[most_batch];
+  pbRolloutDirection directions[most_batch];
+  pbRolloutTangent tangents[most_batch];
+  double *memory;
+} Batch;
+
+static size_t batch_each(const pbTask *task, const pbTrajectory *tr, size_t sizes[7]) {
+  const pbTermSet *s = &tr->terms;
+  size_t rows = (size_t)s->row_count;
+  const size_t wanted[7] = {task->ntheta, (size_t)s->n, (size_t)tr->steps * (size_t)s->nu, s->states ? rows * (size_t)s->n : 0,
+                            s->sensordata ? rows * (size_t)s->ns : 0, s->xpos ? rows * 3 * (size_t)s->nbody : 0,
+                            s->site_xpos ? rows * 3 * (size_t)s->nsite : 0};
+  size_t total = 0;
+  for (int i = 0; i < 7; i++) total += sizes[i] = wanted[i];
+  return total;
+}
+
+static pbStatus batch_begin(pbTask *task, const pbTrajectory *tr, Batch *b) {
+  size_t sizes[7], each = batch_each(task, tr, sizes);
+  b->count = task->n < most_batch ? task->n : most_batch;
+  PB_TRY(numbers(task, each * (size_t)b->count, &b->memory));
+  for (int i = 0; i < b->count; i++) {
+    double *piece[7], *next = b->memory + (size_t)i * each;
+    for (int k = 0; k < 7; k++) {
+      piece[k] = sizes[k] ? next : NULL;
+      next += sizes[k];
+    }
+    b->theta[i] = piece[0], b->x0[i] = piece[1], b->ctrl[i] = piece[2] ? piece[2] : piece[1];
+    b->directions[i] = (pbRolloutDirection){.x0 = piece[1], .ctrl = piece[2], .theta = piece[0]};
+    b->tangents[i] = (pbRolloutTangent){.x = piece[3], .sensordata = piece[4], .xpos = piece[5], .site_xpos = piece[6],
+                                        .rows = tr->terms.rows, .row_count = tr->terms.row_count};
+    b->seen[i] = (pbSeenTangent){piece[3], piece[4], piece[5], piece[6], piece[2]};
+  }
+  return pb_ok;
+}
+
+// Unknowns first .. first + batch - 1 of trajectory t; returns how many there were.
+static pbStatus batch_run(pbTask *task, const double *z, int t, Batch *b, int first, int *count) {
+  *count = task->n - first < b->count ? task->n - first : b->count;
+  for (int i = 0; i < *count; i++) PB_TRY(pbTask_Direction(task, z, first + i, t, b->theta[i], b->x0[i], b->ctrl[i]));
+  return pbRollout_Jvp(task->trajectories[t].rollout, *count, b->directions, b->tangents);
+}
+
+static pbStatus gradient_forward(pbTask *task, const double *z, int t, double *gradient) {
+  pbTrajectory *tr = &task->trajectories[t];
+  Batch b = {0};
+  pbStatus status = batch_begin(task, tr, &b);
+  for (int first = 0, count = 0; status == pb_ok && first < task->n; first += count) {
+    status = batch_run(task, z, t, &b, first, &count);
+    for (int i = 0; status == pb_ok && i < count; i++) gradient[first + i] += pbTermSet_Along(&tr->terms, &b.seen[i], tr->ctrl_bar);
+  }
+  pbContext_Free(task->ctx, b.memory);
+  return status;
+}
+
+static void clear_bars(pbTask *task, pbTrajectory *tr) {
+  memset(tr->x0_bar, 0, (size_t)tr->terms.n * sizeof(double));
+  memset(tr->ctrl_bar, 0, (size_t)tr->steps * (size_t)task->model->nu * sizeof(double));
+}
+
+static pbStatus pull_back(pbTask *task, pbTrajectory *tr) {
+  pbRolloutBar bar = pbTermSet_Bar(&tr->terms);
+  pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = task->model->nu ? tr->ctrl_bar : NULL, .theta = task->theta_bar};
+  return pbRollout_Vjp(tr->rollout, &bar, NULL, &g, NULL);
+}
+
+static pbStatus gradient_reverse(pbTask *task, const double *z, int t, double *gradient) {
+  PB_TRY(pull_back(task, &task->trajectories[t]));
+  pbTask_PullTrajectory(task, z, t, gradient);
+  return pb_ok;
+}
+
+pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradient) {
+  bool forward = pbRollout_GradientMode((size_t)task->n, 1) == pb_modeForward;
+  *value = 0;
+  task->counted = false;  // every call is one evaluation
+  begin_run(task, z);
+  PB_TRY(pbTask_Apply(task, z));
+  if (gradient) memset(gradient, 0, (size_t)task->n * sizeof *gradient);
+  if (gradient) memset(task->theta_bar, 0, task->ntheta * sizeof(double));
+  for (int t = 0; t < task->trajectory_count; t++) {
+    pbTrajectory *tr = &task->trajectories[t];
+    PB_TRY(run_forward(task, tr));
+    clear_bars(task, tr);
+    *value += pbTermSet_Value(&tr->terms, tr->ctrl_now, gradient != NULL, tr->ctrl_bar);
+    if (gradient) PB_TRY(forward ? gradient_forward(task, z, t, gradient) : gradient_reverse(task, z, t, gradient));
+  }
+  if (gradient && !forward) PB_TRY(pbTask_PullTheta(task, z, gradient));
+  return evaluated(task, z, *value);
+}
+
+// ---- residuals ------------------------------------------------------------------------------------------------------
+static pbStatus jacobian_forward(pbTask *task, const double *z, int t, double *J) {
+  pbTrajectory *tr = &task->trajectories[t];
+  Batch b = {0};
+  pbStatus status = batch_begin(task, tr, &b);
+  for (int first = 0, count = 0; status == pb_ok && first < task->n; first += count) {
+    status = batch_run(task, z, t, &b, first, &count);
+    for (int i = 0; status == pb_ok && i < count; i++) pbTermSet_Push(&tr->terms, &b.seen[i], J, (size_t)task->n, (size_t)(first + i));
+  }
+  pbContext_Free(task->ctx, b.memory);
+  return status;
+}
+
+static pbStatus jacobian_reverse(pbTask *task, const double *z, int t, double *J) {
+  pbTrajectory *tr = &task->trajectories[t];
+  size_t m = pbTermSet_Residuals(&tr->terms);
+  for (size_t k = 0; k < m; k++) {
+    double *row = J + k * (size_t)task->n;
+    memset(row, 0, (size_t)task->n * sizeof *row);
+    memset(task->theta_bar, 0, task->ntheta * sizeof(double));
+    clear_bars(task, tr);
+    pbTermSet_PullResidual(&tr->terms, k, tr->ctrl_bar);
+    PB_TRY(gradient_reverse(task, z, t, row));
+    PB_TRY(pbTask_PullTheta(task, z, row));
+  }
+  return pb_ok;
+}
+
+pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
+  if (task->m == 0) return pbContext_Fail(task->ctx, pb_bad_argument, "%s: the loss is no sum of squares (terms of type \"squared\" with weights >= 0)", task->name);
+  bool forward = pbRollout_GradientMode((size_t)task->n, task->m) == pb_modeForward;
+  bool again = J && task->same && is_last(task, z);  // the Jacobian at a point whose residuals were had just before
+  double value = 0;
+  begin_run(task, z);
+  PB_TRY(pbTask_Apply(task, z));
+  for (int t = 0; t < task->trajectory_count; t++) {
+    pbTrajectory *tr = &task->trajectories[t];
+    size_t m = pbTermSet_Residuals(&tr->terms);
+    if (!again) PB_TRY(run_forward(task, tr));
+    value += pbTermSet_Value(&tr->terms, tr->ctrl_now, false, NULL);
+    pbTermSet_Write(&tr->terms, tr->ctrl_now, r);
+    if (J) PB_TRY(forward ? jacobian_forward(task, z, t, J) : jacobian_reverse(task, z, t, J));
+    r += m;
+    if (J) J += m * (size_t)task->n;
+  }
+  task->same = true;
+  return evaluated(task, z, value);
+}
+
+pbStatus pbTask_Expand(pbTask *task, const double *z, int t, double *theta, double *x0, double *ctrl) {
+  pbTrajectory *tr = &task->trajectories[t];
+  task->same = false;
+  PB_TRY(pbTask_Apply(task, z));
+  if (theta) memcpy(theta, task->theta_used, task->ntheta * sizeof *theta);
+  if (x0) memcpy(x0, tr->x0_now, (size_t)tr->terms.nx * sizeof *x0);
+  if (ctrl) memcpy(ctrl, tr->ctrl_now, (size_t)tr->steps * (size_t)task->model->nu * sizeof *ctrl);
+  return pb_ok;
+}
+
+pbStatus pbTask_Certify(pbTask *task, const double *z, int t, pbCertificate *certificate) {
+  pbTrajectory *tr = &task->trajectories[t];
+  task->same = false;
+  PB_TRY(pbTask_Apply(task, z));
+  PB_TRY(run_forward(task, tr));
+  clear_bars(task, tr);
+  memset(task->theta_bar, 0, task->ntheta * sizeof(double));
+  pbTermSet_Value(&tr->terms, tr->ctrl_now, true, tr->ctrl_bar);
+  pbRolloutBar bar = pbTermSet_Bar(&tr->terms);
+  pbVjpOptions options = {.spot_check = true, .seed = 1};
+  pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = task->model->nu ? tr->ctrl_bar : NULL, .theta = task->theta_bar};
+  return pbRollout_Vjp(tr->rollout, &bar, &options, &g, certificate);
+}
+
+// ---- the same at a finer step ---------------------------------------------------------------------------------------
+static pbStatus finer(pbTask *task, pbTrajectory *tr, int divide, double *value) {
+  size_t nu = (size_t)task->model->nu, steps = (size_t)tr->steps * (size_t)divide;
+  pbTermSet fine = tr->terms;  // borrows terms and buffers; its rows are the same states, further apart
+  pbRolloutPlan plan;
+  pbRollout *rollout = NULL;
+  double *ctrl = NULL;
+  int *rows = pbContext_AllocArray(task->ctx, (size_t)fine.row_count + 1, sizeof *rows);
+  pbStatus status = rows ? numbers(task, steps * nu, &ctrl) : no_memory(task);
+  for (int i = 0; rows && i < fine.row_count; i++) rows[i] = fine.rows[i] * divide;
+  for (size_t k = 0; ctrl && k < steps; k++) memcpy(ctrl + k * nu, tr->ctrl_now + k / (size_t)divide * nu, nu * sizeof *ctrl);
+  if (status == pb_ok) status = pbRollout_PlanSlots(task->model, (int)steps, 0, 1, &plan);
+  if (status == pb_ok) status = pbRollout_Create(task->ctx, task->model, &plan, NULL, &rollout);
+  if (status == pb_ok) {
+    pbRolloutInput input = {.ctrl = ctrl};
+    pbRolloutOutput output = pbTermSet_Output(&fine);
+    output.rows = rows;
+    pbRollout_OnProgress(rollout, on_tick, task);
+    status = pbRollout_Forward(rollout, task->theta_used, tr->x0_now, &input, &output);
+  }
+  if (status == pb_ok) *value += pbTermSet_Value(&fine, tr->ctrl_now, false, NULL);
+  for (int i = 0; status == pb_ok && i < fine.count; i++) {
+    fine.terms[i].confirm_value = fine.terms[i].value;
+    fine.terms[i].confirm_deviation = fine.terms[i].deviation;
+  }
+  pbRollout_Destroy(rollout);
+  pbContext_Free(task->ctx, rows);
+  pbContext_Free(task->ctx, ctrl);
+  return status;
+}
+
+pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *timestep) {
+  pbParam h;
+  PB_TRY(pbModel_Param(task->model, "timestep", &h));
+  task->same = false;
+  PB_TRY(pbTask_Apply(task, z));
+  *timestep = task->theta_used[h.offset] /= task->confirm;
+  *loss = 0;
+  for (int t = 0; t < task->trajectory_count; t++) {
+    pbTrajectory *tr = &task->trajectories[t];
+    if ((int64_t)tr->steps * task->confirm > INT32_MAX) return pbContext_Fail(task->ctx, pb_bad_argument, "%s: too many steps to confirm", task->name);
+    PB_TRY(finer(task, tr, task->confirm, loss));
+  }
+  return pb_ok;
+}

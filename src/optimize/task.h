@@ -1,0 +1,165 @@
+// Inside of a task: terms of a loss, variables, trajectories. io/task.c fills these structs from a file; the code here knows
+// no file.
+#ifndef PB_TASK_H
+#define PB_TASK_H
+
+#include <pullback/optimize.h>
+
+// ---- terms of a loss ------------------------------------------------------------------------------------------------
+typedef enum pbQuantity {
+  pb_seenQpos, pb_seenQvel, pb_seenAct, pb_seenSensor, pb_seenBody, pb_seenSite, pb_seenControl, pb_quantityCount
+} pbQuantity;
+typedef enum pbTermType { pb_termSquared, pb_termNorm, pb_termHuber } pbTermType;
+
+typedef struct pbPart {  // one component of the deviation
+  int index;   // entry in the row of the quantity; qpos: degree of freedom
+  int coord;   // qpos: entry in qpos (of a rotation: where its quaternion begins)
+  int target;  // entry in a target row (likewise)
+  int axis;    // 0..2: of a rotation vector from target to state, in the body's frame; -1: plain difference
+} pbPart;
+typedef struct pbTerm {
+  char *name;
+  pbQuantity quantity;
+  pbTermType type;
+  double weight;    // "mean" is already in it
+  double epsilon;   // norm: sqrt(|d|^2 + epsilon^2)
+  double delta;     // huber: quadratic up to here
+  int part_count;
+  pbPart *parts;
+  int step_count;
+  int *steps;       // ascending
+  int target_width, target_rows;  // rows: 1 or step_count
+  double *target;
+  double value, deviation;  // of the last evaluation
+  double confirm_value, confirm_deviation;  // of the run at a finer step
+} pbTerm;
+
+typedef struct pbTermSet {  // the loss on one trajectory
+  pbContext *ctx;
+  const pbModel *model;
+  int steps, nx, n, nv, na, nu, ns, nbody, nsite, qpos_at, qvel_at, act_at;
+  int count;
+  pbTerm *terms;
+  // made by pbTermSet_Finish
+  int *rows, row_count;  // states any term looks at
+  bool uses[pb_quantityCount];
+  double *states, *sensordata, *xpos, *site_xpos;                    // (row_count, ...)
+  double *bar_q, *bar_v, *bar_a, *bar_sensor, *bar_xpos, *bar_site;  // likewise
+} pbTermSet;
+
+void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *model, int steps);
+PB_NODISCARD pbStatus pbTermSet_Finish(pbTermSet *set);
+void pbTermSet_Free(pbTermSet *set);
+pbRolloutOutput pbTermSet_Output(const pbTermSet *set);
+// Value of the loss and of each term from what Forward wrote; bars (and ctrl_bar (steps, nu), added to, may be NULL) if
+// `pull`. ctrl: (steps, nu) as run, NULL: zero.
+double pbTermSet_Value(pbTermSet *set, const double *ctrl, bool pull, double *ctrl_bar);
+pbRolloutBar pbTermSet_Bar(const pbTermSet *set);
+size_t pbTermSet_Residuals(const pbTermSet *set);  // 0 where a term is no sum of squares
+void pbTermSet_Write(const pbTermSet *set, const double *ctrl, double *r);
+// Tangent rows (as set->rows) of one direction into column `column` of J (stride n).
+typedef struct pbSeenTangent {
+  const double *x, *sensordata, *xpos, *site_xpos, *ctrl;
+} pbSeenTangent;
+void pbTermSet_Push(const pbTermSet *set, const pbSeenTangent *tangent, double *J, size_t stride, size_t column);
+// Derivative of the value along a tangent, with the bars of the last pull.
+double pbTermSet_Along(const pbTermSet *set, const pbSeenTangent *tangent, const double *ctrl_bar);
+// Bars of the k-th residual alone.
+void pbTermSet_PullResidual(pbTermSet *set, size_t k, double *ctrl_bar);
+
+// ---- variables ------------------------------------------------------------------------------------------------------
+typedef enum pbVariableKind { pb_varyParam, pb_varyQpos, pb_varyQvel, pb_varyAct, pb_varyControl } pbVariableKind;
+typedef struct pbVariable {
+  char *name;
+  pbVariableKind kind;
+  int trajectory;  // -1: all
+  int first, count;  // its unknowns
+  size_t *index;   // param: entries of theta; qpos and qvel: degrees of freedom; act: entries; control: actuators (index_count)
+  int index_count, knots;  // control: count = knots * index_count; else knots 1
+  bool linear;     // control: linear between knots, else constant
+  bool logarithm;
+  double scale;    // value = scale z, or exp(scale z)
+} pbVariable;
+
+typedef struct pbTrajectory {
+  pbTermSet terms;
+  int steps;
+  double *x0, *ctrl;            // as the file says; ctrl (steps, nu)
+  double *x0_now, *ctrl_now;    // with the unknowns in
+  double *x0_bar, *ctrl_bar;
+  pbRolloutPlan plan;
+  pbRollout *rollout;
+} pbTrajectory;
+
+typedef struct pbStop {
+  bool has_loss;
+  double loss;
+  int term_count;
+  char **terms;
+  double *deviations;
+} pbStop;
+
+enum { PB_HISTORY_ROWS = 512 };  // when full, every second row is dropped
+typedef struct pbHistory {
+  int count, stride;
+  double rows[PB_HISTORY_ROWS][4];  // iteration, simulations, best loss, gradient norm
+} pbHistory;
+
+struct pbTask {
+  pbContext *ctx;
+  char *name;
+  uint64_t hash;        // of the text
+  pbModel *model;
+  size_t ntheta;
+  double *theta, *theta_now, *theta_used, *theta_bar;  // from the file; with unknowns; with constants; cotangent
+  bool recompute;
+  int variable_count;
+  pbVariable *variables;
+  int n;
+  double *start, *lower, *upper, *value;  // value: physical, scratch
+  size_t m;
+  int trajectory_count;
+  pbTrajectory *trajectories;
+  size_t memory;
+  pbOptimizerOptions optimizer;
+  pbRate *rates;
+  int iterations;
+  pbStop stop;
+  int confirm;          // divide the time step by this; 0: no
+  // evaluation
+  int64_t simulations, evaluations;
+  bool watch, met;      // watch: an evaluation that meets the criteria ends the run
+  double *met_z, met_value, first_value;
+  bool same, counted;   // the rollouts hold the run at last_z; a run at last_z has been counted
+  double *last_z;
+  double *result_z;
+  pbHistory history;
+  pbProgressFunction progress;
+  void *user;
+  pbProgress now;       // news of the optimiser
+  double clock;         // when the run began, less what it had taken before it was resumed
+};
+
+void pbTask_Values(const pbTask *task, const double *z, double *value);  // physical values of all unknowns
+PB_NODISCARD pbStatus pbTask_SetUp(pbTask *task);                        // after the file is read: memory, rollouts, n, m
+// theta_used, x0_now, ctrl_now of every trajectory from z.
+PB_NODISCARD pbStatus pbTask_Apply(pbTask *task, const double *z);
+// gradient by z (added to) from theta_bar (of theta_used; changed), and the bars of trajectory t.
+PB_NODISCARD pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gradient);
+void pbTask_PullTrajectory(pbTask *task, const double *z, int t, double *gradient);
+// Direction of unknown i in trajectory t: theta (ntheta), x0 (n), ctrl (steps, nu); all overwritten.
+PB_NODISCARD pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *theta, double *x0, double *ctrl);
+// Loss at z once more with the time step divided.
+PB_NODISCARD pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *timestep);
+bool pbTask_Met(const pbTask *task, double value);
+
+// The loop, told where its state is kept.
+typedef struct pbRunStore {
+  void *user;
+  pbStatus (*load)(void *user, double *state, size_t count, bool *found);
+  pbStatus (*save)(void *user, const double *state, size_t count);
+} pbRunStore;
+double pbTask_Clock(void);  // seconds, monotonic
+PB_NODISCARD pbStatus pbTask_RunLoop(pbTask *task, const pbRunOptions *options, const pbRunStore *store, pbRunResult *result);
+
+#endif

@@ -1,0 +1,244 @@
+// Unknowns of a task and what they mean: parameters, initial state, controls; forth, and back for derivatives.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "optimize/task.h"
+#include "world/model.h"
+
+static double physical(const pbVariable *v, double z) { return v->logarithm ? exp(v->scale * z) : v->scale * z; }
+static double slope(const pbVariable *v, double value) { return v->logarithm ? v->scale * value : v->scale; }
+
+void pbTask_Values(const pbTask *task, const double *z, double *value) {
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    for (int k = v->first; k < v->first + v->count; k++) value[k] = physical(v, z[k]);
+  }
+}
+
+// ---- rotations: q = q0 exp(w) ---------------------------------------------------------------------------------------
+static void turn(double *q, const double *w) {
+  double a = sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2]), f = a > 1e-12 ? sin(0.5 * a) / a : 0.5;
+  double e[4] = {cos(0.5 * a), f * w[0], f * w[1], f * w[2]};
+  double out[4] = {q[0] * e[0] - q[1] * e[1] - q[2] * e[2] - q[3] * e[3], q[0] * e[1] + q[1] * e[0] + q[2] * e[3] - q[3] * e[2],
+                   q[0] * e[2] - q[1] * e[3] + q[2] * e[0] + q[3] * e[1], q[0] * e[3] + q[1] * e[2] - q[2] * e[1] + q[3] * e[0]};
+  memcpy(q, out, sizeof out);
+}
+
+// Column `axis` of the right Jacobian of exp at w: motion of q, in its own frame, by w[axis].
+// 1 - (1 - cos a) / a^2 [w] + (a - sin a) / a^3 [w]^2
+static void turn_column(const double *w, int axis, double *column) {
+  double aa = w[0] * w[0] + w[1] * w[1] + w[2] * w[2], a = sqrt(aa);
+  double b = a < 1e-3 ? 0.5 - aa / 24 : (1 - cos(a)) / aa, c = a < 1e-3 ? 1.0 / 6 - aa / 120 : (a - sin(a)) / (aa * a);
+  const double W[9] = {0, -w[2], w[1], w[2], 0, -w[0], -w[1], w[0], 0};
+  for (int i = 0; i < 3; i++) column[i] = (i == axis) - b * W[3 * i + axis] + c * (w[i] * w[axis] - (i == axis ? aa : 0));
+}
+
+// Which axis of a rotation a degree of freedom is; -1: a plain coordinate. *coord: its entry in qpos (or of the quaternion).
+static int dof_axis(const pbModel *m, size_t dof, int *coord) {
+  int j = m->dof_jntid[dof], type = m->jnt_type[j], k = (int)dof - m->jnt_dofadr[j];
+  *coord = m->jnt_qposadr[j] + k;
+  if (type == pb_jntFree && k >= 3) *coord = m->jnt_qposadr[j] + 3;
+  if (type == pb_jntBall) *coord = m->jnt_qposadr[j];
+  return type == pb_jntBall ? k : type == pb_jntFree && k >= 3 ? k - 3 : -1;
+}
+
+// Rotation vector the variables of trajectory t give the joint of `dof`.
+static void rotation_of(const pbTask *task, int t, size_t dof, double *w) {
+  const pbModel *m = task->model;
+  w[0] = w[1] = w[2] = 0;
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    if (v->kind != pb_varyQpos || (v->trajectory >= 0 && v->trajectory != t)) continue;
+    for (int k = 0; k < v->count; k++) {
+      int coord, axis = dof_axis(m, v->index[k], &coord);
+      if (axis >= 0 && m->dof_jntid[v->index[k]] == m->dof_jntid[dof]) w[axis] = task->value[v->first + k];
+    }
+  }
+}
+
+// ---- controls: weights of the knots at a step -----------------------------------------------------------------------
+static int knot_at(const pbVariable *v, int step, int steps, double *right) {
+  *right = 0;
+  if (v->knots == 1) return 0;
+  if (!v->linear) return (int)((int64_t)step * v->knots / steps);
+  double at = steps > 1 ? (double)step * (v->knots - 1) / (steps - 1) : 0;
+  int knot = (int)at < v->knots - 2 ? (int)at : v->knots - 2;
+  *right = at - knot;
+  return knot;
+}
+
+// ---- forth ----------------------------------------------------------------------------------------------------------
+static void apply_qpos(pbTask *task, int t, const pbVariable *v) {
+  double *qpos = task->trajectories[t].x0_now + task->trajectories[t].terms.qpos_at, w[3];
+  for (int k = 0; k < v->count; k++) {
+    int coord, axis = dof_axis(task->model, v->index[k], &coord);
+    if (axis < 0) {
+      qpos[coord] = task->value[v->first + k];
+      continue;
+    }
+    rotation_of(task, t, v->index[k], w);  // several unknowns of one joint: from the file's quaternion every time
+    memcpy(qpos + coord, task->trajectories[t].x0 + task->trajectories[t].terms.qpos_at + coord, 4 * sizeof *qpos);
+    turn(qpos + coord, w);
+  }
+}
+
+static void apply_control(pbTask *task, pbTrajectory *tr, const pbVariable *v) {
+  for (int step = 0; step < tr->steps; step++) {
+    double right;
+    int knot = knot_at(v, step, tr->steps, &right);
+    for (int a = 0; a < v->index_count; a++) {
+      const double *u = task->value + v->first + (size_t)knot * (size_t)v->index_count + a;
+      tr->ctrl_now[(size_t)step * (size_t)task->model->nu + v->index[a]] = right > 0 ? (1 - right) * u[0] + right * u[v->index_count] : u[0];
+    }
+  }
+}
+
+static void apply_state(pbTask *task, int t, const pbVariable *v) {
+  pbTrajectory *tr = &task->trajectories[t];
+  if (v->trajectory >= 0 && v->trajectory != t) return;
+  if (v->kind == pb_varyQpos) apply_qpos(task, t, v);
+  if (v->kind == pb_varyControl) apply_control(task, tr, v);
+  int at = v->kind == pb_varyQvel ? tr->terms.qvel_at : tr->terms.act_at;
+  for (int k = 0; (v->kind == pb_varyQvel || v->kind == pb_varyAct) && k < v->count; k++) tr->x0_now[at + (int)v->index[k]] = task->value[v->first + k];
+}
+
+pbStatus pbTask_Apply(pbTask *task, const double *z) {
+  pbTask_Values(task, z, task->value);
+  memcpy(task->theta_now, task->theta, task->ntheta * sizeof(double));
+  for (int t = 0; t < task->trajectory_count; t++) {
+    pbTrajectory *tr = &task->trajectories[t];
+    memcpy(tr->x0_now, tr->x0, (size_t)tr->terms.nx * sizeof(double));
+    memcpy(tr->ctrl_now, tr->ctrl, (size_t)tr->steps * (size_t)task->model->nu * sizeof(double));
+    for (int i = 0; i < task->variable_count; i++)
+      if (task->variables[i].kind != pb_varyParam) apply_state(task, t, &task->variables[i]);
+  }
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    for (int k = 0; v->kind == pb_varyParam && k < v->count; k++) task->theta_now[v->index[k]] = task->value[v->first + k];
+  }
+  memcpy(task->theta_used, task->theta_now, task->ntheta * sizeof(double));
+  // parameters without meaning are a point to step back from, as one where the simulation fails
+  if (pbModel_CheckParams(task->model, task->theta_used) != pb_ok) return pb_not_finite;
+  return task->recompute ? pbModel_SetConstants(task->model, task->theta_used) : pb_ok;
+}
+
+// ---- back -----------------------------------------------------------------------------------------------------------
+pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gradient) {
+  (void)z;
+  if (task->recompute) PB_TRY(pbModel_SetConstantsVjp(task->model, task->theta_now, task->theta_bar));
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    for (int k = 0; v->kind == pb_varyParam && k < v->count; k++)
+      gradient[v->first + k] += task->theta_bar[v->index[k]] * slope(v, task->value[v->first + k]);
+  }
+  return pb_ok;
+}
+
+// Motion of the initial state, in the tangent space, by entry k of a variable of qpos: up to three entries from *dof on.
+static int qpos_motion(const pbTask *task, int t, const pbVariable *v, int k, size_t *dof, double *motion) {
+  int coord, axis = dof_axis(task->model, v->index[k], &coord);
+  *dof = v->index[k];
+  motion[0] = 1;
+  if (axis < 0) return 1;
+  double w[3];
+  rotation_of(task, t, v->index[k], w);
+  turn_column(w, axis, motion);
+  *dof -= (size_t)axis;
+  return 3;
+}
+
+void pbTask_PullTrajectory(pbTask *task, const double *z, int t, double *gradient) {
+  pbTrajectory *tr = &task->trajectories[t];
+  (void)z;
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    if (v->kind == pb_varyParam || (v->trajectory >= 0 && v->trajectory != t)) continue;
+    for (int k = 0; k < v->count && v->kind != pb_varyControl; k++) {
+      size_t dof = v->index[k];
+      double motion[3] = {1, 0, 0}, sum = 0;
+      int entries = v->kind == pb_varyQpos ? qpos_motion(task, t, v, k, &dof, motion) : 1;
+      const double *bar = tr->x0_bar + (v->kind == pb_varyQvel ? tr->terms.nv : v->kind == pb_varyAct ? 2 * tr->terms.nv : 0);
+      for (int e = 0; e < entries; e++) sum += motion[e] * bar[dof + (size_t)e];
+      gradient[v->first + k] += sum * slope(v, task->value[v->first + k]);
+    }
+    for (int step = 0; v->kind == pb_varyControl && step < tr->steps; step++) {
+      double right;
+      int knot = knot_at(v, step, tr->steps, &right);
+      for (int a = 0; a < v->index_count; a++) {
+        double bar = tr->ctrl_bar[(size_t)step * (size_t)task->model->nu + v->index[a]];
+        size_t at = (size_t)v->first + (size_t)knot * (size_t)v->index_count + (size_t)a, next = at + (size_t)v->index_count;
+        gradient[at] += (1 - right) * bar * slope(v, task->value[at]);
+        if (right > 0) gradient[next] += right * bar * slope(v, task->value[next]);
+      }
+    }
+  }
+}
+
+// ---- directions -----------------------------------------------------------------------------------------------------
+// d theta_used for a move of entry `index` of theta: itself, and the derived entries, row by row from the pullback.
+static pbStatus derived_direction(pbTask *task, size_t index, double size, double *theta) {
+  double *bar = task->theta_bar;
+  for (int p = 0; p < pbModel_ParamCount(task->model); p++) {
+    pbParam param = pbModel_ParamAt(task->model, p);
+    for (size_t e = 0; param.derived && e < (size_t)param.rows * (size_t)param.cols; e++) {
+      memset(bar, 0, task->ntheta * sizeof *bar);
+      bar[param.offset + e] = 1;
+      PB_TRY(pbModel_SetConstantsVjp(task->model, task->theta_now, bar));
+      theta[param.offset + e] = size * bar[index];
+    }
+  }
+  return pb_ok;
+}
+
+static void control_direction(const pbTask *task, const pbVariable *v, const pbTrajectory *tr, int k, double size, double *ctrl) {
+  int mine = k / v->index_count, actuator = k % v->index_count;
+  for (int step = 0; step < tr->steps; step++) {
+    double right;
+    int knot = knot_at(v, step, tr->steps, &right);
+    double weight = knot == mine ? 1 - right : knot + 1 == mine ? right : 0;
+    ctrl[(size_t)step * (size_t)task->model->nu + v->index[actuator]] = weight * size;
+  }
+}
+
+static const pbVariable *variable_of(const pbTask *task, int i) {
+  const pbVariable *v = task->variables;
+  while (i >= v->first + v->count) v++;
+  return v;
+}
+
+pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *theta, double *x0, double *ctrl) {
+  const pbVariable *v = variable_of(task, i);
+  pbTrajectory *tr = &task->trajectories[t];
+  double size = slope(v, task->value[i]), motion[3] = {1, 0, 0};
+  int k = i - v->first;
+  (void)z;
+  memset(theta, 0, task->ntheta * sizeof *theta);
+  memset(x0, 0, (size_t)tr->terms.n * sizeof *x0);
+  memset(ctrl, 0, (size_t)tr->steps * (size_t)task->model->nu * sizeof *ctrl);
+  if (v->trajectory >= 0 && v->trajectory != t) return pb_ok;
+  size_t dof = v->kind == pb_varyControl ? 0 : v->index[k];
+  switch (v->kind) {
+    case pb_varyParam:
+      if (task->recompute) PB_TRY(derived_direction(task, dof, size, theta));
+      theta[dof] = size;
+      return pb_ok;
+    case pb_varyQpos:
+      for (int e = 0, entries = qpos_motion(task, t, v, k, &dof, motion); e < entries; e++) x0[dof + (size_t)e] = size * motion[e];
+      return pb_ok;
+    case pb_varyQvel: x0[(size_t)tr->terms.nv + dof] = size; return pb_ok;
+    case pb_varyAct: x0[2 * (size_t)tr->terms.nv + dof] = size; return pb_ok;
+    default: control_direction(task, v, tr, k, size, ctrl); return pb_ok;
+  }
+}
+
+// ---- names ----------------------------------------------------------------------------------------------------------
+void pbTask_Unknown(const pbTask *task, int i, const double *z, char *name, size_t size, double *value) {
+  const pbVariable *v = variable_of(task, i);
+  int k = i - v->first;
+  if (v->count == 1) snprintf(name, size, "%s", v->name);
+  else if (v->kind == pb_varyControl && v->knots > 1) snprintf(name, size, "%s[%d,%d]", v->name, k / v->index_count, k % v->index_count);
+  else snprintf(name, size, "%s[%d]", v->name, k);
+  if (value) *value = physical(v, z[i]);
+}
