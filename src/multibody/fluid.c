@@ -4,10 +4,11 @@
 #include "multibody/spatial.h"
 #include "math/vec.h"
 
-#define TINY 1e-15  // MuJoCo's mjMINVAL; its guards shape the forces on very small geoms
+#define TINY 1e-15  // MuJoCo's mjMINVAL
 
 static inline num sq(num x) { return x * x; }
-static inline num guard(num x) { return re(x) > TINY ? x : TINY; }
+// a / b, 0 where b is not positive (the ellipsoid at rest: its quadratic forces vanish)
+static inline num ratio(num a, num b) { return re(b) > 0 ? num_div(a, b) : 0; }
 
 // ---- inertia box ------------------------------------------------------------------------------------------------------
 // Edges of the box with the mass and inertia of the body.
@@ -94,7 +95,7 @@ static void ellipsoid_of(const NUM(pbFluidPart) *part, const num v[3], ellipsoid
     e->projection[0] += e->square[k] * sq(v[k]);
     e->projection[1] += sq(e->square[k] * v[k]);
   }
-  e->area = PB_PI * num_sqrt(num_div(e->projection[1], guard(e->projection[0])));
+  e->area = PB_PI * num_sqrt(ratio(e->projection[1], e->projection[0]));
   e->speed = v3_norm(v);
 }
 
@@ -114,7 +115,7 @@ static void ellipsoid_force(const NUM(pbFluidPart) *part, const num u[6], num f[
   added_mass(&e, w, v, f);
   v3_cross(lift, w, v);  // Magnus
   v3_addscl(f + 3, lift, e.magnus * e.density * e.volume);
-  num cosine = num_div(e.projection[0], guard(e.speed * e.projection[1]));
+  num cosine = ratio(e.projection[0], e.speed * e.projection[1]);
   v3_cross(circulation, normal, v);  // Kutta
   v3_cross(lift, circulation, v);
   v3_addscl(f + 3, lift, e.kutta * e.density * cosine * e.area);
@@ -125,7 +126,7 @@ static void ellipsoid_force(const NUM(pbFluidPart) *part, const num u[6], num f[
   for (int k = 0; k < 6; k++) f[k] *= e.interaction;
 }
 
-// ---- its velocity derivative, with MuJoCo's own guards; not scaled by the interaction coefficient, as there -----------
+// ---- its velocity derivative; not scaled by the interaction coefficient, as in MuJoCo 4.0.0 (measured) -----------------
 // B[rows row.., columns col..] += s [a]x, the matrix of the cross product a x
 static void add_skew(num B[36], int row, int col, num s, const num a[3]) {
   num *r = B + 6 * row + col;
@@ -147,12 +148,11 @@ static void add_momentum(num B[36], int row, int xcol, int ycol, num density, co
 static void kutta_damping(const ellipsoid *e, const num v[3], num B[36]) {
   const num *a = e->square;
   num pn = e->projection[0], pd = e->projection[1], vv = v3_dot(v, v), d[3];
-  num scale = num_div(PB_PI * e->kutta * e->density, guard(num_sqrt(pd * pn * vv)));
-  num ratio = num_div(pn, guard(pd)), cosine = num_div(pn, guard(vv));
+  num scale = ratio(PB_PI * e->kutta * e->density, num_sqrt(pd * pn * vv)), thin = ratio(pn, pd), cosine = ratio(pn, vv);
   for (int k = 0; k < 3; k++) d[k] = a[k] * vv - pn;
   for (int i = 0; i < 3; i++) {
     for (int k = 0; k < 3; k++) {
-      num s = (2 * pn * (a[k] - a[i]) + d[i] * (a[k] * a[k] * ratio - a[k] + cosine)) * v[i] * v[k];
+      num s = (2 * pn * (a[k] - a[i]) + d[i] * (a[k] * a[k] * thin - a[k] + cosine)) * v[i] * v[k];
       if (i == k) s -= d[i] * pn;
       B[6 * (3 + i) + 3 + k] += scale * s;
     }
@@ -163,8 +163,8 @@ static void drag_damping(const ellipsoid *e, const num v[3], num B[36]) {
   const num *a = e->square;
   num pn = e->projection[0], pd = e->projection[1], vv = v3_dot(v, v);
   num quadratic = e->density * (e->area * e->blunt + e->slender * (e->area_max - e->area));
-  num per_speed = num_div(quadratic, guard(e->speed));
-  num slope = num_div(PB_PI, guard(num_sqrt(pn * pn * pn * pd))) * e->density * e->speed * (e->blunt - e->slender);
+  num per_speed = ratio(quadratic, e->speed);
+  num slope = ratio(PB_PI, num_sqrt(pn * pn * pn * pd)) * e->density * e->speed * (e->blunt - e->slender);
   for (int k = 0; k < 3; k++) {
     num area = slope * a[k] * v[k] * (a[k] * pn - pd);  // |v| times the derivative of the projected area
     for (int i = 0; i < 3; i++) B[6 * (3 + i) + 3 + k] -= v[i] * (per_speed * v[k] + area);
@@ -175,7 +175,7 @@ static void drag_damping(const ellipsoid *e, const num v[3], num B[36]) {
 static void spin_damping(const ellipsoid *e, const num w[3], num B[36]) {
   num turning[3];
   for (int k = 0; k < 3; k++) turning[k] = e->moment[k] * w[k];
-  num scale = num_div(e->density, guard(v3_norm(turning)));
+  num scale = ratio(e->density, v3_norm(turning));
   num linear = e->viscosity * PB_PI * e->diameter * e->diameter * e->diameter;
   for (int i = 0; i < 3; i++) {
     for (int k = 0; k < 3; k++) B[6 * i + k] -= scale * w[i] * turning[k] * e->moment[k];

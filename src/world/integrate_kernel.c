@@ -71,6 +71,19 @@ void NUM(pbSolve6)(const num A[36], num x[6], bool transposed) {
   }
 }
 
+// Fluid damping of such a body is not symmetric (MuJoCo symmetrises it elsewhere); D has taken its lower triangle for both.
+static void fluid_upper(const NUM(pbWork) *w, int body, int dof, num A[36]) {
+  num B[36] = {0}, h = w->p.timestep[0];
+  if (!w->has_fluid || ((w->m->disableflags & pb_dsblSpring) && (w->m->disableflags & pb_dsblDamper))) return;
+  NUM(pbFluid_Damping)(w, body, B);
+  for (int r = 0; r < 6; r++) {
+    for (int c = r + 1; c < 6; c++) {
+      const num *Sr = w->S + 6 * (dof + r), *Sc = w->S + 6 * (dof + c);
+      for (int i = 0; i < 36; i++) A[6 * r + c] -= h * B[i] * (Sr[i / 6] * Sc[i % 6] - Sc[i / 6] * Sr[i % 6]);
+    }
+  }
+}
+
 // M - h D + h dbias/dv of a standalone free body; its rows of the symmetric matrix go back to M.
 static void free_block(NUM(pbWork) *w, int j) {
   const pbModel *m = w->m;
@@ -83,6 +96,7 @@ static void free_block(NUM(pbWork) *w, int j) {
       w->Mhat[tree->adr[dof + r] + c] = w->M[tree->adr[dof + r] + c];
     }
   }
+  fluid_upper(w, b, dof, A);
   for (int c = 0; c < 3; c++) {
     num e[3] = {0}, column[6];
     e[c] = 1;
