@@ -1,0 +1,37 @@
+// Task files: whatever the text, a task or an error with a text. Tasks may name the one model that lies in their folder.
+#include <pullback/pullback.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char folder[64] = "/tmp/pullback-fuzz-XXXXXX";
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerInitialize(int *argc, char ***argv) {
+  (void)argc, (void)argv;
+  static const char text[] =
+      "<mujoco><worldbody><site name='goal'/><body name='arm'><joint name='hinge' damping='0.1'/><geom name='rod' type='capsule' "
+      "size='.02 .2'/><site name='tip' pos='0 0 .2'/></body></worldbody><actuator><motor joint='hinge'/></actuator>"
+      "<sensor><jointpos joint='hinge'/></sensor></mujoco>";
+  char path[96];
+  if (!mkdtemp(folder)) abort();
+  snprintf(path, sizeof path, "%s/arm.xml", folder);
+  FILE *stream = fopen(path, "w");
+  if (!stream || fputs(text, stream) < 0 || fclose(stream) != 0) abort();
+  return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  pbContext *ctx = pbContext_Create(NULL);
+  pbTask *task = NULL;
+  pbStatus status = pbTask_Parse(ctx, (const char *)data, size, folder, "fuzz.json", &task);
+  if (status != pb_ok && !pbContext_Error(ctx)[0]) abort();
+  double value = 0;
+  bool small = status == pb_ok && pbTask_TrajectoryCount(task) == 1 && pbTask_Steps(task, 0) <= 20;
+  if (small) status = pbTask_Loss(task, pbTask_Start(task), &value, NULL);
+  pbTask_Destroy(task);
+  pbContext_Destroy(ctx);
+  return 0;
+}
