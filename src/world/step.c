@@ -33,8 +33,6 @@ pbStateField pbModel_StateFieldAt(const pbModel *m, int index) {
   }
 }
 
-int pbModel_TangentSize(const pbModel *m) { return 2 * m->nv + m->na; }
-
 pbStatus pbState_Init(const pbModel *m, const double *theta, int key, double *x) {
   pbStateLayout s = state_layout(m);
   memset(x, 0, (size_t)s.size * sizeof(double));
