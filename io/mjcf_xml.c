@@ -182,10 +182,13 @@ static bool inside(const char *path, const char *folder) {
   return !strncmp(path, folder, length) && path[length] == '/';
 }
 
-static char *real_path(pbXmlDocument *document, const char *path) {
+// The path without links and dots; NULL where there is no such file.
+static pbStatus real_path(pbXmlDocument *document, const char *path, char **real) {
   char resolved[PATH_MAX];
-  if (!realpath(path, resolved)) return NULL;
-  return pbPool_Text(&document->pool, resolved, strlen(resolved));
+  *real = NULL;
+  if (!realpath(path, resolved)) return pb_ok;
+  *real = pbPool_Text(&document->pool, resolved, strlen(resolved));
+  return *real ? pb_ok : pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", path);
 }
 
 static pbStatus read_file(pbXmlDocument *document, const char *real, const char *shown, pbXmlNode **root) {
@@ -214,12 +217,13 @@ static bool join_path(char *out, size_t size, const char *of, const char *name) 
 }
 
 // MuJoCo looks beside the main file first, then beside the file that includes.
-static char *find_included(pbXmlDocument *document, const pbXmlNode *node, const char *name, char *shown, size_t size) {
+static pbStatus find_included(pbXmlDocument *document, const pbXmlNode *node, const char *name, char *shown, size_t size, char **real) {
   const pbXmlNode *root = document->root;
-  if (!join_path(shown, size, root->place.file, name)) return NULL;
-  char *real = real_path(document, shown);
-  if (real || !join_path(shown, size, node->place.file, name)) return real;
-  return real_path(document, shown);
+  *real = NULL;
+  if (!join_path(shown, size, root->place.file, name)) return pb_ok;
+  PB_TRY(real_path(document, shown, real));
+  if (*real || !join_path(shown, size, node->place.file, name)) return pb_ok;
+  return real_path(document, shown, real);
 }
 
 static pbStatus check_allowed(pbXmlDocument *document, const pbXmlNode *node, const char *name, const char *real) {
@@ -251,7 +255,8 @@ static pbStatus include_one(pbXmlDocument *document, pbXmlNode *node, pbXmlNode 
   if (!document->folder) return pbXml_Fail(document, pb_unsupported, node, "a model given as text cannot include files");
   if (nesting >= PB_XML_INCLUDES) return pbXml_Fail(document, pb_bad_input, node, "includes are nested more than 32 deep");
   char shown[PATH_MAX];
-  char *real = find_included(document, node, name, shown, sizeof shown);
+  char *real;
+  PB_TRY(find_included(document, node, name, shown, sizeof shown, &real));
   if (!real) return pbXml_Fail(document, pb_file, node, "file '%s' cannot be found", name);
   PB_TRY(check_allowed(document, node, name, real));
   pbXmlNode *root = NULL;
@@ -288,14 +293,15 @@ static pbStatus find_folders(pbXmlDocument *document, const char *real, const pb
   char *slash = strrchr(document->folder, '/');
   slash[slash == document->folder] = 0;
   if (!options || !options->allow_root) return pb_ok;
-  document->allowed = real_path(document, options->allow_root);
+  PB_TRY(real_path(document, options->allow_root, &document->allowed));
   if (!document->allowed) return pbContext_Fail(document->ctx, pb_file, "folder '%.400s' to be allowed cannot be found", options->allow_root);
   return pb_ok;
 }
 
 pbStatus pbXml_Load(pbXmlDocument *document, const char *path, const pbLoadOptions *options) {
   document->pool.ctx = document->ctx;
-  char *real = real_path(document, path);
+  char *real;
+  PB_TRY(real_path(document, path, &real));
   if (!real) return pbContext_Fail(document->ctx, pb_file, "%.400s: the file cannot be found", path);
   PB_TRY(find_folders(document, real, options));
   PB_TRY(read_file(document, real, path, &document->root));
