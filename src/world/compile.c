@@ -114,11 +114,11 @@ static void store_options(pbCompiler *c) {
 // ---- keyframes and custom numbers ---------------------------------------------------------------------------------
 static pbStatus key_part(pbCompiler *c, const pbKeyDef *d, const char *what, pbReals given, double *row, int size) {
   if (!given.count) return pb_ok;
-  if (given.count != size) return PB_AT(c, d, "key", "%s has %d numbers, the model %d", what, given.count, size);
-  for (int i = 0; i < size; i++) {
+  if (given.count > size) return PB_AT(c, d, "key", "%s has %d numbers, the model only %d", what, given.count, size);
+  for (int i = 0; i < given.count; i++) {  // a shorter list is completed by the reference configuration
     if (!isfinite(given.data[i])) return PB_AT(c, d, "key", "%s is not finite", what);
   }
-  memcpy(row, given.data, (size_t)size * sizeof *row);
+  memcpy(row, given.data, (size_t)given.count * sizeof *row);
   return pb_ok;
 }
 

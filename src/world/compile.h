@@ -34,6 +34,7 @@ typedef struct pbBodyWork {
   pbChain joints, geoms, sites, cameras, lights;
   double pos[3], quat[4], ipos[3], iquat[4], mass, inertia[3], margin;
   bool has_ipos;
+  bool adjusted;  // the compiler's bounds or balance changed its inertia
 } pbBodyWork;
 
 typedef struct pbJointWork {
@@ -44,7 +45,7 @@ typedef struct pbJointWork {
 
 typedef struct pbGeomWork {
   PB_ITEM(pbGeomDef)
-  double pos[3], quat[4], size[3], mass, inertia[3], fluid[12], aabb[6];
+  double pos[3], quat[4], size[3], mass, inertia[3], aabb[6];
   bool needed;  // may touch, or something refers to it; otherwise it is only seen
 } pbGeomWork;
 
@@ -146,7 +147,6 @@ double pbShape_Volume(int type, const double size[3], bool shell);  // m^3, or m
 void pbShape_Inertia(int type, const double size[3], bool shell, double mass, double inertia[3]);
 double pbShape_Radius(int type, const double size[3]);               // of the bounding ball; 0: unbounded
 void pbShape_Box(int type, const double size[3], double aabb[6]);    // centre, half sizes
-void pbShape_Fluid(int type, const double size[3], const double coef[5], double fluid[12]);
 
 // ---- compile_body.c: the tree ----
 PB_NODISCARD pbStatus pbCompile_Tree(pbCompiler *c);

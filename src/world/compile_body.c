@@ -160,9 +160,8 @@ static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
                d->group >= set->inertiagrouprange[0] && d->group <= set->inertiagrouprange[1];
   if (gives) PB_TRY(geom_mass(c, g));
   pbShape_Box(d->type, g->size, g->aabb);
-  if (d->fluid_ellipsoid) pbShape_Fluid(d->type, g->size, d->fluid_coef, g->fluid);
   into_frame(c, d->frame, g->pos, g->quat);
-  g->needed = g->needed || d->contype || d->conaffinity;
+  g->needed = g->needed || d->contype || d->conaffinity || d->fluid_ellipsoid;
   return pb_ok;
 }
 
@@ -213,7 +212,13 @@ static pbStatus stated_inertia(pbCompiler *c, pbBodyWork *b) {
   const char *wrong = NULL;
   if (full && d->inertial.alt != pb_altNone) wrong = "fullinertia and an orientation cannot both be given";
   if (full && (d->diaginertia[0] || d->diaginertia[1] || d->diaginertia[2])) wrong = "fullinertia and diaginertia cannot both be given";
-  if (!wrong) wrong = full ? pbPose_Principal(d->fullinertia, b->iquat, b->inertia) : pbPose_Orientation(&c->spec->compiler, &d->inertial, b->iquat);
+  if (wrong) return PB_AT(c, d, "inertial", "%s", wrong);
+  if (full) {
+    wrong = pbPose_Principal(d->fullinertia, b->iquat, b->inertia);
+    if (c->spec->compiler.boundinertia > 0 && isfinite(b->inertia[2])) wrong = NULL;  // the bound will mend it
+  } else {
+    wrong = pbPose_Orientation(&c->spec->compiler, &d->inertial, b->iquat);
+  }
   return wrong ? PB_AT(c, d, "inertial", "%s", wrong) : pb_ok;
 }
 
@@ -222,6 +227,7 @@ static pbStatus check_inertia(pbCompiler *c, pbBodyWork *b) {
   double *I = b->inertia;
   if (!finite_all(&b->mass, 1) || !finite_all(I, 3) || !finite_all(b->ipos, 3))
     return PB_AT(c, b->def, "body", "mass, inertia or centre of mass is not finite");
+  b->adjusted = b->mass < set->boundmass || I[0] < set->boundinertia || I[1] < set->boundinertia || I[2] < set->boundinertia;
   b->mass = fmax(b->mass, set->boundmass);
   for (int k = 0; k < 3; k++) I[k] = fmax(I[k], set->boundinertia);
   if (b->mass < 0 || I[0] < 0 || I[1] < 0 || I[2] < 0) return PB_AT(c, b->def, "body", "mass and inertia cannot be negative");
@@ -230,6 +236,7 @@ static pbStatus check_inertia(pbCompiler *c, pbBodyWork *b) {
     return PB_AT(c, b->def, "body", "no body has the inertia (%g, %g, %g): each moment is at most the sum of the other two; "
                  "compiler balanceinertia=\"true\" evens it out", I[0], I[1], I[2]);
   I[0] = I[1] = I[2] = (I[0] + I[1] + I[2]) / 3;
+  b->adjusted = true;
   return pb_ok;
 }
 
@@ -381,7 +388,7 @@ static pbStatus body_inertia(pbCompiler *c, pbBodyWork *b, bool world) {
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) PB_TRY(compile_geom(c, &c->geoms[i]));
   if (!world && (set->inertiafromgeom == pb_true || (!b->has_ipos && set->inertiafromgeom == pb_auto))) {
     const char *wrong = inertia_of_geoms(c, b);
-    if (wrong) return PB_AT(c, b->def, "body", "%s", wrong);
+    if (wrong && !(set->boundinertia > 0)) return PB_AT(c, b->def, "body", "%s", wrong);
   }
   if (!b->has_ipos) {  // nothing is known: MuJoCo puts the pose of the body itself here
     memcpy(b->ipos, b->pos, sizeof b->ipos);

@@ -43,12 +43,9 @@ static int joint_moment(const pbModel *m, int a, pbDerive_r *w, double *length) 
   return n;
 }
 
-static void site_pose(const pbModel *m, const pbDerive_r *w, int s, double mat[9], double product[4]) {
-  int b = m->site_bodyid[s];
-  double q[4];
-  quat_mul(q, w->xquat + 4 * b, m->site_quat + 4 * s);
-  quat_to_mat(mat, q);
-  quat_mul(product, m->site_quat + 4 * s, w->xquat + 4 * b);  // in this order in MuJoCo's rotational transmission
+static void site_pose(const pbModel *m, const pbDerive_r *w, int s, double mat[9], double quat[4]) {
+  quat_mul(quat, w->xquat + 4 * m->site_bodyid[s], m->site_quat + 4 * s);
+  quat_to_mat(mat, quat);
 }
 
 static int last_dof_of_weld(const pbModel *m, int body) {
@@ -72,8 +69,8 @@ static void clear_common(const pbModel *m, int s1, int s2, pbDerive_r *w) {
 static int site_moment(const pbModel *m, int a, pbDerive_r *w, double *length) {
   int s = m->actuator_trnid[2 * a], r = m->actuator_trnid[2 * a + 1], n = 0;
   const double *gear = m->actuator_gear + 6 * a;
-  double mat[9], product[4], force[3], torque[3], seen[3];
-  site_pose(m, w, s, mat, product);
+  double mat[9], quat[4], force[3], torque[3], seen[3];
+  site_pose(m, w, s, mat, quat);
   if (r < 0) {
     m3_mulv(force, mat, gear), m3_mulv(torque, mat, gear + 3);
     return pbDerive_AddPoint_r(m, w, m->site_bodyid[s], w->site_xpos + 3 * s, force, torque, 1, 0);
@@ -85,8 +82,8 @@ static int site_moment(const pbModel *m, int a, pbDerive_r *w, double *length) {
   *length = v3_dot(seen, force);
   if (gear[3] || gear[4] || gear[5]) {
     quat_conj(reference, reference);
-    quat_mul(product, reference, product);
-    quat_log(seen, product);
+    quat_mul(quat, reference, quat);
+    quat_log(seen, quat);
     *length += v3_dot(seen, gear + 3);
   }
   n = pbDerive_AddPoint_r(m, w, m->site_bodyid[s], w->site_xpos + 3 * s, force, torque, 1, n);
@@ -106,9 +103,10 @@ static int moment(const pbModel *m, int a, pbDerive_r *w, double *length) {
   return n;
 }
 
-// |M^-1 row|
-static double acceleration(pbDerive_r *w, int n) {
+// |M^-1 row|, and row' M^-1 row
+static double acceleration(pbDerive_r *w, int n, double *mobility) {
   double sum = 0;
+  *mobility = 0;
   for (int c = 0; c < w->plan.ncomp; c++) {
     bool any = false;
     memset(w->jac, 0, (size_t)w->plan.size[c] * sizeof *w->jac);
@@ -121,27 +119,29 @@ static double acceleration(pbDerive_r *w, int n) {
     if (!any) continue;
     pbDerive_Solve_r(w, c, w->jac, false);
     for (int i = 0; i < w->plan.size[c]; i++) sum += w->jac[i] * w->jac[i];
+    for (int i = 0; i < n; i++) {
+      int dof = w->touched[i];
+      if (w->plan.comp[dof] == c) *mobility += w->jac[w->plan.local[dof]] * w->row[dof];
+    }
   }
   return sqrt(sum);
 }
 
-// A positive biasprm[2] of a servo is a damping ratio; the reflected inertia makes a coefficient of it.
-static void resolve_damping_ratio(pbModel *m, int a, const pbDerive_r *w, int n) {
+// A positive biasprm[2] of a servo is a damping ratio; the inertia it feels, 1 / (row' M^-1 row), makes a coefficient of it.
+static void resolve_damping_ratio(pbModel *m, int a, double mobility) {
   const double *gain = m->actuator_gainprm + 10 * a;
-  double *bias = m->actuator_biasprm + 10 * a, mass = 0;
+  double *bias = m->actuator_biasprm + 10 * a;
   if (gain[0] != -bias[1] || bias[2] <= 0) return;
-  for (int i = 0; i < n; i++) {
-    double ratio = w->row[w->touched[i]], squared = ratio * ratio;
-    if (squared > MIN_VALUE) mass += w->M0[w->touched[i]] / squared;
-  }
+  double mass = mobility > MIN_VALUE ? 1 / mobility : 0;
   bias[2] = -(bias[2] * 2 * sqrt(gain[0] * mass));
 }
 
 static void finish_actuators(pbModel *m, pbDerive_r *w) {
   for (int a = 0; a < m->nu; a++) {
     int n = moment(m, a, w, &m->actuator_length0[a]);
-    m->actuator_acc0[a] = acceleration(w, n);
-    resolve_damping_ratio(m, a, w, n);
+    double mobility;
+    m->actuator_acc0[a] = acceleration(w, n, &mobility);
+    resolve_damping_ratio(m, a, mobility);
     pbDerive_ClearRow_r(w, n);
   }
 }
@@ -285,7 +285,7 @@ pbStatus pbCompile_Constants(pbCompiler *c) {
   pbModel *m = c->m;
   pbDerive_r w;
   void *memory;
-  PB_TRY(pbDerive_Create(m, false, &w, &memory));
+  PB_TRY(pbDerive_Create(m, &w, &memory));
   int bad = pbDerive_Run_r(m, m->theta0, &w);
   pbStatus status = bad < 0 ? pb_ok : pbDerive_Singular(m, bad);
   if (status == pb_ok) {

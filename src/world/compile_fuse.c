@@ -99,6 +99,18 @@ static pbStatus fuse(pbCompiler *c, int index) {
   return pb_ok;
 }
 
+// Fusing must not change any force: gravity compensation and drag are reckoned per body.
+static bool stays(const pbCompiler *c, const pbBodyWork *b) {
+  const pbBodyWork *p = &c->bodies[b->parent];
+  bool fluid = c->spec->option.density != 0 || c->spec->option.viscosity != 0;
+  if (b->mass > 0 && (fluid || b->def->gravcomp != p->def->gravcomp)) return true;
+  if (c->spec->compiler.inertiafromgeom == pb_true && (b->adjusted || p->adjusted)) return true;
+  for (int i = b->geoms.head; i >= 0 && fluid; i = c->geoms[i].next) {
+    if (c->geoms[i].def->fluid_ellipsoid) return true;
+  }
+  return false;
+}
+
 pbStatus pbCompile_Fuse(pbCompiler *c) {
   bool *used = pbCompile_Take(c, (size_t)c->spec->nbody, sizeof *used);
   if (!used) return pb_no_memory;
@@ -107,7 +119,7 @@ pbStatus pbCompile_Fuse(pbCompiler *c) {
     int i = c->order[k];
     const pbBodyWork *b = &c->bodies[i];
     bool named = b->def->name && *b->def->name;
-    if (b->joints.head >= 0 || (named && used[i])) continue;
+    if (b->joints.head >= 0 || (named && used[i]) || stays(c, b)) continue;
     PB_TRY(fuse(c, i));
   }
   return pb_ok;

@@ -139,8 +139,9 @@ const char *pbPose_Orientation(const pbCompilerSettings *settings, const pbPose 
 }
 
 // ---- principal axes -----------------------------------------------------------------------------------------------
-enum { JACOBI_SWEEPS = 500 };
-#define JACOBI_EPS 1e-12
+enum { JACOBI_TURNS = 500 };
+#define JACOBI_EPS 4e-15  // smaller off-diagonal entries, relative to the largest eigenvalue, count as zero in MuJoCo 4.0
+#define ORDER_EPS 1e-12   // and eigenvalues closer than this as equal
 
 // Off-diagonal entry of largest size: row, column, and the axis a rotation in their plane turns about.
 static void largest_entry(const double D[9], int *row, int *col, int *axis) {
@@ -164,14 +165,13 @@ static bool jacobi_turn(const double mat[9], double quat[4], double diagonal[3])
   for (int i = 0; i < 3; i++) diagonal[i] = D[4 * i];
   largest_entry(D, &row, &col, &axis);
   double off = D[3 * row + col];
-  if (fabs(off) < JACOBI_EPS) return false;
+  double scale = fmax(fmax(fabs(D[0]), fabs(D[4])), fabs(D[8]));
+  if (!(fabs(off) > JACOBI_EPS * scale)) return false;
   double tau = (D[4 * col] - D[4 * row]) / (2 * off);
-  double t = tau >= 0 ? 1 / (tau + sqrt(1 + tau * tau)) : -1 / (-tau + sqrt(1 + tau * tau));
+  double t = tau >= 0 ? 1 / (tau + sqrt(1 + tau * tau)) : -1 / (-tau + sqrt(1 + tau * tau));  // tangent of the angle
   double c = 1 / sqrt(1 + t * t);
-  if (c > 1 - JACOBI_EPS) return false;
-  double s = tau >= 0 ? -sqrt(0.5 - 0.5 * c) : sqrt(0.5 - 0.5 * c);
-  turn[1 + axis] = axis == 1 ? -s : s;
-  turn[0] = sqrt(1 - s * s);
+  turn[0] = sqrt(0.5 + 0.5 * c);
+  turn[1 + axis] = (axis == 1 ? 0.5 : -0.5) * t * c / turn[0];
   pbPose_Normalize(turn, 4);
   pbPose_MulQuat(quat, quat, turn);
   return true;
@@ -179,8 +179,9 @@ static bool jacobi_turn(const double mat[9], double quat[4], double diagonal[3])
 
 // Swap two neighbouring eigenvalues that stand in increasing order, by a quarter turn.
 static void order_pair(double quat[4], double diagonal[3], int i) {
-  if (!(diagonal[i] + JACOBI_EPS < diagonal[i + 1])) return;
-  double smaller = diagonal[i], turn[4] = {0.707106781186548, 0, 0, 0};
+  double scale = fmax(fmax(diagonal[0], diagonal[1]), diagonal[2]);
+  if (!(diagonal[i] + ORDER_EPS * scale < diagonal[i + 1])) return;
+  double smaller = diagonal[i], turn[4] = {0.70710678118654752, 0, 0, 0};
   diagonal[i] = diagonal[i + 1], diagonal[i + 1] = smaller;
   turn[1 + (i + 2) % 3] = turn[0];
   pbPose_MulQuat(quat, quat, turn);
@@ -190,8 +191,7 @@ const char *pbPose_Principal(const double full[6], double quat[4], double diagon
   if (!all_finite(full, 6)) return "the inertia is not finite";
   const double mat[9] = {full[0], full[3], full[4], full[3], full[1], full[5], full[4], full[5], full[2]};
   quat_identity(quat);
-  int sweep = 0;
-  while (sweep < JACOBI_SWEEPS && jacobi_turn(mat, quat, diagonal)) sweep++;
+  for (int i = 0; i < JACOBI_TURNS && jacobi_turn(mat, quat, diagonal); i++) continue;
   order_pair(quat, diagonal, 0);
   order_pair(quat, diagonal, 1);
   order_pair(quat, diagonal, 0);

@@ -134,7 +134,8 @@ pbStatus pbCompile_Equalities(pbCompiler *c) {
     const pbEqualityDef *d = &c->spec->equalities[i];
     if (d->type < pb_eqConnect || d->type > pb_eqTendon) return PB_AT(c, d, "equality", "its type %d is not known", d->type);
     PB_TRY(resolve_equality(c, d, &m->eq_obj1id[i], &m->eq_obj2id[i]));
-    m->eq_type[i] = d->type, m->eq_objtype[i] = equality_refers_to(d), m->eq_active0[i] = d->active;
+    m->eq_type[i] = d->type, m->eq_active0[i] = d->active;
+    m->eq_objtype[i] = d->type <= pb_eqWeld ? equality_refers_to(d) : pb_refNone;
     COPY(eq_solref, i, 2, d->solref);
     COPY(eq_solimp, i, 5, d->solimp);
     equality_data(d, m->eq_data + 12 * (size_t)i);
@@ -157,7 +158,7 @@ static pbStatus check_station(pbCompiler *c, const pbTendonDef *d, int i) {
   if (w->type == pb_wrapPulley) {
     if (i > 0 && d->path[i - 1].type == pb_wrapPulley) return path_fails(c, d, i, "a pulley cannot follow a pulley");
     if (i == d->path_count - 1) return path_fails(c, d, i, "a path cannot end with a pulley");
-    return w->value >= 0 ? pb_ok : path_fails(c, d, i, "the divisor of a pulley cannot be negative");
+    return w->value > 0 ? pb_ok : path_fails(c, d, i, "the divisor of a pulley must be positive");
   }
   if (w->type != pb_wrapSite) return path_fails(c, d, i, "a spatial tendon can only pass through sites and pulleys");
   if (wrap_at(d, i - 1) == pb_wrapPulley && wrap_at(d, i + 1) == pb_wrapPulley)
@@ -176,6 +177,9 @@ static pbStatus store_path(pbCompiler *c, const pbTendonDef *d, int adr) {
       PB_TRY(pbCompile_Resolve(c, ref, w->target, w->place.line ? &w->place : &d->place, word, d->name, &index));
     PB_TRY(check_station(c, d, i));
     if (w->type == pb_wrapJoint && !is_scalar(c, index)) return path_fails(c, d, i, "only hinge and slide joints can be in a fixed tendon");
+    for (int k = 0; w->type == pb_wrapJoint && k < i; k++) {
+      if (m->wrap_objid[adr + k] == c->joints[index].id) return path_fails(c, d, i, "the joint is repeated");
+    }
     m->wrap_type[adr + i] = w->type;
     m->wrap_objid[adr + i] = index < 0 ? -1 : pbCompile_Id(c, ref, index);
     m->wrap_prm[adr + i] = w->type == pb_wrapSite ? 0 : w->value;
@@ -188,7 +192,7 @@ static pbStatus check_tendon(pbCompiler *c, const pbTendonDef *d, bool *limited,
   if (!d->path_count) return PB_AT(c, d, word, "the path is empty");
   if (d->spatial && d->path_count < 2) return PB_AT(c, d, word, "a spatial path needs at least two stations");
   if (d->spatial && !(d->width > 0)) return PB_AT(c, d, word, "width must be positive");
-  if (d->spatial && d->armature < 0) return PB_AT(c, d, word, "armature cannot be negative");
+  if (d->armature < 0) return PB_AT(c, d, word, "armature cannot be negative");
   PB_TRY(pbCompile_Limited(c, &d->place, word, d->name, "", d->limited, d->range, limited));
   if (*limited && d->range[0] >= d->range[1]) return PB_AT(c, d, word, "range[0] must be smaller than range[1]");
   PB_TRY(pbCompile_Limited(c, &d->place, word, d->name, "actuatorfrc", d->actfrclimited, d->actfrcrange, actfrclimited));

@@ -102,7 +102,10 @@ static void store_geom(pbCompiler *c, const pbGeomWork *g, int body) {
   COPY(geom_friction, id, 3, d->friction);
   COPY(geom_solref, id, 2, d->solref);
   COPY(geom_solimp, id, 5, d->solimp);
-  COPY(geom_fluid, id, 12, g->fluid);
+  if (d->fluid_ellipsoid) {  // the rest follows from the size, see setconst.c
+    m->geom_fluid[12 * id] = 1;
+    memcpy(m->geom_fluid + 12 * id + 1, d->fluid_coef, sizeof d->fluid_coef);
+  }
   COPY(geom_rgba, id, 4, d->rgba);
   m->geom_solmix[id] = d->solmix, m->geom_margin[id] = d->margin, m->geom_gap[id] = d->gap;
   m->geom_rbound[id] = pbShape_Radius(d->type, g->size);

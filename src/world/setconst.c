@@ -6,7 +6,8 @@
 #include "number/number.h"
 #include "world/par.h"
 
-#define MIN_VALUE 1e-15  // MuJoCo's mjMINVAL
+#define MIN_VALUE 1e-15   // MuJoCo's mjMINVAL
+#define FLUID_TINY 1e-14  // and mjEPS of its compiler
 
 typedef NUM(pbDerive) derive;
 
@@ -239,7 +240,9 @@ static void mass_matrix(const pbModel *m, const NUM(pbPar) *p, const num *theta,
     if (re(armature) == 0 && im(armature) == 0) continue;
     int n = NUM(pbDerive_TendonRow)(m, theta, w, t);
     for (int a = 0; a < n; a++) {
-      for (int b = 0; b <= a; b++) *entry(w, w->touched[a], w->touched[b]) += armature * w->row[w->touched[a]] * w->row[w->touched[b]];
+      for (int i = w->touched[a], j = i; j >= 0; j = m->dof_parentid[j]) {  // as MuJoCo: other couplings have no place in M
+        if (w->mark[j]) *entry(w, i, j) += armature * w->row[i] * w->row[j];
+      }
     }
     NUM(pbDerive_ClearRow)(w, n);
   }
@@ -262,7 +265,7 @@ static int factor(const derive *w) {
         } else if (re(sum) > 0) {
           row[i] = num_sqrt(sum);
         } else {
-          return w->plan.dofs[w->plan.start[c] + i];
+          return w->plan.start[c] + i;
         }
       }
     }
@@ -431,6 +434,55 @@ static void equality(const pbModel *m, int e, num *data, const derive *w) {
   quat_mul(data + 6, back, w->xquat + 4 * b2);
 }
 
+// ---- fluid --------------------------------------------------------------------------------------------------------
+// Green's integral of an ellipsoid's virtual mass,
+//   kappa_x = dx dy dz * integral over l > 0 of ((dx^2 + l)^3 (dy^2 + l) (dz^2 + l))^-1/2,
+// by Gauss-Kronrod's 15 points on x in (0, 1) with l = scale x^3 / (1 - x)^2 (MuJoCo manual, computation/fluid). Points and
+// weights are rounded as in MuJoCo, whose compiled numbers are the standard here.
+static num green_kappa(num dx, num dy, num dz) {
+  static const double weight[15] = {0.01146766, 0.03154605, 0.05239501, 0.07032663, 0.08450236, 0.09517529, 0.10221647, 0.10474107,
+                                    0.10221647, 0.09517529, 0.08450236, 0.07032663, 0.05239501, 0.03154605, 0.01146766};
+  static const double lambda[15] = {7.865151709349917e-08, 1.7347976913907274e-05, 0.0003548008144506193, 0.002846636252924549,
+                                    0.014094260903596077,  0.053063261727396636,   0.17041978741317773,   0.5,
+                                    1.4036301548686991,    3.9353484827022642,     11.644841677041734,    39.53187807410903,
+                                    177.5711362220801,     1429.4772912937397,     54087.416549217705};
+  static const double slope[15] = {5.538677720489877e-05, 0.002080868285293228, 0.016514126520723166, 0.07261900344370877,
+                                   0.23985243401862602,   0.6868318249020725,   1.8551129519182894,   5.0,
+                                   14.060031152313941,    43.28941239611009,    156.58546376397112,   747.9826085305024,
+                                   5827.4042950027115,    116754.0197944512,    25482945.327264845};
+  num scale = num_pow(dx * dx * dx * dy * dz, 0.4), kappa = 0;
+  for (int i = 0; i < 15; i++) {
+    num l = scale * lambda[i], ax = 1 + l / (dx * dx), ay = 1 + l / (dy * dy), az = 1 + l / (dz * dz);
+    kappa += scale * slope[i] / (ax * num_sqrt(ax * ay * az)) * weight[i];
+  }
+  return kappa / (dx * dx);
+}
+
+static num inertia_factor(num a, num b, num ka, num kb) {
+  num below = num_abs(2 * (a * a - b * b) + (a * a + b * b) * (ka - kb));
+  return (a * a - b * b) * (a * a - b * b) * num_abs(kb - ka) / num_max(FLUID_TINY, below);
+}
+
+static void semiaxes(int type, const num s[3], num d[3]) {
+  v3_copy(d, s);
+  if (type == pb_geomSphere) d[1] = d[2] = s[0];
+  if (type == pb_geomCapsule) d[1] = s[0], d[2] = s[0] + s[1];
+  if (type == pb_geomCylinder) d[1] = s[0], d[2] = s[1];
+}
+
+// Virtual mass and inertia, the last six numbers of geom_fluid.
+static void virtual_inertia(int type, const num size[3], num out[6]) {
+  num d[3], k[3];
+  semiaxes(type, size, d);
+  num volume = 4.0 / 3.0 * PB_PI * d[0] * d[1] * d[2];
+  for (int i = 0; i < 3; i++) k[i] = green_kappa(d[i], d[(i + 1) % 3], d[(i + 2) % 3]);
+  for (int i = 0; i < 3; i++) {
+    int a = (i + 1) % 3, b = (i + 2) % 3;
+    out[i] = volume * k[i] / num_max(FLUID_TINY, 2 - k[i]);
+    out[3 + i] = volume * inertia_factor(d[a], d[b], k[a], k[b]) / 5;
+  }
+}
+
 int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
   NUM(pbPar) p;
   par_view(&p, m, theta);
@@ -450,6 +502,9 @@ int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
     OUT(tendon_length0)[t] = w->ten_length[t];
   }
   for (int e = 0; e < m->neq; e++) equality(m, e, OUT(eq_data) + 12 * e, w);
+  for (int g = 0; g < m->ngeom; g++) {
+    if (re(p.geom_fluid[12 * g]) > 0) virtual_inertia(m->geom_type[g], p.geom_size + 3 * g, OUT(geom_fluid) + 12 * g + 6);
+  }
 #undef OUT
   return -1;
 }

@@ -8,24 +8,21 @@
 #include "base/arena.h"
 #include "world/model.h"
 
-// Degrees of freedom whose mass matrix is coupled: a tree, or several trees tied by a tendon with armature. Dense blocks.
+// The mass matrix in dense blocks, one per kinematic tree.
 typedef struct pbDerivePlan {
   int ncomp, max_size;
-  int *comp;    // nv: component of a dof
+  int *comp;    // nv: block of a dof
   int *local;   // nv: its index there
   int *size;    // ncomp
-  int *start;   // ncomp: first entry of the block's list of dofs
-  int *dofs;    // nv: dofs by component
-  size_t *block;  // ncomp: first entry of the block in M
+  int *start;   // ncomp: first dof
+  size_t *block;   // ncomp: first entry in M
   size_t entries;  // of M
-  int *group;     // ntree: trees that are coupled share the smallest of their numbers
 } pbDerivePlan;
 
 #define PB_DERIVE_LIMIT ((size_t)768 << 20)  // most bytes of work memory
 
-// all_tendons: every tendon couples its trees, not only those with armature (for other values of the parameters). constants.c
-PB_NODISCARD pbStatus pbDerive_MakePlan(pbContext *ctx, const pbModel *m, bool all_tendons, pbDerivePlan *plan);
-void pbDerive_FreePlan(pbContext *ctx, pbDerivePlan *plan);
+PB_NODISCARD pbStatus pbDerive_MakePlan(const pbModel *m, pbDerivePlan *plan);  // constants.c
+void pbDerive_FreePlan(const pbModel *m, pbDerivePlan *plan);
 
 #define PB_DERIVE_FIELDS(num)                                                                                     \
   num *xpos, *xquat, *xmat;    /* nbody x 3, 4, 9 */                                                              \
@@ -48,7 +45,7 @@ typedef struct pbDerive_r { PB_DERIVE_FIELDS(double) pbDerivePlan plan; } pbDeri
 typedef struct pbDerive_c { PB_DERIVE_FIELDS(_Complex double) pbDerivePlan plan; } pbDerive_c;
 
 // Plan and work memory on the heap; Destroy only after a Create that worked.
-PB_NODISCARD pbStatus pbDerive_Create(const pbModel *m, bool all_tendons, pbDerive_r *w, void **memory);
+PB_NODISCARD pbStatus pbDerive_Create(const pbModel *m, pbDerive_r *w, void **memory);
 void pbDerive_Destroy(const pbModel *m, pbDerive_r *w, void *memory);
 pbStatus pbDerive_Singular(const pbModel *m, int dof);  // records the error
 
@@ -61,7 +58,8 @@ void pbDerive_Poses_r(const pbModel *m, const double *theta, const double *qpos,
 void pbDerive_Poses_c(const pbModel *m, const _Complex double *theta, const _Complex double *qpos, pbDerive_c *w);
 
 // Everything at qpos0, written into the derived entries of theta: body_subtreemass, body_invweight0, dof_invweight0,
-// tendon_length0, tendon_invweight0, eq_data of connects and of welds that take the relative pose from qpos0.
+// tendon_length0, tendon_invweight0, eq_data of connects and of welds that take the relative pose from qpos0, virtual mass and
+// inertia in geom_fluid of geoms with the ellipsoid fluid model.
 // -1, or the dof at which the mass matrix is not positive definite.
 int pbDerive_Run_r(const pbModel *m, double *theta, pbDerive_r *w);
 int pbDerive_Run_c(const pbModel *m, _Complex double *theta, pbDerive_c *w);
