@@ -1,0 +1,379 @@
+"""The command line: its files, its shapes, its words and its exit codes, against MuJoCo where there is a number."""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import mujoco as mj
+import numpy as np
+import pytest
+
+import oracle
+
+HERE = pathlib.Path(__file__).resolve().parent
+RICH = HERE / "models" / "rich.xml"
+STATE = ("time", "qpos", "qvel", "act", "qacc_warmstart")
+
+ARM = """<mujoco model="arm">
+  <worldbody><geom name="floor" type="plane" size="1 1 .1"/>
+    <body name="upper" pos="0 0 1"><joint name="shoulder" axis="0 1 0" damping=".1" range="-60 60" limited="true"/>
+      <geom name="rod" type="capsule" fromto="0 0 0 .3 0 0" size=".03"/>
+      <body name="lower" pos=".3 0 0"><joint name="elbow" axis="0 1 0" damping=".1"/>
+        <geom name="tip" type="capsule" fromto="0 0 0 .2 0 0" size=".02"/><site name="end" pos=".2 0 0"/></body></body></worldbody>
+  <actuator><motor name="a" joint="shoulder" gear="2"/><position name="b" joint="elbow" kp="3"/></actuator>
+  <sensor><jointpos name="sp" joint="elbow"/><framepos name="fp" objtype="site" objname="end"/></sensor>
+  <keyframe><key name="bent" qpos=".3 .4" qvel=".1 -.2" ctrl=".5 .6"/></keyframe>
+</mujoco>"""
+BALL = """<mujoco><worldbody><geom type="plane" size="1 1 .1"/><body pos="0 0 .3"><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
+
+
+@pytest.fixture
+def arm(tmp_path):
+    path = tmp_path / "arm.xml"
+    path.write_text(ARM)
+    return path
+
+
+def meta(archive):
+    return json.loads(str(archive["meta"]))
+
+
+def controls(n, nu, seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, (n, nu))
+
+
+# ---- simulate -----------------------------------------------------------------------------------------------------------
+def test_simulate_shapes_and_sensors(run, tmp_path, arm):
+    u, out = controls(12, 2), tmp_path / "out.npz"
+    np.save(tmp_path / "u.npy", u)
+    run("simulate", arm, "--control", tmp_path / "u.npy", "-o", out)
+    o = np.load(out, allow_pickle=False)
+    m = mj.MjModel.from_xml_path(str(arm))
+    shapes = dict(time=(13,), qpos=(13, 2), qvel=(13, 2), act=(13, 0), qacc_warmstart=(13, 2), control=(12, 2), sensordata=(13, 4))
+    assert {k: o[k].shape for k in shapes} == shapes
+    assert np.array_equal(o["control"], u) and np.allclose(o["time"], 0.002 * np.arange(13), atol=1e-15)
+    d = mj.MjData(m)
+    for k in range(13):
+        d.qpos[:], d.qvel[:], d.ctrl[:] = o["qpos"][k], o["qvel"][k], u[min(k, 11)]
+        mj.mj_forward(m, d)
+        assert abs(d.sensordata - o["sensordata"][k]).max() < 1e-12
+    words = meta(o)
+    assert words["version"] and words["names"]["joint"] == ["shoulder", "elbow"] and words["constants"] == "keep" and words["units"]
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one(run, tmp_path):
+    m = mj.MjModel.from_xml_path(str(RICH))
+    u = controls(40, m.nu)
+    for name, part in dict(all=u, first=u[:17], rest=u[17:]).items():
+        np.save(tmp_path / f"{name}.npy", part)
+    sim = lambda name, *more: run("simulate", RICH, "--control", tmp_path / f"{name}.npy", *more, "-o", tmp_path / f"{name}.npz")
+    sim("all"), sim("first"), sim("rest", "--init", tmp_path / "first.npz")
+    whole, rest = np.load(tmp_path / "all.npz"), np.load(tmp_path / "rest.npz")
+    for k in STATE + ("sensordata",):
+        assert np.array_equal(rest[k], whole[k][17:]), k
+    for row in ("17", "-24"):
+        sim("rest", "--init", tmp_path / "all.npz", "--init-row", row)
+        again = np.load(tmp_path / "rest.npz")
+        assert all(np.array_equal(again[k], rest[k]) for k in STATE)
+
+
+def test_start_inputs_and_forces(run, tmp_path, arm):
+    m = mj.MjModel.from_xml_path(str(arm))
+    m.opt.tolerance, m.opt.iterations = 0, 50
+    r, out = np.random.default_rng(3), tmp_path / "o.npz"
+    q, f = r.uniform(-.1, .1, (6, m.nv)), r.uniform(-.5, .5, (6, m.nbody, 6))
+    np.save(tmp_path / "q.npy", q), np.save(tmp_path / "f.npy", f), np.save(tmp_path / "u.npy", np.array([.2, -.3]))
+    run("simulate", arm, "--keyframe", "bent", "--qfrc", tmp_path / "q.npy", "--xfrc", tmp_path / "f.npy", "--control", tmp_path / "u.npy", "-o", out)
+    o, d = np.load(out), mj.MjData(m)
+    mj.mj_resetDataKeyframe(m, d, 0)
+    d.ctrl[:] = .2, -.3
+    for k in range(6):
+        d.qfrc_applied[:], d.xfrc_applied[:] = q[k], f[k]
+        mj.mj_step(m, d)
+        assert abs(d.qpos - o["qpos"][k + 1]).max() < 1e-12 and abs(d.qvel - o["qvel"][k + 1]).max() < 1e-10
+    assert np.array_equal(o["qfrc"], q) and np.array_equal(o["xfrc"], f)
+    run("simulate", arm, "--keyframe", 0, "-o", out)  # the keyframe's own controls, one step
+    o = np.load(out)
+    assert np.array_equal(o["control"], [[.5, .6]]) and np.array_equal(o["qpos"][0], [.3, .4])
+    np.savez(tmp_path / "x.npz", qvel=np.float32([1, 2]), time=2.5)
+    run("simulate", arm, "--init", tmp_path / "x.npz", "-o", out)
+    o = np.load(out)
+    assert o["time"][0] == 2.5 and np.array_equal(o["qvel"][0], [1, 2]) and np.array_equal(o["qpos"][0], [0, 0])
+
+
+def test_parameters_and_options(run, tmp_path, arm):
+    m = mj.MjModel.from_xml_path(str(arm))
+    m.opt.tolerance, m.opt.iterations = 0, 50
+    m.opt.gravity[:] = 1, 0, -5
+    m.body_mass[2] = 3.2
+    m.dof_damping[:] = .3, .4
+    m.opt.integrator = mj.mjtIntegrator.mjINT_IMPLICITFAST
+    out = tmp_path / "o.npz"
+    np.save(tmp_path / "d.npy", [.3, .4])
+    run("simulate", arm, "--steps", 20, "--param", "gravity=1,0,-5", "--param", "body_mass:lower=3.2", "--param", f"dof_damping={tmp_path / 'd.npy'}",
+        "--option", "integrator=implicitfast", "--option", "iterations=30", "--option", "tolerance=0", "-o", out)
+    d = mj.MjData(m)
+    for _ in range(20):
+        mj.mj_step(m, d)
+    assert abs(np.load(out)["qpos"][-1] - d.qpos).max() < 1e-11
+    run("inspect", arm, "--param", "body_mass:lower=3.2", "--constants", "recompute", "-o", out)
+    o = np.load(out)
+    m = mj.MjModel.from_xml_path(str(arm))
+    m.body_mass[2] = 3.2
+    mj.mj_setConst(m, mj.MjData(m))
+    assert np.allclose(o["param/body_invweight0"], m.body_invweight0, rtol=1e-12) and np.allclose(o["param/body_subtreemass"], m.body_subtreemass)
+
+
+def test_arrays_as_numpy_writes_them(run, tmp_path, arm):
+    u, results = controls(7, 2), []
+    kinds = [u.astype("<f8"), np.asfortranarray(u), u.astype(">f8")]
+    for i, a in enumerate(kinds):
+        np.save(tmp_path / "u.npy", a)
+        run("simulate", arm, "--control", tmp_path / "u.npy", "-o", tmp_path / "o.npz", *(["--compressed"] if i else []))
+        results.append(np.load(tmp_path / "o.npz")["qpos"])
+    assert all(np.array_equal(r, results[0]) for r in results)
+    for dtype in ("f4", "f2", "i1", "i8", "u2", ">i4", "?"):
+        np.save(tmp_path / "u.npy", (10 * abs(u)).astype(dtype))
+        run("simulate", arm, "--control", tmp_path / "u.npy", "-o", tmp_path / "o.npz")
+        assert np.array_equal(np.load(tmp_path / "o.npz")["control"], (10 * abs(u)).astype(dtype).astype(float)), dtype
+    for save in (np.savez, np.savez_compressed):
+        save(tmp_path / "x.npz", qpos=np.array([.1, .2]), act=np.zeros(0))
+        run("simulate", arm, "--init", tmp_path / "x.npz", "-o", tmp_path / "o.npz")
+        assert np.array_equal(np.load(tmp_path / "o.npz")["qpos"][0], [.1, .2])
+
+
+# ---- gradients and Jacobians --------------------------------------------------------------------------------------------
+def test_gradient_shapes_and_memory(run, tmp_path):
+    m = mj.MjModel.from_xml_path(str(RICH))
+    u, r, cot, out = controls(30, m.nu), np.random.default_rng(5), tmp_path / "cot.npz", tmp_path / "g.npz"
+    np.save(tmp_path / "u.npy", u)
+    np.savez(cot, qpos=r.standard_normal(m.nv), qvel=r.standard_normal((31, m.nv)), xpos=r.standard_normal((m.nbody, 3)), act=np.zeros((31, m.na)))
+    base = ("gradient", RICH, "--control", tmp_path / "u.npy", "--cotangent", cot)
+    run(*base, "-o", out)
+    g = np.load(out)
+    assert g["qpos"].shape == g["qvel"].shape == (m.nv,) and g["act"].shape == (m.na,) and g["control"].shape == (30, m.nu)
+    assert "qfrc" not in g and "loss" not in g
+    for field in ("body_mass", "body_pos", "geom_friction", "jnt_axis", "dof_damping", "actuator_gainprm", "eq_data", "geom_solimp"):
+        assert g["param/" + field].shape == getattr(m, field).shape, field
+    assert g["param/gravity"].shape == (3,) and g["param/timestep"].shape == ()
+    assert all(np.isfinite(g[k]).all() for k in g.files if k != "meta")
+    certificate = meta(g)["certificate"]
+    assert certificate["steps"] == 30 and certificate["worst_residual"] < 1e-8 and certificate["spot_error"] < 1e-3
+    for memory in ("20kB", "100KiB", "2000000"):
+        run(*base, "--memory", memory, "-o", tmp_path / "h.npz")
+        h = np.load(tmp_path / "h.npz")
+        assert all(np.array_equal(g[k], h[k]) for k in g.files if k != "meta"), memory
+    run(*base, "--wrt", "qvel,body_mass,param/gravity", "-o", out)
+    assert sorted(np.load(out).files) == ["meta", "param/body_mass", "param/gravity", "qvel"]
+
+
+def test_gradient_agrees_with_the_jacobians(run, tmp_path):
+    m = mj.MjModel.from_xml_path(str(RICH))
+    n, r, steps = 2 * m.nv + m.na, np.random.default_rng(8), 6
+    np.save(tmp_path / "u.npy", controls(steps, m.nu))
+    w = r.standard_normal(n)
+    np.savez(tmp_path / "cot.npz", qpos=w[:m.nv], qvel=w[m.nv:2 * m.nv], act=w[2 * m.nv:])
+    run("jacobian", RICH, "--control", tmp_path / "u.npy", "-o", tmp_path / "j.npz")
+    run("gradient", RICH, "--control", tmp_path / "u.npy", "--cotangent", tmp_path / "cot.npz", "-o", tmp_path / "g.npz")
+    j, g = np.load(tmp_path / "j.npz"), np.load(tmp_path / "g.npz")
+    assert j["A"].shape == (steps, n, n) and j["B"].shape == (steps, n, m.nu)
+    assert j["C"].shape == (steps, m.nsensordata, n) and j["D"].shape == (steps, m.nsensordata, m.nu)
+    for k in reversed(range(steps)):
+        assert np.allclose(g["control"][k], j["B"][k].T @ w, rtol=1e-9, atol=1e-12)
+        w = j["A"][k].T @ w
+    assert np.allclose(np.concatenate([g["qpos"], g["qvel"], g["act"]]), w, rtol=1e-9, atol=1e-9 * abs(w).max())
+    run("jacobian", RICH, "-o", tmp_path / "j.npz")
+    assert np.load(tmp_path / "j.npz")["A"].shape[0] == 1
+
+
+def test_sensor_cotangents_agree_with_c_and_d(run, tmp_path, arm):
+    w = np.array([1, -2, .5, 3])
+    cot = np.zeros((2, 4))
+    cot[0] = w
+    np.savez(tmp_path / "cot.npz", sensordata=cot)
+    run("gradient", arm, "--keyframe", 0, "--cotangent", tmp_path / "cot.npz", "-o", tmp_path / "g.npz")
+    run("jacobian", arm, "--keyframe", 0, "-o", tmp_path / "j.npz")
+    g, j = np.load(tmp_path / "g.npz"), np.load(tmp_path / "j.npz")
+    assert np.allclose(np.concatenate([g["qpos"], g["qvel"]]), j["C"][0].T @ w, rtol=1e-11, atol=1e-12)
+    assert np.allclose(g["control"][0], j["D"][0].T @ w, atol=1e-12)
+
+
+def test_gradient_with_recomputed_constants(run, tmp_path):
+    """The mass of a lying ball: with recomputed constants its softness follows, in value and gradient."""
+    path, out = tmp_path / "ball.xml", tmp_path / "o.npz"
+    path.write_text(BALL.replace('<geom size=".1"/>', '<geom size=".1" mass="1"/>').replace('pos="0 0 .3"', 'name="b" pos="0 0 .099"'))
+    cot = np.zeros(6)
+    cot[2] = 1
+    np.savez(tmp_path / "cot.npz", qpos=cot)
+    for constants in ("keep", "recompute"):
+        base = (path, "--steps", 20, "--constants", constants)
+        run("gradient", *base, "--cotangent", tmp_path / "cot.npz", "-o", out)
+        g = np.load(out)
+        assert ("param/body_invweight0" in g) == (constants == "keep") and meta(g)["constants"] == constants
+        z = []
+        for e in (1e-4, -1e-4):
+            run("simulate", *base, "--param", f"body_mass:b={1 + e!r}", "-o", out)
+            z.append(np.load(out)["qpos"][-1, 2])
+        assert abs(g["param/body_mass"][1] - (z[0] - z[1]) / 2e-4) < 1e-6 * (1e-3 + abs(g["param/body_mass"][1]))
+    p = run("gradient", path, "--cotangent", tmp_path / "cot.npz", "--constants", "recompute", "--wrt", "body_invweight0", "-o", out, code=2)
+    assert "follows" in p.stderr
+
+
+def test_empty_arrays(run, tmp_path):
+    path = tmp_path / "ball.xml"
+    path.write_text(BALL)
+    np.save(tmp_path / "u.npy", np.zeros((3, 0)))
+    np.savez(tmp_path / "cot.npz", qpos=np.ones(6), act=np.zeros(0), sensordata=np.zeros((4, 0)), site_xpos=np.zeros((0, 3)))
+    run("simulate", path, "--control", tmp_path / "u.npy", "-o", tmp_path / "o.npz")
+    o = np.load(tmp_path / "o.npz")
+    assert o["act"].shape == (4, 0) and o["control"].shape == (3, 0) and o["sensordata"].shape == (4, 0)
+    run("gradient", path, "--control", tmp_path / "u.npy", "--init", tmp_path / "o.npz", "--cotangent", tmp_path / "cot.npz", "-o", tmp_path / "g.npz")
+    g = np.load(tmp_path / "g.npz")
+    assert g["act"].shape == (0,) and g["control"].shape == (3, 0) and g["param/actuator_gear"].shape == (0, 6)
+
+
+# ---- the other commands -------------------------------------------------------------------------------------------------
+def test_info(run, arm):
+    d = json.loads(run("info", arm, "--json").stdout)
+    m = mj.MjModel.from_xml_path(str(arm))
+    assert all(d["sizes"][k] == getattr(m, k) for k in ("nq", "nv", "nu", "na", "nbody", "njnt", "ngeom", "nsite", "nsensordata", "nkey"))
+    assert [j["name"] for j in d["joints"]] == ["shoulder", "elbow"] and d["joints"][1]["qposadr"] == 1
+    mass = next(p for p in d["params"] if p["name"] == "body_mass")
+    assert mass["unit"] == "kg" and mass["shape"] == [3] and mass["lower"] == 0 and mass["upper"] is None and not mass["derived"]
+    assert np.allclose(mass["value"], m.body_mass, rtol=1e-14)
+    text = run("info", arm).stdout
+    assert "shoulder" in text and "body_mass" in text and "kg" in text
+
+
+def test_check_holds(run, arm):
+    d = json.loads(run("check", arm, "--json", "--keyframe", 0).stdout)
+    assert d["holds"] and len(d["checks"]) >= 8 and all(c["holds"] for c in d["checks"]) and sum(c["cases"] for c in d["checks"]) > 50
+    assert "hold" in run("check", RICH, "--seed", 1, "--horizon", 10).stdout
+
+
+def test_check_names_an_unconverged_solve(run):
+    d = json.loads(run("check", RICH, "--json", "--option", "iterations=1", "--horizon", 5, code=1).stdout)
+    found = [f for f in d["findings"] if f["what"] == "unconverged solve"]
+    assert found and "iterations" in found[0]["why"] and "step" in found[0]["where"]
+
+
+def test_check_names_the_onset_of_contact(run, tmp_path):
+    path = tmp_path / "ball.xml"
+    path.write_text(BALL.replace('pos="0 0 .3"', 'pos="0 0 .1003"'))
+    d = json.loads(run("check", path, "--json").stdout)
+    assert any(f["what"] == "contact onset" for f in d["findings"])
+
+
+def test_view_is_one_page_without_network(run, tmp_path):
+    path, out = tmp_path / "arm<script>&.xml", tmp_path / "run.html"
+    path.write_text(ARM.replace('name="upper"', 'name="&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;"'))
+    run("simulate", path, "--steps", 50, "-o", tmp_path / "o.npz")
+    run("view", path, tmp_path / "o.npz", "-o", out)
+    page = out.read_text()
+    assert "<img src=x" not in page and "arm<script>" not in page and page.count("<script") == page.count("</script>") == 3
+    assert not re.search(r"<(script|link|img)[^>]+(src|href)=", page) and "MIT License" in page and "THREE" in page
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S).group(1))
+    assert len(data["geoms"]) == 3 and data["time"][-1] == pytest.approx(0.1) and data["bodies"][1].startswith("</script>")
+
+
+def test_inspect(run, tmp_path):
+    out = tmp_path / "o.npz"
+    run("inspect", RICH, "-o", out)
+    o, m = np.load(out), mj.MjModel.from_xml_path(str(RICH))
+    d = mj.MjData(m)
+    mj.mj_forward(m, d)
+    for field in ("body_mass", "geom_size", "jnt_type", "actuator_gear", "dof_parentid", "body_inertia"):
+        assert o["model/" + field].shape == getattr(m, field).shape and np.allclose(o["model/" + field], getattr(m, field), rtol=1e-12, atol=1e-15), field
+    for quantity in ("xpos", "xquat", "site_xpos", "qfrc_bias", "qfrc_passive", "ten_length"):
+        assert np.allclose(o[quantity].ravel(), getattr(d, quantity).ravel(), rtol=1e-11, atol=1e-11), quantity
+
+
+# ---- errors -------------------------------------------------------------------------------------------------------------
+def refuse(run, tmp_path, code, *arguments):
+    """The command fails with a code, a text that fits a screen and no file."""
+    out = tmp_path / "never.npz"
+    done = run(*arguments, "-o", out, code=code)
+    assert not out.exists() and not list(tmp_path.glob("never*")) and not done.stdout
+    assert done.stderr.startswith("pullback") and 1 <= len(done.stderr.splitlines()) <= 24
+    return done.stderr
+
+
+def test_usage(run, tmp_path, arm):
+    assert "did you mean simulate" in run("simlate", code=2).stderr
+    assert "did you mean --steps" in refuse(run, tmp_path, 2, "simulate", arm, "--stesp", 3)
+    assert "did you mean 'body_mass'" in refuse(run, tmp_path, 2, "simulate", arm, "--param", "body_mas=3")
+    assert "did you mean 'lower'" in refuse(run, tmp_path, 2, "simulate", arm, "--param", "body_mass:lowr=3")
+    np.savez(tmp_path / "c.npz", qpos=np.zeros(2))
+    assert "did you mean 'body_mass'" in refuse(run, tmp_path, 2, "gradient", arm, "--cotangent", tmp_path / "c.npz", "--wrt", "body_maas")
+    assert "did you mean 'integrator'" in refuse(run, tmp_path, 2, "simulate", arm, "--option", "integratr=Euler")
+    for arguments in (["simulate"], ["simulate", arm, arm], ["simulate", arm, "--steps", "3x"], ["simulate", arm, "--steps", "0"], ["gradient", arm],
+                      ["simulate", arm, "--constants", "both"], ["simulate", arm, "--param", "body_mass"], ["simulate", arm, "--init-row", "0"]):
+        refuse(run, tmp_path, 2, *arguments)
+    assert "--output" in run("simulate", arm, code=2).stderr and run(code=2).stderr
+    for command in ("info", "simulate", "gradient", "jacobian", "check", "view", "optimize", "inspect"):
+        assert command in run(command, "--help").stdout and "0.1" in run(command, "--version").stdout
+    assert "simulate" in run("--help").stdout and run("--version").stdout.startswith("pullback 0.1")
+
+
+def test_bad_values(run, tmp_path, arm):
+    for value in ("gravity=0,0", "gravity=0,0,-9,81", "gravity=0,0,-9.81m", "gravity=nan,0,0", "body_mass:lower=-1", "body_mass=1", "timestep=0",
+                  "gravity=0x10,0,0", "gravity=0;0;1", "gravity="):
+        refuse(run, tmp_path, 3, "simulate", arm, "--param", value)
+    np.save(tmp_path / "u.npy", controls(5, 2)), np.save(tmp_path / "three.npy", controls(5, 3)), np.save(tmp_path / "nan.npy", np.full((5, 2), np.nan))
+    assert "rows" in refuse(run, tmp_path, 3, "simulate", arm, "--control", tmp_path / "u.npy", "--steps", 4)
+    assert "(5, 3)" in refuse(run, tmp_path, 3, "simulate", arm, "--control", tmp_path / "three.npy")
+    assert "[0, 0] is NaN" in refuse(run, tmp_path, 3, "simulate", arm, "--control", tmp_path / "nan.npy")
+    refuse(run, tmp_path, 3, "simulate", arm, "--keyframe", 1)
+    refuse(run, tmp_path, 5, "simulate", tmp_path / "no.xml")
+    refuse(run, tmp_path, 5, "simulate", arm, "--init", tmp_path / "no.npz")
+    refuse(run, tmp_path, 5, "simulate", arm, "--steps", 10 ** 9)
+    run("simulate", arm, "-o", tmp_path / "no" / "o.npz", code=5)
+    for name, value in dict(qpso=np.zeros(2), qpos=np.zeros(3), qvel=np.array([np.inf, 0])).items():
+        np.savez(tmp_path / "x.npz", **{name: value})
+        refuse(run, tmp_path, 3, "simulate", arm, "--init", tmp_path / "x.npz")
+    for cot in (dict(qpos=np.zeros(3)), dict(qpso=np.zeros(2)), dict(qvel=np.zeros((3, 2))), dict(qpos=np.array([1, np.nan]))):
+        np.savez(tmp_path / "c.npz", **cot)
+        refuse(run, tmp_path, 3, "gradient", arm, "--cotangent", tmp_path / "c.npz")
+
+
+def test_damaged_archives(run, tmp_path, arm):
+    np.savez(tmp_path / "x.npz", qpos=np.zeros(2), qvel=np.zeros(2))
+    whole = (tmp_path / "x.npz").read_bytes()
+    np.save(tmp_path / "o.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
+    objects = (tmp_path / "o.npy").read_bytes()
+    forged = b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + b"{'descr': '<f8', 'fortran_order': False, 'shape': (9000000000000,), }".ljust(118)
+    for data in (b"", b"PK\3\4", whole[:200], whole[:-1], whole[:60] + b"\xff" + whole[61:-30] + b"\0" * 30, objects, forged, b"\x80\x04K\x01."):
+        (tmp_path / "b.npz").write_bytes(data)
+        refuse(run, tmp_path, 3, "simulate", arm, "--init", tmp_path / "b.npz")
+    refuse(run, tmp_path, 3, "simulate", arm, "--init", "/dev/zero")
+
+
+def test_a_step_that_fails_is_named(run, tmp_path, arm):
+    np.savez(tmp_path / "x.npz", qvel=np.full(2, 1e9))
+    assert re.search(r"step \d+", refuse(run, tmp_path, 4, "simulate", arm, "--steps", 100, "--init", tmp_path / "x.npz"))
+
+
+def test_interrupt(pullback, tmp_path):
+    out = tmp_path / "o.npz"
+    p = subprocess.Popen([pullback, "simulate", str(RICH), "--steps", "400000", "-o", str(out)], stderr=subprocess.PIPE)
+    time.sleep(0.5)
+    p.send_signal(signal.SIGINT)
+    assert p.wait(timeout=20) == 130 and not list(tmp_path.iterdir())
+
+
+def test_output_replaces_and_keeps(run, tmp_path, arm):
+    out = tmp_path / "o.npz"
+    out.write_text("old")
+    run("simulate", arm, "-o", out, "--init", tmp_path / "no.npz", code=5)
+    assert out.read_text() == "old"
+    run("simulate", arm, "-o", out)
+    assert np.load(out)["qpos"].shape == (2, 2) and os.stat(out).st_mode & 0o444 and len(list(tmp_path.glob("o.npz*"))) == 1
+
+
+def test_numbers_in_any_locale(run, tmp_path, arm):
+    run("simulate", arm, "--steps", 3, "--param", "gravity=0,0,-1.5", "-o", tmp_path / "a.npz", env=dict(os.environ, LC_ALL="de_DE.UTF-8"))
+    run("simulate", arm, "--steps", 3, "--param", "gravity=0,0,-1.5", "-o", tmp_path / "b.npz", env=dict(os.environ, LC_ALL="C"))
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
