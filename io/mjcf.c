@@ -80,11 +80,12 @@ static pbStatus add_class(pbMjcfReader *reader, const pbXmlNode *node, const cha
   if (parent) {
     *made = *parent;
   } else {
-    *made = (pbMjcfClass){copy, pbJointDef_Default(), pbGeomDef_Default(), pbSiteDef_Default(), pbCameraDef_Default(),
+    *made = (pbMjcfClass){copy, NULL, "general", pbJointDef_Default(), pbGeomDef_Default(), pbSiteDef_Default(), pbCameraDef_Default(),
                           pbLightDef_Default(), pbPairDef_Default(), pbEqualityDef_Default(), pbTendonDef_Default(),
                           pbActuatorDef_Default()};
   }
   made->name = copy;
+  made->parent = parent;
   *class = reader->classes[reader->class_count++] = made;
   return pb_ok;
 }
@@ -118,7 +119,7 @@ static pbStatus read_class_member(pbMjcfReader *reader, const pbXmlNode *node, p
     return pbMjcf_Store(reader, node, &class->tendon);
   }
   if (IS(node, "mesh") || IS(node, "material") || IS(node, "texture")) return keep_seen(reader, node, -1);
-  return pbMjcf_Actuator(reader, node, &class->actuator);
+  return pbMjcf_ActuatorDefault(reader, node, class);
 }
 
 static pbStatus read_default(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfClass *parent) {
@@ -363,9 +364,8 @@ static pbStatus read_actuator(pbMjcfReader *reader, const pbXmlNode *section) {
   for EACH(node, section) {
     const pbMjcfClass *class = class_of(reader, node, "class", reader->classes[0]);
     if (!class) return pb_bad_input;
-    pbActuatorDef def = class->actuator;
-    def.place = node->place;
-    PB_TRY(pbMjcf_Actuator(reader, node, &def));
+    pbActuatorDef def;
+    PB_TRY(pbMjcf_Actuator(reader, node, class, &def));
     if (def.trntype == pb_trnNone) return FAIL(node, "needs 'joint', 'tendon' or 'site': what it acts on");
     PB_TRY(ADD(Actuator, &def));
   }

@@ -1,6 +1,7 @@
-// The shortcuts of MJCF's actuators, lowered to the general form as XMLreference describes them. A class's actuator defaults are
-// one general actuator that every shortcut starts from, so an element only touches what it means.
-#include <math.h>
+// The shortcuts of MJCF's actuators, lowered to the general form as MuJoCo 4.0 does (Modeling, "Shortcuts"). A defaults class has
+// one actuator default. Mechanical attributes (gear, ranges, ...) are inherited from it whatever it was written as; what a shortcut
+// means by its own attributes only from a default written as the same shortcut or as general with the shortcut's gain type, in the
+// nearest class up the hierarchy.
 #include <string.h>
 
 #include "io/mjcf_reader.h"
@@ -29,104 +30,161 @@ static pbStatus read_target(pbMjcfReader *reader, const pbXmlNode *node, pbActua
 
 // ---- shortcuts ----------------------------------------------------------------------------------------------------------
 
-static pbStatus read_motor(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def) {
-  (void)reader, (void)node;
-  def->gainprm[0] = 1;
-  def->dyntype = pb_dynNone;
-  def->gaintype = pb_gainFixed;
-  def->biastype = pb_biasNone;
+typedef struct shortcut shortcut;
+struct shortcut {
+  const char *element;
+  int gaintype;
+  // *def has its gain, bias and dynamics reset; `from` is what to inherit them from.
+  pbStatus (*read)(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def);
+};
+
+static pbStatus read_motor(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  (void)reader, (void)node, (void)from, (void)def;
   return pb_ok;
 }
 
-// force = kp (u - l) - kv v
-static pbStatus read_position(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def) {
-  double kp = def->gainprm[0], kv, ratio, timeconst;
-  (void)pbMjcf_Real(reader, node, "kp", &kp);
+static pbStatus read_damping(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def) {
+  double kv, ratio;
   bool has_kv = pbMjcf_Real(reader, node, "kv", &kv), has_ratio = pbMjcf_Real(reader, node, "dampratio", &ratio);
   if (has_kv && has_ratio) return FAIL(node, "'kv' and 'dampratio' both say how it is damped; give one");
   if (has_kv && kv < 0) return FAIL(node, "'kv' is negative");
   if (has_ratio && ratio < 0) return FAIL(node, "'dampratio' is negative");
-  def->gainprm[0] = kp;
-  def->biasprm[1] = -kp;
   if (has_kv) def->biasprm[2] = -kv;
   if (has_ratio) def->biasprm[2] = ratio;
-  if (pbMjcf_Real(reader, node, "timeconst", &timeconst)) {
-    if (timeconst < 0) return FAIL(node, "'timeconst' is negative");
-    def->dynprm[0] = timeconst;
-    def->dyntype = timeconst == 0 ? pb_dynNone : pb_dynFilterExact;
-  }
-  (void)pbMjcf_Real(reader, node, "inheritrange", &def->inheritrange);
-  if (def->inheritrange > 0 && (def->ctrlrange[0] || def->ctrlrange[1]))
-    return FAIL(node, "'ctrlrange' and 'inheritrange' both give the range; give one");
-  def->gaintype = pb_gainFixed;
+  return pb_ok;
+}
+
+// The range of the target, or one that is given: what the element says rules over what it inherits.
+static pbStatus read_range(pbMjcfReader *reader, const pbXmlNode *node, const char *attribute, double *range, double *inheritrange) {
+  bool own = pbMjcf_Real(reader, node, "inheritrange", inheritrange) && *inheritrange > 0;
+  bool given = pbXml_Get(node, attribute);
+  if (own && !given) range[0] = range[1] = 0;
+  if (given && !own) *inheritrange = 0;
+  if (*inheritrange > 0 && (range[0] || range[1]))
+    return FAIL(node, "'%s' and 'inheritrange' both give the range; give one", attribute);
+  return pb_ok;
+}
+
+// force = kp (u - length) - kv velocity
+static pbStatus read_servo(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  double kp = from->gainprm[0], timeconst;
+  (void)pbMjcf_Real(reader, node, "kp", &kp);
+  def->gainprm[0] = kp;
   def->biastype = pb_biasAffine;
+  def->biasprm[1] = -kp;
+  def->biasprm[2] = from->biasprm[2];
+  PB_TRY(read_damping(reader, node, def));
+  if (from->dyntype == pb_dynFilterExact) {
+    def->dyntype = pb_dynFilterExact;
+    def->dynprm[0] = from->dynprm[0];
+  }
+  if (!pbMjcf_Real(reader, node, "timeconst", &timeconst)) return pb_ok;
+  if (timeconst < 0) return FAIL(node, "'timeconst' is negative");
+  def->dynprm[0] = timeconst;
+  def->dyntype = timeconst == 0 ? pb_dynNone : pb_dynFilterExact;
   return pb_ok;
 }
 
-static pbStatus read_intvelocity(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def) {
-  PB_TRY(read_position(reader, node, def));
+static pbStatus read_position(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  PB_TRY(read_servo(reader, node, from, def));
+  def->inheritrange = from->inheritrange;
+  return read_range(reader, node, "ctrlrange", def->ctrlrange, &def->inheritrange);
+}
+
+static pbStatus read_intvelocity(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  PB_TRY(read_servo(reader, node, from, def));
   def->dyntype = pb_dynIntegrator;
-  if (def->inheritrange > 0 && (def->actrange[0] || def->actrange[1]))
-    return FAIL(node, "'actrange' and 'inheritrange' both give the range; give one");
-  return pb_ok;
+  def->inheritrange = from->inheritrange;
+  return read_range(reader, node, "actrange", def->actrange, &def->inheritrange);
 }
 
-static pbStatus read_velocity(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def) {
-  double kv = def->gainprm[0];
+static pbStatus read_velocity(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  double kv = from->gainprm[0];
   (void)pbMjcf_Real(reader, node, "kv", &kv);
-  memset(def->biasprm, 0, sizeof def->biasprm);
   def->gainprm[0] = kv;
   def->biasprm[2] = -kv;
-  def->dyntype = pb_dynNone;
-  def->gaintype = pb_gainFixed;
   def->biastype = pb_biasAffine;
   return pb_ok;
 }
 
-// force = -kv u v
-static pbStatus read_damper(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def) {
-  double kv = def->gaintype == pb_gainAffine ? -def->gainprm[2] : 0;
+// force = -kv u velocity
+static pbStatus read_damper(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  double kv = from->gaintype == pb_gainAffine ? -from->gainprm[2] : 0;
   (void)pbMjcf_Real(reader, node, "kv", &kv);
   if (kv < 0) return FAIL(node, "'kv' is negative");
   if (def->ctrlrange[0] < 0 || def->ctrlrange[1] < 0) return FAIL(node, "'ctrlrange' of a damper is negative");
-  memset(def->gainprm, 0, sizeof def->gainprm);
+  def->gaintype = pb_gainAffine;
+  def->gainprm[0] = 0;
   def->gainprm[2] = -kv;
   def->ctrllimited = pb_true;
-  def->dyntype = pb_dynNone;
-  def->gaintype = pb_gainAffine;
-  def->biastype = pb_biasNone;
   return pb_ok;
 }
 
-static pbStatus read_cylinder(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def) {
+static pbStatus read_cylinder(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
   double diameter = -1;
   int count;
+  def->dyntype = pb_dynFilter;
+  def->dynprm[0] = from->dynprm[0];
+  def->biastype = pb_biasAffine;
+  memcpy(def->biasprm, from->biasprm, 3 * sizeof(double));
+  def->gainprm[0] = from->gainprm[0];
   (void)pbMjcf_Real(reader, node, "timeconst", &def->dynprm[0]);
   (void)pbMjcf_Reals(reader, node, "bias", def->biasprm, 3, &count);
   (void)pbMjcf_Real(reader, node, "area", &def->gainprm[0]);
   if (pbMjcf_Real(reader, node, "diameter", &diameter) && diameter >= 0)
     def->gainprm[0] = 3.14159265358979323846 / 4 * diameter * diameter;
-  def->dyntype = pb_dynFilter;
-  def->gaintype = pb_gainFixed;
-  def->biastype = pb_biasAffine;
   return pb_ok;
 }
 
-static pbStatus read_general(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def) {
-  (void)reader, (void)node, (void)def;
-  return pb_ok;
+static const shortcut shortcuts[] = {
+    {"motor", pb_gainFixed, read_motor},       {"position", pb_gainFixed, read_position}, {"intvelocity", pb_gainFixed, read_intvelocity},
+    {"velocity", pb_gainFixed, read_velocity}, {"damper", pb_gainAffine, read_damper},    {"cylinder", pb_gainFixed, read_cylinder},
+};
+
+// ---- inheritance --------------------------------------------------------------------------------------------------------
+
+static bool can_inherit(const shortcut *s, const pbMjcfClass *class) {
+  if (!strcmp(class->written_as, s->element)) return true;
+  return !strcmp(class->written_as, "general") && class->actuator.gaintype == s->gaintype;
 }
 
-pbStatus pbMjcf_Actuator(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def) {
-  static const struct {
-    const char *element;
-    pbStatus (*read)(pbMjcfReader *, const pbXmlNode *, pbActuatorDef *);
-  } shortcuts[] = {{"general", read_general},   {"motor", read_motor},           {"position", read_position},
-                   {"velocity", read_velocity}, {"intvelocity", read_intvelocity}, {"damper", read_damper},
-                   {"cylinder", read_cylinder}};
-  PB_TRY(pbMjcf_Store(reader, node, def));
-  PB_TRY(read_target(reader, node, def));
-  for (size_t i = 0; i < sizeof shortcuts / sizeof *shortcuts; i++)
-    if (!strcmp(node->name, shortcuts[i].element)) return shortcuts[i].read(reader, node, def);
+static void reset(pbActuatorDef *def) {
+  pbActuatorDef plain = pbActuatorDef_Default();
+  memcpy(def->dynprm, plain.dynprm, sizeof plain.dynprm);
+  memcpy(def->gainprm, plain.gainprm, sizeof plain.gainprm);
+  memcpy(def->biasprm, plain.biasprm, sizeof plain.biasprm);
+  def->dyntype = plain.dyntype;
+  def->gaintype = plain.gaintype;
+  def->biastype = plain.biastype;
+  def->actdim = plain.actdim;
+  def->actearly = plain.actearly;
+}
+
+pbStatus pbMjcf_Actuator(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfClass *class, pbActuatorDef *def) {
+  *def = class->actuator;
+  def->place = node->place;
+  if (!strcmp(node->name, "general")) {
+    PB_TRY(pbMjcf_Store(reader, node, def));
+    return read_target(reader, node, def);
+  }
+  for (size_t i = 0; i < sizeof shortcuts / sizeof *shortcuts; i++) {
+    const shortcut *s = &shortcuts[i];
+    if (strcmp(node->name, s->element)) continue;
+    pbActuatorDef plain = pbActuatorDef_Default();
+    const pbMjcfClass *from = class;
+    while (from && !can_inherit(s, from)) from = from->parent;
+    reset(def);
+    PB_TRY(pbMjcf_Store(reader, node, def));
+    PB_TRY(read_target(reader, node, def));
+    return s->read(reader, node, from ? &from->actuator : &plain, def);
+  }
   return REFUSE(node, "this actuator is not supported");
+}
+
+pbStatus pbMjcf_ActuatorDefault(pbMjcfReader *reader, const pbXmlNode *node, pbMjcfClass *class) {
+  pbActuatorDef def;
+  PB_TRY(pbMjcf_Actuator(reader, node, class, &def));
+  class->actuator = def;
+  class->written_as = node->name;
+  return pb_ok;
 }

@@ -15,6 +15,8 @@ typedef struct pbMjcfElement {  // an element of the table: rows [first + 1, fir
 
 typedef struct pbMjcfClass {  // a defaults class, all values resolved
   const char *name;
+  const struct pbMjcfClass *parent;
+  const char *written_as;  // element the actuator default was written with
   pbJointDef joint;
   pbGeomDef geom;
   pbSiteDef site;
@@ -65,7 +67,8 @@ PB_NODISCARD pbStatus pbMjcf_CheckTree(pbMjcfReader *reader);
 // ---- mjcf_replicate.c: replicate becomes frames, what refers to the contents is copied as well
 PB_NODISCARD pbStatus pbMjcf_Replicate(pbMjcfReader *reader);
 
-// ---- mjcf_actuator.c: an actuator element, or a default of one, onto a definition
-PB_NODISCARD pbStatus pbMjcf_Actuator(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def);
+// ---- mjcf_actuator.c: an actuator element of a class onto a definition; a default of one onto the class
+PB_NODISCARD pbStatus pbMjcf_Actuator(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfClass *class, pbActuatorDef *def);
+PB_NODISCARD pbStatus pbMjcf_ActuatorDefault(pbMjcfReader *reader, const pbXmlNode *node, pbMjcfClass *class);
 
 #endif

@@ -147,8 +147,10 @@
 #define TRANSMISSION(p)                                                                                          \
   NAME(p), CLASS(p, "class"), NUM(p, "lengthrange", 2, 2, pbActuatorDef, lengthrange), TXTX(p, "joint"), NO(p, "jointinparent"), \
       TXTX(p, "tendon"), NO(p, "slidersite"), NO(p, "cranksite"), TXTX(p, "site"), TXT(p, "refsite", pbActuatorDef, refsite)
+// With a fixed or affine gain the input is only a label.
+#define INPUT(p) {p, "input", pb_mjcfNoEffect, 0, "pos vel pressure !expmap !quat !ff !voltage !none", "", 'k', 1, 1, NOWHERE, 0}
 #define GENERAL(p)                                                                                               \
-  ACTUATOR(p), CTRL_LIMITED(p), ACT_LIMITED(p), INT(p, "actdim", 1, 1, pbActuatorDef, actdim), NO(p, "input"),     \
+  ACTUATOR(p), CTRL_LIMITED(p), ACT_LIMITED(p), INT(p, "actdim", 1, 1, pbActuatorDef, actdim), INPUT(p),           \
       NO_(p, "velrange", "0 0"), NO_(p, "ffrange", "0 0"), NUM(p, "inheritrange", 1, 1, pbActuatorDef, inheritrange), \
       KEY(p, "dyntype", "none integrator filter filterexact !muscle !dcmotor !pid !user", pbActuatorDef, dyntype), \
       KEY(p, "gaintype", "fixed affine !muscle !dcmotor !so3 !pid !user", pbActuatorDef, gaintype),                \

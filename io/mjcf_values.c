@@ -86,6 +86,7 @@ static void show_words(const char *list, char *out, size_t size) {
 static pbStatus check_word(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfRow *row, const char *value) {
   word found;
   char words[256];
+  if (row->neutral && !strcmp(value, row->neutral)) return pb_ok;
   if (find_word(row->words, value, &found)) {
     if (!found.refused) return pb_ok;
     show_words(row->words, words, sizeof words);
@@ -185,9 +186,15 @@ static bool store_one(pbMjcfReader *reader, const pbMjcfRow *row, const char *va
   switch (row->type) {
     case 't':
       return (*(const char **)to = pbSpec_Text(reader->spec, value)) != NULL;
-    case 'd': case 'q':
+    case 'd':
       memcpy(to, values, (size_t)count * sizeof(double));
       return true;
+    case 'q': {  // rules over a default's euler angles and the like
+      pbPose *pose = (pbPose *)((char *)to - offsetof(pbPose, quat));
+      memcpy(pose->quat, values, sizeof pose->quat);
+      pose->alt = pb_altNone;
+      return true;
+    }
     case 'i':
       for (int i = 0; i < count; i++) ((int *)to)[i] = (int)values[i];
       return true;
