@@ -110,10 +110,21 @@ static void static_weight(LANE(pbAdjoint) *a, int b, const lane s[6]) {
   }
 }
 
-// The sensor's value is s . (wrench that holds the body).
+// The sensor's value is s . (wrench that holds the body). Loads on the world itself do not count, so there s goes to what
+// stands in it.
 static void pull_hold(LANE(pbAdjoint) *a, int body, const lane s[6]) {
+  const NUM(pbWork) *w = a->w;
+  for (int b = 1; body == 0 && b < w->m->nbody; b++) {
+    lane X[6];
+    int tree = w->t->body_tree[b];
+    if (w->m->body_parentid[b] != 0) continue;
+    memcpy(X, s, sizeof X);
+    if (tree >= 0) PB_ADDCROSS(X + 3, 1, s, w->ref + 3 * tree);
+    pull_hold(a, b, X);
+  }
+  if (body == 0) return;
   for (int k = 0; k < 6; k++) a->Vs[6 * body + k] -= s[k];
-  if (a->w->t->body_tree[body] < 0) static_weight(a, body, s);
+  if (w->t->body_tree[body] < 0) static_weight(a, body, s);
 }
 
 // Motion that the sensors' Vs give to a body, about its ref.
