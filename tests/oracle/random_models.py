@@ -91,11 +91,13 @@ class Maker:
     def triple(self, scale):
         return f"{self.u(0, scale)}" if self.maybe(.7) else f"{self.u(0, scale)} {self.u(0, scale / 3)} {self.u(0, scale / 5)}"
 
-    def joint(self, kind):
+    def joint(self, kind, place=0):
+        """place: which of the body's joints this is; the second and third get axes of their own, so that none is idle."""
         name = self.label("j")
         out = f'<joint name="{name}" type="{kind}"'
         if kind != "ball":
-            out += f' axis="{self.vec(-1, 1)}"' if self.maybe(.5) else f' axis="{self.r.choice(["1 0 0", "0 1 0", "0 0 1"])}"'
+            axes = ["1 0 0", "0 1 0", "0 0 1"]
+            out += f' axis="{self.vec(-1, 1)}"' if self.maybe(.5) and not place else f' axis="{axes[place] if place else self.r.choice(axes[:1] + axes[2:])}"'
         if self.maybe(.5):
             out += f' pos="{self.vec(-.06, .06)}"'
         if self.maybe(.6):
@@ -132,8 +134,8 @@ class Maker:
             self.free.append(free)
             out.append(f'<joint name="{free}" type="free"' + (f' damping="{self.u(0, .2)}"' if self.maybe(.2) else "") + "/>")
         elif root or self.maybe(.9):
-            for kind in self.r.choice([["hinge"], ["hinge"], ["hinge", "hinge"], ["slide"], ["slide", "hinge"], ["ball"], ["slide", "slide", "hinge"], ["slide", "ball"]]):
-                out.append(self.joint(kind))
+            kinds = self.r.choice([["hinge"], ["hinge"], ["hinge", "hinge"], ["slide"], ["slide", "hinge"], ["ball"], ["slide", "slide", "hinge"], ["slide", "ball"]])
+            out += [self.joint(kind, place) for place, kind in enumerate(kinds)]
         for _ in range(self.r.choice([1, 1, 1, 2])):
             out.append(self.geom(small=not root))
         if self.maybe(.15):

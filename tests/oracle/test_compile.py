@@ -50,6 +50,8 @@ def faults(ours, m):
                 k = tuple(np.argwhere(a != b)[0])
                 out.append(f"{field}[{k[0]},{k[1]}]: {a[k]}, MuJoCo {b[k]} ({(a != b).sum()} of {a.size} differ)")
         elif a.size:
+            if b.dtype == np.float32:  # colours
+                a = a.astype(np.float32)
             b = b.reshape(a.shape)
             if field == "body_iquat" and excess(a, b) > 1:
                 i, j = ours["body_inertia"], m.body_inertia

@@ -5,6 +5,7 @@ import pytest
 import derivatives
 import oracle
 import pb
+import random_models
 
 ALL = oracle.MODELS
 BY_NAME = {oracle.name(p): p for p in oracle.OWN}
@@ -44,11 +45,9 @@ class Case:
                     xpos=r.standard_normal((m.nbody, 3)), site_xpos=r.standard_normal((m.nsite, 3)))
 
 
-@pytest.mark.parametrize("case", CASES, ids=CASE_ID)
-def test_dot_product(case):
+def dot_product_faults(k):
     """<w, J d> = <J' w, d>, direction by direction, all outputs and all inputs."""
-    k = Case(case)
-    r, m = k.r, k.m
+    r, m, faults = k.r, k.m, []
     w = k.cotangents()
     bar = k.model.vjp(k.record, ctrl=k.u, **w)
     ways = {"x": r.standard_normal(k.model.nt), "d_ctrl": r.standard_normal(m.nu), "d_qfrc": r.standard_normal(m.nv),
@@ -56,18 +55,18 @@ def test_dot_product(case):
     for name, d in ways.items():
         out = k.model.jvp(k.record, ctrl=k.u, **{name: d})
         parts = [w["next_bar"] * out[0], w["sensordata"] * out[1], w["xpos"] * out[2], w["site_xpos"] * out[3]]
-        left, right = sum(p.sum() for p in parts), (bar[name.removeprefix("d_")] * d).sum()
-        size = sum(np.abs(p).sum() for p in parts) + np.abs(bar[name.removeprefix("d_")] * d).sum()
-        assert abs(left - right) <= EXACT * (size + 1e-6), f"{name}: {left!r} against {right!r} (sum of sizes {size:.3g})"
+        other = bar[name.removeprefix("d_")] * d
+        left, right = sum(p.sum() for p in parts), other.sum()
+        size = sum(np.abs(p).sum() for p in parts) + np.abs(other).sum()
+        if not abs(left - right) <= EXACT * (size + 1e-6):
+            faults.append(f"{k.label} {name}: pushed {left!r}, pulled {right!r}, relative {abs(left - right) / (size + 1e-6):.1e}")
+    return faults
 
 
-@pytest.mark.parametrize("case", CASES, ids=CASE_ID)
-def test_push_against_differences_of_the_oracle(case):
-    """Next state, sensors and positions pushed along q, v, act, control and forces, against MuJoCo."""
-    k = Case(case)
-    at, faults, left_out, counted = derivatives.blocks(k.m), [], 0, 0
-    kinds = [("qpos", STATE), ("qvel", STATE), ("ctrl", STATE), ("act", OTHER), ("qfrc", OTHER), ("xfrc", OTHER)]
-    for kind, tolerance in kinds:
+def push_faults(k):
+    """Next state, sensors and positions pushed along q, v, act, control and forces, against MuJoCo; (faults, left out, all)."""
+    at, faults, left_out, total = derivatives.blocks(k.m), [], 0, 0
+    for kind, tolerance in (("qpos", STATE), ("qvel", STATE), ("ctrl", STATE), ("act", OTHER), ("qfrc", OTHER), ("xfrc", OTHER)):
         way = (derivatives.state_direction if kind in ("qpos", "qvel", "act") else derivatives.input_direction)(k.m, k.r, kind)
         ours = k.model.jvp(k.record, ctrl=k.u, **{"x" if "x" in way else "d_" + kind: next(iter(way.values()))})
         fd, error = derivatives.push(k.step, k.m, k.x, k.u, way)
@@ -78,14 +77,40 @@ def test_push_against_differences_of_the_oracle(case):
                 a = a * k.step.timeless
             scale, limit = np.abs(b).max(initial=0) + 1e-3, tolerance if block != "sensordata" else OTHER
             good = u <= limit / 5 * scale
-            left_out, counted = left_out + (~good).sum(), counted + good.sum()
-            e = np.where(good, np.abs(a - b), 0).max(initial=0) / scale
-            if not e <= limit:
-                i = int(np.argmax(np.where(good, np.abs(a - b), 0)))
-                faults.append(f"d {block}[{i}] / d {kind}: ours {a[i]:.10g}, differences {b[i]:.10g} (+-{u[i]:.0e}), relative {e:.1e}")
-    if left_out:
-        print(f"{k.label}: {left_out} of {counted + left_out} entries left out: kinks, or differences too coarse")
+            left_out, total = left_out + (~good).sum(), total + good.size
+            e = np.where(good, np.abs(a - b), 0)
+            if not e.max(initial=0) <= limit * scale:
+                i = int(np.argmax(np.nan_to_num(e, nan=np.inf)))
+                faults.append(f"{k.label} d {block}[{i}] / d {kind}: ours {a[i]:.10g}, differences {b[i]:.10g} (+-{u[i]:.0e}), relative {e[i] / scale:.1e}")
+    return faults, left_out, total
+
+
+@pytest.mark.parametrize("case", CASES, ids=CASE_ID)
+def test_dot_product(case):
+    faults = dot_product_faults(Case(case))
     assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("case", CASES, ids=CASE_ID)
+def test_push_against_differences_of_the_oracle(case):
+    faults, left_out, total = push_faults(Case(case))
+    if left_out:
+        print(f"{left_out} of {total} entries left out: kinks, or differences too coarse")
+    assert not faults, "\n".join(faults)
+
+
+def test_random_models(long_run, tmp_path):
+    """Both checks on models nobody looked at."""
+    faults, left_out, total, seeds = [], 0, 0, range(200 if long_run else 20)
+    for seed in seeds:
+        path = tmp_path / f"random{seed}.xml"
+        path.write_text(random_models.xml(1000 + seed))
+        k = Case((str(path), {}), after=5)
+        found, out, n = push_faults(k)
+        faults, left_out, total = faults + dot_product_faults(k) + found, left_out + out, total + n
+    print(f"{len(seeds)} random models; {left_out} of {total} entries left out: kinks, or differences too coarse")
+    assert not faults, f"{len(faults)} faults\n" + "\n".join(faults[:30])
+    assert left_out < 0.2 * total
 
 
 def test_enough_differences_count():
