@@ -5,16 +5,6 @@
 enum { MAX_POLYGON = 16, DISC_SIDES = 6 };
 #define NEARLY 0.9998  // cosine within which a face whose normal is not n still gives contacts (about one degree)
 
-static void to_core(const NUM(pbShape) *shape, pbCore *core) {
-  core->type = shape->type;
-  for (int i = 0; i < 3; i++) core->pos[i] = re(shape->pos[i]), core->size[i] = re(shape->size[i]);
-  for (int i = 0; i < 9; i++) core->mat[i] = re(shape->mat[i]);
-  core->radius = 0;
-  if (shape->type == pb_geomSphere || shape->type == pb_geomCapsule) core->radius = core->size[0], core->size[0] = 0;
-  if (shape->type == pb_geomSphere) core->size[1] = 0;
-  if (shape->type != pb_geomBox && shape->type != pb_geomEllipsoid) core->size[2] = 0;
-}
-
 typedef struct convex_pair {
   const NUM(pbShape) *shape[2];
   num radius[2];   // of spheres and capsules
@@ -353,18 +343,24 @@ static int line_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
   return put_overlap(p, &l1, &l2, hits, count);
 }
 
+int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbConvexNormal *found,
+                           NUM(pbHit) *hits) {
+  convex_pair p = {.shape = {shape1, shape2}, .margin = margin, .scale = found->scale};
+  p.radius[0] = core_radius(shape1), p.radius[1] = core_radius(shape2);
+  prepare(&p, found);
+  if (!(re(p.dist) <= margin)) return 0;
+  int count = 0;
+  if (found->kind != pb_normalFace && p.flat[0] && p.flat[1]) count = line_contacts(&p, found, hits);
+  if (!count) count = face_contacts(&p, found, hits);
+  if (!count) put_deepest(&p, &hits[count++]);
+  return count;
+}
+
 int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbHit) *hits) {
   pbCore core1, core2;
   pbConvexNormal found;
   to_core(shape1, &core1);
   to_core(shape2, &core2);
   if (!pbConvex_Search(&core1, &core2, margin, &found)) return 0;
-  convex_pair p = {.shape = {shape1, shape2}, .radius = {core_radius(shape1), core_radius(shape2)}, .margin = margin, .scale = found.scale};
-  prepare(&p, &found);
-  if (!(re(p.dist) <= margin)) return 0;
-  int count = 0;
-  if (found.kind != pb_normalFace && p.flat[0] && p.flat[1]) count = line_contacts(&p, &found, hits);
-  if (!count) count = face_contacts(&p, &found, hits);
-  if (!count) put_deepest(&p, &hits[count++]);
-  return count;
+  return NUM(pbConvex_Contacts)(shape1, shape2, margin, &found, hits);
 }

@@ -39,6 +39,20 @@ typedef struct pbConvexNormal {
 // False: no contact within margin.
 bool pbConvex_Search(const pbCore *core1, const pbCore *core2, double margin, pbConvexNormal *out);
 
+// The contacts of a normal that was found.
+int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbConvexNormal *found,
+                           NUM(pbHit) *hits);
+
+static inline void to_core(const NUM(pbShape) *shape, pbCore *core) {
+  core->type = shape->type;
+  for (int i = 0; i < 3; i++) core->pos[i] = re(shape->pos[i]), core->size[i] = re(shape->size[i]);
+  for (int i = 0; i < 9; i++) core->mat[i] = re(shape->mat[i]);
+  core->radius = 0;
+  if (shape->type == pb_geomSphere || shape->type == pb_geomCapsule) core->radius = core->size[0], core->size[0] = 0;
+  if (shape->type == pb_geomSphere) core->size[1] = 0;
+  if (shape->type != pb_geomBox && shape->type != pb_geomEllipsoid) core->size[2] = 0;
+}
+
 // Support point in the shape's frame for the local direction m, its features frozen by sign:
 //   box: corner signs; segment: sign[2] is the end; cylinder: sign[2] the cap, sign[0] nonzero: on the circle.
 // Zero: the feature is flat in that direction, and its middle is meant.

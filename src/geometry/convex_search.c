@@ -1,14 +1,15 @@
 // The normal of deepest contact of two convex shapes: the global minimum of sigma (convex.h) over the unit sphere.
 // sigma is piecewise smooth. Its minima lie at isolated directions (faces, cross products of lines: evaluated all), on
-// circles (at right angles to a line: sampled, then Newton), or in the smooth rest (sampled, then Newton). The lowest of
-// all candidates is taken. Everything is bounded in iterations.
+// circles (at right angles to a line: sampled, then Newton in a bracket), or in the smooth rest (Newton from several
+// starts). The lowest of all candidates is taken. Where the shapes without their radii are apart, sigma's minimum is unique,
+// and the first one found ends the search. Everything is bounded in iterations.
 #include "geometry/convex.h"
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
 
-#define FLAT 1e-10  // components of a local direction below it are zero
-#define GRADIENT 1e-11
-enum { CIRCLE_SAMPLES = 12, CIRCLE_STEPS = 60, SPHERE_STARTS = 3, NEWTON_STEPS = 40, HALVINGS = 24 };
+#define FLAT 1e-10      // components of a local direction below it are zero
+#define GRADIENT 1e-11  // relative slope of a stationary point
+enum { CIRCLE_SAMPLES = 12, CIRCLE_STEPS = 48, SPHERE_STARTS = 3, NEWTON_STEPS = 30, HALVINGS = 10, CREASES = 3 };
 
 typedef struct search {
   const pbCore *core[2];
@@ -16,63 +17,94 @@ typedef struct search {
   double limit;      // sigma below this: no contact
   double scale;
   bool apart;
-  double best;       // lowest sigma
+  double best;  // lowest sigma
   pbConvexNormal *out;
 } search;
+
+// sigma and what it comes from at one direction
+typedef struct probe {
+  double n[3], value;
+  double x[3];     // a - b, its gradient
+  double m[2][3];  // n in the frame of shape 1, -n in that of shape 2
+} probe;
 
 static void pick_signs(int type, const double m[3], double zero, signed char sign[3]) {
   sign[0] = sign[1] = sign[2] = 0;
   if (type == pb_geomSphere || type == pb_geomEllipsoid) return;
-  for (int i = 0; i < 3; i++) sign[i] = m[i] > zero ? 1 : m[i] < -zero ? -1 : 0;
-  if (type == pb_geomCylinder) sign[0] = m[0] * m[0] + m[1] * m[1] > zero * zero;
-  if (type != pb_geomBox) sign[1] = 0;
-}
-
-// H += R (d support / d m) R' with the symmetric curvature of the support in the shape's frame
-static void add_curvature(const pbCore *core, const double m[3], double H[9]) {
-  double local[9] = {0}, tmp[9], world[9];
-  if (core->type == pb_geomEllipsoid) {
-    double a[3], l2 = 0;
-    for (int i = 0; i < 3; i++) l2 += core->size[i] * core->size[i] * m[i] * m[i];
-    double inv = l2 > 0 ? 1 / sqrt(l2) : 0;
-    for (int i = 0; i < 3; i++) a[i] = core->size[i] * core->size[i] * m[i] * inv;
-    for (int i = 0; i < 3; i++) {
-      for (int j = 0; j < 3; j++) local[3 * i + j] = ((i == j) * core->size[i] * core->size[i] - a[i] * a[j]) * inv;
-    }
-  } else if (core->type == pb_geomCylinder) {
-    double rho2 = m[0] * m[0] + m[1] * m[1];
-    double k = rho2 > 0 ? core->size[0] / (rho2 * sqrt(rho2)) : 0;
-    local[0] = k * m[1] * m[1], local[1] = local[3] = -k * m[0] * m[1], local[4] = k * m[0] * m[0];
-  } else {
-    return;
+  sign[2] = m[2] > zero ? 1 : m[2] < -zero ? -1 : 0;
+  if (type == pb_geomBox) {
+    for (int i = 0; i < 2; i++) sign[i] = m[i] > zero ? 1 : m[i] < -zero ? -1 : 0;
+  } else if (type == pb_geomCylinder) {
+    sign[0] = m[0] * m[0] + m[1] * m[1] > zero * zero;
   }
-  m3_mul(tmp, core->mat, local);
-  m3_mult(world, tmp, core->mat);
-  for (int i = 0; i < 9; i++) H[i] += world[i];
 }
 
-// x = a - b at n, supports with components below zero taken as flat; returns sigma. H (may be NULL): d x / d n.
-static double evaluate(const search *s, const double n[3], double zero, double x[3], double *H) {
-  v3_neg(x, s->offset);
-  if (H) m3_zero(H);
+// n . support
+static double support_value(const pbCore *core, const double m[3]) {
+  const double *s = core->size;
+  switch (core->type) {
+    case pb_geomCapsule: return s[1] * fabs(m[2]);
+    case pb_geomBox: return s[0] * fabs(m[0]) + s[1] * fabs(m[1]) + s[2] * fabs(m[2]);
+    case pb_geomCylinder: return s[0] * sqrt(m[0] * m[0] + m[1] * m[1]) + s[1] * fabs(m[2]);
+    case pb_geomEllipsoid: {
+      double a = s[0] * m[0], b = s[1] * m[1], c = s[2] * m[2];
+      return sqrt(a * a + b * b + c * c);
+    }
+    default: return 0;
+  }
+}
+
+static double sigma(const search *s, const double n[3]) {
+  double m[3], value = -v3_dot(n, s->offset);
+  for (int k = 0; k < 2; k++) {  // supports are even functions of the direction
+    m3_tmulv(m, s->core[k]->mat, n);
+    value += support_value(s->core[k], m);
+  }
+  return value;
+}
+
+// Supports with components below zero taken as flat.
+static void probe_at(const search *s, const double n[3], double zero, probe *p) {
+  v3_copy(p->n, n);
+  v3_neg(p->x, s->offset);
   for (int k = 0; k < 2; k++) {
     const pbCore *core = s->core[k];
-    double m[3], p[3], world[3], dir = k ? -1 : 1;
+    double point[3], world[3], dir = k ? -1 : 1, *m = p->m[k];
     signed char sign[3];
     m3_tmulv(m, core->mat, n);
     v3_scale(m, m, dir);
     pick_signs(core->type, m, zero, sign);
-    core_support(core->type, core->size, m, sign, p);
-    m3_mulv(world, core->mat, p);
-    v3_addscl(x, world, dir);
-    if (H) add_curvature(core, m, H);
+    core_support(core->type, core->size, m, sign, point);
+    m3_mulv(world, core->mat, point);
+    v3_addscl(p->x, world, dir);
   }
-  return v3_dot(n, x);
+  p->value = v3_dot(n, p->x);
 }
 
-static double sigma(const search *s, const double n[3]) {
-  double x[3];
-  return evaluate(s, n, 0, x, NULL);
+// a' (d x / d n) b for two tangents
+static double curvature(const search *s, const probe *p, const double a[3], const double b[3]) {
+  double sum = 0;
+  for (int k = 0; k < 2; k++) {
+    const pbCore *core = s->core[k];
+    const double *m = p->m[k];
+    double la[3], lb[3];
+    if (core->type != pb_geomEllipsoid && core->type != pb_geomCylinder) continue;
+    m3_tmulv(la, core->mat, a);
+    m3_tmulv(lb, core->mat, b);
+    if (core->type == pb_geomEllipsoid) {  // (S^2 - q q') / l,  q = S^2 m / l,  l = |S m|
+      double l2 = 0, ab = 0, qa = 0, qb = 0;
+      for (int i = 0; i < 3; i++) {
+        double s2 = core->size[i] * core->size[i];
+        l2 += s2 * m[i] * m[i], ab += s2 * la[i] * lb[i], qa += s2 * m[i] * la[i], qb += s2 * m[i] * lb[i];
+      }
+      if (l2 > 0) sum += (ab - qa * qb / l2) / sqrt(l2);
+    } else {  // r / rho times the part across the radius
+      double rho2 = m[0] * m[0] + m[1] * m[1];
+      double ca = m[0] * la[1] - m[1] * la[0], cb = m[0] * lb[1] - m[1] * lb[0];
+      if (rho2 > 0) sum += core->size[0] * ca * cb / (rho2 * sqrt(rho2));
+    }
+  }
+  return sum;
 }
 
 // Take a candidate if it is lower by slack. Earlier kinds win ties, also of directions that are equal within FLAT.
@@ -88,6 +120,7 @@ static bool offer(search *s, const double n[3], double value, double slack, pbNo
   return true;
 }
 
+// ---- isolated directions ------------------------------------------------------------------------------------------
 static void offer_both_signs(search *s, const double direction[3], pbNormalKind kind, int shape, int axis1, int axis2) {
   for (int sign = 1; sign >= -1; sign -= 2) {
     double n[3];
@@ -131,26 +164,64 @@ static void try_isolated(search *s) {
   }
 }
 
-// ---- circles ------------------------------------------------------------------------------------------------------
-static void on_circle(const double u[3], const double v[3], double angle, double n[3]) {
-  double c = cos(angle), d = sin(angle);
-  for (int i = 0; i < 3; i++) n[i] = c * u[i] + d * v[i];
+static double line_half(const pbCore *core, int axis) { return core->type == pb_geomBox ? core->size[axis] : core->size[1]; }
+
+// Whether the best candidate so far is a minimum for certain: 0 is among the differences of the two supports' points,
+// seen along n. (May say no of one that is, never yes of one that is not.)
+static bool is_minimum(const search *s) {
+  const pbConvexNormal *best = s->out;
+  const pbCore *core = s->core[best->shape];
+  probe p;
+  double over[3];
+  probe_at(s, best->n, FLAT, &p);
+  m3_tmulv(over, core->mat, p.x);
+  switch (best->kind) {
+    case pb_normalSphere: return true;
+    case pb_normalCircle: return fabs(over[best->axis1]) <= line_half(core, best->axis1);
+    case pb_normalFace:
+      if (core->type == pb_geomCylinder) return over[0] * over[0] + over[1] * over[1] <= core->size[0] * core->size[0];
+      for (int i = 0; i < 3; i++) {
+        if (i != best->axis1 && !(fabs(over[i]) <= core->size[i])) return false;
+      }
+      return true;
+    case pb_normalCross: {  // x = t1 e1 + t2 e2 across n
+      double e1[3], e2[3];
+      m3_col(e1, s->core[0]->mat, best->axis1);
+      m3_col(e2, s->core[1]->mat, best->axis2);
+      double c = v3_dot(e1, e2), x1 = v3_dot(p.x, e1), x2 = v3_dot(p.x, e2), inv = 1 / (1 - c * c);
+      return fabs((x1 - c * x2) * inv) <= line_half(s->core[0], best->axis1) &&
+             fabs((x2 - c * x1) * inv) <= line_half(s->core[1], best->axis2);
+    }
+    default: return false;
+  }
 }
 
+// ---- circles ------------------------------------------------------------------------------------------------------
 typedef struct circle {
   double e[3], u[3], v[3];  // axis, and two directions at right angles
+  int shape, axis;
 } circle;
 
-// n at an angle, sigma there, its slope and second derivative along the circle
-static double circle_slope(const search *s, const circle *c, double angle, double n[3], double *slope, double *hessian) {
-  double x[3], H[9], t[3], Ht[3];
-  on_circle(c->u, c->v, angle, n);
-  double value = evaluate(s, n, FLAT, x, H);
+static void make_circle(const search *s, int shape, int axis, circle *c) {
+  m3_col(c->e, s->core[shape]->mat, axis);
+  m3_col(c->u, s->core[shape]->mat, (axis + 1) % 3);
+  m3_col(c->v, s->core[shape]->mat, (axis + 2) % 3);
+  c->shape = shape, c->axis = axis;
+}
+
+static void on_circle(const circle *c, double x, double y, double n[3]) {
+  for (int i = 0; i < 3; i++) n[i] = x * c->u[i] + y * c->v[i];
+}
+
+// n at an angle, slope of sigma and second derivative along the circle
+static void circle_slope(const search *s, const circle *c, double angle, double n[3], double *slope, double *hessian) {
+  probe p;
+  double t[3];
+  on_circle(c, cos(angle), sin(angle), n);
+  probe_at(s, n, FLAT, &p);
   v3_cross(t, c->e, n);
-  m3_mulv(Ht, H, t);
-  *slope = v3_dot(x, t);
-  *hessian = v3_dot(t, Ht) - value;
-  return value;
+  *slope = v3_dot(p.x, t);
+  *hessian = curvature(s, &p, t, t) - p.value;
 }
 
 // Minimum within lo..hi, where the slope goes from negative to positive: Newton kept inside the bracket by bisection.
@@ -183,11 +254,10 @@ static bool circle_minimum(const search *s, const circle *c, double lo, double h
   return fabs(slope) < GRADIENT * s->scale && *hessian > 1e-9 * s->scale;
 }
 
-// The side of a crease (a face of the box in the bracket) on which sigma falls; false: the crease is the minimum.
-static bool leave_creases(const search *s, const circle *c, int type, double *lo, double *hi) {
-  if (type != pb_geomBox) return true;
-  double crease = ceil(*lo / (0.5 * PB_PI)) * (0.5 * PB_PI), n[3], before, after, hessian;
-  if (!(crease < *hi)) return true;
+// The side of a crease at an angle in the bracket on which sigma falls; false: the crease is the minimum.
+static bool leave_crease(const search *s, const circle *c, double crease, double *lo, double *hi) {
+  double n[3], before, after, hessian;
+  if (!(crease > *lo && crease < *hi)) return true;
   circle_slope(s, c, crease - 4 * FLAT, n, &before, &hessian);
   circle_slope(s, c, crease + 4 * FLAT, n, &after, &hessian);
   if (before <= 0 && after >= 0) return false;
@@ -199,48 +269,54 @@ static bool leave_creases(const search *s, const circle *c, int type, double *lo
   return true;
 }
 
-static void make_circle(const search *s, int shape, int axis, circle *c) {
-  m3_col(c->e, s->core[shape]->mat, axis);
-  m3_col(c->u, s->core[shape]->mat, (axis + 1) % 3);
-  m3_col(c->v, s->core[shape]->mat, (axis + 2) % 3);
+// Known creases of the circle: the box's own faces, and the best isolated direction.
+static bool leave_creases(const search *s, const circle *c, double *lo, double *hi) {
+  const double quarter = 0.5 * PB_PI;
+  if (s->core[c->shape]->type == pb_geomBox && !leave_crease(s, c, ceil(*lo / quarter) * quarter, lo, hi)) return false;
+  pbNormalKind kind = s->out->kind;
+  if ((kind != pb_normalFace && kind != pb_normalCross) || fabs(v3_dot(s->out->n, c->e)) > FLAT) return true;
+  double angle = atan2(v3_dot(s->out->n, c->v), v3_dot(s->out->n, c->u));
+  if (angle < *lo) angle += 2 * PB_PI;
+  return leave_crease(s, c, angle, lo, hi);
 }
 
-static void circle_from(search *s, const circle *c, int shape, int axis, double angle) {
+static void circle_from(search *s, const circle *c, double angle) {
   double n[3], slope, hessian, other, lo = angle, hi = angle, step = 2 * PB_PI / CIRCLE_SAMPLES;
   circle_slope(s, c, angle, n, &slope, &hessian);
+  bool down = slope > 0;
   for (int k = 0; k < CIRCLE_SAMPLES; k++) {  // walk down until the slope turns
-    double next = slope > 0 ? lo - step : hi + step;
+    double next = down ? lo - step : hi + step;
     circle_slope(s, c, next, n, &other, &hessian);
-    bool turned = (other > 0) != (slope > 0);
-    if (slope > 0) {
+    if (down) {
       hi = lo, lo = next;
     } else {
       lo = hi, hi = next;
     }
-    if (turned) break;
+    if ((other > 0) != down) break;
   }
-  if (!leave_creases(s, c, s->core[shape]->type, &lo, &hi)) return;
+  if (!leave_creases(s, c, &lo, &hi)) return;
   if (!circle_minimum(s, c, lo, hi, n, &hessian)) return;
   v3_normalize(n);
   if (!offer(s, n, sigma(s, n), 1e-14, pb_normalCircle)) return;
-  s->out->shape = shape, s->out->axis1 = axis, s->out->inverse[0] = 1 / hessian;
+  s->out->shape = c->shape, s->out->axis1 = c->axis, s->out->inverse[0] = 1 / hessian;
 }
 
 static void try_circle(search *s, int shape, int axis) {
+  const double step = 2 * PB_PI / CIRCLE_SAMPLES, first = 0.31 * step, dx = cos(step), dy = sin(step);
   circle c;
-  double n[3], best = 0, lowest = INFINITY;
+  double n[3], best = 0, lowest = INFINITY, x = cos(first), y = sin(first);
   make_circle(s, shape, axis, &c);
   for (int k = 0; k < CIRCLE_SAMPLES; k++) {
-    double angle = (k + 0.31) * (2 * PB_PI / CIRCLE_SAMPLES);
-    on_circle(c.u, c.v, angle, n);
-    double value = sigma(s, n);
+    on_circle(&c, x, y, n);
+    double value = sigma(s, n), turned = x * dx - y * dy;
+    y = x * dy + y * dx, x = turned;
     if (value < s->limit) s->apart = true;
-    if (value < lowest) lowest = value, best = angle;
+    if (value < lowest) lowest = value, best = first + k * step;
   }
   if (!(lowest < INFINITY) || s->apart) return;
-  circle_from(s, &c, shape, axis, best);
-  double x = v3_dot(s->out->n, c.u), y = v3_dot(s->out->n, c.v);
-  if (s->out->kind != pb_normalCircle && x * x + y * y > 0.01) circle_from(s, &c, shape, axis, atan2(y, x) + 1e-7);
+  circle_from(s, &c, best);
+  x = v3_dot(s->out->n, c.u), y = v3_dot(s->out->n, c.v);
+  if (s->out->kind != pb_normalCircle && x * x + y * y > 0.01) circle_from(s, &c, atan2(y, x) + 1e-7);
 }
 
 // ---- the whole sphere ---------------------------------------------------------------------------------------------
@@ -252,21 +328,23 @@ static void tangents(const double n[3], double t[2][3]) {
   v3_cross(t[1], n, t[0]);
 }
 
-// Second derivative of sigma along the sphere: T' H T - sigma
-static void tangent_hessian(const double H[9], double t[2][3], double value, double out[3]) {
-  double a[3], b[3];
-  m3_mulv(a, H, t[0]);
-  m3_mulv(b, H, t[1]);
-  out[0] = v3_dot(t[0], a) - value, out[1] = v3_dot(t[1], a), out[2] = v3_dot(t[1], b) - value;
+// Gradient of sigma along the sphere, and its second derivative T' (d x / d n) T - sigma.
+static void sphere_derivatives(const search *s, const probe *p, double t[2][3], double g[2], double h[3]) {
+  tangents(p->n, t);
+  g[0] = v3_dot(p->x, t[0]), g[1] = v3_dot(p->x, t[1]);
+  h[0] = curvature(s, p, t[0], t[0]) - p->value;
+  h[1] = curvature(s, p, t[0], t[1]);
+  h[2] = curvature(s, p, t[1], t[1]) - p->value;
 }
 
 // Descent direction: Newton with eigenvalues made positive
 static void newton_move(const double h[3], const double g[2], double floor, double move[2]) {
   double mean = 0.5 * (h[0] + h[2]), diff = 0.5 * (h[0] - h[2]), root = sqrt(diff * diff + h[1] * h[1]);
-  double c = 1, d = 0;  // first eigenvector
+  double c = 1, d = 0;  // first eigenvector: half the angle of (diff, h1)
   if (root > 0) {
-    double half = 0.5 * atan2(h[1], diff);
-    c = cos(half), d = sin(half);
+    c = sqrt(fmax(0, 0.5 * (1 + diff / root)));
+    d = sqrt(fmax(0, 0.5 * (1 - diff / root)));
+    if (h[1] < 0) d = -d;
   }
   double l1 = fmax(fabs(mean + root), floor), l2 = fmax(fabs(mean - root), floor);
   double p = -(c * g[0] + d * g[1]) / l1, q = -(-d * g[0] + c * g[1]) / l2;
@@ -283,44 +361,67 @@ static void from_crease(search *s, const double n[3], double value) {
     for (int a = first; a < first + count; a++) {
       circle c;
       make_circle(s, k, a, &c);
-      if (fabs(v3_dot(n, c.e)) < 0.1) circle_from(s, &c, k, a, atan2(v3_dot(n, c.v), v3_dot(n, c.u)));
+      if (fabs(v3_dot(n, c.e)) < 0.1) circle_from(s, &c, atan2(v3_dot(n, c.v), v3_dot(n, c.u)));
     }
   }
   offer(s, n, value, 1e-8, pb_normalFixed);
 }
 
-static void sphere_newton(search *s, double n[3]) {
-  double x[3], H[9], t[2][3], h[3], g[2], g2 = 0, value = evaluate(s, n, 0, x, H);
-  for (int step = 0;; step++) {
-    tangents(n, t);
-    tangent_hessian(H, t, value, h);
-    g[0] = v3_dot(x, t[0]), g[1] = v3_dot(x, t[1]);
-    g2 = g[0] * g[0] + g[1] * g[1];
-    if (step == NEWTON_STEPS || !(g2 > 1e-32 * s->scale * s->scale)) break;
-    double move[2];
-    newton_move(h, g, 1e-9 * s->scale, move);
-    bool moved = false;
-    for (int half = 0; half < HALVINGS && !moved; half++, move[0] *= 0.5, move[1] *= 0.5) {
-      double trial[3], tx[3], tH[9], tt[2][3];
-      for (int i = 0; i < 3; i++) trial[i] = n[i] + move[0] * t[0][i] + move[1] * t[1][i];
-      v3_normalize(trial);
-      double tv = evaluate(s, trial, 0, tx, tH);
-      if (tv < s->limit) s->apart = true;
-      tangents(trial, tt);
-      double u = v3_dot(tx, tt[0]), v = v3_dot(tx, tt[1]);
-      if (!(tv < value || (tv <= value + 1e-15 * s->scale && u * u + v * v < g2))) continue;
-      v3_copy(n, trial), v3_copy(x, tx), m3_copy(H, tH);
-      value = tv, moved = true;
-    }
-    if (!moved || s->apart) break;
+// The piece of sigma a direction lies in.
+static int piece(const search *s, const probe *p) {
+  int code = 0;
+  for (int k = 0; k < 2; k++) {
+    if (s->core[k]->type == pb_geomEllipsoid) continue;
+    for (int i = s->core[k]->type == pb_geomBox ? 0 : 2; i < 3; i++) code |= (p->m[k][i] > 0) << (3 * k + i);
   }
-  if (!(g2 < GRADIENT * GRADIENT * s->scale * s->scale)) {
-    from_crease(s, n, value);
+  return code;
+}
+
+// A step along the move that lowers sigma, shortened as needed; false: none does.
+static bool descend(search *s, probe *p, double t[2][3], double move[2], double g2) {
+  for (int half = 0; half < HALVINGS; half++, move[0] *= 0.5, move[1] *= 0.5) {
+    double n[3], tt[2][3];
+    for (int i = 0; i < 3; i++) n[i] = p->n[i] + move[0] * t[0][i] + move[1] * t[1][i];
+    v3_normalize(n);
+    double value = sigma(s, n);
+    if (value < s->limit) s->apart = true;
+    if (!(value <= p->value + 1e-15 * s->scale)) continue;
+    probe trial;
+    probe_at(s, n, 0, &trial);
+    if (value >= p->value) {  // level to rounding: the gradient decides
+      tangents(n, tt);
+      double u = v3_dot(trial.x, tt[0]), v = v3_dot(trial.x, tt[1]);
+      if (!(u * u + v * v < g2)) continue;
+    }
+    *p = trial;
+    return true;
+  }
+  return false;
+}
+
+static void sphere_newton(search *s, const double start[3]) {
+  probe p;
+  double t[2][3], h[3], g[2], g2 = 0, move[2], scale2 = s->scale * s->scale;
+  probe_at(s, start, 0, &p);
+  int current = piece(s, &p), changes = 0;
+  for (int step = 0;; step++) {
+    sphere_derivatives(s, &p, t, g, h);
+    g2 = g[0] * g[0] + g[1] * g[1];
+    if (step == NEWTON_STEPS || !(g2 > 1e-32 * scale2) || changes > CREASES) break;
+    newton_move(h, g, 1e-9 * s->scale, move);
+    if (!descend(s, &p, t, move, g2) || s->apart) break;
+    int next = piece(s, &p);
+    changes += next != current;
+    current = next;
+  }
+  if (s->apart) return;
+  if (!(g2 < GRADIENT * GRADIENT * scale2)) {
+    from_crease(s, p.n, p.value);
     return;
   }
   double det = h[0] * h[2] - h[1] * h[1];
-  bool regular = det > 1e-18 * s->scale * s->scale;
-  if (!offer(s, n, value, 1e-13, regular ? pb_normalSphere : pb_normalFixed)) return;
+  bool regular = det > 1e-18 * scale2 && h[0] > 0;
+  if (!offer(s, p.n, p.value, 1e-13, regular ? pb_normalSphere : pb_normalFixed)) return;
   memcpy(s->out->tangent, t, sizeof t);
   if (regular) s->out->inverse[0] = h[2] / det, s->out->inverse[1] = -h[1] / det, s->out->inverse[2] = h[0] / det;
 }
@@ -328,27 +429,25 @@ static void sphere_newton(search *s, double n[3]) {
 // If n sits on a crease of sigma from which it can fall (the other shape's point is beyond the flat feature), step off it.
 // False: n is a minimum as far as its creases go.
 static bool step_off(const search *s, double n[3]) {
-  double x[3], push[3] = {0, 0, 0};
+  probe p;
+  double push[3] = {0, 0, 0};
   bool creased = false, falls = false;
-  evaluate(s, n, FLAT, x, NULL);
+  probe_at(s, n, FLAT, &p);
   for (int k = 0; k < 2; k++) {
     const pbCore *core = s->core[k];
-    double m[3], over[3], p[3] = {0, 0, 0}, world[3];
+    double over[3], local[3] = {0, 0, 0}, world[3];
     signed char sign[3];
-    m3_tmulv(m, core->mat, n);
-    m3_tmulv(over, core->mat, x);
-    pick_signs(core->type, m, FLAT, sign);
+    m3_tmulv(over, core->mat, p.x);
+    pick_signs(core->type, p.m[k], FLAT, sign);
     if (!support_is_flat(core->type, sign)) continue;
     creased = true;
-    bool segment = core->type == pb_geomCapsule;
-    for (int i = segment || core->type == pb_geomCylinder ? 2 : 0; i < 3; i++) {
-      double half = core->type == pb_geomBox ? core->size[i] : core->size[1];
-      if (!sign[i] && fabs(over[i]) > half) p[i] = over[i] > 0 ? -1 : 1;
+    for (int i = core->type == pb_geomBox ? 0 : 2; i < 3; i++) {
+      if (!sign[i] && fabs(over[i]) > line_half(core, i)) local[i] = over[i] > 0 ? -1 : 1;
     }
     double rho = sqrt(over[0] * over[0] + over[1] * over[1]);
-    if (core->type == pb_geomCylinder && !sign[0] && rho > core->size[0]) p[0] = -over[0] / rho, p[1] = -over[1] / rho;
-    falls = falls || p[0] != 0 || p[1] != 0 || p[2] != 0;
-    m3_mulv(world, core->mat, p);
+    if (core->type == pb_geomCylinder && !sign[0] && rho > core->size[0]) local[0] = -over[0] / rho, local[1] = -over[1] / rho;
+    falls = falls || local[0] != 0 || local[1] != 0 || local[2] != 0;
+    m3_mulv(world, core->mat, local);
     v3_addto(push, world);
   }
   if (!falls) return !creased;
@@ -376,17 +475,16 @@ static void sample(const search *s, int code, double n[3]) {
   v3_normalize(n);
 }
 
-static void try_sphere(search *s) {
+// From the lowest samples that are not close to each other.
+static void try_samples(search *s) {
   double n[3], starts[SPHERE_STARTS][3], values[27];
   int count = 0;
-  v3_copy(n, s->out->n);
-  if (step_off(s, n)) sphere_newton(s, n);
   for (int code = 0; code < 27 && !s->apart; code++) {
     sample(s, code, n);
     values[code] = code == 13 ? INFINITY : sigma(s, n);  // 13: no direction
     s->apart = values[code] < s->limit;
   }
-  while (count < SPHERE_STARTS && !s->apart) {  // from the lowest samples that are not close to each other
+  while (count < SPHERE_STARTS && !s->apart) {
     int lowest = -1;
     for (int code = 0; code < 27; code++) {
       if (values[code] < INFINITY && (lowest < 0 || values[code] < values[lowest])) lowest = code;
@@ -402,30 +500,49 @@ static void try_sphere(search *s) {
   }
 }
 
+// Whether penetrating shapes can touch where sigma is smooth: the sum of their surfaces is curved both ways there.
+static bool curved(const search *s) {
+  int type1 = s->core[0]->type, type2 = s->core[1]->type;
+  return type1 == pb_geomEllipsoid || type2 == pb_geomEllipsoid || (type1 == pb_geomCylinder && type2 == pb_geomCylinder);
+}
+
+static void find(search *s) {
+  double n[3];
+  v3_copy(n, s->offset);
+  v3_normalize(n);
+  double first = sigma(s, n);
+  offer(s, n, first, 0, pb_normalFixed);
+  s->best = first + 1e-9 * s->scale;  // any real candidate wins against it
+  if (s->apart) return;
+  try_isolated(s);
+  if (s->apart || (s->best < 0 && is_minimum(s))) return;
+  for (int k = 0; k < 2; k++) {
+    int first_axis, count;
+    line_axes(s->core[k]->type, &first_axis, &count);
+    for (int a = first_axis; a < first_axis + count; a++) {
+      try_circle(s, k, a);
+      if (s->apart) return;
+    }
+  }
+  if (s->best < 0 && is_minimum(s)) return;
+  v3_copy(n, s->out->n);
+  if (step_off(s, n)) sphere_newton(s, n);
+  if (s->apart || s->best < 0 || !curved(s)) return;
+  try_samples(s);
+}
+
 bool pbConvex_Search(const pbCore *core1, const pbCore *core2, double margin, pbConvexNormal *out) {
   search s = {.core = {core1, core2}, .best = INFINITY, .out = out};
   memset(out, 0, sizeof *out);
+  out->kind = pb_normalFixed;
   v3_sub(s.offset, core2->pos, core1->pos);
-  double radii = core1->radius + core2->radius, distance = v3_norm(s.offset), n[3];
+  double radii = core1->radius + core2->radius, distance = v3_norm(s.offset);
   for (int i = 0; i < 3; i++) s.scale = fmax(s.scale, fmax(core1->size[i], core2->size[i]));
   s.limit = -radii - margin;
   s.scale += radii;
-  if (!(s.scale > 0 && s.scale < 1e150 && distance < 1e150)) return false;  // also where a pose is NaN
+  if (!(s.scale > 0 && s.scale < 1e150 && distance < 1e150)) return false;  // also where a position is NaN
   out->scale = s.scale;
-
-  v3_copy(n, s.offset);
-  v3_normalize(n);
-  double first = sigma(&s, n);
-  offer(&s, n, first, 0, pb_normalFixed);
-  s.best = first + 1e-9 * s.scale;  // any real candidate wins against it
-  if (s.apart) return false;
-  try_isolated(&s);
-  for (int k = 0; k < 2 && !s.apart; k++) {
-    int first, count;
-    line_axes(s.core[k]->type, &first, &count);
-    for (int a = first; a < first + count && !s.apart; a++) try_circle(&s, k, a);
-  }
-  if (!s.apart) try_sphere(&s);
+  find(&s);
   if (s.apart || !(s.best < INFINITY)) return false;
   for (int k = 0; k < 2; k++) {
     double m[3];

@@ -1,5 +1,6 @@
 // Jacobians of contacts by the pose of shape 2 and by both sizes. Closed forms for planes, balls and capsules; the other
 // pairs take the complex step of the primal column by column. Only in the double program.
+#include "geometry/convex.h"
 #include "geometry/pair.h"
 #include "geometry/primitive.h"
 #include "world/model.h"
@@ -422,6 +423,7 @@ typedef struct pbHit_c {
   _Complex double dist, pos[3], normal[3], hint[3];
 } pbHit_c;
 int pbPair_Collide_c(const pbShape_c *shape1, const pbShape_c *shape2, double margin, pbHit_c *hits);
+int pbConvex_Contacts_c(const pbShape_c *shape1, const pbShape_c *shape2, double margin, const pbConvexNormal *found, pbHit_c *hits);
 
 static void lift(const NUM(pbShape) *in, pbShape_c *out) {
   out->type = in->type;
@@ -451,8 +453,24 @@ static void seed(const NUM(pbShape) *shape2, int column, pbShape_c *c1, pbShape_
   }
 }
 
+// The pairs that go by the search of convex.h, which is done once for all columns.
+static bool is_convex(int type1, int type2) {
+  if (type1 == pb_geomPlane) return false;
+  if (type1 == pb_geomSphere) return type2 == pb_geomEllipsoid;
+  if (type1 == pb_geomCapsule) return type2 == pb_geomEllipsoid || type2 == pb_geomCylinder;
+  return type1 == pb_geomEllipsoid || type1 == pb_geomCylinder;
+}
+
 static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count, pbHitJacobian *j) {
   int used1 = size_count(shape1->type), used2 = size_count(shape2->type);
+  bool convex = is_convex(shape1->type, shape2->type);
+  pbConvexNormal found;
+  if (convex) {
+    pbCore core1, core2;
+    to_core(shape1, &core1);
+    to_core(shape2, &core2);
+    if (!pbConvex_Search(&core1, &core2, margin, &found)) return;
+  }
   for (int column = 0; column < COLUMNS; column++) {
     if (column >= SIZE1 + used1 && column < SIZE2) continue;
     if (column >= SIZE2 + used2) continue;
@@ -461,8 +479,8 @@ static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
     lift(shape1, &c1);
     lift(shape2, &c2);
     seed(shape2, column, &c1, &c2);
-    int found = pbPair_Collide_c(&c1, &c2, margin, hits);
-    for (int k = 0; k < count && k < found; k++) {
+    int made = convex ? pbConvex_Contacts_c(&c1, &c2, margin, &found, hits) : pbPair_Collide_c(&c1, &c2, margin, hits);
+    for (int k = 0; k < count && k < made; k++) {
       const double *value = (const double *)&hits[k];  // real and imaginary parts of the ten rows
       for (int r = 0; r < 10; r++) j[k].d[r][column] = value[2 * r + 1] / PB_IMAG_STEP;
     }
