@@ -1,0 +1,84 @@
+// Reading a task: values of a JSON tree with the place they stand at, so that every error can name file, line and path.
+#ifndef PB_IO_TASK_READER_H
+#define PB_IO_TASK_READER_H
+
+#include <jansson.h>
+
+#include <pullback/array.h>
+#include <pullback/optimize.h>
+
+#include "optimize/task.h"
+
+enum { PB_TASK_PATH = 24, PB_TASK_TEXT = 64 << 20, PB_TASK_NUMBERS = 1 << 26 };  // depth of a path, bytes of a file, numbers in all
+
+typedef struct pbTaskStep {  // one step of a JSON path: a key, or an index
+  const char *key;
+  size_t index;
+} pbTaskStep;
+typedef struct pbTaskReader {
+  pbContext *ctx;
+  const char *name, *text;
+  size_t length;
+  char *folder, *allowed;  // real paths; NULL: no files
+  const char *allow_root;  // as given
+  pbTaskStep path[PB_TASK_PATH];
+  int depth;
+  const pbModel *model;
+  const double *theta;
+} pbTaskReader;
+
+// Read the text into a tree (json_decref it). Errors name the line.
+PB_NODISCARD pbStatus pbTaskReader_Parse(pbTaskReader *r, json_t **root);
+PB_NODISCARD pbStatus pbTaskReader_Folders(pbTaskReader *r, const char *folder, const char *allow_root);
+void pbTaskReader_End(pbTaskReader *r);
+
+void pbTaskReader_Enter(pbTaskReader *r, const char *key);
+void pbTaskReader_EnterAt(pbTaskReader *r, size_t index);
+void pbTaskReader_Leave(pbTaskReader *r);
+// Record an error at the present place: "task.json:12: loss[0].target: text".
+pbStatus pbTaskReader_Fail(const pbTaskReader *r, pbStatus status, const char *format, ...) PB_PRINTF(3, 4);
+// The same with the context's present text as reason.
+pbStatus pbTaskReader_FailAgain(const pbTaskReader *r, pbStatus status);
+
+// Object with no other keys than these (NULL ends them).
+PB_NODISCARD pbStatus pbTaskReader_Keys(const pbTaskReader *r, const json_t *object, const char *const *keys);
+// Members; absent ones leave *out as it is.
+PB_NODISCARD pbStatus pbTaskReader_Real(pbTaskReader *r, const json_t *object, const char *key, double *out);
+PB_NODISCARD pbStatus pbTaskReader_Int(pbTaskReader *r, const json_t *object, const char *key, int lower, int upper, int *out);
+PB_NODISCARD pbStatus pbTaskReader_Bool(pbTaskReader *r, const json_t *object, const char *key, bool *out);
+PB_NODISCARD pbStatus pbTaskReader_Text(pbTaskReader *r, const json_t *object, const char *key, const char **out);
+
+// A number, a list of numbers, or a list of equally long lists of numbers.
+typedef struct pbTaskNumbers {
+  double *data;  // free with pbContext_Free
+  size_t rows, cols;
+  bool nested;   // a list of lists
+} pbTaskNumbers;
+PB_NODISCARD pbStatus pbTaskReader_Numbers(pbTaskReader *r, const json_t *value, pbTaskNumbers *out);
+// The same of a member, spread to `count` numbers (one for all, or one each); absent: untouched.
+PB_NODISCARD pbStatus pbTaskReader_Spread(pbTaskReader *r, const json_t *object, const char *key, size_t count, double *out);
+
+// Path of a file named in the task, which must lie in its folder or below an allowed root; free with pbContext_Free.
+PB_NODISCARD pbStatus pbTaskReader_Path(const pbTaskReader *r, const char *file, char **path);
+PB_NODISCARD pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set);  // of member "file"
+
+// A name, a list of names, or true: ids of kind (with `all` of them for true). ids freed by the caller.
+PB_NODISCARD pbStatus pbTaskReader_Ids(pbTaskReader *r, const json_t *value, pbObject kind, int all, int **ids, int *count);
+PB_NODISCARD pbStatus pbTaskReader_Id(pbTaskReader *r, const char *name, pbObject kind, int *id);
+// Member "components": a list of indices below `limit`; absent: all. `chosen` has room for `limit`.
+PB_NODISCARD pbStatus pbTaskReader_Components(pbTaskReader *r, const json_t *object, int limit, int *chosen, int *count);
+
+double pbTaskReader_Timestep(const pbTaskReader *r);
+
+// ---- parts of a task (each file of io/task_*.c one)
+PB_NODISCARD pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task);
+// The terms of a "loss" on a trajectory whose set was begun.
+PB_NODISCARD pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set);
+PB_NODISCARD pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *root, pbTask *task);
+PB_NODISCARD pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task);
+// The parameter slice "name" or "name:row" or "name:row:component".
+PB_NODISCARD pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param);
+extern const char *const pbTask_Keys[];  // of a task file
+uint64_t pbTask_HashText(const char *text, size_t length);
+
+#endif
