@@ -108,7 +108,7 @@ static void transmission(NUM(pbWork) *w) {
     }
     num v = 0;
     for (int a = w->mom_start[u]; a < used; a++) v += w->mom[a] * w->qvel[w->mom_dofs[a]];
-    w->act_velocity[u] = v;
+    w->act_velocity[u] = w->m->disableflags & pb_dsblActuation ? 0 : v;  // as MuJoCo 4.0.0
   }
   if (w->m->nu) w->mom_start[w->m->nu] = used;
 }
