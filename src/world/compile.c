@@ -39,11 +39,11 @@ static pbStatus take_work(pbCompiler *c) {
 }
 
 // Columns of user numbers: as stated, or as many as the longest list.
-#define USER_SIZE(array, length, field, word)                                                                   \
+#define USER_SIZE(array, length, field, word, kept)                                                             \
   do {                                                                                                          \
     int longest = 0, at = 0;                                                                                    \
     for (int i = 0; i < s->length; i++) {                                                                       \
-      if (s->array[i].user.count > longest) longest = s->array[at = i].user.count;                              \
+      if (s->array[i].user.count > longest && (kept)) longest = s->array[at = i].user.count;                              \
     }                                                                                                           \
     m->field = s->size.field < 0 ? longest : s->size.field;                                                     \
     if (longest > m->field)                                                                                     \
@@ -53,14 +53,14 @@ static pbStatus take_work(pbCompiler *c) {
 static pbStatus user_sizes(pbCompiler *c) {
   const pbSpec *s = c->spec;
   pbModel *m = c->m;
-  USER_SIZE(bodies, nbody, nuser_body, "body");
-  USER_SIZE(joints, njoint, nuser_jnt, "joint");
-  USER_SIZE(geoms, ngeom, nuser_geom, "geom");
-  USER_SIZE(sites, nsite, nuser_site, "site");
-  USER_SIZE(cameras, ncamera, nuser_cam, "camera");
-  USER_SIZE(tendons, ntendon, nuser_tendon, "tendon");
-  USER_SIZE(actuators, nactuator, nuser_actuator, "actuator");
-  USER_SIZE(sensors, nsensor, nuser_sensor, "sensor");
+  USER_SIZE(bodies, nbody, nuser_body, "body", c->bodies[i].id >= 0);
+  USER_SIZE(joints, njoint, nuser_jnt, "joint", true);
+  USER_SIZE(geoms, ngeom, nuser_geom, "geom", true);
+  USER_SIZE(sites, nsite, nuser_site, "site", true);
+  USER_SIZE(cameras, ncamera, nuser_cam, "camera", true);
+  USER_SIZE(tendons, ntendon, nuser_tendon, "tendon", true);
+  USER_SIZE(actuators, nactuator, nuser_actuator, "actuator", true);
+  USER_SIZE(sensors, nsensor, nuser_sensor, "sensor", true);
   return pb_ok;
 }
 
@@ -167,7 +167,7 @@ static pbStatus prepare(pbCompiler *c) {
   pbCompile_NumberBodies(c);
   PB_TRY(pbCompile_Pairs(c));
   PB_TRY(count(c));
-  pbCompile_Number(c);
+  PB_TRY(pbCompile_Number(c));
   return pbModel_Allocate(c->m);
 }
 

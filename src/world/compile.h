@@ -30,11 +30,14 @@ typedef struct pbBodyWork {
   int parent, child, sibling, last_child;  // first child, next child of the same parent; -1: none
   int id;                                  // -1: fused into its parent
   int weld;                                // body at the root of what is welded together
+  int nchild;                              // children that are left after fusing
   int ndof, last_dof;                      // last_dof: of the body or its nearest ancestor with one
   pbChain joints, geoms, sites, cameras, lights;
   double pos[3], quat[4], ipos[3], iquat[4], mass, inertia[3], margin;
   bool has_ipos;
   bool adjusted;  // the compiler's bounds or balance changed its inertia
+  bool stated;    // its inertia, or that of a body fused into it, was stated rather than found from geoms
+  bool absorbed;  // another body was fused into it
 } pbBodyWork;
 
 typedef struct pbJointWork {
@@ -151,8 +154,10 @@ void pbShape_Box(int type, const double size[3], double aabb[6]);    // centre, 
 // ---- compile_body.c: the tree ----
 PB_NODISCARD pbStatus pbCompile_Tree(pbCompiler *c);
 PB_NODISCARD pbStatus pbCompile_Fuse(pbCompiler *c);      // compile_fuse.c
+PB_NODISCARD pbStatus pbCompile_InertiaOfGeoms(pbCompiler *c, pbBodyWork *b);  // then bounded and checked
+bool pbCompile_GivesMass(const pbCompiler *c, const pbGeomWork *g);
 void pbCompile_NumberBodies(pbCompiler *c);               // ids of bodies and their count (compile_store.c)
-void pbCompile_Number(pbCompiler *c);                     // ids and counts of what stands in them
+PB_NODISCARD pbStatus pbCompile_Number(pbCompiler *c);                     // ids and counts of what stands in them
 PB_NODISCARD pbStatus pbCompile_StoreTree(pbCompiler *c);
 double pbCompile_FieldOfView(const pbCameraDef *camera);  // degrees
 void pbCompile_FinishSimple(pbCompiler *c);

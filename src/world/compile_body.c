@@ -166,7 +166,7 @@ static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
 }
 
 // ---- inertia of a body --------------------------------------------------------------------------------------------
-static bool counts(const pbCompiler *c, const pbGeomWork *g) {
+bool pbCompile_GivesMass(const pbCompiler *c, const pbGeomWork *g) {
   const pbCompilerSettings *set = &c->spec->compiler;
   return g->def->group >= set->inertiagrouprange[0] && g->def->group <= set->inertiagrouprange[1] && g->mass > PB_TINY;
 }
@@ -177,7 +177,7 @@ static const char *inertia_of_geoms(const pbCompiler *c, pbBodyWork *b) {
   int n = 0;
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
     const pbGeomWork *g = &c->geoms[i];
-    if (!counts(c, g)) continue;
+    if (!pbCompile_GivesMass(c, g)) continue;
     only = g;
     n++;
     mass += g->mass;
@@ -195,7 +195,7 @@ static const char *inertia_of_geoms(const pbCompiler *c, pbBodyWork *b) {
   for (int k = 0; k < 3; k++) b->ipos[k] = centre[k] / mass;
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
     const pbGeomWork *g = &c->geoms[i];
-    if (!counts(c, g)) continue;
+    if (!pbCompile_GivesMass(c, g)) continue;
     v3_sub(r, g->pos, b->ipos);
     pbPose_AddInertia(total, g->mass, g->inertia, g->quat, r);
   }
@@ -205,6 +205,7 @@ static const char *inertia_of_geoms(const pbCompiler *c, pbBodyWork *b) {
 static pbStatus stated_inertia(pbCompiler *c, pbBodyWork *b) {
   const pbBodyDef *d = b->def;
   bool full = !isnan(d->fullinertia[0]);
+  b->stated = d->has_inertial;
   b->mass = d->mass;
   b->has_ipos = !isnan(d->inertial.pos[0]);
   memcpy(b->ipos, d->inertial.pos, sizeof b->ipos);
@@ -238,6 +239,12 @@ static pbStatus check_inertia(pbCompiler *c, pbBodyWork *b) {
   I[0] = I[1] = I[2] = (I[0] + I[1] + I[2]) / 3;
   b->adjusted = true;
   return pb_ok;
+}
+
+pbStatus pbCompile_InertiaOfGeoms(pbCompiler *c, pbBodyWork *b) {
+  const char *wrong = inertia_of_geoms(c, b);
+  if (wrong && !(c->spec->compiler.boundinertia > 0)) return PB_AT(c, b->def, "body", "%s", wrong);
+  return check_inertia(c, b);
 }
 
 // ---- joints -------------------------------------------------------------------------------------------------------
@@ -356,7 +363,7 @@ static pbStatus compile_light(pbCompiler *c, pbLightWork *l) {
 // ---- bodies -------------------------------------------------------------------------------------------------------
 // A lone free body may have its frame moved to its centre of mass and principal axes.
 static bool aligns(const pbCompiler *c, const pbBodyWork *b) {
-  if (b->joints.head < 0 || b->joints.head != b->joints.tail || b->child >= 0) return false;
+  if (b->joints.head < 0 || b->joints.head != b->joints.tail || b->nchild) return false;
   const pbJointDef *d = c->joints[b->joints.head].def;
   return d->type == pb_jntFree && (d->align == pb_true || (d->align == pb_auto && c->spec->compiler.alignfree));
 }
@@ -386,10 +393,9 @@ static pbStatus body_inertia(pbCompiler *c, pbBodyWork *b, bool world) {
   const pbCompilerSettings *set = &c->spec->compiler;
   PB_TRY(stated_inertia(c, b));
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) PB_TRY(compile_geom(c, &c->geoms[i]));
-  if (!world && (set->inertiafromgeom == pb_true || (!b->has_ipos && set->inertiafromgeom == pb_auto))) {
-    const char *wrong = inertia_of_geoms(c, b);
-    if (wrong && !(set->boundinertia > 0)) return PB_AT(c, b->def, "body", "%s", wrong);
-  }
+  bool infer = set->inertiafromgeom == pb_true || (!b->has_ipos && set->inertiafromgeom == pb_auto);
+  const char *wrong = !world && infer ? inertia_of_geoms(c, b) : NULL;
+  if (wrong && !(set->boundinertia > 0)) return PB_AT(c, b->def, "body", "%s", wrong);
   if (!b->has_ipos) {  // nothing is known: MuJoCo puts the pose of the body itself here
     memcpy(b->ipos, b->pos, sizeof b->ipos);
     memcpy(b->iquat, b->quat, sizeof b->iquat);
@@ -411,8 +417,18 @@ static pbStatus compile_body(pbCompiler *c, int index) {
   for (int i = b->sites.head; i >= 0; i = c->sites[i].next) PB_TRY(compile_site(c, &c->sites[i]));
   for (int i = b->cameras.head; i >= 0; i = c->cameras[i].next) PB_TRY(compile_camera(c, &c->cameras[i]));
   for (int i = b->lights.head; i >= 0; i = c->lights[i].next) PB_TRY(compile_light(c, &c->lights[i]));
-  if (aligns(c, b)) align_body(c, b);
   return pb_ok;
+}
+
+static void align_bodies(pbCompiler *c) {
+  for (int k = 1; k < c->norder; k++) {
+    const pbBodyWork *b = &c->bodies[c->order[k]];
+    if (b->id >= 0) c->bodies[b->parent].nchild++;
+  }
+  for (int k = 1; k < c->norder; k++) {
+    pbBodyWork *b = &c->bodies[c->order[k]];
+    if (b->id >= 0 && aligns(c, b)) align_body(c, b);
+  }
 }
 
 static bool heavy(const pbBodyWork *b) {
@@ -449,5 +465,6 @@ pbStatus pbCompile_Tree(pbCompiler *c) {
   }
   for (int k = 0; k < c->norder; k++) PB_TRY(compile_body(c, c->order[k]));
   if (c->spec->compiler.fusestatic) PB_TRY(pbCompile_Fuse(c));
+  align_bodies(c);
   return check_moving(c);
 }

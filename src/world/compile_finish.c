@@ -287,14 +287,12 @@ pbStatus pbCompile_Constants(pbCompiler *c) {
   void *memory;
   PB_TRY(pbDerive_Create(m, &w, &memory));
   int bad = pbDerive_Run_r(m, m->theta0, &w);
-  pbStatus status = bad < 0 ? pb_ok : pbDerive_Singular(m, bad);
-  if (status == pb_ok) {
-    if (m->nv) memcpy(m->dof_M0, w.M0, (size_t)m->nv * sizeof *w.M0);
-    finish_actuators(m, &w);
-    finish_springdampers(c);
-    status = finish_statistics(c, &w);
-    finish_tendon_springs(m, &w);
-  }
+  if (bad >= 0) pbContext_Warn(c->ctx, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
+  if (m->nv) memcpy(m->dof_M0, w.M0, (size_t)m->nv * sizeof *w.M0);
+  finish_actuators(m, &w);
+  finish_springdampers(c);
+  pbStatus status = finish_statistics(c, &w);
+  finish_tendon_springs(m, &w);
   pbDerive_Destroy(m, &w, memory);
   return status;
 }

@@ -1,4 +1,4 @@
-// compiler fusestatic: bodies without joints that nothing refers to by name become part of their parent.
+// compiler fusestatic: bodies without joints that nothing refers to become part of their parent.
 #include <string.h>
 
 #include "math/vec.h"
@@ -74,7 +74,10 @@ static pbStatus fuse(pbCompiler *c, int index) {
   if (parent != 0 && b->mass >= 1e-15) {
     const char *wrong = merge_inertia(p, b);
     if (wrong) return PB_AT(c, b->def, "body", "%s, when it is fused with its parent", wrong);
+    p->has_ipos = true;
+    p->stated = p->stated || b->stated || p->adjusted || b->adjusted;
   }
+  p->absorbed = true;
   for (int i = b->child; i >= 0; i = c->bodies[i].sibling) {
     pbPose_Compose(b->pos, b->quat, c->bodies[i].pos, c->bodies[i].quat);
     c->bodies[i].parent = parent;
@@ -101,6 +104,7 @@ static pbStatus fuse(pbCompiler *c, int index) {
 
 // Fusing must not change any force: gravity compensation and drag are reckoned per body.
 static bool stays(const pbCompiler *c, const pbBodyWork *b) {
+  if (b->parent == 0) return false;  // no force acts on the world
   const pbBodyWork *p = &c->bodies[b->parent];
   bool fluid = c->spec->option.density != 0 || c->spec->option.viscosity != 0;
   if (b->mass > 0 && (fluid || b->def->gravcomp != p->def->gravcomp)) return true;
@@ -118,9 +122,14 @@ pbStatus pbCompile_Fuse(pbCompiler *c) {
   for (int k = 1; k < c->norder; k++) {  // depth first: a parent that goes has handed its children on already
     int i = c->order[k];
     const pbBodyWork *b = &c->bodies[i];
-    bool named = b->def->name && *b->def->name;
-    if (b->joints.head >= 0 || (named && used[i]) || stays(c, b)) continue;
+    if (b->joints.head >= 0 || used[i] || stays(c, b)) continue;
     PB_TRY(fuse(c, i));
+  }
+  for (int k = 1; k < c->norder; k++) {  // what was found from geoms is found again from all of them
+    pbBodyWork *b = &c->bodies[c->order[k]];
+    int rule = c->spec->compiler.inertiafromgeom;
+    if (b->id < 0 || !b->absorbed) continue;
+    if (rule == pb_true || (rule == pb_auto && !b->stated)) PB_TRY(pbCompile_InertiaOfGeoms(c, b));
   }
   return pb_ok;
 }

@@ -7,20 +7,24 @@
 static const int joint_dofs[4] = {6, 3, 1, 1}, joint_coordinates[4] = {7, 4, 1, 1};
 
 // ---- ids ----------------------------------------------------------------------------------------------------------
-static void number_items(pbCompiler *c, const pbBodyWork *b) {
+static pbStatus number_items(pbCompiler *c, const pbBodyWork *b) {
   pbModel *m = c->m;
+  const pbCompilerSettings *set = &c->spec->compiler;
   for (int i = b->joints.head; i >= 0; i = c->joints[i].next) {
     c->joints[i].id = m->njnt++;
     m->nv += joint_dofs[c->joints[i].def->type & 3];
     m->nq += joint_coordinates[c->joints[i].def->type & 3];
   }
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
-    bool drop = c->spec->compiler.discardvisual && !c->geoms[i].needed;
+    bool drop = set->discardvisual && !c->geoms[i].needed;
+    if (drop && set->inertiafromgeom == pb_true && pbCompile_GivesMass(c, &c->geoms[i]))
+      return PB_AT(c, c->geoms[i].def, "geom", "discardvisual would drop it, but inertiafromgeom=\"true\" takes mass from it");
     c->geoms[i].id = drop ? -1 : m->ngeom++;
   }
   for (int i = b->sites.head; i >= 0; i = c->sites[i].next) c->sites[i].id = m->nsite++;
   for (int i = b->cameras.head; i >= 0; i = c->cameras[i].next) c->cameras[i].id = m->ncam++;
   for (int i = b->lights.head; i >= 0; i = c->lights[i].next) c->lights[i].id = m->nlight++;
+  return pb_ok;
 }
 
 void pbCompile_NumberBodies(pbCompiler *c) {
@@ -30,11 +34,12 @@ void pbCompile_NumberBodies(pbCompiler *c) {
   }
 }
 
-void pbCompile_Number(pbCompiler *c) {
+pbStatus pbCompile_Number(pbCompiler *c) {
   for (int k = 0; k < c->norder; k++) {
     const pbBodyWork *b = &c->bodies[c->order[k]];
-    if (b->id >= 0) number_items(c, b);
+    if (b->id >= 0) PB_TRY(number_items(c, b));
   }
+  return pb_ok;
 }
 
 // ---- user numbers -------------------------------------------------------------------------------------------------
@@ -182,11 +187,19 @@ static int simplicity(const pbCompiler *c, const pbBodyWork *b) {
   return slides ? 2 : 1;
 }
 
-// A tendon with armature couples what it passes through.
+static bool has_armature(const pbModel *m, int t) {
+  bool lent = false;
+  for (int a = 0; a < m->nu; a++)
+    lent = lent || (m->actuator_trntype[a] == pb_trnTendon && m->actuator_trnid[2 * a] == t && m->actuator_armature[a] != 0);
+  return lent || m->tendon_armature[t] != 0;
+}
+
+// A tendon with armature, its own or lent by an actuator, couples what it passes through.
 void pbCompile_FinishSimple(pbCompiler *c) {
   pbModel *m = c->m;
   for (int t = 0; t < m->ntendon; t++) {
-    for (int w = m->tendon_adr[t]; m->tendon_armature[t] != 0 && w < m->tendon_adr[t] + m->tendon_num[t]; w++) {
+    if (!has_armature(m, t)) continue;
+    for (int w = m->tendon_adr[t]; w < m->tendon_adr[t] + m->tendon_num[t]; w++) {
       if (m->wrap_type[w] == pb_wrapSite) m->body_simple[m->site_bodyid[m->wrap_objid[w]]] = 0;
     }
   }

@@ -13,8 +13,9 @@ static void fill_plan(const pbModel *m, pbDerivePlan *plan) {
   for (int i = 0; i < m->nv; i++) {
     int c = plan->comp[i] = m->dof_treeid[i];
     if (!plan->size[c]) plan->start[c] = i;
-    plan->local[i] = plan->size[c]++;
+    plan->size[c]++;
   }
+  for (int i = 0; i < m->nv; i++) plan->local[i] = plan->start[plan->comp[i]] + plan->size[plan->comp[i]] - 1 - i;
   for (int c = 0; c < plan->ncomp; c++) {
     plan->block[c] = plan->entries;
     plan->entries += (size_t)plan->size[c] * (size_t)plan->size[c];
@@ -64,18 +65,14 @@ void pbDerive_Destroy(const pbModel *m, pbDerive_r *w, void *memory) {
   pbContext_Free(m->ctx, memory);
 }
 
-pbStatus pbDerive_Singular(const pbModel *m, int dof) {
-  return pbContext_Fail(m->ctx, pb_singular, "the mass matrix is not positive definite at joint '%s' in the reference configuration",
-                        pbModel_Name(m, pb_objDof, dof));
-}
-
 pbStatus pbModel_SetConstants(const pbModel *m, double *theta) {
   pbDerive_r w;
   void *memory;
   PB_TRY(pbDerive_Create(m, &w, &memory));
   int bad = pbDerive_Run_r(m, theta, &w);
   pbDerive_Destroy(m, &w, memory);
-  return bad < 0 ? pb_ok : pbDerive_Singular(m, bad);
+  if (bad >= 0) pbContext_Warn(m->ctx, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
+  return pb_ok;
 }
 
 // ---- pullback -----------------------------------------------------------------------------------------------------
@@ -128,7 +125,7 @@ static void note_all(pbPullback *p) {
 static void pull_entry(pbPullback *p, size_t index) {
   memcpy(p->at, p->base, p->m->ntheta * sizeof *p->at);
   p->at[index] += STEP * I;
-  if (pbDerive_Run_c(p->m, p->at, &p->w) >= 0) return;  // cannot be: the real parts are those that were factored before
+  pbDerive_Run_c(p->m, p->at, &p->w);
   double sum = 0;
   for (int k = 0; k < p->nderived; k++) sum += p->derived_bar[k] * cimag(p->at[p->derived[k]]);
   p->theta_bar[index] += sum / STEP;
@@ -190,5 +187,5 @@ pbStatus pbModel_SetConstantsVjp(const pbModel *m, const double *theta, double *
   pbContext_Free(m->ctx, memory);
   pbDerive_FreePlan(m, &p.w.plan);
   if (!memory) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for derived constants");
-  return bad < 0 ? pb_ok : pbDerive_Singular(m, bad);
+  return bad < 0 ? pb_ok : pbContext_Fail(m->ctx, pb_singular, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
 }

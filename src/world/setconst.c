@@ -7,6 +7,7 @@
 #include "world/par.h"
 
 #define MIN_VALUE 1e-15   // MuJoCo's mjMINVAL
+#define PIVOT_TINY 1e-14  // a smaller pivot of M, relative to the diagonal, is rounding: M is singular
 #define FLUID_TINY 1e-14  // and mjEPS of its compiler
 
 typedef NUM(pbDerive) derive;
@@ -249,28 +250,31 @@ static void mass_matrix(const pbModel *m, const NUM(pbPar) *p, const num *theta,
   for (int i = 0; i < m->nv; i++) w->diagonal[i] = *entry(w, i, i);
 }
 
-// Cholesky of each block in place; -1, or the dof whose pivot is not positive.
+// Cholesky of each block in place; -1, or the last dof whose pivot is not positive.
 static int factor(const derive *w) {
+  int bad = -1;
   for (int c = 0; c < w->plan.ncomp; c++) {
     int n = w->plan.size[c];
     num *A = w->plan.block[c] + w->M;
     for (int i = 0; i < n; i++) {
       num *row = A + (size_t)i * (size_t)n;
+      double diagonal = re(row[i]);
       for (int j = 0; j <= i; j++) {
         const num *other = A + (size_t)j * (size_t)n;
         num sum = row[j];
         for (int k = 0; k < j; k++) sum -= row[k] * other[k];
         if (j < i) {
           row[j] = sum / other[j];
-        } else if (re(sum) > 0) {
+        } else if (re(sum) > PIVOT_TINY * diagonal) {
           row[i] = num_sqrt(sum);
         } else {
-          return w->plan.start[c] + i;
+          row[i] = num_sqrt(MIN_VALUE);
+          bad = w->plan.start[c] + n - 1 - i;
         }
       }
     }
   }
-  return -1;
+  return bad;
 }
 
 void NUM(pbDerive_Solve)(const derive *w, int comp, num *x, bool half) {
@@ -492,7 +496,6 @@ int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
   centres(m, &p, OUT(body_subtreemass), w);
   mass_matrix(m, &p, theta, w);
   int bad = factor(w);
-  if (bad >= 0) return bad;
   body_weights(m, &p, OUT(body_invweight0), w);
   dof_weights(m, &p, OUT(dof_invweight0), w);
   for (int t = 0; t < m->ntendon; t++) {
@@ -506,5 +509,5 @@ int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
     if (re(p.geom_fluid[12 * g]) > 0) virtual_inertia(m->geom_type[g], p.geom_size + 3 * g, OUT(geom_fluid) + 12 * g + 6);
   }
 #undef OUT
-  return -1;
+  return bad;
 }

@@ -12,13 +12,14 @@
 typedef struct pbDerivePlan {
   int ncomp, max_size;
   int *comp;    // nv: block of a dof
-  int *local;   // nv: its index there
+  int *local;   // nv: its index there; leaves first, so that factoring a tree makes no fill
   int *size;    // ncomp
   int *start;   // ncomp: first dof
   size_t *block;   // ncomp: first entry in M
   size_t entries;  // of M
 } pbDerivePlan;
 
+#define PB_SINGULAR_TEXT "the mass matrix is singular at joint '%s' in the reference configuration: joints move the same way, or lack inertia"
 #define PB_DERIVE_LIMIT ((size_t)768 << 20)  // most bytes of work memory
 
 PB_NODISCARD pbStatus pbDerive_MakePlan(const pbModel *m, pbDerivePlan *plan);  // constants.c
@@ -47,7 +48,6 @@ typedef struct pbDerive_c { PB_DERIVE_FIELDS(_Complex double) pbDerivePlan plan;
 // Plan and work memory on the heap; Destroy only after a Create that worked.
 PB_NODISCARD pbStatus pbDerive_Create(const pbModel *m, pbDerive_r *w, void **memory);
 void pbDerive_Destroy(const pbModel *m, pbDerive_r *w, void *memory);
-pbStatus pbDerive_Singular(const pbModel *m, int dof);  // records the error
 
 // Arrays for a plan that is already made.
 void pbDerive_Layout_r(pbArena *arena, const pbModel *m, pbDerive_r *w);
@@ -60,7 +60,7 @@ void pbDerive_Poses_c(const pbModel *m, const _Complex double *theta, const _Com
 // Everything at qpos0, written into the derived entries of theta: body_subtreemass, body_invweight0, dof_invweight0,
 // tendon_length0, tendon_invweight0, eq_data of connects and of welds that take the relative pose from qpos0, virtual mass and
 // inertia in geom_fluid of geoms with the ellipsoid fluid model.
-// -1, or the dof at which the mass matrix is not positive definite.
+// -1, or a dof at which the mass matrix is singular; its pivot is then replaced by 1e-15, as in MuJoCo.
 int pbDerive_Run_r(const pbModel *m, double *theta, pbDerive_r *w);
 int pbDerive_Run_c(const pbModel *m, _Complex double *theta, pbDerive_c *w);
 
