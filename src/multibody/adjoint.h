@@ -46,6 +46,20 @@ typedef struct LANE(pbAdjoint) {
   lane *act_len, *act_vel, *act_force;  // nu
   lane *qfrc_actuator;                  // nv: after the clamp by jnt_actfrcrange; acts on actuators as more of lam at that dof
 
+  lane *act_dot;                        // na: of act_dot (given by the integrator), then used
+
+  // collected by rows, forces and actuators, then pulled through tendons and transmissions
+  lane *ten_c;                          // ntendon x nv: of the tendon's Jacobian row
+  lane *c;                              // nv: of a moment
+  lane *lam_act;                        // nv: lam where qfrc_actuator is not limited, else 0
+  lane *X, *G;                          // nbody x 6: scratch fields
+  double *F;                            // nbody x 6
+
+  lane *y0;                             // max_row x 6: functional of each row besides J lam (Vs, force)
+  bool damped;                          // mu is not zero
+  bool has_Vs, has_FA, has_force;       // some of these were set
+  double h_bar;                         // of the time step, collected from everywhere (one lane)
+
   // results, added to
   lane *q, *v, *act;         // nv, nv, na: tangent of the state
   lane *ctrl, *qfrc, *xfrc;  // nu, nv, nbody x 6
@@ -69,9 +83,66 @@ typedef struct LANE(pbAdjoint) {
 // Direct cotangents of sensors: bar (nsensordata). Sets P, FV, FA, Vs, and the members under "direct cotangents"; adds to q, v,
 // theta. Called first. Vs of a body that cannot move is about the world's origin; Vs of force and torque sensors does not
 // cover spatial tendons, whose share is set here (MuJoCo counts them as loads of the body they pull).
+// Needs what pbStage_Acceleration and pbStage_Sensors left in the work (A, sensordata, subtree_com, cfrc_int). Sets has_Vs,
+// has_FA, has_force.
 void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, const lane *bar);
 // W += sum of Vl . (fluid wrench); W += h sum of Vm . B (Va - Vw), B the damping of implicitfast.
 void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) *a);
 void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) *a, double h);
+
+// ---- sweeps ---------------------------------------------------------------------------------------------------------
+#define PB_LZERO ((lane){0})
+
+// x := A^-1 x for a factored tree matrix.
+void LANE(pbSweep_Solve)(const pbTreePattern *tree, const double *LD, const double *diag_inv, lane *x);
+// y = A x, A unfactored.
+void LANE(pbSweep_Mul)(const pbTreePattern *tree, const double *A, const lane *x, lane *y);
+// X[b] = motion of every body from joint rates.
+void LANE(pbSweep_Push)(const NUM(pbWork) *w, const lane *rate, lane *X);
+void LANE(pbSweep_PushPlain)(const NUM(pbWork) *w, const double *rate, double *X);
+// qacc += S' (sum of FA over the subtree): cotangent of qacc from that of body accelerations.
+void LANE(pbSweep_Acceleration)(LANE(pbAdjoint) *a);
+// Inertial part of W: FX, FA, FV, FM, FW and the gradient by mass and inertia.
+void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a);
+// Everything on bodies down to joints: q, v, and the gradient by kinematic parameters and gravity.
+void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a);
+// The same for one extra field a->X (from joint rates c) with its plain cotangents a->F (summed over subtrees in place);
+// pose cotangents are left in P for the main sweep.
+void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *c);
+// A point of a body, offset d: force F on its velocity under X (F plain), cotangent p of the point itself.
+// Adds to field (cotangent of X, plain) and P.
+void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const double F[3], const lane X[6], const lane p[3], double *field);
+// Gradient by a site's place: cotangent of its world position and torque on its frame (world axes); adds the wrench to P
+// only where asked (the caller may have done so).
+void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lane torque[3]);
+// theta of a quaternion field: torque in the axes the quaternion maps from.
+void LANE(pbSweep_Quat)(LANE(pbAdjoint) *a, double *theta_quat, const double *q, const double torque[3]);
+
+// ---- forces ---------------------------------------------------------------------------------------------------------
+void LANE(pbForce_Joints)(LANE(pbAdjoint) *a);      // springs, dampers, armature, applied forces, gravity compensation
+void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a);   // forces, activations, moments
+void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a);     // springs, dampers, armature; pulls ten_c, ten_len, ten_vel
+void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a);  // lam_act, before the others
+// Cotangent of act_next = Next(act, act_dot): adds to act and act_dot, theta.
+void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int actuator, int index, double act, double act_dot, lane bar, lane *act_bar, lane *dot_bar);
+// g . d log(q^-1..) : cotangent of a rotation vector d to the tangent at the right (child frame): Jr(d)^-T g.
+static inline void pb_log_pull(const double d[3], const lane g[3], lane out[3]) {
+  double t2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2], c;
+  if (t2 < 1e-4) {
+    c = 1. / 12 + t2 * (1. / 720 + t2 * (1. / 30240 + t2 / 1209600));
+  } else {
+    double t = sqrt(t2), half = 0.5 * t;
+    c = (1 - half * cos(half) / sin(half)) / t2;
+  }
+  lane x[3], xx[3];
+  x[0] = d[1] * g[2] - d[2] * g[1], x[1] = d[2] * g[0] - d[0] * g[2], x[2] = d[0] * g[1] - d[1] * g[0];
+  xx[0] = d[1] * x[2] - d[2] * x[1], xx[1] = d[2] * x[0] - d[0] * x[2], xx[2] = d[0] * x[1] - d[1] * x[0];
+  for (int k = 0; k < 3; k++) out[k] = g[k] - 0.5 * x[k] + c * xx[k];
+}
+
+// ---- rows -----------------------------------------------------------------------------------------------------------
+// Before lam: cotangents of row forces and Vs to the cotangent of qacc.
+void LANE(pbRows_Direct)(LANE(pbAdjoint) *a);
+void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a);
 
 #endif

@@ -30,6 +30,11 @@ static bool is_zero(const lane *x, int n) {
   return true;
 }
 
+static void pull_force(LANE(pbAdjoint) *a, const NUM(pbRow) *row, lane bar) {
+  a->has_force = true;
+  a->force[6 * (row - a->w->row)] += bar;
+}
+
 // ---- frames -----------------------------------------------------------------------------------------------------------
 // A frame of a body with the cotangent of its pose so far: force on its origin, torque on its axes (world).
 typedef struct seat {
@@ -81,6 +86,7 @@ static void pull_acceleration(LANE(pbAdjoint) *a, seat *s, const lane g[3]) {
   const double *V = a->w->V + 6 * s->f.body, *A = a->w->A + 6 * s->f.body;
   lane *FA = a->FA + 6 * s->f.body, *FV = a->FV + 6 * s->f.body, gu[3];
   double u[3];
+  a->has_FA = true;
   NUM(pbSensor_Velocity)(a->w, &s->f, u);
   PB_ADDWRENCH(FA, 1, s->f.d, g);
   PB_ADDCROSS(s->force, 1, g, A);
@@ -123,6 +129,7 @@ static void pull_hold(LANE(pbAdjoint) *a, int body, const lane s[6]) {
     pull_hold(a, b, X);
   }
   if (body == 0) return;
+  a->has_Vs = true;
   for (int k = 0; k < 6; k++) a->Vs[6 * body + k] -= s[k];
   if (w->t->body_tree[body] < 0) static_weight(a, body, s);
 }
@@ -272,7 +279,7 @@ static void pull_armature(LANE(pbAdjoint) *a, int k, lane T) {
 static void pull_coupling(LANE(pbAdjoint) *a, int row, int tendon, lane T) {
   const NUM(pbWork) *w = a->w;
   int e = w->row[row].id;
-  a->force[6 * row] += T * NUM(pbSensor_Coupling)(w, e, tendon);
+  pull_force(a, w->row + row, T * NUM(pbSensor_Coupling)(w, e, tendon));
   if (w->m->eq_type[e] != pb_eqTendon || w->m->eq_obj2id[e] != tendon) return;
   const double *c = w->p.eq_data + 12 * e;
   double x = w->ten_length[tendon] - w->p.tendon_length0[tendon], f = w->row[row].f[0];
@@ -294,8 +301,8 @@ static void pull_tension(LANE(pbAdjoint) *a, int k, lane T) {
   for (int r = 0; r < w->nrow; r++) {
     const NUM(pbRow) *row = w->row + r;
     if (row->kind == pb_rowEquality) pull_coupling(a, r, k, T);
-    if (row->kind == pb_rowFriction && row->id == m->nv + k) a->force[6 * r] += T;
-    if (row->kind == pb_rowLimit && row->id == m->njnt + k) a->force[6 * r] -= T * (double)row->side;
+    if (row->kind == pb_rowFriction && row->id == m->nv + k) pull_force(a, row, T);
+    if (row->kind == pb_rowLimit && row->id == m->njnt + k) pull_force(a, row, T * -(double)row->side);
   }
 }
 
@@ -597,7 +604,7 @@ static void joint_limit_adjoint(LANE(pbAdjoint) *a, int type, int j, lane bar) {
   const int *dofs = w->row_dofs + row->dofs;
   const double *J = w->row_J + row->J;
   if (type == pb_sensJointlimitfrc) {
-    a->force[6 * (row - w->row)] += bar;
+    pull_force(a, row, bar);
   } else if (type == pb_sensJointlimitvel) {
     lane c[3] = {0};
     for (int i = 0; i < row->n; i++) a->v[dofs[i]] += bar * J[i];
@@ -619,7 +626,7 @@ static void tendon_limit_adjoint(LANE(pbAdjoint) *a, int type, int k, lane bar) 
   if (!row) return;
   double side = row->side;
   if (type == pb_sensTendonlimitfrc) {
-    a->force[6 * (row - a->w->row)] += bar;
+    pull_force(a, row, bar);
   } else if (type == pb_sensTendonlimitvel) {
     a->ten_vel[k] -= bar * side;
   } else {
@@ -645,7 +652,7 @@ static void scalar_adjoint(LANE(pbAdjoint) *a, int type, int id, const lane *bar
   switch (type) {
     case pb_sensTouch:
       for (int k = 0; k < w->nrow; k++) {
-        if (NUM(pbSensor_Touches)(w, w->row + k, id)) a->force[6 * k] += bar[0];
+        if (NUM(pbSensor_Touches)(w, w->row + k, id)) pull_force(a, w->row + k, bar[0]);
       }
       break;
     case pb_sensJointpos:
@@ -664,7 +671,7 @@ static void scalar_adjoint(LANE(pbAdjoint) *a, int type, int id, const lane *bar
       a->act_len[id] += bar[0];
       break;
     case pb_sensActuatorvel:
-      a->act_vel[id] += bar[0];
+      if (!(m->disableflags & pb_dsblActuation)) a->act_vel[id] += bar[0];
       break;
     case pb_sensActuatorfrc:
       a->act_force[id] += bar[0];
