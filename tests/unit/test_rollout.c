@@ -1,0 +1,283 @@
+// Rollouts: the same bits for every memory budget, both modes of differentiation against each other and against difference
+// quotients, failures that name the step.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pullback/io.h>
+#include <pullback/rollout.h>
+
+// A ball that falls on a plane and rolls, and an arm of a ball and a hinge joint with a motor and activation.
+static const char scene[] =
+    "<mujoco><option timestep='0.004'/>"
+    "<worldbody><geom type='plane' size='5 5 .1'/>"
+    "<body name='ball' pos='0 0 .14'><freejoint name='root'/><geom size='.1' mass='1'/><site name='tip' pos='.05 0 .02'/></body>"
+    "<body name='arm' pos='1 0 1'><joint name='swing' type='ball' damping='.1'/><geom type='capsule' size='.03' fromto='0 0 0 .4 0 .1'/>"
+    "<body name='hand' pos='.4 0 .1'><joint name='wrist' axis='0 1 0' damping='.05'/><geom type='capsule' size='.02' fromto='0 0 0 .3 0 0'/>"
+    "<site name='end' pos='.3 0 0'/></body></body></worldbody>"
+    "<actuator><general name='motor' joint='wrist' dyntype='filter' dynprm='.05' gainprm='2'/></actuator>"
+    "<sensor><framepos objtype='site' objname='end'/><jointvel joint='wrist'/><actuatorfrc actuator='motor'/></sensor></mujoco>";
+
+enum { N = 60 };
+typedef struct World {
+  pbContext *ctx;
+  pbModel *model;
+  const double *theta;
+  int nx, n, nv, nu, ns, nbody, nsite;
+  size_t ntheta;
+  double *x0, *ctrl, *w;  // w: cotangents of everything, enough of them
+  pbRolloutInput input;
+} World;
+
+static double noise(unsigned *seed) {
+  *seed = *seed * 1664525u + 1013904223u;
+  return (double)(*seed >> 8) / (1 << 23) - 1;
+}
+
+static int setup(void **state) {
+  World *s = calloc(1, sizeof *s);
+  pbSpec *spec = NULL;
+  s->ctx = pbContext_Create(NULL);
+  if (pbSpec_ParseMjcf(s->ctx, scene, strlen(scene), "scene", &spec) != pb_ok || pbSpec_Compile(spec, &s->model) != pb_ok) {
+    print_error("%s\n", pbContext_Error(s->ctx));
+    return 1;
+  }
+  pbSpec_Destroy(spec);
+  s->theta = pbModel_DefaultParams(s->model);
+  s->ntheta = pbModel_ParamSize(s->model);
+  s->nx = pbModel_StateSize(s->model), s->n = pbModel_TangentSize(s->model), s->nv = pbModel_Size(s->model, "nv");
+  s->nu = 1, s->ns = 5, s->nbody = pbModel_Size(s->model, "nbody"), s->nsite = 2;
+  s->x0 = calloc((size_t)s->nx, sizeof(double));
+  s->ctrl = calloc(N, sizeof(double));
+  s->w = calloc((N + 1) * 64, sizeof(double));
+  unsigned seed = 1;
+  if (pbState_Init(s->model, s->theta, -1, s->x0) != pb_ok) return 1;
+  double *kick = calloc((size_t)s->n, sizeof(double));
+  for (int i = 0; i < s->n - 1; i++) kick[i] = i < 6 ? 0 : noise(&seed);
+  kick[s->nv] = 0.7, kick[s->nv + 1] = -0.3, kick[s->nv + 2] = -1, kick[s->nv + 4] = 2;
+  pbState_Move(s->model, s->x0, kick, 1);
+  free(kick);
+  for (int k = 0; k < N; k++) s->ctrl[k] = noise(&seed);
+  for (int k = 0; k < (N + 1) * 64; k++) s->w[k] = noise(&seed);
+  s->input = (pbRolloutInput){.ctrl = s->ctrl};
+  *state = s;
+  return 0;
+}
+static int teardown(void **state) {
+  World *s = *state;
+  pbModel_Destroy(s->model);
+  pbContext_Destroy(s->ctx);
+  free(s->x0), free(s->ctrl), free(s->w), free(s);
+  return 0;
+}
+
+static void good(World *s, pbStatus status) {
+  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(s->ctx));
+}
+
+static pbRollout *make(World *s, int steps, int snapshots, int leaf) {
+  pbRolloutPlan plan;
+  pbRollout *r;
+  good(s, pbRollout_PlanSlots(s->model, steps, snapshots, leaf, &plan));
+  good(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &r));
+  return r;
+}
+
+static pbRolloutBar every_bar(const World *s) {
+  const double *w = s->w;
+  size_t rows = N + 1;
+  return (pbRolloutBar){.qpos = {w, N + 1, NULL}, .qvel = {w + rows * 9, N + 1, NULL}, .act = {w + rows * 20, N + 1, NULL},
+                        .sensordata = {w + rows * 21, N + 1, NULL}, .xpos = {w + rows * 26, N + 1, NULL}, .site_xpos = {w + rows * 38, N + 1, NULL}};
+}
+
+static void test_forward_is_the_steps_one_by_one(void **state) {
+  World *s = *state;
+  pbRollout *r = make(s, N, 2, 3);
+  double *states = calloc((size_t)(N + 1) * (size_t)s->nx, sizeof(double)), *sensors = calloc((N + 1) * 5, sizeof(double));
+  pbRolloutOutput out = {.states = states, .sensordata = sensors};
+  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, &out));
+  assert_int_equal(out.steps_done, N);
+  pbScratch *scratch;
+  good(s, pbScratch_Create(s->model, NULL, &scratch));
+  double *x = malloc((size_t)s->nx * sizeof *x), sensor[5];
+  memcpy(x, s->x0, (size_t)s->nx * sizeof *x);
+  for (int k = 0; k <= N; k++) {
+    pbInput in = {.ctrl = s->ctrl + (k < N ? k : N - 1)};
+    assert_memory_equal(x, states + (size_t)k * (size_t)s->nx, (size_t)s->nx * sizeof *x);
+    good(s, k < N ? pbStep_Forward(s->model, s->theta, x, &in, scratch, sensor) : pbStep_Observe(s->model, s->theta, x, &in, scratch, sensor));
+    assert_memory_equal(sensor, sensors + 5 * k, sizeof sensor);
+  }
+  const int rows[] = {0, 7, 8, N};
+  double *few = calloc(4 * (size_t)s->nx, sizeof(double)), *xpos = calloc(4 * 3 * (size_t)s->nbody, sizeof(double));
+  pbRolloutOutput chosen = {.states = few, .xpos = xpos, .rows = rows, .row_count = 4};
+  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, &chosen));
+  for (int i = 0; i < 4; i++) assert_memory_equal(few + (size_t)i * (size_t)s->nx, states + (size_t)rows[i] * (size_t)s->nx, (size_t)s->nx * sizeof *x);
+  assert_true(xpos[3] == few[1] && xpos[3 * 3 * s->nbody + 5] == few[3 * s->nx + 3]);  // the ball's body is where its joint is
+  pbScratch_Destroy(scratch);
+  pbRollout_Destroy(r);
+  free(states), free(sensors), free(x), free(few), free(xpos);
+}
+
+static void test_gradient_has_the_same_bits_for_every_budget(void **state) {
+  World *s = *state;
+  const int plans[][2] = {{0, N}, {0, N - 1}, {1, 20}, {3, 5}, {5, 1}, {0, 7}, {N, 1}, {2, 2}};
+  pbRolloutBar bar = every_bar(s);
+  size_t size = (size_t)s->n + N + s->ntheta;
+  double *first = calloc(size, sizeof *first), *again = calloc(size, sizeof *again);
+  for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
+    pbRollout *r = make(s, N, plans[p][0], plans[p][1]);
+    good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+    for (int repeat = 0; repeat < 2; repeat++) {
+      pbCertificate c;
+      memset(again, 0, size * sizeof *again);
+      pbRolloutGradient g = {.x0 = again, .ctrl = again + s->n, .theta = again + s->n + N};
+      good(s, pbRollout_Vjp(r, &bar, NULL, &g, &c));
+      if (p == 0 && repeat == 0) memcpy(first, again, size * sizeof *first);
+      assert_memory_equal(first, again, size * sizeof *first);
+      assert_true(c.onsets > 0 && c.most_contacts > 0 && c.tape_bytes <= c.full_tape_bytes + (size_t)s->nx * N * 8);
+    }
+    pbRollout_Destroy(r);
+  }
+  double norm = 0;
+  for (size_t i = 0; i < size; i++) norm += fabs(first[i]);
+  assert_true(isfinite(norm) && norm > 1);
+  free(first), free(again);
+}
+
+static double dot(const double *a, const double *b, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+static void test_forward_and_reverse_mode_agree(void **state) {
+  World *s = *state;
+  pbRollout *r = make(s, N, 1, 10);
+  size_t rows = N + 1, n = (size_t)s->n;
+  double *g = calloc(n + N + s->ntheta, sizeof *g), *d = calloc(n + N + s->ntheta, sizeof *d);
+  double *x = calloc(rows * n, sizeof *x), *sensors = calloc(rows * 5, sizeof *x), *xpos = calloc(rows * 3 * (size_t)s->nbody, sizeof *x), *site = calloc(rows * 6, sizeof *x);
+  unsigned seed = 5;
+  for (size_t i = 0; i < n + N; i++) d[i] = noise(&seed);
+  const char *const vary[] = {"body_mass", "geom_friction", "gravity", "dof_damping", "actuator_gainprm", "body_pos"};
+  for (int i = 0; i < 6; i++) {
+    pbParam p;
+    good(s, pbModel_Param(s->model, vary[i], &p));
+    for (int k = 0; k < p.rows * p.cols; k++) d[n + N + p.offset + (size_t)k] = noise(&seed);
+  }
+  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  pbRolloutBar bar = every_bar(s);
+  good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.x0 = g, .ctrl = g + n, .theta = g + n + N}, NULL));
+  pbRolloutDirection direction = {.x0 = d, .ctrl = d + n, .theta = d + n + N};
+  pbRolloutTangent tangent = {.x = x, .sensordata = sensors, .xpos = xpos, .site_xpos = site};
+  good(s, pbRollout_Jvp(r, 1, &direction, &tangent));
+  double reverse = dot(g, d, n + N + s->ntheta), forward = 0;
+  for (size_t k = 0; k < rows; k++)
+    forward += dot(x + k * n, bar.qpos.data + k * 10, 10) + dot(x + k * n + 10, bar.qvel.data + k * 10, 10) + dot(x + k * n + 20, bar.act.data + k, 1) +
+               dot(sensors + 5 * k, bar.sensordata.data + 5 * k, 5) + dot(xpos + k * 12, bar.xpos.data + k * 12, 12) + dot(site + k * 6, bar.site_xpos.data + k * 6, 6);
+  print_message("reverse %.15g forward %.15g\n", reverse, forward);
+  assert_true(fabs(reverse) > 1e-3 && fabs(reverse - forward) <= 1e-10 * fabs(reverse));
+  pbRollout_Destroy(r);
+  free(g), free(d), free(x), free(sensors), free(xpos), free(site);
+}
+
+static void test_spot_check(void **state) {
+  World *s = *state;
+  pbRollout *r = make(s, N, 0, N);
+  double *g = calloc((size_t)s->n + N, sizeof *g);
+  pbRolloutBar bar = every_bar(s);
+  pbCertificate c;
+  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  for (uint64_t seed = 1; seed < 4; seed++) {
+    good(s, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = true, .seed = seed}, &(pbRolloutGradient){.x0 = g, .ctrl = g + s->n}, &c));
+    print_message("spot check: gradient %.12g, difference %.12g, error %.2g; growth %.3g, %.3g 1/s\n", c.spot_gradient, c.spot_difference, c.spot_error,
+                  c.growth, c.growth_rate);
+    assert_true(c.spot_checked && c.spot_error < 1e-5);
+  }
+  assert_true(c.costate_initial > 0 && c.costate_final > 0 && isfinite(c.growth_rate));
+  pbRollout_Destroy(r);
+  free(g);
+}
+
+static void test_long_rollout_in_a_twentieth_of_the_tape(void **state) {
+  World *s = *state;
+  enum { LONG = 10000 };
+  pbRolloutPlan full, small;
+  good(s, pbRollout_Plan(s->model, LONG, 0, &full));
+  assert_true(full.planned_bytes == full.full_bytes && full.recomputed == 0);
+  good(s, pbRollout_Plan(s->model, LONG, full.full_bytes / 20, &small));
+  print_message("10000 steps: %zu of %zu bytes, %d snapshots, leaf %d, %.4f steps computed a step\n", small.planned_bytes, small.full_bytes,
+                small.snapshots, small.leaf, (double)small.forward_steps / LONG);
+  assert_true(small.planned_bytes <= full.full_bytes / 20 && small.forward_steps < 2 * LONG);
+  double *g[2] = {calloc((size_t)s->n, sizeof(double)), calloc((size_t)s->n, sizeof(double))};
+  pbRolloutBar bar = {.qpos = {s->w, 1, NULL}, .qvel = {s->w + 20, 1, NULL}};
+  pbRolloutInput quiet = {.constant = true};
+  const pbRolloutPlan *plans[2] = {&full, &small};
+  for (int i = 0; i < 2; i++) {
+    pbRollout *r;
+    pbCertificate c;
+    good(s, pbRollout_Create(s->ctx, s->model, plans[i], NULL, &r));
+    good(s, pbRollout_Forward(r, s->theta, s->x0, &quiet, NULL));
+    good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.x0 = g[i]}, &c));
+    assert_int_equal(c.recomputed, plans[i]->recomputed);
+    pbRollout_Destroy(r);
+  }
+  assert_memory_equal(g[0], g[1], (size_t)s->n * sizeof(double));
+  free(g[0]), free(g[1]);
+}
+
+static int stop(void *user, const pbProgress *p) {
+  (void)user;
+  assert_true(p->total >= p->done);
+  return 1;
+}
+
+static void test_failures_say_where(void **state) {
+  World *s = *state;
+  pbRollout *r = make(s, N, 0, N);
+  double *x0 = malloc((size_t)s->nx * sizeof *x0);
+  memcpy(x0, s->x0, (size_t)s->nx * sizeof *x0);
+  pbRolloutBar bar = every_bar(s);
+  assert_int_equal(pbRollout_Vjp(r, &bar, NULL, NULL, NULL), pb_bad_argument);  // nothing ran
+  pbRollout_SetBound(r, 3.0);
+  assert_int_equal(pbRollout_Forward(r, s->theta, x0, &s->input, NULL), pb_not_finite);
+  assert_non_null(strstr(pbContext_Error(s->ctx), "step "));
+  pbRollout_SetBound(r, 1e10);
+  x0[2] = NAN;
+  assert_int_equal(pbRollout_Forward(r, s->theta, x0, &s->input, NULL), pb_not_finite);
+  pbRollout_OnProgress(r, stop, NULL);
+  assert_int_equal(pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL), pb_interrupted);
+  pbRollout_OnProgress(r, NULL, NULL);
+  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  bar.qpos.count = 5;
+  assert_int_equal(pbRollout_Vjp(r, &bar, NULL, NULL, NULL), pb_bad_argument);
+  const int wrong[] = {3, 3};
+  bar.qpos = (pbCotangent){s->w, 2, wrong};
+  assert_int_equal(pbRollout_Vjp(r, &bar, NULL, NULL, NULL), pb_bad_argument);
+  pbRolloutPlan plan;
+  assert_int_equal(pbRollout_Plan(s->model, N, 100, &plan), pb_capacity);
+  assert_int_equal(pbRollout_Plan(s->model, -1, 0, &plan), pb_bad_argument);
+  pbRollout_Destroy(r);
+  free(x0);
+}
+
+static void test_mode_depends_on_counts_alone(void **state) {
+  (void)state;
+  assert_int_equal(pbRollout_GradientMode(2, 1), pb_modeForward);
+  assert_int_equal(pbRollout_GradientMode(3, 1), pb_modeReverse);
+  assert_int_equal(pbRollout_GradientMode(6, 9), pb_modeForward);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_forward_is_the_steps_one_by_one), cmocka_unit_test(test_gradient_has_the_same_bits_for_every_budget),
+      cmocka_unit_test(test_forward_and_reverse_mode_agree), cmocka_unit_test(test_spot_check),
+      cmocka_unit_test(test_long_rollout_in_a_twentieth_of_the_tape), cmocka_unit_test(test_failures_say_where),
+      cmocka_unit_test(test_mode_depends_on_counts_alone)};
+  return cmocka_run_group_tests(tests, setup, teardown);
+}
