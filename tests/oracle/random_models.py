@@ -330,7 +330,9 @@ class Maker:
             elif group == "ball":
                 text = f'<{self.r.choice(["ballquat", "ballangvel"])} joint="{self.r.choice(self.balls)}"'
             elif group == "site":
-                text = f'<{self.r.choice(["accelerometer", "velocimeter", "gyro", "magnetometer", "force", "torque", "touch"])} site="{self.r.choice(self.sites)[0]}"'
+                site, body = self.r.choice(self.sites)
+                kinds = ["accelerometer", "velocimeter", "gyro", "magnetometer", "touch"] + ["force", "torque"] * (body != "world")
+                text = f'<{self.r.choice(kinds)} site="{site}"'
             elif group == "tendon":
                 text = f'<{self.r.choice(["tendonpos", "tendonvel", "tendonactuatorfrc"])} tendon="{self.r.choice(self.tendons)}"'
             elif group == "actuator":

@@ -49,17 +49,18 @@ def match_contacts(model, m, d):
     not; every other one of ours must have its counterpart."""
     pairs = model.field("contact_geom").astype(int)
     dist, pos = model.field("contact_dist").ravel(), model.field("contact_pos")
-    left, order = list(range(len(dist))), []
-    for c in d.contact:
-        same = [k for k in left if {pairs[k][0], pairs[k][1]} == {c.geom1, c.geom2}]
-        near = sorted(same, key=lambda k: np.abs(pos[k] - c.pos).max() + abs(dist[k] - c.dist))
-        if not near:
-            if c.efc_address < 0:
-                order.append(None)
+    left, order = list(range(len(dist))), [None] * d.ncon
+    for active in (True, False):  # those inside the gap take what the others leave
+        for number, c in enumerate(d.contact):
+            if (c.efc_address >= 0) != active:
                 continue
-            return None, f"no contact of geoms {c.geom1} {c.geom2} at {c.pos} (dist {c.dist:.3g})"
-        order.append(near[0])
-        left.remove(near[0])
+            same = [k for k in left if {pairs[k][0], pairs[k][1]} == {c.geom1, c.geom2}]
+            near = sorted(same, key=lambda k: np.abs(pos[k] - c.pos).max() + abs(dist[k] - c.dist))
+            if near:
+                order[number] = near[0]
+                left.remove(near[0])
+            elif active:
+                return None, f"no contact of geoms {c.geom1} {c.geom2} at {c.pos} (dist {c.dist:.3g})"
     if left:
         k = left[0]
         return None, f"a contact of geoms {pairs[k][0]} {pairs[k][1]} at {pos[k]} (dist {dist[k]:.3g}) MuJoCo has not; it has {d.ncon}, we {len(dist)}"
