@@ -85,7 +85,7 @@ void NUM(pbRow_Impedance)(const num *solimp, num pos, num margin, num *imp, num 
   num d0 = num_clip(solimp[0], 1e-4, 0.9999), d1 = num_clip(solimp[1], 1e-4, 0.9999), width = num_max(0, solimp[2]);
   num mid = num_clip(solimp[3], 1e-4, 0.9999), power = num_max(1, solimp[4]), y, dy;
   *slope = 0;
-  if (re(d0) == re(d1) || re(width) <= 1e-15) {
+  if (re(width) <= 1e-15) {
     *imp = 0.5 * (d0 + d1);
     return;
   }

@@ -203,7 +203,7 @@ static void impedance_parameters(const double *solimp, double pos, double margin
   double d0 = fmin(fmax(solimp[0], 1e-4), 0.9999), d1 = fmin(fmax(solimp[1], 1e-4), 0.9999), width = fmax(0, solimp[2]);
   double mid = fmin(fmax(solimp[3], 1e-4), 0.9999), power = fmax(1, solimp[4]), g[5] = {0};
   double x = width > 1e-15 ? fabs(pos - margin) / width : 0, y, dy;
-  if (d0 == d1 || width <= 1e-15) {
+  if (width <= 1e-15) {
     g[0] = g[1] = 0.5;
   } else if (x >= 1 || x <= 0) {
     g[x >= 1 ? 1 : 0] = 1;

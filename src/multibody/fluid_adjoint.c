@@ -115,6 +115,7 @@ static void part_adjoint(LANE(pbAdjoint) *a, int body, int geom, const NUM(pbFlu
     a->P[6 * body + k] += bar[pose_at + k];
     a->FV[6 * body + k] += bar[velocity_at + k];
   }
+  PB_ADDMXF(a->P + 6 * body, 1, a->w->V + 6 * body, bar + velocity_at);  // the body's own share of V turns with it
   if (wanted) parameters(a, body, geom, part, bar);
 }
 
@@ -128,7 +129,10 @@ void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) *a) {
     if (w->t->body_tree[b] < 0) continue;
     for (int k = 0, n = NUM(pbFluid_Parts)(w, b, &box); k < n; k++) {
       if (!NUM(pbFluid_Take)(w, b, box, k, &part)) continue;
-      NUM(pbFluid_Wrench)(&part, a->FL + 6 * b);
+      double wrench[6] = {0};
+      NUM(pbFluid_Wrench)(&part, wrench);
+      PB_AXPY6(a->FL + 6 * b, 1, wrench);
+      PB_ADDMXF(a->P + 6 * b, 1, a->Vl + 6 * b, wrench);
       part_adjoint(a, b, box ? -1 : w->m->body_geomadr[b] + k, &part, NULL, a->Vl + 6 * b);
     }
   }
@@ -149,13 +153,20 @@ void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) *a, double h) {
       double B[36] = {0};
       NUM(pbFluid_PartDamping)(&part, B);
       const lane *Vm = a->Vm + 6 * b;
+      double on_mu[6] = {0};
+      lane on_a[6] = {0};
       for (int r = 0; r < 6; r++) {
         for (int c = 0; c < 6; c++) {
-          a->FM[6 * b + r] += B[6 * r + c] * field[c];
-          a->FVa[6 * b + c] += Vm[r] * (h * B[6 * r + c]);
-          a->FW[6 * b + c] -= Vm[r] * (h * B[6 * r + c]);
+          on_mu[r] += B[6 * r + c] * field[c];
+          on_a[c] += Vm[r] * (h * B[6 * r + c]);
         }
       }
+      PB_AXPY6(a->FM + 6 * b, 1, on_mu);
+      PB_AXPY6(a->FVa + 6 * b, 1, on_a);
+      PB_AXPY6(a->FW + 6 * b, -1, on_a);
+      PB_ADDMXF(a->P + 6 * b, 1, Vm, on_mu);
+      PB_ADDMXF(a->P + 6 * b, 1, a->Va + 6 * b, on_a);
+      PB_ADDMXF(a->P + 6 * b, -1, a->Vw + 6 * b, on_a);
       part_adjoint(a, b, box ? -1 : w->m->body_geomadr[b] + k, &part, field, Vm);
     }
   }

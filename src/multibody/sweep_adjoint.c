@@ -118,7 +118,7 @@ void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a) {
 #if PB_LANES == 1
     if (a->theta) {  // Vx . (V x* I V) = (Vx x V) . I V
       inertia_parameters(a, b, Vx, A, -1);
-      inertia_parameters(a, b, turned, V, 1);
+      inertia_parameters(a, b, turned, V, -1);
       if (a->damped) inertia_parameters(a, b, a->Vm + 6 * b, a->Vw + 6 * b, 1);
     }
 #endif

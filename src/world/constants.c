@@ -1,7 +1,7 @@
 // pbModel_SetConstants and its pullback.
 //
-// The pullback differentiates the same source by complex step, one run per parameter that the derived constants depend on: some
-// hundreds of small dense runs, once per gradient.
+// The pullback freezes what the inverse mass matrix does to each weight (setconst.h, pbFrozen). What remains is a scalar without an
+// inverse, differentiated by complex step of the same source: one cheap run per parameter, once per gradient.
 #include <complex.h>
 #include <string.h>
 
@@ -80,59 +80,128 @@ pbStatus pbModel_SetConstants(const pbModel *m, double *theta) {
 
 typedef struct pbPullback {
   const pbModel *m;
-  const double *theta;
   double *theta_bar;
-  double *derived_bar;          // theta_bar where it is derived, zero elsewhere
-  const _Complex double *base;  // theta
-  _Complex double *at;          // a copy that is perturbed
-  int *derived;                 // indices with a cotangent
-  int nderived;
+  double *values;      // theta with its derived entries
+  double *bar;         // theta_bar where it is derived, zero elsewhere
+  double *x;           // one solution M^-1 row
+  _Complex double *at; // theta, perturbed
+  bool any;            // some cotangent is not zero
+  pbFrozen f;
+  pbDerive_r real;
   pbDerive_c w;
 } pbPullback;
 
-static void note_derived(pbPullback *p, size_t index) {
-  if (p->theta_bar[index] == 0) return;
-  p->derived_bar[p->nderived] = p->theta_bar[index];
-  p->derived[p->nderived++] = (int)index;
-  p->theta_bar[index] = 0;
+// Cotangents of derived entries are taken out of theta_bar.
+static void take_slice(pbPullback *p, const double *field, int count) {
+  size_t start = (size_t)(field - p->m->theta0);
+  for (size_t i = start; i < start + (size_t)count; i++) {
+    p->any = p->any || p->theta_bar[i] != 0;
+    p->bar[i] = p->theta_bar[i];
+    p->theta_bar[i] = 0;
+  }
 }
 
-static void note_slice(pbPullback *p, const double *field, int count) {
-  for (int i = 0; i < count; i++) note_derived(p, (size_t)(field - p->m->theta0) + (size_t)i);
-}
+static bool in_fluid(const pbPullback *p, int geom) { return p->values[p->m->geom_fluid - p->m->theta0 + 12 * geom] > 0; }
 
-static bool in_fluid(const pbPullback *p, int geom) { return p->theta[p->m->geom_fluid - p->m->theta0 + 12 * geom] > 0; }
-
-// All derived entries that have a cotangent; it is taken out of theta_bar.
-static void note_all(pbPullback *p) {
+static void take_all(pbPullback *p) {
   const pbModel *m = p->m;
-  const double *data = p->theta + (m->eq_data - m->theta0);
-  note_slice(p, m->body_subtreemass, m->nbody);
-  note_slice(p, m->body_invweight0, 2 * m->nbody);
-  note_slice(p, m->dof_invweight0, m->nv);
-  note_slice(p, m->tendon_length0, m->ntendon);
-  note_slice(p, m->tendon_invweight0, m->ntendon);
+  const double *data = p->values + (m->eq_data - m->theta0);
+  memset(p->bar, 0, m->ntheta * sizeof *p->bar);
+  take_slice(p, m->body_subtreemass, m->nbody);
+  take_slice(p, m->body_invweight0, 2 * m->nbody);
+  take_slice(p, m->dof_invweight0, m->nv);
+  take_slice(p, m->tendon_length0, m->ntendon);
+  take_slice(p, m->tendon_invweight0, m->ntendon);
   for (int e = 0; e < m->neq; e++) {
     if (m->eq_objtype[e] != pb_refBody) continue;
-    if (m->eq_type[e] == pb_eqConnect) note_slice(p, m->eq_data + 12 * e + 3, 3);
-    if (m->eq_type[e] == pb_eqWeld && data[12 * e + 11] != 0) note_slice(p, m->eq_data + 12 * e + 3, 7);
+    if (m->eq_type[e] == pb_eqConnect) take_slice(p, m->eq_data + 12 * e + 3, 3);
+    if (m->eq_type[e] == pb_eqWeld && data[12 * e + 11] != 0) take_slice(p, m->eq_data + 12 * e + 3, 7);
   }
   for (int g = 0; g < m->ngeom; g++) {
-    if (in_fluid(p, g)) note_slice(p, m->geom_fluid + 12 * g + 6, 6);
+    if (in_fluid(p, g)) take_slice(p, m->geom_fluid + 12 * g + 6, 6);
   }
 }
 
-static void pull_entry(pbPullback *p, size_t index) {
-  memcpy(p->at, p->base, p->m->ntheta * sizeof *p->at);
-  p->at[index] += STEP * I;
-  pbDerive_Run_c(p->m, p->at, &p->w);
-  double sum = 0;
-  for (int k = 0; k < p->nderived; k++) sum += p->derived_bar[k] * cimag(p->at[p->derived[k]]);
-  p->theta_bar[index] += sum / STEP;
+// ---- freezing: x = M^-1 row for every weight, C += c x x' ---------------------------------------------------------
+// The row of `real` (n touched dofs) with weight c: 2 c x at the touched dofs goes to out, `stride` apart (NULL: not wanted).
+static void freeze_row(pbPullback *p, int n, double c, double *out, int stride) {
+  pbDerive_r *w = &p->real;
+  for (int k = 0; k < w->plan.ncomp && c != 0; k++) {
+    int size = w->plan.size[k];
+    bool any = false;
+    for (int i = 0; i < n && !any; i++) any = w->plan.comp[w->touched[i]] == k;
+    if (!any) continue;
+    memset(p->x, 0, (size_t)size * sizeof *p->x);
+    for (int i = 0; i < n; i++) {
+      if (w->plan.comp[w->touched[i]] == k) p->x[w->plan.local[w->touched[i]]] = w->row[w->touched[i]];
+    }
+    pbDerive_Solve_r(w, k, p->x, false);
+    double *C = p->f.C + w->plan.block[k];
+    for (int i = 0; i < size; i++) {
+      for (int j = 0; j <= i; j++) C[(size_t)size * (size_t)i + (size_t)j] += c * p->x[i] * p->x[j];
+    }
+    for (int i = 0; out && i < n; i++) {
+      if (w->plan.comp[w->touched[i]] == k) out[(size_t)stride * (size_t)i] = 2 * c * p->x[w->plan.local[w->touched[i]]];
+    }
+  }
 }
 
+static void freeze_bodies(pbPullback *p) {
+  const pbModel *m = p->m;
+  const double *bar = p->bar + (m->body_invweight0 - m->theta0);
+  double *out = p->f.x_body;
+  for (int b = 1; b < m->nbody; b++) {
+    if (m->body_dofnum[m->body_weldid[b]] == 0 || m->body_simple[b] == 2) continue;
+    for (int k = 0; k < 2; k++) {
+      int n = 0;
+      for (int axis = 0; axis < 3; axis++) {
+        const double unit[3] = {axis == 0, axis == 1, axis == 2}, none[3] = {0, 0, 0};
+        n = pbDerive_AddPoint_r(m, &p->real, b, p->real.xipos + 3 * b, k ? none : unit, k ? unit : NULL, 1, 0);
+        freeze_row(p, n, bar[2 * b + k] / 3, out + axis, 3);
+        pbDerive_ClearRow_r(&p->real, n);
+      }
+      out += 3 * (size_t)n;
+    }
+  }
+}
+
+static void freeze_dofs(pbPullback *p) {
+  const pbModel *m = p->m;
+  for (int j = 0; j < m->njnt; j++) {
+    int type = m->jnt_type[j], groups = type == pb_jntFree ? 2 : 1, each = type <= pb_jntBall ? 3 : 1;
+    if (m->body_simple[m->jnt_bodyid[j]] == 2) continue;
+    for (int g = 0; g < groups; g++) {
+      int adr = m->jnt_dofadr[j] + 3 * g;
+      double mean = 0;
+      for (int k = 0; k < each; k++) mean += p->bar[m->dof_invweight0 - m->theta0 + adr + k] / each;
+      for (int k = 0; k < each; k++) {
+        p->real.touched[0] = adr + k;
+        p->real.row[adr + k] = 1;
+        freeze_row(p, 1, mean, NULL, 0);
+      }
+    }
+  }
+}
+
+static void freeze_tendons(pbPullback *p) {
+  const pbModel *m = p->m;
+  double *out = p->f.x_tendon;
+  for (int t = 0; t < m->ntendon; t++) {
+    int n = pbDerive_TendonRow_r(m, p->values, &p->real, t);
+    freeze_row(p, n, p->bar[m->tendon_invweight0 - m->theta0 + t], out, 1);
+    pbDerive_ClearRow_r(&p->real, n);
+    out += n;
+  }
+}
+
+// ---- one complex step per parameter -------------------------------------------------------------------------------
 static void pull_slice(pbPullback *p, const double *field, int count) {
-  for (int i = 0; i < count; i++) pull_entry(p, (size_t)(field - p->m->theta0) + (size_t)i);
+  size_t start = (size_t)(field - p->m->theta0);
+  for (size_t i = start; i < start + (size_t)count; i++) {
+    p->at[i] = p->values[i] + STEP * I;
+    p->theta_bar[i] += cimag(pbDerive_Power_c(p->m, p->at, &p->f, &p->w)) / STEP;
+    p->at[i] = p->values[i];
+  }
 }
 
 static void pull_all(pbPullback *p) {
@@ -160,17 +229,51 @@ static void pull_all(pbPullback *p) {
   }
 }
 
+// ---- memory -------------------------------------------------------------------------------------------------------
+static size_t chain_length(const pbModel *m, int body) {
+  while (body > 0 && !m->body_dofnum[body]) body = m->body_parentid[body];
+  size_t n = 0;
+  for (int i = body > 0 ? m->body_dofadr[body] + m->body_dofnum[body] - 1 : -1; i >= 0; i = m->dof_parentid[i]) n++;
+  return n;
+}
+
 static void layout(pbArena *a, pbPullback *p) {
-  p->derived_bar = pbArena_Take(a, p->m->ntheta, sizeof(double));
-  p->derived = pbArena_Take(a, p->m->ntheta, sizeof(int));
-  p->base = pbArena_Take(a, p->m->ntheta, sizeof(_Complex double));
-  p->at = pbArena_Take(a, p->m->ntheta, sizeof(_Complex double));
-  pbDerive_Layout_c(a, p->m, &p->w);
+  const pbModel *m = p->m;
+  size_t chains = 0, stations = 0;
+  for (int b = 0; b < m->nbody; b++) chains += 6 * chain_length(m, b);
+  for (int i = 0; i < m->nwrap; i++) stations += m->wrap_type[i] == pb_wrapSite ? chain_length(m, m->site_bodyid[m->wrap_objid[i]]) : 1;
+  p->values = pbArena_Take(a, m->ntheta, sizeof(double));
+  p->bar = pbArena_Take(a, m->ntheta, sizeof(double));
+  p->at = pbArena_Take(a, m->ntheta, sizeof(_Complex double));
+  p->x = pbArena_Take(a, (size_t)p->w.plan.max_size, sizeof(double));
+  p->f.C = pbArena_Take(a, p->w.plan.entries, sizeof(double));
+  p->f.x_body = pbArena_Take(a, chains, sizeof(double));
+  p->f.x_tendon = pbArena_Take(a, stations, sizeof(double));
+  p->f.bar = p->bar;
+  pbDerive_Layout_r(a, m, &p->real);
+  pbDerive_Layout_c(a, m, &p->w);
+}
+
+static int run_pullback(pbPullback *p, const double *theta) {
+  const pbModel *m = p->m;
+  memcpy(p->values, theta, m->ntheta * sizeof *theta);
+  int bad = pbDerive_Run_r(m, p->values, &p->real);
+  take_all(p);
+  if (bad >= 0 || !p->any) return bad;
+  memset(p->f.C, 0, p->w.plan.entries * sizeof(double));
+  memset(p->f.x_body, 0, (size_t)((char *)p->f.x_tendon - (char *)p->f.x_body));
+  freeze_bodies(p);
+  freeze_dofs(p);
+  freeze_tendons(p);
+  for (size_t i = 0; i < m->ntheta; i++) p->at[i] = p->values[i];
+  pull_all(p);
+  return bad;
 }
 
 pbStatus pbModel_SetConstantsVjp(const pbModel *m, const double *theta, double *theta_bar) {
-  pbPullback p = {.m = m, .theta = theta, .theta_bar = theta_bar};
+  pbPullback p = {.m = m, .theta_bar = theta_bar};
   PB_TRY(pbDerive_MakePlan(m, &p.w.plan));
+  p.real.plan = p.w.plan;
   pbArena arena = pbArena_Measure();
   layout(&arena, &p);
   size_t needed = pbArena_Needed(&arena);
@@ -179,10 +282,7 @@ pbStatus pbModel_SetConstantsVjp(const pbModel *m, const double *theta, double *
   if (memory) {
     arena = pbArena_Over(memory, needed);
     layout(&arena, &p);
-    for (size_t i = 0; i < m->ntheta; i++) p.at[i] = ((_Complex double *)p.base)[i] = theta[i];
-    bad = pbDerive_Run_c(m, p.at, &p.w);
-    note_all(&p);
-    if (bad < 0 && p.nderived) pull_all(&p);
+    bad = run_pullback(&p, theta);
   }
   pbContext_Free(m->ctx, memory);
   pbDerive_FreePlan(m, &p.w.plan);

@@ -26,8 +26,70 @@ pbStatus pbStep_Vjp(const pbModel *m, const double *theta, const double *record,
   return status == pb_ok ? status : pbScratch_Fail(s, status, "pullback: %s", pbStatus_Text(status));
 }
 
+// ---- Jacobians ------------------------------------------------------------------------------------------------------
+// Rows come pb_lanes at a time: one pullback with unit cotangents side by side.
+typedef struct batch {
+  const pbModel *m;
+  pbScratch *s;
+  const double *theta, *record;
+  const pbInput *input;
+  double *seed_q, *seed_v, *seed_act, *seed_sensor;  // nv, nv, na, nsensordata, times pb_lanes
+  double *q, *v, *act, *ctrl;
+} batch;
+
+static pbStatus pull_batch(batch *b, bool step) {
+  const pbModel *m = b->m;
+  pbPullback p = {.sensordata = step ? NULL : b->seed_sensor, .q = b->q, .v = b->v, .act = b->act, .ctrl = b->ctrl};
+  if (step) p.q_next = b->seed_q, p.v_next = b->seed_v, p.act_next = b->seed_act;
+  memset(b->q, 0, (size_t)(pb_lanes * (2 * m->nv + m->na + m->nu)) * sizeof(double));
+  pbScratch_Load(b->s, b->theta, b->record, b->input);
+  return b->s->variant->vjp(b->s->adjoint_lanes, true, &b->s->w, b->record + pbModel_StateSize(m), &p);
+}
+
+// Row of a Jacobian from one lane of the batch.
+static void store(const batch *b, int lane, double *A_row, double *B_row) {
+  const pbModel *m = b->m;
+  for (int i = 0; A_row && i < m->nv; i++) A_row[i] = b->q[i * pb_lanes + lane], A_row[m->nv + i] = b->v[i * pb_lanes + lane];
+  for (int i = 0; A_row && i < m->na; i++) A_row[2 * m->nv + i] = b->act[i * pb_lanes + lane];
+  for (int i = 0; B_row && i < m->nu; i++) B_row[i] = b->ctrl[i * pb_lanes + lane];
+}
+
+// count rows from the seeds at `seed` (entry i of lane i mod pb_lanes).
+static pbStatus rows(batch *b, double *seed, int count, bool step, double *A, double *B) {
+  const pbModel *m = b->m;
+  int n = pbModel_TangentSize(m);
+  for (int first = 0; first < count; first += pb_lanes) {
+    int here = count - first < pb_lanes ? count - first : pb_lanes;
+    for (int l = 0; l < here; l++) seed[(first + l) * pb_lanes + l] = 1;
+    PB_TRY(pull_batch(b, step));
+    for (int l = 0; l < here; l++) {
+      seed[(first + l) * pb_lanes + l] = 0;
+      store(b, l, A ? A + (size_t)(first + l) * (size_t)n : NULL, B ? B + (size_t)(first + l) * (size_t)m->nu : NULL);
+    }
+  }
+  return pb_ok;
+}
+
 pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s, double *A,
                          double *B, double *C, double *D) {
-  (void)m, (void)theta, (void)record, (void)input, (void)A, (void)B, (void)C, (void)D;
-  return pbScratch_Fail(s, pb_unsupported, "not yet");
+  batch b = {.m = m, .s = s, .theta = theta, .record = record, .input = input};
+  size_t n = (size_t)pbModel_TangentSize(m), nv = (size_t)m->nv, na = (size_t)m->na, ns = (size_t)m->nsensordata, nu = (size_t)m->nu;
+  double *at = s->seeds;
+  memset(at, 0, pb_lanes * (2 * nv + na + ns) * sizeof(double));
+  b.seed_q = at, at += pb_lanes * nv;
+  b.seed_v = at, at += pb_lanes * nv;
+  b.seed_act = at, at += pb_lanes * na;
+  b.seed_sensor = at, at += pb_lanes * ns;
+  b.q = at, at += pb_lanes * nv;
+  b.v = at, at += pb_lanes * nv;
+  b.act = at, at += pb_lanes * na;
+  b.ctrl = at;
+  pbStatus status = pb_ok;
+  if (A || B) {
+    status = rows(&b, b.seed_q, m->nv, true, A, B);
+    if (status == pb_ok) status = rows(&b, b.seed_v, m->nv, true, A ? A + nv * n : NULL, B ? B + nv * nu : NULL);
+    if (status == pb_ok) status = rows(&b, b.seed_act, m->na, true, A ? A + 2 * nv * n : NULL, B ? B + 2 * nv * nu : NULL);
+  }
+  if (status == pb_ok && (C || D)) status = rows(&b, b.seed_sensor, m->nsensordata, false, C, D);
+  return status == pb_ok ? status : pbScratch_Fail(s, status, "Jacobian: %s", pbStatus_Text(status));
 }

@@ -511,3 +511,96 @@ int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
 #undef OUT
   return bad;
 }
+
+// ---- pullback -----------------------------------------------------------------------------------------------------
+// 2 c x . r summed over the three axes of forces (k = 0) or torques (k = 1) at a body's centre of mass; x along the chain.
+static num body_power(const pbModel *m, int b, int k, const double **x, const derive *w) {
+  num arm[3], sum = 0;
+  v3_sub(arm, w->xipos + 3 * b, reference(m, w, b));
+  for (int i = last_dof(m, b); i >= 0; i = m->dof_parentid[i], *x += 3) {
+    const num *S = w->cdof + 6 * i;
+    num u[3];
+    v3_copy(u, S);
+    if (k == 0) {
+      v3_cross(u, S, arm);
+      v3_addto(u, S + 3);
+    }
+    for (int axis = 0; axis < 3; axis++) sum += (*x)[axis] * u[axis];
+  }
+  return sum;
+}
+
+static num body_powers(const pbModel *m, const NUM(pbPar) *p, const pbFrozen *f, const derive *w) {
+  const double *bar = f->bar + (m->body_invweight0 - m->theta0), *dof_bar = f->bar + (m->dof_invweight0 - m->theta0), *x = f->x_body;
+  num sum = 0;
+  for (int b = 1; b < m->nbody; b++) {
+    if (m->body_dofnum[m->body_weldid[b]] == 0) continue;
+    if (m->body_simple[b] == 2) {
+      double weight = bar[2 * b];
+      for (int i = 0; i < m->body_dofnum[b]; i++) weight += dof_bar[m->body_dofadr[b] + i];
+      sum += weight * sliding_weight(p->body_mass[b]);
+    } else {
+      sum += body_power(m, b, 0, &x, w);
+      sum += body_power(m, b, 1, &x, w);
+    }
+  }
+  return sum;
+}
+
+// <C, M>, both symmetric and stored as lower triangles
+static num inertia_power(const pbFrozen *f, const derive *w) {
+  num sum = 0;
+  for (int c = 0; c < w->plan.ncomp; c++) {
+    size_t n = (size_t)w->plan.size[c];
+    const num *M = w->M + w->plan.block[c];
+    const double *C = f->C + w->plan.block[c];
+    for (size_t i = 0; i < n; i++) {
+      for (size_t j = 0; j < i; j++) sum += 2 * C[n * i + j] * M[n * i + j];
+      sum += C[n * i + i] * M[n * i + i];
+    }
+  }
+  return sum;
+}
+
+static num tendon_powers(const pbModel *m, const num *theta, const pbFrozen *f, derive *w) {
+  const double *bar = f->bar + (m->tendon_length0 - m->theta0), *x = f->x_tendon;
+  num sum = 0;
+  for (int t = 0; t < m->ntendon; t++) {
+    int n = NUM(pbDerive_TendonRow)(m, theta, w, t);
+    for (int i = 0; i < n; i++) sum += *x++ * w->row[w->touched[i]];
+    NUM(pbDerive_ClearRow)(w, n);
+    sum += bar[t] * w->ten_length[t];
+  }
+  return sum;
+}
+
+static num pair(const double *bar, const num *values, int n) {
+  num sum = 0;
+  for (int i = 0; i < n; i++) sum += bar[i] * values[i];
+  return sum;
+}
+
+num NUM(pbDerive_Power)(const pbModel *m, num *theta, const pbFrozen *f, derive *w) {
+  NUM(pbPar) p;
+  par_view(&p, m, theta);
+#define OUT(field) (theta + (m->field - m->theta0))
+#define BAR(field) (f->bar + (m->field - m->theta0))
+  NUM(pbDerive_Poses)(m, theta, p.qpos0, w);
+  memset(w->mark, 0, (size_t)m->nv * sizeof *w->mark);
+  centres(m, &p, OUT(body_subtreemass), w);
+  mass_matrix(m, &p, theta, w);
+  num sum = body_powers(m, &p, f, w) - inertia_power(f, w) + tendon_powers(m, theta, f, w);
+  sum += pair(BAR(body_subtreemass), p.body_subtreemass, m->nbody);
+  for (int e = 0; e < m->neq; e++) {
+    equality(m, e, OUT(eq_data) + 12 * e, w);
+    sum += pair(BAR(eq_data) + 12 * e, p.eq_data + 12 * e, 12);
+  }
+  for (int g = 0; g < m->ngeom; g++) {
+    if (!(re(p.geom_fluid[12 * g]) > 0)) continue;
+    virtual_inertia(m->geom_type[g], p.geom_size + 3 * g, OUT(geom_fluid) + 12 * g + 6);
+    sum += pair(BAR(geom_fluid) + 12 * g + 6, p.geom_fluid + 12 * g + 6, 6);
+  }
+#undef OUT
+#undef BAR
+  return sum;
+}

@@ -64,6 +64,21 @@ void pbDerive_Poses_c(const pbModel *m, const _Complex double *theta, const _Com
 int pbDerive_Run_r(const pbModel *m, double *theta, pbDerive_r *w);
 int pbDerive_Run_c(const pbModel *m, _Complex double *theta, pbDerive_c *w);
 
+// A cotangent of the derived entries, with what the pullback of M^-1 needs frozen. For a weight r' M^-1 r with x = M^-1 r:
+//   d (r' M^-1 r) = 2 x . dr - x' dM x,
+// so at frozen x all weights together are the scalar  2 sum c x . r - <C, M>,  C = sum c x x', which has no inverse in it.
+typedef struct pbFrozen {
+  const double *bar;  // ntheta: cotangents of the derived entries, zero elsewhere
+  double *C;          // as M: lower triangles
+  double *x_body;     // for each body with general weights 6 x (dofs of its chain, last first): 2 c x for the three forces and torques
+  double *x_tendon;   // for each tendon its touched dofs: 2 c x
+} pbFrozen;
+
+// bar . derived(theta), up to a constant: value and slope equal those of the derived entries at the theta it was frozen at.
+// Writes derived entries of theta.
+double pbDerive_Power_r(const pbModel *m, double *theta, const pbFrozen *f, pbDerive_r *w);
+_Complex double pbDerive_Power_c(const pbModel *m, _Complex double *theta, const pbFrozen *f, pbDerive_c *w);
+
 // After Run: row of a tendon's Jacobian into w->row (nv; only the touched entries are written, the others are zero), their
 // number is returned. The caller clears by pbDerive_ClearRow.
 int pbDerive_TendonRow_r(const pbModel *m, const double *theta, pbDerive_r *w, int tendon);

@@ -133,10 +133,11 @@ static pbStatus allocate(pbScratch *s, int contacts) {
   s->adjoint_one = pbContext_Alloc(ctx, s->variant->vjp_size(m, contacts, false));
   s->adjoint_lanes = pbContext_Alloc(ctx, s->variant->vjp_size(m, contacts, true));
   s->stages = pbContext_Alloc(ctx, (size_t)(pb_stages(m) * m->nv + 1) * sizeof(double));
+  s->seeds = pbContext_Alloc(ctx, pb_lanes * (size_t)(4 * m->nv + 2 * m->na + m->nsensordata + m->nu + 1) * sizeof(double));
   s->state = pbContext_Alloc(ctx, (size_t)pbModel_StateSize(m) * sizeof(double));
   s->ids = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
   s->ids_before = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
-  if (!s->complex_work || !s->adjoint_one || !s->adjoint_lanes || !s->stages || !s->state || !s->ids || !s->ids_before) return pb_no_memory;
+  if (!s->complex_work || !s->adjoint_one || !s->adjoint_lanes || !s->stages || !s->seeds || !s->state || !s->ids || !s->ids_before) return pb_no_memory;
   pbJvp_Carve(s->complex_work, m, contacts);
   s->variant->vjp_carve(s->adjoint_one, m, contacts, false);
   s->variant->vjp_carve(s->adjoint_lanes, m, contacts, true);
@@ -169,6 +170,7 @@ void pbScratch_Destroy(pbScratch *s) {
   pbContext_Free(ctx, s->adjoint_one);
   pbContext_Free(ctx, s->adjoint_lanes);
   pbContext_Free(ctx, s->stages);
+  pbContext_Free(ctx, s->seeds);
   pbContext_Free(ctx, s->state);
   pbContext_Free(ctx, s->ids);
   pbContext_Free(ctx, s->ids_before);
