@@ -779,7 +779,10 @@ static void path_drift(LANE(pbAdjoint) *a, int k, lane e, double *value) {
     along = v3_dot(s.dir, rel);
     for (int x = 0; x < 3; x++) across[x] = rel[x] - along * s.dir[x];
     double speed2 = v3_dot(across, across);
-    *value += (v3_dot(s.dir, racc) + speed2 / L) / s.divisor;
+    double part = (v3_dot(s.dir, racc) + speed2 / L) / s.divisor;
+    int pulley = pulley_of(w->m, k, i - 1);
+    *value += part;
+    if (pulley >= 0) PB_THETA(a, wrap_prm, pulley, e * (part / s.divisor));
     // by the ends' distance vector: dir moves by (I - dir dir') / L, L along dir
     double along_acc = v3_dot(s.dir, racc), gpos[3];
     for (int x = 0; x < 3; x++) {

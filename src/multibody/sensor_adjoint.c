@@ -96,18 +96,22 @@ static void pull_acceleration(LANE(pbAdjoint) *a, seat *s, const lane g[3]) {
 }
 
 // ---- interaction wrenches ---------------------------------------------------------------------------------------------
-// Weight of bodies that cannot move, felt at body b under the motion s: value m A . (s_lin + s_ang x p).
-static void static_weight(LANE(pbAdjoint) *a, int b, const lane s[6]) {
+// Bodies that cannot move, felt at body b under the motion s: u the velocity of their centre of mass p, their weight gives
+// m A . u, the applied force and torque take f . u + t . s_ang off.
+static void static_loads(LANE(pbAdjoint) *a, int b, const lane s[6]) {
   const NUM(pbWork) *w = a->w;
   const double *A = w->A + 3;
   for (int c = b; c < w->m->nbody; c++) {
     if (w->t->body_tree[c] >= 0 || !NUM(pbSensor_Below)(w->m, c, b)) continue;
     seat at;
     lane u[3];
-    double mass = w->p.body_mass[c];
+    double mass = w->p.body_mass[c], load[3];
+    const double *applied = w->xfrc_applied + 6 * c;
     seat_at(a, pb_refBody, c, &at);
     PB_POINTVEL(u, s, at.f.d);
-    PB_ADDCROSS(at.force, mass, A, s);
+    SET3(load, mass * A[k] - applied[k]);
+    PB_ADDCROSS(at.force, 1, load, s);
+    for (int k = 0; k < 3; k++) a->xfrc[6 * c + k] -= u[k], a->xfrc[6 * c + 3 + k] -= s[k];
     PB_THETA(a, body_mass, c, A[0] * u[0] + A[1] * u[1] + A[2] * u[2]);
     if (!(w->m->disableflags & pb_dsblGravity)) {
       for (int k = 0; k < 3; k++) PB_THETA(a, gravity, k, -mass * u[k]);
@@ -131,7 +135,7 @@ static void pull_hold(LANE(pbAdjoint) *a, int body, const lane s[6]) {
   if (body == 0) return;
   a->has_Vs = true;
   for (int k = 0; k < 6; k++) a->Vs[6 * body + k] -= s[k];
-  if (w->t->body_tree[body] < 0) static_weight(a, body, s);
+  if (w->t->body_tree[body] < 0) static_loads(a, body, s);
 }
 
 // Motion that the sensors' Vs give to a body, about its ref.
