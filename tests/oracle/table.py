@@ -47,7 +47,7 @@ class Line:
 def measure(path, options=None, key=0, steps=STEPS):
     line = Line(oracle.name(path), (options or {}).get("integrator", "own"), steps=steps)
     m = oracle.load(path, options)
-    x, controls = oracle.start(m, (line.model, line.integrator, key), steps)
+    x, controls = oracle.start(m, (line.model, line.integrator, key), steps, beyond=1.2)
     run = oracle.roll(m, x, controls)
     line.contacts, line.compared = run.contacts, oracle.trusted(m, x, controls, run, HUNDRED)
     try:

@@ -11,7 +11,6 @@ import mujoco as mj
 import numpy as np
 import pytest
 
-import oracle
 
 HERE = pathlib.Path(__file__).resolve().parent
 RICH = HERE / "models" / "rich.xml"
@@ -289,6 +288,60 @@ def test_inspect(run, tmp_path):
         assert o["model/" + field].shape == getattr(m, field).shape and np.allclose(o["model/" + field], getattr(m, field), rtol=1e-12, atol=1e-15), field
     for quantity in ("xpos", "xquat", "site_xpos", "qfrc_bias", "qfrc_passive", "ten_length"):
         assert np.allclose(o[quantity].ravel(), getattr(d, quantity).ravel(), rtol=1e-11, atol=1e-11), quantity
+
+
+# ---- optimize -----------------------------------------------------------------------------------------------------------
+def write_task(tmp_path, **changes):
+    task = {"model": "arm.xml", "steps": 400, "variables": [{"control": "a", "knots": 8, "interpolation": "linear"}],
+            "loss": [{"name": "goal", "qpos": True, "target": [0.1, 0.2]}, {"name": "effort", "control": True, "at": "all", "weight": 1e-4}],
+            "optimizer": {"method": "cmaes", "iterations": 250}}
+    path = tmp_path / "task.json"
+    path.write_text(json.dumps(task | changes))
+    return path
+
+
+def test_optimize_writes_result_and_trajectory(run, tmp_path, arm):
+    task = write_task(tmp_path, optimizer={"method": "lbfgs", "iterations": 30})
+    result = json.loads(run("optimize", task, cwd=tmp_path).stdout)
+    assert result["loss"] < 0.2 * result["start_loss"] and len(result["variables"][0]["value"]) == 8
+    o = np.load(tmp_path / result["trajectory_files"][0])
+    assert o["qpos"].shape == (401, 2) and o["control"].shape == (400, 2) and not list(tmp_path.glob("*.state"))
+    goal = ((o["qpos"][-1] - [.1, .2]) ** 2).sum()
+    assert goal == pytest.approx(next(t["value"] for t in result["terms"] if t["name"] == "goal"), rel=1e-9)
+    run("gradient", arm, "--steps", 400, "--loss", task, "--control", tmp_path / "u.npy", "-o", tmp_path / "g.npz", code=5)
+    np.save(tmp_path / "u.npy", o["control"])
+    run("gradient", arm, "--loss", task, "--control", tmp_path / "u.npy", "--wrt", "control,dof_damping", "-o", tmp_path / "g.npz")
+    g = np.load(tmp_path / "g.npz")
+    assert g["loss"].shape == () and g["loss"] == pytest.approx(result["loss"], rel=1e-9) and g["control"].shape == (400, 2)
+
+
+def test_optimize_goes_on_after_it_was_killed(run, pullback, tmp_path, arm):
+    task = write_task(tmp_path)
+    run("optimize", task, "-o", tmp_path / "whole.json")
+    command = [pullback, "optimize", str(task), "-o", str(tmp_path / "cut.json")]
+    ends = []
+    for number in (signal.SIGINT, signal.SIGKILL):
+        p = subprocess.Popen(command, stderr=subprocess.PIPE)
+        for _ in range(400):  # once it has kept something
+            time.sleep(0.01)
+            if p.poll() is not None or (len(ends) == 0 and time.sleep(0.2) is None) or (tmp_path / "cut.state").exists():
+                break
+        p.send_signal(number)
+        ends.append(p.wait(timeout=60))
+    assert ends[0] == 130 and not (tmp_path / "cut.json").exists() or 0 in ends
+    run("optimize", task, "-o", tmp_path / "cut.json")
+    whole, cut = (json.loads((tmp_path / f"{k}.json").read_text()) for k in ("whole", "cut"))
+    assert cut["loss"] == whole["loss"] and cut["variables"] == whole["variables"] and cut["iterations"] == whole["iterations"]
+    assert (tmp_path / "whole.trajectory.npz").read_bytes() == (tmp_path / "cut.trajectory.npz").read_bytes()
+    run("optimize", task, "--seed", 5, "-o", tmp_path / "other.json")
+    assert json.loads((tmp_path / "other.json").read_text())["loss"] != whole["loss"]
+
+
+def test_optimize_refuses_bad_tasks(run, tmp_path, arm):
+    (tmp_path / "task.json").write_text("{")
+    assert "task.json" in refuse(run, tmp_path, 3, "optimize", tmp_path / "task.json")
+    for changes in (dict(steps=-1), dict(stepz=3), dict(model="/etc/passwd"), dict(loss=[]), dict(variables=[{"parameter": "body_mas"}])):
+        refuse(run, tmp_path, 3, "optimize", write_task(tmp_path, **changes))
 
 
 # ---- errors -------------------------------------------------------------------------------------------------------------
