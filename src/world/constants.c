@@ -106,7 +106,6 @@ static bool in_fluid(const pbPullback *p, int geom) { return p->values[p->m->geo
 static void take_all(pbPullback *p) {
   const pbModel *m = p->m;
   const double *data = p->values + (m->eq_data - m->theta0);
-  memset(p->bar, 0, m->ntheta * sizeof *p->bar);
   take_slice(p, m->body_subtreemass, m->nbody);
   take_slice(p, m->body_invweight0, 2 * m->nbody);
   take_slice(p, m->dof_invweight0, m->nv);
@@ -260,9 +259,7 @@ static int run_pullback(pbPullback *p, const double *theta) {
   int bad = pbDerive_Run_r(m, p->values, &p->real);
   take_all(p);
   if (bad >= 0 || !p->any) return bad;
-  memset(p->f.C, 0, p->w.plan.entries * sizeof(double));
-  memset(p->f.x_body, 0, (size_t)((char *)p->f.x_tendon - (char *)p->f.x_body));
-  freeze_bodies(p);
+  freeze_bodies(p);  // into memory that starts as zeros
   freeze_dofs(p);
   freeze_tendons(p);
   for (size_t i = 0; i < m->ntheta; i++) p->at[i] = p->values[i];
