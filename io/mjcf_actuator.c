@@ -160,6 +160,15 @@ static void reset(pbActuatorDef *def) {
   def->actearly = plain.actearly;
 }
 
+// Shortcuts go by the range alone, in MuJoCo 4.0.0 even where the element says otherwise.
+static void forget_actlimited(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def) {
+  const char *given = pbXml_Get(node, "actlimited");
+  if (given && strcmp(given, "auto"))
+    pbContext_Warn(reader->ctx, "%.400s:%d:%d: %s: 'actlimited' has no effect on this shortcut, as in MuJoCo 4.0.0; leave 'actrange' away",
+                   node->place.file, node->place.line, node->place.column, node->name);
+  def->actlimited = pb_auto;
+}
+
 pbStatus pbMjcf_Actuator(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfClass *class, pbActuatorDef *def) {
   *def = class->actuator;
   def->place = node->place;
@@ -176,6 +185,7 @@ pbStatus pbMjcf_Actuator(pbMjcfReader *reader, const pbXmlNode *node, const pbMj
     reset(def);
     PB_TRY(pbMjcf_Store(reader, node, def));
     PB_TRY(read_target(reader, node, def));
+    forget_actlimited(reader, node, def);
     return s->read(reader, node, from ? &from->actuator : &plain, def);
   }
   return REFUSE(node, "this actuator is not supported");

@@ -201,6 +201,7 @@ void pbCompile_FinishSimple(pbCompiler *c) {
     if (!has_armature(m, t)) continue;
     for (int w = m->tendon_adr[t]; w < m->tendon_adr[t] + m->tendon_num[t]; w++) {
       if (m->wrap_type[w] == pb_wrapSite) m->body_simple[m->site_bodyid[m->wrap_objid[w]]] = 0;
+      if (m->wrap_type[w] == pb_wrapJoint) m->body_simple[m->jnt_bodyid[m->wrap_objid[w]]] = 0;
     }
   }
 }
