@@ -240,6 +240,7 @@ static pbStatus read_body(pbMjcfReader *reader, const pbXmlNode *node, const spo
   def.parent = at->body, def.frame = at->frame, def.place = node->place;
   PB_TRY(pbMjcf_Store(reader, node, &def));
   def.simple = pbMjcf_Word(reader, node, "simple", 1);
+  def.fuse = pbMjcf_Word(reader, node, "fuse", 1);
   inside.body = pbSpec_AddBody(reader->spec, &def);
   if (inside.body < 0) return NO_MEMORY(node);
   return read_content(reader, node, &inside);

@@ -124,6 +124,7 @@ typedef struct pbBodyDef {  // body 0 is the world
   double fullinertia[6];  // xx yy zz xy xz yz; [0] is NAN where not given
   double gravcomp;
   bool simple;  // may be treated as a simple body; kept, changes speed elsewhere, never motion here
+  bool fuse;    // compiler.fusestatic may make it part of its parent
   pbReals user;
 } pbBodyDef;
 

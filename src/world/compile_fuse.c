@@ -71,7 +71,7 @@ static const char *merge_inertia(pbBodyWork *p, const pbBodyWork *b) {
 static pbStatus fuse(pbCompiler *c, int index) {
   pbBodyWork *b = &c->bodies[index], *p = &c->bodies[b->parent];
   int parent = b->parent;
-  if (parent != 0 && b->mass >= 1e-15) {
+  if (parent != 0 && b->mass >= 1e-15 && c->spec->compiler.inertiafromgeom != pb_true) {
     const char *wrong = merge_inertia(p, b);
     if (wrong) return PB_AT(c, b->def, "body", "%s, when it is fused with its parent", wrong);
     p->has_ipos = true;
@@ -122,7 +122,7 @@ pbStatus pbCompile_Fuse(pbCompiler *c) {
   for (int k = 1; k < c->norder; k++) {  // depth first: a parent that goes has handed its children on already
     int i = c->order[k];
     const pbBodyWork *b = &c->bodies[i];
-    if (b->joints.head >= 0 || used[i] || stays(c, b)) continue;
+    if (b->joints.head >= 0 || !b->def->fuse || used[i] || stays(c, b)) continue;
     PB_TRY(fuse(c, i));
   }
   for (int k = 1; k < c->norder; k++) {  // what was found from geoms is found again from all of them
