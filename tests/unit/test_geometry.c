@@ -1,0 +1,416 @@
+// Contacts of shape pairs: numbers measured from MuJoCo 4.0.0 where there is one to match, optimality where there is not,
+// Jacobians against complex step and differences for all pairs, and hostile input.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "geometry/pair.h"
+#include "math/vec.h"
+#include "world/model.h"
+
+#include "geometry_cases.inc"  // static const geometry_case cases[]
+
+// The complex program, as jacobian.c sees it.
+typedef struct pbShape_c {
+  int type;
+  _Complex double pos[3], mat[9], size[3];
+} pbShape_c;
+typedef struct pbHit_c {
+  _Complex double dist, pos[3], normal[3], hint[3];
+} pbHit_c;
+int pbPair_Collide_c(const pbShape_c *shape1, const pbShape_c *shape2, double margin, pbHit_c *hits);
+
+static const int types[] = {pb_geomPlane, pb_geomSphere, pb_geomCapsule, pb_geomEllipsoid, pb_geomCylinder, pb_geomBox};
+static const char *const names[] = {"plane", "", "sphere", "capsule", "ellipsoid", "cylinder", "box"};
+
+static double random_unit(uint64_t *state) {  // (-1, 1)
+  *state = *state * 6364136223846793005ull + 1442695040888963407ull;
+  return (double)(int64_t)*state / 9223372036854775808.0;
+}
+
+static void random_vector(uint64_t *seed, double v[3]) {
+  do {
+    for (int i = 0; i < 3; i++) v[i] = random_unit(seed);
+  } while (v3_norm(v) > 1 || v3_norm(v) < 1e-3);
+}
+
+static void random_rotation(uint64_t *seed, double mat[9]) {
+  double q[4];
+  for (int i = 0; i < 4; i++) q[i] = random_unit(seed);
+  quat_normalize(q);
+  quat_to_mat(mat, q);
+}
+
+static pbShape_r random_shape(uint64_t *seed, int type) {
+  pbShape_r s = {.type = type};
+  random_rotation(seed, s.mat);
+  for (int i = 0; i < 3; i++) s.pos[i] = 0.3 * random_unit(seed), s.size[i] = 0.25 + 0.2 * random_unit(seed);
+  return s;
+}
+
+static bool convex_pair(int type1, int type2) {
+  if (type1 == pb_geomPlane) return false;
+  if (type1 == pb_geomEllipsoid || type2 == pb_geomEllipsoid) return true;
+  return (type1 == pb_geomCapsule && type2 == pb_geomCylinder) || type1 == pb_geomCylinder;
+}
+
+// ---- numbers --------------------------------------------------------------------------------------------------------
+static void test_equals_mujoco(void **unused) {
+  (void)unused;
+  for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+    const geometry_case *t = &cases[c];
+    pbShape_r s1 = {.type = t->type1}, s2 = {.type = t->type2};
+    memcpy(s1.pos, t->pos1, sizeof s1.pos), memcpy(s1.size, t->size1, sizeof s1.size), quat_to_mat(s1.mat, t->quat1);
+    memcpy(s2.pos, t->pos2, sizeof s2.pos), memcpy(s2.size, t->size2, sizeof s2.size), quat_to_mat(s2.mat, t->quat2);
+    pbHit_r hits[PB_MAX_HITS];
+    int count = pbPair_Collide_r(&s1, &s2, t->margin, hits);
+    if (count != t->count) fail_msg("case %zu, %s-%s: %d contacts, not %d", c, names[t->type1], names[t->type2], count, t->count);
+    for (int k = 0; k < count; k++) {
+      double error = fabs(hits[k].dist - t->hits[k][0]);
+      for (int i = 0; i < 3; i++) {
+        error = fmax(error, fmax(fabs(hits[k].pos[i] - t->hits[k][1 + i]), fabs(hits[k].normal[i] - t->hits[k][4 + i])));
+      }
+      if (!(error < 1e-12)) fail_msg("case %zu, %s-%s, contact %d: off by %g", c, names[t->type1], names[t->type2], k, error);
+    }
+  }
+}
+
+// ---- optimality -----------------------------------------------------------------------------------------------------
+// Farthest point along n, in the world.
+static void support(const pbShape_r *s, const double n[3], double out[3]) {
+  double m[3], p[3] = {0, 0, 0};
+  m3_tmulv(m, s->mat, n);
+  double len = v3_norm(m), rho = sqrt(m[0] * m[0] + m[1] * m[1]), top = m[2] >= 0 ? 1 : -1;
+  if (s->type == pb_geomSphere || s->type == pb_geomCapsule) {
+    v3_scale(p, m, s->size[0] / len);
+    if (s->type == pb_geomCapsule) p[2] += top * s->size[1];
+  } else if (s->type == pb_geomEllipsoid) {
+    double l2 = 0;
+    for (int i = 0; i < 3; i++) l2 += s->size[i] * s->size[i] * m[i] * m[i];
+    for (int i = 0; i < 3; i++) p[i] = s->size[i] * s->size[i] * m[i] / sqrt(l2);
+  } else if (s->type == pb_geomBox) {
+    for (int i = 0; i < 3; i++) p[i] = m[i] >= 0 ? s->size[i] : -s->size[i];
+  } else {
+    if (rho > 0) p[0] = s->size[0] * m[0] / rho, p[1] = s->size[0] * m[1] / rho;
+    p[2] = top * s->size[1];
+  }
+  m3_mulv(out, s->mat, p);
+  v3_addto(out, s->pos);
+}
+
+static double overlap(const pbShape_r *s1, const pbShape_r *s2, const double n[3]) {
+  double a[3], b[3], back[3];
+  v3_neg(back, n);
+  support(s1, n, a);
+  support(s2, back, b);
+  v3_subfrom(a, b);
+  return v3_dot(a, n);
+}
+
+// How far, about, a point lies outside a shape.
+static double outside(const pbShape_r *s, const double point[3]) {
+  double d[3], p[3];
+  v3_sub(d, point, s->pos);
+  m3_tmulv(p, s->mat, d);
+  double rho = sqrt(p[0] * p[0] + p[1] * p[1]);
+  switch (s->type) {
+    case pb_geomSphere: return v3_norm(p) - s->size[0];
+    case pb_geomCapsule:
+      p[2] -= num_clip(p[2], -s->size[1], s->size[1]);
+      return v3_norm(p) - s->size[0];
+    case pb_geomEllipsoid: {
+      double q[3] = {p[0] / s->size[0], p[1] / s->size[1], p[2] / s->size[2]};
+      return (v3_norm(q) - 1) * fmin(s->size[0], fmin(s->size[1], s->size[2]));
+    }
+    case pb_geomCylinder: return fmax(rho - s->size[0], fabs(p[2]) - s->size[1]);
+    default: return fmax(fabs(p[0]) - s->size[0], fmax(fabs(p[1]) - s->size[1], fabs(p[2]) - s->size[2]));
+  }
+}
+
+// Many directions, the best pulled downhill: no contact normal may show more overlap than this.
+static double smallest_overlap(const pbShape_r *s1, const pbShape_r *s2, uint64_t *seed) {
+  double best[3] = {0}, lowest = INFINITY;
+  for (int k = 0; k < 500; k++) {
+    double n[3];
+    random_vector(seed, n);
+    v3_normalize(n);
+    double value = overlap(s1, s2, n);
+    if (value < lowest) lowest = value, v3_copy(best, n);
+  }
+  for (double width = 0.2; width > 1e-8; width *= 0.85) {
+    for (int k = 0; k < 12; k++) {
+      double n[3];
+      random_vector(seed, n);
+      v3_along(n, best, n, width);
+      v3_normalize(n);
+      double value = overlap(s1, s2, n);
+      if (value < lowest) lowest = value, v3_copy(best, n);
+    }
+  }
+  return lowest;
+}
+
+// Two shapes at a known distance: put together along a common normal. For overlapping ones the normal is only a start.
+static void place(uint64_t *seed, int type1, int type2, double gap, pbShape_r *s1, pbShape_r *s2, double n[3]) {
+  double a[3], b[3], back[3];
+  *s1 = random_shape(seed, type1);
+  *s2 = random_shape(seed, type2);
+  random_vector(seed, n);
+  v3_normalize(n);
+  v3_neg(back, n);
+  support(s1, n, a);
+  support(s2, back, b);
+  v3_addscl(a, n, gap);
+  v3_subfrom(a, b);
+  v3_addto(s2->pos, a);
+}
+
+static void check_witness(const pbShape_r *s1, const pbShape_r *s2, const pbHit_r *hit) {
+  double p1[3], p2[3];
+  v3_along(p1, hit->pos, hit->normal, -0.5 * hit->dist);
+  v3_along(p2, hit->pos, hit->normal, 0.5 * hit->dist);
+  assert_true(outside(s1, p1) < 1e-9);
+  assert_true(outside(s2, p2) < 1e-9);
+}
+
+// Apart: one distance and one normal. Overlapping: the depth is that of its normal, and no direction shows less.
+static void test_convex_is_optimal(void **unused) {
+  (void)unused;
+  uint64_t seed = 3;
+  for (int i = 1; i < 6; i++) {
+    for (int j = i; j < 6; j++) {
+      if (!convex_pair(types[i], types[j])) continue;
+      for (int trial = 0; trial < 150; trial++) {
+        pbShape_r s1, s2;
+        pbHit_r hits[PB_MAX_HITS];
+        double n[3], gap = trial % 3 ? -0.05 * fabs(random_unit(&seed)) : 0.1 * fabs(random_unit(&seed));
+        place(&seed, types[i], types[j], gap, &s1, &s2, n);
+        int count = pbPair_Collide_r(&s1, &s2, 0.1, hits), deepest = 0;
+        assert_in_range(count, 1, PB_MAX_HITS);
+        for (int k = 0; k < count; k++) {
+          check_witness(&s1, &s2, &hits[k]);
+          if (hits[k].dist < hits[deepest].dist) deepest = k;
+        }
+        const pbHit_r *hit = &hits[deepest];
+        double own = -overlap(&s1, &s2, hit->normal), most = -smallest_overlap(&s1, &s2, &seed);
+        if (!(fabs(own - hit->dist) < 1e-9)) fail_msg("%s-%s %d: %g is not the depth of its normal", names[types[i]], names[types[j]], trial, hit->dist);
+        if (!(hit->dist > most - 1e-9)) fail_msg("%s-%s %d: distance %.12g, but a direction shows %.12g", names[types[i]], names[types[j]], trial, hit->dist, most);
+        if (gap < 0) continue;
+        assert_float_equal(hit->dist, gap, 1e-9);
+        for (int c = 0; c < 3; c++) assert_float_equal(hit->normal[c], n[c], 1e-7);
+      }
+    }
+  }
+}
+
+static void upright(pbShape_r *s, int type, double x, double y, double z, double a, double b, double c) {
+  *s = (pbShape_r){.type = type, .pos = {x, y, z}, .mat = {1, 0, 0, 0, 1, 0, 0, 0, 1}, .size = {a, b, c}};
+}
+
+// Flat on flat: contacts on all sides of the centre of mass, all at the same depth, and the same a hair away from flat.
+static void test_rests_on_several_contacts(void **unused) {
+  (void)unused;
+  pbShape_r box, standing, lying, capsule, below;
+  upright(&box, pb_geomBox, 0, 0, 0, 1, 1, 0.5);
+  upright(&standing, pb_geomCylinder, 0.2, 0.1, 0.799, 0.2, 0.3, 0);
+  upright(&below, pb_geomCylinder, 0.2, 0.1, 0, 0.5, 0.5, 0);
+  upright(&lying, pb_geomCylinder, 0.1, 0.2, 0.699, 0.2, 0.3, 0);
+  lying.mat[0] = 0, lying.mat[2] = 1, lying.mat[6] = -1, lying.mat[8] = 0;  // axis along x
+  capsule = lying;
+  capsule.type = pb_geomCapsule;
+  const struct {
+    const pbShape_r *s1, *s2;
+    int least;
+  } pairs[] = {{&standing, &box, 6}, {&lying, &box, 2}, {&below, &standing, 6}, {&lying, &below, 2}, {&capsule, &below, 2}};
+  for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; k++) {
+    for (double tilt = 0; tilt < 1e-3; tilt = tilt > 0 ? 10 * tilt : 1e-13) {
+      pbShape_r s1 = *pairs[k].s1, s2 = *pairs[k].s2;
+      pbHit_r hits[PB_MAX_HITS];
+      double q[4], axis[3] = {0.6, 0.8, 0}, turn[9], mat[9], torque[2] = {0, 0}, lowest[2] = {1, 1}, highest[2] = {-1, -1};
+      pbShape_r *top = s1.pos[2] > s2.pos[2] ? &s1 : &s2;
+      quat_axisangle(q, axis, tilt);
+      quat_to_mat(turn, q);
+      m3_mul(mat, turn, top->mat);
+      m3_copy(top->mat, mat);
+      int count = pbPair_Collide_r(&s1, &s2, 0, hits);
+      if (count < pairs[k].least) fail_msg("pair %zu tilted by %g: %d contacts", k, tilt, count);
+      for (int h = 0; h < count; h++) {
+        assert_float_equal(hits[h].dist, -1e-3, 0.4 * tilt + 1e-9);
+        assert_float_equal(fabs(hits[h].normal[2]), 1, 1e-6);
+        for (int i = 0; i < 2; i++) {
+          torque[i] = hits[h].pos[i] - top->pos[i];
+          lowest[i] = fmin(lowest[i], torque[i]), highest[i] = fmax(highest[i], torque[i]);
+        }
+      }
+      assert_true(lowest[0] < -0.1 && highest[0] > 0.1);  // held against turning about y
+      if (pairs[k].least > 2) assert_true(lowest[1] < -0.1 && highest[1] > 0.1);
+    }
+  }
+}
+
+// ---- Jacobians ------------------------------------------------------------------------------------------------------
+static void lift(const pbShape_r *in, pbShape_c *out) {
+  out->type = in->type;
+  for (int i = 0; i < 3; i++) out->pos[i] = in->pos[i], out->size[i] = in->size[i];
+  for (int i = 0; i < 9; i++) out->mat[i] = in->mat[i];
+}
+
+static void complex_column(const pbShape_r *s1, const pbShape_r *s2, double margin, int column, int count, double out[][10]) {
+  pbShape_c c1, c2;
+  pbHit_c hits[PB_MAX_HITS];
+  lift(s1, &c1);
+  lift(s2, &c2);
+  if (column < 3) {
+    for (int k = 0; k < 3; k++) {
+      double col[3], axis[3] = {column == 0, column == 1, column == 2}, turned[3];
+      m3_col(col, s2->mat, k);
+      v3_cross(turned, axis, col);
+      for (int i = 0; i < 3; i++) __imag__ c2.mat[3 * i + k] = 1e-40 * turned[i];
+    }
+  } else {
+    _Complex double *x = column < 6 ? &c2.pos[column - 3] : column < 9 ? &c1.size[column - 6] : &c2.size[column - 9];
+    __imag__ *x = 1e-40;
+  }
+  assert_int_equal(pbPair_Collide_c(&c1, &c2, margin, hits), count);
+  for (int k = 0; k < count; k++) {
+    const double *value = (const double *)&hits[k];
+    for (int r = 0; r < 10; r++) out[k][r] = value[2 * r + 1] / 1e-40;
+  }
+}
+
+// The pair with shape 2 moved, or a size changed, by h along a column.
+static int moved(const pbShape_r *s1, const pbShape_r *s2, double margin, int column, double h, pbHit_r *hits) {
+  pbShape_r a = *s1, b = *s2;
+  if (column < 3) {
+    double q[4], axis[3] = {column == 0, column == 1, column == 2}, turn[9];
+    quat_axisangle(q, axis, h);
+    quat_to_mat(turn, q);
+    m3_mul(b.mat, turn, s2->mat);
+  } else {
+    *(column < 6 ? &b.pos[column - 3] : column < 9 ? &a.size[column - 6] : &b.size[column - 9]) += h;
+  }
+  return pbPair_Collide_r(&a, &b, margin, hits);
+}
+
+static const double *rows(const pbHit_r *hit) { return &hit->dist; }
+
+// Differences, where the contacts keep their features: the two one-sided ones agree.
+static bool difference_column(const pbShape_r *s1, const pbShape_r *s2, double margin, int column, int count,
+                              const pbHit_r *hits, double out[][10]) {
+  const double h = 1e-6;
+  pbHit_r up[PB_MAX_HITS], down[PB_MAX_HITS];
+  if (moved(s1, s2, margin, column, h, up) != count || moved(s1, s2, margin, column, -h, down) != count) return false;
+  for (int k = 0; k < count; k++) {
+    for (int r = 0; r < 10; r++) {
+      double right = (rows(&up[k])[r] - rows(&hits[k])[r]) / h, left = (rows(&hits[k])[r] - rows(&down[k])[r]) / h;
+      if (!(fabs(right - left) < 1e-2 * (1 + fabs(right)))) return false;
+      out[k][r] = 0.5 * (right + left);
+    }
+  }
+  return true;
+}
+
+static void test_jacobians(void **unused) {
+  (void)unused;
+  uint64_t seed = 11;
+  for (int i = 0; i < 6; i++) {
+    for (int j = i ? i : 1; j < 6; j++) {
+      int compared = 0, hit = 0;
+      for (int trial = 0; trial < 60; trial++) {
+        pbShape_r s1 = random_shape(&seed, types[i]), s2 = random_shape(&seed, types[j]);
+        pbHit_r hits[PB_MAX_HITS];
+        pbHitJacobian jac[PB_MAX_HITS];
+        double exact[PB_MAX_HITS][10], quotient[PB_MAX_HITS][10], margin = trial % 2 ? 0.1 : 0;
+        if (trial % 5 == 0) m3_copy(s2.mat, s1.mat);  // parallel
+        int count = pbPair_Collide_r(&s1, &s2, margin, hits);
+        pbPair_Jacobian_r(&s1, &s2, margin, count, hits, jac);
+        hit += count > 0;
+        for (int column = 0; column < 12 && count; column++) {
+          complex_column(&s1, &s2, margin, column, count, exact);
+          bool smooth = difference_column(&s1, &s2, margin, column, count, hits, quotient);
+          compared += smooth;
+          for (int k = 0; k < count; k++) {
+            for (int r = 0; r < 10; r++) {
+              double d = jac[k].d[r][column];
+              if (!(fabs(d - exact[k][r]) < 1e-12 * (1 + fabs(d)) * (1 + fabs(d))))
+                fail_msg("%s-%s %d row %d column %d: %.15g, complex step %.15g", names[types[i]], names[types[j]], trial, r, column, d, exact[k][r]);
+              if (smooth && !(fabs(d - quotient[k][r]) < 1e-6 * (1 + fabs(d)) * (1 + fabs(d))))
+                fail_msg("%s-%s %d row %d column %d: %.9g, difference %.9g", names[types[i]], names[types[j]], trial, r, column, d, quotient[k][r]);
+            }
+          }
+        }
+      }
+      assert_true(hit > 20 && compared > 6 * hit);
+    }
+  }
+}
+
+// ---- hostile --------------------------------------------------------------------------------------------------------
+static bool finite_all(const double *x, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    if (!isfinite(x[i])) return false;
+  }
+  return true;
+}
+
+static void test_degenerate_is_finite(void **unused) {
+  (void)unused;
+  uint64_t seed = 5;
+  for (int i = 0; i < 6; i++) {
+    for (int j = i ? i : 1; j < 6; j++) {
+      for (int trial = 0; trial < 64; trial++) {
+        pbShape_r s1 = random_shape(&seed, types[i]), s2 = random_shape(&seed, types[j]);
+        pbHit_r hits[PB_MAX_HITS];
+        pbHitJacobian jac[PB_MAX_HITS];
+        if (trial & 1) v3_copy(s2.pos, s1.pos);
+        if (trial & 2) m3_copy(s2.mat, s1.mat);
+        if (trial & 4) v3_copy(s2.size, s1.size);
+        if (trial & 8) s1.size[trial % 3] = 0;
+        if (trial & 16) s2.size[(trial + 1) % 3] = 0;
+        if (trial & 32) memcpy(s1.mat, (double[9]){1, 0, 0, 0, 1, 0, 0, 0, 1}, sizeof s1.mat);
+        int count = pbPair_Collide_r(&s1, &s2, 0, hits);
+        assert_in_range(count, 0, PB_MAX_HITS);
+        pbPair_Jacobian_r(&s1, &s2, 0, count, hits, jac);
+        for (int k = 0; k < count; k++) {
+          if (!finite_all(rows(&hits[k]), 10) || !finite_all(&jac[k].d[0][0], 120))
+            fail_msg("%s-%s %d: contact %d is not finite", names[types[i]], names[types[j]], trial, k);
+          assert_float_equal(v3_norm(hits[k].normal), 1, 1e-12);
+        }
+      }
+    }
+  }
+}
+
+static void test_bad_numbers_end(void **unused) {
+  (void)unused;
+  static const double bad[] = {NAN, INFINITY, -INFINITY, 1e308, -1e308, 1e-308, -1};
+  uint64_t seed = 9;
+  for (int i = 0; i < 6; i++) {
+    for (int j = i ? i : 1; j < 6; j++) {
+      for (int trial = 0; trial < 15 * 7 * 2; trial++) {
+        pbShape_r s[2] = {random_shape(&seed, types[i]), random_shape(&seed, types[j])};
+        pbHit_r hits[PB_MAX_HITS];
+        pbHitJacobian jac[PB_MAX_HITS];
+        (&s[trial % 2].pos[0])[trial / 2 % 15] = bad[trial / 30];
+        int count = pbPair_Collide_r(&s[0], &s[1], 0.01, hits);
+        assert_in_range(count, 0, PB_MAX_HITS);
+        pbPair_Jacobian_r(&s[0], &s[1], 0.01, count, hits, jac);
+      }
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_equals_mujoco),
+      cmocka_unit_test(test_convex_is_optimal),
+      cmocka_unit_test(test_rests_on_several_contacts),
+      cmocka_unit_test(test_jacobians),
+      cmocka_unit_test(test_degenerate_is_finite),
+      cmocka_unit_test(test_bad_numbers_end),
+  };
+  return cmocka_run_group_tests_name("geometry", tests, NULL, NULL);
+}
