@@ -40,7 +40,7 @@ static int on_progress(void *user, const pbProgress *p) {
 
 // Whatever is written here appears whole: signals wait.
 static pbStatus save_trajectory(cliApp *app, pbTask *task, const double *z, int trajectory, const char *path) {
-  cliRun run = {.app = app, .ctx = app->ctx, .model = pbTask_Model(task), .model_path = "", .steps = pbTask_Steps(task, trajectory)};
+  cliRun run = {.app = app, .ctx = app->ctx, .model = pbTask_Model(task), .model_path = app->args.positional[0], .steps = pbTask_Steps(task, trajectory)};
   cliRun_Sizes(&run);
   run.recompute = strcmp(pbTask_Constants(task), "recompute") == 0;
   pbArrays *set = NULL;

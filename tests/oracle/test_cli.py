@@ -292,9 +292,9 @@ def test_inspect(run, tmp_path):
 
 # ---- optimize -----------------------------------------------------------------------------------------------------------
 def write_task(tmp_path, **changes):
-    task = {"model": "arm.xml", "steps": 400, "variables": [{"control": "a", "knots": 8, "interpolation": "linear"}],
+    task = {"model": "arm.xml", "steps": 150, "variables": [{"control": "a", "knots": 8, "interpolation": "linear"}],
             "loss": [{"name": "goal", "qpos": True, "target": [0.1, 0.2]}, {"name": "effort", "control": True, "at": "all", "weight": 1e-4}],
-            "optimizer": {"method": "cmaes", "iterations": 250}}
+            "optimizer": {"method": "cmaes", "iterations": 500}}
     path = tmp_path / "task.json"
     path.write_text(json.dumps(task | changes))
     return path
@@ -305,14 +305,14 @@ def test_optimize_writes_result_and_trajectory(run, tmp_path, arm):
     result = json.loads(run("optimize", task, cwd=tmp_path).stdout)
     assert result["loss"] < 0.2 * result["start_loss"] and len(result["variables"][0]["value"]) == 8
     o = np.load(tmp_path / result["trajectory_files"][0])
-    assert o["qpos"].shape == (401, 2) and o["control"].shape == (400, 2) and not list(tmp_path.glob("*.state"))
+    assert o["qpos"].shape == (151, 2) and o["control"].shape == (150, 2) and not list(tmp_path.glob("*.state"))
     goal = ((o["qpos"][-1] - [.1, .2]) ** 2).sum()
     assert goal == pytest.approx(next(t["value"] for t in result["terms"] if t["name"] == "goal"), rel=1e-9)
-    run("gradient", arm, "--steps", 400, "--loss", task, "--control", tmp_path / "u.npy", "-o", tmp_path / "g.npz", code=5)
+    run("gradient", arm, "--steps", 150, "--loss", task, "--control", tmp_path / "u.npy", "-o", tmp_path / "g.npz", code=5)
     np.save(tmp_path / "u.npy", o["control"])
     run("gradient", arm, "--loss", task, "--control", tmp_path / "u.npy", "--wrt", "control,dof_damping", "-o", tmp_path / "g.npz")
     g = np.load(tmp_path / "g.npz")
-    assert g["loss"].shape == () and g["loss"] == pytest.approx(result["loss"], rel=1e-9) and g["control"].shape == (400, 2)
+    assert g["loss"].shape == () and g["loss"] == pytest.approx(result["loss"], rel=1e-9) and g["control"].shape == (150, 2)
 
 
 def test_optimize_goes_on_after_it_was_killed(run, pullback, tmp_path, arm):
