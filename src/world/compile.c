@@ -55,7 +55,7 @@ static pbStatus user_sizes(pbCompiler *c) {
   pbModel *m = c->m;
   USER_SIZE(bodies, nbody, nuser_body, "body", c->bodies[i].id >= 0);
   USER_SIZE(joints, njoint, nuser_jnt, "joint", true);
-  USER_SIZE(geoms, ngeom, nuser_geom, "geom", true);
+  USER_SIZE(geoms, ngeom, nuser_geom, "geom", c->geoms[i].needed || !s->compiler.discardvisual);
   USER_SIZE(sites, nsite, nuser_site, "site", true);
   USER_SIZE(cameras, ncamera, nuser_cam, "camera", true);
   USER_SIZE(tendons, ntendon, nuser_tendon, "tendon", true);
@@ -90,9 +90,9 @@ static pbStatus count(pbCompiler *c) {
   if (stations > 1e8) return pbContext_Fail(c->ctx, pb_no_memory, "the paths of the tendons take too much memory");
   m->nwrap = (int)stations;
   for (int i = 0; i < s->nactuator; i++) m->na += s->actuators[i].dyntype != pb_dynNone;
+  PB_TRY(pbCompile_CountSensors(c));  // marks geoms that stay
   PB_TRY(user_sizes(c));
-  PB_TRY(numeric_sizes(c));
-  return pbCompile_CountSensors(c);
+  return numeric_sizes(c);
 }
 
 // ---- settings -----------------------------------------------------------------------------------------------------

@@ -230,8 +230,8 @@ static void store_geoms(pbCompiler *c, pbBodyWork *b) {
   m->body_geomadr[b->id] = -1;
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
     const pbGeomWork *g = &c->geoms[i];
-    b->margin = fmax(b->margin, g->def->margin + g->def->gap);
     if (g->id < 0) continue;
+    b->margin = fmax(b->margin, g->def->margin + g->def->gap);
     if (!m->body_geomnum[b->id]++) m->body_geomadr[b->id] = g->id;
     store_geom(c, g, b->id);
   }
