@@ -56,7 +56,8 @@ typedef struct LANE(pbAdjoint) {
   double *F;                            // nbody x 6
 
   lane *y0;                             // max_row x 6: functional of each row besides J lam (Vs, force)
-  bool damped;                          // mu is not zero
+  bool damped;                          // the step is damped: Vm, Vw count
+  bool has_mu;                          // mu is set: damped, or wanted for the gradient by a damping that is zero
   bool has_Vs, has_FA, has_force;       // some of these were set
   double h_bar;                         // of the time step, collected from everywhere (one lane)
 

@@ -102,8 +102,8 @@ static void dof_damper(LANE(pbAdjoint) *a, int i) {
   a->v[i] -= lam * poly_slope(c, v, true);
   bar[0] = -lam * v, bar[1] = -lam * v * s, bar[2] = -lam * v * s * s;
   bool euler = w->m->integrator == pb_intEuler && !(w->m->disableflags & pb_dsblEulerdamp), fast = w->m->integrator == pb_intImplicitfast;
-  if (euler || fast) {  // W = -h mu slope(v) ahat; with no damping at all mu is lam
-    lane x = -h * (a->damped ? a->mu[i] : a->lam[i]) * w->qacc_integrated[i];
+  if (a->has_mu && (euler || fast)) {  // W = -h mu slope(v) ahat
+    lane x = -h * a->mu[i] * w->qacc_integrated[i];
     a->v[i] += x * sign_of(v) * (2 * c[1] + 6 * c[2] * s);
     bar[0] += x, bar[1] += x * 2 * s, bar[2] += x * 3 * s * s;
     a->h_bar += PB_LANE0(x) / h * poly_slope(c, v, true);

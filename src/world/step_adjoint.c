@@ -64,7 +64,7 @@ void LANE(pbVjp_Carve)(void *memory, const pbModel *m, int contacts) {
 static void begin(block *k, const NUM(pbWork) *w) {
   LANE(pbAdjoint) *a = &k->a;
   a->w = w;
-  a->damped = a->has_Vs = a->has_FA = a->has_force = false;
+  a->damped = a->has_mu = a->has_Vs = a->has_FA = a->has_force = false;
   memset(k->base + k->cleared_from, 0, k->cleared_to - k->cleared_from);
   memset(a->force, 0, 6 * (size_t)w->nrow * sizeof(lane));
   memset(a->y0, 0, 6 * (size_t)w->nrow * sizeof(lane));
@@ -234,7 +234,7 @@ static void damped_velocity(block *k, double h) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
-  a->damped = true;
+  a->damped = a->has_mu = true;
   for (int i = 0; i < m->nv; i++) a->mu[i] = h * k->v_next[i];
   LANE(pbSweep_Solve)(&w->t->M, w->Mhat, w->Mhat_Dinv, a->mu);
   for (int j = 0; m->integrator == pb_intImplicitfast && j < m->njnt; j++) {
@@ -250,6 +250,15 @@ static void damped_velocity(block *k, double h) {
   lane *moved = a->c;
   LANE(pbSweep_Mul)(&w->t->M, w->M, a->mu, moved);
   for (int i = 0; i < m->nv; i++) a->qacc[i] += moved[i];
+}
+
+// The same without damping: Mhat is M. mu is wanted by the gradients of damping coefficients at zero only.
+static void undamped_velocity(block *k, double h) {
+  LANE(pbAdjoint) *a = &k->a;
+  const NUM(pbWork) *w = a->w;
+  for (int i = 0; i < w->m->nv; i++) a->mu[i] = h * k->v_next[i], a->qacc[i] += a->mu[i];
+  a->has_mu = PB_LANES == 1 && a->theta;
+  if (a->has_mu) LANE(pbSweep_Solve)(&w->t->M, w->LD, w->Dinv, a->mu);
 }
 
 // W = -h mu . (dbias/dv ahat) of a standalone free body; its gradient by complex step, one direction at a time.
@@ -330,7 +339,7 @@ static void euler(block *k, const pbPullback *p, bool step) {
       a->h_bar += PB_LANE0(k->v_next[i]) * w->qacc_integrated[i];
     }
     if (w->damped) damped_velocity(k, h);
-    else for (int i = 0; i < m->nv; i++) a->qacc[i] += h * k->v_next[i];
+    else undamped_velocity(k, h);
     for (int u = 0; u < m->nu; u++) {
       for (int i = m->actuator_actadr[u], e = i + m->actuator_actnum[u]; i >= 0 && i < e; i++) {
         if (m->disableflags & pb_dsblActuation) a->act[i] += k->act_next[i];
