@@ -213,18 +213,19 @@ static void upright(pbShape_r *s, int type, double x, double y, double z, double
 // Flat on flat: contacts on all sides of the centre of mass, all at the same depth, and the same a hair away from flat.
 static void test_rests_on_several_contacts(void **unused) {
   (void)unused;
-  pbShape_r box, standing, lying, capsule, below;
+  pbShape_r box, standing, lying, capsule, below, edge;
   upright(&box, pb_geomBox, 0, 0, 0, 1, 1, 0.5);
   upright(&standing, pb_geomCylinder, 0.2, 0.1, 0.799, 0.2, 0.3, 0);
   upright(&below, pb_geomCylinder, 0.2, 0.1, 0, 0.5, 0.5, 0);
   upright(&lying, pb_geomCylinder, 0.1, 0.2, 0.699, 0.2, 0.3, 0);
   lying.mat[0] = 0, lying.mat[2] = 1, lying.mat[6] = -1, lying.mat[8] = 0;  // axis along x
+  upright(&edge, pb_geomCylinder, 0.85, 0.1, 0.799, 0.2, 0.3, 0);  // stands over the edge of the box
   capsule = lying;
   capsule.type = pb_geomCapsule;
   const struct {
     const pbShape_r *s1, *s2;
     int least;
-  } pairs[] = {{&standing, &box, 6}, {&lying, &box, 2}, {&below, &standing, 6}, {&lying, &below, 2}, {&capsule, &below, 2}};
+  } pairs[] = {{&standing, &box, 6}, {&edge, &box, 6}, {&lying, &box, 2}, {&below, &standing, 6}, {&lying, &below, 2}, {&capsule, &below, 2}};
   for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; k++) {
     for (double tilt = 0; tilt < 1e-3; tilt = tilt > 0 ? 10 * tilt : 1e-13) {
       pbShape_r s1 = *pairs[k].s1, s2 = *pairs[k].s2;
