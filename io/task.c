@@ -138,7 +138,7 @@ static pbStatus not_negative(pbTaskReader *r, const json_t *object, const char *
 
 static pbStatus read_optimizer(pbTaskReader *r, const json_t *object, pbTask *task) {
   static const char *const keys[] = {"method", "iterations", "rate", "beta1", "beta2", "epsilon", "memory", "damping", "sigma", "population",
-                                     "gradient_tolerance", "step_tolerance", NULL};
+                                     "gradient_tolerance", "step_tolerance", "restarts", "restart_size", NULL};
   const char *method = "lbfgs";
   pbOptimizerOptions *o = &task->optimizer;
   PB_TRY(pbTaskReader_Keys(r, object, keys));
@@ -155,6 +155,8 @@ static pbStatus read_optimizer(pbTaskReader *r, const json_t *object, pbTask *ta
   PB_TRY(not_negative(r, object, "sigma", 1e12, &o->sigma));
   PB_TRY(pbTaskReader_Int(r, object, "memory", 1, 1000, &o->memory));
   PB_TRY(pbTaskReader_Int(r, object, "population", 4, 100000, &o->population));
+  PB_TRY(pbTaskReader_Int(r, object, "restarts", 0, 1000000, &o->restarts));
+  PB_TRY(not_negative(r, object, "restart_size", 1e6, &o->restart_size));
   PB_TRY(pbTaskReader_Real(r, object, "gradient_tolerance", &o->gradient_tolerance));
   return pbTaskReader_Real(r, object, "step_tolerance", &o->step_tolerance);
 }

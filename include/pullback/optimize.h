@@ -47,6 +47,9 @@ typedef struct pbOptimizerOptions {  // zeros mean the defaults in brackets
   // all: when to stop
   double gradient_tolerance;  // largest entry of the projected gradient [1e-9]; negative: never
   double step_tolerance;      // length of a move relative to 1 + |x| [1e-12]; negative: never
+  // all: begin anew near the best point, moved at random, where a run gets stuck (losses with jumps and kinks)
+  int restarts;               // at most [0]
+  double restart_size;        // of the move, in each coordinate, relative to 1 + |x| [0.01]
 } pbOptimizerOptions;
 
 typedef struct pbOptimizer pbOptimizer;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "base/rng.h"
 
 static const pbMinimizer *const methods[pb_methodCount] = {&pbMinimizer_Adam, &pbMinimizer_Lbfgs, &pbMinimizer_GaussNewton, &pbMinimizer_Cmaes};
 
@@ -105,6 +106,7 @@ static void defaults(pbOptimizerOptions *p, int n) {
   if (p->population < 4) p->population = 4 + (int)floor(3 * log(n > 1 ? n : 1));
   if (p->gradient_tolerance == 0) p->gradient_tolerance = 1e-9;
   if (p->step_tolerance == 0) p->step_tolerance = 1e-12;
+  if (p->restart_size <= 0) p->restart_size = 0.01;
 }
 
 static pbStatus check(pbContext *ctx, const pbProblem *p, const pbOptimizerOptions *options, const double *start) {
@@ -186,10 +188,24 @@ void pbOptimizer_Destroy(pbOptimizer *o) {
   pbContext_Free(o->ctx, o);
 }
 
+// Stuck: forget all but the best point, and go on beside it. What is random follows from the seed and the number of restarts.
+static void restart(pbOptimizer *o) {
+  pbOptimizerHeader *h = o->h;
+  h->restarts++;
+  pbRng rng = pbRng_Seed(o->options.seed ^ ((uint64_t)h->restarts << 32));
+  for (int i = 0; i < o->n; i++) o->x[i] = o->best[i] + o->options.restart_size * (1 + fabs(o->best[i])) * pbRng_Normal(&rng);
+  pbOptimizer_Project(o, o->x);
+  memset(o->own, 0, o->method->state_size(o) * sizeof *o->own);
+  o->method->begin(o);
+  h->begun = 0;
+  h->outcome = pb_running;
+}
+
 pbStatus pbOptimizer_Iterate(pbOptimizer *o) {
   if (o->h->outcome != pb_running) return pb_ok;
   PB_TRY(o->method->iterate(o));
   o->h->iteration++;
+  if (o->h->outcome != pb_running && o->h->restarts < o->options.restarts) restart(o);
   return pb_ok;
 }
 

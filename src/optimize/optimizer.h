@@ -6,8 +6,8 @@
 #include <pullback/optimize.h>
 
 typedef struct pbOptimizerHeader {  // doubles only, for it is saved as such
-  double begun, iteration, values, gradients, jacobians, value, best_value, gradient_norm, step_norm, outcome;
-  double reserved[6];
+  double begun, iteration, values, gradients, jacobians, value, best_value, gradient_norm, step_norm, outcome, restarts;
+  double reserved[5];
 } pbOptimizerHeader;
 enum { PB_HEADER_DOUBLES = sizeof(pbOptimizerHeader) / sizeof(double) };
 
