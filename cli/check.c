@@ -1,6 +1,7 @@
 // pullback check, the gradient doctor: a short rollout of the user's model, its derivatives tested from several sides, and
 // in words what is wrong, where and why.
 //   dot product   <w, J d> = <J' w, d> with jvp (complex step of the same source) and vjp (hand-written adjoint), every step
+//   Jacobians     w A, w B, w C, w D of the full Jacobians = the pullback of w
 //   differences   <w, J d> against Richardson differences of the model's own step; kinks are found, named and left out
 //   Taylor        |f(x + e d) - f(x) - e <g, d>| falls as e^2 over the whole rollout, along the gradient and random directions
 //   certificate   residual of the solver, growth of the costate, contacts that come and go
@@ -307,6 +308,53 @@ static pbStatus dot_products(Doctor *d) {
     for (long k = 0; k < d->run->steps; k++) PB_TRY(dot_step(d, k, sensors, tests));
   }
   return pb_ok;
+}
+
+// ---- one step: Jacobians -------------------------------------------------------------------------------------------
+
+// Distance between a cotangent pulled back and w times a Jacobian (rows x cols), relative to both.
+static void jacobian_case(const double *w, int rows, const double *J, int cols, const double *pulled_back, long k, Test *t) {
+  double error = 0, size = DBL_MIN;
+  for (int j = 0; j < cols; j++) {
+    double sum = 0;
+    for (int i = 0; i < rows; i++) sum += w[i] * J[(size_t)i * (size_t)cols + (size_t)j];
+    error = fmax(error, fabs(sum - pulled_back[j]));
+    size = fmax(size, fmax(fabs(sum), fabs(pulled_back[j])));
+  }
+  if (rows && cols) count_case(t, isfinite(size) ? error / size : NAN, k);
+}
+
+static pbStatus jacobian_step(Doctor *d, long k, double *A, Test *t) {
+  const cliRun *run = d->run;
+  size_t nt = (size_t)d->nt, nu = (size_t)d->nu, ns = (size_t)d->ns;
+  double *B = A + nt * nt, *C = B + nt * nu, *D = C + ns * nt;
+  pbInput input = cliRun_Input(run, k);
+  memset(A, 0, (nt + ns) * (nt + nu) * sizeof *A);
+  pbStatus status = pbStep_Jacobian(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, run->scratch, A, B, C, D);
+  if (status != pb_ok) return cliRun_StepFailed(run, status, k);
+  draw(d, vector(d, 0), nt);
+  memset(vector(d, 1), 0, ns * sizeof(double));
+  PB_TRY(pull_step(d, k, false));
+  jacobian_case(vector(d, 0), d->nt, A, d->nt, vector(d, 2), k, t);
+  jacobian_case(vector(d, 0), d->nt, B, d->nu, vector(d, 3), k, t);
+  memset(vector(d, 0), 0, nt * sizeof(double));
+  draw(d, vector(d, 1), ns);
+  PB_TRY(pull_step(d, k, true));
+  jacobian_case(vector(d, 1), d->ns, C, d->nt, vector(d, 2), k, t);
+  jacobian_case(vector(d, 1), d->ns, D, d->nu, vector(d, 3), k, t);
+  return pb_ok;
+}
+
+static pbStatus jacobians(Doctor *d) {
+  size_t count = (size_t)(d->nt + d->ns) * (size_t)(d->nt + d->nu);
+  double *A = pbContext_Alloc(d->run->ctx, count * sizeof *A);
+  if (!A) return pbContext_Fail(d->run->ctx, pb_no_memory, "out of memory");
+  Test *t = add_test(d, "Jacobians A, B, C, D", 1e-9);
+  long most = d->run->steps < DIFFERENCE_STEPS ? d->run->steps : DIFFERENCE_STEPS;
+  pbStatus status = pb_ok;
+  for (long i = 0; i < most && status == pb_ok; i++) status = jacobian_step(d, i * d->run->steps / most, A, t);
+  pbContext_Free(d->run->ctx, A);
+  return status;
 }
 
 // ---- one step: differences -----------------------------------------------------------------------------------------
@@ -723,6 +771,7 @@ static pbStatus examine(Doctor *d) {
   if (!text[opt_control] && !text[opt_keyframe]) random_controls(d);
   PB_TRY(walk(d));
   PB_TRY(dot_products(d));
+  PB_TRY(jacobians(d));
   PB_TRY(differences(d));
   PB_TRY(taylor_remainders(d));
   solver_findings(d);
