@@ -187,9 +187,23 @@ static void enclose(pbBox *box, const double x[3], double radius) {
   }
 }
 
+static bool near(const double *a, const double *b, int n, double sign) {
+  for (int i = 0; i < n; i++) {
+    if (!(fabs(a[i] - sign * b[i]) < 1e-6)) return false;
+  }
+  return true;
+}
+
+// Where MuJoCo sees a geom: frames closer than 1e-6 to the inertial frame count as the same.
 static void geom_position(const pbModel *m, const pbDerive_r *w, int g, double x[3]) {
-  m3_mulv(x, w->xmat + 9 * m->geom_bodyid[g], m->geom_pos + 3 * g);
-  v3_addto(x, w->xpos + 3 * m->geom_bodyid[g]);
+  int b = m->geom_bodyid[g];
+  const double *quat = m->geom_quat + 4 * g, *iquat = m->body_iquat + 4 * b;
+  if (near(m->geom_pos + 3 * g, m->body_ipos + 3 * b, 3, 1) && (near(quat, iquat, 4, 1) || near(quat, iquat, 4, -1))) {
+    v3_copy(x, w->xipos + 3 * b);
+    return;
+  }
+  m3_mulv(x, w->xmat + 9 * b, m->geom_pos + 3 * g);
+  v3_addto(x, w->xpos + 3 * b);
 }
 
 static double seen_radius(const pbModel *m, int g) {
