@@ -26,7 +26,7 @@ static void box_drag(const num *medium, const num *shape, num linear[6], num qua
   num diameter = (box[0] + box[1] + box[2]) / 3.0;
   for (int k = 0; k < 3; k++) {
     int i = (k + 1) % 3, j = (k + 2) % 3;
-    bool thick = re(viscosity) > 0, heavy = re(density) > 0;
+    bool thick = re(viscosity) > 0 || im(viscosity) != 0, heavy = re(density) > 0 || im(density) != 0;  // slopes at zero, too
     linear[k] = thick ? PB_PI * diameter * diameter * diameter * viscosity : 0;
     linear[3 + k] = thick ? 3.0 * PB_PI * diameter * viscosity : 0;
     quadratic[k] = heavy ? density * box[k] * (sq(sq(box[i])) + sq(sq(box[j]))) / 64.0 : 0;

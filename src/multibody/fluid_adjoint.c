@@ -162,6 +162,7 @@ void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) *a, double h) {
         }
       }
       PB_AXPY6(a->FM + 6 * b, 1, on_mu);
+      if (h > 0) a->h_bar += PB_LANE0(PB_DOT6(on_mu, Vm)) / h;
       PB_AXPY6(a->FVa + 6 * b, 1, on_a);
       PB_AXPY6(a->FW + 6 * b, -1, on_a);
       PB_ADDMXF(a->P + 6 * b, 1, Vm, on_mu);
