@@ -1,0 +1,241 @@
+// The spec: built by hand, edited in place, checked.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <pullback/spec.h>
+
+static int setup(void **state) {
+  pbContext *ctx = pbContext_Create(NULL);
+  *state = ctx;
+  return ctx ? 0 : -1;
+}
+
+static int teardown(void **state) {
+  pbContext_Destroy(*state);
+  return 0;
+}
+
+static pbSpec *new_spec(void **state) {
+  pbSpec *spec = NULL;
+  assert_int_equal(pbSpec_Create(*state, &spec), pb_ok);
+  return spec;
+}
+
+static void test_empty(void **state) {
+  pbSpec *spec = new_spec(state);
+  assert_int_equal(spec->nbody, 1);
+  assert_string_equal(spec->bodies[0].name, "world");
+  assert_true(spec->compiler.degree);
+  assert_int_equal(spec->option.solver, pb_solNewton);
+  assert_true(isnan(spec->statistic.extent));
+  assert_int_equal(pbSpec_Check(spec), pb_ok);
+  pbSpec_Destroy(spec);
+  pbSpec_Destroy(NULL);
+}
+
+// A pendulum on a cart.
+static void build(pbSpec *spec) {
+  pbBodyDef body = pbBodyDef_Default();
+  body.name = "cart";
+  assert_int_equal(pbSpec_AddBody(spec, &body), 1);
+  body.name = "pole";
+  body.parent = 1;
+  assert_int_equal(pbSpec_AddBody(spec, &body), 2);
+  pbJointDef joint = pbJointDef_Default();
+  joint.name = "slide";
+  joint.type = pb_jntSlide;
+  joint.body = 1;
+  assert_int_equal(pbSpec_AddJoint(spec, &joint), 0);
+  joint.name = "hinge";
+  joint.type = pb_jntHinge;
+  joint.body = 2;
+  assert_int_equal(pbSpec_AddJoint(spec, &joint), 1);
+  pbGeomDef geom = pbGeomDef_Default();
+  geom.size[0] = 0.1;
+  for (geom.body = 1; geom.body <= 2; geom.body++) assert_true(pbSpec_AddGeom(spec, &geom) >= 0);
+}
+
+static void test_build_and_edit(void **state) {
+  pbSpec *spec = new_spec(state);
+  build(spec);
+  assert_int_equal(pbSpec_Check(spec), pb_ok);
+  pbJointDef *hinge = pbSpec_FindJoint(spec, "hinge");
+  assert_non_null(hinge);
+  hinge->damping[0] = 3;
+  assert_float_equal(spec->joints[1].damping[0], 3, 0);
+  assert_null(pbSpec_FindJoint(spec, "nothing"));
+  assert_null(pbSpec_FindJoint(spec, ""));
+  pbSpec_Destroy(spec);
+}
+
+static void test_strings_are_copied(void **state) {
+  pbSpec *spec = new_spec(state);
+  char name[] = "before";
+  double numbers[] = {1, 2, 3};
+  pbGeomDef geom = pbGeomDef_Default();
+  geom.name = name;
+  geom.user = (pbReals){numbers, 3};
+  assert_int_equal(pbSpec_AddGeom(spec, &geom), 0);
+  strcpy(name, "after!");
+  numbers[0] = 7;
+  assert_string_equal(spec->geoms[0].name, "before");
+  assert_float_equal(spec->geoms[0].user.data[0], 1, 0);
+  spec->geoms[0].name = pbSpec_Text(spec, name);
+  assert_non_null(pbSpec_FindGeom(spec, "after!"));
+  pbSpec_Destroy(spec);
+}
+
+static void test_paths_are_copied(void **state) {
+  pbSpec *spec = new_spec(state);
+  build(spec);
+  char target[] = "slide";
+  pbWrap path[] = {{.type = pb_wrapJoint, .target = target, .value = 2}};
+  pbTendonDef tendon = pbTendonDef_Default();
+  tendon.path = path;
+  tendon.path_count = 1;
+  assert_int_equal(pbSpec_AddTendon(spec, &tendon), 0);
+  target[0] = 'X';
+  path[0].value = 9;
+  assert_string_equal(spec->tendons[0].path[0].target, "slide");
+  assert_float_equal(spec->tendons[0].path[0].value, 2, 0);
+  assert_int_equal(pbSpec_Check(spec), pb_ok);
+  pbSpec_Destroy(spec);
+}
+
+static void test_seen_is_kept(void **state) {
+  pbSpec *spec = new_spec(state);
+  const char *keys[] = {"rgba", "shininess"}, *values[] = {"1 0 0 1", "0.5"};
+  pbSeenDef seen = pbSeenDef_Default();
+  seen.element = "asset/material";
+  seen.name = "red";
+  seen.keys = keys, seen.values = values, seen.count = 2;
+  assert_int_equal(pbSpec_AddSeen(spec, &seen), 0);
+  keys[0] = values[0] = "gone";
+  assert_string_equal(spec->seen[0].keys[0], "rgba");
+  assert_string_equal(spec->seen[0].values[1], "0.5");
+  pbSpec_Destroy(spec);
+}
+
+static void test_many(void **state) {
+  pbSpec *spec = new_spec(state);
+  pbSiteDef site = pbSiteDef_Default();
+  char name[32];
+  for (int i = 0; i < 5000; i++) {
+    snprintf(name, sizeof name, "site%d", i);
+    site.name = name;
+    site.size[0] = i;
+    assert_int_equal(pbSpec_AddSite(spec, &site), i);
+  }
+  assert_float_equal(pbSpec_FindSite(spec, "site4711")->size[0], 4711, 0);
+  assert_int_equal(pbSpec_Check(spec), pb_ok);
+  pbSpec_Destroy(spec);
+}
+
+static void test_no_such_parent(void **state) {
+  pbSpec *spec = new_spec(state);
+  pbGeomDef geom = pbGeomDef_Default();
+  geom.body = 1;
+  assert_int_equal(pbSpec_AddGeom(spec, &geom), -1);
+  assert_non_null(strstr(pbContext_Error(*state), "no body 1"));
+  geom.body = 0;
+  geom.frame = 0;
+  assert_int_equal(pbSpec_AddGeom(spec, &geom), -1);
+  assert_int_equal(spec->ngeom, 0);
+  pbSpec_Destroy(spec);
+}
+
+// Each spoils a good spec in one way; what the check says of it.
+static void spoil_names(pbSpec *spec) { spec->joints[0].name = spec->joints[1].name; }
+static void spoil_parent(pbSpec *spec) { spec->bodies[1].parent = 2; }
+static void spoil_frame(pbSpec *spec) { spec->geoms[0].frame = 3; }
+static void spoil_mesh(pbSpec *spec) { spec->geoms[0].type = pb_geomMesh; }
+static void spoil_mass(pbSpec *spec) {
+  spec->geoms[0].type = pb_geomMesh;
+  spec->geoms[0].contype = spec->geoms[0].conaffinity = 0;
+}
+static void spoil_integrator(pbSpec *spec) { spec->option.integrator = pb_intImplicit; }
+static void spoil_actuator(pbSpec *spec) {
+  pbActuatorDef actuator = pbActuatorDef_Default();
+  actuator.trntype = pb_trnBody;
+  assert_int_equal(pbSpec_AddActuator(spec, &actuator), 0);
+}
+static void spoil_disabled(pbSpec *spec) {
+  pbActuatorDef actuator = pbActuatorDef_Default();
+  actuator.trntype = pb_trnJoint;
+  actuator.target = "slide";
+  actuator.group = 3;
+  spec->option.disableactuator = 1 << 3;
+  assert_int_equal(pbSpec_AddActuator(spec, &actuator), 0);
+}
+static void spoil_sensor(pbSpec *spec) {
+  pbSensorDef sensor = pbSensorDef_Default();
+  sensor.type = 7;
+  assert_int_equal(pbSpec_AddSensor(spec, &sensor), 0);
+}
+static void spoil_tendon(pbSpec *spec) {
+  pbTendonDef tendon = pbTendonDef_Default();
+  assert_int_equal(pbSpec_AddTendon(spec, &tendon), 0);
+}
+static void spoil_user(pbSpec *spec) { spec->size.nuser_geom = 1 << 30; }
+static void spoil_keys(pbSpec *spec) { spec->size.nkey = 1 << 30; }
+
+static void test_check(void **state) {
+  static const struct {
+    void (*spoil)(pbSpec *);
+    pbStatus status;
+    const char *text;
+  } cases[] = {
+      {spoil_names, pb_bad_input, "two of this name"},      {spoil_parent, pb_bad_input, "does not make a tree"},
+      {spoil_frame, pb_bad_input, "frame 3"},               {spoil_mesh, pb_unsupported, "collides"},
+      {spoil_mass, pb_unsupported, "gives its body mass"},  {spoil_integrator, pb_unsupported, "integrator"},
+      {spoil_actuator, pb_unsupported, "acts on nothing"},  {spoil_disabled, pb_unsupported, "actuatorgroupdisable"},
+      {spoil_sensor, pb_unsupported, "sensor"},             {spoil_tendon, pb_bad_input, "no path"},
+      {spoil_user, pb_bad_input, "user data"},              {spoil_keys, pb_bad_input, "keyframes"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    pbSpec *spec = new_spec(state);
+    build(spec);
+    cases[i].spoil(spec);
+    assert_int_equal(pbSpec_Check(spec), cases[i].status);
+    assert_non_null(strstr(pbContext_Error(*state), cases[i].text));
+    pbSpec_Destroy(spec);
+  }
+}
+
+static void test_seen_only_mesh(void **state) {
+  pbSpec *spec = new_spec(state);
+  build(spec);
+  spoil_mass(spec);
+  spec->geoms[0].mass = 0;
+  assert_int_equal(pbSpec_Check(spec), pb_ok);
+  spec->geoms[0].mass = NAN;
+  spec->bodies[1].has_inertial = true;
+  assert_int_equal(pbSpec_Check(spec), pb_ok);
+  spec->compiler.inertiafromgeom = pb_true;
+  assert_int_equal(pbSpec_Check(spec), pb_unsupported);
+  spec->geoms[0].group = 4;
+  spec->compiler.inertiagrouprange[1] = 3;
+  assert_int_equal(pbSpec_Check(spec), pb_ok);
+  pbSpec_Destroy(spec);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_empty, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_build_and_edit, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_strings_are_copied, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_paths_are_copied, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_seen_is_kept, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_many, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_no_such_parent, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_check, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_seen_only_mesh, setup, teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
