@@ -61,13 +61,20 @@ typedef struct nearest_feature {
   num box_along;
 } nearest_feature;
 
+// The same in doubles: which feature it is depends on real parts only. x1 on the edge, x2 on the segment; clamp: -1, 0, 1.
+// side: the corner MuJoCo takes the edge's point for: its last clamp, also where x1 became free again.
+typedef struct edge_match {
+  double x1, x2;
+  int clamp1, clamp2, side;
+} edge_match;
+
 // An end of the segment whose nearest point lies in a face, or is inside.
-static void nearest_face(const box_segment *s, double *best, nearest_feature *out) {
+static void nearest_face(const double center[3], const double half[3], const double size[3], double *best, nearest_feature *out) {
   for (int end = -1; end <= 1; end += 2) {
     double d2 = 0;
     int outside = 0, face = -1;
     for (int j = 0; j < 3; j++) {
-      double p = re(s->center[j]) + end * re(s->half[j]), over = fabs(p) - re(s->size[j]);
+      double over = fabs(center[j] + end * half[j]) - size[j];
       if (!(over > 0)) continue;
       outside++, face = j;
       d2 += over * over;
@@ -78,39 +85,76 @@ static void nearest_face(const box_segment *s, double *best, nearest_feature *ou
   }
 }
 
-// Nearest points of the segment and of the edge along axis j at corner i (bit j clear).
-static void nearest_edge(const box_segment *s, int i, int j, double *best, nearest_feature *out) {
-  num mid[3], dif[3];
-  for (int k = 0; k < 3; k++) mid[k] = k == j ? 0 : i & (1 << k) ? s->size[k] : -s->size[k];
-  v3_sub(dif, mid, s->center);
-  num a = s->size[j] * s->size[j], b = -s->size[j] * s->half[j], c = s->length * s->length;
-  num u = -s->size[j] * dif[j], v = v3_dot(s->half, dif), det = a * c - b * b;
-  if (!(fabs(re(det)) >= PB_TINY)) return;
-  num idet = num_div(1, det), x1 = (c * u - b * v) * idet, x2 = (a * v - b * u) * idet;
-  int on_edge = 1;
-  if (re(x1) > 1) {
-    x1 = 1, on_edge = 2;
-    x2 = num_div(v - b, c);
-  } else if (re(x1) < -1) {
-    x1 = -1, on_edge = 0;
-    x2 = num_div(v + b, c);
-  }
-  if (re(x2) > 1 || re(x2) < -1) {
-    x2 = re(x2) > 1 ? 1 : -1;
-    x1 = num_div(u - x2 * b, a);
-    if (re(x1) > 1) {
-      x1 = 1, on_edge = 2;
-    } else if (re(x1) < -1) {
-      x1 = -1, on_edge = 0;
+static double clamp_unit(double x, int *clamp) {
+  *clamp = x > 1 ? 1 : x < -1 ? -1 : 0;
+  return *clamp ? *clamp : x;
+}
+
+// Minimum of a x1^2 + 2 b x1 x2 + c x2^2 - 2 u x1 - 2 v x2 in MuJoCo's order of clamping.
+static void match_edge(double a, double b, double c, double u, double v, double idet, edge_match *m) {
+  m->x2 = (a * v - b * u) * idet;
+  m->x1 = clamp_unit((c * u - b * v) * idet, &m->clamp1);
+  if (m->clamp1) m->x2 = (v - m->x1 * b) / c;
+  m->x2 = clamp_unit(m->x2, &m->clamp2);
+  m->side = m->clamp1;
+  if (m->clamp2) m->x1 = clamp_unit((u - m->x2 * b) / a, &m->clamp1);
+  if (m->clamp1) m->side = m->clamp1;
+}
+
+// The edge nearest to the segment, if nearer than best: i its corner, j its axis.
+static bool nearest_edge(const double center[3], const double half[3], const double size[3], double length, double *best,
+                         int *corner, int *axis, edge_match *match) {
+  bool found = false;
+  double c = length * length;
+  for (int j = 0; j < 3; j++) {
+    double a = size[j] * size[j], b = -size[j] * half[j], det = a * c - b * b;
+    if (!(fabs(det) >= PB_TINY)) continue;
+    double idet = 1 / det;
+    for (int i = 0; i < 8; i++) {
+      if (i & (1 << j)) continue;
+      double dif[3];
+      for (int k = 0; k < 3; k++) dif[k] = (k == j ? 0 : i & (1 << k) ? size[k] : -size[k]) - center[k];
+      double v = half[0] * dif[0] + half[1] * dif[1] + half[2] * dif[2], d2 = 0;
+      edge_match m;
+      match_edge(a, b, c, -size[j] * dif[j], v, idet, &m);
+      for (int k = 0; k < 3; k++) {
+        double d = dif[k] + half[k] * -m.x2 + (k == j ? size[j] * m.x1 : 0);
+        d2 += d * d;
+      }
+      if (!(d2 < *best - PB_TINY)) continue;  // the slack keeps parallel configurations steady
+      *best = d2, *corner = i, *axis = j, *match = m, found = true;
     }
   }
-  v3_addscl(dif, s->half, -x2);
-  dif[j] += s->size[j] * x1;
-  double d2 = re(v3_dot(dif, dif));
-  if (!(d2 < *best - PB_TINY)) return;  // the slack keeps parallel configurations steady
-  *best = d2;
+  return found;
+}
+
+// Positions of the match found, in the number type.
+static void set_edge(const box_segment *s, int i, int j, const edge_match *m, nearest_feature *out) {
+  num dif[3];
+  for (int k = 0; k < 3; k++) dif[k] = (k == j ? 0 : i & (1 << k) ? s->size[k] : -s->size[k]) - s->center[k];
+  num a = s->size[j] * s->size[j], b = -s->size[j] * s->half[j], c = s->length * s->length;
+  num u = -s->size[j] * dif[j], v = v3_dot(s->half, dif), x1 = m->clamp1, x2 = m->clamp2;
+  if (!m->clamp1 && !m->clamp2) {
+    num idet = num_div(1, a * c - b * b);
+    x1 = (c * u - b * v) * idet, x2 = (a * v - b * u) * idet;
+  } else if (!m->clamp1) {
+    x1 = num_div(u - x2 * b, a);
+  } else if (!m->clamp2) {
+    x2 = num_div(v - x1 * b, c);
+  }
+  int on_edge = 1 + m->side;
   *out = (nearest_feature){
       .kind = near_edge, .along = x2, .edge = j, .on_edge = on_edge, .corner = i | (on_edge == 2 ? 1 << j : 0), .box_along = x1};
+}
+
+static void find_nearest(const box_segment *s, double best, nearest_feature *out) {
+  double center[3], half[3], size[3];
+  int corner = 0, axis = 0;
+  edge_match match;
+  for (int i = 0; i < 3; i++) center[i] = re(s->center[i]), half[i] = re(s->half[i]), size[i] = re(s->size[i]);
+  *out = (nearest_feature){.kind = near_nothing};
+  nearest_face(center, half, size, &best, out);
+  if (nearest_edge(center, half, size, re(s->length), &best, &corner, &axis, &match)) set_edge(s, corner, axis, &match, out);
 }
 
 static num shorter(num a, num b) { return re(b) < re(a) ? b : a; }
@@ -193,14 +237,8 @@ int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, dou
     if (!(fabs(re(s.center[i])) <= (re(box->size[i]) + fabs(re(s.half[i])) + reach) * (1 + 1e-9))) return 0;  // apart
   }
 
-  double best = margin + 2 * (re(radius) + re(s.length) + sizes);
-  nearest_feature f = {.kind = near_nothing};
-  nearest_face(&s, &best, &f);
-  for (int j = 0; j < 3; j++) {
-    for (int i = 0; i < 8; i++) {
-      if (!(i & (1 << j))) nearest_edge(&s, i, j, &best, &f);
-    }
-  }
+  nearest_feature f;
+  find_nearest(&s, margin + 2 * (re(radius) + re(s.length) + sizes), &f);
   if (f.kind == near_nothing) return 0;
   num step = 0;
   bool second = f.kind == near_face ? second_from_face(&s, &f, &step)
