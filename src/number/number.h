@@ -52,8 +52,9 @@ static inline num num_make(double value, double derivative) { (void)derivative; 
 static inline num num_chain(num x, double value, double slope) { return num_make(value, slope * im(x)); }
 
 static inline num num_sqrt(num x) {
-  double r = sqrt(re(x));
-  return PB_IS_COMPLEX ? num_chain(x, r, r > 0 ? 0.5 / r : 0) : num_make(r, 0);
+  if (!PB_IS_COMPLEX) return num_make(sqrt(re(x)), 0);
+  double r = re(x) > 0 ? sqrt(re(x)) : 0;  // the square of a zero that moves is -PB_IMAG_STEP^2: zero, not a fault
+  return num_chain(x, r, r > 0 ? 0.5 / r : 0);
 }
 static inline num num_sin(num x) { return PB_IS_COMPLEX ? num_chain(x, sin(re(x)), cos(re(x))) : num_make(sin(re(x)), 0); }
 static inline num num_cos(num x) { return PB_IS_COMPLEX ? num_chain(x, cos(re(x)), -sin(re(x))) : num_make(cos(re(x)), 0); }
