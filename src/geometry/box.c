@@ -157,7 +157,12 @@ static void find_nearest(const box_segment *s, double best, nearest_feature *out
   if (nearest_edge(center, half, size, re(s->length), &best, &corner, &axis, &match)) set_edge(s, corner, axis, &match, out);
 }
 
-static num shorter(num a, num b) { return re(b) < re(a) ? b : a; }
+// The step, unless the segment has passed the width (along one axis, where it advances by half) before.
+static num until(num step, num width, num half) {
+  if (re(half) == 0) return step;
+  num passed = num_div(width, num_abs(half));
+  return re(passed) < re(step) ? passed : step;
+}
 
 // The three functions below give the step from the nearest position to a second one; false where there is none.
 // From a corner: along the edge the segment leans on, or across a face.
@@ -172,11 +177,11 @@ static bool second_from_corner(const box_segment *s, const nearest_feature *f, n
   int ax = turn == 1 ? 0 : turn == 2 ? 1 : 2, ax1 = (ax + 1) % 3, ax2 = (ax + 2) % 3;
   double cosine = re(s->half[ax]) / re(s->length);
   if (cosine * cosine > 0.5) {
-    *out = sign * shorter(ahead, num_div(2 * s->size[ax], num_abs(s->half[ax])));
+    *out = sign * until(ahead, 2 * s->size[ax], s->half[ax]);
     return true;
   }
-  num step = shorter(behind, num_div(2 * s->size[ax1], num_abs(s->half[ax1])));
-  *out = -sign * shorter(step, num_div(2 * s->size[ax2], num_abs(s->half[ax2])));
+  num step = until(behind, 2 * s->size[ax1], s->half[ax1]);
+  *out = -sign * until(step, 2 * s->size[ax2], s->half[ax2]);
   return true;
 }
 
@@ -189,10 +194,10 @@ static bool second_from_edge(const box_segment *s, const nearest_feature *f, num
   ax2 = 3 - ax - ax1;
   bool up = turn & (1 << ax2);
   num step = up ? 1 - f->along : 1 + f->along;
-  step = shorter(step, num_div(2 * s->size[ax2], num_abs(s->half[ax2])));
+  step = until(step, 2 * s->size[ax2], s->half[ax2]);
   bool same = ((s->direction & (1 << ax)) != 0) == up;
   num room = same ? 1 - f->box_along : 1 + f->box_along;
-  step = shorter(step, num_div(s->size[ax] * room, num_abs(s->half[ax])));
+  step = until(step, s->size[ax] * room, s->half[ax]);
   *out = up ? step : -step;
   return true;
 }
@@ -203,11 +208,11 @@ static bool second_from_face(const box_segment *s, const nearest_feature *f, num
   double sign = re(f->along) < 0 ? 1 : -1;
   num step = 2;
   for (int i = 0; i < 3; i++) {
-    if (i == f->face) continue;
+    if (i == f->face || re(s->half[i]) == 0) continue;
     num end = s->center[i] - sign * s->half[i];
     for (int side = 1; side >= -1; side -= 2) {
       num room = sign * num_div(side * s->size[i] - end, s->half[i]);
-      if (re(room) > 0) step = shorter(step, room);
+      if (re(room) > 0 && re(room) < re(step)) step = room;
     }
   }
   *out = sign * step;
