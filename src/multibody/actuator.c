@@ -69,9 +69,9 @@ static num refsite_length(const NUM(pbWork) *w, int site, int ref, const num gea
     m3_tmulv(vec, w->site_xmat + 9 * ref, vec);
     length += v3_dot(vec, gear);
   }
-  if (turns) {  // MuJoCo composes these quaternions in this order
-    quat_mul(q, w->p.site_quat + 4 * site, w->xquat + 4 * w->m->site_bodyid[site]);
-    quat_mul(r, w->p.site_quat + 4 * ref, w->xquat + 4 * w->m->site_bodyid[ref]);
+  if (turns) {
+    quat_mul(q, w->xquat + 4 * w->m->site_bodyid[site], w->p.site_quat + 4 * site);
+    quat_mul(r, w->xquat + 4 * w->m->site_bodyid[ref], w->p.site_quat + 4 * ref);
     quat_conj(r, r);
     quat_mul(q, r, q);
     quat_log(vec, q);
