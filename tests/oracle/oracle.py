@@ -227,16 +227,15 @@ def tangent(m, a, b):
 
 def quotient(f, steps=(1e-3, 1e-4, 1e-5, 1e-6)):
     """Derivative at 0 of a vector function, by central differences with one extrapolation; (value, uncertainty) of the best
-    step, entry by entry. Where the difference of the one-sided slopes does not shrink with the step (a kink: a tie in a
-    max, a clamp; or noise), that difference is the uncertainty."""
+    step, entry by entry. Half the difference of the one-sided slopes is linear in the step where the function is smooth; what
+    is left of it at step zero (a kink: a tie in a max, a clamp; or noise) belongs to the uncertainty."""
     f0 = f(0.0)
     best, err = np.zeros_like(f0), np.full(f0.shape, np.inf)
     for e in steps:
         p, n, hp, hn = f(e), f(-e), f(e / 2), f(-e / 2)
         d1, d2 = (p - n) / (2 * e), (hp - hn) / e
-        bend1, bend2 = np.abs(p - 2 * f0 + n) / (2 * e), np.abs(hp - 2 * f0 + hn) / e
-        u = np.abs(d2 - d1) / 3 + 4e-15 * (np.abs(f0) + 1e-3) / e
-        u = np.where(bend2 > 0.7 * bend1, np.maximum(u, bend2), u)
+        bend1, bend2 = (p - 2 * f0 + n) / (2 * e), (hp - 2 * f0 + hn) / e
+        u = np.abs(d2 - d1) / 3 + np.abs(2 * bend2 - bend1) + 4e-15 * (np.abs(f0) + 1e-3) / e
         u = np.where(np.isfinite(u), u, np.inf)
         better = u < err
         best, err = np.where(better, (4 * d2 - d1) / 3, best), np.where(better, u, err)
