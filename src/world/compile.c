@@ -39,14 +39,14 @@ static pbStatus take_work(pbCompiler *c) {
 }
 
 // Columns of user numbers: as stated, or as many as the longest list.
-#define USER_SIZE(array, length, field, word, kept)                                                             \
-  do {                                                                                                          \
-    int longest = 0, at = 0;                                                                                    \
-    for (int i = 0; i < s->length; i++) {                                                                       \
-      if (s->array[i].user.count > longest && (kept)) longest = s->array[at = i].user.count;                              \
-    }                                                                                                           \
-    m->field = s->size.field < 0 ? longest : s->size.field;                                                     \
-    if (longest > m->field)                                                                                     \
+#define USER_SIZE(array, length, field, word, kept)                                                              \
+  do {                                                                                                           \
+    int longest = 0, at = 0;                                                                                     \
+    for (int i = 0; i < s->length; i++) {                                                                        \
+      if (s->array[i].user.count > longest && (kept)) longest = s->array[at = i].user.count;                     \
+    }                                                                                                            \
+    m->field = s->size.field < 0 ? longest : s->size.field;                                                      \
+    if (longest > m->field)                                                                                      \
       return PB_AT(c, &s->array[at], word, "user has %d numbers, more than " #field " (%d)", longest, m->field); \
   } while (0)
 
@@ -160,7 +160,8 @@ static void store_numerics(pbCompiler *c) {
 // ---- the order of the work ----------------------------------------------------------------------------------------
 static pbStatus prepare(pbCompiler *c) {
   PB_TRY(pbSpec_Check(c->spec));
-  if (c->spec->nbody >= BODIES_LIMIT) return pbContext_Fail(c->ctx, pb_bad_input, "there are %d bodies; at most %d are possible", c->spec->nbody, BODIES_LIMIT);
+  if (c->spec->nbody >= BODIES_LIMIT)
+    return pbContext_Fail(c->ctx, pb_bad_input, "there are %d bodies; at most %d are possible", c->spec->nbody, BODIES_LIMIT);
   PB_TRY(take_work(c));
   PB_TRY(pbCompile_Names(c));
   PB_TRY(pbCompile_Tree(c));

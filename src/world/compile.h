@@ -8,7 +8,7 @@
 #include "world/model.h"
 
 #define PB_DEGREE (3.14159265358979323846 / 180)
-#define PB_TINY 1e-14  // MuJoCo's mjEPS: least length, mass, size a model is written with
+#define PB_TINY   1e-14  // MuJoCo's mjEPS: least length, mass, size a model is written with
 
 // A list of elements in one body, linked through `next` of the working copies; -1 ends it.
 typedef struct pbChain {
@@ -148,27 +148,28 @@ const char *pbPose_FromTo(int type, const double fromto[6], double pos[3], doubl
 const char *pbShape_CheckSize(int type, const double size[3]);
 double pbShape_Volume(int type, const double size[3], bool shell);  // m^3, or m^2 of a shell
 void pbShape_Inertia(int type, const double size[3], bool shell, double mass, double inertia[3]);
-double pbShape_Radius(int type, const double size[3]);               // of the bounding ball; 0: unbounded
-void pbShape_Box(int type, const double size[3], double aabb[6]);    // centre, half sizes
+double pbShape_Radius(int type, const double size[3]);             // of the bounding ball; 0: unbounded
+void pbShape_Box(int type, const double size[3], double aabb[6]);  // centre, half sizes
 
 // ---- compile_body.c: the tree ----
 PB_NODISCARD pbStatus pbCompile_Tree(pbCompiler *c);
-PB_NODISCARD pbStatus pbCompile_Fuse(pbCompiler *c);      // compile_fuse.c
+PB_NODISCARD pbStatus pbCompile_Fuse(pbCompiler *c);                           // compile_fuse.c
 PB_NODISCARD pbStatus pbCompile_InertiaOfGeoms(pbCompiler *c, pbBodyWork *b);  // then bounded and checked
 bool pbCompile_GivesMass(const pbCompiler *c, const pbGeomWork *g);
-void pbCompile_NumberBodies(pbCompiler *c);               // ids of bodies and their count (compile_store.c)
-PB_NODISCARD pbStatus pbCompile_Number(pbCompiler *c);                     // ids and counts of what stands in them
+void pbCompile_NumberBodies(pbCompiler *c);             // ids of bodies and their count (compile_store.c)
+PB_NODISCARD pbStatus pbCompile_Number(pbCompiler *c);  // ids and counts of what stands in them
 PB_NODISCARD pbStatus pbCompile_StoreTree(pbCompiler *c);
 double pbCompile_FieldOfView(const pbCameraDef *camera);  // degrees
 void pbCompile_FinishSimple(pbCompiler *c);
-// Whether a range holds: as stated, or by the range where it is left open. Fails where autolimits is off and a range stands alone.
+// Whether a range holds: as stated, or by the range where it is left open. Fails where autolimits is off and a range stands
+// alone.
 PB_NODISCARD pbStatus pbCompile_Limited(const pbCompiler *c, const pbPlace *place, const char *element, const char *name,
                                         const char *attribute, int limited, const double range[2], bool *result);
 // Copy user numbers into a row of the model.
 void pbCompile_User(double *row, int columns, pbReals user);
 
 // ---- compile_relation.c: pairs, excludes, equalities, tendons ----
-PB_NODISCARD pbStatus pbCompile_Pairs(pbCompiler *c);      // resolves; marks geoms that are needed
+PB_NODISCARD pbStatus pbCompile_Pairs(pbCompiler *c);  // resolves; marks geoms that are needed
 PB_NODISCARD pbStatus pbCompile_StorePairs(pbCompiler *c);
 PB_NODISCARD pbStatus pbCompile_Equalities(pbCompiler *c);
 PB_NODISCARD pbStatus pbCompile_Tendons(pbCompiler *c);

@@ -48,10 +48,13 @@ static pbStatus check_ranges(pbCompiler *c, const pbActuatorDef *d, pbRanges *r)
   PB_TRY(pbCompile_Limited(c, &d->place, "actuator", d->name, "force", d->forcelimited, d->forcerange, &r->force_limited));
   PB_TRY(pbCompile_Limited(c, &d->place, "actuator", d->name, "ctrl", d->ctrllimited, r->ctrl, &r->ctrl_limited));
   PB_TRY(pbCompile_Limited(c, &d->place, "actuator", d->name, "act", d->actlimited, r->act, &r->act_limited));
-  if (r->force_limited && d->forcerange[0] >= d->forcerange[1]) return PB_AT(c, d, "actuator", "forcerange[0] must be smaller than forcerange[1]");
-  if (r->ctrl_limited && r->ctrl[0] >= r->ctrl[1]) return PB_AT(c, d, "actuator", "ctrlrange[0] must be smaller than ctrlrange[1]");
+  if (r->force_limited && d->forcerange[0] >= d->forcerange[1])
+    return PB_AT(c, d, "actuator", "forcerange[0] must be smaller than forcerange[1]");
+  if (r->ctrl_limited && r->ctrl[0] >= r->ctrl[1])
+    return PB_AT(c, d, "actuator", "ctrlrange[0] must be smaller than ctrlrange[1]");
   if (r->act_limited && r->act[0] >= r->act[1]) return PB_AT(c, d, "actuator", "actrange[0] must be smaller than actrange[1]");
-  if (r->act_limited && d->dyntype == pb_dynNone) return PB_AT(c, d, "actuator", "actrange is given, but there is no activation (dyntype is none)");
+  if (r->act_limited && d->dyntype == pb_dynNone)
+    return PB_AT(c, d, "actuator", "actrange is given, but there is no activation (dyntype is none)");
   return pb_ok;
 }
 
@@ -61,7 +64,8 @@ static pbStatus check_dynamics(pbCompiler *c, const pbActuatorDef *d) {
   if (d->actdim > 1) return PB_AT(c, d, "actuator", "actdim can be at most 1");
   if (d->actdim == 1 && !stateful) return PB_AT(c, d, "actuator", "actdim is 1, but there is no activation (dyntype is none)");
   if (d->actdim == 0 && stateful) return PB_AT(c, d, "actuator", "actdim is 0, but dyntype needs an activation");
-  if ((d->damping[0] || d->damping[1] || d->damping[2]) && !lends) return PB_AT(c, d, "actuator", "damping needs a joint or tendon as target");
+  if ((d->damping[0] || d->damping[1] || d->damping[2]) && !lends)
+    return PB_AT(c, d, "actuator", "damping needs a joint or tendon as target");
   if (d->armature && !lends) return PB_AT(c, d, "actuator", "armature needs a joint or tendon as target");
   return pb_ok;
 }

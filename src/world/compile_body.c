@@ -41,7 +41,8 @@ static pbStatus order_bodies(pbCompiler *c) {
     int next = c->bodies[b].child;
     while (next < 0 && b >= 0) {
       next = c->bodies[b].sibling;
-      if (b == 0) return c->norder == c->spec->nbody ? pb_ok : PB_AT(c, &c->spec->bodies[1], "body", "bodies are their own ancestors");
+      if (b == 0)
+        return c->norder == c->spec->nbody ? pb_ok : PB_AT(c, &c->spec->bodies[1], "body", "bodies are their own ancestors");
       if (next < 0) b = c->bodies[b].parent;
     }
     b = next;
@@ -58,17 +59,17 @@ static void append(pbChain *chain, int index, int *tail_next) {
   chain->tail = index;
 }
 
-#define LINK(kind, works, chain, count)                                                                    \
-  for (int i = 0; i < s->count; i++) {                                                                     \
-    int b = s->kind[i].body;                                                                               \
-    if (b < 0 || b >= s->nbody) return PB_AT(c, &s->kind[i], #kind, "its body %d does not exist", b);      \
-    if (s->kind[i].frame < -1 || s->kind[i].frame >= s->nframe)                                            \
-      return PB_AT(c, &s->kind[i], #kind, "its frame %d does not exist", s->kind[i].frame);                \
-    c->works[i].def = &s->kind[i];                                                                         \
-    c->works[i].body = b;                                                                                  \
-    c->works[i].next = -1;                                                                                 \
-    int tail = c->bodies[b].chain.tail;                                                                    \
-    append(&c->bodies[b].chain, i, tail < 0 ? NULL : &c->works[tail].next);                                \
+#define LINK(kind, works, chain, count)                                                               \
+  for (int i = 0; i < s->count; i++) {                                                                \
+    int b = s->kind[i].body;                                                                          \
+    if (b < 0 || b >= s->nbody) return PB_AT(c, &s->kind[i], #kind, "its body %d does not exist", b); \
+    if (s->kind[i].frame < -1 || s->kind[i].frame >= s->nframe)                                       \
+      return PB_AT(c, &s->kind[i], #kind, "its frame %d does not exist", s->kind[i].frame);           \
+    c->works[i].def = &s->kind[i];                                                                    \
+    c->works[i].body = b;                                                                             \
+    c->works[i].next = -1;                                                                            \
+    int tail = c->bodies[b].chain.tail;                                                               \
+    append(&c->bodies[b].chain, i, tail < 0 ? NULL : &c->works[tail].next);                           \
   }
 
 static pbStatus link_items(pbCompiler *c) {
@@ -212,7 +213,8 @@ static pbStatus stated_inertia(pbCompiler *c, pbBodyWork *b) {
   memcpy(b->inertia, d->diaginertia, sizeof b->inertia);
   const char *wrong = NULL;
   if (full && d->inertial.alt != pb_altNone) wrong = "fullinertia and an orientation cannot both be given";
-  if (full && (d->diaginertia[0] || d->diaginertia[1] || d->diaginertia[2])) wrong = "fullinertia and diaginertia cannot both be given";
+  if (full && (d->diaginertia[0] || d->diaginertia[1] || d->diaginertia[2]))
+    wrong = "fullinertia and diaginertia cannot both be given";
   if (wrong) return PB_AT(c, d, "inertial", "%s", wrong);
   if (full) {
     wrong = pbPose_Principal(d->fullinertia, b->iquat, b->inertia);
@@ -234,8 +236,10 @@ static pbStatus check_inertia(pbCompiler *c, pbBodyWork *b) {
   if (b->mass < 0 || I[0] < 0 || I[1] < 0 || I[2] < 0) return PB_AT(c, b->def, "body", "mass and inertia cannot be negative");
   if (I[0] + I[1] >= I[2] && I[0] + I[2] >= I[1] && I[1] + I[2] >= I[0]) return pb_ok;
   if (!set->balanceinertia)
-    return PB_AT(c, b->def, "body", "no body has the inertia (%g, %g, %g): each moment is at most the sum of the other two; "
-                 "compiler balanceinertia=\"true\" evens it out", I[0], I[1], I[2]);
+    return PB_AT(c, b->def, "body",
+                 "no body has the inertia (%g, %g, %g): each moment is at most the sum of the other two; "
+                 "compiler balanceinertia=\"true\" evens it out",
+                 I[0], I[1], I[2]);
   I[0] = I[1] = I[2] = (I[0] + I[1] + I[2]) / 3;
   b->adjusted = true;
   return pb_ok;
@@ -248,9 +252,10 @@ pbStatus pbCompile_InertiaOfGeoms(pbCompiler *c, pbBodyWork *b) {
 }
 
 // ---- joints -------------------------------------------------------------------------------------------------------
-pbStatus pbCompile_Limited(const pbCompiler *c, const pbPlace *place, const char *element, const char *name, const char *attribute,
-                           int limited, const double range[2], bool *result) {
-  if (isnan(range[0]) || isnan(range[1])) return pbSpec_Fail(c->spec, pb_bad_input, place, element, name, "%srange is not a number", attribute);
+pbStatus pbCompile_Limited(const pbCompiler *c, const pbPlace *place, const char *element, const char *name,
+                           const char *attribute, int limited, const double range[2], bool *result) {
+  if (isnan(range[0]) || isnan(range[1]))
+    return pbSpec_Fail(c->spec, pb_bad_input, place, element, name, "%srange is not a number", attribute);
   if (!c->spec->compiler.autolimits && limited == pb_auto && (range[0] || range[1]))
     return pbSpec_Fail(c->spec, pb_bad_input, place, element, name,
                        "%srange is given without %slimited, and compiler autolimits is off", attribute, attribute);
@@ -313,9 +318,11 @@ static pbStatus compile_joints(pbCompiler *c, pbBodyWork *b) {
     PB_TRY(compile_joint(c, j));
     b->ndof += dofs[type & 3];
     n++;
-    if (ball && (type == pb_jntBall || type == pb_jntHinge)) return PB_AT(c, j->def, "joint", "no rotation can follow a ball joint");
+    if (ball && (type == pb_jntBall || type == pb_jntHinge))
+      return PB_AT(c, j->def, "joint", "no rotation can follow a ball joint");
     ball = ball || type == pb_jntBall;
-    if (type == pb_jntFree && b->parent != 0) return PB_AT(c, j->def, "joint", "only children of the world can have a free joint");
+    if (type == pb_jntFree && b->parent != 0)
+      return PB_AT(c, j->def, "joint", "only children of the world can have a free joint");
     if ((type == pb_jntFree && i != b->joints.head) || (n > 1 && c->joints[b->joints.head].def->type == pb_jntFree))
       return PB_AT(c, j->def, "joint", "a free joint must be the only one of its body");
     if (b->ndof > 6) return PB_AT(c, j->def, "joint", "a body can have at most 6 degrees of freedom");
@@ -329,7 +336,8 @@ static pbStatus compile_site(pbCompiler *c, pbSiteWork *s) {
   memcpy(s->pos, d->pose.pos, sizeof s->pos);
   memcpy(s->size, d->size, sizeof s->size);
   if (!finite_all(s->pos, 3)) return PB_AT(c, d, "site", "pos is not finite");
-  if (d->type < pb_geomSphere || d->type > pb_geomBox) return PB_AT(c, d, "site", "a site must be a sphere, capsule, ellipsoid, cylinder or box");
+  if (d->type < pb_geomSphere || d->type > pb_geomBox)
+    return PB_AT(c, d, "site", "a site must be a sphere, capsule, ellipsoid, cylinder or box");
   const char *wrong = isnan(d->fromto[0]) ? pbPose_Orientation(&c->spec->compiler, &d->pose, s->quat)
                                           : pbPose_FromTo(d->type, d->fromto, s->pos, s->quat, s->size);
   if (!wrong) wrong = pbShape_CheckSize(d->type, s->size);
@@ -381,7 +389,8 @@ static void align_body(pbCompiler *c, pbBodyWork *b) {
   quat_identity(b->iquat);
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) pbPose_Compose(back, inverse, c->geoms[i].pos, c->geoms[i].quat);
   for (int i = b->sites.head; i >= 0; i = c->sites[i].next) pbPose_Compose(back, inverse, c->sites[i].pos, c->sites[i].quat);
-  for (int i = b->cameras.head; i >= 0; i = c->cameras[i].next) pbPose_Compose(back, inverse, c->cameras[i].pos, c->cameras[i].quat);
+  for (int i = b->cameras.head; i >= 0; i = c->cameras[i].next)
+    pbPose_Compose(back, inverse, c->cameras[i].pos, c->cameras[i].quat);
   for (int i = b->lights.head; i >= 0; i = c->lights[i].next) {
     double unused[4] = {1, 0, 0, 0};
     pbPose_Compose(back, inverse, c->lights[i].pos, unused);
@@ -461,7 +470,8 @@ pbStatus pbCompile_Tree(pbCompiler *c) {
   PB_TRY(link_items(c));
   for (int i = 1; i < c->spec->nbody; i++) {
     int frame = c->spec->bodies[i].frame;
-    if (frame < -1 || frame >= c->spec->nframe) return PB_AT(c, &c->spec->bodies[i], "body", "its frame %d does not exist", frame);
+    if (frame < -1 || frame >= c->spec->nframe)
+      return PB_AT(c, &c->spec->bodies[i], "body", "its frame %d does not exist", frame);
   }
   for (int k = 0; k < c->norder; k++) PB_TRY(compile_body(c, c->order[k]));
   if (c->spec->compiler.fusestatic) PB_TRY(pbCompile_Fuse(c));

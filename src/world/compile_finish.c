@@ -166,7 +166,8 @@ static void finish_springdampers(pbCompiler *c) {
 // springlength -1 -1: the length with all springs of joints at rest. Moves the poses to qpos_spring, so it comes last.
 static void finish_tendon_springs(pbModel *m, pbDerive_r *w) {
   bool needed = false;
-  for (int t = 0; t < m->ntendon; t++) needed = needed || (m->tendon_lengthspring[2 * t] == -1 && m->tendon_lengthspring[2 * t + 1] == -1);
+  for (int t = 0; t < m->ntendon; t++)
+    needed = needed || (m->tendon_lengthspring[2 * t] == -1 && m->tendon_lengthspring[2 * t + 1] == -1);
   if (!needed) return;
   pbDerive_Poses_r(m, m->theta0, m->qpos_spring, w);
   for (int t = 0; t < m->ntendon; t++) {

@@ -55,16 +55,16 @@ static const char *merge_inertia(pbBodyWork *p, const pbBodyWork *b) {
   return pbPose_Principal(total, p->iquat, p->inertia);
 }
 
-#define MOVE(works, chain)                                                      \
-  do {                                                                          \
+#define MOVE(works, chain)                                                               \
+  do {                                                                                   \
     for (int i = b->chain.head; i >= 0; i = c->works[i].next) c->works[i].body = parent; \
-    if (b->chain.head < 0) break;                                               \
-    if (p->chain.head < 0) {                                                    \
-      p->chain = b->chain;                                                      \
-    } else {                                                                    \
-      c->works[p->chain.tail].next = b->chain.head;                             \
-      p->chain.tail = b->chain.tail;                                            \
-    }                                                                           \
+    if (b->chain.head < 0) break;                                                        \
+    if (p->chain.head < 0) {                                                             \
+      p->chain = b->chain;                                                               \
+    } else {                                                                             \
+      c->works[p->chain.tail].next = b->chain.head;                                      \
+      p->chain.tail = b->chain.tail;                                                     \
+    }                                                                                    \
   } while (0)
 
 // Everything in body b goes to its parent; poses are composed first.
@@ -88,7 +88,8 @@ static pbStatus fuse(pbCompiler *c, int index) {
   }
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) pbPose_Compose(b->pos, b->quat, c->geoms[i].pos, c->geoms[i].quat);
   for (int i = b->sites.head; i >= 0; i = c->sites[i].next) pbPose_Compose(b->pos, b->quat, c->sites[i].pos, c->sites[i].quat);
-  for (int i = b->cameras.head; i >= 0; i = c->cameras[i].next) pbPose_Compose(b->pos, b->quat, c->cameras[i].pos, c->cameras[i].quat);
+  for (int i = b->cameras.head; i >= 0; i = c->cameras[i].next)
+    pbPose_Compose(b->pos, b->quat, c->cameras[i].pos, c->cameras[i].quat);
   for (int i = b->lights.head; i >= 0; i = c->lights[i].next) {
     double unused[4] = {1, 0, 0, 0};
     pbPose_Compose(b->pos, b->quat, c->lights[i].pos, unused);

@@ -42,14 +42,24 @@ static pbStatus make_table(pbCompiler *c, pbNameTable *table, const char *kind, 
 }
 
 // X(kind of reference, word, array, count)
-#define NAME_KINDS(X)                                                                                              \
-  X(pb_refBody, "body", bodies, nbody) X(pb_refJoint, "joint", joints, njoint) X(pb_refGeom, "geom", geoms, ngeom)   \
-  X(pb_refSite, "site", sites, nsite) X(pb_refCamera, "camera", cameras, ncamera) X(pb_refLight, "light", lights, nlight) \
-  X(pb_refPair, "pair", pairs, npair) X(pb_refExclude, "exclude", excludes, nexclude)                                \
-  X(pb_refEquality, "equality", equalities, nequality) X(pb_refTendon, "tendon", tendons, ntendon)                   \
-  X(pb_refActuator, "actuator", actuators, nactuator) X(pb_refSensor, "sensor", sensors, nsensor)                    \
-  X(pb_refNumeric, "numeric", numerics, nnumeric) X(pb_refText, "text", texts, ntext) X(pb_refTuple, "tuple", tuples, ntuple) \
-  X(pb_refKey, "key", keys, nkey) X(0, "frame", frames, nframe)
+#define NAME_KINDS(X)                                  \
+  X(pb_refBody, "body", bodies, nbody)                 \
+  X(pb_refJoint, "joint", joints, njoint)              \
+  X(pb_refGeom, "geom", geoms, ngeom)                  \
+  X(pb_refSite, "site", sites, nsite)                  \
+  X(pb_refCamera, "camera", cameras, ncamera)          \
+  X(pb_refLight, "light", lights, nlight)              \
+  X(pb_refPair, "pair", pairs, npair)                  \
+  X(pb_refExclude, "exclude", excludes, nexclude)      \
+  X(pb_refEquality, "equality", equalities, nequality) \
+  X(pb_refTendon, "tendon", tendons, ntendon)          \
+  X(pb_refActuator, "actuator", actuators, nactuator)  \
+  X(pb_refSensor, "sensor", sensors, nsensor)          \
+  X(pb_refNumeric, "numeric", numerics, nnumeric)      \
+  X(pb_refText, "text", texts, ntext)                  \
+  X(pb_refTuple, "tuple", tuples, ntuple)              \
+  X(pb_refKey, "key", keys, nkey)                      \
+  X(0, "frame", frames, nframe)
 
 pbStatus pbCompile_Names(pbCompiler *c) {
   const pbSpec *s = c->spec;
@@ -80,7 +90,8 @@ static const char *kind_word(int ref_kind) {
 pbStatus pbCompile_Resolve(const pbCompiler *c, int ref_kind, const char *name, const pbPlace *place, const char *element,
                            const char *element_name, int *index) {
   const char *kind = kind_word(ref_kind);
-  if (!name || !*name) return pbSpec_Fail(c->spec, pb_bad_input, place, element, element_name, "the name of a %s is missing", kind);
+  if (!name || !*name)
+    return pbSpec_Fail(c->spec, pb_bad_input, place, element, element_name, "the name of a %s is missing", kind);
   *index = pbCompile_Find(c, ref_kind, name);
   if (*index >= 0) return pb_ok;
   pbSuggest near = pbSuggest_For(name);
@@ -93,13 +104,21 @@ pbStatus pbCompile_Resolve(const pbCompiler *c, int ref_kind, const char *name, 
 
 int pbCompile_Id(const pbCompiler *c, int ref_kind, int index) {
   switch (ref_kind) {
-    case pb_refBody: case pb_refXbody: return c->bodies[index].id;
-    case pb_refJoint: return c->joints[index].id;
-    case pb_refGeom: return c->geoms[index].id;
-    case pb_refSite: return c->sites[index].id;
-    case pb_refCamera: return c->cameras[index].id;
-    case pb_refLight: return c->lights[index].id;
-    default: return index;
+    case pb_refBody:
+    case pb_refXbody:
+      return c->bodies[index].id;
+    case pb_refJoint:
+      return c->joints[index].id;
+    case pb_refGeom:
+      return c->geoms[index].id;
+    case pb_refSite:
+      return c->sites[index].id;
+    case pb_refCamera:
+      return c->cameras[index].id;
+    case pb_refLight:
+      return c->lights[index].id;
+    default:
+      return index;
   }
 }
 

@@ -127,11 +127,16 @@ const char *pbPose_Orientation(const pbCompilerSettings *settings, const pbPose 
   if (pose->alt != pb_altNone && !all_finite(pose->value, pose->alt == pb_altXyaxes ? 6 : pose->alt == pb_altAxisangle ? 4 : 3))
     return "the orientation is not finite";
   switch (pose->alt) {
-    case pb_altAxisangle: return from_axisangle(pose->value, unit, quat);
-    case pb_altXyaxes: return from_xyaxes(pose->value, quat);
-    case pb_altZaxis: return from_zaxis(pose->value, quat);
-    case pb_altEuler: return from_euler(settings->eulerseq, pose->value, unit, quat);
-    default: break;
+    case pb_altAxisangle:
+      return from_axisangle(pose->value, unit, quat);
+    case pb_altXyaxes:
+      return from_xyaxes(pose->value, quat);
+    case pb_altZaxis:
+      return from_zaxis(pose->value, quat);
+    case pb_altEuler:
+      return from_euler(settings->eulerseq, pose->value, unit, quat);
+    default:
+      break;
   }
   memcpy(quat, pose->quat, 4 * sizeof(double));
   if (!all_finite(quat, 4)) return "the orientation is not finite";
@@ -141,7 +146,7 @@ const char *pbPose_Orientation(const pbCompilerSettings *settings, const pbPose 
 // ---- principal axes -----------------------------------------------------------------------------------------------
 enum { JACOBI_TURNS = 500 };
 #define JACOBI_EPS 4e-15  // smaller off-diagonal entries, relative to the largest eigenvalue, count as zero in MuJoCo 4.0
-#define ORDER_EPS 1e-12   // and eigenvalues closer than this as equal
+#define ORDER_EPS  1e-12  // and eigenvalues closer than this as equal
 
 // Off-diagonal entry of largest size: row, column, and the axis a rotation in their plane turns about.
 static void largest_entry(const double D[9], int *row, int *col, int *axis) {
@@ -216,7 +221,8 @@ void pbPose_AddInertia(double total[6], double mass, const double diagonal[3], c
 const char *pbPose_FromTo(int type, const double fromto[6], double pos[3], double quat[4], double size[3]) {
   bool solid = type == pb_geomEllipsoid || type == pb_geomBox;
   double along[3];
-  if (!solid && type != pb_geomCapsule && type != pb_geomCylinder) return "fromto is for capsules, cylinders, ellipsoids and boxes";
+  if (!solid && type != pb_geomCapsule && type != pb_geomCylinder)
+    return "fromto is for capsules, cylinders, ellipsoids and boxes";
   if (!all_finite(fromto, 6)) return "fromto is not finite";
   if (pos[0] || pos[1] || pos[2]) return "pos and fromto cannot both be given";
   v3_sub(along, fromto, fromto + 3);

@@ -145,8 +145,8 @@ pbStatus pbCompile_Equalities(pbCompiler *c) {
 
 // ---- tendons ------------------------------------------------------------------------------------------------------
 static pbStatus path_fails(pbCompiler *c, const pbTendonDef *d, int i, const char *reason) {
-  return pbSpec_Fail(c->spec, pb_bad_input, d->path[i].place.line ? &d->path[i].place : &d->place, d->spatial ? "spatial" : "fixed", d->name,
-                     "station %d: %s", i, reason);
+  return pbSpec_Fail(c->spec, pb_bad_input, d->path[i].place.line ? &d->path[i].place : &d->place,
+                     d->spatial ? "spatial" : "fixed", d->name, "station %d: %s", i, reason);
 }
 
 static int wrap_at(const pbTendonDef *d, int i) { return i < 0 || i >= d->path_count ? pb_wrapPulley : d->path[i].type; }
@@ -163,7 +163,8 @@ static pbStatus check_station(pbCompiler *c, const pbTendonDef *d, int i) {
   if (w->type != pb_wrapSite) return path_fails(c, d, i, "a spatial tendon can only pass through sites and pulleys");
   if (wrap_at(d, i - 1) == pb_wrapPulley && wrap_at(d, i + 1) == pb_wrapPulley)
     return path_fails(c, d, i, "a site needs a neighbour that is not a pulley");
-  if (wrap_at(d, i + 1) == pb_wrapSite && !strcmp(w->target, d->path[i + 1].target)) return path_fails(c, d, i, "the site is repeated");
+  if (wrap_at(d, i + 1) == pb_wrapSite && !strcmp(w->target, d->path[i + 1].target))
+    return path_fails(c, d, i, "the site is repeated");
   return pb_ok;
 }
 
@@ -176,7 +177,8 @@ static pbStatus store_path(pbCompiler *c, const pbTendonDef *d, int adr) {
     if (w->type != pb_wrapPulley)
       PB_TRY(pbCompile_Resolve(c, ref, w->target, w->place.line ? &w->place : &d->place, word, d->name, &index));
     PB_TRY(check_station(c, d, i));
-    if (w->type == pb_wrapJoint && !is_scalar(c, index)) return path_fails(c, d, i, "only hinge and slide joints can be in a fixed tendon");
+    if (w->type == pb_wrapJoint && !is_scalar(c, index))
+      return path_fails(c, d, i, "only hinge and slide joints can be in a fixed tendon");
     for (int k = 0; w->type == pb_wrapJoint && k < i; k++) {
       if (m->wrap_objid[adr + k] == c->joints[index].id) return path_fails(c, d, i, "the joint is repeated");
     }
@@ -198,7 +200,8 @@ static pbStatus check_tendon(pbCompiler *c, const pbTendonDef *d, bool *limited,
   PB_TRY(pbCompile_Limited(c, &d->place, word, d->name, "actuatorfrc", d->actfrclimited, d->actfrcrange, actfrclimited));
   if (*actfrclimited && (d->actfrcrange[0] >= d->actfrcrange[1] || d->actfrcrange[0] > 0 || d->actfrcrange[1] < 0))
     return PB_AT(c, d, word, "actuatorfrcrange must be increasing and hold zero");
-  if (d->springlength[0] > d->springlength[1]) return PB_AT(c, d, word, "springlength[0] must not be larger than springlength[1]");
+  if (d->springlength[0] > d->springlength[1])
+    return PB_AT(c, d, word, "springlength[0] must not be larger than springlength[1]");
   return pb_ok;
 }
 

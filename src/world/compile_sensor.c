@@ -9,7 +9,18 @@ enum { stage_position = 1, stage_velocity = 2, stage_acceleration = 3 };
 enum { data_real = 0, data_positive = 1, data_axis = 2, data_quaternion = 3 };
 
 // What a sensor may be attached to.
-enum { on_site, on_scalar_joint, on_ball, on_limited_joint, on_tendon, on_limited_tendon, on_actuator, on_frame, on_body, on_nothing };
+enum {
+  on_site,
+  on_scalar_joint,
+  on_ball,
+  on_limited_joint,
+  on_tendon,
+  on_limited_tendon,
+  on_actuator,
+  on_frame,
+  on_body,
+  on_nothing
+};
 
 typedef struct pbSensorRule {
   int type, stage, attach, data;
@@ -63,19 +74,25 @@ static const pbSensorRule *rule_of(int type) {
 
 static const char *sensor_word(int type) {
   switch (type) {
-#define X(name, value, element, size) case value: return element;
+#define X(name, value, element, size) \
+  case value:                         \
+    return element;
     PB_SENSOR_TABLE(X)
 #undef X
-    default: return "sensor";
+    default:
+      return "sensor";
   }
 }
 
 static int sensor_size(int type) {
   switch (type) {
-#define X(name, value, element, size) case value: return size;
+#define X(name, value, element, size) \
+  case value:                         \
+    return size;
     PB_SENSOR_TABLE(X)
 #undef X
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -87,16 +104,26 @@ static bool is_frame(int ref) {
 static const char *misfit(const pbCompiler *c, int attach, int ref, int index) {
   bool joint = ref == pb_refJoint;
   switch (attach) {
-    case on_site: return ref == pb_refSite ? NULL : "it needs a site";
-    case on_scalar_joint: return joint && c->spec->joints[index].type >= pb_jntSlide ? NULL : "it needs a hinge or slide joint";
-    case on_ball: return joint && c->spec->joints[index].type == pb_jntBall ? NULL : "it needs a ball joint";
-    case on_limited_joint: return joint && c->joints[index].limited ? NULL : "it needs a joint with limits";
-    case on_tendon: return ref == pb_refTendon ? NULL : "it needs a tendon";
-    case on_limited_tendon: return ref == pb_refTendon && c->m->tendon_limited[index] ? NULL : "it needs a tendon with limits";
-    case on_actuator: return ref == pb_refActuator ? NULL : "it needs an actuator";
-    case on_frame: return is_frame(ref) ? NULL : "it needs a body, geom, site or camera";
-    case on_body: return ref == pb_refBody ? NULL : "it needs a body";
-    default: return NULL;
+    case on_site:
+      return ref == pb_refSite ? NULL : "it needs a site";
+    case on_scalar_joint:
+      return joint && c->spec->joints[index].type >= pb_jntSlide ? NULL : "it needs a hinge or slide joint";
+    case on_ball:
+      return joint && c->spec->joints[index].type == pb_jntBall ? NULL : "it needs a ball joint";
+    case on_limited_joint:
+      return joint && c->joints[index].limited ? NULL : "it needs a joint with limits";
+    case on_tendon:
+      return ref == pb_refTendon ? NULL : "it needs a tendon";
+    case on_limited_tendon:
+      return ref == pb_refTendon && c->m->tendon_limited[index] ? NULL : "it needs a tendon with limits";
+    case on_actuator:
+      return ref == pb_refActuator ? NULL : "it needs an actuator";
+    case on_frame:
+      return is_frame(ref) ? NULL : "it needs a body, geom, site or camera";
+    case on_body:
+      return ref == pb_refBody ? NULL : "it needs a body";
+    default:
+      return NULL;
   }
 }
 
@@ -142,7 +169,8 @@ static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
   if (!(d->noise >= 0)) return PB_AT(c, d, word, "noise cannot be negative");
   if (!(d->cutoff >= 0)) return PB_AT(c, d, word, "cutoff cannot be negative");
   if (d->cutoff > 0 && rule->data >= data_axis) return PB_AT(c, d, word, "cutoff cannot be applied to an axis or quaternion");
-  if (rule->attach != on_nothing || d->objtype) PB_TRY(pbCompile_Resolve(c, d->objtype, d->objname, &d->place, word, d->name, &object));
+  if (rule->attach != on_nothing || d->objtype)
+    PB_TRY(pbCompile_Resolve(c, d->objtype, d->objname, &d->place, word, d->name, &object));
   const char *wrong = misfit(c, rule->attach, d->objtype, object);
   if (wrong) return PB_AT(c, d, word, "%s", wrong);
   if (d->reftype) {

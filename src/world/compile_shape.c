@@ -16,7 +16,10 @@ const char *pbShape_CheckSize(int type, const double size[3]) {
   }
   if (type == pb_geomPlane) return size[2] > 0 ? NULL : "the third size of a plane must be positive";
   for (int i = 0; i < count[type & 7]; i++) {
-    if (!(size[i] > 0)) return i == 0 ? "the first size must be positive" : i == 1 ? "the second size must be positive" : "the third size must be positive";
+    if (!(size[i] > 0))
+      return i == 0   ? "the first size must be positive"
+             : i == 1 ? "the second size must be positive"
+                      : "the third size must be positive";
   }
   return NULL;
 }
@@ -30,19 +33,26 @@ static double ellipsoid_surface(const double s[3]) {
 double pbShape_Volume(int type, const double s[3], bool shell) {
   double r = s[0], length = 2 * s[1];
   switch (type) {
-    case pb_geomSphere: return shell ? 4 * PB_PI * r * r : 4 * PB_PI * r * r * r / 3;
-    case pb_geomCapsule: return shell ? 4 * PB_PI * r * r + 2 * PB_PI * r * length : PB_PI * (r * r * length + 4 * r * r * r / 3);
-    case pb_geomCylinder: return shell ? 2 * PB_PI * r * r + 2 * PB_PI * r * length : PB_PI * r * r * length;
-    case pb_geomEllipsoid: return shell ? ellipsoid_surface(s) : 4 * PB_PI * s[0] * s[1] * s[2] / 3;
-    case pb_geomBox: return shell ? 8 * (s[0] * s[1] + s[1] * s[2] + s[2] * s[0]) : 8 * s[0] * s[1] * s[2];
-    default: return 0;
+    case pb_geomSphere:
+      return shell ? 4 * PB_PI * r * r : 4 * PB_PI * r * r * r / 3;
+    case pb_geomCapsule:
+      return shell ? 4 * PB_PI * r * r + 2 * PB_PI * r * length : PB_PI * (r * r * length + 4 * r * r * r / 3);
+    case pb_geomCylinder:
+      return shell ? 2 * PB_PI * r * r + 2 * PB_PI * r * length : PB_PI * r * r * length;
+    case pb_geomEllipsoid:
+      return shell ? ellipsoid_surface(s) : 4 * PB_PI * s[0] * s[1] * s[2] / 3;
+    case pb_geomBox:
+      return shell ? 8 * (s[0] * s[1] + s[1] * s[2] + s[2] * s[0]) : 8 * s[0] * s[1] * s[2];
+    default:
+      return 0;
   }
 }
 
 // ---- inertia about the centre, principal axes ---------------------------------------------------------------------
 static void capsule_inertia(double r, double half, bool shell, double mass, double I[3]) {
   double length = 2 * half;
-  double ends = shell ? mass * 4 * PB_PI * r * r / (4 * PB_PI * r * r + 2 * PB_PI * r * length) : mass * 4 * r / (4 * r + 3 * length);
+  double ends =
+      shell ? mass * 4 * PB_PI * r * r / (4 * PB_PI * r * r + 2 * PB_PI * r * length) : mass * 4 * r / (4 * r + 3 * length);
   double tube = mass - ends, ball, shift;
   if (shell) {
     I[0] = tube * (6 * r * r + length * length) / 12;
@@ -105,9 +115,15 @@ static void box_shell_inertia(const double s[3], double mass, double I[3]) {
 
 void pbShape_Inertia(int type, const double s[3], bool shell, double mass, double I[3]) {
   switch (type) {
-    case pb_geomSphere: I[0] = I[1] = I[2] = 2 * mass * s[0] * s[0] / (shell ? 3 : 5); return;
-    case pb_geomCapsule: capsule_inertia(s[0], s[1], shell, mass, I); return;
-    case pb_geomCylinder: cylinder_inertia(s[0], s[1], shell, mass, I); return;
+    case pb_geomSphere:
+      I[0] = I[1] = I[2] = 2 * mass * s[0] * s[0] / (shell ? 3 : 5);
+      return;
+    case pb_geomCapsule:
+      capsule_inertia(s[0], s[1], shell, mass, I);
+      return;
+    case pb_geomCylinder:
+      cylinder_inertia(s[0], s[1], shell, mass, I);
+      return;
     case pb_geomEllipsoid:
       if (shell) {
         ellipsoid_shell_inertia(s, mass, I);
@@ -124,19 +140,26 @@ void pbShape_Inertia(int type, const double s[3], bool shell, double mass, doubl
         I[2] = mass * (s[0] * s[0] + s[1] * s[1]) / 3;
       }
       return;
-    default: I[0] = I[1] = I[2] = 0;
+    default:
+      I[0] = I[1] = I[2] = 0;
   }
 }
 
 // ---- bounds -------------------------------------------------------------------------------------------------------
 double pbShape_Radius(int type, const double s[3]) {
   switch (type) {
-    case pb_geomSphere: return s[0];
-    case pb_geomCapsule: return s[0] + s[1];
-    case pb_geomCylinder: return sqrt(s[0] * s[0] + s[1] * s[1]);
-    case pb_geomEllipsoid: return larger(larger(s[0], s[1]), s[2]);
-    case pb_geomBox: return sqrt(s[0] * s[0] + s[1] * s[1] + s[2] * s[2]);
-    default: return 0;
+    case pb_geomSphere:
+      return s[0];
+    case pb_geomCapsule:
+      return s[0] + s[1];
+    case pb_geomCylinder:
+      return sqrt(s[0] * s[0] + s[1] * s[1]);
+    case pb_geomEllipsoid:
+      return larger(larger(s[0], s[1]), s[2]);
+    case pb_geomBox:
+      return sqrt(s[0] * s[0] + s[1] * s[1] + s[2] * s[2]);
+    default:
+      return 0;
   }
 }
 
@@ -145,14 +168,21 @@ void pbShape_Box(int type, const double s[3], double aabb[6]) {
   double half[3] = {s[0], s[1], s[2]};
   memset(aabb, 0, 6 * sizeof *aabb);
   switch (type) {
-    case pb_geomSphere: half[1] = half[2] = s[0]; break;
-    case pb_geomCapsule: half[1] = s[0], half[2] = s[0] + s[1]; break;
-    case pb_geomCylinder: half[1] = s[0], half[2] = s[1]; break;
+    case pb_geomSphere:
+      half[1] = half[2] = s[0];
+      break;
+    case pb_geomCapsule:
+      half[1] = s[0], half[2] = s[0] + s[1];
+      break;
+    case pb_geomCylinder:
+      half[1] = s[0], half[2] = s[1];
+      break;
     case pb_geomPlane:
       half[0] = half[1] = far, half[2] = far / 2;
       aabb[2] = -far / 2;
       break;
-    default: break;
+    default:
+      break;
   }
   memcpy(aabb + 3, half, sizeof half);
 }

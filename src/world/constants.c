@@ -1,7 +1,7 @@
 // pbModel_SetConstants and its pullback.
 //
-// The pullback freezes what the inverse mass matrix does to each weight (setconst.h, pbFrozen). What remains is a scalar without an
-// inverse, differentiated by complex step of the same source: one cheap run per parameter, once per gradient.
+// The pullback freezes what the inverse mass matrix does to each weight (setconst.h, pbFrozen). What remains is a scalar without
+// an inverse, differentiated by complex step of the same source: one cheap run per parameter, once per gradient.
 #include <complex.h>
 #include <string.h>
 
@@ -81,11 +81,11 @@ pbStatus pbModel_SetConstants(const pbModel *m, double *theta) {
 typedef struct pbPullback {
   const pbModel *m;
   double *theta_bar;
-  double *values;      // theta with its derived entries
-  double *bar;         // theta_bar where it is derived, zero elsewhere
-  double *x;           // one solution M^-1 row
-  _Complex double *at; // theta, perturbed
-  bool any;            // some cotangent is not zero
+  double *values;       // theta with its derived entries
+  double *bar;          // theta_bar where it is derived, zero elsewhere
+  double *x;            // one solution M^-1 row
+  _Complex double *at;  // theta, perturbed
+  bool any;             // some cotangent is not zero
   pbFrozen f;
   pbDerive_r real;
   pbDerive_c w;
@@ -240,7 +240,8 @@ static void layout(pbArena *a, pbPullback *p) {
   const pbModel *m = p->m;
   size_t chains = 0, stations = 0;
   for (int b = 0; b < m->nbody; b++) chains += 6 * chain_length(m, b);
-  for (int i = 0; i < m->nwrap; i++) stations += m->wrap_type[i] == pb_wrapSite ? chain_length(m, m->site_bodyid[m->wrap_objid[i]]) : 1;
+  for (int i = 0; i < m->nwrap; i++)
+    stations += m->wrap_type[i] == pb_wrapSite ? chain_length(m, m->site_bodyid[m->wrap_objid[i]]) : 1;
   p->values = pbArena_Take(a, m->ntheta, sizeof(double));
   p->bar = pbArena_Take(a, m->ntheta, sizeof(double));
   p->at = pbArena_Take(a, m->ntheta, sizeof(_Complex double));

@@ -9,76 +9,109 @@
 #include "base/text.h"
 #include "world/topology.h"
 
+// ---- the table of fields ------------------------------------------------------------------------------------------
+typedef enum pbFieldKind { kind_number, kind_ints, kind_params, kind_constants } pbFieldKind;  // number: stands in the model
+
+typedef struct pbFieldEntry {
+  const char *name;
+  pbFieldKind kind;
+  size_t rows, pointer;  // offsets in the model: of the size that counts the rows, of the pointer (or number) itself
+  int cols;
+  size_t cols_size;  // not 0: offset of the size that counts the columns
+} pbFieldEntry;
+
+// The lists name a size of the model, or a number, for the columns of constants. A number has no CSIZE; a size counts as 0
+// columns of its own (the enumeration below), and its offset is taken.
+// clang-format off
+#define CSIZE_1 0
+#define CSIZE_2 0
+#define CSIZE_3 0
+#define CSIZE_4 0
+#define CSIZE_6 0
+#define CSIZE_nuser_body offsetof(pbModel, nuser_body)
+#define CSIZE_nuser_jnt offsetof(pbModel, nuser_jnt)
+#define CSIZE_nuser_geom offsetof(pbModel, nuser_geom)
+#define CSIZE_nuser_site offsetof(pbModel, nuser_site)
+#define CSIZE_nuser_cam offsetof(pbModel, nuser_cam)
+#define CSIZE_nuser_tendon offsetof(pbModel, nuser_tendon)
+#define CSIZE_nuser_actuator offsetof(pbModel, nuser_actuator)
+#define CSIZE_nuser_sensor offsetof(pbModel, nuser_sensor)
+#define CSIZE_nq offsetof(pbModel, nq)
+#define CSIZE_nv offsetof(pbModel, nv)
+#define CSIZE_na offsetof(pbModel, na)
+#define CSIZE_nu offsetof(pbModel, nu)
+
+enum { nuser_body, nuser_jnt = 0, nuser_geom = 0, nuser_site = 0, nuser_cam = 0, nuser_tendon = 0, nuser_actuator = 0,
+       nuser_sensor = 0, nq = 0, nv = 0, na = 0, nu = 0 };
+
+static const pbFieldEntry field_table[] = {
+#define X(name) {#name, kind_number, 0, offsetof(pbModel, name), 1, 0},
+  PB_MODEL_SIZES(X) PB_MODEL_OPTIONS(X)
+#undef X
+#define X(name, rows, cols) {#name, kind_ints, offsetof(pbModel, rows), offsetof(pbModel, name), cols, 0},
+  PB_MODEL_INTS(X)
+#undef X
+#define X(name, rows, cols, unit) {#name, kind_params, offsetof(pbModel, rows), offsetof(pbModel, name), cols, 0},
+  PB_MODEL_PARAMS(X)
+#undef X
+#define X(name, rows, cols) {#name, kind_constants, offsetof(pbModel, rows), offsetof(pbModel, name), cols, CSIZE_##cols},
+  PB_MODEL_CONSTANTS(X)
+#undef X
+};
+// clang-format on
+enum { FIELD_COUNT = sizeof field_table / sizeof *field_table };
+
+static int int_at(const pbModel *m, size_t offset) { return *(const int *)(const void *)((const char *)m + offset); }
+static int rows_of(const pbModel *m, const pbFieldEntry *e) { return e->kind == kind_number ? 1 : int_at(m, e->rows); }
+static int cols_of(const pbModel *m, const pbFieldEntry *e) { return e->cols_size ? int_at(m, e->cols_size) : e->cols; }
+
 // ---- memory -------------------------------------------------------------------------------------------------------
 enum { MODEL_ENTRIES_LIMIT = 48 << 20 };  // entries of one kind (reals: 384 MiB); files may name any count
 
-// Entries of one list, or more than the limit.
-static size_t ints_needed(const pbModel *m) {
+// Entries of one kind, or more than the limit.
+static size_t entries_of(const pbModel *m, pbFieldKind kind) {
   double n = 0;
-#define X(name, rows, cols) n += (double)m->rows * (cols);
-  PB_MODEL_INTS(X)
-#undef X
-  return n > MODEL_ENTRIES_LIMIT ? (size_t)MODEL_ENTRIES_LIMIT + 1 : (size_t)n;
-}
-
-// A column count is a number or a size of the model; with m-> in front of the latter both read the same below.
-#define COL(m, cols) pb_cols_##cols(m)
-#define FIXED(n) \
-  static inline int pb_cols_##n(const pbModel *m) { (void)m; return n; }
-FIXED(1) FIXED(2) FIXED(3) FIXED(4) FIXED(5) FIXED(6) FIXED(10) FIXED(12)
-#undef FIXED
-#define SIZED(n) \
-  static inline int pb_cols_##n(const pbModel *m) { return m->n; }
-SIZED(nuser_body) SIZED(nuser_jnt) SIZED(nuser_geom) SIZED(nuser_site) SIZED(nuser_cam) SIZED(nuser_tendon)
-SIZED(nuser_actuator) SIZED(nuser_sensor) SIZED(nq) SIZED(nv) SIZED(na) SIZED(nu)
-#undef SIZED
-
-static size_t params_needed(const pbModel *m) {
-  double n = 0;
-#define X(name, rows, cols, unit) n += (double)m->rows * (cols);
-  PB_MODEL_PARAMS(X)
-#undef X
-  return n > MODEL_ENTRIES_LIMIT ? (size_t)MODEL_ENTRIES_LIMIT + 1 : (size_t)n;
-}
-
-static size_t constants_needed(const pbModel *m) {
-  double n = 0;
-#define X(name, rows, cols) n += (double)m->rows * COL(m, cols);
-  PB_MODEL_CONSTANTS(X)
-#undef X
+  for (int i = 0; i < FIELD_COUNT; i++) {
+    const pbFieldEntry *e = &field_table[i];
+    if (e->kind == kind) n += (double)rows_of(m, e) * cols_of(m, e);
+  }
   return n > MODEL_ENTRIES_LIMIT ? (size_t)MODEL_ENTRIES_LIMIT + 1 : (size_t)n;
 }
 
 static void set_pointers(pbModel *m) {
   int *ints = m->ints_block;
-#define X(name, rows, cols) m->name = ints, ints += (size_t)m->rows * (cols);
-  PB_MODEL_INTS(X)
-#undef X
   double *reals = m->theta0;
-#define X(name, rows, cols, unit) m->name = reals, reals += (size_t)m->rows * (cols);
-  PB_MODEL_PARAMS(X)
-#undef X
-#define X(name, rows, cols) m->name = reals, reals += (size_t)m->rows * (size_t)COL(m, cols);
-  PB_MODEL_CONSTANTS(X)
-#undef X
+  for (int i = 0; i < FIELD_COUNT; i++) {
+    const pbFieldEntry *e = &field_table[i];
+    void *place = (char *)m + e->pointer;
+    size_t n = (size_t)rows_of(m, e) * (size_t)cols_of(m, e);
+    if (e->kind == kind_ints) {
+      *(int **)place = ints;
+      ints += n;
+    } else if (e->kind != kind_number) {
+      *(double **)place = reals;
+      reals += n;
+    }
+  }
 }
 
 // Things of each kind; dofs go by the names of their joints.
 static void count_names(pbModel *m) {
   const int counts[pb_objCount] = {
-      [pb_objBody] = m->nbody,         [pb_objJoint] = m->njnt,       [pb_objGeom] = m->ngeom,       [pb_objSite] = m->nsite,
-      [pb_objPair] = m->npair,         [pb_objEquality] = m->neq,     [pb_objTendon] = m->ntendon,   [pb_objActuator] = m->nu,
-      [pb_objSensor] = m->nsensor,     [pb_objKeyframe] = m->nkey,    [pb_objNumeric] = m->nnumeric, [pb_objCamera] = m->ncam,
-      [pb_objLight] = m->nlight,       [pb_objExclude] = m->nexclude, [pb_objText] = m->ntext,       [pb_objTuple] = m->ntuple,
+      [pb_objBody] = m->nbody,     [pb_objJoint] = m->njnt,       [pb_objGeom] = m->ngeom,       [pb_objSite] = m->nsite,
+      [pb_objPair] = m->npair,     [pb_objEquality] = m->neq,     [pb_objTendon] = m->ntendon,   [pb_objActuator] = m->nu,
+      [pb_objSensor] = m->nsensor, [pb_objKeyframe] = m->nkey,    [pb_objNumeric] = m->nnumeric, [pb_objCamera] = m->ncam,
+      [pb_objLight] = m->nlight,   [pb_objExclude] = m->nexclude, [pb_objText] = m->ntext,       [pb_objTuple] = m->ntuple,
   };
   memcpy(m->names_count, counts, sizeof counts);
 }
 
 pbStatus pbModel_Allocate(pbModel *m) {
   m->one = 1;
-  size_t ints = ints_needed(m), params = params_needed(m), constants = constants_needed(m);
+  size_t ints = entries_of(m, kind_ints), params = entries_of(m, kind_params), constants = entries_of(m, kind_constants);
   if (ints > MODEL_ENTRIES_LIMIT || params + constants > MODEL_ENTRIES_LIMIT)
-    return pbContext_Fail(m->ctx, pb_no_memory, "the model is too large (more than %d million numbers)", MODEL_ENTRIES_LIMIT >> 20);
+    return pbContext_Fail(m->ctx, pb_no_memory, "the model is too large (more than %d million numbers)",
+                          MODEL_ENTRIES_LIMIT >> 20);
   count_names(m);
   m->ntheta = params;
   m->ints_block = pbContext_AllocArray(m->ctx, ints, sizeof(int));
@@ -138,68 +171,18 @@ int pbModel_Id(const pbModel *m, pbObject kind, const char *name) {
   return -1;
 }
 
-// ---- fields -------------------------------------------------------------------------------------------------------
-typedef struct pbFieldEntry {
-  const char *name;
-  size_t rows, pointer;  // offsets in the model; rows 0: a single number that stands in the model itself
-  int cols;
-  size_t cols_size;  // not 0: offset of the size that counts the columns
-  bool real;
-} pbFieldEntry;
-
-#define SIZE_FIXED 0
-#define CSIZE_1 SIZE_FIXED
-#define CSIZE_2 SIZE_FIXED
-#define CSIZE_3 SIZE_FIXED
-#define CSIZE_4 SIZE_FIXED
-#define CSIZE_6 SIZE_FIXED
-#define CSIZE(cols) CSIZE_##cols
-#define CSIZE_nuser_body offsetof(pbModel, nuser_body)
-#define CSIZE_nuser_jnt offsetof(pbModel, nuser_jnt)
-#define CSIZE_nuser_geom offsetof(pbModel, nuser_geom)
-#define CSIZE_nuser_site offsetof(pbModel, nuser_site)
-#define CSIZE_nuser_cam offsetof(pbModel, nuser_cam)
-#define CSIZE_nuser_tendon offsetof(pbModel, nuser_tendon)
-#define CSIZE_nuser_actuator offsetof(pbModel, nuser_actuator)
-#define CSIZE_nuser_sensor offsetof(pbModel, nuser_sensor)
-#define CSIZE_nq offsetof(pbModel, nq)
-#define CSIZE_nv offsetof(pbModel, nv)
-#define CSIZE_na offsetof(pbModel, na)
-#define CSIZE_nu offsetof(pbModel, nu)
-
-enum { nuser_body = 0, nuser_jnt = 0, nuser_geom = 0, nuser_site = 0, nuser_cam = 0, nuser_tendon = 0, nuser_actuator = 0,
-       nuser_sensor = 0, nq = 0, nv = 0, na = 0, nu = 0 };  // the column count stands in the model
-
-static const pbFieldEntry field_table[] = {
-#define X(name) {#name, 0, offsetof(pbModel, name), 1, 0, false},
-    PB_MODEL_SIZES(X) PB_MODEL_OPTIONS(X)
-#undef X
-#define X(name, rows, cols) {#name, offsetof(pbModel, rows), offsetof(pbModel, name), cols, 0, false},
-        PB_MODEL_INTS(X)
-#undef X
-#define X(name, rows, cols, unit) {#name, offsetof(pbModel, rows), offsetof(pbModel, name), cols, 0, true},
-            PB_MODEL_PARAMS(X)
-#undef X
-#define X(name, rows, cols) {#name, offsetof(pbModel, rows), offsetof(pbModel, name), cols, CSIZE(cols), true},
-                PB_MODEL_CONSTANTS(X)
-#undef X
-};
-enum { FIELD_COUNT = sizeof field_table / sizeof *field_table };
-
-static int int_at(const pbModel *m, size_t offset) { return *(const int *)(const void *)((const char *)m + offset); }
-
+// ---- inspection ---------------------------------------------------------------------------------------------------
 bool pbModel_FieldAt(const pbModel *m, int index, pbField *field) {
   if (index < 0 || index >= FIELD_COUNT) return false;
   const pbFieldEntry *e = &field_table[index];
   const void *place = (const char *)m + e->pointer;
-  *field = (pbField){.name = e->name, .rows = e->rows ? int_at(m, e->rows) : 1,
-                     .cols = e->cols_size ? int_at(m, e->cols_size) : e->cols};
-  if (!e->rows) {
+  *field = (pbField){.name = e->name, .rows = rows_of(m, e), .cols = cols_of(m, e)};
+  if (e->kind == kind_number) {
     field->integers = place;
-  } else if (e->real) {
-    field->reals = *(double *const *)place;
-  } else {
+  } else if (e->kind == kind_ints) {
     field->integers = *(int *const *)place;
+  } else {
+    field->reals = *(double *const *)place;
   }
   return true;
 }
@@ -217,9 +200,14 @@ typedef struct pbChoice {
   int value;
 } pbChoice;
 static const pbChoice choice_table[] = {
-    {"integrator", "Euler", pb_intEuler},   {"integrator", "RK4", pb_intRK4},   {"integrator", "implicitfast", pb_intImplicitfast},
-    {"cone", "pyramidal", pb_conePyramidal}, {"cone", "elliptic", pb_coneElliptic},
-    {"solver", "PGS", pb_solPGS},            {"solver", "CG", pb_solCG},         {"solver", "Newton", pb_solNewton},
+    {"integrator", "Euler", pb_intEuler},
+    {"integrator", "RK4", pb_intRK4},
+    {"integrator", "implicitfast", pb_intImplicitfast},
+    {"cone", "pyramidal", pb_conePyramidal},
+    {"cone", "elliptic", pb_coneElliptic},
+    {"solver", "PGS", pb_solPGS},
+    {"solver", "CG", pb_solCG},
+    {"solver", "Newton", pb_solNewton},
 };
 enum { CHOICE_COUNT = sizeof choice_table / sizeof *choice_table };
 
@@ -229,14 +217,29 @@ typedef struct pbFlag {
   bool enables;  // of enableflags
 } pbFlag;
 static const pbFlag flag_table[] = {
-    {"constraint", pb_disConstraint, false},     {"equality", pb_disEquality, false}, {"frictionloss", pb_disFrictionloss, false},
-    {"limit", pb_disLimit, false},               {"contact", pb_disContact, false},   {"spring", pb_disSpring, false},
-    {"damper", pb_disDamper, false},             {"gravity", pb_disGravity, false},   {"clampctrl", pb_disClampctrl, false},
-    {"warmstart", pb_disWarmstart, false},       {"filterparent", pb_disFilterparent, false},
-    {"actuation", pb_disActuation, false},       {"refsafe", pb_disRefsafe, false},   {"sensor", pb_disSensor, false},
-    {"midphase", pb_disMidphase, false},         {"eulerdamp", pb_disEulerdamp, false}, {"autoreset", pb_disAutoreset, false},
-    {"nativeccd", pb_disNativeccd, false},       {"island", pb_disIsland, false},     {"multiccd", pb_disMulticcd, false},
-    {"override", pb_enOverride, true},           {"energy", pb_enEnergy, true},       {"fwdinv", pb_enFwdinv, true},
+    {"constraint", pb_disConstraint, false},
+    {"equality", pb_disEquality, false},
+    {"frictionloss", pb_disFrictionloss, false},
+    {"limit", pb_disLimit, false},
+    {"contact", pb_disContact, false},
+    {"spring", pb_disSpring, false},
+    {"damper", pb_disDamper, false},
+    {"gravity", pb_disGravity, false},
+    {"clampctrl", pb_disClampctrl, false},
+    {"warmstart", pb_disWarmstart, false},
+    {"filterparent", pb_disFilterparent, false},
+    {"actuation", pb_disActuation, false},
+    {"refsafe", pb_disRefsafe, false},
+    {"sensor", pb_disSensor, false},
+    {"midphase", pb_disMidphase, false},
+    {"eulerdamp", pb_disEulerdamp, false},
+    {"autoreset", pb_disAutoreset, false},
+    {"nativeccd", pb_disNativeccd, false},
+    {"island", pb_disIsland, false},
+    {"multiccd", pb_disMulticcd, false},
+    {"override", pb_enOverride, true},
+    {"energy", pb_enEnergy, true},
+    {"fwdinv", pb_enFwdinv, true},
     {"invdiscrete", pb_enInvdiscrete, true},
 };
 enum { FLAG_COUNT = sizeof flag_table / sizeof *flag_table };

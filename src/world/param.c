@@ -17,18 +17,18 @@ typedef struct pbParamEntry {
 } pbParamEntry;
 
 // What a row is, by the size that counts the rows.
-#define ROWS_one pb_objCount
-#define ROWS_nq pb_objCount
-#define ROWS_nv pb_objDof
-#define ROWS_nbody pb_objBody
-#define ROWS_njnt pb_objJoint
-#define ROWS_ngeom pb_objGeom
-#define ROWS_nsite pb_objSite
-#define ROWS_npair pb_objPair
-#define ROWS_neq pb_objEquality
+#define ROWS_one     pb_objCount
+#define ROWS_nq      pb_objCount
+#define ROWS_nv      pb_objDof
+#define ROWS_nbody   pb_objBody
+#define ROWS_njnt    pb_objJoint
+#define ROWS_ngeom   pb_objGeom
+#define ROWS_nsite   pb_objSite
+#define ROWS_npair   pb_objPair
+#define ROWS_neq     pb_objEquality
 #define ROWS_ntendon pb_objTendon
-#define ROWS_nwrap pb_objCount
-#define ROWS_nu pb_objActuator
+#define ROWS_nwrap   pb_objCount
+#define ROWS_nu      pb_objActuator
 #define ROWS_nsensor pb_objSensor
 
 static const pbParamEntry param_table[] = {
@@ -42,13 +42,13 @@ static const struct {
   const char *name;
   double lower, upper;
 } bound_table[] = {
-    {"timestep", 0, INFINITY},       {"density", 0, INFINITY},           {"viscosity", 0, INFINITY},
-    {"impratio", 0, INFINITY},       {"o_margin", 0, INFINITY},          {"o_friction", 0, INFINITY},
-    {"body_mass", 0, INFINITY},      {"body_inertia", 0, INFINITY},      {"body_subtreemass", 0, INFINITY},
-    {"body_invweight0", 0, INFINITY}, {"dof_invweight0", 0, INFINITY},   {"tendon_invweight0", 0, INFINITY},
-    {"dof_frictionloss", 0, INFINITY}, {"dof_armature", 0, INFINITY},    {"geom_size", 0, INFINITY},
-    {"geom_friction", 0, INFINITY},  {"geom_solmix", 0, INFINITY},       {"site_size", 0, INFINITY},
-    {"pair_friction", 0, INFINITY},  {"tendon_armature", 0, INFINITY},   {"tendon_frictionloss", 0, INFINITY},
+    {"timestep", 0, INFINITY},          {"density", 0, INFINITY},         {"viscosity", 0, INFINITY},
+    {"impratio", 0, INFINITY},          {"o_margin", 0, INFINITY},        {"o_friction", 0, INFINITY},
+    {"body_mass", 0, INFINITY},         {"body_inertia", 0, INFINITY},    {"body_subtreemass", 0, INFINITY},
+    {"body_invweight0", 0, INFINITY},   {"dof_invweight0", 0, INFINITY},  {"tendon_invweight0", 0, INFINITY},
+    {"dof_frictionloss", 0, INFINITY},  {"dof_armature", 0, INFINITY},    {"geom_size", 0, INFINITY},
+    {"geom_friction", 0, INFINITY},     {"geom_solmix", 0, INFINITY},     {"site_size", 0, INFINITY},
+    {"pair_friction", 0, INFINITY},     {"tendon_armature", 0, INFINITY}, {"tendon_frictionloss", 0, INFINITY},
     {"actuator_armature", 0, INFINITY}, {"sensor_cutoff", 0, INFINITY},
 };
 static const char *const derived_table[] = {"body_subtreemass", "body_invweight0", "dof_invweight0", "tendon_length0",
@@ -62,16 +62,25 @@ static bool is_derived(const char *name) {
 }
 
 size_t pbModel_ParamSize(const pbModel *m) { return m->ntheta; }
-int pbModel_ParamCount(const pbModel *m) { (void)m; return PARAM_COUNT; }
+int pbModel_ParamCount(const pbModel *m) {
+  (void)m;
+  return PARAM_COUNT;
+}
 const double *pbModel_DefaultParams(const pbModel *m) { return m->theta0; }
 
 pbParam pbModel_ParamAt(const pbModel *m, int index) {
   if (index < 0 || index >= PARAM_COUNT) return (pbParam){.name = "", .unit = "", .rows_are = pb_objCount};
   const pbParamEntry *e = &param_table[index];
   const double *start = *(double *const *)(const void *)((const char *)m + e->pointer);
-  pbParam p = {.name = e->name, .unit = e->unit, .cols = e->cols, .rows_are = e->rows_are,
-               .rows = *(const int *)(const void *)((const char *)m + e->rows), .offset = (size_t)(start - m->theta0),
-               .lower = -INFINITY, .upper = INFINITY, .derived = is_derived(e->name)};
+  pbParam p = {.name = e->name,
+               .unit = e->unit,
+               .cols = e->cols,
+               .rows_are = e->rows_are,
+               .rows = *(const int *)(const void *)((const char *)m + e->rows),
+               .offset = (size_t)(start - m->theta0),
+               .lower = -INFINITY,
+               .upper = INFINITY,
+               .derived = is_derived(e->name)};
   for (size_t i = 0; i < sizeof bound_table / sizeof *bound_table; i++) {
     if (!strcmp(bound_table[i].name, e->name)) p.lower = bound_table[i].lower, p.upper = bound_table[i].upper;
   }
@@ -209,7 +218,8 @@ static pbStatus check_norms(const pbChecker *c, const char *field, const double 
   return pb_ok;
 }
 
-static pbStatus check_ranges(const pbChecker *c, const char *field, const double *values, const int *limited, int rows, pbObject kind) {
+static pbStatus check_ranges(const pbChecker *c, const char *field, const double *values, const int *limited, int rows,
+                             pbObject kind) {
   const double *v = value_of(c, values);
   for (int i = 0; i < rows; i++) {
     if (limited[i] && !(v[2 * i] <= v[2 * i + 1])) return complain(c, field, kind, i, "has its limits in the wrong order");

@@ -11,39 +11,44 @@
 // The mass matrix in dense blocks, one per kinematic tree.
 typedef struct pbDerivePlan {
   int ncomp, max_size;
-  int *comp;    // nv: block of a dof
-  int *local;   // nv: its index there; leaves first, so that factoring a tree makes no fill
-  int *size;    // ncomp
-  int *start;   // ncomp: first dof
+  int *comp;       // nv: block of a dof
+  int *local;      // nv: its index there; leaves first, so that factoring a tree makes no fill
+  int *size;       // ncomp
+  int *start;      // ncomp: first dof
   size_t *block;   // ncomp: first entry in M
   size_t entries;  // of M
 } pbDerivePlan;
 
-#define PB_SINGULAR_TEXT "the mass matrix is singular at joint '%s' in the reference configuration: joints move the same way, or lack inertia"
+#define PB_SINGULAR_TEXT \
+  "the mass matrix is singular at joint '%s' in the reference configuration: joints move the same way, or lack inertia"
 #define PB_DERIVE_LIMIT ((size_t)768 << 20)  // most bytes of work memory
 
 PB_NODISCARD pbStatus pbDerive_MakePlan(const pbModel *m, pbDerivePlan *plan);  // constants.c
 void pbDerive_FreePlan(const pbModel *m, pbDerivePlan *plan);
 
-#define PB_DERIVE_FIELDS(num)                                                                                     \
-  num *xpos, *xquat, *xmat;    /* nbody x 3, 4, 9 */                                                              \
-  num *xipos, *ximat;          /* nbody x 3, 9 */                                                                 \
-  num *com;                    /* nbody x 3: centre of mass of the subtree, times its mass until it is divided */ \
-  num *xanchor, *xaxis;        /* njnt x 3 */                                                                     \
-  num *inertia;                /* nbody x 10 about com of the root, composite after derive */                     \
-  num *cdof;                   /* nv x 6: rotation, velocity of the reference point */                            \
-  num *M;                      /* plan.entries: lower triangles, then Cholesky factors */                         \
-  num *M0;                     /* nv: diagonal of M without tendons */                                            \
-  num *diagonal;               /* nv: diagonal of M */                                                            \
-  num *site_xpos;              /* nsite x 3 */                                                                    \
-  num *ten_length;             /* ntendon */                                                                      \
-  num *row;                    /* nv: one row of a Jacobian */                                                    \
-  num *jac;                    /* 6 x max_size */                                                                 \
-  int *touched;                /* nv: dofs of the row that may be non-zero */                                     \
-  bool *mark;                  /* nv */
+#define PB_DERIVE_FIELDS(num)                                                                                  \
+  num *xpos, *xquat, *xmat; /* nbody x 3, 4, 9 */                                                              \
+  num *xipos, *ximat;       /* nbody x 3, 9 */                                                                 \
+  num *com;                 /* nbody x 3: centre of mass of the subtree, times its mass until it is divided */ \
+  num *xanchor, *xaxis;     /* njnt x 3 */                                                                     \
+  num *inertia;             /* nbody x 10 about com of the root, composite after derive */                     \
+  num *cdof;                /* nv x 6: rotation, velocity of the reference point */                            \
+  num *M;                   /* plan.entries: lower triangles, then Cholesky factors */                         \
+  num *M0;                  /* nv: diagonal of M without tendons */                                            \
+  num *diagonal;            /* nv: diagonal of M */                                                            \
+  num *site_xpos;           /* nsite x 3 */                                                                    \
+  num *ten_length;          /* ntendon */                                                                      \
+  num *row;                 /* nv: one row of a Jacobian */                                                    \
+  num *jac;                 /* 6 x max_size */                                                                 \
+  int *touched;             /* nv: dofs of the row that may be non-zero */                                     \
+  bool *mark;               /* nv */
 
-typedef struct pbDerive_r { PB_DERIVE_FIELDS(double) pbDerivePlan plan; } pbDerive_r;
-typedef struct pbDerive_c { PB_DERIVE_FIELDS(_Complex double) pbDerivePlan plan; } pbDerive_c;
+typedef struct pbDerive_r {
+  PB_DERIVE_FIELDS(double) pbDerivePlan plan;
+} pbDerive_r;
+typedef struct pbDerive_c {
+  PB_DERIVE_FIELDS(_Complex double) pbDerivePlan plan;
+} pbDerive_c;
 
 // Plan and work memory on the heap; Destroy only after a Create that worked.
 PB_NODISCARD pbStatus pbDerive_Create(const pbModel *m, pbDerive_r *w, void **memory);
@@ -70,8 +75,9 @@ int pbDerive_Run_c(const pbModel *m, _Complex double *theta, pbDerive_c *w);
 typedef struct pbFrozen {
   const double *bar;  // ntheta: cotangents of the derived entries, zero elsewhere
   double *C;          // as M: lower triangles
-  double *x_body;     // for each body with general weights 6 x (dofs of its chain, last first): 2 c x for the three forces and torques
-  double *x_tendon;   // for each tendon its touched dofs: 2 c x
+  double
+      *x_body;  // for each body with general weights 6 x (dofs of its chain, last first): 2 c x for the three forces and torques
+  double *x_tendon;  // for each tendon its touched dofs: 2 c x
 } pbFrozen;
 
 // bar . derived(theta), up to a constant: value and slope equal those of the derived entries at the theta it was frozen at.
@@ -90,7 +96,8 @@ int pbDerive_AddPoint_r(const pbModel *m, pbDerive_r *w, int body, const double 
                         double scale, int touched);
 int pbDerive_AddPoint_c(const pbModel *m, pbDerive_c *w, int body, const _Complex double *point, const _Complex double *force,
                         const _Complex double *torque, _Complex double scale, int touched);
-// Solve M x = row for the dofs of one component: x has plan.size[comp] entries; half: only the first triangle, |x|^2 = row' M^-1 row.
+// Solve M x = row for the dofs of one component: x has plan.size[comp] entries; half: only the first triangle, |x|^2 = row' M^-1
+// row.
 void pbDerive_Solve_r(const pbDerive_r *w, int comp, double *x, bool half);
 void pbDerive_Solve_c(const pbDerive_c *w, int comp, _Complex double *x, bool half);
 

@@ -186,8 +186,11 @@ static void test_derived_constants(void **state) {
 }
 
 static void add_tendons(Bench *b) {
-  pbWrap path[] = {{.type = pb_wrapSite, .target = "s0"},   {.type = pb_wrapSite, .target = "s1"}, {.type = pb_wrapPulley, .value = 2, .target = ""},
-                   {.type = pb_wrapSite, .target = "s1"}, {.type = pb_wrapSite, .target = "s2"}};
+  pbWrap path[] = {{.type = pb_wrapSite, .target = "s0"},
+                   {.type = pb_wrapSite, .target = "s1"},
+                   {.type = pb_wrapPulley, .value = 2, .target = ""},
+                   {.type = pb_wrapSite, .target = "s1"},
+                   {.type = pb_wrapSite, .target = "s2"}};
   pbTendonDef t = pbTendonDef_Default();
   t.name = "rope", t.spatial = true, t.path = path, t.path_count = 5;
   assert_true(pbSpec_AddTendon(b->spec, &t) >= 0);
@@ -303,8 +306,9 @@ static void test_parameters_by_name(void **state) {
     p = pbModel_ParamAt(b.model, i);
     assert_int_equal(pbModel_Param(b.model, p.name, &again), pb_ok);
     assert_true(again.offset == p.offset);
-    if (i) assert_true(p.offset == pbModel_ParamAt(b.model, i - 1).offset + (size_t)pbModel_ParamAt(b.model, i - 1).rows *
-                                                                                   (size_t)pbModel_ParamAt(b.model, i - 1).cols);
+    if (i)
+      assert_true(p.offset == pbModel_ParamAt(b.model, i - 1).offset +
+                                  (size_t)pbModel_ParamAt(b.model, i - 1).rows * (size_t)pbModel_ParamAt(b.model, i - 1).cols);
   }
   bench_free(&b);
 }
@@ -397,19 +401,23 @@ static double weigh(const Bench *b, const double *theta, const double *bar, doub
 // d/dt bar . SetConstants(theta + t direction) by Richardson's differences equals the pullback times the direction.
 static void test_pullback_of_constants(void **state) {
   (void)state;
-  static const char *const moved[] = {"qpos0", "body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia", "jnt_pos",
-                                      "jnt_axis", "dof_armature", "site_pos", "wrap_prm", "tendon_armature", "actuator_armature", "geom_size"};
-  static const char *const derived[] = {"body_subtreemass", "body_invweight0", "dof_invweight0", "tendon_length0", "tendon_invweight0", "eq_data", "geom_fluid"};
+  static const char *const moved[] = {"qpos0",     "body_pos",     "body_quat",       "body_ipos",         "body_iquat",
+                                      "body_mass", "body_inertia", "jnt_pos",         "jnt_axis",          "dof_armature",
+                                      "site_pos",  "wrap_prm",     "tendon_armature", "actuator_armature", "geom_size"};
+  static const char *const derived[] = {"body_subtreemass",  "body_invweight0", "dof_invweight0", "tendon_length0",
+                                        "tendon_invweight0", "eq_data",         "geom_fluid"};
   Bench b = rich();
   compile(&b);
   size_t n = pbModel_ParamSize(b.model);
-  double *theta = copy_theta(&b), *bar = calloc(n, sizeof *bar), *pulled = calloc(n, sizeof *pulled), *direction = calloc(n, sizeof *direction);
+  double *theta = copy_theta(&b), *bar = calloc(n, sizeof *bar), *pulled = calloc(n, sizeof *pulled),
+         *direction = calloc(n, sizeof *direction);
   double *work = calloc(n, sizeof *work), *shifted = calloc(n, sizeof *shifted);
   unsigned seed = 12345;
   pbParam p;
   for (size_t s = 0; s < sizeof derived / sizeof *derived; s++) {
     assert_int_equal(pbModel_Param(b.model, derived[s], &p), pb_ok);
-    for (int i = 0; i < p.rows * p.cols; i++) bar[p.offset + (size_t)i] = ((seed = seed * 1664525u + 1013904223u) >> 8) / 16777216.0 - 0.5;
+    for (int i = 0; i < p.rows * p.cols; i++)
+      bar[p.offset + (size_t)i] = ((seed = seed * 1664525u + 1013904223u) >> 8) / 16777216.0 - 0.5;
   }
   memcpy(pulled, bar, n * sizeof *bar);
   assert_int_equal(pbModel_SetConstantsVjp(b.model, theta, pulled), pb_ok);
@@ -431,7 +439,8 @@ static void test_pullback_of_constants(void **state) {
       slope[h] = (value[1] - value[0]) / (2 * step);
     }
     double difference = (4 * slope[1] - slope[0]) / 3;
-    if (fabs(difference - exact) > 1e-8 * (1 + fabs(exact))) print_error("%s: %g, by differences %g\n", moved[s], exact, difference);
+    if (fabs(difference - exact) > 1e-8 * (1 + fabs(exact)))
+      print_error("%s: %g, by differences %g\n", moved[s], exact, difference);
     assert_true(fabs(difference - exact) <= 1e-8 * (1 + fabs(exact)));
   }
   assert_int_equal(pbModel_Param(b.model, "dof_invweight0", &p), pb_ok);
@@ -497,13 +506,20 @@ static void test_suggestions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_order_of_ids),        cmocka_unit_test(test_inertia_of_two_balls),
-      cmocka_unit_test(test_angles_and_frames),   cmocka_unit_test(test_derived_constants),
-      cmocka_unit_test(test_rope_weld_and_servo), cmocka_unit_test(test_unknown_name_is_suggested),
-      cmocka_unit_test(test_refusals),            cmocka_unit_test(test_parameters_by_name),
-      cmocka_unit_test(test_values_are_checked),  cmocka_unit_test(test_options),
-      cmocka_unit_test(test_constants_repeat_and_follow), cmocka_unit_test(test_pullback_of_constants),
-      cmocka_unit_test(test_every_allocation_may_fail),   cmocka_unit_test(test_suggestions),
+      cmocka_unit_test(test_order_of_ids),
+      cmocka_unit_test(test_inertia_of_two_balls),
+      cmocka_unit_test(test_angles_and_frames),
+      cmocka_unit_test(test_derived_constants),
+      cmocka_unit_test(test_rope_weld_and_servo),
+      cmocka_unit_test(test_unknown_name_is_suggested),
+      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_parameters_by_name),
+      cmocka_unit_test(test_values_are_checked),
+      cmocka_unit_test(test_options),
+      cmocka_unit_test(test_constants_repeat_and_follow),
+      cmocka_unit_test(test_pullback_of_constants),
+      cmocka_unit_test(test_every_allocation_may_fail),
+      cmocka_unit_test(test_suggestions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
