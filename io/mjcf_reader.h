@@ -40,6 +40,7 @@ typedef struct pbMjcfReader {
   int element_count;
   pbMjcfClass **classes;
   int class_count;
+  int work;       // elements looked at for replicas
   pbNames names;  // of defaults classes (kind -1), and while replicas are made of elements (kind: pb_ref*)
 } pbMjcfReader;
 

@@ -14,6 +14,7 @@
 typedef struct unroll {
   pbMjcfReader *reader;
   const char *suffix;  // of the replica at work
+  pbXmlNode *dropped;  // elements beside the tree that went with the originals
 } unroll;
 
 // ---- names that are there -----------------------------------------------------------------------------------------------
@@ -44,6 +45,13 @@ static pbStatus set_names_below(pbMjcfReader *reader, const pbXmlNode *node, int
   PB_TRY(set_name(reader, node, kind_of(node), present));
   for EACH(child, node) PB_TRY(set_names_below(reader, child, present));
   return pb_ok;
+}
+
+// Kind of the elements of a section beside the tree, as far as others refer to them.
+static int kind_beside(const pbXmlNode *section) {
+  if (IS(section, "tendon")) return pb_refTendon;
+  if (IS(section, "actuator")) return pb_refActuator;
+  return IS(section, "sensor") ? pb_refSensor : pb_refNone;
 }
 
 // ---- copies -------------------------------------------------------------------------------------------------------------
@@ -202,11 +210,18 @@ static pbStatus copy_plain(unroll *u, const pbXmlNode *node, pbXmlNode *section,
   return set_name(u->reader, copy, kind, 1);
 }
 
+// Elements looked at for all replicas together: the time a file can take is limited like everything else.
+enum { MOST_WORK = 50000000 };
+
+static pbStatus count_work(pbMjcfReader *reader, const pbXmlNode *node) {
+  return ++reader->work <= MOST_WORK ? pb_ok : FAIL(node, "there are too many replicas for so many elements beside the tree");
+}
+
 static pbStatus copy_beside(unroll *u, const pbXmlNode *node, pbXmlNode *section) {
+  PB_TRY(count_work(u->reader, node));
   if (IS(section, "tendon")) return copy_tendon(u, node, section);
   if (IS(section, "custom")) return IS(node, "tuple") ? copy_tuple(u, node, section) : pb_ok;
-  int kind = IS(section, "actuator") ? pb_refActuator : IS(section, "sensor") ? pb_refSensor : pb_refNone;
-  return copy_plain(u, node, section, kind);
+  return copy_plain(u, node, section, kind_beside(section));
 }
 
 // Sections in the order in which MuJoCo copies them: what is referred to first.
@@ -233,23 +248,32 @@ static pbStatus copy_references(unroll *u) {
 
 // ---- what referred to the contents and cannot any more ------------------------------------------------------------------
 
+// Names that went with the contents are set to this.
+enum { GONE = -2 };
+
+typedef struct fate {
+  bool gone, unknown;  // refers to what went with the contents; to what was not there before
+} fate;
+
+static void look_up(const pbMjcfReader *reader, int kind, const char *name, fate *f) {
+  int id = pbNames_Find(&reader->names, kind == pb_refXbody ? pb_refBody : kind, name);
+  f->gone |= id == GONE;
+  f->unknown |= id < 0 && id != GONE;
+}
+
+// MuJoCo leaves alone what refers to things that come later in the file; that ends as an unknown name.
 static bool refers_to_gone(const unroll *u, const pbXmlNode *node) {
-  const pbMjcfReader *reader = u->reader;
   reference references[16];
+  fate f = {false, false};
   int count = references_of(node, references);
-  bool gone = false;
-  for (int i = 0; i < count; i++) {
-    int kind = references[i].kind, id = pbNames_Find(&reader->names, kind, pbXml_Get(node, references[i].attribute));
-    gone |= id == -2;
-  }
+  for (int i = 0; i < count; i++) look_up(u->reader, references[i].kind, pbXml_Get(node, references[i].attribute), &f);
   if (IS(node->parent, "tendon"))
     for EACH(station, node)
       if (!IS(station, "pulley"))
-        gone |= pbNames_Find(&reader->names, IS(station, "joint") ? pb_refJoint : pb_refSite, pbXml_Get(station, station->name)) == -2;
+        look_up(u->reader, IS(station, "joint") ? pb_refJoint : pb_refSite, pbXml_Get(station, station->name), &f);
   if (IS(node, "tuple"))
-    for EACH(entry, node)
-      gone |= pbNames_Find(&reader->names, kind_of(&(pbXmlNode){.name = pbXml_Get(entry, "objtype")}), pbXml_Get(entry, "objname")) == -2;
-  return gone;
+    for EACH(entry, node) look_up(u->reader, kind_of(&(pbXmlNode){.name = pbXml_Get(entry, "objtype")}), pbXml_Get(entry, "objname"), &f);
+  return f.gone && !f.unknown;
 }
 
 // An equality between inside and outside has no replica; MuJoCo drops it without a word.
@@ -270,17 +294,25 @@ static pbStatus drop_references(unroll *u) {
       pbXmlNode *before = NULL;
       for (pbXmlNode *node = section->first, *next; node; node = next) {
         next = node->next;
+        PB_TRY(count_work(u->reader, node));
         if (!refers_to_gone(u, node)) {
           before = node;
           continue;
         }
         warn_dropped(u, node);
-        int kind = IS(section, "tendon") ? pb_refTendon : IS(section, "actuator") ? pb_refActuator : pb_refNone;
-        PB_TRY(set_name(u->reader, node, kind, -2));  // -2: was there, is gone
+        PB_TRY(set_name(u->reader, node, kind_beside(section), GONE));
         pbXml_Remove(node, before);
+        node->next = u->dropped;
+        u->dropped = node;
       }
     }
   return pb_ok;
+}
+
+// From here on what is gone is as if it had never been.
+static pbStatus forget_gone(unroll *u, const pbXmlNode *replicate) {
+  for (const pbXmlNode *node = u->dropped; node; node = node->next) PB_TRY(set_name(u->reader, node, kind_beside(node->parent), -1));
+  return set_names_below(u->reader, replicate, -1);
 }
 
 // ---- where replicas stand -----------------------------------------------------------------------------------------------
@@ -352,8 +384,9 @@ static pbStatus make_replicas(pbMjcfReader *reader, const pbXmlNode *node, pbXml
     for (int k = 0; k < 3; k++) pose[k] += way[k];
     multiply(at, turn, at);
   }
-  PB_TRY(set_names_below(reader, node, -2));
-  return drop_references(&u);
+  PB_TRY(set_names_below(reader, node, GONE));
+  PB_TRY(drop_references(&u));
+  return forget_gone(&u, node);
 }
 
 static pbStatus unroll_below(pbMjcfReader *reader, pbXmlNode *parent);
@@ -401,10 +434,9 @@ pbStatus pbMjcf_Replicate(pbMjcfReader *reader) {
   if (!has_replicate(root)) return pb_ok;
   if (!pbNames_Set(&reader->names, pb_refBody, "world", 1)) return NO_MEMORY(root);
   for EACH(section, root) {
-    if (IS(section, "tendon") || IS(section, "actuator") || IS(section, "sensor")) {
-      int kind = IS(section, "tendon") ? pb_refTendon : IS(section, "actuator") ? pb_refActuator : pb_refSensor;
+    int kind = kind_beside(section);
+    if (kind != pb_refNone)
       for EACH(node, section) PB_TRY(set_name(reader, node, kind, 1));
-    }
   }
   for EACH(section, root)
     if (IS(section, "worldbody")) PB_TRY(unroll_below(reader, section));
