@@ -29,7 +29,7 @@ static void run(const pbModel *m, pbScratch *scratch, bool hostile, Result *r) {
   memset(r, 0, sizeof *r);
   const double *theta = pbModel_DefaultParams(m);
   int n = pbModel_TangentSize(m), tape = pbTape_Size(m);
-  double *records = calloc((size_t)tape * steps, sizeof *records), bar[256] = {0}, x[256];
+  double *records = calloc((size_t)tape * steps, sizeof *records), bar[256] = {0}, x[256] = {0};
   const double ctrl[64] = {0.4, -0.2, 0.3};
   pbInput input = {.ctrl = ctrl};
   assert_true(n <= 256 && n * n <= most && pbModel_ParamSize(m) <= most && pbModel_StateSize(m) <= 256);
@@ -45,7 +45,8 @@ static void run(const pbModel *m, pbScratch *scratch, bool hostile, Result *r) {
   for (int k = steps - 1; k >= 0; k--) {
     memset(r->x_bar, 0, sizeof r->x_bar);
     if (hostile) poison(scratch);
-    assert_int_equal(pbStep_Vjp(m, theta, records + k * tape, &input, bar, NULL, scratch, r->x_bar, NULL, r->theta_bar), pb_ok);
+    if (pbStep_Vjp(m, theta, records + k * tape, &input, bar, NULL, scratch, r->x_bar, NULL, r->theta_bar) != pb_ok)
+      fail_msg("step %d: %s", k, pbScratch_Error(scratch));
     memcpy(bar, r->x_bar, sizeof bar);
   }
   pbDirection direction = {.x = bar};
@@ -72,6 +73,7 @@ static void test_poison_changes_nothing(void **state) {
     if (pbModel_Load(ctx, files[f], NULL, &m) != pb_ok) fail_msg("%s", pbContext_Error(ctx));
     assert_int_equal(pbScratch_Create(m, NULL, &fresh), pb_ok);
     assert_int_equal(pbScratch_Create(m, NULL, &used), pb_ok);
+    print_message("%s\n", files[f]);
     run(m, fresh, false, &plain);
     run(m, used, true, &poisoned);
     check_same(plain.states[0], poisoned.states[0], sizeof plain.states / sizeof(double), "state");
@@ -81,8 +83,8 @@ static void test_poison_changes_nothing(void **state) {
     check_same(plain.next, poisoned.next, 256, "next");
     check_same(plain.A, poisoned.A, most, "A");
     check_same(plain.B, poisoned.B, most, "B");
-    run(m, used, false, &poisoned);  // once more through used memory
-    check_same(plain.theta_bar, poisoned.theta_bar, most, "theta_bar");
+    run(m, used, false, &poisoned);  // once more through used memory, that of the derivatives included
+    check_same(&plain.states[0][0], &poisoned.states[0][0], sizeof plain / sizeof(double), "second run");
     pbScratch_Destroy(fresh);
     pbScratch_Destroy(used);
     pbModel_Destroy(m);
