@@ -66,7 +66,7 @@ static int rows_of(const pbModel *m, const pbFieldEntry *e) { return e->kind == 
 static int cols_of(const pbModel *m, const pbFieldEntry *e) { return e->cols_size ? int_at(m, e->cols_size) : e->cols; }
 
 // ---- memory -------------------------------------------------------------------------------------------------------
-enum { MODEL_ENTRIES_LIMIT = 48 << 20 };  // entries of one kind (reals: 384 MiB); files may name any count
+enum { MODEL_ENTRIES_LIMIT = 32 << 20 };  // entries of one kind (reals: 256 MiB); files may name any count
 
 // Entries of one kind, or more than the limit.
 static size_t entries_of(const pbModel *m, pbFieldKind kind) {

@@ -21,7 +21,7 @@ typedef struct pbDerivePlan {
 
 #define PB_SINGULAR_TEXT \
   "the mass matrix is singular at joint '%s' in the reference configuration: joints move the same way, or lack inertia"
-#define PB_DERIVE_LIMIT ((size_t)768 << 20)  // most bytes of work memory
+#define PB_DERIVE_LIMIT ((size_t)384 << 20)  // most bytes of work memory
 
 PB_NODISCARD pbStatus pbDerive_MakePlan(const pbModel *m, pbDerivePlan *plan);  // constants.c
 void pbDerive_FreePlan(const pbModel *m, pbDerivePlan *plan);
