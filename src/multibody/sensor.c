@@ -6,6 +6,15 @@
 #define TINY 1e-15  // MuJoCo's mjMINVAL
 
 // ---- frames -----------------------------------------------------------------------------------------------------------
+static void camera_pose(const NUM(pbWork) *w, int camera, NUM(pbSensorFrame) *f) {
+  num q[4];
+  f->body = w->m->cam_bodyid[camera], f->pos = f->own, f->mat = f->own + 3;
+  m3_mulv(f->own, w->xmat + 9 * f->body, w->p.cam_pos + 3 * camera);
+  v3_addto(f->own, w->xpos + 3 * f->body);
+  quat_mul(q, w->xquat + 4 * f->body, w->p.cam_quat + 4 * camera);
+  quat_to_mat(f->own + 3, q);
+}
+
 void NUM(pbSensor_Frame)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbSensorFrame) *f) {
   switch (objtype) {
     case pb_refSite:
@@ -16,6 +25,9 @@ void NUM(pbSensor_Frame)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbSen
       break;
     case pb_refBody:
       f->body = objid, f->pos = w->xipos + 3 * objid, f->mat = w->ximat + 9 * objid;
+      break;
+    case pb_refCamera:
+      camera_pose(w, objid, f);
       break;
     default:
       f->body = objid, f->pos = w->xpos + 3 * objid, f->mat = w->xmat + 9 * objid;
@@ -33,6 +45,9 @@ void NUM(pbSensor_Quat)(const NUM(pbWork) *w, int objtype, int objid, num q[4]) 
       break;
     case pb_refBody:
       quat_mul(q, w->xquat + 4 * objid, w->p.body_iquat + 4 * objid);
+      break;
+    case pb_refCamera:
+      quat_mul(q, w->xquat + 4 * w->m->cam_bodyid[objid], w->p.cam_quat + 4 * objid);
       break;
     default:
       quat_copy(q, w->xquat + 4 * objid);

@@ -6,11 +6,11 @@
 
 enum { pb_dataReal = 0, pb_dataPositive = 1 };  // mjtDataType of sensors that a cutoff can clamp
 
-// A frame a sensor looks at. pos, mat point into the work; d is the offset of pos from ref of the body's tree.
+// A frame a sensor looks at. pos, mat point into the work (of a camera: to own); d: offset of pos from ref of the body's tree.
 typedef struct NUM(pbSensorFrame) {
   int body;
   const num *pos, *mat;
-  num d[3];
+  num d[3], own[12];
 } NUM(pbSensorFrame);
 
 void NUM(pbSensor_Frame)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbSensorFrame) *f);

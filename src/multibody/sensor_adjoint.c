@@ -72,6 +72,7 @@ static void seat_done(LANE(pbAdjoint) *a, const seat *s) {
   if (s->type == pb_refSite) SEAT_THETA(a, s, site_pos, site_quat);
   if (s->type == pb_refGeom) SEAT_THETA(a, s, geom_pos, geom_quat);
   if (s->type == pb_refBody) SEAT_THETA(a, s, body_ipos, body_iquat);
+  if (s->type == pb_refCamera) SEAT_THETA(a, s, cam_pos, cam_quat);
 }
 
 // u = V_lin + w x d, cotangent g: F_V += (d x g, g); shift of the point: g x w

@@ -100,6 +100,11 @@ static bool is_frame(int ref) {
   return ref == pb_refBody || ref == pb_refXbody || ref == pb_refGeom || ref == pb_refSite || ref == pb_refCamera;
 }
 
+// A camera that turns towards something or follows it has no pose in its body.
+static bool follows(const pbCompiler *c, int ref, int index) {
+  return ref == pb_refCamera && index >= 0 && c->spec->cameras[index].mode != pb_camFixed;
+}
+
 // NULL, or what the sensor needs instead of its object (index of the spec).
 static const char *misfit(const pbCompiler *c, int attach, int ref, int index) {
   bool joint = ref == pb_refJoint;
@@ -119,6 +124,7 @@ static const char *misfit(const pbCompiler *c, int attach, int ref, int index) {
     case on_actuator:
       return ref == pb_refActuator ? NULL : "it needs an actuator";
     case on_frame:
+      if (follows(c, ref, index)) return "sensors of cameras that are not fixed are not supported";
       return is_frame(ref) ? NULL : "it needs a body, geom, site or camera";
     case on_body:
       return ref == pb_refBody ? NULL : "it needs a body";
@@ -176,6 +182,7 @@ static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
   if (d->reftype) {
     PB_TRY(pbCompile_Resolve(c, d->reftype, d->refname, &d->place, word, d->name, &reference));
     if (!is_frame(d->reftype)) return PB_AT(c, d, word, "its reference must be a body, geom, site or camera");
+    if (follows(c, d->reftype, reference)) return PB_AT(c, d, word, "references to cameras that are not fixed are not supported");
   }
   m->sensor_type[i] = d->type, m->sensor_datatype[i] = rule->data, m->sensor_needstage[i] = rule->stage;
   m->sensor_objtype[i] = d->objtype, m->sensor_objid[i] = object < 0 ? -1 : pbCompile_Id(c, d->objtype, object);

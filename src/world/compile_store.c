@@ -133,6 +133,7 @@ static void store_sights(pbCompiler *c, const pbBodyWork *b) {
   }
   for (int i = b->cameras.head; i >= 0; i = c->cameras[i].next) {
     const pbCameraWork *k = &c->cameras[i];
+    m->cam_bodyid[k->id] = b->id;
     COPY(cam_pos, k->id, 3, k->pos);
     COPY(cam_quat, k->id, 4, k->quat);
     m->cam_fovy[k->id] = k->def->fovy;

@@ -53,6 +53,7 @@ static void load_theta(jvp *j, const double *theta, const double *direction) {
     project(j->theta + (m->body_iquat - m->theta0), m->nbody, 4);
     project(j->theta + (m->geom_quat - m->theta0), m->ngeom, 4);
     project(j->theta + (m->site_quat - m->theta0), m->nsite, 4);
+    project(j->theta + (m->cam_quat - m->theta0), m->ncam, 4);
     project(j->theta + (m->jnt_axis - m->theta0), m->njnt, 3);
   }
   par_view(&j->w.p, m, j->theta);

@@ -20,7 +20,7 @@
   X(dof_bodyid, nv, 1) X(dof_jntid, nv, 1) X(dof_parentid, nv, 1) X(dof_treeid, nv, 1)                         \
   X(geom_type, ngeom, 1) X(geom_contype, ngeom, 1) X(geom_conaffinity, ngeom, 1) X(geom_condim, ngeom, 1)      \
   X(geom_bodyid, ngeom, 1) X(geom_group, ngeom, 1) X(geom_priority, ngeom, 1)                                  \
-  X(site_type, nsite, 1) X(site_bodyid, nsite, 1) X(site_group, nsite, 1)                                      \
+  X(site_type, nsite, 1) X(site_bodyid, nsite, 1) X(site_group, nsite, 1) X(cam_bodyid, ncam, 1)               \
   X(pair_dim, npair, 1) X(pair_geom1, npair, 1) X(pair_geom2, npair, 1) X(pair_signature, npair, 1)            \
   X(exclude_signature, nexclude, 1)                                                                            \
   X(eq_type, neq, 1) X(eq_obj1id, neq, 1) X(eq_obj2id, neq, 1) X(eq_objtype, neq, 1) X(eq_active0, neq, 1)     \
@@ -55,6 +55,7 @@
   X(geom_friction, ngeom, 3, "") X(geom_margin, ngeom, 1, "m") X(geom_gap, ngeom, 1, "m")                      \
   X(geom_fluid, ngeom, 12, "")                                                                                 \
   X(site_size, nsite, 3, "m") X(site_pos, nsite, 3, "m") X(site_quat, nsite, 4, "")                            \
+  X(cam_pos, ncam, 3, "m") X(cam_quat, ncam, 4, "")                                                            \
   X(pair_solref, npair, 2, "") X(pair_solreffriction, npair, 2, "") X(pair_solimp, npair, 5, "")               \
   X(pair_margin, npair, 1, "m") X(pair_gap, npair, 1, "m") X(pair_friction, npair, 5, "")                      \
   X(eq_solref, neq, 2, "") X(eq_solimp, neq, 5, "") X(eq_data, neq, 12, "")                                    \
@@ -80,7 +81,7 @@
   X(key_time, nkey, 1) X(key_qpos, nkey, nq) X(key_qvel, nkey, nv) X(key_act, nkey, na) X(key_ctrl, nkey, nu)  \
   X(numeric_data, nnumericdata, 1)                                                                             \
   X(geom_rgba, ngeom, 4) X(site_rgba, nsite, 4) X(tendon_rgba, ntendon, 4)                                     \
-  X(cam_pos, ncam, 3) X(cam_quat, ncam, 4) X(cam_fovy, ncam, 1)                                                \
+  X(cam_fovy, ncam, 1)                                                                                         \
   X(light_pos, nlight, 3) X(light_dir, nlight, 3)                                                              \
   X(stat_meaninertia, one, 1) X(stat_meanmass, one, 1) X(stat_meansize, one, 1) X(stat_extent, one, 1) X(stat_center, one, 3)
 

@@ -24,6 +24,7 @@ typedef struct pbParamEntry {
 #define ROWS_njnt    pb_objJoint
 #define ROWS_ngeom   pb_objGeom
 #define ROWS_nsite   pb_objSite
+#define ROWS_ncam    pb_objCamera
 #define ROWS_npair   pb_objPair
 #define ROWS_neq     pb_objEquality
 #define ROWS_ntendon pb_objTendon
@@ -237,6 +238,7 @@ pbStatus pbModel_CheckParams(const pbModel *m, const double *theta) {
   PB_TRY(check_norms(&c, "body_quat", m->body_quat, m->nbody, 4, pb_objBody));
   PB_TRY(check_norms(&c, "body_iquat", m->body_iquat, m->nbody, 4, pb_objBody));
   PB_TRY(check_norms(&c, "geom_quat", m->geom_quat, m->ngeom, 4, pb_objGeom));
+  PB_TRY(check_norms(&c, "cam_quat", m->cam_quat, m->ncam, 4, pb_objCamera));
   PB_TRY(check_norms(&c, "site_quat", m->site_quat, m->nsite, 4, pb_objSite));
   PB_TRY(check_norms(&c, "jnt_axis", m->jnt_axis, m->njnt, 3, pb_objJoint));
   PB_TRY(check_ranges(&c, "jnt_range", m->jnt_range, m->jnt_limited, m->njnt, pb_objJoint));
