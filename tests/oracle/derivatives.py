@@ -5,7 +5,7 @@ import numpy as np
 import oracle
 
 POSITIONS = {"body_pos", "body_ipos", "jnt_pos", "geom_pos", "site_pos", "gravity", "wind", "magnetic"}
-QUATS = {"body_quat", "body_iquat", "geom_quat", "site_quat"}
+QUATS = {"body_quat", "body_iquat", "geom_quat", "site_quat", "cam_quat"}
 ADDED = {"actuator_gear", "actuator_gainprm", "actuator_biasprm", "jnt_stiffnesspoly", "tendon_stiffnesspoly"}
 ONLY_OVERRIDE = {"o_margin", "o_solref", "o_solimp", "o_friction"}
 
