@@ -19,9 +19,9 @@ static double bound(const NUM(pbWork) *w, int g) {
 // Cannot touch: further apart than the bounding spheres and the margin allow.
 static bool apart(const NUM(pbWork) *w, int g1, int g2, double margin) {
   const num *x1 = w->geom_xpos + 3 * g1, *x2 = w->geom_xpos + 3 * g2, *R1 = w->geom_xmat + 9 * g1;
-  double d[3] = {re(x2[0]) - re(x1[0]), re(x2[1]) - re(x1[1]), re(x2[2]) - re(x1[2])}, reach = margin + bound(w, g2);
+  double d[3] = {re(x2[0]) - re(x1[0]), re(x2[1]) - re(x1[1]), re(x2[2]) - re(x1[2])}, reach = margin + w->geom_bound[g2];
   if (w->m->geom_type[g1] == pb_geomPlane) return d[0] * re(R1[2]) + d[1] * re(R1[5]) + d[2] * re(R1[8]) > reach;
-  reach += bound(w, g1);
+  reach += w->geom_bound[g1];
   return d[0] * d[0] + d[1] * d[1] + d[2] * d[2] > reach * reach;
 }
 
@@ -123,6 +123,7 @@ static pbStatus collide(NUM(pbWork) *w, const pbCandidate *k) {
 pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w) {
   w->ncon = 0;
   if (w->m->disableflags & (pb_dsblConstraint | pb_dsblContact)) return pb_ok;
+  for (int g = 0; g < w->m->ngeom; g++) w->geom_bound[g] = bound(w, g);
   for (int k = 0; k < w->t->ncandidate; k++) PB_TRY(collide(w, w->t->candidate + k));
   return pb_ok;
 }

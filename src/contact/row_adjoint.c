@@ -516,9 +516,6 @@ static void contact_geometry(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars
     PB_AXPY6(a->FX + 6 * b, 1, wrench);
     PB_AXPY6(a->FVa + 6 * b, 1, wa);
     PB_AXPY6(a->FV + 6 * b, 1, wv);
-    PB_ADDMXF(a->P + 6 * b, 1, a->Vx + 6 * b, wrench);
-    PB_ADDMXF(a->P + 6 * b, 1, a->Va + 6 * b, wa);
-    PB_ADDMXF(a->P + 6 * b, 1, w->V + 6 * b, wv);
   }
   // the point, the normal and the tangents
   bar[0] = s->pos[0];
@@ -581,9 +578,6 @@ static void weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s
     for (int k = 0; k < 3; k++) tv[k] -= sign * 0.5 * scale * G[1][0] * rel[k];
     PB_ADDCROSS(tv, sign * 0.5 * scale, other, G[1] + 1);
     for (int k = 0; k < 3; k++) a->FX[6 * b + k] += ts[k], a->FA[6 * b + k] += ta[k], a->FV[6 * b + k] += tv[k];
-    PB_ADDCROSS(a->P + 6 * b, 1, a->Vx + 6 * b, ts);
-    PB_ADDCROSS(a->P + 6 * b, 1, w->A + 6 * b, ta);
-    PB_ADDCROSS(a->P + 6 * b, 1, w->V + 6 * b, tv);
   }
   for (int k = 0; k < 3; k++) turn1[k] = turn2[k] = PB_LZERO;
   for (int i = 0; i < 4; i++) {  // <G, Y (0, t) / 2> and -<G, (0, t) / 2 Y>
@@ -626,9 +620,6 @@ static void connect_end(LANE(pbAdjoint) *a, int b, const double p[3], double sig
   PB_AXPY6(a->FX + 6 * b, 1, wrench);
   PB_AXPY6(a->FA + 6 * b, 1, wa);
   PB_AXPY6(a->FV + 6 * b, 1, wv);
-  PB_ADDMXF(a->P + 6 * b, 1, a->Vx + 6 * b, wrench);
-  PB_ADDMXF(a->P + 6 * b, 1, A, wa);
-  PB_ADDMXF(a->P + 6 * b, 1, V, wv);
   PB_ADDWRENCH(a->P + 6 * b, 1, d, point);
 }
 

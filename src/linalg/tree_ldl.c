@@ -8,7 +8,7 @@ void NUM(pbTree_Layout)(pbTreePattern *tree) {
     tree->adr[i] = adr;
     if (d) memcpy(tree->chain + adr, tree->chain + tree->adr[p], (size_t)d * sizeof(int));
     tree->chain[adr + d] = i;
-    adr += d + 1;
+    adr += (d + PB_TREE_PAD) / PB_TREE_PAD * PB_TREE_PAD;
   }
   tree->size = adr;
 }
@@ -39,7 +39,9 @@ int NUM(pbTree_Factor)(const pbTreePattern *tree, num *restrict A, num *restrict
       num *restrict up = A + tree->adr[chain[a]];
       num s = row[a] * inv;
       if (re(s) == 0 && (!PB_IS_COMPLEX || im(s) == 0)) continue;
-      for (int b = 0; b <= a; b++) up[b] -= s * row[b];
+      for (int b = 0; b <= a; b += PB_TREE_PAD) {  // whole vectors: the rest falls into padding
+        for (int c = 0; c < PB_TREE_PAD; c++) up[b + c] -= s * row[b + c];
+      }
     }
     for (int a = 0; a < depth; a++) row[a] *= inv;
   }

@@ -7,13 +7,17 @@
 #include "number/number.h"
 
 // Pattern: parent[i] < i (or -1), depth[i] = number of ancestors, row i of the matrix starts at adr[i] and has depth[i] + 1
-// entries, the diagonal last; chain (same layout) holds the column of each entry.
+// entries, the diagonal last; chain (same layout) holds the column of each entry. Rows are padded to whole vectors
+// (PB_TREE_PAD): what stands in the padding is arbitrary but finite, and never reaches an entry.
+enum { PB_TREE_PAD = 4 };
+// Room that a pattern of n rows may need.
+#define PB_TREE_ROOM(n) ((n) * ((n) + 1) / 2 + (PB_TREE_PAD - 1) * (n))
 typedef struct pbTreePattern {
   int n, size;  // size: entries in all
   int *parent, *depth, *adr, *chain;
 } pbTreePattern;
 
-// Fill depth, adr, chain, size from parent. chain has room for n (n + 1) / 2.
+// Fill depth, adr, chain, size from parent. chain has room for PB_TREE_ROOM(n).
 void NUM(pbTree_Layout)(pbTreePattern *tree);
 // Make i and j lie on one chain (all their ancestors with them): the elimination tree after a new coupling. O(depth).
 void NUM(pbTree_Join)(int *parent, int i, int j);

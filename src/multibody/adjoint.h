@@ -37,7 +37,7 @@ typedef struct LANE(pbAdjoint) {
   // cotangents of body fields: filled by force elements, rows and sensors, then pulled down the tree
   lane *FV, *FA, *FW, *FVa;  // nbody x 6: of V, A, Vw, Va
   double *FL, *FX, *FM;      // nbody x 6: of Vl, Vx, Vm
-  lane *P;                   // nbody x 6: of the body's pose (rigid motion of the body, fields of other bodies held still)
+  lane *P;                   // nbody x 6: of the body's pose (rigid motion), the fields of all bodies held
 
   // direct cotangents, from sensors and observations, set before lam is solved for
   lane *qacc;                           // nv
@@ -110,9 +110,9 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a);
 // The same for one extra field a->X (from joint rates c) with its plain cotangents a->F (summed over subtrees in place);
 // pose cotangents are left in P for the main sweep.
 void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *c);
-// A point of a body, offset d: force F on its velocity under X (F plain), cotangent p of the point itself.
-// Adds to field (cotangent of X, plain) and P.
-void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const double F[3], const lane X[6], const lane p[3], double *field);
+// A point of a body, offset d: force F on its velocity under a field (F plain; added to the field's cotangent `field`),
+// cotangent p of the point's place with the field held.
+void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const double F[3], const lane p[3], double *field);
 // Gradient by a site's place: cotangent of its world position and torque on its frame (world axes); adds the wrench to P
 // only where asked (the caller may have done so).
 void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lane torque[3]);

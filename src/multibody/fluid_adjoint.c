@@ -115,7 +115,6 @@ static void part_adjoint(LANE(pbAdjoint) *a, int body, int geom, const NUM(pbFlu
     a->P[6 * body + k] += bar[pose_at + k];
     a->FV[6 * body + k] += bar[velocity_at + k];
   }
-  PB_ADDMXF(a->P + 6 * body, 1, a->w->V + 6 * body, bar + velocity_at);  // the body's own share of V turns with it
   if (wanted) parameters(a, body, geom, part, bar);
 }
 
@@ -129,10 +128,7 @@ void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) *a) {
     if (w->t->body_tree[b] < 0) continue;
     for (int k = 0, n = NUM(pbFluid_Parts)(w, b, &box); k < n; k++) {
       if (!NUM(pbFluid_Take)(w, b, box, k, &part)) continue;
-      double wrench[6] = {0};
-      NUM(pbFluid_Wrench)(&part, wrench);
-      PB_AXPY6(a->FL + 6 * b, 1, wrench);
-      PB_ADDMXF(a->P + 6 * b, 1, a->Vl + 6 * b, wrench);
+      NUM(pbFluid_Wrench)(&part, a->FL + 6 * b);
       part_adjoint(a, b, box ? -1 : w->m->body_geomadr[b] + k, &part, NULL, a->Vl + 6 * b);
     }
   }
@@ -165,9 +161,6 @@ void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) *a, double h) {
       if (h > 0) a->h_bar += PB_LANE0(PB_DOT6(on_mu, Vm)) / h;
       PB_AXPY6(a->FVa + 6 * b, 1, on_a);
       PB_AXPY6(a->FW + 6 * b, -1, on_a);
-      PB_ADDMXF(a->P + 6 * b, 1, Vm, on_mu);
-      PB_ADDMXF(a->P + 6 * b, 1, a->Va + 6 * b, on_a);
-      PB_ADDMXF(a->P + 6 * b, -1, a->Vw + 6 * b, on_a);
       part_adjoint(a, b, box ? -1 : w->m->body_geomadr[b] + k, &part, field, Vm);
     }
   }

@@ -145,9 +145,8 @@ static void applied_wrench(LANE(pbAdjoint) *a, int b) {
   for (int k = 0; k < 3 && a->xfrc; k++) a->xfrc[6 * b + k] += u[k], a->xfrc[6 * b + 3 + k] += X[k];
   if (x[0] == 0 && x[1] == 0 && x[2] == 0 && x[3] == 0 && x[4] == 0 && x[5] == 0) return;
   PB_CROSS(p, x, X);
-  LANE(pbSweep_Point)(a, b, d, x, X, p, a->FX);
+  LANE(pbSweep_Point)(a, b, d, x, p, a->FX);
   for (int k = 0; k < 3; k++) a->FX[6 * b + k] += x[3 + k];
-  PB_ADDCROSS(a->P + 6 * b, 1, X, x + 3);  // the torque stays in the world: X x* (torque, 0)
 #if PB_LANES == 1
   if (a->theta) {
     double local[3];
@@ -168,7 +167,7 @@ static void compensate(LANE(pbAdjoint) *a, int b, const lane *X, double *field) 
   PB_POINTVEL(u, X, d);
   v3_scale(force, g, -m * gc);
   PB_CROSS(p, force, X);
-  if (gc != 0) LANE(pbSweep_Point)(a, b, d, force, X, p, field);
+  if (gc != 0) LANE(pbSweep_Point)(a, b, d, force, p, field);
   PB_THETA(a, body_gravcomp, b, -m * PB_DOT3(g, u));
   PB_THETA(a, body_mass, b, -gc * PB_DOT3(g, u));
   for (int k = 0; k < 3; k++) PB_THETA(a, gravity, k, -m * gc * u[k]);
@@ -527,37 +526,34 @@ static void site_end(LANE(pbAdjoint) *a, int site, const double force[3], const 
   PB_POINTVEL(vel, X, d);
   PB_CROSS(p, F, X);
   for (int k = 0; k < 3; k++) p[k] += sign * at[k], u[k] += sign * vel[k], omega[k] += sign * X[k];
-  LANE(pbSweep_Point)(a, b, d, F, X, p, a->F);
+  LANE(pbSweep_Point)(a, b, d, F, p, a->F);
   for (int k = 0; k < 3; k++) a->F[6 * b + k] += T[k];
-  PB_ADDCROSS(a->P + 6 * b, 1, X, T);
 }
 
-// Gradient of the reference length's rotational part: vec = log(r^-1 q), q = site_quat x xquat (see actuator.c).
+// Gradient of the reference length's rotational part: vec = log(r^-1 q), q = xquat x site_quat (see actuator.c).
 static void refsite_rotation(LANE(pbAdjoint) *a, int site, int ref, const double gear[3], lane length) {
   const NUM(pbWork) *w = a->w;
   double q[4], r[4], c[4], d[3], minus[3];
   lane g[3], t[3], world[3];
   const int sites[2] = {site, ref};
-  quat_mul(q, w->p.site_quat + 4 * site, w->xquat + 4 * w->m->site_bodyid[site]);
-  quat_mul(r, w->p.site_quat + 4 * ref, w->xquat + 4 * w->m->site_bodyid[ref]);
+  quat_mul(q, w->xquat + 4 * w->m->site_bodyid[site], w->p.site_quat + 4 * site);
+  quat_mul(r, w->xquat + 4 * w->m->site_bodyid[ref], w->p.site_quat + 4 * ref);
   quat_conj(c, r);
   quat_mul(q, c, q);
   quat_log(d, q);
   v3_neg(minus, d);
   for (int k = 0; k < 3; k++) g[k] = length * gear[k];
   pb_log_pull(minus, g, t);  // turned from the left: Jl^-T = Jr(-d)^-T
-  double R[9], Rs[9];
-  quat_to_mat(R, r);
+  const double *R = w->site_xmat + 9 * ref;
   for (int k = 0; k < 3; k++) world[k] = R[3 * k] * t[0] + R[3 * k + 1] * t[1] + R[3 * k + 2] * t[2];
-  for (int e = 0; e < 2; e++) {  // site_quat turns from the left of xquat: back through it
-    quat_to_mat(Rs, w->p.site_quat + 4 * sites[e]);
+  for (int e = 0; e < 2; e++) {
     lane on[3];
-    for (int k = 0; k < 3; k++) on[k] = (e ? -1 : 1) * (Rs[k] * world[0] + Rs[3 + k] * world[1] + Rs[6 + k] * world[2]);
+    for (int k = 0; k < 3; k++) on[k] = e ? -world[k] : world[k];
     couple(a, w->m->site_bodyid[sites[e]], on);
 #if PB_LANES == 1
-    if (a->theta) {  // site_quat (0, s) / 2 from the right is a turn Rs s from the left
+    if (a->theta) {
       double local[3];
-      v3_copy(local, on);
+      m3_tmulv(local, w->site_xmat + 9 * sites[e], on);
       LANE(pbSweep_Quat)(a, a->theta + (w->m->site_quat - w->m->theta0) + 4 * sites[e], w->p.site_quat + 4 * sites[e], local);
     }
 #endif
@@ -599,8 +595,8 @@ static void site_moment(LANE(pbAdjoint) *a, int u, lane length) {
     for (int k = 0; k < 3; k++) PB_THETA(a, actuator_gear, 6 * u + 3 + k, g[k]);
     if (ref >= 0 && (gear[3] != 0 || gear[4] != 0 || gear[5] != 0)) {
       double qa[4], qr[4], d[3];
-      quat_mul(qa, w->p.site_quat + 4 * site, w->xquat + 4 * m->site_bodyid[site]);
-      quat_mul(qr, w->p.site_quat + 4 * ref, w->xquat + 4 * m->site_bodyid[ref]);
+      quat_mul(qa, w->xquat + 4 * m->site_bodyid[site], w->p.site_quat + 4 * site);
+      quat_mul(qr, w->xquat + 4 * m->site_bodyid[ref], w->p.site_quat + 4 * ref);
       quat_conj(qr, qr), quat_mul(qa, qr, qa), quat_log(d, qa);
       for (int k = 0; k < 3; k++) PB_THETA(a, actuator_gear, 6 * u + 3 + k, length * d[k]);
     }
@@ -743,7 +739,7 @@ static void path(LANE(pbAdjoint) *a, int k, lane length) {
       v3_scale(F, s.dir, (e ? 1 : -1) / s.divisor);
       PB_CROSS(p, F, a->X + 6 * s.body[e]);
       for (int x = 0; x < 3; x++) p[x] += (e ? 1 : -1) * g[x];
-      LANE(pbSweep_Point)(a, s.body[e], s.d[e], F, a->X + 6 * s.body[e], p, a->F);
+      LANE(pbSweep_Point)(a, s.body[e], s.d[e], F, p, a->F);
       LANE(pbSweep_Site)(a, s.site[e], p, NULL);
     }
     int pulley = pulley_of(m, k, i - 1);
@@ -809,8 +805,6 @@ static void path_drift(LANE(pbAdjoint) *a, int k, lane e, double *value) {
       PB_AXPY6(a->FA + 6 * b, 1, wrench);
       PB_AXPY6(a->FVa + 6 * b, -1, wrench);
       PB_AXPY6(a->FV + 6 * b, 1, fv);
-      PB_ADDMXF(a->P + 6 * b, 1, A, wrench);
-      PB_ADDMXF(a->P + 6 * b, 1, V, fv);
       PB_ADDWRENCH(a->P + 6 * b, 1, s.d[x], p);
       LANE(pbSweep_Site)(a, s.site[x], p, NULL);
     }

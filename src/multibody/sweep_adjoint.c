@@ -71,67 +71,90 @@ void LANE(pbSweep_Quat)(LANE(pbAdjoint) *a, double *bar, const double *q, const 
 
 // ---- inertia --------------------------------------------------------------------------------------------------------
 #if PB_LANES == 1
-// Gradient of X . I Y by mass, inertial frame and inertia, all at the centre of mass (offset d); for one cotangent.
-static void inertia_parameters(LANE(pbAdjoint) *a, int b, const double *X, const double *Y, double sign) {
+// g += sign times the gradient of X . I Y by I = {m, m d (3), Ixx, Iyy, Izz, Ixy, Ixz, Iyz}.
+static void inertia_gradient(double g[10], const double *X, const double *Y, double sign) {
+  double h[3];
+  PB_CROSS(h, Y + 3, X);  // X . (I Y) has m d . (v_Y x w_X + v_X x w_Y)
+  PB_ADDCROSS(h, 1, X + 3, Y);
+  g[0] += sign * PB_DOT3(X + 3, Y + 3);
+  for (int k = 0; k < 3; k++) g[1 + k] += sign * h[k], g[4 + k] += sign * X[k] * Y[k];
+  g[7] += sign * (X[0] * Y[1] + X[1] * Y[0]);
+  g[8] += sign * (X[0] * Y[2] + X[2] * Y[0]);
+  g[9] += sign * (X[1] * Y[2] + X[2] * Y[1]);
+}
+
+// From the ten numbers to mass, inertial frame and principal inertia; see body_inertia in kinematics.c.
+static void inertia_parameters(LANE(pbAdjoint) *a, int b, const double g[10]) {
   const NUM(pbWork) *w = a->w;
-  double d[3], ux[3], uy[3], lx[3], ly[3], g[3], t[3], c[3];
-  const double *R = w->ximat + 9 * b, *I = w->p.body_inertia + 3 * b, mass = sign * w->p.body_mass[b];
+  const double *R = w->ximat + 9 * b, *I = w->p.body_inertia + 3 * b, mass = w->p.body_mass[b], *h = g + 1;
+  const double G[9] = {g[4], 0.5 * g[7], 0.5 * g[8], 0.5 * g[7], g[5], 0.5 * g[9], 0.5 * g[8], 0.5 * g[9], g[6]};
+  double d[3], Gd[3], move[3], GR[9], L[9], turn[3], trace = g[4] + g[5] + g[6];
   body_offset(w, b, w->xipos + 3 * b, d);
-  PB_POINTVEL(ux, X, d);
-  PB_POINTVEL(uy, Y, d);
-  m3_tmulv(lx, R, X), m3_tmulv(ly, R, Y);
-  PB_THETA(a, body_mass, b, sign * PB_DOT3(ux, uy));
-  for (int k = 0; k < 3; k++) PB_THETA(a, body_inertia, 3 * b + k, sign * lx[k] * ly[k]);
-  PB_CROSS(g, ux, Y);
-  PB_ADDCROSS(g, 1, uy, X);
-  m3_tmulv(g, w->xmat + 9 * b, g);
-  for (int k = 0; k < 3; k++) PB_THETA(a, body_ipos, 3 * b + k, mass * g[k]);
-  for (int k = 0; k < 3; k++) c[k] = I[k] * ly[k];
-  PB_CROSS(t, lx, c);
-  for (int k = 0; k < 3; k++) c[k] = I[k] * lx[k];
-  PB_ADDCROSS(t, 1, ly, c);
-  for (int k = 0; k < 3; k++) t[k] *= -sign;
-  LANE(pbSweep_Quat)(a, a->theta + (w->m->body_iquat - w->m->theta0) + 4 * b, w->p.body_iquat + 4 * b, t);
+  m3_mulv(Gd, G, d);
+  double dd = v3_dot(d, d);
+  // I(d) = R diag R' + m (|d|^2 1 - d d')
+  PB_THETA(a, body_mass, b, g[0] + v3_dot(h, d) + dd * trace - v3_dot(d, Gd));
+  for (int k = 0; k < 3; k++) move[k] = mass * (h[k] + 2 * (trace * d[k] - Gd[k]));
+  m3_tmulv(move, w->xmat + 9 * b, move);
+  for (int k = 0; k < 3; k++) PB_THETA(a, body_ipos, 3 * b + k, move[k]);
+  m3_mul(GR, G, R);
+  m3_tmul(L, R, GR);  // in the inertial frame
+  for (int k = 0; k < 3; k++) PB_THETA(a, body_inertia, 3 * b + k, L[4 * k]);
+  for (int k = 0; k < 3; k++) {  // a turn t changes diag by [t]x diag - diag [t]x
+    int i = (k + 1) % 3, j = (k + 2) % 3;
+    turn[k] = 2 * L[3 * i + j] * (I[i] - I[j]);
+  }
+  LANE(pbSweep_Quat)(a, a->theta + (w->m->body_iquat - w->m->theta0) + 4 * b, w->p.body_iquat + 4 * b, turn);
 }
 #endif
 
-// W = -Vx . (I A + V x* I V) + Vm . I Vw
+// W = -Vx . (I A + V x* I V) + Vm . I Vw. The pose of the inertia at held fields: minus the sum of X x* (cotangent of X).
 void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   for (int b = 1; b < w->m->nbody; b++) {
     if (w->t->body_tree[b] < 0) continue;
     const double *I = w->inert + 10 * b, *V = w->V + 6 * b, *A = w->A + 6 * b;
     const lane *Vx = a->Vx + 6 * b;
-    double momentum[6] = {0};
-    lane turned[6] = {0}, *FV = a->FV + 6 * b;
+    double momentum[6] = {0}, fx[6] = {0}, fm[6] = {0};
+    lane turned[6] = {0}, fv[6] = {0}, fa[6] = {0}, fw[6] = {0}, *P = a->P + 6 * b;
     PB_ADDINERT(momentum, 1, I, V);
-    PB_ADDINERT(a->FX + 6 * b, -1, I, A);
-    PB_ADDMXF(a->FX + 6 * b, -1, V, momentum);
-    PB_ADDINERT(a->FA + 6 * b, -1, I, Vx);
-    PB_ADDMXF(FV, 1, Vx, momentum);
+    PB_ADDINERT(fx, -1, I, A);
+    PB_ADDMXF(fx, -1, V, momentum);
+    PB_ADDINERT(fa, -1, I, Vx);
+    PB_ADDMXF(fv, 1, Vx, momentum);
     PB_ADDMXM(turned, 1, Vx, V);
-    PB_ADDINERT(FV, -1, I, turned);
+    PB_ADDINERT(fv, -1, I, turned);
+    PB_ADDMXF(P, -1, Vx, fx);
+    PB_ADDMXF(P, -1, A, fa);
+    PB_ADDMXF(P, -1, V, fv);
+    PB_AXPY6(a->FX + 6 * b, 1, fx);
+    PB_AXPY6(a->FA + 6 * b, 1, fa);
+    PB_AXPY6(a->FV + 6 * b, 1, fv);
     if (a->damped) {
-      PB_ADDINERT(a->FM + 6 * b, 1, I, a->Vw + 6 * b);
-      PB_ADDINERT(a->FW + 6 * b, 1, I, a->Vm + 6 * b);
+      const double *Vw = a->Vw + 6 * b;
+      const lane *Vm = a->Vm + 6 * b;
+      PB_ADDINERT(fm, 1, I, Vw);
+      PB_ADDINERT(fw, 1, I, Vm);
+      PB_ADDMXF(P, -1, Vm, fm);
+      PB_ADDMXF(P, -1, Vw, fw);
+      PB_AXPY6(a->FM + 6 * b, 1, fm);
+      PB_AXPY6(a->FW + 6 * b, 1, fw);
     }
 #if PB_LANES == 1
     if (a->theta) {  // Vx . (V x* I V) = (Vx x V) . I V
-      inertia_parameters(a, b, Vx, A, -1);
-      inertia_parameters(a, b, turned, V, -1);
-      if (a->damped) inertia_parameters(a, b, a->Vm + 6 * b, a->Vw + 6 * b, 1);
+      double g[10] = {0};
+      inertia_gradient(g, Vx, A, -1);
+      inertia_gradient(g, turned, V, -1);
+      if (a->damped) inertia_gradient(g, a->Vm + 6 * b, a->Vw + 6 * b, 1);
+      inertia_parameters(a, b, g);
     }
 #endif
   }
 }
 
 // ---- points and sites -----------------------------------------------------------------------------------------------
-void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const double F[3], const lane X[6], const lane p[3],
-                         double *field) {
-  double wrench[6] = {0};
-  PB_ADDWRENCH(wrench, 1, d, F);
-  PB_AXPY6(field + 6 * body, 1, wrench);
-  PB_ADDMXF(a->P + 6 * body, 1, X, wrench);
+void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const double F[3], const lane p[3], double *field) {
+  PB_ADDWRENCH(field + 6 * body, 1, d, F);
   PB_ADDWRENCH(a->P + 6 * body, 1, d, p);
 }
 
@@ -151,229 +174,156 @@ void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lan
 }
 
 // ---- pulling down ---------------------------------------------------------------------------------------------------
-// What travels from a body to its parent while joints are peeled off: the incoming fields and their cotangents.
-typedef struct carried {
-  lane Vl[6], Vm[6];
-  double V[6], A[6], Va[6], Vw[6];
-  lane FV[6], FA[6], FVa[6], FW[6], P[6];
-  double F[6], FM[6];  // cotangents of Vl (with Vx) and Vm
-  double R[9];         // orientation of the body before the joints peeled off so far (for parameters)
-} carried;
-
-// Pose cotangent when everything above this point moves rigidly and the incoming fields stay: P - sum X x* F.
-static void turn(const LANE(pbAdjoint) *a, const carried *c, lane Q[6]) {
-  memcpy(Q, c->P, sizeof c->P);
-  PB_ADDMXF(Q, -1, c->Vl, c->F);
-  PB_ADDMXF(Q, -1, c->V, c->FV);
-  PB_ADDMXF(Q, -1, c->A, c->FA);
-  PB_ADDMXF(Q, -1, c->Va, c->FVa);
-  if (!a->damped) return;
-  PB_ADDMXF(Q, -1, c->Vm, c->FM);
-  PB_ADDMXF(Q, -1, c->Vw, c->FW);
-}
-
+// P[b] is the gradient by the pose of body b with all its fields held. Going down through a dof with axis S, the gradient
+// by a rigid motion of everything it carries, with the fields before it held, is
+//   Q_before = Q_after + S x* Sb,   Sb = gradient by S itself = sum over fields of (cotangent) (rate) - rate_v Vb x* FA
+// because what is carried, and S, turn together. Every kinematic gradient is a projection of these two.
 #if PB_LANES == 1
-// Cotangent of the motion axis S of dof i (the fields in c are those after the dof).
-static void axis_cotangent(const LANE(pbAdjoint) *a, const carried *c, int i, double Sb[6]) {
-  const NUM(pbWork) *w = a->w;
-  double vw = w->qacc[i] - w->qacc_integrated[i];
-  for (int k = 0; k < 6; k++) {
-    Sb[k] = c->F[k] * a->lam[i] + c->FV[k] * w->qvel[i] + c->FA[k] * w->qacc[i] + c->FVa[k] * w->qacc[i];
-    if (a->damped) Sb[k] += c->FM[k] * a->mu[i] + c->FW[k] * vw;
-  }
-  PB_ADDMXF(Sb, -w->qvel[i], w->Vb + 6 * i, c->FA);
-}
-
 // Torque of a wrench about the point with offset d.
 static void torque_about(const double Q[6], const double d[3], double t[3]) {
   PB_CROSS(t, Q + 3, d);
   for (int k = 0; k < 3; k++) t[k] += Q[k];
 }
 
-// Gradient by a joint's axis and anchor. Q: pose cotangent of what the joint carries; c->R: orientation after the joint.
-static void joint_parameters(LANE(pbAdjoint) *a, carried *c, int j, const double Q[6]) {
+// Gradient by a joint's axis and anchor. Sb: of its axes (n x 6); Q: of what it carries. R: orientation of the body after
+// the joint, before it on return.
+static void joint_parameters(LANE(pbAdjoint) *a, int j, const double *Sb, const double Q[6], double R[9]) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   int type = m->jnt_type[j], dof = m->jnt_dofadr[j], qadr = m->jnt_qposadr[j];
-  double Sb[6], arm[3], t[3], before[9], turned[9], q[4] = {1}, force[3] = {0}, axis[3] = {0};
-  const double *ax = w->xaxis + 3 * j;
-  body_offset(w, m->jnt_bodyid[j], w->xanchor + 3 * j, arm);
-  if (type == pb_jntFree) return;
-  memcpy(before, c->R, sizeof before);
-  if (type == pb_jntHinge) quat_axisangle(q, w->p.jnt_axis + 3 * j, -(w->qpos[qadr] - w->p.qpos0[qadr]));
-  if (type == pb_jntBall) quat_copy(q, w->qpos + qadr), quat_normalize(q), quat_conj(q, q);
-  if (type != pb_jntSlide) quat_to_mat(turned, q), m3_mul(before, c->R, turned);
-  for (int k = 0; k < (type == pb_jntBall ? 3 : 1); k++) {
-    axis_cotangent(a, c, dof + k, Sb);
-    if (type == pb_jntSlide) continue;
-    PB_ADDCROSS(force, 1, w->S + 6 * (dof + k), Sb + 3);  // by the anchor: axis x Sb_lin
-  }
+  double arm[3], t[3], before[9], turned[9], q[4], b[3], after[3], axis[3] = {0};
+  const double *ax = w->xaxis + 3 * j, *unit = w->p.jnt_axis + 3 * j;
+  double x = type == pb_jntBall ? 0 : w->qpos[qadr] - w->p.qpos0[qadr];
+  memcpy(before, R, sizeof before);
   if (type == pb_jntSlide) {
-    double x = w->qpos[qadr] - w->p.qpos0[qadr];
     for (int k = 0; k < 3; k++) axis[k] = Sb[3 + k] + x * Q[3 + k];
-  }
-  if (type == pb_jntHinge) {  // the carried bodies turn by sin da + (1 - cos) a x da about the anchor
-    double s = sin(w->qpos[qadr] - w->p.qpos0[qadr]), cs = cos(w->qpos[qadr] - w->p.qpos0[qadr]);
-    torque_about(Q, arm, t);
-    for (int k = 0; k < 3; k++) axis[k] = Sb[k] + s * t[k];
-    PB_ADDCROSS(axis, 1, Sb + 3, arm);
-    PB_ADDCROSS(axis, 1 - cs, t, ax);
-  }
-  if (type != pb_jntSlide) {
-    double b[3], after[3];
-    for (int k = 0; k < 3; k++) b[k] = Q[3 + k] + force[k];
-    m3_tmulv(b, before, b), m3_tmulv(after, c->R, Q + 3);
+  } else {
+    body_offset(w, m->jnt_bodyid[j], w->xanchor + 3 * j, arm);
+    if (type == pb_jntHinge) {  // what is carried turns by sin x da + (1 - cos x) a x da about the anchor
+      double s = sin(x), c = cos(x);
+      torque_about(Q, arm, t);
+      for (int k = 0; k < 3; k++) axis[k] = Sb[k] + s * t[k];
+      PB_ADDCROSS(axis, 1, Sb + 3, arm);
+      PB_ADDCROSS(axis, 1 - c, t, ax);
+      quat_axisangle(q, unit, -x);
+    } else {
+      quat_copy(q, w->qpos + qadr), quat_normalize(q), quat_conj(q, q);
+    }
+    quat_to_mat(turned, q);
+    m3_mul(before, R, turned);
+    v3_copy(b, Q + 3);
+    for (int k = 0; k < (type == pb_jntBall ? 3 : 1); k++) PB_ADDCROSS(b, 1, w->S + 6 * (dof + k), Sb + 6 * k + 3);
+    m3_tmulv(b, before, b), m3_tmulv(after, R, Q + 3);
     for (int k = 0; k < 3; k++) PB_THETA(a, jnt_pos, 3 * j + k, b[k] - after[k]);
   }
-  if (type != pb_jntBall) {
-    double along, *local = axis;
-    const double *unit = w->p.jnt_axis + 3 * j;
-    m3_tmulv(local, before, axis);
-    along = PB_DOT3(local, unit);
-    for (int k = 0; k < 3; k++) PB_THETA(a, jnt_axis, 3 * j + k, local[k] - along * unit[k]);
-  }
-  memcpy(c->R, before, sizeof before);
+  memcpy(R, before, sizeof before);
+  if (type == pb_jntBall) return;
+  m3_tmulv(axis, before, axis);
+  double along = v3_dot(axis, unit);
+  for (int k = 0; k < 3; k++) PB_THETA(a, jnt_axis, 3 * j + k, axis[k] - along * unit[k]);
 }
 
-// Gradient by the body's place in its parent.
-static void body_parameters(LANE(pbAdjoint) *a, const carried *c, int b) {
+// Gradient by the body's place in its parent. Q: of a rigid motion of the body's frame and all it carries.
+static void body_parameters(LANE(pbAdjoint) *a, int b, const double Q[6], const double R[9]) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   int parent = m->body_parentid[b];
-  double Q[6], g[3], x0[3], d[3], t[3];
-  turn(a, c, Q);
+  double g[3], x0[3], d[3], t[3];
   m3_tmulv(g, w->xmat + 9 * parent, Q + 3);
   for (int k = 0; k < 3; k++) PB_THETA(a, body_pos, 3 * b + k, g[k]);
   m3_mulv(x0, w->xmat + 9 * parent, w->p.body_pos + 3 * b);
   v3_addto(x0, w->xpos + 3 * parent);
   body_offset(w, b, x0, d);
   torque_about(Q, d, t);
-  m3_tmulv(t, c->R, t);
+  m3_tmulv(t, R, t);
   LANE(pbSweep_Quat)(a, a->theta + (m->body_quat - m->theta0) + 4 * b, w->p.body_quat + 4 * b, t);
 }
 #endif
 
-// Take dof i (of a joint with n dofs at once, first dof i) off: v, cotangents before it.
-static void peel(LANE(pbAdjoint) *a, carried *c, int i, int n) {
+// One joint with the gradients Sb of its axes: coordinates, parameters; Q becomes that before the joint.
+static void through_joint(LANE(pbAdjoint) *a, int j, int first, int n, const lane *Sb, lane Q[6], double R[9]) {
   const NUM(pbWork) *w = a->w;
-  lane FA[6];
-  memcpy(FA, c->FA, sizeof FA);
-  for (int k = i; k < i + n; k++) a->v[k] += PB_DOT6(w->S + 6 * k, c->FV) + PB_DOT6(w->Sdot + 6 * k, FA);
-  for (int k = i; k < i + n; k++) {
-    const double *S = w->S + 6 * k, *Sdot = w->Sdot + 6 * k;
-    double Sv[6];
-    for (int e = 0; e < 6; e++) Sv[e] = S[e] * w->qvel[k];
-    PB_ADDMXF(c->FV, 1, Sv, FA);
-    PB_AXPY6(c->Vl, -a->lam[k], S);
-    PB_AXPY6(c->V, -w->qvel[k], S);
-    PB_AXPY6(c->A, -w->qacc[k], S);
-    PB_AXPY6(c->A, -w->qvel[k], Sdot);
-    PB_AXPY6(c->Va, -w->qacc[k], S);
-    if (!a->damped) continue;
-    PB_AXPY6(c->Vm, -a->mu[k], S);
-    PB_AXPY6(c->Vw, -(w->qacc[k] - w->qacc_integrated[k]), S);
-  }
-}
-
-// One joint: gradient of its coordinates, then the fields before it.
-static void pull_joint(LANE(pbAdjoint) *a, carried *c, int j) {
-  const NUM(pbWork) *w = a->w;
-  const pbModel *m = w->m;
-  int type = m->jnt_type[j], dof = m->jnt_dofadr[j];
-  lane Q[6];
 #if PB_LANES == 1
-  if (a->theta) {
-    turn(a, c, Q);
-    joint_parameters(a, c, j, Q);
-  }
+  if (a->theta && w->m->jnt_type[j] != pb_jntFree) joint_parameters(a, j, Sb, Q, R);
+#else
+  (void)R;
 #endif
-  int first = type == pb_jntFree ? dof + 3 : dof, n = type == pb_jntFree || type == pb_jntBall ? 3 : 1;
-  peel(a, c, first, n);
-  turn(a, c, Q);
-  for (int k = first; k < first + n; k++) {
-    lane g = PB_DOT6(w->S + 6 * k, Q);
-    a->q[k] += g;
-    if (n == 1) PB_THETA(a, qpos0, m->jnt_qposadr[j], -g);
-  }
-  if (type != pb_jntFree) return;
-  for (int k = dof; k < dof + 3; k++) {  // translations: S-dot and turning are nil
-    a->v[k] += PB_DOT6(w->S + 6 * k, c->FV);
-    a->q[k] += PB_DOT6(w->S + 6 * k, c->P);
-    PB_AXPY6(c->A, -w->qacc[k], w->S + 6 * k);
-    PB_AXPY6(c->V, -w->qvel[k], w->S + 6 * k);
-    PB_AXPY6(c->Vl, -a->lam[k], w->S + 6 * k);
-    PB_AXPY6(c->Va, -w->qacc[k], w->S + 6 * k);
+  for (int k = 0; k < n; k++) PB_ADDMXF(Q, 1, w->S + 6 * (first + k), Sb + 6 * k);
+  for (int k = 0; k < n; k++) {
+    lane g = PB_DOT6(w->S + 6 * (first + k), Q);
+    a->q[first + k] += g;
+    if (n == 1) PB_THETA(a, qpos0, w->m->jnt_qposadr[j], -g);
   }
 }
 
 // r += a wrench about another reference point: shift is where its point lies from r's.
-#define ADD_SHIFTED(r, F, shift)                \
-  do {                                          \
+#define ADD_SHIFTED(r, F, shift)                  \
+  do {                                            \
     for (int e = 0; e < 6; e++) (r)[e] += (F)[e]; \
-    PB_ADDCROSS(r, 1, shift, (F) + 3);          \
+    PB_ADDCROSS(r, 1, shift, (F) + 3);            \
   } while (0)
 
-static void load(const LANE(pbAdjoint) *a, int b, carried *c) {
+#if PB_LANES == 1
+static bool is_free(const pbModel *m, int b) { return m->body_jntnum[b] && m->jnt_type[m->body_jntadr[b]] == pb_jntFree; }
+#endif
+
+// Gradients by n axes from dof `first` on, and by their rates; FV becomes that before them.
+static void peel(LANE(pbAdjoint) *a, int b, int first, int n, lane *Sb) {
   const NUM(pbWork) *w = a->w;
-  memcpy(c->Vl, a->Vl + 6 * b, sizeof c->Vl);
-  memcpy(c->V, w->V + 6 * b, sizeof c->V);
-  memcpy(c->A, w->A + 6 * b, sizeof c->A);
-  memcpy(c->Va, a->Va + 6 * b, sizeof c->Va);
-  memcpy(c->FV, a->FV + 6 * b, sizeof c->FV);
-  memcpy(c->FA, a->FA + 6 * b, sizeof c->FA);
-  memcpy(c->FVa, a->FVa + 6 * b, sizeof c->FVa);
-  memcpy(c->P, a->P + 6 * b, sizeof c->P);
-  for (int k = 0; k < 6; k++) c->F[k] = a->FL[6 * b + k] + a->FX[6 * b + k];
-  if (a->damped) {
-    memcpy(c->Vm, a->Vm + 6 * b, sizeof c->Vm);
-    memcpy(c->Vw, a->Vw + 6 * b, sizeof c->Vw);
-    memcpy(c->FM, a->FM + 6 * b, sizeof c->FM);
-    memcpy(c->FW, a->FW + 6 * b, sizeof c->FW);
+  const double *FL = a->FL + 6 * b, *FX = a->FX + 6 * b, *FM = a->FM + 6 * b;
+  lane *FV = a->FV + 6 * b, *FA = a->FA + 6 * b, *FVa = a->FVa + 6 * b, *FW = a->FW + 6 * b;
+  for (int k = 0; k < n; k++) {
+    int i = first + k;
+    double v = w->qvel[i], acc = w->qacc[i], vw = acc - w->qacc_integrated[i];
+    lane *g = Sb + 6 * k, lam = a->lam[i];
+    for (int e = 0; e < 6; e++) g[e] = (FL[e] + FX[e]) * lam + FV[e] * v + (FA[e] + FVa[e]) * acc;
+    if (a->damped) {
+      lane mu = a->mu[i];
+      for (int e = 0; e < 6; e++) g[e] += FM[e] * mu + FW[e] * vw;
+    }
+    PB_ADDMXF(g, -v, w->Vb + 6 * i, FA);
+    a->v[i] += PB_DOT6(w->S + 6 * i, FV) + PB_DOT6(w->Sdot + 6 * i, FA);
   }
-  memcpy(c->R, w->xmat + 9 * b, sizeof c->R);
+  for (int k = 0; k < n; k++) PB_ADDMXF(FV, w->qvel[first + k], w->S + 6 * (first + k), FA);
 }
 
-static void to_parent(LANE(pbAdjoint) *a, int b, const carried *c) {
+static void to_parent(LANE(pbAdjoint) *a, int b, const lane Q[6]) {
   const NUM(pbWork) *w = a->w;
   int parent = w->m->body_parentid[b], tree = w->t->body_tree[b];
   double shift[3] = {0};
   if (tree >= 0 && w->t->body_tree[parent] < 0) v3_copy(shift, w->ref + 3 * tree);
-  ADD_SHIFTED(a->P + 6 * parent, c->P, shift);
-  ADD_SHIFTED(a->FV + 6 * parent, c->FV, shift);
-  ADD_SHIFTED(a->FA + 6 * parent, c->FA, shift);
-  ADD_SHIFTED(a->FVa + 6 * parent, c->FVa, shift);
+  ADD_SHIFTED(a->P + 6 * parent, Q, shift);
+  ADD_SHIFTED(a->FV + 6 * parent, a->FV + 6 * b, shift);
+  ADD_SHIFTED(a->FA + 6 * parent, a->FA + 6 * b, shift);
+  ADD_SHIFTED(a->FVa + 6 * parent, a->FVa + 6 * b, shift);
   ADD_SHIFTED(a->FL + 6 * parent, a->FL + 6 * b, shift);
   ADD_SHIFTED(a->FX + 6 * parent, a->FX + 6 * b, shift);
   if (!a->damped) return;
-  ADD_SHIFTED(a->FM + 6 * parent, c->FM, shift);
-  ADD_SHIFTED(a->FW + 6 * parent, c->FW, shift);
+  ADD_SHIFTED(a->FM + 6 * parent, a->FM + 6 * b, shift);
+  ADD_SHIFTED(a->FW + 6 * parent, a->FW + 6 * b, shift);
 }
 
 void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   for (int b = m->nbody - 1; b > 0; b--) {
-    carried c;
-    load(a, b, &c);
-    if (a->has_Vs) {  // motions injected at b and above do not turn with what carries them
-      PB_ADDMXF(c.P, -1, a->Vs + 6 * b, a->FX + 6 * b);
-      memcpy(a->P + 6 * b, c.P, sizeof c.P);
-      for (int k = 0; k < 6; k++) a->G[k] = a->Vx[6 * b + k] - a->Vl[6 * b + k] - a->Vs[6 * b + k];
-      lane P[6];
-      memcpy(P, c.P, sizeof P);
-      PB_ADDMXF(c.P, -1, a->G, a->FX + 6 * b);
-      for (int k = m->body_jntnum[b] - 1; k >= 0; k--) pull_joint(a, &c, m->body_jntadr[b] + k);
-#if PB_LANES == 1
-      if (a->theta && (m->body_jntnum[b] == 0 || m->jnt_type[m->body_jntadr[b]] != pb_jntFree)) body_parameters(a, &c, b);
-#endif
-      memcpy(c.P, P, sizeof P);
-    } else {
-      for (int k = m->body_jntnum[b] - 1; k >= 0; k--) pull_joint(a, &c, m->body_jntadr[b] + k);
-#if PB_LANES == 1
-      if (a->theta && (m->body_jntnum[b] == 0 || m->jnt_type[m->body_jntadr[b]] != pb_jntFree)) body_parameters(a, &c, b);
-#endif
+    lane Q[6], Sb[18];
+    double R[9];
+    memcpy(Q, a->P + 6 * b, sizeof Q);
+    memcpy(R, w->xmat + 9 * b, sizeof R);
+    for (int k = m->body_jntnum[b] - 1; k >= 0; k--) {
+      int j = m->body_jntadr[b] + k, type = m->jnt_type[j], dof = m->jnt_dofadr[j], n = type < pb_jntSlide ? 3 : 1;
+      int first = type == pb_jntFree ? dof + 3 : dof;
+      peel(a, b, first, n, Sb);
+      through_joint(a, j, first, n, Sb, Q, R);
+      if (type != pb_jntFree) continue;
+      peel(a, b, dof, n, Sb);
+      through_joint(a, j, dof, n, Sb, Q, R);
     }
-    to_parent(a, b, &c);
+#if PB_LANES == 1
+    if (a->theta && !is_free(m, b)) body_parameters(a, b, Q, R);
+#endif
+    to_parent(a, b, Q);
   }
   if (!(m->disableflags & pb_dsblGravity)) {
     for (int k = 0; k < 3; k++) PB_THETA(a, gravity, k, -a->FA[3 + k]);
@@ -381,46 +331,31 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
 }
 
 // ---- one extra field ------------------------------------------------------------------------------------------------
-// The main sweep with every other field zero: Vl plays the extra field.
+// The main sweep with every other field zero.
 void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
-  const lane *X = a->X;
-  double *sub = a->F;
+  memset(a->G, 0, 6 * (size_t)m->nbody * sizeof(lane));
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = m->body_parentid[b];
-    carried c;
-    memset(&c, 0, sizeof c);
-    memcpy(c.Vl, X + 6 * b, sizeof c.Vl);
-    memcpy(c.F, sub + 6 * b, sizeof c.F);
-    memcpy(c.R, w->xmat + 9 * b, sizeof c.R);
+    lane *Q = a->G + 6 * b, Sb[18];
+    double *F = a->F + 6 * b, R[9], shift[3] = {0};
+    memcpy(R, w->xmat + 9 * b, sizeof R);
     for (int k = m->body_jntnum[b] - 1; k >= 0; k--) {
-      int j = m->body_jntadr[b] + k, type = m->jnt_type[j], dof = m->jnt_dofadr[j];
-      int n = type == pb_jntFree ? 6 : type == pb_jntBall ? 3 : 1, turning = type == pb_jntFree ? dof + 3 : dof;
-      lane Q[6] = {0};
-#if PB_LANES == 1
-      if (a->theta) {
-        LANE(pbAdjoint) only = *a;  // axis_cotangent reads lam; the other cotangents in c are zero
-        only.lam = (lane *)rate, only.damped = false;
-        PB_ADDMXF(Q, -1, c.Vl, c.F);
-        joint_parameters(&only, &c, j, Q);
-        memset(Q, 0, sizeof Q);
+      int j = m->body_jntadr[b] + k, dof = m->jnt_dofadr[j], type = m->jnt_type[j];
+      for (int first = type == pb_jntFree ? dof + 3 : dof; first >= dof; first -= 3) {
+        int n = type < pb_jntSlide ? 3 : 1;
+        for (int i = 0; i < n; i++) {
+          for (int e = 0; e < 6; e++) Sb[6 * i + e] = F[e] * rate[first + i];
+        }
+        through_joint(a, j, first, n, Sb, Q, R);
       }
-#endif
-      for (int i = turning; i < dof + n; i++) PB_AXPY6(c.Vl, -rate[i], w->S + 6 * i);
-      PB_ADDMXF(Q, -1, c.Vl, c.F);
-      for (int i = turning; i < dof + n; i++) {
-        lane g = PB_DOT6(w->S + 6 * i, Q);
-        a->q[i] += g;
-        if (n == 1) PB_THETA(a, qpos0, m->jnt_qposadr[j], -g);
-      }
-      for (int i = dof; i < turning; i++) PB_AXPY6(c.Vl, -rate[i], w->S + 6 * i);
     }
 #if PB_LANES == 1
-    if (a->theta && (m->body_jntnum[b] == 0 || m->jnt_type[m->body_jntadr[b]] != pb_jntFree)) body_parameters(a, &c, b);
+    if (a->theta && !is_free(m, b)) body_parameters(a, b, Q, R);
 #endif
-    double shift[3] = {0};
     if (w->t->body_tree[b] >= 0 && w->t->body_tree[parent] < 0) v3_copy(shift, w->ref + 3 * w->t->body_tree[b]);
-    ADD_SHIFTED(sub + 6 * parent, sub + 6 * b, shift);
+    ADD_SHIFTED(a->G + 6 * parent, Q, shift);
+    ADD_SHIFTED(a->F + 6 * parent, F, shift);
   }
 }

@@ -21,7 +21,7 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
   TAKE(xpos, 3 * m->nbody), TAKE(xquat, 4 * m->nbody), TAKE(xmat, 9 * m->nbody);
   TAKE(xipos, 3 * m->nbody), TAKE(ximat, 9 * m->nbody);
   TAKE(xanchor, 3 * m->njnt), TAKE(xaxis, 3 * m->njnt);
-  TAKE(geom_xpos, 3 * m->ngeom), TAKE(geom_xmat, 9 * m->ngeom);
+  TAKE(geom_bound, m->ngeom), TAKE(geom_xpos, 3 * m->ngeom), TAKE(geom_xmat, 9 * m->ngeom);
   TAKE(site_xpos, 3 * m->nsite), TAKE(site_xmat, 9 * m->nsite);
   TAKE(S, 6 * m->nv), TAKE(inert, 10 * m->nbody), TAKE(crb, 10 * m->nbody);
   TAKE(M, t->M.size), TAKE(LD, t->M.size), TAKE(Dinv, m->nv);
@@ -41,7 +41,7 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
   w->max_J = 6 * w->max_dofs;
   TAKE(contact, w->max_con), TAKE(row, w->max_row), TAKE(row_dofs, w->max_dofs), TAKE(row_J, w->max_J);
   TAKE(qacc, m->nv), TAKE(qacc_warmstart, m->nv), TAKE(qfrc_constraint, m->nv);
-  int triangle = m->nv * (m->nv + 1) / 2;
+  int triangle = PB_TREE_ROOM(m->nv);
   w->H.n = m->nv;
   TAKE(H.parent, m->nv), TAKE(H.depth, m->nv), TAKE(H.adr, m->nv), TAKE(H.chain, triangle);
   TAKE(H_LD, triangle), TAKE(H_Dinv, m->nv);

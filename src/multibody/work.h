@@ -73,6 +73,7 @@ typedef struct NUM(pbWork) {
   num *xipos, *ximat;                 // nbody x 3, 9: inertial frame
   num *xanchor, *xaxis;               // njnt x 3
   num *geom_xpos, *geom_xmat;         // ngeom x 3, 9
+  double *geom_bound;                 // ngeom: radius of the sphere about the centre that holds it; 0 for planes
   num *site_xpos, *site_xmat;         // nsite x 3, 9
   num *S;                             // nv x 6: motion of the body by the dof
   num *inert, *crb;                   // nbody x 10: inertia, composite inertia about ref

@@ -140,10 +140,6 @@ static bool observe(block *k, const pbPullback *p) {
     for (int i = 0; i < 6 * m->nbody; i++) {
       for (int l = 0; l < PB_LANES; l++) a->has_Vs = a->has_Vs || ((const double *)(a->Vs + i))[l] != 0;
     }
-    for (int b = 1; b < m->nbody; b++) {  // the bodies' own shares of these fields turn with them
-      PB_ADDMXF(a->P + 6 * b, 1, w->V + 6 * b, a->FV + 6 * b);
-      PB_ADDMXF(a->P + 6 * b, 1, w->A + 6 * b, a->FA + 6 * b);
-    }
     any = true;
   }
   for (int b = 0; p->xpos && b < m->nbody; b++) {

@@ -143,7 +143,7 @@ static void sizes(const pbModel *m, pbTopology *t) {
 pbStatus pbModel_Finish(pbModel *m) {
   pbTopology *t = pbContext_Alloc(m->ctx, sizeof *t);
   size_t nb = (size_t)m->nbody, nv = (size_t)m->nv, nt = (size_t)m->ntendon, nu = (size_t)m->nu;
-  int *p = pbContext_Alloc(m->ctx, (3 * nb + (nv + 1) + (nt + 1) + 6 * nu + nu + 3 * nv + nv * (nv + 1) / 2 + 8) * sizeof(int));
+  int *p = pbContext_Alloc(m->ctx, (3 * nb + (nv + 1) + (nt + 1) + 6 * nu + nu + 3 * nv + PB_TREE_ROOM(nv) + 8) * sizeof(int));
   m->topology = t;
   if (!t || !p) {
     pbContext_Free(m->ctx, p);
