@@ -160,7 +160,7 @@ typedef struct spot {  // where elements are being read
 static pbStatus read_inertial(pbMjcfReader *reader, const pbXmlNode *node, const spot *at) {
   if (at->body == 0) return FAIL(node, "the world has no inertia");
   pbBodyDef *body = &reader->spec->bodies[at->body];
-  body->has_inertial = true;
+  body->has_inertial = true, body->inertial_frame = at->frame;
   PB_TRY(pbMjcf_Store(reader, node, body));
   if (pbXml_Get(node, "fullinertia") && pbXml_Get(node, "diaginertia"))
     return FAIL(node, "'diaginertia' and 'fullinertia' both give the inertia; give one");

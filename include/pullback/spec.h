@@ -120,6 +120,7 @@ typedef struct pbBodyDef {  // body 0 is the world
   bool has_inertial;      // an <inertial> was given
   double mass;            // kg
   pbPose inertial;        // pos[0] is NAN where not given
+  int inertial_frame;     // frame the <inertial> stands in, -1: directly in the body
   double diaginertia[3];  // kg m^2
   double fullinertia[6];  // xx yy zz xy xz yz; [0] is NAN where not given
   double gravcomp;

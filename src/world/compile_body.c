@@ -222,7 +222,11 @@ static pbStatus stated_inertia(pbCompiler *c, pbBodyWork *b) {
   } else {
     wrong = pbPose_Orientation(&c->spec->compiler, &d->inertial, b->iquat);
   }
-  return wrong ? PB_AT(c, d, "inertial", "%s", wrong) : pb_ok;
+  if (wrong) return PB_AT(c, d, "inertial", "%s", wrong);
+  if (d->inertial_frame < -1 || d->inertial_frame >= c->spec->nframe)
+    return PB_AT(c, d, "inertial", "its frame %d does not exist", d->inertial_frame);
+  if (b->has_ipos) into_frame(c, d->inertial_frame, b->ipos, b->iquat);
+  return pb_ok;
 }
 
 static pbStatus check_inertia(pbCompiler *c, pbBodyWork *b) {

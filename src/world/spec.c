@@ -24,7 +24,7 @@ static pbPose pose0(void) {
 pbFrameDef pbFrameDef_Default(void) { return (pbFrameDef){.name = "", .parent = -1, .pose = pose0()}; }
 
 pbBodyDef pbBodyDef_Default(void) {
-  pbBodyDef def = {.name = "", .frame = -1, .pose = pose0(), .inertial = pose0(), .simple = true, .fuse = true};
+  pbBodyDef def = {.name = "", .frame = -1, .pose = pose0(), .inertial = pose0(), .inertial_frame = -1, .simple = true, .fuse = true};
   def.inertial.pos[0] = NAN;
   def.fullinertia[0] = NAN;
   return def;
