@@ -4,7 +4,7 @@
 
 // ---- ball and box -------------------------------------------------------------------------------------------------
 // Centre outside: towards the nearest point of the box. Centre inside: out through the nearest face.
-int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
+int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) * box, double margin, NUM(pbHit) * hits) {
   num dif[3], local[3], nearest[3], towards[3], pos[3];
   const num *size = box->size;
   v3_sub(dif, center, box->pos);
@@ -219,7 +219,7 @@ static bool second_from_face(const box_segment *s, const nearest_feature *f, num
   return true;
 }
 
-static int segment_ball(const box_segment *s, num along, num radius, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
+static int segment_ball(const box_segment *s, num along, num radius, const NUM(pbShape) * box, double margin, NUM(pbHit) * hits) {
   num local[3], world[3];
   v3_along(local, s->center, s->half, along);
   m3_mulv(world, box->mat, local);
@@ -227,7 +227,7 @@ static int segment_ball(const box_segment *s, num along, num radius, const NUM(p
   return NUM(pbSphere_Box)(world, radius, box, margin, hits);
 }
 
-int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
+int NUM(pbCapsule_Box)(const NUM(pbShape) * capsule, const NUM(pbShape) * box, double margin, NUM(pbHit) * hits) {
   box_segment s = {.size = box->size, .length = capsule->size[1]};
   num dif[3], axis[3], radius = capsule->size[0];
   v3_sub(dif, capsule->pos, box->pos);
@@ -258,19 +258,19 @@ int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, dou
 // Separating axis of largest separation among 15, then either the nearest points of two edges or the incident face
 // clipped against the reference face. Constants as in MuJoCo.
 #define SEPARATION_SLACK 1e-13  // times the summed half sizes: rounding of a support
-#define PARALLEL_SIN2 1e-16     // sin^2 of an angle of edges whose cross product is noise
-#define SIGN_NOISE 1e-9         // axis components whose sign says nothing
-#define SAME_VERTEX 1e-14       // squared, relative to the reference face
-#define EDGE_BIAS 1e-6          // an edge must beat a face by this
-#define MAX_VERTICES 12
+#define PARALLEL_SIN2    1e-16  // sin^2 of an angle of edges whose cross product is noise
+#define SIGN_NOISE       1e-9   // axis components whose sign says nothing
+#define SAME_VERTEX      1e-14  // squared, relative to the reference face
+#define EDGE_BIAS        1e-6   // an edge must beat a face by this
+#define MAX_VERTICES     12
 
 typedef struct box_pair {
-  num rot[9];               // axes of box 2 in the frame of box 1 (columns)
-  num pos21[3], pos12[3];   // centre of 2 in frame 1, centre of 1 in frame 2
+  num rot[9];              // axes of box 2 in the frame of box 1 (columns)
+  num pos21[3], pos12[3];  // centre of 2 in frame 1, centre of 1 in frame 2
   const num *size1, *size2;
-  const NUM(pbShape) *box1, *box2;
-  double margin, slack;     // slack: margin and rounding
-  NUM(pbHit) *hits;
+  const NUM(pbShape) * box1, *box2;
+  double margin, slack;  // slack: margin and rounding
+  NUM(pbHit) * hits;
 } box_pair;
 
 static double abs_re(num x) { return fabs(re(x)); }
@@ -282,14 +282,13 @@ static int separating_axis(const box_pair *p) {
   for (int i = 0; i < 9; i++) rot[i] = re(p->rot[i]), rotabs[i] = fabs(rot[i]);
   for (int i = 0; i < 3; i++) size1[i] = re(p->size1[i]), size2[i] = re(p->size2[i]);
   for (int i = 0; i < 3; i++) {
-    double sep = abs_re(p->pos21[i]) - size1[i] -
-                 (rotabs[3 * i] * size2[0] + rotabs[3 * i + 1] * size2[1] + rotabs[3 * i + 2] * size2[2]);
+    double sep =
+        abs_re(p->pos21[i]) - size1[i] - (rotabs[3 * i] * size2[0] + rotabs[3 * i + 1] * size2[1] + rotabs[3 * i + 2] * size2[2]);
     if (!(sep <= p->slack)) return -1;
     if (sep > best) best = sep, code = i;
   }
   for (int j = 0; j < 3; j++) {
-    double sep =
-        abs_re(p->pos12[j]) - size2[j] - (rotabs[j] * size1[0] + rotabs[3 + j] * size1[1] + rotabs[6 + j] * size1[2]);
+    double sep = abs_re(p->pos12[j]) - size2[j] - (rotabs[j] * size1[0] + rotabs[3 + j] * size1[1] + rotabs[6 + j] * size1[2]);
     if (!(sep <= p->slack)) return -1;
     if (sep > best) best = sep, code = 3 + j;
   }
@@ -357,7 +356,8 @@ static int edge_edge(const box_pair *p, int i, int j) {
   for (int k = 0; k < 4; k++) {
     if (((k & 2) && vague1 < 0) || ((k & 1) && vague2 < 0)) continue;
     num c1[3], cc[3], c2[3], p1[3], p2[3];
-    c1[i] = 0, c1[i1] = re(axis[i1]) >= 0 ? p->size1[i1] : -p->size1[i1], c1[i2] = re(axis[i2]) >= 0 ? p->size1[i2] : -p->size1[i2];
+    c1[i] = 0, c1[i1] = re(axis[i1]) >= 0 ? p->size1[i1] : -p->size1[i1],
+    c1[i2] = re(axis[i2]) >= 0 ? p->size1[i2] : -p->size1[i2];
     if (k & 2) c1[vague1] = -c1[vague1];
     cc[j] = 0, cc[j1] = re(a2[j1]) >= 0 ? -p->size2[j1] : p->size2[j1], cc[j2] = re(a2[j2]) >= 0 ? -p->size2[j2] : p->size2[j2];
     if (k & 1) cc[vague2] = -cc[vague2];
@@ -462,8 +462,9 @@ static int face_face(const box_pair *p, int code) {
   return count;
 }
 
-int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, NUM(pbHit) *hits) {
-  box_pair p = {.size1 = box1->size, .size2 = box2->size, .box1 = box1, .box2 = box2, .margin = margin, .slack = margin, .hits = hits};
+int NUM(pbBox_Box)(const NUM(pbShape) * box1, const NUM(pbShape) * box2, double margin, NUM(pbHit) * hits) {
+  box_pair p = {
+      .size1 = box1->size, .size2 = box2->size, .box1 = box1, .box2 = box2, .margin = margin, .slack = margin, .hits = hits};
   num dif[3];
   v3_sub(dif, box2->pos, box1->pos);
   m3_tmulv(p.pos21, box1->mat, dif);

@@ -28,22 +28,22 @@ typedef enum pbNormalKind {
 typedef struct pbConvexNormal {
   pbNormalKind kind;
   double n[3];
-  int shape, axis1, axis2;  // Face, Circle: shape (0, 1) and its axis; Cross: axis of shape 1, axis of shape 2
-  double sign;              // Face, Cross: of n along that direction
-  double tangent[2][3];     // Sphere
-  double inverse[3];        // Sphere: inverse of the 2x2 Hessian of sigma (xx, xy, yy); Circle: its one number
+  int shape, axis1, axis2;         // Face, Circle: shape (0, 1) and its axis; Cross: axis of shape 1, axis of shape 2
+  double sign;                     // Face, Cross: of n along that direction
+  double tangent[2][3];            // Sphere
+  double inverse[3];               // Sphere: inverse of the 2x2 Hessian of sigma (xx, xy, yy); Circle: its one number
   signed char sign1[3], sign2[3];  // supports at n, see core_support
-  double scale;             // size of the pair
+  double scale;                    // size of the pair
 } pbConvexNormal;
 
 // False: no contact within margin.
 bool pbConvex_Search(const pbCore *core1, const pbCore *core2, double margin, pbConvexNormal *out);
 
 // The contacts of a normal that was found.
-int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbConvexNormal *found,
-                           NUM(pbHit) *hits);
+int NUM(pbConvex_Contacts)(const NUM(pbShape) * shape1, const NUM(pbShape) * shape2, double margin, const pbConvexNormal *found,
+                           NUM(pbHit) * hits);
 
-static inline void to_core(const NUM(pbShape) *shape, pbCore *core) {
+static inline void to_core(const NUM(pbShape) * shape, pbCore *core) {
   core->type = shape->type;
   for (int i = 0; i < 3; i++) core->pos[i] = re(shape->pos[i]), core->size[i] = re(shape->size[i]);
   for (int i = 0; i < 9; i++) core->mat[i] = re(shape->mat[i]);
@@ -59,7 +59,9 @@ static inline void to_core(const NUM(pbShape) *shape, pbCore *core) {
 static inline void core_support(int type, const num size[3], const num m[3], const signed char sign[3], num out[3]) {
   v3_zero(out);
   switch (type) {
-    case pb_geomCapsule: out[2] = sign[2] * size[1]; break;
+    case pb_geomCapsule:
+      out[2] = sign[2] * size[1];
+      break;
     case pb_geomBox:
       for (int i = 0; i < 3; i++) out[i] = sign[i] * size[i];
       break;
@@ -79,7 +81,8 @@ static inline void core_support(int type, const num size[3], const num m[3], con
       for (int i = 0; i < 3; i++) out[i] = k * size[i] * s[i];
       break;
     }
-    default: break;
+    default:
+      break;
   }
 }
 

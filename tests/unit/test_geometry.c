@@ -117,7 +117,8 @@ static double outside(const pbShape_r *s, const double point[3]) {
   m3_tmulv(p, s->mat, d);
   double rho = sqrt(p[0] * p[0] + p[1] * p[1]);
   switch (s->type) {
-    case pb_geomSphere: return v3_norm(p) - s->size[0];
+    case pb_geomSphere:
+      return v3_norm(p) - s->size[0];
     case pb_geomCapsule:
       p[2] -= num_clip(p[2], -s->size[1], s->size[1]);
       return v3_norm(p) - s->size[0];
@@ -125,8 +126,10 @@ static double outside(const pbShape_r *s, const double point[3]) {
       double q[3] = {p[0] / s->size[0], p[1] / s->size[1], p[2] / s->size[2]};
       return (v3_norm(q) - 1) * fmin(s->size[0], fmin(s->size[1], s->size[2]));
     }
-    case pb_geomCylinder: return fmax(rho - s->size[0], fabs(p[2]) - s->size[1]);
-    default: return fmax(fabs(p[0]) - s->size[0], fmax(fabs(p[1]) - s->size[1], fabs(p[2]) - s->size[2]));
+    case pb_geomCylinder:
+      return fmax(rho - s->size[0], fabs(p[2]) - s->size[1]);
+    default:
+      return fmax(fabs(p[0]) - s->size[0], fmax(fabs(p[1]) - s->size[1], fabs(p[2]) - s->size[2]));
   }
 }
 
@@ -196,8 +199,11 @@ static void test_convex_is_optimal(void **unused) {
         }
         const pbHit_r *hit = &hits[deepest];
         double own = -overlap(&s1, &s2, hit->normal), most = -smallest_overlap(&s1, &s2, &seed);
-        if (!(fabs(own - hit->dist) < 1e-9)) fail_msg("%s-%s %d: %g is not the depth of its normal", names[types[i]], names[types[j]], trial, hit->dist);
-        if (!(hit->dist > most - 1e-9)) fail_msg("%s-%s %d: distance %.12g, but a direction shows %.12g", names[types[i]], names[types[j]], trial, hit->dist, most);
+        if (!(fabs(own - hit->dist) < 1e-9))
+          fail_msg("%s-%s %d: %g is not the depth of its normal", names[types[i]], names[types[j]], trial, hit->dist);
+        if (!(hit->dist > most - 1e-9))
+          fail_msg("%s-%s %d: distance %.12g, but a direction shows %.12g", names[types[i]], names[types[j]], trial, hit->dist,
+                   most);
         if (gap < 0) continue;
         assert_float_equal(hit->dist, gap, 1e-9);
         for (int c = 0; c < 3; c++) assert_float_equal(hit->normal[c], n[c], 1e-7);
@@ -219,15 +225,16 @@ static void test_rests_on_several_contacts(void **unused) {
   upright(&below, pb_geomCylinder, 0.2, 0.1, 0, 0.5, 0.5, 0);
   upright(&lying, pb_geomCylinder, 0.1, 0.2, 0.699, 0.2, 0.3, 0);
   lying.mat[0] = 0, lying.mat[2] = 1, lying.mat[6] = -1, lying.mat[8] = 0;  // axis along x
-  upright(&edge, pb_geomCylinder, 0.85, 0.1, 0.799, 0.2, 0.3, 0);  // stands over the edge of the box
+  upright(&edge, pb_geomCylinder, 0.85, 0.1, 0.799, 0.2, 0.3, 0);           // stands over the edge of the box
   capsule = lying;
   capsule.type = pb_geomCapsule;
   const struct {
     const pbShape_r *s1, *s2;
     int least;
-  } pairs[] = {{&standing, &box, 6}, {&edge, &box, 6}, {&lying, &box, 2}, {&below, &standing, 6}, {&lying, &below, 2}, {&capsule, &below, 2}};
+  } pairs[] = {{&standing, &box, 6},   {&edge, &box, 6},    {&lying, &box, 2},
+               {&below, &standing, 6}, {&lying, &below, 2}, {&capsule, &below, 2}};
   for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; k++) {
-    for (double tilt = 0; tilt < 1e-3; tilt = tilt > 0 ? 10 * tilt : 1e-13) {
+    for (double tilt = 0; tilt<1e-3; tilt = tilt> 0 ? 10 * tilt : 1e-13) {
       pbShape_r s1 = *pairs[k].s1, s2 = *pairs[k].s2;
       pbHit_r hits[PB_MAX_HITS];
       double q[4], axis[3] = {0.6, 0.8, 0}, turn[9], mat[9], torque[2] = {0, 0}, lowest[2] = {1, 1}, highest[2] = {-1, -1};
@@ -299,8 +306,8 @@ static int moved(const pbShape_r *s1, const pbShape_r *s2, double margin, int co
 static const double *rows(const pbHit_r *hit) { return &hit->dist; }
 
 // Differences, where the contacts keep their features: the two one-sided ones agree.
-static bool difference_column(const pbShape_r *s1, const pbShape_r *s2, double margin, int column, int count,
-                              const pbHit_r *hits, double out[][10]) {
+static bool difference_column(const pbShape_r *s1, const pbShape_r *s2, double margin, int column, int count, const pbHit_r *hits,
+                              double out[][10]) {
   const double h = 1e-6;
   pbHit_r up[PB_MAX_HITS], down[PB_MAX_HITS];
   if (moved(s1, s2, margin, column, h, up) != count || moved(s1, s2, margin, column, -h, down) != count) return false;
@@ -337,9 +344,11 @@ static void test_jacobians(void **unused) {
             for (int r = 0; r < 10; r++) {
               double d = jac[k].d[r][column];
               if (!(fabs(d - exact[k][r]) < 1e-12 * (1 + fabs(d)) * (1 + fabs(d))))
-                fail_msg("%s-%s %d row %d column %d: %.15g, complex step %.15g", names[types[i]], names[types[j]], trial, r, column, d, exact[k][r]);
+                fail_msg("%s-%s %d row %d column %d: %.15g, complex step %.15g", names[types[i]], names[types[j]], trial, r,
+                         column, d, exact[k][r]);
               if (smooth && !(fabs(d - quotient[k][r]) < 1e-6 * (1 + fabs(d)) * (1 + fabs(d))))
-                fail_msg("%s-%s %d row %d column %d: %.9g, difference %.9g", names[types[i]], names[types[j]], trial, r, column, d, quotient[k][r]);
+                fail_msg("%s-%s %d row %d column %d: %.9g, difference %.9g", names[types[i]], names[types[j]], trial, r, column,
+                         d, quotient[k][r]);
             }
           }
         }
