@@ -12,9 +12,9 @@ static pbStatus read_target(pbMjcfReader *reader, const pbXmlNode *node, pbActua
   static const struct {
     const char *attribute;
     int type;
-  } kinds[] = {{"joint", pb_trnJoint}, {"tendon", pb_trnTendon}, {"site", pb_trnSite}};
+  } kinds[] = {{"joint", pb_trnJoint}, {"jointinparent", pb_trnJointInParent}, {"tendon", pb_trnTendon}, {"site", pb_trnSite}};
   const char *first = NULL;
-  for (int i = 0; i < 3; i++) {
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     const char *target = pbXml_Get(node, kinds[i].attribute);
     if (!target) continue;
     if (first) return FAIL(node, "has both '%s' and '%s'; an actuator acts on one thing", first, kinds[i].attribute);

@@ -145,7 +145,7 @@
 #define ACT_LIMITED(p)                                                                                           \
   KEY(p, "actlimited", TRISTATE, pbActuatorDef, actlimited), NUM(p, "actrange", 2, 2, pbActuatorDef, actrange)
 #define TRANSMISSION(p)                                                                                          \
-  NAME(p), CLASS(p, "class"), NUM(p, "lengthrange", 2, 2, pbActuatorDef, lengthrange), TXTX(p, "joint"), NO(p, "jointinparent"), \
+  NAME(p), CLASS(p, "class"), NUM(p, "lengthrange", 2, 2, pbActuatorDef, lengthrange), TXTX(p, "joint"), TXTX(p, "jointinparent"), \
       TXTX(p, "tendon"), NO(p, "slidersite"), NO(p, "cranksite"), TXTX(p, "site"), TXT(p, "refsite", pbActuatorDef, refsite)
 // With a fixed or affine gain the input is only a label.
 #define INPUT(p) {p, "input", pb_mjcfNoEffect, 0, "pos vel pressure !expmap !quat !ff !voltage !none", "", 'k', 1, 1, NOWHERE, 0}

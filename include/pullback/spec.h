@@ -262,7 +262,7 @@ typedef struct pbTendonDef {
 // is a ratio; compiling replaces it by minus the damping coefficient.
 typedef struct pbActuatorDef {
   PB_ELEMENT
-  int trntype;         // pb_trnJoint, pb_trnTendon, pb_trnSite
+  int trntype;         // pb_trnJoint, pb_trnJointInParent, pb_trnTendon, pb_trnSite
   const char *target;  // joint, tendon, site
   const char *refsite;
   double gear[6];

@@ -102,7 +102,7 @@ static pbStatus check_geom(const pbSpec *spec, const pbGeomDef *geom) {
 
 static pbStatus check_actuator(const pbSpec *spec, const pbActuatorDef *actuator) {
   int trn = actuator->trntype;
-  if (trn != pb_trnJoint && trn != pb_trnTendon && trn != pb_trnSite)
+  if (trn != pb_trnJoint && trn != pb_trnJointInParent && trn != pb_trnTendon && trn != pb_trnSite)
     return REFUSE(actuator, "actuator", "acts on nothing that is supported; it may act on a joint, a tendon or a site");
   if (actuator->dyntype < pb_dynNone || actuator->dyntype > pb_dynFilterExact || actuator->gaintype < pb_gainFixed ||
       actuator->gaintype > pb_gainAffine || actuator->biastype < pb_biasNone || actuator->biastype > pb_biasAffine)
