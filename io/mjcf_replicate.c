@@ -120,7 +120,7 @@ static int references_of(const pbXmlNode *node, reference *out) {
              {"contact", {"body2", pb_refBody}},   {"equality", {"body1", pb_refBody}},  {"equality", {"body2", pb_refBody}},
              {"equality", {"site1", pb_refSite}},  {"equality", {"site2", pb_refSite}},  {"equality", {"joint1", pb_refJoint}},
              {"equality", {"joint2", pb_refJoint}}, {"equality", {"tendon1", pb_refTendon}}, {"equality", {"tendon2", pb_refTendon}},
-             {"actuator", {"joint", pb_refJoint}}, {"actuator", {"tendon", pb_refTendon}}, {"actuator", {"site", pb_refSite}},
+             {"actuator", {"joint", pb_refJoint}}, {"actuator", {"jointinparent", pb_refJoint}}, {"actuator", {"tendon", pb_refTendon}}, {"actuator", {"site", pb_refSite}},
              {"actuator", {"refsite", pb_refSite}}, {"sensor", {"site", pb_refSite}},     {"sensor", {"joint", pb_refJoint}},
              {"sensor", {"tendon", pb_refTendon}}, {"sensor", {"actuator", pb_refActuator}}, {"sensor", {"body", pb_refBody}}};
   static const struct {

@@ -110,7 +110,7 @@ static pbStatus check_numbers(pbMjcfReader *reader, const pbXmlNode *node, const
   if (!pbMjcf_Numbers(reader, value, values, MOST, &count, &bad))
     return FAIL(node, "attribute '%s' has \"%.*s\" where a finite number is expected", row->attribute,
                 (int)(strcspn(bad, spaces) < 40 ? strcspn(bad, spaces) : 40), bad);
-  if (row->type == 'v' || row->type == 'r') return pb_ok;
+  if (row->type == 'v' || row->type == 'r' || (!count && !row->required)) return pb_ok;  // empty: as if it were not given
   if (count < row->least || count > row->most) {
     if (row->least == row->most)
       return FAIL(node, "attribute '%s' has %d numbers, expected %d", row->attribute, count, row->most);
@@ -183,6 +183,7 @@ static bool store_one(pbMjcfReader *reader, const pbMjcfRow *row, const char *va
   const char *bad;
   word found;
   if (strchr("diqo", row->type)) (void)pbMjcf_Numbers(reader, value, values, MOST, &count, &bad);
+  if (!count && strchr("diqo", row->type)) return true;
   switch (row->type) {
     case 't':
       return (*(const char **)to = pbSpec_Text(reader->spec, value)) != NULL;

@@ -48,7 +48,7 @@ def theirs(path):
     """(error or None, model or None) of MuJoCo's load."""
     try:
         return None, mujoco.MjModel.from_xml_path(path)
-    except ValueError as error:
+    except (ValueError, RuntimeError, mujoco.FatalError) as error:
         return str(error), None
 
 
