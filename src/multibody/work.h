@@ -108,7 +108,7 @@ typedef struct NUM(pbWork) {
   num *qacc, *qacc_warmstart, *qfrc_constraint;  // nv
   pbTreePattern H;                    // pattern of M + J'KJ (parent may join branches)
   num *H_LD, *H_Dinv;
-  num *grad, *step, *Ma, *Mstep, *tmp;  // nv
+  num *grad, *step, *Ma, *Mstep, *tmp;  // nv; Ma = M qacc
   int iterations;
   double residual;
 

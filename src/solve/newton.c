@@ -282,18 +282,25 @@ static double gauss_cost(const NUM(pbWork) *w, const double *a) {
   return s;
 }
 
-// Start from the better of the warm start and the unconstrained acceleration.
+// Start from the better of the warm start and the unconstrained acceleration: qacc, Ma and the rows there.
 static void choose_start(NUM(pbWork) *w) {
   size_t bytes = (size_t)w->m->nv * sizeof(double);
-  bool changed;
+  bool changed, cold_only = w->m->disableflags & pb_dsblWarmstart;
   memcpy(w->qacc, w->qacc_smooth, bytes);
-  if (w->m->disableflags & pb_dsblWarmstart) return;
   set_residuals(w, w->qacc);
   double cold = evaluate(w, &changed);
-  NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc_warmstart, w->Ma);
-  set_residuals(w, w->qacc_warmstart);
-  double warm = evaluate(w, &changed) + gauss_cost(w, w->qacc_warmstart);
-  if (warm <= cold) memcpy(w->qacc, w->qacc_warmstart, bytes);
+  if (!cold_only) {
+    NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc_warmstart, w->Ma);
+    set_residuals(w, w->qacc_warmstart);
+    double warm = evaluate(w, &changed) + gauss_cost(w, w->qacc_warmstart);
+    if (warm <= cold) {
+      memcpy(w->qacc, w->qacc_warmstart, bytes);
+      return;
+    }
+    set_residuals(w, w->qacc);
+    evaluate(w, &changed);
+  }
+  memcpy(w->Ma, w->qfrc_smooth, bytes);
 }
 
 // Rows without curvature of their own: one full step within an unchanged active set is exact.
@@ -304,24 +311,33 @@ static bool piecewise_quadratic(const NUM(pbWork) *w) {
   return true;
 }
 
+// The solution is known: rows, forces and the factor there.
+static pbStatus at_solution(NUM(pbWork) *w) {
+  bool changed;
+  memcpy(w->qacc, w->qacc_warmstart, (size_t)w->m->nv * sizeof(double));
+  NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc, w->Ma);
+  set_residuals(w, w->qacc);
+  evaluate(w, &changed);
+  layout(w);
+  w->iterations = 0;
+  w->residual = gradient(w);
+  return NUM(pbSolve_Factor)(w);
+}
+
 static pbStatus newton(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   bool changed, exact = false;
   double tolerance = m->tolerance > 1e-15 ? m->tolerance : 1e-15, before = INFINITY;
   int limit = m->iterations > 0 ? m->iterations : 100, stalled = 0;
-  if (w->replay) memcpy(w->qacc, w->qacc_warmstart, (size_t)m->nv * sizeof(double));
-  else choose_start(w);
-  NUM(pbTree_Mul)(&m->topology->M, w->M, w->qacc, w->Ma);
-  set_residuals(w, w->qacc);
-  evaluate(w, &changed);
+  if (w->replay) return at_solution(w);
+  choose_start(w);
   layout(w);
   for (w->iterations = 0;; w->iterations++) {
     w->residual = gradient(w);
     stalled = w->residual < 1e-10 && w->residual > 0.5 * before ? stalled + 1 : 0;
     before = w->residual;
-    bool done = w->replay || w->residual <= tolerance || exact || stalled > 1 || w->iterations >= limit;
+    if (w->residual <= tolerance || exact || stalled > 1 || w->iterations >= limit) return pb_ok;
     PB_TRY(NUM(pbSolve_Factor)(w));
-    if (done) break;
     for (int i = 0; i < m->nv; i++) w->step[i] = -w->grad[i];
     NUM(pbTree_Solve)(&w->H, w->H_LD, w->H_Dinv, w->step);
     NUM(pbTree_Mul)(&m->topology->M, w->M, w->step, w->Mstep);
@@ -331,7 +347,6 @@ static pbStatus newton(NUM(pbWork) *w) {
     evaluate(w, &changed);
     exact = !changed && alpha == 1 && piecewise_quadratic(w);
   }
-  return pb_ok;
 }
 
 #else
@@ -361,11 +376,14 @@ static pbStatus newton(NUM(pbWork) *w) {
 pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w) {
   if (w->nrow) return newton(w);
   size_t bytes = (size_t)w->m->nv * sizeof(num);
-  memcpy(w->qacc, w->qacc_smooth, bytes);
   memset(w->qfrc_constraint, 0, bytes);
-  layout(w);
+  memcpy(w->Ma, w->qfrc_smooth, bytes);
   w->iterations = 0, w->residual = 0;
-  memcpy(w->H_LD, w->LD, (size_t)w->t->M.size * sizeof(num));
-  memcpy(w->H_Dinv, w->Dinv, bytes);
-  return pb_ok;
+  if (!w->replay || PB_IS_COMPLEX) {
+    memcpy(w->qacc, w->qacc_smooth, bytes);
+    return pb_ok;
+  }
+  memcpy(w->qacc, w->qacc_warmstart, bytes);  // the solution as it was found
+  layout(w);
+  return NUM(pbSolve_Factor)(w);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "math/vec.h"
 #include "world/jvp.h"
 #include "world/scratch.h"
 #include "world/vjp.h"
@@ -26,6 +27,23 @@ pbStatus pbStep_Vjp(const pbModel *m, const double *theta, const double *record,
   return status == pb_ok ? status : pbScratch_Fail(s, status, "pullback: %s", pbStatus_Text(status));
 }
 
+// ---- rotations ------------------------------------------------------------------------------------------------------
+// q+ = q exp(turn): dq+ = back dq + J d(turn), back = exp(-turn), J the right Jacobian of exp.
+static void rotation_step(const double turn[3], double back[9], double J[9]) {
+  double minus[3], q[4], t2 = v3_dot(turn, turn), t = sqrt(t2), b, c;
+  v3_neg(minus, turn);
+  quat_exp(q, minus);
+  quat_to_mat(back, q);
+  b = t2 < 1e-6 ? 0.5 - t2 / 24 : (1 - cos(t)) / t2;
+  c = t2 < 1e-6 ? 1. / 6 - t2 / 120 : (t - sin(t)) / (t2 * t);
+  for (int k = 0; k < 3; k++) {  // J e = e - b turn x e + c turn x (turn x e)
+    double e[3] = {0}, x[3], xx[3];
+    e[k] = 1;
+    v3_cross(x, turn, e), v3_cross(xx, turn, x);
+    for (int r = 0; r < 3; r++) J[3 * r + k] = e[r] - b * x[r] + c * xx[r];
+  }
+}
+
 // ---- Jacobians ------------------------------------------------------------------------------------------------------
 // Rows come pb_lanes at a time: one pullback with unit cotangents side by side.
 typedef struct batch {
@@ -35,6 +53,7 @@ typedef struct batch {
   const pbInput *input;
   double *seed_q, *seed_v, *seed_act, *seed_sensor;  // nv, nv, na, nsensordata, times pb_lanes
   double *q, *v, *act, *ctrl;
+  bool evaluated;  // the step has been replayed: later batches reuse it
 } batch;
 
 static pbStatus pull_batch(batch *b, bool step) {
@@ -42,7 +61,9 @@ static pbStatus pull_batch(batch *b, bool step) {
   pbPullback p = {.sensordata = step ? NULL : b->seed_sensor, .q = b->q, .v = b->v, .act = b->act, .ctrl = b->ctrl};
   if (step) p.q_next = b->seed_q, p.v_next = b->seed_v, p.act_next = b->seed_act;
   memset(b->q, 0, (size_t)(pb_lanes * (2 * m->nv + m->na + m->nu)) * sizeof(double));
-  pbScratch_Load(b->s, b->theta, b->record, b->input);
+  p.evaluated = b->evaluated;
+  if (!b->evaluated) pbScratch_Load(b->s, b->theta, b->record, b->input);
+  b->evaluated = m->integrator != pb_intRK4;
   return b->s->variant->vjp(b->s->adjoint_lanes, true, &b->s->w, b->record + pbModel_StateSize(m), &p);
 }
 
@@ -70,6 +91,38 @@ static pbStatus rows(batch *b, double *seed, int count, bool step, double *A, do
   return pb_ok;
 }
 
+// q+ = q (+) h v+: rows of q+ from those of v+ (semi-implicit integrators), a rotation at a time.
+static void position_rows(const batch *b, double *A, double *B) {
+  const pbModel *m = b->m;
+  const pbWork_r *w = &b->s->w;
+  int n = pbModel_TangentSize(m), nv = m->nv;
+  double h = w->p.timestep[0];
+  for (int j = 0; j < m->njnt; j++) {
+    int type = m->jnt_type[j], dof = m->jnt_dofadr[j], plain = type == pb_jntBall ? 0 : type == pb_jntFree ? 3 : 1;
+    for (int i = dof; i < dof + plain; i++) {
+      for (int c = 0; A && c < n; c++) A[i * n + c] = h * A[(nv + i) * n + c];
+      for (int c = 0; B && c < m->nu; c++) B[i * m->nu + c] = h * B[(nv + i) * m->nu + c];
+      if (A) A[i * n + i] += 1;
+    }
+    if (type != pb_jntBall && type != pb_jntFree) continue;
+    double turn[3], back[9], J[9];
+    dof += plain;
+    for (int k = 0; k < 3; k++) turn[k] = h * (w->v0[dof + k] + h * w->qacc_integrated[dof + k]);
+    rotation_step(turn, back, J);
+    for (int r = 0; r < 3; r++) {
+      for (int c = 0; A && c < n; c++) {
+        double *col = A + (nv + dof) * n + c;
+        A[(dof + r) * n + c] = h * (J[3 * r] * col[0] + J[3 * r + 1] * col[n] + J[3 * r + 2] * col[2 * n]);
+      }
+      for (int c = 0; B && c < m->nu; c++) {
+        double *col = B + (nv + dof) * m->nu + c;
+        B[(dof + r) * m->nu + c] = h * (J[3 * r] * col[0] + J[3 * r + 1] * col[m->nu] + J[3 * r + 2] * col[2 * m->nu]);
+      }
+      for (int c = 0; A && c < 3; c++) A[(dof + r) * n + dof + c] += back[3 * r + c];
+    }
+  }
+}
+
 pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s, double *A,
                          double *B, double *C, double *D) {
   batch b = {.m = m, .s = s, .theta = theta, .record = record, .input = input};
@@ -86,10 +139,12 @@ pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *re
   b.ctrl = at;
   pbStatus status = pb_ok;
   if (A || B) {
-    status = rows(&b, b.seed_q, m->nv, true, A, B);
+    if (m->integrator == pb_intRK4) status = rows(&b, b.seed_q, m->nv, true, A, B);
     if (status == pb_ok) status = rows(&b, b.seed_v, m->nv, true, A ? A + nv * n : NULL, B ? B + nv * nu : NULL);
+    if (status == pb_ok && m->integrator != pb_intRK4) position_rows(&b, A, B);
     if (status == pb_ok) status = rows(&b, b.seed_act, m->na, true, A ? A + 2 * nv * n : NULL, B ? B + 2 * nv * nu : NULL);
   }
+  b.evaluated = false;  // sensors ask for more
   if (status == pb_ok && (C || D)) status = rows(&b, b.seed_sensor, m->nsensordata, false, C, D);
   return status == pb_ok ? status : pbScratch_Fail(s, status, "Jacobian: %s", pbStatus_Text(status));
 }
