@@ -55,7 +55,7 @@ def load(path, options=None):
     for field in ("body_sameframe", "geom_sameframe", "site_sameframe"):
         getattr(m, field)[...] = 0
     m.opt.solver, m.opt.jacobian = 2, 0
-    m.opt.tolerance, m.opt.iterations, m.opt.ls_iterations = 0, 60, 100
+    m.opt.tolerance, m.opt.iterations, m.opt.ls_iterations = 0, 30, 100  # at rounding after some 10
     m.opt.disableflags |= FLAGS["autoreset"]
     for key, value in (options or {}).items():
         set_option(m, key, value)

@@ -172,7 +172,7 @@ def test_parameters_against_differences_of_the_oracle(case):
         ours = (model.param(theta_bar, field) * way.reshape(slot.rows, slot.cols)).sum()
         scale = abs(fd) + 1e-2
         if field == "body_subtreemass" and m.opt.integrator == 3:
-            continue  # moves the point about which MuJoCo writes its approximate damping of free bodies: no physics in it
+            continue  # see derivatives.follow: no physics in it
         if not u <= 4e-7 * scale:
             left_out.append(field)
             continue
