@@ -149,8 +149,18 @@ static num impedance_distance(const NUM(pbRow) *r) {
   return num_sqrt(s);
 }
 
+// A row that nothing moves: MuJoCo leaves it out. False: the row was taken back.
+static bool moved(NUM(pbWork) *w, NUM(pbRow) *r) {
+  for (int i = 0; i < r->n * r->dim; i++) {
+    if (re(w->row_J[r->J + i]) != 0) return true;
+  }
+  w->nrow--, w->ndofs_used = r->dofs, w->nJ_used = r->J;
+  return false;
+}
+
 // R, D, k, b, aref of a row whose J, pos, margin and diag are set.
 static void finish(NUM(pbWork) *w, NUM(pbRow) *r) {
+  if (r->kind != pb_rowContact && !moved(w, r)) return;
   const num *solimp, *solreffriction, *solref = NUM(pbRow_Parameters)(w, r, &solimp, &solreffriction);
   num ref[2], fref[2], d1 = num_clip(solimp[1], 1e-4, 0.9999), k;
   bool contact = r->kind == pb_rowContact, cone = contact && r->dim > 1;
@@ -276,8 +286,9 @@ static void connect_or_weld(NUM(pbWork) *w, int e) {
     for (int k = 0; k < 3; k++) J[(3 + k) * n + i] = 0.5 * scale * rot[k];
   }
   for (int k = 0; k < r->dim; k++) r->diag[k] = w->p.body_invweight0[2 * body[0] + (k > 2)] + w->p.body_invweight0[2 * body[1] + (k > 2)];
+  int before = w->nrow;
   finish(w, r);
-  subtract_drift(w, r, body, p1, p2, q1, q2, scale);
+  if (w->nrow == before) subtract_drift(w, r, body, p1, p2, q1, q2, scale);
 }
 
 // Value and rest value of what a joint or tendon equality couples; its Jacobian row is added to `dense` times scale.

@@ -152,10 +152,7 @@ num NUM(pbActuator_Slope)(const NUM(pbWork) *w, int u) {
     if (f <= re(w->p.actuator_forcerange[2 * u]) || f >= re(w->p.actuator_forcerange[2 * u + 1])) return 0;
   }
   num slope = m->actuator_biastype[u] == pb_biasAffine ? w->p.actuator_biasprm[10 * u + 2] : 0;
-  if (m->actuator_gaintype[u] == pb_gainAffine) {  // MuJoCo takes the control before its range here
-    num input = m->actuator_dyntype[u] == pb_dynNone ? w->ctrl[u] : w->act_input[u];
-    slope += w->p.actuator_gainprm[10 * u + 2] * input;
-  }
+  if (m->actuator_gaintype[u] == pb_gainAffine) slope += w->p.actuator_gainprm[10 * u + 2] * w->act_input[u];
   return slope;
 }
 

@@ -440,11 +440,8 @@ static void implicit_actuator(LANE(pbAdjoint) *a, int u) {
   lane bar = h * power;
   if (m->actuator_biastype[u] == pb_biasAffine) PB_THETA(a, actuator_biasprm, 10 * u + 2, bar);
   if (m->actuator_gaintype[u] != pb_gainAffine) return;
-  bool direct = m->actuator_dyntype[u] == pb_dynNone;
-  PB_THETA(a, actuator_gainprm, 10 * u + 2, bar * (direct ? w->ctrl[u] : w->act_input[u]));
-  bar = bar * w->p.actuator_gainprm[10 * u + 2];
-  if (!direct) to_input(a, u, bar);
-  else if (a->ctrl) a->ctrl[u] += bar;
+  PB_THETA(a, actuator_gainprm, 10 * u + 2, bar * w->act_input[u]);
+  to_input(a, u, bar * w->p.actuator_gainprm[10 * u + 2]);
 }
 
 // ---- transmissions: c is the cotangent of the moment, length that of the length --------------------------------------
@@ -530,12 +527,11 @@ static void site_end(LANE(pbAdjoint) *a, int site, const double force[3], const 
   for (int k = 0; k < 3; k++) a->F[6 * b + k] += T[k];
 }
 
-// Gradient of the reference length's rotational part: vec = log(r^-1 q), q = xquat x site_quat (see actuator.c).
+// Gradient of the reference length's rotational part: gear . log(r^-1 q), q and r the orientations of site and reference.
 static void refsite_rotation(LANE(pbAdjoint) *a, int site, int ref, const double gear[3], lane length) {
   const NUM(pbWork) *w = a->w;
-  double q[4], r[4], c[4], d[3], minus[3];
-  lane g[3], t[3], world[3];
-  const int sites[2] = {site, ref};
+  double q[4], r[4], c[4], d[3], minus[3], R[9];
+  lane g[3], right[3], left[3], turn[3], back[3];
   quat_mul(q, w->xquat + 4 * w->m->site_bodyid[site], w->p.site_quat + 4 * site);
   quat_mul(r, w->xquat + 4 * w->m->site_bodyid[ref], w->p.site_quat + 4 * ref);
   quat_conj(c, r);
@@ -543,21 +539,23 @@ static void refsite_rotation(LANE(pbAdjoint) *a, int site, int ref, const double
   quat_log(d, q);
   v3_neg(minus, d);
   for (int k = 0; k < 3; k++) g[k] = length * gear[k];
-  pb_log_pull(minus, g, t);  // turned from the left: Jl^-T = Jr(-d)^-T
-  const double *R = w->site_xmat + 9 * ref;
-  for (int k = 0; k < 3; k++) world[k] = R[3 * k] * t[0] + R[3 * k + 1] * t[1] + R[3 * k + 2] * t[2];
-  for (int e = 0; e < 2; e++) {
-    lane on[3];
-    for (int k = 0; k < 3; k++) on[k] = e ? -world[k] : world[k];
-    couple(a, w->m->site_bodyid[sites[e]], on);
+  pb_log_pull(d, g, right);     // turned from the right: by the site in its own axes
+  pb_log_pull(minus, g, left);  // from the left: in the reference's axes
+  quat_to_mat(R, r);
+  for (int k = 0; k < 3; k++) turn[k] = R[3 * k] * left[0] + R[3 * k + 1] * left[1] + R[3 * k + 2] * left[2], back[k] = -turn[k];
+  couple(a, w->m->site_bodyid[site], turn);
+  couple(a, w->m->site_bodyid[ref], back);
 #if PB_LANES == 1
-    if (a->theta) {
-      double local[3];
-      m3_tmulv(local, w->site_xmat + 9 * sites[e], on);
-      LANE(pbSweep_Quat)(a, a->theta + (w->m->site_quat - w->m->theta0) + 4 * sites[e], w->p.site_quat + 4 * sites[e], local);
-    }
-#endif
+  if (a->theta) {
+    double *bar = a->theta + (w->m->site_quat - w->m->theta0), other[3];
+    v3_neg(other, left);
+    LANE(pbSweep_Quat)(a, bar + 4 * site, w->p.site_quat + 4 * site, right);
+    LANE(pbSweep_Quat)(a, bar + 4 * ref, w->p.site_quat + 4 * ref, other);
+    for (int k = 0; k < 3; k++) PB_THETA(a, actuator_gear, (int)(gear - w->p.actuator_gear) + k, length * d[k]);
   }
+#else
+  (void)right;
+#endif
 }
 
 static void site_moment(LANE(pbAdjoint) *a, int u, lane length) {
@@ -593,13 +591,6 @@ static void site_moment(LANE(pbAdjoint) *a, int u, lane length) {
     for (int k = 0; k < 3; k++) PB_THETA(a, actuator_gear, 6 * u + k, g[k]);
     m3_tmulv(g, R, omega);
     for (int k = 0; k < 3; k++) PB_THETA(a, actuator_gear, 6 * u + 3 + k, g[k]);
-    if (ref >= 0 && (gear[3] != 0 || gear[4] != 0 || gear[5] != 0)) {
-      double qa[4], qr[4], d[3];
-      quat_mul(qa, w->xquat + 4 * m->site_bodyid[site], w->p.site_quat + 4 * site);
-      quat_mul(qr, w->xquat + 4 * m->site_bodyid[ref], w->p.site_quat + 4 * ref);
-      quat_conj(qr, qr), quat_mul(qa, qr, qa), quat_log(d, qa);
-      for (int k = 0; k < 3; k++) PB_THETA(a, actuator_gear, 6 * u + 3 + k, length * d[k]);
-    }
   }
 #endif
 }

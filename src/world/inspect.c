@@ -8,7 +8,7 @@
 // Dense copies of what the evaluation keeps sparse, in MuJoCo's layout. Rows are counted as MuJoCo's efc rows.
 struct pbGathered {
   int nefc, max_efc;
-  double *M, *cvel;
+  double *M, *cvel, *com;
   double *contact_dist, *contact_pos, *contact_frame, *contact_geom;
   double *J, *pos, *margin, *aref, *R, *force, *diag;
   void *block;
@@ -24,7 +24,7 @@ static size_t carve(struct pbGathered *g, const pbWork_r *w, void *block) {
   const pbModel *m = w->m;
   size_t used = 0;
   g->max_efc = 10 * w->max_con + 6 * m->neq + w->t->max_blocks;
-  g->M = take(block, &used, m->nv * m->nv), g->cvel = take(block, &used, 6 * m->nbody);
+  g->M = take(block, &used, m->nv * m->nv), g->cvel = take(block, &used, 6 * m->nbody), g->com = take(block, &used, 3 * m->nbody);
   g->contact_dist = take(block, &used, w->max_con), g->contact_pos = take(block, &used, 3 * w->max_con);
   g->contact_frame = take(block, &used, 9 * w->max_con), g->contact_geom = take(block, &used, 2 * w->max_con);
   g->pos = take(block, &used, g->max_efc), g->margin = take(block, &used, g->max_efc);
@@ -72,6 +72,21 @@ static void world_velocity(const pbWork_r *w, double *cvel) {
   }
 }
 
+// Centres of mass of subtrees; an empty one is at its body.
+static void subtree_centres(const pbWork_r *w, double *com) {
+  const pbModel *m = w->m;
+  for (int b = 0; b < m->nbody; b++) {
+    for (int k = 0; k < 3; k++) com[3 * b + k] = w->p.body_mass[b] * w->xipos[3 * b + k];
+  }
+  for (int b = m->nbody - 1; b > 0; b--) {
+    for (int k = 0; k < 3; k++) com[3 * m->body_parentid[b] + k] += com[3 * b + k];
+  }
+  for (int b = 0; b < m->nbody; b++) {
+    double mass = w->p.body_subtreemass[b];
+    for (int k = 0; k < 3; k++) com[3 * b + k] = mass < 1e-15 ? w->xipos[3 * b + k] : com[3 * b + k] / mass;
+  }
+}
+
 // One MuJoCo row: weights of the basis rows, what it reports.
 static void emit(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r, const double *weight, double pos, double R, double force) {
   int e = g->nefc++;
@@ -106,6 +121,7 @@ void pbScratch_Gather(pbScratch *s) {
   struct pbGathered *g = s->gathered;
   dense_mass(w, g->M);
   world_velocity(w, g->cvel);
+  subtree_centres(w, g->com);
   for (int i = 0; i < w->ncon; i++) {
     const pbContact_r *c = w->contact + i;
     g->contact_dist[i] = c->dist;
@@ -134,7 +150,7 @@ bool pbScratch_Field(const pbScratch *s, const char *name, const double **data, 
       {"xipos", w->xipos, m->nbody, 3}, {"ximat", w->ximat, m->nbody, 9}, {"xanchor", w->xanchor, m->njnt, 3},
       {"xaxis", w->xaxis, m->njnt, 3}, {"geom_xpos", w->geom_xpos, m->ngeom, 3}, {"geom_xmat", w->geom_xmat, m->ngeom, 9},
       {"site_xpos", w->site_xpos, m->nsite, 3}, {"site_xmat", w->site_xmat, m->nsite, 9},
-      {"subtree_com", w->subtree_com, m->nbody, 3}, {"cvel", g->cvel, m->nbody, 6}, {"M", g->M, m->nv, m->nv},
+      {"subtree_com", g->com, m->nbody, 3}, {"cvel", g->cvel, m->nbody, 6}, {"M", g->M, m->nv, m->nv},
       {"qfrc_bias", w->qfrc_bias, m->nv, 1}, {"qfrc_passive", w->qfrc_passive, m->nv, 1},
       {"qfrc_actuator", w->qfrc_actuator, m->nv, 1}, {"qfrc_smooth", w->qfrc_smooth, m->nv, 1},
       {"qacc_smooth", w->qacc_smooth, m->nv, 1}, {"qacc", w->qacc, m->nv, 1}, {"qfrc_constraint", w->qfrc_constraint, m->nv, 1},
