@@ -151,10 +151,10 @@ static void on_doctype(void *user, const XML_Char *name, const XML_Char *system_
 
 // Parse one file's text; its root element goes to *root.
 static pbStatus parse_text(pbXmlDocument *document, const char *text, size_t length, const char *name, pbXmlNode **root) {
-  if (length > PB_XML_FILE) return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: longer than 64 MiB", name);
+  if (length > PB_XML_FILE) return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: longer than 32 MiB", name);
   document->bytes += length;
   if (document->bytes > PB_XML_BYTES)
-    return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: the model's files together are longer than 128 MiB", name);
+    return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: the model's files together are longer than 64 MiB", name);
   parse p = {.document = document};
   p.at = &p.top;
   p.file = pbPool_Text(document->names, name, strlen(name));

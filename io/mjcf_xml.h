@@ -14,8 +14,8 @@ enum {
   PB_XML_ELEMENTS = 400000,    // of all files together, replicas too
   PB_XML_ATTRIBUTES = 64,      // of one element
   PB_XML_INCLUDES = 32,        // nesting of includes
-  PB_XML_FILE = 64 << 20,      // bytes of one file
-  PB_XML_BYTES = 128 << 20     // bytes of all files
+  PB_XML_FILE = 32 << 20,      // bytes of one file
+  PB_XML_BYTES = 64 << 20      // bytes of all files; with these the tree stays well below 1 GiB
 };
 
 typedef struct pbXmlAttribute {

@@ -64,6 +64,15 @@ static pbStatus check_names(const pbSpec *spec, pbNames *names) {
   return pb_ok;
 }
 
+enum { IN_PAIR = 100 };  // kind under which the geoms of pairs are noted
+
+static pbStatus note_pairs(const pbSpec *spec, pbNames *names) {
+  for (int i = 0; i < spec->npair; i++)
+    if (!pbNames_Set(names, IN_PAIR, spec->pairs[i].geom1, i) || !pbNames_Set(names, IN_PAIR, spec->pairs[i].geom2, i))
+      return pbContext_Fail(spec->ctx, pb_no_memory, "no memory for the names");
+  return pb_ok;
+}
+
 // ---- shapes that are only seen ------------------------------------------------------------------------------------------
 
 static bool gives_mass(const pbSpec *spec, const pbGeomDef *geom) {
@@ -75,20 +84,14 @@ static bool gives_mass(const pbSpec *spec, const pbGeomDef *geom) {
   return geom->body > 0 && from_geoms && in_group && heavy;
 }
 
-static bool in_pair(const pbSpec *spec, const char *name) {
-  for (int i = 0; *name && i < spec->npair; i++)
-    if (!strcmp(spec->pairs[i].geom1, name) || !strcmp(spec->pairs[i].geom2, name)) return true;
-  return false;
-}
-
-static pbStatus check_geom(const pbSpec *spec, const pbGeomDef *geom) {
+static pbStatus check_geom(const pbSpec *spec, const pbNames *names, const pbGeomDef *geom) {
   if (geom->type < pb_geomPlane || geom->type > pb_geomMesh) return REFUSE(geom, "geom", "type %d is not supported", geom->type);
   bool mesh = geom->type == pb_geomMesh, hfield = geom->type == pb_geomHfield;
   if (!mesh && *geom->mesh)
     return REFUSE(geom, "geom", "attribute 'mesh' is not supported here: a primitive shape fitted to a mesh");
   if (!mesh && !hfield) return pb_ok;
   const char *type = mesh ? "mesh" : "hfield";
-  if (geom->contype || geom->conaffinity || in_pair(spec, geom->name))
+  if (geom->contype || geom->conaffinity || pbNames_Find(names, IN_PAIR, geom->name) >= 0)
     return REFUSE(geom, "geom", "attribute 'type' is \"%s\" and the geom collides, which is not supported; a %s may only be seen "
                   "(contype=\"0\" conaffinity=\"0\", in no pair)", type, type);
   if (gives_mass(spec, geom))
@@ -186,9 +189,10 @@ pbStatus pbSpec_Check(const pbSpec *spec) {
   PB_TRY(check_tree(spec));
   pbNames names = {.ctx = spec->ctx};
   pbStatus status = check_names(spec, &names);
+  if (status == pb_ok) status = note_pairs(spec, &names);
+  for (int i = 0; status == pb_ok && i < spec->ngeom; i++) status = check_geom(spec, &names, &spec->geoms[i]);
   pbNames_Clear(&names);
   PB_TRY(status);
-  for (int i = 0; i < spec->ngeom; i++) PB_TRY(check_geom(spec, &spec->geoms[i]));
   PB_TRY(check_others(spec));
   PB_TRY(check_option(spec));
   return check_sizes(spec);
