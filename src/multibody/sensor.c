@@ -318,7 +318,7 @@ static void subtree_motion(NUM(pbWork) *w) {
 
 // Angular momentum of a subtree about its centre of mass, in MuJoCo's sum over the tree written out: with x, v, m, h place,
 // velocity, mass, spin of bodies and c, s, M those of subtrees,
-//   sum h + m (x - c_b) x v  -  sum (M_i - m_i - sum of M of i's children) c_i x s_i;
+//   sum h + m (x - c_b) x v  -  sum (M_i - m_i - sum of M of i's children) c_i x s_i   (m of the world: 0);
 // the second sum vanishes where body_subtreemass is what its name says, but not its derivative.
 static void angular_momentum(const NUM(pbWork) *w, int b, num L[3]) {
   const pbModel *m = w->m;
@@ -326,7 +326,7 @@ static void angular_momentum(const NUM(pbWork) *w, int b, num L[3]) {
   for (int j = b; j < m->nbody; j++) {
     if (!NUM(pbSensor_Below)(m, j, b)) continue;
     const num *V = w->V + 6 * j, *R = w->ximat + 9 * j;
-    num d[3], v[3], arm[3], spin[3], mass = w->p.body_mass[j], excess = mass - w->p.body_subtreemass[j];
+    num d[3], v[3], arm[3], spin[3], mass = j ? w->p.body_mass[j] : 0, excess = mass - w->p.body_subtreemass[j];
     body_offset(w, j, w->xipos + 3 * j, d);
     PB_POINTVEL(v, V, d);
     m3_tmulv(spin, R, V);

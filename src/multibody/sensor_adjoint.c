@@ -552,10 +552,10 @@ static void orbit_adjoint(LANE(pbAdjoint) *a, seat *s, const double *c, const la
 static void excess_adjoint(LANE(pbAdjoint) *a, int j, int b, const lane g[3]) {
   const NUM(pbWork) *w = a->w;
   const double *c = w->subtree_com + 3 * j, *vel = w->subtree_linvel + 3 * j;
-  double turn[3], mass = w->p.body_subtreemass[j], e = w->p.body_mass[j] - mass;
+  double turn[3], mass = w->p.body_subtreemass[j], e = (j ? w->p.body_mass[j] : 0) - mass;
   PB_CROSS(turn, c, vel);
   lane each = PB_DOT3(turn, g);
-  PB_THETA(a, body_mass, j, each);
+  if (j) PB_THETA(a, body_mass, j, each);
   PB_THETA(a, body_subtreemass, j, -each);
   for (int i = j + 1; i < w->m->nbody; i++) {
     if (w->m->body_parentid[i] != j) continue;
