@@ -365,6 +365,7 @@ static pbStatus newton(NUM(pbWork) *w) {
   for (int i = 0; i < w->m->nv; i++) w->step[i] = num_make(0, -im(w->grad[i]));
   NUM(pbTree_Solve)(&w->H, w->H_LD, w->H_Dinv, w->step);
   for (int i = 0; i < w->m->nv; i++) w->qacc[i] += num_make(0, im(w->step[i]));
+  NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc, w->Ma);
   set_residuals(w, w->qacc);
   evaluate(w, &changed);
   constraint_force(w);
