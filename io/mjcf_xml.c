@@ -287,11 +287,12 @@ static pbStatus include_all(pbXmlDocument *document, pbXmlNode *parent, int dept
 
 // ---- documents ----------------------------------------------------------------------------------------------------------
 
-static pbStatus find_folders(pbXmlDocument *document, const char *real, const pbLoadOptions *options) {
-  document->folder = pbPool_Text(&document->pool, real, strlen(real));
-  if (!document->folder) return pbContext_Fail(document->ctx, pb_no_memory, "no memory to read the model");
-  char *slash = strrchr(document->folder, '/');
-  slash[slash == document->folder] = 0;
+// The model's folder is the one its name was given in, also where that name is a link to somewhere else.
+static pbStatus find_folders(pbXmlDocument *document, const char *path, const pbLoadOptions *options) {
+  char beside[PATH_MAX];
+  if (!join_path(beside, sizeof beside, path, ".")) return pbContext_Fail(document->ctx, pb_file, "%.400s: the name is too long", path);
+  PB_TRY(real_path(document, beside, &document->folder));
+  if (!document->folder) return pbContext_Fail(document->ctx, pb_file, "%.400s: its folder cannot be found", path);
   if (!options || !options->allow_root) return pb_ok;
   PB_TRY(real_path(document, options->allow_root, &document->allowed));
   if (!document->allowed) return pbContext_Fail(document->ctx, pb_file, "folder '%.400s' to be allowed cannot be found", options->allow_root);
@@ -303,7 +304,7 @@ pbStatus pbXml_Load(pbXmlDocument *document, const char *path, const pbLoadOptio
   char *real;
   PB_TRY(real_path(document, path, &real));
   if (!real) return pbContext_Fail(document->ctx, pb_file, "%.400s: the file cannot be found", path);
-  PB_TRY(find_folders(document, real, options));
+  PB_TRY(find_folders(document, path, options));
   PB_TRY(read_file(document, real, path, &document->root));
   return include_all(document, document->root, 1);
 }

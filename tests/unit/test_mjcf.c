@@ -371,6 +371,19 @@ static void test_outside(void **state) {
   pbSpec_Destroy(spec);
 }
 
+// A model that is a link elsewhere: its folder is where the link lies.
+static void test_linked_model(void **state) {
+  put("outside/real.xml", "<mujoco><worldbody><include file='beside.xml'/></worldbody></mujoco>");
+  put("model/beside.xml", "<m><geom size='1'/></m>");
+  char target[512];
+  snprintf(target, sizeof target, "%s", path_of("outside/real.xml"));
+  assert_int_equal(symlink(target, path_of("model/linked.xml")), 0);
+  pbSpec *spec = NULL;
+  assert_int_equal(load(state, "model/linked.xml", NULL, &spec), pb_ok);
+  assert_int_equal(spec->ngeom, 1);
+  pbSpec_Destroy(spec);
+}
+
 static void test_other_locale(void **state) {
   const char *const comma[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "nl_NL.UTF-8"};
   for (size_t i = 0; i < sizeof comma / sizeof *comma; i++)
@@ -447,7 +460,8 @@ int main(void) {
       TEST(test_defaults),       TEST(test_places),        TEST(test_frames),         TEST(test_replicate),
       TEST(test_actuators),      TEST(test_settings),      TEST(test_unsupported),    TEST(test_seen_meshes),
       TEST(test_malformed),      TEST(test_limits),        TEST(test_many_attributes), TEST(test_many_classes),
-      TEST(test_include),        TEST(test_include_failures), TEST(test_outside),     TEST(test_other_locale),
+      TEST(test_include),        TEST(test_include_failures), TEST(test_outside),     TEST(test_linked_model),
+      TEST(test_other_locale),
       TEST(test_failing_allocator),
   };
   return cmocka_run_group_tests(tests, group_setup, group_teardown);

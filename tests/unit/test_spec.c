@@ -225,6 +225,37 @@ static void test_seen_only_mesh(void **state) {
   pbSpec_Destroy(spec);
 }
 
+static double body_mass(const pbModel *model, const char *name) {
+  pbField field;
+  assert_true(pbModel_Field(model, "body_mass", &field));
+  return field.reals[pbModel_Id(model, pb_objBody, name)];
+}
+
+// Built without a file, compiled, edited, compiled again.
+static void test_compile(void **state) {
+  pbSpec *spec = new_spec(state);
+  build(spec);
+  pbActuatorDef motor = pbActuatorDef_Default();
+  motor.trntype = pb_trnJoint;
+  motor.target = "slide";
+  assert_int_equal(pbSpec_AddActuator(spec, &motor), 0);
+  pbModel *model = NULL;
+  assert_int_equal(pbSpec_Compile(spec, &model), pb_ok);
+  assert_int_equal(pbModel_Size(model, "nv"), 2);
+  assert_int_equal(pbModel_Size(model, "nu"), 1);
+  double ball = 1000 * 4.0 / 3 * 3.14159265358979323846 * 1e-3;
+  assert_true(fabs(body_mass(model, "pole") - ball) < 1e-12);
+  pbModel_Destroy(model);
+  spec->geoms[1].mass = 7;
+  assert_int_equal(pbSpec_Compile(spec, &model), pb_ok);
+  assert_true(fabs(body_mass(model, "pole") - 7) < 1e-12);
+  pbModel_Destroy(model);
+  spec->actuators[0].target = pbSpec_Text(spec, "slides");
+  assert_int_equal(pbSpec_Compile(spec, &model), pb_bad_input);
+  assert_non_null(strstr(pbContext_Error(*state), "slides"));
+  pbSpec_Destroy(spec);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_empty, setup, teardown),
@@ -236,6 +267,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_no_such_parent, setup, teardown),
       cmocka_unit_test_setup_teardown(test_check, setup, teardown),
       cmocka_unit_test_setup_teardown(test_seen_only_mesh, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_compile, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
