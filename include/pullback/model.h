@@ -55,6 +55,9 @@ PB_API PB_NODISCARD pbStatus pbModel_SetConstants(const pbModel *model, double *
 // part that flows through the derived ones, and sets the cotangents of the derived ones to zero.
 PB_API PB_NODISCARD pbStatus pbModel_SetConstantsVjp(const pbModel *model, const double *theta, double *theta_bar);
 
+// Push a direction (ParamSize, in place) through SetConstants at theta (the values before the call).
+PB_API PB_NODISCARD pbStatus pbModel_SetConstantsJvp(const pbModel *model, const double *theta, double *direction);
+
 // Compiled field by MuJoCo's name, integer or real, for inspection. Shape is rows x cols. Exactly one of the two data
 // pointers is set. index from 0 until it returns false.
 typedef struct pbField {

@@ -177,21 +177,6 @@ void pbTask_PullTrajectory(pbTask *task, const double *z, int t, double *gradien
 }
 
 // ---- directions -----------------------------------------------------------------------------------------------------
-// d theta_used for a move of entry `index` of theta: itself, and the derived entries, row by row from the pullback.
-static pbStatus derived_direction(pbTask *task, size_t index, double size, double *theta) {
-  double *bar = task->theta_bar;
-  for (int p = 0; p < pbModel_ParamCount(task->model); p++) {
-    pbParam param = pbModel_ParamAt(task->model, p);
-    for (size_t e = 0; param.derived && e < (size_t)param.rows * (size_t)param.cols; e++) {
-      memset(bar, 0, task->ntheta * sizeof *bar);
-      bar[param.offset + e] = 1;
-      PB_TRY(pbModel_SetConstantsVjp(task->model, task->theta_now, bar));
-      theta[param.offset + e] = size * bar[index];
-    }
-  }
-  return pb_ok;
-}
-
 static void control_direction(const pbTask *task, const pbVariable *v, const pbTrajectory *tr, int k, double size, double *ctrl) {
   int mine = k / v->index_count, actuator = k % v->index_count;
   for (int step = 0; step < tr->steps; step++) {
@@ -221,9 +206,8 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
   size_t dof = v->kind == pb_varyControl ? 0 : v->index[k];
   switch (v->kind) {
     case pb_varyParam:
-      if (task->recompute) PB_TRY(derived_direction(task, dof, size, theta));
       theta[dof] = size;
-      return pb_ok;
+      return task->recompute ? pbModel_SetConstantsJvp(task->model, task->theta_now, theta) : pb_ok;
     case pb_varyQpos:
       for (int e = 0, entries = qpos_motion(task, t, v, k, &dof, motion); e < entries; e++) x0[dof + (size_t)e] = size * motion[e];
       return pb_ok;
