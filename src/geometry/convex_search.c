@@ -9,7 +9,16 @@
 
 #define FLAT     1e-10  // components of a local direction below it are zero
 #define GRADIENT 1e-11  // relative slope of a stationary point
-enum { CIRCLE_SAMPLES = 12, CIRCLE_STEPS = 48, SPHERE_STARTS = 3, NEWTON_STEPS = 30, HALVINGS = 10, CREASES = 3 };
+enum {
+  CIRCLE_SAMPLES = 12,
+  CIRCLE_STEPS = 48,
+  SPHERE_SAMPLES = 64,
+  SPHERE_STARTS = 4,
+  NEWTON_STEPS = 30,
+  HALVINGS = 10,
+  CREASES = 3,
+  ROUNDS = 3
+};
 
 typedef struct search {
   const pbCore *core[2];
@@ -308,22 +317,30 @@ static void circle_from(search *s, const circle *c, double angle) {
   s->out->shape = c->shape, s->out->axis1 = c->axis, s->out->inverse[0] = 1 / hessian;
 }
 
+// From the valleys among samples: the lowest, and others that are not far above the best so far.
 static void try_circle(search *s, int shape, int axis) {
   const double step = 2 * PB_PI / CIRCLE_SAMPLES, first = 0.31 * step, dx = cos(step), dy = sin(step);
   circle c;
-  double n[3], best = 0, lowest = INFINITY, x = cos(first), y = sin(first);
+  double n[3], values[CIRCLE_SAMPLES], x = cos(first), y = sin(first);
+  int lowest = 0;
   make_circle(s, shape, axis, &c);
   for (int k = 0; k < CIRCLE_SAMPLES; k++) {
     on_circle(&c, x, y, n);
-    double value = sigma(s, n), turned = x * dx - y * dy;
+    double turned = x * dx - y * dy;
     y = x * dy + y * dx, x = turned;
-    if (value < s->limit) s->apart = true;
-    if (value < lowest) lowest = value, best = first + k * step;
+    values[k] = sigma(s, n);
+    if (values[k] < values[lowest]) lowest = k;
   }
-  if (!(lowest < INFINITY) || s->apart) return;
-  circle_from(s, &c, best);
-  x = v3_dot(s->out->n, c.u), y = v3_dot(s->out->n, c.v);
-  if (s->out->kind != pb_normalCircle && x * x + y * y > 0.01) circle_from(s, &c, atan2(y, x) + 1e-7);
+  if (values[lowest] < s->limit) s->apart = true;
+  if (!(values[lowest] < INFINITY) || s->apart) return;
+  circle_from(s, &c, first + lowest * step);
+  if (s->best < 0) return;  // only one valley counts
+  for (int k = 0; k < CIRCLE_SAMPLES; k++) {
+    double before = values[(k + CIRCLE_SAMPLES - 1) % CIRCLE_SAMPLES], after = values[(k + 1) % CIRCLE_SAMPLES];
+    bool valley = k != lowest && values[k] <= before && values[k] <= after;
+    double rise = fmin(before, after) - values[k];  // how deep it may be between the samples
+    if (valley && values[k] - s->best < rise + 0.1 * s->scale) circle_from(s, &c, first + k * step);
+  }
 }
 
 // ---- the whole sphere ---------------------------------------------------------------------------------------------
@@ -470,40 +487,45 @@ static bool step_off(const search *s, double n[3]) {
   return true;
 }
 
-// A direction of the samples in the frame of shape 2. Long directions of an ellipsoid are rarely normals: there they are
-// scaled by the inverse of its radii.
-static void sample(const search *s, int code, double n[3]) {
+// Directions spread evenly (a spiral by the golden angle) in the frame of shape 2. Long directions of an ellipsoid are
+// rarely normals: there they are scaled by the inverse of its radii.
+static void spread(const search *s, double out[SPHERE_SAMPLES][3]) {
+  const double dx = -0.7373688780783197, dy = 0.6754902942615238;  // cosine and sine of the golden angle
   const pbCore *core = s->core[1];
-  double local[3] = {code % 3 - 1 + 0.03, code / 3 % 3 - 1 - 0.05, code / 9 - 1 + 0.02};
-  if (core->type == pb_geomEllipsoid) {
-    for (int i = 0; i < 3; i++) local[i] /= fmax(core->size[i], 1e-9 * s->scale);
+  double x = 1, y = 0;
+  for (int k = 0; k < SPHERE_SAMPLES; k++) {
+    double z = 1 - (2 * k + 1.0) / SPHERE_SAMPLES, rho = sqrt(1 - z * z), turned = x * dx - y * dy;
+    double local[3] = {rho * x, rho * y, z};
+    y = x * dy + y * dx, x = turned;
+    if (core->type == pb_geomEllipsoid) {
+      for (int i = 0; i < 3; i++) local[i] /= fmax(core->size[i], 1e-9 * s->scale);
+    }
+    m3_mulv(out[k], core->mat, local);
+    v3_normalize(out[k]);
   }
-  m3_mulv(n, core->mat, local);
-  v3_normalize(n);
 }
 
 // From the lowest samples that are not close to each other.
 static void try_samples(search *s) {
-  double n[3], starts[SPHERE_STARTS][3], values[27];
-  int count = 0;
-  for (int code = 0; code < 27 && !s->apart; code++) {
-    sample(s, code, n);
-    values[code] = code == 13 ? INFINITY : sigma(s, n);  // 13: no direction
-    s->apart = values[code] < s->limit;
+  double directions[SPHERE_SAMPLES][3], values[SPHERE_SAMPLES];
+  int starts[SPHERE_STARTS], count = 0;
+  spread(s, directions);
+  for (int k = 0; k < SPHERE_SAMPLES; k++) {
+    values[k] = sigma(s, directions[k]);
+    if (values[k] < s->limit) s->apart = true;
   }
   while (count < SPHERE_STARTS && !s->apart) {
     int lowest = -1;
-    for (int code = 0; code < 27; code++) {
-      if (values[code] < INFINITY && (lowest < 0 || values[code] < values[lowest])) lowest = code;
+    for (int k = 0; k < SPHERE_SAMPLES; k++) {
+      if (values[k] < INFINITY && (lowest < 0 || values[k] < values[lowest])) lowest = k;
     }
     if (lowest < 0) break;
-    sample(s, lowest, n);
     values[lowest] = INFINITY;
     bool fresh = true;
-    for (int k = 0; k < count; k++) fresh = fresh && v3_dot(starts[k], n) < 0.8;
+    for (int k = 0; k < count; k++) fresh = fresh && v3_dot(directions[starts[k]], directions[lowest]) < 0.88;
     if (!fresh) continue;
-    v3_copy(starts[count++], n);
-    sphere_newton(s, n);
+    starts[count++] = lowest;
+    sphere_newton(s, directions[lowest]);
   }
 }
 
@@ -511,6 +533,27 @@ static void try_samples(search *s) {
 static bool curved(const search *s) {
   int type1 = s->core[0]->type, type2 = s->core[1]->type;
   return type1 == pb_geomEllipsoid || type2 == pb_geomEllipsoid || (type1 == pb_geomCylinder && type2 == pb_geomCylinder);
+}
+
+// Look around the best direction on all scales; go on from where it is lower. Guards against starts that missed the lowest
+// valley, or stopped where valleys meet.
+static void try_around(search *s) {
+  for (int round = 0; round < ROUNDS && !s->apart; round++) {
+    double t[2][3], n[3], lower[3], lowest = s->best - 1e-12 * s->scale;
+    bool found = false;
+    tangents(s->out->n, t);
+    for (double width = 0.6; width > 1e-4; width *= 0.4) {
+      for (int k = 0; k < 8; k++) {
+        static const double c[8] = {1, 0.7, 0, -0.7, -1, -0.7, 0, 0.7};
+        for (int i = 0; i < 3; i++) n[i] = s->out->n[i] + width * (c[k] * t[0][i] + c[(k + 6) % 8] * t[1][i]);
+        v3_normalize(n);
+        double value = sigma(s, n);
+        if (value < lowest) lowest = value, found = true, v3_copy(lower, n);
+      }
+    }
+    if (!found) return;
+    sphere_newton(s, lower);
+  }
 }
 
 static void find(search *s) {
@@ -534,8 +577,8 @@ static void find(search *s) {
   if (s->best < 0 && is_minimum(s)) return;
   v3_copy(n, s->out->n);
   if (step_off(s, n)) sphere_newton(s, n);
-  if (s->apart || s->best < 0 || !curved(s)) return;
-  try_samples(s);
+  if (!s->apart && s->best >= 0 && curved(s)) try_samples(s);
+  if (!s->apart && !(s->best < 0 && is_minimum(s))) try_around(s);
 }
 
 bool pbConvex_Search(const pbCore *core1, const pbCore *core2, double margin, pbConvexNormal *out) {
