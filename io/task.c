@@ -11,8 +11,9 @@
 #include "io/task_reader.h"
 #include "world/model.h"
 
-const char *const pbTask_Keys[] = {"model", "comment", "options", "parameters", "constants", "steps", "duration", "init", "controls", "trajectories",
-                                   "variables", "loss", "optimizer", "stop", "confirm", "seed", "memory", NULL};
+const char *const pbTask_Keys[] = {"model",     "comment", "options",  "parameters",   "constants", "steps",
+                                   "duration",  "init",    "controls", "trajectories", "variables", "loss",
+                                   "optimizer", "stop",    "confirm",  "seed",         "memory",    NULL};
 
 uint64_t pbTask_HashText(const char *text, size_t length) {  // FNV-1a
   uint64_t hash = 0xcbf29ce484222325u;
@@ -86,8 +87,10 @@ static pbStatus read_options(pbTaskReader *r, const json_t *object, pbTask *task
       PB_TRY(set_param(r, &p, object, name, task->theta));
       continue;
     }
-    if (json_is_number(value)) snprintf(text, sizeof text, "%.17g", json_number_value(value));
-    else if (!json_is_string(value)) return pbTaskReader_Fail(r, pb_bad_input, "a text or a number is meant");
+    if (json_is_number(value))
+      snprintf(text, sizeof text, "%.17g", json_number_value(value));
+    else if (!json_is_string(value))
+      return pbTaskReader_Fail(r, pb_bad_input, "a text or a number is meant");
     pbStatus status = pbModel_SetOption(task->model, name, json_is_string(value) ? json_string_value(value) : text);
     if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
     pbTaskReader_Leave(r);
@@ -100,7 +103,8 @@ static pbStatus read_constants(pbTaskReader *r, const json_t *root, pbTask *task
   const char *constants = "keep";
   PB_TRY(pbTaskReader_Text(r, root, "constants", &constants));
   task->recompute = strcmp(constants, "recompute") == 0;
-  if (!task->recompute && strcmp(constants, "keep") != 0) return pbTaskReader_Fail(r, pb_bad_input, "constants: \"keep\" or \"recompute\" is meant");
+  if (!task->recompute && strcmp(constants, "keep") != 0)
+    return pbTaskReader_Fail(r, pb_bad_input, "constants: \"keep\" or \"recompute\" is meant");
   pbStatus status = pbModel_CheckParams(task->model, task->theta);
   if (status == pb_ok && task->recompute) status = pbModel_SetConstants(task->model, task->theta);
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
@@ -122,7 +126,9 @@ static pbStatus read_rates(pbTaskReader *r, const json_t *object, pbTask *task) 
     task->rates[i] = (pbRate){good ? (int)from : 0, value};
   }
   pbContext_Free(r->ctx, n.data);
-  if (!good) return pbTaskReader_Fail(r, pb_bad_input, "a positive number, or rows [iteration, rate] with ascending iterations from 0, is meant");
+  if (!good)
+    return pbTaskReader_Fail(r, pb_bad_input,
+                             "a positive number, or rows [iteration, rate] with ascending iterations from 0, is meant");
   if (!task->rates) return pbTaskReader_Fail(r, pb_no_memory, "no memory for learning rates");
   task->optimizer.rates = task->rates;
   task->optimizer.rate_count = (int)count;
@@ -137,13 +143,15 @@ static pbStatus not_negative(pbTaskReader *r, const json_t *object, const char *
 }
 
 static pbStatus read_optimizer(pbTaskReader *r, const json_t *object, pbTask *task) {
-  static const char *const keys[] = {"method", "iterations", "rate", "beta1", "beta2", "epsilon", "memory", "damping", "sigma", "population",
-                                     "gradient_tolerance", "step_tolerance", "restarts", "restart_size", NULL};
+  static const char *const keys[] = {
+      "method",     "iterations",         "rate",           "beta1",    "beta2",        "epsilon", "memory", "damping", "sigma",
+      "population", "gradient_tolerance", "step_tolerance", "restarts", "restart_size", NULL};
   const char *method = "lbfgs";
   pbOptimizerOptions *o = &task->optimizer;
   PB_TRY(pbTaskReader_Keys(r, object, keys));
   PB_TRY(pbTaskReader_Text(r, object, "method", &method));
-  if (!pbMethod_Find(method, &o->method)) return pbTaskReader_Fail(r, pb_bad_input, "unknown method '%.60s': adam, lbfgs, gauss-newton or cmaes is meant", method);
+  if (!pbMethod_Find(method, &o->method))
+    return pbTaskReader_Fail(r, pb_bad_input, "unknown method '%.60s': adam, lbfgs, gauss-newton or cmaes is meant", method);
   PB_TRY(pbTaskReader_Int(r, object, "iterations", 0, 100000000, &task->iterations));
   PB_TRY(read_rates(r, object, task));
   PB_TRY(not_negative(r, object, "beta1", 0.999999999, &o->beta1));
@@ -174,10 +182,12 @@ static pbStatus stop_terms(pbTaskReader *r, const json_t *terms, pbTask *task) {
   json_object_foreach((json_t *)terms, name, value) {
     bool known = false;
     for (int t = 0; t < task->trajectory_count; t++)
-      for (int i = 0; i < task->trajectories[t].terms.count; i++) known |= strcmp(task->trajectories[t].terms.terms[i].name, name) == 0;
+      for (int i = 0; i < task->trajectories[t].terms.count; i++)
+        known |= strcmp(task->trajectories[t].terms.terms[i].name, name) == 0;
     if (!known) return pbTaskReader_Fail(r, pb_bad_input, "the loss has no term '%.80s'", name);
     PB_TRY(not_negative(r, terms, name, INFINITY, &stop->deviations[stop->term_count]));
-    if (!(stop->terms[stop->term_count++] = pbContext_CopyText(r->ctx, name))) return pbTaskReader_Fail(r, pb_no_memory, "no memory for stop criteria");
+    if (!(stop->terms[stop->term_count++] = pbContext_CopyText(r->ctx, name)))
+      return pbTaskReader_Fail(r, pb_no_memory, "no memory for stop criteria");
   }
   pbTaskReader_Leave(r);
   return pb_ok;
@@ -199,7 +209,10 @@ static pbStatus read_stop(pbTaskReader *r, const json_t *object, pbTask *task) {
 
 // "200MiB", "1.5GB", or a number of bytes.
 static pbStatus read_memory(pbTaskReader *r, const json_t *root, size_t *bytes) {
-  static const struct { const char *unit; double size; } units[] = {{"", 1}, {"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}};
+  static const struct {
+    const char *unit;
+    double size;
+  } units[] = {{"", 1}, {"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}};
   const json_t *value = json_object_get(root, "memory");
   double number = json_number_value(value), size = 0;
   *bytes = (size_t)256 << 20;
@@ -219,7 +232,8 @@ static pbStatus read_memory(pbTaskReader *r, const json_t *root, size_t *bytes) 
     size = 1;
   }
   number *= size;
-  if (!(number >= 1 && number < 1e18)) return pbTaskReader_Fail(r, pb_bad_input, "memory: bytes, or a text such as \"200MiB\", is meant");
+  if (!(number >= 1 && number < 1e18))
+    return pbTaskReader_Fail(r, pb_bad_input, "memory: bytes, or a text such as \"200MiB\", is meant");
   *bytes = (size_t)number;
   return pb_ok;
 }
@@ -280,8 +294,10 @@ static pbStatus parse(pbTaskReader *r, pbTask **task) {
     status = t->name ? read_task(r, root, t) : pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
   }
   json_decref(root);
-  if (status == pb_ok) *task = t;
-  else pbTask_Destroy(t);
+  if (status == pb_ok)
+    *task = t;
+  else
+    pbTask_Destroy(t);
   return status;
 }
 
@@ -298,8 +314,10 @@ pbStatus pbTask_Parse(pbContext *ctx, const char *text, size_t length, const cha
 static char *folder_of(pbContext *ctx, const char *path) {
   char *folder = pbContext_CopyText(ctx, path);
   char *slash = folder ? strrchr(folder, '/') : NULL;
-  if (slash) slash[slash == folder] = 0;
-  else if (folder) folder[0] = 0;
+  if (slash)
+    slash[slash == folder] = 0;
+  else if (folder)
+    folder[0] = 0;
   return folder;
 }
 
@@ -308,7 +326,8 @@ static pbStatus open_task(pbContext *ctx, const char *path, const char *allow_ro
   char *folder = folder_of(ctx, path);
   size_t length = 0;
   *r = (pbTaskReader){.ctx = ctx, .name = path};
-  pbStatus status = folder ? pbFile_ReadAll(ctx, path, PB_TASK_TEXT, text, &length) : pbContext_Fail(ctx, pb_no_memory, "no memory to read %.400s", path);
+  pbStatus status = folder ? pbFile_ReadAll(ctx, path, PB_TASK_TEXT, text, &length)
+                           : pbContext_Fail(ctx, pb_no_memory, "no memory to read %.400s", path);
   if (status == pb_ok) status = pbTaskReader_Folders(r, folder, allow_root);
   r->text = *text;
   r->length = length;
@@ -342,7 +361,8 @@ static pbStatus read_loss_only(pbTaskReader *r, const json_t *root, pbTermSet *s
   return pbTermSet_Finish(set);
 }
 
-pbStatus pbLoss_Load(pbContext *ctx, const char *path, const char *allow_root, const pbModel *model, int steps, const double *theta, pbLoss **loss) {
+pbStatus pbLoss_Load(pbContext *ctx, const char *path, const char *allow_root, const pbModel *model, int steps,
+                     const double *theta, pbLoss **loss) {
   pbTaskReader r;
   char *text = NULL;
   json_t *root = NULL;
@@ -359,8 +379,10 @@ pbStatus pbLoss_Load(pbContext *ctx, const char *path, const char *allow_root, c
   json_decref(root);
   pbTaskReader_End(&r);
   pbContext_Free(ctx, text);
-  if (status == pb_ok) *loss = l;
-  else pbLoss_Destroy(l);
+  if (status == pb_ok)
+    *loss = l;
+  else
+    pbLoss_Destroy(l);
   return status;
 }
 
@@ -371,7 +393,8 @@ void pbLoss_Destroy(pbLoss *loss) {
 }
 
 pbStatus pbLoss_Gradient(pbLoss *loss, pbRollout *rollout, const double *theta, const double *x0, const pbRolloutInput *input,
-                         const pbVjpOptions *options, double *value, const pbRolloutGradient *gradient, pbCertificate *certificate) {
+                         const pbVjpOptions *options, double *value, const pbRolloutGradient *gradient,
+                         pbCertificate *certificate) {
   pbRolloutOutput output = pbTermSet_Output(&loss->terms);
   if (input->constant && loss->terms.uses[pb_seenControl])
     return pbContext_Fail(loss->ctx, pb_bad_argument, "a loss on controls needs a row of controls for every step");

@@ -7,25 +7,30 @@
 #include "io/task_reader.h"
 #include "world/model.h"
 
-static const char *const term_keys[] = {"name", "qpos", "qvel", "act", "sensor", "body", "site", "control", "components", "at", "target",
-                                        "type", "weight", "mean", "epsilon", "delta", NULL};
+static const char *const term_keys[] = {"name", "qpos",   "qvel", "act",    "sensor", "body",    "site",  "control", "components",
+                                        "at",   "target", "type", "weight", "mean",   "epsilon", "delta", NULL};
 static const char *const quantity_keys[pb_quantityCount] = {"qpos", "qvel", "act", "sensor", "body", "site", "control"};
 static const char *const array_names[pb_quantityCount] = {"qpos", "qvel", "act", "sensordata", "xpos", "site_xpos", "control"};
 
 // What a term names, before components are chosen: parts, and for each target entry its column in a full row.
 typedef struct Layout {
   pbPart *parts;
-  int *columns;     // of a target entry in a full row of the quantity
+  int *columns;  // of a target entry in a full row of the quantity
   int part_count, target_width, full_width;
 } Layout;
 
-static int joint_coords(const pbModel *m, int j) { return m->jnt_type[j] == pb_jntFree ? 7 : m->jnt_type[j] == pb_jntBall ? 4 : 1; }
+static int joint_coords(const pbModel *m, int j) {
+  return m->jnt_type[j] == pb_jntFree ? 7 : m->jnt_type[j] == pb_jntBall ? 4 : 1;
+}
 static int joint_dofs(const pbModel *m, int j) { return m->jnt_type[j] == pb_jntFree ? 6 : m->jnt_type[j] == pb_jntBall ? 3 : 1; }
 
-static void add_part(Layout *l, int index, int coord, int target, int axis) { l->parts[l->part_count++] = (pbPart){index, coord, target, axis}; }
+static void add_part(Layout *l, int index, int coord, int target, int axis) {
+  l->parts[l->part_count++] = (pbPart){index, coord, target, axis};
+}
 
 static void add_joint_positions(Layout *l, const pbModel *m, int j) {
-  int coords = joint_coords(m, j), dofs = joint_dofs(m, j), first = l->target_width, adr = m->jnt_qposadr[j], dof = m->jnt_dofadr[j];
+  int coords = joint_coords(m, j), dofs = joint_dofs(m, j), first = l->target_width, adr = m->jnt_qposadr[j],
+      dof = m->jnt_dofadr[j];
   int plain = coords == 4 ? 0 : coords == 7 ? 3 : 1;
   for (int i = 0; i < coords; i++) l->columns[l->target_width++] = adr + i;
   for (int i = 0; i < plain; i++) add_part(l, dof + i, adr + i, first + i, -1);
@@ -45,24 +50,44 @@ typedef struct Kind {
 } Kind;
 static Kind kind_of(const pbModel *m, pbQuantity q) {
   switch (q) {
-    case pb_seenQpos: return (Kind){pb_objJoint, m->njnt, m->nq};
-    case pb_seenQvel: return (Kind){pb_objJoint, m->njnt, m->nv};
-    case pb_seenAct: return (Kind){pb_objActuator, m->nu, m->na};
-    case pb_seenSensor: return (Kind){pb_objSensor, m->nsensor, m->nsensordata};
-    case pb_seenBody: return (Kind){pb_objBody, m->nbody, 3 * m->nbody};
-    case pb_seenSite: return (Kind){pb_objSite, m->nsite, 3 * m->nsite};
-    default: return (Kind){pb_objActuator, m->nu, m->nu};
+    case pb_seenQpos:
+      return (Kind){pb_objJoint, m->njnt, m->nq};
+    case pb_seenQvel:
+      return (Kind){pb_objJoint, m->njnt, m->nv};
+    case pb_seenAct:
+      return (Kind){pb_objActuator, m->nu, m->na};
+    case pb_seenSensor:
+      return (Kind){pb_objSensor, m->nsensor, m->nsensordata};
+    case pb_seenBody:
+      return (Kind){pb_objBody, m->nbody, 3 * m->nbody};
+    case pb_seenSite:
+      return (Kind){pb_objSite, m->nsite, 3 * m->nsite};
+    default:
+      return (Kind){pb_objActuator, m->nu, m->nu};
   }
 }
 
 static void add_object(Layout *l, const pbModel *m, pbQuantity q, int id) {
   switch (q) {
-    case pb_seenQpos: add_joint_positions(l, m, id); return;
-    case pb_seenQvel: add_plain(l, m->jnt_dofadr[id], joint_dofs(m, id)); return;
-    case pb_seenAct: add_plain(l, m->actuator_actadr[id], m->actuator_actadr[id] < 0 ? 0 : m->actuator_actnum[id]); return;
-    case pb_seenSensor: add_plain(l, m->sensor_adr[id], m->sensor_dim[id]); return;
-    case pb_seenBody: case pb_seenSite: add_plain(l, 3 * id, 3); return;
-    default: add_plain(l, id, 1); return;
+    case pb_seenQpos:
+      add_joint_positions(l, m, id);
+      return;
+    case pb_seenQvel:
+      add_plain(l, m->jnt_dofadr[id], joint_dofs(m, id));
+      return;
+    case pb_seenAct:
+      add_plain(l, m->actuator_actadr[id], m->actuator_actadr[id] < 0 ? 0 : m->actuator_actnum[id]);
+      return;
+    case pb_seenSensor:
+      add_plain(l, m->sensor_adr[id], m->sensor_dim[id]);
+      return;
+    case pb_seenBody:
+    case pb_seenSite:
+      add_plain(l, 3 * id, 3);
+      return;
+    default:
+      add_plain(l, id, 1);
+      return;
   }
 }
 
@@ -107,7 +132,8 @@ static pbStatus choose_components(pbTaskReader *r, const json_t *object, Layout 
 // ---- states looked at -----------------------------------------------------------------------------------------------
 static pbStatus step_of_time(const pbTaskReader *r, double time, int steps, int *step) {
   double h = pbTaskReader_Timestep(r), k = time / h;
-  if (!(k > -0.5 && k < steps + 0.5)) return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is outside of the trajectory (0 to %.12g)", time, steps * h);
+  if (!(k > -0.5 && k < steps + 0.5))
+    return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is outside of the trajectory (0 to %.12g)", time, steps * h);
   *step = (int)floor(k + 0.5);
   if (fabs(k - *step) > 1e-5 * (1 + fabs(k) * 1e-6))
     return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is not a multiple of the time step %.12g", time, h);
@@ -115,9 +141,11 @@ static pbStatus step_of_time(const pbTaskReader *r, double time, int steps, int 
 }
 
 static pbStatus steps_of_times(const pbTaskReader *r, const double *times, size_t count, int steps, pbTerm *t) {
-  if (count > (size_t)steps + 1) return pbTaskReader_Fail(r, pb_bad_input, "%zu times; the trajectory has %d states", count, steps + 1);
+  if (count > (size_t)steps + 1)
+    return pbTaskReader_Fail(r, pb_bad_input, "%zu times; the trajectory has %d states", count, steps + 1);
   t->step_count = (int)count;
-  if (!(t->steps = pbContext_AllocArray(r->ctx, count + 1, sizeof *t->steps))) return pbTaskReader_Fail(r, pb_no_memory, "no memory for times");
+  if (!(t->steps = pbContext_AllocArray(r->ctx, count + 1, sizeof *t->steps)))
+    return pbTaskReader_Fail(r, pb_no_memory, "no memory for times");
   for (size_t i = 0; i < count; i++) {
     PB_TRY(step_of_time(r, times[i], steps, &t->steps[i]));
     if (i && t->steps[i] <= t->steps[i - 1]) return pbTaskReader_Fail(r, pb_bad_input, "times must ascend (entry %zu)", i);
@@ -127,7 +155,8 @@ static pbStatus steps_of_times(const pbTaskReader *r, const double *times, size_
 
 static pbStatus steps_range(const pbTaskReader *r, int from, int to, int every, pbTerm *t) {
   t->step_count = from > to ? 0 : (to - from) / every + 1;
-  if (!(t->steps = pbContext_AllocArray(r->ctx, (size_t)t->step_count + 1, sizeof *t->steps))) return pbTaskReader_Fail(r, pb_no_memory, "no memory for times");
+  if (!(t->steps = pbContext_AllocArray(r->ctx, (size_t)t->step_count + 1, sizeof *t->steps)))
+    return pbTaskReader_Fail(r, pb_no_memory, "no memory for times");
   for (int i = 0; i < t->step_count; i++) t->steps[i] = from + i * every;
   return pb_ok;
 }
@@ -155,7 +184,8 @@ static pbStatus read_at(pbTaskReader *r, const json_t *at, int steps, pbTerm *t)
   if (word) return pbTaskReader_Fail(r, pb_bad_input, "\"final\", \"all\", a list of times or {from, to, every} is meant");
   pbTaskNumbers times;
   PB_TRY(pbTaskReader_Numbers(r, at, &times));
-  pbStatus status = times.nested ? pbTaskReader_Fail(r, pb_bad_input, "a list of times is meant") : steps_of_times(r, times.data, times.cols, steps, t);
+  pbStatus status = times.nested ? pbTaskReader_Fail(r, pb_bad_input, "a list of times is meant")
+                                 : steps_of_times(r, times.data, times.cols, steps, t);
   pbContext_Free(r->ctx, times.data);
   return status;
 }
@@ -173,10 +203,15 @@ static pbStatus fill_row(const pbTaskReader *r, pbTerm *t, const Layout *l, size
   double *out = t->target + row * (size_t)t->target_width;
   bool rotations = false;
   for (int i = 0; i < t->part_count; i++) rotations |= t->parts[i].axis >= 0;
-  if (width == (size_t)t->target_width) memcpy(out, data, width * sizeof *out);
-  else if (width == (size_t)l->full_width) for (int i = 0; i < t->target_width; i++) out[i] = data[l->columns[i]];
-  else if (width == (size_t)t->part_count && !rotations) for (int i = 0; i < t->part_count; i++) out[t->parts[i].target] = data[i];
-  else return pbTaskReader_Fail(r, pb_bad_input, "%zu values a time; %d are meant (or a full row of %d)", width, t->target_width, l->full_width);
+  if (width == (size_t)t->target_width)
+    memcpy(out, data, width * sizeof *out);
+  else if (width == (size_t)l->full_width)
+    for (int i = 0; i < t->target_width; i++) out[i] = data[l->columns[i]];
+  else if (width == (size_t)t->part_count && !rotations)
+    for (int i = 0; i < t->part_count; i++) out[t->parts[i].target] = data[i];
+  else
+    return pbTaskReader_Fail(r, pb_bad_input, "%zu values a time; %d are meant (or a full row of %d)", width, t->target_width,
+                             l->full_width);
   for (int i = 0; i < t->part_count; i++) {
     double *q = out + t->parts[i].target, norm = 0;
     if (t->parts[i].axis < 0) continue;
@@ -192,7 +227,8 @@ static pbStatus inline_target(pbTaskReader *r, const json_t *target, const Layou
   PB_TRY(pbTaskReader_Numbers(r, target, &numbers));
   // a flat list over several times is one value a time where the term is a single number
   bool single = t->part_count == 1 && numbers.cols != (size_t)t->target_width && numbers.cols != (size_t)l->full_width;
-  if (!numbers.nested && (t->target_width == 1 || single) && numbers.cols == (size_t)t->step_count) numbers.rows = numbers.cols, numbers.cols = 1;
+  if (!numbers.nested && (t->target_width == 1 || single) && numbers.cols == (size_t)t->step_count)
+    numbers.rows = numbers.cols, numbers.cols = 1;
   pbStatus status = numbers.rows != 1 && numbers.rows != (size_t)t->step_count
                         ? pbTaskReader_Fail(r, pb_bad_input, "%zu rows; 1 or %d are meant", numbers.rows, t->step_count)
                         : target_room(r, t, numbers.rows);
@@ -218,14 +254,20 @@ static pbStatus find_time(const pbTaskReader *r, const pbArray *times, int k, si
 
 static pbStatus recorded_rows(pbTaskReader *r, const pbArray *data, const pbArray *times, int steps, const Layout *l, pbTerm *t) {
   size_t rows = data->ndim > 0 ? data->shape[0] : 1, width = rows ? data->count / rows : 0, at = 0;
-  if (times && (times->type != pb_arrayReal || times->count != rows)) return pbTaskReader_Fail(r, pb_bad_input, "\"time\" has %zu entries, the data %zu rows", times->count, rows);
-  bool each = rows == (size_t)t->step_count, every = rows == (size_t)steps + 1 || (t->quantity == pb_seenControl && rows == (size_t)steps);
+  if (times && (times->type != pb_arrayReal || times->count != rows))
+    return pbTaskReader_Fail(r, pb_bad_input, "\"time\" has %zu entries, the data %zu rows", times->count, rows);
+  bool each = rows == (size_t)t->step_count,
+       every = rows == (size_t)steps + 1 || (t->quantity == pb_seenControl && rows == (size_t)steps);
   if (!times && !each && !every)
-    return pbTaskReader_Fail(r, pb_bad_input, "%zu rows; %d (one a time asked for) or %d (every state) are meant, or an array \"time\"", rows, t->step_count, steps + 1);
+    return pbTaskReader_Fail(r, pb_bad_input,
+                             "%zu rows; %d (one a time asked for) or %d (every state) are meant, or an array \"time\"", rows,
+                             t->step_count, steps + 1);
   PB_TRY(target_room(r, t, (size_t)t->step_count));
   for (int i = 0; i < t->step_count; i++) {
-    if (times) PB_TRY(find_time(r, times, t->steps[i], &at));
-    else at = each ? (size_t)i : (size_t)t->steps[i] < rows ? (size_t)t->steps[i] : rows - 1;
+    if (times)
+      PB_TRY(find_time(r, times, t->steps[i], &at));
+    else
+      at = each ? (size_t)i : (size_t)t->steps[i] < rows ? (size_t)t->steps[i] : rows - 1;
     PB_TRY(fill_row(r, t, l, (size_t)i, data->reals + at * width, width));
   }
   return pb_ok;
@@ -241,8 +283,12 @@ static pbStatus recorded_target(pbTaskReader *r, const json_t *target, const jso
   PB_TRY(pbTaskReader_Load(r, target, &set));
   const pbArray *data = pbArrays_Find(set, name), *times = pbArrays_Find(set, time_name);
   if (!data && pbArrays_Count(set) == 1 && !json_object_get(target, "array")) data = pbArrays_At(set, 0);
-  pbStatus status = data && data->type == pb_arrayReal ? pb_ok : pbTaskReader_Fail(r, pb_bad_input, "the file has no array '%.80s' of numbers", name);
-  if (status == pb_ok && !at) status = times && times->type == pb_arrayReal ? steps_of_times(r, times->reals, times->count, steps, t) : steps_range(r, 0, steps, 1, t);
+  pbStatus status = data && data->type == pb_arrayReal
+                        ? pb_ok
+                        : pbTaskReader_Fail(r, pb_bad_input, "the file has no array '%.80s' of numbers", name);
+  if (status == pb_ok && !at)
+    status = times && times->type == pb_arrayReal ? steps_of_times(r, times->reals, times->count, steps, t)
+                                                  : steps_range(r, 0, steps, 1, t);
   if (status == pb_ok) status = recorded_rows(r, data, times, steps, l, t);
   pbArrays_Destroy(set);
   return status;
@@ -338,7 +384,9 @@ static pbStatus check_size(const pbTaskReader *r, const pbTermSet *s) {
   double rows = 0, widths = 2.0 * s->nx + 2.0 * s->ns + 6.0 * s->nbody + 6.0 * s->nsite;
   for (int i = 0; i < s->count; i++) rows += s->terms[i].step_count;
   if (rows > s->steps + 1.0) rows = s->steps + 1.0;
-  return rows * widths <= 1e8 ? pb_ok : pbTaskReader_Fail(r, pb_capacity, "the loss looks at too much: %.0f states of %.0f numbers", rows, widths);
+  return rows * widths <= 1e8
+             ? pb_ok
+             : pbTaskReader_Fail(r, pb_capacity, "the loss looks at too much: %.0f states of %.0f numbers", rows, widths);
 }
 
 pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set) {

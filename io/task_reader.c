@@ -66,7 +66,8 @@ static bool descend(Scan *s, const pbTaskStep *step) {
 
 static int line_of(const pbTaskReader *r) {
   Scan s = {r->text, r->text + r->length};
-  for (int i = 0; i < r->depth && descend(&s, &r->path[i]); i++) {}
+  for (int i = 0; i < r->depth && descend(&s, &r->path[i]); i++) {
+  }
   skip_space(&s);
   int line = 1;
   for (const char *c = r->text; c < s.at && c < s.end; c++) line += *c == '\n';
@@ -79,7 +80,8 @@ static void write_path(const pbTaskReader *r, char *out, size_t size) {
   out[0] = 0;
   for (int i = 0; i < r->depth && used < size; i++) {
     const pbTaskStep *step = &r->path[i];
-    int n = step->key ? snprintf(out + used, size - used, "%s%.60s", i ? "." : "", step->key) : snprintf(out + used, size - used, "[%zu]", step->index);
+    int n = step->key ? snprintf(out + used, size - used, "%s%.60s", i ? "." : "", step->key)
+                      : snprintf(out + used, size - used, "[%zu]", step->index);
     used += n > 0 ? (size_t)n : 0;
   }
 }
@@ -114,9 +116,12 @@ void pbTaskReader_Leave(pbTaskReader *r) { r->depth--; }
 pbStatus pbTaskReader_Parse(pbTaskReader *r, json_t **root) {
   json_error_t error;
   *root = NULL;
-  if (r->length > PB_TASK_TEXT) return pbContext_Fail(r->ctx, pb_bad_input, "%.400s: longer than %d MiB", r->name, PB_TASK_TEXT >> 20);
+  if (r->length > PB_TASK_TEXT)
+    return pbContext_Fail(r->ctx, pb_bad_input, "%.400s: longer than %d MiB", r->name, PB_TASK_TEXT >> 20);
   *root = json_loadb(r->text, r->length, JSON_REJECT_DUPLICATES, &error);
-  if (!*root) return pbContext_Fail(r->ctx, pb_bad_input, "%.400s:%d:%d: not valid JSON: %s", r->name, error.line, error.column, error.text);
+  if (!*root)
+    return pbContext_Fail(r->ctx, pb_bad_input, "%.400s:%d:%d: not valid JSON: %s", r->name, error.line, error.column,
+                          error.text);
   if (json_is_object(*root)) return pb_ok;
   json_decref(*root);
   *root = NULL;
@@ -135,7 +140,8 @@ pbStatus pbTaskReader_Keys(const pbTaskReader *r, const json_t *object, const ch
       pbSuggest_Offer(&near, keys[i]);
     }
     char hint[200];
-    if (!known) return pbTaskReader_Fail(r, pb_bad_input, "unknown key '%.80s'%s", key, pbSuggest_Write(&near, hint, sizeof hint));
+    if (!known)
+      return pbTaskReader_Fail(r, pb_bad_input, "unknown key '%.80s'%s", key, pbSuggest_Write(&near, hint, sizeof hint));
   }
   return pb_ok;
 }
@@ -160,7 +166,8 @@ pbStatus pbTaskReader_Int(pbTaskReader *r, const json_t *object, const char *key
   char text[120];
   PB_TRY(pbTaskReader_Real(r, object, key, &number));
   snprintf(text, sizeof text, "a whole number from %d to %d is meant", lower, upper);
-  if (json_object_get(object, key) && !(number >= lower && number <= upper && floor(number) == number)) return wrong(r, key, text);
+  if (json_object_get(object, key) && !(number >= lower && number <= upper && floor(number) == number))
+    return wrong(r, key, text);
   *out = (int)number;
   return pb_ok;
 }
@@ -193,27 +200,35 @@ static pbStatus check_list(pbTaskReader *r, const json_t *list, size_t cols, dou
     }
     out[i] = json_number_value(value);
   }
-  return json_array_size(list) == cols ? pb_ok : pbTaskReader_Fail(r, pb_bad_input, "%zu numbers; the first row has %zu", json_array_size(list), cols);
+  return json_array_size(list) == cols
+             ? pb_ok
+             : pbTaskReader_Fail(r, pb_bad_input, "%zu numbers; the first row has %zu", json_array_size(list), cols);
 }
 
 pbStatus pbTaskReader_Numbers(pbTaskReader *r, const json_t *value, pbTaskNumbers *out) {
   *out = (pbTaskNumbers){.rows = 1, .cols = 1};
-  if (!json_is_number(value) && !json_is_array(value)) return pbTaskReader_Fail(r, pb_bad_input, "a number or a list of numbers is meant");
+  if (!json_is_number(value) && !json_is_array(value))
+    return pbTaskReader_Fail(r, pb_bad_input, "a number or a list of numbers is meant");
   out->nested = json_is_array(value) && json_is_array(json_array_get(value, 0));
   if (json_is_array(value)) {
     out->rows = out->nested ? json_array_size(value) : 1;
     out->cols = out->nested ? json_array_size(json_array_get(value, 0)) : json_array_size(value);
   }
-  out->data = out->rows * out->cols > PB_TASK_NUMBERS ? NULL : pbContext_AllocArray(r->ctx, out->rows * out->cols + 1, sizeof(double));
+  out->data =
+      out->rows * out->cols > PB_TASK_NUMBERS ? NULL : pbContext_AllocArray(r->ctx, out->rows * out->cols + 1, sizeof(double));
   if (!out->data) return pbTaskReader_Fail(r, pb_no_memory, "no memory for %zu x %zu numbers", out->rows, out->cols);
   pbStatus status = pb_ok;
-  if (json_is_number(value)) out->data[0] = json_number_value(value);
-  else if (!out->nested) status = check_list(r, value, out->cols, out->data);
+  if (json_is_number(value))
+    out->data[0] = json_number_value(value);
+  else if (!out->nested)
+    status = check_list(r, value, out->cols, out->data);
   for (size_t i = 0; out->nested && status == pb_ok && i < out->rows; i++) {
     const json_t *row = json_array_get(value, i);
     pbTaskReader_EnterAt(r, i);
-    if (!json_is_array(row) || json_array_size(row) != out->cols) status = pbTaskReader_Fail(r, pb_bad_input, "a row of %zu numbers is meant", out->cols);
-    else status = check_list(r, row, out->cols, out->data + i * out->cols);
+    if (!json_is_array(row) || json_array_size(row) != out->cols)
+      status = pbTaskReader_Fail(r, pb_bad_input, "a row of %zu numbers is meant", out->cols);
+    else
+      status = check_list(r, row, out->cols, out->data + i * out->cols);
     pbTaskReader_Leave(r);
   }
   if (status == pb_ok) return pb_ok;
@@ -244,12 +259,16 @@ pbStatus pbTaskReader_Folders(pbTaskReader *r, const char *folder, const char *a
   char resolved[PATH_MAX];
   r->allow_root = allow_root;
   if (folder) {
-    if (!realpath(*folder ? folder : ".", resolved)) return pbContext_Fail(r->ctx, pb_file, "folder '%.400s' cannot be found", folder);
-    if (!(r->folder = pbContext_CopyText(r->ctx, resolved))) return pbContext_Fail(r->ctx, pb_no_memory, "no memory to read a task");
+    if (!realpath(*folder ? folder : ".", resolved))
+      return pbContext_Fail(r->ctx, pb_file, "folder '%.400s' cannot be found", folder);
+    if (!(r->folder = pbContext_CopyText(r->ctx, resolved)))
+      return pbContext_Fail(r->ctx, pb_no_memory, "no memory to read a task");
   }
   if (allow_root) {
-    if (!realpath(allow_root, resolved)) return pbContext_Fail(r->ctx, pb_file, "folder '%.400s' to be allowed cannot be found", allow_root);
-    if (!(r->allowed = pbContext_CopyText(r->ctx, resolved))) return pbContext_Fail(r->ctx, pb_no_memory, "no memory to read a task");
+    if (!realpath(allow_root, resolved))
+      return pbContext_Fail(r->ctx, pb_file, "folder '%.400s' to be allowed cannot be found", allow_root);
+    if (!(r->allowed = pbContext_CopyText(r->ctx, resolved)))
+      return pbContext_Fail(r->ctx, pb_no_memory, "no memory to read a task");
   }
   return pb_ok;
 }
@@ -269,10 +288,14 @@ pbStatus pbTaskReader_Path(const pbTaskReader *r, const char *file, char **path)
   char joined[PATH_MAX], resolved[PATH_MAX];
   *path = NULL;
   if (!r->folder) return pbTaskReader_Fail(r, pb_unsupported, "a task given as text cannot read files");
-  int n = file[0] == '/' ? snprintf(joined, sizeof joined, "%s", file) : snprintf(joined, sizeof joined, "%s/%s", r->folder, file);
-  if (n < 0 || (size_t)n >= sizeof joined || !realpath(joined, resolved)) return pbTaskReader_Fail(r, pb_file, "file '%.300s' cannot be found", file);
+  int n =
+      file[0] == '/' ? snprintf(joined, sizeof joined, "%s", file) : snprintf(joined, sizeof joined, "%s/%s", r->folder, file);
+  if (n < 0 || (size_t)n >= sizeof joined || !realpath(joined, resolved))
+    return pbTaskReader_Fail(r, pb_file, "file '%.300s' cannot be found", file);
   if (!inside(resolved, r->folder) && !inside(resolved, r->allowed))
-    return pbTaskReader_Fail(r, pb_unsupported, "file '%.300s' lies outside the task's folder; allow its folder as a root (--allow-root DIR) to read it", file);
+    return pbTaskReader_Fail(
+        r, pb_unsupported,
+        "file '%.300s' lies outside the task's folder; allow its folder as a root (--allow-root DIR) to read it", file);
   *path = pbContext_CopyText(r->ctx, resolved);
   return *path ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory to read a file");
 }
@@ -291,7 +314,8 @@ pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set
   }
   for (size_t i = 0; status == pb_ok && i < pbArrays_Count(*set); i++) {
     const pbArray *array = pbArrays_At(*set, i);
-    if (array->type == pb_arrayReal && pbArray_CheckFinite(r->ctx, array, file) != pb_ok) status = pbTaskReader_FailAgain(r, pb_bad_input);
+    if (array->type == pb_arrayReal && pbArray_CheckFinite(r->ctx, array, file) != pb_ok)
+      status = pbTaskReader_FailAgain(r, pb_bad_input);
   }
   pbContext_Free(r->ctx, path);
   if (status != pb_ok) {
@@ -303,8 +327,9 @@ pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set
 }
 
 // ---- names ----------------------------------------------------------------------------------------------------------
-static const char *const kind_names[pb_objCount] = {"body", "joint", "geom", "site", "pair", "equality", "tendon", "actuator", "sensor",
-                                                    "keyframe", "numeric", "camera", "light", "exclude", "text", "tuple", "degree of freedom"};
+static const char *const kind_names[pb_objCount] = {
+    "body",     "joint",   "geom",   "site",  "pair",    "equality", "tendon", "actuator",         "sensor",
+    "keyframe", "numeric", "camera", "light", "exclude", "text",     "tuple",  "degree of freedom"};
 
 pbStatus pbTaskReader_Id(pbTaskReader *r, const char *name, pbObject kind, int *id) {
   *id = pbModel_Id(r->model, kind, name);
@@ -313,7 +338,8 @@ pbStatus pbTaskReader_Id(pbTaskReader *r, const char *name, pbObject kind, int *
   char hint[200];
   const char *candidate;
   for (int i = 0; (candidate = pbModel_Name(r->model, kind, i)); i++) pbSuggest_Offer(&near, candidate);
-  return pbTaskReader_Fail(r, pb_bad_input, "the model has no %s '%.100s'%s", kind_names[kind], name, pbSuggest_Write(&near, hint, sizeof hint));
+  return pbTaskReader_Fail(r, pb_bad_input, "the model has no %s '%.100s'%s", kind_names[kind], name,
+                           pbSuggest_Write(&near, hint, sizeof hint));
 }
 
 pbStatus pbTaskReader_Ids(pbTaskReader *r, const json_t *value, pbObject kind, int all, int **ids, int *count) {
@@ -345,13 +371,15 @@ pbStatus pbTaskReader_Components(pbTaskReader *r, const json_t *object, int limi
   for (int i = 0; i < limit; i++) chosen[i] = i;
   if (!list) return pb_ok;
   pbTaskReader_Enter(r, "components");
-  pbStatus status = json_is_array(list) && json_array_size(list) <= (size_t)limit ? pb_ok
-                    : pbTaskReader_Fail(r, pb_bad_input, "a list of at most %d indices is meant", limit);
+  pbStatus status = json_is_array(list) && json_array_size(list) <= (size_t)limit
+                        ? pb_ok
+                        : pbTaskReader_Fail(r, pb_bad_input, "a list of at most %d indices is meant", limit);
   *count = status == pb_ok ? (int)json_array_size(list) : 0;
   for (int i = 0; status == pb_ok && i < *count; i++) {
     const json_t *item = json_array_get(list, (size_t)i);
     json_int_t index = json_is_integer(item) ? json_integer_value(item) : -1;
-    if (index < 0 || index >= limit) status = pbTaskReader_Fail(r, pb_bad_input, "index %d of the list is not a whole number from 0 to %d", i, limit - 1);
+    if (index < 0 || index >= limit)
+      status = pbTaskReader_Fail(r, pb_bad_input, "index %d of the list is not a whole number from 0 to %d", i, limit - 1);
     for (int k = 0; status == pb_ok && k < i; k++)
       if (chosen[k] == (int)index) status = pbTaskReader_Fail(r, pb_bad_input, "component %d is named twice", (int)index);
     chosen[i] = (int)index;

@@ -9,7 +9,11 @@
 
 #include "optimize/task.h"
 
-enum { PB_TASK_PATH = 24, PB_TASK_TEXT = 64 << 20, PB_TASK_NUMBERS = 1 << 26 };  // depth of a path, bytes of a file, numbers in all
+enum {
+  PB_TASK_PATH = 24,
+  PB_TASK_TEXT = 64 << 20,
+  PB_TASK_NUMBERS = 1 << 26
+};  // depth of a path, bytes of a file, numbers in all
 
 typedef struct pbTaskStep {  // one step of a JSON path: a key, or an index
   const char *key;
@@ -52,7 +56,7 @@ PB_NODISCARD pbStatus pbTaskReader_Text(pbTaskReader *r, const json_t *object, c
 typedef struct pbTaskNumbers {
   double *data;  // free with pbContext_Free
   size_t rows, cols;
-  bool nested;   // a list of lists
+  bool nested;  // a list of lists
 } pbTaskNumbers;
 PB_NODISCARD pbStatus pbTaskReader_Numbers(pbTaskReader *r, const json_t *value, pbTaskNumbers *out);
 // The same of a member, spread to `count` numbers (one for all, or one each); absent: untouched.

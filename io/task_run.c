@@ -24,7 +24,9 @@ static pbStatus load_state(void *user, double *state, size_t count, bool *found)
   bool good = array && array->type == pb_arrayReal && array->count == count;
   if (good) memcpy(state, array->reals, count * sizeof *state);
   pbArrays_Destroy(set);
-  return good ? pb_ok : pbContext_Fail(store->ctx, pb_bad_input, "%.400s: not the state of this task; remove it to begin anew", store->path);
+  return good ? pb_ok
+              : pbContext_Fail(store->ctx, pb_bad_input, "%.400s: not the state of this task; remove it to begin anew",
+                               store->path);
 }
 
 static pbStatus save_state(void *user, const double *state, size_t count) {

@@ -49,9 +49,12 @@ static pbStatus from_file(pbTaskReader *r, const json_t *init, double *x0) {
     const pbArray *a = pbArrays_Find(set, f.name);
     if (!a || f.size == 0 || a->type != pb_arrayReal) continue;
     size_t rows = a->count / (size_t)f.size, at = row >= 0 ? (size_t)row : rows ? rows - 1 : 0;
-    if (a->count != rows * (size_t)f.size || (a->ndim > 0 && a->shape[a->ndim - 1] != (size_t)f.size && f.size != 1) || at >= rows)
-      status = pbTaskReader_Fail(r, pb_bad_input, "array '%s' of the file: rows of %d numbers are meant, row %zu among them", f.name, f.size, at);
-    else memcpy(x0 + f.offset, a->reals + at * (size_t)f.size, (size_t)f.size * sizeof *x0);
+    if (a->count != rows * (size_t)f.size || (a->ndim > 0 && a->shape[a->ndim - 1] != (size_t)f.size && f.size != 1) ||
+        at >= rows)
+      status = pbTaskReader_Fail(r, pb_bad_input, "array '%s' of the file: rows of %d numbers are meant, row %zu among them",
+                                 f.name, f.size, at);
+    else
+      memcpy(x0 + f.offset, a->reals + at * (size_t)f.size, (size_t)f.size * sizeof *x0);
   }
   pbArrays_Destroy(set);
   return status;
@@ -83,7 +86,8 @@ static pbStatus normalise(pbTaskReader *r, double *x0) {
     if (m->jnt_type[j] != pb_jntFree && m->jnt_type[j] != pb_jntBall) continue;
     double *q = qpos + m->jnt_qposadr[j] + (m->jnt_type[j] == pb_jntFree ? 3 : 0), norm = 0;
     for (int i = 0; i < 4; i++) norm += q[i] * q[i];
-    if (!(norm > 1e-20) || !isfinite(norm)) return pbTaskReader_Fail(r, pb_bad_input, "the quaternion of joint '%s' is zero", pbModel_Name(m, pb_objJoint, j));
+    if (!(norm > 1e-20) || !isfinite(norm))
+      return pbTaskReader_Fail(r, pb_bad_input, "the quaternion of joint '%s' is zero", pbModel_Name(m, pb_objJoint, j));
     for (int i = 0; i < 4 && norm != 1; i++) q[i] /= sqrt(norm);
   }
   return pb_ok;
@@ -126,13 +130,17 @@ static pbStatus recorded_controls(pbTaskReader *r, const json_t *value, Controls
   PB_TRY(pbTaskReader_Load(r, value, &set));
   const pbArray *a = pbArrays_Find(set, name);
   if (!a && pbArrays_Count(set) == 1) a = pbArrays_At(set, 0);
-  pbStatus status = a && a->type == pb_arrayReal && a->ndim >= 1 && a->ndim <= 2 ? pb_ok : pbTaskReader_Fail(r, pb_bad_input, "the file has no array '%.80s' of shape (steps, nu)", name);
+  pbStatus status = a && a->type == pb_arrayReal && a->ndim >= 1 && a->ndim <= 2
+                        ? pb_ok
+                        : pbTaskReader_Fail(r, pb_bad_input, "the file has no array '%.80s' of shape (steps, nu)", name);
   if (status == pb_ok) {
     c->rows = a->ndim == 2 ? a->shape[0] : 1;
     c->cols = a->ndim == 2 ? a->shape[1] : a->shape[0];
     c->data = pbContext_AllocArray(r->ctx, a->count + 1, sizeof(double));
-    if (c->data) memcpy(c->data, a->reals, a->count * sizeof(double));
-    else status = pbTaskReader_Fail(r, pb_no_memory, "no memory for controls");
+    if (c->data)
+      memcpy(c->data, a->reals, a->count * sizeof(double));
+    else
+      status = pbTaskReader_Fail(r, pb_no_memory, "no memory for controls");
   }
   pbArrays_Destroy(set);
   return status;
@@ -140,20 +148,25 @@ static pbStatus recorded_controls(pbTaskReader *r, const json_t *value, Controls
 
 static pbStatus read_controls(pbTaskReader *r, const json_t *value, Controls *c) {
   if (!value || json_is_null(value)) return pb_ok;
-  if (json_is_object(value)) PB_TRY(recorded_controls(r, value, c));
+  if (json_is_object(value))
+    PB_TRY(recorded_controls(r, value, c));
   else {
     pbTaskNumbers numbers;
     PB_TRY(pbTaskReader_Numbers(r, value, &numbers));
     *c = (Controls){numbers.data, numbers.rows, numbers.cols};
   }
-  if (c->cols != (size_t)r->model->nu) return pbTaskReader_Fail(r, pb_bad_input, "rows of %zu controls; the model has %d actuators", c->cols, r->model->nu);
+  if (c->cols != (size_t)r->model->nu)
+    return pbTaskReader_Fail(r, pb_bad_input, "rows of %zu controls; the model has %d actuators", c->cols, r->model->nu);
   return pb_ok;
 }
 
 static pbStatus spread_controls(pbTaskReader *r, const Controls *c, int key, pbTrajectory *tr) {
   size_t nu = (size_t)r->model->nu;
-  if (c->data && c->rows != 1 && c->rows != (size_t)tr->steps) return pbTaskReader_Fail(r, pb_bad_input, "%zu rows of controls; the trajectory has %d steps", c->rows, tr->steps);
-  const double *constant = c->data && c->rows == 1 ? c->data : !c->data && key >= 0 ? r->model->key_ctrl + (size_t)key * nu : NULL;
+  if (c->data && c->rows != 1 && c->rows != (size_t)tr->steps)
+    return pbTaskReader_Fail(r, pb_bad_input, "%zu rows of controls; the trajectory has %d steps", c->rows, tr->steps);
+  const double *constant = c->data && c->rows == 1 ? c->data
+                           : !c->data && key >= 0  ? r->model->key_ctrl + (size_t)key * nu
+                                                   : NULL;
   for (size_t k = 0; k < (size_t)tr->steps; k++) {
     const double *row = constant ? constant : c->data ? c->data + k * nu : NULL;
     if (row) memcpy(tr->ctrl + k * nu, row, nu * sizeof *row);
@@ -169,20 +182,25 @@ static pbStatus read_steps(pbTaskReader *r, const json_t *own, const json_t *roo
   if (json_object_get(own, "duration")) count = json_object_get(own, "steps");
   double h = pbTaskReader_Timestep(r), seconds = 0;
   *steps = c->rows > 1 ? (int)(c->rows < MOST_STEPS ? c->rows : MOST_STEPS) : 0;
-  if (count) PB_TRY(pbTaskReader_Int(r, json_object_get(own, "steps") ? own : root, "steps", 1, MOST_STEPS, steps));
+  if (count)
+    PB_TRY(pbTaskReader_Int(r, json_object_get(own, "steps") ? own : root, "steps", 1, MOST_STEPS, steps));
   else if (duration) {
     PB_TRY(pbTaskReader_Real(r, json_object_get(own, "duration") ? own : root, "duration", &seconds));
     double k = seconds / h;
     if (!(k > 0.5 && k <= MOST_STEPS) || fabs(k - floor(k + 0.5)) > 1e-5 * fmax(1, 1e-6 * k))
-      return pbTaskReader_Fail(r, pb_bad_input, "the duration %.12g must be a positive multiple of the time step %.12g (at most %d steps)", seconds, h, MOST_STEPS);
+      return pbTaskReader_Fail(r, pb_bad_input,
+                               "the duration %.12g must be a positive multiple of the time step %.12g (at most %d steps)",
+                               seconds, h, MOST_STEPS);
     *steps = (int)floor(k + 0.5);
   }
   if (*steps == 0) return pbTaskReader_Fail(r, pb_bad_input, "\"steps\" or \"duration\" is missing");
-  if ((double)*steps * r->model->nu > MOST_CONTROLS) return pbTaskReader_Fail(r, pb_capacity, "%d steps of %d controls are too many", *steps, r->model->nu);
+  if ((double)*steps * r->model->nu > MOST_CONTROLS)
+    return pbTaskReader_Fail(r, pb_capacity, "%d steps of %d controls are too many", *steps, r->model->nu);
   return pb_ok;
 }
 
-static pbStatus read_part(pbTaskReader *r, const json_t *value, const char *key, pbStatus (*read)(pbTaskReader *, const json_t *, void *), void *out) {
+static pbStatus read_part(pbTaskReader *r, const json_t *value, const char *key,
+                          pbStatus (*read)(pbTaskReader *, const json_t *, void *), void *out) {
   pbTaskReader_Enter(r, key);
   PB_TRY(read(r, value, out));
   pbTaskReader_Leave(r);
@@ -193,7 +211,9 @@ typedef struct Start {
   double *x0;
   int key;
 } Start;
-static pbStatus init_into(pbTaskReader *r, const json_t *value, void *out) { return read_init(r, value, ((Start *)out)->x0, &((Start *)out)->key); }
+static pbStatus init_into(pbTaskReader *r, const json_t *value, void *out) {
+  return read_init(r, value, ((Start *)out)->x0, &((Start *)out)->key);
+}
 static pbStatus controls_into(pbTaskReader *r, const json_t *value, void *out) { return read_controls(r, value, out); }
 static pbStatus loss_into(pbTaskReader *r, const json_t *value, void *out) { return pbTask_ReadLoss(r, value, out); }
 
@@ -224,7 +244,8 @@ pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *root, pbTask *ta
   const json_t *list = json_object_get(root, "trajectories");
   size_t count = list ? json_array_size(list) : 1;
   pbTaskReader_Enter(r, "trajectories");
-  if (list && (!json_is_array(list) || count == 0 || count > 1000)) return pbTaskReader_Fail(r, pb_bad_input, "a list of 1 to 1000 objects is meant");
+  if (list && (!json_is_array(list) || count == 0 || count > 1000))
+    return pbTaskReader_Fail(r, pb_bad_input, "a list of 1 to 1000 objects is meant");
   if (!list) pbTaskReader_Leave(r);
   task->trajectories = pbContext_AllocArray(r->ctx, count, sizeof *task->trajectories);
   if (!task->trajectories) return pbTaskReader_Fail(r, pb_no_memory, "no memory for trajectories");

@@ -8,8 +8,9 @@
 #include "io/task_reader.h"
 #include "world/model.h"
 
-static const char *const variable_keys[] = {"parameter", "state", "control", "joint", "actuator", "components", "trajectory", "knots",
-                                            "interpolation", "start", "lower", "upper", "transform", "scale", "name", NULL};
+static const char *const variable_keys[] = {"parameter",  "state", "control",       "joint", "actuator", "components",
+                                            "trajectory", "knots", "interpolation", "start", "lower",    "upper",
+                                            "transform",  "scale", "name",          NULL};
 
 pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param) {
   char base[256];
@@ -21,8 +22,10 @@ pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param) {
   if (!colon || colon == name || !pbText_Count(colon + 1, &component) || (size_t)(colon - name) >= sizeof base) return failed;
   memcpy(base, name, (size_t)(colon - name));
   base[colon - name] = 0;
-  if (!strchr(base, ':') || pbModel_Param(r->model, base, param) != pb_ok) return pbModel_Param(r->model, name, param) == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
-  if (component >= param->rows * param->cols) return pbTaskReader_Fail(r, pb_bad_input, "'%s' has %d components", base, param->rows * param->cols);
+  if (!strchr(base, ':') || pbModel_Param(r->model, base, param) != pb_ok)
+    return pbModel_Param(r->model, name, param) == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
+  if (component >= param->rows * param->cols)
+    return pbTaskReader_Fail(r, pb_bad_input, "'%s' has %d components", base, param->rows * param->cols);
   param->offset += (size_t)component;
   param->rows = param->cols = 1;
   return pb_ok;
@@ -58,7 +61,8 @@ static pbStatus param_entries(pbTaskReader *r, const char *name, Entries *e) {
   pbParam p;
   pbTaskReader_Enter(r, "parameter");
   PB_TRY(pbTask_FindParam(r, name, &p));
-  if (strcmp(p.name, "timestep") == 0) return pbTaskReader_Fail(r, pb_unsupported, "the time step cannot be varied: the times of the loss hang on it");
+  if (strcmp(p.name, "timestep") == 0)
+    return pbTaskReader_Fail(r, pb_unsupported, "the time step cannot be varied: the times of the loss hang on it");
   pbTaskReader_Leave(r);
   size_t count = (size_t)p.rows * (size_t)p.cols;
   PB_TRY(entries_room(r, count, e));
@@ -101,7 +105,9 @@ static pbStatus actuator_entries(pbTaskReader *r, const json_t *names, bool acti
   for (int i = 0; status == pb_ok && i < count; i++) {
     int a = ids[i];
     bool limited = m->actuator_ctrllimited[a];
-    if (!activation) add_entry(e, (size_t)a, tr->ctrl[a], limited ? m->actuator_ctrlrange[2 * a] : -INFINITY, limited ? m->actuator_ctrlrange[2 * a + 1] : INFINITY);
+    if (!activation)
+      add_entry(e, (size_t)a, tr->ctrl[a], limited ? m->actuator_ctrlrange[2 * a] : -INFINITY,
+                limited ? m->actuator_ctrlrange[2 * a + 1] : INFINITY);
     for (int k = 0; activation && m->actuator_actadr[a] >= 0 && k < m->actuator_actnum[a]; k++)
       add_entry(e, (size_t)(m->actuator_actadr[a] + k), tr->x0[act + m->actuator_actadr[a] + k], -INFINITY, INFINITY);
   }
@@ -109,7 +115,8 @@ static pbStatus actuator_entries(pbTaskReader *r, const json_t *names, bool acti
   return status;
 }
 
-static pbStatus state_entries(pbTaskReader *r, const json_t *object, const char *which, const pbTrajectory *tr, pbVariable *v, Entries *e) {
+static pbStatus state_entries(pbTaskReader *r, const json_t *object, const char *which, const pbTrajectory *tr, pbVariable *v,
+                              Entries *e) {
   json_t *all = json_true();
   const json_t *actuator = json_object_get(object, "actuator");
   if (strcmp(which, "qpos") == 0) {
@@ -131,7 +138,8 @@ static pbStatus control_knots(pbTaskReader *r, const json_t *object, int steps, 
   PB_TRY(pbTaskReader_Int(r, object, "knots", 1, steps, &v->knots));
   PB_TRY(pbTaskReader_Text(r, object, "interpolation", &interpolation));
   v->linear = strcmp(interpolation, "linear") == 0;
-  if (!v->linear && strcmp(interpolation, "constant") != 0) return pbTaskReader_Fail(r, pb_bad_input, "interpolation is \"constant\" or \"linear\"");
+  if (!v->linear && strcmp(interpolation, "constant") != 0)
+    return pbTaskReader_Fail(r, pb_bad_input, "interpolation is \"constant\" or \"linear\"");
   return pb_ok;
 }
 
@@ -140,13 +148,16 @@ static pbStatus find_entries(pbTaskReader *r, const json_t *object, const pbTask
   const json_t *control = json_object_get(object, "control");
   PB_TRY(pbTaskReader_Text(r, object, "parameter", &parameter));
   PB_TRY(pbTaskReader_Text(r, object, "state", &state));
-  if ((parameter != NULL) + (state != NULL) + (control != NULL) != 1) return pbTaskReader_Fail(r, pb_bad_input, "one of parameter, state, control is meant");
+  if ((parameter != NULL) + (state != NULL) + (control != NULL) != 1)
+    return pbTaskReader_Fail(r, pb_bad_input, "one of parameter, state, control is meant");
   v->trajectory = -1;
   v->knots = 1;
   PB_TRY(pbTaskReader_Int(r, object, "trajectory", 0, task->trajectory_count - 1, &v->trajectory));
   const pbTrajectory *tr = &task->trajectories[v->trajectory < 0 ? 0 : v->trajectory];
   v->kind = pb_varyParam;
-  if (parameter) return v->trajectory >= 0 ? pbTaskReader_Fail(r, pb_bad_input, "parameters belong to all trajectories") : param_entries(r, parameter, e);
+  if (parameter)
+    return v->trajectory >= 0 ? pbTaskReader_Fail(r, pb_bad_input, "parameters belong to all trajectories")
+                              : param_entries(r, parameter, e);
   if (state) return state_entries(r, object, state, tr, v, e);
   v->kind = pb_varyControl;
   PB_TRY(control_knots(r, object, tr->steps, v));
@@ -161,7 +172,8 @@ static pbStatus choose(pbTaskReader *r, const json_t *object, Entries *e) {
   // room was had for all: chosen ones are moved through a copy, for they may come in any order
   Entries copy = {0};
   if (status == pb_ok) status = entries_room(r, (size_t)count, &copy);
-  for (int i = 0; status == pb_ok && i < count; i++) add_entry(&copy, e->index[chosen[i]], e->value[chosen[i]], e->lower[chosen[i]], e->upper[chosen[i]]);
+  for (int i = 0; status == pb_ok && i < count; i++)
+    add_entry(&copy, e->index[chosen[i]], e->value[chosen[i]], e->lower[chosen[i]], e->upper[chosen[i]]);
   pbContext_Free(r->ctx, chosen);
   pbContext_Free(r->ctx, e->index);
   pbContext_Free(r->ctx, e->memory);
@@ -170,7 +182,8 @@ static pbStatus choose(pbTaskReader *r, const json_t *object, Entries *e) {
 }
 
 // Numbers of a variable, in the minimiser's coordinates, appended to the task's.
-static pbStatus append(pbTaskReader *r, pbTask *task, pbVariable *v, const double *start, const double *lower, const double *upper) {
+static pbStatus append(pbTaskReader *r, pbTask *task, pbVariable *v, const double *start, const double *lower,
+                       const double *upper) {
   double **all[3] = {&task->start, &task->lower, &task->upper};
   const double *from[3] = {start, lower, upper};
   size_t count = (size_t)task->n + (size_t)v->count;
@@ -191,9 +204,12 @@ static pbStatus append(pbTaskReader *r, pbTask *task, pbVariable *v, const doubl
 static pbStatus check_range(pbTaskReader *r, const pbVariable *v, const double *start, const double *lower, const double *upper) {
   for (int i = 0; i < v->count; i++) {
     if (!(lower[i] <= start[i] && start[i] <= upper[i]))
-      return pbTaskReader_Fail(r, pb_bad_input, "component %d starts at %.12g, outside of its bounds %.12g to %.12g", i, start[i], lower[i], upper[i]);
+      return pbTaskReader_Fail(r, pb_bad_input, "component %d starts at %.12g, outside of its bounds %.12g to %.12g", i, start[i],
+                               lower[i], upper[i]);
     if (v->logarithm && !(start[i] > 0 && upper[i] > 0 && lower[i] >= 0))
-      return pbTaskReader_Fail(r, pb_bad_input, "a logarithm needs a positive start and bounds that are not negative (component %d starts at %.12g)", i, start[i]);
+      return pbTaskReader_Fail(
+          r, pb_bad_input, "a logarithm needs a positive start and bounds that are not negative (component %d starts at %.12g)",
+          i, start[i]);
   }
   return pb_ok;
 }
@@ -205,7 +221,8 @@ static pbStatus read_transform(pbTaskReader *r, const json_t *object, pbVariable
   PB_TRY(pbTaskReader_Text(r, object, "transform", &transform));
   v->logarithm = strcmp(transform, "log") == 0;
   if (!(v->scale > 0)) return pbTaskReader_Fail(r, pb_bad_input, "scale must be positive");
-  if (!v->logarithm && strcmp(transform, "none") != 0) return pbTaskReader_Fail(r, pb_bad_input, "transform is \"none\" or \"log\"");
+  if (!v->logarithm && strcmp(transform, "none") != 0)
+    return pbTaskReader_Fail(r, pb_bad_input, "transform is \"none\" or \"log\"");
   return pb_ok;
 }
 
@@ -235,13 +252,18 @@ static pbStatus read_ranges(pbTaskReader *r, const json_t *object, pbTask *task,
 }
 
 static pbStatus name_of(pbTaskReader *r, const json_t *object, pbVariable *v) {
-  const char *name = json_string_value(json_object_get(object, "name")), *parameter = json_string_value(json_object_get(object, "parameter"));
-  const char *state = json_string_value(json_object_get(object, "state")), *joint = json_string_value(json_object_get(object, "joint"));
+  const char *name = json_string_value(json_object_get(object, "name")),
+             *parameter = json_string_value(json_object_get(object, "parameter"));
+  const char *state = json_string_value(json_object_get(object, "state")),
+             *joint = json_string_value(json_object_get(object, "joint"));
   const char *control = json_string_value(json_object_get(object, "control"));
   char made[200];
-  if (parameter) snprintf(made, sizeof made, "%s", parameter);
-  else if (state) snprintf(made, sizeof made, "%s%s%s", state, joint ? ":" : "", joint ? joint : "");
-  else snprintf(made, sizeof made, "control%s%s", control ? ":" : "", control ? control : "");
+  if (parameter)
+    snprintf(made, sizeof made, "%s", parameter);
+  else if (state)
+    snprintf(made, sizeof made, "%s%s%s", state, joint ? ":" : "", joint ? joint : "");
+  else
+    snprintf(made, sizeof made, "control%s%s", control ? ":" : "", control ? control : "");
   if (!name && v->trajectory >= 0) snprintf(made + strlen(made), sizeof made - strlen(made), "@%d", v->trajectory);
   v->name = pbContext_CopyText(r->ctx, name ? name : made);
   return v->name ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a name");
@@ -266,8 +288,10 @@ pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task)
   const json_t *list = json_object_get(root, "variables");
   pbTaskReader_Enter(r, "variables");
   size_t count = json_array_size(list);
-  if (!json_is_array(list) || count == 0 || count > 10000) return pbTaskReader_Fail(r, pb_bad_input, "a list of variables is meant");
-  if (!(task->variables = pbContext_AllocArray(r->ctx, count, sizeof *task->variables))) return pbTaskReader_Fail(r, pb_no_memory, "no memory for variables");
+  if (!json_is_array(list) || count == 0 || count > 10000)
+    return pbTaskReader_Fail(r, pb_bad_input, "a list of variables is meant");
+  if (!(task->variables = pbContext_AllocArray(r->ctx, count, sizeof *task->variables)))
+    return pbTaskReader_Fail(r, pb_no_memory, "no memory for variables");
   pbStatus status = pb_ok;
   for (size_t i = 0; status == pb_ok && i < count; i++) {
     Entries e = {0};

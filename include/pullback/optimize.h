@@ -12,9 +12,9 @@ extern "C" {
 // What is minimised. A callback that fails with pb_not_finite, pb_no_convergence or pb_singular tells the minimiser that x
 // is no good (value infinite, it steps back); any other failure ends the run.
 typedef struct pbProblem {
-  int n;                       // unknowns
-  size_t m;                    // residuals; 0: no sum of squares
-  const double *lower, *upper; // n each, +-infinity where open; NULL: open
+  int n;                        // unknowns
+  size_t m;                     // residuals; 0: no sum of squares
+  const double *lower, *upper;  // n each, +-infinity where open; NULL: open
   void *user;
   pbStatus (*value)(void *user, const double *x, double *value);
   pbStatus (*gradient)(void *user, const double *x, double *value, double *gradient);
@@ -23,7 +23,7 @@ typedef struct pbProblem {
 } pbProblem;
 
 typedef enum pbMethod { pb_methodAdam, pb_methodLbfgs, pb_methodGaussNewton, pb_methodCmaes, pb_methodCount } pbMethod;
-PB_API const char *pbMethod_Name(pbMethod method);             // "adam", "lbfgs", "gauss-newton", "cmaes"
+PB_API const char *pbMethod_Name(pbMethod method);  // "adam", "lbfgs", "gauss-newton", "cmaes"
 PB_API bool pbMethod_Find(const char *name, pbMethod *method);
 
 typedef struct pbRate {  // learning rate from an iteration on
@@ -33,23 +33,23 @@ typedef struct pbRate {  // learning rate from an iteration on
 typedef struct pbOptimizerOptions {  // zeros mean the defaults in brackets
   pbMethod method;
   // adam (Kingma & Ba 2015)
-  const pbRate *rates;  // ascending iterations, the first 0
-  int rate_count;       // 0: 1e-2 throughout
+  const pbRate *rates;           // ascending iterations, the first 0
+  int rate_count;                // 0: 1e-2 throughout
   double beta1, beta2, epsilon;  // [0.9, 0.999, 1e-8]; beta < 0 means 0
   // lbfgs (projected on the bounds; weak Wolfe conditions where they do not bind, Armijo where they do)
-  int memory;           // pairs kept [10]
+  int memory;  // pairs kept [10]
   // gauss-newton (Levenberg-Marquardt, bounds by active set)
-  double damping;       // start, relative to the diagonal [1e-3]
+  double damping;  // start, relative to the diagonal [1e-3]
   // cmaes (Hansen 2016, arXiv 1604.00772)
-  double sigma;         // start [1]
-  int population;       // [4 + floor(3 ln n)]
+  double sigma;    // start [1]
+  int population;  // [4 + floor(3 ln n)]
   uint64_t seed;
   // all: when to stop
   double gradient_tolerance;  // largest entry of the projected gradient [1e-9]; negative: never
   double step_tolerance;      // length of a move relative to 1 + |x| [1e-12]; negative: never
   // all: begin anew near the best point, moved at random, where a run gets stuck (losses with jumps and kinks)
-  int restarts;               // at most [0]
-  double restart_size;        // of the move, in each coordinate, relative to 1 + |x| [0.01]
+  int restarts;         // at most [0]
+  double restart_size;  // of the move, in each coordinate, relative to 1 + |x| [0.01]
 } pbOptimizerOptions;
 
 typedef struct pbOptimizer pbOptimizer;
@@ -60,12 +60,12 @@ PB_API void pbOptimizer_Destroy(pbOptimizer *optimizer);  // NULL is fine
 typedef enum pbOutcome { pb_running, pb_smallGradient, pb_smallStep, pb_noDescent, pb_outcomeCount } pbOutcome;
 PB_API const char *pbOutcome_Text(pbOutcome outcome);
 typedef struct pbIterate {
-  int iteration;            // finished iterations
+  int iteration;                         // finished iterations
   int64_t values, gradients, jacobians;  // callbacks called so far
-  const double *x, *best;   // current, and the best seen
+  const double *x, *best;                // current, and the best seen
   double value, best_value;
-  double gradient_norm;     // largest entry of the gradient projected on the bounds; NaN without gradient
-  double step_norm;         // of the last move
+  double gradient_norm;  // largest entry of the gradient projected on the bounds; NaN without gradient
+  double step_norm;      // of the last move
   pbOutcome outcome;
 } pbIterate;
 PB_API PB_NODISCARD pbStatus pbOptimizer_Iterate(pbOptimizer *optimizer);  // one iteration
@@ -85,8 +85,8 @@ typedef struct pbTask pbTask;
 // allow_root: a second folder files may be read from, or NULL. Errors: file, JSON path, line.
 PB_API PB_NODISCARD pbStatus pbTask_Load(pbContext *ctx, const char *path, const char *allow_root, pbTask **task);
 // From text; files it names are looked up in `folder` (NULL: no file may be named). `name` stands in messages.
-PB_API PB_NODISCARD pbStatus pbTask_Parse(pbContext *ctx, const char *text, size_t length, const char *folder,
-                                          const char *name, pbTask **task);
+PB_API PB_NODISCARD pbStatus pbTask_Parse(pbContext *ctx, const char *text, size_t length, const char *folder, const char *name,
+                                          pbTask **task);
 PB_API void pbTask_Destroy(pbTask *task);  // NULL is fine
 
 PB_API const pbModel *pbTask_Model(const pbTask *task);
@@ -109,32 +109,33 @@ PB_API int pbTask_TermCount(const pbTask *task);
 PB_API void pbTask_Term(const pbTask *task, int i, const char **name, double *value, double *deviation);
 PB_API int64_t pbTask_Simulations(const pbTask *task);  // trajectories simulated so far, each evaluation one
 // What unknowns mean: theta (ParamSize), initial state (StateSize), controls (steps, nu) of a trajectory. Any may be NULL.
-PB_API PB_NODISCARD pbStatus pbTask_Expand(pbTask *task, const double *z, int trajectory, double *theta, double *x0, double *ctrl);
+PB_API PB_NODISCARD pbStatus pbTask_Expand(pbTask *task, const double *z, int trajectory, double *theta, double *x0,
+                                           double *ctrl);
 // Certificate of the gradient at z, spot check included, of one trajectory.
 PB_API PB_NODISCARD pbStatus pbTask_Certify(pbTask *task, const double *z, int trajectory, pbCertificate *certificate);
 
 typedef struct pbRunOptions {
-  const char *state_file;   // written as the run goes and removed by nobody; NULL: none
-  bool resume;              // go on from state_file where it exists
+  const char *state_file;  // written as the run goes and removed by nobody; NULL: none
+  bool resume;             // go on from state_file where it exists
   bool has_seed;
-  uint64_t seed;            // instead of the task's
-  const char *method;       // instead of the task's; NULL: the task's
-  int iterations;           // instead of the task's; 0: the task's
-  double save_seconds;      // least time between two writes; 0: 1
+  uint64_t seed;        // instead of the task's
+  const char *method;   // instead of the task's; NULL: the task's
+  int iterations;       // instead of the task's; 0: the task's
+  double save_seconds;  // least time between two writes; 0: 1
   pbProgressFunction progress;
   void *user;
 } pbRunOptions;
 
 typedef struct pbRunResult {
-  bool met;                 // the stop criteria ("loss", "terms") hold
-  const char *reason;       // static text: why it ended
+  bool met;            // the stop criteria ("loss", "terms") hold
+  const char *reason;  // static text: why it ended
   int iterations;
-  int64_t simulations;      // trajectories simulated by the optimiser
-  int64_t gradients;        // evaluations with a gradient or Jacobian
+  int64_t simulations;  // trajectories simulated by the optimiser
+  int64_t gradients;    // evaluations with a gradient or Jacobian
   double loss, start_loss;
   double seconds;
-  double *z;                // n, best; owned by the task, valid until the next Run
-  bool confirmed_run;       // simulated again at a finer time step ("confirm")
+  double *z;           // n, best; owned by the task, valid until the next Run
+  bool confirmed_run;  // simulated again at a finer time step ("confirm")
   double confirm_loss, confirm_timestep;
   bool resumed;
 } pbRunResult;

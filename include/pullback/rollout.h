@@ -52,7 +52,7 @@ typedef struct pbRollout pbRollout;
 // `capacity` as in pbScratch_Create, may be NULL. One rollout: one thread.
 PB_API PB_NODISCARD pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutPlan *plan,
                                               const pbCapacity *capacity, pbRollout **rollout);
-PB_API void pbRollout_Destroy(pbRollout *rollout);  // NULL is fine
+PB_API void pbRollout_Destroy(pbRollout *rollout);                                              // NULL is fine
 PB_API void pbRollout_OnProgress(pbRollout *rollout, pbProgressFunction function, void *user);  // NULL: none
 // A state with an entry above `bound` in size counts as out of bounds (default 1e10, MuJoCo's mjMAXVAL).
 PB_API void pbRollout_SetBound(pbRollout *rollout, double bound);
@@ -106,21 +106,21 @@ typedef struct pbCertificate {
   int64_t onsets, releases;  // contacts that came and went
   int most_contacts, most_rows;
   double costate_initial, costate_final;  // norms of the cotangent of the initial and final state
-  double growth;             // ln(costate at step 0 / costate where it first is nonzero, from the end)
-  double growth_rate;        // 1/s: slope of ln |costate| against time backwards, least squares
-  double costate_worst;      // largest norm, and its step
+  double growth;                          // ln(costate at step 0 / costate where it first is nonzero, from the end)
+  double growth_rate;                     // 1/s: slope of ln |costate| against time backwards, least squares
+  double costate_worst;                   // largest norm, and its step
   int costate_worst_step;
   int64_t steps, recomputed;
   size_t tape_bytes, full_tape_bytes;  // held, and of the tape of all steps
   bool spot_checked;
   double spot_gradient, spot_difference;  // directional derivative by the gradient, and by a central difference quotient
-  double spot_error;         // |their difference| / max(|both|, tiny)
+  double spot_error;                      // |their difference| / max(|both|, tiny)
 } pbCertificate;
 
 typedef struct pbVjpOptions {
-  bool spot_check;    // two more rollouts: derivative along one random direction of x0 and the inputs wanted, both ways
-  uint64_t seed;      // of that direction
-  double spot_size;   // length of the move; 0: 1e-6
+  bool spot_check;   // two more rollouts: derivative along one random direction of x0 and the inputs wanted, both ways
+  uint64_t seed;     // of that direction
+  double spot_size;  // length of the move; 0: 1e-6
 } pbVjpOptions;
 
 // Pullback of the last Forward. options and certificate may be NULL. May be called several times.
@@ -136,7 +136,7 @@ typedef struct pbRolloutDirection {  // NULL: zero
 typedef struct pbRolloutTangent {  // (steps + 1, ...) each; NULL: not wanted
   double *x;                       // 2 nv + na
   double *sensordata, *xpos, *site_xpos;
-  const int *rows;                 // as in pbRolloutOutput
+  const int *rows;  // as in pbRolloutOutput
   int row_count;
 } pbRolloutTangent;
 // Derivatives of the last Forward's trajectory along `count` directions, exact to rounding.

@@ -47,7 +47,7 @@ typedef struct Search {
   const double *d;
   double *x, *g;  // trial point and its gradient
   double value, slope, t;
-  bool cut;       // a bound cut the path
+  bool cut;  // a bound cut the path
 } Search;
 
 static pbStatus try_at(pbOptimizer *o, Search *s, double t) {

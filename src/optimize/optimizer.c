@@ -6,7 +6,8 @@
 #include "base/context.h"
 #include "base/rng.h"
 
-static const pbMinimizer *const methods[pb_methodCount] = {&pbMinimizer_Adam, &pbMinimizer_Lbfgs, &pbMinimizer_GaussNewton, &pbMinimizer_Cmaes};
+static const pbMinimizer *const methods[pb_methodCount] = {&pbMinimizer_Adam, &pbMinimizer_Lbfgs, &pbMinimizer_GaussNewton,
+                                                           &pbMinimizer_Cmaes};
 
 const char *pbMethod_Name(pbMethod method) { return (unsigned)method < pb_methodCount ? methods[method]->name : "unknown"; }
 
@@ -20,7 +21,8 @@ bool pbMethod_Find(const char *name, pbMethod *method) {
 }
 
 const char *pbOutcome_Text(pbOutcome outcome) {
-  static const char *const texts[pb_outcomeCount] = {"running", "the gradient is zero", "the steps have become tiny", "no better point could be found"};
+  static const char *const texts[pb_outcomeCount] = {"running", "the gradient is zero", "the steps have become tiny",
+                                                     "no better point could be found"};
   return (unsigned)outcome < pb_outcomeCount ? texts[outcome] : "unknown";
 }
 
@@ -54,8 +56,10 @@ pbStatus pbOptimizer_Gradient(pbOptimizer *o, const double *x, double *value, do
 }
 
 pbStatus pbOptimizer_Residuals(pbOptimizer *o, const double *x, double *value, double *r, double *J) {
-  if (J) o->h->jacobians++;
-  else o->h->values++;
+  if (J)
+    o->h->jacobians++;
+  else
+    o->h->values++;
   pbStatus status = o->problem.residuals(o->problem.user, x, r, J);
   *value = 0;
   for (size_t i = 0; status == pb_ok && i < o->problem.m; i++) *value += r[i] * r[i];
@@ -111,15 +115,18 @@ static void defaults(pbOptimizerOptions *p, int n) {
 
 static pbStatus check(pbContext *ctx, const pbProblem *p, const pbOptimizerOptions *options, const double *start) {
   if (p->n < 1) return pbContext_Fail(ctx, pb_bad_argument, "there is nothing to vary: 0 unknowns");
-  if ((unsigned)options->method >= pb_methodCount) return pbContext_Fail(ctx, pb_bad_argument, "unknown method %d", (int)options->method);
+  if ((unsigned)options->method >= pb_methodCount)
+    return pbContext_Fail(ctx, pb_bad_argument, "unknown method %d", (int)options->method);
   const pbMinimizer *method = methods[options->method];
   if (method->needs_gradient && !p->gradient) return pbContext_Fail(ctx, pb_bad_argument, "%s needs a gradient", method->name);
   if (method->needs_residuals && (!p->residuals || p->m == 0))
     return pbContext_Fail(ctx, pb_bad_argument, "%s needs residuals: a loss that is a sum of squares", method->name);
-  if (!p->value && !p->gradient && !method->needs_residuals) return pbContext_Fail(ctx, pb_bad_argument, "%s needs a value", method->name);
+  if (!p->value && !p->gradient && !method->needs_residuals)
+    return pbContext_Fail(ctx, pb_bad_argument, "%s needs a value", method->name);
   for (int i = 0; i < p->n; i++) {
     if (!isfinite(start[i])) return pbContext_Fail(ctx, pb_bad_argument, "start of unknown %d is not finite", i);
-    if (p->lower && p->upper && !(p->lower[i] <= p->upper[i])) return pbContext_Fail(ctx, pb_bad_argument, "bounds of unknown %d are not in order", i);
+    if (p->lower && p->upper && !(p->lower[i] <= p->upper[i]))
+      return pbContext_Fail(ctx, pb_bad_argument, "bounds of unknown %d are not in order", i);
   }
   for (int i = 0; i < options->rate_count; i++)
     if (!(options->rates[i].rate > 0) || options->rates[i].iteration < (i ? options->rates[i - 1].iteration : 0))
@@ -136,7 +143,8 @@ static pbStatus allocate(pbOptimizer *o) {
   o->state = pbContext_AllocArray(o->ctx, o->state_size, sizeof(double));
   o->work = work < n ? NULL : pbContext_AllocArray(o->ctx, work, sizeof(double));
   if (!o->lower || !o->upper || !o->rates || !o->state || !o->work)
-    return pbContext_Fail(o->ctx, pb_no_memory, "no memory for %s with %d unknowns and %zu residuals", o->method->name, o->n, o->problem.m);
+    return pbContext_Fail(o->ctx, pb_no_memory, "no memory for %s with %d unknowns and %zu residuals", o->method->name, o->n,
+                          o->problem.m);
   return pb_ok;
 }
 
@@ -161,7 +169,8 @@ static void fill(pbOptimizer *o, const double *start) {
   o->method->begin(o);
 }
 
-pbStatus pbOptimizer_Create(pbContext *ctx, const pbProblem *problem, const pbOptimizerOptions *options, const double *start, pbOptimizer **optimizer) {
+pbStatus pbOptimizer_Create(pbContext *ctx, const pbProblem *problem, const pbOptimizerOptions *options, const double *start,
+                            pbOptimizer **optimizer) {
   *optimizer = NULL;
   PB_TRY(check(ctx, problem, options, start));
   pbOptimizer *o = pbContext_Alloc(ctx, sizeof *o);
@@ -211,9 +220,17 @@ pbStatus pbOptimizer_Iterate(pbOptimizer *o) {
 
 pbIterate pbOptimizer_Get(const pbOptimizer *o) {
   const pbOptimizerHeader *h = o->h;
-  return (pbIterate){.iteration = (int)h->iteration, .values = (int64_t)h->values, .gradients = (int64_t)h->gradients,
-                     .jacobians = (int64_t)h->jacobians, .x = o->x, .best = o->best, .value = h->value, .best_value = h->best_value,
-                     .gradient_norm = h->gradient_norm, .step_norm = h->step_norm, .outcome = (pbOutcome)h->outcome};
+  return (pbIterate){.iteration = (int)h->iteration,
+                     .values = (int64_t)h->values,
+                     .gradients = (int64_t)h->gradients,
+                     .jacobians = (int64_t)h->jacobians,
+                     .x = o->x,
+                     .best = o->best,
+                     .value = h->value,
+                     .best_value = h->best_value,
+                     .gradient_norm = h->gradient_norm,
+                     .step_norm = h->step_norm,
+                     .outcome = (pbOutcome)h->outcome};
 }
 
 size_t pbOptimizer_StateSize(const pbOptimizer *o) { return o->state_size; }

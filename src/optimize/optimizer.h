@@ -31,8 +31,8 @@ struct pbOptimizer {
   pbRate *rates;
   size_t state_size;
   double *state;
-  pbOptimizerHeader *h;             // = state
-  double *x, *best, *own, *work;    // own: the method's part of the state
+  pbOptimizerHeader *h;           // = state
+  double *x, *best, *own, *work;  // own: the method's part of the state
 };
 
 // Evaluations: they count, keep the best, and turn a soft failure into an infinite value. A NaN is infinite too.

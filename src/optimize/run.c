@@ -19,8 +19,12 @@ static pbStatus passed(pbTask *task, pbStatus status) {
   return status;
 }
 static pbStatus value_of(void *user, const double *z, double *value) { return passed(user, pbTask_Loss(user, z, value, NULL)); }
-static pbStatus gradient_of(void *user, const double *z, double *value, double *g) { return passed(user, pbTask_Loss(user, z, value, g)); }
-static pbStatus residuals_of(void *user, const double *z, double *r, double *J) { return passed(user, pbTask_Residuals(user, z, r, J)); }
+static pbStatus gradient_of(void *user, const double *z, double *value, double *g) {
+  return passed(user, pbTask_Loss(user, z, value, g));
+}
+static pbStatus residuals_of(void *user, const double *z, double *r, double *J) {
+  return passed(user, pbTask_Residuals(user, z, r, J));
+}
 
 // ---- what is kept ---------------------------------------------------------------------------------------------------
 typedef struct Kept {  // doubles only
@@ -52,9 +56,17 @@ static const double *read_numbers(const double *in, double *out, size_t count) {
 // Copy of all that the run is, after a whole iteration.
 static void keep(Loop *l) {
   pbTask *task = l->task;
-  Kept kept = {.version = 1, .key_high = (double)(l->key >> 32), .key_low = (double)(l->key & 0xffffffffu), .simulations = (double)task->simulations,
-               .evaluations = (double)task->evaluations, .met = task->met, .met_value = task->met_value, .first_value = task->first_value,
-               .seconds = pbTask_Clock() - task->clock, .counted = task->counted, .history_count = task->history.count,
+  Kept kept = {.version = 1,
+               .key_high = (double)(l->key >> 32),
+               .key_low = (double)(l->key & 0xffffffffu),
+               .simulations = (double)task->simulations,
+               .evaluations = (double)task->evaluations,
+               .met = task->met,
+               .met_value = task->met_value,
+               .first_value = task->first_value,
+               .seconds = pbTask_Clock() - task->clock,
+               .counted = task->counted,
+               .history_count = task->history.count,
                .history_stride = task->history.stride};
   double *out = write_numbers(l->state, (const double *)&kept, KEPT);
   out = write_numbers(out, task->met_z, (size_t)task->n);
@@ -68,8 +80,10 @@ static pbStatus restore(Loop *l) {
   Kept kept;
   const double *in = read_numbers(l->state, (double *)&kept, KEPT);
   if (kept.version != 1 || kept.key_high != (double)(l->key >> 32) || kept.key_low != (double)(l->key & 0xffffffffu))
-    return pbContext_Fail(task->ctx, pb_bad_input, "%s: the state file belongs to another task, method or seed; remove it to begin anew", task->name);
-  if (!(kept.history_count >= 0 && kept.history_count <= PB_HISTORY_ROWS && kept.history_stride >= 1 && kept.history_stride < 1e9))
+    return pbContext_Fail(task->ctx, pb_bad_input,
+                          "%s: the state file belongs to another task, method or seed; remove it to begin anew", task->name);
+  if (!(kept.history_count >= 0 && kept.history_count <= PB_HISTORY_ROWS && kept.history_stride >= 1 &&
+        kept.history_stride < 1e9))
     return pbContext_Fail(task->ctx, pb_bad_input, "%s: the state file is damaged; remove it to begin anew", task->name);
   task->simulations = (int64_t)kept.simulations;
   task->evaluations = (int64_t)kept.evaluations;
@@ -110,21 +124,25 @@ static int tell(Loop *l) {
   pbIterate i = pbOptimizer_Get(l->optimizer);
   double seconds = pbTask_Clock() - task->clock;
   double left = i.iteration > 0 ? seconds * (l->iterations - i.iteration) / i.iteration : -1;
-  task->now = (pbProgress){.phase = "optimize", .done = i.iteration, .total = l->iterations, .seconds = seconds, .left = left, .value = i.best_value};
+  task->now = (pbProgress){
+      .phase = "optimize", .done = i.iteration, .total = l->iterations, .seconds = seconds, .left = left, .value = i.best_value};
   return task->progress ? task->progress(task->user, &task->now) : 0;
 }
 
 // ---- the loop -------------------------------------------------------------------------------------------------------
 static pbStatus interrupted(Loop *l, const pbRunStore *store) {
   PB_TRY(save(l, store));
-  return pbContext_Fail(l->task->ctx, pb_interrupted, "%s: interrupted after %d iterations", l->task->name, pbOptimizer_Get(l->optimizer).iteration);
+  return pbContext_Fail(l->task->ctx, pb_interrupted, "%s: interrupted after %d iterations", l->task->name,
+                        pbOptimizer_Get(l->optimizer).iteration);
 }
 
 static pbStatus iterate(Loop *l, const pbRunStore *store, double save_seconds, const char **reason) {
   pbTask *task = l->task;
   for (;;) {
     pbIterate i = pbOptimizer_Get(l->optimizer);
-    *reason = task->met ? "the stop criteria are met" : i.outcome != pb_running ? pbOutcome_Text(i.outcome) : "the iterations are used up";
+    *reason = task->met                 ? "the stop criteria are met"
+              : i.outcome != pb_running ? pbOutcome_Text(i.outcome)
+                                        : "the iterations are used up";
     if (task->met || i.outcome != pb_running || i.iteration >= l->iterations) return save(l, store);
     if (tell(l)) return interrupted(l, store);
     pbStatus status = pbOptimizer_Iterate(l->optimizer);
@@ -146,11 +164,18 @@ static pbStatus begin(Loop *l, const pbRunOptions *options, const pbRunStore *st
   l->method = o.method;
   l->iterations = options->iterations > 0 ? options->iterations : task->iterations;
   l->key = (task->hash ^ (o.seed * 0x9e3779b97f4a7c15u)) * 31 + (uint64_t)o.method;
-  pbProblem problem = {.n = task->n, .m = task->m, .lower = task->lower, .upper = task->upper, .user = task,
-                       .value = value_of, .gradient = gradient_of, .residuals = task->m ? residuals_of : NULL};
+  pbProblem problem = {.n = task->n,
+                       .m = task->m,
+                       .lower = task->lower,
+                       .upper = task->upper,
+                       .user = task,
+                       .value = value_of,
+                       .gradient = gradient_of,
+                       .residuals = task->m ? residuals_of : NULL};
   PB_TRY(pbOptimizer_Create(task->ctx, &problem, &o, task->start, &l->optimizer));
   l->size = KEPT + 2 * (size_t)task->n + HISTORY + pbOptimizer_StateSize(l->optimizer);
-  if (!(l->state = pbContext_AllocArray(task->ctx, l->size, sizeof(double)))) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory to keep the run", task->name);
+  if (!(l->state = pbContext_AllocArray(task->ctx, l->size, sizeof(double))))
+    return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory to keep the run", task->name);
   *resumed = false;
   if (options->resume && store && store->load) PB_TRY(store->load(store->user, l->state, l->size, resumed));
   if (*resumed) return restore(l);
@@ -189,7 +214,8 @@ static pbStatus conclude(Loop *l, pbRunResult *result) {
   if (task->confirm > 1) {
     status = pbTask_Confirm(task, task->result_z, &result->confirm_loss, &result->confirm_timestep);
     result->confirmed_run = status == pb_ok;
-    if (status == pb_not_finite || status == pb_no_convergence || status == pb_singular) status = pb_ok;  // reported as not confirmed
+    if (status == pb_not_finite || status == pb_no_convergence || status == pb_singular)
+      status = pb_ok;  // reported as not confirmed
   }
   double loss;
   if (status == pb_ok) status = pbTask_Loss(task, task->result_z, &loss, NULL);

@@ -23,9 +23,9 @@ void pbTask_Destroy(pbTask *task) {
     pbContext_Free(ctx, task->variables[i].index);
   }
   for (int i = 0; task->stop.terms && i < task->stop.term_count; i++) pbContext_Free(ctx, task->stop.terms[i]);
-  void *all[] = {task->name, task->theta, task->theta_now, task->theta_used, task->theta_bar, task->variables, task->start,
-                 task->lower, task->upper, task->value, task->trajectories, task->rates, task->stop.terms, task->stop.deviations,
-                 task->met_z, task->result_z, task->last_z};
+  void *all[] = {task->name,       task->theta,           task->theta_now, task->theta_used, task->theta_bar,    task->variables,
+                 task->start,      task->lower,           task->upper,     task->value,      task->trajectories, task->rates,
+                 task->stop.terms, task->stop.deviations, task->met_z,     task->result_z,   task->last_z};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
   pbModel_Destroy(task->model);
   pbContext_Free(ctx, task);
@@ -59,7 +59,9 @@ void pbTask_Term(const pbTask *task, int i, const char **name, double *value, do
 }
 
 // ---- set up ---------------------------------------------------------------------------------------------------------
-static pbStatus no_memory(const pbTask *task) { return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the task", task->name); }
+static pbStatus no_memory(const pbTask *task) {
+  return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the task", task->name);
+}
 
 static pbStatus numbers(pbTask *task, size_t count, double **data) {
   return (*data = pbContext_AllocArray(task->ctx, count + 1, sizeof(double))) ? pb_ok : no_memory(task);
@@ -149,7 +151,6 @@ static pbStatus evaluated(pbTask *task, const double *z, double value) {
   return pb_ok;
 }
 
-
 // ---- forward mode: the tangents of a batch of unknowns, seen where the loss looks -----------------------------------
 enum { most_batch = 16 };
 typedef struct Batch {
@@ -164,8 +165,12 @@ typedef struct Batch {
 static size_t batch_each(const pbTask *task, const pbTrajectory *tr, size_t sizes[7]) {
   const pbTermSet *s = &tr->terms;
   size_t rows = (size_t)s->row_count;
-  const size_t wanted[7] = {task->ntheta, (size_t)s->n, (size_t)tr->steps * (size_t)s->nu, s->states ? rows * (size_t)s->n : 0,
-                            s->sensordata ? rows * (size_t)s->ns : 0, s->xpos ? rows * 3 * (size_t)s->nbody : 0,
+  const size_t wanted[7] = {task->ntheta,
+                            (size_t)s->n,
+                            (size_t)tr->steps * (size_t)s->nu,
+                            s->states ? rows * (size_t)s->n : 0,
+                            s->sensordata ? rows * (size_t)s->ns : 0,
+                            s->xpos ? rows * 3 * (size_t)s->nbody : 0,
                             s->site_xpos ? rows * 3 * (size_t)s->nsite : 0};
   size_t total = 0;
   for (int i = 0; i < 7; i++) total += sizes[i] = wanted[i];
@@ -184,8 +189,12 @@ static pbStatus batch_begin(pbTask *task, const pbTrajectory *tr, Batch *b) {
     }
     b->theta[i] = piece[0], b->x0[i] = piece[1], b->ctrl[i] = piece[2] ? piece[2] : piece[1];
     b->directions[i] = (pbRolloutDirection){.x0 = piece[1], .ctrl = piece[2], .theta = piece[0]};
-    b->tangents[i] = (pbRolloutTangent){.x = piece[3], .sensordata = piece[4], .xpos = piece[5], .site_xpos = piece[6],
-                                        .rows = tr->terms.rows, .row_count = tr->terms.row_count};
+    b->tangents[i] = (pbRolloutTangent){.x = piece[3],
+                                        .sensordata = piece[4],
+                                        .xpos = piece[5],
+                                        .site_xpos = piece[6],
+                                        .rows = tr->terms.rows,
+                                        .row_count = tr->terms.row_count};
     b->seen[i] = (pbSeenTangent){piece[3], piece[4], piece[5], piece[6], piece[2]};
   }
   return pb_ok;
@@ -204,7 +213,8 @@ static pbStatus gradient_forward(pbTask *task, const double *z, int t, double *g
   pbStatus status = batch_begin(task, tr, &b);
   for (int first = 0, count = 0; status == pb_ok && first < task->n; first += count) {
     status = batch_run(task, z, t, &b, first, &count);
-    for (int i = 0; status == pb_ok && i < count; i++) gradient[first + i] += pbTermSet_Along(&tr->terms, &b.seen[i], tr->ctrl_bar);
+    for (int i = 0; status == pb_ok && i < count; i++)
+      gradient[first + i] += pbTermSet_Along(&tr->terms, &b.seen[i], tr->ctrl_bar);
   }
   pbContext_Free(task->ctx, b.memory);
   return status;
@@ -253,7 +263,8 @@ static pbStatus jacobian_forward(pbTask *task, const double *z, int t, double *J
   pbStatus status = batch_begin(task, tr, &b);
   for (int first = 0, count = 0; status == pb_ok && first < task->n; first += count) {
     status = batch_run(task, z, t, &b, first, &count);
-    for (int i = 0; status == pb_ok && i < count; i++) pbTermSet_Push(&tr->terms, &b.seen[i], J, (size_t)task->n, (size_t)(first + i));
+    for (int i = 0; status == pb_ok && i < count; i++)
+      pbTermSet_Push(&tr->terms, &b.seen[i], J, (size_t)task->n, (size_t)(first + i));
   }
   pbContext_Free(task->ctx, b.memory);
   return status;
@@ -275,7 +286,9 @@ static pbStatus jacobian_reverse(pbTask *task, const double *z, int t, double *J
 }
 
 pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
-  if (task->m == 0) return pbContext_Fail(task->ctx, pb_bad_argument, "%s: the loss is no sum of squares (terms of type \"squared\" with weights >= 0)", task->name);
+  if (task->m == 0)
+    return pbContext_Fail(task->ctx, pb_bad_argument,
+                          "%s: the loss is no sum of squares (terms of type \"squared\" with weights >= 0)", task->name);
   bool forward = pbRollout_GradientMode((size_t)task->n, task->m) == pb_modeForward;
   bool again = J && task->same && is_last(task, z);  // the Jacobian at a point whose residuals were had just before
   double value = 0;
@@ -359,7 +372,8 @@ pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *tim
   *loss = 0;
   for (int t = 0; t < task->trajectory_count; t++) {
     pbTrajectory *tr = &task->trajectories[t];
-    if ((int64_t)tr->steps * task->confirm > INT32_MAX) return pbContext_Fail(task->ctx, pb_bad_argument, "%s: too many steps to confirm", task->name);
+    if ((int64_t)tr->steps * task->confirm > INT32_MAX)
+      return pbContext_Fail(task->ctx, pb_bad_argument, "%s: too many steps to confirm", task->name);
     PB_TRY(finer(task, tr, task->confirm, loss));
   }
   return pb_ok;

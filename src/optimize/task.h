@@ -7,30 +7,37 @@
 
 // ---- terms of a loss ------------------------------------------------------------------------------------------------
 typedef enum pbQuantity {
-  pb_seenQpos, pb_seenQvel, pb_seenAct, pb_seenSensor, pb_seenBody, pb_seenSite, pb_seenControl, pb_quantityCount
+  pb_seenQpos,
+  pb_seenQvel,
+  pb_seenAct,
+  pb_seenSensor,
+  pb_seenBody,
+  pb_seenSite,
+  pb_seenControl,
+  pb_quantityCount
 } pbQuantity;
 typedef enum pbTermType { pb_termSquared, pb_termNorm, pb_termHuber } pbTermType;
 
 typedef struct pbPart {  // one component of the deviation
-  int index;   // entry in the row of the quantity; qpos: degree of freedom
-  int coord;   // qpos: entry in qpos (of a rotation: where its quaternion begins)
-  int target;  // entry in a target row (likewise)
-  int axis;    // 0..2: of a rotation vector from target to state, in the body's frame; -1: plain difference
+  int index;             // entry in the row of the quantity; qpos: degree of freedom
+  int coord;             // qpos: entry in qpos (of a rotation: where its quaternion begins)
+  int target;            // entry in a target row (likewise)
+  int axis;              // 0..2: of a rotation vector from target to state, in the body's frame; -1: plain difference
 } pbPart;
 typedef struct pbTerm {
   char *name;
   pbQuantity quantity;
   pbTermType type;
-  double weight;    // "mean" is already in it
-  double epsilon;   // norm: sqrt(|d|^2 + epsilon^2)
-  double delta;     // huber: quadratic up to here
+  double weight;   // "mean" is already in it
+  double epsilon;  // norm: sqrt(|d|^2 + epsilon^2)
+  double delta;    // huber: quadratic up to here
   int part_count;
   pbPart *parts;
   int step_count;
-  int *steps;       // ascending
+  int *steps;                     // ascending
   int target_width, target_rows;  // rows: 1 or step_count
   double *target;
-  double value, deviation;  // of the last evaluation
+  double value, deviation;                  // of the last evaluation
   double confirm_value, confirm_deviation;  // of the run at a finer step
 } pbTerm;
 
@@ -72,20 +79,20 @@ typedef enum pbVariableKind { pb_varyParam, pb_varyQpos, pb_varyQvel, pb_varyAct
 typedef struct pbVariable {
   char *name;
   pbVariableKind kind;
-  int trajectory;  // -1: all
+  int trajectory;    // -1: all
   int first, count;  // its unknowns
-  size_t *index;   // param: entries of theta; qpos and qvel: degrees of freedom; act: entries; control: actuators (index_count)
+  size_t *index;     // param: entries of theta; qpos and qvel: degrees of freedom; act: entries; control: actuators (index_count)
   int index_count, knots;  // control: count = knots * index_count; else knots 1
-  bool linear;     // control: linear between knots, else constant
+  bool linear;             // control: linear between knots, else constant
   bool logarithm;
-  double scale;    // value = scale z, or exp(scale z)
+  double scale;  // value = scale z, or exp(scale z)
 } pbVariable;
 
 typedef struct pbTrajectory {
   pbTermSet terms;
   int steps;
-  double *x0, *ctrl;            // as the file says; ctrl (steps, nu)
-  double *x0_now, *ctrl_now;    // with the unknowns in
+  double *x0, *ctrl;          // as the file says; ctrl (steps, nu)
+  double *x0_now, *ctrl_now;  // with the unknowns in
   double *x0_bar, *ctrl_bar;
   pbRolloutPlan plan;
   pbRollout *rollout;
@@ -108,7 +115,7 @@ typedef struct pbHistory {
 struct pbTask {
   pbContext *ctx;
   char *name;
-  uint64_t hash;        // of the text
+  uint64_t hash;  // of the text
   pbModel *model;
   size_t ntheta;
   double *theta, *theta_now, *theta_used, *theta_bar;  // from the file; with unknowns; with constants; cotangent
@@ -125,19 +132,19 @@ struct pbTask {
   pbRate *rates;
   int iterations;
   pbStop stop;
-  int confirm;          // divide the time step by this; 0: no
+  int confirm;  // divide the time step by this; 0: no
   // evaluation
   int64_t simulations, evaluations;
-  bool watch, met;      // watch: an evaluation that meets the criteria ends the run
+  bool watch, met;  // watch: an evaluation that meets the criteria ends the run
   double *met_z, met_value, first_value;
-  bool same, counted;   // the rollouts hold the run at last_z; a run at last_z has been counted
+  bool same, counted;  // the rollouts hold the run at last_z; a run at last_z has been counted
   double *last_z;
   double *result_z;
   pbHistory history;
   pbProgressFunction progress;
   void *user;
-  pbProgress now;       // news of the optimiser
-  double clock;         // when the run began, less what it had taken before it was resumed
+  pbProgress now;  // news of the optimiser
+  double clock;    // when the run began, less what it had taken before it was resumed
 };
 
 void pbTask_Values(const pbTask *task, const double *z, double *value);  // physical values of all unknowns

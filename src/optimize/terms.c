@@ -7,8 +7,17 @@
 #include "world/model.h"
 
 void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *m, int steps) {
-  *set = (pbTermSet){.ctx = ctx, .model = m, .steps = steps, .nx = pbModel_StateSize(m), .n = pbModel_TangentSize(m), .nv = m->nv,
-                     .na = m->na, .nu = m->nu, .ns = m->nsensordata, .nbody = m->nbody, .nsite = m->nsite};
+  *set = (pbTermSet){.ctx = ctx,
+                     .model = m,
+                     .steps = steps,
+                     .nx = pbModel_StateSize(m),
+                     .n = pbModel_TangentSize(m),
+                     .nv = m->nv,
+                     .na = m->na,
+                     .nu = m->nu,
+                     .ns = m->nsensordata,
+                     .nbody = m->nbody,
+                     .nsite = m->nsite};
   for (int i = 0; i < pbModel_StateFieldCount(m); i++) {
     pbStateField f = pbModel_StateFieldAt(m, i);
     if (strcmp(f.name, "qpos") == 0) set->qpos_at = f.offset;
@@ -25,8 +34,8 @@ void pbTermSet_Free(pbTermSet *set) {
     pbContext_Free(set->ctx, t->steps);
     pbContext_Free(set->ctx, t->target);
   }
-  void *all[] = {set->terms, set->rows, set->states, set->sensordata, set->xpos, set->site_xpos, set->bar_q, set->bar_v, set->bar_a,
-                 set->bar_sensor, set->bar_xpos, set->bar_site};
+  void *all[] = {set->terms, set->rows,  set->states, set->sensordata, set->xpos,     set->site_xpos,
+                 set->bar_q, set->bar_v, set->bar_a,  set->bar_sensor, set->bar_xpos, set->bar_site};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(set->ctx, all[i]);
   *set = (pbTermSet){0};
 }
@@ -34,7 +43,8 @@ void pbTermSet_Free(pbTermSet *set) {
 static pbStatus room(const pbTermSet *set, bool wanted, int width, double **data) {
   if (!wanted) return pb_ok;
   *data = pbContext_AllocArray(set->ctx, (size_t)set->row_count * (size_t)width + 1, sizeof(double));
-  return *data ? pb_ok : pbContext_Fail(set->ctx, pb_no_memory, "no memory for what the loss looks at (%d states)", set->row_count);
+  return *data ? pb_ok
+               : pbContext_Fail(set->ctx, pb_no_memory, "no memory for what the loss looks at (%d states)", set->row_count);
 }
 
 static pbStatus collect_rows(pbTermSet *set) {
@@ -68,14 +78,18 @@ pbStatus pbTermSet_Finish(pbTermSet *set) {
 }
 
 pbRolloutOutput pbTermSet_Output(const pbTermSet *set) {
-  return (pbRolloutOutput){.states = set->states, .sensordata = set->sensordata, .xpos = set->xpos, .site_xpos = set->site_xpos,
-                           .rows = set->rows, .row_count = set->row_count};
+  return (pbRolloutOutput){.states = set->states,
+                           .sensordata = set->sensordata,
+                           .xpos = set->xpos,
+                           .site_xpos = set->site_xpos,
+                           .rows = set->rows,
+                           .row_count = set->row_count};
 }
 
 pbRolloutBar pbTermSet_Bar(const pbTermSet *s) {
   int count = s->row_count;
   const int *rows = s->rows;
-  return (pbRolloutBar){{s->bar_q, count, rows}, {s->bar_v, count, rows}, {s->bar_a, count, rows},
+  return (pbRolloutBar){{s->bar_q, count, rows},      {s->bar_v, count, rows},    {s->bar_a, count, rows},
                         {s->bar_sensor, count, rows}, {s->bar_xpos, count, rows}, {s->bar_site, count, rows}};
 }
 
@@ -113,13 +127,20 @@ static const double *seen_row(const pbTermSet *s, const Place *p, const double *
   size_t row = (size_t)p->row;
   int last = s->steps > 0 ? s->steps - 1 : 0;
   switch (p->term->quantity) {
-    case pb_seenQpos: return s->states + row * (size_t)s->nx + s->qpos_at;
-    case pb_seenQvel: return s->states + row * (size_t)s->nx + s->qvel_at;
-    case pb_seenAct: return s->states + row * (size_t)s->nx + s->act_at;
-    case pb_seenSensor: return s->sensordata + row * (size_t)s->ns;
-    case pb_seenBody: return s->xpos + row * 3 * (size_t)s->nbody;
-    case pb_seenSite: return s->site_xpos + row * 3 * (size_t)s->nsite;
-    default: return ctrl ? ctrl + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
+    case pb_seenQpos:
+      return s->states + row * (size_t)s->nx + s->qpos_at;
+    case pb_seenQvel:
+      return s->states + row * (size_t)s->nx + s->qvel_at;
+    case pb_seenAct:
+      return s->states + row * (size_t)s->nx + s->act_at;
+    case pb_seenSensor:
+      return s->sensordata + row * (size_t)s->ns;
+    case pb_seenBody:
+      return s->xpos + row * 3 * (size_t)s->nbody;
+    case pb_seenSite:
+      return s->site_xpos + row * 3 * (size_t)s->nsite;
+    default:
+      return ctrl ? ctrl + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
   }
 }
 
@@ -127,13 +148,20 @@ static double *bar_row(const pbTermSet *s, const Place *p, double *ctrl_bar) {
   size_t row = (size_t)p->row;
   int last = s->steps > 0 ? s->steps - 1 : 0;
   switch (p->term->quantity) {
-    case pb_seenQpos: return s->bar_q + row * (size_t)s->nv;
-    case pb_seenQvel: return s->bar_v + row * (size_t)s->nv;
-    case pb_seenAct: return s->bar_a + row * (size_t)s->na;
-    case pb_seenSensor: return s->bar_sensor + row * (size_t)s->ns;
-    case pb_seenBody: return s->bar_xpos + row * 3 * (size_t)s->nbody;
-    case pb_seenSite: return s->bar_site + row * 3 * (size_t)s->nsite;
-    default: return ctrl_bar ? ctrl_bar + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
+    case pb_seenQpos:
+      return s->bar_q + row * (size_t)s->nv;
+    case pb_seenQvel:
+      return s->bar_v + row * (size_t)s->nv;
+    case pb_seenAct:
+      return s->bar_a + row * (size_t)s->na;
+    case pb_seenSensor:
+      return s->bar_sensor + row * (size_t)s->ns;
+    case pb_seenBody:
+      return s->bar_xpos + row * 3 * (size_t)s->nbody;
+    case pb_seenSite:
+      return s->bar_site + row * 3 * (size_t)s->nsite;
+    default:
+      return ctrl_bar ? ctrl_bar + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
   }
 }
 
@@ -141,13 +169,20 @@ static const double *tangent_row(const pbTermSet *s, const Place *p, const pbSee
   size_t row = (size_t)p->row;
   int last = s->steps > 0 ? s->steps - 1 : 0;
   switch (p->term->quantity) {
-    case pb_seenQpos: return t->x + row * (size_t)s->n;
-    case pb_seenQvel: return t->x + row * (size_t)s->n + s->nv;
-    case pb_seenAct: return t->x + row * (size_t)s->n + 2 * s->nv;
-    case pb_seenSensor: return t->sensordata + row * (size_t)s->ns;
-    case pb_seenBody: return t->xpos + row * 3 * (size_t)s->nbody;
-    case pb_seenSite: return t->site_xpos + row * 3 * (size_t)s->nsite;
-    default: return t->ctrl ? t->ctrl + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
+    case pb_seenQpos:
+      return t->x + row * (size_t)s->n;
+    case pb_seenQvel:
+      return t->x + row * (size_t)s->n + s->nv;
+    case pb_seenAct:
+      return t->x + row * (size_t)s->n + 2 * s->nv;
+    case pb_seenSensor:
+      return t->sensordata + row * (size_t)s->ns;
+    case pb_seenBody:
+      return t->xpos + row * 3 * (size_t)s->nbody;
+    case pb_seenSite:
+      return t->site_xpos + row * 3 * (size_t)s->nsite;
+    default:
+      return t->ctrl ? t->ctrl + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
   }
 }
 
@@ -191,11 +226,15 @@ static Place place(const pbTermSet *s, const pbTerm *t, int k, int row) {
 // Loss of one deviation, and its slope.
 static double entry(const pbTerm *t, double d, double norm, double *slope) {
   switch (t->type) {
-    case pb_termNorm: *slope = d / norm; return 0;  // the value is added once per state
+    case pb_termNorm:
+      *slope = d / norm;
+      return 0;  // the value is added once per state
     case pb_termHuber:
       *slope = fabs(d) <= t->delta ? 2 * d : 2 * copysign(t->delta, d);
       return fabs(d) <= t->delta ? d * d : t->delta * (2 * fabs(d) - t->delta);
-    default: *slope = 2 * d; return d * d;
+    default:
+      *slope = 2 * d;
+      return d * d;
   }
 }
 
@@ -268,7 +307,8 @@ void pbTermSet_Push(const pbTermSet *s, const pbSeenTangent *tangent, double *J,
     for (int k = 0; k < t->step_count; k++) {
       p = place(s, t, k, p.row);
       const double *seen = seen_row(s, &p, NULL), *moved = tangent_row(s, &p, tangent);
-      for (int j = 0; j < t->part_count; j++, J += stride) J[column] = sqrt(t->weight) * deviation_push(&t->parts[j], seen, p.target, moved);
+      for (int j = 0; j < t->part_count; j++, J += stride)
+        J[column] = sqrt(t->weight) * deviation_push(&t->parts[j], seen, p.target, moved);
     }
   }
 }
@@ -283,7 +323,8 @@ void pbTermSet_PullResidual(pbTermSet *s, size_t which, double *ctrl_bar) {
       continue;
     }
     Place p = place(s, t, (int)(which / (size_t)t->part_count), 0);
-    deviation_pull(&t->parts[which % (size_t)t->part_count], seen_row(s, &p, NULL), p.target, sqrt(t->weight), bar_row(s, &p, ctrl_bar));
+    deviation_pull(&t->parts[which % (size_t)t->part_count], seen_row(s, &p, NULL), p.target, sqrt(t->weight),
+                   bar_row(s, &p, ctrl_bar));
     return;
   }
 }

@@ -90,7 +90,8 @@ static void apply_control(pbTask *task, pbTrajectory *tr, const pbVariable *v) {
     int knot = knot_at(v, step, tr->steps, &right);
     for (int a = 0; a < v->index_count; a++) {
       const double *u = task->value + v->first + (size_t)knot * (size_t)v->index_count + a;
-      tr->ctrl_now[(size_t)step * (size_t)task->model->nu + v->index[a]] = right > 0 ? (1 - right) * u[0] + right * u[v->index_count] : u[0];
+      tr->ctrl_now[(size_t)step * (size_t)task->model->nu + v->index[a]] =
+          right > 0 ? (1 - right) * u[0] + right * u[v->index_count] : u[0];
     }
   }
 }
@@ -101,7 +102,8 @@ static void apply_state(pbTask *task, int t, const pbVariable *v) {
   if (v->kind == pb_varyQpos) apply_qpos(task, t, v);
   if (v->kind == pb_varyControl) apply_control(task, tr, v);
   int at = v->kind == pb_varyQvel ? tr->terms.qvel_at : tr->terms.act_at;
-  for (int k = 0; (v->kind == pb_varyQvel || v->kind == pb_varyAct) && k < v->count; k++) tr->x0_now[at + (int)v->index[k]] = task->value[v->first + k];
+  for (int k = 0; (v->kind == pb_varyQvel || v->kind == pb_varyAct) && k < v->count; k++)
+    tr->x0_now[at + (int)v->index[k]] = task->value[v->first + k];
 }
 
 pbStatus pbTask_Apply(pbTask *task, const double *z) {
@@ -209,11 +211,18 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
       theta[dof] = size;
       return task->recompute ? pbModel_SetConstantsJvp(task->model, task->theta_now, theta) : pb_ok;
     case pb_varyQpos:
-      for (int e = 0, entries = qpos_motion(task, t, v, k, &dof, motion); e < entries; e++) x0[dof + (size_t)e] = size * motion[e];
+      for (int e = 0, entries = qpos_motion(task, t, v, k, &dof, motion); e < entries; e++)
+        x0[dof + (size_t)e] = size * motion[e];
       return pb_ok;
-    case pb_varyQvel: x0[(size_t)tr->terms.nv + dof] = size; return pb_ok;
-    case pb_varyAct: x0[2 * (size_t)tr->terms.nv + dof] = size; return pb_ok;
-    default: control_direction(task, v, tr, k, size, ctrl); return pb_ok;
+    case pb_varyQvel:
+      x0[(size_t)tr->terms.nv + dof] = size;
+      return pb_ok;
+    case pb_varyAct:
+      x0[2 * (size_t)tr->terms.nv + dof] = size;
+      return pb_ok;
+    default:
+      control_direction(task, v, tr, k, size, ctrl);
+      return pb_ok;
   }
 }
 
@@ -221,8 +230,11 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
 void pbTask_Unknown(const pbTask *task, int i, const double *z, char *name, size_t size, double *value) {
   const pbVariable *v = variable_of(task, i);
   int k = i - v->first;
-  if (v->count == 1) snprintf(name, size, "%s", v->name);
-  else if (v->kind == pb_varyControl && v->knots > 1) snprintf(name, size, "%s[%d,%d]", v->name, k / v->index_count, k % v->index_count);
-  else snprintf(name, size, "%s[%d]", v->name, k);
+  if (v->count == 1)
+    snprintf(name, size, "%s", v->name);
+  else if (v->kind == pb_varyControl && v->knots > 1)
+    snprintf(name, size, "%s[%d,%d]", v->name, k / v->index_count, k % v->index_count);
+  else
+    snprintf(name, size, "%s[%d]", v->name, k);
   if (value) *value = physical(v, z[i]);
 }

@@ -63,7 +63,8 @@ pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbR
   s->nqfrc = g->qfrc && r->input.qfrc ? rows(r) * (size_t)r->nv : 0;
   s->nxfrc = g->xfrc && r->input.xfrc ? rows(r) * 6 * (size_t)r->nbody : 0;
   size_t total = (size_t)r->n + s->nctrl + s->nqfrc + s->nxfrc;
-  if (!(s->memory = pbContext_AllocArray(r->ctx, total ? total : 1, sizeof(double)))) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
+  if (!(s->memory = pbContext_AllocArray(r->ctx, total ? total : 1, sizeof(double))))
+    return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
   pbRng rng = pbRng_Seed(options->seed);
   double norm = 0;
   for (size_t i = 0; i < total; i++) {
@@ -95,7 +96,8 @@ static double *take(double **next, size_t n) {
 static pbStatus twin_begin(const pbRollout *r, Twin *t) {
   size_t nx = (size_t)r->nx, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
   size_t total = 2 * (nx + ns + nb + nsite) + (size_t)r->n + (size_t)r->nu + (size_t)r->nv + 2 * nb;
-  if (!(t->memory = pbContext_AllocArray(r->ctx, total, sizeof(double)))) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
+  if (!(t->memory = pbContext_AllocArray(r->ctx, total, sizeof(double))))
+    return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
   double *next = t->memory;
   for (int side = 0; side < 2; side++) {
     t->x[side] = take(&next, nx);
@@ -152,7 +154,8 @@ static double state_part(const pbRollout *r, const pbRolloutBar *bar, Twin *t, i
   const double *a = pbCotangent_At(&bar->act, r->na, k, steps);
   if (!q && !v && !a) return 0;
   pbState_Difference(r->model, t->x[0], t->x[1], t->difference);
-  return dot(q, t->difference, (size_t)r->nv) + dot(v, t->difference + r->nv, (size_t)r->nv) + dot(a, t->difference + 2 * r->nv, (size_t)r->na);
+  return dot(q, t->difference, (size_t)r->nv) + dot(v, t->difference + r->nv, (size_t)r->nv) +
+         dot(a, t->difference + 2 * r->nv, (size_t)r->na);
 }
 
 static pbStatus twin_run(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar, Twin *t, double *sum) {
@@ -162,7 +165,8 @@ static pbStatus twin_run(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar,
     pbState_Move(r->model, t->x[side], s->x0, side ? s->size : -s->size);
   }
   for (int k = 0; k <= steps; k++) {
-    const double *xpos = pbCotangent_At(&bar->xpos, 3 * r->nbody, k, steps), *site = pbCotangent_At(&bar->site_xpos, 3 * r->nsite, k, steps);
+    const double *xpos = pbCotangent_At(&bar->xpos, 3 * r->nbody, k, steps),
+                 *site = pbCotangent_At(&bar->site_xpos, 3 * r->nsite, k, steps);
     const double *sensor = pbCotangent_At(&bar->sensordata, r->ns, k, steps);
     *sum += state_part(r, bar, t, k);
     if (k == steps && !xpos && !site && !sensor) break;
@@ -174,7 +178,8 @@ static pbStatus twin_run(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar,
   return pb_ok;
 }
 
-pbStatus pbSpot_Check(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, const double *x0_bar, const pbRolloutGradient *g, pbCertificate *c) {
+pbStatus pbSpot_Check(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, const double *x0_bar, const pbRolloutGradient *g,
+                      pbCertificate *c) {
   Twin t = {0};
   double sum = 0;
   PB_TRY(twin_begin(r, &t));

@@ -22,7 +22,8 @@ static pbDirection direction_at(const pbRollout *r, const pbRolloutDirection *d,
   return out;
 }
 
-static pbStatus push_all(pbRollout *r, Ride *ride, int k, const pbRolloutDirection *directions, const pbRolloutTangent *tangents) {
+static pbStatus push_all(pbRollout *r, Ride *ride, int k, const pbRolloutDirection *directions,
+                         const pbRolloutTangent *tangents) {
   pbInput input = pbRollout_InputAt(r, k);
   for (int i = 0; i < ride->count; i++) {
     const pbRolloutTangent *t = &tangents[i];
@@ -32,8 +33,9 @@ static pbStatus push_all(pbRollout *r, Ride *ride, int k, const pbRolloutDirecti
     if (t->x && at >= 0) memcpy(out_row(t->x, at, r->n), now, (size_t)r->n * sizeof *now);
     if (k == r->plan.steps && !sees) continue;
     pbDirection d = direction_at(r, &directions[i], now, k);
-    pbStatus status = pbStep_Jvp(r->model, r->theta, ride->record, &input, &d, r->scratch, next, out_row(t->sensordata, at, r->ns),
-                                 out_row(t->xpos, at, 3 * r->nbody), out_row(t->site_xpos, at, 3 * r->nsite));
+    pbStatus status =
+        pbStep_Jvp(r->model, r->theta, ride->record, &input, &d, r->scratch, next, out_row(t->sensordata, at, r->ns),
+                   out_row(t->xpos, at, 3 * r->nbody), out_row(t->site_xpos, at, 3 * r->nsite));
     if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
   }
   double *swap = ride->now;
@@ -73,10 +75,13 @@ pbStatus pbRollout_Jvp(pbRollout *r, int count, const pbRolloutDirection *direct
   size_t n = (size_t)r->n, block = (size_t)count * n, rest = (size_t)r->nrecord + 2 * (size_t)r->nx;
   double *memory = pbContext_AllocArray(r->ctx, 2 * block + rest, sizeof(double));
   if (!memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for %d directions", count);
-  Ride ride = {memory, memory + block, memory + 2 * block, memory + 2 * block + r->nrecord, memory + 2 * block + r->nrecord + r->nx, count};
+  Ride ride = {
+      memory, memory + block, memory + 2 * block, memory + 2 * block + r->nrecord, memory + 2 * block + r->nrecord + r->nx,
+      count};
   for (int i = 0; i < count; i++)
     if (directions[i].x0) memcpy(ride.now + (size_t)i * n, directions[i].x0, n * sizeof(double));
-  pbStatus status = pbTicker_Begin(&r->ticker, "forward", r->plan.steps) ? pbRollout_Stopped(r, 0) : ride_through(r, &ride, directions, tangents);
+  pbStatus status = pbTicker_Begin(&r->ticker, "forward", r->plan.steps) ? pbRollout_Stopped(r, 0)
+                                                                         : ride_through(r, &ride, directions, tangents);
   pbContext_Free(r->ctx, memory);
   return status;
 }

@@ -31,7 +31,8 @@ static void sizes(pbRollout *r, const pbModel *m) {
   r->xpos_by_observing = m->integrator == pb_intRK4;
 }
 
-pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutPlan *plan, const pbCapacity *capacity, pbRollout **rollout) {
+pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutPlan *plan, const pbCapacity *capacity,
+                          pbRollout **rollout) {
   *rollout = NULL;
   pbRollout *r = pbContext_Alloc(ctx, sizeof *r);
   if (!r) return pbContext_Fail(ctx, pb_no_memory, "no memory for a rollout");
@@ -68,7 +69,9 @@ void pbRollout_OnProgress(pbRollout *r, pbProgressFunction function, void *user)
 void pbRollout_SetBound(pbRollout *r, double bound) { r->bound = bound; }
 
 // ---- one step -------------------------------------------------------------------------------------------------------
-static int row_at(const pbRollout *r, int k) { return r->input.constant || k == 0 ? 0 : k < r->plan.steps ? k : r->plan.steps - 1; }
+static int row_at(const pbRollout *r, int k) {
+  return r->input.constant || k == 0 ? 0 : k < r->plan.steps ? k : r->plan.steps - 1;
+}
 static const double *row(const double *data, int k, int width) { return data ? data + (size_t)k * (size_t)width : NULL; }
 
 pbInput pbRollout_InputAt(const pbRollout *r, int k) {
@@ -99,7 +102,8 @@ static pbStatus out_of_bounds(pbRollout *r, const double *x, int k) {
     for (int i = 0; i < field.size; i++) {
       double value = x[field.offset + i];
       if (fabs(value) <= r->bound) continue;
-      snprintf(text, sizeof text, "%s[%d] became %g: the state grows beyond bounds (unstable, or not finite)", field.name, i, value);
+      snprintf(text, sizeof text, "%s[%d] became %g: the state grows beyond bounds (unstable, or not finite)", field.name, i,
+               value);
       return pbRollout_StepFailed(r, pb_not_finite, k, text);
     }
   }
@@ -131,8 +135,10 @@ int pbRows_Find(const int *rows, int count, int k) {
   int low = 0, high = count - 1;
   while (low < high) {
     int middle = low + (high - low) / 2;
-    if (rows[middle] < k) low = middle + 1;
-    else high = middle;
+    if (rows[middle] < k)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return count > 0 && rows[low] == k ? low : -1;
 }
@@ -222,7 +228,8 @@ static void restart(pbRollout *r) {
   r->schedule = pbSchedule_Begin(r->plan.steps, r->plan.snapshots, r->plan.leaf, r->held);
 }
 
-pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, const pbRolloutInput *input, pbRolloutOutput *out) {
+pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, const pbRolloutInput *input,
+                           pbRolloutOutput *out) {
   r->theta = theta;
   r->x0 = x0;
   r->input = input ? *input : (pbRolloutInput){0};
@@ -257,11 +264,11 @@ static pbStatus check_cotangent(const pbRollout *r, const pbCotangent *c, const 
   if (c->count < 0) return pbContext_Fail(r->ctx, pb_bad_argument, "cotangent of %s: a negative number of rows", name);
   for (int i = 0; c->steps && i < c->count; i++)
     if (c->steps[i] < (i ? c->steps[i - 1] + 1 : 0) || c->steps[i] > r->plan.steps)
-      return pbContext_Fail(r->ctx, pb_bad_argument, "cotangent of %s: step %d of row %d is not ascending in 0 .. %d", name, c->steps[i], i,
-                            r->plan.steps);
+      return pbContext_Fail(r->ctx, pb_bad_argument, "cotangent of %s: step %d of row %d is not ascending in 0 .. %d", name,
+                            c->steps[i], i, r->plan.steps);
   if (c->steps || c->count <= 1 || c->count == r->plan.steps + 1) return pb_ok;
-  return pbContext_Fail(r->ctx, pb_bad_argument, "cotangent of %s: %d rows; 1 (final state) or %d (every state) are meant", name, c->count,
-                        r->plan.steps + 1);
+  return pbContext_Fail(r->ctx, pb_bad_argument, "cotangent of %s: %d rows; 1 (final state) or %d (every state) are meant", name,
+                        c->count, r->plan.steps + 1);
 }
 
 pbStatus pbRolloutBar_Check(const pbRollout *r, const pbRolloutBar *bar) {
@@ -309,8 +316,8 @@ static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradi
   if (sees || !last) {
     pbInput input = pbRollout_InputAt(r, k);
     pbInputBar input_bar = input_bar_at(r, g, k);
-    pbStatus status = pbStep_Vjp(r->model, r->theta, record, &input, last ? NULL : r->costate, sees ? &observed : NULL, r->scratch,
-                                 r->costate_before, &input_bar, g->theta);
+    pbStatus status = pbStep_Vjp(r->model, r->theta, record, &input, last ? NULL : r->costate, sees ? &observed : NULL,
+                                 r->scratch, r->costate_before, &input_bar, g->theta);
     if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
   }
   add_direct(r, bar, k, r->costate_before);
@@ -324,8 +331,9 @@ static pbStatus measure(pbRollout *r, pbGrowth *growth, pbCertificate *certifica
   double sum = 0;
   for (int i = 0; i < r->n; i++) sum += r->costate[i] * r->costate[i];
   if (!isfinite(sum))
-    return pbRollout_StepFailed(r, pb_not_finite, k, "the gradient grows beyond bounds on its way back to this state (chaotic or stiff motion; a "
-                                                     "shorter horizon or more damping helps)");
+    return pbRollout_StepFailed(r, pb_not_finite, k,
+                                "the gradient grows beyond bounds on its way back to this state (chaotic or stiff motion; a "
+                                "shorter horizon or more damping helps)");
   pbGrowth_Add(growth, certificate, (r->plan.steps - k) * r->timestep, sqrt(sum), k);
   return pb_ok;
 }
@@ -374,7 +382,8 @@ static pbStatus backward(pbRollout *r, const pbRolloutBar *bar, const pbRolloutG
   return pb_ok;
 }
 
-pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions *options, const pbRolloutGradient *gradient, pbCertificate *certificate) {
+pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions *options, const pbRolloutGradient *gradient,
+                       pbCertificate *certificate) {
   pbRolloutGradient none = {0};
   pbCertificate local;
   if (!gradient) gradient = &none;

@@ -39,7 +39,7 @@ struct pbRollout {
   double *records;       // (leaf, nrecord)
   double *final_record;  // nrecord: observation at the last state
   bool has_final_record;
-  double *snapshots;     // (snapshots, nx)
+  double *snapshots;  // (snapshots, nx)
   int *held;
   double *x, *x_before, *x_final;    // nx
   double *costate, *costate_before;  // n
@@ -49,7 +49,8 @@ struct pbRollout {
 // Row of an input that acts at state k (the last row also at the last state).
 pbInput pbRollout_InputAt(const pbRollout *r, int k);
 // One step from r->x with its checks; sensordata may be NULL. k: its number, for messages.
-PB_NODISCARD pbStatus pbRollout_StepChecked(pbRollout *r, const double *theta, double *x, const pbInput *input, int k, double *sensordata);
+PB_NODISCARD pbStatus pbRollout_StepChecked(pbRollout *r, const double *theta, double *x, const pbInput *input, int k,
+                                            double *sensordata);
 PB_NODISCARD pbStatus pbRollout_StepFailed(pbRollout *r, pbStatus status, int k, const char *what);
 // Positions of bodies and sites of the last evaluation (which must have been at the state meant).
 const double *pbRollout_SeenField(const pbRollout *r, const char *name);
@@ -77,7 +78,8 @@ typedef struct pbSpot {
   double before;  // product with what the gradient arrays held before
   double *memory;
 } pbSpot;
-PB_NODISCARD pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient, pbSpot *spot);
+PB_NODISCARD pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient,
+                                   pbSpot *spot);
 void pbSpot_End(const pbRollout *r, pbSpot *spot);
 PB_NODISCARD pbStatus pbSpot_Check(pbRollout *r, pbSpot *spot, const pbRolloutBar *bar, const double *x0_bar,
                                    const pbRolloutGradient *gradient, pbCertificate *certificate);

@@ -53,7 +53,11 @@ int64_t pbSchedule_Choose(int steps, uint64_t budget, uint64_t snapshot_bytes, u
 }
 
 pbSchedule pbSchedule_Begin(int steps, int snapshots, int leaf, int *held) {
-  return (pbSchedule){.steps = steps, .snapshots = snapshots, .leaf = leaf, .held = held, .end = steps,
+  return (pbSchedule){.steps = steps,
+                      .snapshots = snapshots,
+                      .leaf = leaf,
+                      .held = held,
+                      .end = steps,
                       .next = steps > 0 ? pb_scheduleAdvance : pb_scheduleDone};
 }
 
@@ -93,10 +97,15 @@ static pbScheduleAction restore(pbSchedule *s) {
 
 pbScheduleAction pbSchedule_Next(pbSchedule *s) {
   switch (s->next) {
-    case pb_scheduleStore: return store(s);
-    case pb_scheduleReverse: return reverse(s);
-    case pb_scheduleRestore: return restore(s);
-    case pb_scheduleDone: return (pbScheduleAction){pb_scheduleDone, 0, 0, -1};
-    default: return descend(s);
+    case pb_scheduleStore:
+      return store(s);
+    case pb_scheduleReverse:
+      return reverse(s);
+    case pb_scheduleRestore:
+      return restore(s);
+    case pb_scheduleDone:
+      return (pbScheduleAction){pb_scheduleDone, 0, 0, -1};
+    default:
+      return descend(s);
   }
 }

@@ -56,7 +56,11 @@ static pbStatus rosenbrock_value(void *user, const double *x, double *value) {
   return rosenbrock(user, x, value, g);
 }
 static pbProblem problem(Bench *b) {
-  return (pbProblem){.n = b->n, .m = 2 * (size_t)(b->n - 1), .user = b, .value = rosenbrock_value, .gradient = rosenbrock,
+  return (pbProblem){.n = b->n,
+                     .m = 2 * (size_t)(b->n - 1),
+                     .user = b,
+                     .value = rosenbrock_value,
+                     .gradient = rosenbrock,
                      .residuals = rosenbrock_residuals};
 }
 
@@ -71,7 +75,8 @@ static const double start[] = {-1.2, 1, -1.2, 1, -1.2, 1, -1.2, 1, -1.2, 1};
 static pbIterate minimize(pbContext *ctx, const pbProblem *p, const pbOptimizerOptions *options, int iterations, double *best) {
   pbOptimizer *o;
   assert_int_equal(pbOptimizer_Create(ctx, p, options, start, &o), pb_ok);
-  for (int i = 0; i < iterations && pbOptimizer_Get(o).outcome == pb_running; i++) assert_int_equal(pbOptimizer_Iterate(o), pb_ok);
+  for (int i = 0; i < iterations && pbOptimizer_Get(o).outcome == pb_running; i++)
+    assert_int_equal(pbOptimizer_Iterate(o), pb_ok);
   pbIterate end = pbOptimizer_Get(o);
   memcpy(best, end.best, sizeof *best * (size_t)p->n);
   pbOptimizer_Destroy(o);
@@ -157,7 +162,8 @@ static pbStatus bowl_value(void *user, const double *x, double *value) {
 }
 static void test_bounds(void **state) {
   const double lower[] = {-1, -0.5, 0}, upper[] = {1, 2, 5};
-  pbProblem p = {.n = 3, .m = 3, .lower = lower, .upper = upper, .value = bowl_value, .gradient = bowl, .residuals = bowl_residuals};
+  pbProblem p = {
+      .n = 3, .m = 3, .lower = lower, .upper = upper, .value = bowl_value, .gradient = bowl, .residuals = bowl_residuals};
   pbRate rates[] = {{0, 0.05}, {500, 0.005}, {1500, 0.0005}};
   double x[4][3];
   for (int method = 0; method < pb_methodCount; method++) {
@@ -180,7 +186,8 @@ static void test_points_that_fail_are_stepped_back_from(void **state) {
     pbProblem p = problem(&b);
     double x[2];
     pbRate rates[] = {{0, 0.5}, {300, 0.05}, {1000, 0.01}};
-    pbOptimizerOptions options = {.method = (pbMethod)method, .rates = rates, .rate_count = 3, .sigma = 2, .seed = 1, .damping = 1e-12};
+    pbOptimizerOptions options = {
+        .method = (pbMethod)method, .rates = rates, .rate_count = 3, .sigma = 2, .seed = 1, .damping = 1e-12};
     pbIterate end = minimize(*state, &p, &options, 3000, x);
     assert_true(end.best_value < 1e-3);
   }
@@ -257,7 +264,8 @@ static void test_bad_arguments(void **state) {
   assert_int_equal(pbOptimizer_Create(*state, &p, &(pbOptimizerOptions){0}, start, &o), pb_bad_argument);
   p = problem(&b);
   p.residuals = NULL;
-  assert_int_equal(pbOptimizer_Create(*state, &p, &(pbOptimizerOptions){.method = pb_methodGaussNewton}, start, &o), pb_bad_argument);
+  assert_int_equal(pbOptimizer_Create(*state, &p, &(pbOptimizerOptions){.method = pb_methodGaussNewton}, start, &o),
+                   pb_bad_argument);
   pbMethod method;
   assert_true(pbMethod_Find("gauss-newton", &method) && method == pb_methodGaussNewton);
   assert_false(pbMethod_Find("sgd", &method));
@@ -279,10 +287,17 @@ static void test_random_numbers(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lbfgs), cmocka_unit_test(test_gauss_newton), cmocka_unit_test(test_adam),
-      cmocka_unit_test(test_first_step_of_adam_is_the_rate), cmocka_unit_test(test_cmaes), cmocka_unit_test(test_bounds),
-      cmocka_unit_test(test_points_that_fail_are_stepped_back_from), cmocka_unit_test(test_a_hard_failure_ends_the_run),
-      cmocka_unit_test(test_resumed_runs_have_the_same_bits), cmocka_unit_test(test_restarts_cross_jumps), cmocka_unit_test(test_bad_arguments), cmocka_unit_test(test_random_numbers)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_lbfgs),
+                                     cmocka_unit_test(test_gauss_newton),
+                                     cmocka_unit_test(test_adam),
+                                     cmocka_unit_test(test_first_step_of_adam_is_the_rate),
+                                     cmocka_unit_test(test_cmaes),
+                                     cmocka_unit_test(test_bounds),
+                                     cmocka_unit_test(test_points_that_fail_are_stepped_back_from),
+                                     cmocka_unit_test(test_a_hard_failure_ends_the_run),
+                                     cmocka_unit_test(test_resumed_runs_have_the_same_bits),
+                                     cmocka_unit_test(test_restarts_cross_jumps),
+                                     cmocka_unit_test(test_bad_arguments),
+                                     cmocka_unit_test(test_random_numbers)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -18,8 +18,10 @@ static const char scene[] =
     "<mujoco><option timestep='0.004'/>"
     "<worldbody><geom type='plane' size='5 5 .1'/>"
     "<body name='ball' pos='0 0 .14'><freejoint name='root'/><geom size='.1' mass='1'/><site name='tip' pos='.05 0 .02'/></body>"
-    "<body name='arm' pos='1 0 1'><joint name='swing' type='ball' damping='.1'/><geom type='capsule' size='.03' fromto='0 0 0 .4 0 .1'/>"
-    "<body name='hand' pos='.4 0 .1'><joint name='wrist' axis='0 1 0' damping='.05'/><geom type='capsule' size='.02' fromto='0 0 0 .3 0 0'/>"
+    "<body name='arm' pos='1 0 1'><joint name='swing' type='ball' damping='.1'/><geom type='capsule' size='.03' fromto='0 0 0 .4 "
+    "0 .1'/>"
+    "<body name='hand' pos='.4 0 .1'><joint name='wrist' axis='0 1 0' damping='.05'/><geom type='capsule' size='.02' fromto='0 0 "
+    "0 .3 0 0'/>"
     "<site name='end' pos='.3 0 0'/></body></body></worldbody>"
     "<actuator><general name='motor' joint='wrist' dyntype='filter' dynprm='.05' gainprm='2'/></actuator>"
     "<sensor><framepos objtype='site' objname='end'/><jointvel joint='wrist'/><actuatorfrc actuator='motor'/></sensor></mujoco>";
@@ -92,8 +94,12 @@ static pbRollout *make(World *s, int steps, int snapshots, int leaf) {
 static pbRolloutBar every_bar(const World *s) {
   const double *w = s->w;
   size_t rows = N + 1;
-  return (pbRolloutBar){.qpos = {w, N + 1, NULL}, .qvel = {w + rows * 9, N + 1, NULL}, .act = {w + rows * 20, N + 1, NULL},
-                        .sensordata = {w + rows * 21, N + 1, NULL}, .xpos = {w + rows * 26, N + 1, NULL}, .site_xpos = {w + rows * 38, N + 1, NULL}};
+  return (pbRolloutBar){.qpos = {w, N + 1, NULL},
+                        .qvel = {w + rows * 9, N + 1, NULL},
+                        .act = {w + rows * 20, N + 1, NULL},
+                        .sensordata = {w + rows * 21, N + 1, NULL},
+                        .xpos = {w + rows * 26, N + 1, NULL},
+                        .site_xpos = {w + rows * 38, N + 1, NULL}};
 }
 
 static void test_forward_is_the_steps_one_by_one(void **state) {
@@ -110,14 +116,16 @@ static void test_forward_is_the_steps_one_by_one(void **state) {
   for (int k = 0; k <= N; k++) {
     pbInput in = {.ctrl = s->ctrl + (k < N ? k : N - 1)};
     assert_memory_equal(x, states + (size_t)k * (size_t)s->nx, (size_t)s->nx * sizeof *x);
-    good(s, k < N ? pbStep_Forward(s->model, s->theta, x, &in, scratch, sensor) : pbStep_Observe(s->model, s->theta, x, &in, scratch, sensor));
+    good(s, k < N ? pbStep_Forward(s->model, s->theta, x, &in, scratch, sensor)
+                  : pbStep_Observe(s->model, s->theta, x, &in, scratch, sensor));
     assert_memory_equal(sensor, sensors + 5 * k, sizeof sensor);
   }
   const int rows[] = {0, 7, 8, N};
   double *few = calloc(4 * (size_t)s->nx, sizeof(double)), *xpos = calloc(4 * 3 * (size_t)s->nbody, sizeof(double));
   pbRolloutOutput chosen = {.states = few, .xpos = xpos, .rows = rows, .row_count = 4};
   good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, &chosen));
-  for (int i = 0; i < 4; i++) assert_memory_equal(few + (size_t)i * (size_t)s->nx, states + (size_t)rows[i] * (size_t)s->nx, (size_t)s->nx * sizeof *x);
+  for (int i = 0; i < 4; i++)
+    assert_memory_equal(few + (size_t)i * (size_t)s->nx, states + (size_t)rows[i] * (size_t)s->nx, (size_t)s->nx * sizeof *x);
   assert_true(xpos[3] == few[1] && xpos[3 * 3 * s->nbody + 5] == few[3 * s->nx + 3]);  // the ball's body is where its joint is
   pbScratch_Destroy(scratch);
   pbRollout_Destroy(r);
@@ -161,7 +169,8 @@ static void test_forward_and_reverse_mode_agree(void **state) {
   pbRollout *r = make(s, N, 1, 10);
   size_t rows = N + 1, n = (size_t)s->n;
   double *g = calloc(n + N + s->ntheta, sizeof *g), *d = calloc(n + N + s->ntheta, sizeof *d);
-  double *x = calloc(rows * n, sizeof *x), *sensors = calloc(rows * 5, sizeof *x), *xpos = calloc(rows * 3 * (size_t)s->nbody, sizeof *x), *site = calloc(rows * 6, sizeof *x);
+  double *x = calloc(rows * n, sizeof *x), *sensors = calloc(rows * 5, sizeof *x),
+         *xpos = calloc(rows * 3 * (size_t)s->nbody, sizeof *x), *site = calloc(rows * 6, sizeof *x);
   unsigned seed = 5;
   for (size_t i = 0; i < n + N; i++) d[i] = noise(&seed);
   const char *const vary[] = {"body_mass", "geom_friction", "gravity", "dof_damping", "actuator_gainprm", "body_pos"};
@@ -178,8 +187,9 @@ static void test_forward_and_reverse_mode_agree(void **state) {
   good(s, pbRollout_Jvp(r, 1, &direction, &tangent));
   double reverse = dot(g, d, n + N + s->ntheta), forward = 0;
   for (size_t k = 0; k < rows; k++)
-    forward += dot(x + k * n, bar.qpos.data + k * 10, 10) + dot(x + k * n + 10, bar.qvel.data + k * 10, 10) + dot(x + k * n + 20, bar.act.data + k, 1) +
-               dot(sensors + 5 * k, bar.sensordata.data + 5 * k, 5) + dot(xpos + k * 12, bar.xpos.data + k * 12, 12) + dot(site + k * 6, bar.site_xpos.data + k * 6, 6);
+    forward += dot(x + k * n, bar.qpos.data + k * 10, 10) + dot(x + k * n + 10, bar.qvel.data + k * 10, 10) +
+               dot(x + k * n + 20, bar.act.data + k, 1) + dot(sensors + 5 * k, bar.sensordata.data + 5 * k, 5) +
+               dot(xpos + k * 12, bar.xpos.data + k * 12, 12) + dot(site + k * 6, bar.site_xpos.data + k * 6, 6);
   print_message("reverse %.15g forward %.15g\n", reverse, forward);
   assert_true(fabs(reverse) > 1e-3 && fabs(reverse - forward) <= 1e-10 * fabs(reverse));
   pbRollout_Destroy(r);
@@ -194,9 +204,10 @@ static void test_spot_check(void **state) {
   pbCertificate c;
   good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
   for (uint64_t seed = 1; seed < 4; seed++) {
-    good(s, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = true, .seed = seed}, &(pbRolloutGradient){.x0 = g, .ctrl = g + s->n}, &c));
-    print_message("spot check: gradient %.12g, difference %.12g, error %.2g; growth %.3g, %.3g 1/s\n", c.spot_gradient, c.spot_difference, c.spot_error,
-                  c.growth, c.growth_rate);
+    good(s, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = true, .seed = seed},
+                          &(pbRolloutGradient){.x0 = g, .ctrl = g + s->n}, &c));
+    print_message("spot check: gradient %.12g, difference %.12g, error %.2g; growth %.3g, %.3g 1/s\n", c.spot_gradient,
+                  c.spot_difference, c.spot_error, c.growth, c.growth_rate);
     assert_true(c.spot_checked && c.spot_error < 1e-5);
   }
   assert_true(c.costate_initial > 0 && c.costate_final > 0 && isfinite(c.growth_rate));
@@ -211,8 +222,8 @@ static void test_long_rollout_in_a_twentieth_of_the_tape(void **state) {
   good(s, pbRollout_Plan(s->model, LONG, 0, &full));
   assert_true(full.planned_bytes == full.full_bytes && full.recomputed == 0);
   good(s, pbRollout_Plan(s->model, LONG, full.full_bytes / 20, &small));
-  print_message("10000 steps: %zu of %zu bytes, %d snapshots, leaf %d, %.4f steps computed a step\n", small.planned_bytes, small.full_bytes,
-                small.snapshots, small.leaf, (double)small.forward_steps / LONG);
+  print_message("10000 steps: %zu of %zu bytes, %d snapshots, leaf %d, %.4f steps computed a step\n", small.planned_bytes,
+                small.full_bytes, small.snapshots, small.leaf, (double)small.forward_steps / LONG);
   assert_true(small.planned_bytes <= full.full_bytes / 20 && small.forward_steps < 2 * LONG);
   double *g[2] = {calloc((size_t)s->n, sizeof(double)), calloc((size_t)s->n, sizeof(double))};
   pbRolloutBar bar = {.qpos = {s->w, 1, NULL}, .qvel = {s->w + 20, 1, NULL}};
@@ -274,10 +285,12 @@ static void test_mode_depends_on_counts_alone(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_forward_is_the_steps_one_by_one), cmocka_unit_test(test_gradient_has_the_same_bits_for_every_budget),
-      cmocka_unit_test(test_forward_and_reverse_mode_agree), cmocka_unit_test(test_spot_check),
-      cmocka_unit_test(test_long_rollout_in_a_twentieth_of_the_tape), cmocka_unit_test(test_failures_say_where),
-      cmocka_unit_test(test_mode_depends_on_counts_alone)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_forward_is_the_steps_one_by_one),
+                                     cmocka_unit_test(test_gradient_has_the_same_bits_for_every_budget),
+                                     cmocka_unit_test(test_forward_and_reverse_mode_agree),
+                                     cmocka_unit_test(test_spot_check),
+                                     cmocka_unit_test(test_long_rollout_in_a_twentieth_of_the_tape),
+                                     cmocka_unit_test(test_failures_say_where),
+                                     cmocka_unit_test(test_mode_depends_on_counts_alone)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -13,17 +13,19 @@
 #include <pullback/array.h>
 #include <pullback/optimize.h>
 
-#define POINT_MODEL                                                                                                          \
-  "\"model\": \"<mujoco><option timestep='0.01'/><worldbody><body name='p'><joint name='x' type='slide' axis='1 0 0'/>"       \
+#define POINT_MODEL                                                                                                     \
+  "\"model\": \"<mujoco><option timestep='0.01'/><worldbody><body name='p'><joint name='x' type='slide' axis='1 0 0'/>" \
   "<joint name='z' type='slide' axis='0 0 1'/><geom type='sphere' size='.1' mass='2'/></body></worldbody></mujoco>\""
 
 // Pendulum with motor, ball joint, sensors: every kind of variable and term.
-#define ARM_MODEL                                                                                                            \
-  "\"model\": \"<mujoco><option timestep='0.005'/><worldbody>"                                                                 \
-  "<body name='top' pos='0 0 1'><joint name='ball' type='ball' damping='.05'/><geom type='capsule' size='.03' fromto='0 0 0 .4 0 .1'/>" \
-  "<body name='low' pos='.4 0 .1'><joint name='hinge' axis='0 1 0' damping='.1'/><geom type='capsule' size='.02' fromto='0 0 0 .3 0 0'/>" \
-  "<site name='end' pos='.3 0 0'/></body></body></worldbody>"                                                                  \
-  "<actuator><general name='motor' joint='hinge' dyntype='filter' dynprm='.05' gainprm='2'/></actuator>"                       \
+#define ARM_MODEL                                                                                                                \
+  "\"model\": \"<mujoco><option timestep='0.005'/><worldbody>"                                                                   \
+  "<body name='top' pos='0 0 1'><joint name='ball' type='ball' damping='.05'/><geom type='capsule' size='.03' fromto='0 0 0 .4 " \
+  "0 .1'/>"                                                                                                                      \
+  "<body name='low' pos='.4 0 .1'><joint name='hinge' axis='0 1 0' damping='.1'/><geom type='capsule' size='.02' fromto='0 0 0 " \
+  ".3 0 0'/>"                                                                                                                    \
+  "<site name='end' pos='.3 0 0'/></body></body></worldbody>"                                                                    \
+  "<actuator><general name='motor' joint='hinge' dyntype='filter' dynprm='.05' gainprm='2'/></actuator>"                         \
   "<sensor><jointpos name='angle' joint='hinge'/><framepos name='tip' objtype='site' objname='end'/></sensor></mujoco>\""
 
 static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
@@ -43,7 +45,8 @@ static pbTask *parse(pbContext *ctx, const char *text) {
 
 // x_N = N h v and z_N = z0 + N h v - g h^2 N (N + 1) / 2: one Gauss-Newton step solves it (semi-implicit Euler, exactly).
 static void test_projectile(void **state) {
-  pbTask *task = parse(*state, "{" POINT_MODEL ", \"steps\": 100,"
+  pbTask *task = parse(*state, "{" POINT_MODEL
+                               ", \"steps\": 100,"
                                "\"variables\": [{\"state\": \"qvel\"}],"
                                "\"loss\": [{\"name\": \"target\", \"body\": \"p\", \"components\": [0, 2], \"target\": [3, 1]}],"
                                "\"optimizer\": {\"method\": \"gauss-newton\", \"damping\": 1e-14},"
@@ -65,20 +68,24 @@ static void test_projectile(void **state) {
 }
 
 static const char arm_task[] =
-    "{" ARM_MODEL ", \"steps\": 40, \"init\": {\"joints\": {\"ball\": {\"qpos\": [0.8, 0.2, 0.5, 0.1], \"qvel\": [1, -2, 0.5]}, \"hinge\": {\"qpos\": 0.3}}},"
+    "{" ARM_MODEL
+    ", \"steps\": 40, \"init\": {\"joints\": {\"ball\": {\"qpos\": [0.8, 0.2, 0.5, 0.1], \"qvel\": [1, -2, 0.5]}, \"hinge\": "
+    "{\"qpos\": 0.3}}},"
     "\"controls\": [0.5], \"constants\": \"%s\","
     "\"variables\": ["
     "{\"parameter\": \"body_mass:low\", \"start\": 0.7, \"transform\": \"log\"},"
     "{\"parameter\": \"dof_damping:hinge\", \"start\": 0.2, \"scale\": 0.5},"
     "{\"parameter\": \"gravity\", \"components\": [2, 0]},"
-    "{\"state\": \"qpos\", \"start\": [0.3, -0.2, 0.4, 0.1]}, {\"state\": \"qvel\", \"joint\": [\"hinge\", \"ball\"], \"components\": [0, 2]},"
+    "{\"state\": \"qpos\", \"start\": [0.3, -0.2, 0.4, 0.1]}, {\"state\": \"qvel\", \"joint\": [\"hinge\", \"ball\"], "
+    "\"components\": [0, 2]},"
     "{\"state\": \"act\", \"start\": 0.2},"
     "{\"control\": \"motor\", \"knots\": 3, \"interpolation\": \"linear\", \"start\": [0.3, -0.4, 0.9]}],"
     "\"loss\": ["
     "{\"qpos\": true, \"at\": [0.05, 0.1], \"target\": [[0.9, 0.1, 0, 0.3, 0.2], [0.5, 0.5, 0.5, 0.5, -1]]},"
     "{\"qvel\": \"ball\", \"at\": \"all\", \"weight\": 0.3, \"mean\": true}, {\"act\": true, \"at\": \"all\"},"
     "{\"sensor\": [\"angle\", \"tip\"], \"at\": {\"from\": 0.02, \"every\": 0.02}, \"target\": [0.1, 0.2, 0.3, 0.4]},"
-    "{\"body\": \"low\", \"target\": [0.1, 0, 0.7]}, {\"site\": \"end\", \"components\": [2], \"at\": [0, 0.2], \"target\": [0.3, 0.4]},"
+    "{\"body\": \"low\", \"target\": [0.1, 0, 0.7]}, {\"site\": \"end\", \"components\": [2], \"at\": [0, 0.2], \"target\": "
+    "[0.3, 0.4]},"
     "{\"control\": true, \"at\": \"all\", \"weight\": 0.1}%s]}";
 
 static pbTask *arm(pbContext *ctx, const char *constants, const char *more) {
@@ -115,7 +122,9 @@ static void check_gradient(pbContext *ctx, const char *constants, const char *mo
 }
 static void test_gradient_by_every_kind_of_variable_and_term(void **state) {
   check_gradient(*state, "keep", "");
-  check_gradient(*state, "keep", ", {\"sensor\": \"tip\", \"type\": \"norm\", \"at\": \"all\"}, {\"qpos\": \"hinge\", \"type\": \"huber\", \"delta\": 0.05, \"at\": \"all\"}");
+  check_gradient(*state, "keep",
+                 ", {\"sensor\": \"tip\", \"type\": \"norm\", \"at\": \"all\"}, {\"qpos\": \"hinge\", \"type\": \"huber\", "
+                 "\"delta\": 0.05, \"at\": \"all\"}");
   check_gradient(*state, "recompute", "");
 }
 
@@ -171,11 +180,14 @@ static void test_residuals_agree_with_the_gradient(void **state) {
 
 // Mass and damping found from a recording with the file's own times.
 static void record(pbContext *ctx, const char *path) {
-  pbTask *task = parse(ctx, "{" ARM_MODEL ", \"steps\": 100, \"parameters\": {\"body_mass:low\": 0.9, \"dof_damping:hinge\": 0.25},"
-                            "\"init\": {\"joints\": {\"hinge\": {\"qpos\": 0.3}}},"
-                            "\"variables\": [{\"state\": \"qvel\", \"joint\": \"hinge\"}], \"loss\": [{\"sensor\": \"tip\", \"at\": \"all\"}]}");
+  pbTask *task = parse(
+      ctx, "{" ARM_MODEL
+           ", \"steps\": 100, \"parameters\": {\"body_mass:low\": 0.9, \"dof_damping:hinge\": 0.25},"
+           "\"init\": {\"joints\": {\"hinge\": {\"qpos\": 0.3}}},"
+           "\"variables\": [{\"state\": \"qvel\", \"joint\": \"hinge\"}], \"loss\": [{\"sensor\": \"tip\", \"at\": \"all\"}]}");
   const pbModel *m = pbTask_Model(task);
-  double *theta = malloc(pbModel_ParamSize(m) * sizeof *theta), *x0 = malloc((size_t)pbModel_StateSize(m) * sizeof *x0), time[21], rows[21][4];
+  double *theta = malloc(pbModel_ParamSize(m) * sizeof *theta), *x0 = malloc((size_t)pbModel_StateSize(m) * sizeof *x0), time[21],
+         rows[21][4];
   good(ctx, pbTask_Expand(task, pbTask_Start(task), 0, theta, x0, NULL));
   pbRolloutPlan plan;
   pbRollout *r;
@@ -197,8 +209,10 @@ static void record(pbContext *ctx, const char *path) {
   pbTask_Destroy(task);
 }
 
-static const char identify[] = "{" ARM_MODEL ", \"steps\": 100, \"init\": {\"joints\": {\"hinge\": {\"qpos\": 0.3}}},"
-                               "\"variables\": [{\"parameter\": \"body_mass:low\", \"start\": 0.4, \"transform\": \"log\"}, {\"parameter\": \"dof_damping:hinge\"}],"
+static const char identify[] = "{" ARM_MODEL
+                               ", \"steps\": 100, \"init\": {\"joints\": {\"hinge\": {\"qpos\": 0.3}}},"
+                               "\"variables\": [{\"parameter\": \"body_mass:low\", \"start\": 0.4, \"transform\": \"log\"}, "
+                               "{\"parameter\": \"dof_damping:hinge\"}],"
                                "\"loss\": [{\"sensor\": \"tip\", \"target\": {\"file\": \"pb_recording.npz\"}}],"
                                "\"optimizer\": {\"method\": \"gauss-newton\"}, \"stop\": {\"loss\": 1e-20, \"gradient\": -1}}";
 
@@ -214,7 +228,8 @@ static void test_identification_from_a_recording(void **state) {
   pbTask_Unknown(task, 0, result.z, name, sizeof name, &mass);
   assert_string_equal(name, "body_mass:low");
   pbTask_Unknown(task, 1, result.z, name, sizeof name, &damping);
-  print_message("mass %.12g damping %.12g in %d iterations, %d simulations\n", mass, damping, result.iterations, (int)result.simulations);
+  print_message("mass %.12g damping %.12g in %d iterations, %d simulations\n", mass, damping, result.iterations,
+                (int)result.simulations);
   assert_true(result.met && fabs(mass - 0.9) < 1e-7 && fabs(damping - 0.25) < 1e-7);
   pbTask_Destroy(task);
   unlink("pb_recording.npz");
@@ -240,7 +255,8 @@ static void resumed_run(pbContext *ctx, const char *method, int iterations) {
   memcpy(z, whole.z, sizeof *z * (size_t)pbTask_Size(task));
   unlink(file);
   Stopper stopper = {0, 3};
-  options.state_file = file, options.resume = true, options.progress = count_calls, options.user = &stopper, options.save_seconds = 1e-9;
+  options.state_file = file, options.resume = true, options.progress = count_calls, options.user = &stopper,
+  options.save_seconds = 1e-9;
   pbStatus status = pb_interrupted;
   int rounds = 0;
   for (; status == pb_interrupted && rounds < 1000; rounds++) {
@@ -251,7 +267,8 @@ static void resumed_run(pbContext *ctx, const char *method, int iterations) {
   good(ctx, status);
   assert_true(rounds > 2 && part.resumed);
   assert_memory_equal(z, part.z, sizeof *z * (size_t)pbTask_Size(task));
-  assert_true(part.loss == whole.loss && part.simulations == whole.simulations && part.iterations == whole.iterations && part.start_loss == whole.start_loss);
+  assert_true(part.loss == whole.loss && part.simulations == whole.simulations && part.iterations == whole.iterations &&
+              part.start_loss == whole.start_loss);
   options.seed = 5;
   assert_int_equal(pbTask_Run(task, &options, &part), pb_bad_input);  // the state is another run's
   unlink(file);
@@ -265,10 +282,12 @@ static void test_interrupted_runs_lose_nothing(void **state) {
 }
 
 static void test_several_trajectories(void **state) {
-  pbTask *task = parse(*state, "{" POINT_MODEL ", \"steps\": 50, \"options\": {\"gravity\": [0, 0, 0]},"
-                               "\"variables\": [{\"parameter\": \"body_mass:p\"}, {\"state\": \"qvel\", \"joint\": \"x\", \"trajectory\": 1}],"
-                               "\"trajectories\": [{\"init\": {\"qvel\": [1, 0]}, \"loss\": [{\"qpos\": \"x\", \"target\": 0.5}]},"
-                               "{\"loss\": [{\"qpos\": \"x\", \"target\": 1}]}], \"optimizer\": {\"method\": \"gauss-newton\"}}");
+  pbTask *task = parse(
+      *state, "{" POINT_MODEL
+              ", \"steps\": 50, \"options\": {\"gravity\": [0, 0, 0]},"
+              "\"variables\": [{\"parameter\": \"body_mass:p\"}, {\"state\": \"qvel\", \"joint\": \"x\", \"trajectory\": 1}],"
+              "\"trajectories\": [{\"init\": {\"qvel\": [1, 0]}, \"loss\": [{\"qpos\": \"x\", \"target\": 0.5}]},"
+              "{\"loss\": [{\"qpos\": \"x\", \"target\": 1}]}], \"optimizer\": {\"method\": \"gauss-newton\"}}");
   pbRunResult result;
   assert_int_equal(pbTask_TrajectoryCount(task), 2);
   good(*state, pbTask_Run(task, NULL, &result));
@@ -279,34 +298,55 @@ static void test_several_trajectories(void **state) {
 // ---- bad files ------------------------------------------------------------------------------------------------------
 static void test_bad_tasks_are_refused_with_the_place(void **state) {
 #define REST "\"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\"}]"
-  static const struct { const char *text, *says; } cases[] = {
-      {"", "not valid JSON"}, {"[]", "object"}, {"{\"a\": 1e999}", "JSON"}, {"{\"model\": 3}", "text"},
+  static const struct {
+    const char *text, *says;
+  } cases[] = {
+      {"", "not valid JSON"},
+      {"[]", "object"},
+      {"{\"a\": 1e999}", "JSON"},
+      {"{\"model\": 3}", "text"},
       {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [], \"loss\": [{\"qpos\": \"x\"}]}", "variables"},
       {"{" POINT_MODEL ", " REST ", \"setps\": 3}", "did you mean"},
       {"{" POINT_MODEL ", " REST ", \"steps\": 3}", "duplicate"},
       {"{" POINT_MODEL ", \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\"}]}", "missing"},
-      {"{" POINT_MODEL ", \"steps\": 1e300, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\"}]}", "whole number"},
-      {"{" POINT_MODEL ", \"steps\": 5,\n \"variables\": [{\"state\": \"qvel\"},\n {\"parameter\": \"body_mas:p\"}], \"loss\": [{\"qpos\": \"x\"}]}",
+      {"{" POINT_MODEL ", \"steps\": 1e300, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\"}]}",
+       "whole number"},
+      {"{" POINT_MODEL ", \"steps\": 5,\n \"variables\": [{\"state\": \"qvel\"},\n {\"parameter\": \"body_mas:p\"}], \"loss\": "
+                       "[{\"qpos\": \"x\"}]}",
        "test.json:3: variables[1].parameter"},
-      {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\"}, {\"qpos\": \"y\"}]}", "loss[1].qpos"},
-      {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\", \"at\": [0.015]}]}", "multiple"},
-      {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\", \"at\": [1]}]}", "outside"},
-      {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\", \"target\": [1, 2, 3]}]}", "target"},
-      {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\", \"target\": {\"file\": \"/etc/passwd\"}}]}", "cannot read files"},
-      {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\", \"lower\": 1, \"start\": 0}], \"loss\": [{\"qpos\": \"x\"}]}", "bounds"},
-      {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"parameter\": \"body_mass:p\", \"transform\": \"log\", \"start\": 0}], \"loss\": [{\"qpos\": \"x\"}]}", "logarithm"},
+      {"{" POINT_MODEL
+       ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\"}, {\"qpos\": \"y\"}]}",
+       "loss[1].qpos"},
+      {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\", \"at\": [0.015]}]}",
+       "multiple"},
+      {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\", \"at\": [1]}]}",
+       "outside"},
+      {"{" POINT_MODEL
+       ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\", \"target\": [1, 2, 3]}]}",
+       "target"},
+      {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\", \"target\": "
+                       "{\"file\": \"/etc/passwd\"}}]}",
+       "cannot read files"},
+      {"{" POINT_MODEL
+       ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\", \"lower\": 1, \"start\": 0}], \"loss\": [{\"qpos\": \"x\"}]}",
+       "bounds"},
+      {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"parameter\": \"body_mass:p\", \"transform\": \"log\", \"start\": 0}], "
+                       "\"loss\": [{\"qpos\": \"x\"}]}",
+       "logarithm"},
       {"{" POINT_MODEL ", " REST ", \"parameters\": {\"body_mass:p\": -1}}", "body_mass"},
       {"{" POINT_MODEL ", " REST ", \"optimizer\": {\"method\": \"sgd\"}}", "unknown method"},
       {"{" POINT_MODEL ", " REST ", \"optimizer\": {\"rate\": [[1, 2]]}}", "rate"},
       {"{" POINT_MODEL ", " REST ", \"memory\": \"3 parsecs\"}", "memory"},
       {"{" POINT_MODEL ", " REST ", \"memory\": 3}", "memory"},
       {"{" POINT_MODEL ", " REST ", \"stop\": {\"terms\": {\"q\": 1}}}", "no term"},
-      {"{\"model\": \"missing.xml\"}", "cannot read files"}, {"{\"model\": \"<mujoco><bad/></mujoco>\"}", "model"},
+      {"{\"model\": \"missing.xml\"}", "cannot read files"},
+      {"{\"model\": \"<mujoco><bad/></mujoco>\"}", "model"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     pbTask *task;
     pbStatus status = pbTask_Parse(*state, cases[i].text, strlen(cases[i].text), NULL, "test.json", &task);
-    if (status == pb_ok || !strstr(pbContext_Error(*state), cases[i].says)) fail_msg("case %zu: status %d, '%s'", i, status, pbContext_Error(*state));
+    if (status == pb_ok || !strstr(pbContext_Error(*state), cases[i].says))
+      fail_msg("case %zu: status %d, '%s'", i, status, pbContext_Error(*state));
     assert_null(task);
   }
   size_t depth = 100000;
@@ -347,8 +387,10 @@ static void meter_release(void *user, void *memory) {
 }
 static void test_failing_allocations(void **state) {
   (void)state;
-  const char *text = "{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}, {\"parameter\": \"body_mass:p\"}],"
-                     "\"loss\": [{\"qpos\": \"x\", \"target\": 1}, {\"body\": \"p\", \"at\": \"all\"}], \"optimizer\": {\"method\": \"gauss-newton\", \"iterations\": 2}}";
+  const char *text = "{" POINT_MODEL
+                     ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}, {\"parameter\": \"body_mass:p\"}],"
+                     "\"loss\": [{\"qpos\": \"x\", \"target\": 1}, {\"body\": \"p\", \"at\": \"all\"}], \"optimizer\": "
+                     "{\"method\": \"gauss-newton\", \"iterations\": 2}}";
   for (int fail_at = 1; fail_at < 2000; fail_at += fail_at < 40 ? 1 : 7) {
     Meter meter = {0, 0, fail_at};
     pbAllocator allocator = {meter_alloc, meter_resize, meter_release, &meter};
@@ -369,11 +411,15 @@ static void test_failing_allocations(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_projectile), cmocka_unit_test(test_gradient_by_every_kind_of_variable_and_term),
-      cmocka_unit_test(test_jacobian_against_differences), cmocka_unit_test(test_residuals_agree_with_the_gradient), cmocka_unit_test(test_identification_from_a_recording),
-      cmocka_unit_test(test_interrupted_runs_lose_nothing), cmocka_unit_test(test_several_trajectories),
-      cmocka_unit_test(test_bad_tasks_are_refused_with_the_place), cmocka_unit_test(test_files_outside_of_the_folder_are_refused),
-      cmocka_unit_test(test_failing_allocations)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_projectile),
+                                     cmocka_unit_test(test_gradient_by_every_kind_of_variable_and_term),
+                                     cmocka_unit_test(test_jacobian_against_differences),
+                                     cmocka_unit_test(test_residuals_agree_with_the_gradient),
+                                     cmocka_unit_test(test_identification_from_a_recording),
+                                     cmocka_unit_test(test_interrupted_runs_lose_nothing),
+                                     cmocka_unit_test(test_several_trajectories),
+                                     cmocka_unit_test(test_bad_tasks_are_refused_with_the_place),
+                                     cmocka_unit_test(test_files_outside_of_the_folder_are_refused),
+                                     cmocka_unit_test(test_failing_allocations)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }
