@@ -125,11 +125,12 @@ def contacts_and_rows(model, m, d, out, words):
         words.append(f"{len(J)} rows, MuJoCo {d.nefc} ({d.ne} equality, {d.nf} friction, {d.nl} limit)")
         return
     rows = row_order(m, d, order)
-    out["efc_J"] = (gap(J[rows], d.efc_J.reshape(d.nefc, m.nv)), STAGE)
+    out["efc_J"] = (gap(J[rows], d.efc_J[:d.nefc * m.nv].reshape(d.nefc, m.nv)), STAGE)
     for field, theirs in (("pos", d.efc_pos), ("margin", d.efc_margin), ("aref", d.efc_aref)):
         out["efc_" + field] = (gap(model.field("efc_" + field).ravel()[rows], theirs), STAGE)
     out["efc_R"] = (row_gap(model.field("efc_R").ravel()[rows], d.efc_R), STAGE)
-    out["efc_force"] = (gap(model.field("efc_force").ravel()[rows], d.efc_force), 10 * SOLVED)
+    felt = np.abs(J[rows]).max(axis=1, initial=0) > 1e-12  # a row without Jacobian may push either way
+    out["efc_force"] = (gap(model.field("efc_force").ravel()[rows][felt], d.efc_force[felt]), 10 * SOLVED)
 
 
 def sensors(m, d, ours, out):
