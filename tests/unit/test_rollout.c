@@ -242,6 +242,29 @@ static void test_long_rollout_in_a_twentieth_of_the_tape(void **state) {
   free(g[0]), free(g[1]);
 }
 
+// Every integrator, with all that can be seen: positions are of the state before a step, whatever stages a step has.
+static void test_every_integrator(void **state) {
+  World *s = *state;
+  const char *const integrators[] = {"RK4", "implicitfast", "Euler"};
+  for (int i = 0; i < 3; i++) {
+    good(s, pbModel_SetOption(s->model, "integrator", integrators[i]));
+    pbRollout *r = make(s, N, 2, 9);
+    double *g = calloc((size_t)s->n + N, sizeof *g), *xpos = calloc((N + 1) * 12, sizeof *xpos);
+    double *states = calloc((size_t)(N + 1) * (size_t)s->nx, sizeof *states);
+    pbRolloutBar bar = every_bar(s);
+    pbRolloutOutput out = {.states = states, .xpos = xpos};
+    pbCertificate c;
+    good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, &out));
+    for (int k = 0; k <= N; k++) assert_true(fabs(xpos[12 * k + 5] - states[k * s->nx + 3]) < 1e-14);
+    good(s, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = true, .seed = 9},
+                          &(pbRolloutGradient){.x0 = g, .ctrl = g + s->n}, &c));
+    print_message("%s: error of the spot check %.2g\n", integrators[i], c.spot_error);
+    assert_true(c.spot_error < 1e-6);
+    pbRollout_Destroy(r);
+    free(g), free(xpos), free(states);
+  }
+}
+
 static int stop(void *user, const pbProgress *p) {
   (void)user;
   assert_true(p->total >= p->done);
@@ -290,6 +313,7 @@ int main(void) {
                                      cmocka_unit_test(test_forward_and_reverse_mode_agree),
                                      cmocka_unit_test(test_spot_check),
                                      cmocka_unit_test(test_long_rollout_in_a_twentieth_of_the_tape),
+                                     cmocka_unit_test(test_every_integrator),
                                      cmocka_unit_test(test_failures_say_where),
                                      cmocka_unit_test(test_mode_depends_on_counts_alone)};
   return cmocka_run_group_tests(tests, setup, teardown);
