@@ -535,6 +535,19 @@ static bool curved(const search *s) {
   return type1 == pb_geomEllipsoid || type2 == pb_geomEllipsoid || (type1 == pb_geomCylinder && type2 == pb_geomCylinder);
 }
 
+// Whether the best candidate is so shallow that lower valleys can only be near it. Not so where two rims meet.
+static bool shallow(const search *s) {
+  double smallest = INFINITY;
+  bool smooth = false;
+  for (int k = 0; k < 2; k++) {
+    const pbCore *core = s->core[k];
+    int radii = core->type == pb_geomBox || core->type == pb_geomEllipsoid ? 3 : core->type == pb_geomCylinder ? 2 : 0;
+    for (int i = 0; i < radii; i++) smallest = fmin(smallest, core->size[i]);
+    smooth = smooth || core->type == pb_geomEllipsoid;
+  }
+  return smooth && s->best < 0.1 * smallest;
+}
+
 // Look around the best direction on all scales; go on from where it is lower. Guards against starts that missed the lowest
 // valley, or stopped where valleys meet.
 static void try_around(search *s) {
@@ -577,7 +590,7 @@ static void find(search *s) {
   if (s->best < 0 && is_minimum(s)) return;
   v3_copy(n, s->out->n);
   if (step_off(s, n)) sphere_newton(s, n);
-  if (!s->apart && s->best >= 0 && curved(s)) try_samples(s);
+  if (!s->apart && s->best >= 0 && curved(s) && !(shallow(s) && is_minimum(s))) try_samples(s);
   if (!s->apart && !(s->best < 0 && is_minimum(s))) try_around(s);
 }
 
