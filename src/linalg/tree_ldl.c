@@ -26,6 +26,18 @@ void NUM(pbTree_Join)(int *parent, int i, int j) {
   }
 }
 
+// y -= s x over whole vectors that hold n entries.
+#if PB_IS_COMPLEX
+static inline void subtract(num *restrict y, const num *restrict x, num s, int n) {
+  for (int i = 0; i < n; i++) y[i] -= s * x[i];
+}
+#else
+typedef double vector __attribute__((vector_size(8 * PB_TREE_PAD), aligned(8), may_alias));
+static inline void subtract(double *restrict y, const double *restrict x, double s, int n) {
+  for (int i = 0; i < n; i += PB_TREE_PAD) *(vector *)(y + i) -= s * *(const vector *)(x + i);  // the rest falls into padding
+}
+#endif
+
 int NUM(pbTree_Factor)(const pbTreePattern *tree, num *restrict A, num *restrict diag_inv) {
   int bad = -1;
   for (int k = tree->n - 1; k >= 0; k--) {
@@ -36,12 +48,8 @@ int NUM(pbTree_Factor)(const pbTreePattern *tree, num *restrict A, num *restrict
     num inv = 1 / row[depth];
     diag_inv[k] = inv;
     for (int a = depth - 1; a >= 0; a--) {
-      num *restrict up = A + tree->adr[chain[a]];
-      num s = row[a] * inv;
-      if (re(s) == 0 && (!PB_IS_COMPLEX || im(s) == 0)) continue;
-      for (int b = 0; b <= a; b += PB_TREE_PAD) {  // whole vectors: the rest falls into padding
-        for (int c = 0; c < PB_TREE_PAD; c++) up[b + c] -= s * row[b + c];
-      }
+      if (re(row[a]) == 0 && (!PB_IS_COMPLEX || im(row[a]) == 0)) continue;
+      subtract(A + tree->adr[chain[a]], row, row[a] * inv, a + 1);
     }
     for (int a = 0; a < depth; a++) row[a] *= inv;
   }

@@ -3,111 +3,118 @@
 #include "contact/row.h"
 
 // ---- row potentials -------------------------------------------------------------------------------------------------
+// Each: cost, force f = -ds/dx, Hessian K (if not NULL, zero on entry) at x, and the zone (active set).
+typedef struct at_x {
+  const num *x;
+  num *f, *K;
+  int zone;
+} at_x;
+
 // 1/2 D x^2 on every row.
-static num quadratic(NUM(pbRow) *r, bool hessian) {
+static num quadratic(const NUM(pbRow) *r, at_x *p) {
   num cost = 0;
   for (int k = 0; k < r->dim; k++) {
-    r->f[k] = -r->D[k] * r->x[k];
-    cost += 0.5 * r->D[k] * r->x[k] * r->x[k];
-    if (hessian) r->K[k * r->dim + k] = r->D[k];
+    p->f[k] = -r->D[k] * p->x[k];
+    cost += 0.5 * r->D[k] * p->x[k] * p->x[k];
+    if (p->K) p->K[k * r->dim + k] = r->D[k];
   }
-  r->zone = 1;
+  p->zone = 1;
   return cost;
 }
 
 // Huber: quadratic within R eta, linear beyond.
-static num friction_loss(NUM(pbRow) *r, bool hessian) {
-  num x = r->x[0], edge = r->R[0] * r->loss;
-  if (re(x) > -re(edge) && re(x) < re(edge)) return quadratic(r, hessian);
+static num friction_loss(const NUM(pbRow) *r, at_x *p) {
+  num x = p->x[0], edge = r->R[0] * r->loss;
+  if (re(x) > -re(edge) && re(x) < re(edge)) return quadratic(r, p);
   double sign = re(x) > 0 ? 1 : -1;
-  r->zone = re(x) > 0 ? 2 : 3;
-  r->f[0] = -sign * r->loss;
-  if (hessian) r->K[0] = 0;
+  p->zone = re(x) > 0 ? 2 : 3;
+  p->f[0] = -sign * r->loss;
   return r->loss * (sign * x - 0.5 * edge);
 }
 
-static num one_sided(NUM(pbRow) *r, bool hessian) {
-  if (re(r->x[0]) < 0) return quadratic(r, hessian);
-  r->zone = 0;
-  r->f[0] = 0;
-  if (hessian) r->K[0] = 0;
+static num no_force(const NUM(pbRow) *r, at_x *p) {
+  p->zone = 0;
+  for (int k = 0; k < r->dim; k++) p->f[k] = 0;
   return 0;
 }
 
+static num one_sided(const NUM(pbRow) *r, at_x *p) { return re(p->x[0]) < 0 ? quadratic(r, p) : no_force(r, p); }
+
 // Edges normal +- mu_k tangent_k, each one-sided.
-static num pyramid(const num *mu, NUM(pbRow) *r, bool hessian) {
+static num pyramid(const num *mu, const NUM(pbRow) *r, at_x *p) {
   int n = r->dim, zone = 0;
-  num D = r->D[0], cost = 0;
-  for (int k = 0; k < n; k++) r->f[k] = 0;
+  num D = r->D[0], cost = 0, *f = p->f, *K = p->K;
+  for (int k = 0; k < n; k++) f[k] = 0;
   for (int k = 1; k < n; k++) {
     for (int s = 0; s < 2; s++) {
-      num m = s ? -mu[k - 1] : mu[k - 1], x = r->x[0] + m * r->x[k];
+      num m = s ? -mu[k - 1] : mu[k - 1], x = p->x[0] + m * p->x[k];
       if (!(re(x) < 0)) continue;
       zone |= 1 << (2 * (k - 1) + s);
       cost += 0.5 * D * x * x;
-      r->f[0] -= D * x;
-      r->f[k] -= D * m * x;
-      if (!hessian) continue;
-      r->K[0] += D;
-      r->K[k] += D * m;
-      r->K[k * n] += D * m;
-      r->K[k * n + k] += D * m * m;
+      f[0] -= D * x;
+      f[k] -= D * m * x;
+      if (!K) continue;
+      K[0] += D;
+      K[k] += D * m;
+      K[k * n] += D * m;
+      K[k * n + k] += D * m * m;
     }
   }
-  r->zone = zone;
+  p->zone = zone;
   return cost;
 }
 
 // Smooth cone, three zones; N = mu x0, T = |friction_j x_j|.
-static num cone(const num *friction, NUM(pbRow) *r, bool hessian) {
+static num cone(const num *friction, const NUM(pbRow) *r, at_x *p) {
   int n = r->dim;
-  num mu = r->mu, N = mu * r->x[0], U[6], T2 = 0, T = 0;
+  num mu = r->mu, N = mu * p->x[0], U[6], T2 = 0, T = 0;
   for (int k = 1; k < n; k++) {
-    U[k] = friction[k - 1] * r->x[k];
+    U[k] = friction[k - 1] * p->x[k];
     T2 += U[k] * U[k];
   }
   if (re(T2) > 0) T = num_sqrt(T2);
-  if (re(N) >= re(mu) * re(T) || (re(T) <= 0 && re(N) >= 0)) {  // top: no force
-    r->zone = 0;
-    for (int k = 0; k < n; k++) r->f[k] = 0;
-    return 0;
-  }
+  if (re(N) >= re(mu) * re(T) || (re(T) <= 0 && re(N) >= 0)) return no_force(r, p);
   if (re(mu) * re(N) + re(T) <= 0 || (re(T) <= 0 && re(N) < 0)) {
-    num cost = quadratic(r, hessian);
-    r->zone = 2;
+    num cost = quadratic(r, p);
+    p->zone = 2;
     return cost;
   }
-  r->zone = 1;  // middle: 1/2 Dm (N - mu T)^2
+  p->zone = 1;  // middle: 1/2 Dm (N - mu T)^2
   num Dm = r->D[0] / (mu * mu * (1 + mu * mu)), e = N - mu * T, g[6];
   g[0] = mu;
   for (int k = 1; k < n; k++) g[k] = -mu * friction[k - 1] * U[k] / T;
-  for (int k = 0; k < n; k++) r->f[k] = -Dm * e * g[k];
-  if (hessian) {
-    for (int i = 0; i < n; i++) {
-      for (int j = 0; j < n; j++) {
-        num h = Dm * g[i] * g[j];
-        if (i && j) {
-          num curve = ((i == j ? 1 : 0) - U[i] * U[j] / T2) / T;
-          h -= Dm * e * mu * friction[i - 1] * friction[j - 1] * curve;
-        }
-        r->K[i * n + j] = h;
+  for (int k = 0; k < n; k++) p->f[k] = -Dm * e * g[k];
+  for (int i = 0; p->K && i < n; i++) {
+    for (int j = 0; j < n; j++) {
+      num h = Dm * g[i] * g[j];
+      if (i && j) {
+        num curve = ((i == j ? 1 : 0) - U[i] * U[j] / T2) / T;
+        h -= Dm * e * mu * friction[i - 1] * friction[j - 1] * curve;
       }
+      p->K[i * n + j] = h;
     }
   }
   return 0.5 * Dm * e * e;
 }
 
-num NUM(pbRow_Evaluate)(const NUM(pbWork) *w, NUM(pbRow) *r, bool hessian) {
-  if (hessian) memset(r->K, 0, sizeof(num) * (size_t)(r->dim * r->dim));
+static num potential(const NUM(pbWork) *w, const NUM(pbRow) *r, at_x *p) {
+  if (p->K) memset(p->K, 0, sizeof(num) * (size_t)(r->dim * r->dim));
   switch (r->kind) {
-    case pb_rowEquality: return quadratic(r, hessian);
-    case pb_rowFriction: return friction_loss(r, hessian);
-    case pb_rowLimit: return one_sided(r, hessian);
+    case pb_rowEquality: return quadratic(r, p);
+    case pb_rowFriction: return friction_loss(r, p);
+    case pb_rowLimit: return one_sided(r, p);
     default:
-      if (r->dim == 1) return one_sided(r, hessian);
-      if (w->m->cone == pb_coneElliptic) return cone(w->contact[r->id].friction, r, hessian);
-      return pyramid(w->contact[r->id].friction, r, hessian);
+      if (r->dim == 1) return one_sided(r, p);
+      if (w->m->cone == pb_coneElliptic) return cone(w->contact[r->id].friction, r, p);
+      return pyramid(w->contact[r->id].friction, r, p);
   }
+}
+
+num NUM(pbRow_Evaluate)(const NUM(pbWork) *w, NUM(pbRow) *r) {
+  at_x p = {r->x, r->f, r->K, 0};
+  num cost = potential(w, r, &p);
+  r->zone = p.zone;
+  return cost;
 }
 
 // ---- H = M + J'KJ ---------------------------------------------------------------------------------------------------
@@ -200,7 +207,7 @@ static num evaluate(NUM(pbWork) *w, bool *changed) {
   *changed = false;
   for (int k = 0; k < w->nrow; k++) {
     int before = w->row[k].zone;
-    cost += NUM(pbRow_Evaluate)(w, w->row + k, true);
+    cost += NUM(pbRow_Evaluate)(w, w->row + k);
     *changed |= w->row[k].zone != before;
   }
   return cost;
@@ -240,17 +247,19 @@ static double dot(const double *a, const double *b, int n) {
 }
 
 // Slope and curvature of the cost along the step, at distance alpha.
-static void along(NUM(pbWork) *w, double alpha, const double gauss[2], double *slope, double *curve) {
+static void along(const NUM(pbWork) *w, double alpha, const double gauss[2], double *slope, double *curve) {
+  double x[6], f[6], K[36];
   *slope = gauss[0] + alpha * gauss[1];
   *curve = gauss[1];
   for (int k = 0; k < w->nrow; k++) {
-    NUM(pbRow) *r = w->row + k, t;
-    t = *r;
-    for (int i = 0; i < r->dim; i++) t.x[i] = r->x[i] + alpha * r->Jp[i];
-    NUM(pbRow_Evaluate)(w, &t, true);
+    const NUM(pbRow) *r = w->row + k;
+    at_x p = {x, f, K, 0};
+    for (int i = 0; i < r->dim; i++) x[i] = r->x[i] + alpha * r->Jp[i];
+    potential(w, r, &p);
+    if (!p.zone) continue;
     for (int i = 0; i < r->dim; i++) {
-      *slope -= t.f[i] * r->Jp[i];
-      for (int j = 0; j < r->dim; j++) *curve += r->Jp[i] * t.K[i * r->dim + j] * r->Jp[j];
+      *slope -= f[i] * r->Jp[i];
+      for (int j = 0; j < r->dim; j++) *curve += r->Jp[i] * K[i * r->dim + j] * r->Jp[j];
     }
   }
 }

@@ -4,8 +4,8 @@
 
 #include "multibody/work.h"
 
-// Force f = -ds/dx, Hessian K (dim x dim, row-major) and cost of one row at x; sets the zone (active set).
-num NUM(pbRow_Evaluate)(const NUM(pbWork) *w, NUM(pbRow) *r, bool hessian);
+// Force f = -ds/dx, Hessian K (dim x dim, row-major) and zone (active set) of a row at its x; returns the cost.
+num NUM(pbRow_Evaluate)(const NUM(pbWork) *w, NUM(pbRow) *r);
 // Pattern, values and factor of H = M + J'KJ at the current K. pb_singular if a pivot is not positive.
 pbStatus NUM(pbSolve_Factor)(NUM(pbWork) *w);
 
