@@ -57,7 +57,8 @@ static void joint_spring(NUM(pbWork) *w, int j) {
 // Stretch of a tendon beyond its rest band.
 static num tendon_stretch(const NUM(pbWork) *w, int k) {
   num length = w->ten_length[k], lower = w->p.tendon_lengthspring[2 * k], upper = w->p.tendon_lengthspring[2 * k + 1];
-  return re(length) > re(upper) ? length - upper : re(length) < re(lower) ? length - lower : 0;
+  // at a bound itself the spring already acts: where both are one length (the default) the model rests there, and has its slope
+  return re(length) >= re(upper) ? length - upper : re(length) <= re(lower) ? length - lower : 0;
 }
 
 static void tendon_passive(NUM(pbWork) *w, int k, bool springs, bool dampers) {

@@ -641,11 +641,12 @@ static void tendon_forces(LANE(pbAdjoint) *a, int k, lane power) {
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr, nv = m->nv;
   lane bar[3];
   if (!(m->disableflags & pb_dsblSpring)) {  // W = -x k(x) (J lam)
-    int side = length > band[1] ? 1 : 0;
+    int side = length >= band[1] ? 1 : 0;
+    bool taut = side || length <= band[0];  // as in tendon_stretch
     x = length > band[1] ? length - band[1] : length < band[0] ? length - band[0] : 0;
     c[0] = w->p.tendon_stiffness[k], c[1] = w->p.tendon_stiffnesspoly[2 * k], c[2] = w->p.tendon_stiffnesspoly[2 * k + 1];
     force -= x * poly_force(c, x, false);
-    lane slope = -power * (x != 0 ? poly_slope(c, x, false) : 0);
+    lane slope = -power * (taut ? poly_slope(c, x, false) : 0);
     a->ten_len[k] += slope;
     PB_THETA(a, tendon_lengthspring, 2 * k + side, -slope);
     PB_THETA(a, tendon_stiffness, k, -power * x);
