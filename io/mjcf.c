@@ -11,7 +11,6 @@
 
 enum { CLASS_KIND = -1 };
 
-#define EACH(child, parent) (const pbXmlNode *child = (parent)->first; child; child = child->next)
 #define IS(node, text) (!strcmp((node)->name, text))
 
 // ---- settings -----------------------------------------------------------------------------------------------------------
@@ -26,7 +25,8 @@ static pbStatus read_compiler(pbMjcfReader *reader, const pbXmlNode *node) {
       return FAIL(node, "attribute 'eulerseq' is \"%.40s\", expected three of x, y, z, X, Y, Z", eulerseq);
     memcpy(compiler->eulerseq, eulerseq, 4);
   }
-  for EACH(child, node) PB_TRY(pbMjcf_Store(reader, child, compiler));  // lengthrange
+  for (const pbXmlNode *child = node->first; child; child = child->next)
+    PB_TRY(pbMjcf_Store(reader, child, compiler));  // lengthrange
   return pb_ok;
 }
 
@@ -41,15 +41,15 @@ static pbStatus read_option(pbMjcfReader *reader, const pbXmlNode *node) {
       return FAIL(node, "attribute 'actuatorgroupdisable' has group %g, expected 0 to 30", groups[i]);
     option->disableactuator |= 1 << (int)groups[i];
   }
-  for EACH(child, node) PB_TRY(pbMjcf_Store(reader, child, option));  // flag
+  for (const pbXmlNode *child = node->first; child; child = child->next) PB_TRY(pbMjcf_Store(reader, child, option));  // flag
   return pb_ok;
 }
 
 static pbStatus read_size(pbMjcfReader *reader, const pbXmlNode *node) {
   const pbSizeSettings *size = &reader->spec->size;
   PB_TRY(pbMjcf_Store(reader, node, &reader->spec->size));
-  const int users[] = {size->nuser_body, size->nuser_jnt, size->nuser_geom, size->nuser_site, size->nuser_cam, size->nuser_tendon,
-                       size->nuser_actuator, size->nuser_sensor};
+  const int users[] = {size->nuser_body, size->nuser_jnt,    size->nuser_geom,     size->nuser_site,
+                       size->nuser_cam,  size->nuser_tendon, size->nuser_actuator, size->nuser_sensor};
   for (size_t i = 0; i < sizeof users / sizeof *users; i++)
     if (users[i] < -1 || users[i] > 10000) return FAIL(node, "a size of user data is %d, expected -1 to 10000", users[i]);
   if (size->nkey < 0 || size->nkey > 100000) return FAIL(node, "attribute 'nkey' is %d, expected 0 to 100000", size->nkey);
@@ -80,8 +80,17 @@ static pbStatus add_class(pbMjcfReader *reader, const pbXmlNode *node, const cha
   if (parent) {
     *made = *parent;
   } else {
-    *made = (pbMjcfClass){copy, NULL, "general", pbJointDef_Default(), pbGeomDef_Default(), pbSiteDef_Default(), pbCameraDef_Default(),
-                          pbLightDef_Default(), pbPairDef_Default(), pbEqualityDef_Default(), pbTendonDef_Default(),
+    *made = (pbMjcfClass){copy,
+                          NULL,
+                          "general",
+                          pbJointDef_Default(),
+                          pbGeomDef_Default(),
+                          pbSiteDef_Default(),
+                          pbCameraDef_Default(),
+                          pbLightDef_Default(),
+                          pbPairDef_Default(),
+                          pbEqualityDef_Default(),
+                          pbTendonDef_Default(),
                           pbActuatorDef_Default()};
   }
   made->name = copy;
@@ -132,15 +141,16 @@ static pbStatus read_default(pbMjcfReader *reader, const pbXmlNode *node, const 
   } else if (name && strcmp(name, "main")) {
     return FAIL(node, "the outermost defaults class is named 'main', not '%s'", name);
   }
-  for EACH(child, node)
+  for (const pbXmlNode *child = node->first; child; child = child->next)
     if (!IS(child, "default")) PB_TRY(read_class_member(reader, child, class));
-  for EACH(child, node)
+  for (const pbXmlNode *child = node->first; child; child = child->next)
     if (IS(child, "default")) PB_TRY(read_default(reader, child, class));
   return pb_ok;
 }
 
 // Class an element names, else `otherwise`. NULL with the error set if there is none of that name.
-static const pbMjcfClass *class_of(pbMjcfReader *reader, const pbXmlNode *node, const char *attribute, const pbMjcfClass *otherwise) {
+static const pbMjcfClass *class_of(pbMjcfReader *reader, const pbXmlNode *node, const char *attribute,
+                                   const pbMjcfClass *otherwise) {
   const char *name = pbXml_Get(node, attribute);
   if (!name) return otherwise;
   const pbMjcfClass *found = find_class(reader, name);
@@ -247,7 +257,7 @@ static pbStatus read_body(pbMjcfReader *reader, const pbXmlNode *node, const spo
 }
 
 static pbStatus read_content(pbMjcfReader *reader, const pbXmlNode *parent, const spot *at) {
-  for EACH(node, parent) {
+  for (const pbXmlNode *node = parent->first; node; node = node->next) {
     if (IS(node, "body")) {
       PB_TRY(read_body(reader, node, at));
       continue;
@@ -258,13 +268,20 @@ static pbStatus read_content(pbMjcfReader *reader, const pbXmlNode *parent, cons
     }
     const pbMjcfClass *class = class_of(reader, node, "class", at->class);
     if (!class) return pb_bad_input;
-    if (IS(node, "inertial")) PB_TRY(read_inertial(reader, node, at));
-    else if (IS(node, "joint")) PB_TRY(read_joint(reader, node, at, class));
-    else if (IS(node, "freejoint")) PB_TRY(read_freejoint(reader, node, at));
-    else if (IS(node, "geom")) PB_TRY(read_geom(reader, node, at, class));
-    else if (IS(node, "site")) PB_TRY(read_site(reader, node, at, class));
-    else if (IS(node, "camera")) PB_TRY(read_camera(reader, node, at, class));
-    else if (IS(node, "light")) PB_TRY(read_light(reader, node, at, class));
+    if (IS(node, "inertial"))
+      PB_TRY(read_inertial(reader, node, at));
+    else if (IS(node, "joint"))
+      PB_TRY(read_joint(reader, node, at, class));
+    else if (IS(node, "freejoint"))
+      PB_TRY(read_freejoint(reader, node, at));
+    else if (IS(node, "geom"))
+      PB_TRY(read_geom(reader, node, at, class));
+    else if (IS(node, "site"))
+      PB_TRY(read_site(reader, node, at, class));
+    else if (IS(node, "camera"))
+      PB_TRY(read_camera(reader, node, at, class));
+    else if (IS(node, "light"))
+      PB_TRY(read_light(reader, node, at, class));
   }
   return pb_ok;
 }
@@ -277,7 +294,7 @@ static pbStatus read_worldbody(pbMjcfReader *reader, const pbXmlNode *node) {
 // ---- beside the tree ----------------------------------------------------------------------------------------------------
 
 static pbStatus read_contact(pbMjcfReader *reader, const pbXmlNode *section) {
-  for EACH(node, section) {
+  for (const pbXmlNode *node = section->first; node; node = node->next) {
     if (IS(node, "exclude")) {
       pbExcludeDef def = pbExcludeDef_Default();
       def.place = node->place;
@@ -312,7 +329,7 @@ static pbStatus read_ends(pbMjcfReader *reader, const pbXmlNode *node, pbEqualit
 
 static pbStatus read_equality(pbMjcfReader *reader, const pbXmlNode *section) {
   static const char *const types[] = {"connect", "weld", "joint", "tendon"};
-  for EACH(node, section) {
+  for (const pbXmlNode *node = section->first; node; node = node->next) {
     const pbMjcfClass *class = class_of(reader, node, "class", reader->classes[0]);
     if (!class) return pb_bad_input;
     pbEqualityDef def = class->equality;
@@ -329,10 +346,10 @@ static pbStatus read_equality(pbMjcfReader *reader, const pbXmlNode *section) {
 
 static pbStatus read_path(pbMjcfReader *reader, const pbXmlNode *tendon, pbTendonDef *def) {
   int count = 0;
-  for EACH(child, tendon) count++;
+  for (const pbXmlNode *child = tendon->first; child; child = child->next) count++;
   pbWrap *path = pbPool_Take(reader->spec->pool, (size_t)count, sizeof *path), *wrap = path;
   if (!path) return pbXml_Fail(&reader->document, pb_no_memory, tendon, "no memory for its path");
-  for EACH(node, tendon) {
+  for (const pbXmlNode *node = tendon->first; node; node = node->next) {
     wrap->place = node->place;
     wrap->type = IS(node, "joint") ? pb_wrapJoint : IS(node, "pulley") ? pb_wrapPulley : pb_wrapSite;
     (void)pbMjcf_Real(reader, node, wrap->type == pb_wrapPulley ? "divisor" : "coef", &wrap->value);
@@ -347,7 +364,7 @@ static pbStatus read_path(pbMjcfReader *reader, const pbXmlNode *tendon, pbTendo
 }
 
 static pbStatus read_tendon(pbMjcfReader *reader, const pbXmlNode *section) {
-  for EACH(node, section) {
+  for (const pbXmlNode *node = section->first; node; node = node->next) {
     const pbMjcfClass *class = class_of(reader, node, "class", reader->classes[0]);
     if (!class) return pb_bad_input;
     pbTendonDef def = class->tendon;
@@ -362,7 +379,7 @@ static pbStatus read_tendon(pbMjcfReader *reader, const pbXmlNode *section) {
 }
 
 static pbStatus read_actuator(pbMjcfReader *reader, const pbXmlNode *section) {
-  for EACH(node, section) {
+  for (const pbXmlNode *node = section->first; node; node = node->next) {
     const pbMjcfClass *class = class_of(reader, node, "class", reader->classes[0]);
     if (!class) return pb_bad_input;
     pbActuatorDef def;
@@ -392,7 +409,7 @@ static pbStatus read_sensor(pbMjcfReader *reader, const pbXmlNode *section) {
       PB_SENSOR_TABLE(X)
 #undef X
   };
-  for EACH(node, section) {
+  for (const pbXmlNode *node = section->first; node; node = node->next) {
     pbSensorDef def = pbSensorDef_Default();
     def.place = node->place;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -406,7 +423,7 @@ static pbStatus read_sensor(pbMjcfReader *reader, const pbXmlNode *section) {
 }
 
 static pbStatus read_keyframe(pbMjcfReader *reader, const pbXmlNode *section) {
-  for EACH(node, section) {
+  for (const pbXmlNode *node = section->first; node; node = node->next) {
     pbKeyDef def = pbKeyDef_Default();
     def.place = node->place;
     PB_TRY(pbMjcf_Store(reader, node, &def));
@@ -426,9 +443,9 @@ static pbStatus read_numeric(pbMjcfReader *reader, const pbXmlNode *node) {
 }
 
 static int object_type(const char *name) {
-  static const char *const names[] = {"body", "xbody", "joint", "dof", "geom", "site", "camera", "light", "flex", "mesh", "skin",
-                                      "hfield", "texture", "material", "pair", "exclude", "equality", "tendon", "actuator",
-                                      "sensor", "numeric", "text", "tuple", "key"};
+  static const char *const names[] = {"body",     "xbody",  "joint",    "dof",    "geom",    "site",     "camera", "light",
+                                      "flex",     "mesh",   "skin",     "hfield", "texture", "material", "pair",   "exclude",
+                                      "equality", "tendon", "actuator", "sensor", "numeric", "text",     "tuple",  "key"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!strcmp(name, names[i])) return (int)i + 1;
   return pb_refNone;
@@ -438,12 +455,12 @@ static pbStatus read_tuple(pbMjcfReader *reader, const pbXmlNode *tuple) {
   pbTupleDef def = pbTupleDef_Default();
   def.place = tuple->place;
   PB_TRY(pbMjcf_Store(reader, tuple, &def));
-  for EACH(child, tuple) def.count++;
+  for (const pbXmlNode *child = tuple->first; child; child = child->next) def.count++;
   if (!def.count) return FAIL(tuple, "is empty");
   pbTupleEntry *entry = pbPool_Take(reader->spec->pool, (size_t)def.count, sizeof *entry);
   if (!entry) return pbXml_Fail(&reader->document, pb_no_memory, tuple, "no memory for its elements");
   def.entries = entry;
-  for EACH(node, tuple) {
+  for (const pbXmlNode *node = tuple->first; node; node = node->next) {
     const char *type = pbXml_Get(node, "objtype");
     entry->objtype = object_type(type);
     if (entry->objtype == pb_refNone) return FAIL(node, "attribute 'objtype' is \"%.40s\", which is no kind of object", type);
@@ -457,7 +474,7 @@ static pbStatus read_tuple(pbMjcfReader *reader, const pbXmlNode *tuple) {
 }
 
 static pbStatus read_custom(pbMjcfReader *reader, const pbXmlNode *section) {
-  for EACH(node, section) {
+  for (const pbXmlNode *node = section->first; node; node = node->next) {
     if (IS(node, "numeric")) {
       PB_TRY(read_numeric(reader, node));
     } else if (IS(node, "tuple")) {
@@ -492,12 +509,12 @@ static pbStatus keep_seen(pbMjcfReader *reader, const pbXmlNode *node, int paren
   def.count = node->attribute_count, def.parent = parent, def.place = node->place;
   int id = pbSpec_AddSeen(reader->spec, &def);
   if (id < 0) return NO_MEMORY(node);
-  for EACH(child, node) PB_TRY(keep_seen(reader, child, id));
+  for (const pbXmlNode *child = node->first; child; child = child->next) PB_TRY(keep_seen(reader, child, id));
   return pb_ok;
 }
 
 static pbStatus keep_section(pbMjcfReader *reader, const pbXmlNode *section) {
-  for EACH(node, section) PB_TRY(keep_seen(reader, node, -1));
+  for (const pbXmlNode *node = section->first; node; node = node->next) PB_TRY(keep_seen(reader, node, -1));
   return pb_ok;
 }
 
@@ -508,7 +525,7 @@ static pbStatus read_defaults(pbMjcfReader *reader, const pbXmlNode *node) { ret
 typedef pbStatus (*section_reader)(pbMjcfReader *, const pbXmlNode *);
 
 static pbStatus read_sections(pbMjcfReader *reader, const char *name, section_reader read) {
-  for EACH(section, reader->document.root)
+  for (const pbXmlNode *section = reader->document.root->first; section; section = section->next)
     if (IS(section, name)) PB_TRY(read(reader, section));
   return pb_ok;
 }
@@ -529,17 +546,20 @@ static pbStatus read_model(pbMjcfReader *reader) {
   static const struct {
     const char *name;
     section_reader read;
-  } sections[] = {{"compiler", read_compiler}, {"option", read_option},     {"size", read_size},       {"statistic", read_statistic},
-                  {"visual", keep_section},    {"default", read_defaults},  {"asset", keep_section},   {"deformable", keep_section},
-                  {"worldbody", NULL},         {"worldbody", read_worldbody}, {"contact", read_contact}, {"equality", read_equality},
-                  {"tendon", read_tendon},     {"actuator", read_actuator}, {"sensor", read_sensor},   {"keyframe", read_keyframe},
-                  {"custom", read_custom}};
+  } sections[] = {{"compiler", read_compiler},   {"option", read_option},      {"size", read_size},
+                  {"statistic", read_statistic}, {"visual", keep_section},     {"default", read_defaults},
+                  {"asset", keep_section},       {"deformable", keep_section}, {"worldbody", NULL},
+                  {"worldbody", read_worldbody}, {"contact", read_contact},    {"equality", read_equality},
+                  {"tendon", read_tendon},       {"actuator", read_actuator},  {"sensor", read_sensor},
+                  {"keyframe", read_keyframe},   {"custom", read_custom}};
   PB_TRY(pbMjcf_Index(reader));
   PB_TRY(pbMjcf_CheckTree(reader));
   PB_TRY(begin_spec(reader));
   for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
-    if (sections[i].read) PB_TRY(read_sections(reader, sections[i].name, sections[i].read));
-    else PB_TRY(pbMjcf_Replicate(reader));  // settings are known, the tree is not read yet
+    if (sections[i].read)
+      PB_TRY(read_sections(reader, sections[i].name, sections[i].read));
+    else
+      PB_TRY(pbMjcf_Replicate(reader));  // settings are known, the tree is not read yet
   }
   return pbSpec_Check(reader->spec);
 }
@@ -559,8 +579,10 @@ static void close_reader(pbMjcfReader *reader, pbStatus status, pbSpec **spec) {
   pbNames_Clear(&reader->names);
   pbXml_Close(&reader->document);
   if (reader->spec) reader->spec->pool->borrow = false;
-  if (status != pb_ok) pbSpec_Destroy(reader->spec);
-  else *spec = reader->spec;
+  if (status != pb_ok)
+    pbSpec_Destroy(reader->spec);
+  else
+    *spec = reader->spec;
 }
 
 pbStatus pbSpec_LoadMjcf(pbContext *ctx, const char *path, const pbLoadOptions *options, pbSpec **spec) {

@@ -1,7 +1,7 @@
 // The shortcuts of MJCF's actuators, lowered to the general form as MuJoCo 4.0 does (Modeling, "Shortcuts"). A defaults class has
-// one actuator default. Mechanical attributes (gear, ranges, ...) are inherited from it whatever it was written as; what a shortcut
-// means by its own attributes only from a default written as the same shortcut or as general with the shortcut's gain type, in the
-// nearest class up the hierarchy.
+// one actuator default. Mechanical attributes (gear, ranges, ...) are inherited from it whatever it was written as; what a
+// shortcut means by its own attributes only from a default written as the same shortcut or as general with the shortcut's gain
+// type, in the nearest class up the hierarchy.
 #include <string.h>
 
 #include "io/mjcf_reader.h"
@@ -55,7 +55,8 @@ static pbStatus read_damping(pbMjcfReader *reader, const pbXmlNode *node, pbActu
 }
 
 // The range of the target, or one that is given: what the element says rules over what it inherits.
-static pbStatus read_range(pbMjcfReader *reader, const pbXmlNode *node, const char *attribute, double *range, double *inheritrange) {
+static pbStatus read_range(pbMjcfReader *reader, const pbXmlNode *node, const char *attribute, double *range,
+                           double *inheritrange) {
   bool own = pbMjcf_Real(reader, node, "inheritrange", inheritrange) && *inheritrange > 0;
   bool given = pbXml_Get(node, attribute);
   if (own && !given) range[0] = range[1] = 0;
@@ -137,8 +138,12 @@ static pbStatus read_cylinder(pbMjcfReader *reader, const pbXmlNode *node, const
 }
 
 static const shortcut shortcuts[] = {
-    {"motor", pb_gainFixed, read_motor},       {"position", pb_gainFixed, read_position}, {"intvelocity", pb_gainFixed, read_intvelocity},
-    {"velocity", pb_gainFixed, read_velocity}, {"damper", pb_gainAffine, read_damper},    {"cylinder", pb_gainFixed, read_cylinder},
+    {"motor", pb_gainFixed, read_motor},
+    {"position", pb_gainFixed, read_position},
+    {"intvelocity", pb_gainFixed, read_intvelocity},
+    {"velocity", pb_gainFixed, read_velocity},
+    {"damper", pb_gainAffine, read_damper},
+    {"cylinder", pb_gainFixed, read_cylinder},
 };
 
 // ---- inheritance --------------------------------------------------------------------------------------------------------
@@ -164,7 +169,8 @@ static void reset(pbActuatorDef *def) {
 static void forget_actlimited(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def) {
   const char *given = pbXml_Get(node, "actlimited");
   if (given && strcmp(given, "auto"))
-    pbContext_Warn(reader->ctx, "%.400s:%d:%d: %s: 'actlimited' has no effect on this shortcut, as in MuJoCo 4.0.0; leave 'actrange' away",
+    pbContext_Warn(reader->ctx,
+                   "%.400s:%d:%d: %s: 'actlimited' has no effect on this shortcut, as in MuJoCo 4.0.0; leave 'actrange' away",
                    node->place.file, node->place.line, node->place.column, node->name);
   def->actlimited = pb_auto;
 }

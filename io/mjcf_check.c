@@ -24,7 +24,8 @@ pbStatus pbMjcf_Index(pbMjcfReader *reader) {
 
 // Path of an element of this name inside `parent`: bodies nest, and frame and replicate hold what bodies hold.
 static void child_path(const char *parent, const char *name, char *out, size_t size) {
-  bool in_body = !strcmp(parent, "body") || !strcmp(parent, "worldbody") || !strcmp(parent, "frame") || !strcmp(parent, "replicate");
+  bool in_body =
+      !strcmp(parent, "body") || !strcmp(parent, "worldbody") || !strcmp(parent, "frame") || !strcmp(parent, "replicate");
   bool nests = !strcmp(name, "body") || !strcmp(name, "frame") || !strcmp(name, "replicate");
   if ((in_body && nests) || !strcmp(parent, "mujoco") || (!strcmp(parent, "default") && !strcmp(name, "default")))
     snprintf(out, size, "%s", name);

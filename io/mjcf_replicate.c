@@ -8,7 +8,6 @@
 
 #include "io/mjcf_reader.h"
 
-#define EACH(child, parent) (pbXmlNode *child = (parent)->first; child; child = child->next)
 #define IS(node, text) (!strcmp((node)->name, text))
 
 typedef struct unroll {
@@ -23,7 +22,7 @@ static int kind_of(const pbXmlNode *node) {
   static const struct {
     const char *element;
     int kind;
-  } kinds[] = {{"body", pb_refBody}, {"joint", pb_refJoint}, {"freejoint", pb_refJoint}, {"geom", pb_refGeom},
+  } kinds[] = {{"body", pb_refBody}, {"joint", pb_refJoint},   {"freejoint", pb_refJoint}, {"geom", pb_refGeom},
                {"site", pb_refSite}, {"camera", pb_refCamera}, {"light", pb_refLight}};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (IS(node, kinds[i].element)) return kinds[i].kind;
@@ -43,7 +42,7 @@ static pbStatus set_name(pbMjcfReader *reader, const pbXmlNode *node, int kind, 
 
 static pbStatus set_names_below(pbMjcfReader *reader, const pbXmlNode *node, int present) {
   PB_TRY(set_name(reader, node, kind_of(node), present));
-  for EACH(child, node) PB_TRY(set_names_below(reader, child, present));
+  for (pbXmlNode *child = node->first; child; child = child->next) PB_TRY(set_names_below(reader, child, present));
   return pb_ok;
 }
 
@@ -92,7 +91,7 @@ static pbStatus copy_below(unroll *u, const pbXmlNode *node, pbXmlNode *parent) 
   if (!copy) return pb_bad_input;
   PB_TRY(suffix_attribute(u, copy, "name"));
   if (IS(node, "camera") || IS(node, "light")) PB_TRY(suffix_attribute(u, copy, "target"));
-  for EACH(child, node) PB_TRY(copy_below(u, child, copy));
+  for (pbXmlNode *child = node->first; child; child = child->next) PB_TRY(copy_below(u, child, copy));
   return set_name(u->reader, copy, kind_of(copy), 1);
 }
 
@@ -116,17 +115,22 @@ static int references_of(const pbXmlNode *node, reference *out) {
   static const struct {
     const char *section;
     reference reference;
-  } all[] = {{"contact", {"geom1", pb_refGeom}},   {"contact", {"geom2", pb_refGeom}},   {"contact", {"body1", pb_refBody}},
-             {"contact", {"body2", pb_refBody}},   {"equality", {"body1", pb_refBody}},  {"equality", {"body2", pb_refBody}},
-             {"equality", {"site1", pb_refSite}},  {"equality", {"site2", pb_refSite}},  {"equality", {"joint1", pb_refJoint}},
-             {"equality", {"joint2", pb_refJoint}}, {"equality", {"tendon1", pb_refTendon}}, {"equality", {"tendon2", pb_refTendon}},
-             {"actuator", {"joint", pb_refJoint}}, {"actuator", {"jointinparent", pb_refJoint}}, {"actuator", {"tendon", pb_refTendon}}, {"actuator", {"site", pb_refSite}},
-             {"actuator", {"refsite", pb_refSite}}, {"sensor", {"site", pb_refSite}},     {"sensor", {"joint", pb_refJoint}},
-             {"sensor", {"tendon", pb_refTendon}}, {"sensor", {"actuator", pb_refActuator}}, {"sensor", {"body", pb_refBody}}};
+  } all[] = {{"contact", {"geom1", pb_refGeom}},       {"contact", {"geom2", pb_refGeom}},
+             {"contact", {"body1", pb_refBody}},       {"contact", {"body2", pb_refBody}},
+             {"equality", {"body1", pb_refBody}},      {"equality", {"body2", pb_refBody}},
+             {"equality", {"site1", pb_refSite}},      {"equality", {"site2", pb_refSite}},
+             {"equality", {"joint1", pb_refJoint}},    {"equality", {"joint2", pb_refJoint}},
+             {"equality", {"tendon1", pb_refTendon}},  {"equality", {"tendon2", pb_refTendon}},
+             {"actuator", {"joint", pb_refJoint}},     {"actuator", {"jointinparent", pb_refJoint}},
+             {"actuator", {"tendon", pb_refTendon}},   {"actuator", {"site", pb_refSite}},
+             {"actuator", {"refsite", pb_refSite}},    {"sensor", {"site", pb_refSite}},
+             {"sensor", {"joint", pb_refJoint}},       {"sensor", {"tendon", pb_refTendon}},
+             {"sensor", {"actuator", pb_refActuator}}, {"sensor", {"body", pb_refBody}}};
   static const struct {
     const char *word;
     int kind;
-  } frames[] = {{"body", pb_refBody}, {"xbody", pb_refBody}, {"geom", pb_refGeom}, {"site", pb_refSite}, {"camera", pb_refCamera}};
+  } frames[] = {
+      {"body", pb_refBody}, {"xbody", pb_refBody}, {"geom", pb_refGeom}, {"site", pb_refSite}, {"camera", pb_refCamera}};
   int count = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     const char *value = IS(node->parent, all[i].section) ? pbXml_Get(node, all[i].reference.attribute) : NULL;
@@ -146,7 +150,8 @@ static bool is_loose(const pbXmlNode *node) { return IS(node->parent, "contact")
 // Which references of a copy take the suffix; false: no copy is made.
 static bool plan_copy(const unroll *u, const pbXmlNode *node, const reference *references, int count, bool *suffixed) {
   int found = 0;
-  for (int i = 0; i < count; i++) found += resolves(u, references[i].kind, pbXml_Get(node, references[i].attribute), &suffixed[i]);
+  for (int i = 0; i < count; i++)
+    found += resolves(u, references[i].kind, pbXml_Get(node, references[i].attribute), &suffixed[i]);
   if (found == count) return true;
   if (!is_loose(node) || !found) return false;
   for (int i = 0; i < count; i++)
@@ -157,7 +162,7 @@ static bool plan_copy(const unroll *u, const pbXmlNode *node, const reference *r
 // A tendon is copied if one station has a replica; stations outside stay as they are.
 static pbStatus copy_tendon(unroll *u, const pbXmlNode *node, pbXmlNode *section) {
   bool any = false, suffixed;
-  for EACH(station, node) {
+  for (pbXmlNode *station = node->first; station; station = station->next) {
     if (IS(station, "pulley")) continue;
     int kind = IS(station, "joint") ? pb_refJoint : pb_refSite;
     const char *name = pbXml_Get(station, station->name);
@@ -168,7 +173,7 @@ static pbStatus copy_tendon(unroll *u, const pbXmlNode *node, pbXmlNode *section
   pbXmlNode *copy = pbXml_Copy(&u->reader->document, node, section);
   if (!copy) return pb_bad_input;
   PB_TRY(suffix_attribute(u, copy, "name"));
-  for EACH(station, node) {
+  for (pbXmlNode *station = node->first; station; station = station->next) {
     pbXmlNode *made = pbXml_Copy(&u->reader->document, station, copy);
     if (!made) return pb_bad_input;
     int kind = IS(station, "joint") ? pb_refJoint : pb_refSite;
@@ -180,16 +185,19 @@ static pbStatus copy_tendon(unroll *u, const pbXmlNode *node, pbXmlNode *section
 
 static pbStatus copy_tuple(unroll *u, const pbXmlNode *node, pbXmlNode *section) {
   bool suffixed;
-  for EACH(entry, node) {
+  for (pbXmlNode *entry = node->first; entry; entry = entry->next) {
     const char *type = pbXml_Get(entry, "objtype");
-    int kind = !strcmp(type, "xbody") ? pb_refBody : !strcmp(type, "actuator") ? pb_refActuator : !strcmp(type, "tendon") ? pb_refTendon
-               : !strcmp(type, "sensor") ? pb_refSensor : kind_of(&(pbXmlNode){.name = type});
+    int kind = !strcmp(type, "xbody")      ? pb_refBody
+               : !strcmp(type, "actuator") ? pb_refActuator
+               : !strcmp(type, "tendon")   ? pb_refTendon
+               : !strcmp(type, "sensor")   ? pb_refSensor
+                                           : kind_of(&(pbXmlNode){.name = type});
     if (!resolves(u, kind, pbXml_Get(entry, "objname"), &suffixed)) return pb_ok;
   }
   pbXmlNode *copy = pbXml_Copy(&u->reader->document, node, section);
   if (!copy) return pb_bad_input;
   PB_TRY(suffix_attribute(u, copy, "name"));
-  for EACH(entry, node) {
+  for (pbXmlNode *entry = node->first; entry; entry = entry->next) {
     pbXmlNode *made = pbXml_Copy(&u->reader->document, entry, copy);
     if (!made) return pb_bad_input;
     PB_TRY(suffix_attribute(u, made, "objname"));
@@ -233,10 +241,10 @@ static pbStatus copy_references(unroll *u) {
   pbXmlNode *root = u->reader->document.root;
   for (int k = 0; k < BESIDE; k++) {
     pbXmlNode *end = NULL;
-    for EACH(section, root)
+    for (pbXmlNode *section = root->first; section; section = section->next)
       if (IS(section, beside[k])) end = section;
     const pbXmlNode *stop = end ? end->last : NULL;  // copies come behind it
-    for EACH(section, root) {
+    for (pbXmlNode *section = root->first; section; section = section->next) {
       if (!IS(section, beside[k])) continue;
       const pbXmlNode *last = section == end ? stop : section->last;
       for (pbXmlNode *node = last ? section->first : NULL; node; node = node == last ? NULL : node->next)
@@ -268,11 +276,12 @@ static bool refers_to_gone(const unroll *u, const pbXmlNode *node) {
   int count = references_of(node, references);
   for (int i = 0; i < count; i++) look_up(u->reader, references[i].kind, pbXml_Get(node, references[i].attribute), &f);
   if (IS(node->parent, "tendon"))
-    for EACH(station, node)
+    for (pbXmlNode *station = node->first; station; station = station->next)
       if (!IS(station, "pulley"))
         look_up(u->reader, IS(station, "joint") ? pb_refJoint : pb_refSite, pbXml_Get(station, station->name), &f);
   if (IS(node, "tuple"))
-    for EACH(entry, node) look_up(u->reader, kind_of(&(pbXmlNode){.name = pbXml_Get(entry, "objtype")}), pbXml_Get(entry, "objname"), &f);
+    for (pbXmlNode *entry = node->first; entry; entry = entry->next)
+      look_up(u->reader, kind_of(&(pbXmlNode){.name = pbXml_Get(entry, "objtype")}), pbXml_Get(entry, "objname"), &f);
   return f.gone && !f.unknown;
 }
 
@@ -283,13 +292,14 @@ static void warn_dropped(unroll *u, const pbXmlNode *node) {
   if (!IS(node->parent, "equality") || count < 2) return;
   for (int i = 0; i < count; i++)
     if (is_there(u->reader, references[i].kind, pbXml_Get(node, references[i].attribute)))
-      pbContext_Warn(u->reader->ctx, "%.400s:%d:%d: %s: joins the contents of a replicate with something outside; dropped, as in MuJoCo",
+      pbContext_Warn(u->reader->ctx,
+                     "%.400s:%d:%d: %s: joins the contents of a replicate with something outside; dropped, as in MuJoCo",
                      node->place.file, node->place.line, node->place.column, node->name);
 }
 
 static pbStatus drop_references(unroll *u) {
   for (int k = 0; k < BESIDE; k++)
-    for EACH(section, u->reader->document.root) {
+    for (pbXmlNode *section = u->reader->document.root->first; section; section = section->next) {
       if (!IS(section, beside[k])) continue;
       pbXmlNode *before = NULL;
       for (pbXmlNode *node = section->first, *next; node; node = next) {
@@ -311,7 +321,8 @@ static pbStatus drop_references(unroll *u) {
 
 // From here on what is gone is as if it had never been.
 static pbStatus forget_gone(unroll *u, const pbXmlNode *replicate) {
-  for (const pbXmlNode *node = u->dropped; node; node = node->next) PB_TRY(set_name(u->reader, node, kind_beside(node->parent), -1));
+  for (const pbXmlNode *node = u->dropped; node; node = node->next)
+    PB_TRY(set_name(u->reader, node, kind_beside(node->parent), -1));
   return set_names_below(u->reader, replicate, -1);
 }
 
@@ -340,8 +351,10 @@ static void from_euler(const pbCompilerSettings *compiler, const double *angles,
     char axis = compiler->eulerseq[i];
     double half = 0.5 * factor * angles[i] * unit, turn[4] = {cos(half), 0, 0, 0};
     turn[1 + ((axis | 32) - 'x')] = sin(half);
-    if (axis >= 'x') multiply(out, turn, out);
-    else multiply(turn, out, out);
+    if (axis >= 'x')
+      multiply(out, turn, out);
+    else
+      multiply(turn, out, out);
   }
 }
 
@@ -357,7 +370,7 @@ static pbStatus one_replica(unroll *u, const pbXmlNode *replicate, pbXmlNode *pa
   frame->name = "frame";
   frame->attribute_count = 0;
   frame->pose = own;
-  for EACH(child, replicate) PB_TRY(copy_below(u, child, frame));
+  for (pbXmlNode *child = replicate->first; child; child = child->next) PB_TRY(copy_below(u, child, frame));
   return copy_references(u);
 }
 
@@ -394,15 +407,17 @@ static pbStatus unroll_below(pbMjcfReader *reader, pbXmlNode *parent);
 // Replace a replicate by its frames; *last is the last of them.
 static pbStatus unroll_one(pbMjcfReader *reader, pbXmlNode *node, pbXmlNode *before, pbXmlNode **last) {
   pbXmlNode *parent = node->parent, holder = {.name = "replicate", .element = node->element};
-  for EACH(child, node)
+  for (pbXmlNode *child = node->first; child; child = child->next)
     if (IS(child, "joint") || IS(child, "freejoint") || IS(child, "inertial"))
       return FAIL(child, "cannot stand directly in a replicate; wrap it in a body");
   PB_TRY(unroll_below(reader, node));
   PB_TRY(make_replicas(reader, node, &holder));
-  for EACH(frame, &holder) frame->parent = parent;
+  for (pbXmlNode *frame = holder.first; frame; frame = frame->next) frame->parent = parent;
   holder.last->next = node->next;
-  if (before) before->next = holder.first;
-  else parent->first = holder.first;
+  if (before)
+    before->next = holder.first;
+  else
+    parent->first = holder.first;
   if (parent->last == node) parent->last = holder.last;
   *last = holder.last;
   return pb_ok;
@@ -424,7 +439,7 @@ static pbStatus unroll_below(pbMjcfReader *reader, pbXmlNode *parent) {
 
 static bool has_replicate(const pbXmlNode *node) {
   if (IS(node, "replicate")) return true;
-  for EACH(child, node)
+  for (pbXmlNode *child = node->first; child; child = child->next)
     if (has_replicate(child)) return true;
   return false;
 }
@@ -433,12 +448,12 @@ pbStatus pbMjcf_Replicate(pbMjcfReader *reader) {
   pbXmlNode *root = reader->document.root;
   if (!has_replicate(root)) return pb_ok;
   if (!pbNames_Set(&reader->names, pb_refBody, "world", 1)) return NO_MEMORY(root);
-  for EACH(section, root) {
+  for (pbXmlNode *section = root->first; section; section = section->next) {
     int kind = kind_beside(section);
     if (kind != pb_refNone)
-      for EACH(node, section) PB_TRY(set_name(reader, node, kind, 1));
+      for (pbXmlNode *node = section->first; node; node = node->next) PB_TRY(set_name(reader, node, kind, 1));
   }
-  for EACH(section, root)
+  for (pbXmlNode *section = root->first; section; section = section->next)
     if (IS(section, "worldbody")) PB_TRY(unroll_below(reader, section));
   return pb_ok;
 }

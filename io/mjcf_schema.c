@@ -24,8 +24,10 @@
 #define NAME(p) {p, "name", pb_mjcfSupported, 0, NULL, NULL, 'n', 0, 0, NOWHERE, 0}
 #define NAME_(p) {p, "name", pb_mjcfSupported, 1, NULL, NULL, 'n', 0, 0, NOWHERE, 0}
 #define CLASS(p, a) {p, a, pb_mjcfSupported, 0, NULL, NULL, 'c', 0, 0, NOWHERE, 0}
-#define DIS(a, bit) {"option/flag", a, pb_mjcfSupported, 0, "disable enable", NULL, 'f', 1, 1, AT(pbOptionSettings, disableflags), bit}
-#define EN(a, bit) {"option/flag", a, pb_mjcfSupported, 0, "disable enable", NULL, 'e', 1, 1, AT(pbOptionSettings, enableflags), bit}
+#define FLAG(a, type, member, bit) \
+  {"option/flag", a, pb_mjcfSupported, 0, "disable enable", NULL, type, 1, 1, AT(pbOptionSettings, member), bit}
+#define DIS(a, bit) FLAG(a, 'f', disableflags, bit)
+#define EN(a, bit) FLAG(a, 'e', enableflags, bit)
 // attributes that act, their values taken up by code
 #define NUMX(p, a, lo, hi) {p, a, pb_mjcfSupported, 0, NULL, NULL, 'd', lo, hi, NOWHERE, 0}
 #define NUMX_(p, a, lo, hi) {p, a, pb_mjcfSupported, 1, NULL, NULL, 'd', lo, hi, NOWHERE, 0}
@@ -99,7 +101,8 @@
 
 #define CAMERA_MODES "fixed track trackcom targetbody targetbodycom"
 #define CAMERA(p)                                                                                                \
-  {p, "projection", pb_mjcfNoEffect, 0, "perspective orthographic", NULL, 'b', 1, 1, AT(pbCameraDef, orthographic), 0}, NUMK(p, "fovy", 1, 1, pbCameraDef, fovy), \
+  {p, "projection", pb_mjcfNoEffect, 0, "perspective orthographic", NULL, 'b', 1, 1, AT(pbCameraDef, orthographic), 0}, \
+  NUMK(p, "fovy", 1, 1, pbCameraDef, fovy), \
       NUMK(p, "ipd", 1, 1, pbCameraDef, ipd), INTK(p, "resolution", 2, 2, pbCameraDef, resolution), TXT0(p, "output"), \
       POSE(p, pbCameraDef), KEYK(p, "mode", CAMERA_MODES, pbCameraDef, mode),                                      \
       NUMK(p, "focal", 2, 2, pbCameraDef, focal), NUMK(p, "focalpixel", 2, 2, pbCameraDef, focalpixel),            \
@@ -145,7 +148,8 @@
 #define ACT_LIMITED(p)                                                                                           \
   KEY(p, "actlimited", TRISTATE, pbActuatorDef, actlimited), NUM(p, "actrange", 2, 2, pbActuatorDef, actrange)
 #define TRANSMISSION(p)                                                                                          \
-  NAME(p), CLASS(p, "class"), NUM(p, "lengthrange", 2, 2, pbActuatorDef, lengthrange), TXTX(p, "joint"), TXTX(p, "jointinparent"), \
+  NAME(p), CLASS(p, "class"), NUM(p, "lengthrange", 2, 2, pbActuatorDef, lengthrange), TXTX(p, "joint"), \
+  TXTX(p, "jointinparent"), \
       TXTX(p, "tendon"), NO(p, "slidersite"), NO(p, "cranksite"), TXTX(p, "site"), TXT(p, "refsite", pbActuatorDef, refsite)
 // With a fixed or affine gain the input is only a label.
 #define INPUT(p) {p, "input", pb_mjcfNoEffect, 0, "pos vel pressure !expmap !quat !ff !voltage !none", "", 'k', 1, 1, NOWHERE, 0}
@@ -163,7 +167,8 @@
 #define INTVELOCITY(p) ACTUATOR(p), CTRL_LIMITED(p), ACT_LIMITED(p), SERVO(p)
 #define DAMPER(p) ACTUATOR(p), NUMX(p, "kv", 1, 1)
 #define CYLINDER(p)                                                                                              \
-  ACTUATOR(p), CTRL_LIMITED(p), NUMX(p, "timeconst", 1, 1), NUMX(p, "area", 1, 1), NUMX(p, "diameter", 1, 1), NUMX(p, "bias", 3, 3)
+  ACTUATOR(p), CTRL_LIMITED(p), NUMX(p, "timeconst", 1, 1), NUMX(p, "area", 1, 1), NUMX(p, "diameter", 1, 1), \
+  NUMX(p, "bias", 3, 3)
 
 // Refused actuators
 #define GONE_ACT(p)                                                                                              \
@@ -176,7 +181,8 @@
 #define GONE_SITES(p) NO(p, "site"), NO(p, "refsite")
 #define GONE_ORIENTATION(p) GONE_ACT(p), NO(p, "kp"), NO(p, "kv"), NO(p, "dampratio"), NO(p, "input")
 #define GONE_PID(p)                                                                                              \
-  GONE_ACT(p), GONE_DRIVE(p), NO(p, "ctrllimited"), NO(p, "posrange"), NO(p, "velrange"), NO(p, "ffrange"), NO(p, "inheritrange"), \
+  GONE_ACT(p), GONE_DRIVE(p), NO(p, "ctrllimited"), NO(p, "posrange"), NO(p, "velrange"), NO(p, "ffrange"), \
+  NO(p, "inheritrange"), \
       NO(p, "kp"), NO(p, "kv"), NO(p, "dampratio"), NO(p, "ki"), NO(p, "imax"), NO(p, "slewmax"), NO(p, "input")
 #define GONE_MUSCLE(p)                                                                                           \
   GONE_ACT(p), GONE_DRIVE(p), NO(p, "ctrllimited"), NO(p, "timeconst"), NO(p, "range"), NO(p, "force"), NO(p, "scale"), \
@@ -197,7 +203,8 @@
   SENSOR(p), {"sensor/" p, "objtype", pb_mjcfSupported, 1, FRAME_TYPES, NULL, 'k', 1, 1, AT(pbSensorDef, objtype), 0}, \
       TXT_("sensor/" p, "objname", pbSensorDef, objname)
 #define SENSOR_FRAME(p)                                                                                          \
-  SENSOR_OBJECT(p), KEY("sensor/" p, "reftype", FRAME_TYPES, pbSensorDef, reftype), TXT("sensor/" p, "refname", pbSensorDef, refname)
+  SENSOR_OBJECT(p), KEY("sensor/" p, "reftype", FRAME_TYPES, pbSensorDef, reftype), \
+  TXT("sensor/" p, "refname", pbSensorDef, refname)
 #define GONE_SENSOR(p)                                                                                           \
   GONE("sensor/" p), NO("sensor/" p, "name"), NO("sensor/" p, "nsample"), NO("sensor/" p, "interp"), NO("sensor/" p, "delay"), \
       NO("sensor/" p, "interval"), NO("sensor/" p, "cutoff"), NO("sensor/" p, "noise"), NO("sensor/" p, "user")
@@ -209,7 +216,8 @@
       NO(p "plugin/config", "value")
 #define FLEX_CONTACT(p)                                                                                          \
   GONE(p), NO(p, "contype"), NO(p, "conaffinity"), NO(p, "condim"), NO(p, "priority"), NO(p, "friction"), NO(p, "solmix"), \
-      NO(p, "solref"), NO(p, "solimp"), NO(p, "margin"), NO(p, "gap"), NO(p, "selfcollide"), NO(p, "activelayers"), NO(p, "passive")
+      NO(p, "solref"), NO(p, "solimp"), NO(p, "margin"), NO(p, "gap"), NO(p, "selfcollide"), NO(p, "activelayers"), \
+      NO(p, "passive")
 #define FLEX_ELASTICITY(p)                                                                                       \
   GONE(p), NO(p, "young"), NO(p, "poisson"), NO(p, "shear"), NO(p, "damping"), NO(p, "thickness"), NO(p, "yield"), \
       NO(p, "elastic2d"), NO(p, "section"), NO(p, "sectionsize")
@@ -219,7 +227,8 @@
       TXT0(p "/bone", "body"), NUM0(p "/bone", "bindpos", 3, 3), NUM0(p "/bone", "bindquat", 4, 4),                \
       VEC0(p "/bone", "vertid"), VEC0(p "/bone", "vertweight")
 #define TEXTURE(p)                                                                                               \
-  KEY0(p, "type", "2d cube skybox"), KEY0(p, "colorspace", "auto linear sRGB"), INT0(p, "gridsize", 2, 2), TXT0(p, "gridlayout"), \
+  KEY0(p, "type", "2d cube skybox"), KEY0(p, "colorspace", "auto linear sRGB"), INT0(p, "gridsize", 2, 2), \
+  TXT0(p, "gridlayout"), \
       KEY0(p, "builtin", "none gradient checker flat"), NUM0(p, "rgb1", 3, 3), NUM0(p, "rgb2", 3, 3),              \
       KEY0(p, "mark", "none edge cross random"), NUM0(p, "markrgb", 3, 3), NUM0(p, "random", 1, 1), INT0(p, "width", 1, 1), \
       INT0(p, "height", 1, 1), KEY0(p, "hflip", BOOLEAN), KEY0(p, "vflip", BOOLEAN), INT0(p, "nchannel", 1, 1),    \
@@ -249,12 +258,14 @@ static const pbMjcfRow table[] = {
     OPT("o_friction", 1, 5, o_friction),
     KEY("option", "integrator", "Euler RK4 !implicit implicitfast !discrete", pbOptionSettings, integrator),
     KEY("option", "cone", "pyramidal elliptic", pbOptionSettings, cone), KEY0("option", "jacobian", "dense sparse auto"),
-    KEY("option", "solver", "PGS CG Newton", pbOptionSettings, solver), INT("option", "iterations", 1, 1, pbOptionSettings, iterations),
+    KEY("option", "solver", "PGS CG Newton", pbOptionSettings, solver),
+    INT("option", "iterations", 1, 1, pbOptionSettings, iterations),
     INT("option", "ls_iterations", 1, 1, pbOptionSettings, ls_iterations), NO_("option", "noslip_iterations", "0"),
     INT0("option", "ccd_iterations", 1, 1), INT0("option", "sdf_iterations", 1, 1), INT0("option", "sdf_initpoints", 1, 1),
     INTX("option", "actuatorgroupdisable", 0, 31),
 
-    E1("option/flag"), DIS("constraint", pb_disConstraint), DIS("equality", pb_disEquality), DIS("frictionloss", pb_disFrictionloss),
+    E1("option/flag"), DIS("constraint", pb_disConstraint), DIS("equality", pb_disEquality),
+    DIS("frictionloss", pb_disFrictionloss),
     DIS("limit", pb_disLimit), DIS("contact", pb_disContact), DIS("spring", pb_disSpring), DIS("damper", pb_disDamper),
     DIS("gravity", pb_disGravity), DIS("clampctrl", pb_disClampctrl), DIS("warmstart", pb_disWarmstart),
     DIS("filterparent", pb_disFilterparent), DIS("actuation", pb_disActuation), DIS("refsafe", pb_disRefsafe),
@@ -267,15 +278,18 @@ static const pbMjcfRow table[] = {
     E("compiler"), CMP("autolimits", autolimits), NUM("compiler", "boundmass", 1, 1, pbCompilerSettings, boundmass),
     NUM("compiler", "boundinertia", 1, 1, pbCompilerSettings, boundinertia),
     NUM("compiler", "settotalmass", 1, 1, pbCompilerSettings, settotalmass), CMP("balanceinertia", balanceinertia),
-    KEY0("compiler", "strippath", BOOLEAN), KEYX("compiler", "coordinate", "local !global"), KEYX("compiler", "angle", "radian degree"),
+    KEY0("compiler", "strippath", BOOLEAN), KEYX("compiler", "coordinate", "local !global"),
+    KEYX("compiler", "angle", "radian degree"),
     YESK("compiler", "fitaabb", pbCompilerSettings, fitaabb), TXTX("compiler", "eulerseq"), TXT0("compiler", "meshdir"),
     TXT0("compiler", "texturedir"), CMP("discardvisual", discardvisual), KEY0("compiler", "usethread", BOOLEAN),
     CMP("fusestatic", fusestatic), KEY("compiler", "inertiafromgeom", TRISTATE, pbCompilerSettings, inertiafromgeom),
     INT("compiler", "inertiagrouprange", 2, 2, pbCompilerSettings, inertiagrouprange), KEY0("compiler", "saveinertial", BOOLEAN),
     KEY0("compiler", "savecompiled", BOOLEAN), KEY0("compiler", "savecanonical", BOOLEAN), TXT0("compiler", "assetdir"),
-    CMP("alignfree", alignfree), KEY0("compiler", "conflict", "warning merge error"), KEY0("compiler", "passthrough", "none textures"),
+    CMP("alignfree", alignfree), KEY0("compiler", "conflict", "warning merge error"),
+    KEY0("compiler", "passthrough", "none textures"),
 
-    E1("compiler/lengthrange"), KEY("compiler/lengthrange", "mode", "none muscle muscleuser !all", pbCompilerSettings, lengthrange_mode),
+    E1("compiler/lengthrange"),
+    KEY("compiler/lengthrange", "mode", "none muscle muscleuser !all", pbCompilerSettings, lengthrange_mode),
     YES("compiler/lengthrange", "useexisting", pbCompilerSettings, useexisting),
     YES("compiler/lengthrange", "uselimit", pbCompilerSettings, uselimit), LR0("accel"), LR0("maxforce"), LR0("timeconst"),
     LR0("timestep"), LR0("inttotal"), LR0("interval"), LR0("tolrange"),
@@ -285,7 +299,8 @@ static const pbMjcfRow table[] = {
     SIZE(nuser_site), SIZE(nuser_cam), SIZE(nuser_tendon), SIZE(nuser_actuator), SIZE(nuser_sensor),
 
     E("statistic"), NUM("statistic", "meaninertia", 1, 1, pbStatisticSettings, meaninertia),
-    NUM("statistic", "meanmass", 1, 1, pbStatisticSettings, meanmass), NUM("statistic", "meansize", 1, 1, pbStatisticSettings, meansize),
+    NUM("statistic", "meanmass", 1, 1, pbStatisticSettings, meanmass),
+    NUM("statistic", "meansize", 1, 1, pbStatisticSettings, meansize),
     NUM("statistic", "extent", 1, 1, pbStatisticSettings, extent), NUM("statistic", "center", 3, 3, pbStatisticSettings, center),
 
     E("worldbody"),
@@ -293,8 +308,10 @@ static const pbMjcfRow table[] = {
     NUM("body", "gravcomp", 1, 1, pbBodyDef, gravcomp), KEY0("body", "sleep", "auto never allowed init"),
     KEYX("body", "simple", "false auto"), KEYX("body", "fuse", "false auto"), VEC("body", "user", pbBodyDef, user),
     E1("body/inertial"), {"body/inertial", "pos", pb_mjcfSupported, 1, NULL, NULL, 'd', 3, 3, AT(pbBodyDef, inertial.pos), 0},
-    TURN("body/inertial", pbBodyDef, inertial), {"body/inertial", "mass", pb_mjcfSupported, 1, NULL, NULL, 'd', 1, 1, AT(pbBodyDef, mass), 0},
-    NUM("body/inertial", "diaginertia", 3, 3, pbBodyDef, diaginertia), NUM("body/inertial", "fullinertia", 6, 6, pbBodyDef, fullinertia),
+    TURN("body/inertial", pbBodyDef, inertial),
+    {"body/inertial", "mass", pb_mjcfSupported, 1, NULL, NULL, 'd', 1, 1, AT(pbBodyDef, mass), 0},
+    NUM("body/inertial", "diaginertia", 3, 3, pbBodyDef, diaginertia),
+    NUM("body/inertial", "fullinertia", 6, 6, pbBodyDef, fullinertia),
     E("body/joint"), NAME("body/joint"), CLASS("body/joint", "class"), JOINT("body/joint"),
     E("body/freejoint"), NAME("body/freejoint"), INT("body/freejoint", "group", 1, 1, pbJointDef, group),
     KEY("body/freejoint", "align", TRISTATE, pbJointDef, align),
@@ -304,7 +321,8 @@ static const pbMjcfRow table[] = {
     TXTK("body/camera", "target", pbCameraDef, target),
     SEEN("body/light"), NAME("body/light"), CLASS("body/light", "class"), LIGHT("body/light"),
     TXTK("body/light", "target", pbLightDef, target), TXT0("body/light", "texture"),
-    GONE("body/attach"), NO("body/attach", "model"), NO("body/attach", "body"), NO("body/attach", "frame"), NO("body/attach", "prefix"),
+    GONE("body/attach"), NO("body/attach", "model"), NO("body/attach", "body"), NO("body/attach", "frame"),
+    NO("body/attach", "prefix"),
     PLUGIN("body/"),
 
     // meta-elements, not in XMLschema
@@ -321,22 +339,27 @@ static const pbMjcfRow table[] = {
     TXT_("contact/exclude", "body2", pbExcludeDef, body2),
 
     E("equality"),
-    E("equality/connect"), EQUALITY_NAMED("equality/connect"), TXTX("equality/connect", "body1"), TXTX("equality/connect", "body2"),
-    NUM("equality/connect", "anchor", 3, 3, pbEqualityDef, anchor), TXTX("equality/connect", "site1"), TXTX("equality/connect", "site2"),
+    E("equality/connect"), EQUALITY_NAMED("equality/connect"), TXTX("equality/connect", "body1"),
+    TXTX("equality/connect", "body2"),
+    NUM("equality/connect", "anchor", 3, 3, pbEqualityDef, anchor), TXTX("equality/connect", "site1"),
+    TXTX("equality/connect", "site2"),
     E("equality/weld"), EQUALITY_NAMED("equality/weld"), TXTX("equality/weld", "body1"), TXTX("equality/weld", "body2"),
     NUM("equality/weld", "relpose", 7, 7, pbEqualityDef, relpose), NUM("equality/weld", "anchor", 3, 3, pbEqualityDef, anchor),
-    TXTX("equality/weld", "site1"), TXTX("equality/weld", "site2"), NUM("equality/weld", "torquescale", 1, 1, pbEqualityDef, torquescale),
+    TXTX("equality/weld", "site1"), TXTX("equality/weld", "site2"),
+    NUM("equality/weld", "torquescale", 1, 1, pbEqualityDef, torquescale),
     E("equality/joint"), EQUALITY_NAMED("equality/joint"), TXT_("equality/joint", "joint1", pbEqualityDef, name1),
     TXT("equality/joint", "joint2", pbEqualityDef, name2), NUM("equality/joint", "polycoef", 1, 5, pbEqualityDef, polycoef),
     E("equality/tendon"), EQUALITY_NAMED("equality/tendon"), TXT_("equality/tendon", "tendon1", pbEqualityDef, name1),
     TXT("equality/tendon", "tendon2", pbEqualityDef, name2), NUM("equality/tendon", "polycoef", 1, 5, pbEqualityDef, polycoef),
     GONE("equality/flex"), GONE_NAMED("equality/flex"), NO("equality/flex", "active"), NO("equality/flex", "solref"),
     NO("equality/flex", "solimp"), NO("equality/flex", "flex"),
-    GONE("equality/flexstrain"), GONE_NAMED("equality/flexstrain"), NO("equality/flexstrain", "active"), NO("equality/flexstrain", "solref"),
+    GONE("equality/flexstrain"), GONE_NAMED("equality/flexstrain"), NO("equality/flexstrain", "active"),
+    NO("equality/flexstrain", "solref"),
     NO("equality/flexstrain", "solimp"), NO("equality/flexstrain", "flex"), NO("equality/flexstrain", "cell"),
 
     E("tendon"),
-    E("tendon/spatial"), NAME("tendon/spatial"), CLASS("tendon/spatial", "class"), TENDON("tendon/spatial"), TENDON_SEEN("tendon/spatial"),
+    E("tendon/spatial"), NAME("tendon/spatial"), CLASS("tendon/spatial", "class"), TENDON("tendon/spatial"),
+    TENDON_SEEN("tendon/spatial"),
     E("tendon/spatial/site"), TXTX_("tendon/spatial/site", "site"),
     GONE("tendon/spatial/geom"), NO("tendon/spatial/geom", "geom"), NO("tendon/spatial/geom", "sidesite"),
     E("tendon/spatial/pulley"), NUMX_("tendon/spatial/pulley", "divisor", 1, 1),
@@ -349,54 +372,67 @@ static const pbMjcfRow table[] = {
     E("actuator/position"), TRANSMISSION("actuator/position"), POSITION("actuator/position"),
     E("actuator/velocity"), TRANSMISSION("actuator/velocity"), VELOCITY("actuator/velocity"),
     E("actuator/intvelocity"), TRANSMISSION("actuator/intvelocity"), INTVELOCITY("actuator/intvelocity"),
-    GONE("actuator/orientation"), GONE_NAMED("actuator/orientation"), NO("actuator/orientation", "joint"), GONE_SITES("actuator/orientation"),
+    GONE("actuator/orientation"), GONE_NAMED("actuator/orientation"), NO("actuator/orientation", "joint"),
+    GONE_SITES("actuator/orientation"),
     GONE_ORIENTATION("actuator/orientation"),
-    GONE("actuator/pid"), GONE_NAMED("actuator/pid"), GONE_TARGET("actuator/pid"), GONE_SITES("actuator/pid"), GONE_PID("actuator/pid"),
+    GONE("actuator/pid"), GONE_NAMED("actuator/pid"), GONE_TARGET("actuator/pid"), GONE_SITES("actuator/pid"),
+    GONE_PID("actuator/pid"),
     E("actuator/damper"), TRANSMISSION("actuator/damper"), DAMPER("actuator/damper"),
     E("actuator/cylinder"), TRANSMISSION("actuator/cylinder"), CYLINDER("actuator/cylinder"),
     GONE("actuator/muscle"), GONE_NAMED("actuator/muscle"), GONE_TARGET("actuator/muscle"), GONE_MUSCLE("actuator/muscle"),
     NO("actuator/muscle", "tausmooth"),
-    GONE("actuator/adhesion"), GONE_NAMED("actuator/adhesion"), GONE_ADHESION("actuator/adhesion"), NO("actuator/adhesion", "body"),
+    GONE("actuator/adhesion"), GONE_NAMED("actuator/adhesion"), GONE_ADHESION("actuator/adhesion"),
+    NO("actuator/adhesion", "body"),
     GONE("actuator/dcmotor"), GONE_NAMED("actuator/dcmotor"), GONE_TARGET("actuator/dcmotor"), GONE_SITES("actuator/dcmotor"),
     GONE_DCMOTOR("actuator/dcmotor"),
     GONE("actuator/plugin"), GONE_NAMED("actuator/plugin"), GONE_ACT("actuator/plugin"), GONE_DRIVE("actuator/plugin"),
-    GONE_TARGET("actuator/plugin"), NO("actuator/plugin", "site"), NO("actuator/plugin", "plugin"), NO("actuator/plugin", "instance"),
+    GONE_TARGET("actuator/plugin"), NO("actuator/plugin", "site"), NO("actuator/plugin", "plugin"),
+    NO("actuator/plugin", "instance"),
     NO("actuator/plugin", "ctrllimited"), NO("actuator/plugin", "actlimited"), NO("actuator/plugin", "actrange"),
-    NO("actuator/plugin", "actdim"), NO("actuator/plugin", "dyntype"), NO("actuator/plugin", "dynprm"), NO("actuator/plugin", "actearly"),
+    NO("actuator/plugin", "actdim"), NO("actuator/plugin", "dyntype"), NO("actuator/plugin", "dynprm"),
+    NO("actuator/plugin", "actearly"),
     GONE("actuator/plugin/config"), NO("actuator/plugin/config", "key"), NO("actuator/plugin/config", "value"),
 
     E("sensor"),
     SENSOR_OF("touch", "site"), SENSOR_OF("accelerometer", "site"), SENSOR_OF("velocimeter", "site"), SENSOR_OF("gyro", "site"),
     SENSOR_OF("force", "site"), SENSOR_OF("torque", "site"), SENSOR_OF("magnetometer", "site"),
     GONE_SENSOR("camprojection"), NO("sensor/camprojection", "site"), NO("sensor/camprojection", "camera"),
-    GONE_SENSOR("rangefinder"), NO("sensor/rangefinder", "site"), NO("sensor/rangefinder", "camera"), NO("sensor/rangefinder", "data"),
-    SENSOR_OF("jointpos", "joint"), SENSOR_OF("jointvel", "joint"), SENSOR_OF("tendonpos", "tendon"), SENSOR_OF("tendonvel", "tendon"),
+    GONE_SENSOR("rangefinder"), NO("sensor/rangefinder", "site"), NO("sensor/rangefinder", "camera"),
+    NO("sensor/rangefinder", "data"),
+    SENSOR_OF("jointpos", "joint"), SENSOR_OF("jointvel", "joint"), SENSOR_OF("tendonpos", "tendon"),
+    SENSOR_OF("tendonvel", "tendon"),
     SENSOR_OF("actuatorpos", "actuator"), SENSOR_OF("actuatorvel", "actuator"), SENSOR_OF("actuatorfrc", "actuator"),
     SENSOR_OF("jointactuatorfrc", "joint"), SENSOR_OF("tendonactuatorfrc", "tendon"), SENSOR_OF("ballquat", "joint"),
     SENSOR_OF("ballangvel", "joint"), SENSOR_OF("jointlimitpos", "joint"), SENSOR_OF("jointlimitvel", "joint"),
     SENSOR_OF("jointlimitfrc", "joint"), SENSOR_OF("tendonlimitpos", "tendon"), SENSOR_OF("tendonlimitvel", "tendon"),
     SENSOR_OF("tendonlimitfrc", "tendon"), SENSOR_FRAME("framepos"), SENSOR_FRAME("framequat"), SENSOR_FRAME("framexaxis"),
     SENSOR_FRAME("frameyaxis"), SENSOR_FRAME("framezaxis"), SENSOR_FRAME("framelinvel"), SENSOR_FRAME("frameangvel"),
-    SENSOR_OBJECT("framelinacc"), SENSOR_OBJECT("frameangacc"), SENSOR_OF("subtreecom", "body"), SENSOR_OF("subtreelinvel", "body"),
+    SENSOR_OBJECT("framelinacc"), SENSOR_OBJECT("frameangacc"), SENSOR_OF("subtreecom", "body"),
+    SENSOR_OF("subtreelinvel", "body"),
     SENSOR_OF("subtreeangmom", "body"),
-    GONE_SENSOR("insidesite"), NO("sensor/insidesite", "site"), NO("sensor/insidesite", "objtype"), NO("sensor/insidesite", "objname"),
+    GONE_SENSOR("insidesite"), NO("sensor/insidesite", "site"), NO("sensor/insidesite", "objtype"),
+    NO("sensor/insidesite", "objname"),
     NO("sensor/insidesite", "enclosed"),
     GONE_GEOMS("distance"), GONE_GEOMS("normal"), GONE_GEOMS("fromto"), GONE_GEOMS("contact"), NO("sensor/contact", "subtree1"),
     NO("sensor/contact", "subtree2"), NO("sensor/contact", "site"), NO("sensor/contact", "num"), NO("sensor/contact", "data"),
     NO("sensor/contact", "reduce"),
     GONE_SENSOR("e_potential"), GONE_SENSOR("e_kinetic"), SENSOR("clock"),
     GONE("sensor/tactile"), NO("sensor/tactile", "name"), NO("sensor/tactile", "geom"), NO("sensor/tactile", "mesh"),
-    NO("sensor/tactile", "nsample"), NO("sensor/tactile", "interp"), NO("sensor/tactile", "delay"), NO("sensor/tactile", "interval"),
+    NO("sensor/tactile", "nsample"), NO("sensor/tactile", "interp"), NO("sensor/tactile", "delay"),
+    NO("sensor/tactile", "interval"),
     NO("sensor/tactile", "cutoff"), NO("sensor/tactile", "user"),
-    GONE("sensor/user"), NO("sensor/user", "name"), NO("sensor/user", "objtype"), NO("sensor/user", "objname"), NO("sensor/user", "datatype"),
-    NO("sensor/user", "needstage"), NO("sensor/user", "dim"), NO("sensor/user", "cutoff"), NO("sensor/user", "noise"), NO("sensor/user", "user"),
+    GONE("sensor/user"), NO("sensor/user", "name"), NO("sensor/user", "objtype"), NO("sensor/user", "objname"),
+    NO("sensor/user", "datatype"),
+    NO("sensor/user", "needstage"), NO("sensor/user", "dim"), NO("sensor/user", "cutoff"), NO("sensor/user", "noise"),
+    NO("sensor/user", "user"),
     GONE("sensor/plugin"), NO("sensor/plugin", "name"), NO("sensor/plugin", "plugin"), NO("sensor/plugin", "instance"),
     NO("sensor/plugin", "cutoff"), NO("sensor/plugin", "objtype"), NO("sensor/plugin", "objname"), NO("sensor/plugin", "reftype"),
     NO("sensor/plugin", "refname"), NO("sensor/plugin", "user"), GONE("sensor/plugin/config"), NO("sensor/plugin/config", "key"),
     NO("sensor/plugin/config", "value"),
 
     E("keyframe"),
-    E("keyframe/key"), NAME("keyframe/key"), NUM("keyframe/key", "time", 1, 1, pbKeyDef, time), VEC("keyframe/key", "qpos", pbKeyDef, qpos),
+    E("keyframe/key"), NAME("keyframe/key"), NUM("keyframe/key", "time", 1, 1, pbKeyDef, time),
+    VEC("keyframe/key", "qpos", pbKeyDef, qpos),
     VEC("keyframe/key", "qvel", pbKeyDef, qvel), VEC("keyframe/key", "act", pbKeyDef, act), NO_("keyframe/key", "mpos", ""),
     NO_("keyframe/key", "mquat", ""), VEC("keyframe/key", "ctrl", pbKeyDef, ctrl), NO_("keyframe/key", "plastic", ""),
 
@@ -405,10 +441,14 @@ static const pbMjcfRow table[] = {
     KEY0("default/mesh", "inertia", "convex exact legacy shell"),
     SEEN1("default/texture"), TEXTURE("default/texture"),
     SEEN1("default/material"), MATERIAL("default/material"),
-    E1("default/joint"), JOINT("default/joint"), E1("default/geom"), GEOM("default/geom"), E1("default/site"), SITE("default/site"),
-    SEEN1("default/camera"), CAMERA("default/camera"), SEEN1("default/light"), LIGHT("default/light"), E1("default/pair"), PAIR("default/pair"),
-    E1("default/equality"), EQUALITY("default/equality"), E1("default/tendon"), TENDON("default/tendon"), TENDON_SEEN("default/tendon"),
-    E1("default/general"), GENERAL("default/general"), E1("default/motor"), ACTUATOR("default/motor"), CTRL_LIMITED("default/motor"),
+    E1("default/joint"), JOINT("default/joint"), E1("default/geom"), GEOM("default/geom"), E1("default/site"),
+    SITE("default/site"),
+    SEEN1("default/camera"), CAMERA("default/camera"), SEEN1("default/light"), LIGHT("default/light"), E1("default/pair"),
+    PAIR("default/pair"),
+    E1("default/equality"), EQUALITY("default/equality"), E1("default/tendon"), TENDON("default/tendon"),
+    TENDON_SEEN("default/tendon"),
+    E1("default/general"), GENERAL("default/general"), E1("default/motor"), ACTUATOR("default/motor"),
+    CTRL_LIMITED("default/motor"),
     E1("default/position"), POSITION("default/position"), E1("default/velocity"), VELOCITY("default/velocity"),
     E1("default/intvelocity"), INTVELOCITY("default/intvelocity"), E1("default/damper"), DAMPER("default/damper"),
     E1("default/cylinder"), CYLINDER("default/cylinder"), GONE("default/orientation"), GONE_ORIENTATION("default/orientation"),
@@ -416,23 +456,29 @@ static const pbMjcfRow table[] = {
     GONE("default/adhesion"), GONE_ADHESION("default/adhesion"), GONE("default/dcmotor"), GONE_DCMOTOR("default/dcmotor"),
 
     E("custom"),
-    E("custom/numeric"), NAME_("custom/numeric"), INT("custom/numeric", "size", 1, 1, pbNumericDef, size), VEC("custom/numeric", "data", pbNumericDef, data),
+    E("custom/numeric"), NAME_("custom/numeric"), INT("custom/numeric", "size", 1, 1, pbNumericDef, size),
+    VEC("custom/numeric", "data", pbNumericDef, data),
     E("custom/text"), NAME_("custom/text"), TXT_("custom/text", "data", pbTextDef, data),
     E("custom/tuple"), NAME_("custom/tuple"), E("custom/tuple/element"), TXTX_("custom/tuple/element", "objtype"),
     TXTX_("custom/tuple/element", "objname"), NUMX("custom/tuple/element", "prm", 1, 1),
 
     SEEN("asset"),
-    SEEN("asset/mesh"), TXT0("asset/mesh", "name"), TXT0("asset/mesh", "class"), TXT0("asset/mesh", "content_type"), TXT0("asset/mesh", "file"),
+    SEEN("asset/mesh"), TXT0("asset/mesh", "name"), TXT0("asset/mesh", "class"), TXT0("asset/mesh", "content_type"),
+    TXT0("asset/mesh", "file"),
     VEC0("asset/mesh", "vertex"), VEC0("asset/mesh", "normal"), VEC0("asset/mesh", "texcoord"), VEC0("asset/mesh", "face"),
     NUM0("asset/mesh", "refpos", 3, 3), NUM0("asset/mesh", "refquat", 4, 4), NUM0("asset/mesh", "scale", 3, 3),
-    KEY0("asset/mesh", "smoothnormal", BOOLEAN), INT0("asset/mesh", "maxhullvert", 1, 1), KEY0("asset/mesh", "inertia", "convex exact legacy shell"),
+    KEY0("asset/mesh", "smoothnormal", BOOLEAN), INT0("asset/mesh", "maxhullvert", 1, 1),
+    KEY0("asset/mesh", "inertia", "convex exact legacy shell"),
     TXT0("asset/mesh", "builtin"), VEC0("asset/mesh", "params"), TXT0("asset/mesh", "material"), PLUGIN("asset/mesh/"),
     SEEN("asset/hfield"), TXT0("asset/hfield", "name"), TXT0("asset/hfield", "content_type"), TXT0("asset/hfield", "file"),
-    INT0("asset/hfield", "nrow", 1, 1), INT0("asset/hfield", "ncol", 1, 1), NUM0("asset/hfield", "size", 4, 4), VEC0("asset/hfield", "elevation"),
+    INT0("asset/hfield", "nrow", 1, 1), INT0("asset/hfield", "ncol", 1, 1), NUM0("asset/hfield", "size", 4, 4),
+    VEC0("asset/hfield", "elevation"),
     SKIN("asset/skin"),
     SEEN("asset/texture"), TXT0("asset/texture", "name"), TXT0("asset/texture", "class"), TXT0("asset/texture", "content_type"),
-    TXT0("asset/texture", "file"), TXT0("asset/texture", "fileright"), TXT0("asset/texture", "fileleft"), TXT0("asset/texture", "fileup"),
-    TXT0("asset/texture", "filedown"), TXT0("asset/texture", "filefront"), TXT0("asset/texture", "fileback"), TEXTURE("asset/texture"),
+    TXT0("asset/texture", "file"), TXT0("asset/texture", "fileright"), TXT0("asset/texture", "fileleft"),
+    TXT0("asset/texture", "fileup"),
+    TXT0("asset/texture", "filedown"), TXT0("asset/texture", "filefront"), TXT0("asset/texture", "fileback"),
+    TEXTURE("asset/texture"),
     SEEN("asset/material"), TXT0("asset/material", "name"), TXT0("asset/material", "class"), MATERIAL("asset/material"),
     GONE("asset/model"), NO("asset/model", "name"), NO("asset/model", "file"), NO("asset/model", "content_type"),
 
@@ -443,41 +489,53 @@ static const pbMjcfRow table[] = {
     INT0("visual/global", "offwidth", 1, 1), INT0("visual/global", "offheight", 1, 1), NUM0("visual/global", "realtime", 1, 1),
     KEY0("visual/global", "ellipsoidinertia", BOOLEAN), KEY0("visual/global", "bvactive", BOOLEAN),
     SEEN1("visual/quality"), INT0("visual/quality", "shadowsize", 1, 1), INT0("visual/quality", "offsamples", 1, 1),
-    INT0("visual/quality", "numslices", 1, 1), INT0("visual/quality", "numstacks", 1, 1), INT0("visual/quality", "numquads", 1, 1),
+    INT0("visual/quality", "numslices", 1, 1), INT0("visual/quality", "numstacks", 1, 1),
+    INT0("visual/quality", "numquads", 1, 1),
     SEEN1("visual/headlight"), NUM0("visual/headlight", "ambient", 3, 3), NUM0("visual/headlight", "diffuse", 3, 3),
     NUM0("visual/headlight", "specular", 3, 3), TXT0("visual/headlight", "active"),
-    SEEN1("visual/map"), MAP("stiffness"), MAP("stiffnessrot"), MAP("force"), MAP("torque"), MAP("alpha"), MAP("fogstart"), MAP("fogend"),
+    SEEN1("visual/map"), MAP("stiffness"), MAP("stiffnessrot"), MAP("force"), MAP("torque"), MAP("alpha"), MAP("fogstart"),
+    MAP("fogend"),
     MAP("znear"), MAP("zfar"), MAP("haze"), MAP("shadowclip"), MAP("shadowscale"), MAP("actuatortendon"),
     SEEN1("visual/scale"), SCALE("forcewidth"), SCALE("contactwidth"), SCALE("contactheight"), SCALE("connect"), SCALE("com"),
     SCALE("camera"), SCALE("light"), SCALE("selectpoint"), SCALE("jointlength"), SCALE("jointwidth"), SCALE("actuatorlength"),
-    SCALE("actuatorwidth"), SCALE("framelength"), SCALE("framewidth"), SCALE("constraint"), SCALE("slidercrank"), SCALE("frustum"),
+    SCALE("actuatorwidth"), SCALE("framelength"), SCALE("framewidth"), SCALE("constraint"), SCALE("slidercrank"),
+    SCALE("frustum"),
     SEEN1("visual/rgba"), COLOUR("fog"), COLOUR("haze"), COLOUR("force"), COLOUR("inertia"), COLOUR("joint"), COLOUR("actuator"),
-    COLOUR("actuatornegative"), COLOUR("actuatorpositive"), COLOUR("com"), COLOUR("camera"), COLOUR("light"), COLOUR("selectpoint"),
+    COLOUR("actuatornegative"), COLOUR("actuatorpositive"), COLOUR("com"), COLOUR("camera"), COLOUR("light"),
+    COLOUR("selectpoint"),
     COLOUR("connect"), COLOUR("contactpoint"), COLOUR("contactforce"), COLOUR("contactfriction"), COLOUR("contacttorque"),
-    COLOUR("contactgap"), COLOUR("rangefinder"), COLOUR("constraint"), COLOUR("slidercrank"), COLOUR("crankbroken"), COLOUR("frustum"),
+    COLOUR("contactgap"), COLOUR("rangefinder"), COLOUR("constraint"), COLOUR("slidercrank"), COLOUR("crankbroken"),
+    COLOUR("frustum"),
     COLOUR("bv"), COLOUR("bvactive"),
 
     E("deformable"), SKIN("deformable/skin"),
     GONE("deformable/flex"), NO("deformable/flex", "name"), NO("deformable/flex", "group"), NO("deformable/flex", "dim"),
-    NO("deformable/flex", "radius"), NO("deformable/flex", "material"), NO("deformable/flex", "rgba"), NO("deformable/flex", "flatskin"),
-    NO("deformable/flex", "body"), NO("deformable/flex", "vertex"), NO("deformable/flex", "element"), NO("deformable/flex", "texcoord"),
+    NO("deformable/flex", "radius"), NO("deformable/flex", "material"), NO("deformable/flex", "rgba"),
+    NO("deformable/flex", "flatskin"),
+    NO("deformable/flex", "body"), NO("deformable/flex", "vertex"), NO("deformable/flex", "element"),
+    NO("deformable/flex", "texcoord"),
     NO("deformable/flex", "elemtexcoord"), NO("deformable/flex", "node"), NO("deformable/flex", "nodecoord"),
-    NO("deformable/flex", "cellcount"), NO("deformable/flex", "dof"), FLEX_CONTACT("deformable/flex/contact"), GONE("deformable/flex/edge"),
+    NO("deformable/flex", "cellcount"), NO("deformable/flex", "dof"), FLEX_CONTACT("deformable/flex/contact"),
+    GONE("deformable/flex/edge"),
     NO("deformable/flex/edge", "stiffness"), NO("deformable/flex/edge", "damping"), FLEX_ELASTICITY("deformable/flex/elasticity"),
-    GONE("body/flexcomp"), NO("body/flexcomp", "name"), NO("body/flexcomp", "type"), NO("body/flexcomp", "group"), NO("body/flexcomp", "dim"),
+    GONE("body/flexcomp"), NO("body/flexcomp", "name"), NO("body/flexcomp", "type"), NO("body/flexcomp", "group"),
+    NO("body/flexcomp", "dim"),
     NO("body/flexcomp", "dof"), NO("body/flexcomp", "count"), NO("body/flexcomp", "cellcount"), NO("body/flexcomp", "spacing"),
     NO("body/flexcomp", "radius"), NO("body/flexcomp", "rigid"), NO("body/flexcomp", "mass"), NO("body/flexcomp", "inertiabox"),
     NO("body/flexcomp", "scale"), NO("body/flexcomp", "file"), NO("body/flexcomp", "mesh"), NO("body/flexcomp", "point"),
     NO("body/flexcomp", "element"), NO("body/flexcomp", "texcoord"), NO("body/flexcomp", "material"), NO("body/flexcomp", "rgba"),
     NO("body/flexcomp", "flatskin"), NO("body/flexcomp", "pos"), NO("body/flexcomp", "quat"), NO("body/flexcomp", "axisangle"),
     NO("body/flexcomp", "xyaxes"), NO("body/flexcomp", "zaxis"), NO("body/flexcomp", "euler"), NO("body/flexcomp", "origin"),
-    GONE("body/flexcomp/edge"), NO("body/flexcomp/edge", "equality"), NO("body/flexcomp/edge", "solref"), NO("body/flexcomp/edge", "solimp"),
+    GONE("body/flexcomp/edge"), NO("body/flexcomp/edge", "equality"), NO("body/flexcomp/edge", "solref"),
+    NO("body/flexcomp/edge", "solimp"),
     NO("body/flexcomp/edge", "stiffness"), NO("body/flexcomp/edge", "damping"), FLEX_ELASTICITY("body/flexcomp/elasticity"),
-    FLEX_CONTACT("body/flexcomp/contact"), GONE("body/flexcomp/pin"), NO("body/flexcomp/pin", "id"), NO("body/flexcomp/pin", "range"),
+    FLEX_CONTACT("body/flexcomp/contact"), GONE("body/flexcomp/pin"), NO("body/flexcomp/pin", "id"),
+    NO("body/flexcomp/pin", "range"),
     NO("body/flexcomp/pin", "grid"), NO("body/flexcomp/pin", "gridrange"), PLUGIN("body/flexcomp/"),
 
     GONE("extension"), GONE("extension/plugin"), NO("extension/plugin", "plugin"), GONE("extension/plugin/instance"),
-    NO("extension/plugin/instance", "name"), GONE("extension/plugin/instance/config"), NO("extension/plugin/instance/config", "key"),
+    NO("extension/plugin/instance", "name"), GONE("extension/plugin/instance/config"),
+    NO("extension/plugin/instance/config", "key"),
     NO("extension/plugin/instance/config", "value"),
 };
 

@@ -96,7 +96,8 @@ static pbStatus check_word(pbMjcfReader *reader, const pbXmlNode *node, const pb
   return FAIL(node, "attribute '%s' is \"%.40s\", expected one of: %s", row->attribute, value, words);
 }
 
-static pbStatus check_integers(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfRow *row, const double *values, int count) {
+static pbStatus check_integers(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfRow *row, const double *values,
+                               int count) {
   for (int i = 0; i < count && i < MOST; i++)
     if (values[i] != rint(values[i]) || fabs(values[i]) > INT_MAX)
       return FAIL(node, "attribute '%s' has %.17g where an integer is expected", row->attribute, values[i]);
@@ -145,11 +146,20 @@ static pbStatus check_refused(pbMjcfReader *reader, const pbXmlNode *node, const
 pbStatus pbMjcf_CheckValue(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfRow *row, const char *value) {
   if (row->support == pb_mjcfRefused) return check_refused(reader, node, row, value);
   switch (row->type) {
-    case 'k': case 'b': case 'f': case 'e':
+    case 'k':
+    case 'b':
+    case 'f':
+    case 'e':
       return check_word(reader, node, row, value);
-    case 'd': case 'i': case 'q': case 'o': case 'v': case 'r':
+    case 'd':
+    case 'i':
+    case 'q':
+    case 'o':
+    case 'v':
+    case 'r':
       return check_numbers(reader, node, row, value);
-    case 'n': case 'c':
+    case 'n':
+    case 'c':
       if (strlen(value) > PB_MJCF_TEXT) return FAIL(node, "attribute '%s' is longer than %d bytes", row->attribute, PB_MJCF_TEXT);
       return pb_ok;
     default:
@@ -209,7 +219,8 @@ static bool store_one(pbMjcfReader *reader, const pbMjcfRow *row, const char *va
     case 'b':
       if (find_word(row->words, value, &found)) *(bool *)to = found.value != 0;
       return true;
-    case 'f': case 'e':
+    case 'f':
+    case 'e':
       store_flag(row, value, to);
       return true;
     case 'v':
@@ -240,7 +251,8 @@ pbStatus pbMjcf_Store(pbMjcfReader *reader, const pbXmlNode *node, void *def) {
 
 // ---- single values ------------------------------------------------------------------------------------------------------
 
-bool pbMjcf_Reals(const pbMjcfReader *reader, const pbXmlNode *node, const char *attribute, double *values, int most, int *count) {
+bool pbMjcf_Reals(const pbMjcfReader *reader, const pbXmlNode *node, const char *attribute, double *values, int most,
+                  int *count) {
   const char *text = pbXml_Get(node, attribute), *bad;
   return text && pbMjcf_Numbers(reader, text, values, most, count, &bad);
 }

@@ -34,15 +34,19 @@ pbStatus pbXml_Fail(const pbXmlDocument *document, pbStatus status, const pbXmlN
 static void append(pbXmlNode *parent, pbXmlNode *node) {
   node->parent = parent;
   node->next = NULL;
-  if (parent->last) parent->last->next = node;
-  else parent->first = node;
+  if (parent->last)
+    parent->last->next = node;
+  else
+    parent->first = node;
   parent->last = node;
 }
 
 void pbXml_Remove(pbXmlNode *node, pbXmlNode *before) {
   pbXmlNode *parent = node->parent;
-  if (before) before->next = node->next;
-  else parent->first = node->next;
+  if (before)
+    before->next = node->next;
+  else
+    parent->first = node->next;
   if (parent->last == node) parent->last = before;
   node->next = NULL;
 }
@@ -80,7 +84,7 @@ typedef struct parse {
   pbXmlNode top;     // parent of the file's root
   pbXmlNode *at;     // element that is open
   int depth;
-  pbStatus status;   // of the first failure
+  pbStatus status;  // of the first failure
 } parse;
 
 static void stop(parse *p, pbStatus status) {
@@ -211,13 +215,13 @@ static pbStatus read_file(pbXmlDocument *document, const char *real, const char 
 // "folder of `of`" / name, or just name where `of` has no folder or name is absolute.
 static bool join_path(char *out, size_t size, const char *of, const char *name) {
   const char *slash = strrchr(of, '/');
-  int n = *name == '/' || !slash ? snprintf(out, size, "%s", name)
-                                 : snprintf(out, size, "%.*s/%s", (int)(slash - of), of, name);
+  int n = *name == '/' || !slash ? snprintf(out, size, "%s", name) : snprintf(out, size, "%.*s/%s", (int)(slash - of), of, name);
   return n > 0 && (size_t)n < size;
 }
 
 // MuJoCo looks beside the main file first, then beside the file that includes.
-static pbStatus find_included(pbXmlDocument *document, const pbXmlNode *node, const char *name, char *shown, size_t size, char **real) {
+static pbStatus find_included(pbXmlDocument *document, const pbXmlNode *node, const char *name, char *shown, size_t size,
+                              char **real) {
   const pbXmlNode *root = document->root;
   *real = NULL;
   if (!join_path(shown, size, root->place.file, name)) return pb_ok;
@@ -242,8 +246,10 @@ static void paste(pbXmlNode *node, pbXmlNode *before, pbXmlNode *root) {
   pbXmlNode *parent = node->parent;
   for (pbXmlNode *child = root->first; child; child = child->next) child->parent = parent;
   root->last->next = node->next;
-  if (before) before->next = root->first;
-  else parent->first = root->first;
+  if (before)
+    before->next = root->first;
+  else
+    parent->first = root->first;
   if (parent->last == node) parent->last = root->last;
 }
 
@@ -290,12 +296,14 @@ static pbStatus include_all(pbXmlDocument *document, pbXmlNode *parent, int dept
 // The model's folder is the one its name was given in, also where that name is a link to somewhere else.
 static pbStatus find_folders(pbXmlDocument *document, const char *path, const pbLoadOptions *options) {
   char beside[PATH_MAX];
-  if (!join_path(beside, sizeof beside, path, ".")) return pbContext_Fail(document->ctx, pb_file, "%.400s: the name is too long", path);
+  if (!join_path(beside, sizeof beside, path, "."))
+    return pbContext_Fail(document->ctx, pb_file, "%.400s: the name is too long", path);
   PB_TRY(real_path(document, beside, &document->folder));
   if (!document->folder) return pbContext_Fail(document->ctx, pb_file, "%.400s: its folder cannot be found", path);
   if (!options || !options->allow_root) return pb_ok;
   PB_TRY(real_path(document, options->allow_root, &document->allowed));
-  if (!document->allowed) return pbContext_Fail(document->ctx, pb_file, "folder '%.400s' to be allowed cannot be found", options->allow_root);
+  if (!document->allowed)
+    return pbContext_Fail(document->ctx, pb_file, "folder '%.400s' to be allowed cannot be found", options->allow_root);
   return pb_ok;
 }
 

@@ -11,7 +11,8 @@ static size_t hash(int kind, const char *name) {  // FNV-1a
 // Where a name lies or would lie.
 static size_t slot_of(const pbNameEntry *entries, size_t capacity, int kind, const char *name) {
   size_t slot = hash(kind, name) & (capacity - 1);
-  while (entries[slot].name && (entries[slot].kind != kind || strcmp(entries[slot].name, name))) slot = (slot + 1) & (capacity - 1);
+  while (entries[slot].name && (entries[slot].kind != kind || strcmp(entries[slot].name, name)))
+    slot = (slot + 1) & (capacity - 1);
   return slot;
 }
 

@@ -346,8 +346,7 @@ WITH_AT = {
     ("actuator/orientation", "forcerange"): {},
 }
 # No valid model of these can be made of what the wheel holds: nothing but our own answer is tried.
-ALONE = {"asset/mesh/plugin", "asset/mesh/plugin/config", "body/plugin", "body/plugin/config", "body/geom/plugin", "body/geom/plugin/config", "body/flexcomp/plugin",
-         "body/flexcomp/plugin/config"}
+ALONE = {f"{owner}/plugin{config}" for owner in ("asset/mesh", "body", "body/geom", "body/flexcomp") for config in ("", "/config")}
 ALONE_AT = {("actuator/plugin", "actrange"), ("deformable/flex", "node"), ("deformable/flex", "dof")}
 
 BASE = """<mujoco{root}>
@@ -411,7 +410,8 @@ def model(element, attribute=None, value=None, bare=False):
         attributes[attribute] = value if value is not None else value_of(element, attribute)
     slots = dict(root="", top="", default="", asset="", world="", bottom="")
     for start, (slot, text) in PRELUDE.items():
-        if not bare and f"{element} {attribute}".startswith(start) and not (start == "equality/flex" and element.startswith("equality/flexstrain")):
+        strain = start == "equality/flex" and element == "equality/flexstrain"
+        if not bare and f"{element} {attribute}".startswith(start) and not strain:
             slots[slot] += text
     if element == "mujoco":
         return BASE.format(**{**slots, "root": text_of(attributes)})
@@ -440,7 +440,8 @@ def place(slots, element, here):
     first = element.split("/")[0]
     if first == "body" and "/" in element:
         inertial = element == "body/inertial"
-        slots["world"] += f'<body name="b9" pos="0 0 5">{"" if inertial else "<geom size=" + chr(34) + ".1" + chr(34) + "/>"}{here}</body>'
+        ball = "" if inertial else '<geom size=".1"/>'
+        slots["world"] += f'<body name="b9" pos="0 0 5">{ball}{here}</body>'
     elif first in ("body", "frame", "replicate", "include"):
         slots["world"] += here
     elif first == "default":

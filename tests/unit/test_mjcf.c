@@ -62,11 +62,12 @@ static void put(const char *name, const char *text) {
 // ---- what is read -------------------------------------------------------------------------------------------------------
 
 static void test_defaults(void **state) {
-  pbSpec *spec = parsed(state,
-                        "<mujoco><default><geom density='5' friction='.5'/><default class='a'><geom size='.2'/>"
-                        "<default class='b'><geom size='.3 .4' friction='.1 .2 .3'/></default></default></default>"
-                        "<worldbody><geom size='1'/><geom class='a'/><body childclass='a'><geom/><geom class='b' density='7'/>"
-                        "<body><geom class='main' size='9'/><body childclass='b'><geom/></body></body></body></worldbody></mujoco>");
+  pbSpec *spec =
+      parsed(state,
+             "<mujoco><default><geom density='5' friction='.5'/><default class='a'><geom size='.2'/>"
+             "<default class='b'><geom size='.3 .4' friction='.1 .2 .3'/></default></default></default>"
+             "<worldbody><geom size='1'/><geom class='a'/><body childclass='a'><geom/><geom class='b' density='7'/>"
+             "<body><geom class='main' size='9'/><body childclass='b'><geom/></body></body></body></worldbody></mujoco>");
   assert_int_equal(spec->ngeom, 6);
   const double size[] = {1, .2, .2, .3, 9, .3}, density[] = {5, 5, 5, 7, 5, 5}, slide[] = {.5, .5, .5, .1, .5, .1};
   for (int i = 0; i < 6; i++) {
@@ -90,10 +91,11 @@ static void test_places(void **state) {
 }
 
 static void test_frames(void **state) {
-  pbSpec *spec = parsed(state,
-                        "<mujoco><default><default class='c'><geom size='3'/></default></default><worldbody>"
-                        "<frame pos='1 2 3' childclass='c'><geom/><frame euler='0 0 90'><body><geom/></body><site/></frame></frame>"
-                        "</worldbody></mujoco>");
+  pbSpec *spec =
+      parsed(state,
+             "<mujoco><default><default class='c'><geom size='3'/></default></default><worldbody>"
+             "<frame pos='1 2 3' childclass='c'><geom/><frame euler='0 0 90'><body><geom/></body><site/></frame></frame>"
+             "</worldbody></mujoco>");
   assert_int_equal(spec->nframe, 2);
   assert_int_equal(spec->frames[1].parent, 0);
   assert_int_equal(spec->frames[1].pose.alt, pb_altEuler);
@@ -106,10 +108,11 @@ static void test_frames(void **state) {
 }
 
 static void test_replicate(void **state) {
-  pbSpec *spec = parsed(state,
-                        "<mujoco><worldbody><replicate count='2' offset='0 1 0' euler='90 0 0'>"
-                        "<replicate count='2' sep='-' offset='1 0 0' euler='0 90 0'><site name='Alice'/></replicate></replicate></worldbody>"
-                        "<sensor><accelerometer name='Bob' site='Alice'/></sensor></mujoco>");
+  pbSpec *spec =
+      parsed(state,
+             "<mujoco><worldbody><replicate count='2' offset='0 1 0' euler='90 0 0'>"
+             "<replicate count='2' sep='-' offset='1 0 0' euler='0 90 0'><site name='Alice'/></replicate></replicate></worldbody>"
+             "<sensor><accelerometer name='Bob' site='Alice'/></sensor></mujoco>");
   static const char *const suffix[] = {"-00", "-10", "-01", "-11"};
   assert_int_equal(spec->nsite, 4);
   assert_int_equal(spec->nsensor, 4);
@@ -121,17 +124,19 @@ static void test_replicate(void **state) {
     assert_memory_equal(spec->sensors[i].name, "Bob", 3);
   }
   pbSpec_Destroy(spec);
-  refused(state, "<mujoco><worldbody><replicate count='0'><geom size='1'/></replicate></worldbody></mujoco>", pb_bad_input, "'count' is 0");
+  refused(state, "<mujoco><worldbody><replicate count='0'><geom size='1'/></replicate></worldbody></mujoco>", pb_bad_input,
+          "'count' is 0");
 }
 
 // In MuJoCo 4.0 a shortcut means by its own attributes only what a default of its own kind, or a general one, says.
 static void test_actuators(void **state) {
-  pbSpec *spec = parsed(state,
-                        "<mujoco><default><position kp='50' dampratio='2' ctrlrange='-1 1'/><default class='v'><velocity kv='3'/></default>"
-                        "</default><worldbody><body><joint name='j'/><geom size='1'/></body></worldbody><actuator>"
-                        "<position joint='j'/><motor joint='j'/><velocity joint='j'/><velocity joint='j' class='v'/>"
-                        "<position joint='j' class='v' kv='4'/><damper joint='j' ctrlrange='0 1' kv='2'/>"
-                        "<cylinder joint='j' diameter='2' bias='1 2 3'/><general joint='j'/><intvelocity joint='j' kp='7'/></actuator></mujoco>");
+  pbSpec *spec = parsed(
+      state,
+      "<mujoco><default><position kp='50' dampratio='2' ctrlrange='-1 1'/><default class='v'><velocity kv='3'/></default>"
+      "</default><worldbody><body><joint name='j'/><geom size='1'/></body></worldbody><actuator>"
+      "<position joint='j'/><motor joint='j'/><velocity joint='j'/><velocity joint='j' class='v'/>"
+      "<position joint='j' class='v' kv='4'/><damper joint='j' ctrlrange='0 1' kv='2'/>"
+      "<cylinder joint='j' diameter='2' bias='1 2 3'/><general joint='j'/><intvelocity joint='j' kp='7'/></actuator></mujoco>");
   const double gain[] = {50, 1, 1, 3, 50, 0, M_PI, 50, 7}, bias2[] = {2, 0, -1, -3, -4, 0, 3, 2, 0};
   assert_int_equal(spec->nactuator, 9);
   for (int i = 0; i < 9; i++) {
@@ -145,11 +150,12 @@ static void test_actuators(void **state) {
 }
 
 static void test_settings(void **state) {
-  pbSpec *spec = parsed(state,
-                        "<mujoco model='m'><compiler angle='radian' eulerseq='XYz'/><option timestep='1e-3' integrator='RK4'>"
-                        "<flag contact='disable' override='enable'/></option><option><flag contact='enable' limit='disable'/></option>"
-                        "<size nkey='3'/><statistic extent='2'/><visual><rgba fog='1 0 0 1'/></visual>"
-                        "<asset><material name='red' rgba='1 0 0 1'/></asset></mujoco>");
+  pbSpec *spec =
+      parsed(state,
+             "<mujoco model='m'><compiler angle='radian' eulerseq='XYz'/><option timestep='1e-3' integrator='RK4'>"
+             "<flag contact='disable' override='enable'/></option><option><flag contact='enable' limit='disable'/></option>"
+             "<size nkey='3'/><statistic extent='2'/><visual><rgba fog='1 0 0 1'/></visual>"
+             "<asset><material name='red' rgba='1 0 0 1'/></asset></mujoco>");
   assert_string_equal(spec->model_name, "m");
   assert_false(spec->compiler.degree);
   assert_string_equal(spec->compiler.eulerseq, "XYz");
@@ -168,8 +174,9 @@ static void test_settings(void **state) {
 // ---- what is refused ----------------------------------------------------------------------------------------------------
 
 #define WORLD(text) "<mujoco><worldbody>" text "</worldbody></mujoco>"
-#define BODY(text) WORLD("<body><joint name='j'/><geom size='1'/>" text "</body>")
-#define ACTUATOR(text) "<mujoco><worldbody><body><joint name='j'/><geom size='1'/></body></worldbody><actuator>" text "</actuator></mujoco>"
+#define BODY(text)  WORLD("<body><joint name='j'/><geom size='1'/>" text "</body>")
+#define ACTUATOR(text) \
+  "<mujoco><worldbody><body><joint name='j'/><geom size='1'/></body></worldbody><actuator>" text "</actuator></mujoco>"
 
 static void test_unsupported(void **state) {
   static const struct {
@@ -184,7 +191,8 @@ static void test_unsupported(void **state) {
       {BODY("<flexcomp name='f'/>"), "flexcomp 'f': this element is not supported"},
       {BODY("<plugin plugin='p'/>"), "plugin"},
       {"<mujoco><option noslip_iterations='3'/></mujoco>", "'noslip_iterations'"},
-      {"<mujoco><option integrator='implicit'/></mujoco>", "\"implicit\", which is not supported (supported: Euler, RK4, implicitfast)"},
+      {"<mujoco><option integrator='implicit'/></mujoco>",
+       "\"implicit\", which is not supported (supported: Euler, RK4, implicitfast)"},
       {"<mujoco><option integrator='discrete'/></mujoco>", "discrete"},
       {"<mujoco><option><flag diagexact='enable'/></option></mujoco>", "'diagexact'"},
       {"<mujoco><compiler coordinate='global'/></mujoco>", "global"},
@@ -193,7 +201,8 @@ static void test_unsupported(void **state) {
       {ACTUATOR("<motor joint='j' delay='.1'/>"), "'delay'"},
       {ACTUATOR("<general joint='j' dyntype='muscle'/>"), "\"muscle\""},
       {"<mujoco><sensor><rangefinder site='s'/></sensor></mujoco>", "rangefinder"},
-      {"<mujoco><tendon><spatial><site site='a'/><geom geom='g'/><site site='b'/></spatial></tendon></mujoco>", "geom: this element"},
+      {"<mujoco><tendon><spatial><site site='a'/><geom geom='g'/><site site='b'/></spatial></tendon></mujoco>",
+       "geom: this element"},
       {WORLD("<frame scale='2'/>"), "'scale'"},
       {WORLD("<attach model='m' prefix=''/>"), "attach"},
       {WORLD("<include file='x.xml'/>"), "cannot include"},
@@ -202,9 +211,10 @@ static void test_unsupported(void **state) {
 }
 
 static void test_seen_meshes(void **state) {
-  pbSpec *spec = parsed(state, "<mujoco><asset><mesh name='m' file='nowhere.obj'/></asset><worldbody><body>"
-                               "<inertial pos='0 0 0' mass='1' diaginertia='1 1 1'/><joint/>"
-                               "<geom type='mesh' mesh='m' contype='0' conaffinity='0'/></body></worldbody></mujoco>");
+  pbSpec *spec = parsed(state,
+                        "<mujoco><asset><mesh name='m' file='nowhere.obj'/></asset><worldbody><body>"
+                        "<inertial pos='0 0 0' mass='1' diaginertia='1 1 1'/><joint/>"
+                        "<geom type='mesh' mesh='m' contype='0' conaffinity='0'/></body></worldbody></mujoco>");
   assert_int_equal(spec->geoms[0].type, pb_geomMesh);
   assert_string_equal(spec->geoms[0].mesh, "m");
   pbSpec_Destroy(spec);
@@ -282,9 +292,12 @@ static void test_limits(void **state) {
   text = repeated("<mujoco><worldbody><geom name='", "0123456789", 200, "'/></worldbody></mujoco>");
   refused(state, text, pb_bad_input, "longer than 1000 bytes");
   free(text);
-  refused(state, "<mujoco><worldbody><replicate count='1000'><replicate count='1000'><geom size='1'/></replicate></replicate></worldbody></mujoco>",
+  refused(state,
+          "<mujoco><worldbody><replicate count='1000'><replicate count='1000'><geom "
+          "size='1'/></replicate></replicate></worldbody></mujoco>",
           pb_bad_input, "elements");
-  refused(state, "<mujoco><worldbody><replicate count='2000000000'><geom size='1'/></replicate></worldbody></mujoco>", pb_bad_input, "elements");
+  refused(state, "<mujoco><worldbody><replicate count='2000000000'><geom size='1'/></replicate></worldbody></mujoco>",
+          pb_bad_input, "elements");
 }
 
 static void test_many_attributes(void **state) {
@@ -322,7 +335,8 @@ static void load_fails(void **state, const char *name, pbStatus expected, const 
 }
 
 static void test_include(void **state) {
-  put("model/main.xml", "<mujoco><worldbody><geom name='a' size='1'/><include file='parts/p.xml'/><geom name='d' size='1'/></worldbody></mujoco>");
+  put("model/main.xml",
+      "<mujoco><worldbody><geom name='a' size='1'/><include file='parts/p.xml'/><geom name='d' size='1'/></worldbody></mujoco>");
   put("model/parts/p.xml", "<anything><geom name='b' size='1'/><include file='q.xml'/></anything>");
   put("model/parts/q.xml", "<anything>\n<geom name='c' size='1'/></anything>");
   pbSpec *spec = NULL;
@@ -420,10 +434,11 @@ static void count_release(void *user, void *memory) {
 
 static void test_failing_allocator(void **state) {
   (void)state;
-  const char *text = "<mujoco><default><default class='a'><geom user='1 2'/></default></default><worldbody><replicate count='3'><body>"
-                     "<joint name='j'/><geom class='a' size='1'/><site name='s'/></body></replicate></worldbody><tendon><fixed><joint joint='j' "
-                     "coef='1'/></fixed></tendon><actuator><motor joint='j'/></actuator><custom><tuple name='t'><element objtype='body' "
-                     "objname='world'/></tuple></custom><asset><material name='m'/></asset></mujoco>";
+  const char *text =
+      "<mujoco><default><default class='a'><geom user='1 2'/></default></default><worldbody><replicate count='3'><body>"
+      "<joint name='j'/><geom class='a' size='1'/><site name='s'/></body></replicate></worldbody><tendon><fixed><joint joint='j' "
+      "coef='1'/></fixed></tendon><actuator><motor joint='j'/></actuator><custom><tuple name='t'><element objtype='body' "
+      "objname='world'/></tuple></custom><asset><material name='m'/></asset></mujoco>";
   bool done = false;
   for (long n = 0; !done && n < 100000; n++) {
     counter c = {n, 0};
@@ -457,12 +472,12 @@ static int group_teardown(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
-      TEST(test_defaults),       TEST(test_places),        TEST(test_frames),         TEST(test_replicate),
-      TEST(test_actuators),      TEST(test_settings),      TEST(test_unsupported),    TEST(test_seen_meshes),
-      TEST(test_malformed),      TEST(test_limits),        TEST(test_many_attributes), TEST(test_many_classes),
-      TEST(test_include),        TEST(test_include_failures), TEST(test_outside),     TEST(test_linked_model),
-      TEST(test_other_locale),
-      TEST(test_failing_allocator),
+      TEST(test_defaults),     TEST(test_places),           TEST(test_frames),
+      TEST(test_replicate),    TEST(test_actuators),        TEST(test_settings),
+      TEST(test_unsupported),  TEST(test_seen_meshes),      TEST(test_malformed),
+      TEST(test_limits),       TEST(test_many_attributes),  TEST(test_many_classes),
+      TEST(test_include),      TEST(test_include_failures), TEST(test_outside),
+      TEST(test_linked_model), TEST(test_other_locale),     TEST(test_failing_allocator),
   };
   return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

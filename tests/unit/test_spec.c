@@ -191,12 +191,18 @@ static void test_check(void **state) {
     pbStatus status;
     const char *text;
   } cases[] = {
-      {spoil_names, pb_bad_input, "two of this name"},      {spoil_parent, pb_bad_input, "does not make a tree"},
-      {spoil_frame, pb_bad_input, "frame 3"},               {spoil_mesh, pb_unsupported, "collides"},
-      {spoil_mass, pb_unsupported, "gives its body mass"},  {spoil_integrator, pb_unsupported, "integrator"},
-      {spoil_actuator, pb_unsupported, "acts on nothing"},  {spoil_disabled, pb_unsupported, "actuatorgroupdisable"},
-      {spoil_sensor, pb_unsupported, "sensor"},             {spoil_tendon, pb_bad_input, "no path"},
-      {spoil_user, pb_bad_input, "user data"},              {spoil_keys, pb_bad_input, "keyframes"},
+      {spoil_names, pb_bad_input, "two of this name"},
+      {spoil_parent, pb_bad_input, "does not make a tree"},
+      {spoil_frame, pb_bad_input, "frame 3"},
+      {spoil_mesh, pb_unsupported, "collides"},
+      {spoil_mass, pb_unsupported, "gives its body mass"},
+      {spoil_integrator, pb_unsupported, "integrator"},
+      {spoil_actuator, pb_unsupported, "acts on nothing"},
+      {spoil_disabled, pb_unsupported, "actuatorgroupdisable"},
+      {spoil_sensor, pb_unsupported, "sensor"},
+      {spoil_tendon, pb_bad_input, "no path"},
+      {spoil_user, pb_bad_input, "user data"},
+      {spoil_keys, pb_bad_input, "keyframes"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     pbSpec *spec = new_spec(state);
