@@ -159,13 +159,17 @@ def pull_chain(model, records, controls, next_bar, sensor_bars, theta=None):
     return x_bar, theta_bar, np.array(rows[::-1])
 
 
-def follow(m, field):
+def subtree_sums(m, mass):
+    total = np.array(mass, float)
+    for body in range(m.nbody - 1, 0, -1):
+        total[m.body_parentid[body]] += total[body]
+    return total
+
+
+def followed(m, field):
     """implicitfast: MuJoCo writes the damping of free bodies about subtree_com, which it gets with body_subtreemass. With a mass
-    moved alone that point is not the centre of mass, which means nothing; so let it follow."""
-    if field == "body_mass" and m.opt.integrator == 3:
-        m.body_subtreemass[:] = m.body_mass
-        for body in range(m.nbody - 1, 0, -1):
-            m.body_subtreemass[m.body_parentid[body]] += m.body_subtreemass[body]
+    moved alone that point is not the centre of mass, which means nothing; so there body_subtreemass follows body_mass."""
+    return field == "body_mass" and m.opt.integrator == 3
 
 
 def field_difference(step, m, x, controls, field, way, next_bar, sensor_bars, base, steps=(1e-3, 1e-4, 1e-5, 1e-6)):
@@ -174,7 +178,8 @@ def field_difference(step, m, x, controls, field, way, next_bar, sensor_bars, ba
 
     def at(e):
         oracle.set_field(m, field, p + e * way)
-        follow(m, field)
+        if followed(m, field):
+            m.body_subtreemass[:] = subtree_sums(m, m.body_mass)
         try:
             y, total = x, 0.0
             for k, u in enumerate(controls):
@@ -183,7 +188,8 @@ def field_difference(step, m, x, controls, field, way, next_bar, sensor_bars, ba
             return np.array([total + next_bar @ oracle.tangent(m, base, y)])
         finally:
             oracle.set_field(m, field, p)
-            follow(m, field)
+            if followed(m, field):
+                m.body_subtreemass[:] = subtree_sums(m, m.body_mass)
 
     value, error = oracle.quotient(at, steps)
     return value[0], error[0]
