@@ -199,8 +199,7 @@ static void ellipsoid_damping(const NUM(pbFluidPart) *part, const num u[6], num 
 }
 
 // ---- parts ------------------------------------------------------------------------------------------------------------
-// Velocity relative to the fluid in the part's own frame.
-static void local_velocity(const NUM(pbFluidPart) *part, num u[6]) {
+void NUM(pbFluid_LocalVelocity)(const NUM(pbFluidPart) *part, num u[6]) {
   num v[3];
   PB_POINTVEL(v, part->V, part->d);
   v3_subfrom(v, part->medium + 2);
@@ -208,14 +207,31 @@ static void local_velocity(const NUM(pbFluidPart) *part, num u[6]) {
   m3_tmulv(u + 3, part->R, v);
 }
 
-void NUM(pbFluid_Wrench)(const NUM(pbFluidPart) *part, num wrench[6]) {
-  num u[6], f[6] = {0}, torque[3], force[3];
-  local_velocity(part, u);
+void NUM(pbFluid_LocalForce)(const NUM(pbFluidPart) *part, const num u[6], num f[6]) {
+  memset(f, 0, 6 * sizeof(num));
   if (part->type == pb_fluidBox) {
     box_force(part->medium, part->shape, u, f);
   } else {
     ellipsoid_force(part, u, f);
   }
+}
+
+void NUM(pbFluid_LocalDamping)(const NUM(pbFluidPart) *part, const num u[6], num B[36]) {
+  memset(B, 0, 36 * sizeof(num));
+  if (part->type == pb_fluidBox) {
+    box_damping(part->medium, part->shape, u, B);
+  } else {
+    ellipsoid_damping(part, u, B);
+  }
+  for (int i = 0; part->symmetric && i < 6; i++) {
+    for (int k = 0; k < i; k++) B[6 * i + k] = B[6 * k + i] = 0.5 * (B[6 * i + k] + B[6 * k + i]);
+  }
+}
+
+void NUM(pbFluid_Wrench)(const NUM(pbFluidPart) *part, num wrench[6]) {
+  num u[6], f[6], torque[3], force[3];
+  NUM(pbFluid_LocalVelocity)(part, u);
+  NUM(pbFluid_LocalForce)(part, u, f);
   m3_mulv(torque, part->R, f);
   m3_mulv(force, part->R, f + 3);
   PB_ADDWRENCH(wrench, 1, part->d, force);
@@ -223,16 +239,9 @@ void NUM(pbFluid_Wrench)(const NUM(pbFluidPart) *part, num wrench[6]) {
 }
 
 void NUM(pbFluid_PartDamping)(const NUM(pbFluidPart) *part, num B[36]) {
-  num u[6], local[36] = {0};
-  local_velocity(part, u);
-  if (part->type == pb_fluidBox) {
-    box_damping(part->medium, part->shape, u, local);
-  } else {
-    ellipsoid_damping(part, u, local);
-  }
-  for (int i = 0; part->symmetric && i < 6; i++) {
-    for (int k = 0; k < i; k++) local[6 * i + k] = local[6 * k + i] = 0.5 * (local[6 * i + k] + local[6 * k + i]);
-  }
+  num u[6], local[36];
+  NUM(pbFluid_LocalVelocity)(part, u);
+  NUM(pbFluid_LocalDamping)(part, u, local);
   // T: motion about ref -> local velocity, columns of unit motions; B += T' local T
   num T[36], LT[36];
   for (int c = 0; c < 6; c++) {
@@ -308,5 +317,68 @@ void NUM(pbFluid_Damping)(const NUM(pbWork) *w, int body, num B[36]) {
   bool box;
   for (int k = 0, n = NUM(pbFluid_Parts)(w, body, &box); k < n; k++) {
     if (NUM(pbFluid_Take)(w, body, box, k, &part)) NUM(pbFluid_PartDamping)(&part, B);
+  }
+}
+
+// ---- a medium that is not there -----------------------------------------------------------------------------------------
+// power += X . (wrench per unit of density), X . (wrench per unit of viscosity) of a part, X the part's own motion.
+static void unit_power(NUM(pbFluidPart) *part, const num X[6], num power[2]) {
+  num u[6], x[6], v[3], linear[6], quadratic[6];
+  const num both[2] = {1, 1};
+  if (part->type != pb_fluidBox) {  // linear in both: one medium at a time
+    for (int k = 0; k < 2; k++) {
+      num wrench[6] = {0};
+      part->medium[k] = 1, part->medium[1 - k] = 0;
+      NUM(pbFluid_Wrench)(part, wrench);
+      power[k] += PB_DOT6(X, wrench);
+    }
+    return;
+  }
+  NUM(pbFluid_LocalVelocity)(part, u);
+  PB_POINTVEL(v, X, part->d);
+  m3_tmulv(x, part->R, X), m3_tmulv(x + 3, part->R, v);
+  box_drag(both, part->shape, linear, quadratic);
+  for (int k = 0; k < 6; k++) {
+    power[0] -= x[k] * quadratic[k] * num_abs(u[k]) * u[k];
+    power[1] -= x[k] * linear[k] * u[k];
+  }
+}
+
+void NUM(pbFluid_UnitPower)(const NUM(pbWork) *w, const num *X, num power[2]) {
+  NUM(pbFluidPart) part;
+  bool box;
+  for (int b = 1; b < w->m->nbody; b++) {
+    if (w->t->body_tree[b] < 0) continue;
+    for (int k = 0, n = NUM(pbFluid_Parts)(w, b, &box); k < n; k++) {
+      if (NUM(pbFluid_Take)(w, b, box, k, &part)) unit_power(&part, X + 6 * b, power);
+    }
+  }
+}
+
+// Motion about ref -> own frame of the part.
+static void inward(const NUM(pbFluidPart) *part, const num X[6], num x[6]) {
+  num v[3];
+  PB_POINTVEL(v, X, part->d);
+  m3_tmulv(x, part->R, X);
+  m3_tmulv(x + 3, part->R, v);
+}
+
+void NUM(pbFluid_UnitDamping)(const NUM(pbWork) *w, const num *Y, const num *X, const num *Xless, num power[2]) {
+  NUM(pbFluidPart) part;
+  bool box;
+  for (int b = 1; b < w->m->nbody; b++) {
+    if (w->t->body_tree[b] < 0) continue;
+    num Z[6], u[6], y[6], z[6], B[36];
+    for (int k = 0; k < 6; k++) Z[k] = X[6 * b + k] - Xless[6 * b + k];
+    for (int k = 0, n = NUM(pbFluid_Parts)(w, b, &box); k < n; k++) {
+      if (!NUM(pbFluid_Take)(w, b, box, k, &part)) continue;
+      NUM(pbFluid_LocalVelocity)(&part, u);
+      inward(&part, Y + 6 * b, y), inward(&part, Z, z);
+      for (int which = 0; which < 2; which++) {
+        part.medium[which] = 1, part.medium[1 - which] = 0;
+        NUM(pbFluid_LocalDamping)(&part, u, B);
+        for (int i = 0; i < 36; i++) power[which] += y[i / 6] * B[i] * z[i % 6];
+      }
+    }
   }
 }

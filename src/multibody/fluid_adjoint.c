@@ -1,167 +1,265 @@
-// Gradient of the virtual power of fluid forces and of their implicit damping. The derivative of one part's wrench by its
-// pose, velocity and parameters comes from the complex program, one direction at a time.
+// Gradient of the virtual power of fluid forces and of their implicit damping. In a part's own frame the power is y . f(u),
+// y the virtual and u the real velocity there; df/du is the hand-written damping, second derivatives and those by the
+// shape come from the complex program.
 #include "multibody/adjoint.h"
 #include "multibody/fluid.h"
 #include "multibody/spatial.h"
 
-enum { pose_at = 0, velocity_at = 6, medium_at = 12, shape_at = 17, inputs = 32 };
+#if PB_LANES > 1
+#pragma GCC diagnostic ignored "-Wpsabi"  // lanes are passed between functions of this file only
+#endif
 
-static void to_complex(const NUM(pbFluidPart) *part, pbFluidPart_c *z) {
-  z->type = part->type, z->symmetric = part->symmetric;
-  for (int k = 0; k < 3; k++) z->d[k] = part->d[k];
-  for (int k = 0; k < 9; k++) z->R[k] = part->R[k];
-  for (int k = 0; k < 6; k++) z->V[k] = part->V[k];
-  for (int k = 0; k < pb_fluidMedium; k++) z->medium[k] = part->medium[k];
-  for (int k = 0; k < pb_fluidShape; k++) z->shape[k] = part->shape[k];
+#define SET3(r, expression)                            \
+  do {                                                 \
+    for (int k = 0; k < 3; k++) (r)[k] = (expression); \
+  } while (0)
+// r = R x, r = R' x for both halves of a spatial vector
+#define OUTWARD(r, R, x)                                                                                               \
+  do {                                                                                                                 \
+    SET3(r, (R)[3 * k] * (x)[0] + (R)[3 * k + 1] * (x)[1] + (R)[3 * k + 2] * (x)[2]);                                  \
+    SET3((r) + 3, (R)[3 * k] * (x)[3] + (R)[3 * k + 1] * (x)[4] + (R)[3 * k + 2] * (x)[5]);                            \
+  } while (0)
+#define INWARD(r, R, x)                                                                        \
+  do {                                                                                         \
+    SET3(r, (R)[k] * (x)[0] + (R)[3 + k] * (x)[1] + (R)[6 + k] * (x)[2]);                      \
+    SET3((r) + 3, (R)[k] * (x)[3] + (R)[3 + k] * (x)[4] + (R)[6 + k] * (x)[5]);                \
+  } while (0)
+// The part's frame moves while a field X stays, M its motion at the part (angular, linear) and C its cotangent there (both in
+// world axes): adds to torque and force on the frame.
+#define TURN(torque, force, M, C)              \
+  do {                                         \
+    PB_ADDCROSS(torque, -1, M, C);             \
+    PB_ADDCROSS(torque, -1, (M) + 3, (C) + 3); \
+    PB_ADDCROSS(force, 1, (C) + 3, M);         \
+  } while (0)
+// Cotangent of a field about ref from the one at the part.
+#define ADD_FIELD(F, s, d, C)                               \
+  do {                                                      \
+    PB_ADDWRENCH(F, s, d, (C) + 3);                         \
+    for (int k = 0; k < 3; k++) (F)[k] += (s) * (C)[k];     \
+  } while (0)
+
+// A part with all that its gradient needs.
+typedef struct patch {
+  NUM(pbFluidPart) part;
+  int body, geom;         // geom: -1 for the box
+  double u[6], M[6];      // velocity relative to the fluid: own frame, world axes
+  lane torque[3], force[3];  // cotangent of the part's pose (world, at its origin)
+} patch;
+
+static void begin(patch *p) {
+  NUM(pbFluid_LocalVelocity)(&p->part, p->u);
+  OUTWARD(p->M, p->part.R, p->u);
+  memset(p->torque, 0, sizeof p->torque), memset(p->force, 0, sizeof p->force);
 }
 
-static void bump(_Complex double *x, double rate) { __imag__ *x += PB_IMAG_STEP * rate; }
-
-// Move input i at unit rate: a rigid motion of the part about ref, its body's velocity, the medium, the shape.
-static void perturb(pbFluidPart_c *z, int i) {
-  if (i >= shape_at) {
-    bump(&z->shape[i - shape_at], 1);
-  } else if (i >= medium_at) {
-    bump(&z->medium[i - medium_at], 1);
-  } else if (i >= velocity_at) {
-    bump(&z->V[i - velocity_at], 1);
-  } else if (i >= 3) {
-    bump(&z->d[i - 3], 1);
-  } else {
-    int y = (i + 1) % 3, x = (i + 2) % 3;  // rotation about axis i: e x r = -r[x] at y, r[y] at x
-    double dy = __real__ z->d[y], dx = __real__ z->d[x];
-    bump(&z->d[y], -dx), bump(&z->d[x], dy);
-    for (int c = 0; c < 3; c++) {
-      double ry = __real__ z->R[3 * y + c], rx = __real__ z->R[3 * x + c];
-      bump(&z->R[3 * y + c], -rx), bump(&z->R[3 * x + c], ry);
-    }
-  }
+// Motion of the part under a field about ref, in world axes.
+static void field_at(const patch *p, const lane *X, lane M[6]) {
+  SET3(M, X[k]);
+  PB_POINTVEL(M + 3, X, p->part.d);
 }
 
-// Derivative by input i of the wrench, or (field given) of B field.
-static void directional(const NUM(pbFluidPart) *part, int i, const double *field, double out[6]) {
+// ---- complex step -----------------------------------------------------------------------------------------------------
+static void to_complex(const patch *p, pbFluidPart_c *z, _Complex double u[6]) {
+  memset(z, 0, sizeof *z);
+  z->type = p->part.type, z->symmetric = p->part.symmetric;
+  for (int k = 0; k < pb_fluidMedium; k++) z->medium[k] = p->part.medium[k];
+  for (int k = 0; k < pb_fluidShape; k++) z->shape[k] = p->part.shape[k];
+  for (int k = 0; k < 6; k++) u[k] = p->u[k];
+}
+
+// Derivative of (local damping) z by velocity i (0 to 5) or shape parameter i - 6.
+static void damping_by(const patch *p, int i, const double field[6], double out[6]) {
   pbFluidPart_c z;
-  to_complex(part, &z);
-  perturb(&z, i);
-  if (!field) {
-    _Complex double wrench[6] = {0};
-    pbFluid_Wrench_c(&z, wrench);
-    for (int k = 0; k < 6; k++) out[k] = __imag__ wrench[k] / PB_IMAG_STEP;
-    return;
-  }
-  _Complex double B[36] = {0};
-  pbFluid_PartDamping_c(&z, B);
-  for (int k = 0; k < 6; k++) {
-    out[k] = 0;
-    for (int c = 0; c < 6; c++) out[k] += __imag__ B[6 * k + c] / PB_IMAG_STEP * field[c];
+  _Complex double u[6], B[36];
+  to_complex(p, &z, u);
+  if (i < 6) __imag__ u[i] = PB_IMAG_STEP;
+  else __imag__ z.shape[i - 6] = PB_IMAG_STEP;
+  pbFluid_LocalDamping_c(&z, u, B);
+  for (int r = 0; r < 6; r++) {
+    out[r] = 0;
+    for (int c = 0; c < 6; c++) out[r] += __imag__ B[6 * r + c] / PB_IMAG_STEP * field[c];
   }
 }
 
-// bar[i] = dual . d(wrench or B field)/d(input i)
-static void pull(const NUM(pbFluidPart) *part, int first, int last, const double *field, const lane dual[6], lane bar[inputs]) {
-  for (int i = first; i < last; i++) {
-    double d[6];
-    directional(part, i, field, d);
-    bar[i] = dual[0] * d[0];
-    for (int k = 1; k < 6; k++) bar[i] += dual[k] * d[k];
-  }
-}
-
+// ---- parameters (one lane) --------------------------------------------------------------------------------------------
+#if PB_LANES == 1
 // Ambient gradient by the quaternion of a local frame: 2 q (0, t), t the torque in the frame's own axes.
-static void quat_gradient(const double *q, const double *t, double g[4]) {
-  g[0] = 2 * (-q[1] * t[0] - q[2] * t[1] - q[3] * t[2]);
-  g[1] = 2 * (q[0] * t[0] + q[2] * t[2] - q[3] * t[1]);
-  g[2] = 2 * (q[0] * t[1] + q[3] * t[0] - q[1] * t[2]);
-  g[3] = 2 * (q[0] * t[2] + q[1] * t[1] - q[2] * t[0]);
+static void add_quat(double *g, const double *q, const double *t) {
+  g[0] += 2 * (-q[1] * t[0] - q[2] * t[1] - q[3] * t[2]);
+  g[1] += 2 * (q[0] * t[0] + q[2] * t[2] - q[3] * t[1]);
+  g[2] += 2 * (q[0] * t[1] + q[3] * t[0] - q[1] * t[2]);
+  g[3] += 2 * (q[0] * t[2] + q[1] * t[1] - q[2] * t[0]);
 }
 
-// Parameters of a part: its place in the body, the medium, its shape. Only where theta is wanted (one lane).
-static void parameters(LANE(pbAdjoint) *a, int body, int geom, const NUM(pbFluidPart) *part, const lane bar[inputs]) {
+// What a part hangs on: its place in the body (from the cotangent of its pose), the medium, its shape.
+static void add_place(LANE(pbAdjoint) *a, const patch *p) {
   const NUM(pbWork) *w = a->w;
-  const double *Rb = w->xmat + 9 * body;
-  double force[3], torque[3], arm[3], pos[3], local[3], quat[4];
-  for (int k = 0; k < 3; k++) force[k] = PB_LANE0(bar[3 + k]);
-  PB_CROSS(arm, part->d, force);
-  for (int k = 0; k < 3; k++) torque[k] = PB_LANE0(bar[k]) - arm[k];
-  for (int k = 0; k < 3; k++) {
-    pos[k] = Rb[k] * force[0] + Rb[3 + k] * force[1] + Rb[6 + k] * force[2];
-    local[k] = part->R[k] * torque[0] + part->R[3 + k] * torque[1] + part->R[6 + k] * torque[2];
+  const pbModel *m = w->m;
+  const double *Rb = w->xmat + 9 * p->body, *R = p->part.R, *F = p->force, *T = p->torque;
+  const double *q = p->geom < 0 ? w->p.body_iquat + 4 * p->body : w->p.geom_quat + 4 * p->geom;
+  double *pos = a->theta + ((p->geom < 0 ? m->body_ipos + 3 * p->body : m->geom_pos + 3 * p->geom) - m->theta0), t[3];
+  double *quat = a->theta + ((p->geom < 0 ? m->body_iquat + 4 * p->body : m->geom_quat + 4 * p->geom) - m->theta0);
+  for (int k = 0; k < 3; k++) pos[k] += Rb[k] * F[0] + Rb[3 + k] * F[1] + Rb[6 + k] * F[2];
+  SET3(t, R[k] * T[0] + R[3 + k] * T[1] + R[6 + k] * T[2]);
+  add_quat(quat, q, t);
+}
+
+static void add_shape(LANE(pbAdjoint) *a, const patch *p, int i, double value) {
+  if (p->geom < 0 && i == 0) PB_THETA(a, body_mass, p->body, value);
+  else if (p->geom < 0) PB_THETA(a, body_inertia, 3 * p->body + i - 1, value);
+  else if (i < 3) PB_THETA(a, geom_size, 3 * p->geom + i, value);
+  else PB_THETA(a, geom_fluid, 12 * p->geom + i - 3, value);
+}
+
+// Derivative of the local force by shape parameter i.
+static void force_by_shape(const patch *p, int i, double out[6]) {
+  pbFluidPart_c z;
+  _Complex double u[6], f[6];
+  to_complex(p, &z, u);
+  __imag__ z.shape[i] = PB_IMAG_STEP;
+  pbFluid_LocalForce_c(&z, u, f);
+  for (int k = 0; k < 6; k++) out[k] = __imag__ f[k] / PB_IMAG_STEP;
+}
+
+static int shapes(const patch *p) { return p->geom < 0 ? 4 : pb_fluidShape; }
+
+// The part in a medium of density or viscosity 1 alone: forces are linear in both.
+static NUM(pbFluidPart) unit_medium(const patch *p, int which) {
+  NUM(pbFluidPart) part = p->part;
+  part.medium[0] = which == 0, part.medium[1] = which == 1;
+  return part;
+}
+
+static void force_parameters(LANE(pbAdjoint) *a, const patch *p, const double y[6]) {
+  double d[6];
+  for (int k = 0; k < 2; k++) {
+    NUM(pbFluidPart) part = unit_medium(p, k);
+    NUM(pbFluid_LocalForce)(&part, p->u, d);
+    if (k) PB_THETA(a, viscosity, 0, PB_DOT6(y, d));
+    else PB_THETA(a, density, 0, PB_DOT6(y, d));
   }
-  quat_gradient(geom < 0 ? w->p.body_iquat + 4 * body : w->p.geom_quat + 4 * geom, local, quat);
-  PB_THETA(a, density, 0, bar[medium_at]);
-  PB_THETA(a, viscosity, 0, bar[medium_at + 1]);
-  for (int k = 0; k < 3; k++) PB_THETA(a, wind, k, bar[medium_at + 2 + k]);
-  if (geom < 0) {
-    for (int k = 0; k < 3; k++) a->theta[w->m->body_ipos - w->m->theta0 + 3 * body + k] += pos[k];
-    for (int k = 0; k < 4; k++) a->theta[w->m->body_iquat - w->m->theta0 + 4 * body + k] += quat[k];
-    PB_THETA(a, body_mass, body, bar[shape_at]);
-    for (int k = 0; k < 3; k++) PB_THETA(a, body_inertia, 3 * body + k, bar[shape_at + 1 + k]);
-  } else {
-    for (int k = 0; k < 3; k++) a->theta[w->m->geom_pos - w->m->theta0 + 3 * geom + k] += pos[k];
-    for (int k = 0; k < 4; k++) a->theta[w->m->geom_quat - w->m->theta0 + 4 * geom + k] += quat[k];
-    for (int k = 0; k < 3; k++) PB_THETA(a, geom_size, 3 * geom + k, bar[shape_at + k]);
-    for (int k = 0; k < 12; k++) PB_THETA(a, geom_fluid, 12 * geom + k, bar[shape_at + 3 + k]);
+  for (int i = 0; i < shapes(p); i++) {
+    force_by_shape(p, i, d);
+    add_shape(a, p, i, PB_DOT6(y, d));
   }
 }
 
-// Gradient through one part's wrench (field NULL) or B field, dual to `dual`: velocity, pose, parameters.
-static void part_adjoint(LANE(pbAdjoint) *a, int body, int geom, const NUM(pbFluidPart) *part, const double *field,
-                         const lane dual[6]) {
-  lane bar[inputs];
-  int shapes = geom < 0 ? 4 : pb_fluidShape;
-  bool wanted = PB_LANES == 1 && a->theta;
-  pull(part, 0, wanted ? shape_at + shapes : medium_at, field, dual, bar);
+static void damping_parameters(LANE(pbAdjoint) *a, const patch *p, const double y[6], const double field[6]) {
+  double d[6], B[36];
+  for (int k = 0; k < 2; k++) {
+    NUM(pbFluidPart) part = unit_medium(p, k);
+    double s = 0;
+    NUM(pbFluid_LocalDamping)(&part, p->u, B);
+    for (int i = 0; i < 36; i++) s += y[i / 6] * B[i] * field[i % 6];
+    if (k) PB_THETA(a, viscosity, 0, s);
+    else PB_THETA(a, density, 0, s);
+  }
+  for (int i = 0; i < shapes(p); i++) {
+    damping_by(p, 6 + i, field, d);
+    add_shape(a, p, i, PB_DOT6(y, d));
+  }
+}
+#endif
+
+// ---- parts ------------------------------------------------------------------------------------------------------------
+// Cotangent of u (own frame) to the body's velocity, the pose, the wind.
+static void pull_velocity(LANE(pbAdjoint) *a, patch *p, const lane ub[6]) {
+  lane C[6];
+  OUTWARD(C, p->part.R, ub);
+  ADD_FIELD(a->FV + 6 * p->body, 1, p->part.d, C);
+  TURN(p->torque, p->force, p->M, C);
+  for (int k = 0; k < 3; k++) PB_THETA(a, wind, k, -C[3 + k]);
+}
+
+static void finish(LANE(pbAdjoint) *a, const patch *p) {
+  lane *P = a->P + 6 * p->body;
+  PB_ADDWRENCH(P, 1, p->part.d, p->force);
+  for (int k = 0; k < 3; k++) P[k] += p->torque[k];
+#if PB_LANES == 1
+  if (a->theta) add_place(a, p);
+#endif
+}
+
+// W += Vl . wrench
+static void pull_force(LANE(pbAdjoint) *a, patch *p) {
+  NUM(pbFluidPart) part = p->part;
+  double f[6], F[6], J[36], scale = p->geom < 0 ? 1 : part.shape[3];
+  lane M[6], y[6], ub[6];
+  begin(p);
+  NUM(pbFluid_LocalForce)(&part, p->u, f);
+  OUTWARD(F, part.R, f);
+  ADD_FIELD(a->FL + 6 * p->body, 1, part.d, F);
+  field_at(p, a->Vl + 6 * p->body, M);
+  INWARD(y, part.R, M);
+  TURN(p->torque, p->force, M, F);
+  part.symmetric = false;
+  NUM(pbFluid_LocalDamping)(&part, p->u, J);  // df/du but for the interaction coefficient
   for (int k = 0; k < 6; k++) {
-    a->P[6 * body + k] += bar[pose_at + k];
-    a->FV[6 * body + k] += bar[velocity_at + k];
+    ub[k] = y[0] * (scale * J[k]);
+    for (int i = 1; i < 6; i++) ub[k] += y[i] * (scale * J[6 * i + k]);
   }
-  if (wanted) parameters(a, body, geom, part, bar);
+  pull_velocity(a, p, ub);
+#if PB_LANES == 1
+  if (a->theta) force_parameters(a, p, y);
+#endif
+  finish(a, p);
 }
 
-// W += sum over bodies of Vl . wrench
-void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) *a) {
+// W += Vm . B X, X = h (Va - Vw)
+static void pull_damping(LANE(pbAdjoint) *a, patch *p, double h) {
+  const double *Va = a->Va + 6 * p->body, *Vw = a->Vw + 6 * p->body, *R = p->part.R;
+  double X[6], MX[6], z[6], B[36], Bz[6], F[6];
+  lane M[6], y[6], yB[6], C[6], ub[6];
+  begin(p);
+  for (int k = 0; k < 6; k++) X[k] = h * (Va[k] - Vw[k]);
+  SET3(MX, X[k]);
+  PB_POINTVEL(MX + 3, X, p->part.d);
+  INWARD(z, R, MX);
+  field_at(p, a->Vm + 6 * p->body, M);
+  INWARD(y, R, M);
+  NUM(pbFluid_LocalDamping)(&p->part, p->u, B);
+  for (int r = 0; r < 6; r++) {
+    Bz[r] = 0, yB[r] = (lane){0};
+    for (int c = 0; c < 6; c++) Bz[r] += B[6 * r + c] * z[c], yB[r] += y[c] * B[6 * c + r];
+  }
+  OUTWARD(F, R, Bz);
+  OUTWARD(C, R, yB);
+  ADD_FIELD(a->FM + 6 * p->body, 1, p->part.d, F);
+  ADD_FIELD(a->FVa + 6 * p->body, h, p->part.d, C);
+  ADD_FIELD(a->FW + 6 * p->body, -h, p->part.d, C);
+  TURN(p->torque, p->force, M, F);
+  TURN(p->torque, p->force, MX, C);
+  for (int k = 0; k < 6; k++) {
+    double d[6];
+    damping_by(p, k, z, d);
+    ub[k] = PB_DOT6(d, y);
+  }
+  pull_velocity(a, p, ub);
+#if PB_LANES == 1
+  if (a->theta) {
+    if (h > 0) a->h_bar += PB_DOT6(y, Bz) / h;
+    damping_parameters(a, p, y, z);
+  }
+#endif
+  finish(a, p);
+}
+
+static void each_part(LANE(pbAdjoint) *a, bool damping, double h) {
   const NUM(pbWork) *w = a->w;
-  NUM(pbFluidPart) part;
   bool box;
   if (!w->has_fluid) return;
   for (int b = 1; b < w->m->nbody; b++) {
     if (w->t->body_tree[b] < 0) continue;
     for (int k = 0, n = NUM(pbFluid_Parts)(w, b, &box); k < n; k++) {
-      if (!NUM(pbFluid_Take)(w, b, box, k, &part)) continue;
-      NUM(pbFluid_Wrench)(&part, a->FL + 6 * b);
-      part_adjoint(a, b, box ? -1 : w->m->body_geomadr[b] + k, &part, NULL, a->Vl + 6 * b);
+      patch p;
+      if (!NUM(pbFluid_Take)(w, b, box, k, &p.part)) continue;
+      p.body = b, p.geom = box ? -1 : w->m->body_geomadr[b] + k;
+      if (damping) pull_damping(a, &p, h);
+      else pull_force(a, &p);
     }
   }
 }
 
-// W += h * sum over bodies of Vm . B (Va - Vw)
-void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) *a, double h) {
-  const NUM(pbWork) *w = a->w;
-  NUM(pbFluidPart) part;
-  bool box;
-  if (!w->has_fluid) return;
-  for (int b = 1; b < w->m->nbody; b++) {
-    if (w->t->body_tree[b] < 0) continue;
-    double field[6];  // h times the integrated acceleration of the body
-    for (int k = 0; k < 6; k++) field[k] = h * (a->Va[6 * b + k] - a->Vw[6 * b + k]);
-    for (int k = 0, n = NUM(pbFluid_Parts)(w, b, &box); k < n; k++) {
-      if (!NUM(pbFluid_Take)(w, b, box, k, &part)) continue;
-      double B[36] = {0};
-      NUM(pbFluid_PartDamping)(&part, B);
-      const lane *Vm = a->Vm + 6 * b;
-      double on_mu[6] = {0};
-      lane on_a[6] = {0};
-      for (int r = 0; r < 6; r++) {
-        for (int c = 0; c < 6; c++) {
-          on_mu[r] += B[6 * r + c] * field[c];
-          on_a[c] += Vm[r] * (h * B[6 * r + c]);
-        }
-      }
-      PB_AXPY6(a->FM + 6 * b, 1, on_mu);
-      if (h > 0) a->h_bar += PB_LANE0(PB_DOT6(on_mu, Vm)) / h;
-      PB_AXPY6(a->FVa + 6 * b, 1, on_a);
-      PB_AXPY6(a->FW + 6 * b, -1, on_a);
-      part_adjoint(a, b, box ? -1 : w->m->body_geomadr[b] + k, &part, field, Vm);
-    }
-  }
-}
+void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) *a) { each_part(a, false, 0); }
+void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) *a, double h) { each_part(a, true, h); }

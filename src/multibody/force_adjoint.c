@@ -208,29 +208,17 @@ static void gravity_compensation(LANE(pbAdjoint) *a) {
   if (own) LANE(pbSweep_PullExtra)(a, a->c);
 }
 
-// Fluid of a medium that is not there: its parameters still have a slope.
+// Fluid of a medium that is not there: density and viscosity still have a slope, the power of the wrench each would make.
 static void empty_medium(LANE(pbAdjoint) *a) {
 #if PB_LANES == 1
-  NUM(pbWork) *w = (NUM(pbWork) *)a->w;
-  static const double unit = 1, none = 0;
-  const double *density = w->p.density, *viscosity = w->p.viscosity, h = w->p.timestep[0];
-  for (int k = 0; k < 2; k++) {
-    double sum = 0;
-    w->p.density = k ? &none : &unit, w->p.viscosity = k ? &unit : &none;
-    for (int b = 1; b < w->m->nbody; b++) {
-      double wrench[6] = {0};
-      if (w->t->body_tree[b] < 0 || w->p.body_mass[b] < 1e-15) continue;
-      NUM(pbFluid_Body)(w, b, wrench);
-      sum += PB_DOT6(wrench, a->Vl + 6 * b);
-      if (!a->damped || w->m->integrator != pb_intImplicitfast) continue;
-      double B[36] = {0};  // W = h Vm . B (Va - Vw)
-      NUM(pbFluid_Damping)(w, b, B);
-      for (int i = 0; i < 36; i++) sum += h * a->Vm[6 * b + i / 6] * B[i] * (a->Va[6 * b + i % 6] - a->Vw[6 * b + i % 6]);
-    }
-    w->p.density = density, w->p.viscosity = viscosity;
-    if (k) PB_THETA(a, viscosity, 0, sum);
-    else PB_THETA(a, density, 0, sum);
+  double power[2] = {0}, damping[2] = {0}, h = a->w->p.timestep[0];
+  NUM(pbFluid_UnitPower)(a->w, a->Vl, power);
+  if (a->damped && a->w->m->integrator == pb_intImplicitfast) {  // W = h Vm . B (Va - Vw)
+    NUM(pbFluid_UnitDamping)(a->w, a->Vm, a->Va, a->Vw, damping);
+    for (int k = 0; k < 2; k++) power[k] += h * damping[k];
   }
+  PB_THETA(a, density, 0, power[0]);
+  PB_THETA(a, viscosity, 0, power[1]);
 #else
   (void)a;
 #endif
