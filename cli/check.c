@@ -16,7 +16,7 @@
 
 enum { MOST_TESTS = 24, MOST_FINDINGS = 64, WORDS = 320, MOST_HORIZON = 10000, TAYLOR_POINTS = 14, DIFFERENCE_STEPS = 12, MOST_EVENTS = 6 };
 static const char solver_test[] = "solver converged";
-static const double dot_limit = 1e-11, difference_limit = 1e-6, residual_limit = 1e-8, growth_limit = 1e6;
+static const double dot_limit = 1e-10, difference_limit = 1e-6, residual_limit = 1e-8, growth_limit = 1e6;
 
 typedef struct Test {
   char name[48];
@@ -300,7 +300,8 @@ static pbStatus dot_step(Doctor *d, long k, bool sensors, Test *const tests[kind
     const double *other = kind == kind_theta ? d->theta_way : direction, *bar = pulled(d, kind);
     double back = dot(bar, other, kind_size(d, kind)), terms = 0;
     for (size_t i = 0; i < kind_size(d, kind); i++) terms += fabs(bar[i] * other[i]);
-    double error = fabs(forward - back) / (size + terms + DBL_MIN);
+    double least = kind == kind_theta ? 0 : 1e-4 * norm(vector(d, sensors), (size_t)(sensors ? d->ns : d->nt)) * norm(other, kind_size(d, kind));
+    double error = fabs(forward - back) / (size + terms + least + DBL_MIN);
     bool before = tests[kind]->holds;
     const char *kink = NULL;
     if (!(error <= dot_limit) && !sensors) PB_TRY(find_kink(d, k, &way, &kink));
@@ -332,7 +333,7 @@ static pbStatus dot_products(Doctor *d) {
 
 // Distance between a cotangent pulled back and w times a Jacobian (rows x cols), relative to both.
 static void jacobian_case(const double *w, int rows, const double *J, int cols, const double *pulled_back, long k, Test *t) {
-  double error = 0, size = DBL_MIN;
+  double error = 0, size = 1e-4 * norm(w, (size_t)rows) + DBL_MIN;  // below it only rounding is compared
   for (int j = 0; j < cols; j++) {
     double sum = 0;
     for (int i = 0; i < rows; i++) sum += w[i] * J[(size_t)i * (size_t)cols + (size_t)j];
