@@ -33,14 +33,6 @@ static pbStatus read_compiler(pbMjcfReader *reader, const pbXmlNode *node) {
 static pbStatus read_option(pbMjcfReader *reader, const pbXmlNode *node) {
   pbOptionSettings *option = &reader->spec->option;
   PB_TRY(pbMjcf_Store(reader, node, option));
-  double groups[31];
-  int count = 0;
-  (void)pbMjcf_Reals(reader, node, "actuatorgroupdisable", groups, 31, &count);
-  for (int i = 0; i < count; i++) {
-    if (groups[i] < 0 || groups[i] > 30)
-      return FAIL(node, "attribute 'actuatorgroupdisable' has group %g, expected 0 to 30", groups[i]);
-    option->disableactuator |= 1 << (int)groups[i];
-  }
   for (const pbXmlNode *child = node->first; child; child = child->next) PB_TRY(pbMjcf_Store(reader, child, option));  // flag
   return pb_ok;
 }

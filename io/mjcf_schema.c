@@ -31,7 +31,6 @@
 // attributes that act, their values taken up by code
 #define NUMX(p, a, lo, hi) {p, a, pb_mjcfSupported, 0, NULL, NULL, 'd', lo, hi, NOWHERE, 0}
 #define NUMX_(p, a, lo, hi) {p, a, pb_mjcfSupported, 1, NULL, NULL, 'd', lo, hi, NOWHERE, 0}
-#define INTX(p, a, lo, hi) {p, a, pb_mjcfSupported, 0, NULL, NULL, 'i', lo, hi, NOWHERE, 0}
 #define TXTX(p, a) {p, a, pb_mjcfSupported, 0, NULL, NULL, 'a', 0, 0, NOWHERE, 0}
 #define TXTX_(p, a) {p, a, pb_mjcfSupported, 1, NULL, NULL, 'a', 0, 0, NOWHERE, 0}
 #define KEYX(p, a, w) {p, a, pb_mjcfSupported, 0, w, NULL, 'k', 1, 1, NOWHERE, 0}
@@ -262,7 +261,7 @@ static const pbMjcfRow table[] = {
     INT("option", "iterations", 1, 1, pbOptionSettings, iterations),
     INT("option", "ls_iterations", 1, 1, pbOptionSettings, ls_iterations), NO_("option", "noslip_iterations", "0"),
     INT0("option", "ccd_iterations", 1, 1), INT0("option", "sdf_iterations", 1, 1), INT0("option", "sdf_initpoints", 1, 1),
-    INTX("option", "actuatorgroupdisable", 0, 31),
+    NO_("option", "actuatorgroupdisable", ""),
 
     E1("option/flag"), DIS("constraint", pb_disConstraint), DIS("equality", pb_disEquality),
     DIS("frictionloss", pb_disFrictionloss),
