@@ -559,13 +559,14 @@ static pbStatus roll(Doctor *d, Rolled *r, double e, double *value) {
   return pb_ok;
 }
 
-// Why a remainder falls too slowly: not at all at a jump; with both signs alike at a kink (a wrong gradient leaves opposite ones).
+// Why a remainder falls too slowly: not at all at a jump; differently on both sides at a kink (a wrong gradient
+// leaves equal and opposite remainders).
 static const char *slow_fall(Doctor *d, Rolled *r, double e, double slope, double fall, double remainder) {
   double value = 0;
   if (fall < 0.5) return r->kink_step >= 0 ? r->kink : "the motion jumps (a change of feature in a contact)";
   if (roll(d, r, -e, &value) != pb_ok) return "a step that fails nearby";
-  bool alike = (value + e * slope > 0) == (remainder > 0) || fabs(value + e * slope) < 0.5 * fabs(remainder);
-  return alike ? (r->kink_step >= 0 ? r->kink : "a clamp, a tie or a change of feature in a contact") : NULL;
+  double other = value + e * slope;  // opposite and equal where the gradient is wrong
+  return fabs(other + remainder) > 0.1 * fmax(fabs(other), fabs(remainder)) ? (r->kink_step >= 0 ? r->kink : "a clamp, a tie or a change of feature in a contact") : NULL;
 }
 
 // Remainders at quartered steps: they fall as e^2 where the gradient is right, as e where it is wrong, until rounding takes over.
