@@ -26,15 +26,28 @@ void NUM(pbTree_Join)(int *parent, int i, int j) {
   }
 }
 
-// y -= s x over whole vectors that hold n entries.
+// Short indirect loops: vectors with gathers would only cost.
+#if defined(__GNUC__) && !defined(__clang__)
+#define SCALAR_LOOPS __attribute__((optimize("no-tree-vectorize")))
+#else
+#define SCALAR_LOOPS
+#endif
+
+// y -= s x and x *= s over whole vectors that hold n entries.
 #if PB_IS_COMPLEX
 static inline void subtract(num *restrict y, const num *restrict x, num s, int n) {
   for (int i = 0; i < n; i++) y[i] -= s * x[i];
+}
+static inline void scale(num *x, num s, int n) {
+  for (int i = 0; i < n; i++) x[i] *= s;
 }
 #else
 typedef double vector __attribute__((vector_size(8 * PB_TREE_PAD), aligned(8), may_alias));
 static inline void subtract(double *restrict y, const double *restrict x, double s, int n) {
   for (int i = 0; i < n; i += PB_TREE_PAD) *(vector *)(y + i) -= s * *(const vector *)(x + i);  // the rest falls into padding
+}
+static inline void scale(double *x, double s, int n) {
+  for (int i = 0; i < n; i += PB_TREE_PAD) *(vector *)(x + i) *= s;
 }
 #endif
 
@@ -45,18 +58,19 @@ int NUM(pbTree_Factor)(const pbTreePattern *tree, num *restrict A, num *restrict
     num *row = A + tree->adr[k];
     const int *chain = tree->chain + tree->adr[k];
     if (!(re(row[depth]) > 0)) bad = k;
-    num inv = 1 / row[depth];
+    num pivot = row[depth], inv = 1 / pivot;
     diag_inv[k] = inv;
     for (int a = depth - 1; a >= 0; a--) {
       if (re(row[a]) == 0 && (!PB_IS_COMPLEX || im(row[a]) == 0)) continue;
       subtract(A + tree->adr[chain[a]], row, row[a] * inv, a + 1);
     }
-    for (int a = 0; a < depth; a++) row[a] *= inv;
+    scale(row, inv, depth);
+    row[depth] = pivot;
   }
   return bad;
 }
 
-void NUM(pbTree_Solve)(const pbTreePattern *tree, const num *restrict LD, const num *restrict diag_inv, num *restrict x) {
+SCALAR_LOOPS void NUM(pbTree_Solve)(const pbTreePattern *tree, const num *restrict LD, const num *restrict diag_inv, num *restrict x) {
   for (int k = tree->n - 1; k >= 0; k--) {  // L' from the leaves
     const int *chain = tree->chain + tree->adr[k];
     const num *row = LD + tree->adr[k];
@@ -72,7 +86,7 @@ void NUM(pbTree_Solve)(const pbTreePattern *tree, const num *restrict LD, const 
   }
 }
 
-void NUM(pbTree_Mul)(const pbTreePattern *tree, const num *restrict A, const num *restrict x, num *restrict y) {
+SCALAR_LOOPS void NUM(pbTree_Mul)(const pbTreePattern *tree, const num *restrict A, const num *restrict x, num *restrict y) {
   for (int k = 0; k < tree->n; k++) {
     const int *chain = tree->chain + tree->adr[k];
     const num *row = A + tree->adr[k];
