@@ -44,7 +44,8 @@ static pbStatus read_size(pbMjcfReader *reader, const pbXmlNode *node) {
                        size->nuser_cam,  size->nuser_tendon, size->nuser_actuator, size->nuser_sensor};
   for (size_t i = 0; i < sizeof users / sizeof *users; i++)
     if (users[i] < -1 || users[i] > 10000) return FAIL(node, "a size of user data is %d, expected -1 to 10000", users[i]);
-  if (size->nkey < 0 || size->nkey > 100000) return FAIL(node, "attribute 'nkey' is %d, expected 0 to 100000", size->nkey);
+  if (size->nkey > 100000) return FAIL(node, "attribute 'nkey' is %d, expected at most 100000", size->nkey);
+  if (size->nkey < 0) reader->spec->size.nkey = 0;
   if (size->nuserdata < 0) return FAIL(node, "attribute 'nuserdata' is negative");
   return pb_ok;
 }
@@ -130,7 +131,7 @@ static pbStatus read_default(pbMjcfReader *reader, const pbXmlNode *node, const 
     if (!name || !*name) return FAIL(node, "a nested default needs a class");
     if (find_class(reader, name)) return FAIL(node, "there are two defaults classes '%s'", name);
     PB_TRY(add_class(reader, node, name, parent, &class));
-  } else if (name && strcmp(name, "main")) {
+  } else if (name && *name && strcmp(name, "main")) {
     return FAIL(node, "the outermost defaults class is named 'main', not '%s'", name);
   }
   for (const pbXmlNode *child = node->first; child; child = child->next)
@@ -212,6 +213,8 @@ static pbStatus read_light(pbMjcfReader *reader, const pbXmlNode *node, const sp
   pbLightDef def = class->light;
   def.body = at->body, def.frame = at->frame, def.place = node->place;
   PB_TRY(pbMjcf_Store(reader, node, &def));
+  if (pbXml_Get(node, "type") && pbXml_Get(node, "directional"))
+    return FAIL(node, "'type' and 'directional' say the same; give one");
   if (pbXml_Get(node, "type")) def.directional = pbMjcf_Word(reader, node, "type", 0) == 1;
   return ADD(Light, &def);
 }
