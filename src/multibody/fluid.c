@@ -274,12 +274,10 @@ int NUM(pbFluid_Parts)(const NUM(pbWork) *w, int body, bool *box) {
   return *box ? 1 : m->body_geomnum[body];
 }
 
-// A free body with nothing attached: implicitfast solves it by its own unsymmetric block.
-static bool standalone(const pbModel *m, int body) {
-  int j = m->body_jntadr[body];
-  if (m->body_jntnum[body] != 1 || m->jnt_type[j] != pb_jntFree || m->body_subtreemass[body] != m->body_mass[body]) return false;
-  int end = m->jnt_dofadr[j] + 6;
-  return end == m->nv || m->dof_treeid[end] != m->dof_treeid[end - 1];
+// Does the body belong to a tree with an unsymmetric block of its own?
+static bool standalone(const NUM(pbWork) *w, int body) {
+  int root = w->t->tree_root[w->t->body_tree[body]];
+  return free_standalone(w->m, w->m->body_jntadr[root]);
 }
 
 bool NUM(pbFluid_Take)(const NUM(pbWork) *w, int body, bool box, int index, NUM(pbFluidPart) *part) {
@@ -287,7 +285,7 @@ bool NUM(pbFluid_Take)(const NUM(pbWork) *w, int body, bool box, int index, NUM(
   int g = box ? 0 : m->body_geomadr[body] + index;
   if (!box && re(w->p.geom_fluid[12 * g]) == 0) return false;
   part->type = box ? pb_fluidBox : m->geom_type[g];
-  part->symmetric = !box && m->integrator == pb_intImplicitfast && !standalone(m, body);
+  part->symmetric = !box && m->integrator == pb_intImplicitfast && !standalone(w, body);
   body_offset(w, body, box ? w->xipos + 3 * body : w->geom_xpos + 3 * g, part->d);
   m3_copy(part->R, box ? w->ximat + 9 * body : w->geom_xmat + 9 * g);
   memcpy(part->V, w->V + 6 * body, sizeof part->V);

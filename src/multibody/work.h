@@ -187,6 +187,13 @@ void NUM(pbFluid_UnitDamping)(const NUM(pbWork) *w, const num *Y, const num *X, 
 // Fluid forces of body b on itself, world axes: wrench (torque, force) about the body's reference point, added.
 void NUM(pbFluid_Body)(const NUM(pbWork) *w, int body, num wrench[6]);
 
+// A tree of exactly one free joint, jointless children or not: implicitfast gives its six dofs an unsymmetric block.
+static inline bool free_standalone(const pbModel *m, int joint) {
+  int dof = m->jnt_dofadr[joint];
+  if (m->jnt_type[joint] != pb_jntFree) return false;
+  return dof + 6 == m->nv || m->dof_treeid[dof + 6] != m->dof_treeid[dof];
+}
+
 // Offset of a world point from the reference point of a body's tree.
 static inline void body_offset(const NUM(pbWork) *w, int body, const num point[3], num d[3]) {
   int tree = w->t->body_tree[body];

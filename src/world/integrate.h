@@ -13,7 +13,8 @@ pbStatus NUM(pbIntegrate_Damp)(NUM(pbWork) *w);
 void NUM(pbFree_BiasDerivative)(const num R[9], const num rate[3], const num a[3], num mass, const num ipos[3], const num iquat[4],
                                 const num inertia[3], num out[6]);
 void NUM(pbSolve6)(const num A[36], num x[6], bool transposed);
-bool NUM(pbFree_Standalone)(const pbModel *m, int joint);
+// Inertial frame of a body seen from the root of its tree.
+void NUM(pbFree_Frame)(const NUM(pbWork) *w, int root, int body, num ipos[3], num iquat[4]);
 // q <- q (+) h v for all joints.
 void NUM(pbIntegrate_Position)(const pbModel *m, num *qpos, const num *v, num h);
 // Activations after a step from weighted act_dot, with ranges and wraps.

@@ -18,11 +18,18 @@ pbStatus NUM(pbEvaluate)(NUM(pbWork) *w, bool replay) {
 }
 
 // ---- implicit damping -----------------------------------------------------------------------------------------------
-bool NUM(pbFree_Standalone)(const pbModel *m, int j) {
-  int b = m->jnt_bodyid[j], dofs = 0;
-  if (m->jnt_type[j] != pb_jntFree) return false;
-  for (int i = 0; i < m->nv; i++) dofs += m->dof_treeid[i] == m->dof_treeid[m->jnt_dofadr[j]];
-  return dofs == 6 && m->body_subtreemass[b] == m->body_mass[b];
+void NUM(pbFree_Frame)(const NUM(pbWork) *w, int root, int body, num ipos[3], num iquat[4]) {
+  if (body == root) {
+    v3_copy(ipos, w->p.body_ipos + 3 * body);
+    quat_copy(iquat, w->p.body_iquat + 4 * body);
+    return;
+  }
+  num q[4];
+  v3_sub(ipos, w->xipos + 3 * body, w->xpos + 3 * root);
+  m3_tmulv(ipos, w->xmat + 9 * root, ipos);
+  quat_conj(q, w->xquat + 4 * root);
+  quat_mul(q, q, w->xquat + 4 * body);
+  quat_mul(iquat, q, w->p.body_iquat + 4 * body);
 }
 
 void NUM(pbFree_BiasDerivative)(const num R[9], const num rate[3], const num a[3], num mass, const num ipos[3], const num iquat[4],
@@ -98,11 +105,14 @@ static void free_block(NUM(pbWork) *w, int j) {
   }
   fluid_upper(w, b, dof, A);
   for (int c = 0; c < 3; c++) {
-    num e[3] = {0}, column[6];
+    num e[3] = {0}, column[6], ipos[3], iquat[4];
     e[c] = 1;
-    NUM(pbFree_BiasDerivative)(w->xmat + 9 * b, w->qvel + dof + 3, e, w->p.body_mass[b], w->p.body_ipos + 3 * b, w->p.body_iquat + 4 * b,
-                               w->p.body_inertia + 3 * b, column);
-    for (int r = 0; r < 6; r++) A[6 * r + 3 + c] += h * column[r];
+    for (int k = b; k < m->nbody; k++) {  // the bodies of the tree, a rigid whole
+      if (w->t->body_tree[k] != w->t->body_tree[b]) continue;
+      NUM(pbFree_Frame)(w, b, k, ipos, iquat);
+      NUM(pbFree_BiasDerivative)(w->xmat + 9 * b, w->qvel + dof + 3, e, w->p.body_mass[k], ipos, iquat, w->p.body_inertia + 3 * k, column);
+      for (int r = 0; r < 6; r++) A[6 * r + 3 + c] += h * column[r];
+    }
   }
 }
 
@@ -128,7 +138,7 @@ static bool implicitfast_matrix(NUM(pbWork) *w) {
   NUM(pbForce_Derivative)(w, w->Mhat);
   for (int i = 0; i < tree->size; i++) w->Mhat[i] = w->M[i] - w->p.timestep[0] * w->Mhat[i];
   for (int j = 0; j < w->m->njnt; j++) {
-    if (NUM(pbFree_Standalone)(w->m, j)) free_block(w, j);
+    if (free_standalone(w->m, j)) free_block(w, j);
   }
   return true;
 }
@@ -144,7 +154,7 @@ pbStatus NUM(pbIntegrate_Damp)(NUM(pbWork) *w) {
   memcpy(w->qacc_integrated, w->Ma, (size_t)m->nv * sizeof(num));
   NUM(pbTree_Solve)(tree, w->Mhat, w->Mhat_Dinv, w->qacc_integrated);
   for (int j = 0; fast && j < m->njnt; j++) {
-    if (!NUM(pbFree_Standalone)(m, j)) continue;
+    if (!free_standalone(m, j)) continue;
     num *x = w->qacc_integrated + m->jnt_dofadr[j];
     memcpy(x, w->Ma + m->jnt_dofadr[j], 6 * sizeof(num));
     NUM(pbSolve6)(w->free_A + 36 * j, x, false);

@@ -234,7 +234,7 @@ static void damped_velocity(block *k, double h) {
   for (int i = 0; i < m->nv; i++) a->mu[i] = h * k->v_next[i];
   LANE(pbSweep_Solve)(&w->t->M, w->Mhat, w->Mhat_Dinv, a->mu);
   for (int j = 0; m->integrator == pb_intImplicitfast && j < m->njnt; j++) {
-    if (!NUM(pbFree_Standalone)(m, j)) continue;
+    if (!free_standalone(m, j)) continue;
     int dof = m->jnt_dofadr[j];
     for (int l = 0; l < PB_LANES; l++) {
       double x[6];
@@ -254,32 +254,37 @@ static void undamped_velocity(block *k, double h) {
   const NUM(pbWork) *w = a->w;
   for (int i = 0; i < w->m->nv; i++) a->mu[i] = h * k->v_next[i], a->qacc[i] += a->mu[i];
   a->has_mu = PB_LANES == 1 && a->theta;
-  if (a->has_mu) LANE(pbSweep_Solve)(&w->t->M, w->LD, w->Dinv, a->mu);
+  if (!a->has_mu) return;
+  memcpy(w->LD, w->M, (size_t)w->t->M.size * sizeof(num));  // a replay leaves M unfactored
+  NUM(pbTree_Factor)(&w->t->M, w->LD, w->Dinv);
+  LANE(pbSweep_Solve)(&w->t->M, w->LD, w->Dinv, a->mu);
 }
 
-// W = -h mu . (dbias/dv ahat) of a standalone free body; its gradient by complex step, one direction at a time.
+// The bias derivative of a tree on one free joint; its gradient by complex step, one direction at a time.
 void pbFree_BiasDerivative_c(const _Complex double R[9], const _Complex double rate[3], const _Complex double a[3], _Complex double mass,
                              const _Complex double ipos[3], const _Complex double iquat[4], const _Complex double inertia[3],
                              _Complex double out[6]);
 
 enum { free_turn = 0, free_rate = 3, free_mass = 6, free_ipos = 7, free_iquat = 10, free_inertia = 13, free_inputs = 16 };
 
-// Column of the derivative of dbias/dv ahat by one input: a turn of the body, its rates, mass, place and turn of its
-// inertial frame, principal inertia.
-static void free_column(const NUM(pbWork) *w, int j, int input, double out[6]) {
+// Column of the derivative of body b's share of dbias/dv ahat by one input: a turn of the tree, its rates, mass, place and
+// turn of the body's inertial frame in the root's, principal inertia.
+static void free_column(const NUM(pbWork) *w, int j, int b, int input, double out[6]) {
   const pbModel *m = w->m;
-  int b = m->jnt_bodyid[j], dof = m->jnt_dofadr[j] + 3;
+  int root = m->jnt_bodyid[j], dof = m->jnt_dofadr[j] + 3;
   _Complex double R[9], rate[3], a[3], ipos[3], iquat[4], inertia[3], mass = w->p.body_mass[b], z[6];
-  for (int k = 0; k < 9; k++) R[k] = w->xmat[9 * b + k];
+  double place[3], turned[4];
+  NUM(pbFree_Frame)(w, root, b, place, turned);
+  for (int k = 0; k < 9; k++) R[k] = w->xmat[9 * root + k];
   for (int k = 0; k < 3; k++) rate[k] = w->qvel[dof + k], a[k] = w->qacc_integrated[dof + k];
-  for (int k = 0; k < 3; k++) ipos[k] = w->p.body_ipos[3 * b + k], inertia[k] = w->p.body_inertia[3 * b + k];
-  for (int k = 0; k < 4; k++) iquat[k] = w->p.body_iquat[4 * b + k];
+  for (int k = 0; k < 3; k++) ipos[k] = place[k], inertia[k] = w->p.body_inertia[3 * b + k];
+  for (int k = 0; k < 4; k++) iquat[k] = turned[k];
   const double step = PB_IMAG_STEP;
   if (input < free_rate) {  // child frame: column e of R [e_input]x
     int p = (input + 1) % 3, q = (input + 2) % 3;
     for (int r = 0; r < 3; r++) {
-      __imag__ R[3 * r + p] = step * w->xmat[9 * b + 3 * r + q];
-      __imag__ R[3 * r + q] = -step * w->xmat[9 * b + 3 * r + p];
+      __imag__ R[3 * r + p] = step * w->xmat[9 * root + 3 * r + q];
+      __imag__ R[3 * r + q] = -step * w->xmat[9 * root + 3 * r + p];
     }
   } else if (input < free_mass) {
     __imag__ rate[input - free_rate] = step;
@@ -290,7 +295,7 @@ static void free_column(const NUM(pbWork) *w, int j, int input, double out[6]) {
   } else if (input < free_inertia) {
     double t[3] = {0}, g[4];
     t[input - free_iquat] = 0.5;
-    quat_mulaxis(g, w->p.body_iquat + 4 * b, t);
+    quat_mulaxis(g, turned, t);
     for (int k = 0; k < 4; k++) __imag__ iquat[k] = step * g[k];
   } else {
     __imag__ inertia[input - free_inertia] = step;
@@ -299,27 +304,62 @@ static void free_column(const NUM(pbWork) *w, int j, int input, double out[6]) {
   for (int k = 0; k < 6; k++) out[k] = __imag__ z[k] / step;
 }
 
+// Cotangents of a body's inertial frame in the root's (place; turn in the inertial frame's axes) to its own parameters and,
+// for a child, to its pose relative to the root.
+static void free_frame(LANE(pbAdjoint) *a, int root, int b, const lane place[3], const lane turn[3]) {
+  const NUM(pbWork) *w = a->w;
+  const double *R = w->xmat + 9 * root, *X = w->ximat + 9 * b;
+  lane f[3], t[3];
+  double d[3];
+  for (int k = 0; k < 3; k++) {
+    f[k] = R[3 * k] * place[0] + R[3 * k + 1] * place[1] + R[3 * k + 2] * place[2];
+    t[k] = X[3 * k] * turn[0] + X[3 * k + 1] * turn[1] + X[3 * k + 2] * turn[2];
+  }
+  body_offset(w, b, w->xipos + 3 * b, d);
+  for (int side = 0; side < 2 && b != root; side++) {  // moving both together changes nothing
+    int body = side ? root : b;
+    double sign = side ? -1 : 1;
+    PB_ADDWRENCH(a->P + 6 * body, sign, d, f);
+    for (int k = 0; k < 3; k++) a->P[6 * body + k] += sign * t[k];
+  }
+#if PB_LANES == 1
+  if (!a->theta) return;
+  double local[3];
+  m3_tmulv(local, w->xmat + 9 * b, f);
+  for (int k = 0; k < 3; k++) PB_THETA(a, body_ipos, 3 * b + k, local[k]);
+  LANE(pbSweep_Quat)(a, a->theta + (w->m->body_iquat - w->m->theta0) + 4 * b, w->p.body_iquat + 4 * b, turn);
+#endif
+}
+
+// Before the sweep down: W = -h mu . (dbias/dv ahat) of a tree on one free joint.
 static void free_bias(block *k, int j, double h) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->w;
-  int b = w->m->jnt_bodyid[j], dof = w->m->jnt_dofadr[j];
-  double value[6], turn[3] = {0};
-  for (int i = 0; i < (PB_LANES == 1 && a->theta ? free_inputs : free_mass); i++) {
-    double d[6];
-    free_column(w, j, i, d);
-    lane g = -h * PB_DOT6(d, a->mu + dof);
-    if (i < free_rate) a->q[dof + 3 + i] += g;
-    else if (i < free_mass) a->v[dof + 3 + i - free_rate] += g;
-    else if (i < free_ipos) PB_THETA(a, body_mass, b, g);
-    else if (i < free_iquat) PB_THETA(a, body_ipos, 3 * b + i - free_ipos, g);
-    else if (i < free_inertia) turn[i - free_iquat] = PB_LANE0(g);
-    else PB_THETA(a, body_inertia, 3 * b + i - free_inertia, g);
+  int root = w->m->jnt_bodyid[j], dof = w->m->jnt_dofadr[j];
+  for (int b = root; b < w->m->nbody; b++) {
+    lane place[3], turn[3];
+    if (w->t->body_tree[b] != w->t->body_tree[root]) continue;
+    for (int i = 0; i < free_inputs; i++) {
+      double d[6];
+      free_column(w, j, b, i, d);
+      lane g = -h * PB_DOT6(d, a->mu + dof);
+      if (i < free_rate) a->q[dof + 3 + i] += g;
+      else if (i < free_mass) a->v[dof + 3 + i - free_rate] += g;
+      else if (i < free_ipos) PB_THETA(a, body_mass, b, g);
+      else if (i < free_iquat) place[i - free_ipos] = g;
+      else if (i < free_inertia) turn[i - free_iquat] = g;
+      else PB_THETA(a, body_inertia, 3 * b + i - free_inertia, g);
+    }
+    free_frame(a, root, b, place, turn);
+#if PB_LANES == 1
+    if (!a->theta) continue;
+    double value[6], ipos[3], iquat[4];
+    NUM(pbFree_Frame)(w, root, b, ipos, iquat);
+    NUM(pbFree_BiasDerivative)(w->xmat + 9 * root, w->qvel + dof + 3, w->qacc_integrated + dof + 3, w->p.body_mass[b], ipos, iquat,
+                               w->p.body_inertia + 3 * b, value);
+    a->h_bar -= PB_DOT6(value, a->mu + dof);
+#endif
   }
-  if (PB_LANES > 1 || !a->theta) return;
-  LANE(pbSweep_Quat)(a, a->theta + (w->m->body_iquat - w->m->theta0) + 4 * b, w->p.body_iquat + 4 * b, turn);
-  NUM(pbFree_BiasDerivative)(w->xmat + 9 * b, w->qvel + dof + 3, w->qacc_integrated + dof + 3, w->p.body_mass[b], w->p.body_ipos + 3 * b,
-                             w->p.body_iquat + 4 * b, w->p.body_inertia + 3 * b, value);
-  a->h_bar -= PB_LANE0(PB_DOT6(value, a->mu + dof));
 }
 
 static void euler(block *k, const pbPullback *p, bool step) {
@@ -344,10 +384,10 @@ static void euler(block *k, const pbPullback *p, bool step) {
     }
   }
   bool sensed = observe(k, p);
-  finish(k, sensed);
   for (int j = 0; a->damped && m->integrator == pb_intImplicitfast && j < m->njnt; j++) {
-    if (NUM(pbFree_Standalone)(m, j)) free_bias(k, j, h);
+    if (free_standalone(m, j)) free_bias(k, j, h);
   }
+  finish(k, sensed);
   collect(k);
 }
 
