@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Speed beside MuJoCo, both in one process on one core (bench/steps.c): table, and bench/results/steps.csv.
+
+    bench/run.py [MODEL.xml ...] [--build DIR] [--repeats N]
+Without models: Gymnasium's half-cheetah, ant and humanoid, and the tests' humanoid of 62 degrees of freedom.
+"""
+import argparse
+import csv
+import glob
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ASSETS = "build/venv/lib/python3*/site-packages/gymnasium/envs/mujoco/assets"
+# Required ratios: Pullback's time by MuJoCo's step; of Jacobians mjd_transitionFD's time by Pullback's, at least.
+SMALL = {"step": 1.0, "forward+backward": 1.5}
+LARGE = {"step": 0.7, "vjp": 0.4, "forward+backward": 1.0}
+JACOBIAN = {23: 20, 62: 50}
+COLUMNS = ["model", "dof", "contacts", "quantity", "pullback_us", "mujoco_us", "ratio", "required", "holds"]
+
+
+def models():
+    assets = sorted(glob.glob(str(ROOT / ASSETS)))
+    if not assets:
+        sys.exit("bench/run.py: no gymnasium in build/venv (make bench puts it there)")
+    names = [pathlib.Path(assets[-1]) / f"{n}.xml" for n in ("half_cheetah", "ant", "humanoid")]
+    return names + [ROOT / "tests/oracle/models/humanoid62.xml"]
+
+
+def measure(program, model, repeats):
+    run = subprocess.run([program, model, str(repeats)], capture_output=True, text=True)
+    if run.returncode:
+        sys.exit(f"{model}: {run.stderr.strip()}")
+    facts, times = {}, []
+    for line in run.stdout.splitlines():
+        if line.startswith("#"):
+            _, key, value = line.split()
+            facts[key] = float(value)
+        else:
+            quantity, ours, theirs = line.split(",")
+            times.append((quantity, float(ours), float(theirs)))
+    return facts, times
+
+
+def judge(dof, quantity, ours, theirs):
+    """ratio, required, holds, as they are printed."""
+    if quantity.startswith("rollout"):  # beside single steps of our own
+        ratio = ours / theirs
+        required = 1.02 if quantity.endswith("without tape") else None
+        return f"{ratio:.3f}", f"<= {required}" if required else "", ratio <= required if required else None
+    if not theirs:
+        return "", "", None
+    if quantity == "jacobian":
+        ratio, required = theirs / ours, JACOBIAN.get(dof)
+        return f"{ratio:.1f}x", f">= {required}x" if required else "", ratio >= required if required else None
+    ratio, required = ours / theirs, (LARGE if dof >= 20 else SMALL).get(quantity)
+    return f"{ratio:.3f}", f"<= {required}" if required else "", ratio <= required if required else None
+
+
+def main():
+    ask = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    ask.add_argument("models", nargs="*")
+    ask.add_argument("--build", default=str(ROOT / "build/release"))
+    ask.add_argument("--repeats", type=int, default=15)
+    ask = ask.parse_args()
+    rows, line = [], "{:<14}{:>4}{:>9}  {:<22}{:>12}{:>12}{:>9}{:>9}  {}"
+    print(line.format(*COLUMNS))
+    for model in ask.models or models():
+        facts, times = measure(f"{ask.build}/bench/steps", str(model), ask.repeats)
+        dof, name = int(facts["dof"]), pathlib.Path(model).stem
+        for quantity, ours, theirs in times:
+            ratio, required, holds = judge(dof, quantity, ours, theirs)
+            row = [name, dof, f"{facts['contacts']:.1f}", quantity, f"{ours:.2f}", "" if quantity.startswith("rollout") else f"{theirs:.2f}",
+                   ratio, required, {True: "yes", False: "NO", None: ""}[holds]]
+            rows.append(row)
+            print(line.format(*row))
+        print(f"  same piece by both: {facts['contacts']:.2f} and {facts['their_contacts']:.2f} contacts a step, "
+              f"positions {facts['apart']:.0e} apart after 50 steps; {facts['iterations']:.1f} Newton iterations", flush=True)
+    if not ask.models:
+        with open(ROOT / "bench/results/steps.csv", "w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([COLUMNS] + rows)
+    missed = [r for r in rows if r[-1] == "NO"]
+    print(f"{len(rows)} measured, {len(missed)} short of what is required")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
