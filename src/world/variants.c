@@ -22,28 +22,25 @@ DECLARE(_v4)
 #undef DECLARE
 
 #define TABLE(suffix) {#suffix, pbStep_Run##suffix, vjp##suffix, size##suffix, carve##suffix}
-static const pbVariant variants[] = {
 #ifdef PB_HAVE_V4
-    TABLE(_v4),
+static const pbVariant v4 = TABLE(_v4);
 #endif
 #ifdef PB_HAVE_V3
-    TABLE(_v3),
+static const pbVariant v3 = TABLE(_v3);
 #endif
-    TABLE(_r),
-};
+static const pbVariant baseline = TABLE(_r);
 
-const pbVariant *pbVariant_Best(void) {
-  const pbVariant *v = variants;
+const pbVariant *pbVariant_At(int index) {
 #ifdef PB_HAVE_V4
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd")) {
-    return v;
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") && index-- == 0) {
+    return &v4;
   }
-  v++;
 #endif
 #ifdef PB_HAVE_V3
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) return v;
-  v++;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && index-- == 0) return &v3;
 #endif
-  return v;
+  return index == 0 ? &baseline : NULL;
 }
+
+const pbVariant *pbVariant_Best(void) { return pbVariant_At(0); }

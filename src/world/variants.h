@@ -15,6 +15,8 @@ typedef struct pbVariant {
   void (*vjp_carve)(void *block, const pbModel *m, int max_contacts, bool lanes);
 } pbVariant;
 
+// Those this processor can run, the best first; NULL beyond the last.
+const pbVariant *pbVariant_At(int index);
 const pbVariant *pbVariant_Best(void);
 
 #endif

@@ -49,6 +49,7 @@ static void run(const pbModel *m, pbScratch *scratch, bool hostile, Result *r) {
       fail_msg("step %d: %s", k, pbScratch_Error(scratch));
     memcpy(bar, r->x_bar, sizeof bar);
   }
+  for (int i = 0; i < n; i++) bar[i] = 0.3 + 0.05 * i;
   pbDirection direction = {.x = bar};
   if (hostile) poison(scratch);
   assert_int_equal(pbStep_Jvp(m, theta, records, &input, &direction, scratch, r->next, NULL, NULL, NULL), pb_ok);

@@ -1,0 +1,224 @@
+// What every step and its derivatives keep, on every model of the tests, with each integrator and cone:
+//   <w, J d> = <J' w, d>      pushed forward by the complex program, pulled back by the adjoint; state, inputs, parameters
+//   rows of the Jacobian      are the pullbacks of unit cotangents
+//   the same bits             from every instruction set the kernels were compiled for
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <glob.h>
+
+#include "world/scratch.h"
+
+#include <pullback/pullback.h>
+
+enum { most_x = 512, most_theta = 16384, most_sensors = 512 };
+
+typedef struct Case {
+  const char *file;
+  pbModel *m;
+  pbScratch *s;
+  double *theta, *record;
+  double x[most_x], ctrl[64], qfrc[128];
+} Case;
+
+static uint64_t seed = 1;
+static double noise(void) {  // in [-1, 1]
+  seed = seed * 6364136223846793005u + 1442695040888963407u;
+  return (double)(seed >> 11) / (double)(1ull << 52) - 1;
+}
+static void fill(double *a, int n, double size) {
+  for (int i = 0; i < n; i++) a[i] = size * noise();
+}
+static double dot(const double *a, const double *b, size_t n) {
+  double s = 0;
+  for (size_t i = 0; i < n; i++) s += a[i] * b[i];
+  return s;
+}
+static double dot_size(const double *a, const double *b, size_t n) {
+  double s = 0;
+  for (size_t i = 0; i < n; i++) s += fabs(a[i] * b[i]);
+  return s;
+}
+static pbInput input_of(const Case *c) { return (pbInput){.ctrl = c->ctrl, .qfrc = c->qfrc}; }
+
+// Load, set the options, walk `steps` steps with random inputs so that contacts are there; false: nothing to test here.
+static bool begin(Case *c, pbContext *ctx, const char *file, const char *integrator, const char *cone, int steps) {
+  *c = (Case){.file = file};
+  seed = 7;
+  if (pbModel_Load(ctx, file, NULL, &c->m) != pb_ok) fail_msg("%s: %s", file, pbContext_Error(ctx));
+  const pbModel *m = c->m;
+  int nv = pbModel_Size(m, "nv");
+  bool fits = nv > 0 && nv <= 80 && pbModel_Size(m, "nu") <= 64 && pbModel_ParamSize(m) <= most_theta;
+  if (!fits) return pbModel_Destroy(c->m), false;
+  assert_int_equal(pbModel_SetOption(c->m, "integrator", integrator), pb_ok);
+  assert_int_equal(pbModel_SetOption(c->m, "cone", cone), pb_ok);
+  assert_int_equal(pbScratch_Create(m, NULL, &c->s), pb_ok);
+  c->theta = malloc(pbModel_ParamSize(m) * sizeof(double));
+  memcpy(c->theta, pbModel_DefaultParams(m), pbModel_ParamSize(m) * sizeof(double));
+  c->record = calloc((size_t)pbTape_Size(m), sizeof(double));
+  assert_int_equal(pbState_Init(m, c->theta, pbModel_Size(m, "nkey") > 0 ? 0 : -1, c->x), pb_ok);
+  double push[most_x];
+  fill(push, pbModel_TangentSize(m), 0.05);  // off the symmetric start, where kinks are
+  pbState_Move(m, c->x, push, 1);
+  fill(c->ctrl, 64, 0.4);
+  fill(c->qfrc, 128, 0.1);
+  pbInput input = input_of(c);
+  for (int k = 0; k < steps; k++) {
+    double before[most_x];
+    memcpy(before, c->x, sizeof before);
+    pbStatus status = pbStep_Forward(m, c->theta, c->x, &input, c->s, NULL);
+    if (status != pb_ok) fail_msg("%s, %s, step %d: %s", file, integrator, k, pbScratch_Error(c->s));
+    pbTape_Record(m, before, c->s, c->record);
+  }
+  double elsewhere[most_x];  // another state goes through the scratch: derivatives belong to the record
+  memcpy(elsewhere, c->x, sizeof elsewhere);
+  pbState_Move(m, elsewhere, push, -3);
+  assert_int_equal(pbStep_Forward(m, c->theta, elsewhere, &(pbInput){0}, c->s, NULL), pb_ok);
+  return true;
+}
+
+static void end(Case *c) {
+  free(c->theta);
+  free(c->record);
+  pbScratch_Destroy(c->s);
+  pbModel_Destroy(c->m);
+}
+
+// A direction of theta that keeps what must be kept: unit quaternions and axes move along their spheres.
+static void parameter_direction(const Case *c, double *d) {
+  for (int i = 0; i < pbModel_ParamCount(c->m); i++) {
+    pbParam p = pbModel_ParamAt(c->m, i);
+    bool unit = strstr(p.name, "quat") || !strcmp(p.name, "jnt_axis");
+    for (int r = 0; r < p.rows; r++) {
+      double *row = d + p.offset + (size_t)(r * p.cols);
+      const double *value = c->theta + p.offset + (size_t)(r * p.cols);
+      for (int k = 0; k < p.cols; k++) row[k] = noise() * (unit ? 1 : fabs(value[k]));
+      double along = unit ? dot(row, value, (size_t)p.cols) / fmax(dot(value, value, (size_t)p.cols), 1e-300) : 0;
+      for (int k = 0; k < p.cols; k++) row[k] -= along * value[k];
+    }
+  }
+}
+
+static long compared;
+
+static void check_dot(const Case *c, const char *what, double forward, double reverse, double size) {
+  compared++;
+  if (!(fabs(forward - reverse) <= 1e-11 * size))
+    fail_msg("%s, integrator %d, cone %d: %s: <w, J d> = %.15g, <J' w, d> = %.15g, terms up to %.3g", c->file, c->m->integrator,
+             c->m->cone, what, forward, reverse, size);
+}
+
+static void check_dot_products(const Case *c) {
+  const pbModel *m = c->m;
+  int n = pbModel_TangentSize(m), nv = m->nv, nu = m->nu, ns = m->nsensordata;
+  size_t np = pbModel_ParamSize(m);
+  pbInput input = input_of(c);
+  double w[most_x], ws[most_sensors], dx[most_x], du[64] = {0}, df[128] = {0}, next[most_x], sensed[most_sensors];
+  static double dp[most_theta], theta_bar[most_theta];
+  fill(w, n, 1), fill(ws, ns, 1), fill(dx, n, 1), fill(du, nu, 1), fill(df, nv, 1);
+  memset(dp, 0, sizeof dp);
+  parameter_direction(c, dp);
+
+  double x_bar[most_x] = {0}, u_bar[64] = {0}, f_bar[128] = {0};
+  memset(theta_bar, 0, sizeof theta_bar);
+  pbInputBar input_bar = {.ctrl = u_bar, .qfrc = f_bar};
+  pbObservationBar seen = {.sensordata = ws};
+  if (pbStep_Vjp(m, c->theta, c->record, &input, w, &seen, c->s, x_bar, &input_bar, theta_bar) != pb_ok)
+    fail_msg("%s: %s", c->file, pbScratch_Error(c->s));
+  const pbDirection directions[] = {{.x = dx}, {.ctrl = du}, {.qfrc = df}, {.theta = dp}};
+  const double *const moved[] = {dx, du, df, dp}, *const bars[] = {x_bar, u_bar, f_bar, theta_bar};
+  const size_t sizes[] = {(size_t)n, (size_t)nu, (size_t)nv, np};
+  static const char *const names[] = {"state", "control", "applied force", "parameters"};
+  for (int k = 0; k < 4; k++) {
+    if (pbStep_Jvp(m, c->theta, c->record, &input, &directions[k], c->s, next, sensed, NULL, NULL) != pb_ok)
+      fail_msg("%s: %s", c->file, pbScratch_Error(c->s));
+    double size = dot_size(w, next, (size_t)n) + dot_size(ws, sensed, (size_t)ns) + dot_size(moved[k], bars[k], sizes[k]);
+    check_dot(c, names[k], dot(w, next, (size_t)n) + dot(ws, sensed, (size_t)ns), dot(moved[k], bars[k], sizes[k]), size);
+  }
+}
+
+static void check_jacobian_rows(const Case *c) {
+  const pbModel *m = c->m;
+  int n = pbModel_TangentSize(m);
+  pbInput input = input_of(c);
+  double *A = calloc((size_t)(n * n), sizeof *A), *B = calloc((size_t)(n * m->nu) + 1, sizeof *B);
+  if (pbStep_Jacobian(m, c->theta, c->record, &input, c->s, A, B, NULL, NULL) != pb_ok) fail_msg("%s: %s", c->file, pbScratch_Error(c->s));
+  for (int row = 0; row < n; row += 1 + n / 7) {
+    double unit[most_x] = {0}, x_bar[most_x] = {0}, u_bar[64] = {0};
+    unit[row] = 1;
+    pbInputBar input_bar = {.ctrl = u_bar};
+    assert_int_equal(pbStep_Vjp(m, c->theta, c->record, &input, unit, NULL, c->s, x_bar, &input_bar, NULL), pb_ok);
+    double size = dot_size(x_bar, x_bar, (size_t)n) + dot_size(u_bar, u_bar, (size_t)m->nu), worst = 0;
+    for (int k = 0; k < n; k++) worst = fmax(worst, fabs(x_bar[k] - A[row * n + k]));
+    for (int k = 0; k < m->nu; k++) worst = fmax(worst, fabs(u_bar[k] - B[row * m->nu + k]));
+    check_dot(c, "row of the Jacobian", worst, 0, sqrt(size) + 1e-300);
+  }
+  free(A);
+  free(B);
+}
+
+static void check_same_bits(const Case *c) {
+  const pbModel *m = c->m;
+  pbInput input = input_of(c);
+  int n = pbModel_TangentSize(m);
+  double x[2][most_x], x_bar[2][most_x], w[most_x];
+  fill(w, n, 1);
+  const pbVariant *kept = c->s->variant;
+  for (int v = 0; pbVariant_At(v); v++) {
+    int slot = v > 0;
+    c->s->variant = pbVariant_At(v);
+    memset(x[slot], 0, sizeof x[slot]), memset(x_bar[slot], 0, sizeof x_bar[slot]);
+    memcpy(x[slot], c->x, sizeof c->x);
+    assert_int_equal(pbStep_Forward(m, c->theta, x[slot], &input, c->s, NULL), pb_ok);
+    assert_int_equal(pbStep_Vjp(m, c->theta, c->record, &input, w, NULL, c->s, x_bar[slot], NULL, NULL), pb_ok);
+    if (slot && (memcmp(x[0], x[1], sizeof x[0]) || memcmp(x_bar[0], x_bar[1], sizeof x_bar[0])))
+      fail_msg("%s: %s and %s do not give the same bits", c->file, pbVariant_At(0)->name, pbVariant_At(v)->name);
+  }
+  c->s->variant = kept;
+}
+
+static void on_every_model(void (*check)(const Case *)) {
+  static const char *const integrators[] = {"Euler", "implicitfast", "RK4"}, *const cones[] = {"pyramidal", "elliptic"};
+  glob_t files;
+  assert_int_equal(glob("oracle/models/*.xml", 0, NULL, &files), 0);
+  pbContext *ctx = pbContext_Create(NULL);
+  compared = 0;
+  for (size_t f = 0; f <= files.gl_pathc; f++) {
+    for (int k = 0; k < 6; k++) {
+      Case c;
+      if (!begin(&c, ctx, f < files.gl_pathc ? files.gl_pathv[f] : "hostile/model.xml", integrators[k % 3], cones[k / 3], 15)) continue;
+      check(&c);
+      end(&c);
+    }
+  }
+  globfree(&files);
+  pbContext_Destroy(ctx);
+}
+
+static void test_dot_products(void **state) {
+  (void)state;
+  on_every_model(check_dot_products);
+  assert_true(compared > 500);  // the models were found
+}
+static void test_jacobian_rows(void **state) {
+  (void)state;
+  on_every_model(check_jacobian_rows);
+  assert_true(compared > 500);
+}
+static void test_same_bits(void **state) {
+  (void)state;
+  on_every_model(check_same_bits);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_dot_products),
+      cmocka_unit_test(test_jacobian_rows),
+      cmocka_unit_test(test_same_bits),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
