@@ -81,7 +81,7 @@ void NUM(pbSolve6)(const num A[36], num x[6], bool transposed) {
 // Fluid damping of such a body is not symmetric (MuJoCo symmetrises it elsewhere); D has taken its lower triangle for both.
 static void fluid_upper(const NUM(pbWork) *w, int body, int dof, num A[36]) {
   num B[36] = {0}, h = w->p.timestep[0];
-  if (!w->has_fluid || ((w->m->disableflags & pb_dsblSpring) && (w->m->disableflags & pb_dsblDamper))) return;
+  if (!w->has_fluid || re(w->p.body_mass[body]) < 1e-15 || ((w->m->disableflags & pb_dsblSpring) && (w->m->disableflags & pb_dsblDamper))) return;
   NUM(pbFluid_Damping)(w, body, B);
   for (int r = 0; r < 6; r++) {
     for (int c = r + 1; c < 6; c++) {
@@ -103,12 +103,12 @@ static void free_block(NUM(pbWork) *w, int j) {
       w->Mhat[tree->adr[dof + r] + c] = w->M[tree->adr[dof + r] + c];
     }
   }
-  fluid_upper(w, b, dof, A);
   for (int c = 0; c < 3; c++) {
     num e[3] = {0}, column[6], ipos[3], iquat[4];
     e[c] = 1;
     for (int k = b; k < m->nbody; k++) {  // the bodies of the tree, a rigid whole
       if (w->t->body_tree[k] != w->t->body_tree[b]) continue;
+      if (c == 0) fluid_upper(w, k, dof, A);
       NUM(pbFree_Frame)(w, b, k, ipos, iquat);
       NUM(pbFree_BiasDerivative)(w->xmat + 9 * b, w->qvel + dof + 3, e, w->p.body_mass[k], ipos, iquat, w->p.body_inertia + 3 * k, column);
       for (int r = 0; r < 6; r++) A[6 * r + 3 + c] += h * column[r];
