@@ -45,7 +45,8 @@ test: build-tests
 	@tools/run_tests $(PRESET)
 
 demo: build
-	@examples/demo
+	@tools/setup demo
+	@python3 tools/demo.py $(PROGRAM)
 
 validate: build
 	@tools/setup python

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""make demo: a throw, a pendulum's physics and a robot's masses found by gradient; pages and plots under out/.
+
+    tools/demo.py PROGRAM     (build/release/pullback)
+
+Every number comes from the program: `pullback optimize TASK.json` finds, `pullback simulate` makes the recordings whose truth
+is known here and measures. Needs nothing but Python.
+"""
+import html
+import json
+import math
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+import npz
+import plot
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+OUT = os.path.join(ROOT, "out")
+PROGRAM = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "build", "release", "pullback"))
+
+
+# ---- the program ----------------------------------------------------------------------------------------------------
+def pullback(*words):
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"pullback {' '.join(map(str, words))}\n{done.stderr}")
+
+
+def optimize(folder, task):
+    """Result of a task of folder; its file, trajectory and page lie beside it."""
+    print(f"pullback optimize {os.path.relpath(folder, ROOT)}/{task}.json", flush=True)
+    path = os.path.join(folder, task)
+    pullback("optimize", path + ".json", "--fresh", "-q", "-o", path + ".result.json")
+    with open(path + ".result.json", encoding="utf-8") as f:
+        result = json.load(f)
+    result["trajectory"] = os.path.join(folder, result["trajectory_files"][0])
+    return result
+
+
+def simulate(folder, model, name, *words):
+    path = os.path.join(folder, name)
+    pullback("simulate", os.path.join(folder, model), "-q", "-o", path, *words)
+    return npz.read(path)
+
+
+def fresh(name):
+    """Copy of an example's folder under out/."""
+    folder = os.path.join(OUT, name)
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(os.path.join(ROOT, "examples", name), folder)
+    return folder
+
+
+def values(result):
+    return {v["name"]: v["value"] for v in result["variables"]}
+
+
+def deviation(terms, name):
+    return next(t["deviation"] for t in terms if t["name"] == name)
+
+
+# ---- page -----------------------------------------------------------------------------------------------------------
+def table(head, rows):
+    cell = lambda tag, x: f"<{tag}>{html.escape(x if isinstance(x, str) else f'{x:.6g}')}</{tag}>"
+    print("  " + "; ".join(": ".join(str(x if isinstance(x, str) else f"{x:.6g}") for x in row[:2]) for row in rows), flush=True)
+    return ("<table><tr>" + "".join(cell("th", h) for h in head) + "</tr>" +
+            "".join("<tr>" + "".join(cell("td", x) for x in row) + "</tr>" for row in rows) + "</table>")
+
+
+def yes(holds):
+    return "holds" if holds else "DOES NOT HOLD"
+
+
+def inverse(a):
+    """Of a small matrix, by elimination with pivots."""
+    n = len(a)
+    m = [list(row) + [float(i == j) for j in range(n)] for i, row in enumerate(a)]
+    for c in range(n):
+        p = max(range(c, n), key=lambda r: abs(m[r][c]))
+        m[c], m[p] = m[p], m[c]
+        m[c] = [x / m[c][c] for x in m[c]]
+        for r in range(n):
+            if r != c:
+                f = m[r][c]
+                m[r] = [x - f * y for x, y in zip(m[r], m[c])]
+    return [row[n:] for row in m]
+
+
+def least_deviations(measure, truth, sigma):
+    """Cramer-Rao: least standard deviations of unbiased estimates under white noise; slopes by central differences at the truth."""
+    slopes = []
+    for k, value in enumerate(truth):
+        size = 1e-4 * abs(value)
+        up, down = (measure([v + s * size * (i == k) for i, v in enumerate(truth)]) for s in (1, -1))
+        slopes.append([(a - b) / (2 * size) for a, b in zip(up, down)])
+    information = [[sum(x * y for x, y in zip(a, b)) / sigma**2 for b in slopes] for a in slopes]
+    covariance = inverse(information)
+    return [math.sqrt(covariance[k][k]) for k in range(len(truth))]
+
+
+# ---- the throw --------------------------------------------------------------------------------------------------------
+def restitution(folder, drop):
+    """Speed out / speed in of the first bounce of a plain drop, by the energy of the flights before and after it."""
+    run = simulate(folder, "ball.xml", "drop.npz", "--steps", 100)
+    margin, flights, above = 0.00109, [], False
+    for q, v in zip(run["qpos"], run["qvel"]):
+        height = q[2] - 0.5 - margin
+        if height > 0 and not above:
+            flights.append(0.0)
+        above = height > 0
+        if above:
+            flights[-1] = v[2]**2 / 2 + 9.81 * height
+    assert abs(run["qpos"][0][2] - 0.5 - drop) < 1e-12
+    return math.sqrt(flights[1] / flights[0])
+
+
+def ball():
+    folder = fresh("ball")
+    e = restitution(folder, 0.02)
+    runs = {name: optimize(folder, name) for name in ("launch", "adam", "cmaes")}
+    best, cma, adam = runs["launch"], runs["cmaes"], runs["adam"]
+    vx, wy = values(best)["velocity along the ground"][0], values(best)["spin"][1]
+    fine = deviation(best["confirm"]["terms"], "place")
+    miss, rest = deviation(best["terms"], "place"), deviation(best["terms"], "rest")
+    fewer = cma["simulations"] / best["simulations"] if cma["met"] else math.inf
+    rows = [
+        ("restitution, measured on a drop from 0.02 m", e, "0.5 (source: 0.5)", yes(abs(e - 0.5) < 0.01)),
+        ("distance from the target at 5 s [m]", miss, "0.01", yes(miss <= 0.01)),
+        ("velocity and spin left at 5 s [m/s, rad/s]", rest, "0.01", yes(rest <= 0.01)),
+        ("gradient iterations from standstill", best["iterations"], "88 (source: 88)", yes(best["met"] and best["iterations"] <= 88)),
+        ("simulations", best["simulations"], "-", "-"),
+        ("simulations of CMA-ES to the same criterion", cma["simulations"], "source: 2422", yes(cma["met"])),
+        ("CMA-ES / gradient", fewer, ">= 10", yes(fewer >= 10)),
+        ("|spin| / |velocity| of the launch [1/m]", abs(wy / vx), "5.0 within 0.1 %", yes(abs(abs(wy / vx) / 5 - 1) <= 1e-3)),
+        ("distance at a quarter of the time step [m]", fine, "0.05", yes(fine <= 0.05)),
+        ("seconds (source: 16.3; its CMA-ES: 59.9)", best["seconds"], "-", "-"),
+        ("Adam: distance / what is left after %d iterations" % adam["iterations"],
+         "%.3g m / %.3g" % (deviation(adam["terms"], "place"), deviation(adam["terms"], "rest")), "(reported)", "met" if adam["met"] else "not met"),
+    ]
+    print("  launch: velocity %.4f m/s, upwards %.4f, spin %.3f rad/s" % (vx, values(best)["velocity upwards"][0], wy))
+    path = npz.read(best["trajectory"])
+    pullback("view", os.path.join(folder, "ball.xml"), best["trajectory"], "-o", os.path.join(OUT, "ball.html"))
+    curves = [(n, [h[1] for h in r["history"]], [h[2] for h in r["history"]], "line")
+              for n, r in (("Gauss-Newton", best), ("CMA-ES", cma), ("Adam", adam))]
+    time_of = path["time"]
+    return ("<h2>A throw that stops</h2><p>A ball of 523.6 kg and 0.5 m radius, dropped 2 cm above the ground (friction 1). Its velocity "
+            "and spin are found from standstill, so that after 5 s it lies at rest 10 m away. Only backspin does it: friction takes "
+            "momentum and spin in a fixed ratio, so spin must be 5.0 times velocity.</p>" + table(("quantity", "measured", "required", ""), rows) +
+            plot.svg("Loss against simulations", "simulations", "least loss", curves, logx=True, logy=True) +
+            plot.svg("The throw found", "time [s]", "", [("place [m]", time_of, [q[0] for q in path["qpos"]], "line"),
+                                                         ("velocity [m/s]", time_of, [v[0] for v in path["qvel"]], "line")]) +
+            '<p><a href="ball.html">Watch it</a></p>')
+
+
+# ---- the pendulum -----------------------------------------------------------------------------------------------------
+def pendulum():
+    folder, sigma, noise = fresh("pendulum"), 1e-3, random.Random(7)
+    npz.write(os.path.join(folder, "start.npz"), {"qpos": [0.5]})
+
+    def record(length, damping, gravity):
+        run = simulate(folder, "pendulum.xml", "truth.npz", "--steps", 5000, "--init", os.path.join(folder, "start.npz"),
+                       "--param", f"body_ipos:bob=0,0,{length!r}", "--param", f"dof_damping:hinge={damping!r}",
+                       "--param", f"gravity=0,0,{gravity!r}")
+        return run["time"][::10], run["sensordata"][::10]
+
+    truth = [-1.7, 0.15, -9.81]
+    times, clean = record(*truth)
+    noisy = [[x + noise.gauss(0, sigma) for x in row] for row in clean]
+    npz.write(os.path.join(folder, "recording.npz"), {"time": times, "sensordata": noisy})
+    result = optimize(folder, "identify")
+    least = least_deviations(lambda p: [x for row in record(*p)[1] for x in row], truth, sigma)
+    found = [v["value"][0] for v in result["variables"]]
+    start = [v["start"][0] for v in result["variables"]]
+    rows = [(n, f, t, s, (f - t) / d, yes(abs(f - t) <= 2 * d))
+            for n, f, t, s, d in zip(("depth of the bob [m]", "damping [N m s/rad]", "gravity [m/s2]"), found, truth, start, least)]
+    fit = npz.read(result["trajectory"])
+    pullback("view", os.path.join(folder, "pendulum.xml"), result["trajectory"], "-o", os.path.join(OUT, "pendulum.html"))
+    return (f"<h2>A pendulum's length, damping and gravity</h2><p>From 5 s of the bob's place with {sigma * 1e3:.0f} mm of noise, "
+            f"{result['iterations']} Gauss-Newton iterations, {result['simulations']} simulations, {result['seconds']:.2f} s. "
+            "The error is in standard deviations of the best unbiased estimate there can be (Cramer-Rao); required: within 2.</p>" +
+            table(("quantity", "found", "truth", "start", "error [sigma]", ""), rows) +
+            plot.svg("Recording and fit", "time [s]", "x of the bob [m]",
+                     [("fit", fit["time"], [s[0] for s in fit["sensordata"]], "line"), ("recording", times[::4], [s[0] for s in noisy[::4]], "dots")]) +
+            '<p><a href="pendulum.html">Watch it</a></p>')
+
+
+# ---- the robot --------------------------------------------------------------------------------------------------------
+def hopper():
+    folder, sigma, noise = fresh("hopper"), 2e-3, random.Random(11)
+    with open(os.path.join(folder, "identify.json"), encoding="utf-8") as f:
+        task = json.load(f)
+    npz.write(os.path.join(folder, "start.npz"), {"qpos": task["init"]["qpos"]})
+    inputs = npz.read(os.path.join(folder, "servos.npz"))["control"]
+    write_npy(os.path.join(folder, "servos.npy"), inputs)
+    names = ("torso", "thigh", "shank", "foot")
+
+    def record(*p):
+        words = [w for n, m in zip(names, p) for w in ("--param", f"body_mass:{n}={m!r}")]
+        run = simulate(folder, "hopper.xml", "truth.npz", "--init", os.path.join(folder, "start.npz"), "--control",
+                       os.path.join(folder, "servos.npy"), "--constants", "recompute", *words,
+                       "--param", f"geom_friction:foot={p[4]!r},0.005,0.0001")
+        return run["time"][::5], run["sensordata"][::5]
+
+    truth = [4.7, 2.1, 1.8, 0.8, 0.45]
+    times, clean = record(*truth)
+    noisy = [[x + noise.gauss(0, sigma) for x in row] for row in clean]
+    npz.write(os.path.join(folder, "recording.npz"), {"time": times, "sensordata": noisy})
+    result = optimize(folder, "identify")
+    least = least_deviations(lambda p: [x for row in record(*p)[1] for x in row], truth, sigma)
+    found = [v["value"][0] for v in result["variables"]]
+    start = [v["start"][0] for v in result["variables"]]
+    labels = [f"mass of the {n} [kg]" for n in names] + ["friction of the foot"]
+    rows = [(n, f, t, s, (f - t) / d, f"{100 * (f / t - 1):+.2f} %", yes(abs(f - t) <= 3 * d))
+            for n, f, t, s, d in zip(labels, found, truth, start, least)]
+    certificate = result["certificates"][0]
+    fit = npz.read(result["trajectory"])
+    pullback("view", os.path.join(folder, "hopper.xml"), result["trajectory"], "-o", os.path.join(OUT, "hopper.html"))
+    return (f"<h2>Masses and friction of a hopping robot</h2><p>From one second of torso and joints with {sigma * 1e3:.0f} mm and mrad of "
+            f"noise while known set-points move its servos; the foot strikes and slips ({certificate['contact_onsets']} onsets, "
+            f"{certificate['contact_releases']} releases). Constants follow the masses. {result['iterations']} Gauss-Newton iterations, "
+            f"{result['simulations']} simulations, {result['seconds']:.2f} s. Required: within 3 standard deviations of the best "
+            "unbiased estimate.</p>" + table(("quantity", "found", "truth", "start", "error [sigma]", "error", ""), rows) +
+            plot.svg("Recording and fit", "time [s]", "", [
+                ("height of the torso [m]", fit["time"], [s[2] for s in fit["sensordata"]], "line"),
+                ("knee [rad]", fit["time"], [s[5] for s in fit["sensordata"]], "line"),
+                ("recorded", times, [s[2] for s in noisy], "dots"), ("recorded", times, [s[5] for s in noisy], "dots")]) +
+            '<p><a href="hopper.html">Watch it</a></p>')
+
+
+def write_npy(path, rows):
+    """Rows as NPY: the only member of an NPZ, unpacked."""
+    import zipfile
+    npz.write(path + ".npz", {"x": rows})
+    with zipfile.ZipFile(path + ".npz") as z, open(path, "wb") as f:
+        f.write(z.read("x.npy"))
+    os.remove(path + ".npz")
+
+
+def main():
+    os.makedirs(OUT, exist_ok=True)
+    begin = time.monotonic()
+    parts = [pendulum(), hopper(), ball()]
+    page = ("<!doctype html><meta charset=utf-8><title>Pullback: what it found</title><style>body{font:15px sans-serif;max-width:75em;"
+            "margin:2em auto;padding:0 1em}table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #ccc;padding:.25em .7em;"
+            "text-align:left}svg{margin-right:1em}</style><h1>Found by gradient, through contact</h1><p>Made by <code>make demo</code>; the "
+            "tasks are in <code>examples/</code>.</p>" + parts[2] + parts[0] + parts[1])
+    path = os.path.join(OUT, "index.html")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(page)
+    print(f"{os.path.relpath(path, os.getcwd())}: figures and plots, {time.monotonic() - begin:.0f} s")
+    return 1 if yes(False) in page else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
