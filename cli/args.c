@@ -20,10 +20,12 @@ static const Option option_table[opt_count] = {
     [opt_xfrc] = {"xfrc", "FILE.npy", "applied forces and torques on bodies (N, nbody, 6), or (nbody, 6)"},
     [opt_param] = {"param", "NAME=VALUE|FILE.npy", "set a parameter: gravity=0,0,-9.81, body_mass:torso=3.2 (repeatable)"},
     [opt_option] = {"option", "NAME=VALUE", "set an option: integrator=implicitfast, tolerance, iterations (repeatable)"},
-    [opt_constants] = {"constants", "keep|recompute", "derived fields (dof_invweight0, ...): as they are (default), or following"},
+    [opt_constants] = {"constants", "keep|recompute",
+                       "derived fields (dof_invweight0, ...): as they are (default), or following"},
     [opt_allow_root] = {"allow-root", "DIR", "a second folder that files may be read from"},
     [opt_output] = {"output", "FILE", "file to write"},
-    [opt_cotangent] = {"cotangent", "COT.npz", "cotangents qpos, qvel (nv), act, sensordata, xpos, site_xpos; or (N+1, ...) each"},
+    [opt_cotangent] = {"cotangent", "COT.npz",
+                       "cotangents qpos, qvel (nv), act, sensordata, xpos, site_xpos; or (N+1, ...) each"},
     [opt_wrt] = {"wrt", "NAME,...", "gradients to write (default: all)"},
     [opt_memory] = {"memory", "SIZE", "memory for the tape, such as 200MiB (default: 1GiB)"},
     [opt_loss] = {"loss", "TASK.json", "losses of a task instead of cotangents"},
@@ -44,7 +46,8 @@ bool cli_number(const char *text, const char **end, double *value) {
   if (!*text || strchr(" \t\n\r\v\f", *text)) return false;
   *value = strtod(text, &stop);
   *end = stop;
-  return stop != text && isfinite(*value) && !memchr(text, 'x', (size_t)(stop - text)) && !memchr(text, 'X', (size_t)(stop - text));
+  return stop != text && isfinite(*value) && !memchr(text, 'x', (size_t)(stop - text)) &&
+         !memchr(text, 'X', (size_t)(stop - text));
 }
 
 static pbStatus unknown_option(pbContext *ctx, const cliCommand *command, const char *typed) {
@@ -103,7 +106,8 @@ pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char
     int id = code == 'o' ? opt_output : code == 'h' ? opt_help : code - 256;
     if (code == 'q' && options_of(command) >> opt_quiet & 1) id = opt_quiet;
     if (code == ':') return pbContext_Fail(ctx, pb_bad_argument, "option '%s' needs a value", argv[optind - 1]);
-    if (id < 0 || id >= opt_count) return unknown_option(ctx, command, optopt && optopt < 256 ? (char[3]){'-', (char)optopt, 0} : argv[optind - 1]);
+    if (id < 0 || id >= opt_count)
+      return unknown_option(ctx, command, optopt && optopt < 256 ? (char[3]){'-', (char)optopt, 0} : argv[optind - 1]);
     args->text[id] = optarg ? optarg : "";
     if (id == opt_param) PB_TRY(append(ctx, &args->params, optarg));
     if (id == opt_option) PB_TRY(append(ctx, &args->options, optarg));
@@ -123,8 +127,12 @@ void cliArgs_Help(const cliCommand *command) {
     if (!(options_of(command) >> i & 1)) continue;
     char left[64];
     const Option *o = &option_table[i];
-    snprintf(left, sizeof left, "%s--%s%s%s", i == opt_output ? "-o, " : i == opt_help ? "-h, " : i == opt_quiet ? "-q, " : "", o->name,
-             o->argument ? " " : "", o->argument ? o->argument : "");
+    snprintf(left, sizeof left, "%s--%s%s%s",
+             i == opt_output  ? "-o, "
+             : i == opt_help  ? "-h, "
+             : i == opt_quiet ? "-q, "
+                              : "",
+             o->name, o->argument ? " " : "", o->argument ? o->argument : "");
     printf("  %-30s%s%s%s\n", left, strlen(left) >= 30 ? "\n                                " : "", o->help,
            command->required >> i & 1 ? " (required)" : "");
   }
@@ -138,7 +146,8 @@ pbStatus cliArgs_Integer(cliApp *app, cliOptionId id, long least, long most, lon
   char *end = NULL;
   long long given = strtoll(text, &end, 10);
   if (end == text || *end || given < least || given > most) {
-    return pbContext_Fail(app->ctx, pb_bad_argument, "--%s: '%.60s' is not a whole number from %ld to %ld", option_table[id].name, text, least, most);
+    return pbContext_Fail(app->ctx, pb_bad_argument, "--%s: '%.60s' is not a whole number from %ld to %ld", option_table[id].name,
+                          text, least, most);
   }
   *value = (long)given;
   return pb_ok;

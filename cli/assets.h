@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-extern const char pb_asset_three_js[];       // three.js, minified, from Debian's libjs-three
+extern const char pb_asset_three_js[];         // three.js, minified, from Debian's libjs-three
 extern const uint64_t pb_asset_three_js_size;  // with the closing zero
 
 #endif

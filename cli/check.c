@@ -14,7 +14,15 @@
 #include "base/rng.h"
 #include "cli.h"
 
-enum { MOST_TESTS = 24, MOST_FINDINGS = 64, WORDS = 320, MOST_HORIZON = 10000, TAYLOR_POINTS = 14, DIFFERENCE_STEPS = 12, MOST_EVENTS = 6 };
+enum {
+  MOST_TESTS = 24,
+  MOST_FINDINGS = 64,
+  WORDS = 320,
+  MOST_HORIZON = 10000,
+  TAYLOR_POINTS = 14,
+  DIFFERENCE_STEPS = 12,
+  MOST_EVENTS = 6
+};
 static const char solver_test[] = "solver converged";
 static const double dot_limit = 1e-10, difference_limit = 1e-6, residual_limit = 1e-8, growth_limit = 1e6;
 
@@ -22,9 +30,9 @@ typedef struct Test {
   char name[48];
   int tried, skipped;  // cases that counted, and those left out (kinks, no reliable difference)
   double worst, limit;
-  long step;           // of the worst; -1: none
+  long step;  // of the worst; -1: none
   bool holds;
-  char words[WORDS];   // what is wrong, or left out
+  char words[WORDS];  // what is wrong, or left out
 } Test;
 
 typedef struct Finding {
@@ -33,7 +41,7 @@ typedef struct Finding {
 
 typedef struct Trace {  // what a step saw: tells a kink from an error
   int contacts, rows;
-  uint64_t active;      // hash of which rows push
+  uint64_t active;  // hash of which rows push
 } Trace;
 
 typedef struct Doctor {
@@ -41,13 +49,13 @@ typedef struct Doctor {
   pbRng rng;
   int nt, nx, nu, ns, nr;  // nr: tape record
   size_t np;
-  double *records;         // (N, nr)
-  double *states;          // (N + 1, nx)
-  Trace *traces;           // N
-  pbReport *reports;       // N
-  double *theta_way;       // a direction of theta
+  double *records;    // (N, nr)
+  double *states;     // (N + 1, nx)
+  Trace *traces;      // N
+  pbReport *reports;  // N
+  double *theta_way;  // a direction of theta
   double *theta_bar, *theta_try;
-  double *work;            // several vectors of max(nt, nx, nu, ns)
+  double *work;  // several vectors of max(nt, nx, nu, ns)
   size_t width;
   Test tests[MOST_TESTS];
   int test_count;
@@ -119,7 +127,9 @@ static const char *kink_name(const Trace *a, const Trace *b) {
   return "a clamp, a tie or a change of feature in a contact";
 }
 
-static bool same_trace(const Trace *a, const Trace *b) { return a->contacts == b->contacts && a->rows == b->rows && a->active == b->active; }
+static bool same_trace(const Trace *a, const Trace *b) {
+  return a->contacts == b->contacts && a->rows == b->rows && a->active == b->active;
+}
 
 static pbStatus walk(Doctor *d) {
   cliRun *run = d->run;
@@ -143,7 +153,8 @@ static void random_controls(Doctor *d) {
   const cliRun *run = d->run;
   pbField limited;
   pbParam range;
-  bool known = pbModel_Field(run->model, "actuator_ctrllimited", &limited) && pbModel_Param(run->model, "actuator_ctrlrange", &range) == pb_ok;
+  bool known = pbModel_Field(run->model, "actuator_ctrllimited", &limited) &&
+               pbModel_Param(run->model, "actuator_ctrlrange", &range) == pb_ok;
   for (long k = 0; k < run->steps; k++) {
     for (int i = 0; i < run->nu; i++) {
       double low = -1, high = 1;
@@ -223,7 +234,8 @@ typedef struct Way {  // direction of one step's inputs; NULL: zero
 } Way;
 
 static Way way_of(const Doctor *d, Kind kind, const double *way) {
-  return (Way){.x = kind == kind_state ? way : NULL, .ctrl = kind == kind_control ? way : NULL,
+  return (Way){.x = kind == kind_state ? way : NULL,
+               .ctrl = kind == kind_control ? way : NULL,
                .theta = kind == kind_theta ? d->theta_way : NULL};
 }
 
@@ -240,8 +252,8 @@ static pbStatus pull_step(Doctor *d, long k, bool sensors) {
   memset(vector(d, 3), 0, d->width * sizeof(double));
   memset(d->theta_bar, 0, d->np * sizeof *d->theta_bar);
   pbInputBar bar = {.ctrl = vector(d, 3)};
-  pbStatus status = pbStep_Vjp(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, vector(d, 0), sensors ? &seen : NULL,
-                               run->scratch, vector(d, 2), &bar, d->theta_bar);
+  pbStatus status = pbStep_Vjp(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, vector(d, 0),
+                               sensors ? &seen : NULL, run->scratch, vector(d, 2), &bar, d->theta_bar);
   return status == pb_ok ? pb_ok : cliRun_StepFailed(run, status, k);
 }
 
@@ -252,8 +264,8 @@ static pbStatus push_step(Doctor *d, long k, bool sensors, const Way *way, doubl
   pbDirection direction = {.x = way->x, .ctrl = way->ctrl, .theta = way->theta};
   double *next = vector(d, 5), *seen = vector(d, 6);
   memset(next, 0, 2 * d->width * sizeof *next);
-  pbStatus status = pbStep_Jvp(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, &direction, run->scratch, next,
-                               sensors ? seen : NULL, NULL, NULL);
+  pbStatus status = pbStep_Jvp(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, &direction, run->scratch,
+                               next, sensors ? seen : NULL, NULL, NULL);
   if (status != pb_ok) return cliRun_StepFailed(run, status, k);
   *value = dot(vector(d, 0), next, (size_t)d->nt) + (sensors ? dot(vector(d, 1), seen, (size_t)d->ns) : 0);
   *size = norm(vector(d, 0), (size_t)d->nt) * norm(next, (size_t)d->nt);
@@ -293,14 +305,18 @@ static pbStatus dot_step(Doctor *d, long k, bool sensors, Test *const tests[kind
   for (Kind kind = 0; kind < kind_count; kind++) {
     if (!tests[kind]) continue;
     double *direction = vector(d, 4), forward = 0, size = 0;
-    if (kind == kind_theta) draw_theta(d);
-    else draw(d, direction, kind_size(d, kind));
+    if (kind == kind_theta)
+      draw_theta(d);
+    else
+      draw(d, direction, kind_size(d, kind));
     Way way = way_of(d, kind, direction);
     PB_TRY(push_step(d, k, sensors, &way, &forward, &size));
     const double *other = kind == kind_theta ? d->theta_way : direction, *bar = pulled(d, kind);
     double back = dot(bar, other, kind_size(d, kind)), terms = 0;
     for (size_t i = 0; i < kind_size(d, kind); i++) terms += fabs(bar[i] * other[i]);
-    double least = kind == kind_theta ? 0 : 1e-4 * norm(vector(d, sensors), (size_t)(sensors ? d->ns : d->nt)) * norm(other, kind_size(d, kind));
+    double least = kind == kind_theta
+                       ? 0
+                       : 1e-4 * norm(vector(d, sensors), (size_t)(sensors ? d->ns : d->nt)) * norm(other, kind_size(d, kind));
     double error = fabs(forward - back) / (size + terms + least + DBL_MIN);
     bool before = tests[kind]->holds;
     const char *kink = NULL;
@@ -349,7 +365,8 @@ static pbStatus jacobian_step(Doctor *d, long k, double *A, Test *t) {
   double *B = A + nt * nt, *C = B + nt * nu, *D = C + ns * nt;
   pbInput input = cliRun_Input(run, k);
   memset(A, 0, (nt + ns) * (nt + nu) * sizeof *A);
-  pbStatus status = pbStep_Jacobian(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, run->scratch, A, B, C, D);
+  pbStatus status =
+      pbStep_Jacobian(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, run->scratch, A, B, C, D);
   if (status != pb_ok) return cliRun_StepFailed(run, status, k);
   draw(d, vector(d, 0), nt);
   memset(vector(d, 1), 0, ns * sizeof(double));
@@ -470,7 +487,8 @@ static void note_kink(Test *t, const char *name, const char *kink, long step) {
   if (used + 110 > sizeof t->words) return;
   char where[32] = "";
   if (step >= 0) snprintf(where, sizeof where, "step %ld: ", step);
-  snprintf(t->words + used, sizeof t->words - used, "%s%s%s%s%s", used ? "; " : "left out: ", name ? name : "", name ? ", " : "", where, kink);
+  snprintf(t->words + used, sizeof t->words - used, "%s%s%s%s%s", used ? "; " : "left out: ", name ? name : "", name ? ", " : "",
+           where, kink);
 }
 
 // One direction of one step; `name` (of a parameter, or NULL) goes into the words.
@@ -528,11 +546,11 @@ static pbStatus differences(Doctor *d) {
 // ---- the rollout: Taylor remainder ---------------------------------------------------------------------------------
 
 typedef struct Rolled {
-  const double *bar;      // of the final state (vector 0)
-  const double *x_way;    // vector 4
-  const double *u_way;    // (N, nu), NULL: none
-  double *control;        // room for moved controls
-  long kink_step;         // first step whose trace differs from that of the unmoved rollout; -1: none
+  const double *bar;    // of the final state (vector 0)
+  const double *x_way;  // vector 4
+  const double *u_way;  // (N, nu), NULL: none
+  double *control;      // room for moved controls
+  long kink_step;       // first step whose trace differs from that of the unmoved rollout; -1: none
   const char *kink;
 } Rolled;
 
@@ -566,7 +584,9 @@ static const char *slow_fall(Doctor *d, Rolled *r, double e, double slope, doubl
   if (fall < 0.5) return r->kink_step >= 0 ? r->kink : "the motion jumps (a change of feature in a contact)";
   if (roll(d, r, -e, &value) != pb_ok) return "a step that fails nearby";
   double other = value + e * slope;  // opposite and equal where the gradient is wrong
-  return fabs(other + remainder) > 0.1 * fmax(fabs(other), fabs(remainder)) ? (r->kink_step >= 0 ? r->kink : "a clamp, a tie or a change of feature in a contact") : NULL;
+  return fabs(other + remainder) > 0.1 * fmax(fabs(other), fabs(remainder))
+             ? (r->kink_step >= 0 ? r->kink : "a clamp, a tie or a change of feature in a contact")
+             : NULL;
 }
 
 // Remainders at quartered steps: they fall as e^2 where the gradient is right, as e where it is wrong, until rounding takes over.
@@ -623,12 +643,16 @@ static pbStatus taylor_tests(Doctor *d, double *u_bar, double *u_way, double *co
   count_case(finite, cli_finite(x_bar, n) && cli_finite(u_bar, m) ? 0 : 1, -1);
   if (!finite->holds) return pb_ok;
   double length = sqrt(dot(x_bar, x_bar, n) + dot(u_bar, u_bar, m));
-  Test *tests[2] = {add_test(d, "Taylor remainder, along the gradient", 0.2), add_test(d, "Taylor remainder, random directions", 0.2)};
+  Test *tests[2] = {add_test(d, "Taylor remainder, along the gradient", 0.2),
+                    add_test(d, "Taylor remainder, random directions", 0.2)};
   for (int trial = 0; trial < 4; trial++) {
-    for (size_t i = 0; i < n; i++) x_way[i] = trial ? pbRng_Normal(&d->rng) / sqrt((double)(n + m)) : x_bar[i] / (length + DBL_MIN);
-    for (size_t i = 0; i < m; i++) u_way[i] = trial ? pbRng_Normal(&d->rng) / sqrt((double)(n + m)) : u_bar[i] / (length + DBL_MIN);
+    for (size_t i = 0; i < n; i++)
+      x_way[i] = trial ? pbRng_Normal(&d->rng) / sqrt((double)(n + m)) : x_bar[i] / (length + DBL_MIN);
+    for (size_t i = 0; i < m; i++)
+      u_way[i] = trial ? pbRng_Normal(&d->rng) / sqrt((double)(n + m)) : u_bar[i] / (length + DBL_MIN);
     double slope = dot(x_bar, x_way, n) + dot(u_bar, u_way, m);
-    double noise = 1e-15 * norm(vector(d, 0), n) * (1 + norm(d->states, (size_t)d->nx)) * (1 + exp(fmax(0, d->certificate.growth)));
+    double noise =
+        1e-15 * norm(vector(d, 0), n) * (1 + norm(d->states, (size_t)d->nx)) * (1 + exp(fmax(0, d->certificate.growth)));
     Rolled r = {.bar = vector(d, 0), .x_way = x_way, .u_way = u_way, .control = control};
     PB_TRY(taylor(d, &r, slope, noise, tests[trial > 0]));
   }
@@ -659,8 +683,10 @@ static void solver_findings(Doctor *d) {
   }
   if (!bad) return;
   snprintf(where, sizeof where, "%d of %ld steps, worst at step %ld", bad, d->run->steps, t->step);
-  find(d, "unconverged solve", where, "the constraint solve stopped at relative residual %.1e after %d iterations; the adjoint belongs to the exact "
-       "solution, so gradients through these steps are wrong by about as much. Raise --option iterations, or set --option tolerance=0.",
+  find(d, "unconverged solve", where,
+       "the constraint solve stopped at relative residual %.1e after %d iterations; the adjoint belongs to the exact "
+       "solution, so gradients through these steps are wrong by about as much. Raise --option iterations, or set --option "
+       "tolerance=0.",
        t->worst, iterations);
 }
 
@@ -670,12 +696,15 @@ static void contact_findings(Doctor *d) {
   for (long k = 1; k < d->run->steps; k++) {
     const Trace *a = &d->traces[k - 1], *b = &d->traces[k];
     if (a->contacts == b->contacts || ++events > MOST_EVENTS) continue;
-    snprintf(where, sizeof where, "step %ld, time %.6g", k, d->states[(size_t)k * (size_t)d->nx + (size_t)pbModel_StateFieldAt(d->run->model, 0).offset]);
-    find(d, kink_name(a, b), where, "the number of contacts goes from %d to %d. The gradient is that of the discrete steps; the moment of %s "
-         "itself is not differentiated, so a finite change that moves it to another step is not foreseen.", a->contacts, b->contacts,
-         a->contacts < b->contacts ? "impact" : "release");
+    snprintf(where, sizeof where, "step %ld, time %.6g", k,
+             d->states[(size_t)k * (size_t)d->nx + (size_t)pbModel_StateFieldAt(d->run->model, 0).offset]);
+    find(d, kink_name(a, b), where,
+         "the number of contacts goes from %d to %d. The gradient is that of the discrete steps; the moment of %s "
+         "itself is not differentiated, so a finite change that moves it to another step is not foreseen.",
+         a->contacts, b->contacts, a->contacts < b->contacts ? "impact" : "release");
   }
-  if (events > MOST_EVENTS) find(d, "more contact events", "later steps", "%d more contacts appear or go in this rollout.", events - MOST_EVENTS);
+  if (events > MOST_EVENTS)
+    find(d, "more contact events", "later steps", "%d more contacts appear or go in this rollout.", events - MOST_EVENTS);
 }
 
 static void growth_findings(Doctor *d) {
@@ -684,8 +713,10 @@ static void growth_findings(Doctor *d) {
   if (!(factor > growth_limit)) return;
   char where[64];
   snprintf(where, sizeof where, "largest at step %d", c->costate_worst_step);
-  find(d, "chaotic growth", where, "going back through %ld steps the costate grows by a factor of %.1e (%.3g per second). The gradient is exact, but "
-       "says little about changes larger than %.0e. Shorten the horizon, or raise damping.", d->run->steps, factor, c->growth_rate, 1 / factor);
+  find(d, "chaotic growth", where,
+       "going back through %ld steps the costate grows by a factor of %.1e (%.3g per second). The gradient is exact, but "
+       "says little about changes larger than %.0e. Shorten the horizon, or raise damping.",
+       d->run->steps, factor, c->growth_rate, 1 / factor);
 }
 
 static void failure_findings(Doctor *d) {
@@ -755,12 +786,15 @@ static void report_json(const Doctor *d) {
 
 static void report_text(const Doctor *d) {
   int failed = 0;
-  printf("%s: %ld steps%s, at most %d contacts\n", d->run->model_path, d->run->steps,
-         d->run->nu && !d->run->app->args.text[opt_control] && !d->run->app->args.text[opt_keyframe] ? " with random controls" : "", most_contacts(d));
+  printf(
+      "%s: %ld steps%s, at most %d contacts\n", d->run->model_path, d->run->steps,
+      d->run->nu && !d->run->app->args.text[opt_control] && !d->run->app->args.text[opt_keyframe] ? " with random controls" : "",
+      most_contacts(d));
   for (int i = 0; i < d->test_count; i++) {
     const Test *t = &d->tests[i];
     const char *verdict = !t->holds ? "FAILS" : t->tried ? "holds" : "-";
-    printf("  %-38s %-5s  worst %7.1e  limit %.0e  %d case%s", t->name, verdict, t->worst, t->limit, t->tried, t->tried == 1 ? "" : "s");
+    printf("  %-38s %-5s  worst %7.1e  limit %.0e  %d case%s", t->name, verdict, t->worst, t->limit, t->tried,
+           t->tried == 1 ? "" : "s");
     if (t->skipped) printf(", %d left out", t->skipped);
     if (t->words[0]) printf("\n      %s", t->words);
     putchar('\n');
@@ -770,8 +804,10 @@ static void report_text(const Doctor *d) {
     const Finding *f = &d->findings[i];
     printf("\n%s, %s:\n  %s\n", f->what, f->where, f->why);
   }
-  if (failed) printf("\n%d of %d checks fail.\n", failed, d->test_count);
-  else printf("\nAll %d checks hold.\n", d->test_count);
+  if (failed)
+    printf("\n%d of %d checks fail.\n", failed, d->test_count);
+  else
+    printf("\nAll %d checks hold.\n", d->test_count);
 }
 
 // ---- the command ---------------------------------------------------------------------------------------------------
@@ -824,8 +860,10 @@ static pbStatus examine(Doctor *d) {
   failure_findings(d);
   growth_findings(d);
   contact_findings(d);
-  if (text[opt_json]) report_json(d);
-  else report_text(d);
+  if (text[opt_json])
+    report_json(d);
+  else
+    report_text(d);
   return all_hold(d) ? pb_ok : pb_check_failed;
 }
 

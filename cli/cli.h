@@ -10,9 +10,31 @@
 // ---- commands and options ------------------------------------------------------------------------------------------
 
 typedef enum cliOptionId {
-  opt_steps, opt_init, opt_init_row, opt_keyframe, opt_control, opt_qfrc, opt_xfrc, opt_param, opt_option, opt_constants,
-  opt_allow_root, opt_output, opt_cotangent, opt_wrt, opt_memory, opt_loss, opt_json, opt_seed, opt_compressed, opt_quiet,
-  opt_horizon, opt_fresh, opt_help, opt_version, opt_count
+  opt_steps,
+  opt_init,
+  opt_init_row,
+  opt_keyframe,
+  opt_control,
+  opt_qfrc,
+  opt_xfrc,
+  opt_param,
+  opt_option,
+  opt_constants,
+  opt_allow_root,
+  opt_output,
+  opt_cotangent,
+  opt_wrt,
+  opt_memory,
+  opt_loss,
+  opt_json,
+  opt_seed,
+  opt_compressed,
+  opt_quiet,
+  opt_horizon,
+  opt_fresh,
+  opt_help,
+  opt_version,
+  opt_count
 } cliOptionId;
 
 enum {
@@ -38,10 +60,10 @@ typedef struct cliApp cliApp;
 
 typedef struct cliCommand {
   const char *name, *operands, *summary;
-  int least, most;    // operands
-  unsigned options;   // bits of cliOptionId
+  int least, most;   // operands
+  unsigned options;  // bits of cliOptionId
   unsigned required;
-  const char *more;   // last part of --help
+  const char *more;  // last part of --help
   pbStatus (*run)(cliApp *app);
 } cliCommand;
 
@@ -97,11 +119,11 @@ void cliProgress_End(cliProgress *p);
 enum { CLI_JSON_DEPTH = 16 };
 typedef struct cliJson {
   FILE *out;
-  bool compact;   // all on one line
+  bool compact;  // all on one line
   int depth;
   bool some[CLI_JSON_DEPTH], inner[CLI_JSON_DEPTH];
 } cliJson;
-void cliJson_Open(cliJson *j, const char *key, char bracket);   // '{' or '['; key NULL in an array
+void cliJson_Open(cliJson *j, const char *key, char bracket);      // '{' or '['; key NULL in an array
 void cliJson_OpenLine(cliJson *j, const char *key, char bracket);  // the same, what is inside on one line
 void cliJson_Close(cliJson *j, char bracket);
 void cliJson_Text(cliJson *j, const char *key, const char *value);
@@ -117,7 +139,7 @@ typedef struct cliRun {
   cliApp *app;
   pbContext *ctx;
   const pbModel *model;
-  pbModel *loaded;       // the same, where this run has loaded it
+  pbModel *loaded;  // the same, where this run has loaded it
   const char *model_path;
   int nq, nv, na, nu, nbody, nsite, nsensordata, nx, nt;  // nx: StateSize, nt: TangentSize
   size_t ntheta;

@@ -13,7 +13,7 @@ enum { want_qpos, want_qvel, want_act, want_control, want_qfrc, want_xfrc };
 typedef struct Gradient {
   cliRun *run;
   bool wanted[STATE_COUNT];
-  bool *parameters;     // of each slice of theta
+  bool *parameters;  // of each slice of theta
   bool any_parameter;
   pbRolloutPlan plan;
   pbRollout *rollout;
@@ -21,7 +21,7 @@ typedef struct Gradient {
   pbRolloutBar bar;
   pbLoss *loss;
   double loss_value;
-  double *x0, *theta;   // cotangents of the initial state and of theta (NULL: not wanted)
+  double *x0, *theta;  // cotangents of the initial state and of theta (NULL: not wanted)
   pbCertificate certificate;
 } Gradient;
 
@@ -46,7 +46,8 @@ static pbStatus want_parameter(Gradient *g, const char *name) {
     pbParam p = pbModel_ParamAt(model, i);
     if (strcmp(p.name, name) != 0) continue;
     if (p.derived && g->run->recompute) {
-      return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: '%s' follows from other parameters with --constants recompute", name);
+      return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: '%s' follows from other parameters with --constants recompute",
+                            name);
     }
     return g->parameters[i] = g->any_parameter = true, pb_ok;
   }
@@ -97,16 +98,18 @@ static pbStatus read_wanted(Gradient *g) {
 typedef struct Bar {
   const char *name;
   pbCotangent *cotangent;
-  int ndim;          // for one state
+  int ndim;  // for one state
   size_t shape[2];
 } Bar;
 
 static pbStatus wrong_shape(const Gradient *g, const char *file, const Bar *b, const pbArray *a) {
   char given[200], inner[48];
   snprintf(inner, sizeof inner, b->ndim == 1 ? "%zu" : "%zu, %zu", b->shape[0], b->shape[1]);
-  bool ambient = strcmp(b->name, "qpos") == 0 && a->ndim && g->run->nq != g->run->nv && a->shape[a->ndim - 1] == (size_t)g->run->nq;
+  bool ambient =
+      strcmp(b->name, "qpos") == 0 && a->ndim && g->run->nq != g->run->nv && a->shape[a->ndim - 1] == (size_t)g->run->nq;
   return pbContext_Fail(g->run->ctx, pb_bad_input, "%s: '%s' has shape %s; (%s%s) or (%ld, %s) is expected%s", file, b->name,
-                        pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), inner, b->ndim == 1 ? "," : "", g->run->steps + 1, inner,
+                        pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), inner, b->ndim == 1 ? "," : "",
+                        g->run->steps + 1, inner,
                         ambient ? " (cotangents of positions are in the tangent space: nv, not nq)" : "");
 }
 
@@ -142,8 +145,9 @@ static pbStatus read_cotangents(Gradient *g) {
       PB_TRY(take_bar(g, file, &bars[i], a));
     } else if (strcmp(a->name, "meta") != 0) {
       const char *near = cli_nearest(a->name, names, BAR_COUNT);
-      return pbContext_Fail(run->ctx, pb_bad_input, "%s: unknown array '%.80s'%s%s%s (qpos, qvel, act, sensordata, xpos, site_xpos)", file,
-                            a->name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+      return pbContext_Fail(run->ctx, pb_bad_input,
+                            "%s: unknown array '%.80s'%s%s%s (qpos, qvel, act, sensordata, xpos, site_xpos)", file, a->name,
+                            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
   }
   return pb_ok;
@@ -152,8 +156,11 @@ static pbStatus read_cotangents(Gradient *g) {
 // ---- memory --------------------------------------------------------------------------------------------------------
 
 static pbStatus read_memory(cliApp *app, size_t *bytes) {
-  static const struct { const char *suffix; double factor; } units[] = {
-      {"", 1}, {"B", 1}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}};
+  static const struct {
+    const char *suffix;
+    double factor;
+  } units[] = {{"", 1},     {"B", 1},      {"kB", 1e3},      {"KB", 1e3},        {"MB", 1e6},
+               {"GB", 1e9}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}};
   const char *text = app->args.text[opt_memory], *end = NULL;
   *bytes = (size_t)DEFAULT_MEMORY_MIB << 20;
   if (!text) return pb_ok;
@@ -172,8 +179,9 @@ static void say_plan(const cliApp *app, const pbRolloutPlan *plan) {
   cliProgress probe;
   cliProgress_Begin(&probe, app, "");
   if (!probe.on && (!app->args.text[opt_memory] || app->args.text[opt_quiet])) return;
-  fprintf(stderr, "tape: %.3g MiB for %d steps, %.3g MiB held, %.2f times the forward steps\n", (double)plan->full_bytes / 1048576,
-          plan->steps, (double)plan->planned_bytes / 1048576, (double)plan->forward_steps / (plan->steps ? plan->steps : 1));
+  fprintf(stderr, "tape: %.3g MiB for %d steps, %.3g MiB held, %.2f times the forward steps\n",
+          (double)plan->full_bytes / 1048576, plan->steps, (double)plan->planned_bytes / 1048576,
+          (double)plan->forward_steps / (plan->steps ? plan->steps : 1));
 }
 
 static int show_progress(void *user, const pbProgress *p) {

@@ -4,8 +4,9 @@
 
 #include "cli.h"
 
-static const char *const size_names[] = {"nq", "nv", "nu", "na", "nbody", "njnt", "ngeom", "nsite", "npair", "nexclude", "neq", "ntendon",
-                                         "nwrap", "nsensor", "nsensordata", "nkey", "ncam", "nlight", "nnumeric", "ntext", "ntuple"};
+static const char *const size_names[] = {"nq",          "nv",    "nu",       "na",     "nbody",    "njnt",  "ngeom",
+                                         "nsite",       "npair", "nexclude", "neq",    "ntendon",  "nwrap", "nsensor",
+                                         "nsensordata", "nkey",  "ncam",     "nlight", "nnumeric", "ntext", "ntuple"};
 static const char *const joint_types[] = {"free", "ball", "slide", "hinge"};
 static const char *const geom_types[] = {"plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh"};
 static const char *const equality_types[] = {"connect", "weld", "joint", "tendon"};
@@ -17,7 +18,7 @@ typedef struct Column {
   const char *label, *field;  // an integer field of one column
   const char *const *words;   // for its values, or NULL
   int word_count;
-  pbObject names;             // the value is the id of such a thing (pb_objCount: a plain number)
+  pbObject names;  // the value is the id of such a thing (pb_objCount: a plain number)
 } Column;
 typedef struct Table {  // things of one kind with their addresses
   const char *label, *size;
@@ -27,14 +28,41 @@ typedef struct Table {  // things of one kind with their addresses
 
 #define PB_WORDS(list) list, sizeof list / sizeof *list
 static const Table tables[] = {
-    {"bodies", "nbody", pb_objBody, {{"parent", "body_parentid", NULL, 0, pb_objBody}, {"jntadr", "body_jntadr", NULL, 0, pb_objCount}, {"jntnum", "body_jntnum", NULL, 0, pb_objCount}, {"dofadr", "body_dofadr", NULL, 0, pb_objCount}, {"dofnum", "body_dofnum", NULL, 0, pb_objCount}}},
-    {"joints", "njnt", pb_objJoint, {{"type", "jnt_type", PB_WORDS(joint_types), pb_objCount}, {"body", "jnt_bodyid", NULL, 0, pb_objBody}, {"qposadr", "jnt_qposadr", NULL, 0, pb_objCount}, {"dofadr", "jnt_dofadr", NULL, 0, pb_objCount}}},
-    {"geoms", "ngeom", pb_objGeom, {{"type", "geom_type", PB_WORDS(geom_types), pb_objCount}, {"body", "geom_bodyid", NULL, 0, pb_objBody}}},
+    {"bodies",
+     "nbody",
+     pb_objBody,
+     {{"parent", "body_parentid", NULL, 0, pb_objBody},
+      {"jntadr", "body_jntadr", NULL, 0, pb_objCount},
+      {"jntnum", "body_jntnum", NULL, 0, pb_objCount},
+      {"dofadr", "body_dofadr", NULL, 0, pb_objCount},
+      {"dofnum", "body_dofnum", NULL, 0, pb_objCount}}},
+    {"joints",
+     "njnt",
+     pb_objJoint,
+     {{"type", "jnt_type", PB_WORDS(joint_types), pb_objCount},
+      {"body", "jnt_bodyid", NULL, 0, pb_objBody},
+      {"qposadr", "jnt_qposadr", NULL, 0, pb_objCount},
+      {"dofadr", "jnt_dofadr", NULL, 0, pb_objCount}}},
+    {"geoms",
+     "ngeom",
+     pb_objGeom,
+     {{"type", "geom_type", PB_WORDS(geom_types), pb_objCount}, {"body", "geom_bodyid", NULL, 0, pb_objBody}}},
     {"sites", "nsite", pb_objSite, {{"body", "site_bodyid", NULL, 0, pb_objBody}}},
     {"equalities", "neq", pb_objEquality, {{"type", "eq_type", PB_WORDS(equality_types), pb_objCount}}},
-    {"tendons", "ntendon", pb_objTendon, {{"adr", "tendon_adr", NULL, 0, pb_objCount}, {"num", "tendon_num", NULL, 0, pb_objCount}}},
-    {"actuators", "nu", pb_objActuator, {{"actadr", "actuator_actadr", NULL, 0, pb_objCount}, {"actnum", "actuator_actnum", NULL, 0, pb_objCount}}},
-    {"sensors", "nsensor", pb_objSensor, {{"type", "sensor_type", NULL, 0, pb_objCount}, {"adr", "sensor_adr", NULL, 0, pb_objCount}, {"dim", "sensor_dim", NULL, 0, pb_objCount}}},
+    {"tendons",
+     "ntendon",
+     pb_objTendon,
+     {{"adr", "tendon_adr", NULL, 0, pb_objCount}, {"num", "tendon_num", NULL, 0, pb_objCount}}},
+    {"actuators",
+     "nu",
+     pb_objActuator,
+     {{"actadr", "actuator_actadr", NULL, 0, pb_objCount}, {"actnum", "actuator_actnum", NULL, 0, pb_objCount}}},
+    {"sensors",
+     "nsensor",
+     pb_objSensor,
+     {{"type", "sensor_type", NULL, 0, pb_objCount},
+      {"adr", "sensor_adr", NULL, 0, pb_objCount},
+      {"dim", "sensor_dim", NULL, 0, pb_objCount}}},
     {"keyframes", "nkey", pb_objKeyframe, {{0}}},
 };
 enum { TABLE_COUNT = sizeof tables / sizeof *tables };
@@ -85,8 +113,10 @@ static void json_table(const pbModel *model, const Table *t, cliJson *j) {
       int value = 0;
       if (!column_value(model, &t->columns[k], i, &value)) continue;
       const char *word = t->columns[k].words ? word_of(model, &t->columns[k], value) : NULL;
-      if (word) cliJson_Text(j, t->columns[k].label, word);
-      else cliJson_Integer(j, t->columns[k].label, value);
+      if (word)
+        cliJson_Text(j, t->columns[k].label, word);
+      else
+        cliJson_Integer(j, t->columns[k].label, value);
     }
     cliJson_Close(j, '}');
   }
@@ -123,7 +153,8 @@ static void json_info(const cliRun *run) {
   cliJson_Text(&j, "version", pbVersion());
   cliJson_Text(&j, "constants", run->recompute ? "recompute" : "keep");
   cliJson_OpenLine(&j, "sizes", '{');
-  for (size_t i = 0; i < sizeof size_names / sizeof *size_names; i++) cliJson_Integer(&j, size_names[i], pbModel_Size(m, size_names[i]));
+  for (size_t i = 0; i < sizeof size_names / sizeof *size_names; i++)
+    cliJson_Integer(&j, size_names[i], pbModel_Size(m, size_names[i]));
   cliJson_Close(&j, '}');
   const char *integrator = option_word(m, "integrator", integrators, 4), *cone = option_word(m, "cone", cones, 2);
   cliJson_OpenLine(&j, "options", '{');
@@ -150,7 +181,8 @@ static void json_info(const cliRun *run) {
 // Names come from files: nothing in them may steer a terminal.
 static void put_name(const char *name, int width) {
   int n = 0;
-  for (const unsigned char *c = (const unsigned char *)name; *c; c++, n += (*c & 0xC0) != 0x80) putchar(*c < 32 || *c == 127 ? '?' : *c);
+  for (const unsigned char *c = (const unsigned char *)name; *c; c++, n += (*c & 0xC0) != 0x80)
+    putchar(*c < 32 || *c == 127 ? '?' : *c);
   for (; n < width; n++) putchar(' ');
 }
 
@@ -177,8 +209,10 @@ static void text_table(const pbModel *model, const Table *t) {
 }
 
 static void bound_text(double value, char *text, size_t size) {
-  if (isfinite(value)) snprintf(text, size, "%.4g", value);
-  else snprintf(text, size, "%s", value < 0 ? "-inf" : "inf");
+  if (isfinite(value))
+    snprintf(text, size, "%.4g", value);
+  else
+    snprintf(text, size, "%s", value < 0 ? "-inf" : "inf");
 }
 
 static void text_params(const cliRun *run) {
@@ -222,8 +256,10 @@ static void text_info(const cliRun *run) {
 pbStatus cliInfo_Run(cliApp *app) {
   cliRun run = {0};
   pbStatus status = cliRun_Model(app, &run);
-  if (status == pb_ok && app->args.text[opt_json]) json_info(&run);
-  else if (status == pb_ok) text_info(&run);
+  if (status == pb_ok && app->args.text[opt_json])
+    json_info(&run);
+  else if (status == pb_ok)
+    text_info(&run);
   cliRun_End(&run);
   return status;
 }

@@ -18,8 +18,8 @@ static pbStatus no_memory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_mem
 // ---- parameters ----------------------------------------------------------------------------------------------------
 
 bool cliParam_IsOption(const char *name) {
-  static const char *const names[] = {"timestep", "gravity", "wind", "magnetic", "density", "viscosity", "impratio",
-                                      "o_margin", "o_solref", "o_solimp", "o_friction"};
+  static const char *const names[] = {"timestep", "gravity",  "wind",     "magnetic", "density",   "viscosity",
+                                      "impratio", "o_margin", "o_solref", "o_solimp", "o_friction"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     if (strcmp(name, names[i]) == 0) return true;
   }
@@ -54,7 +54,8 @@ static pbStatus parameter_from_file(const cliRun *run, const char *name, const p
   char text[200];
   if (!array || array->type != pb_arrayReal) {
     status = pbContext_Fail(run->ctx, pb_bad_input, "%s: does not hold one array of numbers", path);
-  } else if (array->count != count || (array->ndim > 1 && array->shape[array->ndim - 1] != (size_t)param->cols && array->shape[array->ndim - 1] != count)) {
+  } else if (array->count != count || (array->ndim > 1 && array->shape[array->ndim - 1] != (size_t)param->cols &&
+                                       array->shape[array->ndim - 1] != count)) {
     status = pbContext_Fail(run->ctx, pb_bad_input, "%s: shape %s does not fit %s (%d x %d)", path,
                             pbArray_ShapeText(array->ndim, array->shape, text, sizeof text), name, param->rows, param->cols);
   } else {
@@ -71,7 +72,8 @@ static pbStatus parameter_inline(const cliRun *run, const char *name, const pbPa
     double value = 0;
     const char *end = NULL;
     if (!cli_number(at, &end, &value) || (*end && *end != ',')) {
-      return pbContext_Fail(run->ctx, pb_bad_input, "--param %s: '%.80s' is not a list of finite numbers (1.5,2,3) or a FILE.npy", name, text);
+      return pbContext_Fail(run->ctx, pb_bad_input, "--param %s: '%.80s' is not a list of finite numbers (1.5,2,3) or a FILE.npy",
+                            name, text);
     }
     if (n < count) run->theta[param->offset + n] = value;
     n++;
@@ -79,8 +81,8 @@ static pbStatus parameter_inline(const cliRun *run, const char *name, const pbPa
     if (!*at) break;
   }
   if (n == count) return pb_ok;
-  return pbContext_Fail(run->ctx, pb_bad_input, "--param %s: %zu number%s given, %zu needed (%d x %d)%s", name, n, n == 1 ? "" : "s", count,
-                        param->rows, param->cols, strchr(name, ':') ? "" : "; one row is NAME:ROW=...");
+  return pbContext_Fail(run->ctx, pb_bad_input, "--param %s: %zu number%s given, %zu needed (%d x %d)%s", name, n,
+                        n == 1 ? "" : "s", count, param->rows, param->cols, strchr(name, ':') ? "" : "; one row is NAME:ROW=...");
 }
 
 static bool has_suffix(const char *text, const char *suffix) {
@@ -211,9 +213,11 @@ static bool known_beside_state(const char *name) {
 static pbStatus unknown_state_field(const cliRun *run, const char *file, const char *name) {
   const char *names[32], *near;
   int count = 0;
-  for (int i = 0; i < pbModel_StateFieldCount(run->model) && count < 32; i++) names[count++] = pbModel_StateFieldAt(run->model, i).name;
+  for (int i = 0; i < pbModel_StateFieldCount(run->model) && count < 32; i++)
+    names[count++] = pbModel_StateFieldAt(run->model, i).name;
   near = cli_nearest(name, names, count);
-  return pbContext_Fail(run->ctx, pb_bad_input, "%s: unknown array '%.80s'%s%s%s (an initial state holds qpos, qvel, act, time, ...)", file, name,
+  return pbContext_Fail(run->ctx, pb_bad_input,
+                        "%s: unknown array '%.80s'%s%s%s (an initial state holds qpos, qvel, act, time, ...)", file, name,
                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
@@ -233,7 +237,8 @@ static pbStatus trajectory_rows(const cliRun *run, const char *file, const pbArr
     const pbArray *a = pbArrays_At(set, i);
     if (!state_field(run->model, a->name, &field) || a->ndim != 2) continue;
     if (*rows && a->shape[0] != *rows) {
-      return pbContext_Fail(run->ctx, pb_bad_input, "%s: '%s' has %zu rows where others have %zu", file, a->name, a->shape[0], *rows);
+      return pbContext_Fail(run->ctx, pb_bad_input, "%s: '%s' has %zu rows where others have %zu", file, a->name, a->shape[0],
+                            *rows);
     }
     *rows = a->shape[0];
     if (!*rows) return pbContext_Fail(run->ctx, pb_bad_input, "%s: '%s' has no rows", file, a->name);
@@ -243,15 +248,16 @@ static pbStatus trajectory_rows(const cliRun *run, const char *file, const pbArr
   return pb_ok;
 }
 
-static pbStatus copy_state_field(const cliRun *run, const char *file, const pbArray *a, pbStateField field, size_t rows, size_t row) {
+static pbStatus copy_state_field(const cliRun *run, const char *file, const pbArray *a, pbStateField field, size_t rows,
+                                 size_t row) {
   bool is_time = strcmp(field.name, "time") == 0;
   size_t width = (size_t)field.size;
   bool many = rows && (a->ndim == 2 || (is_time && a->ndim == 1 && a->count == rows));
   bool fits = a->type == pb_arrayReal && (many ? a->count == rows * width : a->count == width && a->ndim <= 1);
   char text[200];
   if (!fits) {
-    return pbContext_Fail(run->ctx, pb_bad_input, "%s: '%s' has shape %s; (%zu,) is expected, or (N, %zu) in a trajectory", file, field.name,
-                          pbArray_ShapeText(a->ndim, a->shape, text, sizeof text), width, width);
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: '%s' has shape %s; (%zu,) is expected, or (N, %zu) in a trajectory", file,
+                          field.name, pbArray_ShapeText(a->ndim, a->shape, text, sizeof text), width, width);
   }
   PB_TRY(pbArray_CheckFinite(run->ctx, a, file));
   if (width) memcpy(run->x0 + field.offset, a->reals + (many ? row * width : 0), width * sizeof *a->reals);
@@ -278,7 +284,8 @@ static pbStatus apply_init(cliRun *run, const char *file, const pbArrays *set) {
   size_t rows = 0;
   PB_TRY(trajectory_rows(run, file, set, &rows));
   long row = 0;
-  if (run->app->args.text[opt_init_row] && !rows) return pbContext_Fail(run->ctx, pb_bad_input, "--init-row: %s holds one state, not a trajectory", file);
+  if (run->app->args.text[opt_init_row] && !rows)
+    return pbContext_Fail(run->ctx, pb_bad_input, "--init-row: %s holds one state, not a trajectory", file);
   if (rows) PB_TRY(cliArgs_Integer(run->app, opt_init_row, -(long)rows, (long)rows - 1, -1, &row));
   if (row < 0) row += (long)rows;
   int used = 0;
@@ -314,7 +321,7 @@ static pbStatus read_state(cliRun *run, int keyframe) {
 
 typedef struct Series {  // an input over time as its file has it
   const char *option, *path;
-  int ndim;           // of one step
+  int ndim;  // of one step
   size_t shape[2], width;
   pbArrays *set;
   const pbArray *array;
@@ -334,8 +341,9 @@ static pbStatus load_series(const cliRun *run, Series *s) {
   s->constant = a->ndim == s->ndim;
   if (!fits) {
     snprintf(wanted, sizeof wanted, s->ndim == 1 ? "%zu" : "%zu, %zu", s->shape[0], s->shape[1]);
-    return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: shape %s; (N, %s) is expected, or (%s%s) for all steps", s->option, s->path,
-                          pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), wanted, wanted, s->ndim == 1 ? "," : "");
+    return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: shape %s; (N, %s) is expected, or (%s%s) for all steps", s->option,
+                          s->path, pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), wanted, wanted,
+                          s->ndim == 1 ? "," : "");
   }
   return pbArray_CheckFinite(run->ctx, a, s->path);
 }
@@ -351,7 +359,8 @@ static pbStatus settle_steps(cliRun *run, const Series *series, int count, long 
     size_t rows = s->array->shape[0];
     if (!rows || rows >= INT_MAX) return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: %zu rows", s->option, s->path, rows);
     if (given && (size_t)given != rows) {
-      return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: %zu rows, but %s says %ld steps", s->option, s->path, rows, from, given);
+      return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: %zu rows, but %s says %ld steps", s->option, s->path, rows, from,
+                            given);
     }
     given = (long)rows;
     from = s->path;

@@ -44,12 +44,55 @@ static pbStatus add_fields(const cliRun *run, pbArrays *set) {
 }
 
 static pbStatus add_quantities(const cliRun *run, pbArrays *set) {
-  static const char *const names[] = {
-      "xpos", "xquat", "xmat", "xipos", "ximat", "xanchor", "xaxis", "geom_xpos", "geom_xmat", "site_xpos", "site_xmat", "subtree_com", "cvel", "M",
-      "qfrc_bias", "qfrc_passive", "qfrc_actuator", "qfrc_smooth", "qacc_smooth", "qacc", "qfrc_constraint", "ten_length", "ten_velocity",
-      "actuator_length", "actuator_velocity", "actuator_force", "act_dot", "contact_dist", "contact_pos", "contact_frame", "contact_geom",
-      "contact_dim", "contact_friction", "contact_includemargin", "contact_solref", "contact_solimp", "efc_J", "efc_pos", "efc_margin", "efc_aref",
-      "efc_R", "efc_D", "efc_vel", "efc_force", "efc_diagApprox", "efc_type", "efc_frictionloss", "efc_KBIP", "sensordata"};
+  static const char *const names[] = {"xpos",
+                                      "xquat",
+                                      "xmat",
+                                      "xipos",
+                                      "ximat",
+                                      "xanchor",
+                                      "xaxis",
+                                      "geom_xpos",
+                                      "geom_xmat",
+                                      "site_xpos",
+                                      "site_xmat",
+                                      "subtree_com",
+                                      "cvel",
+                                      "M",
+                                      "qfrc_bias",
+                                      "qfrc_passive",
+                                      "qfrc_actuator",
+                                      "qfrc_smooth",
+                                      "qacc_smooth",
+                                      "qacc",
+                                      "qfrc_constraint",
+                                      "ten_length",
+                                      "ten_velocity",
+                                      "actuator_length",
+                                      "actuator_velocity",
+                                      "actuator_force",
+                                      "act_dot",
+                                      "contact_dist",
+                                      "contact_pos",
+                                      "contact_frame",
+                                      "contact_geom",
+                                      "contact_dim",
+                                      "contact_friction",
+                                      "contact_includemargin",
+                                      "contact_solref",
+                                      "contact_solimp",
+                                      "efc_J",
+                                      "efc_pos",
+                                      "efc_margin",
+                                      "efc_aref",
+                                      "efc_R",
+                                      "efc_D",
+                                      "efc_vel",
+                                      "efc_force",
+                                      "efc_diagApprox",
+                                      "efc_type",
+                                      "efc_frictionloss",
+                                      "efc_KBIP",
+                                      "sensordata"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     const double *data = NULL;
     int rows = 0, cols = 0;
@@ -66,8 +109,13 @@ static pbStatus add_state(const cliRun *run, pbArrays *set) {
     PB_TRY(pbArrays_AddReals(set, f.name, 1, (size_t[]){(size_t)f.size}, run->x0 + f.offset, NULL));
   }
   pbReport report = pbScratch_Report(run->scratch);
-  const struct { const char *name; double value; } figures[] = {{"ncon", report.contacts}, {"nefc", report.rows},
-                                                                {"solver_niter", report.iterations}, {"solver_residual", report.residual}};
+  const struct {
+    const char *name;
+    double value;
+  } figures[] = {{"ncon", report.contacts},
+                 {"nefc", report.rows},
+                 {"solver_niter", report.iterations},
+                 {"solver_residual", report.residual}};
   for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
     PB_TRY(pbArrays_AddReals(set, figures[i].name, 0, NULL, &figures[i].value, NULL));
   }
@@ -95,7 +143,8 @@ pbStatus cliInspect_Run(cliApp *app) {
   double *sensordata = NULL;
   pbStatus status = cliRun_Begin(app, 1, &run);
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
-  if (status == pb_ok && !(sensordata = pbContext_Alloc(app->ctx, (size_t)run.nsensordata * sizeof *sensordata))) status = pb_no_memory;
+  if (status == pb_ok && !(sensordata = pbContext_Alloc(app->ctx, (size_t)run.nsensordata * sizeof *sensordata)))
+    status = pb_no_memory;
   if (status == pb_ok) status = inspect(&run, set, sensordata);
   pbContext_Free(app->ctx, sensordata);
   pbArrays_Destroy(set);

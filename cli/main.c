@@ -14,11 +14,13 @@ static const cliCommand commands[] = {
      cliSimulate_Run},
     {"gradient", "MODEL", "Pull a cotangent or a loss on a rollout back to initial state, inputs and parameters.", 1, 1,
      CLI_RUN | CLI_WRITE | CLI_BIT(cotangent) | CLI_BIT(wrt) | CLI_BIT(memory) | CLI_BIT(loss) | CLI_BIT(seed), CLI_BIT(output),
-     "GRAD.npz holds qpos and qvel in the tangent space (nv), act, control (N, nu), qfrc and xfrc where given, param/NAME in the\n"
+     "GRAD.npz holds qpos and qvel in the tangent space (nv), act, control (N, nu), qfrc and xfrc where given, param/NAME in "
+     "the\n"
      "shape of the field, and meta with the certificate of the gradient.",
      cliGradient_Run},
     {"jacobian", "MODEL", "Jacobians of every step of a rollout.", 1, 1, CLI_RUN | CLI_WRITE, CLI_BIT(output),
-     "J.npz holds A (N, n, n), B (N, n, nu) for the state, C (N, ns, n), D (N, ns, nu) for the sensors, with n = 2 nv + na in the\n"
+     "J.npz holds A (N, n, n), B (N, n, nu) for the state, C (N, ns, n), D (N, ns, nu) for the sensors, with n = 2 nv + na in "
+     "the\n"
      "order position, velocity, activation.",
      cliJacobian_Run},
     {"check", "MODEL", "Prove the gradients of a model: dot products, Taylor remainders, differences of its own steps.", 1, 1,
@@ -31,8 +33,9 @@ static const cliCommand commands[] = {
      "Writes the result as JSON to standard output, or to the file of -o, and NAME.trajectory.npz beside it (without -o: in the\n"
      "current folder, NAME from the task). An interrupted run leaves NAME.state; the same command goes on with it.",
      cliOptimize_Run},
-    {"inspect", "MODEL", "Every compiled field of a model and every quantity of one forward evaluation.", 1, 1, CLI_RUN | CLI_WRITE,
-     CLI_BIT(output), "OUT.npz holds the fields as model/NAME, and the quantities at the initial state (row --init-row of a trajectory).",
+    {"inspect", "MODEL", "Every compiled field of a model and every quantity of one forward evaluation.", 1, 1,
+     CLI_RUN | CLI_WRITE, CLI_BIT(output),
+     "OUT.npz holds the fields as model/NAME, and the quantities at the initial state (row --init-row of a trajectory).",
      cliInspect_Run},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
@@ -40,10 +43,14 @@ enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 static void print_version(void) { printf("pullback %s\n", pbVersion()); }
 
 static void print_help(void) {
-  printf("Usage: pullback COMMAND ... [options]\nA differentiable physics engine: MuJoCo models in, trajectories and exact gradients out.\n\nCommands:\n");
-  for (int i = 0; i < COMMAND_COUNT; i++) printf("  %-9s %-15s %s\n", commands[i].name, commands[i].operands, commands[i].summary);
-  printf("\nOptions:\n  -h, --help       this text; after a command, its own\n      --version    version of the program\n\n"
-         "Exit status: 0 done, 1 a check failed, 2 usage, 3 bad input, 4 numerical failure, 5 memory or files, 130 interrupted.\n");
+  printf(
+      "Usage: pullback COMMAND ... [options]\nA differentiable physics engine: MuJoCo models in, trajectories and exact "
+      "gradients out.\n\nCommands:\n");
+  for (int i = 0; i < COMMAND_COUNT; i++)
+    printf("  %-9s %-15s %s\n", commands[i].name, commands[i].operands, commands[i].summary);
+  printf(
+      "\nOptions:\n  -h, --help       this text; after a command, its own\n      --version    version of the program\n\n"
+      "Exit status: 0 done, 1 a check failed, 2 usage, 3 bad input, 4 numerical failure, 5 memory or files, 130 interrupted.\n");
 }
 
 static const cliCommand *find_command(const char *name) {
@@ -63,8 +70,8 @@ static int unknown_command(const char *name) {
   for (int i = 0; i < COMMAND_COUNT; i++) names[i + 3] = commands[i].name;
   const char *near = cli_nearest(name, names, COMMAND_COUNT + 3);
   char text[256];
-  snprintf(text, sizeof text, "unknown %s '%.60s'%s%s%s", name[0] == '-' ? "option" : "command", name, near ? "; did you mean " : "",
-           near ? near : "", near ? "?" : "");
+  snprintf(text, sizeof text, "unknown %s '%.60s'%s%s%s", name[0] == '-' ? "option" : "command", name,
+           near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
   return usage_error(text);
 }
 
@@ -109,8 +116,10 @@ int main(int argc, char **argv) {
   if (strcmp(name, "help") == 0) {
     const cliCommand *command = argc > 2 ? find_command(argv[2]) : NULL;
     if (argc > 2 && !command) return unknown_command(argv[2]);
-    if (command) cliArgs_Help(command);
-    else print_help();
+    if (command)
+      cliArgs_Help(command);
+    else
+      print_help();
     return 0;
   }
   const cliCommand *command = find_command(name);

@@ -17,7 +17,8 @@ static pbStatus make_names(cliApp *app, Names *n) {
   if (!output && strrchr(from, '/')) from = strrchr(from, '/') + 1;
   size_t length = strlen(from);
   if (length > 5 && strcmp(from + length - 5, ".json") == 0) length -= 5;
-  if (!length || length >= MOST_PATH) return pbContext_Fail(app->ctx, pb_bad_argument, "-o: the name of the output is too long or empty");
+  if (!length || length >= MOST_PATH)
+    return pbContext_Fail(app->ctx, pb_bad_argument, "-o: the name of the output is too long or empty");
   memcpy(n->stem, from, length);
   n->stem[length] = 0;
   snprintf(n->state, sizeof n->state, "%s.state", n->stem);
@@ -25,8 +26,10 @@ static pbStatus make_names(cliApp *app, Names *n) {
 }
 
 static void name_trajectory(Names *n, int trajectory) {
-  if (trajectory) snprintf(n->trajectory, sizeof n->trajectory, "%s.trajectory-%d.npz", n->stem, trajectory);
-  else snprintf(n->trajectory, sizeof n->trajectory, "%s.trajectory.npz", n->stem);
+  if (trajectory)
+    snprintf(n->trajectory, sizeof n->trajectory, "%s.trajectory-%d.npz", n->stem, trajectory);
+  else
+    snprintf(n->trajectory, sizeof n->trajectory, "%s.trajectory.npz", n->stem);
 }
 
 static int on_progress(void *user, const pbProgress *p) {
@@ -40,7 +43,11 @@ static int on_progress(void *user, const pbProgress *p) {
 
 // Whatever is written here appears whole: signals wait.
 static pbStatus save_trajectory(cliApp *app, pbTask *task, const double *z, int trajectory, const char *path) {
-  cliRun run = {.app = app, .ctx = app->ctx, .model = pbTask_Model(task), .model_path = app->args.positional[0], .steps = pbTask_Steps(task, trajectory)};
+  cliRun run = {.app = app,
+                .ctx = app->ctx,
+                .model = pbTask_Model(task),
+                .model_path = app->args.positional[0],
+                .steps = pbTask_Steps(task, trajectory)};
   cliRun_Sizes(&run);
   run.recompute = strcmp(pbTask_Constants(task), "recompute") == 0;
   pbArrays *set = NULL;
@@ -98,8 +105,12 @@ static pbStatus run_task(cliApp *app, pbTask *task, const Names *names, pbRunRes
   if (app->args.text[opt_fresh]) unlink(names->state);
   cliProgress progress;
   cliProgress_Begin(&progress, app, "optimize");
-  pbRunOptions options = {.state_file = names->state, .resume = true, .has_seed = app->args.text[opt_seed] != NULL, .seed = (uint64_t)seed,
-                          .progress = on_progress, .user = &progress};
+  pbRunOptions options = {.state_file = names->state,
+                          .resume = true,
+                          .has_seed = app->args.text[opt_seed] != NULL,
+                          .seed = (uint64_t)seed,
+                          .progress = on_progress,
+                          .user = &progress};
   cliSignals_Defer();
   pbStatus status = pbTask_Run(task, &options, result);
   cliProgress_End(&progress);

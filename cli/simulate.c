@@ -43,7 +43,8 @@ static pbStatus check_state(const cliRun *run, const double *x, long k) {
     for (int j = 0; j < f.size; j++) {
       double value = x[f.offset + j];
       if (isfinite(value) && fabs(value) <= state_bound) continue;
-      return pbContext_Fail(run->ctx, pb_not_finite, "step %ld: the state left the range of numbers: %s[%d] is %g", k, f.name, j, value);
+      return pbContext_Fail(run->ctx, pb_not_finite, "step %ld: the state left the range of numbers: %s[%d] is %g", k, f.name, j,
+                            value);
     }
   }
   return pb_ok;
@@ -61,7 +62,8 @@ static pbStatus run_steps(cliRun *run, const Recorder *r, double *x, cliProgress
   }
   record(r, x, run->steps);
   pbInput input = cliRun_Input(run, run->steps);
-  pbStatus status = pbStep_Observe(run->model, run->theta, x, &input, run->scratch, ns ? r->sensordata + (size_t)run->steps * ns : NULL);
+  pbStatus status =
+      pbStep_Observe(run->model, run->theta, x, &input, run->scratch, ns ? r->sensordata + (size_t)run->steps * ns : NULL);
   return status == pb_ok ? pb_ok : cliRun_StepFailed(run, status, run->steps);
 }
 

@@ -64,8 +64,8 @@ void cliProgress_Show(cliProgress *p, double done, double all, const char *note)
   p->last = now;
   p->shown = true;
   double left = done > 0 ? (now - p->started) * (all - done) / done : 0;
-  fprintf(stderr, "\r\033[K%s: %.0f of %.0f (%.0f %%), %.0f s left%s%s", p->what, done, all, all > 0 ? 100 * done / all : 100, left,
-          note ? ", " : "", note ? note : "");
+  fprintf(stderr, "\r\033[K%s: %.0f of %.0f (%.0f %%), %.0f s left%s%s", p->what, done, all, all > 0 ? 100 * done / all : 100,
+          left, note ? ", " : "", note ? note : "");
   fflush(stderr);
 }
 

@@ -41,7 +41,8 @@ static pbStatus load_trajectory(View *v) {
   PB_TRY(pbArrays_Load(run->ctx, file, &v->trajectory));
   const pbArray *qpos = pbArrays_Find(v->trajectory, "qpos");
   char text[200];
-  if (!qpos) return pbContext_Fail(run->ctx, pb_bad_input, "%s: holds no 'qpos'; a trajectory is what 'pullback simulate' writes", file);
+  if (!qpos)
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: holds no 'qpos'; a trajectory is what 'pullback simulate' writes", file);
   if (qpos->type != pb_arrayReal || qpos->ndim != 2 || qpos->shape[1] != (size_t)run->nq || !qpos->shape[0]) {
     return pbContext_Fail(run->ctx, pb_bad_input, "%s: 'qpos' has shape %s; (N+1, %d) is expected for this model", file,
                           pbArray_ShapeText(qpos->ndim, qpos->shape, text, sizeof text), run->nq);
@@ -58,7 +59,8 @@ static double row_time(const View *v, size_t row) {
   const pbArray *time = pbArrays_Find(v->trajectory, "time");
   if (time && time->type == pb_arrayReal && time->ndim == 1 && time->count == v->rows) return time->reals[row];
   pbParam timestep;
-  return pbModel_Param(v->run->model, "timestep", &timestep) == pb_ok ? (double)row * v->run->theta[timestep.offset] : (double)row;
+  return pbModel_Param(v->run->model, "timestep", &timestep) == pb_ok ? (double)row * v->run->theta[timestep.offset]
+                                                                      : (double)row;
 }
 
 // Every row, or as many as an eye can follow.
@@ -100,7 +102,8 @@ static pbStatus one_frame(const View *v, size_t frame, double *x) {
   pbScratch_Gather(run->scratch);
   const double *pos = NULL, *quat = NULL;
   int rows = 0, cols = 0;
-  if (!pbScratch_Field(run->scratch, "xpos", &pos, &rows, &cols) || !pbScratch_Field(run->scratch, "xquat", &quat, &rows, &cols)) {
+  if (!pbScratch_Field(run->scratch, "xpos", &pos, &rows, &cols) ||
+      !pbScratch_Field(run->scratch, "xquat", &quat, &rows, &cols)) {
     return pbContext_Fail(run->ctx, pb_unsupported, "the poses of bodies are not to be had");
   }
   float *out = v->poses + frame * 7 * (size_t)run->nbody;
@@ -114,7 +117,8 @@ static pbStatus one_frame(const View *v, size_t frame, double *x) {
 static pbStatus make_poses(View *v) {
   cliRun *run = v->run;
   size_t count = v->frames * 7 * (size_t)run->nbody;
-  if (count * sizeof *v->poses > PB_ARRAY_LIMIT / 4) return pbContext_Fail(run->ctx, pb_capacity, "the trajectory is too long for a page");
+  if (count * sizeof *v->poses > PB_ARRAY_LIMIT / 4)
+    return pbContext_Fail(run->ctx, pb_capacity, "the trajectory is too long for a page");
   v->poses = pbContext_Alloc(run->ctx, count * sizeof *v->poses);
   double *x = pbContext_Alloc(run->ctx, (size_t)run->nx * sizeof *x);
   pbStatus status = v->poses && x ? pbState_Init(run->model, run->theta, -1, x) : no_memory(run->ctx);
@@ -149,7 +153,8 @@ static const double *real_row(const cliRun *run, const char *name, int row, int 
   pbParam p;
   pbField f;
   if (pbModel_Param(run->model, name, &p) == pb_ok && p.cols == cols) return run->theta + p.offset + (size_t)row * (size_t)cols;
-  if (pbModel_Field(run->model, name, &f) && f.reals && f.cols == cols && row < f.rows) return f.reals + (size_t)row * (size_t)cols;
+  if (pbModel_Field(run->model, name, &f) && f.reals && f.cols == cols && row < f.rows)
+    return f.reals + (size_t)row * (size_t)cols;
   return NULL;
 }
 
@@ -230,11 +235,20 @@ static void put_data(const View *v, FILE *out) {
 static void put_html_text(FILE *out, const char *text) {
   for (; *text; text++) {
     switch (*text) {
-      case '<': fputs("&lt;", out); break;
-      case '>': fputs("&gt;", out); break;
-      case '&': fputs("&amp;", out); break;
-      case '"': fputs("&quot;", out); break;
-      default: fputc(*text, out);
+      case '<':
+        fputs("&lt;", out);
+        break;
+      case '>':
+        fputs("&gt;", out);
+        break;
+      case '&':
+        fputs("&amp;", out);
+        break;
+      case '"':
+        fputs("&quot;", out);
+        break;
+      default:
+        fputc(*text, out);
     }
   }
 }
@@ -265,14 +279,18 @@ static void put_page(const View *v, const char *page, const char *library, FILE 
 static pbStatus find_library(View *v, const char **library) {
   static const char *const places[] = {"/usr/share/javascript/three/three.min.js", "/usr/share/nodejs/three/build/three.min.js"};
   *library = pb_asset_three_js;
-  if (!pb_asset_view_html[0]) return pbContext_Fail(v->run->ctx, pb_unsupported, "this program was built without the page of the viewer");
+  if (!pb_asset_view_html[0])
+    return pbContext_Fail(v->run->ctx, pb_unsupported, "this program was built without the page of the viewer");
   if (**library) return pb_ok;
   size_t length = 0;
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    if (pbFile_ReadAll(v->run->ctx, places[i], (size_t)16 << 20, &v->library, &length) == pb_ok) return *library = v->library, pb_ok;
+    if (pbFile_ReadAll(v->run->ctx, places[i], (size_t)16 << 20, &v->library, &length) == pb_ok)
+      return *library = v->library, pb_ok;
   }
-  return pbContext_Fail(v->run->ctx, pb_file, "three.js is not there: it was missing when the program was built, and %s does not exist "
-                        "(Debian: apt install libjs-three)", places[0]);
+  return pbContext_Fail(v->run->ctx, pb_file,
+                        "three.js is not there: it was missing when the program was built, and %s does not exist "
+                        "(Debian: apt install libjs-three)",
+                        places[0]);
 }
 
 static pbStatus view(View *v) {

@@ -101,7 +101,8 @@ static pbStatus add(pbArrays *set, const char *name, pbArrayType type, int ndim,
   return pb_ok;
 }
 
-pbStatus pbArrays_AddReals(pbArrays *set, const char *name, int ndim, const size_t *shape, const double *values, double **memory) {
+pbStatus pbArrays_AddReals(pbArrays *set, const char *name, int ndim, const size_t *shape, const double *values,
+                           double **memory) {
   pbArray *array = NULL;
   PB_TRY(add(set, name, pb_arrayReal, ndim, shape, sizeof *values, values, &array));
   if (memory) *memory = array->reals;
@@ -169,7 +170,8 @@ pbStatus pbSource_Fail(const pbSource *source, const char *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  return pbContext_Fail(source->ctx, pb_bad_input, "%s: %s%s%s", source->file, source->member, source->member[0] ? ": " : "", text);
+  return pbContext_Fail(source->ctx, pb_bad_input, "%s: %s%s%s", source->file, source->member, source->member[0] ? ": " : "",
+                        text);
 }
 
 static pbStatus inflate_some(pbSource *source, unsigned char *data, size_t size) {
@@ -266,7 +268,8 @@ pbStatus pbArrays_Parse(pbContext *ctx, const void *data, size_t length, const c
 }
 
 pbStatus pbArrays_SaveNpy(const pbArrays *set, const char *path) {
-  if (set->count != 1) return pbContext_Fail(set->ctx, pb_bad_argument, "%s: an NPY file holds one array, not %zu", path, set->count);
+  if (set->count != 1)
+    return pbContext_Fail(set->ctx, pb_bad_argument, "%s: an NPY file holds one array, not %zu", path, set->count);
   pbFile file;
   PB_TRY(pbFile_Begin(set->ctx, path, &file));
   unsigned char buffer[16384];

@@ -21,7 +21,7 @@ typedef struct pbSource {
   uint64_t stored;  // bytes still to be taken from the stream
   uint64_t plain;   // bytes still to come after decompression
   bool deflated, checked;
-  uint32_t crc;     // of what has come so far (when checked)
+  uint32_t crc;  // of what has come so far (when checked)
   z_stream zip;
   unsigned char input[16384];
 } pbSource;

@@ -15,7 +15,9 @@ static char *copy_text(pbContext *ctx, const char *text, const char *suffix) {
   return copy;
 }
 
-static pbStatus no_memory(pbContext *ctx, const char *path) { return pbContext_Fail(ctx, pb_no_memory, "%s: out of memory", path); }
+static pbStatus no_memory(pbContext *ctx, const char *path) {
+  return pbContext_Fail(ctx, pb_no_memory, "%s: out of memory", path);
+}
 
 // A name beside the target, made with the permissions a plain fopen would give.
 static pbStatus open_temporary(pbFile *file) {

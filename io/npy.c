@@ -257,8 +257,9 @@ static pbStatus read_texts(pbSource *source, const Header *h, pbArray *array) {
       unsigned char b[4] = {0};
       PB_TRY(pbSource_Read(source, b, unit));
       uint32_t code = b[0];
-      if (unit == 4) code = h->swap ? (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]
-                                    : (uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[1] << 8 | b[0];
+      if (unit == 4)
+        code = h->swap ? (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]
+                       : (uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[1] << 8 | b[0];
       if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return pbSource_Fail(source, "holds a text that is not Unicode");
       if (code && unit == 1) *out++ = (char)code;
       if (code && unit == 4) out += put_utf8(code, out);

@@ -6,8 +6,15 @@
 #include "io/file.h"
 
 enum {
-  END_SIZE = 22, END64_SIZE = 56, LOCATOR_SIZE = 20, CENTRAL_SIZE = 46, LOCAL_SIZE = 30,
-  MOST_COMMENT = 65535, MOST_NAME = 1024, MOST_DIRECTORY = 64 << 20, MOST_RATIO = 1032  // deflate's best ratio
+  END_SIZE = 22,
+  END64_SIZE = 56,
+  LOCATOR_SIZE = 20,
+  CENTRAL_SIZE = 46,
+  LOCAL_SIZE = 30,
+  MOST_COMMENT = 65535,
+  MOST_NAME = 1024,
+  MOST_DIRECTORY = 64 << 20,
+  MOST_RATIO = 1032  // deflate's best ratio
 };
 
 typedef struct Member {
@@ -284,7 +291,7 @@ static void write_header(Writer *w, const Member *m, bool central) {
   n = put(b, n, name, 2);
   n = put(b, n, extra ? extra + 4 : 0, 2);
   if (central) {
-    n = put(b, n, 0, 6);                   // no comment, first disk, no text
+    n = put(b, n, 0, 6);                     // no comment, first disk, no text
     n = put(b, n, (uint64_t)0600 << 16, 4);  // permissions, as Python's zipfile sets them
     n = put(b, n, narrow(m->offset, far), 4);
   }

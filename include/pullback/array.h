@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-enum { PB_ARRAY_DIMS = 8 };                     // most dimensions of an array
-#define PB_ARRAY_LIMIT ((size_t)960 << 20)      // most bytes a set holds, so that a forged file stays below 1 GiB
+enum { PB_ARRAY_DIMS = 8 };                 // most dimensions of an array
+#define PB_ARRAY_LIMIT ((size_t)960 << 20)  // most bytes a set holds, so that a forged file stays below 1 GiB
 
 typedef enum pbArrayType {
   pb_arrayReal,  // doubles; what is read from any file of numbers (float16/32/64, integers, booleans, either byte order)
@@ -41,8 +41,8 @@ PB_API const pbArray *pbArrays_Find(const pbArrays *set, const char *name);  // 
 // pb_bad_argument for a name twice, pb_capacity beyond PB_ARRAY_LIMIT.
 PB_API PB_NODISCARD pbStatus pbArrays_AddReals(pbArrays *set, const char *name, int ndim, const size_t *shape,
                                                const double *values, double **memory);
-PB_API PB_NODISCARD pbStatus pbArrays_AddInts(pbArrays *set, const char *name, int ndim, const size_t *shape,
-                                              const int *values, int **memory);
+PB_API PB_NODISCARD pbStatus pbArrays_AddInts(pbArrays *set, const char *name, int ndim, const size_t *shape, const int *values,
+                                              int **memory);
 // One text as an array without dimensions (NumPy: str(file["name"])). Must be UTF-8.
 PB_API PB_NODISCARD pbStatus pbArrays_AddText(pbArrays *set, const char *name, const char *text);
 // Keep only the first `rows` rows of a real array with at least that many (for runs that end early).

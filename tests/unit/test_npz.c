@@ -141,16 +141,25 @@ static void test_types_and_orders(void **state) {
 
 static void test_damaged_headers(void **state) {
   Fixture *f = *state;
-  static const char *const headers[] = {
-      "", "{", "{}", "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), } x", "{'descr': '<f8', 'fortran_order': False}",
-      "{'descr': '<f8', 'fortran_order': 1, 'shape': (2,)}", "{'descr': '<f8', 'descr': '<f8', 'fortran_order': False, 'shape': (1,)}",
-      "{'descr': '|O', 'fortran_order': False, 'shape': (2,)}", "{'descr': '<c16', 'fortran_order': False, 'shape': (1,)}",
-      "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}", "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}",
-      "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999999,)}",
-      "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 1000000000000)}",
-      "{'descr': '<f8', 'fortran_order': False, 'shape': (3,)}", "{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}",
-      "{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,2)}", "{'descr': '<f16', 'fortran_order': False, 'shape': (1,)}",
-      "{'descr': '<U0', 'fortran_order': False, 'shape': (100000000,)}", "{'descr': '<f8, 'fortran_order': False, 'shape': (2,)}"};
+  static const char *const headers[] = {"",
+                                        "{",
+                                        "{}",
+                                        "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), } x",
+                                        "{'descr': '<f8', 'fortran_order': False}",
+                                        "{'descr': '<f8', 'fortran_order': 1, 'shape': (2,)}",
+                                        "{'descr': '<f8', 'descr': '<f8', 'fortran_order': False, 'shape': (1,)}",
+                                        "{'descr': '|O', 'fortran_order': False, 'shape': (2,)}",
+                                        "{'descr': '<c16', 'fortran_order': False, 'shape': (1,)}",
+                                        "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}",
+                                        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}",
+                                        "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999999,)}",
+                                        "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 1000000000000)}",
+                                        "{'descr': '<f8', 'fortran_order': False, 'shape': (3,)}",
+                                        "{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}",
+                                        "{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,2)}",
+                                        "{'descr': '<f16', 'fortran_order': False, 'shape': (1,)}",
+                                        "{'descr': '<U0', 'fortran_order': False, 'shape': (100000000,)}",
+                                        "{'descr': '<f8, 'fortran_order': False, 'shape': (2,)}"};
   for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
     unsigned char bytes[512];
     size_t n = make_npy(bytes, headers[i], "0123456789abcdef", 16);
