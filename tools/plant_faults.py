@@ -20,6 +20,12 @@ FAULTS = [
     ("src/base/arena.c", "count > room / size", "count * size > room", "unit/test_base", "overflow of a size goes unnoticed"),
     ("src/base/context.c", "memory ? memset(memory, 0, size) : NULL", "memory", "unit/test_base", "memory is not zeroed"),
     ("src/base/context.c", "if (need > PB_WARNING_TEXT) return false;", "", "unit/test_base", "warnings without bound"),
+    ("src/number/number.h", "num_chain(x, r, r > 0 ? 0.5 / r : 0)", "num_chain(x, r, r > 0 ? 0.4 / r : 0)", "conformance/test_step",
+     "the derivative of a root"),
+    ("src/multibody/force_adjoint.c", "PB_THETA(a, gravity, k, -m * gc * u[k])", "PB_THETA(a, gravity, k, m * gc * u[k])",
+     "conformance/test_step", "a sign in the gradient by gravity"),
+    ("src/world/step_adjoint.c", "memcpy(w->LD, w->M, (size_t)w->t->M.size * sizeof(num));  // a replay leaves M unfactored", "",
+     "hostile/test_nan_scratch", "an adjoint reads what another step left"),
     ("src/math/vec.h", '#include "number/number.h"', '#include "number/number.h"\n#include "world/par.h"', "layers",
      "a layer reaches below itself"),
 ]
