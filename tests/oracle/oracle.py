@@ -26,6 +26,7 @@ _INTEGRATOR = {"Euler": 0, "RK4": 1, "implicitfast": 3}
 _CONE = {"pyramidal": 0, "elliptic": 1}
 FLAGS = {n[7:].lower(): int(getattr(mj.mjtDisableBit, n)) for n in dir(mj.mjtDisableBit) if n.startswith("mjDSBL_")}
 SHAPES = mj.mjtGeom
+BLOWN = 1e3  # faster than this, m/s or rad/s, a run has blown up
 
 
 def name(path):
@@ -145,7 +146,7 @@ class Run:
     states: list       # steps + 1
     sensors: list      # of the state before each step
     contacts: int      # most at one time
-    exact: int         # steps before a contact of the convex tier or a number that is not finite
+    exact: int         # steps before a contact of the convex tier or a blow-up
 
 
 def roll(m, x, controls):
@@ -156,7 +157,7 @@ def roll(m, x, controls):
         d.ctrl[:] = u
         mj.mj_step(m, d)
         run.contacts = max(run.contacts, d.ncon)
-        if run.exact > k and (convex_tier(m, d) or not np.isfinite(d.qvel).all() or np.abs(d.qvel).max(initial=0) > 1e6):
+        if run.exact > k and (convex_tier(m, d) or not np.isfinite(d.qvel).all() or np.abs(d.qvel).max(initial=0) > BLOWN):
             run.exact = k
         run.states.append(State.of(d))
         run.sensors.append(d.sensordata.copy())
