@@ -1,0 +1,103 @@
+"""What the cases share: the program, the library, differences, and the row they return."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.join(ROOT, "tests", "oracle"), os.path.join(ROOT, "tools")]
+import pb  # noqa: E402  (the library through ctypes; PULLBACK_BUILD chooses the build)
+
+PROGRAM = os.path.join(pb.build_dir(), "pullback")
+EXAMPLES = os.path.join(ROOT, "examples")
+
+
+def row(quantity, measured, required, holds):
+    return quantity, measured, required, bool(holds)
+
+
+def below(quantity, measured, limit):
+    return row(quantity, measured, f"<= {limit:g}", measured <= limit)
+
+
+def near(quantity, measured, value, tolerance):
+    return row(quantity, measured, f"{value:.10g} +- {tolerance:g}", abs(measured - value) <= tolerance)
+
+
+class Bench:
+    """A folder of its own, gone at the end, and the program run in it."""
+
+    def __enter__(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = self.temporary.name
+        return self
+
+    def __exit__(self, *_):
+        self.temporary.cleanup()
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, content):
+        """Text, or a dictionary of arrays for an NPZ, or an array for an NPY."""
+        if isinstance(content, str):
+            with open(self.path(name), "w", encoding="utf-8") as f:
+                f.write(content)
+        elif name.endswith(".json"):
+            self.write(name, json.dumps(content))
+        elif isinstance(content, dict):
+            np.savez(self.path(name), **content)
+        else:
+            np.save(self.path(name), content)
+        return self.path(name)
+
+    def run(self, *words, measure=None):
+        done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, cwd=self.folder)
+        if done.returncode:
+            raise RuntimeError(f"pullback {' '.join(map(str, words))}: {done.stderr}")
+
+    def simulate(self, model, *words, init=None, params=None, options=None):
+        return self._arrays("simulate", model, words, init, params, options)
+
+    def gradient(self, model, cotangent, *words, init=None, params=None, options=None):
+        self.write("cotangent.npz", cotangent)
+        return self._arrays("gradient", model, (*words, "--cotangent", "cotangent.npz"), init, params, options)
+
+    def _arrays(self, command, model, words, init, params, options):
+        words = [*words]
+        if init is not None:
+            words += ["--init", init if isinstance(init, str) else self.write("init.npz", init)]
+        for k, v in (params or {}).items():
+            words += ["--param", f"{k}={','.join(repr(float(x)) for x in np.ravel(v))}"]
+        for k, v in (options or {}).items():
+            words += ["--option", f"{k}={v}"]
+        self.run(command, model, "-q", "-o", "out.npz", *words)
+        with np.load(self.path("out.npz")) as f:
+            return {k: f[k] for k in f.files}
+
+    def optimize(self, task):
+        self.run("optimize", task, "--fresh", "-q", "-o", "result.json")
+        with open(self.path("result.json"), encoding="utf-8") as f:
+            return json.load(f)
+
+
+def slope(f, size):
+    """Derivative of t -> f(t) at 0: central differences, Richardson's extrapolation to fourth order."""
+    once = lambda s: (np.asarray(f(s)) - np.asarray(f(-s))) / (2 * s)
+    return (4 * once(size / 2) - once(size)) / 3
+
+
+def values(result):
+    return {v["name"]: v["value"] for v in result["variables"]}
+
+
+def deviation(terms, name):
+    return next(t["deviation"] for t in terms if t["name"] == name)
+
+
+def apart(a, b):
+    """Relative distance of two arrays."""
+    return float(np.linalg.norm(np.subtract(a, b)) / max(np.linalg.norm(b), 1e-300))
