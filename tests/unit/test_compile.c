@@ -13,7 +13,7 @@
 
 #include "base/suggest.h"
 
-#define NEAR(a, b) assert_true(fabs((a) - (b)) <= 1e-12 * (1 + fabs(b)))
+#define NEAR(a, b) assert_true(fabs((a) - (b)) <= 1e-12 * (1 + fabs((double)(b))))
 
 typedef struct Bench {
   pbContext *ctx;
