@@ -26,8 +26,11 @@ class Case:
         self.r = np.random.default_rng(oracle.seed(self.label, "directions"))
         x, controls = oracle.start(self.m, (self.label, "derivatives"), after + steps, beyond=1.4)
         run = oracle.roll(self.m, x, controls[:after])
+        self.blown = run.exact < after
         self.x, self.u, self.controls = run.states[min(after, run.exact)], controls[after], controls[after:]
         self.y = self.model.state(self.x.qpos, self.x.qvel, self.x.act)
+        if self.blown and not np.isfinite(run.states[-1].flat()).all():
+            return
         _, _, self.record = self.model.step_recorded(self.y, self.u)
         self.step = derivatives.Oracle(self.m)
 
@@ -101,11 +104,14 @@ def test_push_against_differences_of_the_oracle(case):
 
 def test_random_models(long_run, tmp_path):
     """Both checks on models nobody looked at."""
-    faults, left_out, total, seeds = [], 0, 0, range(200 if long_run else 20)
+    faults, left_out, total, seeds = [], 0, 0, range(300 if long_run else 20)
     for seed in seeds:
         path = tmp_path / f"random{seed}.xml"
         path.write_text(random_models.xml(1000 + seed))
         k = Case((str(path), {}), after=5)
+        if k.blown:
+            print(f"random model {seed} left out: MuJoCo's run blows up or shapes of the convex tier meet")
+            continue
         found, out, n = push_faults(k)
         faults, left_out, total = faults + dot_product_faults(k) + found, left_out + out, total + n
     print(f"{len(seeds)} random models; {left_out} of {total} entries left out: kinks, or differences too coarse")
