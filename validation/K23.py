@@ -1,0 +1,56 @@
+"""What gradients cost: nothing where none is taken, a stated factor where they are."""
+import os
+import time
+
+import numpy as np
+
+from common import EXAMPLES, Bench, row
+import pb
+
+HOPPER = os.path.join(EXAMPLES, "hopper", "hopper.xml")
+
+
+def rows():
+    m = pb.Model(HOPPER)
+    l, x = pb.lib(), m.init()
+    x[m.slots["qpos"]] = [0, -0.1, 0, -0.55, 1.1, -0.55]
+    for _ in range(60):
+        x, _ = m.step(x, [-0.5, 1.0, -0.5])
+    u, y = np.array([-0.5, 1.0, -0.5]), x.copy()
+    inp = m._input(u, None, None)
+
+    def steps(n=400):
+        """Seconds of one step, the same one each time."""
+        begin = time.perf_counter()
+        for _ in range(n):
+            y[:] = x
+            l.pbStep_Forward(m.ptr, pb.ptr(m.theta), pb.ptr(y), inp, m._scratch(), None)
+        return (time.perf_counter() - begin) / n
+
+    before = after = np.inf
+    _, _, record = m.step_recorded(x, u)
+    for _ in range(25):
+        before = min(before, steps())
+        m.vjp(record, np.ones(m.nt), ctrl=u)
+        after = min(after, steps())
+    with Bench() as bench:
+        n, best = 20000, {}
+        bench.write("u.npy", u)
+        bench.write("cotangent.npz", {"qpos": np.ones(6)})
+        bench.write("init.npz", {"qpos": x[m.slots["qpos"]], "qvel": x[m.slots["qvel"]]})
+        common = [HOPPER, "--control", "u.npy", "--init", "init.npz", "-q", "-o", "o.npz"]
+        jobs = {"simulate": ["simulate", *common], "gradient": ["gradient", *common, "--cotangent", "cotangent.npz", "--memory", "1GiB"]}
+        for name, words in jobs.items():
+            for count in (n // 10, n):
+                times = []
+                for _ in range(4):
+                    begin = time.perf_counter()
+                    bench.run(*words, "--steps", count)
+                    times.append(time.perf_counter() - begin)
+                best[name, count] = min(times)
+    each = {name: (best[name, n] - best[name, n // 10]) / (n - n // 10) for name in jobs}
+    return [
+        row("a step where no gradient is taken, after one was / before any", after / before, "1 +- 0.02", abs(after / before - 1) <= 0.02),
+        row("rollout with the gradient by everything / rollout alone, hopper in contact", each["gradient"] / each["simulate"], "reported", True),
+        row("the same, microseconds a step", f"{1e6 * each['gradient']:.3g} / {1e6 * each['simulate']:.3g}", "reported", True),
+    ]
