@@ -62,7 +62,7 @@ def main():
     ask = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ask.add_argument("models", nargs="*")
     ask.add_argument("--build", default=str(ROOT / "build/release"))
-    ask.add_argument("--repeats", type=int, default=15)
+    ask.add_argument("--repeats", type=int, default=40)
     ask = ask.parse_args()
     rows, line = [], "{:<14}{:>4}{:>9}  {:<22}{:>12}{:>12}{:>9}{:>9}  {}"
     print(line.format(*COLUMNS))

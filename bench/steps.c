@@ -237,8 +237,10 @@ static void measure(Bench *b, int repeats) {
   for (int p = 0; p < pieces; p++) {
     record_steps(b, p);
     for (int r = 0; r < repeats; r++) {
-      run_steps(b, p);
-      their_steps(b, p, r == 0);
+      for (int k = 0; k < 2; k++) {
+        run_steps(b, p);
+        their_steps(b, p, r + k == 0);
+      }
       roll(b, p, false);
       pull_back(b, p);
       roll(b, p, true);
@@ -283,7 +285,7 @@ static void drop(Bench *b) {
 
 int main(int argc, char **argv) {
   static Bench b;
-  int repeats = argc > 2 ? atoi(argv[2]) : 15;
+  int repeats = argc > 2 ? atoi(argv[2]) : 40;
   if (argc < 2 || repeats < 1) {
     fprintf(stderr, "usage: steps MODEL.xml [REPEATS]\n");
     return 2;
