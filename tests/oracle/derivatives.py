@@ -89,6 +89,8 @@ def field_direction(m, field, r):
         w = 0.1 * r.standard_normal(p.shape)
     if field == "geom_friction":  # all alike: where two geoms tie, either may count
         w = p * r.standard_normal(3)
+    if "solimp" in field:
+        w[..., 4] *= p[..., 4] > 1  # a power below 1 counts as 1: a kink
     if field in QUATS or field == "jnt_axis":
         w = on_sphere(p, 0.3 * r.standard_normal(p.shape))
     if field == "jnt_axis":

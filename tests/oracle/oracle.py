@@ -231,12 +231,13 @@ def quotient(f, steps=(1e-3, 1e-4, 1e-5, 1e-6)):
     step, entry by entry. Half the difference of the one-sided slopes is linear in the step where the function is smooth; what
     is left of it at step zero (a kink: a tie in a max, a clamp; or noise) belongs to the uncertainty."""
     f0 = f(0.0)
+    noise = np.maximum(4e-15 * (np.abs(f0) + 0.3), 2 * np.max([np.abs(f(e) - f0) for e in (1e-14, -1e-14, 3e-14)], axis=0))
     best, err = np.zeros_like(f0), np.full(f0.shape, np.inf)
     for e in steps:
         p, n, hp, hn = f(e), f(-e), f(e / 2), f(-e / 2)
         d1, d2 = (p - n) / (2 * e), (hp - hn) / e
         bend1, bend2 = (p - 2 * f0 + n) / (2 * e), (hp - 2 * f0 + hn) / e
-        u = np.abs(d2 - d1) / 3 + np.abs(2 * bend2 - bend1) + 4e-15 * (np.abs(f0) + 0.3) / e
+        u = np.abs(d2 - d1) / 3 + np.abs(2 * bend2 - bend1) + noise / e
         u = np.where(np.isfinite(u), u, np.inf)
         better = u < err
         best, err = np.where(better, (4 * d2 - d1) / 3, best), np.where(better, u, err)
