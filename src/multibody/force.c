@@ -145,15 +145,21 @@ static void add_outer(const NUM(pbWork) *w, const int *dofs, const num *row, int
   }
 }
 
-// Slope of an actuator's force by its velocity; zero where the force range clamps it.
-num NUM(pbActuator_Slope)(const NUM(pbWork) *w, int u) {
+static bool at_end(num x, const num range[2]) { return re(x) <= re(range[0]) || re(x) >= re(range[1]); }
+
+bool NUM(pbActuator_Saturated)(const NUM(pbWork) *w, int u) {
   const pbModel *m = w->m;
-  if (m->actuator_forcelimited[u]) {
-    double f = re(w->actuator_force[u]);
-    if (f <= re(w->p.actuator_forcerange[2 * u]) || f >= re(w->p.actuator_forcerange[2 * u + 1])) return 0;
-  }
-  num slope = m->actuator_biastype[u] == pb_biasAffine ? w->p.actuator_biasprm[10 * u + 2] : 0;
-  if (m->actuator_gaintype[u] == pb_gainAffine) slope += w->p.actuator_gainprm[10 * u + 2] * w->act_input[u];
+  int id = m->actuator_trnid[2 * u];
+  if (m->actuator_forcelimited[u] && at_end(w->actuator_force[u], w->p.actuator_forcerange + 2 * u)) return true;
+  if (m->actuator_trntype[u] == pb_trnTendon) return re(w->act_scale[u]) != 1;
+  if (m->actuator_trntype[u] == pb_trnSite || !m->jnt_actfrclimited[id]) return false;
+  return at_end(w->qfrc_actuator[m->jnt_dofadr[id]], w->p.jnt_actfrcrange + 2 * id);
+}
+
+num NUM(pbActuator_Slope)(const NUM(pbWork) *w, int u) {
+  if (NUM(pbActuator_Saturated)(w, u)) return 0;
+  num slope = w->m->actuator_biastype[u] == pb_biasAffine ? w->p.actuator_biasprm[10 * u + 2] : 0;
+  if (w->m->actuator_gaintype[u] == pb_gainAffine) slope += w->p.actuator_gainprm[10 * u + 2] * w->act_input[u];
   return slope;
 }
 

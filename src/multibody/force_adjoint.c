@@ -420,9 +420,7 @@ static void implicit_actuator(LANE(pbAdjoint) *a, int u) {
   const pbModel *m = w->m;
   double slope = NUM(pbActuator_Slope)(w, u), h = w->p.timestep[0];
   int adr = w->mom_start[u], n = w->mom_start[u + 1] - adr;
-  bool limited = m->actuator_forcelimited[u] &&
-                 (w->actuator_force[u] <= w->p.actuator_forcerange[2 * u] || w->actuator_force[u] >= w->p.actuator_forcerange[2 * u + 1]);
-  if (limited) return;
+  if (NUM(pbActuator_Saturated)(w, u)) return;
   lane power = outer_power(w, w->mom_dofs + adr, w->mom + adr, n, h * slope, a->mu, w->qacc_integrated, a->c);
   a->h_bar += PB_LANE0(power) * slope;
   lane bar = h * power;

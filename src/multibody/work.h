@@ -163,7 +163,9 @@ void NUM(pbTendon_Damping)(const NUM(pbWork) *w, int tendon, num c[3]);
 void NUM(pbDof_Damping)(const NUM(pbWork) *w, int dof, num c[3]);
 // Velocity derivative of the smooth forces on the pattern of M, as implicitfast takes it: D += d(passive + actuator)/dv.
 void NUM(pbForce_Derivative)(const NUM(pbWork) *w, num *D);
-// Slope of an actuator's force by its velocity as implicitfast takes it.
+// Is the actuator's force held by a limit: its own, its joint's, its tendon's?
+bool NUM(pbActuator_Saturated)(const NUM(pbWork) *w, int actuator);
+// Slope of an actuator's force by its velocity as implicitfast takes it; zero where it is saturated.
 num NUM(pbActuator_Slope)(const NUM(pbWork) *w, int actuator);
 void NUM(pbFluid_Damping)(const NUM(pbWork) *w, int body, num B[36]);
 // Next activation after one time step (filterexact, range).
