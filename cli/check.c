@@ -498,7 +498,8 @@ static pbStatus difference_case(Doctor *d, long k, Kind kind, const char *name, 
   Probe probe = {.d = d, .step = k, .way = way_of(d, kind, vector(d, 4))};
   Quotient q;
   PB_TRY(best_quotient(&probe, &q));
-  double size = 1e-3 * norm(vector(d, 0), (size_t)d->nt) + fabs(q.value) + fabs(back), error = fabs(q.value - back) / size;
+  double size = 1e-3 * norm(vector(d, 0), (size_t)d->nt) + fabs(q.value) + fabs(back);
+  double error = size > 0 ? fabs(q.value - back) / size : size;  // size 0: a model without degrees of freedom
   if (error > t->limit && (q.kink || q.uncertainty > 0.5 * t->limit * size)) {
     return note_kink(t, name, q.kink ? q.kink : "no reliable difference", k), pb_ok;
   }
