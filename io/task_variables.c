@@ -203,6 +203,9 @@ static pbStatus append(pbTaskReader *r, pbTask *task, pbVariable *v, const doubl
 
 static pbStatus check_range(pbTaskReader *r, const pbVariable *v, const double *start, const double *lower, const double *upper) {
   for (int i = 0; i < v->count; i++) {
+    if (!(lower[i] <= upper[i]))
+      return pbTaskReader_Fail(r, pb_bad_input, "component %d: the lower bound %.12g is above the upper bound %.12g", i, lower[i],
+                               upper[i]);
     if (!(lower[i] <= start[i] && start[i] <= upper[i]))
       return pbTaskReader_Fail(r, pb_bad_input, "component %d starts at %.12g, outside of its bounds %.12g to %.12g", i, start[i],
                                lower[i], upper[i]);
