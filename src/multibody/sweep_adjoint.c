@@ -193,22 +193,21 @@ static void joint_parameters(LANE(pbAdjoint) *a, int j, const double *Sb, const 
   int type = m->jnt_type[j], dof = m->jnt_dofadr[j], qadr = m->jnt_qposadr[j];
   double arm[3], t[3], before[9], turned[9], q[4], b[3], after[3], axis[3] = {0};
   const double *ax = w->xaxis + 3 * j, *unit = w->p.jnt_axis + 3 * j;
-  double x = type == pb_jntBall ? 0 : w->qpos[qadr] - w->p.qpos0[qadr];
   memcpy(before, R, sizeof before);
   if (type == pb_jntSlide) {
+    double x = w->qpos[qadr] - w->p.qpos0[qadr];
     for (int k = 0; k < 3; k++) axis[k] = Sb[3 + k] + x * Q[3 + k];
   } else {
     body_offset(w, m->jnt_bodyid[j], w->xanchor + 3 * j, arm);
     if (type == pb_jntHinge) {  // what is carried turns by sin x da + (1 - cos x) a x da about the anchor
-      double s = sin(x), c = cos(x);
+      double half = v3_dot(w->jnt_turn + 4 * j + 1, unit), whole = w->jnt_turn[4 * j];  // sin, cos of x / 2
+      double s = 2 * half * whole, c = whole * whole - half * half;
       torque_about(Q, arm, t);
       for (int k = 0; k < 3; k++) axis[k] = Sb[k] + s * t[k];
       PB_ADDCROSS(axis, 1, Sb + 3, arm);
       PB_ADDCROSS(axis, 1 - c, t, ax);
-      quat_axisangle(q, unit, -x);
-    } else {
-      quat_copy(q, w->qpos + qadr), quat_normalize(q), quat_conj(q, q);
     }
+    quat_conj(q, w->jnt_turn + 4 * j);
     quat_to_mat(turned, q);
     m3_mul(before, R, turned);
     v3_copy(b, Q + 3);

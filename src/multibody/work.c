@@ -20,7 +20,7 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
   TAKE(ref, 3 * t->ntree);
   TAKE(xpos, 3 * m->nbody), TAKE(xquat, 4 * m->nbody), TAKE(xmat, 9 * m->nbody);
   TAKE(xipos, 3 * m->nbody), TAKE(ximat, 9 * m->nbody);
-  TAKE(xanchor, 3 * m->njnt), TAKE(xaxis, 3 * m->njnt);
+  TAKE(xanchor, 3 * m->njnt), TAKE(xaxis, 3 * m->njnt), TAKE(jnt_turn, 4 * m->njnt);
   TAKE(geom_bound, m->ngeom), TAKE(geom_xpos, 3 * m->ngeom), TAKE(geom_xmat, 9 * m->ngeom);
   TAKE(site_xpos, 3 * m->nsite), TAKE(site_xmat, 9 * m->nsite);
   TAKE(S, 6 * m->nv), TAKE(inert, 10 * m->nbody), TAKE(crb, 10 * m->nbody);

@@ -72,6 +72,7 @@ typedef struct NUM(pbWork) {
   num *xpos, *xquat, *xmat;           // nbody x 3, 4, 9
   num *xipos, *ximat;                 // nbody x 3, 9: inertial frame
   num *xanchor, *xaxis;               // njnt x 3
+  num *jnt_turn;                      // njnt x 4: rotation by the joint (hinge, ball)
   num *geom_xpos, *geom_xmat;         // ngeom x 3, 9
   double *geom_bound;                 // ngeom: radius of the sphere about the centre that holds it; 0 for planes
   num *site_xpos, *site_xmat;         // nsite x 3, 9
