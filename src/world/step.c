@@ -1,6 +1,7 @@
 // The public step: scratch, state, forward evaluation.
 #include <pullback/world.h>
 
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -147,6 +148,8 @@ static pbStatus allocate(pbScratch *s, int contacts) {
 pbStatus pbScratch_Create(const pbModel *m, const pbCapacity *capacity, pbScratch **scratch) {
   *scratch = NULL;
   int contacts = capacity && capacity->contacts > 0 ? capacity->contacts : m->topology->max_contacts;
+  if ((double)contacts * 16 * (m->nv + 32) > INT_MAX)  // counts of rows' entries are ints
+    return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for a scratch with %d contacts", contacts);
   pbScratch *s = pbContext_Alloc(m->ctx, sizeof *s);
   if (!s) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for a scratch");
   s->model = m;
