@@ -196,7 +196,7 @@ def test_parameters_against_differences_of_the_oracle(case):
 def test_every_field_moved_something():
     """Runs after the test above: each field but those no step reads had a derivative that is not zero in some model."""
     if len(SEEN) < 90:
-        pytest.skip("the parameters were not all tested in this session")
+        pytest.skip("the parameters were not all tested in this run")
     still = {"geom_gap", "pair_gap", "site_size"}  # they decide what counts, and move nothing
     dead = sorted(f for f, v in SEEN.items() if not v and f not in still)
     print("largest derivatives:", {f: float(f"{v:.2g}") for f, v in SEEN.items()})
