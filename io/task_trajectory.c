@@ -180,6 +180,9 @@ enum { MOST_STEPS = 10000000, MOST_CONTROLS = 1 << 23 };
 static pbStatus read_steps(pbTaskReader *r, const json_t *own, const json_t *root, const Controls *c, int *steps) {
   const json_t *count = member(own, root, "steps"), *duration = member(own, root, "duration");
   if (json_object_get(own, "duration")) count = json_object_get(own, "steps");
+  const json_t *said = json_object_get(own, "steps") || json_object_get(own, "duration") ? own : root;
+  if (json_object_get(said, "steps") && json_object_get(said, "duration"))
+    return pbTaskReader_Fail(r, pb_bad_input, "\"steps\" and \"duration\" both say how long; one of them is meant");
   double h = pbTaskReader_Timestep(r), seconds = 0;
   *steps = c->rows > 1 ? (int)(c->rows < MOST_STEPS ? c->rows : MOST_STEPS) : 0;
   if (count)
