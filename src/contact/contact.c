@@ -89,7 +89,8 @@ static void make_frame(num frame[9], const num normal[3], const num hint[3]) {
     v3_set(y, 0, upright ? 1 : 0, upright ? 0 : 1);
   }
   v3_addscl(y, x, -v3_dot(x, y));
-  v3_normalize(y);
+  num length = v3_normalize(y);
+  if (re(length) < 1e-15) v3_addscl(y, x, num_make(0, -im(v3_dot(x, y))));  // hint along the normal: y turns with it
   v3_cross(z, x, y);
 }
 

@@ -222,7 +222,7 @@ static void impedance_parameters(const double *solimp, double pos, double margin
   if (inside(solimp[1], 1e-4, 0.9999)) out[1] += bar * g[1];
   if (solimp[2] >= 0) out[2] += bar * g[2];
   if (inside(solimp[3], 1e-4, 0.9999)) out[3] += bar * g[3];
-  if (solimp[4] >= 1) out[4] += bar * g[4];
+  if (solimp[4] > 1) out[4] += bar * g[4];
 }
 
 // k = 1 / (d1 tc dr)^2, b = 2 / (d1 tc); direct: k = -r0 / d1^2, b = -r1 / d1. Returns the cotangent of d1.
@@ -421,6 +421,11 @@ static void frame_pull(const NUM(pbContact) *c, lane n_bar[3], lane t1[3], lane 
   double along = v3_dot(n, y0), length, raw[3];
   for (int k = 0; k < 3; k++) raw[k] = y0[k] - along * n[k];
   length = sqrt(v3_dot(raw, raw));
+  if (length < 1e-15) {  // a hint along the normal (capsule upright on a plane): y turns with the normal
+    lane turn = PB_DOT3(n, t1);
+    for (int k = 0; k < 3; k++) n_bar[k] -= turn * y[k], hint_bar[k] = PB_LZERO;
+    return;
+  }
   lane radial = PB_DOT3(y, t1), g[3];
   for (int k = 0; k < 3; k++) g[k] = (t1[k] - radial * y[k]) / length;
   lane gn = PB_DOT3(g, n);

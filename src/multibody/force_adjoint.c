@@ -581,6 +581,15 @@ static void site_moment(LANE(pbAdjoint) *a, int u, lane length) {
 #endif
 }
 
+// Cotangents a->c of the moment and of the length to what makes them.
+static void through_transmission(LANE(pbAdjoint) *a, int u, lane length) {
+  switch (a->w->m->actuator_trntype[u]) {
+    case pb_trnTendon: tendon_moment(a, u, length); break;
+    case pb_trnSite: site_moment(a, u, length); break;
+    default: joint_moment(a, u, length);
+  }
+}
+
 static void one_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
@@ -598,17 +607,17 @@ static void one_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
     for (int i = 0; i < m->nv; i++) a->c[i] = w->actuator_force[u] * a->lam_act[i] + velocity * w->qvel[i];
   }
   if (a->damped && m->integrator == pb_intImplicitfast) implicit_actuator(a, u);
-  switch (m->actuator_trntype[u]) {
-    case pb_trnTendon: tendon_moment(a, u, length); break;
-    case pb_trnSite: site_moment(a, u, length); break;
-    default: joint_moment(a, u, length);
-  }
+  through_transmission(a, u, length);
 }
 
 void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
-  if (!m->nu || (m->disableflags & pb_dsblActuation)) return;
+  if (m->disableflags & pb_dsblActuation) {  // no forces, but lengths are still seen
+    memset(a->c, 0, (size_t)m->nv * sizeof(lane));
+    for (int u = 0; u < m->nu; u++) through_transmission(a, u, a->act_len[u]);
+    return;
+  }
   lane *all = a->act_force;  // cotangent of each force: m . lam and what sensors gave
   for (int u = 0; u < m->nu; u++) {
     for (int i = w->mom_start[u]; i < w->mom_start[u + 1]; i++) all[u] += w->mom[i] * a->lam_act[w->mom_dofs[i]];
