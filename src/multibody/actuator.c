@@ -92,9 +92,7 @@ static void site_moment(NUM(pbWork) *w, int u, int *used) {
   add_site_moment(w, site, force, torque, 1, stop, dense);
   if (ref >= 0) add_site_moment(w, ref, force, torque, -1, stop, dense);
   int e1 = w->t->body_dofend[m->site_bodyid[site]], e2 = ref < 0 ? -1 : w->t->body_dofend[m->site_bodyid[ref]];
-  for (int i = stop + 1; i <= (e1 > e2 ? e1 : e2); i++) {
-    if (re(dense[i]) != 0 || im(dense[i]) != 0) put(w, used, i, dense[i]);
-  }
+  for (int i = stop + 1; i <= (e1 > e2 ? e1 : e2); i++) put(w, used, i, dense[i]);  // zeros, too: they may have slopes
 }
 
 static void transmission(NUM(pbWork) *w) {
@@ -199,7 +197,7 @@ void NUM(pbStage_Actuation)(NUM(pbWork) *w) {
   bool off = m->disableflags & pb_dsblActuation;
   for (int u = 0; u < m->nu; u++) {
     w->act_scale[u] = 1;
-    w->actuator_force[u] = off ? 0 : actuator_force(w, u);
+    w->actuator_force[u] = w->act_raw[u] = off ? 0 : actuator_force(w, u);
   }
   if (off || !m->nu) return;
   limit_tendons(w);

@@ -341,6 +341,11 @@ static void to_activation(LANE(pbAdjoint) *a, int u) {
   to_control(a, u, bar);
 }
 
+static bool held_by_range(const NUM(pbWork) *w, int u) {
+  const double *range = w->p.actuator_forcerange + 2 * u;
+  return w->m->actuator_forcelimited[u] && (w->actuator_force[u] == range[0] || w->actuator_force[u] == range[1]);
+}
+
 // Cotangent of the actuator's force before any limit, from that of the force applied.
 static lane before_limits(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
   const NUM(pbWork) *w = a->w;
@@ -359,13 +364,12 @@ static lane before_limits(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) 
   lane shared = PB_LZERO;
   for (int o = 0; o < m->nu; o++) {
     if (m->actuator_trntype[o] != pb_trnTendon || m->actuator_trnid[2 * o] != k) continue;
-    double f0 = w->actuator_force[o] / w->act_scale[o];
-    total += f0;
-    shared += all[o] * f0;
+    total += w->act_raw[o];
+    if (!held_by_range(w, o)) shared += all[o] * w->act_raw[o];
   }
   double held = w->act_scale[u] * total;
   bool low = fabs(held - w->p.tendon_actfrcrange[2 * k]) < fabs(held - w->p.tendon_actfrcrange[2 * k + 1]);
-  PB_THETA(a, tendon_actfrcrange, 2 * k + !low, bar * (w->actuator_force[u] / w->act_scale[u]) / total);
+  PB_THETA(a, tendon_actfrcrange, 2 * k + !low, bar * w->act_raw[u] / total);
   return w->act_scale[u] * (bar - shared / total);
 }
 

@@ -28,7 +28,7 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
   TAKE(ten_length, m->ntendon), TAKE(ten_velocity, m->ntendon);
   TAKE(ten_start, m->ntendon + 1), TAKE(ten_dofs, m->ntendon * m->nv), TAKE(ten_J, m->ntendon * m->nv);
   TAKE(act_length, m->nu), TAKE(act_velocity, m->nu), TAKE(actuator_force, m->nu), TAKE(act_dot, m->na);
-  TAKE(act_gain, m->nu), TAKE(act_input, m->nu), TAKE(act_scale, m->nu);
+  TAKE(act_gain, m->nu), TAKE(act_input, m->nu), TAKE(act_raw, m->nu), TAKE(act_scale, m->nu);
   TAKE(mom_start, m->nu + 1), TAKE(mom_dofs, m->nu * m->nv), TAKE(mom, m->nu * m->nv);
   TAKE(V, 6 * m->nbody), TAKE(Vb, 6 * m->nv), TAKE(Sdot, 6 * m->nv), TAKE(A0, 6 * m->nbody), TAKE(A, 6 * m->nbody);
   TAKE(qfrc_bias, m->nv), TAKE(qfrc_passive, m->nv), TAKE(qfrc_actuator, m->nv), TAKE(qfrc_smooth, m->nv);

@@ -85,6 +85,7 @@ typedef struct NUM(pbWork) {
   num *act_length, *act_velocity;     // nu
   num *actuator_force, *act_dot;      // nu, na
   num *act_gain, *act_input;          // nu: gain; what it multiplies (control or activation), 1
+  num *act_raw;                       // nu: force before any limit
   num *act_scale;                     // nu: clamps on the force: 1 free, 0 saturated, between where a tendon is scaled
   int *mom_start, *mom_dofs;          // nu + 1; dofs of each actuator's moment, ascending
   num *mom;                           // as mom_dofs: moment of the actuator
