@@ -305,10 +305,8 @@ static pbStatus dot_step(Doctor *d, long k, bool sensors, Test *const tests[kind
   for (Kind kind = 0; kind < kind_count; kind++) {
     if (!tests[kind]) continue;
     double *direction = vector(d, 4), forward = 0, size = 0;
-    if (kind == kind_theta)
-      draw_theta(d);
-    else
-      draw(d, direction, kind_size(d, kind));
+    if (kind == kind_theta) draw_theta(d);
+    else draw(d, direction, kind_size(d, kind));
     Way way = way_of(d, kind, direction);
     PB_TRY(push_step(d, k, sensors, &way, &forward, &size));
     const double *other = kind == kind_theta ? d->theta_way : direction, *bar = pulled(d, kind);
@@ -805,10 +803,8 @@ static void report_text(const Doctor *d) {
     const Finding *f = &d->findings[i];
     printf("\n%s, %s:\n  %s\n", f->what, f->where, f->why);
   }
-  if (failed)
-    printf("\n%d of %d checks fail.\n", failed, d->test_count);
-  else
-    printf("\nAll %d checks hold.\n", d->test_count);
+  if (failed) printf("\n%d of %d checks fail.\n", failed, d->test_count);
+  else printf("\nAll %d checks hold.\n", d->test_count);
 }
 
 // ---- the command ---------------------------------------------------------------------------------------------------
@@ -861,10 +857,8 @@ static pbStatus examine(Doctor *d) {
   failure_findings(d);
   growth_findings(d);
   contact_findings(d);
-  if (text[opt_json])
-    report_json(d);
-  else
-    report_text(d);
+  if (text[opt_json]) report_json(d);
+  else report_text(d);
   return all_hold(d) ? pb_ok : pb_check_failed;
 }
 

@@ -113,10 +113,8 @@ static void json_table(const pbModel *model, const Table *t, cliJson *j) {
       int value = 0;
       if (!column_value(model, &t->columns[k], i, &value)) continue;
       const char *word = t->columns[k].words ? word_of(model, &t->columns[k], value) : NULL;
-      if (word)
-        cliJson_Text(j, t->columns[k].label, word);
-      else
-        cliJson_Integer(j, t->columns[k].label, value);
+      if (word) cliJson_Text(j, t->columns[k].label, word);
+      else cliJson_Integer(j, t->columns[k].label, value);
     }
     cliJson_Close(j, '}');
   }
@@ -209,10 +207,8 @@ static void text_table(const pbModel *model, const Table *t) {
 }
 
 static void bound_text(double value, char *text, size_t size) {
-  if (isfinite(value))
-    snprintf(text, size, "%.4g", value);
-  else
-    snprintf(text, size, "%s", value < 0 ? "-inf" : "inf");
+  if (isfinite(value)) snprintf(text, size, "%.4g", value);
+  else snprintf(text, size, "%s", value < 0 ? "-inf" : "inf");
 }
 
 static void text_params(const cliRun *run) {
@@ -256,10 +252,8 @@ static void text_info(const cliRun *run) {
 pbStatus cliInfo_Run(cliApp *app) {
   cliRun run = {0};
   pbStatus status = cliRun_Model(app, &run);
-  if (status == pb_ok && app->args.text[opt_json])
-    json_info(&run);
-  else if (status == pb_ok)
-    text_info(&run);
+  if (status == pb_ok && app->args.text[opt_json]) json_info(&run);
+  else if (status == pb_ok) text_info(&run);
   cliRun_End(&run);
   return status;
 }

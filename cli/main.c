@@ -116,10 +116,8 @@ int main(int argc, char **argv) {
   if (strcmp(name, "help") == 0) {
     const cliCommand *command = argc > 2 ? find_command(argv[2]) : NULL;
     if (argc > 2 && !command) return unknown_command(argv[2]);
-    if (command)
-      cliArgs_Help(command);
-    else
-      print_help();
+    if (command) cliArgs_Help(command);
+    else print_help();
     return 0;
   }
   const cliCommand *command = find_command(name);

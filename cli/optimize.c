@@ -26,10 +26,8 @@ static pbStatus make_names(cliApp *app, Names *n) {
 }
 
 static void name_trajectory(Names *n, int trajectory) {
-  if (trajectory)
-    snprintf(n->trajectory, sizeof n->trajectory, "%s.trajectory-%d.npz", n->stem, trajectory);
-  else
-    snprintf(n->trajectory, sizeof n->trajectory, "%s.trajectory.npz", n->stem);
+  if (trajectory) snprintf(n->trajectory, sizeof n->trajectory, "%s.trajectory-%d.npz", n->stem, trajectory);
+  else snprintf(n->trajectory, sizeof n->trajectory, "%s.trajectory.npz", n->stem);
 }
 
 static int on_progress(void *user, const pbProgress *p) {

@@ -263,20 +263,13 @@ static pbStatus read_content(pbMjcfReader *reader, const pbXmlNode *parent, cons
     }
     const pbMjcfClass *class = class_of(reader, node, "class", at->class);
     if (!class) return pb_bad_input;
-    if (IS(node, "inertial"))
-      PB_TRY(read_inertial(reader, node, at));
-    else if (IS(node, "joint"))
-      PB_TRY(read_joint(reader, node, at, class));
-    else if (IS(node, "freejoint"))
-      PB_TRY(read_freejoint(reader, node, at));
-    else if (IS(node, "geom"))
-      PB_TRY(read_geom(reader, node, at, class));
-    else if (IS(node, "site"))
-      PB_TRY(read_site(reader, node, at, class));
-    else if (IS(node, "camera"))
-      PB_TRY(read_camera(reader, node, at, class));
-    else if (IS(node, "light"))
-      PB_TRY(read_light(reader, node, at, class));
+    if (IS(node, "inertial")) PB_TRY(read_inertial(reader, node, at));
+    else if (IS(node, "joint")) PB_TRY(read_joint(reader, node, at, class));
+    else if (IS(node, "freejoint")) PB_TRY(read_freejoint(reader, node, at));
+    else if (IS(node, "geom")) PB_TRY(read_geom(reader, node, at, class));
+    else if (IS(node, "site")) PB_TRY(read_site(reader, node, at, class));
+    else if (IS(node, "camera")) PB_TRY(read_camera(reader, node, at, class));
+    else if (IS(node, "light")) PB_TRY(read_light(reader, node, at, class));
   }
   return pb_ok;
 }
@@ -551,10 +544,8 @@ static pbStatus read_model(pbMjcfReader *reader) {
   PB_TRY(pbMjcf_CheckTree(reader));
   PB_TRY(begin_spec(reader));
   for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
-    if (sections[i].read)
-      PB_TRY(read_sections(reader, sections[i].name, sections[i].read));
-    else
-      PB_TRY(pbMjcf_Replicate(reader));  // settings are known, the tree is not read yet
+    if (sections[i].read) PB_TRY(read_sections(reader, sections[i].name, sections[i].read));
+    else PB_TRY(pbMjcf_Replicate(reader));  // settings are known, the tree is not read yet
   }
   return pbSpec_Check(reader->spec);
 }
@@ -574,10 +565,8 @@ static void close_reader(pbMjcfReader *reader, pbStatus status, pbSpec **spec) {
   pbNames_Clear(&reader->names);
   pbXml_Close(&reader->document);
   if (reader->spec) reader->spec->pool->borrow = false;
-  if (status != pb_ok)
-    pbSpec_Destroy(reader->spec);
-  else
-    *spec = reader->spec;
+  if (status != pb_ok) pbSpec_Destroy(reader->spec);
+  else *spec = reader->spec;
 }
 
 pbStatus pbSpec_LoadMjcf(pbContext *ctx, const char *path, const pbLoadOptions *options, pbSpec **spec) {

@@ -29,8 +29,7 @@ static void child_path(const char *parent, const char *name, char *out, size_t s
   bool nests = !strcmp(name, "body") || !strcmp(name, "frame") || !strcmp(name, "replicate");
   if ((in_body && nests) || !strcmp(parent, "mujoco") || (!strcmp(parent, "default") && !strcmp(name, "default")))
     snprintf(out, size, "%s", name);
-  else
-    snprintf(out, size, "%s/%s", in_body ? "body" : parent, name);
+  else snprintf(out, size, "%s/%s", in_body ? "body" : parent, name);
 }
 
 static int find_element(const pbMjcfReader *reader, const char *parent, const char *name) {

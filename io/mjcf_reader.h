@@ -44,9 +44,9 @@ typedef struct pbMjcfReader {
   pbNames names;  // of defaults classes (kind -1), and while replicas are made of elements (kind: pb_ref*)
 } pbMjcfReader;
 
-#define FAIL(node, ...) pbXml_Fail(&reader->document, pb_bad_input, node, __VA_ARGS__)
+#define FAIL(node, ...)   pbXml_Fail(&reader->document, pb_bad_input, node, __VA_ARGS__)
 #define REFUSE(node, ...) pbXml_Fail(&reader->document, pb_unsupported, node, __VA_ARGS__)
-#define NO_MEMORY(node) pbXml_Fail(&reader->document, pb_no_memory, node, "no memory to read it")
+#define NO_MEMORY(node)   pbXml_Fail(&reader->document, pb_no_memory, node, "no memory to read it")
 
 // ---- mjcf_values.c: text to values
 // Numbers of a text into out (at most `most` are stored); *count is how many there are. False: not a number at *bad.

@@ -351,10 +351,8 @@ static void from_euler(const pbCompilerSettings *compiler, const double *angles,
     char axis = compiler->eulerseq[i];
     double half = 0.5 * factor * angles[i] * unit, turn[4] = {cos(half), 0, 0, 0};
     turn[1 + ((axis | 32) - 'x')] = sin(half);
-    if (axis >= 'x')
-      multiply(out, turn, out);
-    else
-      multiply(turn, out, out);
+    if (axis >= 'x') multiply(out, turn, out);
+    else multiply(turn, out, out);
   }
 }
 
@@ -414,10 +412,8 @@ static pbStatus unroll_one(pbMjcfReader *reader, pbXmlNode *node, pbXmlNode *bef
   PB_TRY(make_replicas(reader, node, &holder));
   for (pbXmlNode *frame = holder.first; frame; frame = frame->next) frame->parent = parent;
   holder.last->next = node->next;
-  if (before)
-    before->next = holder.first;
-  else
-    parent->first = holder.first;
+  if (before) before->next = holder.first;
+  else parent->first = holder.first;
   if (parent->last == node) parent->last = holder.last;
   *last = holder.last;
   return pb_ok;

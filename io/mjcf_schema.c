@@ -3,6 +3,8 @@
 
 #include <pullback/spec.h>
 
+// Tables, by column.
+// clang-format off
 #define AT(Type, member) (unsigned short)offsetof(Type, member)
 #define NOWHERE pb_mjcfNowhere
 

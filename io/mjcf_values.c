@@ -149,21 +149,18 @@ pbStatus pbMjcf_CheckValue(pbMjcfReader *reader, const pbXmlNode *node, const pb
     case 'k':
     case 'b':
     case 'f':
-    case 'e':
-      return check_word(reader, node, row, value);
+    case 'e': return check_word(reader, node, row, value);
     case 'd':
     case 'i':
     case 'q':
     case 'o':
     case 'v':
-    case 'r':
-      return check_numbers(reader, node, row, value);
+    case 'r': return check_numbers(reader, node, row, value);
     case 'n':
     case 'c':
       if (strlen(value) > PB_MJCF_TEXT) return FAIL(node, "attribute '%s' is longer than %d bytes", row->attribute, PB_MJCF_TEXT);
       return pb_ok;
-    default:
-      return pb_ok;
+    default: return pb_ok;
   }
 }
 
@@ -195,11 +192,8 @@ static bool store_one(pbMjcfReader *reader, const pbMjcfRow *row, const char *va
   if (strchr("diqo", row->type)) (void)pbMjcf_Numbers(reader, value, values, MOST, &count, &bad);
   if (!count && strchr("diqo", row->type)) return true;
   switch (row->type) {
-    case 't':
-      return (*(const char **)to = pbSpec_Text(reader->spec, value)) != NULL;
-    case 'd':
-      memcpy(to, values, (size_t)count * sizeof(double));
-      return true;
+    case 't': return (*(const char **)to = pbSpec_Text(reader->spec, value)) != NULL;
+    case 'd': memcpy(to, values, (size_t)count * sizeof(double)); return true;
     case 'q': {  // rules over a default's euler angles and the like
       pbPose *pose = (pbPose *)((char *)to - offsetof(pbPose, quat));
       memcpy(pose->quat, values, sizeof pose->quat);
@@ -220,13 +214,9 @@ static bool store_one(pbMjcfReader *reader, const pbMjcfRow *row, const char *va
       if (find_word(row->words, value, &found)) *(bool *)to = found.value != 0;
       return true;
     case 'f':
-    case 'e':
-      store_flag(row, value, to);
-      return true;
-    case 'v':
-      return store_list(reader, value, to);
-    default:
-      return true;
+    case 'e': store_flag(row, value, to); return true;
+    case 'v': return store_list(reader, value, to);
+    default: return true;
   }
 }
 

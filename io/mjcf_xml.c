@@ -34,19 +34,15 @@ pbStatus pbXml_Fail(const pbXmlDocument *document, pbStatus status, const pbXmlN
 static void append(pbXmlNode *parent, pbXmlNode *node) {
   node->parent = parent;
   node->next = NULL;
-  if (parent->last)
-    parent->last->next = node;
-  else
-    parent->first = node;
+  if (parent->last) parent->last->next = node;
+  else parent->first = node;
   parent->last = node;
 }
 
 void pbXml_Remove(pbXmlNode *node, pbXmlNode *before) {
   pbXmlNode *parent = node->parent;
-  if (before)
-    before->next = node->next;
-  else
-    parent->first = node->next;
+  if (before) before->next = node->next;
+  else parent->first = node->next;
   if (parent->last == node) parent->last = before;
   node->next = NULL;
 }
@@ -246,10 +242,8 @@ static void paste(pbXmlNode *node, pbXmlNode *before, pbXmlNode *root) {
   pbXmlNode *parent = node->parent;
   for (pbXmlNode *child = root->first; child; child = child->next) child->parent = parent;
   root->last->next = node->next;
-  if (before)
-    before->next = root->first;
-  else
-    parent->first = root->first;
+  if (before) before->next = root->first;
+  else parent->first = root->first;
   if (parent->last == node) parent->last = root->last;
 }
 

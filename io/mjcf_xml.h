@@ -10,12 +10,12 @@
 #include "world/spec_pool.h"
 
 enum {
-  PB_XML_DEPTH = 256,          // nesting of elements
-  PB_XML_ELEMENTS = 400000,    // of all files together, replicas too
-  PB_XML_ATTRIBUTES = 64,      // of one element
-  PB_XML_INCLUDES = 32,        // nesting of includes
-  PB_XML_FILE = 32 << 20,      // bytes of one file
-  PB_XML_BYTES = 64 << 20      // bytes of all files; with these the tree stays well below 1 GiB
+  PB_XML_DEPTH = 256,        // nesting of elements
+  PB_XML_ELEMENTS = 400000,  // of all files together, replicas too
+  PB_XML_ATTRIBUTES = 64,    // of one element
+  PB_XML_INCLUDES = 32,      // nesting of includes
+  PB_XML_FILE = 32 << 20,    // bytes of one file
+  PB_XML_BYTES = 64 << 20    // bytes of all files; with these the tree stays well below 1 GiB
 };
 
 typedef struct pbXmlAttribute {
@@ -40,14 +40,14 @@ typedef struct pbXmlFile {
 
 typedef struct pbXmlDocument {
   pbContext *ctx;
-  pbSpecPool pool;        // nodes, attributes
-  pbSpecPool *names;      // pool of the spec: names of files in places
+  pbSpecPool pool;    // nodes, attributes
+  pbSpecPool *names;  // pool of the spec: names of files in places
   pbXmlNode *root;
-  int elements;           // how many there are
+  int elements;  // how many there are
   size_t bytes;
-  char *folder;           // real path of the model's folder; NULL: text without a file
-  char *allowed;          // real path of the second folder, or NULL
-  pbXmlFile *files;       // all files read
+  char *folder;      // real path of the model's folder; NULL: text without a file
+  char *allowed;     // real path of the second folder, or NULL
+  pbXmlFile *files;  // all files read
 } pbXmlDocument;
 
 // Read a file and what it includes. `document` has ctx and names set and is otherwise zero; Close it in any case.

@@ -87,10 +87,8 @@ static pbStatus read_options(pbTaskReader *r, const json_t *object, pbTask *task
       PB_TRY(set_param(r, &p, object, name, task->theta));
       continue;
     }
-    if (json_is_number(value))
-      snprintf(text, sizeof text, "%.17g", json_number_value(value));
-    else if (!json_is_string(value))
-      return pbTaskReader_Fail(r, pb_bad_input, "a text or a number is meant");
+    if (json_is_number(value)) snprintf(text, sizeof text, "%.17g", json_number_value(value));
+    else if (!json_is_string(value)) return pbTaskReader_Fail(r, pb_bad_input, "a text or a number is meant");
     pbStatus status = pbModel_SetOption(task->model, name, json_is_string(value) ? json_string_value(value) : text);
     if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
     pbTaskReader_Leave(r);
@@ -294,10 +292,8 @@ static pbStatus parse(pbTaskReader *r, pbTask **task) {
     status = t->name ? read_task(r, root, t) : pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
   }
   json_decref(root);
-  if (status == pb_ok)
-    *task = t;
-  else
-    pbTask_Destroy(t);
+  if (status == pb_ok) *task = t;
+  else pbTask_Destroy(t);
   return status;
 }
 
@@ -314,10 +310,8 @@ pbStatus pbTask_Parse(pbContext *ctx, const char *text, size_t length, const cha
 static char *folder_of(pbContext *ctx, const char *path) {
   char *folder = pbContext_CopyText(ctx, path);
   char *slash = folder ? strrchr(folder, '/') : NULL;
-  if (slash)
-    slash[slash == folder] = 0;
-  else if (folder)
-    folder[0] = 0;
+  if (slash) slash[slash == folder] = 0;
+  else if (folder) folder[0] = 0;
   return folder;
 }
 
@@ -379,10 +373,8 @@ pbStatus pbLoss_Load(pbContext *ctx, const char *path, const char *allow_root, c
   json_decref(root);
   pbTaskReader_End(&r);
   pbContext_Free(ctx, text);
-  if (status == pb_ok)
-    *loss = l;
-  else
-    pbLoss_Destroy(l);
+  if (status == pb_ok) *loss = l;
+  else pbLoss_Destroy(l);
   return status;
 }
 

@@ -50,44 +50,25 @@ typedef struct Kind {
 } Kind;
 static Kind kind_of(const pbModel *m, pbQuantity q) {
   switch (q) {
-    case pb_seenQpos:
-      return (Kind){pb_objJoint, m->njnt, m->nq};
-    case pb_seenQvel:
-      return (Kind){pb_objJoint, m->njnt, m->nv};
-    case pb_seenAct:
-      return (Kind){pb_objActuator, m->nu, m->na};
-    case pb_seenSensor:
-      return (Kind){pb_objSensor, m->nsensor, m->nsensordata};
-    case pb_seenBody:
-      return (Kind){pb_objBody, m->nbody, 3 * m->nbody};
-    case pb_seenSite:
-      return (Kind){pb_objSite, m->nsite, 3 * m->nsite};
-    default:
-      return (Kind){pb_objActuator, m->nu, m->nu};
+    case pb_seenQpos: return (Kind){pb_objJoint, m->njnt, m->nq};
+    case pb_seenQvel: return (Kind){pb_objJoint, m->njnt, m->nv};
+    case pb_seenAct: return (Kind){pb_objActuator, m->nu, m->na};
+    case pb_seenSensor: return (Kind){pb_objSensor, m->nsensor, m->nsensordata};
+    case pb_seenBody: return (Kind){pb_objBody, m->nbody, 3 * m->nbody};
+    case pb_seenSite: return (Kind){pb_objSite, m->nsite, 3 * m->nsite};
+    default: return (Kind){pb_objActuator, m->nu, m->nu};
   }
 }
 
 static void add_object(Layout *l, const pbModel *m, pbQuantity q, int id) {
   switch (q) {
-    case pb_seenQpos:
-      add_joint_positions(l, m, id);
-      return;
-    case pb_seenQvel:
-      add_plain(l, m->jnt_dofadr[id], joint_dofs(m, id));
-      return;
-    case pb_seenAct:
-      add_plain(l, m->actuator_actadr[id], m->actuator_actadr[id] < 0 ? 0 : m->actuator_actnum[id]);
-      return;
-    case pb_seenSensor:
-      add_plain(l, m->sensor_adr[id], m->sensor_dim[id]);
-      return;
+    case pb_seenQpos: add_joint_positions(l, m, id); return;
+    case pb_seenQvel: add_plain(l, m->jnt_dofadr[id], joint_dofs(m, id)); return;
+    case pb_seenAct: add_plain(l, m->actuator_actadr[id], m->actuator_actadr[id] < 0 ? 0 : m->actuator_actnum[id]); return;
+    case pb_seenSensor: add_plain(l, m->sensor_adr[id], m->sensor_dim[id]); return;
     case pb_seenBody:
-    case pb_seenSite:
-      add_plain(l, 3 * id, 3);
-      return;
-    default:
-      add_plain(l, id, 1);
-      return;
+    case pb_seenSite: add_plain(l, 3 * id, 3); return;
+    default: add_plain(l, id, 1); return;
   }
 }
 
@@ -203,8 +184,7 @@ static pbStatus fill_row(const pbTaskReader *r, pbTerm *t, const Layout *l, size
   double *out = t->target + row * (size_t)t->target_width;
   bool rotations = false;
   for (int i = 0; i < t->part_count; i++) rotations |= t->parts[i].axis >= 0;
-  if (width == (size_t)t->target_width)
-    memcpy(out, data, width * sizeof *out);
+  if (width == (size_t)t->target_width) memcpy(out, data, width * sizeof *out);
   else if (width == (size_t)l->full_width)
     for (int i = 0; i < t->target_width; i++) out[i] = data[l->columns[i]];
   else if (width == (size_t)t->part_count && !rotations)
@@ -264,10 +244,8 @@ static pbStatus recorded_rows(pbTaskReader *r, const pbArray *data, const pbArra
                              t->step_count, steps + 1);
   PB_TRY(target_room(r, t, (size_t)t->step_count));
   for (int i = 0; i < t->step_count; i++) {
-    if (times)
-      PB_TRY(find_time(r, times, t->steps[i], &at));
-    else
-      at = each ? (size_t)i : (size_t)t->steps[i] < rows ? (size_t)t->steps[i] : rows - 1;
+    if (times) PB_TRY(find_time(r, times, t->steps[i], &at));
+    else at = each ? (size_t)i : (size_t)t->steps[i] < rows ? (size_t)t->steps[i] : rows - 1;
     PB_TRY(fill_row(r, t, l, (size_t)i, data->reals + at * width, width));
   }
   return pb_ok;

@@ -218,17 +218,14 @@ pbStatus pbTaskReader_Numbers(pbTaskReader *r, const json_t *value, pbTaskNumber
       out->rows * out->cols > PB_TASK_NUMBERS ? NULL : pbContext_AllocArray(r->ctx, out->rows * out->cols + 1, sizeof(double));
   if (!out->data) return pbTaskReader_Fail(r, pb_no_memory, "no memory for %zu x %zu numbers", out->rows, out->cols);
   pbStatus status = pb_ok;
-  if (json_is_number(value))
-    out->data[0] = json_number_value(value);
-  else if (!out->nested)
-    status = check_list(r, value, out->cols, out->data);
+  if (json_is_number(value)) out->data[0] = json_number_value(value);
+  else if (!out->nested) status = check_list(r, value, out->cols, out->data);
   for (size_t i = 0; out->nested && status == pb_ok && i < out->rows; i++) {
     const json_t *row = json_array_get(value, i);
     pbTaskReader_EnterAt(r, i);
     if (!json_is_array(row) || json_array_size(row) != out->cols)
       status = pbTaskReader_Fail(r, pb_bad_input, "a row of %zu numbers is meant", out->cols);
-    else
-      status = check_list(r, row, out->cols, out->data + i * out->cols);
+    else status = check_list(r, row, out->cols, out->data + i * out->cols);
     pbTaskReader_Leave(r);
   }
   if (status == pb_ok) return pb_ok;

@@ -53,8 +53,7 @@ static pbStatus from_file(pbTaskReader *r, const json_t *init, double *x0) {
         at >= rows)
       status = pbTaskReader_Fail(r, pb_bad_input, "array '%s' of the file: rows of %d numbers are meant, row %zu among them",
                                  f.name, f.size, at);
-    else
-      memcpy(x0 + f.offset, a->reals + at * (size_t)f.size, (size_t)f.size * sizeof *x0);
+    else memcpy(x0 + f.offset, a->reals + at * (size_t)f.size, (size_t)f.size * sizeof *x0);
   }
   pbArrays_Destroy(set);
   return status;
@@ -137,10 +136,8 @@ static pbStatus recorded_controls(pbTaskReader *r, const json_t *value, Controls
     c->rows = a->ndim == 2 ? a->shape[0] : 1;
     c->cols = a->ndim == 2 ? a->shape[1] : a->shape[0];
     c->data = pbContext_AllocArray(r->ctx, a->count + 1, sizeof(double));
-    if (c->data)
-      memcpy(c->data, a->reals, a->count * sizeof(double));
-    else
-      status = pbTaskReader_Fail(r, pb_no_memory, "no memory for controls");
+    if (c->data) memcpy(c->data, a->reals, a->count * sizeof(double));
+    else status = pbTaskReader_Fail(r, pb_no_memory, "no memory for controls");
   }
   pbArrays_Destroy(set);
   return status;
@@ -148,8 +145,7 @@ static pbStatus recorded_controls(pbTaskReader *r, const json_t *value, Controls
 
 static pbStatus read_controls(pbTaskReader *r, const json_t *value, Controls *c) {
   if (!value || json_is_null(value)) return pb_ok;
-  if (json_is_object(value))
-    PB_TRY(recorded_controls(r, value, c));
+  if (json_is_object(value)) PB_TRY(recorded_controls(r, value, c));
   else {
     pbTaskNumbers numbers;
     PB_TRY(pbTaskReader_Numbers(r, value, &numbers));
@@ -185,8 +181,7 @@ static pbStatus read_steps(pbTaskReader *r, const json_t *own, const json_t *roo
     return pbTaskReader_Fail(r, pb_bad_input, "\"steps\" and \"duration\" both say how long; one of them is meant");
   double h = pbTaskReader_Timestep(r), seconds = 0;
   *steps = c->rows > 1 ? (int)(c->rows < MOST_STEPS ? c->rows : MOST_STEPS) : 0;
-  if (count)
-    PB_TRY(pbTaskReader_Int(r, json_object_get(own, "steps") ? own : root, "steps", 1, MOST_STEPS, steps));
+  if (count) PB_TRY(pbTaskReader_Int(r, json_object_get(own, "steps") ? own : root, "steps", 1, MOST_STEPS, steps));
   else if (duration) {
     PB_TRY(pbTaskReader_Real(r, json_object_get(own, "duration") ? own : root, "duration", &seconds));
     double k = seconds / h;

@@ -261,12 +261,9 @@ static pbStatus name_of(pbTaskReader *r, const json_t *object, pbVariable *v) {
              *joint = json_string_value(json_object_get(object, "joint"));
   const char *control = json_string_value(json_object_get(object, "control"));
   char made[200];
-  if (parameter)
-    snprintf(made, sizeof made, "%s", parameter);
-  else if (state)
-    snprintf(made, sizeof made, "%s%s%s", state, joint ? ":" : "", joint ? joint : "");
-  else
-    snprintf(made, sizeof made, "control%s%s", control ? ":" : "", control ? control : "");
+  if (parameter) snprintf(made, sizeof made, "%s", parameter);
+  else if (state) snprintf(made, sizeof made, "%s%s%s", state, joint ? ":" : "", joint ? joint : "");
+  else snprintf(made, sizeof made, "control%s%s", control ? ":" : "", control ? control : "");
   if (!name && v->trajectory >= 0) snprintf(made + strlen(made), sizeof made - strlen(made), "@%d", v->trajectory);
   v->name = pbContext_CopyText(r->ctx, name ? name : made);
   return v->name ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a name");

@@ -11,8 +11,8 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-#define PB_API __attribute__((visibility("default")))
-#define PB_NODISCARD __attribute__((warn_unused_result))
+#define PB_API               __attribute__((visibility("default")))
+#define PB_NODISCARD         __attribute__((warn_unused_result))
 #define PB_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define PB_API
@@ -21,6 +21,7 @@ extern "C" {
 #endif
 
 // One table of codes: X(enumerator, exit code of the command line, meaning)
+// clang-format off
 #define PB_STATUS_TABLE(X)                                                                  \
   X(pb_ok, 0, "done")                                                                       \
   X(pb_check_failed, 1, "a check failed")                                                   \
@@ -35,6 +36,7 @@ extern "C" {
   X(pb_no_memory, 5, "memory could not be had")                                             \
   X(pb_file, 5, "a file could not be read or written")                                      \
   X(pb_interrupted, 130, "interrupted")
+// clang-format on
 
 typedef enum pbStatus {
 #define X(name, exit_code, text) name,

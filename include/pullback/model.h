@@ -19,8 +19,24 @@ PB_API int pbModel_Size(const pbModel *model, const char *name);
 PB_API int pbModel_TangentSize(const pbModel *model);
 
 typedef enum pbObject {  // kinds of named things
-  pb_objBody, pb_objJoint, pb_objGeom, pb_objSite, pb_objPair, pb_objEquality, pb_objTendon, pb_objActuator,
-  pb_objSensor, pb_objKeyframe, pb_objNumeric, pb_objCamera, pb_objLight, pb_objExclude, pb_objText, pb_objTuple, pb_objDof, pb_objCount
+  pb_objBody,
+  pb_objJoint,
+  pb_objGeom,
+  pb_objSite,
+  pb_objPair,
+  pb_objEquality,
+  pb_objTendon,
+  pb_objActuator,
+  pb_objSensor,
+  pb_objKeyframe,
+  pb_objNumeric,
+  pb_objCamera,
+  pb_objLight,
+  pb_objExclude,
+  pb_objText,
+  pb_objTuple,
+  pb_objDof,
+  pb_objCount
 } pbObject;
 // Name of a thing; "" if it has none; NULL if out of range.
 PB_API const char *pbModel_Name(const pbModel *model, pbObject kind, int id);
@@ -29,16 +45,16 @@ PB_API int pbModel_Id(const pbModel *model, pbObject kind, const char *name);
 
 // A named slice of theta.
 typedef struct pbParam {
-  const char *name;    // MuJoCo's name: "body_mass", "gravity"
-  const char *unit;    // "kg"; "a|b" where it depends on the row
-  int rows, cols;      // theta[offset + r * cols + c]; 1 row for options
+  const char *name;  // MuJoCo's name: "body_mass", "gravity"
+  const char *unit;  // "kg"; "a|b" where it depends on the row
+  int rows, cols;    // theta[offset + r * cols + c]; 1 row for options
   size_t offset;
-  pbObject rows_are;   // what a row belongs to (pb_objCount: nothing named)
-  double lower, upper; // range of meaningful values (+-infinity where open)
-  bool derived;        // follows from other parameters (dof_invweight0, ...), see pbModel_SetConstants
+  pbObject rows_are;    // what a row belongs to (pb_objCount: nothing named)
+  double lower, upper;  // range of meaningful values (+-infinity where open)
+  bool derived;         // follows from other parameters (dof_invweight0, ...), see pbModel_SetConstants
 } pbParam;
-PB_API size_t pbModel_ParamSize(const pbModel *model);              // length of theta
-PB_API int pbModel_ParamCount(const pbModel *model);                // number of slices
+PB_API size_t pbModel_ParamSize(const pbModel *model);  // length of theta
+PB_API int pbModel_ParamCount(const pbModel *model);    // number of slices
 PB_API pbParam pbModel_ParamAt(const pbModel *model, int index);
 // Slice by name: "body_mass", or a row "body_mass:torso" (or a number after the colon) with rows = 1.
 // pb_bad_argument with a "did you mean" in the context's text if there is none.

@@ -18,16 +18,20 @@ extern "C" {
 
 // ---- enumerations, by MuJoCo's values (those a model here can hold) -------------------------------------------------
 enum { pb_jntFree, pb_jntBall, pb_jntSlide, pb_jntHinge };
+// clang-format off
 enum {
   pb_geomPlane = 0, pb_geomHfield = 1, pb_geomSphere = 2, pb_geomCapsule = 3, pb_geomEllipsoid = 4, pb_geomCylinder = 5,
   pb_geomBox = 6, pb_geomMesh = 7
 };
+// clang-format on
 enum { pb_intEuler = 0, pb_intRK4 = 1, pb_intImplicit = 2, pb_intImplicitfast = 3 };
 enum { pb_conePyramidal = 0, pb_coneElliptic = 1 };
 enum { pb_solPGS = 0, pb_solCG = 1, pb_solNewton = 2 };
 enum { pb_eqConnect = 0, pb_eqWeld = 1, pb_eqJoint = 2, pb_eqTendon = 3 };
 enum { pb_wrapNone = 0, pb_wrapJoint = 1, pb_wrapPulley = 2, pb_wrapSite = 3 };
+// clang-format off
 enum { pb_trnJoint = 0, pb_trnJointInParent = 1, pb_trnSliderCrank = 2, pb_trnTendon = 3, pb_trnSite = 4, pb_trnBody = 5, pb_trnNone = 1000 };
+// clang-format on
 enum { pb_dynNone = 0, pb_dynIntegrator = 1, pb_dynFilter = 2, pb_dynFilterExact = 3 };
 enum { pb_gainFixed = 0, pb_gainAffine = 1 };
 enum { pb_biasNone = 0, pb_biasAffine = 1 };
@@ -35,6 +39,7 @@ enum { pb_false = 0, pb_true = 1, pb_auto = 2 };  // limited = false, true, or a
 enum { pb_camFixed, pb_camTrack, pb_camTrackcom, pb_camTargetbody, pb_camTargetbodycom };
 
 // Option flags (bit masks of disableflags, enableflags)
+// clang-format off
 enum {
   pb_disConstraint = 1 << 0, pb_disEquality = 1 << 1, pb_disFrictionloss = 1 << 2, pb_disLimit = 1 << 3, pb_disContact = 1 << 4,
   pb_disSpring = 1 << 5, pb_disDamper = 1 << 6, pb_disGravity = 1 << 7, pb_disClampctrl = 1 << 8, pb_disWarmstart = 1 << 9,
@@ -42,17 +47,23 @@ enum {
   pb_disMidphase = 1 << 14, pb_disEulerdamp = 1 << 15, pb_disAutoreset = 1 << 16, pb_disNativeccd = 1 << 17,
   pb_disIsland = 1 << 18, pb_disMulticcd = 1 << 19
 };
+// clang-format on
+// clang-format off
 enum { pb_enOverride = 1 << 0, pb_enEnergy = 1 << 1, pb_enFwdinv = 1 << 2, pb_enInvdiscrete = 1 << 3, pb_enDiagexact = 1 << 5 };
+// clang-format on
 
 // What a sensor or a tuple points at (MuJoCo's mjtObj).
+// clang-format off
 enum {
   pb_refNone = 0, pb_refBody = 1, pb_refXbody = 2, pb_refJoint = 3, pb_refGeom = 5, pb_refSite = 6, pb_refCamera = 7,
   pb_refLight = 8, pb_refMesh = 10, pb_refSkin = 11, pb_refHfield = 12, pb_refTexture = 13, pb_refMaterial = 14, pb_refPair = 15,
   pb_refExclude = 16, pb_refEquality = 17, pb_refTendon = 18, pb_refActuator = 19, pb_refSensor = 20, pb_refNumeric = 21,
   pb_refText = 22, pb_refTuple = 23, pb_refKey = 24
 };
+// clang-format on
 
 // X(enumerator, MuJoCo's value, MJCF element, numbers it writes)
+// clang-format off
 #define PB_SENSOR_TABLE(X)                                                                                        \
   X(pb_sensTouch, 0, "touch", 1) X(pb_sensAccelerometer, 1, "accelerometer", 3) X(pb_sensVelocimeter, 2, "velocimeter", 3) \
   X(pb_sensGyro, 3, "gyro", 3) X(pb_sensForce, 4, "force", 3) X(pb_sensTorque, 5, "torque", 3)                      \
@@ -70,6 +81,7 @@ enum {
   X(pb_sensFramelinacc, 33, "framelinacc", 3) X(pb_sensFrameangacc, 34, "frameangacc", 3)                            \
   X(pb_sensSubtreecom, 35, "subtreecom", 3) X(pb_sensSubtreelinvel, 36, "subtreelinvel", 3)                          \
   X(pb_sensSubtreeangmom, 37, "subtreeangmom", 3) X(pb_sensClock, 45, "clock", 1)
+// clang-format on
 enum {
 #define X(name, value, element, size) name = value,
   PB_SENSOR_TABLE(X)
@@ -99,8 +111,8 @@ typedef struct pbPose {
 } pbPose;
 
 // Opening members of every element.
-#define PB_ELEMENT    \
-  const char *name;   /* "" if it has none */ \
+#define PB_ELEMENT                          \
+  const char *name; /* "" if it has none */ \
   pbPlace place;
 
 // ---- the tree -------------------------------------------------------------------------------------------------------
@@ -223,15 +235,15 @@ typedef struct pbExcludeDef {
 
 typedef struct pbEqualityDef {
   PB_ELEMENT
-  int type;     // pb_eq*
+  int type;  // pb_eq*
   bool active;
   const char *name1, *name2;  // bodies, sites, joints or tendons; name2 "": the world, or a constant
   bool sites;                 // connect, weld: name1 and name2 are sites
   double solref[2], solimp[5];
-  double anchor[3];       // connect, weld
-  double relpose[7];      // weld; all of the quaternion zero: take it from the reference configuration
-  double torquescale;     // weld
-  double polycoef[5];     // joint, tendon
+  double anchor[3];    // connect, weld
+  double relpose[7];   // weld; all of the quaternion zero: take it from the reference configuration
+  double torquescale;  // weld
+  double polycoef[5];  // joint, tendon
 } pbEqualityDef;
 
 typedef struct pbWrap {  // a station of a tendon's path
@@ -272,7 +284,7 @@ typedef struct pbActuatorDef {
   bool actearly;
   int ctrllimited, forcelimited, actlimited;
   double ctrlrange[2], forcerange[2], actrange[2];
-  double inheritrange;    // > 0: position: ctrlrange, intvelocity: actrange, from the range of the target
+  double inheritrange;  // > 0: position: ctrlrange, intvelocity: actrange, from the range of the target
   double lengthrange[2];
   double damping[3], armature;
   double cranklength;
@@ -282,8 +294,8 @@ typedef struct pbActuatorDef {
 
 typedef struct pbSensorDef {
   PB_ELEMENT
-  int type;             // pb_sens*
-  int objtype, reftype; // pb_ref*
+  int type;              // pb_sens*
+  int objtype, reftype;  // pb_ref*
   const char *objname, *refname;
   double cutoff, noise;
   pbReals user;
@@ -297,7 +309,7 @@ typedef struct pbKeyDef {  // empty list: reference configuration, zeros
 
 typedef struct pbNumericDef {
   PB_ELEMENT
-  int size;      // entries in the model; the rest is zero
+  int size;  // entries in the model; the rest is zero
   pbReals data;
 } pbNumericDef;
 
@@ -330,7 +342,7 @@ typedef struct pbSeenDef {
 // ---- settings ---------------------------------------------------------------------------------------------------------
 
 typedef struct pbCompilerSettings {
-  bool degree;          // unit of angles in the spec
+  bool degree;  // unit of angles in the spec
   char eulerseq[4];
   bool autolimits;
   double boundmass, boundinertia, settotalmass;  // settotalmass <= 0: leave
@@ -364,12 +376,14 @@ typedef struct pbSizeSettings {
 // ---- the spec -----------------------------------------------------------------------------------------------------------
 
 // X(Kind, member, count): every array of the spec
+// clang-format off
 #define PB_SPEC_LISTS(X)                                                                                          \
   X(Frame, frames, nframe) X(Body, bodies, nbody) X(Joint, joints, njoint) X(Geom, geoms, ngeom) X(Site, sites, nsite) \
   X(Camera, cameras, ncamera) X(Light, lights, nlight) X(Pair, pairs, npair) X(Exclude, excludes, nexclude)         \
   X(Equality, equalities, nequality) X(Tendon, tendons, ntendon) X(Actuator, actuators, nactuator)                  \
   X(Sensor, sensors, nsensor) X(Key, keys, nkey) X(Numeric, numerics, nnumeric) X(Text, texts, ntext)               \
   X(Tuple, tuples, ntuple) X(Seen, seen, nseen)
+// clang-format on
 
 typedef struct pbSpec {
   pbContext *ctx;
@@ -390,7 +404,7 @@ typedef struct pbSpec {
 } pbSpec;
 
 PB_API PB_NODISCARD pbStatus pbSpec_Create(pbContext *ctx, pbSpec **spec);  // an empty world
-PB_API void pbSpec_Destroy(pbSpec *spec);                                    // NULL is fine
+PB_API void pbSpec_Destroy(pbSpec *spec);                                   // NULL is fine
 
 // Defaults of a kind: pbGeomDef def = pbGeomDef_Default();
 #define X(Kind, member, count) PB_API pb##Kind##Def pb##Kind##Def_Default(void);

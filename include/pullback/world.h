@@ -50,8 +50,8 @@ PB_API const char *pbScratch_Error(const pbScratch *scratch);
 // What is known after a forward evaluation.
 typedef struct pbReport {
   int contacts, rows, iterations;
-  double residual;      // |gradient of the constraint solve|, relative
-  int onsets, releases; // contacts that appeared or went by the distance test since the last step of this scratch
+  double residual;       // |gradient of the constraint solve|, relative
+  int onsets, releases;  // contacts that appeared or went by the distance test since the last step of this scratch
 } pbReport;
 PB_API pbReport pbScratch_Report(const pbScratch *scratch);
 
@@ -70,8 +70,8 @@ PB_API bool pbScratch_Field(const pbScratch *scratch, const char *name, const do
 PB_API PB_NODISCARD pbStatus pbStep_Forward(const pbModel *model, const double *theta, double *x, const pbInput *input,
                                             pbScratch *scratch, double *sensordata);
 // Everything at a state without advancing it: sensordata, contacts, accelerations (see pbScratch_Field).
-PB_API PB_NODISCARD pbStatus pbStep_Observe(const pbModel *model, const double *theta, const double *x,
-                                            const pbInput *input, pbScratch *scratch, double *sensordata);
+PB_API PB_NODISCARD pbStatus pbStep_Observe(const pbModel *model, const double *theta, const double *x, const pbInput *input,
+                                            pbScratch *scratch, double *sensordata);
 
 // Cotangents on what can be seen at the state before the step; any may be NULL.
 typedef struct pbObservationBar {
@@ -93,7 +93,7 @@ PB_API PB_NODISCARD pbStatus pbStep_Vjp(const pbModel *model, const double *thet
 
 // Directions of a forward derivative; NULL is zero.
 typedef struct pbDirection {
-  const double *x;      // 2 nv + na
+  const double *x;  // 2 nv + na
   const double *ctrl, *qfrc, *xfrc;
   const double *theta;  // ParamSize
 } pbDirection;
@@ -106,7 +106,8 @@ PB_API PB_NODISCARD pbStatus pbStep_Jvp(const pbModel *model, const double *thet
 // Jacobians of one step, row-major; any may be NULL. n = 2 nv + na. A (n x n) = d next / d x, B (n x nu) = d next / d ctrl,
 // C (nsensordata x n), D (nsensordata x nu).
 PB_API PB_NODISCARD pbStatus pbStep_Jacobian(const pbModel *model, const double *theta, const double *record,
-                                             const pbInput *input, pbScratch *scratch, double *A, double *B, double *C, double *D);
+                                             const pbInput *input, pbScratch *scratch, double *A, double *B, double *C,
+                                             double *D);
 
 #ifdef __cplusplus
 }

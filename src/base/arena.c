@@ -24,9 +24,7 @@ void *pbArena_Take(pbArena *arena, size_t count, size_t size) {
   return arena->base ? arena->base + start : NULL;
 }
 
-size_t pbArena_Needed(const pbArena *arena) {
-  return arena->failed ? SIZE_MAX : arena->peak + PB_ARENA_ALIGN;
-}
+size_t pbArena_Needed(const pbArena *arena) { return arena->failed ? SIZE_MAX : arena->peak + PB_ARENA_ALIGN; }
 
 size_t pbArena_Mark(const pbArena *arena) { return arena->used; }
 

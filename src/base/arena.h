@@ -18,7 +18,7 @@ typedef struct pbArena {
   char *base;       // NULL: only measures
   size_t capacity;  // bytes behind base
   size_t used, peak;
-  bool failed;      // a piece did not fit, or a size overflowed; stays set until pbArena_Release (when measuring: for good)
+  bool failed;  // a piece did not fit, or a size overflowed; stays set until pbArena_Release (when measuring: for good)
 } pbArena;
 
 pbArena pbArena_Measure(void);

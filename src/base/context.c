@@ -12,9 +12,18 @@ struct pbContext {
   size_t warnings_length, warnings_capacity;
 };
 
-static void *default_alloc(void *user, size_t size) { (void)user; return malloc(size); }
-static void *default_resize(void *user, void *memory, size_t size) { (void)user; return realloc(memory, size); }
-static void default_release(void *user, void *memory) { (void)user; free(memory); }
+static void *default_alloc(void *user, size_t size) {
+  (void)user;
+  return malloc(size);
+}
+static void *default_resize(void *user, void *memory, size_t size) {
+  (void)user;
+  return realloc(memory, size);
+}
+static void default_release(void *user, void *memory) {
+  (void)user;
+  free(memory);
+}
 
 pbContext *pbContext_Create(const pbAllocator *allocator) {
   pbAllocator hooks = {default_alloc, default_resize, default_release, NULL};

@@ -6,9 +6,9 @@
 
 // Where a contact's parameters come from: needed again by the derivative.
 typedef struct NUM(pbMix) {
-  int winner;  // -1 both geoms mixed, else the geom whose priority is higher
-  bool direct; // solref: elementwise minimum (direct format), not the mixture
-  num mix;     // weight of geom1
+  int winner;   // -1 both geoms mixed, else the geom whose priority is higher
+  bool direct;  // solref: elementwise minimum (direct format), not the mixture
+  num mix;      // weight of geom1
 } NUM(pbMix);
 void NUM(pbContact_Mix)(const NUM(pbWork) *w, int geom1, int geom2, NUM(pbMix) *mix);
 

@@ -243,8 +243,8 @@ static void drift(const NUM(pbWork) *w, int body, const num p[3], num lin[3], nu
 }
 
 // aref -= (d/dt J) v of connect and weld
-static void subtract_drift(const NUM(pbWork) *w, NUM(pbRow) *r, const int body[2], const num p1[3], const num p2[3], const num q1[4],
-                           const num q2[4], num scale) {
+static void subtract_drift(const NUM(pbWork) *w, NUM(pbRow) *r, const int body[2], const num p1[3], const num p2[3],
+                           const num q1[4], const num q2[4], num scale) {
   num l1[3], a1[3], l2[3], a2[3], rel[3], t[3], half[4], dq[4];
   drift(w, body[0], p1, l1, a1), drift(w, body[1], p2, l2, a2);
   for (int k = 0; k < 3; k++) r->aref[k] -= l1[k] - l2[k];
@@ -285,7 +285,8 @@ static void connect_or_weld(NUM(pbWork) *w, int e) {
     sandwich(rot, q2, ang, q1);
     for (int k = 0; k < 3; k++) J[(3 + k) * n + i] = 0.5 * scale * rot[k];
   }
-  for (int k = 0; k < r->dim; k++) r->diag[k] = w->p.body_invweight0[2 * body[0] + (k > 2)] + w->p.body_invweight0[2 * body[1] + (k > 2)];
+  for (int k = 0; k < r->dim; k++)
+    r->diag[k] = w->p.body_invweight0[2 * body[0] + (k > 2)] + w->p.body_invweight0[2 * body[1] + (k > 2)];
   int before = w->nrow;
   finish(w, r);
   if (w->nrow == before) subtract_drift(w, r, body, p1, p2, q1, q2, scale);

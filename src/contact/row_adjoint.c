@@ -10,11 +10,11 @@
 // Cotangents of a row's numbers.
 typedef struct bars {
   lane y[6], z[6];
-  lane pos[6];         // of the position residual
-  lane k, b, bf;       // of stiffness, damping, damping of friction rows
-  lane d;              // of the impedance
+  lane pos[6];    // of the position residual
+  lane k, b, bf;  // of stiffness, damping, damping of friction rows
+  lane d;         // of the impedance
   lane margin;
-  lane diag;           // of ln diagApprox, per row below where rows differ
+  lane diag;  // of ln diagApprox, per row below where rows differ
   lane friction[5], ratio, loss;
 } bars;
 
@@ -79,7 +79,8 @@ static bool relative_rows(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane 
   PB_POINTVEL(u1, X + 6 * body[0], d1);
   PB_POINTVEL(u2, X + 6 * body[1], d2);
   for (int k = 0; k < 3; k++) out[k] = u1[k] - u2[k], omega[k] = X[6 * body[0] + k] - X[6 * body[1] + k];
-  double scale = 0.5 * w->p.eq_data[12 * r->id + 10], c2[4] = {q2[0], -q2[1], -q2[2], -q2[3]}, c1[4] = {q1[0], -q1[1], -q1[2], -q1[3]};
+  double scale = 0.5 * w->p.eq_data[12 * r->id + 10], c2[4] = {q2[0], -q2[1], -q2[2], -q2[3]},
+         c1[4] = {q1[0], -q1[1], -q1[2], -q1[3]};
   lane full[4];
   if (r->dim == 6) {  // vec(conj(q2) omega q1)
     weld_torque(c2, omega, c1, full);
@@ -226,8 +227,8 @@ static void impedance_parameters(const double *solimp, double pos, double margin
 }
 
 // k = 1 / (d1 tc dr)^2, b = 2 / (d1 tc); direct: k = -r0 / d1^2, b = -r1 / d1. Returns the cotangent of d1.
-static double reference_parameters(LANE(pbAdjoint) *a, const double *solref, bool friction, double d1, double k, double b, double k_bar,
-                                   double b_bar, double *out) {
+static double reference_parameters(LANE(pbAdjoint) *a, const double *solref, bool friction, double d1, double k, double b,
+                                   double k_bar, double b_bar, double *out) {
   const NUM(pbWork) *w = a->w;
   double ref[2];
   NUM(pbRow_Reference)(w, solref, ref, friction);
@@ -273,8 +274,8 @@ static void own_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *
   impedance_parameters(solimp, distance_of(r), r->margin, s->d, o->solimp);
 }
 
-#define ADD(field, index, values, count)                                          \
-  do {                                                                            \
+#define ADD(field, index, values, count)                                            \
+  do {                                                                              \
     for (int e = 0; e < (count); e++) PB_THETA(a, field, (index) + e, (values)[e]); \
   } while (0)
 
@@ -314,7 +315,8 @@ static void contact_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ba
     return;
   }
   double mix_bar = 0, x = mix.mix;
-  for (int k = 0; k < 3; k++) PB_THETA(a, geom_friction, 3 * (w->p.geom_friction[3 * g1 + k] >= w->p.geom_friction[3 * g2 + k] ? g1 : g2) + k, fri[k]);
+  for (int k = 0; k < 3; k++)
+    PB_THETA(a, geom_friction, 3 * (w->p.geom_friction[3 * g1 + k] >= w->p.geom_friction[3 * g2 + k] ? g1 : g2) + k, fri[k]);
   for (int k = 0; k < 5; k++) {
     PB_THETA(a, geom_solimp, 5 * g1 + k, x * o->solimp[k]);
     PB_THETA(a, geom_solimp, 5 * g2 + k, (1 - x) * o->solimp[k]);
@@ -548,8 +550,8 @@ static void quat_times(lane r[4], const lane x[4], const lane y[4]) {
 }
 
 // Orientation rows of a weld: torques on both bodies' fields and poses, orientations, relative pose, scale.
-static void weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s, const int body[2], const double q1[4], const double q2[4],
-                          lane turn1[3], lane turn2[3]) {
+static void weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s, const int body[2], const double q1[4],
+                          const double q2[4], lane turn1[3], lane turn2[3]) {
   const NUM(pbWork) *w = a->w;
   double scale = w->p.eq_data[12 * r->id + 10];
   const double *w1 = w->V + 6 * body[0], *w2 = w->V + 6 * body[1], *A1 = w->A + 6 * body[0], *A2 = w->A + 6 * body[1];
@@ -558,10 +560,10 @@ static void weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s
   v3_sub(rel, w1, w2);
   PB_CROSS(cross, w1, w2);
   for (int k = 0; k < 3; k++) {
-    rho[0][k] = PB_LZERO + r->f[3 + k];            // under Vx
-    rho[1][k] = -s->z[3 + k];                      // acceleration
-    rho[2][k] = -r->kbi[1] * s->z[3 + k];          // velocity
-    rho[3][k] = s->pos[3 + k];                  // residual itself
+    rho[0][k] = PB_LZERO + r->f[3 + k];    // under Vx
+    rho[1][k] = -s->z[3 + k];              // acceleration
+    rho[2][k] = -r->kbi[1] * s->z[3 + k];  // velocity
+    rho[3][k] = s->pos[3 + k];             // residual itself
     Y[0][1 + k] = 0.5 * scale * (a->Vx[6 * body[0] + k] - a->Vx[6 * body[1] + k]);
     Y[1][1 + k] = PB_LZERO + 0.5 * scale * (A1[k] - A2[k] + cross[k]);
     Y[2][1 + k] = PB_LZERO + 0.5 * scale * rel[k];
@@ -578,7 +580,8 @@ static void weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s
     const double *other = side ? w1 : w2;
     lane ta[3], tv[3];
     double ts[3];
-    for (int k = 0; k < 3; k++) ts[k] = sign * T[k], ta[k] = sign * 0.5 * scale * G[1][1 + k], tv[k] = sign * 0.5 * scale * G[2][1 + k];
+    for (int k = 0; k < 3; k++)
+      ts[k] = sign * T[k], ta[k] = sign * 0.5 * scale * G[1][1 + k], tv[k] = sign * 0.5 * scale * G[2][1 + k];
     // drift: 1/4 scale (-g0 |rel|^2 + 2 g . (w1 x w2))
     for (int k = 0; k < 3; k++) tv[k] -= sign * 0.5 * scale * G[1][0] * rel[k];
     PB_ADDCROSS(tv, sign * 0.5 * scale, other, G[1] + 1);
@@ -605,7 +608,8 @@ static void weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s
 }
 
 // One end: force coefficients on velocity (F), acceleration (Fa) and velocity in aref (Fv) of the point, cotangent of it.
-static void connect_end(LANE(pbAdjoint) *a, int b, const double p[3], double sign, const NUM(pbRow) *r, const bars *s, lane point[3]) {
+static void connect_end(LANE(pbAdjoint) *a, int b, const double p[3], double sign, const NUM(pbRow) *r, const bars *s,
+                        lane point[3]) {
   const NUM(pbWork) *w = a->w;
   const double *V = w->V + 6 * b, *A = w->A + 6 * b;
   double d[3], F[3], u[3], wrench[6] = {0};
@@ -614,7 +618,7 @@ static void connect_end(LANE(pbAdjoint) *a, int b, const double p[3], double sig
   PB_POINTVEL(u, V, d);
   for (int k = 0; k < 3; k++) F[k] = sign * r->f[k], Fa[k] = -sign * s->z[k], Fv[k] = -sign * r->kbi[1] * s->z[k];
   PB_ADDWRENCH(wrench, 1, d, F);
-  PB_ADDWRENCH(wa, 1, d, Fa);        // A_lin + A_ang x d + w x u: gradient by A; by w and u below
+  PB_ADDWRENCH(wa, 1, d, Fa);  // A_lin + A_ang x d + w x u: gradient by A; by w and u below
   PB_ADDCROSS(wv, 1, u, Fa);
   PB_ADDCROSS(Fv, 1, Fa, V);
   PB_ADDWRENCH(wv, 1, d, Fv);
@@ -668,7 +672,8 @@ static lane entry(const LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s, 
 
 static void tendon_entries(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s, int k, double scale) {
   const NUM(pbWork) *w = a->w;
-  for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) a->ten_c[k * w->m->nv + w->ten_dofs[i]] += scale * entry(a, r, s, w->ten_dofs[i]);
+  for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++)
+    a->ten_c[k * w->m->nv + w->ten_dofs[i]] += scale * entry(a, r, s, w->ten_dofs[i]);
 }
 
 // pos = (x1 - ref1) - c0 - poly(x2 - ref2); J = J1 - poly' J2
@@ -776,7 +781,8 @@ static const pbHitJacobian *pair_jacobian(const NUM(pbWork) *w, const NUM(pbCont
     NUM(pbHit) hits[PB_MAX_HITS];
     geom_shape(w, c->geom1, &s1), geom_shape(w, c->geom2, &s2);
     int n = 0;
-    for (int i = first; i < w->ncon && w->contact[i].geom1 == c->geom1 && w->contact[i].geom2 == c->geom2 && w->contact[i].hit == n; i++, n++) {
+    for (int i = first;
+         i < w->ncon && w->contact[i].geom1 == c->geom1 && w->contact[i].geom2 == c->geom2 && w->contact[i].hit == n; i++, n++) {
       const NUM(pbContact) *k = w->contact + i;
       hits[n].dist = k->dist;
       v3_copy(hits[n].pos, k->pos), v3_copy(hits[n].normal, k->frame), v3_copy(hits[n].hint, k->hint);

@@ -4,7 +4,7 @@
 
 // ---- ball and box -------------------------------------------------------------------------------------------------
 // Centre outside: towards the nearest point of the box. Centre inside: out through the nearest face.
-int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) * box, double margin, NUM(pbHit) * hits) {
+int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
   num dif[3], local[3], nearest[3], towards[3], pos[3];
   const num *size = box->size;
   v3_sub(dif, center, box->pos);
@@ -219,7 +219,7 @@ static bool second_from_face(const box_segment *s, const nearest_feature *f, num
   return true;
 }
 
-static int segment_ball(const box_segment *s, num along, num radius, const NUM(pbShape) * box, double margin, NUM(pbHit) * hits) {
+static int segment_ball(const box_segment *s, num along, num radius, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
   num local[3], world[3];
   v3_along(local, s->center, s->half, along);
   m3_mulv(world, box->mat, local);
@@ -227,7 +227,7 @@ static int segment_ball(const box_segment *s, num along, num radius, const NUM(p
   return NUM(pbSphere_Box)(world, radius, box, margin, hits);
 }
 
-int NUM(pbCapsule_Box)(const NUM(pbShape) * capsule, const NUM(pbShape) * box, double margin, NUM(pbHit) * hits) {
+int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
   box_segment s = {.size = box->size, .length = capsule->size[1]};
   num dif[3], axis[3], radius = capsule->size[0];
   v3_sub(dif, capsule->pos, box->pos);
@@ -268,9 +268,9 @@ typedef struct box_pair {
   num rot[9];              // axes of box 2 in the frame of box 1 (columns)
   num pos21[3], pos12[3];  // centre of 2 in frame 1, centre of 1 in frame 2
   const num *size1, *size2;
-  const NUM(pbShape) * box1, *box2;
+  const NUM(pbShape) *box1, *box2;
   double margin, slack;  // slack: margin and rounding
-  NUM(pbHit) * hits;
+  NUM(pbHit) *hits;
 } box_pair;
 
 static double abs_re(num x) { return fabs(re(x)); }
@@ -462,7 +462,7 @@ static int face_face(const box_pair *p, int code) {
   return count;
 }
 
-int NUM(pbBox_Box)(const NUM(pbShape) * box1, const NUM(pbShape) * box2, double margin, NUM(pbHit) * hits) {
+int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, NUM(pbHit) *hits) {
   box_pair p = {
       .size1 = box1->size, .size2 = box2->size, .box1 = box1, .box2 = box2, .margin = margin, .slack = margin, .hits = hits};
   num dif[3];

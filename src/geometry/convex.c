@@ -6,7 +6,7 @@ enum { MAX_POLYGON = 16, DISC_SIDES = 6 };
 #define NEARLY 0.9998  // cosine within which a face whose normal is not n still gives contacts (about one degree)
 
 typedef struct convex_pair {
-  const NUM(pbShape) * shape[2];
+  const NUM(pbShape) *shape[2];
   num radius[2];  // of spheres and capsules
   num n[3], dist;
   num point[2][3];  // supports on the surfaces, in the world
@@ -14,7 +14,7 @@ typedef struct convex_pair {
   double margin, scale;
 } convex_pair;
 
-static num core_radius(const NUM(pbShape) * shape) {
+static num core_radius(const NUM(pbShape) *shape) {
   return shape->type == pb_geomSphere || shape->type == pb_geomCapsule ? shape->size[0] : 0;
 }
 
@@ -79,7 +79,7 @@ static void prepare(convex_pair *p, const pbConvexNormal *found) {
   p->flat[1] = support_is_flat(p->shape[1]->type, found->sign2);
 }
 
-static void put(NUM(pbHit) * hit, num dist, const num pos[3], const num normal[3]) {
+static void put(NUM(pbHit) *hit, num dist, const num pos[3], const num normal[3]) {
   hit->dist = dist;
   v3_copy(hit->pos, pos);
   v3_copy(hit->normal, normal);
@@ -87,7 +87,7 @@ static void put(NUM(pbHit) * hit, num dist, const num pos[3], const num normal[3
 }
 
 // Midway between the surfaces at the support that is a point (both: their middle).
-static void put_deepest(const convex_pair *p, NUM(pbHit) * hit) {
+static void put_deepest(const convex_pair *p, NUM(pbHit) *hit) {
   num pos[3];
   if (p->flat[0] == p->flat[1]) {
     v3_add(pos, p->point[0], p->point[1]);
@@ -98,7 +98,7 @@ static void put_deepest(const convex_pair *p, NUM(pbHit) * hit) {
   put(hit, p->dist, pos, p->n);
 }
 
-static bool is_near(const convex_pair *p, const NUM(pbHit) * hits, int count, const num pos[3], double relative) {
+static bool is_near(const convex_pair *p, const NUM(pbHit) *hits, int count, const num pos[3], double relative) {
   for (int k = 0; k < count; k++) {
     num d[3];
     v3_sub(d, pos, hits[k].pos);
@@ -116,7 +116,7 @@ typedef struct face {
 } face;
 
 // Face of a shape with outward normal sign * axis a.
-static void make_face(const NUM(pbShape) * ref, int a, double sign, face *f) {
+static void make_face(const NUM(pbShape) *ref, int a, double sign, face *f) {
   int u = (a + 1) % 3, v = (a + 2) % 3;
   f->disc = ref->type == pb_geomCylinder;
   m3_col(f->normal, ref->mat, a);
@@ -159,7 +159,7 @@ static void disc_corner(const num center[3], const num u[3], const num v[3], num
 
 // Corners of the flat feature of the other shape that faces the plane: a line (2), a rectangle (4), a disc as a hexagon
 // fixed in the shape (6). 0: it has none.
-static int incident_polygon(const NUM(pbShape) * shape, const num outward[3], num out[][3]) {
+static int incident_polygon(const NUM(pbShape) *shape, const num outward[3], num out[][3]) {
   num m[3], axis[3], u[3], v[3], center[3];
   m3_tmulv(m, shape->mat, outward);
   if (shape->type == pb_geomBox) {
@@ -238,7 +238,7 @@ static int clip_to_face(const face *f, int n, num poly[2][MAX_POLYGON][3], int *
   return n;
 }
 
-static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(pbHit) * hits) {
+static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(pbHit) *hits) {
   face f;
   num corners[MAX_POLYGON][3], poly[2][MAX_POLYGON][3], normal[3];
   int ref = reference_face(p, found, &f), other = !ref, which, count = 0;
@@ -273,7 +273,7 @@ typedef struct line {
 } line;
 
 // The straight line of a shape that supports n: the axis of a capsule or cylinder with its radius, an edge of a box.
-static bool support_line(const NUM(pbShape) * shape, const signed char sign[3], line *l) {
+static bool support_line(const NUM(pbShape) *shape, const signed char sign[3], line *l) {
   int a = 2;
   if (shape->type == pb_geomBox) {
     int zeros = 0;
@@ -297,7 +297,7 @@ static bool support_line(const NUM(pbShape) * shape, const signed char sign[3], 
 }
 
 // Crossing lines: the points of both that are nearest, lines taken as infinite.
-static bool put_crossing(const convex_pair *p, const line *l1, const line *l2, NUM(pbHit) * hit) {
+static bool put_crossing(const convex_pair *p, const line *l1, const line *l2, NUM(pbHit) *hit) {
   num cross[3], dif[3], pos[3];
   v3_cross(cross, l1->axis, l2->axis);
   num det = v3_dot(cross, cross);
@@ -312,7 +312,7 @@ static bool put_crossing(const convex_pair *p, const line *l1, const line *l2, N
 }
 
 // Nearly parallel: further contacts at the ends of the overlap, as between parallel capsules.
-static int put_overlap(const convex_pair *p, const line *l1, const line *l2, NUM(pbHit) * hits, int count) {
+static int put_overlap(const convex_pair *p, const line *l1, const line *l2, NUM(pbHit) *hits, int count) {
   if (!(fabs(re(v3_dot(l1->axis, l2->axis))) > 0.995)) return count;
   for (int end = -1; end <= 1; end += 2) {
     num dif[3], p1[3], p2[3], s = end * l1->half, t;
@@ -335,7 +335,7 @@ static int put_overlap(const convex_pair *p, const line *l1, const line *l2, NUM
   return count;
 }
 
-static int line_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(pbHit) * hits) {
+static int line_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(pbHit) *hits) {
   line l1, l2;
   int count = 0;
   if (!support_line(p->shape[0], found->sign1, &l1) || !support_line(p->shape[1], found->sign2, &l2)) return 0;
@@ -343,8 +343,8 @@ static int line_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
   return put_overlap(p, &l1, &l2, hits, count);
 }
 
-int NUM(pbConvex_Contacts)(const NUM(pbShape) * shape1, const NUM(pbShape) * shape2, double margin, const pbConvexNormal *found,
-                           NUM(pbHit) * hits) {
+int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbConvexNormal *found,
+                           NUM(pbHit) *hits) {
   convex_pair p = {.shape = {shape1, shape2}, .margin = margin, .scale = found->scale};
   p.radius[0] = core_radius(shape1), p.radius[1] = core_radius(shape2);
   prepare(&p, found);
@@ -356,7 +356,7 @@ int NUM(pbConvex_Contacts)(const NUM(pbShape) * shape1, const NUM(pbShape) * sha
   return count;
 }
 
-int NUM(pbConvex_Collide)(const NUM(pbShape) * shape1, const NUM(pbShape) * shape2, double margin, NUM(pbHit) * hits) {
+int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbHit) *hits) {
   pbCore core1, core2;
   pbConvexNormal found;
   to_core(shape1, &core1);

@@ -40,10 +40,10 @@ typedef struct pbConvexNormal {
 bool pbConvex_Search(const pbCore *core1, const pbCore *core2, double margin, pbConvexNormal *out);
 
 // The contacts of a normal that was found.
-int NUM(pbConvex_Contacts)(const NUM(pbShape) * shape1, const NUM(pbShape) * shape2, double margin, const pbConvexNormal *found,
-                           NUM(pbHit) * hits);
+int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbConvexNormal *found,
+                           NUM(pbHit) *hits);
 
-static inline void to_core(const NUM(pbShape) * shape, pbCore *core) {
+static inline void to_core(const NUM(pbShape) *shape, pbCore *core) {
   core->type = shape->type;
   for (int i = 0; i < 3; i++) core->pos[i] = re(shape->pos[i]), core->size[i] = re(shape->size[i]);
   for (int i = 0; i < 9; i++) core->mat[i] = re(shape->mat[i]);
@@ -59,9 +59,7 @@ static inline void to_core(const NUM(pbShape) * shape, pbCore *core) {
 static inline void core_support(int type, const num size[3], const num m[3], const signed char sign[3], num out[3]) {
   v3_zero(out);
   switch (type) {
-    case pb_geomCapsule:
-      out[2] = sign[2] * size[1];
-      break;
+    case pb_geomCapsule: out[2] = sign[2] * size[1]; break;
     case pb_geomBox:
       for (int i = 0; i < 3; i++) out[i] = sign[i] * size[i];
       break;
@@ -81,8 +79,7 @@ static inline void core_support(int type, const num size[3], const num m[3], con
       for (int i = 0; i < 3; i++) out[i] = k * size[i] * s[i];
       break;
     }
-    default:
-      break;
+    default: break;
   }
 }
 

@@ -52,18 +52,14 @@ static void pick_signs(int type, const double m[3], double zero, signed char sig
 static double support_value(const pbCore *core, const double m[3]) {
   const double *s = core->size;
   switch (core->type) {
-    case pb_geomCapsule:
-      return s[1] * fabs(m[2]);
-    case pb_geomBox:
-      return s[0] * fabs(m[0]) + s[1] * fabs(m[1]) + s[2] * fabs(m[2]);
-    case pb_geomCylinder:
-      return s[0] * sqrt(m[0] * m[0] + m[1] * m[1]) + s[1] * fabs(m[2]);
+    case pb_geomCapsule: return s[1] * fabs(m[2]);
+    case pb_geomBox: return s[0] * fabs(m[0]) + s[1] * fabs(m[1]) + s[2] * fabs(m[2]);
+    case pb_geomCylinder: return s[0] * sqrt(m[0] * m[0] + m[1] * m[1]) + s[1] * fabs(m[2]);
     case pb_geomEllipsoid: {
       double a = s[0] * m[0], b = s[1] * m[1], c = s[2] * m[2];
       return sqrt(a * a + b * b + c * c);
     }
-    default:
-      return 0;
+    default: return 0;
   }
 }
 
@@ -189,10 +185,8 @@ static bool is_minimum(const search *s) {
   probe_at(s, best->n, FLAT, &p);
   m3_tmulv(over, core->mat, p.x);
   switch (best->kind) {
-    case pb_normalSphere:
-      return true;
-    case pb_normalCircle:
-      return fabs(over[best->axis1]) <= line_half(core, best->axis1);
+    case pb_normalSphere: return true;
+    case pb_normalCircle: return fabs(over[best->axis1]) <= line_half(core, best->axis1);
     case pb_normalFace:
       if (core->type == pb_geomCylinder) return over[0] * over[0] + over[1] * over[1] <= core->size[0] * core->size[0];
       for (int i = 0; i < 3; i++) {
@@ -207,8 +201,7 @@ static bool is_minimum(const search *s) {
       return fabs((x1 - c * x2) * inv) <= line_half(s->core[0], best->axis1) &&
              fabs((x2 - c * x1) * inv) <= line_half(s->core[1], best->axis2);
     }
-    default:
-      return false;
+    default: return false;
   }
 }
 

@@ -52,7 +52,7 @@ static void plane_rate(const double n[3], row point[3], int radius_column, pbHit
 
 // Two balls: len = |c2 - c1|, n = (c2 - c1) / len, dist = len - r1 - r2, pos = c1 + n (r1 + dist / 2).
 // c1 NULL: it does not move. A radius column below zero: no radius.
-static void ball_rate(const NUM(pbHit) * hit, double len, double r1, row *c1, row *c2, int column1, int column2,
+static void ball_rate(const NUM(pbHit) *hit, double len, double r1, row *c1, row *c2, int column1, int column2,
                       pbHitJacobian *j) {
   const double *n = hit->normal;
   double reach = r1 + 0.5 * hit->dist, inv = 1 / len;
@@ -76,7 +76,7 @@ static void ball_rate(const NUM(pbHit) * hit, double len, double r1, row *c1, ro
 }
 
 // ---- planes -------------------------------------------------------------------------------------------------------
-static void plane_sphere(const NUM(pbShape) * plane, pbHitJacobian *j) {
+static void plane_sphere(const NUM(pbShape) *plane, pbHitJacobian *j) {
   static const double zero[3];
   double n[3];
   row point[3];
@@ -88,7 +88,7 @@ static void plane_sphere(const NUM(pbShape) * plane, pbHitJacobian *j) {
 }
 
 // point = p2 +- half axis, hint = axis
-static void plane_capsule(const NUM(pbShape) * plane, const NUM(pbShape) * capsule, double margin, int count, pbHitJacobian *j) {
+static void plane_capsule(const NUM(pbShape) *plane, const NUM(pbShape) *capsule, double margin, int count, pbHitJacobian *j) {
   double n[3], axis[3], dif[3], lever[3];
   row hint[3];
   m3_col(n, plane->mat, 2);
@@ -109,7 +109,7 @@ static void plane_capsule(const NUM(pbShape) * plane, const NUM(pbShape) * capsu
 }
 
 // point = p2 + R P, P = -S^2 m / l, m = R' n, l = |S m|
-static void plane_ellipsoid(const NUM(pbShape) * plane, const NUM(pbShape) * e, pbHitJacobian *j) {
+static void plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *e, pbHitJacobian *j) {
   double n[3], m[3], p[3], lever[3], l2 = 0;
   const double *s = e->size;
   m3_col(n, plane->mat, 2);
@@ -141,8 +141,7 @@ static void plane_ellipsoid(const NUM(pbShape) * plane, const NUM(pbShape) * e, 
 
 // Points p2 + x down + y half axis + z side, as pbPlane_Cylinder makes them. axis points to the plane; down = radius u,
 // u = m / |m|, m = axis (n . axis) - n; side = u x axis (unit) times radius sqrt(3) / 2.
-static void plane_cylinder(const NUM(pbShape) * plane, const NUM(pbShape) * cylinder, double margin, int count,
-                           pbHitJacobian *j) {
+static void plane_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, int count, pbHitJacobian *j) {
   double n[3], axis[3], u[3], m[3], side[3], dif[3], radius = cylinder->size[0], half = cylinder->size[1];
   row daxis[3], du[3], dside[3] = {0};
   m3_col(n, plane->mat, 2);
@@ -199,7 +198,7 @@ static void plane_cylinder(const NUM(pbShape) * plane, const NUM(pbShape) * cyli
 }
 
 // point = p2 + R (+-size)
-static void plane_box(const NUM(pbShape) * plane, const NUM(pbShape) * box, double margin, int count, pbHitJacobian *j) {
+static void plane_box(const NUM(pbShape) *plane, const NUM(pbShape) *box, double margin, int count, pbHitJacobian *j) {
   double n[3], dif[3];
   m3_col(n, plane->mat, 2);
   v3_sub(dif, box->pos, plane->pos);
@@ -220,14 +219,14 @@ static void plane_box(const NUM(pbShape) * plane, const NUM(pbShape) * box, doub
 }
 
 // ---- balls and capsules -------------------------------------------------------------------------------------------
-static void sphere_sphere(const NUM(pbShape) * s1, const NUM(pbShape) * s2, const NUM(pbHit) * hit, pbHitJacobian *j) {
+static void sphere_sphere(const NUM(pbShape) *s1, const NUM(pbShape) *s2, const NUM(pbHit) *hit, pbHitJacobian *j) {
   row c2[3] = {0};
   for (int i = 0; i < 3; i++) c2[i][MOVE + i] = 1;
   ball_rate(hit, hit->dist + s1->size[0] + s2->size[0], s1->size[0], NULL, c2, SIZE1, SIZE2, j);
 }
 
 // c2 = p2 + x a, x = a . (p1 - p2) clamped to +-half
-static void sphere_axis(const NUM(pbShape) * sphere, const NUM(pbShape) * shape, bool clamps, const NUM(pbHit) * hit,
+static void sphere_axis(const NUM(pbShape) *sphere, const NUM(pbShape) *shape, bool clamps, const NUM(pbHit) *hit,
                         pbHitJacobian *j) {
   double a[3], dif[3], lever[3], turn[3], half = shape->size[1];
   row c2[3], dx = {0};
@@ -248,7 +247,7 @@ static void sphere_axis(const NUM(pbShape) * sphere, const NUM(pbShape) * shape,
 }
 
 // Cap: N = +-axis, dist = N . (p1 - p2) - half - r, normal = -N, pos = p1 - N (dist / 2 + r)
-static void sphere_cap(const NUM(pbShape) * sphere, const double n[3], const double dif[3], const NUM(pbHit) * hit,
+static void sphere_cap(const NUM(pbShape) *sphere, const double n[3], const double dif[3], const NUM(pbHit) *hit,
                        pbHitJacobian *j) {
   row dn[3], dist = {0};
   double turn[3], reach = 0.5 * hit->dist + sphere->size[0];
@@ -267,8 +266,8 @@ static void sphere_cap(const NUM(pbShape) * sphere, const double n[3], const dou
 }
 
 // Rim: c2 = p2 + side half a + radius rho, rho = (dif - a x) / |.|, x = a . dif, dif = p1 - p2
-static void sphere_rim(const NUM(pbShape) * sphere, const NUM(pbShape) * cylinder, const double a[3], const double dif[3],
-                       const NUM(pbHit) * hit, pbHitJacobian *j) {
+static void sphere_rim(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder, const double a[3], const double dif[3],
+                       const NUM(pbHit) *hit, pbHitJacobian *j) {
   double x = v3_dot(a, dif), rho[3], lever[3], turn[3], side = x > 0 ? 1 : -1;
   row c2[3], da[3], drad[3], along, dx = {0};
   v3_along(rho, dif, a, -x);
@@ -292,8 +291,7 @@ static void sphere_rim(const NUM(pbShape) * sphere, const NUM(pbShape) * cylinde
   ball_rate(hit, hit->dist + sphere->size[0], sphere->size[0], NULL, c2, SIZE1, -1, j);
 }
 
-static void sphere_cylinder(const NUM(pbShape) * sphere, const NUM(pbShape) * cylinder, const NUM(pbHit) * hit,
-                            pbHitJacobian *j) {
+static void sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder, const NUM(pbHit) *hit, pbHitJacobian *j) {
   double a[3], dif[3], radial[3];
   m3_col(a, cylinder->mat, 2);
   v3_sub(dif, sphere->pos, cylinder->pos);
@@ -312,7 +310,7 @@ static void sphere_cylinder(const NUM(pbShape) * sphere, const NUM(pbShape) * cy
 
 // Stationary points along unit axes at lengths s1, s2 with b = a1 . a2:
 //   s1 - b s2 = u = a1 . (p2 - p1),  s2 - b s1 = v = a2 . (p1 - p2); a clamped one is +-half instead of its equation
-static void segment_rates(const NUM(pbShape) * shape1, const NUM(pbShape) * shape2, const double a1[3], const double a2[3],
+static void segment_rates(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, const double a1[3], const double a2[3],
                           const segment_pair *near, row ds1, row ds2) {
   double dif[3], turn_v[3], turn_b[3], b = v3_dot(a1, a2), s1 = near->x1 * shape1->size[1], s2 = near->x2 * shape2->size[1];
   row r1 = {0}, r2 = {0};  // du + db s2, dv + db s1
@@ -338,7 +336,7 @@ static void segment_rates(const NUM(pbShape) * shape1, const NUM(pbShape) * shap
   }
 }
 
-static bool capsule_capsule(const NUM(pbShape) * s1, const NUM(pbShape) * s2, double margin, int count, const NUM(pbHit) * hits,
+static bool capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, int count, const NUM(pbHit) *hits,
                             pbHitJacobian *j) {
   double a1[3], a2[3], axis1[3], axis2[3];
   m3_col(a1, s1->mat, 2);
@@ -369,7 +367,7 @@ static bool capsule_capsule(const NUM(pbShape) * s1, const NUM(pbShape) * s2, do
 
 // In the box's frame: c = R' (p1 - p2), nearest point of the box by clamping, t = (nearest - c) / gap,
 // pos = (nearest + c + r t) / 2; inside: t fixed, depth = size -+ c, pos = c + t (r - depth) / 2
-static void sphere_box(const NUM(pbShape) * sphere, const NUM(pbShape) * box, const NUM(pbHit) * hit, pbHitJacobian *j) {
+static void sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, const NUM(pbHit) *hit, pbHitJacobian *j) {
   double dif[3], c[3], t[3], lever[3], gap = hit->dist + sphere->size[0], radius = sphere->size[0];
   row dc[3] = {0}, dgap = {0}, dt[3] = {0}, dpos[3] = {0};
   v3_sub(dif, sphere->pos, box->pos);
@@ -432,7 +430,7 @@ int pbPair_Collide_c(const pbShape_c *shape1, const pbShape_c *shape2, double ma
 int pbConvex_Contacts_c(const pbShape_c *shape1, const pbShape_c *shape2, double margin, const pbConvexNormal *found,
                         pbHit_c *hits);
 
-static void lift(const NUM(pbShape) * in, pbShape_c *out) {
+static void lift(const NUM(pbShape) *in, pbShape_c *out) {
   out->type = in->type;
   for (int i = 0; i < 3; i++) out->pos[i] = in->pos[i], out->size[i] = in->size[i];
   for (int i = 0; i < 9; i++) out->mat[i] = in->mat[i];
@@ -444,7 +442,7 @@ static int size_count(int type) {
   return type >= 0 && type <= pb_geomBox ? counts[type] : 0;
 }
 
-static void seed(const NUM(pbShape) * shape2, int column, pbShape_c *c1, pbShape_c *c2) {
+static void seed(const NUM(pbShape) *shape2, int column, pbShape_c *c1, pbShape_c *c2) {
   if (column < MOVE) {  // R -> (1 + i step [e_k]) R
     int a = (column + 1) % 3, b = (column + 2) % 3;
     for (int k = 0; k < 3; k++) {
@@ -468,8 +466,7 @@ static bool is_convex(int type1, int type2) {
   return type1 == pb_geomEllipsoid || type1 == pb_geomCylinder;
 }
 
-static void by_complex_step(const NUM(pbShape) * shape1, const NUM(pbShape) * shape2, double margin, int count,
-                            pbHitJacobian *j) {
+static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count, pbHitJacobian *j) {
   int used1 = size_count(shape1->type), used2 = size_count(shape2->type);
   bool convex = is_convex(shape1->type, shape2->type);
   pbConvexNormal found;
@@ -496,32 +493,22 @@ static void by_complex_step(const NUM(pbShape) * shape1, const NUM(pbShape) * sh
 }
 
 // Whether the closed form divides by a distance of centres that is zero; the complex step has the finite value then.
-static bool singular(const NUM(pbShape) * shape1, const NUM(pbShape) * shape2, const NUM(pbHit) * hit) {
+static bool singular(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, const NUM(pbHit) *hit) {
   double len = hit->dist + shape1->size[0] + shape2->size[0];
   return len < PB_TINY;
 }
 
-void NUM(pbPair_Jacobian)(const NUM(pbShape) * shape1, const NUM(pbShape) * shape2, double margin, int count,
-                          const NUM(pbHit) * hits, pbHitJacobian *jacobians) {
+void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
+                          const NUM(pbHit) *hits, pbHitJacobian *jacobians) {
   if (count <= 0) return;
   memset(jacobians, 0, (size_t)count * sizeof *jacobians);
 #define PAIR(a, b) ((a)*8 + (b))
   switch (PAIR(shape1->type, shape2->type)) {
-    case PAIR(pb_geomPlane, pb_geomSphere):
-      plane_sphere(shape1, jacobians);
-      return;
-    case PAIR(pb_geomPlane, pb_geomCapsule):
-      plane_capsule(shape1, shape2, margin, count, jacobians);
-      return;
-    case PAIR(pb_geomPlane, pb_geomEllipsoid):
-      plane_ellipsoid(shape1, shape2, jacobians);
-      return;
-    case PAIR(pb_geomPlane, pb_geomCylinder):
-      plane_cylinder(shape1, shape2, margin, count, jacobians);
-      return;
-    case PAIR(pb_geomPlane, pb_geomBox):
-      plane_box(shape1, shape2, margin, count, jacobians);
-      return;
+    case PAIR(pb_geomPlane, pb_geomSphere): plane_sphere(shape1, jacobians); return;
+    case PAIR(pb_geomPlane, pb_geomCapsule): plane_capsule(shape1, shape2, margin, count, jacobians); return;
+    case PAIR(pb_geomPlane, pb_geomEllipsoid): plane_ellipsoid(shape1, shape2, jacobians); return;
+    case PAIR(pb_geomPlane, pb_geomCylinder): plane_cylinder(shape1, shape2, margin, count, jacobians); return;
+    case PAIR(pb_geomPlane, pb_geomBox): plane_box(shape1, shape2, margin, count, jacobians); return;
     case PAIR(pb_geomSphere, pb_geomSphere):
       if (singular(shape1, shape2, hits)) break;
       sphere_sphere(shape1, shape2, hits, jacobians);
@@ -534,15 +521,12 @@ void NUM(pbPair_Jacobian)(const NUM(pbShape) * shape1, const NUM(pbShape) * shap
       if (fabs(hits->dist + shape1->size[0]) < PB_TINY || singular(shape1, shape2, hits)) break;
       sphere_cylinder(shape1, shape2, hits, jacobians);
       return;
-    case PAIR(pb_geomSphere, pb_geomBox):
-      sphere_box(shape1, shape2, hits, jacobians);
-      return;
+    case PAIR(pb_geomSphere, pb_geomBox): sphere_box(shape1, shape2, hits, jacobians); return;
     case PAIR(pb_geomCapsule, pb_geomCapsule):
       if (capsule_capsule(shape1, shape2, margin, count, hits, jacobians)) return;
       memset(jacobians, 0, (size_t)count * sizeof *jacobians);
       break;
-    default:
-      break;
+    default: break;
   }
 #undef PAIR
   by_complex_step(shape1, shape2, margin, count, jacobians);

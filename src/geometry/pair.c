@@ -5,14 +5,14 @@
 #include "geometry/primitive.h"
 #include "world/model.h"
 
-static int plane_sphere(const NUM(pbShape) * plane, const NUM(pbShape) * sphere, double margin, NUM(pbHit) * hits) {
+static int plane_sphere(const NUM(pbShape) *plane, const NUM(pbShape) *sphere, double margin, NUM(pbHit) *hits) {
   num normal[3];
   m3_col(normal, plane->mat, 2);
   return plane_ball(plane->pos, normal, sphere->pos, sphere->size[0], margin, hits);
 }
 
 // The two ends as balls; the first tangent is wished along the axis.
-static int plane_capsule(const NUM(pbShape) * plane, const NUM(pbShape) * capsule, double margin, NUM(pbHit) * hits) {
+static int plane_capsule(const NUM(pbShape) *plane, const NUM(pbShape) *capsule, double margin, NUM(pbHit) *hits) {
   num normal[3], axis[3], end[3];
   int count = 0;
   m3_col(normal, plane->mat, 2);
@@ -25,7 +25,7 @@ static int plane_capsule(const NUM(pbShape) * plane, const NUM(pbShape) * capsul
 }
 
 // Deepest point of the surface: centre - S^2 n / |S n| in the ellipsoid's frame.
-static int plane_ellipsoid(const NUM(pbShape) * plane, const NUM(pbShape) * ellipsoid, double margin, NUM(pbHit) * hits) {
+static int plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *ellipsoid, double margin, NUM(pbHit) *hits) {
   num normal[3], local[3], point[3], world[3], dif[3];
   const num *size = ellipsoid->size;
   m3_col(normal, plane->mat, 2);
@@ -45,7 +45,7 @@ static int plane_ellipsoid(const NUM(pbShape) * plane, const NUM(pbShape) * elli
   return 1;
 }
 
-static void plane_point(const num point[3], const num normal[3], num dist, NUM(pbHit) * hit) {
+static void plane_point(const num point[3], const num normal[3], num dist, NUM(pbHit) *hit) {
   hit->dist = dist;
   v3_copy(hit->normal, normal);
   v3_along(hit->pos, point, normal, -0.5 * dist);
@@ -53,7 +53,7 @@ static void plane_point(const num point[3], const num normal[3], num dist, NUM(p
 }
 
 // Up to four points: the lowest of the rim, the same on the other rim (lying), two more of the lower rim (standing).
-int NUM(pbPlane_Cylinder)(const NUM(pbShape) * plane, const NUM(pbShape) * cylinder, double margin, NUM(pbHit) * hits) {
+int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, NUM(pbHit) *hits) {
   num normal[3], axis[3], down[3], dif[3], point[3];
   num radius = cylinder->size[0];
   m3_col(normal, plane->mat, 2);
@@ -106,7 +106,7 @@ int NUM(pbPlane_Cylinder)(const NUM(pbShape) * plane, const NUM(pbShape) * cylin
 }
 
 // Corners below the centre, in binary order, four at most.
-static int plane_box(const NUM(pbShape) * plane, const NUM(pbShape) * box, double margin, NUM(pbHit) * hits) {
+static int plane_box(const NUM(pbShape) *plane, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
   num normal[3], dif[3], local[3];
   m3_col(normal, plane->mat, 2);
   v3_sub(dif, box->pos, plane->pos);
@@ -129,11 +129,11 @@ static int plane_box(const NUM(pbShape) * plane, const NUM(pbShape) * box, doubl
   return count;
 }
 
-static int sphere_sphere(const NUM(pbShape) * s1, const NUM(pbShape) * s2, double margin, NUM(pbHit) * hits) {
+static int sphere_sphere(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, NUM(pbHit) *hits) {
   return ball_ball(s1->pos, s1->mat, s1->size[0], s2->pos, s2->mat, s2->size[0], margin, hits);
 }
 
-static int sphere_capsule(const NUM(pbShape) * sphere, const NUM(pbShape) * capsule, double margin, NUM(pbHit) * hits) {
+static int sphere_capsule(const NUM(pbShape) *sphere, const NUM(pbShape) *capsule, double margin, NUM(pbHit) *hits) {
   num axis[3], dif[3], center[3], half = capsule->size[1];
   m3_col(axis, capsule->mat, 2);
   v3_sub(dif, sphere->pos, capsule->pos);
@@ -142,7 +142,7 @@ static int sphere_capsule(const NUM(pbShape) * sphere, const NUM(pbShape) * caps
   return ball_ball(sphere->pos, sphere->mat, sphere->size[0], center, capsule->mat, capsule->size[0], margin, hits);
 }
 
-static int sphere_cylinder(const NUM(pbShape) * sphere, const NUM(pbShape) * cylinder, double margin, NUM(pbHit) * hits) {
+static int sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder, double margin, NUM(pbHit) *hits) {
   num axis[3], dif[3], center[3], radial[3], radius = cylinder->size[0], half = cylinder->size[1];
   m3_col(axis, cylinder->mat, 2);
   v3_sub(dif, sphere->pos, cylinder->pos);
@@ -171,11 +171,11 @@ static int sphere_cylinder(const NUM(pbShape) * sphere, const NUM(pbShape) * cyl
   return ball_ball(sphere->pos, sphere->mat, sphere->size[0], center, cylinder->mat, 0, margin, hits);
 }
 
-static int sphere_box(const NUM(pbShape) * sphere, const NUM(pbShape) * box, double margin, NUM(pbHit) * hits) {
+static int sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
   return NUM(pbSphere_Box)(sphere->pos, sphere->size[0], box, margin, hits);
 }
 
-static int capsule_capsule(const NUM(pbShape) * s1, const NUM(pbShape) * s2, double margin, NUM(pbHit) * hits) {
+static int capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, NUM(pbHit) *hits) {
   num axis1[3], axis2[3], dif[3];
   v3_sub(dif, s2->pos, s1->pos);
   double reach = margin + re(s1->size[0]) + re(s2->size[0]) + re(s1->size[1]) + re(s2->size[1]);
@@ -195,33 +195,21 @@ static int capsule_capsule(const NUM(pbShape) * s1, const NUM(pbShape) * s2, dou
   return count;
 }
 
-int NUM(pbPair_Collide)(const NUM(pbShape) * shape1, const NUM(pbShape) * shape2, double margin, NUM(pbHit) * hits) {
+int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbHit) *hits) {
 #define PAIR(a, b) ((a)*8 + (b))
   switch (PAIR(shape1->type, shape2->type)) {
-    case PAIR(pb_geomPlane, pb_geomSphere):
-      return plane_sphere(shape1, shape2, margin, hits);
-    case PAIR(pb_geomPlane, pb_geomCapsule):
-      return plane_capsule(shape1, shape2, margin, hits);
-    case PAIR(pb_geomPlane, pb_geomEllipsoid):
-      return plane_ellipsoid(shape1, shape2, margin, hits);
-    case PAIR(pb_geomPlane, pb_geomCylinder):
-      return NUM(pbPlane_Cylinder)(shape1, shape2, margin, hits);
-    case PAIR(pb_geomPlane, pb_geomBox):
-      return plane_box(shape1, shape2, margin, hits);
-    case PAIR(pb_geomSphere, pb_geomSphere):
-      return sphere_sphere(shape1, shape2, margin, hits);
-    case PAIR(pb_geomSphere, pb_geomCapsule):
-      return sphere_capsule(shape1, shape2, margin, hits);
-    case PAIR(pb_geomSphere, pb_geomCylinder):
-      return sphere_cylinder(shape1, shape2, margin, hits);
-    case PAIR(pb_geomSphere, pb_geomBox):
-      return sphere_box(shape1, shape2, margin, hits);
-    case PAIR(pb_geomCapsule, pb_geomCapsule):
-      return capsule_capsule(shape1, shape2, margin, hits);
-    case PAIR(pb_geomCapsule, pb_geomBox):
-      return NUM(pbCapsule_Box)(shape1, shape2, margin, hits);
-    case PAIR(pb_geomBox, pb_geomBox):
-      return NUM(pbBox_Box)(shape1, shape2, margin, hits);
+    case PAIR(pb_geomPlane, pb_geomSphere): return plane_sphere(shape1, shape2, margin, hits);
+    case PAIR(pb_geomPlane, pb_geomCapsule): return plane_capsule(shape1, shape2, margin, hits);
+    case PAIR(pb_geomPlane, pb_geomEllipsoid): return plane_ellipsoid(shape1, shape2, margin, hits);
+    case PAIR(pb_geomPlane, pb_geomCylinder): return NUM(pbPlane_Cylinder)(shape1, shape2, margin, hits);
+    case PAIR(pb_geomPlane, pb_geomBox): return plane_box(shape1, shape2, margin, hits);
+    case PAIR(pb_geomSphere, pb_geomSphere): return sphere_sphere(shape1, shape2, margin, hits);
+    case PAIR(pb_geomSphere, pb_geomCapsule): return sphere_capsule(shape1, shape2, margin, hits);
+    case PAIR(pb_geomSphere, pb_geomCylinder): return sphere_cylinder(shape1, shape2, margin, hits);
+    case PAIR(pb_geomSphere, pb_geomBox): return sphere_box(shape1, shape2, margin, hits);
+    case PAIR(pb_geomCapsule, pb_geomCapsule): return capsule_capsule(shape1, shape2, margin, hits);
+    case PAIR(pb_geomCapsule, pb_geomBox): return NUM(pbCapsule_Box)(shape1, shape2, margin, hits);
+    case PAIR(pb_geomBox, pb_geomBox): return NUM(pbBox_Box)(shape1, shape2, margin, hits);
     case PAIR(pb_geomSphere, pb_geomEllipsoid):
     case PAIR(pb_geomCapsule, pb_geomEllipsoid):
     case PAIR(pb_geomCapsule, pb_geomCylinder):
@@ -229,10 +217,8 @@ int NUM(pbPair_Collide)(const NUM(pbShape) * shape1, const NUM(pbShape) * shape2
     case PAIR(pb_geomEllipsoid, pb_geomCylinder):
     case PAIR(pb_geomEllipsoid, pb_geomBox):
     case PAIR(pb_geomCylinder, pb_geomCylinder):
-    case PAIR(pb_geomCylinder, pb_geomBox):
-      return NUM(pbConvex_Collide)(shape1, shape2, margin, hits);
-    default:
-      return 0;
+    case PAIR(pb_geomCylinder, pb_geomBox): return NUM(pbConvex_Collide)(shape1, shape2, margin, hits);
+    default: return 0;
   }
 #undef PAIR
 }

@@ -23,7 +23,7 @@ typedef struct NUM(pbHit) {
 
 // Contacts with dist < margin; type of shape 1 <= type of shape 2. Returns their number (at most PB_MAX_HITS).
 // All decisions (features, counts, order) look at real parts only, so the complex and the double program agree.
-int NUM(pbPair_Collide)(const NUM(pbShape) * shape1, const NUM(pbShape) * shape2, double margin, NUM(pbHit) * hits);
+int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbHit) *hits);
 
 #if !PB_IS_COMPLEX
 // Jacobian of one contact: rows dist, pos (3), normal (3), hint (3); columns: rotation (3, about shape 2's pos, world axes)
@@ -34,8 +34,8 @@ typedef struct pbHitJacobian {
   double d[10][12];
 } pbHitJacobian;
 // hits, count: what pbPair_Collide returned for the same arguments.
-void NUM(pbPair_Jacobian)(const NUM(pbShape) * shape1, const NUM(pbShape) * shape2, double margin, int count,
-                          const NUM(pbHit) * hits, pbHitJacobian *jacobians);
+void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
+                          const NUM(pbHit) *hits, pbHitJacobian *jacobians);
 #endif
 
 #endif

@@ -9,16 +9,16 @@
 
 #define PB_TINY 1e-15  // MuJoCo's mjMINVAL: lengths below it have no direction
 
-int NUM(pbPlane_Cylinder)(const NUM(pbShape) * plane, const NUM(pbShape) * cylinder, double margin, NUM(pbHit) * hits);
-int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) * box, double margin, NUM(pbHit) * hits);
-int NUM(pbCapsule_Box)(const NUM(pbShape) * capsule, const NUM(pbShape) * box, double margin, NUM(pbHit) * hits);
-int NUM(pbBox_Box)(const NUM(pbShape) * box1, const NUM(pbShape) * box2, double margin, NUM(pbHit) * hits);
-int NUM(pbConvex_Collide)(const NUM(pbShape) * shape1, const NUM(pbShape) * shape2, double margin, NUM(pbHit) * hits);
+int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, NUM(pbHit) *hits);
+int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits);
+int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits);
+int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, NUM(pbHit) *hits);
+int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbHit) *hits);
 
 // Ball of radius r1 about c1 against ball of radius r2 about c2. mat1, mat2: frames whose z axes give the normal where the
 // centres coincide (their cross product; x of the world if parallel).
 static inline int ball_ball(const num c1[3], const num mat1[9], num r1, const num c2[3], const num mat2[9], num r2, double margin,
-                            NUM(pbHit) * hit) {
+                            NUM(pbHit) *hit) {
   num dif[3];
   v3_sub(dif, c2, c1);
   num d2 = v3_dot(dif, dif);
@@ -42,7 +42,7 @@ static inline int ball_ball(const num c1[3], const num mat1[9], num r1, const nu
 
 // Half-space below the plane through origin with a unit normal against a ball; the hit's normal is the plane's.
 static inline int plane_ball(const num origin[3], const num normal[3], const num center[3], num radius, double margin,
-                             NUM(pbHit) * hit) {
+                             NUM(pbHit) *hit) {
   num dif[3];
   v3_sub(dif, center, origin);
   num height = v3_dot(dif, normal);

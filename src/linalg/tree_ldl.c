@@ -70,7 +70,8 @@ int NUM(pbTree_Factor)(const pbTreePattern *tree, num *restrict A, num *restrict
   return bad;
 }
 
-SCALAR_LOOPS void NUM(pbTree_Solve)(const pbTreePattern *tree, const num *restrict LD, const num *restrict diag_inv, num *restrict x) {
+SCALAR_LOOPS void NUM(pbTree_Solve)(const pbTreePattern *tree, const num *restrict LD, const num *restrict diag_inv,
+                                    num *restrict x) {
   for (int k = tree->n - 1; k >= 0; k--) {  // L' from the leaves
     const int *chain = tree->chain + tree->adr[k];
     const num *row = LD + tree->adr[k];

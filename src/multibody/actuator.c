@@ -51,7 +51,8 @@ static int common_dof(const NUM(pbWork) *w, int body1, int body2) {
 }
 
 // dense += sign (torque, force at point) . velocity of the site's body, over dofs after `stop`.
-static void add_site_moment(const NUM(pbWork) *w, int site, const num force[3], const num torque[3], double sign, int stop, num *dense) {
+static void add_site_moment(const NUM(pbWork) *w, int site, const num force[3], const num torque[3], double sign, int stop,
+                            num *dense) {
   int b = w->m->site_bodyid[site];
   num d[3], wrench[6] = {0};
   body_offset(w, b, w->site_xpos + 3 * site, d);
@@ -205,7 +206,8 @@ void NUM(pbStage_Actuation)(NUM(pbWork) *w) {
     if (m->actuator_forcelimited[u]) {
       w->actuator_force[u] = num_clip(w->actuator_force[u], w->p.actuator_forcerange[2 * u], w->p.actuator_forcerange[2 * u + 1]);
     }
-    for (int a = w->mom_start[u]; a < w->mom_start[u + 1]; a++) w->qfrc_actuator[w->mom_dofs[a]] += w->mom[a] * w->actuator_force[u];
+    for (int a = w->mom_start[u]; a < w->mom_start[u + 1]; a++)
+      w->qfrc_actuator[w->mom_dofs[a]] += w->mom[a] * w->actuator_force[u];
   }
   for (int j = 0; j < m->njnt; j++) {
     int dof = m->jnt_dofadr[j], n = m->jnt_type[j] == pb_jntFree ? 6 : m->jnt_type[j] == pb_jntBall ? 3 : 1;

@@ -10,14 +10,14 @@ typedef double lane __attribute__((vector_size(8 * PB_LANES), aligned(8 * PB_LAN
 #define PB_LANE_KIND _lanes
 #else
 typedef double lane;
-#define PB_LANES 1
+#define PB_LANES     1
 #define PB_LANE_KIND _one
 #endif
 // Names: LANE(f) is f_one_r, f_lanes_r, f_one_v3, ...: the kind of lane, then the variant of the plain kernels it calls.
 #define PB_LANE_PASTE2(a, b) a##b
-#define PB_LANE_PASTE(a, b) PB_LANE_PASTE2(a, b)
-#define PB_LANE_NUM(name) NUM(name)
-#define LANE(name) PB_LANE_NUM(PB_LANE_PASTE(name, PB_LANE_KIND))
+#define PB_LANE_PASTE(a, b)  PB_LANE_PASTE2(a, b)
+#define PB_LANE_NUM(name)    NUM(name)
+#define LANE(name)           PB_LANE_NUM(PB_LANE_PASTE(name, PB_LANE_KIND))
 
 // Cotangents of one evaluation. Spatial ones are wrenches (torque, force) about the tree's ref, dual to motions.
 // Everything is linear in the lane quantities; FL and FM multiply lane motions and so are plain numbers.
@@ -26,12 +26,12 @@ typedef struct LANE(pbAdjoint) {
   double *theta;  // gradient by parameters (layout of theta), added to; NULL: not wanted (always NULL with several lanes)
 
   // virtual motions
-  lane *lam;      // nv: H^-1 of the cotangent of qacc
-  lane *mu;       // nv: Mhat^-1 (h vbar); 0 where the integrator does not damp
-  lane *Vl, *Vm;  // nbody x 6: body motions of lam and mu
-  lane *Vs;       // nbody x 6: motion that force and torque sensors give to a body and all below it (injected after the
-                  // body's joints), minus the cotangent of the interaction wrench at that body
-  lane *Vx;       // nbody x 6: Vl + Vs of the body and its ancestors: what inertia, xfrc, contacts, connect and weld see
+  lane *lam;        // nv: H^-1 of the cotangent of qacc
+  lane *mu;         // nv: Mhat^-1 (h vbar); 0 where the integrator does not damp
+  lane *Vl, *Vm;    // nbody x 6: body motions of lam and mu
+  lane *Vs;         // nbody x 6: motion that force and torque sensors give to a body and all below it (injected after the
+                    // body's joints), minus the cotangent of the interaction wrench at that body
+  lane *Vx;         // nbody x 6: Vl + Vs of the body and its ancestors: what inertia, xfrc, contacts, connect and weld see
   double *Va, *Vw;  // nbody x 6: body motions of qacc and of qacc - qacc_integrated
 
   // cotangents of body fields: filled by force elements, rows and sensors, then pulled down the tree
@@ -46,20 +46,20 @@ typedef struct LANE(pbAdjoint) {
   lane *act_len, *act_vel, *act_force;  // nu
   lane *qfrc_actuator;                  // nv: after the clamp by jnt_actfrcrange; acts on actuators as more of lam at that dof
 
-  lane *act_dot;                        // na: of act_dot (given by the integrator), then used
+  lane *act_dot;  // na: of act_dot (given by the integrator), then used
 
   // collected by rows, forces and actuators, then pulled through tendons and transmissions
-  lane *ten_c;                          // ntendon x nv: of the tendon's Jacobian row
-  lane *c;                              // nv: of a moment
-  lane *lam_act;                        // nv: lam where qfrc_actuator is not limited, else 0
-  lane *X, *G;                          // nbody x 6: scratch fields
-  double *F;                            // nbody x 6
+  lane *ten_c;    // ntendon x nv: of the tendon's Jacobian row
+  lane *c;        // nv: of a moment
+  lane *lam_act;  // nv: lam where qfrc_actuator is not limited, else 0
+  lane *X, *G;    // nbody x 6: scratch fields
+  double *F;      // nbody x 6
 
-  lane *y0;                             // max_row x 6: functional of each row besides J lam (Vs, force)
-  bool damped;                          // the step is damped: Vm, Vw count
-  bool has_mu;                          // mu is set: damped, or wanted for the gradient by a damping that is zero
-  bool has_Vs, has_FA, has_force;       // some of these were set
-  double h_bar;                         // of the time step, collected from everywhere (one lane)
+  lane *y0;                        // max_row x 6: functional of each row besides J lam (Vs, force)
+  bool damped;                     // the step is damped: Vm, Vw count
+  bool has_mu;                     // mu is set: damped, or wanted for the gradient by a damping that is zero
+  bool has_Vs, has_FA, has_force;  // some of these were set
+  double h_bar;                    // of the time step, collected from everywhere (one lane)
 
   // results, added to
   lane *q, *v, *act;         // nv, nv, na: tangent of the state
@@ -70,10 +70,9 @@ typedef struct LANE(pbAdjoint) {
 // Pose cotangent of the point at a frozen field and F is the couple u x F ... see docs/derivatives.md.
 
 // theta[field row, column] += value, where theta is wanted.
-#define PB_THETA(a, field, index, value)                                                    \
-  do {                                                                                      \
-    if (PB_LANES == 1 && (a)->theta)                                                        \
-      (a)->theta[((a)->w->m->field - (a)->w->m->theta0) + (index)] += PB_LANE0(value);      \
+#define PB_THETA(a, field, index, value)                                                                              \
+  do {                                                                                                                \
+    if (PB_LANES == 1 && (a)->theta) (a)->theta[((a)->w->m->field - (a)->w->m->theta0) + (index)] += PB_LANE0(value); \
   } while (0)
 #if PB_LANES == 1
 #define PB_LANE0(value) (value)
@@ -120,12 +119,13 @@ void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lan
 void LANE(pbSweep_Quat)(LANE(pbAdjoint) *a, double *theta_quat, const double *q, const double torque[3]);
 
 // ---- forces ---------------------------------------------------------------------------------------------------------
-void LANE(pbForce_Joints)(LANE(pbAdjoint) *a);      // springs, dampers, armature, applied forces, gravity compensation
-void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a);   // forces, activations, moments
-void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a);     // springs, dampers, armature; pulls ten_c, ten_len, ten_vel
+void LANE(pbForce_Joints)(LANE(pbAdjoint) *a);          // springs, dampers, armature, applied forces, gravity compensation
+void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a);       // forces, activations, moments
+void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a);         // springs, dampers, armature; pulls ten_c, ten_len, ten_vel
 void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a);  // lam_act, before the others
 // Cotangent of act_next = Next(act, act_dot): adds to act and act_dot, theta.
-void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int actuator, int index, double act, double act_dot, lane bar, lane *act_bar, lane *dot_bar);
+void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int actuator, int index, double act, double act_dot, lane bar, lane *act_bar,
+                        lane *dot_bar);
 // g . d log(q^-1..) : cotangent of a rotation vector d to the tangent at the right (child frame): Jr(d)^-T g.
 static inline void pb_log_pull(const double d[3], const lane g[3], lane out[3]) {
   double t2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2], c;

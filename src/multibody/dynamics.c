@@ -47,7 +47,8 @@ void NUM(pbStage_Inertia)(NUM(pbWork) *w) {
     num *row = w->M + tree->adr[i];
     const int *chain = tree->chain + tree->adr[i];
     for (int a = 0; a <= tree->depth[i]; a++) row[a] = PB_DOT6(w->S + 6 * chain[a], F);
-    row[tree->depth[i]] += w->p.dof_armature[i] + lent(w, w->p.actuator_armature, w->t->dof_actuator_start, w->t->dof_actuator, i);
+    row[tree->depth[i]] +=
+        w->p.dof_armature[i] + lent(w, w->p.actuator_armature, w->t->dof_actuator_start, w->t->dof_actuator, i);
   }
   for (int k = 0; k < m->ntendon; k++) {
     num armature = NUM(pbTendon_Armature)(w, k);

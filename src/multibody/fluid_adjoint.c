@@ -14,15 +14,15 @@
     for (int k = 0; k < 3; k++) (r)[k] = (expression); \
   } while (0)
 // r = R x, r = R' x for both halves of a spatial vector
-#define OUTWARD(r, R, x)                                                                                               \
-  do {                                                                                                                 \
-    SET3(r, (R)[3 * k] * (x)[0] + (R)[3 * k + 1] * (x)[1] + (R)[3 * k + 2] * (x)[2]);                                  \
-    SET3((r) + 3, (R)[3 * k] * (x)[3] + (R)[3 * k + 1] * (x)[4] + (R)[3 * k + 2] * (x)[5]);                            \
+#define OUTWARD(r, R, x)                                                                    \
+  do {                                                                                      \
+    SET3(r, (R)[3 * k] * (x)[0] + (R)[3 * k + 1] * (x)[1] + (R)[3 * k + 2] * (x)[2]);       \
+    SET3((r) + 3, (R)[3 * k] * (x)[3] + (R)[3 * k + 1] * (x)[4] + (R)[3 * k + 2] * (x)[5]); \
   } while (0)
-#define INWARD(r, R, x)                                                                        \
-  do {                                                                                         \
-    SET3(r, (R)[k] * (x)[0] + (R)[3 + k] * (x)[1] + (R)[6 + k] * (x)[2]);                      \
-    SET3((r) + 3, (R)[k] * (x)[3] + (R)[3 + k] * (x)[4] + (R)[6 + k] * (x)[5]);                \
+#define INWARD(r, R, x)                                                         \
+  do {                                                                          \
+    SET3(r, (R)[k] * (x)[0] + (R)[3 + k] * (x)[1] + (R)[6 + k] * (x)[2]);       \
+    SET3((r) + 3, (R)[k] * (x)[3] + (R)[3 + k] * (x)[4] + (R)[6 + k] * (x)[5]); \
   } while (0)
 // The part's frame moves while a field X stays, M its motion at the part (angular, linear) and C its cotangent there (both in
 // world axes): adds to torque and force on the frame.
@@ -33,17 +33,17 @@
     PB_ADDCROSS(force, 1, (C) + 3, M);         \
   } while (0)
 // Cotangent of a field about ref from the one at the part.
-#define ADD_FIELD(F, s, d, C)                               \
-  do {                                                      \
-    PB_ADDWRENCH(F, s, d, (C) + 3);                         \
-    for (int k = 0; k < 3; k++) (F)[k] += (s) * (C)[k];     \
+#define ADD_FIELD(F, s, d, C)                           \
+  do {                                                  \
+    PB_ADDWRENCH(F, s, d, (C) + 3);                     \
+    for (int k = 0; k < 3; k++) (F)[k] += (s) * (C)[k]; \
   } while (0)
 
 // A part with all that its gradient needs.
 typedef struct patch {
   NUM(pbFluidPart) part;
-  int body, geom;         // geom: -1 for the box
-  double u[6], M[6];      // velocity relative to the fluid: own frame, world axes
+  int body, geom;            // geom: -1 for the box
+  double u[6], M[6];         // velocity relative to the fluid: own frame, world axes
   lane torque[3], force[3];  // cotangent of the part's pose (world, at its origin)
 } patch;
 

@@ -70,7 +70,8 @@ static void joint_spring(LANE(pbAdjoint) *a, int j) {
 
 // ---- damping --------------------------------------------------------------------------------------------------------
 // Cotangents of the three coefficients of a damper to its own fields and to the actuators that lend some.
-static void damping_parameters(LANE(pbAdjoint) *a, const lane bar[3], double *linear, double *poly, const int *start, const int *list, int i) {
+static void damping_parameters(LANE(pbAdjoint) *a, const lane bar[3], double *linear, double *poly, const int *start,
+                               const int *list, int i) {
 #if PB_LANES == 1
   const NUM(pbWork) *w = a->w;
   *linear += bar[0];
@@ -81,8 +82,10 @@ static void damping_parameters(LANE(pbAdjoint) *a, const lane bar[3], double *li
     PB_THETA(a, actuator_damping, u, bar[0] * g2);
     PB_THETA(a, actuator_dampingpoly, 2 * u, bar[1] * g2);
     PB_THETA(a, actuator_dampingpoly, 2 * u + 1, bar[2] * g2);
-    PB_THETA(a, actuator_gear, 6 * u, 2 * gear * (bar[0] * w->p.actuator_damping[u] + bar[1] * w->p.actuator_dampingpoly[2 * u] +
-                                                   bar[2] * w->p.actuator_dampingpoly[2 * u + 1]));
+    PB_THETA(a, actuator_gear, 6 * u,
+             2 * gear *
+                 (bar[0] * w->p.actuator_damping[u] + bar[1] * w->p.actuator_dampingpoly[2 * u] +
+                  bar[2] * w->p.actuator_dampingpoly[2 * u + 1]));
   }
 #else
   (void)a, (void)bar, (void)linear, (void)poly, (void)start, (void)list, (void)i;
@@ -101,7 +104,8 @@ static void dof_damper(LANE(pbAdjoint) *a, int i) {
   // W = -lam v b(|v|)
   a->v[i] -= lam * poly_slope(c, v, true);
   bar[0] = -lam * v, bar[1] = -lam * v * s, bar[2] = -lam * v * s * s;
-  bool euler = w->m->integrator == pb_intEuler && !(w->m->disableflags & pb_dsblEulerdamp), fast = w->m->integrator == pb_intImplicitfast;
+  bool euler = w->m->integrator == pb_intEuler && !(w->m->disableflags & pb_dsblEulerdamp),
+       fast = w->m->integrator == pb_intImplicitfast;
   if (a->has_mu && (euler || fast)) {  // W = -h mu slope(v) ahat
     lane x = -h * a->mu[i] * w->qacc_integrated[i];
     a->v[i] += x * sign_of(v) * (2 * c[1] + 6 * c[2] * s);
@@ -109,7 +113,8 @@ static void dof_damper(LANE(pbAdjoint) *a, int i) {
     a->h_bar += PB_LANE0(x) / h * poly_slope(c, v, true);
   }
   if (PB_LANES == 1 && a->theta) {
-    damping_parameters(a, bar, THETA_AT(a, dof_damping, i), THETA_AT(a, dof_dampingpoly, 2 * i), w->t->dof_actuator_start, w->t->dof_actuator, i);
+    damping_parameters(a, bar, THETA_AT(a, dof_damping, i), THETA_AT(a, dof_dampingpoly, 2 * i), w->t->dof_actuator_start,
+                       w->t->dof_actuator, i);
   }
 }
 
@@ -266,7 +271,8 @@ void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a) {
 }
 
 // act_next = act + act_dot h (filterexact: act_dot tau (1 - exp(-h / tau))), clamped
-void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int u, int index, double act, double act_dot, lane bar, lane *act_bar, lane *dot_bar) {
+void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int u, int index, double act, double act_dot, lane bar, lane *act_bar,
+                        lane *dot_bar) {
   const NUM(pbWork) *w = a->w;
   double h = w->p.timestep[0], step = h, step_h = 1, tau = fmax(w->p.actuator_dynprm[10 * u], 1e-15);
   bool exact = w->m->actuator_dyntype[u] == pb_dynFilterExact;
@@ -402,7 +408,8 @@ static bool related(const NUM(pbWork) *w, int i, int j) {
 }
 
 // W = s mu' (r r') x on the pattern of M, for a sparse row r: adds its gradient by r to c, returns W / s.
-static lane outer_power(const NUM(pbWork) *w, const int *dofs, const double *row, int n, double s, const lane *mu, const double *x, lane *c) {
+static lane outer_power(const NUM(pbWork) *w, const int *dofs, const double *row, int n, double s, const lane *mu,
+                        const double *x, lane *c) {
   lane power = PB_LZERO;
   for (int i = 0; i < n; i++) {
     lane rmu = PB_LZERO;
@@ -501,8 +508,8 @@ static void couple(LANE(pbAdjoint) *a, int body, const lane t[3]) {
 }
 
 // One end of a site transmission: force and torque (world, plain) on the site's motion under X, with sign.
-static void site_end(LANE(pbAdjoint) *a, int site, const double force[3], const double torque[3], double sign, lane u[3], lane omega[3],
-                     const lane at[3], lane p[3]) {
+static void site_end(LANE(pbAdjoint) *a, int site, const double force[3], const double torque[3], double sign, lane u[3],
+                     lane omega[3], const lane at[3], lane p[3]) {
   const NUM(pbWork) *w = a->w;
   int b = w->m->site_bodyid[site];
   const lane *X = a->X + 6 * b;
@@ -777,14 +784,16 @@ static void path_drift(LANE(pbAdjoint) *a, int k, lane e, double *value) {
     // by the ends' distance vector: dir moves by (I - dir dir') / L, L along dir
     double along_acc = v3_dot(s.dir, racc), gpos[3];
     for (int x = 0; x < 3; x++) {
-      gpos[x] = ((racc[x] - along_acc * s.dir[x]) / L - 2 * along * across[x] / (L * L) - speed2 * s.dir[x] / (L * L)) / s.divisor;
+      gpos[x] =
+          ((racc[x] - along_acc * s.dir[x]) / L - 2 * along * across[x] / (L * L) - speed2 * s.dir[x] / (L * L)) / s.divisor;
     }
     for (int x = 0; x < 2; x++) {
       int b = s.body[x];
       double sign = x ? 1 : -1;
       const double *V = w->V + 6 * b, *A = w->A0 + 6 * b;
       lane G[3], gu[3], p[3], wrench[6] = {0}, fv[6] = {0};
-      for (int r = 0; r < 3; r++) G[r] = -e * (sign / s.divisor) * s.dir[r], gu[r] = -e * (sign * 2 / (L * s.divisor)) * across[r];
+      for (int r = 0; r < 3; r++)
+        G[r] = -e * (sign / s.divisor) * s.dir[r], gu[r] = -e * (sign * 2 / (L * s.divisor)) * across[r];
       // acceleration A_lin + A_ang x d + w x u, gradient G; velocity u, gradient gu
       PB_ADDWRENCH(wrench, 1, s.d[x], G);
       PB_ADDCROSS(fv, 1, u[x], G);

@@ -108,7 +108,8 @@ void NUM(pbStage_Kinematics)(NUM(pbWork) *w) {
   for (int k = 0; k < w->t->ntree; k++) {
     for (int c = 0; c < 3; c++) w->ref[3 * k + c] = re(w->xpos[3 * w->t->tree_root[k] + c]);
   }
-  for (int b = 0; b < m->nbody; b++) place(w, b, w->p.body_ipos + 3 * b, w->p.body_iquat + 4 * b, w->xipos + 3 * b, w->ximat + 9 * b);
+  for (int b = 0; b < m->nbody; b++)
+    place(w, b, w->p.body_ipos + 3 * b, w->p.body_iquat + 4 * b, w->xipos + 3 * b, w->ximat + 9 * b);
   for (int b = 1; b < m->nbody; b++) {
     if (w->t->body_tree[b] >= 0) body_inertia(w, b);
   }

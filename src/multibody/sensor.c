@@ -23,34 +23,20 @@ void NUM(pbSensor_Frame)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbSen
     case pb_refGeom:
       f->body = w->m->geom_bodyid[objid], f->pos = w->geom_xpos + 3 * objid, f->mat = w->geom_xmat + 9 * objid;
       break;
-    case pb_refBody:
-      f->body = objid, f->pos = w->xipos + 3 * objid, f->mat = w->ximat + 9 * objid;
-      break;
-    case pb_refCamera:
-      camera_pose(w, objid, f);
-      break;
-    default:
-      f->body = objid, f->pos = w->xpos + 3 * objid, f->mat = w->xmat + 9 * objid;
+    case pb_refBody: f->body = objid, f->pos = w->xipos + 3 * objid, f->mat = w->ximat + 9 * objid; break;
+    case pb_refCamera: camera_pose(w, objid, f); break;
+    default: f->body = objid, f->pos = w->xpos + 3 * objid, f->mat = w->xmat + 9 * objid;
   }
   body_offset(w, f->body, f->pos, f->d);
 }
 
 void NUM(pbSensor_Quat)(const NUM(pbWork) *w, int objtype, int objid, num q[4]) {
   switch (objtype) {
-    case pb_refSite:
-      quat_mul(q, w->xquat + 4 * w->m->site_bodyid[objid], w->p.site_quat + 4 * objid);
-      break;
-    case pb_refGeom:
-      quat_mul(q, w->xquat + 4 * w->m->geom_bodyid[objid], w->p.geom_quat + 4 * objid);
-      break;
-    case pb_refBody:
-      quat_mul(q, w->xquat + 4 * objid, w->p.body_iquat + 4 * objid);
-      break;
-    case pb_refCamera:
-      quat_mul(q, w->xquat + 4 * w->m->cam_bodyid[objid], w->p.cam_quat + 4 * objid);
-      break;
-    default:
-      quat_copy(q, w->xquat + 4 * objid);
+    case pb_refSite: quat_mul(q, w->xquat + 4 * w->m->site_bodyid[objid], w->p.site_quat + 4 * objid); break;
+    case pb_refGeom: quat_mul(q, w->xquat + 4 * w->m->geom_bodyid[objid], w->p.geom_quat + 4 * objid); break;
+    case pb_refBody: quat_mul(q, w->xquat + 4 * objid, w->p.body_iquat + 4 * objid); break;
+    case pb_refCamera: quat_mul(q, w->xquat + 4 * w->m->cam_bodyid[objid], w->p.cam_quat + 4 * objid); break;
+    default: quat_copy(q, w->xquat + 4 * objid);
   }
 }
 
@@ -105,12 +91,10 @@ static bool ray_meets(int type, const double size[3], double p[3], double d[3]) 
       return clip_ball(p, d, 0, 1, x);
     case pb_geomCapsule:
       return clip_tube(p, d, size, x) || clip_ball(p, d, size[1], size[0], top) || clip_ball(p, d, -size[1], size[0], bottom);
-    case pb_geomCylinder:
-      return clip_tube(p, d, size, x);
+    case pb_geomCylinder: return clip_tube(p, d, size, x);
     case pb_geomBox:
       return clip_slab(p[0], d[0], size[0], x) && clip_slab(p[1], d[1], size[1], x) && clip_slab(p[2], d[2], size[2], x);
-    default:
-      return clip_ball(p, d, 0, size[0], x);
+    default: return clip_ball(p, d, 0, size[0], x);
   }
 }
 
@@ -156,14 +140,10 @@ num NUM(pbSensor_Coupling)(const NUM(pbWork) *w, int e, int tendon) {
 
 static num tendon_row_force(const NUM(pbWork) *w, const NUM(pbRow) *r, int tendon) {
   switch (r->kind) {
-    case pb_rowEquality:
-      return NUM(pbSensor_Coupling)(w, r->id, tendon) * r->f[0];
-    case pb_rowFriction:
-      return r->id == w->m->nv + tendon ? r->f[0] : 0;
-    case pb_rowLimit:
-      return r->id == w->m->njnt + tendon ? -r->side * r->f[0] : 0;
-    default:
-      return 0;
+    case pb_rowEquality: return NUM(pbSensor_Coupling)(w, r->id, tendon) * r->f[0];
+    case pb_rowFriction: return r->id == w->m->nv + tendon ? r->f[0] : 0;
+    case pb_rowLimit: return r->id == w->m->njnt + tendon ? -r->side * r->f[0] : 0;
+    default: return 0;
   }
 }
 
@@ -308,10 +288,8 @@ static void subtree_motion(NUM(pbWork) *w) {
   for (int b = m->nbody - 1; b >= 0; b--) {
     num *com = w->subtree_com + 3 * b, *vel = w->subtree_linvel + 3 * b, mass = w->p.body_subtreemass[b];
     if (b) v3_addto(w->subtree_com + 3 * m->body_parentid[b], com), v3_addto(w->subtree_linvel + 3 * m->body_parentid[b], vel);
-    if (re(mass) < TINY)
-      v3_copy(com, w->xipos + 3 * b);
-    else
-      v3_scale(com, com, num_div(1, mass));
+    if (re(mass) < TINY) v3_copy(com, w->xipos + 3 * b);
+    else v3_scale(com, com, num_div(1, mass));
     v3_scale(vel, vel, num_div(1, num_max(TINY, mass)));
   }
 }
@@ -361,46 +339,23 @@ static void scalar_value(const NUM(pbWork) *w, int type, int id, num *y) {
         if (NUM(pbSensor_Touches)(w, w->row + k, id)) y[0] += w->row[k].f[0];
       }
       return;
-    case pb_sensJointpos:
-      y[0] = w->qpos[m->jnt_qposadr[id]];
-      return;
-    case pb_sensJointvel:
-      y[0] = w->qvel[m->jnt_dofadr[id]];
-      return;
-    case pb_sensTendonpos:
-      y[0] = w->ten_length[id];
-      return;
-    case pb_sensTendonvel:
-      y[0] = w->ten_velocity[id];
-      return;
-    case pb_sensActuatorpos:
-      y[0] = w->act_length[id];
-      return;
-    case pb_sensActuatorvel:
-      y[0] = w->act_velocity[id];
-      return;
-    case pb_sensActuatorfrc:
-      y[0] = w->actuator_force[id];
-      return;
-    case pb_sensJointactuatorfrc:
-      y[0] = w->qfrc_actuator[m->jnt_dofadr[id]];
-      return;
+    case pb_sensJointpos: y[0] = w->qpos[m->jnt_qposadr[id]]; return;
+    case pb_sensJointvel: y[0] = w->qvel[m->jnt_dofadr[id]]; return;
+    case pb_sensTendonpos: y[0] = w->ten_length[id]; return;
+    case pb_sensTendonvel: y[0] = w->ten_velocity[id]; return;
+    case pb_sensActuatorpos: y[0] = w->act_length[id]; return;
+    case pb_sensActuatorvel: y[0] = w->act_velocity[id]; return;
+    case pb_sensActuatorfrc: y[0] = w->actuator_force[id]; return;
+    case pb_sensJointactuatorfrc: y[0] = w->qfrc_actuator[m->jnt_dofadr[id]]; return;
     case pb_sensTendonactuatorfrc:
       for (int u = 0; u < m->nu; u++) {
         if (m->actuator_trntype[u] == pb_trnTendon && m->actuator_trnid[2 * u] == id) y[0] += w->actuator_force[u];
       }
       return;
-    case pb_sensBallquat:
-      quat_copy(y, w->qpos + m->jnt_qposadr[id]), quat_normalize(y);
-      return;
-    case pb_sensBallangvel:
-      v3_copy(y, w->qvel + m->jnt_dofadr[id]);
-      return;
-    case pb_sensClock:
-      y[0] = w->time;
-      return;
-    default:
-      break;
+    case pb_sensBallquat: quat_copy(y, w->qpos + m->jnt_qposadr[id]), quat_normalize(y); return;
+    case pb_sensBallangvel: v3_copy(y, w->qvel + m->jnt_dofadr[id]); return;
+    case pb_sensClock: y[0] = w->time; return;
+    default: break;
   }
   bool joint = type <= pb_sensJointlimitfrc;
   r = NUM(pbSensor_Limit)(w, joint ? id : m->njnt + id);
@@ -417,24 +372,15 @@ static void site_value(const NUM(pbWork) *w, int type, int site, num y[3]) {
   NUM(pbSensor_Frame)(w, pb_refSite, site, &f);
   const num *hold = w->cfrc_int + 6 * f.body;
   switch (type) {
-    case pb_sensAccelerometer:
-      NUM(pbSensor_Acceleration)(w, &f, v);
-      break;
-    case pb_sensVelocimeter:
-      NUM(pbSensor_Velocity)(w, &f, v);
-      break;
-    case pb_sensGyro:
-      v3_copy(v, w->V + 6 * f.body);
-      break;
-    case pb_sensForce:
-      v3_copy(v, hold + 3);
-      break;
+    case pb_sensAccelerometer: NUM(pbSensor_Acceleration)(w, &f, v); break;
+    case pb_sensVelocimeter: NUM(pbSensor_Velocity)(w, &f, v); break;
+    case pb_sensGyro: v3_copy(v, w->V + 6 * f.body); break;
+    case pb_sensForce: v3_copy(v, hold + 3); break;
     case pb_sensTorque:
       v3_copy(v, hold);
       PB_ADDCROSS(v, -1, f.d, hold + 3);
       break;
-    default:
-      v3_copy(v, w->p.magnetic);
+    default: v3_copy(v, w->p.magnetic);
   }
   m3_tmulv(y, f.mat, v);
 }
@@ -479,17 +425,10 @@ static void frame_value(const NUM(pbWork) *w, int i, int type, num y[4]) {
       break;
     case pb_sensFramexaxis:
     case pb_sensFrameyaxis:
-    case pb_sensFramezaxis:
-      m3_col(y, f.mat, type - pb_sensFramexaxis);
-      break;
-    case pb_sensFramelinacc:
-      NUM(pbSensor_Acceleration)(w, &f, y);
-      break;
-    case pb_sensFrameangacc:
-      v3_copy(y, w->A + 6 * f.body);
-      break;
-    default:
-      relative_velocity(w, type, &f, relative ? &ref : NULL, y);
+    case pb_sensFramezaxis: m3_col(y, f.mat, type - pb_sensFramexaxis); break;
+    case pb_sensFramelinacc: NUM(pbSensor_Acceleration)(w, &f, y); break;
+    case pb_sensFrameangacc: v3_copy(y, w->A + 6 * f.body); break;
+    default: relative_velocity(w, type, &f, relative ? &ref : NULL, y);
   }
   if (relative) m3_tmulv(y, ref.mat, y);
 }

@@ -459,20 +459,15 @@ static void frame_adjoint(LANE(pbAdjoint) *a, int i, int type, const lane y[3]) 
       SET3(z, o.f.mat[3 * k + type - pb_sensFramexaxis]);
       PB_ADDCROSS(o.torque, 1, z, G);
       break;
-    case pb_sensFramelinvel:
-      linvel_adjoint(a, &o, relative ? &ref : NULL, G, z);
-      break;
+    case pb_sensFramelinvel: linvel_adjoint(a, &o, relative ? &ref : NULL, G, z); break;
     case pb_sensFrameangvel:
       ADD3(a->FV + 6 * o.f.body, G[k]);
       if (!relative) break;
       SET3(z, w->V[6 * o.f.body + k] - w->V[6 * ref.f.body + k]);
       ADD3(a->FV + 6 * ref.f.body, -G[k]);
       break;
-    case pb_sensFramelinacc:
-      pull_acceleration(a, &o, G);
-      break;
-    default:
-      ADD3(a->FA + 6 * o.f.body, G[k]);
+    case pb_sensFramelinacc: pull_acceleration(a, &o, G); break;
+    default: ADD3(a->FA + 6 * o.f.body, G[k]);
   }
   seat_done(a, &o);
   if (!relative) return;
@@ -660,53 +655,30 @@ static void scalar_adjoint(LANE(pbAdjoint) *a, int type, int id, const lane *bar
         if (NUM(pbSensor_Touches)(w, w->row + k, id)) pull_force(a, w->row + k, bar[0]);
       }
       break;
-    case pb_sensJointpos:
-      a->q[m->jnt_dofadr[id]] += bar[0];
-      break;
-    case pb_sensJointvel:
-      a->v[m->jnt_dofadr[id]] += bar[0];
-      break;
-    case pb_sensTendonpos:
-      a->ten_len[id] += bar[0];
-      break;
-    case pb_sensTendonvel:
-      a->ten_vel[id] += bar[0];
-      break;
-    case pb_sensActuatorpos:
-      a->act_len[id] += bar[0];
-      break;
+    case pb_sensJointpos: a->q[m->jnt_dofadr[id]] += bar[0]; break;
+    case pb_sensJointvel: a->v[m->jnt_dofadr[id]] += bar[0]; break;
+    case pb_sensTendonpos: a->ten_len[id] += bar[0]; break;
+    case pb_sensTendonvel: a->ten_vel[id] += bar[0]; break;
+    case pb_sensActuatorpos: a->act_len[id] += bar[0]; break;
     case pb_sensActuatorvel:
       if (!(m->disableflags & pb_dsblActuation)) a->act_vel[id] += bar[0];
       break;
-    case pb_sensActuatorfrc:
-      a->act_force[id] += bar[0];
-      break;
-    case pb_sensJointactuatorfrc:
-      a->qfrc_actuator[m->jnt_dofadr[id]] += bar[0];
-      break;
+    case pb_sensActuatorfrc: a->act_force[id] += bar[0]; break;
+    case pb_sensJointactuatorfrc: a->qfrc_actuator[m->jnt_dofadr[id]] += bar[0]; break;
     case pb_sensTendonactuatorfrc:
       for (int u = 0; u < m->nu; u++) {
         if (m->actuator_trntype[u] == pb_trnTendon && m->actuator_trnid[2 * u] == id) a->act_force[u] += bar[0];
       }
       break;
-    case pb_sensBallquat:
-      ballquat_adjoint(a, id, bar);
-      break;
-    case pb_sensBallangvel:
-      ADD3(a->v + m->jnt_dofadr[id], bar[k]);
-      break;
+    case pb_sensBallquat: ballquat_adjoint(a, id, bar); break;
+    case pb_sensBallangvel: ADD3(a->v + m->jnt_dofadr[id], bar[k]); break;
     case pb_sensJointlimitpos:
     case pb_sensJointlimitvel:
-    case pb_sensJointlimitfrc:
-      joint_limit_adjoint(a, type, id, bar[0]);
-      break;
+    case pb_sensJointlimitfrc: joint_limit_adjoint(a, type, id, bar[0]); break;
     case pb_sensTendonlimitpos:
     case pb_sensTendonlimitvel:
-    case pb_sensTendonlimitfrc:
-      tendon_limit_adjoint(a, type, id, bar[0]);
-      break;
-    default:
-      break;  // the clock depends on nothing
+    case pb_sensTendonlimitfrc: tendon_limit_adjoint(a, type, id, bar[0]); break;
+    default: break;  // the clock depends on nothing
   }
 }
 

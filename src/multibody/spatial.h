@@ -7,41 +7,41 @@
 #define PB_DOT6(a, b) (PB_DOT3(a, b) + PB_DOT3((a) + 3, (b) + 3))
 
 // r = a x b, r += s (a x b); r must not alias
-#define PB_CROSS(r, a, b)                        \
-  do {                                           \
-    (r)[0] = (a)[1] * (b)[2] - (a)[2] * (b)[1];  \
-    (r)[1] = (a)[2] * (b)[0] - (a)[0] * (b)[2];  \
-    (r)[2] = (a)[0] * (b)[1] - (a)[1] * (b)[0];  \
+#define PB_CROSS(r, a, b)                       \
+  do {                                          \
+    (r)[0] = (a)[1] * (b)[2] - (a)[2] * (b)[1]; \
+    (r)[1] = (a)[2] * (b)[0] - (a)[0] * (b)[2]; \
+    (r)[2] = (a)[0] * (b)[1] - (a)[1] * (b)[0]; \
   } while (0)
-#define PB_ADDCROSS(r, s, a, b)                            \
-  do {                                                     \
-    (r)[0] += (s) * ((a)[1] * (b)[2] - (a)[2] * (b)[1]);   \
-    (r)[1] += (s) * ((a)[2] * (b)[0] - (a)[0] * (b)[2]);   \
-    (r)[2] += (s) * ((a)[0] * (b)[1] - (a)[1] * (b)[0]);   \
+#define PB_ADDCROSS(r, s, a, b)                          \
+  do {                                                   \
+    (r)[0] += (s) * ((a)[1] * (b)[2] - (a)[2] * (b)[1]); \
+    (r)[1] += (s) * ((a)[2] * (b)[0] - (a)[0] * (b)[2]); \
+    (r)[2] += (s) * ((a)[0] * (b)[1] - (a)[1] * (b)[0]); \
   } while (0)
 
 // r += s (X x Y): motion cross motion, (w x w2, w x v2 + v x w2)
-#define PB_ADDMXM(r, s, X, Y)                  \
-  do {                                         \
-    PB_ADDCROSS(r, s, X, Y);                   \
-    PB_ADDCROSS((r) + 3, s, X, (Y) + 3);       \
-    PB_ADDCROSS((r) + 3, s, (X) + 3, Y);       \
+#define PB_ADDMXM(r, s, X, Y)            \
+  do {                                   \
+    PB_ADDCROSS(r, s, X, Y);             \
+    PB_ADDCROSS((r) + 3, s, X, (Y) + 3); \
+    PB_ADDCROSS((r) + 3, s, (X) + 3, Y); \
   } while (0)
 // r += s (X x* F): motion cross wrench, (w x t + v x f, w x f); transposed: Y . (X x* F) = -(X x Y) . F
-#define PB_ADDMXF(r, s, X, F)                  \
-  do {                                         \
-    PB_ADDCROSS(r, s, X, F);                   \
-    PB_ADDCROSS(r, s, (X) + 3, (F) + 3);       \
-    PB_ADDCROSS((r) + 3, s, X, (F) + 3);       \
+#define PB_ADDMXF(r, s, X, F)            \
+  do {                                   \
+    PB_ADDCROSS(r, s, X, F);             \
+    PB_ADDCROSS(r, s, (X) + 3, (F) + 3); \
+    PB_ADDCROSS((r) + 3, s, X, (F) + 3); \
   } while (0)
 // r += s (I X), I = {m, m d (3), Ixx, Iyy, Izz, Ixy, Ixz, Iyz} about the reference point
-#define PB_ADDINERT(r, s, I, X)                                                        \
-  do {                                                                                 \
-    (r)[0] += (s) * ((I)[4] * (X)[0] + (I)[7] * (X)[1] + (I)[8] * (X)[2]);             \
-    (r)[1] += (s) * ((I)[7] * (X)[0] + (I)[5] * (X)[1] + (I)[9] * (X)[2]);             \
-    (r)[2] += (s) * ((I)[8] * (X)[0] + (I)[9] * (X)[1] + (I)[6] * (X)[2]);             \
-    PB_ADDCROSS(r, s, (I) + 1, (X) + 3);                                               \
-    PB_ADDCROSS((r) + 3, s, X, (I) + 1);                                               \
+#define PB_ADDINERT(r, s, I, X)                                                         \
+  do {                                                                                  \
+    (r)[0] += (s) * ((I)[4] * (X)[0] + (I)[7] * (X)[1] + (I)[8] * (X)[2]);              \
+    (r)[1] += (s) * ((I)[7] * (X)[0] + (I)[5] * (X)[1] + (I)[9] * (X)[2]);              \
+    (r)[2] += (s) * ((I)[8] * (X)[0] + (I)[9] * (X)[1] + (I)[6] * (X)[2]);              \
+    PB_ADDCROSS(r, s, (I) + 1, (X) + 3);                                                \
+    PB_ADDCROSS((r) + 3, s, X, (I) + 1);                                                \
     for (int pb_i = 0; pb_i < 3; pb_i++) (r)[3 + pb_i] += (s) * (I)[0] * (X)[3 + pb_i]; \
   } while (0)
 // r += s S for 6 entries
@@ -50,16 +50,16 @@
     for (int pb_i = 0; pb_i < 6; pb_i++) (r)[pb_i] += (s) * (S)[pb_i]; \
   } while (0)
 // velocity of the point with offset d from the reference point under motion X: v + w x d
-#define PB_POINTVEL(u, X, d)                                              \
-  do {                                                                    \
-    PB_CROSS(u, X, d);                                                    \
-    for (int pb_i = 0; pb_i < 3; pb_i++) (u)[pb_i] += (X)[3 + pb_i];      \
+#define PB_POINTVEL(u, X, d)                                         \
+  do {                                                               \
+    PB_CROSS(u, X, d);                                               \
+    for (int pb_i = 0; pb_i < 3; pb_i++) (u)[pb_i] += (X)[3 + pb_i]; \
   } while (0)
 // wrench of a force F at the point with offset d: r += s (d x F, F)
-#define PB_ADDWRENCH(r, s, d, F)                                             \
-  do {                                                                       \
-    PB_ADDCROSS(r, s, d, F);                                                 \
-    for (int pb_i = 0; pb_i < 3; pb_i++) (r)[3 + pb_i] += (s) * (F)[pb_i];   \
+#define PB_ADDWRENCH(r, s, d, F)                                           \
+  do {                                                                     \
+    PB_ADDCROSS(r, s, d, F);                                               \
+    for (int pb_i = 0; pb_i < 3; pb_i++) (r)[3 + pb_i] += (s) * (F)[pb_i]; \
   } while (0)
 
 #endif

@@ -49,7 +49,8 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
   TAKE(Mhat, t->M.size), TAKE(Mhat_Dinv, m->nv), TAKE(damp, m->nv), TAKE(qacc_integrated, m->nv), TAKE(free_A, 36 * m->njnt);
   TAKE(q0, m->nq), TAKE(v0, m->nv), TAKE(a0, m->na), TAKE(rk_v, 4 * m->nv), TAKE(rk_a, 4 * m->nv), TAKE(rk_d, 4 * m->na);
   TAKE(seen_xpos, 3 * m->nbody), TAKE(seen_site, 3 * m->nsite);
-  TAKE(sensordata, m->nsensordata), TAKE(subtree_com, 3 * m->nbody), TAKE(subtree_linvel, 3 * m->nbody), TAKE(cfrc_int, 6 * m->nbody);
+  TAKE(sensordata, m->nsensordata), TAKE(subtree_com, 3 * m->nbody), TAKE(subtree_linvel, 3 * m->nbody),
+      TAKE(cfrc_int, 6 * m->nbody);
 #undef TAKE
   return used;
 }

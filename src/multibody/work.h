@@ -11,21 +11,23 @@
 #include "world/topology.h"
 
 // mjtDisableBit and mjtEnableBit as used here
+// clang-format off
 enum {
   pb_dsblConstraint = 1 << 0, pb_dsblEquality = 1 << 1, pb_dsblFrictionloss = 1 << 2, pb_dsblLimit = 1 << 3,
   pb_dsblContact = 1 << 4, pb_dsblSpring = 1 << 5, pb_dsblDamper = 1 << 6, pb_dsblGravity = 1 << 7,
   pb_dsblClampctrl = 1 << 8, pb_dsblWarmstart = 1 << 9, pb_dsblFilterparent = 1 << 10, pb_dsblActuation = 1 << 11,
   pb_dsblRefsafe = 1 << 12, pb_dsblSensor = 1 << 13, pb_dsblMidphase = 1 << 14, pb_dsblEulerdamp = 1 << 15
 };
+// clang-format on
 enum { pb_enblOverride = 1 << 0, pb_enblEnergy = 1 << 1 };
 
 // A contact that makes rows.
 typedef struct NUM(pbContact) {
-  int geom1, geom2, pair, hit;   // pair: explicit pair id or -1; hit: which of the pair's hits
-  int dim;                       // condim
-  num dist, pos[3], frame[9];    // rows of frame: normal (geom1 -> geom2), two tangents
+  int geom1, geom2, pair, hit;  // pair: explicit pair id or -1; hit: which of the pair's hits
+  int dim;                      // condim
+  num dist, pos[3], frame[9];   // rows of frame: normal (geom1 -> geom2), two tangents
   num hint[3];
-  num margin;                    // distance at which force starts
+  num margin;  // distance at which force starts
   num friction[5], solref[2], solreffriction[2], solimp[5];
 } NUM(pbContact);
 
@@ -35,25 +37,25 @@ enum { pb_rowsSpace = 6 };
 // Constraint rows that belong together, in a basis of dim rows: x = J a - aref, force f = -ds/dx, Hessian K = d2s/dx2.
 // Pyramidal contacts keep their basis (normal, tangents, ...); edges are functions of it.
 typedef struct NUM(pbRow) {
-  int kind, id;      // id: equality; dof (+ nv for tendons) of friction loss; joint (+ njnt for tendons); contact index
-  int side;          // limits: -1 lower, +1 upper
-  int dim;           // rows in the basis
-  int n;             // dofs touched
-  int dofs, J;       // offsets into row_dofs (n, ascending) and row_J (dim x n)
-  num pos[6];        // position residual of each row (contacts: dist, 0, ...)
+  int kind, id;  // id: equality; dof (+ nv for tendons) of friction loss; joint (+ njnt for tendons); contact index
+  int side;      // limits: -1 lower, +1 upper
+  int dim;       // rows in the basis
+  int n;         // dofs touched
+  int dofs, J;   // offsets into row_dofs (n, ascending) and row_J (dim x n)
+  num pos[6];    // position residual of each row (contacts: dist, 0, ...)
   num margin;
-  num imp, dimp;     // impedance d and its derivative by |pos - margin| ... of pos
-  num kbi[3];        // k, b, b of friction rows
-  num diag[6];       // diagApprox of the basis rows (contacts: translational, rotational in [0], [1])
-  num R[6], D[6];    // regularisation and its inverse per basis row (pyramid: those of an edge in [0])
-  num mu;            // contacts: regularised friction of the cone (elliptic)
-  num loss;          // friction loss
-  num vel[6];        // J v
+  num imp, dimp;   // impedance d and its derivative by |pos - margin| ... of pos
+  num kbi[3];      // k, b, b of friction rows
+  num diag[6];     // diagApprox of the basis rows (contacts: translational, rotational in [0], [1])
+  num R[6], D[6];  // regularisation and its inverse per basis row (pyramid: those of an edge in [0])
+  num mu;          // contacts: regularised friction of the cone (elliptic)
+  num loss;        // friction loss
+  num vel[6];      // J v
   num aref[6];
-  num x[6];          // J a - aref at the solution
+  num x[6];  // J a - aref at the solution
   num f[6], K[36];
-  num Jp[6];         // J p, line search
-  int zone;          // active set: bit per edge or row; for cones 0 top, 1 middle, 2 bottom
+  num Jp[6];  // J p, line search
+  int zone;   // active set: bit per edge or row; for cones 0 top, 1 middle, 2 bottom
 } NUM(pbRow);
 
 typedef struct NUM(pbWork) {
@@ -68,35 +70,35 @@ typedef struct NUM(pbWork) {
   double time;
 
   // position stage
-  double *ref;                        // ntree x 3: reference point of each tree (a frozen constant)
-  num *xpos, *xquat, *xmat;           // nbody x 3, 4, 9
-  num *xipos, *ximat;                 // nbody x 3, 9: inertial frame
-  num *xanchor, *xaxis;               // njnt x 3
-  num *jnt_turn;                      // njnt x 4: rotation by the joint (hinge, ball)
-  num *geom_xpos, *geom_xmat;         // ngeom x 3, 9
-  double *geom_bound;                 // ngeom: radius of the sphere about the centre that holds it; 0 for planes
-  num *site_xpos, *site_xmat;         // nsite x 3, 9
-  num *S;                             // nv x 6: motion of the body by the dof
-  num *inert, *crb;                   // nbody x 10: inertia, composite inertia about ref
-  num *M, *LD, *Dinv;                 // t->M.size, same, nv: mass matrix, its factor
-  num *ten_length, *ten_velocity;     // ntendon
-  int *ten_start, *ten_dofs;          // ntendon + 1; dofs of each tendon's Jacobian, ascending
-  num *ten_J;                         // as ten_dofs
-  num *act_length, *act_velocity;     // nu
-  num *actuator_force, *act_dot;      // nu, na
-  num *act_gain, *act_input;          // nu: gain; what it multiplies (control or activation), 1
-  num *act_raw;                       // nu: force before any limit
-  num *act_scale;                     // nu: clamps on the force: 1 free, 0 saturated, between where a tendon is scaled
-  int *mom_start, *mom_dofs;          // nu + 1; dofs of each actuator's moment, ascending
-  num *mom;                           // as mom_dofs: moment of the actuator
+  double *ref;                     // ntree x 3: reference point of each tree (a frozen constant)
+  num *xpos, *xquat, *xmat;        // nbody x 3, 4, 9
+  num *xipos, *ximat;              // nbody x 3, 9: inertial frame
+  num *xanchor, *xaxis;            // njnt x 3
+  num *jnt_turn;                   // njnt x 4: rotation by the joint (hinge, ball)
+  num *geom_xpos, *geom_xmat;      // ngeom x 3, 9
+  double *geom_bound;              // ngeom: radius of the sphere about the centre that holds it; 0 for planes
+  num *site_xpos, *site_xmat;      // nsite x 3, 9
+  num *S;                          // nv x 6: motion of the body by the dof
+  num *inert, *crb;                // nbody x 10: inertia, composite inertia about ref
+  num *M, *LD, *Dinv;              // t->M.size, same, nv: mass matrix, its factor
+  num *ten_length, *ten_velocity;  // ntendon
+  int *ten_start, *ten_dofs;       // ntendon + 1; dofs of each tendon's Jacobian, ascending
+  num *ten_J;                      // as ten_dofs
+  num *act_length, *act_velocity;  // nu
+  num *actuator_force, *act_dot;   // nu, na
+  num *act_gain, *act_input;       // nu: gain; what it multiplies (control or activation), 1
+  num *act_raw;                    // nu: force before any limit
+  num *act_scale;                  // nu: clamps on the force: 1 free, 0 saturated, between where a tendon is scaled
+  int *mom_start, *mom_dofs;       // nu + 1; dofs of each actuator's moment, ascending
+  num *mom;                        // as mom_dofs: moment of the actuator
 
   // velocity stage
-  num *V, *Vb;                        // nbody x 6 body velocity; nv x 6 velocity before the dof was added
-  num *Sdot;                          // nv x 6: Vb x S (0 for free translations)
-  num *A0;                            // nbody x 6: acceleration at qacc = 0, gravity included (root: -g)
-  num *A;                             // nbody x 6: acceleration at qacc (after the solve)
+  num *V, *Vb;  // nbody x 6 body velocity; nv x 6 velocity before the dof was added
+  num *Sdot;    // nv x 6: Vb x S (0 for free translations)
+  num *A0;      // nbody x 6: acceleration at qacc = 0, gravity included (root: -g)
+  num *A;       // nbody x 6: acceleration at qacc (after the solve)
   num *qfrc_bias, *qfrc_passive, *qfrc_actuator, *qfrc_smooth, *qacc_smooth;  // nv
-  num *qfrc_spring, *qfrc_damper, *qfrc_gravcomp, *qfrc_fluid;               // nv
+  num *qfrc_spring, *qfrc_damper, *qfrc_gravcomp, *qfrc_fluid;                // nv
 
   // contacts and rows
   int ncon, max_con;
@@ -108,26 +110,26 @@ typedef struct NUM(pbWork) {
 
   // solve
   num *qacc, *qacc_warmstart, *qfrc_constraint;  // nv
-  pbTreePattern H;                    // pattern of M + J'KJ (parent may join branches)
+  pbTreePattern H;                               // pattern of M + J'KJ (parent may join branches)
   num *H_LD, *H_Dinv;
   num *grad, *step, *Ma, *Mstep, *tmp;  // nv; Ma = M qacc
   int iterations;
   double residual;
 
   // integrator
-  num *Mhat, *Mhat_Dinv;              // t->M.size, nv: M + h B or M - h D, factored
-  num *damp;                          // nv: B of Euler, or unused
-  num *qacc_integrated;               // nv: Mhat^-1 M qacc
-  bool damped;                        // Mhat differs from M
-  bool has_fluid;                     // density or viscosity is not zero
-  num *free_A;                        // njnt x 36: M - h D + h dbias/dv of standalone free bodies (implicitfast)
+  num *Mhat, *Mhat_Dinv;  // t->M.size, nv: M + h B or M - h D, factored
+  num *damp;              // nv: B of Euler, or unused
+  num *qacc_integrated;   // nv: Mhat^-1 M qacc
+  bool damped;            // Mhat differs from M
+  bool has_fluid;         // density or viscosity is not zero
+  num *free_A;            // njnt x 36: M - h D + h dbias/dv of standalone free bodies (implicitfast)
 
   // Runge-Kutta: the state at the start, velocities, accelerations and activation rates of the stages
-  num *q0, *v0, *a0;                  // nq, nv, na
-  num *rk_v, *rk_a, *rk_d;            // 4 x nv, 4 x nv, 4 x na (the first stage also for the other integrators)
+  num *q0, *v0, *a0;        // nq, nv, na
+  num *rk_v, *rk_a, *rk_d;  // 4 x nv, 4 x nv, 4 x na (the first stage also for the other integrators)
 
   // what was seen at the start of the step (a later stage overwrites xpos)
-  num *seen_xpos, *seen_site;         // nbody x 3, nsite x 3
+  num *seen_xpos, *seen_site;  // nbody x 3, nsite x 3
 
   // sensors
   num *sensordata;                    // nsensordata
@@ -141,19 +143,19 @@ typedef struct NUM(pbWork) {
 size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, void *memory);
 
 // ---- stages, in order; each reads what the ones before it wrote ----------------------------------------------------
-void NUM(pbStage_Kinematics)(NUM(pbWork) *w);    // xpos .. site_xmat, S, inert
-void NUM(pbStage_Inertia)(NUM(pbWork) *w);       // crb, M (with tendon armature), LD
-void NUM(pbStage_Tendon)(NUM(pbWork) *w);        // ten_length, ten_J (before Inertia)
-void NUM(pbStage_Velocity)(NUM(pbWork) *w);      // V, Vb, Sdot, A0, qfrc_bias, ten_velocity
-void NUM(pbStage_Passive)(NUM(pbWork) *w);       // qfrc_spring, damper, gravcomp, fluid, passive
-void NUM(pbStage_Actuation)(NUM(pbWork) *w);     // actuator length, velocity, force, act_dot, qfrc_actuator
-void NUM(pbStage_Smooth)(NUM(pbWork) *w);        // qfrc_smooth, qacc_smooth
-pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w);   // contact
-pbStatus NUM(pbStage_Rows)(NUM(pbWork) *w);      // row
-pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w);     // qacc, forces, H factor
-pbStatus NUM(pbStage_Integrate)(NUM(pbWork) *w); // Mhat, qacc_integrated
-void NUM(pbStage_Acceleration)(NUM(pbWork) *w);  // A
-void NUM(pbStage_Sensors)(NUM(pbWork) *w);       // sensordata (needs A)
+void NUM(pbStage_Kinematics)(NUM(pbWork) *w);     // xpos .. site_xmat, S, inert
+void NUM(pbStage_Inertia)(NUM(pbWork) *w);        // crb, M (with tendon armature), LD
+void NUM(pbStage_Tendon)(NUM(pbWork) *w);         // ten_length, ten_J (before Inertia)
+void NUM(pbStage_Velocity)(NUM(pbWork) *w);       // V, Vb, Sdot, A0, qfrc_bias, ten_velocity
+void NUM(pbStage_Passive)(NUM(pbWork) *w);        // qfrc_spring, damper, gravcomp, fluid, passive
+void NUM(pbStage_Actuation)(NUM(pbWork) *w);      // actuator length, velocity, force, act_dot, qfrc_actuator
+void NUM(pbStage_Smooth)(NUM(pbWork) *w);         // qfrc_smooth, qacc_smooth
+pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w);    // contact
+pbStatus NUM(pbStage_Rows)(NUM(pbWork) *w);       // row
+pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w);      // qacc, forces, H factor
+pbStatus NUM(pbStage_Integrate)(NUM(pbWork) *w);  // Mhat, qacc_integrated
+void NUM(pbStage_Acceleration)(NUM(pbWork) *w);   // A
+void NUM(pbStage_Sensors)(NUM(pbWork) *w);        // sensordata (needs A)
 
 // Armature of a tendon with what its actuators lend; damping likewise: linear and two polynomial coefficients.
 num NUM(pbTendon_Armature)(const NUM(pbWork) *w, int tendon);

@@ -13,12 +13,12 @@
 #include <string.h>
 
 #define PB_IMAG_STEP 1e-40
-#define PB_PI 3.14159265358979323846
+#define PB_PI        3.14159265358979323846
 
 #ifdef PB_NUMBER_COMPLEX
 
 typedef _Complex double num;
-#define NUM(name) name##_c
+#define NUM(name)     name##_c
 #define PB_IS_COMPLEX 1
 
 static inline double re(num x) { return __real__ x; }
@@ -35,16 +35,22 @@ static inline num num_make(double value, double derivative) {
 typedef double num;
 #ifdef PB_NUMBER_SUFFIX  // the same double kernels built for a wider instruction set
 #define PB_PASTE2(a, b) a##b
-#define PB_PASTE(a, b) PB_PASTE2(a, b)
-#define NUM(name) PB_PASTE(name, PB_NUMBER_SUFFIX)
+#define PB_PASTE(a, b)  PB_PASTE2(a, b)
+#define NUM(name)       PB_PASTE(name, PB_NUMBER_SUFFIX)
 #else
 #define NUM(name) name##_r
 #endif
 #define PB_IS_COMPLEX 0
 
 static inline double re(num x) { return x; }
-static inline double im(num x) { (void)x; return 0; }
-static inline num num_make(double value, double derivative) { (void)derivative; return value; }
+static inline double im(num x) {
+  (void)x;
+  return 0;
+}
+static inline num num_make(double value, double derivative) {
+  (void)derivative;
+  return value;
+}
 
 #endif
 

@@ -56,10 +56,8 @@ pbStatus pbOptimizer_Gradient(pbOptimizer *o, const double *x, double *value, do
 }
 
 pbStatus pbOptimizer_Residuals(pbOptimizer *o, const double *x, double *value, double *r, double *J) {
-  if (J)
-    o->h->jacobians++;
-  else
-    o->h->values++;
+  if (J) o->h->jacobians++;
+  else o->h->values++;
   pbStatus status = o->problem.residuals(o->problem.user, x, r, J);
   *value = 0;
   for (size_t i = 0; status == pb_ok && i < o->problem.m; i++) *value += r[i] * r[i];

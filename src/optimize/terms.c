@@ -127,20 +127,13 @@ static const double *seen_row(const pbTermSet *s, const Place *p, const double *
   size_t row = (size_t)p->row;
   int last = s->steps > 0 ? s->steps - 1 : 0;
   switch (p->term->quantity) {
-    case pb_seenQpos:
-      return s->states + row * (size_t)s->nx + s->qpos_at;
-    case pb_seenQvel:
-      return s->states + row * (size_t)s->nx + s->qvel_at;
-    case pb_seenAct:
-      return s->states + row * (size_t)s->nx + s->act_at;
-    case pb_seenSensor:
-      return s->sensordata + row * (size_t)s->ns;
-    case pb_seenBody:
-      return s->xpos + row * 3 * (size_t)s->nbody;
-    case pb_seenSite:
-      return s->site_xpos + row * 3 * (size_t)s->nsite;
-    default:
-      return ctrl ? ctrl + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
+    case pb_seenQpos: return s->states + row * (size_t)s->nx + s->qpos_at;
+    case pb_seenQvel: return s->states + row * (size_t)s->nx + s->qvel_at;
+    case pb_seenAct: return s->states + row * (size_t)s->nx + s->act_at;
+    case pb_seenSensor: return s->sensordata + row * (size_t)s->ns;
+    case pb_seenBody: return s->xpos + row * 3 * (size_t)s->nbody;
+    case pb_seenSite: return s->site_xpos + row * 3 * (size_t)s->nsite;
+    default: return ctrl ? ctrl + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
   }
 }
 
@@ -148,20 +141,13 @@ static double *bar_row(const pbTermSet *s, const Place *p, double *ctrl_bar) {
   size_t row = (size_t)p->row;
   int last = s->steps > 0 ? s->steps - 1 : 0;
   switch (p->term->quantity) {
-    case pb_seenQpos:
-      return s->bar_q + row * (size_t)s->nv;
-    case pb_seenQvel:
-      return s->bar_v + row * (size_t)s->nv;
-    case pb_seenAct:
-      return s->bar_a + row * (size_t)s->na;
-    case pb_seenSensor:
-      return s->bar_sensor + row * (size_t)s->ns;
-    case pb_seenBody:
-      return s->bar_xpos + row * 3 * (size_t)s->nbody;
-    case pb_seenSite:
-      return s->bar_site + row * 3 * (size_t)s->nsite;
-    default:
-      return ctrl_bar ? ctrl_bar + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
+    case pb_seenQpos: return s->bar_q + row * (size_t)s->nv;
+    case pb_seenQvel: return s->bar_v + row * (size_t)s->nv;
+    case pb_seenAct: return s->bar_a + row * (size_t)s->na;
+    case pb_seenSensor: return s->bar_sensor + row * (size_t)s->ns;
+    case pb_seenBody: return s->bar_xpos + row * 3 * (size_t)s->nbody;
+    case pb_seenSite: return s->bar_site + row * 3 * (size_t)s->nsite;
+    default: return ctrl_bar ? ctrl_bar + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
   }
 }
 
@@ -169,20 +155,13 @@ static const double *tangent_row(const pbTermSet *s, const Place *p, const pbSee
   size_t row = (size_t)p->row;
   int last = s->steps > 0 ? s->steps - 1 : 0;
   switch (p->term->quantity) {
-    case pb_seenQpos:
-      return t->x + row * (size_t)s->n;
-    case pb_seenQvel:
-      return t->x + row * (size_t)s->n + s->nv;
-    case pb_seenAct:
-      return t->x + row * (size_t)s->n + 2 * s->nv;
-    case pb_seenSensor:
-      return t->sensordata + row * (size_t)s->ns;
-    case pb_seenBody:
-      return t->xpos + row * 3 * (size_t)s->nbody;
-    case pb_seenSite:
-      return t->site_xpos + row * 3 * (size_t)s->nsite;
-    default:
-      return t->ctrl ? t->ctrl + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
+    case pb_seenQpos: return t->x + row * (size_t)s->n;
+    case pb_seenQvel: return t->x + row * (size_t)s->n + s->nv;
+    case pb_seenAct: return t->x + row * (size_t)s->n + 2 * s->nv;
+    case pb_seenSensor: return t->sensordata + row * (size_t)s->ns;
+    case pb_seenBody: return t->xpos + row * 3 * (size_t)s->nbody;
+    case pb_seenSite: return t->site_xpos + row * 3 * (size_t)s->nsite;
+    default: return t->ctrl ? t->ctrl + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
   }
 }
 
@@ -226,15 +205,11 @@ static Place place(const pbTermSet *s, const pbTerm *t, int k, int row) {
 // Loss of one deviation, and its slope.
 static double entry(const pbTerm *t, double d, double norm, double *slope) {
   switch (t->type) {
-    case pb_termNorm:
-      *slope = d / norm;
-      return 0;  // the value is added once per state
+    case pb_termNorm: *slope = d / norm; return 0;  // the value is added once per state
     case pb_termHuber:
       *slope = fabs(d) <= t->delta ? 2 * d : 2 * copysign(t->delta, d);
       return fabs(d) <= t->delta ? d * d : t->delta * (2 * fabs(d) - t->delta);
-    default:
-      *slope = 2 * d;
-      return d * d;
+    default: *slope = 2 * d; return d * d;
   }
 }
 

@@ -214,15 +214,9 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
       for (int e = 0, entries = qpos_motion(task, t, v, k, &dof, motion); e < entries; e++)
         x0[dof + (size_t)e] = size * motion[e];
       return pb_ok;
-    case pb_varyQvel:
-      x0[(size_t)tr->terms.nv + dof] = size;
-      return pb_ok;
-    case pb_varyAct:
-      x0[2 * (size_t)tr->terms.nv + dof] = size;
-      return pb_ok;
-    default:
-      control_direction(task, v, tr, k, size, ctrl);
-      return pb_ok;
+    case pb_varyQvel: x0[(size_t)tr->terms.nv + dof] = size; return pb_ok;
+    case pb_varyAct: x0[2 * (size_t)tr->terms.nv + dof] = size; return pb_ok;
+    default: control_direction(task, v, tr, k, size, ctrl); return pb_ok;
   }
 }
 
@@ -230,11 +224,9 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
 void pbTask_Unknown(const pbTask *task, int i, const double *z, char *name, size_t size, double *value) {
   const pbVariable *v = variable_of(task, i);
   int k = i - v->first;
-  if (v->count == 1)
-    snprintf(name, size, "%s", v->name);
+  if (v->count == 1) snprintf(name, size, "%s", v->name);
   else if (v->kind == pb_varyControl && v->knots > 1)
     snprintf(name, size, "%s[%d,%d]", v->name, k / v->index_count, k % v->index_count);
-  else
-    snprintf(name, size, "%s[%d]", v->name, k);
+  else snprintf(name, size, "%s[%d]", v->name, k);
   if (value) *value = physical(v, z[i]);
 }

@@ -135,10 +135,8 @@ int pbRows_Find(const int *rows, int count, int k) {
   int low = 0, high = count - 1;
   while (low < high) {
     int middle = low + (high - low) / 2;
-    if (rows[middle] < k)
-      low = middle + 1;
-    else
-      high = middle;
+    if (rows[middle] < k) low = middle + 1;
+    else high = middle;
   }
   return count > 0 && rows[low] == k ? low : -1;
 }

@@ -97,15 +97,10 @@ static pbScheduleAction restore(pbSchedule *s) {
 
 pbScheduleAction pbSchedule_Next(pbSchedule *s) {
   switch (s->next) {
-    case pb_scheduleStore:
-      return store(s);
-    case pb_scheduleReverse:
-      return reverse(s);
-    case pb_scheduleRestore:
-      return restore(s);
-    case pb_scheduleDone:
-      return (pbScheduleAction){pb_scheduleDone, 0, 0, -1};
-    default:
-      return descend(s);
+    case pb_scheduleStore: return store(s);
+    case pb_scheduleReverse: return reverse(s);
+    case pb_scheduleRestore: return restore(s);
+    case pb_scheduleDone: return (pbScheduleAction){pb_scheduleDone, 0, 0, -1};
+    default: return descend(s);
   }
 }

@@ -315,7 +315,8 @@ static void choose_start(NUM(pbWork) *w) {
 // Rows without curvature of their own: one full step within an unchanged active set is exact.
 static bool piecewise_quadratic(const NUM(pbWork) *w) {
   for (int k = 0; k < w->nrow; k++) {
-    if (w->row[k].kind == pb_rowContact && w->row[k].dim > 1 && w->m->cone == pb_coneElliptic && w->row[k].zone == 1) return false;
+    if (w->row[k].kind == pb_rowContact && w->row[k].dim > 1 && w->m->cone == pb_coneElliptic && w->row[k].zone == 1)
+      return false;
   }
   return true;
 }

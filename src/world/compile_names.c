@@ -42,6 +42,7 @@ static pbStatus make_table(pbCompiler *c, pbNameTable *table, const char *kind, 
 }
 
 // X(kind of reference, word, array, count)
+// clang-format off
 #define NAME_KINDS(X)                                  \
   X(pb_refBody, "body", bodies, nbody)                 \
   X(pb_refJoint, "joint", joints, njoint)              \
@@ -60,6 +61,7 @@ static pbStatus make_table(pbCompiler *c, pbNameTable *table, const char *kind, 
   X(pb_refTuple, "tuple", tuples, ntuple)              \
   X(pb_refKey, "key", keys, nkey)                      \
   X(0, "frame", frames, nframe)
+// clang-format on
 
 pbStatus pbCompile_Names(pbCompiler *c) {
   const pbSpec *s = c->spec;
@@ -105,20 +107,13 @@ pbStatus pbCompile_Resolve(const pbCompiler *c, int ref_kind, const char *name, 
 int pbCompile_Id(const pbCompiler *c, int ref_kind, int index) {
   switch (ref_kind) {
     case pb_refBody:
-    case pb_refXbody:
-      return c->bodies[index].id;
-    case pb_refJoint:
-      return c->joints[index].id;
-    case pb_refGeom:
-      return c->geoms[index].id;
-    case pb_refSite:
-      return c->sites[index].id;
-    case pb_refCamera:
-      return c->cameras[index].id;
-    case pb_refLight:
-      return c->lights[index].id;
-    default:
-      return index;
+    case pb_refXbody: return c->bodies[index].id;
+    case pb_refJoint: return c->joints[index].id;
+    case pb_refGeom: return c->geoms[index].id;
+    case pb_refSite: return c->sites[index].id;
+    case pb_refCamera: return c->cameras[index].id;
+    case pb_refLight: return c->lights[index].id;
+    default: return index;
   }
 }
 

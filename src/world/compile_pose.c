@@ -127,16 +127,11 @@ const char *pbPose_Orientation(const pbCompilerSettings *settings, const pbPose 
   if (pose->alt != pb_altNone && !all_finite(pose->value, pose->alt == pb_altXyaxes ? 6 : pose->alt == pb_altAxisangle ? 4 : 3))
     return "the orientation is not finite";
   switch (pose->alt) {
-    case pb_altAxisangle:
-      return from_axisangle(pose->value, unit, quat);
-    case pb_altXyaxes:
-      return from_xyaxes(pose->value, quat);
-    case pb_altZaxis:
-      return from_zaxis(pose->value, quat);
-    case pb_altEuler:
-      return from_euler(settings->eulerseq, pose->value, unit, quat);
-    default:
-      break;
+    case pb_altAxisangle: return from_axisangle(pose->value, unit, quat);
+    case pb_altXyaxes: return from_xyaxes(pose->value, quat);
+    case pb_altZaxis: return from_zaxis(pose->value, quat);
+    case pb_altEuler: return from_euler(settings->eulerseq, pose->value, unit, quat);
+    default: break;
   }
   memcpy(quat, pose->quat, 4 * sizeof(double));
   if (!all_finite(quat, 4)) return "the orientation is not finite";

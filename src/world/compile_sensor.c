@@ -75,24 +75,20 @@ static const pbSensorRule *rule_of(int type) {
 static const char *sensor_word(int type) {
   switch (type) {
 #define X(name, value, element, size) \
-  case value:                         \
-    return element;
+  case value: return element;
     PB_SENSOR_TABLE(X)
 #undef X
-    default:
-      return "sensor";
+    default: return "sensor";
   }
 }
 
 static int sensor_size(int type) {
   switch (type) {
 #define X(name, value, element, size) \
-  case value:                         \
-    return size;
+  case value: return size;
     PB_SENSOR_TABLE(X)
 #undef X
-    default:
-      return 0;
+    default: return 0;
   }
 }
 
@@ -109,27 +105,18 @@ static bool follows(const pbCompiler *c, int ref, int index) {
 static const char *misfit(const pbCompiler *c, int attach, int ref, int index) {
   bool joint = ref == pb_refJoint;
   switch (attach) {
-    case on_site:
-      return ref == pb_refSite ? NULL : "it needs a site";
-    case on_scalar_joint:
-      return joint && c->spec->joints[index].type >= pb_jntSlide ? NULL : "it needs a hinge or slide joint";
-    case on_ball:
-      return joint && c->spec->joints[index].type == pb_jntBall ? NULL : "it needs a ball joint";
-    case on_limited_joint:
-      return joint && c->joints[index].limited ? NULL : "it needs a joint with limits";
-    case on_tendon:
-      return ref == pb_refTendon ? NULL : "it needs a tendon";
-    case on_limited_tendon:
-      return ref == pb_refTendon && c->m->tendon_limited[index] ? NULL : "it needs a tendon with limits";
-    case on_actuator:
-      return ref == pb_refActuator ? NULL : "it needs an actuator";
+    case on_site: return ref == pb_refSite ? NULL : "it needs a site";
+    case on_scalar_joint: return joint && c->spec->joints[index].type >= pb_jntSlide ? NULL : "it needs a hinge or slide joint";
+    case on_ball: return joint && c->spec->joints[index].type == pb_jntBall ? NULL : "it needs a ball joint";
+    case on_limited_joint: return joint && c->joints[index].limited ? NULL : "it needs a joint with limits";
+    case on_tendon: return ref == pb_refTendon ? NULL : "it needs a tendon";
+    case on_limited_tendon: return ref == pb_refTendon && c->m->tendon_limited[index] ? NULL : "it needs a tendon with limits";
+    case on_actuator: return ref == pb_refActuator ? NULL : "it needs an actuator";
     case on_frame:
       if (follows(c, ref, index)) return "sensors of cameras that are not fixed are not supported";
       return is_frame(ref) ? NULL : "it needs a body, geom, site or camera";
-    case on_body:
-      return ref == pb_refBody ? NULL : "it needs a body";
-    default:
-      return NULL;
+    case on_body: return ref == pb_refBody ? NULL : "it needs a body";
+    default: return NULL;
   }
 }
 

@@ -33,18 +33,12 @@ static double ellipsoid_surface(const double s[3]) {
 double pbShape_Volume(int type, const double s[3], bool shell) {
   double r = s[0], length = 2 * s[1];
   switch (type) {
-    case pb_geomSphere:
-      return shell ? 4 * PB_PI * r * r : 4 * PB_PI * r * r * r / 3;
-    case pb_geomCapsule:
-      return shell ? 4 * PB_PI * r * r + 2 * PB_PI * r * length : PB_PI * (r * r * length + 4 * r * r * r / 3);
-    case pb_geomCylinder:
-      return shell ? 2 * PB_PI * r * r + 2 * PB_PI * r * length : PB_PI * r * r * length;
-    case pb_geomEllipsoid:
-      return shell ? ellipsoid_surface(s) : 4 * PB_PI * s[0] * s[1] * s[2] / 3;
-    case pb_geomBox:
-      return shell ? 8 * (s[0] * s[1] + s[1] * s[2] + s[2] * s[0]) : 8 * s[0] * s[1] * s[2];
-    default:
-      return 0;
+    case pb_geomSphere: return shell ? 4 * PB_PI * r * r : 4 * PB_PI * r * r * r / 3;
+    case pb_geomCapsule: return shell ? 4 * PB_PI * r * r + 2 * PB_PI * r * length : PB_PI * (r * r * length + 4 * r * r * r / 3);
+    case pb_geomCylinder: return shell ? 2 * PB_PI * r * r + 2 * PB_PI * r * length : PB_PI * r * r * length;
+    case pb_geomEllipsoid: return shell ? ellipsoid_surface(s) : 4 * PB_PI * s[0] * s[1] * s[2] / 3;
+    case pb_geomBox: return shell ? 8 * (s[0] * s[1] + s[1] * s[2] + s[2] * s[0]) : 8 * s[0] * s[1] * s[2];
+    default: return 0;
   }
 }
 
@@ -115,15 +109,9 @@ static void box_shell_inertia(const double s[3], double mass, double I[3]) {
 
 void pbShape_Inertia(int type, const double s[3], bool shell, double mass, double I[3]) {
   switch (type) {
-    case pb_geomSphere:
-      I[0] = I[1] = I[2] = 2 * mass * s[0] * s[0] / (shell ? 3 : 5);
-      return;
-    case pb_geomCapsule:
-      capsule_inertia(s[0], s[1], shell, mass, I);
-      return;
-    case pb_geomCylinder:
-      cylinder_inertia(s[0], s[1], shell, mass, I);
-      return;
+    case pb_geomSphere: I[0] = I[1] = I[2] = 2 * mass * s[0] * s[0] / (shell ? 3 : 5); return;
+    case pb_geomCapsule: capsule_inertia(s[0], s[1], shell, mass, I); return;
+    case pb_geomCylinder: cylinder_inertia(s[0], s[1], shell, mass, I); return;
     case pb_geomEllipsoid:
       if (shell) {
         ellipsoid_shell_inertia(s, mass, I);
@@ -140,26 +128,19 @@ void pbShape_Inertia(int type, const double s[3], bool shell, double mass, doubl
         I[2] = mass * (s[0] * s[0] + s[1] * s[1]) / 3;
       }
       return;
-    default:
-      I[0] = I[1] = I[2] = 0;
+    default: I[0] = I[1] = I[2] = 0;
   }
 }
 
 // ---- bounds -------------------------------------------------------------------------------------------------------
 double pbShape_Radius(int type, const double s[3]) {
   switch (type) {
-    case pb_geomSphere:
-      return s[0];
-    case pb_geomCapsule:
-      return s[0] + s[1];
-    case pb_geomCylinder:
-      return sqrt(s[0] * s[0] + s[1] * s[1]);
-    case pb_geomEllipsoid:
-      return larger(larger(s[0], s[1]), s[2]);
-    case pb_geomBox:
-      return sqrt(s[0] * s[0] + s[1] * s[1] + s[2] * s[2]);
-    default:
-      return 0;
+    case pb_geomSphere: return s[0];
+    case pb_geomCapsule: return s[0] + s[1];
+    case pb_geomCylinder: return sqrt(s[0] * s[0] + s[1] * s[1]);
+    case pb_geomEllipsoid: return larger(larger(s[0], s[1]), s[2]);
+    case pb_geomBox: return sqrt(s[0] * s[0] + s[1] * s[1] + s[2] * s[2]);
+    default: return 0;
   }
 }
 
@@ -168,21 +149,14 @@ void pbShape_Box(int type, const double s[3], double aabb[6]) {
   double half[3] = {s[0], s[1], s[2]};
   memset(aabb, 0, 6 * sizeof *aabb);
   switch (type) {
-    case pb_geomSphere:
-      half[1] = half[2] = s[0];
-      break;
-    case pb_geomCapsule:
-      half[1] = s[0], half[2] = s[0] + s[1];
-      break;
-    case pb_geomCylinder:
-      half[1] = s[0], half[2] = s[1];
-      break;
+    case pb_geomSphere: half[1] = half[2] = s[0]; break;
+    case pb_geomCapsule: half[1] = s[0], half[2] = s[0] + s[1]; break;
+    case pb_geomCylinder: half[1] = s[0], half[2] = s[1]; break;
     case pb_geomPlane:
       half[0] = half[1] = far, half[2] = far / 2;
       aabb[2] = -far / 2;
       break;
-    default:
-      break;
+    default: break;
   }
   memcpy(aabb + 3, half, sizeof half);
 }

@@ -78,11 +78,8 @@ static void store_reference(pbCompiler *c, const pbBodyWork *b, const pbJointWor
       memcpy(q + 3, b->quat, sizeof b->quat);
       memcpy(spring, q, 7 * sizeof *q);
       break;
-    case pb_jntBall:
-      q[0] = spring[0] = 1;
-      break;
-    default:
-      q[0] = j->ref, spring[0] = j->springref;
+    case pb_jntBall: q[0] = spring[0] = 1; break;
+    default: q[0] = j->ref, spring[0] = j->springref;
   }
 }
 

@@ -7,15 +7,18 @@
 #include "world/scratch.h"
 #include "world/vjp.h"
 
-pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record, const pbInput *input, const pbDirection *direction,
-                    pbScratch *s, double *next, double *sensordata, double *xpos, double *site_xpos) {
+pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record, const pbInput *input,
+                    const pbDirection *direction, pbScratch *s, double *next, double *sensordata, double *xpos,
+                    double *site_xpos) {
   memcpy(s->stages, record + pbModel_StateSize(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
-  pbStatus status = pbJvp_Run(s->complex_work, theta, record, input, s->stages, direction, next != NULL, next, sensordata, xpos, site_xpos);
+  pbStatus status =
+      pbJvp_Run(s->complex_work, theta, record, input, s->stages, direction, next != NULL, next, sensordata, xpos, site_xpos);
   return status == pb_ok ? status : pbScratch_Fail(s, status, "forward derivative: %s", pbStatus_Text(status));
 }
 
 pbStatus pbStep_Vjp(const pbModel *m, const double *theta, const double *record, const pbInput *input, const double *next_bar,
-                    const pbObservationBar *observed, pbScratch *s, double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
+                    const pbObservationBar *observed, pbScratch *s, double *x_bar, const pbInputBar *input_bar,
+                    double *theta_bar) {
   const double *stages = record + pbModel_StateSize(m);
   pbPullback p = {.q = x_bar, .v = x_bar + m->nv, .act = x_bar + 2 * m->nv, .theta = theta_bar};
   if (next_bar) p.q_next = next_bar, p.v_next = next_bar + m->nv, p.act_next = next_bar + 2 * m->nv;
@@ -123,10 +126,11 @@ static void position_rows(const batch *b, double *A, double *B) {
   }
 }
 
-pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s, double *A,
-                         double *B, double *C, double *D) {
+pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
+                         double *A, double *B, double *C, double *D) {
   batch b = {.m = m, .s = s, .theta = theta, .record = record, .input = input};
-  size_t n = (size_t)pbModel_TangentSize(m), nv = (size_t)m->nv, na = (size_t)m->na, ns = (size_t)m->nsensordata, nu = (size_t)m->nu;
+  size_t n = (size_t)pbModel_TangentSize(m), nv = (size_t)m->nv, na = (size_t)m->na, ns = (size_t)m->nsensordata,
+         nu = (size_t)m->nu;
   double *at = s->seeds;
   memset(at, 0, pb_lanes * (2 * nv + na + ns) * sizeof(double));
   b.seed_q = at, at += pb_lanes * nv;

@@ -88,12 +88,14 @@ static void subtree_centres(const pbWork_r *w, double *com) {
 }
 
 // One MuJoCo row: weights of the basis rows, what it reports.
-static void emit(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r, const double *weight, double pos, double R, double force) {
+static void emit(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r, const double *weight, double pos, double R,
+                 double force) {
   int e = g->nefc++;
   double aref = 0;
   for (int k = 0; k < r->dim; k++) {
     aref += weight[k] * r->aref[k];
-    for (int i = 0; g->J && i < r->n; i++) g->J[e * w->m->nv + w->row_dofs[r->dofs + i]] += weight[k] * w->row_J[r->J + k * r->n + i];
+    for (int i = 0; g->J && i < r->n; i++)
+      g->J[e * w->m->nv + w->row_dofs[r->dofs + i]] += weight[k] * w->row_J[r->J + k * r->n + i];
   }
   g->pos[e] = pos, g->aref[e] = aref, g->R[e] = R, g->force[e] = force;
   g->margin[e] = pos == 0 && r->dim > 1 ? 0 : r->margin;
@@ -130,7 +132,9 @@ void pbScratch_Gather(pbScratch *s) {
     g->contact_geom[2 * i] = c->geom1, g->contact_geom[2 * i + 1] = c->geom2;
   }
   int rows = 0;
-  for (int k = 0; k < w->nrow; k++) rows += w->row[k].kind == pb_rowContact && w->row[k].dim > 1 && w->m->cone == pb_conePyramidal ? 2 * (w->row[k].dim - 1) : w->row[k].dim;
+  for (int k = 0; k < w->nrow; k++)
+    rows += w->row[k].kind == pb_rowContact && w->row[k].dim > 1 && w->m->cone == pb_conePyramidal ? 2 * (w->row[k].dim - 1)
+                                                                                                   : w->row[k].dim;
   pbContext_Free(s->model->ctx, g->J);
   g->J = pbContext_Alloc(s->model->ctx, (size_t)(rows * w->m->nv + 1) * sizeof(double));
   g->nefc = 0;
@@ -146,22 +150,45 @@ bool pbScratch_Field(const pbScratch *s, const char *name, const double **data, 
     const double *data;
     int rows, cols;
   } fields[] = {
-      {"xpos", w->xpos, m->nbody, 3}, {"xquat", w->xquat, m->nbody, 4}, {"xmat", w->xmat, m->nbody, 9},
-      {"xipos", w->xipos, m->nbody, 3}, {"ximat", w->ximat, m->nbody, 9}, {"xanchor", w->xanchor, m->njnt, 3},
-      {"xaxis", w->xaxis, m->njnt, 3}, {"geom_xpos", w->geom_xpos, m->ngeom, 3}, {"geom_xmat", w->geom_xmat, m->ngeom, 9},
-      {"site_xpos", w->site_xpos, m->nsite, 3}, {"site_xmat", w->site_xmat, m->nsite, 9},
-      {"subtree_com", g->com, m->nbody, 3}, {"cvel", g->cvel, m->nbody, 6}, {"M", g->M, m->nv, m->nv},
-      {"qfrc_bias", w->qfrc_bias, m->nv, 1}, {"qfrc_passive", w->qfrc_passive, m->nv, 1},
-      {"qfrc_actuator", w->qfrc_actuator, m->nv, 1}, {"qfrc_smooth", w->qfrc_smooth, m->nv, 1},
-      {"qacc_smooth", w->qacc_smooth, m->nv, 1}, {"qacc", w->qacc, m->nv, 1}, {"qfrc_constraint", w->qfrc_constraint, m->nv, 1},
-      {"ten_length", w->ten_length, m->ntendon, 1}, {"ten_velocity", w->ten_velocity, m->ntendon, 1},
-      {"actuator_length", w->act_length, m->nu, 1}, {"actuator_velocity", w->act_velocity, m->nu, 1},
-      {"actuator_force", w->actuator_force, m->nu, 1}, {"act_dot", w->act_dot, m->na, 1},
-      {"contact_dist", g->contact_dist, w->ncon, 1}, {"contact_pos", g->contact_pos, w->ncon, 3},
-      {"contact_frame", g->contact_frame, w->ncon, 9}, {"contact_geom", g->contact_geom, w->ncon, 2},
-      {"efc_J", g->J, g->nefc, m->nv}, {"efc_pos", g->pos, g->nefc, 1}, {"efc_margin", g->margin, g->nefc, 1},
-      {"efc_aref", g->aref, g->nefc, 1}, {"efc_R", g->R, g->nefc, 1}, {"efc_force", g->force, g->nefc, 1},
-      {"efc_diagApprox", g->diag, g->nefc, 1}, {"sensordata", w->sensordata, m->nsensordata, 1},
+      {"xpos", w->xpos, m->nbody, 3},
+      {"xquat", w->xquat, m->nbody, 4},
+      {"xmat", w->xmat, m->nbody, 9},
+      {"xipos", w->xipos, m->nbody, 3},
+      {"ximat", w->ximat, m->nbody, 9},
+      {"xanchor", w->xanchor, m->njnt, 3},
+      {"xaxis", w->xaxis, m->njnt, 3},
+      {"geom_xpos", w->geom_xpos, m->ngeom, 3},
+      {"geom_xmat", w->geom_xmat, m->ngeom, 9},
+      {"site_xpos", w->site_xpos, m->nsite, 3},
+      {"site_xmat", w->site_xmat, m->nsite, 9},
+      {"subtree_com", g->com, m->nbody, 3},
+      {"cvel", g->cvel, m->nbody, 6},
+      {"M", g->M, m->nv, m->nv},
+      {"qfrc_bias", w->qfrc_bias, m->nv, 1},
+      {"qfrc_passive", w->qfrc_passive, m->nv, 1},
+      {"qfrc_actuator", w->qfrc_actuator, m->nv, 1},
+      {"qfrc_smooth", w->qfrc_smooth, m->nv, 1},
+      {"qacc_smooth", w->qacc_smooth, m->nv, 1},
+      {"qacc", w->qacc, m->nv, 1},
+      {"qfrc_constraint", w->qfrc_constraint, m->nv, 1},
+      {"ten_length", w->ten_length, m->ntendon, 1},
+      {"ten_velocity", w->ten_velocity, m->ntendon, 1},
+      {"actuator_length", w->act_length, m->nu, 1},
+      {"actuator_velocity", w->act_velocity, m->nu, 1},
+      {"actuator_force", w->actuator_force, m->nu, 1},
+      {"act_dot", w->act_dot, m->na, 1},
+      {"contact_dist", g->contact_dist, w->ncon, 1},
+      {"contact_pos", g->contact_pos, w->ncon, 3},
+      {"contact_frame", g->contact_frame, w->ncon, 9},
+      {"contact_geom", g->contact_geom, w->ncon, 2},
+      {"efc_J", g->J, g->nefc, m->nv},
+      {"efc_pos", g->pos, g->nefc, 1},
+      {"efc_margin", g->margin, g->nefc, 1},
+      {"efc_aref", g->aref, g->nefc, 1},
+      {"efc_R", g->R, g->nefc, 1},
+      {"efc_force", g->force, g->nefc, 1},
+      {"efc_diagApprox", g->diag, g->nefc, 1},
+      {"sensordata", w->sensordata, m->nsensordata, 1},
   };
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
     if (strcmp(fields[i].name, name)) continue;

@@ -32,8 +32,8 @@ void NUM(pbFree_Frame)(const NUM(pbWork) *w, int root, int body, num ipos[3], nu
   quat_mul(iquat, q, w->p.body_iquat + 4 * body);
 }
 
-void NUM(pbFree_BiasDerivative)(const num R[9], const num rate[3], const num a[3], num mass, const num ipos[3], const num iquat[4],
-                                const num inertia[3], num out[6]) {
+void NUM(pbFree_BiasDerivative)(const num R[9], const num rate[3], const num a[3], num mass, const num ipos[3],
+                                const num iquat[4], const num inertia[3], num out[6]) {
   // bias: force m w x (w x s), torque about the body's origin s x force + w x I w; everything in world axes, torque turned back
   num w[3], wa[3], s[3], t[3], u[3], force[3], torque[3], Xi[9], X[9], Iw[3], Ia[3];
   m3_mulv(w, R, rate), m3_mulv(wa, R, a), m3_mulv(s, R, ipos);
@@ -81,7 +81,9 @@ void NUM(pbSolve6)(const num A[36], num x[6], bool transposed) {
 // Fluid damping of such a body is not symmetric (MuJoCo symmetrises it elsewhere); D has taken its lower triangle for both.
 static void fluid_upper(const NUM(pbWork) *w, int body, int dof, num A[36]) {
   num B[36] = {0}, h = w->p.timestep[0];
-  if (!w->has_fluid || re(w->p.body_mass[body]) < 1e-15 || ((w->m->disableflags & pb_dsblSpring) && (w->m->disableflags & pb_dsblDamper))) return;
+  if (!w->has_fluid || re(w->p.body_mass[body]) < 1e-15 ||
+      ((w->m->disableflags & pb_dsblSpring) && (w->m->disableflags & pb_dsblDamper)))
+    return;
   NUM(pbFluid_Damping)(w, body, B);
   for (int r = 0; r < 6; r++) {
     for (int c = r + 1; c < 6; c++) {
@@ -110,7 +112,8 @@ static void free_block(NUM(pbWork) *w, int j) {
       if (w->t->body_tree[k] != w->t->body_tree[b]) continue;
       if (c == 0) fluid_upper(w, k, dof, A);
       NUM(pbFree_Frame)(w, b, k, ipos, iquat);
-      NUM(pbFree_BiasDerivative)(w->xmat + 9 * b, w->qvel + dof + 3, e, w->p.body_mass[k], ipos, iquat, w->p.body_inertia + 3 * k, column);
+      NUM(pbFree_BiasDerivative)(w->xmat + 9 * b, w->qvel + dof + 3, e, w->p.body_mass[k], ipos, iquat, w->p.body_inertia + 3 * k,
+                                 column);
       for (int r = 0; r < 6; r++) A[6 * r + 3 + c] += h * column[r];
     }
   }

@@ -9,6 +9,7 @@ size_t pbJvp_Size(const pbModel *m, int max_contacts);
 void pbJvp_Carve(void *block, const pbModel *m, int max_contacts);
 // The step from state x along a direction; stages: the accelerations it found.
 pbStatus pbJvp_Run(void *block, const double *theta, const double *x, const pbInput *input, double *stages,
-                   const pbDirection *direction, bool integrate, double *next, double *sensordata, double *xpos, double *site_xpos);
+                   const pbDirection *direction, bool integrate, double *next, double *sensordata, double *xpos,
+                   double *site_xpos);
 
 #endif

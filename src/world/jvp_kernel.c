@@ -71,7 +71,8 @@ static void load_position(jvp *j, const double *qpos, const double *tangent) {
     if (type != pb_jntBall && type != pb_jntFree) continue;
     q += n, t += n;
     quat_normalize(q);
-    num turn[4] = {1, num_make(0, 0.5 * PB_IMAG_STEP * t[0]), num_make(0, 0.5 * PB_IMAG_STEP * t[1]), num_make(0, 0.5 * PB_IMAG_STEP * t[2])};
+    num turn[4] = {1, num_make(0, 0.5 * PB_IMAG_STEP * t[0]), num_make(0, 0.5 * PB_IMAG_STEP * t[1]),
+                   num_make(0, 0.5 * PB_IMAG_STEP * t[2])};
     quat_mul(q, q, turn);
   }
 }
@@ -99,8 +100,8 @@ static void read_next(const jvp *j, double *next) {
   imaginary(next + 2 * m->nv, j->w.act, m->na);
 }
 
-pbStatus pbJvp_Run(void *block, const double *theta, const double *x, const pbInput *input, double *stages,
-                   const pbDirection *d, bool integrate, double *next, double *sensordata, double *xpos, double *site_xpos) {
+pbStatus pbJvp_Run(void *block, const double *theta, const double *x, const pbInput *input, double *stages, const pbDirection *d,
+                   bool integrate, double *next, double *sensordata, double *xpos, double *site_xpos) {
   jvp *j = block;
   pbWork_c *w = &j->w;
   const pbModel *m = w->m;

@@ -41,21 +41,23 @@ typedef struct pbFieldEntry {
 #define CSIZE_na offsetof(pbModel, na)
 #define CSIZE_nu offsetof(pbModel, nu)
 
+// clang-format off
 enum { nuser_body, nuser_jnt = 0, nuser_geom = 0, nuser_site = 0, nuser_cam = 0, nuser_tendon = 0, nuser_actuator = 0,
        nuser_sensor = 0, nq = 0, nv = 0, na = 0, nu = 0 };
+// clang-format on
 
 static const pbFieldEntry field_table[] = {
 #define X(name) {#name, kind_number, 0, offsetof(pbModel, name), 1, 0},
-  PB_MODEL_SIZES(X) PB_MODEL_OPTIONS(X)
+    PB_MODEL_SIZES(X) PB_MODEL_OPTIONS(X)
 #undef X
 #define X(name, rows, cols) {#name, kind_ints, offsetof(pbModel, rows), offsetof(pbModel, name), cols, 0},
-  PB_MODEL_INTS(X)
+        PB_MODEL_INTS(X)
 #undef X
 #define X(name, rows, cols, unit) {#name, kind_params, offsetof(pbModel, rows), offsetof(pbModel, name), cols, 0},
-  PB_MODEL_PARAMS(X)
+            PB_MODEL_PARAMS(X)
 #undef X
 #define X(name, rows, cols) {#name, kind_constants, offsetof(pbModel, rows), offsetof(pbModel, name), cols, CSIZE_##cols},
-  PB_MODEL_CONSTANTS(X)
+                PB_MODEL_CONSTANTS(X)
 #undef X
 };
 // clang-format on

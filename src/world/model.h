@@ -15,8 +15,8 @@ struct pbModel {
   PB_MODEL_SIZES(X)
   PB_MODEL_OPTIONS(X)
 #undef X
-  int one;           // 1, the row count of options in the field lists
-  double tolerance;  // of Newton; 0: rounding
+  int one;                // 1, the row count of options in the field lists
+  double tolerance;       // of Newton; 0: rounding
   double file_tolerance;  // what the file said ("option tolerance"), kept for information
 
 #define X(name, rows, cols) int *name;
@@ -29,7 +29,7 @@ struct pbModel {
   PB_MODEL_CONSTANTS(X)
 #undef X
 
-  double *theta0;   // default parameters; the pointers of PB_MODEL_PARAMS point into it
+  double *theta0;  // default parameters; the pointers of PB_MODEL_PARAMS point into it
   size_t ntheta;
   char **names[pb_objCount];  // [kind][id]; "" where unnamed
   int names_count[pb_objCount];

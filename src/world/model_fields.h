@@ -4,6 +4,8 @@
 #ifndef PB_MODEL_FIELDS_H
 #define PB_MODEL_FIELDS_H
 
+// Tables, by column.
+// clang-format off
 // X(name): counts
 #define PB_MODEL_SIZES(X)                                                                                     \
   X(nq) X(nv) X(nu) X(na) X(nbody) X(njnt) X(ngeom) X(nsite) X(ncam) X(nlight) X(npair) X(nexclude) X(neq)     \

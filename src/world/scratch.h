@@ -11,16 +11,16 @@
 
 struct pbScratch {
   const pbModel *model;
-  const pbVariant *variant;   // kernels for this processor
-  pbWork_r w;                 // the evaluation in double
-  void *complex_work;         // the same in complex numbers (world/jvp.h)
+  const pbVariant *variant;           // kernels for this processor
+  pbWork_r w;                         // the evaluation in double
+  void *complex_work;                 // the same in complex numbers (world/jvp.h)
   void *adjoint_one, *adjoint_lanes;  // cotangents, one and several side by side (world/vjp.h)
-  double *stages;             // pb_stages x nv: accelerations found by the last step
-  double *seeds;              // unit cotangents and their pullbacks, pb_lanes side by side (Jacobians)
-  double *state;              // StateSize: the state after a step before it is accepted
-  struct pbGathered *gathered;// dense copies for inspection (world/inspect.c)
-  int contacts_before;        // contacts of the last step, to see onsets and releases; -1 before the first
-  int *ids, *ids_before;      // their geoms and hit numbers, in order
+  double *stages;                     // pb_stages x nv: accelerations found by the last step
+  double *seeds;                      // unit cotangents and their pullbacks, pb_lanes side by side (Jacobians)
+  double *state;                      // StateSize: the state after a step before it is accepted
+  struct pbGathered *gathered;        // dense copies for inspection (world/inspect.c)
+  int contacts_before;                // contacts of the last step, to see onsets and releases; -1 before the first
+  int *ids, *ids_before;              // their geoms and hit numbers, in order
   pbReport report;
   char error[256];
 };

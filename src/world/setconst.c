@@ -25,7 +25,7 @@ void NUM(pbDerive_Layout)(pbArena *a, const pbModel *m, derive *w) {
 
 // ---- poses --------------------------------------------------------------------------------------------------------
 // One joint moves the pose (x, q) of its body.
-static void joint_pose(const pbModel *m, const NUM(pbPar) * p, const num *qpos, int j, derive *w, num x[3], num q[4]) {
+static void joint_pose(const pbModel *m, const NUM(pbPar) *p, const num *qpos, int j, derive *w, num x[3], num q[4]) {
   const num *at = qpos + m->jnt_qposadr[j], *pos = p->jnt_pos + 3 * j;
   num *anchor = w->xanchor + 3 * j, *xaxis = w->xaxis + 3 * j, axis[3], arm[3], turn[4];
   v3_copy(axis, p->jnt_axis + 3 * j);
@@ -57,7 +57,7 @@ static void joint_pose(const pbModel *m, const NUM(pbPar) * p, const num *qpos, 
   v3_sub(x, anchor, arm);
 }
 
-static void body_pose(const pbModel *m, const NUM(pbPar) * p, const num *qpos, int b, derive *w) {
+static void body_pose(const pbModel *m, const NUM(pbPar) *p, const num *qpos, int b, derive *w) {
   int parent = m->body_parentid[b];
   num *x = w->xpos + 3 * b, *q = w->xquat + 4 * b, local[4], iquat[4], moved[3];
   quat_copy(local, p->body_quat + 4 * b);
@@ -76,7 +76,7 @@ static void body_pose(const pbModel *m, const NUM(pbPar) * p, const num *qpos, i
   quat_to_mat(w->ximat + 9 * b, iquat);
 }
 
-static num fixed_length(const pbModel *m, const NUM(pbPar) * p, const num *qpos, int t) {
+static num fixed_length(const pbModel *m, const NUM(pbPar) *p, const num *qpos, int t) {
   num length = 0;
   for (int i = m->tendon_adr[t]; i < m->tendon_adr[t] + m->tendon_num[t]; i++)
     length += p->wrap_prm[i] * qpos[m->jnt_qposadr[m->wrap_objid[i]]];
@@ -84,7 +84,7 @@ static num fixed_length(const pbModel *m, const NUM(pbPar) * p, const num *qpos,
 }
 
 // Length of the straight pieces between neighbouring sites, each divided by the divisor of the branch's pulley.
-static num spatial_length(const pbModel *m, const NUM(pbPar) * p, const derive *w, int t) {
+static num spatial_length(const pbModel *m, const NUM(pbPar) *p, const derive *w, int t) {
   num length = 0, divisor = 1;
   for (int i = m->tendon_adr[t]; i + 1 < m->tendon_adr[t] + m->tendon_num[t]; i++) {
     if (m->wrap_type[i] == pb_wrapPulley) divisor = num_max(p->wrap_prm[i], MIN_VALUE);
@@ -119,7 +119,7 @@ void NUM(pbDerive_Poses)(const pbModel *m, const num *theta, const num *qpos, de
 // ---- inertia ------------------------------------------------------------------------------------------------------
 static const num *reference(const pbModel *m, const derive *w, int body) { return w->com + 3 * m->body_rootid[body]; }
 
-static void centres(const pbModel *m, const NUM(pbPar) * p, num *subtreemass, derive *w) {
+static void centres(const pbModel *m, const NUM(pbPar) *p, num *subtreemass, derive *w) {
   for (int b = 0; b < m->nbody; b++) {
     subtreemass[b] = p->body_mass[b];
     v3_scale(w->com + 3 * b, w->xipos + 3 * b, p->body_mass[b]);
@@ -139,7 +139,7 @@ static void centres(const pbModel *m, const NUM(pbPar) * p, num *subtreemass, de
 }
 
 // I = {xx yy zz xy xz yz, m d, m} about the reference point.
-static void body_inertia(const pbModel *m, const NUM(pbPar) * p, int b, derive *w) {
+static void body_inertia(const pbModel *m, const NUM(pbPar) *p, int b, derive *w) {
   static const int row[6] = {0, 1, 2, 0, 0, 1}, col[6] = {0, 1, 2, 1, 2, 2};
   const num *R = w->ximat + 9 * b, *I = p->body_inertia + 3 * b;
   num *out = w->inertia + 10 * b, mass = p->body_mass[b], d[3];
@@ -200,7 +200,7 @@ static num *entry(const derive *w, int i, int j) {  // of two dofs of one compon
 }
 
 // What the actuators of a joint or tendon lend it.
-static void add_actuator_armature(const pbModel *m, const NUM(pbPar) * p, derive *w) {
+static void add_actuator_armature(const pbModel *m, const NUM(pbPar) *p, derive *w) {
   static const int dofs[4] = {6, 3, 1, 1};
   for (int a = 0; a < m->nu; a++) {
     if (m->actuator_trntype[a] > pb_trnJointInParent) continue;
@@ -210,7 +210,7 @@ static void add_actuator_armature(const pbModel *m, const NUM(pbPar) * p, derive
   }
 }
 
-static num tendon_armature(const pbModel *m, const NUM(pbPar) * p, int t) {
+static num tendon_armature(const pbModel *m, const NUM(pbPar) *p, int t) {
   num armature = p->tendon_armature[t];
   for (int a = 0; a < m->nu; a++) {
     if (m->actuator_trntype[a] == pb_trnTendon && m->actuator_trnid[2 * a] == t)
@@ -219,7 +219,7 @@ static num tendon_armature(const pbModel *m, const NUM(pbPar) * p, int t) {
   return armature;
 }
 
-static void mass_matrix(const pbModel *m, const NUM(pbPar) * p, const num *theta, derive *w) {
+static void mass_matrix(const pbModel *m, const NUM(pbPar) *p, const num *theta, derive *w) {
   for (size_t i = 0; i < w->plan.entries; i++) w->M[i] = 0;
   for (int b = 1; b < m->nbody; b++) body_inertia(m, p, b, w);
   for (int j = 0; j < m->njnt; j++) joint_motion(m, j, w);
@@ -391,7 +391,7 @@ static void body_weight(const pbModel *m, int b, derive *w, num out[2]) {
 
 static num sliding_weight(num mass) { return 1 / num_max(mass, MIN_VALUE); }
 
-static void body_weights(const pbModel *m, const NUM(pbPar) * p, num *out, derive *w) {
+static void body_weights(const pbModel *m, const NUM(pbPar) *p, num *out, derive *w) {
   for (int b = 0; b < m->nbody; b++) {
     out[2 * b] = out[2 * b + 1] = 0;
     if (b == 0 || m->body_dofnum[m->body_weldid[b]] == 0) continue;
@@ -403,7 +403,7 @@ static void body_weights(const pbModel *m, const NUM(pbPar) * p, num *out, deriv
   }
 }
 
-static void dof_weights(const pbModel *m, const NUM(pbPar) * p, num *out, derive *w) {
+static void dof_weights(const pbModel *m, const NUM(pbPar) *p, num *out, derive *w) {
   for (int j = 0; j < m->njnt; j++) {
     int adr = m->jnt_dofadr[j], type = m->jnt_type[j], groups = type == pb_jntFree ? 2 : 1, each = type <= pb_jntBall ? 3 : 1;
     if (m->body_simple[m->jnt_bodyid[j]] == 2) {
@@ -531,7 +531,7 @@ static num body_power(const pbModel *m, int b, int k, const double **x, const de
   return sum;
 }
 
-static num body_powers(const pbModel *m, const NUM(pbPar) * p, const pbFrozen *f, const derive *w) {
+static num body_powers(const pbModel *m, const NUM(pbPar) *p, const pbFrozen *f, const derive *w) {
   const double *bar = f->bar + (m->body_invweight0 - m->theta0), *dof_bar = f->bar + (m->dof_invweight0 - m->theta0),
                *x = f->x_body;
   num sum = 0;

@@ -24,15 +24,21 @@ static pbPose pose0(void) {
 pbFrameDef pbFrameDef_Default(void) { return (pbFrameDef){.name = "", .parent = -1, .pose = pose0()}; }
 
 pbBodyDef pbBodyDef_Default(void) {
-  pbBodyDef def = {.name = "", .frame = -1, .pose = pose0(), .inertial = pose0(), .inertial_frame = -1, .simple = true, .fuse = true};
+  pbBodyDef def = {
+      .name = "", .frame = -1, .pose = pose0(), .inertial = pose0(), .inertial_frame = -1, .simple = true, .fuse = true};
   def.inertial.pos[0] = NAN;
   def.fullinertia[0] = NAN;
   return def;
 }
 
 pbJointDef pbJointDef_Default(void) {
-  pbJointDef def = {.name = "", .frame = -1, .type = pb_jntHinge, .axis = {0, 0, 1}, .limited = pb_auto,
-                    .actfrclimited = pb_auto, .align = pb_auto};
+  pbJointDef def = {.name = "",
+                    .frame = -1,
+                    .type = pb_jntHinge,
+                    .axis = {0, 0, 1},
+                    .limited = pb_auto,
+                    .actfrclimited = pb_auto,
+                    .align = pb_auto};
   set(def.solref_limit, solref0, 2);
   set(def.solimp_limit, solimp0, 5);
   set(def.solref_friction, solref0, 2);
@@ -41,9 +47,22 @@ pbJointDef pbJointDef_Default(void) {
 }
 
 pbGeomDef pbGeomDef_Default(void) {
-  pbGeomDef def = {.name = "", .frame = -1, .type = pb_geomSphere, .pose = pose0(), .contype = 1, .conaffinity = 1,
-                   .condim = 3, .friction = {1, 0.005, 0.0001}, .solmix = 1, .mass = NAN, .density = 1000,
-                   .fluid_coef = {0.5, 0.25, 1.5, 1, 1}, .material = "", .mesh = "", .hfield = "", .fitscale = 1};
+  pbGeomDef def = {.name = "",
+                   .frame = -1,
+                   .type = pb_geomSphere,
+                   .pose = pose0(),
+                   .contype = 1,
+                   .conaffinity = 1,
+                   .condim = 3,
+                   .friction = {1, 0.005, 0.0001},
+                   .solmix = 1,
+                   .mass = NAN,
+                   .density = 1000,
+                   .fluid_coef = {0.5, 0.25, 1.5, 1, 1},
+                   .material = "",
+                   .mesh = "",
+                   .hfield = "",
+                   .fitscale = 1};
   def.fromto[0] = NAN;
   set(def.solref, solref0, 2);
   set(def.solimp, solimp0, 5);
@@ -52,21 +71,36 @@ pbGeomDef pbGeomDef_Default(void) {
 }
 
 pbSiteDef pbSiteDef_Default(void) {
-  pbSiteDef def = {.name = "", .frame = -1, .type = pb_geomSphere, .pose = pose0(), .size = {0.005, 0.005, 0.005},
-                   .material = "", .mesh = ""};
+  pbSiteDef def = {
+      .name = "", .frame = -1, .type = pb_geomSphere, .pose = pose0(), .size = {0.005, 0.005, 0.005}, .material = "", .mesh = ""};
   def.fromto[0] = NAN;
   set(def.rgba, grey, 4);
   return def;
 }
 
 pbCameraDef pbCameraDef_Default(void) {
-  return (pbCameraDef){.name = "", .frame = -1, .pose = pose0(), .mode = pb_camFixed, .target = "", .fovy = 45,
-                       .ipd = 0.068, .resolution = {1, 1}};
+  return (pbCameraDef){.name = "",
+                       .frame = -1,
+                       .pose = pose0(),
+                       .mode = pb_camFixed,
+                       .target = "",
+                       .fovy = 45,
+                       .ipd = 0.068,
+                       .resolution = {1, 1}};
 }
 
 pbLightDef pbLightDef_Default(void) {
-  return (pbLightDef){.name = "", .frame = -1, .dir = {0, 0, -1}, .mode = pb_camFixed, .target = "", .castshadow = true,
-                      .active = true, .attenuation = {1, 0, 0}, .cutoff = 45, .exponent = 10, .diffuse = {0.7, 0.7, 0.7},
+  return (pbLightDef){.name = "",
+                      .frame = -1,
+                      .dir = {0, 0, -1},
+                      .mode = pb_camFixed,
+                      .target = "",
+                      .castshadow = true,
+                      .active = true,
+                      .attenuation = {1, 0, 0},
+                      .cutoff = 45,
+                      .exponent = 10,
+                      .diffuse = {0.7, 0.7, 0.7},
                       .specular = {0.3, 0.3, 0.3}};
 }
 
@@ -80,16 +114,16 @@ pbPairDef pbPairDef_Default(void) {
 pbExcludeDef pbExcludeDef_Default(void) { return (pbExcludeDef){.name = "", .body1 = "", .body2 = ""}; }
 
 pbEqualityDef pbEqualityDef_Default(void) {
-  pbEqualityDef def = {.name = "", .type = pb_eqConnect, .active = true, .name1 = "", .name2 = "", .torquescale = 1,
-                       .polycoef = {0, 1, 0, 0, 0}};
+  pbEqualityDef def = {
+      .name = "", .type = pb_eqConnect, .active = true, .name1 = "", .name2 = "", .torquescale = 1, .polycoef = {0, 1, 0, 0, 0}};
   set(def.solref, solref0, 2);
   set(def.solimp, solimp0, 5);
   return def;
 }
 
 pbTendonDef pbTendonDef_Default(void) {
-  pbTendonDef def = {.name = "", .limited = pb_auto, .actfrclimited = pb_auto, .springlength = {-1, -1}, .width = 0.003,
-                     .material = ""};
+  pbTendonDef def = {
+      .name = "", .limited = pb_auto, .actfrclimited = pb_auto, .springlength = {-1, -1}, .width = 0.003, .material = ""};
   set(def.solref_limit, solref0, 2);
   set(def.solimp_limit, solimp0, 5);
   set(def.solref_friction, solref0, 2);
@@ -99,13 +133,20 @@ pbTendonDef pbTendonDef_Default(void) {
 }
 
 pbActuatorDef pbActuatorDef_Default(void) {
-  return (pbActuatorDef){.name = "", .trntype = pb_trnNone, .target = "", .refsite = "", .gear = {1}, .dynprm = {1},
-                         .gainprm = {1}, .actdim = -1, .ctrllimited = pb_auto, .forcelimited = pb_auto, .actlimited = pb_auto};
+  return (pbActuatorDef){.name = "",
+                         .trntype = pb_trnNone,
+                         .target = "",
+                         .refsite = "",
+                         .gear = {1},
+                         .dynprm = {1},
+                         .gainprm = {1},
+                         .actdim = -1,
+                         .ctrllimited = pb_auto,
+                         .forcelimited = pb_auto,
+                         .actlimited = pb_auto};
 }
 
-pbSensorDef pbSensorDef_Default(void) {
-  return (pbSensorDef){.name = "", .objname = "", .refname = ""};
-}
+pbSensorDef pbSensorDef_Default(void) { return (pbSensorDef){.name = "", .objname = "", .refname = ""}; }
 
 pbKeyDef pbKeyDef_Default(void) { return (pbKeyDef){.name = ""}; }
 pbNumericDef pbNumericDef_Default(void) { return (pbNumericDef){.name = ""}; }
@@ -116,17 +157,35 @@ pbSeenDef pbSeenDef_Default(void) { return (pbSeenDef){.name = "", .element = ""
 static void set_defaults(pbSpec *spec) {
   spec->model_name = "MuJoCo Model";
   spec->folder = "";
-  spec->compiler = (pbCompilerSettings){.degree = true, .eulerseq = "xyz", .autolimits = true, .settotalmass = -1,
-                                        .inertiafromgeom = pb_auto, .inertiagrouprange = {0, 5}, .lengthrange_mode = 1,
+  spec->compiler = (pbCompilerSettings){.degree = true,
+                                        .eulerseq = "xyz",
+                                        .autolimits = true,
+                                        .settotalmass = -1,
+                                        .inertiafromgeom = pb_auto,
+                                        .inertiagrouprange = {0, 5},
+                                        .lengthrange_mode = 1,
                                         .useexisting = true};
-  spec->option = (pbOptionSettings){.timestep = 0.002, .gravity = {0, 0, -9.81}, .magnetic = {0, -0.5, 0}, .impratio = 1,
-                                    .o_friction = {1, 1, 0.005, 0.0001, 0.0001}, .tolerance = 1e-8, .ls_tolerance = 0.01,
-                                    .solver = pb_solNewton, .iterations = 100, .ls_iterations = 50};
+  spec->option = (pbOptionSettings){.timestep = 0.002,
+                                    .gravity = {0, 0, -9.81},
+                                    .magnetic = {0, -0.5, 0},
+                                    .impratio = 1,
+                                    .o_friction = {1, 1, 0.005, 0.0001, 0.0001},
+                                    .tolerance = 1e-8,
+                                    .ls_tolerance = 0.01,
+                                    .solver = pb_solNewton,
+                                    .iterations = 100,
+                                    .ls_iterations = 50};
   set(spec->option.o_solref, solref0, 2);
   set(spec->option.o_solimp, solimp0, 5);
   spec->statistic = (pbStatisticSettings){NAN, NAN, NAN, NAN, {NAN, NAN, NAN}};
-  spec->size = (pbSizeSettings){.nuser_body = -1, .nuser_jnt = -1, .nuser_geom = -1, .nuser_site = -1, .nuser_cam = -1,
-                                .nuser_tendon = -1, .nuser_actuator = -1, .nuser_sensor = -1};
+  spec->size = (pbSizeSettings){.nuser_body = -1,
+                                .nuser_jnt = -1,
+                                .nuser_geom = -1,
+                                .nuser_site = -1,
+                                .nuser_cam = -1,
+                                .nuser_tendon = -1,
+                                .nuser_actuator = -1,
+                                .nuser_sensor = -1};
 }
 
 // ---- life ---------------------------------------------------------------------------------------------------------------
@@ -216,17 +275,11 @@ static bool own_Geom(pbSpec *spec, pbGeomDef *def) {
 static bool own_Site(pbSpec *spec, pbSiteDef *def) {
   return own_text(spec, &def->material) && own_text(spec, &def->mesh) && own_reals(spec, &def->user);
 }
-static bool own_Camera(pbSpec *spec, pbCameraDef *def) {
-  return own_text(spec, &def->target) && own_reals(spec, &def->user);
-}
+static bool own_Camera(pbSpec *spec, pbCameraDef *def) { return own_text(spec, &def->target) && own_reals(spec, &def->user); }
 static bool own_Light(pbSpec *spec, pbLightDef *def) { return own_text(spec, &def->target); }
 static bool own_Pair(pbSpec *spec, pbPairDef *def) { return own_text(spec, &def->geom1) && own_text(spec, &def->geom2); }
-static bool own_Exclude(pbSpec *spec, pbExcludeDef *def) {
-  return own_text(spec, &def->body1) && own_text(spec, &def->body2);
-}
-static bool own_Equality(pbSpec *spec, pbEqualityDef *def) {
-  return own_text(spec, &def->name1) && own_text(spec, &def->name2);
-}
+static bool own_Exclude(pbSpec *spec, pbExcludeDef *def) { return own_text(spec, &def->body1) && own_text(spec, &def->body2); }
+static bool own_Equality(pbSpec *spec, pbEqualityDef *def) { return own_text(spec, &def->name1) && own_text(spec, &def->name2); }
 static bool own_Tendon(pbSpec *spec, pbTendonDef *def) {
   if (def->path_count > 0 && !(def->path = pbSpec_Wraps(spec, def->path, def->path_count))) return false;
   return own_text(spec, &def->material) && own_reals(spec, &def->user);
@@ -286,8 +339,10 @@ static bool place_ok(pbSpec *spec, const char *kind, const char *name, int body,
                        frame);
   return false;
 }
-#define IN_TREE(Kind) \
-  static bool stands_##Kind(pbSpec *spec, const pb##Kind##Def *def) { return place_ok(spec, #Kind, def->name, def->body, def->frame); }
+#define IN_TREE(Kind)                                                 \
+  static bool stands_##Kind(pbSpec *spec, const pb##Kind##Def *def) { \
+    return place_ok(spec, #Kind, def->name, def->body, def->frame);   \
+  }
 #define BESIDE(Kind) \
   static bool stands_##Kind(pbSpec *spec, const pb##Kind##Def *def) { return (void)spec, (void)def, true; }
 IN_TREE(Joint)
@@ -313,23 +368,22 @@ static bool stands_Body(pbSpec *spec, const pbBodyDef *def) {
   return spec->nbody == 0 || place_ok(spec, "Body", def->name, def->parent, def->frame);  // the world stands nowhere
 }
 
-#define X(Kind, member, count)                                                                            \
-  int pbSpec_Add##Kind(pbSpec *spec, const pb##Kind##Def *def) {                                          \
-    if (!stands_##Kind(spec, def)) return -1;                                                             \
-    pb##Kind##Def copy = *def;                                                                            \
-    bool owned = spec->pool->borrow || (own_text(spec, &copy.name) && own_##Kind(spec, &copy));           \
-    if (spec->count == INT32_MAX / 2 || !owned ||                                                         \
-        !grow(spec->ctx, (void **)&spec->member, spec->count, sizeof copy)) {                             \
+#define X(Kind, member, count)                                                                                           \
+  int pbSpec_Add##Kind(pbSpec *spec, const pb##Kind##Def *def) {                                                         \
+    if (!stands_##Kind(spec, def)) return -1;                                                                            \
+    pb##Kind##Def copy = *def;                                                                                           \
+    bool owned = spec->pool->borrow || (own_text(spec, &copy.name) && own_##Kind(spec, &copy));                          \
+    if (spec->count == INT32_MAX / 2 || !owned || !grow(spec->ctx, (void **)&spec->member, spec->count, sizeof copy)) {  \
       (void)pbContext_Fail(spec->ctx, pb_no_memory, "no memory for element " #Kind " '%s'", def->name ? def->name : ""); \
-      return -1;                                                                                          \
-    }                                                                                                     \
-    spec->member[spec->count] = copy;                                                                     \
-    return spec->count++;                                                                                 \
-  }                                                                                                       \
-  pb##Kind##Def *pbSpec_Find##Kind(pbSpec *spec, const char *name) {                                      \
-    for (int i = 0; i < spec->count; i++)                                                                 \
-      if (*name && !strcmp(spec->member[i].name, name)) return &spec->member[i];                          \
-    return NULL;                                                                                          \
+      return -1;                                                                                                         \
+    }                                                                                                                    \
+    spec->member[spec->count] = copy;                                                                                    \
+    return spec->count++;                                                                                                \
+  }                                                                                                                      \
+  pb##Kind##Def *pbSpec_Find##Kind(pbSpec *spec, const char *name) {                                                     \
+    for (int i = 0; i < spec->count; i++)                                                                                \
+      if (*name && !strcmp(spec->member[i].name, name)) return &spec->member[i];                                         \
+    return NULL;                                                                                                         \
   }
 PB_SPEC_LISTS(X)
 #undef X
@@ -345,6 +399,6 @@ pbStatus pbSpec_Fail(const pbSpec *spec, pbStatus status, const pbPlace *place, 
   va_end(args);
   if (place && place->line > 0) snprintf(where, sizeof where, "%.400s:%d:%d: ", place->file, place->line, place->column);
   const char *quote = name && *name ? "'" : "";
-  return pbContext_Fail(spec->ctx, status, "%s%s%s%s%.200s%s: %s", where, element, *quote ? " " : "", quote,
-                        *quote ? name : "", quote, text);
+  return pbContext_Fail(spec->ctx, status, "%s%s%s%s%.200s%s: %s", where, element, *quote ? " " : "", quote, *quote ? name : "",
+                        quote, text);
 }

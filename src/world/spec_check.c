@@ -12,7 +12,7 @@ typedef struct counted {  // the opening members of every element
 } counted;
 
 #define REFUSE(element, what, ...) pbSpec_Fail(spec, pb_unsupported, &(element)->place, what, (element)->name, __VA_ARGS__)
-#define FAIL(element, what, ...) pbSpec_Fail(spec, pb_bad_input, &(element)->place, what, (element)->name, __VA_ARGS__)
+#define FAIL(element, what, ...)   pbSpec_Fail(spec, pb_bad_input, &(element)->place, what, (element)->name, __VA_ARGS__)
 
 // ---- the tree holds together --------------------------------------------------------------------------------------------
 
@@ -33,13 +33,16 @@ static pbStatus check_tree(const pbSpec *spec) {
     if (frame->parent >= i || !stands(spec, frame->body, frame->parent))
       return FAIL(frame, "frame", "its body is %d and its frame %d, which does not make a tree", frame->body, frame->parent);
   }
-#define X(member, count, what)                                                                                          \
-  for (int i = 0; i < spec->count; i++)                                                                                 \
-    if (!stands(spec, spec->member[i].body, spec->member[i].frame))                                                     \
-      return FAIL(&spec->member[i], what, "stands in body %d, frame %d, which is not there", spec->member[i].body, spec->member[i].frame);
+#define X(member, count, what)                                                                                     \
+  for (int i = 0; i < spec->count; i++)                                                                            \
+    if (!stands(spec, spec->member[i].body, spec->member[i].frame))                                                \
+      return FAIL(&spec->member[i], what, "stands in body %d, frame %d, which is not there", spec->member[i].body, \
+                  spec->member[i].frame);
+  // clang-format off
   X(joints, njoint, "joint") X(geoms, ngeom, "geom") X(sites, nsite, "site") X(cameras, ncamera, "camera") X(lights, nlight, "light")
+  // clang-format on
 #undef X
-  return pb_ok;
+      return pb_ok;
 }
 
 // ---- names --------------------------------------------------------------------------------------------------------------
@@ -56,12 +59,14 @@ static pbStatus check_names(const pbSpec *spec, pbNames *names) {
 #define X(member, count, what) \
   kind++;                      \
   for (int i = 0; i < spec->count; i++) PB_TRY(add_name(spec, names, kind, what, i, (const counted *)&spec->member[i]));
+  // clang-format off
   X(bodies, nbody, "body") X(joints, njoint, "joint") X(geoms, ngeom, "geom") X(sites, nsite, "site") X(cameras, ncamera, "camera")
   X(lights, nlight, "light") X(pairs, npair, "pair") X(excludes, nexclude, "exclude") X(equalities, nequality, "equality")
   X(tendons, ntendon, "tendon") X(actuators, nactuator, "actuator") X(sensors, nsensor, "sensor") X(keys, nkey, "key")
   X(numerics, nnumeric, "numeric") X(texts, ntext, "text") X(tuples, ntuple, "tuple")
+  // clang-format on
 #undef X
-  return pb_ok;
+                  return pb_ok;
 }
 
 enum { IN_PAIR = 100 };  // kind under which the geoms of pairs are noted
@@ -77,8 +82,8 @@ static pbStatus note_pairs(const pbSpec *spec, pbNames *names) {
 
 static bool gives_mass(const pbSpec *spec, const pbGeomDef *geom) {
   const pbCompilerSettings *compiler = &spec->compiler;
-  bool from_geoms = compiler->inertiafromgeom == pb_true ||
-                    (compiler->inertiafromgeom == pb_auto && !spec->bodies[geom->body].has_inertial);
+  bool from_geoms =
+      compiler->inertiafromgeom == pb_true || (compiler->inertiafromgeom == pb_auto && !spec->bodies[geom->body].has_inertial);
   bool in_group = geom->group >= compiler->inertiagrouprange[0] && geom->group <= compiler->inertiagrouprange[1];
   bool heavy = isnan(geom->mass) ? geom->density > 0 : geom->mass > 0;
   return geom->body > 0 && from_geoms && in_group && heavy;
@@ -92,11 +97,15 @@ static pbStatus check_geom(const pbSpec *spec, const pbNames *names, const pbGeo
   if (!mesh && !hfield) return pb_ok;
   const char *type = mesh ? "mesh" : "hfield";
   if (geom->contype || geom->conaffinity || pbNames_Find(names, IN_PAIR, geom->name) >= 0)
-    return REFUSE(geom, "geom", "attribute 'type' is \"%s\" and the geom collides, which is not supported; a %s may only be seen "
-                  "(contype=\"0\" conaffinity=\"0\", in no pair)", type, type);
+    return REFUSE(geom, "geom",
+                  "attribute 'type' is \"%s\" and the geom collides, which is not supported; a %s may only be seen "
+                  "(contype=\"0\" conaffinity=\"0\", in no pair)",
+                  type, type);
   if (gives_mass(spec, geom))
-    return REFUSE(geom, "geom", "attribute 'type' is \"%s\" and the geom gives its body mass, which is not supported; give the body "
-                  "an <inertial>, or the geom mass=\"0\"", type);
+    return REFUSE(geom, "geom",
+                  "attribute 'type' is \"%s\" and the geom gives its body mass, which is not supported; give the body "
+                  "an <inertial>, or the geom mass=\"0\"",
+                  type);
   if (geom->fluid_ellipsoid) return REFUSE(geom, "geom", "attribute 'fluidshape' is not supported on a %s", type);
   return pb_ok;
 }
@@ -122,8 +131,7 @@ static pbStatus check_sensor(const pbSpec *spec, const pbSensorDef *sensor) {
     PB_SENSOR_TABLE(X)
 #undef X
     return pb_ok;
-    default:
-      return REFUSE(sensor, "sensor", "type %d is not supported", sensor->type);
+    default: return REFUSE(sensor, "sensor", "type %d is not supported", sensor->type);
   }
 }
 
@@ -158,7 +166,8 @@ static pbStatus check_others(const pbSpec *spec) {
 static pbStatus check_option(const pbSpec *spec) {
   const pbOptionSettings *option = &spec->option;
   if (option->integrator != pb_intEuler && option->integrator != pb_intRK4 && option->integrator != pb_intImplicitfast)
-    return pbContext_Fail(spec->ctx, pb_unsupported, "integrator %d is not supported (Euler, RK4 and implicitfast are)", option->integrator);
+    return pbContext_Fail(spec->ctx, pb_unsupported, "integrator %d is not supported (Euler, RK4 and implicitfast are)",
+                          option->integrator);
   if (option->enableflags & pb_enDiagexact)
     return pbContext_Fail(spec->ctx, pb_unsupported, "option flag 'diagexact' is not supported");
   return pb_ok;
@@ -169,19 +178,23 @@ static pbStatus check_sizes(const pbSpec *spec) {
   enum { MOST = 1 << 24 };
   const pbSizeSettings *size = &spec->size;
   double dofs = 7.0 * spec->njoint + spec->nactuator + 1;
-  double users[][2] = {{size->nuser_body, spec->nbody}, {size->nuser_jnt, spec->njoint}, {size->nuser_geom, spec->ngeom},
-                       {size->nuser_site, spec->nsite}, {size->nuser_cam, spec->ncamera}, {size->nuser_tendon, spec->ntendon},
-                       {size->nuser_actuator, spec->nactuator}, {size->nuser_sensor, spec->nsensor}, {size->nkey, dofs}};
-#define X(member, total, index)                                                                        \
-  for (int i = 0; i < spec->total; i++)                                                                \
+  double users[][2] = {
+      {size->nuser_body, spec->nbody},         {size->nuser_jnt, spec->njoint},     {size->nuser_geom, spec->ngeom},
+      {size->nuser_site, spec->nsite},         {size->nuser_cam, spec->ncamera},    {size->nuser_tendon, spec->ntendon},
+      {size->nuser_actuator, spec->nactuator}, {size->nuser_sensor, spec->nsensor}, {size->nkey, dofs}};
+#define X(member, total, index)         \
+  for (int i = 0; i < spec->total; i++) \
     if (spec->member[i].user.count > users[index][0]) users[index][0] = spec->member[i].user.count;
+  // clang-format off
   X(bodies, nbody, 0) X(joints, njoint, 1) X(geoms, ngeom, 2) X(sites, nsite, 3) X(cameras, ncamera, 4) X(tendons, ntendon, 5)
   X(actuators, nactuator, 6) X(sensors, nsensor, 7)
+  // clang-format on
 #undef X
-  if (spec->nkey > users[8][0]) users[8][0] = spec->nkey;
+          if (spec->nkey > users[8][0]) users[8][0] = spec->nkey;
   for (size_t i = 0; i < sizeof users / sizeof *users; i++)
     if (users[i][0] * users[i][1] > MOST)
-      return pbContext_Fail(spec->ctx, pb_bad_input, "the model asks for more than 2^24 numbers of %s", i == 8 ? "keyframes" : "user data");
+      return pbContext_Fail(spec->ctx, pb_bad_input, "the model asks for more than 2^24 numbers of %s",
+                            i == 8 ? "keyframes" : "user data");
   return pb_ok;
 }
 

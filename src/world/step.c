@@ -138,7 +138,9 @@ static pbStatus allocate(pbScratch *s, int contacts) {
   s->state = pbContext_Alloc(ctx, (size_t)pbModel_StateSize(m) * sizeof(double));
   s->ids = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
   s->ids_before = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
-  if (!s->complex_work || !s->adjoint_one || !s->adjoint_lanes || !s->stages || !s->seeds || !s->state || !s->ids || !s->ids_before) return pb_no_memory;
+  if (!s->complex_work || !s->adjoint_one || !s->adjoint_lanes || !s->stages || !s->seeds || !s->state || !s->ids ||
+      !s->ids_before)
+    return pb_no_memory;
   pbJvp_Carve(s->complex_work, m, contacts);
   s->variant->vjp_carve(s->adjoint_one, m, contacts, false);
   s->variant->vjp_carve(s->adjoint_lanes, m, contacts, true);
@@ -265,7 +267,8 @@ static pbStatus run(pbScratch *s, bool sense, bool integrate) {
   return pb_ok;
 }
 
-pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const pbInput *input, pbScratch *s, double *sensordata) {
+pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const pbInput *input, pbScratch *s,
+                        double *sensordata) {
   pbStateLayout at = state_layout(m);
   pbWork_r *w = &s->w;
   pbScratch_Load(s, theta, x, input);
@@ -283,7 +286,8 @@ pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const 
   return pb_ok;
 }
 
-pbStatus pbStep_Observe(const pbModel *m, const double *theta, const double *x, const pbInput *input, pbScratch *s, double *sensordata) {
+pbStatus pbStep_Observe(const pbModel *m, const double *theta, const double *x, const pbInput *input, pbScratch *s,
+                        double *sensordata) {
   pbScratch_Load(s, theta, x, input);
   PB_TRY(run(s, true, false));
   if (sensordata) load(sensordata, s->w.sensordata, m->nsensordata);

@@ -9,12 +9,12 @@
 // ---- memory ---------------------------------------------------------------------------------------------------------
 typedef struct block {
   LANE(pbAdjoint) a;
-  lane *q_next, *v_next, *act_next;         // cotangents after the step
+  lane *q_next, *v_next, *act_next;                                // cotangents after the step
   lane *q_sum, *v_sum, *act_sum, *ctrl_sum, *qfrc_sum, *xfrc_sum;  // results of all stages
-  lane *rk_v, *rk_a, *rk_d;                 // 4 x nv, nv, na: of the stages' velocities, accelerations, activation rates
-  lane *rate;                               // nv: of the rates that move positions
+  lane *rk_v, *rk_a, *rk_d;  // 4 x nv, nv, na: of the stages' velocities, accelerations, activation rates
+  lane *rate;                // nv: of the rates that move positions
   lane *sensordata;
-  size_t cleared_from, cleared_to;          // part of the block an evaluation starts from zero
+  size_t cleared_from, cleared_to;  // part of the block an evaluation starts from zero
   char *base;
 } block;
 
@@ -31,7 +31,8 @@ static size_t carve(block *k, const pbModel *m, int contacts, char *base) {
   k->base = base;
 #define TAKE(field, count) field = take(base, &used, sizeof(*field) * (size_t)(count))
   TAKE(k->q_next, nv), TAKE(k->v_next, nv), TAKE(k->act_next, m->na);
-  TAKE(k->q_sum, nv), TAKE(k->v_sum, nv), TAKE(k->act_sum, m->na), TAKE(k->ctrl_sum, m->nu), TAKE(k->qfrc_sum, nv), TAKE(k->xfrc_sum, nb);
+  TAKE(k->q_sum, nv), TAKE(k->v_sum, nv), TAKE(k->act_sum, m->na), TAKE(k->ctrl_sum, m->nu), TAKE(k->qfrc_sum, nv),
+      TAKE(k->xfrc_sum, nb);
   TAKE(k->rk_v, 4 * nv), TAKE(k->rk_a, 4 * nv), TAKE(k->rk_d, 4 * m->na), TAKE(k->rate, nv), TAKE(k->sensordata, m->nsensordata);
   TAKE(a->lam, nv), TAKE(a->mu, nv), TAKE(a->Vl, nb), TAKE(a->Vm, nb), TAKE(a->Vx, nb), TAKE(a->Va, nb), TAKE(a->Vw, nb);
   TAKE(a->c, nv), TAKE(a->lam_act, nv), TAKE(a->X, nb), TAKE(a->G, nb), TAKE(a->F, nb), TAKE(a->y0, rows);
@@ -261,9 +262,9 @@ static void undamped_velocity(block *k, double h) {
 }
 
 // The bias derivative of a tree on one free joint; its gradient by complex step, one direction at a time.
-void pbFree_BiasDerivative_c(const _Complex double R[9], const _Complex double rate[3], const _Complex double a[3], _Complex double mass,
-                             const _Complex double ipos[3], const _Complex double iquat[4], const _Complex double inertia[3],
-                             _Complex double out[6]);
+void pbFree_BiasDerivative_c(const _Complex double R[9], const _Complex double rate[3], const _Complex double a[3],
+                             _Complex double mass, const _Complex double ipos[3], const _Complex double iquat[4],
+                             const _Complex double inertia[3], _Complex double out[6]);
 
 enum { free_turn = 0, free_rate = 3, free_mass = 6, free_ipos = 7, free_iquat = 10, free_inertia = 13, free_inputs = 16 };
 
@@ -355,8 +356,8 @@ static void free_bias(block *k, int j, double h) {
     if (!a->theta) continue;
     double value[6], ipos[3], iquat[4];
     NUM(pbFree_Frame)(w, root, b, ipos, iquat);
-    NUM(pbFree_BiasDerivative)(w->xmat + 9 * root, w->qvel + dof + 3, w->qacc_integrated + dof + 3, w->p.body_mass[b], ipos, iquat,
-                               w->p.body_inertia + 3 * b, value);
+    NUM(pbFree_BiasDerivative)(w->xmat + 9 * root, w->qvel + dof + 3, w->qacc_integrated + dof + 3, w->p.body_mass[b], ipos,
+                               iquat, w->p.body_inertia + 3 * b, value);
     a->h_bar -= PB_DOT6(value, a->mu + dof);
 #endif
   }

@@ -124,7 +124,8 @@ static void activation_rates(NUM(pbWork) *w, num *dot) {
     if (m->actuator_ctrllimited[u] && !(m->disableflags & pb_dsblClampctrl)) {
       ctrl = num_clip(ctrl, w->p.actuator_ctrlrange[2 * u], w->p.actuator_ctrlrange[2 * u + 1]);
     }
-    dot[a] = m->actuator_dyntype[u] == pb_dynIntegrator ? ctrl : (ctrl - w->act[a]) / num_max(w->p.actuator_dynprm[10 * u], 1e-15);
+    dot[a] =
+        m->actuator_dyntype[u] == pb_dynIntegrator ? ctrl : (ctrl - w->act[a]) / num_max(w->p.actuator_dynprm[10 * u], 1e-15);
   }
 }
 

@@ -14,16 +14,16 @@ typedef struct pbCandidate {
 
 typedef struct pbTopology {
   int ntree;
-  int *body_tree;    // nbody: id of the kinematic tree, -1 for bodies that cannot move
-  int *body_dofend;  // nbody: last dof that moves the body (of itself or an ancestor), -1 if none
-  int *tree_root;    // ntree: body at the root of the tree
-  int *dof_actuator_start, *dof_actuator;    // actuators that lend damping or armature to a joint's dof (CSR over nv)
-  int *ten_actuator_start, *ten_actuator;    // the same for tendons (CSR over ntendon)
-  pbTreePattern M;   // pattern of the mass matrix (dof_parentid)
+  int *body_tree;                          // nbody: id of the kinematic tree, -1 for bodies that cannot move
+  int *body_dofend;                        // nbody: last dof that moves the body (of itself or an ancestor), -1 if none
+  int *tree_root;                          // ntree: body at the root of the tree
+  int *dof_actuator_start, *dof_actuator;  // actuators that lend damping or armature to a joint's dof (CSR over nv)
+  int *ten_actuator_start, *ten_actuator;  // the same for tendons (CSR over ntendon)
+  pbTreePattern M;                         // pattern of the mass matrix (dof_parentid)
   int ncandidate;
   pbCandidate *candidate;
-  int max_contacts;  // sum of hits, at most 4096
-  int max_chain;     // longest chain of dofs
+  int max_contacts;             // sum of hits, at most 4096
+  int max_chain;                // longest chain of dofs
   int max_blocks, max_rowdata;  // constraint blocks and J entries besides contacts
 } pbTopology;
 

@@ -1,16 +1,16 @@
 #include "world/variants.h"
 
-#define DECLARE(suffix)                                                                       \
-  pbStatus pbStep_Run##suffix(void *work, double *stages, bool replay, bool sense, bool integrate); \
-  static pbStatus vjp##suffix(void *block, bool lanes, void *work, const double *stages, const pbPullback *pull) { \
+#define DECLARE(suffix)                                                                                                   \
+  pbStatus pbStep_Run##suffix(void *work, double *stages, bool replay, bool sense, bool integrate);                       \
+  static pbStatus vjp##suffix(void *block, bool lanes, void *work, const double *stages, const pbPullback *pull) {        \
     return lanes ? pbVjp_Run_lanes##suffix(block, work, stages, pull) : pbVjp_Run_one##suffix(block, work, stages, pull); \
-  } \
-  static size_t size##suffix(const pbModel *m, int contacts, bool lanes) { \
-    return lanes ? pbVjp_Size_lanes##suffix(m, contacts) : pbVjp_Size_one##suffix(m, contacts); \
-  } \
-  static void carve##suffix(void *block, const pbModel *m, int contacts, bool lanes) { \
-    if (lanes) pbVjp_Carve_lanes##suffix(block, m, contacts); \
-    else pbVjp_Carve_one##suffix(block, m, contacts); \
+  }                                                                                                                       \
+  static size_t size##suffix(const pbModel *m, int contacts, bool lanes) {                                                \
+    return lanes ? pbVjp_Size_lanes##suffix(m, contacts) : pbVjp_Size_one##suffix(m, contacts);                           \
+  }                                                                                                                       \
+  static void carve##suffix(void *block, const pbModel *m, int contacts, bool lanes) {                                    \
+    if (lanes) pbVjp_Carve_lanes##suffix(block, m, contacts);                                                             \
+    else pbVjp_Carve_one##suffix(block, m, contacts);                                                                     \
   }
 DECLARE(_r)
 #ifdef PB_HAVE_V3
@@ -21,7 +21,8 @@ DECLARE(_v4)
 #endif
 #undef DECLARE
 
-#define TABLE(suffix) {#suffix, pbStep_Run##suffix, vjp##suffix, size##suffix, carve##suffix}
+#define TABLE(suffix) \
+  { #suffix, pbStep_Run##suffix, vjp##suffix, size##suffix, carve##suffix }
 #ifdef PB_HAVE_V4
 static const pbVariant v4 = TABLE(_v4);
 #endif
@@ -38,7 +39,8 @@ const pbVariant *pbVariant_At(int index) {
   }
 #endif
 #ifdef PB_HAVE_V3
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && index-- == 0) return &v3;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && index-- == 0)
+    return &v3;
 #endif
   return index == 0 ? &baseline : NULL;
 }

@@ -11,16 +11,16 @@ enum { pb_lanes = 8 };
 // What goes in and out, for `lanes` cotangents at once (1 or pb_lanes): entry i of cotangent l stands at [i * lanes + l].
 // Everything in is added to; NULL in: zero; NULL out: not wanted.
 typedef struct pbPullback {
-  const double *q_next, *v_next, *act_next;        // nv, nv, na: cotangents after the step; q_next NULL: no step
-  const double *sensordata, *xpos, *site_xpos;     // cotangents of what is seen before it
-  double *q, *v, *act, *ctrl, *qfrc, *xfrc;        // of the state before, and of the inputs
-  double *theta;                                   // ParamSize; one cotangent only
-  bool evaluated;                                  // work holds the replay of this step already (not for Runge-Kutta)
+  const double *q_next, *v_next, *act_next;     // nv, nv, na: cotangents after the step; q_next NULL: no step
+  const double *sensordata, *xpos, *site_xpos;  // cotangents of what is seen before it
+  double *q, *v, *act, *ctrl, *qfrc, *xfrc;     // of the state before, and of the inputs
+  double *theta;                                // ParamSize; one cotangent only
+  bool evaluated;                               // work holds the replay of this step already (not for Runge-Kutta)
 } pbPullback;
 
-#define PB_VJP_DECLARE(suffix)                                                              \
-  size_t pbVjp_Size_##suffix(const pbModel *m, int max_contacts);                           \
-  void pbVjp_Carve_##suffix(void *block, const pbModel *m, int max_contacts);               \
+#define PB_VJP_DECLARE(suffix)                                                \
+  size_t pbVjp_Size_##suffix(const pbModel *m, int max_contacts);             \
+  void pbVjp_Carve_##suffix(void *block, const pbModel *m, int max_contacts); \
   pbStatus pbVjp_Run_##suffix(void *block, void *work, const double *stages, const pbPullback *pull);
 PB_VJP_DECLARE(one_r)
 PB_VJP_DECLARE(lanes_r)

@@ -146,7 +146,8 @@ static void check_jacobian_rows(const Case *c) {
   int n = pbModel_TangentSize(m);
   pbInput input = input_of(c);
   double *A = calloc((size_t)(n * n), sizeof *A), *B = calloc((size_t)(n * m->nu) + 1, sizeof *B);
-  if (pbStep_Jacobian(m, c->theta, c->record, &input, c->s, A, B, NULL, NULL) != pb_ok) fail_msg("%s: %s", c->file, pbScratch_Error(c->s));
+  if (pbStep_Jacobian(m, c->theta, c->record, &input, c->s, A, B, NULL, NULL) != pb_ok)
+    fail_msg("%s: %s", c->file, pbScratch_Error(c->s));
   for (int row = 0; row < n; row += 1 + n / 7) {
     double unit[most_x] = {0}, x_bar[most_x] = {0}, u_bar[64] = {0};
     unit[row] = 1;
@@ -190,7 +191,8 @@ static void on_every_model(void (*check)(const Case *)) {
   for (size_t f = 0; f <= files.gl_pathc; f++) {
     for (int k = 0; k < 6; k++) {
       Case c;
-      if (!begin(&c, ctx, f < files.gl_pathc ? files.gl_pathv[f] : "hostile/model.xml", integrators[k % 3], cones[k / 3], 15)) continue;
+      if (!begin(&c, ctx, f < files.gl_pathc ? files.gl_pathv[f] : "hostile/model.xml", integrators[k % 3], cones[k / 3], 15))
+        continue;
       check(&c);
       end(&c);
     }

@@ -32,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   pbStatus status = pbSpec_ParseMjcf(ctx, (const char *)data, size, "fuzz.xml", &spec);
   if (status == pb_ok) status = pbSpec_Compile(spec, &model);
   if (status != pb_ok && !pbContext_Error(ctx)[0]) abort();
-  bool small = status == pb_ok && pbModel_Size(model, "nv") <= 60 && pbModel_Size(model, "ngeom") <= 60 && pbModel_Size(model, "nu") <= 100;
+  bool small = status == pb_ok && pbModel_Size(model, "nv") <= 60 && pbModel_Size(model, "ngeom") <= 60 &&
+               pbModel_Size(model, "nu") <= 100;
   if (small && pbModel_CheckParams(model, pbModel_DefaultParams(model)) == pb_ok) take_steps(model);
   pbModel_Destroy(model);
   pbSpec_Destroy(spec);

@@ -9,10 +9,10 @@
 #include <string.h>
 
 typedef struct Meter {
-  long calls, live;     // allocations so far, blocks not yet given back
-  long fail_at;         // the call that fails, counted from 1; 0: none
-  bool fail_ever_after; // and all that follow
-  long failed;          // calls refused
+  long calls, live;      // allocations so far, blocks not yet given back
+  long fail_at;          // the call that fails, counted from 1; 0: none
+  bool fail_ever_after;  // and all that follow
+  long failed;           // calls refused
 } Meter;
 
 enum { meter_head = 64 };  // bytes before each block: its size
@@ -48,8 +48,6 @@ static void *meter_resize(void *user, void *memory, size_t size) {  // always mo
   meter_release(user, memory);
   return moved;
 }
-static inline pbAllocator meter_hooks(Meter *meter) {
-  return (pbAllocator){meter_alloc, meter_resize, meter_release, meter};
-}
+static inline pbAllocator meter_hooks(Meter *meter) { return (pbAllocator){meter_alloc, meter_resize, meter_release, meter}; }
 
 #endif

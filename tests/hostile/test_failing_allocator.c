@@ -131,8 +131,7 @@ static bool fail_once(const char *file, long at, bool ever_after) {
   if (meter.live > 1) fail_msg("%s: allocation %ld fails: %ld blocks leak", file, at, meter.live - 1);
   meter.fail_at = 0;
   if (run(ctx, file, &meter, &parts, &again) != pb_ok) fail_msg("%s: after a failure: %s", file, pbContext_Error(ctx));
-  if (memcmp(&again, &first, sizeof first))
-    fail_msg("%s: after a failure of allocation %ld the result is another", file, at);
+  if (memcmp(&again, &first, sizeof first)) fail_msg("%s: after a failure of allocation %ld the result is another", file, at);
   drop(&parts);
   pbContext_Destroy(ctx);
   assert_int_equal(meter.live, 0);

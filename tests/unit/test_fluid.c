@@ -17,8 +17,9 @@ static void rotation(uint64_t *seed, double R[9]) {
   for (int k = 0; k < 4; k++) q[k] = random_unit(seed), n += q[k] * q[k];
   for (int k = 0; k < 4; k++) q[k] /= sqrt(n);
   double w = q[0], x = q[1], y = q[2], z = q[3];
-  double m[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y), 2 * (x * y + w * z), 1 - 2 * (x * x + z * z),
-                 2 * (y * z - w * x),     2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)};
+  double m[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
+                 2 * (x * y + w * z),     1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+                 2 * (x * z - w * y),     2 * (y * z + w * x),     1 - 2 * (x * x + y * y)};
   memcpy(R, m, sizeof m);
 }
 
@@ -35,7 +36,8 @@ static pbFluidPart_r random_part(uint64_t *seed, int type, double scale) {
     for (int k = 0; k < 3; k++) part.shape[k] = scale * (1 + 0.5 * random_unit(seed));
     part.shape[3] = 1;
     for (int k = 1; k < 6; k++) part.shape[3 + k] = 1 + 0.5 * random_unit(seed);
-    for (int k = 6; k < 12; k++) part.shape[3 + k] = scale * scale * scale * (k < 9 ? 1 : scale * scale) * (1 + random_unit(seed));
+    for (int k = 6; k < 12; k++)
+      part.shape[3 + k] = scale * scale * scale * (k < 9 ? 1 : scale * scale) * (1 + random_unit(seed));
   }
   return part;
 }

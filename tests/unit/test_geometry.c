@@ -117,19 +117,14 @@ static double outside(const pbShape_r *s, const double point[3]) {
   m3_tmulv(p, s->mat, d);
   double rho = sqrt(p[0] * p[0] + p[1] * p[1]);
   switch (s->type) {
-    case pb_geomSphere:
-      return v3_norm(p) - s->size[0];
-    case pb_geomCapsule:
-      p[2] -= num_clip(p[2], -s->size[1], s->size[1]);
-      return v3_norm(p) - s->size[0];
+    case pb_geomSphere: return v3_norm(p) - s->size[0];
+    case pb_geomCapsule: p[2] -= num_clip(p[2], -s->size[1], s->size[1]); return v3_norm(p) - s->size[0];
     case pb_geomEllipsoid: {
       double q[3] = {p[0] / s->size[0], p[1] / s->size[1], p[2] / s->size[2]};
       return (v3_norm(q) - 1) * fmin(s->size[0], fmin(s->size[1], s->size[2]));
     }
-    case pb_geomCylinder:
-      return fmax(rho - s->size[0], fabs(p[2]) - s->size[1]);
-    default:
-      return fmax(fabs(p[0]) - s->size[0], fmax(fabs(p[1]) - s->size[1], fabs(p[2]) - s->size[2]));
+    case pb_geomCylinder: return fmax(rho - s->size[0], fabs(p[2]) - s->size[1]);
+    default: return fmax(fabs(p[0]) - s->size[0], fmax(fabs(p[1]) - s->size[1], fabs(p[2]) - s->size[2]));
   }
 }
 

@@ -44,9 +44,7 @@ static Walk play(int steps, int snapshots, int leaf) {
         walk.computed += a.to - a.from;
         state = a.to;
         break;
-      default:
-        assert_true(a.from == recorded_from && a.to == recorded_to && a.to == reversed);
-        reversed = a.from;
+      default: assert_true(a.from == recorded_from && a.to == recorded_to && a.to == reversed); reversed = a.from;
     }
   }
   assert_int_equal(reversed, 0);

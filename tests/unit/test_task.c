@@ -312,7 +312,7 @@ static void test_bad_tasks_are_refused_with_the_place(void **state) {
       {"{" POINT_MODEL ", \"steps\": 1e300, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\"}]}",
        "whole number"},
       {"{" POINT_MODEL ", \"steps\": 5,\n \"variables\": [{\"state\": \"qvel\"},\n {\"parameter\": \"body_mas:p\"}], \"loss\": "
-                       "[{\"qpos\": \"x\"}]}",
+       "[{\"qpos\": \"x\"}]}",
        "test.json:3: variables[1].parameter"},
       {"{" POINT_MODEL
        ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\"}, {\"qpos\": \"y\"}]}",
@@ -325,13 +325,13 @@ static void test_bad_tasks_are_refused_with_the_place(void **state) {
        ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\", \"target\": [1, 2, 3]}]}",
        "target"},
       {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\", \"target\": "
-                       "{\"file\": \"/etc/passwd\"}}]}",
+       "{\"file\": \"/etc/passwd\"}}]}",
        "cannot read files"},
       {"{" POINT_MODEL
        ", \"steps\": 5, \"variables\": [{\"state\": \"qvel\", \"lower\": 1, \"start\": 0}], \"loss\": [{\"qpos\": \"x\"}]}",
        "bounds"},
       {"{" POINT_MODEL ", \"steps\": 5, \"variables\": [{\"parameter\": \"body_mass:p\", \"transform\": \"log\", \"start\": 0}], "
-                       "\"loss\": [{\"qpos\": \"x\"}]}",
+       "\"loss\": [{\"qpos\": \"x\"}]}",
        "logarithm"},
       {"{" POINT_MODEL ", " REST ", \"parameters\": {\"body_mass:p\": -1}}", "body_mass"},
       {"{" POINT_MODEL ", " REST ", \"optimizer\": {\"method\": \"sgd\"}}", "unknown method"},
