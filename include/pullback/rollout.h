@@ -6,7 +6,8 @@
 //
 // Reverse mode keeps a thin tape (pbTape_Size doubles a step). Where the tape of all steps does not fit the budget, states are
 // kept at steps of a binomial schedule and the rest is computed again (Griewank & Walther 2000, algorithm 799 "revolve",
-// with leaves of several steps). A gradient has the same bits for every budget.
+// with leaves of several steps). Where the budget leaves room, the evaluations themselves are kept too (some 30 times the
+// thin tape) and save the pullback from repeating them. A gradient has the same bits for every budget.
 #ifndef PULLBACK_ROLLOUT_H
 #define PULLBACK_ROLLOUT_H
 
@@ -25,12 +26,14 @@ typedef struct pbRolloutPlan {
   size_t snapshot_bytes;  // of one state
   size_t full_bytes;      // tape of all steps
   size_t planned_bytes;   // records and snapshots of this plan; never above the budget
+  size_t kept_bytes;      // of the budget's rest: room for whole evaluations, so that the pullback need not repeat them
   size_t fixed_bytes;     // everything else a rollout holds beside pbScratch, however many steps
   int64_t forward_steps;  // steps computed by one Forward and one Vjp together
   int64_t recomputed;     // of these, computed again: forward_steps - steps
 } pbRolloutPlan;
 
-// Cheapest plan (fewest steps computed) whose records and snapshots stay within `budget` bytes; 0: no limit.
+// Cheapest plan (fewest steps computed) whose records, snapshots and kept evaluations stay within `budget` bytes; 0: no
+// limit for the tape, and at most 64 MiB of kept evaluations.
 // pb_capacity where not even one record fits (the text says how much is needed at least).
 PB_API PB_NODISCARD pbStatus pbRollout_Plan(const pbModel *model, int steps, size_t budget, pbRolloutPlan *plan);
 // A plan by the numbers themselves: snapshots >= 0, leaf >= 1.

@@ -136,6 +136,7 @@ typedef struct NUM(pbWork) {
   num *subtree_com, *subtree_linvel;  // nbody x 3: centre of mass of a body and all below it, its velocity; for sensors
   num *cfrc_int;                      // nbody x 6: about ref, what holds the body; filled when a force or torque sensor asks
   void *memory;                       // the block everything lies in
+  size_t kept_from, kept_to;          // part of it that a pullback reads besides rows and factors
   char error[200];                    // what went wrong
 } NUM(pbWork);
 

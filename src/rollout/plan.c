@@ -17,6 +17,14 @@ static void finish(pbRolloutPlan *plan, int64_t cost) {
   plan->recomputed = cost - plan->steps;
 }
 
+// What is left of the budget holds evaluations.
+static void keep(const pbModel *model, size_t budget, pbRolloutPlan *plan) {
+  enum { contacts = 16 };  // a guess: room for evaluations with more of them is not reserved
+  size_t most = (size_t)plan->leaf * pbKept_Room(model, contacts);
+  size_t left = budget == SIZE_MAX ? (size_t)64 << 20 : budget - plan->planned_bytes;
+  plan->kept_bytes = most < left ? most : left;
+}
+
 pbStatus pbRollout_Plan(const pbModel *model, int steps, size_t budget, pbRolloutPlan *plan) {
   PB_TRY(begin(model, steps, plan));
   if (budget == 0) budget = SIZE_MAX;
@@ -26,6 +34,7 @@ pbStatus pbRollout_Plan(const pbModel *model, int steps, size_t budget, pbRollou
                           "memory of %zu bytes is too little: one tape record takes %zu bytes (all %d steps take %zu)", budget,
                           plan->record_bytes, steps, plan->full_bytes);
   finish(plan, cost);
+  keep(model, budget, plan);
   return pb_ok;
 }
 

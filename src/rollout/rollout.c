@@ -12,6 +12,8 @@
 static void layout(pbArena *a, pbRollout *r) {
   size_t nx = (size_t)r->nx, n = (size_t)r->n, record = (size_t)r->nrecord;
   r->records = pbArena_Take(a, (size_t)r->plan.leaf, record * sizeof(double));
+  r->kept = pbArena_Take(a, r->plan.kept_bytes, 1);
+  r->kept_at = pbArena_Take(a, (size_t)r->plan.leaf, sizeof(size_t));
   r->snapshots = pbArena_Take(a, (size_t)r->plan.snapshots, nx * sizeof(double));
   r->held = pbArena_Take(a, (size_t)r->plan.snapshots, sizeof(int));
   r->final_record = pbArena_Take(a, record, sizeof(double));
@@ -161,8 +163,24 @@ static void put_positions(const pbRollout *r, const pbRolloutOutput *wanted) {
   if (wanted->site_xpos) put(wanted->site_xpos, 0, 3 * r->nsite, pbRollout_SeenField(r, "site_xpos"));
 }
 
+static double *record_of(const pbRollout *r, int k) { return r->records + (size_t)(k - r->leaf_from) * (size_t)r->nrecord; }
+
+// After a step: its evaluation, where there is room for it.
+static pbStatus keep(pbRollout *r, int index) {
+  size_t size = 0;
+  if (r->plan.kept_bytes > r->kept_used)
+    PB_TRY(pbKept_Save(r->scratch, r->kept + r->kept_used, r->plan.kept_bytes - r->kept_used, &size));
+  r->kept_at[index] = size ? r->kept_used : SIZE_MAX;
+  r->kept_used += size;
+  return pb_ok;
+}
+
+static const void *kept_of(const pbRollout *r, int index) {
+  return r->kept_at[index] == SIZE_MAX ? NULL : r->kept + r->kept_at[index];
+}
+
 // Step k from r->x; into `record` too where one is given.
-static pbStatus advance(pbRollout *r, int k, double *record, const pbRolloutOutput *out) {
+static pbStatus advance(pbRollout *r, int k, bool record, const pbRolloutOutput *out) {
   pbInput input = pbRollout_InputAt(r, k);
   pbRolloutOutput wanted = wanted_at(r, out, k);
   memcpy(r->x_before, r->x, (size_t)r->nx * sizeof *r->x);
@@ -174,11 +192,11 @@ static pbStatus advance(pbRollout *r, int k, double *record, const pbRolloutOutp
   }
   PB_TRY(pbRollout_StepChecked(r, r->theta, r->x, &input, k, wanted.sensordata));
   if (!early) put_positions(r, &wanted);
-  if (record) pbTape_Record(r->model, r->x_before, r->scratch, record);
-  return pb_ok;
+  if (!record) return pb_ok;
+  pbTape_Record(r->model, r->x_before, r->scratch, record_of(r, k));
+  pbStatus status = keep(r, k - r->leaf_from);
+  return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbStatus_Text(status));
 }
-
-static double *record_of(const pbRollout *r, int k) { return r->records + (size_t)(k - r->leaf_from) * (size_t)r->nrecord; }
 
 // Plays actions up to the next Reverse (returned) or Done. `out` and the certificate only on the first sweep.
 static pbStatus sweep(pbRollout *r, pbRolloutOutput *out, bool first, pbScheduleAction *action) {
@@ -190,9 +208,9 @@ static pbStatus sweep(pbRollout *r, pbRolloutOutput *out, bool first, pbSchedule
     if (a.kind == pb_scheduleRestore) memcpy(r->x, a.slot < 0 ? r->x0 : r->snapshots + (size_t)a.slot * (size_t)r->nx, bytes);
     if (a.kind != pb_scheduleAdvance && a.kind != pb_scheduleRecord) continue;
     bool record = a.kind == pb_scheduleRecord;
-    if (record) r->leaf_from = a.from;
+    if (record) r->leaf_from = a.from, r->kept_used = 0;
     for (int k = a.from; k < a.to; k++) {
-      PB_TRY(advance(r, k, record ? record_of(r, k) : NULL, first ? out : NULL));
+      PB_TRY(advance(r, k, record, first ? out : NULL));
       if (first) {
         pbReport report = pbScratch_Report(r->scratch);
         pbCertificate_Step(&r->seen, &report, k);
@@ -306,7 +324,8 @@ static pbInputBar input_bar_at(const pbRollout *r, const pbRolloutGradient *g, i
 }
 
 // Pullback through what is seen at state k and, unless it is the last, through step k. The result is in r->costate.
-static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, const double *record) {
+static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, const double *record,
+                     const void *kept) {
   bool last = k == r->plan.steps;
   pbObservationBar observed;
   bool sees = observed_at(r, bar, k, &observed);
@@ -314,8 +333,8 @@ static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradi
   if (sees || !last) {
     pbInput input = pbRollout_InputAt(r, k);
     pbInputBar input_bar = input_bar_at(r, g, k);
-    pbStatus status = pbStep_Vjp(r->model, r->theta, record, &input, last ? NULL : r->costate, sees ? &observed : NULL,
-                                 r->scratch, r->costate_before, &input_bar, g->theta);
+    pbStatus status = pbStep_VjpKept(r->model, r->theta, record, kept, &input, last ? NULL : r->costate, sees ? &observed : NULL,
+                                     r->scratch, r->costate_before, &input_bar, g->theta);
     if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
   }
   add_direct(r, bar, k, r->costate_before);
@@ -343,7 +362,7 @@ static pbStatus pull_final(pbRollout *r, const pbRolloutBar *bar, const pbRollou
     pbTape_Record(r->model, r->x_final, r->scratch, r->final_record);
     r->has_final_record = true;
   }
-  return pull(r, bar, g, r->plan.steps, r->final_record);
+  return pull(r, bar, g, r->plan.steps, r->final_record, NULL);
 }
 
 // The records of the last leaf are there from Forward, unless an earlier Vjp used them up.
@@ -370,7 +389,7 @@ static pbStatus backward(pbRollout *r, const pbRolloutBar *bar, const pbRolloutG
   PB_TRY(first_leaf(r, &action));
   while (action.kind == pb_scheduleReverse) {
     for (int k = action.to - 1; k >= action.from; k--) {
-      PB_TRY(pull(r, bar, g, k, record_of(r, k)));
+      PB_TRY(pull(r, bar, g, k, record_of(r, k), kept_of(r, k - r->leaf_from)));
       PB_TRY(measure(r, &growth, certificate, k));
       if (pbTicker_Step(&r->ticker)) return pbRollout_Stopped(r, k);
     }

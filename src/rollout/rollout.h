@@ -5,6 +5,7 @@
 #include <pullback/rollout.h>
 
 #include "rollout/schedule.h"
+#include "world/kept.h"
 
 typedef struct pbTicker {  // progress of one call, and its end
   pbProgressFunction function;
@@ -39,6 +40,9 @@ struct pbRollout {
   double *records;       // (leaf, nrecord)
   double *final_record;  // nrecord: observation at the last state
   bool has_final_record;
+  char *kept;  // evaluations of the steps in `records`, as far as they fit
+  size_t kept_used;
+  size_t *kept_at;    // leaf: where in `kept`, SIZE_MAX: not there
   double *snapshots;  // (snapshots, nx)
   int *held;
   double *x, *x_before, *x_final;    // nx

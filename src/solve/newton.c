@@ -384,6 +384,13 @@ static pbStatus newton(NUM(pbWork) *w) {
 
 #endif
 
+void NUM(pbSolve_Pattern)(NUM(pbWork) *w) { layout(w); }
+
+pbStatus NUM(pbSolve_Complete)(NUM(pbWork) *w) {
+  layout(w);
+  return NUM(pbSolve_Factor)(w);
+}
+
 pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w) {
   if (w->nrow) return newton(w);
   size_t bytes = (size_t)w->m->nv * sizeof(num);

@@ -8,5 +8,9 @@
 num NUM(pbRow_Evaluate)(const NUM(pbWork) *w, NUM(pbRow) *r);
 // Pattern, values and factor of H = M + J'KJ at the current K. pb_singular if a pivot is not positive.
 pbStatus NUM(pbSolve_Factor)(NUM(pbWork) *w);
+// Pattern of H for the rows there are.
+void NUM(pbSolve_Pattern)(NUM(pbWork) *w);
+// After a solve: the factor of H at the solution, which the last iteration may not have needed.
+pbStatus NUM(pbSolve_Complete)(NUM(pbWork) *w);
 
 #endif

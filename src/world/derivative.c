@@ -4,6 +4,7 @@
 #include "base/context.h"
 #include "math/vec.h"
 #include "world/jvp.h"
+#include "world/kept.h"
 #include "world/scratch.h"
 #include "world/vjp.h"
 
@@ -19,15 +20,7 @@ pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record,
 pbStatus pbStep_Vjp(const pbModel *m, const double *theta, const double *record, const pbInput *input, const double *next_bar,
                     const pbObservationBar *observed, pbScratch *s, double *x_bar, const pbInputBar *input_bar,
                     double *theta_bar) {
-  const double *stages = record + pbModel_StateSize(m);
-  pbPullback p = {.q = x_bar, .v = x_bar + m->nv, .act = x_bar + 2 * m->nv, .theta = theta_bar};
-  if (next_bar) p.q_next = next_bar, p.v_next = next_bar + m->nv, p.act_next = next_bar + 2 * m->nv;
-  if (observed) p.sensordata = observed->sensordata, p.xpos = observed->xpos, p.site_xpos = observed->site_xpos;
-  if (input_bar) p.ctrl = input_bar->ctrl, p.qfrc = input_bar->qfrc, p.xfrc = input_bar->xfrc;
-  pbScratch_Load(s, theta, record, input);
-  pbStatus status = s->variant->vjp(s->adjoint_one, false, &s->w, stages, &p);
-  s->report.residual = s->w.residual;
-  return status == pb_ok ? status : pbScratch_Fail(s, status, "pullback: %s", pbStatus_Text(status));
+  return pbStep_VjpKept(m, theta, record, NULL, input, next_bar, observed, s, x_bar, input_bar, theta_bar);
 }
 
 // ---- rotations ------------------------------------------------------------------------------------------------------

@@ -579,12 +579,14 @@ static pbStatus pull(block *k, NUM(pbWork) *w, const double *stages, const pbPul
   memcpy(w->v0, w->qvel, (size_t)m->nv * sizeof(double));
   memcpy(w->a0, w->act, (size_t)m->na * sizeof(double));
   if (step && m->integrator == pb_intRK4) return runge_kutta(k, w, stages, p);
-  if (!p->evaluated) {
+  if (!p->evaluated && !p->kept) {
     PB_TRY(NUM(pbStep_Stage)(w, stages, 0));
-    NUM(pbStage_Acceleration)(w);
-    if (p->sensordata) NUM(pbStage_Sensors)(w);
     if (m->integrator == pb_intRK4) memcpy(w->qacc_integrated, w->qacc, (size_t)m->nv * sizeof(double)), w->damped = false;
     else PB_TRY(NUM(pbIntegrate_Damp)(w));
+  }
+  if (!p->evaluated) {
+    NUM(pbStage_Acceleration)(w);
+    if (p->sensordata) NUM(pbStage_Sensors)(w);
   }
   begin(k, w);
   euler(k, p, step);

@@ -2,6 +2,7 @@
 
 #define DECLARE(suffix)                                                                                                   \
   pbStatus pbStep_Run##suffix(void *work, double *stages, bool replay, bool sense, bool integrate);                       \
+  pbStatus pbSolve_Complete##suffix(void *work);                                                                          \
   static pbStatus vjp##suffix(void *block, bool lanes, void *work, const double *stages, const pbPullback *pull) {        \
     return lanes ? pbVjp_Run_lanes##suffix(block, work, stages, pull) : pbVjp_Run_one##suffix(block, work, stages, pull); \
   }                                                                                                                       \
@@ -22,7 +23,7 @@ DECLARE(_v4)
 #undef DECLARE
 
 #define TABLE(suffix) \
-  { #suffix, pbStep_Run##suffix, vjp##suffix, size##suffix, carve##suffix }
+  { #suffix, pbStep_Run##suffix, pbSolve_Complete##suffix, vjp##suffix, size##suffix, carve##suffix }
 #ifdef PB_HAVE_V4
 static const pbVariant v4 = TABLE(_v4);
 #endif

@@ -10,6 +10,7 @@
 typedef struct pbVariant {
   const char *name;
   pbStatus (*run)(void *work, double *stages, bool replay, bool sense, bool integrate);
+  pbStatus (*complete)(void *work);  // pbSolve_Complete
   pbStatus (*vjp)(void *block, bool lanes, void *work, const double *stages, const pbPullback *pull);
   size_t (*vjp_size)(const pbModel *m, int max_contacts, bool lanes);
   void (*vjp_carve)(void *block, const pbModel *m, int max_contacts, bool lanes);

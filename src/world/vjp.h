@@ -15,6 +15,7 @@ typedef struct pbPullback {
   const double *sensordata, *xpos, *site_xpos;  // cotangents of what is seen before it
   double *q, *v, *act, *ctrl, *qfrc, *xfrc;     // of the state before, and of the inputs
   double *theta;                                // ParamSize; one cotangent only
+  bool kept;                                    // work holds the evaluation of this step, accelerations and sensors aside
   bool evaluated;                               // work holds the replay of this step already (not for Runge-Kutta)
 } pbPullback;
 

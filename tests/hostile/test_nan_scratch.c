@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "world/kept.h"
 #include "world/scratch.h"
 
 #include <pullback/pullback.h>
@@ -25,11 +26,14 @@ static void poison(pbScratch *scratch) {
   memset(scratch->w.memory, 0xff, pbWork_Carve_r(&sizes, scratch->model, scratch->w.max_con, NULL));
 }
 
-static void run(const pbModel *m, pbScratch *scratch, bool hostile, Result *r) {
+// keep: pullbacks from evaluations that were kept, not from evaluating again.
+static void run(const pbModel *m, pbScratch *scratch, bool hostile, bool keep, Result *r) {
   memset(r, 0, sizeof *r);
   const double *theta = pbModel_DefaultParams(m);
   int n = pbModel_TangentSize(m), tape = pbTape_Size(m);
   double *records = calloc((size_t)tape * steps, sizeof *records), bar[256] = {0}, x[256] = {0};
+  size_t room = pbKept_Room(m, 30), size;
+  char *kept = calloc(steps, room);
   const double ctrl[64] = {0.4, -0.2, 0.3};
   pbInput input = {.ctrl = ctrl};
   assert_true(n <= 256 && n * n <= most && pbModel_ParamSize(m) <= most && pbModel_StateSize(m) <= 256);
@@ -40,12 +44,18 @@ static void run(const pbModel *m, pbScratch *scratch, bool hostile, Result *r) {
     assert_int_equal(pbStep_Forward(m, theta, x, &input, scratch, r->sensors[k]), pb_ok);
     pbTape_Record(m, r->states[k], scratch, records + k * tape);
     memcpy(r->states[k + 1], x, sizeof x);
+    assert_int_equal(pbKept_Save(scratch, kept + (size_t)k * room, room, &size), pb_ok);
+    assert_true(size > 0);
   }
+  double sensor_bar[256];
+  for (int i = 0; i < 256; i++) sensor_bar[i] = 0.01 * (i + 1);
   for (int i = 0; i < n; i++) bar[i] = 1 - 0.07 * i;
   for (int k = steps - 1; k >= 0; k--) {
     memset(r->x_bar, 0, sizeof r->x_bar);
     if (hostile) poison(scratch);
-    if (pbStep_Vjp(m, theta, records + k * tape, &input, bar, NULL, scratch, r->x_bar, NULL, r->theta_bar) != pb_ok)
+    pbObservationBar observed = {.sensordata = pbModel_Size(m, "nsensordata") ? sensor_bar : NULL};
+    if (pbStep_VjpKept(m, theta, records + k * tape, keep ? kept + (size_t)k * room : NULL, &input, bar, &observed, scratch,
+                       r->x_bar, NULL, r->theta_bar) != pb_ok)
       fail_msg("step %d: %s", k, pbScratch_Error(scratch));
     memcpy(bar, r->x_bar, sizeof bar);
   }
@@ -55,7 +65,7 @@ static void run(const pbModel *m, pbScratch *scratch, bool hostile, Result *r) {
   assert_int_equal(pbStep_Jvp(m, theta, records, &input, &direction, scratch, r->next, NULL, NULL, NULL), pb_ok);
   if (hostile) poison(scratch);
   assert_int_equal(pbStep_Jacobian(m, theta, records, &input, scratch, r->A, r->B, NULL, NULL), pb_ok);
-  free(records);
+  free(records), free(kept);
 }
 
 static void check_same(const double *a, const double *b, size_t count, const char *what) {
@@ -75,8 +85,8 @@ static void test_poison_changes_nothing(void **state) {
     assert_int_equal(pbScratch_Create(m, NULL, &fresh), pb_ok);
     assert_int_equal(pbScratch_Create(m, NULL, &used), pb_ok);
     print_message("%s\n", files[f]);
-    run(m, fresh, false, &plain);
-    run(m, used, true, &poisoned);
+    run(m, fresh, false, false, &plain);
+    run(m, used, true, false, &poisoned);
     check_same(plain.states[0], poisoned.states[0], sizeof plain.states / sizeof(double), "state");
     check_same(plain.sensors[0], poisoned.sensors[0], sizeof plain.sensors / sizeof(double), "sensordata");
     check_same(plain.x_bar, poisoned.x_bar, 256, "x_bar");
@@ -84,8 +94,10 @@ static void test_poison_changes_nothing(void **state) {
     check_same(plain.next, poisoned.next, 256, "next");
     check_same(plain.A, poisoned.A, most, "A");
     check_same(plain.B, poisoned.B, most, "B");
-    run(m, used, false, &poisoned);  // once more through used memory, that of the derivatives included
-    check_same(&plain.states[0][0], &poisoned.states[0][0], sizeof plain / sizeof(double), "second run");
+    for (int keep = 0; keep < 2; keep++) {  // once more through used memory, that of the derivatives included
+      run(m, used, keep, keep, &poisoned);
+      check_same(&plain.states[0][0], &poisoned.states[0][0], sizeof plain / sizeof(double), keep ? "kept" : "second run");
+    }
     pbScratch_Destroy(fresh);
     pbScratch_Destroy(used);
     pbModel_Destroy(m);

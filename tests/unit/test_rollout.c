@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "rollout/rollout.h"
+
 #include <pullback/io.h>
 #include <pullback/rollout.h>
 
@@ -156,6 +158,47 @@ static void test_gradient_has_the_same_bits_for_every_budget(void **state) {
   for (size_t i = 0; i < size; i++) norm += fabs(first[i]);
   assert_true(isfinite(norm) && norm > 1);
   free(first), free(again);
+}
+
+// The gradient by everything under a plan by budget (0: none), every time from a new rollout.
+static size_t planned_gradient(World *s, const pbRolloutPlan *plan, double *out) {
+  pbRolloutBar bar = every_bar(s);
+  pbRollout *r;
+  good(s, pbRollout_Create(s->ctx, s->model, plan, NULL, &r));
+  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  pbRolloutGradient g = {.x0 = out, .ctrl = out + s->n, .theta = out + s->n + N};
+  good(s, pbRollout_Vjp(r, &bar, NULL, &g, NULL));
+  size_t used = r->kept_used;
+  pbRollout_Destroy(r);
+  return used;
+}
+
+static void test_kept_evaluations_change_no_bit(void **state) {
+  World *s = *state;
+  size_t size = (size_t)s->n + N + s->ntheta;
+  double *thin = calloc(size, sizeof *thin), *kept = calloc(size, sizeof *kept);
+  pbRolloutPlan plan, part;
+  good(s, pbRollout_Plan(s->model, N, 0, &plan));
+  size_t room = plan.kept_bytes;
+  assert_true(room > 0);
+  plan.kept_bytes = 0;
+  assert_int_equal(planned_gradient(s, &plan, thin), 0);
+  for (int share = 1; share <= 64; share *= 4) {  // room for all, for some, for very few
+    plan.kept_bytes = room / (size_t)share;
+    memset(kept, 0, size * sizeof *kept);
+    size_t used = planned_gradient(s, &plan, kept);
+    assert_true(used > 0 && used <= plan.kept_bytes);
+    assert_memory_equal(thin, kept, size * sizeof *thin);
+  }
+  // a budget is kept to: tape first, what is left for evaluations; on a schedule they are those of the last stretch
+  for (size_t budget = plan.record_bytes; budget < 8 * plan.full_bytes; budget *= 2) {
+    good(s, pbRollout_Plan(s->model, N, budget, &part));
+    assert_true(part.planned_bytes + part.kept_bytes <= budget);
+    memset(kept, 0, size * sizeof *kept);
+    planned_gradient(s, &part, kept);
+    assert_memory_equal(thin, kept, size * sizeof *thin);
+  }
+  free(thin), free(kept);
 }
 
 static double dot(const double *a, const double *b, size_t n) {
@@ -310,6 +353,7 @@ static void test_mode_depends_on_counts_alone(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_forward_is_the_steps_one_by_one),
                                      cmocka_unit_test(test_gradient_has_the_same_bits_for_every_budget),
+                                     cmocka_unit_test(test_kept_evaluations_change_no_bit),
                                      cmocka_unit_test(test_forward_and_reverse_mode_agree),
                                      cmocka_unit_test(test_spot_check),
                                      cmocka_unit_test(test_long_rollout_in_a_twentieth_of_the_tape),

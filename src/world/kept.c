@@ -1,0 +1,81 @@
+#include "world/kept.h"
+
+#include <string.h>
+
+#include "solve/newton.h"
+#include "world/scratch.h"
+
+// One walk over what is kept, for all directions: counting (at NULL), saving, loading.
+typedef struct walk {
+  char *at;
+  size_t used;
+  bool load;
+} walk;
+
+static void pass(walk *k, void *field, size_t bytes) {
+  if (k->at && k->load) memcpy(field, k->at + k->used, bytes);
+  if (k->at && !k->load) memcpy(k->at + k->used, field, bytes);
+  k->used += (bytes + 7) & ~(size_t)7;
+}
+
+static void each(walk *k, pbWork_r *w) {
+  const pbModel *m = w->m;
+  size_t word = sizeof(int), real = sizeof(double);
+  pass(k, &w->ncon, word), pass(k, &w->nrow, word), pass(k, &w->ndofs_used, word), pass(k, &w->nJ_used, word);
+  pass(k, &w->damped, sizeof w->damped), pass(k, &w->has_fluid, sizeof w->has_fluid);
+  pass(k, &w->need_cross, sizeof w->need_cross), pass(k, &w->residual, real);
+  pass(k, (char *)w->memory + w->kept_from, w->kept_to - w->kept_from);
+  size_t ten = m->ntendon ? (size_t)w->ten_start[m->ntendon] : 0, mom = m->nu ? (size_t)w->mom_start[m->nu] : 0;
+  pass(k, w->ten_dofs, ten * word), pass(k, w->ten_J, ten * real);
+  pass(k, w->mom_dofs, mom * word), pass(k, w->mom, mom * real);
+  pass(k, w->contact, (size_t)w->ncon * sizeof *w->contact);
+  pass(k, w->row, (size_t)w->nrow * sizeof *w->row);
+  pass(k, w->row_dofs, (size_t)w->ndofs_used * word), pass(k, w->row_J, (size_t)w->nJ_used * real);
+  if (w->need_cross) pass(k, w->H.parent, (size_t)m->nv * word);
+  if (k->at && k->load) pbSolve_Pattern_r(w);
+  pass(k, w->H_LD, (size_t)w->H.size * real);
+  if (!w->damped) return;
+  pass(k, w->Mhat, (size_t)w->t->M.size * real);
+  if (m->integrator == pb_intImplicitfast) pass(k, w->free_A, 36 * (size_t)m->njnt * real);
+}
+
+size_t pbKept_Room(const pbModel *m, int contacts) {
+  if (pb_stages(m) > 1) return 0;
+  if (contacts > m->topology->max_contacts) contacts = m->topology->max_contacts;
+  pbWork_r w;
+  pbWork_Carve_r(&w, m, contacts, NULL);
+  size_t entries = (size_t)w.max_dofs * (sizeof(int) + 3 * sizeof(double)) + (size_t)m->nu * (size_t)w.t->max_chain * 12;
+  size_t factors = 2 * (size_t)w.t->M.size * sizeof(double);
+  return w.kept_to - w.kept_from + factors + entries + (size_t)contacts * sizeof *w.contact + (size_t)w.max_row * sizeof *w.row;
+}
+
+pbStatus pbKept_Save(pbScratch *s, void *kept, size_t room, size_t *size) {
+  walk k = {0};
+  *size = 0;
+  if (pb_stages(s->model) > 1) return pb_ok;
+  PB_TRY(s->variant->complete(&s->w));
+  each(&k, &s->w);
+  if (k.used > room) return pb_ok;
+  *size = k.used;
+  k = (walk){.at = kept};
+  each(&k, &s->w);
+  return pb_ok;
+}
+
+pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *record, const void *kept, const pbInput *input,
+                        const double *next_bar, const pbObservationBar *observed, pbScratch *s, double *x_bar,
+                        const pbInputBar *input_bar, double *theta_bar) {
+  const double *stages = record + pbModel_StateSize(m);
+  pbPullback p = {.q = x_bar, .v = x_bar + m->nv, .act = x_bar + 2 * m->nv, .theta = theta_bar, .kept = kept != NULL};
+  if (next_bar) p.q_next = next_bar, p.v_next = next_bar + m->nv, p.act_next = next_bar + 2 * m->nv;
+  if (observed) p.sensordata = observed->sensordata, p.xpos = observed->xpos, p.site_xpos = observed->site_xpos;
+  if (input_bar) p.ctrl = input_bar->ctrl, p.qfrc = input_bar->qfrc, p.xfrc = input_bar->xfrc;
+  pbScratch_Load(s, theta, record, input);
+  if (kept) {
+    walk k = {.at = (char *)kept, .load = true};
+    each(&k, &s->w);
+  }
+  pbStatus status = s->variant->vjp(s->adjoint_one, false, &s->w, stages, &p);
+  s->report.residual = s->w.residual;
+  return status == pb_ok ? status : pbScratch_Fail(s, status, "pullback: %s", pbStatus_Text(status));
+}

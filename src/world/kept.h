@@ -1,0 +1,20 @@
+// An evaluation kept beside the thin tape: all that the pullback of a step reads, so that it need not evaluate again. The
+// record of the step (state, accelerations) is still what says which step it is; with or without, the gradient has the same
+// bits. Not for Runge-Kutta, which evaluates more than once.
+#ifndef PB_KEPT_H
+#define PB_KEPT_H
+
+#include <pullback/world.h>
+
+// Bytes that a step with this many contacts needs at most; 0: it cannot be kept.
+size_t pbKept_Room(const pbModel *model, int contacts);
+// After pbStep_Forward. Completes what the step left undone (the factor at its solution). *size: bytes written, 0 where
+// there is not enough room.
+PB_NODISCARD pbStatus pbKept_Save(pbScratch *scratch, void *kept, size_t room, size_t *size);
+
+// pbStep_Vjp with what pbKept_Save left (NULL: evaluate again).
+PB_NODISCARD pbStatus pbStep_VjpKept(const pbModel *model, const double *theta, const double *record, const void *kept,
+                                     const pbInput *input, const double *next_bar, const pbObservationBar *observed,
+                                     pbScratch *scratch, double *x_bar, const pbInputBar *input_bar, double *theta_bar);
+
+#endif
