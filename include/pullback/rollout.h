@@ -25,15 +25,15 @@ typedef struct pbRolloutPlan {
   size_t record_bytes;    // of one tape record
   size_t snapshot_bytes;  // of one state
   size_t full_bytes;      // tape of all steps
-  size_t planned_bytes;   // records and snapshots of this plan; never above the budget
-  size_t kept_bytes;      // of the budget's rest: room for whole evaluations, so that the pullback need not repeat them
+  size_t planned_bytes;   // records, snapshots and kept evaluations of this plan; never above the budget
+  size_t kept_bytes;      // of these: room for whole evaluations, so that the pullback need not repeat them
   size_t fixed_bytes;     // everything else a rollout holds beside pbScratch, however many steps
   int64_t forward_steps;  // steps computed by one Forward and one Vjp together
   int64_t recomputed;     // of these, computed again: forward_steps - steps
 } pbRolloutPlan;
 
 // Cheapest plan (fewest steps computed) whose records, snapshots and kept evaluations stay within `budget` bytes; 0: no
-// limit for the tape, and at most 64 MiB of kept evaluations.
+// limit. Kept evaluations take 16 MiB at most.
 // pb_capacity where not even one record fits (the text says how much is needed at least).
 PB_API PB_NODISCARD pbStatus pbRollout_Plan(const pbModel *model, int steps, size_t budget, pbRolloutPlan *plan);
 // A plan by the numbers themselves: snapshots >= 0, leaf >= 1.

@@ -17,12 +17,13 @@ static void finish(pbRolloutPlan *plan, int64_t cost) {
   plan->recomputed = cost - plan->steps;
 }
 
-// What is left of the budget holds evaluations.
+// What is left of the budget holds evaluations: no more than a cache does, from slower memory they gain nothing.
 static void keep(const pbModel *model, size_t budget, pbRolloutPlan *plan) {
-  enum { contacts = 16 };  // a guess: room for evaluations with more of them is not reserved
-  size_t most = (size_t)plan->leaf * pbKept_Room(model, contacts);
-  size_t left = budget == SIZE_MAX ? (size_t)64 << 20 : budget - plan->planned_bytes;
-  plan->kept_bytes = most < left ? most : left;
+  enum { contacts = 16, cache = 16 << 20 };  // of most steps; one with more of them may take the room of another
+  size_t room = (size_t)plan->leaf * pbKept_Room(model, contacts), left = budget - plan->planned_bytes;
+  if (room > cache) room = cache;
+  plan->kept_bytes = room < left ? room : left;
+  plan->planned_bytes += plan->kept_bytes;
 }
 
 pbStatus pbRollout_Plan(const pbModel *model, int steps, size_t budget, pbRolloutPlan *plan) {

@@ -193,7 +193,7 @@ static void test_kept_evaluations_change_no_bit(void **state) {
   // a budget is kept to: tape first, what is left for evaluations; on a schedule they are those of the last stretch
   for (size_t budget = plan.record_bytes; budget < 8 * plan.full_bytes; budget *= 2) {
     good(s, pbRollout_Plan(s->model, N, budget, &part));
-    assert_true(part.planned_bytes + part.kept_bytes <= budget);
+    assert_true(part.planned_bytes <= budget);
     memset(kept, 0, size * sizeof *kept);
     planned_gradient(s, &part, kept);
     assert_memory_equal(thin, kept, size * sizeof *thin);
@@ -263,7 +263,7 @@ static void test_long_rollout_in_a_twentieth_of_the_tape(void **state) {
   enum { LONG = 10000 };
   pbRolloutPlan full, small;
   good(s, pbRollout_Plan(s->model, LONG, 0, &full));
-  assert_true(full.planned_bytes == full.full_bytes && full.recomputed == 0);
+  assert_true(full.planned_bytes - full.kept_bytes == full.full_bytes && full.recomputed == 0);
   good(s, pbRollout_Plan(s->model, LONG, full.full_bytes / 20, &small));
   print_message("10000 steps: %zu of %zu bytes, %d snapshots, leaf %d, %.4f steps computed a step\n", small.planned_bytes,
                 small.full_bytes, small.snapshots, small.leaf, (double)small.forward_steps / LONG);
