@@ -143,6 +143,7 @@ static pbStatus walk(Doctor *d) {
     if (status != pb_ok) return cliRun_StepFailed(run, status, k);
     pbTape_Record(run->model, x - d->nx, run->scratch, d->records + (size_t)k * (size_t)d->nr);
     d->reports[k] = pbScratch_Report(run->scratch);
+    cliRun_NoteSolve(run, k);
     d->traces[k] = trace_of(d);
   }
   return pb_ok;
@@ -857,6 +858,7 @@ static pbStatus examine(Doctor *d) {
   failure_findings(d);
   growth_findings(d);
   contact_findings(d);
+  cliRun_WarnSolver(d->run);
   if (text[opt_json]) report_json(d);
   else report_text(d);
   return all_hold(d) ? pb_ok : pb_check_failed;

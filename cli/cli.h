@@ -150,6 +150,8 @@ typedef struct cliRun {
   double *x0;
   double *control, *qfrc, *xfrc;  // steps rows each (at least one); NULL where not given (control: never)
   pbScratch *scratch;
+  double worst_residual;  // of the constraint solves so far, relative, and its step; -1: there was none
+  long worst_residual_step;
 } cliRun;
 
 // Model with --option, --param and --constants applied.
@@ -160,6 +162,11 @@ void cliRun_Sizes(cliRun *run);
 pbStatus cliRun_Begin(cliApp *app, long steps, cliRun *run);
 void cliRun_End(cliRun *run);
 pbInput cliRun_Input(const cliRun *run, long k);  // of step k; k = steps: of the last
+// Take the constraint solve of step k (in scratch) into account, or another's residual.
+void cliRun_NoteSolve(cliRun *run, long k);
+void cliRun_NoteResidual(cliRun *run, double residual, long k);
+// One line on standard error where the worst solve stopped short of its tolerance.
+void cliRun_WarnSolver(const cliRun *run);
 // Text of scratch with step number; what a command returns when step k fails.
 pbStatus cliRun_StepFailed(const cliRun *run, pbStatus status, long k);
 bool cli_finite(const double *values, size_t count);

@@ -320,6 +320,9 @@ static pbStatus gradient(Gradient *g, pbArrays *set) {
   say_plan(run->app, &g->plan);
   PB_TRY(pbRollout_Create(run->ctx, run->model, &g->plan, NULL, &g->rollout));
   PB_TRY(compute(g, set));
+  const pbCertificate *c = &g->certificate;
+  if (c->worst_residual_step >= 0) cliRun_NoteResidual(run, c->worst_residual, c->worst_residual_step);
+  cliRun_WarnSolver(run);
   PB_TRY(add_results(g, set));
   PB_TRY(add_meta(g, set));
   return cli_save(run->app, set);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "world/model.h"
 
 bool cli_finite(const double *values, size_t count) {
   for (size_t i = 0; i < count; i++) {
@@ -168,6 +169,7 @@ void cliRun_Sizes(cliRun *run) {
   run->nx = pbModel_StateSize(m);
   run->nt = pbModel_TangentSize(m);
   run->ntheta = pbModel_ParamSize(m);
+  run->worst_residual_step = -1;
 }
 
 pbStatus cliRun_Model(cliApp *app, cliRun *run) {
@@ -442,6 +444,29 @@ pbStatus cliRun_StepFailed(const cliRun *run, pbStatus status, long k) {
   return pbContext_Fail(run->ctx, status, "step %ld: %s%s%s", k, pbStatus_Text(status), *text ? ": " : "", text);
 }
 
+// ---- the constraint solver -----------------------------------------------------------------------------------------
+
+static const double residual_limit = 1e-6;  // below it a solve is good enough for any purpose, whatever stopped it
+
+void cliRun_NoteResidual(cliRun *run, double residual, long k) {
+  if (run->worst_residual_step >= 0 && residual <= run->worst_residual) return;
+  run->worst_residual = residual;
+  run->worst_residual_step = k;
+}
+
+void cliRun_NoteSolve(cliRun *run, long k) {
+  pbReport report = pbScratch_Report(run->scratch);
+  if (report.rows) cliRun_NoteResidual(run, report.residual, k);
+}
+
+void cliRun_WarnSolver(const cliRun *run) {
+  if (run->worst_residual_step < 0 || run->worst_residual <= fmax(residual_limit, run->model->tolerance)) return;
+  fprintf(stderr,
+          "pullback: warning: step %ld of %ld: the constraint solver stopped at relative residual %.1e, the worst of the run; "
+          "results are off by about as much (option iterations is %d)\n",
+          run->worst_residual_step, run->steps, run->worst_residual, run->model->iterations);
+}
+
 // ---- results -------------------------------------------------------------------------------------------------------
 
 static void meta_names(const cliRun *run, cliJson *j, const char *key, pbObject kind, const char *size) {
@@ -462,6 +487,10 @@ void cliRun_Meta(const cliRun *run, cliJson *j) {
   cliJson_Text(j, "model", run->model_path);
   cliJson_Integer(j, "steps", run->steps);
   if (pbModel_Param(run->model, "timestep", &timestep) == pb_ok) cliJson_Number(j, "timestep", run->theta[timestep.offset]);
+  cliJson_Open(j, "solver", '{');
+  cliJson_Number(j, "worst_residual", run->worst_residual);
+  cliJson_Integer(j, "step", run->worst_residual_step);
+  cliJson_Close(j, '}');
   cliJson_Text(j, "constants", run->recompute ? "recompute" : "keep");
   cliJson_Open(j, "units", '{');
   cliJson_Text(j, "time", "s");

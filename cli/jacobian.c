@@ -15,11 +15,12 @@ static pbStatus make_matrices(const cliRun *run, pbArrays *set, Matrices *m) {
   return pbArrays_AddReals(set, "D", 3, (size_t[]){steps, ns, nu}, NULL, &m->d);
 }
 
-static pbStatus one_step(const cliRun *run, const Matrices *m, double *x, double *before, double *record, long k) {
+static pbStatus one_step(cliRun *run, const Matrices *m, double *x, double *before, double *record, long k) {
   size_t n = (size_t)run->nt, nu = (size_t)run->nu, ns = (size_t)run->nsensordata, row = (size_t)k;
   pbInput input = cliRun_Input(run, k);
   memcpy(before, x, (size_t)run->nx * sizeof *x);
   PB_TRY(pbStep_Forward(run->model, run->theta, x, &input, run->scratch, NULL));
+  cliRun_NoteSolve(run, k);
   pbTape_Record(run->model, before, run->scratch, record);
   PB_TRY(pbStep_Jacobian(run->model, run->theta, record, &input, run->scratch, m->a + row * n * n, m->b + row * n * nu,
                          m->c + row * ns * n, m->d + row * ns * nu));
@@ -56,6 +57,7 @@ static pbStatus jacobians(cliRun *run, pbArrays *set, double *work) {
   }
   cliProgress_End(&progress);
   PB_TRY(status);
+  cliRun_WarnSolver(run);
   PB_TRY(add_meta(run, set));
   return cli_save(run->app, set);
 }

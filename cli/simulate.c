@@ -57,6 +57,7 @@ static pbStatus run_steps(cliRun *run, const Recorder *r, double *x, cliProgress
     pbInput input = cliRun_Input(run, k);
     pbStatus status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, ns ? r->sensordata + (size_t)k * ns : NULL);
     if (status != pb_ok) return cliRun_StepFailed(run, status, k);
+    cliRun_NoteSolve(run, k);
     PB_TRY(check_state(run, x, k));
     cliProgress_Show(progress, (double)k + 1, (double)run->steps, NULL);
   }
@@ -64,7 +65,9 @@ static pbStatus run_steps(cliRun *run, const Recorder *r, double *x, cliProgress
   pbInput input = cliRun_Input(run, run->steps);
   pbStatus status =
       pbStep_Observe(run->model, run->theta, x, &input, run->scratch, ns ? r->sensordata + (size_t)run->steps * ns : NULL);
-  return status == pb_ok ? pb_ok : cliRun_StepFailed(run, status, run->steps);
+  if (status != pb_ok) return cliRun_StepFailed(run, status, run->steps);
+  cliRun_NoteSolve(run, run->steps);
+  return pb_ok;
 }
 
 static pbStatus add_meta(const cliRun *run, pbArrays *set) {
@@ -89,6 +92,7 @@ static pbStatus simulate(cliRun *run, pbArrays *set, double *x) {
   pbStatus status = run_steps(run, &recorder, x, &progress);
   cliProgress_End(&progress);
   PB_TRY(status);
+  cliRun_WarnSolver(run);
   return add_meta(run, set);
 }
 

@@ -19,9 +19,10 @@ static void see(NUM(pbWork) *w) {
 // Evaluate at the state in w; the solution goes to (replay: comes from) stages.
 static pbStatus evaluate(NUM(pbWork) *w, double *stages, int stage, bool replay) {
   int nv = w->m->nv;
-  double *solution = stages + stage * nv;
+  double *solution = stages + stage * nv, worst = stage ? w->residual : 0;  // the residual of a step is that of its worst stage
   for (int i = 0; replay && i < nv; i++) w->qacc_warmstart[i] = solution[i];
   PB_TRY(NUM(pbEvaluate)(w, replay));
+  w->residual = fmax(w->residual, worst);
   for (int i = 0; i < nv; i++) {
     if (!replay) solution[i] = re(w->qacc[i]);
     w->rk_v[stage * nv + i] = w->qvel[i];

@@ -144,6 +144,29 @@ def test_arrays_as_numpy_writes_them(run, tmp_path, arm):
         assert np.array_equal(np.load(tmp_path / "o.npz")["qpos"][0], [.1, .2])
 
 
+def test_a_solve_that_stops_short_is_told(run, tmp_path, arm):
+    """Worst residual and its step in meta, and one line of warning; silence where the solver reached rounding."""
+    m = mj.MjModel.from_xml_path(str(RICH))
+    np.savez(tmp_path / "c.npz", qpos=np.ones(m.nv))
+    task = tmp_path / "task.json"
+    task.write_text(json.dumps({"model": RICH.read_text(), "steps": 12, "variables": [{"state": "qvel", "components": [0]}],
+                                "loss": [{"qpos": True}], "optimizer": {"iterations": 1}, "options": {"iterations": 1}}))
+    for short in (True, False):
+        for command, more in dict(simulate=[], gradient=["--cotangent", tmp_path / "c.npz"], jacobian=[]).items():
+            for integrator in ("Euler", "RK4"):
+                done = run(command, RICH, "--steps", 12, *more, "--option", f"integrator={integrator}", *(["--option", "iterations=1"] if short else []),
+                           "-o", tmp_path / "o.npz")
+                solver = meta(np.load(tmp_path / "o.npz"))["solver"]
+                assert (solver["worst_residual"] > 1e-6) == short and 0 <= solver["step"] <= 12, command
+                warning = rf"pullback: warning: step {solver['step']} of 12: the constraint solver stopped at relative residual .*iterations is 1\)\n"
+                assert re.fullmatch(warning if short else "", done.stderr), done.stderr
+    assert "residual" in run("check", RICH, "--option", "iterations=1", "--horizon", 5, code=1).stderr
+    assert "residual" in run("optimize", task, "-o", tmp_path / "r.json").stderr
+    assert "residual" not in run("simulate", RICH, "--steps", 12, "--option", "tolerance=1e-3", "-o", tmp_path / "o.npz").stderr
+    run("simulate", arm, "--param", "gravity=0,0,0", "-o", tmp_path / "o.npz")
+    assert meta(np.load(tmp_path / "o.npz"))["solver"]["worst_residual"] < 1e-12
+
+
 # ---- gradients and Jacobians --------------------------------------------------------------------------------------------
 def test_gradient_shapes_and_memory(run, tmp_path):
     m = mj.MjModel.from_xml_path(str(RICH))
