@@ -9,12 +9,16 @@ static void layout(pbArena *a, const pbModel *m, pbDerive_c *w, _Complex double 
 }
 
 static int run(const pbModel *m, const double *theta, double *direction, pbDerive_c *w, _Complex double *at) {
+  double most = 0;
+  int exponent = 0;
+  for (size_t i = 0; i < m->ntheta; i++) most = fmax(most, fabs(direction[i]));
+  if (isfinite(most)) frexp(most, &exponent);  // the imaginary step is right for directions of about unit size
   for (size_t i = 0; i < m->ntheta; i++) {
     __real__ at[i] = theta[i];
-    __imag__ at[i] = direction[i] * PB_IMAG_STEP;
+    __imag__ at[i] = ldexp(direction[i], -exponent) * PB_IMAG_STEP;
   }
   int bad = pbDerive_Run_c(m, at, w);
-  for (size_t i = 0; i < m->ntheta; i++) direction[i] = __imag__ at[i] / PB_IMAG_STEP;
+  for (size_t i = 0; i < m->ntheta; i++) direction[i] = ldexp(__imag__ at[i] / PB_IMAG_STEP, exponent);
   return bad;
 }
 

@@ -12,7 +12,7 @@
 typedef struct jvp {
   pbWork_c w;
   num *theta;
-  size_t size;
+  double shrink, grow;  // of a direction on its way in, of derivatives on their way out; grow = 1 / shrink, powers of two
 } jvp;
 
 // The handle lies at the start of the block, theta and the work behind it.
@@ -31,9 +31,35 @@ void pbJvp_Carve(void *block, const pbModel *m, int contacts) {
   j->theta = (num *)((char *)block + ((sizeof(jvp) + 63) & ~(size_t)63));
 }
 
+// ---- scale ----------------------------------------------------------------------------------------------------------
+static double largest(double most, const double *v, size_t n) {
+  for (size_t i = 0; v && i < n; i++) most = fmax(most, fabs(v[i]));
+  return most;
+}
+
+// The imaginary step is right for directions of about unit size, so any other is brought there by a power of two, which
+// changes no bit of what comes out.
+static void set_scale(jvp *j, const pbDirection *d) {
+  const pbModel *m = j->w.m;
+  double most = largest(0, d->x, (size_t)pbModel_TangentSize(m));
+  int exponent = 0;
+  most = largest(most, d->ctrl, (size_t)m->nu);
+  most = largest(most, d->qfrc, (size_t)m->nv);
+  most = largest(most, d->xfrc, 6 * (size_t)m->nbody);
+  most = largest(most, d->theta, m->ntheta);
+  if (isfinite(most)) frexp(most, &exponent);
+  exponent = exponent > 1000 ? 1000 : exponent < -1000 ? -1000 : exponent;  // both factors are normal numbers
+  j->shrink = ldexp(1, -exponent);
+  j->grow = ldexp(1, exponent);
+}
+
+static double step_in(const jvp *j, double slope) { return PB_IMAG_STEP * (slope * j->shrink); }
+static double step_out(const jvp *j, double imaginary) { return imaginary / PB_IMAG_STEP * j->grow; }
+
+// ---- in -------------------------------------------------------------------------------------------------------------
 // out = value + i step slope, either of which may be missing.
-static void blend(num *out, const double *value, const double *slope, int n) {
-  for (int i = 0; i < n; i++) out[i] = num_make(value ? value[i] : 0, slope ? PB_IMAG_STEP * slope[i] : 0);
+static void blend(const jvp *j, num *out, const double *value, const double *slope, int n) {
+  for (int i = 0; i < n; i++) out[i] = num_make(value ? value[i] : 0, slope ? step_in(j, slope[i]) : 0);
 }
 
 // Quaternions and axes move on their unit spheres: take the radial part out of the imaginary parts.
@@ -47,7 +73,7 @@ static void project(num *v, int rows, int cols) {
 
 static void load_theta(jvp *j, const double *theta, const double *direction) {
   const pbModel *m = j->w.m;
-  for (size_t i = 0; i < m->ntheta; i++) j->theta[i] = num_make(theta[i], direction ? PB_IMAG_STEP * direction[i] : 0);
+  for (size_t i = 0; i < m->ntheta; i++) j->theta[i] = num_make(theta[i], direction ? step_in(j, direction[i]) : 0);
   if (direction) {
     project(j->theta + (m->body_quat - m->theta0), m->nbody, 4);
     project(j->theta + (m->body_iquat - m->theta0), m->nbody, 4);
@@ -62,23 +88,24 @@ static void load_theta(jvp *j, const double *theta, const double *direction) {
 // qpos with a tangent: rotations by q (1, i t / 2).
 static void load_position(jvp *j, const double *qpos, const double *tangent) {
   const pbModel *m = j->w.m;
-  blend(j->w.qpos, qpos, NULL, m->nq);
+  blend(j, j->w.qpos, qpos, NULL, m->nq);
   for (int k = 0; tangent && k < m->njnt; k++) {
     num *q = j->w.qpos + m->jnt_qposadr[k];
     const double *t = tangent + m->jnt_dofadr[k];
     int type = m->jnt_type[k], n = type == pb_jntBall ? 0 : type == pb_jntFree ? 3 : 1;
-    for (int i = 0; i < n; i++) q[i] = num_make(re(q[i]), PB_IMAG_STEP * t[i]);
+    for (int i = 0; i < n; i++) q[i] = num_make(re(q[i]), step_in(j, t[i]));
     if (type != pb_jntBall && type != pb_jntFree) continue;
     q += n, t += n;
     quat_normalize(q);
-    num turn[4] = {1, num_make(0, 0.5 * PB_IMAG_STEP * t[0]), num_make(0, 0.5 * PB_IMAG_STEP * t[1]),
-                   num_make(0, 0.5 * PB_IMAG_STEP * t[2])};
+    num turn[4] = {1, num_make(0, 0.5 * step_in(j, t[0])), num_make(0, 0.5 * step_in(j, t[1])),
+                   num_make(0, 0.5 * step_in(j, t[2]))};
     quat_mul(q, q, turn);
   }
 }
 
-static void imaginary(double *out, const num *x, int n) {
-  for (int i = 0; out && i < n; i++) out[i] = im(x[i]) / PB_IMAG_STEP;
+// ---- out ------------------------------------------------------------------------------------------------------------
+static void imaginary(const jvp *j, double *out, const num *x, int n) {
+  for (int i = 0; out && i < n; i++) out[i] = step_out(j, im(x[i]));
 }
 
 // Tangent of the state after the step; a rotation's is twice the vector part of conj(q) dq.
@@ -88,16 +115,16 @@ static void read_next(const jvp *j, double *next) {
     const num *q = j->w.qpos + m->jnt_qposadr[k];
     double *t = next + m->jnt_dofadr[k];
     int type = m->jnt_type[k], n = type == pb_jntBall ? 0 : type == pb_jntFree ? 3 : 1;
-    imaginary(t, q, n);
+    imaginary(j, t, q, n);
     if (type != pb_jntBall && type != pb_jntFree) continue;
     q += n, t += n;
     double a[4] = {re(q[0]), -re(q[1]), -re(q[2]), -re(q[3])}, d[4] = {im(q[0]), im(q[1]), im(q[2]), im(q[3])};
-    t[0] = 2 * (a[0] * d[1] + a[1] * d[0] + a[2] * d[3] - a[3] * d[2]) / PB_IMAG_STEP;
-    t[1] = 2 * (a[0] * d[2] - a[1] * d[3] + a[2] * d[0] + a[3] * d[1]) / PB_IMAG_STEP;
-    t[2] = 2 * (a[0] * d[3] + a[1] * d[2] - a[2] * d[1] + a[3] * d[0]) / PB_IMAG_STEP;
+    t[0] = step_out(j, 2 * (a[0] * d[1] + a[1] * d[0] + a[2] * d[3] - a[3] * d[2]));
+    t[1] = step_out(j, 2 * (a[0] * d[2] - a[1] * d[3] + a[2] * d[0] + a[3] * d[1]));
+    t[2] = step_out(j, 2 * (a[0] * d[3] + a[1] * d[2] - a[2] * d[1] + a[3] * d[0]));
   }
-  imaginary(next + m->nv, j->w.qvel, m->nv);
-  imaginary(next + 2 * m->nv, j->w.act, m->na);
+  imaginary(j, next + m->nv, j->w.qvel, m->nv);
+  imaginary(j, next + 2 * m->nv, j->w.act, m->na);
 }
 
 pbStatus pbJvp_Run(void *block, const double *theta, const double *x, const pbInput *input, double *stages, const pbDirection *d,
@@ -106,19 +133,20 @@ pbStatus pbJvp_Run(void *block, const double *theta, const double *x, const pbIn
   pbWork_c *w = &j->w;
   const pbModel *m = w->m;
   pbStateLayout at = state_layout(m);
+  set_scale(j, d);
   load_theta(j, theta, d->theta);
   load_position(j, x + at.qpos, d->x);
-  blend(w->qvel, x + at.qvel, d->x ? d->x + m->nv : NULL, m->nv);
-  blend(w->act, x + at.act, d->x ? d->x + 2 * m->nv : NULL, m->na);
-  blend(w->ctrl, input ? input->ctrl : NULL, d->ctrl, m->nu);
-  blend(w->qfrc_applied, input ? input->qfrc : NULL, d->qfrc, m->nv);
-  blend(w->xfrc_applied, input ? input->xfrc : NULL, d->xfrc, 6 * m->nbody);
+  blend(j, w->qvel, x + at.qvel, d->x ? d->x + m->nv : NULL, m->nv);
+  blend(j, w->act, x + at.act, d->x ? d->x + 2 * m->nv : NULL, m->na);
+  blend(j, w->ctrl, input ? input->ctrl : NULL, d->ctrl, m->nu);
+  blend(j, w->qfrc_applied, input ? input->qfrc : NULL, d->qfrc, m->nv);
+  blend(j, w->xfrc_applied, input ? input->xfrc : NULL, d->xfrc, 6 * m->nbody);
   w->time = x[at.time];
   PB_TRY(pbStep_Run_c(w, stages, true, sensordata || xpos || site_xpos, integrate));
   if (next) read_next(j, next);
-  imaginary(sensordata, w->sensordata, m->nsensordata);
-  imaginary(xpos, w->seen_xpos, 3 * m->nbody);
-  imaginary(site_xpos, w->seen_site, 3 * m->nsite);
+  imaginary(j, sensordata, w->sensordata, m->nsensordata);
+  imaginary(j, xpos, w->seen_xpos, 3 * m->nbody);
+  imaginary(j, site_xpos, w->seen_site, 3 * m->nsite);
   return pb_ok;
 }
 

@@ -239,6 +239,35 @@ static void test_forward_and_reverse_mode_agree(void **state) {
   free(g), free(d), free(x), free(sensors), free(xpos), free(site);
 }
 
+// A direction is scaled inside: powers of two change no bit, however large or small they are.
+static void test_directions_of_any_size(void **state) {
+  World *s = *state;
+  pbRollout *r = make(s, N, 0, N);
+  size_t n = (size_t)s->n, size = n + s->ntheta;
+  double *d = calloc(2 * size, sizeof *d), *x = calloc(2 * (N + 1) * n, sizeof *x), *scaled = x + (N + 1) * n;
+  unsigned seed = 8;
+  for (size_t i = 0; i < n; i++) d[i] = noise(&seed);
+  pbParam p;
+  good(s, pbModel_Param(s->model, "body_mass", &p));
+  for (int i = 0; i < p.rows; i++) d[n + p.offset + (size_t)i] = noise(&seed);
+  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  for (int e = 0; e >= -800; e = e > 0 ? -e : 100 - e) {  // 0, 100, -100, 200, -200, ...
+    double factor = ldexp(1, e);
+    for (size_t i = 0; i < size; i++) d[size + i] = factor * d[i];
+    double *from = e ? d + size : d;
+    good(s, pbRollout_Jvp(r, 1, &(pbRolloutDirection){.x0 = from, .theta = from + n}, &(pbRolloutTangent){.x = e ? scaled : x}));
+    for (size_t i = 0; e && i < (N + 1) * n; i++) assert_true(scaled[i] == factor * x[i]);
+    double *theta = calloc(2 * s->ntheta, sizeof *theta), *small = theta + s->ntheta;
+    for (size_t i = 0; i < s->ntheta; i++) theta[i] = factor * (small[i] = d[n + i]);
+    good(s, pbModel_SetConstantsJvp(s->model, s->theta, theta));
+    good(s, pbModel_SetConstantsJvp(s->model, s->theta, small));
+    for (size_t i = 0; i < s->ntheta; i++) assert_true(theta[i] == factor * small[i]);
+    free(theta);
+  }
+  pbRollout_Destroy(r);
+  free(d), free(x);
+}
+
 static void test_spot_check(void **state) {
   World *s = *state;
   pbRollout *r = make(s, N, 0, N);
@@ -355,6 +384,7 @@ int main(void) {
                                      cmocka_unit_test(test_gradient_has_the_same_bits_for_every_budget),
                                      cmocka_unit_test(test_kept_evaluations_change_no_bit),
                                      cmocka_unit_test(test_forward_and_reverse_mode_agree),
+                                     cmocka_unit_test(test_directions_of_any_size),
                                      cmocka_unit_test(test_spot_check),
                                      cmocka_unit_test(test_long_rollout_in_a_twentieth_of_the_tape),
                                      cmocka_unit_test(test_every_integrator),
