@@ -18,7 +18,8 @@ static const Option option_table[opt_count] = {
     [opt_control] = {"control", "FILE.npy", "controls (N, nu), or (nu,) for constant ones"},
     [opt_qfrc] = {"qfrc", "FILE.npy", "applied generalised forces (N, nv), or (nv,)"},
     [opt_xfrc] = {"xfrc", "FILE.npy", "applied forces and torques on bodies (N, nbody, 6), or (nbody, 6)"},
-    [opt_param] = {"param", "NAME=VALUE|FILE.npy", "set a parameter: gravity=0,0,-9.81, body_mass:torso=3.2 (repeatable)"},
+    [opt_param] = {"param", "NAME=VALUE|FILE.npy",
+                   "set a parameter: gravity=0,0,-9.81, body_mass:torso=3.2, geom_friction:floor:0=0.8 (repeatable)"},
     [opt_option] = {"option", "NAME=VALUE", "set an option: integrator=implicitfast, tolerance, iterations (repeatable)"},
     [opt_constants] = {"constants", "keep|recompute",
                        "derived fields (dof_invweight0, ...): as they are (default), or following"},
@@ -83,7 +84,12 @@ static int make_long_options(const cliCommand *command, struct option *out) {
 
 static pbStatus check_operands(pbContext *ctx, const cliCommand *command, const cliArgs *args, int given) {
   if (args->text[opt_help] || args->text[opt_version]) return pb_ok;
-  if (given < command->least) return pbContext_Fail(ctx, pb_bad_argument, "%s is missing", command->operands);
+  if (given < command->least) {
+    const char *missing = command->operands;
+    for (int i = 0; i < given; i++) missing = strchr(missing, ' ') + 1;
+    return pbContext_Fail(ctx, pb_bad_argument, "%s is missing%s%s%s", missing, given ? " (after '" : "",
+                          given ? args->positional[given - 1] : "", given ? "')" : "");
+  }
   if (given > command->most) {
     return pbContext_Fail(ctx, pb_bad_argument, "too many operands (%s is expected)", command->operands);
   }

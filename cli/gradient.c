@@ -10,11 +10,17 @@ enum { BAR_COUNT = 6, STATE_COUNT = 6, DEFAULT_MEMORY_MIB = 1024 };
 static const char *const state_names[STATE_COUNT] = {"qpos", "qvel", "act", "control", "qfrc", "xfrc"};
 enum { want_qpos, want_qvel, want_act, want_control, want_qfrc, want_xfrc };
 
+typedef struct Slice {  // parameters to write
+  char name[256];       // as it was asked for
+  bool part;            // not a whole field
+  pbParam param;
+} Slice;
+
 typedef struct Gradient {
   cliRun *run;
   bool wanted[STATE_COUNT];
-  bool *parameters;  // of each slice of theta
-  bool any_parameter;
+  Slice *slices;
+  int slice_count;
   pbRolloutPlan plan;
   pbRollout *rollout;
   pbArrays *cotangents;
@@ -40,29 +46,41 @@ static pbStatus unknown_wanted(const Gradient *g, const char *name) {
                         near ? near : "", near ? "'?" : "");
 }
 
-static pbStatus want_parameter(Gradient *g, const char *name) {
-  const pbModel *model = g->run->model;
-  for (int i = 0; i < pbModel_ParamCount(model); i++) {
-    pbParam p = pbModel_ParamAt(model, i);
-    if (strcmp(p.name, name) != 0) continue;
-    if (p.derived && g->run->recompute) {
-      return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: '%s' follows from other parameters with --constants recompute",
-                            name);
-    }
-    return g->parameters[i] = g->any_parameter = true, pb_ok;
+static pbStatus add_slice(Gradient *g, const char *name, const pbParam *param) {
+  for (int i = 0; i < g->slice_count; i++) {
+    if (strcmp(g->slices[i].name, name) == 0) return pb_ok;
   }
-  return unknown_wanted(g, name);
+  Slice *grown = pbContext_Resize(g->run->ctx, g->slices, ((size_t)g->slice_count + 1) * sizeof *grown);
+  if (!grown) return no_memory(g->run->ctx);
+  g->slices = grown;
+  Slice *s = &g->slices[g->slice_count++];
+  *s = (Slice){.part = strchr(name, ':') != NULL, .param = *param};
+  snprintf(s->name, sizeof s->name, "%s", name);
+  return pb_ok;
 }
 
-static void want_all_parameters(Gradient *g) {
-  for (int i = 0; i < pbModel_ParamCount(g->run->model); i++) {
-    g->parameters[i] = !(g->run->recompute && pbModel_ParamAt(g->run->model, i).derived);
+static pbStatus want_parameter(Gradient *g, const char *name) {
+  pbParam param;
+  bool part = strchr(name, ':') != NULL;
+  pbStatus status = pbModel_Param(g->run->model, name, &param);
+  if (status != pb_ok) return part ? status : unknown_wanted(g, name);
+  if (param.derived && g->run->recompute) {
+    return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: '%s' follows from other parameters with --constants recompute",
+                          name);
   }
-  g->any_parameter = true;
+  return add_slice(g, name, &param);
+}
+
+static pbStatus want_all_parameters(Gradient *g) {
+  for (int i = 0; i < pbModel_ParamCount(g->run->model); i++) {
+    pbParam param = pbModel_ParamAt(g->run->model, i);
+    if (!(g->run->recompute && param.derived)) PB_TRY(add_slice(g, param.name, &param));
+  }
+  return pb_ok;
 }
 
 static pbStatus want_name(Gradient *g, const char *name) {
-  if (strcmp(name, "param") == 0) return want_all_parameters(g), pb_ok;
+  if (strcmp(name, "param") == 0) return want_all_parameters(g);
   for (int i = 0; i < STATE_COUNT; i++) {
     if (strcmp(name, state_names[i]) == 0) return g->wanted[i] = true, pb_ok;
   }
@@ -72,17 +90,14 @@ static pbStatus want_name(Gradient *g, const char *name) {
 static pbStatus read_wanted(Gradient *g) {
   const cliRun *run = g->run;
   const char *text = run->app->args.text[opt_wrt];
-  g->parameters = pbContext_Alloc(run->ctx, (size_t)pbModel_ParamCount(run->model) * sizeof *g->parameters);
-  if (!g->parameters) return no_memory(run->ctx);
   if (!text) {
     for (int i = 0; i < STATE_COUNT; i++) g->wanted[i] = true;
     g->wanted[want_qfrc] = run->qfrc != NULL;
     g->wanted[want_xfrc] = run->xfrc != NULL;
-    want_all_parameters(g);
-    return pb_ok;
+    return want_all_parameters(g);
   }
   for (const char *at = text;; at++) {
-    char name[128];
+    char name[240];
     size_t n = strcspn(at, ",");
     if (!n || n >= sizeof name) return pbContext_Fail(run->ctx, pb_bad_argument, "--wrt: '%.80s' is not a list of names", text);
     memcpy(name, at, n);
@@ -136,6 +151,7 @@ static pbStatus read_cotangents(Gradient *g) {
                                {"site_xpos", &g->bar.site_xpos, 2, {(size_t)run->nsite, 3}}};
   PB_TRY(pbArrays_Load(run->ctx, file, &g->cotangents));
   const char *names[BAR_COUNT];
+  int used = 0;
   for (int i = 0; i < BAR_COUNT; i++) names[i] = bars[i].name;
   for (size_t k = 0; k < pbArrays_Count(g->cotangents); k++) {
     const pbArray *a = pbArrays_At(g->cotangents, k);
@@ -143,6 +159,7 @@ static pbStatus read_cotangents(Gradient *g) {
     while (i < BAR_COUNT && strcmp(a->name, names[i]) != 0) i++;
     if (i < BAR_COUNT) {
       PB_TRY(take_bar(g, file, &bars[i], a));
+      used++;
     } else if (strcmp(a->name, "meta") != 0) {
       const char *near = cli_nearest(a->name, names, BAR_COUNT);
       return pbContext_Fail(run->ctx, pb_bad_input,
@@ -150,7 +167,9 @@ static pbStatus read_cotangents(Gradient *g) {
                             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
   }
-  return pb_ok;
+  if (used) return pb_ok;
+  return pbContext_Fail(run->ctx, pb_bad_input,
+                        "%s: holds no cotangent; at least one of qpos, qvel, act, sensordata, xpos, site_xpos is needed", file);
 }
 
 // ---- memory --------------------------------------------------------------------------------------------------------
@@ -218,8 +237,8 @@ static pbStatus pull_back(Gradient *g, const pbRolloutGradient *out) {
 static pbStatus compute(Gradient *g, pbArrays *set) {
   cliRun *run = g->run;
   g->x0 = pbContext_Alloc(run->ctx, (size_t)run->nt * sizeof *g->x0);
-  if (g->any_parameter) g->theta = pbContext_Alloc(run->ctx, run->ntheta * sizeof *g->theta);
-  if (!g->x0 || (g->any_parameter && !g->theta)) return no_memory(run->ctx);
+  if (g->slice_count) g->theta = pbContext_Alloc(run->ctx, run->ntheta * sizeof *g->theta);
+  if (!g->x0 || (g->slice_count && !g->theta)) return no_memory(run->ctx);
   pbRolloutGradient out = {.x0 = g->x0, .theta = g->theta};
   PB_TRY(add_input(g, set, want_control, (size_t)run->nu, &out.ctrl));
   PB_TRY(add_input(g, set, want_qfrc, (size_t)run->nv, &out.qfrc));
@@ -246,6 +265,14 @@ static pbStatus check_result(const cliRun *run, const pbArrays *set) {
   return pb_ok;
 }
 
+// Of rows of a field: a single row or column is no dimension.
+static int part_shape(const pbParam *param, size_t shape[2]) {
+  int n = 0;
+  if (param->rows > 1) shape[n++] = (size_t)param->rows;
+  if (param->cols > 1) shape[n++] = (size_t)param->cols;
+  return n;
+}
+
 static pbStatus add_results(const Gradient *g, pbArrays *set) {
   const cliRun *run = g->run;
   size_t nv = (size_t)run->nv, na = (size_t)run->na;
@@ -253,13 +280,13 @@ static pbStatus add_results(const Gradient *g, pbArrays *set) {
   if (g->wanted[want_qvel]) PB_TRY(pbArrays_AddReals(set, "qvel", 1, &nv, g->x0 + nv, NULL));
   if (g->wanted[want_act]) PB_TRY(pbArrays_AddReals(set, "act", 1, &na, g->x0 + 2 * nv, NULL));
   if (g->loss) PB_TRY(pbArrays_AddReals(set, "loss", 0, NULL, &g->loss_value, NULL));
-  for (int i = 0; i < pbModel_ParamCount(run->model); i++) {
-    if (!g->parameters[i]) continue;
-    pbParam p = pbModel_ParamAt(run->model, i);
-    char name[160];
+  for (int i = 0; i < g->slice_count; i++) {
+    const Slice *s = &g->slices[i];
+    char name[sizeof s->name + 8];
     size_t shape[2];
-    snprintf(name, sizeof name, "param/%s", p.name);
-    PB_TRY(pbArrays_AddReals(set, name, cliParam_Shape(&p, shape), shape, g->theta + p.offset, NULL));
+    int ndim = s->part ? part_shape(&s->param, shape) : cliParam_Shape(&s->param, shape);
+    snprintf(name, sizeof name, "param/%s", s->name);
+    PB_TRY(pbArrays_AddReals(set, name, ndim, shape, g->theta + s->param.offset, NULL));
   }
   return check_result(run, set);
 }
@@ -343,7 +370,7 @@ pbStatus cliGradient_Run(cliApp *app) {
   pbRollout_Destroy(g.rollout);
   pbArrays_Destroy(g.cotangents);
   pbArrays_Destroy(set);
-  pbContext_Free(app->ctx, g.parameters);
+  pbContext_Free(app->ctx, g.slices);
   pbContext_Free(app->ctx, g.x0);
   pbContext_Free(app->ctx, g.theta);
   cliRun_End(&run);

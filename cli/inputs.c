@@ -83,7 +83,8 @@ static pbStatus parameter_inline(const cliRun *run, const char *name, const pbPa
   }
   if (n == count) return pb_ok;
   return pbContext_Fail(run->ctx, pb_bad_input, "--param %s: %zu number%s given, %zu needed (%d x %d)%s", name, n,
-                        n == 1 ? "" : "s", count, param->rows, param->cols, strchr(name, ':') ? "" : "; one row is NAME:ROW=...");
+                        n == 1 ? "" : "s", count, param->rows, param->cols,
+                        strchr(name, ':') || param->rows < 2 ? "" : "; one row is FIELD:OBJECT=...");
 }
 
 static bool has_suffix(const char *text, const char *suffix) {
@@ -133,6 +134,18 @@ static pbStatus read_constants(cliRun *run) {
   return pb_ok;
 }
 
+static pbStatus check_given(const cliRun *run) {
+  for (int i = 0; i < run->app->args.params.count; i++) {
+    char name[256];
+    const char *value = NULL;
+    pbParam param;
+    PB_TRY(split(run->ctx, "param", run->app->args.params.items[i], name, sizeof name, &value));
+    PB_TRY(pbModel_Param(run->model, name, &param));
+    PB_TRY(pbModel_CheckGiven(run->model, &param, run->theta_before, run->theta));
+  }
+  return pb_ok;
+}
+
 static pbStatus set_theta(cliRun *run) {
   size_t bytes = run->ntheta * sizeof *run->theta;
   run->theta = pbContext_Alloc(run->ctx, bytes);
@@ -145,7 +158,8 @@ static pbStatus set_theta(cliRun *run) {
   run->theta_before = pbContext_Alloc(run->ctx, bytes);
   if (!run->theta_before) return no_memory(run->ctx);
   memcpy(run->theta_before, run->theta, bytes);
-  return pbModel_SetConstants(run->model, run->theta);
+  PB_TRY(pbModel_SetConstants(run->model, run->theta));
+  return check_given(run);
 }
 
 static void show_warnings(const pbContext *ctx) {

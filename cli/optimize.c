@@ -140,6 +140,8 @@ static pbStatus optimize(cliApp *app, Names *names) {
   PB_TRY(pbTask_Load(app->ctx, app->args.positional[0], app->args.text[opt_allow_root], &task));
   pbStatus status = run_task(app, task, names, &result);
   if (status == pb_ok) status = finish(app, task, names, &result);
+  if (status != pb_ok && pbStatus_ExitCode(status) == pbStatus_ExitCode(pb_not_finite))
+    unlink(names->state);  // it would fail again
   pbTask_Destroy(task);
   return status;
 }

@@ -9,6 +9,7 @@
 #include "base/context.h"
 #include "io/file.h"
 #include "io/task_reader.h"
+#include "optimize/optimizer.h"
 #include "world/model.h"
 
 const char *const pbTask_Keys[] = {"model",     "comment", "options",  "parameters",   "constants", "steps",
@@ -97,6 +98,28 @@ static pbStatus read_options(pbTaskReader *r, const json_t *object, pbTask *task
   return pb_ok;
 }
 
+static pbStatus recompute(pbTaskReader *r, const json_t *given, pbTask *task) {
+  const char *name;
+  json_t *value;
+  pbParam p;
+  double *before = pbContext_AllocArray(r->ctx, task->ntheta + 1, sizeof *before);
+  if (!before) return pbTaskReader_Fail(r, pb_no_memory, "no memory for parameters");
+  memcpy(before, task->theta, task->ntheta * sizeof *before);
+  pbStatus status = pbModel_SetConstants(task->model, task->theta);
+  if (status != pb_ok) status = pbTaskReader_FailAgain(r, status);
+  json_object_foreach((json_t *)given, name, value) {
+    if (status != pb_ok) break;
+    status = pbTask_FindParam(r, name, &p);
+    if (status == pb_ok && pbModel_CheckGiven(task->model, &p, before, task->theta) != pb_ok) {
+      pbTaskReader_Enter(r, "parameters");
+      pbTaskReader_Enter(r, name);
+      status = pbTaskReader_FailAgain(r, pb_bad_input);
+    }
+  }
+  pbContext_Free(r->ctx, before);
+  return status;
+}
+
 static pbStatus read_constants(pbTaskReader *r, const json_t *root, pbTask *task) {
   const char *constants = "keep";
   PB_TRY(pbTaskReader_Text(r, root, "constants", &constants));
@@ -104,7 +127,7 @@ static pbStatus read_constants(pbTaskReader *r, const json_t *root, pbTask *task
   if (!task->recompute && strcmp(constants, "keep") != 0)
     return pbTaskReader_Fail(r, pb_bad_input, "constants: \"keep\" or \"recompute\" is meant");
   pbStatus status = pbModel_CheckParams(task->model, task->theta);
-  if (status == pb_ok && task->recompute) status = pbModel_SetConstants(task->model, task->theta);
+  if (status == pb_ok && task->recompute) return recompute(r, json_object_get(root, "parameters"), task);
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
 }
 
@@ -145,11 +168,12 @@ static pbStatus read_optimizer(pbTaskReader *r, const json_t *object, pbTask *ta
       "method",     "iterations",         "rate",           "beta1",    "beta2",        "epsilon", "memory", "damping", "sigma",
       "population", "gradient_tolerance", "step_tolerance", "restarts", "restart_size", NULL};
   const char *method = "lbfgs";
+  char text[200];
   pbOptimizerOptions *o = &task->optimizer;
   PB_TRY(pbTaskReader_Keys(r, object, keys));
   PB_TRY(pbTaskReader_Text(r, object, "method", &method));
   if (!pbMethod_Find(method, &o->method))
-    return pbTaskReader_Fail(r, pb_bad_input, "unknown method '%.60s': adam, lbfgs, gauss-newton or cmaes is meant", method);
+    return pbTaskReader_Fail(r, pb_bad_input, "%s", pbMethod_Unknown(method, text, sizeof text));
   PB_TRY(pbTaskReader_Int(r, object, "iterations", 0, 100000000, &task->iterations));
   PB_TRY(read_rates(r, object, task));
   PB_TRY(not_negative(r, object, "beta1", 0.999999999, &o->beta1));

@@ -19,14 +19,20 @@ static pbStatus load_state(void *user, double *state, size_t count, bool *found)
   pbArrays *set;
   *found = access(store->path, F_OK) == 0;
   if (!*found) return pb_ok;
-  PB_TRY(pbArrays_Load(store->ctx, store->path, &set));
+  pbStatus status = pbArrays_Load(store->ctx, store->path, &set);
+  if (status != pb_ok)
+    return pbContext_Fail(store->ctx, status, "%s; remove the file or optimize with --fresh to begin anew",
+                          pbContext_Error(store->ctx));
   const pbArray *array = pbArrays_Count(set) == 1 ? pbArrays_At(set, 0) : NULL;
   bool good = array && array->type == pb_arrayReal && array->count == count;
   if (good) memcpy(state, array->reals, count * sizeof *state);
   pbArrays_Destroy(set);
   return good ? pb_ok
-              : pbContext_Fail(store->ctx, pb_bad_input, "%.400s: not the state of this task; remove it to begin anew",
-                               store->path);
+              : pbContext_Fail(
+                    store->ctx, pb_bad_input,
+                    "%.400s: does not hold a run of this task, or of the task before it was changed; remove it or optimize "
+                    "with --fresh to begin anew",
+                    store->path);
 }
 
 static pbStatus save_state(void *user, const double *state, size_t count) {
@@ -43,7 +49,7 @@ pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *resu
   static const pbRunOptions none;
   if (!options) options = &none;
   Store store = {task->ctx, options->state_file};
-  pbRunStore kept = {&store, load_state, save_state};
+  pbRunStore kept = {&store, options->state_file, load_state, save_state};
   return pbTask_RunLoop(task, options, options->state_file ? &kept : NULL, result);
 }
 

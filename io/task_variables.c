@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/context.h"
-#include "base/text.h"
 #include "io/task_reader.h"
 #include "world/model.h"
 
@@ -13,22 +12,8 @@ static const char *const variable_keys[] = {"parameter",  "state", "control",   
                                             "transform",  "scale", "name",          NULL};
 
 pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param) {
-  char base[256];
-  const char *colon = strrchr(name, ':');
-  int component;
   pbStatus status = pbModel_Param(r->model, name, param);
-  if (status == pb_ok) return pb_ok;
-  pbStatus failed = pbTaskReader_FailAgain(r, status);
-  if (!colon || colon == name || !pbText_Count(colon + 1, &component) || (size_t)(colon - name) >= sizeof base) return failed;
-  memcpy(base, name, (size_t)(colon - name));
-  base[colon - name] = 0;
-  if (!strchr(base, ':') || pbModel_Param(r->model, base, param) != pb_ok)
-    return pbModel_Param(r->model, name, param) == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
-  if (component >= param->rows * param->cols)
-    return pbTaskReader_Fail(r, pb_bad_input, "'%s' has %d components", base, param->rows * param->cols);
-  param->offset += (size_t)component;
-  param->rows = param->cols = 1;
-  return pb_ok;
+  return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
 }
 
 typedef struct Entries {  // what a variable may be made of, before components are chosen
@@ -57,12 +42,16 @@ static void add_entry(Entries *e, size_t index, double value, double lower, doub
   e->upper[i] = upper;
 }
 
-static pbStatus param_entries(pbTaskReader *r, const char *name, Entries *e) {
+static pbStatus param_entries(pbTaskReader *r, const char *name, bool recompute, Entries *e) {
   pbParam p;
   pbTaskReader_Enter(r, "parameter");
   PB_TRY(pbTask_FindParam(r, name, &p));
   if (strcmp(p.name, "timestep") == 0)
     return pbTaskReader_Fail(r, pb_unsupported, "the time step cannot be varied: the times of the loss hang on it");
+  if (p.derived && recompute)
+    return pbTaskReader_Fail(
+        r, pb_bad_input, "%s follows from other parameters with \"constants\": \"recompute\"; vary those, or keep the constants",
+        p.name);
   pbTaskReader_Leave(r);
   size_t count = (size_t)p.rows * (size_t)p.cols;
   PB_TRY(entries_room(r, count, e));
@@ -157,7 +146,7 @@ static pbStatus find_entries(pbTaskReader *r, const json_t *object, const pbTask
   v->kind = pb_varyParam;
   if (parameter)
     return v->trajectory >= 0 ? pbTaskReader_Fail(r, pb_bad_input, "parameters belong to all trajectories")
-                              : param_entries(r, parameter, e);
+                              : param_entries(r, parameter, task->recompute, e);
   if (state) return state_entries(r, object, state, tr, v, e);
   v->kind = pb_varyControl;
   PB_TRY(control_knots(r, object, tr->steps, v));

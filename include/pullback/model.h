@@ -56,9 +56,13 @@ typedef struct pbParam {
 PB_API size_t pbModel_ParamSize(const pbModel *model);  // length of theta
 PB_API int pbModel_ParamCount(const pbModel *model);    // number of slices
 PB_API pbParam pbModel_ParamAt(const pbModel *model, int index);
-// Slice by name: "body_mass", or a row "body_mass:torso" (or a number after the colon) with rows = 1.
+// Slice by name. FIELD: all of it, "body_mass". FIELD:OBJECT: the row of a named thing, "geom_friction:floor" (of a joint of
+// several degrees of freedom: its rows); a number for one without a name. FIELD:OBJECT:ENTRY: one number of these,
+// "geom_friction:floor:0". Options belong to no object: "gravity:2".
 // pb_bad_argument with a "did you mean" in the context's text if there is none.
 PB_API PB_NODISCARD pbStatus pbModel_Param(const pbModel *model, const char *name, pbParam *param);
+// Name of one entry of theta as pbModel_Param reads it; returns text.
+PB_API char *pbModel_ParamName(const pbModel *model, size_t entry, char *text, size_t size);
 // Values the model was compiled with; theta of every call may be this. Length pbModel_ParamSize.
 PB_API const double *pbModel_DefaultParams(const pbModel *model);
 // Checks values before a run: finite, masses and sizes in range, inertias positive, ranges ordered.

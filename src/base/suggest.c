@@ -8,10 +8,7 @@ enum { LONGEST = 63 };
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-static int change_cost(char a, char b) {
-  if (a == b) return 0;
-  return tolower((unsigned char)a) == tolower((unsigned char)b) ? 1 : 2;
-}
+static int change_cost(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b) ? 0 : 2; }
 
 int pbSuggest_Distance(const char *a, const char *b) {
   size_t na = strnlen(a, LONGEST), nb = strnlen(b, LONGEST);
@@ -28,7 +25,7 @@ int pbSuggest_Distance(const char *a, const char *b) {
     int *free_row = before;
     before = last, last = now, now = free_row;
   }
-  return last[nb];
+  return last[nb] ? last[nb] : strncmp(a, b, LONGEST) != 0;
 }
 
 // Further away than a third of the word (and at least one letter) nobody can have meant it.

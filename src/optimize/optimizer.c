@@ -1,10 +1,12 @@
 #include "optimize/optimizer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/context.h"
 #include "base/rng.h"
+#include "base/suggest.h"
 
 static const pbMinimizer *const methods[pb_methodCount] = {&pbMinimizer_Adam, &pbMinimizer_Lbfgs, &pbMinimizer_GaussNewton,
                                                            &pbMinimizer_Cmaes};
@@ -18,6 +20,15 @@ bool pbMethod_Find(const char *name, pbMethod *method) {
       return true;
     }
   return false;
+}
+
+const char *pbMethod_Unknown(const char *name, char *text, size_t size) {
+  pbSuggest near = pbSuggest_For(name);
+  char hint[64];
+  for (int i = 0; i < pb_methodCount; i++) pbSuggest_Offer(&near, methods[i]->name);
+  snprintf(text, size, "unknown method '%.60s'%s (%s, %s, %s or %s)", name, pbSuggest_Write(&near, hint, sizeof hint),
+           methods[0]->name, methods[1]->name, methods[2]->name, methods[3]->name);
+  return text;
 }
 
 const char *pbOutcome_Text(pbOutcome outcome) {
@@ -51,7 +62,7 @@ pbStatus pbOptimizer_Gradient(pbOptimizer *o, const double *x, double *value, do
   o->h->gradients++;
   pbStatus status = o->problem.gradient(o->problem.user, x, value, gradient);
   for (int i = 0; status == pb_ok && i < o->n; i++)
-    if (!isfinite(gradient[i])) status = pb_not_finite;
+    if (!isfinite(gradient[i])) status = pbContext_Fail(o->ctx, pb_not_finite, "the gradient by unknown %d is not finite", i);
   return settle(o, x, status, value);
 }
 

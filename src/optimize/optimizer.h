@@ -40,6 +40,9 @@ PB_NODISCARD pbStatus pbOptimizer_Value(pbOptimizer *o, const double *x, double 
 PB_NODISCARD pbStatus pbOptimizer_Gradient(pbOptimizer *o, const double *x, double *value, double *gradient);
 PB_NODISCARD pbStatus pbOptimizer_Residuals(pbOptimizer *o, const double *x, double *value, double *r, double *J);
 
+// "unknown method 'l-bfgs', did you mean 'lbfgs'? (adam, ...)"; returns text.
+const char *pbMethod_Unknown(const char *name, char *text, size_t size);
+
 void pbOptimizer_Project(const pbOptimizer *o, double *x);
 // Largest entry of x - P(x - g).
 double pbOptimizer_ProjectedNorm(const pbOptimizer *o, const double *x, const double *g);

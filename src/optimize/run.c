@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/context.h"
+#include "optimize/optimizer.h"
 #include "optimize/task.h"
 
 double pbTask_Clock(void) {
@@ -75,16 +76,19 @@ static void keep(Loop *l) {
   pbOptimizer_Save(l->optimizer, out);
 }
 
-static pbStatus restore(Loop *l) {
+static pbStatus restore(Loop *l, const char *file) {
   pbTask *task = l->task;
   Kept kept;
   const double *in = read_numbers(l->state, (double *)&kept, KEPT);
   if (kept.version != 1 || kept.key_high != (double)(l->key >> 32) || kept.key_low != (double)(l->key & 0xffffffffu))
-    return pbContext_Fail(task->ctx, pb_bad_input,
-                          "%s: the state file belongs to another task, method or seed; remove it to begin anew", task->name);
+    return pbContext_Fail(
+        task->ctx, pb_bad_input,
+        "%.400s: holds a run of another task, method or seed than %.400s (or of the task before it was changed); remove "
+        "it or optimize with --fresh to begin anew",
+        file, task->name);
   if (!(kept.history_count >= 0 && kept.history_count <= PB_HISTORY_ROWS && kept.history_stride >= 1 &&
         kept.history_stride < 1e9))
-    return pbContext_Fail(task->ctx, pb_bad_input, "%s: the state file is damaged; remove it to begin anew", task->name);
+    return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: is damaged; remove it or optimize with --fresh to begin anew", file);
   task->simulations = (int64_t)kept.simulations;
   task->evaluations = (int64_t)kept.evaluations;
   task->met = kept.met != 0;
@@ -159,8 +163,9 @@ static pbStatus begin(Loop *l, const pbRunOptions *options, const pbRunStore *st
   pbTask *task = l->task;
   pbOptimizerOptions o = task->optimizer;
   if (options->has_seed) o.seed = options->seed;
+  char text[200];
   if (options->method && !pbMethod_Find(options->method, &o.method))
-    return pbContext_Fail(task->ctx, pb_bad_argument, "unknown method '%s': adam, lbfgs, gauss-newton or cmaes", options->method);
+    return pbContext_Fail(task->ctx, pb_bad_argument, "%s", pbMethod_Unknown(options->method, text, sizeof text));
   l->method = o.method;
   l->iterations = options->iterations > 0 ? options->iterations : task->iterations;
   l->key = (task->hash ^ (o.seed * 0x9e3779b97f4a7c15u)) * 31 + (uint64_t)o.method;
@@ -178,7 +183,7 @@ static pbStatus begin(Loop *l, const pbRunOptions *options, const pbRunStore *st
     return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory to keep the run", task->name);
   *resumed = false;
   if (options->resume && store && store->load) PB_TRY(store->load(store->user, l->state, l->size, resumed));
-  if (*resumed) return restore(l);
+  if (*resumed) return restore(l, store->name);
   keep(l);
   return pb_ok;
 }
@@ -204,12 +209,15 @@ static pbStatus conclude(Loop *l, pbRunResult *result) {
   result->iterations = i.iteration;
   result->simulations = simulations;
   result->gradients = i.gradients + i.jacobians;
-  result->loss = task->met ? task->met_value : i.best_value;
+  result->loss = task->met ? task->met_value : l->iterations ? i.best_value : task->first_value;
   result->start_loss = task->first_value;
   result->seconds = pbTask_Clock() - task->clock;
   memcpy(task->result_z, task->met ? task->met_z : i.best, (size_t)task->n * sizeof(double));
   result->z = task->result_z;
-  if (!isfinite(result->loss)) return pbContext_Fail(task->ctx, pb_no_convergence, "%s: no point could be evaluated", task->name);
+  if (!isfinite(result->loss))
+    return pbContext_Fail(task->ctx, pb_no_convergence,
+                          "%.400s: no point could be evaluated, not even the start; the last one: %s", task->name,
+                          pbContext_Error(task->ctx));
   pbStatus status = pb_ok;
   if (task->confirm > 1) {
     status = pbTask_Confirm(task, task->result_z, &result->confirm_loss, &result->confirm_timestep);
@@ -231,6 +239,10 @@ pbStatus pbTask_RunLoop(pbTask *task, const pbRunOptions *options, const pbRunSt
   pbStatus status = begin(&loop, options, store, &result->resumed);
   loop.saved_at = pbTask_Clock();
   if (status == pb_ok) status = iterate(&loop, store, options->save_seconds > 0 ? options->save_seconds : 1, &result->reason);
+  if (status == pb_ok && loop.iterations == 0) {  // nothing to look for: the start is the answer
+    double value;
+    status = pbTask_Loss(task, pbOptimizer_Get(loop.optimizer).best, &value, NULL);
+  }
   task->watch = false;
   if (status == pb_ok) status = conclude(&loop, result);
   pbOptimizer_Destroy(loop.optimizer);

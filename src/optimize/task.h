@@ -163,6 +163,7 @@ bool pbTask_Met(const pbTask *task, double value);
 // The loop, told where its state is kept.
 typedef struct pbRunStore {
   void *user;
+  const char *name;  // of the file, for messages
   pbStatus (*load)(void *user, double *state, size_t count, bool *found);
   pbStatus (*save)(void *user, const double *state, size_t count);
 } pbRunStore;

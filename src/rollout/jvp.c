@@ -71,7 +71,9 @@ static pbStatus ride_through(pbRollout *r, Ride *ride, const pbRolloutDirection 
 
 pbStatus pbRollout_Jvp(pbRollout *r, int count, const pbRolloutDirection *directions, const pbRolloutTangent *tangents) {
   if (!r->ran) return pbContext_Fail(r->ctx, pb_bad_argument, "sensitivities need a rollout that ran to its end first");
-  if (count <= 0) return pb_ok;
+  if (count < 0)
+    return pbContext_Fail(r->ctx, pb_bad_argument, "sensitivities along %d directions: there must be none or more", count);
+  if (count == 0) return pb_ok;
   size_t n = (size_t)r->n, block = (size_t)count * n, rest = (size_t)r->nrecord + 2 * (size_t)r->nx;
   double *memory = pbContext_AllocArray(r->ctx, 2 * block + rest, sizeof(double));
   if (!memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for %d directions", count);

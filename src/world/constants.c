@@ -3,6 +3,7 @@
 // The pullback freezes what the inverse mass matrix does to each weight (setconst.h, pbFrozen). What remains is a scalar without
 // an inverse, differentiated by complex step of the same source: one cheap run per parameter, once per gradient.
 #include <complex.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/context.h"
@@ -72,6 +73,18 @@ pbStatus pbModel_SetConstants(const pbModel *m, double *theta) {
   int bad = pbDerive_Run_r(m, theta, &w);
   pbDerive_Destroy(m, &w, memory);
   if (bad >= 0) pbContext_Warn(m->ctx, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
+  return pb_ok;
+}
+
+pbStatus pbModel_CheckGiven(const pbModel *m, const pbParam *slice, const double *before, const double *after) {
+  char name[256];
+  for (size_t i = slice->offset; i < slice->offset + (size_t)slice->rows * (size_t)slice->cols; i++) {
+    if (fabs(after[i] - before[i]) <= 1e-9 * (1 + fabs(after[i]))) continue;
+    return pbContext_Fail(m->ctx, pb_bad_argument,
+                          "%s follows from other parameters where constants are recomputed (%.6g was given, %.6g is computed); "
+                          "leave it out, or keep the constants",
+                          pbModel_ParamName(m, i, name, sizeof name), before[i], after[i]);
+  }
   return pb_ok;
 }
 

@@ -43,4 +43,8 @@ PB_NODISCARD pbStatus pbModel_Allocate(pbModel *model);
 // After the fields are filled: derived tables of the step.
 PB_NODISCARD pbStatus pbModel_Finish(pbModel *model);
 
+// Of a slice that was given before pbModel_SetConstants: pb_bad_argument where that computed another value, which would
+// drop what was given without a word.
+PB_NODISCARD pbStatus pbModel_CheckGiven(const pbModel *model, const pbParam *slice, const double *before, const double *after);
+
 #endif

@@ -125,6 +125,38 @@ static bool find_rows(const pbModel *m, const pbParam *p, bool positions, const 
   return *first >= 0;
 }
 
+// Entry number `text` of the rows chosen so far alone.
+static pbStatus choose_entry(const pbModel *m, const char *name, const char *text, pbParam *p) {
+  int entry, count = p->rows * p->cols;
+  if (!pbText_Count(text, &entry) || entry >= count)
+    return pbContext_Fail(m->ctx, pb_bad_argument, "parameter '%.200s' has no entry '%.80s' (it has %d, counted from 0)", name,
+                          text, count);
+  p->offset += (size_t)entry;
+  p->rows = p->cols = 1;
+  return pb_ok;
+}
+
+// Behind the field: nothing, ":ROW", or ":ROW:ENTRY"; of options, which have no rows, ":ENTRY". Names may hold colons themselves.
+static pbStatus choose(const pbModel *m, const pbParamEntry *e, const char *text, pbParam *p) {
+  bool positions = e->rows == offsetof(pbModel, nq), option = e->rows == offsetof(pbModel, one);
+  char row[256];
+  const char *colon = strrchr(text, ':');
+  int first = 0, count = 1, number;
+  if (option) return choose_entry(m, p->name, text, p);
+  bool found = find_rows(m, p, positions, text, &first, &count), one = false;
+  if (!found && colon && (size_t)(colon - text) < sizeof row) {
+    snprintf(row, sizeof row, "%.*s", (int)(colon - text), text);
+    one = found = find_rows(m, p, positions, row, &first, &count);
+    if (!found && pbText_Count(colon + 1, &number)) text = row;
+  }
+  if (!found) return unknown_row(m, p, positions ? pb_objJoint : p->rows_are, text);
+  p->offset += (size_t)first * (size_t)p->cols;
+  p->rows = count;
+  char name[360];
+  snprintf(name, sizeof name, "%s:%s", p->name, row);
+  return one ? choose_entry(m, name, colon + 1, p) : pb_ok;
+}
+
 pbStatus pbModel_Param(const pbModel *m, const char *name, pbParam *param) {
   const char *colon = strchr(name, ':');
   size_t length = colon ? (size_t)(colon - name) : strlen(name);
@@ -137,14 +169,29 @@ pbStatus pbModel_Param(const pbModel *m, const char *name, pbParam *param) {
     return unknown_param(m, head);
   }
   *param = pbModel_ParamAt(m, index);
-  if (!colon) return pb_ok;
-  int first = 0, count = 1;
-  bool positions = param_table[index].rows == offsetof(pbModel, nq);
-  if (!find_rows(m, param, positions, colon + 1, &first, &count))
-    return unknown_row(m, param, positions ? pb_objJoint : param->rows_are, colon + 1);
-  param->offset += (size_t)first * (size_t)param->cols;
-  param->rows = count;
-  return pb_ok;
+  return colon ? choose(m, &param_table[index], colon + 1, param) : pb_ok;
+}
+
+// Row of a field by name where that name is its alone (the degrees of freedom of a ball share one), else by number.
+static void put_row(const pbModel *m, const pbParam *p, int row, char *text, size_t size) {
+  const char *name = p->rows_are < pb_objCount ? pbModel_Name(m, p->rows_are, row) : "";
+  bool shared = p->rows_are == pb_objDof && joint_dofs(m, m->dof_jntid[row]) > 1;
+  if (*name && !shared) snprintf(text, size, ":%.150s", name);
+  else snprintf(text, size, ":%d", row);
+}
+
+char *pbModel_ParamName(const pbModel *m, size_t index, char *text, size_t size) {
+  snprintf(text, size, "?");
+  for (int i = 0; i < PARAM_COUNT; i++) {
+    pbParam p = pbModel_ParamAt(m, i);
+    size_t entry = index - p.offset, cols = (size_t)p.cols;
+    if (index < p.offset || entry >= (size_t)p.rows * cols) continue;
+    char name[256] = "", component[24] = "";
+    if (param_table[i].rows != offsetof(pbModel, one)) put_row(m, &p, (int)(entry / cols), name, sizeof name);
+    if (cols > 1) snprintf(component, sizeof component, ":%zu", entry % cols);
+    snprintf(text, size, "%s%s%s", p.name, name, component);
+  }
+  return text;
 }
 
 // ---- values -------------------------------------------------------------------------------------------------------
@@ -161,15 +208,22 @@ static pbStatus complain(const pbChecker *c, const char *field, pbObject kind, i
   return pbContext_Fail(c->m->ctx, pb_bad_input, "%s:%d %s", field, row, reason);
 }
 
+static pbStatus complain_value(const pbChecker *c, size_t index, const char *reason) {
+  char name[256], value[32] = "NaN";
+  if (!isnan(c->theta[index])) snprintf(value, sizeof value, "%g", c->theta[index]);
+  return pbContext_Fail(c->m->ctx, pb_bad_input, "%s is %s: %s", pbModel_ParamName(c->m, index, name, sizeof name), value,
+                        reason);
+}
+
 static pbStatus check_bounds(const pbChecker *c) {
   for (int i = 0; i < PARAM_COUNT; i++) {
     pbParam p = pbModel_ParamAt(c->m, i);
-    for (int k = 0; k < p.rows * p.cols; k++) {
-      double v = c->theta[p.offset + (size_t)k];
-      int row = k / p.cols;
-      if (!isfinite(v)) return complain(c, p.name, p.rows_are, row, "is not a finite number");
-      if (v < p.lower && p.lower == 0) return complain(c, p.name, p.rows_are, row, "is negative");
-      if (v > p.upper) return complain(c, p.name, p.rows_are, row, "is too large");
+    bool positive = !strcmp(p.name, "timestep") || !strcmp(p.name, "impratio");
+    for (size_t k = p.offset; k < p.offset + (size_t)p.rows * (size_t)p.cols; k++) {
+      double v = c->theta[k];
+      if (!isfinite(v)) return complain_value(c, k, "a finite number is needed");
+      if (positive && !(v > 0)) return complain_value(c, k, "it must be positive");
+      if (v < p.lower && p.lower == 0) return complain_value(c, k, "it must not be negative");
     }
   }
   return pb_ok;
@@ -231,8 +285,6 @@ static pbStatus check_ranges(const pbChecker *c, const char *field, const double
 pbStatus pbModel_CheckParams(const pbModel *m, const double *theta) {
   const pbChecker c = {m, theta};
   PB_TRY(check_bounds(&c));
-  if (!(*value_of(&c, m->timestep) > 0)) return pbContext_Fail(m->ctx, pb_bad_input, "timestep must be positive");
-  if (!(*value_of(&c, m->impratio) > 0)) return pbContext_Fail(m->ctx, pb_bad_input, "impratio must be positive");
   PB_TRY(check_masses(&c));
   PB_TRY(check_sizes(&c));
   PB_TRY(check_norms(&c, "body_quat", m->body_quat, m->nbody, 4, pb_objBody));

@@ -41,6 +41,7 @@ def run(pullback):
         assert done.returncode == code, f"exit {done.returncode}, expected {code}: {arguments}\n{done.stdout}\n{done.stderr}"
         return done
 
+    call.program = pullback
     return call
 
 

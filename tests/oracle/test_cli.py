@@ -126,6 +126,40 @@ def test_parameters_and_options(run, tmp_path, arm):
     assert np.allclose(o["param/body_invweight0"], m.body_invweight0, rtol=1e-12) and np.allclose(o["param/body_subtreemass"], m.body_subtreemass)
 
 
+def test_names_of_parameters_are_the_same_everywhere(run, tmp_path, arm):
+    """FIELD, FIELD:OBJECT, FIELD:OBJECT:ENTRY and OPTION:ENTRY for --param, --wrt and in tasks."""
+    m, out = mj.MjModel.from_xml_path(str(arm)), tmp_path / "o.npz"
+    run("inspect", arm, "--param", "geom_friction:floor:0=0.3", "--param", "gravity:2=-2", "--param", "dof_damping:elbow=.7", "-o", out)
+    o = np.load(out)
+    assert np.array_equal(o["param/geom_friction"][0], [.3, *m.geom_friction[0, 1:]]) and np.array_equal(o["param/gravity"], [0, 0, -2])
+    assert np.array_equal(o["param/dof_damping"], [.1, .7])
+    np.savez(tmp_path / "c.npz", qpos=np.ones(2))
+    names = ["body_inertia:lower:1", "body_inertia:lower", "body_mass:lower", "gravity:2", "body_inertia"]
+    run("gradient", arm, "--keyframe", 0, "--cotangent", tmp_path / "c.npz", "--wrt", ",".join(names), "-o", out)
+    g = np.load(out)
+    assert [g["param/" + n].shape for n in names] == [(), (3,), (), (), (3, 3)]
+    assert np.array_equal(g["param/body_inertia"][2], g["param/body_inertia:lower"]) and g["param/body_inertia:lower"][1] == g["param/body_inertia:lower:1"] != 0
+    task = write_task(tmp_path, parameters={"geom_friction:floor:0": .3, "gravity:2": -2}, optimizer={"iterations": 0}, variables=[{"parameter": "body_inertia:lower:1"}])
+    result = json.loads(run("optimize", task, cwd=tmp_path).stdout)
+    assert result["variables"][0]["value"] == [m.body_inertia[2, 1]]
+    for wrong, words in {"geom_friction:floor:3": "has no entry '3' (it has 3", "geom_friction:flor:0": "did you mean 'floor'", "gravity:x": "no entry 'x'"}.items():
+        assert words in refuse(run, tmp_path, 2, "simulate", arm, "--param", wrong + "=1")
+        assert words in refuse(run, tmp_path, 2, "gradient", arm, "--cotangent", tmp_path / "c.npz", "--wrt", wrong)
+        assert words in refuse(run, tmp_path, 3, "optimize", write_task(tmp_path, parameters={wrong: 1}))
+
+
+def test_what_would_be_computed_anew_cannot_be_set(run, tmp_path, arm):
+    for name in ("dof_invweight0:elbow", "body_subtreemass"):
+        value = "9" if ":" in name else "9,9,9"
+        text = refuse(run, tmp_path, 2, "simulate", arm, "--param", f"{name}={value}", "--constants", "recompute")
+        assert "follows from other parameters" in text and "9 was given" in text
+        run("simulate", arm, "--param", f"{name}={value}", "-o", tmp_path / "o.npz")
+    changes = dict(parameters={"dof_invweight0:elbow": 9}, constants="recompute")
+    assert "parameters.dof_invweight0:elbow: " in refuse(run, tmp_path, 3, "optimize", write_task(tmp_path, **changes))
+    changes = dict(variables=[{"parameter": "dof_invweight0"}], constants="recompute")
+    assert "variables[0].parameter: " in refuse(run, tmp_path, 3, "optimize", write_task(tmp_path, **changes))
+
+
 def test_arrays_as_numpy_writes_them(run, tmp_path, arm):
     u, results = controls(7, 2), []
     kinds = [u.astype("<f8"), np.asfortranarray(u), u.astype(">f8")]
@@ -338,6 +372,36 @@ def test_optimize_writes_result_and_trajectory(run, tmp_path, arm):
     assert g["loss"].shape == () and g["loss"] == pytest.approx(result["loss"], rel=1e-9) and g["control"].shape == (150, 2)
 
 
+def test_optimize_without_iterations_reports_the_start(run, tmp_path, arm):
+    task = write_task(tmp_path, optimizer={"iterations": 0}, confirm=True)
+    result = json.loads(run("optimize", task, cwd=tmp_path).stdout)
+    assert result["loss"] == result["start_loss"] > 0 and result["iterations"] == 0 and result["confirm"]["ran"] and result["terms"][0]["value"] > 0
+    assert np.load(tmp_path / result["trajectory_files"][0])["qpos"].shape == (151, 2) and not list(tmp_path.glob("*.state"))
+
+
+def test_optimize_leaves_no_state_behind_that_is_of_no_use(run, tmp_path, arm):
+    task = write_task(tmp_path, init={"qvel": [1e9, 1e9]}, optimizer={"method": "gauss-newton"}, loss=[{"qpos": True}])
+    text = refuse(run, tmp_path, 4, "optimize", task)
+    assert re.search(r"no point could be evaluated.*step \d+", text), text
+    state = tmp_path / "r.state"
+    np.save(tmp_path / "other.npy", np.ones(5))
+    for content in ((tmp_path / "other.npy").read_bytes(), b"nonsense"):
+        state.write_bytes(content)
+        text = run("optimize", write_task(tmp_path), "-o", tmp_path / "r.json", code=3).stderr
+        assert "r.state" in text and "--fresh" in text and state.exists()
+    p = subprocess.Popen([run.program, "optimize", str(write_task(tmp_path, optimizer={"method": "cmaes", "iterations": 10 ** 6})), "-o", str(tmp_path / "r.json"), "--fresh"])
+    for _ in range(1000):
+        time.sleep(0.01)
+        if state.exists():
+            break
+    p.send_signal(signal.SIGINT)
+    assert p.wait(timeout=60) == 130
+    text = run("optimize", write_task(tmp_path, optimizer={"method": "cmaes", "iterations": 10 ** 6 + 1}), "-o", tmp_path / "r.json", code=3).stderr
+    assert "r.state" in text and "another task" in text and "--fresh" in text
+    run("optimize", write_task(tmp_path, optimizer={"iterations": 1}), "-o", tmp_path / "r.json", "--fresh")
+    assert not state.exists()
+
+
 def test_optimize_goes_on_after_it_was_killed(run, pullback, tmp_path, arm):
     task = write_task(tmp_path)
     run("optimize", task, "-o", tmp_path / "whole.json")
@@ -385,6 +449,8 @@ def test_usage(run, tmp_path, arm):
     np.savez(tmp_path / "c.npz", qpos=np.zeros(2))
     assert "did you mean 'body_mass'" in refuse(run, tmp_path, 2, "gradient", arm, "--cotangent", tmp_path / "c.npz", "--wrt", "body_maas")
     assert "did you mean 'integrator'" in refuse(run, tmp_path, 2, "simulate", arm, "--option", "integratr=Euler")
+    assert "TRAJ.npz is missing" in refuse(run, tmp_path, 2, "view", arm) and "MODEL TRAJ.npz is missing" in refuse(run, tmp_path, 2, "view")
+    assert "did you mean 'lbfgs'" in refuse(run, tmp_path, 3, "optimize", write_task(tmp_path, optimizer={"method": "L-BFGS"}))
     for arguments in (["simulate"], ["simulate", arm, arm], ["simulate", arm, "--steps", "3x"], ["simulate", arm, "--steps", "0"], ["gradient", arm],
                       ["simulate", arm, "--constants", "both"], ["simulate", arm, "--param", "body_mass"], ["simulate", arm, "--init-row", "0"]):
         refuse(run, tmp_path, 2, *arguments)
@@ -410,6 +476,12 @@ def test_bad_values(run, tmp_path, arm):
     for name, value in dict(qpso=np.zeros(2), qpos=np.zeros(3), qvel=np.array([np.inf, 0])).items():
         np.savez(tmp_path / "x.npz", **{name: value})
         refuse(run, tmp_path, 3, "simulate", arm, "--init", tmp_path / "x.npz")
+    for empty in ({}, dict(meta="nothing")):
+        np.savez(tmp_path / "c.npz", **empty)
+        assert "holds no cotangent" in refuse(run, tmp_path, 3, "gradient", arm, "--cotangent", tmp_path / "c.npz")
+    for value, words in {"timestep=0": "timestep is 0: it must be positive", "timestep=-1": "timestep is -1: it must be positive",
+                         "body_mass:lower=-2": "body_mass:lower is -2: it must not be negative"}.items():
+        assert words in refuse(run, tmp_path, 3, "simulate", arm, "--param", value)
     for cot in (dict(qpos=np.zeros(3)), dict(qpso=np.zeros(2)), dict(qvel=np.zeros((3, 2))), dict(qpos=np.array([1, np.nan]))):
         np.savez(tmp_path / "c.npz", **cot)
         refuse(run, tmp_path, 3, "gradient", arm, "--cotangent", tmp_path / "c.npz")

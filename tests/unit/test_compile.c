@@ -274,7 +274,7 @@ static void test_refusals(void **state) {
   refuses(&b, "axis is too short");
   b = rich();
   b.spec->option.timestep = 0;
-  refuses(&b, "timestep must be positive");
+  refuses(&b, "timestep is 0: it must be positive");
   b = rich();
   b.spec->bodies[1].parent = 2, b.spec->bodies[2].parent = 1;
   refuses(&b, "");
@@ -301,6 +301,22 @@ static void test_parameters_by_name(void **state) {
   assert_int_equal(pbModel_Param(b.model, "body_mass:lowr", &p), pb_bad_argument);
   assert_non_null(strstr(pbContext_Error(b.ctx), "did you mean 'lower'?"));
   assert_int_equal(pbModel_Param(b.model, "body_mass:4", &p), pb_bad_argument);
+  pbParam whole;
+  assert_int_equal(pbModel_Param(b.model, "body_inertia", &whole), pb_ok);
+  assert_int_equal(pbModel_Param(b.model, "body_inertia:lower:2", &p), pb_ok);
+  assert_true(p.rows == 1 && p.cols == 1 && p.offset == whole.offset + 8);
+  assert_int_equal(pbModel_Param(b.model, "gravity:2", &p), pb_ok);
+  assert_true(p.rows == 1 && p.cols == 1 && theta[p.offset] == -9.81);
+  static const char *const wrong[] = {"body_inertia:lower:3", "body_inertia:lower:", "body_inertia:lower:x",
+                                      "body_inertia:lowr:0",  "gravity:3",           "gravity:",
+                                      "gravity:-1",           "timestep:0:0"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    assert_int_equal(pbModel_Param(b.model, wrong[i], &p), pb_bad_argument);
+  for (size_t i = 0; i < pbModel_ParamSize(b.model); i++) {  // every entry has a name that leads to it
+    char name[256];
+    assert_int_equal(pbModel_Param(b.model, pbModel_ParamName(b.model, i, name, sizeof name), &p), pb_ok);
+    assert_true(p.offset == i && p.rows * p.cols == 1);
+  }
   for (int i = 0; i < pbModel_ParamCount(b.model); i++) {
     pbParam again;
     p = pbModel_ParamAt(b.model, i);
@@ -325,9 +341,16 @@ static void test_values_are_checked(void **state) {
   static const struct {
     const char *name, *complaint;
     double value;
-  } cases[] = {{"body_mass:lower", "body_mass:lower is negative", -1}, {"body_mass:lower", "too small", 0},
-               {"gravity", "gravity:0 is not a finite number", NAN},   {"timestep", "timestep must be positive", 0},
-               {"body_inertia:upper", "is no inertia", 1e3},           {"geom_size:0", "must be positive", 0}};
+  } cases[] = {{"body_mass:lower", "body_mass:lower is -1: it must not be negative", -1},
+               {"body_mass:lower", "too small", 0},
+               {"gravity:1", "gravity:1 is NaN: a finite number", NAN},
+               {"gravity", "gravity:0 is inf: a finite number", INFINITY},
+               {"timestep", "timestep is 0: it must be positive", 0},
+               {"timestep", "timestep is -0.5: it must be positive", -0.5},
+               {"timestep", "timestep is NaN: a finite number", NAN},
+               {"impratio", "impratio is -1: it must be positive", -1},
+               {"body_inertia:upper", "is no inertia", 1e3},
+               {"geom_size:0", "must be positive", 0}};
   Bench b = rich();
   compile(&b);
   assert_int_equal(pbModel_CheckParams(b.model, pbModel_DefaultParams(b.model)), pb_ok);
@@ -498,9 +521,13 @@ static void test_suggestions(void **state) {
   assert_int_equal(pbSuggest_Distance("kitten", "sitting"), 6);
   assert_int_equal(pbSuggest_Distance("abc", "acb"), 2);  // a swap of neighbours counts once
   assert_int_equal(pbSuggest_Distance("Euler", "euler"), 1);
-  pbSuggest s = pbSuggest_For("xyz");
-  pbSuggest_Offer(&s, "completely different");
   char text[64];
+  pbSuggest s = pbSuggest_For("L-BFGS");
+  pbSuggest_Offer(&s, "adam");
+  pbSuggest_Offer(&s, "lbfgs");
+  assert_string_equal(pbSuggest_Write(&s, text, sizeof text), ", did you mean 'lbfgs'?");
+  s = pbSuggest_For("xyz");
+  pbSuggest_Offer(&s, "completely different");
   assert_string_equal(pbSuggest_Write(&s, text, sizeof text), "");
 }
 

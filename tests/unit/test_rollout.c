@@ -365,6 +365,11 @@ static void test_failures_say_where(void **state) {
   const int wrong[] = {3, 3};
   bar.qpos = (pbCotangent){s->w, 2, wrong};
   assert_int_equal(pbRollout_Vjp(r, &bar, NULL, NULL, NULL), pb_bad_argument);
+  assert_int_equal(pbRollout_Jvp(r, -1, NULL, NULL), pb_bad_argument);
+  good(s, pbRollout_Jvp(r, 0, NULL, NULL));
+  pbScratch *scratch;
+  assert_int_equal(pbScratch_Create(s->model, &(pbCapacity){.contacts = -1}, &scratch), pb_bad_argument);
+  assert_null(scratch);
   pbRolloutPlan plan;
   assert_int_equal(pbRollout_Plan(s->model, N, 100, &plan), pb_capacity);
   assert_int_equal(pbRollout_Plan(s->model, -1, 0, &plan), pb_bad_argument);
