@@ -10,19 +10,46 @@ static double bound(const NUM(pbWork) *w, int g) {
     case pb_geomSphere: return a;
     case pb_geomCapsule: return a + b;
     case pb_geomCylinder: return sqrt(a * a + b * b);
-    case pb_geomEllipsoid: return fmax(a, fmax(b, c));
+    case pb_geomEllipsoid: return a > b ? (a > c ? a : c) : b > c ? b : c;
     case pb_geomBox: return sqrt(a * a + b * b + c * c);
     default: return 0;
   }
 }
 
-// Cannot touch: further apart than the bounding spheres and the margin allow.
-static bool apart(const NUM(pbWork) *w, int g1, int g2, double margin) {
-  const num *x1 = w->geom_xpos + 3 * g1, *x2 = w->geom_xpos + 3 * g2, *R1 = w->geom_xmat + 9 * g1;
-  double d[3] = {re(x2[0]) - re(x1[0]), re(x2[1]) - re(x1[1]), re(x2[2]) - re(x1[2])}, reach = margin + w->geom_bound[g2];
-  if (w->m->geom_type[g1] == pb_geomPlane) return d[0] * re(R1[2]) + d[1] * re(R1[5]) + d[2] * re(R1[8]) > reach;
-  reach += w->geom_bound[g1];
-  return d[0] * d[0] + d[1] * d[1] + d[2] * d[2] > reach * reach;
+// Balls that hold the geoms and their margins, a little larger than needed.
+static void set_balls(NUM(pbWork) *w) {
+  bool override = w->m->enableflags & pb_enblOverride;
+  for (int g = 0; g < w->m->ngeom; g++) {
+    double *ball = w->geom_ball + 4 * g, margin = override ? 0.5 * re(w->p.o_margin[0]) : re(w->p.geom_margin[g]);
+    for (int k = 0; k < 3; k++) ball[k] = re(w->geom_xpos[3 * g + k]);
+    ball[3] = (bound(w, g) + (margin > 0 ? margin : 0)) * (1 + 1e-9);
+  }
+}
+
+// May the geoms touch, as far as their balls tell? The pair itself decides.
+static inline bool may_touch(const NUM(pbWork) *w, const double *balls, int g1, int g2, double margin) {
+  const double *a = balls + 4 * g1, *b = balls + 4 * g2, x = b[0] - a[0], y = b[1] - a[1], z = b[2] - a[2];
+  double reach = a[3] + b[3] + margin;
+  if (w->m->geom_type[g1] == pb_geomPlane) {
+    const num *R = w->geom_xmat + 9 * g1;
+    return !(x * re(R[2]) + y * re(R[5]) + z * re(R[8]) > reach);
+  }
+  return !(x * x + y * y + z * z > reach * reach);
+}
+
+// Candidates that may touch, in order; returns their number.
+static int find_near(NUM(pbWork) *w) {
+  const pbCandidate *c = w->t->candidate;
+  const double *balls = w->geom_ball;
+  int count = w->t->ncandidate, masked = count, n = 0, *near = w->near;
+  while (masked > 0 && c[masked - 1].pair >= 0) masked--;  // explicit pairs come last, and have margins of their own
+  for (int k = 0; k < masked; k++) {
+    if (may_touch(w, balls, c[k].geom1, c[k].geom2, 0)) near[n++] = k;
+  }
+  for (int k = masked; k < count; k++) {
+    if (may_touch(w, balls, c[k].geom1, c[k].geom2, fabs(re(w->p.pair_margin[c[k].pair])))) near[n++] = k;
+  }
+  return n;
 }
 
 void NUM(pbContact_Mix)(const NUM(pbWork) *w, int g1, int g2, NUM(pbMix) *mix) {
@@ -102,7 +129,6 @@ static num force_margin(const NUM(pbWork) *w, const pbCandidate *k) {
 
 static pbStatus collide(NUM(pbWork) *w, const pbCandidate *k) {
   num margin = force_margin(w, k);
-  if (apart(w, k->geom1, k->geom2, re(margin))) return pb_ok;
   NUM(pbShape) s1, s2;
   NUM(pbHit) hits[PB_MAX_HITS];
   geom_shape(w, k->geom1, &s1), geom_shape(w, k->geom2, &s2);
@@ -124,7 +150,7 @@ static pbStatus collide(NUM(pbWork) *w, const pbCandidate *k) {
 pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w) {
   w->ncon = 0;
   if (w->m->disableflags & (pb_dsblConstraint | pb_dsblContact)) return pb_ok;
-  for (int g = 0; g < w->m->ngeom; g++) w->geom_bound[g] = bound(w, g);
-  for (int k = 0; k < w->t->ncandidate; k++) PB_TRY(collide(w, w->t->candidate + k));
+  set_balls(w);
+  for (int k = 0, n = find_near(w); k < n; k++) PB_TRY(collide(w, w->t->candidate + w->near[k]));
   return pb_ok;
 }

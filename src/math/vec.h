@@ -12,7 +12,17 @@ static inline num num_div(num a, num b) {
   return num_make(q, (im(a) - q * im(b)) / re(b));
 }
 
+// Exactly this value, without a derivative; the same in all n entries.
+static inline bool num_is(num a, double value) { return re(a) == value && im(a) == 0; }
+static inline bool num_same(const num *a, const num *b, int n) {
+  for (int k = 0; k < n; k++) {
+    if (re(a[k]) != re(b[k]) || im(a[k]) != im(b[k])) return false;
+  }
+  return true;
+}
+
 // ---- vectors of three ---------------------------------------------------------------------------------------------
+static inline bool v3_is_zero(const num a[3]) { return num_is(a[0], 0) && num_is(a[1], 0) && num_is(a[2], 0); }
 static inline void v3_zero(num r[3]) { r[0] = r[1] = r[2] = 0; }
 static inline void v3_set(num r[3], num x, num y, num z) { r[0] = x, r[1] = y, r[2] = z; }
 static inline void v3_copy(num r[3], const num a[3]) {
@@ -57,6 +67,9 @@ static inline num v3_normalize(num r[3]) {
   }
   return n;
 }
+
+// ---- vectors of six ------------------------------------------------------------------------------------------------
+static inline void v6_copy(num r[6], const num a[6]) { v3_copy(r, a), v3_copy(r + 3, a + 3); }
 
 // ---- 3x3 matrices, row-major --------------------------------------------------------------------------------------
 static inline void m3_copy(num r[9], const num a[9]) { memcpy(r, a, 9 * sizeof(num)); }
@@ -117,6 +130,10 @@ static inline bool m3_solve(num r[3], const num a[9], const num x[3]) {
 static inline void quat_set(num r[4], num w, num x, num y, num z) { r[0] = w, r[1] = x, r[2] = y, r[3] = z; }
 static inline void quat_copy(num r[4], const num a[4]) { quat_set(r, a[0], a[1], a[2], a[3]); }
 static inline void quat_identity(num r[4]) { quat_set(r, 1, 0, 0, 0); }
+// Exactly the identity, its derivative included.
+static inline bool quat_is_identity(const num q[4]) {
+  return num_is(q[0], 1) && num_is(q[1], 0) && num_is(q[2], 0) && num_is(q[3], 0);
+}
 static inline void quat_conj(num r[4], const num a[4]) { quat_set(r, a[0], -a[1], -a[2], -a[3]); }
 static inline void quat_mul(num r[4], const num a[4], const num b[4]) {
   quat_set(r, a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3], a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],

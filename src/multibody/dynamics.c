@@ -31,6 +31,31 @@ static void add_tendon_armature(NUM(pbWork) *w, int tendon, num armature) {
   }
 }
 
+// out = I X: momentum of a motion
+static inline void momentum(num out[6], const num I[10], const num X[6]) {
+  num a[3], b[3], c[3], turn[3];
+  v3_set(turn, I[4] * X[0] + I[7] * X[1] + I[8] * X[2], I[7] * X[0] + I[5] * X[1] + I[9] * X[2],
+         I[8] * X[0] + I[9] * X[1] + I[6] * X[2]);
+  v3_cross(a, I + 1, X + 3), v3_cross(b, X, I + 1), v3_scale(c, X + 3, I[0]);
+  v3_add(out, turn, a), v3_add(out + 3, c, b);
+}
+
+// Row i of M: M_ij = S_j . I_composite S_i.
+static void mass_row(NUM(pbWork) *w, int i) {
+  const pbTreePattern *tree = &w->t->M;
+  const int *chain = tree->chain + tree->adr[i], depth = tree->depth[i];
+  bool free = w->m->jnt_type[w->m->dof_jntid[chain[0]]] == pb_jntFree;
+  const num *motions = w->S;
+  num F[6], *row = w->M + tree->adr[i];
+  momentum(F, w->crb + 10 * w->m->dof_bodyid[i], w->S + 6 * i);
+  int along = !free ? 0 : depth < 3 ? depth + 1 : 3;  // the first three of a free joint: along the world's axes
+  for (int a = 0; a < along; a++) row[a] = F[3 + a];
+  for (int a = along; a <= depth; a++) {
+    const num *S = motions + 6 * chain[a];
+    row[a] = PB_DOT6(S, F);
+  }
+}
+
 void NUM(pbStage_Inertia)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   const pbTreePattern *tree = &w->t->M;
@@ -38,47 +63,58 @@ void NUM(pbStage_Inertia)(NUM(pbWork) *w) {
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = m->body_parentid[b];
     if (w->t->body_tree[b] < 0 || w->t->body_tree[parent] < 0) continue;
-    for (int k = 0; k < 10; k++) w->crb[10 * parent + k] += w->crb[10 * b + k];
+    const num *child = w->crb + 10 * b;
+    num *sum = w->crb + 10 * parent;
+    for (int k = 0; k < 10; k++) sum[k] += child[k];
   }
-  for (int i = 0; i < m->nv; i++) {  // M_ij = S_j . I_composite S_i
-    num F[6] = {0};
-    const num *I = w->crb + 10 * m->dof_bodyid[i], *S = w->S + 6 * i;
-    PB_ADDINERT(F, 1, I, S);
-    num *row = w->M + tree->adr[i];
-    const int *chain = tree->chain + tree->adr[i];
-    for (int a = 0; a <= tree->depth[i]; a++) row[a] = PB_DOT6(w->S + 6 * chain[a], F);
-    row[tree->depth[i]] +=
+  for (int i = 0; i < m->nv; i++) {
+    mass_row(w, i);
+    w->M[tree->adr[i] + tree->depth[i]] +=
         w->p.dof_armature[i] + lent(w, w->p.actuator_armature, w->t->dof_actuator_start, w->t->dof_actuator, i);
   }
   for (int k = 0; k < m->ntendon; k++) {
     num armature = NUM(pbTendon_Armature)(w, k);
-    if (re(armature) != 0 || im(armature) != 0) add_tendon_armature(w, k, armature);
+    if (!num_is(armature, 0)) add_tendon_armature(w, k, armature);
   }
   if (w->replay && !PB_IS_COMPLEX) return;  // only the solution's own factor is needed then
   memcpy(w->LD, w->M, (size_t)tree->size * sizeof(num));
   NUM(pbTree_Factor)(tree, w->LD, w->Dinv);
 }
 
-// Velocity before each dof, S-dot, and the body's velocity after its joints.
-static void body_velocity(NUM(pbWork) *w, int b) {
+// out = X x Y: motion cross motion
+static inline void motion_cross(num out[6], const num X[6], const num Y[6]) {
+  num a[3], b[3], c[3];
+  v3_cross(a, X, Y), v3_cross(b, X, Y + 3), v3_cross(c, X + 3, Y);
+  v3_copy(out, a), v3_add(out + 3, b, c);
+}
+
+// out = I A + V x* I V: wrench of a body's inertia
+static inline void inertial_wrench(num out[6], const num I[10], const num A[6], const num V[6]) {
+  num f[6], p[6], a[3], b[3], c[3];
+  momentum(f, I, A), momentum(p, I, V);
+  v3_cross(a, V, p), v3_cross(b, V + 3, p + 3), v3_cross(c, V, p + 3);
+  v3_addto(a, b);
+  v3_add(out, f, a), v3_add(out + 3, f + 3, c);
+}
+
+// Along the dofs of a body: the velocity before each and S-dot; to V and A (its acceleration at qacc = 0) what they add.
+static void body_velocity(NUM(pbWork) *w, int b, num V[6], num A[6]) {
   const pbModel *m = w->m;
-  num *V = w->V + 6 * b;
-  memcpy(V, w->V + 6 * m->body_parentid[b], 6 * sizeof(num));
   for (int k = 0; k < m->body_jntnum[b]; k++) {
     int j = m->body_jntadr[b] + k, dof = m->jnt_dofadr[j], type = m->jnt_type[j];
     int count = type == pb_jntFree || type == pb_jntBall ? 3 : 1;
     if (type == pb_jntFree) {  // translations: world axes, S-dot = 0
-      for (int i = dof; i < dof + 3; i++) {
-        memcpy(w->Vb + 6 * i, V, 6 * sizeof(num));
-        memset(w->Sdot + 6 * i, 0, 6 * sizeof(num));
-      }
+      for (int i = 0; i < 3; i++) v6_copy(w->Vb + 6 * (dof + i), V);
+      memset(w->Sdot + 6 * dof, 0, 18 * sizeof(num));
       for (int i = dof; i < dof + 3; i++) PB_AXPY6(V, w->qvel[i], w->S + 6 * i);
       dof += 3;
     }
-    for (int i = dof; i < dof + count; i++) {
-      memcpy(w->Vb + 6 * i, V, 6 * sizeof(num));
-      memset(w->Sdot + 6 * i, 0, 6 * sizeof(num));
-      PB_ADDMXM(w->Sdot + 6 * i, 1, V, w->S + 6 * i);
+    for (int i = dof; i < dof + count; i++) {  // all of a joint's turns about the velocity before the first
+      num *Sdot = w->Sdot + 6 * i, rate = w->qvel[i], d[6];
+      v6_copy(w->Vb + 6 * i, V);
+      motion_cross(d, V, w->S + 6 * i);
+      v6_copy(Sdot, d);
+      PB_AXPY6(A, rate, d);
     }
     for (int i = dof; i < dof + count; i++) PB_AXPY6(V, w->qvel[i], w->S + 6 * i);
   }
@@ -95,29 +131,32 @@ void NUM(pbStage_Velocity)(NUM(pbWork) *w) {
     for (int k = 0; k < 3; k++) w->A0[3 + k] = -w->p.gravity[k];
   }
   num *force = w->cfrc_int;  // sum of I A + V x* I V over the subtree
-  memset(force, 0, 6 * (size_t)m->nbody * sizeof(num));
   for (int b = 1; b < m->nbody; b++) {
-    body_velocity(w, b);
-    num *A = w->A0 + 6 * b, momentum[6] = {0};
-    memcpy(A, w->A0 + 6 * m->body_parentid[b], 6 * sizeof(num));
-    for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) PB_AXPY6(A, w->qvel[i], w->Sdot + 6 * i);
-    if (w->t->body_tree[b] < 0) continue;
-    const num *I = w->inert + 10 * b, *V = w->V + 6 * b;
-    PB_ADDINERT(force + 6 * b, 1, I, A);
-    PB_ADDINERT(momentum, 1, I, V);
-    PB_ADDMXF(force + 6 * b, 1, V, momentum);
+    int parent = m->body_parentid[b];
+    num V[6], A[6];
+    v6_copy(V, w->V + 6 * parent), v6_copy(A, w->A0 + 6 * parent);
+    body_velocity(w, b, V, A);
+    v6_copy(w->V + 6 * b, V), v6_copy(w->A0 + 6 * b, A);
+    if (w->t->body_tree[b] >= 0) inertial_wrench(force + 6 * b, w->inert + 10 * b, A, V);
   }
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = m->body_parentid[b];
-    if (w->t->body_tree[b] >= 0 && w->t->body_tree[parent] >= 0) PB_AXPY6(force + 6 * parent, 1, force + 6 * b);
-    for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) w->qfrc_bias[i] = PB_DOT6(w->S + 6 * i, force + 6 * b);
+    const num *F = force + 6 * b;
+    if (w->t->body_tree[b] >= 0 && w->t->body_tree[parent] >= 0) {
+      num *sum = force + 6 * parent;
+      PB_AXPY6(sum, 1, F);
+    }
+    for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) {
+      const num *S = w->S + 6 * i;
+      w->qfrc_bias[i] = PB_DOT6(S, F);
+    }
   }
   for (int k = 0; k < m->ntendon; k++) {
     num s = 0;
     for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) s += w->ten_J[a] * w->qvel[w->ten_dofs[a]];
     w->ten_velocity[k] = s;
     num armature = NUM(pbTendon_Armature)(w, k);
-    if (re(armature) == 0 && im(armature) == 0) continue;
+    if (num_is(armature, 0)) continue;
     num bias = armature * tendon_dot(w, k);
     for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) w->qfrc_bias[w->ten_dofs[a]] += bias * w->ten_J[a];
   }

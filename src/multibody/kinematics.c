@@ -5,11 +5,28 @@
 
 // Pose of the frame (pos, quat given in the body) in the world.
 static void place(const NUM(pbWork) *w, int body, const num pos[3], const num quat[4], num xpos[3], num xmat[9]) {
+  const num *R = w->xmat + 9 * body;
   num q[4];
-  m3_mulv(xpos, w->xmat + 9 * body, pos);
-  v3_addto(xpos, w->xpos + 3 * body);
+  v3_copy(xpos, w->xpos + 3 * body);
+  if (!v3_is_zero(pos)) m3_mulv(q, R, pos), v3_addto(xpos, q);
+  if (quat_is_identity(quat)) {
+    m3_copy(xmat, R);
+    return;
+  }
   quat_mul(q, w->xquat + 4 * body, quat);
   quat_to_mat(xmat, q);
+}
+
+// A geom; often its frame is the body's inertial frame, which is placed already.
+static void place_geom(NUM(pbWork) *w, int g) {
+  int b = w->m->geom_bodyid[g];
+  const num *pos = w->p.geom_pos + 3 * g, *quat = w->p.geom_quat + 4 * g;
+  if (num_same(pos, w->p.body_ipos + 3 * b, 3) && num_same(quat, w->p.body_iquat + 4 * b, 4)) {
+    v3_copy(w->geom_xpos + 3 * g, w->xipos + 3 * b);
+    m3_copy(w->geom_xmat + 9 * g, w->ximat + 9 * b);
+    return;
+  }
+  place(w, b, pos, quat, w->geom_xpos + 3 * g, w->geom_xmat + 9 * g);
 }
 
 // Apply one joint to the pose (x, q) of its body; leaves anchor and axis in the world.
@@ -25,8 +42,9 @@ static void apply_joint(NUM(pbWork) *w, int j, num x[3], num q[4]) {
     v3_copy(axis, w->p.jnt_axis + 3 * j);
     return;
   }
-  quat_rotate(t, q, w->p.jnt_pos + 3 * j);
-  v3_add(anchor, x, t);
+  bool central = v3_is_zero(w->p.jnt_pos + 3 * j);  // the anchor is the origin
+  v3_copy(anchor, x);
+  if (!central) quat_rotate(t, q, w->p.jnt_pos + 3 * j), v3_addto(anchor, t);
   quat_rotate(axis, q, w->p.jnt_axis + 3 * j);
   switch (m->jnt_type[j]) {
     case pb_jntSlide: v3_addscl(x, axis, qpos[0] - w->p.qpos0[m->jnt_qposadr[j]]); return;
@@ -34,8 +52,7 @@ static void apply_joint(NUM(pbWork) *w, int j, num x[3], num q[4]) {
     default: quat_copy(r, qpos), quat_normalize(r);
   }
   quat_mul(q, q, r);
-  quat_rotate(t, q, w->p.jnt_pos + 3 * j);
-  v3_sub(x, anchor, t);
+  if (!central) quat_rotate(t, q, w->p.jnt_pos + 3 * j), v3_sub(x, anchor, t);
 }
 
 static void body_pose(NUM(pbWork) *w, int b) {
@@ -46,7 +63,8 @@ static void body_pose(NUM(pbWork) *w, int b) {
   if (!free) {
     m3_mulv(t, w->xmat + 9 * parent, w->p.body_pos + 3 * b);
     v3_add(x, w->xpos + 3 * parent, t);
-    quat_mul(q, w->xquat + 4 * parent, w->p.body_quat + 4 * b);
+    quat_copy(q, w->xquat + 4 * parent);
+    if (!quat_is_identity(w->p.body_quat + 4 * b)) quat_mul(q, q, w->p.body_quat + 4 * b);
   }
   for (int k = 0; k < m->body_jntnum[b]; k++) apply_joint(w, m->body_jntadr[b] + k, x, q);
   quat_normalize(q);
@@ -90,13 +108,14 @@ static void body_inertia(NUM(pbWork) *w, int b) {
   num dd = v3_dot(d, d);
   I[0] = mass;
   v3_scale(I + 1, d, mass);
-  static const unsigned char row[6] = {0, 1, 2, 0, 0, 1}, col[6] = {0, 1, 2, 1, 2, 2};
-  for (int k = 0; k < 6; k++) {
-    int r = row[k], c = col[k];
-    num s = -mass * d[r] * d[c] + (r == c ? mass * dd : 0);
-    for (int a = 0; a < 3; a++) s += R[3 * r + a] * inertia[a] * R[3 * c + a];
-    I[4 + k] = s;
-  }
+  num RI[9];
+  for (int k = 0; k < 9; k++) RI[k] = R[k] * inertia[k % 3];
+  I[4] = PB_DOT3(RI, R) + mass * (dd - d[0] * d[0]);
+  I[5] = PB_DOT3(RI + 3, R + 3) + mass * (dd - d[1] * d[1]);
+  I[6] = PB_DOT3(RI + 6, R + 6) + mass * (dd - d[2] * d[2]);
+  I[7] = PB_DOT3(RI, R + 3) - mass * d[0] * d[1];
+  I[8] = PB_DOT3(RI, R + 6) - mass * d[0] * d[2];
+  I[9] = PB_DOT3(RI + 3, R + 6) - mass * d[1] * d[2];
 }
 
 void NUM(pbStage_Kinematics)(NUM(pbWork) *w) {
@@ -113,9 +132,7 @@ void NUM(pbStage_Kinematics)(NUM(pbWork) *w) {
   for (int b = 1; b < m->nbody; b++) {
     if (w->t->body_tree[b] >= 0) body_inertia(w, b);
   }
-  for (int g = 0; g < m->ngeom; g++) {
-    place(w, m->geom_bodyid[g], w->p.geom_pos + 3 * g, w->p.geom_quat + 4 * g, w->geom_xpos + 3 * g, w->geom_xmat + 9 * g);
-  }
+  for (int g = 0; g < m->ngeom; g++) place_geom(w, g);
   for (int s = 0; s < m->nsite; s++) {
     place(w, m->site_bodyid[s], w->p.site_pos + 3 * s, w->p.site_quat + 4 * s, w->site_xpos + 3 * s, w->site_xmat + 9 * s);
   }

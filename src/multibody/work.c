@@ -45,7 +45,8 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
   TAKE(H.parent, m->nv), TAKE(H.depth, m->nv), TAKE(H.adr, m->nv), TAKE(H.chain, triangle), TAKE(H_LD, triangle);
   TAKE(Mhat, t->M.size), TAKE(free_A, 36 * m->njnt);
   // the rest
-  TAKE(geom_bound, m->ngeom), TAKE(crb, 10 * m->nbody), TAKE(LD, t->M.size), TAKE(Dinv, m->nv), TAKE(A, 6 * m->nbody);
+  TAKE(geom_ball, 4 * m->ngeom), TAKE(near, t->ncandidate), TAKE(crb, 10 * m->nbody), TAKE(LD, t->M.size), TAKE(Dinv, m->nv),
+      TAKE(A, 6 * m->nbody);
   TAKE(qfrc_bias, m->nv), TAKE(qfrc_passive, m->nv), TAKE(qfrc_smooth, m->nv), TAKE(qacc_smooth, m->nv);
   TAKE(qfrc_spring, m->nv), TAKE(qfrc_damper, m->nv), TAKE(qfrc_gravcomp, m->nv), TAKE(qfrc_fluid, m->nv);
   TAKE(qacc_warmstart, m->nv), TAKE(grad, m->nv), TAKE(step, m->nv), TAKE(Ma, m->nv), TAKE(Mstep, m->nv), TAKE(tmp, m->nv);

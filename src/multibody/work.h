@@ -76,7 +76,7 @@ typedef struct NUM(pbWork) {
   num *xanchor, *xaxis;            // njnt x 3
   num *jnt_turn;                   // njnt x 4: rotation by the joint (hinge, ball)
   num *geom_xpos, *geom_xmat;      // ngeom x 3, 9
-  double *geom_bound;              // ngeom: radius of the sphere about the centre that holds it; 0 for planes
+  double *geom_ball;               // ngeom x 4: centre, and radius of a ball about it that holds the geom and its margin
   num *site_xpos, *site_xmat;      // nsite x 3, 9
   num *S;                          // nv x 6: motion of the body by the dof
   num *inert, *crb;                // nbody x 10: inertia, composite inertia about ref
@@ -101,6 +101,7 @@ typedef struct NUM(pbWork) {
   num *qfrc_spring, *qfrc_damper, *qfrc_gravcomp, *qfrc_fluid;                // nv
 
   // contacts and rows
+  int *near;  // t->ncandidate: candidates that may touch
   int ncon, max_con;
   NUM(pbContact) *contact;
   int nrow, max_row, ndofs_used, max_dofs, nJ_used, max_J;
