@@ -23,7 +23,7 @@ enum {
   DIFFERENCE_STEPS = 12,
   MOST_EVENTS = 6
 };
-static const char solver_test[] = "solver converged";
+static const char solver_test[] = "solver converged", finite_test[] = "derivatives exist";
 static const double dot_limit = 1e-10, difference_limit = 1e-6, residual_limit = 1e-8, growth_limit = 1e6;
 
 typedef struct Test {
@@ -72,6 +72,15 @@ static double dot(const double *a, const double *b, size_t n) {
   return sum;
 }
 
+// The product along a way, without what the way leaves out: that may be infinite.
+static double along(const double *bar, const double *way, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (way[i] != 0) sum += bar[i] * way[i];
+  }
+  return sum;
+}
+
 static double norm(const double *a, size_t n) { return sqrt(dot(a, a, n)); }
 
 static void draw(Doctor *d, double *out, size_t n) {
@@ -100,7 +109,7 @@ static void count_case(Test *t, double error, long step) {
   t->tried++;
   if (!(error <= t->limit)) t->holds = false;
   if (t->step >= 0 && !(error > t->worst) && !isnan(error)) return;
-  t->worst = error;
+  t->worst = isnan(error) ? (double)NAN : error;  // without a sign
   t->step = step;
 }
 
@@ -139,8 +148,8 @@ static pbStatus walk(Doctor *d) {
     memcpy(x, x - d->nx, (size_t)d->nx * sizeof *x);
     pbInput input = cliRun_Input(run, k);
     pbStatus status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, NULL);
-    if (status == pb_ok && !cli_finite(x, (size_t)d->nx)) status = pb_not_finite;
     if (status != pb_ok) return cliRun_StepFailed(run, status, k);
+    PB_TRY(cliRun_CheckState(run, x, k));
     pbTape_Record(run->model, x - d->nx, run->scratch, d->records + (size_t)k * (size_t)d->nr);
     d->reports[k] = pbScratch_Report(run->scratch);
     cliRun_NoteSolve(run, k);
@@ -288,7 +297,7 @@ static pbStatus blame_parameters(Doctor *d, long k, bool sensors, Test *t) {
     Way way = {.theta = d->theta_way};
     double forward = 0, size = 0;
     PB_TRY(push_step(d, k, sensors, &way, &forward, &size));
-    double back = dot(d->theta_bar, d->theta_way, d->np);
+    double back = along(d->theta_bar, d->theta_way, d->np);
     if (fabs(forward - back) <= dot_limit * (size + fabs(back)) + DBL_MIN || used + 40 > sizeof t->words) continue;
     used += (size_t)snprintf(t->words + used, sizeof t->words - used, "%s%s", used ? ", " : "disagree: ", p.name);
   }
@@ -311,20 +320,21 @@ static pbStatus dot_step(Doctor *d, long k, bool sensors, Test *const tests[kind
     Way way = way_of(d, kind, direction);
     PB_TRY(push_step(d, k, sensors, &way, &forward, &size));
     const double *other = kind == kind_theta ? d->theta_way : direction, *bar = pulled(d, kind);
-    double back = dot(bar, other, kind_size(d, kind)), terms = 0;
-    for (size_t i = 0; i < kind_size(d, kind); i++) terms += fabs(bar[i] * other[i]);
+    double back = along(bar, other, kind_size(d, kind)), terms = 0;
+    for (size_t i = 0; i < kind_size(d, kind); i++) terms += other[i] != 0 ? fabs(bar[i] * other[i]) : 0;
     double least = kind == kind_theta
                        ? 0
                        : 1e-4 * norm(vector(d, sensors), (size_t)(sensors ? d->ns : d->nt)) * norm(other, kind_size(d, kind));
     double error = fabs(forward - back) / (size + terms + least + DBL_MIN);
     bool before = tests[kind]->holds;
     const char *kink = NULL;
-    if (!(error <= dot_limit) && !sensors) PB_TRY(find_kink(d, k, &way, &kink));
+    bool finite = isfinite(forward) && isfinite(back);
+    if (finite && error > dot_limit) PB_TRY(find_kink(d, k, &way, &kink));
     if (kink) {
       note_kink(tests[kind], NULL, kink, k);
       continue;
     }
-    count_case(tests[kind], isfinite(forward) && isfinite(back) ? error : NAN, k);
+    count_case(tests[kind], finite ? error : NAN, k);
     if (before && !tests[kind]->holds && kind == kind_theta) PB_TRY(blame_parameters(d, k, sensors, tests[kind]));
   }
   return pb_ok;
@@ -347,15 +357,23 @@ static pbStatus dot_products(Doctor *d) {
 // ---- one step: Jacobians -------------------------------------------------------------------------------------------
 
 // Distance between a cotangent pulled back and w times a Jacobian (rows x cols), relative to both.
-static void jacobian_case(const double *w, int rows, const double *J, int cols, const double *pulled_back, long k, Test *t) {
+static void jacobian_case(char letter, const double *w, int rows, const double *J, int cols, const double *pulled_back, long k,
+                          Test *t) {
+  bool finite = true;
   double error = 0, size = 1e-4 * norm(w, (size_t)rows) + DBL_MIN;  // below it only rounding is compared
   for (int j = 0; j < cols; j++) {
     double sum = 0;
     for (int i = 0; i < rows; i++) sum += w[i] * J[(size_t)i * (size_t)cols + (size_t)j];
     error = fmax(error, fabs(sum - pulled_back[j]));
     size = fmax(size, fmax(fabs(sum), fabs(pulled_back[j])));
+    finite = finite && isfinite(sum) && isfinite(pulled_back[j]);
   }
-  if (rows && cols) count_case(t, isfinite(size) ? error / size : NAN, k);
+  if (!rows || !cols) return;
+  error = finite ? error / size : NAN;
+  count_case(t, error, k);
+  size_t used = strlen(t->words);
+  if (error <= t->limit || strchr(t->words, letter)) return;
+  snprintf(t->words + used, sizeof t->words - used, "%s%c", used ? ", " : "wrong: ", letter);
 }
 
 static pbStatus jacobian_step(Doctor *d, long k, double *A, Test *t) {
@@ -370,13 +388,13 @@ static pbStatus jacobian_step(Doctor *d, long k, double *A, Test *t) {
   draw(d, vector(d, 0), nt);
   memset(vector(d, 1), 0, ns * sizeof(double));
   PB_TRY(pull_step(d, k, false));
-  jacobian_case(vector(d, 0), d->nt, A, d->nt, vector(d, 2), k, t);
-  jacobian_case(vector(d, 0), d->nt, B, d->nu, vector(d, 3), k, t);
+  jacobian_case('A', vector(d, 0), d->nt, A, d->nt, vector(d, 2), k, t);
+  jacobian_case('B', vector(d, 0), d->nt, B, d->nu, vector(d, 3), k, t);
   memset(vector(d, 0), 0, nt * sizeof(double));
   draw(d, vector(d, 1), ns);
   PB_TRY(pull_step(d, k, true));
-  jacobian_case(vector(d, 1), d->ns, C, d->nt, vector(d, 2), k, t);
-  jacobian_case(vector(d, 1), d->ns, D, d->nu, vector(d, 3), k, t);
+  jacobian_case('C', vector(d, 1), d->ns, C, d->nt, vector(d, 2), k, t);
+  jacobian_case('D', vector(d, 1), d->ns, D, d->nu, vector(d, 3), k, t);
   return pb_ok;
 }
 
@@ -475,9 +493,13 @@ static pbStatus best_quotient(Probe *p, Quotient *best) {
 static pbStatus find_kink(Doctor *d, long k, const Way *way, const char **kink) {
   Probe probe = {.d = d, .step = k, .way = *way};
   Quotient q;
-  PB_TRY(best_quotient(&probe, &q));
-  *kink = q.kink;
-  return pb_ok;
+  double *w = vector(d, 0), *kept = vector(d, 10);
+  memcpy(kept, w, (size_t)d->nt * sizeof *w);
+  draw(d, w, (size_t)d->nt);  // whatever was asked of the step: a kink shows in the state after it
+  pbStatus status = best_quotient(&probe, &q);
+  memcpy(w, kept, (size_t)d->nt * sizeof *w);
+  *kink = status == pb_ok ? q.kink : NULL;
+  return status;
 }
 
 static void note_kink(Test *t, const char *name, const char *kink, long step) {
@@ -493,7 +515,7 @@ static void note_kink(Test *t, const char *name, const char *kink, long step) {
 // One direction of one step; `name` (of a parameter, or NULL) goes into the words.
 static pbStatus difference_case(Doctor *d, long k, Kind kind, const char *name, Test *t) {
   const double *way = kind == kind_theta ? d->theta_way : vector(d, 4);
-  double back = dot(pulled(d, kind), way, kind_size(d, kind));
+  double back = along(pulled(d, kind), way, kind_size(d, kind));
   Probe probe = {.d = d, .step = k, .way = way_of(d, kind, vector(d, 4))};
   Quotient q;
   PB_TRY(best_quotient(&probe, &q));
@@ -629,6 +651,8 @@ static pbStatus rollout_gradient(Doctor *d, double *x_bar, double *u_bar) {
   pbVjpOptions options = {.spot_check = true, .seed = 1};
   pbStatus status = pbRollout_Forward(rollout, run->theta, run->x0, &input, NULL);
   if (status == pb_ok) status = pbRollout_Vjp(rollout, &bar, &options, &out, &d->certificate);
+  if (status == pb_ok && !(cli_finite(x_bar, (size_t)d->nt) && cli_finite(u_bar, (size_t)run->steps * (size_t)d->nu)))
+    status = pbContext_Fail(run->ctx, pb_not_finite, "the gradient of the rollout is not finite");
   pbRollout_Destroy(rollout);
   return status;
 }
@@ -639,9 +663,6 @@ static pbStatus taylor_tests(Doctor *d, double *u_bar, double *u_way, double *co
   draw(d, vector(d, 0), n);
   memset(x_bar, 0, n * sizeof *x_bar);
   PB_TRY(rollout_gradient(d, x_bar, u_bar));
-  Test *finite = add_test(d, "gradient is finite", 0);
-  count_case(finite, cli_finite(x_bar, n) && cli_finite(u_bar, m) ? 0 : 1, -1);
-  if (!finite->holds) return pb_ok;
   double length = sqrt(dot(x_bar, x_bar, n) + dot(u_bar, u_bar, m));
   Test *tests[2] = {add_test(d, "Taylor remainder, along the gradient", 0.2),
                     add_test(d, "Taylor remainder, random directions", 0.2)};
@@ -722,10 +743,18 @@ static void growth_findings(Doctor *d) {
 static void failure_findings(Doctor *d) {
   for (int i = 0; i < d->test_count; i++) {
     const Test *t = &d->tests[i];
-    if (t->holds || strcmp(t->name, solver_test) == 0) continue;  // that one has a finding of its own
+    if (t->holds || strcmp(t->name, solver_test) == 0 || strcmp(t->name, finite_test) == 0) continue;  // they have their own
     char where[64] = "the whole rollout";
     if (t->step >= 0) snprintf(where, sizeof where, "step %ld", t->step);
     bool event = t->step >= 1 && !same_trace(&d->traces[t->step], &d->traces[t->step - 1]);
+    if (isnan(t->worst)) {
+      find(d, t->name, where,
+           "the derivative is not finite (NaN or infinite)%s%s. A length of zero under a root, or a parameter or an input of "
+           "extreme "
+           "size, has none; 'pullback jacobian' names the entry.",
+           t->words[0] ? "; " : "", t->words);
+      continue;
+    }
     find(d, t->name, where, "%.2e where at most %.0e is allowed%s%s.%s", t->worst, t->limit, t->words[0] ? "; " : "", t->words,
          event ? " The constraints that act change at this very step." : "");
   }
@@ -826,7 +855,7 @@ static pbStatus make_room(Doctor *d) {
   d->traces = pbContext_Alloc(run->ctx, n * sizeof *d->traces);
   d->reports = pbContext_Alloc(run->ctx, n * sizeof *d->reports);
   d->theta_way = pbContext_Alloc(run->ctx, 3 * d->np * sizeof *d->theta_way);
-  d->work = pbContext_Alloc(run->ctx, 10 * d->width * sizeof *d->work);
+  d->work = pbContext_Alloc(run->ctx, 11 * d->width * sizeof *d->work);
   if (!d->records || !d->states || !d->traces || !d->reports || !d->theta_way || !d->work) {
     return pbContext_Fail(run->ctx, pb_no_memory, "out of memory");
   }
@@ -841,6 +870,24 @@ static void free_room(Doctor *d) {
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) pbContext_Free(ctx, memory[i]);
 }
 
+static pbStatus every_test(Doctor *d) {
+  PB_TRY(dot_products(d));
+  PB_TRY(jacobians(d));
+  PB_TRY(differences(d));
+  return taylor_remainders(d);
+}
+
+// A derivative that cannot be had at all ends the tests, not the report.
+static pbStatus derivatives(Doctor *d) {
+  pbStatus status = every_test(d);
+  bool numerical = status != pb_ok && pbStatus_ExitCode(status) == pbStatus_ExitCode(pb_not_finite);
+  Test *t = add_test(d, finite_test, 0);
+  count_case(t, status == pb_ok ? 0 : 1, -1);
+  if (!numerical) return status;
+  find(d, "no derivative", "the step named here", "%s. What comes after it was not tested.", pbContext_Error(d->run->ctx));
+  return pb_ok;
+}
+
 static pbStatus examine(Doctor *d) {
   long seed = 0;
   PB_TRY(cliArgs_Integer(d->run->app, opt_seed, 0, LONG_MAX, 0, &seed));
@@ -850,10 +897,7 @@ static pbStatus examine(Doctor *d) {
   if (!text[opt_control] && !text[opt_keyframe]) random_controls(d);
   if (!text[opt_init] && !text[opt_keyframe]) random_velocity(d);
   PB_TRY(walk(d));
-  PB_TRY(dot_products(d));
-  PB_TRY(jacobians(d));
-  PB_TRY(differences(d));
-  PB_TRY(taylor_remainders(d));
+  PB_TRY(derivatives(d));
   solver_findings(d);
   failure_findings(d);
   growth_findings(d);

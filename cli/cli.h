@@ -169,6 +169,8 @@ void cliRun_NoteResidual(cliRun *run, double residual, long k);
 void cliRun_WarnSolver(const cliRun *run);
 // Text of scratch with step number; what a command returns when step k fails.
 pbStatus cliRun_StepFailed(const cliRun *run, pbStatus status, long k);
+// pb_not_finite where an entry of the state after step k is beyond what MuJoCo takes for a state.
+pbStatus cliRun_CheckState(const cliRun *run, const double *x, long k);
 bool cli_finite(const double *values, size_t count);
 
 // Shape of a parameter as MuJoCo's Python has it; returns ndim.

@@ -1,5 +1,6 @@
 // pullback gradient: the pullback of cotangents, or of a task's loss, through a rollout.
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,11 +256,25 @@ static pbStatus compute(Gradient *g, pbArrays *set) {
 
 // ---- output --------------------------------------------------------------------------------------------------------
 
+static pbStatus not_finite(const cliRun *run, const pbArray *a, size_t at) {
+  char place[120] = "";
+  size_t used = 0;
+  for (size_t d = 0, stride = a->count; d < (size_t)a->ndim && used < sizeof place - 24; d++) {
+    stride /= a->shape[d];
+    used += (size_t)snprintf(place + used, sizeof place - used, "%s%zu", d ? ", " : "[", at / stride % a->shape[d]);
+  }
+  return pbContext_Fail(
+      run->ctx, pb_not_finite,
+      "the gradient by %s%s%s is %s: some step has no finite derivative there (a length of zero under a root, or a "
+      "parameter or an input of extreme size); --wrt leaves it out",
+      a->name, place, used ? "]" : "", isnan(a->reals[at]) ? "NaN" : "infinite");
+}
+
 static pbStatus check_result(const cliRun *run, const pbArrays *set) {
   for (size_t i = 0; i < pbArrays_Count(set); i++) {
     const pbArray *a = pbArrays_At(set, i);
-    if (a->type == pb_arrayReal && !cli_finite(a->reals, a->count)) {
-      return pbContext_Fail(run->ctx, pb_not_finite, "the gradient by '%s' is not finite", a->name);
+    for (size_t k = 0; a->type == pb_arrayReal && k < a->count; k++) {
+      if (!isfinite(a->reals[k])) return not_finite(run, a, k);
     }
   }
   return pb_ok;

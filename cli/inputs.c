@@ -455,7 +455,21 @@ pbInput cliRun_Input(const cliRun *run, long k) {
 
 pbStatus cliRun_StepFailed(const cliRun *run, pbStatus status, long k) {
   const char *text = run->scratch ? pbScratch_Error(run->scratch) : "";
-  return pbContext_Fail(run->ctx, status, "step %ld: %s%s%s", k, pbStatus_Text(status), *text ? ": " : "", text);
+  return pbContext_Fail(run->ctx, status, "step %ld of %ld: %s", k, run->steps, *text ? text : pbStatus_Text(status));
+}
+
+pbStatus cliRun_CheckState(const cliRun *run, const double *x, long k) {
+  static const double bound = 1e10;  // MuJoCo's mjMAXVAL: beyond it a state counts as lost
+  char name[160];
+  for (int i = 0; i < run->nx; i++) {
+    if (fabs(x[i]) <= bound) continue;
+    return pbContext_Fail(
+        run->ctx, pb_not_finite,
+        "step %ld of %ld: %s became %g: the state grows beyond bounds (unstable motion; a smaller time step or more "
+        "damping helps)",
+        k, run->steps, pbState_EntryName(run->model, i, name, sizeof name), x[i]);
+  }
+  return pb_ok;
 }
 
 // ---- the constraint solver -----------------------------------------------------------------------------------------

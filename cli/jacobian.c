@@ -1,4 +1,5 @@
 // pullback jacobian: A, B, C, D of every step along a rollout.
+#include <math.h>
 #include <string.h>
 
 #include "cli.h"
@@ -22,10 +23,44 @@ static pbStatus one_step(cliRun *run, const Matrices *m, double *x, double *befo
   PB_TRY(pbStep_Forward(run->model, run->theta, x, &input, run->scratch, NULL));
   cliRun_NoteSolve(run, k);
   pbTape_Record(run->model, before, run->scratch, record);
-  PB_TRY(pbStep_Jacobian(run->model, run->theta, record, &input, run->scratch, m->a + row * n * n, m->b + row * n * nu,
-                         m->c + row * ns * n, m->d + row * ns * nu));
-  bool fine = cli_finite(x, (size_t)run->nx) && cli_finite(m->a + row * n * n, n * n) && cli_finite(m->b + row * n * nu, n * nu);
-  return fine && cli_finite(m->c + row * ns * n, ns * n) && cli_finite(m->d + row * ns * nu, ns * nu) ? pb_ok : pb_not_finite;
+  return pbStep_Jacobian(run->model, run->theta, record, &input, run->scratch, m->a + row * n * n, m->b + row * n * nu,
+                         m->c + row * ns * n, m->d + row * ns * nu);
+}
+
+static const char *sensor_name(const cliRun *run, size_t entry) {
+  pbField address;
+  int i = 0;
+  if (!pbModel_Field(run->model, "sensor_adr", &address)) return "";
+  while (i + 1 < address.rows && (size_t)address.integers[i + 1] <= entry) i++;
+  return pbModel_Name(run->model, pb_objSensor, i);
+}
+
+// Entry of a matrix that is not finite: which one, of what by what.
+static pbStatus check_matrix(const cliRun *run, char letter, const double *values, size_t rows, size_t cols, long k) {
+  char of[160], by[160];
+  for (size_t i = 0; i < rows * cols; i++) {
+    if (isfinite(values[i])) continue;
+    size_t row = i / cols, col = i % cols;
+    if (letter < 'C') pbState_TangentName(run->model, (int)row, of, sizeof of);
+    else snprintf(of, sizeof of, "sensordata[%zu] (sensor '%.100s')", row, sensor_name(run, row));
+    if (letter == 'A' || letter == 'C') pbState_TangentName(run->model, (int)col, by, sizeof by);
+    else snprintf(by, sizeof by, "control[%zu] (actuator '%.100s')", col, pbModel_Name(run->model, pb_objActuator, (int)col));
+    return pbContext_Fail(
+        run->ctx, pb_not_finite,
+        "step %ld of %ld: %c[%zu, %zu], the derivative of %s by %s, is %s: this step has no finite derivative there "
+        "(a length of zero under a root, or a parameter or an input of extreme size)",
+        k, run->steps, letter, row, col, of, by, isnan(values[i]) ? "NaN" : "infinite");
+  }
+  return pb_ok;
+}
+
+static pbStatus check_step(const cliRun *run, const Matrices *m, const double *x, long k) {
+  size_t n = (size_t)run->nt, nu = (size_t)run->nu, ns = (size_t)run->nsensordata, row = (size_t)k;
+  PB_TRY(cliRun_CheckState(run, x, k));
+  PB_TRY(check_matrix(run, 'A', m->a + row * n * n, n, n, k));
+  PB_TRY(check_matrix(run, 'B', m->b + row * n * nu, n, nu, k));
+  PB_TRY(check_matrix(run, 'C', m->c + row * ns * n, ns, n, k));
+  return check_matrix(run, 'D', m->d + row * ns * nu, ns, nu, k);
 }
 
 static pbStatus add_meta(const cliRun *run, pbArrays *set) {
@@ -52,7 +87,7 @@ static pbStatus jacobians(cliRun *run, pbArrays *set, double *work) {
   pbStatus status = pb_ok;
   for (long k = 0; k < run->steps && status == pb_ok; k++) {
     status = one_step(run, &m, x, before, record, k);
-    if (status != pb_ok) status = cliRun_StepFailed(run, status, k);
+    status = status == pb_ok ? check_step(run, &m, x, k) : cliRun_StepFailed(run, status, k);
     cliProgress_Show(&progress, (double)k + 1, (double)run->steps, NULL);
   }
   cliProgress_End(&progress);

@@ -1,11 +1,9 @@
 // pullback simulate: a rollout, all of its states.
-#include <math.h>
 #include <string.h>
 
 #include "cli.h"
 
 enum { MOST_FIELDS = 32 };
-static const double state_bound = 1e10;  // MuJoCo's mjMAXVAL: beyond it a state counts as lost
 
 typedef struct Recorder {
   int count;
@@ -37,19 +35,6 @@ static void record(const Recorder *r, const double *x, long k) {
   }
 }
 
-static pbStatus check_state(const cliRun *run, const double *x, long k) {
-  for (int i = 0; i < pbModel_StateFieldCount(run->model); i++) {
-    pbStateField f = pbModel_StateFieldAt(run->model, i);
-    for (int j = 0; j < f.size; j++) {
-      double value = x[f.offset + j];
-      if (isfinite(value) && fabs(value) <= state_bound) continue;
-      return pbContext_Fail(run->ctx, pb_not_finite, "step %ld: the state left the range of numbers: %s[%d] is %g", k, f.name, j,
-                            value);
-    }
-  }
-  return pb_ok;
-}
-
 static pbStatus run_steps(cliRun *run, const Recorder *r, double *x, cliProgress *progress) {
   size_t ns = (size_t)run->nsensordata;
   for (long k = 0; k < run->steps; k++) {
@@ -58,7 +43,7 @@ static pbStatus run_steps(cliRun *run, const Recorder *r, double *x, cliProgress
     pbStatus status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, ns ? r->sensordata + (size_t)k * ns : NULL);
     if (status != pb_ok) return cliRun_StepFailed(run, status, k);
     cliRun_NoteSolve(run, k);
-    PB_TRY(check_state(run, x, k));
+    PB_TRY(cliRun_CheckState(run, x, k));
     cliProgress_Show(progress, (double)k + 1, (double)run->steps, NULL);
   }
   record(r, x, run->steps);

@@ -16,6 +16,9 @@ typedef struct pbStateField {
 PB_API int pbModel_StateSize(const pbModel *model);
 PB_API int pbModel_StateFieldCount(const pbModel *model);
 PB_API pbStateField pbModel_StateFieldAt(const pbModel *model, int index);
+// What an entry of a state is, or of its tangent (2 nv + na), in words: "qpos[7] (joint 'knee')"; returns text.
+PB_API char *pbState_EntryName(const pbModel *model, int entry, char *text, size_t size);
+PB_API char *pbState_TangentName(const pbModel *model, int entry, char *text, size_t size);
 // State the model starts in: qpos0, zero velocity; keyframe >= 0: that keyframe. x has StateSize entries.
 PB_API PB_NODISCARD pbStatus pbState_Init(const pbModel *model, const double *theta, int keyframe, double *x);
 // Tangent of the way from state a to state b: out (2 nv + na) = (dq, dv, dact); q in the tangent space at a.

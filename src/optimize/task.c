@@ -237,6 +237,18 @@ static pbStatus gradient_reverse(pbTask *task, const double *z, int t, double *g
   return pb_ok;
 }
 
+// Rows of derivatives by all unknowns: which one is not finite.
+static pbStatus check_derivatives(const pbTask *task, const double *z, const double *rows, size_t count) {
+  char name[256];
+  for (size_t i = 0; rows && i < count * (size_t)task->n; i++) {
+    if (isfinite(rows[i])) continue;
+    pbTask_Unknown(task, (int)(i % (size_t)task->n), z, name, sizeof name, NULL);
+    return pbContext_Fail(task->ctx, pb_not_finite, "%s: the derivative by %s is %s", task->name, name,
+                          isnan(rows[i]) ? "NaN" : "infinite");
+  }
+  return pb_ok;
+}
+
 pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradient) {
   bool forward = pbRollout_GradientMode((size_t)task->n, 1) == pb_modeForward;
   *value = 0;
@@ -253,6 +265,7 @@ pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradi
     if (gradient) PB_TRY(forward ? gradient_forward(task, z, t, gradient) : gradient_reverse(task, z, t, gradient));
   }
   if (gradient && !forward) PB_TRY(pbTask_PullTheta(task, z, gradient));
+  PB_TRY(check_derivatives(task, z, gradient, 1));
   return evaluated(task, z, *value);
 }
 
@@ -301,6 +314,7 @@ pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
     value += pbTermSet_Value(&tr->terms, tr->ctrl_now, false, NULL);
     pbTermSet_Write(&tr->terms, tr->ctrl_now, r);
     if (J) PB_TRY(forward ? jacobian_forward(task, z, t, J) : jacobian_reverse(task, z, t, J));
+    PB_TRY(check_derivatives(task, z, J, m));
     r += m;
     if (J) J += m * (size_t)task->n;
   }

@@ -96,19 +96,14 @@ static bool within(const double *x, int n, double bound) {
   return good;
 }
 
-// Which state field left the bounds, for the message.
+// Which entry left the bounds, for the message.
 static pbStatus out_of_bounds(pbRollout *r, const double *x, int k) {
-  char text[160] = "state out of bounds";
-  for (int f = 0; f < pbModel_StateFieldCount(r->model); f++) {
-    pbStateField field = pbModel_StateFieldAt(r->model, f);
-    for (int i = 0; i < field.size; i++) {
-      double value = x[field.offset + i];
-      if (fabs(value) <= r->bound) continue;
-      snprintf(text, sizeof text, "%s[%d] became %g: the state grows beyond bounds (unstable, or not finite)", field.name, i,
-               value);
-      return pbRollout_StepFailed(r, pb_not_finite, k, text);
-    }
-  }
+  char text[320], name[160];
+  int i = 0;
+  while (fabs(x[i]) <= r->bound) i++;
+  snprintf(text, sizeof text,
+           "%s became %g: the state grows beyond bounds (unstable motion; a smaller time step or more damping helps)",
+           pbState_EntryName(r->model, i, name, sizeof name), x[i]);
   return pbRollout_StepFailed(r, pb_not_finite, k, text);
 }
 
@@ -344,13 +339,54 @@ static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradi
   return pb_ok;
 }
 
-static pbStatus measure(pbRollout *r, pbGrowth *growth, pbCertificate *certificate, int k) {
+static bool all_finite(const double *v, int n) {
+  for (int i = 0; v && i < n; i++)
+    if (!isfinite(v[i])) return false;
+  return true;
+}
+
+// Which of the caller's cotangents at state k is not finite; NULL: none.
+static const char *bad_cotangent(const pbRollout *r, const pbRolloutBar *bar, int k) {
+  const struct {
+    const char *name;
+    const pbCotangent *cotangent;
+    int width;
+  } all[] = {{"qpos", &bar->qpos, r->nv},        {"qvel", &bar->qvel, r->nv},
+             {"act", &bar->act, r->na},          {"sensordata", &bar->sensordata, r->ns},
+             {"xpos", &bar->xpos, 3 * r->nbody}, {"site_xpos", &bar->site_xpos, 3 * r->nsite}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (!all_finite(pbCotangent_At(all[i].cotangent, all[i].width, k, r->plan.steps), all[i].width)) return all[i].name;
+  return NULL;
+}
+
+// Why the costate at state k is not finite: it grew on its way back, or one step has no derivative, or it was handed in so.
+static pbStatus costate_lost(pbRollout *r, const pbRolloutBar *bar, const pbGrowth *growth, int k) {
+  static const double large = 230;  // ln of 1e100, beyond which products may overflow in any step
+  const char *given = bad_cotangent(r, bar, k);
+  char name[160], text[480];
+  int i = 0;
+  while (i < r->n && isfinite(r->costate[i])) i++;
+  bool grown = i == r->n || (growth->count > 0 && growth->now > large);
+  if (given) {
+    snprintf(text, sizeof text, "the cotangent of %s given for this state is not finite", given);
+  } else if (grown) {
+    snprintf(text, sizeof text,
+             "the gradient grows beyond bounds on its way back to this state (chaotic or stiff motion; a shorter horizon or more "
+             "damping helps)");
+  } else {
+    snprintf(
+        text, sizeof text,
+        "the gradient by %s is %s: this step has no finite derivative there (a length of zero under a root, or a parameter or "
+        "an input of extreme size)",
+        pbState_TangentName(r->model, i, name, sizeof name), isnan(r->costate[i]) ? "NaN" : "infinite");
+  }
+  return pbRollout_StepFailed(r, pb_not_finite, k, text);
+}
+
+static pbStatus measure(pbRollout *r, const pbRolloutBar *bar, pbGrowth *growth, pbCertificate *certificate, int k) {
   double sum = 0;
   for (int i = 0; i < r->n; i++) sum += r->costate[i] * r->costate[i];
-  if (!isfinite(sum))
-    return pbRollout_StepFailed(r, pb_not_finite, k,
-                                "the gradient grows beyond bounds on its way back to this state (chaotic or stiff motion; a "
-                                "shorter horizon or more damping helps)");
+  if (!isfinite(sum)) return costate_lost(r, bar, growth, k);
   pbGrowth_Add(growth, certificate, (r->plan.steps - k) * r->timestep, sqrt(sum), k);
   return pb_ok;
 }
@@ -384,13 +420,13 @@ static pbStatus first_leaf(pbRollout *r, pbScheduleAction *action) {
 static pbStatus backward(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, pbCertificate *certificate) {
   pbGrowth growth = {.first = NAN};
   PB_TRY(pull_final(r, bar, g));
-  PB_TRY(measure(r, &growth, certificate, r->plan.steps));
+  PB_TRY(measure(r, bar, &growth, certificate, r->plan.steps));
   pbScheduleAction action;
   PB_TRY(first_leaf(r, &action));
   while (action.kind == pb_scheduleReverse) {
     for (int k = action.to - 1; k >= action.from; k--) {
       PB_TRY(pull(r, bar, g, k, record_of(r, k), kept_of(r, k - r->leaf_from)));
-      PB_TRY(measure(r, &growth, certificate, k));
+      PB_TRY(measure(r, bar, &growth, certificate, k));
       if (pbTicker_Step(&r->ticker)) return pbRollout_Stopped(r, k);
     }
     PB_TRY(sweep(r, NULL, false, &action));

@@ -34,6 +34,40 @@ pbStateField pbModel_StateFieldAt(const pbModel *m, int index) {
   }
 }
 
+static char *put_entry(const char *field, int i, const char *kind, const char *name, char *text, size_t size) {
+  if (name && *name) snprintf(text, size, "%s[%d] (%s '%.100s')", field, i, kind, name);
+  else snprintf(text, size, "%s[%d]", field, i);
+  return text;
+}
+
+static char *put_dof(const pbModel *m, const char *field, int i, char *text, size_t size) {
+  return put_entry(field, i, "joint", pbModel_Name(m, pb_objDof, i), text, size);
+}
+
+static char *put_activation(const pbModel *m, int i, char *text, size_t size) {
+  int u = 0;
+  while (u < m->nu && (m->actuator_actadr[u] < 0 || i >= m->actuator_actadr[u] + m->actuator_actnum[u])) u++;
+  return put_entry("act", i, "actuator", pbModel_Name(m, pb_objActuator, u), text, size);
+}
+
+char *pbState_EntryName(const pbModel *m, int entry, char *text, size_t size) {
+  pbStateLayout s = state_layout(m);
+  if (entry >= s.warm) return put_dof(m, "qacc_warmstart", entry - s.warm, text, size);
+  if (entry >= s.act) return put_activation(m, entry - s.act, text, size);
+  if (entry >= s.qvel) return put_dof(m, "qvel", entry - s.qvel, text, size);
+  snprintf(text, size, "time");
+  if (entry < s.qpos) return text;
+  int joint = m->njnt - 1;
+  while (m->jnt_qposadr[joint] > entry - s.qpos) joint--;
+  return put_entry("qpos", entry - s.qpos, "joint", pbModel_Name(m, pb_objJoint, joint), text, size);
+}
+
+char *pbState_TangentName(const pbModel *m, int entry, char *text, size_t size) {
+  if (entry >= 2 * m->nv) return put_activation(m, entry - 2 * m->nv, text, size);
+  bool velocity = entry >= m->nv;
+  return put_dof(m, velocity ? "qvel" : "qpos", velocity ? entry - m->nv : entry, text, size);
+}
+
 pbStatus pbState_Init(const pbModel *m, const double *theta, int key, double *x) {
   pbStateLayout s = state_layout(m);
   memset(x, 0, (size_t)s.size * sizeof(double));
@@ -242,17 +276,28 @@ static void count_events(pbScratch *s) {
   s->ids_before = t;
 }
 
-static bool all_finite(const double *x, int n) {
+static double without_sign(double x) { return isnan(x) ? (double)NAN : x; }  // "-nan" is no help in a message
+
+// -1: all are finite.
+static int first_not_finite(const double *x, int n) {
   double s = 0;
   for (int i = 0; i < n; i++) s += x[i] * 0;
-  return s == 0;
+  if (s == 0) return -1;
+  int i = 0;
+  while (isfinite(x[i])) i++;
+  return i;
 }
 
 static pbStatus explain(pbScratch *s, pbStatus status) {
   const pbWork_r *w = &s->w;
   switch (status) {
     case pb_capacity: return pbScratch_Fail(s, status, "more than %d contacts at time %.9g", w->max_con, w->time);
-    case pb_singular: return pbScratch_Fail(s, status, "the mass matrix is not positive definite at time %.9g", w->time);
+    case pb_singular:
+      return pbScratch_Fail(
+          s, status,
+          "the mass matrix is not positive definite at time %.9g: masses, inertias, sizes or the state are beyond "
+          "what numbers can hold",
+          w->time);
     default: return pbScratch_Fail(s, status, "%s at time %.9g", pbStatus_Text(status), w->time);
   }
 }
@@ -264,10 +309,11 @@ static pbStatus run(pbScratch *s, bool sense, bool integrate) {
   s->report.rows = s->w.nrow;
   s->report.iterations = s->w.iterations;
   s->report.residual = s->w.residual;
-  if (!all_finite(s->stages, pb_stages(s->model) * s->model->nv)) {
-    return pbScratch_Fail(s, pb_not_finite, "the acceleration is not finite at time %.9g", s->w.time);
-  }
-  return pb_ok;
+  int nv = s->model->nv, bad = first_not_finite(s->stages, pb_stages(s->model) * nv);
+  char name[160];
+  if (bad < 0) return pb_ok;
+  return pbScratch_Fail(s, pb_not_finite, "the acceleration %s is %g at time %.9g: a force or a parameter is beyond bounds",
+                        put_dof(s->model, "qacc", bad % nv, name, sizeof name), without_sign(s->stages[bad]), s->w.time);
 }
 
 pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const pbInput *input, pbScratch *s,
@@ -282,7 +328,11 @@ pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const 
   load(next + at.qvel, w->qvel, m->nv);
   load(next + at.act, w->act, m->na);
   load(next + at.warm, w->qacc, m->nv);
-  if (!all_finite(next, at.size)) return pbScratch_Fail(s, pb_not_finite, "the state is not finite after time %.9g", x[at.time]);
+  int bad = first_not_finite(next, at.size);
+  char name[160];
+  if (bad >= 0)
+    return pbScratch_Fail(s, pb_not_finite, "%s becomes %g after time %.9g: the state grows beyond bounds",
+                          pbState_EntryName(m, bad, name, sizeof name), without_sign(next[bad]), x[at.time]);
   count_events(s);
   memcpy(x, next, (size_t)at.size * sizeof(double));
   if (sensordata) load(sensordata, w->sensordata, m->nsensordata);

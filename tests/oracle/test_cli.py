@@ -504,6 +504,32 @@ def test_a_step_that_fails_is_named(run, tmp_path, arm):
     assert re.search(r"step \d+", refuse(run, tmp_path, 4, "simulate", arm, "--steps", 100, "--init", tmp_path / "x.npz"))
 
 
+def test_a_derivative_that_does_not_exist_is_named(run, tmp_path, arm):
+    """What, where and why: a NaN is not taken for growth, and growth not for a NaN."""
+    np.savez(tmp_path / "c.npz", qpos=np.ones(2))
+    wild = ("--steps", 3, "--param", "actuator_armature=1e308,1e308")
+    text = refuse(run, tmp_path, 4, "jacobian", arm, *wild)
+    assert re.search(r"step 0 of 3: A\[0, 0\], the derivative of qpos\[0\] \(joint 'shoulder'\) by qpos\[0\] .* is NaN: .*extreme size", text), text
+    text = refuse(run, tmp_path, 4, "gradient", arm, *wild, "--cotangent", tmp_path / "c.npz")
+    assert re.search(r"step 2 of 3 .*: the gradient by qpos\[0\] \(joint 'shoulder'\) is NaN: this step has no finite derivative", text) and "grows" not in text, text
+    text = refuse(run, tmp_path, 4, "gradient", arm, "--param", "wind=1e200,1e200,1e200", "--cotangent", tmp_path / "c.npz")
+    assert "the gradient by param/density is NaN" in text
+    done = run("check", arm, "--horizon", 3, "--json", *wild[2:], code=1)
+    found = {f["what"]: f for f in json.loads(done.stdout)["findings"]}
+    assert re.search(r"step \d of 3", found["no derivative"]["why"]) and "not finite" in found["dot product, step by state"]["why"]
+    top = tmp_path / "top.xml"
+    top.write_text("<mujoco><worldbody><body><joint name='top' axis='0 1 0'/><geom size='.001' pos='0 0 .01'/></body></worldbody></mujoco>")
+    np.savez(tmp_path / "one.npz", qpos=np.ones(1))
+    text = refuse(run, tmp_path, 4, "gradient", top, "--steps", 8000, "--cotangent", tmp_path / "one.npz")
+    assert re.search(r"step \d+ of 8000 .*grows beyond bounds.*chaotic", text) and "NaN" not in text
+    np.savez(tmp_path / "x.npz", qvel=np.full(2, 1e9))
+    for command in ("jacobian", "simulate"):
+        assert re.search(r"step \d+ of 9: .*joint '.*'. bec.me.*grows beyond bounds", refuse(run, tmp_path, 4, command, arm, "--steps", 9, "--init", tmp_path / "x.npz"))
+    assert "grows beyond bounds" in run("check", arm, "--horizon", 9, "--init", tmp_path / "x.npz", code=4).stderr
+    task = write_task(tmp_path, parameters={"actuator_armature": 1e308}, steps=3, variables=[{"state": "qvel"}], optimizer={"method": "gauss-newton"}, loss=[{"qpos": True}])
+    assert "no point could be evaluated" in refuse(run, tmp_path, 4, "optimize", task)
+
+
 def test_interrupt(pullback, tmp_path):
     out = tmp_path / "o.npz"
     p = subprocess.Popen([pullback, "simulate", str(RICH), "--steps", "400000", "-o", str(out)], stderr=subprocess.PIPE)

@@ -360,6 +360,12 @@ static void test_failures_say_where(void **state) {
   assert_int_equal(pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL), pb_interrupted);
   pbRollout_OnProgress(r, NULL, NULL);
   good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  double nan_row[16] = {[3] = NAN};
+  bar.qvel = (pbCotangent){nan_row, 1, &(int){7}};
+  assert_int_equal(pbRollout_Vjp(r, &bar, NULL, NULL, NULL), pb_not_finite);
+  assert_non_null(strstr(pbContext_Error(s->ctx), "step 7 of 60"));
+  assert_non_null(strstr(pbContext_Error(s->ctx), "the cotangent of qvel given for this state is not finite"));
+  bar.qvel = every_bar(s).qvel;
   bar.qpos.count = 5;
   assert_int_equal(pbRollout_Vjp(r, &bar, NULL, NULL, NULL), pb_bad_argument);
   const int wrong[] = {3, 3};
