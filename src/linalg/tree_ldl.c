@@ -1,5 +1,9 @@
 #include "linalg/tree_ldl.h"
 
+#include "linalg/vector.h"
+
+_Static_assert(PB_TREE_PAD % PB_WIDTH == 0, "rows hold whole vectors");
+
 void NUM(pbTree_Layout)(pbTreePattern *tree) {
   int adr = 0;
   for (int i = 0; i < tree->n; i++) {
@@ -11,6 +15,10 @@ void NUM(pbTree_Layout)(pbTreePattern *tree) {
     adr += (d + PB_TREE_PAD) / PB_TREE_PAD * PB_TREE_PAD;
   }
   tree->size = adr;
+  for (int k = tree->n - 1, length; k >= 0; k -= length) {
+    for (length = 1; length < PB_TREE_BLOCK && k >= length && tree->parent[k - length + 1] == k - length;) length++;
+    tree->block[k] = tree->block[k - length + 1] = length;
+  }
 }
 
 void NUM(pbTree_Join)(int *parent, int i, int j) {
@@ -26,76 +34,164 @@ void NUM(pbTree_Join)(int *parent, int i, int j) {
   }
 }
 
-// Short indirect loops: vectors with gathers would only cost.
-#if defined(__GNUC__) && !defined(__clang__)
-#define SCALAR_LOOPS __attribute__((optimize("no-tree-vectorize")))
-#else
-#define SCALAR_LOOPS
-#endif
+// Functions of a block of n rows, of which k is the last: n is a constant in each of the copies.
+#define BY_LENGTH(n, function, ...)           \
+  switch (n) {                                \
+    case 1: function(1, __VA_ARGS__); break;  \
+    case 2: function(2, __VA_ARGS__); break;  \
+    case 3: function(3, __VA_ARGS__); break;  \
+    default: function(4, __VA_ARGS__); break; \
+  }
 
-// y -= s x and x *= s over whole vectors that hold n entries.
-#if PB_IS_COMPLEX
-static inline void subtract(num *restrict y, const num *restrict x, num s, int n) {
-  for (int i = 0; i < n; i++) y[i] -= s * x[i];
+// The rows of a block from the last, and the number of ancestors that all of them have outside the block.
+PB_COPIES int rows_of(int n, const pbTreePattern *tree, const num *A, int k, const num *row[]) {
+  for (int r = 0; r < n; r++) row[r] = A + tree->adr[k - r];
+  return tree->depth[k] - (n - 1);
 }
-static inline void scale(num *x, num s, int n) {
-  for (int i = 0; i < n; i++) x[i] *= s;
-}
-#else
-typedef double vector __attribute__((vector_size(8 * PB_TREE_PAD), aligned(8), may_alias));
-static inline void subtract(double *restrict y, const double *restrict x, double s, int n) {
-  for (int i = 0; i < n; i += PB_TREE_PAD) *(vector *)(y + i) -= s * *(const vector *)(x + i);  // the rest falls into padding
-}
-static inline void scale(double *x, double s, int n) {
-  for (int i = 0; i < n; i += PB_TREE_PAD) *(vector *)(x + i) *= s;
-}
-#endif
 
-int NUM(pbTree_Factor)(const pbTreePattern *tree, num *restrict A, num *restrict diag_inv) {
+// Row i, `count` entries: minus n rows, each times its entry in column `at` over its pivot.
+PB_COPIES void eliminate(int n, num *restrict y, int count, num *const row[], const num *inv, int at) {
+  num s[PB_TREE_BLOCK];
+  for (int r = 0; r < n; r++) s[r] = row[r][at] * inv[r];
+  for (int i = 0; i < count; i += PB_WIDTH) {  // the rest falls into padding
+    pbVector v = *vec_in(y + i);
+    for (int r = 0; r < n; r++) v -= s[r] * *vec_in(row[r] + i);
+    *vec_at(y + i) = v;
+  }
+}
+
+// Rows of a block, already eliminated: A -> L, but for the diagonal.
+PB_COPIES void scale(int n, num *const row[], const num *inv, int outside, int depth) {
+  num pivot[PB_TREE_BLOCK];
+  int i = 0;
+  for (int r = 0; r < n; r++) pivot[r] = row[r][depth - r];
+  for (; i <= outside; i += PB_WIDTH) {
+    for (int r = 0; r < n; r++) *vec_at(row[r] + i) *= inv[r];
+  }
+  for (; i < depth; i++) {
+    for (int r = 0; r < depth - i; r++) row[r][i] *= inv[r];
+  }
+  for (int r = 0; r < n; r++) row[r][depth - r] = pivot[r];
+}
+
+PB_COPIES int factor_block(int n, const pbTreePattern *tree, num *A, int k, num *diag_inv) {
+  num *row[PB_TREE_BLOCK], inv[PB_TREE_BLOCK];
+  int depth = tree->depth[k], outside = depth - (n - 1), bad = -1;
+  const int *chain = tree->chain + tree->adr[k];
+  for (int r = 0; r < n; r++) {
+    num *y = row[r] = A + tree->adr[k - r];
+    if (r == 1) eliminate(1, y, depth, row, inv, depth - 1);
+    if (r == 2) eliminate(2, y, depth - 1, row, inv, depth - 2);
+    if (r == 3) eliminate(3, y, depth - 2, row, inv, depth - 3);
+    if (!(re(y[depth - r]) > 0)) bad = k - r;
+    diag_inv[k - r] = inv[r] = 1 / y[depth - r];
+  }
+  for (int a = outside - 1; a >= 0; a--) eliminate(n, A + tree->adr[chain[a]], a + 1, row, inv, a);
+  scale(n, row, inv, outside, depth);
+  return bad;
+}
+
+int NUM(pbTree_Factor)(const pbTreePattern *tree, num *A, num *diag_inv) {
   int bad = -1;
-  for (int k = tree->n - 1; k >= 0; k--) {
-    int depth = tree->depth[k];
-    num *row = A + tree->adr[k];
-    const int *chain = tree->chain + tree->adr[k];
-    if (!(re(row[depth]) > 0)) bad = k;
-    num pivot = row[depth], inv = 1 / pivot;
-    diag_inv[k] = inv;
-    for (int a = depth - 1; a >= 0; a--) {
-      if (re(row[a]) == 0 && (!PB_IS_COMPLEX || im(row[a]) == 0)) continue;
-      subtract(A + tree->adr[chain[a]], row, row[a] * inv, a + 1);
-    }
-    scale(row, inv, depth);
-    row[depth] = pivot;
+  for (int k = tree->n - 1; k >= 0; k -= tree->block[k]) {
+    int wrong;
+    BY_LENGTH(tree->block[k], wrong = factor_block, tree, A, k, diag_inv)
+    if (wrong >= 0) bad = wrong;
   }
   return bad;
 }
 
-SCALAR_LOOPS void NUM(pbTree_Solve)(const pbTreePattern *tree, const num *restrict LD, const num *restrict diag_inv,
-                                    num *restrict x) {
-  for (int k = tree->n - 1; k >= 0; k--) {  // L' from the leaves
-    const int *chain = tree->chain + tree->adr[k];
-    const num *row = LD + tree->adr[k];
-    num xk = x[k];
-    for (int a = 0; a < tree->depth[k]; a++) x[chain[a]] -= row[a] * xk;
+// Ancestors: x -= L' x_block.
+PB_COPIES void solve_up(int n, const pbTreePattern *tree, const num *LD, int k, num *x) {
+  const num *row[PB_TREE_BLOCK];
+  num s[PB_TREE_BLOCK];
+  int outside = rows_of(n, tree, LD, k, row), depth = tree->depth[k], a = 0;
+  const int *chain = tree->chain + tree->adr[k];
+  for (int r = 0; r < n; r++) {
+    s[r] = x[k - r];
+    for (int q = 0; q < r; q++) s[r] -= row[q][depth - r] * s[q];
+    x[k - r] = s[r];
   }
-  for (int k = 0; k < tree->n; k++) {
-    const int *chain = tree->chain + tree->adr[k];
-    const num *row = LD + tree->adr[k];
-    num s = x[k] * diag_inv[k];
-    for (int a = 0; a < tree->depth[k]; a++) s -= row[a] * x[chain[a]];
-    x[k] = s;
+  for (; a + PB_WIDTH <= outside; a += PB_WIDTH) {
+    pbVector v;
+    vec_gather(x, chain + a, &v);
+    for (int r = 0; r < n; r++) v -= s[r] * *vec_in(row[r] + a);
+    vec_scatter(&v, x, chain + a);
+  }
+  for (int i = 0; i < PB_WIDTH - 1 && a < outside; i++, a++) {
+    num t = x[chain[a]];
+    for (int r = 0; r < n; r++) t -= s[r] * row[r][a];
+    x[chain[a]] = t;
   }
 }
 
-SCALAR_LOOPS void NUM(pbTree_Mul)(const pbTreePattern *tree, const num *restrict A, const num *restrict x, num *restrict y) {
+// The block: x_block = D^-1 x_block - L x of its ancestors.
+PB_COPIES void solve_down(int n, const pbTreePattern *tree, const num *LD, int k, const num *diag_inv, num *x) {
+  const num *row[PB_TREE_BLOCK];
+  pbVector dot[PB_TREE_BLOCK] = {0};
+  num s[PB_TREE_BLOCK];
+  int outside = rows_of(n, tree, LD, k, row), depth = tree->depth[k], a = 0;
+  const int *chain = tree->chain + tree->adr[k];
+  for (; a + PB_WIDTH <= outside; a += PB_WIDTH) {
+    pbVector v;
+    vec_gather(x, chain + a, &v);
+    for (int r = 0; r < n; r++) dot[r] += *vec_in(row[r] + a) * v;
+  }
+  for (int r = 0; r < n; r++) s[r] = x[k - r] * diag_inv[k - r] - vec_sum(dot + r);
+  for (int i = 0; i < PB_WIDTH - 1 && a < outside; i++, a++) {
+    for (int r = 0; r < n; r++) s[r] -= row[r][a] * x[chain[a]];
+  }
+  for (int r = n - 1; r >= 0; r--) {
+    for (int q = n - 1; q > r; q--) s[r] -= row[r][depth - q] * s[q];
+    x[k - r] = s[r];
+  }
+}
+
+void NUM(pbTree_Solve)(const pbTreePattern *tree, const num *LD, const num *diag_inv, num *x) {
+  for (int k = tree->n - 1; k >= 0; k -= tree->block[k]) BY_LENGTH(tree->block[k], solve_up, tree, LD, k, x)
   for (int k = 0; k < tree->n; k++) {
-    const int *chain = tree->chain + tree->adr[k];
-    const num *row = A + tree->adr[k];
-    num s = row[tree->depth[k]] * x[k];
-    for (int a = 0; a < tree->depth[k]; a++) {
-      s += row[a] * x[chain[a]];
-      y[chain[a]] += row[a] * x[k];
+    int n = tree->block[k];
+    k += n - 1;
+    BY_LENGTH(n, solve_down, tree, LD, k, diag_inv, x)
+  }
+}
+
+// y_block = A x, and the block's share for its ancestors.
+PB_COPIES void mul_block(int n, const pbTreePattern *tree, const num *A, int k, const num *x, num *y) {
+  const num *row[PB_TREE_BLOCK];
+  pbVector dot[PB_TREE_BLOCK] = {0};
+  num s[PB_TREE_BLOCK], z[PB_TREE_BLOCK];
+  int outside = rows_of(n, tree, A, k, row), depth = tree->depth[k], a = 0;
+  const int *chain = tree->chain + tree->adr[k];
+  for (int r = 0; r < n; r++) z[r] = x[k - r];
+  for (; a + PB_WIDTH <= outside; a += PB_WIDTH) {
+    pbVector v, u;
+    vec_gather(x, chain + a, &v);
+    vec_gather(y, chain + a, &u);
+    for (int r = 0; r < n; r++) {
+      pbVector e = *vec_in(row[r] + a);
+      dot[r] += e * v;
+      u += z[r] * e;
     }
-    y[k] = s;
+    vec_scatter(&u, y, chain + a);
+  }
+  for (int r = 0; r < n; r++) s[r] = vec_sum(dot + r);
+  for (int i = 0; i < PB_WIDTH - 1 && a < outside; i++, a++) {
+    num v = x[chain[a]], u = y[chain[a]];
+    for (int r = 0; r < n; r++) s[r] += row[r][a] * v, u += z[r] * row[r][a];
+    y[chain[a]] = u;
+  }
+  for (int r = 0; r < n; r++) {
+    s[r] += row[r][depth - r] * z[r];
+    for (int q = 0; q < r; q++) s[r] += row[q][depth - r] * z[q], s[q] += row[q][depth - r] * z[r];
+  }
+  for (int r = 0; r < n; r++) y[k - r] = s[r];
+}
+
+void NUM(pbTree_Mul)(const pbTreePattern *tree, const num *A, const num *restrict x, num *restrict y) {
+  for (int k = 0; k < tree->n; k++) {
+    int n = tree->block[k];
+    k += n - 1;
+    BY_LENGTH(n, mul_block, tree, A, k, x, y)
   }
 }

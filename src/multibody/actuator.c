@@ -234,7 +234,4 @@ void NUM(pbStage_Smooth)(NUM(pbWork) *w) {
     v3_addto(wrench, x + 3);
     for (int i = w->t->body_dofend[b]; i >= 0; i = m->dof_parentid[i]) w->qfrc_smooth[i] += PB_DOT6(w->S + 6 * i, wrench);
   }
-  if (w->replay && !PB_IS_COMPLEX) return;
-  memcpy(w->qacc_smooth, w->qfrc_smooth, (size_t)m->nv * sizeof(num));
-  NUM(pbTree_Solve)(&w->t->M, w->LD, w->Dinv, w->qacc_smooth);
 }

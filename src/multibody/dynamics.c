@@ -76,9 +76,6 @@ void NUM(pbStage_Inertia)(NUM(pbWork) *w) {
     num armature = NUM(pbTendon_Armature)(w, k);
     if (!num_is(armature, 0)) add_tendon_armature(w, k, armature);
   }
-  if (w->replay && !PB_IS_COMPLEX) return;  // only the solution's own factor is needed then
-  memcpy(w->LD, w->M, (size_t)tree->size * sizeof(num));
-  NUM(pbTree_Factor)(tree, w->LD, w->Dinv);
 }
 
 // out = X x Y: motion cross motion

@@ -41,8 +41,9 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
   w->max_J = 6 * w->max_dofs;
   TAKE(contact, w->max_con), TAKE(row, w->max_row), TAKE(row_dofs, w->max_dofs), TAKE(row_J, w->max_J);
   int triangle = PB_TREE_ROOM(m->nv);
-  w->H.n = m->nv;
-  TAKE(H.parent, m->nv), TAKE(H.depth, m->nv), TAKE(H.adr, m->nv), TAKE(H.chain, triangle), TAKE(H_LD, triangle);
+  w->joined.n = m->nv;
+  TAKE(joined.parent, m->nv), TAKE(joined.depth, m->nv), TAKE(joined.adr, m->nv), TAKE(joined.block, m->nv);
+  TAKE(joined.chain, triangle), TAKE(H_LD, triangle);
   TAKE(Mhat, t->M.size), TAKE(free_A, 36 * m->njnt);
   // the rest
   TAKE(geom_ball, 4 * m->ngeom), TAKE(near, t->ncandidate), TAKE(crb, 10 * m->nbody), TAKE(LD, t->M.size), TAKE(Dinv, m->nv),

@@ -56,6 +56,7 @@ typedef struct NUM(pbRow) {
   num f[6], K[36];
   num Jp[6];  // J p, line search
   int zone;   // active set: bit per edge or row; for cones 0 top, 1 middle, 2 bottom
+  int held;   // zone in the factor of H
 } NUM(pbRow);
 
 typedef struct NUM(pbWork) {
@@ -63,7 +64,7 @@ typedef struct NUM(pbWork) {
   const pbTopology *t;
   NUM(pbPar) p;
   bool replay;      // the solution is known (qacc_warmstart): no iterations, only its factor
-  bool need_cross;  // rows couple branches of the tree (H has its own pattern)
+  bool need_cross;  // rows couple branches of the tree (H is joined)
 
   // inputs: state and controls of this evaluation
   num *qpos, *qvel, *act, *ctrl, *qfrc_applied, *xfrc_applied;
@@ -80,7 +81,7 @@ typedef struct NUM(pbWork) {
   num *site_xpos, *site_xmat;      // nsite x 3, 9
   num *S;                          // nv x 6: motion of the body by the dof
   num *inert, *crb;                // nbody x 10: inertia, composite inertia about ref
-  num *M, *LD, *Dinv;              // t->M.size, same, nv: mass matrix, its factor
+  num *M, *LD, *Dinv;              // t->M.size, same, nv: mass matrix; its factor where it was asked for (pbSolve_Smooth)
   num *ten_length, *ten_velocity;  // ntendon
   int *ten_start, *ten_dofs;       // ntendon + 1; dofs of each tendon's Jacobian, ascending
   num *ten_J;                      // as ten_dofs
@@ -97,7 +98,7 @@ typedef struct NUM(pbWork) {
   num *Sdot;    // nv x 6: Vb x S (0 for free translations)
   num *A0;      // nbody x 6: acceleration at qacc = 0, gravity included (root: -g)
   num *A;       // nbody x 6: acceleration at qacc (after the solve)
-  num *qfrc_bias, *qfrc_passive, *qfrc_actuator, *qfrc_smooth, *qacc_smooth;  // nv
+  num *qfrc_bias, *qfrc_passive, *qfrc_actuator, *qfrc_smooth, *qacc_smooth;  // nv (qacc_smooth: see pbSolve_Smooth)
   num *qfrc_spring, *qfrc_damper, *qfrc_gravcomp, *qfrc_fluid;                // nv
 
   // contacts and rows
@@ -111,8 +112,9 @@ typedef struct NUM(pbWork) {
 
   // solve
   num *qacc, *qacc_warmstart, *qfrc_constraint;  // nv
-  pbTreePattern H;                               // pattern of M + J'KJ (parent may join branches)
+  pbTreePattern H, joined;                       // pattern of M + J'KJ: that of M, or joined where rows couple branches
   num *H_LD, *H_Dinv;
+  bool factor_current;                  // the factor is that at the solution
   num *grad, *step, *Ma, *Mstep, *tmp;  // nv; Ma = M qacc
   int iterations;
   double residual;
@@ -146,12 +148,12 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
 
 // ---- stages, in order; each reads what the ones before it wrote ----------------------------------------------------
 void NUM(pbStage_Kinematics)(NUM(pbWork) *w);     // xpos .. site_xmat, S, inert
-void NUM(pbStage_Inertia)(NUM(pbWork) *w);        // crb, M (with tendon armature), LD
+void NUM(pbStage_Inertia)(NUM(pbWork) *w);        // crb, M (with tendon armature)
 void NUM(pbStage_Tendon)(NUM(pbWork) *w);         // ten_length, ten_J (before Inertia)
 void NUM(pbStage_Velocity)(NUM(pbWork) *w);       // V, Vb, Sdot, A0, qfrc_bias, ten_velocity
 void NUM(pbStage_Passive)(NUM(pbWork) *w);        // qfrc_spring, damper, gravcomp, fluid, passive
 void NUM(pbStage_Actuation)(NUM(pbWork) *w);      // actuator length, velocity, force, act_dot, qfrc_actuator
-void NUM(pbStage_Smooth)(NUM(pbWork) *w);         // qfrc_smooth, qacc_smooth
+void NUM(pbStage_Smooth)(NUM(pbWork) *w);         // qfrc_smooth
 pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w);    // contact
 pbStatus NUM(pbStage_Rows)(NUM(pbWork) *w);       // row
 pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w);      // qacc, forces, H factor

@@ -1,9 +1,10 @@
 #include "solve/newton.h"
 
 #include "contact/row.h"
+#include "linalg/vector.h"
 
 // ---- row potentials -------------------------------------------------------------------------------------------------
-// Each: cost, force f = -ds/dx, Hessian K (if not NULL, zero on entry) at x, and the zone (active set).
+// Each: cost, force f = -ds/dx, Hessian K (if not NULL; not where the zone is 0) at x, and the zone (active set).
 typedef struct at_x {
   const num *x;
   num *f, *K;
@@ -13,6 +14,7 @@ typedef struct at_x {
 // 1/2 D x^2 on every row.
 static num quadratic(const NUM(pbRow) *r, at_x *p) {
   num cost = 0;
+  if (p->K && r->dim > 1) memset(p->K, 0, sizeof(num) * (size_t)(r->dim * r->dim));
   for (int k = 0; k < r->dim; k++) {
     p->f[k] = -r->D[k] * p->x[k];
     cost += 0.5 * r->D[k] * p->x[k] * p->x[k];
@@ -29,6 +31,7 @@ static num friction_loss(const NUM(pbRow) *r, at_x *p) {
   double sign = re(x) > 0 ? 1 : -1;
   p->zone = re(x) > 0 ? 2 : 3;
   p->f[0] = -sign * r->loss;
+  if (p->K) p->K[0] = 0;
   return r->loss * (sign * x - 0.5 * edge);
 }
 
@@ -45,6 +48,7 @@ static num pyramid(const num *mu, const NUM(pbRow) *r, at_x *p) {
   int n = r->dim, zone = 0;
   num D = r->D[0], cost = 0, *f = p->f, *K = p->K;
   for (int k = 0; k < n; k++) f[k] = 0;
+  for (int k = 0; K && k < n * n; k++) K[k] = 0;
   for (int k = 1; k < n; k++) {
     for (int s = 0; s < 2; s++) {
       num m = s ? -mu[k - 1] : mu[k - 1], x = p->x[0] + m * p->x[k];
@@ -98,7 +102,6 @@ static num cone(const num *friction, const NUM(pbRow) *r, at_x *p) {
 }
 
 static num potential(const NUM(pbWork) *w, const NUM(pbRow) *r, at_x *p) {
-  if (p->K) memset(p->K, 0, sizeof(num) * (size_t)(r->dim * r->dim));
   switch (r->kind) {
     case pb_rowEquality: return quadratic(r, p);
     case pb_rowFriction: return friction_loss(r, p);
@@ -118,25 +121,33 @@ num NUM(pbRow_Evaluate)(const NUM(pbWork) *w, NUM(pbRow) *r) {
 }
 
 // ---- H = M + J'KJ ---------------------------------------------------------------------------------------------------
-// Does H fit the pattern of M? Otherwise join the branches that rows couple.
+// Do the dofs stand side by side at the end of the last one's row?
+static inline bool on_chain(const pbTreePattern *tree, const int *dofs, int n) {
+  int last = dofs[n - 1], before = tree->depth[last] + 1 - n;
+  return before >= 0 && memcmp(dofs, tree->chain + tree->adr[last] + before, (size_t)n * sizeof(int)) == 0;
+}
+
+// The pattern of H: that of M if it fits, otherwise with the branches joined that rows couple.
 static void layout(NUM(pbWork) *w) {
   const pbTreePattern *M = &w->t->M;
-  pbTreePattern *H = &w->H;
-  bool cross = false;
-  memcpy(H->parent, M->parent, (size_t)M->n * sizeof(int));
+  w->need_cross = false;
+  w->H = *M;
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     const int *dofs = w->row_dofs + r->dofs;
+    if (on_chain(M, dofs, r->n)) continue;
     for (int i = r->n - 1; i > 0; i--) {
       int up = dofs[i];
       while (up > dofs[i - 1]) up = M->parent[up];
       if (up == dofs[i - 1]) continue;
-      cross = true;
-      NUM(pbTree_Join)(H->parent, dofs[i], dofs[i - 1]);
+      if (!w->need_cross) memcpy(w->joined.parent, M->parent, (size_t)M->n * sizeof(int));
+      w->need_cross = true;
+      NUM(pbTree_Join)(w->joined.parent, dofs[i], dofs[i - 1]);
     }
   }
-  w->need_cross = cross;
-  NUM(pbTree_Layout)(H);
+  if (!w->need_cross) return;
+  NUM(pbTree_Layout)(&w->joined);
+  w->H = w->joined;
 }
 
 static void copy_mass(NUM(pbWork) *w) {
@@ -147,49 +158,86 @@ static void copy_mass(NUM(pbWork) *w) {
   }
   memset(w->H_LD, 0, (size_t)H->size * sizeof(num));
   for (int i = 0; i < M->n; i++) {
-    for (int a = 0; a <= M->depth[i]; a++) w->H_LD[H->adr[i] + H->depth[M->chain[M->adr[i] + a]]] = w->M[M->adr[i] + a];
+    const num *from = w->M + M->adr[i];
+    num *to = w->H_LD + H->adr[i];
+    const int *chain = M->chain + M->adr[i];
+    for (int a = 0; a <= M->depth[i]; a++) to[H->depth[chain[a]]] = from[a];
   }
 }
 
-// H += J'KJ of one row.
-static void add_row(NUM(pbWork) *w, const NUM(pbRow) *r) {
-  const int *dofs = w->row_dofs + r->dofs;
+// H += J'KJ of one row; its dofs stand side by side or not.
+PB_COPIES void add_row(int dim, bool aligned, NUM(pbWork) *w, const NUM(pbRow) *r) {
+  const int *dofs = w->row_dofs + r->dofs, *depth = w->H.depth;
   const num *J = w->row_J + r->J;
-  int n = r->n, dim = r->dim;
+  int n = r->n, before = depth[dofs[n - 1]] + 1 - n;
   for (int i = 0; i < n; i++) {
-    num KJ[6];
+    num KJ[6], *row = w->H_LD + w->H.adr[dofs[i]];
+    int j = 0;
     for (int k = 0; k < dim; k++) {
-      num s = 0;
-      for (int l = 0; l < dim; l++) s += r->K[k * dim + l] * J[l * n + i];
-      KJ[k] = s;
+      KJ[k] = 0;
+      for (int l = 0; l < dim; l++) KJ[k] += r->K[k * dim + l] * J[l * n + i];
     }
-    num *row = w->H_LD + w->H.adr[dofs[i]];
-    for (int j = 0; j <= i; j++) {
-      num s = 0;
-      for (int k = 0; k < dim; k++) s += KJ[k] * J[k * n + j];
-      row[w->H.depth[dofs[j]]] += s;
+    for (; aligned && j + PB_WIDTH <= i + 1; j += PB_WIDTH) {
+      pbVector v = *vec_in(row + before + j), s = KJ[0] * *vec_in(J + j);
+      for (int k = 1; k < dim; k++) s += KJ[k] * *vec_in(J + k * n + j);
+      *vec_at(row + before + j) = v + s;
     }
+    for (; j <= i; j++) {
+      num s = KJ[0] * J[j];
+      for (int k = 1; k < dim; k++) s += KJ[k] * J[k * n + j];
+      row[aligned ? before + j : depth[dofs[j]]] += s;
+    }
+  }
+}
+
+static void add_curvature(NUM(pbWork) *w, const NUM(pbRow) *r) {
+  const int *dofs = w->row_dofs + r->dofs;
+  if (r->n == 1 && r->dim == 1) {
+    num J = w->row_J[r->J];
+    w->H_LD[w->H.adr[dofs[0]] + w->H.depth[dofs[0]]] += r->K[0] * J * J;
+  } else if (!on_chain(&w->H, dofs, r->n)) {
+    add_row(r->dim, false, w, r);
+  } else if (r->dim == 3) {
+    add_row(3, true, w, r);
+  } else if (r->dim == 1) {
+    add_row(1, true, w, r);
+  } else {
+    add_row(r->dim, true, w, r);
   }
 }
 
 pbStatus NUM(pbSolve_Factor)(NUM(pbWork) *w) {
   copy_mass(w);
   for (int k = 0; k < w->nrow; k++) {
-    const NUM(pbRow) *r = w->row + k;
-    if (r->zone) add_row(w, r);
+    NUM(pbRow) *r = w->row + k;
+    r->held = r->zone;
+    if (r->zone) add_curvature(w, r);
   }
   return NUM(pbTree_Factor)(&w->H, w->H_LD, w->H_Dinv) < 0 ? pb_ok : pb_singular;
 }
 
 // ---- Newton ---------------------------------------------------------------------------------------------------------
+// out = J v
+PB_COPIES void times(int dim, const num *J, const int *dofs, int n, const num *v, num *out) {
+  pbVector dot[6] = {0};
+  int i = 0;
+  for (; i + PB_WIDTH <= n; i += PB_WIDTH) {
+    pbVector u;
+    vec_gather(v, dofs + i, &u);
+    for (int k = 0; k < dim; k++) dot[k] += *vec_in(J + k * n + i) * u;
+  }
+  for (int k = 0; k < dim; k++) out[k] = vec_sum(dot + k);
+  for (; i < n; i++) {
+    for (int k = 0; k < dim; k++) out[k] += J[k * n + i] * v[dofs[i]];
+  }
+}
+
 static void row_times(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *v, num *out) {
   const int *dofs = w->row_dofs + r->dofs;
   const num *J = w->row_J + r->J;
-  for (int k = 0; k < r->dim; k++, J += r->n) {
-    num s = 0;
-    for (int i = 0; i < r->n; i++) s += J[i] * v[dofs[i]];
-    out[k] = s;
-  }
+  if (r->dim == 1) times(1, J, dofs, r->n, v, out);
+  else if (r->dim == 3) times(3, J, dofs, r->n, v, out);
+  else times(r->dim, J, dofs, r->n, v, out);
 }
 
 // x = J a - aref of every row
@@ -201,16 +249,26 @@ static void set_residuals(NUM(pbWork) *w, const num *a) {
   }
 }
 
-// Evaluate all rows; returns their cost. changed: some zone is another than before.
-static num evaluate(NUM(pbWork) *w, bool *changed) {
+// Rows at the acceleration a; returns their cost.
+static num evaluate(NUM(pbWork) *w, const num *a) {
   num cost = 0;
-  *changed = false;
-  for (int k = 0; k < w->nrow; k++) {
-    int before = w->row[k].zone;
-    cost += NUM(pbRow_Evaluate)(w, w->row + k);
-    *changed |= w->row[k].zone != before;
-  }
+  set_residuals(w, a);
+  for (int k = 0; k < w->nrow; k++) cost += NUM(pbRow_Evaluate)(w, w->row + k);
   return cost;
+}
+
+// out += J'f
+PB_COPIES void add_force(int dim, const num *J, const int *dofs, int n, const num *f, num *out) {
+  int i = 0;
+  for (; i + PB_WIDTH <= n; i += PB_WIDTH) {
+    pbVector u;
+    vec_gather(out, dofs + i, &u);
+    for (int k = 0; k < dim; k++) u += f[k] * *vec_in(J + k * n + i);
+    vec_scatter(&u, out, dofs + i);
+  }
+  for (; i < n; i++) {
+    for (int k = 0; k < dim; k++) out[dofs[i]] += f[k] * J[k * n + i];
+  }
 }
 
 static void constraint_force(NUM(pbWork) *w) {
@@ -220,25 +278,54 @@ static void constraint_force(NUM(pbWork) *w) {
     if (!r->zone) continue;
     const int *dofs = w->row_dofs + r->dofs;
     const num *J = w->row_J + r->J;
-    for (int l = 0; l < r->dim; l++, J += r->n) {
-      for (int i = 0; i < r->n; i++) w->qfrc_constraint[dofs[i]] += J[i] * r->f[l];
-    }
+    if (r->dim == 3) add_force(3, J, dofs, r->n, r->f, w->qfrc_constraint);
+    else add_force(r->dim, J, dofs, r->n, r->f, w->qfrc_constraint);
   }
 }
+
+static inline double larger(double a, double b) { return b > a ? b : a; }
 
 // grad = M a - qfrc_smooth - J'f; returns its largest entry relative to the largest of its terms.
 static double gradient(NUM(pbWork) *w) {
   double size = 1e-300, worst = 0;
   constraint_force(w);
   for (int i = 0; i < w->m->nv; i++) {
-    w->grad[i] = w->Ma[i] - w->qfrc_smooth[i] - w->qfrc_constraint[i];
-    size = fmax(size, fmax(fabs(re(w->Ma[i])), fmax(fabs(re(w->qfrc_smooth[i])), fabs(re(w->qfrc_constraint[i])))));
-    worst = fmax(worst, fabs(re(w->grad[i])));
+    num Ma = w->Ma[i], smooth = w->qfrc_smooth[i], force = w->qfrc_constraint[i], g = Ma - smooth - force;
+    w->grad[i] = g;
+    size = larger(larger(size, fabs(re(Ma))), larger(fabs(re(smooth)), fabs(re(force))));
+    worst = larger(worst, fabs(re(g)));
   }
   return worst / size;
 }
 
+// H at the rows as they are.
+static pbStatus factor_here(NUM(pbWork) *w) {
+  layout(w);
+  w->factor_current = true;
+  return NUM(pbSolve_Factor)(w);
+}
+
+// At the known solution (qacc_warmstart): rows, M qacc, gradient and factor.
+static pbStatus at_solution(NUM(pbWork) *w) {
+  memcpy(w->qacc, w->qacc_warmstart, (size_t)w->m->nv * sizeof(num));
+  NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc, w->Ma);
+  evaluate(w, w->qacc);
+  w->iterations = 0;
+  w->residual = gradient(w);
+  return factor_here(w);
+}
+
 #if !PB_IS_COMPLEX
+
+// Is the factor of H the one at the rows' zones, and H constant within them?
+static bool factor_holds(const NUM(pbWork) *w) {
+  for (int k = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    bool curved = r->kind == pb_rowContact && r->dim > 1 && w->m->cone == pb_coneElliptic && r->zone == 1;
+    if (curved || r->zone != r->held) return false;
+  }
+  return true;
+}
 
 static double dot(const double *a, const double *b, int n) {
   double s = 0;
@@ -267,6 +354,7 @@ static void along(const NUM(pbWork) *w, double alpha, const double gauss[2], dou
 // Minimum of the cost along the step: Newton on the slope inside a bracket.
 static double line_search(NUM(pbWork) *w, int limit) {
   int nv = w->m->nv;
+  NUM(pbTree_Mul)(&w->t->M, w->M, w->step, w->Mstep);
   double gauss[2] = {0, dot(w->step, w->Mstep, nv)}, slope, curve, lo = 0, hi = INFINITY, alpha = 1, first;
   for (int i = 0; i < nv; i++) gauss[0] += w->step[i] * (w->Ma[i] - w->qfrc_smooth[i]);
   for (int k = 0; k < w->nrow; k++) row_times(w, w->row + k, w->step, w->row[k].Jp);
@@ -284,79 +372,76 @@ static double line_search(NUM(pbWork) *w, int limit) {
   return alpha;
 }
 
-// Cost of the Gauss term at a: 1/2 (a - a0)' M (a - a0), with Ma known.
-static double gauss_cost(const NUM(pbWork) *w, const double *a) {
-  double s = 0;
-  for (int i = 0; i < w->m->nv; i++) s += 0.5 * (w->Ma[i] - w->qfrc_smooth[i]) * (a[i] - w->qacc_smooth[i]);
-  return s;
-}
-
-// Start from the better of the warm start and the unconstrained acceleration: qacc, Ma and the rows there.
-static void choose_start(NUM(pbWork) *w) {
-  size_t bytes = (size_t)w->m->nv * sizeof(double);
-  bool changed, cold_only = w->m->disableflags & pb_dsblWarmstart;
-  memcpy(w->qacc, w->qacc_smooth, bytes);
-  set_residuals(w, w->qacc);
-  double cold = evaluate(w, &changed);
-  if (!cold_only) {
-    NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc_warmstart, w->Ma);
-    set_residuals(w, w->qacc_warmstart);
-    double warm = evaluate(w, &changed) + gauss_cost(w, w->qacc_warmstart);
-    if (warm <= cold) {
-      memcpy(w->qacc, w->qacc_warmstart, bytes);
-      return;
-    }
-    set_residuals(w, w->qacc);
-    evaluate(w, &changed);
-  }
-  memcpy(w->Ma, w->qfrc_smooth, bytes);
-}
-
-// Rows without curvature of their own: one full step within an unchanged active set is exact.
-static bool piecewise_quadratic(const NUM(pbWork) *w) {
+// The cost at no acceleration, but for a constant.
+static double cost_at_rest(const NUM(pbWork) *w) {
+  double cost = 0, x[6], f[6];
   for (int k = 0; k < w->nrow; k++) {
-    if (w->row[k].kind == pb_rowContact && w->row[k].dim > 1 && w->m->cone == pb_coneElliptic && w->row[k].zone == 1)
-      return false;
+    const NUM(pbRow) *r = w->row + k;
+    at_x p = {x, f, NULL, 0};
+    for (int i = 0; i < r->dim; i++) x[i] = -r->aref[i];
+    cost += potential(w, r, &p);
   }
-  return true;
+  return cost;
 }
 
-// The solution is known: rows, forces and the factor there.
-static pbStatus at_solution(NUM(pbWork) *w) {
-  bool changed;
-  memcpy(w->qacc, w->qacc_warmstart, (size_t)w->m->nv * sizeof(double));
-  NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc, w->Ma);
-  set_residuals(w, w->qacc);
-  evaluate(w, &changed);
-  layout(w);
-  w->iterations = 0;
-  w->residual = gradient(w);
-  return NUM(pbSolve_Factor)(w);
+// The cost at a, but for the same constant. Ma and the rows are left there.
+static double cost_at(NUM(pbWork) *w, const double *a) {
+  double cost = evaluate(w, a);
+  NUM(pbTree_Mul)(&w->t->M, w->M, a, w->Ma);
+  for (int i = 0; i < w->m->nv; i++) cost += (0.5 * w->Ma[i] - w->qfrc_smooth[i]) * a[i];
+  return cost;
+}
+
+// Start from the warm start if that is better than no acceleration, which costs no factor of M to see; otherwise from the
+// unconstrained acceleration: qacc, Ma and the rows there.
+static pbStatus choose_start(NUM(pbWork) *w) {
+  const double *start = w->qacc_warmstart;
+  if ((w->m->disableflags & pb_dsblWarmstart) || !(cost_at(w, start) < cost_at_rest(w))) {
+    PB_TRY(NUM(pbSolve_Smooth)(w));
+    start = w->qacc_smooth;
+    cost_at(w, start);
+  }
+  memcpy(w->qacc, start, (size_t)w->m->nv * sizeof(double));
+  return pb_ok;
+}
+
+// One step, from which the minimum may be known to be reached.
+static pbStatus iterate(NUM(pbWork) *w, bool *exact) {
+  const pbModel *m = w->m;
+  PB_TRY(NUM(pbSolve_Factor)(w));
+  for (int i = 0; i < m->nv; i++) w->step[i] = -w->grad[i];
+  NUM(pbTree_Solve)(&w->H, w->H_LD, w->H_Dinv, w->step);
+  for (int i = 0; i < m->nv; i++) w->tmp[i] = w->qacc[i] + w->step[i];
+  evaluate(w, w->tmp);
+  *exact = factor_holds(w);  // the full step within one zone of every row, where the cost is quadratic
+  if (!*exact) {
+    set_residuals(w, w->qacc);
+    double alpha = line_search(w, m->ls_iterations > 0 ? m->ls_iterations : 50);
+    for (int i = 0; i < m->nv; i++) w->tmp[i] = w->qacc[i] + alpha * w->step[i];
+    evaluate(w, w->tmp);
+  }
+  memcpy(w->qacc, w->tmp, (size_t)m->nv * sizeof(double));
+  NUM(pbTree_Mul)(&m->topology->M, w->M, w->qacc, w->Ma);
+  return pb_ok;
 }
 
 static pbStatus newton(NUM(pbWork) *w) {
   const pbModel *m = w->m;
-  bool changed, exact = false;
+  bool exact = false;
   double tolerance = m->tolerance > 1e-15 ? m->tolerance : 1e-15, before = INFINITY;
   int limit = m->iterations > 0 ? m->iterations : 100, stalled = 0;
   if (w->replay) return at_solution(w);
-  choose_start(w);
+  PB_TRY(choose_start(w));
   layout(w);
   for (w->iterations = 0;; w->iterations++) {
     w->residual = gradient(w);
     stalled = w->residual < 1e-10 && w->residual > 0.5 * before ? stalled + 1 : 0;
     before = w->residual;
-    if (w->residual <= tolerance || exact || stalled > 1 || w->iterations >= limit) return pb_ok;
-    PB_TRY(NUM(pbSolve_Factor)(w));
-    for (int i = 0; i < m->nv; i++) w->step[i] = -w->grad[i];
-    NUM(pbTree_Solve)(&w->H, w->H_LD, w->H_Dinv, w->step);
-    NUM(pbTree_Mul)(&m->topology->M, w->M, w->step, w->Mstep);
-    double alpha = line_search(w, m->ls_iterations > 0 ? m->ls_iterations : 50);
-    for (int i = 0; i < m->nv; i++) w->qacc[i] += alpha * w->step[i], w->Ma[i] += alpha * w->Mstep[i];
-    set_residuals(w, w->qacc);
-    evaluate(w, &changed);
-    exact = !changed && alpha == 1 && piecewise_quadratic(w);
+    if (w->residual <= tolerance || exact || stalled > 1 || w->iterations >= limit) break;
+    PB_TRY(iterate(w, &exact));
   }
+  w->factor_current = w->iterations > 0 && factor_holds(w);
+  return pb_ok;
 }
 
 #else
@@ -364,20 +449,12 @@ static pbStatus newton(NUM(pbWork) *w) {
 // The real solution is given; one Newton step in complex numbers carries the derivative (implicit function theorem),
 // with the active set of the solution.
 static pbStatus newton(NUM(pbWork) *w) {
-  bool changed;
-  memcpy(w->qacc, w->qacc_warmstart, (size_t)w->m->nv * sizeof(num));
-  NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc, w->Ma);
-  set_residuals(w, w->qacc);
-  evaluate(w, &changed);
-  layout(w);
-  w->residual = gradient(w);
-  PB_TRY(NUM(pbSolve_Factor)(w));
+  PB_TRY(at_solution(w));
   for (int i = 0; i < w->m->nv; i++) w->step[i] = num_make(0, -im(w->grad[i]));
   NUM(pbTree_Solve)(&w->H, w->H_LD, w->H_Dinv, w->step);
   for (int i = 0; i < w->m->nv; i++) w->qacc[i] += num_make(0, im(w->step[i]));
   NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc, w->Ma);
-  set_residuals(w, w->qacc);
-  evaluate(w, &changed);
+  evaluate(w, w->qacc);
   constraint_force(w);
   return pb_ok;
 }
@@ -386,22 +463,26 @@ static pbStatus newton(NUM(pbWork) *w) {
 
 void NUM(pbSolve_Pattern)(NUM(pbWork) *w) { layout(w); }
 
-pbStatus NUM(pbSolve_Complete)(NUM(pbWork) *w) {
-  layout(w);
-  return NUM(pbSolve_Factor)(w);
+pbStatus NUM(pbSolve_Complete)(NUM(pbWork) *w) { return w->factor_current ? pb_ok : factor_here(w); }
+
+pbStatus NUM(pbSolve_Smooth)(NUM(pbWork) *w) {
+  const pbTreePattern *tree = &w->t->M;
+  memcpy(w->LD, w->M, (size_t)tree->size * sizeof(num));
+  if (NUM(pbTree_Factor)(tree, w->LD, w->Dinv) >= 0) return pb_singular;
+  memcpy(w->qacc_smooth, w->qfrc_smooth, (size_t)w->m->nv * sizeof(num));
+  NUM(pbTree_Solve)(tree, w->LD, w->Dinv, w->qacc_smooth);
+  return pb_ok;
 }
 
 pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w) {
   if (w->nrow) return newton(w);
   size_t bytes = (size_t)w->m->nv * sizeof(num);
+  bool known = w->replay && !PB_IS_COMPLEX;  // the solution as it was found
   memset(w->qfrc_constraint, 0, bytes);
   memcpy(w->Ma, w->qfrc_smooth, bytes);
   w->iterations = 0, w->residual = 0;
-  if (!w->replay || PB_IS_COMPLEX) {
-    memcpy(w->qacc, w->qacc_smooth, bytes);
-    return pb_ok;
-  }
-  memcpy(w->qacc, w->qacc_warmstart, bytes);  // the solution as it was found
-  layout(w);
-  return NUM(pbSolve_Factor)(w);
+  memcpy(w->qacc, known ? w->qacc_warmstart : w->qfrc_smooth, bytes);
+  PB_TRY(factor_here(w));
+  if (!known) NUM(pbTree_Solve)(&w->H, w->H_LD, w->H_Dinv, w->qacc);
+  return pb_ok;
 }

@@ -4,13 +4,16 @@
 
 #include "multibody/work.h"
 
-// Force f = -ds/dx, Hessian K (dim x dim, row-major) and zone (active set) of a row at its x; returns the cost.
+// Force f = -ds/dx, Hessian K (dim x dim, row-major; only where the zone is not 0) and zone (active set) of a row at its x;
+// returns the cost.
 num NUM(pbRow_Evaluate)(const NUM(pbWork) *w, NUM(pbRow) *r);
 // Pattern, values and factor of H = M + J'KJ at the current K. pb_singular if a pivot is not positive.
 pbStatus NUM(pbSolve_Factor)(NUM(pbWork) *w);
 // Pattern of H for the rows there are.
 void NUM(pbSolve_Pattern)(NUM(pbWork) *w);
-// After a solve: the factor of H at the solution, which the last iteration may not have needed.
+// After a solve: the factor of H at the solution, where it is not what the last iteration had (factor_current).
 pbStatus NUM(pbSolve_Complete)(NUM(pbWork) *w);
+// qacc_smooth, the acceleration without constraint rows, and the factor of M. No step needs it once it has a warm start.
+pbStatus NUM(pbSolve_Smooth)(NUM(pbWork) *w);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/context.h"
 #include "multibody/spatial.h"
+#include "solve/newton.h"
 #include "world/scratch.h"
 
 // Dense copies of what the evaluation keeps sparse, in MuJoCo's layout. Rows are counted as MuJoCo's efc rows.
@@ -121,6 +122,7 @@ static void emit_row(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r) 
 void pbScratch_Gather(pbScratch *s) {
   const pbWork_r *w = &s->w;
   struct pbGathered *g = s->gathered;
+  if (pbSolve_Smooth_r(&s->w) != pb_ok) memset(w->qacc_smooth, 0, (size_t)w->m->nv * sizeof(double));  // M is singular
   dense_mass(w, g->M);
   world_velocity(w, g->cvel);
   subtree_centres(w, g->com);

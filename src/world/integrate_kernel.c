@@ -154,7 +154,6 @@ pbStatus NUM(pbIntegrate_Damp)(NUM(pbWork) *w) {
   memcpy(w->qacc_integrated, w->qacc, (size_t)m->nv * sizeof(num));
   if (!w->damped) return pb_ok;
   if (NUM(pbTree_Factor)(tree, w->Mhat, w->Mhat_Dinv) >= 0) return pb_singular;
-  if (w->nrow) NUM(pbTree_Mul)(tree, w->M, w->qacc, w->Ma);  // not as the iterations summed it: a pullback finds the same bits
   memcpy(w->qacc_integrated, w->Ma, (size_t)m->nv * sizeof(num));
   NUM(pbTree_Solve)(tree, w->Mhat, w->Mhat_Dinv, w->qacc_integrated);
   for (int j = 0; fast && j < m->njnt; j++) {

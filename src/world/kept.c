@@ -31,7 +31,6 @@ static void each(walk *k, pbWork_r *w) {
   pass(k, w->contact, (size_t)w->ncon * sizeof *w->contact);
   pass(k, w->row, (size_t)w->nrow * sizeof *w->row);
   pass(k, w->row_dofs, (size_t)w->ndofs_used * word), pass(k, w->row_J, (size_t)w->nJ_used * real);
-  if (w->need_cross) pass(k, w->H.parent, (size_t)m->nv * word);
   if (k->at && k->load) pbSolve_Pattern_r(w);
   pass(k, w->H_LD, (size_t)w->H.size * real);
   if (!w->damped) return;

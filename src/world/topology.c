@@ -143,7 +143,7 @@ static void sizes(const pbModel *m, pbTopology *t) {
 pbStatus pbModel_Finish(pbModel *m) {
   pbTopology *t = pbContext_Alloc(m->ctx, sizeof *t);
   size_t nb = (size_t)m->nbody, nv = (size_t)m->nv, nt = (size_t)m->ntendon, nu = (size_t)m->nu;
-  int *p = pbContext_Alloc(m->ctx, (3 * nb + (nv + 1) + (nt + 1) + 6 * nu + nu + 3 * nv + PB_TREE_ROOM(nv) + 8) * sizeof(int));
+  int *p = pbContext_Alloc(m->ctx, (3 * nb + (nv + 1) + (nt + 1) + 6 * nu + nu + 4 * nv + PB_TREE_ROOM(nv) + 8) * sizeof(int));
   m->topology = t;
   if (!t || !p) {
     pbContext_Free(m->ctx, p);
@@ -159,6 +159,7 @@ pbStatus pbModel_Finish(pbModel *m) {
   t->M.parent = p, p += nv;
   t->M.depth = p, p += nv;
   t->M.adr = p, p += nv;
+  t->M.block = p, p += nv;
   t->M.chain = p;
   bodies(m, t);
   mass_pattern(m, t);
