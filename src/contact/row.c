@@ -15,12 +15,11 @@ static NUM(pbRow) *new_row(NUM(pbWork) *w, int kind, int id, int dim) {
   return r;
 }
 
-// The dofs of the row are known (n in row_dofs at r->dofs): claim them and room for J, zeroed.
+// The dofs of the row are known (n in row_dofs at r->dofs): claim them and room for J, to be filled.
 static num *claim(NUM(pbWork) *w, NUM(pbRow) *r, int n) {
   r->n = n;
   w->ndofs_used += n;
   w->nJ_used += n * r->dim;
-  memset(w->row_J + r->J, 0, (size_t)(n * r->dim) * sizeof(num));
   return w->row_J + r->J;
 }
 
@@ -426,11 +425,13 @@ static void contact_row(NUM(pbWork) *w, int id) {
   }
   num *J = claim(w, r, n), d1[3], d2[3];
   body_offset(w, b1, c->pos, d1), body_offset(w, b2, c->pos, d2);
-  for (int i = 0; i < n; i++) {
-    num lin[3] = {0}, ang[3] = {0};
+  for (int i = 0; i < n; i++) {  // velocity of body 2 there minus that of body 1, in the contact's frame
+    const num *S = w->S + 6 * dofs[i];
     bool second = moves(w, dofs[i], b2);
-    add_column(w, dofs[i], second ? d2 : d1, second ? 1 : -1, lin, ang);
-    for (int k = 0; k < r->dim; k++) J[k * n + i] = k < 3 ? v3_dot(c->frame + 3 * k, lin) : v3_dot(c->frame + 3 * (k - 3), ang);
+    const num *arm = second ? d2 : d1;
+    num u[3], sign = second ? 1 : -1;
+    PB_POINTVEL(u, S, arm);
+    for (int k = 0; k < r->dim; k++) J[k * n + i] = sign * v3_dot(c->frame + 3 * (k < 3 ? k : k - 3), k < 3 ? u : S);
   }
   r->pos[0] = c->dist, r->margin = c->margin;
   r->diag[0] = w->p.body_invweight0[2 * b1] + w->p.body_invweight0[2 * b2];

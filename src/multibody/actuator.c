@@ -98,6 +98,7 @@ static void site_moment(NUM(pbWork) *w, int u, int *used) {
 
 static void transmission(NUM(pbWork) *w) {
   int used = 0;
+  bool off = w->m->disableflags & pb_dsblActuation;  // then velocities are zero, as MuJoCo 4.0.0
   for (int u = 0; u < w->m->nu; u++) {
     w->mom_start[u] = used;
     switch (w->m->actuator_trntype[u]) {
@@ -106,8 +107,8 @@ static void transmission(NUM(pbWork) *w) {
       default: joint_moment(w, u, &used);
     }
     num v = 0;
-    for (int a = w->mom_start[u]; a < used; a++) v += w->mom[a] * w->qvel[w->mom_dofs[a]];
-    w->act_velocity[u] = w->m->disableflags & pb_dsblActuation ? 0 : v;  // as MuJoCo 4.0.0
+    for (int a = off ? used : w->mom_start[u]; a < used; a++) v += w->mom[a] * w->qvel[w->mom_dofs[a]];
+    w->act_velocity[u] = v;
   }
   if (w->m->nu) w->mom_start[w->m->nu] = used;
 }
@@ -225,9 +226,7 @@ void NUM(pbStage_Smooth)(NUM(pbWork) *w) {
   }
   for (int b = 1; b < m->nbody; b++) {
     const num *x = w->xfrc_applied + 6 * b;  // force, torque at the centre of mass
-    bool none = true;
-    for (int k = 0; k < 6; k++) none = none && re(x[k]) == 0 && im(x[k]) == 0;
-    if (none || w->t->body_tree[b] < 0) continue;
+    if (w->t->body_tree[b] < 0 || (v3_is_zero(x) && v3_is_zero(x + 3))) continue;
     num d[3], wrench[6] = {0};
     body_offset(w, b, w->xipos + 3 * b, d);
     PB_ADDWRENCH(wrench, 1, d, x);

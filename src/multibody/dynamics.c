@@ -267,11 +267,13 @@ void NUM(pbStage_Acceleration)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   memcpy(w->A, w->A0, 6 * sizeof(num));
   for (int b = 1; b < m->nbody; b++) {
-    num *A = w->A + 6 * b;
-    memcpy(A, w->A + 6 * m->body_parentid[b], 6 * sizeof(num));
+    num A[6];
+    v6_copy(A, w->A + 6 * m->body_parentid[b]);
     for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) {
-      PB_AXPY6(A, w->qvel[i], w->Sdot + 6 * i);
-      PB_AXPY6(A, w->qacc[i], w->S + 6 * i);
+      const num *S = w->S + 6 * i, *Sdot = w->Sdot + 6 * i;
+      PB_AXPY6(A, w->qvel[i], Sdot);
+      PB_AXPY6(A, w->qacc[i], S);
     }
+    v6_copy(w->A + 6 * b, A);
   }
 }

@@ -4,9 +4,12 @@
 #include "math/vec.h"
 
 // Damping an actuator lends: actuator_damping gear^2, with its polynomial.
-static void lend_damping(const NUM(pbWork) *w, const int *start, const int *list, int i, num c[3]) {
+static inline void lend_damping(const NUM(pbWork) *w, const int *start, const int *list, int i, num c[3]) {
   for (int k = start[i]; k < start[i + 1]; k++) {
     int u = list[k];
+    if (num_is(w->p.actuator_damping[u], 0) && num_is(w->p.actuator_dampingpoly[2 * u], 0) &&
+        num_is(w->p.actuator_dampingpoly[2 * u + 1], 0))
+      continue;
     num gear2 = w->p.actuator_gear[6 * u] * w->p.actuator_gear[6 * u];
     c[0] += w->p.actuator_damping[u] * gear2;
     c[1] += w->p.actuator_dampingpoly[2 * u] * gear2;
@@ -33,7 +36,7 @@ static void add_spring3(const num c[3], const num dif[3], num *force) {
 static void joint_spring(NUM(pbWork) *w, int j) {
   const pbModel *m = w->m;
   num c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]}, dif[3], q[4], s[4];
-  if (re(c[0]) == 0 && re(c[1]) == 0 && re(c[2]) == 0 && im(c[0]) == 0 && im(c[1]) == 0 && im(c[2]) == 0) return;
+  if (v3_is_zero(c)) return;
   const num *qpos = w->qpos + m->jnt_qposadr[j], *rest = w->p.qpos_spring + m->jnt_qposadr[j];
   num *force = w->qfrc_spring + m->jnt_dofadr[j];
   switch (m->jnt_type[j]) {
@@ -90,7 +93,7 @@ static bool gravity_acts(const NUM(pbWork) *w) {
 
 static void gravity_compensation(NUM(pbWork) *w) {
   for (int b = 1; b < w->m->nbody; b++) {
-    if (w->t->body_tree[b] < 0 || (re(w->p.body_gravcomp[b]) == 0 && im(w->p.body_gravcomp[b]) == 0)) continue;
+    if (w->t->body_tree[b] < 0 || num_is(w->p.body_gravcomp[b], 0)) continue;
     num d[3], force[3], wrench[6] = {0};
     v3_scale(force, w->p.gravity, -w->p.body_mass[b] * w->p.body_gravcomp[b]);
     body_offset(w, b, w->xipos + 3 * b, d);
@@ -113,23 +116,22 @@ void NUM(pbStage_Passive)(NUM(pbWork) *w) {
   size_t bytes = (size_t)m->nv * sizeof(num);
   memset(w->qfrc_spring, 0, bytes), memset(w->qfrc_damper, 0, bytes);
   memset(w->qfrc_gravcomp, 0, bytes), memset(w->qfrc_fluid, 0, bytes);
-  num fluid[2] = {w->p.density[0], w->p.viscosity[0]};
-  w->has_fluid = re(fluid[0]) != 0 || re(fluid[1]) != 0 || im(fluid[0]) != 0 || im(fluid[1]) != 0;
+  w->has_fluid = !num_is(w->p.density[0], 0) || !num_is(w->p.viscosity[0], 0);
   bool springs = !(m->disableflags & pb_dsblSpring), dampers = !(m->disableflags & pb_dsblDamper);
   if (springs || dampers) {
     for (int j = 0; springs && j < m->njnt; j++) joint_spring(w, j);
     for (int i = 0; dampers && i < m->nv; i++) {
-      num c[3];
+      num c[3], v = w->qvel[i];
       NUM(pbDof_Damping)(w, i, c);
-      w->qfrc_damper[i] -= w->qvel[i] * poly_force(c, w->qvel[i], true);
+      w->qfrc_damper[i] = -v * poly_force(c, v, true);
     }
     for (int k = 0; k < m->ntendon; k++) tendon_passive(w, k, springs, dampers);
     if (gravity_acts(w)) gravity_compensation(w);
     if (w->has_fluid) fluid_forces(w);
   }
   for (int i = 0; i < m->nv; i++) {
-    w->qfrc_passive[i] = w->qfrc_spring[i] + w->qfrc_damper[i] + w->qfrc_fluid[i];
-    if (!m->jnt_actgravcomp[m->dof_jntid[i]]) w->qfrc_passive[i] += w->qfrc_gravcomp[i];
+    num sum = w->qfrc_spring[i] + w->qfrc_damper[i] + w->qfrc_fluid[i];
+    w->qfrc_passive[i] = m->jnt_actgravcomp[m->dof_jntid[i]] ? sum : sum + w->qfrc_gravcomp[i];
   }
 }
 
