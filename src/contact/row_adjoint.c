@@ -773,33 +773,30 @@ static void one_row(LANE(pbAdjoint) *a, int index, const pbHitJacobian *J) {
   else if (r->id >= w->m->nv) tendon_entries(a, r, &s, r->id - w->m->nv, 1);
 }
 
-// Jacobians of all contacts of a pair come together.
-static const pbHitJacobian *pair_jacobian(const NUM(pbWork) *w, const NUM(pbContact) *c, int *pair_start, pbHitJacobian *J) {
-  int first = (int)(c - w->contact) - c->hit;
-  if (*pair_start != first) {
+// Jacobians of all contacts of a pair come together; only pairs that push are asked.
+void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
+  for (int k = 0, done = -1; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    if (r->kind != pb_rowContact || !r->zone) continue;
+    int first = r->id - w->contact[r->id].hit, n = 0;
+    const NUM(pbContact) *c = w->contact + first;
     NUM(pbShape) s1, s2;
     NUM(pbHit) hits[PB_MAX_HITS];
+    if (first == done) continue;
     geom_shape(w, c->geom1, &s1), geom_shape(w, c->geom2, &s2);
-    int n = 0;
-    for (int i = first;
-         i < w->ncon && w->contact[i].geom1 == c->geom1 && w->contact[i].geom2 == c->geom2 && w->contact[i].hit == n; i++, n++) {
-      const NUM(pbContact) *k = w->contact + i;
-      hits[n].dist = k->dist;
-      v3_copy(hits[n].pos, k->pos), v3_copy(hits[n].normal, k->frame), v3_copy(hits[n].hint, k->hint);
+    for (; first + n < w->ncon && c[n].geom1 == c->geom1 && c[n].geom2 == c->geom2 && c[n].hit == n; n++) {
+      hits[n].dist = c[n].dist;
+      v3_copy(hits[n].pos, c[n].pos), v3_copy(hits[n].normal, c[n].frame), v3_copy(hits[n].hint, c[n].hint);
     }
-    NUM(pbPair_Jacobian)(&s1, &s2, c->margin, n, hits, J);
-    *pair_start = first;
+    NUM(pbPair_Jacobian)(&s1, &s2, c->margin, n, hits, a->hits + first);
+    done = first;
   }
-  return J + c->hit;
 }
 
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
-  int pair_start = -1;
-  pbHitJacobian J[PB_MAX_HITS];
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
-    if (!r->zone) continue;
-    one_row(a, k, r->kind == pb_rowContact ? pair_jacobian(w, w->contact + r->id, &pair_start, J) : NULL);
+    if (r->zone) one_row(a, k, r->kind == pb_rowContact ? a->hits + r->id : NULL);
   }
 }

@@ -26,13 +26,18 @@ typedef struct LANE(pbAdjoint) {
   double *theta;  // gradient by parameters (layout of theta), added to; NULL: not wanted (always NULL with several lanes)
 
   // virtual motions
-  lane *lam;        // nv: H^-1 of the cotangent of qacc
-  lane *mu;         // nv: Mhat^-1 (h vbar); 0 where the integrator does not damp
-  lane *Vl, *Vm;    // nbody x 6: body motions of lam and mu
-  lane *Vs;         // nbody x 6: motion that force and torque sensors give to a body and all below it (injected after the
-                    // body's joints), minus the cotangent of the interaction wrench at that body
-  lane *Vx;         // nbody x 6: Vl + Vs of the body and its ancestors: what inertia, xfrc, contacts, connect and weld see
-  double *Va, *Vw;  // nbody x 6: body motions of qacc and of qacc - qacc_integrated
+  lane *lam;      // nv: H^-1 of the cotangent of qacc
+  lane *mu;       // nv: Mhat^-1 (h vbar); 0 where the integrator does not damp
+  lane *Vl, *Vm;  // nbody x 6: body motions of lam and mu
+  lane *Vs;       // nbody x 6: motion that force and torque sensors give to a body and all below it (injected after the
+                  // body's joints), minus the cotangent of the interaction wrench at that body
+  lane *Vx;       // nbody x 6: Vl + Vs of the body and its ancestors: what inertia, xfrc, contacts, connect and weld see
+
+  // what depends on the evaluation alone
+  double *Va, *Vw;            // nbody x 6: body motions of qacc and of qacc - qacc_integrated
+  double *IV, *rate_IV, *IW;  // nbody x 6: I V; I A + V x* I V, what the body's motion takes; I Vw
+  double *damping;            // nv x 3: coefficients of each dof's damper
+  pbHitJacobian *hits;        // max_con: how each contact moves with its pair
 
   // cotangents of body fields: filled by force elements, rows and sensors, then pulled down the tree
   lane *FV, *FA, *FW, *FVa;  // nbody x 6: of V, A, Vw, Va
@@ -56,6 +61,7 @@ typedef struct LANE(pbAdjoint) {
   double *F;      // nbody x 6
 
   lane *y0;                        // max_row x 6: functional of each row besides J lam (Vs, force)
+  bool fresh;                      // nothing was added to cotangents of body fields yet: the inertial sweep clears them
   bool damped;                     // the step is damped: Vm, Vw count
   bool has_mu;                     // mu is set: damped, or wanted for the gradient by a damping that is zero
   bool has_Vs, has_FA, has_force;  // some of these were set
@@ -68,6 +74,15 @@ typedef struct LANE(pbAdjoint) {
 
 // A material point p of a body (offset d from ref), force F on its velocity u under field X: F . (X_lin + X_ang x d).
 // Pose cotangent of the point at a frozen field and F is the couple u x F ... see docs/derivatives.md.
+
+// Short blocks: memset and memcpy would be string instructions, slow to start.
+static inline void LANE(pbLane_Zero6)(lane x[6]) {
+  const lane zero = {0};
+  x[0] = zero, x[1] = zero, x[2] = zero, x[3] = zero, x[4] = zero, x[5] = zero;
+}
+static inline void LANE(pbLane_Copy6)(lane to[6], const lane x[6]) {
+  to[0] = x[0], to[1] = x[1], to[2] = x[2], to[3] = x[3], to[4] = x[4], to[5] = x[5];
+}
 
 // theta[field row, column] += value, where theta is wanted.
 #define PB_THETA(a, field, index, value)                                                                              \
@@ -102,6 +117,8 @@ void LANE(pbSweep_Push)(const NUM(pbWork) *w, const lane *rate, lane *X);
 void LANE(pbSweep_PushPlain)(const NUM(pbWork) *w, const double *rate, double *X);
 // qacc += S' (sum of FA over the subtree): cotangent of qacc from that of body accelerations.
 void LANE(pbSweep_Acceleration)(LANE(pbAdjoint) *a);
+// Va to damping.
+void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
 // Inertial part of W: FX, FA, FV, FM, FW and the gradient by mass and inertia.
 void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a);
 // Everything on bodies down to joints: q, v, and the gradient by kinematic parameters and gravity.
@@ -144,6 +161,8 @@ static inline void pb_log_pull(const double d[3], const lane g[3], lane out[3]) 
 // ---- rows -----------------------------------------------------------------------------------------------------------
 // Before lam: cotangents of row forces and Vs to the cotangent of qacc.
 void LANE(pbRows_Direct)(LANE(pbAdjoint) *a);
+// The contacts' `hits`.
+void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a);
 
 #endif

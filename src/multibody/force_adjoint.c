@@ -98,9 +98,9 @@ static double sign_of(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 
 static void dof_damper(LANE(pbAdjoint) *a, int i) {
   const NUM(pbWork) *w = a->w;
-  double c[3], v = w->qvel[i], s = fabs(v), h = w->p.timestep[0];
+  const double *c = a->damping + 3 * i;
+  double v = w->qvel[i], s = fabs(v), h = w->p.timestep[0];
   lane bar[3], lam = a->lam[i];
-  NUM(pbDof_Damping)(w, i, c);
   // W = -lam v b(|v|)
   a->v[i] -= lam * poly_slope(c, v, true);
   bar[0] = -lam * v, bar[1] = -lam * v * s, bar[2] = -lam * v * s * s;
@@ -143,12 +143,14 @@ static void applied_wrench(LANE(pbAdjoint) *a, int b) {
   const NUM(pbWork) *w = a->w;
   const double *x = w->xfrc_applied + 6 * b;
   const lane *X = a->Vx + 6 * b;
+  bool none = x[0] == 0 && x[1] == 0 && x[2] == 0 && x[3] == 0 && x[4] == 0 && x[5] == 0;
   double d[3];
   lane u[3], p[3];
+  if (none && !a->xfrc) return;
   body_offset(w, b, w->xipos + 3 * b, d);
   PB_POINTVEL(u, X, d);
   for (int k = 0; k < 3 && a->xfrc; k++) a->xfrc[6 * b + k] += u[k], a->xfrc[6 * b + 3 + k] += X[k];
-  if (x[0] == 0 && x[1] == 0 && x[2] == 0 && x[3] == 0 && x[4] == 0 && x[5] == 0) return;
+  if (none) return;
   PB_CROSS(p, x, X);
   LANE(pbSweep_Point)(a, b, d, x, p, a->FX);
   for (int k = 0; k < 3; k++) a->FX[6 * b + k] += x[3 + k];
@@ -606,7 +608,6 @@ static void one_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
   const pbModel *m = w->m;
   int adr = w->mom_start[u], end = w->mom_start[u + 1];
   lane length = a->act_len[u], velocity = a->act_vel[u];
-  memset(a->c, 0, (size_t)m->nv * sizeof(lane));
   force_law(a, u, before_limits(a, u, bar, all), &length, &velocity);
   // W = f (m . lam) + velocity (m . v)
   for (int i = adr; i < end; i++) {
@@ -619,6 +620,8 @@ static void one_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
   }
   if (a->damped && m->integrator == pb_intImplicitfast) implicit_actuator(a, u);
   through_transmission(a, u, length);
+  if (m->actuator_trntype[u] == pb_trnSite) memset(a->c, 0, (size_t)m->nv * sizeof(lane));
+  for (int i = adr; i < end; i++) a->c[w->mom_dofs[i]] = PB_LZERO;
 }
 
 void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a) {
@@ -633,6 +636,7 @@ void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a) {
   for (int u = 0; u < m->nu; u++) {
     for (int i = w->mom_start[u]; i < w->mom_start[u + 1]; i++) all[u] += w->mom[i] * a->lam_act[w->mom_dofs[i]];
   }
+  memset(a->c, 0, (size_t)m->nv * sizeof(lane));
   for (int u = 0; u < m->nu; u++) one_actuator(a, u, all[u], all);
   for (int u = 0; u < m->nu; u++) to_activation(a, u);
 }

@@ -112,7 +112,7 @@ static void static_loads(LANE(pbAdjoint) *a, int b, const lane s[6]) {
     PB_POINTVEL(u, s, at.f.d);
     SET3(load, mass * A[k] - applied[k]);
     PB_ADDCROSS(at.force, 1, load, s);
-    for (int k = 0; k < 3; k++) a->xfrc[6 * c + k] -= u[k], a->xfrc[6 * c + 3 + k] -= s[k];
+    for (int k = 0; k < 3 && a->xfrc; k++) a->xfrc[6 * c + k] -= u[k], a->xfrc[6 * c + 3 + k] -= s[k];
     PB_THETA(a, body_mass, c, A[0] * u[0] + A[1] * u[1] + A[2] * u[2]);
     if (!(w->m->disableflags & pb_dsblGravity)) {
       for (int k = 0; k < 3; k++) PB_THETA(a, gravity, k, -mass * u[k]);

@@ -36,7 +36,7 @@ void LANE(pbSweep_Push)(const NUM(pbWork) *w, const lane *rate, lane *X) {
   const pbModel *m = w->m;
   memset(X, 0, 6 * sizeof(lane));
   for (int b = 1; b < m->nbody; b++) {
-    memcpy(X + 6 * b, X + 6 * m->body_parentid[b], 6 * sizeof(lane));
+    LANE(pbLane_Copy6)(X + 6 * b, X + 6 * m->body_parentid[b]);
     for (int i = m->body_dofadr[b], e = i + m->body_dofnum[b]; i < e; i++) PB_AXPY6(X + 6 * b, rate[i], w->S + 6 * i);
   }
 }
@@ -108,32 +108,58 @@ static void inertia_parameters(LANE(pbAdjoint) *a, int b, const double g[10]) {
 }
 #endif
 
+void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  LANE(pbSweep_PushPlain)(w, w->qacc, a->Va);
+  if (w->damped) {
+    for (int i = 0; i < m->nv; i++) w->tmp[i] = w->qacc[i] - w->qacc_integrated[i];
+    LANE(pbSweep_PushPlain)(w, w->tmp, a->Vw);
+  }
+  for (int b = 1; b < m->nbody; b++) {
+    if (w->t->body_tree[b] < 0) continue;
+    const double *I = w->inert + 10 * b, *V = w->V + 6 * b, *A = w->A + 6 * b, *Vw = a->Vw + 6 * b;
+    double momentum[6] = {0}, rate[6] = {0}, moved[6] = {0};
+    PB_ADDINERT(momentum, 1, I, V);
+    PB_ADDINERT(rate, 1, I, A);
+    PB_ADDMXF(rate, 1, V, momentum);
+    memcpy(a->IV + 6 * b, momentum, sizeof momentum), memcpy(a->rate_IV + 6 * b, rate, sizeof rate);
+    if (!w->damped) continue;
+    PB_ADDINERT(moved, 1, I, Vw);
+    memcpy(a->IW + 6 * b, moved, sizeof moved);
+  }
+  for (int i = 0; i < m->nv; i++) NUM(pbDof_Damping)(w, i, a->damping + 3 * i);
+}
+
+static void clear_body(LANE(pbAdjoint) *a, int b) {
+  lane *of_lanes[] = {a->FV, a->FA, a->FW, a->FVa, a->P};
+  double *plain[] = {a->FL, a->FX, a->FM};
+  for (int i = 0; i < 5; i++) LANE(pbLane_Zero6)(of_lanes[i] + 6 * b);
+  for (int i = 0; i < 3; i++) memset(plain[i] + 6 * b, 0, 6 * sizeof(double));
+}
+
 // W = -Vx . (I A + V x* I V) + Vm . I Vw. The pose of the inertia at held fields: minus the sum of X x* (cotangent of X).
 void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
-  for (int b = 1; b < w->m->nbody; b++) {
+  for (int b = 0; b < w->m->nbody; b++) {
+    if (a->fresh) clear_body(a, b);
     if (w->t->body_tree[b] < 0) continue;
     const double *I = w->inert + 10 * b, *V = w->V + 6 * b, *A = w->A + 6 * b;
     const lane *Vx = a->Vx + 6 * b;
-    double momentum[6] = {0}, fx[6] = {0}, fm[6] = {0};
+    const double *momentum = a->IV + 6 * b, *fx = a->rate_IV + 6 * b, *fm = a->IW + 6 * b;  // -fx is the cotangent of Vx
     lane turned[6] = {0}, fv[6] = {0}, fa[6] = {0}, fw[6] = {0}, *P = a->P + 6 * b;
-    PB_ADDINERT(momentum, 1, I, V);
-    PB_ADDINERT(fx, -1, I, A);
-    PB_ADDMXF(fx, -1, V, momentum);
     PB_ADDINERT(fa, -1, I, Vx);
     PB_ADDMXF(fv, 1, Vx, momentum);
     PB_ADDMXM(turned, 1, Vx, V);
     PB_ADDINERT(fv, -1, I, turned);
-    PB_ADDMXF(P, -1, Vx, fx);
+    PB_ADDMXF(P, 1, Vx, fx);
     PB_ADDMXF(P, -1, A, fa);
     PB_ADDMXF(P, -1, V, fv);
-    PB_AXPY6(a->FX + 6 * b, 1, fx);
+    PB_AXPY6(a->FX + 6 * b, -1, fx);
     PB_AXPY6(a->FA + 6 * b, 1, fa);
     PB_AXPY6(a->FV + 6 * b, 1, fv);
     if (a->damped) {
       const double *Vw = a->Vw + 6 * b;
       const lane *Vm = a->Vm + 6 * b;
-      PB_ADDINERT(fm, 1, I, Vw);
       PB_ADDINERT(fw, 1, I, Vm);
       PB_ADDMXF(P, -1, Vm, fm);
       PB_ADDMXF(P, -1, Vw, fw);
@@ -308,7 +334,7 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
   for (int b = m->nbody - 1; b > 0; b--) {
     lane Q[6], Sb[18];
     double R[9];
-    memcpy(Q, a->P + 6 * b, sizeof Q);
+    LANE(pbLane_Copy6)(Q, a->P + 6 * b);
     memcpy(R, w->xmat + 9 * b, sizeof R);
     for (int k = m->body_jntnum[b] - 1; k >= 0; k--) {
       int j = m->body_jntadr[b] + k, type = m->jnt_type[j], dof = m->jnt_dofadr[j], n = type < pb_jntSlide ? 3 : 1;

@@ -136,9 +136,16 @@ pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *re
   b.ctrl = at;
   pbStatus status = pb_ok;
   if (A || B) {
-    if (m->integrator == pb_intRK4) status = rows(&b, b.seed_q, m->nv, true, A, B);
-    if (status == pb_ok) status = rows(&b, b.seed_v, m->nv, true, A ? A + nv * n : NULL, B ? B + nv * nu : NULL);
-    if (status == pb_ok && m->integrator != pb_intRK4) position_rows(&b, A, B);
+    double *Av = A ? A + nv * n : NULL, *Bv = B ? B + nv * nu : NULL;
+    if (m->integrator == pb_intRK4) {
+      status = rows(&b, b.seed_q, m->nv, true, A, B);
+      if (status == pb_ok) status = rows(&b, b.seed_v, m->nv, true, Av, Bv);
+    } else {
+      pbScratch_Load(s, theta, record, input);
+      status = s->variant->velocity(s->adjoint_lanes, &s->w, record + pbModel_StateSize(m), Av, Bv);
+      b.evaluated = true;
+      if (status == pb_ok) position_rows(&b, A, B);
+    }
     if (status == pb_ok) status = rows(&b, b.seed_act, m->na, true, A ? A + 2 * nv * n : NULL, B ? B + 2 * nv * nu : NULL);
   }
   b.evaluated = false;  // sensors ask for more

@@ -6,15 +6,21 @@
 #include "world/kernels.h"
 #include "world/vjp.h"
 
+enum { strips = 4 };  // Jacobians solve for so many times PB_LANES right-hand sides together
+
 // ---- memory ---------------------------------------------------------------------------------------------------------
 typedef struct block {
   LANE(pbAdjoint) a;
-  lane *q_next, *v_next, *act_next;                                // cotangents after the step
-  lane *q_sum, *v_sum, *act_sum, *ctrl_sum, *qfrc_sum, *xfrc_sum;  // results of all stages
-  lane *rk_v, *rk_a, *rk_d;  // 4 x nv, nv, na: of the stages' velocities, accelerations, activation rates
-  lane *rate;                // nv: of the rates that move positions
+  lane *q_next, *v_next, *act_next;  // cotangents after the step
+  lane *q_sum, *v_sum, *act_sum;     // results of all stages
+  lane *ctrl, *qfrc, *xfrc;          // the same; a points to those that are wanted
+  lane *rk_v, *rk_a, *rk_d;          // 4 x nv, nv, na: of the stages' velocities, accelerations, activation rates
+  lane *rate;                        // nv: of the rates that move positions
+  lane *Vx;                          // room for a->Vx
   lane *sensordata;
-  size_t cleared_from, cleared_to;  // part of the block an evaluation starts from zero
+  lane *lam_of, *mu_of;             // groups / strips x nv x strips: lam and mu of every seed
+  size_t bodies_from;               // cotangents of body fields, up to cleared_from: zero at the start
+  size_t cleared_from, cleared_to;  // the rest of what is zero at the start of an evaluation
   char *base;
 } block;
 
@@ -31,18 +37,23 @@ static size_t carve(block *k, const pbModel *m, int contacts, char *base) {
   k->base = base;
 #define TAKE(field, count) field = take(base, &used, sizeof(*field) * (size_t)(count))
   TAKE(k->q_next, nv), TAKE(k->v_next, nv), TAKE(k->act_next, m->na);
-  TAKE(k->q_sum, nv), TAKE(k->v_sum, nv), TAKE(k->act_sum, m->na), TAKE(k->ctrl_sum, m->nu), TAKE(k->qfrc_sum, nv),
-      TAKE(k->xfrc_sum, nb);
+  TAKE(k->q_sum, nv), TAKE(k->v_sum, nv), TAKE(k->act_sum, m->na), TAKE(k->ctrl, m->nu), TAKE(k->qfrc, nv), TAKE(k->xfrc, nb);
   TAKE(k->rk_v, 4 * nv), TAKE(k->rk_a, 4 * nv), TAKE(k->rk_d, 4 * m->na), TAKE(k->rate, nv), TAKE(k->sensordata, m->nsensordata);
-  TAKE(a->lam, nv), TAKE(a->mu, nv), TAKE(a->Vl, nb), TAKE(a->Vm, nb), TAKE(a->Vx, nb), TAKE(a->Va, nb), TAKE(a->Vw, nb);
+  TAKE(a->lam, nv), TAKE(a->mu, nv), TAKE(a->Vl, nb), TAKE(a->Vm, nb), TAKE(k->Vx, nb), TAKE(a->Va, nb), TAKE(a->Vw, nb);
+  TAKE(a->IV, nb), TAKE(a->rate_IV, nb), TAKE(a->IW, nb), TAKE(a->damping, 3 * nv), TAKE(a->hits, contacts);
   TAKE(a->c, nv), TAKE(a->lam_act, nv), TAKE(a->X, nb), TAKE(a->G, nb), TAKE(a->F, nb), TAKE(a->y0, rows);
-  k->cleared_from = used;
+  k->bodies_from = used;
   TAKE(a->Vs, nb), TAKE(a->FV, nb), TAKE(a->FA, nb), TAKE(a->FW, nb), TAKE(a->FVa, nb);
   TAKE(a->FL, nb), TAKE(a->FX, nb), TAKE(a->FM, nb), TAKE(a->P, nb);
+  k->cleared_from = used;
   TAKE(a->qacc, nv), TAKE(a->ten_len, m->ntendon), TAKE(a->ten_vel, m->ntendon), TAKE(a->act_len, m->nu), TAKE(a->act_vel, m->nu);
   TAKE(a->act_force, m->nu), TAKE(a->qfrc_actuator, nv), TAKE(a->act_dot, m->na), TAKE(a->ten_c, (size_t)m->ntendon * nv);
-  TAKE(a->q, nv), TAKE(a->v, nv), TAKE(a->act, m->na), TAKE(a->ctrl, m->nu), TAKE(a->qfrc, nv), TAKE(a->xfrc, nb);
+  TAKE(a->q, nv), TAKE(a->v, nv), TAKE(a->act, m->na);
   k->cleared_to = used;
+  if (PB_LANES > 1 && m->integrator != pb_intRK4) {
+    size_t groups = (nv + PB_LANES - 1) / PB_LANES, strip = (groups + strips - 1) / strips * strips;
+    TAKE(k->lam_of, strip * nv), TAKE(k->mu_of, strip * nv);
+  }
   TAKE(a->force, rows);  // cleared for the rows there are
 #undef TAKE
   return used;
@@ -60,11 +71,114 @@ void LANE(pbVjp_Carve)(void *memory, const pbModel *m, int contacts) {
   carve(k, m, contacts, (char *)k);
 }
 
+// ---- gyroscopic force of free bodies, implicitfast ------------------------------------------------------------------
+// The bias derivative of a tree on one free joint; its gradient by complex step, one direction at a time.
+void pbFree_BiasDerivative_c(const _Complex double R[9], const _Complex double rate[3], const _Complex double a[3],
+                             _Complex double mass, const _Complex double ipos[3], const _Complex double iquat[4],
+                             const _Complex double inertia[3], _Complex double out[6]);
+
+enum { free_turn = 0, free_rate = 3, free_mass = 6, free_ipos = 7, free_iquat = 10, free_inertia = 13, free_inputs = 16 };
+
+// Column of the derivative of body b's share of dbias/dv ahat by one input: a turn of the tree, its rates, mass, place and
+// turn of the body's inertial frame in the root's, principal inertia.
+static void free_column(const NUM(pbWork) *w, int j, int b, int input, double out[6]) {
+  const pbModel *m = w->m;
+  int root = m->jnt_bodyid[j], dof = m->jnt_dofadr[j] + 3;
+  _Complex double R[9], rate[3], a[3], ipos[3], iquat[4], inertia[3], mass = w->p.body_mass[b], z[6];
+  double place[3], turned[4];
+  NUM(pbFree_Frame)(w, root, b, place, turned);
+  for (int k = 0; k < 9; k++) R[k] = w->xmat[9 * root + k];
+  for (int k = 0; k < 3; k++) rate[k] = w->qvel[dof + k], a[k] = w->qacc_integrated[dof + k];
+  for (int k = 0; k < 3; k++) ipos[k] = place[k], inertia[k] = w->p.body_inertia[3 * b + k];
+  for (int k = 0; k < 4; k++) iquat[k] = turned[k];
+  const double step = PB_IMAG_STEP;
+  if (input < free_rate) {  // child frame: column e of R [e_input]x
+    int p = (input + 1) % 3, q = (input + 2) % 3;
+    for (int r = 0; r < 3; r++) {
+      __imag__ R[3 * r + p] = step * w->xmat[9 * root + 3 * r + q];
+      __imag__ R[3 * r + q] = -step * w->xmat[9 * root + 3 * r + p];
+    }
+  } else if (input < free_mass) {
+    __imag__ rate[input - free_rate] = step;
+  } else if (input < free_ipos) {
+    __imag__ mass = step;
+  } else if (input < free_iquat) {
+    __imag__ ipos[input - free_ipos] = step;
+  } else if (input < free_inertia) {
+    double t[3] = {0}, g[4];
+    t[input - free_iquat] = 0.5;
+    quat_mulaxis(g, turned, t);
+    for (int k = 0; k < 4; k++) __imag__ iquat[k] = step * g[k];
+  } else {
+    __imag__ inertia[input - free_inertia] = step;
+  }
+  pbFree_BiasDerivative_c(R, rate, a, mass, ipos, iquat, inertia, z);
+  for (int k = 0; k < 6; k++) out[k] = __imag__ z[k] / step;
+}
+
+// Cotangents of a body's inertial frame in the root's (place; turn in the inertial frame's axes) to its own parameters and,
+// for a child, to its pose relative to the root.
+static void free_frame(LANE(pbAdjoint) *a, int root, int b, const lane place[3], const lane turn[3]) {
+  const NUM(pbWork) *w = a->w;
+  const double *R = w->xmat + 9 * root, *X = w->ximat + 9 * b;
+  lane f[3], t[3];
+  double d[3];
+  for (int k = 0; k < 3; k++) {
+    f[k] = R[3 * k] * place[0] + R[3 * k + 1] * place[1] + R[3 * k + 2] * place[2];
+    t[k] = X[3 * k] * turn[0] + X[3 * k + 1] * turn[1] + X[3 * k + 2] * turn[2];
+  }
+  body_offset(w, b, w->xipos + 3 * b, d);
+  for (int side = 0; side < 2 && b != root; side++) {  // moving both together changes nothing
+    int body = side ? root : b;
+    double sign = side ? -1 : 1;
+    PB_ADDWRENCH(a->P + 6 * body, sign, d, f);
+    for (int k = 0; k < 3; k++) a->P[6 * body + k] += sign * t[k];
+  }
+#if PB_LANES == 1
+  if (!a->theta) return;
+  double local[3];
+  m3_tmulv(local, w->xmat + 9 * b, f);
+  for (int k = 0; k < 3; k++) PB_THETA(a, body_ipos, 3 * b + k, local[k]);
+  LANE(pbSweep_Quat)(a, a->theta + (w->m->body_iquat - w->m->theta0) + 4 * b, w->p.body_iquat + 4 * b, turn);
+#endif
+}
+
+// Before the sweep down: W = -h mu . (dbias/dv ahat) of a tree on one free joint.
+static void free_bias(LANE(pbAdjoint) *a, int j, double h) {
+  const NUM(pbWork) *w = a->w;
+  int root = w->m->jnt_bodyid[j], dof = w->m->jnt_dofadr[j];
+  for (int b = root; b < w->m->nbody; b++) {
+    lane place[3], turn[3];
+    if (w->t->body_tree[b] != w->t->body_tree[root]) continue;
+    for (int i = 0; i < free_inputs; i++) {
+      double d[6];
+      free_column(w, j, b, i, d);
+      lane g = -h * PB_DOT6(d, a->mu + dof);
+      if (i < free_rate) a->q[dof + 3 + i] += g;
+      else if (i < free_mass) a->v[dof + 3 + i - free_rate] += g;
+      else if (i < free_ipos) PB_THETA(a, body_mass, b, g);
+      else if (i < free_iquat) place[i - free_ipos] = g;
+      else if (i < free_inertia) turn[i - free_iquat] = g;
+      else PB_THETA(a, body_inertia, 3 * b + i - free_inertia, g);
+    }
+    free_frame(a, root, b, place, turn);
+#if PB_LANES == 1
+    if (!a->theta) continue;
+    double value[6], ipos[3], iquat[4];
+    NUM(pbFree_Frame)(w, root, b, ipos, iquat);
+    NUM(pbFree_BiasDerivative)(w->xmat + 9 * root, w->qvel + dof + 3, w->qacc_integrated + dof + 3, w->p.body_mass[b], ipos,
+                               iquat, w->p.body_inertia + 3 * b, value);
+    a->h_bar -= PB_DOT6(value, a->mu + dof);
+#endif
+  }
+}
+
 // ---- one evaluation -------------------------------------------------------------------------------------------------
 // Begin an evaluation: everything zero.
 static void begin(block *k, const NUM(pbWork) *w) {
   LANE(pbAdjoint) *a = &k->a;
   a->w = w;
+  a->fresh = true;
   a->damped = a->has_mu = a->has_Vs = a->has_FA = a->has_force = false;
   memset(k->base + k->cleared_from, 0, k->cleared_to - k->cleared_from);
   memset(a->force, 0, 6 * (size_t)w->nrow * sizeof(lane));
@@ -72,11 +186,12 @@ static void begin(block *k, const NUM(pbWork) *w) {
 }
 
 // Vx = Vl + Vs of the body and all above it.
-static void inject(LANE(pbAdjoint) *a) {
+static void inject(block *k) {
+  LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->w;
-  size_t bytes = 6 * (size_t)w->m->nbody * sizeof(lane);
-  memcpy(a->Vx, a->Vl, bytes);
+  a->Vx = a->has_Vs ? k->Vx : a->Vl;
   if (!a->has_Vs) return;
+  memcpy(a->Vx, a->Vl, 6 * (size_t)w->m->nbody * sizeof(lane));
   memset(a->X, 0, 6 * sizeof(lane));
   for (int b = 1; b < w->m->nbody; b++) {
     int parent = w->m->body_parentid[b], tree = w->t->body_tree[b];
@@ -88,6 +203,25 @@ static void inject(LANE(pbAdjoint) *a) {
   }
 }
 
+// The gradient of W at lam and mu.
+static void power(block *k) {
+  LANE(pbAdjoint) *a = &k->a;
+  const NUM(pbWork) *w = a->w;
+  LANE(pbSweep_Push)(w, a->lam, a->Vl);
+  inject(k);
+  if (a->damped) LANE(pbSweep_Push)(w, a->mu, a->Vm);
+  LANE(pbForce_LimitActuators)(a);
+  LANE(pbSweep_Inertia)(a);
+  LANE(pbForce_Actuators)(a);
+  LANE(pbForce_Joints)(a);
+  LANE(pbRows_Adjoint)(a);
+  LANE(pbForce_Tendons)(a);
+  for (int j = 0; a->damped && w->m->integrator == pb_intImplicitfast && j < w->m->njnt; j++) {
+    if (free_standalone(w->m, j)) free_bias(a, j, w->p.timestep[0]);
+  }
+  LANE(pbSweep_Pull)(a);
+}
+
 // With the cotangents of qacc (a->qacc) and of what sensors see set: everything else. damping: mu is set and counts.
 static void finish(block *k, bool sensed) {
   LANE(pbAdjoint) *a = &k->a;
@@ -95,7 +229,7 @@ static void finish(block *k, bool sensed) {
   size_t nv = (size_t)w->m->nv, bytes = 6 * (size_t)w->m->nbody * sizeof(lane);
   if (sensed) {  // their share of the cotangent of qacc; inertia under Vs counts among the accelerations
     memset(a->Vl, 0, bytes);
-    inject(a);
+    inject(k);
     if (a->has_Vs) {
       for (int b = 1; b < w->m->nbody; b++) {
         if (w->t->body_tree[b] >= 0) PB_ADDINERT(a->FA + 6 * b, -1, w->inert + 10 * b, a->Vx + 6 * b);
@@ -111,21 +245,7 @@ static void finish(block *k, bool sensed) {
   }
   memcpy(a->lam, a->qacc, nv * sizeof(lane));
   LANE(pbSweep_Solve)(&w->H, w->H_LD, w->H_Dinv, a->lam);
-  LANE(pbSweep_Push)(w, a->lam, a->Vl);
-  inject(a);
-  LANE(pbSweep_PushPlain)(w, w->qacc, a->Va);
-  if (a->damped) {
-    LANE(pbSweep_Push)(w, a->mu, a->Vm);
-    for (size_t i = 0; i < nv; i++) w->tmp[i] = w->qacc[i] - w->qacc_integrated[i];
-    LANE(pbSweep_PushPlain)(w, w->tmp, a->Vw);
-  }
-  LANE(pbForce_LimitActuators)(a);
-  LANE(pbSweep_Inertia)(a);
-  LANE(pbForce_Actuators)(a);
-  LANE(pbForce_Joints)(a);
-  LANE(pbRows_Adjoint)(a);
-  LANE(pbForce_Tendons)(a);
-  LANE(pbSweep_Pull)(a);
+  power(k);
 }
 
 // Cotangents of what is seen at the start of the step. Returns whether there were any.
@@ -135,6 +255,9 @@ static bool observe(block *k, const pbPullback *p) {
   const pbModel *m = w->m;
   double d[3];
   bool any = false;
+  if (!p->sensordata && !p->xpos && !p->site_xpos) return false;
+  a->fresh = false;
+  memset(k->base + k->bodies_from, 0, k->cleared_from - k->bodies_from);
   if (p->sensordata && m->nsensordata) {
     memcpy(k->sensordata, p->sensordata, (size_t)m->nsensordata * sizeof(lane));
     LANE(pbSensor_Adjoint)(a, k->sensordata);
@@ -163,10 +286,8 @@ static bool observe(block *k, const pbPullback *p) {
 static void collect(block *k) {
   LANE(pbAdjoint) *a = &k->a;
   const pbModel *m = a->w->m;
-  for (int i = 0; i < m->nv; i++) k->q_sum[i] += a->q[i], k->v_sum[i] += a->v[i], k->qfrc_sum[i] += a->qfrc[i];
+  for (int i = 0; i < m->nv; i++) k->q_sum[i] += a->q[i], k->v_sum[i] += a->v[i];
   for (int i = 0; i < m->na; i++) k->act_sum[i] += a->act[i];
-  for (int i = 0; i < m->nu; i++) k->ctrl_sum[i] += a->ctrl[i];
-  for (int i = 0; i < 6 * m->nbody; i++) k->xfrc_sum[i] += a->xfrc[i];
 }
 
 // ---- positions ------------------------------------------------------------------------------------------------------
@@ -261,108 +382,6 @@ static void undamped_velocity(block *k, double h) {
   LANE(pbSweep_Solve)(&w->t->M, w->LD, w->Dinv, a->mu);
 }
 
-// The bias derivative of a tree on one free joint; its gradient by complex step, one direction at a time.
-void pbFree_BiasDerivative_c(const _Complex double R[9], const _Complex double rate[3], const _Complex double a[3],
-                             _Complex double mass, const _Complex double ipos[3], const _Complex double iquat[4],
-                             const _Complex double inertia[3], _Complex double out[6]);
-
-enum { free_turn = 0, free_rate = 3, free_mass = 6, free_ipos = 7, free_iquat = 10, free_inertia = 13, free_inputs = 16 };
-
-// Column of the derivative of body b's share of dbias/dv ahat by one input: a turn of the tree, its rates, mass, place and
-// turn of the body's inertial frame in the root's, principal inertia.
-static void free_column(const NUM(pbWork) *w, int j, int b, int input, double out[6]) {
-  const pbModel *m = w->m;
-  int root = m->jnt_bodyid[j], dof = m->jnt_dofadr[j] + 3;
-  _Complex double R[9], rate[3], a[3], ipos[3], iquat[4], inertia[3], mass = w->p.body_mass[b], z[6];
-  double place[3], turned[4];
-  NUM(pbFree_Frame)(w, root, b, place, turned);
-  for (int k = 0; k < 9; k++) R[k] = w->xmat[9 * root + k];
-  for (int k = 0; k < 3; k++) rate[k] = w->qvel[dof + k], a[k] = w->qacc_integrated[dof + k];
-  for (int k = 0; k < 3; k++) ipos[k] = place[k], inertia[k] = w->p.body_inertia[3 * b + k];
-  for (int k = 0; k < 4; k++) iquat[k] = turned[k];
-  const double step = PB_IMAG_STEP;
-  if (input < free_rate) {  // child frame: column e of R [e_input]x
-    int p = (input + 1) % 3, q = (input + 2) % 3;
-    for (int r = 0; r < 3; r++) {
-      __imag__ R[3 * r + p] = step * w->xmat[9 * root + 3 * r + q];
-      __imag__ R[3 * r + q] = -step * w->xmat[9 * root + 3 * r + p];
-    }
-  } else if (input < free_mass) {
-    __imag__ rate[input - free_rate] = step;
-  } else if (input < free_ipos) {
-    __imag__ mass = step;
-  } else if (input < free_iquat) {
-    __imag__ ipos[input - free_ipos] = step;
-  } else if (input < free_inertia) {
-    double t[3] = {0}, g[4];
-    t[input - free_iquat] = 0.5;
-    quat_mulaxis(g, turned, t);
-    for (int k = 0; k < 4; k++) __imag__ iquat[k] = step * g[k];
-  } else {
-    __imag__ inertia[input - free_inertia] = step;
-  }
-  pbFree_BiasDerivative_c(R, rate, a, mass, ipos, iquat, inertia, z);
-  for (int k = 0; k < 6; k++) out[k] = __imag__ z[k] / step;
-}
-
-// Cotangents of a body's inertial frame in the root's (place; turn in the inertial frame's axes) to its own parameters and,
-// for a child, to its pose relative to the root.
-static void free_frame(LANE(pbAdjoint) *a, int root, int b, const lane place[3], const lane turn[3]) {
-  const NUM(pbWork) *w = a->w;
-  const double *R = w->xmat + 9 * root, *X = w->ximat + 9 * b;
-  lane f[3], t[3];
-  double d[3];
-  for (int k = 0; k < 3; k++) {
-    f[k] = R[3 * k] * place[0] + R[3 * k + 1] * place[1] + R[3 * k + 2] * place[2];
-    t[k] = X[3 * k] * turn[0] + X[3 * k + 1] * turn[1] + X[3 * k + 2] * turn[2];
-  }
-  body_offset(w, b, w->xipos + 3 * b, d);
-  for (int side = 0; side < 2 && b != root; side++) {  // moving both together changes nothing
-    int body = side ? root : b;
-    double sign = side ? -1 : 1;
-    PB_ADDWRENCH(a->P + 6 * body, sign, d, f);
-    for (int k = 0; k < 3; k++) a->P[6 * body + k] += sign * t[k];
-  }
-#if PB_LANES == 1
-  if (!a->theta) return;
-  double local[3];
-  m3_tmulv(local, w->xmat + 9 * b, f);
-  for (int k = 0; k < 3; k++) PB_THETA(a, body_ipos, 3 * b + k, local[k]);
-  LANE(pbSweep_Quat)(a, a->theta + (w->m->body_iquat - w->m->theta0) + 4 * b, w->p.body_iquat + 4 * b, turn);
-#endif
-}
-
-// Before the sweep down: W = -h mu . (dbias/dv ahat) of a tree on one free joint.
-static void free_bias(block *k, int j, double h) {
-  LANE(pbAdjoint) *a = &k->a;
-  const NUM(pbWork) *w = a->w;
-  int root = w->m->jnt_bodyid[j], dof = w->m->jnt_dofadr[j];
-  for (int b = root; b < w->m->nbody; b++) {
-    lane place[3], turn[3];
-    if (w->t->body_tree[b] != w->t->body_tree[root]) continue;
-    for (int i = 0; i < free_inputs; i++) {
-      double d[6];
-      free_column(w, j, b, i, d);
-      lane g = -h * PB_DOT6(d, a->mu + dof);
-      if (i < free_rate) a->q[dof + 3 + i] += g;
-      else if (i < free_mass) a->v[dof + 3 + i - free_rate] += g;
-      else if (i < free_ipos) PB_THETA(a, body_mass, b, g);
-      else if (i < free_iquat) place[i - free_ipos] = g;
-      else if (i < free_inertia) turn[i - free_iquat] = g;
-      else PB_THETA(a, body_inertia, 3 * b + i - free_inertia, g);
-    }
-    free_frame(a, root, b, place, turn);
-#if PB_LANES == 1
-    if (!a->theta) continue;
-    double value[6], ipos[3], iquat[4];
-    NUM(pbFree_Frame)(w, root, b, ipos, iquat);
-    NUM(pbFree_BiasDerivative)(w->xmat + 9 * root, w->qvel + dof + 3, w->qacc_integrated + dof + 3, w->p.body_mass[b], ipos,
-                               iquat, w->p.body_inertia + 3 * b, value);
-    a->h_bar -= PB_DOT6(value, a->mu + dof);
-#endif
-  }
-}
-
 static void euler(block *k, const pbPullback *p, bool step) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->w;
@@ -385,11 +404,23 @@ static void euler(block *k, const pbPullback *p, bool step) {
     }
   }
   bool sensed = observe(k, p);
-  for (int j = 0; a->damped && m->integrator == pb_intImplicitfast && j < m->njnt; j++) {
-    if (free_standalone(m, j)) free_bias(k, j, h);
-  }
   finish(k, sensed);
   collect(k);
+}
+
+// The evaluation as the step left it, from the accelerations of the tape or (kept) from all but a few fields.
+static pbStatus evaluate(block *k, NUM(pbWork) *w, const double *stages, bool kept, bool sense) {
+  const pbModel *m = w->m;
+  if (!kept) {
+    PB_TRY(NUM(pbStep_Stage)(w, stages, 0));
+    if (m->integrator == pb_intRK4) memcpy(w->qacc_integrated, w->qacc, (size_t)m->nv * sizeof(double)), w->damped = false;
+    else PB_TRY(NUM(pbIntegrate_Damp)(w));
+  }
+  NUM(pbStage_Acceleration)(w);
+  if (sense) NUM(pbStage_Sensors)(w);
+  LANE(pbSweep_Evaluation)(&k->a, w);
+  LANE(pbRows_Evaluation)(&k->a, w);
+  return pb_ok;
 }
 
 // ---- Runge-Kutta ------------------------------------------------------------------------------------------------------
@@ -548,6 +579,9 @@ static pbStatus runge_kutta(block *k, NUM(pbWork) *w, const double *stages, cons
     PB_TRY(NUM(pbStep_Stage)(w, stages, s));
     NUM(pbStage_Acceleration)(w);
     memcpy(w->qacc_integrated, w->qacc, (size_t)nv * sizeof(double));
+    w->damped = false;
+    LANE(pbSweep_Evaluation)(&k->a, w);
+    LANE(pbRows_Evaluation)(&k->a, w);
     begin(k, w);
     if (s == 3) {
       runge_kutta_end(k);
@@ -558,9 +592,6 @@ static pbStatus runge_kutta(block *k, NUM(pbWork) *w, const double *stages, cons
     if (s == 0) NUM(pbStage_Sensors)(w);
     bool sensed = s == 0 && observe(k, p);
     finish(k, sensed);
-    for (int i = 0; i < m->nu; i++) k->ctrl_sum[i] += a->ctrl[i];
-    for (int i = 0; i < nv; i++) k->qfrc_sum[i] += a->qfrc[i];
-    for (int i = 0; i < 6 * m->nbody; i++) k->xfrc_sum[i] += a->xfrc[i];
     if (s) {
       runge_kutta_stage(k, s);
       continue;
@@ -571,6 +602,138 @@ static pbStatus runge_kutta(block *k, NUM(pbWork) *w, const double *stages, cons
   return pb_ok;
 }
 
+// ---- Jacobian of the new velocities ----------------------------------------------------------------------------------
+#if PB_LANES > 1
+static bool all_zero(const lane *x, int n) {
+  long long bits = 0, e[PB_LANES];
+  for (int i = 0; i < n; i++) {
+    memcpy(e, x + i, sizeof e);
+    for (int l = 0; l < PB_LANES; l++) bits |= e[l];
+  }
+  return !bits;
+}
+
+// x (a row of strips for each dof) := A^-1 x, for dofs [from, to) that no others hang on.
+static void solve_columns(const pbTreePattern *tree, const double *LD, const double *diag_inv, int from, int to, lane *x) {
+  for (int k = to - 1; k >= from; k--) {
+    const int *chain = tree->chain + tree->adr[k];
+    const double *row = LD + tree->adr[k];
+    const lane *xk = x + strips * k, x0 = xk[0], x1 = xk[1], x2 = xk[2], x3 = xk[3];
+    if (all_zero(xk, strips)) continue;
+    for (int a = 0; a < tree->depth[k]; a++) {
+      lane *y = x + strips * chain[a];
+      y[0] -= row[a] * x0, y[1] -= row[a] * x1, y[2] -= row[a] * x2, y[3] -= row[a] * x3;
+    }
+  }
+  for (int k = from; k < to; k++) {
+    const int *chain = tree->chain + tree->adr[k];
+    const double *row = LD + tree->adr[k];
+    lane *xk = x + strips * k;
+    lane x0 = xk[0] * diag_inv[k], x1 = xk[1] * diag_inv[k], x2 = xk[2] * diag_inv[k], x3 = xk[3] * diag_inv[k];
+    for (int a = 0; a < tree->depth[k]; a++) {
+      const lane *y = x + strips * chain[a];
+      x0 -= row[a] * y[0], x1 -= row[a] * y[1], x2 -= row[a] * y[2], x3 -= row[a] * y[3];
+    }
+    xk[0] = x0, xk[1] = x1, xk[2] = x2, xk[3] = x3;
+  }
+}
+
+// y += A x by columns
+static void add_product(const pbTreePattern *tree, const double *A, const lane *x, lane *y) {
+  for (int k = 0; k < tree->n; k++) {
+    const int *chain = tree->chain + tree->adr[k];
+    const double *row = A + tree->adr[k], diag = row[tree->depth[k]];
+    const lane *xk = x + strips * k, x0 = xk[0], x1 = xk[1], x2 = xk[2], x3 = xk[3];
+    lane *yk = y + strips * k;
+    lane y0 = yk[0] + diag * x0, y1 = yk[1] + diag * x1, y2 = yk[2] + diag * x2, y3 = yk[3] + diag * x3;
+    for (int a = 0; a < tree->depth[k]; a++) {
+      const lane *xa = x + strips * chain[a];
+      lane *ya = y + strips * chain[a];
+      y0 += row[a] * xa[0], y1 += row[a] * xa[1], y2 += row[a] * xa[2], y3 += row[a] * xa[3];
+      ya[0] += row[a] * x0, ya[1] += row[a] * x1, ya[2] += row[a] * x2, ya[3] += row[a] * x3;
+    }
+    yk[0] = y0, yk[1] = y1, yk[2] = y2, yk[3] = y3;
+  }
+}
+
+// x := Mhat^-T x; free bodies that stand alone have a block of their own under implicitfast.
+static void solve_damped(const NUM(pbWork) *w, lane *x) {
+  const pbModel *m = w->m;
+  int from = 0;
+  for (int j = 0; m->integrator == pb_intImplicitfast && j < m->njnt; j++) {
+    if (!free_standalone(m, j)) continue;
+    int dof = m->jnt_dofadr[j];
+    solve_columns(&w->t->M, w->Mhat, w->Mhat_Dinv, from, dof, x);
+    for (int c = 0; c < strips * PB_LANES; c++) {
+      double *column = (double *)(x + strips * dof) + c, b[6];
+      for (int r = 0; r < 6; r++) b[r] = column[r * strips * PB_LANES];
+      NUM(pbSolve6)(w->free_A + 36 * j, b, true);
+      for (int r = 0; r < 6; r++) column[r * strips * PB_LANES] = b[r];
+    }
+    from = dof + 6;
+  }
+  solve_columns(&w->t->M, w->Mhat, w->Mhat_Dinv, from, m->nv, x);
+}
+
+// Virtual velocities of all seeds: mu = h Mhat^-T of the unit vectors, lam = H^-1 M mu.
+static void seeds(block *k) {
+  const NUM(pbWork) *w = k->a.w;
+  int nv = w->m->nv, room = strips * PB_LANES;
+  size_t size = (size_t)(strips * nv) * sizeof(lane);
+  for (int first = 0; first < nv; first += room) {
+    lane *mu = k->mu_of + first / PB_LANES * nv, *lam = k->lam_of + first / PB_LANES * nv;
+    memset(mu, 0, size);
+    for (int i = first; i < nv && i < first + room; i++) ((double *)(mu + strips * i))[i - first] = w->p.timestep[0];
+    if (w->damped) {
+      solve_damped(w, mu);
+      memset(lam, 0, size);
+      add_product(&w->t->M, w->M, mu, lam);
+    } else {
+      memcpy(lam, mu, size);
+    }
+    solve_columns(&w->H, w->H_LD, w->H_Dinv, 0, nv, lam);
+  }
+}
+
+// Rows of v+ of PB_LANES seeds.
+static void velocity_rows(block *k, int first, double *A, double *B) {
+  LANE(pbAdjoint) *a = &k->a;
+  const NUM(pbWork) *w = a->w;
+  const pbModel *m = w->m;
+  int nv = m->nv, n = 2 * nv + m->na, at = first / PB_LANES, offset = at / strips * strips * nv + at % strips;
+  begin(k, w);
+  memset(k->ctrl, 0, (size_t)m->nu * sizeof(lane));
+  a->damped = a->has_mu = w->damped;
+  for (int i = 0; i < nv; i++) a->lam[i] = k->lam_of[offset + strips * i], a->mu[i] = k->mu_of[offset + strips * i];
+  power(k);
+  for (int i = first; i < nv && i < first + PB_LANES; i++) {
+    const double *q = (double *)a->q + (i - first), *v = (double *)a->v + (i - first);
+    const double *act = (double *)a->act + (i - first), *ctrl = (double *)a->ctrl + (i - first);
+    double *row = A + i * n;
+    for (int c = 0; A && c < nv; c++) row[c] = q[PB_LANES * c], row[nv + c] = v[PB_LANES * c];
+    for (int c = 0; A && c < m->na; c++) row[2 * nv + c] = act[PB_LANES * c];
+    if (A) row[nv + i] += 1;  // v+ = v + h ahat
+    for (int c = 0; B && c < m->nu; c++) B[i * m->nu + c] = ctrl[PB_LANES * c];
+  }
+}
+
+pbStatus LANE(pbVjp_Velocity)(void *memory, void *work, const double *stages, double *A, double *B) {
+  block *k = aligned(memory);
+  NUM(pbWork) *w = work;
+  const pbModel *m = w->m;
+  memcpy(w->q0, w->qpos, (size_t)m->nq * sizeof(double));
+  memcpy(w->v0, w->qvel, (size_t)m->nv * sizeof(double));
+  memcpy(w->a0, w->act, (size_t)m->na * sizeof(double));
+  PB_TRY(evaluate(k, w, stages, false, false));
+  k->a.theta = NULL;
+  k->a.ctrl = k->ctrl, k->a.qfrc = k->a.xfrc = NULL;
+  k->a.w = w;
+  seeds(k);
+  for (int first = 0; first < m->nv; first += PB_LANES) velocity_rows(k, first, A, B);
+  return pb_ok;
+}
+#endif
+
 // ---- the step ---------------------------------------------------------------------------------------------------------
 static pbStatus pull(block *k, NUM(pbWork) *w, const double *stages, const pbPullback *p) {
   const pbModel *m = w->m;
@@ -579,15 +742,7 @@ static pbStatus pull(block *k, NUM(pbWork) *w, const double *stages, const pbPul
   memcpy(w->v0, w->qvel, (size_t)m->nv * sizeof(double));
   memcpy(w->a0, w->act, (size_t)m->na * sizeof(double));
   if (step && m->integrator == pb_intRK4) return runge_kutta(k, w, stages, p);
-  if (!p->evaluated && !p->kept) {
-    PB_TRY(NUM(pbStep_Stage)(w, stages, 0));
-    if (m->integrator == pb_intRK4) memcpy(w->qacc_integrated, w->qacc, (size_t)m->nv * sizeof(double)), w->damped = false;
-    else PB_TRY(NUM(pbIntegrate_Damp)(w));
-  }
-  if (!p->evaluated) {
-    NUM(pbStage_Acceleration)(w);
-    if (p->sensordata) NUM(pbStage_Sensors)(w);
-  }
+  if (!p->evaluated) PB_TRY(evaluate(k, w, stages, p->kept, p->sensordata != NULL));
   begin(k, w);
   euler(k, p, step);
   return pb_ok;
@@ -602,10 +757,13 @@ pbStatus LANE(pbVjp_Run)(void *memory, void *work, const double *stages, const p
   a->theta = PB_LANES == 1 ? p->theta : NULL;
   a->h_bar = 0;
   lane_copy(k->q_next, p->q_next, nv), lane_copy(k->v_next, p->v_next, nv), lane_copy(k->act_next, p->act_next, m->na);
-  lane *sums[] = {k->q_sum, k->v_sum, k->act_sum, k->ctrl_sum, k->qfrc_sum, k->xfrc_sum};
+  a->ctrl = k->ctrl, a->qfrc = p->qfrc ? k->qfrc : NULL, a->xfrc = p->xfrc ? k->xfrc : NULL;
+  lane *sums[] = {k->q_sum, k->v_sum, k->act_sum, a->ctrl, a->qfrc, a->xfrc};
   int sizes[] = {nv, nv, m->na, m->nu, nv, 6 * m->nbody};
   double *out[] = {p->q, p->v, p->act, p->ctrl, p->qfrc, p->xfrc};
-  for (int i = 0; i < 6; i++) memset(sums[i], 0, (size_t)sizes[i] * sizeof(lane));
+  for (int i = 0; i < 6; i++) {
+    if (sums[i]) memset(sums[i], 0, (size_t)sizes[i] * sizeof(lane));
+  }
   PB_TRY(pull(k, w, stages, p));
   for (int i = 0; i < 6; i++) add_out(out[i], sums[i], sizes[i]);
   if (a->theta) a->theta[m->timestep - m->theta0] += a->h_bar;

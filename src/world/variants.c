@@ -22,8 +22,9 @@ DECLARE(_v4)
 #endif
 #undef DECLARE
 
+#define VJP(suffix) vjp##suffix, pbVjp_Velocity_lanes##suffix, size##suffix, carve##suffix
 #define TABLE(suffix) \
-  { #suffix, pbStep_Run##suffix, pbSolve_Complete##suffix, vjp##suffix, size##suffix, carve##suffix }
+  { #suffix, pbStep_Run##suffix, pbSolve_Complete##suffix, VJP(suffix) }
 #ifdef PB_HAVE_V4
 static const pbVariant v4 = TABLE(_v4);
 #endif

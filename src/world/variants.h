@@ -12,6 +12,7 @@ typedef struct pbVariant {
   pbStatus (*run)(void *work, double *stages, bool replay, bool sense, bool integrate);
   pbStatus (*complete)(void *work);  // pbSolve_Complete
   pbStatus (*vjp)(void *block, bool lanes, void *work, const double *stages, const pbPullback *pull);
+  pbStatus (*velocity)(void *block, void *work, const double *stages, double *A, double *B);  // pbVjp_Velocity
   size_t (*vjp_size)(const pbModel *m, int max_contacts, bool lanes);
   void (*vjp_carve)(void *block, const pbModel *m, int max_contacts, bool lanes);
 } pbVariant;

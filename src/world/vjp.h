@@ -19,19 +19,24 @@ typedef struct pbPullback {
   bool evaluated;                               // work holds the replay of this step already (not for Runge-Kutta)
 } pbPullback;
 
+// Rows of v+ of the step's Jacobians (not for Runge-Kutta): A (nv x tangent size), B (nv x nu); either may be NULL. Work holds
+// the evaluation afterwards.
+#define PB_VJP_DECLARE_LANES(suffix) \
+  PB_VJP_DECLARE(suffix)             \
+  pbStatus pbVjp_Velocity_##suffix(void *block, void *work, const double *stages, double *A, double *B);
 #define PB_VJP_DECLARE(suffix)                                                \
   size_t pbVjp_Size_##suffix(const pbModel *m, int max_contacts);             \
   void pbVjp_Carve_##suffix(void *block, const pbModel *m, int max_contacts); \
   pbStatus pbVjp_Run_##suffix(void *block, void *work, const double *stages, const pbPullback *pull);
 PB_VJP_DECLARE(one_r)
-PB_VJP_DECLARE(lanes_r)
+PB_VJP_DECLARE_LANES(lanes_r)
 #ifdef PB_HAVE_V3
 PB_VJP_DECLARE(one_v3)
-PB_VJP_DECLARE(lanes_v3)
+PB_VJP_DECLARE_LANES(lanes_v3)
 #endif
 #ifdef PB_HAVE_V4
 PB_VJP_DECLARE(one_v4)
-PB_VJP_DECLARE(lanes_v4)
+PB_VJP_DECLARE_LANES(lanes_v4)
 #endif
 
 #endif
