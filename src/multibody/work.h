@@ -139,12 +139,15 @@ typedef struct NUM(pbWork) {
   num *subtree_com, *subtree_linvel;  // nbody x 3: centre of mass of a body and all below it, its velocity; for sensors
   num *cfrc_int;                      // nbody x 6: about ref, what holds the body; filled when a force or torque sensor asks
   void *memory;                       // the block everything lies in
-  size_t kept_from, kept_to;          // part of it that a pullback reads besides rows and factors
+  size_t kept_from, kept_bytes;       // part of it that a pullback reads besides rows and the factor of H,
+  char *kept_at;                      // and where that part is now (pbWork_Place)
   char error[200];                    // what went wrong
 } NUM(pbWork);
 
 // Size of the block for a capacity of contacts, and carving it (the same code: memory NULL counts).
 size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, void *memory);
+// Put what a pullback reads into another block of kept_bytes (aligned to 64; NULL: back to its own place), without what is in it.
+void NUM(pbWork_Place)(NUM(pbWork) *w, void *block);
 
 // ---- stages, in order; each reads what the ones before it wrote ----------------------------------------------------
 void NUM(pbStage_Kinematics)(NUM(pbWork) *w);     // xpos .. site_xmat, S, inert

@@ -160,19 +160,21 @@ static void put_positions(const pbRollout *r, const pbRolloutOutput *wanted) {
 
 static double *record_of(const pbRollout *r, int k) { return r->records + (size_t)(k - r->leaf_from) * (size_t)r->nrecord; }
 
-// After a step: its evaluation, where there is room for it.
-static pbStatus keep(pbRollout *r, int index) {
+// Around a step: its evaluation, where there is room for it.
+static bool keep(pbRollout *r) {
+  size_t room = r->plan.kept_bytes - r->kept_used;
+  return room > 0 && pbKept_Begin(r->scratch, r->kept + r->kept_used, room);
+}
+
+static pbStatus kept(pbRollout *r, int index, bool begun) {
   size_t size = 0;
-  if (r->plan.kept_bytes > r->kept_used)
-    PB_TRY(pbKept_Save(r->scratch, r->kept + r->kept_used, r->plan.kept_bytes - r->kept_used, &size));
+  if (begun) PB_TRY(pbKept_Save(r->scratch, r->plan.kept_bytes - r->kept_used, &size));
   r->kept_at[index] = size ? r->kept_used : SIZE_MAX;
-  r->kept_used += size;
+  r->kept_used += size < r->plan.kept_bytes - r->kept_used ? size : r->plan.kept_bytes - r->kept_used;
   return pb_ok;
 }
 
-static const void *kept_of(const pbRollout *r, int index) {
-  return r->kept_at[index] == SIZE_MAX ? NULL : r->kept + r->kept_at[index];
-}
+static void *kept_of(const pbRollout *r, int index) { return r->kept_at[index] == SIZE_MAX ? NULL : r->kept + r->kept_at[index]; }
 
 // Step k from r->x; into `record` too where one is given.
 static pbStatus advance(pbRollout *r, int k, bool record, const pbRolloutOutput *out) {
@@ -185,11 +187,12 @@ static pbStatus advance(pbRollout *r, int k, bool record, const pbRolloutOutput 
     PB_TRY(observe(r, r->x, k, NULL));
     put_positions(r, &wanted);
   }
+  bool begun = record && keep(r);
   PB_TRY(pbRollout_StepChecked(r, r->theta, r->x, &input, k, wanted.sensordata));
   if (!early) put_positions(r, &wanted);
   if (!record) return pb_ok;
   pbTape_Record(r->model, r->x_before, r->scratch, record_of(r, k));
-  pbStatus status = keep(r, k - r->leaf_from);
+  pbStatus status = kept(r, k - r->leaf_from, begun);
   return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbStatus_Text(status));
 }
 
@@ -319,8 +322,7 @@ static pbInputBar input_bar_at(const pbRollout *r, const pbRolloutGradient *g, i
 }
 
 // Pullback through what is seen at state k and, unless it is the last, through step k. The result is in r->costate.
-static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, const double *record,
-                     const void *kept) {
+static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, const double *record, void *kept) {
   bool last = k == r->plan.steps;
   pbObservationBar observed;
   bool sees = observed_at(r, bar, k, &observed);

@@ -24,7 +24,6 @@ static void each(walk *k, pbWork_r *w) {
   pass(k, &w->ncon, word), pass(k, &w->nrow, word), pass(k, &w->ndofs_used, word), pass(k, &w->nJ_used, word);
   pass(k, &w->damped, sizeof w->damped), pass(k, &w->has_fluid, sizeof w->has_fluid);
   pass(k, &w->need_cross, sizeof w->need_cross), pass(k, &w->residual, real);
-  pass(k, (char *)w->memory + w->kept_from, w->kept_to - w->kept_from);
   size_t ten = m->ntendon ? (size_t)w->ten_start[m->ntendon] : 0, mom = m->nu ? (size_t)w->mom_start[m->nu] : 0;
   pass(k, w->ten_dofs, ten * word), pass(k, w->ten_J, ten * real);
   pass(k, w->mom_dofs, mom * word), pass(k, w->mom, mom * real);
@@ -34,7 +33,6 @@ static void each(walk *k, pbWork_r *w) {
   if (k->at && k->load) pbSolve_Pattern_r(w);
   pass(k, w->H_LD, (size_t)w->H.size * real);
   if (!w->damped) return;
-  pass(k, w->Mhat, (size_t)w->t->M.size * real);
   if (m->integrator == pb_intImplicitfast) pass(k, w->free_A, 36 * (size_t)m->njnt * real);
 }
 
@@ -44,24 +42,29 @@ size_t pbKept_Room(const pbModel *m, int contacts) {
   pbWork_r w;
   pbWork_Carve_r(&w, m, contacts, NULL);
   size_t entries = (size_t)w.max_dofs * (sizeof(int) + 3 * sizeof(double)) + (size_t)m->nu * (size_t)w.t->max_chain * 12;
-  size_t factors = 2 * (size_t)w.t->M.size * sizeof(double);
-  return w.kept_to - w.kept_from + factors + entries + (size_t)contacts * sizeof *w.contact + (size_t)w.max_row * sizeof *w.row;
+  size_t factor = (size_t)w.t->M.size * sizeof(double);
+  return w.kept_bytes + factor + entries + (size_t)contacts * sizeof *w.contact + (size_t)w.max_row * sizeof *w.row;
 }
 
-pbStatus pbKept_Save(pbScratch *s, void *kept, size_t room, size_t *size) {
-  walk k = {0};
+bool pbKept_Begin(pbScratch *s, void *kept, size_t room) {
+  if (pb_stages(s->model) > 1 || room < s->w.kept_bytes) return false;
+  s->place = kept;
+  return true;
+}
+
+pbStatus pbKept_Save(pbScratch *s, size_t room, size_t *size) {
+  walk k = {.used = s->w.kept_bytes};
   *size = 0;
-  if (pb_stages(s->model) > 1) return pb_ok;
   PB_TRY(s->variant->complete(&s->w));
   each(&k, &s->w);
   if (k.used > room) return pb_ok;
-  *size = k.used;
-  k = (walk){.at = kept};
+  *size = (k.used + 63) & ~(size_t)63;
+  k = (walk){.at = s->w.kept_at, .used = s->w.kept_bytes};
   each(&k, &s->w);
   return pb_ok;
 }
 
-pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *record, const void *kept, const pbInput *input,
+pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *record, void *kept, const pbInput *input,
                         const double *next_bar, const pbObservationBar *observed, pbScratch *s, double *x_bar,
                         const pbInputBar *input_bar, double *theta_bar) {
   const double *stages = record + pbModel_StateSize(m);
@@ -69,9 +72,10 @@ pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *rec
   if (next_bar) p.q_next = next_bar, p.v_next = next_bar + m->nv, p.act_next = next_bar + 2 * m->nv;
   if (observed) p.sensordata = observed->sensordata, p.xpos = observed->xpos, p.site_xpos = observed->site_xpos;
   if (input_bar) p.ctrl = input_bar->ctrl, p.qfrc = input_bar->qfrc, p.xfrc = input_bar->xfrc;
+  s->place = kept;
   pbScratch_Load(s, theta, record, input);
   if (kept) {
-    walk k = {.at = (char *)kept, .load = true};
+    walk k = {.at = kept, .used = s->w.kept_bytes, .load = true};
     each(&k, &s->w);
   }
   pbStatus status = s->variant->vjp(s->adjoint_one, false, &s->w, stages, &p);

@@ -8,12 +8,15 @@
 
 // Bytes that a step with this many contacts needs at most; 0: it cannot be kept.
 size_t pbKept_Room(const pbModel *model, int contacts);
-// After pbStep_Forward. Completes what the step left undone (the factor at its solution). *size: bytes written, 0 where
-// there is not enough room.
-PB_NODISCARD pbStatus pbKept_Save(pbScratch *scratch, void *kept, size_t room, size_t *size);
+// Before pbStep_Forward: the evaluation is written there at once (aligned to 64 bytes). False: there is not enough room, or it
+// cannot be kept.
+bool pbKept_Begin(pbScratch *scratch, void *kept, size_t room);
+// After it: what else is kept, behind that; completes what the step left undone (the factor at its solution). *size: bytes taken
+// in all, 0 where there is not enough room.
+PB_NODISCARD pbStatus pbKept_Save(pbScratch *scratch, size_t room, size_t *size);
 
 // pbStep_Vjp with what pbKept_Save left (NULL: evaluate again).
-PB_NODISCARD pbStatus pbStep_VjpKept(const pbModel *model, const double *theta, const double *record, const void *kept,
+PB_NODISCARD pbStatus pbStep_VjpKept(const pbModel *model, const double *theta, const double *record, void *kept,
                                      const pbInput *input, const double *next_bar, const pbObservationBar *observed,
                                      pbScratch *scratch, double *x_bar, const pbInputBar *input_bar, double *theta_bar);
 

@@ -19,6 +19,7 @@ struct pbScratch {
   double *seeds;                      // unit cotangents and their pullbacks, pb_lanes side by side (Jacobians)
   double *state;                      // StateSize: the state after a step before it is accepted
   struct pbGathered *gathered;        // dense copies for inspection (world/inspect.c)
+  void *place;                        // where the next evaluation is to be kept; NULL: at its own place
   int contacts_before;                // contacts of the last step, to see onsets and releases; -1 before the first
   int *ids, *ids_before;              // their geoms and hit numbers, in order
   pbReport report;
