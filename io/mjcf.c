@@ -33,7 +33,28 @@ static pbStatus read_compiler(pbMjcfReader *reader, const pbXmlNode *node) {
 static pbStatus read_option(pbMjcfReader *reader, const pbXmlNode *node) {
   pbOptionSettings *option = &reader->spec->option;
   PB_TRY(pbMjcf_Store(reader, node, option));
+  if (option->iterations < 1) return FAIL(node, "attribute 'iterations' is %d, expected at least 1", option->iterations);
+  if (option->ls_iterations < 1) return FAIL(node, "attribute 'ls_iterations' is %d, expected at least 1", option->ls_iterations);
   for (const pbXmlNode *child = node->first; child; child = child->next) PB_TRY(pbMjcf_Store(reader, child, option));  // flag
+  return pb_ok;
+}
+
+// Memory and counts of MuJoCo's own data have no effect here; what it would not take is an error all the same.
+static pbStatus check_capacities(pbMjcfReader *reader, const pbXmlNode *node) {
+  static const char *const counts[] = {"njmax", "nconmax", "nstack"};
+  const char *memory = pbXml_Get(node, "memory");
+  size_t digits = memory ? strspn(memory, "0123456789") : 0, zeros = memory ? strspn(memory, "0") : 0;
+  bool size = digits > zeros && digits < 19 && strlen(memory + digits) <= 1 &&
+              strspn(memory + digits, "KMGTPEkmgtpe") == strlen(memory + digits);
+  if (memory && !size && strcmp(memory, "-1") != 0)
+    return FAIL(node,
+                "attribute 'memory' is \"%.40s\", expected a positive whole number, with K, M, G, T, P or E behind it or not",
+                memory);
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    double value;
+    if (pbMjcf_Real(reader, node, counts[i], &value) && value < -1)
+      return FAIL(node, "attribute '%s' is %g, expected at least -1", counts[i], value);
+  }
   return pb_ok;
 }
 
@@ -47,7 +68,7 @@ static pbStatus read_size(pbMjcfReader *reader, const pbXmlNode *node) {
   if (size->nkey > 100000) return FAIL(node, "attribute 'nkey' is %d, expected at most 100000", size->nkey);
   if (size->nkey < 0) reader->spec->size.nkey = 0;
   if (size->nuserdata < 0) return FAIL(node, "attribute 'nuserdata' is negative");
-  return pb_ok;
+  return check_capacities(reader, node);
 }
 
 static pbStatus read_statistic(pbMjcfReader *reader, const pbXmlNode *node) {

@@ -282,8 +282,11 @@ static pbStatus set_tolerance(pbModel *m, const char *value) {
 }
 
 static pbStatus set_count(pbModel *m, const char *name, const char *value, int *target) {
-  if (pbText_Count(value, target)) return pb_ok;
-  return pbContext_Fail(m->ctx, pb_bad_argument, "option %s: '%.80s' is not a count", name, value);
+  int count;
+  if (!pbText_Count(value, &count) || count < 1)
+    return pbContext_Fail(m->ctx, pb_bad_argument, "option %s: '%.80s' is not a whole number of at least 1", name, value);
+  *target = count;
+  return pb_ok;
 }
 
 static pbStatus unknown_option(pbModel *m, const char *name) {

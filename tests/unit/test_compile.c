@@ -384,6 +384,7 @@ static void test_options(void **state) {
   assert_int_equal(pbModel_SetOption(b.model, "tolerance", "1e-9 m"), pb_bad_argument);
   assert_int_equal(pbModel_SetOption(b.model, "tolerance", "-1"), pb_bad_argument);
   assert_int_equal(pbModel_SetOption(b.model, "iterations", "1e3"), pb_bad_argument);
+  assert_int_equal(pbModel_SetOption(b.model, "iterations", "0"), pb_bad_argument);
   assert_int_equal(pbModel_SetOption(b.model, "integrator", "implicit"), pb_unsupported);
   assert_int_equal(pbModel_SetOption(b.model, "integrater", "Euler"), pb_bad_argument);
   assert_non_null(strstr(pbContext_Error(b.ctx), "did you mean 'integrator'?"));

@@ -221,6 +221,15 @@ static void test_seen_meshes(void **state) {
   pbSpec_Destroy(spec);
 }
 
+static void test_sizes_without_effect(void **state) {
+  static const char *const sizes[] = {"-1", "5", "5M", "10m", "007K"};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    char text[100];
+    snprintf(text, sizeof text, "<mujoco><size memory='%s' njmax='-1' nconmax='100' nstack='0'/></mujoco>", sizes[i]);
+    pbSpec_Destroy(parsed(state, text));
+  }
+}
+
 static void test_malformed(void **state) {
   static const struct {
     const char *text, *says;
@@ -263,6 +272,16 @@ static void test_malformed(void **state) {
       {"<mujoco><sensor><framepos objname='a'/></sensor></mujoco>", "'objtype' is required"},
       {"<mujoco><custom><numeric name='n' size='2' data='1 2 3'/></custom></mujoco>", "3 numbers"},
       {"<mujoco><custom><numeric name='n' size='1000000000'/></custom></mujoco>", "expected 1 to 500"},
+      {"<mujoco><size memory='-5'/></mujoco>", "memory"},
+      {"<mujoco><size memory='5Q'/></mujoco>", "memory"},
+      {"<mujoco><size memory='1.5M'/></mujoco>", "memory"},
+      {"<mujoco><size memory='0'/></mujoco>", "memory"},
+      {"<mujoco><size memory=''/></mujoco>", "memory"},
+      {"<mujoco><size njmax='-5'/></mujoco>", "'njmax' is -5"},
+      {"<mujoco><size nconmax='-2'/></mujoco>", "'nconmax' is -2"},
+      {"<mujoco><size nstack='-2'/></mujoco>", "'nstack' is -2"},
+      {"<mujoco><option iterations='0'/></mujoco>", "'iterations' is 0"},
+      {"<mujoco><option ls_iterations='-3'/></mujoco>", "'ls_iterations' is -3"},
       {"<mujoco><size nuser_geom='2000000000'/></mujoco>", "user data"},
       {"<mujoco><size nkey='2000000000'/></mujoco>", "nkey"},
       {"<mujoco><compiler eulerseq='xyzx'/></mujoco>", "eulerseq"},
@@ -472,12 +491,13 @@ static int group_teardown(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
-      TEST(test_defaults),     TEST(test_places),           TEST(test_frames),
-      TEST(test_replicate),    TEST(test_actuators),        TEST(test_settings),
-      TEST(test_unsupported),  TEST(test_seen_meshes),      TEST(test_malformed),
-      TEST(test_limits),       TEST(test_many_attributes),  TEST(test_many_classes),
-      TEST(test_include),      TEST(test_include_failures), TEST(test_outside),
-      TEST(test_linked_model), TEST(test_other_locale),     TEST(test_failing_allocator),
+      TEST(test_defaults),          TEST(test_places),       TEST(test_frames),
+      TEST(test_replicate),         TEST(test_actuators),    TEST(test_settings),
+      TEST(test_unsupported),       TEST(test_seen_meshes),  TEST(test_sizes_without_effect),
+      TEST(test_malformed),         TEST(test_limits),       TEST(test_many_attributes),
+      TEST(test_many_classes),      TEST(test_include),      TEST(test_include_failures),
+      TEST(test_outside),           TEST(test_linked_model), TEST(test_other_locale),
+      TEST(test_failing_allocator),
   };
   return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }
