@@ -1,4 +1,5 @@
 // Options: one table; parsing and help follow from it.
+#include <ctype.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ static const Option option_table[opt_count] = {
     [opt_init] = {"init", "FILE.npz", "initial state: any of qpos, qvel, act, time, ..., or a trajectory (its last row)"},
     [opt_init_row] = {"init-row", "K", "row of the trajectory to start from (negative: from the end)"},
     [opt_keyframe] = {"keyframe", "K", "start in a keyframe, by number or name, with its controls"},
-    [opt_control] = {"control", "FILE.npy", "controls (N, nu), or (nu,) for constant ones"},
+    [opt_control] = {"control", "FILE.npy", "controls (N, nu), or (nu,) for constant ones; or a trajectory"},
     [opt_qfrc] = {"qfrc", "FILE.npy", "applied generalised forces (N, nv), or (nv,)"},
     [opt_xfrc] = {"xfrc", "FILE.npy", "applied forces and torques on bodies (N, nbody, 6), or (nbody, 6)"},
     [opt_param] = {"param", "NAME=VALUE|FILE.npy",
@@ -91,7 +92,8 @@ static pbStatus check_operands(pbContext *ctx, const cliCommand *command, const 
                           given ? args->positional[given - 1] : "", given ? "')" : "");
   }
   if (given > command->most) {
-    return pbContext_Fail(ctx, pb_bad_argument, "too many operands (%s is expected)", command->operands);
+    return pbContext_Fail(ctx, pb_bad_argument, "'%.200s' is one operand too many (%s is expected)",
+                          args->positional[command->most], command->operands);
   }
   for (int i = 0; i < opt_count; i++) {
     if (command->required >> i & 1 && !args->text[i]) {
@@ -114,11 +116,14 @@ pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char
     if (code == ':') return pbContext_Fail(ctx, pb_bad_argument, "option '%s' needs a value", argv[optind - 1]);
     if (id < 0 || id >= opt_count)
       return unknown_option(ctx, command, optopt && optopt < 256 ? (char[3]){'-', (char)optopt, 0} : argv[optind - 1]);
+    if (optarg && (strncmp(optarg, "--", 2) == 0 || (optarg[0] == '-' && isalpha((unsigned char)optarg[1]))))
+      return pbContext_Fail(ctx, pb_bad_argument, "option '--%s' needs a value, but '%.80s' follows it", option_table[id].name,
+                            optarg);
     args->text[id] = optarg ? optarg : "";
     if (id == opt_param) PB_TRY(append(ctx, &args->params, optarg));
     if (id == opt_option) PB_TRY(append(ctx, &args->options, optarg));
   }
-  for (int i = optind; i < argc && i < optind + 2; i++) args->positional[args->positionals++] = argv[i];
+  for (int i = optind; i < argc && i < optind + 3; i++) args->positional[args->positionals++] = argv[i];
   return check_operands(ctx, command, args, argc - optind);
 }
 

@@ -50,7 +50,7 @@ typedef struct cliList {
 } cliList;
 
 typedef struct cliArgs {
-  const char *positional[2];
+  const char *positional[3];  // one more than any command takes
   int positionals;
   const char *text[opt_count];  // last value of each option; "" where it takes none; NULL if not given
   cliList params, options;      // every --param and --option, in order
@@ -175,7 +175,6 @@ bool cli_finite(const double *values, size_t count);
 
 // Shape of a parameter as MuJoCo's Python has it; returns ndim.
 int cliParam_Shape(const pbParam *param, size_t shape[2]);
-bool cliParam_IsOption(const char *name);
 // Common entries of "meta".
 void cliRun_Meta(const cliRun *run, cliJson *json);
 // Add the text of a finished meta stream; closes and frees it.

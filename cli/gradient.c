@@ -44,7 +44,7 @@ static pbStatus unknown_wanted(const Gradient *g, const char *name) {
   for (int i = 0; i < pbModel_ParamCount(g->run->model) && n < MOST; i++) names[n++] = pbModel_ParamAt(g->run->model, i).name;
   const char *near = cli_nearest(name, names, n);
   return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: unknown name '%s'%s%s%s", name, near ? "; did you mean '" : "",
-                        near ? near : "", near ? "'?" : "");
+                        near ? near : "", near ? "'?" : " (qpos, qvel, act, control, qfrc, xfrc, param, or a parameter)");
 }
 
 static pbStatus add_slice(Gradient *g, const char *name, const pbParam *param) {
@@ -99,6 +99,7 @@ static pbStatus read_wanted(Gradient *g) {
   }
   for (const char *at = text;; at++) {
     char name[240];
+    at += strspn(at, " ");
     size_t n = strcspn(at, ",");
     if (!n || n >= sizeof name) return pbContext_Fail(run->ctx, pb_bad_argument, "--wrt: '%.80s' is not a list of names", text);
     memcpy(name, at, n);
@@ -123,10 +124,10 @@ static pbStatus wrong_shape(const Gradient *g, const char *file, const Bar *b, c
   snprintf(inner, sizeof inner, b->ndim == 1 ? "%zu" : "%zu, %zu", b->shape[0], b->shape[1]);
   bool ambient =
       strcmp(b->name, "qpos") == 0 && a->ndim && g->run->nq != g->run->nv && a->shape[a->ndim - 1] == (size_t)g->run->nq;
-  return pbContext_Fail(g->run->ctx, pb_bad_input, "%s: '%s' has shape %s; (%s%s) or (%ld, %s) is expected%s", file, b->name,
-                        pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), inner, b->ndim == 1 ? "," : "",
-                        g->run->steps + 1, inner,
-                        ambient ? " (cotangents of positions are in the tangent space: nv, not nq)" : "");
+  return pbContext_Fail(
+      g->run->ctx, pb_bad_input, "%s: '%s' has shape %s; (%s%s) for the last state or (%ld, %s) for every state is expected%s",
+      file, b->name, pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), inner, b->ndim == 1 ? "," : "", g->run->steps + 1,
+      inner, ambient ? " (cotangents of positions are in the tangent space: nv, not nq)" : "");
 }
 
 static pbStatus take_bar(const Gradient *g, const char *file, const Bar *b, const pbArray *a) {
@@ -161,6 +162,9 @@ static pbStatus read_cotangents(Gradient *g) {
     if (i < BAR_COUNT) {
       PB_TRY(take_bar(g, file, &bars[i], a));
       used++;
+    } else if (!*a->name) {
+      return pbContext_Fail(run->ctx, pb_bad_input,
+                            "%s: holds one array without a name; cotangents are an NPZ file with qpos, qvel, ...", file);
     } else if (strcmp(a->name, "meta") != 0) {
       const char *near = cli_nearest(a->name, names, BAR_COUNT);
       return pbContext_Fail(run->ctx, pb_bad_input,

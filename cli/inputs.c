@@ -18,19 +18,9 @@ static pbStatus no_memory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_mem
 
 // ---- parameters ----------------------------------------------------------------------------------------------------
 
-bool cliParam_IsOption(const char *name) {
-  static const char *const names[] = {"timestep", "gravity",  "wind",     "magnetic", "density",   "viscosity",
-                                      "impratio", "o_margin", "o_solref", "o_solimp", "o_friction"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    if (strcmp(name, names[i]) == 0) return true;
-  }
-  return false;
-}
-
 int cliParam_Shape(const pbParam *param, size_t shape[2]) {
-  bool option = cliParam_IsOption(param->name);
   int n = 0;
-  if (!option) shape[n++] = (size_t)param->rows;
+  if (!param->option) shape[n++] = (size_t)param->rows;
   if (param->cols != 1) shape[n++] = (size_t)param->cols;
   return n;
 }
@@ -103,8 +93,10 @@ static pbStatus set_parameter(const cliRun *run, const char *what, const char *t
 }
 
 // timestep, gravity, ... are parameters; "gravity" with enable or disable is a flag.
-static bool option_is_parameter(const char *name, const char *value) {
-  return cliParam_IsOption(name) && strcmp(value, "enable") != 0 && strcmp(value, "disable") != 0;
+static bool option_is_parameter(const pbModel *model, const char *name, const char *value) {
+  pbParam param;
+  return pbModel_Param(model, name, &param) == pb_ok && param.option && strcmp(value, "enable") != 0 &&
+         strcmp(value, "disable") != 0;
 }
 
 static pbStatus set_options(cliRun *run, bool parameters) {
@@ -112,7 +104,7 @@ static pbStatus set_options(cliRun *run, bool parameters) {
     const char *text = run->app->args.options.items[i], *value = NULL;
     char name[256];
     PB_TRY(split(run->ctx, "option", text, name, sizeof name, &value));
-    if (option_is_parameter(name, value) != parameters) continue;
+    if (option_is_parameter(run->model, name, value) != parameters) continue;
     if (parameters) {
       PB_TRY(set_parameter(run, "option", text));
     } else {
@@ -213,8 +205,8 @@ static pbStatus read_keyframe(const cliRun *run, int *keyframe) {
   int named = 0;
   for (int i = 0; i < count && named < 64; i++) names[named++] = pbModel_Name(run->model, pb_objKeyframe, i);
   near = cli_nearest(text, names, named);
-  return pbContext_Fail(run->ctx, pb_bad_input, "--keyframe: the model has no keyframe '%.60s' (it has %d)%s%s%s", text, count,
-                        near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+  return pbContext_Fail(run->ctx, pb_bad_input, "--keyframe: the model has no keyframe '%.60s' (it has %d, counted from 0)%s%s%s",
+                        text, count, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 // Names that a trajectory file holds beside state fields; an initial state passes over them.
@@ -229,6 +221,10 @@ static bool known_beside_state(const char *name) {
 static pbStatus unknown_state_field(const cliRun *run, const char *file, const char *name) {
   const char *names[32], *near;
   int count = 0;
+  if (!*name)
+    return pbContext_Fail(run->ctx, pb_bad_input,
+                          "%s: holds one array without a name; an initial state is an NPZ file with qpos, qvel, act, time, ...",
+                          file);
   for (int i = 0; i < pbModel_StateFieldCount(run->model) && count < 32; i++)
     names[count++] = pbModel_StateFieldAt(run->model, i).name;
   near = cli_nearest(name, names, count);
@@ -349,17 +345,22 @@ static pbStatus load_series(const cliRun *run, Series *s) {
   PB_TRY(pbArrays_Load(run->ctx, s->path, &s->set));
   const pbArray *a = s->array = pbArrays_Count(s->set) == 1 ? pbArrays_At(s->set, 0) : NULL;
   char given[200], wanted[64] = "";
-  if (!a || a->type != pb_arrayReal) {
-    return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: does not hold one array of numbers", s->option, s->path);
+  if (!a) a = s->array = pbArrays_Find(s->set, s->option);  // of a trajectory
+  if (!a) {
+    return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: holds %zu arrays; one, or one named '%s', is needed", s->option,
+                          s->path, pbArrays_Count(s->set), s->option);
   }
+  if (a->type != pb_arrayReal)
+    return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: holds text; numbers are needed", s->option, s->path);
   bool fits = a->ndim == s->ndim || a->ndim == s->ndim + 1;
   for (int i = 0; i < s->ndim && fits; i++) fits = a->shape[a->ndim - s->ndim + i] == s->shape[i];
   s->constant = a->ndim == s->ndim;
   if (!fits) {
     snprintf(wanted, sizeof wanted, s->ndim == 1 ? "%zu" : "%zu, %zu", s->shape[0], s->shape[1]);
-    return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: shape %s; (N, %s) is expected, or (%s%s) for all steps", s->option,
+    bool turned = s->ndim == 1 && a->ndim == 2 && a->shape[0] == s->shape[0];
+    return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: shape %s; (N, %s) is expected, or (%s%s) for all steps%s", s->option,
                           s->path, pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), wanted, wanted,
-                          s->ndim == 1 ? "," : "");
+                          s->ndim == 1 ? "," : "", turned ? " (rows and columns seem to be exchanged)" : "");
   }
   return pbArray_CheckFinite(run->ctx, a, s->path);
 }
@@ -373,7 +374,8 @@ static pbStatus settle_steps(cliRun *run, const Series *series, int count, long 
     const Series *s = &series[i];
     if (!s->array || s->constant) continue;
     size_t rows = s->array->shape[0];
-    if (!rows || rows >= INT_MAX) return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: %zu rows", s->option, s->path, rows);
+    if (!rows || rows >= INT_MAX)
+      return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: %zu rows; one for every step is needed", s->option, s->path, rows);
     if (given && (size_t)given != rows) {
       return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: %zu rows, but %s says %ld steps", s->option, s->path, rows, from,
                             given);

@@ -9,11 +9,12 @@ static bool has_suffix(const char *text, const char *suffix) {
 }
 
 // One column is one dimension, except where the number of columns depends on the model.
-static int field_shape(const pbField *f, size_t shape[2]) {
+static int field_shape(const pbModel *model, const pbField *f, size_t shape[2]) {
+  pbParam param;
   bool varies = has_suffix(f->name, "_user") || (strncmp(f->name, "key_", 4) == 0 && strcmp(f->name, "key_time") != 0);
   shape[0] = (size_t)f->rows;
   shape[1] = (size_t)f->cols;
-  if (cliParam_IsOption(f->name)) {
+  if (pbModel_Param(model, f->name, &param) == pb_ok && param.option) {
     shape[0] = shape[1];
     return f->cols == 1 ? 0 : 1;
   }
@@ -25,7 +26,7 @@ static pbStatus add_fields(const cliRun *run, pbArrays *set) {
   for (int i = 0; pbModel_FieldAt(run->model, i, &f); i++) {
     char name[160];
     size_t shape[2];
-    int ndim = field_shape(&f, shape);
+    int ndim = field_shape(run->model, &f, shape);
     snprintf(name, sizeof name, "model/%s", f.name);
     if (f.integers) {
       PB_TRY(pbArrays_AddInts(set, name, ndim, shape, f.integers, NULL));

@@ -238,7 +238,7 @@ static pbStatus read_stream(pbContext *ctx, FILE *stream, size_t size, const cha
   } else if (got && magic[0] == 0x80) {
     status = pbContext_Fail(ctx, pb_bad_input, "%s: is a Python pickle; those are never read", name);
   } else {
-    status = pbContext_Fail(ctx, pb_bad_input, "%s: is %s, not an NPY or NPZ file", name, got ? "something else" : "empty");
+    status = pbContext_Fail(ctx, pb_bad_input, "%s: is %s an NPY nor an NPZ file", name, got ? "neither" : "empty, neither");
   }
   if (status != pb_ok) {
     pbArrays_Destroy(set);

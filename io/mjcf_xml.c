@@ -159,13 +159,15 @@ static pbStatus parse_text(pbXmlDocument *document, const char *text, size_t len
   p.at = &p.top;
   p.file = pbPool_Text(document->names, name, strlen(name));
   p.parser = p.file ? XML_ParserCreate(NULL) : NULL;
+  char reason[160];
   if (!p.parser) return pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", name);
   XML_SetUserData(p.parser, &p);
   XML_SetElementHandler(p.parser, on_start, on_end);
   XML_SetStartDoctypeDeclHandler(p.parser, on_doctype);
   if (XML_Parse(p.parser, text, (int)length, 1) != XML_STATUS_OK && p.status == pb_ok) {
     enum XML_Error code = XML_GetErrorCode(p.parser);
-    p.status = fail_here(&p, code == XML_ERROR_NO_MEMORY ? pb_no_memory : pb_bad_input, XML_ErrorString(code));
+    snprintf(reason, sizeof reason, "not well-formed XML: %s", XML_ErrorString(code));
+    p.status = fail_here(&p, code == XML_ERROR_NO_MEMORY ? pb_no_memory : pb_bad_input, reason);
   }
   XML_ParserFree(p.parser);
   *root = p.top.first;

@@ -51,8 +51,14 @@ static pbStatus read_model(pbTaskReader *r, const json_t *root, pbTask *task) {
   return pb_ok;
 }
 
+// One number for several would be right for none: gravity is no -9.81 along three axes.
 static pbStatus set_param(pbTaskReader *r, const pbParam *p, const json_t *object, const char *name, double *theta) {
-  return pbTaskReader_Spread(r, object, name, (size_t)p->rows * (size_t)p->cols, theta + p->offset);
+  size_t count = (size_t)p->rows * (size_t)p->cols;
+  bool part = p->option || strchr(name, ':');
+  if (count != 1 && json_is_number(json_object_get(object, name)))
+    return pbTaskReader_FailAt(r, name, "one number; %zu are meant (one of them is \"%s%s%s\")", count, name,
+                               part ? "" : ":OBJECT", part || p->cols > 1 ? ":ENTRY" : "");
+  return pbTaskReader_Spread(r, object, name, count, theta + p->offset);
 }
 
 static pbStatus read_parameters(pbTaskReader *r, const json_t *object, double *theta) {
@@ -83,11 +89,13 @@ static pbStatus read_options(pbTaskReader *r, const json_t *object, pbTask *task
     pbParam p;
     char text[64];
     pbTaskReader_Enter(r, name);
-    if (pbModel_Param(task->model, name, &p) == pb_ok && p.rows == 1) {
+    if (pbModel_Param(task->model, name, &p) == pb_ok && p.option) {
       pbTaskReader_Leave(r);
       PB_TRY(set_param(r, &p, object, name, task->theta));
       continue;
     }
+    if (pbModel_Param(task->model, name, &p) == pb_ok)
+      return pbTaskReader_Fail(r, pb_bad_input, "is no option but a parameter: it belongs into \"parameters\"");
     if (json_is_number(value)) snprintf(text, sizeof text, "%.17g", json_number_value(value));
     else if (!json_is_string(value)) return pbTaskReader_Fail(r, pb_bad_input, "a text or a number is meant");
     pbStatus status = pbModel_SetOption(task->model, name, json_is_string(value) ? json_string_value(value) : text);
@@ -125,7 +133,7 @@ static pbStatus read_constants(pbTaskReader *r, const json_t *root, pbTask *task
   PB_TRY(pbTaskReader_Text(r, root, "constants", &constants));
   task->recompute = strcmp(constants, "recompute") == 0;
   if (!task->recompute && strcmp(constants, "keep") != 0)
-    return pbTaskReader_Fail(r, pb_bad_input, "constants: \"keep\" or \"recompute\" is meant");
+    return pbTaskReader_FailAt(r, "constants", "\"keep\" or \"recompute\" is meant");
   pbStatus status = pbModel_CheckParams(task->model, task->theta);
   if (status == pb_ok && task->recompute) return recompute(r, json_object_get(root, "parameters"), task);
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
@@ -160,7 +168,7 @@ static pbStatus read_rates(pbTaskReader *r, const json_t *object, pbTask *task) 
 static pbStatus not_negative(pbTaskReader *r, const json_t *object, const char *key, double most, double *out) {
   PB_TRY(pbTaskReader_Real(r, object, key, out));
   if (*out >= 0 && *out <= most) return pb_ok;
-  return pbTaskReader_Fail(r, pb_bad_input, "%s: a number from 0 to %g is meant", key, most);
+  return pbTaskReader_FailAt(r, key, "a number from 0 to %g is meant", most);
 }
 
 static pbStatus read_optimizer(pbTaskReader *r, const json_t *object, pbTask *task) {
@@ -173,7 +181,7 @@ static pbStatus read_optimizer(pbTaskReader *r, const json_t *object, pbTask *ta
   PB_TRY(pbTaskReader_Keys(r, object, keys));
   PB_TRY(pbTaskReader_Text(r, object, "method", &method));
   if (!pbMethod_Find(method, &o->method))
-    return pbTaskReader_Fail(r, pb_bad_input, "%s", pbMethod_Unknown(method, text, sizeof text));
+    return pbTaskReader_FailAt(r, "method", "%s", pbMethod_Unknown(method, text, sizeof text));
   PB_TRY(pbTaskReader_Int(r, object, "iterations", 0, 100000000, &task->iterations));
   PB_TRY(read_rates(r, object, task));
   PB_TRY(not_negative(r, object, "beta1", 0.999999999, &o->beta1));
@@ -254,8 +262,7 @@ static pbStatus read_memory(pbTaskReader *r, const json_t *root, size_t *bytes) 
     size = 1;
   }
   number *= size;
-  if (!(number >= 1 && number < 1e18))
-    return pbTaskReader_Fail(r, pb_bad_input, "memory: bytes, or a text such as \"200MiB\", is meant");
+  if (!(number >= 1 && number < 1e18)) return pbTaskReader_FailAt(r, "memory", "bytes, or a text such as \"200MiB\", is meant");
   *bytes = (size_t)number;
   return pb_ok;
 }
@@ -266,6 +273,7 @@ static pbStatus read_confirm(pbTaskReader *r, const json_t *root, pbTask *task) 
     task->confirm = json_is_true(value) ? 4 : 0;
     return pb_ok;
   }
+  if (value && !json_is_number(value)) return pbTaskReader_FailAt(r, "confirm", "true, false or a whole number is meant");
   return pbTaskReader_Int(r, root, "confirm", 1, 1000, &task->confirm);
 }
 
@@ -281,6 +289,7 @@ pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task)
   }
   PB_TRY(read_stop(r, json_object_get(root, "stop"), task));
   PB_TRY(not_negative(r, root, "seed", 9007199254740992.0, &seed));
+  if (floor(seed) != seed) return pbTaskReader_FailAt(r, "seed", "a whole number is meant");
   task->optimizer.seed = (uint64_t)seed;
   PB_TRY(read_confirm(r, root, task));
   return read_memory(r, root, &task->memory);

@@ -313,7 +313,7 @@ static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
   PB_TRY(pbTaskReader_Bool(r, object, "mean", &mean));
   t->type = strcmp(type, "norm") == 0 ? pb_termNorm : strcmp(type, "huber") == 0 ? pb_termHuber : pb_termSquared;
   if (t->type == pb_termSquared && strcmp(type, "squared") != 0)
-    return pbTaskReader_Fail(r, pb_bad_input, "unknown type '%.60s': squared, norm or huber is meant", type);
+    return pbTaskReader_FailAt(r, "type", "'%.60s' is unknown: squared, norm or huber is meant", type);
   if (!(t->epsilon > 0) || !(t->delta > 0)) return pbTaskReader_Fail(r, pb_bad_input, "epsilon and delta must be positive");
   if (mean) t->weight /= t->step_count;
   return pb_ok;

@@ -96,6 +96,18 @@ pbStatus pbTaskReader_Fail(const pbTaskReader *r, pbStatus status, const char *f
   return pbContext_Fail(r->ctx, status, "%.400s:%d: %s%s%s", r->name, line_of(r), path, path[0] ? ": " : "", reason);
 }
 
+pbStatus pbTaskReader_FailAt(pbTaskReader *r, const char *key, const char *format, ...) {
+  char reason[1200];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(reason, sizeof reason, format, args);
+  va_end(args);
+  pbTaskReader_Enter(r, key);
+  pbStatus status = pbTaskReader_Fail(r, pb_bad_input, "%s", reason);
+  pbTaskReader_Leave(r);
+  return status;
+}
+
 pbStatus pbTaskReader_FailAgain(const pbTaskReader *r, pbStatus status) {
   char reason[1000];
   snprintf(reason, sizeof reason, "%s", pbContext_Error(r->ctx));
@@ -146,28 +158,20 @@ pbStatus pbTaskReader_Keys(const pbTaskReader *r, const json_t *object, const ch
   return pb_ok;
 }
 
-static pbStatus wrong(pbTaskReader *r, const char *key, const char *what) {
-  pbTaskReader_Enter(r, key);
-  pbStatus status = pbTaskReader_Fail(r, pb_bad_input, "%s", what);
-  pbTaskReader_Leave(r);
-  return status;
-}
-
 pbStatus pbTaskReader_Real(pbTaskReader *r, const json_t *object, const char *key, double *out) {
   const json_t *value = json_object_get(object, key);
   if (!value) return pb_ok;
-  if (!json_is_number(value)) return wrong(r, key, "a number is meant");
+  if (!json_is_number(value)) return pbTaskReader_FailAt(r, key, "a number is meant");
   *out = json_number_value(value);
   return pb_ok;
 }
 
 pbStatus pbTaskReader_Int(pbTaskReader *r, const json_t *object, const char *key, int lower, int upper, int *out) {
   double number = *out;
-  char text[120];
-  PB_TRY(pbTaskReader_Real(r, object, key, &number));
-  snprintf(text, sizeof text, "a whole number from %d to %d is meant", lower, upper);
-  if (json_object_get(object, key) && !(number >= lower && number <= upper && floor(number) == number))
-    return wrong(r, key, text);
+  const json_t *value = json_object_get(object, key);
+  if (json_is_number(value)) number = json_number_value(value);
+  if (value && !(json_is_number(value) && number >= lower && number <= upper && floor(number) == number))
+    return pbTaskReader_FailAt(r, key, "a whole number from %d to %d is meant", lower, upper);
   *out = (int)number;
   return pb_ok;
 }
@@ -175,7 +179,7 @@ pbStatus pbTaskReader_Int(pbTaskReader *r, const json_t *object, const char *key
 pbStatus pbTaskReader_Bool(pbTaskReader *r, const json_t *object, const char *key, bool *out) {
   const json_t *value = json_object_get(object, key);
   if (!value) return pb_ok;
-  if (!json_is_boolean(value)) return wrong(r, key, "true or false is meant");
+  if (!json_is_boolean(value)) return pbTaskReader_FailAt(r, key, "true or false is meant");
   *out = json_is_true(value);
   return pb_ok;
 }
@@ -183,7 +187,7 @@ pbStatus pbTaskReader_Bool(pbTaskReader *r, const json_t *object, const char *ke
 pbStatus pbTaskReader_Text(pbTaskReader *r, const json_t *object, const char *key, const char **out) {
   const json_t *value = json_object_get(object, key);
   if (!value) return pb_ok;
-  if (!json_is_string(value)) return wrong(r, key, "a text is meant");
+  if (!json_is_string(value)) return pbTaskReader_FailAt(r, key, "a text is meant");
   *out = json_string_value(value);
   return pb_ok;
 }

@@ -41,6 +41,8 @@ void pbTaskReader_EnterAt(pbTaskReader *r, size_t index);
 void pbTaskReader_Leave(pbTaskReader *r);
 // Record an error at the present place: "task.json:12: loss[0].target: text".
 pbStatus pbTaskReader_Fail(const pbTaskReader *r, pbStatus status, const char *format, ...) PB_PRINTF(3, 4);
+// The same at member `key` of the present place.
+PB_NODISCARD pbStatus pbTaskReader_FailAt(pbTaskReader *r, const char *key, const char *format, ...) PB_PRINTF(3, 4);
 // The same with the context's present text as reason.
 pbStatus pbTaskReader_FailAgain(const pbTaskReader *r, pbStatus status);
 

@@ -186,9 +186,8 @@ static pbStatus read_steps(pbTaskReader *r, const json_t *own, const json_t *roo
     PB_TRY(pbTaskReader_Real(r, json_object_get(own, "duration") ? own : root, "duration", &seconds));
     double k = seconds / h;
     if (!(k > 0.5 && k <= MOST_STEPS) || fabs(k - floor(k + 0.5)) > 1e-5 * fmax(1, 1e-6 * k))
-      return pbTaskReader_Fail(r, pb_bad_input,
-                               "the duration %.12g must be a positive multiple of the time step %.12g (at most %d steps)",
-                               seconds, h, MOST_STEPS);
+      return pbTaskReader_FailAt(r, "duration", "%.12g must be a positive multiple of the time step %.12g (at most %d steps)",
+                                 seconds, h, MOST_STEPS);
     *steps = (int)floor(k + 0.5);
   }
   if (*steps == 0) return pbTaskReader_Fail(r, pb_bad_input, "\"steps\" or \"duration\" is missing");

@@ -118,7 +118,7 @@ static pbStatus state_entries(pbTaskReader *r, const json_t *object, const char 
   }
   v->kind = pb_varyAct;
   if (strcmp(which, "act") == 0) return actuator_entries(r, actuator ? actuator : all, true, tr, e);
-  return pbTaskReader_Fail(r, pb_bad_input, "unknown state '%.60s': qpos, qvel or act is meant", which);
+  return pbTaskReader_FailAt(r, "state", "'%.60s' is unknown: qpos, qvel or act is meant", which);
 }
 
 static pbStatus control_knots(pbTaskReader *r, const json_t *object, int steps, pbVariable *v) {
@@ -128,7 +128,7 @@ static pbStatus control_knots(pbTaskReader *r, const json_t *object, int steps, 
   PB_TRY(pbTaskReader_Text(r, object, "interpolation", &interpolation));
   v->linear = strcmp(interpolation, "linear") == 0;
   if (!v->linear && strcmp(interpolation, "constant") != 0)
-    return pbTaskReader_Fail(r, pb_bad_input, "interpolation is \"constant\" or \"linear\"");
+    return pbTaskReader_FailAt(r, "interpolation", "\"constant\" or \"linear\" is meant");
   return pb_ok;
 }
 
@@ -212,9 +212,8 @@ static pbStatus read_transform(pbTaskReader *r, const json_t *object, pbVariable
   PB_TRY(pbTaskReader_Real(r, object, "scale", &v->scale));
   PB_TRY(pbTaskReader_Text(r, object, "transform", &transform));
   v->logarithm = strcmp(transform, "log") == 0;
-  if (!(v->scale > 0)) return pbTaskReader_Fail(r, pb_bad_input, "scale must be positive");
-  if (!v->logarithm && strcmp(transform, "none") != 0)
-    return pbTaskReader_Fail(r, pb_bad_input, "transform is \"none\" or \"log\"");
+  if (!(v->scale > 0)) return pbTaskReader_FailAt(r, "scale", "a positive number is meant");
+  if (!v->logarithm && strcmp(transform, "none") != 0) return pbTaskReader_FailAt(r, "transform", "\"none\" or \"log\" is meant");
   return pb_ok;
 }
 
@@ -258,6 +257,25 @@ static pbStatus name_of(pbTaskReader *r, const json_t *object, pbVariable *v) {
   return v->name ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a name");
 }
 
+// Two variables for one number: the later would win without a word.
+static pbStatus check_twice(pbTaskReader *r, const pbTask *task, const pbVariable *v) {
+  size_t most = 0;
+  for (int i = 0; i < v->index_count; i++) most = v->index[i] > most ? v->index[i] : most;
+  char *mine = pbContext_AllocArray(r->ctx, most + 1, 1);
+  if (!mine) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
+  for (int i = 0; i < v->index_count; i++) mine[v->index[i]] = 1;
+  const pbVariable *other = NULL;
+  for (const pbVariable *w = task->variables; w < v && !other; w++) {
+    bool apart = w->kind != v->kind || (w->trajectory >= 0 && v->trajectory >= 0 && w->trajectory != v->trajectory);
+    for (int i = 0; i < w->index_count && !apart && !other; i++)
+      if (w->index[i] <= most && mine[w->index[i]]) other = w;
+  }
+  pbContext_Free(r->ctx, mine);
+  return other ? pbTaskReader_Fail(r, pb_bad_input, "varies what variables[%d] ('%.100s') varies already",
+                                   (int)(other - task->variables), other->name)
+               : pb_ok;
+}
+
 static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, Entries *e) {
   PB_TRY(pbTaskReader_Keys(r, object, variable_keys));
   PB_TRY(find_entries(r, object, task, v, e));
@@ -270,6 +288,7 @@ static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *tas
   v->count = (int)count;
   v->index = e->index;
   e->index = NULL;
+  PB_TRY(check_twice(r, task, v));
   return read_ranges(r, object, task, v, e);
 }
 

@@ -166,6 +166,12 @@ static pbStatus begin(Loop *l, const pbRunOptions *options, const pbRunStore *st
   char text[200];
   if (options->method && !pbMethod_Find(options->method, &o.method))
     return pbContext_Fail(task->ctx, pb_bad_argument, "%s", pbMethod_Unknown(options->method, text, sizeof text));
+  if (o.method == pb_methodGaussNewton && task->m == 0)
+    return pbContext_Fail(
+        task->ctx, pb_bad_input,
+        "%.400s: optimizer.method: gauss-newton needs a loss that is a sum of squares (all terms of type \"squared\" with "
+        "weights >= 0); lbfgs takes any",
+        task->name);
   l->method = o.method;
   l->iterations = options->iterations > 0 ? options->iterations : task->iterations;
   l->key = (task->hash ^ (o.seed * 0x9e3779b97f4a7c15u)) * 31 + (uint64_t)o.method;

@@ -81,6 +81,7 @@ pbParam pbModel_ParamAt(const pbModel *m, int index) {
                .offset = (size_t)(start - m->theta0),
                .lower = -INFINITY,
                .upper = INFINITY,
+               .option = e->rows == offsetof(pbModel, one),
                .derived = is_derived(e->name)};
   for (size_t i = 0; i < sizeof bound_table / sizeof *bound_table; i++) {
     if (!strcmp(bound_table[i].name, e->name)) p.lower = bound_table[i].lower, p.upper = bound_table[i].upper;
@@ -93,7 +94,8 @@ static pbStatus unknown_param(const pbModel *m, const char *name) {
   pbSuggest near = pbSuggest_For(name);
   char hint[256];
   for (int i = 0; i < PARAM_COUNT; i++) pbSuggest_Offer(&near, param_table[i].name);
-  return pbContext_Fail(m->ctx, pb_bad_argument, "unknown parameter '%.80s'%s", name, pbSuggest_Write(&near, hint, sizeof hint));
+  return pbContext_Fail(m->ctx, pb_bad_argument, "unknown parameter '%.80s'%s%s", name, pbSuggest_Write(&near, hint, sizeof hint),
+                        near.best ? "" : " ('pullback info MODEL' lists them)");
 }
 
 static pbStatus unknown_row(const pbModel *m, const pbParam *p, pbObject kind, const char *row) {
@@ -138,11 +140,11 @@ static pbStatus choose_entry(const pbModel *m, const char *name, const char *tex
 
 // Behind the field: nothing, ":ROW", or ":ROW:ENTRY"; of options, which have no rows, ":ENTRY". Names may hold colons themselves.
 static pbStatus choose(const pbModel *m, const pbParamEntry *e, const char *text, pbParam *p) {
-  bool positions = e->rows == offsetof(pbModel, nq), option = e->rows == offsetof(pbModel, one);
+  bool positions = e->rows == offsetof(pbModel, nq);
   char row[256];
   const char *colon = strrchr(text, ':');
   int first = 0, count = 1, number;
-  if (option) return choose_entry(m, p->name, text, p);
+  if (p->option) return choose_entry(m, p->name, text, p);
   bool found = find_rows(m, p, positions, text, &first, &count), one = false;
   if (!found && colon && (size_t)(colon - text) < sizeof row) {
     snprintf(row, sizeof row, "%.*s", (int)(colon - text), text);
@@ -187,7 +189,7 @@ char *pbModel_ParamName(const pbModel *m, size_t index, char *text, size_t size)
     size_t entry = index - p.offset, cols = (size_t)p.cols;
     if (index < p.offset || entry >= (size_t)p.rows * cols) continue;
     char name[256] = "", component[24] = "";
-    if (param_table[i].rows != offsetof(pbModel, one)) put_row(m, &p, (int)(entry / cols), name, sizeof name);
+    if (!p.option) put_row(m, &p, (int)(entry / cols), name, sizeof name);
     if (cols > 1) snprintf(component, sizeof component, ":%zu", entry % cols);
     snprintf(text, size, "%s%s%s", p.name, name, component);
   }

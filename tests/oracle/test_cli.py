@@ -487,6 +487,53 @@ def test_bad_values(run, tmp_path, arm):
         refuse(run, tmp_path, 3, "gradient", arm, "--cotangent", tmp_path / "c.npz")
 
 
+def test_mistakes_are_answered(run, tmp_path, arm):
+    """What a user gets wrong: the answer names the place, the reason and, where there is one, the way out."""
+    save = {"u.npy": np.zeros((5, 2)), "turned.npy": np.zeros((2, 5)), "none.npy": np.zeros((0, 2)), "text.npy": np.array("words"),
+            "complex.npy": np.zeros((5, 2), complex)}
+    for name, value in save.items():
+        np.save(tmp_path / name, value)
+    np.savez(tmp_path / "c.npz", qpos=np.ones(2)), np.savez(tmp_path / "two.npz", a=np.ones(2), b=np.ones(2)), np.savez(tmp_path / "rows.npz", qpos=np.ones((5, 2)))
+    (tmp_path / "u.csv").write_text("0,0\n"), (tmp_path / "words.xml").write_text("words")
+    sim, grad = ["simulate", arm], ["gradient", arm, "--steps", 5, "--cotangent", tmp_path / "c.npz"]
+    for code, words, *arguments in (
+            (3, "rows and columns seem to be exchanged", *sim, "--control", tmp_path / "turned.npy"),
+            (3, "0 rows; one for every step is needed", *sim, "--control", tmp_path / "none.npy"),
+            (3, "holds text; numbers are needed", *sim, "--control", tmp_path / "text.npy"),
+            (3, "'<c16' is not supported", *sim, "--control", tmp_path / "complex.npy"),
+            (3, "holds 2 arrays; one, or one named 'control', is needed", *sim, "--control", tmp_path / "two.npz"),
+            (3, "neither an NPY nor an NPZ file", *sim, "--control", tmp_path / "u.csv"),
+            (3, "an initial state is an NPZ file with qpos", *sim, "--init", tmp_path / "u.npy"),
+            (3, "not well-formed XML: syntax error", "simulate", tmp_path / "words.xml"),
+            (3, "(it has 1, counted from 0)", *sim, "--keyframe", 1),
+            (2, "'--steps' needs a value, but '-o' follows it", *sim, "--steps"),
+            (2, "'more.npz' is one operand too many", *sim, "more.npz"),
+            (2, "'pullback info MODEL' lists them", *sim, "--param", "mass:lower=3"),
+            (3, "cotangents are an NPZ file with qpos", "gradient", arm, "--cotangent", tmp_path / "u.npy"),
+            (3, "(2,) for the last state or (6, 2) for every state", "gradient", arm, "--steps", 5, "--cotangent", tmp_path / "rows.npz"),
+            (2, "(qpos, qvel, act, control, qfrc, xfrc, param, or a parameter)", *grad, "--wrt", "ctrl")):
+        assert words in refuse(run, tmp_path, code, *arguments), words
+    run("simulate", arm, "--control", tmp_path / "u.npy", "-o", tmp_path / "run.npz")
+    run("simulate", arm, "--control", tmp_path / "run.npz", "-o", tmp_path / "again.npz")  # the controls of a trajectory
+    assert (tmp_path / "run.npz").read_bytes() == (tmp_path / "again.npz").read_bytes()
+    run(*grad, "--wrt", "qpos, qvel", "-o", tmp_path / "g.npz")
+    for words, changes in {
+            ":32: options.gravity: one number; 3 are meant (one of them is \"gravity:ENTRY\")": dict(options={"gravity": -9.81}),
+            ": parameters.geom_friction:floor: one number; 3 are meant": dict(parameters={"geom_friction:floor": .3}),
+            ": parameters.dof_damping: one number; 2 are meant (one of them is \"dof_damping:OBJECT\")": dict(parameters={"dof_damping": .3}),
+            ": options.body_mass:lower: is no option but a parameter": dict(options={"body_mass:lower": 3}),
+            ": variables[1]: varies what variables[0] ('control:a') varies already": dict(variables=[{"control": "a"}, {"control": True}]),
+            ": optimizer.method: gauss-newton needs a loss that is a sum of squares": dict(optimizer={"method": "gauss-newton"}, loss=[{"qpos": True, "type": "huber"}]),
+            ": confirm: true, false or a whole number is meant": dict(confirm="yes"),
+            ": memory: bytes, or a text such as": dict(memory="200 mb"),
+            ": constants: \"keep\" or \"recompute\" is meant": dict(constants="both"),
+            ": loss[0].type: 'l1' is unknown": dict(loss=[{"qpos": True, "type": "l1"}]),
+            ": seed: a whole number is meant": dict(seed=1.5)}.items():
+        task = write_task(tmp_path, **changes)
+        task.write_text(json.dumps(json.loads(task.read_text()), indent=0))
+        assert words in refuse(run, tmp_path, 3, "optimize", task), words
+
+
 def test_damaged_archives(run, tmp_path, arm):
     np.savez(tmp_path / "x.npz", qpos=np.zeros(2), qvel=np.zeros(2))
     whole = (tmp_path / "x.npz").read_bytes()
@@ -526,7 +573,7 @@ def test_a_derivative_that_does_not_exist_is_named(run, tmp_path, arm):
     for command in ("jacobian", "simulate"):
         assert re.search(r"step \d+ of 9: .*joint '.*'. bec.me.*grows beyond bounds", refuse(run, tmp_path, 4, command, arm, "--steps", 9, "--init", tmp_path / "x.npz"))
     assert "grows beyond bounds" in run("check", arm, "--horizon", 9, "--init", tmp_path / "x.npz", code=4).stderr
-    task = write_task(tmp_path, parameters={"actuator_armature": 1e308}, steps=3, variables=[{"state": "qvel"}], optimizer={"method": "gauss-newton"}, loss=[{"qpos": True}])
+    task = write_task(tmp_path, parameters={"actuator_armature": [1e308, 1e308]}, steps=3, variables=[{"state": "qvel"}], optimizer={"method": "gauss-newton"}, loss=[{"qpos": True}])
     assert "no point could be evaluated" in refuse(run, tmp_path, 4, "optimize", task)
 
 
