@@ -5,6 +5,7 @@
 
 #include "io/file.h"
 #include "cli.h"
+#include "math/vec.h"
 
 #ifdef PB_HAVE_ASSETS
 extern const char pb_asset_three_js[], pb_asset_view_html[];  // texts, empty where the file was not there at build time
@@ -23,6 +24,8 @@ typedef struct View {
   float *poses;    // (frames, nbody, 7)
   char *library;   // three.js where it was read at run time
 } View;
+
+static const char *file_name(const char *path) { return strrchr(path, '/') ? strrchr(path, '/') + 1 : path; }
 
 static pbStatus no_memory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "out of memory"); }
 
@@ -181,24 +184,55 @@ static void put_geoms(const cliRun *run, cliJson *j) {
   cliJson_Close(j, ']');
 }
 
-// How large the scene is: the bodies' ways in it, and the model's own extent.
-static double scene_extent(const View *v, double center[3]) {
-  const double *extent = real_row(v->run, "stat_extent", 0, 1);
-  size_t nbody = (size_t)v->run->nbody;
-  double low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY};
-  for (size_t b = 1; b < nbody; b++) {
-    for (int i = 0; i < 3; i++) {
-      low[i] = fmin(low[i], (double)v->poses[7 * b + (size_t)i]);
-      high[i] = fmax(high[i], (double)v->poses[7 * b + (size_t)i]);
-    }
-  }
-  double span = 0;
+// ---- the scene: where the camera looks from ------------------------------------------------------------------------
+
+typedef struct Box {
+  double low[3], high[3];
+} Box;
+
+static const Box empty_box = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
+
+static void widen(Box *box, const double center[3], double radius) {
   for (int i = 0; i < 3; i++) {
-    center[i] = nbody > 1 ? 0.5 * (low[i] + high[i]) : 0;
-    if (nbody > 1) span = fmax(span, high[i] - low[i]);
+    box->low[i] = fmin(box->low[i], center[i] - radius);
+    box->high[i] = fmax(box->high[i], center[i] + radius);
   }
-  double size = fmax(span, extent && isfinite(*extent) ? *extent : 0);
-  return size > 1e-9 ? size : 1;
+}
+
+static double size_of(const Box *box) {
+  double size = 0;
+  for (int i = 0; i < 3; i++) size = fmax(size, box->high[i] - box->low[i]);
+  return size;
+}
+
+// A ball around a shape; 0 for what has no end.
+static double radius_of(int type, const double *size, const double *box) {
+  switch (type) {
+    case 0: return 0;
+    case 2: return size[0];
+    case 3: return size[0] + size[1];
+    case 4: return fmax(size[0], fmax(size[1], size[2]));
+    case 5: return hypot(size[0], size[1]);
+    case 6: return sqrt(size[0] * size[0] + size[1] * size[1] + size[2] * size[2]);
+    default: return box ? hypot(hypot(box[0], box[1]), box[2]) + hypot(hypot(box[3], box[4]), box[5]) : 0;
+  }
+}
+
+// What moves (shapes of bodies, not of the world) in one frame.
+static void widen_frame(const View *v, size_t frame, Box *box) {
+  pbField type, body;
+  const cliRun *run = v->run;
+  if (!pbModel_Field(run->model, "geom_type", &type) || !pbModel_Field(run->model, "geom_bodyid", &body)) return;
+  for (int g = 0; g < type.rows; g++) {
+    const double *size = real_row(run, "geom_size", g, 3), *at = real_row(run, "geom_pos", g, 3);
+    double radius = size ? radius_of(type.integers[g], size, real_row(run, "geom_aabb", g, 6)) : 0;
+    if (!body.integers[g] || !at || !(radius > 0 && isfinite(radius))) continue;
+    const float *pose = v->poses + 7 * (frame * (size_t)run->nbody + (size_t)body.integers[g]);
+    double quat[4] = {pose[3], pose[4], pose[5], pose[6]}, center[3];
+    quat_rotate(center, quat, at);
+    for (int i = 0; i < 3; i++) center[i] += pose[i];
+    widen(box, center, radius);
+  }
 }
 
 // The body the camera may follow: the first that moves.
@@ -212,16 +246,37 @@ static int moving_body(const View *v) {
   return 0;
 }
 
+typedef struct Scene {
+  double extent, center[3];
+  int follow;
+  bool following;  // from the start
+} Scene;
+
+// All of the motion where it fits; where it leads far away, the model at its start, which the camera then follows.
+static Scene make_scene(const View *v) {
+  Box first = empty_box, all = empty_box;
+  widen_frame(v, 0, &first);
+  for (size_t k = 0; k < v->frames; k++) widen_frame(v, k, &all);
+  Scene s = {.extent = 1, .follow = moving_body(v)};
+  if (!(size_of(&first) > 1e-9)) return s;
+  s.following = s.follow && size_of(&all) > 5 * size_of(&first);
+  const Box *shown = s.following ? &first : &all;
+  s.extent = (s.following ? 2 : 1) * size_of(shown);
+  for (int i = 0; i < 3; i++) s.center[i] = 0.5 * (shown->low[i] + shown->high[i]);
+  return s;
+}
+
 static void put_data(const View *v, FILE *out) {
   const cliRun *run = v->run;
-  double center[3], extent = scene_extent(v, center);
+  Scene scene = make_scene(v);
   cliJson j = {.out = out};
   cliJson_Open(&j, NULL, '{');
-  cliJson_Text(&j, "title", run->model_path);
+  cliJson_Text(&j, "title", file_name(run->model_path));
   cliJson_Text(&j, "version", pbVersion());
-  cliJson_Number(&j, "extent", extent);
-  cliJson_Numbers(&j, "center", center, 3);
-  cliJson_Integer(&j, "follow", moving_body(v));
+  cliJson_Number(&j, "extent", scene.extent);
+  cliJson_Numbers(&j, "center", scene.center, 3);
+  cliJson_Integer(&j, "follow", scene.follow);
+  cliJson_Bool(&j, "following", scene.following);
   cliJson_OpenLine(&j, "bodies", '[');
   for (int b = 0; b < run->nbody; b++) cliJson_Text(&j, NULL, pbModel_Name(run->model, pb_objBody, b));
   cliJson_Close(&j, ']');
@@ -252,7 +307,7 @@ static void put_page(const View *v, const char *page, const char *library, FILE 
     fwrite(at, 1, (size_t)(mark - at), out);
     at = mark;
     if (strncmp(at, "{{title}}", 9) == 0) {
-      put_html_text(out, v->run->model_path);
+      put_html_text(out, file_name(v->run->model_path));
       at += 9;
     } else if (strncmp(at, "{{three}}", 9) == 0) {
       fputs(library, out);

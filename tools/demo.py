@@ -185,7 +185,7 @@ def pendulum():
             "The error is in standard deviations of the best unbiased estimate there can be (Cramer-Rao); required: within 2.</p>" +
             table(("quantity", "found", "truth", "start", "error [sigma]", ""), rows) +
             plot.svg("Recording and fit", "time [s]", "x of the bob [m]",
-                     [("fit", fit["time"], [s[0] for s in fit["sensordata"]], "line"), ("recording", times[::4], [s[0] for s in noisy[::4]], "dots")]) +
+                     [("fit", fit["time"], [s[0] for s in fit["sensordata"]], "line"), ("recording", times[::10], [s[0] for s in noisy[::10]], "dots")]) +
             '<p><a href="pendulum.html">Watch it</a></p>')
 
 
@@ -228,7 +228,7 @@ def hopper():
             plot.svg("Recording and fit", "time [s]", "", [
                 ("height of the torso [m]", fit["time"], [s[2] for s in fit["sensordata"]], "line"),
                 ("knee [rad]", fit["time"], [s[5] for s in fit["sensordata"]], "line"),
-                ("recorded", times, [s[2] for s in noisy], "dots"), ("recorded", times, [s[5] for s in noisy], "dots")]) +
+                ("recorded", times[::2], [s[2] for s in noisy[::2]], "dots"), ("recorded", times[::2], [s[5] for s in noisy[::2]], "dots")]) +
             '<p><a href="hopper.html">Watch it</a></p>')
 
 

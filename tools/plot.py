@@ -15,9 +15,9 @@ def ticks(low, high, log):
     return [k * step for k in range(first, math.floor(high / step) + 1)]
 
 
-def svg(title, xlabel, ylabel, curves, logx=False, logy=False, width=560, height=320):
+def svg(title, xlabel, ylabel, curves, logx=False, logy=False, width=560, height=340):
     """curves: [(name, xs, ys, "line" or "dots")]"""
-    left, right, top, bottom = 70, 15, 30, 45
+    left, right, top, bottom, label = 70, 15, 50, 45, 70  # label: where the next name stands, in a line above the curves
     keep = [(n, [(x, y) for x, y in zip(xs, ys) if (x > 0 or not logx) and (y > 0 or not logy)], kind) for n, xs, ys, kind in curves]
     every = [p for _, points, _ in keep for p in points]
     spans = []
@@ -50,8 +50,11 @@ def svg(title, xlabel, ylabel, curves, logx=False, logy=False, width=560, height
         color = COLORS[k % len(COLORS)]
         at = [(place(x, 0), place(y, 1)) for x, y in points]
         if kind == "dots":
-            out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.6" fill="{color}" fill-opacity=".5"/>' for x, y in at]
+            out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.4" fill="none" stroke="{color}"/>' for x, y in at]
         elif at:
             out.append(f'<path d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y in at)}" fill="none" stroke="{color}" stroke-width="1.6"/>')
-        out.append(f'<text x="{width - right - 6}" y="{top + 16 + 16 * k}" text-anchor="end" fill="{color}">{html.escape(name)}</text>')
+        mark = f'<circle cx="{label + 6}" cy="{top - 14}" r="2.4" fill="none" stroke="{color}"/>' if kind == "dots" else \
+            f'<path d="M{label} {top - 14}h12" stroke="{color}" stroke-width="1.6"/>'
+        out.append(f'{mark}<text x="{label + 17}" y="{top - 10}" fill="{color}">{html.escape(name)}</text>')
+        label += 34 + 6.8 * len(name)
     return "\n".join(out + ["</svg>"])

@@ -335,6 +335,20 @@ def test_view_is_one_page_without_network(run, tmp_path):
     assert len(data["geoms"]) == 3 and data["time"][-1] == pytest.approx(0.1) and data["bodies"][1].startswith("</script>")
 
 
+def test_view_shows_the_whole_motion(run, tmp_path):
+    """The camera sees every frame, or goes along where the way is long."""
+    path, init, out = tmp_path / "ball.xml", tmp_path / "x.npz", tmp_path / "o.npz"
+    path.write_text(BALL)
+    for speed, follows in ((1, False), (100, True)):
+        np.savez(init, qvel=[speed, 0, 0, 0, 0, 0])
+        run("simulate", path, "--steps", 100, "--init", init, "-o", out), run("view", path, out, "-o", tmp_path / "v.html")
+        data = json.loads(re.search(r'id="data">(.*?)</script>', (tmp_path / "v.html").read_text(), re.S).group(1))
+        low, high = np.load(out)["qpos"][:, :3].min(0) - .1, np.load(out)["qpos"][:, :3].max(0) + .1
+        assert data["title"] == "ball.xml" and data["follow"] == 1 and data["following"] == follows
+        assert np.allclose(data["center"], [0, 0, .3] if follows else (low + high) / 2, atol=1e-6)
+        assert data["extent"] == pytest.approx(.4 if follows else max(high - low), rel=1e-6)
+
+
 def test_inspect(run, tmp_path):
     out = tmp_path / "o.npz"
     run("inspect", RICH, "-o", out)
