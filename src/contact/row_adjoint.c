@@ -445,7 +445,7 @@ static void geom_parameters(LANE(pbAdjoint) *a, int g, const double wrench[6], c
   for (int k = 0; k < 3; k++) PB_THETA(a, geom_pos, 3 * g + k, local[k]);
   for (int k = 0; k < 3; k++) PB_THETA(a, geom_size, 3 * g + k, size[k]);
   m3_tmulv(local, w->geom_xmat + 9 * g, wrench);
-  LANE(pbSweep_Quat)(a, a->theta + (w->m->geom_quat - w->m->theta0) + 4 * g, w->p.geom_quat + 4 * g, local);
+  LANE(pbSweep_Quat)(a, a->bar.geom_quat + 4 * g, w->p.geom_quat + 4 * g, local);
 }
 #endif
 

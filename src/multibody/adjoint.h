@@ -19,11 +19,25 @@ typedef double lane;
 #define PB_LANE_NUM(name)    NUM(name)
 #define LANE(name)           PB_LANE_NUM(PB_LANE_PASTE(name, PB_LANE_KIND))
 
+// Views of the gradient by theta, one to a field (as in par.h).
+typedef struct pbBars {
+#define X(name, rows, cols, unit) double *name;
+  PB_MODEL_PARAMS(X)
+#undef X
+} pbBars;
+
+static inline void bars_view(pbBars *b, const pbModel *m, double *theta) {
+#define X(name, rows, cols, unit) b->name = theta + (m->name - m->theta0);
+  PB_MODEL_PARAMS(X)
+#undef X
+}
+
 // Cotangents of one evaluation. Spatial ones are wrenches (torque, force) about the tree's ref, dual to motions.
 // Everything is linear in the lane quantities; FL and FM multiply lane motions and so are plain numbers.
 typedef struct LANE(pbAdjoint) {
   const NUM(pbWork) *w;
   double *theta;  // gradient by parameters (layout of theta), added to; NULL: not wanted (always NULL with several lanes)
+  pbBars bar;     // the same by field, where it is wanted
 
   // virtual motions
   lane *lam;      // nv: H^-1 of the cotangent of qacc
@@ -85,9 +99,9 @@ static inline void LANE(pbLane_Copy6)(lane to[6], const lane x[6]) {
 }
 
 // theta[field row, column] += value, where theta is wanted.
-#define PB_THETA(a, field, index, value)                                                                              \
-  do {                                                                                                                \
-    if (PB_LANES == 1 && (a)->theta) (a)->theta[((a)->w->m->field - (a)->w->m->theta0) + (index)] += PB_LANE0(value); \
+#define PB_THETA(a, field, index, value)                                       \
+  do {                                                                         \
+    if (PB_LANES == 1 && (a)->theta) (a)->bar.field[index] += PB_LANE0(value); \
   } while (0)
 #if PB_LANES == 1
 #define PB_LANE0(value) (value)

@@ -95,11 +95,10 @@ static void add_quat(double *g, const double *q, const double *t) {
 // What a part hangs on: its place in the body (from the cotangent of its pose), the medium, its shape.
 static void add_place(LANE(pbAdjoint) *a, const patch *p) {
   const NUM(pbWork) *w = a->w;
-  const pbModel *m = w->m;
   const double *Rb = w->xmat + 9 * p->body, *R = p->part.R, *F = p->force, *T = p->torque;
   const double *q = p->geom < 0 ? w->p.body_iquat + 4 * p->body : w->p.geom_quat + 4 * p->geom;
-  double *pos = a->theta + ((p->geom < 0 ? m->body_ipos + 3 * p->body : m->geom_pos + 3 * p->geom) - m->theta0), t[3];
-  double *quat = a->theta + ((p->geom < 0 ? m->body_iquat + 4 * p->body : m->geom_quat + 4 * p->geom) - m->theta0);
+  double *pos = p->geom < 0 ? a->bar.body_ipos + 3 * p->body : a->bar.geom_pos + 3 * p->geom, t[3];
+  double *quat = p->geom < 0 ? a->bar.body_iquat + 4 * p->body : a->bar.geom_quat + 4 * p->geom;
   for (int k = 0; k < 3; k++) pos[k] += Rb[k] * F[0] + Rb[3 + k] * F[1] + Rb[6 + k] * F[2];
   SET3(t, R[k] * T[0] + R[3 + k] * T[1] + R[6 + k] * T[2]);
   add_quat(quat, q, t);

@@ -33,7 +33,7 @@ static void rotation_spring(LANE(pbAdjoint) *a, int j, int qadr, int dof) {
     double back[3], minus[3] = {-d[0], -d[1], -d[2]};
     pb_log_pull(minus, g, back);
     v3_neg(back, back);
-    LANE(pbSweep_Quat)(a, a->theta + (w->m->qpos_spring - w->m->theta0) + qadr, w->p.qpos_spring + qadr, back);
+    LANE(pbSweep_Quat)(a, a->bar.qpos_spring + qadr, w->p.qpos_spring + qadr, back);
   }
 #endif
 }
@@ -92,8 +92,6 @@ static void damping_parameters(LANE(pbAdjoint) *a, const lane bar[3], double *li
 #endif
 }
 
-#define THETA_AT(a, field, index) ((a)->theta + ((a)->w->m->field - (a)->w->m->theta0) + (index))
-
 static double sign_of(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 
 static void dof_damper(LANE(pbAdjoint) *a, int i) {
@@ -113,7 +111,7 @@ static void dof_damper(LANE(pbAdjoint) *a, int i) {
     a->h_bar += PB_LANE0(x) / h * poly_slope(c, v, true);
   }
   if (PB_LANES == 1 && a->theta) {
-    damping_parameters(a, bar, THETA_AT(a, dof_damping, i), THETA_AT(a, dof_dampingpoly, 2 * i), w->t->dof_actuator_start,
+    damping_parameters(a, bar, a->bar.dof_damping + i, a->bar.dof_dampingpoly + 2 * i, w->t->dof_actuator_start,
                        w->t->dof_actuator, i);
   }
 }
@@ -172,14 +170,15 @@ static void compensate(LANE(pbAdjoint) *a, int b, const lane *X, double *field) 
   if (gc == 0 && !(PB_LANES == 1 && a->theta)) return;
   body_offset(w, b, w->xipos + 3 * b, d);
   PB_POINTVEL(u, X, d);
+  PB_THETA(a, body_gravcomp, b, -m * PB_DOT3(g, u));
+  if (gc == 0) return;
   v3_scale(force, g, -m * gc);
   PB_CROSS(p, force, X);
-  if (gc != 0) LANE(pbSweep_Point)(a, b, d, force, p, field);
-  PB_THETA(a, body_gravcomp, b, -m * PB_DOT3(g, u));
+  LANE(pbSweep_Point)(a, b, d, force, p, field);
   PB_THETA(a, body_mass, b, -gc * PB_DOT3(g, u));
   for (int k = 0; k < 3; k++) PB_THETA(a, gravity, k, -m * gc * u[k]);
 #if PB_LANES == 1
-  if (a->theta && gc != 0) {
+  if (a->theta) {
     double local[3];
     m3_tmulv(local, w->xmat + 9 * b, p);
     for (int k = 0; k < 3; k++) PB_THETA(a, body_ipos, 3 * b + k, local[k]);
@@ -546,7 +545,7 @@ static void refsite_rotation(LANE(pbAdjoint) *a, int site, int ref, const double
   couple(a, w->m->site_bodyid[ref], back);
 #if PB_LANES == 1
   if (a->theta) {
-    double *bar = a->theta + (w->m->site_quat - w->m->theta0), other[3];
+    double *bar = a->bar.site_quat, other[3];
     v3_neg(other, left);
     LANE(pbSweep_Quat)(a, bar + 4 * site, w->p.site_quat + 4 * site, right);
     LANE(pbSweep_Quat)(a, bar + 4 * ref, w->p.site_quat + 4 * ref, other);
@@ -676,7 +675,7 @@ static void tendon_forces(LANE(pbAdjoint) *a, int k, lane power) {
       bar[0] -= h * p, bar[1] -= h * p * 2 * s, bar[2] -= h * p * 3 * s * s;
     }
     if (PB_LANES == 1 && a->theta) {
-      damping_parameters(a, bar, THETA_AT(a, tendon_damping, k), THETA_AT(a, tendon_dampingpoly, 2 * k), w->t->ten_actuator_start,
+      damping_parameters(a, bar, a->bar.tendon_damping + k, a->bar.tendon_dampingpoly + 2 * k, w->t->ten_actuator_start,
                          w->t->ten_actuator, k);
     }
   }

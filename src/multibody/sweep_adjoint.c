@@ -1,6 +1,7 @@
 // Sweeps of the adjoint over the tree: motions up, wrenches down. Derivation in docs/derivatives.md.
 #include "math/vec.h"
 #include "multibody/adjoint.h"
+#include "multibody/lane3.h"
 #include "multibody/spatial.h"
 
 void LANE(pbSweep_Solve)(const pbTreePattern *tree, const double *LD, const double *diag_inv, lane *x) {
@@ -71,40 +72,41 @@ void LANE(pbSweep_Quat)(LANE(pbAdjoint) *a, double *bar, const double *q, const 
 
 // ---- inertia --------------------------------------------------------------------------------------------------------
 #if PB_LANES == 1
-// g += sign times the gradient of X . I Y by I = {m, m d (3), Ixx, Iyy, Izz, Ixy, Ixz, Iyz}.
-static void inertia_gradient(double g[10], const double *X, const double *Y, double sign) {
-  double h[3];
-  PB_CROSS(h, Y + 3, X);  // X . (I Y) has m d . (v_Y x w_X + v_X x w_Y)
-  PB_ADDCROSS(h, 1, X + 3, Y);
-  g[0] += sign * PB_DOT3(X + 3, Y + 3);
-  for (int k = 0; k < 3; k++) g[1 + k] += sign * h[k], g[4 + k] += sign * X[k] * Y[k];
-  g[7] += sign * (X[0] * Y[1] + X[1] * Y[0]);
-  g[8] += sign * (X[0] * Y[2] + X[2] * Y[0]);
-  g[9] += sign * (X[1] * Y[2] + X[2] * Y[1]);
+// Gradient of X . I Y by I: mass, m d, diagonal, and the entries xy, yz, zx.
+typedef struct inertia_bar {
+  double m;
+  p3 h, diag, off;
+} inertia_bar;
+
+PB_INLINE void inertia_gradient(inertia_bar *g, p6 X, p6 Y, double sign) {
+  g->m += sign * l3_dot(X.l, Y.l);
+  g->h += sign * l3_cross2(Y.l, X.a, X.l, Y.a);  // X . (I Y) has m d . (v_Y x w_X + v_X x w_Y)
+  g->diag += sign * (X.a * Y.a);
+  g->off += sign * (X.a * PB_TURN3(Y.a) + PB_TURN3(X.a) * Y.a);
 }
 
 // From the ten numbers to mass, inertial frame and principal inertia; see body_inertia in kinematics.c.
-static void inertia_parameters(LANE(pbAdjoint) *a, int b, const double g[10]) {
+static void inertia_parameters(LANE(pbAdjoint) *a, int b, const inertia_bar *g) {
   const NUM(pbWork) *w = a->w;
-  const double *R = w->ximat + 9 * b, *I = w->p.body_inertia + 3 * b, mass = w->p.body_mass[b], *h = g + 1;
-  const double G[9] = {g[4], 0.5 * g[7], 0.5 * g[8], 0.5 * g[7], g[5], 0.5 * g[9], 0.5 * g[8], 0.5 * g[9], g[6]};
-  double d[3], Gd[3], move[3], GR[9], L[9], turn[3], trace = g[4] + g[5] + g[6];
+  const double *R = w->ximat + 9 * b, *I = w->p.body_inertia + 3 * b, mass = w->p.body_mass[b];
+  const double xy = 0.5 * g->off[0], yz = 0.5 * g->off[1], zx = 0.5 * g->off[2], h[3] = {g->h[0], g->h[1], g->h[2]};
+  const double G[9] = {g->diag[0], xy, zx, xy, g->diag[1], yz, zx, yz, g->diag[2]};
+  double d[3], Gd[3], move[3], GR[9], turn[3], trace = (G[0] + G[4]) + G[8];
   body_offset(w, b, w->xipos + 3 * b, d);
   m3_mulv(Gd, G, d);
   double dd = v3_dot(d, d);
   // I(d) = R diag R' + m (|d|^2 1 - d d')
-  PB_THETA(a, body_mass, b, g[0] + v3_dot(h, d) + dd * trace - v3_dot(d, Gd));
+  PB_THETA(a, body_mass, b, g->m + v3_dot(h, d) + dd * trace - v3_dot(d, Gd));
   for (int k = 0; k < 3; k++) move[k] = mass * (h[k] + 2 * (trace * d[k] - Gd[k]));
   m3_tmulv(move, w->xmat + 9 * b, move);
   for (int k = 0; k < 3; k++) PB_THETA(a, body_ipos, 3 * b + k, move[k]);
   m3_mul(GR, G, R);
-  m3_tmul(L, R, GR);  // in the inertial frame
-  for (int k = 0; k < 3; k++) PB_THETA(a, body_inertia, 3 * b + k, L[4 * k]);
-  for (int k = 0; k < 3; k++) {  // a turn t changes diag by [t]x diag - diag [t]x
+  for (int k = 0; k < 3; k++) {  // R' G R, in the inertial frame; a turn t changes diag by [t]x diag - diag [t]x
     int i = (k + 1) % 3, j = (k + 2) % 3;
-    turn[k] = 2 * L[3 * i + j] * (I[i] - I[j]);
+    PB_THETA(a, body_inertia, 3 * b + k, R[k] * GR[k] + R[3 + k] * GR[3 + k] + R[6 + k] * GR[6 + k]);
+    turn[k] = 2 * (R[i] * GR[j] + R[3 + i] * GR[3 + j] + R[6 + i] * GR[6 + j]) * (I[i] - I[j]);
   }
-  LANE(pbSweep_Quat)(a, a->theta + (w->m->body_iquat - w->m->theta0) + 4 * b, w->p.body_iquat + 4 * b, turn);
+  LANE(pbSweep_Quat)(a, a->bar.body_iquat + 4 * b, w->p.body_iquat + 4 * b, turn);
 }
 #endif
 
@@ -130,11 +132,11 @@ void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
   for (int i = 0; i < m->nv; i++) NUM(pbDof_Damping)(w, i, a->damping + 3 * i);
 }
 
+// Cotangents of body fields, each for the first time.
 static void clear_body(LANE(pbAdjoint) *a, int b) {
-  lane *of_lanes[] = {a->FV, a->FA, a->FW, a->FVa, a->P};
-  double *plain[] = {a->FL, a->FX, a->FM};
-  for (int i = 0; i < 5; i++) LANE(pbLane_Zero6)(of_lanes[i] + 6 * b);
-  for (int i = 0; i < 3; i++) memset(plain[i] + 6 * b, 0, 6 * sizeof(double));
+  LANE(pbLane_Zero6)(a->FV + 6 * b), LANE(pbLane_Zero6)(a->FA + 6 * b), LANE(pbLane_Zero6)(a->FW + 6 * b);
+  LANE(pbLane_Zero6)(a->FVa + 6 * b), LANE(pbLane_Zero6)(a->P + 6 * b);
+  for (int k = 6 * b; k < 6 * b + 6; k++) a->FL[k] = a->FX[k] = a->FM[k] = 0;
 }
 
 // W = -Vx . (I A + V x* I V) + Vm . I Vw. The pose of the inertia at held fields: minus the sum of X x* (cotangent of X).
@@ -143,36 +145,30 @@ void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a) {
   for (int b = 0; b < w->m->nbody; b++) {
     if (a->fresh) clear_body(a, b);
     if (w->t->body_tree[b] < 0) continue;
-    const double *I = w->inert + 10 * b, *V = w->V + 6 * b, *A = w->A + 6 * b;
-    const lane *Vx = a->Vx + 6 * b;
-    const double *momentum = a->IV + 6 * b, *fx = a->rate_IV + 6 * b, *fm = a->IW + 6 * b;  // -fx is the cotangent of Vx
-    lane turned[6] = {0}, fv[6] = {0}, fa[6] = {0}, fw[6] = {0}, *P = a->P + 6 * b;
-    PB_ADDINERT(fa, -1, I, Vx);
-    PB_ADDMXF(fv, 1, Vx, momentum);
-    PB_ADDMXM(turned, 1, Vx, V);
-    PB_ADDINERT(fv, -1, I, turned);
-    PB_ADDMXF(P, 1, Vx, fx);
-    PB_ADDMXF(P, -1, A, fa);
-    PB_ADDMXF(P, -1, V, fv);
-    PB_AXPY6(a->FX + 6 * b, -1, fx);
-    PB_AXPY6(a->FA + 6 * b, 1, fa);
-    PB_AXPY6(a->FV + 6 * b, 1, fv);
+    const p3inertia I = inertia_load(w->inert + 10 * b);
+    const p6 V = p6_load(w->V + 6 * b), A = p6_load(w->A + 6 * b);
+    const l6 Vx = l6_load(a->Vx + 6 * b), moved = inertia_times(&I, Vx), turned = l6_motion(V, Vx);  // V x Vx
+    const l6 fv = l6_sub(inertia_times(&I, turned), l6_onto(p6_load(a->IV + 6 * b), Vx));
+    l6 P = l6_sub(l6_wrench(A, moved), l6_wrench(V, fv));
+    P = l6_sub(P, l6_onto(p6_load(a->rate_IV + 6 * b), Vx));
+    l6_store(a->FA + 6 * b, l6_sub(l6_load(a->FA + 6 * b), moved));
+    l6_store(a->FV + 6 * b, l6_add(l6_load(a->FV + 6 * b), fv));
+    for (int k = 6 * b; k < 6 * b + 6; k++) a->FX[k] -= a->rate_IV[k];
     if (a->damped) {
-      const double *Vw = a->Vw + 6 * b;
-      const lane *Vm = a->Vm + 6 * b;
-      PB_ADDINERT(fw, 1, I, Vm);
-      PB_ADDMXF(P, -1, Vm, fm);
-      PB_ADDMXF(P, -1, Vw, fw);
-      PB_AXPY6(a->FM + 6 * b, 1, fm);
-      PB_AXPY6(a->FW + 6 * b, 1, fw);
+      const p6 Vw = p6_load(a->Vw + 6 * b);
+      const l6 Vm = l6_load(a->Vm + 6 * b), fw = inertia_times(&I, Vm);
+      P = l6_add(P, l6_sub(l6_onto(p6_load(a->IW + 6 * b), Vm), l6_wrench(Vw, fw)));
+      l6_store(a->FW + 6 * b, l6_add(l6_load(a->FW + 6 * b), fw));
+      for (int k = 6 * b; k < 6 * b + 6; k++) a->FM[k] += a->IW[k];
     }
+    l6_store(a->P + 6 * b, l6_add(l6_load(a->P + 6 * b), P));
 #if PB_LANES == 1
     if (a->theta) {  // Vx . (V x* I V) = (Vx x V) . I V
-      double g[10] = {0};
-      inertia_gradient(g, Vx, A, -1);
-      inertia_gradient(g, turned, V, -1);
-      if (a->damped) inertia_gradient(g, a->Vm + 6 * b, a->Vw + 6 * b, 1);
-      inertia_parameters(a, b, g);
+      inertia_bar g = {0};
+      inertia_gradient(&g, Vx, A, -1);
+      inertia_gradient(&g, turned, V, 1);
+      if (a->damped) inertia_gradient(&g, p6_load(a->Vm + 6 * b), p6_load(a->Vw + 6 * b), 1);
+      inertia_parameters(a, b, &g);
     }
 #endif
   }
@@ -193,7 +189,7 @@ void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lan
   for (int k = 0; k < 3; k++) PB_THETA(a, site_pos, 3 * site + k, local[k]);
   if (!torque) return;
   m3_tmulv(local, w->site_xmat + 9 * site, torque);
-  LANE(pbSweep_Quat)(a, a->theta + (w->m->site_quat - w->m->theta0) + 4 * site, w->p.site_quat + 4 * site, local);
+  LANE(pbSweep_Quat)(a, a->bar.site_quat + 4 * site, w->p.site_quat + 4 * site, local);
 #else
   (void)a, (void)site, (void)p, (void)torque;
 #endif
@@ -205,150 +201,155 @@ void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lan
 //   Q_before = Q_after + S x* Sb,   Sb = gradient by S itself = sum over fields of (cotangent) (rate) - rate_v Vb x* FA
 // because what is carried, and S, turn together. Every kinematic gradient is a projection of these two.
 #if PB_LANES == 1
-// Torque of a wrench about the point with offset d.
-static void torque_about(const double Q[6], const double d[3], double t[3]) {
-  PB_CROSS(t, Q + 3, d);
-  for (int k = 0; k < 3; k++) t[k] += Q[k];
+// The vector y turned by a unit quaternion.
+PB_INLINE p3 rotated(const double q[4], p3 y) {
+  const p3 axis = p3_load(q + 1), t = l3_cross(axis, y);
+  return y + 2 * (t * q[0] + l3_cross(axis, t));
+}
+PB_INLINE void add3(double *to, p3 x) {
+  for (int k = 0; k < 3; k++) to[k] += x[k];
+}
+PB_INLINE p3 arm_to(const NUM(pbWork) *w, int body, const double point[3]) {
+  double d[3];
+  body_offset(w, body, point, d);
+  return p3_load(d);
 }
 
-// Gradient by a joint's axis and anchor. Sb: of its axes (n x 6); Q: of what it carries. R: orientation of the body after
+// Gradient by a joint's axis and anchor. Sb: of its axes; Q: of what it carries. R: rows of the orientation of the body after
 // the joint, before it on return.
-static void joint_parameters(LANE(pbAdjoint) *a, int j, const double *Sb, const double Q[6], double R[9]) {
+static void joint_parameters(LANE(pbAdjoint) *a, int j, const l6 *Sb, const l6 *Q, p3 R[3]) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   int type = m->jnt_type[j], dof = m->jnt_dofadr[j], qadr = m->jnt_qposadr[j];
-  double arm[3], t[3], before[9], turned[9], q[4], b[3], after[3], axis[3] = {0};
-  const double *ax = w->xaxis + 3 * j, *unit = w->p.jnt_axis + 3 * j;
-  memcpy(before, R, sizeof before);
+  const double *turn = w->jnt_turn + 4 * j, *unit = w->p.jnt_axis + 3 * j;
+  p3 axis = {0};
   if (type == pb_jntSlide) {
-    double x = w->qpos[qadr] - w->p.qpos0[qadr];
-    for (int k = 0; k < 3; k++) axis[k] = Sb[3 + k] + x * Q[3 + k];
+    axis = Sb[0].l + (w->qpos[qadr] - w->p.qpos0[qadr]) * Q->l;
   } else {
-    body_offset(w, m->jnt_bodyid[j], w->xanchor + 3 * j, arm);
+    p3 after = l3_columns(R, Q->l), drawn = Q->l;
+    for (int k = 0; k < (type == pb_jntBall ? 3 : 1); k++) drawn += l3_cross(p3_load(w->S + 6 * (dof + k)), Sb[k].l);
     if (type == pb_jntHinge) {  // what is carried turns by sin x da + (1 - cos x) a x da about the anchor
-      double half = v3_dot(w->jnt_turn + 4 * j + 1, unit), whole = w->jnt_turn[4 * j];  // sin, cos of x / 2
+      double half = v3_dot(turn + 1, unit), whole = turn[0];  // sin, cos of x / 2
       double s = 2 * half * whole, c = whole * whole - half * half;
-      torque_about(Q, arm, t);
-      for (int k = 0; k < 3; k++) axis[k] = Sb[k] + s * t[k];
-      PB_ADDCROSS(axis, 1, Sb + 3, arm);
-      PB_ADDCROSS(axis, 1 - c, t, ax);
+      p3 arm = arm_to(w, m->jnt_bodyid[j], w->xanchor + 3 * j), t = Q->a + l3_cross(Q->l, arm);
+      axis = Sb[0].a + s * t + l3_cross2(Sb[0].l, arm, (1 - c) * t, p3_load(w->xaxis + 3 * j));
     }
-    quat_conj(q, w->jnt_turn + 4 * j);
-    quat_to_mat(turned, q);
-    m3_mul(before, R, turned);
-    v3_copy(b, Q + 3);
-    for (int k = 0; k < (type == pb_jntBall ? 3 : 1); k++) PB_ADDCROSS(b, 1, w->S + 6 * (dof + k), Sb + 6 * k + 3);
-    m3_tmulv(b, before, b), m3_tmulv(after, R, Q + 3);
-    for (int k = 0; k < 3; k++) PB_THETA(a, jnt_pos, 3 * j + k, b[k] - after[k]);
+    for (int k = 0; k < 3; k++) R[k] = rotated(turn, R[k]);
+    add3(a->bar.jnt_pos + 3 * j, l3_columns(R, drawn) - after);
   }
-  memcpy(R, before, sizeof before);
   if (type == pb_jntBall) return;
-  m3_tmulv(axis, before, axis);
-  double along = v3_dot(axis, unit);
-  for (int k = 0; k < 3; k++) PB_THETA(a, jnt_axis, 3 * j + k, axis[k] - along * unit[k]);
+  axis = l3_columns(R, axis);
+  add3(a->bar.jnt_axis + 3 * j, axis - l3_dot(axis, p3_load(unit)) * p3_load(unit));
 }
 
-// Gradient by the body's place in its parent. Q: of a rigid motion of the body's frame and all it carries.
-static void body_parameters(LANE(pbAdjoint) *a, int b, const double Q[6], const double R[9]) {
+// Gradient by the body's place in its parent. Q: of a rigid motion of the body's frame and all it carries; R: rows of its
+// orientation before its joints.
+static void body_parameters(LANE(pbAdjoint) *a, int b, const l6 *Q, const p3 R[3]) {
   const NUM(pbWork) *w = a->w;
-  const pbModel *m = w->m;
-  int parent = m->body_parentid[b];
-  double g[3], x0[3], d[3], t[3];
-  m3_tmulv(g, w->xmat + 9 * parent, Q + 3);
-  for (int k = 0; k < 3; k++) PB_THETA(a, body_pos, 3 * b + k, g[k]);
+  int parent = w->m->body_parentid[b];
+  double x0[3], t[3];
+  p3 Rp[3];
+  rows_load(Rp, w->xmat + 9 * parent);
+  add3(a->bar.body_pos + 3 * b, l3_columns(Rp, Q->l));
   m3_mulv(x0, w->xmat + 9 * parent, w->p.body_pos + 3 * b);
   v3_addto(x0, w->xpos + 3 * parent);
-  body_offset(w, b, x0, d);
-  torque_about(Q, d, t);
-  m3_tmulv(t, R, t);
-  LANE(pbSweep_Quat)(a, a->theta + (m->body_quat - m->theta0) + 4 * b, w->p.body_quat + 4 * b, t);
+  l3_store(t, l3_columns(R, Q->a + l3_cross(Q->l, arm_to(w, b, x0))));
+  LANE(pbSweep_Quat)(a, a->bar.body_quat + 4 * b, w->p.body_quat + 4 * b, t);
 }
 #endif
 
 // One joint with the gradients Sb of its axes: coordinates, parameters; Q becomes that before the joint.
-static void through_joint(LANE(pbAdjoint) *a, int j, int first, int n, const lane *Sb, lane Q[6], double R[9]) {
+static void through_joint(LANE(pbAdjoint) *a, int j, int first, int n, const l6 *Sb, l6 *Q, p3 R[3]) {
   const NUM(pbWork) *w = a->w;
 #if PB_LANES == 1
   if (a->theta && w->m->jnt_type[j] != pb_jntFree) joint_parameters(a, j, Sb, Q, R);
 #else
   (void)R;
 #endif
-  for (int k = 0; k < n; k++) PB_ADDMXF(Q, 1, w->S + 6 * (first + k), Sb + 6 * k);
+  for (int k = 0; k < n; k++) *Q = l6_add(*Q, l6_wrench(p6_load(w->S + 6 * (first + k)), Sb[k]));
   for (int k = 0; k < n; k++) {
-    lane g = PB_DOT6(w->S + 6 * (first + k), Q);
+    lane g = l6_dot(p6_load(w->S + 6 * (first + k)), *Q);
     a->q[first + k] += g;
     if (n == 1) PB_THETA(a, qpos0, w->m->jnt_qposadr[j], -g);
   }
 }
 
-// r += a wrench about another reference point: shift is where its point lies from r's.
-#define ADD_SHIFTED(r, F, shift)                  \
-  do {                                            \
-    for (int e = 0; e < 6; e++) (r)[e] += (F)[e]; \
-    PB_ADDCROSS(r, 1, shift, (F) + 3);            \
-  } while (0)
-
 #if PB_LANES == 1
 static bool is_free(const pbModel *m, int b) { return m->body_jntnum[b] && m->jnt_type[m->body_jntadr[b]] == pb_jntFree; }
 #endif
 
-// Gradients by n axes from dof `first` on, and by their rates; FV becomes that before them.
-static void peel(LANE(pbAdjoint) *a, int b, int first, int n, lane *Sb) {
-  const NUM(pbWork) *w = a->w;
-  const double *FL = a->FL + 6 * b, *FX = a->FX + 6 * b, *FM = a->FM + 6 * b;
-  lane *FV = a->FV + 6 * b, *FA = a->FA + 6 * b, *FVa = a->FVa + 6 * b, *FW = a->FW + 6 * b;
-  for (int k = 0; k < n; k++) {
-    int i = first + k;
-    double v = w->qvel[i], acc = w->qacc[i], vw = acc - w->qacc_integrated[i];
-    lane *g = Sb + 6 * k, lam = a->lam[i];
-    for (int e = 0; e < 6; e++) g[e] = (FL[e] + FX[e]) * lam + FV[e] * v + (FA[e] + FVa[e]) * acc;
-    if (a->damped) {
-      lane mu = a->mu[i];
-      for (int e = 0; e < 6; e++) g[e] += FM[e] * mu + FW[e] * vw;
-    }
-    PB_ADDMXF(g, -v, w->Vb + 6 * i, FA);
-    a->v[i] += PB_DOT6(w->S + 6 * i, FV) + PB_DOT6(w->Sdot + 6 * i, FA);
-  }
-  for (int k = 0; k < n; k++) PB_ADDMXF(FV, w->qvel[first + k], w->S + 6 * (first + k), FA);
+// Where the reference point of a body's tree lies from that of its parent: only a root has another.
+static bool other_point(const NUM(pbWork) *w, int b, p3 *shift) {
+  int tree = w->t->body_tree[b];
+  if (tree < 0 || w->t->body_tree[w->m->body_parentid[b]] >= 0) return false;
+  *shift = p3_load(w->ref + 3 * tree);
+  return true;
 }
 
-static void to_parent(LANE(pbAdjoint) *a, int b, const lane Q[6]) {
+// Sums over subtrees at a body, on the way from what its joints carry to what they hang on.
+typedef struct load {
+  l6 Q, V, A, a;  // of the pose, V, A; of A and Va together
+  l6 W;           // of Vw
+  p6 L, M;        // of Vl and Vx together, Vm
+} load;
+
+// Gradients by n axes from dof `first` on, and by their rates; f->V becomes that before them.
+PB_INLINE void peel(LANE(pbAdjoint) *a, int first, int n, load *f, l6 *Sb) {
   const NUM(pbWork) *w = a->w;
-  int parent = w->m->body_parentid[b], tree = w->t->body_tree[b];
-  double shift[3] = {0};
-  if (tree >= 0 && w->t->body_tree[parent] < 0) v3_copy(shift, w->ref + 3 * tree);
-  ADD_SHIFTED(a->P + 6 * parent, Q, shift);
-  ADD_SHIFTED(a->FV + 6 * parent, a->FV + 6 * b, shift);
-  ADD_SHIFTED(a->FA + 6 * parent, a->FA + 6 * b, shift);
-  ADD_SHIFTED(a->FVa + 6 * parent, a->FVa + 6 * b, shift);
-  ADD_SHIFTED(a->FL + 6 * parent, a->FL + 6 * b, shift);
-  ADD_SHIFTED(a->FX + 6 * parent, a->FX + 6 * b, shift);
-  if (!a->damped) return;
-  ADD_SHIFTED(a->FM + 6 * parent, a->FM + 6 * b, shift);
-  ADD_SHIFTED(a->FW + 6 * parent, a->FW + 6 * b, shift);
+  for (int k = 0; k < n; k++) {
+    int i = first + k;
+    double v = w->qvel[i], acc = w->qacc[i];
+    l6 g = l6_add(l6_times(f->L, a->lam[i]), l6_scale(f->a, acc));
+    g = l6_add(g, l6_scale(l6_sub(f->V, l6_wrench(p6_load(w->Vb + 6 * i), f->A)), v));
+    if (a->damped) g = l6_add(g, l6_add(l6_times(f->M, a->mu[i]), l6_scale(f->W, acc - w->qacc_integrated[i])));
+    a->v[i] += l6_dot(p6_load(w->S + 6 * i), f->V) + l6_dot(p6_load(w->Sdot + 6 * i), f->A);
+    Sb[k] = g;
+  }
+  for (int i = first; i < first + n; i++) f->V = l6_add(f->V, l6_scale(l6_wrench(p6_load(w->S + 6 * i), f->A), w->qvel[i]));
+}
+
+// to += F, about another point where shift is given
+PB_INLINE void add_load(lane *to, l6 F, const p3 *shift) {
+  if (shift) F.a = l3_add(F.a, l3_cross(*shift, F.l));
+  l6_store(to, l6_add(l6_load(to), F));
+}
+static void add_plain(double *to, const double *F, const double *shift) {
+  for (int k = 0; k < 6; k++) to[k] += F[k];
+  if (shift) PB_ADDCROSS(to, 1, shift, F + 3);
 }
 
 void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   for (int b = m->nbody - 1; b > 0; b--) {
-    lane Q[6], Sb[18];
-    double R[9];
-    LANE(pbLane_Copy6)(Q, a->P + 6 * b);
-    memcpy(R, w->xmat + 9 * b, sizeof R);
+    int parent = 6 * m->body_parentid[b], at = 6 * b;
+    l6 Sb[3], acc = l6_load(a->FVa + at);
+    p3 R[3], shift;
+    for (int k = 0; k < 6; k++) a->FX[at + k] += a->FL[at + k];
+    load f = {.Q = l6_load(a->P + at), .V = l6_load(a->FV + at), .A = l6_load(a->FA + at), .L = p6_load(a->FX + at)};
+    f.a = l6_add(f.A, acc);
+    if (a->damped) f.W = l6_load(a->FW + at), f.M = p6_load(a->FM + at);
+    rows_load(R, w->xmat + 9 * b);
     for (int k = m->body_jntnum[b] - 1; k >= 0; k--) {
-      int j = m->body_jntadr[b] + k, type = m->jnt_type[j], dof = m->jnt_dofadr[j], n = type < pb_jntSlide ? 3 : 1;
-      int first = type == pb_jntFree ? dof + 3 : dof;
-      peel(a, b, first, n, Sb);
-      through_joint(a, j, first, n, Sb, Q, R);
-      if (type != pb_jntFree) continue;
-      peel(a, b, dof, n, Sb);
-      through_joint(a, j, dof, n, Sb, Q, R);
+      int j = m->body_jntadr[b] + k, type = m->jnt_type[j], dof = m->jnt_dofadr[j];
+      if (type >= pb_jntSlide) {
+        peel(a, dof, 1, &f, Sb);
+        through_joint(a, j, dof, 1, Sb, &f.Q, R);
+        continue;
+      }
+      for (int first = type == pb_jntFree ? dof + 3 : dof; first >= dof; first -= 3) {
+        peel(a, first, 3, &f, Sb);
+        through_joint(a, j, first, 3, Sb, &f.Q, R);
+      }
     }
 #if PB_LANES == 1
-    if (a->theta && !is_free(m, b)) body_parameters(a, b, Q, R);
+    if (a->theta && !is_free(m, b)) body_parameters(a, b, &f.Q, R);
 #endif
-    to_parent(a, b, Q);
+    const p3 *moved = other_point(w, b, &shift) ? &shift : NULL;
+    const double *ref = moved ? w->ref + 3 * w->t->body_tree[b] : NULL;
+    add_load(a->P + parent, f.Q, moved), add_load(a->FV + parent, f.V, moved), add_load(a->FA + parent, f.A, moved);
+    add_load(a->FVa + parent, acc, moved), add_plain(a->FX + parent, a->FX + at, ref);
+    if (a->damped) add_load(a->FW + parent, f.W, moved), add_plain(a->FM + parent, a->FM + at, ref);
   }
   if (!(m->disableflags & pb_dsblGravity)) {
     for (int k = 0; k < 3; k++) PB_THETA(a, gravity, k, -a->FA[3 + k]);
@@ -363,24 +364,23 @@ void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) {
   memset(a->G, 0, 6 * (size_t)m->nbody * sizeof(lane));
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = m->body_parentid[b];
-    lane *Q = a->G + 6 * b, Sb[18];
-    double *F = a->F + 6 * b, R[9], shift[3] = {0};
-    memcpy(R, w->xmat + 9 * b, sizeof R);
+    l6 Q = l6_load(a->G + 6 * b), Sb[3];
+    double *F = a->F + 6 * b;
+    p3 R[3], shift;
+    rows_load(R, w->xmat + 9 * b);
     for (int k = m->body_jntnum[b] - 1; k >= 0; k--) {
       int j = m->body_jntadr[b] + k, dof = m->jnt_dofadr[j], type = m->jnt_type[j];
       for (int first = type == pb_jntFree ? dof + 3 : dof; first >= dof; first -= 3) {
         int n = type < pb_jntSlide ? 3 : 1;
-        for (int i = 0; i < n; i++) {
-          for (int e = 0; e < 6; e++) Sb[6 * i + e] = F[e] * rate[first + i];
-        }
-        through_joint(a, j, first, n, Sb, Q, R);
+        for (int i = 0; i < n; i++) Sb[i] = l6_times(p6_load(F), rate[first + i]);
+        through_joint(a, j, first, n, Sb, &Q, R);
       }
     }
 #if PB_LANES == 1
-    if (a->theta && !is_free(m, b)) body_parameters(a, b, Q, R);
+    if (a->theta && !is_free(m, b)) body_parameters(a, b, &Q, R);
 #endif
-    if (w->t->body_tree[b] >= 0 && w->t->body_tree[parent] < 0) v3_copy(shift, w->ref + 3 * w->t->body_tree[b]);
-    ADD_SHIFTED(a->G + 6 * parent, Q, shift);
-    ADD_SHIFTED(a->F + 6 * parent, F, shift);
+    bool root = other_point(w, b, &shift);
+    add_load(a->G + 6 * parent, Q, root ? &shift : NULL);
+    add_plain(a->F + 6 * parent, F, root ? w->ref + 3 * w->t->body_tree[b] : NULL);
   }
 }

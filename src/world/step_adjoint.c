@@ -139,7 +139,7 @@ static void free_frame(LANE(pbAdjoint) *a, int root, int b, const lane place[3],
   double local[3];
   m3_tmulv(local, w->xmat + 9 * b, f);
   for (int k = 0; k < 3; k++) PB_THETA(a, body_ipos, 3 * b + k, local[k]);
-  LANE(pbSweep_Quat)(a, a->theta + (w->m->body_iquat - w->m->theta0) + 4 * b, w->p.body_iquat + 4 * b, turn);
+  LANE(pbSweep_Quat)(a, a->bar.body_iquat + 4 * b, w->p.body_iquat + 4 * b, turn);
 #endif
 }
 
@@ -755,6 +755,7 @@ pbStatus LANE(pbVjp_Run)(void *memory, void *work, const double *stages, const p
   const pbModel *m = w->m;
   int nv = m->nv;
   a->theta = PB_LANES == 1 ? p->theta : NULL;
+  if (a->theta) bars_view(&a->bar, w->m, a->theta);
   a->h_bar = 0;
   lane_copy(k->q_next, p->q_next, nv), lane_copy(k->v_next, p->v_next, nv), lane_copy(k->act_next, p->act_next, m->na);
   a->ctrl = k->ctrl, a->qfrc = p->qfrc ? k->qfrc : NULL, a->xfrc = p->xfrc ? k->xfrc : NULL;
@@ -766,6 +767,6 @@ pbStatus LANE(pbVjp_Run)(void *memory, void *work, const double *stages, const p
   }
   PB_TRY(pull(k, w, stages, p));
   for (int i = 0; i < 6; i++) add_out(out[i], sums[i], sizes[i]);
-  if (a->theta) a->theta[m->timestep - m->theta0] += a->h_bar;
+  if (a->theta) *a->bar.timestep += a->h_bar;
   return pb_ok;
 }
