@@ -60,6 +60,10 @@ static pbStatus unknown_option(pbContext *ctx, const cliCommand *command, const 
   }
   char bare[64];
   snprintf(bare, sizeof bare, "%.*s", (int)strcspn(typed + strspn(typed, "-"), "="), typed + strspn(typed, "-"));
+  for (int i = 0; i < opt_count; i++) {
+    if (strcmp(option_table[i].name, bare) == 0)
+      return pbContext_Fail(ctx, pb_bad_argument, "'%s' takes no option --%s", command->name, bare);
+  }
   const char *near = cli_nearest(bare, names, count);
   return pbContext_Fail(ctx, pb_bad_argument, "unknown option '%s'%s%s%s", typed, near ? "; did you mean --" : "",
                         near ? near : "", near ? "?" : "");

@@ -138,6 +138,14 @@ int pbRows_Find(const int *rows, int count, int k) {
   return count > 0 && rows[low] == k ? low : -1;
 }
 
+pbStatus pbRows_Check(const pbRollout *r, const int *rows, int count) {
+  for (int i = 0; rows && i < count; i++)
+    if (rows[i] < (i ? rows[i - 1] + 1 : 0) || rows[i] > r->plan.steps)
+      return pbContext_Fail(r->ctx, pb_bad_argument, "states to keep: %d (number %d) is not ascending in 0 .. %d", rows[i], i,
+                            r->plan.steps);
+  return pb_ok;
+}
+
 static void put(double *out, int row, int width, const double *data) {
   if (out && data && width > 0) memcpy(out + (size_t)row * (size_t)width, data, (size_t)width * sizeof *data);
 }
@@ -250,6 +258,7 @@ pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, 
   r->ran = r->has_final_record = r->tape_fresh = false;
   r->seen = (pbCertificate){.worst_residual_step = -1};
   if (out) out->steps_done = 0;
+  if (out) PB_TRY(pbRows_Check(r, out->rows, out->row_count));
   PB_TRY(read_timestep(r));
   if (!within(x0, r->nx, r->bound)) return out_of_bounds(r, x0, 0);
   restart(r);

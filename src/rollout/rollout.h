@@ -60,6 +60,8 @@ PB_NODISCARD pbStatus pbRollout_StepFailed(pbRollout *r, pbStatus status, int k,
 const double *pbRollout_SeenField(const pbRollout *r, const char *name);
 PB_NODISCARD pbStatus pbRollout_Stopped(const pbRollout *r, int k);
 
+// The caller's choice of states: ascending, and there.
+PB_NODISCARD pbStatus pbRows_Check(const pbRollout *r, const int *rows, int count);
 // Row of state k among `count` ascending steps (NULL: every state); -1 if it is not there.
 int pbRows_Find(const int *rows, int count, int k);
 // A set of cotangents looked at state by state, in any order.

@@ -521,6 +521,7 @@ def test_mistakes_are_answered(run, tmp_path, arm):
             (3, "not well-formed XML: syntax error", "simulate", tmp_path / "words.xml"),
             (3, "(it has 1, counted from 0)", *sim, "--keyframe", 1),
             (2, "'--steps' needs a value, but '-o' follows it", *sim, "--steps"),
+            (2, "'info' takes no option --steps", "info", arm, "--steps", 3),
             (2, "'more.npz' is one operand too many", *sim, "more.npz"),
             (2, "'pullback info MODEL' lists them", *sim, "--param", "mass:lower=3"),
             (3, "cotangents are an NPZ file with qpos", "gradient", arm, "--cotangent", tmp_path / "u.npy"),

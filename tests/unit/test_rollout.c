@@ -368,7 +368,14 @@ static void test_failures_say_where(void **state) {
   bar.qvel = every_bar(s).qvel;
   bar.qpos.count = 5;
   assert_int_equal(pbRollout_Vjp(r, &bar, NULL, NULL, NULL), pb_bad_argument);
-  const int wrong[] = {3, 3};
+  const int wrong[] = {3, 3}, beyond[] = {0, N + 1};
+  pbRolloutTangent tangent = {.rows = wrong, .row_count = 2};
+  pbRolloutDirection direction = {0};
+  assert_int_equal(pbRollout_Jvp(r, 1, &direction, &tangent), pb_bad_argument);
+  assert_int_equal(pbRollout_Forward(r, s->theta, s->x0, &s->input, &(pbRolloutOutput){.rows = beyond, .row_count = 2}),
+                   pb_bad_argument);
+  assert_non_null(strstr(pbContext_Error(s->ctx), "61 (number 1)"));
+  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
   bar.qpos = (pbCotangent){s->w, 2, wrong};
   assert_int_equal(pbRollout_Vjp(r, &bar, NULL, NULL, NULL), pb_bad_argument);
   assert_int_equal(pbRollout_Jvp(r, -1, NULL, NULL), pb_bad_argument);
