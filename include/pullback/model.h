@@ -51,8 +51,8 @@ typedef struct pbParam {
   size_t offset;
   pbObject rows_are;    // what a row belongs to (pb_objCount: nothing named)
   double lower, upper;  // range of meaningful values (+-infinity where open)
-  bool option;          // of the model as a whole (timestep, gravity, ...): one row that belongs to no object
   bool derived;         // follows from other parameters (dof_invweight0, ...), see pbModel_SetConstants
+  bool option;          // of the model as a whole (timestep, gravity, ...): one row that belongs to no object
 } pbParam;
 PB_API size_t pbModel_ParamSize(const pbModel *model);  // length of theta
 PB_API int pbModel_ParamCount(const pbModel *model);    // number of slices

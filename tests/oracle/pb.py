@@ -16,7 +16,7 @@ class Field(ct.Structure):
 class Param(ct.Structure):
     _fields_ = [("name", ct.c_char_p), ("unit", ct.c_char_p), ("rows", ct.c_int), ("cols", ct.c_int),
                 ("offset", ct.c_size_t), ("rows_are", ct.c_int), ("lower", ct.c_double), ("upper", ct.c_double),
-                ("derived", ct.c_bool)]
+                ("derived", ct.c_bool), ("option", ct.c_bool)]
 
 
 class StateField(ct.Structure):
