@@ -2,7 +2,7 @@
 #   _r  double, for any x86-64 (or whatever the machine is)      _c  _Complex double, for derivatives to rounding
 #   _v3 double, x86-64-v3 (AVX2)                                  _v4 double, x86-64-v4 (AVX-512)
 # Adjoints (*_adjoint.c) are written for double with cotangents of type lane (src/multibody/adjoint.h): compiled for one
-# cotangent (_one_r) and for eight side by side (_lanes_r), and both again as _one_v3, _lanes_v3, _one_v4, _lanes_v4.
+# cotangent (_one_r) and for some side by side (_lanes_r), and both again as _one_v3, _lanes_v3, _one_v4, _lanes_v4.
 # Which are there is told to the other sources by PB_HAVE_V3 and PB_HAVE_V4; they choose at run time.
 
 # Whole folders of kernels, and the kernels and adjoints among the sources of world/.
@@ -39,20 +39,22 @@ function(pullback_add_kernels sources objects_out)
   # The imaginary part is so small that no product of two of them counts: the plain formulas suffice.
   check_c_compiler_flag(-fcx-limited-range PULLBACK_CX_LIMITED)
   variant(pullback_complex "${sources}" -DPB_NUMBER_COMPLEX $<$<BOOL:${PULLBACK_CX_LIMITED}>:-fcx-limited-range>)
-  set(lanes -DPB_LANES=8 $<$<C_COMPILER_ID:GNU>:-Wno-psabi>)  # lanes are passed within one variant only
+  # Lanes fill one register; they are passed within one variant only.
+  set(abi $<$<C_COMPILER_ID:GNU>:-Wno-psabi>)
   variant(pullback_adjoint "${adjoints}")
-  variant(pullback_adjoint_lanes "${adjoints}" ${lanes})
+  variant(pullback_adjoint_lanes "${adjoints}" -DPB_LANES=2 ${abi})
   if(PULLBACK_WIDE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     list(FILTER sources EXCLUDE REGEX "/setconst\\.c$")  # runs once per model
     # GCC 12 fuses products with alternating sums (vfmaddsub) in spite of -ffp-contract=off when it vectorises straight code.
     set(separate $<$<C_COMPILER_ID:GNU>:-fno-tree-slp-vectorize>)
     foreach(level 3 4)
+      math(EXPR lanes "4 << (${level} - 3)")
       set(march -march=x86-64-v${level} -DPB_HAVE_V${level})
       check_c_compiler_flag(-march=x86-64-v${level} PULLBACK_CAN_V${level})
       if(PULLBACK_CAN_V${level})
         variant(pullback_v${level} "${sources}" ${march} ${separate} -DPB_NUMBER_SUFFIX=_v${level})
         variant(pullback_adjoint_v${level} "${adjoints}" ${march} ${separate} -DPB_NUMBER_SUFFIX=_v${level})
-        variant(pullback_adjoint_lanes_v${level} "${adjoints}" ${march} ${separate} ${lanes} -DPB_NUMBER_SUFFIX=_v${level})
+        variant(pullback_adjoint_lanes_v${level} "${adjoints}" ${march} ${separate} -DPB_LANES=${lanes} ${abi} -DPB_NUMBER_SUFFIX=_v${level})
         target_compile_definitions(pullback_plain PRIVATE PB_HAVE_V${level})
       endif()
     endforeach()

@@ -4,6 +4,13 @@
 #include "multibody/lane3.h"
 #include "multibody/spatial.h"
 
+#if PB_LANES == 1
+void LANE(pbSweep_Solve)(const pbTreePattern *tree, const double *LD, const double *diag_inv, lane *x) {
+  NUM(pbTree_Solve)(tree, LD, diag_inv, x);
+}
+
+void LANE(pbSweep_Mul)(const pbTreePattern *tree, const double *A, const lane *x, lane *y) { NUM(pbTree_Mul)(tree, A, x, y); }
+#else
 void LANE(pbSweep_Solve)(const pbTreePattern *tree, const double *LD, const double *diag_inv, lane *x) {
   for (int k = tree->n - 1; k >= 0; k--) {
     const int *chain = tree->chain + tree->adr[k];
@@ -32,6 +39,7 @@ void LANE(pbSweep_Mul)(const pbTreePattern *tree, const double *A, const lane *x
     y[k] = s;
   }
 }
+#endif
 
 void LANE(pbSweep_Push)(const NUM(pbWork) *w, const lane *rate, lane *X) {
   const pbModel *m = w->m;

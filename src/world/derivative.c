@@ -41,14 +41,15 @@ static void rotation_step(const double turn[3], double back[9], double J[9]) {
 }
 
 // ---- Jacobians ------------------------------------------------------------------------------------------------------
-// Rows come pb_lanes at a time: one pullback with unit cotangents side by side.
+// Rows come some at a time, as many as the variant has lanes: one pullback with unit cotangents side by side.
 typedef struct batch {
   const pbModel *m;
   pbScratch *s;
   const double *theta, *record;
   const pbInput *input;
-  double *seed_q, *seed_v, *seed_act, *seed_sensor;  // nv, nv, na, nsensordata, times pb_lanes
+  double *seed_q, *seed_v, *seed_act, *seed_sensor;  // nv, nv, na, nsensordata, times the lanes
   double *q, *v, *act, *ctrl;
+  int lanes;
   bool evaluated;  // the step has been replayed: later batches reuse it
 } batch;
 
@@ -56,7 +57,7 @@ static pbStatus pull_batch(batch *b, bool step) {
   const pbModel *m = b->m;
   pbPullback p = {.sensordata = step ? NULL : b->seed_sensor, .q = b->q, .v = b->v, .act = b->act, .ctrl = b->ctrl};
   if (step) p.q_next = b->seed_q, p.v_next = b->seed_v, p.act_next = b->seed_act;
-  memset(b->q, 0, (size_t)(pb_lanes * (2 * m->nv + m->na + m->nu)) * sizeof(double));
+  memset(b->q, 0, (size_t)(b->lanes * (2 * m->nv + m->na + m->nu)) * sizeof(double));
   p.evaluated = b->evaluated;
   if (!b->evaluated) pbScratch_Load(b->s, b->theta, b->record, b->input);
   b->evaluated = m->integrator != pb_intRK4;
@@ -66,21 +67,21 @@ static pbStatus pull_batch(batch *b, bool step) {
 // Row of a Jacobian from one lane of the batch.
 static void store(const batch *b, int lane, double *A_row, double *B_row) {
   const pbModel *m = b->m;
-  for (int i = 0; A_row && i < m->nv; i++) A_row[i] = b->q[i * pb_lanes + lane], A_row[m->nv + i] = b->v[i * pb_lanes + lane];
-  for (int i = 0; A_row && i < m->na; i++) A_row[2 * m->nv + i] = b->act[i * pb_lanes + lane];
-  for (int i = 0; B_row && i < m->nu; i++) B_row[i] = b->ctrl[i * pb_lanes + lane];
+  for (int i = 0; A_row && i < m->nv; i++) A_row[i] = b->q[i * b->lanes + lane], A_row[m->nv + i] = b->v[i * b->lanes + lane];
+  for (int i = 0; A_row && i < m->na; i++) A_row[2 * m->nv + i] = b->act[i * b->lanes + lane];
+  for (int i = 0; B_row && i < m->nu; i++) B_row[i] = b->ctrl[i * b->lanes + lane];
 }
 
-// count rows from the seeds at `seed` (entry i of lane i mod pb_lanes).
+// count rows from the seeds at `seed` (entry i of lane i mod lanes).
 static pbStatus rows(batch *b, double *seed, int count, bool step, double *A, double *B) {
   const pbModel *m = b->m;
   int n = pbModel_TangentSize(m);
-  for (int first = 0; first < count; first += pb_lanes) {
-    int here = count - first < pb_lanes ? count - first : pb_lanes;
-    for (int l = 0; l < here; l++) seed[(first + l) * pb_lanes + l] = 1;
+  for (int first = 0; first < count; first += b->lanes) {
+    int here = count - first < b->lanes ? count - first : b->lanes;
+    for (int l = 0; l < here; l++) seed[(first + l) * b->lanes + l] = 1;
     PB_TRY(pull_batch(b, step));
     for (int l = 0; l < here; l++) {
-      seed[(first + l) * pb_lanes + l] = 0;
+      seed[(first + l) * b->lanes + l] = 0;
       store(b, l, A ? A + (size_t)(first + l) * (size_t)n : NULL, B ? B + (size_t)(first + l) * (size_t)m->nu : NULL);
     }
   }
@@ -121,18 +122,19 @@ static void position_rows(const batch *b, double *A, double *B) {
 
 pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
                          double *A, double *B, double *C, double *D) {
-  batch b = {.m = m, .s = s, .theta = theta, .record = record, .input = input};
+  size_t lanes = (size_t)s->variant->lanes();
+  batch b = {.m = m, .s = s, .lanes = (int)lanes, .theta = theta, .record = record, .input = input};
   size_t n = (size_t)pbModel_TangentSize(m), nv = (size_t)m->nv, na = (size_t)m->na, ns = (size_t)m->nsensordata,
          nu = (size_t)m->nu;
   double *at = s->seeds;
-  memset(at, 0, pb_lanes * (2 * nv + na + ns) * sizeof(double));
-  b.seed_q = at, at += pb_lanes * nv;
-  b.seed_v = at, at += pb_lanes * nv;
-  b.seed_act = at, at += pb_lanes * na;
-  b.seed_sensor = at, at += pb_lanes * ns;
-  b.q = at, at += pb_lanes * nv;
-  b.v = at, at += pb_lanes * nv;
-  b.act = at, at += pb_lanes * na;
+  memset(at, 0, lanes * (2 * nv + na + ns) * sizeof(double));
+  b.seed_q = at, at += lanes * nv;
+  b.seed_v = at, at += lanes * nv;
+  b.seed_act = at, at += lanes * na;
+  b.seed_sensor = at, at += lanes * ns;
+  b.q = at, at += lanes * nv;
+  b.v = at, at += lanes * nv;
+  b.act = at, at += lanes * na;
   b.ctrl = at;
   pbStatus status = pb_ok;
   if (A || B) {

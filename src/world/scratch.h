@@ -16,7 +16,7 @@ struct pbScratch {
   void *complex_work;                 // the same in complex numbers (world/jvp.h)
   void *adjoint_one, *adjoint_lanes;  // cotangents, one and several side by side (world/vjp.h)
   double *stages;                     // pb_stages x nv: accelerations found by the last step
-  double *seeds;                      // unit cotangents and their pullbacks, pb_lanes side by side (Jacobians)
+  double *seeds;                      // unit cotangents and their pullbacks, several side by side (Jacobians)
   double *state;                      // StateSize: the state after a step before it is accepted
   struct pbGathered *gathered;        // dense copies for inspection (world/inspect.c)
   void *place;                        // where the next evaluation is to be kept; NULL: at its own place

@@ -168,7 +168,7 @@ static pbStatus allocate(pbScratch *s, int contacts) {
   s->adjoint_one = pbContext_Alloc(ctx, s->variant->vjp_size(m, contacts, false));
   s->adjoint_lanes = pbContext_Alloc(ctx, s->variant->vjp_size(m, contacts, true));
   s->stages = pbContext_Alloc(ctx, (size_t)(pb_stages(m) * m->nv + 1) * sizeof(double));
-  s->seeds = pbContext_Alloc(ctx, pb_lanes * (size_t)(4 * m->nv + 2 * m->na + m->nsensordata + m->nu + 1) * sizeof(double));
+  s->seeds = pbContext_Alloc(ctx, pb_lanesMost * (size_t)(4 * m->nv + 2 * m->na + m->nsensordata + m->nu + 1) * sizeof(double));
   s->state = pbContext_Alloc(ctx, (size_t)pbModel_StateSize(m) * sizeof(double));
   s->ids = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
   s->ids_before = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));

@@ -748,6 +748,8 @@ static pbStatus pull(block *k, NUM(pbWork) *w, const double *stages, const pbPul
   return pb_ok;
 }
 
+int LANE(pbVjp_Lanes)(void) { return PB_LANES; }
+
 pbStatus LANE(pbVjp_Run)(void *memory, void *work, const double *stages, const pbPullback *p) {
   block *k = aligned(memory);
   LANE(pbAdjoint) *a = &k->a;

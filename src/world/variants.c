@@ -24,7 +24,7 @@ DECLARE(_v4)
 
 #define VJP(suffix) vjp##suffix, pbVjp_Velocity_lanes##suffix, size##suffix, carve##suffix
 #define TABLE(suffix) \
-  { #suffix, pbStep_Run##suffix, pbSolve_Complete##suffix, VJP(suffix) }
+  { #suffix, pbStep_Run##suffix, pbVjp_Lanes_lanes##suffix, pbSolve_Complete##suffix, VJP(suffix) }
 #ifdef PB_HAVE_V4
 static const pbVariant v4 = TABLE(_v4);
 #endif

@@ -10,6 +10,7 @@
 typedef struct pbVariant {
   const char *name;
   pbStatus (*run)(void *work, double *stages, bool replay, bool sense, bool integrate);
+  int (*lanes)(void);                // cotangents that a pullback takes side by side
   pbStatus (*complete)(void *work);  // pbSolve_Complete
   pbStatus (*vjp)(void *block, bool lanes, void *work, const double *stages, const pbPullback *pull);
   pbStatus (*velocity)(void *block, void *work, const double *stages, double *A, double *B);  // pbVjp_Velocity

@@ -6,9 +6,9 @@
 
 #include "multibody/work.h"
 
-enum { pb_lanes = 8 };
+enum { pb_lanesMost = 8 };  // cotangents side by side: at most; see pbVariant
 
-// What goes in and out, for `lanes` cotangents at once (1 or pb_lanes): entry i of cotangent l stands at [i * lanes + l].
+// What goes in and out, for `lanes` cotangents at once (1 or those of the variant): entry i of cotangent l stands at [i * lanes + l].
 // Everything in is added to; NULL in: zero; NULL out: not wanted.
 typedef struct pbPullback {
   const double *q_next, *v_next, *act_next;     // nv, nv, na: cotangents after the step; q_next NULL: no step
@@ -27,6 +27,7 @@ typedef struct pbPullback {
 #define PB_VJP_DECLARE(suffix)                                                \
   size_t pbVjp_Size_##suffix(const pbModel *m, int max_contacts);             \
   void pbVjp_Carve_##suffix(void *block, const pbModel *m, int max_contacts); \
+  int pbVjp_Lanes_##suffix(void);                                             \
   pbStatus pbVjp_Run_##suffix(void *block, void *work, const double *stages, const pbPullback *pull);
 PB_VJP_DECLARE(one_r)
 PB_VJP_DECLARE_LANES(lanes_r)
