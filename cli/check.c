@@ -214,7 +214,7 @@ static void draw_parameter(Doctor *d, const pbParam *p, double *way) {
   const double *theta = d->run->theta;
   size_t count = (size_t)p->rows * (size_t)p->cols;
   for (size_t i = 0; i < count; i++) way[p->offset + i] = pbRng_Normal(&d->rng) * fabs(theta[p->offset + i]);
-  pbField eq_type;
+  pbField eq_type = {0};
   bool weld = strcmp(p->name, "eq_data") == 0 && pbModel_Field(d->run->model, "eq_type", &eq_type);
   for (int r = 0; r < p->rows; r++) {
     size_t at = p->offset + (size_t)r * (size_t)p->cols;

@@ -154,9 +154,10 @@ static pbStatus choose(const pbModel *m, const pbParamEntry *e, const char *text
   if (!found) return unknown_row(m, p, positions ? pb_objJoint : p->rows_are, text);
   p->offset += (size_t)first * (size_t)p->cols;
   p->rows = count;
+  if (!one) return pb_ok;
   char name[360];
   snprintf(name, sizeof name, "%s:%s", p->name, row);
-  return one ? choose_entry(m, name, colon + 1, p) : pb_ok;
+  return choose_entry(m, name, colon + 1, p);
 }
 
 pbStatus pbModel_Param(const pbModel *m, const char *name, pbParam *param) {
