@@ -263,6 +263,9 @@ static void print(const Bench *b) {
   printf("# apart %.1e\n", b->apart);
   LINE("step", step, their_step, piece);
   LINE("vjp", vjp, their_step, piece);
+  double backward = 0, theirs = 0;
+  for (int p = 0; p < pieces; p++) backward += b->best[p].gradient - b->best[p].recorded, theirs += b->best[p].their_step;
+  printf("vjp in a rollout,%.4f,%.4f\n", backward / (pieces * piece), theirs / (pieces * piece));
   LINE("forward+backward", gradient, their_step, piece);
   LINE("jacobian", jacobian, their_jacobian, 1);
   LINE("rollout without tape", rollout, step, piece);  // beside single steps

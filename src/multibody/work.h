@@ -42,6 +42,8 @@ typedef struct NUM(pbRow) {
   int dim;       // rows in the basis
   int n;         // dofs touched
   int dofs, J;   // offsets into row_dofs (n, ascending) and row_J (dim x n)
+  int zone;      // active set: bit per edge or row; for cones 0 top, 1 middle, 2 bottom
+  int held;      // zone in the factor of H
   num pos[6];    // position residual of each row (contacts: dist, 0, ...)
   num margin;
   num imp, dimp;   // impedance d and its derivative by |pos - margin| ... of pos
@@ -53,10 +55,9 @@ typedef struct NUM(pbRow) {
   num vel[6];      // J v
   num aref[6];
   num x[6];  // J a - aref at the solution
-  num f[6], K[36];
+  num f[6];
+  num K[36];  // dim x dim
   num Jp[6];  // J p, line search
-  int zone;   // active set: bit per edge or row; for cones 0 top, 1 middle, 2 bottom
-  int held;   // zone in the factor of H
 } NUM(pbRow);
 
 typedef struct NUM(pbWork) {

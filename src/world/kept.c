@@ -1,5 +1,6 @@
 #include "world/kept.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "solve/newton.h"
@@ -28,7 +29,10 @@ static void each(walk *k, pbWork_r *w) {
   pass(k, w->ten_dofs, ten * word), pass(k, w->ten_J, ten * real);
   pass(k, w->mom_dofs, mom * word), pass(k, w->mom, mom * real);
   pass(k, w->contact, (size_t)w->ncon * sizeof *w->contact);
-  pass(k, w->row, (size_t)w->nrow * sizeof *w->row);
+  for (pbRow_r *r = w->row; r < w->row + w->nrow; r++) {
+    pass(k, r, offsetof(pbRow_r, K));
+    pass(k, r->K, (size_t)(r->dim * r->dim) * real);
+  }
   pass(k, w->row_dofs, (size_t)w->ndofs_used * word), pass(k, w->row_J, (size_t)w->nJ_used * real);
   if (k->at && k->load) pbSolve_Pattern_r(w);
   pass(k, w->H_LD, (size_t)w->H.size * real);
