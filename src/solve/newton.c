@@ -384,7 +384,7 @@ static double cost_at_rest(const NUM(pbWork) *w) {
   return cost;
 }
 
-// The cost at a, but for the same constant. Ma and the rows are left there.
+// The cost at a, but for the same constant. Ma, if there is one, and the rows are left there.
 static double cost_at(NUM(pbWork) *w, const double *a) {
   double cost = evaluate(w, a);
   NUM(pbTree_Mul)(&w->t->M, w->M, a, w->Ma);
@@ -394,51 +394,52 @@ static double cost_at(NUM(pbWork) *w, const double *a) {
 
 // Start from the warm start if that is better than no acceleration, which costs no factor of M to see; otherwise from the
 // unconstrained acceleration: qacc, Ma and the rows there.
-static pbStatus choose_start(NUM(pbWork) *w) {
+static pbStatus choose_start(NUM(pbWork) *w, double *cost) {
   const double *start = w->qacc_warmstart;
-  if ((w->m->disableflags & pb_dsblWarmstart) || !(cost_at(w, start) < cost_at_rest(w))) {
+  if ((w->m->disableflags & pb_dsblWarmstart) || !((*cost = cost_at(w, start)) < cost_at_rest(w))) {
     PB_TRY(NUM(pbSolve_Smooth)(w));
     start = w->qacc_smooth;
-    cost_at(w, start);
+    *cost = cost_at(w, start);
   }
   memcpy(w->qacc, start, (size_t)w->m->nv * sizeof(double));
   return pb_ok;
 }
 
 // One step, from which the minimum may be known to be reached.
-static pbStatus iterate(NUM(pbWork) *w, bool *exact) {
+static pbStatus iterate(NUM(pbWork) *w, double *cost, bool *exact) {
   const pbModel *m = w->m;
   PB_TRY(NUM(pbSolve_Factor)(w));
   for (int i = 0; i < m->nv; i++) w->step[i] = -w->grad[i];
   NUM(pbTree_Solve)(&w->H, w->H_LD, w->H_Dinv, w->step);
   for (int i = 0; i < m->nv; i++) w->tmp[i] = w->qacc[i] + w->step[i];
-  evaluate(w, w->tmp);
+  double before = *cost, slope = dot(w->grad, w->step, m->nv);
+  *cost = cost_at(w, w->tmp);
   *exact = factor_holds(w);  // the full step within one zone of every row, where the cost is quadratic
-  if (!*exact) {
+  if (!*exact && !(*cost < before + 0.1 * slope)) {
+    NUM(pbTree_Mul)(&m->topology->M, w->M, w->qacc, w->Ma);
     set_residuals(w, w->qacc);
     double alpha = line_search(w, m->ls_iterations > 0 ? m->ls_iterations : 50);
     for (int i = 0; i < m->nv; i++) w->tmp[i] = w->qacc[i] + alpha * w->step[i];
-    evaluate(w, w->tmp);
+    *cost = cost_at(w, w->tmp);
   }
   memcpy(w->qacc, w->tmp, (size_t)m->nv * sizeof(double));
-  NUM(pbTree_Mul)(&m->topology->M, w->M, w->qacc, w->Ma);
   return pb_ok;
 }
 
 static pbStatus newton(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   bool exact = false;
-  double tolerance = m->tolerance > 1e-15 ? m->tolerance : 1e-15, before = INFINITY;
+  double tolerance = m->tolerance > 1e-15 ? m->tolerance : 1e-15, before = INFINITY, cost = 0;
   int limit = m->iterations > 0 ? m->iterations : 100, stalled = 0;
   if (w->replay) return at_solution(w);
-  PB_TRY(choose_start(w));
+  PB_TRY(choose_start(w, &cost));
   layout(w);
   for (w->iterations = 0;; w->iterations++) {
     w->residual = gradient(w);
     stalled = w->residual < 1e-10 && w->residual > 0.5 * before ? stalled + 1 : 0;
     before = w->residual;
     if (w->residual <= tolerance || exact || stalled > 1 || w->iterations >= limit) break;
-    PB_TRY(iterate(w, &exact));
+    PB_TRY(iterate(w, &cost, &exact));
   }
   w->factor_current = w->iterations > 0 && factor_holds(w);
   return pb_ok;
