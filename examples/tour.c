@@ -40,7 +40,7 @@ int main(void) {
   // What it will cost is known before anything runs; all memory is had here.
   if ((status = pbRollout_Plan(model, steps, 0, &plan)) != pb_ok) return fail(ctx, status);
   if ((status = pbRollout_Create(ctx, model, &plan, NULL, &rollout)) != pb_ok) return fail(ctx, status);
-  printf("tape of %d steps: %zu bytes\n", steps, plan.planned_bytes);
+  printf("tape of %d steps: %zu bytes\n", steps, plan.full_bytes);
 
   // Parameters are one flat vector, an argument of every call; the state is another. qvel: linear, then angular velocity.
   const double *theta = pbModel_DefaultParams(model);

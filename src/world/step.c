@@ -282,9 +282,9 @@ static double without_sign(double x) { return isnan(x) ? (double)NAN : x; }  // 
 
 // -1: all are finite.
 static int first_not_finite(const double *x, int n) {
-  double s = 0;
-  for (int i = 0; i < n; i++) s += x[i] * 0;
-  if (s == 0) return -1;
+  bool good = true;
+  for (int i = 0; i < n; i++) good &= x[i] - x[i] == 0;
+  if (good) return -1;
   int i = 0;
   while (isfinite(x[i])) i++;
   return i;
