@@ -26,6 +26,11 @@ FAULTS = [
      "conformance/test_step", "a sign in the gradient by gravity"),
     ("src/world/step_adjoint.c", "memcpy(w->LD, w->M, (size_t)w->t->M.size * sizeof(num));  // a replay leaves M unfactored", "",
      "hostile/test_nan_scratch", "an adjoint reads what another step left"),
+    ("src/lcp/vjp.c", "r->M[(size_t)rows[j] * (size_t)r->m + (size_t)rows[i]]", "r->M[(size_t)rows[i] * (size_t)r->m + (size_t)rows[j]]",
+     "unit/test_lcp", "the adjoint of friction with the matrix not transposed"),
+    ("src/lcp/vjp.c", "sum -= l->F[(size_t)j * (size_t)l->m + (size_t)i] * a->u[j]", "sum -= l->F[(size_t)i * (size_t)l->m + (size_t)j] * a->u[j]",
+     "unit/test_lcp", "the same in its residual"),
+    ("src/lcp/vjp.c", "add_outer(bar->G, -1, a->u, x, m, n);", "", "unit/test_lcp", "the adjoint by G loses a term"),
     ("src/math/vec.h", '#include "number/number.h"', '#include "number/number.h"\n#include "world/par.h"', "layers",
      "a layer reaches below itself"),
 ]

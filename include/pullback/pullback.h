@@ -8,6 +8,7 @@
 #include <pullback/world.h>
 #include <pullback/rollout.h>
 #include <pullback/optimize.h>
+#include <pullback/lcp.h>
 #include <pullback/array.h>
 #include <pullback/io.h>
 
