@@ -94,6 +94,39 @@ PB_API PB_NODISCARD pbStatus pbLcp_Vjp(pbContext *ctx, const pbLcp *problem, con
                                        const pbLcpCotangent *cotangent, void *work, size_t work_size, const pbLcpBar *bar,
                                        pbLcpAdjointReport *report);
 
+// ---- Coulomb's law itself ---------------------------------------------------------------------------------------------
+// Three rows a contact, (normal, tangent 1, tangent 2): G is 3 contacts x n, z the impulses, s = h - G x the relative velocities
+// after the step (so the rows of G are minus the Jacobians of the relative velocity, h the velocity that restitution asks for):
+//
+//   Q x + A'y + G'z + p = 0,   A x = b,   K_mu = {|z_t| <= mu z_n},   K_mu* its dual,
+//   K_mu  contains  z,   K_mu*  contains  s + (mu |s_t|, 0, 0),   and the two are orthogonal
+//
+// (De Saxce & Feng 1998): no penetration, friction within the cone, opposite to slip where there is any. Found by pyramids of
+// four directions (the linear problem above) turned until slip points along an edge, and Newton's method on the natural map
+// z = P(z - s - (mu |s_t|, 0, 0)), P the projection on K_mu (Alart & Curnier 1991).
+typedef struct pbCones {
+  int n, contacts, e;
+  const double *Q, *p;       // n x n, n
+  const double *G, *h, *mu;  // 3 contacts x n, 3 contacts, contacts (>= 0)
+  const double *A, *b;       // e x n, e
+} pbCones;
+
+PB_API size_t pbCones_WorkSize(int n, int contacts, int e);  // 0 as above
+// Statuses as pbLcp_Solve. In the solution z and s have 3 contacts entries. In the report `complementarity` is the largest
+// entry of z - P(...), worst_row counts the rows of G and then those of A.
+PB_API PB_NODISCARD pbStatus pbCones_Solve(pbContext *ctx, const pbCones *problem, const pbLcpOptions *options, void *work,
+                                           size_t work_size, const pbLcpSolution *solution, pbLcpReport *report);
+
+typedef struct pbConesBar {
+  double *Q, *p, *G, *h, *mu, *A, *b;
+} pbConesBar;
+// Implicit adjoint: each contact open (z = 0), sticking (s = 0) or sliding (s_n = 0, z_t = -mu z_n s_t / |s_t|). Sticking on the
+// edge of the cone counts as sticking, s = z = 0 as open. `active` counts contacts that are not open; z, y, s of the cotangent
+// and the rest of the report as in pbLcp_Vjp (s: of open contacts and of slip).
+PB_API PB_NODISCARD pbStatus pbCones_Vjp(pbContext *ctx, const pbCones *problem, const pbLcpSolution *solution,
+                                         const pbLcpCotangent *cotangent, void *work, size_t work_size, const pbConesBar *bar,
+                                         pbLcpAdjointReport *report);
+
 #ifdef __cplusplus
 }
 #endif

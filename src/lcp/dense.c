@@ -140,6 +140,15 @@ void pbDense_LuSolveT(const double *LU, const int *perm, double *x, int n) {
   }
 }
 
+double pbDense_LuSign(const double *LU, const int *perm, int n) {
+  double sign = 1;
+  for (int i = 0; i < n; i++) {
+    if (AT(LU, i, i, n) < 0) sign = -sign;
+    if (perm[i] != i) sign = -sign;
+  }
+  return sign;
+}
+
 double pbDense_Norm1(const double *A, int n) {
   double most = 0;
   for (int j = 0; j < n; j++) {

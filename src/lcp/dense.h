@@ -20,6 +20,7 @@ void pbDense_Backward(const double *L, double *x, int n);  // x = L'^-1 x
 bool pbDense_Lu(double *A, int *perm, int n);
 void pbDense_LuSolve(const double *LU, const int *perm, double *x, int n);   // x = A^-1 x
 void pbDense_LuSolveT(const double *LU, const int *perm, double *x, int n);  // x = A'^-1 x
+double pbDense_LuSign(const double *LU, const int *perm, int n);             // of the determinant
 // Estimate of |A^-1|_1 (Hager 1984, Higham 1988); x and y: n each, overwritten.
 double pbDense_LuInverseNorm(const double *LU, const int *perm, double *x, double *y, int n);
 double pbDense_Norm1(const double *A, int n);

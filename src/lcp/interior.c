@@ -146,17 +146,6 @@ static bool mehrotra(pbInterior *w) {
   return false;
 }
 
-// Sign of the determinant of the factored K
-static double orientation(const pbInterior *w) {
-  int m = w->m;
-  double sign = 1;
-  for (int i = 0; i < m; i++) {
-    if (w->K[(size_t)i * (size_t)(m + 1)] < 0) sign = -sign;
-    if (w->perm[i] != i) sign = -sign;
-  }
-  return sign;
-}
-
 // How far the trial is from the path: max |s z / (mu c) - 1|, infinite outside
 static double off_path(const pbInterior *w, double mu) {
   double worst = 0;
@@ -226,7 +215,7 @@ static bool follow(pbInterior *w, double z) {
   for (int it = 0; it < 500; it++) {
     if (worth_polishing(mu * size, &next) && polish(w)) return true;
     if (mu * size < 1e-16 || pbDense_MaxAbs(w->z, w->m) > 1e9 || !factor(w)) return false;  // converged elsewhere; a ray
-    double sign = orientation(w);
+    double sign = pbDense_LuSign(w->K, w->perm, w->m);
     if (!it) first = sign;
     if (!path_step(w, -sign * first, &mu, &h)) return false;
   }

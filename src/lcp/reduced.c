@@ -127,6 +127,10 @@ static void scale_rows(pbReduced *r, const pbLcp *l) {
     if (l->F) d += fabs(l->F[(size_t)i * (size_t)m + (size_t)i]);
     r->S[i] = d > 0 ? 1 / sqrt(d) : 0;
   }
+  for (int i = 0; i + 2 < m && r->by_contact; i += 3) {  // cones keep their shape
+    double least = fmin(r->S[i] > 0 ? r->S[i] : 1, fmin(r->S[i + 1] > 0 ? r->S[i + 1] : 1, r->S[i + 2] > 0 ? r->S[i + 2] : 1));
+    r->S[i] = r->S[i + 1] = r->S[i + 2] = least;
+  }
   for (int i = 0; i < m; i++)
     if (r->S[i] == 0) {
       double most = 0;
@@ -144,7 +148,7 @@ pbStatus pbReduced_Matrices(pbReduced *r, const pbLcp *l, int *bad_row) {
   int n = r->n, m = r->m;
   PB_TRY(factor_mass(r, l, bad_row));
   factor_equalities(r, l);
-  memcpy(r->C, l->G, sizeof(double) * (size_t)m * (size_t)n);
+  if (m) memcpy(r->C, l->G, sizeof(double) * (size_t)m * (size_t)n);
   for (int i = 0; i < m; i++) {
     double *c = row_of(r->C, i, n);
     whiten(r, c);

@@ -19,6 +19,7 @@ typedef struct pbReduced {
   double *M, *q;      // m x m, m: scaled
   double size;
   double *w0, *tmp, *tmp2;  // n (solution for z = 0), max(n, m, e)
+  bool by_contact;          // three rows a contact, scaled alike
   double condition;         // of Q (scaled) and A
 } pbReduced;
 

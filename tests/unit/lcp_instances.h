@@ -25,19 +25,19 @@ typedef struct Instance {
   int *body;  // 2 per contact: -1 is the ground
 } Instance;
 
-static double uniform(pbRng *r, double a, double b) { return a + (b - a) * pbRng_Uniform(r); }
-static int below(pbRng *r, int n) { return (int)(pbRng_Uniform(r) * n); }
+static inline double uniform(pbRng *r, double a, double b) { return a + (b - a) * pbRng_Uniform(r); }
+static inline int below(pbRng *r, int n) { return (int)(pbRng_Uniform(r) * n); }
 
-static void instance_free(Instance *c) {
+static inline void instance_free(Instance *c) {
   double *all[] = {c->Q, c->p, c->G, c->h, c->F, c->A, c->b, c->v, c->mu};
   for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
   free(c->body);
 }
-static pbLcp instance_problem(const Instance *c) {
+static inline pbLcp instance_problem(const Instance *c) {
   return (pbLcp){.n = c->n, .m = c->m, .e = c->e, .Q = c->Q, .p = c->p, .G = c->G, .h = c->h, .F = c->F, .A = c->A, .b = c->b};
 }
 
-static void unit(pbRng *r, int dim, double *d) {
+static inline void unit(pbRng *r, int dim, double *d) {
   double norm = 0;
   d[2] = 0;
   do {
@@ -46,13 +46,13 @@ static void unit(pbRng *r, int dim, double *d) {
   } while (norm < 1e-6);
   for (int k = 0; k < dim; k++) d[k] /= sqrt(norm);
 }
-static void cross(const double *a, const double *b, double *c) {
+static inline void cross(const double *a, const double *b, double *c) {
   c[0] = a[1] * b[2] - a[2] * b[1];
   c[1] = a[2] * b[0] - a[0] * b[2];
   c[2] = a[0] * b[1] - a[1] * b[0];
 }
 // two tangents of a unit normal
-static void tangents(int dim, const double *n, double *t1, double *t2) {
+static inline void tangents(int dim, const double *n, double *t1, double *t2) {
   if (dim == 2) {
     t1[0] = -n[1], t1[1] = n[0], t1[2] = 0;
     return;
@@ -64,7 +64,7 @@ static void tangents(int dim, const double *n, double *t1, double *t2) {
   cross(n, t1, t2);
 }
 // from b to a, off by up to 0.4 rad
-static void tilted(pbRng *r, int dim, const double *a, const double *b, double *normal) {
+static inline void tilted(pbRng *r, int dim, const double *a, const double *b, double *normal) {
   double t[2][3], norm = 0, tilt = uniform(r, -.4, .4);
   for (int k = 0; k < 3; k++) normal[k] = a[k] - b[k], norm += normal[k] * normal[k];
   for (int k = 0; k < 3; k++) normal[k] /= sqrt(norm);
@@ -72,7 +72,7 @@ static void tilted(pbRng *r, int dim, const double *a, const double *b, double *
   for (int k = 0; k < 3; k++) normal[k] = cos(tilt) * normal[k] + sin(tilt) * t[0][k];
 }
 // row += sign * d(direction . velocity of the body's point at arm)/d velocities
-static void add_point(const Instance *c, int body, const double *arm, const double *dir, double sign, double *row) {
+static inline void add_point(const Instance *c, int body, const double *arm, const double *dir, double sign, double *row) {
   if (body < 0) return;
   int dof = c->dim == 2 ? 3 : 6;
   double *out = row + body * dof, turn[3];
@@ -84,8 +84,8 @@ static void add_point(const Instance *c, int body, const double *arm, const doub
 }
 
 // Masses lie between 1 / sqrt(mass_ratio) and sqrt(mass_ratio).
-static Instance instance_make(pbRng *r, int dim, int bodies, int contacts, double mu_low, double mu_high, Kind kind, bool joints,
-                              double mass_ratio) {
+static inline Instance instance_make(pbRng *r, int dim, int bodies, int contacts, double mu_low, double mu_high, Kind kind,
+                                     bool joints, double mass_ratio) {
   bool stack = kind == kind_stack;
   int dof = dim == 2 ? 3 : 6, corners = dim == 2 ? 2 : 4;
   Instance c = {.dim = dim, .bodies = bodies, .contacts = contacts, .directions = dim == 2 ? 2 : 4, .n = bodies * dof};
@@ -180,6 +180,19 @@ static Instance instance_make(pbRng *r, int dim, int bodies, int contacts, doubl
   }
   free(pos);
   return c;
+}
+
+// The same world with cones: rows (normal, tangent 1, tangent 2) a contact. 3-D only; free G and h.
+static inline pbCones instance_cones(const Instance *c) {
+  size_t n = (size_t)c->n, contacts = (size_t)c->contacts;
+  double *G = calloc(3 * contacts * n + 1, 8), *h = calloc(3 * contacts + 1, 8);
+  for (size_t i = 0; i < contacts; i++) {
+    h[3 * i] = c->h[i];
+    memcpy(G + 3 * i * n, c->G + i * n, 8 * n);
+    for (size_t k = 0; k < 2; k++) memcpy(G + (3 * i + 1 + k) * n, c->G + (contacts + 4 * i + 2 * k) * n, 8 * n);
+  }
+  return (pbCones){
+      .n = c->n, .contacts = c->contacts, .e = c->e, .Q = c->Q, .p = c->p, .G = G, .h = h, .mu = c->mu, .A = c->A, .b = c->b};
 }
 
 #endif
