@@ -30,11 +30,27 @@ static pbStatus read_compiler(pbMjcfReader *reader, const pbXmlNode *node) {
   return pb_ok;
 }
 
+// Groups of actuators that do nothing, as bits.
+static pbStatus read_disabled_groups(pbMjcfReader *reader, const pbXmlNode *node, int *bits) {
+  enum { groups = 31 };
+  double group[groups];
+  int count = 0;
+  if (!pbMjcf_Reals(reader, node, "actuatorgroupdisable", group, groups, &count)) return pb_ok;
+  for (int i = 0; i < count; i++) {
+    if (!(group[i] >= 0 && group[i] < groups) || group[i] != floor(group[i]))
+      return FAIL(node, "attribute 'actuatorgroupdisable' names group %g, expected whole numbers from 0 to %d", group[i],
+                  groups - 1);
+    *bits |= 1 << (int)group[i];
+  }
+  return pb_ok;
+}
+
 static pbStatus read_option(pbMjcfReader *reader, const pbXmlNode *node) {
   pbOptionSettings *option = &reader->spec->option;
   PB_TRY(pbMjcf_Store(reader, node, option));
   if (option->iterations < 1) return FAIL(node, "attribute 'iterations' is %d, expected at least 1", option->iterations);
   if (option->ls_iterations < 1) return FAIL(node, "attribute 'ls_iterations' is %d, expected at least 1", option->ls_iterations);
+  PB_TRY(read_disabled_groups(reader, node, &option->disableactuator));
   for (const pbXmlNode *child = node->first; child; child = child->next) PB_TRY(pbMjcf_Store(reader, child, option));  // flag
   return pb_ok;
 }

@@ -263,7 +263,7 @@ static const pbMjcfRow table[] = {
     INT("option", "iterations", 1, 1, pbOptionSettings, iterations),
     INT("option", "ls_iterations", 1, 1, pbOptionSettings, ls_iterations), NO_("option", "noslip_iterations", "0"),
     INT0("option", "ccd_iterations", 1, 1), INT0("option", "sdf_iterations", 1, 1), INT0("option", "sdf_initpoints", 1, 1),
-    NO_("option", "actuatorgroupdisable", ""),
+    NUMX("option", "actuatorgroupdisable", 1, 31),
 
     E1("option/flag"), DIS("constraint", pb_disConstraint), DIS("equality", pb_disEquality),
     DIS("frictionloss", pb_disFrictionloss),

@@ -199,7 +199,7 @@ void NUM(pbStage_Actuation)(NUM(pbWork) *w) {
   bool off = m->disableflags & pb_dsblActuation;
   for (int u = 0; u < m->nu; u++) {
     w->act_scale[u] = 1;
-    w->actuator_force[u] = w->act_raw[u] = off ? 0 : actuator_force(w, u);
+    w->actuator_force[u] = w->act_raw[u] = pb_actuator_off(m, u) ? 0 : actuator_force(w, u);
   }
   if (off || !m->nu) return;
   limit_tendons(w);

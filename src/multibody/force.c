@@ -152,6 +152,7 @@ static bool at_end(num x, const num range[2]) { return re(x) <= re(range[0]) || 
 bool NUM(pbActuator_Saturated)(const NUM(pbWork) *w, int u) {
   const pbModel *m = w->m;
   int id = m->actuator_trnid[2 * u];
+  if (pb_actuator_off(m, u)) return true;
   if (m->actuator_forcelimited[u] && at_end(w->actuator_force[u], w->p.actuator_forcerange + 2 * u)) return true;
   if (m->actuator_trntype[u] == pb_trnTendon) return re(w->act_scale[u]) != 1;
   if (m->actuator_trntype[u] == pb_trnSite || !m->jnt_actfrclimited[id]) return false;

@@ -607,7 +607,7 @@ static void one_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
   const pbModel *m = w->m;
   int adr = w->mom_start[u], end = w->mom_start[u + 1];
   lane length = a->act_len[u], velocity = a->act_vel[u];
-  force_law(a, u, before_limits(a, u, bar, all), &length, &velocity);
+  if (!pb_actuator_off(m, u)) force_law(a, u, before_limits(a, u, bar, all), &length, &velocity);
   // W = f (m . lam) + velocity (m . v)
   for (int i = adr; i < end; i++) {
     int dof = w->mom_dofs[i];
@@ -637,7 +637,9 @@ void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a) {
   }
   memset(a->c, 0, (size_t)m->nv * sizeof(lane));
   for (int u = 0; u < m->nu; u++) one_actuator(a, u, all[u], all);
-  for (int u = 0; u < m->nu; u++) to_activation(a, u);
+  for (int u = 0; u < m->nu; u++) {
+    if (!pb_actuator_off(m, u)) to_activation(a, u);
+  }
 }
 
 // ---- tendons --------------------------------------------------------------------------------------------------------

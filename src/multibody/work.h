@@ -175,7 +175,12 @@ void NUM(pbTendon_Damping)(const NUM(pbWork) *w, int tendon, num c[3]);
 void NUM(pbDof_Damping)(const NUM(pbWork) *w, int dof, num c[3]);
 // Velocity derivative of the smooth forces on the pattern of M, as implicitfast takes it: D += d(passive + actuator)/dv.
 void NUM(pbForce_Derivative)(const NUM(pbWork) *w, num *D);
-// Is the actuator's force held by a limit: its own, its joint's, its tendon's?
+// Is the actuator off, by a flag or by its group? Then it has no force, and its activation stays.
+static inline bool pb_actuator_off(const pbModel *m, int actuator) {
+  int group = m->actuator_group[actuator];
+  return (m->disableflags & pb_dsblActuation) || (group >= 0 && group <= 30 && (m->disableactuator >> group & 1));
+}
+// Is the actuator's force held by a limit (its own, its joint's, its tendon's), or is it off?
 bool NUM(pbActuator_Saturated)(const NUM(pbWork) *w, int actuator);
 // Slope of an actuator's force by its velocity as implicitfast takes it; zero where it is saturated.
 num NUM(pbActuator_Slope)(const NUM(pbWork) *w, int actuator);

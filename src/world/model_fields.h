@@ -89,6 +89,7 @@
 
 // X(name): integers that hold for the whole model. Values are MuJoCo's enumerations (MuJoCo's mjmodel.h).
 #define PB_MODEL_OPTIONS(X)                                                                                   \
-  X(integrator) X(cone) X(solver) X(iterations) X(ls_iterations) X(disableflags) X(enableflags)
+  X(integrator) X(cone) X(solver) X(iterations) X(ls_iterations) X(disableflags) X(enableflags) \
+  X(disableactuator)
 
 #endif

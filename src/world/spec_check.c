@@ -119,9 +119,6 @@ static pbStatus check_actuator(const pbSpec *spec, const pbActuatorDef *actuator
   if (actuator->dyntype < pb_dynNone || actuator->dyntype > pb_dynFilterExact || actuator->gaintype < pb_gainFixed ||
       actuator->gaintype > pb_gainAffine || actuator->biastype < pb_biasNone || actuator->biastype > pb_biasAffine)
     return REFUSE(actuator, "actuator", "its dynamics, gain or bias is not supported");
-  if (actuator->group >= 0 && actuator->group <= 30 && (spec->option.disableactuator >> actuator->group & 1))
-    return REFUSE(actuator, "actuator", "is in group %d, which 'actuatorgroupdisable' disables; that is not supported",
-                  actuator->group);
   return pb_ok;
 }
 

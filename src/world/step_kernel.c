@@ -120,7 +120,7 @@ static void activation_rates(NUM(pbWork) *w, num *dot) {
   const pbModel *m = w->m;
   for (int u = 0; u < m->nu; u++) {
     int a = m->actuator_actadr[u] + m->actuator_actnum[u] - 1;
-    if (m->actuator_dyntype[u] == pb_dynNone || (m->disableflags & pb_dsblActuation)) continue;
+    if (m->actuator_dyntype[u] == pb_dynNone || pb_actuator_off(m, u)) continue;
     num ctrl = w->ctrl[u];
     if (m->actuator_ctrllimited[u] && !(m->disableflags & pb_dsblClampctrl)) {
       ctrl = num_clip(ctrl, w->p.actuator_ctrlrange[2 * u], w->p.actuator_ctrlrange[2 * u + 1]);

@@ -165,14 +165,6 @@ static void spoil_actuator(pbSpec *spec) {
   actuator.trntype = pb_trnBody;
   assert_int_equal(pbSpec_AddActuator(spec, &actuator), 0);
 }
-static void spoil_disabled(pbSpec *spec) {
-  pbActuatorDef actuator = pbActuatorDef_Default();
-  actuator.trntype = pb_trnJoint;
-  actuator.target = "slide";
-  actuator.group = 3;
-  spec->option.disableactuator = 1 << 3;
-  assert_int_equal(pbSpec_AddActuator(spec, &actuator), 0);
-}
 static void spoil_sensor(pbSpec *spec) {
   pbSensorDef sensor = pbSensorDef_Default();
   sensor.type = 7;
@@ -198,7 +190,6 @@ static void test_check(void **state) {
       {spoil_mass, pb_unsupported, "gives its body mass"},
       {spoil_integrator, pb_unsupported, "integrator"},
       {spoil_actuator, pb_unsupported, "acts on nothing"},
-      {spoil_disabled, pb_unsupported, "actuatorgroupdisable"},
       {spoil_sensor, pb_unsupported, "sensor"},
       {spoil_tendon, pb_bad_input, "no path"},
       {spoil_user, pb_bad_input, "user data"},
