@@ -42,6 +42,7 @@ typedef struct Finding {
 typedef struct Trace {  // what a step saw: tells a kink from an error
   int contacts, rows;
   uint64_t active;  // hash of which rows push
+  double normals;   // of all contacts, in one sum
 } Trace;
 
 typedef struct Doctor {
@@ -118,11 +119,14 @@ static void count_case(Test *t, double error, long step) {
 static Trace trace_of(const Doctor *d) {
   pbReport r = pbScratch_Report(d->run->scratch);
   Trace t = {.contacts = r.contacts, .rows = r.rows, .active = 1469598103934665603u};
-  const double *force = NULL;
+  const double *data = NULL;
   int rows = 0, cols = 0;
   pbScratch_Gather(d->run->scratch);
-  if (pbScratch_Field(d->run->scratch, "efc_force", &force, &rows, &cols)) {
-    for (int i = 0; i < rows * cols; i++) t.active = (t.active ^ (force[i] != 0 ? 2u : 1u)) * 1099511628211u;
+  if (pbScratch_Field(d->run->scratch, "efc_force", &data, &rows, &cols)) {
+    for (int i = 0; i < rows * cols; i++) t.active = (t.active ^ (data[i] != 0 ? 2u : 1u)) * 1099511628211u;
+  }
+  if (pbScratch_Field(d->run->scratch, "contact_frame", &data, &rows, &cols)) {
+    for (int i = 0; i < 3 * rows; i++) t.normals += cos(i + 1) * data[i / 3 * cols + i % 3];
   }
   return t;
 }
@@ -448,6 +452,11 @@ typedef struct Quotient {
   const char *kink;  // NULL: none
 } Quotient;
 
+// Where shapes share a centre or an axis point, the normal of their contact is arbitrary: the smallest move turns it.
+static bool normals_jump(const Trace *a, const Trace *b, double e) {
+  return e < 2e-6 && a->contacts == b->contacts && fabs(a->normals - b->normals) > 0.02;
+}
+
 // Order 4 by Richardson. At a kink one-sided slopes differ by the same at e and e/2, where they should halve.
 static pbStatus quotient(Probe *p, double e, Quotient *q) {
   double f[4] = {0};
@@ -466,6 +475,9 @@ static pbStatus quotient(Probe *p, double e, Quotient *q) {
   }
   if (bent && !q->kink) q->kink = kink_name(&traces[0], &traces[0]);
   if (!bent && q->uncertainty < 1e-8 * (1e-4 + fabs(d2))) q->kink = NULL;  // it went smoothly nevertheless
+  for (int i = 0; i < 4; i++) {
+    if (normals_jump(&traces[i], &p->d->traces[p->step], e)) q->kink = "a contact whose normal jumps";
+  }
   return pb_ok;
 }
 

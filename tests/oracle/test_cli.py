@@ -323,6 +323,16 @@ def test_check_names_the_onset_of_contact(run, tmp_path):
     assert any(f["what"] == "contact onset" for f in d["findings"])
 
 
+def test_check_leaves_out_contacts_whose_normal_jumps(run, tmp_path):
+    """Capsules that share an end: the smallest move of a body turns the normal of their contact."""
+    path = tmp_path / "share.xml"
+    path.write_text("""<mujoco><default><geom type="capsule" size=".01"/><joint type="ball" damping=".005"/></default><worldbody>
+        <body><geom fromto="0 0 0 0 0 .1"/><body pos="0 0 .1"><geom fromto="0 0 0 0 .1 .1"/><joint/>
+        <body pos="0 .1 .1"><geom fromto="0 0 0 0 .1 0"/><joint/></body></body></body></worldbody></mujoco>""")
+    d = json.loads(run("check", path, "--json").stdout)
+    assert d["holds"] and "normal jumps" in json.dumps(d["checks"])
+
+
 def test_view_is_one_page_without_network(run, tmp_path):
     path, out = tmp_path / "arm<script>&.xml", tmp_path / "run.html"
     path.write_text(ARM.replace('name="upper"', 'name="&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;"'))

@@ -3,6 +3,7 @@ import concurrent.futures
 import os
 import tempfile
 
+import numpy as np
 import pytest
 
 import oracle
@@ -85,3 +86,21 @@ def test_failed_step_leaves_the_state():
     status = pb.lib().pbStep_Forward(model.ptr, pb.ptr(model.theta), pb.ptr(x), None, model._scratch(), None)
     assert status != 0 and (x == before).all()
     assert pb.lib().pbScratch_Error(model.scratch)
+
+
+def test_stiff_cones_end_at_rounding(tmp_path):
+    """Where the forces of stiff rows cancel, the residual never gets small: the solve ends when the acceleration stands still."""
+    bodies = "".join(f'<body pos="0 0 {.1 + .2 * i}"><freejoint/><geom type="box" size=".1 .1 .1"/></body>' for i in range(3))
+    path = tmp_path / "stiff.xml"
+    path.write_text(f"""<mujoco><option cone="elliptic" impratio="10000"/>
+        <default><geom solref=".004 1" solimp=".99999 .99999 .001"/></default>
+        <worldbody><geom type="plane" size="5 5 .1"/>{bodies}</worldbody></mujoco>""")
+    model, iterations, residuals = pb.Model(str(path)), [], []
+    x = model.init()
+    x[model.slots["qvel"]] = 0.3 * np.random.default_rng(3).standard_normal(model.nv)
+    for _ in range(30):
+        x, _ = model.step(x)
+        iterations.append(model.report().iterations)
+        residuals.append(model.report().residual)
+    print("iterations", iterations, "worst residual %.1e" % max(residuals))
+    assert max(iterations) < 70 and max(residuals) < 1e-6
