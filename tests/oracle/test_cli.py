@@ -413,6 +413,7 @@ def test_optimize_leaves_no_state_behind_that_is_of_no_use(run, tmp_path, arm):
         state.write_bytes(content)
         text = run("optimize", write_task(tmp_path), "-o", tmp_path / "r.json", code=3).stderr
         assert "r.state" in text and "--fresh" in text and state.exists()
+    state.unlink()  # what stands there afterwards is the run's own
     p = subprocess.Popen([run.program, "optimize", str(write_task(tmp_path, optimizer={"method": "cmaes", "iterations": 10 ** 6})), "-o", str(tmp_path / "r.json"), "--fresh"])
     for _ in range(1000):
         time.sleep(0.01)
