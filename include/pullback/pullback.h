@@ -4,6 +4,7 @@
 
 #include <pullback/base.h>
 #include <pullback/model.h>
+#include <pullback/contact.h>
 #include <pullback/spec.h>
 #include <pullback/world.h>
 #include <pullback/rollout.h>

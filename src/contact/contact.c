@@ -40,14 +40,14 @@ static inline bool may_touch(const NUM(pbWork) *w, const double *balls, int g1, 
 // Candidates that may touch, in order; returns their number.
 static int find_near(NUM(pbWork) *w) {
   const pbCandidate *c = w->t->candidate;
-  const double *balls = w->geom_ball;
+  const double *balls = w->geom_ball, onset = w->m->contact.onset;
   int count = w->t->ncandidate, masked = count, n = 0, *near = w->near;
   while (masked > 0 && c[masked - 1].pair >= 0) masked--;  // explicit pairs come last, and have margins of their own
   for (int k = 0; k < masked; k++) {
-    if (may_touch(w, balls, c[k].geom1, c[k].geom2, 0)) near[n++] = k;
+    if (may_touch(w, balls, c[k].geom1, c[k].geom2, onset)) near[n++] = k;
   }
   for (int k = masked; k < count; k++) {
-    if (may_touch(w, balls, c[k].geom1, c[k].geom2, fabs(re(w->p.pair_margin[c[k].pair])))) near[n++] = k;
+    if (may_touch(w, balls, c[k].geom1, c[k].geom2, onset + fabs(re(w->p.pair_margin[c[k].pair])))) near[n++] = k;
   }
   return n;
 }
@@ -121,7 +121,7 @@ static void make_frame(num frame[9], const num normal[3], const num hint[3]) {
   v3_cross(z, x, y);
 }
 
-// Distance at which force starts, and the one up to which contacts are found.
+// Distance at which force starts, where no onset makes it start before.
 static num force_margin(const NUM(pbWork) *w, const pbCandidate *k) {
   if (w->m->enableflags & pb_enblOverride) return w->p.o_margin[0];
   return k->pair >= 0 ? w->p.pair_margin[k->pair] : w->p.geom_margin[k->geom1] + w->p.geom_margin[k->geom2];
@@ -132,7 +132,7 @@ static pbStatus collide(NUM(pbWork) *w, const pbCandidate *k) {
   NUM(pbShape) s1, s2;
   NUM(pbHit) hits[PB_MAX_HITS];
   geom_shape(w, k->geom1, &s1), geom_shape(w, k->geom2, &s2);
-  int n = NUM(pbPair_Collide)(&s1, &s2, re(margin), hits);
+  int n = NUM(pbPair_Collide)(&s1, &s2, re(margin) + w->m->contact.onset, hits);
   if (w->ncon + n > w->max_con) return pb_capacity;
   for (int i = 0; i < n; i++) {
     NUM(pbContact) *c = w->contact + w->ncon++;

@@ -108,6 +108,37 @@ void NUM(pbRow_Impedance)(const num *solimp, num pos, num margin, num *imp, num 
   *slope = dy * sign * (d1 - d0) / width;
 }
 
+// Distance the impedance depends on: the residual, its norm for connect and weld.
+static num impedance_distance(const NUM(pbRow) *r) {
+  num s = 0;
+  if (r->kind != pb_rowEquality || r->dim == 1) return r->pos[0];
+  for (int k = 0; k < r->dim; k++) s += r->pos[k] * r->pos[k];
+  return num_sqrt(s);
+}
+
+// Share of a contact's impedance while its geoms are still `gap` apart, 0 < gap < onset: from 1 to 0, twice differentiable at
+// both ends; and its slope.
+static num fade(num gap, double onset, num *slope) {
+  num t = 1 - gap / onset;
+  *slope = -30 * t * t * (1 - t) * (1 - t) / onset;
+  return t * t * t * (10 + t * (6 * t - 15));
+}
+
+// Impedance of a row: d(pos), or 1 where error reduction and force mixing are set; before touch the one at touch, faded.
+static void set_impedance(const NUM(pbWork) *w, NUM(pbRow) *r, const num *solimp) {
+  bool mixing = pb_mixing(w->m, r->kind);
+  num pos = impedance_distance(r), gap = pos - r->margin, touch = mixing ? 1 : num_clip(solimp[0], 1e-4, 0.9999), slope;
+  r->imp = touch, r->dimp = 0;
+  if (pb_before_touch(r)) {
+    num share = fade(gap, w->m->contact.onset, &slope);
+    bool some = re(share) > 1e-30;
+    r->imp = touch * (some ? share : 1e-30);
+    r->dimp = some ? touch * slope : 0;
+  } else if (!mixing) {
+    NUM(pbRow_Impedance)(solimp, pos, r->margin, &r->imp, &r->dimp);
+  }
+}
+
 // Stiffness and damping of the reference from solref and the upper impedance.
 static void stiffness_damping(const num ref[2], num d1, num *k, num *b) {
   *k = re(ref[0]) > 0 ? 1 / num_max(1e-15, d1 * d1 * ref[0] * ref[0] * ref[1] * ref[1]) : -ref[0] / num_max(1e-15, d1 * d1);
@@ -140,14 +171,6 @@ const num *NUM(pbRow_Parameters)(const NUM(pbWork) *w, const NUM(pbRow) *r, cons
   }
 }
 
-// Distance the impedance depends on: the residual, its norm for connect and weld.
-static num impedance_distance(const NUM(pbRow) *r) {
-  num s = 0;
-  if (r->kind != pb_rowEquality || r->dim == 1) return r->pos[0];
-  for (int k = 0; k < r->dim; k++) s += r->pos[k] * r->pos[k];
-  return num_sqrt(s);
-}
-
 // A row that nothing moves: MuJoCo leaves it out. False: the row was taken back.
 static bool moved(NUM(pbWork) *w, NUM(pbRow) *r) {
   for (int i = 0; i < r->n * r->dim; i++) {
@@ -157,40 +180,54 @@ static bool moved(NUM(pbWork) *w, NUM(pbRow) *r) {
   return false;
 }
 
+// Stiffness, damping and damping of friction rows.
+static void set_reference(const NUM(pbWork) *w, NUM(pbRow) *r, const num *solref, const num *solreffriction, const num *solimp) {
+  num ref[2], fref[2], d1 = num_clip(solimp[1], 1e-4, 0.9999), k;
+  if (pb_mixing(w->m, r->kind)) {
+    num h = w->p.timestep[0];
+    r->kbi[0] = w->m->contact.erp / (h * h), r->kbi[1] = r->kbi[2] = 1 / h;
+    return;
+  }
+  NUM(pbRow_Reference)(w, solref, ref, false);
+  stiffness_damping(ref, d1, &r->kbi[0], &r->kbi[1]);
+  r->kbi[2] = r->kbi[1];
+  if (r->kind == pb_rowFriction) r->kbi[0] = 0;
+  if (!pb_elliptic(w->m, r)) return;
+  NUM(pbRow_Reference)(w, solreffriction, fref, true);
+  if (re(fref[0]) != 0 || re(fref[1]) != 0) stiffness_damping(fref, d1, &k, &r->kbi[2]);
+}
+
+num NUM(pbRow_Regularisation)(const NUM(pbWork) *w, const NUM(pbRow) *r, int i) {
+  if (pb_mixing(w->m, r->kind)) return w->m->contact.cfm / (w->p.timestep[0] * r->imp);
+  num soft = (1 - r->imp) / r->imp, diag = r->diag[i];
+  if (!pb_pyramidal(w->m, r)) return soft * diag;
+  num mu = w->contact[r->id].friction[0];
+  return soft * (diag + mu * mu * diag);
+}
+
+static void set_regularisation(const NUM(pbWork) *w, NUM(pbRow) *r) {
+  bool elliptic = pb_elliptic(w->m, r), pyramidal = pb_pyramidal(w->m, r);
+  int own = elliptic || pyramidal ? 1 : r->dim;
+  for (int i = 0; i < own; i++) r->R[i] = num_max(PB_LEAST_R, NUM(pbRow_Regularisation)(w, r, i));
+  if (elliptic || pyramidal) {
+    const num *mu = w->contact[r->id].friction;
+    num ratio = num_max(1e-15, w->p.impratio[0]), R1 = r->R[0] / ratio;
+    r->mu = mu[0] / num_sqrt(ratio);
+    for (int i = 1; elliptic && i < r->dim; i++) r->R[i] = R1 * mu[0] * mu[0] / (mu[i - 1] * mu[i - 1]);
+    if (pyramidal && !pb_mixing(w->m, r->kind)) r->R[0] = 2 * r->mu * r->mu * r->R[0];
+  }
+  for (int i = 0; i < (pyramidal ? 1 : r->dim); i++) r->D[i] = 1 / r->R[i];
+}
+
 // R, D, k, b, aref of a row whose J, pos, margin and diag are set.
 static void finish(NUM(pbWork) *w, NUM(pbRow) *r) {
   if (r->kind != pb_rowContact && !moved(w, r)) return;
   const num *solimp, *solreffriction, *solref = NUM(pbRow_Parameters)(w, r, &solimp, &solreffriction);
-  num ref[2], fref[2], d1 = num_clip(solimp[1], 1e-4, 0.9999), k;
-  bool contact = r->kind == pb_rowContact, cone = contact && r->dim > 1;
-  bool elliptic = cone && w->m->cone == pb_coneElliptic;
-  NUM(pbRow_Reference)(w, solref, ref, false);
-  NUM(pbRow_Impedance)(solimp, impedance_distance(r), r->margin, &r->imp, &r->dimp);
-  stiffness_damping(ref, d1, &r->kbi[0], &r->kbi[1]);
-  r->kbi[2] = r->kbi[1];
-  if (r->kind == pb_rowFriction) r->kbi[0] = 0;
-  if (elliptic) {
-    NUM(pbRow_Reference)(w, solreffriction, fref, true);
-    if (re(fref[0]) != 0 || re(fref[1]) != 0) stiffness_damping(fref, d1, &k, &r->kbi[2]);
-  }
-  num soft = (1 - r->imp) / r->imp;
-  if (cone) {
-    const num *mu = w->contact[r->id].friction;
-    num ratio = num_max(1e-15, w->p.impratio[0]);
-    num diag = elliptic ? r->diag[0] : r->diag[0] + mu[0] * mu[0] * r->diag[0];
-    r->R[0] = num_max(1e-15, soft * diag);
-    num R1 = r->R[0] / ratio;
-    r->mu = mu[0] / num_sqrt(ratio);
-    if (elliptic) {
-      for (int i = 1; i < r->dim; i++) r->R[i] = R1 * mu[0] * mu[0] / (mu[i - 1] * mu[i - 1]);
-    } else {
-      r->R[0] = 2 * r->mu * r->mu * r->R[0];
-    }
-  } else {
-    for (int i = 0; i < r->dim; i++) r->R[i] = num_max(1e-15, soft * r->diag[i]);
-  }
-  for (int i = 0; i < (cone && !elliptic ? 1 : r->dim); i++) r->D[i] = 1 / r->R[i];
+  set_impedance(w, r, solimp);
+  set_reference(w, r, solref, solreffriction, solimp);
+  set_regularisation(w, r);
   row_times(w, r, w->qvel, r->vel);
+  bool contact = r->kind == pb_rowContact, elliptic = pb_elliptic(w->m, r);
   for (int i = 0; i < r->dim; i++) {
     bool tangent = contact && i > 0;
     num damping = elliptic && tangent ? r->kbi[2] : r->kbi[1];
@@ -416,7 +453,7 @@ static void limit_rows(NUM(pbWork) *w) {
 static void contact_row(NUM(pbWork) *w, int id) {
   const NUM(pbContact) *c = w->contact + id;
   int b1 = w->m->geom_bodyid[c->geom1], b2 = w->m->geom_bodyid[c->geom2];
-  if (!(re(c->dist) < re(c->margin))) return;
+  if (!(re(c->dist) < re(c->margin) + w->m->contact.onset)) return;
   NUM(pbRow) *r = new_row(w, pb_rowContact, id, c->dim);
   int *dofs = w->row_dofs + r->dofs, n = merge_chains(w, b1, b2, true, dofs);
   if (n == 0) {  // nothing moves

@@ -12,6 +12,19 @@ const num *NUM(pbRow_Parameters)(const NUM(pbWork) *w, const NUM(pbRow) *r, cons
 void NUM(pbRow_Reference)(const NUM(pbWork) *w, const num *solref, num out[2], bool friction);
 // Impedance d(pos) and its slope by pos.
 void NUM(pbRow_Impedance)(const num *solimp, num pos, num margin, num *imp, num *slope);
+// Regularisation of basis row i before it is kept from zero and, for cones, shared out.
+num NUM(pbRow_Regularisation)(const NUM(pbWork) *w, const NUM(pbRow) *r, int i);
+#define PB_LEAST_R 1e-15
+static inline bool pb_elliptic(const pbModel *m, const NUM(pbRow) *r) {
+  return r->kind == pb_rowContact && r->dim > 1 && m->cone == pb_coneElliptic;
+}
+static inline bool pb_pyramidal(const pbModel *m, const NUM(pbRow) *r) {
+  return r->kind == pb_rowContact && r->dim > 1 && m->cone != pb_coneElliptic;
+}
+// Error reduction and force mixing instead of solref and solimp (contact.h)? Friction loss has no error to reduce.
+static inline bool pb_mixing(const pbModel *m, int kind) { return m->contact.cfm >= 0 && kind != pb_rowFriction; }
+// A contact that makes a row at a distance (contact.h: onset)?
+static inline bool pb_before_touch(const NUM(pbRow) *r) { return r->kind == pb_rowContact && re(r->pos[0]) > re(r->margin); }
 // Ends of a connect or weld: bodies, points, orientations (q1 includes the relative pose).
 void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int equality, int body[2], num p1[3], num p2[3], num q1[4], num q2[4]);
 

@@ -2,6 +2,7 @@
 //   d(y . f) = f . (dJ lam) - z . (dJ a) + z . d(aref) + y . (df/dD dD + df/dmu dmu)
 // the first, second and the velocity in aref being velocity functionals of the same geometry with coefficients f, -z, -b z.
 #include "contact/contact.h"
+#include "contact/potential.h"
 #include "contact/row.h"
 #include "math/vec.h"
 #include "multibody/adjoint.h"
@@ -14,7 +15,8 @@ typedef struct bars {
   lane k, b, bf;  // of stiffness, damping, damping of friction rows
   lane d;         // of the impedance
   lane margin;
-  lane diag;  // of ln diagApprox, per row below where rows differ
+  lane diag[6];  // of diagApprox
+  lane rate;     // of the logarithm of the time step in force mixing
   lane friction[5], ratio, loss;
 } bars;
 
@@ -106,34 +108,55 @@ void LANE(pbRows_Direct)(LANE(pbAdjoint) *a) {
 }
 
 // ---- numbers of a row -------------------------------------------------------------------------------------------------
-// y . (df/dD dD + df/dmu dmu): cotangents of impedance, diag, friction, impratio, loss.
+// D_i moves, with the cotangents g of its logarithm: ln D = ln d - ln(1 - d) - ln diag, with force mixing ln D = ln d + ln h; for
+// pyramids also + ln impratio - 2 ln mu_0 - ln(1 + mu_0^2). What is kept from zero does not move with d, diag and h.
+static void regularisation(const NUM(pbWork) *w, const NUM(pbRow) *r, int n, const lane *g, bars *s) {
+  bool mixing = pb_mixing(w->m, r->kind), some = false;
+  lane moved = PB_LZERO;
+  for (int i = 0; i < n; i++) {
+    if (NUM(pbRow_Regularisation)(w, r, i) <= PB_LEAST_R) continue;
+    some = true;
+    moved += g[i];
+    if (!mixing) s->diag[i] -= g[i] / r->diag[i];
+  }
+  if (some) s->d += moved * (mixing ? 1 / r->imp : 1 / (r->imp * (1 - r->imp)));
+  if (mixing) s->rate += moved;
+  if (mixing || !pb_pyramidal(w->m, r)) return;
+  double mu = w->contact[r->id].friction[0];
+  s->ratio += g[0] / w->p.impratio[0];
+  s->friction[0] -= g[0] * (2 / mu + (some ? 2 * mu / (1 + mu * mu) : 0));
+}
+
+// Edges e = (1, +-mu_k): y . f = sum of f_e (e . y).
+static void pyramid_friction(const NUM(pbWork) *w, const NUM(pbRow) *r, bars *s) {
+  const double *mu = w->contact[r->id].friction;
+  for (int k = 1; k < r->dim; k++) {
+    for (int e = 0; e < 2; e++) {
+      double sign = e ? -1 : 1, m = sign * mu[k - 1], phi, slope;
+      if (!pb_side(r->x[0] + m * r->x[k], w->m->contact.kappa, &phi, &slope)) continue;
+      s->friction[k - 1] += sign * r->D[0] * (phi * s->y[k] - slope * r->x[k] * (s->y[0] + m * s->y[k]));
+    }
+  }
+}
+
+// y . (df/dD dD + df/dmu dmu): cotangents of impedance, diag, friction, impratio, loss; those of friction in a smoothed cone are
+// smooth_cone_friction's.
 static void potential(const NUM(pbWork) *w, const NUM(pbRow) *r, bars *s) {
-  double imp = r->imp, spread = 1 / (imp * (1 - imp));
   bool cone = r->kind == pb_rowContact && r->dim > 1;
   if (r->kind == pb_rowFriction && r->zone > 1) {
     s->loss += r->zone == 2 ? -s->y[0] : s->y[0];
     return;
   }
-  lane yf = PB_LZERO;
-  for (int i = 0; i < r->dim; i++) yf += s->y[i] * r->f[i];
-  if (!cone || w->m->cone == pb_conePyramidal || r->zone == 2) {  // f is proportional to D; ln D = ln d - ln(1 - d) - ln diag
-    s->d += yf * spread;
-    s->diag -= yf;
-  }
+  lane yf = PB_LZERO, each[6];  // f of a cone is proportional to D_0, otherwise each f_i to D_i
+  for (int i = 0; i < r->dim; i++) each[i] = s->y[i] * r->f[i], yf += each[i];
+  regularisation(w, r, cone ? 1 : r->dim, cone ? &yf : each, s);
   if (!cone) return;
-  const double *mu = w->contact[r->id].friction, ratio = w->p.impratio[0];
-  if (w->m->cone == pb_conePyramidal) {  // R = 2 mu0^2 / impratio (1 - d) / d diag (1 + mu0^2)
-    s->ratio += yf / ratio;
-    s->friction[0] -= yf * (2 / mu[0] + 2 * mu[0] / (1 + mu[0] * mu[0]));
-    for (int k = 1; k < r->dim; k++) {  // edges e = (1, +-mu_k): f = -D (e . x) e
-      for (int e = 0; e < 2; e++) {
-        double sign = e ? -1 : 1, m = sign * mu[k - 1], x = r->x[0] + m * r->x[k];
-        if (!(r->zone & (1 << (2 * (k - 1) + e)))) continue;
-        s->friction[k - 1] -= sign * r->D[0] * (r->x[k] * (s->y[0] + m * s->y[k]) + x * s->y[k]);
-      }
-    }
+  if (w->m->cone == pb_conePyramidal) {
+    pyramid_friction(w, r, s);
     return;
   }
+  if (w->m->contact.kappa > 0) return;
+  const double *mu = w->contact[r->id].friction, ratio = w->p.impratio[0];
   if (r->zone == 2) {  // ln D_j = ln D_0 + ln impratio - 2 ln mu_0 + 2 ln mu_j
     for (int k = 1; k < r->dim; k++) {
       lane g = s->y[k] * r->f[k];
@@ -151,8 +174,6 @@ static void potential(const NUM(pbWork) *w, const NUM(pbRow) *r, bars *s) {
   for (int k = 1; k < r->dim; k++) W += mu[k - 1] * mu[k - 1] * r->x[k] / T * s->y[k];
   double e = r->x[0] - T;
   lane g = s->y[0] - W;
-  s->d += yf * spread;
-  s->diag -= yf;
   lane m_bar = -yf * 2 * m / (1 + m * m);
   s->friction[0] += m_bar * m / mu[0];
   s->ratio -= m_bar * m / (2 * ratio);
@@ -198,6 +219,32 @@ static void impedance_distance(const NUM(pbRow) *r, bars *s) {
 #if PB_LANES == 1
 // ---- parameters: impedance and reference ------------------------------------------------------------------------------
 static bool inside(double x, double lo, double hi) { return x >= lo && x <= hi; }
+
+// The smoothed cone's force by mu and the frictions, by complex step.
+void pbCone_Smooth_c(int n, const _Complex double *x, _Complex double D, _Complex double mu, const _Complex double *friction,
+                     double kappa, _Complex double *f, _Complex double *K);
+
+static void smooth_cone_friction(const NUM(pbWork) *w, const NUM(pbRow) *r, bars *s) {
+  if (!pb_elliptic(w->m, r) || !(w->m->contact.kappa > 0)) return;
+  const double *given = w->contact[r->id].friction;
+  _Complex double x[6], at[6], f[6];  // at: mu, friction
+  at[0] = r->mu;
+  for (int k = 0; k < r->dim; k++) x[k] = r->x[k];
+  for (int k = 1; k < r->dim; k++) at[k] = given[k - 1];
+  for (int k = 0; k < r->dim; k++) {
+    double g = 0;
+    __imag__ at[k] = PB_IMAG_STEP;
+    pbCone_Smooth_c(r->dim, x, r->D[0], at[0], at + 1, w->m->contact.kappa, f, NULL);
+    __imag__ at[k] = 0;
+    for (int i = 0; i < r->dim; i++) g += s->y[i] * (__imag__ f[i] / PB_IMAG_STEP);
+    if (k) {
+      s->friction[k - 1] += g;
+    } else {  // mu = friction_0 / sqrt(impratio)
+      s->friction[0] += g * r->mu / given[0];
+      s->ratio -= g * r->mu / (2 * w->p.impratio[0]);
+    }
+  }
+}
 
 // d(pos; d0, d1, width, mid, power), see pbRow_Impedance.
 static void impedance_parameters(const double *solimp, double pos, double margin, double bar, double *out) {
@@ -256,13 +303,21 @@ static double distance_of(const NUM(pbRow) *r) {
   return sqrt(s);
 }
 
+// Error reduction and force mixing: k = erp / h^2, b = 1 / h, D = d h / cfm.
+static void mixing_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s) {
+  a->h_bar += (s->rate - 2 * s->k * r->kbi[0] - (s->b + s->bf) * r->kbi[1]) / a->w->p.timestep[0];
+}
+
 static void own_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s, own *o) {
   const NUM(pbWork) *w = a->w;
   const double *solimp, *solreffriction, *solref = NUM(pbRow_Parameters)(w, r, &solimp, &solreffriction);
   double d1 = fmin(fmax(solimp[1], 1e-4), 0.9999), fref[2] = {0}, d1_bar = 0, b_bar = s->b;
-  bool elliptic = r->kind == pb_rowContact && r->dim > 1 && w->m->cone == pb_coneElliptic;
   memset(o, 0, sizeof *o);
-  if (elliptic) NUM(pbRow_Reference)(w, solreffriction, fref, true);
+  if (pb_mixing(w->m, r->kind)) {
+    mixing_parameters(a, r, s);
+    return;
+  }
+  if (pb_elliptic(w->m, r)) NUM(pbRow_Reference)(w, solreffriction, fref, true);
   if (fref[0] != 0 || fref[1] != 0) {
     d1_bar += reference_parameters(a, solreffriction, true, d1, 0, r->kbi[2], 0, s->bf, o->solreffriction);
   } else {
@@ -271,7 +326,8 @@ static void own_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *
   double k = r->kbi[0], k_bar = r->kind == pb_rowFriction ? 0 : s->k;
   d1_bar += reference_parameters(a, solref, false, d1, k, r->kbi[1], k_bar, b_bar, o->solref);
   if (inside(solimp[1], 1e-4, 0.9999)) o->solimp[1] += d1_bar;
-  impedance_parameters(solimp, distance_of(r), r->margin, s->d, o->solimp);
+  if (!pb_before_touch(r)) impedance_parameters(solimp, distance_of(r), r->margin, s->d, o->solimp);
+  else if (inside(solimp[0], 1e-4, 0.9999)) o->solimp[0] += s->d * r->imp / solimp[0];
 }
 
 #define ADD(field, index, values, count)                                            \
@@ -343,7 +399,7 @@ static void contact_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ba
 static void diag_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
-  double bar = s->diag / r->diag[0];
+  double bar = s->diag[0];
   int body[2];
   double p1[3], p2[3], q1[4], q2[4];
   if (r->kind == pb_rowContact) {
@@ -353,9 +409,8 @@ static void diag_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars 
   } else if (r->kind == pb_rowEquality && r->dim > 1) {
     NUM(pbEquality_Ends)(w, r->id, body, p1, p2, q1, q2);
     for (int k = 0; k < r->dim; k++) {  // every row has its own
-      double each = -s->y[k] * r->f[k] / r->diag[k];
-      PB_THETA(a, body_invweight0, 2 * body[0] + (k > 2), each);
-      PB_THETA(a, body_invweight0, 2 * body[1] + (k > 2), each);
+      PB_THETA(a, body_invweight0, 2 * body[0] + (k > 2), s->diag[k]);
+      PB_THETA(a, body_invweight0, 2 * body[1] + (k > 2), s->diag[k]);
     }
   } else if (r->kind == pb_rowEquality) {
     const int ends[2] = {m->eq_obj1id[r->id], m->eq_obj2id[r->id]};
@@ -756,7 +811,10 @@ static void one_row(LANE(pbAdjoint) *a, int index, const pbHitJacobian *J) {
   reference(w, r, &s);
   impedance_distance(r, &s);
 #if PB_LANES == 1
-  if (a->theta) row_parameters(a, r, &s);
+  if (a->theta) {
+    smooth_cone_friction(w, r, &s);
+    row_parameters(a, r, &s);
+  }
 #endif
   if (r->kind == pb_rowContact) {
     contact_geometry(a, r, &s, J);
@@ -788,7 +846,7 @@ void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
       hits[n].dist = c[n].dist;
       v3_copy(hits[n].pos, c[n].pos), v3_copy(hits[n].normal, c[n].frame), v3_copy(hits[n].hint, c[n].hint);
     }
-    NUM(pbPair_Jacobian)(&s1, &s2, c->margin, n, hits, a->hits + first);
+    NUM(pbPair_Jacobian)(&s1, &s2, c->margin + w->m->contact.onset, n, hits, a->hits + first);
     done = first;
   }
 }

@@ -1,5 +1,6 @@
 #include "solve/newton.h"
 
+#include "contact/potential.h"
 #include "contact/row.h"
 #include "linalg/vector.h"
 
@@ -41,34 +42,52 @@ static num no_force(const NUM(pbRow) *r, at_x *p) {
   return 0;
 }
 
-static num one_sided(const NUM(pbRow) *r, at_x *p) { return re(p->x[0]) < 0 ? quadratic(r, p) : no_force(r, p); }
+static num one_sided(const NUM(pbRow) *r, double kappa, at_x *p) {
+  num phi, slope;
+  if (!pb_side(p->x[0], kappa, &phi, &slope)) return no_force(r, p);
+  p->f[0] = r->D[0] * phi;
+  if (p->K) p->K[0] = r->D[0] * slope;
+  p->zone = 1;
+  return pb_side_cost(re(p->x[0]), re(r->D[0]), kappa);
+}
 
 // Edges normal +- mu_k tangent_k, each one-sided.
-static num pyramid(const num *mu, const NUM(pbRow) *r, at_x *p) {
+static num pyramid(const num *mu, const NUM(pbRow) *r, double kappa, at_x *p) {
   int n = r->dim, zone = 0;
   num D = r->D[0], cost = 0, *f = p->f, *K = p->K;
   for (int k = 0; k < n; k++) f[k] = 0;
   for (int k = 0; K && k < n * n; k++) K[k] = 0;
   for (int k = 1; k < n; k++) {
     for (int s = 0; s < 2; s++) {
-      num m = s ? -mu[k - 1] : mu[k - 1], x = p->x[0] + m * p->x[k];
-      if (!(re(x) < 0)) continue;
+      num m = s ? -mu[k - 1] : mu[k - 1], x = p->x[0] + m * p->x[k], phi, slope;
+      if (!pb_side(x, kappa, &phi, &slope)) continue;
       zone |= 1 << (2 * (k - 1) + s);
-      cost += 0.5 * D * x * x;
-      f[0] -= D * x;
-      f[k] -= D * m * x;
+      cost += pb_side_cost(re(x), re(D), kappa);
+      f[0] += D * phi;
+      f[k] += D * m * phi;
       if (!K) continue;
-      K[0] += D;
-      K[k] += D * m;
-      K[k * n] += D * m;
-      K[k * n + k] += D * m * m;
+      num curve = D * slope;
+      K[0] += curve;
+      K[k] += curve * m;
+      K[k * n] += curve * m;
+      K[k * n + k] += curve * m * m;
     }
   }
   p->zone = zone;
   return cost;
 }
 
-// Smooth cone, three zones; N = mu x0, T = |friction_j x_j|.
+// The cone smoothed: one zone.
+static num smooth_cone(const num *friction, const NUM(pbRow) *r, double kappa, at_x *p) {
+  double T = 0, mu = re(r->mu), c = sqrt(1 + mu * mu), D = re(r->D[0]);
+  NUM(pbCone_Smooth)(r->dim, p->x, r->D[0], r->mu, friction, kappa, p->f, p->K);
+  for (int k = 1; k < r->dim; k++) T += re(friction[k - 1] * p->x[k]) * re(friction[k - 1] * p->x[k]);
+  T = sqrt(T);
+  p->zone = 1;
+  return pb_side_cost((re(p->x[0]) - T) / c, D, kappa) + pb_side_cost((mu * re(p->x[0]) + T / mu) / c, D, mu * mu * kappa);
+}
+
+// The cone, three zones; N = mu x0, T = |friction_j x_j|.
 static num cone(const num *friction, const NUM(pbRow) *r, at_x *p) {
   int n = r->dim;
   num mu = r->mu, N = mu * p->x[0], U[6], T2 = 0, T = 0;
@@ -102,14 +121,17 @@ static num cone(const num *friction, const NUM(pbRow) *r, at_x *p) {
 }
 
 static num potential(const NUM(pbWork) *w, const NUM(pbRow) *r, at_x *p) {
+  double kappa = w->m->contact.kappa;
   switch (r->kind) {
     case pb_rowEquality: return quadratic(r, p);
     case pb_rowFriction: return friction_loss(r, p);
-    case pb_rowLimit: return one_sided(r, p);
-    default:
-      if (r->dim == 1) return one_sided(r, p);
-      if (w->m->cone == pb_coneElliptic) return cone(w->contact[r->id].friction, r, p);
-      return pyramid(w->contact[r->id].friction, r, p);
+    case pb_rowLimit: return one_sided(r, kappa, p);
+    default: {
+      const num *friction = w->contact[r->id].friction;
+      if (r->dim == 1) return one_sided(r, kappa, p);
+      if (w->m->cone != pb_coneElliptic) return pyramid(friction, r, kappa, p);
+      return kappa > 0 ? smooth_cone(friction, r, kappa, p) : cone(friction, r, p);
+    }
   }
 }
 
@@ -322,6 +344,7 @@ static bool factor_holds(const NUM(pbWork) *w) {
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     bool curved = r->kind == pb_rowContact && r->dim > 1 && w->m->cone == pb_coneElliptic && r->zone == 1;
+    curved |= w->m->contact.kappa > 0 && (r->kind == pb_rowContact || r->kind == pb_rowLimit);
     if (curved || r->zone != r->held) return false;
   }
   return true;

@@ -2,6 +2,7 @@
 #ifndef PB_MODEL_H
 #define PB_MODEL_H
 
+#include <pullback/contact.h>
 #include <pullback/model.h>
 #include <pullback/spec.h>  // the enumerations, by MuJoCo's values
 
@@ -15,8 +16,9 @@ struct pbModel {
   PB_MODEL_SIZES(X)
   PB_MODEL_OPTIONS(X)
 #undef X
-  int one;                // 1, the row count of options in the field lists
-  double tolerance;       // of Newton; 0: rounding
+  int one;           // 1, the row count of options in the field lists
+  double tolerance;  // of Newton; 0: rounding
+  pbContactSettings contact;
   double file_tolerance;  // what the file said ("option tolerance"), kept for information
 
 #define X(name, rows, cols) int *name;
@@ -42,6 +44,9 @@ struct pbModel {
 PB_NODISCARD pbStatus pbModel_Allocate(pbModel *model);
 // After the fields are filled: derived tables of the step.
 PB_NODISCARD pbStatus pbModel_Finish(pbModel *model);
+
+// pb_bad_argument where only one of two contact settings is set that go together.
+PB_NODISCARD pbStatus pbModel_CheckContact(const pbModel *model);
 
 // Of a slice that was given before pbModel_SetConstants: pb_bad_argument where that computed another value, which would
 // drop what was given without a word.

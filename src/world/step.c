@@ -186,6 +186,7 @@ pbStatus pbScratch_Create(const pbModel *m, const pbCapacity *capacity, pbScratc
   if (capacity && capacity->contacts < 0)
     return pbContext_Fail(m->ctx, pb_bad_argument, "a capacity of %d contacts; 0 means what the model's pairs can make",
                           capacity->contacts);
+  PB_TRY(pbModel_CheckContact(m));
   int contacts = capacity && capacity->contacts > 0 ? capacity->contacts : m->topology->max_contacts;
   if ((double)contacts * 16 * (m->nv + 32) > INT_MAX)  // counts of rows' entries are ints
     return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for a scratch with %d contacts", contacts);

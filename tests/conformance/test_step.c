@@ -1,4 +1,5 @@
-// What every step and its derivatives keep, on every model of the tests, with each integrator and cone:
+// What every step and its derivatives keep, on every model of the tests, with each integrator and cone, and with each way to
+// smooth or soften contacts (contact.h):
 //   <w, J d> = <J' w, d>      pushed forward by the complex program, pulled back by the adjoint; state, inputs, parameters
 //   rows of the Jacobian      are the pullbacks of unit cotangents
 //   the same bits             from every instruction set the kernels were compiled for
@@ -17,8 +18,33 @@
 
 enum { most_x = 512, most_theta = 16384, most_sensors = 512 };
 
+typedef struct Setting {
+  const char *integrator, *cone;
+  const char *contact[5][2];  // names and values; ends at NULL
+} Setting;
+
+static const Setting settings[] = {
+    {"Euler", "pyramidal", {{NULL}}},
+    {"implicitfast", "pyramidal", {{NULL}}},
+    {"RK4", "pyramidal", {{NULL}}},
+    {"Euler", "elliptic", {{NULL}}},
+    {"implicitfast", "elliptic", {{NULL}}},
+    {"RK4", "elliptic", {{NULL}}},
+    {"Euler", "pyramidal", {{"kappa", "1"}, {NULL}}},
+    {"RK4", "elliptic", {{"kappa", "1"}, {NULL}}},
+    {"implicitfast", "elliptic", {{"kappa", "1e-3"}, {"onset", "0.05"}, {NULL}}},
+    {"Euler", "elliptic", {{"onset", "0.05"}, {NULL}}},
+    {"RK4", "pyramidal", {{"kappa", "10"}, {"onset", "0.2"}, {NULL}}},
+    {"Euler", "elliptic", {{"erp", "0.2"}, {"cfm", "1e-3"}, {NULL}}},
+    {"RK4", "pyramidal", {{"erp", "0.1"}, {"cfm", "0.01"}, {NULL}}},
+    {"implicitfast", "pyramidal", {{"erp", "0.2"}, {"cfm", "1e-3"}, {"kappa", "1"}, {"onset", "0.05"}, {NULL}}},
+    {"Euler", "elliptic", {{"erp", "0.2"}, {"cfm", "1e-3"}, {"kappa", "1"}, {"onset", "0.05"}, {NULL}}},
+};
+enum { setting_count = sizeof settings / sizeof *settings };
+
 typedef struct Case {
   const char *file;
+  const Setting *setting;
   pbModel *m;
   pbScratch *s;
   double *theta, *record;
@@ -46,16 +72,18 @@ static double dot_size(const double *a, const double *b, size_t n) {
 static pbInput input_of(const Case *c) { return (pbInput){.ctrl = c->ctrl, .qfrc = c->qfrc}; }
 
 // Load, set the options, walk `steps` steps with random inputs so that contacts are there; false: nothing to test here.
-static bool begin(Case *c, pbContext *ctx, const char *file, const char *integrator, const char *cone, int steps) {
-  *c = (Case){.file = file};
+static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *setting, int steps) {
+  *c = (Case){.file = file, .setting = setting};
   seed = 7;
   if (pbModel_Load(ctx, file, NULL, &c->m) != pb_ok) fail_msg("%s: %s", file, pbContext_Error(ctx));
   const pbModel *m = c->m;
   int nv = pbModel_Size(m, "nv");
   bool fits = nv > 0 && nv <= 80 && pbModel_Size(m, "nu") <= 64 && pbModel_ParamSize(m) <= most_theta;
   if (!fits) return pbModel_Destroy(c->m), false;
-  assert_int_equal(pbModel_SetOption(c->m, "integrator", integrator), pb_ok);
-  assert_int_equal(pbModel_SetOption(c->m, "cone", cone), pb_ok);
+  assert_int_equal(pbModel_SetOption(c->m, "integrator", setting->integrator), pb_ok);
+  assert_int_equal(pbModel_SetOption(c->m, "cone", setting->cone), pb_ok);
+  for (int i = 0; setting->contact[i][0]; i++)
+    assert_int_equal(pbModel_SetContact(c->m, setting->contact[i][0], setting->contact[i][1]), pb_ok);
   assert_int_equal(pbScratch_Create(m, NULL, &c->s), pb_ok);
   c->theta = malloc(pbModel_ParamSize(m) * sizeof(double));
   memcpy(c->theta, pbModel_DefaultParams(m), pbModel_ParamSize(m) * sizeof(double));
@@ -71,7 +99,7 @@ static bool begin(Case *c, pbContext *ctx, const char *file, const char *integra
     double before[most_x];
     memcpy(before, c->x, sizeof before);
     pbStatus status = pbStep_Forward(m, c->theta, c->x, &input, c->s, NULL);
-    if (status != pb_ok) fail_msg("%s, %s, step %d: %s", file, integrator, k, pbScratch_Error(c->s));
+    if (status != pb_ok) fail_msg("%s, %s, step %d: %s", file, setting->integrator, k, pbScratch_Error(c->s));
     pbTape_Record(m, before, c->s, c->record);
   }
   double elsewhere[most_x];  // another state goes through the scratch: derivatives belong to the record
@@ -108,8 +136,8 @@ static long compared;
 static void check_dot(const Case *c, const char *what, double forward, double reverse, double size) {
   compared++;
   if (!(fabs(forward - reverse) <= 1e-11 * size))
-    fail_msg("%s, integrator %d, cone %d: %s: <w, J d> = %.15g, <J' w, d> = %.15g, terms up to %.3g", c->file, c->m->integrator,
-             c->m->cone, what, forward, reverse, size);
+    fail_msg("%s, setting %d: %s: <w, J d> = %.15g, <J' w, d> = %.15g, terms up to %.3g", c->file, (int)(c->setting - settings),
+             what, forward, reverse, size);
 }
 
 static void check_dot_products(const Case *c) {
@@ -183,16 +211,14 @@ static void check_same_bits(const Case *c) {
 }
 
 static void on_every_model(void (*check)(const Case *)) {
-  static const char *const integrators[] = {"Euler", "implicitfast", "RK4"}, *const cones[] = {"pyramidal", "elliptic"};
   glob_t files;
   assert_int_equal(glob("oracle/models/*.xml", 0, NULL, &files), 0);
   pbContext *ctx = pbContext_Create(NULL);
   compared = 0;
   for (size_t f = 0; f <= files.gl_pathc; f++) {
-    for (int k = 0; k < 6; k++) {
+    for (int k = 0; k < setting_count; k++) {
       Case c;
-      if (!begin(&c, ctx, f < files.gl_pathc ? files.gl_pathv[f] : "hostile/model.xml", integrators[k % 3], cones[k / 3], 15))
-        continue;
+      if (!begin(&c, ctx, f < files.gl_pathc ? files.gl_pathv[f] : "hostile/model.xml", &settings[k], 15)) continue;
       check(&c);
       end(&c);
     }

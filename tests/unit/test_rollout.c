@@ -12,6 +12,7 @@
 
 #include "rollout/rollout.h"
 
+#include <pullback/contact.h>
 #include <pullback/io.h>
 #include <pullback/rollout.h>
 
@@ -72,6 +73,12 @@ static int setup(void **state) {
   s->input = (pbRolloutInput){.ctrl = s->ctrl};
   *state = s;
   return 0;
+}
+// With contacts that act from a distance and are smoothed.
+static int setup_smooth(void **state) {
+  if (setup(state)) return 1;
+  pbModel *m = ((World *)*state)->model;
+  return pbModel_SetContact(m, "kappa", "0.1") != pb_ok || pbModel_SetContact(m, "onset", "0.02") != pb_ok;
 }
 static int teardown(void **state) {
   World *s = *state;
@@ -408,5 +415,9 @@ int main(void) {
                                      cmocka_unit_test(test_every_integrator),
                                      cmocka_unit_test(test_failures_say_where),
                                      cmocka_unit_test(test_mode_depends_on_counts_alone)};
-  return cmocka_run_group_tests(tests, setup, teardown);
+  const struct CMUnitTest smooth[] = {cmocka_unit_test(test_gradient_has_the_same_bits_for_every_budget),
+                                      cmocka_unit_test(test_kept_evaluations_change_no_bit),
+                                      cmocka_unit_test(test_forward_and_reverse_mode_agree), cmocka_unit_test(test_spot_check)};
+  return cmocka_run_group_tests(tests, setup, teardown) +
+         cmocka_run_group_tests_name("smoothed contacts", smooth, setup_smooth, teardown);
 }

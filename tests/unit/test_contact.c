@@ -1,0 +1,291 @@
+// Settings of contacts (contact.h): names and ranges, what each does where the answer is known in closed form. That derivatives
+// are right with them is tests/conformance's.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pullback/pullback.h>
+
+static pbContext *ctx;
+
+static void good(pbStatus status) {
+  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
+}
+
+static void set(pbModel *m, const char *name, double value) {
+  char text[64];
+  snprintf(text, sizeof text, "%.17g", value);
+  good(pbModel_SetContact(m, name, text));
+}
+
+static pbModel *from_text(const char *text) {
+  pbSpec *spec = NULL;
+  pbModel *m = NULL;
+  good(pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
+  good(pbSpec_Compile(spec, &m));
+  pbSpec_Destroy(spec);
+  return m;
+}
+
+// ---- names ----------------------------------------------------------------------------------------------------------
+static void test_names_and_ranges(void **state) {
+  (void)state;
+  pbModel *m = from_text("<mujoco><worldbody><body><joint/><geom size='.1'/></body></worldbody></mujoco>");
+  pbContactSettings c = pbModel_ContactSettings(m);
+  assert_true(c.kappa == 0 && c.onset == 0 && c.erp < 0 && c.cfm < 0);
+  assert_int_equal(pbModel_SetContact(m, "kapa", "1"), pb_bad_argument);
+  assert_non_null(strstr(pbContext_Error(ctx), "did you mean 'kappa'"));
+  const char *const bad[][2] = {{"kappa", "-1"},  {"kappa", "nan"}, {"kappa", "off"}, {"kappa", "1x"}, {"kappa", ""},
+                                {"onset", "-.1"}, {"erp", "1.5"},   {"erp", "-1"},    {"cfm", "inf"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    assert_int_equal(pbModel_SetContact(m, bad[i][0], bad[i][1]), pb_bad_argument);
+    assert_non_null(strstr(pbContext_Error(ctx), bad[i][0]));
+  }
+  c = pbModel_ContactSettings(m);
+  assert_true(c.kappa == 0 && c.onset == 0 && c.erp < 0 && c.cfm < 0);
+  set(m, "kappa", 1e-3), set(m, "onset", 0.02), set(m, "erp", 0.2);
+  pbScratch *s = NULL;
+  assert_int_equal(pbScratch_Create(m, NULL, &s), pb_bad_argument);
+  assert_non_null(strstr(pbContext_Error(ctx), "erp is set and cfm is not"));
+  good(pbModel_SetContact(m, "erp", "off"));
+  c = pbModel_ContactSettings(m);
+  assert_true(c.kappa == 1e-3 && c.onset == 0.02 && c.erp < 0);
+  good(pbScratch_Create(m, NULL, &s));
+  pbScratch_Destroy(s);
+  pbModel_Destroy(m);
+}
+
+// Where a field begins in the state.
+static int at(const pbModel *m, const char *field) {
+  for (int i = 0; i < pbModel_StateFieldCount(m); i++) {
+    if (strcmp(pbModel_StateFieldAt(m, i).name, field) == 0) return pbModel_StateFieldAt(m, i).offset;
+  }
+  fail_msg("no field %s", field);
+  return 0;
+}
+
+// ---- a ball on a rail above a plane -----------------------------------------------------------------------------------
+// Mass 2, radius 0.1, reference "0.02 0.8".
+#define BALL(solimp, condim)                                                                             \
+  "<mujoco><option timestep='0.002'/><default><geom condim='" condim "' solref='.02 .8' solimp='" solimp \
+  "'/></default>"                                                                                        \
+  "<worldbody><geom type='plane' size='1 1 .1'/><body pos='0 0 .1'><joint type='slide' axis='0 0 1'/>"   \
+  "<geom size='.1' mass='2'/></body></worldbody></mujoco>"
+
+typedef struct Ball {
+  pbModel *m;
+  pbScratch *s;
+  const double *theta;
+  double x[16], *height, *speed, *record;
+} Ball;
+
+static void begin(Ball *b, pbModel *m, double height, double speed) {
+  *b = (Ball){.m = m, .theta = pbModel_DefaultParams(m)};
+  good(pbScratch_Create(m, NULL, &b->s));
+  good(pbState_Init(m, b->theta, -1, b->x));
+  b->height = b->x + at(m, "qpos"), b->speed = b->x + at(m, "qvel");
+  *b->height = height, *b->speed = speed;
+  b->record = calloc((size_t)pbTape_Size(m), sizeof(double));
+}
+static void end(Ball *b) {
+  pbScratch_Destroy(b->s);
+  free(b->record);
+}
+static void step(Ball *b) {
+  double before[16];
+  memcpy(before, b->x, sizeof before);
+  good(pbStep_Forward(b->m, b->theta, b->x, &(pbInput){0}, b->s, NULL));
+  pbTape_Record(b->m, before, b->s, b->record);
+}
+static void jacobian(Ball *b, double A[4]) {
+  good(pbStep_Jacobian(b->m, b->theta, b->record, &(pbInput){0}, b->s, A, NULL, NULL, NULL));
+}
+
+// Derivative of the height at rest by the mass: (I - A) dx = df/dmass.
+static double height_by_mass(Ball *b) {
+  double A[4], rhs[2], w[2];
+  pbParam mass;
+  good(pbModel_Param(b->m, "body_mass:1", &mass));
+  double *theta_bar = malloc(pbModel_ParamSize(b->m) * sizeof(double));
+  for (int k = 0; k < 2; k++) {
+    double x_bar[2] = {0};
+    w[k] = 1, w[1 - k] = 0;
+    memset(theta_bar, 0, pbModel_ParamSize(b->m) * sizeof(double));
+    good(pbStep_Vjp(b->m, b->theta, b->record, &(pbInput){0}, w, NULL, b->s, x_bar, NULL, theta_bar));
+    rhs[k] = theta_bar[mass.offset];
+  }
+  free(theta_bar);
+  jacobian(b, A);
+  double a = 1 - A[0], c = -A[1], d = -A[2], e = 1 - A[3];
+  return (e * rhs[0] - c * rhs[1]) / (a * e - c * d);
+}
+
+static void close_to(const char *what, double got, double wanted, double rel) {
+  if (!(fabs(got - wanted) <= rel * fabs(wanted))) fail_msg("%s: %.15g, not %.15g", what, got, wanted);
+}
+
+enum { erp_cfm = 1 };
+static void rest(const char *condim, const char *cone, double kappa, int mixing) {
+  char text[800];
+  snprintf(text, sizeof text, BALL(".9 .9 .001", "%s"), condim);
+  pbModel *m = from_text(text);
+  const double d = 0.9, h = 0.002, mass = 2, weight = mass * 9.81, tc = 0.02, dr = 0.8, erp = 0.3, cfm = 1e-3;
+  good(pbModel_SetOption(m, "cone", cone));
+  set(m, "kappa", kappa);
+  if (mixing) set(m, "erp", erp), set(m, "cfm", cfm);
+  double k = 1 / (d * d * tc * tc * dr * dr) * d, R = (1 - d) / d / mass;  // x = k pos, diagApprox = 1 / mass
+  if (mixing) k = erp / (h * h), R = cfm / h;
+  Ball b;
+  begin(&b, m, -1e-3, 0);
+  for (int i = 0; i < 4000; i++) step(&b);
+  // f (x + R f) = kappa / R at f = weight
+  close_to("height at rest", *b.height, (kappa / (R * weight) - R * weight) / k, 1e-10);
+  close_to("its derivative by mass", height_by_mass(&b), -(kappa / (R * weight * mass) + R * 9.81) / k, 1e-8);
+  end(&b);
+  pbModel_Destroy(m);
+}
+
+static void test_rest(void **state) {
+  (void)state;
+  rest("1", "pyramidal", 0, 0);
+  rest("1", "pyramidal", 0.1, 0);
+  rest("3", "elliptic", 0, 0);
+  rest("1", "pyramidal", 0, erp_cfm);
+  rest("1", "elliptic", 0.1, erp_cfm);
+  rest("3", "elliptic", 0, erp_cfm);
+}
+
+// J v+ + erp / h pos + cfm f = 0
+static void test_mixing_is_a_soft_velocity_constraint(void **state) {
+  (void)state;
+  pbModel *m = from_text(BALL(".9 .95 .001", "1"));
+  set(m, "erp", 0.3), set(m, "cfm", 1e-3);
+  for (int k = 0; k < 5; k++) {
+    double h = 0.002, pos = -1e-4 * (k + 1), v = -0.3 * k;
+    Ball b;
+    begin(&b, m, pos, v);
+    step(&b);
+    double f = 2 * ((*b.speed - v) / h + 9.81);
+    assert_true(f > 0);
+    close_to("velocity constraint", *b.speed + 0.3 / h * pos, -1e-3 * f, 1e-12);
+    end(&b);
+  }
+  pbModel_Destroy(m);
+}
+
+// ---- onset ----------------------------------------------------------------------------------------------------------
+// Largest jump of the next speed or of a derivative of the step between heights 1e-12 below and above, relative.
+static double jump(pbModel *m, double height) {
+  double A[2][4], v[2], worst = 0, size = 0;
+  for (int side = 0; side < 2; side++) {
+    Ball b;
+    begin(&b, m, height + (side ? 1e-12 : -1e-12), -1);
+    step(&b);
+    v[side] = *b.speed;
+    jacobian(&b, A[side]);
+    end(&b);
+  }
+  for (int i = 0; i < 4; i++) worst = fmax(worst, fabs(A[1][i] - A[0][i])), size = fmax(size, fabs(A[0][i]));
+  return fmax(worst / size, fabs(v[1] - v[0] - 2e-12 * A[0][2]) / fabs(v[0]));
+}
+
+static void test_nothing_jumps_with_an_onset(void **state) {
+  (void)state;
+  const double kappas[] = {0, 1};
+  const char *const cones[] = {"pyramidal", "elliptic"};
+  for (int k = 0; k < 8; k++) {
+    pbModel *m = from_text(BALL(".5 .9 .05", "3"));
+    good(pbModel_SetOption(m, "cone", cones[k % 2]));
+    if (k & 4) set(m, "erp", 0.3), set(m, "cfm", 1e-3);
+    assert_true(jump(m, 0) > 1e-2);
+    set(m, "onset", 0.02), set(m, "kappa", kappas[k / 2 % 2]);
+    double touch = jump(m, 0), appear = jump(m, 0.02);
+    if (!(touch < 1e-9 && appear < 1e-9)) fail_msg("case %d: jump %.3g at touch, %.3g where the row appears", k, touch, appear);
+    pbModel_Destroy(m);
+  }
+}
+
+// ---- kappa -> 0 -------------------------------------------------------------------------------------------------------
+enum { most_x = 512 };
+static void one_step(const pbModel *m, double *x) {
+  pbScratch *s = NULL;
+  good(pbScratch_Create(m, NULL, &s));
+  good(pbStep_Forward(m, pbModel_DefaultParams(m), x, &(pbInput){0}, s, NULL));
+  pbScratch_Destroy(s);
+}
+
+static void test_smoothing_vanishes_in_proportion_to_kappa(void **state) {
+  (void)state;
+  const char *const cones[] = {"pyramidal", "elliptic"};
+  for (int c = 0; c < 2; c++) {
+    pbModel *m = NULL;
+    double start[most_x], sharp[most_x], x[most_x], before = 0;
+    good(pbModel_Load(ctx, "oracle/models/humanoid62.xml", NULL, &m));
+    assert_true(pbModel_StateSize(m) <= most_x);
+    good(pbModel_SetOption(m, "cone", cones[c]));
+    good(pbState_Init(m, pbModel_DefaultParams(m), -1, start));
+    for (int k = 0; k < 319; k++) one_step(m, start);  // it falls and lies
+    memcpy(sharp, start, sizeof start);
+    one_step(m, sharp);
+    for (int power = 4; power <= 8; power++) {
+      double error = 0;
+      memcpy(x, start, sizeof start);
+      set(m, "kappa", pow(10, -power));
+      one_step(m, x);
+      for (int i = 0, a = at(m, "qacc_warmstart"); i < pbModel_Size(m, "nv"); i++) error += pow(x[a + i] - sharp[a + i], 2);
+      double slope = power == 4 ? 1 : log10(before / sqrt(error));
+      before = sqrt(error);
+      if (!(before > 0 && fabs(slope - 1) < 0.05))
+        fail_msg("%s, kappa 1e-%d: difference %.3g, slope %.3g", cones[c], power, before, slope);
+    }
+    pbModel_Destroy(m);
+  }
+}
+
+// ---- rows kept from being infinitely hard -------------------------------------------------------------------------------
+// dof_invweight0 = 0 makes R = 0, which is replaced by the least one: that does not move with it, nor with the impedance.
+static void test_no_gradient_where_the_least_regularisation_holds(void **state) {
+  (void)state;
+  pbModel *m = from_text(
+      "<mujoco><worldbody><body><joint type='slide' range='-1 1' limited='true'/><geom size='.1'/></body>"
+      "</worldbody></mujoco>");
+  pbParam weight, imp;
+  good(pbModel_Param(m, "dof_invweight0", &weight));
+  good(pbModel_Param(m, "jnt_solimp", &imp));
+  size_t bytes = pbModel_ParamSize(m) * sizeof(double);
+  double *theta = malloc(bytes), *theta_bar = calloc(1, bytes), x_bar[2] = {0};
+  memcpy(theta, pbModel_DefaultParams(m), bytes);
+  theta[weight.offset] = 0;
+  Ball b;
+  begin(&b, m, 1.01, 0.5);
+  b.theta = theta;
+  step(&b);
+  good(pbStep_Vjp(m, theta, b.record, &(pbInput){0}, (double[]){0, 1}, NULL, b.s, x_bar, NULL, theta_bar));
+  assert_true(theta_bar[weight.offset] == 0);
+  for (size_t i = 0; i < pbModel_ParamSize(m); i++) assert_true(isfinite(theta_bar[i]));
+  assert_true(isfinite(x_bar[0]) && x_bar[0] != 0);
+  free(theta), free(theta_bar);
+  end(&b);
+  pbModel_Destroy(m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_names_and_ranges),
+      cmocka_unit_test(test_rest),
+      cmocka_unit_test(test_mixing_is_a_soft_velocity_constraint),
+      cmocka_unit_test(test_nothing_jumps_with_an_onset),
+      cmocka_unit_test(test_smoothing_vanishes_in_proportion_to_kappa),
+      cmocka_unit_test(test_no_gradient_where_the_least_regularisation_holds),
+  };
+  ctx = pbContext_Create(NULL);
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  pbContext_Destroy(ctx);
+  return failed;
+}
