@@ -22,6 +22,7 @@ static const Option option_table[opt_count] = {
     [opt_param] = {"param", "NAME=VALUE|FILE.npy",
                    "set a parameter: gravity=0,0,-9.81, body_mass:torso=3.2, geom_friction:floor:0=0.8 (repeatable)"},
     [opt_option] = {"option", "NAME=VALUE", "set an option: integrator=implicitfast, tolerance, iterations (repeatable)"},
+    [opt_contact] = {"contact", "NAME=VALUE", "set how contacts are modelled: kappa, onset, erp, cfm (repeatable)"},
     [opt_constants] = {"constants", "keep|recompute",
                        "derived fields (dof_invweight0, ...): as they are (default), or following"},
     [opt_allow_root] = {"allow-root", "DIR", "a second folder that files may be read from"},
@@ -126,6 +127,7 @@ pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char
     args->text[id] = optarg ? optarg : "";
     if (id == opt_param) PB_TRY(append(ctx, &args->params, optarg));
     if (id == opt_option) PB_TRY(append(ctx, &args->options, optarg));
+    if (id == opt_contact) PB_TRY(append(ctx, &args->contact, optarg));
   }
   for (int i = optind; i < argc && i < optind + 3; i++) args->positional[args->positionals++] = argv[i];
   return check_operands(ctx, command, args, argc - optind);
@@ -134,6 +136,7 @@ pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char
 void cliArgs_Free(pbContext *ctx, cliArgs *args) {
   pbContext_Free(ctx, args->params.items);
   pbContext_Free(ctx, args->options.items);
+  pbContext_Free(ctx, args->contact.items);
 }
 
 void cliArgs_Help(const cliCommand *command) {

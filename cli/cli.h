@@ -19,6 +19,7 @@ typedef enum cliOptionId {
   opt_xfrc,
   opt_param,
   opt_option,
+  opt_contact,
   opt_constants,
   opt_allow_root,
   opt_output,
@@ -38,7 +39,7 @@ typedef enum cliOptionId {
 } cliOptionId;
 
 enum {
-  CLI_MODEL = 1u << opt_param | 1u << opt_option | 1u << opt_constants | 1u << opt_allow_root,
+  CLI_MODEL = 1u << opt_param | 1u << opt_option | 1u << opt_contact | 1u << opt_constants | 1u << opt_allow_root,
   CLI_RUN = CLI_MODEL | 1u << opt_steps | 1u << opt_init | 1u << opt_init_row | 1u << opt_keyframe | 1u << opt_control |
             1u << opt_qfrc | 1u << opt_xfrc | 1u << opt_quiet,
   CLI_WRITE = 1u << opt_output | 1u << opt_compressed
@@ -52,8 +53,8 @@ typedef struct cliList {
 typedef struct cliArgs {
   const char *positional[3];  // one more than any command takes
   int positionals;
-  const char *text[opt_count];  // last value of each option; "" where it takes none; NULL if not given
-  cliList params, options;      // every --param and --option, in order
+  const char *text[opt_count];       // last value of each option; "" where it takes none; NULL if not given
+  cliList params, options, contact;  // every --param, --option and --contact, in order
 } cliArgs;
 
 typedef struct cliApp cliApp;
@@ -176,6 +177,7 @@ bool cli_finite(const double *values, size_t count);
 // Shape of a parameter as MuJoCo's Python has it; returns ndim.
 int cliParam_Shape(const pbParam *param, size_t shape[2]);
 // Common entries of "meta".
+void cliRun_Contact(const cliRun *run, cliJson *j);  // settings of contacts
 void cliRun_Meta(const cliRun *run, cliJson *json);
 // Add the text of a finished meta stream; closes and frees it.
 pbStatus cliRun_AddMeta(pbArrays *set, FILE *stream, char **text);

@@ -159,6 +159,7 @@ static void json_info(const cliRun *run) {
   if (integrator) cliJson_Text(&j, "integrator", integrator);
   if (cone) cliJson_Text(&j, "cone", cone);
   cliJson_Close(&j, '}');
+  cliRun_Contact(run, &j);
   cliJson_Open(&j, "state", '[');
   for (int i = 0; i < pbModel_StateFieldCount(m); i++) {
     pbStateField f = pbModel_StateFieldAt(m, i);

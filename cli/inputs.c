@@ -114,6 +114,16 @@ static pbStatus set_options(cliRun *run, bool parameters) {
   return pb_ok;
 }
 
+static pbStatus set_contact(cliRun *run) {
+  for (int i = 0; i < run->app->args.contact.count; i++) {
+    char name[256];
+    const char *value = NULL;
+    PB_TRY(split(run->ctx, "contact", run->app->args.contact.items[i], name, sizeof name, &value));
+    PB_TRY(pbModel_SetContact(run->loaded, name, value));
+  }
+  return pbModel_CheckContact(run->model);
+}
+
 static pbStatus read_constants(cliRun *run) {
   const char *text = run->app->args.text[opt_constants];
   if (!text || strcmp(text, "keep") == 0) return pb_ok;
@@ -187,6 +197,7 @@ pbStatus cliRun_Model(cliApp *app, cliRun *run) {
   run->model = run->loaded;
   cliRun_Sizes(run);
   PB_TRY(set_options(run, false));
+  PB_TRY(set_contact(run));
   return set_theta(run);
 }
 
@@ -509,6 +520,16 @@ static void meta_names(const cliRun *run, cliJson *j, const char *key, pbObject 
   cliJson_Close(j, ']');
 }
 
+void cliRun_Contact(const cliRun *run, cliJson *j) {
+  pbContactSettings c = pbModel_ContactSettings(run->model);
+  cliJson_Open(j, "contact", '{');
+  cliJson_Number(j, "kappa", c.kappa);
+  cliJson_Number(j, "onset", c.onset);
+  if (c.erp >= 0) cliJson_Number(j, "erp", c.erp);
+  if (c.cfm >= 0) cliJson_Number(j, "cfm", c.cfm);
+  cliJson_Close(j, '}');
+}
+
 void cliRun_Meta(const cliRun *run, cliJson *j) {
   pbParam timestep;
   cliJson_Text(j, "program", "pullback");
@@ -522,6 +543,7 @@ void cliRun_Meta(const cliRun *run, cliJson *j) {
   cliJson_Integer(j, "step", run->worst_residual_step);
   cliJson_Close(j, '}');
   cliJson_Text(j, "constants", run->recompute ? "recompute" : "keep");
+  cliRun_Contact(run, j);
   cliJson_Open(j, "units", '{');
   cliJson_Text(j, "time", "s");
   cliJson_Text(j, "qpos", "m|rad|quaternion");

@@ -12,9 +12,9 @@
 #include "optimize/optimizer.h"
 #include "world/model.h"
 
-const char *const pbTask_Keys[] = {"model",     "comment", "options",  "parameters",   "constants", "steps",
-                                   "duration",  "init",    "controls", "trajectories", "variables", "loss",
-                                   "optimizer", "stop",    "confirm",  "seed",         "memory",    NULL};
+const char *const pbTask_Keys[] = {"model",    "comment", "options",  "contact",      "parameters", "constants", "steps",
+                                   "duration", "init",    "controls", "trajectories", "variables",  "loss",      "optimizer",
+                                   "stop",     "confirm", "seed",     "memory",       NULL};
 
 uint64_t pbTask_HashText(const char *text, size_t length) {  // FNV-1a
   uint64_t hash = 0xcbf29ce484222325u;
@@ -102,6 +102,27 @@ static pbStatus read_options(pbTaskReader *r, const json_t *object, pbTask *task
     if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
     pbTaskReader_Leave(r);
   }
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+static pbStatus read_contact(pbTaskReader *r, const json_t *object, pbTask *task) {
+  const char *name;
+  json_t *value;
+  if (!object) return pb_ok;
+  pbTaskReader_Enter(r, "contact");
+  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "an object {name: value} is meant");
+  json_object_foreach((json_t *)object, name, value) {
+    char text[64];
+    pbTaskReader_Enter(r, name);
+    if (json_is_number(value)) snprintf(text, sizeof text, "%.17g", json_number_value(value));
+    else if (!json_is_string(value)) return pbTaskReader_Fail(r, pb_bad_input, "a number or a text is meant");
+    pbStatus status = pbModel_SetContact(task->model, name, json_is_string(value) ? json_string_value(value) : text);
+    if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
+    pbTaskReader_Leave(r);
+  }
+  pbStatus status = pbModel_CheckContact(task->model);
+  if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
   pbTaskReader_Leave(r);
   return pb_ok;
 }
@@ -305,6 +326,7 @@ static pbStatus read_task(pbTaskReader *r, const json_t *root, pbTask *task) {
   memcpy(task->theta, pbModel_DefaultParams(task->model), task->ntheta * sizeof(double));
   r->theta = task->theta;
   PB_TRY(read_options(r, json_object_get(root, "options"), task));
+  PB_TRY(read_contact(r, json_object_get(root, "contact"), task));
   PB_TRY(read_parameters(r, json_object_get(root, "parameters"), task->theta));
   PB_TRY(read_constants(r, root, task));
   PB_TRY(pbTask_ReadTrajectories(r, root, task));

@@ -126,6 +126,31 @@ def test_parameters_and_options(run, tmp_path, arm):
     assert np.allclose(o["param/body_invweight0"], m.body_invweight0, rtol=1e-12) and np.allclose(o["param/body_subtreemass"], m.body_subtreemass)
 
 
+def test_contact_settings(run, tmp_path):
+    ball = tmp_path / "ball.xml"
+    ball.write_text("<mujoco><worldbody><geom type='plane' size='1 1 .1'/><body name='b' pos='0 0 .13'><freejoint/>"
+                    "<geom size='.1' mass='1'/></body></worldbody></mujoco>")
+    ends = {}
+    for name, more in (("sharp", []), ("smooth", ["kappa=1", "onset=0.05"]), ("mixing", ["erp=0.2", "cfm=1e-3"])):
+        out, settings = tmp_path / f"{name}.npz", [x for m in more for x in ("--contact", m)]
+        run("simulate", ball, "--steps", 60, *settings, "-o", out)
+        o = np.load(out)
+        meta = json.loads(str(o["meta"]))["contact"]
+        assert meta == {"kappa": 0, "onset": 0, **{k: float(v) for k, v in (m.split("=") for m in more)}}
+        ends[name] = o["qpos"][-1, 2]
+        task = tmp_path / f"{name}.json"
+        task.write_text(json.dumps({"model": "ball.xml", "steps": 60, "contact": meta, "variables": [{"state": "qvel"}],
+                                    "loss": [{"body": "b"}], "optimizer": {"iterations": 0}}))
+        result = json.loads(run("optimize", task, cwd=tmp_path).stdout)
+        t = np.load(tmp_path / result["trajectory_files"][0])
+        assert json.loads(str(t["meta"]))["contact"] == meta and np.array_equal(t["qpos"], o["qpos"])
+        run("check", ball, *settings, "--horizon", 40)
+        run("gradient", ball, "--steps", 60, *settings, "--loss", task, "-o", tmp_path / "g.npz")
+        run("jacobian", ball, "--steps", 3, *settings, "-o", tmp_path / "j.npz")
+    assert len({round(z, 6) for z in ends.values()}) == 3
+    assert "did you mean 'kappa'" in run("simulate", ball, "--contact", "kapa=1", "-o", out, code=2).stderr
+
+
 def test_names_of_parameters_are_the_same_everywhere(run, tmp_path, arm):
     """FIELD, FIELD:OBJECT, FIELD:OBJECT:ENTRY and OPTION:ENTRY for --param, --wrt and in tasks."""
     m, out = mj.MjModel.from_xml_path(str(arm)), tmp_path / "o.npz"
