@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli.h"
 #include "world/model.h"
 
@@ -521,12 +522,14 @@ static void meta_names(const cliRun *run, cliJson *j, const char *key, pbObject 
 }
 
 void cliRun_Contact(const cliRun *run, cliJson *j) {
-  pbContactSettings c = pbModel_ContactSettings(run->model);
+  const char *name;
+  char text[64];
+  double number;
   cliJson_Open(j, "contact", '{');
-  cliJson_Number(j, "kappa", c.kappa);
-  cliJson_Number(j, "onset", c.onset);
-  if (c.erp >= 0) cliJson_Number(j, "erp", c.erp);
-  if (c.cfm >= 0) cliJson_Number(j, "cfm", c.cfm);
+  for (int i = 0; pbModel_ContactSettingAt(run->model, i, &name, text, sizeof text); i++) {
+    if (pbText_Real(text, &number)) cliJson_Number(j, name, number);
+    else cliJson_Text(j, name, text);
+  }
   cliJson_Close(j, '}');
 }
 

@@ -1,20 +1,25 @@
-// Pullback: how contacts and limits are modelled, beyond what MJCF has words for. One named place: these settings here, a
+// Pullback: how contacts are modelled, beyond what MJCF has words for. One named place: these settings here, a
 // `contact` object in a task file, `--contact NAME=VALUE` on the command line; the names are the same.
 //
-// name     unit      range      default   meaning
-// kappa    (m/s^2)^2 >= 0       0         smoothing of one-sided rows (limits, contacts). A row with residual x = J a - aref and
-//                                         regularisation R has the force f with f (x + R f) = kappa / R instead of f = max(0, -x / R):
-//                                         the central path of an interior point method, as in Dojo (Howell et al. 2022,
-//                                         arXiv:2203.00806) on MuJoCo's model. 0: MuJoCo's rows. Rows of angles: rad/s^2.
-// onset    m         >= 0       0         contacts make rows from this distance before touch on; their stiffness and damping
-//                                         fade in over it (twice differentiable), so that nothing jumps when a contact appears
-// erp      1         0..1, off  off       part of a position error that a step corrects, instead of solref's stiffness and
-// cfm      s/kg      >= 0, off  off       damping; softness J v+ + erp / h * error + cfm * force = 0, instead of solimp's (Open
-//                                         Dynamics Engine's constraint parameters; both or none). Equalities too.
+// name          unit      range      default   meaning
+// method        word                 soft      which problem a step solves for its contacts: pbContactMethod
+// kappa         (m/s^2)^2 >= 0       0         soft: smoothing of one-sided rows (limits, contacts). A row with residual
+//                                              x = J a - aref and regularisation R has the force f with f (x + R f) = kappa / R
+//                                              instead of f = max(0, -x / R): the central path of an interior point method, as in
+//                                              Dojo (Howell et al. 2022, arXiv:2203.00806) on MuJoCo's model. 0: MuJoCo's rows.
+//                                              Rows of angles: rad/s^2.
+// onset         m         >= 0       0         soft: contacts make rows from this distance before touch on; their stiffness and
+//                                              damping fade in over it (twice differentiable), so that nothing jumps when a
+//                                              contact appears
+// erp           1         0..1, off  off       part of a position error that a step corrects, instead of solref's stiffness and
+// cfm           s/kg      >= 0, off  off       damping; softness J v+ + erp / h * error + cfm * force = 0, instead of solimp's (Open
+//                                              Dynamics Engine's constraint parameters; both or none). Equalities too.
+// mixing        word                 maximum   friction and restitution of two geoms: maximum, mean, product, minimum, geometric
+//                                              (mean). MuJoCo's is maximum; explicit pairs and priorities are as in MuJoCo.
+// restitution   1         0..1       0         sets the parameter geom_restitution of every geom; not with soft and penalty
 //
-// Every combination is one more potential of the same rows: the same Newton method solves it and the same adjoint differentiates it.
-// With the defaults the results are MuJoCo's. However hard the rows are made, friction is associated, not Coulomb's (which lcp.h
-// has): docs/contact-gradients.md says what that means, and how to choose.
+// With the defaults the results are MuJoCo's. docs/contact-gradients.md has the formulas, says which method takes which settings,
+// and how to choose.
 #ifndef PULLBACK_CONTACT_H
 #define PULLBACK_CONTACT_H
 
@@ -24,12 +29,29 @@
 extern "C" {
 #endif
 
+typedef enum pbContactMethod {
+  pb_contactSoft,  // MuJoCo's convex rows with the settings above
+  pb_contactMethodCount
+} pbContactMethod;
+
+typedef enum pbContactMixing {
+  pb_mixingMaximum,
+  pb_mixingMean,
+  pb_mixingProduct,
+  pb_mixingMinimum,
+  pb_mixingGeometric
+} pbContactMixing;
+
 typedef struct pbContactSettings {
+  pbContactMethod method;
   double kappa, onset;
   double erp, cfm;  // negative: off
+  pbContactMixing mixing;
 } pbContactSettings;
 
 PB_API pbContactSettings pbModel_ContactSettings(const pbModel *model);
+// Settings in order, for listing: false past the last. text: its value as pbModel_SetContact reads it.
+PB_API bool pbModel_ContactSettingAt(const pbModel *model, int index, const char **name, char *text, size_t size);
 // Set one by its name and value as text, like pbModel_SetOption. Before scratches and rollouts are created. pb_bad_argument with
 // the reason and, for unknown names, the nearest one.
 PB_API PB_NODISCARD pbStatus pbModel_SetContact(pbModel *model, const char *name, const char *value);

@@ -62,6 +62,16 @@ void NUM(pbContact_Mix)(const NUM(pbWork) *w, int g1, int g2, NUM(pbMix) *mix) {
   mix->mix = none1 && none2 ? 0.5 : none1 ? 0 : none2 ? 1 : s1 / (s1 + s2);
 }
 
+num NUM(pbMixing_Of)(pbContactMixing mixing, num a, num b) {
+  switch (mixing) {
+    case pb_mixingMean: return 0.5 * (a + b);
+    case pb_mixingProduct: return a * b;
+    case pb_mixingMinimum: return num_min(a, b);
+    case pb_mixingGeometric: return re(a) > 0 && re(b) > 0 ? num_sqrt(a * b) : 0;
+    default: return num_max(a, b);
+  }
+}
+
 static void geom_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
   const pbModel *m = w->m;
   int g1 = c->geom1, g2 = c->geom2;
@@ -79,7 +89,8 @@ static void geom_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
     c->dim = m->geom_condim[g1] > m->geom_condim[g2] ? m->geom_condim[g1] : m->geom_condim[g2];
     for (int k = 0; k < 2; k++) c->solref[k] = mix.direct ? num_min(r1[k], r2[k]) : s * r1[k] + (1 - s) * r2[k];
     for (int k = 0; k < 5; k++) c->solimp[k] = s * i1[k] + (1 - s) * i2[k];
-    for (int k = 0; k < 3; k++) fri[k] = num_max(w->p.geom_friction[3 * g1 + k], w->p.geom_friction[3 * g2 + k]);
+    for (int k = 0; k < 3; k++)
+      fri[k] = NUM(pbMixing_Of)(m->contact.mixing, w->p.geom_friction[3 * g1 + k], w->p.geom_friction[3 * g2 + k]);
   }
   c->friction[0] = c->friction[1] = fri[0];
   c->friction[2] = fri[1];
@@ -104,6 +115,7 @@ static void set_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
     memcpy(c->friction, w->p.o_friction, sizeof c->friction);
   }
   for (int k = 0; k < 5; k++) c->friction[k] = num_max(1e-5, c->friction[k]);
+  c->restitution = NUM(pbMixing_Of)(w->m->contact.mixing, w->p.geom_restitution[c->geom1], w->p.geom_restitution[c->geom2]);
 }
 
 // Complete the frame from the normal: MuJoCo's choice of tangents.

@@ -10,6 +10,8 @@ typedef struct NUM(pbMix) {
   bool direct;  // solref: elementwise minimum (direct format), not the mixture
   num mix;      // weight of geom1
 } NUM(pbMix);
+// Friction or restitution of two geoms (contact.h: mixing).
+num NUM(pbMixing_Of)(pbContactMixing mixing, num a, num b);
 void NUM(pbContact_Mix)(const NUM(pbWork) *w, int geom1, int geom2, NUM(pbMix) *mix);
 
 // Shape of a geom in the world, for the pair routines.

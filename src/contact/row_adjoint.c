@@ -12,12 +12,13 @@
 typedef struct bars {
   lane y[6], z[6];
   lane pos[6];    // of the position residual
+  lane vel[6];    // of J v
   lane k, b, bf;  // of stiffness, damping, damping of friction rows
   lane d;         // of the impedance
   lane margin;
   lane diag[6];  // of diagApprox
   lane rate;     // of the logarithm of the time step in force mixing
-  lane friction[5], ratio, loss;
+  lane friction[5], ratio, loss, restitution;
 } bars;
 
 static void row_times(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *v, lane *out) {
@@ -190,6 +191,7 @@ static void reference(const NUM(pbWork) *w, const NUM(pbRow) *r, bars *s) {
   double k = r->kbi[0], imp = r->imp;
   for (int i = 0; i < r->dim; i++) {
     bool tangent = contact && i > 0;
+    s->vel[i] = -(elliptic && tangent ? r->kbi[2] : r->kbi[1]) * s->z[i];
     if (elliptic && tangent) s->bf -= s->z[i] * r->vel[i];
     else s->b -= s->z[i] * r->vel[i];
     if (tangent) continue;
@@ -330,6 +332,25 @@ static void own_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *
   else if (inside(solimp[0], 1e-4, 0.9999)) o->solimp[0] += s->d * r->imp / solimp[0];
 }
 
+// Cotangent of a mixture of two geoms' values a and b, to these.
+static void mixing_pull(pbContactMixing mixing, double a, double b, double bar, double out[2]) {
+  double root = sqrt(a * b);
+  bool first = mixing == pb_mixingMinimum ? a <= b : a >= b;
+  switch (mixing) {
+    case pb_mixingMean: out[0] = out[1] = 0.5 * bar; return;
+    case pb_mixingProduct: out[0] = b * bar, out[1] = a * bar; return;
+    case pb_mixingGeometric: out[0] = root > 0 ? 0.5 * b / root * bar : 0, out[1] = root > 0 ? 0.5 * a / root * bar : 0; return;
+    default: out[0] = first ? bar : 0, out[1] = first ? 0 : bar;
+  }
+}
+
+// To entries i1 and i2 of a parameter of geoms (its values and cotangents).
+static void add_mixed(const pbModel *m, const double *values, double *to, int i1, int i2, double bar) {
+  double out[2];
+  mixing_pull(m->contact.mixing, values[i1], values[i2], bar, out);
+  to[i1] += out[0], to[i2] += out[1];
+}
+
 #define ADD(field, index, values, count)                                            \
   do {                                                                              \
     for (int e = 0; e < (count); e++) PB_THETA(a, field, (index) + e, (values)[e]); \
@@ -341,6 +362,7 @@ static void contact_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ba
   const pbModel *m = w->m;
   const NUM(pbContact) *c = w->contact + r->id;
   double friction[5];
+  if (s->restitution != 0) add_mixed(m, w->p.geom_restitution, a->bar.geom_restitution, c->geom1, c->geom2, s->restitution);
   for (int k = 0; k < 5; k++) friction[k] = c->friction[k] > 1e-5 ? s->friction[k] : 0;
   if (m->enableflags & pb_enblOverride) {
     PB_THETA(a, o_margin, 0, s->margin);
@@ -371,8 +393,7 @@ static void contact_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ba
     return;
   }
   double mix_bar = 0, x = mix.mix;
-  for (int k = 0; k < 3; k++)
-    PB_THETA(a, geom_friction, 3 * (w->p.geom_friction[3 * g1 + k] >= w->p.geom_friction[3 * g2 + k] ? g1 : g2) + k, fri[k]);
+  for (int k = 0; k < 3; k++) add_mixed(m, w->p.geom_friction, a->bar.geom_friction, 3 * g1 + k, 3 * g2 + k, fri[k]);
   for (int k = 0; k < 5; k++) {
     PB_THETA(a, geom_solimp, 5 * g1 + k, x * o->solimp[k]);
     PB_THETA(a, geom_solimp, 5 * g2 + k, (1 - x) * o->solimp[k]);
@@ -540,7 +561,6 @@ static void contact_geometry(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars
   const NUM(pbWork) *w = a->w;
   const NUM(pbContact) *c = w->contact + r->id;
   int b1 = w->m->geom_bodyid[c->geom1], b2 = w->m->geom_bodyid[c->geom2];
-  bool elliptic = w->m->cone == pb_coneElliptic;
   double d1[3], d2[3], F[3] = {0}, T[3] = {0}, ua[3], u1[3], oa[3], uv[3], ov[3];
   lane Fa[3] = {0}, Ta[3] = {0}, Fv[3] = {0}, Tv[3] = {0}, ux[3], v1[3], ox[3], bar[10], t[2][3], rot[3][3];
   const double *V1 = w->V + 6 * b1, *V2 = w->V + 6 * b2, *Va1 = a->Va + 6 * b1, *Va2 = a->Va + 6 * b2;
@@ -550,7 +570,7 @@ static void contact_geometry(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars
   for (int k = 0; k < r->dim; k++) {
     const double *axis = c->frame + 3 * (k % 3);
     fa[k] = -s->z[k];
-    fv[k] = -(elliptic && k > 0 ? r->kbi[2] : r->kbi[1]) * s->z[k];
+    fv[k] = s->vel[k];
     for (int e = 0; e < 3; e++) {
       if (k < 3) F[e] += axis[e] * r->f[k], Fa[e] += axis[e] * fa[k], Fv[e] += axis[e] * fv[k];
       else T[e] += axis[e] * r->f[k], Ta[e] += axis[e] * fa[k], Tv[e] += axis[e] * fv[k];

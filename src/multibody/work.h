@@ -29,6 +29,7 @@ typedef struct NUM(pbContact) {
   num hint[3];
   num margin;  // distance at which force starts
   num friction[5], solref[2], solreffriction[2], solimp[5];
+  num restitution;
 } NUM(pbContact);
 
 enum { pb_rowEquality, pb_rowFriction, pb_rowLimit, pb_rowContact };  // what a block of rows is for

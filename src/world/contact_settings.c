@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/context.h"
@@ -10,24 +11,58 @@
 #include "base/text.h"
 #include "world/model.h"
 
+static const char *const method_words[] = {"soft", NULL};
+static const char *const mixing_words[] = {"maximum", "mean", "product", "minimum", "geometric", NULL};
+
 typedef struct entry {
   const char *name;
-  size_t member;
-  double lower, upper;
-  bool can_be_off;  // "off": -1
+  size_t member;             // in pbContactSettings; of `restitution`: none
+  double lower, upper;       // of a number
+  bool can_be_off;           // "off": -1
+  const char *const *words;  // of a word: the enumerators in order, an int
 } entry;
 
 #define AT(member) offsetof(pbContactSettings, member)
+// clang-format off
 static const entry table[] = {
-    {"kappa", AT(kappa), 0, 1e12, false},
-    {"onset", AT(onset), 0, 1e3, false},
-    {"erp", AT(erp), 0, 1, true},
-    {"cfm", AT(cfm), 0, 1e12, true},
+    {.name = "method", AT(method), .words = method_words},
+    {.name = "kappa", AT(kappa), 0, 1e12},
+    {.name = "onset", AT(onset), 0, 1e3},
+    {.name = "erp", AT(erp), 0, 1, .can_be_off = true},
+    {.name = "cfm", AT(cfm), 0, 1e12, .can_be_off = true},
+    {.name = "mixing", AT(mixing), .words = mixing_words},
+    {.name = "restitution", SIZE_MAX, 0, 1},
 };
+// clang-format on
 #undef AT
 enum { COUNT = sizeof table / sizeof *table };
 
+static void *member_of(const pbContactSettings *c, const entry *e) { return (char *)c + e->member; }
+
 pbContactSettings pbModel_ContactSettings(const pbModel *m) { return m->contact; }
+
+// The one value of all geoms; NaN where they differ.
+static double restitution(const pbModel *m) {
+  double first = m->ngeom ? m->geom_restitution[0] : 0;
+  for (int g = 1; g < m->ngeom; g++) {
+    if (m->geom_restitution[g] != first) return NAN;
+  }
+  return first;
+}
+
+bool pbModel_ContactSettingAt(const pbModel *m, int index, const char **name, char *text, size_t size) {
+  if (index < 0 || index >= COUNT) return false;
+  const entry *e = &table[index];
+  *name = e->name;
+  if (e->words) {
+    snprintf(text, size, "%s", e->words[*(int *)member_of(&m->contact, e)]);
+    return true;
+  }
+  double value = e->member == SIZE_MAX ? restitution(m) : *(double *)member_of(&m->contact, e);
+  if (e->can_be_off && value < 0) snprintf(text, size, "off");
+  else snprintf(text, size, "%.17g", value);
+  return true;
+}
 
 pbStatus pbModel_CheckContact(const pbModel *m) {
   bool erp = m->contact.erp >= 0, cfm = m->contact.cfm >= 0;
@@ -44,17 +79,34 @@ static pbStatus unknown(pbModel *m, const char *name) {
                         pbSuggest_Write(&near, hint, sizeof hint));
 }
 
+static pbStatus set_word(pbModel *m, const entry *e, const char *value) {
+  pbSuggest near = pbSuggest_For(value);
+  char hint[256];
+  for (int i = 0; e->words[i]; i++) {
+    pbSuggest_Offer(&near, e->words[i]);
+    if (strcmp(e->words[i], value) != 0) continue;
+    *(int *)member_of(&m->contact, e) = i;
+    return pb_ok;
+  }
+  return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s: there is no '%.80s'%s", e->name, value,
+                        pbSuggest_Write(&near, hint, sizeof hint));
+}
+
+static pbStatus set_number(pbModel *m, const entry *e, const char *value) {
+  double number = -1;
+  bool off = e->can_be_off && strcmp(value, "off") == 0;
+  if (!off && (!pbText_Real(value, &number) || !(number >= e->lower && number <= e->upper)))
+    return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s: '%.80s' is not a number from %g to %g%s", e->name, value,
+                          e->lower, e->upper, e->can_be_off ? ", nor 'off'" : "");
+  if (e->member != SIZE_MAX) *(double *)member_of(&m->contact, e) = number;
+  for (int g = 0; e->member == SIZE_MAX && g < m->ngeom; g++) m->geom_restitution[g] = number;
+  return pb_ok;
+}
+
 pbStatus pbModel_SetContact(pbModel *m, const char *name, const char *value) {
   for (int i = 0; i < COUNT; i++) {
     const entry *e = &table[i];
-    double number = -1, *target = (double *)((char *)&m->contact + e->member);
-    if (strcmp(e->name, name) != 0) continue;
-    bool off = e->can_be_off && strcmp(value, "off") == 0;
-    if (!off && (!pbText_Real(value, &number) || !(number >= e->lower && number <= e->upper)))
-      return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s: '%.80s' is not a number from %g to %g%s", name, value,
-                            e->lower, e->upper, e->can_be_off ? ", nor 'off'" : "");
-    *target = number;
-    return pb_ok;
+    if (strcmp(e->name, name) == 0) return e->words ? set_word(m, e, value) : set_number(m, e, value);
   }
   return unknown(m, name);
 }

@@ -55,7 +55,7 @@
   X(geom_solmix, ngeom, 1, "") X(geom_solref, ngeom, 2, "") X(geom_solimp, ngeom, 5, "")                       \
   X(geom_size, ngeom, 3, "m") X(geom_pos, ngeom, 3, "m") X(geom_quat, ngeom, 4, "")                            \
   X(geom_friction, ngeom, 3, "") X(geom_margin, ngeom, 1, "m") X(geom_gap, ngeom, 1, "m")                      \
-  X(geom_fluid, ngeom, 12, "")                                                                                 \
+  X(geom_fluid, ngeom, 12, "") X(geom_restitution, ngeom, 1, "")                                                \
   X(site_size, nsite, 3, "m") X(site_pos, nsite, 3, "m") X(site_quat, nsite, 4, "")                            \
   X(cam_pos, ncam, 3, "m") X(cam_quat, ncam, 4, "")                                                            \
   X(pair_solref, npair, 2, "") X(pair_solreffriction, npair, 2, "") X(pair_solimp, npair, 5, "")               \

@@ -36,7 +36,9 @@ static const Setting settings[] = {
     {"Euler", "elliptic", {{"onset", "0.05"}, {NULL}}},
     {"RK4", "pyramidal", {{"kappa", "10"}, {"onset", "0.2"}, {NULL}}},
     {"Euler", "elliptic", {{"erp", "0.2"}, {"cfm", "1e-3"}, {NULL}}},
-    {"RK4", "pyramidal", {{"erp", "0.1"}, {"cfm", "0.01"}, {NULL}}},
+    {"RK4", "pyramidal", {{"erp", "0.1"}, {"cfm", "0.01"}, {"mixing", "mean"}, {NULL}}},
+    {"Euler", "elliptic", {{"mixing", "geometric"}, {NULL}}},
+    {"Euler", "pyramidal", {{"mixing", "product"}, {NULL}}},
     {"implicitfast", "pyramidal", {{"erp", "0.2"}, {"cfm", "1e-3"}, {"kappa", "1"}, {"onset", "0.05"}, {NULL}}},
     {"Euler", "elliptic", {{"erp", "0.2"}, {"cfm", "1e-3"}, {"kappa", "1"}, {"onset", "0.05"}, {NULL}}},
 };

@@ -41,8 +41,11 @@ static void test_names_and_ranges(void **state) {
   assert_true(c.kappa == 0 && c.onset == 0 && c.erp < 0 && c.cfm < 0);
   assert_int_equal(pbModel_SetContact(m, "kapa", "1"), pb_bad_argument);
   assert_non_null(strstr(pbContext_Error(ctx), "did you mean 'kappa'"));
-  const char *const bad[][2] = {{"kappa", "-1"},  {"kappa", "nan"}, {"kappa", "off"}, {"kappa", "1x"}, {"kappa", ""},
-                                {"onset", "-.1"}, {"erp", "1.5"},   {"erp", "-1"},    {"cfm", "inf"}};
+  assert_int_equal(pbModel_SetContact(m, "method", "sof"), pb_bad_argument);
+  assert_non_null(strstr(pbContext_Error(ctx), "did you mean 'soft'"));
+  const char *const bad[][2] = {{"mixing", "most"}, {"restitution", "2"}, {"kappa", "-1"}, {"kappa", "nan"},
+                                {"kappa", "off"},   {"kappa", "1x"},      {"kappa", ""},   {"onset", "-.1"},
+                                {"erp", "1.5"},     {"erp", "-1"},        {"cfm", "inf"}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     assert_int_equal(pbModel_SetContact(m, bad[i][0], bad[i][1]), pb_bad_argument);
     assert_non_null(strstr(pbContext_Error(ctx), bad[i][0]));
