@@ -1,10 +1,15 @@
 // Random contact problems solved as complementarity problems: how many, how fast, how well.
 //
 //   lcp DIMENSION CONTACTS COUNT MU_LOW MU_HIGH [SEED [cones]]
+//   lcp MODEL.xml STEPS
 //
 // DIMENSION 0: 2 or 3 at random. CONTACTS negative: up to that many, fewer more often. A line of figures goes to stdout.
+// With a model: its contacts after that many steps, hard and with friction, beside the step with soft contacts and its pullback
+// (Newton's method from no acceleration, and from the last step's). Lines "quantity,solve_us,adjoint_us,iterations".
 #include <stdio.h>
 #include <time.h>
+
+#include <pullback/pullback.h>
 
 #include "tests/unit/lcp_instances.h"
 
@@ -55,7 +60,140 @@ static void one(pbContext *ctx, const Instance *c, bool cones, Tally *t) {
   free(work), free(bar), free(at.x), free(at.y), free(at.z), free(at.s), free((double *)k.G), free((double *)k.h);
 }
 
+// ---- beside the soft step ---------------------------------------------------------------------------------------------
+enum { REPEATS = 100 };
+static double now_us(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
+}
+static void need(pbStatus status, const char *text) {
+  if (status) fprintf(stderr, "lcp: %s: %s\n", pbStatus_Text(status), text), exit(1);
+}
+
+typedef struct Scene {
+  pbContext *ctx;
+  pbModel *m;
+  pbScratch *s;
+  const double *theta;
+  double *x, *v, step;
+  int nv, contacts;
+  double *M, *p, *J, *depth, *mu;  // rows of J: normal and two tangents a contact
+} Scene;
+
+static const double *field(Scene *c, const char *name, int *rows) {
+  const double *data;
+  int own, cols;
+  if (!pbScratch_Field(c->s, name, &data, rows ? rows : &own, &cols)) need(pb_bad_argument, name);
+  return data;
+}
+static int state_at(const pbModel *m, const char *name) {
+  for (int i = 0; i < pbModel_StateFieldCount(m); i++)
+    if (!strcmp(pbModel_StateFieldAt(m, i).name, name)) return pbModel_StateFieldAt(m, i).offset;
+  return -1;
+}
+
+// M v+ - h f - M v = J'z at the state after `steps` soft steps
+static Scene scene_load(const char *file, int steps) {
+  Scene c = {.ctx = pbContext_Create(NULL)};
+  need(pbModel_Load(c.ctx, file, NULL, &c.m), pbContext_Error(c.ctx));
+  need(pbModel_SetOption(c.m, "cone", "elliptic"), pbContext_Error(c.ctx));
+  need(pbScratch_Create(c.m, NULL, &c.s), "scratch");
+  c.theta = pbModel_DefaultParams(c.m);
+  c.x = room(pbModel_StateSize(c.m));
+  c.step = .002;
+  need(pbState_Init(c.m, c.theta, -1, c.x), "state");
+  for (int i = 0; i < steps; i++) need(pbStep_Forward(c.m, c.theta, c.x, NULL, c.s, NULL), pbScratch_Error(c.s));
+  need(pbStep_Observe(c.m, c.theta, c.x, NULL, c.s, NULL), pbScratch_Error(c.s));
+  pbScratch_Gather(c.s);
+  int rows;
+  const double *smooth = field(&c, "qfrc_smooth", &c.nv), *M = field(&c, "M", NULL), *J = field(&c, "efc_J", &rows);
+  c.nv = pbModel_TangentSize(c.m) / 2;
+  c.contacts = rows / 3;
+  size_t n = (size_t)c.nv, m = (size_t)rows;
+  c.v = c.x + state_at(c.m, "qvel");
+  c.M = room(c.nv * c.nv), c.p = room(c.nv), c.J = room(rows * c.nv), c.depth = room(c.contacts), c.mu = room(c.contacts);
+  memcpy(c.M, M, n * n * sizeof *M);
+  memcpy(c.J, J, m * n * sizeof *J);
+  const double *depth = field(&c, "contact_dist", NULL);
+  for (int i = 0; i < c.contacts; i++) c.depth[i] = depth[i], c.mu[i] = .4;
+  for (size_t i = 0; i < n; i++) {
+    c.p[i] = -c.step * smooth[i];
+    for (size_t j = 0; j < n; j++) c.p[i] -= M[i * n + j] * c.v[j];
+  }
+  return c;
+}
+
+static double least(double *best, double took) { return *best = *best == 0 || took < *best ? took : *best; }
+
+static void soft(Scene *c, bool cold) {
+  int nx = pbModel_StateSize(c->m), nt = 2 * c->nv, start = state_at(c->m, "qacc_warmstart");
+  double *before = room(nx), *x = room(nx), *g = room(nt), *bar = room(nt), *record = room(pbTape_Size(c->m)), step = 0, back = 0;
+  memcpy(before, c->x, sizeof *x * (size_t)nx);
+  for (int i = 0; cold && i < c->nv; i++) before[start + i] = 0;
+  for (int i = 0; i < nt; i++) g[i] = 1;
+  for (int k = 0; k < REPEATS; k++) {
+    memcpy(x, before, sizeof *x * (size_t)nx);
+    double began = now_us();
+    need(pbStep_Forward(c->m, c->theta, x, NULL, c->s, NULL), pbScratch_Error(c->s));
+    least(&step, now_us() - began);
+    int iterations = pbScratch_Report(c->s).iterations;
+    pbTape_Record(c->m, before, c->s, record);
+    began = now_us();
+    need(pbStep_Vjp(c->m, c->theta, record, NULL, g, NULL, c->s, bar, NULL, NULL), pbScratch_Error(c->s));
+    least(&back, now_us() - began);
+    if (k + 1 == REPEATS) printf("soft step %s,%.2f,%.2f,%d\n", cold ? "cold" : "warm", step, back, iterations);
+  }
+  free(before), free(x), free(g), free(bar), free(record);
+}
+
+// Rows of the hard problem: z pushes along J, s = J x + depth / h - what penetration is left alone (erp .2)
+static double target(const Scene *c, int i) { return c->depth[i] > 0 ? c->depth[i] / c->step : .2 * c->depth[i] / c->step; }
+
+// Rows in the order normals, four directions a contact, slip speeds
+static void hard_lcp(Scene *c) {
+  size_t n = (size_t)c->nv, contacts = (size_t)c->contacts, m = 6 * contacts;
+  double *G = room((int)(m * n)), *h = room((int)m), *F = room((int)(m * m)), *bar = room(c->nv), solve = 0, back = 0;
+  for (size_t i = 0; i < contacts; i++) {
+    size_t slip = 5 * contacts + i;
+    h[i] = target(c, (int)i);
+    F[slip * m + i] = c->mu[i];
+    for (size_t j = 0; j < n; j++) G[i * n + j] = -c->J[3 * i * n + j];
+    for (size_t d = 0; d < 4; d++) {
+      size_t f = contacts + 4 * i + d;
+      F[f * m + slip] = 1, F[slip * m + f] = -1;
+      for (size_t j = 0; j < n; j++) G[f * n + j] = (d % 2 ? 1 : -1) * c->J[(3 * i + 1 + d / 2) * n + j];
+    }
+  }
+  pbLcp l = {.n = c->nv, .m = (int)m, .Q = c->M, .p = c->p, .G = G, .h = h, .F = F};
+  size_t size = pbLcp_WorkSize(l.n, l.m, 0);
+  void *work = malloc(size);
+  pbLcpSolution at = {room(l.n), NULL, room(l.m), room(l.m)};
+  pbLcpReport r;
+  for (int i = 0; i < REPEATS / 5; i++) {
+    double began = now_us();
+    need(pbLcp_Solve(c->ctx, &l, NULL, work, size, &at, &r), pbContext_Error(c->ctx));
+    least(&solve, now_us() - began);
+    began = now_us();
+    need(pbLcp_Vjp(c->ctx, &l, &at, &(pbLcpCotangent){.x = at.x}, work, size, &(pbLcpBar){.p = bar}, NULL),
+         pbContext_Error(c->ctx));
+    least(&back, now_us() - began);
+  }
+  printf("lcp,%.2f,%.2f,%d\n", solve, back, r.iterations);
+  free(G), free(h), free(F), free(bar), free(work), free(at.x), free(at.z), free(at.s);
+}
+
+static int beside_soft(const char *file, int steps) {
+  Scene c = scene_load(file, steps);
+  printf("# dof %d\n# contacts %d\n", c.nv, c.contacts);
+  soft(&c, true);
+  soft(&c, false);
+  hard_lcp(&c);
+  return 0;
+}
+
 int main(int argc, char **argv) {
+  if (argc == 3) return beside_soft(argv[1], atoi(argv[2]));
   if (argc < 6) return fprintf(stderr, "lcp DIMENSION CONTACTS COUNT MU_LOW MU_HIGH [SEED [cones]]\n"), 2;
   int dim = atoi(argv[1]), contacts = atoi(argv[2]), count = atoi(argv[3]);
   bool cones = argc > 7;

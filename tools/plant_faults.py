@@ -38,6 +38,8 @@ FAULTS = [
      "unit/test_lcp", "the adjoint of friction with the matrix not transposed"),
     ("src/lcp/vjp.c", "sum -= l->F[(size_t)j * (size_t)l->m + (size_t)i] * a->u[j]", "sum -= l->F[(size_t)i * (size_t)l->m + (size_t)j] * a->u[j]",
      "unit/test_lcp", "the same in its residual"),
+    ("src/lcp/condensed.c", "blocks_times(c, c->B, transposed, v, v);", "blocks_times(c, c->B, false, v, v);", "unit/test_lcp",
+     "the condensed adjoint with a contact's law not transposed"),
     ("src/lcp/cones_vjp.c", "sum -= l.by_z[i][row % 3] * k", "sum -= l.by_z[row % 3][i] * k", "unit/test_lcp_cones",
      "the adjoint of a cone with its law not transposed"),
     ("src/lcp/cones_vjp.c", "*to += l.by_z[row][k->rows[a] % 3]", "*to += l.by_z[k->rows[a] % 3][row]", "unit/test_lcp_cones",

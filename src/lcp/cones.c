@@ -256,6 +256,7 @@ static void search(pbConesWork *w, const double *mu, int contacts, double tolera
     pbLcpMethod method;
     build_pyramids(w, mu, contacts);
     in->limit = limit - used;
+    in->iterations = 0;
     pbInterior_Solve(in, &method);
     if (method > report->method) report->method = method;
     turn(w, mu, contacts);
@@ -299,10 +300,12 @@ pbStatus pbCones_Solve(pbContext *ctx, const pbCones *k, const pbLcpOptions *opt
   pbReduced *r = &w.base.reduced;
   pbInterior *in = &w.base.interior;
   int row;
-  pbStatus status = pbReduced_Make(r, &l, &row);
+  pbStatus status = pbReduced_Begin(r, &l, &row);
   report->condition = r->condition;
   if (status)
     return pbContext_Fail(ctx, status, "LCP: Q is not positive definite (row %d, condition above %.1e)", row, r->condition);
+  pbReduced_Matrices(r, &l);
+  pbReduced_Vector(r, &l);
   in->M = w.M;
   in->q = w.q;
   in->limit = options && options->iterations > 0 ? options->iterations : 1500;

@@ -136,8 +136,9 @@ pbStatus pbCones_Vjp(pbContext *ctx, const pbCones *p, const pbLcpSolution *at, 
   pbLcp l = pbCones_Linear(p);
   PB_TRY(pbLcpAdjoint_Check(ctx, &l, at, cotangent));
   int row;
-  pbStatus status = pbReduced_Matrices(&w.base.reduced, &l, &row);
+  pbStatus status = pbReduced_Begin(&w.base.reduced, &l, &row);
   if (status) return pbContext_Fail(ctx, status, "LCP: Q is not positive definite (row %d)", row);
+  pbReduced_Matrices(&w.base.reduced, &l);
   Cones k = {{&l, at, cotangent, &w.base, w.base.x, w.base.y, w.base.z}, &w, p->mu, w.step, w.base.interior.rows, 0};
   find_states(&k, report);
   report->condition = w.base.reduced.condition;

@@ -43,8 +43,10 @@ double pbDense_MaxAbs(const double *x, int n) {
 int pbDense_Cholesky(double *A, int n, double smallest) {
   for (int i = 0; i < n; i++) {
     double *row = &AT(A, i, 0, n);
-    for (int j = 0; j < i; j++) row[j] = (row[j] - pbDense_Dot(row, &AT(A, j, 0, n), j)) / AT(A, j, j, n);
-    double d = row[i] - pbDense_Dot(row, row, i);
+    int first = 0;  // bodies apart from each other leave blocks of zeros
+    while (row[first] == 0 && first < i) first++;
+    for (int j = first; j < i; j++) row[j] = (row[j] - pbDense_Dot(row + first, &AT(A, j, first, n), j - first)) / AT(A, j, j, n);
+    double d = row[i] - pbDense_Dot(row + first, row + first, i - first);
     if (!(d > smallest)) return i;
     row[i] = sqrt(d);
   }

@@ -15,15 +15,24 @@ void pbInterior_Layout(pbArena *a, pbInterior *w, int m) {
   w->perm = pbArena_Take(a, M, sizeof(int));
   w->rows = pbArena_Take(a, M, sizeof(int));
   w->cod.perm = w->perm;
+  w->active = pbArena_Take(a, M, sizeof(bool));
 }
+
+static const double APART = 1e3;  // a row of which s and z are that far apart is decided
 
 static double min(double a, double b) { return a < b ? a : b; }
 static double max(double a, double b) { return a > b ? a : b; }
 
+// out = M z
+static void times(const pbInterior *w, const double *z, double *out) {
+  if (w->condensed) pbCondensed_Mul(w->condensed, z, out);
+  else pbDense_Mul(out, w->M, z, w->m, w->m);
+}
+
 // max |min(s, z)| with s as z makes it, relative; s is filled
 static double residual(const pbInterior *w, const double *z, double *s) {
   double worst = 0;
-  pbDense_Mul(s, w->M, z, w->m, w->m);
+  times(w, z, s);
   for (int i = 0; i < w->m; i++) {
     s[i] += w->q[i];
     double e = fabs(min(s[i], z[i]));
@@ -43,7 +52,7 @@ static bool keep_best(pbInterior *w, const double *z) {
 
 // Newton's method on min(s, z) = 0 from the iterate: rows with z > s active. Of the solutions of a singular system the one
 // nearest to the iterate. Leaves the outcome in zbest if it is the best yet.
-static bool polish(pbInterior *w) {
+static bool polish_dense(pbInterior *w) {
   int m = w->m;
   double *z = w->zs, *s = w->ss;
   memcpy(z, w->z, sizeof *z * (size_t)m);
@@ -78,11 +87,64 @@ static bool polish(pbInterior *w) {
   return false;
 }
 
+// One round of the same in the condensed form, z and s at the iterate, active rows chosen: the regularised matrix is factored
+// once and used until what it adds is gone, which also leads to a solution near the iterate where there are many. s is that of z.
+static bool polish_round(pbInterior *w, double *z, double *s) {
+  int m = w->m;
+  double last = INFINITY;
+  for (int i = 0; i < m; i++) w->d[i] = PB_CONDENSED_DELTA;
+  w->iterations++;
+  if (!pbCondensed_Factor(w->condensed, w->d, w->active)) return false;
+  for (int again = 0;; again++) {
+    times(w, z, s);
+    double rest = 0;
+    for (int i = 0; i < m; i++) {
+      s[i] += w->q[i];
+      w->az[i] = w->active[i] ? -s[i] : 0;
+      rest = max(rest, fabs(w->az[i]));
+    }
+    if (again == 6 || rest <= .01 * w->tolerance || !(rest < .5 * last)) return isfinite(rest);
+    last = rest;
+    pbCondensed_Solve(w->condensed, w->az);
+    for (int i = 0; i < m; i++)
+      if (w->active[i]) z[i] += w->az[i];
+  }
+}
+
+static bool polish_condensed(pbInterior *w) {
+  int m = w->m;
+  double *z = w->zs, *s = w->ss, last = INFINITY;
+  memcpy(z, w->z, sizeof *z * (size_t)m);
+  memcpy(s, w->s, sizeof *s * (size_t)m);
+  for (int round = 0; round < 5 && w->iterations < w->limit; round++) {
+    for (int i = 0; i < m; i++) {
+      w->active[i] = z[i] > s[i];
+      if (!w->active[i]) z[i] = 0;
+    }
+    if (!polish_round(w, z, s)) return false;
+    double e = 0;
+    for (int i = 0; i < m; i++) e = max(e, fabs(min(s[i], z[i])));
+    if (e <= 1e-6) {
+      for (int i = 0; i < m; i++) w->dz[i] = max(z[i], 0);
+      if (keep_best(w, w->dz)) return true;
+    }
+    if (!(e < last) && round > 1) return false;
+    last = e;
+  }
+  return false;
+}
+
+static bool polish(pbInterior *w) { return w->condensed ? polish_condensed(w) : polish_dense(w); }
+
 // K = M + s/z, factored. The diagonal is moved a little for the sake of redundant rows.
 static bool factor(pbInterior *w) {
   int m = w->m;
   if (w->iterations >= w->limit) return false;
   w->iterations++;
+  if (w->condensed) {
+    for (int i = 0; i < m; i++) w->d[i] = w->s[i] / w->z[i] + 1e-13;
+    return pbCondensed_Factor(w->condensed, w->d, NULL);
+  }
   memcpy(w->K, w->M, sizeof *w->K * (size_t)m * (size_t)m);
   for (int i = 0; i < m; i++) w->K[(size_t)i * (size_t)(m + 1)] += w->s[i] / w->z[i] + 1e-13;
   return pbDense_Lu(w->K, w->perm, m);
@@ -92,7 +154,8 @@ static bool factor(pbInterior *w) {
 static void direction(const pbInterior *w, const double *r, const double *target, double *dz, double *ds) {
   int m = w->m;
   for (int i = 0; i < m; i++) dz[i] = target[i] / w->z[i] - r[i];
-  pbDense_LuSolve(w->K, w->perm, dz, m);
+  if (w->condensed) pbCondensed_Solve(w->condensed, dz);
+  else pbDense_LuSolve(w->K, w->perm, dz, m);
   for (int i = 0; i < m; i++) ds[i] = (target[i] - w->s[i] * dz[i]) / w->z[i];
 }
 
@@ -107,7 +170,7 @@ static double longest(const pbInterior *w, const double *dz, const double *ds) {
 
 // r = M z + q - s
 static double infeasibility(pbInterior *w) {
-  pbDense_Mul(w->r, w->M, w->z, w->m, w->m);
+  times(w, w->z, w->r);
   for (int i = 0; i < w->m; i++) w->r[i] += w->q[i] - w->s[i];
   return pbDense_MaxAbs(w->r, w->m);
 }
@@ -119,25 +182,38 @@ static bool worth_polishing(double level, double *next) {
   return true;
 }
 
+// Condensed, polishing costs as much as some iterations but these go on to the end if need be: it is worth it once every row is
+// clearly active or not.
+static bool decided(const pbInterior *w) {
+  for (int i = 0; i < w->m; i++)
+    if (w->z[i] < APART * w->s[i] && w->s[i] < APART * w->z[i]) return false;
+  return true;
+}
+static bool nearly_there(pbInterior *w, double level, double *next) {
+  if (!w->condensed) return worth_polishing(level, next) && polish(w);
+  if (level <= 1e-13 && keep_best(w, w->z)) return true;
+  return level <= 1e-2 && decided(w) && worth_polishing(level, next) && polish(w);
+}
+
 // Predictor and corrector (Mehrotra 1992), with one length for both, as M is not monotone.
-static bool mehrotra(pbInterior *w) {
+static bool mehrotra(pbInterior *w, double start) {
   int m = w->m, short_steps = 0;
-  double next = 1e-5;
-  for (int i = 0; i < m; i++) w->z[i] = w->s[i] = 1;
+  double next = w->condensed ? 1 : 1e-5;
+  for (int i = 0; i < m; i++) w->z[i] = w->s[i] = start;
   for (int it = 0; it < 60; it++) {
     double r = infeasibility(w), mu = pbDense_Dot(w->z, w->s, m) / m, size = max(1, pbDense_MaxAbs(w->z, m));
     if (!isfinite(mu) || !isfinite(r)) return false;
-    if (worth_polishing(max(r, mu) / size, &next) && polish(w)) return true;
-    if (max(r, mu) <= 1e-15 * size || !factor(w)) return false;
+    if (nearly_there(w, max(r, mu) / size, &next)) return true;
+    if ((w->condensed ? mu <= 1e-26 * size : max(r, mu) <= 1e-15 * size) || !factor(w)) return false;
     for (int i = 0; i < m; i++) w->t[i] = -w->z[i] * w->s[i];
     direction(w, w->r, w->t, w->az, w->as);
     double a = min(1, longest(w, w->az, w->as)), ahead = 0;
     for (int i = 0; i < m; i++) ahead += (w->z[i] + a * w->az[i]) * (w->s[i] + a * w->as[i]);
-    double ratio = ahead / m / mu, sigma = min(1, max(ratio * ratio * ratio, 1e-6));
+    double ratio = ahead / m / mu, sigma = min(1, max(ratio * ratio * ratio, w->condensed ? 1e-9 : 1e-6));
     if (short_steps) sigma = max(sigma, .5);
     for (int i = 0; i < m; i++) w->t[i] = sigma * mu - w->z[i] * w->s[i] - (short_steps ? 0 : w->az[i] * w->as[i]);
     direction(w, w->r, w->t, w->dz, w->ds);
-    a = min(1, .995 * longest(w, w->dz, w->ds));
+    a = min(1, max(.995, 1 - mu) * longest(w, w->dz, w->ds));
     short_steps = a < .05 ? short_steps + 1 : 0;
     if (!(a > 1e-9) || short_steps > 8) return false;
     pbDense_Add(w->z, a, w->dz, m);
@@ -236,17 +312,16 @@ static double condition(pbInterior *w) {
 
 bool pbInterior_Solve(pbInterior *w, pbLcpMethod *method) {
   w->best = INFINITY;
-  w->iterations = 0;
   w->cod.condition = 1;
   memset(w->z, 0, sizeof *w->z * (size_t)w->m);
   *method = pb_lcpInterior;
   if (keep_best(w, w->z)) return true;
-  bool found = mehrotra(w);
+  bool found = mehrotra(w, 1) || mehrotra(w, 10) || mehrotra(w, .1);
   static const double starts[] = {1, .1, 10};
-  for (int k = 0; k < 3 && !found; k++) {
+  for (int k = 0; k < 3 && !found && !w->condensed; k++) {
     *method = pb_lcpPath;
     found = follow(w, starts[k]);
   }
-  w->condition = found ? w->cod.condition : condition(w);
+  w->condition = w->condensed ? pbCondensed_Condition(w->condensed, w->r, w->t) : found ? w->cod.condition : condition(w);
   return found;
 }

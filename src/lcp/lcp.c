@@ -18,6 +18,22 @@ size_t pbLcp_WorkSize(int n, int m, int e) {
   return pbArena_Needed(&a);
 }
 
+// Condensed where that is cheaper and leads to a solution; otherwise dense.
+static void find(pbLcpWork *w, const pbLcp *l, pbLcpMethod *method) {
+  pbInterior *in = &w->interior;
+  pbCondensed_Make(&w->condensed, &w->reduced, l, 1);
+  in->condensed = w->condensed.pays ? &w->condensed : NULL;
+  if (in->condensed) {
+    pbReduced_Vector(&w->reduced, l);
+    if (pbInterior_Solve(in, method)) return;
+    in->condensed = NULL;
+  }
+  pbReduced_Matrices(&w->reduced, l);
+  pbReduced_Vector(&w->reduced, l);
+  in->M = w->reduced.M;
+  pbInterior_Solve(in, method);
+}
+
 pbStatus pbLcp_Solve(pbContext *ctx, const pbLcp *l, const pbLcpOptions *options, void *work, size_t work_size,
                      const pbLcpSolution *out, pbLcpReport *report) {
   pbLcpReport own;
@@ -30,16 +46,15 @@ pbStatus pbLcp_Solve(pbContext *ctx, const pbLcp *l, const pbLcpOptions *options
   pbLcpWork_Layout(&a, &w, l->n, l->m, l->e, l->m);
   pbInterior *in = &w.interior;
   int row;
-  pbStatus status = pbReduced_Make(&w.reduced, l, &row);
+  pbStatus status = pbReduced_Begin(&w.reduced, l, &row);
   report->condition = w.reduced.condition;
   if (status)
     return pbContext_Fail(ctx, status, "LCP: Q is not positive definite (row %d, condition above %.1e)", row,
                           w.reduced.condition);
-  in->M = w.reduced.M;
   in->q = w.reduced.q;
   in->limit = options && options->iterations > 0 ? options->iterations : 1500;
   in->tolerance = fmin(1e-12, tolerance);
-  pbInterior_Solve(in, &report->method);
+  find(&w, l, &report->method);
   report->iterations = in->iterations;
   pbLcpWork_Recover(&w, l, in->zbest);
   report->complementarity = 0;

@@ -11,7 +11,7 @@ static double *row_of(double *A, int i, int n) { return A + (size_t)i * (size_t)
 void pbReduced_Layout(pbArena *a, pbReduced *r, int n, int m, int e) {
   size_t N = (size_t)n, E = (size_t)e, I = (size_t)m, most = N > I ? N : I;
   if (E > most) most = E;
-  *r = (pbReduced){.n = n, .m = m, .e = e, .condition = 1};
+  *r = (pbReduced){.n = n, .m = m, .e = e, .size = 1, .condition = 1};
   r->dx = pbArena_Take(a, N, sizeof(double));
   r->L = pbArena_Take(a, N * N, sizeof(double));
   r->V = pbArena_Take(a, E * N, sizeof(double));
@@ -119,11 +119,12 @@ static void equality_point(const pbReduced *r, const double *b, double *c) {
   }
 }
 
-// Scale of row i so that the diagonal is one; rows without a diagonal by the largest entry of theirs in F.
-static void scale_rows(pbReduced *r, const pbLcp *l) {
+// Scale of row i so that the diagonal, of which `diagonal` lacks F, is one; rows without a diagonal by the largest entry of
+// theirs in F.
+static void scale_rows(pbReduced *r, const pbLcp *l, const double *diagonal) {
   int m = r->m;
   for (int i = 0; i < m; i++) {
-    double d = pbDense_Dot(row_of(r->C, i, r->n), row_of(r->C, i, r->n), r->n);
+    double d = diagonal[i];
     if (l->F) d += fabs(l->F[(size_t)i * (size_t)m + (size_t)i]);
     r->S[i] = d > 0 ? 1 / sqrt(d) : 0;
   }
@@ -144,19 +145,32 @@ static void scale_rows(pbReduced *r, const pbLcp *l) {
   for (int i = 0; i < m; i++) r->S[i] = fabs(r->S[i]);
 }
 
-pbStatus pbReduced_Matrices(pbReduced *r, const pbLcp *l, int *bad_row) {
-  int n = r->n, m = r->m;
+pbStatus pbReduced_Begin(pbReduced *r, const pbLcp *l, int *bad_row) {
   PB_TRY(factor_mass(r, l, bad_row));
   factor_equalities(r, l);
+  for (int i = 0; i < r->m; i++) {
+    const double *g = l->G + (size_t)i * (size_t)r->n;
+    r->tmp[i] = 0;
+    for (int j = 0; j < r->n; j++)
+      if (g[j] != 0) r->tmp[i] += g[j] * r->dx[j] * (g[j] * r->dx[j]);
+  }
+  scale_rows(r, l, r->tmp);
+  return pb_ok;
+}
+
+void pbReduced_Matrices(pbReduced *r, const pbLcp *l) {
+  int n = r->n, m = r->m;
   if (m) memcpy(r->C, l->G, sizeof(double) * (size_t)m * (size_t)n);
   for (int i = 0; i < m; i++) {
     double *c = row_of(r->C, i, n);
     whiten(r, c);
-    double before = pbDense_Dot(c, c, n);
+    double before = pbDense_Dot(c, c, n), after;
     project(r, c, NULL, r->rank);
-    if (pbDense_Dot(c, c, n) <= DEPENDENT * DEPENDENT * before) memset(c, 0, sizeof *c * (size_t)n);  // the equalities fix it
+    after = pbDense_Dot(c, c, n);
+    if (after <= DEPENDENT * DEPENDENT * before) memset(c, 0, sizeof *c * (size_t)n), after = 0;  // the equalities fix it
+    r->tmp[i] = after;
   }
-  scale_rows(r, l);
+  scale_rows(r, l, r->tmp);
   for (int i = 0; i < m; i++) {
     double *c = row_of(r->C, i, n);
     for (int j = 0; j < n; j++) c[j] *= r->S[i];
@@ -166,12 +180,9 @@ pbStatus pbReduced_Matrices(pbReduced *r, const pbLcp *l, int *bad_row) {
       row_of(r->M, i, m)[j] = row_of(r->M, j, m)[i] = pbDense_Dot(row_of(r->C, i, n), row_of(r->C, j, n), n);
   for (int i = 0; i < m && l->F; i++)
     for (int j = 0; j < m; j++) row_of(r->M, i, m)[j] += r->S[i] * l->F[(size_t)i * (size_t)m + (size_t)j] * r->S[j];
-  r->size = 1;
-  return pb_ok;
 }
 
-pbStatus pbReduced_Make(pbReduced *r, const pbLcp *l, int *bad_row) {
-  PB_TRY(pbReduced_Matrices(r, l, bad_row));
+void pbReduced_Vector(pbReduced *r, const pbLcp *l) {
   memcpy(r->tmp, l->p, sizeof(double) * (size_t)r->n);
   pbReduced_Primal(r, r->tmp, l->b, r->w0, NULL);
   double most = 0;
@@ -181,7 +192,6 @@ pbStatus pbReduced_Make(pbReduced *r, const pbLcp *l, int *bad_row) {
   }
   r->size = most > 0 ? most : 1;
   for (int i = 0; i < r->m; i++) r->q[i] /= r->size;
-  return pb_ok;
 }
 
 void pbReduced_Primal(pbReduced *r, double *rhs, const double *b, double *x, double *y) {

@@ -24,10 +24,12 @@ typedef struct pbReduced {
 } pbReduced;
 
 void pbReduced_Layout(pbArena *arena, pbReduced *r, int n, int m, int e);
-// pb_ok or pb_singular with the row of Q
-pbStatus pbReduced_Make(pbReduced *r, const pbLcp *problem, int *bad_row);
-// The part of it that does not depend on p, h and b; M unscaled by size.
-pbStatus pbReduced_Matrices(pbReduced *r, const pbLcp *problem, int *bad_row);
+// Q and the equalities, and the scales of rows, roughly (by Q's diagonal). pb_ok or pb_singular with the row of Q
+pbStatus pbReduced_Begin(pbReduced *r, const pbLcp *problem, int *bad_row);
+// C and M, and the scales of rows, exactly.
+void pbReduced_Matrices(pbReduced *r, const pbLcp *problem);
+// q and size, with the scales that there are
+void pbReduced_Vector(pbReduced *r, const pbLcp *problem);
 // x, y with Q x + A'y = -rhs, A x = b for given rhs = p + G'z (overwritten); b may be NULL for zero.
 void pbReduced_Primal(pbReduced *r, double *rhs, const double *b, double *x, double *y);
 

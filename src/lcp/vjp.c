@@ -32,6 +32,57 @@ static double left(const pbLcpAdjoint *a, int i) {
   return sum * a->w->reduced.S[i];
 }
 
+// The same of all active rows, by blocks; out: m. Returns the largest.
+static double left_condensed(pbLcpAdjoint *a, const bool *active, double *out) {
+  pbReduced *r = &a->w->reduced;
+  double *own = a->w->interior.dz, *scaled = a->w->interior.ds, worst = 0;
+  for (int i = 0; i < r->m; i++) scaled[i] = a->u[i] / r->S[i];
+  pbCondensed_Rows(&a->w->condensed, a->lambda, out);
+  pbCondensed_OwnT(&a->w->condensed, scaled, own);
+  for (int i = 0; i < r->m; i++) {
+    if (!active[i]) {
+      out[i] = 0;
+      continue;
+    }
+    out[i] -= own[i] + a->at->s[i] / a->at->z[i] * r->S[i] * a->u[i];
+    if (a->bar->z) out[i] -= a->bar->z[i] * r->S[i];
+    worst = fmax(worst, fabs(out[i]));
+  }
+  return worst;
+}
+
+// u of the active rows in the condensed form, the regularised matrix used until what it adds is gone. How singular the matrix is
+// is seen from how fast its determinant grows with what is added. False where this does not lead to the end.
+static bool solve_condensed(pbLcpAdjoint *a, const int *rows, int k, pbLcpAdjointReport *report) {
+  pbInterior *in = &a->w->interior;
+  pbReduced *r = &a->w->reduced;
+  pbCondensed *c = &a->w->condensed;
+  double grown[2], first = 0, rest = INFINITY, last;
+  for (int i = 0; i < r->m; i++) in->active[i] = false;
+  for (int i = 0; i < k; i++) in->active[rows[i]] = true;
+  for (int round = 0; round < 2; round++) {
+    for (int i = 0; i < k; i++)
+      in->d[rows[i]] =
+          a->at->s[rows[i]] / a->at->z[rows[i]] * r->S[rows[i]] * r->S[rows[i]] + (round ? 1 : 10) * PB_CONDENSED_DELTA;
+    if (!pbCondensed_Factor(c, in->d, in->active)) return false;
+    grown[round] = c->log_det;
+  }
+  pbLcpAdjoint_Primal(a);
+  for (int round = 0; round < 8; round++) {
+    last = rest;
+    rest = left_condensed(a, in->active, in->r);
+    if (!round) first = rest;
+    if (rest <= 1e-15 * first || !(rest < .5 * last)) break;
+    pbCondensed_SolveT(c, in->r);
+    for (int i = 0; i < k; i++) a->u[rows[i]] += in->r[rows[i]] * r->S[rows[i]];
+    pbLcpAdjoint_Primal(a);
+  }
+  report->deficiency = (int)lround((grown[0] - grown[1]) / log(10));
+  report->condition = fmax(r->condition, pbCondensed_Condition(c, in->r, in->t));
+  report->residual = first > 0 ? rest / first : 0;
+  return report->residual <= 1e-11;
+}
+
 // u of the active rows: (M' + s/z) u = what is left without them. A second round takes the rounding out.
 static void solve(pbLcpAdjoint *a, const int *rows, int k, pbLcpAdjointReport *report) {
   pbInterior *in = &a->w->interior;
@@ -58,6 +109,24 @@ static void solve(pbLcpAdjoint *a, const int *rows, int k, pbLcpAdjointReport *r
   report->residual = first > 0 ? rest / first : 0;
 }
 
+static void find(pbLcpAdjoint *a, pbLcpAdjointReport *report) {
+  pbReduced *r = &a->w->reduced;
+  int *rows = a->w->interior.rows;
+  if (a->w->condensed.pays) {
+    report->active = active_rows(a, rows, &report->degenerate);
+    if (!report->active) {
+      pbLcpAdjoint_Primal(a);
+      return;
+    }
+    if (solve_condensed(a, rows, report->active, report)) return;
+  }
+  report->degenerate = 0;
+  pbReduced_Matrices(r, a->l);
+  report->active = active_rows(a, rows, &report->degenerate);
+  if (report->active) solve(a, rows, report->active, report);
+  else pbLcpAdjoint_Primal(a);
+}
+
 pbStatus pbLcp_Vjp(pbContext *ctx, const pbLcp *l, const pbLcpSolution *at, const pbLcpCotangent *cotangent, void *work,
                    size_t work_size, const pbLcpBar *bar, pbLcpAdjointReport *report) {
   pbLcpAdjointReport own;
@@ -71,12 +140,11 @@ pbStatus pbLcp_Vjp(pbContext *ctx, const pbLcp *l, const pbLcpSolution *at, cons
   pbArena arena = pbArena_Over(work, work_size);
   pbLcpWork_Layout(&arena, &w, l->n, l->m, l->e, l->m);
   int row;
-  pbStatus status = pbReduced_Matrices(&w.reduced, l, &row);
+  pbStatus status = pbReduced_Begin(&w.reduced, l, &row);
   if (status) return pbContext_Fail(ctx, status, "LCP: Q is not positive definite (row %d)", row);
+  pbCondensed_Make(&w.condensed, &w.reduced, l, 1);
   pbLcpAdjoint a = {l, at, cotangent, &w, w.x, w.y, w.z};
-  report->active = active_rows(&a, w.interior.rows, &report->degenerate);
   report->condition = w.reduced.condition;
-  if (report->active) solve(&a, w.interior.rows, report->active, report);
-  else pbLcpAdjoint_Primal(&a);
+  find(&a, report);
   return pbLcpAdjoint_HandOut(ctx, &a, bar);
 }

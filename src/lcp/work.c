@@ -12,6 +12,7 @@ bool pbLcpWork_SizesFit(int n, int m, int e) {
 
 void pbLcpWork_Layout(pbArena *a, pbLcpWork *w, int n, int m, int e, int inner) {
   pbReduced_Layout(a, &w->reduced, n, m, e);
+  pbCondensed_Layout(a, &w->condensed, n, m);
   pbInterior_Layout(a, &w->interior, inner);
   w->x = pbArena_Take(a, (size_t)n, sizeof(double));
   w->y = pbArena_Take(a, (size_t)e, sizeof(double));

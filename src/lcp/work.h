@@ -3,11 +3,13 @@
 #ifndef PB_LCP_WORK_H
 #define PB_LCP_WORK_H
 
+#include "lcp/condensed.h"
 #include "lcp/interior.h"
 #include "lcp/reduced.h"
 
 typedef struct pbLcpWork {
   pbReduced reduced;
+  pbCondensed condensed;
   pbInterior interior;
   double *x, *y, *z, *s, *rhs;  // n, e, m, m, n: the solution before it is handed out
 } pbLcpWork;

@@ -497,6 +497,50 @@ static void test_agrees_with_lemke(void **state) {
   assert_true(compared > 100 && worst < 1e-7 && both > 80);
 }
 
+// Many rows in small blocks, which is solved in another form than few: derivatives along directions that change everything.
+static void test_gradients_of_contacts(void **state) {
+  (void)state;
+  pbRng r = pbRng_Seed(7);
+  int checked = 0;
+  double worst = 0, eps = 1e-6;
+  for (int k = 0; k < 60; k++) {
+    Instance c = instance_make(&r, 2 + k % 2, 6, 12, .1, .5, (Kind)(k % 3), k % 4 > 1, 10);
+    for (int i = 0; i < c.m; i++) c.F[(size_t)i * (size_t)(c.m + 1)] += .05;  // so that z is unique
+    pbLcp l = instance_problem(&c);
+    Solved s = solve(l, NULL);
+    assert_int_equal(s.status, pb_ok);
+    bool strict = true;
+    for (int i = 0; i < l.m; i++) strict &= fmax(s.at.z[i], s.at.s[i]) > 1e-3;
+    double *g = calloc((size_t)(l.n + l.e + 2 * l.m), 8);
+    for (int i = 0; i < l.n + l.e + 2 * l.m; i++) g[i] = i < l.n || i >= l.n + l.e ? pbRng_Normal(&r) : 0;
+    if (strict) {
+      pbLcpAdjointReport report;
+      Bars b = vjp(&s, (pbLcpCotangent){g, NULL, g + l.n + l.e, g + l.n + l.e + l.m}, &report);
+      assert_true(report.residual < 1e-9 && report.deficiency == 0);
+      double *arrays[] = {c.Q, c.p, c.G, c.h, c.F}, *bar[] = {b.bar.Q, b.bar.p, b.bar.G, b.bar.h, b.bar.F};
+      int sizes[] = {l.n * l.n, l.n, l.m * l.n, l.m, l.m * l.m};
+      double *way[5], exact = 0, at[2];
+      for (int a = 0; a < 5; a++) {
+        way[a] = calloc((size_t)sizes[a], 8);
+        for (int i = 0; i < sizes[a]; i++) way[a][i] = arrays[a][i] * pbRng_Normal(&r), exact += way[a][i] * bar[a][i];
+      }
+      for (int side = 0; side < 2; side++) {
+        for (int a = 0; a < 5; a++)
+          for (int i = 0; i < sizes[a]; i++) arrays[a][i] += (side ? 2 : -1) * eps * way[a][i];
+        at[side] = loss(l, g);
+      }
+      double quotient = (at[1] - at[0]) / (2 * eps);
+      worst = fmax(worst, fabs(quotient - exact) / (1 + fabs(exact)));
+      for (int a = 0; a < 5; a++) free(way[a]);
+      free(b.all);
+    }
+    checked += strict;
+    free(g), done(&s), instance_free(&c);
+  }
+  print_message("%d heaps of 12 contacts: derivatives off by %.1e at most\n", checked, worst);
+  assert_true(checked > 10 && worst < 1e-6);
+}
+
 // ---- beside the derivative of the iterations ------------------------------------------------------------------------
 typedef double _Complex cplx;
 
@@ -630,6 +674,7 @@ int main(void) {
       cmocka_unit_test(test_random_contacts),
       cmocka_unit_test(test_mass_ratio_and_redundant_joints),
       cmocka_unit_test(test_agrees_with_lemke),
+      cmocka_unit_test(test_gradients_of_contacts),
       cmocka_unit_test(test_implicit_against_iterations),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
