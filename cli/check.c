@@ -24,7 +24,7 @@ enum {
   MOST_EVENTS = 6
 };
 static const char solver_test[] = "solver converged", finite_test[] = "derivatives exist";
-static const double dot_limit = 1e-10, difference_limit = 1e-6, residual_limit = 1e-8, growth_limit = 1e6;
+static const double dot_limit = 1e-10, difference_limit = 1e-6, residual_limit = 1e-8;
 
 typedef struct Test {
   char name[48];
@@ -706,21 +706,22 @@ static pbStatus taylor_remainders(Doctor *d) {
 static void solver_findings(Doctor *d) {
   Test *t = add_test(d, solver_test, residual_limit);
   char where[96];
-  int bad = 0, iterations = 0;
+  const pbReport *worst = NULL;
+  int bad = 0;
   for (long k = 0; k < d->run->steps; k++) {
     if (!d->reports[k].rows) continue;
     double residual = d->reports[k].residual;
     count_case(t, residual, k);
     bad += !(residual <= residual_limit);
-    if (t->step == k) iterations = d->reports[k].iterations;
+    if (t->step == k) worst = d->reports + k;
   }
   if (!bad) return;
   snprintf(where, sizeof where, "%d of %ld steps, worst at step %ld", bad, d->run->steps, t->step);
   find(d, "unconverged solve", where,
-       "the constraint solve stopped at relative residual %.1e after %d iterations; the adjoint belongs to the exact "
+       "the constraint solve stopped at relative residual %.1e after %d iterations%s%s; the adjoint belongs to the exact "
        "solution, so gradients through these steps are wrong by about as much. Raise --option iterations, or set --option "
        "tolerance=0.",
-       t->worst, iterations);
+       t->worst, worst->iterations, d->run->worst_row[0] ? " at the " : "", d->run->worst_row);
 }
 
 static void contact_findings(Doctor *d) {
@@ -743,7 +744,7 @@ static void contact_findings(Doctor *d) {
 static void growth_findings(Doctor *d) {
   const pbCertificate *c = &d->certificate;
   double factor = exp(c->growth);
-  if (!(factor > growth_limit)) return;
+  if (!(factor > cli_growthLimit)) return;
   char where[64];
   snprintf(where, sizeof where, "largest at step %d", c->costate_worst_step);
   find(d, "chaotic growth", where,

@@ -153,7 +153,12 @@ typedef struct cliRun {
   pbScratch *scratch;
   double worst_residual;  // of the constraint solves so far, relative, and its step; -1: there was none
   long worst_residual_step;
+  long unconverged;  // steps whose solve did not converge; of the worst its condition number and the constraint to blame
+  double worst_condition;
+  char worst_row[256];
 } cliRun;
+
+#define cli_growthLimit 1e6  // of the costate, beyond which a gradient comes with a warning
 
 // Model with --option, --param and --constants applied.
 pbStatus cliRun_Model(cliApp *app, cliRun *run);
@@ -165,7 +170,7 @@ void cliRun_End(cliRun *run);
 pbInput cliRun_Input(const cliRun *run, long k);  // of step k; k = steps: of the last
 // Take the constraint solve of step k (in scratch) into account, or another's residual.
 void cliRun_NoteSolve(cliRun *run, long k);
-void cliRun_NoteResidual(cliRun *run, double residual, long k);
+void cliRun_NoteResidual(cliRun *run, double residual, double condition, const char *row, long k);
 // One line on standard error where the worst solve stopped short of its tolerance.
 void cliRun_WarnSolver(const cliRun *run);
 // Text of scratch with step number; what a command returns when step k fails.

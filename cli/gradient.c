@@ -316,6 +316,9 @@ static void write_certificate(const Gradient *g, cliJson *j) {
   cliJson_Text(j, "mode", "exact");
   cliJson_Number(j, "worst_residual", c->worst_residual);
   cliJson_Integer(j, "worst_residual_step", c->worst_residual_step);
+  cliJson_Integer(j, "unconverged", (long)c->unconverged);
+  cliJson_Text(j, "worst_row", c->worst_row);
+  cliJson_Number(j, "worst_condition", c->worst_condition);
   cliJson_Integer(j, "onsets", (long)c->onsets);
   cliJson_Integer(j, "releases", (long)c->releases);
   cliJson_Integer(j, "most_contacts", c->most_contacts);
@@ -352,6 +355,16 @@ static pbStatus add_meta(const Gradient *g, pbArrays *set) {
   return cliRun_AddMeta(set, stream, &text);
 }
 
+static void warn_growth(const cliRun *run, const pbCertificate *c) {
+  double factor = exp(c->growth);
+  if (!(factor > cli_growthLimit)) return;
+  fprintf(
+      stderr,
+      "pullback: warning: going back through %ld steps the costate grows by a factor of %.1e (largest at step %d): the gradient "
+      "says little about changes larger than %.0e ('pullback check' looks closer)\n",
+      run->steps, factor, c->costate_worst_step, 1 / factor);
+}
+
 static pbStatus gradient(Gradient *g, pbArrays *set) {
   cliRun *run = g->run;
   const char *const *text = run->app->args.text;
@@ -367,8 +380,12 @@ static pbStatus gradient(Gradient *g, pbArrays *set) {
   PB_TRY(pbRollout_Create(run->ctx, run->model, &g->plan, NULL, &g->rollout));
   PB_TRY(compute(g, set));
   const pbCertificate *c = &g->certificate;
-  if (c->worst_residual_step >= 0) cliRun_NoteResidual(run, c->worst_residual, c->worst_residual_step);
+  if (c->worst_residual_step >= 0) {
+    run->unconverged = c->unconverged;
+    cliRun_NoteResidual(run, c->worst_residual, c->worst_condition, c->worst_row, c->worst_residual_step);
+  }
   cliRun_WarnSolver(run);
+  warn_growth(run, c);
   PB_TRY(add_results(g, set));
   PB_TRY(add_meta(g, set));
   return cli_save(run->app, set);

@@ -488,25 +488,28 @@ pbStatus cliRun_CheckState(const cliRun *run, const double *x, long k) {
 
 // ---- the constraint solver -----------------------------------------------------------------------------------------
 
-static const double residual_limit = 1e-6;  // below it a solve is good enough for any purpose, whatever stopped it
-
-void cliRun_NoteResidual(cliRun *run, double residual, long k) {
+void cliRun_NoteResidual(cliRun *run, double residual, double condition, const char *row, long k) {
   if (run->worst_residual_step >= 0 && residual <= run->worst_residual) return;
   run->worst_residual = residual;
   run->worst_residual_step = k;
+  run->worst_condition = condition;
+  snprintf(run->worst_row, sizeof run->worst_row, "%s", row);
 }
 
 void cliRun_NoteSolve(cliRun *run, long k) {
   pbReport report = pbScratch_Report(run->scratch);
-  if (report.rows) cliRun_NoteResidual(run, report.residual, k);
+  if (report.rows) cliRun_NoteResidual(run, report.residual, report.condition, pbScratch_WorstRow(run->scratch), k);
+  run->unconverged += !report.converged;
 }
 
 void cliRun_WarnSolver(const cliRun *run) {
-  if (run->worst_residual_step < 0 || run->worst_residual <= fmax(residual_limit, run->model->tolerance)) return;
-  fprintf(stderr,
-          "pullback: warning: step %ld of %ld: the constraint solver stopped at relative residual %.1e, the worst of the run; "
-          "results are off by about as much (option iterations is %d)\n",
-          run->worst_residual_step, run->steps, run->worst_residual, run->model->iterations);
+  if (!run->unconverged) return;
+  fprintf(
+      stderr,
+      "pullback: warning: step %ld of %ld: the constraint solver stopped at relative residual %.1e%s%s, the worst of %ld steps "
+      "that did not converge; condition number about %.0e; results are off by about as much (option iterations is %d)\n",
+      run->worst_residual_step, run->steps, run->worst_residual, run->worst_row[0] ? " at the " : "", run->worst_row,
+      run->unconverged, run->worst_condition, run->model->iterations);
 }
 
 // ---- results -------------------------------------------------------------------------------------------------------
@@ -544,6 +547,9 @@ void cliRun_Meta(const cliRun *run, cliJson *j) {
   cliJson_Open(j, "solver", '{');
   cliJson_Number(j, "worst_residual", run->worst_residual);
   cliJson_Integer(j, "step", run->worst_residual_step);
+  cliJson_Integer(j, "unconverged", run->unconverged);
+  cliJson_Text(j, "worst_row", run->worst_row);
+  cliJson_Number(j, "worst_condition", run->worst_condition);
   cliJson_Close(j, '}');
   cliJson_Text(j, "constants", run->recompute ? "recompute" : "keep");
   cliRun_Contact(run, j);

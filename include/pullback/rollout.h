@@ -106,6 +106,9 @@ typedef struct pbRolloutGradient {  // added to; NULL: not wanted
 typedef struct pbCertificate {
   double worst_residual;     // largest relative residual of a step's constraint solve
   int worst_residual_step;   // its step; -1 if no step had constraints
+  int64_t unconverged;       // steps whose solve did not converge (pbReport)
+  double worst_condition;    // of the worst step, if it did not: condition number (pbReport),
+  char worst_row[256];       // and the constraint that is to blame; else 0 and ""
   int64_t onsets, releases;  // contacts that came and went
   int most_contacts, most_rows;
   double costate_initial, costate_final;  // norms of the cotangent of the initial and final state

@@ -53,10 +53,14 @@ PB_API const char *pbScratch_Error(const pbScratch *scratch);
 // What is known after a forward evaluation.
 typedef struct pbReport {
   int contacts, rows, iterations;
-  double residual;       // |gradient of the constraint solve|, relative
+  double residual;   // |gradient of the constraint solve|, relative
+  bool converged;    // residual at most 1e-6, or the model's tolerance if that is more
+  double condition;  // where not converged: condition number of the solve's matrix, its diagonal scaled to one (a lower bound)
   int onsets, releases;  // contacts that appeared or went by the distance test since the last step of this scratch
 } pbReport;
 PB_API pbReport pbScratch_Report(const pbScratch *scratch);
+// The constraint that is to blame where the last solve did not converge ("contact of geom 'ball' and geom 'floor'"); else "".
+PB_API const char *pbScratch_WorstRow(const pbScratch *scratch);
 
 // Quantities of the last forward evaluation, by MuJoCo's name (mjData): xpos, xquat, xipos, ximat, geom_xpos, geom_xmat,
 // site_xpos, site_xmat, subtree_com, cvel (about the origin of the world), M (nv x nv, dense), qfrc_bias, qfrc_passive,

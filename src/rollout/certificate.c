@@ -1,18 +1,22 @@
 // What a gradient says of itself: growth of the costate, and a spot check against a difference quotient.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/context.h"
 #include "base/rng.h"
 #include "rollout/rollout.h"
 
-void pbCertificate_Step(pbCertificate *c, const pbReport *report, int step) {
+void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *worst_row, int step) {
   if (report->contacts > c->most_contacts) c->most_contacts = report->contacts;
   if (report->rows > c->most_rows) c->most_rows = report->rows;
   if (report->rows > 0 && (c->worst_residual_step < 0 || report->residual > c->worst_residual)) {
     c->worst_residual = report->residual;
     c->worst_residual_step = step;
+    c->worst_condition = report->condition;
+    snprintf(c->worst_row, sizeof c->worst_row, "%s", worst_row);
   }
+  c->unconverged += !report->converged;
   if (step == 0) return;  // what the scratch did before is another rollout
   c->onsets += report->onsets;
   c->releases += report->releases;

@@ -219,7 +219,7 @@ static pbStatus sweep(pbRollout *r, pbRolloutOutput *out, bool first, pbSchedule
       PB_TRY(advance(r, k, record, first ? out : NULL));
       if (first) {
         pbReport report = pbScratch_Report(r->scratch);
-        pbCertificate_Step(&r->seen, &report, k);
+        pbCertificate_Step(&r->seen, &report, pbScratch_WorstRow(r->scratch), k);
         if (out) out->steps_done = k + 1;
       }
       if (pbTicker_Step(&r->ticker)) return pbRollout_Stopped(r, k + 1);

@@ -75,7 +75,8 @@ typedef struct pbGrowth {  // of the costate, gathered from the last step to the
 } pbGrowth;
 void pbGrowth_Add(pbGrowth *growth, pbCertificate *certificate, double time_to_end, double norm, int step);
 void pbGrowth_Finish(const pbGrowth *growth, pbCertificate *certificate);
-void pbCertificate_Step(pbCertificate *certificate, const pbReport *report, int step);
+// worst_row: pbScratch_WorstRow of the step.
+void pbCertificate_Step(pbCertificate *certificate, const pbReport *report, const char *worst_row, int step);
 
 // A random direction of the initial state and the inputs, and the derivative along it.
 typedef struct pbSpot {

@@ -23,12 +23,18 @@ struct pbScratch {
   int contacts_before;                // contacts of the last step, to see onsets and releases; -1 before the first
   int *ids, *ids_before;              // their geoms and hit numbers, in order
   pbReport report;
-  char error[256];
+  char worst_row[256];  // of the last solve, if it did not converge
+  char error[512];
 };
 
 pbStatus pbScratch_Fail(pbScratch *s, pbStatus status, const char *format, ...) PB_PRINTF(3, 4);
 pbStatus pbScratch_InspectCreate(pbScratch *s);
 void pbScratch_InspectDestroy(pbScratch *s);
+// solve_report.c: a row in words; what the report says of the last solve; rows that explode; which matrix failed (pb_singular).
+char *pbScratch_RowName(const pbScratch *s, int row, char *text, size_t size);
+void pbScratch_NoteSolve(pbScratch *s);
+PB_NODISCARD pbStatus pbScratch_CheckStiffness(pbScratch *s);
+pbStatus pbScratch_ExplainSingular(pbScratch *s);
 // Load state and inputs into the double evaluation.
 void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pbInput *input);
 

@@ -222,6 +222,7 @@ void pbScratch_Destroy(pbScratch *s) {
 
 const char *pbScratch_Error(const pbScratch *s) { return s->error; }
 pbReport pbScratch_Report(const pbScratch *s) { return s->report; }
+const char *pbScratch_WorstRow(const pbScratch *s) { return s->worst_row; }
 
 pbStatus pbScratch_Fail(pbScratch *s, pbStatus status, const char *format, ...) {
   va_list args;
@@ -295,12 +296,7 @@ static pbStatus explain(pbScratch *s, pbStatus status) {
   const pbWork_r *w = &s->w;
   switch (status) {
     case pb_capacity: return pbScratch_Fail(s, status, "more than %d contacts at time %.9g", w->max_con, w->time);
-    case pb_singular:
-      return pbScratch_Fail(
-          s, status,
-          "the mass matrix is not positive definite at time %.9g: masses, inertias, sizes or the state are beyond "
-          "what numbers can hold",
-          w->time);
+    case pb_singular: return pbScratch_ExplainSingular(s);
     default: return pbScratch_Fail(s, status, "%s at time %.9g", pbStatus_Text(status), w->time);
   }
 }
@@ -312,6 +308,8 @@ static pbStatus run(pbScratch *s, bool sense, bool integrate) {
   s->report.rows = s->w.nrow;
   s->report.iterations = s->w.iterations;
   s->report.residual = s->w.residual;
+  pbScratch_NoteSolve(s);
+  if (integrate) PB_TRY(pbScratch_CheckStiffness(s));
   int nv = s->model->nv, bad = first_not_finite(s->stages, pb_stages(s->model) * nv);
   char name[160];
   if (bad < 0) return pb_ok;

@@ -33,7 +33,7 @@ class Input(ct.Structure):
 
 class Report(ct.Structure):
     _fields_ = [("contacts", ct.c_int), ("rows", ct.c_int), ("iterations", ct.c_int), ("residual", ct.c_double),
-                ("onsets", ct.c_int), ("releases", ct.c_int)]
+                ("converged", ct.c_bool), ("condition", ct.c_double), ("onsets", ct.c_int), ("releases", ct.c_int)]
 
 
 class ObservationBar(ct.Structure):
@@ -85,7 +85,7 @@ def declare(l):
         "pbState_Init": (i, [p, _F, i, _F]), "pbState_Difference": (None, [p, _F, _F, _F]),
         "pbState_Move": (None, [p, _F, _F, d]),
         "pbState_TangentFromAmbient": (None, [p, _F, _F, _F]), "pbState_AmbientFromTangent": (None, [p, _F, _F, _F]),
-        "pbScratch_Create": (i, [p, p, ct.POINTER(p)]), "pbScratch_Destroy": (None, [p]), "pbScratch_Error": (s, [p]),
+        "pbScratch_Create": (i, [p, p, ct.POINTER(p)]), "pbScratch_Destroy": (None, [p]), "pbScratch_Error": (s, [p]), "pbScratch_WorstRow": (s, [p]),
         "pbScratch_Report": (Report, [p]), "pbScratch_Gather": (None, [p]),
         "pbScratch_Field": (ct.c_bool, [p, s, ct.POINTER(_F), ct.POINTER(i), ct.POINTER(i)]),
         "pbStep_Forward": (i, [p, _F, _F, ct.POINTER(Input), p, _F]),

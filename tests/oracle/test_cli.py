@@ -218,13 +218,39 @@ def test_a_solve_that_stops_short_is_told(run, tmp_path, arm):
                            "-o", tmp_path / "o.npz")
                 solver = meta(np.load(tmp_path / "o.npz"))["solver"]
                 assert (solver["worst_residual"] > 1e-6) == short and 0 <= solver["step"] <= 12, command
-                warning = rf"pullback: warning: step {solver['step']} of 12: the constraint solver stopped at relative residual .*iterations is 1\)\n"
+                assert (solver["unconverged"] > 0) == short and bool(solver["worst_row"]) == short and (solver["worst_condition"] > 1) == short
+                warning = (rf"pullback: warning: step {solver['step']} of 12: the constraint solver stopped at relative residual .* at the "
+                           rf"{re.escape(solver['worst_row'])}, the worst of {solver['unconverged']} steps.*iterations is 1\)\n")
                 assert re.fullmatch(warning if short else "", done.stderr), done.stderr
     assert "residual" in run("check", RICH, "--option", "iterations=1", "--horizon", 5, code=1).stderr
     assert "residual" in run("optimize", task, "-o", tmp_path / "r.json").stderr
     assert "residual" not in run("simulate", RICH, "--steps", 12, "--option", "tolerance=1e-3", "-o", tmp_path / "o.npz").stderr
     run("simulate", arm, "--param", "gravity=0,0,0", "-o", tmp_path / "o.npz")
     assert meta(np.load(tmp_path / "o.npz"))["solver"]["worst_residual"] < 1e-12
+
+
+def test_a_stack_too_stiff_to_solve_names_the_contact(run, tmp_path):
+    box = "<body pos='0 0 {}'><freejoint/><geom name='{}' type='box' size='.1 .1 .1' mass='{}'/></body>"
+    (tmp_path / "m.xml").write_text("<mujoco><worldbody><geom type='plane' size='0 0 1'/>" + "".join(
+        box.format(.1 + .2 * k, "abcd"[k], [1e-6, 1][k % 2]) for k in range(4)) + "</worldbody></mujoco>")
+    words = run("simulate", tmp_path / "m.xml", "--contact", "erp=.2", "--contact", "cfm=0", "-o", tmp_path / "o.npz", code=4).stderr
+    assert "condition number above 1e15" in words and re.search("contact of geom '[abcd]' and geom '[abcd]' is too stiff", words), words
+
+
+def test_an_exploding_contact_is_an_error(run, tmp_path):
+    """A spring that no step of this length can follow; as a soft velocity constraint the same stiffness is harmless."""
+    model = ("<mujoco><option timestep='.0166666667'/><worldbody><geom name='floor' type='plane' size='0 0 1' solref='{}'/><geom type='plane' pos='0 0 1' "
+             "size='0 0 1' euler='180 0 0' solref='{}'/><body pos='0 0 .2'>"
+             "<freejoint/><geom name='ball' size='.1' mass='1' solref='{}'/></body></worldbody></mujoco>")
+    (tmp_path / "m.xml").write_text(model.replace("{}", "-1e9 -1"))
+    words = run("simulate", tmp_path / "m.xml", "--steps", 60, "-o", tmp_path / "o.npz", code=4).stderr
+    assert "contact of geom 'floor' and geom 'ball' is too stiff for the time step" in words, words
+    run("simulate", tmp_path / "m.xml", "--steps", 60, "--contact", "erp=1", "--contact", "cfm=6e-8", "-o", tmp_path / "o.npz")
+    assert abs(np.load(tmp_path / "o.npz")["qvel"]).max() < 2
+    (tmp_path / "m.xml").write_text(model.replace("{}", "-1e4 0"))  # at the edge
+    np.savez(tmp_path / "c.npz", qpos=np.ones(6))
+    words = run("gradient", tmp_path / "m.xml", "--steps", 120, "--cotangent", tmp_path / "c.npz", "-o", tmp_path / "g.npz").stderr
+    assert "warning: going back through 120 steps the costate grows by a factor of" in words, words
 
 
 # ---- gradients and Jacobians --------------------------------------------------------------------------------------------
