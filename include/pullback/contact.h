@@ -30,7 +30,8 @@ extern "C" {
 #endif
 
 typedef enum pbContactMethod {
-  pb_contactSoft,  // MuJoCo's convex rows with the settings above
+  pb_contactSoft,    // MuJoCo's convex rows with the settings above
+  pb_contactImpact,  // rigid impacts at the instant of touch, Newton's restitution and Coulomb's friction; free flight between
   pb_contactMethodCount
 } pbContactMethod;
 

@@ -37,17 +37,18 @@ static inline bool may_touch(const NUM(pbWork) *w, const double *balls, int g1, 
   return !(x * x + y * y + z * z > reach * reach);
 }
 
-// Candidates that may touch, in order; returns their number.
-static int find_near(NUM(pbWork) *w) {
+int NUM(pbContact_Near)(NUM(pbWork) *w, double reach) {
   const pbCandidate *c = w->t->candidate;
-  const double *balls = w->geom_ball, onset = w->m->contact.onset;
+  const double *balls = w->geom_ball;
+  if (w->m->disableflags & (pb_dsblConstraint | pb_dsblContact)) return 0;
+  set_balls(w);
   int count = w->t->ncandidate, masked = count, n = 0, *near = w->near;
   while (masked > 0 && c[masked - 1].pair >= 0) masked--;  // explicit pairs come last, and have margins of their own
   for (int k = 0; k < masked; k++) {
-    if (may_touch(w, balls, c[k].geom1, c[k].geom2, onset)) near[n++] = k;
+    if (may_touch(w, balls, c[k].geom1, c[k].geom2, reach)) near[n++] = k;
   }
   for (int k = masked; k < count; k++) {
-    if (may_touch(w, balls, c[k].geom1, c[k].geom2, onset + fabs(re(w->p.pair_margin[c[k].pair])))) near[n++] = k;
+    if (may_touch(w, balls, c[k].geom1, c[k].geom2, reach + fabs(re(w->p.pair_margin[c[k].pair])))) near[n++] = k;
   }
   return n;
 }
@@ -139,12 +140,13 @@ static num force_margin(const NUM(pbWork) *w, const pbCandidate *k) {
   return k->pair >= 0 ? w->p.pair_margin[k->pair] : w->p.geom_margin[k->geom1] + w->p.geom_margin[k->geom2];
 }
 
-static pbStatus collide(NUM(pbWork) *w, const pbCandidate *k) {
+pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach) {
+  const pbCandidate *k = w->t->candidate + candidate;
   num margin = force_margin(w, k);
   NUM(pbShape) s1, s2;
   NUM(pbHit) hits[PB_MAX_HITS];
   geom_shape(w, k->geom1, &s1), geom_shape(w, k->geom2, &s2);
-  int n = NUM(pbPair_Collide)(&s1, &s2, re(margin) + w->m->contact.onset, hits);
+  int n = NUM(pbPair_Collide)(&s1, &s2, re(margin) + reach, hits);
   if (w->ncon + n > w->max_con) return pb_capacity;
   for (int i = 0; i < n; i++) {
     NUM(pbContact) *c = w->contact + w->ncon++;
@@ -160,9 +162,8 @@ static pbStatus collide(NUM(pbWork) *w, const pbCandidate *k) {
 }
 
 pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w) {
+  double reach = w->m->contact.onset;
   w->ncon = 0;
-  if (w->m->disableflags & (pb_dsblConstraint | pb_dsblContact)) return pb_ok;
-  set_balls(w);
-  for (int k = 0, n = find_near(w); k < n; k++) PB_TRY(collide(w, w->t->candidate + w->near[k]));
+  for (int k = 0, n = NUM(pbContact_Near)(w, reach); k < n; k++) PB_TRY(NUM(pbContact_Pair)(w, w->near[k], reach));
   return pb_ok;
 }

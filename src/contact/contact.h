@@ -13,6 +13,10 @@ typedef struct NUM(pbMix) {
 // Friction or restitution of two geoms (contact.h: mixing).
 num NUM(pbMixing_Of)(pbContactMixing mixing, num a, num b);
 void NUM(pbContact_Mix)(const NUM(pbWork) *w, int geom1, int geom2, NUM(pbMix) *mix);
+// Candidates (w->near) that may come closer than their margin and `reach`, by balls around them; returns their number.
+int NUM(pbContact_Near)(NUM(pbWork) *w, double reach);
+// Contacts of one candidate that are closer than that, added to w->contact.
+pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach);
 
 // Shape of a geom in the world, for the pair routines.
 static inline void geom_shape(const NUM(pbWork) *w, int g, NUM(pbShape) *s) {

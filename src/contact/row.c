@@ -486,6 +486,6 @@ pbStatus NUM(pbStage_Rows)(NUM(pbWork) *w) {
   }
   if (!(m->disableflags & pb_dsblFrictionloss)) friction_rows(w);
   if (!(m->disableflags & pb_dsblLimit)) limit_rows(w);
-  for (int c = 0; c < w->ncon; c++) contact_row(w, c);
+  for (int c = 0; c < w->ncon && m->contact.method != pb_contactImpact; c++) contact_row(w, c);
   return pb_ok;
 }

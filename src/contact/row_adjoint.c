@@ -851,22 +851,30 @@ static void one_row(LANE(pbAdjoint) *a, int index, const pbHitJacobian *J) {
   else if (r->id >= w->m->nv) tendon_entries(a, r, &s, r->id - w->m->nv, 1);
 }
 
-// Jacobians of all contacts of a pair come together; only pairs that push are asked.
+// Jacobians of all contacts of a pair come together: those from `first` on, found within `reach` of their margin.
+static void pair_jacobians(LANE(pbAdjoint) *a, int first, double reach) {
+  const NUM(pbWork) *w = a->w;
+  const NUM(pbContact) *c = w->contact + first;
+  NUM(pbShape) s1, s2;
+  NUM(pbHit) hits[PB_MAX_HITS];
+  int n = 0;
+  geom_shape(w, c->geom1, &s1), geom_shape(w, c->geom2, &s2);
+  for (; first + n < w->ncon && c[n].geom1 == c->geom1 && c[n].geom2 == c->geom2 && c[n].hit == n; n++) {
+    hits[n].dist = c[n].dist;
+    v3_copy(hits[n].pos, c[n].pos), v3_copy(hits[n].normal, c[n].frame), v3_copy(hits[n].hint, c[n].hint);
+  }
+  NUM(pbPair_Jacobian)(&s1, &s2, c->margin + reach, n, hits, a->hits + first);
+}
+
+// Only pairs that push are asked.
 void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
+  a->w = w;
   for (int k = 0, done = -1; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     if (r->kind != pb_rowContact || !r->zone) continue;
-    int first = r->id - w->contact[r->id].hit, n = 0;
-    const NUM(pbContact) *c = w->contact + first;
-    NUM(pbShape) s1, s2;
-    NUM(pbHit) hits[PB_MAX_HITS];
+    int first = r->id - w->contact[r->id].hit;
     if (first == done) continue;
-    geom_shape(w, c->geom1, &s1), geom_shape(w, c->geom2, &s2);
-    for (; first + n < w->ncon && c[n].geom1 == c->geom1 && c[n].geom2 == c->geom2 && c[n].hit == n; n++) {
-      hits[n].dist = c[n].dist;
-      v3_copy(hits[n].pos, c[n].pos), v3_copy(hits[n].normal, c[n].frame), v3_copy(hits[n].hint, c[n].hint);
-    }
-    NUM(pbPair_Jacobian)(&s1, &s2, c->margin + w->m->contact.onset, n, hits, a->hits + first);
+    pair_jacobians(a, first, w->m->contact.onset);
     done = first;
   }
 }
@@ -878,3 +886,21 @@ void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a) {
     if (r->zone) one_row(a, k, r->kind == pb_rowContact ? a->hits + r->id : NULL);
   }
 }
+
+#if PB_LANES == 1
+void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, double dist, const double place[3], double axes[3][3],
+                        const double friction[2], double restitution) {
+  const NUM(pbWork) *w = a->w;
+  const NUM(pbContact) *c = w->contact + contact;
+  double bar[10] = {dist, place[0], place[1], place[2]};
+  pair_jacobians(a, contact - c->hit, reach);
+  memcpy(bar + 4, axes[0], sizeof axes[0]);
+  frame_pull(c, bar + 4, axes[1], axes[2], bar + 7);
+  pair_pull(a, c, a->hits + contact, bar);
+  if (!a->theta) return;
+  const NUM(pbRow) row = {.id = contact};
+  const bars s = {.margin = -dist, .friction = {friction[0], friction[1]}, .restitution = restitution};
+  const own none = {0};
+  contact_parameters(a, &row, &s, &none);
+}
+#endif

@@ -178,5 +178,11 @@ void LANE(pbRows_Direct)(LANE(pbAdjoint) *a);
 // The contacts' `hits`.
 void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a);
+#if PB_LANES == 1
+// Cotangents of one contact's distance less its margin, place, axes of its frame (changed), frictions and restitution: to P of
+// both bodies and theta. reach: how far beyond the margin contacts were looked for.
+void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, double dist, const double place[3], double axes[3][3],
+                        const double friction[2], double restitution);
+#endif
 
 #endif

@@ -30,7 +30,7 @@ static void sizes(pbRollout *r, const pbModel *m) {
   r->nrecord = pbTape_Size(m);
   r->nv = m->nv, r->na = m->na, r->nu = m->nu, r->ns = m->nsensordata, r->nbody = m->nbody, r->nsite = m->nsite;
   r->ntheta = pbModel_ParamSize(m);
-  r->xpos_by_observing = m->integrator == pb_intRK4;
+  r->xpos_by_observing = m->integrator == pb_intRK4 || pbModel_ContactSettings(m).method == pb_contactImpact;
 }
 
 pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutPlan *plan, const pbCapacity *capacity,

@@ -26,7 +26,7 @@ struct pbRollout {
   int nx, n, nv, na, nu, ns, nbody, nsite, nrecord;  // sizes: state, tangent, ...
   size_t ntheta;
   double bound, timestep;
-  bool xpos_by_observing;  // the last evaluation of a step is not at its first state (RK4)
+  bool xpos_by_observing;  // the last evaluation of a step is not at its first state (RK4, impacts)
   pbTicker ticker;
 
   // the caller's, from Forward on

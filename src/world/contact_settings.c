@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "world/model.h"
 
-static const char *const method_words[] = {"soft", NULL};
+static const char *const method_words[] = {"soft", "impact", NULL};
 static const char *const mixing_words[] = {"maximum", "mean", "product", "minimum", "geometric", NULL};
 
 typedef struct entry {
@@ -64,7 +64,28 @@ bool pbModel_ContactSettingAt(const pbModel *m, int index, const char **name, ch
   return true;
 }
 
+// Settings and contacts that rigid impacts have no use for.
+static pbStatus check_impact(const pbModel *m) {
+  const pbContactSettings *c = &m->contact;
+  const char *set = c->kappa > 0 ? "kappa" : c->onset > 0 ? "onset" : c->erp >= 0 ? "erp" : NULL;
+  if (set)
+    return pbContext_Fail(m->ctx, pb_bad_argument,
+                          "contact setting %s is of methods whose contacts are rows; method impact has none", set);
+  for (int g = 0; g < m->ngeom; g++) {
+    if (m->geom_condim[g] > 3 && (m->geom_contype[g] || m->geom_conaffinity[g]))
+      return pbContext_Fail(m->ctx, pb_bad_argument, "geom %d '%.80s' has condim %d; contact method impact takes 1 and 3", g,
+                            pbModel_Name(m, pb_objGeom, g), m->geom_condim[g]);
+  }
+  for (int p = 0; p < m->npair; p++) {
+    if (m->pair_dim[p] > 3)
+      return pbContext_Fail(m->ctx, pb_bad_argument, "pair %d has condim %d; contact method impact takes 1 and 3", p,
+                            m->pair_dim[p]);
+  }
+  return pb_ok;
+}
+
 pbStatus pbModel_CheckContact(const pbModel *m) {
+  if (m->contact.method == pb_contactImpact) PB_TRY(check_impact(m));
   bool erp = m->contact.erp >= 0, cfm = m->contact.cfm >= 0;
   if (erp == cfm) return pb_ok;
   return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s is set and %s is not: they go together", erp ? "erp" : "cfm",

@@ -3,6 +3,7 @@
 
 #include "base/context.h"
 #include "math/vec.h"
+#include "world/impact.h"
 #include "world/jvp.h"
 #include "world/kept.h"
 #include "world/scratch.h"
@@ -11,6 +12,10 @@
 pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record, const pbInput *input,
                     const pbDirection *direction, pbScratch *s, double *next, double *sensordata, double *xpos,
                     double *site_xpos) {
+  if (next && pbImpacts_Recorded(s, record)) {  // its flights, and what is seen at the start by itself
+    PB_TRY(pbImpacts_Jvp(s, theta, record, input, direction, next));
+    next = NULL;
+  }
   memcpy(s->stages, record + pbModel_StateSize(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
   pbStatus status =
       pbJvp_Run(s->complex_work, theta, record, input, s->stages, direction, next != NULL, next, sensordata, xpos, site_xpos);
@@ -137,7 +142,9 @@ pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *re
   b.act = at, at += lanes * na;
   b.ctrl = at;
   pbStatus status = pb_ok;
-  if (A || B) {
+  if ((A || B) && pbImpacts_Recorded(s, record)) {
+    status = pbImpacts_Jacobian(s, theta, record, input, A, B);
+  } else if (A || B) {
     double *Av = A ? A + nv * n : NULL, *Bv = B ? B + nv * nu : NULL;
     if (m->integrator == pb_intRK4) {
       status = rows(&b, b.seed_q, m->nv, true, A, B);

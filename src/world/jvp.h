@@ -12,4 +12,8 @@ pbStatus pbJvp_Run(void *block, const double *theta, const double *x, const pbIn
                    const pbDirection *direction, bool integrate, double *next, double *sensordata, double *xpos,
                    double *site_xpos);
 
+// Contact `hit` of a candidate strikes in state x: the slope of its gap, and of the velocity after (nv), along a direction.
+pbStatus pbJvp_Strike(void *block, const double *theta, const double *x, const pbDirection *direction, int candidate, int hit,
+                      double *gap, double *velocity);
+
 #endif

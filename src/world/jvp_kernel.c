@@ -4,6 +4,7 @@
 #if PB_IS_COMPLEX
 
 #include "math/vec.h"
+#include "world/impact_kernel.h"
 #include "world/integrate.h"
 #include "world/jvp.h"
 #include "world/kernels.h"
@@ -147,6 +148,23 @@ pbStatus pbJvp_Run(void *block, const double *theta, const double *x, const pbIn
   imaginary(j, sensordata, w->sensordata, m->nsensordata);
   imaginary(j, xpos, w->seen_xpos, 3 * m->nbody);
   imaginary(j, site_xpos, w->seen_site, 3 * m->nsite);
+  return pb_ok;
+}
+
+pbStatus pbJvp_Strike(void *block, const double *theta, const double *x, const pbDirection *d, int candidate, int hit,
+                      double *gap, double *velocity) {
+  jvp *j = block;
+  pbWork_c *w = &j->w;
+  const pbModel *m = w->m;
+  pbStateLayout at = state_layout(m);
+  pbStrike_c s;
+  set_scale(j, d);
+  load_theta(j, theta, d->theta);
+  load_position(j, x + at.qpos, d->x);
+  blend(j, w->qvel, x + at.qvel, d->x ? d->x + m->nv : NULL, m->nv);
+  PB_TRY(pbImpact_Strike_c(w, candidate, hit, &s));
+  imaginary(j, gap, &s.gap, 1);
+  imaginary(j, velocity, w->qvel, m->nv);
   return pb_ok;
 }
 

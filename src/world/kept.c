@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "solve/newton.h"
+#include "world/impact.h"
 #include "world/scratch.h"
 
 // One walk over what is kept, for all directions: counting (at NULL), saving, loading.
@@ -41,7 +42,7 @@ static void each(walk *k, pbWork_r *w) {
 }
 
 size_t pbKept_Room(const pbModel *m, int contacts) {
-  if (pb_stages(m) > 1) return 0;
+  if (pb_stages(m) > 1 || m->contact.method == pb_contactImpact) return 0;
   if (contacts > m->topology->max_contacts) contacts = m->topology->max_contacts;
   pbWork_r w;
   pbWork_Carve_r(&w, m, contacts, NULL);
@@ -51,7 +52,7 @@ size_t pbKept_Room(const pbModel *m, int contacts) {
 }
 
 bool pbKept_Begin(pbScratch *s, void *kept, size_t room) {
-  if (pb_stages(s->model) > 1 || room < s->w.kept_bytes) return false;
+  if (pb_stages(s->model) > 1 || s->impacts || room < s->w.kept_bytes) return false;
   s->place = kept;
   return true;
 }
@@ -72,6 +73,11 @@ pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *rec
                         const double *next_bar, const pbObservationBar *observed, pbScratch *s, double *x_bar,
                         const pbInputBar *input_bar, double *theta_bar) {
   const double *stages = record + pbModel_StateSize(m);
+  if (next_bar && pbImpacts_Recorded(s, record)) {  // its flights, and what is seen at the start by itself
+    PB_TRY(pbImpacts_Vjp(s, theta, record, input, next_bar, x_bar, input_bar, theta_bar));
+    if (!observed) return pb_ok;
+    next_bar = NULL;
+  }
   pbPullback p = {.q = x_bar, .v = x_bar + m->nv, .act = x_bar + 2 * m->nv, .theta = theta_bar, .kept = kept != NULL};
   if (next_bar) p.q_next = next_bar, p.v_next = next_bar + m->nv, p.act_next = next_bar + 2 * m->nv;
   if (observed) p.sensordata = observed->sensordata, p.xpos = observed->xpos, p.site_xpos = observed->site_xpos;

@@ -19,6 +19,7 @@ struct pbScratch {
   double *seeds;                      // unit cotangents and their pullbacks, several side by side (Jacobians)
   double *state;                      // StateSize: the state after a step before it is accepted
   struct pbGathered *gathered;        // dense copies for inspection (world/inspect.c)
+  struct pbImpacts *impacts;          // contact method impact (world/impact.h); otherwise NULL
   void *place;                        // where the next evaluation is to be kept; NULL: at its own place
   int contacts_before;                // contacts of the last step, to see onsets and releases; -1 before the first
   int *ids, *ids_before;              // their geoms and hit numbers, in order
@@ -37,5 +38,8 @@ PB_NODISCARD pbStatus pbScratch_CheckStiffness(pbScratch *s);
 pbStatus pbScratch_ExplainSingular(pbScratch *s);
 // Load state and inputs into the double evaluation.
 void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pbInput *input);
+// Evaluate what was loaded, and step on; the report. Work afterwards as a state at this time.
+pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate);
+void pbScratch_State(const pbScratch *s, double time, double *x);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/context.h"
 #include "math/vec.h"
+#include "world/impact.h"
 #include "world/integrate.h"
 #include "world/jvp.h"
 #include "world/scratch.h"
@@ -178,6 +179,7 @@ static pbStatus allocate(pbScratch *s, int contacts) {
   pbJvp_Carve(s->complex_work, m, contacts);
   s->variant->vjp_carve(s->adjoint_one, m, contacts, false);
   s->variant->vjp_carve(s->adjoint_lanes, m, contacts, true);
+  if (m->contact.method == pb_contactImpact) PB_TRY(pbImpacts_Create(s, contacts));
   return pbScratch_InspectCreate(s);
 }
 
@@ -208,6 +210,7 @@ void pbScratch_Destroy(pbScratch *s) {
   if (!s) return;
   pbContext *ctx = s->model->ctx;
   pbScratch_InspectDestroy(s);
+  pbImpacts_Destroy(s);
   pbContext_Free(ctx, s->w.memory);
   pbContext_Free(ctx, s->complex_work);
   pbContext_Free(ctx, s->adjoint_one);
@@ -301,7 +304,7 @@ static pbStatus explain(pbScratch *s, pbStatus status) {
   }
 }
 
-static pbStatus run(pbScratch *s, bool sense, bool integrate) {
+pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate) {
   pbStatus status = s->variant->run(&s->w, s->stages, false, sense, integrate);
   if (status != pb_ok) return explain(s, status);
   s->report.contacts = s->w.ncon;
@@ -317,42 +320,59 @@ static pbStatus run(pbScratch *s, bool sense, bool integrate) {
                         put_dof(s->model, "qacc", bad % nv, name, sizeof name), without_sign(s->stages[bad]), s->w.time);
 }
 
+void pbScratch_State(const pbScratch *s, double time, double *x) {
+  const pbModel *m = s->model;
+  pbStateLayout at = state_layout(m);
+  const pbWork_r *w = &s->w;
+  x[at.time] = time;
+  load(x + at.qpos, w->qpos, m->nq);
+  load(x + at.qvel, w->qvel, m->nv);
+  load(x + at.act, w->act, m->na);
+  load(x + at.warm, w->qacc, m->nv);
+}
+
+// The state after a step to s->state.
+static pbStatus advance(pbScratch *s, const double *theta, const double *x, const pbInput *input, bool sense) {
+  if (s->impacts) return pbImpacts_Step(s, theta, x, input, sense, s->state);
+  pbScratch_Load(s, theta, x, input);
+  PB_TRY(pbScratch_Run(s, sense, true));
+  pbScratch_State(s, x[state_layout(s->model).time] + s->w.p.timestep[0], s->state);
+  return pb_ok;
+}
+
 pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const pbInput *input, pbScratch *s,
                         double *sensordata) {
   pbStateLayout at = state_layout(m);
-  pbWork_r *w = &s->w;
-  pbScratch_Load(s, theta, x, input);
-  PB_TRY(run(s, sensordata != NULL, true));
   double *next = s->state;
-  next[at.time] = x[at.time] + w->p.timestep[0];
-  load(next + at.qpos, w->qpos, m->nq);
-  load(next + at.qvel, w->qvel, m->nv);
-  load(next + at.act, w->act, m->na);
-  load(next + at.warm, w->qacc, m->nv);
+  PB_TRY(advance(s, theta, x, input, sensordata != NULL));
   int bad = first_not_finite(next, at.size);
   char name[160];
   if (bad >= 0)
     return pbScratch_Fail(s, pb_not_finite, "%s becomes %g after time %.9g: the state grows beyond bounds",
                           pbState_EntryName(m, bad, name, sizeof name), without_sign(next[bad]), x[at.time]);
-  count_events(s);
+  if (!s->impacts) count_events(s);
   memcpy(x, next, (size_t)at.size * sizeof(double));
-  if (sensordata) load(sensordata, w->sensordata, m->nsensordata);
+  if (sensordata) load(sensordata, s->w.sensordata, m->nsensordata);
   return pb_ok;
 }
 
 pbStatus pbStep_Observe(const pbModel *m, const double *theta, const double *x, const pbInput *input, pbScratch *s,
                         double *sensordata) {
   pbScratch_Load(s, theta, x, input);
-  PB_TRY(run(s, true, false));
+  if (s->impacts) pbImpacts_Forget(s);
+  PB_TRY(pbScratch_Run(s, true, false));
   if (sensordata) load(sensordata, s->w.sensordata, m->nsensordata);
   return pb_ok;
 }
 
 // ---- tape -----------------------------------------------------------------------------------------------------------
-int pbTape_Size(const pbModel *m) { return pbModel_StateSize(m) + pb_stages(m) * m->nv; }
+int pbTape_Size(const pbModel *m) {
+  return pbModel_StateSize(m) + pb_stages(m) * m->nv + (m->contact.method == pb_contactImpact);
+}
 
 void pbTape_Record(const pbModel *m, const double *x_before, const pbScratch *s, double *record) {
   int nx = pbModel_StateSize(m);
   memcpy(record, x_before, (size_t)nx * sizeof(double));
   memcpy(record + nx, s->stages, (size_t)(pb_stages(m) * m->nv) * sizeof(double));
+  if (s->impacts) record[nx + pb_stages(m) * m->nv] = pbImpacts_Count(s);
 }

@@ -2,6 +2,7 @@
 #include "math/vec.h"
 #include "multibody/adjoint.h"
 #include "multibody/spatial.h"
+#include "world/impact_adjoint.h"
 #include "world/integrate.h"
 #include "world/kernels.h"
 #include "world/vjp.h"
@@ -772,3 +773,66 @@ pbStatus LANE(pbVjp_Run)(void *memory, void *work, const double *stages, const p
   if (a->theta) *a->bar.timestep += a->h_bar;
   return pb_ok;
 }
+
+// ---- impacts ----------------------------------------------------------------------------------------------------------
+#if PB_LANES == 1
+// Everything zero, nothing virtual moves, time stands still.
+static void begin_impact(block *k, NUM(pbWork) *w, const pbPullback *p) {
+  LANE(pbAdjoint) *a = &k->a;
+  size_t nv = (size_t)w->m->nv, bodies = 6 * (size_t)w->m->nbody;
+  begin(k, w);
+  memset(k->base + k->bodies_from, 0, k->cleared_from - k->bodies_from);
+  memset(a->lam, 0, nv * sizeof(lane)), memset(a->Vl, 0, bodies * sizeof(lane));
+  a->fresh = false;
+  a->Vx = a->Vl;
+  a->theta = p->theta;
+  if (a->theta) bars_view(&a->bar, w->m, a->theta);
+  a->ctrl = k->ctrl, a->qfrc = a->xfrc = NULL;
+}
+
+static void end_impact(block *k, const pbPullback *p) {
+  LANE(pbSweep_Pull)(&k->a);
+  add_out(p->q, k->a.q, k->a.w->m->nv), add_out(p->v, k->a.v, k->a.w->m->nv);
+}
+
+pbStatus LANE(pbVjp_Strike)(void *memory, void *work, int candidate, int hit, const pbPullback *p, double *gap_slope) {
+  block *k = aligned(memory);
+  LANE(pbAdjoint) *a = &k->a;
+  NUM(pbWork) *w = work;
+  NUM(pbStrike) s;
+  int nv = w->m->nv;
+  w->nrow = 0;
+  memcpy(w->v0, w->qvel, (size_t)nv * sizeof(double));
+  PB_TRY(NUM(pbImpact_Strike)(w, candidate, hit, &s));
+  for (int i = 0; i < nv; i++) w->qacc[i] = w->qvel[i] - w->v0[i], w->qacc_integrated[i] = 0;
+  memcpy(w->qvel, w->v0, (size_t)nv * sizeof(double));
+  memcpy(gap_slope, s.J, (size_t)nv * sizeof(double));
+  pbImpactBar b = {.lam = a->mu};
+  LANE(pbImpact_Law)(w, &s, p->v_next, &b);
+  for (int i = 0; i < nv; i++) a->mu[i] = -a->mu[i];
+  NUM(pbStage_Velocity)(w);
+  NUM(pbStage_Passive)(w);
+  NUM(pbStage_Actuation)(w);
+  NUM(pbStage_Smooth)(w);
+  NUM(pbStage_Acceleration)(w);
+  w->damped = true;
+  LANE(pbSweep_Evaluation)(a, w);
+  begin_impact(k, w, p);
+  a->damped = a->has_mu = true;
+  LANE(pbSweep_Push)(w, a->mu, a->Vm);
+  LANE(pbSweep_Inertia)(a);
+  LANE(pbForce_Joints)(a);
+  LANE(pbImpact_Contact)(a, &s, hit, &b);
+  LANE(pbForce_Tendons)(a);
+  end_impact(k, p);
+  return pb_ok;
+}
+
+void LANE(pbVjp_Gap)(void *memory, void *work, int hit, double bar, const pbPullback *p) {
+  block *k = aligned(memory);
+  double place[3] = {0}, axes[3][3] = {{0}}, friction[2] = {0};
+  begin_impact(k, work, p);
+  LANE(pbRows_Touch)(&k->a, hit, PB_TOUCH, bar, place, axes, friction, 0);
+  end_impact(k, p);
+}
+#endif

@@ -3,6 +3,9 @@
 #define DECLARE(suffix)                                                                                                   \
   pbStatus pbStep_Run##suffix(void *work, double *stages, bool replay, bool sense, bool integrate);                       \
   pbStatus pbSolve_Complete##suffix(void *work);                                                                          \
+  int pbImpact_Look##suffix(void *work, double reach, int most, pbTouch *touch);                                          \
+  double pbImpact_Gap##suffix(void *work, int candidate, double reach);                                                   \
+  pbStatus pbImpact_Change##suffix(void *work, int candidate, int hit);                                                   \
   static pbStatus vjp##suffix(void *block, bool lanes, void *work, const double *stages, const pbPullback *pull) {        \
     return lanes ? pbVjp_Run_lanes##suffix(block, work, stages, pull) : pbVjp_Run_one##suffix(block, work, stages, pull); \
   }                                                                                                                       \
@@ -23,8 +26,10 @@ DECLARE(_v4)
 #undef DECLARE
 
 #define VJP(suffix) vjp##suffix, pbVjp_Velocity_lanes##suffix, size##suffix, carve##suffix
+#define IMPACT(suffix) \
+  pbImpact_Look##suffix, pbImpact_Gap##suffix, pbImpact_Change##suffix, pbVjp_Strike_one##suffix, pbVjp_Gap_one##suffix
 #define TABLE(suffix) \
-  { #suffix, pbStep_Run##suffix, pbVjp_Lanes_lanes##suffix, pbSolve_Complete##suffix, VJP(suffix) }
+  { #suffix, pbStep_Run##suffix, pbVjp_Lanes_lanes##suffix, pbSolve_Complete##suffix, VJP(suffix), IMPACT(suffix) }
 #ifdef PB_HAVE_V4
 static const pbVariant v4 = TABLE(_v4);
 #endif

@@ -4,6 +4,7 @@
 #define PB_VARIANTS_H
 
 #include "multibody/work.h"
+#include "world/touch.h"
 #include "world/vjp.h"
 
 // The struct layouts of all double variants are those of pbWork_r; the table hides their different names.
@@ -16,6 +17,12 @@ typedef struct pbVariant {
   pbStatus (*velocity)(void *block, void *work, const double *stages, double *A, double *B);  // pbVjp_Velocity
   size_t (*vjp_size)(const pbModel *m, int max_contacts, bool lanes);
   void (*vjp_carve)(void *block, const pbModel *m, int max_contacts, bool lanes);
+  // impacts: pbImpact_Look, pbImpact_Gap, pbImpact_Strike, pbVjp_Strike, pbVjp_Gap
+  int (*look)(void *work, double reach, int most, pbTouch *touch);
+  double (*gap)(void *work, int candidate, double reach);
+  pbStatus (*strike)(void *work, int candidate, int hit);
+  pbStatus (*vjp_strike)(void *block, void *work, int candidate, int hit, const pbPullback *pull, double *gap_slope);
+  void (*vjp_gap)(void *block, void *work, int hit, double bar, const pbPullback *pull);
 } pbVariant;
 
 // Those this processor can run, the best first; NULL beyond the last.

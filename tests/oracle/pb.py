@@ -80,7 +80,7 @@ def declare(l):
         "pbModel_ParamSize": (ct.c_size_t, [p]), "pbModel_ParamCount": (i, [p]), "pbModel_ParamAt": (Param, [p, i]),
         "pbModel_DefaultParams": (_F, [p]), "pbModel_SetConstants": (i, [p, _F]),
         "pbModel_SetConstantsVjp": (i, [p, _F, _F]), "pbModel_FieldAt": (ct.c_bool, [p, i, ct.POINTER(Field)]),
-        "pbModel_SetOption": (i, [p, s, s]),
+        "pbModel_SetOption": (i, [p, s, s]), "pbModel_SetContact": (i, [p, s, s]),
         "pbModel_StateSize": (i, [p]), "pbModel_StateFieldCount": (i, [p]), "pbModel_StateFieldAt": (StateField, [p, i]),
         "pbState_Init": (i, [p, _F, i, _F]), "pbState_Difference": (None, [p, _F, _F, _F]),
         "pbState_Move": (None, [p, _F, _F, d]),
@@ -113,7 +113,7 @@ def real(a):
 class Model:
     """A compiled model with its own scratch. theta is the default unless given."""
 
-    def __init__(self, path, options=None, allow_root=None):
+    def __init__(self, path, options=None, allow_root=None, contact=None):
         l = lib()
         self.ctx = ct.c_void_p(l.pbContext_Create(None))
         self.ptr, self.scratch, self.path = ct.c_void_p(), ct.c_void_p(), path
@@ -121,6 +121,8 @@ class Model:
         self._check(l.pbModel_Load(self.ctx, os.fsencode(path), ct.byref(opt), ct.byref(self.ptr)))
         for k, v in (options or {}).items():
             self._check(l.pbModel_SetOption(self.ptr, k.encode(), str(v).encode()))
+        for k, v in (contact or {}).items():
+            self._check(l.pbModel_SetContact(self.ptr, k.encode(), str(v).encode()))
         size = lambda n: l.pbModel_Size(self.ptr, n.encode())
         self.nq, self.nv, self.nu, self.na, self.nbody, self.nsite, self.nsensordata = (
             size(n) for n in ("nq", "nv", "nu", "na", "nbody", "nsite", "nsensordata"))

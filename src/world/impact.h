@@ -1,0 +1,30 @@
+// Contact method `impact`: a step flies, without contact rows, to the first instant at which two geoms touch, lets them strike,
+// and flies on. Behind pbStep_*; kernels in impact_kernel.c.
+#ifndef PB_IMPACT_H
+#define PB_IMPACT_H
+
+#include <pullback/world.h>
+
+typedef struct pbImpacts pbImpacts;
+
+PB_NODISCARD pbStatus pbImpacts_Create(pbScratch *scratch, int contacts);
+void pbImpacts_Destroy(pbScratch *scratch);
+
+// The step: the state after it to `next`; sense: sensors of its start are left in the work.
+PB_NODISCARD pbStatus pbImpacts_Step(pbScratch *scratch, const double *theta, const double *x, const pbInput *input, bool sense,
+                                     double *next);
+// Impacts of the last step; they are the last number of a tape record. Forget: there was an evaluation alone.
+int pbImpacts_Count(const pbScratch *scratch);
+void pbImpacts_Forget(pbScratch *scratch);
+// Of a recorded step.
+int pbImpacts_Recorded(const pbScratch *scratch, const double *record);
+// For a step with impacts; arguments as pbStep_Vjp and pbStep_Jvp, next_bar and next not NULL.
+PB_NODISCARD pbStatus pbImpacts_Vjp(pbScratch *scratch, const double *theta, const double *record, const pbInput *input,
+                                    const double *next_bar, double *x_bar, const pbInputBar *input_bar, double *theta_bar);
+PB_NODISCARD pbStatus pbImpacts_Jvp(pbScratch *scratch, const double *theta, const double *record, const pbInput *input,
+                                    const pbDirection *direction, double *next);
+// A and B of pbStep_Jacobian.
+PB_NODISCARD pbStatus pbImpacts_Jacobian(pbScratch *scratch, const double *theta, const double *record, const pbInput *input,
+                                         double *A, double *B);
+
+#endif
