@@ -724,9 +724,26 @@ static void solver_findings(Doctor *d) {
        t->worst, worst->iterations, d->run->worst_row[0] ? " at the " : "", d->run->worst_row);
 }
 
+// Rigid impacts: the gradient has their moments in it, but not their order.
+static void impact_findings(Doctor *d) {
+  char where[64];
+  int events = 0;
+  for (long k = 0; k < d->run->steps; k++) {
+    if (!d->reports[k].simultaneous || ++events > MOST_EVENTS) continue;
+    snprintf(where, sizeof where, "step %ld", k);
+    find(d, "simultaneous impacts", where,
+         "several contacts touch and approach at the same instant and strike one after the other, the fastest first. A change of "
+         "the state can change that order, which the gradient does not foresee.");
+  }
+}
+
 static void contact_findings(Doctor *d) {
   char where[64];
   int events = 0;
+  if (pbModel_ContactSettings(d->run->model).method == pb_contactImpact) {
+    impact_findings(d);
+    return;
+  }
   for (long k = 1; k < d->run->steps; k++) {
     const Trace *a = &d->traces[k - 1], *b = &d->traces[k];
     if (a->contacts == b->contacts || ++events > MOST_EVENTS) continue;

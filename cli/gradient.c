@@ -321,6 +321,10 @@ static void write_certificate(const Gradient *g, cliJson *j) {
   cliJson_Number(j, "worst_condition", c->worst_condition);
   cliJson_Integer(j, "onsets", (long)c->onsets);
   cliJson_Integer(j, "releases", (long)c->releases);
+  if (isfinite(c->approach)) {
+    cliJson_Integer(j, "simultaneous_impacts", (long)c->simultaneous);
+    cliJson_Number(j, "slowest_approach", c->approach);
+  }
   cliJson_Integer(j, "most_contacts", c->most_contacts);
   cliJson_Integer(j, "most_rows", c->most_rows);
   cliJson_Number(j, "costate_initial", c->costate_initial);

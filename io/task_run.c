@@ -105,6 +105,10 @@ static json_t *certificate_json(const pbCertificate *c) {
   json_object_set_new(o, "worst_residual_step", json_integer(c->worst_residual_step));
   json_object_set_new(o, "contact_onsets", json_integer(c->onsets));
   json_object_set_new(o, "contact_releases", json_integer(c->releases));
+  if (isfinite(c->approach)) {
+    json_object_set_new(o, "simultaneous_impacts", json_integer(c->simultaneous));
+    json_object_set_new(o, "slowest_approach", real(c->approach));
+  }
   json_object_set_new(o, "most_contacts", json_integer(c->most_contacts));
   json_object_set_new(o, "costate_growth", real(c->growth));
   json_object_set_new(o, "costate_growth_rate", real(c->growth_rate));

@@ -110,6 +110,8 @@ typedef struct pbCertificate {
   double worst_condition;    // of the worst step, if it did not: condition number (pbReport),
   char worst_row[256];       // and the constraint that is to blame; else 0 and ""
   int64_t onsets, releases;  // contacts that came and went
+  int64_t simultaneous;      // impacts while another contact touched and approached too: their order decides the gradient
+  double approach;           // slowest speed of approach [m/s] of an impact: derivatives grow like its inverse; infinite: none
   int most_contacts, most_rows;
   double costate_initial, costate_final;  // norms of the cotangent of the initial and final state
   double growth;                          // ln(costate at step 0 / costate where it first is nonzero, from the end)

@@ -17,6 +17,8 @@ void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *wo
     snprintf(c->worst_row, sizeof c->worst_row, "%s", worst_row);
   }
   c->unconverged += !report->converged;
+  c->simultaneous += report->simultaneous;
+  c->approach = fmin(c->approach, report->approach);
   if (step == 0) return;  // what the scratch did before is another rollout
   c->onsets += report->onsets;
   c->releases += report->releases;

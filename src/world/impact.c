@@ -20,7 +20,8 @@ typedef struct flight {
 } flight;
 
 struct pbImpacts {
-  int count;  // of the last step
+  int count, simultaneous;  // of the last step
+  double approach;
   flight flight[MOST + 1];
   pbTouch *now, *then;  // at a flight's start, and after it
   int most, now_count, then_count;
@@ -113,7 +114,7 @@ static pbStatus resting(pbScratch *s, const double *x, int candidate, const char
   const pbCandidate *c = s->model->topology->candidate + candidate;
   char first[96], second[96];
   return pbScratch_Fail(s, pb_no_convergence,
-                        "geoms %s and %s %s at time %.9g: impacts alone cannot hold a contact; another contact method can",
+                        "geoms %s and %s %s at time %.9g: contact method impact cannot hold a contact, method soft can",
                         geom_name(s, c->geom1, first), geom_name(s, c->geom2, second), how, x[state_layout(s->model).time]);
 }
 
@@ -218,6 +219,17 @@ static pbStatus first_touch(pbScratch *s, flight *f, const pbInput *input, int *
   return pb_ok;
 }
 
+// Impact of a contact in a list of those that touch.
+static void set_strike(pbImpacts *p, flight *f, const pbTouch *list, int count, int index) {
+  f->candidate = list[index].candidate, f->hit = list[index].hit;
+  p->approach = fmin(p->approach, -list[index].rate);
+  for (int i = 0; i < count; i++) {
+    if (i == index || !(list[i].rate < -PB_REST)) continue;
+    p->simultaneous++;
+    break;
+  }
+}
+
 // ---- the step -------------------------------------------------------------------------------------------------------
 // Flight i up to its strike, or to the end of the step. False in *strikes: the latter.
 static pbStatus next_touch(pbScratch *s, flight *f, const pbInput *input, double left, bool sense, bool *strikes) {
@@ -230,8 +242,8 @@ static pbStatus next_touch(pbScratch *s, flight *f, const pbInput *input, double
   *strikes = true;
   f->timed = true;
   if (hit >= 0) {  // at once
-    const pbTouch *t = p->now + hit;
-    f->time = 0, f->candidate = t->candidate, f->hit = t->hit, f->timed = t->gap >= -PB_TOUCH;
+    set_strike(p, f, p->now, p->now_count, hit);
+    f->time = 0, f->timed = p->now[hit].gap >= -PB_TOUCH;
     memcpy(f->flown, f->start, (size_t)pbModel_StateSize(s->model) * sizeof(double));
     return pb_ok;
   }
@@ -243,7 +255,7 @@ static pbStatus next_touch(pbScratch *s, flight *f, const pbInput *input, double
   PB_TRY(first_touch(s, f, input, &candidate));
   hit = fastest(p->then, p->then_count, candidate);
   if (hit < 0) return resting(s, f->flown, candidate, "graze each other");
-  f->candidate = candidate, f->hit = p->then[hit].hit;
+  set_strike(p, f, p->then, p->then_count, hit);
   return pb_ok;
 }
 
@@ -266,7 +278,7 @@ static pbStatus run(pbScratch *s, const double *theta, const double *x, const pb
   size_t stages = (size_t)(pb_stages(m) * m->nv) * sizeof(double);
   memcpy(p->theta, theta, m->ntheta * sizeof(double));
   memcpy(p->flight[0].start, x, (size_t)pbModel_StateSize(m) * sizeof(double));
-  p->count = 0;
+  p->count = p->simultaneous = 0, p->approach = INFINITY;
   for (bool strikes = true;; p->count++) {
     flight *f = p->flight + p->count;
     PB_TRY(next_touch(s, f, input, left, sense && p->count == 0, &strikes));
@@ -286,8 +298,9 @@ pbStatus pbImpacts_Step(pbScratch *s, const double *theta, const double *x, cons
   memcpy(next, p->flight[p->count].flown, (size_t)pbModel_StateSize(m) * sizeof(double));
   next[state_layout(m).time] = x[state_layout(m).time] + theta[timestep_at(m)];
   memcpy(s->stages, p->stages, (size_t)(pb_stages(m) * m->nv) * sizeof(double));
-  s->report.contacts = p->now_count;
-  s->report.onsets = p->count, s->report.releases = 0;
+  s->w.ncon = 0;
+  s->report.contacts = s->report.onsets = p->count, s->report.releases = 0;
+  s->report.simultaneous = p->simultaneous, s->report.approach = p->approach;
   return pb_ok;
 }
 

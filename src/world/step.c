@@ -197,6 +197,7 @@ pbStatus pbScratch_Create(const pbModel *m, const pbCapacity *capacity, pbScratc
   s->model = m;
   s->variant = pbVariant_Best();
   s->contacts_before = -1;
+  s->report.approach = INFINITY;
   pbStatus status = allocate(s, contacts);
   if (status != pb_ok) {
     pbScratch_Destroy(s);

@@ -33,7 +33,8 @@ class Input(ct.Structure):
 
 class Report(ct.Structure):
     _fields_ = [("contacts", ct.c_int), ("rows", ct.c_int), ("iterations", ct.c_int), ("residual", ct.c_double),
-                ("converged", ct.c_bool), ("condition", ct.c_double), ("onsets", ct.c_int), ("releases", ct.c_int)]
+                ("converged", ct.c_bool), ("condition", ct.c_double), ("onsets", ct.c_int), ("releases", ct.c_int),
+                ("simultaneous", ct.c_int), ("approach", ct.c_double)]
 
 
 class ObservationBar(ct.Structure):
