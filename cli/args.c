@@ -33,6 +33,8 @@ static const Option option_table[opt_count] = {
     [opt_memory] = {"memory", "SIZE", "memory for the tape, such as 200MiB (default: 1GiB)"},
     [opt_loss] = {"loss", "TASK.json", "losses of a task instead of cotangents"},
     [opt_json] = {"json", NULL, "write JSON"},
+    [opt_mode] = {"mode", "exact|event|smooth",
+                  "gradients of the program (default), corrected where contacts begin or end, or of smoothed contacts"},
     [opt_seed] = {"seed", "INT", "seed of random numbers (default: 0)"},
     [opt_compressed] = {"compressed", NULL, "compress the arrays of the output"},
     [opt_quiet] = {"quiet", NULL, "no progress"},
@@ -169,4 +171,14 @@ pbStatus cliArgs_Integer(cliApp *app, cliOptionId id, long least, long most, lon
   }
   *value = (long)given;
   return pb_ok;
+}
+
+pbStatus cliArgs_Mode(cliApp *app, pbGradientKind *kind) {
+  const char *text = app->args.text[opt_mode], *names[pb_gradientKindCount];
+  *kind = pb_gradientExact;
+  if (!text || pbGradientKind_Named(text, kind)) return pb_ok;
+  for (int i = 0; i < pb_gradientKindCount; i++) names[i] = pbGradientKind_Name((pbGradientKind)i);
+  const char *near = cli_nearest(text, names, pb_gradientKindCount);
+  return pbContext_Fail(app->ctx, pb_bad_argument, "--mode: there is no '%.60s'%s%s%s (exact, event, smooth)", text,
+                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }

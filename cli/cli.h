@@ -29,6 +29,7 @@ typedef enum cliOptionId {
   opt_loss,
   opt_json,
   opt_seed,
+  opt_mode,
   opt_compressed,
   opt_quiet,
   opt_horizon,
@@ -88,6 +89,8 @@ void cliArgs_Free(pbContext *ctx, cliArgs *args);
 void cliArgs_Help(const cliCommand *command);
 // An integer of an option in [least, most]; `other` if the option is not given.
 pbStatus cliArgs_Integer(cliApp *app, cliOptionId id, long least, long most, long other, long *value);
+// --mode; exact if it is not given.
+pbStatus cliArgs_Mode(cliApp *app, pbGradientKind *kind);
 // Whole text as a finite number in the C locale.
 bool cli_number(const char *text, const char **end, double *value);
 

@@ -27,6 +27,7 @@ typedef struct Gradient {
   pbArrays *cotangents;
   pbRolloutBar bar;
   pbLoss *loss;
+  pbGradientKind mode;
   double loss_value;
   double *x0, *theta;  // cotangents of the initial state and of theta (NULL: not wanted)
   pbCertificate certificate;
@@ -313,7 +314,7 @@ static pbStatus add_results(const Gradient *g, pbArrays *set) {
 static void write_certificate(const Gradient *g, cliJson *j) {
   const pbCertificate *c = &g->certificate;
   cliJson_Open(j, "certificate", '{');
-  cliJson_Text(j, "mode", "exact");
+  cliJson_Text(j, "mode", pbGradientKind_Name(g->mode));
   cliJson_Number(j, "worst_residual", c->worst_residual);
   cliJson_Integer(j, "worst_residual_step", c->worst_residual_step);
   cliJson_Integer(j, "unconverged", (long)c->unconverged);
@@ -324,6 +325,14 @@ static void write_certificate(const Gradient *g, cliJson *j) {
   if (isfinite(c->approach)) {
     cliJson_Integer(j, "simultaneous_impacts", (long)c->simultaneous);
     cliJson_Number(j, "slowest_approach", c->approach);
+  }
+  if (g->mode == pb_gradientEvent) {
+    cliJson_Integer(j, "events", (long)c->events);
+    cliJson_Integer(j, "event_step", c->event_step);
+    cliJson_Integer(j, "grazing", (long)c->grazing);
+    cliJson_Integer(j, "grazing_step", c->grazing_step);
+    cliJson_Integer(j, "simultaneous", (long)c->simultaneous);
+    cliJson_Integer(j, "simultaneous_step", c->simultaneous_step);
   }
   cliJson_Integer(j, "most_contacts", c->most_contacts);
   cliJson_Integer(j, "most_rows", c->most_rows);
@@ -372,6 +381,7 @@ static void warn_growth(const cliRun *run, const pbCertificate *c) {
 static pbStatus gradient(Gradient *g, pbArrays *set) {
   cliRun *run = g->run;
   const char *const *text = run->app->args.text;
+  PB_TRY(cliArgs_Mode(run->app, &g->mode));
   PB_TRY(read_wanted(g));
   if (text[opt_cotangent]) PB_TRY(read_cotangents(g));
   if (text[opt_loss]) {
@@ -382,6 +392,7 @@ static pbStatus gradient(Gradient *g, pbArrays *set) {
   PB_TRY(pbRollout_Plan(run->model, (int)run->steps, budget, &g->plan));
   say_plan(run->app, &g->plan);
   PB_TRY(pbRollout_Create(run->ctx, run->model, &g->plan, NULL, &g->rollout));
+  PB_TRY(pbRollout_SetGradient(g->rollout, g->mode));
   PB_TRY(compute(g, set));
   const pbCertificate *c = &g->certificate;
   if (c->worst_residual_step >= 0) {

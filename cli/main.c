@@ -13,7 +13,8 @@ static const cliCommand commands[] = {
      "meta, a JSON text. It can be given to --init: a resumed run equals an uninterrupted one bit for bit.",
      cliSimulate_Run},
     {"gradient", "MODEL", "Pull a cotangent or a loss on a rollout back to initial state, inputs and parameters.", 1, 1,
-     CLI_RUN | CLI_WRITE | CLI_BIT(cotangent) | CLI_BIT(wrt) | CLI_BIT(memory) | CLI_BIT(loss) | CLI_BIT(seed), CLI_BIT(output),
+     CLI_RUN | CLI_WRITE | CLI_BIT(cotangent) | CLI_BIT(wrt) | CLI_BIT(memory) | CLI_BIT(loss) | CLI_BIT(seed) | CLI_BIT(mode),
+     CLI_BIT(output),
      "GRAD.npz holds qpos and qvel in the tangent space (nv), act, control (N, nu), qfrc and xfrc where given, param/NAME in "
      "the\n"
      "shape of the field, and meta with the certificate of the gradient.",
@@ -24,7 +25,7 @@ static const cliCommand commands[] = {
      "order position, velocity, activation.",
      cliJacobian_Run},
     {"check", "MODEL", "Prove the gradients of a model: dot products, Taylor remainders, differences of its own steps.", 1, 1,
-     (CLI_RUN & ~CLI_BIT(steps)) | CLI_BIT(json) | CLI_BIT(seed) | CLI_BIT(horizon), 0,
+     (CLI_RUN & ~CLI_BIT(steps)) | CLI_BIT(json) | CLI_BIT(seed) | CLI_BIT(horizon) | CLI_BIT(mode), 0,
      "Ends with 1 if a check fails. Without --control the rollout has random controls.", cliCheck_Run},
     {"view", "MODEL TRAJ.npz", "Write one page that plays a trajectory.", 2, 2, CLI_MODEL | CLI_BIT(output), CLI_BIT(output),
      "The page needs nothing but itself: no network, no other files.", cliView_Run},

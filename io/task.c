@@ -14,7 +14,7 @@
 
 const char *const pbTask_Keys[] = {"model",    "comment", "options",  "contact",      "parameters", "constants", "steps",
                                    "duration", "init",    "controls", "trajectories", "variables",  "loss",      "optimizer",
-                                   "stop",     "confirm", "seed",     "memory",       NULL};
+                                   "stop",     "confirm", "seed",     "memory",       "mode",       NULL};
 
 uint64_t pbTask_HashText(const char *text, size_t length) {  // FNV-1a
   uint64_t hash = 0xcbf29ce484222325u;
@@ -125,6 +125,13 @@ static pbStatus read_contact(pbTaskReader *r, const json_t *object, pbTask *task
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
   pbTaskReader_Leave(r);
   return pb_ok;
+}
+
+static pbStatus read_mode(pbTaskReader *r, const json_t *root, pbTask *task) {
+  const char *mode = "exact";
+  PB_TRY(pbTaskReader_Text(r, root, "mode", &mode));
+  if (pbGradientKind_Named(mode, &task->gradient)) return pb_ok;
+  return pbTaskReader_FailAt(r, "mode", "\"exact\", \"event\" or \"smooth\" is meant");
 }
 
 static pbStatus recompute(pbTaskReader *r, const json_t *given, pbTask *task) {
@@ -327,6 +334,7 @@ static pbStatus read_task(pbTaskReader *r, const json_t *root, pbTask *task) {
   r->theta = task->theta;
   PB_TRY(read_options(r, json_object_get(root, "options"), task));
   PB_TRY(read_contact(r, json_object_get(root, "contact"), task));
+  PB_TRY(read_mode(r, root, task));
   PB_TRY(read_parameters(r, json_object_get(root, "parameters"), task->theta));
   PB_TRY(read_constants(r, root, task));
   PB_TRY(pbTask_ReadTrajectories(r, root, task));

@@ -99,8 +99,9 @@ static json_t *variables_json(const pbTask *task, const double *z) {
   return list;
 }
 
-static json_t *certificate_json(const pbCertificate *c) {
+static json_t *certificate_json(pbGradientKind kind, const pbCertificate *c) {
   json_t *o = json_object();
+  json_object_set_new(o, "mode", json_string(pbGradientKind_Name(kind)));
   json_object_set_new(o, "worst_residual", real(c->worst_residual));
   json_object_set_new(o, "worst_residual_step", json_integer(c->worst_residual_step));
   json_object_set_new(o, "contact_onsets", json_integer(c->onsets));
@@ -108,6 +109,14 @@ static json_t *certificate_json(const pbCertificate *c) {
   if (isfinite(c->approach)) {
     json_object_set_new(o, "simultaneous_impacts", json_integer(c->simultaneous));
     json_object_set_new(o, "slowest_approach", real(c->approach));
+  }
+  if (kind == pb_gradientEvent) {
+    json_object_set_new(o, "events", json_integer(c->events));
+    json_object_set_new(o, "event_step", json_integer(c->event_step));
+    json_object_set_new(o, "grazing", json_integer(c->grazing));
+    json_object_set_new(o, "grazing_step", json_integer(c->grazing_step));
+    json_object_set_new(o, "simultaneous", json_integer(c->simultaneous));
+    json_object_set_new(o, "simultaneous_step", json_integer(c->simultaneous_step));
   }
   json_object_set_new(o, "most_contacts", json_integer(c->most_contacts));
   json_object_set_new(o, "costate_growth", real(c->growth));
@@ -152,7 +161,7 @@ static json_t *certificates_json(pbTask *task, const double *z) {
   for (int t = 0; t < task->trajectory_count; t++) {
     pbCertificate c;
     if (pbTask_Certify(task, z, t, &c) == pb_ok) {
-      json_array_append_new(list, certificate_json(&c));
+      json_array_append_new(list, certificate_json(pbTask_GradientKind(task), &c));
     } else {
       json_t *o = json_object();
       json_object_set_new(o, "error", json_string(pbContext_Error(task->ctx)));

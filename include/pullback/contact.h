@@ -16,6 +16,8 @@
 //                                              Dynamics Engine's constraint parameters; both or none). Equalities too.
 // mixing        word                 maximum   friction and restitution of two geoms: maximum, mean, product, minimum, geometric
 //                                              (mean). MuJoCo's is maximum; explicit pairs and priorities are as in MuJoCo.
+// smooth_kappa  (m/s^2)^2 >= 0       1         of gradients by pb_gradientSmooth (rollout.h) alone, which take the greater of kappa
+// smooth_onset  m         >= 0       0.01      and smooth_kappa, of onset and smooth_onset
 // restitution   1         0..1       0         sets the parameter geom_restitution of every geom; not with soft and penalty
 //
 // With the defaults the results are MuJoCo's. docs/contact-gradients.md has the formulas, says which method takes which settings,
@@ -48,6 +50,7 @@ typedef struct pbContactSettings {
   double kappa, onset;
   double erp, cfm;  // negative: off
   pbContactMixing mixing;
+  double smooth_kappa, smooth_onset;
 } pbContactSettings;
 
 PB_API pbContactSettings pbModel_ContactSettings(const pbModel *model);

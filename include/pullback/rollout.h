@@ -60,6 +60,19 @@ PB_API void pbRollout_OnProgress(pbRollout *rollout, pbProgressFunction function
 // A state with an entry above `bound` in size counts as out of bounds (default 1e10, MuJoCo's mjMAXVAL).
 PB_API void pbRollout_SetBound(pbRollout *rollout, double bound);
 
+// What a derivative through many steps is the derivative of (docs/contact-gradients.md). `exact` is that of the program, with the
+// rows that act frozen: where contacts and limits begin or end with a force, it misses that the moment of the event moves.
+typedef enum pbGradientKind {
+  pb_gradientExact,   // of the program, by branch
+  pb_gradientEvent,   // the same, and every onset and release by the distance test moves in time (saltation)
+  pb_gradientSmooth,  // of each step with the contact settings smooth_kappa and smooth_onset, at the states of the sharp rollout
+  pb_gradientKindCount
+} pbGradientKind;
+PB_API const char *pbGradientKind_Name(pbGradientKind kind);  // "exact", ...; NULL for another number
+PB_API bool pbGradientKind_Named(const char *name, pbGradientKind *kind);
+// For Vjp and Jvp from now on. pb_bad_argument, with the reason, where the model's settings do not allow it.
+PB_API PB_NODISCARD pbStatus pbRollout_SetGradient(pbRollout *rollout, pbGradientKind kind);
+
 typedef struct pbRolloutInput {  // what acts during step k is row k; the last row also acts at the last state (sensors)
   const double *ctrl;            // (steps, nu); NULL: zero
   const double *qfrc;            // (steps, nv); NULL: zero
@@ -112,6 +125,10 @@ typedef struct pbCertificate {
   int64_t onsets, releases;  // contacts that came and went
   int64_t simultaneous;      // impacts while another contact touched and approached too: their order decides the gradient
   double approach;           // slowest speed of approach [m/s] of an impact: derivatives grow like its inverse; infinite: none
+  // gradient by events: onsets and releases corrected; left out because the distance may turn within a step. `simultaneous` counts
+  // those at the same time as another (the mean of both orders is taken). The first step of each, or -1.
+  int64_t events, grazing;
+  int event_step, grazing_step, simultaneous_step;
   int most_contacts, most_rows;
   double costate_initial, costate_final;  // norms of the cotangent of the initial and final state
   double growth;                          // ln(costate at step 0 / costate where it first is nonzero, from the end)
@@ -120,7 +137,7 @@ typedef struct pbCertificate {
   int costate_worst_step;
   int64_t steps, recomputed;
   size_t tape_bytes, full_tape_bytes;  // held, and of the tape of all steps
-  bool spot_checked;
+  bool spot_checked;                   // not where events were corrected, nor for smooth: there a difference quotient is no truth
   double spot_gradient, spot_difference;  // directional derivative by the gradient, and by a central difference quotient
   double spot_error;                      // |their difference| / max(|both|, tiny)
 } pbCertificate;

@@ -56,7 +56,8 @@ typedef struct pbReport {
   double residual;   // |gradient of the constraint solve|, relative
   bool converged;    // residual at most 1e-6, or the model's tolerance if that is more
   double condition;  // where not converged: condition number of the solve's matrix, its diagonal scaled to one (a lower bound)
-  int onsets, releases;  // contacts that appeared or went by the distance test since the last step of this scratch
+  int onsets, releases;  // contacts that appeared or went by the distance test since the last step of this scratch (none with the
+                         // contact setting onset: they fade in)
   // Contact method impact: `contacts` and `onsets` count the impacts of the step.
   int simultaneous;  // of these, while another contact touched and approached too
   double approach;   // slowest speed of approach [m/s] of an impact; infinite without one

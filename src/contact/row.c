@@ -219,20 +219,29 @@ static void set_regularisation(const NUM(pbWork) *w, NUM(pbRow) *r) {
   for (int i = 0; i < (pyramidal ? 1 : r->dim); i++) r->D[i] = 1 / r->R[i];
 }
 
-// R, D, k, b, aref of a row whose J, pos, margin and diag are set.
-static void finish(NUM(pbWork) *w, NUM(pbRow) *r) {
-  if (r->kind != pb_rowContact && !moved(w, r)) return;
+// R, D, k, b, aref at the velocity v.
+static void set_numbers(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {
   const num *solimp, *solreffriction, *solref = NUM(pbRow_Parameters)(w, r, &solimp, &solreffriction);
   set_impedance(w, r, solimp);
   set_reference(w, r, solref, solreffriction, solimp);
   set_regularisation(w, r);
-  row_times(w, r, w->qvel, r->vel);
+  row_times(w, r, v, r->vel);
   bool contact = r->kind == pb_rowContact, elliptic = pb_elliptic(w->m, r);
   for (int i = 0; i < r->dim; i++) {
     bool tangent = contact && i > 0;
     num damping = elliptic && tangent ? r->kbi[2] : r->kbi[1];
     r->aref[i] = -damping * r->vel[i] - (tangent ? 0 : r->kbi[0] * r->imp * (r->pos[i] - r->margin));
   }
+}
+
+// The rest of a row whose J, pos, margin and diag are set.
+static void finish(NUM(pbWork) *w, NUM(pbRow) *r) {
+  if (r->kind == pb_rowContact || moved(w, r)) set_numbers(w, r, w->qvel);
+}
+
+void NUM(pbRow_AtGuard)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {
+  r->pos[0] = r->margin;
+  set_numbers(w, r, v);
 }
 
 // ---- equalities -----------------------------------------------------------------------------------------------------

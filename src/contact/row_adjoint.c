@@ -356,6 +356,17 @@ static void add_mixed(const pbModel *m, const double *values, double *to, int i1
     for (int e = 0; e < (count); e++) PB_THETA(a, field, (index) + e, (values)[e]); \
   } while (0)
 
+static void contact_margin(LANE(pbAdjoint) *a, const NUM(pbContact) *c, double bar) {
+  if (a->w->m->enableflags & pb_enblOverride) {
+    PB_THETA(a, o_margin, 0, bar);
+  } else if (c->pair >= 0) {
+    PB_THETA(a, pair_margin, c->pair, bar);
+  } else {
+    PB_THETA(a, geom_margin, c->geom1, bar);
+    PB_THETA(a, geom_margin, c->geom2, bar);
+  }
+}
+
 // Contacts: through the mixing of two geoms, or the pair, or the override.
 static void contact_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s, const own *o) {
   const NUM(pbWork) *w = a->w;
@@ -364,8 +375,8 @@ static void contact_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ba
   double friction[5];
   if (s->restitution != 0) add_mixed(m, w->p.geom_restitution, a->bar.geom_restitution, c->geom1, c->geom2, s->restitution);
   for (int k = 0; k < 5; k++) friction[k] = c->friction[k] > 1e-5 ? s->friction[k] : 0;
+  contact_margin(a, c, s->margin);
   if (m->enableflags & pb_enblOverride) {
-    PB_THETA(a, o_margin, 0, s->margin);
     ADD(o_solref, 0, o->solref, 2);
     ADD(o_solref, 0, o->solreffriction, 2);
     ADD(o_solimp, 0, o->solimp, 5);
@@ -373,7 +384,6 @@ static void contact_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ba
     return;
   }
   if (c->pair >= 0) {
-    PB_THETA(a, pair_margin, c->pair, s->margin);
     ADD(pair_solref, 2 * c->pair, o->solref, 2);
     ADD(pair_solreffriction, 2 * c->pair, o->solreffriction, 2);
     ADD(pair_solimp, 5 * c->pair, o->solimp, 5);
@@ -384,8 +394,6 @@ static void contact_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ba
   double fri[3] = {friction[0] + friction[1], friction[2], friction[3] + friction[4]};
   NUM(pbMix) mix;
   NUM(pbContact_Mix)(w, g1, g2, &mix);
-  PB_THETA(a, geom_margin, g1, s->margin);
-  PB_THETA(a, geom_margin, g2, s->margin);
   if (mix.winner >= 0) {
     ADD(geom_solref, 2 * mix.winner, o->solref, 2);
     ADD(geom_solimp, 5 * mix.winner, o->solimp, 5);
@@ -446,6 +454,12 @@ static void diag_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars 
   }
 }
 
+static void limit_margin(LANE(pbAdjoint) *a, const NUM(pbRow) *r, double bar) {
+  int njnt = a->w->m->njnt;
+  if (r->id >= njnt) PB_THETA(a, tendon_margin, r->id - njnt, bar);
+  else PB_THETA(a, jnt_margin, r->id, bar);
+}
+
 static void row_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s) {
   const pbModel *m = a->w->m;
   own o;
@@ -472,12 +486,11 @@ static void row_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *
       if (r->id >= m->njnt) {
         ADD(tendon_solref_lim, 2 * (r->id - m->njnt), o.solref, 2);
         ADD(tendon_solimp_lim, 5 * (r->id - m->njnt), o.solimp, 5);
-        PB_THETA(a, tendon_margin, r->id - m->njnt, s->margin);
       } else {
         ADD(jnt_solref, 2 * r->id, o.solref, 2);
         ADD(jnt_solimp, 5 * r->id, o.solimp, 5);
-        PB_THETA(a, jnt_margin, r->id, s->margin);
       }
+      limit_margin(a, r, s->margin);
       return;
     default: contact_parameters(a, r, s, &o);
   }
@@ -787,36 +800,49 @@ static void coupling(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s) {
   }
 }
 
-// pos = side (range - x), J = -side
-static void limit(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s) {
+// Ball: angle and axis of the rotation vector; pos = range - angle, J = -axis; cotangents of pos and of the entries of J.
+static void ball_limit(LANE(pbAdjoint) *a, const NUM(pbRow) *r, lane pos, const lane J[3]) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
-  if (r->id >= m->njnt) {
-    int k = r->id - m->njnt;
-    a->ten_len[k] -= r->side * s->pos[0];
-    PB_THETA(a, tendon_range, 2 * k + (r->side > 0), r->side * s->pos[0]);
-    tendon_entries(a, r, s, k, -r->side);
-    return;
-  }
   int dof = m->jnt_dofadr[r->id];
-  if (r->side) {
-    a->q[dof] -= r->side * s->pos[0];
-    PB_THETA(a, jnt_range, 2 * r->id + (r->side > 0), r->side * s->pos[0]);
-    return;
-  }
-  // ball: angle and axis of the rotation vector; pos = range - angle, J = -axis
   double q[4], axis[3], d[3];
   lane g[3], t[3];
   quat_copy(q, w->qpos + m->jnt_qposadr[r->id]), quat_normalize(q);
   quat_log(d, q);
   v3_copy(axis, d);
   double angle = v3_normalize(axis);
-  for (int k = 0; k < 3; k++) g[k] = -entry(a, r, s, dof + k) / angle;
+  for (int k = 0; k < 3; k++) g[k] = -J[k] / angle;
   lane radial = PB_DOT3(axis, g);
-  for (int k = 0; k < 3; k++) g[k] += -radial * axis[k] - s->pos[0] * axis[k];
+  for (int k = 0; k < 3; k++) g[k] += -radial * axis[k] - pos * axis[k];
   pb_log_pull(d, g, t);
   for (int k = 0; k < 3; k++) a->q[dof + k] += t[k];
-  PB_THETA(a, jnt_range, 2 * r->id + (w->p.jnt_range[2 * r->id] < w->p.jnt_range[2 * r->id + 1]), s->pos[0]);
+  PB_THETA(a, jnt_range, 2 * r->id + (w->p.jnt_range[2 * r->id] < w->p.jnt_range[2 * r->id + 1]), pos);
+}
+
+// pos = side (range - x)
+static void limit_distance(LANE(pbAdjoint) *a, const NUM(pbRow) *r, lane pos) {
+  const pbModel *m = a->w->m;
+  if (r->id >= m->njnt) {
+    int k = r->id - m->njnt;
+    a->ten_len[k] -= r->side * pos;
+    PB_THETA(a, tendon_range, 2 * k + (r->side > 0), r->side * pos);
+  } else {
+    a->q[m->jnt_dofadr[r->id]] -= r->side * pos;
+    PB_THETA(a, jnt_range, 2 * r->id + (r->side > 0), r->side * pos);
+  }
+}
+
+// The same with J = -side.
+static void limit(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s) {
+  const pbModel *m = a->w->m;
+  if (!r->side) {
+    lane J[3];
+    for (int k = 0; k < 3; k++) J[k] = entry(a, r, s, m->jnt_dofadr[r->id] + k);
+    ball_limit(a, r, s->pos[0], J);
+    return;
+  }
+  limit_distance(a, r, s->pos[0]);
+  if (r->id >= m->njnt) tendon_entries(a, r, s, r->id - m->njnt, -r->side);
 }
 
 static void one_row(LANE(pbAdjoint) *a, int index, const pbHitJacobian *J) {
@@ -877,6 +903,26 @@ void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
     pair_jacobians(a, first, w->m->contact.onset);
     done = first;
   }
+}
+
+void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int index, lane bar) {
+  const NUM(pbWork) *w = a->w;
+  const NUM(pbRow) *r = w->row + index;
+  lane none[3] = {0}, hit[10] = {bar};
+  if (r->kind == pb_rowContact) {
+    const NUM(pbContact) *c = w->contact + r->id;
+    pair_jacobians(a, r->id - c->hit, w->m->contact.onset);
+    pair_pull(a, c, a->hits + r->id, hit);
+  } else if (r->side) {
+    limit_distance(a, r, bar);
+  } else {
+    ball_limit(a, r, bar, none);
+  }
+#if PB_LANES == 1
+  if (!a->theta) return;
+  if (r->kind == pb_rowContact) contact_margin(a, w->contact + r->id, -bar);
+  else limit_margin(a, r, -bar);
+#endif
 }
 
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a) {

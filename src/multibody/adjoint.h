@@ -178,6 +178,8 @@ void LANE(pbRows_Direct)(LANE(pbAdjoint) *a);
 // The contacts' `hits`.
 void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a);
+// Cotangent of pos - margin of a limit or contact: to positions and parameters, at held fields.
+void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int row, lane bar);
 #if PB_LANES == 1
 // Cotangents of one contact's distance less its margin, place, axes of its frame (changed), frictions and restitution: to P of
 // both bodies and theta. reach: how far beyond the margin contacts were looked for.

@@ -41,6 +41,7 @@ int pbTask_TrajectoryCount(const pbTask *task) { return task->trajectory_count; 
 int pbTask_Steps(const pbTask *task, int t) { return task->trajectories[t].steps; }
 const pbRolloutPlan *pbTask_Plan(const pbTask *task, int t) { return &task->trajectories[t].plan; }
 const char *pbTask_Constants(const pbTask *task) { return task->recompute ? "recompute" : "keep"; }
+pbGradientKind pbTask_GradientKind(const pbTask *task) { return task->gradient; }
 int64_t pbTask_Simulations(const pbTask *task) { return task->simulations; }
 
 int pbTask_TermCount(const pbTask *task) {
@@ -84,6 +85,7 @@ static pbStatus set_up_trajectory(pbTask *task, pbTrajectory *tr) {
   PB_TRY(numbers(task, controls, &tr->ctrl_bar));
   PB_TRY(pbRollout_Plan(task->model, tr->steps, task->memory, &tr->plan));
   PB_TRY(pbRollout_Create(task->ctx, task->model, &tr->plan, NULL, &tr->rollout));
+  PB_TRY(pbRollout_SetGradient(tr->rollout, task->gradient));
   pbRollout_OnProgress(tr->rollout, on_tick, task);
   return pb_ok;
 }

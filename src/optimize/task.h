@@ -120,6 +120,7 @@ struct pbTask {
   size_t ntheta;
   double *theta, *theta_now, *theta_used, *theta_bar;  // from the file; with unknowns; with constants; cotangent
   bool recompute;
+  pbGradientKind gradient;
   int variable_count;
   pbVariable *variables;
   int n;

@@ -25,6 +25,11 @@ static pbDirection direction_at(const pbRollout *r, const pbRolloutDirection *d,
 static pbStatus push_all(pbRollout *r, Ride *ride, int k, const pbRolloutDirection *directions,
                          const pbRolloutTangent *tangents) {
   pbInput input = pbRollout_InputAt(r, k);
+  bool smooth = r->gradient == pb_gradientSmooth;
+  if (smooth) PB_TRY(pbSmooth_Step(r, ride->record, &input, k));
+  const pbModel *m = smooth ? r->smooth : r->model;
+  pbScratch *s = smooth ? r->smooth_scratch : r->scratch;
+  const double *record = smooth ? r->smooth_record : ride->record;
   for (int i = 0; i < ride->count; i++) {
     const pbRolloutTangent *t = &tangents[i];
     int at = pbRows_Find(t->rows, t->row_count, k);
@@ -33,10 +38,11 @@ static pbStatus push_all(pbRollout *r, Ride *ride, int k, const pbRolloutDirecti
     if (t->x && at >= 0) memcpy(out_row(t->x, at, r->n), now, (size_t)r->n * sizeof *now);
     if (k == r->plan.steps && !sees) continue;
     pbDirection d = direction_at(r, &directions[i], now, k);
-    pbStatus status =
-        pbStep_Jvp(r->model, r->theta, ride->record, &input, &d, r->scratch, next, out_row(t->sensordata, at, r->ns),
-                   out_row(t->xpos, at, 3 * r->nbody), out_row(t->site_xpos, at, 3 * r->nsite));
-    if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
+    pbStatus status = pbStep_Jvp(m, r->theta, record, &input, &d, s, next, out_row(t->sensordata, at, r->ns),
+                                 out_row(t->xpos, at, 3 * r->nbody), out_row(t->site_xpos, at, 3 * r->nsite));
+    if (status == pb_ok && k < r->plan.steps && r->gradient == pb_gradientEvent)
+      status = pbStep_EventsJvp(m, r->theta, record, ride->x, &input, &d, k == 0, s, next);
+    if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(s));
   }
   double *swap = ride->now;
   ride->now = ride->next;

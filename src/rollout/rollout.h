@@ -5,6 +5,7 @@
 #include <pullback/rollout.h>
 
 #include "rollout/schedule.h"
+#include "world/event.h"
 #include "world/kept.h"
 
 typedef struct pbTicker {  // progress of one call, and its end
@@ -26,8 +27,14 @@ struct pbRollout {
   int nx, n, nv, na, nu, ns, nbody, nsite, nrecord;  // sizes: state, tangent, ...
   size_t ntheta;
   double bound, timestep;
+  pbCapacity capacity;
   bool xpos_by_observing;  // the last evaluation of a step is not at its first state (RK4, impacts)
   pbTicker ticker;
+
+  pbGradientKind gradient;
+  pbModel *smooth;  // for pb_gradientSmooth: the model with its smooth contact settings; a scratch, a record, a state
+  pbScratch *smooth_scratch;
+  double *smooth_record, *smooth_x;
 
   // the caller's, from Forward on
   const double *theta, *x0;
@@ -67,6 +74,11 @@ int pbRows_Find(const int *rows, int count, int k);
 // A set of cotangents looked at state by state, in any order.
 const double *pbCotangent_At(const pbCotangent *c, int width, int k, int steps);
 PB_NODISCARD pbStatus pbRolloutBar_Check(const pbRollout *r, const pbRolloutBar *bar);
+
+// ---- smooth.c
+void pbSmooth_Destroy(pbRollout *r);
+// The step (or, at the last state, the observation) of a record with the smooth model: its record goes to r->smooth_record.
+PB_NODISCARD pbStatus pbSmooth_Step(pbRollout *r, const double *record, const pbInput *input, int k);
 
 // ---- certificate.c
 typedef struct pbGrowth {  // of the costate, gathered from the last step to the first

@@ -31,6 +31,8 @@ static const entry table[] = {
     {.name = "erp", AT(erp), 0, 1, .can_be_off = true},
     {.name = "cfm", AT(cfm), 0, 1e12, .can_be_off = true},
     {.name = "mixing", AT(mixing), .words = mixing_words},
+    {.name = "smooth_kappa", AT(smooth_kappa), 0, 1e12},
+    {.name = "smooth_onset", AT(smooth_onset), 0, 1e3},
     {.name = "restitution", SIZE_MAX, 0, 1},
 };
 // clang-format on

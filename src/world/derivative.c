@@ -25,7 +25,7 @@ pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record,
 pbStatus pbStep_Vjp(const pbModel *m, const double *theta, const double *record, const pbInput *input, const double *next_bar,
                     const pbObservationBar *observed, pbScratch *s, double *x_bar, const pbInputBar *input_bar,
                     double *theta_bar) {
-  return pbStep_VjpKept(m, theta, record, NULL, input, next_bar, observed, s, x_bar, input_bar, theta_bar);
+  return pbStep_VjpKept(m, theta, record, NULL, input, next_bar, observed, NULL, s, x_bar, input_bar, theta_bar);
 }
 
 // ---- rotations ------------------------------------------------------------------------------------------------------

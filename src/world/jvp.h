@@ -11,6 +11,8 @@ void pbJvp_Carve(void *block, const pbModel *m, int max_contacts);
 pbStatus pbJvp_Run(void *block, const double *theta, const double *x, const pbInput *input, double *stages,
                    const pbDirection *direction, bool integrate, double *next, double *sensordata, double *xpos,
                    double *site_xpos);
+// Afterwards, where it did not integrate: derivatives of pos - margin of each block's first row.
+void pbJvp_Distances(const void *block, double *distances);
 
 // Contact `hit` of a candidate strikes in state x: the slope of its gap, and of the velocity after (nv), along a direction.
 pbStatus pbJvp_Strike(void *block, const double *theta, const double *x, const pbDirection *direction, int candidate, int hit,

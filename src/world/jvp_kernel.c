@@ -168,4 +168,9 @@ pbStatus pbJvp_Strike(void *block, const double *theta, const double *x, const p
   return pb_ok;
 }
 
+void pbJvp_Distances(const void *block, double *distances) {
+  const jvp *j = block;
+  for (int k = 0; k < j->w.nrow; k++) distances[k] = step_out(j, im(j->w.row[k].pos[0] - j->w.row[k].margin));
+}
+
 #endif

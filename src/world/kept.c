@@ -70,8 +70,8 @@ pbStatus pbKept_Save(pbScratch *s, size_t room, size_t *size) {
 }
 
 pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *record, void *kept, const pbInput *input,
-                        const double *next_bar, const pbObservationBar *observed, pbScratch *s, double *x_bar,
-                        const pbInputBar *input_bar, double *theta_bar) {
+                        const double *next_bar, const pbObservationBar *observed, const double *distance_bar, pbScratch *s,
+                        double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
   const double *stages = record + pbModel_StateSize(m);
   if (next_bar && pbImpacts_Recorded(s, record)) {  // its flights, and what is seen at the start by itself
     PB_TRY(pbImpacts_Vjp(s, theta, record, input, next_bar, x_bar, input_bar, theta_bar));
@@ -79,6 +79,7 @@ pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *rec
     next_bar = NULL;
   }
   pbPullback p = {.q = x_bar, .v = x_bar + m->nv, .act = x_bar + 2 * m->nv, .theta = theta_bar, .kept = kept != NULL};
+  p.distance = distance_bar;
   if (next_bar) p.q_next = next_bar, p.v_next = next_bar + m->nv, p.act_next = next_bar + 2 * m->nv;
   if (observed) p.sensordata = observed->sensordata, p.xpos = observed->xpos, p.site_xpos = observed->site_xpos;
   if (input_bar) p.ctrl = input_bar->ctrl, p.qfrc = input_bar->qfrc, p.xfrc = input_bar->xfrc;

@@ -15,9 +15,10 @@ bool pbKept_Begin(pbScratch *scratch, void *kept, size_t room);
 // in all, 0 where there is not enough room.
 PB_NODISCARD pbStatus pbKept_Save(pbScratch *scratch, size_t room, size_t *size);
 
-// pbStep_Vjp with what pbKept_Save left (NULL: evaluate again).
+// pbStep_Vjp with what pbKept_Save left (NULL: evaluate again). distance_bar: cotangents of pos - margin of the rows, or NULL.
 PB_NODISCARD pbStatus pbStep_VjpKept(const pbModel *model, const double *theta, const double *record, void *kept,
                                      const pbInput *input, const double *next_bar, const pbObservationBar *observed,
-                                     pbScratch *scratch, double *x_bar, const pbInputBar *input_bar, double *theta_bar);
+                                     const double *distance_bar, pbScratch *scratch, double *x_bar, const pbInputBar *input_bar,
+                                     double *theta_bar);
 
 #endif

@@ -3,6 +3,7 @@
 #define PB_KERNELS_H
 
 #include "multibody/work.h"
+#include "world/event.h"
 
 // One step from the state in w (qpos, qvel, act; inputs set). Leaves the state after it in w. stages: pb_stages(m) x nv,
 // the acceleration found by each evaluation: written, or with replay given (then nothing is iterated). sense: sensordata,
@@ -11,6 +12,12 @@ pbStatus NUM(pbStep_Run)(NUM(pbWork) *w, double *stages, bool replay, bool sense
 // Evaluation `stage` alone, its state rebuilt from the state at the start and the accelerations of the stages before;
 // for the backward pass. Leaves rk_v of the stages up to this one.
 pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage);
+
+// Events of the step that work holds (event.h). Find: onsets with v_next NULL, else releases, v_next being the velocity after the
+// step, in the order in which pbEvent_Jumps puts their rows in; returns their number, at most that of the rows. Jumps: wants the
+// evaluation at its solution and leaves it elsewhere; v: the velocity at the events.
+int NUM(pbEvent_Find)(const void *work, const double *v_next, pbEvent *events);
+pbStatus NUM(pbEvent_Jumps)(void *work, const double *v, pbEvent *events, int count, const pbEventPull *pull);
 
 static inline int pb_stages(const pbModel *m) { return m->integrator == pb_intRK4 ? 4 : 1; }
 

@@ -171,10 +171,13 @@ static pbStatus allocate(pbScratch *s, int contacts) {
   s->stages = pbContext_Alloc(ctx, (size_t)(pb_stages(m) * m->nv + 1) * sizeof(double));
   s->seeds = pbContext_Alloc(ctx, pb_lanesMost * (size_t)(4 * m->nv + 2 * m->na + m->nsensordata + m->nu + 1) * sizeof(double));
   s->state = pbContext_Alloc(ctx, (size_t)pbModel_StateSize(m) * sizeof(double));
+  size_t rows = (size_t)(contacts + m->topology->max_blocks + 1), n = (size_t)pbModel_TangentSize(m);
+  s->events = pbContext_Alloc(ctx, rows * sizeof *s->events);
+  s->event_numbers = pbContext_Alloc(ctx, (rows + 2 * n) * sizeof(double));
   s->ids = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
   s->ids_before = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
-  if (!s->complex_work || !s->adjoint_one || !s->adjoint_lanes || !s->stages || !s->seeds || !s->state || !s->ids ||
-      !s->ids_before)
+  if (!s->complex_work || !s->adjoint_one || !s->adjoint_lanes || !s->stages || !s->seeds || !s->state || !s->events ||
+      !s->event_numbers || !s->ids || !s->ids_before)
     return pb_no_memory;
   pbJvp_Carve(s->complex_work, m, contacts);
   s->variant->vjp_carve(s->adjoint_one, m, contacts, false);
@@ -219,6 +222,8 @@ void pbScratch_Destroy(pbScratch *s) {
   pbContext_Free(ctx, s->stages);
   pbContext_Free(ctx, s->seeds);
   pbContext_Free(ctx, s->state);
+  pbContext_Free(ctx, s->events);
+  pbContext_Free(ctx, s->event_numbers);
   pbContext_Free(ctx, s->ids);
   pbContext_Free(ctx, s->ids_before);
   pbContext_Free(ctx, s);
@@ -259,9 +264,9 @@ void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pb
 }
 
 // ---- forward --------------------------------------------------------------------------------------------------------
-// Contacts that appeared or went since the last step, both lists in the order of the candidates.
+// Contacts that appeared or went since the last step, both lists in the order of the candidates. With an onset they fade in: none.
 static void count_events(pbScratch *s) {
-  int n = s->w.ncon, *t = s->ids;
+  int n = s->model->contact.onset > 0 ? 0 : s->w.ncon, *t = s->ids;
   for (int i = 0; i < n; i++) {
     const pbContact_r *c = s->w.contact + i;
     t[id_size * i] = c->geom1, t[id_size * i + 1] = c->geom2, t[id_size * i + 2] = c->hit;

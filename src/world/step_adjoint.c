@@ -256,7 +256,7 @@ static bool observe(block *k, const pbPullback *p) {
   const pbModel *m = w->m;
   double d[3];
   bool any = false;
-  if (!p->sensordata && !p->xpos && !p->site_xpos) return false;
+  if (!p->sensordata && !p->xpos && !p->site_xpos && !p->distance) return false;
   a->fresh = false;
   memset(k->base + k->bodies_from, 0, k->cleared_from - k->bodies_from);
   if (p->sensordata && m->nsensordata) {
@@ -279,6 +279,9 @@ static bool observe(block *k, const pbPullback *p) {
     body_offset(w, m->site_bodyid[s], w->site_xpos + 3 * s, d);
     PB_ADDWRENCH(a->P + 6 * m->site_bodyid[s], 1, d, f);
     LANE(pbSweep_Site)(a, s, f, NULL);
+  }
+  for (int i = 0; p->distance && i < w->nrow; i++) {
+    if (p->distance[i] != 0) LANE(pbRows_Distance)(a, i, PB_LZERO + p->distance[i]);
   }
   return any;
 }

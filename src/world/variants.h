@@ -4,6 +4,7 @@
 #define PB_VARIANTS_H
 
 #include "multibody/work.h"
+#include "world/event.h"
 #include "world/touch.h"
 #include "world/vjp.h"
 
@@ -15,6 +16,8 @@ typedef struct pbVariant {
   pbStatus (*complete)(void *work);  // pbSolve_Complete
   pbStatus (*vjp)(void *block, bool lanes, void *work, const double *stages, const pbPullback *pull);
   pbStatus (*velocity)(void *block, void *work, const double *stages, double *A, double *B);  // pbVjp_Velocity
+  int (*event_find)(const void *work, const double *v_next, pbEvent *events);                 // pbEvent_Find, pbEvent_Jumps
+  pbStatus (*event_jumps)(void *work, const double *v, pbEvent *events, int count, const pbEventPull *pull);
   size_t (*vjp_size)(const pbModel *m, int max_contacts, bool lanes);
   void (*vjp_carve)(void *block, const pbModel *m, int max_contacts, bool lanes);
   // impacts: pbImpact_Look, pbImpact_Gap, pbImpact_Strike, pbVjp_Strike, pbVjp_Gap

@@ -45,6 +45,56 @@ class Direction(ct.Structure):
     _fields_ = [("x", _F), ("ctrl", _F), ("qfrc", _F), ("xfrc", _F), ("theta", _F)]
 
 
+class Plan(ct.Structure):
+    _fields_ = [("steps", ct.c_int), ("snapshots", ct.c_int), ("leaf", ct.c_int), ("record_bytes", ct.c_size_t),
+                ("snapshot_bytes", ct.c_size_t), ("full_bytes", ct.c_size_t), ("planned_bytes", ct.c_size_t),
+                ("kept_bytes", ct.c_size_t), ("fixed_bytes", ct.c_size_t), ("forward_steps", ct.c_int64),
+                ("recomputed", ct.c_int64)]
+
+
+class RolloutInput(ct.Structure):
+    _fields_ = [("ctrl", _F), ("qfrc", _F), ("xfrc", _F), ("constant", ct.c_bool)]
+
+
+class RolloutOutput(ct.Structure):
+    _fields_ = [("states", _F), ("final_state", _F), ("sensordata", _F), ("xpos", _F), ("site_xpos", _F),
+                ("rows", ct.POINTER(ct.c_int)), ("row_count", ct.c_int), ("steps_done", ct.c_int)]
+
+
+class Cotangent(ct.Structure):
+    _fields_ = [("data", _F), ("count", ct.c_int), ("steps", ct.POINTER(ct.c_int))]
+
+
+class RolloutBar(ct.Structure):
+    _fields_ = [(name, Cotangent) for name in ("qpos", "qvel", "act", "sensordata", "xpos", "site_xpos")]
+
+
+class RolloutGradient(ct.Structure):
+    _fields_ = [("x0", _F), ("ctrl", _F), ("qfrc", _F), ("xfrc", _F), ("theta", _F)]
+
+
+class RolloutDirection(ct.Structure):
+    _fields_ = [("x0", _F), ("ctrl", _F), ("qfrc", _F), ("xfrc", _F), ("theta", _F)]
+
+
+class RolloutTangent(ct.Structure):
+    _fields_ = [("x", _F), ("sensordata", _F), ("xpos", _F), ("site_xpos", _F), ("rows", ct.POINTER(ct.c_int)),
+                ("row_count", ct.c_int)]
+
+
+class Certificate(ct.Structure):
+    _fields_ = [("worst_residual", ct.c_double), ("worst_residual_step", ct.c_int), ("unconverged", ct.c_int64),
+                ("worst_condition", ct.c_double), ("worst_row", ct.c_char * 256), ("onsets", ct.c_int64), ("releases", ct.c_int64),
+                ("simultaneous", ct.c_int64), ("approach", ct.c_double), ("events", ct.c_int64), ("grazing", ct.c_int64),
+                ("event_step", ct.c_int), ("grazing_step", ct.c_int), ("simultaneous_step", ct.c_int),
+                ("most_contacts", ct.c_int), ("most_rows", ct.c_int), ("costate_initial", ct.c_double),
+                ("costate_final", ct.c_double), ("growth", ct.c_double), ("growth_rate", ct.c_double),
+                ("costate_worst", ct.c_double), ("costate_worst_step", ct.c_int), ("steps", ct.c_int64),
+                ("recomputed", ct.c_int64), ("tape_bytes", ct.c_size_t), ("full_tape_bytes", ct.c_size_t),
+                ("spot_checked", ct.c_bool), ("spot_gradient", ct.c_double), ("spot_difference", ct.c_double),
+                ("spot_error", ct.c_double)]
+
+
 class Error(RuntimeError):
     """A call that did not return pb_ok; .status is the code."""
 
@@ -91,6 +141,13 @@ def declare(l):
         "pbScratch_Field": (ct.c_bool, [p, s, ct.POINTER(_F), ct.POINTER(i), ct.POINTER(i)]),
         "pbStep_Forward": (i, [p, _F, _F, ct.POINTER(Input), p, _F]),
         "pbStep_Observe": (i, [p, _F, _F, ct.POINTER(Input), p, _F]),
+        "pbModel_SetContact": (i, [p, s, s]),
+        "pbRollout_Plan": (i, [p, i, ct.c_size_t, ct.POINTER(Plan)]),
+        "pbRollout_Create": (i, [p, p, ct.POINTER(Plan), p, ct.POINTER(p)]), "pbRollout_Destroy": (None, [p]),
+        "pbRollout_SetGradient": (i, [p, i]),
+        "pbRollout_Forward": (i, [p, _F, _F, ct.POINTER(RolloutInput), ct.POINTER(RolloutOutput)]),
+        "pbRollout_Vjp": (i, [p, ct.POINTER(RolloutBar), p, ct.POINTER(RolloutGradient), ct.POINTER(Certificate)]),
+        "pbRollout_Jvp": (i, [p, i, ct.POINTER(RolloutDirection), ct.POINTER(RolloutTangent)]),
         "pbTape_Size": (i, [p]), "pbTape_Record": (None, [p, _F, p, _F]),
         "pbStep_Vjp": (i, [p, _F, _F, ct.POINTER(Input), _F, ct.POINTER(ObservationBar), p, _F, ct.POINTER(Input), _F]),
         "pbStep_Jvp": (i, [p, _F, _F, ct.POINTER(Input), ct.POINTER(Direction), p, _F, _F, _F, _F]),
@@ -274,4 +331,51 @@ class Model:
         inp = self._input(ctrl, qfrc, xfrc)
         out = [np.zeros((n, n)), np.zeros((n, self.nu)), np.zeros((self.nsensordata, n)), np.zeros((self.nsensordata, self.nu))]
         self._step_check(lib().pbStep_Jacobian(self.ptr, ptr(th), ptr(record), inp, self._scratch(), *(ptr(o) for o in out)))
+        return out
+
+
+class Rollout:
+    """Steps of a model in one call, and their derivatives by one of the gradients exact, event, smooth."""
+    KINDS = ("exact", "event", "smooth")
+
+    def __init__(self, model, steps, budget=0):
+        l, self.m, self.steps, self.ptr, plan = lib(), model, steps, ct.c_void_p(), Plan()
+        model._check(l.pbRollout_Plan(model.ptr, steps, budget, ct.byref(plan)))
+        model._check(l.pbRollout_Create(model.ctx, model.ptr, ct.byref(plan), None, ct.byref(self.ptr)))
+
+    def __del__(self):
+        if self.ptr and self.m.ctx:  # at the end of a program the model may go first
+            lib().pbRollout_Destroy(self.ptr)
+            self.ptr = None
+
+    def forward(self, x0, ctrl=None, theta=None, states=False):
+        """The final state, or all."""
+        m = self.m
+        self.kept = [real(x0), real(m.theta if theta is None else theta), real(ctrl)]
+        out = np.zeros((self.steps + 1, m.nx) if states else m.nx)
+        output = RolloutOutput(**{"states" if states else "final_state": ptr(out)})
+        inputs = RolloutInput(ptr(self.kept[2]), None, None, self.kept[2] is not None and self.kept[2].ndim == 1)
+        m._check(lib().pbRollout_Forward(self.ptr, ptr(self.kept[1]), ptr(self.kept[0]), ct.byref(inputs), ct.byref(output)))
+        return out
+
+    def _kind(self, kind):
+        self.m._check(lib().pbRollout_SetGradient(self.ptr, self.KINDS.index(kind)))
+
+    def vjp(self, kind="exact", **cotangents):
+        """Cotangents of the final state (or of every state) by name -> x0, theta, certificate."""
+        self._kind(kind)
+        kept = {k: real(v) for k, v in cotangents.items()}
+        width = {"qpos": 1, "qvel": 1, "act": 1, "sensordata": 1, "xpos": 2, "site_xpos": 2}
+        bar = RolloutBar(**{k: Cotangent(ptr(v), 1 if v.ndim == width[k] else len(v), None) for k, v in kept.items()})
+        x0, theta, certificate = np.zeros(self.m.nt), np.zeros(self.m.ntheta), Certificate()
+        gradient = RolloutGradient(x0=ptr(x0), theta=ptr(theta))
+        self.m._check(lib().pbRollout_Vjp(self.ptr, ct.byref(bar), None, ct.byref(gradient), ct.byref(certificate)))
+        return x0, theta, certificate
+
+    def jvp(self, kind="exact", x0=None, theta=None):
+        """Tangents of all states along one direction."""
+        self._kind(kind)
+        kept, out = [real(x0), real(theta)], np.zeros((self.steps + 1, self.m.nt))
+        direction, tangent = RolloutDirection(x0=ptr(kept[0]), theta=ptr(kept[1])), RolloutTangent(x=ptr(out))
+        self.m._check(lib().pbRollout_Jvp(self.ptr, 1, ct.byref(direction), ct.byref(tangent)))
         return out

@@ -137,6 +137,7 @@ def test_contact_settings(run, tmp_path):
         o = np.load(out)
         meta = json.loads(str(o["meta"]))["contact"]
         assert meta == {"method": "soft", "kappa": 0, "onset": 0, "erp": "off", "cfm": "off", "mixing": "maximum", "restitution": 0,
+                        "smooth_kappa": 1, "smooth_onset": 0.01,
                         **{k: float(v) for k, v in (m.split("=") for m in more)}}
         ends[name] = o["qpos"][-1, 2]
         task = tmp_path / f"{name}.json"
@@ -150,6 +151,32 @@ def test_contact_settings(run, tmp_path):
         run("jacobian", ball, "--steps", 3, *settings, "-o", tmp_path / "j.npz")
     assert len({round(z, 6) for z in ends.values()}) == 3
     assert "did you mean 'kappa'" in run("simulate", ball, "--contact", "kapa=1", "-o", out, code=2).stderr
+
+
+def test_gradient_modes(run, tmp_path):
+    """A ball dropped on a stiff plane: exact misses that the moment of touch moves."""
+    ball = tmp_path / "ball.xml"
+    ball.write_text("<mujoco><option timestep='1e-4'><flag refsafe='disable'/></option><default><geom condim='1' solref='-1e5 -60' "
+                    "solimp='.95 .95 .001'/></default><worldbody><geom type='plane' size='1 1 .1'/><body name='b' pos='0 0 .3'>"
+                    "<joint type='slide' axis='0 0 1'/><geom size='.1' mass='1'/></body></worldbody></mujoco>")
+    task, got, seen = tmp_path / "task.json", {}, {}
+    for mode in ("exact", "event", "smooth"):
+        out = tmp_path / f"{mode}.npz"
+        np.savez(tmp_path / "cotangent.npz", qpos=[1.0])
+        run("gradient", ball, "--steps", 2400, "--cotangent", tmp_path / "cotangent.npz", "--mode", mode, "--wrt", "qpos", "-o", out)
+        o = np.load(out)
+        seen[mode], got[mode] = json.loads(str(o["meta"]))["certificate"], o["qpos"][0]
+        assert seen[mode]["mode"] == mode and ("events" in seen[mode]) == (mode == "event")
+        assert seen[mode]["spot_checked"] == (mode == "exact")
+        task.write_text(json.dumps({"model": "ball.xml", "steps": 2400, "mode": mode, "variables": [{"state": "qpos"}],
+                                    "loss": [{"body": "b", "target": [0, 0, 0.2]}], "optimizer": {"iterations": 0}}))
+        assert "holds" in run("check", ball, "--mode", mode, "--horizon", 60).stdout
+        assert json.loads(run("optimize", task, cwd=tmp_path).stdout)["certificates"][0]["mode"] == mode
+    assert seen["event"]["events"] == 1 and 0 < seen["event"]["event_step"] < 2400
+    assert abs(got["exact"] - got["event"]) > 1 and abs(got["smooth"] - got["event"]) < 0.5
+    assert "did you mean 'smooth'" in run("check", ball, "--mode", "smoth", code=2).stderr
+    task.write_text(task.read_text().replace('"smooth"', '"soft"'))
+    assert "mode" in run("optimize", task, cwd=tmp_path, code=3).stderr
 
 
 def test_names_of_parameters_are_the_same_everywhere(run, tmp_path, arm):

@@ -1,0 +1,64 @@
+// Which gradient a rollout gives; the smooth one: each recorded step again with smooth contacts, and the derivative of that.
+#include <string.h>
+
+#include "base/context.h"
+#include "rollout/rollout.h"
+#include "world/model.h"
+
+static const char *const names[pb_gradientKindCount] = {"exact", "event", "smooth"};
+
+const char *pbGradientKind_Name(pbGradientKind kind) { return (unsigned)kind < pb_gradientKindCount ? names[kind] : NULL; }
+
+bool pbGradientKind_Named(const char *name, pbGradientKind *kind) {
+  for (int i = 0; i < pb_gradientKindCount; i++) {
+    if (strcmp(names[i], name) == 0) return *kind = (pbGradientKind)i, true;
+  }
+  return false;
+}
+
+void pbSmooth_Destroy(pbRollout *r) {
+  pbScratch_Destroy(r->smooth_scratch);
+  pbContext_Free(r->ctx, r->smooth);
+  pbContext_Free(r->ctx, r->smooth_record);
+  r->smooth_scratch = NULL, r->smooth = NULL, r->smooth_record = NULL;
+}
+
+static pbStatus create(pbRollout *r) {
+  const pbContactSettings *c = &r->model->contact;
+  size_t numbers = (size_t)r->nrecord + (size_t)r->nx;
+  r->smooth = pbContext_Alloc(r->ctx, sizeof *r->smooth);
+  r->smooth_record = pbContext_AllocArray(r->ctx, numbers, sizeof(double));
+  if (!r->smooth || !r->smooth_record) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for smooth gradients");
+  r->smooth_x = r->smooth_record + r->nrecord;
+  *r->smooth = *r->model;
+  if (c->smooth_kappa > r->smooth->contact.kappa) r->smooth->contact.kappa = c->smooth_kappa;
+  if (c->smooth_onset > r->smooth->contact.onset) r->smooth->contact.onset = c->smooth_onset;
+  return pbScratch_Create(r->smooth, &r->capacity, &r->smooth_scratch);
+}
+
+pbStatus pbRollout_SetGradient(pbRollout *r, pbGradientKind kind) {
+  const char *name = pbGradientKind_Name(kind);
+  if (!name) return pbContext_Fail(r->ctx, pb_bad_argument, "gradient number %d: there is none", (int)kind);
+  if (kind != pb_gradientExact && r->model->contact.method == pb_contactImpact)
+    return pbContext_Fail(r->ctx, pb_bad_argument,
+                          "gradient '%s': the contact method impact has none; its exact gradient contains the moments of touch",
+                          name);
+  if (kind != pb_gradientExact && r->model->contact.method != pb_contactSoft)
+    return pbContext_Fail(r->ctx, pb_bad_argument, "gradient '%s': it takes the contact method soft only", name);
+  if (kind == pb_gradientSmooth && !r->smooth) {
+    pbStatus status = create(r);
+    if (status != pb_ok) pbSmooth_Destroy(r);
+    PB_TRY(status);
+  }
+  r->gradient = kind;
+  return pb_ok;
+}
+
+pbStatus pbSmooth_Step(pbRollout *r, const double *record, const pbInput *input, int k) {
+  memcpy(r->smooth_x, record, (size_t)r->nx * sizeof(double));
+  pbStatus status = k == r->plan.steps ? pbStep_Observe(r->smooth, r->theta, r->smooth_x, input, r->smooth_scratch, NULL)
+                                       : pbStep_Forward(r->smooth, r->theta, r->smooth_x, input, r->smooth_scratch, NULL);
+  if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->smooth_scratch));
+  pbTape_Record(r->smooth, record, r->smooth_scratch, r->smooth_record);
+  return pb_ok;
+}

@@ -1,0 +1,48 @@
+// Events: limits and contacts whose rows appear (onset) or go (release) because a distance passes its margin, with a force that
+// is not zero there. The acceleration then jumps by Da, and a change of the distance, which moves the moment of the event, changes
+// the velocity after it (saltation; docs/contact-gradients.md):
+//
+//   dv += Da d(dist - margin) / rate,     rate = J_n v
+//
+// An onset belongs to the step that begins with the row, before it; a release to the last step with the row, after it. Both are
+// told from that step alone: semi-implicit Euler moves the distance by h J_n v.
+#ifndef PB_EVENT_H
+#define PB_EVENT_H
+
+#include <pullback/world.h>
+
+typedef struct pbEvent {
+  int row, place;  // in the evaluation; where pbEvent_Jumps has put it
+  bool release;
+  bool pushes;        // there is a force at the guard, so something jumps
+  bool grazing;       // the rate may change its sign within a step: not corrected
+  bool together;      // with another event at the same time: the mean of both orders
+  double when, rate;  // time from the event to the state (onset), from the state to the event (release)
+} pbEvent;
+
+// What the jumps of a number of events do to cotangents or tangents. Added to; NULL where not wanted.
+typedef struct pbEventPull {
+  const double *v_bar;              // nv: cotangent of the velocity after the event
+  double *distance_bar;             // nrow: of pos - margin at the state of the step
+  double *v_next_bar;               // nv: of the velocity after the step (releases)
+  const double *distance, *v_next;  // nrow, nv: tangents of the same
+  double *v;                        // nv: tangent of the velocity after the event
+} pbEventPull;
+
+// What was found in a step.
+typedef struct pbEventCount {
+  int corrected, grazing, together;
+} pbEventCount;
+
+// Work holds the step of the record (pbStep_VjpKept has just run; x_bar is its result, input_bar and theta_bar as there). Adds what
+// the events of the step contribute. first: the step begins at the initial state, which is given, so nothing appears there.
+PB_NODISCARD pbStatus pbStep_EventsVjp(const pbModel *model, const double *theta, const double *record, void *kept,
+                                       const pbInput *input, const double *next_bar, const pbObservationBar *observed, bool first,
+                                       pbScratch *scratch, double *x_bar, const pbInputBar *input_bar, double *theta_bar,
+                                       pbEventCount *count);
+// The same for a tangent: next, what pbStep_Jvp made of the direction, is corrected. x_next: the state after the step.
+PB_NODISCARD pbStatus pbStep_EventsJvp(const pbModel *model, const double *theta, const double *record, const double *x_next,
+                                       const pbInput *input, const pbDirection *direction, bool first, pbScratch *scratch,
+                                       double *next);
+
+#endif

@@ -1,0 +1,149 @@
+#include "number/number.h"
+
+#if !PB_IS_COMPLEX
+
+#include "contact/row.h"
+#include "math/vec.h"
+#include "solve/newton.h"
+#include "world/integrate.h"
+#include "world/kernels.h"
+
+static const double same_time = 1e-6;  // part of a time step
+
+// ---- which ----------------------------------------------------------------------------------------------------------
+// First row of a block: J_n v.
+static double normal_times(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *v) {
+  const int *dofs = w->row_dofs + r->dofs;
+  const double *J = w->row_J + r->J;
+  double s = 0;
+  for (int i = 0; i < r->n; i++) s += J[i] * v[dofs[i]];
+  return s;
+}
+
+static void insert(pbEvent *events, int n, pbEvent e) {
+  for (; n > 0 && events[n - 1].when < e.when; n--) events[n] = events[n - 1];
+  events[n] = e;
+}
+
+int NUM(pbEvent_Find)(const void *work, const double *v_next, pbEvent *events) {
+  const NUM(pbWork) *w = work;
+  double h = w->p.timestep[0];
+  int n = 0;
+  for (int k = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    if (r->kind != pb_rowContact && r->kind != pb_rowLimit) continue;
+    if (r->kind == pb_rowContact && w->m->contact.onset > 0) continue;  // these rows fade in
+    double gap = r->pos[0] - r->margin, rate = v_next ? normal_times(w, r, v_next) : r->vel[0];
+    bool crossed = v_next ? gap + h * rate >= 0 : gap - h * rate >= 0;
+    if (crossed) insert(events, n++, (pbEvent){.row = k, .release = v_next, .when = fabs(gap / rate), .rate = rate});
+  }
+  return n;
+}
+
+// ---- their jumps ------------------------------------------------------------------------------------------------------
+typedef struct jumps {
+  NUM(pbWork) *w;
+  pbEvent *events;
+  const pbEventPull *pull;
+  int rows;             // without those of the events, which come behind them, in order
+  double *base, *last;  // nv: accelerations without the rows of a group, and with some of them
+} jumps;
+
+static void swap_rows(NUM(pbWork) *w, int a, int b) {
+  NUM(pbRow) t = w->row[a];
+  w->row[a] = w->row[b];
+  w->row[b] = t;
+}
+
+// Rows of the events to the end, as they are at the guard.
+static void gather(jumps *j, const double *v, int count) {
+  NUM(pbWork) *w = j->w;
+  j->rows = w->nrow - count;
+  for (int e = count - 1; e >= 0; e--) {
+    int from = j->events[e].place, to = j->rows + e;
+    for (int f = 0; f < e; f++) {
+      if (j->events[f].place == to) j->events[f].place = from;
+    }
+    swap_rows(w, from, to);
+    NUM(pbRow_AtGuard)(w, w->row + to, v);
+  }
+}
+
+// qacc_integrated with the first `rows` rows, from where qacc is.
+static pbStatus solve(NUM(pbWork) *w, int rows) {
+  w->nrow = rows;
+  memcpy(w->qacc_warmstart, w->qacc, (size_t)w->m->nv * sizeof(double));
+  PB_TRY(NUM(pbStage_Solve)(w));
+  return NUM(pbIntegrate_Damp)(w);
+}
+
+// The jump of the acceleration from `last` to where it is, `share` of it, belongs to event e.
+static void apply(const jumps *j, const pbEvent *e, const NUM(pbRow) *r, double share) {
+  const NUM(pbWork) *w = j->w;
+  const pbEventPull *p = j->pull;
+  const int *dofs = w->row_dofs + r->dofs;
+  const double *J = w->row_J + r->J;
+  double h = w->p.timestep[0], factor = (e->release ? -share : share) / e->rate, g = 0;
+  if (p->v_bar) {
+    for (int i = 0; i < w->m->nv; i++) g += (w->qacc_integrated[i] - j->last[i]) * p->v_bar[i];
+    g *= factor;
+    p->distance_bar[e->row] += g;
+    for (int i = 0; e->release && i < r->n; i++) p->v_next_bar[dofs[i]] += h * g * J[i];
+  }
+  if (p->v) {
+    double way = p->distance[e->row] + (e->release ? h * normal_times(w, r, p->v_next) : 0);
+    for (int i = 0; i < w->m->nv; i++) p->v[i] += factor * way * (w->qacc_integrated[i] - j->last[i]);
+  }
+}
+
+// Rows of events first .. end - 1, which come at the same time, one after the other; `back`: from the last to the first.
+static pbStatus put_in(jumps *j, int first, int end, bool back, double share) {
+  NUM(pbWork) *w = j->w;
+  size_t bytes = (size_t)w->m->nv * sizeof(double);
+  memcpy(j->last, j->base, bytes);
+  for (int i = 0; back && i < (end - first) / 2; i++) swap_rows(w, j->rows + first + i, j->rows + end - 1 - i);
+  for (int i = first; i < end; i++) {
+    pbEvent *e = j->events + (back ? first + end - 1 - i : i);
+    PB_TRY(solve(w, j->rows + i + 1));
+    e->pushes = e->pushes || w->row[j->rows + i].zone;
+    if (!e->grazing) apply(j, e, w->row + j->rows + i, share);
+    memcpy(j->last, w->qacc_integrated, bytes);
+  }
+  return pb_ok;
+}
+
+// Events at the same time have no order; the mean of two opposite ones is what a central difference across the tie gives.
+static pbStatus group(jumps *j, int first, int end) {
+  NUM(pbWork) *w = j->w;
+  double h = w->p.timestep[0];
+  memcpy(j->base, w->qacc_integrated, (size_t)w->m->nv * sizeof(double));
+  for (int i = first; i < end; i++) {
+    pbEvent *e = j->events + i;
+    e->together = end - first > 1;
+    e->grazing = fabs(e->rate) <= h * fabs(normal_times(w, w->row + j->rows + i, j->base));
+  }
+  if (end - first == 1) return put_in(j, first, end, false, 1);
+  PB_TRY(put_in(j, first, end, true, 0.5));
+  for (int i = 0; i < (end - first) / 2; i++) swap_rows(w, j->rows + first + i, j->rows + end - 1 - i);
+  return put_in(j, first, end, false, 0.5);
+}
+
+pbStatus NUM(pbEvent_Jumps)(void *work, const double *v, pbEvent *events, int count, const pbEventPull *pull) {
+  NUM(pbWork) *w = work;
+  size_t nv = (size_t)w->m->nv;
+  jumps j = {.w = w, .events = events, .pull = pull, .base = w->rk_v, .last = w->rk_v + nv};
+  NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc, w->Ma);  // of all other forces an evaluation that is kept has only the sum
+  for (size_t i = 0; i < nv; i++) w->qfrc_smooth[i] = w->Ma[i] - w->qfrc_constraint[i];
+  w->replay = false;
+  PB_TRY(NUM(pbStage_Rows)(w));
+  for (int e = 0; e < count; e++) events[e].place = events[e].row;
+  gather(&j, v, count);
+  PB_TRY(solve(w, j.rows));
+  for (int first = 0, end = 1; first < count; first = end++) {
+    while (end < count && events[first].when - events[end].when <= same_time * w->p.timestep[0]) end++;
+    PB_TRY(group(&j, first, end));
+  }
+  return pb_ok;
+}
+
+#endif
