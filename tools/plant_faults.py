@@ -39,7 +39,7 @@ FAULTS = [
     ("src/world/event_kernel.c", "(e->release ? -share : share)", "share", "unit/test_event", "a release corrected the wrong way"),
     ("src/contact/row_adjoint.c", "contact_margin(a, w->contact + r->id, -bar)", "contact_margin(a, w->contact + r->id, bar)",
      "unit/test_event", "a margin moves an event the wrong way"),
-    ("src/world/event.c", "next_bar[nv + i] + next[nv + i]", "next_bar[nv + i]", "unit/test_event",
+    ("src/world/event.c", "next_bar[nv + i] + next[nv + i] +", "next_bar[nv + i] +", "unit/test_event",
      "a release does not reach the onset in the same step"),
     ("src/lcp/vjp.c", "r->M[(size_t)rows[j] * (size_t)r->m + (size_t)rows[i]]", "r->M[(size_t)rows[i] * (size_t)r->m + (size_t)rows[j]]",
      "unit/test_lcp", "the adjoint of friction with the matrix not transposed"),

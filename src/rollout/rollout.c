@@ -354,8 +354,7 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const
       pbStep_VjpKept(m, r->theta, record, kept, &input, next, observed, NULL, s, r->costate_before, &input_bar, g->theta);
   if (status == pb_ok && next && r->gradient == pb_gradientEvent) {
     pbEventCount here = {0};
-    status = pbStep_EventsVjp(m, r->theta, record, kept, &input, next, observed, k == 0, s, r->costate_before, &input_bar,
-                              g->theta, &here);
+    status = pbStep_EventsVjp(m, r->theta, record, kept, &input, next, k == 0, s, r->costate_before, &input_bar, g->theta, &here);
     count(&c->events, &c->event_step, here.corrected, k);
     count(&c->grazing, &c->grazing_step, here.grazing, k);
     count(&c->simultaneous, &c->simultaneous_step, here.together, k);

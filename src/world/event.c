@@ -35,91 +35,62 @@ static void tell(const pbEvent *events, int n, pbEventCount *count) {
   }
 }
 
-typedef struct step {  // what pbStep_VjpKept is called with
-  const pbModel *m;
-  const double *theta, *record;
-  void *kept;
-  const pbInput *input;
-  pbScratch *s;
-  double *x_bar, *theta_bar;
-  const pbInputBar *input_bar;
-} step;
+// Events of the step that work holds, releases first, then onsets. v: the velocity at which the step moves positions.
+typedef struct found {
+  pbEvent *releases, *onsets;
+  int release_count, onset_count;
+} found;
 
-// Cotangents of the events' distances, given that of the velocity after them, to everything before the step.
-static pbStatus pull(const step *p, const double *v, const double *v_bar, int n, double *distance_bar, double *next_bar,
-                     pbEventCount *count) {
-  pbScratch *s = p->s;
-  pbEventPull bars = {.v_bar = v_bar, .distance_bar = distance_bar, .v_next_bar = next_bar ? next_bar + p->m->nv : NULL};
-  memset(distance_bar, 0, (size_t)s->w.nrow * sizeof(double));
-  leave(&s->w);
-  pbStatus status = s->variant->event_jumps(&s->w, v, s->events, n, &bars);
-  if (status != pb_ok) return pbScratch_Fail(s, status, "pullback: event: %s", pbStatus_Text(status));
-  tell(s->events, n, count);
-  return pbStep_VjpKept(p->m, p->theta, p->record, p->kept, p->input, next_bar, NULL, distance_bar, s, p->x_bar, p->input_bar,
-                        p->theta_bar);
+static found find(const pbScratch *s, const double *v, bool first) {
+  found f = {.releases = s->events};
+  f.release_count = s->variant->event_find(&s->w, v, f.releases);
+  f.onsets = f.releases + f.release_count;
+  f.onset_count = first ? 0 : s->variant->event_find(&s->w, NULL, f.onsets);
+  return f;
 }
 
+static pbStatus jumps(pbScratch *s, const double *v, pbEvent *events, int n, const pbEventPull *pull) {
+  pbStatus status = n ? s->variant->event_jumps(&s->w, v, events, n, pull) : pb_ok;
+  return status == pb_ok ? status : pbScratch_Fail(s, status, "derivative of an event: %s", pbStatus_Text(status));
+}
+
+// The step with its onsets and releases: v+ += D (onsets), q+ follows by h D, v+ += D (releases). Here from the last to the first.
 pbStatus pbStep_EventsVjp(const pbModel *m, const double *theta, const double *record, void *kept, const pbInput *input,
-                          const double *next_bar, const pbObservationBar *observed, bool first, pbScratch *s, double *x_bar,
-                          const pbInputBar *input_bar, double *theta_bar, pbEventCount *count) {
-  const step p = {m, theta, record, kept, input, s, x_bar, theta_bar, input_bar};
+                          const double *next_bar, bool first, pbScratch *s, double *x_bar, const pbInputBar *input_bar,
+                          double *theta_bar, pbEventCount *count) {
   size_t n = (size_t)pbModel_TangentSize(m), nv = (size_t)m->nv;
-  double *next = s->event_numbers, *seen = next + n, *distance = seen + n, *v = s->state;
+  double *next = s->event_numbers, *after = next + n, *distance = after + n, *v = s->state, h = s->w.p.timestep[0];
   velocity_across(s, record + pbModel_StateSize(m), v);
-  int found = s->variant->event_find(&s->w, v, s->events);
+  found f = find(s, v, first);
+  if (!f.release_count && !f.onset_count) return pb_ok;
   memset(next, 0, n * sizeof(double));
-  if (found) {
-    PB_TRY(pull(&p, v, next_bar + nv, found, distance, next, count));
-  }
-  found = first ? 0 : s->variant->event_find(&s->w, NULL, s->events);
-  if (!found) return pb_ok;
-  memset(seen, 0, n * sizeof(double));  // what is seen at the state is seen before the event
-  if (observed) PB_TRY(pbStep_VjpKept(m, theta, record, kept, input, NULL, observed, NULL, s, seen, NULL, NULL));
-  double h = s->w.p.timestep[0];
-  for (size_t i = 0; i < nv; i++) {
-    double after = next_bar[nv + i] + next[nv + i] + h * next_bar[i];  // of the velocity that the step makes
-    next[i] = 0.5 * (x_bar[nv + i] - seen[nv + i] + after);
-  }
-  return pull(&p, s->w.qvel, next, found, distance, NULL, count);
-}
-
-// ---- forward --------------------------------------------------------------------------------------------------------
-// The evaluation of the step into work, as the pullback has it.
-static pbStatus replay(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s) {
-  memcpy(s->stages, record + pbModel_StateSize(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
-  pbScratch_Load(s, theta, record, input);
-  pbStatus status = s->variant->run(&s->w, s->stages, true, false, false);
-  return status == pb_ok ? status : pbScratch_Fail(s, status, "forward derivative: %s", pbStatus_Text(status));
-}
-
-static pbStatus push(pbScratch *s, const double *v, int n, const pbEventPull *tangents) {
-  pbStatus status = s->variant->event_jumps(&s->w, v, s->events, n, tangents);
-  return status == pb_ok ? status : pbScratch_Fail(s, status, "forward derivative: event: %s", pbStatus_Text(status));
+  memset(distance, 0, (size_t)s->w.nrow * sizeof(double));
+  leave(&s->w);
+  pbEventPull bars = {.v_bar = next_bar + nv, .distance_bar = distance, .v_next_bar = next + nv};
+  PB_TRY(jumps(s, v, f.releases, f.release_count, &bars));
+  for (size_t i = 0; i < nv; i++) after[i] = next_bar[nv + i] + next[nv + i] + h * next_bar[i];
+  bars.v_bar = after;
+  PB_TRY(jumps(s, s->w.qvel, f.onsets, f.onset_count, &bars));
+  tell(f.releases, f.release_count + f.onset_count, count);
+  return pbStep_VjpKept(m, theta, record, kept, input, next, NULL, distance, s, x_bar, input_bar, theta_bar);
 }
 
 pbStatus pbStep_EventsJvp(const pbModel *m, const double *theta, const double *record, const double *x_next, const pbInput *input,
                           const pbDirection *direction, bool first, pbScratch *s, double *next) {
-  size_t n = (size_t)pbModel_TangentSize(m), nv = (size_t)m->nv;
-  double *onset = s->event_numbers, *after = onset + n, *distance = after + n, *v = s->state;
+  size_t nv = (size_t)m->nv;
+  double *onset = s->event_numbers, *after = onset + nv, *distance = after + nv, *v = s->state;
   const double *v_next = x_next + state_layout(m).qvel;
-  PB_TRY(replay(m, theta, record, input, s));
+  memcpy(s->stages, record + pbModel_StateSize(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
+  pbScratch_Load(s, theta, record, input);
+  PB_TRY(s->variant->run(&s->w, s->stages, true, false, false));
   for (size_t i = 0; i < nv; i++) v[i] = m->integrator == pb_intRK4 ? 0.5 * (s->w.qvel[i] + v_next[i]) : v_next[i];
-  int onsets = first ? 0 : s->variant->event_find(&s->w, NULL, s->events);
-  int releases = s->variant->event_find(&s->w, v, s->events);
-  if (!onsets && !releases) return pb_ok;
+  found f = find(s, v, first);
+  if (!f.release_count && !f.onset_count) return pb_ok;
   PB_TRY(pbStep_Jvp(m, theta, record, input, direction, s, NULL, NULL, NULL, NULL));
   pbJvp_Distances(s->complex_work, distance);
-  if (onsets) {
-    memset(onset, 0, n * sizeof(double));
-    onsets = s->variant->event_find(&s->w, NULL, s->events);
-    PB_TRY(push(s, s->w.qvel, onsets, &(pbEventPull){.distance = distance, .v = onset + nv}));
-    PB_TRY(pbStep_Jvp(m, theta, record, input, &(pbDirection){.x = onset}, s, after, NULL, NULL, NULL));
-    for (size_t i = 0; i < n; i++) next[i] += 0.5 * after[i];
-    for (size_t i = 0; i < nv; i++) next[i] += 0.5 * s->w.p.timestep[0] * onset[nv + i], next[nv + i] += 0.5 * onset[nv + i];
-    PB_TRY(replay(m, theta, record, input, s));
-  }
-  if (!releases) return pb_ok;
-  releases = s->variant->event_find(&s->w, v, s->events);
+  memset(onset, 0, nv * sizeof(double));
+  PB_TRY(jumps(s, s->w.qvel, f.onsets, f.onset_count, &(pbEventPull){.distance = distance, .v = onset}));
+  for (size_t i = 0; i < nv; i++) next[i] += s->w.p.timestep[0] * onset[i], next[nv + i] += onset[i];
   memcpy(after, next + nv, nv * sizeof(double));
-  return push(s, v, releases, &(pbEventPull){.distance = distance, .v_next = after, .v = next + nv});
+  return jumps(s, v, f.releases, f.release_count, &(pbEventPull){.distance = distance, .v_next = after, .v = next + nv});
 }

@@ -4,8 +4,9 @@
 //
 //   dv += Da d(dist - margin) / rate,     rate = J_n v
 //
-// An onset belongs to the step that begins with the row, before it; a release to the last step with the row, after it. Both are
-// told from that step alone: semi-implicit Euler moves the distance by h J_n v.
+// A row that appears at the first state within the margin has acted a whole step h less where the distance just stayed outside: so
+// an onset belongs to the step that begins with the row, behind its acceleration and before its positions. A release belongs behind
+// the last step with the row. Both are told from that step alone: semi-implicit Euler moves the distance by h J_n v.
 #ifndef PB_EVENT_H
 #define PB_EVENT_H
 
@@ -34,12 +35,11 @@ typedef struct pbEventCount {
   int corrected, grazing, together;
 } pbEventCount;
 
-// Work holds the step of the record (pbStep_VjpKept has just run; x_bar is its result, input_bar and theta_bar as there). Adds what
-// the events of the step contribute. first: the step begins at the initial state, which is given, so nothing appears there.
+// Work holds the step of the record (pbStep_VjpKept has just run, with the same arguments). Adds what the events of the step
+// contribute. first: the step begins at the initial state, which is given, so nothing appears there.
 PB_NODISCARD pbStatus pbStep_EventsVjp(const pbModel *model, const double *theta, const double *record, void *kept,
-                                       const pbInput *input, const double *next_bar, const pbObservationBar *observed, bool first,
-                                       pbScratch *scratch, double *x_bar, const pbInputBar *input_bar, double *theta_bar,
-                                       pbEventCount *count);
+                                       const pbInput *input, const double *next_bar, bool first, pbScratch *scratch,
+                                       double *x_bar, const pbInputBar *input_bar, double *theta_bar, pbEventCount *count);
 // The same for a tangent: next, what pbStep_Jvp made of the direction, is corrected. x_next: the state after the step.
 PB_NODISCARD pbStatus pbStep_EventsJvp(const pbModel *model, const double *theta, const double *record, const double *x_next,
                                        const pbInput *input, const pbDirection *direction, bool first, pbScratch *scratch,

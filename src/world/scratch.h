@@ -20,7 +20,7 @@ struct pbScratch {
   double *state;                      // StateSize: the state after a step before it is accepted
   struct pbGathered *gathered;        // dense copies for inspection (world/inspect.c)
   struct pbImpacts *impacts;          // contact method impact (world/impact.h); otherwise NULL
-  pbEvent *events;                    // rows: of a step (world/event.h)
+  pbEvent *events;                    // 2 x rows: of a step (world/event.h)
   double *event_numbers;              // rows + 2 n: cotangents or tangents of distances, of the state after and before
   void *place;                        // where the next evaluation is to be kept; NULL: at its own place
   int contacts_before;                // contacts of the last step, to see onsets and releases; -1 before the first

@@ -172,7 +172,7 @@ static pbStatus allocate(pbScratch *s, int contacts) {
   s->seeds = pbContext_Alloc(ctx, pb_lanesMost * (size_t)(4 * m->nv + 2 * m->na + m->nsensordata + m->nu + 1) * sizeof(double));
   s->state = pbContext_Alloc(ctx, (size_t)pbModel_StateSize(m) * sizeof(double));
   size_t rows = (size_t)(contacts + m->topology->max_blocks + 1), n = (size_t)pbModel_TangentSize(m);
-  s->events = pbContext_Alloc(ctx, rows * sizeof *s->events);
+  s->events = pbContext_Alloc(ctx, 2 * rows * sizeof *s->events);
   s->event_numbers = pbContext_Alloc(ctx, (rows + 2 * n) * sizeof(double));
   s->ids = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
   s->ids_before = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));

@@ -306,6 +306,24 @@ static void test_spot_check(void **state) {
   }
 }
 
+// Impacts have their moment in the exact gradient.
+static void test_refused(void **state) {
+  (void)state;
+  Run s = begin(RAIL("2e-3", "0", ".95 .95 .001"), 3, 0);
+  good(pbModel_SetContact(s.m, "method", "impact"));
+  pbRollout *r = NULL;
+  pbRolloutPlan plan;
+  good(pbRollout_Plan(s.m, 3, 0, &plan));
+  good(pbRollout_Create(ctx, s.m, &plan, NULL, &r));
+  good(pbRollout_SetGradient(r, pb_gradientExact));
+  for (int k = pb_gradientEvent; k < pb_gradientKindCount; k++) {
+    assert_int_equal(pbRollout_SetGradient(r, (pbGradientKind)k), pb_bad_argument);
+    assert_non_null(strstr(pbContext_Error(ctx), "impact"));
+  }
+  pbRollout_Destroy(r);
+  end(&s);
+}
+
 // With the rows resolved the smooth gradient is near the event's, and the sharp states stay what they are.
 static void test_smooth(void **state) {
   (void)state;
@@ -334,7 +352,7 @@ int main(void) {
       cmocka_unit_test(test_limit),   cmocka_unit_test(test_forward_and_reverse),
       cmocka_unit_test(test_budget),  cmocka_unit_test(test_simultaneous),
       cmocka_unit_test(test_grazing), cmocka_unit_test(test_spot_check),
-      cmocka_unit_test(test_smooth),
+      cmocka_unit_test(test_refused), cmocka_unit_test(test_smooth),
   };
   ctx = pbContext_Create(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
