@@ -13,12 +13,13 @@
 //                                              contact appears
 // erp           1         0..1, off  off       part of a position error that a step corrects, instead of solref's stiffness and
 // cfm           s/kg      >= 0, off  off       damping; softness J v+ + erp / h * error + cfm * force = 0, instead of solimp's (Open
-//                                              Dynamics Engine's constraint parameters; both or none). Equalities too.
+//                                              Dynamics Engine's constraint parameters; both or none). Equalities too. Hard
+//                                              methods always have them: off means 0.2 and 0.
 // mixing        word                 maximum   friction and restitution of two geoms: maximum, mean, product, minimum, geometric
 //                                              (mean). MuJoCo's is maximum; explicit pairs and priorities are as in MuJoCo.
 // smooth_kappa  (m/s^2)^2 >= 0       1         of gradients by pb_gradientSmooth (rollout.h) alone, which take the greater of kappa
 // smooth_onset  m         >= 0       0.01      and smooth_kappa, of onset and smooth_onset
-// restitution   1         0..1       0         sets the parameter geom_restitution of every geom; not with soft and penalty
+// restitution   1         0..1       0         sets the parameter geom_restitution of every geom; hard methods only
 //
 // With the defaults the results are MuJoCo's. docs/contact-gradients.md has the formulas, says which method takes which settings,
 // and how to choose.
@@ -33,6 +34,8 @@ extern "C" {
 
 typedef enum pbContactMethod {
   pb_contactSoft,    // MuJoCo's convex rows with the settings above
+  pb_contactLcp,     // hard: Coulomb's law with restitution, friction in a polyhedral cone (a linear complementarity problem)
+  pb_contactCones,   // hard: Coulomb's law with restitution and the cone itself
   pb_contactImpact,  // rigid impacts at the instant of touch, Newton's restitution and Coulomb's friction; free flight between
   pb_contactMethodCount
 } pbContactMethod;

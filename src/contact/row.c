@@ -2,6 +2,7 @@
 // loss, limits, contacts.
 #include "contact/contact.h"
 #include "contact/row.h"
+#include "linalg/vector.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
 
@@ -59,15 +60,48 @@ static void add_column(const NUM(pbWork) *w, int i, const num offset[3], double 
   v3_addscl(ang, S, sign);
 }
 
-// x . (a) with J v per basis row
-static void row_times(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *v, num *out) {
+// out = J v
+PB_COPIES void times(int dim, const num *J, const int *dofs, int n, const num *v, num *out) {
+  pbVector dot[6] = {0};
+  int i = 0;
+  for (; i + PB_WIDTH <= n; i += PB_WIDTH) {
+    pbVector u;
+    vec_gather(v, dofs + i, &u);
+    for (int k = 0; k < dim; k++) dot[k] += *vec_in(J + k * n + i) * u;
+  }
+  for (int k = 0; k < dim; k++) out[k] = vec_sum(dot + k);
+  for (; i < n; i++) {
+    for (int k = 0; k < dim; k++) out[k] += J[k * n + i] * v[dofs[i]];
+  }
+}
+
+void NUM(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *v, num *out) {
   const int *dofs = w->row_dofs + r->dofs;
   const num *J = w->row_J + r->J;
-  for (int k = 0; k < r->dim; k++, J += r->n) {
-    num s = 0;
-    for (int i = 0; i < r->n; i++) s += J[i] * v[dofs[i]];
-    out[k] = s;
+  if (r->dim == 1) times(1, J, dofs, r->n, v, out);
+  else if (r->dim == 3) times(3, J, dofs, r->n, v, out);
+  else times(r->dim, J, dofs, r->n, v, out);
+}
+
+// out += J'f
+PB_COPIES void add_force(int dim, const num *J, const int *dofs, int n, const num *f, num *out) {
+  int i = 0;
+  for (; i + PB_WIDTH <= n; i += PB_WIDTH) {
+    pbVector u;
+    vec_gather(out, dofs + i, &u);
+    for (int k = 0; k < dim; k++) u += f[k] * *vec_in(J + k * n + i);
+    vec_scatter(&u, out, dofs + i);
   }
+  for (; i < n; i++) {
+    for (int k = 0; k < dim; k++) out[dofs[i]] += f[k] * J[k * n + i];
+  }
+}
+
+void NUM(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *f, num *out) {
+  const int *dofs = w->row_dofs + r->dofs;
+  const num *J = w->row_J + r->J;
+  if (r->dim == 3) add_force(3, J, dofs, r->n, f, out);
+  else add_force(r->dim, J, dofs, r->n, f, out);
 }
 
 // ---- impedance ------------------------------------------------------------------------------------------------------
@@ -185,7 +219,8 @@ static void set_reference(const NUM(pbWork) *w, NUM(pbRow) *r, const num *solref
   num ref[2], fref[2], d1 = num_clip(solimp[1], 1e-4, 0.9999), k;
   if (pb_mixing(w->m, r->kind)) {
     num h = w->p.timestep[0];
-    r->kbi[0] = w->m->contact.erp / (h * h), r->kbi[1] = r->kbi[2] = 1 / h;
+    r->kbi[0] = pb_erp(w->m) / (h * h), r->kbi[1] = r->kbi[2] = 1 / h;
+    if (pb_bounces(w, r)) r->kbi[0] = 0, r->kbi[1] *= 1 + w->contact[r->id].restitution;
     return;
   }
   NUM(pbRow_Reference)(w, solref, ref, false);
@@ -198,7 +233,7 @@ static void set_reference(const NUM(pbWork) *w, NUM(pbRow) *r, const num *solref
 }
 
 num NUM(pbRow_Regularisation)(const NUM(pbWork) *w, const NUM(pbRow) *r, int i) {
-  if (pb_mixing(w->m, r->kind)) return w->m->contact.cfm / (w->p.timestep[0] * r->imp);
+  if (pb_mixing(w->m, r->kind)) return pb_cfm(w->m) / (w->p.timestep[0] * r->imp);
   num soft = (1 - r->imp) / r->imp, diag = r->diag[i];
   if (!pb_pyramidal(w->m, r)) return soft * diag;
   num mu = w->contact[r->id].friction[0];
@@ -206,9 +241,13 @@ num NUM(pbRow_Regularisation)(const NUM(pbWork) *w, const NUM(pbRow) *r, int i) 
 }
 
 static void set_regularisation(const NUM(pbWork) *w, NUM(pbRow) *r) {
-  bool elliptic = pb_elliptic(w->m, r), pyramidal = pb_pyramidal(w->m, r);
+  bool elliptic = pb_elliptic(w->m, r), pyramidal = pb_pyramidal(w->m, r), contact = r->kind == pb_rowContact;
   int own = elliptic || pyramidal ? 1 : r->dim;
-  for (int i = 0; i < own; i++) r->R[i] = num_max(PB_LEAST_R, NUM(pbRow_Regularisation)(w, r, i));
+  for (int i = 0; i < own; i++) {
+    num R = NUM(pbRow_Regularisation)(w, r, contact ? 0 : i);
+    if (pb_hard(w->m)) r->R[i] = w->m->contact.cfm < 0 ? R + PB_HARD_R * re(r->diag[contact ? 0 : i]) : R;
+    else r->R[i] = num_max(PB_LEAST_R, R);
+  }
   if (elliptic || pyramidal) {
     const num *mu = w->contact[r->id].friction;
     num ratio = num_max(1e-15, w->p.impratio[0]), R1 = r->R[0] / ratio;
@@ -223,13 +262,13 @@ static void set_regularisation(const NUM(pbWork) *w, NUM(pbRow) *r) {
 static void set_numbers(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {
   const num *solimp, *solreffriction, *solref = NUM(pbRow_Parameters)(w, r, &solimp, &solreffriction);
   set_impedance(w, r, solimp);
+  NUM(pbRow_Times)(w, r, v, r->vel);
   set_reference(w, r, solref, solreffriction, solimp);
   set_regularisation(w, r);
-  row_times(w, r, v, r->vel);
-  bool contact = r->kind == pb_rowContact, elliptic = pb_elliptic(w->m, r);
+  bool contact = r->kind == pb_rowContact, own_damping = pb_elliptic(w->m, r) || pb_hard(w->m);
   for (int i = 0; i < r->dim; i++) {
     bool tangent = contact && i > 0;
-    num damping = elliptic && tangent ? r->kbi[2] : r->kbi[1];
+    num damping = own_damping && tangent ? r->kbi[2] : r->kbi[1];
     r->aref[i] = -damping * r->vel[i] - (tangent ? 0 : r->kbi[0] * r->imp * (r->pos[i] - r->margin));
   }
 }

@@ -17,16 +17,29 @@ void NUM(pbRow_AtGuard)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v);
 // Regularisation of basis row i before it is kept from zero and, for cones, shared out.
 num NUM(pbRow_Regularisation)(const NUM(pbWork) *w, const NUM(pbRow) *r, int i);
 #define PB_LEAST_R 1e-15
+// Softness of hard rows where none is set: this share of diagApprox, a constant. It tells redundant forces apart.
+#define PB_HARD_R 1e-6
+// Soft contacts with friction, by the model's cone. Hard ones have rows of their own, as an elliptic cone's.
 static inline bool pb_elliptic(const pbModel *m, const NUM(pbRow) *r) {
-  return r->kind == pb_rowContact && r->dim > 1 && m->cone == pb_coneElliptic;
+  return r->kind == pb_rowContact && r->dim > 1 && m->cone == pb_coneElliptic && !pb_hard(m);
 }
 static inline bool pb_pyramidal(const pbModel *m, const NUM(pbRow) *r) {
-  return r->kind == pb_rowContact && r->dim > 1 && m->cone != pb_coneElliptic;
+  return r->kind == pb_rowContact && r->dim > 1 && m->cone != pb_coneElliptic && !pb_hard(m);
+}
+// Has a hard contact's normal row restitution in its reference, instead of error reduction? The larger speed counts.
+static inline bool pb_bounces(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+  if (!pb_hard(w->m) || r->kind != pb_rowContact) return false;
+  double h = re(w->p.timestep[0]), depth = re(r->margin) - re(r->pos[0]);
+  double rebound = -re(w->contact[r->id].restitution) * re(r->vel[0]);
+  return rebound > 0 && rebound > pb_erp(w->m) / h * depth;
 }
 // Error reduction and force mixing instead of solref and solimp (contact.h)? Friction loss has no error to reduce.
-static inline bool pb_mixing(const pbModel *m, int kind) { return m->contact.cfm >= 0 && kind != pb_rowFriction; }
+static inline bool pb_mixing(const pbModel *m, int kind) { return (m->contact.cfm >= 0 || pb_hard(m)) && kind != pb_rowFriction; }
 // A contact that makes a row at a distance (contact.h: onset)?
 static inline bool pb_before_touch(const NUM(pbRow) *r) { return r->kind == pb_rowContact && re(r->pos[0]) > re(r->margin); }
+// J v of a row, and out += J'f.
+void NUM(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *v, num *out);
+void NUM(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *f, num *out);
 // Ends of a connect or weld: bodies, points, orientations (q1 includes the relative pose).
 void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int equality, int body[2], num p1[3], num p2[3], num q1[4], num q2[4]);
 

@@ -2,6 +2,7 @@
 //   d(y . f) = f . (dJ lam) - z . (dJ a) + z . d(aref) + y . (df/dD dD + df/dmu dmu)
 // the first, second and the velocity in aref being velocity functionals of the same geometry with coefficients f, -z, -b z.
 #include "contact/contact.h"
+#include "contact/law.h"
 #include "contact/potential.h"
 #include "contact/row.h"
 #include "math/vec.h"
@@ -19,9 +20,10 @@ typedef struct bars {
   lane diag[6];  // of diagApprox
   lane rate;     // of the logarithm of the time step in force mixing
   lane friction[5], ratio, loss, restitution;
+  const lane *u;  // of a hard row's law
 } bars;
 
-static void row_times(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *v, lane *out) {
+void LANE(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *v, lane *out) {
   const int *dofs = w->row_dofs + r->dofs;
   const double *J = w->row_J + r->J;
   for (int k = 0; k < r->dim; k++, J += r->n) {
@@ -31,7 +33,7 @@ static void row_times(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *v, 
   }
 }
 
-static void add_transposed(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *f, lane *out) {
+void LANE(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *f, lane *out) {
   const int *dofs = w->row_dofs + r->dofs;
   const double *J = w->row_J + r->J;
   for (int k = 0; k < r->dim; k++, J += r->n) {
@@ -101,10 +103,10 @@ void LANE(pbRows_Direct)(LANE(pbAdjoint) *a) {
     if (a->has_Vs && relative_rows(w, r, a->Vx, seen)) {
       for (int i = 0; i < r->dim; i++) y0[i] += seen[i];
     }
-    if (!r->zone) continue;
+    if (!r->zone || pb_hard(w->m)) continue;  // hard rows: see pbDual_Adjoint
     hessian_times(r, y0, z);
     for (int i = 0; i < r->dim; i++) z[i] = -z[i];
-    add_transposed(w, r, z, a->qacc);
+    LANE(pbRow_AddForce)(w, r, z, a->qacc);
   }
 }
 
@@ -185,14 +187,31 @@ static void potential(const NUM(pbWork) *w, const NUM(pbRow) *r, bars *s) {
   }
 }
 
+// Hard rows: -z . f dR, and -u . dN by friction and loss.
+static void law_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, bars *s) {
+  const NUM(pbWork) *w = a->w;
+  if (r->kind == pb_rowFriction) {
+    lane g = s->z[0] * r->f[0] * r->R[0];
+    regularisation(w, r, 1, &g, s);
+  }
+  for (int i = 0; i < r->dim && r->kind != pb_rowFriction; i++) s->rate += s->z[i] * r->f[i] * (pb_cfm(w->m) / w->p.timestep[0]);
+  pbLaw law;
+  NUM(pbLaw_Here)(w, r, &law);
+  for (int i = 0; i < r->dim; i++) {
+    s->loss -= law.Nloss * s->u[i];
+    for (int j = 1; r->kind == pb_rowContact && j < r->dim; j++)
+      s->friction[j - 1] -= law.Nmu[i * (r->dim - 1) + j - 1] * s->u[i];
+  }
+}
+
 // z . d(aref), aref = -b (J v) - k d (pos - margin) [position rows]
 static void reference(const NUM(pbWork) *w, const NUM(pbRow) *r, bars *s) {
-  bool contact = r->kind == pb_rowContact, elliptic = contact && w->m->cone == pb_coneElliptic;
+  bool contact = r->kind == pb_rowContact, own_damping = pb_elliptic(w->m, r) || pb_hard(w->m);
   double k = r->kbi[0], imp = r->imp;
   for (int i = 0; i < r->dim; i++) {
     bool tangent = contact && i > 0;
-    s->vel[i] = -(elliptic && tangent ? r->kbi[2] : r->kbi[1]) * s->z[i];
-    if (elliptic && tangent) s->bf -= s->z[i] * r->vel[i];
+    s->vel[i] = -(own_damping && tangent ? r->kbi[2] : r->kbi[1]) * s->z[i];
+    if (own_damping && tangent) s->bf -= s->z[i] * r->vel[i];
     else s->b -= s->z[i] * r->vel[i];
     if (tangent) continue;
     double depth = r->pos[i] - r->margin;
@@ -307,7 +326,7 @@ static double distance_of(const NUM(pbRow) *r) {
 
 // Error reduction and force mixing: k = erp / h^2, b = 1 / h, D = d h / cfm.
 static void mixing_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s) {
-  a->h_bar += (s->rate - 2 * s->k * r->kbi[0] - (s->b + s->bf) * r->kbi[1]) / a->w->p.timestep[0];
+  a->h_bar += (s->rate - 2 * s->k * r->kbi[0] - s->b * r->kbi[1] - s->bf * r->kbi[2]) / a->w->p.timestep[0];
 }
 
 static void own_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s, own *o) {
@@ -845,16 +864,25 @@ static void limit(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s) {
   if (r->id >= m->njnt) tendon_entries(a, r, s, r->id - m->njnt, -r->side);
 }
 
-static void one_row(LANE(pbAdjoint) *a, int index, const pbHitJacobian *J) {
+// at: the row's first number among those that are not held, of hard contact.
+static void one_row(LANE(pbAdjoint) *a, int index, int at, const pbHitJacobian *J) {
   const NUM(pbWork) *w = a->w;
   const NUM(pbRow) *r = w->row + index;
   bars s;
   memset(&s, 0, sizeof s);
-  row_times(w, r, a->lam, s.y);
+  LANE(pbRow_Times)(w, r, a->lam, s.y);
   for (int i = 0; i < r->dim; i++) s.y[i] += a->y0[6 * index + i];
-  hessian_times(r, s.y, s.z);
-  potential(w, r, &s);
+  bool hard = pb_hard(w->m);
+  if (hard) {
+    memcpy(s.z, a->z + 6 * index, sizeof s.z);
+    s.u = a->u + at;
+    law_parameters(a, r, &s);
+  } else {
+    hessian_times(r, s.y, s.z);
+    potential(w, r, &s);
+  }
   reference(w, r, &s);
+  if (pb_bounces(w, r)) s.restitution = s.b / w->p.timestep[0];
   impedance_distance(r, &s);
 #if PB_LANES == 1
   if (a->theta) {
@@ -871,7 +899,7 @@ static void one_row(LANE(pbAdjoint) *a, int index, const pbHitJacobian *J) {
     return;
   }
   lane bz = -r->kbi[1] * s.z[0];
-  add_transposed(w, r, &bz, a->v);
+  LANE(pbRow_AddForce)(w, r, &bz, a->v);
   if (r->kind == pb_rowEquality) coupling(a, r, &s);
   else if (r->kind == pb_rowLimit) limit(a, r, &s);
   else if (r->id >= w->m->nv) tendon_entries(a, r, &s, r->id - w->m->nv, 1);
@@ -927,9 +955,11 @@ void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int index, lane bar) {
 
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
-  for (int k = 0; k < w->nrow; k++) {
+  for (int k = 0, at = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
-    if (r->zone) one_row(a, k, r->kind == pb_rowContact ? a->hits + r->id : NULL);
+    if (!r->zone) continue;
+    one_row(a, k, at, r->kind == pb_rowContact ? a->hits + r->id : NULL);
+    at += r->dim;
   }
 }
 

@@ -74,6 +74,8 @@ typedef struct LANE(pbAdjoint) {
   lane *X, *G;    // nbody x 6: scratch fields
   double *F;      // nbody x 6
 
+  lane *z, *u;                     // of hard contact: max_row x 6, cotangents of a row's residual; of its law, room for twice
+  bool fresh_dual;                 // the factor of the laws is still to be made
   lane *y0;                        // max_row x 6: functional of each row besides J lam (Vs, force)
   bool fresh;                      // nothing was added to cotangents of body fields yet: the inertial sweep clears them
   bool damped;                     // the step is damped: Vm, Vw count
@@ -175,6 +177,11 @@ static inline void pb_log_pull(const double d[3], const lane g[3], lane out[3]) 
 // ---- rows -----------------------------------------------------------------------------------------------------------
 // Before lam: cotangents of row forces and Vs to the cotangent of qacc.
 void LANE(pbRows_Direct)(LANE(pbAdjoint) *a);
+// J x of a row, and out += J'f.
+void LANE(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *x, lane *out);
+void LANE(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *f, lane *out);
+// Hard contact: lam, z and u from the cotangents of qacc and of the forces (y0).
+PB_NODISCARD pbStatus LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a);
 // The contacts' `hits`.
 void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a);

@@ -58,6 +58,10 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
   TAKE(seen_xpos, 3 * m->nbody) TAKE(seen_site, 3 * m->nsite)
   TAKE(sensordata, m->nsensordata) TAKE(subtree_com, 3 * m->nbody) TAKE(subtree_linvel, 3 * m->nbody)
   TAKE(cfrc_int, 6 * m->nbody)
+  int n = w->dual.max = pb_hard(m) ? max_contacts * t->max_dim + t->max_blocks + 5 * m->neq : 0;
+  TAKE(dual.A, n * n) TAKE(dual.LU, n * n) TAKE(dual.Z, n * m->nv) TAKE(dual.b, n) TAKE(dual.rho, n) TAKE(dual.f, n)
+  TAKE(dual.x, n) TAKE(dual.diagonal, n) TAKE(dual.trial, n) TAKE(dual.trial_x, n) TAKE(dual.after, n) TAKE(dual.from, n) TAKE(dual.path, 4 * n) TAKE(dual.weight, n) TAKE(dual.step, 2 * n)
+  TAKE(dual.active, n) TAKE(dual.perm, n)
 #undef TAKE
       // clang-format on
       return used;

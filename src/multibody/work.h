@@ -45,6 +45,7 @@ typedef struct NUM(pbRow) {
   int dofs, J;   // offsets into row_dofs (n, ascending) and row_J (dim x n)
   int zone;      // active set: bit per edge or row; for cones 0 top, 1 middle, 2 bottom
   int held;      // zone in the factor of H
+  int at;        // first number of the row in w->dual
   num pos[6];    // position residual of each row (contacts: dist, 0, ...)
   num margin;
   num imp, dimp;   // impedance d and its derivative by |pos - margin| ... of pos
@@ -120,6 +121,16 @@ typedef struct NUM(pbWork) {
   num *grad, *step, *Ma, *Mstep, *tmp;  // nv; Ma = M qacc
   int iterations;
   double residual;
+
+  // hard contact (solve/dual.h): n numbers of all rows side by side, at most max (0: the method needs none)
+  struct {
+    double kappa;                          // smooths the laws on the way to a solution, 0 there
+    int n, max, count;                     // count: rows that are not held at zero
+    double *A, *LU, *Z, *b, *rho, *f, *x;  // n x n, count x count, nv x n, n each
+    double *diagonal, *trial, *trial_x, *after, *from, *path, *weight, *step;  // n each, step 2 n
+    int *active, *perm;                                                        // count each
+  } dual;
+  int worst_row;  // that fits its law worst, where the solve did not converge
 
   // integrator
   num *Mhat, *Mhat_Dinv;  // t->M.size, nv: M + h B or M - h D, factored

@@ -3,6 +3,7 @@
 #include "contact/potential.h"
 #include "contact/row.h"
 #include "linalg/vector.h"
+#include "solve/dual.h"
 
 // ---- row potentials -------------------------------------------------------------------------------------------------
 // Each: cost, force f = -ds/dx, Hessian K (if not NULL; not where the zone is 0) at x, and the zone (active set).
@@ -239,34 +240,11 @@ pbStatus NUM(pbSolve_Factor)(NUM(pbWork) *w) {
 }
 
 // ---- Newton ---------------------------------------------------------------------------------------------------------
-// out = J v
-PB_COPIES void times(int dim, const num *J, const int *dofs, int n, const num *v, num *out) {
-  pbVector dot[6] = {0};
-  int i = 0;
-  for (; i + PB_WIDTH <= n; i += PB_WIDTH) {
-    pbVector u;
-    vec_gather(v, dofs + i, &u);
-    for (int k = 0; k < dim; k++) dot[k] += *vec_in(J + k * n + i) * u;
-  }
-  for (int k = 0; k < dim; k++) out[k] = vec_sum(dot + k);
-  for (; i < n; i++) {
-    for (int k = 0; k < dim; k++) out[k] += J[k * n + i] * v[dofs[i]];
-  }
-}
-
-static void row_times(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *v, num *out) {
-  const int *dofs = w->row_dofs + r->dofs;
-  const num *J = w->row_J + r->J;
-  if (r->dim == 1) times(1, J, dofs, r->n, v, out);
-  else if (r->dim == 3) times(3, J, dofs, r->n, v, out);
-  else times(r->dim, J, dofs, r->n, v, out);
-}
-
 // x = J a - aref of every row
 static void set_residuals(NUM(pbWork) *w, const num *a) {
   for (int k = 0; k < w->nrow; k++) {
     NUM(pbRow) *r = w->row + k;
-    row_times(w, r, a, r->x);
+    NUM(pbRow_Times)(w, r, a, r->x);
     for (int i = 0; i < r->dim; i++) r->x[i] -= r->aref[i];
   }
 }
@@ -279,29 +257,11 @@ static num evaluate(NUM(pbWork) *w, const num *a) {
   return cost;
 }
 
-// out += J'f
-PB_COPIES void add_force(int dim, const num *J, const int *dofs, int n, const num *f, num *out) {
-  int i = 0;
-  for (; i + PB_WIDTH <= n; i += PB_WIDTH) {
-    pbVector u;
-    vec_gather(out, dofs + i, &u);
-    for (int k = 0; k < dim; k++) u += f[k] * *vec_in(J + k * n + i);
-    vec_scatter(&u, out, dofs + i);
-  }
-  for (; i < n; i++) {
-    for (int k = 0; k < dim; k++) out[dofs[i]] += f[k] * J[k * n + i];
-  }
-}
-
 static void constraint_force(NUM(pbWork) *w) {
   memset(w->qfrc_constraint, 0, (size_t)w->m->nv * sizeof(num));
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
-    if (!r->zone) continue;
-    const int *dofs = w->row_dofs + r->dofs;
-    const num *J = w->row_J + r->J;
-    if (r->dim == 3) add_force(3, J, dofs, r->n, r->f, w->qfrc_constraint);
-    else add_force(r->dim, J, dofs, r->n, r->f, w->qfrc_constraint);
+    if (r->zone) NUM(pbRow_AddForce)(w, r, r->f, w->qfrc_constraint);
   }
 }
 
@@ -380,7 +340,7 @@ static double line_search(NUM(pbWork) *w, int limit) {
   NUM(pbTree_Mul)(&w->t->M, w->M, w->step, w->Mstep);
   double gauss[2] = {0, dot(w->step, w->Mstep, nv)}, slope, curve, lo = 0, hi = INFINITY, alpha = 1, first;
   for (int i = 0; i < nv; i++) gauss[0] += w->step[i] * (w->Ma[i] - w->qfrc_smooth[i]);
-  for (int k = 0; k < w->nrow; k++) row_times(w, w->row + k, w->step, w->row[k].Jp);
+  for (int k = 0; k < w->nrow; k++) NUM(pbRow_Times)(w, w->row + k, w->step, w->row[k].Jp);
   first = fabs(dot(w->step, w->grad, nv));
   for (int it = 0; it < limit; it++) {
     along(w, alpha, gauss, &slope, &curve);
@@ -512,7 +472,7 @@ pbStatus NUM(pbSolve_Smooth)(NUM(pbWork) *w) {
 }
 
 pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w) {
-  if (w->nrow) return newton(w);
+  if (w->nrow) return pb_hard(w->m) ? NUM(pbDual_Solve)(w) : newton(w);
   size_t bytes = (size_t)w->m->nv * sizeof(num);
   bool known = w->replay && !PB_IS_COMPLEX;  // the solution as it was found
   memset(w->qfrc_constraint, 0, bytes);

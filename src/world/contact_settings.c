@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "world/model.h"
 
-static const char *const method_words[] = {"soft", "impact", NULL};
+static const char *const method_words[] = {"soft", "lcp", "cones", "impact", NULL};
 static const char *const mixing_words[] = {"maximum", "mean", "product", "minimum", "geometric", NULL};
 
 typedef struct entry {
@@ -86,10 +86,23 @@ static pbStatus check_impact(const pbModel *m) {
   return pb_ok;
 }
 
+static pbStatus refuse(const pbModel *m, const char *what) {
+  return pbContext_Fail(m->ctx, pb_unsupported, "contact method %s does not go with %s", method_words[m->contact.method], what);
+}
+
+static pbStatus check_method(const pbModel *m) {
+  const pbContactSettings *c = &m->contact;
+  if (m->contact.method == pb_contactImpact) return check_impact(m);
+  if (!pb_hard(m)) return pb_ok;
+  if (c->kappa > 0) return refuse(m, "kappa: it smooths soft rows");
+  if (c->onset > 0) return refuse(m, "onset: it is of soft rows");
+  if (m->integrator == pb_intRK4) return refuse(m, "integrator RK4: it solves for the velocity after one step, not for a force");
+  return pb_ok;
+}
+
 pbStatus pbModel_CheckContact(const pbModel *m) {
-  if (m->contact.method == pb_contactImpact) PB_TRY(check_impact(m));
   bool erp = m->contact.erp >= 0, cfm = m->contact.cfm >= 0;
-  if (erp == cfm) return pb_ok;
+  if (erp == cfm) return check_method(m);
   return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s is set and %s is not: they go together", erp ? "erp" : "cfm",
                         erp ? "cfm" : "erp");
 }

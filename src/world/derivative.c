@@ -146,7 +146,7 @@ pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *re
     status = pbImpacts_Jacobian(s, theta, record, input, A, B);
   } else if (A || B) {
     double *Av = A ? A + nv * n : NULL, *Bv = B ? B + nv * nu : NULL;
-    if (m->integrator == pb_intRK4) {
+    if (m->integrator == pb_intRK4 || pb_hard(m)) {
       status = rows(&b, b.seed_q, m->nv, true, A, B);
       if (status == pb_ok) status = rows(&b, b.seed_v, m->nv, true, Av, Bv);
     } else {

@@ -104,7 +104,7 @@ static void emit(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r, cons
 }
 
 static void emit_row(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r) {
-  bool pyramid = r->kind == pb_rowContact && r->dim > 1 && w->m->cone == pb_conePyramidal;
+  bool pyramid = r->kind == pb_rowContact && r->dim > 1 && w->m->cone == pb_conePyramidal && !pb_hard(w->m);
   for (int k = 0; k < r->dim && !pyramid; k++) {
     double weight[6] = {0};
     weight[k] = 1;
@@ -135,8 +135,9 @@ void pbScratch_Gather(pbScratch *s) {
   }
   int rows = 0;
   for (int k = 0; k < w->nrow; k++)
-    rows += w->row[k].kind == pb_rowContact && w->row[k].dim > 1 && w->m->cone == pb_conePyramidal ? 2 * (w->row[k].dim - 1)
-                                                                                                   : w->row[k].dim;
+    rows += w->row[k].kind == pb_rowContact && w->row[k].dim > 1 && w->m->cone == pb_conePyramidal && !pb_hard(w->m)
+                ? 2 * (w->row[k].dim - 1)
+                : w->row[k].dim;
   pbContext_Free(s->model->ctx, g->J);
   g->J = pbContext_Alloc(s->model->ctx, (size_t)(rows * w->m->nv + 1) * sizeof(double));
   g->nefc = 0;

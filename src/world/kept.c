@@ -42,7 +42,8 @@ static void each(walk *k, pbWork_r *w) {
 }
 
 size_t pbKept_Room(const pbModel *m, int contacts) {
-  if (pb_stages(m) > 1 || m->contact.method == pb_contactImpact) return 0;
+  // hard contact is found again, impacts fly again
+  if (pb_stages(m) > 1 || pb_hard(m) || m->contact.method == pb_contactImpact) return 0;
   if (contacts > m->topology->max_contacts) contacts = m->topology->max_contacts;
   pbWork_r w;
   pbWork_Carve_r(&w, m, contacts, NULL);
@@ -52,7 +53,7 @@ size_t pbKept_Room(const pbModel *m, int contacts) {
 }
 
 bool pbKept_Begin(pbScratch *s, void *kept, size_t room) {
-  if (pb_stages(s->model) > 1 || s->impacts || room < s->w.kept_bytes) return false;
+  if (pb_stages(s->model) > 1 || pb_hard(s->model) || s->impacts || room < s->w.kept_bytes) return false;
   s->place = kept;
   return true;
 }

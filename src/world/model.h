@@ -40,6 +40,13 @@ struct pbModel {
   struct pbTopology *topology;     // derived tables of the step (topology.h), made once by pbModel_Finish
 };
 
+// Contact methods that solve for velocities after the step (contact.h), and their error reduction and force mixing.
+static inline bool pb_hard(const pbModel *m) {
+  return m->contact.method == pb_contactLcp || m->contact.method == pb_contactCones;
+}
+static inline double pb_erp(const pbModel *m) { return m->contact.erp < 0 ? 0.2 : m->contact.erp; }
+static inline double pb_cfm(const pbModel *m) { return m->contact.cfm < 0 ? 0 : m->contact.cfm; }
+
 // Allocate all arrays for the sizes already set in *model (zeroed), and set pointers. Counts must be final.
 PB_NODISCARD pbStatus pbModel_Allocate(pbModel *model);
 // After the fields are filled: derived tables of the step.

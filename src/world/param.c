@@ -50,8 +50,7 @@ static const struct {
     {"dof_frictionloss", 0, INFINITY},  {"dof_armature", 0, INFINITY},    {"geom_size", 0, INFINITY},
     {"geom_friction", 0, INFINITY},     {"geom_solmix", 0, INFINITY},     {"site_size", 0, INFINITY},
     {"pair_friction", 0, INFINITY},     {"tendon_armature", 0, INFINITY}, {"tendon_frictionloss", 0, INFINITY},
-    {"actuator_armature", 0, INFINITY}, {"sensor_cutoff", 0, INFINITY},
-    {"geom_restitution", 0, 1},
+    {"actuator_armature", 0, INFINITY}, {"sensor_cutoff", 0, INFINITY},   {"geom_restitution", 0, 1},
 };
 static const char *const derived_table[] = {"body_subtreemass", "body_invweight0", "dof_invweight0", "tendon_length0",
                                             "tendon_invweight0"};

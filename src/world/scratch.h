@@ -38,6 +38,7 @@ char *pbScratch_RowName(const pbScratch *s, int row, char *text, size_t size);
 void pbScratch_NoteSolve(pbScratch *s);
 PB_NODISCARD pbStatus pbScratch_CheckStiffness(pbScratch *s);
 pbStatus pbScratch_ExplainSingular(pbScratch *s);
+pbStatus pbScratch_ExplainHard(pbScratch *s);
 // Load state and inputs into the double evaluation.
 void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pbInput *input);
 // Evaluate what was loaded, and step on; the report. Work afterwards as a state at this time.

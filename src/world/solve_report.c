@@ -73,6 +73,7 @@ static double condition(const pbWork_r *w) {
 // Beyond that what it pushes leaves faster than it came.
 pbStatus pbScratch_CheckStiffness(pbScratch *s) {
   double h = s->w.p.timestep[0], limit = s->model->integrator == pb_intRK4 ? 8 : 4;
+  if (pb_hard(s->model)) return pb_ok;  // solves for the velocity after the step
   for (int k = 0; k < s->w.nrow; k++) {
     const pbRow_r *r = s->w.row + k;
     double gain = h * r->imp * (h * r->kbi[0] * r->imp + 2 * r->kbi[1]);
@@ -93,11 +94,20 @@ void pbScratch_NoteSolve(pbScratch *s) {
   s->report.converged = w->nrow == 0 || w->residual <= fmax(residual_limit, s->model->tolerance);
   s->report.condition = 0;
   s->worst_row[0] = 0;
-  if (s->report.converged) return;
+  if (s->report.converged || pb_hard(s->model)) return;
   for (int i = 1; i < s->model->nv; i++) worst = fabs(w->grad[i]) > fabs(w->grad[worst]) ? i : worst;
   row = strongest_row(w, worst, false);
   if (row >= 0) pbScratch_RowName(s, row, s->worst_row, sizeof s->worst_row);
   s->report.condition = condition(w);
+}
+
+pbStatus pbScratch_ExplainHard(pbScratch *s) {
+  const pbWork_r *w = &s->w;
+  char name[256];
+  return pbScratch_Fail(s, pb_no_convergence,
+                        "hard contact: no forces found at time %.9g that obey all laws (misfit %.2g of the largest); the %s is the "
+                        "furthest off: rows that contradict each other, or a softer cfm is needed",
+                        w->time, w->residual, pbScratch_RowName(s, w->worst_row, name, sizeof name));
 }
 
 pbStatus pbScratch_ExplainSingular(pbScratch *s) {

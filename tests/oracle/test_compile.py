@@ -9,7 +9,7 @@ import pb
 import random_models
 
 # Kept for information, or in other words than MuJoCo's.
-OTHER_WORDS = {"tolerance", "file_tolerance"}
+OTHER_WORDS = {"geom_restitution", "contact_stiffness", "contact_damping", "tolerance", "file_tolerance"}
 
 
 def tensor(quat, moments):

@@ -1,0 +1,167 @@
+#include "contact/law.h"
+
+// ---- projections --------------------------------------------------------------------------------------------------------
+// Smoothed max(0, y) and its slope (Chen-Harker-Kanzow-Smale); sharp at kappa = 0.
+static double positive(double y, double kappa, double *slope) {
+  if (!(kappa > 0)) {
+    *slope = y > 0;
+    return fmax(0, y);
+  }
+  double root = sqrt(y * y + 4 * kappa), value = y < 0 ? 2 * kappa / (root - y) : 0.5 * (y + root);
+  *slope = value / root;
+  return value;
+}
+
+// y (n entries) goes to its place on the disk of a radius. Of the derivative: Q by y (n x n), g by the radius, unless they are NULL.
+static void on_disk(int n, double radius, double kappa, double *y, double *Q, double *g) {
+  double square = kappa, slope;
+  for (int j = 0; j < n; j++) square += y[j] * y[j];
+  // y radius / max(radius, |y|), max(a, b) = a + positive(b - a)
+  double size = sqrt(square), most = radius + positive(size - radius, kappa, &slope), scale = most > 0 ? radius / most : 0;
+  for (int i = 0; Q && i < n; i++) {
+    g[i] = most > 0 ? y[i] / most * (1 - radius / most * (1 - slope)) : 0;
+    for (int j = 0; j < n; j++) {
+      double along = most > 0 && size > 0 ? scale / most * slope * y[i] * y[j] / size : 0;
+      Q[i * n + j] = scale * (i == j) - along;
+    }
+  }
+  for (int j = 0; j < n; j++) y[j] *= scale;
+}
+
+// Sum of |y_j| - cut over what is beyond the cut, its slope by the cut (<= 0); smoothed.
+static double beyond(int n, const double *y, double cut, double kappa, double *by_cut) {
+  double sum = 0, a, b;
+  *by_cut = 0;
+  for (int j = 0; j < n; j++) {
+    sum += positive(y[j] - cut, kappa, &a) + positive(-y[j] - cut, kappa, &b);
+    *by_cut -= a + b;
+  }
+  return sum;
+}
+
+// The cut at which that sum is the radius; 0 where it is less at once. Sharp.
+static double sharp_cut(int n, const double *y, double radius) {
+  double sum = 0, cut = 0;
+  bool in[5];
+  int count = n;
+  for (int j = 0; j < n; j++) in[j] = true, sum += fabs(y[j]);
+  if (sum <= radius) return 0;
+  for (bool dropped = true; dropped;) {
+    cut = (sum - radius) / count;
+    dropped = false;
+    for (int j = 0; j < n && count > 1; j++) {
+      if (!in[j] || fabs(y[j]) > cut) continue;
+      in[j] = false, count--, sum -= fabs(y[j]);
+      dropped = true;
+    }
+  }
+  return cut;
+}
+
+// The same smoothed: cut (radius - sum) = kappa. sum - radius + kappa / cut is convex and falls: Newton's method from the left.
+static double find_cut(int n, const double *y, double radius, double kappa) {
+  double cut = sharp_cut(n, y, radius), slope;
+  if (!(kappa > 0)) return cut;
+  cut = fmax(cut, kappa / fmax(radius, sqrt(kappa)));
+  for (int it = 0; it < 100; it++) {
+    double sum = beyond(n, y, cut, kappa, &slope), move = (sum - radius + kappa / cut) / (kappa / (cut * cut) - slope);
+    cut += move;
+    if (!(move > 1e-14 * cut)) break;
+  }
+  return cut;
+}
+
+// The same on the diamond: the sum of |y_j| is at most the radius.
+static void on_diamond(int n, double radius, double kappa, double *y, double *Q, double *g) {
+  double cut = find_cut(n, y, radius, kappa), by_cut = 0, sum, both[5], odd[5];
+  sum = beyond(n, y, cut, kappa, &by_cut);
+  // cut (radius - sum) = kappa: how the cut moves with the radius; with y_j by -odd_j of that
+  double pull = cut > 0 ? 1 / (by_cut + (sum - radius) / cut) : 0;
+  for (int j = 0; j < n; j++) {
+    double a, b;
+    y[j] = positive(y[j] - cut, kappa, &a) - positive(-y[j] - cut, kappa, &b);
+    both[j] = a + b, odd[j] = a - b;
+  }
+  for (int i = 0; Q && i < n; i++) {
+    g[i] = -odd[i] * pull;
+    for (int j = 0; j < n; j++) Q[i * n + j] = (i == j) * both[i] + odd[i] * odd[j] * pull;
+  }
+}
+
+static void on_friction(const NUM(pbWork) *w, int n, double radius, double *y, double *Q, double *g) {
+  if (w->m->contact.method == pb_contactLcp) on_diamond(n, radius, w->dual.kappa, y, Q, g);
+  else on_disk(n, radius, w->dual.kappa, y, Q, g);
+}
+
+// ---- rows ---------------------------------------------------------------------------------------------------------------
+// Scaled friction f / mu - rho mu w, before it is projected.
+static void friction_trial(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, const double *x, double *y) {
+  for (int j = 1; j < r->dim; j++) y[j - 1] = f[j] / row_mu(w, r, j) - w->dual.rho[r->at + j] * row_mu(w, r, j) * x[j];
+}
+
+// Projection of a friction loss between -loss and loss; slopes by y and by the loss.
+static double between(double y, double loss, double kappa, double *by_y, double *by_loss) {
+  double up, down, value = -loss + positive(y + loss, kappa, &up) - positive(y - loss, kappa, &down);
+  *by_y = up - down, *by_loss = up + down - 1;
+  return value;
+}
+
+void NUM(pbLaw_Misfit)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, const double *x, double *out) {
+  const double *rho = w->dual.rho + r->at;
+  double y[5], trial = f[0] - rho[0] * x[0], slope, other;
+  switch (r->kind) {
+    case pb_rowEquality:
+      for (int j = 0; j < r->dim; j++) out[j] = -rho[j] * x[j];
+      return;
+    case pb_rowFriction: out[0] = between(trial, re(r->loss), w->dual.kappa, &slope, &other) - f[0]; return;
+    default:
+      out[0] = positive(trial, w->dual.kappa, &slope) - f[0];
+      if (r->dim == 1) return;
+      friction_trial(w, r, f, x, y);
+      on_friction(w, r->dim - 1, fmax(0, f[0]), y, NULL, NULL);
+      for (int j = 1; j < r->dim; j++) out[j] = y[j - 1] * row_mu(w, r, j) - f[j];
+  }
+}
+
+bool NUM(pbLaw_Held)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, const double *x) {
+  if (w->dual.kappa > 0 || (r->kind != pb_rowLimit && !is_contact(r))) return false;
+  return !(f[0] - w->dual.rho[r->at] * x[0] > 0);
+}
+
+static void friction_law(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, const double *x, pbLaw *law) {
+  int n = r->dim, t = n - 1;
+  const double *rho = w->dual.rho + r->at;
+  double y[5], Q[25], g[5];
+  friction_trial(w, r, f, x, y);
+  on_friction(w, t, fmax(0, f[0]), y, Q, g);
+  for (int i = 1; i < n; i++) {
+    law->Nf[i * n] = f[0] > 0 ? -g[i - 1] : 0;
+    for (int j = 1; j < n; j++) {
+      double q = Q[(i - 1) * t + j - 1], mu = row_mu(w, r, j), open = (i == j) - q;
+      law->Nf[i * n + j] = open / mu;
+      law->Nw[i * n + j] = rho[j] * q * mu;
+      law->Nmu[i * t + j - 1] = -open * f[j] / (mu * mu) + rho[j] * q * x[j];
+    }
+  }
+}
+
+void NUM(pbLaw_At)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, const double *x, pbLaw *law) {
+  int n = r->dim;
+  const double *rho = w->dual.rho + r->at;
+  double trial = f[0] - rho[0] * x[0], slope = 1;
+  memset(law, 0, sizeof *law);
+  if (r->kind == pb_rowEquality) {
+    for (int j = 0; j < n; j++) law->Nw[j * (n + 1)] = rho[j];
+    return;
+  }
+  if (r->kind == pb_rowFriction) between(trial, re(r->loss), w->dual.kappa, &slope, &law->Nloss), law->Nloss *= -1;
+  else positive(trial, w->dual.kappa, &slope);
+  law->Nw[0] = rho[0] * slope, law->Nf[0] = 1 - slope;
+  if (is_contact(r) && n > 1) friction_law(w, r, f, x, law);
+}
+
+void NUM(pbLaw_Here)(const NUM(pbWork) *w, const NUM(pbRow) *r, pbLaw *law) {
+  double f[6], x[6];
+  for (int j = 0; j < r->dim; j++) f[j] = re(r->f[j]), x[j] = re(r->x[j]) + re(r->R[j]) * f[j];
+  NUM(pbLaw_At)(w, r, f, x, law);
+}

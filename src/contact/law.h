@@ -1,0 +1,30 @@
+// Laws of hard contact (contact.h: methods lcp and cones), row by row: force f and residual w = J a - aref + R f satisfy
+//
+//   f = P(f - rho w),   P the projection on the forces a row may have, friction in the scale u_j = f_j / mu_j
+//
+// (Alart & Curnier 1991): equalities any force, friction loss within its bound, limits and normals f >= 0, friction on the disk
+// (cones) or the diamond (lcp) of radius f_n. rho > 0 is any scale (w->dual.rho). Real numbers throughout.
+#ifndef PB_LAW_H
+#define PB_LAW_H
+
+#include "multibody/work.h"
+
+// The equation f - P = 0 of a row, friction in its scale, linearised: derivatives by f and w (dim x dim), by friction
+// (dim x dim - 1) and by the bound of friction loss.
+typedef struct pbLaw {
+  double Nf[36], Nw[36], Nmu[30], Nloss;
+} pbLaw;
+
+static inline bool is_contact(const NUM(pbRow) *r) { return r->kind == pb_rowContact; }
+static inline double row_mu(const NUM(pbWork) *w, const NUM(pbRow) *r, int j) { return re(w->contact[r->id].friction[j - 1]); }
+
+// Is the row's force held at zero? Then it has no equation.
+bool NUM(pbLaw_Held)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, const double *x);
+// P(f - rho w) - f of a row, friction as forces; dim numbers.
+void NUM(pbLaw_Misfit)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, const double *x, double *out);
+// Linearised at f and w = x; of rows that are not held.
+void NUM(pbLaw_At)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, const double *x, pbLaw *law);
+// The same at the row's own f and x + R f.
+void NUM(pbLaw_Here)(const NUM(pbWork) *w, const NUM(pbRow) *r, pbLaw *law);
+
+#endif

@@ -1,0 +1,50 @@
+#include "linalg/lu.h"
+
+typedef double quad __attribute__((vector_size(32), aligned(8), may_alias));
+
+// y -= s x
+static inline void subtract(double *restrict y, double s, const double *restrict x, int n) {
+  int i = 0;
+  for (; i + 4 <= n; i += 4) *(quad *)(y + i) -= s * *(const quad *)(x + i);
+  for (; i < n; i++) y[i] -= s * x[i];
+}
+
+static void swap_rows(double *A, int n, int i, int j) {
+  for (int c = 0; i != j && c < n; c++) {
+    double t = A[i * n + c];
+    A[i * n + c] = A[j * n + c], A[j * n + c] = t;
+  }
+}
+
+bool NUM(pbLu_Factor)(double *A, int *perm, int n) {
+  for (int i = 0; i < n; i++) perm[i] = i;
+  for (int k = 0; k < n; k++) {
+    int p = k;
+    for (int i = k + 1; i < n; i++) p = fabs(A[i * n + k]) > fabs(A[p * n + k]) ? i : p;
+    if (!(fabs(A[p * n + k]) > 0) || !isfinite(A[p * n + k])) return false;
+    swap_rows(A, n, p, k);
+    int t = perm[k];
+    perm[k] = perm[p], perm[p] = t;
+    const double *pivot = A + k * n, inverse = 1 / pivot[k];
+    for (int i = k + 1; i < n; i++) {
+      double *row = A + i * n;
+      if (row[k] == 0) continue;
+      row[k] *= inverse;
+      subtract(row + k + 1, row[k], pivot + k + 1, n - k - 1);
+    }
+  }
+  return true;
+}
+
+void NUM(pbLu_Solve)(const double *LU, const int *perm, int n, double *x) {
+  double *y = x + n;  // the second half is room for the permuted right-hand side
+  for (int i = 0; i < n; i++) y[i] = x[perm[i]];
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < i; j++) y[i] -= LU[i * n + j] * y[j];
+  }
+  for (int i = n - 1; i >= 0; i--) {
+    for (int j = i + 1; j < n; j++) y[i] -= LU[i * n + j] * y[j];
+    y[i] /= LU[i * n + i];
+  }
+  memcpy(x, y, (size_t)n * sizeof *x);
+}
