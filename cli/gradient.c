@@ -378,6 +378,15 @@ static void warn_growth(const cliRun *run, const pbCertificate *c) {
       run->steps, factor, c->costate_worst_step, 1 / factor);
 }
 
+static void warn_events(const Gradient *g, const pbCertificate *c) {
+  if (g->mode != pb_gradientEvent || c->grazing == 0) return;
+  fprintf(
+      stderr,
+      "pullback: warning: %ld of %ld contact events graze (first at step %d): their moment has no usable derivative and was left "
+      "out; --mode smooth has a gradient there\n",
+      (long)c->grazing, (long)(c->grazing + c->events), c->grazing_step);
+}
+
 static pbStatus gradient(Gradient *g, pbArrays *set) {
   cliRun *run = g->run;
   const char *const *text = run->app->args.text;
@@ -401,6 +410,7 @@ static pbStatus gradient(Gradient *g, pbArrays *set) {
   }
   cliRun_WarnSolver(run);
   warn_growth(run, c);
+  warn_events(g, c);
   PB_TRY(add_results(g, set));
   PB_TRY(add_meta(g, set));
   return cli_save(run->app, set);

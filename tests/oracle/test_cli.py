@@ -174,7 +174,12 @@ def test_gradient_modes(run, tmp_path):
         assert json.loads(run("optimize", task, cwd=tmp_path).stdout)["certificates"][0]["mode"] == mode
     assert seen["event"]["events"] == 1 and 0 < seen["event"]["event_step"] < 2400
     assert abs(got["exact"] - got["event"]) > 1 and abs(got["smooth"] - got["event"]) < 0.5
+    np.savez(tmp_path / "low.npz", qpos=[-0.2 + 5e-6])  # falls by about this in a step
+    low = run("gradient", ball, "--steps", 3, "--init", tmp_path / "low.npz", "--option", "timestep=1e-3", "--cotangent", tmp_path / "cotangent.npz",
+              "--mode", "event", "--wrt", "qpos", "-o", out)
+    assert "graze (first at step 1)" in low.stderr
     assert "did you mean 'smooth'" in run("check", ball, "--mode", "smoth", code=2).stderr
+    assert "takes no option --mode" in run("jacobian", ball, "--mode", "event", "-o", out, code=2).stderr
     task.write_text(task.read_text().replace('"smooth"', '"soft"'))
     assert "mode" in run("optimize", task, cwd=tmp_path, code=3).stderr
 
