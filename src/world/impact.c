@@ -21,7 +21,8 @@ typedef struct flight {
 
 struct pbImpacts {
   int count, simultaneous;  // of the last step
-  double approach;
+  double approach, residual;
+  bool converged;  // every solve of its flights
   flight flight[MOST + 1];
   pbTouch *now, *then;  // at a flight's start, and after it
   int most, now_count, then_count;
@@ -91,6 +92,8 @@ static pbStatus fly(pbScratch *s, flight *f, const pbInput *input, double time, 
   f->time = time;
   pbScratch_Load(s, s->impacts->theta, f->start, input);
   PB_TRY(pbScratch_Run(s, sense, true));
+  s->impacts->residual = fmax(s->impacts->residual, s->report.residual);
+  s->impacts->converged = s->impacts->converged && s->report.converged;
   pbScratch_State(s, f->start[state_layout(s->model).time] + time, f->flown);
   return pb_ok;
 }
@@ -114,7 +117,7 @@ static pbStatus resting(pbScratch *s, const double *x, int candidate, const char
   const pbCandidate *c = s->model->topology->candidate + candidate;
   char first[96], second[96];
   return pbScratch_Fail(s, pb_no_convergence,
-                        "geoms %s and %s %s at time %.9g: contact method impact cannot hold a contact, method soft can",
+                        "geoms %s and %s %s at time %.9g: impacts alone cannot hold a contact, contact method soft can",
                         geom_name(s, c->geom1, first), geom_name(s, c->geom2, second), how, x[state_layout(s->model).time]);
 }
 
@@ -254,7 +257,9 @@ static pbStatus next_touch(pbScratch *s, flight *f, const pbInput *input, double
   }
   PB_TRY(first_touch(s, f, input, &candidate));
   hit = fastest(p->then, p->then_count, candidate);
-  if (hit < 0) return resting(s, f->flown, candidate, "graze each other");
+  if (hit < 0)
+    return resting(s, f->flown, candidate,
+                   "touch without approaching (they graze, rest, or bounce within one step of an integrator other than RK4)");
   set_strike(p, f, p->then, p->then_count, hit);
   return pb_ok;
 }
@@ -264,6 +269,7 @@ static pbStatus strike(pbScratch *s, const flight *f, const pbInput *input, doub
   set_time(s, 0);
   pbScratch_Load(s, s->impacts->theta, f->flown, input);
   pbStatus status = s->variant->strike(&s->w, f->candidate, f->hit);
+  if (status == pb_singular) return pbScratch_Explain(s, status);
   if (status != pb_ok) return resting(s, f->flown, f->candidate, "strike without a solution of Coulomb's law");
   memcpy(after, f->flown, (size_t)pbModel_StateSize(m) * sizeof(double));
   memcpy(after + state_layout(m).qvel, s->w.qvel, (size_t)m->nv * sizeof(double));
@@ -278,7 +284,7 @@ static pbStatus run(pbScratch *s, const double *theta, const double *x, const pb
   size_t stages = (size_t)(pb_stages(m) * m->nv) * sizeof(double);
   memcpy(p->theta, theta, m->ntheta * sizeof(double));
   memcpy(p->flight[0].start, x, (size_t)pbModel_StateSize(m) * sizeof(double));
-  p->count = p->simultaneous = 0, p->approach = INFINITY;
+  p->count = p->simultaneous = 0, p->approach = INFINITY, p->residual = 0, p->converged = true;
   for (bool strikes = true;; p->count++) {
     flight *f = p->flight + p->count;
     PB_TRY(next_touch(s, f, input, left, sense && p->count == 0, &strikes));
@@ -301,7 +307,15 @@ pbStatus pbImpacts_Step(pbScratch *s, const double *theta, const double *x, cons
   s->w.ncon = 0;
   s->report.contacts = s->report.onsets = p->count, s->report.releases = 0;
   s->report.simultaneous = p->simultaneous, s->report.approach = p->approach;
+  s->report.residual = p->residual, s->report.converged = p->converged;
   return pb_ok;
+}
+
+static const char forward[] = "forward derivative";
+
+// What failed in a derivative.
+static pbStatus named(pbScratch *s, pbStatus status, const char *what) {
+  return status == pb_ok ? status : pbScratch_Fail(s, status, "%s: %s", what, pbStatus_Text(status));
 }
 
 // ---- reverse --------------------------------------------------------------------------------------------------------
@@ -324,7 +338,7 @@ static pbStatus pull_flight(pbScratch *s, const flight *f, const pbInput *input,
   *step_bar = 0;
   set_time(s, f->time);
   pbScratch_Load(s, p->theta, f->start, input);
-  PB_TRY(s->variant->vjp(s->adjoint_one, false, &s->w, f->stages, &b));
+  PB_TRY(named(s, s->variant->vjp(s->adjoint_one, false, &s->w, f->stages, &b), "pullback"));
   *time_bar = *step_bar;
   *step_bar = before;
   p->x_bar = out, p->pulled = x;
@@ -338,8 +352,10 @@ static pbStatus motion_by_time(pbScratch *s, const flight *f, const pbInput *inp
   p->direction[timestep_at(s->model)] = 1;
   memcpy(s->stages, f->stages, (size_t)(pb_stages(s->model) * s->model->nv) * sizeof(double));
   set_time(s, f->time);
-  return pbJvp_Run(s->complex_work, p->theta, f->start, input, s->stages, &(pbDirection){.theta = p->direction}, true, p->by_time,
-                   NULL, NULL, NULL);
+  return named(s,
+               pbJvp_Run(s->complex_work, p->theta, f->start, input, s->stages, &(pbDirection){.theta = p->direction}, true,
+                         p->by_time, NULL, NULL, NULL),
+               forward);
 }
 
 static double dot(const double *a, const double *b, int n) {
@@ -360,7 +376,7 @@ static pbStatus pull_strike(pbScratch *s, const flight *f, const pbInput *input,
   pbPullback b = {.v_next = p->v_bar, .q = q, .v = v, .theta = theta_bar};
   set_time(s, 0);
   pbScratch_Load(s, p->theta, f->flown, input);
-  PB_TRY(s->variant->vjp_strike(s->adjoint_one, &s->w, f->candidate, f->hit, &b, p->slope));
+  PB_TRY(named(s, s->variant->vjp_strike(s->adjoint_one, &s->w, f->candidate, f->hit, &b, p->slope), "pullback"));
   if (!f->timed) return pb_ok;
   double time_bar = dot(p->x_bar, p->by_time, pbModel_TangentSize(m)) - rest_bar;
   s->variant->vjp_gap(s->adjoint_one, &s->w, f->hit, -time_bar / dot(p->slope, p->by_time, nv), &b);
@@ -424,7 +440,8 @@ static pbStatus push_flight(pbScratch *s, const flight *f, const pbInput *input,
   p->direction[timestep_at(s->model)] = rate;
   memcpy(s->stages, f->stages, (size_t)(pb_stages(s->model) * s->model->nv) * sizeof(double));
   set_time(s, f->time);
-  PB_TRY(pbJvp_Run(s->complex_work, p->theta, f->start, input, s->stages, &along, true, p->moved, NULL, NULL, NULL));
+  PB_TRY(named(s, pbJvp_Run(s->complex_work, p->theta, f->start, input, s->stages, &along, true, p->moved, NULL, NULL, NULL),
+               forward));
   memcpy(p->tangent, p->moved, (size_t)pbModel_TangentSize(s->model) * sizeof(double));
   return pb_ok;
 }
@@ -438,8 +455,8 @@ static pbStatus push_strike(pbScratch *s, const flight *f, const pbInput *input,
   if (f->timed) {
     PB_TRY(motion_by_time(s, f, input));
     set_time(s, 0);
-    PB_TRY(pbJvp_Strike(s->complex_work, p->theta, f->flown, &(pbDirection){.x = p->by_time}, f->candidate, f->hit, &closing,
-                        p->v_bar));
+    const pbDirection way = {.x = p->by_time};
+    PB_TRY(named(s, pbJvp_Strike(s->complex_work, p->theta, f->flown, &way, f->candidate, f->hit, &closing, p->v_bar), forward));
   }
   PB_TRY(pbJvp_Strike(s->complex_work, p->theta, f->flown, &(pbDirection){.x = p->tangent, .theta = d->theta}, f->candidate,
                       f->hit, &gap, p->moved));

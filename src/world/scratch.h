@@ -41,6 +41,8 @@ pbStatus pbScratch_ExplainSingular(pbScratch *s);
 pbStatus pbScratch_ExplainHard(pbScratch *s);
 // Load state and inputs into the double evaluation.
 void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pbInput *input);
+// The failure of an evaluation in words.
+pbStatus pbScratch_Explain(pbScratch *s, pbStatus status);
 // Evaluate what was loaded, and step on; the report. Work afterwards as a state at this time.
 pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate);
 void pbScratch_State(const pbScratch *s, double time, double *x);

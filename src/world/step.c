@@ -200,6 +200,7 @@ pbStatus pbScratch_Create(const pbModel *m, const pbCapacity *capacity, pbScratc
                           capacity->contacts);
   PB_TRY(pbModel_CheckContact(m));
   int contacts = capacity && capacity->contacts > 0 ? capacity->contacts : default_contacts(m);
+  if (m->contact.method == pb_contactImpact && contacts < PB_MAX_HITS) contacts = PB_MAX_HITS;  // it looks at pairs from afar
   if ((double)contacts * 16 * (m->nv + 32) > INT_MAX)  // counts of rows' entries are ints
     return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for a scratch with %d contacts", contacts);
   pbScratch *s = pbContext_Alloc(m->ctx, sizeof *s);
@@ -308,7 +309,7 @@ static int first_not_finite(const double *x, int n) {
   return i;
 }
 
-static pbStatus explain(pbScratch *s, pbStatus status) {
+pbStatus pbScratch_Explain(pbScratch *s, pbStatus status) {
   const pbWork_r *w = &s->w;
   switch (status) {
     case pb_capacity: return pbScratch_Fail(s, status, "more than %d contacts at time %.9g", w->max_con, w->time);
@@ -320,7 +321,7 @@ static pbStatus explain(pbScratch *s, pbStatus status) {
 
 pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate) {
   pbStatus status = s->variant->run(&s->w, s->stages, false, sense, integrate);
-  if (status != pb_ok) return explain(s, status);
+  if (status != pb_ok) return pbScratch_Explain(s, status);
   s->report.contacts = s->w.ncon;
   s->report.rows = s->w.nrow;
   s->report.iterations = s->w.iterations;

@@ -22,7 +22,7 @@ void *__wrap_calloc(size_t count, size_t size) { return strays += strays_watched
 void *__wrap_realloc(void *memory, size_t size) { return strays += strays_watched, __real_realloc(memory, size); }
 #endif
 
-static const char *const model_files[] = {"hostile/model.xml", "oracle/models/include_main.xml"};
+static const char *const model_files[] = {"hostile/model.xml", "oracle/models/include_main.xml", "hostile/impact.xml"};
 
 typedef struct Parts {  // what a run holds; any may be NULL
   pbModel *model;
@@ -70,6 +70,10 @@ static pbStatus run(pbContext *ctx, const char *file, Meter *meter, Parts *parts
   PB_TRY(pbModel_Load(ctx, file, NULL, &parts->model));
   const pbModel *m = parts->model;
   int n = pbModel_TangentSize(m);
+  if (strstr(file, "impact")) {
+    PB_TRY(pbModel_SetContact(parts->model, "method", "impact"));
+    PB_TRY(pbModel_SetContact(parts->model, "restitution", "0.8"));
+  }
   assert_true(pbModel_ParamSize(m) <= run_most && n * n <= run_most && pbModel_Size(m, "nu") <= 64);
   pbRolloutPlan plan;
   PB_TRY(pbRollout_PlanSlots(m, run_steps, 2, 3, &plan));  // less than all steps: some are computed again

@@ -253,6 +253,40 @@ static void test_what_is_conserved(void **state) {
   fail_msg("the capsules never met");
 }
 
+static double energy_of(World *w, const double *x) {
+  const double *M, *place, *v = x + 1 + w->nq, *mass = w->theta + (w->m->body_mass - w->m->theta0);
+  int rows, cols;
+  double energy = 0;
+  assert_int_equal(pbStep_Observe(w->m, w->theta, x, NULL, w->s, NULL), pb_ok);
+  pbScratch_Gather(w->s);
+  assert_true(pbScratch_Field(w->s, "M", &M, &rows, &cols) && pbScratch_Field(w->s, "xipos", &place, &rows, &cols));
+  for (int i = 0; i < w->nv * w->nv; i++) energy += 0.5 * v[i / w->nv] * M[i] * v[i % w->nv];
+  for (int b = 1; b < w->m->nbody; b++) energy += 9.81 * mass[b] * place[3 * b + 2];
+  return energy;
+}
+
+// Elastic and without friction: a tumbling box and a chain keep their energy over many bounces.
+static void test_energy(void **state) {
+  (void)state;
+  static const char *const texts[] = {
+      "<mujoco><worldbody><geom type='plane' size='5 5 1' condim='1'/><body pos='0 0 .5'><freejoint/>"
+      "<geom type='box' size='.1 .2 .15' mass='2' euler='20 30 0' condim='1'/></body></worldbody></mujoco>",
+      "<mujoco><default><geom condim='1' size='.03' mass='1'/></default><worldbody><geom type='plane' size='5 5 1'/>"
+      "<body pos='0 0 .55'><joint axis='0 1 0'/><geom type='capsule' fromto='0 0 0 .3 0 0'/><body pos='.3 0 0'><joint axis='0 1 "
+      ".3'/>"
+      "<geom type='capsule' fromto='0 0 0 .3 0 -.1'/></body></body></worldbody></mujoco>"};
+  for (int k = 0; k < 2; k++) {
+    World w;
+    int impacts = 0;
+    begin(&w, texts[k], "RK4", 5e-4, 1);
+    double start = energy_of(&w, w.x);
+    for (int i = 0; i < 6000; i++) impacts += step(&w);
+    assert_true(impacts > 3);
+    near(energy_of(&w, w.x), start, 1e-8 * start);
+    end(&w);
+  }
+}
+
 // ---- derivatives ------------------------------------------------------------------------------------------------------
 static const char *const scenes[] = {
     // a ball that sticks; one that slides, of a pair whose frictions differ by direction
@@ -531,10 +565,19 @@ static int teardown(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bouncing_ball), cmocka_unit_test(test_straight_bounce),   cmocka_unit_test(test_two_balls),
-      cmocka_unit_test(test_spinning_ball), cmocka_unit_test(test_what_is_conserved), cmocka_unit_test(test_forward_and_reverse),
-      cmocka_unit_test(test_differences),   cmocka_unit_test(test_same_bits),         cmocka_unit_test(test_budgets),
-      cmocka_unit_test(test_rest_is_named), cmocka_unit_test(test_overlap),           cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_bouncing_ball),
+      cmocka_unit_test(test_straight_bounce),
+      cmocka_unit_test(test_two_balls),
+      cmocka_unit_test(test_spinning_ball),
+      cmocka_unit_test(test_what_is_conserved),
+      cmocka_unit_test(test_energy),
+      cmocka_unit_test(test_forward_and_reverse),
+      cmocka_unit_test(test_differences),
+      cmocka_unit_test(test_same_bits),
+      cmocka_unit_test(test_budgets),
+      cmocka_unit_test(test_rest_is_named),
+      cmocka_unit_test(test_overlap),
+      cmocka_unit_test(test_refusals),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }
