@@ -1,4 +1,4 @@
-"""A ball bouncing five times under gravity: derivatives through the impacts against products of saltation matrices."""
+"""A ball bouncing five times under gravity: derivatives through the impacts against products of saltation matrices. Two elastic balls."""
 import numpy as np
 
 from common import Bench, below, row
@@ -16,6 +16,17 @@ def derivative(bench, e, h, integrator):
     g = [bench.gradient(model, {k: np.ones(1)}, *words, init={"qpos": [1.0]}) for k in ("qpos", "qvel")]
     return np.array([[r["qpos"][0], r["qvel"][0]] for r in g])
 
+RAIL = '<mujoco><option timestep="{:.17g}" gravity="0 0 0"/><worldbody>' + "".join(
+    f'<body pos="{x} 0 0"><joint type="slide" axis="1 0 0"/><geom size="0.1" mass="1" condim="1"/></body>' for x in (0, 1)) + "</worldbody></mujoco>"
+
+
+def two_balls(bench, h):
+    """d(places after 1 s)/d(x1, x2, v1, v2), the first ball running into the second at 2 m/s."""
+    words = ("--steps", round(1 / h), "--wrt", "qpos,qvel", "--contact", "method=impact", "--contact", "restitution=1")
+    model = bench.write("rail.xml", RAIL.format(h))
+    g = [bench.gradient(model, {"qpos": e}, *words, init={"qvel": [2, 0]}) for e in np.eye(2)]
+    return np.array([[*r["qpos"], *r["qvel"]] for r in g])
+
 
 def rows():
     out = []
@@ -28,4 +39,7 @@ def rows():
             gaps = [np.abs(derivative(bench, e, h, "Euler") - exact).max() for h in steps]
             order = np.log2(gaps[0] / gaps[-1]) / (len(steps) - 1)
             out.append(row(f"e = {e:g}, semi-implicit Euler: order of that error", order, "1 +- 0.1", abs(order - 1) <= 0.1))
+        for h in (0.01, 0.125):
+            gap = np.abs(two_balls(bench, h) - [[0, 1, 0, 1], [1, 0, 1, 0]]).max()
+            out.append(below(f"two elastic balls, h = {h:g}: d(places after 1 s)/d(x1, x2, v1, v2), error against (0,1,0,1), (1,0,1,0)", gap, 1e-12))
     return out

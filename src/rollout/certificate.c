@@ -19,7 +19,8 @@ void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *wo
   c->unconverged += !report->converged;
   c->simultaneous += report->simultaneous;
   c->approach = fmin(c->approach, report->approach);
-  if (step == 0) return;  // what the scratch did before is another rollout
+  if (step == 0 && !isfinite(report->approach))
+    return;  // what the scratch did before is another rollout; impacts are of the step
   c->onsets += report->onsets;
   c->releases += report->releases;
 }

@@ -375,23 +375,25 @@ static void test_forward_and_reverse(void **state) {
   for (int k = 0; k < 3 * scene_count; k++) {
     World w;
     double c[most] = {0}, d[most] = {0}, dp[most_theta], du[8] = {0}, df[48] = {0}, next[most], A[most * most], B[most * 8];
-    double x_bar[most] = {0}, u_bar[8] = {0}, f_bar[48] = {0}, theta_bar[most_theta] = {0};
+    double x_bar[most] = {0}, u_bar[8] = {0}, f_bar[48] = {0}, theta_bar[most_theta] = {0}, seen_bar[24], seen[24];
     impact_step(&w, k / 3, k % 3);
     pbInput input = input_of(&w);
     fill(c, w.n, 1), fill(d, w.n, 1), fill(du, w.nu, 1), fill(df + 6, 6 * (w.m->nbody - 1), 1);
     parameter_direction(&w, dp);
+    fill(seen_bar, 3 * w.m->nbody, 1);
     pbInputBar input_bar = {.ctrl = u_bar, .xfrc = f_bar};
-    assert_int_equal(pbStep_Vjp(w.m, w.theta, w.record, &input, c, NULL, w.s, x_bar, &input_bar, theta_bar), pb_ok);
+    pbObservationBar observed = {.xpos = seen_bar};
+    assert_int_equal(pbStep_Vjp(w.m, w.theta, w.record, &input, c, &observed, w.s, x_bar, &input_bar, theta_bar), pb_ok);
     assert_int_equal(pbStep_Jacobian(w.m, w.theta, w.record, &input, w.s, A, B, NULL, NULL), pb_ok);
     const pbDirection directions[] = {{.x = d}, {.ctrl = du}, {.xfrc = df}, {.theta = dp}};
     const double *const moved[] = {d, du, df, dp}, *const bars[] = {x_bar, u_bar, f_bar, theta_bar};
     const int sizes[] = {w.n, w.nu, 6 * w.m->nbody, (int)pbModel_ParamSize(w.m)};
     for (int i = 0; i < 4; i++) {
-      assert_int_equal(pbStep_Jvp(w.m, w.theta, w.record, &input, &directions[i], w.s, next, NULL, NULL, NULL), pb_ok);
+      assert_int_equal(pbStep_Jvp(w.m, w.theta, w.record, &input, &directions[i], w.s, next, NULL, seen, NULL), pb_ok);
       double size = 1e-300;
       for (int j = 0; j < w.n; j++) size += fabs(c[j] * next[j]);
       for (int j = 0; j < sizes[i]; j++) size += fabs(moved[i][j] * bars[i][j]);
-      double forward = dot(c, next, w.n), reverse = dot(moved[i], bars[i], sizes[i]);
+      double forward = dot(c, next, w.n) + dot(seen_bar, seen, 3 * w.m->nbody), reverse = dot(moved[i], bars[i], sizes[i]);
       if (!(fabs(forward - reverse) <= 1e-12 * size))
         fail_msg("scene %d, %s, direction %d: %.17g forward, %.17g in reverse", k / 3, integrators[k % 3], i, forward, reverse);
       for (int row = 0; i < 2 && row < w.n; row++)
