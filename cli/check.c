@@ -773,8 +773,8 @@ static void impact_findings(Doctor *d) {
     if (!d->reports[k].simultaneous || ++events > MOST_EVENTS) continue;
     snprintf(where, sizeof where, "step %ld", k);
     find(d, "simultaneous impacts", where,
-         "several contacts touch and approach at the same instant and strike one after the other, the fastest first. A change of "
-         "the state can change that order, which the gradient does not foresee.");
+         "several contacts touch and approach at the same instant: those of one pair strike together, pairs one after the other, "
+         "the fastest first. A change of the state can part them or change that order, which the gradient does not foresee.");
   }
 }
 

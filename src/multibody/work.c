@@ -55,6 +55,7 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
   TAKE(qfrc_spring, m->nv) TAKE(qfrc_damper, m->nv) TAKE(qfrc_gravcomp, m->nv) TAKE(qfrc_fluid, m->nv)
   TAKE(qacc_warmstart, m->nv) TAKE(grad, m->nv) TAKE(step, m->nv) TAKE(Ma, m->nv) TAKE(Mstep, m->nv) TAKE(tmp, m->nv)
   TAKE(q0, m->nq) TAKE(v0, m->nv) TAKE(a0, m->na) TAKE(rk_v, 4 * m->nv) TAKE(rk_a, 4 * m->nv) TAKE(rk_d, 4 * m->na)
+  TAKE(strike_J, (m->contact.method == pb_contactImpact) * 48 * m->nv)
   TAKE(seen_xpos, 3 * m->nbody) TAKE(seen_site, 3 * m->nsite)
   TAKE(sensordata, m->nsensordata) TAKE(subtree_com, 3 * m->nbody) TAKE(subtree_linvel, 3 * m->nbody)
   TAKE(cfrc_int, 6 * m->nbody)

@@ -144,6 +144,8 @@ typedef struct NUM(pbWork) {
   num *q0, *v0, *a0;        // nq, nv, na
   num *rk_v, *rk_a, *rk_d;  // 4 x nv, 4 x nv, 4 x na (the first stage also for the other integrators)
 
+  num *strike_J;  // 48 x nv: rows of contacts that strike, and these by M^-1 (contact method impact)
+
   // what was seen at the start of the step (a later stage overwrites xpos)
   num *seen_xpos, *seen_site;  // nbody x 3, nsite x 3
 

@@ -9,29 +9,30 @@
 
 #if PB_LANES == 1
 
-// after: C_w' nu, before: C_u' nu, with (A C_w' + C_p') nu = J M^-1 w_bar.
-static void multipliers(const NUM(pbStrike) *s, const double *seen, double after[3], double before[3]) {
-  double C[3], by_after[3][3], by_impulse[3][3], K[3][3] = {0}, nu[3] = {0};
-  NUM(pbStrike_Law)(s, C, by_after, by_impulse);
-  for (int i = 0; i < s->n; i++) {
-    nu[i] = seen[i];
-    for (int j = 0; j < s->n; j++) {
-      K[i][j] = by_impulse[j][i];
-      for (int k = 0; k < s->n; k++) K[i][j] += s->A[i][k] * by_after[j][k];
+// nu, with (A C_w' + C_p') nu = J M^-1 w_bar, to C_w' nu (after) and C_u' nu (before).
+static void multipliers(const NUM(pbStrike) *s, const double *seen, pbImpactBar *b) {
+  double nu[pb_strikeRows];
+  memcpy(nu, seen, sizeof nu);
+  NUM(pbStrike_Solve)(s, nu, true);
+  b->restitution = 0;
+  for (int c = 0; c < s->count; c++) {
+    double C[3], by_after[3][3], by_impulse[3][3];
+    const pbStruck *t = s->contact + c;
+    double *after = b->after + t->first, *before = b->before + t->first;
+    NUM(pbStrike_Law)(s, c, C, by_after, by_impulse);
+    for (int i = 0; i < t->n; i++) {
+      after[i] = before[i] = 0;
+      for (int j = 0; j < t->n; j++) after[i] += by_after[j][i] * nu[t->first + j];
     }
+    before[0] = s->restitution * after[0];
+    b->restitution -= after[0] * s->before[t->first];
   }
-  NUM(pbStrike_Solve)(s->n, K, nu);
-  for (int i = 0; i < 3; i++) {
-    after[i] = before[i] = 0;
-    for (int j = 0; j < s->n && i < s->n; j++) after[i] += by_after[j][i] * nu[j];
-  }
-  before[0] = s->restitution * nu[0];
 }
 
 // From the principal directions of slip back to the contact's tangents.
-static void unturn(const NUM(pbStrike) *s, double x[3]) {
+static void unturn(const pbStruck *t, double x[3]) {
   double a = x[1], b = x[2];
-  x[1] = s->cos * a - s->sin * b, x[2] = s->sin * a + s->cos * b;
+  x[1] = t->cos * a - t->sin * b, x[2] = t->sin * a + t->cos * b;
 }
 
 // Coefficients c of the rows' velocities under a body field X (of the second body less the first): to the field's cotangent F,
@@ -59,32 +60,33 @@ static void functional(const NUM(pbWork) *w, const NUM(pbContact) *c, const doub
 
 void LANE(pbImpact_Law)(const NUM(pbWork) *w, const NUM(pbStrike) *s, const double *w_bar, pbImpactBar *b) {
   int nv = w->m->nv;
-  double seen[3] = {0};
+  double seen[pb_strikeRows] = {0};
   memcpy(b->lam, w_bar, (size_t)nv * sizeof(double));
   for (int k = 0; k < s->n; k++) {
     for (int i = 0; i < nv; i++) seen[k] += s->X[k * nv + i] * w_bar[i];
   }
-  multipliers(s, seen, b->after, b->before);
-  b->restitution = -b->after[0] * s->before[0];
+  multipliers(s, seen, b);
   for (int k = 0; k < s->n; k++) {
     for (int i = 0; i < nv; i++) b->lam[i] -= s->J[k * nv + i] * b->after[k];
   }
   NUM(pbTree_Solve)(&w->t->M, w->LD, w->Dinv, b->lam);
 }
 
-void LANE(pbImpact_Contact)(LANE(pbAdjoint) *a, const NUM(pbStrike) *s, int hit, const pbImpactBar *b) {
+void LANE(pbImpact_Contact)(LANE(pbAdjoint) *a, const NUM(pbStrike) *s, int index, const pbImpactBar *b) {
   const NUM(pbWork) *w = a->w;
-  const NUM(pbContact) *c = w->contact + hit;
+  const pbStruck *t = s->contact + index;
+  const NUM(pbContact) *c = w->contact + t->hit;
   double p[3] = {0}, change[3] = {0}, start[3] = {0}, place[3] = {0}, axes[3][3] = {{0}}, friction[2] = {0};
-  for (int k = 0; k < s->n; k++) {
-    p[k] = -s->impulse[k];  // a's virtual velocity is -lam
-    change[k] = -b->after[k], start[k] = -b->after[k] - b->before[k];
+  for (int k = 0; k < t->n; k++) {
+    int row = t->first + k;
+    p[k] = -s->impulse[row];  // a's virtual velocity is -lam
+    change[k] = -b->after[row], start[k] = -b->after[row] - b->before[row];
   }
-  unturn(s, p), unturn(s, change), unturn(s, start);
+  unturn(t, p), unturn(t, change), unturn(t, start);
   functional(w, c, p, a->Vm, a->FM, place, axes, friction);
   functional(w, c, change, a->Vw, a->FW, place, axes, friction);
   functional(w, c, start, w->V, a->FV, place, axes, friction);
-  LANE(pbRows_Touch)(a, hit, PB_TOUCH, 0, place, axes, friction, b->restitution);
+  LANE(pbRows_Touch)(a, t->hit, PB_TOUCH, 0, place, axes, friction, index == 0 ? b->restitution : 0);
 }
 
 #endif

@@ -835,7 +835,7 @@ pbStatus LANE(pbVjp_Strike)(void *memory, void *work, int candidate, int hit, co
   LANE(pbSweep_Push)(w, a->mu, a->Vm);
   LANE(pbSweep_Inertia)(a);
   LANE(pbForce_Joints)(a);
-  LANE(pbImpact_Contact)(a, &s, hit, &b);
+  for (int c = 0; c < s.count; c++) LANE(pbImpact_Contact)(a, &s, c, &b);
   LANE(pbForce_Tendons)(a);
   end_impact(k, p);
   return pb_ok;

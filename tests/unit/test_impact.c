@@ -203,6 +203,32 @@ static void test_spinning_ball(void **state) {
   }
 }
 
+// A box that lands flat, at rest and fast: its corners strike together, so it stays level. Forward and reverse derivatives agree.
+static void test_flat_landing(void **state) {
+  (void)state;
+  static const char text[] =
+      "<mujoco><option gravity='0 0 0'/><worldbody>" FLOOR
+      "<body pos='0 0 .1'><freejoint/><geom type='box' size='.1 .12 .1' mass='1' friction='.3'/></body></worldbody></mujoco>";
+  for (int k = 0; k < 2; k++) {
+    World w;
+    double c[6 * 2], d[6 * 2], next[6 * 2], x_bar[6 * 2] = {0};
+    begin(&w, text, "RK4", 1e-3, 0.5);
+    w.v[0] = k ? 3 : 0, w.v[2] = -2;
+    assert_int_equal(step(&w), 1);
+    const double exact[6] = {k ? 3 - 0.3 * 1.5 * 2 : 0, 0, 1, 0, 0, 0};
+    for (int i = 0; i < 6; i++) near(w.v[i], exact[i], 1e-12);
+    assert_int_equal(pbScratch_Report(w.s).simultaneous, 1);
+    for (int i = 0; i < 12; i++) c[i] = sin(1 + i), d[i] = cos(3 * i);
+    pbDirection direction = {.x = d};
+    assert_int_equal(pbStep_Vjp(w.m, w.theta, w.record, &(pbInput){0}, c, NULL, w.s, x_bar, NULL, NULL), pb_ok);
+    assert_int_equal(pbStep_Jvp(w.m, w.theta, w.record, &(pbInput){0}, &direction, w.s, next, NULL, NULL, NULL), pb_ok);
+    double forward = 0, reverse = 0, size = 0;
+    for (int i = 0; i < 12; i++) forward += c[i] * next[i], reverse += x_bar[i] * d[i], size += fabs(c[i] * next[i]);
+    near(forward, reverse, 1e-12 * size);
+    end(&w);
+  }
+}
+
 // Two free capsules: momenta are kept, and without friction the loss of energy is that of the normal velocity.
 static void test_what_is_conserved(void **state) {
   (void)state;
@@ -567,19 +593,13 @@ static int teardown(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bouncing_ball),
-      cmocka_unit_test(test_straight_bounce),
-      cmocka_unit_test(test_two_balls),
-      cmocka_unit_test(test_spinning_ball),
-      cmocka_unit_test(test_what_is_conserved),
-      cmocka_unit_test(test_energy),
-      cmocka_unit_test(test_forward_and_reverse),
-      cmocka_unit_test(test_differences),
-      cmocka_unit_test(test_same_bits),
-      cmocka_unit_test(test_budgets),
-      cmocka_unit_test(test_rest_is_named),
-      cmocka_unit_test(test_overlap),
-      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_bouncing_ball), cmocka_unit_test(test_straight_bounce),
+      cmocka_unit_test(test_two_balls),     cmocka_unit_test(test_spinning_ball),
+      cmocka_unit_test(test_flat_landing),  cmocka_unit_test(test_what_is_conserved),
+      cmocka_unit_test(test_energy),        cmocka_unit_test(test_forward_and_reverse),
+      cmocka_unit_test(test_differences),   cmocka_unit_test(test_same_bits),
+      cmocka_unit_test(test_budgets),       cmocka_unit_test(test_rest_is_named),
+      cmocka_unit_test(test_overlap),       cmocka_unit_test(test_refusals),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }
