@@ -39,19 +39,18 @@ static double beyond(int n, const double *y, double cut, double kappa, double *b
   return sum;
 }
 
-// The cut at which that sum is the radius; 0 where it is less at once. Sharp.
-static double sharp_cut(int n, const double *y, double radius) {
+// The cut at which that sum is the radius; 0 where it is less at once. Sharp. sign: of the entries beyond, 0 of the others.
+static double sharp_cut(int n, const double *y, double radius, double *sign) {
   double sum = 0, cut = 0;
-  bool in[5];
   int count = n;
-  for (int j = 0; j < n; j++) in[j] = true, sum += fabs(y[j]);
+  for (int j = 0; j < n; j++) sign[j] = y[j] < 0 ? -1 : 1, sum += fabs(y[j]);
   if (sum <= radius) return 0;
   for (bool dropped = true; dropped;) {
     cut = (sum - radius) / count;
     dropped = false;
     for (int j = 0; j < n && count > 1; j++) {
-      if (!in[j] || fabs(y[j]) > cut) continue;
-      in[j] = false, count--, sum -= fabs(y[j]);
+      if (sign[j] == 0 || fabs(y[j]) > cut) continue;
+      sum -= fabs(y[j]), sign[j] = 0, count--;
       dropped = true;
     }
   }
@@ -60,8 +59,7 @@ static double sharp_cut(int n, const double *y, double radius) {
 
 // The same smoothed: cut (radius - sum) = kappa. sum - radius + kappa / cut is convex and falls: Newton's method from the left.
 static double find_cut(int n, const double *y, double radius, double kappa) {
-  double cut = sharp_cut(n, y, radius), slope;
-  if (!(kappa > 0)) return cut;
+  double sign[5], cut = sharp_cut(n, y, radius, sign), slope;
   cut = fmax(cut, kappa / fmax(radius, sqrt(kappa)));
   for (int it = 0; it < 100; it++) {
     double sum = beyond(n, y, cut, kappa, &slope), move = (sum - radius + kappa / cut) / (kappa / (cut * cut) - slope);
@@ -72,11 +70,20 @@ static double find_cut(int n, const double *y, double radius, double kappa) {
 }
 
 // The same on the diamond: the sum of |y_j| is at most the radius.
+static void on_sharp_diamond(int n, double radius, double *y, double *Q, double *g) {
+  double sign[5], cut = sharp_cut(n, y, radius, sign), count = 0;
+  for (int j = 0; j < n && cut > 0; j++) count += fabs(sign[j]);
+  for (int i = 0; Q && i < n; i++) {
+    g[i] = count > 0 ? sign[i] / count : 0;
+    for (int j = 0; j < n; j++) Q[i * n + j] = (i == j) * fabs(sign[i]) - (count > 0 ? sign[i] * sign[j] / count : 0);
+  }
+  for (int j = 0; j < n; j++) y[j] = sign[j] * fmax(0, fabs(y[j]) - cut);
+}
+
 static void on_diamond(int n, double radius, double kappa, double *y, double *Q, double *g) {
-  double cut = find_cut(n, y, radius, kappa), by_cut = 0, sum, both[5], odd[5];
-  sum = beyond(n, y, cut, kappa, &by_cut);
+  double cut = find_cut(n, y, radius, kappa), by_cut, both[5], odd[5];
   // cut (radius - sum) = kappa: how the cut moves with the radius; with y_j by -odd_j of that
-  double pull = cut > 0 ? 1 / (by_cut + (sum - radius) / cut) : 0;
+  double sum = beyond(n, y, cut, kappa, &by_cut), pull = 1 / (by_cut + (sum - radius) / cut);
   for (int j = 0; j < n; j++) {
     double a, b;
     y[j] = positive(y[j] - cut, kappa, &a) - positive(-y[j] - cut, kappa, &b);
@@ -89,7 +96,8 @@ static void on_diamond(int n, double radius, double kappa, double *y, double *Q,
 }
 
 static void on_friction(const NUM(pbWork) *w, int n, double radius, double *y, double *Q, double *g) {
-  if (w->m->contact.method == pb_contactLcp) on_diamond(n, radius, w->dual.kappa, y, Q, g);
+  if (w->m->contact.method == pb_contactLcp && w->dual.kappa > 0) on_diamond(n, radius, w->dual.kappa, y, Q, g);
+  else if (w->m->contact.method == pb_contactLcp) on_sharp_diamond(n, radius, y, Q, g);
   else on_disk(n, radius, w->dual.kappa, y, Q, g);
 }
 
