@@ -146,36 +146,169 @@ static void classify(NUM(pbWork) *w, const double *f, const double *x) {
   for (int k = 0; k < w->nrow; k++) w->row[k].zone = !NUM(pbLaw_Held)(w, w->row + k, f + w->row[k].at, x + w->row[k].at);
 }
 
-// T = Nw A + Nf over the rows of zone 1, factored; and the right-hand side of Newton's step, if wanted: -N - Nw A df of the other
-// rows, which let go (x_after: the residuals then).
-static pbStatus linearise(NUM(pbWork) *w, const double *f, const double *x, const double *x_after, double *rhs) {
-  int n = w->dual.n, count = 0, at = 0;
+// ---- the linearised laws --------------------------------------------------------------------------------------------------
+// T df = rhs, T = Nw (J M^-1 J' + R) + Nf over the rows of zone 1: either as it stands, or, where there are more rows than dofs, with
+// B = Nw R + Nf row by row and K = B^-1 Nw, by way of the dofs:  H h = J'B^-1 rhs,  df = B^-1 rhs - K J h,  H = M + J'K J.
+
+// Inverse of B (n x n, destroyed); false where it is singular.
+static bool invert(int n, double *B, double *inverse) {
+  for (int i = 0; i < n * n; i++) inverse[i] = i % (n + 1) == 0;
+  for (int k = 0; k < n; k++) {
+    int p = k;
+    for (int i = k + 1; i < n; i++) p = fabs(B[i * n + k]) > fabs(B[p * n + k]) ? i : p;
+    if (!(fabs(B[p * n + k]) > 0)) return false;
+    for (int j = 0; j < n; j++) {
+      double t = B[p * n + j], u = inverse[p * n + j];
+      B[p * n + j] = B[k * n + j], B[k * n + j] = t;
+      inverse[p * n + j] = inverse[k * n + j], inverse[k * n + j] = u;
+    }
+    double scale = 1 / B[k * n + k];
+    for (int j = 0; j < n; j++) B[k * n + j] *= scale, inverse[k * n + j] *= scale;
+    for (int i = 0; i < n; i++) {
+      double s = B[i * n + k];
+      for (int j = 0; i != k && j < n; j++) B[i * n + j] -= s * B[k * n + j], inverse[i * n + j] -= s * inverse[k * n + j];
+    }
+  }
+  return true;
+}
+
+// A row's B^-1 and K.
+static bool set_block(NUM(pbWork) *w, int index, const pbLaw *law) {
+  const NUM(pbRow) *r = w->row + index;
+  int n = r->dim;
+  double B[36], *inverse = w->dual.Binv + 36 * index, *K = w->dual.K + 36 * index;
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < n; j++) B[i * n + j] = law->Nw[i * n + j] * re(r->R[j]) + law->Nf[i * n + j];
+  }
+  if (!invert(n, B, inverse)) return false;
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < n; j++) {
+      K[i * n + j] = 0;
+      for (int k = 0; k < n; k++) K[i * n + j] += inverse[i * n + k] * law->Nw[k * n + j];
+    }
+  }
+  return true;
+}
+
+// H += J'K J
+static void add_block(NUM(pbWork) *w, int index) {
+  const NUM(pbRow) *r = w->row + index;
+  const int *dofs = w->row_dofs + r->dofs;
+  const double *K = w->dual.K + 36 * index;
+  for (int j = 0; j < r->n; j++) {
+    double KJ[6] = {0};
+    for (int k = 0; k < r->dim; k++) {
+      for (int l = 0; l < r->dim; l++) KJ[k] += K[k * r->dim + l] * re(w->row_J[r->J + l * r->n + j]);
+    }
+    for (int i = 0; i < r->n; i++) {
+      double *entry = w->dual.LU + dofs[i] * w->m->nv + dofs[j];
+      for (int k = 0; k < r->dim; k++) *entry += re(w->row_J[r->J + k * r->n + i]) * KJ[k];
+    }
+  }
+}
+
+static void dense_mass(NUM(pbWork) *w) {
+  int nv = w->m->nv;
+  const pbTreePattern *M = &w->t->M;
+  memset(w->dual.LU, 0, (size_t)(nv * nv) * sizeof(double));
+  for (int i = 0; i < nv; i++) {
+    for (int a = 0; a <= M->depth[i]; a++) {
+      int j = M->chain[M->adr[i] + a];
+      w->dual.LU[i * nv + j] = w->dual.LU[j * nv + i] = re(w->M[M->adr[i] + a]);
+    }
+  }
+}
+
+// Row `index` of T, from number `at` on.
+static void add_law(NUM(pbWork) *w, int index, int at, const pbLaw *law) {
+  const NUM(pbRow) *r = w->row + index;
+  int count = w->dual.count;
+  for (int i = 0; i < r->dim; i++) {
+    double *row = w->dual.LU + (at + i) * count;
+    memset(row, 0, (size_t)count * sizeof(double));
+    for (int j = 0; j < r->dim; j++) {
+      double s = law->Nw[i * r->dim + j];
+      const double *A = w->dual.A + (r->at + j) * w->dual.n;
+      for (int c = 0; s != 0 && c < count; c++) row[c] += s * A[w->dual.active[c]];
+      row[at + j] += law->Nf[i * r->dim + j];
+    }
+  }
+}
+
+static pbStatus factor_laws(NUM(pbWork) *w, const double *f, const double *x) {
+  int count = 0;
   for (int k = 0; k < w->nrow; k++) {
     for (int j = 0; w->row[k].zone && j < w->row[k].dim; j++) w->dual.active[count++] = w->row[k].at + j;
   }
   w->dual.count = count;
-  for (int k = 0; k < w->nrow; k++) {
+  w->dual.condensed = count > w->m->nv;
+  if (w->dual.condensed) dense_mass(w);
+  for (int k = 0, at = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    pbLaw law;
+    if (!r->zone) continue;
+    NUM(pbLaw_At)(w, r, f + r->at, x + r->at, &law);
+    if (!w->dual.condensed) add_law(w, k, at, &law);
+    else if (set_block(w, k, &law)) add_block(w, k);
+    else return pb_singular;
+    at += r->dim;
+  }
+  return NUM(pbLu_Factor)(w->dual.LU, w->dual.perm, w->dual.condensed ? w->m->nv : count) ? pb_ok : pb_singular;
+}
+
+// out = B x of a block of n numbers.
+static void block_times(int n, const double *B, const double *x, double *out) {
+  for (int i = 0; i < n; i++) {
+    out[i] = 0;
+    for (int j = 0; j < n; j++) out[i] += B[i * n + j] * x[j];
+  }
+}
+
+// x (count numbers, room for twice) := T^-1 x
+static void solve_laws(NUM(pbWork) *w, double *x) {
+  double *h = w->dual.h;
+  if (!w->dual.condensed) {
+    NUM(pbLu_Solve)(w->dual.LU, w->dual.perm, w->dual.count, x);
+    return;
+  }
+  memset(h, 0, (size_t)w->m->nv * sizeof(double));
+  for (int k = 0, at = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    double g[6];
+    if (!r->zone) continue;
+    block_times(r->dim, w->dual.Binv + 36 * k, x + at, g);
+    for (int i = 0; i < r->dim; i++, at++) {
+      x[at] = g[i];
+      for (int j = 0; j < r->n; j++) h[w->row_dofs[r->dofs + j]] += re(w->row_J[r->J + i * r->n + j]) * g[i];
+    }
+  }
+  NUM(pbLu_Solve)(w->dual.LU, w->dual.perm, w->m->nv, h);
+  for (int k = 0, at = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    double Jh[6] = {0}, KJh[6];
+    if (!r->zone) continue;
+    for (int i = 0; i < r->dim; i++) {
+      for (int j = 0; j < r->n; j++) Jh[i] += re(w->row_J[r->J + i * r->n + j]) * h[w->row_dofs[r->dofs + j]];
+    }
+    block_times(r->dim, w->dual.K + 36 * k, Jh, KJh);
+    for (int i = 0; i < r->dim; i++, at++) x[at] -= KJh[i];
+  }
+}
+
+// Right-hand side of Newton's step: -N - Nw (x_after - x), where the other rows let go (x_after: the residuals then).
+static void newton_rhs(const NUM(pbWork) *w, const double *f, const double *x, const double *x_after, double *rhs) {
+  for (int k = 0, at = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     pbLaw law;
     double move[6];
     if (!r->zone) continue;
     NUM(pbLaw_At)(w, r, f + r->at, x + r->at, &law);
-    if (rhs) NUM(pbLaw_Misfit)(w, r, f + r->at, x + r->at, move);
-    for (int i = 0; i < r->dim; i++) {
-      double *row = w->dual.LU + (at + i) * count;
-      memset(row, 0, (size_t)count * sizeof(double));
-      if (rhs) rhs[at + i] = is_contact(r) && i > 0 ? move[i] / row_mu(w, r, i) : move[i];
-      for (int j = 0; j < r->dim; j++) {
-        double s = law.Nw[i * r->dim + j];
-        const double *A = w->dual.A + (r->at + j) * n;
-        for (int c = 0; s != 0 && c < count; c++) row[c] += s * A[w->dual.active[c]];
-        row[at + j] += law.Nf[i * r->dim + j];
-        if (rhs) rhs[at + i] -= s * (x_after[r->at + j] - x[r->at + j]);
-      }
+    NUM(pbLaw_Misfit)(w, r, f + r->at, x + r->at, move);
+    for (int i = 0; i < r->dim; i++, at++) {
+      rhs[at] = is_contact(r) && i > 0 ? move[i] / row_mu(w, r, i) : move[i];
+      for (int j = 0; j < r->dim; j++) rhs[at] -= law.Nw[i * r->dim + j] * (x_after[r->at + j] - x[r->at + j]);
     }
-    at += r->dim;
   }
-  return NUM(pbLu_Factor)(w->dual.LU, w->dual.perm, count) ? pb_ok : pb_singular;
 }
 
 // Misfits as an energy.
@@ -213,8 +346,9 @@ static bool newton_step(NUM(pbWork) *w, double *f, double *x) {
       if (f[i] != 0) add(after, -f[i], w->dual.A + i * n, n);
     }
   }
-  if (linearise(w, f, x, after, step) != pb_ok) return false;
-  NUM(pbLu_Solve)(w->dual.LU, w->dual.perm, w->dual.count, step);
+  if (factor_laws(w, f, x) != pb_ok) return false;
+  newton_rhs(w, f, x, after, step);
+  solve_laws(w, step);
   memcpy(from, f, (size_t)n * sizeof(double));
   memcpy(after, f, (size_t)n * sizeof(double));  // now the forces at the end of the whole step
   for (int k = 0; k < w->nrow; k++) {
@@ -267,7 +401,7 @@ static double force_scale(const NUM(pbWork) *w) {
 // back on its way: followed by its arc length, with Newton's method across it.
 static void set_tau(NUM(pbWork) *w, double tau) { w->dual.kappa = exp(2 * tau); }
 
-// rhs (of Newton's step, scaled as in linearise) at f, tau.
+// rhs (of Newton's step) at f, tau, all rows in zone 1.
 static void equations(NUM(pbWork) *w, const double *f, double tau, double *x, double *rhs) {
   set_tau(w, tau);
   residuals(w, f, x);
@@ -289,12 +423,12 @@ static bool directions(NUM(pbWork) *w, const double *f, double tau, double *acro
   equations(w, f, tau, x, across);
   classify(w, f, x);
   w->iterations++;
-  if (linearise(w, f, x, x, w->dual.step) != pb_ok) return false;
+  if (factor_laws(w, f, x) != pb_ok) return false;
   memcpy(w->dual.step, across, (size_t)w->dual.n * sizeof(double));
-  NUM(pbLu_Solve)(w->dual.LU, w->dual.perm, w->dual.count, w->dual.step);
+  solve_laws(w, w->dual.step);
   memcpy(across, w->dual.step, (size_t)w->dual.n * sizeof(double));
   memcpy(w->dual.step, by_tau, (size_t)w->dual.n * sizeof(double));
-  NUM(pbLu_Solve)(w->dual.LU, w->dual.perm, w->dual.count, w->dual.step);
+  solve_laws(w, w->dual.step);
   memcpy(by_tau, w->dual.step, (size_t)w->dual.n * sizeof(double));
   return true;
 }
@@ -445,7 +579,7 @@ static void set_forces(NUM(pbWork) *w) {
   accelerate(w);
 }
 
-pbStatus NUM(pbDual_Factor)(NUM(pbWork) *w) { return linearise(w, w->dual.f, w->dual.x, NULL, NULL); }
+pbStatus NUM(pbDual_Factor)(NUM(pbWork) *w) { return factor_laws(w, w->dual.f, w->dual.x); }
 
 // Imaginary parts of f: T df = -(Nw dw + Nmu dmu + Nloss dloss), dw at the given f.
 static pbStatus carry_derivative(NUM(pbWork) *w) {
@@ -465,7 +599,7 @@ static pbStatus carry_derivative(NUM(pbWork) *w) {
         step[at] -= law.Nmu[i * (r->dim - 1) + j - 1] * im(w->contact[r->id].friction[j - 1]);
     }
   }
-  NUM(pbLu_Solve)(w->dual.LU, w->dual.perm, w->dual.count, step);
+  solve_laws(w, step);
   at = 0;
   for (int k = 0; k < w->nrow; k++) {
     NUM(pbRow) *r = w->row + k;

@@ -1,6 +1,6 @@
 // The adjoint of hard contact. With q = J M^-1 c + g, c and g the cotangents of qacc and of the rows' forces:
 //
-//   T'u = q (T = Nw A + Nf, over rows that are not held),   z = Nw'u,   lam = M^-1 (c - J'z)
+//   T'u = q (T = Nw A + Nf, over rows that are not held; or by way of the dofs, see dual.c),   z = Nw'u,   lam = M^-1 (c - J'z)
 //
 // and the cotangents are  z . (-dJ a + d(aref) - f dR),  -u . (dN by mu and loss),  lam . (the residual of the equations of motion).
 #include "contact/law.h"
@@ -22,6 +22,30 @@ static void solve_transposed(const double *LU, const int *perm, int n, lane *x, 
   for (int k = 0; k < n; k++) x[perm[k]] = y[k];
 }
 
+// u = B^-T (J lam + y0), z = Nw'u = K'(J lam + y0), with lam from  H'lam = c - J'K'y0.
+static void by_dofs(LANE(pbAdjoint) *a) {
+  const NUM(pbWork) *w = a->w;
+  for (int side = 0, at = 0; side < 2; side++, at = 0) {
+    for (int k = 0; k < w->nrow; k++) {
+      const NUM(pbRow) *r = w->row + k;
+      const double *B = w->dual.Binv + 36 * k, *K = w->dual.K + 36 * k;
+      lane *z = a->z + 6 * k, y[6], minus[6];
+      if (!r->zone) continue;
+      for (int i = 0; i < 6; i++) y[i] = PB_LZERO;
+      if (side) LANE(pbRow_Times)(w, r, a->lam, y);
+      for (int i = 0; i < r->dim; i++) y[i] += a->y0[6 * k + i];
+      for (int i = 0; i < r->dim; i++) {
+        z[i] = a->u[at + i] = PB_LZERO;
+        for (int j = 0; j < r->dim; j++) z[i] += K[j * r->dim + i] * y[j], a->u[at + i] += B[j * r->dim + i] * y[j];
+        minus[i] = -z[i];
+      }
+      if (!side) LANE(pbRow_AddForce)(w, r, minus, a->lam);
+      at += r->dim;
+    }
+    if (!side) solve_transposed(w->dual.LU, w->dual.perm, w->m->nv, a->lam, a->c);
+  }
+}
+
 pbStatus LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a) {
   NUM(pbWork) *w = (NUM(pbWork) *)a->w;
   const pbTreePattern *tree = &w->t->M;
@@ -35,6 +59,10 @@ pbStatus LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a) {
   }
   if (a->fresh_dual) PB_TRY(NUM(pbDual_Factor)(w));
   a->fresh_dual = false;
+  if (w->dual.condensed) {
+    by_dofs(a);
+    return pb_ok;
+  }
   memcpy(free, a->qacc, bytes);
   LANE(pbSweep_Solve)(tree, w->LD, w->Dinv, free);
   for (int k = 0; k < w->nrow; k++) {
