@@ -284,6 +284,17 @@ void NUM(pbRow_AtGuard)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {
   set_numbers(w, r, v);
 }
 
+void NUM(pbRow_AtVelocity)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {
+  num before[6];
+  if (r->kind == pb_rowContact) {
+    set_numbers(w, r, v);
+    return;
+  }
+  memcpy(before, r->vel, sizeof before);
+  NUM(pbRow_Times)(w, r, v, r->vel);
+  for (int i = 0; i < r->dim; i++) r->aref[i] -= r->kbi[1] * (r->vel[i] - before[i]);
+}
+
 // ---- equalities -----------------------------------------------------------------------------------------------------
 void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int e, int body[2], num p1[3], num p2[3], num q1[4], num q2[4]) {
   const pbModel *m = w->m;

@@ -14,6 +14,8 @@ void NUM(pbRow_Reference)(const NUM(pbWork) *w, const num *solref, num out[2], b
 void NUM(pbRow_Impedance)(const num *solimp, num pos, num margin, num *imp, num *slope);
 // The row of a limit or contact as it is where its distance passes the margin at the velocity v.
 void NUM(pbRow_AtGuard)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v);
+// Any row at another velocity.
+void NUM(pbRow_AtVelocity)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v);
 // Regularisation of basis row i before it is kept from zero and, for cones, shared out.
 num NUM(pbRow_Regularisation)(const NUM(pbWork) *w, const NUM(pbRow) *r, int i);
 #define PB_LEAST_R 1e-15

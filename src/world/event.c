@@ -59,7 +59,7 @@ pbStatus pbStep_EventsVjp(const pbModel *m, const double *theta, const double *r
                           const double *next_bar, bool first, pbScratch *s, double *x_bar, const pbInputBar *input_bar,
                           double *theta_bar, pbEventCount *count) {
   size_t n = (size_t)pbModel_TangentSize(m), nv = (size_t)m->nv;
-  double *next = s->event_numbers, *after = next + n, *distance = after + n, *v = s->state, h = s->w.p.timestep[0];
+  double *next = s->event_numbers, *after = next + n, *distance = after + n, *v = s->state;
   velocity_across(s, record + pbModel_StateSize(m), v);
   found f = find(s, v, first);
   if (!f.release_count && !f.onset_count) return pb_ok;
@@ -68,8 +68,8 @@ pbStatus pbStep_EventsVjp(const pbModel *m, const double *theta, const double *r
   leave(&s->w);
   pbEventPull bars = {.v_bar = next_bar + nv, .distance_bar = distance, .v_next_bar = next + nv};
   PB_TRY(jumps(s, v, f.releases, f.release_count, &bars));
-  for (size_t i = 0; i < nv; i++) after[i] = next_bar[nv + i] + next[nv + i] + h * next_bar[i];
-  bars.v_bar = after;
+  for (size_t i = 0; i < nv; i++) after[i] = next_bar[nv + i] + next[nv + i];
+  bars.v_bar = after, bars.q_bar = next_bar;
   PB_TRY(jumps(s, s->w.qvel, f.onsets, f.onset_count, &bars));
   tell(f.releases, f.release_count + f.onset_count, count);
   return pbStep_VjpKept(m, theta, record, kept, input, next, NULL, distance, s, x_bar, input_bar, theta_bar);
@@ -78,7 +78,7 @@ pbStatus pbStep_EventsVjp(const pbModel *m, const double *theta, const double *r
 pbStatus pbStep_EventsJvp(const pbModel *m, const double *theta, const double *record, const double *x_next, const pbInput *input,
                           const pbDirection *direction, bool first, pbScratch *s, double *next) {
   size_t nv = (size_t)m->nv;
-  double *onset = s->event_numbers, *after = onset + nv, *distance = after + nv, *v = s->state;
+  double *after = s->event_numbers, *distance = after + nv, *v = s->state;
   const double *v_next = x_next + state_layout(m).qvel;
   memcpy(s->stages, record + pbModel_StateSize(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
   pbScratch_Load(s, theta, record, input);
@@ -88,9 +88,7 @@ pbStatus pbStep_EventsJvp(const pbModel *m, const double *theta, const double *r
   if (!f.release_count && !f.onset_count) return pb_ok;
   PB_TRY(pbStep_Jvp(m, theta, record, input, direction, s, NULL, NULL, NULL, NULL));
   pbJvp_Distances(s->complex_work, distance);
-  memset(onset, 0, nv * sizeof(double));
-  PB_TRY(jumps(s, s->w.qvel, f.onsets, f.onset_count, &(pbEventPull){.distance = distance, .v = onset}));
-  for (size_t i = 0; i < nv; i++) next[i] += s->w.p.timestep[0] * onset[i], next[nv + i] += onset[i];
+  PB_TRY(jumps(s, s->w.qvel, f.onsets, f.onset_count, &(pbEventPull){.distance = distance, .q = next, .v = next + nv}));
   memcpy(after, next + nv, nv * sizeof(double));
   return jumps(s, v, f.releases, f.release_count, &(pbEventPull){.distance = distance, .v_next = after, .v = next + nv});
 }

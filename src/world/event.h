@@ -4,6 +4,10 @@
 //
 //   dv += Da d(dist - margin) / rate,     rate = J_n v
 //
+// Hard contact changes velocities by an impulse at once: then the positions after the step move by that change of velocity, and Da
+// is what the change and the forces beside it make of one step more: with contact first and free flight then, less the other
+// order. (In the limit of short steps these are the saltation matrix's parts.)
+//
 // A row that appears at the first state within the margin has acted a whole step h less where the distance just stayed outside: so
 // an onset belongs to the step that begins with the row, behind its acceleration and before its positions. A release belongs behind
 // the last step with the row. Both are told from that step alone: semi-implicit Euler moves the distance by h J_n v.
@@ -23,11 +27,11 @@ typedef struct pbEvent {
 
 // What the jumps of a number of events do to cotangents or tangents. Added to; NULL where not wanted.
 typedef struct pbEventPull {
-  const double *v_bar;              // nv: cotangent of the velocity after the event
+  const double *q_bar, *v_bar;      // nv: cotangents of positions (onsets) and velocity after the event
   double *distance_bar;             // nrow: of pos - margin at the state of the step
   double *v_next_bar;               // nv: of the velocity after the step (releases)
   const double *distance, *v_next;  // nrow, nv: tangents of the same
-  double *v;                        // nv: tangent of the velocity after the event
+  double *q, *v;                    // nv: tangents of positions (onsets) and velocity after the event
 } pbEventPull;
 
 // What was found in a step.

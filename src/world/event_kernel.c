@@ -77,23 +77,61 @@ static pbStatus solve(NUM(pbWork) *w, int rows) {
   return NUM(pbIntegrate_Damp)(w);
 }
 
-// The jump of the acceleration from `last` to where it is, `share` of it, belongs to event e.
-static void apply(const jumps *j, const pbEvent *e, const NUM(pbRow) *r, double share) {
+// Event e moves positions by h times the jump q_jump, velocities by v_jump; `share` of it.
+static void apply(const jumps *j, const pbEvent *e, const NUM(pbRow) *r, double share, const double *q_jump,
+                  const double *v_jump) {
   const NUM(pbWork) *w = j->w;
   const pbEventPull *p = j->pull;
   const int *dofs = w->row_dofs + r->dofs;
   const double *J = w->row_J + r->J;
   double h = w->p.timestep[0], factor = (e->release ? -share : share) / e->rate, g = 0;
   if (p->v_bar) {
-    for (int i = 0; i < w->m->nv; i++) g += (w->qacc_integrated[i] - j->last[i]) * p->v_bar[i];
+    for (int i = 0; i < w->m->nv; i++) g += v_jump[i] * p->v_bar[i] + (p->q_bar ? h * q_jump[i] * p->q_bar[i] : 0);
     g *= factor;
     p->distance_bar[e->row] += g;
     for (int i = 0; e->release && i < r->n; i++) p->v_next_bar[dofs[i]] += h * g * J[i];
   }
   if (p->v) {
-    double way = p->distance[e->row] + (e->release ? h * normal_times(w, r, p->v_next) : 0);
-    for (int i = 0; i < w->m->nv; i++) p->v[i] += factor * way * (w->qacc_integrated[i] - j->last[i]);
+    double way = factor * (p->distance[e->row] + (e->release ? h * normal_times(w, r, p->v_next) : 0));
+    for (int i = 0; i < w->m->nv; i++) p->v[i] += way * v_jump[i];
+    for (int i = 0; p->q && i < w->m->nv; i++) p->q[i] += way * h * q_jump[i];
   }
+}
+
+// The velocity after one step more, given the acceleration of the first; all rows at the velocity between.
+static pbStatus one_more(jumps *j, int rows, const double *a, double *v) {
+  NUM(pbWork) *w = j->w;
+  double h = w->p.timestep[0];
+  for (int i = 0; i < w->m->nv; i++) v[i] = w->qvel[i] + h * a[i];
+  for (int k = 0; k < rows; k++) NUM(pbRow_AtVelocity)(w, w->row + k, v);
+  PB_TRY(solve(w, rows));
+  for (int i = 0; i < w->m->nv; i++) v[i] += h * w->qacc_integrated[i];
+  return pb_ok;
+}
+
+// The jump of the velocity at an impulse, which acts in this step (acceleration with) or in the next (without), by h.
+static pbStatus impulse(jumps *j, int rows, const double *with, const double *without, double *jump) {
+  NUM(pbWork) *w = j->w;
+  double *other = w->rk_a + w->m->nv;
+  PB_TRY(one_more(j, rows, with, jump));
+  PB_TRY(one_more(j, rows, without, other));
+  for (int i = 0; i < w->m->nv; i++) jump[i] = (jump[i] - other[i]) / w->p.timestep[0];
+  for (int k = 0; k < rows; k++) NUM(pbRow_AtVelocity)(w, w->row + k, w->qvel);
+  return pb_ok;
+}
+
+// The last of the rows has been put in: what its event moves.
+static pbStatus jump(jumps *j, const pbEvent *e, int rows, double share) {
+  NUM(pbWork) *w = j->w;
+  const NUM(pbRow) *r = w->row + rows - 1;
+  size_t nv = (size_t)w->m->nv;
+  double *with = j->base + 2 * nv, *q_jump = j->base + 3 * nv, *v_jump = q_jump;
+  memcpy(with, w->qacc_integrated, nv * sizeof(double));
+  for (size_t i = 0; i < nv; i++) q_jump[i] = with[i] - j->last[i];
+  if (pb_hard(w->m) && !e->grazing && r->zone) PB_TRY(impulse(j, rows, with, j->last, v_jump = w->rk_a));
+  if (!e->grazing) apply(j, e, r, share, q_jump, v_jump);
+  memcpy(j->last, with, nv * sizeof(double));
+  return pb_ok;
 }
 
 // Rows of events first .. end - 1, which come at the same time, one after the other; `back`: from the last to the first.
@@ -106,8 +144,7 @@ static pbStatus put_in(jumps *j, int first, int end, bool back, double share) {
     pbEvent *e = j->events + (back ? first + end - 1 - i : i);
     PB_TRY(solve(w, j->rows + i + 1));
     e->pushes = e->pushes || w->row[j->rows + i].zone;
-    if (!e->grazing) apply(j, e, w->row + j->rows + i, share);
-    memcpy(j->last, w->qacc_integrated, bytes);
+    PB_TRY(jump(j, e, j->rows + i + 1, share));
   }
   return pb_ok;
 }

@@ -306,6 +306,59 @@ static void test_spot_check(void **state) {
   }
 }
 
+// ---- hard contact: velocities jump at once ------------------------------------------------------------------------------
+#define BOUNCE(h)                                                                                           \
+  "<mujoco><option timestep='" h                                                                            \
+  "' gravity='0 0 0'/><default><geom condim='1'/></default><worldbody>"                                     \
+  "<geom type='plane' size='1 1 .1'/><body pos='0 0 .1'><joint type='slide' axis='0 0 1'/><geom size='.1' " \
+  "mass='1'/></body></worldbody></mujoco>"
+#define BALLS(h)                                                                                           \
+  "<mujoco><option timestep='" h                                                                           \
+  "' gravity='0 0 0'/><default><geom condim='1' size='.1' mass='1'/></default><worldbody>"                 \
+  "<body><joint type='slide' axis='1 0 0'/><geom/></body><body pos='1 0 0'><joint type='slide' axis='1 0 " \
+  "0'/><geom/></body></worldbody></mujoco>"
+
+static void set_hard(Run *s, const char *method) {
+  pbRolloutPlan plan;
+  pbRollout_Destroy(s->r);
+  s->r = NULL;
+  good(pbModel_SetContact(s->m, "method", method));
+  good(pbModel_SetContact(s->m, "restitution", "1"));
+  good(pbModel_SetContact(s->m, "erp", "0.2"));
+  good(pbModel_SetContact(s->m, "cfm", "0"));
+  good(pbRollout_Plan(s->m, s->steps, 0, &plan));
+  good(pbRollout_Create(ctx, s->m, &plan, NULL, &s->r));
+}
+
+// Elastic bounces at any time step: the height at the end by that at the start is -1, two equal balls change places and speeds.
+static void test_hard(void **state) {
+  (void)state;
+  static const char *const methods[] = {"lcp", "cones"}, *const bounce[] = {BOUNCE("0.002"), BOUNCE("0.0137"), BOUNCE("0.1")};
+  static const int steps[] = {203, 30, 4};
+  for (int k = 0; k < 2; k++) {
+    for (int i = 0; i < 3; i++) {
+      Run s = begin(bounce[i], steps[i], 0);
+      set_hard(&s, methods[k]);
+      s.x0[1] = 0.5137, s.x0[2] = -2, s.w[0] = 1;
+      forward(&s, s.theta);
+      reverse(&s, pb_gradientEvent);
+      close_to("bounce", s.g[0], -1, 1e-9);
+      end(&s);
+    }
+    Run s = begin(BALLS("0.01"), 123, 0);
+    set_hard(&s, methods[k]);
+    s.x0[3] = 1;
+    for (int i = 0; i < 4; i++) {
+      for (int c = 0; c < 4; c++) s.w[c] = i == c;
+      forward(&s, s.theta);
+      reverse(&s, pb_gradientEvent);
+      for (int c = 0; c < 2; c++) close_to("place or speed by place", s.g[c], i < 2 && c != i, 1e-9);
+      if (i >= 2) close_to("speed by speed", s.g[i], 0, 1e-9), close_to("speed by the other's", s.g[5 - i], 1, 1e-9);
+    }
+    end(&s);
+  }
+}
+
 // Impacts have their moment in the exact gradient.
 static void test_refused(void **state) {
   (void)state;
@@ -352,7 +405,8 @@ int main(void) {
       cmocka_unit_test(test_limit),   cmocka_unit_test(test_forward_and_reverse),
       cmocka_unit_test(test_budget),  cmocka_unit_test(test_simultaneous),
       cmocka_unit_test(test_grazing), cmocka_unit_test(test_spot_check),
-      cmocka_unit_test(test_refused), cmocka_unit_test(test_smooth),
+      cmocka_unit_test(test_hard),    cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_smooth),
   };
   ctx = pbContext_Create(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
