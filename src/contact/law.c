@@ -169,7 +169,5 @@ void NUM(pbLaw_At)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, c
 }
 
 void NUM(pbLaw_Here)(const NUM(pbWork) *w, const NUM(pbRow) *r, pbLaw *law) {
-  double f[6], x[6];
-  for (int j = 0; j < r->dim; j++) f[j] = re(r->f[j]), x[j] = re(r->x[j]) + re(r->R[j]) * f[j];
-  NUM(pbLaw_At)(w, r, f, x, law);
+  NUM(pbLaw_At)(w, r, w->dual.f + r->at, w->dual.x + r->at, law);
 }

@@ -24,7 +24,7 @@ bool NUM(pbLaw_Held)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f,
 void NUM(pbLaw_Misfit)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, const double *x, double *out);
 // Linearised at f and w = x; of rows that are not held.
 void NUM(pbLaw_At)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, const double *x, pbLaw *law);
-// The same at the row's own f and x + R f.
+// The same at the solution.
 void NUM(pbLaw_Here)(const NUM(pbWork) *w, const NUM(pbRow) *r, pbLaw *law);
 
 #endif

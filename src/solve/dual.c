@@ -581,10 +581,32 @@ static void set_forces(NUM(pbWork) *w) {
 
 pbStatus NUM(pbDual_Factor)(NUM(pbWork) *w) { return factor_laws(w, w->dual.f, w->dual.x); }
 
+// Once more for what rounding left: by way of the dofs, forces far apart in size (rows that nothing can move) lose digits.
+static void refine(NUM(pbWork) *w, const double *rhs, double *step) {
+  double *left = w->dual.path, *moved = w->dual.after;
+  int count = w->dual.count;
+  memset(moved, 0, (size_t)w->dual.n * sizeof(double));
+  for (int c = 0; c < count; c++) add(moved, step[c], w->dual.A + w->dual.active[c] * w->dual.n, w->dual.n);
+  for (int k = 0, at = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    int first = at;
+    pbLaw law;
+    if (!r->zone) continue;
+    NUM(pbLaw_Here)(w, r, &law);
+    for (int i = 0; i < r->dim; i++, at++) {
+      left[at] = rhs[at];
+      for (int j = 0; j < r->dim; j++)
+        left[at] -= law.Nw[i * r->dim + j] * moved[r->at + j] + law.Nf[i * r->dim + j] * step[first + j];
+    }
+  }
+  solve_laws(w, left);
+  for (int c = 0; c < count; c++) step[c] += left[c];
+}
+
 // Imaginary parts of f: T df = -(Nw dw + Nmu dmu + Nloss dloss), dw at the given f.
 static pbStatus carry_derivative(NUM(pbWork) *w) {
   if (!PB_IS_COMPLEX) return pb_ok;
-  double *step = w->dual.step;
+  double *step = w->dual.step, *rhs = w->dual.from;
   int at = 0;
   PB_TRY(NUM(pbDual_Factor)(w));
   for (int k = 0; k < w->nrow; k++) {
@@ -599,7 +621,9 @@ static pbStatus carry_derivative(NUM(pbWork) *w) {
         step[at] -= law.Nmu[i * (r->dim - 1) + j - 1] * im(w->contact[r->id].friction[j - 1]);
     }
   }
+  memcpy(rhs, step, (size_t)w->dual.count * sizeof(double));
   solve_laws(w, step);
+  if (w->dual.condensed) refine(w, rhs, step);
   at = 0;
   for (int k = 0; k < w->nrow; k++) {
     NUM(pbRow) *r = w->row + k;
