@@ -170,7 +170,7 @@ static void hard_lcp(Scene *c) {
   void *work = malloc(size);
   pbLcpSolution at = {room(l.n), NULL, room(l.m), room(l.m)};
   pbLcpReport r;
-  for (int i = 0; i < REPEATS / 5; i++) {
+  for (int i = 0; i < REPEATS; i++) {
     double began = now_us();
     need(pbLcp_Solve(c->ctx, &l, NULL, work, size, &at, &r), pbContext_Error(c->ctx));
     least(&solve, now_us() - began);

@@ -26,7 +26,8 @@ void pbCondensed_Layout(pbArena *a, pbCondensed *c, int n, int m) {
   double **triangles[] = {&c->L, &c->U, &c->Q};
   for (size_t k = 0; k < sizeof triangles / sizeof *triangles; k++) *triangles[k] = pbArena_Take(a, N * N, sizeof(double));
   c->D = pbArena_Take(a, N, sizeof(double));
-  c->x = pbArena_Take(a, N, sizeof(double));
+  double **rows[] = {&c->x, &c->low, &c->up};
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) *rows[k] = pbArena_Take(a, N, sizeof(double));
 }
 
 // ---- blocks ---------------------------------------------------------------------------------------------------------
@@ -41,11 +42,13 @@ static bool find_blocks(pbCondensed *c, int contact) {
   for (int i = 0; i < m; i++) parent[i] = i - i % contact;
   for (int i = 0; i < m && c->l->F; i++) {
     const double *f = c->l->F + (size_t)i * (size_t)m;
-    for (int j = 0; j < m; j++)
-      if (f[j] != 0 && j != i) {
+    for (int j = 0; j < m; j++) {
+      while (j + 8 <= m && pbDense_Zero8(f + j)) j += 8;
+      if (j < m && f[j] != 0 && j != i) {
         int a = root(parent, i), b = root(parent, j);
         parent[a > b ? a : b] = a > b ? b : a;
       }
+    }
   }
   c->blocks = 0;
   for (int i = 0; i < m; i++) parent[i] = root(parent, i);
@@ -70,8 +73,10 @@ static void find_dofs(pbCondensed *c, int b, unsigned char *seen) {
   int n = c->n, count = 0, *dof = c->dof + c->dof_begin[b];
   for (int k = c->begin[b]; k < c->begin[b + 1]; k++) {
     const double *g = c->l->G + (size_t)c->row[k] * (size_t)n;
-    for (int j = 0; j < n; j++)
-      if (g[j] != 0) seen[j] = 1;
+    for (int j = 0; j < n; j++) {
+      while (j + 8 <= n && pbDense_Zero8(g + j)) j += 8;
+      if (j < n && g[j] != 0) seen[j] = 1;
+    }
   }
   for (int j = 0; j < n; j++)
     if (seen[j]) dof[count++] = j, seen[j] = 0;
@@ -308,7 +313,7 @@ void pbCondensed_OwnT(const pbCondensed *c, const double *v, double *out) {
 }
 
 // ---- factorisation --------------------------------------------------------------------------------------------------
-// A := A^-1, n <= PB_BLOCK, by Gauss and Jordan with row exchanges; log |det A| is added. False where it is singular.
+// A := A^-1, n <= PB_BLOCK, by Gauss and Jordan with row exchanges; log |det A| is added (NULL: not wanted). False where it is singular.
 static bool invert(double *A, int n, double *log_det) {
   double det = 1;
   int swapped[PB_BLOCK];
@@ -340,8 +345,21 @@ static bool invert(double *A, int n, double *log_det) {
       double t = A[i * n + k];
       A[i * n + k] = A[i * n + swapped[k]], A[i * n + swapped[k]] = t;
     }
-  *log_det += log(fabs(det));
+  if (log_det) *log_det += log(fabs(det));
   return true;
+}
+
+// out = weights[0] J_0 + ... + weights[features - 1] J_last, to its first n entries
+static void combine(const double *weights, const double *restrict J, int features, int stride, int n, double *restrict out) {
+  if (features == 3) {  // the usual contact: normal and two tangents
+    const double *restrict J1 = J + stride, *restrict J2 = J + 2 * stride;
+    double a = weights[0], b = weights[1], c = weights[2];
+    for (int j = 0; j < n; j++) out[j] = a * J[j] + b * J1[j] + c * J2[j];
+    return;
+  }
+  for (int j = 0; j < n; j++) out[j] = 0;
+  for (int f = 0; f < features; f++)
+    for (int j = 0; j < n; j++) out[j] += weights[f] * J[f * stride + j];
 }
 
 // H += J'K J of a block, K between its features
@@ -349,6 +367,7 @@ static void add_block(pbCondensed *c, int b, const double *K) {
   int n = c->dof_begin[b + 1] - c->dof_begin[b], features = c->features[b];
   const int *dof = c->dof + c->dof_begin[b];
   const double *J = c->J + c->J_begin[b];
+  double *low = c->low, *up = c->up;
   for (int i = 0; i < n; i++) {
     double lower[PB_BLOCK], upper[PB_BLOCK];  // row i of J'K, column i of K J
     for (int g = 0; g < features; g++) {
@@ -359,12 +378,10 @@ static void add_block(pbCondensed *c, int b, const double *K) {
       }
     }
     double *L = in_row(c->L, dof[i], c->n), *U = in_row(c->U, dof[i], c->n);
-    for (int j = 0; j < i; j++) {
-      double l = 0, u = 0;
-      for (int g = 0; g < features; g++) l += lower[g] * J[g * n + j], u += upper[g] * J[g * n + j];
-      L[dof[j]] += l, U[dof[j]] += u;
-    }
-    for (int g = 0; g < features; g++) c->D[dof[i]] += lower[g] * J[g * n + i];
+    combine(lower, J, features, n, i + 1, low);
+    combine(upper, J, features, n, i, up);
+    for (int j = 0; j < i; j++) L[dof[j]] += low[j], U[dof[j]] += up[j];
+    c->D[dof[i]] += low[i];
   }
 }
 
@@ -426,7 +443,7 @@ bool pbCondensed_Factor(pbCondensed *c, const double *diag, const bool *active) 
         for (int j = 0; j < n; j++) B[i * n + j] = B[j * n + i] = 0;
       B[i * n + i] = active && !active[row[i]] ? 1 : B[i * n + i] + diag[row[i]];
     }
-    if (!invert(B, n, &c->log_det)) return false;
+    if (!invert(B, n, active ? &c->log_det : NULL)) return false;
     for (int i = 0; i < n && active; i++)
       if (!active[row[i]]) B[i * n + i] = 0;
     to_features(c, b, B, K);
@@ -444,7 +461,7 @@ bool pbCondensed_FactorLaws(pbCondensed *c, const double (*by_s)[3][3], const do
     memcpy(S, by_s[b], sizeof *S * 9);
     memcpy(B, by_z[b], sizeof *B * 9);
     for (int i = 0; i < 9; i++) B[i] += delta * S[i];
-    if (!invert(B, 3, &c->log_det)) return false;
+    if (!invert(B, 3, NULL)) return false;
     for (int i = 0; i < 3; i++)
       for (int j = 0; j < 3; j++) {
         product[3 * i + j] = 0;

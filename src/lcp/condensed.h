@@ -36,7 +36,7 @@ typedef struct pbCondensed {
   int *order, *place, *start;  // n: unknown at a place, place of an unknown, first column of a row
   double *L, *U, *D;           // rows of L, columns of U beside the diagonal, pivots
   double *Q;                   // Q and the equalities, L's part (symmetric)
-  double *x, *t, *g;           // n, m, m
+  double *x, *low, *up, *t, *g; // n, n, n, m, m
 } pbCondensed;
 
 void pbCondensed_Layout(pbArena *arena, pbCondensed *c, int n, int m);

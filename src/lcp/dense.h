@@ -4,6 +4,16 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+// Are all of eight entries +0? Most of a contact problem's matrices is.
+static inline bool pbDense_Zero8(const double *a) {
+  uint64_t bits[8], any = 0;
+  memcpy(bits, a, sizeof bits);
+  for (int k = 0; k < 8; k++) any |= bits[k];
+  return !any;
+}
 
 double pbDense_Dot(const double *a, const double *b, int n);
 void pbDense_Add(double *y, double a, const double *x, int n);                          // y += a x

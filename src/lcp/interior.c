@@ -195,11 +195,29 @@ static bool nearly_there(pbInterior *w, double level, double *next) {
   return level <= 1e-2 && decided(w) && worth_polishing(level, next) && polish(w);
 }
 
-// Predictor and corrector (Mehrotra 1992), with one length for both, as M is not monotone.
+// Start from the solution of (M + d) z = -q, moved into the positive orthant (Mehrotra 1992, section 7).
+static bool start_from_equations(pbInterior *w) {
+  double d = .1, least = 0, dot = 0, sum_z = 0, sum_s = 0;
+  int m = w->m;
+  for (int i = 0; i < m; i++) w->d[i] = d, w->z[i] = -w->q[i];
+  w->iterations++;
+  if (!pbCondensed_Factor(w->condensed, w->d, NULL)) return false;
+  pbCondensed_Solve(w->condensed, w->z);
+  for (int i = 0; i < m; i++) w->s[i] = -d * w->z[i], least = min(least, min(w->z[i], w->s[i]));
+  for (int i = 0; i < m; i++) {
+    w->z[i] -= 1.5 * least, w->s[i] -= 1.5 * least;
+    dot += w->z[i] * w->s[i], sum_z += w->z[i], sum_s += w->s[i];
+  }
+  for (int i = 0; i < m; i++) w->z[i] += .5 * dot / sum_s, w->s[i] += .5 * dot / sum_z;
+  return true;
+}
+
+// Predictor and corrector (Mehrotra 1992), from s = z = start or, with 0, from the equations; with one length for both, as M is not monotone.
 static bool mehrotra(pbInterior *w, double start) {
   int m = w->m, short_steps = 0;
   double next = w->condensed ? 1 : 1e-5;
-  for (int i = 0; i < m; i++) w->z[i] = w->s[i] = start;
+  for (int i = 0; i < m && start > 0; i++) w->z[i] = w->s[i] = start;
+  if (start == 0 && !start_from_equations(w)) return false;
   for (int it = 0; it < 60; it++) {
     double r = infeasibility(w), mu = pbDense_Dot(w->z, w->s, m) / m, size = max(1, pbDense_MaxAbs(w->z, m));
     if (!isfinite(mu) || !isfinite(r)) return false;
@@ -316,7 +334,7 @@ bool pbInterior_Solve(pbInterior *w, pbLcpMethod *method) {
   memset(w->z, 0, sizeof *w->z * (size_t)w->m);
   *method = pb_lcpInterior;
   if (keep_best(w, w->z)) return true;
-  bool found = mehrotra(w, 1) || mehrotra(w, 10) || mehrotra(w, .1);
+  bool found = mehrotra(w, w->condensed ? 0 : 1) || mehrotra(w, 10) || mehrotra(w, .1);
   static const double starts[] = {1, .1, 10};
   for (int k = 0; k < 3 && !found && !w->condensed; k++) {
     *method = pb_lcpPath;

@@ -132,17 +132,19 @@ static void scale_rows(pbReduced *r, const pbLcp *l, const double *diagonal) {
     double least = fmin(r->S[i] > 0 ? r->S[i] : 1, fmin(r->S[i + 1] > 0 ? r->S[i + 1] : 1, r->S[i + 2] > 0 ? r->S[i + 2] : 1));
     r->S[i] = r->S[i + 1] = r->S[i + 2] = least;
   }
-  for (int i = 0; i < m; i++)
-    if (r->S[i] == 0) {
-      double most = 0;
-      for (int j = 0; j < m && l->F; j++)
-        most = fmax(most, r->S[j] > 0 ? fmax(fabs(l->F[(size_t)i * (size_t)m + (size_t)j]),
-                                             fabs(l->F[(size_t)j * (size_t)m + (size_t)i])) *
-                                            r->S[j]
-                                      : 0);
-      r->S[i] = most > 0 ? -1 / most : -1;  // negative: not to be used by other such rows
+  double *most = r->tmp2;
+  memset(most, 0, sizeof *most * (size_t)m);
+  for (int i = 0; i < m && l->F; i++) {
+    const double *f = l->F + (size_t)i * (size_t)m;
+    for (int j = 0; j < m; j++) {
+      while (j + 8 <= m && pbDense_Zero8(f + j)) j += 8;
+      if (j == m || f[j] == 0) continue;
+      if (r->S[i] == 0) most[i] = fmax(most[i], fabs(f[j]) * r->S[j]);
+      if (r->S[j] == 0) most[j] = fmax(most[j], fabs(f[j]) * r->S[i]);
     }
-  for (int i = 0; i < m; i++) r->S[i] = fabs(r->S[i]);
+  }
+  for (int i = 0; i < m; i++)
+    if (r->S[i] == 0) r->S[i] = most[i] > 0 ? 1 / most[i] : 1;
 }
 
 pbStatus pbReduced_Begin(pbReduced *r, const pbLcp *l, int *bad_row) {

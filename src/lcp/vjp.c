@@ -72,7 +72,7 @@ static bool solve_condensed(pbLcpAdjoint *a, const int *rows, int k, pbLcpAdjoin
     last = rest;
     rest = left_condensed(a, in->active, in->r);
     if (!round) first = rest;
-    if (rest <= 1e-15 * first || !(rest < .5 * last)) break;
+    if (rest <= 1e-13 * first || !(rest < .5 * last)) break;
     pbCondensed_SolveT(c, in->r);
     for (int i = 0; i < k; i++) a->u[rows[i]] += in->r[rows[i]] * r->S[rows[i]];
     pbLcpAdjoint_Primal(a);

@@ -21,10 +21,14 @@ void pbLcpWork_Layout(pbArena *a, pbLcpWork *w, int n, int m, int e, int inner) 
   w->rhs = pbArena_Take(a, (size_t)n, sizeof(double));
 }
 
+// A finite number times zero is zero; four sums, which go side by side.
 static bool all_finite(const double *x, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    if (!isfinite(x[i])) return false;
-  return true;
+  double sum[4] = {0};
+  size_t i = 0;
+  for (; i + 4 <= count; i += 4)
+    for (int k = 0; k < 4; k++) sum[k] += 0 * x[i + (size_t)k];
+  for (; i < count; i++) sum[0] += 0 * x[i];
+  return sum[0] + sum[1] + sum[2] + sum[3] == 0;
 }
 
 pbStatus pbLcpWork_CheckArray(pbContext *ctx, const char *name, const double *data, size_t count, bool optional) {
