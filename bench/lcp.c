@@ -150,6 +150,29 @@ static void soft(Scene *c, bool cold) {
 // Rows of the hard problem: z pushes along J, s = J x + depth / h - what penetration is left alone (erp .2)
 static double target(const Scene *c, int i) { return c->depth[i] > 0 ? c->depth[i] / c->step : .2 * c->depth[i] / c->step; }
 
+static void hard_cones(Scene *c) {
+  int n = c->nv, m = 3 * c->contacts;
+  double *G = room(m * n), *h = room(m), *bar = room(n), solve = 0, back = 0;
+  for (int i = 0; i < m * n; i++) G[i] = -c->J[i];
+  for (int i = 0; i < c->contacts; i++) h[3 * i] = target(c, i);
+  pbCones k = {.n = n, .contacts = c->contacts, .Q = c->M, .p = c->p, .G = G, .h = h, .mu = c->mu};
+  size_t size = pbCones_WorkSize(n, c->contacts, 0);
+  void *work = malloc(size);
+  pbLcpSolution at = {room(n), NULL, room(m), room(m)};
+  pbLcpReport r;
+  for (int i = 0; i < REPEATS; i++) {
+    double began = now_us();
+    need(pbCones_Solve(c->ctx, &k, NULL, work, size, &at, &r), pbContext_Error(c->ctx));
+    least(&solve, now_us() - began);
+    began = now_us();
+    need(pbCones_Vjp(c->ctx, &k, &at, &(pbLcpCotangent){.x = at.x}, work, size, &(pbConesBar){.p = bar}, NULL),
+         pbContext_Error(c->ctx));
+    least(&back, now_us() - began);
+  }
+  printf("cones,%.2f,%.2f,%d\n", solve, back, r.iterations);
+  free(G), free(h), free(bar), free(work), free(at.x), free(at.z), free(at.s);
+}
+
 // Rows in the order normals, four directions a contact, slip speeds
 static void hard_lcp(Scene *c) {
   size_t n = (size_t)c->nv, contacts = (size_t)c->contacts, m = 6 * contacts;
@@ -189,6 +212,7 @@ static int beside_soft(const char *file, int steps) {
   soft(&c, true);
   soft(&c, false);
   hard_lcp(&c);
+  hard_cones(&c);
   return 0;
 }
 

@@ -452,7 +452,7 @@ bool pbCondensed_Factor(pbCondensed *c, const double *diag, const bool *active) 
   return factor_envelope(c);
 }
 
-bool pbCondensed_FactorLaws(pbCondensed *c, const double (*by_s)[3][3], const double (*by_z)[3][3], double delta) {
+bool pbCondensed_FactorLaws(pbCondensed *c, double (*by_s)[3][3], double (*by_z)[3][3], double delta) {
   double K[PB_BLOCK * PB_BLOCK], product[9];
   c->plain = false;
   begin_factor(c);

@@ -33,10 +33,10 @@ typedef struct pbCondensed {
   bool plain;      // S = 1
   double log_det;  // of |S M + Z|, but for a constant
   // envelope
-  int *order, *place, *start;  // n: unknown at a place, place of an unknown, first column of a row
-  double *L, *U, *D;           // rows of L, columns of U beside the diagonal, pivots
-  double *Q;                   // Q and the equalities, L's part (symmetric)
-  double *x, *low, *up, *t, *g; // n, n, n, m, m
+  int *order, *place, *start;    // n: unknown at a place, place of an unknown, first column of a row
+  double *L, *U, *D;             // rows of L, columns of U beside the diagonal, pivots
+  double *Q;                     // Q and the equalities, L's part (symmetric)
+  double *x, *low, *up, *t, *g;  // n, n, n, m, m
 } pbCondensed;
 
 void pbCondensed_Layout(pbArena *arena, pbCondensed *c, int n, int m);
@@ -51,7 +51,7 @@ void pbCondensed_OwnT(const pbCondensed *c, const double *v, double *out);  // o
 // none.
 bool pbCondensed_Factor(pbCondensed *c, const double *diag, const bool *active);
 // S and Z of three rows a contact, regularised: Z + delta S
-bool pbCondensed_FactorLaws(pbCondensed *c, const double (*by_s)[3][3], const double (*by_z)[3][3], double delta);
+bool pbCondensed_FactorLaws(pbCondensed *c, double (*by_s)[3][3], double (*by_z)[3][3], double delta);
 void pbCondensed_Solve(pbCondensed *c, double *v);   // v = (S M + Z)^-1 v
 void pbCondensed_SolveT(pbCondensed *c, double *v);  // v = (M'S' + Z')^-1 v
 // Estimate for the active rows after pbCondensed_Factor with PB_CONDENSED_DELTA; what is singular does not count. v, t: m each.

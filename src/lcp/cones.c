@@ -16,6 +16,8 @@ void pbConesWork_Layout(pbArena *a, pbConesWork *w, int n, int contacts, int e) 
   double **vectors[] = {&w->z, &w->s, &w->zbest, &w->step, &w->target, &w->tmp};
   for (size_t k = 0; k < sizeof vectors / sizeof *vectors; k++) *vectors[k] = pbArena_Take(a, 3 * c, sizeof(double));
   w->state = pbArena_Take(a, c, sizeof(int));
+  w->by_s = pbArena_Take(a, c, sizeof *w->by_s);
+  w->by_z = pbArena_Take(a, c, sizeof *w->by_z);
 }
 
 size_t pbCones_WorkSize(int n, int contacts, int e) {
@@ -68,7 +70,8 @@ static double off_law(double mu, const double *z, const double *s) {
 static double residual(const pbConesWork *w, const double *mu, const double *z, double *s) {
   const pbReduced *r = &w->base.reduced;
   double worst = 0;
-  pbDense_Mul(s, r->M, z, r->m, r->m);
+  if (w->base.interior.condensed) pbCondensed_Mul(w->base.interior.condensed, z, s);
+  else pbDense_Mul(s, r->M, z, r->m, r->m);
   for (int i = 0; i < r->m; i++) s[i] += r->q[i];
   for (int c = 0; 3 * c < r->m; c++) {
     double off = off_law(mu[c], z + 3 * c, s + 3 * c);
@@ -154,12 +157,29 @@ static void newton_target(pbConesWork *w, const double *mu) {
   for (int a = 0; a < k; a++) w->target[rows[a]] += w->step[a];
 }
 
+// The same in the condensed form, where what keeps a singular system regular also keeps the step short.
+static bool newton_target_condensed(pbConesWork *w, const double *mu, double value) {
+  int m = w->base.reduced.m;
+  for (int c = 0; 3 * c < m; c++) {
+    Map f = map_of(mu[c], w->z + 3 * c, w->s + 3 * c);
+    memcpy(w->by_z[c], f.by_z, sizeof f.by_z);
+    memcpy(w->by_s[c], f.by_s, sizeof f.by_s);
+    for (int i = 0; i < 3; i++) w->target[3 * c + i] = -f.value[i];
+  }
+  w->base.interior.iterations++;
+  if (!pbCondensed_FactorLaws(w->base.interior.condensed, w->by_s, w->by_z, fmin(fmax(sqrt(value), 1e-11), 1e-3))) return false;
+  pbCondensed_Solve(w->base.interior.condensed, w->target);
+  pbDense_Add(w->target, 1, w->z, m);
+  return true;
+}
+
 // From w->z, shortening steps that lead away; true: zbest is a solution.
 static bool newton(pbConesWork *w, const double *mu, double tolerance, double *best) {
   int m = w->base.reduced.m;
-  double value = merit(w, mu, w->z, w->s);
+  double value = merit(w, mu, w->z, w->s), size = fmax(1, .1 * pbDense_MaxAbs(w->z, m));  // rounding grows with the forces
   for (int it = 0; it < 40 && w->base.interior.iterations < w->base.interior.limit; it++) {
-    newton_target(w, mu);
+    if (!w->base.interior.condensed) newton_target(w, mu);
+    else if (!newton_target_condensed(w, mu, value)) return false;
     double t = 1, now = INFINITY;
     for (; t > 1e-3; t *= .5) {
       for (int i = 0; i < m; i++) w->step[i] = w->z[i] + t * (w->target[i] - w->z[i]);
@@ -172,8 +192,8 @@ static bool newton(pbConesWork *w, const double *mu, double tolerance, double *b
       *best = off;
       memcpy(w->zbest, w->z, sizeof *w->z * (size_t)m);
     }
-    if (*best <= tolerance) return true;
-    if (!(now < value)) return false;
+    if (*best <= tolerance * size) return true;
+    if (!(now < value) || (w->base.interior.condensed && t < .5)) return false;
     value = now;
   }
   return false;
@@ -244,10 +264,26 @@ static bool try_newton(pbConesWork *w, void *user) {
   return newton(w, g->mu, g->tolerance, &g->best);
 }
 
+// Condensed; false where that does not pay or does not lead to a solution.
+static bool search_condensed(pbConesWork *w, const double *mu, const pbLcp *l, double tolerance, pbLcpReport *report) {
+  pbInterior *in = &w->base.interior;
+  Goal goal = {mu, tolerance, INFINITY};
+  static const double starts[] = {1, 10, .1};
+  bool found = false;
+  pbCondensed_Make(&w->base.condensed, &w->base.reduced, l, 3);
+  if (!w->base.condensed.pays) return false;
+  in->condensed = &w->base.condensed;
+  pbReduced_Vector(&w->base.reduced, l);
+  for (int k = 0; k < 3 && !found; k++) found = pbCones_Interior(w, mu, starts[k], try_newton, &goal);
+  in->condensed = NULL;
+  report->iterations = in->iterations;
+  return found;
+}
+
 static void search(pbConesWork *w, const double *mu, int contacts, double tolerance, pbLcpReport *report) {
   pbInterior *in = &w->base.interior;
   Goal goal = {mu, tolerance, INFINITY};
-  int limit = in->limit, used = 0;
+  int limit = in->limit, used = in->iterations;
   bool found = false;
   memset(w->angle, 0, sizeof *w->angle * (size_t)contacts);
   memset(w->zbest, 0, sizeof *w->zbest * 3 * (size_t)contacts);
@@ -304,13 +340,15 @@ pbStatus pbCones_Solve(pbContext *ctx, const pbCones *k, const pbLcpOptions *opt
   report->condition = r->condition;
   if (status)
     return pbContext_Fail(ctx, status, "LCP: Q is not positive definite (row %d, condition above %.1e)", row, r->condition);
-  pbReduced_Matrices(r, &l);
-  pbReduced_Vector(r, &l);
   in->M = w.M;
   in->q = w.q;
   in->limit = options && options->iterations > 0 ? options->iterations : 1500;
   in->tolerance = fmin(1e-12, tolerance);
-  search(&w, k->mu, k->contacts, in->tolerance, report);
+  if (!search_condensed(&w, k->mu, &l, in->tolerance, report)) {
+    pbReduced_Matrices(r, &l);
+    pbReduced_Vector(r, &l);
+    search(&w, k->mu, k->contacts, in->tolerance, report);
+  }
   pbLcpWork_Recover(&w.base, &l, w.zbest);
   report->complementarity = 0;
   for (int c = 0; c < k->contacts; c++) {

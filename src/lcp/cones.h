@@ -5,12 +5,13 @@
 #include "lcp/work.h"
 
 typedef struct pbConesWork {
-  pbLcpWork base;               // reduced with three rows a contact, interior with six
-  double *M, *q;                // 6 c x 6 c, 6 c: the pyramids' problem
-  double *angle;                // c: of each pyramid's first edge
-  double *z, *s, *zbest;        // 3 c, scaled
-  double *step, *target, *tmp;  // 3 c
-  int *state;                   // c
+  pbLcpWork base;                       // reduced with three rows a contact, interior with six
+  double *M, *q;                        // 6 c x 6 c, 6 c: the pyramids' problem
+  double *angle;                        // c: of each pyramid's first edge
+  double *z, *s, *zbest;                // 3 c, scaled
+  double *step, *target, *tmp;          // 3 c
+  int *state;                           // c
+  double (*by_s)[3][3], (*by_z)[3][3];  // c: laws for the condensed form
 } pbConesWork;
 
 typedef enum pbContactState { pb_contactOpen, pb_contactSticks, pb_contactSlides } pbContactState;
@@ -19,8 +20,10 @@ void pbConesWork_Layout(pbArena *arena, pbConesWork *w, int n, int contacts, int
 pbLcp pbCones_Linear(const pbCones *problem);  // without friction's law: three rows a contact
 pbStatus pbConesWork_Begin(pbContext *ctx, const pbCones *problem, void *work, size_t work_size, pbConesWork *w);
 
-// Follows the smoothed problem; near its end `try` is asked, with w->z set, whether a solution is near.
+// Both follow the smoothed problem; near its end `try` is asked, with w->z set, whether a solution is near.
 typedef bool pbConesTry(pbConesWork *w, void *user);
+// In the condensed form, from z = s = start without friction.
+bool pbCones_Interior(pbConesWork *w, const double *mu, double start, pbConesTry *try, void *user);
 bool pbCones_Follow(pbConesWork *w, const double *mu, double z, pbConesTry *try, void *user);
 
 #endif
