@@ -10,6 +10,7 @@
 #include <pullback/rollout.h>
 #include <pullback/optimize.h>
 #include <pullback/lcp.h>
+#include <pullback/sweeps.h>
 #include <pullback/array.h>
 #include <pullback/io.h>
 

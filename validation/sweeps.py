@@ -1,0 +1,101 @@
+"""Projected sweeps (include/pullback/sweeps.h) on the contacts of a heap of boxes, for the cases about their derivatives."""
+import ctypes as ct
+import os
+
+import numpy as np
+
+from common import ROOT
+import pb
+
+D, I = ct.POINTER(ct.c_double), ct.POINTER(ct.c_int)
+
+
+class Problem(ct.Structure):
+    _fields_ = [("m", ct.c_int), ("A", D), ("b", D), ("kind", I), ("bound", D), ("normal", I), ("mu", D)]
+
+
+class Options(ct.Structure):
+    _fields_ = [("order", ct.c_int), ("cone", ct.c_bool), ("sweeps", ct.c_int), ("omega", ct.c_double), ("tolerance", ct.c_double)]
+
+
+class Report(ct.Structure):
+    _fields_ = [("sweeps", ct.c_int), ("omega", ct.c_double), ("residual", ct.c_double), ("worst_row", ct.c_int)]
+
+
+class Bar(ct.Structure):
+    _fields_ = [(n, D) for n in ("A", "b", "bound", "mu", "f0")]
+
+
+class AdjointReport(ct.Structure):
+    _fields_ = [(n, ct.c_int) for n in ("free", "held", "tied", "degenerate", "deficiency")] + [("residual", ct.c_double)]
+
+
+def reals(a):
+    return a.ctypes.data_as(D)
+
+
+class Heap:
+    """Fifty contacts, three rows each; CFM a hundredth of the mean diagonal entry, ERP 0.2."""
+
+    def __init__(self, friction=0.4, step=0.002):
+        m = pb.Model(os.path.join(ROOT, "bench/pile.xml"), {"cone": "elliptic"})
+        x = m.init()
+        for _ in range(200):
+            x, _ = m.step(x)
+        m.observe(x)
+        m.gather()
+        take = lambda name: np.array(m.field(name))
+        J, M, depth = take("efc_J"), take("M"), take("contact_dist").ravel()
+        self.m, v = len(J), x[m.slots["qvel"]]
+        A = J @ np.linalg.solve(M, J.T)
+        self.A = np.ascontiguousarray(0.5 * (A + A.T) + 0.01 * np.mean(np.diag(A)) * np.eye(self.m))
+        self.b = J @ (v + step * np.linalg.solve(M, take("qfrc_smooth").ravel()))
+        self.b[::3] += np.where(depth > 0, 1, 0.2) * depth / step
+        self.kind = np.tile(np.array([1, 3, 3], np.int32), self.m // 3)
+        self.normal = np.repeat(np.arange(0, self.m, 3, dtype=np.int32), 3)
+        self.mu = np.full(self.m, friction)
+        self.problem = Problem(self.m, reals(self.A), reals(self.b), self.kind.ctypes.data_as(I), None,
+                               self.normal.ctypes.data_as(I), reals(self.mu))
+        self.lib = pb.lib()
+        for name in ("WorkSize", "ImplicitWorkSize", "HistorySize"):
+            getattr(self.lib, "pbSweeps_" + name).restype = ct.c_size_t
+        self.size = self.lib.pbSweeps_ImplicitWorkSize(self.m)
+        self.work = np.zeros(self.size // 8 + 1)
+        self.ctx = ct.c_void_p(self.lib.pbContext_Create(None))
+
+    def _check(self, status):
+        if status:
+            raise RuntimeError(self.lib.pbContext_Error(self.ctx).decode())
+
+    def _work(self):
+        return ct.c_void_p(self.work.ctypes.data), ct.c_size_t(8 * len(self.work))
+
+    def solve(self, order, cone, sweeps):
+        options, report, f = Options(order, cone, sweeps, 0, 0), Report(), np.zeros(self.m)
+        history = np.zeros((sweeps + 1, self.m))
+        self._check(self.lib.pbSweeps_Solve(self.ctx, ct.byref(self.problem), ct.byref(options), *self._work(), None, reals(f),
+                                            reals(history), ct.byref(report)))
+        return f, history, options, report
+
+    def _bars(self):
+        bars = [np.zeros_like(self.A), np.zeros(self.m), np.zeros(self.m), np.zeros(self.m), np.zeros(self.m)]
+        return bars, Bar(*map(reals, bars))
+
+    def unrolled(self, solved, g):
+        _, history, options, report = solved
+        bars, out = self._bars()
+        self._check(self.lib.pbSweeps_VjpUnrolled(self.ctx, ct.byref(self.problem), ct.byref(options), ct.byref(report), reals(history),
+                                                  reals(g), *self._work(), ct.byref(out)))
+        return bars
+
+    def implicit(self, solved, g):
+        bars, out = self._bars()
+        report = AdjointReport()
+        self._check(self.lib.pbSweeps_VjpImplicit(self.ctx, ct.byref(self.problem), ct.byref(solved[2]), reals(solved[0]), reals(g),
+                                                  *self._work(), ct.byref(out), ct.byref(report)))
+        return bars, report
+
+
+def apart(a, b):
+    """Largest relative distance of the derivatives by A, b, bounds, friction and the start."""
+    return max(float(np.linalg.norm(x - y) / max(np.linalg.norm(x), np.linalg.norm(y), 1e-12)) for x, y in zip(a[:4], b[:4]))
