@@ -7,6 +7,8 @@
 // n unknowns x (velocities), m inequalities (multipliers z, slacks s), e equalities (multipliers y). Q is symmetric positive
 // definite (only its lower triangle is read), F is any matrix: with contacts in order (normal, friction directions, slip speed)
 // Coulomb's law is F = [0 0 0; 0 0 E; mu -E' 0], which is not monotone (Stewart & Trinkle 1996; Anitescu & Potra 1997).
+// Matrices are dense, but zeros are looked for: where F ties rows into small blocks (contacts), many rows are condensed to the
+// n unknowns within the envelope that Q and G leave, so the cost grows with the bodies that touch.
 // Units are the caller's: x in m/s and Q in kg give z in N s and s in m/s.
 //
 // Second-order cones (Coulomb's law itself): see pbCones_Solve.
@@ -41,7 +43,7 @@ typedef struct pbLcpOptions {  // zeros mean the defaults in brackets; a NULL po
 
 // How the solution was found: the second is tried after the first failed.
 typedef enum pbLcpMethod {
-  pb_lcpInterior,  // predictor and corrector (Mehrotra 1992), then Newton's method on the active set
+  pb_lcpInterior,  // predictor and corrector (Mehrotra 1992), then Newton's method
   pb_lcpPath,      // along a central path by arc length, which may turn back; then the same
   pb_lcpMethodCount
 } pbLcpMethod;
@@ -87,8 +89,8 @@ typedef struct pbLcpAdjointReport {
 //   Q l + A'v + G'u = g,   G l - (diag(s/z) + F') u = 0,   A l = 0
 //   dp = -l, dQ = -(l x' + x l')/2, dh = u, dG = -(z l' + u x'), dF = u z', dA = -(y l' + v x'), db = v
 // Rows with z = 0 have u = 0, those with s = z = 0 too: there the solution has a kink and this is the derivative of the side
-// on which the row stays open, an element of the generalised Jacobian. Where active rows are redundant, u is the solution of
-// least norm (in scaled rows) and dp, db and x's own derivatives are those that every choice of z gives. A cotangent on z or y
+// on which the row stays open, an element of the generalised Jacobian. Where active rows are redundant, u is a solution of
+// about the least norm (in scaled rows) and dp, db and x's own derivatives are those that every choice of z gives. A cotangent on z or y
 // is meaningful where they are unique; the residual tells. F's transpose matters: friction is not symmetric.
 PB_API PB_NODISCARD pbStatus pbLcp_Vjp(pbContext *ctx, const pbLcp *problem, const pbLcpSolution *solution,
                                        const pbLcpCotangent *cotangent, void *work, size_t work_size, const pbLcpBar *bar,

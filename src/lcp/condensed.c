@@ -461,7 +461,7 @@ bool pbCondensed_FactorLaws(pbCondensed *c, double (*by_s)[3][3], double (*by_z)
     memcpy(S, by_s[b], sizeof *S * 9);
     memcpy(B, by_z[b], sizeof *B * 9);
     for (int i = 0; i < 9; i++) B[i] += delta * S[i];
-    if (!invert(B, 3, NULL)) return false;
+    if (!invert(B, 3, &c->log_det)) return false;
     for (int i = 0; i < 3; i++)
       for (int j = 0; j < 3; j++) {
         product[3 * i + j] = 0;

@@ -23,12 +23,16 @@ static Law law_of(pbContactState state, double mu, const double *z, const double
   if (state == pb_contactSticks)
     for (int k = 0; k < 3; k++) law.by_s[k][k] = 1;
   if (state == pb_contactSlides) {
+    // across the slip times speed / (speed + mu z_n), so that no entry is large
+    double across = speed > 0 ? speed / (speed + mu * z[0]) : 1;
     law.by_s[0][0] = 1;
     for (int i = 0; i < 2; i++) {
       law.by_z[1 + i][0] = mu * d[i];
-      law.by_z[1 + i][1 + i] = 1;
       law.by_mu[1 + i] = z[0] * d[i];
-      for (int j = 0; j < 2 && speed > 0; j++) law.by_s[1 + i][1 + j] = mu * z[0] / speed * ((i == j) - d[i] * d[j]);
+      for (int j = 0; j < 2; j++) {
+        law.by_z[1 + i][1 + j] = d[i] * d[j] + across * ((i == j) - d[i] * d[j]);
+        law.by_s[1 + i][1 + j] = (1 - across) * ((i == j) - d[i] * d[j]);
+      }
     }
   }
   return law;
@@ -97,6 +101,53 @@ static double left(const Cones *k, int row) {
   return sum;
 }
 
+// The same of all rows that count, by blocks; out: 3 a contact. Returns the largest.
+static double left_condensed(const Cones *k, double *out) {
+  const pbReduced *r = &k->w->base.reduced;
+  double worst = 0;
+  pbCondensed_Rows(&k->w->base.condensed, k->a.lambda, out);
+  for (int row = 0; row < r->m; row++) {
+    double sum = -out[row] + (k->a.bar->z ? k->a.bar->z[row] * r->S[row] : 0);
+    for (int i = 0; i < 3; i++) sum -= k->w->by_z[row / 3][i][row % 3] * k->multiplier[row / 3 * 3 + i];
+    out[row] = k->w->state[row / 3] == pb_contactOpen ? 0 : sum;
+    worst = fmax(worst, fabs(out[row]));
+  }
+  return worst;
+}
+
+// In the condensed form, as in lcp/vjp.c. Open contacts have the law z = 0 and no multiplier. False where this does not lead to
+// the end.
+static bool solve_condensed(Cones *k, pbLcpAdjointReport *report) {
+  pbInterior *in = &k->w->base.interior;
+  pbCondensed *c = &k->w->base.condensed;
+  int m = k->w->base.reduced.m;
+  double grown[2], first = 0, rest = INFINITY, last;
+  for (int i = 0; 3 * i < m; i++) {
+    Law l = law(k, i);
+    memcpy(k->w->by_z[i], l.by_z, sizeof l.by_z);
+    memcpy(k->w->by_s[i], l.by_s, sizeof l.by_s);
+    for (int j = 0; j < 3 && k->w->state[i] == pb_contactOpen; j++) k->w->by_z[i][j][j] = 1;
+  }
+  for (int round = 0; round < 2; round++) {
+    if (!pbCondensed_FactorLaws(c, k->w->by_s, k->w->by_z, (round ? 1 : 10) * PB_CONDENSED_DELTA)) return false;
+    grown[round] = c->log_det;
+  }
+  for (int round = 0; round < 8; round++) {
+    last = rest;
+    rest = left_condensed(k, in->r);
+    if (!round) first = rest;
+    if (rest <= 1e-13 * first || !(rest < .5 * last)) break;
+    pbCondensed_SolveT(c, in->r);
+    for (int i = 0; i < m; i++)
+      if (k->w->state[i / 3] != pb_contactOpen) k->multiplier[i] += in->r[i];
+    velocities(k);
+  }
+  report->deficiency = (int)lround((grown[0] - grown[1]) / log(10));
+  report->condition = fmax(k->w->base.reduced.condition, pbCondensed_Condition(c, in->r, in->t));
+  report->residual = first > 0 ? rest / first : 0;
+  return report->residual <= 1e-6;
+}
+
 // (W (dc/ds)' + (dc/dz)') w = what is left
 static void solve(Cones *k, pbLcpAdjointReport *report) {
   const pbReduced *r = &k->w->base.reduced;
@@ -126,6 +177,24 @@ static void solve(Cones *k, pbLcpAdjointReport *report) {
   report->residual = first > 0 ? rest / first : 0;
 }
 
+static void begin(Cones *k, pbLcpAdjointReport *report) {
+  report->degenerate = 0;
+  find_states(k, report);
+  report->condition = k->w->base.reduced.condition;
+  memset(k->multiplier, 0, sizeof *k->multiplier * (size_t)k->a.l->m);
+  velocities(k);
+}
+
+static void find(Cones *k, pbLcpAdjointReport *report) {
+  pbLcpWork *w = &k->w->base;
+  pbCondensed_Make(&w->condensed, &w->reduced, k->a.l, 3);
+  begin(k, report);
+  if (!k->count || (w->condensed.pays && solve_condensed(k, report))) return;
+  pbReduced_Matrices(&w->reduced, k->a.l);
+  begin(k, report);
+  solve(k, report);
+}
+
 pbStatus pbCones_Vjp(pbContext *ctx, const pbCones *p, const pbLcpSolution *at, const pbLcpCotangent *cotangent, void *work,
                      size_t work_size, const pbConesBar *bar, pbLcpAdjointReport *report) {
   pbLcpAdjointReport own;
@@ -138,13 +207,8 @@ pbStatus pbCones_Vjp(pbContext *ctx, const pbCones *p, const pbLcpSolution *at, 
   int row;
   pbStatus status = pbReduced_Begin(&w.base.reduced, &l, &row);
   if (status) return pbContext_Fail(ctx, status, "LCP: Q is not positive definite (row %d)", row);
-  pbReduced_Matrices(&w.base.reduced, &l);
   Cones k = {{&l, at, cotangent, &w.base, w.base.x, w.base.y, w.base.z}, &w, p->mu, w.step, w.base.interior.rows, 0};
-  find_states(&k, report);
-  report->condition = w.base.reduced.condition;
-  memset(k.multiplier, 0, sizeof *k.multiplier * (size_t)l.m);
-  velocities(&k);
-  if (k.count) solve(&k, report);
+  find(&k, report);
   pbLcpBar linear = {.Q = bar->Q, .p = bar->p, .G = bar->G, .h = bar->h, .A = bar->A, .b = bar->b};
   PB_TRY(pbLcpAdjoint_HandOut(ctx, &k.a, &linear));
   for (int c = 0; c < p->contacts && bar->mu; c++) {

@@ -222,12 +222,52 @@ static void test_gradients(void **state) {
   assert_true(checked == 90 && worst < 1e-6 && states[0] > 5 && states[1] > 5 && states[2] > 5);
 }
 
+// A chain of bodies, each in contact with the next: solved in another form than few contacts. Derivatives along directions that
+// change everything.
+static void test_gradients_of_a_chain(void **state) {
+  (void)state;
+  enum { contacts = 8, n = 3 * contacts + 3 };
+  pbRng r = pbRng_Seed(37);
+  int checked = 0, states[3] = {0}, tried = 0;
+  double worst = 0, eps = 1e-6;
+  while (checked < 30 && tried++ < 3000) {
+    pbCones l = {.n = n, .contacts = contacts};
+    Bars P = bars(&l);
+    for (int i = 0; i < n; i++) P.bar.Q[i * n + i] = uniform(&r, 1, 2), P.bar.p[i] = pbRng_Normal(&r);
+    for (int row = 0; row < 3 * contacts; row++) {
+      P.bar.h[row] = .3 * pbRng_Normal(&r) - (row % 3 == 0 && checked % 2);
+      for (int j = 0; j < 6; j++) P.bar.G[row * n + row / 3 * 3 + j] = pbRng_Normal(&r);
+    }
+    for (int c = 0; c < contacts; c++) P.bar.mu[c] = uniform(&r, .1, 1);
+    l.Q = P.bar.Q, l.p = P.bar.p, l.G = P.bar.G, l.h = P.bar.h, l.mu = P.bar.mu;
+    Solved s = solve(l, NULL);
+    if (s.status == pb_ok && clear(&s, states)) {
+      double g[n + 6 * contacts], exact = 0, at[2], *way = calloc(P.count, 8);
+      for (int i = 0; i < n + 6 * contacts; i++) g[i] = pbRng_Normal(&r);
+      pbLcpAdjointReport report;
+      Bars b = vjp(&s, (pbLcpCotangent){g, NULL, g + n, g + n + 3 * contacts}, &report);
+      assert_true(report.deficiency == 0 && report.residual < 1e-9);
+      for (size_t i = 0; i < P.count; i++) way[i] = P.all[i] * pbRng_Normal(&r), exact += way[i] * b.all[i];
+      for (int side = 0; side < 2; side++) {
+        for (size_t i = 0; i < P.count; i++) P.all[i] += (side ? 2 : -1) * eps * way[i];
+        at[side] = loss(l, g);
+      }
+      worst = fmax(worst, fabs((at[1] - at[0]) / (2 * eps) - exact) / (1 + fabs(exact)));
+      checked++;
+      free(b.all), free(way);
+    }
+    free(P.all), done(&s);
+  }
+  print_message("%d chains; contacts %d open, %d sticking, %d sliding: derivatives off by %.1e at most\n", checked, states[0],
+                states[1], states[2], worst);
+  assert_true(checked == 30 && worst < 1e-6 && states[0] > 5 && states[1] > 5 && states[2] > 5);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_point_on_a_plane),
-      cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_random_contacts),
-      cmocka_unit_test(test_gradients),
+      cmocka_unit_test(test_point_on_a_plane),     cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_random_contacts),      cmocka_unit_test(test_gradients),
+      cmocka_unit_test(test_gradients_of_a_chain),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }
