@@ -1,9 +1,8 @@
 """Ill-conditioned worlds: mass ratios up to 1:1e6 and joints held several times over either converge or say what is wrong."""
-import json
 
 import numpy as np
 
-from common import Bench, apart, below, row
+from common import Bench, apart, below, contact, row
 import pb
 
 HALF, STEPS, H, ERP = 0.1, 300, 0.002, 0.2
@@ -14,12 +13,6 @@ PLATE = """<mujoco><option timestep="0.002"/><worldbody><body name="plate" pos="
 <body name="arm" pos=".3 0 0"><joint type="hinge" axis="0 1 0"/><geom type="capsule" size=".02" fromto="0 0 0 .4 0 0" mass="{}" contype="0"
 conaffinity="0"/></body></body></worldbody><equality>{}</equality></mujoco>"""
 WELD, CORNERS = '<weld body1="plate"/>', "".join(f'<connect body1="plate" anchor="{x} {y} 0"/>' for x, y in ((0.3, 0.2), (-0.3, 0.2), (0.3, -0.2)))
-
-
-def contact(m, **settings):
-    for name, value in settings.items():
-        m._check(pb.lib().pbModel_SetContact(m.ptr, name.encode(), repr(value).encode()))
-    return m
 
 
 def outcome(path, masses, cfm, closed):

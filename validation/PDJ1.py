@@ -1,7 +1,7 @@
 """A block under a force at the edge of sliding: d(sliding distance)/d(force) is a step for exact contact, and smoothed contact converges to it."""
 import numpy as np
 
-from common import Bench, below, row, slope
+from common import Bench, below, contact, row, slope
 import pb
 
 # Dojo's contact_gradients: one step of 0.1 s from rest under a force along the ground; mass, gravity and friction 1.
@@ -16,8 +16,7 @@ RELAXATIONS = [10.0**-k for k in range(3, 9)]  # force times residual along the 
 class Block(pb.Model):
     def __init__(self, path, relaxation):
         super().__init__(path)
-        for name, value in (("erp", 0), ("cfm", SOFTNESS * 0.1), ("kappa", SOFTNESS * relaxation)):
-            self._check(pb.lib().pbModel_SetContact(self.ptr, name.encode(), repr(value).encode()))
+        contact(self, erp=0, cfm=SOFTNESS * 0.1, kappa=SOFTNESS * relaxation)
 
     def distance(self, force):
         return self.parts(self.step(self.init(), qfrc=[force, 0])[0])[0][0]

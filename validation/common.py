@@ -84,6 +84,13 @@ class Bench:
             return json.load(f)
 
 
+def contact(m, **settings):
+    """A loaded model with settings of contacts (before anything is computed with it)."""
+    for name, value in settings.items():
+        m._check(pb.lib().pbModel_SetContact(m.ptr, name.encode(), str(value).encode()))
+    return m
+
+
 def slope(f, size):
     """Derivative of t -> f(t) at 0: central differences, Richardson's extrapolation to fourth order."""
     once = lambda s: (np.asarray(f(s)) - np.asarray(f(-s))) / (2 * s)
