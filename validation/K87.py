@@ -1,14 +1,13 @@
 """Many worlds in several threads: the same bits as in one, trajectories and gradients."""
-import ctypes as ct
 import threading
 import time
 
 import numpy as np
 
 from common import Bench, row
+from rollouts import Rollout
 import pb
 
-F, I, P = ct.POINTER(ct.c_double), ct.c_int, ct.c_void_p
 WORLDS, STEPS, H = 12, 250, 0.005
 # Ten boxes fall on a heap, every body may touch every other; a motor stirs.
 MODEL = """<mujoco><option timestep="{}" cone="elliptic"/><worldbody><geom type="plane" size="0 0 1"/><body pos="0 0 .15"><joint axis="0 0 1"
@@ -17,52 +16,18 @@ damping="1" name="stir"/><geom type="capsule" size=".05" fromto="-.4 0 0 .4 0 0"
 BOX = '<body pos="{} {} {}"><freejoint/><geom type="box" size=".1 .08 .06" mass="1"/></body>'
 
 
-class Plan(ct.Structure):
-    _fields_ = [(n, I) for n in ("steps", "snapshots", "leaf")] + [(n, ct.c_size_t) for n in ("record", "snapshot", "full", "planned", "kept", "fixed")] + \
-               [("forward_steps", ct.c_int64), ("recomputed", ct.c_int64)]
-
-
-class Inputs(ct.Structure):
-    _fields_ = [("ctrl", F), ("qfrc", F), ("xfrc", F), ("constant", ct.c_bool)]
-
-
-class Output(ct.Structure):
-    _fields_ = [(n, F) for n in ("states", "final", "sensordata", "xpos", "site_xpos")] + [("rows", P), ("row_count", I), ("steps_done", I)]
-
-
-class Cotangent(ct.Structure):
-    _fields_ = [("data", F), ("count", I), ("steps", P)]
-
-
-class Bar(ct.Structure):
-    _fields_ = [(n, Cotangent) for n in ("qpos", "qvel", "act", "sensordata", "xpos", "site_xpos")]
-
-
-class Gradient(ct.Structure):
-    _fields_ = [(n, F) for n in ("x0", "ctrl", "qfrc", "xfrc", "theta")]
-
-
-class World:
-    """One rollout with everything it needs; run() may go on in any thread."""
+class World(Rollout):
+    """run() may go on in any thread."""
 
     def __init__(self, m, seed):
-        self.m, l, rng = m, pb.lib(), np.random.default_rng(seed)
-        self.x0 = m.init()
+        super().__init__(m, STEPS, 400000)  # tight: checkpoints and replay take part
+        rng = np.random.default_rng(seed)
         self.x0[m.slots["qvel"]] = rng.standard_normal(m.nv)
         self.ctrl, self.bar = 3 * rng.standard_normal((STEPS, m.nu)), rng.standard_normal(m.nv)
-        self.states, self.x0_bar, self.ctrl_bar, self.theta_bar = (np.zeros(n) for n in ((STEPS + 1, m.nx), m.nt, self.ctrl.shape, m.ntheta))
-        plan, self.rollout = Plan(), P()
-        m._check(l.pbRollout_Plan(m.ptr, STEPS, ct.c_size_t(400000), ct.byref(plan)))  # tight: checkpoints and replay take part
-        m._check(l.pbRollout_Create(m.ctx, m.ptr, ct.byref(plan), None, ct.byref(self.rollout)))
 
     def run(self):
-        l, p = pb.lib(), pb.ptr
-        for a in (self.x0_bar, self.ctrl_bar, self.theta_bar):
-            a[:] = 0
-        inputs, output = Inputs(p(self.ctrl), None, None, False), Output(states=p(self.states))
-        bar, gradient = Bar(qpos=Cotangent(p(self.bar), 1, None)), Gradient(p(self.x0_bar), p(self.ctrl_bar), None, None, p(self.theta_bar))
-        self.status = l.pbRollout_Forward(self.rollout, p(self.m.theta), p(self.x0), ct.byref(inputs), ct.byref(output)) or \
-            l.pbRollout_Vjp(self.rollout, ct.byref(bar), None, ct.byref(gradient), None)
+        self.forward()
+        self.vjp(self.bar)
 
     def bits(self):
         return b"".join(a.tobytes() for a in (self.states, self.x0_bar, self.ctrl_bar, self.theta_bar))
@@ -89,12 +54,6 @@ def run_all(worlds, threads):
 
 
 def rows():
-    l = pb.lib()
-    l.pbRollout_Plan.argtypes = [P, I, ct.c_size_t, P]
-    l.pbRollout_Create.argtypes = [P, P, P, P, P]
-    l.pbRollout_Forward.argtypes = [P, F, F, P, P]
-    l.pbRollout_Vjp.argtypes = [P, P, P, P, P]
-    l.pbRollout_Destroy.argtypes, l.pbRollout_Destroy.restype = [P], None
     rng = np.random.default_rng(1)
     boxes = "".join(BOX.format(*rng.uniform(-0.15, 0.15, 2), 0.3 + 0.15 * k) for k in range(10))
     with Bench() as bench:
@@ -112,8 +71,6 @@ def rows():
         for again in range(2):
             seconds[threads] = run_all(worlds, threads)
             same[threads, again] = sum(w.bits() == b for w, b in zip(worlds, first))
-    for w in worlds:
-        l.pbRollout_Destroy(w.rollout)
     out = [row(f"{WORLDS} worlds of {STEPS} steps that failed", failed, "0", failed == 0),
            row("contacts at one time", contacts, ">= 10", contacts >= 10),
            row("different worlds", len(set(first)), str(WORLDS), len(set(first)) == WORLDS),
