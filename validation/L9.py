@@ -6,23 +6,23 @@ from common import Bench, below, row
 import discs
 
 H, G = 1 / 30, 100
-HARD = ("--contact", "erp=.2", "--contact", "cfm=1e-12")
+HARD = ("--contact", "method=cones")
 IMPACT = ("--contact", "method=impact")
 WORLD = """<mujoco><option timestep="{h!r}" gravity="0 {g} 0" cone="elliptic"/><default><geom friction="{mu} 0 0" condim="3"/></default><worldbody>{bodies}
 </worldbody></mujoco>"""
 
 
-def box(name, place, size, angle=0.0, joints=PLANAR, mass=1.0, more=""):
+def box(name, place, size, angle=0.0, joints=PLANAR):
     """A rectangle of mass 1 (joints "": fixed)."""
-    inertia = mass * (size[0]**2 + size[1]**2) / 12
-    inertial = f'<inertial pos="0 0 0" mass="{mass}" diaginertia="{inertia!r} {inertia!r} {inertia!r}"/>' if joints else ""
+    inertia = (size[0]**2 + size[1]**2) / 12
+    inertial = f'<inertial pos="0 0 0" mass="1" diaginertia="{inertia!r} {inertia!r} {inertia!r}"/>' if joints else ""
     return (f'<body name="{name}" pos="{place[0]!r} {place[1]!r} 0">{joints}{inertial}<geom name="{name}" type="box" '
-            f'euler="0 0 {float(np.degrees(angle))!r}" size="{size[0] / 2} {size[1] / 2} 20" {more}/></body>')
+            f'euler="0 0 {float(np.degrees(angle))!r}" size="{size[0] / 2} {size[1] / 2} 20"/></body>')
 
 
-def disc(name, place, radius, joints=PLANAR, more=""):
+def disc(name, place, radius, joints=PLANAR):
     return (f'<body name="{name}" pos="{place[0]!r} {place[1]!r} 0">{joints}<inertial pos="0 0 0" mass="1" diaginertia="{radius**2 / 2} {radius**2 / 2} '
-            f'{radius**2 / 2}"/><geom name="{name}" type="sphere" size="{radius}" {more}/></body>')
+            f'{radius**2 / 2}"/><geom name="{name}" type="sphere" size="{radius}"/></body>')
 
 
 def two_discs(bench):

@@ -10,10 +10,10 @@ BLOCK = """<mujoco><option timestep="{}" gravity="0 0 -{}" cone="{}"/><default><
 FREE, UPRIGHT = "<freejoint/>", "".join(f'<joint type="slide" axis="{axis}"/>' for axis in ("1 0 0", "0 1 0", "0 0 1"))
 
 
-def slide(bench, cone, joints):
+def slide(bench, cone, joints, *words):
     """Until it rests: the way gone, the velocities in the plane, turns about the vertical."""
     velocity = [*V, 0, 0, 0, 0] if joints is FREE else [*V, 0]
-    run = bench.simulate(bench.write("block.xml", BLOCK.format(H, G, cone, MU, joints)), "--steps", 1200, init={"qvel": velocity})
+    run = bench.simulate(bench.write("block.xml", BLOCK.format(H, G, cone, MU, joints)), "--steps", 1200, *words, init={"qvel": velocity})
     turn = 2 * np.arcsin(run["qpos"][:, 6]) if joints is FREE else np.zeros(1)
     return run["qpos"][-1, :2] - run["qpos"][0, :2], run["qvel"][:, :2], float(np.degrees(np.abs(turn).max()))
 
@@ -28,6 +28,7 @@ def rows():
         way, velocity, _ = slide(bench, "elliptic", UPRIGHT)
         pyramid_way, pyramid_velocity, _ = slide(bench, "pyramidal", UPRIGHT)
         free_way, _, free_turn = slide(bench, "elliptic", FREE)
+        hard_way, hard_velocity, hard_turn = slide(bench, "elliptic", FREE, "--contact", "method=cones")
     moving = lambda v: v[np.linalg.norm(v, axis=1) > 0.02 * np.linalg.norm(V)]
     rest = float(max(np.abs(velocity[-1]).max(), np.abs(pyramid_velocity[-1]).max()))
     drift = float(off(pyramid_way))
@@ -38,5 +39,9 @@ def rows():
         row("pyramid: the whole way off the line [degrees]", drift, "> 1 (it drifts)", drift > 1),
         row("pyramid: the velocity off the line [degrees]", float(off(moving(pyramid_velocity)).max()), "reported", True),
         below("speed at the end [m/s]", rest, 1e-3),
+        below("hard contact (method cones), block free to turn: the whole way off the line [degrees]", float(off(hard_way)), 0.1),
+        below("... the velocity off the line, down to 2 % of the speed [degrees]", float(off(moving(hard_velocity)).max()), 0.1),
+        below("... turn of the block [degrees]", hard_turn, 0.1),
+        near("... length of the way [m]", float(np.linalg.norm(hard_way)), float(V @ V) / (2 * MU * G), 0.02),
         row("soft cone, block free to turn (it hops, associated friction): way off the line, turn [degrees]", f"{off(free_way):.3g}, {free_turn:.3g}", "reported", True),
     ]
