@@ -59,7 +59,7 @@ def hard_stacks(bench, method):
         for light in KINDS.values():
             masses = np.where(light, 1 / ratio, 1.0)
             boxes = "".join(BOX.format(HALF * (2 * k + 1) - 1e-6 * (k + 1), k, HALF, HALF, HALF, m) for k, m in enumerate(masses))
-            m = contact(pb.Model(bench.write("stack.xml", STACK.format(h, "elliptic", boxes))), method=method)
+            m = contact(pb.Model(bench.write("stack.xml", STACK.format(h, "elliptic", boxes))), method=method, erp=ERP, cfm=0)
             first = x = m.init()
             for _ in range(60):
                 x, _ = m.step(x)
@@ -98,5 +98,4 @@ def rows():
         row("a stack too stiff to solve: " + words, "yes" if "condition number" in words and "geom 'box" in words else "no", "an error with constraint and condition number", "condition number" in words and "geom 'box" in words),
     ] + [r for method, (moved, failed) in by_method.items() for r in (
         row(f"method {method}, the same stacks: steps that did not converge", failed, "0", failed == 0),
-        below(f"method {method}: they give at 1:1e2 and 1:1e4 [m]", max(moved[1e2], moved[1e4]), 1e-3),
-        row(f"method {method}: they give at 1:1e6 [m]", moved[1e6], "reported", True))]
+        below(f"method {method}: most they move in .6 s, ratios 1:1e2 .. 1:1e6 [m]", max(moved.values()), 2e-5))]

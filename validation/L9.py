@@ -6,7 +6,7 @@ from common import Bench, below, row
 import discs
 
 H, G = 1 / 30, 100
-HARD = ("--contact", "method=cones")
+HARD = ("--contact", "method=cones", "--contact", "erp=0.2", "--contact", "cfm=0")
 IMPACT = ("--contact", "method=impact")
 WORLD = """<mujoco><option timestep="{h!r}" gravity="0 {g} 0" cone="elliptic"/><default><geom friction="{mu} 0 0" condim="3"/></default><worldbody>{bodies}
 </worldbody></mujoco>"""
