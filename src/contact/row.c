@@ -245,8 +245,7 @@ static void set_regularisation(const NUM(pbWork) *w, NUM(pbRow) *r) {
   int own = elliptic || pyramidal ? 1 : r->dim;
   for (int i = 0; i < own; i++) {
     num R = NUM(pbRow_Regularisation)(w, r, contact ? 0 : i);
-    double little = w->m->contact.cfm < 0 ? PB_HARD_R : PB_HARDEST_R;
-    if (pb_hard(w->m)) r->R[i] = R + little * re(r->diag[contact ? 0 : i]);
+    if (pb_hard(w->m)) r->R[i] = R + pb_little(w->m) * r->diag[contact ? 0 : i];
     else r->R[i] = num_max(PB_LEAST_R, R);
   }
   if (elliptic || pyramidal) {

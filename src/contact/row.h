@@ -19,10 +19,8 @@ void NUM(pbRow_AtVelocity)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v);
 // Regularisation of basis row i before it is kept from zero and, for cones, shared out.
 num NUM(pbRow_Regularisation)(const NUM(pbWork) *w, const NUM(pbRow) *r, int i);
 #define PB_LEAST_R 1e-15
-// Softness of hard rows besides cfm, where none is set and where one is: these shares of diagApprox, constants. They tell redundant
-// forces apart.
-#define PB_HARD_R    1e-6
-#define PB_HARDEST_R 1e-10
+// Softness of hard rows besides cfm: this share of diagApprox, less where cfm is set. It tells redundant forces apart.
+static inline double pb_little(const pbModel *m) { return m->contact.cfm < 0 ? 1e-6 : 1e-10; }
 // Soft contacts with friction, by the model's cone. Hard ones have rows of their own, as an elliptic cone's.
 static inline bool pb_elliptic(const pbModel *m, const NUM(pbRow) *r) {
   return r->kind == pb_rowContact && r->dim > 1 && m->cone == pb_coneElliptic && !pb_hard(m);

@@ -190,8 +190,13 @@ static void potential(const NUM(pbWork) *w, const NUM(pbRow) *r, bars *s) {
 // Hard rows: -z . f dR, and -u . dN by friction and loss.
 static void law_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, bars *s) {
   const NUM(pbWork) *w = a->w;
+  double little = pb_little(w->m);
+  for (int i = 0; i < r->dim; i++) {
+    int of = r->kind == pb_rowContact ? 0 : i;
+    s->diag[of] -= s->z[i] * r->f[i] * little;
+  }
   if (r->kind == pb_rowFriction) {
-    lane g = s->z[0] * r->f[0] * r->R[0];
+    lane g = s->z[0] * r->f[0] * (r->R[0] - little * r->diag[0]);
     regularisation(w, r, 1, &g, s);
   }
   for (int i = 0; i < r->dim && r->kind != pb_rowFriction; i++) s->rate += s->z[i] * r->f[i] * (pb_cfm(w->m) / w->p.timestep[0]);
