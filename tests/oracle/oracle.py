@@ -77,6 +77,9 @@ def set_option(m, key, value):
         raise KeyError(key)
 
 
+OURS = {"geom_restitution", "contact_stiffness", "contact_damping"}  # parameters that MuJoCo has no word for
+
+
 def get_field(m, field):
     """A field of ours by its name in MuJoCo: of the model, the options or the statistics; None if MuJoCo has none such."""
     if field.startswith("stat_"):
