@@ -22,7 +22,7 @@ static const Option option_table[opt_count] = {
     [opt_param] = {"param", "NAME=VALUE|FILE.npy",
                    "set a parameter: gravity=0,0,-9.81, body_mass:torso=3.2, geom_friction:floor:0=0.8 (repeatable)"},
     [opt_option] = {"option", "NAME=VALUE", "set an option: integrator=implicitfast, tolerance, iterations (repeatable)"},
-    [opt_contact] = {"contact", "NAME=VALUE", "set how contacts are modelled: kappa, onset, erp, cfm (repeatable)"},
+    [opt_contact] = {"contact", "NAME=VALUE", "set how contacts are modelled: method, kappa, onset, ... (repeatable)"},
     [opt_constants] = {"constants", "keep|recompute",
                        "derived fields (dof_invweight0, ...): as they are (default), or following"},
     [opt_allow_root] = {"allow-root", "DIR", "a second folder that files may be read from"},

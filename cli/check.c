@@ -14,6 +14,7 @@
 
 #include "base/rng.h"
 #include "cli.h"
+#include "world/model.h"
 
 enum {
   MOST_TESTS = 24,
@@ -25,7 +26,7 @@ enum {
   MOST_EVENTS = 6
 };
 static const char solver_test[] = "solver converged", finite_test[] = "derivatives exist";
-static const double dot_limit = 1e-10, difference_limit = 1e-6, residual_limit = 1e-8;
+static const double dot_limit = 1e-10, difference_limit = 1e-6, residual_limit = 1e-8, penetration_limit = 0.1;
 
 typedef struct Test {
   char name[48];
@@ -822,6 +823,38 @@ static void contact_findings(Doctor *d) {
     find(d, "more contact events", "later steps", "%d more contacts appear or go in this rollout.", events - MOST_EVENTS);
 }
 
+// Half the least extent of a geom; of planes, which have no end, infinite.
+static double half_extent(const cliRun *run, int geom) {
+  pbParam size;
+  double least = INFINITY;
+  if (pbModel_Param(run->model, "geom_size", &size) != pb_ok || run->model->geom_type[geom] == pb_geomPlane) return INFINITY;
+  const double *s = run->theta + size.offset + (size_t)(geom * size.cols);
+  for (int i = 0; i < size.cols; i++) least = s[i] > 0 && s[i] < least ? s[i] : least;
+  return least;
+}
+
+static void put_geom(const cliRun *run, int geom, char *text, size_t size) {
+  const char *name = pbModel_Name(run->model, pb_objGeom, geom);
+  if (name && *name) snprintf(text, size, "'%.60s'", name);
+  else snprintf(text, size, "%d", geom);
+}
+
+static void penetration_findings(Doctor *d) {
+  const cliRun *run = d->run;
+  if (run->penetration_step < 0) return;
+  char where[96], a[80], b[80];
+  const int *g = run->penetrating;
+  double extent = fmin(half_extent(run, g[0]), half_extent(run, g[1])), part = run->penetration / extent;
+  if (!(part > penetration_limit)) return;
+  put_geom(run, g[0], a, sizeof a), put_geom(run, g[1], b, sizeof b);
+  snprintf(where, sizeof where, "step %ld", run->penetration_step);
+  find(d, "deep penetration", where,
+       "geoms %s and %s overlap by %.3g m, %.0f %% of half the smaller one's least extent. The contact is too soft for what "
+       "rests or falls on it, and the motion is that of the softness; solref and solimp (method penalty: stiffness) say how "
+       "hard it is.",
+       a, b, run->penetration, 100 * part);
+}
+
 static void growth_findings(Doctor *d) {
   const pbCertificate *c = &d->certificate;
   double factor = exp(c->growth);
@@ -901,6 +934,8 @@ static void report_json(const Doctor *d) {
     cliJson_Close(&j, '}');
   }
   cliJson_Close(&j, ']');
+  cliJson_Number(&j, "penetration", d->run->penetration);
+  cliJson_Integer(&j, "penetration_step", d->run->penetration_step);
   cliJson_Number(&j, "growth", d->certificate.growth);
   cliJson_Number(&j, "growth_rate", d->certificate.growth_rate);
   cliJson_Number(&j, "worst_residual", d->certificate.worst_residual);
@@ -997,6 +1032,7 @@ static pbStatus examine(Doctor *d) {
   solver_findings(d);
   failure_findings(d);
   growth_findings(d);
+  penetration_findings(d);
   contact_findings(d);
   cliRun_WarnSolver(d->run);
   if (text[opt_json]) report_json(d);

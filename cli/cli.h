@@ -159,6 +159,9 @@ typedef struct cliRun {
   long unconverged;  // steps whose solve did not converge; of the worst its condition number and the constraint to blame
   double worst_condition;
   char worst_row[256];
+  double penetration;  // deepest overlap of two geoms so far (m), its step and geoms; -1: there was none
+  long penetration_step;
+  int penetrating[2];
 } cliRun;
 
 #define cli_growthLimit 1e6  // of the costate, beyond which a gradient comes with a warning
@@ -171,9 +174,10 @@ void cliRun_Sizes(cliRun *run);
 pbStatus cliRun_Begin(cliApp *app, long steps, cliRun *run);
 void cliRun_End(cliRun *run);
 pbInput cliRun_Input(const cliRun *run, long k);  // of step k; k = steps: of the last
-// Take the constraint solve of step k (in scratch) into account, or another's residual.
+// Take the constraint solve of step k (in scratch) into account, or another's residual; how deep geoms overlap.
 void cliRun_NoteSolve(cliRun *run, long k);
 void cliRun_NoteResidual(cliRun *run, double residual, double condition, const char *row, long k);
+void cliRun_NotePenetration(cliRun *run, double depth, const int geoms[2], long k);
 // One line on standard error where the worst solve stopped short of its tolerance.
 void cliRun_WarnSolver(const cliRun *run);
 // Text of scratch with step number; what a command returns when step k fails.

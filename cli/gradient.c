@@ -408,6 +408,7 @@ static pbStatus gradient(Gradient *g, pbArrays *set) {
     run->unconverged = c->unconverged;
     cliRun_NoteResidual(run, c->worst_residual, c->worst_condition, c->worst_row, c->worst_residual_step);
   }
+  cliRun_NotePenetration(run, c->penetration, c->penetrating, c->penetration_step);
   cliRun_WarnSolver(run);
   warn_growth(run, c);
   warn_events(g, c);

@@ -174,6 +174,19 @@ static void show_warnings(const pbContext *ctx) {
   }
 }
 
+// Penalty contacts that the time step is too long for.
+static void warn_timestep(const cliRun *run) {
+  int geoms[2];
+  double limit = pbModel_ContactTimestep(run->model, run->theta, geoms),
+         h = run->theta[run->model->timestep - run->model->theta0];
+  if (h < limit) return;
+  fprintf(stderr,
+          "pullback: warning: penalty contact of geoms %d '%s' and %d '%s': the time step %.3g is not below %.3g, from where on "
+          "stiffness and damping make such a contact unstable\n",
+          geoms[0], pbModel_Name(run->model, pb_objGeom, geoms[0]), geoms[1], pbModel_Name(run->model, pb_objGeom, geoms[1]), h,
+          limit);
+}
+
 void cliRun_Sizes(cliRun *run) {
   const pbModel *m = run->model;
   run->nq = pbModel_Size(m, "nq");
@@ -186,7 +199,8 @@ void cliRun_Sizes(cliRun *run) {
   run->nx = pbModel_StateSize(m);
   run->nt = pbModel_TangentSize(m);
   run->ntheta = pbModel_ParamSize(m);
-  run->worst_residual_step = -1;
+  run->worst_residual_step = run->penetration_step = -1;
+  run->penetrating[0] = run->penetrating[1] = -1;
 }
 
 pbStatus cliRun_Model(cliApp *app, cliRun *run) {
@@ -199,7 +213,9 @@ pbStatus cliRun_Model(cliApp *app, cliRun *run) {
   cliRun_Sizes(run);
   PB_TRY(set_options(run, false));
   PB_TRY(set_contact(run));
-  return set_theta(run);
+  PB_TRY(set_theta(run));
+  warn_timestep(run);
+  return pb_ok;
 }
 
 // ---- initial state -------------------------------------------------------------------------------------------------
@@ -500,6 +516,14 @@ void cliRun_NoteSolve(cliRun *run, long k) {
   pbReport report = pbScratch_Report(run->scratch);
   if (report.rows) cliRun_NoteResidual(run, report.residual, report.condition, pbScratch_WorstRow(run->scratch), k);
   run->unconverged += !report.converged;
+  cliRun_NotePenetration(run, report.penetration, report.penetrating, k);
+}
+
+void cliRun_NotePenetration(cliRun *run, double depth, const int geoms[2], long k) {
+  if (!(depth > run->penetration)) return;
+  run->penetration = depth;
+  run->penetration_step = k;
+  memcpy(run->penetrating, geoms, sizeof run->penetrating);
 }
 
 void cliRun_WarnSolver(const cliRun *run) {
@@ -550,6 +574,13 @@ void cliRun_Meta(const cliRun *run, cliJson *j) {
   cliJson_Integer(j, "unconverged", run->unconverged);
   cliJson_Text(j, "worst_row", run->worst_row);
   cliJson_Number(j, "worst_condition", run->worst_condition);
+  cliJson_Close(j, '}');
+  cliJson_Open(j, "penetration", '{');
+  cliJson_Number(j, "depth", run->penetration);
+  cliJson_Integer(j, "step", run->penetration_step);
+  cliJson_OpenLine(j, "geoms", '[');
+  for (int i = 0; i < 2; i++) cliJson_Integer(j, NULL, run->penetrating[i]);
+  cliJson_Close(j, ']');
   cliJson_Close(j, '}');
   cliJson_Text(j, "constants", run->recompute ? "recompute" : "keep");
   cliRun_Contact(run, j);

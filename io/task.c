@@ -106,6 +106,7 @@ static pbStatus read_options(pbTaskReader *r, const json_t *object, pbTask *task
   return pb_ok;
 }
 
+// Some settings are parameters of the model: before theta is copied from there.
 static pbStatus read_contact(pbTaskReader *r, const json_t *object, pbTask *task) {
   const char *name;
   json_t *value;
@@ -121,6 +122,12 @@ static pbStatus read_contact(pbTaskReader *r, const json_t *object, pbTask *task
     if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
     pbTaskReader_Leave(r);
   }
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+static pbStatus check_contact(pbTaskReader *r, const pbTask *task) {
+  pbTaskReader_Enter(r, "contact");
   pbStatus status = pbModel_CheckContact(task->model);
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
   pbTaskReader_Leave(r);
@@ -330,10 +337,11 @@ static pbStatus read_task(pbTaskReader *r, const json_t *root, pbTask *task) {
   task->ntheta = pbModel_ParamSize(task->model);
   task->theta = pbContext_AllocArray(r->ctx, task->ntheta + 1, sizeof(double));
   if (!task->theta) return pbTaskReader_Fail(r, pb_no_memory, "no memory for parameters");
+  PB_TRY(read_contact(r, json_object_get(root, "contact"), task));
   memcpy(task->theta, pbModel_DefaultParams(task->model), task->ntheta * sizeof(double));
   r->theta = task->theta;
   PB_TRY(read_options(r, json_object_get(root, "options"), task));
-  PB_TRY(read_contact(r, json_object_get(root, "contact"), task));
+  PB_TRY(check_contact(r, task));
   PB_TRY(read_mode(r, root, task));
   PB_TRY(read_parameters(r, json_object_get(root, "parameters"), task->theta));
   PB_TRY(read_constants(r, root, task));

@@ -119,6 +119,8 @@ static json_t *certificate_json(pbGradientKind kind, const pbCertificate *c) {
     json_object_set_new(o, "simultaneous_step", json_integer(c->simultaneous_step));
   }
   json_object_set_new(o, "most_contacts", json_integer(c->most_contacts));
+  json_object_set_new(o, "penetration", real(c->penetration));
+  json_object_set_new(o, "penetration_step", json_integer(c->penetration_step));
   json_object_set_new(o, "costate_growth", real(c->growth));
   json_object_set_new(o, "costate_growth_rate", real(c->growth_rate));
   json_object_set_new(o, "steps", json_integer(c->steps));

@@ -20,6 +20,10 @@
 // smooth_kappa  (m/s^2)^2 >= 0       1         of gradients by pb_gradientSmooth (rollout.h) alone, which take the greater of kappa
 // smooth_onset  m         >= 0       0.01      and smooth_kappa, of onset and smooth_onset
 // restitution   1         0..1       0         sets the parameter geom_restitution of every geom; hard methods only
+// stiffness     N/m       > 0        1e4       penalty: sets the parameter contact_stiffness
+// damping       N s/m     >= 0       50        penalty: sets the parameter contact_damping
+// width         m         > 0        1e-4      penalty: depth over which the force sets in, twice differentiable
+// slip          m/s       > 0        0.1       penalty: sliding speed from which on friction is about its full force
 //
 // With the defaults the results are MuJoCo's. docs/contact-gradients.md has the formulas, says which method takes which settings,
 // and how to choose.
@@ -33,10 +37,11 @@ extern "C" {
 #endif
 
 typedef enum pbContactMethod {
-  pb_contactSoft,    // MuJoCo's convex rows with the settings above
-  pb_contactLcp,     // hard: Coulomb's law with restitution, friction in a polyhedral cone (a linear complementarity problem)
-  pb_contactCones,   // hard: Coulomb's law with restitution and the cone itself
-  pb_contactImpact,  // rigid impacts at the instant of touch, Newton's restitution and Coulomb's friction; free flight between
+  pb_contactSoft,     // MuJoCo's convex rows with the settings above
+  pb_contactLcp,      // hard: Coulomb's law with restitution, friction in a polyhedral cone (a linear complementarity problem)
+  pb_contactCones,    // hard: Coulomb's law with restitution and the cone itself
+  pb_contactImpact,   // rigid impacts at the instant of touch, Newton's restitution and Coulomb's friction; free flight between
+  pb_contactPenalty,  // springs and dampers: contact forces are functions of distance and velocity; other rows as with soft
   pb_contactMethodCount
 } pbContactMethod;
 
@@ -54,6 +59,7 @@ typedef struct pbContactSettings {
   double erp, cfm;  // negative: off
   pbContactMixing mixing;
   double smooth_kappa, smooth_onset;
+  double width, slip;
 } pbContactSettings;
 
 PB_API pbContactSettings pbModel_ContactSettings(const pbModel *model);
@@ -62,6 +68,11 @@ PB_API bool pbModel_ContactSettingAt(const pbModel *model, int index, const char
 // Set one by its name and value as text, like pbModel_SetOption. Before scratches and rollouts are created. pb_bad_argument with
 // the reason and, for unknown names, the nearest one.
 PB_API PB_NODISCARD pbStatus pbModel_SetContact(pbModel *model, const char *name, const char *value);
+
+// Penalty contacts are springs that the step takes explicitly: from about this time step on they ring up. The shortest over the
+// pairs of geoms that may touch, each with all contacts it can make, by the masses at the bodies (body_invweight0); geoms: whose,
+// may be NULL. INFINITY with other methods.
+PB_API double pbModel_ContactTimestep(const pbModel *model, const double *theta, int geoms[2]);
 
 #ifdef __cplusplus
 }

@@ -130,6 +130,8 @@ typedef struct pbCertificate {
   int64_t events, grazing;
   int event_step, grazing_step, simultaneous_step;
   int most_contacts, most_rows;
+  double penetration;                     // m: deepest overlap of two geoms, and
+  int penetrating[2], penetration_step;   // its geoms and step; -1 where nothing overlaps
   double costate_initial, costate_final;  // norms of the cotangent of the initial and final state
   double growth;                          // ln(costate at step 0 / costate where it first is nonzero, from the end)
   double growth_rate;                     // 1/s: slope of ln |costate| against time backwards, least squares

@@ -59,8 +59,10 @@ typedef struct pbReport {
   int onsets, releases;  // contacts that appeared or went by the distance test since the last step of this scratch (none with the
                          // contact setting onset: they fade in)
   // Contact method impact: `contacts` and `onsets` count the impacts of the step.
-  int simultaneous;  // of these, while another contact touched and approached too
-  double approach;   // slowest speed of approach [m/s] of an impact; infinite without one
+  int simultaneous;    // of these, while another contact touched and approached too
+  double approach;     // slowest speed of approach [m/s] of an impact; infinite without one
+  double penetration;  // m: deepest overlap of two geoms in a contact, 0 where none do (RK4: in the last stage), and
+  int penetrating[2];  // its geoms, -1 where there is none
 } pbReport;
 PB_API pbReport pbScratch_Report(const pbScratch *scratch);
 // The constraint that is to blame where the last solve did not converge ("contact of geom 'ball' and geom 'floor'"); else "".

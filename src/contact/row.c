@@ -1,6 +1,7 @@
 // Constraint rows: Jacobians, impedance, regularisation, reference acceleration. MuJoCo's order: equalities, friction
 // loss, limits, contacts.
 #include "contact/contact.h"
+#include "contact/penalty.h"
 #include "contact/row.h"
 #include "linalg/vector.h"
 #include "math/vec.h"
@@ -509,6 +510,19 @@ static void limit_rows(NUM(pbWork) *w) {
 }
 
 // ---- contacts -------------------------------------------------------------------------------------------------------
+// Penalty contact: the force of a row whose J, pos and margin are set; nothing of it depends on the acceleration.
+static void set_force(NUM(pbWork) *w, NUM(pbRow) *r) {
+  const num *friction = w->contact[r->id].friction;
+  const pbContactSettings *c = &w->m->contact;
+  NUM(pbRow_Times)(w, r, w->qvel, r->vel);
+  num normal =
+      NUM(pbPenalty_Normal)(w->p.contact_stiffness[0], w->p.contact_damping[0], c->width, r->margin - r->pos[0], r->vel[0]).force;
+  NUM(pbPenalty_Force)(r->dim, normal, friction, c->slip, r->vel, r->f);
+  r->imp = r->dimp = 0;
+  for (int i = 0; i < 3; i++) r->kbi[i] = 0;
+  for (int i = 0; i < r->dim; i++) r->aref[i] = r->R[i] = r->D[i] = 0;
+}
+
 static void contact_row(NUM(pbWork) *w, int id) {
   const NUM(pbContact) *c = w->contact + id;
   int b1 = w->m->geom_bodyid[c->geom1], b2 = w->m->geom_bodyid[c->geom2];
@@ -531,7 +545,8 @@ static void contact_row(NUM(pbWork) *w, int id) {
   }
   r->pos[0] = c->dist, r->margin = c->margin;
   r->diag[0] = w->p.body_invweight0[2 * b1] + w->p.body_invweight0[2 * b2];
-  finish(w, r);
+  if (pb_explicit(w->m, r)) set_force(w, r);
+  else finish(w, r);
 }
 
 pbStatus NUM(pbStage_Rows)(NUM(pbWork) *w) {

@@ -19,14 +19,18 @@ void NUM(pbRow_AtVelocity)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v);
 // Regularisation of basis row i before it is kept from zero and, for cones, shared out.
 num NUM(pbRow_Regularisation)(const NUM(pbWork) *w, const NUM(pbRow) *r, int i);
 #define PB_LEAST_R 1e-15
+// A force given by state and parameters, not by the acceleration (contact.h: method penalty)? Nothing to solve for: K = 0.
+static inline bool pb_explicit(const pbModel *m, const NUM(pbRow) *r) {
+  return r->kind == pb_rowContact && m->contact.method == pb_contactPenalty;
+}
 // Softness of hard rows besides cfm: this share of diagApprox, less where cfm is set. It tells redundant forces apart.
 static inline double pb_little(const pbModel *m) { return m->contact.cfm < 0 ? 1e-6 : 1e-10; }
 // Soft contacts with friction, by the model's cone. Hard ones have rows of their own, as an elliptic cone's.
 static inline bool pb_elliptic(const pbModel *m, const NUM(pbRow) *r) {
-  return r->kind == pb_rowContact && r->dim > 1 && m->cone == pb_coneElliptic && !pb_hard(m);
+  return r->kind == pb_rowContact && r->dim > 1 && m->cone == pb_coneElliptic && !pb_hard(m) && !pb_explicit(m, r);
 }
 static inline bool pb_pyramidal(const pbModel *m, const NUM(pbRow) *r) {
-  return r->kind == pb_rowContact && r->dim > 1 && m->cone != pb_coneElliptic && !pb_hard(m);
+  return r->kind == pb_rowContact && r->dim > 1 && m->cone != pb_coneElliptic && !pb_hard(m) && !pb_explicit(m, r);
 }
 // Has a hard contact's normal row restitution in its reference, instead of error reduction? The larger speed counts.
 static inline bool pb_bounces(const NUM(pbWork) *w, const NUM(pbRow) *r) {

@@ -3,6 +3,7 @@
 // the first, second and the velocity in aref being velocity functionals of the same geometry with coefficients f, -z, -b z.
 #include "contact/contact.h"
 #include "contact/law.h"
+#include "contact/penalty.h"
 #include "contact/potential.h"
 #include "contact/row.h"
 #include "math/vec.h"
@@ -19,7 +20,7 @@ typedef struct bars {
   lane margin;
   lane diag[6];  // of diagApprox
   lane rate;     // of the logarithm of the time step in force mixing
-  lane friction[5], ratio, loss, restitution;
+  lane friction[5], ratio, loss, restitution, stiffness, damping;
   const lane *u;  // of a hard row's law
 } bars;
 
@@ -242,6 +243,27 @@ static void impedance_distance(const NUM(pbRow) *r, bars *s) {
   for (int i = 0; i < r->dim && norm > 0; i++) s->pos[i] += g * (r->pos[i] / norm);
 }
 
+// Penalty contact: y . f = N (y_0 - W), W = sum mu_j^2 y_j v_j / slide (penalty.h).
+static void explicit_force(const NUM(pbWork) *w, const NUM(pbRow) *r, bars *s) {
+  const double *mu = w->contact[r->id].friction, slip = w->m->contact.slip, *v = r->vel;
+  NUM(pbNormalForce) N =
+      NUM(pbPenalty_Normal)(w->p.contact_stiffness[0], w->p.contact_damping[0], w->m->contact.width, r->margin - r->pos[0], v[0]);
+  double slide = NUM(pbPenalty_Slide)(r->dim, mu, slip, v);
+  lane W = PB_LZERO;
+  for (int j = 1; j < r->dim; j++) W += mu[j - 1] * mu[j - 1] * v[j] / slide * s->y[j];
+  lane y = s->y[0] - W;
+  s->pos[0] -= y * N.by_depth;
+  s->margin += y * N.by_depth;
+  s->vel[0] += y * N.by_speed;
+  s->stiffness += y * N.by_stiffness;
+  s->damping += y * N.by_damping;
+  for (int j = 1; j < r->dim; j++) {
+    double m = mu[j - 1], each = N.force / slide, rest = j == 1 ? slip : 0;
+    s->vel[j] -= each * m * m * (s->y[j] - W * (v[j] / slide));
+    s->friction[j - 1] -= each * m * (2 * v[j] * s->y[j] - W * ((v[j] * v[j] + rest * rest) / slide));
+  }
+}
+
 #if PB_LANES == 1
 // ---- parameters: impedance and reference ------------------------------------------------------------------------------
 static bool inside(double x, double lo, double hi) { return x >= lo && x <= hi; }
@@ -339,6 +361,7 @@ static void own_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *
   const double *solimp, *solreffriction, *solref = NUM(pbRow_Parameters)(w, r, &solimp, &solreffriction);
   double d1 = fmin(fmax(solimp[1], 1e-4), 0.9999), fref[2] = {0}, d1_bar = 0, b_bar = s->b;
   memset(o, 0, sizeof *o);
+  if (pb_explicit(w->m, r)) return;
   if (pb_mixing(w->m, r->kind)) {
     mixing_parameters(a, r, s);
     return;
@@ -397,6 +420,8 @@ static void contact_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ba
   const pbModel *m = w->m;
   const NUM(pbContact) *c = w->contact + r->id;
   double friction[5];
+  PB_THETA(a, contact_stiffness, 0, s->stiffness);
+  PB_THETA(a, contact_damping, 0, s->damping);
   if (s->restitution != 0) add_mixed(m, w->p.geom_restitution, a->bar.geom_restitution, c->geom1, c->geom2, s->restitution);
   for (int k = 0; k < 5; k++) friction[k] = c->friction[k] > 1e-5 ? s->friction[k] : 0;
   contact_margin(a, c, s->margin);
@@ -870,6 +895,23 @@ static void limit(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s) {
 }
 
 // at: the row's first number among those that are not held, of hard contact.
+// y . f of a row that is solved for.
+static void solved_force(LANE(pbAdjoint) *a, int index, int at, bars *s) {
+  const NUM(pbWork) *w = a->w;
+  const NUM(pbRow) *r = w->row + index;
+  if (pb_hard(w->m)) {
+    memcpy(s->z, a->z + 6 * index, sizeof s->z);
+    s->u = a->u + at;
+    law_parameters(a, r, s);
+  } else {
+    hessian_times(r, s->y, s->z);
+    potential(w, r, s);
+  }
+  reference(w, r, s);
+  if (pb_bounces(w, r)) s->restitution = s->b / w->p.timestep[0];
+  impedance_distance(r, s);
+}
+
 static void one_row(LANE(pbAdjoint) *a, int index, int at, const pbHitJacobian *J) {
   const NUM(pbWork) *w = a->w;
   const NUM(pbRow) *r = w->row + index;
@@ -877,18 +919,8 @@ static void one_row(LANE(pbAdjoint) *a, int index, int at, const pbHitJacobian *
   memset(&s, 0, sizeof s);
   LANE(pbRow_Times)(w, r, a->lam, s.y);
   for (int i = 0; i < r->dim; i++) s.y[i] += a->y0[6 * index + i];
-  bool hard = pb_hard(w->m);
-  if (hard) {
-    memcpy(s.z, a->z + 6 * index, sizeof s.z);
-    s.u = a->u + at;
-    law_parameters(a, r, &s);
-  } else {
-    hessian_times(r, s.y, s.z);
-    potential(w, r, &s);
-  }
-  reference(w, r, &s);
-  if (pb_bounces(w, r)) s.restitution = s.b / w->p.timestep[0];
-  impedance_distance(r, &s);
+  if (pb_explicit(w->m, r)) explicit_force(w, r, &s);
+  else solved_force(a, index, at, &s);
 #if PB_LANES == 1
   if (a->theta) {
     smooth_cone_friction(w, r, &s);

@@ -19,6 +19,11 @@ void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *wo
   c->unconverged += !report->converged;
   c->simultaneous += report->simultaneous;
   c->approach = fmin(c->approach, report->approach);
+  if (report->penetration > c->penetration) {
+    c->penetration = report->penetration;
+    memcpy(c->penetrating, report->penetrating, sizeof c->penetrating);
+    c->penetration_step = step;
+  }
   if (step == 0 && !isfinite(report->approach))
     return;  // what the scratch did before is another rollout; impacts are of the step
   c->onsets += report->onsets;

@@ -258,8 +258,13 @@ pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, 
   r->x0 = x0;
   r->input = input ? *input : (pbRolloutInput){0};
   r->ran = r->has_final_record = r->tape_fresh = false;
-  r->seen = (pbCertificate){
-      .worst_residual_step = -1, .approach = INFINITY, .event_step = -1, .grazing_step = -1, .simultaneous_step = -1};
+  r->seen = (pbCertificate){.worst_residual_step = -1,
+                            .approach = INFINITY,
+                            .event_step = -1,
+                            .grazing_step = -1,
+                            .simultaneous_step = -1,
+                            .penetrating = {-1, -1},
+                            .penetration_step = -1};
   if (out) out->steps_done = 0;
   if (out) PB_TRY(pbRows_Check(r, out->rows, out->row_count));
   PB_TRY(read_timestep(r));

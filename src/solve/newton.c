@@ -121,8 +121,21 @@ static num cone(const num *friction, const NUM(pbRow) *r, at_x *p) {
   return 0.5 * Dm * e * e;
 }
 
+// -f . x: a force that was given.
+static num linear(const NUM(pbRow) *r, at_x *p) {
+  num cost = 0;
+  if (p->K) memset(p->K, 0, sizeof(num) * (size_t)(r->dim * r->dim));
+  for (int k = 0; k < r->dim; k++) {
+    p->f[k] = r->f[k];
+    cost -= r->f[k] * p->x[k];
+  }
+  p->zone = re(r->f[0]) > 0;
+  return cost;
+}
+
 static num potential(const NUM(pbWork) *w, const NUM(pbRow) *r, at_x *p) {
   double kappa = w->m->contact.kappa;
+  if (pb_explicit(w->m, r)) return linear(r, p);
   switch (r->kind) {
     case pb_rowEquality: return quadratic(r, p);
     case pb_rowFriction: return friction_loss(r, p);
@@ -158,7 +171,7 @@ static void layout(NUM(pbWork) *w) {
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     const int *dofs = w->row_dofs + r->dofs;
-    if (on_chain(M, dofs, r->n)) continue;
+    if (pb_explicit(w->m, r) || on_chain(M, dofs, r->n)) continue;
     for (int i = r->n - 1; i > 0; i--) {
       int up = dofs[i];
       while (up > dofs[i - 1]) up = M->parent[up];
@@ -234,7 +247,7 @@ pbStatus NUM(pbSolve_Factor)(NUM(pbWork) *w) {
   for (int k = 0; k < w->nrow; k++) {
     NUM(pbRow) *r = w->row + k;
     r->held = r->zone;
-    if (r->zone) add_curvature(w, r);
+    if (r->zone && !pb_explicit(w->m, r)) add_curvature(w, r);
   }
   return NUM(pbTree_Factor)(&w->H, w->H_LD, w->H_Dinv) < 0 ? pb_ok : pb_singular;
 }
@@ -303,8 +316,9 @@ static pbStatus at_solution(NUM(pbWork) *w) {
 static bool factor_holds(const NUM(pbWork) *w) {
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
-    bool curved = r->kind == pb_rowContact && r->dim > 1 && w->m->cone == pb_coneElliptic && r->zone == 1;
+    bool curved = pb_elliptic(w->m, r) && r->zone == 1;
     curved |= w->m->contact.kappa > 0 && (r->kind == pb_rowContact || r->kind == pb_rowLimit);
+    curved &= !pb_explicit(w->m, r);
     if (curved || r->zone != r->held) return false;
   }
   return true;

@@ -10,19 +10,23 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "world/model.h"
+#include "world/topology.h"
 
-static const char *const method_words[] = {"soft", "lcp", "cones", "impact", NULL};
+static const char *const method_words[] = {"soft", "lcp", "cones", "impact", "penalty", NULL};
 static const char *const mixing_words[] = {"maximum", "mean", "product", "minimum", "geometric", NULL};
 
 typedef struct entry {
   const char *name;
-  size_t member;             // in pbContactSettings; of `restitution`: none
+  size_t member;             // where in pbContactSettings
   double lower, upper;       // of a number
   bool can_be_off;           // "off": -1
   const char *const *words;  // of a word: the enumerators in order, an int
+  bool is_param;             // then `member` is the field of pbModel that is set in every row, and
+  size_t rows;               // where their number is
 } entry;
 
-#define AT(member) offsetof(pbContactSettings, member)
+#define AT(member)   offsetof(pbContactSettings, member)
+#define PARAM(field) offsetof(pbModel, field)
 // clang-format off
 static const entry table[] = {
     {.name = "method", AT(method), .words = method_words},
@@ -33,23 +37,34 @@ static const entry table[] = {
     {.name = "mixing", AT(mixing), .words = mixing_words},
     {.name = "smooth_kappa", AT(smooth_kappa), 0, 1e12},
     {.name = "smooth_onset", AT(smooth_onset), 0, 1e3},
-    {.name = "restitution", SIZE_MAX, 0, 1},
+    {.name = "restitution", PARAM(geom_restitution), 0, 1, .is_param = true, .rows = PARAM(ngeom)},
+    {.name = "stiffness", PARAM(contact_stiffness), 1e-9, 1e15, .is_param = true, .rows = PARAM(one)},
+    {.name = "damping", PARAM(contact_damping), 0, 1e15, .is_param = true, .rows = PARAM(one)},
+    {.name = "width", AT(width), 1e-12, 1e3},
+    {.name = "slip", AT(slip), 1e-9, 1e3},
 };
 // clang-format on
 #undef AT
+#undef PARAM
 enum { COUNT = sizeof table / sizeof *table };
 
 static void *member_of(const pbContactSettings *c, const entry *e) { return (char *)c + e->member; }
 
 pbContactSettings pbModel_ContactSettings(const pbModel *m) { return m->contact; }
 
-// The one value of all geoms; NaN where they differ.
-static double restitution(const pbModel *m) {
-  double first = m->ngeom ? m->geom_restitution[0] : 0;
-  for (int g = 1; g < m->ngeom; g++) {
-    if (m->geom_restitution[g] != first) return NAN;
+static double *rows_of(const pbModel *m, const entry *e, int *rows) {
+  *rows = *(const int *)((const char *)m + e->rows);
+  return *(double *const *)((const char *)m + e->member);
+}
+
+// The one value of all rows of a parameter; NaN where they differ.
+static double common(const pbModel *m, const entry *e) {
+  int rows;
+  const double *values = rows_of(m, e, &rows);
+  for (int i = 1; i < rows; i++) {
+    if (values[i] != values[0]) return NAN;
   }
-  return first;
+  return rows ? values[0] : 0;
 }
 
 bool pbModel_ContactSettingAt(const pbModel *m, int index, const char **name, char *text, size_t size) {
@@ -60,7 +75,7 @@ bool pbModel_ContactSettingAt(const pbModel *m, int index, const char **name, ch
     snprintf(text, size, "%s", e->words[*(int *)member_of(&m->contact, e)]);
     return true;
   }
-  double value = e->member == SIZE_MAX ? restitution(m) : *(double *)member_of(&m->contact, e);
+  double value = e->is_param ? common(m, e) : *(double *)member_of(&m->contact, e);
   if (e->can_be_off && value < 0) snprintf(text, size, "off");
   else snprintf(text, size, "%.17g", value);
   return true;
@@ -93,6 +108,7 @@ static pbStatus refuse(const pbModel *m, const char *what) {
 static pbStatus check_method(const pbModel *m) {
   const pbContactSettings *c = &m->contact;
   if (m->contact.method == pb_contactImpact) return check_impact(m);
+  if (c->method == pb_contactPenalty && c->onset > 0) return refuse(m, "onset: its force sets in over `width`");
   if (!pb_hard(m)) return pb_ok;
   if (c->kappa > 0) return refuse(m, "kappa: it smooths soft rows");
   if (c->onset > 0) return refuse(m, "onset: it is of soft rows");
@@ -107,6 +123,32 @@ pbStatus pbModel_CheckContact(const pbModel *m) {
                         erp ? "cfm" : "erp");
 }
 
+// ---- time steps of penalty contacts -----------------------------------------------------------------------------------
+// Of m x'' = -k x - c x': semi-implicit Euler is stable where h^2 k + 2 h c < 4 m, Runge-Kutta (about) where
+// h |lambda| < 2.78, lambda the faster of the two rates.
+static double stable_timestep(const pbModel *m, double k, double c, double mass) {
+  if (m->integrator != pb_intRK4) return 4 * mass / (c + sqrt(c * c + 4 * k * mass));
+  double spread = c * c - 4 * k * mass;
+  return 2.78 / (spread > 0 ? (c + sqrt(spread)) / (2 * mass) : sqrt(k / mass));
+}
+
+double pbModel_ContactTimestep(const pbModel *m, const double *theta, int geoms[2]) {
+  double shortest = INFINITY;
+  if (m->contact.method != pb_contactPenalty) return shortest;
+  const double *weight = theta + (m->body_invweight0 - m->theta0);
+  double k = theta[m->contact_stiffness - m->theta0], c = theta[m->contact_damping - m->theta0];
+  for (int i = 0; i < m->topology->ncandidate; i++) {
+    const pbCandidate *p = m->topology->candidate + i;
+    double inverse = weight[2 * m->geom_bodyid[p->geom1]] + weight[2 * m->geom_bodyid[p->geom2]];
+    double h = inverse > 0 ? stable_timestep(m, p->hits * k, p->hits * c, 1 / inverse) : INFINITY;
+    if (!(h < shortest)) continue;
+    shortest = h;
+    if (geoms) geoms[0] = p->geom1, geoms[1] = p->geom2;
+  }
+  return shortest;
+}
+
+// ---- setting ------------------------------------------------------------------------------------------------------------
 static pbStatus unknown(pbModel *m, const char *name) {
   pbSuggest near = pbSuggest_For(name);
   char hint[256];
@@ -134,8 +176,13 @@ static pbStatus set_number(pbModel *m, const entry *e, const char *value) {
   if (!off && (!pbText_Real(value, &number) || !(number >= e->lower && number <= e->upper)))
     return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s: '%.80s' is not a number from %g to %g%s", e->name, value,
                           e->lower, e->upper, e->can_be_off ? ", nor 'off'" : "");
-  if (e->member != SIZE_MAX) *(double *)member_of(&m->contact, e) = number;
-  for (int g = 0; e->member == SIZE_MAX && g < m->ngeom; g++) m->geom_restitution[g] = number;
+  if (!e->is_param) {
+    *(double *)member_of(&m->contact, e) = number;
+    return pb_ok;
+  }
+  int rows;
+  double *values = rows_of(m, e, &rows);
+  for (int i = 0; i < rows; i++) values[i] = number;
   return pb_ok;
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "contact/row.h"
 #include "multibody/spatial.h"
 #include "solve/newton.h"
 #include "world/scratch.h"
@@ -104,7 +105,7 @@ static void emit(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r, cons
 }
 
 static void emit_row(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r) {
-  bool pyramid = r->kind == pb_rowContact && r->dim > 1 && w->m->cone == pb_conePyramidal && !pb_hard(w->m);
+  bool pyramid = pb_pyramidal(w->m, r);
   for (int k = 0; k < r->dim && !pyramid; k++) {
     double weight[6] = {0};
     weight[k] = 1;
@@ -134,10 +135,7 @@ void pbScratch_Gather(pbScratch *s) {
     g->contact_geom[2 * i] = c->geom1, g->contact_geom[2 * i + 1] = c->geom2;
   }
   int rows = 0;
-  for (int k = 0; k < w->nrow; k++)
-    rows += w->row[k].kind == pb_rowContact && w->row[k].dim > 1 && w->m->cone == pb_conePyramidal && !pb_hard(w->m)
-                ? 2 * (w->row[k].dim - 1)
-                : w->row[k].dim;
+  for (int k = 0; k < w->nrow; k++) rows += pb_pyramidal(w->m, w->row + k) ? 2 * (w->row[k].dim - 1) : w->row[k].dim;
   pbContext_Free(s->model->ctx, g->J);
   g->J = pbContext_Alloc(s->model->ctx, (size_t)(rows * w->m->nv + 1) * sizeof(double));
   g->nefc = 0;

@@ -70,7 +70,8 @@
   X(actuator_dynprm, nu, 10, "") X(actuator_gainprm, nu, 10, "") X(actuator_biasprm, nu, 10, "")               \
   X(actuator_ctrlrange, nu, 2, "") X(actuator_forcerange, nu, 2, "N|N m") X(actuator_actrange, nu, 2, "")      \
   X(actuator_gear, nu, 6, "") X(actuator_damping, nu, 1, "") X(actuator_dampingpoly, nu, 2, "")                \
-  X(actuator_armature, nu, 1, "") X(sensor_cutoff, nsensor, 1, "")
+  X(actuator_armature, nu, 1, "") X(sensor_cutoff, nsensor, 1, "")                                                \
+  X(contact_stiffness, one, 1, "N/m") X(contact_damping, one, 1, "N s/m")
 
 // X(name, rows, columns): real fields that are kept and compared, but that no step reads
 #define PB_MODEL_CONSTANTS(X)                                                                                 \

@@ -51,6 +51,7 @@ static const struct {
     {"geom_friction", 0, INFINITY},     {"geom_solmix", 0, INFINITY},     {"site_size", 0, INFINITY},
     {"pair_friction", 0, INFINITY},     {"tendon_armature", 0, INFINITY}, {"tendon_frictionloss", 0, INFINITY},
     {"actuator_armature", 0, INFINITY}, {"sensor_cutoff", 0, INFINITY},   {"geom_restitution", 0, 1},
+    {"contact_stiffness", 0, INFINITY}, {"contact_damping", 0, INFINITY},
 };
 static const char *const derived_table[] = {"body_subtreemass", "body_invweight0", "dof_invweight0", "tendon_length0",
                                             "tendon_invweight0"};
@@ -221,7 +222,7 @@ static pbStatus complain_value(const pbChecker *c, size_t index, const char *rea
 static pbStatus check_bounds(const pbChecker *c) {
   for (int i = 0; i < PARAM_COUNT; i++) {
     pbParam p = pbModel_ParamAt(c->m, i);
-    bool positive = !strcmp(p.name, "timestep") || !strcmp(p.name, "impratio");
+    bool positive = !strcmp(p.name, "timestep") || !strcmp(p.name, "impratio") || !strcmp(p.name, "contact_stiffness");
     for (size_t k = p.offset; k < p.offset + (size_t)p.rows * (size_t)p.cols; k++) {
       double v = c->theta[k];
       if (!isfinite(v)) return complain_value(c, k, "a finite number is needed");

@@ -104,10 +104,11 @@ void pbScratch_NoteSolve(pbScratch *s) {
 pbStatus pbScratch_ExplainHard(pbScratch *s) {
   const pbWork_r *w = &s->w;
   char name[256];
-  return pbScratch_Fail(s, pb_no_convergence,
-                        "hard contact: no forces found at time %.9g that obey all laws (misfit %.2g of the largest); the %s is the "
-                        "furthest off: rows that contradict each other, or a softer cfm is needed",
-                        w->time, w->residual, pbScratch_RowName(s, w->worst_row, name, sizeof name));
+  return pbScratch_Fail(
+      s, pb_no_convergence,
+      "hard contact: no forces found at time %.9g that obey all laws (misfit %.2g of the largest); the %s is the "
+      "furthest off: rows that contradict each other, or a softer cfm is needed",
+      w->time, w->residual, pbScratch_RowName(s, w->worst_row, name, sizeof name));
 }
 
 pbStatus pbScratch_ExplainSingular(pbScratch *s) {

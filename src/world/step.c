@@ -209,6 +209,7 @@ pbStatus pbScratch_Create(const pbModel *m, const pbCapacity *capacity, pbScratc
   s->variant = pbVariant_Best();
   s->contacts_before = -1;
   s->report.approach = INFINITY;
+  s->report.penetrating[0] = s->report.penetrating[1] = -1;
   pbStatus status = allocate(s, contacts);
   if (status != pb_ok) {
     pbScratch_Destroy(s);
@@ -297,6 +298,16 @@ static void count_events(pbScratch *s) {
   s->ids_before = t;
 }
 
+static void find_penetration(pbScratch *s) {
+  pbReport *r = &s->report;
+  r->penetration = 0, r->penetrating[0] = r->penetrating[1] = -1;
+  for (int i = 0; i < s->w.ncon; i++) {
+    const pbContact_r *c = s->w.contact + i;
+    if (!(-c->dist > r->penetration)) continue;
+    r->penetration = -c->dist, r->penetrating[0] = c->geom1, r->penetrating[1] = c->geom2;
+  }
+}
+
 static double without_sign(double x) { return isnan(x) ? (double)NAN : x; }  // "-nan" is no help in a message
 
 // -1: all are finite.
@@ -326,6 +337,7 @@ pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate) {
   s->report.rows = s->w.nrow;
   s->report.iterations = s->w.iterations;
   s->report.residual = s->w.residual;
+  find_penetration(s);
   pbScratch_NoteSolve(s);
   if (integrate) PB_TRY(pbScratch_CheckStiffness(s));
   int nv = s->model->nv, bad = first_not_finite(s->stages, pb_stages(s->model) * nv);

@@ -43,6 +43,9 @@ static const Setting settings[] = {
     {"Euler", "pyramidal", {{"method", "lcp"}, {"restitution", "0.3"}, {"mixing", "mean"}, {NULL}}},
     {"implicitfast", "elliptic", {{"method", "lcp"}, {"erp", "0.1"}, {"cfm", "1e-4"}, {NULL}}},
     {"Euler", "pyramidal", {{"mixing", "product"}, {NULL}}},
+    {"Euler", "pyramidal", {{"method", "penalty"}, {"stiffness", "200"}, {"damping", "1"}, {"width", "0.01"}, {NULL}}},
+    {"implicitfast", "elliptic", {{"method", "penalty"}, {"stiffness", "300"}, {"damping", "2"}, {"slip", "0.5"}, {NULL}}},
+    {"RK4", "elliptic", {{"method", "penalty"}, {"stiffness", "200"}, {"width", "0.02"}, {"damping", "3"}, {NULL}}},
     {"implicitfast", "pyramidal", {{"erp", "0.2"}, {"cfm", "1e-3"}, {"kappa", "1"}, {"onset", "0.05"}, {NULL}}},
     {"Euler", "elliptic", {{"erp", "0.2"}, {"cfm", "1e-3"}, {"kappa", "1"}, {"onset", "0.05"}, {NULL}}},
 };

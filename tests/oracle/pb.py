@@ -34,7 +34,8 @@ class Input(ct.Structure):
 class Report(ct.Structure):
     _fields_ = [("contacts", ct.c_int), ("rows", ct.c_int), ("iterations", ct.c_int), ("residual", ct.c_double),
                 ("converged", ct.c_bool), ("condition", ct.c_double), ("onsets", ct.c_int), ("releases", ct.c_int),
-                ("simultaneous", ct.c_int), ("approach", ct.c_double)]
+                ("simultaneous", ct.c_int), ("approach", ct.c_double),
+                ("penetration", ct.c_double), ("penetrating", ct.c_int * 2)]
 
 
 class ObservationBar(ct.Structure):

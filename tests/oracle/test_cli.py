@@ -131,14 +131,16 @@ def test_contact_settings(run, tmp_path):
     ball.write_text("<mujoco><worldbody><geom type='plane' size='1 1 .1'/><body name='b' pos='0 0 .13'><freejoint/>"
                     "<geom size='.1' mass='1'/></body></worldbody></mujoco>")
     ends = {}
-    for name, more in (("sharp", []), ("smooth", ["kappa=1", "onset=0.05"]), ("mixing", ["erp=0.2", "cfm=1e-3"])):
+    for name, more in (("sharp", []), ("smooth", ["kappa=1", "onset=0.05"]), ("mixing", ["erp=0.2", "cfm=1e-3"]),
+                       ("penalty", ["method=penalty", "stiffness=5000"])):
         out, settings = tmp_path / f"{name}.npz", [x for m in more for x in ("--contact", m)]
         run("simulate", ball, "--steps", 60, *settings, "-o", out)
         o = np.load(out)
         meta = json.loads(str(o["meta"]))["contact"]
         assert meta == {"method": "soft", "kappa": 0, "onset": 0, "erp": "off", "cfm": "off", "mixing": "maximum", "restitution": 0,
                         "smooth_kappa": 1, "smooth_onset": 0.01,
-                        **{k: float(v) for k, v in (m.split("=") for m in more)}}
+                        "stiffness": 1e4, "damping": 50, "width": 1e-4, "slip": .1,
+                        **{k: v if k == "method" else float(v) for k, v in (m.split("=") for m in more)}}
         ends[name] = o["qpos"][-1, 2]
         task = tmp_path / f"{name}.json"
         task.write_text(json.dumps({"model": "ball.xml", "steps": 60, "contact": meta, "variables": [{"state": "qvel"}],
@@ -149,7 +151,7 @@ def test_contact_settings(run, tmp_path):
         run("check", ball, *settings, "--horizon", 40)
         run("gradient", ball, "--steps", 60, *settings, "--loss", task, "-o", tmp_path / "g.npz")
         run("jacobian", ball, "--steps", 3, *settings, "-o", tmp_path / "j.npz")
-    assert len({round(z, 6) for z in ends.values()}) == 3
+    assert len({round(z, 6) for z in ends.values()}) == 4
     assert "did you mean 'kappa'" in run("simulate", ball, "--contact", "kapa=1", "-o", out, code=2).stderr
 
 
@@ -182,6 +184,24 @@ def test_gradient_modes(run, tmp_path):
     assert "takes no option --mode" in run("jacobian", ball, "--mode", "event", "-o", out, code=2).stderr
     task.write_text(task.read_text().replace('"smooth"', '"soft"'))
     assert "mode" in run("optimize", task, cwd=tmp_path, code=3).stderr
+
+
+def test_penalty_contacts_that_are_too_stiff_or_too_soft(run, tmp_path):
+    ball, out, penalty = tmp_path / "ball.xml", tmp_path / "o.npz", ("--contact", "method=penalty", "--contact")
+    ball.write_text("<mujoco><worldbody><geom name='floor' type='plane' size='1 1 .1'/><body pos='0 0 .1'><freejoint/>"
+                    "<geom name='ball' size='.1' mass='1'/></body></worldbody></mujoco>")
+    done = run("simulate", ball, "--steps", 5, *penalty, "stiffness=1e7", "-o", out)
+    assert "warning: penalty contact of geoms 0 'floor' and 1 'ball': the time step 0.002 is not below 0.00062" in done.stderr
+    done = run("simulate", ball, "--steps", 600, *penalty, "stiffness=500", "--contact", "damping=5", "-o", out)
+    o = np.load(out)
+    seen, worst = json.loads(str(o["meta"]))["penetration"], o["qpos"][:, 2].argmin()
+    assert not done.stderr and seen["step"] == worst and seen["geoms"] == [0, 1] and abs(seen["depth"] - .1 + o["qpos"][worst, 2]) < 1e-15
+    np.savez(tmp_path / "c.npz", qpos=np.ones(6))
+    run("gradient", ball, "--steps", 600, *penalty, "stiffness=500", "--contact", "damping=5", "--cotangent", tmp_path / "c.npz", "-o", out)
+    assert json.loads(str(np.load(out)["meta"]))["penetration"] == seen
+    for stiffness, deep in ((500, True), (1e4, False)):
+        d = json.loads(run("check", ball, *penalty, f"stiffness={stiffness}", "--json", "--horizon", 100).stdout)
+        assert d["holds"] and any(f["what"] == "deep penetration" and "'floor' and 'ball'" in f["why"] for f in d["findings"]) == deep
 
 
 def test_names_of_parameters_are_the_same_everywhere(run, tmp_path, arm):

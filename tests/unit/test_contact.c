@@ -43,9 +43,9 @@ static void test_names_and_ranges(void **state) {
   assert_non_null(strstr(pbContext_Error(ctx), "did you mean 'kappa'"));
   assert_int_equal(pbModel_SetContact(m, "method", "sof"), pb_bad_argument);
   assert_non_null(strstr(pbContext_Error(ctx), "did you mean 'soft'"));
-  const char *const bad[][2] = {{"mixing", "most"}, {"restitution", "2"}, {"kappa", "-1"}, {"kappa", "nan"},
-                                {"kappa", "off"},   {"kappa", "1x"},      {"kappa", ""},   {"onset", "-.1"},
-                                {"erp", "1.5"},     {"erp", "-1"},        {"cfm", "inf"}};
+  const char *const bad[][2] = {{"mixing", "most"}, {"restitution", "2"}, {"kappa", "-1"},   {"kappa", "nan"}, {"kappa", "off"},
+                                {"kappa", "1x"},    {"kappa", ""},        {"onset", "-.1"},  {"erp", "1.5"},   {"erp", "-1"},
+                                {"cfm", "inf"},     {"stiffness", "0"},   {"damping", "-1"}, {"slip", "0"},    {"width", "0"}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     assert_int_equal(pbModel_SetContact(m, bad[i][0], bad[i][1]), pb_bad_argument);
     assert_non_null(strstr(pbContext_Error(ctx), bad[i][0]));
@@ -59,6 +59,10 @@ static void test_names_and_ranges(void **state) {
   good(pbModel_SetContact(m, "erp", "off"));
   c = pbModel_ContactSettings(m);
   assert_true(c.kappa == 1e-3 && c.onset == 0.02 && c.erp < 0);
+  good(pbModel_SetContact(m, "method", "penalty"));
+  assert_int_equal(pbScratch_Create(m, NULL, &s), pb_unsupported);
+  assert_non_null(strstr(pbContext_Error(ctx), "method penalty does not go with onset"));
+  good(pbModel_SetContact(m, "method", "soft"));
   good(pbScratch_Create(m, NULL, &s));
   pbScratch_Destroy(s);
   pbModel_Destroy(m);
@@ -110,18 +114,18 @@ static void jacobian(Ball *b, double A[4]) {
   good(pbStep_Jacobian(b->m, b->theta, b->record, &(pbInput){0}, b->s, A, NULL, NULL, NULL));
 }
 
-// Derivative of the height at rest by the mass: (I - A) dx = df/dmass.
-static double height_by_mass(Ball *b) {
+// Derivative of the height at rest by entry i of a parameter p: (I - A) dx = df/dp.
+static double height_by(Ball *b, const char *name, size_t i) {
   double A[4], rhs[2], w[2];
-  pbParam mass;
-  good(pbModel_Param(b->m, "body_mass:1", &mass));
+  pbParam p;
+  good(pbModel_Param(b->m, name, &p));
   double *theta_bar = malloc(pbModel_ParamSize(b->m) * sizeof(double));
   for (int k = 0; k < 2; k++) {
     double x_bar[2] = {0};
     w[k] = 1, w[1 - k] = 0;
     memset(theta_bar, 0, pbModel_ParamSize(b->m) * sizeof(double));
     good(pbStep_Vjp(b->m, b->theta, b->record, &(pbInput){0}, w, NULL, b->s, x_bar, NULL, theta_bar));
-    rhs[k] = theta_bar[mass.offset];
+    rhs[k] = theta_bar[p.offset + i];
   }
   free(theta_bar);
   jacobian(b, A);
@@ -149,7 +153,7 @@ static void rest(const char *condim, const char *cone, double kappa, int mixing)
   for (int i = 0; i < 4000; i++) step(&b);
   // f (x + R f) = kappa / R at f = weight
   close_to("height at rest", *b.height, (kappa / (R * weight) - R * weight) / k, 1e-10);
-  close_to("its derivative by mass", height_by_mass(&b), -(kappa / (R * weight * mass) + R * 9.81) / k, 1e-8);
+  close_to("its derivative by mass", height_by(&b, "body_mass:1", 0), -(kappa / (R * weight * mass) + R * 9.81) / k, 1e-8);
   end(&b);
   pbModel_Destroy(m);
 }
@@ -278,6 +282,166 @@ static void test_no_gradient_where_the_least_regularisation_holds(void **state) 
   pbModel_Destroy(m);
 }
 
+// ---- penalty --------------------------------------------------------------------------------------------------------
+static pbModel *penalty(const char *text, double stiffness, double damping, double width) {
+  pbModel *m = from_text(text);
+  good(pbModel_SetContact(m, "method", "penalty"));
+  set(m, "stiffness", stiffness), set(m, "damping", damping), set(m, "width", width);
+  return m;
+}
+
+static void test_penalty_rests_at_weight_over_stiffness(void **state) {
+  (void)state;
+  const double mass = 2, g = 9.81, ks[] = {1e3, 1e5};
+  const char *const integrators[] = {"Euler", "implicitfast", "RK4"};
+  for (int i = 0; i < 6; i++) {
+    double k = ks[i % 2], rest = -mass * g / k;
+    pbModel *m = penalty(BALL(".9 .9 .001", "3"), k, 0.5 * sqrt(k), -0.1 * rest);
+    good(pbModel_SetOption(m, "integrator", integrators[i / 2]));
+    Ball b;
+    begin(&b, m, 0.9 * rest, 0);
+    for (int n = 0; n < 4000; n++) step(&b);
+    close_to("height at rest", *b.height, rest, 1e-12);
+    close_to("its derivative by mass", height_by(&b, "body_mass:1", 0), -g / k, 1e-10);
+    close_to("by stiffness", height_by(&b, "contact_stiffness", 0), mass * g / (k * k), 1e-10);
+    close_to("by gravity", height_by(&b, "gravity", 2), mass / k, 1e-10);
+    assert_true(fabs(height_by(&b, "contact_damping", 0)) < 1e-12 * fabs(rest));
+    end(&b);
+    pbModel_Destroy(m);
+  }
+}
+
+// Is the step twice differentiable where the force sets in, where its damping and where its transition end? A kink of the first
+// derivative shows in second differences that do not fall with the distance of the points.
+static double second_difference(pbModel *m, double height, double speed, double e) {
+  double A[3][4], worst = 0;
+  for (int i = 0; i < 3; i++) {
+    Ball b;
+    begin(&b, m, height + (i - 1) * e, speed);
+    step(&b);
+    jacobian(&b, A[i]);
+    end(&b);
+  }
+  for (int i = 0; i < 4; i++) worst = fmax(worst, fabs(A[0][i] - 2 * A[1][i] + A[2][i]) / e);
+  return worst;
+}
+
+static void test_penalty_is_smooth(void **state) {
+  (void)state;
+  const double k = 2e4, c = 100, w = 1e-3, v = 0.05;
+  const double heights[] = {0, -w, -w - c * v / k};
+  const char *const cones[] = {"pyramidal", "elliptic"};
+  for (int i = 0; i < 2; i++) {
+    pbModel *m = penalty(BALL(".9 .9 .001", "3"), k, c, w);
+    good(pbModel_SetOption(m, "cone", cones[i]));
+    assert_true(jump(m, 0) < 1e-9);
+    for (int p = 0; p < 3; p++) {
+      double far = second_difference(m, heights[p], v, 1e-2 * w), near = second_difference(m, heights[p], v, 1e-3 * w);
+      if (!(near < 0.2 * far || far < 1e-9)) fail_msg("height %g: second differences %.3g, then %.3g", heights[p], far, near);
+    }
+    pbModel_Destroy(m);
+  }
+}
+
+// Another time step from here on.
+static double *with_timestep(Ball *b, double h) {
+  pbParam p;
+  good(pbModel_Param(b->m, "timestep", &p));
+  double *theta = malloc(pbModel_ParamSize(b->m) * sizeof(double));
+  memcpy(theta, b->theta, pbModel_ParamSize(b->m) * sizeof(double));
+  theta[p.offset] = h;
+  b->theta = theta;
+  return theta;
+}
+
+// Without damping a bounce keeps the energy but for the error of the integrator; with damping it loses some; it never pulls.
+static double rebound(double timestep, double damping) {
+  pbModel *m = penalty(BALL(".9 .9 .001", "1"), 1e4, damping, 1e-4);
+  Ball b;
+  begin(&b, m, 0.01, -1);
+  double *theta = with_timestep(&b, timestep);
+  double energy = 0.5 + 9.81 * 0.01, before;
+  do {
+    before = *b.speed;
+    step(&b);
+    assert_true(*b.speed - before >= -9.81 * timestep * (1 + 1e-9));
+  } while (*b.height < 0 || *b.speed < 0);
+  free(theta);
+  energy = (0.5 * *b.speed * *b.speed + 9.81 * *b.height) / energy;
+  end(&b);
+  pbModel_Destroy(m);
+  return energy;
+}
+
+static void test_penalty_energy(void **state) {
+  (void)state;
+  double coarse = fabs(rebound(1e-4, 0) - 1), fine = fabs(rebound(1e-5, 0) - 1), damped = rebound(1e-4, 50);
+  if (!(coarse < 2e-3 && fine < 2e-4)) fail_msg("energy after an elastic bounce is off by %.3g and %.3g", coarse, fine);
+  assert_true(damped < 0.9 && damped > 0.1);
+}
+
+// Sliding: mu g, but for the transition of friction at slow speeds; spinning alike with condim 4.
+static void test_penalty_friction(void **state) {
+  (void)state;
+  const double mu = 0.5, spin = 0.03, g = 9.81, k = 1e4, slip = 0.1, speeds[] = {3, 0.2, 1e-3};
+  const char *const cones[] = {"pyramidal", "elliptic"};
+  for (int i = 0; i < 6; i++) {
+    pbModel *m = penalty(
+        "<mujoco><option timestep='0.001'/><worldbody><geom type='plane' size='9 9 1' condim='4' friction='.5 .03 0'/>"
+        "<body pos='0 0 .1'><joint type='slide' axis='1 0 0'/><joint type='slide' axis='0 0 1'/><joint axis='0 0 1'/>"
+        "<geom size='.1' mass='2' condim='4' friction='.5 .03 0'/></body></worldbody></mujoco>",
+        k, 10, 1e-5);
+    set(m, "slip", slip);
+    good(pbModel_SetOption(m, "cone", cones[i % 2]));
+    Ball b;
+    double v = speeds[i / 2], rate = 7 * v, weight = 2 * g, inertia = 0.4 * 2 * 0.01;
+    begin(&b, m, 0, 0);
+    b.height[1] = -weight / k, b.speed[0] = v, b.speed[2] = rate;
+    step(&b);
+    double slide = sqrt(mu * mu * (v * v + slip * slip) + spin * spin * rate * rate);
+    double f = mu * mu * v / slide, torque = spin * spin * rate / slide;
+    assert_true(f * f / (mu * mu) + torque * torque / (spin * spin) <= 1);
+    close_to("deceleration", (v - b.speed[0]) / 0.001, g * f, 1e-9);
+    close_to("angular deceleration", (rate - b.speed[2]) / 0.001, weight * torque / inertia, 1e-9);
+    assert_true(fabs(b.speed[1]) < 1e-15);
+    end(&b);
+    pbModel_Destroy(m);
+  }
+}
+
+// Growth of a small displacement from rest over many steps, a little below and above the time step that is said to be the longest.
+static void test_penalty_timestep(void **state) {
+  (void)state;
+  const char *const integrators[] = {"Euler", "implicitfast", "RK4"};
+  const double dampings[] = {0, 20, 400, 4000}, k = 1e4, mass = 2, rest = -mass * 9.81 / k;
+  for (int i = 0; i < 12; i++) {
+    const char *integrator = integrators[i % 3];
+    double c = dampings[i / 3];
+    pbModel *m = penalty(BALL(".9 .9 .001", "1"), k, c, 1e-6);
+    good(pbModel_SetOption(m, "integrator", integrator));
+    int geoms[2] = {-1, -1};
+    double limit = pbModel_ContactTimestep(m, pbModel_DefaultParams(m), geoms);
+    if (i % 3 < 2) close_to("longest time step", limit, (sqrt(c * c + 4 * k * mass) - c) / k, 1e-9);
+    assert_true(geoms[0] == 0 && geoms[1] == 1);
+    bool rough = i % 3 == 2;  // for Runge-Kutta only a bound
+    for (int above = 0; above < 2; above++) {
+      Ball b;
+      begin(&b, m, rest * (1 - 1e-9), 0);
+      double *theta = with_timestep(&b, limit * (above ? (rough ? 1.15 : 1.01) : 0.99));
+      double most = 0;
+      for (int n = 0; n < 3000 && most < 1e-3; n++) {
+        step(&b);
+        most = fmax(most, fabs(*b.height / rest - 1));
+      }
+      if (above ? !(most > 1e-6) : !(most < 1e-7))
+        fail_msg("%s, damping %g, %s the limit: displacement %.3g", integrator, c, above ? "above" : "below", most);
+      free(theta);
+      end(&b);
+    }
+    pbModel_Destroy(m);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_names_and_ranges),
@@ -286,6 +450,11 @@ int main(void) {
       cmocka_unit_test(test_nothing_jumps_with_an_onset),
       cmocka_unit_test(test_smoothing_vanishes_in_proportion_to_kappa),
       cmocka_unit_test(test_no_gradient_where_the_least_regularisation_holds),
+      cmocka_unit_test(test_penalty_rests_at_weight_over_stiffness),
+      cmocka_unit_test(test_penalty_is_smooth),
+      cmocka_unit_test(test_penalty_energy),
+      cmocka_unit_test(test_penalty_friction),
+      cmocka_unit_test(test_penalty_timestep),
   };
   ctx = pbContext_Create(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
