@@ -14,7 +14,10 @@
 // erp           1         0..1, off  off       part of a position error that a step corrects, instead of solref's stiffness and
 // cfm           s/kg      >= 0, off  off       damping; softness J v+ + erp / h * error + cfm * force = 0, instead of solimp's (Open
 //                                              Dynamics Engine's constraint parameters; both or none). Equalities too. Hard
-//                                              methods always have them: off means 0.2 and 0.
+//                                              methods always have them: off means 0.2 and a softness that does not show.
+// sweeps        1         1..1e6     50        sweeps: so many in a step, from no force
+// order         word                 gauss-seidel  sweeps: one row after the other, or all at once (jacobi)
+// omega         1         0..2       0         sweeps: relaxation; 0: 1, and 1.8 / lambda_max of the rows for jacobi
 // mixing        word                 maximum   friction and restitution of two geoms: maximum, mean, product, minimum, geometric
 //                                              (mean). MuJoCo's is maximum; explicit pairs and priorities are as in MuJoCo.
 // smooth_kappa  (m/s^2)^2 >= 0       1         of gradients by pb_gradientSmooth (rollout.h) alone, which take the greater of kappa
@@ -40,10 +43,13 @@ typedef enum pbContactMethod {
   pb_contactSoft,     // MuJoCo's convex rows with the settings above
   pb_contactLcp,      // hard: Coulomb's law with restitution, friction in a polyhedral cone (a linear complementarity problem)
   pb_contactCones,    // hard: Coulomb's law with restitution and the cone itself
+  pb_contactSweeps,   // hard: projected sweeps over the rows, as many as asked for; friction in a box (Degrave et al. 2019)
   pb_contactImpact,   // rigid impacts at the instant of touch, Newton's restitution and Coulomb's friction; free flight between
   pb_contactPenalty,  // springs and dampers: contact forces are functions of distance and velocity; other rows as with soft
   pb_contactMethodCount
 } pbContactMethod;
+
+typedef enum pbContactOrder { pb_orderGaussSeidel, pb_orderJacobi } pbContactOrder;
 
 typedef enum pbContactMixing {
   pb_mixingMaximum,
@@ -57,6 +63,8 @@ typedef struct pbContactSettings {
   pbContactMethod method;
   double kappa, onset;
   double erp, cfm;  // negative: off
+  double sweeps, omega;
+  pbContactOrder order;
   pbContactMixing mixing;
   double smooth_kappa, smooth_onset;
   double width, slip;

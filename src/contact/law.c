@@ -95,8 +95,19 @@ static void on_diamond(int n, double radius, double kappa, double *y, double *Q,
   }
 }
 
+// The same in a box: each |y_j| is at most the radius.
+static void in_box(int n, double radius, double *y, double *Q, double *g) {
+  for (int i = 0; i < n; i++) {
+    bool inside = fabs(y[i]) <= radius;
+    for (int j = 0; Q && j < n; j++) Q[i * n + j] = inside && i == j;
+    if (Q) g[i] = inside ? 0 : y[i] > 0 ? 1 : -1;
+    if (!inside) y[i] = y[i] > 0 ? radius : -radius;
+  }
+}
+
 static void on_friction(const NUM(pbWork) *w, int n, double radius, double *y, double *Q, double *g) {
-  if (w->m->contact.method == pb_contactLcp && w->dual.kappa > 0) on_diamond(n, radius, w->dual.kappa, y, Q, g);
+  if (w->m->contact.method == pb_contactSweeps) in_box(n, radius, y, Q, g);
+  else if (w->m->contact.method == pb_contactLcp && w->dual.kappa > 0) on_diamond(n, radius, w->dual.kappa, y, Q, g);
   else if (w->m->contact.method == pb_contactLcp) on_sharp_diamond(n, radius, y, Q, g);
   else on_disk(n, radius, w->dual.kappa, y, Q, g);
 }

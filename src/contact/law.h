@@ -3,7 +3,7 @@
 //   f = P(f - rho w),   P the projection on the forces a row may have, friction in the scale u_j = f_j / mu_j
 //
 // (Alart & Curnier 1991): equalities any force, friction loss within its bound, limits and normals f >= 0, friction on the disk
-// (cones) or the diamond (lcp) of radius f_n. rho > 0 is any scale (w->dual.rho). Real numbers throughout.
+// (cones), the diamond (lcp) or in the box (sweeps) of radius f_n. rho > 0 is any scale (w->dual.rho). Real numbers throughout.
 #ifndef PB_LAW_H
 #define PB_LAW_H
 

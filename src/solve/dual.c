@@ -100,8 +100,8 @@ static pbStatus assemble(NUM(pbWork) *w) {
 }
 
 // ---- sweeps -----------------------------------------------------------------------------------------------------------
-// Row k takes the forces that its own law wants; w follows.
-static void relax(NUM(pbWork) *w, const NUM(pbRow) *r, double *f, double *x) {
+// A row goes omega of the way to the forces that its own law wants; w follows.
+static void relax(NUM(pbWork) *w, const NUM(pbRow) *r, double omega, double *f, double *x) {
   int n = w->dual.n;
   for (int j = 0; j < r->dim; j++) {
     double move[6];
@@ -109,8 +109,8 @@ static void relax(NUM(pbWork) *w, const NUM(pbRow) *r, double *f, double *x) {
     int together = is_contact(r) && j > 0 ? r->dim : j + 1;  // friction moves as one
     for (int i = j; i < together; i++) {
       if (move[i] == 0) continue;
-      f[r->at + i] += move[i];
-      add(x, move[i], w->dual.A + (r->at + i) * n, n);
+      f[r->at + i] += omega * move[i];
+      add(x, omega * move[i], w->dual.A + (r->at + i) * n, n);
     }
     j = together - 1;
   }
@@ -382,7 +382,7 @@ static bool polish(NUM(pbWork) *w, double tolerance, double *f, double *x) {
 
 static void sweep(NUM(pbWork) *w, int count, double *f, double *x) {
   for (int s = 0; s < count; s++) {
-    for (int k = 0; k < w->nrow; k++) relax(w, w->row + k, f, x);
+    for (int k = 0; k < w->nrow; k++) relax(w, w->row + k, 1, f, x);
   }
 }
 
@@ -537,6 +537,45 @@ static bool follow(NUM(pbWork) *w, double sigma, double *f, double *x) {
   return near_enough(w, &p, x);
 }
 
+// ---- sweeps alone ---------------------------------------------------------------------------------------------------------
+// A bound of the largest eigenvalue of rho A, by a power iteration.
+static double largest_eigenvalue(NUM(pbWork) *w) {
+  int n = w->dual.n;
+  double *v = w->dual.trial, *Av = w->dual.trial_x, size = 1;
+  for (int i = 0; i < n; i++) v[i] = 1 + 0.1 * (i % 7);
+  for (int it = 0; it < 40; it++) {
+    memset(Av, 0, (size_t)n * sizeof(double));
+    for (int i = 0; i < n; i++) add(Av, v[i], w->dual.A + i * n, n);
+    size = 0;
+    for (int i = 0; i < n; i++) Av[i] *= w->dual.rho[i], size = fmax(size, fabs(Av[i]));
+    for (int i = 0; i < n; i++) v[i] = Av[i] / size;
+  }
+  return size;
+}
+
+// All rows at once from the same residuals.
+static void sweep_together(NUM(pbWork) *w, double omega, double *f, double *x) {
+  double *move = w->dual.trial;
+  for (int k = 0; k < w->nrow; k++) NUM(pbLaw_Misfit)(w, w->row + k, f + w->row[k].at, x + w->row[k].at, move + w->row[k].at);
+  for (int i = 0; i < w->dual.n; i++) f[i] += omega * move[i];
+  residuals(w, f, x);
+}
+
+// So many sweeps as the settings say; the residual tells what they left.
+static bool sweep_only(NUM(pbWork) *w) {
+  const pbContactSettings *c = &w->m->contact;
+  double *f = w->dual.f, *x = w->dual.x,
+         omega = c->omega > 0                 ? c->omega
+                 : c->order == pb_orderJacobi ? fmin(1, 1.8 / largest_eigenvalue(w))
+                                              : 1;
+  for (w->iterations = 0; w->iterations < c->sweeps; w->iterations++) {
+    for (int k = 0; c->order == pb_orderGaussSeidel && k < w->nrow; k++) relax(w, w->row + k, omega, f, x);
+    if (c->order == pb_orderJacobi) sweep_together(w, omega, f, x);
+  }
+  w->residual = worst(w, f, x);
+  return w->residual - w->residual == 0;  // else they grow beyond bounds
+}
+
 static bool find(NUM(pbWork) *w) {
   size_t bytes = (size_t)w->dual.n * sizeof(double);
   double *f = w->dual.f, *x = w->dual.x;
@@ -544,6 +583,7 @@ static bool find(NUM(pbWork) *w) {
   w->dual.kappa = 0;
   memset(f, 0, bytes);
   memcpy(x, w->dual.b, bytes);
+  if (w->m->contact.method == pb_contactSweeps) return sweep_only(w);
   sweep(w, 8, f, x);
   memcpy(w->dual.trial, f, bytes), memcpy(w->dual.trial_x, x, bytes);
   bool found = polish(w, 0, w->dual.trial, w->dual.trial_x);

@@ -107,7 +107,8 @@ static void store_options(pbCompiler *c) {
   m->integrator = o->integrator, m->cone = o->cone, m->solver = o->solver;
   m->iterations = o->iterations, m->ls_iterations = o->ls_iterations;
   m->disableflags = o->disableflags, m->enableflags = o->enableflags, m->disableactuator = o->disableactuator;
-  m->contact = (pbContactSettings){.erp = -1, .cfm = -1, .smooth_kappa = 1, .smooth_onset = 0.01, .width = 1e-4, .slip = 0.1};
+  m->contact = (pbContactSettings){
+      .erp = -1, .cfm = -1, .sweeps = 50, .smooth_kappa = 1, .smooth_onset = 0.01, .width = 1e-4, .slip = 0.1};
   m->contact_stiffness[0] = 1e4, m->contact_damping[0] = 50;
   m->tolerance = 0;  // full accuracy, whatever the file says; see pbModel_SetOption
   m->file_tolerance = o->tolerance;

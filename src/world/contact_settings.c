@@ -12,7 +12,8 @@
 #include "world/model.h"
 #include "world/topology.h"
 
-static const char *const method_words[] = {"soft", "lcp", "cones", "impact", "penalty", NULL};
+static const char *const method_words[] = {"soft", "lcp", "cones", "sweeps", "impact", "penalty", NULL};
+static const char *const order_words[] = {"gauss-seidel", "jacobi", NULL};
 static const char *const mixing_words[] = {"maximum", "mean", "product", "minimum", "geometric", NULL};
 
 typedef struct entry {
@@ -20,6 +21,7 @@ typedef struct entry {
   size_t member;             // where in pbContactSettings
   double lower, upper;       // of a number
   bool can_be_off;           // "off": -1
+  bool whole;                // a whole number
   const char *const *words;  // of a word: the enumerators in order, an int
   bool is_param;             // then `member` is the field of pbModel that is set in every row, and
   size_t rows;               // where their number is
@@ -34,6 +36,9 @@ static const entry table[] = {
     {.name = "onset", AT(onset), 0, 1e3},
     {.name = "erp", AT(erp), 0, 1, .can_be_off = true},
     {.name = "cfm", AT(cfm), 0, 1e12, .can_be_off = true},
+    {.name = "sweeps", AT(sweeps), 1, 1e6, .whole = true},
+    {.name = "order", AT(order), .words = order_words},
+    {.name = "omega", AT(omega), 0, 2},
     {.name = "mixing", AT(mixing), .words = mixing_words},
     {.name = "smooth_kappa", AT(smooth_kappa), 0, 1e12},
     {.name = "smooth_onset", AT(smooth_onset), 0, 1e3},
@@ -176,6 +181,8 @@ static pbStatus set_number(pbModel *m, const entry *e, const char *value) {
   if (!off && (!pbText_Real(value, &number) || !(number >= e->lower && number <= e->upper)))
     return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s: '%.80s' is not a number from %g to %g%s", e->name, value,
                           e->lower, e->upper, e->can_be_off ? ", nor 'off'" : "");
+  if (e->whole && number != floor(number))
+    return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s: '%.80s' is not a whole number", e->name, value);
   if (!e->is_param) {
     *(double *)member_of(&m->contact, e) = number;
     return pb_ok;

@@ -42,7 +42,7 @@ struct pbModel {
 
 // Contact methods that solve for velocities after the step (contact.h), and their error reduction and force mixing.
 static inline bool pb_hard(const pbModel *m) {
-  return m->contact.method == pb_contactLcp || m->contact.method == pb_contactCones;
+  return m->contact.method >= pb_contactLcp && m->contact.method <= pb_contactSweeps;
 }
 static inline double pb_erp(const pbModel *m) { return m->contact.erp < 0 ? 0.2 : m->contact.erp; }
 static inline double pb_cfm(const pbModel *m) { return m->contact.cfm < 0 ? 0 : m->contact.cfm; }

@@ -94,7 +94,11 @@ void pbScratch_NoteSolve(pbScratch *s) {
   s->report.converged = w->nrow == 0 || w->residual <= fmax(residual_limit, s->model->tolerance);
   s->report.condition = 0;
   s->worst_row[0] = 0;
-  if (s->report.converged || pb_hard(s->model)) return;
+  if (s->report.converged) return;
+  if (pb_hard(s->model)) {
+    pbScratch_RowName(s, w->worst_row, s->worst_row, sizeof s->worst_row);
+    return;
+  }
   for (int i = 1; i < s->model->nv; i++) worst = fabs(w->grad[i]) > fabs(w->grad[worst]) ? i : worst;
   row = strongest_row(w, worst, false);
   if (row >= 0) pbScratch_RowName(s, row, s->worst_row, sizeof s->worst_row);

@@ -41,6 +41,7 @@ static const Setting settings[] = {
     {"Euler", "elliptic", {{"method", "cones"}, {"restitution", "0.5"}, {NULL}}},
     {"implicitfast", "pyramidal", {{"method", "cones"}, {"erp", "0.3"}, {"cfm", "1e-3"}, {NULL}}},
     {"Euler", "pyramidal", {{"method", "lcp"}, {"restitution", "0.3"}, {"mixing", "mean"}, {NULL}}},
+    {"Euler", "pyramidal", {{"method", "sweeps"}, {"sweeps", "2000"}, {"cfm", "1e-2"}, {"erp", ".2"}, {NULL}}},
     {"implicitfast", "elliptic", {{"method", "lcp"}, {"erp", "0.1"}, {"cfm", "1e-4"}, {NULL}}},
     {"Euler", "pyramidal", {{"mixing", "product"}, {NULL}}},
     {"Euler", "pyramidal", {{"method", "penalty"}, {"stiffness", "200"}, {"damping", "1"}, {"width", "0.01"}, {NULL}}},
