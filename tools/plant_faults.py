@@ -17,6 +17,18 @@ BUILD = ROOT / "build" / "faults" / "build"
 
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why
 FAULTS = [
+    ("src/contact/law.c", "law->Nmu[i * t + j - 1] = -open * f[j]", "law->Nmu[i * t + j - 1] = open * f[j]", "unit/test_hard",
+     "hard contact: a sign in the gradient by friction"),
+    ("src/contact/law.c", "along = most > 0 && size > 0 ? scale / most * slope * y[i] * y[j] / size : 0;", "along = 0; (void)slope;",
+     "conformance/test_step", "hard contact: the disk does not turn with its force"),
+    ("src/contact/row.c", "r->kbi[1] *= 1 + w->contact[r->id].restitution", "r->kbi[1] *= 1 - w->contact[r->id].restitution",
+     "unit/test_hard", "hard contact: restitution of the other sign"),
+    ("src/contact/row_adjoint.c", "if (pb_bounces(w, r)) s.restitution = s.b / w->p.timestep[0];", "", "unit/test_hard",
+     "hard contact: no gradient by restitution"),
+    ("src/solve/dual_adjoint.c", "minus[i] = -z[i];\n      }\n      if (!side)", "minus[i] = z[i];\n      }\n      if (!side)",
+     "conformance/test_step", "hard contact by way of the dofs: a sign in its adjoint"),
+    ("src/solve/dual_adjoint.c", "for (int i = 0; i < r->dim; i++) u[at + i] += a->y0[6 * k + i];", "", "conformance/test_step",
+     "hard contact: cotangents of forces are lost"),
     ("src/base/arena.c", "count > room / size", "count * size > room", "unit/test_base", "overflow of a size goes unnoticed"),
     ("src/base/context.c", "memory ? memset(memory, 0, size) : NULL", "memory", "unit/test_base", "memory is not zeroed"),
     ("src/base/context.c", "if (need > PB_WARNING_TEXT) return false;", "", "unit/test_base", "warnings without bound"),

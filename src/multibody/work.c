@@ -62,7 +62,7 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
   int n = w->dual.max = pb_hard(m) ? max_contacts * t->max_dim + t->max_blocks + 5 * m->neq : 0;
   int square = n > m->nv ? n : m->nv, blocks = n ? 36 * w->max_row : 0;
   TAKE(dual.A, n * n) TAKE(dual.LU, n ? square * square : 0) TAKE(dual.Binv, blocks) TAKE(dual.K, blocks) TAKE(dual.h, n ? 2 * m->nv : 0) TAKE(dual.Z, n * m->nv) TAKE(dual.b, n) TAKE(dual.rho, n) TAKE(dual.f, n)
-  TAKE(dual.x, n) TAKE(dual.diagonal, n) TAKE(dual.trial, n) TAKE(dual.trial_x, n) TAKE(dual.after, n) TAKE(dual.from, n) TAKE(dual.path, 4 * n) TAKE(dual.weight, n) TAKE(dual.step, 2 * n)
+  TAKE(dual.x, n) TAKE(dual.diagonal, n) TAKE(dual.trial, n) TAKE(dual.trial_x, n) TAKE(dual.after, n) TAKE(dual.from, n) TAKE(dual.path, 4 * n) TAKE(dual.origin, n) TAKE(dual.weight, n) TAKE(dual.step, 2 * n)
   TAKE(dual.active, n) TAKE(dual.perm, n ? square : 0)
 #undef TAKE
       // clang-format on

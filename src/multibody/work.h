@@ -129,7 +129,7 @@ typedef struct NUM(pbWork) {
     double *Binv, *K, *h;  // 36 per row, 36 per row, 2 nv
     int n, max, count;     // count: rows that are not held at zero
     double *A, *LU, *Z, *b, *rho, *f, *x;                                      // n x n, count x count, nv x n, n each
-    double *diagonal, *trial, *trial_x, *after, *from, *path, *weight, *step;  // n each, step 2 n
+    double *diagonal, *trial, *trial_x, *after, *from, *path, *origin, *weight, *step;  // n each, step 2 n
     int *active, *perm;                                                        // count each
   } dual;
   int worst_row;  // that fits its law worst, where the solve did not converge

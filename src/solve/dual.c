@@ -500,10 +500,49 @@ static bool begin_path(NUM(pbWork) *w, path *p, double sigma) {
   return false;
 }
 
+// The problem with a proximal term about the forces `at`: the diagonal of A gets a share of the rows' weight more, b loses as much.
+static void centre(NUM(pbWork) *w, double share, const double *at) {
+  for (int i = 0; i < w->dual.n; i++) {
+    w->dual.A[i * (w->dual.n + 1)] = w->dual.diagonal[i] + share * w->dual.weight[i];
+    w->dual.b[i] = w->dual.origin[i] - share * w->dual.weight[i] * at[i];
+  }
+}
+
+// From a point near the end of the path: redundant rows leave forces so open that Newton's method on the sharp laws runs away along
+// them. About the forces there are it does not, and what the proximal term holds back goes with each repetition (Rockafellar 1976).
+static bool approach(NUM(pbWork) *w, double share, double *f, double *x) {
+  size_t bytes = (size_t)w->dual.n * sizeof(double);
+  double *trial = w->dual.trial, *trial_x = w->dual.trial_x, e = INFINITY;
+  memcpy(w->dual.origin, w->dual.b, bytes);
+  for (int i = 0; i < w->dual.n; i++) w->dual.diagonal[i] = w->dual.A[i * (w->dual.n + 1)];
+  w->dual.kappa = 0;
+  memcpy(trial, f, bytes);
+  for (int round = 0; round < 12 && e > 1e-12; round++) {
+    centre(w, share, trial);
+    residuals(w, trial, trial_x);
+    if (!polish(w, 0, trial, trial_x)) break;
+    centre(w, 0, trial);
+    residuals(w, trial, trial_x);
+    double now = worst(w, trial, trial_x);
+    if (!(now < 0.9 * e)) break;
+    e = now;
+    memcpy(f, trial, bytes), memcpy(x, trial_x, bytes);
+  }
+  centre(w, 0, f);
+  memcpy(w->dual.b, w->dual.origin, bytes);
+  return e <= 1e-9;
+}
+
 // Where the sharp laws are degenerate to rounding (between sticking and sliding, a force of nearly nothing): the point of the path
 // that was reached, if it is close to its end. The laws stay smoothed by that little, and so do the derivatives.
 static bool near_enough(NUM(pbWork) *w, const path *p, double *x) {
   if (p->tau > log(1e-4 * p->F)) return false;
+  size_t bytes = (size_t)w->dual.n * sizeof(double);
+  memcpy(p->across, p->f, bytes);
+  for (double share = 1e-2; share > 1e-7; share *= 1e-2) {
+    if (approach(w, share, p->f, x)) return true;
+    memcpy(p->f, p->across, bytes);
+  }
   set_tau(w, p->tau);
   residuals(w, p->f, x);
   return polish(w, 0, p->f, x);
@@ -588,7 +627,7 @@ static bool find(NUM(pbWork) *w) {
   memcpy(w->dual.trial, f, bytes), memcpy(w->dual.trial_x, x, bytes);
   bool found = polish(w, 0, w->dual.trial, w->dual.trial_x);
   if (found) memcpy(f, w->dual.trial, bytes), memcpy(x, w->dual.trial_x, bytes);
-  else found = follow(w, 1, f, x) || follow(w, 1e3, f, x);  // the second start is beyond any turn back
+  else found = approach(w, 1e-3, f, x) || follow(w, 1, f, x) || follow(w, 1e3, f, x);  // the second start is beyond any turn back
   double kappa = w->dual.kappa;
   w->dual.kappa = 0;
   w->residual = worst(w, f, x);

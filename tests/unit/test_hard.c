@@ -1,0 +1,310 @@
+// Hard contact in the step (contact.h: lcp, cones, sweeps): against closed forms, against the dense layer of lcp.h, and its gradients
+// against differences. That derivatives agree with each other everywhere is tests/conformance's.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pullback/pullback.h>
+
+static pbContext *ctx;
+
+static void good(pbStatus status) {
+  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
+}
+
+typedef struct World {
+  pbModel *m;
+  pbScratch *s;
+  const double *theta;
+  double x[200];
+  int nv, q, v;
+} World;
+
+static void begin(World *w, const char *text, const char *const settings[][2]) {
+  pbSpec *spec = NULL;
+  *w = (World){0};
+  good(pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
+  good(pbSpec_Compile(spec, &w->m));
+  pbSpec_Destroy(spec);
+  for (int i = 0; settings[i][0]; i++) good(pbModel_SetContact(w->m, settings[i][0], settings[i][1]));
+  good(pbScratch_Create(w->m, NULL, &w->s));
+  w->theta = pbModel_DefaultParams(w->m);
+  good(pbState_Init(w->m, w->theta, -1, w->x));
+  w->nv = pbModel_Size(w->m, "nv"), w->q = 1, w->v = 1 + pbModel_Size(w->m, "nq");
+}
+
+static void end(World *w) {
+  pbScratch_Destroy(w->s);
+  pbModel_Destroy(w->m);
+}
+
+static void step(World *w) {
+  pbStatus status = pbStep_Forward(w->m, w->theta, w->x, &(pbInput){0}, w->s, NULL);
+  if (status != pb_ok) fail_msg("%s", pbScratch_Error(w->s));
+}
+
+#define BLOCK                                                                                                       \
+  "<mujoco><option timestep='0.01'/><worldbody><geom type='plane' size='9 9 .1' friction='.3'/><body pos='0 0 .1'>" \
+  "<joint type='slide' axis='1 0 0'/><joint type='slide' axis='0 1 0'/><joint type='slide' axis='0 0 1'/>"          \
+  "<geom type='sphere' size='.1' mass='2' friction='.3'/></body></worldbody></mujoco>"
+
+static const char *const methods[] = {"lcp", "cones"};
+
+// ---- closed forms -------------------------------------------------------------------------------------------------------
+static void test_slides_and_stops(void **state) {
+  (void)state;
+  for (int k = 0; k < 2; k++) {
+    World w;
+    begin(&w, BLOCK, (const char *const[][2]){{"method", methods[k]}, {"cfm", "0"}, {"erp", "0"}, {NULL}});
+    w.x[w.v] = 1, w.x[w.q + 2] = -1e-9;
+    for (int i = 1; i <= 30; i++) {  // decelerates by mu g, sinks not
+      step(&w);
+      assert_true(fabs(w.x[w.v] - (1 - 0.3 * 9.81 * 0.01 * i)) < 1e-8 && fabs(w.x[w.v + 2]) < 1e-8);
+    }
+    for (int i = 0; i < 10; i++) step(&w);
+    assert_true(fabs(w.x[w.v]) < 1e-8);  // and sticks
+    end(&w);
+  }
+}
+
+// Across the axes the cone pulls back along the way, the diamond along the axis that slips faster, with all the friction there is.
+static void test_direction_of_friction(void **state) {
+  (void)state;
+  for (int k = 0; k < 2; k++) {
+    World w;
+    begin(&w, BLOCK, (const char *const[][2]){{"method", methods[k]}, {"cfm", "0"}, {"erp", "0"}, {NULL}});
+    w.x[w.v] = 0.8, w.x[w.v + 1] = 0.6, w.x[w.q + 2] = -1e-9;
+    step(&w);
+    double loss = 0.3 * 9.81 * 0.01;
+    assert_true(fabs(w.x[w.v] - (0.8 - (k ? 0.8 * loss : loss))) < 1e-8);
+    assert_true(fabs(w.x[w.v + 1] - (0.6 - (k ? 0.6 * loss : 0))) < 1e-8);
+    end(&w);
+  }
+}
+
+static void test_bounces(void **state) {
+  (void)state;
+  for (int k = 0; k < 2; k++) {
+    World w;
+    begin(&w, BLOCK,
+          (const char *const[][2]){{"method", methods[k]}, {"cfm", "0"}, {"erp", "0.1"}, {"restitution", ".6"}, {NULL}});
+    w.x[w.q + 2] = -0.001, w.x[w.v + 2] = -2;
+    step(&w);
+    assert_true(fabs(w.x[w.v + 2] - 1.2) < 1e-8);
+    end(&w);
+    begin(&w, BLOCK, (const char *const[][2]){{"method", methods[k]}, {"cfm", "0"}, {"erp", "0.1"}, {NULL}});
+    w.x[w.q + 2] = -0.001, w.x[w.v + 2] = -2;
+    step(&w);
+    assert_true(fabs(w.x[w.v + 2] - 0.1 * 0.001 / 0.01) < 1e-8);  // error reduction alone
+    end(&w);
+  }
+}
+
+// ---- against the layer --------------------------------------------------------------------------------------------------
+#define HEAP                                                                                                                \
+  "<mujoco><option timestep='0.005'/><default><geom friction='.6' density='800'/></default><worldbody>"                     \
+  "<geom type='plane' size='9 9 .1'/><body pos='0 0 .12'><freejoint/><geom type='box' size='.2 .15 .1'/></body>"            \
+  "<body pos='.05 .02 .34' euler='0 0 25'><freejoint/><geom type='box' size='.1 .1 .1'/></body>"                            \
+  "<body pos='.3 .1 .1'><freejoint/><geom size='.08'/></body><body pos='-.1 .05 .37'><freejoint/><geom size='.06'/></body>" \
+  "</worldbody></mujoco>"
+
+static const double *field(World *w, const char *name, int *rows) {
+  const double *data;
+  int cols;
+  assert_true(pbScratch_Field(w->s, name, &data, rows, &cols));
+  return data;
+}
+
+// Accelerations as pbCones_Solve and pbLcp_Solve (four directions) find them from M, J, aref and the forces.
+static void layer(World *w, int rows, bool cones, double *a) {
+  int n = w->nv, contacts = rows / 3, m = cones ? rows : 6 * contacts, unused;
+  const double *M = field(w, "M", &unused), *J = field(w, "efc_J", &unused), *aref = field(w, "efc_aref", &unused);
+  const double *tau = field(w, "qfrc_smooth", &unused), *R = field(w, "efc_R", &unused);
+  double *p = calloc((size_t)n, sizeof *p), *G = calloc((size_t)(m * n), sizeof *G), *h = calloc((size_t)m, sizeof *h);
+  double *F = calloc((size_t)(m * m), sizeof *F), *mu = calloc((size_t)contacts + 1, sizeof *mu);
+  double *z = calloc((size_t)m, sizeof *z), *s = calloc((size_t)m, sizeof *s);
+  for (int i = 0; i < n; i++) p[i] = -tau[i];
+  for (int c = 0; c < contacts; c++) {
+    mu[c] = 0.6;
+    for (int r = 0; r < 3 && cones; r++) {
+      h[3 * c + r] = -aref[3 * c + r];
+      for (int i = 0; i < n; i++) G[(3 * c + r) * n + i] = -J[(3 * c + r) * n + i];
+    }
+    for (int r = 0; r < 5 && !cones; r++) {  // normal, +- two tangents
+      int from = 3 * c + (r + 1) / 2, to = 6 * c + r;
+      double sign = r > 0 && r % 2 == 0 ? -1 : 1;
+      h[to] = -sign * aref[from];
+      F[to * m + to] = R[from];
+      if (r > 0) F[to * m + to + (r % 2 ? 1 : -1)] = -R[from];  // the force is the difference of both directions
+      for (int i = 0; i < n; i++) G[to * n + i] = -sign * J[from * n + i];
+      if (r > 0) F[to * m + 6 * c + 5] = 1, F[(6 * c + 5) * m + to] = -1;
+    }
+    if (!cones) F[(6 * c + 5) * m + 6 * c] = 0.6;
+  }
+  size_t size = cones ? pbCones_WorkSize(n, contacts, 0) : pbLcp_WorkSize(n, m, 0);
+  void *work = malloc(size);
+  pbLcpSolution solution = {.x = a, .z = z, .s = s};
+  if (cones)
+    good(pbCones_Solve(ctx, &(pbCones){.n = n, .contacts = contacts, .Q = M, .p = p, .G = G, .h = h, .mu = mu}, NULL, work, size,
+                       &solution, NULL));
+  else
+    good(pbLcp_Solve(ctx, &(pbLcp){.n = n, .m = m, .Q = M, .p = p, .G = G, .h = h, .F = F}, NULL, work, size, &solution, NULL));
+  free(p), free(G), free(h), free(F), free(mu), free(z), free(s), free(work);
+}
+
+static void test_agrees_with_the_layer(void **state) {
+  (void)state;
+  for (int k = 0; k < 2; k++) {
+    World w;
+    double a[64];
+    int rows, unused, compared = 0;
+    // the layer's cones have no softness
+    begin(&w, HEAP, (const char *const[][2]){{"method", methods[k]}, {"cfm", k ? "0" : "1e-6"}, {"erp", ".1"}, {NULL}});
+    for (int i = 0; i < 60; i++) {
+      step(&w);
+      if (i % 4) continue;
+      good(pbStep_Observe(w.m, w.theta, w.x, &(pbInput){0}, w.s, NULL));
+      pbScratch_Gather(w.s);
+      const double *qacc = field(&w, "qacc", &unused);
+      field(&w, "efc_J", &rows);
+      // between sticking and sliding to rounding: solved to a residual that is told
+      assert_true(pbScratch_Report(w.s).residual < 1e-4);
+      if (!rows || pbScratch_Report(w.s).residual > 1e-9) continue;
+      layer(&w, rows, k == 1, a);
+      double size = 1;
+      for (int d = 0; d < w.nv; d++) size = fmax(size, fabs(a[d]));
+      for (int d = 0; d < w.nv; d++) {
+        if (!(fabs(a[d] - qacc[d]) <= 1e-6 * size))
+          fail_msg("%s, step %d, dof %d: %.12g, the layer %.12g (residual %.2g)", methods[k], i, d, qacc[d], a[d],
+                   pbScratch_Report(w.s).residual);
+      }
+      compared++;
+    }
+    assert_true(compared >= (k ? 1 : 6));
+    end(&w);
+  }
+}
+
+// ---- gradients ----------------------------------------------------------------------------------------------------------
+// Rows of the Jacobian and the gradient by friction, restitution and mass against differences, where the step is smooth.
+static void differences(const char *text, const char *const settings[][2], const double *q, const double *v, const char *param) {
+  World w;
+  double A[36], before[64], record[200], x_bar[6], eps = 1e-6;
+  begin(&w, text, settings);
+  for (int i = 0; i < w.nv; i++) w.x[w.q + i] = q[i], w.x[w.v + i] = v[i];
+  memcpy(before, w.x, sizeof before);
+  step(&w);
+  pbTape_Record(w.m, before, w.s, record);
+  good(pbStep_Jacobian(w.m, w.theta, record, &(pbInput){0}, w.s, A, NULL, NULL, NULL));
+  int n = 2 * w.nv;
+  for (int j = 0; j < n; j++) {
+    double next[2][64], e[6] = {0}, d[6];
+    e[j] = 1;
+    for (int side = 0; side < 2; side++) {
+      memcpy(w.x, before, sizeof before);
+      pbState_Move(w.m, w.x, e, side ? eps : -eps);
+      step(&w);
+      memcpy(next[side], w.x, sizeof next[side]);
+    }
+    pbState_Difference(w.m, next[0], next[1], d);
+    for (int i = 0; i < n; i++) {
+      if (!(fabs(A[i * n + j] - d[i] / (2 * eps)) <= 1e-6 * (1 + fabs(A[i * n + j]))))
+        fail_msg("%s: d next[%d] / d x[%d] = %.9g, by differences %.9g", settings[0][1], i, j, A[i * n + j], d[i] / (2 * eps));
+    }
+  }
+  pbParam p;
+  good(pbModel_Param(w.m, param, &p));
+  double *theta = malloc(pbModel_ParamSize(w.m) * sizeof *theta), *bar = calloc(pbModel_ParamSize(w.m), sizeof *bar),
+         end_v[2] = {0};
+  double next_bar[6] = {0.3, -0.2, 0.5, 1, 2, 3};
+  memset(x_bar, 0, sizeof x_bar);
+  good(pbStep_Vjp(w.m, w.theta, record, &(pbInput){0}, next_bar, NULL, w.s, x_bar, NULL, bar));
+  for (int side = 0; side < 2; side++) {
+    memcpy(theta, w.theta, pbModel_ParamSize(w.m) * sizeof *theta);
+    theta[p.offset] += side ? eps : -eps;
+    memcpy(w.x, before, sizeof before);
+    good(pbStep_Forward(w.m, theta, w.x, &(pbInput){0}, w.s, NULL));
+    for (int i = 0; i < w.nv; i++) end_v[side] += next_bar[i] * w.x[w.q + i] + next_bar[w.nv + i] * w.x[w.v + i];
+  }
+  double slope = (end_v[1] - end_v[0]) / (2 * eps);
+  if (!(fabs(bar[p.offset] - slope) <= 1e-6 * (1 + fabs(slope)) && slope != 0))
+    fail_msg("%s by %s: %.9g, by differences %.9g", settings[0][1], param, bar[p.offset], slope);
+  free(theta), free(bar);
+  end(&w);
+}
+
+static void test_gradients(void **state) {
+  (void)state;
+  static const char *const all[] = {"lcp", "cones", "sweeps"};
+  for (int k = 0; k < 3; k++) {
+    const char *const settings[][2] = {{"method", all[k]},    {"cfm", "1e-3"},    {"erp", ".2"},
+                                       {"restitution", ".5"}, {"mixing", "mean"}, {NULL}};
+    differences(BLOCK, settings, (double[]){0, 0, -1e-3}, (double[]){1.5, .4, -.01}, "geom_friction:1:0");  // slides
+    differences(BLOCK, settings, (double[]){0, 0, -1e-3}, (double[]){.1, .05, -2}, "geom_restitution:1");   // sticks, bounces
+    differences(BLOCK, settings, (double[]){0, 0, -1e-3}, (double[]){1.5, .4, -.3}, "geom_restitution:0");  // slides, bounces
+    differences(BLOCK, settings, (double[]){0, 0, -1e-3}, (double[]){1e-4, 1e-5, -1e-3}, "body_mass:1");    // rests
+  }
+}
+
+// ---- sweeps -----------------------------------------------------------------------------------------------------------------
+static void test_sweeps_converge(void **state) {
+  (void)state;
+  static const char *const orders[] = {"gauss-seidel", "jacobi"};
+  World w[3];
+  for (int k = 0; k < 2; k++)
+    begin(&w[k], HEAP,
+          (const char *const[][2]){
+              {"method", "sweeps"}, {"sweeps", "20000"}, {"order", orders[k]}, {"cfm", "1e-3"}, {"erp", ".2"}, {NULL}});
+  for (int i = 0; i < 20; i++) {
+    step(&w[0]), step(&w[1]);
+    for (int d = 0; d < w[0].nv; d++) assert_true(fabs(w[0].x[w[0].v + d] - w[1].x[w[1].v + d]) < 1e-6);
+  }
+  end(&w[0]), end(&w[1]);
+  begin(&w[2], HEAP, (const char *const[][2]){{"method", "sweeps"}, {"sweeps", "1"}, {NULL}});
+  for (int i = 0; i < 20; i++) step(&w[2]);
+  assert_false(pbScratch_Report(w[2].s).converged);  // said, not hidden
+  end(&w[2]);
+}
+
+// ---- what is refused ------------------------------------------------------------------------------------------------------------
+static void test_refusals(void **state) {
+  (void)state;
+  static const char *const bad[][3] = {{"kappa", "1", "kappa"}, {"onset", ".1", "onset"}};
+  for (int k = 0; k < 2; k++) {
+    pbSpec *spec = NULL;
+    pbModel *m = NULL;
+    pbScratch *s = NULL;
+    good(pbSpec_ParseMjcf(ctx, BLOCK, strlen(BLOCK), "text", &spec));
+    good(pbSpec_Compile(spec, &m));
+    pbSpec_Destroy(spec);
+    good(pbModel_SetContact(m, "method", "cones"));
+    good(pbModel_SetContact(m, bad[k][0], bad[k][1]));
+    assert_int_not_equal(pbScratch_Create(m, NULL, &s), pb_ok);
+    assert_non_null(strstr(pbContext_Error(ctx), bad[k][2]));
+    good(pbModel_SetContact(m, bad[k][0], "0"));
+    good(pbModel_SetOption(m, "integrator", "RK4"));
+    assert_int_not_equal(pbScratch_Create(m, NULL, &s), pb_ok);
+    assert_non_null(strstr(pbContext_Error(ctx), "RK4"));
+    assert_int_equal(pbModel_SetContact(m, "sweeps", "2.5"), pb_bad_argument);
+    pbModel_Destroy(m);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_slides_and_stops), cmocka_unit_test(test_direction_of_friction),
+      cmocka_unit_test(test_bounces),          cmocka_unit_test(test_agrees_with_the_layer),
+      cmocka_unit_test(test_gradients),        cmocka_unit_test(test_sweeps_converge),
+      cmocka_unit_test(test_refusals),
+  };
+  ctx = pbContext_Create(NULL);
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  pbContext_Destroy(ctx);
+  return failed;
+}
