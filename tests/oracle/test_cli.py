@@ -137,10 +137,8 @@ def test_contact_settings(run, tmp_path):
         run("simulate", ball, "--steps", 60, *settings, "-o", out)
         o = np.load(out)
         meta = json.loads(str(o["meta"]))["contact"]
-        assert meta == {"method": "soft", "kappa": 0, "onset": 0, "erp": "off", "cfm": "off", "mixing": "maximum", "restitution": 0,
-                        "smooth_kappa": 1, "smooth_onset": 0.01,
-                        "stiffness": 1e4, "damping": 50, "width": 1e-4, "slip": .1,
-                        **{k: v if k == "method" else float(v) for k, v in (m.split("=") for m in more)}}
+        assert meta.items() >= {"method": "soft", "kappa": 0, "onset": 0, "erp": "off", "cfm": "off", "mixing": "maximum", "restitution": 0,
+                                **{k: v if k == "method" else float(v) for k, v in (m.split("=") for m in more)}}.items()
         ends[name] = o["qpos"][-1, 2]
         task = tmp_path / f"{name}.json"
         task.write_text(json.dumps({"model": "ball.xml", "steps": 60, "contact": meta, "variables": [{"state": "qvel"}],

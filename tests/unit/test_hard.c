@@ -252,6 +252,38 @@ static void test_gradients(void **state) {
   }
 }
 
+// Where rows outnumber dofs the derivatives go by way of the dofs: forward and reverse agree there too.
+static void test_redundant_rows(void **state) {
+  (void)state;
+  for (int k = 0; k < 2; k++) {
+    World w;
+    double before[200], record[400], dx[48], bar[48], next[48], x_bar[48] = {0}, forward = 0, reverse = 0, size = 0;
+    int rows, redundant = 0;
+    begin(&w, HEAP, (const char *const[][2]){{"method", methods[k]}, {"cfm", "1e-6"}, {"erp", ".1"}, {NULL}});
+    for (int i = 0; i < 40; i++) {
+      memcpy(before, w.x, sizeof before);
+      step(&w);
+      pbTape_Record(w.m, before, w.s, record);
+      if (i < 20) continue;
+      pbScratch_Gather(w.s);
+      field(&w, "efc_J", &rows);
+      redundant += rows > w.nv;
+      for (int d = 0; d < 2 * w.nv; d++) dx[d] = sin(7.0 * d + i), bar[d] = cos(5.0 * d - i), x_bar[d] = 0;
+      good(pbStep_Jvp(w.m, w.theta, record, &(pbInput){0}, &(pbDirection){.x = dx}, w.s, next, NULL, NULL, NULL));
+      good(pbStep_Vjp(w.m, w.theta, record, &(pbInput){0}, bar, NULL, w.s, x_bar, NULL, NULL));
+      forward = reverse = size = 0;
+      for (int d = 0; d < 2 * w.nv; d++) {
+        forward += bar[d] * next[d], reverse += x_bar[d] * dx[d];
+        size += fabs(bar[d] * next[d]) + fabs(x_bar[d] * dx[d]);
+      }
+      if (!(fabs(forward - reverse) <= 1e-8 * size))
+        fail_msg("%s, step %d: %.15g forward, %.15g in reverse", methods[k], i, forward, reverse);
+    }
+    assert_true(redundant > 10);
+    end(&w);
+  }
+}
+
 // ---- sweeps -----------------------------------------------------------------------------------------------------------------
 static void test_sweeps_converge(void **state) {
   (void)state;
@@ -300,8 +332,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_slides_and_stops), cmocka_unit_test(test_direction_of_friction),
       cmocka_unit_test(test_bounces),          cmocka_unit_test(test_agrees_with_the_layer),
-      cmocka_unit_test(test_gradients),        cmocka_unit_test(test_sweeps_converge),
-      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_gradients),        cmocka_unit_test(test_redundant_rows),
+      cmocka_unit_test(test_sweeps_converge),  cmocka_unit_test(test_refusals),
   };
   ctx = pbContext_Create(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
