@@ -109,10 +109,11 @@ static void test_bounces(void **state) {
 // ---- against the layer --------------------------------------------------------------------------------------------------
 #define HEAP                                                                                                                \
   "<mujoco><option timestep='0.005'/><default><geom friction='.6' density='800'/></default><worldbody>"                     \
-  "<geom type='plane' size='9 9 .1'/><body pos='0 0 .12'><freejoint/><geom type='box' size='.2 .15 .1'/></body>"            \
+  "<geom type='plane' size='9 9 .1'/><body pos='0 0 .12'><freejoint/><geom type='box' size='.2 .15 .1'/><site name='all' "  \
+  "size='.5'/></body>"                                                                                                      \
   "<body pos='.05 .02 .34' euler='0 0 25'><freejoint/><geom type='box' size='.1 .1 .1'/></body>"                            \
   "<body pos='.3 .1 .1'><freejoint/><geom size='.08'/></body><body pos='-.1 .05 .37'><freejoint/><geom size='.06'/></body>" \
-  "</worldbody></mujoco>"
+  "</worldbody><sensor><touch site='all'/></sensor></mujoco>"
 
 static const double *field(World *w, const char *name, int *rows) {
   const double *data;
@@ -257,7 +258,9 @@ static void test_redundant_rows(void **state) {
   (void)state;
   for (int k = 0; k < 2; k++) {
     World w;
-    double before[200], record[400], dx[48], bar[48], next[48], x_bar[48] = {0}, forward = 0, reverse = 0, size = 0;
+    double before[200], record[400], dx[48], bar[48], next[48], x_bar[48], forward, reverse, size, touch;
+    const double touch_bar = 1e-3;
+    pbObservationBar seen = {.sensordata = &touch_bar};
     int rows, redundant = 0;
     begin(&w, HEAP, (const char *const[][2]){{"method", methods[k]}, {"cfm", "1e-6"}, {"erp", ".1"}, {NULL}});
     for (int i = 0; i < 40; i++) {
@@ -269,9 +272,9 @@ static void test_redundant_rows(void **state) {
       field(&w, "efc_J", &rows);
       redundant += rows > w.nv;
       for (int d = 0; d < 2 * w.nv; d++) dx[d] = sin(7.0 * d + i), bar[d] = cos(5.0 * d - i), x_bar[d] = 0;
-      good(pbStep_Jvp(w.m, w.theta, record, &(pbInput){0}, &(pbDirection){.x = dx}, w.s, next, NULL, NULL, NULL));
-      good(pbStep_Vjp(w.m, w.theta, record, &(pbInput){0}, bar, NULL, w.s, x_bar, NULL, NULL));
-      forward = reverse = size = 0;
+      good(pbStep_Jvp(w.m, w.theta, record, &(pbInput){0}, &(pbDirection){.x = dx}, w.s, next, &touch, NULL, NULL));
+      good(pbStep_Vjp(w.m, w.theta, record, &(pbInput){0}, bar, &seen, w.s, x_bar, NULL, NULL));
+      forward = touch_bar * touch, reverse = 0, size = fabs(forward);
       for (int d = 0; d < 2 * w.nv; d++) {
         forward += bar[d] * next[d], reverse += x_bar[d] * dx[d];
         size += fabs(bar[d] * next[d]) + fabs(x_bar[d] * dx[d]);
