@@ -18,6 +18,7 @@ import time
 
 import npz
 import plot
+import plot_contacts
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OUT = os.path.join(ROOT, "out")
@@ -232,6 +233,13 @@ def hopper():
             '<p><a href="hopper.html">Watch it</a></p>')
 
 
+def contacts():
+    """What `make bench-contacts` measured last."""
+    return ("<h2>Contact methods side by side</h2><p>Scenes whose answer is known, run with each method and gradient mode: relative errors, and the "
+            "time of a run with its gradient. Measured by <code>make bench-contacts</code>; <code>docs/contact-gradients.md</code> says which to use "
+            "when.</p>" + plot_contacts.svg(plot_contacts.read()))
+
+
 def write_npy(path, rows):
     """Rows as NPY: the only member of an NPZ, unpacked."""
     import zipfile
@@ -248,7 +256,7 @@ def main():
     page = ("<!doctype html><meta charset=utf-8><title>Pullback: what it found</title><style>body{font:15px sans-serif;max-width:75em;"
             "margin:2em auto;padding:0 1em}table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #ccc;padding:.25em .7em;"
             "text-align:left}svg{margin-right:1em}</style><h1>Found by gradient, through contact</h1><p>Made by <code>make demo</code>; the "
-            "tasks are in <code>examples/</code>.</p>" + parts[2] + parts[0] + parts[1])
+            "tasks are in <code>examples/</code>.</p>" + parts[2] + parts[0] + parts[1] + contacts())
     path = os.path.join(OUT, "index.html")
     with open(path, "w", encoding="utf-8") as f:
         f.write(page)
