@@ -8,7 +8,7 @@ import plot
 
 TABLE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bench", "results", "contacts.csv")
 PANELS = (("forward", "error of the motion", -4, 0), ("gradient", "error of the gradient", -4, 1), ("cost", "cost, of soft exact", -1, 1))
-LEFT, TOP, WIDTH, GAP, STEP = 105, 62, 190, 25, 21
+LEFT, TOP, WIDTH, GAP, STEP = 105, 62, 185, 45, 21
 
 
 def read():
@@ -34,7 +34,9 @@ def svg(rows):
         at = lambda exponent: left + (min(max(exponent, low), high) - low) / (high - low) * WIDTH
         out.append(text(left + WIDTH / 2, TOP - 14, title))
         for e in range(low, high + 1):
-            out += [f'<path d="M{at(e):.1f} {TOP}V{bottom}" stroke="#ddd"/>', text(at(e), bottom + 16, f"{10.0 ** e:g}")]
+            out.append(f'<path d="M{at(e):.1f} {TOP}V{bottom}" stroke="#ddd"/>')
+            if high - low < 4 or (e - low) % 2 == 0:
+                out.append(text(at(e), bottom + 16, f"{10.0 ** e:g}"))
         out += [f'<path d="M{left} {TOP + STEP * k}h{WIDTH}" stroke="#eee"/>' for k in range(len(names) + 1)]
         for r in rows:
             k, y = scenes.index(r["scene"]), TOP + STEP * (names.index((r["method"], r["mode"])) + 0.5)

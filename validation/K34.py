@@ -24,7 +24,7 @@ def rows():
         for scene in ("bounce", "elastic", "plane"):
             forward, errors = got[scene, "impact"]
             out.append(below(f"{scene}, impact: motion and gradient", max(forward, errors["exact"]), 1e-9))
-        for method in ("lcp", "cones"):
+        for method in ("lcp", "cones", "sweeps"):
             for scene, limit in (("bounce", 0.1), ("elastic", 0.01)):
                 errors = got[scene, method][1]
                 out.append(below(f"{scene}, {method}: gradient in mode event", errors["event"], limit))
