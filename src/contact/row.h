@@ -24,7 +24,7 @@ static inline bool pb_explicit(const pbModel *m, const NUM(pbRow) *r) {
   return r->kind == pb_rowContact && m->contact.method == pb_contactPenalty;
 }
 // Softness of hard rows besides cfm: this share of diagApprox, less where cfm is set. It tells redundant forces apart.
-static inline double pb_little(const pbModel *m) { return m->contact.cfm < 0 ? 1e-6 : 1e-10; }
+static inline double pb_little(const pbModel *m) { return m->contact.cfm < 0 ? 1e-5 : 1e-10; }
 // Soft contacts with friction, by the model's cone. Hard ones have rows of their own, as an elliptic cone's.
 static inline bool pb_elliptic(const pbModel *m, const NUM(pbRow) *r) {
   return r->kind == pb_rowContact && r->dim > 1 && m->cone == pb_coneElliptic && !pb_hard(m) && !pb_explicit(m, r);
