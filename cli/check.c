@@ -745,6 +745,15 @@ static pbStatus mode_test(Doctor *d) {
 
 // ---- findings ------------------------------------------------------------------------------------------------------
 
+static const char *solver_advice(const pbModel *m) {
+  switch (pbModel_ContactSettings(m).method) {
+    case pb_contactSweeps: return " Raise --contact sweeps.";
+    case pb_contactLcp:
+    case pb_contactCones: return " The laws are undecided there, as between sticking and sliding; --contact cfm softens them.";
+    default: return " Raise --option iterations, or set --option tolerance=0.";
+  }
+}
+
 static void solver_findings(Doctor *d) {
   Test *t = add_test(d, solver_test, residual_limit);
   char where[96];
@@ -761,9 +770,8 @@ static void solver_findings(Doctor *d) {
   snprintf(where, sizeof where, "%d of %ld steps, worst at step %ld", bad, d->run->steps, t->step);
   find(d, "unconverged solve", where,
        "the constraint solve stopped at relative residual %.1e after %d iterations%s%s; the adjoint belongs to the exact "
-       "solution, so gradients through these steps are wrong by about as much. Raise --option iterations, or set --option "
-       "tolerance=0.",
-       t->worst, worst->iterations, d->run->worst_row[0] ? " at the " : "", d->run->worst_row);
+       "solution, so gradients through these steps are wrong by about as much.%s",
+       t->worst, worst->iterations, d->run->worst_row[0] ? " at the " : "", d->run->worst_row, solver_advice(d->run->model));
 }
 
 // Rigid impacts: the gradient has their moments in it, but not their order.

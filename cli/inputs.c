@@ -526,14 +526,25 @@ void cliRun_NotePenetration(cliRun *run, double depth, const int geoms[2], long 
   memcpy(run->penetrating, geoms, sizeof run->penetrating);
 }
 
+// What a solve that did not converge depends on: hard contact has neither that condition number nor those iterations.
+static void solver_detail(const cliRun *run, char *text, size_t size) {
+  pbContactSettings c = pbModel_ContactSettings(run->model);
+  text[0] = 0;
+  if (c.method == pb_contactSweeps) snprintf(text, size, " (contact setting sweeps is %.0f)", c.sweeps);
+  else if (c.method != pb_contactLcp && c.method != pb_contactCones)
+    snprintf(text, size, " (condition number about %.0e; option iterations is %d)", run->worst_condition, run->model->iterations);
+}
+
 void cliRun_WarnSolver(const cliRun *run) {
+  char detail[96];
   if (!run->unconverged) return;
+  solver_detail(run, detail, sizeof detail);
   fprintf(
       stderr,
       "pullback: warning: step %ld of %ld: the constraint solver stopped at relative residual %.1e%s%s, the worst of %ld steps "
-      "that did not converge; condition number about %.0e; results are off by about as much (option iterations is %d)\n",
+      "that did not converge; results are off by about as much%s\n",
       run->worst_residual_step, run->steps, run->worst_residual, run->worst_row[0] ? " at the " : "", run->worst_row,
-      run->unconverged, run->worst_condition, run->model->iterations);
+      run->unconverged, detail);
 }
 
 // ---- results -------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ int NUM(pbEvent_Find)(const void *work, const double *v_next, pbEvent *events) {
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     if (r->kind != pb_rowContact && r->kind != pb_rowLimit) continue;
-    if (r->kind == pb_rowContact && w->m->contact.onset > 0) continue;  // these rows fade in
+    if (pb_explicit(w->m, r) || (r->kind == pb_rowContact && w->m->contact.onset > 0)) continue;  // their force fades in
     double gap = r->pos[0] - r->margin, rate = v_next ? normal_times(w, r, v_next) : r->vel[0];
     bool crossed = v_next ? gap + h * rate >= 0 : gap - h * rate >= 0;
     if (crossed) insert(events, n++, (pbEvent){.row = k, .release = v_next, .when = fabs(gap / rate), .rate = rate});

@@ -359,6 +359,26 @@ static void test_hard(void **state) {
   }
 }
 
+// Penalty contacts come and go without a jump: no events, the gradient stays the exact one.
+static void test_penalty(void **state) {
+  (void)state;
+  Run s = begin(RAIL("2e-3", "0", ".95 .95 .001"), 130, 0);
+  good(pbModel_SetContact(s.m, "method", "penalty"));
+  pbRollout_Destroy(s.r);
+  pbRolloutPlan plan;
+  good(pbRollout_Plan(s.m, s.steps, 0, &plan));
+  good(pbRollout_Create(ctx, s.m, &plan, NULL, &s.r));
+  s.x0[1] = height, s.w[0] = 1;
+  forward(&s, s.theta);
+  reverse(&s, pb_gradientExact);
+  double exact[2] = {s.g[0], s.g[1]};
+  assert_true(s.c.onsets > 0 && s.c.releases > 0);
+  reverse(&s, pb_gradientEvent);
+  assert_int_equal(s.c.events + s.c.grazing, 0);
+  assert_memory_equal(s.g, exact, sizeof exact);
+  end(&s);
+}
+
 // Impacts have their moment in the exact gradient.
 static void test_refused(void **state) {
   (void)state;
@@ -406,7 +426,7 @@ int main(void) {
       cmocka_unit_test(test_budget),  cmocka_unit_test(test_simultaneous),
       cmocka_unit_test(test_grazing), cmocka_unit_test(test_spot_check),
       cmocka_unit_test(test_hard),    cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_smooth),
+      cmocka_unit_test(test_penalty), cmocka_unit_test(test_smooth),
   };
   ctx = pbContext_Create(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
