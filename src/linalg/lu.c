@@ -1,14 +1,5 @@
 #include "linalg/lu.h"
 
-typedef double quad __attribute__((vector_size(32), aligned(8), may_alias));
-
-// y -= s x
-static inline void subtract(double *restrict y, double s, const double *restrict x, int n) {
-  int i = 0;
-  for (; i + 4 <= n; i += 4) *(quad *)(y + i) -= s * *(const quad *)(x + i);
-  for (; i < n; i++) y[i] -= s * x[i];
-}
-
 static void swap_rows(double *A, int n, int i, int j) {
   for (int c = 0; i != j && c < n; c++) {
     double t = A[i * n + c];
@@ -30,7 +21,7 @@ bool NUM(pbLu_Factor)(double *A, int *perm, int n) {
       double *row = A + i * n;
       if (row[k] == 0) continue;
       row[k] *= inverse;
-      subtract(row + k + 1, row[k], pivot + k + 1, n - k - 1);
+      pb_axpy(row + k + 1, -row[k], pivot + k + 1, n - k - 1);
     }
   }
   return true;

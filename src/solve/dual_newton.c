@@ -1,0 +1,244 @@
+// Newton's method on the laws of hard contact, and the solution of their linearised equations.
+#include "contact/law.h"
+#include "contact/row.h"
+#include "solve/dual_parts.h"
+
+// Zones: 0 where a row can have no force (f - rho w < 0), else 1.
+void NUM(pbDual_Classify)(NUM(pbWork) *w, const double *f, const double *x) {
+  for (int k = 0; k < w->nrow; k++) w->row[k].zone = !NUM(pbLaw_Held)(w, w->row + k, f + w->row[k].at, x + w->row[k].at);
+}
+
+// ---- the linearised laws --------------------------------------------------------------------------------------------------
+// T df = rhs, T = Nw (J M^-1 J' + R) + Nf over the rows of zone 1: either as it stands, or, where there are more rows than dofs, with
+// B = Nw R + Nf row by row and K = B^-1 Nw, by way of the dofs:  H h = J'B^-1 rhs,  df = B^-1 rhs - K J h,  H = M + J'K J.
+
+// Inverse of B (n x n, destroyed); false where it is singular.
+static bool invert(int n, double *B, double *inverse) {
+  for (int i = 0; i < n * n; i++) inverse[i] = i % (n + 1) == 0;
+  for (int k = 0; k < n; k++) {
+    int p = k;
+    for (int i = k + 1; i < n; i++) p = fabs(B[i * n + k]) > fabs(B[p * n + k]) ? i : p;
+    if (!(fabs(B[p * n + k]) > 0)) return false;
+    for (int j = 0; j < n; j++) {
+      double t = B[p * n + j], u = inverse[p * n + j];
+      B[p * n + j] = B[k * n + j], B[k * n + j] = t;
+      inverse[p * n + j] = inverse[k * n + j], inverse[k * n + j] = u;
+    }
+    double scale = 1 / B[k * n + k];
+    for (int j = 0; j < n; j++) B[k * n + j] *= scale, inverse[k * n + j] *= scale;
+    for (int i = 0; i < n; i++) {
+      double s = B[i * n + k];
+      for (int j = 0; i != k && j < n; j++) B[i * n + j] -= s * B[k * n + j], inverse[i * n + j] -= s * inverse[k * n + j];
+    }
+  }
+  return true;
+}
+
+// A row's B^-1 and K.
+static bool set_block(NUM(pbWork) *w, int index, const pbLaw *law) {
+  const NUM(pbRow) *r = w->row + index;
+  int n = r->dim;
+  double B[36], *inverse = w->dual.Binv + 36 * index, *K = w->dual.K + 36 * index;
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < n; j++) B[i * n + j] = law->Nw[i * n + j] * re(r->R[j]) + law->Nf[i * n + j];
+  }
+  if (!invert(n, B, inverse)) return false;
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < n; j++) {
+      K[i * n + j] = 0;
+      for (int k = 0; k < n; k++) K[i * n + j] += inverse[i * n + k] * law->Nw[k * n + j];
+    }
+  }
+  return true;
+}
+
+// H += J'K J
+static void add_block(NUM(pbWork) *w, int index) {
+  const NUM(pbRow) *r = w->row + index;
+  const int *dofs = w->row_dofs + r->dofs;
+  const double *K = w->dual.K + 36 * index;
+  for (int j = 0; j < r->n; j++) {
+    double KJ[6] = {0};
+    for (int k = 0; k < r->dim; k++) {
+      for (int l = 0; l < r->dim; l++) KJ[k] += K[k * r->dim + l] * re(w->row_J[r->J + l * r->n + j]);
+    }
+    for (int i = 0; i < r->n; i++) {
+      double *entry = w->dual.LU + dofs[i] * w->m->nv + dofs[j];
+      for (int k = 0; k < r->dim; k++) *entry += re(w->row_J[r->J + k * r->n + i]) * KJ[k];
+    }
+  }
+}
+
+static void dense_mass(NUM(pbWork) *w) {
+  int nv = w->m->nv;
+  const pbTreePattern *M = &w->t->M;
+  memset(w->dual.LU, 0, (size_t)(nv * nv) * sizeof(double));
+  for (int i = 0; i < nv; i++) {
+    for (int a = 0; a <= M->depth[i]; a++) {
+      int j = M->chain[M->adr[i] + a];
+      w->dual.LU[i * nv + j] = w->dual.LU[j * nv + i] = re(w->M[M->adr[i] + a]);
+    }
+  }
+}
+
+// Row `index` of T, from number `at` on.
+static void add_law(NUM(pbWork) *w, int index, int at, const pbLaw *law) {
+  const NUM(pbRow) *r = w->row + index;
+  int count = w->dual.count;
+  for (int i = 0; i < r->dim; i++) {
+    double *row = w->dual.LU + (at + i) * count;
+    memset(row, 0, (size_t)count * sizeof(double));
+    for (int j = 0; j < r->dim; j++) {
+      double s = law->Nw[i * r->dim + j];
+      const double *A = w->dual.A + (r->at + j) * w->dual.n;
+      for (int c = 0; s != 0 && c < count; c++) row[c] += s * A[w->dual.active[c]];
+      row[at + j] += law->Nf[i * r->dim + j];
+    }
+  }
+}
+
+pbStatus NUM(pbDual_FactorLaws)(NUM(pbWork) *w, const double *f, const double *x) {
+  int count = 0;
+  for (int k = 0; k < w->nrow; k++) {
+    for (int j = 0; w->row[k].zone && j < w->row[k].dim; j++) w->dual.active[count++] = w->row[k].at + j;
+  }
+  w->dual.count = count;
+  w->dual.condensed = count > w->m->nv;
+  if (w->dual.condensed) dense_mass(w);
+  for (int k = 0, at = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    pbLaw law;
+    if (!r->zone) continue;
+    NUM(pbLaw_At)(w, r, f + r->at, x + r->at, &law);
+    if (!w->dual.condensed) add_law(w, k, at, &law);
+    else if (set_block(w, k, &law)) add_block(w, k);
+    else return pb_singular;
+    at += r->dim;
+  }
+  return NUM(pbLu_Factor)(w->dual.LU, w->dual.perm, w->dual.condensed ? w->m->nv : count) ? pb_ok : pb_singular;
+}
+
+// out = B x of a block of n numbers.
+static void block_times(int n, const double *B, const double *x, double *out) {
+  for (int i = 0; i < n; i++) {
+    out[i] = 0;
+    for (int j = 0; j < n; j++) out[i] += B[i * n + j] * x[j];
+  }
+}
+
+// x (count numbers, room for twice) := T^-1 x
+void NUM(pbDual_SolveLaws)(NUM(pbWork) *w, double *x) {
+  double *h = w->dual.h;
+  if (!w->dual.condensed) {
+    NUM(pbLu_Solve)(w->dual.LU, w->dual.perm, w->dual.count, x);
+    return;
+  }
+  memset(h, 0, (size_t)w->m->nv * sizeof(double));
+  for (int k = 0, at = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    double g[6];
+    if (!r->zone) continue;
+    block_times(r->dim, w->dual.Binv + 36 * k, x + at, g);
+    for (int i = 0; i < r->dim; i++, at++) {
+      x[at] = g[i];
+      for (int j = 0; j < r->n; j++) h[w->row_dofs[r->dofs + j]] += re(w->row_J[r->J + i * r->n + j]) * g[i];
+    }
+  }
+  NUM(pbLu_Solve)(w->dual.LU, w->dual.perm, w->m->nv, h);
+  for (int k = 0, at = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    double Jh[6] = {0}, KJh[6];
+    if (!r->zone) continue;
+    for (int i = 0; i < r->dim; i++) {
+      for (int j = 0; j < r->n; j++) Jh[i] += re(w->row_J[r->J + i * r->n + j]) * h[w->row_dofs[r->dofs + j]];
+    }
+    block_times(r->dim, w->dual.K + 36 * k, Jh, KJh);
+    for (int i = 0; i < r->dim; i++, at++) x[at] -= KJh[i];
+  }
+}
+
+// Right-hand side of Newton's step: -N - Nw (x_after - x), where the other rows let go (x_after: the residuals then).
+static void newton_rhs(const NUM(pbWork) *w, const double *f, const double *x, const double *x_after, double *rhs) {
+  for (int k = 0, at = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    pbLaw law;
+    double move[6];
+    if (!r->zone) continue;
+    NUM(pbLaw_At)(w, r, f + r->at, x + r->at, &law);
+    NUM(pbLaw_Misfit)(w, r, f + r->at, x + r->at, move);
+    for (int i = 0; i < r->dim; i++, at++) {
+      rhs[at] = is_contact(r) && i > 0 ? move[i] / row_mu(w, r, i) : move[i];
+      for (int j = 0; j < r->dim; j++) rhs[at] -= law.Nw[i * r->dim + j] * (x_after[r->at + j] - x[r->at + j]);
+    }
+  }
+}
+
+// ---- steps ----------------------------------------------------------------------------------------------------------------
+// Misfits as an energy.
+static double merit(const NUM(pbWork) *w, const double *f, const double *x) {
+  double sum = 0;
+  for (int k = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    double move[6];
+    NUM(pbLaw_Misfit)(w, r, f + r->at, x + r->at, move);
+    for (int j = 0; j < r->dim; j++) sum += move[j] * move[j] * w->dual.weight[r->at + j];
+  }
+  return sum;
+}
+
+// How far towards `after`: with smoothed laws, forces of one sign stay inside.
+static double longest(const NUM(pbWork) *w, const double *from, const double *after) {
+  double alpha = 1;
+  for (int k = 0; k < w->nrow && w->dual.kappa > 0; k++) {
+    int i = w->row[k].at;
+    bool signed_force = is_contact(w->row + k) || w->row[k].kind == pb_rowLimit;
+    if (signed_force && after[i] < 0.05 * from[i]) alpha = fmin(alpha, 0.95 * from[i] / (from[i] - after[i]));
+  }
+  return alpha;
+}
+
+// One step of Newton's method on the misfit, shortened until the misfit falls; false where its matrix is singular.
+static bool newton_step(NUM(pbWork) *w, double *f, double *x) {
+  int n = w->dual.n;
+  double *step = w->dual.step, *after = w->dual.after, *from = w->dual.from, before = merit(w, f, x);
+  memcpy(after, x, (size_t)n * sizeof(double));
+  NUM(pbDual_Classify)(w, f, x);
+  for (int k = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    for (int i = r->at; !r->zone && i < r->at + r->dim; i++) {
+      if (f[i] != 0) pb_axpy(after, -f[i], w->dual.A + i * n, n);
+    }
+  }
+  if (NUM(pbDual_FactorLaws)(w, f, x) != pb_ok) return false;
+  newton_rhs(w, f, x, after, step);
+  NUM(pbDual_SolveLaws)(w, step);
+  memcpy(from, f, (size_t)n * sizeof(double));
+  memcpy(after, f, (size_t)n * sizeof(double));  // now the forces at the end of the whole step
+  for (int k = 0; k < w->nrow; k++) {
+    for (int i = w->row[k].at; !w->row[k].zone && i < w->row[k].at + w->row[k].dim; i++) after[i] = 0;
+  }
+  for (int c = 0; c < w->dual.count; c++) after[w->dual.active[c]] += step[c];
+  double most = longest(w, from, after);
+  for (double alpha = most; alpha > 1e-3 * most; alpha *= 0.5) {
+    for (int i = 0; i < n; i++) f[i] = from[i] + alpha * (after[i] - from[i]);
+    NUM(pbDual_Residuals)(w, f, x);
+    if (merit(w, f, x) < (1 - 1e-3 * alpha) * before) return true;
+  }
+  if (w->dual.kappa > 0) return false;
+  memcpy(f, after, (size_t)n * sizeof(double));  // at rounding, or a fresh start elsewhere
+  NUM(pbDual_Residuals)(w, f, x);
+  return true;
+}
+
+// Newton's method from f, x; true where it came below the tolerance, at 0 to rounding.
+bool NUM(pbDual_Polish)(NUM(pbWork) *w, double tolerance, double *f, double *x) {
+  double least = INFINITY;
+  for (int it = 0; it < 12; it++) {
+    double e = NUM(pbDual_Worst)(w, f, x);
+    if (e <= fmax(tolerance, 1e-15) || (e <= 1e-11 && !(e < 0.5 * least))) return true;
+    least = fmin(least, e);
+    w->iterations++;
+    if (!newton_step(w, f, x)) return false;
+  }
+  return NUM(pbDual_Worst)(w, f, x) <= 1e-9;
+}

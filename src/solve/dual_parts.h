@@ -1,0 +1,29 @@
+// Parts of the solver of hard contact (dual.h), which share the numbers in w->dual: f forces, x residuals, of all rows side by side.
+#ifndef PB_DUAL_PARTS_H
+#define PB_DUAL_PARTS_H
+
+#include "linalg/lu.h"
+#include "multibody/work.h"
+
+// ---- dual.c -----------------------------------------------------------------------------------------------------------
+// x = A f + b
+void NUM(pbDual_Residuals)(const NUM(pbWork) *w, const double *f, double *x);
+// Largest misfit of a law relative to the largest force; its row goes to w->worst_row.
+double NUM(pbDual_Worst)(NUM(pbWork) *w, const double *f, const double *x);
+
+// ---- dual_newton.c ----------------------------------------------------------------------------------------------------
+// Zones: 0 where a row can have no force (f - rho w < 0), else 1.
+void NUM(pbDual_Classify)(NUM(pbWork) *w, const double *f, const double *x);
+// The linearised laws T over the rows of zone 1 (w->dual.active), factored; and x := T^-1 x, with room for twice the rows.
+pbStatus NUM(pbDual_FactorLaws)(NUM(pbWork) *w, const double *f, const double *x);
+void NUM(pbDual_SolveLaws)(NUM(pbWork) *w, double *x);
+// Newton's method from f, x; true where it came below the tolerance, at 0 to rounding.
+bool NUM(pbDual_Polish)(NUM(pbWork) *w, double tolerance, double *f, double *x);
+
+// ---- dual_path.c ------------------------------------------------------------------------------------------------------
+// From forces near a solution of sharp laws, where redundant rows leave them open: by the proximal point method.
+bool NUM(pbDual_Approach)(NUM(pbWork) *w, double share, double *f, double *x);
+// From nothing along the central path, which begins at forces sigma times the typical one.
+bool NUM(pbDual_Follow)(NUM(pbWork) *w, double sigma, double *f, double *x);
+
+#endif
