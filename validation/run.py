@@ -39,8 +39,6 @@ def document(rows):
                 "Written\nby that command, from `validation/results.csv`. \"Reported\" means that nothing is required of the number.\n"
                 "Some claims are rows of other cases: initial conditions (K1) in R2 and PDT1, masses (K5) in L3, implicit differentiation (K30) in L2,\n"
                 "relaxed contact (K31) in PDJ1.\n\n"
-                "Some claims are rows of other cases: initial conditions (K1) in R2 and PDT1, masses (K5) in L3, solutions differentiated implicitly (K30) in "
-                "L2,\nrelaxed contact (K31) in PDJ1.\n\n"
                 "| case | quantity | measured | required | holds |\n|---|---|---|---|---|\n")
         f.writelines("| " + " | ".join(map(cell, r)) + " |\n" for r in rows)
 
