@@ -36,9 +36,10 @@ function(pullback_add_kernels sources objects_out)
   endmacro()
 
   variant(pullback_real "${sources}")
-  # The imaginary part is so small that no product of two of them counts: the plain formulas suffice.
-  check_c_compiler_flag(-fcx-limited-range PULLBACK_CX_LIMITED)
-  variant(pullback_complex "${sources}" -DPB_NUMBER_COMPLEX $<$<BOOL:${PULLBACK_CX_LIMITED}>:-fcx-limited-range>)
+  # Real parts must have the bits of the plain program, or derivatives take other branches than it did: products by the plain formulas
+  # (no product of two imaginary parts counts), quotients by Smith's.
+  check_c_compiler_flag(-fcx-fortran-rules PULLBACK_CX_FORTRAN)
+  variant(pullback_complex "${sources}" -DPB_NUMBER_COMPLEX $<$<BOOL:${PULLBACK_CX_FORTRAN}>:-fcx-fortran-rules>)
   # Lanes fill one register; they are passed within one variant only.
   set(abi $<$<C_COMPILER_ID:GNU>:-Wno-psabi>)
   variant(pullback_adjoint "${adjoints}")

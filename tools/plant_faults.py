@@ -58,6 +58,8 @@ FAULTS = [
      "an onset corrected the wrong way"),
     ("src/world/event_kernel.c", "(e->release ? -share : share)", "share", "unit/test_event", "a release corrected the wrong way"),
     ("src/world/event_kernel.c", "pb_explicit(w->m, r) || (r->kind", "(r->kind", "unit/test_event", "penalty contacts have events"),
+    ("src/world/jvp_kernel.c", "q += n, t += n;\n    num turn", "q += n, t += n, quat_normalize(q);\n    num turn", "unit/test_event",
+     "the forward derivative decides by other bits than the step"),
     ("src/world/event_kernel.c", "h * q_jump[i] * p->q_bar[i]", "0", "unit/test_event", "an impulse does not move positions"),
     ("src/contact/row_adjoint.c", "contact_margin(a, w->contact + r->id, -bar)", "contact_margin(a, w->contact + r->id, bar)",
      "unit/test_event", "a margin moves an event the wrong way"),

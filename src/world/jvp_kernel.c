@@ -86,7 +86,7 @@ static void load_theta(jvp *j, const double *theta, const double *direction) {
   par_view(&j->w.p, m, j->theta);
 }
 
-// qpos with a tangent: rotations by q (1, i t / 2).
+// qpos with a tangent: rotations by q (1, i t / 2); q of its length, so that kinematics gets the bits that the plain program got.
 static void load_position(jvp *j, const double *qpos, const double *tangent) {
   const pbModel *m = j->w.m;
   blend(j, j->w.qpos, qpos, NULL, m->nq);
@@ -97,7 +97,6 @@ static void load_position(jvp *j, const double *qpos, const double *tangent) {
     for (int i = 0; i < n; i++) q[i] = num_make(re(q[i]), step_in(j, t[i]));
     if (type != pb_jntBall && type != pb_jntFree) continue;
     q += n, t += n;
-    quat_normalize(q);
     num turn[4] = {1, num_make(0, 0.5 * step_in(j, t[0])), num_make(0, 0.5 * step_in(j, t[1])),
                    num_make(0, 0.5 * step_in(j, t[2]))};
     quat_mul(q, q, turn);

@@ -379,6 +379,33 @@ static void test_penalty(void **state) {
   end(&s);
 }
 
+// Boxes with sides in line: which side a contact is of is decided by rounding, and forward and reverse must decide alike.
+static void test_boxes_in_line(void **state) {
+  (void)state;
+  enum { count = 20, size = 24 };
+  static const char text[] =
+      "<mujoco><worldbody><geom type='plane' size='0 0 1'/>"
+      "<body pos='0 0 .1'><freejoint/><geom type='box' size='.1 .1 .1'/></body>"
+      "<body pos='0 .001 .3'><freejoint/><geom type='box' size='.1 .1 .1'/></body></worldbody></mujoco>";
+  double direction[size], tangents[(count + 1) * size];
+  unsigned seed = 3;
+  for (int steps = 1; steps <= count; steps++) {
+    Run s = begin(text, steps, 0);
+    assert_int_equal(s.n, size);
+    double sum = 0, most = 0;
+    for (int i = 0; i < size; i++) direction[i] = noise(&seed), s.w[i] = noise(&seed);
+    forward(&s, s.theta);
+    reverse(&s, pb_gradientExact);
+    good(pbRollout_Jvp(s.r, 1, &(pbRolloutDirection){.x0 = direction}, &(pbRolloutTangent){.x = tangents}));
+    for (int i = 0; i < size; i++) {
+      double part = s.w[i] * tangents[steps * size + i];
+      sum += part - s.g[i] * direction[i], most += fabs(part);
+    }
+    close_to("dot product", sum / most, 0, 1e-11);
+    end(&s);
+  }
+}
+
 // Impacts have their moment in the exact gradient.
 static void test_refused(void **state) {
   (void)state;
@@ -426,7 +453,8 @@ int main(void) {
       cmocka_unit_test(test_budget),  cmocka_unit_test(test_simultaneous),
       cmocka_unit_test(test_grazing), cmocka_unit_test(test_spot_check),
       cmocka_unit_test(test_hard),    cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_penalty), cmocka_unit_test(test_smooth),
+      cmocka_unit_test(test_penalty), cmocka_unit_test(test_boxes_in_line),
+      cmocka_unit_test(test_smooth),
   };
   ctx = pbContext_Create(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
