@@ -43,7 +43,8 @@ typedef struct found {
 
 static found find(const pbScratch *s, const double *v, bool first) {
   found f = {.releases = s->events};
-  f.release_count = s->variant->event_find(&s->w, v, f.releases);
+  // hard contact that parts pushes no more
+  f.release_count = pb_hard(s->model) ? 0 : s->variant->event_find(&s->w, v, f.releases);
   f.onsets = f.releases + f.release_count;
   f.onset_count = first ? 0 : s->variant->event_find(&s->w, NULL, f.onsets);
   return f;
@@ -52,6 +53,29 @@ static found find(const pbScratch *s, const double *v, bool first) {
 static pbStatus jumps(pbScratch *s, const double *v, pbEvent *events, int n, const pbEventPull *pull) {
   pbStatus status = n ? s->variant->event_jumps(&s->w, v, events, n, pull) : pb_ok;
   return status == pb_ok ? status : pbScratch_Fail(s, status, "derivative of an event: %s", pbStatus_Text(status));
+}
+
+// ---- one impulse --------------------------------------------------------------------------------------------------------
+// A step with the onset of one hard contact alone is the whole jump map D of its saltation D + (F+ - D F) n' / rate, F = (v, a) the
+// rates of the state before and F+ = (v+, a+) after: so what of D moves with the depth of the contact cancels.
+typedef struct flow {
+  double *v, *a, *v_after, *a_after;  // nv each, in scratch->seeds
+} flow;
+
+static bool one_impulse(const pbModel *m, const found *f) { return pb_hard(m) && f->onset_count == 1; }
+
+static pbStatus flow_around(pbScratch *s, const double *v_after, pbEvent *event, flow *F) {
+  size_t nv = (size_t)s->model->nv, bytes = nv * sizeof(double);
+  *F = (flow){s->seeds, s->seeds + nv, s->seeds + 2 * nv, s->seeds + 3 * nv};
+  memcpy(F->v, s->w.qvel, bytes), memcpy(F->v_after, v_after, bytes);
+  pbStatus status = s->variant->event_around(&s->w, s->w.qvel, event, F->a, F->a_after);
+  return status == pb_ok ? status : pbScratch_Fail(s, status, "derivative of an event: %s", pbStatus_Text(status));
+}
+
+static double along(const double *v, const double *a, const double *bar, size_t nv) {
+  double sum = 0;
+  for (size_t i = 0; i < nv; i++) sum += v[i] * bar[i] + a[i] * bar[nv + i];
+  return sum;
 }
 
 // The step with its onsets and releases: v+ += D (onsets), q+ follows by h D, v+ += D (releases). Here from the last to the first.
@@ -66,6 +90,16 @@ pbStatus pbStep_EventsVjp(const pbModel *m, const double *theta, const double *r
   memset(next, 0, n * sizeof(double));
   memset(distance, 0, (size_t)s->w.nrow * sizeof(double));
   leave(&s->w);
+  if (one_impulse(m, &f)) {
+    flow F;
+    PB_TRY(flow_around(s, v, f.onsets, &F));
+    tell(f.onsets, 1, count);
+    if (f.onsets->grazing || !f.onsets->pushes) return pb_ok;
+    memset(after, 0, n * sizeof(double));
+    PB_TRY(pbStep_VjpKept(m, theta, record, kept, input, next_bar, NULL, NULL, s, after, NULL, NULL));
+    distance[f.onsets->row] = (along(F.v_after, F.a_after, next_bar, nv) - along(F.v, F.a, after, nv)) / f.onsets->rate;
+    return pbStep_VjpKept(m, theta, record, kept, input, next, NULL, distance, s, x_bar, input_bar, theta_bar);
+  }
   pbEventPull bars = {.v_bar = next_bar + nv, .distance_bar = distance, .v_next_bar = next + nv};
   PB_TRY(jumps(s, v, f.releases, f.release_count, &bars));
   for (size_t i = 0; i < nv; i++) after[i] = next_bar[nv + i] + next[nv + i];
@@ -88,6 +122,21 @@ pbStatus pbStep_EventsJvp(const pbModel *m, const double *theta, const double *r
   if (!f.release_count && !f.onset_count) return pb_ok;
   PB_TRY(pbStep_Jvp(m, theta, record, input, direction, s, NULL, NULL, NULL, NULL));
   pbJvp_Distances(s->complex_work, distance);
+  if (one_impulse(m, &f)) {
+    flow F;
+    PB_TRY(flow_around(s, v, f.onsets, &F));
+    if (f.onsets->grazing || !f.onsets->pushes) return pb_ok;
+    double moved = distance[f.onsets->row] / f.onsets->rate, *pushed = s->seeds + 4 * nv;
+    memset(pushed, 0, (size_t)pbModel_TangentSize(m) * sizeof(double));
+    memcpy(pushed, F.v, nv * sizeof(double)), memcpy(pushed + nv, F.a, nv * sizeof(double));
+    double *by_flow = pushed + pbModel_TangentSize(m);
+    PB_TRY(pbStep_Jvp(m, theta, record, input, &(pbDirection){.x = pushed}, s, by_flow, NULL, NULL, NULL));
+    for (size_t i = 0; i < nv; i++) {
+      next[i] += moved * (F.v_after[i] - by_flow[i]);
+      next[nv + i] += moved * (F.a_after[i] - by_flow[nv + i]);
+    }
+    return pb_ok;
+  }
   PB_TRY(jumps(s, s->w.qvel, f.onsets, f.onset_count, &(pbEventPull){.distance = distance, .q = next, .v = next + nv}));
   memcpy(after, next + nv, nv * sizeof(double));
   return jumps(s, v, f.releases, f.release_count, &(pbEventPull){.distance = distance, .v_next = after, .v = next + nv});

@@ -4,9 +4,10 @@
 //
 //   dv += Da d(dist - margin) / rate,     rate = J_n v
 //
-// Hard contact changes velocities by an impulse at once: then the positions after the step move by that change of velocity, and Da
-// is what the change and the forces beside it make of one step more: with contact first and free flight then, less the other
-// order. (In the limit of short steps these are the saltation matrix's parts.)
+// Hard contact changes velocities by an impulse at once. A step with one onset is the jump map D of the saltation matrix
+// D + (F+ - D F) n' / rate, with F and F+ the rates of the state before and after. Of several onsets in a step each moves positions
+// by its change of velocity, and velocities by what that and the forces beside it make of one step more: with contact first and
+// free flight then, less the other order.
 //
 // A row that appears at the first state within the margin has acted a whole step h less where the distance just stayed outside: so
 // an onset belongs to the step that begins with the row, behind its acceleration and before its positions. A release belongs behind

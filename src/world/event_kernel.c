@@ -165,17 +165,38 @@ static pbStatus group(jumps *j, int first, int end) {
   return put_in(j, first, end, false, 0.5);
 }
 
-pbStatus NUM(pbEvent_Jumps)(void *work, const double *v, pbEvent *events, int count, const pbEventPull *pull) {
-  NUM(pbWork) *w = work;
-  size_t nv = (size_t)w->m->nv;
-  jumps j = {.w = w, .events = events, .pull = pull, .base = w->rk_v, .last = w->rk_v + nv};
+// The rows anew, those of the events at the end, and the acceleration without these.
+static pbStatus prepare(jumps *j, const double *v, int count) {
+  NUM(pbWork) *w = j->w;
   NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc, w->Ma);  // of all other forces an evaluation that is kept has only the sum
-  for (size_t i = 0; i < nv; i++) w->qfrc_smooth[i] = w->Ma[i] - w->qfrc_constraint[i];
+  for (int i = 0; i < w->m->nv; i++) w->qfrc_smooth[i] = w->Ma[i] - w->qfrc_constraint[i];
   w->replay = false;
   PB_TRY(NUM(pbStage_Rows)(w));
-  for (int e = 0; e < count; e++) events[e].place = events[e].row;
-  gather(&j, v, count);
-  PB_TRY(solve(w, j.rows));
+  for (int e = 0; e < count; e++) j->events[e].place = j->events[e].row;
+  gather(j, v, count);
+  return solve(w, j->rows);
+}
+
+pbStatus NUM(pbEvent_Around)(void *work, const double *v, pbEvent *event, double *before, double *after) {
+  NUM(pbWork) *w = work;
+  int nv = w->m->nv;
+  double h = w->p.timestep[0], *with = w->rk_v + 2 * nv;
+  jumps j = {.w = w, .events = event, .base = w->rk_v, .last = w->rk_v + nv};
+  PB_TRY(prepare(&j, v, 1));
+  memcpy(before, w->qacc_integrated, (size_t)nv * sizeof(double));
+  event->grazing = fabs(event->rate) <= h * fabs(normal_times(w, w->row + j.rows, before));
+  PB_TRY(solve(w, j.rows + 1));
+  event->pushes = w->row[j.rows].zone;
+  memcpy(with, w->qacc_integrated, (size_t)nv * sizeof(double));
+  PB_TRY(one_more(&j, j.rows + 1, with, after));
+  for (int i = 0; i < nv; i++) after[i] = (after[i] - w->qvel[i]) / h - with[i];
+  return pb_ok;
+}
+
+pbStatus NUM(pbEvent_Jumps)(void *work, const double *v, pbEvent *events, int count, const pbEventPull *pull) {
+  NUM(pbWork) *w = work;
+  jumps j = {.w = w, .events = events, .pull = pull, .base = w->rk_v, .last = w->rk_v + w->m->nv};
+  PB_TRY(prepare(&j, v, count));
   for (int first = 0, end = 1; first < count; first = end++) {
     while (end < count && events[first].when - events[end].when <= same_time * w->p.timestep[0]) end++;
     PB_TRY(group(&j, first, end));

@@ -18,6 +18,8 @@ pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage);
 // evaluation at its solution and leaves it elsewhere; v: the velocity at the events.
 int NUM(pbEvent_Find)(const void *work, const double *v_next, pbEvent *events);
 pbStatus NUM(pbEvent_Jumps)(void *work, const double *v, pbEvent *events, int count, const pbEventPull *pull);
+// Hard contact, one onset: accelerations (nv) before its impulse and after it, in the next step.
+pbStatus NUM(pbEvent_Around)(void *work, const double *v, pbEvent *event, double *before, double *after);
 
 static inline int pb_stages(const pbModel *m) { return m->integrator == pb_intRK4 ? 4 : 1; }
 

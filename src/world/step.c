@@ -186,7 +186,7 @@ static pbStatus allocate(pbScratch *s, int contacts) {
   return pbScratch_InspectCreate(s);
 }
 
-enum { most_hard_contacts = 256 };  // memory grows with their square
+enum { most_hard_contacts = 512 };  // memory grows with their square
 
 static int default_contacts(const pbModel *m) {
   int most = m->topology->max_contacts;
@@ -323,7 +323,9 @@ static int first_not_finite(const double *x, int n) {
 pbStatus pbScratch_Explain(pbScratch *s, pbStatus status) {
   const pbWork_r *w = &s->w;
   switch (status) {
-    case pb_capacity: return pbScratch_Fail(s, status, "more than %d contacts at time %.9g", w->max_con, w->time);
+    case pb_capacity:
+      return pbScratch_Fail(s, status, "more than %d contacts at time %.9g%s", w->max_con, w->time,
+                            pb_hard(s->model) ? " (hard methods hold 512, or the capacity given)" : "");
     case pb_singular: return pbScratch_ExplainSingular(s);
     case pb_no_convergence: return pbScratch_ExplainHard(s);
     default: return pbScratch_Fail(s, status, "%s at time %.9g", pbStatus_Text(status), w->time);

@@ -8,6 +8,7 @@
   pbStatus pbImpact_Change##suffix(void *work, int candidate, int hit);                                                   \
   int pbEvent_Find##suffix(const void *work, const double *v_next, pbEvent *events);                                      \
   pbStatus pbEvent_Jumps##suffix(void *work, const double *v, pbEvent *events, int count, const pbEventPull *pull);       \
+  pbStatus pbEvent_Around##suffix(void *work, const double *v, pbEvent *event, double *before, double *after);            \
   static pbStatus vjp##suffix(void *block, bool lanes, void *work, const double *stages, const pbPullback *pull) {        \
     return lanes ? pbVjp_Run_lanes##suffix(block, work, stages, pull) : pbVjp_Run_one##suffix(block, work, stages, pull); \
   }                                                                                                                       \
@@ -27,8 +28,9 @@ DECLARE(_v4)
 #endif
 #undef DECLARE
 
-#define VJP(suffix) \
-  vjp##suffix, pbVjp_Velocity_lanes##suffix, pbEvent_Find##suffix, pbEvent_Jumps##suffix, size##suffix, carve##suffix
+#define VJP(suffix)                                                                                                             \
+  vjp##suffix, pbVjp_Velocity_lanes##suffix, pbEvent_Find##suffix, pbEvent_Jumps##suffix, pbEvent_Around##suffix, size##suffix, \
+      carve##suffix
 #define IMPACT(suffix) \
   pbImpact_Look##suffix, pbImpact_Gap##suffix, pbImpact_Change##suffix, pbVjp_Strike_one##suffix, pbVjp_Gap_one##suffix
 #define TABLE(suffix) \
