@@ -31,6 +31,8 @@ def rows():
                 out.append(row(f"{scene}, {method}: gradient in mode exact", errors["exact"], "> 0.5", errors["exact"] > 0.5))
             out.append(below(f"slide, {method}: distance", got["slide", method][0], 3e-3))
             out.append(below(f"slide, {method}: gradient", got["slide", method][1]["exact"], 1e-3))
+            for scene in ("throw", "plane"):
+                out.append(below(f"{scene}, {method}: gradient in mode event", got[scene, method][1]["event"], 0.02))
             out.append(below(f"throw, {method}: place after touch, slip and roll", got["throw", method][0], 1e-3))
         for scene, limit in (("throw", 0.05), ("elastic", 0.1), ("plane", 0.1)):
             errors = got[scene, "soft"][1]
