@@ -43,11 +43,7 @@ static inline void v3_along(num r[3], const num a[3], const num b[3], num s) {
 }
 static inline num v3_dot(const num a[3], const num b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 static inline num v3_norm2(const num a[3]) { return v3_dot(a, a); }
-// (a real part below zero is a product of imaginary parts: zero)
-static inline num v3_norm(const num a[3]) {
-  num n2 = v3_dot(a, a);
-  return re(n2) > 0 ? num_sqrt(n2) : re(n2) <= 0 ? 0 : n2;
-}
+static inline num v3_norm(const num a[3]) { return num_sqrt(v3_dot(a, a)); }
 static inline void v3_cross(num r[3], const num a[3], const num b[3]) {
   v3_set(r, a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]);
 }

@@ -1,8 +1,9 @@
 // The number type of the numerical kernels. Every kernel source is compiled once per number type (CMake does it):
 //   double          the plain program
 //   _Complex double with PB_NUMBER_COMPLEX: the value in the real part, a derivative along one direction, scaled by
-//                   PB_IMAG_STEP, in the imaginary part. With so small a step products of imaginary parts vanish, so the
-//                   type is a dual number and derivatives are exact to rounding (complex step).
+//                   PB_IMAG_STEP, in the imaginary part. With so small a step products of imaginary parts are zero, so the
+//                   type is a dual number and derivatives are exact to rounding (complex step). Not merely small beside
+//                   real parts: where those are zero a sign or a tie would be decided by what is left.
 // Rules for kernels: arithmetic with operators; functions from the list below; comparisons, switches and loops look at
 // re(x) only. Functions with external linkage are named NUM(name).
 #ifndef PB_NUMBER_H
@@ -12,7 +13,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define PB_IMAG_STEP 1e-40
+#define PB_IMAG_STEP 1e-200
 #define PB_PI        3.14159265358979323846
 
 #ifdef PB_NUMBER_COMPLEX
@@ -59,7 +60,7 @@ static inline num num_chain(num x, double value, double slope) { return num_make
 
 static inline num num_sqrt(num x) {
   if (!PB_IS_COMPLEX) return num_make(sqrt(re(x)), 0);
-  double r = re(x) > 0 ? sqrt(re(x)) : 0;  // the square of a zero that moves is -PB_IMAG_STEP^2: zero, not a fault
+  double r = sqrt(re(x));
   return num_chain(x, r, r > 0 ? 0.5 / r : 0);
 }
 static inline num num_sin(num x) { return PB_IS_COMPLEX ? num_chain(x, sin(re(x)), cos(re(x))) : num_make(sin(re(x)), 0); }

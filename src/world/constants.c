@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "number/number.h"
 #include "world/setconst.h"
 
 // ---- blocks of the mass matrix ------------------------------------------------------------------------------------
@@ -89,8 +90,6 @@ pbStatus pbModel_CheckGiven(const pbModel *m, const pbParam *slice, const double
 }
 
 // ---- pullback -----------------------------------------------------------------------------------------------------
-#define STEP 1e-40
-
 typedef struct pbPullback {
   const pbModel *m;
   double *theta_bar;
@@ -210,8 +209,8 @@ static void freeze_tendons(pbPullback *p) {
 static void pull_slice(pbPullback *p, const double *field, int count) {
   size_t start = (size_t)(field - p->m->theta0);
   for (size_t i = start; i < start + (size_t)count; i++) {
-    p->at[i] = p->values[i] + STEP * I;
-    p->theta_bar[i] += cimag(pbDerive_Power_c(p->m, p->at, &p->f, &p->w)) / STEP;
+    p->at[i] = p->values[i] + PB_IMAG_STEP * I;
+    p->theta_bar[i] += cimag(pbDerive_Power_c(p->m, p->at, &p->f, &p->w)) / PB_IMAG_STEP;
     p->at[i] = p->values[i];
   }
 }

@@ -2,10 +2,12 @@
 // smooth or soften contacts (contact.h):
 //   <w, J d> = <J' w, d>      pushed forward by the complex program, pulled back by the adjoint; state, inputs, parameters
 //   rows of the Jacobian      are the pullbacks of unit cotangents
+//   the same contacts         in the double and in the complex program, whatever moves
 //   the same bits             from every instruction set the kernels were compiled for
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,10 +60,10 @@ typedef struct Case {
   pbModel *m;
   pbScratch *s;
   double *theta, *record;
-  double x[most_x], ctrl[64], qfrc[128];
+  double before[most_x], x[most_x], ctrl[64], qfrc[128];  // state before the last step, and now
 } Case;
 
-static uint64_t seed = 1;
+static uint64_t seed = 1, start = 7;
 static double noise(void) {  // in [-1, 1]
   seed = seed * 6364136223846793005u + 1442695040888963407u;
   return (double)(seed >> 11) / (double)(1ull << 52) - 1;
@@ -93,7 +95,7 @@ static bool contradicts(const char *file, const pbModel *m) {
 // Load, set the options, walk `steps` steps with random inputs so that contacts are there; false: nothing to test here.
 static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *setting, int steps) {
   *c = (Case){.file = file, .setting = setting};
-  seed = 7;
+  seed = start;
   if (pbModel_Load(ctx, file, NULL, &c->m) != pb_ok) fail_msg("%s: %s", file, pbContext_Error(ctx));
   const pbModel *m = c->m;
   int nv = pbModel_Size(m, "nv");
@@ -116,11 +118,10 @@ static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *sett
   fill(c->qfrc, 128, 0.1);
   pbInput input = input_of(c);
   for (int k = 0; k < steps; k++) {
-    double before[most_x];
-    memcpy(before, c->x, sizeof before);
+    memcpy(c->before, c->x, sizeof c->before);
     pbStatus status = pbStep_Forward(m, c->theta, c->x, &input, c->s, NULL);
     if (status != pb_ok) fail_msg("%s, %s, step %d: %s", file, setting->integrator, k, pbScratch_Error(c->s));
-    pbTape_Record(m, before, c->s, c->record);
+    pbTape_Record(m, c->before, c->s, c->record);
   }
   double elsewhere[most_x];  // another state goes through the scratch: derivatives belong to the record
   memcpy(elsewhere, c->x, sizeof elsewhere);
@@ -154,13 +155,22 @@ static void parameter_direction(const Case *c, double *d) {
 // With hard contact: rows that tell each other apart by their softness alone cost that many digits.
 static bool is_hard(const Case *c) { return pbModel_ContactSettings(c->m).method != pb_contactSoft; }
 
+static const char *setting_of(const Case *c) {
+  static char text[256];
+  int n = snprintf(text, sizeof text, "%s, %s", c->setting->integrator, c->setting->cone);
+  for (int i = 0; c->setting->contact[i][0]; i++)
+    n += snprintf(text + n, sizeof text - (size_t)n, ", %s %s", c->setting->contact[i][0], c->setting->contact[i][1]);
+  snprintf(text + n, sizeof text - (size_t)n, ", seed %d", (int)start);
+  return text;
+}
+
 static long compared;
 
 static void check_dot(const Case *c, const char *what, double forward, double reverse, double size) {
   compared++;
   if (!(fabs(forward - reverse) <= (is_hard(c) ? 1e-8 : 1e-11) * size))
-    fail_msg("%s, setting %d: %s: <w, J d> = %.15g, <J' w, d> = %.15g, terms up to %.3g", c->file, (int)(c->setting - settings),
-             what, forward, reverse, size);
+    fail_msg("%s, %s: %s: <w, J d> = %.15g, <J' w, d> = %.15g, terms up to %.3g", c->file, setting_of(c), what, forward, reverse,
+             size);
 }
 
 static void check_dot_products(const Case *c) {
@@ -213,6 +223,30 @@ static void check_jacobian_rows(const Case *c) {
   free(B);
 }
 
+int probe_Contacts_r(const void *work, double *out);  // probe_step.c
+int probe_Contacts_c(const void *work, double *out);
+
+static void check_same_contacts(const Case *c) {
+  const pbModel *m = c->m;
+  pbInput input = input_of(c);
+  static double dx[most_x], du[64], df[128], dp[most_theta], found[2][9 * 512];
+  double x[most_x], next[most_x];
+  memcpy(x, c->before, sizeof x);
+  assert_int_equal(pbStep_Forward(m, c->theta, x, &input, c->s, NULL), pb_ok);
+  int n = probe_Contacts_r(&c->s->w, found[0]);
+  for (int turn = 0; turn < 3; turn++) {
+    fill(dx, pbModel_TangentSize(m), 1), fill(du, m->nu, 1), fill(df, m->nv, 1);
+    parameter_direction(c, dp);
+    const pbDirection directions[] = {{.x = dx}, {.theta = dp}, {.x = dx, .ctrl = du, .qfrc = df, .theta = dp}};
+    for (int k = 0; k < 3; k++) {
+      assert_int_equal(pbStep_Jvp(m, c->theta, c->record, &input, &directions[k], c->s, next, NULL, NULL, NULL), pb_ok);
+      bool same = probe_Contacts_c(c->s->complex_work, found[1]) == n;
+      for (int i = 0; same && i < n; i++) same = found[0][i] == found[1][i];
+      if (!same) fail_msg("%s, %s: direction %d sees other contacts", c->file, setting_of(c), k);
+    }
+  }
+}
+
 static void check_same_bits(const Case *c) {
   const pbModel *m = c->m;
   pbInput input = input_of(c);
@@ -237,7 +271,7 @@ static void on_every_model(void (*check)(const Case *)) {
   glob_t files;
   assert_int_equal(glob("oracle/models/*.xml", 0, NULL, &files), 0);
   pbContext *ctx = pbContext_Create(NULL);
-  compared = 0;
+  compared = 0, start = 7;
   for (size_t f = 0; f <= files.gl_pathc; f++) {
     for (int k = 0; k < setting_count; k++) {
       Case c;
@@ -255,6 +289,30 @@ static void test_dot_products(void **state) {
   on_every_model(check_dot_products);
   assert_true(compared > 500);  // the models were found
 }
+// Limbs on parallel hinges at a distance: components that are exactly zero decide which contacts there are.
+static void test_far_contacts(void **state) {
+  (void)state;
+  static const Setting far[] = {
+      {"Euler", "elliptic", {{"kappa", "10"}, {"onset", "0.2"}, {NULL}}},
+      {"Euler", "pyramidal", {{"onset", "0.2"}, {NULL}}},
+      {"RK4", "pyramidal", {{"kappa", "10"}, {"onset", "0.2"}, {NULL}}},
+  };
+  pbContext *ctx = pbContext_Create(NULL);
+  for (int k = 0; k < 3; k++) {
+    for (start = 1; start <= 40; start++) {
+      Case c;
+      assert_true(begin(&c, ctx, "hostile/model.xml", &far[k], 15));
+      check_dot_products(&c);
+      check_same_contacts(&c);
+      end(&c);
+    }
+  }
+  pbContext_Destroy(ctx);
+}
+static void test_same_contacts(void **state) {
+  (void)state;
+  on_every_model(check_same_contacts);
+}
 static void test_jacobian_rows(void **state) {
   (void)state;
   on_every_model(check_jacobian_rows);
@@ -267,9 +325,8 @@ static void test_same_bits(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_dot_products),
-      cmocka_unit_test(test_jacobian_rows),
-      cmocka_unit_test(test_same_bits),
+      cmocka_unit_test(test_dot_products),  cmocka_unit_test(test_far_contacts), cmocka_unit_test(test_same_contacts),
+      cmocka_unit_test(test_jacobian_rows), cmocka_unit_test(test_same_bits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -261,26 +261,26 @@ static void lift(const pbShape_r *in, pbShape_c *out) {
   for (int i = 0; i < 9; i++) out->mat[i] = in->mat[i];
 }
 
-static void complex_column(const pbShape_r *s1, const pbShape_r *s2, double margin, int column, int count, double out[][10]) {
+// Derivatives of all contacts along a direction: rotation and translation of shape 2, both sizes.
+static void complex_step(const pbShape_r *s1, const pbShape_r *s2, double margin, const double way[12], int count,
+                         double out[][10]) {
   pbShape_c c1, c2;
   pbHit_c hits[PB_MAX_HITS];
   lift(s1, &c1);
   lift(s2, &c2);
-  if (column < 3) {
-    for (int k = 0; k < 3; k++) {
-      double col[3], axis[3] = {column == 0, column == 1, column == 2}, turned[3];
-      m3_col(col, s2->mat, k);
-      v3_cross(turned, axis, col);
-      for (int i = 0; i < 3; i++) __imag__ c2.mat[3 * i + k] = 1e-40 * turned[i];
-    }
-  } else {
-    _Complex double *x = column < 6 ? &c2.pos[column - 3] : column < 9 ? &c1.size[column - 6] : &c2.size[column - 9];
-    __imag__ *x = 1e-40;
+  for (int k = 0; k < 3; k++) {
+    double col[3], turned[3];
+    m3_col(col, s2->mat, k);
+    v3_cross(turned, way, col);
+    for (int i = 0; i < 3; i++) __imag__ c2.mat[3 * i + k] = PB_IMAG_STEP * turned[i];
+    __imag__ c2.pos[k] = PB_IMAG_STEP * way[3 + k];
+    __imag__ c1.size[k] = PB_IMAG_STEP * way[6 + k];
+    __imag__ c2.size[k] = PB_IMAG_STEP * way[9 + k];
   }
   assert_int_equal(pbPair_Collide_c(&c1, &c2, margin, hits), count);
   for (int k = 0; k < count; k++) {
     const double *value = (const double *)&hits[k];
-    for (int r = 0; r < 10; r++) out[k][r] = value[2 * r + 1] / 1e-40;
+    for (int r = 0; r < 10; r++) out[k][r] = value[2 * r + 1] / PB_IMAG_STEP;
   }
 }
 
@@ -332,7 +332,9 @@ static void test_jacobians(void **unused) {
         pbPair_Jacobian_r(&s1, &s2, margin, count, hits, jac);
         hit += count > 0;
         for (int column = 0; column < 12 && count; column++) {
-          complex_column(&s1, &s2, margin, column, count, exact);
+          double way[12] = {0};
+          way[column] = 1;
+          complex_step(&s1, &s2, margin, way, count, exact);
           bool smooth = difference_column(&s1, &s2, margin, column, count, hits, quotient);
           compared += smooth;
           for (int k = 0; k < count; k++) {
@@ -349,6 +351,44 @@ static void test_jacobians(void **unused) {
         }
       }
       assert_true(hit > 20 && compared > 6 * hit);
+    }
+  }
+}
+
+// Along any direction, near and far, the Jacobian and the complex program say the same; also where both shapes lie level in one
+// plane, as limbs on parallel hinges do: components that are exactly zero there stay so whatever moves.
+static void test_combined_directions(void **unused) {
+  (void)unused;
+  uint64_t seed = 21;
+  for (int i = 0; i < 6; i++) {
+    for (int j = i ? i : 1; j < 6; j++) {
+      int hit = 0;
+      for (int trial = 0; trial < 200; trial++) {
+        pbShape_r s1 = random_shape(&seed, types[i]), s2 = random_shape(&seed, types[j]);
+        double way[12], margin = trial % 3 ? 0.5 : 0.01, exact[PB_MAX_HITS][10];
+        for (int k = 0; k < 2 && trial % 2; k++) {
+          double angle = PB_PI * random_unit(&seed);
+          quat_to_mat(k ? s2.mat : s1.mat, (double[4]){cos(0.5 * angle), 0, sin(0.5 * angle), 0});
+        }
+        if (trial % 4 == 1) upright(&s2, types[j], s2.pos[0], s2.pos[1], s2.pos[2], s2.size[0], s2.size[1], s2.size[2]);
+        pbHit_r hits[PB_MAX_HITS];
+        pbHitJacobian jac[PB_MAX_HITS];
+        int count = pbPair_Collide_r(&s1, &s2, margin, hits);
+        hit += count > 0;
+        pbPair_Jacobian_r(&s1, &s2, margin, count, hits, jac);
+        for (int turn = 0; turn < 4 && count; turn++) {
+          for (int c = 0; c < 12; c++) way[c] = random_unit(&seed);
+          complex_step(&s1, &s2, margin, way, count, exact);
+          for (int k = 0; k < count * 10; k++) {
+            double sum = 0, size = 1;
+            for (int c = 0; c < 12; c++) sum += jac[k / 10].d[k % 10][c] * way[c], size += fabs(jac[k / 10].d[k % 10][c]);
+            if (!(fabs(sum - exact[k / 10][k % 10]) < 1e-12 * size * size))
+              fail_msg("%s-%s %d contact %d row %d: %.15g, complex step %.15g", names[types[i]], names[types[j]], trial, k / 10,
+                       k % 10, sum, exact[k / 10][k % 10]);
+          }
+        }
+      }
+      assert_true(hit > 80);
     }
   }
 }
@@ -414,6 +454,7 @@ int main(void) {
       cmocka_unit_test(test_convex_is_optimal),
       cmocka_unit_test(test_rests_on_several_contacts),
       cmocka_unit_test(test_jacobians),
+      cmocka_unit_test(test_combined_directions),
       cmocka_unit_test(test_degenerate_is_finite),
       cmocka_unit_test(test_bad_numbers_end),
   };
