@@ -5,13 +5,13 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LAYERS = ["base", "number", "math", "linalg", "model", "geometry", "energy", "multibody", "contact", "solve", "lcp", "fluid", "mpm",
-          "world", "rollout", "optimize", "control", "io", "cli"]
+LAYERS = ["base", "number", "math", "linalg", "sparse", "mesh", "model", "geometry", "energy", "barrier", "deform", "multibody",
+          "contact", "solve", "lcp", "fluid", "mpm", "world", "rollout", "optimize", "control", "io", "cli"]
 # The layer "model" has no folder: what a compiled model consists of is data that every kernel reads. These headers of
 # world/ declare it and have no code of the world behind them.
 MODEL_DATA = {"world/model_fields.h", "world/model.h", "world/par.h", "world/topology.h"}
 # Public headers belong to the layer they are about; those of the model and the world declare types that kernels name.
-PUBLIC = {"base": "base", "model": "model", "contact": "model", "world": "model", "spec": "model", "rollout": "rollout", "energy": "energy", "lcp": "lcp", "sweeps": "lcp",
+PUBLIC = {"base": "base", "model": "model", "contact": "model", "world": "model", "spec": "model", "rollout": "rollout", "energy": "energy", "mesh": "mesh", "lcp": "lcp", "sweeps": "lcp",
           "optimize": "optimize", "control": "control", "io": "io", "array": "io", "task": "io", "pullback": "cli"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 
