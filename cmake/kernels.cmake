@@ -5,8 +5,8 @@
 # cotangent (_one_r) and for some side by side (_lanes_r), and both again as _one_v3, _lanes_v3, _one_v4, _lanes_v4.
 # Which are there is told to the other sources by PB_HAVE_V3 and PB_HAVE_V4; they choose at run time.
 
-# Whole folders of kernels, and the kernels and adjoints among the sources of world/.
-set(PULLBACK_KERNEL_PATTERN "/src/(math|linalg|geometry|multibody|contact|solve)/[^/]*\\.c$|/src/world/([^/]*_kernel|[^/]*_adjoint|setconst)\\.c$")
+# Whole folders of kernels, the kernels of deformables, and the kernels and adjoints among the sources of world/.
+set(PULLBACK_KERNEL_PATTERN "/src/(math|linalg|geometry|multibody|contact|solve)/[^/]*\\.c$|/src/(energy|sparse|barrier|deform)/[^/]*_kernel\\.c$|/src/world/([^/]*_kernel|[^/]*_adjoint|setconst)\\.c$")
 
 function(pullback_split_kernels sources kernels_out plain_out)
   set(kernels ${sources})
@@ -39,7 +39,9 @@ function(pullback_add_kernels sources objects_out)
   # Real parts must have the bits of the plain program, or derivatives take other branches than it did: products by the plain formulas
   # (no product of two imaginary parts counts), quotients by Smith's.
   check_c_compiler_flag(-fcx-fortran-rules PULLBACK_CX_FORTRAN)
-  variant(pullback_complex "${sources}" -DPB_NUMBER_COMPLEX $<$<BOOL:${PULLBACK_CX_FORTRAN}>:-fcx-fortran-rules>)
+  set(complex ${sources})
+  list(FILTER complex EXCLUDE REGEX "/src/sparse/")
+  variant(pullback_complex "${complex}" -DPB_NUMBER_COMPLEX $<$<BOOL:${PULLBACK_CX_FORTRAN}>:-fcx-fortran-rules>)
   # Lanes fill one register; they are passed within one variant only.
   set(abi $<$<C_COMPILER_ID:GNU>:-Wno-psabi>)
   variant(pullback_adjoint "${adjoints}")

@@ -1,0 +1,228 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/context.h"
+#include "sparse/kernels.h"
+
+static const double TINY = 1e-14;  // a pivot below this fraction of its row's largest entry is none
+
+struct pbSparseFactor {
+  pbContext *ctx;
+  const pbSparseAnalysis *analysis;
+  const pbSparseKernels *kernels;
+  double *L, *D;    // panels; pivots by place
+  double smallest;  // of the last factorisation
+  int smallest_place;
+};
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+static int least(int a, int b) { return a < b ? a : b; }
+
+static pbFactorWork factor_work(pbArena *arena, const pbSparseAnalysis *a) {
+  size_t depth = (size_t)least(a->most_pivots, PB_DEPTH), rows = (size_t)least(a->most_rows, PB_STRIP),
+         columns = (size_t)least(a->most_rows, PB_BREADTH);
+  pbFactorWork w;
+  w.stack = pbArena_Take(arena, a->stack_size, sizeof(double));
+  w.tiny = pbArena_Take(arena, 3 * (size_t)a->n, sizeof(double));
+  w.front.left = pbArena_Take(arena, (rows + PB_TILE_ROWS) * depth, sizeof(double));
+  w.front.right = pbArena_Take(arena, (columns + PB_TILE_COLUMNS) * depth, sizeof(double));
+  return w;
+}
+
+typedef struct SolveWork {
+  double *y, *front, *residual, *correction;
+} SolveWork;
+
+static SolveWork solve_work(pbArena *arena, const pbSparseAnalysis *a) {
+  size_t n = 3 * (size_t)a->n;
+  SolveWork w;
+  w.y = pbArena_Take(arena, n, sizeof(double));
+  w.front = pbArena_Take(arena, (size_t)a->most_rows, sizeof(double));
+  w.residual = pbArena_Take(arena, n, sizeof(double));
+  w.correction = pbArena_Take(arena, n, sizeof(double));
+  return w;
+}
+
+size_t pbSparseAnalysis_WorkSize(const pbSparseAnalysis *a) {
+  pbArena factor = pbArena_Measure(), solve = pbArena_Measure();
+  factor_work(&factor, a);
+  solve_work(&solve, a);
+  size_t f = pbArena_Needed(&factor), s = pbArena_Needed(&solve);
+  return f > s ? f : s;
+}
+
+// Tiles are read in whole vectors, which may reach beyond the last panel.
+static size_t panel_bytes(const pbSparseAnalysis *a) { return sizeof(double) * (a->panel_size + PB_PANEL_ALIGN); }
+
+size_t pbSparseFactor_Bytes(const pbSparseAnalysis *a) {
+  return sizeof(pbSparseFactor) + panel_bytes(a) + sizeof(double) * (3 * (size_t)a->n + 1);
+}
+
+pbStatus pbSparseFactor_Create(pbContext *ctx, const pbSparseAnalysis *a, pbSparseFactor **factor) {
+  *factor = NULL;
+  pbSparseFactor *f = pbContext_Alloc(ctx, sizeof *f);
+  if (f) {
+    *f = (pbSparseFactor){.ctx = ctx, .analysis = a, .kernels = pbSparseKernels_At(0)};
+    f->L = pbContext_Alloc(ctx, panel_bytes(a));
+    f->D = pbContext_AllocArray(ctx, 3 * (size_t)a->n + 1, sizeof *f->D);
+    if (f->L && f->D) {
+      *factor = f;
+      return pb_ok;
+    }
+    pbSparseFactor_Destroy(f);
+  }
+  return pbContext_Fail(ctx, pb_no_memory, "no memory for a sparse factor of %zu bytes", pbSparseFactor_Bytes(a));
+}
+
+void pbSparseFactor_Destroy(pbSparseFactor *f) {
+  if (!f) return;
+  pbContext *ctx = f->ctx;
+  pbContext_Free(ctx, f->L);
+  pbContext_Free(ctx, f->D);
+  pbContext_Free(ctx, f);
+}
+
+void pbSparseFactor_Use(pbSparseFactor *f, int index) { f->kernels = pbSparseKernels_At(index); }
+
+void pbSparseFactor_Copy(const pbSparseFactor *from, pbSparseFactor *to) {
+  memcpy(to->L, from->L, panel_bytes(from->analysis));
+  memcpy(to->D, from->D, sizeof *to->D * 3 * (size_t)from->analysis->n);
+  to->smallest = from->smallest, to->smallest_place = from->smallest_place;
+}
+
+// ---- factorisation --------------------------------------------------------------------------------------------------
+static void raise(double *most, double x) { *most = fabs(x) > *most ? fabs(x) : *most; }
+
+// Largest entry of each row, times TINY.
+static void find_tiny(const pbSparseAnalysis *a, const double *values, double *tiny) {
+  memset(tiny, 0, sizeof *tiny * 3 * (size_t)a->n);
+  for (int s = 0; s < a->slots; s++) {
+    double *row = tiny + 3 * a->place[a->slot_row[s]], *column = tiny + 3 * a->place[a->slot_column[s]];
+    bool diagonal = a->slot_row[s] == a->slot_column[s];
+    for (int r = 0; r < 3; r++)
+      for (int c = 0; c < (diagonal ? r + 1 : 3); c++) {
+        double v = values[9 * (size_t)s + (size_t)(3 * r + c)];
+        raise(&row[r], v), raise(&column[c], v);
+      }
+  }
+  for (int i = 0; i < 3 * a->n; i++) tiny[i] *= TINY;
+}
+
+static pbStatus refuse(pbContext *ctx, const pbSparseFactor *f, int place, double most, int *block) {
+  int row = f->analysis->order[place / 3];
+  double pivot = f->D[place];
+  if (block) *block = row;
+  if (!isfinite(pivot))
+    return pbContext_Fail(ctx, pb_not_finite, "sparse factorisation: the pivot of block row %d, component %d, is not finite", row,
+                          place % 3);
+  return pbContext_Fail(ctx, pb_singular,
+                        "sparse factorisation: the pivot of block row %d, component %d, is %g beside entries up to %g", row,
+                        place % 3, pivot, most);
+}
+
+pbStatus pbSparse_Factor(pbContext *ctx, pbSparseFactor *f, const double *values, void *work, int *block) {
+  const pbSparseAnalysis *a = f->analysis;
+  pbArena arena = pbArena_Over(work, pbSparseAnalysis_WorkSize(a));
+  pbFactorWork w = factor_work(&arena, a);
+  find_tiny(a, values, w.tiny);
+  int bad = f->kernels->eliminate(a, values, f->L, f->D, &w);
+  if (bad >= 0) return refuse(ctx, f, bad, w.tiny[bad] / TINY, block);
+  f->smallest = a->n ? INFINITY : 1, f->smallest_place = 0;
+  for (int i = 0; i < 3 * a->n; i++) {
+    double size = fabs(f->D[i]) / (w.tiny[i] / TINY);
+    if (size < f->smallest) f->smallest = size, f->smallest_place = i;
+  }
+  return pb_ok;
+}
+
+pbSparseInertia pbSparseFactor_Inertia(const pbSparseFactor *f) {
+  const pbSparseAnalysis *a = f->analysis;
+  pbSparseInertia inertia = {.smallest = f->smallest, .block = a->n ? a->order[f->smallest_place / 3] : 0};
+  for (int i = 0; i < 3 * a->n; i++) f->D[i] > 0 ? inertia.positive++ : inertia.negative++;
+  return inertia;
+}
+
+// ---- solution -------------------------------------------------------------------------------------------------------
+static void solve(const pbSparseFactor *f, const double *b, double *x, const SolveWork *w) {
+  const pbSparseAnalysis *a = f->analysis;
+  for (int k = 0; k < a->n; k++) memcpy(w->y + 3 * k, b + 3 * a->order[k], 3 * sizeof *b);
+  f->kernels->substitute(a, f->L, f->D, w->y, w->front);
+  for (int k = 0; k < a->n; k++) memcpy(x + 3 * a->order[k], w->y + 3 * k, 3 * sizeof *x);
+}
+
+static SolveWork work_over(const pbSparseAnalysis *a, void *work) {
+  pbArena arena = pbArena_Over(work, pbSparseAnalysis_WorkSize(a));
+  return solve_work(&arena, a);
+}
+
+void pbSparse_Solve(const pbSparseFactor *f, int count, const double *b, double *x, void *work) {
+  SolveWork w = work_over(f->analysis, work);
+  size_t n = 3 * (size_t)f->analysis->n;
+  for (int i = 0; i < count; i++) solve(f, b + (size_t)i * n, x + (size_t)i * n, &w);
+}
+
+static double largest(const double *x, int n) {
+  double most = 0;
+  for (int i = 0; i < n; i++) raise(&most, x[i]);
+  return most;
+}
+
+double pbSparse_SolveRefined(const pbSparseFactor *f, const pbSparsePattern *pattern, const double *values, const double *b,
+                             double *x, void *work) {
+  SolveWork w = work_over(f->analysis, work);
+  int n = 3 * f->analysis->n;
+  double size = largest(b, n);
+  solve(f, b, x, &w);
+  pbSparse_Multiply(pattern, values, NULL, false, x, w.residual);
+  for (int i = 0; i < n; i++) w.residual[i] = b[i] - w.residual[i];
+  double residual = largest(w.residual, n);
+  solve(f, w.residual, w.correction, &w);
+  for (int i = 0; i < n; i++) x[i] += w.correction[i];
+  return size > 0 ? residual / size : 0;
+}
+
+// ---- condition ------------------------------------------------------------------------------------------------------
+static double norm1(const double *x, int n) {
+  double sum = 0;
+  for (int i = 0; i < n; i++) sum += fabs(x[i]);
+  return sum;
+}
+
+// The largest column sum of |A|.
+static double matrix_norm(const pbSparsePattern *p, const double *values, double *sum) {
+  memset(sum, 0, sizeof *sum * 3 * (size_t)p->n);
+  for (int j = 0; j < p->n; j++)
+    for (int s = p->begin[j]; s < p->begin[j + 1]; s++)
+      for (int e = 0; e < 9; e++) {
+        double v = fabs(values[9 * (size_t)s + (size_t)e]);
+        sum[3 * j + e % 3] += v;
+        if (p->row[s] != j) sum[3 * p->row[s] + e / 3] += v;
+      }
+  return largest(sum, 3 * p->n);
+}
+
+double pbSparse_Condition(const pbSparseFactor *f, const pbSparsePattern *p, const double *values, void *work) {
+  SolveWork w = work_over(f->analysis, work);
+  int n = 3 * p->n, last = -1;
+  if (n == 0) return 1;
+  double norm = matrix_norm(p, values, w.residual), *x = w.residual, *y = w.correction, estimate = 0;
+  for (int i = 0; i < n; i++) x[i] = 1.0 / n;
+  for (int round = 0; round < 5; round++) {
+    solve(f, x, y, &w);
+    double now = norm1(y, n);
+    if (now <= estimate) break;
+    estimate = now;
+    for (int i = 0; i < n; i++) y[i] = y[i] >= 0 ? 1 : -1;
+    solve(f, y, x, &w);  // the gradient of the norm by x
+    int best = 0;
+    for (int i = 1; i < n; i++) best = fabs(x[i]) > fabs(x[best]) ? i : best;
+    if (best == last) break;
+    memset(x, 0, sizeof *x * (size_t)n);
+    x[best] = 1, last = best;
+  }
+  for (int i = 0; i < n; i++) x[i] = (i % 2 ? -1 : 1) * (1 + (double)i / (n > 1 ? n - 1 : 1));  // Higham's safeguard
+  solve(f, x, y, &w);
+  double other = 2 * norm1(y, n) / (3.0 * n);
+  return norm * (other > estimate ? other : estimate);
+}

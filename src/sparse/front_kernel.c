@@ -1,0 +1,161 @@
+#include "sparse/front.h"
+
+typedef double wide __attribute__((vector_size(8 * PB_REGISTER), aligned(8), may_alias));
+enum {
+  W = PB_REGISTER,
+  VECTORS = W == 8 ? 3 : 2,  // of rows in a tile
+  TILE = VECTORS * W,
+  COLUMNS = W == 8   ? 8
+            : W == 4 ? 5
+                     : 4
+};
+static inline wide load(const double *x) { return *(const wide *)x; }
+
+// ---- products -------------------------------------------------------------------------------------------------------
+// C -= A B' of a tile: `vectors` vectors of rows, of which packed columns follow each other, `columns` columns of C wanted.
+static inline __attribute__((always_inline)) void tile(int vectors, int depth, const double *restrict a, const double *restrict b,
+                                                       double *restrict C, int lead, int columns) {
+  wide sum[COLUMNS][VECTORS];
+#pragma GCC unroll 8
+  for (int j = 0; j < COLUMNS; j++)
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++) sum[j][v] = (wide){0};
+  for (int p = 0; p < depth; p++, a += vectors * W, b += COLUMNS) {
+    wide row[VECTORS];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++) row[v] = load(a + v * W);
+#pragma GCC unroll 8
+    for (int j = 0; j < COLUMNS; j++)
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; v++) sum[j][v] += row[v] * b[j];
+  }
+#pragma GCC unroll 8
+  for (int j = 0; j < COLUMNS; j++) {
+    if (j >= columns) break;
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++) {
+      wide *c = (wide *)(C + (size_t)j * (size_t)lead + v * W);
+      *c -= sum[j][v];
+    }
+  }
+}
+
+// Rows in slivers of TILE, the last one of as many whole vectors as it needs.
+static void pack_left(const double *L, int lead, int rows, int depth, double *out) {
+  for (int i = 0; i < rows; i += TILE) {
+    int width = rows - i >= TILE ? TILE : (rows - i + W - 1) / W * W;
+    for (int p = 0; p < depth; p++, out += width) {
+      const double *from = L + (size_t)p * (size_t)lead + i;
+      for (int v = 0; v < width; v += W) *(wide *)(out + v) = load(from + v);
+    }
+  }
+}
+
+// Rows times D in slivers of COLUMNS, zeros beyond the last.
+static void pack_right(const double *L, int lead, const double *D, int rows, int depth, double *out) {
+  for (int i = 0; i < rows; i += COLUMNS) {
+    int count = rows - i < COLUMNS ? rows - i : COLUMNS;
+    for (int p = 0; p < depth; p++, out += COLUMNS) {
+      const double *from = L + (size_t)p * (size_t)lead + i;
+      if (count == COLUMNS) {
+#pragma GCC unroll 8
+        for (int j = 0; j < COLUMNS; j++) out[j] = from[j] * D[p];
+      } else {
+        for (int j = 0; j < COLUMNS; j++) out[j] = j < count ? from[j] * D[p] : 0;
+      }
+    }
+  }
+}
+
+// Tiles of one strip that meet the lower triangle; row and column of the strip's first entries.
+static void strip(const double *left, const double *right, int depth, double *C, int lead, int row, int rows, int column,
+                  int columns) {
+  for (int j = 0; j < columns; j += COLUMNS, right += (size_t)COLUMNS * (size_t)depth) {
+    int above = column + j - row, first = above > 0 ? above / TILE * TILE : 0, wanted = columns - j;
+    for (int i = first; i < rows; i += TILE) {
+      const double *a = left + (size_t)i * (size_t)depth;
+      double *c = C + (size_t)(column + j) * (size_t)lead + row + i;
+      int vectors = (rows - i + W - 1) / W;
+      if (vectors >= VECTORS) tile(VECTORS, depth, a, right, c, lead, wanted);
+      else if (vectors == 2) tile(VECTORS > 2 ? 2 : 1, depth, a, right, c, lead, wanted);
+      else tile(1, depth, a, right, c, lead, wanted);
+    }
+  }
+}
+
+void NUM(pbFront_Update)(const double *L, int lead, const double *D, int depth, double *C, int lead_C, int rows, int columns,
+                         const pbFrontWork *work) {
+  for (int j = 0; j < columns; j += PB_BREADTH) {
+    int breadth = columns - j < PB_BREADTH ? columns - j : PB_BREADTH;
+    for (int p = 0; p < depth; p += PB_DEPTH) {
+      int deep = depth - p < PB_DEPTH ? depth - p : PB_DEPTH;
+      const double *from = L + (size_t)p * (size_t)lead;
+      pack_right(from + j, lead, D + p, breadth, deep, work->right);
+      for (int i = j; i < rows; i += PB_STRIP) {
+        int height = rows - i < PB_STRIP ? rows - i : PB_STRIP;
+        pack_left(from + i, lead, height, deep, work->left);
+        strip(work->left, work->right, deep, C, lead_C, i, height, j, breadth);
+      }
+    }
+  }
+}
+
+// ---- panels ---------------------------------------------------------------------------------------------------------
+// y -= s x over whole vectors from that of row `from` on
+static inline void take(double *restrict y, const double *restrict x, double s, int from, int rows) {
+  for (int i = from & -W; i < rows; i += W) *(wide *)(y + i) -= load(x + i) * s;
+}
+
+// L D L' of the top of a block of k <= PB_BLOCK_COLUMNS columns: `rows` rows, k and those up to a whole vector of any variant.
+static int factor_top(double *A, int lead, int rows, int k, double *D, const double *tiny) {
+  for (int j = 0; j < k; j++) {
+    double *column = A + (size_t)j * (size_t)lead, d = column[j], inverse = 1 / d, X[PB_BLOCK_COLUMNS];
+    D[j] = d;
+    if (!(fabs(d) > tiny[j]) || !isfinite(d)) return j;
+    for (int i = j + 1; i < rows; i++) X[i] = column[i], column[i] *= inverse;
+    for (int c = j + 1; c < k; c++) take(A + (size_t)c * (size_t)lead, column, X[c], c, rows);
+  }
+  return -1;
+}
+
+// Rows below the top: X L' = A with X = L D, then L = X / D. `count` vectors of rows at a time.
+static inline __attribute__((always_inline)) void solve_rows(int count, const double *top, double *A, int lead, int k,
+                                                             const double *inverse) {
+  double X[PB_BLOCK_COLUMNS][4 * W] __attribute__((aligned(64)));
+  for (int j = 0; j < k; j++) {
+    wide sum[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < count; v++) sum[v] = load(A + (size_t)j * (size_t)lead + v * W);
+    for (int p = 0; p < j; p++) {
+      double s = top[(size_t)p * (size_t)lead + j];
+#pragma GCC unroll 4
+      for (int v = 0; v < count; v++) sum[v] -= load(X[p] + v * W) * s;
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < count; v++) {
+      *(wide *)(X[j] + v * W) = sum[v];
+      *(wide *)(A + (size_t)j * (size_t)lead + v * W) = sum[v] * inverse[j];
+    }
+  }
+}
+
+static int factor_block(double *A, int lead, int m, int k, double *D, const double *tiny) {
+  int i = pb_aligned(k), bad = factor_top(A, lead, i, k, D, tiny);
+  if (bad >= 0) return bad;
+  double inverse[PB_BLOCK_COLUMNS];
+  for (int j = 0; j < k; j++) inverse[j] = 1 / D[j];
+  for (; i + 4 * W <= m; i += 4 * W) solve_rows(4, A, A + i, lead, k, inverse);
+  for (; i < m; i += W) solve_rows(1, A, A + i, lead, k, inverse);
+  return -1;
+}
+
+int NUM(pbFront_Factor)(double *A, int lead, int m, int k, double *D, const double *tiny, const pbFrontWork *work) {
+  if (k <= PB_BLOCK_COLUMNS) return factor_block(A, lead, m, k, D, tiny);
+  int blocks = (k + PB_BLOCK_COLUMNS - 1) / PB_BLOCK_COLUMNS, half = blocks / 2 * PB_BLOCK_COLUMNS;
+  int bad = NUM(pbFront_Factor)(A, lead, m, half, D, tiny, work);
+  if (bad >= 0) return bad;
+  double *rest = A + (size_t)half * (size_t)lead + half;
+  NUM(pbFront_Update)(A + half, lead, D, half, rest, lead, m - half, k - half, work);
+  bad = NUM(pbFront_Factor)(rest, lead, m - half, k - half, D + half, tiny + half, work);
+  return bad < 0 ? -1 : half + bad;
+}

@@ -1,0 +1,28 @@
+// The kernels of a factorisation and of a solution, and the table of their variants.
+#ifndef PB_SPARSE_KERNELS_H
+#define PB_SPARSE_KERNELS_H
+
+#include "sparse/analysis.h"
+#include "sparse/front.h"
+
+// L: panels; D: 3n, 1 / tiny: 3n by place. Work: pbSparse_WorkOf. Returns the first pivot (by place, scalar) that is too small or
+// not finite, -1 where there is none.
+typedef struct pbFactorWork {
+  double *stack, *tiny;
+  pbFrontWork front;
+} pbFactorWork;
+int NUM(pbSparse_Eliminate)(const pbSparseAnalysis *a, const double *values, double *L, double *D, const pbFactorWork *work);
+
+// y := A^-1 y, by place; front: room for the most rows of a front.
+void NUM(pbSparse_Substitute)(const pbSparseAnalysis *a, const double *L, const double *D, double *y, double *front);
+
+typedef struct pbSparseKernels {
+  int (*eliminate)(const pbSparseAnalysis *a, const double *values, double *L, double *D, const pbFactorWork *work);
+  void (*substitute)(const pbSparseAnalysis *a, const double *L, const double *D, double *y, double *front);
+} pbSparseKernels;
+
+// Those this processor can run, the best first; NULL beyond the last.
+const pbSparseKernels *pbSparseKernels_At(int index);
+void pbSparseFactor_Use(pbSparseFactor *factor, int index);  // kernels other than the best, to compare them
+
+#endif

@@ -1,0 +1,216 @@
+#include "sparse/order.h"
+
+#include <math.h>
+#include <string.h>
+
+// Variables are eliminated one by one; what the elimination of p leaves is an element: the list of variables it couples.
+typedef enum State { VARIABLE, ELEMENT, DEAD } State;
+
+typedef struct Quotient {
+  int n, left;        // weight of the variables not yet eliminated
+  int *list, *spare;  // of a variable: its elements, then variables; of an element: its variables
+  int free, room;     // of list
+  int *begin, *length, *elements;
+  int *state, *weight;          // variables that this one stands for; negative while it is in the pivot's list
+  int *degree;                  // variable: bound on the external degree; element: weight of its list
+  int *head, *next, *previous;  // variables by degree
+  int *outside, *stamp;         // element: weight of its variables outside the pivot's list, valid for one step
+  int *bucket, *bucket_next;    // variables by hash of their lists
+  int *chain, *last;            // variables merged into this one
+  int least;
+} Quotient;
+
+static const int ARRAYS = 16;
+
+size_t pbOrder_Room(int n, size_t adjacent) { return 2 * (2 * adjacent + (size_t)n) + (size_t)ARRAYS * ((size_t)n + 1); }
+
+static void insert(Quotient *q, int i) {
+  int d = q->degree[i], first = q->head[d];
+  q->next[i] = first, q->previous[i] = -1, q->head[d] = i;
+  if (first >= 0) q->previous[first] = i;
+  if (d < q->least) q->least = d;
+}
+
+static void take_out(Quotient *q, int i) {
+  if (q->previous[i] >= 0) q->next[q->previous[i]] = q->next[i];
+  else q->head[q->degree[i]] = q->next[i];
+  if (q->next[i] >= 0) q->previous[q->next[i]] = q->previous[i];
+}
+
+// Rows with very many neighbours come last, or every step would go through them.
+static int begin_quotient(Quotient *q, const pbGraphOf *g, int *work, int *order) {
+  size_t n = (size_t)g->n;
+  *q = (Quotient){.n = g->n, .left = g->n, .room = 2 * g->begin[n] + g->n};
+  q->list = work, q->spare = work + q->room, work += 2 * (size_t)q->room;
+  int **arrays[] = {&q->begin,    &q->length,  &q->elements, &q->state,  &q->weight,      &q->degree, &q->head, &q->next,
+                    &q->previous, &q->outside, &q->stamp,    &q->bucket, &q->bucket_next, &q->chain,  &q->last};
+  for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++) *arrays[k] = work, work += n + 1;
+  double dense = fmax(16, 10 * sqrt((double)n));
+  for (int i = 0; i < g->n; i++) {
+    q->elements[i] = 0, q->state[i] = VARIABLE, q->stamp[i] = -1;
+    q->head[i] = q->bucket[i] = q->chain[i] = -1, q->last[i] = i;
+    q->weight[i] = g->begin[i + 1] - g->begin[i] <= dense;
+  }
+  for (int i = 0; i < g->n; i++) {
+    q->begin[i] = q->free;
+    for (int k = g->begin[i]; k < g->begin[i + 1] && q->weight[i]; k++)
+      if (q->weight[g->adjacent[k]]) q->list[q->free++] = g->adjacent[k];
+    q->length[i] = q->degree[i] = q->free - q->begin[i];
+  }
+  q->least = g->n;
+  for (int i = g->n - 1; i >= 0; i--)
+    if (q->weight[i]) insert(q, i);
+    else order[--q->left] = i, q->state[i] = DEAD;
+  return q->left;
+}
+
+// Lists that are still used, moved together.
+static void compact(Quotient *q) {
+  int free = 0;
+  for (int i = 0; i < q->n; i++) {
+    if (q->state[i] == DEAD) continue;
+    memcpy(q->spare + free, q->list + q->begin[i], sizeof(int) * (size_t)q->length[i]);
+    q->begin[i] = free, free += q->length[i];
+  }
+  int *t = q->list;
+  q->list = q->spare, q->spare = t, q->free = free;
+}
+
+static void gather(Quotient *q, const int *from, int count) {
+  for (int k = 0; k < count; k++) {
+    int v = from[k];
+    if (q->weight[v] <= 0) continue;
+    take_out(q, v);
+    q->weight[v] = -q->weight[v];
+    q->list[q->free++] = v;
+  }
+}
+
+// The pivot turns into an element: all that it is coupled to, by matrix entries or elements, which it absorbs.
+static void make_element(Quotient *q, int p) {
+  int need = q->length[p] - q->elements[p];
+  for (int k = 0; k < q->elements[p]; k++) need += q->length[q->list[q->begin[p] + k]];
+  if (need > q->room - q->free) compact(q);
+  int from = q->free, weight = q->weight[p], degree = 0;
+  q->weight[p] = 0;
+  for (int k = 0; k < q->elements[p]; k++) {
+    int e = q->list[q->begin[p] + k];
+    gather(q, q->list + q->begin[e], q->length[e]);
+    q->state[e] = DEAD;
+  }
+  gather(q, q->list + q->begin[p] + q->elements[p], q->length[p] - q->elements[p]);
+  q->state[p] = ELEMENT, q->elements[p] = 0, q->begin[p] = from, q->length[p] = q->free - from;
+  for (int k = from; k < q->free; k++) degree -= q->weight[q->list[k]];
+  q->degree[p] = degree;
+  q->left -= weight;
+}
+
+static void measure_outside(Quotient *q, int p, int step) {
+  for (int k = q->begin[p]; k < q->begin[p] + q->length[p]; k++) {
+    int i = q->list[k];
+    for (int m = q->begin[i]; m < q->begin[i] + q->elements[i]; m++) {
+      int e = q->list[m];
+      if (q->stamp[e] != step) q->stamp[e] = step, q->outside[e] = q->degree[e];
+      q->outside[e] += q->weight[i];
+    }
+  }
+}
+
+static void merge(Quotient *q, int into, int i) {
+  q->chain[q->last[into]] = i, q->last[into] = q->last[i];
+  q->weight[i] = 0, q->state[i] = DEAD;
+}
+
+// What variable i is still coupled to besides p; false where that is nothing, so that it goes together with p.
+static int clean(Quotient *q, int p, int i) {
+  int from = q->begin[i], to = from, elements_end = from + q->elements[i], end = from + q->length[i], d = 0;
+  unsigned hash = (unsigned)p;
+  for (int k = from; k < elements_end; k++) {
+    int e = q->list[k];
+    if (q->state[e] == DEAD) continue;
+    if (q->outside[e] == 0) {
+      q->state[e] = DEAD;
+      continue;
+    }
+    d += q->outside[e], hash += (unsigned)e, q->list[to++] = e;
+  }
+  int variables = to;
+  for (int k = elements_end; k < end; k++) {
+    int v = q->list[k];
+    if (q->weight[v] <= 0) continue;
+    d += q->weight[v], hash += (unsigned)v, q->list[to++] = v;
+  }
+  if (d == 0) return 0;
+  q->list[to] = q->list[variables], q->list[variables] = q->list[from], q->list[from] = p;
+  q->elements[i] = variables - from + 1, q->length[i] = to - from + 1;
+  if (d < q->degree[i]) q->degree[i] = d;
+  int key = (int)(hash % (unsigned)q->n);
+  q->bucket_next[i] = q->bucket[key], q->bucket[key] = i;
+  q->previous[i] = key;
+  return 1;
+}
+
+static int same_lists(const Quotient *q, int i, int j, const int *stamp, int mark) {
+  if (q->length[i] != q->length[j] || q->elements[i] != q->elements[j]) return 0;
+  for (int k = q->begin[j]; k < q->begin[j] + q->length[j]; k++)
+    if (stamp[q->list[k]] != mark) return 0;
+  return 1;
+}
+
+// Variables of one bucket with the same lists become one. Marks are negative, steps are not.
+static void merge_equal(Quotient *q, int key, int *mark) {
+  for (int i = q->bucket[key]; i >= 0; i = q->bucket_next[i]) {
+    if (q->bucket_next[i] < 0) break;
+    --*mark;
+    for (int k = q->begin[i]; k < q->begin[i] + q->length[i]; k++) q->stamp[q->list[k]] = *mark;
+    for (int before = i, j = q->bucket_next[i]; j >= 0; j = q->bucket_next[before]) {
+      if (!same_lists(q, i, j, q->stamp, *mark)) {
+        before = j;
+        continue;
+      }
+      q->weight[i] += q->weight[j];
+      merge(q, i, j);
+      q->bucket_next[before] = q->bucket_next[j];
+    }
+  }
+  q->bucket[key] = -1;
+}
+
+static void eliminate(Quotient *q, int p, int step, int *mark) {
+  make_element(q, p);
+  measure_outside(q, p, step);
+  int from = q->begin[p], end = from + q->length[p], to = from;
+  for (int k = from; k < end; k++) {
+    int i = q->list[k];
+    if (clean(q, p, i)) continue;
+    q->left += q->weight[i], q->degree[p] += q->weight[i];
+    merge(q, p, i);
+  }
+  for (int k = from; k < end; k++) {
+    int i = q->list[k];
+    if (q->weight[i] < 0) merge_equal(q, q->previous[i], mark);
+  }
+  for (int k = from; k < end; k++) {
+    int i = q->list[k], weight = -q->weight[i];
+    if (weight <= 0) continue;
+    int bound = q->degree[i] + q->degree[p] - weight, rest = q->left - weight;
+    q->weight[i] = weight, q->degree[i] = bound < rest ? bound : rest;
+    insert(q, i);
+    q->list[to++] = i;
+  }
+  if (end == q->free) q->free = to;
+  q->length[p] = to - from;
+  if (to == from) q->state[p] = DEAD;
+}
+
+void pbOrder_MinimumDegree(const pbGraphOf *g, int *order, int *work) {
+  Quotient q;
+  int most = begin_quotient(&q, g, work, order), count = 0, mark = -1;
+  for (int step = 0; count < most; step++) {
+    while (q.head[q.least] < 0) q.least++;
+    int p = q.head[q.least];
+    take_out(&q, p);
+    eliminate(&q, p, step, &mark);
+    for (int i = p; i >= 0; i = q.chain[i]) order[count++] = i;
+  }
+}
