@@ -13,6 +13,7 @@
 #include <pullback/lcp.h>
 #include <pullback/sweeps.h>
 #include <pullback/array.h>
+#include <pullback/energy.h>
 #include <pullback/io.h>
 
 #endif

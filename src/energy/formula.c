@@ -1,0 +1,555 @@
+// formula   := statement { (';' | end of line) statement }
+// statement := name '=' sum' | sum'                                 sum' := sum [ ('<' | '<=' | '>' | '>=') sum ]
+// sum := term { ('+' | '-') term }     term := sign { ('*' | '/') sign }     sign := { '-' | '+' } power
+// power := part [ '^' sign ]           part := primary { '.' 'x' | '[' index [ ',' index ] ']' }
+// primary := number | name | function '(' arguments ')' | '(' sum' ')' | '[' arguments ']'
+// Within brackets and behind an operator ends of lines are spaces; # begins a remark.
+#include "energy/formula.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "base/suggest.h"
+#include "base/text.h"
+
+enum { NAME = 48, NAMES = 256, DEPTH = 100, SHOWN = 100 };
+
+typedef enum Kind { tk_end, tk_break, tk_number, tk_name, tk_mark } Kind;  // break: ';' or an end of line
+
+typedef struct Token {
+  Kind kind;
+  const char *start;
+  int length, line, column;
+  double number;
+} Token;
+
+typedef struct Variable {
+  char name[NAME];
+  pbValue value;
+} Variable;
+
+typedef struct Parser {
+  pbGraph *g;
+  const pbEnergyDef *def;
+  const char *at, *line_start;
+  Token token;   // the next one
+  int line;      // of `at`, from 1
+  int brackets;  // open ones: ends of lines are spaces
+  int depth;
+  Variable *variable;
+  int variable_count;
+  const char *place;  // of the first error, whose reason is in the graph; before: of what is at work
+} Parser;
+
+static const struct {
+  const char *name;
+  pbFunction f;
+} functions[] = {
+#define X(id, name, least, most) {name, id},
+    PB_FUNCTION_TABLE(X)
+#undef X
+};
+
+static bool failed(const Parser *p) { return p->g->status != pb_ok; }
+
+static void stand_at(Parser *p, const char *place) {
+  if (!failed(p)) p->place = place;
+}
+
+#define FAIL(p, where, ...) (stand_at(p, where), pbGraph_Fail((p)->g, pb_bad_input, __VA_ARGS__))
+
+// ---- words ------------------------------------------------------------------------------------------------------------
+static bool is_name_start(char c) { return isalpha((unsigned char)c) || c == '_'; }
+static bool is_name_part(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+static void new_line(Parser *p) {
+  p->line_start = ++p->at;
+  p->line++;
+}
+
+static void skip_spaces(Parser *p) {
+  for (;;) {
+    if (*p->at == '#') {
+      while (*p->at && *p->at != '\n') p->at++;
+    } else if (*p->at == ' ' || *p->at == '\t' || *p->at == '\r') {
+      p->at++;
+    } else if (*p->at == '\n' && p->brackets) {
+      new_line(p);
+    } else {
+      return;
+    }
+  }
+}
+
+static const char *digits(const char *s) {
+  while (isdigit((unsigned char)*s)) s++;
+  return s;
+}
+
+static void read_number(Parser *p) {
+  Token *t = &p->token;
+  char text[64];
+  const char *end = digits(p->at);
+  if (*end == '.') end = digits(end + 1);
+  if (*end == 'e' || *end == 'E') {
+    const char *exponent = end + 1 + (end[1] == '+' || end[1] == '-');
+    if (isdigit((unsigned char)*exponent)) end = digits(exponent);
+  }
+  t->kind = tk_number;
+  t->length = end - p->at < 1000 ? (int)(end - p->at) : 1000;
+  p->at = end;
+  snprintf(text, sizeof text, "%.*s", t->length, t->start);
+  if (t->length >= (int)sizeof text || !pbText_Real(text, &t->number) || !(t->number < 1e300))
+    FAIL(p, t->start, "this is not a number that can be used");
+  else if (is_name_start(*end)) FAIL(p, end, "a name right behind a number: is there a '*' missing?");
+}
+
+static void read_mark(Parser *p) {
+  Token *t = &p->token;
+  char c = *t->start, second = t->start[1];
+  t->kind = tk_mark;
+  t->length = (c == '<' || c == '>') && second == '=' ? 2 : 1;
+  p->at += t->length;
+  if (c == '*' && second == '*') FAIL(p, t->start, "a power is written '^'");
+  if (c == '=' && second == '=') FAIL(p, t->start, "numbers are compared by < <= > >=");
+}
+
+static void next(Parser *p) {
+  skip_spaces(p);
+  Token *t = &p->token;
+  *t = (Token){tk_end, p->at, 0, p->line, (int)(p->at - p->line_start) + 1, 0};
+  char c = *p->at;
+  if (!c || failed(p)) return;
+  if (isdigit((unsigned char)c) || (c == '.' && isdigit((unsigned char)p->at[1]))) {
+    read_number(p);
+  } else if (is_name_start(c)) {
+    while (is_name_part(*p->at)) p->at++;
+    t->kind = tk_name;
+    t->length = (int)(p->at - t->start);
+  } else if (c == ';' || c == '\n') {
+    t->kind = tk_break;
+    t->length = 1;
+    if (c == '\n') new_line(p);
+    else p->at++;
+  } else if (strchr("+-*/^<>=()[],.", c)) {
+    read_mark(p);
+  } else if (c > 0 && isprint((unsigned char)c)) {
+    FAIL(p, t->start, "the character '%c' has no meaning in a formula", c);
+  } else {
+    FAIL(p, t->start, "a character that has no meaning in a formula (code %d)", (unsigned char)c);
+  }
+  if (failed(p)) t->kind = tk_end;
+}
+
+static bool is_mark(const Parser *p, const char *mark) {
+  return p->token.kind == tk_mark && (int)strlen(mark) == p->token.length &&
+         !strncmp(p->token.start, mark, (size_t)p->token.length);
+}
+
+static const char *what_stands(const Parser *p, char *text, size_t size) {
+  if (p->token.kind == tk_end) return "the end of the formula";
+  if (p->token.kind == tk_break) return *p->token.start == ';' ? "';'" : "the end of the line";
+  snprintf(text, size, "'%.*s'", p->token.length > 40 ? 40 : p->token.length, p->token.start);
+  return text;
+}
+
+static void expect(Parser *p, const char *mark, const char *why) {
+  char text[64];
+  if (is_mark(p, mark)) {
+    if (strchr(")]", *mark)) p->brackets--;
+    next(p);
+  } else if (!failed(p)) {
+    FAIL(p, p->token.start, "expected '%s' %s, not %s", mark, why, what_stands(p, text, sizeof text));
+  }
+}
+
+// Behind an opening mark and behind an operator ends of lines are spaces.
+static void next_operand(Parser *p) {
+  p->brackets++;
+  next(p);
+  p->brackets--;
+}
+static void open_bracket(Parser *p) {
+  p->brackets++;
+  next(p);
+}
+
+// What the graph makes for a function has the place of its word.
+static pbValue apply(Parser *p, const Token *word, pbFunction f, int count, const pbValue *a) {
+  stand_at(p, word->start);
+  p->g->at.line = word->line;
+  p->g->at.column = word->column;
+  return pbGraph_Apply(p->g, f, count, a);
+}
+
+// ---- names ------------------------------------------------------------------------------------------------------------
+static bool is_word(const Token *t, const char *word) {
+  return t->length == (int)strlen(word) && !strncmp(t->start, word, (size_t)t->length);
+}
+
+static bool find_function(const Token *t, pbFunction *f) {
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+    if (is_name_start(functions[i].name[0]) && is_word(t, functions[i].name)) {
+      *f = functions[i].f;
+      return true;
+    }
+  }
+  return false;
+}
+
+// x3, X0, y12: a letter and digits
+static bool find_point(const Token *t, int *index) {
+  if (t->length < 2 || t->length > 6 || !strchr("xXy", *t->start)) return false;
+  *index = 0;
+  for (int i = 1; i < t->length; i++) {
+    if (!isdigit((unsigned char)t->start[i])) return false;
+    *index = 10 * *index + t->start[i] - '0';
+  }
+  return true;
+}
+
+static bool reserved(const Token *t) {
+  int index;
+  pbFunction f;
+  return is_word(t, "pi") || is_word(t, "h") || is_word(t, "t") || is_word(t, "identity") || find_point(t, &index) ||
+         find_function(t, &f);
+}
+
+static bool is_parameter(const Parser *p, const Token *t) {
+  for (int i = 0; i < p->def->parameter_count; i++)
+    if (is_word(t, p->def->parameters[i].name)) return true;
+  return false;
+}
+
+static void unknown(Parser *p, const Token *t) {
+  char word[NAME], text[120];
+  snprintf(word, sizeof word, "%.*s", t->length < NAME ? t->length : NAME - 1, t->start);
+  pbSuggest s = pbSuggest_For(word);
+  for (int i = 0; i < p->variable_count; i++) pbSuggest_Offer(&s, p->variable[i].name);
+  for (int i = 0; i < p->def->parameter_count; i++) pbSuggest_Offer(&s, p->def->parameters[i].name);
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+    if (is_name_start(functions[i].name[0])) pbSuggest_Offer(&s, functions[i].name);
+  pbSuggest_Offer(&s, "identity");
+  FAIL(p, t->start, "unknown name '%s'%s", word, pbSuggest_Write(&s, text, sizeof text));
+}
+
+static pbValue point(Parser *p, const Token *t, int index) {
+  stand_at(p, t->start);
+  if (*t->start == 'x') return pbGraph_Position(p->g, index);
+  return *t->start == 'X' ? pbGraph_Rest(p->g, index) : pbGraph_Previous(p->g, index);
+}
+
+static pbValue named(Parser *p, const Token *t) {
+  pbGraph *g = p->g;
+  int index;
+  pbFunction f;
+  for (int i = 0; i < p->def->parameter_count; i++)
+    if (is_word(t, p->def->parameters[i].name)) return pbGraph_Parameter(g, i);
+  for (int i = 0; i < p->variable_count; i++)
+    if (is_word(t, p->variable[i].name)) return p->variable[i].value;
+  if (is_word(t, "pi")) return pbGraph_Number(g, 3.14159265358979323846);
+  if (is_word(t, "h")) return pbGraph_Timestep(g);
+  if (is_word(t, "t")) return pbGraph_Time(g);
+  if (find_point(t, &index)) return point(p, t, index);
+  if (find_function(t, &f) || is_word(t, "identity")) FAIL(p, t->start, "a function: its arguments in ( ) are missing");
+  else unknown(p, t);
+  return (pbValue){0};
+}
+
+// ---- expressions ------------------------------------------------------------------------------------------------------
+static pbValue comparison(Parser *p);
+
+// expression { ',' expression } up to the closing mark
+static int arguments(Parser *p, pbValue *a, int most, const char *closing) {
+  int count = 0;
+  while (!failed(p)) {
+    pbValue v = comparison(p);
+    if (count < most) a[count] = v;
+    count++;
+    if (!is_mark(p, ",")) break;
+    next(p);
+  }
+  expect(p, closing, "or ','");
+  return count;
+}
+
+// A whole number written out
+static int whole(Parser *p, const char *what) {
+  Token t = p->token;
+  if (t.kind == tk_number && t.number == (int)t.number) {
+    next(p);
+    return (int)t.number;
+  }
+  if (!failed(p)) FAIL(p, t.start, "%s must be a whole number written out", what);
+  return 0;
+}
+
+// A name that is no function's
+static bool known(const Parser *p, const Token *t) {
+  for (int i = 0; i < p->variable_count; i++)
+    if (is_word(t, p->variable[i].name)) return true;
+  return reserved(t) || is_parameter(p, t);
+}
+
+static pbValue call(Parser *p, const Token *word) {
+  pbValue a[8], v;
+  pbFunction f = pb_fnCount;
+  bool identity = is_word(word, "identity");
+  if (!identity && !find_function(word, &f)) {
+    if (!failed(p) && known(p, word))
+      FAIL(p, p->token.start, "'%.*s' is no function: is there an operator missing?", word->length, word->start);
+    else if (!failed(p)) unknown(p, word);
+    return (pbValue){0};
+  }
+  open_bracket(p);
+  if (identity) {
+    int n = whole(p, "the size of identity");
+    stand_at(p, word->start);
+    v = pbGraph_Identity(p->g, n);
+    expect(p, ")", "after the size");
+    return v;
+  }
+  if (is_mark(p, ")")) {
+    FAIL(p, p->token.start, "arguments are missing");
+    return (pbValue){0};
+  }
+  int count = arguments(p, a, 8, ")");
+  return apply(p, word, f, count, a);
+}
+
+static pbValue primary(Parser *p) {
+  char text[64];
+  pbValue v = {0}, column[3];
+  Token t = p->token;
+  if (t.kind == tk_number) {
+    next(p);
+    return pbGraph_Number(p->g, t.number);
+  }
+  if (t.kind == tk_name) {
+    next(p);
+    return is_mark(p, "(") ? call(p, &t) : named(p, &t);
+  }
+  if (is_mark(p, "(")) {
+    open_bracket(p);
+    v = comparison(p);
+    expect(p, ")", "to close '('");
+    return v;
+  }
+  if (is_mark(p, "[")) {
+    open_bracket(p);
+    int count = arguments(p, column, 3, "]");
+    stand_at(p, t.start);
+    return pbGraph_Columns(p->g, count, column);
+  }
+  if (!failed(p)) FAIL(p, t.start, "expected a number, a name or a bracket, not %s", what_stands(p, text, sizeof text));
+  return v;
+}
+
+static pbValue component(Parser *p, pbValue v) {
+  next(p);
+  Token t = p->token;
+  int row = t.length == 1 && t.kind == tk_name ? *t.start - 'x' : -1;
+  if (row < 0 || row > 2) {
+    if (!failed(p)) FAIL(p, t.start, "a component is .x, .y or .z");
+    return v;
+  }
+  stand_at(p, t.start);
+  if (v.cols != 1 || (v.rows == 1 && v.cols == 1))
+    FAIL(p, t.start, "only vectors have components; entries of a matrix are m[i,j]");
+  next(p);
+  return pbGraph_At(p->g, v, row, 0);
+}
+
+static pbValue entry(Parser *p, pbValue v) {
+  open_bracket(p);
+  const char *place = p->token.start;
+  int row = whole(p, "an index"), col = 0;
+  if (is_mark(p, ",")) {
+    next(p);
+    col = whole(p, "an index");
+  } else if (v.cols > 1 && !failed(p)) {
+    FAIL(p, p->token.start, "an entry of a matrix has two indices");
+  }
+  expect(p, "]", "after an index");
+  stand_at(p, place);
+  return pbGraph_At(p->g, v, row, col);
+}
+
+static pbValue sign(Parser *p);
+
+static pbValue power(Parser *p) {
+  pbValue v[2] = {primary(p)};
+  while (!failed(p) && (is_mark(p, ".") || is_mark(p, "["))) v[0] = is_mark(p, ".") ? component(p, v[0]) : entry(p, v[0]);
+  if (!is_mark(p, "^")) return v[0];
+  Token t = p->token;
+  next_operand(p);
+  v[1] = sign(p);
+  return apply(p, &t, pb_fnPower, 2, v);
+}
+
+// Depth is bounded here: every way down leads through a sign.
+static pbValue sign(Parser *p) {
+  Token t = p->token;
+  pbValue v = {0};
+  if (++p->depth > DEPTH) {
+    FAIL(p, t.start, "nested more than %d deep", DEPTH);
+  } else if (is_mark(p, "-")) {
+    next_operand(p);
+    v = sign(p);
+    v = apply(p, &t, pb_fnNegate, 1, &v);
+  } else if (is_mark(p, "+")) {
+    next_operand(p);
+    v = sign(p);
+  } else {
+    v = power(p);
+  }
+  p->depth--;
+  return v;
+}
+
+// left { operator right }, operators of one rank
+static pbValue chain(Parser *p, pbValue (*operand)(Parser *), const char *const *marks, const pbFunction *fs, int most) {
+  pbValue v[2] = {operand(p)};
+  for (int done = 0, k = 0; !failed(p) && done < most; done++) {
+    for (k = 0; marks[k] && !is_mark(p, marks[k]); k++) continue;
+    if (!marks[k]) break;
+    Token t = p->token;
+    next_operand(p);
+    v[1] = operand(p);
+    v[0] = apply(p, &t, fs[k], 2, v);
+  }
+  return v[0];
+}
+
+static pbValue term(Parser *p) {
+  static const char *const marks[] = {"*", "/", NULL};
+  return chain(p, sign, marks, (const pbFunction[]){pb_fnMul, pb_fnDiv}, 1 << 20);
+}
+
+static pbValue sum(Parser *p) {
+  static const char *const marks[] = {"+", "-", NULL};
+  return chain(p, term, marks, (const pbFunction[]){pb_fnAdd, pb_fnSub}, 1 << 20);
+}
+
+static pbValue comparison(Parser *p) {
+  static const char *const marks[] = {"<", "<=", ">", ">=", NULL};
+  return chain(p, sum, marks, (const pbFunction[]){pb_fnLess, pb_fnLessEqual, pb_fnGreater, pb_fnGreaterEqual}, 1);
+}
+
+// ---- statements -------------------------------------------------------------------------------------------------------
+static void assign(Parser *p, const Token *name, pbValue value) {
+  if (failed(p)) return;
+  if (name->length >= NAME) FAIL(p, name->start, "a name has at most %d letters", NAME - 1);
+  else if (reserved(name)) FAIL(p, name->start, "'%.*s' has a meaning already", name->length, name->start);
+  else if (is_parameter(p, name)) FAIL(p, name->start, "'%.*s' is a parameter", name->length, name->start);
+  else if (p->variable_count == NAMES) FAIL(p, name->start, "more than %d names", NAMES);
+  for (int i = 0; i < p->variable_count && !failed(p); i++) {
+    if (is_word(name, p->variable[i].name)) FAIL(p, name->start, "'%.*s' has a value already", name->length, name->start);
+  }
+  if (failed(p)) return;
+  Variable *v = &p->variable[p->variable_count++];
+  snprintf(v->name, sizeof v->name, "%.*s", name->length, name->start);
+  v->value = value;
+}
+
+// name '=' ahead? Then both are passed over.
+static bool begins_assignment(Parser *p, Token *name) {
+  Parser before = *p;
+  *name = p->token;
+  if (name->kind != tk_name) return false;
+  next(p);
+  if (!failed(p) && is_mark(p, "=")) {
+    next_operand(p);
+    return true;
+  }
+  if (!failed(p)) p->at = before.at, p->line = before.line, p->line_start = before.line_start, p->token = before.token;
+  return false;
+}
+
+static void skip_breaks(Parser *p) {
+  while (p->token.kind == tk_break) next(p);
+}
+
+static pbValue formula(Parser *p) {
+  char text[64];
+  pbValue value = {0};
+  next(p);
+  skip_breaks(p);
+  if (p->token.kind == tk_end) FAIL(p, p->token.start, "the formula is empty");
+  while (!failed(p)) {
+    Token first = p->token, name;
+    bool assigned = begins_assignment(p, &name);
+    value = comparison(p);
+    if (assigned) assign(p, &name, value);
+    if (failed(p)) break;
+    if (p->token.kind != tk_break && p->token.kind != tk_end)
+      FAIL(p, p->token.start, "expected an operator or the end of the statement, not %s", what_stands(p, text, sizeof text));
+    skip_breaks(p);
+    if (p->token.kind == tk_end && !failed(p)) {
+      if (assigned) FAIL(p, first.start, "the last statement must be the energy itself, without a name");
+      else if (value.rows != 1 || value.cols != 1)
+        FAIL(p, first.start, "the energy must be a scalar, not %d x %d numbers", value.rows, value.cols);
+      break;
+    }
+    if (!assigned) FAIL(p, first.start, "a value that goes nowhere: only the last statement may be without a name");
+  }
+  return value;
+}
+
+// ---- errors -----------------------------------------------------------------------------------------------------------
+// "energy 'spring', line 1, column 8: unknown name 'nrm', did you mean 'norm'?", the line, a caret below the place
+static pbStatus report(const Parser *p) {
+  const char *begin = p->place, *end = p->place;
+  char shown[SHOWN + 1], caret[SHOWN + 1];
+  int line = 1, length = 0, before;
+  for (const char *s = p->def->formula; s < p->place; s++) line += *s == '\n';
+  while (begin > p->def->formula && begin[-1] != '\n') begin--;
+  while (*end && *end != '\n') end++;
+  int column = (int)(p->place - begin) + 1;
+  if (p->place - begin > SHOWN - 20) begin = p->place - (SHOWN - 20);
+  before = (int)(p->place - begin);
+  for (; length < SHOWN && begin + length < end; length++) {
+    unsigned char c = (unsigned char)begin[length];
+    shown[length] = c < 32 ? ' ' : (char)c;
+  }
+  shown[length] = 0;
+  snprintf(caret, sizeof caret, "%*s^", before, "");
+  const char *name = p->def->name ? p->def->name : "";
+  return pbContext_Fail(p->g->ctx, p->g->status, "energy '%.64s', line %d, column %d: %s\n  %s\n  %s", name, line, column,
+                        p->g->error, shown, caret);
+}
+
+pbStatus pbFormula_Read(pbGraph *g, const pbEnergyDef *def, int *value) {
+  Parser p = {.g = g, .def = def, .at = def->formula, .line_start = def->formula, .line = 1, .place = def->formula};
+  p.variable = pbContext_AllocArray(g->ctx, NAMES, sizeof *p.variable);
+  if (!p.variable) return pbContext_Fail(g->ctx, pb_no_memory, "out of memory");
+  pbValue v = formula(&p);
+  pbContext_Free(g->ctx, p.variable);
+  if (g->status == pb_no_memory) return pbContext_Fail(g->ctx, pb_no_memory, "out of memory");
+  if (g->status) return report(&p);
+  *value = v.node[0];
+  return pb_ok;
+}
+
+static pbStatus bad_name(pbContext *ctx, const pbEnergyDef *def, int i, const char *why) {
+  return pbContext_Fail(ctx, pb_bad_input, "energy '%.64s', parameter %d, '%.64s': %s", def->name ? def->name : "", i,
+                        def->parameters[i].name ? def->parameters[i].name : "", why);
+}
+
+pbStatus pbFormula_CheckNames(pbContext *ctx, const pbEnergyDef *def) {
+  for (int i = 0; i < def->parameter_count && i < PB_ENERGY_PARAMETERS; i++) {
+    const char *name = def->parameters[i].name;
+    if (!name || !is_name_start(*name)) return bad_name(ctx, def, i, "a name begins with a letter");
+    if (strlen(name) >= NAME) return bad_name(ctx, def, i, "this name is too long");
+    for (const char *s = name; *s; s++)
+      if (!is_name_part(*s)) return bad_name(ctx, def, i, "a name has letters, digits and '_' only");
+    if (reserved(&(Token){.start = name, .length = (int)strlen(name)}))
+      return bad_name(ctx, def, i, "has a meaning in formulas already");
+    for (int k = 0; k < i; k++)
+      if (!strcmp(name, def->parameters[k].name)) return bad_name(ctx, def, i, "two parameters of one name");
+  }
+  return pb_ok;
+}

@@ -1,0 +1,286 @@
+#include "energy/graph.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/context.h"
+
+int pbOp_Operands(pbOp op) {
+  static const uint8_t operands[pb_opCount] = {
+#define X(id, n) n,
+      PB_OP_TABLE(X)
+#undef X
+  };
+  return operands[op];
+}
+
+void pbGraph_Fail(pbGraph *g, pbStatus status, const char *format, ...) {
+  if (g->status) return;
+  g->status = status;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(g->error, sizeof g->error, format, args);
+  va_end(args);
+}
+
+// ---- nodes without duplicates -----------------------------------------------------------------------------------------
+static uint64_t bits(double value) {
+  uint64_t b;
+  memcpy(&b, &value, sizeof b);
+  return b;
+}
+
+static uint64_t hash(const pbNode *n) {
+  uint64_t h = n->op;
+  for (int k = 0; k < 3; k++) h = (h ^ (uint64_t)n->of[k]) * 0x9e3779b97f4a7c15u;
+  h = (h ^ bits(n->value)) * 0xbf58476d1ce4e5b9u;
+  return h ^ (h >> 29);
+}
+
+static bool same(const pbNode *a, const pbNode *b) {
+  return a->op == b->op && !memcmp(a->of, b->of, sizeof a->of) && bits(a->value) == bits(b->value);
+}
+
+// Where the node is in the table, or the free place for it.
+static int find(const pbGraph *g, const pbNode *n) {
+  int i = (int)(hash(n) & (uint64_t)(g->table_size - 1));
+  while (g->table[i] && !same(&g->node[g->table[i] - 1], n)) i = (i + 1) & (g->table_size - 1);
+  return i;
+}
+
+// Twice the room for nodes, and a table four times as large as the nodes.
+static bool grow(pbGraph *g) {
+  int capacity = g->capacity ? 2 * g->capacity : 256;
+  if (capacity > PB_GRAPH_MOST_NODES) {
+    pbGraph_Fail(g, pb_bad_input, "the formula is too large: its derivatives take more than %d operations", PB_GRAPH_MOST_NODES);
+    return false;
+  }
+  pbNode *nodes = pbContext_Resize(g->ctx, g->node, (size_t)capacity * sizeof *nodes);
+  if (nodes) g->node = nodes;
+  int *table = nodes ? pbContext_AllocArray(g->ctx, (size_t)capacity * 4, sizeof *table) : NULL;
+  if (!table) {
+    pbGraph_Fail(g, pb_no_memory, "out of memory");
+    return false;
+  }
+  pbContext_Free(g->ctx, g->table);
+  g->table = table;
+  g->table_size = 4 * capacity;
+  g->capacity = capacity;
+  for (int i = 0; i < g->count; i++) g->table[find(g, &g->node[i])] = i + 1;
+  return true;
+}
+
+static int make(pbGraph *g, pbNode n) {
+  if (g->status) return 0;
+  if (g->count == g->capacity && !grow(g)) return 0;
+  int slot = find(g, &n);
+  if (!g->table[slot]) {
+    n.place = g->at;
+    g->node[g->count++] = n;
+    g->table[slot] = g->count;
+  }
+  return g->table[slot] - 1;
+}
+
+int pbGraph_Constant(pbGraph *g, double value) { return make(g, (pbNode){.op = pb_opConstant, .value = value == 0 ? 0 : value}); }
+
+int pbGraph_Input(pbGraph *g, int input) { return make(g, (pbNode){.op = pb_opInput, .of = {input}}); }
+
+// ---- simplification ---------------------------------------------------------------------------------------------------
+static bool is(const pbGraph *g, int a, pbOp op) { return g->node[a].op == op; }
+static bool is_value(const pbGraph *g, int a, double value) { return is(g, a, pb_opConstant) && g->node[a].value == value; }
+static int of(const pbGraph *g, int a, int k) { return g->node[a].of[k]; }
+
+// A select with 0 on one side is a mask. Masks stay outside of what they are multiplied with, so that the side not taken may
+// be anything, infinite as well: 0 times that would be NaN. side: the operand that is not 0.
+static bool is_mask(const pbGraph *g, int a, int *side) {
+  if (!is(g, a, pb_opSelect)) return false;
+  *side = is_value(g, of(g, a, 1), 0) ? 2 : 1;
+  return is_value(g, of(g, a, 3 - *side), 0);
+}
+
+static int mask(pbGraph *g, int condition, int side, int a) {
+  int zero = pbGraph_Constant(g, 0);
+  return side == 1 ? pbGraph_Node(g, pb_opSelect, condition, a, zero) : pbGraph_Node(g, pb_opSelect, condition, zero, a);
+}
+
+// op(mask(a), b) as mask(op(a, b)); the operand `k` is the mask.
+static int pull_mask(pbGraph *g, pbOp op, int a, int b, int k, int side) {
+  int m = k ? b : a, inner = of(g, m, side), condition = of(g, m, 0);
+  return mask(g, condition, side, k ? pbGraph_Node(g, op, a, inner, 0) : pbGraph_Node(g, op, inner, b, 0));
+}
+
+static bool same_masks(const pbGraph *g, int a, int b, int *side) {
+  int other;
+  return is_mask(g, a, side) && is_mask(g, b, &other) && *side == other && of(g, a, 0) == of(g, b, 0);
+}
+
+static int commute(pbGraph *g, pbOp op, int a, int b) {
+  return make(g, (pbNode){.op = (uint8_t)op, .of = {a < b ? a : b, a < b ? b : a}});
+}
+
+static int add(pbGraph *g, int a, int b) {
+  int side;
+  if (is_value(g, a, 0)) return b;
+  if (is_value(g, b, 0)) return a;
+  if (a == b) return pb_mul(g, pbGraph_Constant(g, 2), a);
+  if (is(g, b, pb_opNeg)) return pb_sub(g, a, of(g, b, 0));
+  if (is(g, a, pb_opNeg)) return pb_sub(g, b, of(g, a, 0));
+  if (same_masks(g, a, b, &side)) return mask(g, of(g, a, 0), side, pb_add(g, of(g, a, side), of(g, b, side)));
+  return commute(g, pb_opAdd, a, b);
+}
+
+static int sub(pbGraph *g, int a, int b) {
+  int side;
+  if (is_value(g, b, 0)) return a;
+  if (is_value(g, a, 0)) return pb_neg(g, b);
+  if (a == b) return pbGraph_Constant(g, 0);
+  if (is(g, b, pb_opNeg)) return pb_add(g, a, of(g, b, 0));
+  if (is(g, a, pb_opNeg)) return pb_neg(g, pb_add(g, of(g, a, 0), b));
+  if (same_masks(g, a, b, &side)) return mask(g, of(g, a, 0), side, pb_sub(g, of(g, a, side), of(g, b, side)));
+  return make(g, (pbNode){.op = pb_opSub, .of = {a, b}});
+}
+
+static int mul(pbGraph *g, int a, int b) {
+  if (is(g, b, pb_opConstant)) {
+    int swap = a;
+    a = b, b = swap;
+  }
+  if (is_value(g, a, 0)) return a;
+  if (is_value(g, a, 1)) return b;
+  if (is_value(g, a, -1)) return pb_neg(g, b);
+  if (is(g, a, pb_opNeg)) return pb_neg(g, pb_mul(g, of(g, a, 0), b));
+  if (is(g, b, pb_opNeg)) {
+    if (is(g, a, pb_opConstant)) return pb_mul(g, pbGraph_Constant(g, -g->node[a].value), of(g, b, 0));
+    return pb_neg(g, pb_mul(g, a, of(g, b, 0)));
+  }
+  int side;
+  if (is_mask(g, a, &side)) return pull_mask(g, pb_opMul, a, b, 0, side);
+  if (is_mask(g, b, &side)) return pull_mask(g, pb_opMul, a, b, 1, side);
+  if (is(g, b, pb_opMul) && is(g, of(g, b, 0), pb_opConstant)) {  // factors that are numbers come first and are one
+    int number = of(g, b, 0), rest = of(g, b, 1);
+    if (is(g, a, pb_opConstant)) return pb_mul(g, pbGraph_Constant(g, g->node[a].value * g->node[number].value), rest);
+    return pb_mul(g, number, pb_mul(g, a, rest));
+  }
+  if (is(g, a, pb_opMul) && is(g, of(g, a, 0), pb_opConstant)) return pb_mul(g, of(g, a, 0), pb_mul(g, of(g, a, 1), b));
+  if (a == b && is(g, a, pb_opSqrt)) return of(g, a, 0);
+  if (is(g, a, pb_opConstant)) return make(g, (pbNode){.op = pb_opMul, .of = {a, b}});
+  return commute(g, pb_opMul, a, b);
+}
+
+static int divide(pbGraph *g, int a, int b) {
+  int side;
+  if (is_value(g, b, 1)) return a;
+  if (is(g, a, pb_opConstant) && !is_value(g, a, 1)) return pb_mul(g, a, pb_div(g, pbGraph_Constant(g, 1), b));
+  if (is(g, b, pb_opConstant)) {
+    double inverse = 1 / g->node[b].value;
+    int exponent;
+    if (fabs(frexp(inverse, &exponent)) == 0.5) return pb_mul(g, pbGraph_Constant(g, inverse), a);  // exact
+  }
+  if (is(g, a, pb_opNeg)) return pb_neg(g, pb_div(g, of(g, a, 0), b));
+  if (is(g, b, pb_opNeg)) return pb_neg(g, pb_div(g, a, of(g, b, 0)));
+  if (is(g, a, pb_opMul) && is(g, of(g, a, 0), pb_opConstant)) return pb_mul(g, of(g, a, 0), pb_div(g, of(g, a, 1), b));
+  if (is_mask(g, a, &side)) return pull_mask(g, pb_opDiv, a, b, 0, side);
+  return make(g, (pbNode){.op = pb_opDiv, .of = {a, b}});
+}
+
+static int negate(pbGraph *g, int a) {
+  int side;
+  if (is(g, a, pb_opNeg)) return of(g, a, 0);
+  if (is(g, a, pb_opSub)) return pb_sub(g, of(g, a, 1), of(g, a, 0));
+  if (is(g, a, pb_opMul) && is(g, of(g, a, 0), pb_opConstant))
+    return pb_mul(g, pbGraph_Constant(g, -g->node[of(g, a, 0)].value), of(g, a, 1));
+  if (is_mask(g, a, &side)) return mask(g, of(g, a, 0), side, pb_neg(g, of(g, a, side)));
+  return make(g, (pbNode){.op = pb_opNeg, .of = {a}});
+}
+
+static int choose(pbGraph *g, int c, int a, int b) {
+  if (is(g, c, pb_opConstant)) return g->node[c].value > 0 ? a : b;
+  if (is(g, a, pb_opSelect) && of(g, a, 0) == c) a = of(g, a, 1);
+  if (is(g, b, pb_opSelect) && of(g, b, 0) == c) b = of(g, b, 2);
+  return a == b ? a : make(g, (pbNode){.op = pb_opSelect, .of = {c, a, b}});
+}
+
+double pbOp_Value(pbOp op, double a, double b, double c) {
+  switch (op) {
+    case pb_opAdd: return a + b;
+    case pb_opSub: return a - b;
+    case pb_opMul: return a * b;
+    case pb_opDiv: return a / b;
+    case pb_opNeg: return -a;
+    case pb_opSqrt: return sqrt(a);
+    case pb_opLog: return log(a);
+    case pb_opExp: return exp(a);
+    case pb_opSin: return sin(a);
+    case pb_opCos: return cos(a);
+    case pb_opAsin: return asin(a);
+    case pb_opAcos: return acos(a);
+    case pb_opAtan2: return atan2(a, b);
+    case pb_opPow: return pow(a, b);
+    case pb_opAbs: return fabs(a);
+    case pb_opSign: return a > 0 ? 1 : a < 0 ? -1 : a;
+    case pb_opMin: return a <= b ? a : b < a ? b : NAN;
+    case pb_opMax: return a >= b ? a : b > a ? b : NAN;
+    case pb_opLess: return a < b ? 1 : a >= b ? 0 : NAN;
+    case pb_opLessEqual: return a <= b ? 1 : a > b ? 0 : NAN;
+    case pb_opSelect: return a > 0 ? b : a <= 0 ? c : NAN;
+    case pb_opFreeze: return a;
+    case pb_opConstant:
+    case pb_opInput:
+    case pb_opCount: break;
+  }
+  return NAN;
+}
+
+// The value where all operands are numbers and it is finite. What is not finite is left for the run to report.
+static bool fold(const pbGraph *g, pbOp op, const int operand[3], double *value) {
+  double v[3] = {0};
+  for (int k = 0; k < pbOp_Operands(op); k++) {
+    if (!is(g, operand[k], pb_opConstant)) return false;
+    v[k] = g->node[operand[k]].value;
+  }
+  *value = pbOp_Value(op, v[0], v[1], v[2]);
+  return isfinite(*value);
+}
+
+int pbGraph_Node(pbGraph *g, pbOp op, int a, int b, int c) {
+  double value;
+  if (g->status) return 0;
+  if (fold(g, op, (int[3]){a, b, c}, &value)) return pbGraph_Constant(g, value);
+  switch (op) {
+    case pb_opAdd: return add(g, a, b);
+    case pb_opSub: return sub(g, a, b);
+    case pb_opMul: return mul(g, a, b);
+    case pb_opDiv: return divide(g, a, b);
+    case pb_opNeg: return negate(g, a);
+    case pb_opSelect: return choose(g, a, b, c);
+    case pb_opMin:
+    case pb_opMax:
+      if (a == b) return a;
+      break;
+    case pb_opAbs:
+      if (is(g, a, pb_opAbs)) return a;
+      if (is(g, a, pb_opNeg)) a = of(g, a, 0);
+      break;
+    default: break;
+  }
+  return make(g, (pbNode){.op = (uint8_t)op, .of = {a, b, c}});
+}
+
+// x^n for n > 0 by squares
+static int power(pbGraph *g, int x, int n) {
+  if (n == 1) return x;
+  int half = power(g, x, n / 2), square = pb_mul(g, half, half);
+  return n % 2 ? pb_mul(g, x, square) : square;
+}
+
+int pbGraph_PowNode(pbGraph *g, int a, int b) {
+  double p = g->status || !is(g, b, pb_opConstant) ? 0.25 : g->node[b].value;
+  if (p == 0) return pbGraph_Constant(g, 1);
+  if (fabs(p) > 64 || 2 * p != floor(2 * p)) return pbGraph_Node(g, pb_opPow, a, b, 0);
+  int whole = (int)floor(fabs(p)), y = whole ? power(g, a, whole) : pbGraph_Constant(g, 1);
+  if (whole != fabs(p)) y = pb_mul(g, y, pbGraph_Node(g, pb_opSqrt, a, 0, 0));
+  return p < 0 ? pb_div(g, pbGraph_Constant(g, 1), y) : y;
+}

@@ -1,0 +1,76 @@
+// What a fault says.
+#include "energy/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+size_t pbRun_WorkSize(const pbProgram *p, bool in_complex) {
+  pbArena a = pbArena_Measure();
+  pbArena_Take(&a, (size_t)p->slots, (in_complex ? 2 : 1) * PB_BLOCK * sizeof(double));
+  pbArena_Take(&a, (size_t)p->slots, sizeof(int));
+  return pbArena_Needed(&a);
+}
+
+static const char *function_name(const pbOrigin *place) {
+  static const char *const names[] = {
+#define X(id, name, least, most) name,
+      PB_FUNCTION_TABLE(X)
+#undef X
+  };
+  return place->function < pb_fnCount ? names[place->function] : "an operation";
+}
+
+// The function's name as the formula has it; operators say more by their name in words.
+static bool is_operator(const pbOrigin *place) { return place->function >= pb_fnCount || place->function <= pb_fnGreaterEqual; }
+
+static void explain_primal(const pbOrigin *place, int code, const double *v, char *text, size_t size) {
+  const char *name = function_name(place);
+  const char *suffix = is_operator(place) ? "" : " in ", *where = is_operator(place) ? "" : name;
+  switch (code) {
+    case pb_opSqrt_code:
+      snprintf(text, size, "square root of %.6g%s%s", v[0], strcmp(where, "sqrt") ? suffix : "",
+               strcmp(where, "sqrt") ? where : "");
+      return;
+    case pb_opDiv_code:
+      if (v[1] == 0 && place->function == pb_fnInverse) snprintf(text, size, "inverse of a singular matrix");
+      else if (v[1] == 0) snprintf(text, size, "division by 0%s%s", suffix, where);
+      else snprintf(text, size, "overflow of a quotient%s%s", suffix, where);
+      return;
+    case pb_opLog_code:
+    case pb_opAsin_code:
+    case pb_opAcos_code: snprintf(text, size, "%s of %.6g", name, v[0]); return;
+    case pb_opExp_code: snprintf(text, size, "exp of %.6g overflows", v[0]); return;
+    case pb_opPow_code: snprintf(text, size, "%.6g to the power %.6g", v[0], v[1]); return;
+    default: snprintf(text, size, "overflow in '%s'", name);
+  }
+}
+
+void pbRun_Explain(const pbProgram *p, int instruction, const double *v, pbEnergyFault *fault) {
+  const pbOrigin *place = &p->place[instruction];
+  int code = p->code[instruction].code;
+  fault->line = place->line;
+  fault->column = place->column;
+  if (!place->derived) explain_primal(place, code, v, fault->what, sizeof fault->what);
+  else if (code == pb_opDiv_code && v[1] == 0)
+    snprintf(fault->what, sizeof fault->what, "'%s' has no derivative here%s", function_name(place),
+             place->function == pb_fnNorm || place->function == pb_fnSqrt || place->function == pb_fnNormalize ? " (at 0)" : "");
+  else snprintf(fault->what, sizeof fault->what, "the derivative of '%s' is not finite", function_name(place));
+}
+
+void pbRun_ExplainInput(const pbPort *port, double value, pbEnergyFault *fault) {
+  static const char *const letters[] = {"x", "X", "y"};
+  const char *kind = isnan(value) ? "NaN" : isfinite(value) ? "not finite in its derivative" : "infinite";
+  if (port->group <= pb_groupPrevious)
+    snprintf(fault->what, sizeof fault->what, "%s%d.%c is %s", letters[port->group], port->index, "xyz"[port->offset], kind);
+  else if (port->group == pb_groupParameter)
+    snprintf(fault->what, sizeof fault->what, "entry %d of parameter %d is %s", port->offset, port->index, kind);
+  else
+    snprintf(fault->what, sizeof fault->what, "%s is %s",
+             port->group == pb_groupWeight ? "w"
+             : port->group == pb_groupTime ? "t"
+                                           : "h",
+             kind);
+}

@@ -1,0 +1,342 @@
+// Small values over scalar nodes: shapes, and every function of the formula language.
+#include <stdio.h>
+
+#include "base/context.h"
+#include "energy/graph.h"
+
+static const pbValue failed = {0};
+
+static pbInputs number_inputs(const pbEnergyDef *def) {
+  int n = 3 * def->points;
+  pbInputs in = {.points = def->points, .parameter_count = def->parameter_count, .rest = n, .previous = 2 * n};
+  in.timestep = 3 * n;
+  in.time = in.timestep + 1;
+  in.parameter[0] = in.time + 1;
+  for (int i = 0; i < def->parameter_count; i++)
+    in.parameter[i + 1] = in.parameter[i] + def->parameters[i].rows * def->parameters[i].cols;
+  in.weight = in.parameter[def->parameter_count];
+  in.count = in.weight + n;
+  return in;
+}
+
+static pbStatus check(pbContext *ctx, const pbEnergyDef *def) {
+  if (def->points < 1 || def->points > PB_ENERGY_POINTS)
+    return pbContext_Fail(ctx, pb_bad_input, "an energy has 1 to %d points, not %d", PB_ENERGY_POINTS, def->points);
+  if (def->parameter_count < 0 || def->parameter_count > PB_ENERGY_PARAMETERS)
+    return pbContext_Fail(ctx, pb_bad_input, "an energy has at most %d parameters, not %d", PB_ENERGY_PARAMETERS,
+                          def->parameter_count);
+  for (int i = 0; i < def->parameter_count; i++) {
+    const pbEnergyParameter *p = &def->parameters[i];
+    if (p->rows < 1 || p->rows > 3 || p->cols < 1 || p->cols > 3)
+      return pbContext_Fail(ctx, pb_bad_input, "parameter '%s': %d x %d numbers; up to 3 x 3 are possible",
+                            p->name ? p->name : "", p->rows, p->cols);
+  }
+  return pb_ok;
+}
+
+pbStatus pbGraph_Create(pbContext *ctx, const pbEnergyDef *def, pbGraph **graph) {
+  PB_TRY(check(ctx, def));
+  pbGraph *g = pbContext_Alloc(ctx, sizeof *g);
+  if (!g) return pbContext_Fail(ctx, pb_no_memory, "out of memory");
+  g->ctx = ctx;
+  g->at.function = pb_fnCount;
+  g->inputs = number_inputs(def);
+  for (int i = 0; i < def->parameter_count; i++) {
+    g->shape[i].rows = def->parameters[i].rows;
+    g->shape[i].cols = def->parameters[i].cols;
+  }
+  *graph = g;
+  return pb_ok;
+}
+
+void pbGraph_Destroy(pbGraph *g) {
+  if (!g) return;
+  pbContext *ctx = g->ctx;
+  pbContext_Free(ctx, g->node);
+  pbContext_Free(ctx, g->table);
+  pbContext_Free(ctx, g);
+}
+
+// ---- leaves -----------------------------------------------------------------------------------------------------------
+static pbValue scalar(int node) { return (pbValue){1, 1, {node}}; }
+
+static pbValue inputs(pbGraph *g, int first, int rows, int cols) {
+  pbValue v = {rows, cols, {0}};
+  for (int i = 0; i < rows * cols; i++) v.node[i] = pbGraph_Input(g, first + i);
+  return v;
+}
+
+static pbValue point(pbGraph *g, int first, int index, char letter) {
+  if (index >= 0 && index < g->inputs.points) return inputs(g, first + 3 * index, 3, 1);
+  pbGraph_Fail(g, pb_bad_input, "%c%d: the element has %d points, %c0 to %c%d", letter, index, g->inputs.points, letter, letter,
+               g->inputs.points - 1);
+  return failed;
+}
+
+pbValue pbGraph_Position(pbGraph *g, int index) { return point(g, 0, index, 'x'); }
+pbValue pbGraph_Rest(pbGraph *g, int index) { return point(g, g->inputs.rest, index, 'X'); }
+pbValue pbGraph_Previous(pbGraph *g, int index) { return point(g, g->inputs.previous, index, 'y'); }
+pbValue pbGraph_Timestep(pbGraph *g) { return inputs(g, g->inputs.timestep, 1, 1); }
+pbValue pbGraph_Time(pbGraph *g) { return inputs(g, g->inputs.time, 1, 1); }
+pbValue pbGraph_Number(pbGraph *g, double value) { return scalar(pbGraph_Constant(g, value)); }
+
+pbValue pbGraph_Parameter(pbGraph *g, int index) {
+  if (index >= 0 && index < g->inputs.parameter_count)
+    return inputs(g, g->inputs.parameter[index], g->shape[index].rows, g->shape[index].cols);
+  pbGraph_Fail(g, pb_bad_input, "there is no parameter %d", index);
+  return failed;
+}
+
+pbValue pbGraph_Identity(pbGraph *g, int n) {
+  if (n < 1 || n > 3) {
+    pbGraph_Fail(g, pb_bad_input, "identity is of 1, 2 or 3 rows, not %d", n);
+    return failed;
+  }
+  pbValue v = {n, n, {0}};
+  for (int i = 0; i < n * n; i++) v.node[i] = pbGraph_Constant(g, i % (n + 1) == 0);
+  return v;
+}
+
+pbValue pbGraph_Columns(pbGraph *g, int count, const pbValue *column) {
+  if (g->status) return failed;
+  if (count < 1 || count > 3) {
+    pbGraph_Fail(g, pb_bad_input, "[ ] takes 1 to 3 scalars or columns, not %d", count);
+    return failed;
+  }
+  int rows = column[0].rows;
+  for (int j = 0; j < count; j++) {
+    if (column[j].rows == rows && column[j].cols == 1) continue;
+    pbGraph_Fail(g, pb_bad_input, "[ ] takes scalars, or vectors of one length as columns");
+    return failed;
+  }
+  if (rows == 1) {  // scalars stand below each other
+    pbValue v = {count, 1, {0}};
+    for (int i = 0; i < count; i++) v.node[i] = column[i].node[0];
+    return v;
+  }
+  pbValue v = {rows, count, {0}};
+  for (int i = 0; i < rows * count; i++) v.node[i] = column[i % count].node[i / count];
+  return v;
+}
+
+pbValue pbGraph_At(pbGraph *g, pbValue v, int row, int col) {
+  if (g->status) return failed;
+  if (row >= 0 && row < v.rows && col >= 0 && col < v.cols) return scalar(v.node[row * v.cols + col]);
+  if (v.cols == 1) {
+    pbGraph_Fail(g, pb_bad_input, "component %d of %d (they count from 0)", row, v.rows);
+  } else {
+    pbGraph_Fail(g, pb_bad_input, "entry %d, %d of a %d x %d matrix (they count from 0)", row, col, v.rows, v.cols);
+  }
+  return failed;
+}
+
+// ---- functions --------------------------------------------------------------------------------------------------------
+typedef struct Text {
+  char text[32];
+} Text;
+
+static Text shape(pbValue v) {
+  Text t;
+  if (v.rows == 1 && v.cols == 1) snprintf(t.text, sizeof t.text, "a scalar");
+  else if (v.cols == 1) snprintf(t.text, sizeof t.text, "a vector of %d", v.rows);
+  else snprintf(t.text, sizeof t.text, "a %d x %d matrix", v.rows, v.cols);
+  return t;
+}
+
+static const char *name_of(pbFunction f) {
+  static const char *const names[pb_fnCount] = {
+#define X(id, name, least, most) name,
+      PB_FUNCTION_TABLE(X)
+#undef X
+  };
+  return names[f];
+}
+
+static pbValue refuse(pbGraph *g, pbFunction f, const char *wants, int count, const pbValue *a) {
+  if (count == 1) pbGraph_Fail(g, pb_bad_input, "'%s' takes %s, not %s", name_of(f), wants, shape(a[0]).text);
+  else pbGraph_Fail(g, pb_bad_input, "'%s' takes %s, not %s and %s", name_of(f), wants, shape(a[0]).text, shape(a[1]).text);
+  return failed;
+}
+
+static bool is_scalar(pbValue v) { return v.rows == 1 && v.cols == 1; }
+static bool same_shape(pbValue a, pbValue b) { return a.rows == b.rows && a.cols == b.cols; }
+static bool is_square(pbValue v) { return v.rows == v.cols; }
+
+static pbValue each(pbGraph *g, pbOp op, pbValue a, pbValue b) {
+  pbValue v = {a.rows, a.cols, {0}};
+  for (int i = 0; i < a.rows * a.cols; i++) v.node[i] = pbGraph_Node(g, op, a.node[i], b.node[i], 0);
+  return v;
+}
+
+static pbValue each_by(pbGraph *g, pbOp op, pbValue a, int s) {
+  pbValue v = {a.rows, a.cols, {0}};
+  for (int i = 0; i < a.rows * a.cols; i++) v.node[i] = pbGraph_Node(g, op, a.node[i], s, 0);
+  return v;
+}
+
+static pbValue transpose(pbValue a) {
+  pbValue v = {a.cols, a.rows, {0}};
+  for (int i = 0; i < a.rows; i++)
+    for (int j = 0; j < a.cols; j++) v.node[j * a.rows + i] = a.node[i * a.cols + j];
+  return v;
+}
+
+static pbValue product(pbGraph *g, pbValue a, pbValue b) {
+  pbValue v = {a.rows, b.cols, {0}};
+  for (int i = 0; i < a.rows; i++) {
+    for (int j = 0; j < b.cols; j++) {
+      int sum = pb_mul(g, a.node[i * a.cols], b.node[j]);
+      for (int k = 1; k < a.cols; k++) sum = pb_add(g, sum, pb_mul(g, a.node[i * a.cols + k], b.node[k * b.cols + j]));
+      v.node[i * b.cols + j] = sum;
+    }
+  }
+  return v;
+}
+
+static pbValue multiply(pbGraph *g, const pbValue *a) {
+  if (is_scalar(a[0])) return each_by(g, pb_opMul, a[1], a[0].node[0]);
+  if (is_scalar(a[1])) return each_by(g, pb_opMul, a[0], a[1].node[0]);
+  if (a[0].cols == a[1].rows) return product(g, a[0], a[1]);
+  if (a[0].cols == 1 && a[1].cols == 1) {
+    pbGraph_Fail(g, pb_bad_input, "a product of two vectors: dot(a, b), cross(a, b) or outer(a, b)?");
+    return failed;
+  }
+  return refuse(g, pb_fnMul, "as many columns as rows", 2, a);
+}
+
+static int dot(pbGraph *g, pbValue a, pbValue b) {
+  int sum = pb_mul(g, a.node[0], b.node[0]);
+  for (int i = 1; i < a.rows * a.cols; i++) sum = pb_add(g, sum, pb_mul(g, a.node[i], b.node[i]));
+  return sum;
+}
+
+static int norm(pbGraph *g, pbValue a) { return pbGraph_Node(g, pb_opSqrt, dot(g, a, a), 0, 0); }
+
+// a[i] b[j] - a[j] b[i]
+static int minor(pbGraph *g, const int *a, const int *b, int i, int j) {
+  return pb_sub(g, pb_mul(g, a[i], b[j]), pb_mul(g, a[j], b[i]));
+}
+
+static pbValue cross(pbGraph *g, const int *a, const int *b) {
+  return (pbValue){3, 1, {minor(g, a, b, 1, 2), minor(g, a, b, 2, 0), minor(g, a, b, 0, 1)}};
+}
+
+// The transposed matrix of cofactors: a adjugate(a) = det(a) 1
+static pbValue adjugate(pbGraph *g, pbValue a) {
+  const int *m = a.node;
+  if (a.rows == 1) return scalar(pbGraph_Constant(g, 1));
+  if (a.rows == 2) return (pbValue){2, 2, {m[3], pb_neg(g, m[1]), pb_neg(g, m[2]), m[0]}};
+  pbValue c[3] = {cross(g, m + 3, m + 6), cross(g, m + 6, m), cross(g, m, m + 3)};  // its columns
+  return pbGraph_Columns(g, 3, c);
+}
+
+static int det(pbGraph *g, pbValue a) {
+  const int *m = a.node;
+  if (a.rows == 1) return m[0];
+  if (a.rows == 2) return minor(g, m, m + 2, 0, 1);
+  return dot(g, (pbValue){3, 1, {m[0], m[1], m[2]}}, cross(g, m + 3, m + 6));
+}
+
+static pbValue inverse(pbGraph *g, pbValue a) {
+  int one_over = pb_div(g, pbGraph_Constant(g, 1), det(g, a));
+  return each_by(g, pb_opMul, adjugate(g, a), one_over);
+}
+
+static pbValue extreme(pbGraph *g, pbOp op, int count, const pbValue *a) {
+  int v = a[0].node[0];
+  for (int k = 1; k < count; k++) v = pbGraph_Node(g, op, v, a[k].node[0], 0);
+  return scalar(v);
+}
+
+static pbValue function(pbGraph *g, pbFunction f, int count, const pbValue *a) {
+  int s = a[0].node[0], one = pbGraph_Constant(g, 1);
+  switch (f) {
+    case pb_fnAdd: return same_shape(a[0], a[1]) ? each(g, pb_opAdd, a[0], a[1]) : refuse(g, f, "two values of one shape", 2, a);
+    case pb_fnSub: return same_shape(a[0], a[1]) ? each(g, pb_opSub, a[0], a[1]) : refuse(g, f, "two values of one shape", 2, a);
+    case pb_fnMul: return multiply(g, a);
+    case pb_fnDiv: return is_scalar(a[1]) ? each_by(g, pb_opDiv, a[0], a[1].node[0]) : refuse(g, f, "a scalar below", 2, a);
+    case pb_fnNegate: return each_by(g, pb_opNeg, a[0], 0);
+    case pb_fnDot: return same_shape(a[0], a[1]) ? scalar(dot(g, a[0], a[1])) : refuse(g, f, "two values of one shape", 2, a);
+    case pb_fnNorm: return is_scalar(a[0]) ? refuse(g, f, "a vector or a matrix", 1, a) : scalar(norm(g, a[0]));
+    case pb_fnNormalize:
+      return is_scalar(a[0]) ? refuse(g, f, "a vector", 1, a) : each_by(g, pb_opMul, a[0], pb_div(g, one, norm(g, a[0])));
+    case pb_fnCross:
+      if (a[0].rows != 3 || a[0].cols != 1 || !same_shape(a[0], a[1])) return refuse(g, f, "two vectors of 3", 2, a);
+      return cross(g, a[0].node, a[1].node);
+    case pb_fnOuter:
+      if (a[0].cols != 1 || a[1].cols != 1) return refuse(g, f, "two vectors", 2, a);
+      return product(g, a[0], transpose(a[1]));
+    case pb_fnDet: return is_square(a[0]) ? scalar(det(g, a[0])) : refuse(g, f, "a square matrix", 1, a);
+    case pb_fnInverse: return is_square(a[0]) ? inverse(g, a[0]) : refuse(g, f, "a square matrix", 1, a);
+    case pb_fnTrace:
+      if (!is_square(a[0])) return refuse(g, f, "a square matrix", 1, a);
+      for (int i = 1; i < a[0].rows; i++) s = pb_add(g, s, a[0].node[i * (a[0].cols + 1)]);
+      return scalar(s);
+    case pb_fnTranspose: return transpose(a[0]);
+    case pb_fnFreeze: return each_by(g, pb_opFreeze, a[0], 0);
+    case pb_fnSelect: {
+      if (!is_scalar(a[0]) || !same_shape(a[1], a[2])) {
+        pbGraph_Fail(g, pb_bad_input, "'select' takes a scalar condition and two values of one shape, not %s, %s and %s",
+                     shape(a[0]).text, shape(a[1]).text, shape(a[2]).text);
+        return failed;
+      }
+      pbValue v = {a[1].rows, a[1].cols, {0}};
+      for (int i = 0; i < v.rows * v.cols; i++) v.node[i] = pbGraph_Node(g, pb_opSelect, s, a[1].node[i], a[2].node[i]);
+      return v;
+    }
+    default: break;
+  }
+  for (int k = 0; k < count; k++) {
+    if (!is_scalar(a[k])) return refuse(g, f, count == 1 ? "a scalar" : "scalars", count > 1 ? 2 : 1, a);
+  }
+  int b = count > 1 ? a[1].node[0] : 0;
+  switch (f) {
+    case pb_fnPower:
+    case pb_fnPow: return scalar(pbGraph_PowNode(g, s, b));
+    case pb_fnLess: return scalar(pbGraph_Node(g, pb_opLess, s, b, 0));
+    case pb_fnLessEqual: return scalar(pbGraph_Node(g, pb_opLessEqual, s, b, 0));
+    case pb_fnGreater: return scalar(pbGraph_Node(g, pb_opLess, b, s, 0));
+    case pb_fnGreaterEqual: return scalar(pbGraph_Node(g, pb_opLessEqual, b, s, 0));
+    case pb_fnMin: return extreme(g, pb_opMin, count, a);
+    case pb_fnMax: return extreme(g, pb_opMax, count, a);
+    case pb_fnAbs: return scalar(pbGraph_Node(g, pb_opAbs, s, 0, 0));
+    case pb_fnSign: return scalar(pbGraph_Node(g, pb_opSign, s, 0, 0));
+    case pb_fnSqrt: return scalar(pbGraph_Node(g, pb_opSqrt, s, 0, 0));
+    case pb_fnLog: return scalar(pbGraph_Node(g, pb_opLog, s, 0, 0));
+    case pb_fnExp: return scalar(pbGraph_Node(g, pb_opExp, s, 0, 0));
+    case pb_fnSin: return scalar(pbGraph_Node(g, pb_opSin, s, 0, 0));
+    case pb_fnCos: return scalar(pbGraph_Node(g, pb_opCos, s, 0, 0));
+    case pb_fnTan: return scalar(pb_div(g, pbGraph_Node(g, pb_opSin, s, 0, 0), pbGraph_Node(g, pb_opCos, s, 0, 0)));
+    case pb_fnAsin: return scalar(pbGraph_Node(g, pb_opAsin, s, 0, 0));
+    case pb_fnAcos: return scalar(pbGraph_Node(g, pb_opAcos, s, 0, 0));
+    case pb_fnAtan: return scalar(pbGraph_Node(g, pb_opAtan2, s, one, 0));
+    case pb_fnAtan2: return scalar(pbGraph_Node(g, pb_opAtan2, s, b, 0));
+    default: return failed;
+  }
+}
+
+pbValue pbGraph_Apply(pbGraph *g, pbFunction f, int count, const pbValue *a) {
+  static const struct {
+    int least, most;
+  } takes[pb_fnCount] = {
+#define X(id, name, least, most) {least, most},
+      PB_FUNCTION_TABLE(X)
+#undef X
+  };
+  if (g->status) return failed;
+  if ((unsigned)f >= pb_fnCount) {
+    pbGraph_Fail(g, pb_bad_argument, "there is no function %d", (int)f);
+  } else if (count < takes[f].least || count > takes[f].most) {
+    pbGraph_Fail(g, pb_bad_input, "'%s' takes %d%s argument%s, not %d", name_of(f), takes[f].least,
+                 takes[f].most > takes[f].least ? " or more" : "", takes[f].most == 1 ? "" : "s", count);
+  }
+  for (int k = 0; k < count && !g->status; k++) {
+    if (a[k].rows < 1) pbGraph_Fail(g, pb_bad_argument, "'%s': an argument is no value of a graph", name_of(f));
+  }
+  if (g->status) return failed;
+  uint8_t outer = g->at.function;
+  g->at.function = (uint8_t)f;
+  pbValue v = function(g, f, count, a);
+  g->at.function = outer;
+  return g->status ? failed : v;
+}
