@@ -175,7 +175,7 @@ static void random_controls(Doctor *d) {
   for (long k = 0; k < run->steps; k++) {
     for (int i = 0; i < run->nu; i++) {
       double low = -1, high = 1;
-      if (known && limited.integers[i]) {
+      if (known && i < limited.rows && limited.integers[i]) {
         low = run->theta[range.offset + 2 * (size_t)i];
         high = run->theta[range.offset + 2 * (size_t)i + 1];
       }

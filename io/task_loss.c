@@ -7,10 +7,13 @@
 #include "io/task_reader.h"
 #include "world/model.h"
 
-static const char *const term_keys[] = {"name", "qpos",   "qvel", "act",    "sensor", "body",    "site",  "control", "components",
-                                        "at",   "target", "type", "weight", "mean",   "epsilon", "delta", NULL};
-static const char *const quantity_keys[pb_quantityCount] = {"qpos", "qvel", "act", "sensor", "body", "site", "control"};
-static const char *const array_names[pb_quantityCount] = {"qpos", "qvel", "act", "sensordata", "xpos", "site_xpos", "control"};
+static const char *const term_keys[] = {"name",    "qpos",   "qvel",           "act",        "sensor", "body",   "site",
+                                        "control", "points", "point_velocity", "components", "at",     "target", "type",
+                                        "weight",  "mean",   "epsilon",        "delta",      NULL};
+static const char *const quantity_keys[pb_quantityCount] = {"qpos",   "qvel",           "act",    "sensor", "body", "site",
+                                                            "points", "point_velocity", "control"};
+static const char *const array_names[pb_quantityCount] = {"qpos",   "qvel",           "act",    "sensordata", "xpos", "site_xpos",
+                                                          "points", "point_velocity", "control"};
 
 // What a term names, before components are chosen: parts, and for each target entry its column in a full row.
 typedef struct Layout {
@@ -56,7 +59,9 @@ static Kind kind_of(const pbModel *m, pbQuantity q) {
     case pb_seenSensor: return (Kind){pb_objSensor, m->nsensor, m->nsensordata};
     case pb_seenBody: return (Kind){pb_objBody, m->nbody, 3 * m->nbody};
     case pb_seenSite: return (Kind){pb_objSite, m->nsite, 3 * m->nsite};
-    default: return (Kind){pb_objActuator, m->nu, m->nu};
+    case pb_seenPoints:
+    case pb_seenPointVelocity: return (Kind){pb_objPoint, pbModel_PointCount(m), 3 * pbModel_PointCount(m)};
+    default: return (Kind){pb_objActuator, pb_controls(m), pb_controls(m)};
   }
 }
 
@@ -67,6 +72,8 @@ static void add_object(Layout *l, const pbModel *m, pbQuantity q, int id) {
     case pb_seenAct: add_plain(l, m->actuator_actadr[id], m->actuator_actadr[id] < 0 ? 0 : m->actuator_actnum[id]); return;
     case pb_seenSensor: add_plain(l, m->sensor_adr[id], m->sensor_dim[id]); return;
     case pb_seenBody:
+    case pb_seenPoints:
+    case pb_seenPointVelocity:
     case pb_seenSite: add_plain(l, 3 * id, 3); return;
     default: add_plain(l, id, 1); return;
   }
@@ -76,7 +83,8 @@ static pbStatus read_layout(pbTaskReader *r, const json_t *value, pbQuantity q, 
   const pbModel *m = r->model;
   Kind kind = kind_of(m, q);
   int *ids = NULL, count;
-  PB_TRY(pbTaskReader_Ids(r, value, kind.object, kind.all, &ids, &count));
+  if (kind.object == pb_objPoint) PB_TRY(pbTaskReader_Points(r, value, &ids, &count));
+  else PB_TRY(pbTaskReader_Ids(r, value, kind.object, kind.all, &ids, &count));
   // an object may be named twice at most as often as there are objects: bound the room by that
   pbStatus status = count > kind.all ? pbTaskReader_Fail(r, pb_bad_input, "more names than the model has") : pb_ok;
   size_t room = (size_t)count * 7 + (size_t)kind.full;

@@ -358,7 +358,55 @@ pbStatus pbTaskReader_Ids(pbTaskReader *r, const json_t *value, pbObject kind, i
     if (json_is_array(value)) pbTaskReader_EnterAt(r, (size_t)i);
     status = json_is_string(item) ? pbTaskReader_Id(r, json_string_value(item), kind, &(*ids)[i])
                                   : pbTaskReader_Fail(r, pb_bad_input, "a name, a list of names or true is meant");
+    if (status == pb_ok && (*ids)[i] >= all)
+      status = pbTaskReader_Fail(r, pb_bad_input, "'%.100s' is a control of deformables: it has no such thing",
+                                 json_string_value(item));
     if (json_is_array(value)) pbTaskReader_Leave(r);
+  }
+  if (status == pb_ok) return pb_ok;
+  pbContext_Free(r->ctx, *ids);
+  *ids = NULL;
+  return status;
+}
+
+// Points of deformables: true for all, a number, the name of a set, or a list of these.
+static pbStatus point_item(pbTaskReader *r, const json_t *item, int *ids, int *count) {
+  const pbModel *m = r->model;
+  int all = pbModel_PointCount(m), n = 1;
+  json_int_t number = json_is_integer(item) ? json_integer_value(item) : -1;
+  const int *set = json_is_string(item) ? pbModel_PointSet(m, json_string_value(item), &n) : NULL;
+  if (json_is_integer(item) && (number < 0 || number >= all))
+    return pbTaskReader_Fail(r, pb_bad_input, "there is no point %d: the model has %d", (int)number, all);
+  if (json_is_string(item) && !set) {
+    pbSuggest near = pbSuggest_For(json_string_value(item));
+    char hint[200];
+    for (int i = 0; pbModel_PointSetName(m, i); i++) pbSuggest_Offer(&near, pbModel_PointSetName(m, i));
+    return pbTaskReader_Fail(r, pb_bad_input, "the model has no points '%.100s'%s", json_string_value(item),
+                             pbSuggest_Write(&near, hint, sizeof hint));
+  }
+  if (!json_is_integer(item) && !set)
+    return pbTaskReader_Fail(r, pb_bad_input, "the number of a point, the name of some, or a list of these is meant");
+  if (*count + n > all) return pbTaskReader_Fail(r, pb_bad_input, "more points than the model has");
+  for (int i = 0; i < n; i++) ids[(*count)++] = set ? set[i] : (int)number;
+  return pb_ok;
+}
+
+pbStatus pbTaskReader_Points(pbTaskReader *r, const json_t *value, int **ids, int *count) {
+  int all = pbModel_PointCount(r->model);
+  pbStatus status = pb_ok;
+  *count = 0;
+  *ids = pbContext_AllocArray(r->ctx, (size_t)all + 1, sizeof **ids);
+  if (!*ids) return pbTaskReader_Fail(r, pb_no_memory, "no memory for points");
+  if (json_is_true(value)) {
+    for (; *count < all; ++*count) (*ids)[*count] = *count;
+  } else if (json_is_array(value)) {
+    for (size_t i = 0; status == pb_ok && i < json_array_size(value); i++) {
+      pbTaskReader_EnterAt(r, i);
+      status = point_item(r, json_array_get(value, i), *ids, count);
+      pbTaskReader_Leave(r);
+    }
+  } else {
+    status = point_item(r, value, *ids, count);
   }
   if (status == pb_ok) return pb_ok;
   pbContext_Free(r->ctx, *ids);

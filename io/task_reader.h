@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include <pullback/deform.h>
 #include <pullback/array.h>
 #include <pullback/optimize.h>
 
@@ -69,6 +70,7 @@ PB_NODISCARD pbStatus pbTaskReader_Path(const pbTaskReader *r, const char *file,
 PB_NODISCARD pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set);  // of member "file"
 
 // A name, a list of names, or true: ids of kind (with `all` of them for true). ids freed by the caller.
+PB_NODISCARD pbStatus pbTaskReader_Points(pbTaskReader *r, const json_t *value, int **ids, int *count);
 PB_NODISCARD pbStatus pbTaskReader_Ids(pbTaskReader *r, const json_t *value, pbObject kind, int all, int **ids, int *count);
 PB_NODISCARD pbStatus pbTaskReader_Id(pbTaskReader *r, const char *name, pbObject kind, int *id);
 // Member "components": a list of indices below `limit`; absent: all. `chosen` has room for `limit`.

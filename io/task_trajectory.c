@@ -151,13 +151,13 @@ static pbStatus read_controls(pbTaskReader *r, const json_t *value, Controls *c)
     PB_TRY(pbTaskReader_Numbers(r, value, &numbers));
     *c = (Controls){numbers.data, numbers.rows, numbers.cols};
   }
-  if (c->cols != (size_t)r->model->nu)
-    return pbTaskReader_Fail(r, pb_bad_input, "rows of %zu controls; the model has %d actuators", c->cols, r->model->nu);
+  if (c->cols != (size_t)pb_controls(r->model))
+    return pbTaskReader_Fail(r, pb_bad_input, "rows of %zu controls; the model has %d actuators", c->cols, pb_controls(r->model));
   return pb_ok;
 }
 
 static pbStatus spread_controls(pbTaskReader *r, const Controls *c, int key, pbTrajectory *tr) {
-  size_t nu = (size_t)r->model->nu;
+  size_t nu = (size_t)pb_controls(r->model);
   if (c->data && c->rows != 1 && c->rows != (size_t)tr->steps)
     return pbTaskReader_Fail(r, pb_bad_input, "%zu rows of controls; the trajectory has %d steps", c->rows, tr->steps);
   const double *constant = c->data && c->rows == 1 ? c->data
@@ -191,8 +191,8 @@ static pbStatus read_steps(pbTaskReader *r, const json_t *own, const json_t *roo
     *steps = (int)floor(k + 0.5);
   }
   if (*steps == 0) return pbTaskReader_Fail(r, pb_bad_input, "\"steps\" or \"duration\" is missing");
-  if ((double)*steps * r->model->nu > MOST_CONTROLS)
-    return pbTaskReader_Fail(r, pb_capacity, "%d steps of %d controls are too many", *steps, r->model->nu);
+  if ((double)*steps * pb_controls(r->model) > MOST_CONTROLS)
+    return pbTaskReader_Fail(r, pb_capacity, "%d steps of %d controls are too many", *steps, pb_controls(r->model));
   return pb_ok;
 }
 
@@ -222,7 +222,7 @@ static pbStatus fill(pbTaskReader *r, const json_t *own, const json_t *root, Con
   PB_TRY(read_part(r, member(own, root, "init"), "init", init_into, &start));
   PB_TRY(read_part(r, member(own, root, "controls"), "controls", controls_into, controls));
   PB_TRY(read_steps(r, own, root, controls, &tr->steps));
-  tr->ctrl = pbContext_AllocArray(ctx, (size_t)tr->steps * (size_t)r->model->nu + 1, sizeof(double));
+  tr->ctrl = pbContext_AllocArray(ctx, (size_t)tr->steps * (size_t)pb_controls(r->model) + 1, sizeof(double));
   if (!tr->ctrl) return pbTaskReader_Fail(r, pb_no_memory, "no memory for controls");
   PB_TRY(spread_controls(r, controls, start.key, tr));
   pbTermSet_Begin(&tr->terms, ctx, r->model, tr->steps);

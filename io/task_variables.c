@@ -89,11 +89,11 @@ static pbStatus dof_entries(pbTaskReader *r, const json_t *object, bool velocity
 static pbStatus actuator_entries(pbTaskReader *r, const json_t *names, bool activation, const pbTrajectory *tr, Entries *e) {
   const pbModel *m = r->model;
   int *ids, count, act = state_offset(m, "act");
-  PB_TRY(pbTaskReader_Ids(r, names, pb_objActuator, m->nu, &ids, &count));
+  PB_TRY(pbTaskReader_Ids(r, names, pb_objActuator, activation ? m->nu : pb_controls(m), &ids, &count));
   pbStatus status = entries_room(r, activation ? (size_t)count * ((size_t)m->na + 1) : (size_t)count, e);
   for (int i = 0; status == pb_ok && i < count; i++) {
     int a = ids[i];
-    bool limited = m->actuator_ctrllimited[a];
+    bool limited = a < m->nu && m->actuator_ctrllimited[a];
     if (!activation)
       add_entry(e, (size_t)a, tr->ctrl[a], limited ? m->actuator_ctrlrange[2 * a] : -INFINITY,
                 limited ? m->actuator_ctrlrange[2 * a + 1] : INFINITY);

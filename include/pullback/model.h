@@ -36,6 +36,7 @@ typedef enum pbObject {  // kinds of named things
   pb_objText,
   pb_objTuple,
   pb_objDof,
+  pb_objPoint,  // of deformables; named by sets (pbModel_PointSet)
   pb_objCount
 } pbObject;
 // Name of a thing; "" if it has none; NULL if out of range.

@@ -14,6 +14,7 @@
 #include <pullback/sweeps.h>
 #include <pullback/array.h>
 #include <pullback/energy.h>
+#include <pullback/deform.h>
 #include <pullback/io.h>
 
 #endif

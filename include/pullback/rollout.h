@@ -105,12 +105,14 @@ typedef struct pbCotangent {
   const int *steps;    // state each row belongs to, strictly ascending in 0 .. steps; NULL: count 1 is the final state,
                        // count steps + 1 is every state
 } pbCotangent;
-typedef struct pbRolloutBar {  // widths: qpos and qvel nv (tangent space), act na, the others as in pbObservationBar
-  pbCotangent qpos, qvel, act, sensordata, xpos, site_xpos;
+typedef struct
+    pbRolloutBar {  // widths: qpos and qvel nv (tangent space), act na, points and point_velocity 3 npoint, the others as
+                    // in pbObservationBar
+  pbCotangent qpos, qvel, act, sensordata, xpos, site_xpos, points, point_velocity;
 } pbRolloutBar;
 
 typedef struct pbRolloutGradient {  // added to; NULL: not wanted
-  double *x0;                       // 2 nv + na: d/d(qpos, qvel, act) of the initial state, tangent space
+  double *x0;                       // TangentSize: d/d(qpos, qvel, act, points, point_velocity, ...) of the initial state
   double *ctrl, *qfrc, *xfrc;       // shapes of pbRolloutInput (one row where constant)
   double *theta;                    // ParamSize
 } pbRolloutGradient;

@@ -77,7 +77,7 @@ static int on_tick(void *user, const pbProgress *p) {  // a rollout's tick carri
 }
 
 static pbStatus set_up_trajectory(pbTask *task, pbTrajectory *tr) {
-  size_t nx = (size_t)tr->terms.nx, n = (size_t)tr->terms.n, controls = (size_t)tr->steps * (size_t)task->model->nu;
+  size_t nx = (size_t)tr->terms.nx, n = (size_t)tr->terms.n, controls = (size_t)tr->steps * (size_t)pb_controls(task->model);
   PB_TRY(pbTermSet_Finish(&tr->terms));
   PB_TRY(numbers(task, nx, &tr->x0_now));
   PB_TRY(numbers(task, n, &tr->x0_bar));
@@ -224,12 +224,12 @@ static pbStatus gradient_forward(pbTask *task, const double *z, int t, double *g
 
 static void clear_bars(pbTask *task, pbTrajectory *tr) {
   memset(tr->x0_bar, 0, (size_t)tr->terms.n * sizeof(double));
-  memset(tr->ctrl_bar, 0, (size_t)tr->steps * (size_t)task->model->nu * sizeof(double));
+  memset(tr->ctrl_bar, 0, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof(double));
 }
 
 static pbStatus pull_back(pbTask *task, pbTrajectory *tr) {
   pbRolloutBar bar = pbTermSet_Bar(&tr->terms);
-  pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = task->model->nu ? tr->ctrl_bar : NULL, .theta = task->theta_bar};
+  pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = pb_controls(task->model) ? tr->ctrl_bar : NULL, .theta = task->theta_bar};
   return pbRollout_Vjp(tr->rollout, &bar, NULL, &g, NULL);
 }
 
@@ -330,7 +330,7 @@ pbStatus pbTask_Expand(pbTask *task, const double *z, int t, double *theta, doub
   PB_TRY(pbTask_Apply(task, z));
   if (theta) memcpy(theta, task->theta_used, task->ntheta * sizeof *theta);
   if (x0) memcpy(x0, tr->x0_now, (size_t)tr->terms.nx * sizeof *x0);
-  if (ctrl) memcpy(ctrl, tr->ctrl_now, (size_t)tr->steps * (size_t)task->model->nu * sizeof *ctrl);
+  if (ctrl) memcpy(ctrl, tr->ctrl_now, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof *ctrl);
   return pb_ok;
 }
 
@@ -344,13 +344,13 @@ pbStatus pbTask_Certify(pbTask *task, const double *z, int t, pbCertificate *cer
   pbTermSet_Value(&tr->terms, tr->ctrl_now, true, tr->ctrl_bar);
   pbRolloutBar bar = pbTermSet_Bar(&tr->terms);
   pbVjpOptions options = {.spot_check = true, .seed = 1};
-  pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = task->model->nu ? tr->ctrl_bar : NULL, .theta = task->theta_bar};
+  pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = pb_controls(task->model) ? tr->ctrl_bar : NULL, .theta = task->theta_bar};
   return pbRollout_Vjp(tr->rollout, &bar, &options, &g, certificate);
 }
 
 // ---- the same at a finer step ---------------------------------------------------------------------------------------
 static pbStatus finer(pbTask *task, pbTrajectory *tr, int divide, double *value) {
-  size_t nu = (size_t)task->model->nu, steps = (size_t)tr->steps * (size_t)divide;
+  size_t nu = (size_t)pb_controls(task->model), steps = (size_t)tr->steps * (size_t)divide;
   pbTermSet fine = tr->terms;  // borrows terms and buffers; its rows are the same states, further apart
   pbRolloutPlan plan;
   pbRollout *rollout = NULL;

@@ -13,6 +13,8 @@ typedef enum pbQuantity {
   pb_seenSensor,
   pb_seenBody,
   pb_seenSite,
+  pb_seenPoints,
+  pb_seenPointVelocity,
   pb_seenControl,
   pb_quantityCount
 } pbQuantity;
@@ -44,14 +46,14 @@ typedef struct pbTerm {
 typedef struct pbTermSet {  // the loss on one trajectory
   pbContext *ctx;
   const pbModel *model;
-  int steps, nx, n, nv, na, nu, ns, nbody, nsite, qpos_at, qvel_at, act_at;
+  int steps, nx, n, nv, na, nu, ns, nbody, nsite, np, qpos_at, qvel_at, act_at, points_at;  // np: 3 npoint
   int count;
   pbTerm *terms;
   // made by pbTermSet_Finish
   int *rows, row_count;  // states any term looks at
   bool uses[pb_quantityCount];
   double *states, *sensordata, *xpos, *site_xpos;                    // (row_count, ...)
-  double *bar_q, *bar_v, *bar_a, *bar_sensor, *bar_xpos, *bar_site;  // likewise
+  double *bar_q, *bar_v, *bar_a, *bar_sensor, *bar_xpos, *bar_site, *bar_points, *bar_point_velocity;  // likewise
 } pbTermSet;
 
 void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *model, int steps);

@@ -2,6 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <pullback/deform.h>
+
 #include "base/context.h"
 #include "optimize/task.h"
 #include "world/model.h"
@@ -14,15 +16,17 @@ void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *m, int steps
                      .n = pbModel_TangentSize(m),
                      .nv = m->nv,
                      .na = m->na,
-                     .nu = m->nu,
+                     .nu = pb_controls(m),
                      .ns = m->nsensordata,
                      .nbody = m->nbody,
-                     .nsite = m->nsite};
+                     .nsite = m->nsite,
+                     .np = 3 * pbModel_PointCount(m)};
   for (int i = 0; i < pbModel_StateFieldCount(m); i++) {
     pbStateField f = pbModel_StateFieldAt(m, i);
     if (strcmp(f.name, "qpos") == 0) set->qpos_at = f.offset;
     if (strcmp(f.name, "qvel") == 0) set->qvel_at = f.offset;
     if (strcmp(f.name, "act") == 0) set->act_at = f.offset;
+    if (strcmp(f.name, "points") == 0) set->points_at = f.offset;
   }
 }
 
@@ -34,8 +38,9 @@ void pbTermSet_Free(pbTermSet *set) {
     pbContext_Free(set->ctx, t->steps);
     pbContext_Free(set->ctx, t->target);
   }
-  void *all[] = {set->terms, set->rows,  set->states, set->sensordata, set->xpos,     set->site_xpos,
-                 set->bar_q, set->bar_v, set->bar_a,  set->bar_sensor, set->bar_xpos, set->bar_site};
+  void *all[] = {
+      set->terms, set->rows,  set->states,     set->sensordata, set->xpos,     set->site_xpos,  set->bar_q,
+      set->bar_v, set->bar_a, set->bar_sensor, set->bar_xpos,   set->bar_site, set->bar_points, set->bar_point_velocity};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(set->ctx, all[i]);
   *set = (pbTermSet){0};
 }
@@ -65,7 +70,8 @@ static pbStatus collect_rows(pbTermSet *set) {
 pbStatus pbTermSet_Finish(pbTermSet *set) {
   PB_TRY(collect_rows(set));
   const bool *u = set->uses;
-  PB_TRY(room(set, u[pb_seenQpos] || u[pb_seenQvel] || u[pb_seenAct], set->nx, &set->states));
+  PB_TRY(room(set, u[pb_seenQpos] || u[pb_seenQvel] || u[pb_seenAct] || u[pb_seenPoints] || u[pb_seenPointVelocity], set->nx,
+              &set->states));
   PB_TRY(room(set, u[pb_seenSensor], set->ns, &set->sensordata));
   PB_TRY(room(set, u[pb_seenBody], 3 * set->nbody, &set->xpos));
   PB_TRY(room(set, u[pb_seenSite], 3 * set->nsite, &set->site_xpos));
@@ -74,6 +80,8 @@ pbStatus pbTermSet_Finish(pbTermSet *set) {
   PB_TRY(room(set, u[pb_seenAct], set->na, &set->bar_a));
   PB_TRY(room(set, u[pb_seenSensor], set->ns, &set->bar_sensor));
   PB_TRY(room(set, u[pb_seenBody], 3 * set->nbody, &set->bar_xpos));
+  PB_TRY(room(set, u[pb_seenPoints], set->np, &set->bar_points));
+  PB_TRY(room(set, u[pb_seenPointVelocity], set->np, &set->bar_point_velocity));
   return room(set, u[pb_seenSite], 3 * set->nsite, &set->bar_site);
 }
 
@@ -89,8 +97,9 @@ pbRolloutOutput pbTermSet_Output(const pbTermSet *set) {
 pbRolloutBar pbTermSet_Bar(const pbTermSet *s) {
   int count = s->row_count;
   const int *rows = s->rows;
-  return (pbRolloutBar){{s->bar_q, count, rows},      {s->bar_v, count, rows},    {s->bar_a, count, rows},
-                        {s->bar_sensor, count, rows}, {s->bar_xpos, count, rows}, {s->bar_site, count, rows}};
+  return (pbRolloutBar){
+      {s->bar_q, count, rows},    {s->bar_v, count, rows},    {s->bar_a, count, rows},      {s->bar_sensor, count, rows},
+      {s->bar_xpos, count, rows}, {s->bar_site, count, rows}, {s->bar_points, count, rows}, {s->bar_point_velocity, count, rows}};
 }
 
 // ---- rotations ------------------------------------------------------------------------------------------------------
@@ -133,6 +142,8 @@ static const double *seen_row(const pbTermSet *s, const Place *p, const double *
     case pb_seenSensor: return s->sensordata + row * (size_t)s->ns;
     case pb_seenBody: return s->xpos + row * 3 * (size_t)s->nbody;
     case pb_seenSite: return s->site_xpos + row * 3 * (size_t)s->nsite;
+    case pb_seenPoints: return s->states + row * (size_t)s->nx + s->points_at;
+    case pb_seenPointVelocity: return s->states + row * (size_t)s->nx + s->points_at + s->np;
     default: return ctrl ? ctrl + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
   }
 }
@@ -147,6 +158,8 @@ static double *bar_row(const pbTermSet *s, const Place *p, double *ctrl_bar) {
     case pb_seenSensor: return s->bar_sensor + row * (size_t)s->ns;
     case pb_seenBody: return s->bar_xpos + row * 3 * (size_t)s->nbody;
     case pb_seenSite: return s->bar_site + row * 3 * (size_t)s->nsite;
+    case pb_seenPoints: return s->bar_points + row * (size_t)s->np;
+    case pb_seenPointVelocity: return s->bar_point_velocity + row * (size_t)s->np;
     default: return ctrl_bar ? ctrl_bar + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
   }
 }
@@ -161,6 +174,8 @@ static const double *tangent_row(const pbTermSet *s, const Place *p, const pbSee
     case pb_seenSensor: return t->sensordata + row * (size_t)s->ns;
     case pb_seenBody: return t->xpos + row * 3 * (size_t)s->nbody;
     case pb_seenSite: return t->site_xpos + row * 3 * (size_t)s->nsite;
+    case pb_seenPoints: return t->x + row * (size_t)s->n + 2 * s->nv + s->na;
+    case pb_seenPointVelocity: return t->x + row * (size_t)s->n + 2 * s->nv + s->na + s->np;
     default: return t->ctrl ? t->ctrl + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
   }
 }
@@ -231,9 +246,9 @@ static double term_at(const pbTermSet *s, pbTerm *t, const Place *p, const doubl
 }
 
 static void clear_bars(pbTermSet *s) {
-  double *bars[] = {s->bar_q, s->bar_v, s->bar_a, s->bar_sensor, s->bar_xpos, s->bar_site};
-  int widths[] = {s->nv, s->nv, s->na, s->ns, 3 * s->nbody, 3 * s->nsite};
-  for (int i = 0; i < 6; i++)
+  double *bars[] = {s->bar_q, s->bar_v, s->bar_a, s->bar_sensor, s->bar_xpos, s->bar_site, s->bar_points, s->bar_point_velocity};
+  int widths[] = {s->nv, s->nv, s->na, s->ns, 3 * s->nbody, 3 * s->nsite, s->np, s->np};
+  for (int i = 0; i < 8; i++)
     if (bars[i]) memset(bars[i], 0, (size_t)s->row_count * (size_t)widths[i] * sizeof(double));
 }
 
@@ -318,6 +333,10 @@ double pbTermSet_Along(const pbTermSet *s, const pbSeenTangent *t, const double 
     if (x && s->bar_q) sum += dot(s->bar_q + k * nv, x, nv);
     if (x && s->bar_v) sum += dot(s->bar_v + k * nv, x + nv, nv);
     if (x && s->bar_a) sum += dot(s->bar_a + k * (size_t)s->na, x + 2 * nv, (size_t)s->na);
+    const double *points = x ? x + 2 * nv + (size_t)s->na : NULL;
+    size_t np = (size_t)s->np;
+    if (x && s->bar_points) sum += dot(s->bar_points + k * np, points, np);
+    if (x && s->bar_point_velocity) sum += dot(s->bar_point_velocity + k * np, points + np, np);
   }
   size_t rows = (size_t)s->row_count;
   return sum + dot(s->bar_sensor, t->sensordata, rows * (size_t)s->ns) + dot(s->bar_xpos, t->xpos, rows * 3 * (size_t)s->nbody) +

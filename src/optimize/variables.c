@@ -90,7 +90,7 @@ static void apply_control(pbTask *task, pbTrajectory *tr, const pbVariable *v) {
     int knot = knot_at(v, step, tr->steps, &right);
     for (int a = 0; a < v->index_count; a++) {
       const double *u = task->value + v->first + (size_t)knot * (size_t)v->index_count + a;
-      tr->ctrl_now[(size_t)step * (size_t)task->model->nu + v->index[a]] =
+      tr->ctrl_now[(size_t)step * (size_t)pb_controls(task->model) + v->index[a]] =
           right > 0 ? (1 - right) * u[0] + right * u[v->index_count] : u[0];
     }
   }
@@ -112,7 +112,7 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
   for (int t = 0; t < task->trajectory_count; t++) {
     pbTrajectory *tr = &task->trajectories[t];
     memcpy(tr->x0_now, tr->x0, (size_t)tr->terms.nx * sizeof(double));
-    memcpy(tr->ctrl_now, tr->ctrl, (size_t)tr->steps * (size_t)task->model->nu * sizeof(double));
+    memcpy(tr->ctrl_now, tr->ctrl, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof(double));
     for (int i = 0; i < task->variable_count; i++)
       if (task->variables[i].kind != pb_varyParam) apply_state(task, t, &task->variables[i]);
   }
@@ -169,7 +169,7 @@ void pbTask_PullTrajectory(pbTask *task, const double *z, int t, double *gradien
       double right;
       int knot = knot_at(v, step, tr->steps, &right);
       for (int a = 0; a < v->index_count; a++) {
-        double bar = tr->ctrl_bar[(size_t)step * (size_t)task->model->nu + v->index[a]];
+        double bar = tr->ctrl_bar[(size_t)step * (size_t)pb_controls(task->model) + v->index[a]];
         size_t at = (size_t)v->first + (size_t)knot * (size_t)v->index_count + (size_t)a, next = at + (size_t)v->index_count;
         gradient[at] += (1 - right) * bar * slope(v, task->value[at]);
         if (right > 0) gradient[next] += right * bar * slope(v, task->value[next]);
@@ -185,7 +185,7 @@ static void control_direction(const pbTask *task, const pbVariable *v, const pbT
     double right;
     int knot = knot_at(v, step, tr->steps, &right);
     double weight = knot == mine ? 1 - right : knot + 1 == mine ? right : 0;
-    ctrl[(size_t)step * (size_t)task->model->nu + v->index[actuator]] = weight * size;
+    ctrl[(size_t)step * (size_t)pb_controls(task->model) + v->index[actuator]] = weight * size;
   }
 }
 
@@ -203,7 +203,7 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
   (void)z;
   memset(theta, 0, task->ntheta * sizeof *theta);
   memset(x0, 0, (size_t)tr->terms.n * sizeof *x0);
-  memset(ctrl, 0, (size_t)tr->steps * (size_t)task->model->nu * sizeof *ctrl);
+  memset(ctrl, 0, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof *ctrl);
   if (v->trajectory >= 0 && v->trajectory != t) return pb_ok;
   size_t dof = v->kind == pb_varyControl ? 0 : v->index[k];
   switch (v->kind) {

@@ -164,10 +164,12 @@ static double state_part(const pbRollout *r, const pbRolloutBar *bar, Twin *t, i
   int steps = r->plan.steps;
   const double *q = pbCotangent_At(&bar->qpos, r->nv, k, steps), *v = pbCotangent_At(&bar->qvel, r->nv, k, steps);
   const double *a = pbCotangent_At(&bar->act, r->na, k, steps);
-  if (!q && !v && !a) return 0;
+  const double *p = pbCotangent_At(&bar->points, r->np, k, steps), *pv = pbCotangent_At(&bar->point_velocity, r->np, k, steps);
+  if (!q && !v && !a && !p && !pv) return 0;
   pbState_Difference(r->model, t->x[0], t->x[1], t->difference);
   return dot(q, t->difference, (size_t)r->nv) + dot(v, t->difference + r->nv, (size_t)r->nv) +
-         dot(a, t->difference + 2 * r->nv, (size_t)r->na);
+         dot(a, t->difference + 2 * r->nv, (size_t)r->na) + dot(p, t->difference + 2 * r->nv + r->na, (size_t)r->np) +
+         dot(pv, t->difference + 2 * r->nv + r->na + r->np, (size_t)r->np);
 }
 
 static pbStatus twin_run(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar, Twin *t, double *sum) {

@@ -28,7 +28,8 @@ static void sizes(pbRollout *r, const pbModel *m) {
   r->nx = pbModel_StateSize(m);
   r->n = pbModel_TangentSize(m);
   r->nrecord = pbTape_Size(m);
-  r->nv = m->nv, r->na = m->na, r->nu = m->nu, r->ns = m->nsensordata, r->nbody = m->nbody, r->nsite = m->nsite;
+  r->nv = m->nv, r->na = m->na, r->nu = pb_controls(m), r->ns = m->nsensordata, r->nbody = m->nbody, r->nsite = m->nsite;
+  r->np = 3 * pbModel_PointCount(m);
   r->ntheta = pbModel_ParamSize(m);
   r->xpos_by_observing = m->integrator == pb_intRK4 || pbModel_ContactSettings(m).method == pb_contactImpact;
 }
@@ -308,6 +309,8 @@ pbStatus pbRolloutBar_Check(const pbRollout *r, const pbRolloutBar *bar) {
   PB_TRY(check_cotangent(r, &bar->act, "act"));
   PB_TRY(check_cotangent(r, &bar->sensordata, "sensordata"));
   PB_TRY(check_cotangent(r, &bar->xpos, "xpos"));
+  PB_TRY(check_cotangent(r, &bar->points, "points"));
+  PB_TRY(check_cotangent(r, &bar->point_velocity, "point_velocity"));
   return check_cotangent(r, &bar->site_xpos, "site_xpos");
 }
 
@@ -328,6 +331,9 @@ static void add_direct(const pbRollout *r, const pbRolloutBar *bar, int k, doubl
   add(x_bar, pbCotangent_At(&bar->qpos, r->nv, k, steps), r->nv);
   add(x_bar + r->nv, pbCotangent_At(&bar->qvel, r->nv, k, steps), r->nv);
   add(x_bar + 2 * r->nv, pbCotangent_At(&bar->act, r->na, k, steps), r->na);
+  double *points = x_bar + 2 * r->nv + r->na;
+  add(points, pbCotangent_At(&bar->points, r->np, k, steps), r->np);
+  add(points + r->np, pbCotangent_At(&bar->point_velocity, r->np, k, steps), r->np);
 }
 
 static double *bar_row(double *data, int k, int width) { return data ? data + (size_t)k * (size_t)width : NULL; }
@@ -396,7 +402,8 @@ static const char *bad_cotangent(const pbRollout *r, const pbRolloutBar *bar, in
     int width;
   } all[] = {{"qpos", &bar->qpos, r->nv},        {"qvel", &bar->qvel, r->nv},
              {"act", &bar->act, r->na},          {"sensordata", &bar->sensordata, r->ns},
-             {"xpos", &bar->xpos, 3 * r->nbody}, {"site_xpos", &bar->site_xpos, 3 * r->nsite}};
+             {"xpos", &bar->xpos, 3 * r->nbody}, {"site_xpos", &bar->site_xpos, 3 * r->nsite},
+             {"points", &bar->points, r->np},    {"point_velocity", &bar->point_velocity, r->np}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (!all_finite(pbCotangent_At(all[i].cotangent, all[i].width, k, r->plan.steps), all[i].width)) return all[i].name;
   return NULL;

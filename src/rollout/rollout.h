@@ -2,6 +2,7 @@
 #ifndef PB_ROLLOUT_H
 #define PB_ROLLOUT_H
 
+#include <pullback/deform.h>
 #include <pullback/rollout.h>
 
 #include "rollout/schedule.h"
@@ -24,7 +25,7 @@ struct pbRollout {
   const pbModel *model;
   pbRolloutPlan plan;
   pbScratch *scratch;
-  int nx, n, nv, na, nu, ns, nbody, nsite, nrecord;  // sizes: state, tangent, ...
+  int nx, n, nv, na, nu, ns, nbody, nsite, np, nrecord;  // sizes: state, tangent, ...; np: 3 npoint
   size_t ntheta;
   double bound, timestep;
   pbCapacity capacity;

@@ -43,6 +43,8 @@ pbStatus pbRollout_SetGradient(pbRollout *r, pbGradientKind kind) {
     return pbContext_Fail(r->ctx, pb_bad_argument,
                           "gradient '%s': the contact method impact has none; its exact gradient contains the moments of touch",
                           name);
+  if (kind != pb_gradientExact && r->model->deform)
+    return pbContext_Fail(r->ctx, pb_unsupported, "gradient '%s': worlds with deformables have the exact one only", name);
   if (kind == pb_gradientSmooth && r->model->contact.method != pb_contactSoft)
     return pbContext_Fail(r->ctx, pb_bad_argument, "gradient 'smooth': it takes the contact method soft only");
   if (kind == pb_gradientSmooth && !r->smooth) {

@@ -3,6 +3,7 @@
 
 #include "base/context.h"
 #include "math/vec.h"
+#include "world/deform_step.h"
 #include "world/impact.h"
 #include "world/jvp.h"
 #include "world/kept.h"
@@ -12,6 +13,7 @@
 pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record, const pbInput *input,
                     const pbDirection *direction, pbScratch *s, double *next, double *sensordata, double *xpos,
                     double *site_xpos) {
+  if (m->deform && next) PB_TRY(pbScratch_DeformJvp(s, theta, record, input, direction, next));
   if (next && pbImpacts_Recorded(s, record)) {  // its flights, and what is seen at the start by itself
     PB_TRY(pbImpacts_Jvp(s, theta, record, input, direction, next));
     next = NULL;
@@ -125,8 +127,34 @@ static void position_rows(const batch *b, double *A, double *B) {
   }
 }
 
+// Worlds with deformables: a pullback for each row.
+static pbStatus row_by_row(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
+                           double *A, double *B, double *C, double *D) {
+  size_t n = (size_t)pbModel_TangentSize(m), nu = (size_t)pb_controls(m), ns = (size_t)m->nsensordata;
+  double *memory = pbContext_AllocArray(m->ctx, 2 * n + nu + ns + 1, sizeof *memory);
+  if (!memory) return pbScratch_Fail(s, pb_no_memory, "no memory for a Jacobian");
+  double *seed = memory, *seen = memory + n, *x_bar = seen + ns, *ctrl_bar = x_bar + n;
+  pbStatus status = pb_ok;
+  for (size_t r = 0; r < n + ns && status == pb_ok; r++) {
+    bool step = r < n;
+    size_t row = step ? r : r - n;
+    if (!(step ? A || B : C || D)) continue;
+    memset(x_bar, 0, (n + nu) * sizeof *memory);
+    memory[r] = 1;
+    status = pbStep_Vjp(m, theta, record, input, step ? seed : NULL, step ? NULL : &(pbObservationBar){.sensordata = seen}, s,
+                        x_bar, &(pbInputBar){.ctrl = ctrl_bar}, NULL);
+    memory[r] = 0;
+    double *by_state = step ? A : C, *by_control = step ? B : D;
+    if (by_state) memcpy(by_state + row * n, x_bar, n * sizeof *x_bar);
+    if (by_control) memcpy(by_control + row * nu, ctrl_bar, nu * sizeof *ctrl_bar);
+  }
+  pbContext_Free(m->ctx, memory);
+  return status;
+}
+
 pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
                          double *A, double *B, double *C, double *D) {
+  if (m->deform) return row_by_row(m, theta, record, input, s, A, B, C, D);
   size_t lanes = (size_t)s->variant->lanes();
   batch b = {.m = m, .s = s, .lanes = (int)lanes, .theta = theta, .record = record, .input = input};
   size_t n = (size_t)pbModel_TangentSize(m), nv = (size_t)m->nv, na = (size_t)m->na, ns = (size_t)m->nsensordata,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "solve/newton.h"
+#include "world/deform_step.h"
 #include "world/impact.h"
 #include "world/scratch.h"
 
@@ -43,7 +44,7 @@ static void each(walk *k, pbWork_r *w) {
 
 size_t pbKept_Room(const pbModel *m, int contacts) {
   // hard contact is found again, impacts fly again
-  if (pb_stages(m) > 1 || pb_hard(m) || m->contact.method == pb_contactImpact) return 0;
+  if (pb_stages(m) > 1 || pb_hard(m) || m->contact.method == pb_contactImpact || m->deform) return 0;
   if (contacts > m->topology->max_contacts) contacts = m->topology->max_contacts;
   pbWork_r w;
   pbWork_Carve_r(&w, m, contacts, NULL);
@@ -53,7 +54,7 @@ size_t pbKept_Room(const pbModel *m, int contacts) {
 }
 
 bool pbKept_Begin(pbScratch *s, void *kept, size_t room) {
-  if (pb_stages(s->model) > 1 || pb_hard(s->model) || s->impacts || room < s->w.kept_bytes) return false;
+  if (pb_stages(s->model) > 1 || pb_hard(s->model) || s->impacts || s->deform || room < s->w.kept_bytes) return false;
   s->place = kept;
   return true;
 }
@@ -74,6 +75,7 @@ pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *rec
                         const double *next_bar, const pbObservationBar *observed, const double *distance_bar, pbScratch *s,
                         double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
   const double *stages = record + pbModel_StateSize(m);
+  if (m->deform && next_bar) PB_TRY(pbScratch_DeformVjp(s, theta, record, input, next_bar, x_bar, input_bar, theta_bar));
   if (next_bar && pbImpacts_Recorded(s, record)) {  // its flights, and what is seen at the start by itself
     PB_TRY(pbImpacts_Vjp(s, theta, record, input, next_bar, x_bar, input_bar, theta_bar));
     if (!observed) return pb_ok;

@@ -7,6 +7,7 @@
 #include "base/context.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "deform/deform.h"
 #include "world/topology.h"
 
 // ---- the table of fields ------------------------------------------------------------------------------------------
@@ -82,7 +83,7 @@ static size_t entries_of(const pbModel *m, pbFieldKind kind) {
 
 static void set_pointers(pbModel *m) {
   int *ints = m->ints_block;
-  double *reals = m->theta0;
+  double *params = m->theta0, *constants = m->theta0 + m->ntheta;
   for (int i = 0; i < FIELD_COUNT; i++) {
     const pbFieldEntry *e = &field_table[i];
     void *place = (char *)m + e->pointer;
@@ -91,8 +92,9 @@ static void set_pointers(pbModel *m) {
       *(int **)place = ints;
       ints += n;
     } else if (e->kind != kind_number) {
-      *(double **)place = reals;
-      reals += n;
+      double **reals = e->kind == kind_params ? &params : &constants;
+      *(double **)place = *reals;
+      *reals += n;
     }
   }
 }
@@ -127,6 +129,19 @@ pbStatus pbModel_Allocate(pbModel *m) {
   return pb_ok;
 }
 
+pbStatus pbModel_GrowParams(pbModel *m, size_t count) {
+  size_t params = m->ntheta, constants = entries_of(m, kind_constants);
+  double *grown = pbContext_AllocArray(m->ctx, params + count + constants, sizeof *grown);
+  if (!grown) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for %zu more parameters", count);
+  memcpy(grown, m->theta0, params * sizeof *grown);
+  memcpy(grown + params + count, m->theta0 + params, constants * sizeof *grown);
+  pbContext_Free(m->ctx, m->reals_block);
+  m->reals_block = m->theta0 = grown;
+  m->ntheta += count;
+  set_pointers(m);
+  return pb_ok;
+}
+
 static void free_names(pbModel *m) {
   for (int kind = 0; kind < pb_objCount; kind++) {
     for (int i = 0; m->names[kind] && i < m->names_count[kind]; i++) pbContext_Free(m->ctx, m->names[kind][i]);
@@ -137,6 +152,7 @@ static void free_names(pbModel *m) {
 void pbModel_Destroy(pbModel *m) {
   if (!m) return;
   if (m->topology) pbTopology_Destroy(m->ctx, m->topology);
+  pbDeform_Destroy(m->deform);
   free_names(m);
   pbContext_Free(m->ctx, m->model_name);
   pbContext_Free(m->ctx, m->ints_block);
@@ -146,6 +162,8 @@ void pbModel_Destroy(pbModel *m) {
 
 // ---- sizes and names ----------------------------------------------------------------------------------------------
 int pbModel_Size(const pbModel *m, const char *name) {
+  if (!strcmp(name, "nu")) return pb_controls(m);
+  if (!strcmp(name, "npoint")) return pbModel_PointCount(m);
 #define X(size) \
   if (!strcmp(name, #size)) return m->size;
   PB_MODEL_SIZES(X)
@@ -153,7 +171,7 @@ int pbModel_Size(const pbModel *m, const char *name) {
   return -1;
 }
 
-int pbModel_TangentSize(const pbModel *m) { return 2 * m->nv + m->na; }
+int pbModel_TangentSize(const pbModel *m) { return 2 * m->nv + m->na + m->deform_tangent; }
 
 const char *pbModel_Name(const pbModel *m, pbObject kind, int id) {
   if (kind == pb_objDof) return id >= 0 && id < m->nv ? pbModel_Name(m, pb_objJoint, m->dof_jntid[id]) : NULL;

@@ -31,9 +31,12 @@ struct pbModel {
   PB_MODEL_CONSTANTS(X)
 #undef X
 
-  double *theta0;  // default parameters; the pointers of PB_MODEL_PARAMS point into it
+  double *theta0;  // default parameters; the pointers of PB_MODEL_PARAMS point into it, those of deformables stand behind them
   size_t ntheta;
-  char **names[pb_objCount];  // [kind][id]; "" where unnamed
+  struct pbDeform *deform;                            // NULL: nothing deforms
+  int deform_state, deform_tangent, deform_controls;  // what it adds to a state, its tangent, and ctrl
+  size_t deform_theta;                                // where its parameters begin
+  char **names[pb_objCount];                          // [kind][id]; "" where unnamed
   int names_count[pb_objCount];
   char *model_name;
   void *ints_block, *reals_block;  // memory behind the pointers above
@@ -47,8 +50,13 @@ static inline bool pb_hard(const pbModel *m) {
 static inline double pb_erp(const pbModel *m) { return m->contact.erp < 0 ? 0.2 : m->contact.erp; }
 static inline double pb_cfm(const pbModel *m) { return m->contact.cfm < 0 ? 0 : m->contact.cfm; }
 
+// Entries of ctrl: actuators, then the controls of deformables.
+static inline int pb_controls(const pbModel *m) { return m->nu + m->deform_controls; }
+
 // Allocate all arrays for the sizes already set in *model (zeroed), and set pointers. Counts must be final.
 PB_NODISCARD pbStatus pbModel_Allocate(pbModel *model);
+// Room for `count` more parameters of deformables behind the others.
+PB_NODISCARD pbStatus pbModel_GrowParams(pbModel *model, size_t count);
 // After the fields are filled: derived tables of the step.
 PB_NODISCARD pbStatus pbModel_Finish(pbModel *model);
 

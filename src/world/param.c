@@ -6,6 +6,7 @@
 #include "base/context.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "deform/deform.h"
 #include "world/model.h"
 
 // ---- the table ----------------------------------------------------------------------------------------------------
@@ -64,13 +65,22 @@ static bool is_derived(const char *name) {
 }
 
 size_t pbModel_ParamSize(const pbModel *m) { return m->ntheta; }
-int pbModel_ParamCount(const pbModel *m) {
-  (void)m;
-  return PARAM_COUNT;
-}
+int pbModel_ParamCount(const pbModel *m) { return PARAM_COUNT + (m->deform ? m->deform->nslice : 0); }
 const double *pbModel_DefaultParams(const pbModel *m) { return m->theta0; }
 
+static pbParam deform_param(const pbModel *m, const pbDeformSlice *s) {
+  return (pbParam){.name = s->name,
+                   .unit = s->unit,
+                   .rows = s->rows,
+                   .cols = s->cols,
+                   .rows_are = pb_objCount,
+                   .offset = m->deform_theta + s->offset,
+                   .lower = s->lower,
+                   .upper = s->upper};
+}
+
 pbParam pbModel_ParamAt(const pbModel *m, int index) {
+  if (index >= PARAM_COUNT && index < pbModel_ParamCount(m)) return deform_param(m, &m->deform->slice[index - PARAM_COUNT]);
   if (index < 0 || index >= PARAM_COUNT) return (pbParam){.name = "", .unit = "", .rows_are = pb_objCount};
   const pbParamEntry *e = &param_table[index];
   const double *start = *(double *const *)(const void *)((const char *)m + e->pointer);
@@ -94,7 +104,7 @@ pbParam pbModel_ParamAt(const pbModel *m, int index) {
 static pbStatus unknown_param(const pbModel *m, const char *name) {
   pbSuggest near = pbSuggest_For(name);
   char hint[256];
-  for (int i = 0; i < PARAM_COUNT; i++) pbSuggest_Offer(&near, param_table[i].name);
+  for (int i = 0; i < pbModel_ParamCount(m); i++) pbSuggest_Offer(&near, pbModel_ParamAt(m, i).name);
   return pbContext_Fail(m->ctx, pb_bad_argument, "unknown parameter '%.80s'%s%s", name, pbSuggest_Write(&near, hint, sizeof hint),
                         near.best ? "" : " ('pullback info MODEL' lists them)");
 }
@@ -124,8 +134,8 @@ static bool find_rows(const pbModel *m, const pbParam *p, bool positions, const 
     return true;
   }
   if (p->rows_are == pb_objCount) return false;
-  *first = pbModel_Id(m, p->rows_are, row);
-  return *first >= 0;
+  *first = pbModel_Id(m, p->rows_are, row);  // controls of deformables have the names of actuators, but no rows
+  return *first >= 0 && *first < p->rows;
 }
 
 // Entry number `text` of the rows chosen so far alone.
@@ -140,8 +150,7 @@ static pbStatus choose_entry(const pbModel *m, const char *name, const char *tex
 }
 
 // Behind the field: nothing, ":ROW", or ":ROW:ENTRY"; of options, which have no rows, ":ENTRY". Names may hold colons themselves.
-static pbStatus choose(const pbModel *m, const pbParamEntry *e, const char *text, pbParam *p) {
-  bool positions = e->rows == offsetof(pbModel, nq);
+static pbStatus choose(const pbModel *m, bool positions, const char *text, pbParam *p) {
   char row[256];
   const char *colon = strrchr(text, ':');
   int first = 0, count = 1, number;
@@ -164,16 +173,18 @@ static pbStatus choose(const pbModel *m, const pbParamEntry *e, const char *text
 pbStatus pbModel_Param(const pbModel *m, const char *name, pbParam *param) {
   const char *colon = strchr(name, ':');
   size_t length = colon ? (size_t)(colon - name) : strlen(name);
-  int index = 0;
-  while (index < PARAM_COUNT && (strlen(param_table[index].name) != length || strncmp(param_table[index].name, name, length)))
-    index++;
-  if (index == PARAM_COUNT) {
+  int index = 0, count = pbModel_ParamCount(m);
+  for (; index < count; index++) {
+    *param = pbModel_ParamAt(m, index);
+    if (strlen(param->name) == length && !strncmp(param->name, name, length)) break;
+  }
+  if (index == count) {
     char head[96];
     snprintf(head, sizeof head, "%.*s", (int)(length < 90 ? length : 90), name);
     return unknown_param(m, head);
   }
-  *param = pbModel_ParamAt(m, index);
-  return colon ? choose(m, &param_table[index], colon + 1, param) : pb_ok;
+  bool positions = index < PARAM_COUNT && param_table[index].rows == offsetof(pbModel, nq);
+  return colon ? choose(m, positions, colon + 1, param) : pb_ok;
 }
 
 // Row of a field by name where that name is its alone (the degrees of freedom of a ball share one), else by number.
@@ -186,7 +197,7 @@ static void put_row(const pbModel *m, const pbParam *p, int row, char *text, siz
 
 char *pbModel_ParamName(const pbModel *m, size_t index, char *text, size_t size) {
   snprintf(text, size, "?");
-  for (int i = 0; i < PARAM_COUNT; i++) {
+  for (int i = 0; i < pbModel_ParamCount(m); i++) {
     pbParam p = pbModel_ParamAt(m, i);
     size_t entry = index - p.offset, cols = (size_t)p.cols;
     if (index < p.offset || entry >= (size_t)p.rows * cols) continue;
@@ -220,7 +231,7 @@ static pbStatus complain_value(const pbChecker *c, size_t index, const char *rea
 }
 
 static pbStatus check_bounds(const pbChecker *c) {
-  for (int i = 0; i < PARAM_COUNT; i++) {
+  for (int i = 0; i < pbModel_ParamCount(c->m); i++) {
     pbParam p = pbModel_ParamAt(c->m, i);
     bool positive = !strcmp(p.name, "timestep") || !strcmp(p.name, "impratio") || !strcmp(p.name, "contact_stiffness");
     for (size_t k = p.offset; k < p.offset + (size_t)p.rows * (size_t)p.cols; k++) {
@@ -228,6 +239,7 @@ static pbStatus check_bounds(const pbChecker *c) {
       if (!isfinite(v)) return complain_value(c, k, "a finite number is needed");
       if (positive && !(v > 0)) return complain_value(c, k, "it must be positive");
       if (v < p.lower && p.lower == 0) return complain_value(c, k, "it must not be negative");
+      if (i >= PARAM_COUNT && !(v >= p.lower && v <= p.upper)) return complain_value(c, k, "it is outside of its energy's range");
     }
   }
   return pb_ok;

@@ -20,6 +20,7 @@ struct pbScratch {
   double *state;                      // StateSize: the state after a step before it is accepted
   struct pbGathered *gathered;        // dense copies for inspection (world/inspect.c)
   struct pbImpacts *impacts;          // contact method impact (world/impact.h); otherwise NULL
+  struct pbDeformWork *deform;        // NULL: nothing deforms
   pbEvent *events;                    // 2 x rows: of a step (world/event.h)
   double *event_numbers;              // rows + 2 n: cotangents or tangents of distances, of the state after and before
   void *place;                        // where the next evaluation is to be kept; NULL: at its own place

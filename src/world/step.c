@@ -9,6 +9,7 @@
 
 #include "base/context.h"
 #include "math/vec.h"
+#include "world/deform_step.h"
 #include "world/impact.h"
 #include "world/integrate.h"
 #include "world/jvp.h"
@@ -18,10 +19,7 @@
 // ---- state ----------------------------------------------------------------------------------------------------------
 int pbModel_StateSize(const pbModel *m) { return state_layout(m).size; }
 
-int pbModel_StateFieldCount(const pbModel *m) {
-  (void)m;
-  return 5;
-}
+int pbModel_StateFieldCount(const pbModel *m) { return 5 + (m->deform ? pbDeform_FieldCount(m->deform) : 0); }
 
 pbStateField pbModel_StateFieldAt(const pbModel *m, int index) {
   pbStateLayout s = state_layout(m);
@@ -31,7 +29,7 @@ pbStateField pbModel_StateFieldAt(const pbModel *m, int index) {
     case 2: return (pbStateField){"qvel", s.qvel, m->nv};
     case 3: return (pbStateField){"act", s.act, m->na};
     case 4: return (pbStateField){"qacc_warmstart", s.warm, m->nv};
-    default: return (pbStateField){NULL, 0, 0};
+    default: return m->deform ? pbDeform_FieldAt(m->deform, index - 5, s.deform) : (pbStateField){NULL, 0, 0};
   }
 }
 
@@ -53,6 +51,7 @@ static char *put_activation(const pbModel *m, int i, char *text, size_t size) {
 
 char *pbState_EntryName(const pbModel *m, int entry, char *text, size_t size) {
   pbStateLayout s = state_layout(m);
+  if (entry >= s.deform) return pbDeform_EntryName(m->deform, entry - s.deform, text, size);
   if (entry >= s.warm) return put_dof(m, "qacc_warmstart", entry - s.warm, text, size);
   if (entry >= s.act) return put_activation(m, entry - s.act, text, size);
   if (entry >= s.qvel) return put_dof(m, "qvel", entry - s.qvel, text, size);
@@ -64,6 +63,7 @@ char *pbState_EntryName(const pbModel *m, int entry, char *text, size_t size) {
 }
 
 char *pbState_TangentName(const pbModel *m, int entry, char *text, size_t size) {
+  if (entry >= 2 * m->nv + m->na) return pbDeform_EntryName(m->deform, entry - 2 * m->nv - m->na, text, size);
   if (entry >= 2 * m->nv) return put_activation(m, entry - 2 * m->nv, text, size);
   bool velocity = entry >= m->nv;
   return put_dof(m, velocity ? "qvel" : "qpos", velocity ? entry - m->nv : entry, text, size);
@@ -72,6 +72,7 @@ char *pbState_TangentName(const pbModel *m, int entry, char *text, size_t size) 
 pbStatus pbState_Init(const pbModel *m, const double *theta, int key, double *x) {
   pbStateLayout s = state_layout(m);
   memset(x, 0, (size_t)s.size * sizeof(double));
+  if (m->deform) pbDeform_Init(m->deform, x + s.deform);
   if (key < 0) {
     memcpy(x + s.qpos, theta + (m->qpos0 - m->theta0), (size_t)m->nq * sizeof(double));
     return pb_ok;
@@ -115,12 +116,14 @@ void pbState_Difference(const pbModel *m, const double *a, const double *b, doub
     quat_log(out + r.dof, qa);
   }
   for (int i = 0; i < m->nv + m->na; i++) out[m->nv + i] = b[s.qvel + i] - a[s.qvel + i];
+  for (int i = 0; i < m->deform_tangent; i++) out[2 * m->nv + m->na + i] = b[s.deform + i] - a[s.deform + i];
 }
 
 void pbState_Move(const pbModel *m, double *x, const double *tangent, double eps) {
   pbStateLayout s = state_layout(m);
   pbIntegrate_Position_r(m, x + s.qpos, tangent, eps);
   for (int i = 0; i < m->nv + m->na; i++) x[s.qvel + i] += eps * tangent[m->nv + i];
+  for (int i = 0; i < m->deform_tangent; i++) x[s.deform + i] += eps * tangent[2 * m->nv + m->na + i];
 }
 
 // A tangent t of a rotation moves its quaternion by q (0, t) / 2.
@@ -183,6 +186,7 @@ static pbStatus allocate(pbScratch *s, int contacts) {
   s->variant->vjp_carve(s->adjoint_one, m, contacts, false);
   s->variant->vjp_carve(s->adjoint_lanes, m, contacts, true);
   if (m->contact.method == pb_contactImpact) PB_TRY(pbImpacts_Create(s, contacts));
+  if (m->deform) PB_TRY(pbDeformWork_Create(m->deform, &s->deform));
   return pbScratch_InspectCreate(s);
 }
 
@@ -224,6 +228,7 @@ void pbScratch_Destroy(pbScratch *s) {
   pbContext *ctx = s->model->ctx;
   pbScratch_InspectDestroy(s);
   pbImpacts_Destroy(s);
+  pbDeformWork_Destroy(s->deform);
   pbContext_Free(ctx, s->w.memory);
   pbContext_Free(ctx, s->complex_work);
   pbContext_Free(ctx, s->adjoint_one);
@@ -374,6 +379,7 @@ pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const 
   pbStateLayout at = state_layout(m);
   double *next = s->state;
   PB_TRY(advance(s, theta, x, input, sensordata != NULL));
+  if (m->deform) PB_TRY(pbScratch_DeformStep(s, theta, x, input, next));
   int bad = first_not_finite(next, at.size);
   char name[160];
   if (bad >= 0)
@@ -396,7 +402,7 @@ pbStatus pbStep_Observe(const pbModel *m, const double *theta, const double *x, 
 
 // ---- tape -----------------------------------------------------------------------------------------------------------
 int pbTape_Size(const pbModel *m) {
-  return pbModel_StateSize(m) + pb_stages(m) * m->nv + (m->contact.method == pb_contactImpact);
+  return pbModel_StateSize(m) + pb_stages(m) * m->nv + (m->contact.method == pb_contactImpact) + m->deform_state;
 }
 
 void pbTape_Record(const pbModel *m, const double *x_before, const pbScratch *s, double *record) {
@@ -404,4 +410,7 @@ void pbTape_Record(const pbModel *m, const double *x_before, const pbScratch *s,
   memcpy(record, x_before, (size_t)nx * sizeof(double));
   memcpy(record + nx, s->stages, (size_t)(pb_stages(m) * m->nv) * sizeof(double));
   if (s->impacts) record[nx + pb_stages(m) * m->nv] = pbImpacts_Count(s);
+  if (m->deform)
+    memcpy(record + pbTape_Size(m) - m->deform_state, s->state + state_layout(m).deform,
+           (size_t)m->deform_state * sizeof(double));
 }

@@ -1,0 +1,127 @@
+// Pullback: deformable things. Points with masses, energies over them, contact between them; part of a world's state, step and
+// derivatives. State the energies, and forces, implicit steps and gradients follow (docs/energies.md, docs/deformables.md).
+//
+//   pbDeformable *d;              pbDeformable_Create(ctx, &d)
+//   pbDeformable_AddPoints(...)   pbDeformable_AddEnergy(...)   pbDeformable_SetParameter(...)   pbDeformable_Fix(...)
+//   pbModel_SetDeformable(model, d)           the model owns a compiled copy; d may be destroyed
+//
+// From then on the model's state has the fields "points" and "point_velocity" (npoint x 3 each, and what the integrator keeps of
+// the past), its tangent the same at its end, and theta the slices "point_rest", "point_mass" and GROUP.PARAMETER, one for each
+// parameter of each energy. Steps, rollouts, checkpoints, derivatives, tasks and the program work on these as on joints.
+#ifndef PULLBACK_DEFORM_H
+#define PULLBACK_DEFORM_H
+
+#include <pullback/energy.h>
+#include <pullback/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pbDeformable pbDeformable;
+PB_API PB_NODISCARD pbStatus pbDeformable_Create(pbContext *ctx, pbDeformable **deformable);
+PB_API void pbDeformable_Destroy(pbDeformable *deformable);  // NULL is fine
+
+// ---- points -------------------------------------------------------------------------------------------------------
+// Appends `count` points at rest positions `rest` (count x 3, m), with masses (kg; NULL: none but what mass groups add), starting
+// at positions `start` with velocities (m/s) (NULL: at rest). *first becomes the index of the first.
+PB_API PB_NODISCARD pbStatus pbDeformable_AddPoints(pbDeformable *deformable, int count, const double *rest, const double *mass,
+                                                    const double *start, const double *velocity, int *first);
+// A name for some points, as losses and variables of tasks use it. A name given twice is an error.
+PB_API PB_NODISCARD pbStatus pbDeformable_NamePoints(pbDeformable *deformable, const char *name, int count, const int *points);
+enum { pb_fixX = 1, pb_fixY = 2, pb_fixZ = 4, pb_fixAll = 7 };
+// These points do not follow forces along these axes: they go on with the velocity they have. Their positions and velocities
+// are state like others', so boundary values have gradients. Contradictory pins cannot be stated: fixing twice is fixing once.
+PB_API PB_NODISCARD pbStatus pbDeformable_Fix(pbDeformable *deformable, int count, const int *points, int axes);
+// All points, those added later too, keep their z: a planar scene.
+PB_API void pbDeformable_SetPlanar(pbDeformable *deformable, bool planar);
+
+// ---- energies -----------------------------------------------------------------------------------------------------
+// Appends `count` elements (count x def->points indices of points) under the energy `def`; `name` is that of the group, unique,
+// a word without ':' . Parameters start as pbDeformable_SetParameter says; all must be said before use. *group: its number.
+PB_API PB_NODISCARD pbStatus pbDeformable_AddEnergy(pbDeformable *deformable, const char *name, const pbEnergyDef *def, int count,
+                                                    const int *vertex, int *group);
+// The same, for masses: `def` gives an element's mass [kg] (of rest positions and parameters; density times volume), which its
+// points share equally.
+PB_API PB_NODISCARD pbStatus pbDeformable_AddMass(pbDeformable *deformable, const char *name, const pbEnergyDef *def, int count,
+                                                  const int *vertex, int *group);
+// Values of a parameter: `rows` = 1: shared by all elements, rows = number of elements: one each; row-major, rows x cols.
+PB_API PB_NODISCARD pbStatus pbDeformable_SetParameter(pbDeformable *deformable, int group, const char *parameter, int rows,
+                                                       const double *values);
+// The parameter follows controls instead of theta: each of its numbers is one more entry of ctrl after the model's actuators
+// (muscle activations, moving targets, forces that vary in time), named GROUP.PARAMETER or GROUP.PARAMETER[row], starting value as set.
+PB_API PB_NODISCARD pbStatus pbDeformable_Control(pbDeformable *deformable, int group, const char *parameter);
+
+// ---- stepping -----------------------------------------------------------------------------------------------------
+// Steps minimise an incremental potential 1/2 |x - xhat|^2_M + c h^2 sum_e E(x) (design of each: src/deform/scheme.c).
+typedef enum pbScheme {
+  pb_schemeImplicitEuler,    // order 1, dissipates
+  pb_schemeBdf2,             // order 2, dissipates little; its first step is one of implicit Euler
+  pb_schemeTrapezoid,        // Newmark with beta 1/4, gamma 1/2: order 2, keeps the energy of linear systems
+  pb_schemeAvf4,             // average vector field with Simpson's rule: keeps quartic energies exactly
+  pb_schemeSymplecticEuler,  // explicit: stable below 2 / highest frequency only
+  pb_schemeStatic,           // no inertia: each step goes to an equilibrium near the state before
+  pb_schemeCount
+} pbScheme;
+// How the minimum is looked for. All but Newton are there to be compared with, and for energies whose Hessians are of no use; the
+// pullback is the same for all of them and supposes that the minimum was reached.
+typedef enum pbMinimiser {
+  pb_minimiseNewton,    // exact Hessians, sparse factorisation
+  pb_minimiseNewtonCg,  // the same by preconditioned conjugate gradients: less memory
+  pb_minimiseLbfgs,
+  pb_minimiseGradient,  // steepest descent with line search
+  pb_minimiseAdam,
+  pb_minimiseUser,
+  pb_minimiserCount
+} pbMinimiser;
+PB_API const char *pbMinimiser_Name(pbMinimiser method);  // "newton", "newton_cg", "lbfgs", "gradient", "adam", "user"
+PB_API bool pbMinimiser_Named(const char *name, pbMinimiser *method);
+
+// The potential of a step over `n` = 3 npoint coordinates; the gradient is zero at fixed ones, which must stay as they are.
+typedef struct pbPotential {
+  int n;
+  // false: outside of an energy's domain (value infinite). gradient may be NULL.
+  bool (*evaluate)(const struct pbPotential *potential, const double *x, double *value, double *gradient);
+  // largest s <= 1 for which x - s step is reached without leaving what is allowed (contact)
+  double (*max_step)(const struct pbPotential *potential, const double *x, const double *step);
+  void *inside;
+} pbPotential;
+// A minimiser of the user's: x from the start to a minimum; *iterations counts. pb_ok: converged.
+typedef pbStatus (*pbMinimise)(void *user, const pbPotential *potential, double *x, int *iterations);
+
+typedef struct pbDeformOptions {
+  pbScheme scheme;
+  pbMinimiser method;
+  int iterations;    // most a step; 0: 100 of Newton's, 100 000 of others
+  double tolerance;  // m: a step has converged when Newton's next change of any coordinate is below it; 0: 1e-10 times the size
+                     // of the scene
+  double residual;   // N: other methods end when no force that is left over is larger; 0: 1e-8
+  double rate;       // of Adam, m; 0: 0.1
+  bool approximate;  // go on from a step that did not converge (reported) instead of failing
+  pbMinimise minimise;
+  void *user;
+} pbDeformOptions;
+PB_API const char *pbScheme_Name(pbScheme scheme);  // "implicit_euler", "bdf2", "trapezoid", "avf4", "symplectic_euler", "static"
+PB_API bool pbScheme_Named(const char *name, pbScheme *scheme);
+PB_API PB_NODISCARD pbStatus pbDeformable_SetOptions(pbDeformable *deformable, const pbDeformOptions *options);
+
+// ---- to the model ---------------------------------------------------------------------------------------------------
+// Checks everything (indices, values, degenerate elements, points without mass) and makes it part of the model; once, between
+// compiling and the first scratch. The model's gravity acts on the masses, its time step is theirs.
+PB_API PB_NODISCARD pbStatus pbModel_SetDeformable(pbModel *model, const pbDeformable *deformable);
+PB_API int pbModel_PointCount(const pbModel *model);
+// The points of that name; NULL where there is none. By number: the name, NULL beyond the last.
+PB_API const int *pbModel_PointSet(const pbModel *model, const char *name, int *count);
+PB_API const char *pbModel_PointSetName(const pbModel *model, int index);
+// Groups by number: name, elements' table; false beyond the last.
+typedef struct pbDeformGroup {
+  const char *name;
+  int count, points;  // elements, points of each
+  const int *vertex;  // count x points
+} pbDeformGroup;
+PB_API bool pbModel_DeformGroupAt(const pbModel *model, int index, pbDeformGroup *group);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

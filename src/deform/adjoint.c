@@ -1,0 +1,153 @@
+// The pullback of a step, each part below the line of step.c and newton.c that it is the derivative of.
+#include <string.h>
+
+#include "deform/deform.h"
+
+static bool is_fixed(const pbDeform *d, int i) { return d->fixed[i / 3] >> (i % 3) & 1; }
+
+// h v+ = new x+ + sum next[i] e[i]:  l = x_bar+ + new/h v_bar+ is the cotangent of x+, the rest goes to the past.
+static void finish_vjp(pbDeformWork *w, const double *next, const double *next_bar, double *state_bar, double *h_bar) {
+  const pbDeform *d = w->d;
+  const pbSchemeTable *s = w->scheme;
+  pbDeformState at = pbDeform_State(d);
+  int n = 3 * d->npoint;
+  double h = w->in.h, sum = 0;
+  for (int i = 0; i < n; i++) {
+    double vb = next_bar[at.v + i];
+    w->adjoint[i] = next_bar[at.x + i];
+    if (at.tangent > 2 * n) state_bar[at.x + i] += next_bar[at.x1 + i], state_bar[at.v + i] += next_bar[at.v1 + i];
+    if (is_fixed(d, i)) {  // v+ = v
+      state_bar[at.v + i] += vb;
+      continue;
+    }
+    w->adjoint[i] += s->new / h *vb;
+    state_bar[at.x + i] += s->next[pb_pastX] / h * vb;
+    state_bar[at.v + i] += s->next[pb_pastV] * vb;
+    if (s->history) state_bar[at.x1 + i] += s->next[pb_pastX1] / h * vb, state_bar[at.v1 + i] += s->next[pb_pastV1] * vb;
+    double past = s->next[pb_pastV] * w->v[i] + (s->history ? s->next[pb_pastV1] * w->v1[i] : 0);
+    sum += vb * (past - next[at.v + i]) / h;  // v+ = (...) / h with h v inside
+  }
+  if (h_bar) *h_bar += sum;
+}
+
+// r = M (x - xhat) + c h^2 (...): with w = H^-T l, -w . dr for everything but x. Masses gather in mass_bar.
+static pbStatus residual_vjp(pbDeformWork *w, const pbDeformBar *bar, double *time_bar) {
+  const pbDeform *d = w->d;
+  const pbSchemeTable *s = w->scheme;
+  int n = 3 * d->npoint;
+  double c = pbDeform_Scale(w), gravity = c * pbScheme_ConstantWeight(s), inertia = 0;
+  memset(w->z_bar, 0, (size_t)n * sizeof(double));
+  for (int i = 0; i < n; i++) {
+    double lam = w->adjoint[i], dx = s->inertia ? w->x[i] - w->xhat[i] : 0;
+    w->mass_bar[i / 3] -= lam * (dx - gravity * w->in.gravity[i % 3]);
+    if (bar->gravity) bar->gravity[i % 3] += gravity * w->mass[i / 3] * lam;
+    inertia += lam * w->mass[i / 3] * dx;  // at the solution M dx = -c h^2 (...), so c h^2 (...) . w = -inertia
+  }
+  if (bar->h && s->inertia) *bar->h += 2 / w->in.h * inertia;
+  for (int t = 0; t < s->terms; t++) {
+    double b = s->at[t], at_time = 0;
+    const double *z = pbDeform_At(w, w->x, t);
+    memset(w->past_bar, 0, (size_t)n * sizeof(double));
+    PB_TRY(pbDeform_Pull(w, z, w->y, w->in.time + b * w->in.h, -c * s->weight[t] * b, w->adjoint, w->past_bar, w->y_bar, bar,
+                         &at_time));
+    *time_bar += at_time;
+    if (bar->h) *bar->h += b * at_time;
+    for (int i = 0; i < n; i++) {  // z = b x + (1 - b) y
+      w->z_bar[i] += b * w->past_bar[i];
+      w->y_bar[i] += (1 - b) * w->past_bar[i];
+    }
+  }
+  return pb_ok;
+}
+
+// a = M^-1 force(y; y - h v) for cotangents accel_bar (in w->adjoint).
+static pbStatus acceleration_vjp(pbDeformWork *w, double *state_bar, const pbDeformBar *bar, double *time_bar) {
+  const pbDeform *d = w->d;
+  pbDeformState at = pbDeform_State(d);
+  int n = 3 * d->npoint;
+  double sum = 0;
+  for (int i = 0; i < n; i++) {
+    double m = w->mass[i / 3], share = m > 0 ? w->adjoint[i] / m : 0;
+    w->mass_bar[i / 3] -= share * (w->accel[i] - (m > 0 ? w->in.gravity[i % 3] : 0));
+    if (bar->gravity && m > 0) bar->gravity[i % 3] += w->adjoint[i];
+    w->adjoint[i] = share;
+    w->point[i] = w->y[i] - w->in.h * w->v[i];
+  }
+  memset(w->z_bar, 0, (size_t)n * sizeof(double));
+  memset(w->past_bar, 0, (size_t)n * sizeof(double));
+  PB_TRY(pbDeform_Pull(w, w->y, w->point, w->in.time, -1, w->adjoint, w->z_bar, w->past_bar, bar, time_bar));
+  for (int i = 0; i < n; i++) {
+    state_bar[at.x + i] += w->z_bar[i] + w->past_bar[i];
+    state_bar[at.v + i] -= w->in.h * w->past_bar[i];
+    sum -= w->v[i] * w->past_bar[i];
+  }
+  if (bar->h) *bar->h += sum;
+  return pb_ok;
+}
+
+// xhat = sum start[i] e[i], for cotangents M w; what goes to the acceleration is left in w->adjoint.
+static void start_vjp(pbDeformWork *w, double *state_bar, double *h_bar) {
+  const pbDeform *d = w->d;
+  const pbSchemeTable *s = w->scheme;
+  pbDeformState at = pbDeform_State(d);
+  int n = 3 * d->npoint;
+  double h = w->in.h, sum = 0;
+  for (int i = 0; i < n; i++) {
+    double g = s->inertia ? w->mass[i / 3] * w->adjoint[i] : 0;
+    state_bar[at.x + i] += s->start[pb_pastX] * g;
+    state_bar[at.v + i] += s->start[pb_pastV] * h * g;
+    sum += g * s->start[pb_pastV] * w->v[i];
+    if (s->history) {
+      state_bar[at.x1 + i] += s->start[pb_pastX1] * g;
+      state_bar[at.v1 + i] += s->start[pb_pastV1] * h * g;
+      sum += g * s->start[pb_pastV1] * w->v1[i];
+    }
+    sum += 2 * h * s->start[pb_pastA] * g * w->accel[i];
+    w->adjoint[i] = h * h * s->start[pb_pastA] * g;
+  }
+  if (h_bar) *h_bar += sum;
+}
+
+// What is fixed goes on with its velocity: x+ = x + h v.
+static void fixed_vjp(pbDeformWork *w, const double *next_bar, double *state_bar, double *h_bar) {
+  const pbDeform *d = w->d;
+  pbDeformState at = pbDeform_State(d);
+  for (int i = 0; i < 3 * d->npoint; i++) {
+    if (!is_fixed(d, i)) continue;
+    double g = next_bar[at.x + i] + w->z_bar[i];
+    state_bar[at.x + i] += g;
+    state_bar[at.v + i] += w->in.h * g;
+    if (h_bar) *h_bar += g * w->v[i];
+  }
+}
+
+pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next, const double *next_bar,
+                      double *state_bar, const pbDeformBar *bar) {
+  const pbDeform *d = w->d;
+  pbDeformState at = pbDeform_State(d);
+  int n = 3 * d->npoint;
+  size_t bytes = (size_t)n * sizeof(double);
+  double time_bar = 0;
+  PB_TRY(pbDeform_Begin(w, in, state));
+  if (w->scheme->history) memcpy(w->v1, state + at.v1, bytes);
+  memcpy(w->x, next + at.x, bytes);
+  memset(w->mass_bar, 0, (size_t)d->npoint * sizeof(double));
+  memset(w->y_bar, 0, bytes);
+  memset(w->z_bar, 0, bytes);
+  finish_vjp(w, next, next_bar, state_bar, bar->h);
+  if (w->scheme->implicit) {
+    PB_TRY(pbDeform_Factor(w));
+    pbDeform_Solve(w, w->adjoint);
+    PB_TRY(residual_vjp(w, bar, &time_bar));
+    fixed_vjp(w, next_bar, state_bar, bar->h);
+  } else {
+    fixed_vjp(w, next_bar, state_bar, bar->h);
+    for (int i = 0; i < n; i++) w->adjoint[i] = is_fixed(d, i) || w->mass[i / 3] <= 0 ? 0 : w->adjoint[i] / w->mass[i / 3];
+  }
+  for (int i = 0; i < n; i++) state_bar[at.x + i] += w->y_bar[i];
+  start_vjp(w, state_bar, bar->h);
+  if (pbScheme_NeedsAcceleration(w->scheme)) PB_TRY(acceleration_vjp(w, state_bar, bar, &time_bar));
+  if (bar->theta) PB_TRY(pbDeform_MassesVjp(w, w->mass_bar, bar->theta));
+  if (bar->time) *bar->time += time_bar;
+  return pb_ok;
+}

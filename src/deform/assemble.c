@@ -1,0 +1,160 @@
+// Sums over elements: energies, forces, the matrix, and the pullback of forces; elements come in chunks that stay in cache.
+#include <math.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "deform/deform.h"
+#include "deform/project.h"
+
+enum { chunk = PB_DEFORM_CHUNK };
+
+// Where the parameters of a group are, from element `first` on.
+static void place(const pbDeformWork *w, const pbElementGroup *g, int first) {
+  for (int i = 0; i < g->parameter_count; i++) {
+    const pbGroupParameter *p = &g->parameter[i];
+    const double *base = p->source == pb_fromTheta ? w->in.theta : p->source == pb_fromControl ? w->in.control : w->d->data;
+    w->stride[i] = p->rows > 1 ? p->size : 0;
+    w->parameter[i] = base + p->offset + (size_t)first * (size_t)w->stride[i];
+  }
+}
+
+static pbElements elements(const pbDeformWork *w, const pbElementGroup *g, int first, const double *z, const double *y,
+                           double time) {
+  place(w, g, first);
+  return (pbElements){.count = g->count - first < chunk ? g->count - first : chunk,
+                      .vertex = g->vertex + (size_t)first * (size_t)g->points,
+                      .x = z,
+                      .rest = w->in.theta + pb_restAt,
+                      .previous = y,
+                      .parameter = w->parameter,
+                      .stride = w->stride,
+                      .timestep = w->in.h,
+                      .time = time};
+}
+
+static void spread(const pbElements *e, int points, const double *from, double scale, double *to) {
+  for (int i = 0; i < e->count * points; i++) {
+    double *t = to + 3 * e->vertex[i];
+    for (int k = 0; k < 3; k++) t[k] += scale * from[3 * i + k];
+  }
+}
+
+// Blocks of a chunk's matrices to their places; those above the diagonal have none.
+static void scatter(pbDeformWork *w, const pbElementGroup *g, int first, int count, double scale) {
+  int p = g->points, n = 3 * p;
+  for (int e = 0; e < count; e++) {
+    const double *H = w->hessian_out + (size_t)e * (size_t)(n * n);
+    const int *slot = g->slot + (size_t)(first + e) * (size_t)(p * p);
+    for (int a = 0; a < p; a++) {
+      for (int b = 0; b < p; b++) {
+        if (slot[a * p + b] < 0) continue;
+        double *block = w->matrix + 9 * (size_t)slot[a * p + b];
+        for (int i = 0; i < 3; i++) {
+          for (int j = 0; j < 3; j++) block[3 * i + j] += scale * H[(3 * a + i) * n + 3 * b + j];
+        }
+      }
+    }
+  }
+}
+
+static pbStatus outside(pbDeformWork *w, const pbElementGroup *g, int first, const pbEnergyFault *fault) {
+  const int *v = g->vertex + (size_t)(first + fault->element) * (size_t)g->points;
+  const double *x = w->x + 3 * v[0];
+  return pbDeform_Fail(w, pb_bad_input, "%s: element %d (point %d at %.6g %.6g %.6g) leaves the domain of its energy: %s",
+                       g->name, first + fault->element, v[0], x[0], x[1], x[2], fault->what);
+}
+
+static pbStatus evaluate_chunk(pbDeformWork *w, const pbElementGroup *g, int first, const pbEvaluation *e) {
+  pbElements in = elements(w, g, first, e->z, e->y, e->time);
+  pbElementsOut out = {e->value ? w->value_out : NULL, e->gradient ? w->gradient_out : NULL, e->hessian ? w->hessian_out : NULL};
+  pbEnergyFault fault;
+  int n = 3 * g->points;
+  bool inside = pbEnergy_Evaluate(g->energy, &in, &out, w->energy_work, &fault);
+  if (!inside && (e->gradient || e->hessian)) return outside(w, g, first, &fault);
+  for (int i = 0; e->value && i < in.count; i++) *e->value += e->value_scale * w->value_out[i];
+  if (e->gradient) spread(&in, g->points, w->gradient_out, e->gradient_scale, e->gradient);
+  if (!e->hessian) return pb_ok;
+  for (int i = 0; e->project && i < in.count; i++) pbProject_Definite(w->hessian_out + (size_t)i * (size_t)(n * n), n, w->eigen);
+  scatter(w, g, first, in.count, e->hessian_scale);
+  return pb_ok;
+}
+
+pbStatus pbDeform_Evaluate(pbDeformWork *w, const pbEvaluation *e) {
+  for (const pbElementGroup *g = w->d->group; g < w->d->group + w->d->ngroup; g++) {
+    for (int first = 0; !g->mass && first < g->count; first += chunk) PB_TRY(evaluate_chunk(w, g, first, e));
+  }
+  return pb_ok;
+}
+
+// ---- pullback -----------------------------------------------------------------------------------------------------
+static double *bar_of(const pbGroupParameter *p, const pbDeformBar *bar) {
+  double *base = p->source == pb_fromTheta ? bar->theta : p->source == pb_fromControl ? bar->control : NULL;
+  return base ? base + p->offset : NULL;
+}
+
+// `weights` are scaled before: what is added is the pullback of weights . gradient.
+static pbStatus pull_chunk(pbDeformWork *w, const pbElementGroup *g, int first, const pbElements *in, const double *weights,
+                           double *z_bar, double *y_bar, const pbDeformBar *bar, double *time_bar) {
+  pbEnergyFault fault;
+  for (int i = 0; i < g->parameter_count; i++) {
+    double *base = bar_of(&g->parameter[i], bar);
+    w->parameter_bar[i] = base ? base + (size_t)first * (size_t)w->stride[i] : NULL;
+  }
+  pbElementsBar out = {.x = z_bar,
+                       .rest = bar->theta ? bar->theta + pb_restAt : NULL,
+                       .previous = y_bar,
+                       .parameter = w->parameter_bar,
+                       .timestep = bar->h,
+                       .time = time_bar};
+  if (pbEnergy_Pullback(g->energy, in, weights, &out, w->energy_work, &fault)) return pb_ok;
+  return outside(w, g, first, &fault);
+}
+
+pbStatus pbDeform_Pull(pbDeformWork *w, const double *z, const double *y, double time, double scale, const double *weights,
+                       double *z_bar, double *y_bar, const pbDeformBar *bar, double *time_bar) {
+  for (int i = 0; i < 3 * w->d->npoint; i++) w->weights[i] = scale * weights[i];
+  for (const pbElementGroup *g = w->d->group; g < w->d->group + w->d->ngroup; g++) {
+    for (int first = 0; !g->mass && first < g->count; first += chunk) {
+      pbElements in = elements(w, g, first, z, y, time);
+      PB_TRY(pull_chunk(w, g, first, &in, w->weights, z_bar, y_bar, bar, time_bar));
+    }
+  }
+  return pb_ok;
+}
+
+// ---- masses -------------------------------------------------------------------------------------------------------
+// The energy of a mass group is linear in the points' x; its gradient by them is the share of each.
+pbStatus pbDeform_Masses(pbDeformWork *w) {
+  const pbDeform *d = w->d;
+  memcpy(w->mass, w->in.theta + pb_massAt(d), (size_t)d->npoint * sizeof(double));
+  for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
+    for (int first = 0; g->mass && first < g->count; first += chunk) {
+      pbElements in = elements(w, g, first, w->in.theta + pb_restAt, w->in.theta + pb_restAt, 0);
+      pbEnergyFault fault;
+      if (!pbEnergy_Evaluate(g->energy, &in, &(pbElementsOut){.gradient = w->gradient_out}, w->energy_work, &fault))
+        return outside(w, g, first, &fault);
+      for (int i = 0; i < in.count * g->points; i++) w->mass[in.vertex[i]] += w->gradient_out[3 * i];
+    }
+  }
+  for (int i = 0; i < d->npoint; i++) {
+    bool moves = d->unknown[i] >= 0 && w->scheme->inertia;
+    if (w->mass[i] >= 0 && (w->mass[i] > 0 || !moves) && isfinite(w->mass[i])) continue;
+    return pbDeform_Fail(w, pb_bad_input, "point %d has a mass of %g: points that move need one (point_mass, or a mass group)", i,
+                         w->mass[i]);
+  }
+  return pb_ok;
+}
+
+pbStatus pbDeform_MassesVjp(pbDeformWork *w, const double *mass_bar, double *theta_bar) {
+  const pbDeform *d = w->d;
+  for (int i = 0; i < d->npoint; i++) theta_bar[pb_massAt(d) + (size_t)i] += mass_bar[i];
+  memset(w->weights, 0, 3 * (size_t)d->npoint * sizeof(double));
+  for (int i = 0; i < d->npoint; i++) w->weights[3 * i] = mass_bar[i];
+  for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
+    for (int first = 0; g->mass && first < g->count; first += chunk) {
+      pbElements in = elements(w, g, first, w->in.theta + pb_restAt, w->in.theta + pb_restAt, 0);
+      PB_TRY(pull_chunk(w, g, first, &in, w->weights, NULL, NULL, &(pbDeformBar){.theta = theta_bar}, NULL));
+    }
+  }
+  return pb_ok;
+}

@@ -1,0 +1,254 @@
+// From the description to what steps read: offsets of parameters, numbers of unknowns, the matrix's pattern.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "deform/deform.h"
+#include "energy/energy_inside.h"
+
+void pbDeform_Destroy(pbDeform *d) {
+  if (!d) return;
+  for (int i = 0; d->group && i < d->ngroup; i++) {
+    pbElementGroup *g = &d->group[i];
+    void *all[] = {g->name, g->vertex, g->parameter, g->slot};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) pbContext_Free(d->ctx, all[k]);
+    pbEnergy_Destroy(g->energy);
+  }
+  for (int i = 0; d->control_name && i < d->ncontrol; i++) pbContext_Free(d->ctx, d->control_name[i]);
+  for (int i = 0; d->slice && i < d->nslice; i++) pbContext_Free(d->ctx, d->slice[i].name);
+  for (int i = 0; d->set && i < d->nset; i++) {
+    pbContext_Free(d->ctx, d->set[i].name);
+    pbContext_Free(d->ctx, d->set[i].points);
+  }
+  pbContext_Free(d->ctx, d->set);
+  pbSparseAnalysis_Destroy(d->analysis);
+  pbSparsePattern_Destroy(d->pattern);
+  void *all[] = {d->group,   d->control_name, d->slice,  d->start, d->velocity, d->fixed,
+                 d->unknown, d->point,        d->theta0, d->data,  d->control0, d};
+  pbContext *ctx = d->ctx;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
+}
+
+static void *copy(pbContext *ctx, const void *from, size_t count, size_t size) {
+  void *to = pbContext_AllocArray(ctx, count + 1, size);
+  if (to && count) memcpy(to, from, count * size);
+  return to;
+}
+
+static pbStatus no_memory(const pbDeform *d) { return pbContext_Fail(d->ctx, pb_no_memory, "no memory for deformables"); }
+
+// ---- points -------------------------------------------------------------------------------------------------------
+static pbStatus points(pbDeform *d, const pbDeformable *from) {
+  size_t n = (size_t)(d->npoint = from->npoint);
+  d->start = copy(d->ctx, from->start, 3 * n, sizeof(double));
+  d->velocity = copy(d->ctx, from->velocity, 3 * n, sizeof(double));
+  d->fixed = copy(d->ctx, from->fixed, n, 1);
+  d->unknown = pbContext_AllocArray(d->ctx, n + 1, sizeof(int));
+  d->point = pbContext_AllocArray(d->ctx, n + 1, sizeof(int));
+  if (!d->start || !d->velocity || !d->fixed || !d->unknown || !d->point) return no_memory(d);
+  double low[3], high[3];
+  for (int i = 0; i < d->npoint; i++) {
+    if (from->planar) d->fixed[i] |= pb_fixZ;
+    d->unknown[i] = d->fixed[i] == pb_fixAll ? -1 : d->nfree;
+    if (d->unknown[i] >= 0) d->point[d->nfree++] = i;
+    for (int k = 0; k < 3; k++) {
+      double x = d->start[3 * i + k];
+      low[k] = i ? fmin(low[k], x) : x, high[k] = i ? fmax(high[k], x) : x;
+      d->size = fmax(d->size, high[k] - low[k]);
+    }
+  }
+  if (!(d->size > 0)) d->size = 1;
+  return pb_ok;
+}
+
+static pbStatus sets(pbDeform *d, const pbDeformable *from) {
+  if (!(d->set = pbContext_AllocArray(d->ctx, (size_t)from->nset + 1, sizeof *d->set))) return no_memory(d);
+  for (; d->nset < from->nset; d->nset++) {
+    const pbPointSet *s = &from->sets[d->nset];
+    pbPointSet *to = &d->set[d->nset];
+    *to = (pbPointSet){pbContext_CopyText(d->ctx, s->name), s->count, copy(d->ctx, s->points, (size_t)s->count, sizeof(int))};
+    if (to->name && to->points) continue;
+    d->nset++;  // what it has is freed
+    return no_memory(d);
+  }
+  return pb_ok;
+}
+
+// ---- parameters -----------------------------------------------------------------------------------------------------
+static pbStatus place_parameter(pbDeform *d, const pbElementGroup *g, const pbValues *values, pbGroupParameter *p) {
+  if (!values->data)
+    return pbContext_Fail(d->ctx, pb_bad_input, "%s: the parameter '%s' of energy '%s' has no value", g->name, p->def->name,
+                          pbEnergy_Definition(g->energy)->name);
+  p->rows = values->rows;
+  p->size = p->def->rows * p->def->cols;
+  p->source = p->def->constant ? pb_fromData : values->control ? pb_fromControl : pb_fromTheta;
+  if (p->source == pb_fromData && values->control)
+    return pbContext_Fail(d->ctx, pb_bad_input, "%s.%s cannot follow controls: it is a constant of the energy", g->name,
+                          p->def->name);
+  size_t count = (size_t)p->rows * (size_t)p->size;
+  p->offset = p->source == pb_fromTheta ? d->ntheta : p->source == pb_fromControl ? (size_t)d->ncontrol : d->ndata;
+  if (p->source == pb_fromTheta) d->ntheta += count;
+  if (p->source == pb_fromControl) d->ncontrol += (int)count;
+  if (p->source == pb_fromData) d->ndata += count;
+  return pb_ok;
+}
+
+static pbStatus group(pbDeform *d, const pbGroupDef *from, pbElementGroup *g) {
+  const pbEnergyDef *def = pbEnergy_Definition(from->energy);
+  *g = (pbElementGroup){.mass = from->mass, .count = from->count, .points = def->points, .parameter_count = def->parameter_count};
+  g->name = pbContext_CopyText(d->ctx, from->name);
+  g->vertex = copy(d->ctx, from->vertex, (size_t)(g->count * g->points), sizeof(int));
+  g->parameter = pbContext_AllocArray(d->ctx, (size_t)g->parameter_count + 1, sizeof *g->parameter);
+  if (!g->name || !g->vertex || !g->parameter) return no_memory(d);
+  PB_TRY(pbEnergy_Create(d->ctx, def, &g->energy));
+  def = pbEnergy_Definition(g->energy);
+  g->lagged = pbEnergy_Uses(g->energy, pb_inputPrevious);
+  size_t sizes[2] = {pbEnergy_WorkSize(g->energy), pbEnergy_WorkSizeComplex(g->energy)};
+  for (int i = 0; i < 2; i++) d->work_bytes = sizes[i] > d->work_bytes ? sizes[i] : d->work_bytes;
+  if (g->points > d->most_points) d->most_points = g->points;
+  if (g->parameter_count > d->most_parameters) d->most_parameters = g->parameter_count;
+  for (int i = 0; i < g->parameter_count; i++) {
+    g->parameter[i].def = &def->parameters[i];
+    PB_TRY(place_parameter(d, g, &from->values[i], &g->parameter[i]));
+  }
+  return pb_ok;
+}
+
+static pbStatus name_controls(pbDeform *d, const pbElementGroup *g, const pbGroupParameter *p) {
+  for (int i = 0; i < p->rows * p->size; i++) {
+    char text[256], row[16] = "", entry[16] = "";
+    if (p->rows > 1) snprintf(row, sizeof row, "[%d]", i / p->size);
+    if (p->size > 1) snprintf(entry, sizeof entry, ".%d", i % p->size);
+    snprintf(text, sizeof text, "%.100s.%.100s%s%s", g->name, p->def->name, row, entry);
+    if (!(d->control_name[p->offset + (size_t)i] = pbContext_CopyText(d->ctx, text))) return no_memory(d);
+  }
+  return pb_ok;
+}
+
+static pbStatus values(pbDeform *d, const pbDeformable *from) {
+  d->theta0 = pbContext_AllocArray(d->ctx, d->ntheta + 1, sizeof(double));
+  d->data = pbContext_AllocArray(d->ctx, d->ndata + 1, sizeof(double));
+  d->control0 = pbContext_AllocArray(d->ctx, (size_t)d->ncontrol + 1, sizeof(double));
+  d->control_name = pbContext_AllocArray(d->ctx, (size_t)d->ncontrol + 1, sizeof(char *));
+  if (!d->theta0 || !d->data || !d->control0 || !d->control_name) return no_memory(d);
+  memcpy(d->theta0 + pb_restAt, from->rest, 3 * (size_t)d->npoint * sizeof(double));
+  memcpy(d->theta0 + pb_massAt(d), from->mass, (size_t)d->npoint * sizeof(double));
+  for (int i = 0; i < d->ngroup; i++) {
+    const pbElementGroup *g = &d->group[i];
+    for (int k = 0; k < g->parameter_count; k++) {
+      const pbGroupParameter *p = &g->parameter[k];
+      double *base = p->source == pb_fromTheta ? d->theta0 : p->source == pb_fromControl ? d->control0 : d->data;
+      memcpy(base + p->offset, from->groups[i].values[k].data, (size_t)(p->rows * p->size) * sizeof(double));
+      if (p->source == pb_fromControl) PB_TRY(name_controls(d, g, p));
+    }
+  }
+  return pb_ok;
+}
+
+static pbStatus add_slice(pbDeform *d, const char *group, const char *name, pbDeformSlice slice) {
+  char text[256];
+  snprintf(text, sizeof text, "%.100s%s%.100s", group, *group ? "." : "", name);
+  if (!(slice.name = pbContext_CopyText(d->ctx, text))) return no_memory(d);
+  d->slice[d->nslice++] = slice;
+  return pb_ok;
+}
+
+static pbStatus slices(pbDeform *d) {
+  size_t most = 2;
+  for (int i = 0; i < d->ngroup; i++) most += (size_t)d->group[i].parameter_count;
+  if (!(d->slice = pbContext_AllocArray(d->ctx, most, sizeof *d->slice))) return no_memory(d);
+  PB_TRY(add_slice(
+      d, "", "point_rest",
+      (pbDeformSlice){.unit = "m", .offset = pb_restAt, .rows = d->npoint, .cols = 3, .lower = -INFINITY, .upper = INFINITY}));
+  PB_TRY(add_slice(d, "", "point_mass",
+                   (pbDeformSlice){.unit = "kg", .offset = pb_massAt(d), .rows = d->npoint, .cols = 1, .upper = INFINITY}));
+  for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
+    for (const pbGroupParameter *p = g->parameter; p < g->parameter + g->parameter_count; p++) {
+      if (p->source != pb_fromTheta) continue;
+      bool open = p->def->lower == 0 && p->def->upper == 0;
+      pbDeformSlice s = {.unit = p->def->unit ? p->def->unit : "",
+                         .offset = p->offset,
+                         .rows = p->rows,
+                         .cols = p->size,
+                         .lower = open ? -INFINITY : p->def->lower,
+                         .upper = open ? INFINITY : p->def->upper};
+      PB_TRY(add_slice(d, g->name, p->def->name, s));
+    }
+  }
+  return pb_ok;
+}
+
+// ---- the matrix -----------------------------------------------------------------------------------------------------
+static size_t pairs_of(const pbDeform *d, int *pairs) {
+  size_t count = 0;
+  for (int i = 0; i < d->nfree; i++, count++) {
+    if (pairs) pairs[2 * count] = pairs[2 * count + 1] = i;
+  }
+  for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
+    int p = g->points;
+    for (int e = 0; !g->mass && e < g->count * p * p; e++) {
+      const int *v = g->vertex + e / (p * p) * p;
+      int a = d->unknown[v[e / p % p]], b = d->unknown[v[e % p]];
+      if (a <= b || b < 0) continue;
+      if (pairs) pairs[2 * count] = a, pairs[2 * count + 1] = b;
+      count++;
+    }
+  }
+  return count;
+}
+
+static pbStatus slots(pbDeform *d, pbElementGroup *g) {
+  int p = g->points;
+  if (g->mass) return pb_ok;
+  g->slot = pbContext_AllocArray(d->ctx, (size_t)(g->count * p * p) + 1, sizeof(int));
+  if (!g->slot) return no_memory(d);
+  for (int e = 0; e < g->count * p * p; e++) {
+    const int *v = g->vertex + e / (p * p) * p;
+    int a = d->unknown[v[e / p % p]], b = d->unknown[v[e % p]];
+    g->slot[e] = a < 0 || b < 0 || a < b ? -1 : pbSparse_Slot(d->pattern, a, b);
+  }
+  return pb_ok;
+}
+
+static pbStatus matrix(pbDeform *d) {
+  size_t count = pairs_of(d, NULL);
+  int *pairs = pbContext_AllocArray(d->ctx, 2 * count + 1, sizeof *pairs);
+  if (!pairs) return no_memory(d);
+  pairs_of(d, pairs);
+  pbStatus status = pbSparsePattern_Create(d->ctx, d->nfree, NULL, pairs, count, &d->pattern);
+  pbContext_Free(d->ctx, pairs);
+  if (status == pb_ok && d->nfree) status = pbSparseAnalysis_Create(d->ctx, d->pattern, NULL, &d->analysis);
+  for (int i = 0; status == pb_ok && i < d->ngroup; i++) status = slots(d, &d->group[i]);
+  return status;
+}
+
+static pbStatus compile(pbDeform *d, const pbDeformable *from) {
+  PB_TRY(points(d, from));
+  PB_TRY(sets(d, from));
+  d->ntheta = 4 * (size_t)d->npoint;
+  d->most_points = 1;
+  d->group = pbContext_AllocArray(d->ctx, (size_t)from->ngroup + 1, sizeof *d->group);
+  if (!d->group) return no_memory(d);
+  for (; d->ngroup < from->ngroup; d->ngroup++) {
+    pbStatus status = group(d, &from->groups[d->ngroup], &d->group[d->ngroup]);
+    if (status != pb_ok) {
+      d->ngroup++;  // what it has is freed
+      return status;
+    }
+  }
+  PB_TRY(values(d, from));
+  PB_TRY(slices(d));
+  return matrix(d);
+}
+
+pbStatus pbDeform_Compile(pbContext *ctx, const pbDeformable *from, pbDeform **deform) {
+  pbDeform *d = pbContext_Alloc(ctx, sizeof *d);
+  *deform = NULL;
+  if (!d) return pbContext_Fail(ctx, pb_no_memory, "no memory for deformables");
+  *d = (pbDeform){.ctx = ctx, .options = from->options};
+  pbStatus status = compile(d, from);
+  if (status != pb_ok) pbDeform_Destroy(d);
+  else *deform = d;
+  return status;
+}

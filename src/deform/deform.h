@@ -1,0 +1,205 @@
+// Deformables inside: the compiled description, working memory, and what the parts of src/deform give each other.
+//
+// A step finds x with r(x) = 0 along the coordinates that are free,
+//   r(x) = M (x - xhat) + c h^2 (sum_t a_t b_t grad E(b_t x + (1 - b_t) y) - M gravity),
+// which is the gradient of an incremental potential (scheme.c has the coefficients). y is the state before. Its derivatives with
+// respect to anything p are -H^-1 dr/dp, H = dr/dx; the pullback takes w = H^-T l once and then w . dr/dp, energy by energy.
+#ifndef PB_DEFORM_H
+#define PB_DEFORM_H
+
+#include <pullback/deform.h>
+
+#include "deform/deformable.h"
+#include "sparse/sparse.h"
+
+// ---- compiled -----------------------------------------------------------------------------------------------------
+typedef enum pbSource { pb_fromTheta, pb_fromControl, pb_fromData } pbSource;
+typedef struct pbGroupParameter {
+  const pbEnergyParameter *def;
+  pbSource source;
+  size_t offset;  // in theta, ctrl or data
+  int rows;       // 1: shared, else one an element
+  int size;       // numbers of a row
+} pbGroupParameter;
+
+typedef struct pbElementGroup {
+  char *name;
+  bool mass;         // gives masses, no forces
+  bool lagged;       // looks at the positions of the start of a step
+  pbEnergy *energy;  // of masses: the gradient by any x is the mass's share of a point
+  int count, points, *vertex;
+  int parameter_count;
+  pbGroupParameter *parameter;
+  int *
+      slot;  // count x points x points: block of the matrix; -1: a point without unknowns. Entries with a < b (as unknowns) are NULL work
+} pbElementGroup;
+
+typedef struct pbDeformSlice {  // of theta, for the table of parameters
+  char *name;                   // "point_rest", "point_mass", GROUP.PARAMETER
+  const char *unit;
+  size_t offset;
+  int rows, cols;
+  double lower, upper;
+} pbDeformSlice;
+
+typedef struct pbDeform {
+  pbContext *ctx;
+  int npoint;
+  double *start, *velocity;     // npoint x 3: of the initial state
+  unsigned char *fixed;         // npoint: axes
+  int nfree, *unknown, *point;  // points with a free axis; npoint: block of unknowns or -1; nfree: its point
+  int ngroup;
+  pbElementGroup *group;
+  size_t ntheta;  // rest positions, masses, parameters
+  double *theta0, *data;
+  size_t ndata;
+  int nset;
+  pbPointSet *set;
+  int nslice;
+  pbDeformSlice *slice;
+  int ncontrol;
+  double *control0;
+  char **control_name;  // GROUP.PARAMETER[row], or GROUP.PARAMETER[row].entry
+  pbDeformOptions options;
+  double size;  // m: of the scene, for tolerances
+  int most_points, most_parameters;
+  size_t work_bytes;  // of the largest energy
+  pbSparsePattern *pattern;
+  pbSparseAnalysis *analysis;
+} pbDeform;
+
+enum { pb_restAt = 0 };  // theta begins with rest positions, then masses
+static inline size_t pb_massAt(const pbDeform *d) { return 3 * (size_t)d->npoint; }
+
+PB_NODISCARD pbStatus pbDeform_Compile(pbContext *ctx, const pbDeformable *from, pbDeform **deform);
+void pbDeform_Destroy(pbDeform *deform);
+
+// ---- schemes ------------------------------------------------------------------------------------------------------
+// Every scheme is linear in what it keeps: with e = (x, h v, x before, h v before, h^2 a) of the start of the step,
+//   xhat = sum start[i] e[i],   h v+ = new x+ + sum next[i] e[i],   a = M^-1 force(x).
+enum { pb_pastX, pb_pastV, pb_pastX1, pb_pastV1, pb_pastA, pb_pastCount };
+typedef struct pbSchemeTable {
+  const char *name;
+  double start[pb_pastCount], next[pb_pastA], new;
+  double factor;            // c
+  int terms;                // energies at b x + (1 - b) y with weight a
+  double weight[2], at[2];  // a, b
+  bool inertia, implicit, history;
+} pbSchemeTable;
+const pbSchemeTable *pbScheme_Table(pbScheme scheme, bool first);  // first: no past yet
+
+// ---- state --------------------------------------------------------------------------------------------------------
+typedef struct pbDeformState {  // offsets in the deformables' part of a state, and of its tangent
+  int x, v, x1, v1, begun, size;
+  int tangent;  // numbers of the tangent: x, v, x1, v1
+} pbDeformState;
+pbDeformState pbDeform_State(const pbDeform *deform);
+
+// ---- working memory -----------------------------------------------------------------------------------------------
+typedef struct pbDeformInput {
+  const double *theta, *control;  // of the deformables; control NULL: zero
+  double gravity[3], h, time;     // time at the start of the step
+} pbDeformInput;
+typedef struct pbDeformBar {  // added to; NULL: not wanted
+  double *theta, *control, *gravity, *h, *time;
+} pbDeformBar;
+
+typedef struct pbDeformReport {
+  int iterations;
+  double change;    // m: Newton's last change, largest coordinate
+  double force;     // N: largest force left over
+  double residual;  // change / size of the scene
+  bool converged;
+  int negative;     // pivots of the matrix at the solution: no minimum
+  int projections;  // iterations that had to make the matrix definite
+} pbDeformReport;
+
+enum { PB_DEFORM_CHUNK = 256, PB_LBFGS_PAIRS = 10 };  // elements evaluated at a time
+typedef struct pbDeformWork {
+  const pbDeform *d;
+  pbContext *ctx;
+  pbDeformInput in;
+  const pbSchemeTable *scheme;
+  double *mass, *mass_bar;                         // npoint
+  double *x, *y, *v, *v1, *xhat, *accel;           // npoint x 3: solution, state before, velocities, prediction, M^-1 force
+  double *gradient, *step, *next_x;                // of Newton's method
+  double *point, *weights;                         // where energies are evaluated; weights of pullbacks
+  double *adjoint, *z_bar, *y_bar, *past_bar;      // of the pullback
+  double *history;                                 // of L-BFGS, moments of Adam, vectors of conjugate gradients
+  double *rhs;                                     // nfree x 3
+  double *value_out, *gradient_out, *hessian_out;  // of a chunk of elements
+  _Complex double *complex_out, *complex_z, *complex_y, *complex_theta, *complex_control, *complex_data;
+  double *eigen;  // room of the projection
+  const double **parameter;
+  double **parameter_bar;
+  const void **parameter_complex;
+  int *stride;
+  double *zero_control;
+  void *energy_work, *sparse_work;
+  double *matrix;  // blocks of the pattern
+  pbSparseFactor *factor;
+  double potential_size;  // sum of the sizes of what the potential is made of, for its rounding
+  pbDeformReport report;
+  char error[512];
+  void *memory;
+} pbDeformWork;
+
+PB_NODISCARD pbStatus pbDeformWork_Create(const pbDeform *deform, pbDeformWork **work);
+void pbDeformWork_Destroy(pbDeformWork *work);
+PB_NODISCARD pbStatus pbDeform_Fail(pbDeformWork *work, pbStatus status, const char *format, ...) PB_PRINTF(3, 4);
+
+// ---- assemble.c ---------------------------------------------------------------------------------------------------
+// Masses of all points from theta; their pullback.
+PB_NODISCARD pbStatus pbDeform_Masses(pbDeformWork *w);
+PB_NODISCARD pbStatus pbDeform_MassesVjp(pbDeformWork *w, const double *mass_bar, double *theta_bar);
+// Sum over elements at positions z with start-of-step positions y. value alone: infinite outside of an energy's domain, pb_ok;
+// with derivatives: pb_bad_input that names the element. project: element matrices made positive semidefinite.
+typedef struct pbEvaluation {
+  const double *z, *y;
+  double time;
+  double value_scale, gradient_scale, hessian_scale;
+  double *value, *gradient;  // added to
+  bool hessian, project;
+} pbEvaluation;
+PB_NODISCARD pbStatus pbDeform_Evaluate(pbDeformWork *w, const pbEvaluation *e);
+// Adds -scale w . d(grad E)/d{z, y, theta, control, h, time}; z_bar, y_bar npoint x 3.
+PB_NODISCARD pbStatus pbDeform_Pull(pbDeformWork *w, const double *z, const double *y, double time, double scale,
+                                    const double *weights, double *z_bar, double *y_bar, const pbDeformBar *bar,
+                                    double *time_bar);
+
+// ---- newton.c -----------------------------------------------------------------------------------------------------
+// x at the start of the step to the solution; y, v, xhat, mass are set.
+PB_NODISCARD pbStatus pbDeform_Newton(pbDeformWork *w);
+// c h^2, and sum_t a_t b_t; where term t looks.
+double pbDeform_Scale(const pbDeformWork *w);
+double pbScheme_ConstantWeight(const pbSchemeTable *scheme);
+const double *pbDeform_At(pbDeformWork *w, const double *x, int term);
+// Matrix of the step at x, unprojected, factored.
+PB_NODISCARD pbStatus pbDeform_Factor(pbDeformWork *w);
+// x := H^-1 x over all points (fixed coordinates: zero).
+void pbDeform_Solve(pbDeformWork *w, double *x);
+
+// Value, gradient (NULL: not wanted) and matrix of the potential at x; see pbEvaluation for what lies outside.
+PB_NODISCARD pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *gradient, bool matrix, bool project);
+// Largest s <= 1 that x - s step may go.
+double pbDeform_MaxStep(pbDeformWork *w, const double *x, const double *step);
+// minimise.c: the other methods, as pbDeform_Newton.
+PB_NODISCARD pbStatus pbDeform_Minimise(pbDeformWork *w);
+
+// ---- step.c, adjoint.c, jvp.c -------------------------------------------------------------------------------------
+// Masses, what the past predicts (w->y, v, xhat, accel), and which scheme it is.
+PB_NODISCARD pbStatus pbDeform_Begin(pbDeformWork *w, const pbDeformInput *in, const double *state);
+bool pbScheme_NeedsAcceleration(const pbSchemeTable *scheme);
+// state to next (both pbDeform_State.size numbers; may be the same). On failure next is untouched.
+PB_NODISCARD pbStatus pbDeform_Step(pbDeformWork *w, const pbDeformInput *in, const double *state, double *next);
+// Pullback of a step from `state` that ended at `next`: cotangents of the tangent after to that before (added), and of the rest.
+PB_NODISCARD pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
+                                   const double *next_bar, double *state_bar, const pbDeformBar *bar);
+typedef struct pbDeformDirection {  // NULL: zero
+  const double *state, *theta, *control, *gravity;
+  double h;
+} pbDeformDirection;
+PB_NODISCARD pbStatus pbDeform_Jvp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
+                                   const pbDeformDirection *direction, double *out);
+
+#endif

@@ -1,0 +1,274 @@
+// Building the description of deformables: what is stated is copied and checked at once.
+#include "deform/deformable.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "base/suggest.h"
+
+pbStatus pbDeformable_Create(pbContext *ctx, pbDeformable **deformable) {
+  pbDeformable *d = *deformable = pbContext_Alloc(ctx, sizeof *d);
+  if (!d) return pbContext_Fail(ctx, pb_no_memory, "no memory for deformables");
+  d->ctx = ctx;
+  return pb_ok;
+}
+
+static void free_group(pbContext *ctx, pbGroupDef *g) {
+  int count = g->energy ? pbEnergy_Definition(g->energy)->parameter_count : 0;
+  for (int i = 0; g->values && i < count; i++) pbContext_Free(ctx, g->values[i].data);
+  pbContext_Free(ctx, g->values);
+  pbContext_Free(ctx, g->vertex);
+  pbContext_Free(ctx, g->name);
+  pbEnergy_Destroy(g->energy);
+}
+
+void pbDeformable_Destroy(pbDeformable *d) {
+  if (!d) return;
+  for (int i = 0; i < d->ngroup; i++) free_group(d->ctx, &d->groups[i]);
+  for (int i = 0; i < d->nset; i++) {
+    pbContext_Free(d->ctx, d->sets[i].name);
+    pbContext_Free(d->ctx, d->sets[i].points);
+  }
+  void *all[] = {d->sets, d->groups, d->rest, d->mass, d->start, d->velocity, d->fixed, d};
+  pbContext *ctx = d->ctx;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
+}
+
+// ---- points -------------------------------------------------------------------------------------------------------
+enum { most_points = 1 << 24 };
+
+static bool grow(pbContext *ctx, void *array, size_t count, size_t size) {
+  void *grown = pbContext_Resize(ctx, *(void **)array, count * size);
+  if (grown) *(void **)array = grown;
+  return grown != NULL;
+}
+
+static pbStatus reserve(pbDeformable *d, int count) {
+  int wanted = d->npoint + count;
+  if (wanted <= d->capacity) return pb_ok;
+  int capacity = wanted > 2 * d->capacity ? wanted : 2 * d->capacity;
+  size_t n = (size_t)capacity, real = sizeof(double);
+  bool good = grow(d->ctx, &d->rest, 3 * n, real) && grow(d->ctx, &d->start, 3 * n, real) &&
+              grow(d->ctx, &d->velocity, 3 * n, real) && grow(d->ctx, &d->mass, n, real) && grow(d->ctx, &d->fixed, n, 1);
+  if (!good) return pbContext_Fail(d->ctx, pb_no_memory, "no memory for %d points", wanted);
+  d->capacity = capacity;
+  return pb_ok;
+}
+
+static pbStatus check_finite(pbDeformable *d, const char *what, const double *x, int count, int width) {
+  for (int i = 0; x && i < count * width; i++) {
+    if (!isfinite(x[i]))
+      return pbContext_Fail(d->ctx, pb_bad_input, "%s of point %d: a number is not finite", what, d->npoint + i / width);
+  }
+  return pb_ok;
+}
+
+static void put(double *to, const double *from, int count) {
+  if (from) memcpy(to, from, (size_t)count * sizeof(double));
+  else memset(to, 0, (size_t)count * sizeof(double));
+}
+
+pbStatus pbDeformable_AddPoints(pbDeformable *d, int count, const double *rest, const double *mass, const double *start,
+                                const double *velocity, int *first) {
+  if (count < 0 || count > most_points - d->npoint)
+    return pbContext_Fail(d->ctx, pb_bad_argument, "%d more points: 0 to %d in all are meant", count, most_points);
+  PB_TRY(check_finite(d, "rest position", rest, count, 3));
+  PB_TRY(check_finite(d, "start position", start, count, 3));
+  PB_TRY(check_finite(d, "velocity", velocity, count, 3));
+  PB_TRY(check_finite(d, "mass", mass, count, 1));
+  for (int i = 0; mass && i < count; i++) {
+    if (mass[i] < 0) return pbContext_Fail(d->ctx, pb_bad_input, "mass of point %d: %g is negative", d->npoint + i, mass[i]);
+  }
+  PB_TRY(reserve(d, count));
+  int n = d->npoint;
+  put(d->rest + 3 * n, rest, 3 * count);
+  put(d->start + 3 * n, start ? start : rest, 3 * count);
+  put(d->velocity + 3 * n, velocity, 3 * count);
+  put(d->mass + n, mass, count);
+  memset(d->fixed + n, 0, (size_t)count);
+  if (first) *first = n;
+  d->npoint += count;
+  return pb_ok;
+}
+
+pbStatus pbDeformable_Fix(pbDeformable *d, int count, const int *points, int axes) {
+  if (axes & ~pb_fixAll) return pbContext_Fail(d->ctx, pb_bad_argument, "axes %d: a sum of 1 (x), 2 (y), 4 (z) is meant", axes);
+  for (int i = 0; i < count; i++) {
+    if (points[i] < 0 || points[i] >= d->npoint)
+      return pbContext_Fail(d->ctx, pb_bad_argument, "point %d cannot be fixed: there are %d", points[i], d->npoint);
+    d->fixed[points[i]] |= (unsigned char)axes;
+  }
+  return pb_ok;
+}
+
+pbStatus pbDeformable_NamePoints(pbDeformable *d, const char *name, int count, const int *points) {
+  pbPointSet set = {.count = count};
+  for (int i = 0; i < count; i++) {
+    if (points[i] < 0 || points[i] >= d->npoint)
+      return pbContext_Fail(d->ctx, pb_bad_argument, "points '%.100s': there is no point %d", name, points[i]);
+  }
+  for (int i = 0; i < d->nset; i++) {
+    if (!strcmp(d->sets[i].name, name)) return pbContext_Fail(d->ctx, pb_bad_argument, "there are points '%.100s' already", name);
+  }
+  set.name = pbContext_CopyText(d->ctx, name);
+  set.points = pbContext_AllocArray(d->ctx, (size_t)count + 1, sizeof(int));
+  if (!set.name || !set.points || !grow(d->ctx, &d->sets, (size_t)d->nset + 1, sizeof set)) {
+    pbContext_Free(d->ctx, set.name);
+    pbContext_Free(d->ctx, set.points);
+    return pbContext_Fail(d->ctx, pb_no_memory, "no memory for the points '%.100s'", name);
+  }
+  memcpy(set.points, points, (size_t)count * sizeof(int));
+  d->sets[d->nset++] = set;
+  return pb_ok;
+}
+
+void pbDeformable_SetPlanar(pbDeformable *d, bool planar) { d->planar = planar; }
+
+// ---- energies -----------------------------------------------------------------------------------------------------
+static pbStatus check_name(pbDeformable *d, const char *name) {
+  if (!name || !*name || strpbrk(name, ":. \t\n") || strlen(name) > 100)
+    return pbContext_Fail(d->ctx, pb_bad_argument,
+                          "'%.100s' cannot name a group of elements: a word without ':' and '.' is meant", name ? name : "");
+  for (int i = 0; i < d->ngroup; i++) {
+    if (!strcmp(d->groups[i].name, name)) return pbContext_Fail(d->ctx, pb_bad_argument, "there is a group '%s' already", name);
+  }
+  return pb_ok;
+}
+
+static pbStatus check_vertices(pbDeformable *d, const char *name, int points, int count, const int *vertex) {
+  if (count < 0 || count > (1 << 30) / (points * points))
+    return pbContext_Fail(d->ctx, pb_bad_argument, "%s: %d elements are too many, or less than none", name, count);
+  for (int i = 0; i < count * points; i++) {
+    if (vertex[i] < 0 || vertex[i] >= d->npoint)
+      return pbContext_Fail(d->ctx, pb_bad_input, "%s: element %d has the point %d; there are %d", name, i / points, vertex[i],
+                            d->npoint);
+    for (int k = i - i % points; k < i; k++) {
+      if (vertex[k] == vertex[i])
+        return pbContext_Fail(d->ctx, pb_bad_input, "%s: element %d has the point %d twice", name, i / points, vertex[i]);
+    }
+  }
+  return pb_ok;
+}
+
+static pbStatus add_group(pbDeformable *d, const char *name, bool mass, pbEnergy *energy, int count, const int *vertex,
+                          int *group) {
+  const pbEnergyDef *def = pbEnergy_Definition(energy);
+  pbGroupDef g = {.mass = mass, .energy = energy, .count = count};
+  size_t entries = (size_t)count * (size_t)def->points;
+  g.name = pbContext_CopyText(d->ctx, name);
+  g.vertex = pbContext_AllocArray(d->ctx, entries + 1, sizeof(int));
+  g.values = pbContext_AllocArray(d->ctx, (size_t)def->parameter_count + 1, sizeof *g.values);
+  if (!g.name || !g.vertex || !g.values || !grow(d->ctx, &d->groups, (size_t)d->ngroup + 1, sizeof *d->groups)) {
+    free_group(d->ctx, &g);
+    return pbContext_Fail(d->ctx, pb_no_memory, "no memory for the elements of %s", name);
+  }
+  memcpy(g.vertex, vertex, entries * sizeof(int));
+  if (group) *group = d->ngroup;
+  d->groups[d->ngroup++] = g;
+  return pb_ok;
+}
+
+pbStatus pbDeformable_AddEnergy(pbDeformable *d, const char *name, const pbEnergyDef *def, int count, const int *vertex,
+                                int *group) {
+  pbEnergy *energy;
+  PB_TRY(check_name(d, name));
+  PB_TRY(pbEnergy_Create(d->ctx, def, &energy));
+  pbStatus status = check_vertices(d, name, def->points, count, vertex);
+  if (status == pb_ok) return add_group(d, name, false, energy, count, vertex, group);
+  pbEnergy_Destroy(energy);
+  return status;
+}
+
+// An energy whose gradient by every point's x is that point's share: (mass) (x0.x + x1.x + ...) / points.
+static pbStatus mass_energy(pbDeformable *d, const pbEnergyDef *def, pbEnergy **energy) {
+  size_t room = strlen(def->formula) + 64 + 16 * (size_t)def->points;
+  char *text = pbContext_Alloc(d->ctx, room);
+  if (!text) return pbContext_Fail(d->ctx, pb_no_memory, "no memory for a formula");
+  const char *last = def->formula + strlen(def->formula);
+  while (last > def->formula && strchr("; \t\n", last[-1])) last--;
+  size_t end = (size_t)(last - def->formula), begin = end;
+  for (int depth = 0; begin > 0; begin--) {
+    char c = def->formula[begin - 1];
+    depth += (c == ')' || c == ']') - (c == '(' || c == '[');
+    if (depth == 0 && (c == ';' || c == '\n')) break;
+  }
+  int used = snprintf(text, room, "%.*s element_mass = %.*s; element_mass*(x0.x", (int)begin, def->formula, (int)(end - begin),
+                      def->formula + begin);
+  for (int i = 1; i < def->points; i++) used += snprintf(text + used, room - (size_t)used, " + x%d.x", i);
+  snprintf(text + used, room - (size_t)used, ")/%d", def->points);
+  pbEnergyDef whole = *def;
+  whole.formula = text;
+  pbStatus status = pbEnergy_Create(d->ctx, &whole, energy);
+  pbContext_Free(d->ctx, text);
+  return status;
+}
+
+pbStatus pbDeformable_AddMass(pbDeformable *d, const char *name, const pbEnergyDef *def, int count, const int *vertex,
+                              int *group) {
+  pbEnergy *energy;
+  PB_TRY(check_name(d, name));
+  PB_TRY(pbEnergy_Create(d->ctx, def, &energy));  // its faults are told by the formula as it stands
+  pbEnergy_Destroy(energy);
+  PB_TRY(mass_energy(d, def, &energy));
+  pbStatus status = check_vertices(d, name, def->points, count, vertex);
+  if (status == pb_ok) return add_group(d, name, true, energy, count, vertex, group);
+  pbEnergy_Destroy(energy);
+  return status;
+}
+
+static pbStatus find_parameter(pbDeformable *d, int group, const char *name, pbGroupDef **g, int *index) {
+  if (group < 0 || group >= d->ngroup) return pbContext_Fail(d->ctx, pb_bad_argument, "there is no group %d", group);
+  *g = &d->groups[group];
+  const pbEnergyDef *def = pbEnergy_Definition((*g)->energy);
+  pbSuggest near = pbSuggest_For(name);
+  char hint[256];
+  for (*index = 0; *index < def->parameter_count; ++*index) {
+    if (!strcmp(def->parameters[*index].name, name)) return pb_ok;
+    pbSuggest_Offer(&near, def->parameters[*index].name);
+  }
+  return pbContext_Fail(d->ctx, pb_bad_argument, "%s (%s) has no parameter '%.80s'%s", (*g)->name, def->name, name,
+                        pbSuggest_Write(&near, hint, sizeof hint));
+}
+
+pbStatus pbDeformable_SetParameter(pbDeformable *d, int group, const char *parameter, int rows, const double *values) {
+  pbGroupDef *g;
+  int index;
+  PB_TRY(find_parameter(d, group, parameter, &g, &index));
+  const pbEnergyParameter *p = &pbEnergy_Definition(g->energy)->parameters[index];
+  if (rows != 1 && rows != g->count)
+    return pbContext_Fail(d->ctx, pb_bad_argument, "%s.%s: %d rows; 1 or %d (one an element) are meant", g->name, p->name, rows,
+                          g->count);
+  size_t size = (size_t)(p->rows * p->cols), count = (size_t)rows * size;
+  for (size_t i = 0; i < count; i++) {
+    bool open = p->lower == 0 && p->upper == 0;
+    if (!isfinite(values[i]) || (!open && (values[i] < p->lower || values[i] > p->upper)))
+      return pbContext_Fail(d->ctx, pb_bad_input, "%s.%s, row %zu: %g is outside of its range %g to %g", g->name, p->name,
+                            i / size, values[i], p->lower, p->upper);
+  }
+  double *data = pbContext_AllocArray(d->ctx, count + 1, sizeof *data);
+  if (!data) return pbContext_Fail(d->ctx, pb_no_memory, "no memory for %s.%s", g->name, p->name);
+  memcpy(data, values, count * sizeof *data);
+  pbContext_Free(d->ctx, g->values[index].data);
+  g->values[index].data = data;
+  g->values[index].rows = rows;
+  return pb_ok;
+}
+
+pbStatus pbDeformable_Control(pbDeformable *d, int group, const char *parameter) {
+  pbGroupDef *g;
+  int index;
+  PB_TRY(find_parameter(d, group, parameter, &g, &index));
+  g->values[index].control = true;
+  return pb_ok;
+}
+
+pbStatus pbDeformable_SetOptions(pbDeformable *d, const pbDeformOptions *options) {
+  if (options->scheme < 0 || options->scheme >= pb_schemeCount)
+    return pbContext_Fail(d->ctx, pb_bad_argument, "there is no scheme %d", (int)options->scheme);
+  if (options->iterations < 0 || !(options->tolerance >= 0))
+    return pbContext_Fail(d->ctx, pb_bad_argument, "iterations and tolerance of deformables: not negative");
+  d->options = *options;
+  return pb_ok;
+}

@@ -1,0 +1,39 @@
+// What a user describes, before it is compiled.
+#ifndef PB_DEFORMABLE_H
+#define PB_DEFORMABLE_H
+
+#include <pullback/deform.h>
+
+typedef struct pbValues {  // of a parameter, as said
+  double *data;
+  int rows;
+  bool control;
+} pbValues;
+
+typedef struct pbGroupDef {
+  char *name;
+  bool mass;
+  pbEnergy *energy;  // owns the copy of the definition
+  int count, *vertex;
+  pbValues *values;  // of each parameter; data NULL: not said yet
+} pbGroupDef;
+
+typedef struct pbPointSet {
+  char *name;
+  int count, *points;
+} pbPointSet;
+
+struct pbDeformable {
+  pbContext *ctx;
+  int npoint, capacity;
+  double *rest, *mass, *start, *velocity;
+  unsigned char *fixed;
+  bool planar;
+  int nset;
+  pbPointSet *sets;
+  int ngroup;
+  pbGroupDef *groups;
+  pbDeformOptions options;
+};
+
+#endif

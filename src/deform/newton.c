@@ -1,0 +1,229 @@
+// Newton's method on the incremental potential: exact Hessians; where they are not definite, element by element made so; a line
+// search by value (Nocedal and Wright 2006, algorithm 3.1), steps short of what leaves an energy's domain.
+#include <math.h>
+#include <string.h>
+
+#include "deform/deform.h"
+
+static const double sufficient = 1e-4;  // of the decrease that the slope promises
+static const double rounding = 1e-14;   // of the potential: smaller differences say nothing
+enum { default_iterations = 100, halvings = 60 };
+
+// c h^2; 1 where there is no inertia to weigh against.
+double pbDeform_Scale(const pbDeformWork *w) { return w->scheme->inertia ? w->scheme->factor * w->in.h * w->in.h : 1; }
+
+// Weight of forces that do not vary, gravity: sum_t a_t b_t.
+double pbScheme_ConstantWeight(const pbSchemeTable *s) {
+  double sum = 0;
+  for (int t = 0; t < s->terms; t++) sum += s->weight[t] * s->at[t];
+  return sum;
+}
+
+const double *pbDeform_At(pbDeformWork *w, const double *x, int term) {
+  double b = w->scheme->at[term];
+  if (b == 1) return x;
+  for (int i = 0; i < 3 * w->d->npoint; i++) w->point[i] = b * x[i] + (1 - b) * w->y[i];
+  return w->point;
+}
+
+static double inertia_and_gravity(const pbDeformWork *w, const double *x, double *gradient) {
+  double value = 0, g = pbDeform_Scale(w) * pbScheme_ConstantWeight(w->scheme);
+  for (int i = 0; i < 3 * w->d->npoint; i++) {
+    double m = w->mass[i / 3], dx = w->scheme->inertia ? x[i] - w->xhat[i] : 0, f = g * w->in.gravity[i % 3];
+    value += m * (0.5 * dx * dx - f * x[i]);
+    if (gradient) gradient[i] = m * (dx - f);
+  }
+  return value;
+}
+
+static void clear_fixed(const pbDeform *d, double *x) {
+  for (int i = 0; i < 3 * d->npoint; i++) {
+    if (d->fixed[i / 3] >> (i % 3) & 1) x[i] = 0;
+  }
+}
+
+// Inertia on the diagonal; the axes that are fixed out of it.
+static void matrix_begin(pbDeformWork *w) {
+  const pbDeform *d = w->d;
+  memset(w->matrix, 0, 9 * (size_t)d->pattern->slots * sizeof(double));
+  for (int i = 0; i < d->npoint && w->scheme->inertia; i++) {
+    if (d->unknown[i] < 0) continue;
+    double *block = w->matrix + 9 * (size_t)pbSparse_Slot(d->pattern, d->unknown[i], d->unknown[i]);
+    for (int k = 0; k < 3; k++) block[4 * k] = w->mass[i];
+  }
+}
+
+static void matrix_end(pbDeformWork *w) {
+  const pbDeform *d = w->d;
+  const pbSparsePattern *p = d->pattern;
+  for (int column = 0; column < p->n; column++) {
+    for (int k = p->begin[column]; k < p->begin[column + 1]; k++) {
+      int r = d->fixed[d->point[p->row[k]]], c = d->fixed[d->point[column]];
+      double *block = w->matrix + 9 * (size_t)k;
+      for (int i = 0; i < 9 && (r || c); i++) {
+        if ((r >> (i / 3) & 1) || (c >> (i % 3) & 1)) block[i] = p->row[k] == column && i % 4 == 0;
+      }
+    }
+  }
+}
+
+pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *gradient, bool matrix, bool project) {
+  const pbSchemeTable *s = w->scheme;
+  double c = pbDeform_Scale(w);
+  *value = inertia_and_gravity(w, x, gradient);
+  if (matrix) matrix_begin(w);
+  for (int t = 0; t < s->terms; t++) {
+    pbEvaluation e = {.z = pbDeform_At(w, x, t),
+                      .y = w->y,
+                      .time = w->in.time + s->at[t] * w->in.h,
+                      .value = value,
+                      .value_scale = c * s->weight[t],
+                      .gradient = gradient,
+                      .gradient_scale = c * s->weight[t] * s->at[t],
+                      .hessian = matrix,
+                      .hessian_scale = c * s->weight[t] * s->at[t] * s->at[t],
+                      .project = project};
+    PB_TRY(pbDeform_Evaluate(w, &e));
+  }
+  if (gradient) clear_fixed(w->d, gradient);
+  if (matrix) matrix_end(w);
+  return pb_ok;
+}
+
+static double largest(const double *x, int n) {
+  double most = 0;
+  for (int i = 0; i < n; i++) most = fmax(most, fabs(x[i]));
+  return most;
+}
+
+static double dot(const double *a, const double *b, int n) {
+  double sum = 0;
+  for (int i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+void pbDeform_Solve(pbDeformWork *w, double *x) {
+  const pbDeform *d = w->d;
+  clear_fixed(d, x);
+  for (int i = 0; i < d->nfree; i++) memcpy(w->rhs + 3 * i, x + 3 * d->point[i], 3 * sizeof(double));
+  if (d->nfree) pbSparse_Solve(w->factor, 1, w->rhs, w->rhs, w->sparse_work);
+  for (int i = 0; i < d->nfree; i++) memcpy(x + 3 * d->point[i], w->rhs + 3 * i, 3 * sizeof(double));
+  clear_fixed(d, x);
+}
+
+static pbStatus factor(pbDeformWork *w, int *negative) {
+  int block = 0;
+  *negative = 0;
+  if (w->d->nfree == 0) return pb_ok;
+  pbStatus status = pbSparse_Factor(w->ctx, w->factor, w->matrix, w->sparse_work, &block);
+  if (status == pb_ok) *negative = pbSparseFactor_Inertia(w->factor).negative;
+  if (status == pb_not_finite)
+    return pbDeform_Fail(w, status, "the matrix of the step is not finite at point %d", w->d->point[block]);
+  if (status != pb_singular) return status;
+  const double *x = w->x + 3 * w->d->point[block];
+  return pbDeform_Fail(
+      w, pb_singular,
+      "the matrix of the step is singular at point %d (%.6g %.6g %.6g): nothing holds it, or an equilibrium that "
+      "is not isolated",
+      w->d->point[block], x[0], x[1], x[2]);
+}
+
+// A share of the largest diagonal entry more on the diagonal.
+static void shift_diagonal(pbDeformWork *w, double share) {
+  const pbDeform *d = w->d;
+  double most = 0;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int i = 0; i < d->nfree; i++) {
+      double *block = w->matrix + 9 * (size_t)pbSparse_Slot(d->pattern, i, i);
+      for (int k = 0; k < 3; k++) {
+        if (pass == 0) most = fmax(most, fabs(block[4 * k]));
+        else block[4 * k] += share * most;
+      }
+    }
+  }
+}
+
+static void newton_step(pbDeformWork *w) {
+  memcpy(w->step, w->gradient, 3 * (size_t)w->d->npoint * sizeof(double));
+  pbDeform_Solve(w, w->step);
+}
+
+// step: x - step is Newton's next point, of a matrix made definite where it is not. *value: at x.
+static pbStatus direction(pbDeformWork *w, double *value) {
+  int negative;
+  PB_TRY(pbDeform_Look(w, w->x, value, w->gradient, true, false));
+  pbStatus status = factor(w, &negative);
+  if (status == pb_ok && negative == 0) {
+    newton_step(w);
+    return pb_ok;
+  }
+  if (status != pb_ok && status != pb_singular) return status;
+  w->report.projections++;
+  for (double share = 0; share<1; share = share> 0 ? 10 * share : 1e-12) {
+    double ignored;
+    PB_TRY(pbDeform_Look(w, w->x, &ignored, NULL, true, true));
+    shift_diagonal(w, share);
+    status = factor(w, &negative);
+    if (status == pb_ok && negative == 0) {
+      newton_step(w);
+      return pb_ok;
+    }
+    if (status != pb_ok && status != pb_singular) return status;
+  }
+  return status == pb_ok ? pbDeform_Fail(w, pb_singular, "the matrix of the step cannot be made definite") : status;
+}
+
+// Nothing but the domains of energies limits a step, and the line search sees those.
+double pbDeform_MaxStep(pbDeformWork *w, const double *x, const double *step) {
+  (void)w, (void)x, (void)step;
+  return 1;
+}
+
+// x := x - s step for the largest s = 1, 1/2, ... that decreases the potential enough; false if none does.
+static bool search(pbDeformWork *w, double value) {
+  int n = 3 * w->d->npoint;
+  double slope = dot(w->step, w->gradient, n), s = pbDeform_MaxStep(w, w->x, w->step);
+  double *trial = w->next_x;
+  for (int k = 0; k < halvings; k++, s *= 0.5) {
+    double there;
+    for (int i = 0; i < n; i++) trial[i] = w->x[i] - s * w->step[i];
+    if (pbDeform_Look(w, trial, &there, NULL, false, false) != pb_ok) return false;
+    if (!(there <= value - sufficient * s * slope + rounding * (fabs(value) + w->potential_size))) continue;
+    memcpy(w->x, trial, (size_t)n * sizeof(double));
+    w->report.change = s * largest(w->step, n);
+    return true;
+  }
+  return false;
+}
+
+pbStatus pbDeform_Newton(pbDeformWork *w) {
+  const pbDeform *d = w->d;
+  int n = 3 * d->npoint, most = d->options.iterations ? d->options.iterations : default_iterations;
+  double tolerance = d->options.tolerance > 0 ? d->options.tolerance : 1e-10 * d->size, value;
+  w->report = (pbDeformReport){0};
+  PB_TRY(pbDeform_Look(w, w->x, &value, NULL, false, false));
+  if (!(value < INFINITY)) PB_TRY(pbDeform_Look(w, w->x, &value, w->gradient, false, false));  // names the element
+  while (!w->report.converged && w->report.iterations < most) {
+    w->report.iterations++;
+    PB_TRY(direction(w, &value));
+    double whole = largest(w->step, n);
+    if (!(whole < INFINITY)) return pbDeform_Fail(w, pb_not_finite, "Newton's step is not finite");
+    bool moved = search(w, value);
+    w->report.converged = whole <= tolerance;
+    if (!moved) {
+      w->report.change = whole;
+      break;
+    }
+  }
+  w->report.residual = w->report.change / d->size;
+  w->report.force = largest(w->gradient, n) / pbDeform_Scale(w);
+  if (w->report.converged || d->options.approximate) return pb_ok;
+  return pbDeform_Fail(w, pb_no_convergence, "the step did not converge: after %d iterations Newton still moves points by %.3g m",
+                       w->report.iterations, w->report.change);
+}
+
+pbStatus pbDeform_Factor(pbDeformWork *w) {
+  double value;
+  PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, false));
+  return factor(w, &w->report.negative);
+}

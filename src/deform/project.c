@@ -1,0 +1,54 @@
+#include "deform/project.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+// A := J' A J, V := V J with J a rotation in the plane (p, q) that makes A[p][q] zero.
+static void rotate(double *A, double *V, int n, int p, int q) {
+  double theta = 0.5 * (A[q * n + q] - A[p * n + p]) / A[p * n + q];
+  double t = (theta >= 0 ? 1 : -1) / (fabs(theta) + sqrt(theta * theta + 1)), c = 1 / sqrt(t * t + 1), s = t * c;
+  for (int k = 0; k < n; k++) {
+    double a = A[k * n + p], b = A[k * n + q];
+    A[k * n + p] = c * a - s * b, A[k * n + q] = s * a + c * b;
+  }
+  for (int k = 0; k < n; k++) {
+    double a = A[p * n + k], b = A[q * n + k];
+    A[p * n + k] = c * a - s * b, A[q * n + k] = s * a + c * b;
+    a = V[k * n + p], b = V[k * n + q];
+    V[k * n + p] = c * a - s * b, V[k * n + q] = s * a + c * b;
+  }
+}
+
+static double off_diagonal(const double *A, int n) {
+  double sum = 0;
+  for (int p = 0; p < n; p++) {
+    for (int q = p + 1; q < n; q++) sum += A[p * n + q] * A[p * n + q];
+  }
+  return sum;
+}
+
+void pbProject_Definite(double *A, int n, double *room) {
+  double *D = room, *V = room + n * n, all = 0;
+  bool positive = true;
+  memcpy(D, A, (size_t)(n * n) * sizeof *A);
+  memset(V, 0, (size_t)(n * n) * sizeof *V);
+  for (int i = 0; i < n; i++) V[i * n + i] = 1;
+  for (int i = 0; i < n * n; i++) all += A[i] * A[i];
+  for (int sweep = 0; sweep < 30 && off_diagonal(D, n) > 1e-24 * all; sweep++) {
+    for (int p = 0; p < n; p++) {
+      for (int q = p + 1; q < n; q++) {
+        if (fabs(D[p * n + q]) > 1e-300) rotate(D, V, n, p, q);
+      }
+    }
+  }
+  for (int i = 0; i < n; i++) positive = positive && D[i * n + i] >= 0;
+  if (positive) return;
+  memset(A, 0, (size_t)(n * n) * sizeof *A);
+  for (int k = 0; k < n; k++) {
+    double value = fabs(D[k * n + k]);
+    for (int i = 0; i < n; i++) {
+      for (int j = 0; j < n; j++) A[i * n + j] += value * V[i * n + k] * V[j * n + k];
+    }
+  }
+}

@@ -1,0 +1,398 @@
+// Deformables in the world's step: schemes against closed forms, pullback against forward derivative and difference quotients,
+// the same bits for every memory budget, errors that name the element.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pullback/deform.h>
+#include <pullback/rollout.h>
+#include <pullback/spec.h>
+
+#define OK(call)                                                  \
+  do {                                                            \
+    if ((call) != pb_ok) fail_msg("%s", pbContext_Error(w->ctx)); \
+  } while (0)
+
+typedef struct World {
+  pbContext *ctx;
+  pbModel *model;
+  pbDeformable *d;
+} World;
+
+static double noise(unsigned *seed) {
+  *seed = *seed * 1664525u + 1013904223u;
+  return (double)(*seed >> 8) / (1 << 23) - 1;
+}
+
+static World *world(double h, double gravity) {
+  World *w = calloc(1, sizeof *w);
+  pbSpec *spec;
+  w->ctx = pbContext_Create(NULL);
+  OK(pbSpec_Create(w->ctx, &spec));
+  spec->option.timestep = h;
+  spec->option.gravity[2] = gravity;
+  OK(pbSpec_Compile(spec, &w->model));
+  pbSpec_Destroy(spec);
+  OK(pbDeformable_Create(w->ctx, &w->d));
+  return w;
+}
+
+static void done(World *w) {
+  pbDeformable_Destroy(w->d);
+  pbModel_Destroy(w->model);
+  pbContext_Destroy(w->ctx);
+  free(w);
+}
+
+// ---- energies of the tests ------------------------------------------------------------------------------------------
+static const pbEnergyParameter spring_parameters[] = {{.name = "k", .unit = "N/m", .rows = 1, .cols = 1, .upper = INFINITY},
+                                                      {.name = "l0", .unit = "m", .rows = 1, .cols = 1, .upper = INFINITY}};
+static const pbEnergyDef spring = {"spring", "l = sqrt(dot(x0 - x1, x0 - x1) + 1e-6); 0.5*k*(l - l0)^2", 2, 2, spring_parameters};
+static const pbEnergyDef quartic = {"quartic", "l2 = dot(x0 - x1, x0 - x1); 0.5*k*(l2 - l0^2)^2", 2, 2, spring_parameters};
+static const pbEnergyParameter anchor_parameters[] = {{.name = "k", .rows = 1, .cols = 1}, {.name = "at", .rows = 3, .cols = 1}};
+static const pbEnergyDef anchor = {"anchor", "0.5*k*dot(x0 - at, x0 - at)", 1, 2, anchor_parameters};
+static const pbEnergyDef drag = {"drag", "0.5*k/h*dot(x0 - y0, x0 - y0) + 0*dot(at, at)*t", 1, 2, anchor_parameters};
+static const pbEnergyParameter solid_parameters[] = {{.name = "mu", .rows = 1, .cols = 1, .upper = INFINITY},
+                                                     {.name = "lambda", .rows = 1, .cols = 1, .upper = INFINITY}};
+static const pbEnergyDef solid = {"solid",
+                                  "D = [X1 - X0, X2 - X0, X3 - X0]; F = [x1 - x0, x2 - x0, x3 - x0]*inverse(D); J = det(F);"
+                                  "det(D)/6*(0.5*mu*(trace(transpose(F)*F) - 3 - 2*log(J)) + 0.5*lambda*log(J)^2)",
+                                  4, 2, solid_parameters};
+static const pbEnergyParameter density_parameters[] = {
+    {.name = "rho", .unit = "kg/m^3", .rows = 1, .cols = 1, .upper = INFINITY}};
+static const pbEnergyDef mass = {"mass", "V = det([X1 - X0, X2 - X0, X3 - X0])/6; rho*V", 4, 1, density_parameters};
+
+static void set(World *w, int group, const char *name, double value) {
+  OK(pbDeformable_SetParameter(w->d, group, name, 1, &value));
+}
+
+static void options(World *w, pbScheme scheme) { OK(pbDeformable_SetOptions(w->d, &(pbDeformOptions){.scheme = scheme})); }
+
+// ---- one oscillator: factors of a step in closed form -----------------------------------------------------------------
+static void oscillate(pbScheme scheme, double h, int steps, double *x, double *v) {
+  World *w = world(h, 0);
+  const double rest[3] = {1, 0, 0}, m = 2, zero[3] = {0};
+  int group;
+  OK(pbDeformable_AddPoints(w->d, 1, rest, &m, NULL, NULL, NULL));
+  OK(pbDeformable_AddEnergy(w->d, "anchor", &anchor, 1, (int[]){0}, &group));
+  set(w, group, "k", 50);
+  OK(pbDeformable_SetParameter(w->d, group, "at", 1, zero));
+  options(w, scheme);
+  OK(pbModel_SetDeformable(w->model, w->d));
+  pbScratch *s;
+  OK(pbScratch_Create(w->model, NULL, &s));
+  double state[32];
+  OK(pbState_Init(w->model, pbModel_DefaultParams(w->model), -1, state));
+  int at = pbModel_StateFieldAt(w->model, 5).offset;
+  assert_string_equal(pbModel_StateFieldAt(w->model, 5).name, "points");
+  for (int k = 0; k < steps; k++)
+    if (pbStep_Forward(w->model, pbModel_DefaultParams(w->model), state, NULL, s, NULL) != pb_ok)
+      fail_msg("%s", pbScratch_Error(s));
+  *x = state[at], *v = state[at + 3];
+  pbScratch_Destroy(s);
+  done(w);
+}
+
+// omega = 5: implicit Euler shrinks the amplitude by (1 + omega^2 h^2)^-1/2 a step; the trapezoid turns the phase by
+// 2 atan(omega h / 2) and keeps it; AVF4 keeps it too.
+static void test_oscillator(void **state) {
+  (void)state;
+  double h = 0.02, x, v, w = 5;
+  int n = 100;
+  oscillate(pb_schemeImplicitEuler, h, n, &x, &v);
+  assert_true(fabs(sqrt(x * x + v * v / (w * w)) - pow(1 + w * w * h * h, -0.5 * n)) < 1e-12);
+  oscillate(pb_schemeTrapezoid, h, n, &x, &v);
+  double turn = 2 * atan(w * h / 2);
+  assert_true(fabs(x - cos(n * turn)) < 1e-11 && fabs(v + w * sin(n * turn)) < 1e-10);
+  oscillate(pb_schemeAvf4, h, n, &x, &v);
+  assert_true(fabs(x * x + v * v / (w * w) - 1) < 1e-11);
+  oscillate(pb_schemeSymplecticEuler, h, 1, &x, &v);
+  assert_true(fabs(v + w * w * h) < 1e-13 && fabs(x - (1 - w * w * h * h)) < 1e-13);
+  oscillate(pb_schemeStatic, h, 1, &x, &v);
+  assert_true(fabs(x) < 1e-13 && v == 0);
+}
+
+// Orders of the state at t = 0.5 under refinement.
+static void test_order(void **state) {
+  (void)state;
+  const struct {
+    pbScheme scheme;
+    double order;
+  } all[] = {{pb_schemeImplicitEuler, 1},
+             {pb_schemeBdf2, 2},
+             {pb_schemeTrapezoid, 2},
+             {pb_schemeAvf4, 2},
+             {pb_schemeSymplecticEuler, 1}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    double x, v, error[2];
+    for (int k = 0; k < 2; k++) {
+      oscillate(all[i].scheme, 0.0025 / (1 << k), 200 << k, &x, &v);
+      error[k] = hypot(x - cos(2.5), (v + 5 * sin(2.5)) / 5);
+    }
+    double order = log2(error[0] / error[1]);
+    if (fabs(order - all[i].order) > 0.1) fail_msg("%s: order %g", pbScheme_Name(all[i].scheme), order);
+  }
+}
+
+// ---- a scene with everything: a block of two layers of tetrahedra, springs, an anchor that follows controls, drag ----------
+static World *block(pbScheme scheme) {
+  World *w = world(0.01, -9.81);
+  double rest[27 * 3];
+  int cell[40][4], count = 0, group;
+  for (int i = 0; i < 18; i++) rest[3 * i] = 0.1 * (i % 3), rest[3 * i + 1] = 0.1 * (i / 3 % 3), rest[3 * i + 2] = 0.1 * (i / 9);
+  unsigned seed = 5;
+  for (int i = 0; i < 54; i++) rest[i] += 0.01 * noise(&seed);
+  static const int tet[6][4] = {{0, 1, 4, 13}, {0, 4, 3, 13}, {0, 10, 1, 13}, {0, 9, 10, 13}, {0, 3, 12, 13}, {0, 12, 9, 13}};
+  for (int c = 0; c < 4; c++) {
+    for (int t = 0; t < 6; t++, count++) {
+      for (int k = 0; k < 4; k++) cell[count][k] = tet[t][k] + c % 2 + 3 * (c / 2);
+    }
+  }
+  double start[54], velocity[54], mu[24];
+  for (int i = 0; i < 54; i++) start[i] = rest[i] + 0.01 * noise(&seed), velocity[i] = 0.3 * noise(&seed);
+  for (int i = 0; i < 24; i++) mu[i] = 2e4 * (1 + 0.3 * noise(&seed));
+  OK(pbDeformable_AddPoints(w->d, 18, rest, NULL, start, velocity, NULL));
+  OK(pbDeformable_AddEnergy(w->d, "flesh", &solid, count, cell[0], &group));
+  OK(pbDeformable_SetParameter(w->d, group, "mu", count, mu));
+  set(w, group, "lambda", 5e4);
+  OK(pbDeformable_AddMass(w->d, "weight", &mass, count, cell[0], &group));
+  set(w, group, "rho", 1000);
+  OK(pbDeformable_AddEnergy(w->d, "springs", &spring, 2, (int[]){0, 17, 2, 15}, &group));
+  set(w, group, "k", 300), set(w, group, "l0", 0.2);
+  OK(pbDeformable_AddEnergy(w->d, "pull", &anchor, 1, (int[]){16}, &group));
+  set(w, group, "k", 200);
+  OK(pbDeformable_SetParameter(w->d, group, "at", 1, (double[]){0.3, 0.1, 0.3}));
+  OK(pbDeformable_Control(w->d, group, "at"));
+  OK(pbDeformable_AddEnergy(w->d, "drag", &drag, 2, (int[]){16, 17}, &group));
+  set(w, group, "k", 3);
+  OK(pbDeformable_SetParameter(w->d, group, "at", 1, (double[]){0, 0, 0}));
+  OK(pbDeformable_Fix(w->d, 2, (int[]){0, 1}, pb_fixAll));
+  OK(pbDeformable_Fix(w->d, 1, (int[]){2}, pb_fixY | pb_fixZ));
+  options(w, scheme);
+  OK(pbModel_SetDeformable(w->model, w->d));
+  return w;
+}
+
+enum { steps = 6 };
+typedef struct Run {
+  World *w;
+  int nx, n, nu;
+  size_t nt;
+  double *x0, *theta, *ctrl, *bar, *states;
+} Run;
+
+static Run run_of(pbScheme scheme) {
+  Run r = {.w = block(scheme)};
+  World *w = r.w;
+  r.nx = pbModel_StateSize(w->model), r.n = pbModel_TangentSize(w->model), r.nu = pbModel_Size(w->model, "nu");
+  r.nt = pbModel_ParamSize(w->model);
+  assert_int_equal(r.nu, 3);
+  r.x0 = calloc((size_t)r.nx, sizeof(double));
+  r.theta = calloc(r.nt, sizeof(double));
+  r.ctrl = calloc((size_t)(steps * r.nu), sizeof(double));
+  r.bar = calloc(2 * 54, sizeof(double));
+  r.states = calloc((size_t)((steps + 1) * r.nx), sizeof(double));
+  memcpy(r.theta, pbModel_DefaultParams(w->model), r.nt * sizeof(double));
+  OK(pbState_Init(w->model, r.theta, -1, r.x0));
+  unsigned seed = 9;
+  for (int i = 0; i < steps * r.nu; i++) r.ctrl[i] = 0.2 + 0.1 * noise(&seed);
+  for (int i = 0; i < 2 * 54; i++) r.bar[i] = noise(&seed);
+  return r;
+}
+
+static void run_done(Run *r) {
+  free(r->x0), free(r->theta), free(r->ctrl), free(r->bar), free(r->states);
+  done(r->w);
+}
+
+// Loss bar . (points, velocities) of the last state, by a rollout of its own.
+static double loss(const Run *r, const double *x0, const double *theta, const double *ctrl) {
+  World *w = r->w;
+  pbRolloutPlan plan;
+  pbRollout *rollout;
+  OK(pbRollout_Plan(w->model, steps, 0, &plan));
+  OK(pbRollout_Create(w->ctx, w->model, &plan, NULL, &rollout));
+  pbRolloutOutput out = {.states = r->states};
+  OK(pbRollout_Forward(rollout, theta, x0, &(pbRolloutInput){.ctrl = ctrl}, &out));
+  pbRollout_Destroy(rollout);
+  const double *last = r->states + steps * r->nx + pbModel_StateFieldAt(w->model, 5).offset;
+  double sum = 0;
+  for (int i = 0; i < 2 * 54; i++) sum += r->bar[i] * last[i];
+  return sum;
+}
+
+typedef struct Gradient {
+  double *x0, *theta, *ctrl;
+} Gradient;
+
+static Gradient gradient(const Run *r, size_t budget) {
+  World *w = r->w;
+  pbRolloutPlan plan;
+  pbRollout *rollout;
+  Gradient g = {calloc((size_t)r->n, sizeof(double)), calloc(r->nt, sizeof(double)),
+                calloc((size_t)(steps * r->nu), sizeof(double))};
+  if (budget) OK(pbRollout_PlanSlots(w->model, steps, 1, 1, &plan));
+  else OK(pbRollout_Plan(w->model, steps, 0, &plan));
+  OK(pbRollout_Create(w->ctx, w->model, &plan, NULL, &rollout));
+  OK(pbRollout_Forward(rollout, r->theta, r->x0, &(pbRolloutInput){.ctrl = r->ctrl}, NULL));
+  pbRolloutBar bar = {.points = {r->bar, 1, NULL}, .point_velocity = {r->bar + 54, 1, NULL}};
+  OK(pbRollout_Vjp(rollout, &bar, NULL, &(pbRolloutGradient){.x0 = g.x0, .theta = g.theta, .ctrl = g.ctrl}, NULL));
+  pbRollout_Destroy(rollout);
+  return g;
+}
+
+static void gradient_done(Gradient *g) { free(g->x0), free(g->theta), free(g->ctrl); }
+
+static double dot(const double *a, const double *b, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+// Directions: random in everything that is deformable, gravity and time step; scaled to what each entry is.
+static void direction(const Run *r, unsigned seed, double *x, double *theta, double *ctrl) {
+  World *w = r->w;
+  for (int i = 0; i < r->n; i++) x[i] = 0.01 * noise(&seed);
+  memset(theta, 0, r->nt * sizeof *theta);
+  for (int i = 0; i < pbModel_ParamCount(w->model); i++) {
+    pbParam p = pbModel_ParamAt(w->model, i);
+    bool ours = strchr(p.name, '.') || !strncmp(p.name, "point_", 6) || !strcmp(p.name, "gravity");
+    for (size_t k = p.offset; k < p.offset + (size_t)(p.rows * p.cols); k++)
+      if (ours)
+        theta[k] = noise(&seed) * (!strcmp(p.name, "point_rest")   ? 0.003
+                                   : !strcmp(p.name, "point_mass") ? 0.02
+                                                                   : 0.1 * fabs(r->theta[k]));
+    if (!strcmp(p.name, "timestep")) theta[p.offset] = 0.1 * r->theta[p.offset];
+  }
+  for (int i = 0; i < steps * r->nu; i++) ctrl[i] = 0.1 * noise(&seed);
+}
+
+static const pbScheme schemes[] = {pb_schemeImplicitEuler,   pb_schemeBdf2,  pb_schemeTrapezoid, pb_schemeAvf4,
+                                   pb_schemeSymplecticEuler, pb_schemeStatic};
+enum { scheme_count = sizeof schemes / sizeof *schemes };
+
+static void test_gradients(void **state) {
+  (void)state;
+  for (int i = 0; i < scheme_count; i++) {
+    Run r = run_of(schemes[i]);
+    World *w = r.w;
+    const char *name = pbScheme_Name(schemes[i]);
+    pbParam h;
+    OK(pbModel_Param(w->model, "timestep", &h));
+    if (schemes[i] == pb_schemeSymplecticEuler) r.theta[h.offset] = 1e-3;  // the explicit scheme is stable below 2e-3
+    Gradient g = gradient(&r, 0), again = gradient(&r, 1);
+    assert_memory_equal(g.x0, again.x0, (size_t)r.n * sizeof(double));
+    assert_memory_equal(g.theta, again.theta, r.nt * sizeof(double));
+    assert_memory_equal(g.ctrl, again.ctrl, (size_t)(steps * r.nu) * sizeof(double));
+    double *dx = calloc((size_t)r.n, sizeof(double)), *dt = calloc(r.nt, sizeof(double)),
+           *du = calloc((size_t)(steps * r.nu), sizeof(double));
+    direction(&r, 77, dx, dt, du);
+    double along = dot(g.x0, dx, (size_t)r.n) + dot(g.theta, dt, r.nt) + dot(g.ctrl, du, (size_t)(steps * r.nu));
+    // forward
+    pbRolloutPlan plan;
+    pbRollout *rollout;
+    double *tangent = calloc((size_t)((steps + 1) * r.n), sizeof(double));
+    OK(pbRollout_Plan(w->model, steps, 0, &plan));
+    OK(pbRollout_Create(w->ctx, w->model, &plan, NULL, &rollout));
+    OK(pbRollout_Forward(rollout, r.theta, r.x0, &(pbRolloutInput){.ctrl = r.ctrl}, NULL));
+    OK(pbRollout_Jvp(rollout, 1, &(pbRolloutDirection){.x0 = dx, .theta = dt, .ctrl = du}, &(pbRolloutTangent){.x = tangent}));
+    pbRollout_Destroy(rollout);
+    double pushed = dot(r.bar, tangent + steps * r.n, 2 * 54);
+    if (!(fabs(along - pushed) <= 1e-11 * fabs(pushed))) fail_msg("%s: pullback %.15g, forward %.15g", name, along, pushed);
+    // difference quotient of fourth order
+    double q[4], e[4] = {-2, -1, 1, 2}, eps = 1e-3;
+    double *x = calloc((size_t)r.nx, sizeof(double)), *theta = calloc(r.nt, sizeof(double)),
+           *u = calloc((size_t)(steps * r.nu), sizeof(double));
+    for (int k = 0; k < 4; k++) {
+      memcpy(x, r.x0, (size_t)r.nx * sizeof(double));
+      pbState_Move(w->model, x, dx, eps * e[k]);
+      for (size_t j = 0; j < r.nt; j++) theta[j] = r.theta[j] + eps * e[k] * dt[j];
+      for (int j = 0; j < steps * r.nu; j++) u[j] = r.ctrl[j] + eps * e[k] * du[j];
+      q[k] = loss(&r, x, theta, u);
+    }
+    double quotient = (q[0] - 8 * q[1] + 8 * q[2] - q[3]) / (12 * eps);
+    if (!(fabs(along - quotient) <= 1e-7 * fabs(quotient)))
+      fail_msg("%s: pullback %.12g, difference quotient %.12g", name, along, quotient);
+    free(x), free(theta), free(u), free(dx), free(dt), free(du), free(tangent);
+    gradient_done(&g), gradient_done(&again);
+    run_done(&r);
+  }
+}
+
+// Quartic springs: AVF4 keeps the energy to rounding (case E4).
+static void test_avf4_energy(void **state) {
+  (void)state;
+  World *w = world(0.033, 0);
+  const double rest[9] = {0, 0, 0, 1, 0, 0, 2, .5, 0}, m[3] = {1, 1, 1}, l0[3] = {1, 1.3, 1.4};
+  const int ends[6] = {0, 1, 1, 2, 2, 0};
+  int group;
+  OK(pbDeformable_AddPoints(w->d, 3, rest, m, NULL, NULL, NULL));
+  OK(pbDeformable_AddEnergy(w->d, "springs", &quartic, 3, ends, &group));
+  set(w, group, "k", 8);
+  OK(pbDeformable_SetParameter(w->d, group, "l0", 3, l0));
+  pbDeformable_SetPlanar(w->d, true);
+  options(w, pb_schemeAvf4);
+  OK(pbModel_SetDeformable(w->model, w->d));
+  pbScratch *s;
+  OK(pbScratch_Create(w->model, NULL, &s));
+  double x[64], first = 0;
+  OK(pbState_Init(w->model, pbModel_DefaultParams(w->model), -1, x));
+  int at = pbModel_StateFieldAt(w->model, 5).offset;
+  for (int k = 0; k <= 300; k++) {
+    double energy = 0, *p = x + at;
+    for (int i = 0; i < 9; i++) energy += 0.5 * p[9 + i] * p[9 + i];
+    for (int e = 0; e < 3; e++) {
+      double l2 = 0;
+      for (int c = 0; c < 3; c++) l2 += pow(p[3 * ends[2 * e] + c] - p[3 * ends[2 * e + 1] + c], 2);
+      energy += 4 * pow(l2 - l0[e] * l0[e], 2);
+    }
+    if (k == 0) first = energy;
+    if (!(fabs(energy - first) <= 1e-11 * first)) fail_msg("step %d: energy %.15g, was %.15g", k, energy, first);
+    OK(pbStep_Forward(w->model, pbModel_DefaultParams(w->model), x, NULL, s, NULL));
+  }
+  assert_true(fabs(first - 21.7508) < 1e-4);
+  pbScratch_Destroy(s);
+  done(w);
+}
+
+// ---- errors -----------------------------------------------------------------------------------------------------------
+static void test_errors(void **state) {
+  (void)state;
+  World *w = world(0.01, 0);
+  double rest[6] = {0, 0, 0, 1, 0, 0};
+  int group;
+  OK(pbDeformable_AddPoints(w->d, 2, rest, NULL, NULL, NULL, NULL));
+  assert_int_equal(pbDeformable_AddEnergy(w->d, "s", &spring, 1, (int[]){0, 2}, &group), pb_bad_input);
+  assert_non_null(strstr(pbContext_Error(w->ctx), "element 0 has the point 2"));
+  assert_int_equal(pbDeformable_AddEnergy(w->d, "s", &spring, 1, (int[]){1, 1}, &group), pb_bad_input);
+  OK(pbDeformable_AddEnergy(w->d, "s", &spring, 1, (int[]){0, 1}, &group));
+  assert_int_equal(pbDeformable_SetParameter(w->d, group, "kk", 1, rest), pb_bad_argument);
+  assert_non_null(strstr(pbContext_Error(w->ctx), "did you mean 'k'"));
+  assert_int_equal(pbDeformable_SetParameter(w->d, group, "k", 1, (double[]){-1}), pb_bad_input);
+  assert_int_equal(pbModel_SetDeformable(w->model, w->d), pb_bad_input);
+  assert_non_null(strstr(pbContext_Error(w->ctx), "has no value"));
+  set(w, group, "k", 1), set(w, group, "l0", 1);
+  OK(pbModel_SetDeformable(w->model, w->d));
+  pbScratch *s;
+  double x[64];
+  OK(pbScratch_Create(w->model, NULL, &s));
+  OK(pbState_Init(w->model, pbModel_DefaultParams(w->model), -1, x));
+  assert_int_equal(pbStep_Forward(w->model, pbModel_DefaultParams(w->model), x, NULL, s, NULL), pb_bad_input);
+  assert_non_null(strstr(pbScratch_Error(s), "point 0 has a mass of 0"));
+  pbScratch_Destroy(s);
+  done(w);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_oscillator),  cmocka_unit_test(test_order),  cmocka_unit_test(test_gradients),
+      cmocka_unit_test(test_avf4_energy), cmocka_unit_test(test_errors),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
