@@ -1,0 +1,403 @@
+#include "barrier/barrier.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "barrier/distance.h"
+#include "barrier/parts.h"
+#include "base/context.h"
+#include "math/vec.h"
+
+// ---- life -----------------------------------------------------------------------------------------------------------
+static int most(int a, int b) { return a > b ? a : b; }
+
+static void layout(pbArena *a, pbBarrier *b) {
+  const pbCollision *c = b->collision;
+  pbTree_Layout(a, &b->triangles, c->triangles);
+  pbTree_Layout(a, &b->edges, c->planar ? 0 : c->edges);
+  pbTree_Layout(a, &b->bare_edges, c->bare_edges);
+  pbTree_Layout(a, &b->lone_points, c->lone_points);
+  b->hits = pbArena_Take(a, (size_t)most(most(c->triangles, c->edges), c->points), sizeof(int));
+}
+
+pbStatus pbBarrier_Create(pbContext *ctx, const pbCollision *collision, pbBarrier **barrier) {
+  *barrier = NULL;
+  pbBarrier *b = pbContext_Alloc(ctx, sizeof *b);
+  if (!b) return pbContext_Fail(ctx, pb_no_memory, "barrier: out of memory");
+  *b = (pbBarrier){.ctx = ctx, .collision = collision};
+  for (int type = 0; type < pb_stencilTypes; type++) {
+    b->contact[type].view = (pbStencils){.energy = collision->contact_energy[type], .points = pbStencil_Points[type]};
+    b->friction[type].view = (pbStencils){.energy = collision->friction_energy[type], .points = pbStencil_Points[type]};
+  }
+  pbArena a = pbArena_Measure();
+  layout(&a, b);
+  size_t need = pbArena_Needed(&a);
+  b->memory = a.failed ? NULL : pbContext_Alloc(ctx, need);
+  if (!b->memory) {
+    pbBarrier_Destroy(b);
+    return pbContext_Fail(ctx, pb_no_memory, "barrier: out of memory");
+  }
+  a = pbArena_Over(b->memory, need);
+  layout(&a, b);
+  *barrier = b;
+  return pb_ok;
+}
+
+static void drop(pbContext *ctx, pbStencilList *l) {
+  pbContext_Free(ctx, l->memory);
+  pbContext_Free(ctx, l->row);
+}
+
+void pbBarrier_Destroy(pbBarrier *b) {
+  if (!b) return;
+  for (int type = 0; type < pb_stencilTypes; type++) drop(b->ctx, b->contact + type), drop(b->ctx, b->friction + type);
+  pbContext_Free(b->ctx, b->memory);
+  pbContext_Free(b->ctx, b);
+}
+
+// ---- what comes in --------------------------------------------------------------------------------------------------
+static bool in_range(double v, double least, bool open) { return isfinite(v) && (open ? v > least : v >= least); }
+
+pbStatus pbBarrier_CheckValues(const pbBarrier *b, const pbBarrierValues *v, bool friction) {
+  int n = b->collision->groups;
+  if (!in_range(v->dhat, 0, true))
+    return pbContext_Fail(b->ctx, pb_bad_input, "barrier: dhat is %g m; it must be positive", v->dhat);
+  for (int i = 0; i < n; i++)
+    if (!in_range(v->radius[i], 0, false))
+      return pbContext_Fail(b->ctx, pb_bad_input, "barrier: the radius of group %d is %g m", i, v->radius[i]);
+  for (int i = 0; i < n; i++) {
+    for (int j = i; j < n; j++) {
+      int k = i * n + j;
+      if (!b->collision->collide[k]) continue;
+      if (!in_range(v->kappa[k], 0, true))
+        return pbContext_Fail(b->ctx, pb_bad_input, "barrier: kappa of groups %d and %d is %g N/m; it must be positive", i, j,
+                              v->kappa[k]);
+      if (friction && !in_range(v->mu[k], 0, false))
+        return pbContext_Fail(b->ctx, pb_bad_input, "barrier: mu of groups %d and %d is %g", i, j, v->mu[k]);
+    }
+  }
+  if (friction && !in_range(v->eps_v, 0, true))
+    return pbContext_Fail(b->ctx, pb_bad_input, "barrier: eps_v is %g m/s; it must be positive", v->eps_v);
+  return pb_ok;
+}
+
+pbStatus pbBarrier_CheckPositions(const pbBarrier *b, const char *name, const double *x) {
+  const pbCollision *c = b->collision;
+  for (int i = 0; i < c->vertices; i++) {
+    const double *p = x + 3 * (size_t)i;
+    if (c->group[i] >= 0 && !(isfinite(p[0]) && isfinite(p[1]) && isfinite(p[2])))
+      return pbContext_Fail(b->ctx, pb_not_finite, "barrier: %s of vertex %d is (%g %g %g)", name, i, p[0], p[1], p[2]);
+  }
+  return pb_ok;
+}
+
+// ---- finding stencils -----------------------------------------------------------------------------------------------
+typedef struct Finder {
+  pbBarrier *b;
+  pbStencilList *list;  // of each type
+  const double *x, *X;
+  double dhat;
+} Finder;
+
+static pbStatus out_of_memory(const pbBarrier *b, int stencils) {
+  return pbContext_Fail(b->ctx, pb_no_memory, "barrier: out of memory for %d contacts", stencils);
+}
+
+static pbStatus add(Finder *f, pbStencilType type, int a, int b, int c, int d, double weight) {
+  pbStencilList *l = f->list + type;
+  if (l->rows == l->row_capacity) {
+    int capacity = l->row_capacity < 64 ? 64 : l->row_capacity + l->row_capacity / 2;
+    // twice as many, the second half to sort in
+    void *grown = pbContext_Resize(f->b->ctx, l->row, 2 * (size_t)capacity * sizeof *l->row);
+    if (!grown) return out_of_memory(f->b, capacity);
+    l->row = grown, l->row_capacity = capacity;
+  }
+  l->row[l->rows++] = (pbStencilRow){{a, b, c, d}, weight};
+  return pb_ok;
+}
+
+static pbStatus add_points(Finder *f, int a, int b, double weight) {
+  return a < b ? add(f, pb_stencilPP, a, b, 0, 0, weight) : add(f, pb_stencilPP, b, a, 0, 0, weight);
+}
+static pbStatus add_point_edge(Finder *f, int p, int a, int b, double weight) {
+  return a < b ? add(f, pb_stencilPE, p, a, b, 0, weight) : add(f, pb_stencilPE, p, b, a, 0, weight);
+}
+
+// A closest pair of features as the stencil that is made of them alone
+static pbStatus add_closest(Finder *f, const pbPair *p, const pbClosest *c, double weight) {
+  const int *a = p->a, *b = p->b;
+  if (c->na == 1 && c->nb == 1) return add_points(f, a[c->a[0]], b[c->b[0]], weight);
+  if (c->na == 1 && c->nb == 2) return add_point_edge(f, a[c->a[0]], b[c->b[0]], b[c->b[1]], weight);
+  if (c->na == 2 && c->nb == 1) return add_point_edge(f, b[c->b[0]], a[c->a[0]], a[c->a[1]], weight);
+  if (c->nb == 3) return add(f, pb_stencilPT, a[0], b[0], b[1], b[2], weight);
+  return add(f, pb_stencilEE, a[0], a[1], b[0], b[1], weight);
+}
+
+static double length2(const double *x, const int *edge) {
+  double e[3];
+  v3_sub(e, x + 3 * (size_t)edge[1], x + 3 * (size_t)edge[0]);
+  return v3_norm2(e);
+}
+
+// As the formula's c < 1
+static bool near_parallel(const Finder *f, const pbPair *p) {
+  double u[3], v[3], n[3];
+  v3_sub(u, f->x + 3 * (size_t)p->a[1], f->x + 3 * (size_t)p->a[0]);
+  v3_sub(v, f->x + 3 * (size_t)p->b[1], f->x + 3 * (size_t)p->b[0]);
+  v3_cross(n, u, v);
+  return v3_norm2(n) < 1e-3 * length2(f->X, p->a) * length2(f->X, p->b);
+}
+
+static pbStatus add_edges(Finder *f, const pbPair *p, const pbClosest *c) {
+  if (c->na + c->nb == 4 || !near_parallel(f, p)) return add_closest(f, p, c, 1);
+  const int *a = p->a, *b = p->b;
+  int i = c->a[0], j = c->b[0];
+  if (c->nb == 2) return add(f, pb_stencilEPE, a[i], a[1 - i], b[0], b[1], 1);
+  if (c->na == 2) return add(f, pb_stencilEPE, b[j], b[1 - j], a[0], a[1], 1);
+  return add(f, pb_stencilEPP, a[i], a[1 - i], b[j], b[1 - j], 1);
+}
+
+// ---- a point over several triangles: edges are subtracted as often as they are counted too often, vertices put right again -----------
+static bool has(const int *t, int v) { return t[0] == v || t[1] == v || t[2] == v; }
+
+// Vertices of triangle t besides v
+static void others(const int *t, int v, int *a, int *b) {
+  int k = t[0] == v ? 0 : t[1] == v ? 1 : 2;
+  *a = t[(k + 1) % 3], *b = t[(k + 2) % 3];
+}
+
+// A triangle with edge (a, b), without point p, that comes before `number`
+static bool counted_before(const pbCollision *c, int number, int a, int b, int p) {
+  for (int k = c->star[a]; k < c->star[a + 1] && c->star_triangle[k] < number; k++) {
+    const int *t = c->triangle + 3 * (size_t)c->star_triangle[k];
+    if (has(t, b) && !has(t, p)) return true;
+  }
+  return false;
+}
+
+// Triangles at v without p, less their edges but one per triangle: 1 inside of a surface, 0 at its boundary. Zero, too, if triangle
+// `number` is not the first of them: it is said once.
+static double vertex_weight(const pbCollision *c, int number, int v, int p) {
+  int triangles = 0, neighbours = 0;
+  for (int k = c->star[v]; k < c->star[v + 1]; k++) {
+    const int *t = c->triangle + 3 * (size_t)c->star_triangle[k];
+    if (has(t, p)) continue;
+    if (!triangles++ && c->star_triangle[k] != number) return 0;
+    int next[2];
+    others(t, v, next, next + 1);
+    for (int i = 0; i < 2; i++) neighbours += !counted_before(c, c->star_triangle[k], v, next[i], p);
+  }
+  return 1 + triangles - neighbours;
+}
+
+static pbStatus add_surface(Finder *f, const pbPair *p, const double *A, const double *B, double reach2) {
+  const pbCollision *c = f->b->collision;
+  for (int k = 0; k < 3; k++) {
+    int i = k, j = (k + 1) % 3;
+    pbPair edge = {.na = 1, .nb = 2, .a = p->a, .b = (int[]){p->b[i], p->b[j]}};
+    double ends[6];
+    v3_copy(ends, B + 3 * i), v3_copy(ends + 3, B + 3 * j);
+    pbClosest close = pbClosest_Find(1, A, 2, ends);
+    if (close.d2 < reach2 && counted_before(c, p->number_b, edge.b[0], edge.b[1], p->a[0]))
+      PB_TRY(add_closest(f, &edge, &close, -1));
+    if (pbClosest_Find(1, A, 1, ends).d2 >= reach2) continue;
+    double weight = vertex_weight(c, p->number_b, p->b[i], p->a[0]);
+    if (weight != 0) PB_TRY(add_points(f, p->a[0], p->b[i], weight));
+  }
+  return pb_ok;
+}
+
+// ---- one pair -------------------------------------------------------------------------------------------------------
+double pbPair_OverPlane(const double *p, const double *plane) {
+  double u[3], v[3], n[3], r[3];
+  v3_sub(u, plane + 3, plane);
+  v3_sub(v, plane + 6, plane);
+  v3_cross(n, u, v);
+  v3_sub(r, p, plane);
+  return v3_dot(r, n) / v3_norm(n);
+}
+
+static pbStatus find(void *user, const pbPair *p) {
+  Finder *f = user;
+  double A[9], B[9], reach = f->dhat + p->xi;
+  pbPair_Gather(f->x, p->a, p->na, A);
+  pbPair_Gather(f->x, p->b, p->nb, B);
+  if (p->kind == pb_pairPN)
+    return pbPair_OverPlane(A, B) < reach ? add(f, pb_stencilPN, p->a[0], p->b[0], p->b[1], p->b[2], 1) : pb_ok;
+  pbClosest c = pbClosest_Find(p->na, A, p->nb, B);
+  if (!(c.d2 < reach * reach)) return pb_ok;
+  if (p->kind == pb_pairEE) return add_edges(f, p, &c);
+  PB_TRY(add_closest(f, p, &c, 1));
+  return p->kind == pb_pairPT ? add_surface(f, p, A, B, reach * reach) : pb_ok;
+}
+
+// ---- lists ----------------------------------------------------------------------------------------------------------
+static int compare(const pbStencilRow *a, const pbStencilRow *b) {
+  for (int k = 0; k < 4; k++)
+    if (a->vertex[k] != b->vertex[k]) return a->vertex[k] < b->vertex[k] ? -1 : 1;
+  return 0;
+}
+
+// Merge sort, runs of 1, 2, 4, ... between the two halves of the list's rows
+static void sort(pbStencilList *l) {
+  pbStencilRow *from = l->row, *to = l->row + l->row_capacity;
+  for (int run = 1; run < l->rows; run *= 2) {
+    for (int first = 0; first < l->rows; first += 2 * run) {
+      int middle = first + run < l->rows ? first + run : l->rows, end = middle + run < l->rows ? middle + run : l->rows;
+      for (int i = first, j = middle, k = first; k < end; k++)
+        to[k] = i < middle && (j >= end || compare(from + i, from + j) <= 0) ? from[i++] : from[j++];
+    }
+    pbStencilRow *swap = from;
+    from = to, to = swap;
+  }
+  if (from != l->row) memcpy(l->row, from, (size_t)l->rows * sizeof *from);
+}
+
+// Rows of the same vertices become one, with the sum of their weights (small whole numbers, so in any order); zeros go.
+static void merge(pbStencilList *l) {
+  int kept = 0;
+  for (int k = 0; k < l->rows; k++) {
+    if (k && compare(l->row + k - 1, l->row + k) == 0) l->row[k].weight += l->row[k - 1].weight;
+    bool last = k + 1 == l->rows || compare(l->row + k, l->row + k + 1) != 0;
+    if (last && l->row[k].weight != 0) l->row[kept++] = l->row[k];
+  }
+  l->rows = kept;
+}
+
+enum { own_values = 4, own_bars = 3 };  // arrays with an entry per stencil
+static const int own_value[own_values] = {pb_parameterWeight, pb_parameterKappa, pb_parameterXi, pb_parameterMu};
+static const int own_bar[own_bars] = {pb_parameterKappa, pb_parameterXi, pb_parameterMu};
+
+static pbStatus grow(pbBarrier *b, pbStencilList *l) {
+  if (l->rows <= l->capacity && l->memory) return pb_ok;
+  int capacity = most(l->rows, 64) + l->rows / 2;
+  size_t doubles = (own_values + own_bars) * sizeof(double), ints = ((size_t)l->view.points + 1) * sizeof(int);
+  char *memory = pbContext_AllocArray(b->ctx, (size_t)capacity, doubles + ints);
+  if (!memory) return out_of_memory(b, capacity);
+  pbContext_Free(b->ctx, l->memory);
+  l->memory = memory, l->capacity = capacity;
+  double *next = l->memory;
+  for (int k = 0; k < own_values; k++, next += capacity) l->view.parameter[own_value[k]] = next, l->view.stride[own_value[k]] = 1;
+  for (int k = 0; k < own_bars; k++, next += capacity) l->view.bar[own_bar[k]] = next;
+  l->view.pair = (int *)next;
+  l->view.vertex = (int *)next + capacity;
+  l->view.parameter[pb_parameterDhat] = &b->dhat;
+  l->view.parameter[pb_parameterEps] = &b->eps_v;
+  return pb_ok;
+}
+
+static void fill(pbBarrier *b, pbStencilList *l, const pbBarrierValues *values) {
+  const pbCollision *c = b->collision;
+  pbStencils *s = &l->view;
+  s->count = l->rows;
+  int *vertex = (int *)s->vertex, *pair = (int *)s->pair;
+  double *own[pb_stencilParameters];
+  for (int k = 0; k < own_values; k++) own[own_value[k]] = (double *)s->parameter[own_value[k]];
+  for (int e = 0; e < s->count; e++) {
+    const pbStencilRow *row = l->row + e;
+    memcpy(vertex + e * s->points, row->vertex, (size_t)s->points * sizeof *vertex);
+    int g = c->group[row->vertex[0]], h = c->group[row->vertex[s->points - 1]];
+    pair[e] = pbCollision_Pair(c, g, h);
+    own[pb_parameterWeight][e] = row->weight;
+    own[pb_parameterKappa][e] = values->kappa[pair[e]];
+    own[pb_parameterXi][e] = values->radius[g] + values->radius[h];
+    own[pb_parameterMu][e] = values->mu ? values->mu[pair[e]] : 0;
+  }
+}
+
+static pbStatus lists(pbBarrier *b, pbStencilList *list, const pbBarrierValues *values, const double *x, const double *X,
+                      bool build) {
+  Finder f = {.b = b, .list = list, .x = x, .X = X, .dhat = values->dhat};
+  pbPairs pairs = {.x = x, .radius = values->radius, .reach = values->dhat, .visit = find, .user = &f};
+  for (int type = 0; type < pb_stencilTypes; type++) list[type].rows = list[type].view.count = 0;
+  PB_TRY(pbBarrier_Pairs(b, &pairs, build));
+  for (int type = 0; type < pb_stencilTypes; type++) {
+    sort(list + type), merge(list + type);
+    PB_TRY(grow(b, list + type));
+  }
+  for (int type = 0; type < pb_stencilTypes; type++) fill(b, list + type, values);
+  return pb_ok;
+}
+
+// Implicit friction acts where contact does.
+static pbStatus friction_of_contacts(pbBarrier *b, const pbBarrierValues *values) {
+  for (int type = 0; type < pb_stencilTypes; type++) {
+    pbStencilList *l = b->friction + type;
+    pbStencilRow *own = l->row;
+    l->row = b->contact[type].row, l->rows = b->contact[type].rows;
+    pbStatus status = grow(b, l);
+    if (status == pb_ok) fill(b, l, values);
+    l->row = own, l->rows = 0;
+    PB_TRY(status);
+  }
+  return pb_ok;
+}
+
+static pbStatus look_at(pbBarrier *b, const pbBarrierValues *values, const char *name, const double *x) {
+  PB_TRY(pbBarrier_CheckValues(b, values, b->collision->friction != pb_barrierNone));
+  PB_TRY(pbBarrier_CheckPositions(b, name, x));
+  b->dhat = values->dhat, b->eps_v = values->eps_v;
+  return pb_ok;
+}
+
+pbStatus pbBarrier_Begin(pbBarrier *b, const pbBarrierValues *values, const double *y, const double *X) {
+  PB_TRY(look_at(b, values, "y", y));
+  b->begun = true;
+  if (b->collision->friction == pb_barrierLagged) return lists(b, b->friction, values, y, X, true);
+  pbPairs only_build = {.x = y, .radius = values->radius};
+  return pbBarrier_Pairs(b, &only_build, true);
+}
+
+pbStatus pbBarrier_Update(pbBarrier *b, const pbBarrierValues *values, const double *x, const double *X) {
+  PB_TRY(look_at(b, values, "x", x));
+  PB_TRY(lists(b, b->contact, values, x, X, !b->begun));
+  b->begun = true;
+  return b->collision->friction == pb_barrierImplicit ? friction_of_contacts(b, values) : pb_ok;
+}
+
+// ---- what comes out -------------------------------------------------------------------------------------------------
+const pbStencils *pbBarrier_Contacts(const pbBarrier *b, pbStencilType type) { return &b->contact[type].view; }
+const pbStencils *pbBarrier_Friction(const pbBarrier *b, pbStencilType type) { return &b->friction[type].view; }
+int pbBarrier_ContactCount(const pbBarrier *b) {
+  int count = 0;
+  for (int type = 0; type < pb_stencilTypes; type++) count += b->contact[type].view.count;
+  return count;
+}
+
+pbElements pbStencils_Elements(const pbStencils *s, const double *x, const double *X, const double *y, double h) {
+  return (pbElements){.count = s->count,
+                      .vertex = s->vertex,
+                      .x = x,
+                      .rest = X,
+                      .previous = y,
+                      .parameter = s->parameter,
+                      .stride = s->stride,
+                      .timestep = h};
+}
+
+static void zero(double *x, int count) {
+  for (int i = 0; i < count; i++) x[i] = 0;
+}
+
+bool pbStencils_Pullback(const pbBarrier *b, const pbStencils *s, const pbElements *elements, const double *w,
+                         const pbElementsBar *points, const pbBarrierBar *values, void *work, pbEnergyFault *fault) {
+  double *bar[pb_stencilParameters] = {[pb_parameterDhat] = values->dhat, [pb_parameterEps] = values->eps_v};
+  if (values->kappa) bar[pb_parameterKappa] = s->bar[pb_parameterKappa];
+  if (values->radius) bar[pb_parameterXi] = s->bar[pb_parameterXi];
+  if (values->mu) bar[pb_parameterMu] = s->bar[pb_parameterMu];
+  for (int k = 0; k < own_bars; k++)
+    if (bar[own_bar[k]]) zero(bar[own_bar[k]], s->count);
+  pbElementsBar all = *points;
+  all.parameter = bar;
+  bool good = pbEnergy_Pullback(s->energy, elements, w, &all, work, fault);
+  int groups = b->collision->groups;
+  for (int e = 0; e < s->count; e++) {
+    int pair = s->pair[e];
+    if (values->kappa) values->kappa[pair] += bar[pb_parameterKappa][e];
+    if (values->mu) values->mu[pair] += bar[pb_parameterMu][e];
+    if (!values->radius) continue;
+    values->radius[pair / groups] += bar[pb_parameterXi][e];
+    values->radius[pair % groups] += bar[pb_parameterXi][e];
+  }
+  return good;
+}

@@ -1,0 +1,86 @@
+#include "barrier/distance.h"
+
+#include "math/vec.h"
+
+// Below these sines squared, edges count as parallel and triangles as edges: the closest feature has fewer vertices then.
+static const double PARALLEL = 1e-14, SLIVER = 1e-20;
+
+static pbClosest points(const double *p, const double *q, int a, int b) {
+  pbClosest c = {.na = 1, .nb = 1, .a = {a}, .b = {b}};
+  v3_sub(c.apart, p, q);
+  c.d2 = v3_norm2(c.apart);
+  return c;
+}
+
+// Point p, number a of its primitive, and edge of vertices b0 and b1 of theirs
+static pbClosest point_edge(const double *p, int a, const double *B, int b0, int b1) {
+  const double *q0 = B + 3 * b0, *q1 = B + 3 * b1;
+  double e[3], r[3];
+  v3_sub(e, q1, q0);
+  v3_sub(r, p, q0);
+  double along = v3_dot(r, e), length2 = v3_norm2(e);
+  if (!(along > 0)) return points(p, q0, a, b0);
+  if (!(along < length2)) return points(p, q1, a, b1);
+  pbClosest c = {.na = 1, .nb = 2, .a = {a}, .b = {b0, b1}};
+  v3_along(c.apart, r, e, -along / length2);
+  c.d2 = v3_norm2(c.apart);
+  return c;
+}
+
+static pbClosest swapped(pbClosest c) {
+  pbClosest r = {.na = c.nb, .nb = c.na, .d2 = c.d2};
+  for (int k = 0; k < 3; k++) r.a[k] = c.b[k], r.b[k] = c.a[k], r.apart[k] = -c.apart[k];
+  return r;
+}
+
+static pbClosest nearer(pbClosest a, pbClosest b) { return b.d2 < a.d2 ? b : a; }
+
+static pbClosest point_triangle(const double *p, const double *T) {
+  double e1[3], e2[3], n[3], r[3];
+  v3_sub(e1, T + 3, T);
+  v3_sub(e2, T + 6, T);
+  v3_cross(n, e1, e2);
+  double nn = v3_norm2(n);
+  bool inside = nn > SLIVER * v3_norm2(e1) * v3_norm2(e2);
+  for (int k = 0; k < 3 && inside; k++) {
+    double e[3], c[3];
+    v3_sub(e, T + 3 * ((k + 1) % 3), T + 3 * k);
+    v3_sub(r, p, T + 3 * k);
+    v3_cross(c, e, r);
+    inside = v3_dot(c, n) > 0;
+  }
+  if (!inside) return nearer(nearer(point_edge(p, 0, T, 0, 1), point_edge(p, 0, T, 1, 2)), point_edge(p, 0, T, 0, 2));
+  pbClosest c = {.na = 1, .nb = 3, .b = {0, 1, 2}};
+  v3_sub(r, p, T);
+  v3_scale(c.apart, n, v3_dot(r, n) / nn);
+  c.d2 = v3_norm2(c.apart);
+  return c;
+}
+
+static pbClosest edges(const double *A, const double *B) {
+  double u[3], v[3], w[3], n[3], vn[3], un[3];
+  v3_sub(u, A + 3, A);
+  v3_sub(v, B + 3, B);
+  v3_sub(w, A, B);
+  v3_cross(n, u, v);
+  double nn = v3_norm2(n);
+  if (nn > PARALLEL * v3_norm2(u) * v3_norm2(v)) {  // A + s u and B + t v are closest
+    v3_cross(vn, v, n);
+    v3_cross(un, u, n);
+    double s = -v3_dot(w, vn), t = -v3_dot(w, un);
+    if (s > 0 && s < nn && t > 0 && t < nn) {
+      pbClosest c = {.na = 2, .nb = 2, .a = {0, 1}, .b = {0, 1}};
+      v3_scale(c.apart, n, v3_dot(w, n) / nn);
+      c.d2 = v3_norm2(c.apart);
+      return c;
+    }
+  }
+  pbClosest of_a = nearer(point_edge(A, 0, B, 0, 1), point_edge(A + 3, 1, B, 0, 1));
+  pbClosest of_b = nearer(point_edge(B, 0, A, 0, 1), point_edge(B + 3, 1, A, 0, 1));
+  return nearer(of_a, swapped(of_b));
+}
+
+pbClosest pbClosest_Find(int na, const double *A, int nb, const double *B) {
+  if (na == 2) return edges(A, B);
+  return nb == 1 ? points(A, B, 0, 0) : nb == 2 ? point_edge(A, 0, B, 0, 1) : point_triangle(A, B);
+}

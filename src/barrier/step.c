@@ -1,0 +1,98 @@
+// How far vertices may go, and whether they are where they may be.
+#include <math.h>
+#include <stdio.h>
+
+#include "barrier/advance.h"
+#include "barrier/distance.h"
+#include "barrier/exact.h"
+#include "barrier/parts.h"
+#include "base/context.h"
+#include "math/vec.h"
+
+typedef struct Mover {
+  const pbBarrier *b;
+  const double *x, *dx;
+  double dhat, keep, step;
+} Mover;
+
+static pbStatus closed(const pbBarrier *b, const pbPair *p, const double *x, const char *what, int more) {
+  const double *at = x + 3 * (size_t)p->a[0];
+  char rest[40] = "";
+  if (more > 1) snprintf(rest, sizeof rest, "; %d such pairs in all", more);
+  return pbContext_Fail(b->ctx, pb_bad_input, "barrier: %s %s, the first vertex at (%.9g %.9g %.9g)%s", pbPair_Text(b, p).text,
+                        what, at[0], at[1], at[2], rest);
+}
+
+static pbStatus shorten(void *user, const pbPair *p) {
+  Mover *m = user;
+  double A[9], B[9], dA[9], dB[9];
+  pbPair_Gather(m->x, p->a, p->na, A), pbPair_Gather(m->dx, p->a, p->na, dA);
+  pbPair_Gather(m->x, p->b, p->nb, B), pbPair_Gather(m->dx, p->b, p->nb, dB);
+  double t = p->kind == pb_pairPN ? pbAdvance_Plane(A, dA, B, dB, p->xi, m->dhat, m->keep)
+                                  : pbAdvance_Pair(p->na, A, dA, p->nb, B, dB, p->xi, m->dhat, m->keep);
+  if (t < 0) return closed(m->b, p, m->x, "have no gap between them", 1);
+  m->step = fmin(m->step, t);
+  return pb_ok;
+}
+
+pbStatus pbBarrier_MaxStep(pbBarrier *b, const pbBarrierValues *values, const double *x, const double *dx, double keep,
+                           double *step) {
+  PB_TRY(pbBarrier_CheckValues(b, values, false));
+  PB_TRY(pbBarrier_CheckPositions(b, "x", x));
+  PB_TRY(pbBarrier_CheckPositions(b, "the motion", dx));
+  if (!(keep > 0 && keep < 1)) return pbContext_Fail(b->ctx, pb_bad_argument, "barrier: keep is %g, not between 0 and 1", keep);
+  Mover m = {.b = b, .x = x, .dx = dx, .dhat = values->dhat, .keep = keep, .step = 1};
+  pbPairs pairs = {.x = x, .dx = dx, .radius = values->radius, .reach = values->dhat, .visit = shorten, .user = &m};
+  PB_TRY(pbBarrier_Pairs(b, &pairs, !b->begun));
+  b->begun = true;
+  *step = m.step;
+  return pb_ok;
+}
+
+// ---- acceptance -----------------------------------------------------------------------------------------------------
+typedef struct Checker {
+  const double *x;
+  int count;
+  pbPair first;  // of all in order, so that the message does not depend on the tree
+} Checker;
+
+static bool before(const pbPair *a, const pbPair *b) {
+  if (a->kind != b->kind) return a->kind < b->kind;
+  return a->number_a != b->number_a ? a->number_a < b->number_a : a->number_b < b->number_b;
+}
+
+static void note(Checker *k, const pbPair *p) {
+  if (!k->count++ || before(p, &k->first)) k->first = *p;
+}
+
+static pbStatus check_gap(void *user, const pbPair *p) {
+  Checker *k = user;
+  double A[9], B[9];
+  pbPair_Gather(k->x, p->a, p->na, A);
+  pbPair_Gather(k->x, p->b, p->nb, B);
+  double d = p->kind == pb_pairPN ? pbPair_OverPlane(A, B) : sqrt(pbClosest_Find(p->na, A, p->nb, B).d2);
+  if (!(d > p->xi)) note(k, p);
+  return pb_ok;
+}
+
+static pbStatus check_crossing(void *user, const pbPair *p) {
+  Checker *k = user;
+  double A[6], B[9];
+  pbPair_Gather(k->x, p->a, 2, A);
+  pbPair_Gather(k->x, p->b, 3, B);
+  if (pbExact_EdgeMeetsTriangle(A, B)) note(k, p);
+  return pb_ok;
+}
+
+pbStatus pbBarrier_Check(pbBarrier *b, const pbBarrierValues *values, const double *x) {
+  PB_TRY(pbBarrier_CheckValues(b, values, false));
+  PB_TRY(pbBarrier_CheckPositions(b, "x", x));
+  Checker k = {.x = x};
+  pbPairs pairs = {.x = x, .radius = values->radius, .crossings = true, .visit = check_crossing, .user = &k};
+  PB_TRY(pbBarrier_Pairs(b, &pairs, !b->begun));
+  b->begun = true;
+  if (k.count) return closed(b, &k.first, x, "meet", k.count);
+  pairs.crossings = false, pairs.visit = check_gap;
+  PB_TRY(pbBarrier_Pairs(b, &pairs, false));
+  return k.count ? closed(b, &k.first, x, "have no gap between them", k.count) : pb_ok;
+}
