@@ -105,6 +105,38 @@ PB_API const char *pbScheme_Name(pbScheme scheme);  // "implicit_euler", "bdf2",
 PB_API bool pbScheme_Named(const char *name, pbScheme *scheme);
 PB_API PB_NODISCARD pbStatus pbDeformable_SetOptions(pbDeformable *deformable, const pbDeformOptions *options);
 
+// ---- contact ------------------------------------------------------------------------------------------------------
+// Barriers between surfaces keep them apart at every moment (docs/barrier.md). A surface is a group of primitives over points.
+typedef struct pbSurface {
+  int triangles;        // their edges and corners take part by themselves
+  const int *triangle;  // x 3
+  int edges;            // of lines
+  const int *edge;      // x 2
+  int points;           // by themselves
+  const int *point;
+  double radius;  // m: thickness around all of it; the parameter contact.radius
+  bool self;      // meets itself too
+} pbSurface;
+// *number: of the surface, from 0.
+PB_API PB_NODISCARD pbStatus pbDeformable_AddSurface(pbDeformable *deformable, const pbSurface *surface, int *number);
+// A plane through `point` with its free side along `normal`; a surface of its own, of three fixed points.
+PB_API PB_NODISCARD pbStatus pbDeformable_AddPlane(pbDeformable *deformable, const double point[3], const double normal[3],
+                                                   int *number);
+// Whether two surfaces meet (all do, unless said otherwise), their stiffness [N/m] and friction coefficient; negative: as
+// pbDeformContact says. Parameters contact.stiffness and contact.friction: a row for each pair, surfaces x surfaces, the smaller
+// number first.
+PB_API PB_NODISCARD pbStatus pbDeformable_SetPair(pbDeformable *deformable, int first, int second, bool meet, double stiffness,
+                                                  double friction);
+typedef enum pbFrictionKind { pb_frictionNone, pb_frictionLagged, pb_frictionImplicit, pb_frictionKindCount } pbFrictionKind;
+typedef struct pbDeformContact {
+  double distance;      // m: gap at which the barrier begins; contact.distance
+  double stiffness;     // N/m, of pairs that have none of their own
+  double friction;      // likewise
+  double velocity;      // m/s: sliding speed at which friction has its full size; contact.velocity
+  pbFrictionKind kind;  // lagged: normal forces and directions of the start of the step; implicit: of its end
+} pbDeformContact;
+PB_API PB_NODISCARD pbStatus pbDeformable_SetContact(pbDeformable *deformable, const pbDeformContact *contact);
+
 // ---- to the model ---------------------------------------------------------------------------------------------------
 // Checks everything (indices, values, degenerate elements, points without mass) and makes it part of the model; once, between
 // compiling and the first scratch. The model's gravity acts on the masses, its time step is theirs.

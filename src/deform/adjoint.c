@@ -48,6 +48,7 @@ static pbStatus residual_vjp(pbDeformWork *w, const pbDeformBar *bar, double *ti
     double b = s->at[t], at_time = 0;
     const double *z = pbDeform_At(w, w->x, t);
     memset(w->past_bar, 0, (size_t)n * sizeof(double));
+    if (w->barrier) PB_TRY(pbDeformContact_Update(w, z));
     PB_TRY(pbDeform_Pull(w, z, w->y, w->in.time + b * w->in.h, -c * s->weight[t] * b, w->adjoint, w->past_bar, w->y_bar, bar,
                          &at_time));
     *time_bar += at_time;
@@ -75,6 +76,7 @@ static pbStatus acceleration_vjp(pbDeformWork *w, double *state_bar, const pbDef
   }
   memset(w->z_bar, 0, (size_t)n * sizeof(double));
   memset(w->past_bar, 0, (size_t)n * sizeof(double));
+  if (w->barrier) PB_TRY(pbDeformContact_Update(w, w->y));
   PB_TRY(pbDeform_Pull(w, w->y, w->point, w->in.time, -1, w->adjoint, w->z_bar, w->past_bar, bar, time_bar));
   for (int i = 0; i < n; i++) {
     state_bar[at.x + i] += w->z_bar[i] + w->past_bar[i];

@@ -47,8 +47,9 @@ static void scatter(pbDeformWork *w, const pbElementGroup *g, int first, int cou
     const int *slot = g->slot + (size_t)(first + e) * (size_t)(p * p);
     for (int a = 0; a < p; a++) {
       for (int b = 0; b < p; b++) {
-        if (slot[a * p + b] < 0) continue;
-        double *block = w->matrix + 9 * (size_t)slot[a * p + b];
+        int at = slot[a * p + b];
+        if (at < 0) continue;
+        double *block = w->matrix.values + 9 * (size_t)(w->matrix.slot ? w->matrix.slot[at] : at);
         for (int i = 0; i < 3; i++) {
           for (int j = 0; j < 3; j++) block[3 * i + j] += scale * H[(3 * a + i) * n + 3 * b + j];
         }
@@ -83,7 +84,7 @@ pbStatus pbDeform_Evaluate(pbDeformWork *w, const pbEvaluation *e) {
   for (const pbElementGroup *g = w->d->group; g < w->d->group + w->d->ngroup; g++) {
     for (int first = 0; !g->mass && first < g->count; first += chunk) PB_TRY(evaluate_chunk(w, g, first, e));
   }
-  return pb_ok;
+  return w->barrier ? pbDeformContact_Evaluate(w, e) : pb_ok;
 }
 
 // ---- pullback -----------------------------------------------------------------------------------------------------
@@ -119,7 +120,7 @@ pbStatus pbDeform_Pull(pbDeformWork *w, const double *z, const double *y, double
       PB_TRY(pull_chunk(w, g, first, &in, w->weights, z_bar, y_bar, bar, time_bar));
     }
   }
-  return pb_ok;
+  return w->barrier ? pbDeformContact_Pull(w, z, y, w->weights, z_bar, y_bar, bar) : pb_ok;
 }
 
 // ---- masses -------------------------------------------------------------------------------------------------------

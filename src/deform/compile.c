@@ -22,6 +22,7 @@ void pbDeform_Destroy(pbDeform *d) {
     pbContext_Free(d->ctx, d->set[i].points);
   }
   pbContext_Free(d->ctx, d->set);
+  pbCollision_Destroy(d->collision);
   pbSparseAnalysis_Destroy(d->analysis);
   pbSparsePattern_Destroy(d->pattern);
   void *all[] = {d->group,   d->control_name, d->slice,  d->start, d->velocity, d->fixed,
@@ -134,6 +135,7 @@ static pbStatus values(pbDeform *d, const pbDeformable *from) {
   if (!d->theta0 || !d->data || !d->control0 || !d->control_name) return no_memory(d);
   memcpy(d->theta0 + pb_restAt, from->rest, 3 * (size_t)d->npoint * sizeof(double));
   memcpy(d->theta0 + pb_massAt(d), from->mass, (size_t)d->npoint * sizeof(double));
+  pbDeformContact_Values(d, from);
   for (int i = 0; i < d->ngroup; i++) {
     const pbElementGroup *g = &d->group[i];
     for (int k = 0; k < g->parameter_count; k++) {
@@ -155,7 +157,7 @@ static pbStatus add_slice(pbDeform *d, const char *group, const char *name, pbDe
 }
 
 static pbStatus slices(pbDeform *d) {
-  size_t most = 2;
+  size_t most = 7;
   for (int i = 0; i < d->ngroup; i++) most += (size_t)d->group[i].parameter_count;
   if (!(d->slice = pbContext_AllocArray(d->ctx, most, sizeof *d->slice))) return no_memory(d);
   PB_TRY(add_slice(
@@ -163,6 +165,16 @@ static pbStatus slices(pbDeform *d) {
       (pbDeformSlice){.unit = "m", .offset = pb_restAt, .rows = d->npoint, .cols = 3, .lower = -INFINITY, .upper = INFINITY}));
   PB_TRY(add_slice(d, "", "point_mass",
                    (pbDeformSlice){.unit = "kg", .offset = pb_massAt(d), .rows = d->npoint, .cols = 1, .upper = INFINITY}));
+  if (d->collision) {
+    int n = d->nsurface;
+    static const char *const names[5] = {"stiffness", "friction", "radius", "distance", "velocity"};
+    const pbDeformSlice contact[] = {{NULL, "N/m", d->stiffness_at, n * n, 1, 0, INFINITY},
+                                     {NULL, "", d->friction_at, n * n, 1, 0, INFINITY},
+                                     {NULL, "m", d->radius_at, n, 1, 0, INFINITY},
+                                     {NULL, "m", d->distance_at, 1, 1, 0, INFINITY},
+                                     {NULL, "m/s", d->velocity_at, 1, 1, 0, INFINITY}};
+    for (int i = 0; i < 5; i++) PB_TRY(add_slice(d, "contact", names[i], contact[i]));
+  }
   for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
     for (const pbGroupParameter *p = g->parameter; p < g->parameter + g->parameter_count; p++) {
       if (p->source != pb_fromTheta) continue;
@@ -227,7 +239,7 @@ static pbStatus compile(pbDeform *d, const pbDeformable *from) {
   PB_TRY(points(d, from));
   PB_TRY(sets(d, from));
   d->ntheta = 4 * (size_t)d->npoint;
-  d->most_points = 1;
+  d->most_points = 4;  // of contacts
   d->group = pbContext_AllocArray(d->ctx, (size_t)from->ngroup + 1, sizeof *d->group);
   if (!d->group) return no_memory(d);
   for (; d->ngroup < from->ngroup; d->ngroup++) {
@@ -237,8 +249,10 @@ static pbStatus compile(pbDeform *d, const pbDeformable *from) {
       return status;
     }
   }
+  PB_TRY(pbDeformContact_Compile(d, from));
   PB_TRY(values(d, from));
   PB_TRY(slices(d));
+  PB_TRY(pbDeformContact_Check(d));
   return matrix(d);
 }
 

@@ -9,7 +9,9 @@
 
 #include <pullback/deform.h>
 
+#include "barrier/barrier.h"
 #include "deform/deformable.h"
+#include "deform/project.h"
 #include "sparse/sparse.h"
 
 // ---- compiled -----------------------------------------------------------------------------------------------------
@@ -63,9 +65,13 @@ typedef struct pbDeform {
   pbDeformOptions options;
   double size;  // m: of the scene, for tolerances
   int most_points, most_parameters;
-  size_t work_bytes;  // of the largest energy
-  pbSparsePattern *pattern;
+  size_t work_bytes;         // of the largest energy
+  pbSparsePattern *pattern;  // of the elements
   pbSparseAnalysis *analysis;
+  pbCollision *collision;  // NULL: nothing meets
+  int nsurface;
+  bool friction, lagged;
+  size_t stiffness_at, friction_at, radius_at, distance_at, velocity_at;  // in theta
 } pbDeform;
 
 enum { pb_restAt = 0 };  // theta begins with rest positions, then masses
@@ -114,6 +120,24 @@ typedef struct pbDeformReport {
   int projections;  // iterations that had to make the matrix definite
 } pbDeformReport;
 
+// The matrix of a step: the blocks of the elements, and those that contacts add, if any do.
+typedef struct pbDeformMatrix {
+  const pbSparsePattern *pattern;  // the elements', or `own`
+  const pbSparseAnalysis *analysis;
+  pbSparseFactor *factor;
+  double *values;   // 9 a block
+  void *work;       // of the analysis
+  const int *slot;  // block of a block of the elements' pattern; NULL: the same
+  // what contacts need
+  pbSparsePattern *own;
+  pbSparseAnalysis *own_analysis;
+  pbSparseFactor *own_factor, *base_factor;
+  double *base_values;
+  void *base_work, *own_memory;
+  int *pairs, *wanted;  // blocks (i, j), i > j, sorted: of `own`, and those wanted now
+  size_t pair_count, wanted_count, pair_room, wanted_room;
+} pbDeformMatrix;
+
 enum { PB_DEFORM_CHUNK = 256, PB_LBFGS_PAIRS = 10 };  // elements evaluated at a time
 typedef struct pbDeformWork {
   const pbDeform *d;
@@ -132,12 +156,14 @@ typedef struct pbDeformWork {
   double *eigen;  // room of the projection
   const double **parameter;
   double **parameter_bar;
+  _Complex double *complex_stencil;
   const void **parameter_complex;
   int *stride;
   double *zero_control;
-  void *energy_work, *sparse_work;
-  double *matrix;  // blocks of the pattern
-  pbSparseFactor *factor;
+  const double *theta_way;  // of the forward derivative at hand
+  void *energy_work;
+  pbBarrier *barrier;  // NULL: nothing meets
+  pbDeformMatrix matrix;
   double potential_size;  // sum of the sizes of what the potential is made of, for its rounding
   pbDeformReport report;
   char error[512];
@@ -166,6 +192,36 @@ PB_NODISCARD pbStatus pbDeform_Evaluate(pbDeformWork *w, const pbEvaluation *e);
 PB_NODISCARD pbStatus pbDeform_Pull(pbDeformWork *w, const double *z, const double *y, double time, double scale,
                                     const double *weights, double *z_bar, double *y_bar, const pbDeformBar *bar,
                                     double *time_bar);
+
+// ---- matrix.c -------------------------------------------------------------------------------------------------------
+pbStatus pbDeformMatrix_Create(pbDeformWork *w);
+void pbDeformMatrix_Destroy(pbDeformWork *w);
+// Zero, with the blocks that the contacts at hand need. The pattern follows from these alone, never from the steps before, so that
+// a step is a function of its state to the last bit.
+PB_NODISCARD pbStatus pbDeformMatrix_Begin(pbDeformWork *w);
+// Fixed axes out of it.
+void pbDeformMatrix_Finish(pbDeformWork *w);
+// The same, and its factor; *negative: pivots. pb_singular with the point in the text.
+PB_NODISCARD pbStatus pbDeformMatrix_Factor(pbDeformWork *w, int *negative);
+static inline double *pbDeformMatrix_Diagonal(pbDeformWork *w, int block) {
+  return w->matrix.values + 9 * (size_t)w->matrix.pattern->begin[block];
+}
+
+// ---- contact.c ------------------------------------------------------------------------------------------------------
+PB_NODISCARD pbStatus pbDeformContact_Compile(pbDeform *d, const pbDeformable *from);  // room in theta, collision lists
+void pbDeformContact_Values(pbDeform *d, const pbDeformable *from);                    // theta0
+pbBarrierValues pbDeformContact_ValuesOf(const pbDeform *d, const double *theta);
+PB_NODISCARD pbStatus pbDeformContact_Begin(pbDeformWork *w);  // at w->y
+PB_NODISCARD pbStatus pbDeformContact_Update(pbDeformWork *w, const double *z);
+// The parts of pbDeform_Evaluate (after an Update at its z), pbDeform_Pull, and of the forward derivative.
+PB_NODISCARD pbStatus pbDeformContact_Evaluate(pbDeformWork *w, const pbEvaluation *e);
+PB_NODISCARD pbStatus pbDeformContact_Pull(pbDeformWork *w, const double *z, const double *y, const double *weights,
+                                           double *z_bar, double *y_bar, const pbDeformBar *bar);
+PB_NODISCARD pbStatus pbDeformContact_Push(pbDeformWork *w, const double *theta_direction, double scale, double *out,
+                                           const _Complex double *h);
+// Calls for every pair of blocks (i > j) that a contact couples.
+size_t pbDeformContact_Pairs(const pbDeformWork *w, int *pairs);
+PB_NODISCARD pbStatus pbDeformContact_Check(pbDeform *d);  // no intersections at the start
 
 // ---- newton.c -----------------------------------------------------------------------------------------------------
 // x at the start of the step to the solution; y, v, xhat, mass are set.

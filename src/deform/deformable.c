@@ -24,14 +24,21 @@ static void free_group(pbContext *ctx, pbGroupDef *g) {
   pbEnergy_Destroy(g->energy);
 }
 
+static void free_surface(pbContext *ctx, pbSurfaceDef *s) {
+  pbContext_Free(ctx, s->triangle);
+  pbContext_Free(ctx, s->edge);
+  pbContext_Free(ctx, s->point);
+}
+
 void pbDeformable_Destroy(pbDeformable *d) {
   if (!d) return;
   for (int i = 0; i < d->ngroup; i++) free_group(d->ctx, &d->groups[i]);
+  for (int i = 0; i < d->nsurface; i++) free_surface(d->ctx, &d->surfaces[i]);
   for (int i = 0; i < d->nset; i++) {
     pbContext_Free(d->ctx, d->sets[i].name);
     pbContext_Free(d->ctx, d->sets[i].points);
   }
-  void *all[] = {d->sets, d->groups, d->rest, d->mass, d->start, d->velocity, d->fixed, d};
+  void *all[] = {d->surfaces, d->pairs, d->sets, d->groups, d->rest, d->mass, d->start, d->velocity, d->fixed, d};
   pbContext *ctx = d->ctx;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
@@ -270,5 +277,85 @@ pbStatus pbDeformable_SetOptions(pbDeformable *d, const pbDeformOptions *options
   if (options->iterations < 0 || !(options->tolerance >= 0))
     return pbContext_Fail(d->ctx, pb_bad_argument, "iterations and tolerance of deformables: not negative");
   d->options = *options;
+  return pb_ok;
+}
+
+// ---- contact --------------------------------------------------------------------------------------------------------
+static pbStatus copy_indices(pbDeformable *d, const char *what, int count, int size, const int *from, int **to) {
+  for (int i = 0; i < count * size; i++) {
+    if (from[i] < 0 || from[i] >= d->npoint)
+      return pbContext_Fail(d->ctx, pb_bad_input, "surface %d: %s %d has the point %d; there are %d", d->nsurface, what, i / size,
+                            from[i], d->npoint);
+  }
+  *to = pbContext_AllocArray(d->ctx, (size_t)(count * size) + 1, sizeof(int));
+  if (!*to) return pbContext_Fail(d->ctx, pb_no_memory, "no memory for a surface");
+  if (count) memcpy(*to, from, (size_t)(count * size) * sizeof(int));
+  return pb_ok;
+}
+
+static pbStatus add_surface(pbDeformable *d, const pbSurface *from, bool plane, int *number) {
+  pbSurfaceDef s = {.triangles = from->triangles,
+                    .edges = from->edges,
+                    .points = from->points,
+                    .radius = from->radius,
+                    .self = from->self,
+                    .plane = plane};
+  if (from->triangles < 0 || from->edges < 0 || from->points < 0)
+    return pbContext_Fail(d->ctx, pb_bad_argument, "surface %d: a negative number of triangles, edges or points", d->nsurface);
+  if (!(from->radius >= 0) || !isfinite(from->radius))
+    return pbContext_Fail(d->ctx, pb_bad_input, "surface %d: a radius of %g; 0 or more is meant", d->nsurface, from->radius);
+  pbStatus status = copy_indices(d, "triangle", from->triangles, 3, from->triangle, &s.triangle);
+  if (status == pb_ok) status = copy_indices(d, "edge", from->edges, 2, from->edge, &s.edge);
+  if (status == pb_ok) status = copy_indices(d, "point", from->points, 1, from->point, &s.point);
+  if (status == pb_ok && !grow(d->ctx, &d->surfaces, (size_t)d->nsurface + 1, sizeof s))
+    status = pbContext_Fail(d->ctx, pb_no_memory, "no memory for a surface");
+  if (status != pb_ok) {
+    free_surface(d->ctx, &s);
+    return status;
+  }
+  if (number) *number = d->nsurface;
+  d->surfaces[d->nsurface++] = s;
+  return pb_ok;
+}
+
+pbStatus pbDeformable_AddSurface(pbDeformable *d, const pbSurface *surface, int *number) {
+  return add_surface(d, surface, false, number);
+}
+
+pbStatus pbDeformable_AddPlane(pbDeformable *d, const double point[3], const double normal[3], int *number) {
+  double length = sqrt(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2]), a[3], b[3], rest[9];
+  if (!(length > 0) || !isfinite(length)) return pbContext_Fail(d->ctx, pb_bad_input, "a plane needs a normal that is not zero");
+  int least = 0, first;
+  for (int k = 1; k < 3; k++) least = fabs(normal[k]) < fabs(normal[least]) ? k : least;
+  for (int k = 0; k < 3; k++) a[k] = (k == least) - normal[k] * normal[least] / (length * length);
+  double size = sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2]);
+  for (int k = 0; k < 3; k++) a[k] /= size;
+  for (int k = 0; k < 3; k++) b[k] = (normal[(k + 1) % 3] * a[(k + 2) % 3] - normal[(k + 2) % 3] * a[(k + 1) % 3]) / length;
+  for (int k = 0; k < 3; k++) rest[k] = point[k], rest[3 + k] = point[k] + a[k], rest[6 + k] = point[k] + b[k];
+  PB_TRY(pbDeformable_AddPoints(d, 3, rest, NULL, NULL, NULL, &first));
+  int corners[3] = {first, first + 1, first + 2};
+  PB_TRY(pbDeformable_Fix(d, 3, corners, pb_fixAll));
+  return add_surface(d, &(pbSurface){.points = 3, .point = corners}, true, number);
+}
+
+pbStatus pbDeformable_SetPair(pbDeformable *d, int first, int second, bool meet, double stiffness, double friction) {
+  if (first < 0 || second < 0 || first >= d->nsurface || second >= d->nsurface)
+    return pbContext_Fail(d->ctx, pb_bad_argument, "surfaces %d and %d: there are %d", first, second, d->nsurface);
+  if (isnan(stiffness) || isnan(friction)) return pbContext_Fail(d->ctx, pb_bad_input, "surfaces %d and %d: NaN", first, second);
+  if (!grow(d->ctx, &d->pairs, (size_t)d->npair + 1, sizeof *d->pairs))
+    return pbContext_Fail(d->ctx, pb_no_memory, "no memory for a pair of surfaces");
+  d->pairs[d->npair++] =
+      (pbSurfacePair){first < second ? first : second, first < second ? second : first, meet, stiffness, friction};
+  return pb_ok;
+}
+
+pbStatus pbDeformable_SetContact(pbDeformable *d, const pbDeformContact *c) {
+  if (!(c->distance > 0) || !(c->stiffness > 0) || !(c->friction >= 0) || !(c->kind == pb_frictionNone || c->velocity > 0))
+    return pbContext_Fail(d->ctx, pb_bad_input,
+                          "contact: distance %g, stiffness %g, velocity %g must be positive, friction %g not negative",
+                          c->distance, c->stiffness, c->velocity, c->friction);
+  if (c->kind < 0 || c->kind >= pb_frictionKindCount)
+    return pbContext_Fail(d->ctx, pb_bad_argument, "contact: there is no kind of friction %d", (int)c->kind);
+  d->contact = *c;
   return pb_ok;
 }

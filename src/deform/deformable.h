@@ -23,6 +23,18 @@ typedef struct pbPointSet {
   int count, *points;
 } pbPointSet;
 
+typedef struct pbSurfaceDef {
+  int triangles, *triangle, edges, *edge, points, *point;
+  double radius;
+  bool self, plane;  // plane: point[0..2] span it
+} pbSurfaceDef;
+
+typedef struct pbSurfacePair {
+  int first, second;
+  bool meet;
+  double stiffness, friction;
+} pbSurfacePair;
+
 struct pbDeformable {
   pbContext *ctx;
   int npoint, capacity;
@@ -34,6 +46,10 @@ struct pbDeformable {
   int ngroup;
   pbGroupDef *groups;
   pbDeformOptions options;
+  int nsurface, npair;
+  pbSurfaceDef *surfaces;
+  pbSurfacePair *pairs;
+  pbDeformContact contact;
 };
 
 #endif

@@ -44,7 +44,7 @@ static pbStatus push(pbDeformWork *w, bool mass, const _Complex double *z, const
       }
     }
   }
-  return pb_ok;
+  return !mass && w->barrier ? pbDeformContact_Push(w, w->theta_way, scale, out, &h) : pb_ok;
 }
 
 static double part(const double *direction, int i) { return direction ? direction[i] : 0; }
@@ -72,6 +72,7 @@ static pbStatus push_acceleration(pbDeformWork *w, const pbDeformDirection *dir,
     __real__ w->complex_y[i] = w->y[i] - w->in.h * w->v[i];
     __imag__ w->complex_y[i] = PB_IMAG_STEP * (dy - w->in.h * dv - dir->h * w->v[i]);
   }
+  if (w->barrier) PB_TRY(pbDeformContact_Update(w, w->y));
   PB_TRY(push(w, false, w->complex_z, w->complex_y, h, w->in.time, -1, w->adjoint));
   for (int i = 0; i < n; i++) {
     double m = w->mass[i / 3];
@@ -119,6 +120,7 @@ static pbStatus push_residual(pbDeformWork *w, const pbDeformDirection *dir, con
       __imag__ w->complex_z[i] = PB_IMAG_STEP * (b * w->z_bar[i] + (1 - b) * dy);
       __real__ w->complex_y[i] = w->y[i], __imag__ w->complex_y[i] = PB_IMAG_STEP * dy;
     }
+    if (w->barrier) PB_TRY(pbDeformContact_Update(w, pbDeform_At(w, w->x, t)));
     PB_TRY(push(w, false, w->complex_z, w->complex_y, h, time, -c * s->weight[t] * b, w->step));
   }
   return pb_ok;
@@ -153,6 +155,7 @@ pbStatus pbDeform_Jvp(pbDeformWork *w, const pbDeformInput *in, const double *st
   blend(w->complex_theta, in->theta, dir->theta, d->ntheta);
   blend(w->complex_control, w->in.control, dir->control, (size_t)d->ncontrol);
   blend(w->complex_data, d->data, NULL, d->ndata);
+  w->theta_way = dir->theta;
   PB_TRY(push_masses(w, dir, mass));
   if (pbScheme_NeedsAcceleration(w->scheme)) PB_TRY(push_acceleration(w, dir, mass));
   push_start(w, state, dir);

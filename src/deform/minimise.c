@@ -100,13 +100,13 @@ static void truncated(pbDeformWork *w) {
   double first = sqrt(dot(r, r, n)), rz = 0;
   for (int k = 0; k < 10 * n && sqrt(dot(r, r, n)) > 1e-3 * fmin(1, sqrt(first)) * first; k++) {
     for (int i = 0; i < n; i++) {
-      double diagonal = w->matrix[9 * (size_t)pbSparse_Slot(d->pattern, i / 3, i / 3) + 4 * (size_t)(i % 3)];
+      double diagonal = pbDeformMatrix_Diagonal(w, i / 3)[4 * (i % 3)];
       z[i] = diagonal > 0 ? r[i] / diagonal : r[i];
     }
     double next = dot(r, z, n), beta = k ? next / rz : 0;
     rz = next;
     for (int i = 0; i < n; i++) p[i] = z[i] + (k ? beta * p[i] : 0);
-    pbSparse_Multiply(d->pattern, w->matrix, NULL, false, p, q);
+    pbSparse_Multiply(w->matrix.pattern, w->matrix.values, NULL, false, p, q);
     double curve = dot(p, q, n);
     if (!(curve > 0)) {
       if (k == 0) memcpy(x, p, (size_t)n * sizeof *x);
@@ -158,6 +158,7 @@ static pbStatus iterate(pbDeformWork *w, double *value, pairs *p, double *length
     case pb_minimiseAdam: return adam(w, value, w->report.iterations);
     case pb_minimiseNewtonCg:
       PB_TRY(pbDeform_Look(w, w->x, value, w->gradient, true, false));
+      pbDeformMatrix_Finish(w);
       truncated(w);
       s = descend(w, value, 1, 0.5);
       break;

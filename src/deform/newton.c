@@ -42,28 +42,11 @@ static void clear_fixed(const pbDeform *d, double *x) {
   }
 }
 
-// Inertia on the diagonal; the axes that are fixed out of it.
-static void matrix_begin(pbDeformWork *w) {
+static void inertia_matrix(pbDeformWork *w) {
   const pbDeform *d = w->d;
-  memset(w->matrix, 0, 9 * (size_t)d->pattern->slots * sizeof(double));
-  for (int i = 0; i < d->npoint && w->scheme->inertia; i++) {
-    if (d->unknown[i] < 0) continue;
-    double *block = w->matrix + 9 * (size_t)pbSparse_Slot(d->pattern, d->unknown[i], d->unknown[i]);
-    for (int k = 0; k < 3; k++) block[4 * k] = w->mass[i];
-  }
-}
-
-static void matrix_end(pbDeformWork *w) {
-  const pbDeform *d = w->d;
-  const pbSparsePattern *p = d->pattern;
-  for (int column = 0; column < p->n; column++) {
-    for (int k = p->begin[column]; k < p->begin[column + 1]; k++) {
-      int r = d->fixed[d->point[p->row[k]]], c = d->fixed[d->point[column]];
-      double *block = w->matrix + 9 * (size_t)k;
-      for (int i = 0; i < 9 && (r || c); i++) {
-        if ((r >> (i / 3) & 1) || (c >> (i % 3) & 1)) block[i] = p->row[k] == column && i % 4 == 0;
-      }
-    }
+  for (int i = 0; i < d->nfree && w->scheme->inertia; i++) {
+    double *block = pbDeformMatrix_Diagonal(w, i);
+    for (int k = 0; k < 3; k++) block[4 * k] += w->mass[d->point[i]];
   }
 }
 
@@ -71,7 +54,6 @@ pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *
   const pbSchemeTable *s = w->scheme;
   double c = pbDeform_Scale(w);
   *value = inertia_and_gravity(w, x, gradient);
-  if (matrix) matrix_begin(w);
   for (int t = 0; t < s->terms; t++) {
     pbEvaluation e = {.z = pbDeform_At(w, x, t),
                       .y = w->y,
@@ -83,10 +65,14 @@ pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *
                       .hessian = matrix,
                       .hessian_scale = c * s->weight[t] * s->at[t] * s->at[t],
                       .project = project};
+    if (w->barrier) PB_TRY(pbDeformContact_Update(w, e.z));
+    if (matrix && t == 0) {
+      PB_TRY(pbDeformMatrix_Begin(w));
+      inertia_matrix(w);
+    }
     PB_TRY(pbDeform_Evaluate(w, &e));
   }
   if (gradient) clear_fixed(w->d, gradient);
-  if (matrix) matrix_end(w);
   return pb_ok;
 }
 
@@ -106,26 +92,9 @@ void pbDeform_Solve(pbDeformWork *w, double *x) {
   const pbDeform *d = w->d;
   clear_fixed(d, x);
   for (int i = 0; i < d->nfree; i++) memcpy(w->rhs + 3 * i, x + 3 * d->point[i], 3 * sizeof(double));
-  if (d->nfree) pbSparse_Solve(w->factor, 1, w->rhs, w->rhs, w->sparse_work);
+  if (d->nfree) pbSparse_Solve(w->matrix.factor, 1, w->rhs, w->rhs, w->matrix.work);
   for (int i = 0; i < d->nfree; i++) memcpy(x + 3 * d->point[i], w->rhs + 3 * i, 3 * sizeof(double));
   clear_fixed(d, x);
-}
-
-static pbStatus factor(pbDeformWork *w, int *negative) {
-  int block = 0;
-  *negative = 0;
-  if (w->d->nfree == 0) return pb_ok;
-  pbStatus status = pbSparse_Factor(w->ctx, w->factor, w->matrix, w->sparse_work, &block);
-  if (status == pb_ok) *negative = pbSparseFactor_Inertia(w->factor).negative;
-  if (status == pb_not_finite)
-    return pbDeform_Fail(w, status, "the matrix of the step is not finite at point %d", w->d->point[block]);
-  if (status != pb_singular) return status;
-  const double *x = w->x + 3 * w->d->point[block];
-  return pbDeform_Fail(
-      w, pb_singular,
-      "the matrix of the step is singular at point %d (%.6g %.6g %.6g): nothing holds it, or an equilibrium that "
-      "is not isolated",
-      w->d->point[block], x[0], x[1], x[2]);
 }
 
 // A share of the largest diagonal entry more on the diagonal.
@@ -134,7 +103,7 @@ static void shift_diagonal(pbDeformWork *w, double share) {
   double most = 0;
   for (int pass = 0; pass < 2; pass++) {
     for (int i = 0; i < d->nfree; i++) {
-      double *block = w->matrix + 9 * (size_t)pbSparse_Slot(d->pattern, i, i);
+      double *block = pbDeformMatrix_Diagonal(w, i);
       for (int k = 0; k < 3; k++) {
         if (pass == 0) most = fmax(most, fabs(block[4 * k]));
         else block[4 * k] += share * most;
@@ -152,7 +121,7 @@ static void newton_step(pbDeformWork *w) {
 static pbStatus direction(pbDeformWork *w, double *value) {
   int negative;
   PB_TRY(pbDeform_Look(w, w->x, value, w->gradient, true, false));
-  pbStatus status = factor(w, &negative);
+  pbStatus status = pbDeformMatrix_Factor(w, &negative);
   if (status == pb_ok && negative == 0) {
     newton_step(w);
     return pb_ok;
@@ -163,7 +132,7 @@ static pbStatus direction(pbDeformWork *w, double *value) {
     double ignored;
     PB_TRY(pbDeform_Look(w, w->x, &ignored, NULL, true, true));
     shift_diagonal(w, share);
-    status = factor(w, &negative);
+    status = pbDeformMatrix_Factor(w, &negative);
     if (status == pb_ok && negative == 0) {
       newton_step(w);
       return pb_ok;
@@ -173,10 +142,13 @@ static pbStatus direction(pbDeformWork *w, double *value) {
   return status == pb_ok ? pbDeform_Fail(w, pb_singular, "the matrix of the step cannot be made definite") : status;
 }
 
-// Nothing but the domains of energies limits a step, and the line search sees those.
 double pbDeform_MaxStep(pbDeformWork *w, const double *x, const double *step) {
-  (void)w, (void)x, (void)step;
-  return 1;
+  static const double keep = 0.1;  // of every gap: the rest of the way is left to the next iterations
+  double s = 1;
+  if (!w->barrier) return 1;
+  for (int i = 0; i < 3 * w->d->npoint; i++) w->point[i] = -step[i];
+  pbBarrierValues values = pbDeformContact_ValuesOf(w->d, w->in.theta);
+  return pbBarrier_MaxStep(w->barrier, &values, x, w->point, keep, &s) == pb_ok ? s : 0;
 }
 
 // x := x - s step for the largest s = 1, 1/2, ... that decreases the potential enough; false if none does.
@@ -225,5 +197,5 @@ pbStatus pbDeform_Newton(pbDeformWork *w) {
 pbStatus pbDeform_Factor(pbDeformWork *w) {
   double value;
   PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, false));
-  return factor(w, &w->report.negative);
+  return pbDeformMatrix_Factor(w, &w->report.negative);
 }

@@ -33,6 +33,7 @@ static void layout(pbArena *a, pbDeformWork *w) {
   w->gradient_out = pbArena_Take(a, PB_DEFORM_CHUNK * p, real);
   w->hessian_out = pbArena_Take(a, PB_DEFORM_CHUNK * p * p, real);
   w->complex_out = pbArena_Take(a, PB_DEFORM_CHUNK * p, 2 * real);
+  w->complex_stencil = pbArena_Take(a, d->collision ? PB_DEFORM_CHUNK * pb_stencilParameters : 0, 2 * real);
   w->complex_z = pbArena_Take(a, 3 * n, 2 * real);
   w->complex_y = pbArena_Take(a, 3 * n, 2 * real);
   w->complex_theta = pbArena_Take(a, d->ntheta, 2 * real);
@@ -45,8 +46,6 @@ static void layout(pbArena *a, pbDeformWork *w) {
   w->stride = pbArena_Take(a, (size_t)d->most_parameters, sizeof *w->stride);
   w->zero_control = pbArena_Take(a, (size_t)d->ncontrol, real);
   w->energy_work = pbArena_Take(a, d->work_bytes, 1);
-  w->sparse_work = pbArena_Take(a, d->analysis ? pbSparseAnalysis_WorkSize(d->analysis) : 0, 1);
-  w->matrix = pbArena_Take(a, 9 * (size_t)d->pattern->slots, real);
 }
 
 pbStatus pbDeformWork_Create(const pbDeform *d, pbDeformWork **work) {
@@ -60,7 +59,8 @@ pbStatus pbDeformWork_Create(const pbDeform *d, pbDeformWork **work) {
   pbStatus status = pb_ok;
   if (needed == SIZE_MAX || !(w->memory = pbContext_Alloc(d->ctx, needed)))
     status = pbContext_Fail(d->ctx, pb_no_memory, "no memory for deformables: %zu bytes", needed);
-  if (status == pb_ok && d->nfree) status = pbSparseFactor_Create(d->ctx, d->analysis, &w->factor);
+  if (status == pb_ok) status = pbDeformMatrix_Create(w);
+  if (status == pb_ok && d->collision) status = pbBarrier_Create(d->ctx, d->collision, &w->barrier);
   if (status != pb_ok) {
     pbDeformWork_Destroy(w);
     return status;
@@ -73,7 +73,8 @@ pbStatus pbDeformWork_Create(const pbDeform *d, pbDeformWork **work) {
 
 void pbDeformWork_Destroy(pbDeformWork *w) {
   if (!w) return;
-  pbSparseFactor_Destroy(w->factor);
+  pbDeformMatrix_Destroy(w);
+  pbBarrier_Destroy(w->barrier);
   pbContext_Free(w->ctx, w->memory);
   pbContext_Free(w->ctx, w);
 }
@@ -84,6 +85,7 @@ static pbStatus acceleration(pbDeformWork *w) {
   const pbDeform *d = w->d;
   int n = 3 * d->npoint;
   memset(w->accel, 0, (size_t)n * sizeof(double));
+  if (w->barrier) PB_TRY(pbDeformContact_Update(w, w->y));
   for (int i = 0; i < n; i++) w->point[i] = w->y[i] - w->in.h * w->v[i];
   PB_TRY(pbDeform_Evaluate(
       w, &(pbEvaluation){.z = w->y, .y = w->point, .time = w->in.time, .gradient = w->accel, .gradient_scale = -1}));
@@ -105,6 +107,7 @@ pbStatus pbDeform_Begin(pbDeformWork *w, const pbDeformInput *in, const double *
   memcpy(w->v, state + at.v, (size_t)n * sizeof(double));
   const pbSchemeTable *s = w->scheme;
   double h = in->h;
+  if (w->barrier) PB_TRY(pbDeformContact_Begin(w));
   if (pbScheme_NeedsAcceleration(s)) PB_TRY(acceleration(w));
   for (int i = 0; i < n; i++) {
     w->xhat[i] = s->start[pb_pastX] * w->y[i] + s->start[pb_pastV] * h * w->v[i];

@@ -120,6 +120,7 @@ pbStatus pbScratch_DeformStep(pbScratch *s, const double *theta, const double *x
   s->report.iterations = r->iterations > s->report.iterations ? r->iterations : s->report.iterations;
   s->report.residual = r->residual > s->report.residual ? r->residual : s->report.residual;
   s->report.converged = s->report.converged && r->converged;
+  if (s->deform->barrier) s->report.contacts += pbBarrier_ContactCount(s->deform->barrier);
   return pb_ok;
 }
 

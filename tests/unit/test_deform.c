@@ -179,30 +179,106 @@ static World *block(pbScheme scheme) {
   return w;
 }
 
+// The block on a plane that is tilted by its gravity, and a sheet of triangles (membrane of springs) falling on it.
+static World *landing(pbScheme scheme, pbFrictionKind kind) {
+  World *w = world(0.01, -9.81);
+  double rest[33 * 3], start[33 * 3], velocity[33 * 3] = {0};
+  int cell[24][4], count = 0, group, number;
+  for (int i = 0; i < 18; i++) rest[3 * i] = 0.1 * (i % 3), rest[3 * i + 1] = 0.1 * (i / 3 % 3), rest[3 * i + 2] = 0.1 * (i / 9);
+  static const int tet[6][4] = {{0, 1, 4, 13}, {0, 4, 3, 13}, {0, 10, 1, 13}, {0, 9, 10, 13}, {0, 3, 12, 13}, {0, 12, 9, 13}};
+  for (int c = 0; c < 4; c++) {
+    for (int t = 0; t < 6; t++, count++) {
+      for (int k = 0; k < 4; k++) cell[count][k] = tet[t][k] + c % 2 + 3 * (c / 2);
+    }
+  }
+  int sheet[16][3], edge[64][2], triangles = 0, edges = 0, faces[64][3], face_count = 0;
+  for (int i = 0; i < 15; i++)
+    rest[54 + 3 * i] = -0.05 + 0.073 * (i % 5), rest[55 + 3 * i] = 0.02 + 0.08 * (i / 5),
+                  rest[56 + 3 * i] = 0.106 + 0.0003 * (i % 4);
+  for (int i = 0; i < 8; i++) {
+    int a = 18 + i % 4 + 5 * (i / 4);
+    memcpy(sheet[triangles++], (int[]){a, a + 1, a + 6}, sizeof sheet[0]);
+    memcpy(sheet[triangles++], (int[]){a, a + 6, a + 5}, sizeof sheet[0]);
+    memcpy(edge[edges++], (int[]){a, a + 1}, sizeof edge[0]);
+    memcpy(edge[edges++], (int[]){a, a + 5}, sizeof edge[0]);
+    memcpy(edge[edges++], (int[]){a, a + 6}, sizeof edge[0]);
+  }
+  // surface of the block: faces of one cell only
+  for (int c = 0; c < count; c++) {
+    static const int face[4][3] = {{0, 2, 1}, {0, 1, 3}, {1, 2, 3}, {0, 3, 2}};
+    for (int f = 0; f < 4; f++) {
+      int shared = 0;
+      for (int o = 0; o < count; o++) {
+        int same = 0;
+        for (int k = 0; k < 12; k++) same += cell[c][face[f][k % 3]] == cell[o][k / 3];
+        shared += o != c && same == 3;
+      }
+      if (!shared) {
+        for (int k = 0; k < 3; k++) faces[face_count][k] = cell[c][face[f][k]];
+        face_count++;
+      }
+    }
+  }
+  unsigned seed = 3;
+  for (int i = 0; i < 99; i++) start[i] = rest[i] + (i % 3 == 2 ? 0.0005 : 0.002) * noise(&seed);
+  for (int i = 0; i < 33; i++)
+    start[3 * i + 2] += 0.0025, velocity[3 * i] = i < 18 ? 0.3 : 0.1, velocity[3 * i + 2] = i < 18 ? -0.1 : -0.3;
+  double masses[33] = {0};
+  for (int i = 18; i < 33; i++) masses[i] = 0.01;
+  OK(pbDeformable_AddPoints(w->d, 33, rest, masses, start, velocity, NULL));
+  OK(pbDeformable_AddEnergy(w->d, "flesh", &solid, count, cell[0], &group));
+  set(w, group, "mu", 2e4), set(w, group, "lambda", 5e4);
+  OK(pbDeformable_AddMass(w->d, "weight", &mass, count, cell[0], &group));
+  set(w, group, "rho", 1000);
+  OK(pbDeformable_AddEnergy(w->d, "springs", &spring, edges, edge[0], &group));
+  double l0[64];
+  for (int e = 0; e < edges; e++) {
+    double d2 = 1e-6;
+    for (int k = 0; k < 3; k++) d2 += pow(rest[3 * edge[e][0] + k] - rest[3 * edge[e][1] + k], 2);
+    l0[e] = sqrt(d2);
+  }
+  set(w, group, "k", 100);
+  OK(pbDeformable_SetParameter(w->d, group, "l0", edges, l0));
+  OK(pbDeformable_AddEnergy(w->d, "pull", &anchor, 1, (int[]){16}, &group));
+  set(w, group, "k", 2);
+  OK(pbDeformable_SetParameter(w->d, group, "at", 1, (double[]){0.3, 0.1, 0.3}));
+  OK(pbDeformable_Control(w->d, group, "at"));
+  OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = face_count, .triangle = faces[0]}, &number));
+  OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = triangles, .triangle = sheet[0], .radius = 0.001, .self = true},
+                             &number));
+  OK(pbDeformable_AddPlane(w->d, (double[]){0, 0, 0}, (double[]){0.1, 0, 1}, &number));
+  OK(pbDeformable_SetContact(
+      w->d, &(pbDeformContact){.distance = 0.003, .stiffness = 500, .friction = 0.4, .velocity = 0.02, .kind = kind}));
+  OK(pbDeformable_SetPair(w->d, 0, 1, true, 200, 0.2));
+  options(w, scheme);
+  OK(pbModel_SetDeformable(w->model, w->d));
+  return w;
+}
+
 enum { steps = 6 };
 typedef struct Run {
   World *w;
-  int nx, n, nu;
+  int nx, n, nu, np;
   size_t nt;
   double *x0, *theta, *ctrl, *bar, *states;
 } Run;
 
-static Run run_of(pbScheme scheme) {
-  Run r = {.w = block(scheme)};
-  World *w = r.w;
+static Run run_in(World *w) {
+  Run r = {.w = w};
+  r.np = 3 * pbModel_PointCount(w->model);
   r.nx = pbModel_StateSize(w->model), r.n = pbModel_TangentSize(w->model), r.nu = pbModel_Size(w->model, "nu");
   r.nt = pbModel_ParamSize(w->model);
   assert_int_equal(r.nu, 3);
   r.x0 = calloc((size_t)r.nx, sizeof(double));
   r.theta = calloc(r.nt, sizeof(double));
   r.ctrl = calloc((size_t)(steps * r.nu), sizeof(double));
-  r.bar = calloc(2 * 54, sizeof(double));
+  r.bar = calloc((size_t)(2 * r.np), sizeof(double));
   r.states = calloc((size_t)((steps + 1) * r.nx), sizeof(double));
   memcpy(r.theta, pbModel_DefaultParams(w->model), r.nt * sizeof(double));
   OK(pbState_Init(w->model, r.theta, -1, r.x0));
   unsigned seed = 9;
   for (int i = 0; i < steps * r.nu; i++) r.ctrl[i] = 0.2 + 0.1 * noise(&seed);
-  for (int i = 0; i < 2 * 54; i++) r.bar[i] = noise(&seed);
+  for (int i = 0; i < 2 * r.np; i++) r.bar[i] = noise(&seed);
   return r;
 }
 
@@ -223,7 +299,7 @@ static double loss(const Run *r, const double *x0, const double *theta, const do
   pbRollout_Destroy(rollout);
   const double *last = r->states + steps * r->nx + pbModel_StateFieldAt(w->model, 5).offset;
   double sum = 0;
-  for (int i = 0; i < 2 * 54; i++) sum += r->bar[i] * last[i];
+  for (int i = 0; i < 2 * r->np; i++) sum += r->bar[i] * last[i];
   return sum;
 }
 
@@ -241,7 +317,7 @@ static Gradient gradient(const Run *r, size_t budget) {
   else OK(pbRollout_Plan(w->model, steps, 0, &plan));
   OK(pbRollout_Create(w->ctx, w->model, &plan, NULL, &rollout));
   OK(pbRollout_Forward(rollout, r->theta, r->x0, &(pbRolloutInput){.ctrl = r->ctrl}, NULL));
-  pbRolloutBar bar = {.points = {r->bar, 1, NULL}, .point_velocity = {r->bar + 54, 1, NULL}};
+  pbRolloutBar bar = {.points = {r->bar, 1, NULL}, .point_velocity = {r->bar + r->np, 1, NULL}};
   OK(pbRollout_Vjp(rollout, &bar, NULL, &(pbRolloutGradient){.x0 = g.x0, .theta = g.theta, .ctrl = g.ctrl}, NULL));
   pbRollout_Destroy(rollout);
   return g;
@@ -266,7 +342,7 @@ static void direction(const Run *r, unsigned seed, double *x, double *theta, dou
     for (size_t k = p.offset; k < p.offset + (size_t)(p.rows * p.cols); k++)
       if (ours)
         theta[k] = noise(&seed) * (!strcmp(p.name, "point_rest")   ? 0.003
-                                   : !strcmp(p.name, "point_mass") ? 0.02
+                                   : !strcmp(p.name, "point_mass") ? 0.1 * r->theta[k]
                                                                    : 0.1 * fabs(r->theta[k]));
     if (!strcmp(p.name, "timestep")) theta[p.offset] = 0.1 * r->theta[p.offset];
   }
@@ -277,52 +353,67 @@ static const pbScheme schemes[] = {pb_schemeImplicitEuler,   pb_schemeBdf2,  pb_
                                    pb_schemeSymplecticEuler, pb_schemeStatic};
 enum { scheme_count = sizeof schemes / sizeof *schemes };
 
+// Pullback, forward derivative and a difference quotient along one direction of everything.
+static void compare(Run r, const char *name, bool contacts, double eps, double tolerance) {
+  World *w = r.w;
+  Gradient g = gradient(&r, 0), again = gradient(&r, 1);
+  assert_memory_equal(g.x0, again.x0, (size_t)r.n * sizeof(double));
+  assert_memory_equal(g.theta, again.theta, r.nt * sizeof(double));
+  assert_memory_equal(g.ctrl, again.ctrl, (size_t)(steps * r.nu) * sizeof(double));
+  double *dx = calloc((size_t)r.n, sizeof(double)), *dt = calloc(r.nt, sizeof(double)),
+         *du = calloc((size_t)(steps * r.nu), sizeof(double));
+  direction(&r, 77, dx, dt, du);
+  double along = dot(g.x0, dx, (size_t)r.n) + dot(g.theta, dt, r.nt) + dot(g.ctrl, du, (size_t)(steps * r.nu));
+  pbCertificate c;
+  // forward
+  pbRolloutPlan plan;
+  pbRollout *rollout;
+  double *tangent = calloc((size_t)((steps + 1) * r.n), sizeof(double));
+  OK(pbRollout_Plan(w->model, steps, 0, &plan));
+  OK(pbRollout_Create(w->ctx, w->model, &plan, NULL, &rollout));
+  OK(pbRollout_Forward(rollout, r.theta, r.x0, &(pbRolloutInput){.ctrl = r.ctrl}, NULL));
+  OK(pbRollout_Jvp(rollout, 1, &(pbRolloutDirection){.x0 = dx, .theta = dt, .ctrl = du}, &(pbRolloutTangent){.x = tangent}));
+  OK(pbRollout_Vjp(rollout, &(pbRolloutBar){.points = {r.bar, 1, NULL}}, NULL, &(pbRolloutGradient){0}, &c));
+  pbRollout_Destroy(rollout);
+  if (contacts && c.most_contacts < 20) fail_msg("%s: only %d contacts", name, c.most_contacts);
+  double pushed = dot(r.bar, tangent + steps * r.n, (size_t)(2 * r.np));
+  if (!(fabs(along - pushed) <= 1e-11 * fabs(pushed))) fail_msg("%s: pullback %.15g, forward %.15g", name, along, pushed);
+  // difference quotient of fourth order
+  double q[4], e[4] = {-2, -1, 1, 2};
+  double *x = calloc((size_t)r.nx, sizeof(double)), *theta = calloc(r.nt, sizeof(double)),
+         *u = calloc((size_t)(steps * r.nu), sizeof(double));
+  for (int k = 0; k < 4; k++) {
+    memcpy(x, r.x0, (size_t)r.nx * sizeof(double));
+    pbState_Move(w->model, x, dx, eps * e[k]);
+    for (size_t j = 0; j < r.nt; j++) theta[j] = r.theta[j] + eps * e[k] * dt[j];
+    for (int j = 0; j < steps * r.nu; j++) u[j] = r.ctrl[j] + eps * e[k] * du[j];
+    q[k] = loss(&r, x, theta, u);
+  }
+  double quotient = (q[0] - 8 * q[1] + 8 * q[2] - q[3]) / (12 * eps);
+  if (!(fabs(along - quotient) <= tolerance * fabs(quotient)))
+    fail_msg("%s: pullback %.12g, difference quotient %.12g", name, along, quotient);
+  free(x), free(theta), free(u), free(dx), free(dt), free(du), free(tangent);
+  gradient_done(&g), gradient_done(&again);
+  run_done(&r);
+}
+
 static void test_gradients(void **state) {
   (void)state;
   for (int i = 0; i < scheme_count; i++) {
-    Run r = run_of(schemes[i]);
+    Run r = run_in(block(schemes[i]));
     World *w = r.w;
-    const char *name = pbScheme_Name(schemes[i]);
     pbParam h;
     OK(pbModel_Param(w->model, "timestep", &h));
     if (schemes[i] == pb_schemeSymplecticEuler) r.theta[h.offset] = 1e-3;  // the explicit scheme is stable below 2e-3
-    Gradient g = gradient(&r, 0), again = gradient(&r, 1);
-    assert_memory_equal(g.x0, again.x0, (size_t)r.n * sizeof(double));
-    assert_memory_equal(g.theta, again.theta, r.nt * sizeof(double));
-    assert_memory_equal(g.ctrl, again.ctrl, (size_t)(steps * r.nu) * sizeof(double));
-    double *dx = calloc((size_t)r.n, sizeof(double)), *dt = calloc(r.nt, sizeof(double)),
-           *du = calloc((size_t)(steps * r.nu), sizeof(double));
-    direction(&r, 77, dx, dt, du);
-    double along = dot(g.x0, dx, (size_t)r.n) + dot(g.theta, dt, r.nt) + dot(g.ctrl, du, (size_t)(steps * r.nu));
-    // forward
-    pbRolloutPlan plan;
-    pbRollout *rollout;
-    double *tangent = calloc((size_t)((steps + 1) * r.n), sizeof(double));
-    OK(pbRollout_Plan(w->model, steps, 0, &plan));
-    OK(pbRollout_Create(w->ctx, w->model, &plan, NULL, &rollout));
-    OK(pbRollout_Forward(rollout, r.theta, r.x0, &(pbRolloutInput){.ctrl = r.ctrl}, NULL));
-    OK(pbRollout_Jvp(rollout, 1, &(pbRolloutDirection){.x0 = dx, .theta = dt, .ctrl = du}, &(pbRolloutTangent){.x = tangent}));
-    pbRollout_Destroy(rollout);
-    double pushed = dot(r.bar, tangent + steps * r.n, 2 * 54);
-    if (!(fabs(along - pushed) <= 1e-11 * fabs(pushed))) fail_msg("%s: pullback %.15g, forward %.15g", name, along, pushed);
-    // difference quotient of fourth order
-    double q[4], e[4] = {-2, -1, 1, 2}, eps = 1e-3;
-    double *x = calloc((size_t)r.nx, sizeof(double)), *theta = calloc(r.nt, sizeof(double)),
-           *u = calloc((size_t)(steps * r.nu), sizeof(double));
-    for (int k = 0; k < 4; k++) {
-      memcpy(x, r.x0, (size_t)r.nx * sizeof(double));
-      pbState_Move(w->model, x, dx, eps * e[k]);
-      for (size_t j = 0; j < r.nt; j++) theta[j] = r.theta[j] + eps * e[k] * dt[j];
-      for (int j = 0; j < steps * r.nu; j++) u[j] = r.ctrl[j] + eps * e[k] * du[j];
-      q[k] = loss(&r, x, theta, u);
-    }
-    double quotient = (q[0] - 8 * q[1] + 8 * q[2] - q[3]) / (12 * eps);
-    if (!(fabs(along - quotient) <= 1e-7 * fabs(quotient)))
-      fail_msg("%s: pullback %.12g, difference quotient %.12g", name, along, quotient);
-    free(x), free(theta), free(u), free(dx), free(dt), free(du), free(tangent);
-    gradient_done(&g), gradient_done(&again);
-    run_done(&r);
+    compare(r, pbScheme_Name(schemes[i]), false, 1e-3, 1e-7);
   }
+}
+
+static void test_contact_gradients(void **state) {
+  (void)state;
+  compare(run_in(landing(pb_schemeImplicitEuler, pb_frictionNone)), "barrier", true, 1e-4, 1e-6);
+  compare(run_in(landing(pb_schemeBdf2, pb_frictionLagged)), "bdf2, lagged friction", true, 1e-4, 1e-6);
+  compare(run_in(landing(pb_schemeImplicitEuler, pb_frictionLagged)), "lagged friction", true, 1e-4, 1e-6);
 }
 
 // Quartic springs: AVF4 keeps the energy to rounding (case E4).
@@ -391,8 +482,8 @@ static void test_errors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_oscillator),  cmocka_unit_test(test_order),  cmocka_unit_test(test_gradients),
-      cmocka_unit_test(test_avf4_energy), cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_oscillator),        cmocka_unit_test(test_order),       cmocka_unit_test(test_gradients),
+      cmocka_unit_test(test_contact_gradients), cmocka_unit_test(test_avf4_energy), cmocka_unit_test(test_errors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
