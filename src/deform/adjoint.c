@@ -139,7 +139,7 @@ pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *st
   finish_vjp(w, next, next_bar, state_bar, bar->h);
   if (w->scheme->implicit) {
     PB_TRY(pbDeform_Factor(w));
-    pbDeform_Solve(w, w->adjoint);
+    PB_TRY(pbDeform_Solve(w, true, w->adjoint));
     PB_TRY(residual_vjp(w, bar, &time_bar));
     fixed_vjp(w, next_bar, state_bar, bar->h);
   } else {

@@ -39,22 +39,13 @@ static void spread(const pbElements *e, int points, const double *from, double s
   }
 }
 
-// Blocks of a chunk's matrices to their places; those above the diagonal have none.
+// Matrices of a chunk to their places.
 static void scatter(pbDeformWork *w, const pbElementGroup *g, int first, int count, double scale) {
-  int p = g->points, n = 3 * p;
+  int p = g->points, n = 3 * p, slot[PB_ENERGY_POINTS * PB_ENERGY_POINTS];
   for (int e = 0; e < count; e++) {
-    const double *H = w->hessian_out + (size_t)e * (size_t)(n * n);
-    const int *slot = g->slot + (size_t)(first + e) * (size_t)(p * p);
-    for (int a = 0; a < p; a++) {
-      for (int b = 0; b < p; b++) {
-        int at = slot[a * p + b];
-        if (at < 0) continue;
-        double *block = w->matrix.values + 9 * (size_t)(w->matrix.slot ? w->matrix.slot[at] : at);
-        for (int i = 0; i < 3; i++) {
-          for (int j = 0; j < 3; j++) block[3 * i + j] += scale * H[(3 * a + i) * n + 3 * b + j];
-        }
-      }
-    }
+    const int *at = g->slot + (size_t)(first + e) * (size_t)(p * p);
+    for (int i = 0; i < p * p; i++) slot[i] = at[i] >= 0 && w->matrix.slot ? w->matrix.slot[at[i]] : at[i];
+    pbDeformMatrix_Add(w, p, slot, w->hessian_out + (size_t)e * (size_t)(n * n), scale);
   }
 }
 

@@ -104,7 +104,7 @@ static pbStatus group(pbDeform *d, const pbGroupDef *from, pbElementGroup *g) {
   if (!g->name || !g->vertex || !g->parameter) return no_memory(d);
   PB_TRY(pbEnergy_Create(d->ctx, def, &g->energy));
   def = pbEnergy_Definition(g->energy);
-  g->lagged = pbEnergy_Uses(g->energy, pb_inputPrevious);
+  d->unsymmetric = d->unsymmetric || !pbEnergy_Symmetric(g->energy);
   size_t sizes[2] = {pbEnergy_WorkSize(g->energy), pbEnergy_WorkSizeComplex(g->energy)};
   for (int i = 0; i < 2; i++) d->work_bytes = sizes[i] > d->work_bytes ? sizes[i] : d->work_bytes;
   if (g->points > d->most_points) d->most_points = g->points;

@@ -101,7 +101,7 @@ pbStatus pbDeformContact_Compile(pbDeform *d, const pbDeformable *from) {
                           pbScheme_Name(from->options.scheme));
   size_t n = (size_t)(d->nsurface = from->nsurface);
   d->friction = from->contact.kind != pb_frictionNone;
-  d->lagged = from->contact.kind == pb_frictionLagged;
+  d->unsymmetric = d->unsymmetric || from->contact.kind == pb_frictionImplicit;
   d->stiffness_at = take(d, n * n), d->friction_at = take(d, n * n), d->radius_at = take(d, n);
   d->distance_at = take(d, 1), d->velocity_at = take(d, 1);
   return make_lists(d, from);
@@ -210,17 +210,13 @@ static void spread(const pbElements *in, int points, const double *from, double 
 }
 
 static void scatter(pbDeformWork *w, const pbElements *in, int p, double scale) {
-  int n = 3 * p;
+  int n = 3 * p, slot[16];
   for (int e = 0; e < in->count; e++) {
-    const double *H = w->hessian_out + (size_t)e * (size_t)(n * n);
     for (int i = 0; i < p * p; i++) {
       int a = w->d->unknown[in->vertex[e * p + i / p]], b = w->d->unknown[in->vertex[e * p + i % p]];
-      if (a < b || b < 0) continue;
-      double *block = w->matrix.values + 9 * (size_t)pbSparse_Slot(w->matrix.pattern, a, b);
-      for (int r = 0; r < 3; r++) {
-        for (int c = 0; c < 3; c++) block[3 * r + c] += scale * H[(3 * (i / p) + r) * n + 3 * (i % p) + c];
-      }
+      slot[i] = a < b || b < 0 ? -1 : pbSparse_Slot(w->matrix.pattern, a, b);
     }
+    pbDeformMatrix_Add(w, p, slot, w->hessian_out + (size_t)e * (size_t)(n * n), scale);
   }
 }
 

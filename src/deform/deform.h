@@ -27,7 +27,6 @@ typedef struct pbGroupParameter {
 typedef struct pbElementGroup {
   char *name;
   bool mass;         // gives masses, no forces
-  bool lagged;       // looks at the positions of the start of a step
   pbEnergy *energy;  // of masses: the gradient by any x is the mass's share of a point
   int count, points, *vertex;
   int parameter_count;
@@ -70,7 +69,8 @@ typedef struct pbDeform {
   pbSparseAnalysis *analysis;
   pbCollision *collision;  // NULL: nothing meets
   int nsurface;
-  bool friction, lagged;
+  bool friction;
+  bool unsymmetric;                                                       // some forces have no potential
   size_t stiffness_at, friction_at, radius_at, distance_at, velocity_at;  // in theta
 } pbDeform;
 
@@ -125,14 +125,16 @@ typedef struct pbDeformMatrix {
   const pbSparsePattern *pattern;  // the elements', or `own`
   const pbSparseAnalysis *analysis;
   pbSparseFactor *factor;
-  double *values;   // 9 a block
-  void *work;       // of the analysis
-  const int *slot;  // block of a block of the elements' pattern; NULL: the same
+  double *values, *upper;  // 9 a block; upper: of unsymmetric matrices, the blocks above the diagonal (sparse.h), else NULL
+  void *work;              // of the analysis
+  const int *slot;         // block of a block of the elements' pattern; NULL: the same
   // what contacts need
   pbSparsePattern *own;
   pbSparseAnalysis *own_analysis;
   pbSparseFactor *own_factor, *base_factor;
-  double *base_values;
+  double *base_values, *base_upper;
+  double *symmetric;  // symmetric part, whose factor is the preconditioner of unsymmetric ones
+  void *krylov;       // room of GMRES, and a right-hand side
   void *base_work, *own_memory;
   int *pairs, *wanted;  // blocks (i, j), i > j, sorted: of `own`, and those wanted now
   size_t pair_count, wanted_count, pair_room, wanted_room;
@@ -164,7 +166,7 @@ typedef struct pbDeformWork {
   void *energy_work;
   pbBarrier *barrier;  // NULL: nothing meets
   pbDeformMatrix matrix;
-  double potential_size;  // sum of the sizes of what the potential is made of, for its rounding
+  double force_size;  // merit of the forces at the start of a step, for their rounding
   pbDeformReport report;
   char error[512];
   void *memory;
@@ -203,6 +205,10 @@ PB_NODISCARD pbStatus pbDeformMatrix_Begin(pbDeformWork *w);
 void pbDeformMatrix_Finish(pbDeformWork *w);
 // The same, and its factor; *negative: pivots. pb_singular with the point in the text.
 PB_NODISCARD pbStatus pbDeformMatrix_Factor(pbDeformWork *w, int *negative);
+// Adds scale H of one element (or stencil) with its points' blocks of unknowns and their slots (-1: none, or above the diagonal).
+void pbDeformMatrix_Add(pbDeformWork *w, int points, const int *slot, const double *H, double scale);
+// x := A^-1 x or A^-T x, packed by blocks.
+PB_NODISCARD pbStatus pbDeformMatrix_Solve(pbDeformWork *w, bool transposed, double *x);
 static inline double *pbDeformMatrix_Diagonal(pbDeformWork *w, int block) {
   return w->matrix.values + 9 * (size_t)w->matrix.pattern->begin[block];
 }
@@ -232,8 +238,8 @@ double pbScheme_ConstantWeight(const pbSchemeTable *scheme);
 const double *pbDeform_At(pbDeformWork *w, const double *x, int term);
 // Matrix of the step at x, unprojected, factored.
 PB_NODISCARD pbStatus pbDeform_Factor(pbDeformWork *w);
-// x := H^-1 x over all points (fixed coordinates: zero).
-void pbDeform_Solve(pbDeformWork *w, double *x);
+// x := H^-1 x, or H^-T x, over all points (fixed coordinates: zero).
+PB_NODISCARD pbStatus pbDeform_Solve(pbDeformWork *w, bool transposed, double *x);
 
 // Value, gradient (NULL: not wanted) and matrix of the potential at x; see pbEvaluation for what lies outside.
 PB_NODISCARD pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *gradient, bool matrix, bool project);

@@ -164,7 +164,7 @@ pbStatus pbDeform_Jvp(pbDeformWork *w, const pbDeformInput *in, const double *st
   if (w->scheme->implicit) {
     PB_TRY(push_residual(w, dir, mass));
     PB_TRY(pbDeform_Factor(w));
-    pbDeform_Solve(w, w->step);
+    PB_TRY(pbDeform_Solve(w, false, w->step));
   } else {
     memcpy(w->step, w->y_bar, (size_t)n * sizeof(double));
   }

@@ -88,13 +88,14 @@ static double dot(const double *a, const double *b, int n) {
   return sum;
 }
 
-void pbDeform_Solve(pbDeformWork *w, double *x) {
+pbStatus pbDeform_Solve(pbDeformWork *w, bool transposed, double *x) {
   const pbDeform *d = w->d;
   clear_fixed(d, x);
   for (int i = 0; i < d->nfree; i++) memcpy(w->rhs + 3 * i, x + 3 * d->point[i], 3 * sizeof(double));
-  if (d->nfree) pbSparse_Solve(w->matrix.factor, 1, w->rhs, w->rhs, w->matrix.work);
+  PB_TRY(pbDeformMatrix_Solve(w, transposed, w->rhs));
   for (int i = 0; i < d->nfree; i++) memcpy(x + 3 * d->point[i], w->rhs + 3 * i, 3 * sizeof(double));
   clear_fixed(d, x);
+  return pb_ok;
 }
 
 // A share of the largest diagonal entry more on the diagonal.
@@ -112,9 +113,9 @@ static void shift_diagonal(pbDeformWork *w, double share) {
   }
 }
 
-static void newton_step(pbDeformWork *w) {
+static pbStatus newton_step(pbDeformWork *w) {
   memcpy(w->step, w->gradient, 3 * (size_t)w->d->npoint * sizeof(double));
-  pbDeform_Solve(w, w->step);
+  return pbDeform_Solve(w, false, w->step);
 }
 
 // step: x - step is Newton's next point, of a matrix made definite where it is not. *value: at x.
@@ -122,10 +123,7 @@ static pbStatus direction(pbDeformWork *w, double *value) {
   int negative;
   PB_TRY(pbDeform_Look(w, w->x, value, w->gradient, true, false));
   pbStatus status = pbDeformMatrix_Factor(w, &negative);
-  if (status == pb_ok && negative == 0) {
-    newton_step(w);
-    return pb_ok;
-  }
+  if (status == pb_ok && negative == 0) return newton_step(w);
   if (status != pb_ok && status != pb_singular) return status;
   w->report.projections++;
   for (double share = 0; share<1; share = share> 0 ? 10 * share : 1e-12) {
@@ -133,10 +131,7 @@ static pbStatus direction(pbDeformWork *w, double *value) {
     PB_TRY(pbDeform_Look(w, w->x, &ignored, NULL, true, true));
     shift_diagonal(w, share);
     status = pbDeformMatrix_Factor(w, &negative);
-    if (status == pb_ok && negative == 0) {
-      newton_step(w);
-      return pb_ok;
-    }
+    if (status == pb_ok && negative == 0) return newton_step(w);
     if (status != pb_ok && status != pb_singular) return status;
   }
   return status == pb_ok ? pbDeform_Fail(w, pb_singular, "the matrix of the step cannot be made definite") : status;
@@ -151,16 +146,33 @@ double pbDeform_MaxStep(pbDeformWork *w, const double *x, const double *step) {
   return pbBarrier_MaxStep(w->barrier, &values, x, w->point, keep, &s) == pb_ok ? s : 0;
 }
 
-// x := x - s step for the largest s = 1, 1/2, ... that decreases the potential enough; false if none does.
+// What a step must decrease: the potential, or where forces have none, their size in the metric of the masses.
+static double merit_of_forces(const pbDeformWork *w, const double *gradient) {
+  double sum = 0;
+  for (int i = 0; i < 3 * w->d->npoint; i++)
+    sum += gradient[i] * gradient[i] / (w->scheme->inertia && w->mass[i / 3] > 0 ? w->mass[i / 3] : 1);
+  return sqrt(sum);
+}
+
+static bool decreases(pbDeformWork *w, double value, double s, double slope) {
+  double there;
+  if (!w->d->unsymmetric) {
+    if (pbDeform_Look(w, w->next_x, &there, NULL, false, false) != pb_ok) return false;
+    return there <= value - sufficient * s * slope + rounding * fabs(value);
+  }
+  double before = merit_of_forces(w, w->gradient);
+  if (pbDeform_Look(w, w->next_x, &there, w->y_bar, false, false) != pb_ok || !(there < INFINITY)) return false;
+  return merit_of_forces(w, w->y_bar) <= (1 - sufficient * s) * before + 1e-12 * w->force_size;
+}
+
+// x := x - s step for the largest s = 1, 1/2, ... that decreases the merit enough; false if none does.
 static bool search(pbDeformWork *w, double value) {
   int n = 3 * w->d->npoint;
   double slope = dot(w->step, w->gradient, n), s = pbDeform_MaxStep(w, w->x, w->step);
   double *trial = w->next_x;
   for (int k = 0; k < halvings; k++, s *= 0.5) {
-    double there;
     for (int i = 0; i < n; i++) trial[i] = w->x[i] - s * w->step[i];
-    if (pbDeform_Look(w, trial, &there, NULL, false, false) != pb_ok) return false;
-    if (!(there <= value - sufficient * s * slope + rounding * (fabs(value) + w->potential_size))) continue;
+    if (!decreases(w, value, s, slope)) continue;
     memcpy(w->x, trial, (size_t)n * sizeof(double));
     w->report.change = s * largest(w->step, n);
     return true;
@@ -178,6 +190,7 @@ pbStatus pbDeform_Newton(pbDeformWork *w) {
   while (!w->report.converged && w->report.iterations < most) {
     w->report.iterations++;
     PB_TRY(direction(w, &value));
+    if (w->report.iterations == 1) w->force_size = merit_of_forces(w, w->gradient);
     double whole = largest(w->step, n);
     if (!(whole < INFINITY)) return pbDeform_Fail(w, pb_not_finite, "Newton's step is not finite");
     bool moved = search(w, value);

@@ -31,6 +31,9 @@ static double off_diagonal(const double *A, int n) {
 void pbProject_Definite(double *A, int n, double *room) {
   double *D = room, *V = room + n * n, all = 0;
   bool positive = true;
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < i; j++) A[i * n + j] = A[j * n + i] = 0.5 * (A[i * n + j] + A[j * n + i]);
+  }
   memcpy(D, A, (size_t)(n * n) * sizeof *A);
   memset(V, 0, (size_t)(n * n) * sizeof *V);
   for (int i = 0; i < n; i++) V[i * n + i] = 1;

@@ -413,6 +413,7 @@ static void test_contact_gradients(void **state) {
   (void)state;
   compare(run_in(landing(pb_schemeImplicitEuler, pb_frictionNone)), "barrier", true, 1e-4, 1e-6);
   compare(run_in(landing(pb_schemeBdf2, pb_frictionLagged)), "bdf2, lagged friction", true, 1e-4, 1e-6);
+  compare(run_in(landing(pb_schemeImplicitEuler, pb_frictionImplicit)), "implicit friction", true, 1e-4, 1e-6);
   compare(run_in(landing(pb_schemeImplicitEuler, pb_frictionLagged)), "lagged friction", true, 1e-4, 1e-6);
 }
 
