@@ -1,6 +1,7 @@
 #include "io/file.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -119,4 +120,19 @@ pbStatus pbFile_ReadAll(pbContext *ctx, const char *path, size_t limit, char **t
   *text = memory;
   *length = size;
   return pb_ok;
+}
+
+pbStatus pbFile_WriteText(pbContext *ctx, const char *path, void (*put)(FILE *stream, const void *what), const void *what) {
+  pbFile file;
+  locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+  if (!plain) return no_memory(ctx, path);
+  pbStatus status = pbFile_Begin(ctx, path, &file);
+  if (status == pb_ok) {
+    locale_t before = uselocale(plain);  // of this thread alone
+    put(file.stream, what);
+    uselocale(before);
+    status = pbFile_Commit(&file);
+  }
+  freelocale(plain);
+  return status;
 }

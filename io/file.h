@@ -22,5 +22,8 @@ void pbFile_Abort(pbFile *file);  // drop it; fine after Commit
 PB_NODISCARD pbStatus pbFile_Open(pbContext *ctx, const char *path, FILE **stream, size_t *size);
 // The whole file, zero-terminated; the caller frees *text. pb_bad_input where it is longer than `limit`.
 PB_NODISCARD pbStatus pbFile_ReadAll(pbContext *ctx, const char *path, size_t limit, char **text, size_t *length);
+// A text whole or not at all, with a point in its numbers whatever language the program runs in.
+PB_NODISCARD pbStatus pbFile_WriteText(pbContext *ctx, const char *path, void (*put)(FILE *stream, const void *what),
+                                       const void *what);
 
 #endif

@@ -157,6 +157,66 @@ PB_API PB_NODISCARD pbStatus pbMesh_DropUnused(pbMesh *mesh);
 // Points at the very same place become one, the first; triangles that lose a corner by it are dropped.
 PB_API PB_NODISCARD pbStatus pbMesh_Weld(pbMesh *mesh);
 
+// ---- files ------------------------------------------------------------------------------------------------------------
+// The ending tells the format:
+//
+//   .obj         points keep their order; v, f, l, p; faces' groups (g). Polygons become fans of triangles, here and below
+//   .stl         text or binary; corners at the same place become one point (pbMesh_Weld)
+//   .ply         text or binary of either order; elements vertex, face, edge
+//   .msh         Gmsh 2.2 and 4.1, text or binary: points, lines, triangles and tetrahedra of 3, 6, 4, 10 nodes, quadrangles as two
+//                triangles; physical groups with their names (the first of a cell)
+//   .vtk         legacy VTK, text or binary: UNSTRUCTURED_GRID and POLYDATA, up to version 5.1, no data
+//   .vtu         one piece; text, base64 or raw appended, plain or zlib; cell data "group" (or "gmsh:physical") are groups
+//
+// Errors say file, line or byte, and reason: pb_file, pb_bad_input, pb_unsupported (cells of other kinds). At most 512 MiB; memory stays
+// within a fixed multiple of the file. Point numbers are in range and coordinates finite; for the rest there is pbMesh_Check.
+PB_API PB_NODISCARD pbStatus pbMesh_Load(pbContext *ctx, const char *path, pbMesh **mesh);
+// The same from memory; the ending of `name` tells the format.
+PB_API PB_NODISCARD pbStatus pbMesh_Parse(pbContext *ctx, const void *bytes, size_t size, const char *name, pbMesh **mesh);
+// Write by the ending, whole or not at all: .obj (points, edges, triangles, faces' groups), .vtk (legacy, text), .vtu, .msh (Gmsh 2.2,
+// text), .stl (binary: triangles in single precision). Numbers come back with the same bits, but for .stl. Cells that the format
+// cannot hold are an error (pb_unsupported).
+PB_API PB_NODISCARD pbStatus pbMesh_Save(pbContext *ctx, const char *path, const pbMesh *mesh);
+
+// Series of VTU files for ParaView: NAME.pvd lists NAME_000000.vtu, ... with their times; binary (appended), double precision.
+typedef struct pbVtuWriter pbVtuWriter;
+typedef struct pbVtuArray {  // numbers of points or cells, `components` each, as the mesh orders them (cells: kind by kind)
+  const char *name;
+  int components;
+  const double *values;
+} pbVtuArray;
+typedef struct pbVtuFrame {
+  double time;
+  const double *x;  // points x 3; NULL: the mesh's
+  int point_arrays, cell_arrays;
+  const pbVtuArray *point, *cell;
+} pbVtuFrame;
+// path ends in .pvd; the mesh is borrowed until Destroy and keeps its cells. Groups go into the cell data "group".
+PB_API PB_NODISCARD pbStatus pbVtuWriter_Create(pbContext *ctx, const char *path, const pbMesh *mesh, pbVtuWriter **writer);
+PB_API PB_NODISCARD pbStatus pbVtuWriter_Write(pbVtuWriter *writer,
+                                               const pbVtuFrame *frame);  // the next file; values as they are
+PB_API PB_NODISCARD pbStatus pbVtuWriter_Finish(pbVtuWriter *writer);     // the list, of all files so far
+PB_API void pbVtuWriter_Destroy(pbVtuWriter *writer);
+
+// Animated glTF 2.0 in one file (.glb): what deforms as morph targets, what is rigid as a moving node; single precision, the z axis
+// up turned to glTF's y axis. Between frames a viewer interpolates.
+typedef struct pbGlbPart {
+  const char *name;
+  const pbCells *triangles, *edges;  // three and two points each; either may be NULL
+  int points;
+  const double *x;     // deforming: frames x points x 3; rigid: points x 3
+  const double *pose;  // rigid: frames x 7, position and unit quaternion (w, x, y, z); NULL: deforming
+  double colour[4];    // red, green, blue, opacity, 0 to 1 (linear); all zero: grey
+} pbGlbPart;
+typedef struct pbGlb {
+  int frames;
+  const double *time;  // frames, ascending, in seconds
+  int parts;
+  const pbGlbPart *part;
+  int most_frames;  // of what deforms: targets cost memory and time in viewers; frames are left out evenly, with a warning. 0: 100
+} pbGlb;
+PB_API PB_NODISCARD pbStatus pbGlb_Write(pbContext *ctx, const char *path, const pbGlb *glb);
+
 #ifdef __cplusplus
 }
 #endif

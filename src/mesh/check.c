@@ -60,7 +60,7 @@ static void say_cell(Check *c, pbCellKind kind, int cell) {
 
 // ---- numbers ----------------------------------------------------------------------------------------------------------------
 
-static pbStatus check_numbers(pbContext *ctx, const pbMesh *m) {
+pbStatus pbMesh_CheckNumbers(pbContext *ctx, const pbMesh *m) {
   for (int kind = 0; kind < pb_cellKindCount; kind++) {
     int nodes = pb_cellShape[kind].nodes;
     for (size_t i = 0; i < (size_t)m->cells[kind].count * (size_t)nodes; i++) {
@@ -374,7 +374,7 @@ static pbStatus check_all(Check *c, unsigned wishes) {
 }
 
 pbStatus pbMesh_Check(pbContext *ctx, const pbMesh *m, unsigned wishes, pbMeshReport *report) {
-  PB_TRY(check_numbers(ctx, m));
+  PB_TRY(pbMesh_CheckNumbers(ctx, m));
   Check c = {.ctx = ctx, .m = m};
   PB_TRY(check_all(&c, wishes));
   if (report) *report = c.r;
@@ -396,7 +396,7 @@ static void turn(pbMesh *m, pbCellKind kind) {
 }
 
 pbStatus pbMesh_Orient(pbMesh *m) {
-  PB_TRY(check_numbers(m->ctx, m));
+  PB_TRY(pbMesh_CheckNumbers(m->ctx, m));
   Check c = {.ctx = m->ctx, .m = m};
   int negative = 0, all = m->cells[pb_cellTetrahedron].count + m->cells[pb_cellTetrahedron10].count;
   for (pbCellKind kind = pb_cellTetrahedron; kind <= pb_cellTetrahedron10; kind++) {

@@ -22,6 +22,8 @@ extern const pbCellShape pb_cellShape[pb_cellKindCount];
 PB_NODISCARD pbStatus pbRows_Sort(pbContext *ctx, const int *row, int rows, int width, int range, int *order);
 // Sort the numbers of one row.
 void pbRow_Sort(int *row, int width);
+// Point numbers in range, finite coordinates.
+PB_NODISCARD pbStatus pbMesh_CheckNumbers(pbContext *ctx, const pbMesh *mesh);
 pbStatus pbMesh_NoMemory(pbContext *ctx, const char *name);
 // Room for `count` cells of `nodes`, zeroed; pb_no_memory leaves nothing behind.
 PB_NODISCARD pbStatus pbCells_Room(pbContext *ctx, const char *name, int count, int nodes, pbCells *cells);

@@ -1,0 +1,296 @@
+"""Mesh files written by meshio are read as it wrote them, and what we write it reads: points, cells, groups, data."""
+import ctypes
+import json
+import struct
+
+import meshio
+import numpy as np
+import pytest
+
+KINDS = ["vertex", "line", "triangle", "triangle6", "tetra", "tetra10"]
+NODES = [1, 2, 3, 6, 4, 10]
+
+
+class Cells(ctypes.Structure):
+    _fields_ = [("count", ctypes.c_int), ("vertex", ctypes.POINTER(ctypes.c_int)), ("group", ctypes.POINTER(ctypes.c_int))]
+
+
+class Group(ctypes.Structure):
+    _fields_ = [("dimension", ctypes.c_int), ("number", ctypes.c_int), ("name", ctypes.c_char_p)]
+
+
+class Mesh(ctypes.Structure):
+    _fields_ = [("ctx", ctypes.c_void_p), ("name", ctypes.c_char_p), ("points", ctypes.c_int), ("point", ctypes.POINTER(ctypes.c_double)),
+                ("cells", Cells * len(KINDS)), ("groups", ctypes.c_int), ("group", ctypes.POINTER(Group))]
+
+
+def table(pointer, rows, columns, kind):
+    if not rows * columns:
+        return np.zeros((rows, columns), kind)
+    return np.ctypeslib.as_array(pointer, (rows * columns,)).reshape(rows, columns).astype(kind)
+
+
+class Read:
+    """What pbMesh_Load made of a file, as NumPy arrays."""
+
+    def __init__(self, mesh):
+        self.points = table(mesh.point, mesh.points, 3, float)
+        self.cells = {name: table(c.vertex, c.count, n, int) for name, n, c in zip(KINDS, NODES, mesh.cells) if c.count}
+        self.group = {name: table(c.group, c.count, 1, int)[:, 0] for name, c in zip(KINDS, mesh.cells) if c.count}
+        self.names = {(mesh.group[i].dimension, mesh.group[i].number): mesh.group[i].name.decode() for i in range(mesh.groups)}
+
+
+@pytest.fixture
+def load(lib, context):
+    lib.pbMesh_Load.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.POINTER(Mesh))]
+    lib.pbMesh_Destroy.argtypes = [ctypes.POINTER(Mesh)]
+    lib.pbMesh_Destroy.restype = None
+
+    def call(path):
+        mesh = ctypes.POINTER(Mesh)()
+        status = lib.pbMesh_Load(context, str(path).encode(), ctypes.byref(mesh))
+        assert status == 0, lib.pbContext_Error(context).decode()
+        read = Read(mesh.contents)
+        lib.pbMesh_Destroy(mesh)
+        return read
+
+    return call
+
+
+rng = np.random.default_rng(7)
+POINTS = rng.standard_normal((14, 3))
+SURFACE = [("triangle", np.array([[0, 1, 2], [2, 1, 3], [4, 5, 6], [13, 12, 11]]))]
+SOLID = [("vertex", np.array([[3], [5]])), ("line", np.array([[0, 1], [4, 3]])), ("triangle", np.array([[0, 1, 2], [5, 3, 4]])),
+         ("triangle6", np.array([[0, 1, 2, 3, 4, 5]])), ("tetra", np.array([[0, 1, 2, 3], [6, 5, 4, 3], [7, 8, 9, 10]])),
+         ("tetra10", np.array([[4, 5, 6, 7, 8, 9, 10, 11, 12, 13]]))]
+# meshio's order of quadratic tetrahedra is VTK's: middles of 01 12 02 03 13 23, as ours
+ENTITY = np.array([[3, 2]] * len(POINTS))  # of each point: meshio wants to know for Gmsh 4.1
+
+FORMATS = [
+    ("m.obj", SURFACE, {}, 1e-15), ("m.ply", SURFACE, {"binary": False}, 1e-15), ("m.ply", SURFACE, {"binary": True}, 0),
+    ("m.msh", SOLID, {"file_format": "gmsh22", "binary": False}, 1e-15), ("m.msh", SOLID, {"file_format": "gmsh22", "binary": True}, 0),
+    ("m.msh", SOLID, {"file_format": "gmsh", "binary": False}, 1e-15), ("m.msh", SOLID, {"file_format": "gmsh", "binary": True}, 0),
+    ("m.vtk", SOLID, {"file_format": "vtk42", "binary": False}, 1e-15), ("m.vtk", SOLID, {"file_format": "vtk42", "binary": True}, 0),
+    ("m.vtk", SOLID, {"file_format": "vtk51", "binary": False}, 1e-15), ("m.vtk", SOLID, {"file_format": "vtk51", "binary": True}, 0),
+    ("m.vtu", SOLID, {"binary": False}, 1e-10), ("m.vtu", SOLID, {"binary": True, "compression": None}, 0),
+    ("m.vtu", SOLID, {"binary": True, "compression": "zlib"}, 0),
+]
+
+
+@pytest.mark.parametrize("name,cells,options,error", FORMATS, ids=[f"{f[0]}-{'-'.join(map(str, f[2].values()))}" for f in FORMATS])
+def test_meshio_writes_we_read(load, tmp_path, name, cells, options, error):
+    mesh = meshio.Mesh(POINTS, cells)
+    if options.get("file_format") == "gmsh":
+        mesh.point_data["gmsh:dim_tags"] = ENTITY
+        mesh.cell_data["gmsh:geometrical"] = [np.full(len(rows), i) for i, (_, rows) in enumerate(cells)]
+    mesh.write(tmp_path / name, **options)
+    read = load(tmp_path / name)
+    np.testing.assert_allclose(read.points, POINTS, rtol=error, atol=0)
+    assert set(read.cells) == {kind for kind, _ in cells}
+    for kind, rows in cells:
+        np.testing.assert_array_equal(read.cells[kind], rows)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_stl_is_welded(load, tmp_path, binary):
+    meshio.Mesh(POINTS, SURFACE).write(tmp_path / "m.stl", binary=binary)
+    read = load(tmp_path / "m.stl")
+    used = np.unique(SURFACE[0][1])
+    assert len(read.points) == len(used)
+    np.testing.assert_allclose(read.points[read.cells["triangle"]], POINTS[SURFACE[0][1]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("file_format,binary", [("gmsh22", False), ("gmsh22", True), ("gmsh", False), ("gmsh", True)])
+def test_physical_groups(load, tmp_path, file_format, binary):
+    cells = [SOLID[2], SOLID[4]]
+    data = [np.array([4, 4]), np.array([9, 9, 9])]
+    mesh = meshio.Mesh(POINTS, cells, cell_data={"gmsh:physical": data, "gmsh:geometrical": [np.array([1, 1]), np.array([2, 2, 2])]},
+                       field_data={"held": np.array([4, 2]), "all of it": np.array([9, 3])})
+    if file_format == "gmsh":  # the groups are those of entities: a surface 1 and a volume 2
+        mesh.point_data["gmsh:dim_tags"] = np.array([[2, 1]] * 7 + [[3, 2]] * 7)
+    mesh.write(tmp_path / "m.msh", file_format=file_format, binary=binary)
+    read = load(tmp_path / "m.msh")
+    assert read.names == {(2, 4): "held", (3, 9): "all of it"}
+    for (kind, rows), groups in zip(cells, data):
+        np.testing.assert_array_equal(read.cells[kind], rows)
+        np.testing.assert_array_equal(read.group[kind], groups)
+
+
+# ---- what we write ----------------------------------------------------------------------------------------------------------
+
+
+class Array(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("components", ctypes.c_int), ("values", ctypes.POINTER(ctypes.c_double))]
+
+
+class Frame(ctypes.Structure):
+    _fields_ = [("time", ctypes.c_double), ("x", ctypes.POINTER(ctypes.c_double)), ("point_arrays", ctypes.c_int),
+                ("cell_arrays", ctypes.c_int), ("point", ctypes.POINTER(Array)), ("cell", ctypes.POINTER(Array))]
+
+
+class Part(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("triangles", ctypes.POINTER(Cells)), ("edges", ctypes.POINTER(Cells)), ("points", ctypes.c_int),
+                ("x", ctypes.POINTER(ctypes.c_double)), ("pose", ctypes.POINTER(ctypes.c_double)), ("colour", ctypes.c_double * 4)]
+
+
+class Glb(ctypes.Structure):
+    _fields_ = [("frames", ctypes.c_int), ("time", ctypes.POINTER(ctypes.c_double)), ("parts", ctypes.c_int), ("part", ctypes.POINTER(Part)),
+                ("most_frames", ctypes.c_int)]
+
+
+def doubles(array):
+    """A C-contiguous array of doubles and its address; keep the first as long as the second is used."""
+    array = np.ascontiguousarray(array, float)
+    return array, array.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+
+
+def good(lib, context, status):
+    assert status == 0, lib.pbContext_Error(context).decode()
+
+
+@pytest.fixture
+def ours(lib, context, tmp_path):
+    """A mesh of every kind of cell, made by pbMesh_Load from a Gmsh file."""
+    data = [np.arange(1, len(rows) + 1) for _, rows in SOLID]
+    meshio.Mesh(POINTS, SOLID, cell_data={"gmsh:physical": data, "gmsh:geometrical": data},
+                field_data={"held": np.array([1, 2])}).write(tmp_path / "ours.msh", file_format="gmsh22", binary=True)
+    lib.pbMesh_Load.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.POINTER(Mesh))]
+    lib.pbMesh_Save.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(Mesh)]
+    lib.pbMesh_Destroy.argtypes = [ctypes.POINTER(Mesh)]
+    mesh = ctypes.POINTER(Mesh)()
+    good(lib, context, lib.pbMesh_Load(context, str(tmp_path / "ours.msh").encode(), ctypes.byref(mesh)))
+    yield mesh
+    lib.pbMesh_Destroy(mesh)
+
+
+def same_cells(read):
+    assert [c.type for c in read.cells] == [kind for kind, _ in SOLID]
+    for block, (_, rows) in zip(read.cells, SOLID):
+        np.testing.assert_array_equal(block.data, rows)
+
+
+@pytest.mark.parametrize("ending", ["vtk", "vtu", "msh"])
+def test_we_write_meshio_reads(lib, context, ours, tmp_path, ending):
+    path = tmp_path / f"out.{ending}"
+    good(lib, context, lib.pbMesh_Save(context, str(path).encode(), ours))
+    read = meshio.read(path)
+    np.testing.assert_array_equal(read.points, POINTS)
+    same_cells(read)
+    if ending == "msh":
+        assert read.field_data["held"].tolist() == [1, 2]
+    groups = {"vtu": "group", "msh": "gmsh:physical"}.get(ending)
+    for values, (_, rows) in zip(read.cell_data.get(groups, []), SOLID):
+        np.testing.assert_array_equal(values, np.arange(1, len(rows) + 1))
+
+
+@pytest.mark.parametrize("ending", ["obj", "stl"])
+def test_we_write_surfaces(lib, context, tmp_path, ending):
+    meshio.Mesh(POINTS, SURFACE).write(tmp_path / "in.ply")
+    mesh = ctypes.POINTER(Mesh)()
+    good(lib, context, lib.pbMesh_Load(context, str(tmp_path / "in.ply").encode(), ctypes.byref(mesh)))
+    path = tmp_path / f"out.{ending}"
+    good(lib, context, lib.pbMesh_Save(context, str(path).encode(), mesh))
+    lib.pbMesh_Destroy(mesh)
+    read = meshio.read(path)
+    np.testing.assert_allclose(read.points[read.cells[0].data], POINTS[SURFACE[0][1]], rtol=1e-7 if ending == "stl" else 0)
+
+
+def test_series(lib, context, ours, tmp_path):
+    writer = ctypes.c_void_p()
+    n, cells = len(POINTS), sum(len(rows) for _, rows in SOLID)
+    speed, at = doubles(rng.standard_normal((n, 3))), doubles(POINTS + 1)
+    stress = doubles(rng.standard_normal(cells))
+    lib.pbVtuWriter_Destroy.restype = None
+    lib.pbVtuWriter_Destroy.argtypes = lib.pbVtuWriter_Finish.argtypes = [ctypes.c_void_p]
+    lib.pbVtuWriter_Create.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(Mesh), ctypes.POINTER(ctypes.c_void_p)]
+    lib.pbVtuWriter_Write.argtypes = [ctypes.c_void_p, ctypes.POINTER(Frame)]
+    good(lib, context, lib.pbVtuWriter_Create(context, str(tmp_path / "a & b.pvd").encode(), ours, ctypes.byref(writer)))
+    for k in range(2):
+        frame = Frame(0.1 * k, at[1] if k else None, 1, 1, ctypes.pointer(Array(b"speed", 3, speed[1])),
+                      ctypes.pointer(Array(b"stress", 1, stress[1])))
+        good(lib, context, lib.pbVtuWriter_Write(writer, ctypes.byref(frame)))
+    good(lib, context, lib.pbVtuWriter_Finish(writer))
+    lib.pbVtuWriter_Destroy(writer)
+    import xml.etree.ElementTree as tree
+    listed = tree.parse(tmp_path / "a & b.pvd").getroot().findall(".//DataSet")
+    assert [float(entry.get("timestep")) for entry in listed] == [0, 0.1]
+    for k, entry in enumerate(listed):
+        read = meshio.read(tmp_path / entry.get("file"))
+        np.testing.assert_array_equal(read.points, POINTS + k)
+        np.testing.assert_array_equal(read.point_data["speed"], speed[0])
+        np.testing.assert_array_equal(np.concatenate(read.cell_data["stress"]), stress[0])
+        same_cells(read)
+
+
+def read_glb(path):
+    """JSON and accessors of a GLB, every structural rule of glTF 2.0 that concerns us checked on the way."""
+    data = path.read_bytes()
+    magic, version, length, json_length, json_kind = struct.unpack_from("<5I", data)
+    assert (magic, version, length, json_kind) == (0x46546C67, 2, len(data), 0x4E4F534A) and json_length % 4 == 0
+    root = json.loads(data[20:20 + json_length])
+    size, kind = struct.unpack_from("<2I", data, 20 + json_length)
+    body = data[28 + json_length:]
+    assert kind == 0x004E4942 and size == len(body) == root["buffers"][0]["byteLength"] and size % 4 == 0
+    arrays, end = [], 0
+    for accessor in root["accessors"]:
+        view = root["bufferViews"][accessor["bufferView"]]
+        width = {"SCALAR": 1, "VEC3": 3, "VEC4": 4}[accessor["type"]]
+        number = {5125: np.uint32, 5126: np.float32}[accessor["componentType"]]
+        assert view["byteOffset"] % 4 == 0 and view["byteOffset"] == end and view["byteLength"] == accessor["count"] * width * 4
+        end += view["byteLength"]
+        values = np.frombuffer(body, number, accessor["count"] * width, view["byteOffset"]).reshape(-1, width)
+        for bound, found in (("min", values.min(0)), ("max", values.max(0))):
+            if bound in accessor:
+                np.testing.assert_array_equal(np.array(accessor[bound], np.float32), found.astype(np.float32))
+        arrays.append(values)
+    assert end == size
+    assert root["asset"]["version"] == "2.0"
+    return root, arrays
+
+
+@pytest.mark.parametrize("frames,most,kept", [(5, 0, 5), (7, 4, 4), (250, 0, 100), (1, 0, 1)])
+def test_glb(lib, context, tmp_path, frames, most, kept):
+    x = rng.standard_normal((frames, 6, 3))
+    shape, pose = rng.standard_normal((4, 3)), rng.standard_normal((frames, 7))
+    pose[:, 3:] /= np.linalg.norm(pose[:, 3:], axis=1)[:, None]
+    time = np.arange(frames) * 0.25 + 1
+    corners, line = np.array([0, 1, 2, 2, 1, 5], np.intc), np.array([0, 5], np.intc)  # points 3 and 4 are not drawn
+    address = lambda a: a.ctypes.data_as(ctypes.POINTER(ctypes.c_int))
+    triangles, edges = Cells(2, address(corners), None), Cells(1, address(line), None)
+    held = [doubles(v) for v in (x, shape, pose, time)]
+    parts = (Part * 2)(Part(b'clo"th', ctypes.pointer(triangles), ctypes.pointer(edges), 6, held[0][1], None, (ctypes.c_double * 4)(1, 0, 0, 0.5)),
+                       Part(b"box", None, ctypes.pointer(Cells(1, address(np.array([0, 3], np.intc)), None)), 4, held[1][1], held[2][1]))
+    glb = Glb(frames, held[3][1], 2, parts, most)
+    lib.pbGlb_Write.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(Glb)]
+    good(lib, context, lib.pbGlb_Write(context, str(tmp_path / "a.glb").encode(), ctypes.byref(glb)))
+    warned = lib.pbContext_Warnings(context).decode()
+    assert ("frames are kept" in warned) == (kept < frames)
+    root, arrays = read_glb(tmp_path / "a.glb")
+    chosen = np.round(np.linspace(0, frames - 1, kept)).astype(int)
+    drawn, now = [0, 1, 2, 5], x[chosen][:, [0, 1, 2, 5]]
+    first, second = root["meshes"][0]["primitives"]
+    assert root["meshes"][0]["name"] == 'clo"th' and (first["mode"], second["mode"]) == (4, 1)
+    np.testing.assert_array_equal(np.array(drawn)[arrays[first["indices"]][:, 0]], corners)
+    np.testing.assert_array_equal(np.array(drawn)[arrays[second["indices"]][:, 0]], line)
+    base = arrays[first["attributes"]["POSITION"]]
+    np.testing.assert_allclose(base, now[0], rtol=1e-7)
+    targets = [arrays[t["POSITION"]] for t in first.get("targets", [])]
+    assert len(targets) == kept - 1 and second.get("targets") == first.get("targets")
+    for target, frame in zip(targets, now[1:]):
+        np.testing.assert_allclose(base + target, frame, atol=1e-6)
+    scene = root["nodes"][root["scenes"][0]["nodes"][0]]
+    assert scene["children"] == [0, 1] and [n["mesh"] for n in root["nodes"][:2]] == [0, 1]
+    animation = root["animations"][0]
+    for channel in animation["channels"]:
+        sampler, target = animation["samplers"][channel["sampler"]], channel["target"]
+        times, values = arrays[sampler["input"]][:, 0], arrays[sampler["output"]]
+        if target["path"] == "weights":
+            assert target["node"] == 0
+            np.testing.assert_allclose(times, time[chosen], rtol=1e-7)
+            np.testing.assert_array_equal(values.reshape(kept, kept - 1), np.eye(kept)[:, 1:])
+        else:
+            assert target["node"] == 1
+            np.testing.assert_allclose(times, time, rtol=1e-7)
+            wanted = pose[:, :3] if target["path"] == "translation" else pose[:, [4, 5, 6, 3]]
+            np.testing.assert_allclose(values, wanted, rtol=2e-7, atol=1e-7)
+    assert len(animation["channels"]) == (3 if kept > 1 else 2)
