@@ -11,7 +11,7 @@ LAYERS = ["base", "number", "math", "linalg", "sparse", "mesh", "model", "geomet
 # world/ declare it and have no code of the world behind them.
 MODEL_DATA = {"world/model_fields.h", "world/model.h", "world/par.h", "world/topology.h"}
 # Public headers belong to the layer they are about; those of the model and the world declare types that kernels name.
-PUBLIC = {"base": "base", "model": "model", "contact": "model", "world": "model", "spec": "model", "rollout": "rollout", "energy": "energy", "deform": "deform", "mesh": "mesh", "lcp": "lcp", "sweeps": "lcp",
+PUBLIC = {"base": "base", "model": "model", "contact": "model", "world": "model", "spec": "model", "rollout": "rollout", "energy": "energy", "deform": "deform", "materials": "energy", "mesh": "mesh", "lcp": "lcp", "sweeps": "lcp",
           "optimize": "optimize", "control": "control", "io": "io", "array": "io", "task": "io", "pullback": "cli"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 

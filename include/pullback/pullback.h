@@ -15,6 +15,7 @@
 #include <pullback/array.h>
 #include <pullback/energy.h>
 #include <pullback/deform.h>
+#include <pullback/materials.h>
 #include <pullback/io.h>
 
 #endif
