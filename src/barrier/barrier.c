@@ -17,6 +17,7 @@ static void layout(pbArena *a, pbBarrier *b) {
   pbTree_Layout(a, &b->edges, c->planar ? 0 : c->edges);
   pbTree_Layout(a, &b->bare_edges, c->bare_edges);
   pbTree_Layout(a, &b->lone_points, c->lone_points);
+  b->first = pbArena_Take(a, (size_t)c->vertices + 1, sizeof(int));
   b->hits = pbArena_Take(a, (size_t)most(most(c->triangles, c->edges), c->points), sizeof(int));
 }
 
@@ -107,7 +108,7 @@ static pbStatus add(Finder *f, pbStencilType type, int a, int b, int c, int d, d
   pbStencilList *l = f->list + type;
   if (l->rows == l->row_capacity) {
     int capacity = l->row_capacity < 64 ? 64 : l->row_capacity + l->row_capacity / 2;
-    // twice as many, the second half to sort in
+    // twice as many, to sort
     void *grown = pbContext_Resize(f->b->ctx, l->row, 2 * (size_t)capacity * sizeof *l->row);
     if (!grown) return out_of_memory(f->b, capacity);
     l->row = grown, l->row_capacity = capacity;
@@ -238,19 +239,21 @@ static int compare(const pbStencilRow *a, const pbStencilRow *b) {
   return 0;
 }
 
-// Merge sort, runs of 1, 2, 4, ... between the two halves of the list's rows
-static void sort(pbStencilList *l) {
-  pbStencilRow *from = l->row, *to = l->row + l->row_capacity;
-  for (int run = 1; run < l->rows; run *= 2) {
-    for (int first = 0; first < l->rows; first += 2 * run) {
-      int middle = first + run < l->rows ? first + run : l->rows, end = middle + run < l->rows ? middle + run : l->rows;
-      for (int i = first, j = middle, k = first; k < end; k++)
-        to[k] = i < middle && (j >= end || compare(from + i, from + j) <= 0) ? from[i++] : from[j++];
+// By the first vertex into the second half of the list's rows, then each such stretch in place
+static void sort(pbBarrier *b, pbStencilList *l) {
+  int *end = b->first, vertices = b->collision->vertices, at = 0;
+  memset(end, 0, ((size_t)vertices + 1) * sizeof *end);
+  for (int k = 0; k < l->rows; k++) end[l->row[k].vertex[0] + 1]++;
+  for (int v = 0; v < vertices; v++) end[v + 1] += end[v];
+  pbStencilRow *to = l->row + l->row_capacity;
+  for (int k = 0; k < l->rows; k++) to[end[l->row[k].vertex[0]]++] = l->row[k];
+  for (int v = 0; v < vertices; v++) {
+    for (int first = at; at < end[v]; at++) {
+      int k = at;
+      for (; k > first && compare(to + at, l->row + k - 1) < 0; k--) l->row[k] = l->row[k - 1];
+      l->row[k] = to[at];
     }
-    pbStencilRow *swap = from;
-    from = to, to = swap;
   }
-  if (from != l->row) memcpy(l->row, from, (size_t)l->rows * sizeof *from);
 }
 
 // Rows of the same vertices become one, with the sum of their weights (small whole numbers, so in any order); zeros go.
@@ -312,7 +315,7 @@ static pbStatus lists(pbBarrier *b, pbStencilList *list, const pbBarrierValues *
   for (int type = 0; type < pb_stencilTypes; type++) list[type].rows = list[type].view.count = 0;
   PB_TRY(pbBarrier_Pairs(b, &pairs, build));
   for (int type = 0; type < pb_stencilTypes; type++) {
-    sort(list + type), merge(list + type);
+    sort(b, list + type), merge(list + type);
     PB_TRY(grow(b, list + type));
   }
   for (int type = 0; type < pb_stencilTypes; type++) fill(b, list + type, values);

@@ -27,13 +27,39 @@ static pbClosest point_edge(const double *p, int a, const double *B, int b0, int
   return c;
 }
 
+// Squared distance of p from the edge of vertices b0 and b1
+static double to_edge2(const double *p, const double *B, int b0, int b1) {
+  double e[3], r[3];
+  v3_sub(e, B + 3 * b1, B + 3 * b0);
+  v3_sub(r, p, B + 3 * b0);
+  double along = v3_dot(r, e), length2 = v3_norm2(e);
+  double w = !(along > 0) ? 0 : !(along < length2) ? 1 : along / length2;
+  v3_addscl(r, e, -w);
+  return v3_norm2(r);
+}
+
 static pbClosest swapped(pbClosest c) {
   pbClosest r = {.na = c.nb, .nb = c.na, .d2 = c.d2};
   for (int k = 0; k < 3; k++) r.a[k] = c.b[k], r.b[k] = c.a[k], r.apart[k] = -c.apart[k];
   return r;
 }
 
-static pbClosest nearer(pbClosest a, pbClosest b) { return b.d2 < a.d2 ? b : a; }
+static int nearest(const double *d2, int count) {
+  int best = 0;
+  for (int k = 1; k < count; k++) best = d2[k] < d2[best] ? k : best;
+  return best;
+}
+
+static bool over_triangle(const double *p, const double *T, const double *n) {
+  for (int k = 0; k < 3; k++) {
+    double e[3], r[3], c[3];
+    v3_sub(e, T + 3 * ((k + 1) % 3), T + 3 * k);
+    v3_sub(r, p, T + 3 * k);
+    v3_cross(c, e, r);
+    if (!(v3_dot(c, n) > 0)) return false;
+  }
+  return true;
+}
 
 static pbClosest point_triangle(const double *p, const double *T) {
   double e1[3], e2[3], n[3], r[3];
@@ -41,15 +67,11 @@ static pbClosest point_triangle(const double *p, const double *T) {
   v3_sub(e2, T + 6, T);
   v3_cross(n, e1, e2);
   double nn = v3_norm2(n);
-  bool inside = nn > SLIVER * v3_norm2(e1) * v3_norm2(e2);
-  for (int k = 0; k < 3 && inside; k++) {
-    double e[3], c[3];
-    v3_sub(e, T + 3 * ((k + 1) % 3), T + 3 * k);
-    v3_sub(r, p, T + 3 * k);
-    v3_cross(c, e, r);
-    inside = v3_dot(c, n) > 0;
+  if (!(nn > SLIVER * v3_norm2(e1) * v3_norm2(e2) && over_triangle(p, T, n))) {
+    double d2[3] = {to_edge2(p, T, 0, 1), to_edge2(p, T, 1, 2), to_edge2(p, T, 0, 2)};
+    int k = nearest(d2, 3);
+    return point_edge(p, 0, T, k == 1 ? 1 : 0, k == 0 ? 1 : 2);
   }
-  if (!inside) return nearer(nearer(point_edge(p, 0, T, 0, 1), point_edge(p, 0, T, 1, 2)), point_edge(p, 0, T, 0, 2));
   pbClosest c = {.na = 1, .nb = 3, .b = {0, 1, 2}};
   v3_sub(r, p, T);
   v3_scale(c.apart, n, v3_dot(r, n) / nn);
@@ -75,9 +97,9 @@ static pbClosest edges(const double *A, const double *B) {
       return c;
     }
   }
-  pbClosest of_a = nearer(point_edge(A, 0, B, 0, 1), point_edge(A + 3, 1, B, 0, 1));
-  pbClosest of_b = nearer(point_edge(B, 0, A, 0, 1), point_edge(B + 3, 1, A, 0, 1));
-  return nearer(of_a, swapped(of_b));
+  double d2[4] = {to_edge2(A, B, 0, 1), to_edge2(A + 3, B, 0, 1), to_edge2(B, A, 0, 1), to_edge2(B + 3, A, 0, 1)};
+  int k = nearest(d2, 4);
+  return k < 2 ? point_edge(A + 3 * k, k, B, 0, 1) : swapped(point_edge(B + 3 * (k - 2), k - 2, A, 0, 1));
 }
 
 pbClosest pbClosest_Find(int na, const double *A, int nb, const double *B) {

@@ -81,22 +81,37 @@ pbPairText pbPair_Text(const pbBarrier *b, const pbPair *p) {
   return t;
 }
 
-// All of one list against a tree; within one list each pair once
+// All of one list against a tree
 static pbStatus against(pbBarrier *b, const pbPairs *p, pbPairKind kind, int count, Vertices *of_a, const pbTree *tree,
-                        Vertices *of_b, bool same) {
+                        Vertices *of_b) {
   const pbCollision *c = b->collision;
-  static const int vertices[][2] = {
-      [pb_pairPP] = {1, 1}, [pb_pairPE] = {1, 2}, [pb_pairPT] = {1, 3}, [pb_pairEE] = {2, 2}, [pb_pairET] = {2, 3}};
-  pbPair pair = {.kind = kind, .na = vertices[kind][0], .nb = vertices[kind][1]};
+  pbPair pair = {.kind = kind, .na = kind == pb_pairET ? 2 : 1, .nb = kind == pb_pairPE ? 2 : 3};
   for (int i = 0; tree->count && i < count; i++) {
     pair.a = of_a(c, i), pair.number_a = i;
     pbBox box = box_of(p, pair.a, pair.na, p->reach + p->radius[c->group[pair.a[0]]]);
-    int hits = pbTree_Query(tree, &box, b->hits);
+    int hits = pbTree_Query(tree, &box, 0, b->hits);
     for (int k = 0; k < hits; k++) {
       int j = b->hits[k];
-      if (same && j <= i) continue;
       pair.b = of_b(c, j), pair.number_b = j;
       PB_TRY(offer(c, p, &pair));
+    }
+  }
+  return pb_ok;
+}
+
+// The primitives of a tree against those that come after them in it, so each pair once
+static pbStatus among(pbBarrier *b, const pbPairs *p, pbPairKind kind, const pbTree *tree, Vertices *of) {
+  pbPair pair = {.kind = kind, .na = kind == pb_pairEE ? 2 : 1, .nb = kind == pb_pairEE ? 2 : 1};
+  for (int at = 0; at < tree->count; at++) {
+    int i = tree->leaf[at];
+    pbBox box = tree->box[i];
+    for (int k = 0; k < 3; k++) box.lo[k] -= p->reach, box.hi[k] += p->reach;
+    int hits = pbTree_Query(tree, &box, at + 1, b->hits);
+    for (int k = 0; k < hits; k++) {
+      int j = b->hits[k];
+      pair.number_a = i < j ? i : j, pair.number_b = i < j ? j : i;
+      pair.a = of(b->collision, pair.number_a), pair.b = of(b->collision, pair.number_b);
+      PB_TRY(offer(b->collision, p, &pair));
     }
   }
   return pb_ok;
@@ -121,10 +136,10 @@ pbStatus pbBarrier_Pairs(pbBarrier *b, const pbPairs *p, bool build) {
   place(&b->bare_edges, c, p, bare_edge, 2, build);
   place(&b->lone_points, c, p, lone_point, 1, build);
   if (!p->visit) return pb_ok;
-  if (p->crossings) return against(b, p, pb_pairET, c->edges, edge, &b->triangles, triangle, false);
-  PB_TRY(against(b, p, pb_pairPT, c->points, any_point, &b->triangles, triangle, false));
-  PB_TRY(against(b, p, pb_pairPE, c->bare_points, bare_point, &b->bare_edges, bare_edge, false));
-  PB_TRY(against(b, p, pb_pairPP, c->lone_points, lone_point, &b->lone_points, lone_point, true));
-  if (!c->planar) PB_TRY(against(b, p, pb_pairEE, c->edges, edge, &b->edges, edge, true));
+  if (p->crossings) return against(b, p, pb_pairET, c->edges, edge, &b->triangles, triangle);
+  PB_TRY(against(b, p, pb_pairPT, c->points, any_point, &b->triangles, triangle));
+  PB_TRY(against(b, p, pb_pairPE, c->bare_points, bare_point, &b->bare_edges, bare_edge));
+  PB_TRY(among(b, p, pb_pairPP, &b->lone_points, lone_point));
+  PB_TRY(among(b, p, pb_pairEE, &b->edges, edge));
   return planes(c, p);
 }

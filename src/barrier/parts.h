@@ -45,7 +45,7 @@ struct pbBarrier {
   const pbCollision *collision;
   void *memory;
   pbTree triangles, edges, bare_edges, lone_points;
-  int *hits;
+  int *hits, *first;  // room: for a query of a tree, one per vertex
   bool begun;
   double dhat, eps_v;  // as of the last Update or Begin, for the views
   pbStencilList contact[pb_stencilTypes], friction[pb_stencilTypes];

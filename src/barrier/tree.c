@@ -84,7 +84,7 @@ static inline bool touch(const pbBox *a, const pbBox *b) {
          b->lo[2] <= a->hi[2];
 }
 
-int pbTree_Query(const pbTree *t, const pbBox *box, int *hits) {
+int pbTree_Query(const pbTree *t, const pbBox *box, int from, int *hits) {
   struct {
     int node, first, count;
   } stack[64];  // one open right child per level, 31 at most
@@ -92,7 +92,7 @@ int pbTree_Query(const pbTree *t, const pbBox *box, int *hits) {
   if (t->count) stack[depth].node = 0, stack[depth].first = 0, stack[depth++].count = t->count;
   while (depth) {
     int node = stack[--depth].node, first = stack[depth].first, count = stack[depth].count;
-    if (!touch(t->node + node, box)) continue;
+    if (first + count <= from || !touch(t->node + node, box)) continue;
     if (count == 1) {
       hits[found++] = t->leaf[first];
       continue;

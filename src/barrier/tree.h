@@ -19,7 +19,7 @@ typedef struct pbTree {
 void pbTree_Layout(pbArena *arena, pbTree *tree, int count);
 void pbTree_Build(pbTree *tree);  // orders the leaves by the middles of their boxes, then as Refit
 void pbTree_Refit(pbTree *tree);
-// Primitives whose boxes touch `box`, into hits (room for count); in no particular order. Returns how many.
-int pbTree_Query(const pbTree *tree, const pbBox *box, int *hits);
+// Primitives leaf[from], leaf[from + 1], ... whose boxes touch `box`, into hits (room for count). Returns how many.
+int pbTree_Query(const pbTree *tree, const pbBox *box, int from, int *hits);
 
 #endif

@@ -175,7 +175,7 @@ static Stencil make_stencil(pbRng *r, pbStencilType type, double gap, double sli
     x[6] = -far * uniform(r, .5, 1), x[9] = far, x[7] = -turn * .3, x[10] = turn * .3;
   }
   if (type == pb_stencilEPE || type == pb_stencilEPP) {
-    double turn = uniform(r, -.02, .02);
+    double turn = parallel ? 0 : uniform(r, -.02, .02);
     bool inside = type == pb_stencilEPE;
     const double edges[12] = {0, 0, d, far, turn, 1.5 * d, inside ? -.5 : 0, 0, 0, inside ? far : -far, 0, 0};
     memcpy(x, edges, sizeof edges);
