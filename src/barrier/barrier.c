@@ -13,10 +13,10 @@ static int most(int a, int b) { return a > b ? a : b; }
 
 static void layout(pbArena *a, pbBarrier *b) {
   const pbCollision *c = b->collision;
-  pbTree_Layout(a, &b->triangles, c->triangles);
-  pbTree_Layout(a, &b->edges, c->planar ? 0 : c->edges);
-  pbTree_Layout(a, &b->bare_edges, c->bare_edges);
-  pbTree_Layout(a, &b->lone_points, c->lone_points);
+  pbBoxTree_Layout(a, &b->triangles, c->triangles);
+  pbBoxTree_Layout(a, &b->edges, c->planar ? 0 : c->edges);
+  pbBoxTree_Layout(a, &b->bare_edges, c->bare_edges);
+  pbBoxTree_Layout(a, &b->lone_points, c->lone_points);
   b->first = pbArena_Take(a, (size_t)c->vertices + 1, sizeof(int));
   b->hits = pbArena_Take(a, (size_t)most(most(c->triangles, c->edges), c->points), sizeof(int));
 }

@@ -11,8 +11,8 @@ void pbPair_Gather(const double *x, const int *vertex, int count, double *out) {
 }
 
 // Around the vertices on their whole way, `more` wider on each side
-static pbBox box_of(const pbPairs *p, const int *vertex, int count, double more) {
-  pbBox box = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
+static pbBounds box_of(const pbPairs *p, const int *vertex, int count, double more) {
+  pbBounds box = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
   for (int k = 0; k < count; k++) {
     const double *x = p->x + 3 * (size_t)vertex[k], *dx = p->dx ? p->dx + 3 * (size_t)vertex[k] : NULL;
     for (int i = 0; i < 3; i++) {
@@ -33,13 +33,13 @@ static const int *lone_point(const pbCollision *c, int i) { return c->point + c-
 static const int *any_point(const pbCollision *c, int i) { return c->point + i; }
 typedef const int *Vertices(const pbCollision *c, int i);
 
-static void place(pbTree *t, const pbCollision *c, const pbPairs *p, Vertices *of, int size, bool build) {
+static void place(pbBoxTree *t, const pbCollision *c, const pbPairs *p, Vertices *of, int size, bool build) {
   for (int i = 0; i < t->count; i++) {
     const int *v = of(c, i);
     t->box[i] = box_of(p, v, size, p->radius[c->group[v[0]]]);
   }
-  if (build) pbTree_Build(t);
-  else pbTree_Refit(t);
+  if (build) pbBoxTree_Build(t);
+  else pbBoxTree_Refit(t);
 }
 
 static bool may_meet(const pbCollision *c, const pbPair *p) {
@@ -82,14 +82,14 @@ pbPairText pbPair_Text(const pbBarrier *b, const pbPair *p) {
 }
 
 // All of one list against a tree
-static pbStatus against(pbBarrier *b, const pbPairs *p, pbPairKind kind, int count, Vertices *of_a, const pbTree *tree,
+static pbStatus against(pbBarrier *b, const pbPairs *p, pbPairKind kind, int count, Vertices *of_a, const pbBoxTree *tree,
                         Vertices *of_b) {
   const pbCollision *c = b->collision;
   pbPair pair = {.kind = kind, .na = kind == pb_pairET ? 2 : 1, .nb = kind == pb_pairPE ? 2 : 3};
   for (int i = 0; tree->count && i < count; i++) {
     pair.a = of_a(c, i), pair.number_a = i;
-    pbBox box = box_of(p, pair.a, pair.na, p->reach + p->radius[c->group[pair.a[0]]]);
-    int hits = pbTree_Query(tree, &box, 0, b->hits);
+    pbBounds box = box_of(p, pair.a, pair.na, p->reach + p->radius[c->group[pair.a[0]]]);
+    int hits = pbBoxTree_Query(tree, &box, 0, b->hits);
     for (int k = 0; k < hits; k++) {
       int j = b->hits[k];
       pair.b = of_b(c, j), pair.number_b = j;
@@ -100,13 +100,13 @@ static pbStatus against(pbBarrier *b, const pbPairs *p, pbPairKind kind, int cou
 }
 
 // The primitives of a tree against those that come after them in it, so each pair once
-static pbStatus among(pbBarrier *b, const pbPairs *p, pbPairKind kind, const pbTree *tree, Vertices *of) {
+static pbStatus among(pbBarrier *b, const pbPairs *p, pbPairKind kind, const pbBoxTree *tree, Vertices *of) {
   pbPair pair = {.kind = kind, .na = kind == pb_pairEE ? 2 : 1, .nb = kind == pb_pairEE ? 2 : 1};
   for (int at = 0; at < tree->count; at++) {
     int i = tree->leaf[at];
-    pbBox box = tree->box[i];
+    pbBounds box = tree->box[i];
     for (int k = 0; k < 3; k++) box.lo[k] -= p->reach, box.hi[k] += p->reach;
-    int hits = pbTree_Query(tree, &box, at + 1, b->hits);
+    int hits = pbBoxTree_Query(tree, &box, at + 1, b->hits);
     for (int k = 0; k < hits; k++) {
       int j = b->hits[k];
       pair.number_a = i < j ? i : j, pair.number_b = i < j ? j : i;

@@ -44,7 +44,7 @@ struct pbBarrier {
   pbContext *ctx;
   const pbCollision *collision;
   void *memory;
-  pbTree triangles, edges, bare_edges, lone_points;
+  pbBoxTree triangles, edges, bare_edges, lone_points;
   int *hits, *first;  // room: for a query of a tree, one per vertex
   bool begun;
   double dhat, eps_v;  // as of the last Update or Begin, for the views

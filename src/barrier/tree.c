@@ -2,24 +2,24 @@
 
 #include <math.h>
 
-void pbTree_Layout(pbArena *a, pbTree *t, int count) {
+void pbBoxTree_Layout(pbArena *a, pbBoxTree *t, int count) {
   t->count = count;
   t->leaf = pbArena_Take(a, (size_t)count, sizeof(int));
-  t->box = pbArena_Take(a, (size_t)count, sizeof(pbBox));
-  t->node = pbArena_Take(a, 2 * (size_t)count, sizeof(pbBox));
+  t->box = pbArena_Take(a, (size_t)count, sizeof(pbBounds));
+  t->node = pbArena_Take(a, 2 * (size_t)count, sizeof(pbBounds));
   if (!t->leaf) return;  // only measured
   for (int i = 0; i < count; i++) t->leaf[i] = i;
 }
 
-static pbBox join(const pbBox *a, const pbBox *b) {
-  pbBox r;
+static pbBounds join(const pbBounds *a, const pbBounds *b) {
+  pbBounds r;
   for (int k = 0; k < 3; k++) r.lo[k] = fmin(a->lo[k], b->lo[k]), r.hi[k] = fmax(a->hi[k], b->hi[k]);
   return r;
 }
 
-static inline double middle(const pbTree *t, int i, int axis) { return t->box[i].lo[axis] + t->box[i].hi[axis]; }
+static inline double middle(const pbBoxTree *t, int i, int axis) { return t->box[i].lo[axis] + t->box[i].hi[axis]; }
 
-static int longest_axis(const pbTree *t, int first, int count) {
+static int longest_axis(const pbBoxTree *t, int first, int count) {
   double lo[3], hi[3];
   for (int k = 0; k < 3; k++) lo[k] = INFINITY, hi[k] = -INFINITY;
   for (int i = first; i < first + count; i++) {
@@ -33,7 +33,7 @@ static int longest_axis(const pbTree *t, int first, int count) {
 }
 
 // The k smallest of leaf[0..count) come first (Hoare's selection, middle element as pivot).
-static void select_smallest(const pbTree *t, int *leaf, int count, int k, int axis) {
+static void select_smallest(const pbBoxTree *t, int *leaf, int count, int k, int axis) {
   int lo = 0, hi = count - 1;
   while (lo < hi) {
     double pivot = middle(t, leaf[lo + (hi - lo) / 2], axis);
@@ -51,7 +51,7 @@ static void select_smallest(const pbTree *t, int *leaf, int count, int k, int ax
   }
 }
 
-static void order(pbTree *t, int first, int count) {
+static void order(pbBoxTree *t, int first, int count) {
   if (count < 3) return;
   int left = (count + 1) / 2;
   select_smallest(t, t->leaf + first, count, left, longest_axis(t, first, count));
@@ -59,7 +59,7 @@ static void order(pbTree *t, int first, int count) {
   order(t, first + left, count - left);
 }
 
-static void refit(pbTree *t, int node, int first, int count) {
+static void refit(pbBoxTree *t, int node, int first, int count) {
   if (count == 1) {
     t->node[node] = t->box[t->leaf[first]];
     return;
@@ -70,21 +70,21 @@ static void refit(pbTree *t, int node, int first, int count) {
   t->node[node] = join(t->node + node + 1, t->node + other);
 }
 
-void pbTree_Refit(pbTree *t) {
+void pbBoxTree_Refit(pbBoxTree *t) {
   if (t->count) refit(t, 0, 0, t->count);
 }
 
-void pbTree_Build(pbTree *t) {
+void pbBoxTree_Build(pbBoxTree *t) {
   order(t, 0, t->count);
-  pbTree_Refit(t);
+  pbBoxTree_Refit(t);
 }
 
-static inline bool touch(const pbBox *a, const pbBox *b) {
+static inline bool touch(const pbBounds *a, const pbBounds *b) {
   return a->lo[0] <= b->hi[0] && b->lo[0] <= a->hi[0] && a->lo[1] <= b->hi[1] && b->lo[1] <= a->hi[1] && a->lo[2] <= b->hi[2] &&
          b->lo[2] <= a->hi[2];
 }
 
-int pbTree_Query(const pbTree *t, const pbBox *box, int from, int *hits) {
+int pbBoxTree_Query(const pbBoxTree *t, const pbBounds *box, int from, int *hits) {
   struct {
     int node, first, count;
   } stack[64];  // one open right child per level, 31 at most

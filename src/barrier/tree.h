@@ -5,21 +5,21 @@
 
 #include "base/arena.h"
 
-typedef struct pbBox {
+typedef struct pbBounds {
   double lo[3], hi[3];
-} pbBox;
+} pbBounds;
 
-typedef struct pbTree {
+typedef struct pbBoxTree {
   int count;
-  int *leaf;    // primitives, ordered so that near ones are neighbours
-  pbBox *node;  // 2 count - 1
-  pbBox *box;   // of each primitive, filled by the caller before Build and Refit
-} pbTree;
+  int *leaf;       // primitives, ordered so that near ones are neighbours
+  pbBounds *node;  // 2 count - 1
+  pbBounds *box;   // of each primitive, filled by the caller before Build and Refit
+} pbBoxTree;
 
-void pbTree_Layout(pbArena *arena, pbTree *tree, int count);
-void pbTree_Build(pbTree *tree);  // orders the leaves by the middles of their boxes, then as Refit
-void pbTree_Refit(pbTree *tree);
+void pbBoxTree_Layout(pbArena *arena, pbBoxTree *tree, int count);
+void pbBoxTree_Build(pbBoxTree *tree);  // orders the leaves by the middles of their boxes, then as Refit
+void pbBoxTree_Refit(pbBoxTree *tree);
 // Primitives leaf[from], leaf[from + 1], ... whose boxes touch `box`, into hits (room for count). Returns how many.
-int pbTree_Query(const pbTree *tree, const pbBox *box, int from, int *hits);
+int pbBoxTree_Query(const pbBoxTree *tree, const pbBounds *box, int from, int *hits);
 
 #endif

