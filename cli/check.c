@@ -174,8 +174,10 @@ static void random_controls(Doctor *d) {
                pbModel_Param(run->model, "actuator_ctrlrange", &range) == pb_ok;
   for (long k = 0; k < run->steps; k++) {
     for (int i = 0; i < run->nu; i++) {
-      double low = -1, high = 1;
-      if (known && i < limited.rows && limited.integers[i]) {
+      double low = -1, high = 1, start = run->control[(size_t)k * (size_t)run->nu + (size_t)i];
+      if (known && i >= limited.rows) {  // deformables': near what was set
+        low = start - 0.1 * fabs(start) - 0.01 * (start == 0), high = start + 0.1 * fabs(start) + 0.01 * (start == 0);
+      } else if (known && limited.integers[i]) {
         low = run->theta[range.offset + 2 * (size_t)i];
         high = run->theta[range.offset + 2 * (size_t)i + 1];
       }
@@ -190,6 +192,8 @@ static void random_velocity(Doctor *d) {
   double *way = vector(d, 4);
   memset(way, 0, (size_t)d->nt * sizeof *way);
   draw(d, way + run->nv, (size_t)run->nv);
+  size_t np = 3 * (size_t)pbModel_PointCount(run->model);
+  draw(d, way + 2 * run->nv + run->na + np, np);
   pbState_Move(run->model, run->x0, way, 0.01);
 }
 
@@ -651,6 +655,18 @@ static pbStatus taylor(Doctor *d, Rolled *r, double slope, double noise, Test *t
   return pb_ok;
 }
 
+// Cotangent w of the final state; what deformables keep of the past beside it has none.
+static pbRolloutBar final_bar(const Doctor *d, double *w) {
+  const cliRun *run = d->run;
+  size_t nv = (size_t)run->nv, na = (size_t)run->na, np = 3 * (size_t)pbModel_PointCount(run->model), past = 2 * nv + na + 2 * np;
+  pbRolloutBar bar = {.qpos = {.data = w, .count = 1}, .qvel = {.data = w + nv, .count = 1}};
+  if (na) bar.act = (pbCotangent){.data = w + 2 * nv, .count = 1};
+  if (np) bar.points = (pbCotangent){.data = w + 2 * nv + na, .count = 1};
+  if (np) bar.point_velocity = (pbCotangent){.data = w + 2 * nv + na + np, .count = 1};
+  memset(w + past, 0, ((size_t)d->nt - past) * sizeof *w);
+  return bar;
+}
+
 static pbStatus rollout_gradient(Doctor *d, double *x_bar, double *u_bar) {
   cliRun *run = d->run;
   pbRolloutPlan plan;
@@ -658,10 +674,7 @@ static pbStatus rollout_gradient(Doctor *d, double *x_bar, double *u_bar) {
   PB_TRY(pbRollout_Plan(run->model, (int)run->steps, 0, &plan));
   PB_TRY(pbRollout_Create(run->ctx, run->model, &plan, NULL, &rollout));
   pbRolloutInput input = {.ctrl = run->control, .qfrc = run->qfrc, .xfrc = run->xfrc};
-  size_t nv = (size_t)run->nv;
-  const double *w = vector(d, 0);
-  pbRolloutBar bar = {.qpos = {.data = w, .count = 1}, .qvel = {.data = w + nv, .count = 1}};
-  if (run->na) bar.act = (pbCotangent){.data = w + 2 * nv, .count = 1};
+  pbRolloutBar bar = final_bar(d, vector(d, 0));
   pbRolloutGradient out = {.x0 = x_bar, .ctrl = run->nu ? u_bar : NULL};
   pbVjpOptions options = {.spot_check = true, .seed = 1};
   pbStatus status = pbRollout_Forward(rollout, run->theta, run->x0, &input, NULL);
@@ -708,15 +721,14 @@ static pbStatus taylor_remainders(Doctor *d) {
 // By event or smooth: a difference quotient of the rollout is no measure, forward and reverse must still agree.
 static pbStatus mode_product(Doctor *d, pbRollout *rollout, Test *t) {
   const cliRun *run = d->run;
-  size_t n = (size_t)d->nt, nv = (size_t)run->nv;
+  size_t n = (size_t)d->nt;
   double *w = vector(d, 0), *back = vector(d, 2), *way = vector(d, 4), *end = vector(d, 5);
   int last = (int)run->steps;
   draw(d, w, n), draw(d, way, n), draw_theta(d);
   memset(back, 0, n * sizeof *back);
   memset(d->theta_bar, 0, d->np * sizeof *d->theta_bar);
   pbRolloutInput input = {.ctrl = run->control, .qfrc = run->qfrc, .xfrc = run->xfrc};
-  pbRolloutBar bar = {.qpos = {.data = w, .count = 1}, .qvel = {.data = w + nv, .count = 1}};
-  if (run->na) bar.act = (pbCotangent){.data = w + 2 * nv, .count = 1};
+  pbRolloutBar bar = final_bar(d, w);
   pbRolloutGradient out = {.x0 = back, .theta = d->theta_bar};
   pbRolloutDirection direction = {.x0 = way, .theta = d->theta_way};
   PB_TRY(pbRollout_SetGradient(rollout, d->mode));

@@ -21,6 +21,7 @@ typedef enum cliOptionId {
   opt_option,
   opt_contact,
   opt_constants,
+  opt_deformables,
   opt_allow_root,
   opt_output,
   opt_cotangent,
@@ -40,7 +41,8 @@ typedef enum cliOptionId {
 } cliOptionId;
 
 enum {
-  CLI_MODEL = 1u << opt_param | 1u << opt_option | 1u << opt_contact | 1u << opt_constants | 1u << opt_allow_root,
+  CLI_MODEL =
+      1u << opt_param | 1u << opt_option | 1u << opt_contact | 1u << opt_constants | 1u << opt_deformables | 1u << opt_allow_root,
   CLI_RUN = CLI_MODEL | 1u << opt_steps | 1u << opt_init | 1u << opt_init_row | 1u << opt_keyframe | 1u << opt_control |
             1u << opt_qfrc | 1u << opt_xfrc | 1u << opt_quiet,
   CLI_WRITE = 1u << opt_output | 1u << opt_compressed

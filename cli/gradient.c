@@ -6,10 +6,11 @@
 
 #include "cli.h"
 
-enum { BAR_COUNT = 6, STATE_COUNT = 6, DEFAULT_MEMORY_MIB = 1024 };
+enum { BAR_COUNT = 8, STATE_COUNT = 8, DEFAULT_MEMORY_MIB = 1024 };
 // What can be asked for beside parameters; the order of `wanted`.
-static const char *const state_names[STATE_COUNT] = {"qpos", "qvel", "act", "control", "qfrc", "xfrc"};
-enum { want_qpos, want_qvel, want_act, want_control, want_qfrc, want_xfrc };
+static const char *const state_names[STATE_COUNT] = {"qpos",           "qvel",    "act",  "points",
+                                                     "point_velocity", "control", "qfrc", "xfrc"};
+enum { want_qpos, want_qvel, want_act, want_points, want_point_velocity, want_control, want_qfrc, want_xfrc };
 
 typedef struct Slice {  // parameters to write
   char name[256];       // as it was asked for
@@ -45,7 +46,8 @@ static pbStatus unknown_wanted(const Gradient *g, const char *name) {
   for (int i = 0; i < pbModel_ParamCount(g->run->model) && n < MOST; i++) names[n++] = pbModel_ParamAt(g->run->model, i).name;
   const char *near = cli_nearest(name, names, n);
   return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: unknown name '%s'%s%s%s", name, near ? "; did you mean '" : "",
-                        near ? near : "", near ? "'?" : " (qpos, qvel, act, control, qfrc, xfrc, param, or a parameter)");
+                        near ? near : "",
+                        near ? "'?" : " (qpos, qvel, act, points, point_velocity, control, qfrc, xfrc, param, or a parameter)");
 }
 
 static pbStatus add_slice(Gradient *g, const char *name, const pbParam *param) {
@@ -94,6 +96,7 @@ static pbStatus read_wanted(Gradient *g) {
   const char *text = run->app->args.text[opt_wrt];
   if (!text) {
     for (int i = 0; i < STATE_COUNT; i++) g->wanted[i] = true;
+    g->wanted[want_points] = g->wanted[want_point_velocity] = pbModel_PointCount(run->model) > 0;
     g->wanted[want_qfrc] = run->qfrc != NULL;
     g->wanted[want_xfrc] = run->xfrc != NULL;
     return want_all_parameters(g);
@@ -145,10 +148,13 @@ static pbStatus take_bar(const Gradient *g, const char *file, const Bar *b, cons
 static pbStatus read_cotangents(Gradient *g) {
   const cliRun *run = g->run;
   const char *file = run->app->args.text[opt_cotangent];
-  size_t nv = (size_t)run->nv, na = (size_t)run->na, ns = (size_t)run->nsensordata;
+  size_t nv = (size_t)run->nv, na = (size_t)run->na, ns = (size_t)run->nsensordata,
+         np = 3 * (size_t)pbModel_PointCount(run->model);
   const Bar bars[BAR_COUNT] = {{"qpos", &g->bar.qpos, 1, {nv}},
                                {"qvel", &g->bar.qvel, 1, {nv}},
                                {"act", &g->bar.act, 1, {na}},
+                               {"points", &g->bar.points, 1, {np}},
+                               {"point_velocity", &g->bar.point_velocity, 1, {np}},
                                {"sensordata", &g->bar.sensordata, 1, {ns}},
                                {"xpos", &g->bar.xpos, 2, {(size_t)run->nbody, 3}},
                                {"site_xpos", &g->bar.site_xpos, 2, {(size_t)run->nsite, 3}}};
@@ -168,14 +174,17 @@ static pbStatus read_cotangents(Gradient *g) {
                             "%s: holds one array without a name; cotangents are an NPZ file with qpos, qvel, ...", file);
     } else if (strcmp(a->name, "meta") != 0) {
       const char *near = cli_nearest(a->name, names, BAR_COUNT);
-      return pbContext_Fail(run->ctx, pb_bad_input,
-                            "%s: unknown array '%.80s'%s%s%s (qpos, qvel, act, sensordata, xpos, site_xpos)", file, a->name,
-                            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+      return pbContext_Fail(
+          run->ctx, pb_bad_input,
+          "%s: unknown array '%.80s'%s%s%s (qpos, qvel, act, points, point_velocity, sensordata, xpos, site_xpos)", file, a->name,
+          near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
   }
   if (used) return pb_ok;
-  return pbContext_Fail(run->ctx, pb_bad_input,
-                        "%s: holds no cotangent; at least one of qpos, qvel, act, sensordata, xpos, site_xpos is needed", file);
+  return pbContext_Fail(
+      run->ctx, pb_bad_input,
+      "%s: holds no cotangent; at least one of qpos, qvel, act, points, point_velocity, sensordata, xpos, site_xpos is needed",
+      file);
 }
 
 // ---- memory --------------------------------------------------------------------------------------------------------
@@ -299,6 +308,9 @@ static pbStatus add_results(const Gradient *g, pbArrays *set) {
   if (g->wanted[want_qpos]) PB_TRY(pbArrays_AddReals(set, "qpos", 1, &nv, g->x0, NULL));
   if (g->wanted[want_qvel]) PB_TRY(pbArrays_AddReals(set, "qvel", 1, &nv, g->x0 + nv, NULL));
   if (g->wanted[want_act]) PB_TRY(pbArrays_AddReals(set, "act", 1, &na, g->x0 + 2 * nv, NULL));
+  size_t np = 3 * (size_t)pbModel_PointCount(run->model);
+  if (g->wanted[want_points]) PB_TRY(pbArrays_AddReals(set, "points", 1, &np, g->x0 + 2 * nv + na, NULL));
+  if (g->wanted[want_point_velocity]) PB_TRY(pbArrays_AddReals(set, "point_velocity", 1, &np, g->x0 + 2 * nv + na + np, NULL));
   if (g->loss) PB_TRY(pbArrays_AddReals(set, "loss", 0, NULL, &g->loss_value, NULL));
   for (int i = 0; i < g->slice_count; i++) {
     const Slice *s = &g->slices[i];

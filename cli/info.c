@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cli.h"
+#include "deform/deform.h"
+#include "world/model.h"
 
 static const char *const size_names[] = {"nq",          "nv",    "nu",       "na",     "nbody",    "njnt",  "ngeom",
                                          "nsite",       "npair", "nexclude", "neq",    "ntendon",  "nwrap", "nsensor",
@@ -101,6 +103,52 @@ static const char *option_word(const pbModel *model, const char *name, const cha
   return words[f.integers[0]];
 }
 
+// ---- deformables ---------------------------------------------------------------------------------------------------
+// Total mass; NaN where the parameters give none.
+static double total_mass(const cliRun *run) {
+  size_t n = (size_t)pbModel_PointCount(run->model);
+  double *mass = pbContext_Alloc(run->ctx, n * sizeof *mass), sum = 0;
+  bool good = mass && pbModel_PointMasses(run->model, run->theta, mass) == pb_ok;
+  for (size_t i = 0; good && i < n; i++) sum += mass[i];
+  pbContext_Free(run->ctx, mass);
+  return good ? sum : NAN;
+}
+
+static void json_deformables(const cliRun *run, cliJson *j) {
+  const pbDeform *d = run->model->deform;
+  if (!d) return;
+  cliJson_Open(j, "deformables", '{');
+  cliJson_Text(j, "scheme", pbScheme_Name(d->options.scheme));
+  cliJson_Text(j, "method", pbMinimiser_Name(d->options.method));
+  cliJson_Integer(j, "points", d->npoint);
+  cliJson_Integer(j, "points_that_move", d->nfree);
+  cliJson_Number(j, "mass", total_mass(run));
+  cliJson_Open(j, "sets", '[');
+  for (int i = 0; i < d->nset; i++) {
+    cliJson_OpenLine(j, NULL, '{');
+    cliJson_Text(j, "name", d->set[i].name);
+    cliJson_Integer(j, "points", d->set[i].count);
+    cliJson_Close(j, '}');
+  }
+  cliJson_Close(j, ']');
+  cliJson_Open(j, "groups", '[');
+  for (int i = 0; i < d->ngroup; i++) {
+    const pbElementGroup *g = &d->group[i];
+    cliJson_OpenLine(j, NULL, '{');
+    cliJson_Text(j, "name", g->name);
+    cliJson_Text(j, "energy", pbEnergy_Definition(g->energy)->name);
+    cliJson_Bool(j, "gives_mass", g->mass);
+    cliJson_Integer(j, "elements", g->count);
+    cliJson_Integer(j, "points", g->points);
+    cliJson_Close(j, '}');
+  }
+  cliJson_Close(j, ']');
+  cliJson_OpenLine(j, "controls", '[');
+  for (int i = 0; i < d->ncontrol; i++) cliJson_Text(j, NULL, d->control_name[i]);
+  cliJson_Close(j, ']');
+  cliJson_Close(j, '}');
+}
+
 // ---- JSON ----------------------------------------------------------------------------------------------------------
 
 static void json_table(const pbModel *model, const Table *t, cliJson *j) {
@@ -171,6 +219,7 @@ static void json_info(const cliRun *run) {
   }
   cliJson_Close(&j, ']');
   for (int i = 0; i < TABLE_COUNT; i++) json_table(m, &tables[i], &j);
+  json_deformables(run, &j);
   json_params(run, &j);
   cliJson_Close(&j, '}');
 }
@@ -231,6 +280,27 @@ static void text_params(const cliRun *run) {
   }
 }
 
+static void text_deformables(const cliRun *run) {
+  const pbDeform *d = run->model->deform;
+  if (!d) return;
+  printf("\ndeformables\n  %d points, %d of them move, %.6g kg; scheme %s by %s\n  points                    number\n", d->npoint,
+         d->nfree, total_mass(run), pbScheme_Name(d->options.scheme), pbMinimiser_Name(d->options.method));
+  for (int i = 0; i < d->nset; i++) {
+    printf("    ");
+    put_name(d->set[i].name, 24);
+    printf("%d\n", d->set[i].count);
+  }
+  printf("  elements                  number  points  energy\n");
+  for (int i = 0; i < d->ngroup; i++) {
+    const pbElementGroup *g = &d->group[i];
+    printf("    ");
+    put_name(g->name, 24);
+    printf("%-6d  %-6d  ", g->count, g->points);
+    put_name(pbEnergy_Definition(g->energy)->name, 0);
+    printf("%s\n", g->mass ? " (mass)" : "");
+  }
+}
+
 static void text_info(const cliRun *run) {
   const pbModel *m = run->model;
   put_name(run->model_path, 0);
@@ -247,6 +317,7 @@ static void text_info(const cliRun *run) {
     printf("  %-16s  from %d, %d numbers\n", f.name, f.offset, f.size);
   }
   for (int i = 0; i < TABLE_COUNT; i++) text_table(m, &tables[i]);
+  text_deformables(run);
   text_params(run);
 }
 

@@ -203,11 +203,22 @@ void cliRun_Sizes(cliRun *run) {
   run->penetrating[0] = run->penetrating[1] = -1;
 }
 
+static pbStatus add_deformables(cliRun *run, const pbLoadOptions *load) {
+  const char *file = run->app->args.text[opt_deformables];
+  pbDeformable *d;
+  if (!file) return pb_ok;
+  PB_TRY(pbDeformable_Load(run->ctx, file, load, &d));
+  pbStatus status = pbModel_SetDeformable(run->loaded, d);
+  pbDeformable_Destroy(d);
+  return status;
+}
+
 pbStatus cliRun_Model(cliApp *app, cliRun *run) {
   *run = (cliRun){.app = app, .ctx = app->ctx, .model_path = app->args.positional[0]};
   PB_TRY(read_constants(run));
   pbLoadOptions load = {.allow_root = app->args.text[opt_allow_root]};
   PB_TRY(pbModel_Load(run->ctx, run->model_path, &load, &run->loaded));
+  PB_TRY(add_deformables(run, &load));
   show_warnings(run->ctx);
   run->model = run->loaded;
   cliRun_Sizes(run);
@@ -429,20 +440,20 @@ static pbStatus expand(const cliRun *run, const double *values, bool constant, s
   return pb_ok;
 }
 
-static const double *keyframe_control(const cliRun *run, int keyframe) {
-  pbField field;
-  if (keyframe < 0 || !pbModel_Field(run->model, "key_ctrl", &field) || !field.reals) return NULL;
-  return field.reals + (size_t)keyframe * (size_t)field.cols;
+static pbStatus start_controls(cliRun *run, int keyframe) {
+  double *row = pbContext_Alloc(run->ctx, (size_t)(run->nu + 1) * sizeof *row);
+  if (!row) return no_memory(run->ctx);
+  pbModel_StartControls(run->model, keyframe, row);
+  pbStatus status = expand(run, row, true, (size_t)run->nu, &run->control);
+  pbContext_Free(run->ctx, row);
+  return status;
 }
 
 static pbStatus read_series(cliRun *run, Series *s, int keyframe, long other) {
   for (int i = 0; i < 3; i++) PB_TRY(load_series(run, &s[i]));
   PB_TRY(settle_steps(run, s, 3, other));
-  if (s[0].array) {
-    PB_TRY(expand(run, s[0].array->reals, s[0].constant, s[0].width, &run->control));
-  } else {
-    PB_TRY(expand(run, keyframe_control(run, keyframe), true, s[0].width, &run->control));
-  }
+  if (s[0].array) PB_TRY(expand(run, s[0].array->reals, s[0].constant, s[0].width, &run->control));
+  else PB_TRY(start_controls(run, keyframe));
   if (s[1].array) PB_TRY(expand(run, s[1].array->reals, s[1].constant, s[1].width, &run->qfrc));
   if (s[2].array) PB_TRY(expand(run, s[2].array->reals, s[2].constant, s[2].width, &run->xfrc));
   return pb_ok;

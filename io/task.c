@@ -8,13 +8,14 @@
 
 #include "base/context.h"
 #include "io/file.h"
+#include "io/task_deform.h"
 #include "io/task_reader.h"
 #include "optimize/optimizer.h"
 #include "world/model.h"
 
-const char *const pbTask_Keys[] = {"model",    "comment", "options",  "contact",      "parameters", "constants", "steps",
-                                   "duration", "init",    "controls", "trajectories", "variables",  "loss",      "optimizer",
-                                   "stop",     "confirm", "seed",     "memory",       "mode",       NULL};
+const char *const pbTask_Keys[] = {"model",     "deformables", "comment", "options",  "contact",      "parameters", "constants",
+                                   "steps",     "duration",    "init",    "controls", "trajectories", "variables",  "loss",
+                                   "optimizer", "stop",        "confirm", "seed",     "memory",       "mode",       NULL};
 
 uint64_t pbTask_HashText(const char *text, size_t length) {  // FNV-1a
   uint64_t hash = 0xcbf29ce484222325u;
@@ -31,10 +32,11 @@ static pbStatus compile_text(pbTaskReader *r, const char *text, pbModel **model)
   return status;
 }
 
-static pbStatus read_model(pbTaskReader *r, const json_t *root, pbTask *task) {
+static pbStatus read_rigid(pbTaskReader *r, const json_t *root, pbTask *task) {
   const char *model = NULL;
   PB_TRY(pbTaskReader_Text(r, root, "model", &model));
-  if (!model) return pbTaskReader_Fail(r, pb_bad_input, "\"model\" is missing");
+  if (!model && !json_object_get(root, "deformables")) return pbTaskReader_Fail(r, pb_bad_input, "\"model\" is missing");
+  if (!model) model = "<mujoco/>";  // deformables in an empty world
   pbTaskReader_Enter(r, "model");
   pbStatus status;
   if (model[strspn(model, " \t\r\n")] == '<') {
@@ -42,12 +44,29 @@ static pbStatus read_model(pbTaskReader *r, const json_t *root, pbTask *task) {
   } else {
     char *path;
     PB_TRY(pbTaskReader_Path(r, model, &path));
-    status = pbModel_Load(r->ctx, path, &(pbLoadOptions){.allow_root = r->allow_root}, &task->model);
+    pbSpec *spec = NULL;
+    status = pbSpec_LoadMjcf(r->ctx, path, &(pbLoadOptions){.allow_root = r->allow_root}, &spec);
+    if (status == pb_ok) status = pbSpec_Compile(spec, &task->model);
+    pbSpec_Destroy(spec);
     pbContext_Free(r->ctx, path);
   }
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
   pbTaskReader_Leave(r);
   r->model = task->model;
+  return pb_ok;
+}
+
+static pbStatus read_model(pbTaskReader *r, const json_t *root, pbTask *task) {
+  const json_t *value = json_object_get(root, "deformables");
+  pbDeformable *d;
+  PB_TRY(read_rigid(r, root, task));
+  if (!value) return pb_ok;
+  pbTaskReader_Enter(r, "deformables");
+  PB_TRY(pbTask_ReadDeformable(r, value, &d));
+  pbStatus status = pbModel_SetDeformable(task->model, d);
+  pbDeformable_Destroy(d);
+  if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
+  pbTaskReader_Leave(r);
   return pb_ok;
 }
 
@@ -331,7 +350,8 @@ pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task)
 }
 
 // ---- the whole ------------------------------------------------------------------------------------------------------
-static pbStatus read_task(pbTaskReader *r, const json_t *root, pbTask *task) {
+// Model and parameters: what a task shares with a run of the same world.
+static pbStatus read_world(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(pbTaskReader_Keys(r, root, pbTask_Keys));
   PB_TRY(read_model(r, root, task));
   task->ntheta = pbModel_ParamSize(task->model);
@@ -342,16 +362,22 @@ static pbStatus read_task(pbTaskReader *r, const json_t *root, pbTask *task) {
   r->theta = task->theta;
   PB_TRY(read_options(r, json_object_get(root, "options"), task));
   PB_TRY(check_contact(r, task));
-  PB_TRY(read_mode(r, root, task));
   PB_TRY(read_parameters(r, json_object_get(root, "parameters"), task->theta));
-  PB_TRY(read_constants(r, root, task));
+  return read_constants(r, root, task);
+}
+
+static pbStatus read_task(pbTaskReader *r, const json_t *root, pbTask *task) {
+  PB_TRY(read_world(r, root, task));
+  PB_TRY(read_mode(r, root, task));
   PB_TRY(pbTask_ReadTrajectories(r, root, task));
   PB_TRY(pbTask_ReadVariables(r, root, task));
   PB_TRY(pbTask_ReadOptimizer(r, root, task));
   return pbTask_SetUp(task);
 }
 
-static pbStatus parse(pbTaskReader *r, pbTask **task) {
+typedef pbStatus (*pbReadPart)(pbTaskReader *r, const json_t *root, pbTask *task);
+
+static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
   json_t *root;
   PB_TRY(pbTaskReader_Parse(r, &root));
   pbTask *t = pbContext_Alloc(r->ctx, sizeof *t);
@@ -360,7 +386,7 @@ static pbStatus parse(pbTaskReader *r, pbTask **task) {
     t->ctx = r->ctx;
     t->hash = pbTask_HashText(r->text, r->length);
     t->name = pbContext_CopyText(r->ctx, r->name);
-    status = t->name ? read_task(r, root, t) : pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
+    status = t->name ? read(r, root, t) : pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
   }
   json_decref(root);
   if (status == pb_ok) *task = t;
@@ -372,43 +398,36 @@ pbStatus pbTask_Parse(pbContext *ctx, const char *text, size_t length, const cha
   pbTaskReader r = {.ctx = ctx, .name = name ? name : "task", .text = text, .length = length};
   *task = NULL;
   pbStatus status = pbTaskReader_Folders(&r, folder, NULL);
-  if (status == pb_ok) status = parse(&r, task);
+  if (status == pb_ok) status = parse(&r, read_task, task);
   pbTaskReader_End(&r);
   return status;
 }
 
-// Folder of a path, "" for the present one; free with pbContext_Free.
-static char *folder_of(pbContext *ctx, const char *path) {
-  char *folder = pbContext_CopyText(ctx, path);
-  char *slash = folder ? strrchr(folder, '/') : NULL;
-  if (slash) slash[slash == folder] = 0;
-  else if (folder) folder[0] = 0;
-  return folder;
-}
-
-// Read the file and set up a reader for it; *text and *folder are the caller's to free.
-static pbStatus open_task(pbContext *ctx, const char *path, const char *allow_root, pbTaskReader *r, char **text) {
-  char *folder = folder_of(ctx, path);
-  size_t length = 0;
-  *r = (pbTaskReader){.ctx = ctx, .name = path};
-  pbStatus status = folder ? pbFile_ReadAll(ctx, path, PB_TASK_TEXT, text, &length)
-                           : pbContext_Fail(ctx, pb_no_memory, "no memory to read %.400s", path);
-  if (status == pb_ok) status = pbTaskReader_Folders(r, folder, allow_root);
-  r->text = *text;
-  r->length = length;
-  pbContext_Free(ctx, folder);
+static pbStatus load(pbContext *ctx, const char *path, const char *allow_root, pbReadPart read, pbTask **task) {
+  pbTaskReader r;
+  char *text = NULL;
+  *task = NULL;
+  pbStatus status = pbTaskReader_Open(ctx, path, allow_root, &r, &text);
+  if (status == pb_ok) status = parse(&r, read, task);
+  pbTaskReader_End(&r);
+  pbContext_Free(ctx, text);
   return status;
 }
 
 pbStatus pbTask_Load(pbContext *ctx, const char *path, const char *allow_root, pbTask **task) {
-  pbTaskReader r;
-  char *text = NULL;
-  *task = NULL;
-  pbStatus status = open_task(ctx, path, allow_root, &r, &text);
-  if (status == pb_ok) status = parse(&r, task);
-  pbTaskReader_End(&r);
-  pbContext_Free(ctx, text);
-  return status;
+  return load(ctx, path, allow_root, read_task, task);
+}
+
+// The task's parameters become the model's own.
+pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const char *allow_root, pbModel **model) {
+  pbTask *task;
+  *model = NULL;
+  PB_TRY(load(ctx, path, allow_root, read_world, &task));
+  memcpy(task->model->theta0, task->theta, task->ntheta * sizeof(double));
+  *model = task->model;
+  task->model = NULL;
+  pbTask_Destroy(task);
+  return pb_ok;
 }
 
 // ---- losses alone ---------------------------------------------------------------------------------------------------
@@ -436,7 +455,7 @@ pbStatus pbLoss_Load(pbContext *ctx, const char *path, const char *allow_root, c
   if (!l) return pbContext_Fail(ctx, pb_no_memory, "no memory for a loss");
   l->ctx = ctx;
   pbTermSet_Begin(&l->terms, ctx, model, steps);
-  pbStatus status = open_task(ctx, path, allow_root, &r, &text);
+  pbStatus status = pbTaskReader_Open(ctx, path, allow_root, &r, &text);
   r.model = model;
   r.theta = theta;
   if (status == pb_ok) status = pbTaskReader_Parse(&r, &root);

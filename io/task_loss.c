@@ -335,7 +335,9 @@ static pbStatus find_quantity(pbTaskReader *r, const json_t *object, pbQuantity 
     *q = (pbQuantity)i;
     found++;
   }
-  return found == 1 ? pb_ok : pbTaskReader_Fail(r, pb_bad_input, "one of qpos, qvel, act, sensor, body, site, control is meant");
+  return found == 1 ? pb_ok
+                    : pbTaskReader_Fail(r, pb_bad_input,
+                                        "one of qpos, qvel, act, sensor, body, site, points, point_velocity, control is meant");
 }
 
 static pbStatus copy_name(pbTaskReader *r, const json_t *object, const json_t *value, pbTerm *t) {

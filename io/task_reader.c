@@ -9,6 +9,7 @@
 
 #include "base/context.h"
 #include "base/suggest.h"
+#include "io/file.h"
 
 // ---- lines: where a path stands in the text, found when there is an error to report ----------------------------------
 typedef struct Scan {
@@ -272,6 +273,28 @@ pbStatus pbTaskReader_Folders(pbTaskReader *r, const char *folder, const char *a
       return pbContext_Fail(r->ctx, pb_no_memory, "no memory to read a task");
   }
   return pb_ok;
+}
+
+// Folder of a path, "" for the present one; free with pbContext_Free.
+static char *folder_of(pbContext *ctx, const char *path) {
+  char *folder = pbContext_CopyText(ctx, path);
+  char *slash = folder ? strrchr(folder, '/') : NULL;
+  if (slash) slash[slash == folder] = 0;
+  else if (folder) folder[0] = 0;
+  return folder;
+}
+
+pbStatus pbTaskReader_Open(pbContext *ctx, const char *path, const char *allow_root, pbTaskReader *r, char **text) {
+  char *folder = folder_of(ctx, path);
+  size_t length = 0;
+  *r = (pbTaskReader){.ctx = ctx, .name = path};
+  pbStatus status = folder ? pbFile_ReadAll(ctx, path, PB_TASK_TEXT, text, &length)
+                           : pbContext_Fail(ctx, pb_no_memory, "no memory to read %.400s", path);
+  if (status == pb_ok) status = pbTaskReader_Folders(r, folder, allow_root);
+  r->text = *text;
+  r->length = length;
+  pbContext_Free(ctx, folder);
+  return status;
 }
 
 void pbTaskReader_End(pbTaskReader *r) {

@@ -35,6 +35,8 @@ typedef struct pbTaskReader {
 // Read the text into a tree (json_decref it). Errors name the line.
 PB_NODISCARD pbStatus pbTaskReader_Parse(pbTaskReader *r, json_t **root);
 PB_NODISCARD pbStatus pbTaskReader_Folders(pbTaskReader *r, const char *folder, const char *allow_root);
+// Read a file and set up a reader for it; *text is the caller's to free, after End.
+PB_NODISCARD pbStatus pbTaskReader_Open(pbContext *ctx, const char *path, const char *allow_root, pbTaskReader *r, char **text);
 void pbTaskReader_End(pbTaskReader *r);
 
 void pbTaskReader_Enter(pbTaskReader *r, const char *key);
@@ -86,6 +88,8 @@ PB_NODISCARD pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *roo
 PB_NODISCARD pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task);
 // The parameter slice "name" or "name:row" or "name:row:component".
 PB_NODISCARD pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param);
+// Model and parameters of a task file, as a model.
+PB_NODISCARD pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const char *allow_root, pbModel **model);
 extern const char *const pbTask_Keys[];  // of a task file
 uint64_t pbTask_HashText(const char *text, size_t length);
 

@@ -7,7 +7,8 @@
 #include "world/model.h"
 
 static const char *const trajectory_keys[] = {"steps", "duration", "init", "controls", "loss", "comment", NULL};
-static const char *const init_keys[] = {"keyframe", "qpos", "qvel", "act", "joints", "file", "row", NULL};
+static const char *const init_keys[] = {"keyframe",       "qpos",   "qvel", "act", "points",
+                                        "point_velocity", "joints", "file", "row", NULL};
 static const char *const joint_keys[] = {"qpos", "qvel", NULL};
 
 static const json_t *member(const json_t *own, const json_t *root, const char *key) {
@@ -100,8 +101,8 @@ static pbStatus read_init(pbTaskReader *r, const json_t *init, double *x0, int *
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
   if (!init) return pb_ok;
   if (json_object_get(init, "file")) PB_TRY(from_file(r, init, x0));
-  static const char *const fields[] = {"qpos", "qvel", "act"};
-  for (int i = 0; i < 3; i++) {
+  static const char *const fields[] = {"qpos", "qvel", "act", "points", "point_velocity"};
+  for (int i = 0; i < 5; i++) {
     pbStateField f = state_field(r->model, fields[i]);
     PB_TRY(pbTaskReader_Spread(r, init, f.name, (size_t)f.size, x0 + f.offset));
   }
@@ -152,7 +153,7 @@ static pbStatus read_controls(pbTaskReader *r, const json_t *value, Controls *c)
     *c = (Controls){numbers.data, numbers.rows, numbers.cols};
   }
   if (c->cols != (size_t)pb_controls(r->model))
-    return pbTaskReader_Fail(r, pb_bad_input, "rows of %zu controls; the model has %d actuators", c->cols, pb_controls(r->model));
+    return pbTaskReader_Fail(r, pb_bad_input, "rows of %zu controls; the model has %d", c->cols, pb_controls(r->model));
   return pb_ok;
 }
 
@@ -160,12 +161,9 @@ static pbStatus spread_controls(pbTaskReader *r, const Controls *c, int key, pbT
   size_t nu = (size_t)pb_controls(r->model);
   if (c->data && c->rows != 1 && c->rows != (size_t)tr->steps)
     return pbTaskReader_Fail(r, pb_bad_input, "%zu rows of controls; the trajectory has %d steps", c->rows, tr->steps);
-  const double *constant = c->data && c->rows == 1 ? c->data
-                           : !c->data && key >= 0  ? r->model->key_ctrl + (size_t)key * nu
-                                                   : NULL;
   for (size_t k = 0; k < (size_t)tr->steps; k++) {
-    const double *row = constant ? constant : c->data ? c->data + k * nu : NULL;
-    if (row) memcpy(tr->ctrl + k * nu, row, nu * sizeof *row);
+    if (c->data) memcpy(tr->ctrl + k * nu, c->data + (c->rows == 1 ? 0 : k * nu), nu * sizeof(double));
+    else pbModel_StartControls(r->model, key, tr->ctrl + k * nu);
   }
   return pb_ok;
 }

@@ -7,9 +7,9 @@
 #include "io/task_reader.h"
 #include "world/model.h"
 
-static const char *const variable_keys[] = {"parameter",  "state", "control",       "joint", "actuator", "components",
-                                            "trajectory", "knots", "interpolation", "start", "lower",    "upper",
-                                            "transform",  "scale", "name",          NULL};
+static const char *const variable_keys[] = {"parameter",  "state",      "control", "joint",         "actuator", "points",
+                                            "components", "trajectory", "knots",   "interpolation", "start",    "lower",
+                                            "upper",      "transform",  "scale",   "name",          NULL};
 
 pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param) {
   pbStatus status = pbModel_Param(r->model, name, param);
@@ -104,6 +104,36 @@ static pbStatus actuator_entries(pbTaskReader *r, const json_t *names, bool acti
   return status;
 }
 
+static pbStatus each_once(pbTaskReader *r, const int *ids, int count) {
+  char *seen = pbContext_AllocArray(r->ctx, (size_t)pbModel_PointCount(r->model) + 1, 1);
+  if (!seen) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
+  pbStatus status = pb_ok;
+  for (int i = 0; status == pb_ok && i < count; i++) {
+    if (seen[ids[i]]) status = pbTaskReader_Fail(r, pb_bad_input, "point %d is named twice", ids[i]);
+    seen[ids[i]] = 1;
+  }
+  pbContext_Free(r->ctx, seen);
+  return status;
+}
+
+static pbStatus point_entries(pbTaskReader *r, const json_t *object, const double *x0, Entries *e) {
+  const json_t *points = json_object_get(object, "points");
+  json_t *all = json_true();
+  int *ids, count;
+  pbTaskReader_Enter(r, points ? "points" : "state");
+  if (pbModel_PointCount(r->model) == 0) return pbTaskReader_Fail(r, pb_bad_input, "the model has no deformables");
+  PB_TRY(pbTaskReader_Points(r, points ? points : all, &ids, &count));
+  pbStatus status = each_once(r, ids, count);
+  if (status == pb_ok) pbTaskReader_Leave(r);
+  if (status == pb_ok) status = entries_room(r, 3 * (size_t)count, e);
+  for (int i = 0; status == pb_ok && i < 3 * count; i++) {
+    int entry = 3 * ids[i / 3] + i % 3;
+    add_entry(e, (size_t)entry, x0[entry], -INFINITY, INFINITY);
+  }
+  pbContext_Free(r->ctx, ids);
+  return status;
+}
+
 static pbStatus state_entries(pbTaskReader *r, const json_t *object, const char *which, const pbTrajectory *tr, pbVariable *v,
                               Entries *e) {
   json_t *all = json_true();
@@ -116,9 +146,12 @@ static pbStatus state_entries(pbTaskReader *r, const json_t *object, const char 
     v->kind = pb_varyQvel;
     return dof_entries(r, object, true, tr->x0, e);
   }
+  bool velocity = strcmp(which, "point_velocity") == 0;
+  v->kind = velocity ? pb_varyPointVelocity : pb_varyPoints;
+  if (velocity || strcmp(which, "points") == 0) return point_entries(r, object, tr->x0 + state_offset(r->model, which), e);
   v->kind = pb_varyAct;
   if (strcmp(which, "act") == 0) return actuator_entries(r, actuator ? actuator : all, true, tr, e);
-  return pbTaskReader_FailAt(r, "state", "'%.60s' is unknown: qpos, qvel or act is meant", which);
+  return pbTaskReader_FailAt(r, "state", "'%.60s' is unknown: qpos, qvel, act, points or point_velocity is meant", which);
 }
 
 static pbStatus control_knots(pbTaskReader *r, const json_t *object, int steps, pbVariable *v) {
@@ -247,10 +280,12 @@ static pbStatus name_of(pbTaskReader *r, const json_t *object, pbVariable *v) {
              *parameter = json_string_value(json_object_get(object, "parameter"));
   const char *state = json_string_value(json_object_get(object, "state")),
              *joint = json_string_value(json_object_get(object, "joint"));
-  const char *control = json_string_value(json_object_get(object, "control"));
+  const char *control = json_string_value(json_object_get(object, "control")),
+             *points = json_string_value(json_object_get(object, "points"));
+  const char *of = joint ? joint : points;
   char made[200];
   if (parameter) snprintf(made, sizeof made, "%s", parameter);
-  else if (state) snprintf(made, sizeof made, "%s%s%s", state, joint ? ":" : "", joint ? joint : "");
+  else if (state) snprintf(made, sizeof made, "%s%s%s", state, of ? ":" : "", of ? of : "");
   else snprintf(made, sizeof made, "control%s%s", control ? ":" : "", control ? control : "");
   if (!name && v->trajectory >= 0) snprintf(made + strlen(made), sizeof made - strlen(made), "@%d", v->trajectory);
   v->name = pbContext_CopyText(r->ctx, name ? name : made);

@@ -1,7 +1,8 @@
-// Pullback: files. MJCF models in; NPY/NPZ arrays in and out.
+// Pullback: files. MJCF models and deformables in; NPY/NPZ arrays in and out.
 #ifndef PULLBACK_IO_H
 #define PULLBACK_IO_H
 
+#include <pullback/deform.h>
 #include <pullback/model.h>
 #include <pullback/spec.h>
 
@@ -16,7 +17,11 @@ typedef struct pbLoadOptions {
 // Read MJCF into a spec; errors name file, line, column and element in the context's text.
 PB_API PB_NODISCARD pbStatus pbSpec_LoadMjcf(pbContext *ctx, const char *path, const pbLoadOptions *options, pbSpec **spec);
 PB_API PB_NODISCARD pbStatus pbSpec_ParseMjcf(pbContext *ctx, const char *text, size_t length, const char *name, pbSpec **spec);
-// Load and compile in one go.
+// Deformables (docs/deformables.md): a file with the object that "deformables" of a task is, or with such a task.
+PB_API PB_NODISCARD pbStatus pbDeformable_Load(pbContext *ctx, const char *path, const pbLoadOptions *options,
+                                               pbDeformable **deformable);
+// Load and compile in one go. A name that ends in .json is a task (docs/task.md), of which the world is taken: model, deformables,
+// options, contact and parameters.
 PB_API PB_NODISCARD pbStatus pbModel_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model);
 
 #ifdef __cplusplus

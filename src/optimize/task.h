@@ -52,7 +52,7 @@ typedef struct pbTermSet {  // the loss on one trajectory
   // made by pbTermSet_Finish
   int *rows, row_count;  // states any term looks at
   bool uses[pb_quantityCount];
-  double *states, *sensordata, *xpos, *site_xpos;                    // (row_count, ...)
+  double *states, *sensordata, *xpos, *site_xpos;                                                      // (row_count, ...)
   double *bar_q, *bar_v, *bar_a, *bar_sensor, *bar_xpos, *bar_site, *bar_points, *bar_point_velocity;  // likewise
 } pbTermSet;
 
@@ -77,13 +77,22 @@ double pbTermSet_Along(const pbTermSet *set, const pbSeenTangent *tangent, const
 void pbTermSet_PullResidual(pbTermSet *set, size_t k, double *ctrl_bar);
 
 // ---- variables ------------------------------------------------------------------------------------------------------
-typedef enum pbVariableKind { pb_varyParam, pb_varyQpos, pb_varyQvel, pb_varyAct, pb_varyControl } pbVariableKind;
+typedef enum pbVariableKind {
+  pb_varyParam,
+  pb_varyQpos,
+  pb_varyQvel,
+  pb_varyAct,
+  pb_varyPoints,
+  pb_varyPointVelocity,
+  pb_varyControl
+} pbVariableKind;
 typedef struct pbVariable {
   char *name;
   pbVariableKind kind;
   int trajectory;    // -1: all
   int first, count;  // its unknowns
-  size_t *index;     // param: entries of theta; qpos and qvel: degrees of freedom; act: entries; control: actuators (index_count)
+  size_t *
+      index;  // param: entries of theta; qpos and qvel: degrees of freedom; act, points: entries; control: actuators (index_count)
   int index_count, knots;  // control: count = knots * index_count; else knots 1
   bool linear;             // control: linear between knots, else constant
   bool logarithm;

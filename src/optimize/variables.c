@@ -96,14 +96,31 @@ static void apply_control(pbTask *task, pbTrajectory *tr, const pbVariable *v) {
   }
 }
 
+// Where plain entries of the initial state begin: in the state, and in its tangent.
+static int state_at(const pbTermSet *s, pbVariableKind kind) {
+  switch (kind) {
+    case pb_varyQvel: return s->qvel_at;
+    case pb_varyAct: return s->act_at;
+    case pb_varyPoints: return s->points_at;
+    default: return s->points_at + s->np;
+  }
+}
+static size_t tangent_at(const pbTermSet *s, pbVariableKind kind) {
+  switch (kind) {
+    case pb_varyQpos: return 0;
+    case pb_varyQvel: return (size_t)s->nv;
+    case pb_varyAct: return 2 * (size_t)s->nv;
+    default: return 2 * (size_t)s->nv + (size_t)s->na + (size_t)(kind == pb_varyPointVelocity ? s->np : 0);
+  }
+}
+
 static void apply_state(pbTask *task, int t, const pbVariable *v) {
   pbTrajectory *tr = &task->trajectories[t];
   if (v->trajectory >= 0 && v->trajectory != t) return;
   if (v->kind == pb_varyQpos) apply_qpos(task, t, v);
   if (v->kind == pb_varyControl) apply_control(task, tr, v);
-  int at = v->kind == pb_varyQvel ? tr->terms.qvel_at : tr->terms.act_at;
-  for (int k = 0; (v->kind == pb_varyQvel || v->kind == pb_varyAct) && k < v->count; k++)
-    tr->x0_now[at + (int)v->index[k]] = task->value[v->first + k];
+  for (int k = 0; v->kind != pb_varyQpos && v->kind != pb_varyControl && k < v->count; k++)
+    tr->x0_now[state_at(&tr->terms, v->kind) + (int)v->index[k]] = task->value[v->first + k];
 }
 
 pbStatus pbTask_Apply(pbTask *task, const double *z) {
@@ -161,7 +178,7 @@ void pbTask_PullTrajectory(pbTask *task, const double *z, int t, double *gradien
       size_t dof = v->index[k];
       double motion[3] = {1, 0, 0}, sum = 0;
       int entries = v->kind == pb_varyQpos ? qpos_motion(task, t, v, k, &dof, motion) : 1;
-      const double *bar = tr->x0_bar + (v->kind == pb_varyQvel ? tr->terms.nv : v->kind == pb_varyAct ? 2 * tr->terms.nv : 0);
+      const double *bar = tr->x0_bar + tangent_at(&tr->terms, v->kind);
       for (int e = 0; e < entries; e++) sum += motion[e] * bar[dof + (size_t)e];
       gradient[v->first + k] += sum * slope(v, task->value[v->first + k]);
     }
@@ -214,9 +231,8 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
       for (int e = 0, entries = qpos_motion(task, t, v, k, &dof, motion); e < entries; e++)
         x0[dof + (size_t)e] = size * motion[e];
       return pb_ok;
-    case pb_varyQvel: x0[(size_t)tr->terms.nv + dof] = size; return pb_ok;
-    case pb_varyAct: x0[2 * (size_t)tr->terms.nv + dof] = size; return pb_ok;
-    default: control_direction(task, v, tr, k, size, ctrl); return pb_ok;
+    case pb_varyControl: control_direction(task, v, tr, k, size, ctrl); return pb_ok;
+    default: x0[tangent_at(&tr->terms, v->kind) + dof] = size; return pb_ok;
   }
 }
 

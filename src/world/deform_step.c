@@ -48,6 +48,24 @@ pbStatus pbModel_SetDeformable(pbModel *m, const pbDeformable *from) {
   return pb_ok;
 }
 
+void pbModel_StartControls(const pbModel *m, int keyframe, double *ctrl) {
+  for (int i = 0; i < m->nu; i++) ctrl[i] = keyframe >= 0 && keyframe < m->nkey ? m->key_ctrl[keyframe * m->nu + i] : 0;
+  if (m->deform_controls) memcpy(ctrl + m->nu, m->deform->control0, (size_t)m->deform_controls * sizeof *ctrl);
+}
+
+pbStatus pbModel_PointMasses(const pbModel *m, const double *theta, double *mass) {
+  pbDeformWork *w;
+  if (!m->deform) return pb_ok;
+  PB_TRY(pbDeformWork_Create(m->deform, &w));
+  w->in.theta = theta + m->deform_theta;
+  w->scheme = pbScheme_Table(pb_schemeStatic, true);  // which asks for none
+  pbStatus status = pbDeform_Masses(w);
+  if (status == pb_ok) memcpy(mass, w->mass, (size_t)m->deform->npoint * sizeof *mass);
+  else status = pbContext_Fail(m->ctx, status, "%s", w->error);
+  pbDeformWork_Destroy(w);
+  return status;
+}
+
 int pbModel_PointCount(const pbModel *m) { return m->deform ? m->deform->npoint : 0; }
 
 const int *pbModel_PointSet(const pbModel *m, const char *name, int *count) {

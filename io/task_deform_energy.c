@@ -1,0 +1,220 @@
+// "energies" of a deformable body: formulas, the elements they act on, and the values of their parameters.
+#include <ctype.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "base/suggest.h"
+#include "io/task_deform.h"
+
+static pbStatus no_memory(const pbTaskReader *r) { return pbTaskReader_Fail(r, pb_no_memory, "no memory for deformables"); }
+
+// ---- values of parameters -------------------------------------------------------------------------------------------
+// {"each": ...}: a row an element; anything else is shared by all.
+typedef struct Values {
+  double *data;
+  int rows;                    // 1, or the number of elements
+  int shape_rows, shape_cols;  // of one value
+} Values;
+
+static pbStatus shared_values(pbTaskReader *r, const json_t *value, Values *v) {
+  pbTaskNumbers n;
+  PB_TRY(pbTaskReader_Numbers(r, value, &n));
+  v->data = n.data;
+  v->rows = 1;
+  bool fits = n.nested ? n.rows >= 1 && n.rows <= 3 && n.cols >= 1 && n.cols <= 3 : n.cols >= 1 && n.cols <= 3;
+  v->shape_rows = (int)(n.nested ? n.rows : n.cols);
+  v->shape_cols = (int)(n.nested ? n.cols : 1);
+  return fits ? pb_ok
+              : pbTaskReader_Fail(
+                    r, pb_bad_input,
+                    "a number, a vector or a matrix of up to 3 x 3 is meant (a value an element: {\"each\": [...]})");
+}
+
+static pbStatus listed_values(pbTaskReader *r, const json_t *value, pbTaskArray *a) {
+  pbTaskNumbers n;
+  PB_TRY(pbTaskReader_Numbers(r, value, &n));
+  *a = (pbTaskArray){n.data, n.nested ? 2 : 1, {n.nested ? n.rows : n.cols, n.cols, 1}, n.rows * n.cols};
+  return pb_ok;
+}
+
+static pbStatus values_of_each(pbTaskReader *r, const json_t *value, int elements, Values *v) {
+  pbTaskArray a = {0};
+  pbTaskReader_Enter(r, "each");
+  PB_TRY(json_is_object(value) ? pbTaskReader_Array(r, value, &a) : listed_values(r, value, &a));
+  v->data = a.data;
+  v->rows = elements;
+  size_t width = a.ndim >= 2 ? a.shape[1] : 1;
+  v->shape_rows = (int)(width < 10 ? width : 10), v->shape_cols = 1;
+  if (a.ndim == 3) v->shape_cols = (int)(a.shape[2] < 10 ? a.shape[2] : 10);
+  else if (width == 4 || width == 9) v->shape_rows = v->shape_cols = width == 4 ? 2 : 3;
+  if (a.ndim < 1 || a.shape[0] != (size_t)elements)
+    return pbTaskReader_Fail(r, pb_bad_input, "%zu values; there are %d elements", a.ndim ? a.shape[0] : 1, elements);
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+static pbStatus read_values(pbTaskReader *r, const json_t *value, int elements, Values *v) {
+  if (!json_is_object(value)) return shared_values(r, value, v);
+  const json_t *each = json_object_get(value, "each"), *shared = json_object_get(value, "value");
+  if (!each == !shared) return pbTaskReader_Fail(r, pb_bad_input, "one of \"value\" and \"each\" is meant");
+  if (each) return values_of_each(r, each, elements, v);
+  pbTaskReader_Enter(r, "value");
+  PB_TRY(shared_values(r, shared, v));
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+// ---- a formula's parameters, declared by their values ---------------------------------------------------------------
+typedef struct Declared {
+  pbEnergyParameter list[PB_ENERGY_PARAMETERS];
+  Values values[PB_ENERGY_PARAMETERS];
+  int count;
+} Declared;
+
+static void free_declared(pbTaskReader *r, Declared *d) {
+  for (int i = 0; d && i < d->count; i++) pbContext_Free(r->ctx, d->values[i].data);
+  pbContext_Free(r->ctx, d);
+}
+
+static pbStatus declare(pbTaskReader *r, const char *name, const json_t *value, int elements, pbEnergyParameter *p, Values *v) {
+  static const char *const keys[] = {"value", "each", "lower", "upper", "unit", "constant", NULL};
+  if (json_is_object(value)) PB_TRY(pbTaskReader_Keys(r, value, keys));
+  PB_TRY(read_values(r, value, elements, v));
+  *p = (pbEnergyParameter){.name = name, .rows = v->shape_rows, .cols = v->shape_cols};
+  if (!json_is_object(value)) return pb_ok;
+  bool bounded = json_object_get(value, "lower") || json_object_get(value, "upper");
+  if (bounded) p->lower = -1e300, p->upper = 1e300;
+  PB_TRY(pbTaskReader_Real(r, value, "lower", &p->lower));
+  PB_TRY(pbTaskReader_Real(r, value, "upper", &p->upper));
+  if (bounded && !(p->lower < p->upper)) return pbTaskReader_Fail(r, pb_bad_input, "\"lower\" must be below \"upper\"");
+  PB_TRY(pbTaskReader_Text(r, value, "unit", &p->unit));
+  return pbTaskReader_Bool(r, value, "constant", &p->constant);
+}
+
+static pbStatus declare_all(pbTaskReader *r, const json_t *object, int elements, Declared *d) {
+  const char *name;
+  json_t *value;
+  if (!object) return pb_ok;
+  pbTaskReader_Enter(r, "parameters");
+  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "an object {name: value} is meant");
+  if (json_object_size(object) > PB_ENERGY_PARAMETERS)
+    return pbTaskReader_Fail(r, pb_capacity, "more than %d parameters", PB_ENERGY_PARAMETERS);
+  json_object_foreach((json_t *)object, name, value) {
+    pbTaskReader_Enter(r, name);
+    d->count++;
+    PB_TRY(declare(r, name, value, elements, &d->list[d->count - 1], &d->values[d->count - 1]));
+    pbTaskReader_Leave(r);
+  }
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+// Points of an element: one more than the highest number behind x, X or y.
+static int points_of(const char *formula) {
+  int most = 0;
+  for (const char *at = formula; *at; at++) {
+    bool inside = at > formula && (isalnum((unsigned char)at[-1]) || at[-1] == '_' || at[-1] == '.');
+    if (inside || !strchr("xXy", *at) || !isdigit((unsigned char)at[1])) continue;
+    int number = 0;
+    const char *digit = at + 1;
+    for (; isdigit((unsigned char)*digit) && number < 1000; digit++) number = 10 * number + (*digit - '0');
+    if (!isalpha((unsigned char)*digit) && *digit != '_' && number >= most) most = number + 1;
+  }
+  return most;
+}
+
+// ---- groups ---------------------------------------------------------------------------------------------------------
+typedef struct Elements {
+  int cell, *vertex, count;
+} Elements;
+
+static pbStatus group_name(pbTaskReader *r, const pbDeformBody *body, const char *name, char *text, size_t size) {
+  int used = snprintf(text, size, "%s_%s", body->name, name);
+  return used > 0 && (size_t)used < size ? pb_ok : pbTaskReader_Fail(r, pb_bad_input, "the name of body and energy are too long");
+}
+
+static pbStatus read_controls(pbTaskReader *r, const json_t *list, int group, pbDeformable *d) {
+  if (!list) return pb_ok;
+  pbTaskReader_Enter(r, "controls");
+  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "a list of parameters is meant");
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const char *name = json_string_value(json_array_get(list, i));
+    pbTaskReader_EnterAt(r, i);
+    if (!name) return pbTaskReader_Fail(r, pb_bad_input, "the name of a parameter is meant");
+    pbStatus status = pbDeformable_Control(d, group, name);
+    if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
+    pbTaskReader_Leave(r);
+  }
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+static pbStatus set_values(pbTaskReader *r, int group, const char *name, const Values *v, pbDeformable *d) {
+  pbStatus status = pbDeformable_SetParameter(d, group, name, v->rows, v->data);
+  if (status == pb_ok) return pb_ok;
+  pbTaskReader_Enter(r, "parameters");
+  pbTaskReader_Enter(r, name);
+  return pbTaskReader_FailAgain(r, status);
+}
+
+// ---- formulas -------------------------------------------------------------------------------------------------------
+static pbStatus add_formula(pbTaskReader *r, const json_t *o, const pbDeformBody *body, const char *formula, int points,
+                            const Elements *e, Declared *p, pbDeformable *d) {
+  char name[256];
+  const char *given = json_string_value(json_object_get(o, "name"));
+  bool mass = false;
+  int group;
+  PB_TRY(pbTaskReader_Bool(r, o, "mass", &mass));
+  PB_TRY(group_name(r, body, given, name, sizeof name));
+  PB_TRY(declare_all(r, json_object_get(o, "parameters"), e->count, p));
+  pbEnergyDef def = {given, formula, points, p->count, p->list};
+  pbStatus status = mass ? pbDeformable_AddMass(d, name, &def, e->count, e->vertex, &group)
+                         : pbDeformable_AddEnergy(d, name, &def, e->count, e->vertex, &group);
+  if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
+  for (int i = 0; i < p->count; i++) PB_TRY(set_values(r, group, p->list[i].name, &p->values[i], d));
+  return read_controls(r, json_object_get(o, "controls"), group, d);
+}
+
+static pbStatus read_formula(pbTaskReader *r, const json_t *o, const pbDeformBody *body, Elements *e, pbDeformable *d) {
+  const char *formula = NULL, *name = NULL;
+  PB_TRY(pbTaskReader_Text(r, o, "formula", &formula));
+  PB_TRY(pbTaskReader_Text(r, o, "name", &name));
+  if (!name) return pbTaskReader_Fail(r, pb_bad_input, "\"name\" is missing: the parameters of a formula are found under it");
+  int points = points_of(formula);
+  if (points < 1 || points > PB_ENERGY_POINTS)
+    return pbTaskReader_FailAt(r, "formula", "it looks at no point x0, x1, ... up to x%d", PB_ENERGY_POINTS - 1);
+  PB_TRY(
+      pbTask_SelectElements(r, body, json_object_get(o, "on"), pbTask_CellsOf(points), points, &e->cell, &e->vertex, &e->count));
+  for (int i = 0; i < e->count * points; i++) e->vertex[i] += body->first;
+  Declared *p = pbContext_Alloc(r->ctx, sizeof *p);
+  pbStatus status = p ? add_formula(r, o, body, formula, points, e, p, d) : no_memory(r);
+  free_declared(r, p);
+  return status;
+}
+
+// ---- the list -------------------------------------------------------------------------------------------------------
+static pbStatus read_energy(pbTaskReader *r, const json_t *o, const pbDeformBody *body, Elements *e, pbDeformable *d) {
+  static const char *const keys[] = {"formula", "name", "on", "parameters", "mass", "controls", "comment", NULL};
+  PB_TRY(pbTaskReader_Keys(r, o, keys));
+  if (!json_object_get(o, "formula")) return pbTaskReader_Fail(r, pb_bad_input, "\"formula\" is missing");
+  return read_formula(r, o, body, e, d);
+}
+
+pbStatus pbTask_ReadEnergies(pbTaskReader *r, const json_t *list, const pbDeformBody *body, pbDeformable *d) {
+  if (!list) return pb_ok;
+  pbTaskReader_Enter(r, "energies");
+  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "a list of energies is meant");
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    Elements e = {0};
+    pbTaskReader_EnterAt(r, i);
+    pbStatus status = read_energy(r, json_array_get(list, i), body, &e, d);
+    pbContext_Free(r->ctx, e.vertex);
+    if (status != pb_ok) return status;
+    pbTaskReader_Leave(r);
+  }
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}

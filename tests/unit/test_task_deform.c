@@ -1,0 +1,364 @@
+// Deformables in task files: what is read, answers in closed form, gradients against differences, bad files named with their place.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <pullback/pullback.h>
+
+#include "hostile/hostile.h"
+
+static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
+static int teardown(void **state) {
+  pbContext_Destroy(*state);
+  return 0;
+}
+
+static void good(pbContext *ctx, pbStatus status) {
+  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
+}
+
+// Texts here have ' for ".
+static const char *json(const char *text) {
+  static char out[16384];
+  size_t n = strlen(text);
+  assert_true(n < sizeof out);
+  for (size_t i = 0; i <= n; i++) out[i] = text[i] == '\'' ? '"' : text[i];
+  return out;
+}
+
+static pbTask *parse(pbContext *ctx, const char *text) {
+  pbTask *task;
+  const char *quoted = json(text);
+  good(ctx, pbTask_Parse(ctx, quoted, strlen(quoted), NULL, "test.json", &task));
+  return task;
+}
+
+static double value_of(const pbTask *task, const char *name) {
+  pbParam p;
+  assert_int_equal(pbModel_Param(pbTask_Model(task), name, &p), pb_ok);
+  return pbModel_DefaultParams(pbTask_Model(task))[p.offset];
+}
+
+// ---- closed forms ---------------------------------------------------------------------------------------------------
+// A mass m hangs by a spring of length L and stiffness k: it rests m g / k below. Found from where it rests.
+static void test_a_stiffness_from_a_resting_place(void **state) {
+  pbTask *task = parse(
+      *state,
+      "{'deformables': {'scheme': 'static', 'bodies': [{'name': 's', 'mesh': {'points': [[0, 0, 0], [0, 0, -0.5]], 'edges': "
+      "[[0, 1]]}, 'mass': [0, 2], 'pins': [{'points': 0}, {'points': 1, 'axes': 'xy'}], 'sets': {'bob': 1},"
+      "'energies': [{'name': 'spring', 'formula': '0.5*k*(norm(x0 - x1) - l0)^2', 'parameters': {'k': {'value': 100, 'lower': 0, "
+      "'unit': 'N/m'}, 'l0': {'each': [0.5]}}}]}]},"
+      "'options': {'gravity': [0, 0, -10]}, 'steps': 1, 'variables': [{'parameter': 's_spring.k', 'transform': 'log'}],"
+      "'loss': [{'points': 's_bob', 'components': [2], 'target': -0.6}], 'optimizer': {'method': 'gauss-newton', "
+      "'gradient_tolerance': 1e-15}}");
+  pbRunResult result;
+  good(*state, pbTask_Run(task, NULL, &result));
+  if (!(fabs(exp(result.z[0]) - 200) < 1e-9 * 200))
+    fail_msg("%.12g after %d: %s, loss %g", exp(result.z[0]), result.iterations, result.reason, result.loss);
+  pbTask_Destroy(task);
+}
+
+// Points without forces: implicit Euler falls by g h^2 n (n + 1) / 2; a pin goes on with its own velocity.
+static void test_flight_and_pins(void **state) {
+  pbTask *task =
+      parse(*state,
+            "{'deformables': {'bodies': [{'name': 'p', 'mesh': {'points': [[1, 2, 3], [4, 5, 6], [7, 8, 9]]}, 'mass': 3, "
+            "'velocity': [1, 0, 2], 'pins': [{'points': [2], 'velocity': [0, 0.5, 0]}]}]},"
+            "'options': {'timestep': 0.1, 'gravity': [0, 0, -1]}, 'steps': 10, 'variables': [{'state': 'points', "
+            "'points': 0, 'components': [0]}],"
+            "'loss': [{'points': true}]}");
+  double loss, z = 1;
+  good(*state, pbTask_Loss(task, &z, &loss, NULL));
+  double fall = 0.01 * 55;
+  double x[9] = {2, 2, 5 - fall, 5, 5, 8 - fall, 7, 8.5, 9}, sum = 0;
+  for (int i = 0; i < 9; i++) sum += x[i] * x[i];
+  assert_true(fabs(loss - sum) < 1e-10 * sum);
+  pbTask_Destroy(task);
+}
+
+// A unit box, scaled, turned and placed; its parts by name, place and number.
+static void test_places_and_names(void **state) {
+  pbTask *task =
+      parse(*state,
+            "{'deformables': {'planar': true, 'bodies': [{'name': 'b', 'mesh': {'box': {'size': [1, 1, 1], 'cells': [2, 1, "
+            "1]}}, 'pos': [1, 2, 3], 'euler': [0, 0, 90], 'scale': [2, 1, 1], 'mass': 12,"
+            "'sets': {'far': {'box': [[1, null, null], [null, null, null]]}, 'corner': {'nearest': [1.2, 1.1, 1]}, "
+            "'two': ['corner', 0, 'corner']}}]},"
+            "'steps': 1, 'variables': [{'state': 'points', 'points': 'b_corner'}], 'loss': [{'points': 'b'}]}");
+  const pbModel *m = pbTask_Model(task);
+  int count;
+  assert_int_equal(pbModel_PointCount(m), 12);
+  assert_non_null(pbModel_PointSet(m, "b_far", &count));
+  assert_int_equal(count, 4);
+  const int *two = pbModel_PointSet(m, "b_two", &count);
+  assert_true(count == 2 && two[0] == 11 && two[1] == 0);
+  const double *start = pbTask_Start(task);  // corner (1, 1, 1): twice as long, turned from x to y
+  assert_true(fabs(start[0] - 0) < 1e-14 && fabs(start[1] - 4) < 1e-14 && fabs(start[2] - 4) < 1e-14);
+  assert_true(value_of(task, "point_mass") == 1);
+  pbTask_Destroy(task);
+}
+
+// ---- gradients ------------------------------------------------------------------------------------------------------
+static const char net[] =
+    "{'deformables': {'scheme': '%s', 'bodies': [{'name': 'net', 'mesh': {'grid': {'u': [1, 0, 0], 'v': [0, 1, 0], 'cells': [2, "
+    "2]}}, "
+    "'mass': 0.4, 'pins': [{'points': [0, 2]}], 'sets': {'edge': [6, 7, 8]}, 'velocity': [0, 0, 0.2],"
+    "'energies': [{'name': 'thread', 'formula': 'd = norm(x0 - x1)/norm(X0 - X1) - 1; 0.5*k*norm(X0 - X1)*d^2', 'on': 'edges', "
+    "'parameters': {'k': {'each': [21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36]}}},"
+    "{'name': 'hand', 'formula': '0.5*k*dot(x0 - at, x0 - at)', 'on': 'edge', 'parameters': {'k': 3, 'at': [0.5, 1, 0.2]}, "
+    "'controls': ['at']},"
+    "{'name': 'turn', 'formula': 'k*dot(cross(x1 - x0, x2 - x0), cross(x3 - x0, x1 - x0))', 'on': 'hinges', 'parameters': {'k': "
+    "0.01}},"
+    "{'name': 'weight', 'formula': 'rho*norm(cross(X1 - X0, X2 - X0))/2', 'mass': true, 'parameters': {'rho': {'value': 0.3, "
+    "'lower': 0}}}]}]},"
+    "'options': {'timestep': 0.02}, 'steps': 6, 'init': {'point_velocity': [%s]},"
+    "'variables': [{'parameter': 'net_thread.k', 'components': [3, 0, 15]}, {'parameter': 'net_weight.rho', 'transform': 'log'},"
+    "{'parameter': 'point_rest', 'components': [13]}, {'parameter': 'gravity:2'},"
+    "{'state': 'points', 'points': [4, 'net_edge'], 'components': [0, 5, 7]}, {'state': 'point_velocity', 'points': 'net_edge', "
+    "'components': [1, 8], 'scale': 2}, {'control': 'net_hand.at.1', 'knots': 2}],"
+    "'loss': [{'points': 'net_edge', 'at': [0.04, 0.12], 'target': [[1, 1, 1, 1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0, 0, 0]]},"
+    "{'point_velocity': true, 'at': 'all', 'type': 'norm'}, {'control': 'net_hand.at.0', 'weight': 2}]}";
+
+static double loss_at(pbContext *ctx, pbTask *task, int i, double step) {
+  double z[32], value;
+  memcpy(z, pbTask_Start(task), (size_t)pbTask_Size(task) * sizeof *z);
+  z[i] += step;
+  good(ctx, pbTask_Loss(task, z, &value, NULL));
+  return value;
+}
+
+static void test_gradients_by_every_kind_of_variable(void **state) {
+  static const char *const schemes[] = {"implicit_euler", "bdf2", "trapezoid"};
+  for (size_t s = 0; s < sizeof schemes / sizeof *schemes; s++) {
+    char text[8192], velocity[512] = "0.1";
+    for (int i = 1; i < 27; i++)
+      snprintf(velocity + strlen(velocity), sizeof velocity - strlen(velocity), ", %d.%d", i % 3 - 1, i % 7);
+    snprintf(text, sizeof text, net, schemes[s], velocity);
+    pbTask *task = parse(*state, text);
+    double g[32], value;
+    int n = pbTask_Size(task);
+    assert_int_equal(n, 3 + 1 + 1 + 1 + 3 + 2 + 2);
+    good(*state, pbTask_Loss(task, pbTask_Start(task), &value, g));
+    for (int i = 0; i < n; i++) {
+      const double h = 1e-3;
+      double coarse = (loss_at(*state, task, i, h) - loss_at(*state, task, i, -h)) / (2 * h);
+      double fine = (loss_at(*state, task, i, h / 2) - loss_at(*state, task, i, -h / 2)) / h,
+             difference = (4 * fine - coarse) / 3;
+      char name[100];
+      pbTask_Unknown(task, i, pbTask_Start(task), name, sizeof name, NULL);
+      if (!(fabs(difference - g[i]) <= 1e-7 * (1 + fabs(g[i]))))
+        fail_msg("%s, %s: %.12g, difference %.12g", schemes[s], name, g[i], difference);
+      assert_true(fabs(g[i]) > 1e-9);
+    }
+    pbTask_Destroy(task);
+  }
+}
+
+static void leave_out(char *text, const char *part) {
+  char *at = strstr(text, part);
+  assert_non_null(at);
+  memmove(at, at + strlen(part), strlen(at + strlen(part)) + 1);
+}
+
+static void test_jacobians_agree_with_gradients(void **state) {
+  char text[8192];
+  snprintf(text, sizeof text, net, "implicit_euler", "0");
+  leave_out(text, ", 'type': 'norm'");
+  leave_out(text, "'init': {'point_velocity': [0]},");
+  pbTask *task = parse(*state, text);
+  size_t n = (size_t)pbTask_Size(task), m = pbTask_ResidualCount(task);
+  double *r = calloc(m, sizeof *r), *J = calloc(m * n, sizeof *J), g[32], value;
+  good(*state, pbTask_Residuals(task, pbTask_Start(task), r, J));
+  good(*state, pbTask_Loss(task, pbTask_Start(task), &value, g));
+  for (size_t i = 0; i < n; i++) {
+    double from_J = 0;
+    for (size_t k = 0; k < m; k++) from_J += 2 * J[k * n + i] * r[k];
+    if (!(fabs(from_J - g[i]) <= 1e-9 * (1 + fabs(g[i])))) fail_msg("unknown %zu: %.15g by J, %.15g", i, from_J, g[i]);
+  }
+  free(r), free(J);
+  pbTask_Destroy(task);
+}
+
+// ---- files ----------------------------------------------------------------------------------------------------------
+static void write_text(const char *path, const char *text) {
+  FILE *stream = fopen(path, "w");
+  assert_non_null(stream);
+  assert_true(fputs(json(text), stream) >= 0);
+  assert_int_equal(fclose(stream), 0);
+}
+
+static void test_files(void **state) {
+  char folder[] = "/tmp/pullback-deform-XXXXXX", path[96], other[96];
+  assert_non_null(mkdtemp(folder));
+  snprintf(path, sizeof path, "%s/bar.json", folder);
+  snprintf(other, sizeof other, "%s/task.json", folder);
+  write_text(path,
+             "{'bodies': [{'name': 'bar', 'mesh': {'chain': {'from': [0, 0, 0], 'to': [1, 0, 0], 'edges': 4}}, 'mass': 5}]}");
+  write_text(other,
+             "{'deformables': 'bar.json', 'options': {'timestep': 0.5}, 'parameters': {'point_mass:1': 7}, 'steps': 1,"
+             "'variables': [{'state': 'points'}], 'loss': [{'points': true}]}");
+  pbDeformable *d;
+  good(*state, pbDeformable_Load(*state, path, NULL, &d));
+  pbDeformable_Destroy(d);
+  pbModel *m;
+  pbParam p;
+  good(*state, pbModel_Load(*state, other, NULL, &m));
+  assert_int_equal(pbModel_PointCount(m), 5);
+  good(*state, pbModel_Param(m, "timestep", &p));
+  assert_true(pbModel_DefaultParams(m)[p.offset] == 0.5);
+  good(*state, pbModel_Param(m, "point_mass", &p));
+  assert_true(pbModel_DefaultParams(m)[p.offset] == 1 && pbModel_DefaultParams(m)[p.offset + 1] == 7);
+  pbModel_Destroy(m);
+  assert_int_equal(pbDeformable_Load(*state, other, NULL, &d), pb_bad_input);  // a file that names a file: no end to that
+  assert_null(d);
+  write_text(other, "{'deformables': '../bar.json', 'steps': 1}");
+  pbTask *task;
+  assert_int_equal(pbTask_Load(*state, other, NULL, &task), pb_file);
+  write_text(other, "{'model': 'task.json', 'steps': 1}");
+  assert_int_equal(pbModel_Load(*state, other, NULL, &m), pb_bad_input);
+  write_text(path, "{'bodies': [{'name': 'bar',\n 'mesh': {'chain': {'from': [0, 0, 0], 'to': [1, 0, 0], 'edges': 0}}}]}");
+  assert_int_equal(pbDeformable_Load(*state, path, NULL, &d), pb_bad_input);
+  assert_non_null(strstr(pbContext_Error(*state), "bar.json:2: bodies[0].mesh.chain.edges: whole numbers"));
+  unlink(path), unlink(other), rmdir(folder);
+}
+
+// ---- bad files ------------------------------------------------------------------------------------------------------
+#define BODY   "{'deformables': {'bodies': [{'name': 'b', "
+#define POINTS "'mesh': {'points': [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], 'edges': [[0, 1], [1, 2]]}"
+#define END    "}]}, 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': true}]}"
+#define ENERGY BODY POINTS ", 'mass': 1, 'energies': [{'name': 'e', 'formula': '0.5*k*dot(x0 - x1, x0 - x1)', "
+
+static void test_bad_files_are_refused_with_the_place(void **state) {
+  static const struct {
+    const char *text, *says;
+  } cases[] = {
+      {"{'deformables': 3}", "test.json:1: deformables: an object"},
+      {"{'deformables': 'x.json'}", "cannot read files"},
+      {"{'deformables': {}}", "deformables: \"bodies\" is missing"},
+      {"{'deformables': {'bodis': []}}", "unknown key 'bodis', did you mean 'bodies'?"},
+      {"{'deformables': {'scheme': 'implicit_eular', 'bodies': []}}",
+       "deformables.scheme: 'implicit_eular' is unknown, did you mean 'implicit_euler'?"},
+      {"{'deformables': {'method': 'user', 'bodies': []}}", "deformables.method: 'user' is unknown"},
+      {"{'deformables': {'tolerance': 0, 'bodies': []}}", "deformables.tolerance: a positive"},
+      {"{'deformables': {'bodies': []}}", "deformables.bodies: a list"},
+      {"{'deformables': {'bodies': [\n{}]}}", "test.json:2: deformables.bodies[0]: \"name\" is missing"},
+      {"{'deformables': {'bodies': [{'name': 'a.b'}]}}", "bodies[0].name: a word"},
+      {BODY "'mess': {}" END, "did you mean 'mesh'?"},
+      {BODY "'mesh': {}" END, "mesh: one of chain"},
+      {BODY "'mesh': {'bux': {}}" END, "mesh: unknown key 'bux', did you mean 'box'?"},
+      {BODY "'mesh': {'box': {'cells': [1, 1, 1]}}" END, "mesh.box: one of \"high\" and \"size\""},
+      {BODY "'mesh': {'box': {'size': [1, 1], 'cells': [1, 1, 1]}}" END, "mesh.box.size: 2 numbers; 3 are meant"},
+      {BODY "'mesh': {'box': {'size': [1, 1, 0], 'cells': [1, 1, 1]}}" END, "mesh.box: "},
+      {BODY "'mesh': {'box': {'size': [1, 1, 1], 'cells': [1, 1, 1.5]}}" END, "mesh.box.cells: whole numbers"},
+      {BODY "'mesh': {'box': {'size': [1, 1, 1], 'cells': [4000000, 4000000, 4000000]}}" END, "are the most"},
+      {BODY "'mesh': {'ball': {'radius': 1}}" END, "mesh.ball: \"shells\" is missing"},
+      {BODY "'mesh': {'points': [[0, 0]]}" END, "mesh.points: rows of 3 numbers"},
+      {BODY "'mesh': {'points': []}" END, "mesh.points: no points"},
+      {BODY "'mesh': {'points': [[0, 0, 0], [1, 0, 0]], 'edges': [[0, 1], [1, 2]]}" END,
+       "mesh.edges[1]: 2 is no number of a point"},
+      {BODY "'mesh': {'points': [[0, 0, 0], [1, 0, 0]], 'edges': [[0, 0]]}" END, "mesh: "},
+      {BODY POINTS ", 'quat': [0, 0, 0, 0]" END, "quat: a quaternion of length zero"},
+      {BODY POINTS ", 'quat': [1, 0, 0, 0], 'euler': [0, 0, 0]" END, "both say how it is turned"},
+      {BODY POINTS ", 'scale': -1" END, "scale: positive"},
+      {BODY POINTS ", 'pos': 1" END, "pos: 3 numbers"},
+      {BODY POINTS ", 'mass': [1, 2]" END, "mass: 2 numbers; 4 are meant"},
+      {BODY POINTS ", 'mass': [1, 2, -1, 1]" END, "mass: a mass is negative"},
+      {BODY POINTS ", 'start': [[0, 0, 0]]" END, "start: 1 rows; 4 are meant"},
+      {BODY POINTS ", 'sets': {'s': 4}" END, "sets.s: 'b' has no point 4: it has 4"},
+      {BODY POINTS ", 'sets': {'s': {'box': [[2, 2, 2], [3, 3, 3]]}}" END, "sets.s: no point of 'b' is there"},
+      {BODY POINTS ", 'sets': {'s': {'box': [[1, 1, 1], [0, 0, 0]]}}" END, "sets.s.box: the first corner"},
+      {BODY POINTS ", 'sets': {'s': {'neares': [1, 1, 1]}}" END, "did you mean 'nearest'?"},
+      {BODY POINTS ", 'sets': {'left': 0}, 'pins': [{'points': 'letf'}]" END,
+       "pins[0].points: 'letf' is no set of 'b' and no group of its mesh, did you mean 'left'?"},
+      {BODY POINTS ", 'pins': [{'points': []}]" END, "pins[0].points: no point"},
+      {BODY POINTS ", 'pins': [{'axes': 'x'}]" END, "pins[0]: \"points\" is missing"},
+      {BODY POINTS ", 'pins': [{'points': 0, 'axes': 'xw'}]" END, "pins[0].axes: letters"},
+      {BODY POINTS ", 'pins': [{'points': 0}, {'points': true, 'axes': 'z', 'velocity': [0, 0, 1]}]" END,
+       "pins[1]: point 0 moves at 0 along z by another pin, at 1 by this one"},
+      {BODY POINTS ", 'mass': 1, 'energies': [{}]" END, "energies[0]: \"formula\" is missing"},
+      {BODY POINTS ", 'mass': 1, 'energies': [{'formula': 'x0.x'}]" END, "energies[0]: \"name\" is missing"},
+      {BODY POINTS ", 'mass': 1, 'energies': [{'name': 'e', 'formula': '1'}]" END, "energies[0].formula: it looks at no point"},
+      {BODY POINTS ", 'mass': 1, 'energies': [{'name': 'e', 'formula': 'dot(x0, x1, x2, x3)'}]" END,
+       "energies[0].on: 'b' has no elements that fit"},
+      {ENERGY "'on': 'triangles'}]" END, "energies[0].on: 'b' has no elements 'triangles' that fit"},
+      {ENERGY "'on': 'edgs'}]" END, "energies[0].on: points are meant here"},
+      {ENERGY "'on': [[0, 1, 2]]}]" END, "energies[0].on: elements of 3 points"},
+      {ENERGY "'on': [[0, 4]]}]" END, "energies[0].on[0]: 4 is no number of a point"},
+      {ENERGY "'on': [[1, 1]], 'parameters': {'k': 1}}]" END, "energies[0]: b_e: element 0 has the point 1 twice"},
+      {ENERGY "'parameters': {}}]" END, "energies[0]: "},
+      {ENERGY "'parameters': {'k': {'each': [1, 2, 3]}}}]" END, "energies[0].parameters.k.each: 3 values; there are 2 elements"},
+      {ENERGY "'parameters': {'k': [[1, 2, 3, 4]]}}]" END, "energies[0].parameters.k: a number, a vector"},
+      {ENERGY "'parameters': {'k': {'value': 1, 'each': [1, 2]}}}]" END, "one of \"value\" and \"each\""},
+      {ENERGY "'parameters': {'k': {'value': -1, 'lower': 0}}}]" END, "energies[0].parameters.k: b_e.k, row 0: -1 is outside"},
+      {ENERGY "'parameters': {'k': {'value': 1, 'lower': 2, 'upper': 1}}}]" END, "parameters.k: \"lower\" must be below"},
+      {ENERGY "'parameters': {'k': 1}, 'controls': ['q']}]" END, "energies[0].controls[0]: b_e (e) has no parameter 'q'"},
+      {ENERGY "'parameters': {'k': {'value': 1, 'constant': true}}, 'controls': ['k']}]" END, "cannot follow controls"},
+      {ENERGY "'parameters': {'k': 1}}, {'name': 'e', 'formula': 'x0.x'}]" END, "energies[1]: there is a group 'b_e' already"},
+      {BODY POINTS "}, {'name': 'b', " POINTS END, "bodies[1]: there are points 'b' already"},
+      {BODY POINTS ", 'mass': 1" END, NULL},
+      {"{'deformables': {'bodies': [{'name': 'b', " POINTS
+       ", 'mass': 1}]}, 'steps': 1, 'variables': [{'state': 'points', 'points': [0, 1, "
+       "0]}], 'loss': [{'points': true}]}",
+       "variables[0].points: point 0 is named twice"},
+      {"{'deformables': {'bodies': [{'name': 'b', " POINTS
+       ", 'mass': 1}]}, 'steps': 1, 'variables': [{'state': 'points', 'points': "
+       "'c'}], 'loss': [{'points': true}]}",
+       "variables[0].points: the model has no points 'c'"},
+      {"{'model': '<mujoco/>', 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'qpos': true}]}", ": "},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    pbTask *task;
+    const char *text = json(cases[i].text);
+    pbStatus status = pbTask_Parse(*state, text, strlen(text), NULL, "test.json", &task);
+    if (!cases[i].says) good(*state, status);
+    else if (status == pb_ok || !strstr(pbContext_Error(*state), cases[i].says))
+      fail_msg("case %zu: status %d, '%s'", i, status, pbContext_Error(*state));
+    pbTask_Destroy(task);
+  }
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+// Every allocation fails once: an error, nothing leaks, and the context stays usable.
+static void test_failing_allocations(void **state) {
+  (void)state;
+  char text[8192];
+  snprintf(text, sizeof text, net, "bdf2", "0");
+  leave_out(text, "'init': {'point_velocity': [0]},");
+  const char *quoted = json(text);
+  for (long fail_at = 1;; fail_at += fail_at < 200 ? 1 : 3) {
+    Meter meter = {.fail_at = fail_at};
+    pbAllocator allocator = meter_hooks(&meter);
+    pbContext *ctx = pbContext_Create(&allocator);
+    if (!ctx) continue;
+    pbTask *task;
+    pbStatus status = pbTask_Parse(ctx, quoted, strlen(quoted), NULL, "t", &task);
+    if (meter.failed && status != pb_no_memory) fail_msg("allocation %ld: %s", fail_at, pbContext_Error(ctx));
+    pbTask_Destroy(task);
+    if (meter.live != 1) fail_msg("allocation %ld: %ld blocks leak", fail_at, meter.live - 1);
+    pbContext_Destroy(ctx);
+    if (meter.failed) continue;
+    assert_int_equal(status, pb_ok);
+    return;
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_stiffness_from_a_resting_place),
+      cmocka_unit_test(test_flight_and_pins),
+      cmocka_unit_test(test_places_and_names),
+      cmocka_unit_test(test_gradients_by_every_kind_of_variable),
+      cmocka_unit_test(test_jacobians_agree_with_gradients),
+      cmocka_unit_test(test_files),
+      cmocka_unit_test(test_bad_files_are_refused_with_the_place),
+      cmocka_unit_test(test_failing_allocations),
+  };
+  return cmocka_run_group_tests(tests, setup, teardown);
+}
