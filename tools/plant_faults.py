@@ -128,6 +128,11 @@ FAULTS = [
      "built-in energies: a wrong node in the quadratic tetrahedron"),
     ("src/energy/builtin/rayleigh.c", "transpose(G##q)*G##q", "identity(3)", "unit/test_builtin",
      "built-in energies: damping without the start of the step"),
+    ("src/deform/newton.c", "static const double small = 1e-6;", "static const double small = 0;", "unit/test_minimise",
+     "a line search that hears nothing but rounding stands still"),
+    ("src/deform/minimise.c", "move[i] = -s * w->step[i], bend[i]", "move[i] = s * w->step[i], bend[i]", "unit/test_minimise",
+     "L-BFGS remembers moves of the other sign"),
+    ("src/deform/minimise.c", "v[i] / (1 - pow(0.999, k + 1))", "v[i]", "unit/test_minimise", "Adam without the correction of its bias"),
 ]
 
 

@@ -32,10 +32,7 @@ static double descend(pbDeformWork *w, double *value, double first, double shrin
   int n = 3 * w->d->npoint;
   double slope = dot(w->step, w->gradient, n), limit = pbDeform_MaxStep(w, w->x, w->step), s = first < limit ? first : limit;
   for (int k = 0; k < 60; k++, s *= shrink) {
-    double there;
-    for (int i = 0; i < n; i++) w->next_x[i] = w->x[i] - s * w->step[i];
-    if (pbDeform_Look(w, w->next_x, &there, NULL, false, false) != pb_ok) return 0;
-    if (!(there <= *value - 1e-4 * s * slope + 1e-15 * fabs(*value))) continue;
+    if (!pbDeform_Decreases(w, *value, s, slope)) continue;
     memcpy(w->x, w->next_x, (size_t)n * sizeof(double));
     return pbDeform_Look(w, w->x, value, w->gradient, false, false) == pb_ok ? s : 0;
   }
@@ -145,8 +142,14 @@ static pbStatus by_user(pbDeformWork *w, double *value) {
   const pbDeformOptions *o = &w->d->options;
   pbPotential p = {3 * w->d->npoint, user_evaluate, user_max_step, w};
   if (!o->minimise) return pbDeform_Fail(w, pb_bad_argument, "the method 'user' needs a function that minimises");
+  memcpy(w->next_x, w->x, (size_t)p.n * sizeof(double));
   pbStatus status = o->minimise(o->user, &p, w->x, &w->report.iterations);
   if (status != pb_ok) return pbDeform_Fail(w, status, "the user's minimiser failed: %s", pbStatus_Text(status));
+  for (int i = 0; i < p.n; i++) {
+    if (w->d->fixed[i / 3] >> (i % 3) & 1 && w->x[i] != w->next_x[i])
+      return pbDeform_Fail(w, pb_bad_argument, "the user's minimiser moved point %d, which is fixed", i / 3);
+    if (!isfinite(w->x[i])) return pbDeform_Fail(w, pb_not_finite, "the user's minimiser left point %d at %g", i / 3, w->x[i]);
+  }
   return pbDeform_Look(w, w->x, value, w->gradient, false, false);
 }
 

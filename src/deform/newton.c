@@ -154,26 +154,30 @@ static double merit_of_forces(const pbDeformWork *w, const double *gradient) {
   return sqrt(sum);
 }
 
-static bool decreases(pbDeformWork *w, double value, double s, double slope) {
+bool pbDeform_Decreases(pbDeformWork *w, double value, double s, double slope) {
+  static const double small = 1e-6;  // of the scene
+  int n = 3 * w->d->npoint;
   double there;
-  if (!w->d->unsymmetric) {
-    if (pbDeform_Look(w, w->next_x, &there, NULL, false, false) != pb_ok) return false;
-    return there <= value - sufficient * s * slope + rounding * fabs(value);
+  for (int i = 0; i < n; i++) w->next_x[i] = w->x[i] - s * w->step[i];
+  if (w->d->unsymmetric) {
+    double before = merit_of_forces(w, w->gradient);
+    if (pbDeform_Look(w, w->next_x, &there, w->y_bar, false, false) != pb_ok || !(there < INFINITY)) return false;
+    return merit_of_forces(w, w->y_bar) <= (1 - sufficient * s) * before + 1e-12 * w->force_size;
   }
-  double before = merit_of_forces(w, w->gradient);
-  if (pbDeform_Look(w, w->next_x, &there, w->y_bar, false, false) != pb_ok || !(there < INFINITY)) return false;
-  return merit_of_forces(w, w->y_bar) <= (1 - sufficient * s) * before + 1e-12 * w->force_size;
+  if (pbDeform_Look(w, w->next_x, &there, NULL, false, false) != pb_ok) return false;
+  if (there <= value - sufficient * s * slope + rounding * fabs(value)) return true;
+  if (s * largest(w->step, n) > small * w->d->size || !(there < INFINITY)) return false;
+  return pbDeform_Look(w, w->next_x, &there, w->y_bar, false, false) == pb_ok &&
+         fabs(dot(w->step, w->y_bar, n)) <= 0.9 * fabs(slope);
 }
 
 // x := x - s step for the largest s = 1, 1/2, ... that decreases the merit enough; false if none does.
 static bool search(pbDeformWork *w, double value) {
   int n = 3 * w->d->npoint;
   double slope = dot(w->step, w->gradient, n), s = pbDeform_MaxStep(w, w->x, w->step);
-  double *trial = w->next_x;
   for (int k = 0; k < halvings; k++, s *= 0.5) {
-    for (int i = 0; i < n; i++) trial[i] = w->x[i] - s * w->step[i];
-    if (!decreases(w, value, s, slope)) continue;
-    memcpy(w->x, trial, (size_t)n * sizeof(double));
+    if (!pbDeform_Decreases(w, value, s, slope)) continue;
+    memcpy(w->x, w->next_x, (size_t)n * sizeof(double));
     w->report.change = s * largest(w->step, n);
     return true;
   }
