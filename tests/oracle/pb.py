@@ -67,7 +67,7 @@ class Cotangent(ct.Structure):
 
 
 class RolloutBar(ct.Structure):
-    _fields_ = [(name, Cotangent) for name in ("qpos", "qvel", "act", "sensordata", "xpos", "site_xpos")]
+    _fields_ = [(name, Cotangent) for name in ("qpos", "qvel", "act", "sensordata", "xpos", "site_xpos", "points", "point_velocity")]
 
 
 class RolloutGradient(ct.Structure):
@@ -183,6 +183,10 @@ class Model:
             self._check(l.pbModel_SetOption(self.ptr, k.encode(), str(v).encode()))
         for k, v in (contact or {}).items():
             self._check(l.pbModel_SetContact(self.ptr, k.encode(), str(v).encode()))
+        self._sizes()
+
+    def _sizes(self):
+        l = lib()
         size = lambda n: l.pbModel_Size(self.ptr, n.encode())
         self.nq, self.nv, self.nu, self.na, self.nbody, self.nsite, self.nsensordata = (
             size(n) for n in ("nq", "nv", "nu", "na", "nbody", "nsite", "nsensordata"))

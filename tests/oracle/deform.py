@@ -1,0 +1,245 @@
+"""Deformables and energies of the C interface through ctypes (include/pullback/deform.h, energy.h), for tests and cases."""
+import ctypes as ct
+import os
+import tempfile
+
+import numpy as np
+
+import pb
+from pb import ptr, real
+
+_I = ct.POINTER(ct.c_int)
+SCHEMES = ("implicit_euler", "bdf2", "trapezoid", "avf4", "symplectic_euler", "static")
+METHODS = ("newton", "newton_cg", "lbfgs", "gradient", "adam", "user")
+
+
+class EnergyParameter(ct.Structure):
+    _fields_ = [("name", ct.c_char_p), ("unit", ct.c_char_p), ("rows", ct.c_int), ("cols", ct.c_int), ("lower", ct.c_double),
+                ("upper", ct.c_double), ("constant", ct.c_bool)]
+
+
+class EnergyDef(ct.Structure):
+    _fields_ = [("name", ct.c_char_p), ("formula", ct.c_char_p), ("points", ct.c_int), ("parameter_count", ct.c_int),
+                ("parameters", ct.POINTER(EnergyParameter))]
+
+
+class Elements(ct.Structure):
+    _fields_ = [("count", ct.c_int), ("vertex", _I), ("x", pb._F), ("rest", pb._F), ("previous", pb._F),
+                ("parameter", ct.POINTER(pb._F)), ("stride", _I), ("timestep", ct.c_double), ("time", ct.c_double)]
+
+
+class ElementsOut(ct.Structure):
+    _fields_ = [("value", pb._F), ("gradient", pb._F), ("hessian", pb._F)]
+
+
+class Fault(ct.Structure):
+    _fields_ = [("element", ct.c_int), ("line", ct.c_int), ("column", ct.c_int), ("what", ct.c_char * 120)]
+
+
+class Potential(ct.Structure):
+    pass
+
+
+Potential._fields_ = [("n", ct.c_int), ("evaluate", ct.CFUNCTYPE(ct.c_bool, ct.POINTER(Potential), pb._F, pb._F, pb._F)),
+                      ("max_step", ct.CFUNCTYPE(ct.c_double, ct.POINTER(Potential), pb._F, pb._F)), ("inside", ct.c_void_p)]
+MINIMISE = ct.CFUNCTYPE(ct.c_int, ct.c_void_p, ct.POINTER(Potential), pb._F, _I)
+
+
+class Options(ct.Structure):
+    _fields_ = [("scheme", ct.c_int), ("method", ct.c_int), ("iterations", ct.c_int), ("tolerance", ct.c_double),
+                ("residual", ct.c_double), ("rate", ct.c_double), ("approximate", ct.c_bool), ("minimise", MINIMISE),
+                ("user", ct.c_void_p)]
+
+
+def lib():
+    l = pb.lib()
+    p, i, s = ct.c_void_p, ct.c_int, ct.c_char_p
+    table = {
+        "pbDeformable_Create": (i, [p, ct.POINTER(p)]), "pbDeformable_Destroy": (None, [p]),
+        "pbDeformable_AddPoints": (i, [p, i, pb._F, pb._F, pb._F, pb._F, _I]), "pbDeformable_NamePoints": (i, [p, s, i, _I]),
+        "pbDeformable_Fix": (i, [p, i, _I, i]), "pbDeformable_SetPlanar": (None, [p, ct.c_bool]),
+        "pbDeformable_AddEnergy": (i, [p, s, ct.POINTER(EnergyDef), i, _I, _I]),
+        "pbDeformable_AddMass": (i, [p, s, ct.POINTER(EnergyDef), i, _I, _I]),
+        "pbDeformable_SetParameter": (i, [p, i, s, i, pb._F]), "pbDeformable_Control": (i, [p, i, s]),
+        "pbDeformable_SetOptions": (i, [p, ct.POINTER(Options)]), "pbModel_SetDeformable": (i, [p, p]),
+        "pbEnergy_Create": (i, [p, ct.POINTER(EnergyDef), ct.POINTER(p)]), "pbEnergy_Destroy": (None, [p]),
+        "pbEnergy_WorkSize": (ct.c_size_t, [p]),
+        "pbEnergy_Evaluate": (ct.c_bool, [p, ct.POINTER(Elements), ct.POINTER(ElementsOut), p, ct.POINTER(Fault)]),
+    }
+    for name, (result, arguments) in table.items():
+        getattr(l, name).restype, getattr(l, name).argtypes = result, arguments
+    return l
+
+
+def integers(a):
+    a = np.ascontiguousarray(a, dtype=np.intc)
+    return a, a.ctypes.data_as(_I)
+
+
+def definition(name, formula, points, parameters):
+    """`parameters`: name -> value, whose last axes give the shape: a number, a vector, a matrix."""
+    table = (EnergyParameter * max(1, len(parameters)))()
+    for k, (n, shape) in enumerate(parameters.items()):
+        rows, cols = (*shape, 1, 1)[:2]
+        table[k] = EnergyParameter(n.encode(), None, rows, cols, 0, 0, False)
+    return EnergyDef(name.encode(), formula.encode(), points, len(parameters), table)
+
+
+def shape_of(value, per_element):
+    return np.shape(value)[1:] if per_element else np.shape(value)
+
+
+class Energy:
+    """A formula on its own: values, gradients and Hessians of elements."""
+
+    def __init__(self, formula, points, **shapes):
+        self.ctx, self.ptr, self.names, self.points = ct.c_void_p(pb.lib().pbContext_Create(None)), ct.c_void_p(), [*shapes], points
+        d = definition("energy", formula, points, shapes)
+        if lib().pbEnergy_Create(self.ctx, ct.byref(d), ct.byref(self.ptr)):
+            raise pb.Error(1, (pb.lib().pbContext_Error(self.ctx) or b"").decode())
+
+    def __del__(self):
+        if self.ctx:
+            lib().pbEnergy_Destroy(self.ptr)
+            pb.lib().pbContext_Destroy(self.ctx)
+            self.ctx = None
+
+    def evaluate(self, x, vertex, rest=None, previous=None, h=0.0, time=0.0, hessian=False, **parameters):
+        """(value (count), gradient (count, points, 3), Hessian or None). Parameters: shared, or count rows each."""
+        v, pv = integers(vertex)
+        n, p = v.size // self.points, 3 * self.points
+        kept = [real(a) for a in (x, rest, previous)]
+        values = [real(np.atleast_1d(parameters[k])) for k in self.names]
+        addresses = (pb._F * max(1, len(values)))(*map(ptr, values))
+        stride, ps = integers([a.size // n if len(a) == n and n > 1 else 0 for a in values] or [0])
+        out = [np.zeros(n), np.zeros((n, self.points, 3)), np.zeros((n, p, p)) if hessian else None]
+        work, fault = ct.create_string_buffer(lib().pbEnergy_WorkSize(self.ptr)), Fault()
+        elements = Elements(n, pv, *map(ptr, kept), addresses, ps, h, time)
+        if not lib().pbEnergy_Evaluate(self.ptr, ct.byref(elements), ct.byref(ElementsOut(*map(ptr, out))), work, ct.byref(fault)):
+            raise ValueError(f"element {fault.element}: {fault.what.decode()}")
+        return out
+
+
+class World(pb.Model):
+    """An empty world (or the MJCF text `model`) with deformables: state them, then freeze()."""
+
+    def __init__(self, h, gravity=(0, 0, 0), model=None):
+        text = model or f'<mujoco><option timestep="{h!r}" gravity="{" ".join(map(repr, map(float, gravity)))}"/></mujoco>'
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "world.xml")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+            super().__init__(path)
+        self.h, self.groups, self.deformable, self.n = h, {}, ct.c_void_p(), 0
+        self._check(lib().pbDeformable_Create(self.ctx, ct.byref(self.deformable)))
+
+    def __del__(self):
+        if getattr(self, "deformable", None):
+            lib().pbDeformable_Destroy(self.deformable)
+            self.deformable = None
+        super().__del__()
+
+    # ---- what is stated ---------------------------------------------------------------------------------------------
+    def points(self, rest, mass=None, start=None, velocity=None):
+        """Points of a scene in the plane have two coordinates; it is made planar."""
+        kept = [None if a is None else real(np.pad(a, ((0, 0), (0, 3 - np.shape(a)[1])))) for a in (rest, start, velocity)]
+        if np.shape(rest)[1] == 2:
+            lib().pbDeformable_SetPlanar(self.deformable, True)
+        m = None if mass is None else real(np.broadcast_to(mass, len(rest)))
+        self.n += len(rest)
+        self._check(lib().pbDeformable_AddPoints(self.deformable, len(rest), ptr(kept[0]), ptr(m), ptr(kept[1]), ptr(kept[2]), None))
+
+    def _add(self, call, name, formula, elements, per_element, values, control):
+        v, pv = integers(elements)
+        d = definition(name, formula, v.shape[1], {k: shape_of(a, k in per_element) for k, a in values.items()})
+        group = ct.c_int()
+        self._check(call(self.deformable, name.encode(), ct.byref(d), len(v), pv, ct.byref(group)))
+        self.groups[name] = group.value
+        for k, a in values.items():
+            a = real(np.atleast_1d(a))
+            self._check(lib().pbDeformable_SetParameter(self.deformable, group, k.encode(), len(v) if k in per_element else 1, ptr(a)))
+        for k in control:
+            self._check(lib().pbDeformable_Control(self.deformable, group, k.encode()))
+
+    def energy(self, name, formula, elements, per_element=(), control=(), **values):
+        """Parameters named in `per_element` have a row an element; those in `control` follow controls."""
+        self._add(lib().pbDeformable_AddEnergy, name, formula, elements, per_element, values, control)
+
+    def mass(self, name, formula, elements, per_element=(), **values):
+        self._add(lib().pbDeformable_AddMass, name, formula, elements, per_element, values, ())
+
+    def fix(self, points, axes="xyz"):
+        v, pv = integers(points)
+        self._check(lib().pbDeformable_Fix(self.deformable, len(v), pv, sum(1 << "xyz".index(a) for a in axes)))
+
+    def freeze(self, scheme="implicit_euler", method="newton", minimise=None, **options):
+        """Options, then into the model. `minimise(evaluate, x)` -> (x, iterations): a minimiser of the caller's."""
+        self._keep_minimise = MINIMISE(self._user(minimise)) if minimise else MINIMISE()
+        o = Options(scheme=SCHEMES.index(scheme), method=METHODS.index(method), minimise=self._keep_minimise, **options)
+        self._check(lib().pbDeformable_SetOptions(self.deformable, ct.byref(o)))
+        self._check(lib().pbModel_SetDeformable(self.ptr, self.deformable))
+        self._sizes()
+        return self
+
+    @staticmethod
+    def _user(minimise):
+        def call(_, potential, x, iterations):
+            p = potential.contents
+            here = np.ctypeslib.as_array(x, (p.n,))
+
+            def evaluate(y):
+                y, value, gradient = real(y), np.zeros(1), np.zeros(p.n)
+                if not p.evaluate(potential, ptr(y), ptr(value), ptr(gradient)):
+                    return np.inf, gradient
+                return value[0], gradient
+
+            here[:], iterations[0] = minimise(evaluate, here.copy())
+            return 0
+        return call
+
+    # ---- states -----------------------------------------------------------------------------------------------------
+    def x(self, state):
+        return state[..., self.slots["points"]].reshape(*state.shape[:-1], self.n, 3)
+
+    def v(self, state):
+        return state[..., self.slots["point_velocity"]].reshape(*state.shape[:-1], self.n, 3)
+
+    def start(self, x=None, v=None):
+        """The initial state, with other positions or velocities (n x 2 or 3)."""
+        s = self.init()
+        for name, a in (("points", x), ("point_velocity", v)):
+            if a is not None:
+                s[self.slots[name]].reshape(self.n, 3)[:, :np.shape(a)[1]] = a
+        return s
+
+    def with_params(self, theta=None, **values):
+        """theta with slices replaced; 'group.parameter' is written group__parameter."""
+        th = (self.theta if theta is None else theta).copy()
+        for k, a in values.items():
+            view = self.param(th, k.replace("__", "."))
+            view[...] = np.reshape(a, view.shape) if np.ndim(a) else a
+        return th
+
+
+class Rollout(pb.Rollout):
+    """Rollouts of a World: states as an array, gradients as arrays by name."""
+
+    def run(self, state=None, ctrl=None, theta=None):
+        return self.forward(self.m.start() if state is None else state, ctrl, theta, states=True)
+
+    def pull(self, points=None, velocity=None):
+        """Cotangents (n x 3 of the last state, or (steps + 1) x n x 3) -> dict of x, v, ctrl and slices of theta by name."""
+        m, self.bars = self.m, [None if a is None else real(np.reshape(a, (-1, 3 * self.m.n))) for a in (points, velocity)]
+        bar = pb.RolloutBar()
+        for name, a in zip(("points", "point_velocity"), self.bars):
+            if a is not None:
+                setattr(bar, name, pb.Cotangent(ptr(a), len(a), None))
+        g = {"x0": np.zeros(m.nt), "theta": np.zeros(m.ntheta)}
+        if m.nu:
+            g["ctrl"] = np.zeros(self.kept[2].shape if self.kept[2] is not None else (self.steps, m.nu))
+        self.certificate = pb.Certificate()
+        out = pb.RolloutGradient(**{k: ptr(a) for k, a in g.items()})
+        m._check(pb.lib().pbRollout_Vjp(self.ptr, ct.byref(bar), None, ct.byref(out), ct.byref(self.certificate)))
+        at = 2 * m.nv + m.na
+        g["x"], g["v"] = g["x0"][at:at + 3 * m.n].reshape(m.n, 3), g["x0"][at + 3 * m.n:at + 6 * m.n].reshape(m.n, 3)
+        return g
