@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help build build-tests demo test unit oracle validate bench bench-contacts fuzz check-format format tidy coverage faults install clean
+.PHONY: help build build-tests demo test unit oracle validate bench bench-contacts bench-sparse fuzz check-format format tidy coverage faults install clean
 
 help:
 	@echo 'make build          the program build/release/pullback and the libraries beside it'
@@ -15,6 +15,7 @@ help:
 	@echo 'make validate       the cases of validation/, measured against required [CASE=R2: one of them]'
 	@echo 'make bench          speed, beside MuJoCo on the same core'
 	@echo 'make bench-contacts contact methods and gradient modes side by side: errors, cost, searches that succeed'
+	@echo 'make bench-sparse   the sparse factorisation beside CHOLMOD'
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
 	@echo 'make unit, oracle   the parts of make test: C tests; tests against MuJoCo [PYTEST_ARGS="-k name"]'
 	@echo 'make faults         plant faults one by one and see that the tests turn red'
@@ -61,6 +62,11 @@ bench: build
 bench-contacts: build
 	@tools/setup python
 	@$(PYTHON) bench/contacts.py --build $(BUILD)
+
+bench-sparse: build
+	@tools/setup bench
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_sparse
+	@$(BUILD)/bench/sparse | tee bench/results/sparse.csv
 
 SECONDS ?= 60
 fuzz:

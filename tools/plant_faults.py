@@ -17,6 +17,12 @@ BUILD = ROOT / "build" / "faults" / "build"
 
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why
 FAULTS = [
+    ("src/sparse/front_kernel.c", "above > 0 ? above / TILE * TILE : 0", "above > 0 ? (above / TILE + 1) * TILE : 0", "unit/test_sparse",
+     "tiles on the diagonal are left out"),
+    ("src/sparse/analysis.c", "? ~place : place", "? place : place", "unit/test_sparse", "blocks above the diagonal are not transposed"),
+    ("src/sparse/dissect.c", "part[v] = other[fine->map[v]]", "part[v] = other[v / 2]", "unit/test_sparse", "separators do not separate"),
+    ("src/sparse/krylov.c", "int down = transposed ? 1 : 3, along = transposed ? 3 : 1;", "int down = 3, along = 1;\n    (void)transposed;", "unit/test_sparse_krylov",
+     "block Jacobi is not transposed"),
     ("src/contact/law.c", "law->Nmu[i * t + j - 1] = -open * f[j]", "law->Nmu[i * t + j - 1] = open * f[j]", "unit/test_hard",
      "hard contact: a sign in the gradient by friction"),
     ("src/contact/law.c", "along = most > 0 && size > 0 ? scale / most * slope * y[i] * y[j] / size : 0;", "along = 0; (void)slope;",

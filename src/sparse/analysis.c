@@ -40,7 +40,7 @@ static bool find_order(const pbSparsePattern *p, pbSparseAnalysis *a) {
     for (int i = 0; i < p->n; i++) fill[i + 1] += fill[i];
     for (int j = 0; j < p->n; j++)
       for (int s = p->begin[j] + 1; s < p->begin[j + 1]; s++) neighbour[fill[p->row[s]]++] = j, neighbour[fill[j]++] = p->row[s];
-    pbOrder_MinimumDegree(&(pbGraphOf){p->n, begin, neighbour}, a->order, work);
+    pbOrder_Find(&(pbGraphOf){p->n, begin, neighbour}, a->order, work);
   }
   pbContext_Free(a->ctx, work);
   pbContext_Free(a->ctx, begin);

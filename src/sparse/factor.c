@@ -37,8 +37,8 @@ typedef struct SolveWork {
 static SolveWork solve_work(pbArena *arena, const pbSparseAnalysis *a) {
   size_t n = 3 * (size_t)a->n;
   SolveWork w;
-  w.y = pbArena_Take(arena, n, sizeof(double));
-  w.front = pbArena_Take(arena, (size_t)a->most_rows, sizeof(double));
+  w.y = pbArena_Take(arena, PB_SOLVE_LANES * n, sizeof(double));
+  w.front = pbArena_Take(arena, PB_SOLVE_LANES * (size_t)a->most_rows, sizeof(double));
   w.residual = pbArena_Take(arena, n, sizeof(double));
   w.correction = pbArena_Take(arena, n, sizeof(double));
   return w;
@@ -151,6 +151,17 @@ static void solve(const pbSparseFactor *f, const double *b, double *x, const Sol
   for (int k = 0; k < a->n; k++) memcpy(x + 3 * a->order[k], w->y + 3 * k, 3 * sizeof *x);
 }
 
+// PB_SOLVE_LANES at once.
+static void solve_lanes(const pbSparseFactor *f, const double *b, double *x, const SolveWork *w) {
+  const pbSparseAnalysis *a = f->analysis;
+  size_t n = 3 * (size_t)a->n;
+  for (size_t i = 0; i < n; i++)
+    for (size_t v = 0; v < PB_SOLVE_LANES; v++) w->y[PB_SOLVE_LANES * i + v] = b[v * n + 3 * (size_t)a->order[i / 3] + i % 3];
+  f->kernels->substitute_lanes(a, f->L, f->D, w->y, w->front);
+  for (size_t i = 0; i < n; i++)
+    for (size_t v = 0; v < PB_SOLVE_LANES; v++) x[v * n + 3 * (size_t)a->order[i / 3] + i % 3] = w->y[PB_SOLVE_LANES * i + v];
+}
+
 static SolveWork work_over(const pbSparseAnalysis *a, void *work) {
   pbArena arena = pbArena_Over(work, pbSparseAnalysis_WorkSize(a));
   return solve_work(&arena, a);
@@ -159,7 +170,9 @@ static SolveWork work_over(const pbSparseAnalysis *a, void *work) {
 void pbSparse_Solve(const pbSparseFactor *f, int count, const double *b, double *x, void *work) {
   SolveWork w = work_over(f->analysis, work);
   size_t n = 3 * (size_t)f->analysis->n;
-  for (int i = 0; i < count; i++) solve(f, b + (size_t)i * n, x + (size_t)i * n, &w);
+  int i = 0;
+  for (; i + PB_SOLVE_LANES <= count; i += PB_SOLVE_LANES) solve_lanes(f, b + (size_t)i * n, x + (size_t)i * n, &w);
+  for (; i < count; i++) solve(f, b + (size_t)i * n, x + (size_t)i * n, &w);
 }
 
 static double largest(const double *x, int n) {

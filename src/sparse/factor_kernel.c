@@ -1,5 +1,13 @@
 #include "sparse/kernels.h"
 
+// The lower triangle, by whole vectors.
+static void clear_triangle(double *A, int lead, int n) {
+  for (int j = 0; j < n; j++) {
+    int from = j & -PB_PANEL_ALIGN;
+    memset(A + (size_t)j * (size_t)lead + from, 0, sizeof *A * (size_t)(lead - from));
+  }
+}
+
 static void place_entries(const pbSparseAnalysis *a, const pbFrontShape *f, const double *values, double *panel, int lead) {
   for (const pbFrontEntry *e = a->entry + f->entry; e < a->entry + f->entry + f->entries; e++) {
     const double *block = values + 9 * (size_t)e->slot;
@@ -35,7 +43,7 @@ int NUM(pbSparse_Eliminate)(const pbSparseAnalysis *a, const double *values, dou
     int k = pb_front_k(f), u = pb_front_u(f), m = k + u, lead = pb_aligned(m), lead_update = pb_aligned(u);
     double *panel = L + f->panel, *update = work->stack + f->update;
     memset(panel, 0, sizeof *panel * (size_t)lead * (size_t)k);
-    memset(update, 0, sizeof *update * (size_t)lead_update * (size_t)u);
+    clear_triangle(update, lead_update, u);
     place_entries(a, f, values, panel, lead);
     for (int c = f->child; c < f->child + f->children; c++) {
       const pbFrontShape *child = &a->front[a->child[c]];

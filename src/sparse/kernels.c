@@ -1,9 +1,11 @@
 #include "sparse/kernels.h"
 
-#define DECLARE(suffix)                                                                                               \
-  int pbSparse_Eliminate##suffix(const pbSparseAnalysis *, const double *, double *, double *, const pbFactorWork *); \
-  void pbSparse_Substitute##suffix(const pbSparseAnalysis *, const double *, const double *, double *, double *);     \
-  static const pbSparseKernels kernels##suffix = {pbSparse_Eliminate##suffix, pbSparse_Substitute##suffix};
+#define DECLARE(suffix)                                                                                                \
+  int pbSparse_Eliminate##suffix(const pbSparseAnalysis *, const double *, double *, double *, const pbFactorWork *);  \
+  void pbSparse_Substitute##suffix(const pbSparseAnalysis *, const double *, const double *, double *, double *);      \
+  void pbSparse_SubstituteLanes##suffix(const pbSparseAnalysis *, const double *, const double *, double *, double *); \
+  static const pbSparseKernels kernels##suffix = {pbSparse_Eliminate##suffix, pbSparse_Substitute##suffix,             \
+                                                  pbSparse_SubstituteLanes##suffix};
 DECLARE(_r)
 #ifdef PB_HAVE_V3
 DECLARE(_v3)

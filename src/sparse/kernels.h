@@ -15,10 +15,14 @@ int NUM(pbSparse_Eliminate)(const pbSparseAnalysis *a, const double *values, dou
 
 // y := A^-1 y, by place; front: room for the most rows of a front.
 void NUM(pbSparse_Substitute)(const pbSparseAnalysis *a, const double *L, const double *D, double *y, double *front);
+// The same, with the same bits, for PB_SOLVE_LANES right-hand sides: entry i of all of them together in y[PB_SOLVE_LANES i ..].
+enum { PB_SOLVE_LANES = 4 };
+void NUM(pbSparse_SubstituteLanes)(const pbSparseAnalysis *a, const double *L, const double *D, double *y, double *front);
 
 typedef struct pbSparseKernels {
   int (*eliminate)(const pbSparseAnalysis *a, const double *values, double *L, double *D, const pbFactorWork *work);
   void (*substitute)(const pbSparseAnalysis *a, const double *L, const double *D, double *y, double *front);
+  void (*substitute_lanes)(const pbSparseAnalysis *a, const double *L, const double *D, double *y, double *front);
 } pbSparseKernels;
 
 // Those this processor can run, the best first; NULL beyond the last.

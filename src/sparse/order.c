@@ -22,7 +22,11 @@ typedef struct Quotient {
 
 static const int ARRAYS = 16;
 
-size_t pbOrder_Room(int n, size_t adjacent) { return 2 * (2 * adjacent + (size_t)n) + (size_t)ARRAYS * ((size_t)n + 1); }
+size_t pbOrder_MinimumDegreeRoom(int n, size_t adjacent) {
+  return 2 * (2 * adjacent + (size_t)n) + (size_t)ARRAYS * ((size_t)n + 1);
+}
+
+int pbOrder_Dense(int n) { return (int)fmax(16, 10 * sqrt((double)n)); }
 
 static void insert(Quotient *q, int i) {
   int d = q->degree[i], first = q->head[d];
@@ -45,7 +49,7 @@ static int begin_quotient(Quotient *q, const pbGraphOf *g, int *work, int *order
   int **arrays[] = {&q->begin,    &q->length,  &q->elements, &q->state,  &q->weight,      &q->degree, &q->head, &q->next,
                     &q->previous, &q->outside, &q->stamp,    &q->bucket, &q->bucket_next, &q->chain,  &q->last};
   for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++) *arrays[k] = work, work += n + 1;
-  double dense = fmax(16, 10 * sqrt((double)n));
+  int dense = pbOrder_Dense(g->n);
   for (int i = 0; i < g->n; i++) {
     q->elements[i] = 0, q->state[i] = VARIABLE, q->stamp[i] = -1;
     q->head[i] = q->bucket[i] = q->chain[i] = -1, q->last[i] = i;
@@ -203,14 +207,17 @@ static void eliminate(Quotient *q, int p, int step, int *mark) {
   if (to == from) q->state[p] = DEAD;
 }
 
-void pbOrder_MinimumDegree(const pbGraphOf *g, int *order, int *work) {
+double pbOrder_MinimumDegree(const pbGraphOf *g, int *order, int *work) {
   Quotient q;
   int most = begin_quotient(&q, g, work, order), count = 0, mark = -1;
+  double operations = 0;
   for (int step = 0; count < most; step++) {
     while (q.head[q.least] < 0) q.least++;
-    int p = q.head[q.least];
+    int p = q.head[q.least], first = count;
     take_out(&q, p);
     eliminate(&q, p, step, &mark);
     for (int i = p; i >= 0; i = q.chain[i]) order[count++] = i;
+    for (double rows = q.degree[p]; first < count; first++, rows++) operations += (rows + 1) * (rows + 1);
   }
+  return operations;
 }

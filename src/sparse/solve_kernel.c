@@ -71,3 +71,75 @@ void NUM(pbSparse_Substitute)(const pbSparseAnalysis *a, const double *L, const 
     memcpy(y + 3 * f->first, w, sizeof *w * (size_t)k);
   }
 }
+
+// ---- several right-hand sides side by side --------------------------------------------------------------------------
+// The same sums in the same order as above, so the same bits; L is read once for all.
+static void forward_lanes(const double *L, int lead, int m, int k, pbVector *w) {
+  int j = 0;
+  for (; j + GROUP <= k; j += GROUP) {
+    const double *l0 = L + (size_t)j * (size_t)lead, *l1 = l0 + lead, *l2 = l1 + lead, *l3 = l2 + lead;
+    pbVector w0 = w[j], w1 = w[j + 1] -= l0[j + 1] * w0, w2 = w[j + 2] = (w[j + 2] - l0[j + 2] * w0) - l1[j + 2] * w1;
+    pbVector w3 = w[j + 3] = ((w[j + 3] - l0[j + 3] * w0) - l1[j + 3] * w1) - l2[j + 3] * w2;
+    for (int i = j + GROUP; i < m; i++) w[i] = (((w[i] - l0[i] * w0) - l1[i] * w1) - l2[i] * w2) - l3[i] * w3;
+  }
+  for (; j < k; j++) {
+    const double *l = L + (size_t)j * (size_t)lead;
+    for (int i = j + 1; i < m; i++) w[i] -= l[i] * w[j];
+  }
+}
+
+// Sums over i >= from of `columns` columns, split as those of a vector of PB_WIDTH.
+PB_COPIES void dot_lanes(int columns, const double *l, int lead, const pbVector *w, int from, int m, pbVector *result) {
+  pbVector sum[2][PB_WIDTH] = {{{0}}}, rest[2] = {{0}};
+  int i = from;
+  for (; i + PB_WIDTH <= m; i += PB_WIDTH)
+#pragma GCC unroll 4
+    for (int v = 0; v < PB_WIDTH; v++)
+#pragma GCC unroll 2
+      for (int c = 0; c < columns; c++) sum[c][v] += l[(size_t)c * (size_t)lead + (size_t)(i + v)] * w[i + v];
+  for (; i < m; i++)
+    for (int c = 0; c < columns; c++) rest[c] += l[(size_t)c * (size_t)lead + (size_t)i] * w[i];
+  for (int c = 0; c < columns; c++) result[c] = ((sum[c][0] + sum[c][2]) + (sum[c][1] + sum[c][3])) + rest[c];
+}
+
+static void backward_lanes(const double *L, int lead, int m, int k, pbVector *w) {
+  int j = k;
+  for (; j % GROUP; j--) {
+    pbVector sum;
+    dot_lanes(1, L + (size_t)(j - 1) * (size_t)lead, lead, w, j, m, &sum);
+    w[j - 1] -= sum;
+  }
+  for (j -= GROUP; j >= 0; j -= GROUP) {
+    const double *l = L + (size_t)j * (size_t)lead;
+    pbVector sum[GROUP];
+    for (int c = 0; c < GROUP; c += 2) dot_lanes(2, l + (size_t)c * (size_t)lead, lead, w, j + GROUP, m, sum + c);
+    for (int c = GROUP - 1; c >= 0; c--) {
+      for (int b = GROUP - 1; b > c; b--) sum[c] += l[(size_t)c * (size_t)lead + (size_t)(j + b)] * w[j + b];
+      w[j + c] -= sum[c];
+    }
+  }
+}
+
+void NUM(pbSparse_SubstituteLanes)(const pbSparseAnalysis *a, const double *L, const double *D, double *lanes, double *front) {
+  pbVector *y = vec_at(lanes), *w = vec_at(front);
+  for (const pbFrontShape *f = a->front; f < a->front + a->fronts; f++) {
+    int k = pb_front_k(f), m = pb_front_m(f);
+    const int *row = a->row + f->row;
+    memcpy(w, y + 3 * f->first, sizeof *w * (size_t)k);
+    memset(w + k, 0, sizeof *w * (size_t)(m - k));
+    forward_lanes(L + f->panel, pb_aligned(m), m, k, w);
+    memcpy(y + 3 * f->first, w, sizeof *w * (size_t)k);
+    for (int i = 0; i < f->rows; i++)
+      for (int r = 0; r < 3; r++) y[3 * row[i] + r] += w[k + 3 * i + r];
+  }
+  for (int i = 0; i < 3 * a->n; i++) y[i] /= D[i];
+  for (const pbFrontShape *f = a->front + a->fronts; f-- > a->front;) {
+    int k = pb_front_k(f), m = pb_front_m(f);
+    const int *row = a->row + f->row;
+    memcpy(w, y + 3 * f->first, sizeof *w * (size_t)k);
+    for (int i = 0; i < f->rows; i++)
+      for (int r = 0; r < 3; r++) w[k + 3 * i + r] = y[3 * row[i] + r];
+    backward_lanes(L + f->panel, pb_aligned(m), m, k, w);
+    memcpy(y + 3 * f->first, w, sizeof *w * (size_t)k);
+  }
+}

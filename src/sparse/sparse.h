@@ -71,7 +71,8 @@ typedef struct pbSparseInertia {
 PB_NODISCARD pbStatus pbSparse_Factor(pbContext *ctx, pbSparseFactor *factor, const double *values, void *work, int *block);
 pbSparseInertia pbSparseFactor_Inertia(const pbSparseFactor *factor);
 
-// X = A^-1 B for `count` right-hand sides, one after the other (3n each); x may be b. A is symmetric: also the transposed.
+// X = A^-1 B for `count` right-hand sides, one after the other (3n each); x may be b. A is symmetric: also the transposed. A solution
+// has the same bits alone and among others.
 void pbSparse_Solve(const pbSparseFactor *factor, int count, const double *b, double *x, void *work);
 // The same for one, then one step of refinement with the matrix itself. Returns the largest |b - A x| over the largest |b|
 // before that step, 0 where b = 0. x is not b.
