@@ -1,4 +1,4 @@
-// "energies" of a deformable body: formulas, the elements they act on, and the values of their parameters.
+// "energies" of a deformable body: formulas and built-in ones, the elements they act on, and the values of their parameters.
 #include <ctype.h>
 #include <limits.h>
 #include <math.h>
@@ -195,12 +195,120 @@ static pbStatus read_formula(pbTaskReader *r, const json_t *o, const pbDeformBod
   return status;
 }
 
+// ---- built-in energies ----------------------------------------------------------------------------------------------
+static bool is_called(const pbMaterial *m, const char *name) { return !strcmp(m->name, name) || !strcmp(m->family, name); }
+
+// The kinds of elements that it is there for; none: the context says what there is instead.
+static pbStatus kinds_of(pbTaskReader *r, const char *name, unsigned *wanted) {
+  const pbMaterial *m;
+  *wanted = 0;
+  for (int i = 0; (m = pbMaterial_At(i)); i++) *wanted |= is_called(m, name) ? 1u << m->cell : 0;
+  if (*wanted) return pb_ok;
+  pbTaskReader_Enter(r, "energy");
+  pbStatus status = pbMaterial_Get(r->ctx, name, -1, &m);
+  return pbTaskReader_FailAgain(r, status == pb_ok ? pb_bad_input : status);
+}
+
+static const pbEnergyParameter *parameter_of(const pbMaterial *m, const char *name) {
+  for (int i = 0; m && i < m->def.parameter_count; i++) {
+    if (!strcmp(m->def.parameters[i].name, name)) return &m->def.parameters[i];
+  }
+  return NULL;
+}
+
+// One value into whichever of the two groups has a parameter of that name.
+static pbStatus set_builtin(pbTaskReader *r, const char *name, const json_t *value, int elements, const pbMaterial *m, int group,
+                            const pbMaterial *mass, int mass_group, pbDeformable *d) {
+  static const char *const keys[] = {"value", "each", NULL};
+  const pbEnergyParameter *own = parameter_of(m, name), *of_mass = parameter_of(mass, name), *p = own ? own : of_mass;
+  Values v = {0};
+  pbTaskReader_Enter(r, name);
+  if (json_is_object(value)) PB_TRY(pbTaskReader_Keys(r, value, keys));
+  pbStatus status = read_values(r, value, elements, &v);
+  if (status == pb_ok && v.shape_rows * v.shape_cols != p->rows * p->cols)
+    status = pbTaskReader_Fail(r, pb_bad_input, "%d numbers; %d are meant", v.shape_rows * v.shape_cols, p->rows * p->cols);
+  if (status == pb_ok) pbTaskReader_Leave(r), pbTaskReader_Leave(r);
+  if (status == pb_ok && own) status = set_values(r, group, name, &v, d);
+  if (status == pb_ok && of_mass) status = set_values(r, mass_group, name, &v, d);
+  if (status == pb_ok) pbTaskReader_Enter(r, "parameters");
+  pbContext_Free(r->ctx, v.data);
+  return status;
+}
+
+static pbStatus unknown_parameter(pbTaskReader *r, const char *name, const pbMaterial *m, const pbMaterial *mass) {
+  pbSuggest near = pbSuggest_For(name);
+  char hint[200];
+  for (int i = 0; i < m->def.parameter_count; i++) pbSuggest_Offer(&near, m->def.parameters[i].name);
+  for (int i = 0; mass && i < mass->def.parameter_count; i++) pbSuggest_Offer(&near, mass->def.parameters[i].name);
+  return pbTaskReader_Fail(r, pb_bad_input, "%s has no parameter '%.80s'%s", m->name, name,
+                           pbSuggest_Write(&near, hint, sizeof hint));
+}
+
+static pbStatus check_given(pbTaskReader *r, const json_t *given, const pbMaterial *m) {
+  for (int i = 0; m && i < m->def.parameter_count; i++) {
+    const pbEnergyParameter *p = &m->def.parameters[i];
+    if (!json_object_get(given, p->name))
+      return pbTaskReader_Fail(r, pb_bad_input, "\"%s\" is missing: %s has it [%s]", p->name, m->name, p->unit ? p->unit : "1");
+  }
+  return pb_ok;
+}
+
+static pbStatus read_parameters(pbTaskReader *r, const json_t *given, int elements, const pbMaterial *m, int group,
+                                const pbMaterial *mass, int mass_group, pbDeformable *d) {
+  const char *name;
+  json_t *value;
+  pbTaskReader_Enter(r, "parameters");
+  if (given && !json_is_object(given)) return pbTaskReader_Fail(r, pb_bad_input, "an object {name: value} is meant");
+  PB_TRY(check_given(r, given, m));
+  PB_TRY(check_given(r, given, mass));
+  json_object_foreach((json_t *)given, name, value) {
+    if (!parameter_of(m, name) && !parameter_of(mass, name)) return unknown_parameter(r, name, m, mass);
+    PB_TRY(set_builtin(r, name, value, elements, m, group, mass, mass_group, d));
+  }
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+static pbStatus add_builtin(pbTaskReader *r, const json_t *o, const pbDeformBody *body, const pbMaterial *m, const Elements *e,
+                            pbDeformable *d) {
+  char name[256], mass_name[260];
+  const char *given = m->family;
+  const json_t *parameters = json_object_get(o, "parameters");
+  int group, mass_group = -1;
+  bool gives_mass = m->traits & pb_materialMass;
+  PB_TRY(pbTaskReader_Text(r, o, "name", &given));
+  PB_TRY(group_name(r, body, given, name, sizeof name));
+  snprintf(mass_name, sizeof mass_name, "%.250s_mass", name);
+  const pbMaterial *mass =
+      m->mass && !parameter_of(m, "density") && json_object_get(parameters, "density") ? pbMaterial_Find(m->mass) : NULL;
+  pbStatus status = gives_mass ? pbDeformable_AddMass(d, name, &m->def, e->count, e->vertex, &group)
+                               : pbDeformable_AddEnergy(d, name, &m->def, e->count, e->vertex, &group);
+  if (status == pb_ok && mass) status = pbDeformable_AddMass(d, mass_name, &mass->def, e->count, e->vertex, &mass_group);
+  if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
+  PB_TRY(read_parameters(r, parameters, e->count, m, group, mass, mass_group, d));
+  return read_controls(r, json_object_get(o, "controls"), group, d);
+}
+
+static pbStatus read_builtin(pbTaskReader *r, const json_t *o, const pbDeformBody *body, Elements *e, pbDeformable *d) {
+  const char *name = NULL;
+  const pbMaterial *m;
+  unsigned wanted;
+  PB_TRY(pbTaskReader_Text(r, o, "energy", &name));
+  if (json_object_get(o, "mass")) return pbTaskReader_FailAt(r, "mass", "is for formulas; \"%.60s\" is known", name);
+  PB_TRY(kinds_of(r, name, &wanted));
+  PB_TRY(pbTask_SelectElements(r, body, json_object_get(o, "on"), wanted, 0, &e->cell, &e->vertex, &e->count));
+  for (int i = 0; i < e->count * pbTask_CellNodes(e->cell); i++) e->vertex[i] += body->first;
+  pbStatus status = pbMaterial_Get(r->ctx, name, e->cell, &m);
+  return status == pb_ok ? add_builtin(r, o, body, m, e, d) : pbTaskReader_FailAgain(r, status);
+}
+
 // ---- the list -------------------------------------------------------------------------------------------------------
 static pbStatus read_energy(pbTaskReader *r, const json_t *o, const pbDeformBody *body, Elements *e, pbDeformable *d) {
-  static const char *const keys[] = {"formula", "name", "on", "parameters", "mass", "controls", "comment", NULL};
+  static const char *const keys[] = {"energy", "formula", "name", "on", "parameters", "mass", "controls", "comment", NULL};
   PB_TRY(pbTaskReader_Keys(r, o, keys));
-  if (!json_object_get(o, "formula")) return pbTaskReader_Fail(r, pb_bad_input, "\"formula\" is missing");
-  return read_formula(r, o, body, e, d);
+  if (!json_object_get(o, "formula") == !json_object_get(o, "energy"))
+    return pbTaskReader_Fail(r, pb_bad_input, "one of \"energy\" and \"formula\" is meant");
+  return json_object_get(o, "energy") ? read_builtin(r, o, body, e, d) : read_formula(r, o, body, e, d);
 }
 
 pbStatus pbTask_ReadEnergies(pbTaskReader *r, const json_t *list, const pbDeformBody *body, pbDeformable *d) {

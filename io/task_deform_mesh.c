@@ -252,13 +252,28 @@ static bool has_cells(const pbMesh *mesh) {
   return count > 0;
 }
 
+static pbStatus read_file(pbTaskReader *r, const char *file, pbMesh **mesh) {
+  char *path = NULL;
+  PB_TRY(pbTaskReader_Path(r, file, &path));
+  pbStatus status = pbMesh_Load(r->ctx, path, mesh);
+  pbContext_Free(r->ctx, path);
+  if (status == pb_ok && strlen(file) > 4 && !strcmp(file + strlen(file) - 4, ".stl")) status = pbMesh_Weld(*mesh);
+  if (status == pb_ok && has_cells(*mesh)) status = pbMesh_DropUnused(*mesh);
+  PB_TRY(made(r, status));
+  return bounded(r, (*mesh)->points);
+}
+
 pbStatus pbTask_ReadMesh(pbTaskReader *r, const json_t *body, pbMesh **mesh) {
   const json_t *value = json_object_get(body, "mesh");
   if (!value) return pbTaskReader_Fail(r, pb_bad_input, "\"mesh\" is missing");
   pbTaskReader_Enter(r, "mesh");
-  if (!json_is_object(value)) return pbTaskReader_Fail(r, pb_bad_input, "an object {generator: numbers} is meant");
-  PB_TRY(read_generated(r, value, mesh));
-  if (has_cells(*mesh)) PB_TRY(made(r, pbMesh_Check(r->ctx, *mesh, 0, NULL)));
+  if (json_is_string(value)) PB_TRY(read_file(r, json_string_value(value), mesh));
+  else if (json_is_object(value)) PB_TRY(read_generated(r, value, mesh));
+  else return pbTaskReader_Fail(r, pb_bad_input, "the name of a file, or an object {generator: numbers}, is meant");
+  if (has_cells(*mesh)) {
+    PB_TRY(made(r, pbMesh_Orient(*mesh)));
+    PB_TRY(made(r, pbMesh_Check(r->ctx, *mesh, 0, NULL)));
+  }
   pbTaskReader_Leave(r);
   return quadratic(r, body, mesh);
 }

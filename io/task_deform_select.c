@@ -1,6 +1,6 @@
 // Points and elements of a deformable body, by name, place or number.
-#include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/context.h"
@@ -269,6 +269,19 @@ static pbStatus points_named(pbTaskReader *r, const pbDeformBody *body, const js
   return pbTask_SelectPoints(r, body, on, &out->vertex, &out->count);
 }
 
+// " (which is one of tetrahedra, triangles)"
+static const char *kinds_text(unsigned wanted, char *text, size_t size) {
+  size_t used = 0;
+  text[0] = 0;
+  for (int i = 0; i < kind_count && used < size; i++) {
+    bool said = i > 0 && wanted >> kinds[i - 1].cell & 1 && !strcmp(kinds[i].word, kinds[i - 1].word);
+    if (wanted >> kinds[i].cell & 1 && !said)
+      used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : " (it is one of ", kinds[i].word);
+  }
+  if (used && used < size - 1) snprintf(text + used, size - used, ")");
+  return text;
+}
+
 // The first kind that the word, or the group, or nothing at all leaves, that is wanted and of which there are elements.
 static pbStatus of_kind(pbTaskReader *r, const pbDeformBody *body, const char *word, const pbMeshGroup *group, unsigned wanted,
                         int *cell, pbCells *out) {
@@ -287,8 +300,9 @@ static pbStatus of_kind(pbTaskReader *r, const pbDeformBody *body, const char *w
     if (out->count) return pb_ok;
     pbCells_Clear(r->ctx, out);
   }
-  return pbTaskReader_Fail(r, pb_bad_input, "'%.80s' has no elements%s%.80s%s that fit this energy", body->name, word ? " '" : "",
-                           word ? word : "", word ? "'" : "");
+  char takes[120];
+  return pbTaskReader_Fail(r, pb_bad_input, "'%.80s' has no elements%s%.80s%s that fit this energy%s", body->name,
+                           word ? " '" : "", word ? word : "", word ? "'" : "", kinds_text(wanted, takes, sizeof takes));
 }
 
 static pbStatus surface_of(pbTaskReader *r, const pbDeformBody *body, unsigned wanted, int *cell, pbCells *out) {

@@ -61,6 +61,9 @@ PB_API void pbMesh_Destroy(pbMesh *mesh);  // NULL is fine
 // Name a group; again: renames it.
 PB_API PB_NODISCARD pbStatus pbMesh_NameGroup(pbMesh *mesh, int dimension, int number, const char *name);
 PB_API const pbMeshGroup *pbMesh_FindGroup(const pbMesh *mesh, const char *name);  // NULL: none of this name
+// Points of a group's cells (what a pin holds), ascending, each once; group 0. pb_bad_input names the groups there are where there is
+// none of this name. The caller clears `points`.
+PB_API PB_NODISCARD pbStatus pbMesh_GroupPoints(pbContext *ctx, const pbMesh *mesh, const char *name, pbCells *points);
 
 // ---- generators -------------------------------------------------------------------------------------------------------
 // Errors: pb_bad_argument with the reason (counts below 1, sizes that are not positive and finite).
@@ -202,7 +205,8 @@ PB_API void pbVtuWriter_Destroy(pbVtuWriter *writer);
 // up turned to glTF's y axis. Between frames a viewer interpolates.
 typedef struct pbGlbPart {
   const char *name;
-  const pbCells *triangles, *edges;  // three and two points each; either may be NULL
+  const pbCells *triangles, *edges;  // three and two points each; either may be NULL. Edges that deform need a viewer that
+                                     // can (three.js from 2020 cannot)
   int points;
   const double *x;     // deforming: frames x points x 3; rigid: points x 3
   const double *pose;  // rigid: frames x 7, position and unit quaternion (w, x, y, z); NULL: deforming

@@ -1,5 +1,6 @@
 #include "mesh/mesh.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/context.h"
@@ -89,6 +90,39 @@ const pbMeshGroup *pbMesh_FindGroup(const pbMesh *m, const char *name) {
   for (int i = 0; i < m->groups; i++)
     if (!strcmp(m->group[i].name, name)) return &m->group[i];
   return NULL;
+}
+
+static pbStatus no_group(pbContext *ctx, const pbMesh *m, const char *name) {
+  char list[512] = "";
+  size_t n = 0;
+  for (int i = 0; i < m->groups && n < sizeof list; i++)
+    n += (size_t)snprintf(list + n, sizeof list - n, "%s'%.100s'", i ? ", " : "", m->group[i].name);
+  return pbContext_Fail(ctx, pb_bad_input, "%.400s: no group '%.100s'; there %s %s", m->name, name, m->groups ? "are" : "is",
+                        m->groups ? list : "none");
+}
+
+// Marks the points of a group's cells.
+static void mark_group(const pbMesh *m, const pbMeshGroup *group, int *marked) {
+  for (int k = 0; k < pb_cellKindCount; k++) {
+    int nodes = pb_cellShape[k].nodes;
+    for (int i = 0; pb_cellShape[k].dimension == group->dimension && i < m->cells[k].count * nodes; i++)
+      if (m->cells[k].group[i / nodes] == group->number) marked[m->cells[k].vertex[i]] = 1;
+  }
+}
+
+pbStatus pbMesh_GroupPoints(pbContext *ctx, const pbMesh *m, const char *name, pbCells *points) {
+  const pbMeshGroup *group = pbMesh_FindGroup(m, name);
+  if (!group) return no_group(ctx, m, name);
+  int *marked = pbContext_AllocArray(ctx, (size_t)m->points, sizeof *marked), count = 0;
+  if (!marked) return pbMesh_NoMemory(ctx, m->name);
+  mark_group(m, group, marked);
+  for (int i = 0; i < m->points; i++) count += marked[i];
+  pbStatus status = pbCells_Room(ctx, m->name, count, 1, points);
+  count = 0;
+  for (int i = 0; status == pb_ok && i < m->points; i++)
+    if (marked[i]) points->vertex[count++] = i;
+  pbContext_Free(ctx, marked);
+  return status;
 }
 
 // ---- points dropped and joined --------------------------------------------------------------------------------------------

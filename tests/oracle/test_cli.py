@@ -639,7 +639,7 @@ def test_mistakes_are_answered(run, tmp_path, arm):
             (2, "'pullback info MODEL' lists them", *sim, "--param", "mass:lower=3"),
             (3, "cotangents are an NPZ file with qpos", "gradient", arm, "--cotangent", tmp_path / "u.npy"),
             (3, "(2,) for the last state or (6, 2) for every state", "gradient", arm, "--steps", 5, "--cotangent", tmp_path / "rows.npz"),
-            (2, "(qpos, qvel, act, control, qfrc, xfrc, param, or a parameter)", *grad, "--wrt", "ctrl")):
+            (2, "(qpos, qvel, act, points, point_velocity, control, qfrc, xfrc, param, or a parameter)", *grad, "--wrt", "ctrl")):
         assert words in refuse(run, tmp_path, code, *arguments), words
     run("simulate", arm, "--control", tmp_path / "u.npy", "-o", tmp_path / "run.npz")
     run("simulate", arm, "--control", tmp_path / "run.npz", "-o", tmp_path / "again.npz")  # the controls of a trajectory

@@ -105,6 +105,39 @@ static void test_places_and_names(void **state) {
   pbTask_Destroy(task);
 }
 
+// A bar pulled by a stress s at its end: it grows by s / E, its sides shrink by nu of that, and it weighs density times volume. A
+// chain of springs beside it grows by a force over each stiffness.
+static void test_built_in_energies(void **state) {
+  pbTask *task = parse(
+      *state,
+      "{'deformables': {'scheme': 'static', 'bodies': [{'name': 'bar', 'mesh': {'box': {'size': [1, 0.2, 0.2], 'cells': [1, 1, "
+      "1]}}, "
+      "'sets': {'end': {'box': [[1, null, null], [null, null, null]]}},"
+      "'pins': [{'points': {'box': [[null, null, null], [0, null, null]]}, 'axes': 'x'}, {'points': {'box': [[null, null, null], "
+      "[null, 0, null]]}, 'axes': 'y'}, {'points': {'box': [[null, null, null], [null, null, 0]]}, 'axes': 'z'}],"
+      "'energies': [{'energy': 'linear', 'name': 'steel', 'parameters': {'young': {'each': [2e6, 2e6, 2e6, 2e6, 2e6, 2e6]}, "
+      "'poisson': 0.25, 'density': 500}}, {'energy': 'traction', 'on': [[1, 3, 7], [1, 7, 5]], 'parameters': {'traction': [2e5, "
+      "0, "
+      "0]}}]},"
+      "{'name': 'chain', 'mesh': {'chain': {'from': [0, 0, 0], 'to': [4, 0, 0], 'edges': 4}}, 'pins': [{'points': 0}, {'points': "
+      "true, "
+      "'axes': 'yz'}], 'energies': [{'energy': 'spring', 'parameters': {'stiffness': {'each': [10, 20, 40, 50]}, 'density': "
+      "0.5}}, "
+      "{'energy': 'load', 'on': 4, 'parameters': {'force': [2, 0, 0]}, 'controls': ['force']}]}]},"
+      "'options': {'gravity': [0, 0, 0]}, 'steps': 1, 'variables': [{'parameter': 'bar_steel.young'}, {'control': "
+      "'chain_load.force.0'}],"
+      "'loss': [{'points': 'bar_end', 'target': [1.1, 0, 0, 1.1, 0.195, 0, 1.1, 0, 0.195, 1.1, 0.195, 0.195]}, {'points': 12, "
+      "'target': "
+      "[4.39, 0, 0]}]}");
+  double loss, mass[13], bar = 0, chain = 0;
+  good(*state, pbTask_Loss(task, pbTask_Start(task), &loss, NULL));
+  if (!(loss < 1e-20)) fail_msg("off by %g", sqrt(loss));
+  good(*state, pbModel_PointMasses(pbTask_Model(task), pbModel_DefaultParams(pbTask_Model(task)), mass));
+  for (int i = 0; i < 13; i++) *(i < 8 ? &bar : &chain) += mass[i];
+  assert_true(fabs(bar - 20) < 1e-12 && fabs(chain - 2) < 1e-14);
+  pbTask_Destroy(task);
+}
+
 // ---- gradients ------------------------------------------------------------------------------------------------------
 static const char net[] =
     "{'deformables': {'scheme': '%s', 'bodies': [{'name': 'net', 'mesh': {'grid': {'u': [1, 0, 0], 'v': [0, 1, 0], 'cells': [2, "
@@ -282,7 +315,7 @@ static void test_bad_files_are_refused_with_the_place(void **state) {
       {BODY POINTS ", 'pins': [{'points': 0, 'axes': 'xw'}]" END, "pins[0].axes: letters"},
       {BODY POINTS ", 'pins': [{'points': 0}, {'points': true, 'axes': 'z', 'velocity': [0, 0, 1]}]" END,
        "pins[1]: point 0 moves at 0 along z by another pin, at 1 by this one"},
-      {BODY POINTS ", 'mass': 1, 'energies': [{}]" END, "energies[0]: \"formula\" is missing"},
+      {BODY POINTS ", 'mass': 1, 'energies': [{}]" END, "energies[0]: one of \"energy\" and \"formula\""},
       {BODY POINTS ", 'mass': 1, 'energies': [{'formula': 'x0.x'}]" END, "energies[0]: \"name\" is missing"},
       {BODY POINTS ", 'mass': 1, 'energies': [{'name': 'e', 'formula': '1'}]" END, "energies[0].formula: it looks at no point"},
       {BODY POINTS ", 'mass': 1, 'energies': [{'name': 'e', 'formula': 'dot(x0, x1, x2, x3)'}]" END,
@@ -301,6 +334,24 @@ static void test_bad_files_are_refused_with_the_place(void **state) {
       {ENERGY "'parameters': {'k': 1}, 'controls': ['q']}]" END, "energies[0].controls[0]: b_e (e) has no parameter 'q'"},
       {ENERGY "'parameters': {'k': {'value': 1, 'constant': true}}, 'controls': ['k']}]" END, "cannot follow controls"},
       {ENERGY "'parameters': {'k': 1}}, {'name': 'e', 'formula': 'x0.x'}]" END, "energies[1]: there is a group 'b_e' already"},
+      {BODY POINTS ", 'energies': [{'energy': 'sprin'}]" END,
+       "energies[0].energy: unknown material 'sprin', did you mean 'spring'?"},
+      {BODY POINTS ", 'energies': [{'energy': 'plastic'}]" END, "plasticity is not supported"},
+      {BODY POINTS ", 'energies': [{'energy': 'neo_hookean'}]" END,
+       "energies[0].on: 'b' has no elements that fit this energy (it is one of tetrahedra, triangles)"},
+      {BODY POINTS ", 'energies': [{'energy': 'spring'}]" END,
+       "energies[0].parameters: \"stiffness\" is missing: spring has it [N/m]"},
+      {BODY POINTS ", 'energies': [{'energy': 'spring', 'parameters': {'stiffness': 1, 'stifness': 1}}]" END,
+       "energies[0].parameters: spring has no parameter 'stifness', did you mean 'stiffness'?"},
+      {BODY POINTS ", 'energies': [{'energy': 'spring', 'parameters': {'stiffness': -1}}]" END,
+       "energies[0].parameters.stiffness: b_spring.stiffness, row 0: -1 is outside"},
+      {BODY POINTS ", 'energies': [{'energy': 'load', 'parameters': {'force': 1}}]" END,
+       "parameters.force: 1 numbers; 3 are meant"},
+      {BODY POINTS ", 'energies': [{'energy': 'spring', 'mass': true, 'parameters': {'stiffness': 1}}]" END,
+       "energies[0].mass: is for formulas"},
+      {BODY POINTS
+       ", 'energies': [{'energy': 'spring', 'parameters': {'stiffness': 1, 'density': 2}, 'controls': ['density']}]" END,
+       "controls[0]: b_spring (spring) has no parameter 'density'"},
       {BODY POINTS "}, {'name': 'b', " POINTS END, "bodies[1]: there are points 'b' already"},
       {BODY POINTS ", 'mass': 1" END, NULL},
       {"{'deformables': {'bodies': [{'name': 'b', " POINTS
@@ -354,6 +405,7 @@ int main(void) {
       cmocka_unit_test(test_a_stiffness_from_a_resting_place),
       cmocka_unit_test(test_flight_and_pins),
       cmocka_unit_test(test_places_and_names),
+      cmocka_unit_test(test_built_in_energies),
       cmocka_unit_test(test_gradients_by_every_kind_of_variable),
       cmocka_unit_test(test_jacobians_agree_with_gradients),
       cmocka_unit_test(test_files),

@@ -6,6 +6,8 @@
 #ifndef PB_ENERGY_BUILTIN_H
 #define PB_ENERGY_BUILTIN_H
 
+#include <math.h>
+
 #include <pullback/materials.h>
 
 typedef struct pbMaterialFile {
@@ -34,7 +36,7 @@ PB_MATERIAL_FILES(X)
 #define PB_DEF(name, formula, points, parameters) \
   { name, formula, points, (int)(sizeof(parameters) / sizeof *(parameters)), parameters }
 
-#define PB_POSITIVE 0, 1e300  // bounds
+#define PB_POSITIVE 0, INFINITY  // bounds
 #define PB_ANY      0, 0
 
 #define PB_TEXT(...) #__VA_ARGS__
