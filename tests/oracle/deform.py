@@ -130,7 +130,7 @@ class World(pb.Model):
             with open(path, "w", encoding="utf-8") as f:
                 f.write(text)
             super().__init__(path)
-        self.h, self.groups, self.deformable, self.n = h, {}, ct.c_void_p(), 0
+        self.h, self.stated, self.deformable, self.n = h, {}, ct.c_void_p(), 0
         self._check(lib().pbDeformable_Create(self.ctx, ct.byref(self.deformable)))
 
     def __del__(self):
@@ -154,7 +154,7 @@ class World(pb.Model):
         d = definition(name, formula, v.shape[1], {k: shape_of(a, k in per_element) for k, a in values.items()})
         group = ct.c_int()
         self._check(call(self.deformable, name.encode(), ct.byref(d), len(v), pv, ct.byref(group)))
-        self.groups[name] = group.value
+        self.stated[name] = (Energy(formula, v.shape[1], **{k: shape_of(a, k in per_element) for k, a in values.items()}), v, values)
         for k, a in values.items():
             a = real(np.atleast_1d(a))
             self._check(lib().pbDeformable_SetParameter(self.deformable, group, k.encode(), len(v) if k in per_element else 1, ptr(a)))
@@ -167,6 +167,7 @@ class World(pb.Model):
 
     def mass(self, name, formula, elements, per_element=(), **values):
         self._add(lib().pbDeformable_AddMass, name, formula, elements, per_element, values, ())
+        del self.stated[name]
 
     def fix(self, points, axes="xyz"):
         v, pv = integers(points)
@@ -196,6 +197,16 @@ class World(pb.Model):
             here[:], iterations[0] = minimise(evaluate, here.copy())
             return 0
         return call
+
+    def evaluate(self, x, rest, previous=None, **values):
+        """(sum of the energies, its gradient n x 3) at positions n x 3; group__parameter replaces what was stated."""
+        total, gradient = 0.0, np.zeros((self.n, 3))
+        for name, (energy, elements, stated) in self.stated.items():
+            now = {k: values.get(f"{name}__{k}", a) for k, a in stated.items()}
+            value, each, _ = energy.evaluate(x, elements, rest, x if previous is None else previous, self.h, **now)
+            total += value.sum()
+            np.add.at(gradient, elements, each)
+        return total, gradient
 
     # ---- states -----------------------------------------------------------------------------------------------------
     def x(self, state):
