@@ -123,33 +123,44 @@ static void fixed_vjp(pbDeformWork *w, const double *next_bar, double *state_bar
   }
 }
 
-pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next, const double *next_bar,
-                      double *state_bar, const pbDeformBar *bar) {
+void pbDeform_VjpBegin(pbDeformWork *w, const double *state, const double *next, const double *next_bar, double *state_bar,
+                       const pbDeformBar *bar) {
   const pbDeform *d = w->d;
   pbDeformState at = pbDeform_State(d);
-  int n = 3 * d->npoint;
-  size_t bytes = (size_t)n * sizeof(double);
-  double time_bar = 0;
-  PB_TRY(pbDeform_Begin(w, in, state));
+  size_t bytes = 3 * (size_t)d->npoint * sizeof(double);
   if (w->scheme->history) memcpy(w->v1, state + at.v1, bytes);
   memcpy(w->x, next + at.x, bytes);
   memset(w->mass_bar, 0, (size_t)d->npoint * sizeof(double));
   memset(w->y_bar, 0, bytes);
   memset(w->z_bar, 0, bytes);
   finish_vjp(w, next, next_bar, state_bar, bar->h);
-  if (w->scheme->implicit) {
-    PB_TRY(pbDeform_Factor(w));
-    PB_TRY(pbDeform_Solve(w, true, w->adjoint));
-    PB_TRY(residual_vjp(w, bar, &time_bar));
-    fixed_vjp(w, next_bar, state_bar, bar->h);
-  } else {
-    fixed_vjp(w, next_bar, state_bar, bar->h);
-    for (int i = 0; i < n; i++) w->adjoint[i] = is_fixed(d, i) || w->mass[i / 3] <= 0 ? 0 : w->adjoint[i] / w->mass[i / 3];
-  }
-  for (int i = 0; i < n; i++) state_bar[at.x + i] += w->y_bar[i];
+}
+
+pbStatus pbDeform_VjpEnd(pbDeformWork *w, const double *next_bar, double *state_bar, const pbDeformBar *bar) {
+  const pbDeform *d = w->d;
+  pbDeformState at = pbDeform_State(d);
+  double time_bar = 0;
+  if (w->scheme->implicit) PB_TRY(residual_vjp(w, bar, &time_bar));
+  fixed_vjp(w, next_bar, state_bar, bar->h);
+  for (int i = 0; i < 3 * d->npoint; i++) state_bar[at.x + i] += w->y_bar[i];
   start_vjp(w, state_bar, bar->h);
   if (pbScheme_NeedsAcceleration(w->scheme)) PB_TRY(acceleration_vjp(w, state_bar, bar, &time_bar));
   if (bar->theta) PB_TRY(pbDeform_MassesVjp(w, w->mass_bar, bar->theta));
   if (bar->time) *bar->time += time_bar;
   return pb_ok;
+}
+
+pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next, const double *next_bar,
+                      double *state_bar, const pbDeformBar *bar) {
+  const pbDeform *d = w->d;
+  PB_TRY(pbDeform_Begin(w, in, state));
+  pbDeform_VjpBegin(w, state, next, next_bar, state_bar, bar);
+  if (w->scheme->implicit) {
+    PB_TRY(pbDeform_Factor(w));
+    PB_TRY(pbDeform_Solve(w, true, w->adjoint));
+  } else {  // x+ = xhat
+    for (int i = 0; i < 3 * d->npoint; i++)
+      w->adjoint[i] = is_fixed(d, i) || w->mass[i / 3] <= 0 ? 0 : w->adjoint[i] / w->mass[i / 3];
+  }
+  return pbDeform_VjpEnd(w, next_bar, state_bar, bar);
 }

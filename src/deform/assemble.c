@@ -45,7 +45,8 @@ static void scatter(pbDeformWork *w, const pbElementGroup *g, int first, int cou
   for (int e = 0; e < count; e++) {
     const int *at = g->slot + (size_t)(first + e) * (size_t)(p * p);
     for (int i = 0; i < p * p; i++) slot[i] = at[i] >= 0 && w->matrix.slot ? w->matrix.slot[at[i]] : at[i];
-    pbDeformMatrix_Add(w, p, slot, w->hessian_out + (size_t)e * (size_t)(n * n), scale);
+    pbDeformMatrix_Add(w, p, g->vertex + (size_t)(first + e) * (size_t)p, slot, w->hessian_out + (size_t)e * (size_t)(n * n),
+                       scale);
   }
 }
 
@@ -128,6 +129,7 @@ pbStatus pbDeform_Masses(pbDeformWork *w) {
       for (int i = 0; i < in.count * g->points; i++) w->mass[in.vertex[i]] += w->gradient_out[3 * i];
     }
   }
+  for (int i = 0; i < d->nrider; i++) w->mass[d->rider[i]] = 0;
   for (int i = 0; i < d->npoint; i++) {
     bool moves = d->unknown[i] >= 0 && w->scheme->inertia;
     if (w->mass[i] >= 0 && (w->mass[i] > 0 || !moves) && isfinite(w->mass[i])) continue;
@@ -139,9 +141,12 @@ pbStatus pbDeform_Masses(pbDeformWork *w) {
 
 pbStatus pbDeform_MassesVjp(pbDeformWork *w, const double *mass_bar, double *theta_bar) {
   const pbDeform *d = w->d;
-  for (int i = 0; i < d->npoint; i++) theta_bar[pb_massAt(d) + (size_t)i] += mass_bar[i];
   memset(w->weights, 0, 3 * (size_t)d->npoint * sizeof(double));
-  for (int i = 0; i < d->npoint; i++) w->weights[3 * i] = mass_bar[i];
+  for (int i = 0; i < d->npoint; i++) {
+    double bar = d->rider_of[i] < 0 ? mass_bar[i] : 0;
+    theta_bar[pb_massAt(d) + (size_t)i] += bar;
+    w->weights[3 * i] = bar;
+  }
   for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
     for (int first = 0; g->mass && first < g->count; first += chunk) {
       pbElements in = elements(w, g, first, w->in.theta + pb_restAt, w->in.theta + pb_restAt, 0);

@@ -25,6 +25,8 @@ void pbDeform_Destroy(pbDeform *d) {
   pbCollision_Destroy(d->collision);
   pbSparseAnalysis_Destroy(d->analysis);
   pbSparsePattern_Destroy(d->pattern);
+  pbContext_Free(d->ctx, d->rider);
+  pbContext_Free(d->ctx, d->rider_of);
   void *all[] = {d->group,   d->control_name, d->slice,  d->start, d->velocity, d->fixed,
                  d->unknown, d->point,        d->theta0, d->data,  d->control0, d};
   pbContext *ctx = d->ctx;
@@ -40,7 +42,7 @@ static void *copy(pbContext *ctx, const void *from, size_t count, size_t size) {
 static pbStatus no_memory(const pbDeform *d) { return pbContext_Fail(d->ctx, pb_no_memory, "no memory for deformables"); }
 
 // ---- points -------------------------------------------------------------------------------------------------------
-static pbStatus points(pbDeform *d, const pbDeformable *from) {
+static pbStatus points(pbDeform *d, const pbDeformable *from, const double *rider_x) {
   size_t n = (size_t)(d->npoint = from->npoint);
   d->start = copy(d->ctx, from->start, 3 * n, sizeof(double));
   d->velocity = copy(d->ctx, from->velocity, 3 * n, sizeof(double));
@@ -48,6 +50,7 @@ static pbStatus points(pbDeform *d, const pbDeformable *from) {
   d->unknown = pbContext_AllocArray(d->ctx, n + 1, sizeof(int));
   d->point = pbContext_AllocArray(d->ctx, n + 1, sizeof(int));
   if (!d->start || !d->velocity || !d->fixed || !d->unknown || !d->point) return no_memory(d);
+  for (int i = 0; i < from->nrider; i++) memcpy(d->start + 3 * from->riders[i].point, rider_x + 3 * i, 3 * sizeof(double));
   double low[3], high[3];
   for (int i = 0; i < d->npoint; i++) {
     if (from->planar) d->fixed[i] |= pb_fixZ;
@@ -72,6 +75,22 @@ static pbStatus sets(pbDeform *d, const pbDeformable *from) {
     if (to->name && to->points) continue;
     d->nset++;  // what it has is freed
     return no_memory(d);
+  }
+  return pb_ok;
+}
+
+static pbStatus riders(pbDeform *d, const pbDeformable *from, const int *rider_body) {
+  size_t n = (size_t)(d->nrider = from->nrider);
+  d->rider_of = pbContext_AllocArray(d->ctx, (size_t)d->npoint + 1, sizeof(int));
+  d->rider = pbContext_AllocArray(d->ctx, 6 * n + 1, sizeof(int));
+  if (!d->rider || !d->rider_of) return no_memory(d);
+  d->rider_body = d->rider + n, d->rider_geom = d->rider + 2 * n, d->rider_size = d->rider + 3 * n;
+  for (int i = 0; i < d->npoint; i++) d->rider_of[i] = -1;
+  for (int i = 0; i < d->nrider; i++) {
+    const pbRiderDef *r = &from->riders[i];
+    d->rider[i] = r->point, d->rider_of[r->point] = i;
+    d->rider_geom[i] = r->geom, d->rider_body[i] = rider_body[i];
+    memcpy(d->rider_size + 3 * i, r->size, sizeof r->size);
   }
   return pb_ok;
 }
@@ -135,6 +154,9 @@ static pbStatus values(pbDeform *d, const pbDeformable *from) {
   if (!d->theta0 || !d->data || !d->control0 || !d->control_name) return no_memory(d);
   memcpy(d->theta0 + pb_restAt, from->rest, 3 * (size_t)d->npoint * sizeof(double));
   memcpy(d->theta0 + pb_massAt(d), from->mass, (size_t)d->npoint * sizeof(double));
+  for (int i = 0; i < d->nrider; i++)
+    memcpy(d->theta0 + pb_restAt + 3 * d->rider[i], d->start + 3 * d->rider[i], 3 * sizeof(double));
+  for (int i = 0; i < d->nrider; i++) memcpy(d->theta0 + d->local_at + 3 * (size_t)i, from->riders[i].local, 3 * sizeof(double));
   pbDeformContact_Values(d, from);
   for (int i = 0; i < d->ngroup; i++) {
     const pbElementGroup *g = &d->group[i];
@@ -157,7 +179,7 @@ static pbStatus add_slice(pbDeform *d, const char *group, const char *name, pbDe
 }
 
 static pbStatus slices(pbDeform *d) {
-  size_t most = 7;
+  size_t most = 8;
   for (int i = 0; i < d->ngroup; i++) most += (size_t)d->group[i].parameter_count;
   if (!(d->slice = pbContext_AllocArray(d->ctx, most, sizeof *d->slice))) return no_memory(d);
   PB_TRY(add_slice(
@@ -165,6 +187,11 @@ static pbStatus slices(pbDeform *d) {
       (pbDeformSlice){.unit = "m", .offset = pb_restAt, .rows = d->npoint, .cols = 3, .lower = -INFINITY, .upper = INFINITY}));
   PB_TRY(add_slice(d, "", "point_mass",
                    (pbDeformSlice){.unit = "kg", .offset = pb_massAt(d), .rows = d->npoint, .cols = 1, .upper = INFINITY}));
+  if (d->nrider)
+    PB_TRY(
+        add_slice(d, "", "attach_local",
+                  (pbDeformSlice){
+                      .unit = "m", .offset = d->local_at, .rows = d->nrider, .cols = 3, .lower = -INFINITY, .upper = INFINITY}));
   if (d->collision) {
     int n = d->nsurface;
     static const char *const names[5] = {"stiffness", "friction", "radius", "distance", "velocity"};
@@ -235,10 +262,12 @@ static pbStatus matrix(pbDeform *d) {
   return status;
 }
 
-static pbStatus compile(pbDeform *d, const pbDeformable *from) {
-  PB_TRY(points(d, from));
+static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *rider_body, const double *rider_x) {
+  PB_TRY(points(d, from, rider_x));
   PB_TRY(sets(d, from));
-  d->ntheta = 4 * (size_t)d->npoint;
+  PB_TRY(riders(d, from, rider_body));
+  d->local_at = 4 * (size_t)d->npoint;
+  d->ntheta = d->local_at + 3 * (size_t)d->nrider;
   d->most_points = 4;  // of contacts
   d->group = pbContext_AllocArray(d->ctx, (size_t)from->ngroup + 1, sizeof *d->group);
   if (!d->group) return no_memory(d);
@@ -256,12 +285,13 @@ static pbStatus compile(pbDeform *d, const pbDeformable *from) {
   return matrix(d);
 }
 
-pbStatus pbDeform_Compile(pbContext *ctx, const pbDeformable *from, pbDeform **deform) {
+pbStatus pbDeform_Compile(pbContext *ctx, const pbDeformable *from, const int *rider_body, const double *rider_x,
+                          pbDeform **deform) {
   pbDeform *d = pbContext_Alloc(ctx, sizeof *d);
   *deform = NULL;
   if (!d) return pbContext_Fail(ctx, pb_no_memory, "no memory for deformables");
   *d = (pbDeform){.ctx = ctx, .options = from->options};
-  pbStatus status = compile(d, from);
+  pbStatus status = compile(d, from, rider_body, rider_x);
   if (status != pb_ok) pbDeform_Destroy(d);
   else *deform = d;
   return status;

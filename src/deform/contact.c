@@ -216,7 +216,7 @@ static void scatter(pbDeformWork *w, const pbElements *in, int p, double scale) 
       int a = w->d->unknown[in->vertex[e * p + i / p]], b = w->d->unknown[in->vertex[e * p + i % p]];
       slot[i] = a < b || b < 0 ? -1 : pbSparse_Slot(w->matrix.pattern, a, b);
     }
-    pbDeformMatrix_Add(w, p, slot, w->hessian_out + (size_t)e * (size_t)(n * n), scale);
+    pbDeformMatrix_Add(w, p, in->vertex + e * p, slot, w->hessian_out + (size_t)e * (size_t)(n * n), scale);
   }
 }
 

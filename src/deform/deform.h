@@ -46,9 +46,14 @@ typedef struct pbDeformSlice {  // of theta, for the table of parameters
 typedef struct pbDeform {
   pbContext *ctx;
   int npoint;
-  double *start, *velocity;     // npoint x 3: of the initial state
-  unsigned char *fixed;         // npoint: axes
-  int nfree, *unknown, *point;  // points with a free axis; npoint: block of unknowns or -1; nfree: its point
+  double *start, *velocity;                   // npoint x 3: of the initial state
+  unsigned char *fixed;                       // npoint: axes
+  int nfree, *unknown, *point;                // points with a free axis; npoint: block of unknowns or -1; nfree: its point
+  int nrider;                                 // points on bodies
+  int *rider, *rider_of;                      // nrider: the point; npoint: its number among them or -1
+  int *rider_body, *rider_geom, *rider_size;  // nrider, nrider (-1: none), nrider x 3; set by the world
+  size_t local_at;                            // in theta
+  bool coupled;                               // some of them move
   int ngroup;
   pbElementGroup *group;
   size_t ntheta;  // rest positions, masses, parameters
@@ -77,7 +82,9 @@ typedef struct pbDeform {
 enum { pb_restAt = 0 };  // theta begins with rest positions, then masses
 static inline size_t pb_massAt(const pbDeform *d) { return 3 * (size_t)d->npoint; }
 
-PB_NODISCARD pbStatus pbDeform_Compile(pbContext *ctx, const pbDeformable *from, pbDeform **deform);
+// rider_body, rider_x: bodies of the points on them, and where these are in the reference configuration.
+PB_NODISCARD pbStatus pbDeform_Compile(pbContext *ctx, const pbDeformable *from, const int *rider_body, const double *rider_x,
+                                       pbDeform **deform);
 void pbDeform_Destroy(pbDeform *deform);
 
 // ---- schemes ------------------------------------------------------------------------------------------------------
@@ -141,6 +148,7 @@ typedef struct pbDeformMatrix {
 } pbDeformMatrix;
 
 enum { PB_DEFORM_CHUNK = 256, PB_LBFGS_PAIRS = 10 };  // elements evaluated at a time
+struct pbRiders;
 typedef struct pbDeformWork {
   const pbDeform *d;
   pbContext *ctx;
@@ -166,7 +174,8 @@ typedef struct pbDeformWork {
   void *energy_work;
   pbBarrier *barrier;  // NULL: nothing meets
   pbDeformMatrix matrix;
-  double force_size;  // merit of the forces at the start of a step, for their rounding
+  double force_size;        // merit of the forces at the start of a step, for their rounding
+  struct pbRiders *riders;  // NULL: nothing rides on a body that moves
   pbDeformReport report;
   char error[512];
   void *memory;
@@ -206,7 +215,7 @@ void pbDeformMatrix_Finish(pbDeformWork *w);
 // The same, and its factor; *negative: pivots. pb_singular with the point in the text.
 PB_NODISCARD pbStatus pbDeformMatrix_Factor(pbDeformWork *w, int *negative);
 // Adds scale H of one element (or stencil) with its points' blocks of unknowns and their slots (-1: none, or above the diagonal).
-void pbDeformMatrix_Add(pbDeformWork *w, int points, const int *slot, const double *H, double scale);
+void pbDeformMatrix_Add(pbDeformWork *w, int points, const int *vertex, const int *slot, const double *H, double scale);
 // x := A^-1 x or A^-T x, packed by blocks.
 PB_NODISCARD pbStatus pbDeformMatrix_Solve(pbDeformWork *w, bool transposed, double *x);
 static inline double *pbDeformMatrix_Diagonal(pbDeformWork *w, int block) {
@@ -229,6 +238,19 @@ PB_NODISCARD pbStatus pbDeformContact_Push(pbDeformWork *w, const double *theta_
 size_t pbDeformContact_Pairs(const pbDeformWork *w, int *pairs);
 PB_NODISCARD pbStatus pbDeformContact_Check(pbDeform *d);  // no intersections at the start
 
+// ---- riders.c: points on bodies ---------------------------------------------------------------------------------------
+// What the bodies' part of a coupled step and the deformables' part share: n = nv accelerations, p = 3 nrider coordinates.
+typedef struct pbRiders {
+  int n;
+  double *x;          // p: where they are
+  double *J, *J_way;  // p x n: derivative of x by the accelerations
+  double *gradient;   // p: of the potential by x
+  double *A;          // n x n: J' H J of what hangs on riders alone
+  double *B;          // n x 3 nfree: J' H between riders and free points
+} pbRiders;
+// Adds scale H of an element that has riders to A and B.
+void pbRiders_Add(pbDeformWork *w, int points, const int *vertex, const double *H, double scale);
+
 // ---- newton.c -----------------------------------------------------------------------------------------------------
 // x at the start of the step to the solution; y, v, xhat, mass are set.
 PB_NODISCARD pbStatus pbDeform_Newton(pbDeformWork *w);
@@ -243,6 +265,8 @@ PB_NODISCARD pbStatus pbDeform_Solve(pbDeformWork *w, bool transposed, double *x
 
 // Value, gradient (NULL: not wanted) and matrix of the potential at x; see pbEvaluation for what lies outside.
 PB_NODISCARD pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *gradient, bool matrix, bool project);
+// A share of the largest diagonal entry more on the diagonal.
+void pbDeform_ShiftDiagonal(pbDeformWork *w, double share);
 // Largest s <= 1 that x - s step may go.
 double pbDeform_MaxStep(pbDeformWork *w, const double *x, const double *step);
 // Whether next_x := x - s step is better than x: by the potential (`value` and `slope` along the step at x), and where the move is so
@@ -257,9 +281,15 @@ PB_NODISCARD pbStatus pbDeform_Begin(pbDeformWork *w, const pbDeformInput *in, c
 bool pbScheme_NeedsAcceleration(const pbSchemeTable *scheme);
 // state to next (both pbDeform_State.size numbers; may be the same). On failure next is untouched.
 PB_NODISCARD pbStatus pbDeform_Step(pbDeformWork *w, const pbDeformInput *in, const double *state, double *next);
+// The state after the step whose solution is w->x; `next` may be `state`.
+void pbDeform_Finish(const pbDeformWork *w, const double *state, double *next);
 // Pullback of a step from `state` that ended at `next`: cotangents of the tangent after to that before (added), and of the rest.
 PB_NODISCARD pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
                                    const double *next_bar, double *state_bar, const pbDeformBar *bar);
+// Its parts: after pbDeform_Begin, the cotangent of x to w->adjoint; and, where that is H^-T of it, the rest.
+void pbDeform_VjpBegin(pbDeformWork *w, const double *state, const double *next, const double *next_bar, double *state_bar,
+                       const pbDeformBar *bar);
+PB_NODISCARD pbStatus pbDeform_VjpEnd(pbDeformWork *w, const double *next_bar, double *state_bar, const pbDeformBar *bar);
 typedef struct pbDeformDirection {  // NULL: zero
   const double *state, *theta, *control, *gravity;
   double h;

@@ -33,12 +33,13 @@ static void free_surface(pbContext *ctx, pbSurfaceDef *s) {
 void pbDeformable_Destroy(pbDeformable *d) {
   if (!d) return;
   for (int i = 0; i < d->ngroup; i++) free_group(d->ctx, &d->groups[i]);
+  for (int i = 0; i < d->nrider; i++) pbContext_Free(d->ctx, d->riders[i].body);
   for (int i = 0; i < d->nsurface; i++) free_surface(d->ctx, &d->surfaces[i]);
   for (int i = 0; i < d->nset; i++) {
     pbContext_Free(d->ctx, d->sets[i].name);
     pbContext_Free(d->ctx, d->sets[i].points);
   }
-  void *all[] = {d->surfaces, d->pairs, d->sets, d->groups, d->rest, d->mass, d->start, d->velocity, d->fixed, d};
+  void *all[] = {d->riders, d->surfaces, d->pairs, d->sets, d->groups, d->rest, d->mass, d->start, d->velocity, d->fixed, d};
   pbContext *ctx = d->ctx;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
@@ -132,6 +133,33 @@ pbStatus pbDeformable_NamePoints(pbDeformable *d, const char *name, int count, c
 }
 
 void pbDeformable_SetPlanar(pbDeformable *d, bool planar) { d->planar = planar; }
+
+// ---- points on bodies -----------------------------------------------------------------------------------------------
+pbStatus pbDeformable_AddRider(pbDeformable *d, const pbRiderDef *rider, int *point) {
+  double zero[3] = {0};
+  pbRiderDef r = *rider;
+  PB_TRY(check_finite(d, "place on a body", rider->local, 1, 3));
+  PB_TRY(pbDeformable_AddPoints(d, 1, zero, NULL, NULL, NULL, &r.point));
+  r.body = pbContext_CopyText(d->ctx, rider->body);
+  if (!r.body || !grow(d->ctx, &d->riders, (size_t)d->nrider + 1, sizeof r)) {
+    pbContext_Free(d->ctx, r.body);
+    return pbContext_Fail(d->ctx, pb_no_memory, "no memory for a point on a body");
+  }
+  d->fixed[r.point] = pb_fixAll;
+  d->riders[d->nrider++] = r;
+  *point = r.point;
+  return pb_ok;
+}
+
+pbStatus pbDeformable_Attach(pbDeformable *d, const char *body, int count, const double *local, int *first) {
+  int point;
+  if (first) *first = d->npoint;
+  for (int i = 0; i < count; i++) {
+    pbRiderDef r = {.geom = -1, .body = (char *)(uintptr_t)body, .local = {local[3 * i], local[3 * i + 1], local[3 * i + 2]}};
+    PB_TRY(pbDeformable_AddRider(d, &r, &point));
+  }
+  return pb_ok;
+}
 
 // ---- energies -----------------------------------------------------------------------------------------------------
 static pbStatus check_name(pbDeformable *d, const char *name) {
@@ -293,7 +321,7 @@ static pbStatus copy_indices(pbDeformable *d, const char *what, int count, int s
   return pb_ok;
 }
 
-static pbStatus add_surface(pbDeformable *d, const pbSurface *from, bool plane, int *number) {
+pbStatus pbDeformable_AddAnySurface(pbDeformable *d, const pbSurface *from, bool plane, int *number) {
   pbSurfaceDef s = {.triangles = from->triangles,
                     .edges = from->edges,
                     .points = from->points,
@@ -319,7 +347,7 @@ static pbStatus add_surface(pbDeformable *d, const pbSurface *from, bool plane, 
 }
 
 pbStatus pbDeformable_AddSurface(pbDeformable *d, const pbSurface *surface, int *number) {
-  return add_surface(d, surface, false, number);
+  return pbDeformable_AddAnySurface(d, surface, false, number);
 }
 
 pbStatus pbDeformable_AddPlane(pbDeformable *d, const double point[3], const double normal[3], int *number) {
@@ -335,7 +363,7 @@ pbStatus pbDeformable_AddPlane(pbDeformable *d, const double point[3], const dou
   PB_TRY(pbDeformable_AddPoints(d, 3, rest, NULL, NULL, NULL, &first));
   int corners[3] = {first, first + 1, first + 2};
   PB_TRY(pbDeformable_Fix(d, 3, corners, pb_fixAll));
-  return add_surface(d, &(pbSurface){.points = 3, .point = corners}, true, number);
+  return pbDeformable_AddAnySurface(d, &(pbSurface){.points = 3, .point = corners}, true, number);
 }
 
 pbStatus pbDeformable_SetPair(pbDeformable *d, int first, int second, bool meet, double stiffness, double friction) {

@@ -35,6 +35,12 @@ typedef struct pbSurfacePair {
   double stiffness, friction;
 } pbSurfacePair;
 
+typedef struct pbRiderDef {  // a point on a body; on a geom where geom >= 0: local times these of its sizes
+  int point, geom, size[3];
+  char *body;
+  double local[3];
+} pbRiderDef;
+
 struct pbDeformable {
   pbContext *ctx;
   int npoint, capacity;
@@ -46,10 +52,17 @@ struct pbDeformable {
   int ngroup;
   pbGroupDef *groups;
   pbDeformOptions options;
+  int nrider;
+  pbRiderDef *riders;
   int nsurface, npair;
   pbSurfaceDef *surfaces;
   pbSurfacePair *pairs;
   pbDeformContact contact;
 };
+
+// Appends a point on a body; its body is copied.
+PB_NODISCARD pbStatus pbDeformable_AddRider(pbDeformable *d, const pbRiderDef *rider, int *point);
+// As pbDeformable_AddSurface; plane: the points span it.
+PB_NODISCARD pbStatus pbDeformable_AddAnySurface(pbDeformable *d, const pbSurface *surface, bool plane, int *number);
 
 #endif

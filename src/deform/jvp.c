@@ -54,7 +54,8 @@ static pbStatus push_masses(pbDeformWork *w, const pbDeformDirection *dir, doubl
   const pbDeform *d = w->d;
   memset(w->past_bar, 0, 3 * (size_t)d->npoint * sizeof(double));
   PB_TRY(push(w, true, w->complex_theta + pb_restAt, w->complex_theta + pb_restAt, 0, 0, 1, w->past_bar));
-  for (int i = 0; i < d->npoint; i++) out[i] = w->past_bar[3 * i] + (dir->theta ? dir->theta[pb_massAt(d) + (size_t)i] : 0);
+  for (int i = 0; i < d->npoint; i++)
+    out[i] = d->rider_of[i] >= 0 ? 0 : w->past_bar[3 * i] + (dir->theta ? dir->theta[pb_massAt(d) + (size_t)i] : 0);
   return pb_ok;
 }
 

@@ -72,6 +72,8 @@ pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *
     }
     PB_TRY(pbDeform_Evaluate(w, &e));
   }
+  for (int i = 0; gradient && w->riders && i < 3 * w->d->nrider; i++)
+    w->riders->gradient[i] = gradient[3 * w->d->rider[i / 3] + i % 3];
   if (gradient) clear_fixed(w->d, gradient);
   return pb_ok;
 }
@@ -98,8 +100,7 @@ pbStatus pbDeform_Solve(pbDeformWork *w, bool transposed, double *x) {
   return pb_ok;
 }
 
-// A share of the largest diagonal entry more on the diagonal.
-static void shift_diagonal(pbDeformWork *w, double share) {
+void pbDeform_ShiftDiagonal(pbDeformWork *w, double share) {
   const pbDeform *d = w->d;
   double most = 0;
   for (int pass = 0; pass < 2; pass++) {
@@ -129,7 +130,7 @@ static pbStatus direction(pbDeformWork *w, double *value) {
   for (double share = 0; share<1; share = share> 0 ? 10 * share : 1e-12) {
     double ignored;
     PB_TRY(pbDeform_Look(w, w->x, &ignored, NULL, true, true));
-    shift_diagonal(w, share);
+    pbDeform_ShiftDiagonal(w, share);
     status = pbDeformMatrix_Factor(w, &negative);
     if (status == pb_ok && negative == 0) return newton_step(w);
     if (status != pb_ok && status != pb_singular) return status;

@@ -127,7 +127,7 @@ static void first_guess(pbDeformWork *w) {
   }
 }
 
-static void finish(const pbDeformWork *w, const double *state, double *next) {
+void pbDeform_Finish(const pbDeformWork *w, const double *state, double *next) {
   const pbDeform *d = w->d;
   const pbSchemeTable *s = w->scheme;
   pbDeformState at = pbDeform_State(d);
@@ -152,6 +152,6 @@ pbStatus pbDeform_Step(pbDeformWork *w, const pbDeformInput *in, const double *s
     if (isfinite(w->x[i])) continue;
     return pbDeform_Fail(w, pb_not_finite, "point %d becomes %g: the motion grows beyond bounds", i / 3, w->x[i]);
   }
-  finish(w, state, next);
+  pbDeform_Finish(w, state, next);
   return pb_ok;
 }

@@ -122,15 +122,20 @@ typedef struct NUM(pbWork) {
   int iterations;
   double residual;
 
+  // A further potential of the accelerations, of what hangs on the bodies (world/couple.h), to second order: g . (a - at) +
+  // 1/2 (a - at) . S (a - at), S nv x nv. NULL: none.
+  const double *couple_S, *couple_at;
+  const num *couple_g;
+
   // hard contact (solve/dual.h): n numbers of all rows side by side, at most max (0: the method needs none)
   struct {
     double kappa;          // smooths the laws on the way to a solution, 0 there
     bool condensed;        // LU is of H over the dofs, with blocks Binv and K for each row, not of T over the active rows
     double *Binv, *K, *h;  // 36 per row, 36 per row, 2 nv
     int n, max, count;     // count: rows that are not held at zero
-    double *A, *LU, *Z, *b, *rho, *f, *x;                                      // n x n, count x count, nv x n, n each
+    double *A, *LU, *Z, *b, *rho, *f, *x;                                               // n x n, count x count, nv x n, n each
     double *diagonal, *trial, *trial_x, *after, *from, *path, *origin, *weight, *step;  // n each, step 2 n
-    int *active, *perm;                                                        // count each
+    int *active, *perm;                                                                 // count each
   } dual;
   int worst_row;  // that fits its law worst, where the solve did not converge
 

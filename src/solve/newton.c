@@ -163,11 +163,26 @@ static inline bool on_chain(const pbTreePattern *tree, const int *dofs, int n) {
   return before >= 0 && memcmp(dofs, tree->chain + tree->adr[last] + before, (size_t)n * sizeof(int)) == 0;
 }
 
+// The slope of the further potential at a, by dof i.
+static num couple_slope(const NUM(pbWork) *w, const num *a, int i) {
+  int nv = w->m->nv;
+  num sum = w->couple_g[i];
+  for (int k = 0; k < nv; k++) sum += w->couple_S[i * nv + k] * (a[k] - w->couple_at[k]);
+  return sum;
+}
+
 // The pattern of H: that of M if it fits, otherwise with the branches joined that rows couple.
 static void layout(NUM(pbWork) *w) {
   const pbTreePattern *M = &w->t->M;
   w->need_cross = false;
   w->H = *M;
+  if (w->couple_S) {  // all dofs are one chain
+    for (int i = 0; i < M->n; i++) w->joined.parent[i] = i - 1;
+    w->need_cross = true;
+    NUM(pbTree_Layout)(&w->joined);
+    w->H = w->joined;
+    return;
+  }
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     const int *dofs = w->row_dofs + r->dofs;
@@ -198,6 +213,7 @@ static void copy_mass(NUM(pbWork) *w) {
     num *to = w->H_LD + H->adr[i];
     const int *chain = M->chain + M->adr[i];
     for (int a = 0; a <= M->depth[i]; a++) to[H->depth[chain[a]]] = from[a];
+    for (int k = 0; w->couple_S && k <= i; k++) to[H->depth[k]] += w->couple_S[i * M->n + k];
   }
 }
 
@@ -286,6 +302,7 @@ static double gradient(NUM(pbWork) *w) {
   constraint_force(w);
   for (int i = 0; i < w->m->nv; i++) {
     num Ma = w->Ma[i], smooth = w->qfrc_smooth[i], force = w->qfrc_constraint[i], g = Ma - smooth - force;
+    if (w->couple_S) g += couple_slope(w, w->qacc, i);
     w->grad[i] = g;
     size = larger(larger(size, fabs(re(Ma))), larger(fabs(re(smooth)), fabs(re(force))));
     worst = larger(worst, fabs(re(g)));
@@ -354,6 +371,10 @@ static double line_search(NUM(pbWork) *w, int limit) {
   NUM(pbTree_Mul)(&w->t->M, w->M, w->step, w->Mstep);
   double gauss[2] = {0, dot(w->step, w->Mstep, nv)}, slope, curve, lo = 0, hi = INFINITY, alpha = 1, first;
   for (int i = 0; i < nv; i++) gauss[0] += w->step[i] * (w->Ma[i] - w->qfrc_smooth[i]);
+  for (int i = 0; w->couple_S && i < nv; i++) {
+    gauss[0] += w->step[i] * couple_slope(w, w->qacc, i);
+    for (int k = 0; k < nv; k++) gauss[1] += w->step[i] * w->couple_S[i * nv + k] * w->step[k];
+  }
   for (int k = 0; k < w->nrow; k++) NUM(pbRow_Times)(w, w->row + k, w->step, w->row[k].Jp);
   first = fabs(dot(w->step, w->grad, nv));
   for (int it = 0; it < limit; it++) {
@@ -386,6 +407,8 @@ static double cost_at(NUM(pbWork) *w, const double *a) {
   double cost = evaluate(w, a);
   NUM(pbTree_Mul)(&w->t->M, w->M, a, w->Ma);
   for (int i = 0; i < w->m->nv; i++) cost += (0.5 * w->Ma[i] - w->qfrc_smooth[i]) * a[i];
+  for (int i = 0; w->couple_S && i < w->m->nv; i++)
+    cost += 0.5 * (w->couple_g[i] + couple_slope(w, a, i)) * (a[i] - w->couple_at[i]);
   return cost;
 }
 
@@ -393,7 +416,9 @@ static double cost_at(NUM(pbWork) *w, const double *a) {
 // unconstrained acceleration: qacc, Ma and the rows there.
 static pbStatus choose_start(NUM(pbWork) *w, double *cost) {
   const double *start = w->qacc_warmstart;
-  if ((w->m->disableflags & pb_dsblWarmstart) || !((*cost = cost_at(w, start)) < cost_at_rest(w))) {
+  if (w->couple_S) {
+    *cost = cost_at(w, start);
+  } else if ((w->m->disableflags & pb_dsblWarmstart) || !((*cost = cost_at(w, start)) < cost_at_rest(w))) {
     PB_TRY(NUM(pbSolve_Smooth)(w));
     start = w->qacc_smooth;
     *cost = cost_at(w, start);
@@ -494,6 +519,35 @@ pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w) {
   w->iterations = 0, w->residual = 0;
   memcpy(w->qacc, known ? w->qacc_warmstart : w->qfrc_smooth, bytes);
   PB_TRY(factor_here(w));
+  for (int i = 0; w->couple_S && !known && i < w->m->nv; i++) {
+    w->qacc[i] -= w->couple_g[i];
+    for (int k = 0; k < w->m->nv; k++) w->qacc[i] += w->couple_S[i * w->m->nv + k] * w->couple_at[k];
+  }
   if (!known) NUM(pbTree_Solve)(&w->H, w->H_LD, w->H_Dinv, w->qacc);
+  if (w->couple_S) NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc, w->Ma);
   return pb_ok;
 }
+
+#if !PB_IS_COMPLEX
+double NUM(pbSolve_Cost)(void *work, const double *a, double *grad) {
+  NUM(pbWork) *w = work;
+  const double *S = w->couple_S;
+  w->couple_S = NULL;
+  double cost = cost_at(w, a);
+  constraint_force(w);
+  for (int i = 0; i < w->m->nv; i++) grad[i] = w->Ma[i] - w->qfrc_smooth[i] - w->qfrc_constraint[i];
+  w->couple_S = S;
+  return cost;
+}
+
+pbStatus NUM(pbSolve_Again)(void *work, double *a) {
+  NUM(pbWork) *w = work;
+  bool replay = w->replay;
+  w->replay = false;
+  memcpy(w->qacc_warmstart, a, (size_t)w->m->nv * sizeof *a);
+  pbStatus status = NUM(pbStage_Solve)(w);
+  w->replay = replay;
+  memcpy(a, w->qacc, (size_t)w->m->nv * sizeof *a);
+  return status;
+}
+#endif

@@ -16,4 +16,11 @@ pbStatus NUM(pbSolve_Complete)(NUM(pbWork) *w);
 // qacc_smooth, the acceleration without constraint rows, and the factor of M. No step needs it once it has a warm start.
 pbStatus NUM(pbSolve_Smooth)(NUM(pbWork) *w);
 
+#if !PB_IS_COMPLEX
+// What is minimised at accelerations a, but for a constant and without the further potential; its gradient (nv).
+double NUM(pbSolve_Cost)(void *work, const double *a, double *gradient);
+// pbStage_Solve from the accelerations a, which become the solution. Ends where rows hold hard contact: not for those.
+pbStatus NUM(pbSolve_Again)(void *work, double *a);
+#endif
+
 #endif

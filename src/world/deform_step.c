@@ -1,10 +1,13 @@
 // Deformables in the world's step and its derivatives: where the model, its state and theta hold what is theirs.
 #include "world/deform_step.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/context.h"
+#include "math/vec.h"
+#include "world/attach.h"
 #include "world/state_layout.h"
 
 // ---- the model ------------------------------------------------------------------------------------------------------
@@ -25,15 +28,62 @@ static pbStatus add_control_names(pbModel *m, const pbDeform *d) {
   return pb_ok;
 }
 
+// Bodies by name, places of the points on them in the reference configuration, and whether one of the bodies can move.
+static pbStatus find_bodies(pbModel *m, const pbDeformable *from, int *bodies, double *places, bool *moving) {
+  pbScratch *s;
+  if (from->nrider == 0) return pb_ok;
+  for (int i = 0; i < from->nrider; i++) {
+    const pbRiderDef *r = &from->riders[i];
+    bodies[i] = r->geom >= 0 ? m->geom_bodyid[r->geom] : strcmp(r->body, "world") ? pbModel_Id(m, pb_objBody, r->body) : 0;
+    if (bodies[i] < 0)
+      return pbContext_Fail(m->ctx, pb_bad_input, "points ride on a body '%.100s' that the model does not have", r->body);
+    *moving = *moving || m->body_weldid[bodies[i]] != 0;
+  }
+  PB_TRY(pbScratch_Create(m, NULL, &s));
+  double *x = s->state;
+  pbStatus status = pbState_Init(m, m->theta0, -1, x);
+  if (status == pb_ok) {
+    pbScratch_Load(s, m->theta0, x, NULL);
+    pbStage_Kinematics_r(&s->w);
+    for (int i = 0; i < from->nrider; i++) {
+      const pbRiderDef *r = &from->riders[i];
+      pbAttach at = {1, bodies + i, &r->geom, r->size};
+      pbAttach_Places_r(&s->w, &at, r->local, places + 3 * i);
+    }
+  }
+  pbScratch_Destroy(s);
+  return status;
+}
+
+static pbStatus check_coupled(const pbModel *m, const pbDeformable *from) {
+  const char *text = from->options.scheme != pb_schemeImplicitEuler        ? "the scheme implicit_euler"
+                     : from->options.method != pb_minimiseNewton           ? "the method newton"
+                     : m->integrator != pb_intEuler                        ? "the integrator Euler"
+                     : from->contact.kind == pb_frictionImplicit           ? "friction that is lagged"
+                     : pb_hard(m) || m->contact.method == pb_contactImpact ? "the contact method soft or penalty"
+                                                                           : NULL;
+  return text ? pbContext_Fail(m->ctx, pb_unsupported, "deformables that hang on bodies that move need %s", text) : pb_ok;
+}
+
 pbStatus pbModel_SetDeformable(pbModel *m, const pbDeformable *from) {
   pbDeform *d;
   if (m->deform) return pbContext_Fail(m->ctx, pb_bad_argument, "the model has deformables already");
   if (m->integrator == pb_intRK4)
     return pbContext_Fail(m->ctx, pb_unsupported,
                           "deformables need the integrator Euler or implicitfast: RK4 has no implicit step");
-  PB_TRY(pbDeform_Compile(m->ctx, from, &d));
+  double *places = pbContext_AllocArray(m->ctx, 3 * (size_t)from->nrider + 1, sizeof(double));
+  int *bodies = pbContext_AllocArray(m->ctx, (size_t)from->nrider + 1, sizeof(int));
+  bool moving = false;
+  pbStatus status = places && bodies ? find_bodies(m, from, bodies, places, &moving) : no_memory(m);
+  if (status == pb_ok && moving) status = check_coupled(m, from);
+  if (status == pb_ok) status = pbDeform_Compile(m->ctx, from, bodies, places, &d);
+  pbContext_Free(m->ctx, places);
+  pbContext_Free(m->ctx, bodies);
+  PB_TRY(status);
+  d->coupled = moving;
+  if (moving) m->disableflags |= pb_disEulerdamp;
   size_t at = m->ntheta;
-  pbStatus status = pbModel_GrowParams(m, d->ntheta);
+  status = pbModel_GrowParams(m, d->ntheta);
   if (status == pb_ok) status = add_control_names(m, d);
   if (status != pb_ok) {
     pbDeform_Destroy(d);
@@ -115,7 +165,7 @@ void pbDeform_Init(const pbDeform *d, double *state) {
 }
 
 // ---- step -----------------------------------------------------------------------------------------------------------
-static pbDeformInput input_of(const pbModel *m, const double *theta, const double *x, const pbInput *input) {
+pbDeformInput pbDeformInput_Of(const pbModel *m, const double *theta, const double *x, const pbInput *input) {
   pbDeformInput in = {.theta = theta + m->deform_theta,
                       .control = input && input->ctrl ? input->ctrl + m->nu : NULL,
                       .h = theta[m->timestep - m->theta0],
@@ -125,20 +175,33 @@ static pbDeformInput input_of(const pbModel *m, const double *theta, const doubl
   return in;
 }
 
+pbDeformBar pbDeformBar_Of(const pbModel *m, const pbInputBar *input_bar, double *theta_bar) {
+  pbDeformBar bar = {.control = input_bar && input_bar->ctrl ? input_bar->ctrl + m->nu : NULL};
+  if (!theta_bar) return bar;
+  bar.theta = theta_bar + m->deform_theta;
+  bar.gravity = m->disableflags & pb_disGravity ? NULL : theta_bar + (m->gravity - m->theta0);
+  bar.h = theta_bar + (m->timestep - m->theta0);
+  return bar;
+}
+
+void pbScratch_NoteDeform(pbScratch *s) {
+  const pbDeformReport *r = &s->deform->report;
+  s->report.iterations = r->iterations > s->report.iterations ? r->iterations : s->report.iterations;
+  s->report.residual = r->residual > s->report.residual ? r->residual : s->report.residual;
+  s->report.converged = s->report.converged && r->converged;
+  if (s->deform->barrier) s->report.contacts += pbBarrier_ContactCount(s->deform->barrier);
+}
+
 static pbStatus failed(pbScratch *s, pbStatus status, double time) {
   return pbScratch_Fail(s, status, "%s at time %.9g", s->deform->error, time);
 }
 
 pbStatus pbScratch_DeformStep(pbScratch *s, const double *theta, const double *x, const pbInput *input, double *next) {
   int at = state_layout(s->model).deform;
-  pbDeformInput in = input_of(s->model, theta, x, input);
+  pbDeformInput in = pbDeformInput_Of(s->model, theta, x, input);
   pbStatus status = pbDeform_Step(s->deform, &in, x + at, next + at);
   if (status != pb_ok) return failed(s, status, in.time);
-  const pbDeformReport *r = &s->deform->report;
-  s->report.iterations = r->iterations > s->report.iterations ? r->iterations : s->report.iterations;
-  s->report.residual = r->residual > s->report.residual ? r->residual : s->report.residual;
-  s->report.converged = s->report.converged && r->converged;
-  if (s->deform->barrier) s->report.contacts += pbBarrier_ContactCount(s->deform->barrier);
+  pbScratch_NoteDeform(s);
   return pb_ok;
 }
 
@@ -146,13 +209,8 @@ pbStatus pbScratch_DeformVjp(pbScratch *s, const double *theta, const double *re
                              const double *next_bar, double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
   const pbModel *m = s->model;
   int at = state_layout(m).deform, tangent = 2 * m->nv + m->na;
-  pbDeformInput in = input_of(m, theta, record, input);
-  pbDeformBar bar = {.control = input_bar && input_bar->ctrl ? input_bar->ctrl + m->nu : NULL};
-  if (theta_bar) {
-    bar.theta = theta_bar + m->deform_theta;
-    bar.gravity = m->disableflags & pb_disGravity ? NULL : theta_bar + (m->gravity - m->theta0);
-    bar.h = theta_bar + (m->timestep - m->theta0);
-  }
+  pbDeformInput in = pbDeformInput_Of(m, theta, record, input);
+  pbDeformBar bar = pbDeformBar_Of(m, input_bar, theta_bar);
   const double *next = record + pbTape_Size(m) - m->deform_state;
   pbStatus status = pbDeform_Vjp(s->deform, &in, record + at, next, next_bar + tangent, x_bar + tangent, &bar);
   return status == pb_ok ? pb_ok : failed(s, status, in.time);
@@ -162,7 +220,7 @@ pbStatus pbScratch_DeformJvp(pbScratch *s, const double *theta, const double *re
                              const pbDirection *direction, double *next) {
   const pbModel *m = s->model;
   int at = state_layout(m).deform, tangent = 2 * m->nv + m->na;
-  pbDeformInput in = input_of(m, theta, record, input);
+  pbDeformInput in = pbDeformInput_Of(m, theta, record, input);
   pbDeformDirection d = {.state = direction->x ? direction->x + tangent : NULL,
                          .control = direction->ctrl ? direction->ctrl + m->nu : NULL};
   if (direction->theta) {
@@ -172,4 +230,117 @@ pbStatus pbScratch_DeformJvp(pbScratch *s, const double *theta, const double *re
   }
   pbStatus status = pbDeform_Jvp(s->deform, &in, record + at, record + pbTape_Size(m) - m->deform_state, &d, next + tangent);
   return status == pb_ok ? pb_ok : failed(s, status, in.time);
+}
+
+// ---- geoms as surfaces ------------------------------------------------------------------------------------------------
+typedef struct shape {
+  int points, triangles, edges;
+  double local[64 * 3];
+  int triangle[128 * 3], edge[12 * 2], size[3];
+} shape;
+
+static int add_local(shape *s, double x, double y, double z) {
+  double *p = s->local + 3 * s->points;
+  p[0] = x, p[1] = y, p[2] = z;
+  return s->points++;
+}
+
+static void add_triangle(shape *s, int a, int b, int c) {
+  int *t = s->triangle + 3 * s->triangles++;
+  t[0] = a, t[1] = b, t[2] = c;
+}
+
+static void box_shape(shape *s) {
+  static const int face[6][4] = {{0, 2, 3, 1}, {4, 5, 7, 6}, {0, 1, 5, 4}, {2, 6, 7, 3}, {0, 4, 6, 2}, {1, 3, 7, 5}};
+  for (int i = 0; i < 8; i++) add_local(s, i & 1 ? 1 : -1, i & 2 ? 1 : -1, i & 4 ? 1 : -1);
+  for (int f = 0; f < 6; f++) {
+    add_triangle(s, face[f][0], face[f][1], face[f][2]);
+    add_triangle(s, face[f][0], face[f][2], face[f][3]);
+  }
+  for (int k = 0; k < 3; k++) s->size[k] = k;
+}
+
+// Rings of 12 points about z: at these radii and heights, closed by a pole at each end.
+static void lathe(shape *s, int rings, const double *radius, const double *height, double top) {
+  enum { around = 12 };
+  int first = add_local(s, 0, 0, -top), start = s->points;
+  for (int r = 0; r < rings; r++) {
+    for (int i = 0; i < around; i++) {
+      double angle = 2 * PB_PI * (i + 0.5 * (r % 2)) / around;
+      add_local(s, radius[r] * cos(angle), radius[r] * sin(angle), height[r]);
+    }
+  }
+  int last = add_local(s, 0, 0, top);
+  for (int i = 0; i < around; i++) {
+    int next = (i + 1) % around, end = start + (rings - 1) * around;
+    add_triangle(s, first, start + next, start + i);
+    add_triangle(s, last, end + i, end + next);
+    for (int r = 0; r + 1 < rings; r++) {
+      int a = start + r * around + i, b = start + r * around + next, c = a + around, e = b + around;
+      if (r % 2) add_triangle(s, a, b, e), add_triangle(s, a, e, c);
+      else add_triangle(s, a, b, c), add_triangle(s, b, e, c);
+    }
+  }
+}
+
+static bool shape_of(int type, shape *s) {
+  *s = (shape){.size = {0, 1, 2}};
+  switch (type) {
+    case pb_geomSphere: add_local(s, 0, 0, 0); return true;
+    case pb_geomCapsule:
+      s->size[2] = 1;
+      s->edge[0] = add_local(s, 0, 0, -1), s->edge[1] = add_local(s, 0, 0, 1);
+      s->edges = 1;
+      return true;
+    case pb_geomBox: box_shape(s); return true;
+    case pb_geomCylinder:
+      s->size[1] = 0, s->size[2] = 1;
+      lathe(s, 2, (double[]){1, 1}, (double[]){-1, 1}, 1);
+      return true;
+    case pb_geomEllipsoid:
+      lathe(s, 3, (double[]){0.8660254037844386, 1, 0.8660254037844386}, (double[]){-0.5, 0, 0.5}, 1);
+      return true;
+    default: return false;
+  }
+}
+
+// A plane's sizes may be zero: its points are places on its body.
+static void plane_rider(const pbModel *m, int g, pbRiderDef *r) {
+  double R[9], p[3];
+  quat_to_mat(R, m->geom_quat + 4 * g);
+  m3_mulv(p, R, r->local);
+  for (int k = 0; k < 3; k++) r->local[k] = p[k] + m->geom_pos[3 * g + k];
+}
+
+pbStatus pbDeformable_AttachGeom(pbDeformable *d, const pbModel *m, const char *geom, int *number) {
+  int g = pbModel_Id(m, pb_objGeom, geom), point;
+  shape s;
+  if (g < 0) return pbContext_Fail(d->ctx, pb_bad_input, "the model has no geom '%.100s'", geom);
+  bool plane = m->geom_type[g] == pb_geomPlane;
+  if (!plane && !shape_of(m->geom_type[g], &s))
+    return pbContext_Fail(d->ctx, pb_unsupported, "geom '%.100s': a mesh or height field as a surface is not supported", geom);
+  if (plane) {
+    s = (shape){.size = {0, 1, 2}};
+    add_local(&s, 0, 0, 0), add_local(&s, 1, 0, 0), add_local(&s, 0, 1, 0);
+  }
+  const char *body = pbModel_Name(m, pb_objBody, m->geom_bodyid[g]);
+  int first = d->npoint, corners[64];
+  for (int i = 0; i < s.points; i++) {
+    pbRiderDef r = {.geom = plane ? -1 : g, .body = (char *)(uintptr_t)body, .size = {s.size[0], s.size[1], s.size[2]}};
+    memcpy(r.local, s.local + 3 * i, sizeof r.local);
+    if (plane) plane_rider(m, g, &r);
+    PB_TRY(pbDeformable_AddRider(d, &r, &point));
+    corners[i] = point;
+  }
+  for (int i = 0; i < 3 * s.triangles; i++) s.triangle[i] += first;
+  for (int i = 0; i < 2 * s.edges; i++) s.edge[i] += first;
+  bool round = m->geom_type[g] == pb_geomSphere || m->geom_type[g] == pb_geomCapsule;
+  pbSurface surface = {.triangles = s.triangles,
+                       .triangle = s.triangle,
+                       .edges = s.edges,
+                       .edge = s.edge,
+                       .points = s.triangles || s.edges ? 0 : s.points,
+                       .point = corners,
+                       .radius = round ? m->geom_size[3 * g] : 0};
+  return pbDeformable_AddAnySurface(d, &surface, plane, number);
 }

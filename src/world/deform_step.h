@@ -11,6 +11,9 @@ pbStateField pbDeform_FieldAt(const pbDeform *deform, int index, int base);
 char *pbDeform_EntryName(const pbDeform *deform, int entry, char *text, size_t size);
 void pbDeform_Init(const pbDeform *deform, double *state);
 
+void pbScratch_NoteDeform(pbScratch *s);  // what the report says of the last step
+pbDeformInput pbDeformInput_Of(const pbModel *m, const double *theta, const double *x, const pbInput *input);
+pbDeformBar pbDeformBar_Of(const pbModel *m, const pbInputBar *input_bar, double *theta_bar);
 // The deformables' part of a step from x, of its pullback from the tape's record, and of its forward derivative.
 PB_NODISCARD pbStatus pbScratch_DeformStep(pbScratch *s, const double *theta, const double *x, const pbInput *input,
                                            double *next);

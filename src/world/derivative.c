@@ -3,6 +3,7 @@
 
 #include "base/context.h"
 #include "math/vec.h"
+#include "world/couple.h"
 #include "world/deform_step.h"
 #include "world/impact.h"
 #include "world/jvp.h"
@@ -13,6 +14,8 @@
 pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record, const pbInput *input,
                     const pbDirection *direction, pbScratch *s, double *next, double *sensordata, double *xpos,
                     double *site_xpos) {
+  if (s->couple && next)
+    return pbScratch_Fail(s, pb_unsupported, "forward derivatives of deformables on bodies that move: take the pullback");
   if (m->deform && next) PB_TRY(pbScratch_DeformJvp(s, theta, record, input, direction, next));
   if (next && pbImpacts_Recorded(s, record)) {  // its flights, and what is seen at the start by itself
     PB_TRY(pbImpacts_Jvp(s, theta, record, input, direction, next));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "solve/newton.h"
+#include "world/couple.h"
 #include "world/deform_step.h"
 #include "world/impact.h"
 #include "world/scratch.h"
@@ -75,7 +76,8 @@ pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *rec
                         const double *next_bar, const pbObservationBar *observed, const double *distance_bar, pbScratch *s,
                         double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
   const double *stages = record + pbModel_StateSize(m);
-  if (m->deform && next_bar) PB_TRY(pbScratch_DeformVjp(s, theta, record, input, next_bar, x_bar, input_bar, theta_bar));
+  if (m->deform && !s->couple && next_bar)
+    PB_TRY(pbScratch_DeformVjp(s, theta, record, input, next_bar, x_bar, input_bar, theta_bar));
   if (next_bar && pbImpacts_Recorded(s, record)) {  // its flights, and what is seen at the start by itself
     PB_TRY(pbImpacts_Vjp(s, theta, record, input, next_bar, x_bar, input_bar, theta_bar));
     if (!observed) return pb_ok;
@@ -86,6 +88,12 @@ pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *rec
   if (next_bar) p.q_next = next_bar, p.v_next = next_bar + m->nv, p.act_next = next_bar + 2 * m->nv;
   if (observed) p.sensordata = observed->sensordata, p.xpos = observed->xpos, p.site_xpos = observed->site_xpos;
   if (input_bar) p.ctrl = input_bar->ctrl, p.qfrc = input_bar->qfrc, p.xfrc = input_bar->xfrc;
+  if (s->couple && next_bar) {
+    pbStatus coupled = pbCouple_Vjp(s, theta, record, input, next_bar, &p, x_bar, input_bar, theta_bar);
+    return coupled == pb_ok || *s->error
+               ? coupled
+               : pbScratch_Fail(s, coupled, "pullback: %s", *s->deform->error ? s->deform->error : pbStatus_Text(coupled));
+  }
   s->place = kept;
   pbScratch_Load(s, theta, record, input);
   if (kept) {

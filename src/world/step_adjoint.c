@@ -19,6 +19,8 @@ typedef struct block {
   lane *rate;                        // nv: of the rates that move positions
   lane *Vx;                          // room for a->Vx
   lane *sensordata;
+  const double *more_qacc;  // pbPullback.qacc, lam
+  double *lam_out;
   lane *lam_of, *mu_of;             // groups / strips x nv x strips: lam and mu of every seed
   size_t bodies_from;               // cotangents of body fields, up to cleared_from: zero at the start
   size_t cleared_from, cleared_to;  // the rest of what is zero at the start of an evaluation
@@ -249,12 +251,14 @@ static pbStatus finish(block *k, bool sensed) {
     }
     LANE(pbRows_Direct)(a);
   }
+  for (size_t i = 0; PB_LANES == 1 && k->more_qacc && i < nv; i++) a->qacc[i] += k->more_qacc[i];
   if (pb_hard(w->m)) {
     PB_TRY(LANE(pbDual_Adjoint)(a));
   } else {
     memcpy(a->lam, a->qacc, nv * sizeof(lane));
     LANE(pbSweep_Solve)(&w->H, w->H_LD, w->H_Dinv, a->lam);
   }
+  for (size_t i = 0; PB_LANES == 1 && k->lam_out && i < nv; i++) k->lam_out[i] = PB_LANE0(a->lam[i]);
   power(k);
   return pb_ok;
 }
@@ -773,6 +777,7 @@ pbStatus LANE(pbVjp_Run)(void *memory, void *work, const double *stages, const p
   a->theta = PB_LANES == 1 ? p->theta : NULL;
   if (a->theta) bars_view(&a->bar, w->m, a->theta);
   a->h_bar = 0;
+  k->more_qacc = p->qacc, k->lam_out = p->lam;
   lane_copy(k->q_next, p->q_next, nv), lane_copy(k->v_next, p->v_next, nv), lane_copy(k->act_next, p->act_next, m->na);
   a->ctrl = k->ctrl, a->qfrc = p->qfrc ? k->qfrc : NULL, a->xfrc = p->xfrc ? k->xfrc : NULL;
   lane *sums[] = {k->q_sum, k->v_sum, k->act_sum, a->ctrl, a->qfrc, a->xfrc};

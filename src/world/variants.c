@@ -2,6 +2,8 @@
 
 #define DECLARE(suffix)                                                                                                   \
   pbStatus pbStep_Run##suffix(void *work, double *stages, bool replay, bool sense, bool integrate);                       \
+  double pbSolve_Cost##suffix(void *work, const double *a, double *gradient);                                             \
+  pbStatus pbSolve_Again##suffix(void *work, double *a);                                                                  \
   pbStatus pbSolve_Complete##suffix(void *work);                                                                          \
   int pbImpact_Look##suffix(void *work, double reach, int most, pbTouch *touch);                                          \
   double pbImpact_Gap##suffix(void *work, int candidate, double reach);                                                   \
@@ -33,8 +35,11 @@ DECLARE(_v4)
       carve##suffix
 #define IMPACT(suffix) \
   pbImpact_Look##suffix, pbImpact_Gap##suffix, pbImpact_Change##suffix, pbVjp_Strike_one##suffix, pbVjp_Gap_one##suffix
-#define TABLE(suffix) \
-  { #suffix, pbStep_Run##suffix, pbVjp_Lanes_lanes##suffix, pbSolve_Complete##suffix, VJP(suffix), IMPACT(suffix) }
+#define TABLE(suffix)                                                                                       \
+  {                                                                                                         \
+#suffix, pbStep_Run##suffix, pbVjp_Lanes_lanes##suffix, pbSolve_Complete##suffix, pbSolve_Cost##suffix, \
+        pbSolve_Again##suffix, VJP(suffix), IMPACT(suffix)                                                  \
+  }
 #ifdef PB_HAVE_V4
 static const pbVariant v4 = TABLE(_v4);
 #endif

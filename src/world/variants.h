@@ -12,8 +12,10 @@
 typedef struct pbVariant {
   const char *name;
   pbStatus (*run)(void *work, double *stages, bool replay, bool sense, bool integrate);
-  int (*lanes)(void);                // cotangents that a pullback takes side by side
-  pbStatus (*complete)(void *work);  // pbSolve_Complete
+  int (*lanes)(void);                                             // cotangents that a pullback takes side by side
+  pbStatus (*complete)(void *work);                               // pbSolve_Complete
+  double (*cost)(void *work, const double *a, double *gradient);  // pbSolve_Cost
+  pbStatus (*again)(void *work, double *a);                       // pbSolve_Again
   pbStatus (*vjp)(void *block, bool lanes, void *work, const double *stages, const pbPullback *pull);
   pbStatus (*velocity)(void *block, void *work, const double *stages, double *A, double *B);  // pbVjp_Velocity
   int (*event_find)(const void *work, const double *v_next, pbEvent *events);                 // pbEvent_Find, pbEvent_Jumps

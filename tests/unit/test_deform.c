@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <pullback/deform.h>
+#include <pullback/io.h>
 #include <pullback/rollout.h>
 #include <pullback/spec.h>
 
@@ -258,7 +259,7 @@ static World *landing(pbScheme scheme, pbFrictionKind kind) {
 enum { steps = 6 };
 typedef struct Run {
   World *w;
-  int nx, n, nu, np;
+  int nx, n, nu, np, nv;
   size_t nt;
   double *x0, *theta, *ctrl, *bar, *states;
 } Run;
@@ -266,9 +267,9 @@ typedef struct Run {
 static Run run_in(World *w) {
   Run r = {.w = w};
   r.np = 3 * pbModel_PointCount(w->model);
+  r.nv = pbModel_Size(w->model, "nv");
   r.nx = pbModel_StateSize(w->model), r.n = pbModel_TangentSize(w->model), r.nu = pbModel_Size(w->model, "nu");
   r.nt = pbModel_ParamSize(w->model);
-  assert_int_equal(r.nu, 3);
   r.x0 = calloc((size_t)r.nx, sizeof(double));
   r.theta = calloc(r.nt, sizeof(double));
   r.ctrl = calloc((size_t)(steps * r.nu), sizeof(double));
@@ -297,9 +298,11 @@ static double loss(const Run *r, const double *x0, const double *theta, const do
   pbRolloutOutput out = {.states = r->states};
   OK(pbRollout_Forward(rollout, theta, x0, &(pbRolloutInput){.ctrl = ctrl}, &out));
   pbRollout_Destroy(rollout);
-  const double *last = r->states + steps * r->nx + pbModel_StateFieldAt(w->model, 5).offset;
+  const double *last = r->states + steps * r->nx + pbModel_StateFieldAt(w->model, 5).offset,
+               *qvel = r->states + steps * r->nx + pbModel_StateFieldAt(w->model, 2).offset;
   double sum = 0;
   for (int i = 0; i < 2 * r->np; i++) sum += r->bar[i] * last[i];
+  for (int i = 0; i < r->nv; i++) sum += r->bar[i] * qvel[i];
   return sum;
 }
 
@@ -317,7 +320,7 @@ static Gradient gradient(const Run *r, size_t budget) {
   else OK(pbRollout_Plan(w->model, steps, 0, &plan));
   OK(pbRollout_Create(w->ctx, w->model, &plan, NULL, &rollout));
   OK(pbRollout_Forward(rollout, r->theta, r->x0, &(pbRolloutInput){.ctrl = r->ctrl}, NULL));
-  pbRolloutBar bar = {.points = {r->bar, 1, NULL}, .point_velocity = {r->bar + r->np, 1, NULL}};
+  pbRolloutBar bar = {.points = {r->bar, 1, NULL}, .point_velocity = {r->bar + r->np, 1, NULL}, .qvel = {r->bar, 1, NULL}};
   OK(pbRollout_Vjp(rollout, &bar, NULL, &(pbRolloutGradient){.x0 = g.x0, .theta = g.theta, .ctrl = g.ctrl}, NULL));
   pbRollout_Destroy(rollout);
   return g;
@@ -338,12 +341,19 @@ static void direction(const Run *r, unsigned seed, double *x, double *theta, dou
   memset(theta, 0, r->nt * sizeof *theta);
   for (int i = 0; i < pbModel_ParamCount(w->model); i++) {
     pbParam p = pbModel_ParamAt(w->model, i);
-    bool ours = strchr(p.name, '.') || !strncmp(p.name, "point_", 6) || !strcmp(p.name, "gravity");
+    static const char *const kinematic[] = {"body_pos", "body_quat", "jnt_pos", "jnt_axis", "geom_size", "geom_pos", "body_mass"};
+    bool of_bodies = false;
+    for (int b = 0; b < 7; b++) of_bodies = of_bodies || (!strcmp(p.name, kinematic[b]) && pbModel_Size(w->model, "nv") > 0);
+    bool ours = of_bodies || !strcmp(p.name, "attach_local") || strchr(p.name, '.') || !strncmp(p.name, "point_", 6) ||
+                !strcmp(p.name, "gravity");
     for (size_t k = p.offset; k < p.offset + (size_t)(p.rows * p.cols); k++)
       if (ours)
         theta[k] = noise(&seed) * (!strcmp(p.name, "point_rest")   ? 0.003
                                    : !strcmp(p.name, "point_mass") ? 0.1 * r->theta[k]
                                                                    : 0.1 * fabs(r->theta[k]));
+    // axes keep their length
+    for (size_t k = p.offset; !strcmp(p.name, "jnt_axis") && k < p.offset + (size_t)(p.rows * p.cols); k++)
+      theta[k] = r->theta[k] == 0 ? 0.05 * noise(&seed) : 0;
     if (!strcmp(p.name, "timestep")) theta[p.offset] = 0.1 * r->theta[p.offset];
   }
   for (int i = 0; i < steps * r->nu; i++) ctrl[i] = 0.1 * noise(&seed);
@@ -372,12 +382,15 @@ static void compare(Run r, const char *name, bool contacts, double eps, double t
   OK(pbRollout_Plan(w->model, steps, 0, &plan));
   OK(pbRollout_Create(w->ctx, w->model, &plan, NULL, &rollout));
   OK(pbRollout_Forward(rollout, r.theta, r.x0, &(pbRolloutInput){.ctrl = r.ctrl}, NULL));
-  OK(pbRollout_Jvp(rollout, 1, &(pbRolloutDirection){.x0 = dx, .theta = dt, .ctrl = du}, &(pbRolloutTangent){.x = tangent}));
+  if (r.nv == 0)
+    OK(pbRollout_Jvp(rollout, 1, &(pbRolloutDirection){.x0 = dx, .theta = dt, .ctrl = du}, &(pbRolloutTangent){.x = tangent}));
   OK(pbRollout_Vjp(rollout, &(pbRolloutBar){.points = {r.bar, 1, NULL}}, NULL, &(pbRolloutGradient){0}, &c));
   pbRollout_Destroy(rollout);
-  if (contacts && c.most_contacts < 20) fail_msg("%s: only %d contacts", name, c.most_contacts);
-  double pushed = dot(r.bar, tangent + steps * r.n, (size_t)(2 * r.np));
-  if (!(fabs(along - pushed) <= 1e-11 * fabs(pushed))) fail_msg("%s: pullback %.15g, forward %.15g", name, along, pushed);
+  if (contacts && c.most_contacts < (r.nv ? 3 : 20)) fail_msg("%s: only %d contacts", name, c.most_contacts);
+  double pushed =
+      dot(r.bar, tangent + steps * r.n + 2 * r.nv, (size_t)(2 * r.np)) + dot(r.bar, tangent + steps * r.n + r.nv, (size_t)r.nv);
+  if (r.nv == 0 && !(fabs(along - pushed) <= 1e-11 * fabs(pushed)))
+    fail_msg("%s: pullback %.15g, forward %.15g", name, along, pushed);
   // difference quotient of fourth order
   double q[4], e[4] = {-2, -1, 1, 2};
   double *x = calloc((size_t)r.nx, sizeof(double)), *theta = calloc(r.nt, sizeof(double)),
@@ -415,6 +428,70 @@ static void test_contact_gradients(void **state) {
   compare(run_in(landing(pb_schemeBdf2, pb_frictionLagged)), "bdf2, lagged friction", true, 1e-4, 1e-6);
   compare(run_in(landing(pb_schemeImplicitEuler, pb_frictionImplicit)), "implicit friction", true, 1e-4, 1e-6);
   compare(run_in(landing(pb_schemeImplicitEuler, pb_frictionLagged)), "lagged friction", true, 1e-4, 1e-6);
+}
+
+// ---- coupled with bodies ----------------------------------------------------------------------------------------------
+static const char arm_and_ball[] =
+    "<mujoco><option timestep='0.005'/><worldbody><geom name='floor' type='plane' size='5 5 .1' pos='0 0 -2'/>"
+    "<body name='arm' pos='0 0 0.3'><joint name='swing' type='hinge' axis='0 1 0' damping='.02'/>"
+    "<geom type='capsule' size='.02' fromto='0 0 0 .3 0 0' mass='.3'/>"
+    "<body name='hand' pos='.3 0 0' quat='.99 .1 0 .1'><joint name='wrist' type='ball' damping='.01'/>"
+    "<geom name='palm' type='box' size='.03 .04 .02' pos='.03 0 .01' mass='.2'/></body></body>"
+    "<body name='ball' pos='.33 .01 .3925'><freejoint/><geom name='ball' type='sphere' size='.04' mass='.1'/></body></worldbody>"
+    "<actuator><motor name='m' joint='swing' gear='.2'/></actuator></mujoco>";
+
+// A net of springs, glued to the hand at two corners, lies on the palm; a ball rests on the net.
+static World *held(void) {
+  World *w = calloc(1, sizeof *w);
+  pbSpec *spec;
+  w->ctx = pbContext_Create(NULL);
+  OK(pbSpec_ParseMjcf(w->ctx, arm_and_ball, strlen(arm_and_ball), "arm", &spec));
+  OK(pbSpec_Compile(spec, &w->model));
+  pbSpec_Destroy(spec);
+  OK(pbDeformable_Create(w->ctx, &w->d));
+  double rest[75], masses[25];
+  int triangle[32][3], edge[64][2], triangles = 0, edges = 0, group, number, glue;
+  unsigned seed = 21;
+  for (int i = 0; i < 25; i++) {
+    rest[3 * i] = 0.27 + 0.03 * (i % 5), rest[3 * i + 1] = -0.06 + 0.03 * (i / 5),
+             rest[3 * i + 2] = 0.347 + 0.0005 * noise(&seed);
+    masses[i] = 0.002;
+  }
+  for (int i = 0; i < 16; i++) {
+    int a = i % 4 + 5 * (i / 4);
+    memcpy(triangle[triangles++], (int[]){a, a + 1, a + 6}, sizeof triangle[0]);
+    memcpy(triangle[triangles++], (int[]){a, a + 6, a + 5}, sizeof triangle[0]);
+    memcpy(edge[edges++], (int[]){a, a + 1}, sizeof edge[0]);
+    memcpy(edge[edges++], (int[]){a, a + 5}, sizeof edge[0]);
+    memcpy(edge[edges++], (int[]){a, a + 6}, sizeof edge[0]);
+  }
+  OK(pbDeformable_AddPoints(w->d, 25, rest, masses, NULL, NULL, NULL));
+  OK(pbDeformable_AddEnergy(w->d, "net", &spring, edges, edge[0], &group));
+  double l0[64];
+  for (int e = 0; e < edges; e++) l0[e] = e % 3 == 2 ? 0.0424 : 0.03;
+  set(w, group, "k", 40);
+  OK(pbDeformable_SetParameter(w->d, group, "l0", edges, l0));
+  OK(pbDeformable_Attach(w->d, "hand", 2, (double[]){-0.03, -0.06, 0.06, -0.03, 0.06, 0.06}, &glue));
+  OK(pbDeformable_AddEnergy(w->d, "glue", &spring, 2, (int[]){0, glue, 20, glue + 1}, &group));
+  set(w, group, "k", 60), set(w, group, "l0", 0.01);
+  OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = triangles, .triangle = triangle[0], .radius = 0.001, .self = true},
+                             &number));
+  OK(pbDeformable_AttachGeom(w->d, w->model, "palm", &number));
+  OK(pbDeformable_AttachGeom(w->d, w->model, "ball", &number));
+  OK(pbDeformable_SetPair(w->d, 1, 2, false, -1, -1));
+  OK(pbDeformable_SetContact(
+      w->d,
+      &(pbDeformContact){.distance = 0.006, .stiffness = 100, .friction = 0.3, .velocity = 0.02, .kind = pb_frictionLagged}));
+  options(w, pb_schemeImplicitEuler);
+  OK(pbModel_SetDeformable(w->model, w->d));
+  return w;
+}
+
+// Momentum of everything: what the net does to the bodies it does the other way round.
+static void test_coupled_gradients(void **state) {
+  (void)state;
+  Run r = run_in(held());
+  compare(r, "arm, net and ball", true, 1e-4, 1e-6);
 }
 
 // Quartic springs: AVF4 keeps the energy to rounding (case E4).
@@ -483,8 +560,13 @@ static void test_errors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_oscillator),        cmocka_unit_test(test_order),       cmocka_unit_test(test_gradients),
-      cmocka_unit_test(test_contact_gradients), cmocka_unit_test(test_avf4_energy), cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_oscillator),
+      cmocka_unit_test(test_order),
+      cmocka_unit_test(test_gradients),
+      cmocka_unit_test(test_contact_gradients),
+      cmocka_unit_test(test_coupled_gradients),
+      cmocka_unit_test(test_avf4_energy),
+      cmocka_unit_test(test_errors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,43 @@
+// Points on bodies: what an element's matrix says of them goes through the bodies' accelerations.
+#include "deform/deform.h"
+
+// B[:, b] += scale J_a' H_ab for a rider a and a free point b (fixed axes have no column).
+static void with_point(pbDeformWork *w, int rider, int point, const double *H, int n, double scale) {
+  const pbDeform *d = w->d;
+  pbRiders *r = w->riders;
+  const double *J = r->J + (size_t)(3 * rider * r->n);
+  int block = d->unknown[point], width = 3 * d->nfree;
+  for (int k = 0; k < r->n; k++) {
+    for (int j = 0; j < 3; j++) {
+      if (d->fixed[point] >> j & 1) continue;
+      double sum = 0;
+      for (int i = 0; i < 3; i++) sum += J[i * r->n + k] * H[i * n + j];
+      r->B[(size_t)k * (size_t)width + (size_t)(3 * block + j)] += scale * sum;
+    }
+  }
+}
+
+// A += scale J_a' H_ab J_b.
+static void with_rider(pbRiders *r, int a, int b, const double *H, int n, double scale) {
+  const double *Ja = r->J + (size_t)(3 * a * r->n), *Jb = r->J + (size_t)(3 * b * r->n);
+  for (int i = 0; i < 3; i++) {
+    for (int l = 0; l < r->n; l++) {
+      double HJ = 0;
+      for (int j = 0; j < 3; j++) HJ += H[i * n + j] * Jb[j * r->n + l];
+      for (int k = 0; k < r->n; k++) r->A[k * r->n + l] += scale * Ja[i * r->n + k] * HJ;
+    }
+  }
+}
+
+void pbRiders_Add(pbDeformWork *w, int points, const int *vertex, const double *H, double scale) {
+  const pbDeform *d = w->d;
+  int n = 3 * points;
+  for (int a = 0; a < points; a++) {
+    int rider = d->rider_of[vertex[a]];
+    for (int b = 0; rider >= 0 && b < points; b++) {
+      const double *block = H + 3 * a * n + 3 * b;
+      if (d->rider_of[vertex[b]] >= 0) with_rider(w->riders, rider, d->rider_of[vertex[b]], block, n, scale);
+      else if (d->unknown[vertex[b]] >= 0) with_point(w, rider, vertex[b], block, n, scale);
+    }
+  }
+}
