@@ -193,3 +193,25 @@ def with_middles(points, cells):
             row.append(number[key])
         out.append(row)
     return np.vstack([points, extra]), np.array(out)
+
+
+def hinges(triangles):
+    """Pairs of triangles across an edge: a, b of the edge, c, d opposite."""
+    at = {}
+    for t in triangles:
+        for a, b, c in (t, (t[1], t[2], t[0]), (t[2], t[0], t[1])):
+            at.setdefault((min(a, b), max(a, b)), []).append((a, b, c))
+    return np.array([(*v[0], v[1][2]) for v in at.values() if len(v) == 2])
+
+
+def equilateral(n):
+    """A sheet of equilateral triangles, some 1 x 1 m."""
+    rows, h = int(n / (np.sqrt(3) / 2)), 1 / n
+    at = lambda i, j: j * (n + 1) + i
+    points = np.array([(i * h + (j % 2) * h / 2, j * h * np.sqrt(3) / 2, 0) for j in range(rows + 1) for i in range(n + 1)])
+    cells = []
+    for j in range(rows):
+        for i in range(n):
+            a, b, c, d = at(i, j), at(i + 1, j), at(i, j + 1), at(i + 1, j + 1)
+            cells += [(a, b, c), (b, d, c)] if j % 2 == 0 else [(a, b, d), (a, d, c)]
+    return points, np.array(cells)

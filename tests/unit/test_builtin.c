@@ -561,10 +561,10 @@ static void test_bending(void **state) {
   double x[12];
   memcpy(x, rest, sizeof x);
   x[9] = 0.5 * cos(angle), x[11] = 0.5 * sin(angle);
-  double wanted = 0.5 * 7 * 3 * 4 / (1 + 0.5) * angle * angle, got = one("bending_angle", rest, x, 7);
+  double wanted = 0.5 * 7 * 4 / (1 + 0.5) * angle * angle, got = one("bending_angle", rest, x, 7);
   if (!(fabs(got / wanted - 1) <= 1e-13)) fail_msg("angle: %.17g, not %.17g", got, wanted);
   // along the way the quadratic energy's |K x| is |e| 2 sin(angle/2)
-  wanted = 0.5 * 7 * 3 * 4 / (1 + 0.5) * 4 * sin(angle / 2) * sin(angle / 2), got = one("bending_quadratic", rest, x, 7);
+  wanted = 0.5 * 7 * 4 / (1 + 0.5) * 4 * sin(angle / 2) * sin(angle / 2), got = one("bending_quadratic", rest, x, 7);
   if (!(fabs(got / wanted - 1) <= 1e-13)) fail_msg("quadratic: %.17g, not %.17g", got, wanted);
   const double straight[9] = {0, 0, 0, 1, 0, 0, 3, 0, 0}, turned[9] = {0, 0, 0, 1, 0, 0, 1 + 2 * cos(angle), 2 * sin(angle), 0};
   wanted = 0.5 * 5 * 4 * tan(angle / 2) * tan(angle / 2) / 1.5;

@@ -14,11 +14,13 @@ static const pbMaterial materials[] = {{
                   "n = norm(cross(e, a)); m = norm(cross(e, b))\n"
                   "ca = dot(e, a)/n; cb = dot(e, b)/m; cc = -dot(e, c)/n; cd = -dot(e, d)/m\n"
                   "s = (cc + cd)*x0 + (ca + cb)*x1 - (ca + cc)*x2 - (cb + cd)*x3\n"
-                  "3*bending/(n + m)*dot(s, s)",
+                  "bending/(n + m)*dot(s, s)",
                   4, parameters),
     .start = start,
-    .sheet = "E = B/2 3/(A + A') |sum of cotangent weights times x|^2 of the hinge, A and A' the areas of its triangles at rest "
-             "(Bergou et al. 2006). B: bending stiffness of a plate, young thickness^3 / (12 (1 - poisson^2)). Quadratic, "
-             "constant Hessian: the choice for cloth. The rest shape is flat. Sums over hinges depend somewhat on the mesh.",
+    .sheet = "E = B/2 |sum of cotangent weights times x|^2/(A + A') of the hinge, A and A' the areas of its triangles at rest "
+             "(Bergou et al. 2006, whose coefficient is three times this). B: bending stiffness of a plate, young thickness^3 / "
+             "(12 (1 - poisson^2)): exact in the limit for a sheet rolled along an axis of a grid, or any way on equilateral "
+             "triangles, which behave as a plate of Poisson's ratio -1/3; grids rolled along diagonals are stiffer (alternating "
+             "ones 1.5 times). Quadratic, constant Hessian: the choice for cloth. The rest shape is flat.",
 }};
 PB_MATERIAL_FILE(bending_quadratic, materials);
