@@ -10,6 +10,7 @@ from pb import ptr, real
 
 _I = ct.POINTER(ct.c_int)
 SCHEMES = ("implicit_euler", "bdf2", "trapezoid", "avf4", "symplectic_euler", "static")
+FRICTION = ("none", "lagged", "implicit")
 METHODS = ("newton", "newton_cg", "lbfgs", "gradient", "adam", "user")
 
 
@@ -51,6 +52,16 @@ class Options(ct.Structure):
                 ("user", ct.c_void_p)]
 
 
+class Surface(ct.Structure):
+    _fields_ = [("triangles", ct.c_int), ("triangle", _I), ("edges", ct.c_int), ("edge", _I), ("points", ct.c_int), ("point", _I),
+                ("radius", ct.c_double), ("self", ct.c_bool)]
+
+
+class Contact(ct.Structure):
+    _fields_ = [("distance", ct.c_double), ("stiffness", ct.c_double), ("friction", ct.c_double), ("velocity", ct.c_double),
+                ("kind", ct.c_int)]
+
+
 def lib():
     l = pb.lib()
     p, i, s = ct.c_void_p, ct.c_int, ct.c_char_p
@@ -60,6 +71,8 @@ def lib():
         "pbDeformable_Fix": (i, [p, i, _I, i]), "pbDeformable_SetPlanar": (None, [p, ct.c_bool]),
         "pbDeformable_AddEnergy": (i, [p, s, ct.POINTER(EnergyDef), i, _I, _I]),
         "pbDeformable_AddMass": (i, [p, s, ct.POINTER(EnergyDef), i, _I, _I]),
+        "pbDeformable_AddSurface": (i, [p, ct.POINTER(Surface), _I]), "pbDeformable_AddPlane": (i, [p, pb._F, pb._F, _I]),
+        "pbDeformable_SetPair": (i, [p, i, i, ct.c_bool, ct.c_double, ct.c_double]), "pbDeformable_SetContact": (i, [p, ct.POINTER(Contact)]),
         "pbDeformable_SetParameter": (i, [p, i, s, i, pb._F]), "pbDeformable_Control": (i, [p, i, s]),
         "pbDeformable_SetOptions": (i, [p, ct.POINTER(Options)]), "pbModel_SetDeformable": (i, [p, p]),
         "pbEnergy_Create": (i, [p, ct.POINTER(EnergyDef), ct.POINTER(p)]), "pbEnergy_Destroy": (None, [p]),
@@ -172,6 +185,28 @@ class World(pb.Model):
     def fix(self, points, axes="xyz"):
         v, pv = integers(points)
         self._check(lib().pbDeformable_Fix(self.deformable, len(v), pv, sum(1 << "xyz".index(a) for a in axes)))
+
+    # ---- contact ----------------------------------------------------------------------------------------------------
+    def surface(self, triangles=(), edges=(), points=(), radius=0.0, own=False):
+        """Its number. `own`: meets itself."""
+        (t, pt), (e, pe), (q, pq), number = integers(triangles), integers(edges), integers(points), ct.c_int()
+        s = Surface(t.size // 3, pt, e.size // 2, pe, q.size, pq, radius, own)
+        self._check(lib().pbDeformable_AddSurface(self.deformable, ct.byref(s), ct.byref(number)))
+        return number.value
+
+    def plane(self, point=(0, 0, 0), normal=(0, 0, 1)):
+        """Its number as a surface; three fixed points more."""
+        number = ct.c_int()
+        self._check(lib().pbDeformable_AddPlane(self.deformable, ptr(real(point)), ptr(real(normal)), ct.byref(number)))
+        self.n += 3
+        return number.value
+
+    def pair(self, first, second, meet=True, stiffness=-1.0, friction=-1.0):
+        self._check(lib().pbDeformable_SetPair(self.deformable, first, second, meet, stiffness, friction))
+
+    def contact(self, distance, stiffness, friction=0.0, velocity=1e-3, kind="none"):
+        c = Contact(distance, stiffness, friction, velocity, FRICTION.index(kind))
+        self._check(lib().pbDeformable_SetContact(self.deformable, ct.byref(c)))
 
     def freeze(self, scheme="implicit_euler", method="newton", minimise=None, **options):
         """Options, then into the model. `minimise(evaluate, x)` -> (x, iterations): a minimiser of the caller's."""
