@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "deform/deform.h"
+#include "sparse/krylov.h"
 
 static bool is_fixed(const pbDeform *d, int i) { return d->fixed[i / 3] >> (i % 3) & 1; }
 
@@ -150,14 +151,101 @@ pbStatus pbDeform_VjpEnd(pbDeformWork *w, const double *next_bar, double *state_
   return pb_ok;
 }
 
-pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next, const double *next_bar,
-                      double *state_bar, const pbDeformBar *bar) {
+// ---- the adjoint system -----------------------------------------------------------------------------------------------
+typedef struct kept_head {
+  size_t pairs;  // of contacts, behind this; then the factor
+} kept_head;
+
+size_t pbDeform_KeptBytes(const pbDeformWork *w) {
+  const pbDeformMatrix *m = &w->matrix;
+  if (!w->anchored || !w->d->nfree) return 0;
+  size_t pairs = m->pattern == m->own && m->own ? m->pair_count : 0;
+  return sizeof(kept_head) + 2 * pairs * sizeof(int) + pbSparseFactor_SavedBytes(m->analysis);
+}
+
+void pbDeform_Keep(const pbDeformWork *w, void *memory) {
+  const pbDeformMatrix *m = &w->matrix;
+  kept_head head = {m->pattern == m->own && m->own ? m->pair_count : 0};
+  memcpy(memory, &head, sizeof head);
+  char *to = (char *)memory + sizeof head;
+  memcpy(to, m->pairs, 2 * head.pairs * sizeof(int));
+  pbSparseFactor_Save(m->factor, to + 2 * head.pairs * sizeof(int));
+}
+
+// The factor of the anchor, where contacts couple the same points there as at the solution, whose matrix is at hand.
+static bool load_kept(pbDeformWork *w, const void *memory) {
+  pbDeformMatrix *m = &w->matrix;
+  kept_head head;
+  memcpy(&head, memory, sizeof head);
+  const char *from = (const char *)memory + sizeof head;
+  size_t pairs = m->pattern == m->own && m->own ? m->pair_count : 0;
+  if (pairs != head.pairs || memcmp(m->pairs, from, 2 * pairs * sizeof(int))) return false;
+  pbSparseFactor_Load(m->factor, from + 2 * pairs * sizeof(int));
+  return true;
+}
+
+// The same without: factored again, then the matrix at the solution beside that factor.
+static pbStatus factor_anchor(pbDeformWork *w, const double *x, bool *same) {
+  pbDeformMatrix *m = &w->matrix;
+  int negative;
+  double value;
+  PB_TRY(pbDeform_Look(w, x, &value, NULL, true, false));
+  PB_TRY(pbDeformMatrix_Factor(w, &negative));
+  const pbSparseFactor *factor = m->factor;
+  const pbSparsePattern *own = m->own;
+  PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, false));
+  *same = m->factor == factor && m->own == own;
+  return pb_ok;
+}
+
+// adjoint := H^-T adjoint by the factor of a matrix nearby; false where that does not converge.
+static bool solve_near(pbDeformWork *w, double *x) {
+  const pbDeform *d = w->d;
+  pbDeformMatrix *m = &w->matrix;
+  int n = 3 * d->nfree;
+  double *packed = w->rhs, *b = w->gradient;
+  pbSparseMatrix matrix = {m->pattern, m->values, NULL};
+  pbSparseInverse inverse = {m->factor, m->work};
+  pbKrylov k = {.n = n,
+                .matrix = pbLinear_Matrix(&matrix),
+                .precondition = pbLinear_Inverse(&inverse),
+                .tolerance = 1e-13,
+                .iterations = 8};
+  pbKrylovReport report;
+  pbDeformMatrix_Finish(w);
+  for (int i = 0; i < d->nfree; i++) {
+    for (int c = 0; c < 3; c++) b[3 * i + c] = d->fixed[d->point[i]] >> c & 1 ? 0 : x[3 * d->point[i] + c];
+  }
+  pbSparse_Solve(m->factor, 1, b, packed, m->work);
+  pbStatus status = pbCg_Solve(w->ctx, &k, b, packed, w->cg_work, &report);
+  bool at_rounding = status == pb_no_convergence && report.iterations < k.iterations && report.residual < 1e-8;
+  if (status != pb_ok && !at_rounding) return false;
+  memset(x, 0, 3 * (size_t)d->npoint * sizeof(double));
+  for (int i = 0; i < d->nfree; i++) memcpy(x + 3 * d->point[i], packed + 3 * i, 3 * sizeof(double));
+  return true;
+}
+
+static pbStatus solve_adjoint(pbDeformWork *w, const pbDeformAnchor *anchor) {
+  double value;
+  bool same = anchor->x && !w->d->unsymmetric && w->d->nfree;
+  if (same && anchor->kept) {
+    PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, false));
+    same = load_kept(w, anchor->kept);
+  } else if (same) {
+    PB_TRY(factor_anchor(w, anchor->x, &same));
+  }
+  if (same && solve_near(w, w->adjoint)) return pb_ok;
+  PB_TRY(pbDeform_Factor(w));
+  return pbDeform_Solve(w, true, w->adjoint);
+}
+
+pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
+                      const pbDeformAnchor *anchor, const double *next_bar, double *state_bar, const pbDeformBar *bar) {
   const pbDeform *d = w->d;
   PB_TRY(pbDeform_Begin(w, in, state));
   pbDeform_VjpBegin(w, state, next, next_bar, state_bar, bar);
   if (w->scheme->implicit) {
-    PB_TRY(pbDeform_Factor(w));
-    PB_TRY(pbDeform_Solve(w, true, w->adjoint));
+    PB_TRY(solve_adjoint(w, anchor));
   } else {  // x+ = xhat
     for (int i = 0; i < 3 * d->npoint; i++)
       w->adjoint[i] = is_fixed(d, i) || w->mass[i / 3] <= 0 ? 0 : w->adjoint[i] / w->mass[i / 3];

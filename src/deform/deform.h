@@ -158,6 +158,7 @@ typedef struct pbDeformWork {
   double *x, *y, *v, *v1, *xhat, *accel;           // npoint x 3: solution, state before, velocities, prediction, M^-1 force
   double *gradient, *step, *next_x;                // of Newton's method
   double *point, *weights;                         // where energies are evaluated; weights of pullbacks
+  double *anchor;                                  // npoint x 3: see adjoint.c
   double *adjoint, *z_bar, *y_bar, *past_bar;      // of the pullback
   double *history;                                 // of L-BFGS, moments of Adam, vectors of conjugate gradients
   double *rhs;                                     // nfree x 3
@@ -171,7 +172,8 @@ typedef struct pbDeformWork {
   int *stride;
   double *zero_control;
   const double *theta_way;  // of the forward derivative at hand
-  void *energy_work;
+  void *energy_work, *cg_work;
+  bool anchored;
   pbBarrier *barrier;  // NULL: nothing meets
   pbDeformMatrix matrix;
   double force_size;        // merit of the forces at the start of a step, for their rounding
@@ -283,9 +285,18 @@ bool pbScheme_NeedsAcceleration(const pbSchemeTable *scheme);
 PB_NODISCARD pbStatus pbDeform_Step(pbDeformWork *w, const pbDeformInput *in, const double *state, double *next);
 // The state after the step whose solution is w->x; `next` may be `state`.
 void pbDeform_Finish(const pbDeformWork *w, const double *state, double *next);
+// The anchor: what Newton's last factor was made at, if it was of the matrix as it is and definite. So near the solution it makes
+// conjugate gradients with the matrix there converge in a few steps, so the pullback needs no factorisation where the factor was kept.
+typedef struct pbDeformAnchor {
+  const double *x;   // npoint x 3; NULL: none, the matrix at the solution is factored
+  const void *kept;  // what pbDeform_Keep left; NULL: factored again there, which gives the same bits
+} pbDeformAnchor;
+size_t pbDeform_KeptBytes(const pbDeformWork *w);  // after a step; 0: nothing to keep
+void pbDeform_Keep(const pbDeformWork *w, void *memory);
 // Pullback of a step from `state` that ended at `next`: cotangents of the tangent after to that before (added), and of the rest.
 PB_NODISCARD pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
-                                   const double *next_bar, double *state_bar, const pbDeformBar *bar);
+                                   const pbDeformAnchor *anchor, const double *next_bar, double *state_bar,
+                                   const pbDeformBar *bar);
 // Its parts: after pbDeform_Begin, the cotangent of x to w->adjoint; and, where that is H^-T of it, the rest.
 void pbDeform_VjpBegin(pbDeformWork *w, const double *state, const double *next, const double *next_bar, double *state_bar,
                        const pbDeformBar *bar);

@@ -193,8 +193,11 @@ pbStatus pbDeform_Newton(pbDeformWork *w) {
   PB_TRY(pbDeform_Look(w, w->x, &value, NULL, false, false));
   if (!(value < INFINITY)) PB_TRY(pbDeform_Look(w, w->x, &value, w->gradient, false, false));  // names the element
   while (!w->report.converged && w->report.iterations < most) {
+    int projections = w->report.projections;
     w->report.iterations++;
+    memcpy(w->anchor, w->x, (size_t)n * sizeof(double));
     PB_TRY(direction(w, &value));
+    w->anchored = w->report.projections == projections;
     if (w->report.iterations == 1) w->force_size = merit_of_forces(w, w->gradient);
     double whole = largest(w->step, n);
     if (!(whole < INFINITY)) return pbDeform_Fail(w, pb_not_finite, "Newton's step is not finite");

@@ -8,6 +8,7 @@
 #include "base/context.h"
 #include "deform/deform.h"
 #include "deform/project.h"
+#include "sparse/krylov.h"
 
 pbStatus pbDeform_Fail(pbDeformWork *w, pbStatus status, const char *format, ...) {
   va_list args;
@@ -26,6 +27,8 @@ static void layout(pbArena *a, pbDeformWork *w) {
   int rows = d->options.method == pb_minimiseLbfgs ? 2 * PB_LBFGS_PAIRS : d->options.method == pb_minimiseNewton ? 0 : 4;
   for (size_t i = 0; i < sizeof of_points / sizeof *of_points; i++) *of_points[i] = pbArena_Take(a, 3 * n, real);
   w->history = pbArena_Take(a, 3 * n * (size_t)rows, real);
+  w->anchor = pbArena_Take(a, 3 * n, real);
+  w->cg_work = pbArena_Take(a, pbCg_WorkSize(3 * d->nfree) + 64, 1);
   w->mass = pbArena_Take(a, n, real);
   w->mass_bar = pbArena_Take(a, n, real);
   w->rhs = pbArena_Take(a, 3 * (size_t)d->nfree, real);
@@ -145,6 +148,7 @@ void pbDeform_Finish(const pbDeformWork *w, const double *state, double *next) {
 
 pbStatus pbDeform_Step(pbDeformWork *w, const pbDeformInput *in, const double *state, double *next) {
   w->report = (pbDeformReport){.converged = true};
+  w->anchored = false;
   PB_TRY(pbDeform_Begin(w, in, state));
   first_guess(w);
   if (w->scheme->implicit) PB_TRY(w->d->options.method == pb_minimiseNewton ? pbDeform_Newton(w) : pbDeform_Minimise(w));

@@ -19,9 +19,14 @@ static void finish(pbRolloutPlan *plan, int64_t cost) {
 
 // What is left of the budget holds evaluations: no more than a cache does, from slower memory they gain nothing.
 static void keep(const pbModel *model, size_t budget, pbRolloutPlan *plan) {
-  enum { contacts = 16, cache = 16 << 20 };  // of most steps; one with more of them may take the room of another
+  enum {
+    contacts = 16,
+    cache = 16 << 20,
+    factors = 1 << 30
+  };  // of most steps; one with more of them may take the room of another
   size_t room = (size_t)plan->leaf * pbKept_Room(model, contacts), left = budget - plan->planned_bytes;
-  if (room > cache) room = cache;
+  size_t most = model->deform ? factors : cache;  // a factor of deformables costs more than reading it
+  if (room > most) room = most;
   plan->kept_bytes = room < left ? room : left;
   plan->planned_bytes += plan->kept_bytes;
 }

@@ -91,6 +91,24 @@ void pbSparseFactor_Copy(const pbSparseFactor *from, pbSparseFactor *to) {
   to->smallest = from->smallest, to->smallest_place = from->smallest_place;
 }
 
+size_t pbSparseFactor_SavedBytes(const pbSparseAnalysis *a) { return panel_bytes(a) + sizeof(double) * (3 * (size_t)a->n + 2); }
+
+void pbSparseFactor_Save(const pbSparseFactor *f, void *memory) {
+  double *to = memory, place = f->smallest_place;
+  size_t n = 3 * (size_t)f->analysis->n;
+  memcpy(to, f->D, n * sizeof *to);
+  to[n] = f->smallest, to[n + 1] = place;
+  memcpy(to + n + 2, f->L, panel_bytes(f->analysis));
+}
+
+void pbSparseFactor_Load(pbSparseFactor *f, const void *memory) {
+  const double *from = memory;
+  size_t n = 3 * (size_t)f->analysis->n;
+  memcpy(f->D, from, n * sizeof *from);
+  f->smallest = from[n], f->smallest_place = (int)from[n + 1];
+  memcpy(f->L, from + n + 2, panel_bytes(f->analysis));
+}
+
 // ---- factorisation --------------------------------------------------------------------------------------------------
 static void raise(double *most, double x) { *most = fabs(x) > *most ? fabs(x) : *most; }
 

@@ -58,6 +58,11 @@ void pbSparseFactor_Destroy(pbSparseFactor *factor);                       // NU
 size_t pbSparseFactor_Bytes(const pbSparseAnalysis *analysis);             // what one factor takes
 void pbSparseFactor_Copy(const pbSparseFactor *from, pbSparseFactor *to);  // both of one analysis
 
+// To and from plain memory of so many bytes (aligned to 8), between factors of analyses of the same pattern.
+size_t pbSparseFactor_SavedBytes(const pbSparseAnalysis *analysis);
+void pbSparseFactor_Save(const pbSparseFactor *factor, void *memory);
+void pbSparseFactor_Load(pbSparseFactor *factor, const void *memory);
+
 typedef struct pbSparseInertia {
   int positive, negative;  // pivots, 3n together: a factor has no zero ones
   double smallest;         // least |pivot| over the largest entry of its row of A; 1 where n = 0

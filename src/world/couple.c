@@ -360,7 +360,7 @@ pbStatus pbCouple_Vjp(pbScratch *s, const double *theta, const double *record, c
   pbDeformWork *w = s->deform;
   int nv = m->nv, tangent = 2 * nv + m->na, all = 3 * d->npoint, width = 3 * d->nfree;
   double h2, value;
-  const double *next = record + pbTape_Size(m) - m->deform_state;
+  const double *next = record + pbTape_Size(m) - pb_deformRecord(m);
   pbDeformBar bar = pbDeformBar_Of(m, input_bar, theta_bar);
   pbScratch_Load(s, theta, record, input);
   PB_TRY(begin(s, theta, record, input, c->state));

@@ -205,14 +205,24 @@ pbStatus pbScratch_DeformStep(pbScratch *s, const double *theta, const double *x
   return pb_ok;
 }
 
-pbStatus pbScratch_DeformVjp(pbScratch *s, const double *theta, const double *record, const pbInput *input,
+void pbScratch_DeformRecord(const pbScratch *s, double *record) {
+  const pbModel *m = s->model;
+  size_t points = 3 * (size_t)m->deform->npoint;
+  memcpy(record, s->state + state_layout(m).deform, (size_t)m->deform_state * sizeof(double));
+  memcpy(record + m->deform_state, s->deform->anchor, points * sizeof(double));
+  record[m->deform_state + (int)points] = !s->couple && s->deform->anchored;
+}
+
+pbStatus pbScratch_DeformVjp(pbScratch *s, const double *theta, const double *record, const void *kept, const pbInput *input,
                              const double *next_bar, double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
   const pbModel *m = s->model;
   int at = state_layout(m).deform, tangent = 2 * m->nv + m->na;
   pbDeformInput in = pbDeformInput_Of(m, theta, record, input);
   pbDeformBar bar = pbDeformBar_Of(m, input_bar, theta_bar);
-  const double *next = record + pbTape_Size(m) - m->deform_state;
-  pbStatus status = pbDeform_Vjp(s->deform, &in, record + at, next, next_bar + tangent, x_bar + tangent, &bar);
+  const double *next = record + pbTape_Size(m) - pb_deformRecord(m);
+  const double *anchor = next + m->deform_state;
+  pbDeformAnchor near = {anchor[3 * m->deform->npoint] != 0 ? anchor : NULL, kept};
+  pbStatus status = pbDeform_Vjp(s->deform, &in, record + at, next, &near, next_bar + tangent, x_bar + tangent, &bar);
   return status == pb_ok ? pb_ok : failed(s, status, in.time);
 }
 
@@ -228,7 +238,7 @@ pbStatus pbScratch_DeformJvp(pbScratch *s, const double *theta, const double *re
     d.gravity = m->disableflags & pb_disGravity ? NULL : direction->theta + (m->gravity - m->theta0);
     d.h = direction->theta[m->timestep - m->theta0];
   }
-  pbStatus status = pbDeform_Jvp(s->deform, &in, record + at, record + pbTape_Size(m) - m->deform_state, &d, next + tangent);
+  pbStatus status = pbDeform_Jvp(s->deform, &in, record + at, record + pbTape_Size(m) - pb_deformRecord(m), &d, next + tangent);
   return status == pb_ok ? pb_ok : failed(s, status, in.time);
 }
 

@@ -14,11 +14,15 @@ void pbDeform_Init(const pbDeform *deform, double *state);
 void pbScratch_NoteDeform(pbScratch *s);  // what the report says of the last step
 pbDeformInput pbDeformInput_Of(const pbModel *m, const double *theta, const double *x, const pbInput *input);
 pbDeformBar pbDeformBar_Of(const pbModel *m, const pbInputBar *input_bar, double *theta_bar);
+// Numbers that a step leaves in the tape's record: the state after it, and the anchor of its solution (deform.h).
+static inline int pb_deformRecord(const pbModel *m) { return m->deform ? m->deform_state + 3 * m->deform->npoint + 1 : 0; }
+void pbScratch_DeformRecord(const pbScratch *s, double *record);
 // The deformables' part of a step from x, of its pullback from the tape's record, and of its forward derivative.
 PB_NODISCARD pbStatus pbScratch_DeformStep(pbScratch *s, const double *theta, const double *x, const pbInput *input,
                                            double *next);
-PB_NODISCARD pbStatus pbScratch_DeformVjp(pbScratch *s, const double *theta, const double *record, const pbInput *input,
-                                          const double *next_bar, double *x_bar, const pbInputBar *input_bar, double *theta_bar);
+PB_NODISCARD pbStatus pbScratch_DeformVjp(pbScratch *s, const double *theta, const double *record, const void *kept,
+                                          const pbInput *input, const double *next_bar, double *x_bar,
+                                          const pbInputBar *input_bar, double *theta_bar);
 PB_NODISCARD pbStatus pbScratch_DeformJvp(pbScratch *s, const double *theta, const double *record, const pbInput *input,
                                           const pbDirection *direction, double *next);
 

@@ -43,9 +43,17 @@ static void each(walk *k, pbWork_r *w) {
   if (m->integrator == pb_intImplicitfast) pass(k, w->free_A, 36 * (size_t)m->njnt * real);
 }
 
+// The factor of a step without contact; one with it may take the room of another.
+static size_t deform_room(const pbModel *m) {
+  const pbDeform *d = m->deform;
+  bool newton = pbScheme_Table(d->options.scheme, false)->implicit && d->options.method == pb_minimiseNewton;
+  return newton && !d->unsymmetric && !d->coupled && d->analysis ? pbSparseFactor_SavedBytes(d->analysis) + 128 : 0;
+}
+
 size_t pbKept_Room(const pbModel *m, int contacts) {
   // hard contact is found again, impacts fly again
-  if (pb_stages(m) > 1 || pb_hard(m) || m->contact.method == pb_contactImpact || m->deform) return 0;
+  if (m->deform) return deform_room(m);
+  if (pb_stages(m) > 1 || pb_hard(m) || m->contact.method == pb_contactImpact) return 0;
   if (contacts > m->topology->max_contacts) contacts = m->topology->max_contacts;
   pbWork_r w;
   pbWork_Carve_r(&w, m, contacts, NULL);
@@ -55,7 +63,11 @@ size_t pbKept_Room(const pbModel *m, int contacts) {
 }
 
 bool pbKept_Begin(pbScratch *s, void *kept, size_t room) {
-  if (pb_stages(s->model) > 1 || pb_hard(s->model) || s->impacts || s->deform || room < s->w.kept_bytes) return false;
+  if (s->deform) {  // of worlds with deformables the factor alone
+    s->kept_factor = kept;
+    return !s->couple && deform_room(s->model) > 0;
+  }
+  if (pb_stages(s->model) > 1 || pb_hard(s->model) || s->impacts || room < s->w.kept_bytes) return false;
   s->place = kept;
   return true;
 }
@@ -63,6 +75,13 @@ bool pbKept_Begin(pbScratch *s, void *kept, size_t room) {
 pbStatus pbKept_Save(pbScratch *s, size_t room, size_t *size) {
   walk k = {.used = s->w.kept_bytes};
   *size = 0;
+  if (s->deform) {
+    size_t bytes = (pbDeform_KeptBytes(s->deform) + 63) & ~(size_t)63;
+    if (bytes == 0 || bytes > room) return pb_ok;
+    pbDeform_Keep(s->deform, s->kept_factor);
+    *size = bytes;
+    return pb_ok;
+  }
   PB_TRY(s->variant->complete(&s->w));
   each(&k, &s->w);
   if (k.used > room) return pb_ok;
@@ -77,7 +96,8 @@ pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *rec
                         double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
   const double *stages = record + pbModel_StateSize(m);
   if (m->deform && !s->couple && next_bar)
-    PB_TRY(pbScratch_DeformVjp(s, theta, record, input, next_bar, x_bar, input_bar, theta_bar));
+    PB_TRY(pbScratch_DeformVjp(s, theta, record, kept, input, next_bar, x_bar, input_bar, theta_bar));
+  if (m->deform) kept = NULL;                       // it is no evaluation of bodies
   if (next_bar && pbImpacts_Recorded(s, record)) {  // its flights, and what is seen at the start by itself
     PB_TRY(pbImpacts_Vjp(s, theta, record, input, next_bar, x_bar, input_bar, theta_bar));
     if (!observed) return pb_ok;

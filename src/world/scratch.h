@@ -21,6 +21,7 @@ struct pbScratch {
   struct pbGathered *gathered;        // dense copies for inspection (world/inspect.c)
   struct pbImpacts *impacts;          // contact method impact (world/impact.h); otherwise NULL
   struct pbDeformWork *deform;        // NULL: nothing deforms
+  void *kept_factor;                  // where the next step's factor is to be kept
   struct pbCouple *couple;            // NULL: nothing deformable hangs on a body that moves
   pbEvent *events;                    // 2 x rows: of a step (world/event.h)
   double *event_numbers;              // rows + 2 n: cotangents or tangents of distances, of the state after and before

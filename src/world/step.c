@@ -410,7 +410,7 @@ pbStatus pbStep_Observe(const pbModel *m, const double *theta, const double *x, 
 
 // ---- tape -----------------------------------------------------------------------------------------------------------
 int pbTape_Size(const pbModel *m) {
-  return pbModel_StateSize(m) + pb_stages(m) * m->nv + (m->contact.method == pb_contactImpact) + m->deform_state;
+  return pbModel_StateSize(m) + pb_stages(m) * m->nv + (m->contact.method == pb_contactImpact) + pb_deformRecord(m);
 }
 
 void pbTape_Record(const pbModel *m, const double *x_before, const pbScratch *s, double *record) {
@@ -418,7 +418,5 @@ void pbTape_Record(const pbModel *m, const double *x_before, const pbScratch *s,
   memcpy(record, x_before, (size_t)nx * sizeof(double));
   memcpy(record + nx, s->stages, (size_t)(pb_stages(m) * m->nv) * sizeof(double));
   if (s->impacts) record[nx + pb_stages(m) * m->nv] = pbImpacts_Count(s);
-  if (m->deform)
-    memcpy(record + pbTape_Size(m) - m->deform_state, s->state + state_layout(m).deform,
-           (size_t)m->deform_state * sizeof(double));
+  if (m->deform) pbScratch_DeformRecord(s, record + pbTape_Size(m) - pb_deformRecord(m));
 }
