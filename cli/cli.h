@@ -24,6 +24,8 @@ typedef enum cliOptionId {
   opt_deformables,
   opt_allow_root,
   opt_output,
+  opt_vtu,
+  opt_glb,
   opt_cotangent,
   opt_wrt,
   opt_memory,
@@ -197,6 +199,8 @@ void cliRun_Meta(const cliRun *run, cliJson *json);
 pbStatus cliRun_AddMeta(pbArrays *set, FILE *stream, char **text);
 // Roll out from x0 and add everything that a trajectory file holds.
 pbStatus cliRun_Simulate(cliRun *run, pbArrays *set);
+// What --vtu and --glb ask for, from the arrays of a trajectory.
+pbStatus cliMotion_Write(const cliRun *run, const pbArrays *set);
 pbStatus cli_save(cliApp *app, const pbArrays *set);  // to --output, without a signal in between
 
 #endif

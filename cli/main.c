@@ -8,7 +8,8 @@
 static const cliCommand commands[] = {
     {"info", "MODEL", "Sizes of a model, its names and addresses, its parameters with units and bounds.", 1, 1,
      CLI_MODEL | CLI_BIT(json), 0, NULL, cliInfo_Run},
-    {"simulate", "MODEL", "Roll a model out and write its states.", 1, 1, CLI_RUN | CLI_WRITE, CLI_BIT(output),
+    {"simulate", "MODEL", "Roll a model out and write its states.", 1, 1, CLI_RUN | CLI_WRITE | CLI_BIT(vtu) | CLI_BIT(glb),
+     CLI_BIT(output),
      "OUT.npz holds time, qpos, qvel, act and the other state fields (N+1, ...), control (N, nu), sensordata (N+1, ...) and\n"
      "meta, a JSON text. It can be given to --init: a resumed run equals an uninterrupted one bit for bit.",
      cliSimulate_Run},

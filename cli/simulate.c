@@ -96,6 +96,7 @@ pbStatus cliSimulate_Run(cliApp *app) {
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
   if (status == pb_ok) status = cliRun_Simulate(&run, set);
   if (status == pb_ok) status = cli_save(app, set);
+  if (status == pb_ok) status = cliMotion_Write(&run, set);
   pbArrays_Destroy(set);
   cliRun_End(&run);
   return status;

@@ -19,10 +19,14 @@ typedef struct View {
   cliRun *run;
   pbArrays *trajectory;
   size_t rows, frames;
-  size_t *row_of;  // of each frame
-  double *time;    // of each frame
-  float *poses;    // (frames, nbody, 7)
-  char *library;   // three.js where it was read at run time
+  size_t *row_of;         // of each frame
+  double *time;           // of each frame
+  float *poses;           // (frames, nbody, 7)
+  const pbArray *points;  // of deformables, (rows, 3 n); NULL: none
+  float *places;          // (frames, 3 n): of the points
+  pbMesh *mesh;
+  pbCells skin;
+  char *library;  // three.js where it was read at run time
 } View;
 
 static const char *file_name(const char *path) { return strrchr(path, '/') ? strrchr(path, '/') + 1 : path; }
@@ -38,6 +42,18 @@ static const pbArray *state_array(const View *v, const pbStateField *field) {
   return is_time || a->shape[1] == (size_t)field->size ? a : NULL;
 }
 
+static pbStatus load_points(View *v, const char *file) {
+  const cliRun *run = v->run;
+  size_t width = 3 * (size_t)pbModel_PointCount(run->model);
+  const pbArray *points = pbArrays_Find(v->trajectory, "points");
+  if (!width) return pb_ok;
+  if (!points || points->type != pb_arrayReal || points->ndim != 2 || points->shape[0] != v->rows || points->shape[1] != width)
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: 'points' of shape (N+1, %zu) are expected for this model", file, width);
+  v->points = points;
+  PB_TRY(pbModel_PointMesh(run->ctx, run->model, run->theta, &v->mesh));
+  return pbMesh_Skin(run->ctx, v->mesh, &v->skin);
+}
+
 static pbStatus load_trajectory(View *v) {
   const cliRun *run = v->run;
   const char *file = run->app->args.positional[1];
@@ -51,9 +67,11 @@ static pbStatus load_trajectory(View *v) {
                           pbArray_ShapeText(qpos->ndim, qpos->shape, text, sizeof text), run->nq);
   }
   v->rows = qpos->shape[0];
+  PB_TRY(load_points(v, file));
   for (size_t i = 0; i < pbArrays_Count(v->trajectory); i++) {
     const pbArray *a = pbArrays_At(v->trajectory, i);
-    if (strcmp(a->name, "qpos") == 0 || strcmp(a->name, "time") == 0) PB_TRY(pbArray_CheckFinite(run->ctx, a, file));
+    if (strcmp(a->name, "qpos") == 0 || strcmp(a->name, "time") == 0 || a == v->points)
+      PB_TRY(pbArray_CheckFinite(run->ctx, a, file));
   }
   return pb_ok;
 }
@@ -114,6 +132,17 @@ static pbStatus one_frame(const View *v, size_t frame, double *x) {
     for (int i = 0; i < 3; i++) out[i] = (float)pos[3 * b + i];
     for (int i = 0; i < 4; i++) out[3 + i] = (float)quat[4 * b + i];
   }
+  return pb_ok;
+}
+
+static pbStatus make_places(View *v) {
+  if (!v->points) return pb_ok;
+  size_t width = v->points->shape[1];
+  if (v->frames * width * sizeof *v->places > PB_ARRAY_LIMIT / 4)
+    return pbContext_Fail(v->run->ctx, pb_capacity, "the trajectory is too long for a page");
+  v->places = pbContext_Alloc(v->run->ctx, v->frames * width * sizeof *v->places);
+  if (!v->places) return no_memory(v->run->ctx);
+  for (size_t i = 0; i < v->frames * width; i++) v->places[i] = (float)v->points->reals[v->row_of[i / width] * width + i % width];
   return pb_ok;
 }
 
@@ -235,6 +264,11 @@ static void widen_frame(const View *v, size_t frame, Box *box) {
   }
 }
 
+static void widen_points(const View *v, size_t frame, Box *box) {
+  for (int i = 0; v->mesh && i < v->mesh->points; i++)
+    widen(box, v->points->reals + v->row_of[frame] * v->points->shape[1] + 3 * (size_t)i, 0);
+}
+
 // The body the camera may follow: the first that moves.
 static int moving_body(const View *v) {
   size_t nbody = (size_t)v->run->nbody, last = (v->frames - 1) * 7 * nbody;
@@ -255,8 +289,8 @@ typedef struct Scene {
 // All of the motion where it fits; where it leads far away, the model at its start, which the camera then follows.
 static Scene make_scene(const View *v) {
   Box first = empty_box, all = empty_box;
-  widen_frame(v, 0, &first);
-  for (size_t k = 0; k < v->frames; k++) widen_frame(v, k, &all);
+  widen_frame(v, 0, &first), widen_points(v, 0, &first);
+  for (size_t k = 0; k < v->frames; k++) widen_frame(v, k, &all), widen_points(v, k, &all);
   Scene s = {.extent = 1, .follow = moving_body(v)};
   if (!(size_of(&first) > 1e-9)) return s;
   s.following = s.follow && size_of(&all) > 5 * size_of(&first);
@@ -264,6 +298,24 @@ static Scene make_scene(const View *v) {
   s.extent = (s.following ? 2 : 1) * size_of(shown);
   for (int i = 0; i < 3; i++) s.center[i] = 0.5 * (shown->low[i] + shown->high[i]);
   return s;
+}
+
+static void put_cells(cliJson *j, const char *key, const pbCells *cells, int nodes) {
+  cliJson_OpenLine(j, key, '[');
+  for (int i = 0; i < cells->count * nodes; i++) cliJson_Integer(j, NULL, cells->vertex[i]);
+  cliJson_Close(j, ']');
+}
+
+// Surface, edges and places of all points, as the poses.
+static void put_skin(const View *v, cliJson *j) {
+  if (!v->points) return;
+  size_t width = v->points->shape[1];
+  cliJson_Open(j, "skin", '{');
+  put_cells(j, "triangles", &v->skin, 3);
+  put_cells(j, "edges", &v->mesh->cells[pb_cellEdge], 2);
+  fputs(",\n    \"points\": ", j->out);
+  put_base64(j->out, v->places, v->frames * width);
+  cliJson_Close(j, '}');
 }
 
 static void put_data(const View *v, FILE *out) {
@@ -281,6 +333,7 @@ static void put_data(const View *v, FILE *out) {
   for (int b = 0; b < run->nbody; b++) cliJson_Text(&j, NULL, pbModel_Name(run->model, pb_objBody, b));
   cliJson_Close(&j, ']');
   put_geoms(run, &j);
+  put_skin(v, &j);
   cliJson_Numbers(&j, "time", v->time, v->frames);
   fputs(",\n  \"poses\": ", out);
   put_base64(out, v->poses, v->frames * 7 * (size_t)run->nbody);
@@ -345,6 +398,7 @@ static pbStatus view(View *v) {
   PB_TRY(load_trajectory(v));
   PB_TRY(choose_frames(v));
   PB_TRY(make_poses(v));
+  PB_TRY(make_places(v));
   pbFile file;
   cliSignals_Hold();
   pbStatus status = pbFile_Begin(v->run->ctx, v->run->app->args.text[opt_output], &file);
@@ -365,6 +419,9 @@ pbStatus cliView_Run(cliApp *app) {
   pbContext_Free(app->ctx, v.row_of);
   pbContext_Free(app->ctx, v.time);
   pbContext_Free(app->ctx, v.poses);
+  pbContext_Free(app->ctx, v.places);
+  pbCells_Clear(app->ctx, &v.skin);
+  pbMesh_Destroy(v.mesh);
   pbContext_Free(app->ctx, v.library);
   cliRun_End(&run);
   return status;

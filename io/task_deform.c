@@ -249,6 +249,21 @@ static pbStatus read_pins(pbTaskReader *r, const json_t *list, pbDeformBody *bod
   return pb_ok;
 }
 
+static pbStatus add_cells(pbTaskReader *r, const pbDeformBody *body, pbDeformable *d) {
+  for (int kind = 0; kind < pb_cellKindCount; kind++) {
+    const pbCells *cells = &body->mesh->cells[kind];
+    int entries = cells->count * pbCellKind_Nodes((pbCellKind)kind);
+    if (!entries) continue;
+    int *vertex = pbContext_AllocArray(r->ctx, (size_t)entries, sizeof *vertex);
+    if (!vertex) return no_memory(r);
+    for (int i = 0; i < entries; i++) vertex[i] = body->first + cells->vertex[i];
+    pbStatus status = pbDeformable_AddCells(d, body->name, (pbCellKind)kind, cells->count, vertex);
+    pbContext_Free(r->ctx, vertex);
+    PB_TRY(made(r, status));
+  }
+  return pb_ok;
+}
+
 // ---- bodies ---------------------------------------------------------------------------------------------------------
 static pbStatus place(pbTaskReader *r, const json_t *o, pbDeformBody *body, const Placed *p, pbDeformable *d) {
   bool started, moving;
@@ -263,6 +278,7 @@ static pbStatus place(pbTaskReader *r, const json_t *o, pbDeformBody *body, cons
     int point = body->first + i;
     if (body->fixed[i]) PB_TRY(made(r, pbDeformable_Fix(d, 1, &point, body->fixed[i])));
   }
+  PB_TRY(add_cells(r, body, d));
   PB_TRY(name_points(r, body, NULL, n, NULL, d));
   for (int i = 0; i < body->set_count; i++)
     PB_TRY(name_points(r, body, body->sets[i].name, body->sets[i].count, body->sets[i].points, d));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make demo: a throw, a pendulum's physics and a robot's masses found by gradient; pages and plots under out/.
+"""make demo: a throw, a pendulum's physics, a robot's masses, a bar's rubber and a hand's path found by gradient; pages and plots under out/.
 
     tools/demo.py PROGRAM     (build/release/pullback)
 
@@ -233,6 +233,47 @@ def hopper():
             '<p><a href="hopper.html">Watch it</a></p>')
 
 
+# ---- deformables ------------------------------------------------------------------------------------------------------
+def beam():
+    folder, sigma, noise = fresh("beam"), 1e-4, random.Random(3)
+    seen = [3 * (i + 9 * (j + 3 * k)) + c for k in (0, 2) for j in range(3) for i in range(1, 9) for c in range(3)]  # top and bottom of the box
+
+    def measure(young, poisson):
+        run = simulate(folder, "identify.json", "truth.npz", "--steps", 1, "--param", f"bar_rubber.young={young!r}", "--param",
+                       f"bar_rubber.poisson={poisson!r}")
+        return run["points"][1]
+
+    truth = [2.3e5, 0.42]
+    npz.write(os.path.join(folder, "recording.npz"), {"points": [[x + noise.gauss(0, sigma) for x in measure(*truth)]]})
+    result = optimize(folder, "identify")
+    least = least_deviations(lambda p: (lambda x: [x[i] for i in seen])(measure(*p)), truth, sigma)
+    found = [v["value"][0] for v in result["variables"]]
+    start = [v["start"][0] for v in result["variables"]]
+    rows = [(n, f, t, s, (f - t) / d, yes(abs(f - t) <= 3 * d))
+            for n, f, t, s, d in zip(("Young's modulus [Pa]", "Poisson's ratio"), found, truth, start, least)]
+    pullback("view", os.path.join(folder, "identify.json"), result["trajectory"], "-o", os.path.join(OUT, "beam.html"))
+    sag = npz.read(result["trajectory"])["points"][1][3 * 80 + 2] - 0.05
+    return (f"<h2>What a rubber bar is made of</h2><p>A bar of 20 cm, held at one end, sags by {-sag * 100:.1f} cm. From where {len(seen) // 3} points of its "
+            f"top and bottom are, within {sigma * 1e3:.1f} mm, {result['iterations']} Gauss-Newton iterations, {result['simulations']} equilibria, "
+            f"{result['seconds']:.2f} s. Each equilibrium is one step, and its gradient exact. Required: within 3 standard deviations of the best unbiased "
+            "estimate.</p>" + table(("quantity", "found", "truth", "start", "error [sigma]", ""), rows) + '<p><a href="beam.html">Look at it</a></p>')
+
+
+def chain():
+    folder = fresh("chain")
+    result = optimize(folder, "carry")
+    place, swing = deviation(result["terms"], "place"), deviation(result["terms"], "swing")
+    run = npz.read(result["trajectory"])
+    rows = [("distance from the place, worst of all points [m]", place, "0.01", yes(place <= 0.01)),
+            ("velocity left [m/s]", swing, "0.02", yes(swing <= 0.02))]
+    pullback("view", os.path.join(folder, "carry.json"), result["trajectory"], "-o", os.path.join(OUT, "chain.html"))
+    return (f"<h2>A load carried without swinging</h2><p>A load hangs by a chain of springs from a hand. The hand's path was found in "
+            f"{result['iterations']} Gauss-Newton iterations, {result['seconds']:.2f} s.</p>" + table(("quantity", "measured", "required", ""), rows) +
+            plot.svg("The path found", "time [s]", "to the side [m]",
+                     [("hand", run["time"], [x[0] for x in run["points"]], "line"), ("load", run["time"], [x[18] for x in run["points"]], "line")]) +
+            '<p><a href="chain.html">Watch it</a></p>')
+
+
 def contacts():
     """What `make bench-contacts` measured last."""
     return ("<h2>Contact methods side by side</h2><p>Scenes whose answer is known, run with each method and gradient mode: relative errors, and the "
@@ -252,11 +293,11 @@ def write_npy(path, rows):
 def main():
     os.makedirs(OUT, exist_ok=True)
     begin = time.monotonic()
-    parts = [pendulum(), hopper(), ball()]
+    parts = [pendulum(), hopper(), ball(), beam(), chain()]
     page = ("<!doctype html><meta charset=utf-8><title>Pullback: what it found</title><style>body{font:15px sans-serif;max-width:75em;"
             "margin:2em auto;padding:0 1em}table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #ccc;padding:.25em .7em;"
             "text-align:left}svg{margin-right:1em}</style><h1>Found by gradient, through contact</h1><p>Made by <code>make demo</code>; the "
-            "tasks are in <code>examples/</code>.</p>" + parts[2] + parts[0] + parts[1] + contacts())
+            "tasks are in <code>examples/</code>.</p>" + parts[2] + parts[0] + parts[1] + parts[3] + parts[4] + contacts())
     path = os.path.join(OUT, "index.html")
     with open(path, "w", encoding="utf-8") as f:
         f.write(page)

@@ -12,6 +12,7 @@
 #define PULLBACK_DEFORM_H
 
 #include <pullback/energy.h>
+#include <pullback/mesh.h>
 #include <pullback/model.h>
 
 #ifdef __cplusplus
@@ -29,6 +30,9 @@ PB_API PB_NODISCARD pbStatus pbDeformable_AddPoints(pbDeformable *deformable, in
                                                     const double *start, const double *velocity, int *first);
 // A name for some points, as losses and variables of tasks use it. A name given twice is an error.
 PB_API PB_NODISCARD pbStatus pbDeformable_NamePoints(pbDeformable *deformable, const char *name, int count, const int *points);
+// Cells of a mesh over these points, for files and pictures; no physics.
+PB_API PB_NODISCARD pbStatus pbDeformable_AddCells(pbDeformable *deformable, const char *name, pbCellKind kind, int count,
+                                                   const int *vertex);
 enum { pb_fixX = 1, pb_fixY = 2, pb_fixZ = 4, pb_fixAll = 7 };
 // These points do not follow forces along these axes: they go on with the velocity they have. Their positions and velocities
 // are state like others', so boundary values have gradients. Contradictory pins cannot be stated: fixing twice is fixing once.
@@ -159,6 +163,8 @@ PB_API int pbModel_PointCount(const pbModel *model);
 // The points of that name; NULL where there is none. By number: the name, NULL beyond the last.
 PB_API const int *pbModel_PointSet(const pbModel *model, const char *name, int *count);
 PB_API const char *pbModel_PointSetName(const pbModel *model, int index);
+// All points at rest (theta) with the cells that were added, a group for each name.
+PB_API PB_NODISCARD pbStatus pbModel_PointMesh(pbContext *ctx, const pbModel *model, const double *theta, pbMesh **mesh);
 // Groups by number: name, elements' table; false beyond the last.
 typedef struct pbDeformGroup {
   const char *name;

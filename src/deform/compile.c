@@ -22,6 +22,7 @@ void pbDeform_Destroy(pbDeform *d) {
     pbContext_Free(d->ctx, d->set[i].points);
   }
   pbContext_Free(d->ctx, d->set);
+  pbCellSets_Free(d->ctx, &d->cells);
   pbCollision_Destroy(d->collision);
   pbSparseAnalysis_Destroy(d->analysis);
   pbSparsePattern_Destroy(d->pattern);
@@ -268,6 +269,8 @@ static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *rider_
   PB_TRY(riders(d, from, rider_body));
   d->local_at = 4 * (size_t)d->npoint;
   d->ntheta = d->local_at + 3 * (size_t)d->nrider;
+  for (const pbCellSet *c = from->cells.list; c < from->cells.list + from->cells.count; c++)
+    PB_TRY(pbCellSets_Add(d->ctx, &d->cells, c->name, c->kind, c->count, c->vertex));
   d->most_points = 4;  // of contacts
   d->group = pbContext_AllocArray(d->ctx, (size_t)from->ngroup + 1, sizeof *d->group);
   if (!d->group) return no_memory(d);

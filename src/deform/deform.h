@@ -67,6 +67,7 @@ typedef struct pbDeform {
   double *control0;
   char **control_name;  // GROUP.PARAMETER[row], or GROUP.PARAMETER[row].entry
   pbDeformOptions options;
+  pbCellSets cells;
   double size;  // m: of the scene, for tolerances
   int most_points, most_parameters;
   size_t work_bytes;         // of the largest energy

@@ -39,6 +39,7 @@ void pbDeformable_Destroy(pbDeformable *d) {
     pbContext_Free(d->ctx, d->sets[i].name);
     pbContext_Free(d->ctx, d->sets[i].points);
   }
+  pbCellSets_Free(d->ctx, &d->cells);
   void *all[] = {d->riders, d->surfaces, d->pairs, d->sets, d->groups, d->rest, d->mass, d->start, d->velocity, d->fixed, d};
   pbContext *ctx = d->ctx;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);

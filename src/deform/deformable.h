@@ -4,6 +4,8 @@
 
 #include <pullback/deform.h>
 
+#include "deform/cells.h"
+
 typedef struct pbValues {  // of a parameter, as said
   double *data;
   int rows;
@@ -54,6 +56,7 @@ struct pbDeformable {
   pbDeformOptions options;
   int nrider;
   pbRiderDef *riders;
+  pbCellSets cells;
   int nsurface, npair;
   pbSurfaceDef *surfaces;
   pbSurfacePair *pairs;

@@ -116,6 +116,12 @@ pbStatus pbModel_PointMasses(const pbModel *m, const double *theta, double *mass
   return status;
 }
 
+pbStatus pbModel_PointMesh(pbContext *ctx, const pbModel *m, const double *theta, pbMesh **mesh) {
+  static const pbCellSets none = {0};
+  if (!m->deform) return pbCellSets_Mesh(ctx, &none, 0, NULL, mesh);
+  return pbCellSets_Mesh(ctx, &m->deform->cells, m->deform->npoint, theta + m->deform_theta + pb_restAt, mesh);
+}
+
 int pbModel_PointCount(const pbModel *m) { return m->deform ? m->deform->npoint : 0; }
 
 const int *pbModel_PointSet(const pbModel *m, const char *name, int *count) {

@@ -1,0 +1,184 @@
+"""Deformables on the command line: motions against a solver of the same equations in NumPy, gradients against differences, files."""
+import json
+import xml.etree.ElementTree as xml
+
+import numpy as np
+import pytest
+
+H, GRAVITY = 0.02, np.array([0, 0, -9.81])
+STIFFNESS = 40.0
+# Two triangles and a tail: five springs, point 0 held.
+POINTS = np.array([[0, 0, 1], [0.3, 0, 1], [0, 0.3, 1], [0.3, 0.3, 1.1], [0.6, 0.3, 1]], float)
+EDGES = np.array([[0, 1], [0, 2], [1, 2], [1, 3], [2, 3], [3, 4]])
+MASS = np.array([0.1, 0.2, 0.1, 0.3, 0.1])
+
+
+def world(**changes):
+    body = dict(name="net", mesh=dict(points=POINTS.tolist(), edges=EDGES.tolist()), mass=MASS.tolist(), pins=[dict(points=0)],
+                sets=dict(tail=4), velocity=[0.5, 0, 0.2],
+                energies=[dict(name="thread", formula="0.5*k*(norm(x0 - x1) - norm(X0 - X1))^2", parameters=dict(k=dict(value=STIFFNESS, lower=0, unit="N/m"))),
+                          dict(energy="load", name="wind", on="tail", parameters=dict(force=[0, 0.1, 0]), controls=["force"])])
+    return dict(options=dict(timestep=H), deformables=dict(bodies=[body]), **changes)
+
+
+@pytest.fixture
+def net(tmp_path):
+    path = tmp_path / "net.json"
+    path.write_text(json.dumps(world()))
+    return path
+
+
+def force(x, k):
+    """Of springs and weight, and the springs' stiffness matrix."""
+    f, K = MASS[:, None] * GRAVITY, np.zeros((15, 15))
+    f = f.copy()
+    for a, b in EDGES:
+        d, rest = x[a] - x[b], np.linalg.norm(POINTS[a] - POINTS[b])
+        size = np.linalg.norm(d)
+        n = d / size
+        f[a] -= k * (size - rest) * n
+        f[b] += k * (size - rest) * n
+        block = k * (np.outer(n, n) + (1 - rest / size) * (np.eye(3) - np.outer(n, n)))
+        for i, j, s in ((a, a, 1), (b, b, 1), (a, b, -1), (b, a, -1)):
+            K[3 * i:3 * i + 3, 3 * j:3 * j + 3] += s * block
+    return f, K
+
+
+def solve(wind, k=STIFFNESS):
+    """Implicit Euler by Newton's method: M (x - y - h v) = h^2 f(x)."""
+    x, v = POINTS.copy(), np.tile([0.5, 0, 0.2], (5, 1))
+    v[0] = 0
+    rows = [x.copy()]
+    for u in wind:
+        y, z = x.copy(), x + H * v
+        for _ in range(30):
+            f, K = force(x, k)
+            f[4] += u
+            r = MASS[:, None] * (x - z) - H**2 * f
+            J = np.diag(np.repeat(MASS, 3)) + H**2 * K
+            x = x - np.concatenate([np.zeros(3), np.linalg.solve(J[3:, 3:], r.ravel()[3:])]).reshape(5, 3)
+        v = (x - y) / H
+        rows.append(x.copy())
+    return np.array(rows)
+
+
+def test_motion_as_numpy_solves_it(run, tmp_path, net):
+    wind = np.random.default_rng(1).normal(size=(25, 3))
+    np.save(tmp_path / "u.npy", wind)
+    run("simulate", net, "--control", tmp_path / "u.npy", "-o", tmp_path / "a.npz")
+    a = np.load(tmp_path / "a.npz")
+    assert a["points"].shape == (26, 15) and a["point_velocity"].shape == (26, 15) and a["control"].shape == (25, 3)
+    assert abs(a["points"].reshape(26, 5, 3) - solve(wind)).max() < 1e-9
+    run("simulate", net, "--steps", 25, "-o", tmp_path / "b.npz")  # controls start as the file says
+    b = np.load(tmp_path / "b.npz")
+    assert abs(b["points"].reshape(26, 5, 3) - solve(np.tile([0, 0.1, 0], (25, 1)))).max() < 1e-9
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one(run, tmp_path):
+    for scheme in ("implicit_euler", "bdf2", "trapezoid"):
+        task = world()
+        task["deformables"]["scheme"] = scheme
+        path = tmp_path / "net.json"
+        path.write_text(json.dumps(task))
+        run("simulate", path, "--steps", 20, "-o", tmp_path / "all.npz")
+        run("simulate", path, "--steps", 8, "-o", tmp_path / "first.npz")
+        run("simulate", path, "--steps", 12, "--init", tmp_path / "first.npz", "-o", tmp_path / "rest.npz")
+        whole, rest = np.load(tmp_path / "all.npz"), np.load(tmp_path / "rest.npz")
+        for k in ("points", "point_velocity", "time"):
+            assert np.array_equal(rest[k], whole[k][8:]), (scheme, k)
+
+
+def test_gradient_against_differences(run, tmp_path, net):
+    rng = np.random.default_rng(2)
+    cot, n = {"points": rng.normal(size=15), "point_velocity": rng.normal(size=15)}, 10
+    np.savez(tmp_path / "cot.npz", **cot)
+    run("gradient", net, "--steps", n, "--cotangent", tmp_path / "cot.npz", "-o", tmp_path / "g.npz")
+    g = np.load(tmp_path / "g.npz")
+    assert g["points"].shape == (15,) and g["control"].shape == (n, 3) and g["param/net_thread.k"].shape == (1,) and g["param/point_rest"].shape == (5, 3)
+
+    def value(*words):
+        run("simulate", net, "--steps", n, *words, "-o", tmp_path / "s.npz")
+        s = np.load(tmp_path / "s.npz")
+        return s["points"][-1] @ cot["points"] + s["point_velocity"][-1] @ cot["point_velocity"]
+
+    def slope(size, words):
+        return (8 * (value(*words(size)) - value(*words(-size))) - value(*words(2 * size)) + value(*words(-2 * size))) / (12 * size)
+
+    near = lambda a, b: abs(a - b) < 1e-6 * (1 + abs(b))
+    assert near(slope(0.1, lambda e: ("--param", f"net_thread.k={STIFFNESS + e!r}")), g["param/net_thread.k"][0])
+    assert near(slope(1e-3, lambda e: ("--param", f"point_mass:3={0.3 + e!r}")), g["param/point_mass"][3])
+    way = rng.normal(size=(2, 15))
+
+    def start(e):
+        np.savez(tmp_path / "x.npz", points=POINTS.ravel() + e * way[0], point_velocity=np.tile([0.5, 0, 0.2], 5) * (np.arange(15) > 2) + e * way[1])
+        return "--init", tmp_path / "x.npz"
+    assert near(slope(1e-3, start), g["points"] @ way[0] + g["point_velocity"] @ way[1])
+    run("check", net, "--horizon", 10)
+    run("jacobian", net, "--steps", 3, "-o", tmp_path / "J.npz")
+    J = np.load(tmp_path / "J.npz")
+    assert J["A"].shape == (3, 30, 30) and J["B"].shape == (3, 30, 3)
+
+
+def test_a_stiffness_is_found(run, tmp_path):
+    truth = 55.0
+    target = solve(np.tile([0, 0.1, 0], (15, 1)), truth)[-1]
+    path = tmp_path / "task.json"
+    path.write_text(json.dumps(world(steps=15, variables=[dict(parameter="net_thread.k", transform="log")], optimizer=dict(method="gauss-newton"),
+                                     loss=[dict(points="net", target=target.ravel().tolist())])))
+    run("optimize", path, "-o", tmp_path / "r.json")
+    r = json.loads((tmp_path / "r.json").read_text())
+    assert abs(r["variables"][0]["value"][0] - truth) < 1e-4 * truth
+    found = np.load(tmp_path / "r.trajectory.npz")
+    assert abs(found["points"][-1] - target.ravel()).max() < 1e-5
+
+
+def test_info(run, net):
+    text = run("info", net).stdout
+    assert "net_thread" in text and "0.8 kg" in text and "net_wind.force.0" in text
+    d = json.loads(run("info", net, "--json").stdout)["deformables"]
+    assert d["points"] == 5 and d["points_that_move"] == 4 and abs(d["mass"] - 0.8) < 1e-15 and d["sets"] == [dict(name="net", points=5), dict(name="net_tail", points=1)]
+    assert [g["elements"] for g in d["groups"]] == [6, 1] and len(d["controls"]) == 3
+
+
+def test_meshes_from_files_and_motions_to_files(run, tmp_path):
+    (tmp_path / "strip.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 1 1 0\nv 9 9 9\ng cloth\nf 1 2 3\nf 2 4 3\n")
+    cloth = dict(name="c", mesh="strip.obj", scale=0.5, pos=[0, 0, 1], pins=[dict(points=[0, 1])],
+                 energies=[dict(energy="membrane_stvk", on="cloth", parameters=dict(young=1e4, poisson=0.3, thickness=1e-3, density=300)),
+                           dict(energy="bending_quadratic", name="bending", parameters=dict(bending=1e-4))])
+    (tmp_path / "soft.json").write_text(json.dumps(dict(bodies=[cloth])))
+    (tmp_path / "ball.xml").write_text("<mujoco><worldbody><body pos='0 0 3'><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
+    words = tmp_path / "ball.xml", "--deformables", tmp_path / "soft.json"
+    run("simulate", *words, "--steps", 7, "-o", tmp_path / "run.npz", "--vtu", tmp_path / "run.pvd", "--glb", tmp_path / "run.glb")
+    o = np.load(tmp_path / "run.npz")
+    assert o["points"].shape == (8, 12) and o["qpos"].shape == (8, 7) and o["points"][-1, 8] < 0.9999 and o["points"][-1, 2] == 1
+    mass = json.loads(run("info", *words, "--json").stdout)["deformables"]["mass"]
+    assert abs(mass - 300 * 1e-3 * 0.25) < 1e-15  # of the cloth alone
+    files = [e.get("file") for e in xml.parse(tmp_path / "run.pvd").iter("DataSet")]
+    assert len(files) == 8 and all((tmp_path / f).stat().st_size for f in files)
+    assert (tmp_path / "run.glb").read_bytes()[:4] == b"glTF"
+    run("view", *words, tmp_path / "run.npz", "-o", tmp_path / "run.html")
+    assert '"skin": {' in (tmp_path / "run.html").read_text()
+
+
+def test_examples_run(run, root, tmp_path):
+    for name, steps in (("beam/identify", 1), ("chain/carry", 3), ("cloth/drape", 3)):
+        run("simulate", root / "examples" / f"{name}.json", "--steps", steps, "-o", tmp_path / "run.npz")
+
+
+def test_mistakes_are_answered(run, tmp_path, net):
+    def refused(code, says, *words):
+        done = run(*words, code=code)
+        assert says in done.stderr, done.stderr
+    (tmp_path / "bad.json").write_text(json.dumps(world(), indent=1).replace('"thread"', '"thread.s"'))
+    refused(3, "bad.json:", "info", tmp_path / "bad.json")
+    refused(3, "cannot name a group", "info", tmp_path / "bad.json")
+    (tmp_path / "model.xml").write_text("<mujoco/>")
+    refused(2, "has no deformables", "simulate", tmp_path / "model.xml", "-o", tmp_path / "o.npz", "--glb", tmp_path / "o.glb")
+    refused(2, "has deformables already", "info", net, "--deformables", net)
+    np.savez(tmp_path / "c.npz", points=np.ones(3))
+    refused(3, "(15,) for the last state", "gradient", net, "--cotangent", tmp_path / "c.npz", "-o", tmp_path / "g.npz")
+    refused(2, "did you mean 'points'", "gradient", net, "--cotangent", tmp_path / "c.npz", "--wrt", "point", "-o", tmp_path / "g.npz")
+    task = world()
+    del task["deformables"]["bodies"][0]["mass"]
+    (tmp_path / "light.json").write_text(json.dumps(task))
+    refused(3, "point 1 has a mass of 0", "simulate", tmp_path / "light.json", "-o", tmp_path / "o.npz")
