@@ -22,14 +22,35 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   return 0;
 }
 
+// A mesh generator is told a size in three digits: what would take long to make finds no memory instead.
+static const size_t most_memory = (size_t)64 << 20;
+static size_t taken;
+static void *take(void *user, size_t size) {
+  (void)user;
+  taken += size;
+  return taken > most_memory ? NULL : malloc(size);
+}
+static void *take_more(void *user, void *memory, size_t size) {
+  (void)user;
+  taken += size;
+  return taken > most_memory ? NULL : realloc(memory, size);
+}
+static void give_back(void *user, void *memory) {
+  (void)user;
+  free(memory);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  pbContext *ctx = pbContext_Create(NULL);
+  pbAllocator bounded = {take, take_more, give_back, NULL};
+  taken = 0;
+  pbContext *ctx = pbContext_Create(&bounded);
   pbTask *task = NULL;
   pbStatus status = pbTask_Parse(ctx, (const char *)data, size, folder, "fuzz.json", &task);
   if (status != pb_ok && !pbContext_Error(ctx)[0]) abort();
   double value = 0;
-  bool small = status == pb_ok && pbTask_TrajectoryCount(task) == 1 && pbTask_Steps(task, 0) <= 20;
+  bool small = status == pb_ok && pbTask_TrajectoryCount(task) == 1 && pbTask_Steps(task, 0) <= 20 &&
+               pbModel_PointCount(pbTask_Model(task)) <= 20;
   if (small) status = pbTask_Loss(task, pbTask_Start(task), &value, NULL);
   pbTask_Destroy(task);
   pbContext_Destroy(ctx);
