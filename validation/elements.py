@@ -158,15 +158,16 @@ class Energy:
 
 
 # ---- meshes -------------------------------------------------------------------------------------------------------------------
-def cube(n, quadratic=False, seed=1, flat=False):
-    """Unit cube (or square) of simplices; points inside and along faces moved about. Points, cells."""
+def cube(n, quadratic=False, seed=1, flat=False, moved=0.2):
+    """Unit cube (or square) of simplices, n or (n, m, l) along its edges; points inside and along faces moved about. Points, cells."""
     rng, d = np.random.default_rng(seed), 2 if flat else 3
-    grid = np.array(list(itertools.product(range(n + 1), repeat=d)))
+    n = np.broadcast_to(n, d)
+    grid = np.array(list(itertools.product(*(range(k + 1) for k in n))))
     number = {tuple(g): k for k, g in enumerate(grid)}
     points = np.zeros((len(grid), 3))
-    points[:, :d] = grid / n + np.where((grid == 0) | (grid == n), 0, rng.uniform(-0.2, 0.2, grid.shape) / n)
+    points[:, :d] = grid / n + np.where((grid == 0) | (grid == n), 0, rng.uniform(-moved, moved, grid.shape) / n)
     cells = []
-    for low in itertools.product(range(n), repeat=d):
+    for low in itertools.product(*map(range, n)):
         for order in itertools.permutations(range(d)):
             walk = [np.array(low)]
             for axis in order:
