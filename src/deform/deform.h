@@ -272,8 +272,9 @@ PB_NODISCARD pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *va
 void pbDeform_ShiftDiagonal(pbDeformWork *w, double share);
 // Largest s <= 1 that x - s step may go.
 double pbDeform_MaxStep(pbDeformWork *w, const double *x, const double *step);
-// Whether next_x := x - s step is better than x: by the potential (`value` and `slope` along the step at x), and where the move is so
-// short that rounding hides what it gains, by a slope that shrinks (Hager and Zhang 2005, approximate Wolfe conditions).
+// Whether next_x := x - s step is better than x: by the potential (`value` and `slope` along the step at x), and where rounding hides
+// what it gains or the move is very short, by the slope there: a parabola with it would have decreased (Hager and Zhang 2005,
+// approximate Wolfe conditions).
 bool pbDeform_Decreases(pbDeformWork *w, double value, double s, double slope);
 // minimise.c: the other methods, as pbDeform_Newton.
 PB_NODISCARD pbStatus pbDeform_Minimise(pbDeformWork *w);

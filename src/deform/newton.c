@@ -166,10 +166,11 @@ bool pbDeform_Decreases(pbDeformWork *w, double value, double s, double slope) {
     return merit_of_forces(w, w->y_bar) <= (1 - sufficient * s) * before + 1e-12 * w->force_size;
   }
   if (pbDeform_Look(w, w->next_x, &there, NULL, false, false) != pb_ok) return false;
-  if (there <= value - sufficient * s * slope + rounding * fabs(value)) return true;
-  if (s * largest(w->step, n) > small * w->d->size || !(there < INFINITY)) return false;
-  return pbDeform_Look(w, w->next_x, &there, w->y_bar, false, false) == pb_ok &&
-         fabs(dot(w->step, w->y_bar, n)) <= 0.9 * fabs(slope);
+  double gain = value - sufficient * s * slope - there, noise = rounding * fabs(value);
+  if (gain > noise) return true;
+  if (!(there < INFINITY) || (gain < -noise && s * largest(w->step, n) > small * w->d->size)) return false;
+  if (pbDeform_Look(w, w->next_x, &there, w->y_bar, false, false) != pb_ok) return false;
+  return dot(w->step, w->y_bar, n) >= (2 * sufficient - 1) * slope || fabs(slope) <= 1e-10 * noise;
 }
 
 // x := x - s step for the largest s = 1, 1/2, ... that decreases the merit enough; false if none does.
