@@ -28,6 +28,26 @@ def sheet(nx, ny, width=1.0, height=1.0, jitter=0.0, seed=3):
     return x, triangles
 
 
+def quadratic(x, triangles):
+    """The same with nodes in the middle of edges: (points, cells of six: corners, then 01 12 20)."""
+    sides = np.sort(triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
+    edges, which = np.unique(sides, axis=0, return_inverse=True)
+    return np.concatenate([x, x[edges].mean(axis=1)]), np.concatenate([triangles, len(x) + which.reshape(-1, 3)], axis=1)
+
+
+def end_load(x, at, force, order):
+    """(points, forces) of a uniform traction on the edge x = at: `force` in all, shared as elements of that order do."""
+    nodes = np.flatnonzero(np.abs(x[:, 0] - at) < 1e-9)
+    nodes = nodes[np.argsort(x[nodes, 1])]
+    y, share = x[nodes, 1], np.zeros(len(nodes))
+    for k in range(0, len(nodes) - 1, order):
+        share[k:k + order + 1] += (y[k + order] - y[k]) * (np.array([1, 4, 1]) / 6 if order == 2 else np.array([1, 1]) / 2)
+    return nodes, np.outer(share / share.sum(), [*force, 0])
+
+
+LOAD = "-dot(f, x0)"
+
+
 class Body:
     """A body of square cells, cut in four around a middle point or in two, and single triangles; muscles along its lowest edges."""
 

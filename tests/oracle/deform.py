@@ -29,6 +29,11 @@ class Elements(ct.Structure):
                 ("parameter", ct.POINTER(pb._F)), ("stride", _I), ("timestep", ct.c_double), ("time", ct.c_double)]
 
 
+class Material(ct.Structure):
+    _fields_ = [("name", ct.c_char_p), ("family", ct.c_char_p), ("cell", ct.c_int), ("traits", ct.c_uint), ("definition", EnergyDef),
+                ("start", pb._F), ("mass", ct.c_char_p), ("sheet", ct.c_char_p)]
+
+
 class ElementsOut(ct.Structure):
     _fields_ = [("value", pb._F), ("gradient", pb._F), ("hessian", pb._F)]
 
@@ -76,7 +81,7 @@ def lib():
         "pbDeformable_SetParameter": (i, [p, i, s, i, pb._F]), "pbDeformable_Control": (i, [p, i, s]),
         "pbDeformable_SetOptions": (i, [p, ct.POINTER(Options)]), "pbModel_SetDeformable": (i, [p, p]),
         "pbEnergy_Create": (i, [p, ct.POINTER(EnergyDef), ct.POINTER(p)]), "pbEnergy_Destroy": (None, [p]),
-        "pbEnergy_WorkSize": (ct.c_size_t, [p]),
+        "pbMaterial_Find": (ct.POINTER(Material), [s]), "pbEnergy_WorkSize": (ct.c_size_t, [p]),
         "pbEnergy_Evaluate": (ct.c_bool, [p, ct.POINTER(Elements), ct.POINTER(ElementsOut), p, ct.POINTER(Fault)]),
     }
     for name, (result, arguments) in table.items():
@@ -96,6 +101,19 @@ def definition(name, formula, points, parameters):
         rows, cols = (*shape, 1, 1)[:2]
         table[k] = EnergyParameter(n.encode(), None, rows, cols, 0, 0, False)
     return EnergyDef(name.encode(), formula.encode(), points, len(parameters), table)
+
+
+def material(name):
+    """A built-in energy: its formula and the start values of its parameters, by name."""
+    found = lib().pbMaterial_Find(name.encode())
+    if not found:
+        raise KeyError(name)
+    d, at, values = found.contents.definition, 0, {}
+    for p in d.parameters[:d.parameter_count]:
+        size = p.rows * p.cols
+        values[p.name.decode()] = np.array(found.contents.start[at:at + size]).reshape([n for n in (p.rows, p.cols) if n > 1])
+        at += size
+    return d.formula.decode(), values
 
 
 def shape_of(value, per_element):
@@ -181,6 +199,14 @@ class World(pb.Model):
     def mass(self, name, formula, elements, per_element=(), **values):
         self._add(lib().pbDeformable_AddMass, name, formula, elements, per_element, values, ())
         del self.stated[name]
+
+    def material(self, name, law, elements, per_element=(), control=(), **values):
+        """A built-in energy, or mass (`law`: its full name); what is not said has its start value."""
+        formula, start = material(law)
+        if law.startswith("mass_"):
+            self.mass(name, formula, elements, per_element, **{**start, **values})
+        else:
+            self.energy(name, formula, elements, per_element, control, **{**start, **values})
 
     def fix(self, points, axes="xyz"):
         v, pv = integers(points)
