@@ -361,7 +361,8 @@ static void dissect(Dissection *d, Graph *g, int *order) {
   int found = g->n > LEAF && id && separate(d, g, part);
   s->used = inner;
   for (int v = 0; found && v < g->n; v++) count[part[v]]++;
-  if (!found || count[0] == 0 || count[1] == 0 || 3 * count[SEPARATOR] > g->n) {
+  int smaller = count[0] < count[1] ? count[0] : count[1];
+  if (!found || 16 * smaller < g->n || 3 * count[SEPARATOR] > g->n) {  // no use in cutting it
     by_degree(d, &whole, id ? id : g->map, order);
   } else {
     for (int side = 0, at = 0; side < 2; at += count[side++], s->used = inner) {

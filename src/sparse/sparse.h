@@ -42,8 +42,9 @@ void pbSparse_Multiply(const pbSparsePattern *pattern, const double *values, con
 typedef struct pbSparseAnalysis pbSparseAnalysis;
 typedef struct pbSparseFactor pbSparseFactor;
 
-// order: n blocks in the order of their elimination, such as pbSparseAnalysis_Order of an earlier pattern that was nearly the
-// same (saves most of the time); NULL: found here. pb_bad_input where it is no permutation.
+// order: n blocks in the order of their elimination; NULL: found here, which takes most of the time. pb_bad_input where it is no
+// permutation. The order of an earlier analysis serves again where the pattern lost blocks, or gained some between neighbours; blocks
+// that join distant parts, as contacts do, make it many times worse (pbSparseAnalysis_Flops tells) than a new one.
 PB_NODISCARD pbStatus pbSparseAnalysis_Create(pbContext *ctx, const pbSparsePattern *pattern, const int *order,
                                               pbSparseAnalysis **analysis);
 void pbSparseAnalysis_Destroy(pbSparseAnalysis *analysis);  // NULL is fine
