@@ -207,7 +207,7 @@ static pbStatus add_deformables(cliRun *run, const pbLoadOptions *load) {
   const char *file = run->app->args.text[opt_deformables];
   pbDeformable *d;
   if (!file) return pb_ok;
-  PB_TRY(pbDeformable_Load(run->ctx, file, load, &d));
+  PB_TRY(pbDeformable_Load(run->ctx, run->loaded, file, load, &d));
   pbStatus status = pbModel_SetDeformable(run->loaded, d);
   pbDeformable_Destroy(d);
   return status;

@@ -294,9 +294,9 @@ static pbStatus add_points(pbTaskReader *r, const json_t *o, pbDeformBody *body,
   return status;
 }
 
-static pbStatus fill_body(pbTaskReader *r, const json_t *o, pbDeformBody *body, pbDeformable *d) {
-  static const char *const keys[] = {"name",     "mesh", "quadratic", "pos",  "quat",     "euler",   "scale", "start",
-                                     "velocity", "mass", "sets",      "pins", "energies", "comment", NULL};
+static pbStatus fill_body(pbTaskReader *r, const json_t *o, bool touching, pbDeformBody *body, pbDeformable *d) {
+  static const char *const keys[] = {"name", "mesh", "quadratic", "pos",      "quat",   "euler",   "scale",   "start", "velocity",
+                                     "mass", "sets", "pins",      "energies", "attach", "surface", "comment", NULL};
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(pbTaskReader_Text(r, o, "name", &body->name));
   if (!body->name) return pbTaskReader_Fail(r, pb_bad_input, "\"name\" is missing");
@@ -305,12 +305,14 @@ static pbStatus fill_body(pbTaskReader *r, const json_t *o, pbDeformBody *body, 
   PB_TRY(pbTask_ReadMesh(r, o, &body->mesh));
   PB_TRY(read_sets(r, json_object_get(o, "sets"), body));
   PB_TRY(add_points(r, o, body, d));
-  return pbTask_ReadEnergies(r, json_object_get(o, "energies"), body, d);
+  PB_TRY(pbTask_ReadEnergies(r, json_object_get(o, "energies"), body, d));
+  PB_TRY(pbTask_ReadAttachments(r, json_object_get(o, "attach"), body, d));
+  return pbTask_ReadSurface(r, o, touching, body, d);
 }
 
-static pbStatus read_body(pbTaskReader *r, const json_t *o, pbDeformable *d) {
+static pbStatus read_body(pbTaskReader *r, const json_t *o, bool touching, pbDeformable *d) {
   pbDeformBody body = {0};
-  pbStatus status = fill_body(r, o, &body, d);
+  pbStatus status = fill_body(r, o, touching, &body, d);
   for (int i = 0; i < body.set_count; i++) {
     pbContext_Free(r->ctx, body.sets[i].name);
     pbContext_Free(r->ctx, body.sets[i].points);
@@ -321,13 +323,13 @@ static pbStatus read_body(pbTaskReader *r, const json_t *o, pbDeformable *d) {
   return status;
 }
 
-static pbStatus read_bodies(pbTaskReader *r, const json_t *list, pbDeformable *d) {
+static pbStatus read_bodies(pbTaskReader *r, const json_t *list, bool touching, pbDeformable *d) {
   if (!list) return pbTaskReader_Fail(r, pb_bad_input, "\"bodies\" is missing");
   pbTaskReader_Enter(r, "bodies");
   if (!json_is_array(list) || json_array_size(list) == 0) return pbTaskReader_Fail(r, pb_bad_input, "a list of bodies is meant");
   for (size_t i = 0; i < json_array_size(list); i++) {
     pbTaskReader_EnterAt(r, i);
-    PB_TRY(read_body(r, json_array_get(list, i), d));
+    PB_TRY(read_body(r, json_array_get(list, i), touching, d));
     pbTaskReader_Leave(r);
   }
   pbTaskReader_Leave(r);
@@ -378,11 +380,13 @@ static pbStatus read_options(pbTaskReader *r, const json_t *o, pbDeformable *d) 
 
 static pbStatus read_object(pbTaskReader *r, const json_t *o, pbDeformable **d) {
   static const char *const keys[] = {"scheme",      "method", "iterations", "tolerance", "residual", "rate",
-                                     "approximate", "planar", "bodies",     "comment",   NULL};
+                                     "approximate", "planar", "bodies",     "contact",   "comment",  NULL};
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(made(r, pbDeformable_Create(r->ctx, d)));
   pbStatus status = read_options(r, o, *d);
-  if (status == pb_ok) status = read_bodies(r, json_object_get(o, "bodies"), *d);
+  const json_t *contact = json_object_get(o, "contact");
+  if (status == pb_ok) status = read_bodies(r, json_object_get(o, "bodies"), contact != NULL, *d);
+  if (status == pb_ok && contact) status = pbTask_ReadContact(r, contact, *d);
   if (status == pb_ok) return pb_ok;
   pbDeformable_Destroy(*d);
   *d = NULL;
@@ -390,12 +394,14 @@ static pbStatus read_object(pbTaskReader *r, const json_t *o, pbDeformable **d) 
 }
 
 // ---- files ----------------------------------------------------------------------------------------------------------
-pbStatus pbDeformable_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbDeformable **deformable) {
+pbStatus pbDeformable_Load(pbContext *ctx, const pbModel *model, const char *path, const pbLoadOptions *options,
+                           pbDeformable **deformable) {
   pbTaskReader r;
   char *text = NULL;
   json_t *root = NULL;
   *deformable = NULL;
   pbStatus status = pbTaskReader_Open(ctx, path, options ? options->allow_root : NULL, &r, &text);
+  r.model = model;
   if (status == pb_ok) status = pbTaskReader_Parse(&r, &root);
   const json_t *inside = json_object_get(root, "deformables");
   if (status == pb_ok && inside) pbTaskReader_Enter(&r, "deformables");
@@ -411,7 +417,7 @@ pbStatus pbTask_ReadDeformable(pbTaskReader *r, const json_t *value, pbDeformabl
   *deformable = NULL;
   if (!json_is_string(value)) return read_object(r, value, deformable);
   PB_TRY(pbTaskReader_Path(r, json_string_value(value), &path));
-  pbStatus status = pbDeformable_Load(r->ctx, path, &(pbLoadOptions){.allow_root = r->allow_root}, deformable);
+  pbStatus status = pbDeformable_Load(r->ctx, r->model, path, &(pbLoadOptions){.allow_root = r->allow_root}, deformable);
   pbContext_Free(r->ctx, path);
   return made(r, status);
 }

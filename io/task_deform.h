@@ -49,8 +49,16 @@ unsigned pbTask_CellsOf(int points);  // kinds whose elements have so many point
 PB_NODISCARD pbStatus pbTask_ReadEnergies(pbTaskReader *r, const json_t *list, const pbDeformBody *body,
                                           pbDeformable *deformable);
 
+// ---- task_deform_contact.c: "attach" and "surface" of a body, "contact" of all
+// `touching`: bodies are surfaces unless they say otherwise.
+PB_NODISCARD pbStatus pbTask_ReadAttachments(pbTaskReader *r, const json_t *list, const pbDeformBody *body,
+                                             pbDeformable *deformable);
+PB_NODISCARD pbStatus pbTask_ReadSurface(pbTaskReader *r, const json_t *body_object, bool touching, const pbDeformBody *body,
+                                         pbDeformable *deformable);
+PB_NODISCARD pbStatus pbTask_ReadContact(pbTaskReader *r, const json_t *object, pbDeformable *deformable);
+
 // ---- the whole
-// The value of "deformables" in a task: an object, or the name of a file with such an object.
+// The value of "deformables" in a task: an object, or the name of a file with such an object. r->model: what bodies and geoms are of.
 PB_NODISCARD pbStatus pbTask_ReadDeformable(pbTaskReader *r, const json_t *value, pbDeformable **deformable);
 
 #endif

@@ -45,6 +45,10 @@ PB_API void pbDeformable_SetPlanar(pbDeformable *deformable, bool planar);
 // the state is written by the step. Joint damping of such a world acts explicitly.
 PB_API PB_NODISCARD pbStatus pbDeformable_Attach(pbDeformable *deformable, const char *body, int count, const double *local,
                                                  int *first);
+// Points there already ride on a body from now on, from where they start in the reference configuration of the model; what they had
+// of masses, pins and velocities is lost.
+PB_API PB_NODISCARD pbStatus pbDeformable_AttachPoints(pbDeformable *deformable, const pbModel *model, const char *body,
+                                                       int count, const int *points);
 // A geom of the model as a surface that deformables meet: sphere (a point with a radius), capsule (an edge with a radius), box, plane
 // exactly; cylinder and ellipsoid as closed meshes. Follows geom_pos, geom_quat and geom_size, radii aside (contact.radius).
 PB_API PB_NODISCARD pbStatus pbDeformable_AttachGeom(pbDeformable *deformable, const pbModel *model, const char *geom,
@@ -122,6 +126,7 @@ PB_API PB_NODISCARD pbStatus pbDeformable_SetOptions(pbDeformable *deformable, c
 // ---- contact ------------------------------------------------------------------------------------------------------
 // Barriers between surfaces keep them apart at every moment (docs/barrier.md). A surface is a group of primitives over points.
 typedef struct pbSurface {
+  const char *name;     // NULL: none
   int triangles;        // their edges and corners take part by themselves
   const int *triangle;  // x 3
   int edges;            // of lines
@@ -131,11 +136,13 @@ typedef struct pbSurface {
   double radius;  // m: thickness around all of it; the parameter contact.radius
   bool self;      // meets itself too
 } pbSurface;
-// *number: of the surface, from 0.
+// *number: of the surface, from 0. By name: -1 where there is none.
+PB_API int pbDeformable_FindSurface(const pbDeformable *deformable, const char *name);
+PB_API const char *pbDeformable_SurfaceName(const pbDeformable *deformable, int number);  // NULL beyond the last
 PB_API PB_NODISCARD pbStatus pbDeformable_AddSurface(pbDeformable *deformable, const pbSurface *surface, int *number);
 // A plane through `point` with its free side along `normal`; a surface of its own, of three fixed points.
-PB_API PB_NODISCARD pbStatus pbDeformable_AddPlane(pbDeformable *deformable, const double point[3], const double normal[3],
-                                                   int *number);
+PB_API PB_NODISCARD pbStatus pbDeformable_AddPlane(pbDeformable *deformable, const char *name, const double point[3],
+                                                   const double normal[3], int *number);
 // Whether two surfaces meet (all do, unless said otherwise), their stiffness [N/m] and friction coefficient; negative: as
 // pbDeformContact says. Parameters contact.stiffness and contact.friction: a row for each pair, surfaces x surfaces, the smaller
 // number first.

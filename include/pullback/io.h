@@ -18,8 +18,9 @@ typedef struct pbLoadOptions {
 PB_API PB_NODISCARD pbStatus pbSpec_LoadMjcf(pbContext *ctx, const char *path, const pbLoadOptions *options, pbSpec **spec);
 PB_API PB_NODISCARD pbStatus pbSpec_ParseMjcf(pbContext *ctx, const char *text, size_t length, const char *name, pbSpec **spec);
 // Deformables (docs/deformables.md): a file with the object that "deformables" of a task is, or with such a task.
-PB_API PB_NODISCARD pbStatus pbDeformable_Load(pbContext *ctx, const char *path, const pbLoadOptions *options,
-                                               pbDeformable **deformable);
+// `model`: whose bodies and geoms they hang on and meet; NULL: of none.
+PB_API PB_NODISCARD pbStatus pbDeformable_Load(pbContext *ctx, const pbModel *model, const char *path,
+                                               const pbLoadOptions *options, pbDeformable **deformable);
 // Load and compile in one go. A name that ends in .json is a task (docs/task.md), of which the world is taken: model, deformables,
 // options, contact and parameters.
 PB_API PB_NODISCARD pbStatus pbModel_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model);

@@ -155,8 +155,10 @@ static pbStatus values(pbDeform *d, const pbDeformable *from) {
   if (!d->theta0 || !d->data || !d->control0 || !d->control_name) return no_memory(d);
   memcpy(d->theta0 + pb_restAt, from->rest, 3 * (size_t)d->npoint * sizeof(double));
   memcpy(d->theta0 + pb_massAt(d), from->mass, (size_t)d->npoint * sizeof(double));
-  for (int i = 0; i < d->nrider; i++)
-    memcpy(d->theta0 + pb_restAt + 3 * d->rider[i], d->start + 3 * d->rider[i], 3 * sizeof(double));
+  for (int i = 0; i < d->nrider; i++) {
+    size_t at = 3 * (size_t)d->rider[i];
+    if (from->riders[i].own) memcpy(d->theta0 + pb_restAt + at, d->start + at, 3 * sizeof(double));
+  }
   for (int i = 0; i < d->nrider; i++) memcpy(d->theta0 + d->local_at + 3 * (size_t)i, from->riders[i].local, 3 * sizeof(double));
   pbDeformContact_Values(d, from);
   for (int i = 0; i < d->ngroup; i++) {

@@ -25,6 +25,7 @@ static void free_group(pbContext *ctx, pbGroupDef *g) {
 }
 
 static void free_surface(pbContext *ctx, pbSurfaceDef *s) {
+  pbContext_Free(ctx, s->name);
   pbContext_Free(ctx, s->triangle);
   pbContext_Free(ctx, s->edge);
   pbContext_Free(ctx, s->point);
@@ -140,13 +141,19 @@ pbStatus pbDeformable_AddRider(pbDeformable *d, const pbRiderDef *rider, int *po
   double zero[3] = {0};
   pbRiderDef r = *rider;
   PB_TRY(check_finite(d, "place on a body", rider->local, 1, 3));
-  PB_TRY(pbDeformable_AddPoints(d, 1, zero, NULL, NULL, NULL, &r.point));
+  r.own = r.point < 0;
+  if (r.own) PB_TRY(pbDeformable_AddPoints(d, 1, zero, NULL, NULL, NULL, &r.point));
+  for (int i = 0; i < d->nrider; i++) {
+    if (d->riders[i].point == r.point) return pbContext_Fail(d->ctx, pb_bad_input, "point %d rides on a body already", r.point);
+  }
   r.body = pbContext_CopyText(d->ctx, rider->body);
   if (!r.body || !grow(d->ctx, &d->riders, (size_t)d->nrider + 1, sizeof r)) {
     pbContext_Free(d->ctx, r.body);
     return pbContext_Fail(d->ctx, pb_no_memory, "no memory for a point on a body");
   }
   d->fixed[r.point] = pb_fixAll;
+  d->mass[r.point] = 0;
+  memset(d->velocity + 3 * r.point, 0, sizeof zero);
   d->riders[d->nrider++] = r;
   *point = r.point;
   return pb_ok;
@@ -156,7 +163,8 @@ pbStatus pbDeformable_Attach(pbDeformable *d, const char *body, int count, const
   int point;
   if (first) *first = d->npoint;
   for (int i = 0; i < count; i++) {
-    pbRiderDef r = {.geom = -1, .body = (char *)(uintptr_t)body, .local = {local[3 * i], local[3 * i + 1], local[3 * i + 2]}};
+    pbRiderDef r = {
+        .point = -1, .geom = -1, .body = (char *)(uintptr_t)body, .local = {local[3 * i], local[3 * i + 1], local[3 * i + 2]}};
     PB_TRY(pbDeformable_AddRider(d, &r, &point));
   }
   return pb_ok;
@@ -336,6 +344,8 @@ pbStatus pbDeformable_AddAnySurface(pbDeformable *d, const pbSurface *from, bool
   pbStatus status = copy_indices(d, "triangle", from->triangles, 3, from->triangle, &s.triangle);
   if (status == pb_ok) status = copy_indices(d, "edge", from->edges, 2, from->edge, &s.edge);
   if (status == pb_ok) status = copy_indices(d, "point", from->points, 1, from->point, &s.point);
+  if (status == pb_ok && !(s.name = pbContext_CopyText(d->ctx, from->name ? from->name : "")))
+    status = pbContext_Fail(d->ctx, pb_no_memory, "no memory for a surface");
   if (status == pb_ok && !grow(d->ctx, &d->surfaces, (size_t)d->nsurface + 1, sizeof s))
     status = pbContext_Fail(d->ctx, pb_no_memory, "no memory for a surface");
   if (status != pb_ok) {
@@ -351,7 +361,18 @@ pbStatus pbDeformable_AddSurface(pbDeformable *d, const pbSurface *surface, int 
   return pbDeformable_AddAnySurface(d, surface, false, number);
 }
 
-pbStatus pbDeformable_AddPlane(pbDeformable *d, const double point[3], const double normal[3], int *number) {
+int pbDeformable_FindSurface(const pbDeformable *d, const char *name) {
+  for (int i = 0; i < d->nsurface; i++) {
+    if (*name && !strcmp(d->surfaces[i].name, name)) return i;
+  }
+  return -1;
+}
+
+const char *pbDeformable_SurfaceName(const pbDeformable *d, int number) {
+  return number >= 0 && number < d->nsurface ? d->surfaces[number].name : NULL;
+}
+
+pbStatus pbDeformable_AddPlane(pbDeformable *d, const char *name, const double point[3], const double normal[3], int *number) {
   double length = sqrt(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2]), a[3], b[3], rest[9];
   if (!(length > 0) || !isfinite(length)) return pbContext_Fail(d->ctx, pb_bad_input, "a plane needs a normal that is not zero");
   int least = 0, first;
@@ -364,7 +385,7 @@ pbStatus pbDeformable_AddPlane(pbDeformable *d, const double point[3], const dou
   PB_TRY(pbDeformable_AddPoints(d, 3, rest, NULL, NULL, NULL, &first));
   int corners[3] = {first, first + 1, first + 2};
   PB_TRY(pbDeformable_Fix(d, 3, corners, pb_fixAll));
-  return pbDeformable_AddAnySurface(d, &(pbSurface){.points = 3, .point = corners}, true, number);
+  return pbDeformable_AddAnySurface(d, &(pbSurface){.name = name, .points = 3, .point = corners}, true, number);
 }
 
 pbStatus pbDeformable_SetPair(pbDeformable *d, int first, int second, bool meet, double stiffness, double friction) {

@@ -26,6 +26,7 @@ typedef struct pbPointSet {
 } pbPointSet;
 
 typedef struct pbSurfaceDef {
+  char *name;  // "": none
   int triangles, *triangle, edges, *edge, points, *point;
   double radius;
   bool self, plane;  // plane: point[0..2] span it
@@ -39,6 +40,7 @@ typedef struct pbSurfacePair {
 
 typedef struct pbRiderDef {  // a point on a body; on a geom where geom >= 0: local times these of its sizes
   int point, geom, size[3];
+  bool own;  // made for it: rests where it is in the reference configuration
   char *body;
   double local[3];
 } pbRiderDef;
@@ -63,7 +65,7 @@ struct pbDeformable {
   pbDeformContact contact;
 };
 
-// Appends a point on a body; its body is copied.
+// Appends a point on a body, or (rider->point >= 0) makes one of those there ride on it; the body's name is copied.
 PB_NODISCARD pbStatus pbDeformable_AddRider(pbDeformable *d, const pbRiderDef *rider, int *point);
 // As pbDeformable_AddSurface; plane: the points span it.
 PB_NODISCARD pbStatus pbDeformable_AddAnySurface(pbDeformable *d, const pbSurface *surface, bool plane, int *number);

@@ -320,6 +320,31 @@ static bool shape_of(int type, shape *s) {
   }
 }
 
+pbStatus pbDeformable_AttachPoints(pbDeformable *d, const pbModel *m, const char *body, int count, const int *points) {
+  int b = strcmp(body, "world") ? pbModel_Id(m, pb_objBody, body) : 0, point;
+  pbScratch *s;
+  if (b < 0) return pbContext_Fail(d->ctx, pb_bad_input, "the model has no body '%.100s'", body);
+  PB_TRY(pbScratch_Create(m, NULL, &s));
+  pbStatus status = pbState_Init(m, m->theta0, -1, s->state);
+  if (status == pb_ok) {
+    pbScratch_Load(s, m->theta0, s->state, NULL);
+    pbStage_Kinematics_r(&s->w);
+  }
+  for (int i = 0; status == pb_ok && i < count; i++) {
+    pbRiderDef r = {.point = points[i], .geom = -1, .body = (char *)(uintptr_t)body};
+    double offset[3];
+    if (points[i] < 0 || points[i] >= d->npoint) {
+      status = pbContext_Fail(d->ctx, pb_bad_argument, "point %d cannot ride on a body: there are %d", points[i], d->npoint);
+      break;
+    }
+    v3_sub(offset, d->start + 3 * points[i], s->w.xpos + 3 * b);
+    m3_tmulv(r.local, s->w.xmat + 9 * b, offset);
+    status = pbDeformable_AddRider(d, &r, &point);
+  }
+  pbScratch_Destroy(s);
+  return status;
+}
+
 // A plane's sizes may be zero: its points are places on its body.
 static void plane_rider(const pbModel *m, int g, pbRiderDef *r) {
   double R[9], p[3];
@@ -342,7 +367,8 @@ pbStatus pbDeformable_AttachGeom(pbDeformable *d, const pbModel *m, const char *
   const char *body = pbModel_Name(m, pb_objBody, m->geom_bodyid[g]);
   int first = d->npoint, corners[64];
   for (int i = 0; i < s.points; i++) {
-    pbRiderDef r = {.geom = plane ? -1 : g, .body = (char *)(uintptr_t)body, .size = {s.size[0], s.size[1], s.size[2]}};
+    pbRiderDef r = {
+        .point = -1, .geom = plane ? -1 : g, .body = (char *)(uintptr_t)body, .size = {s.size[0], s.size[1], s.size[2]}};
     memcpy(r.local, s.local + 3 * i, sizeof r.local);
     if (plane) plane_rider(m, g, &r);
     PB_TRY(pbDeformable_AddRider(d, &r, &point));
@@ -351,7 +377,8 @@ pbStatus pbDeformable_AttachGeom(pbDeformable *d, const pbModel *m, const char *
   for (int i = 0; i < 3 * s.triangles; i++) s.triangle[i] += first;
   for (int i = 0; i < 2 * s.edges; i++) s.edge[i] += first;
   bool round = m->geom_type[g] == pb_geomSphere || m->geom_type[g] == pb_geomCapsule;
-  pbSurface surface = {.triangles = s.triangles,
+  pbSurface surface = {.name = geom,
+                       .triangles = s.triangles,
                        .triangle = s.triangle,
                        .edges = s.edges,
                        .edge = s.edge,

@@ -58,7 +58,7 @@ class Options(ct.Structure):
 
 
 class Surface(ct.Structure):
-    _fields_ = [("triangles", ct.c_int), ("triangle", _I), ("edges", ct.c_int), ("edge", _I), ("points", ct.c_int), ("point", _I),
+    _fields_ = [("name", ct.c_char_p), ("triangles", ct.c_int), ("triangle", _I), ("edges", ct.c_int), ("edge", _I), ("points", ct.c_int), ("point", _I),
                 ("radius", ct.c_double), ("self", ct.c_bool)]
 
 
@@ -76,7 +76,7 @@ def lib():
         "pbDeformable_Fix": (i, [p, i, _I, i]), "pbDeformable_SetPlanar": (None, [p, ct.c_bool]),
         "pbDeformable_AddEnergy": (i, [p, s, ct.POINTER(EnergyDef), i, _I, _I]),
         "pbDeformable_AddMass": (i, [p, s, ct.POINTER(EnergyDef), i, _I, _I]),
-        "pbDeformable_AddSurface": (i, [p, ct.POINTER(Surface), _I]), "pbDeformable_AddPlane": (i, [p, pb._F, pb._F, _I]),
+        "pbDeformable_AddSurface": (i, [p, ct.POINTER(Surface), _I]), "pbDeformable_AddPlane": (i, [p, s, pb._F, pb._F, _I]),
         "pbDeformable_SetPair": (i, [p, i, i, ct.c_bool, ct.c_double, ct.c_double]), "pbDeformable_SetContact": (i, [p, ct.POINTER(Contact)]),
         "pbDeformable_SetParameter": (i, [p, i, s, i, pb._F]), "pbDeformable_Control": (i, [p, i, s]),
         "pbDeformable_SetOptions": (i, [p, ct.POINTER(Options)]), "pbModel_SetDeformable": (i, [p, p]),
@@ -216,14 +216,14 @@ class World(pb.Model):
     def surface(self, triangles=(), edges=(), points=(), radius=0.0, own=False):
         """Its number. `own`: meets itself."""
         (t, pt), (e, pe), (q, pq), number = integers(triangles), integers(edges), integers(points), ct.c_int()
-        s = Surface(t.size // 3, pt, e.size // 2, pe, q.size, pq, radius, own)
+        s = Surface(None, t.size // 3, pt, e.size // 2, pe, q.size, pq, radius, own)
         self._check(lib().pbDeformable_AddSurface(self.deformable, ct.byref(s), ct.byref(number)))
         return number.value
 
     def plane(self, point=(0, 0, 0), normal=(0, 0, 1)):
         """Its number as a surface; three fixed points more."""
         number = ct.c_int()
-        self._check(lib().pbDeformable_AddPlane(self.deformable, ptr(real(point)), ptr(real(normal)), ct.byref(number)))
+        self._check(lib().pbDeformable_AddPlane(self.deformable, None, ptr(real(point)), ptr(real(normal)), ct.byref(number)))
         self.n += 3
         return number.value
 

@@ -247,7 +247,7 @@ static World *landing(pbScheme scheme, pbFrictionKind kind) {
   OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = face_count, .triangle = faces[0]}, &number));
   OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = triangles, .triangle = sheet[0], .radius = 0.001, .self = true},
                              &number));
-  OK(pbDeformable_AddPlane(w->d, (double[]){0, 0, 0}, (double[]){0.1, 0, 1}, &number));
+  OK(pbDeformable_AddPlane(w->d, NULL, (double[]){0, 0, 0}, (double[]){0.1, 0, 1}, &number));
   OK(pbDeformable_SetContact(
       w->d, &(pbDeformContact){.distance = 0.003, .stiffness = 500, .friction = 0.4, .velocity = 0.02, .kind = kind}));
   OK(pbDeformable_SetPair(w->d, 0, 1, true, 200, 0.2));

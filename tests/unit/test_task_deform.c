@@ -238,7 +238,7 @@ static void test_files(void **state) {
              "{'deformables': 'bar.json', 'options': {'timestep': 0.5}, 'parameters': {'point_mass:1': 7}, 'steps': 1,"
              "'variables': [{'state': 'points'}], 'loss': [{'points': true}]}");
   pbDeformable *d;
-  good(*state, pbDeformable_Load(*state, path, NULL, &d));
+  good(*state, pbDeformable_Load(*state, NULL, path, NULL, &d));
   pbDeformable_Destroy(d);
   pbModel *m;
   pbParam p;
@@ -249,7 +249,7 @@ static void test_files(void **state) {
   good(*state, pbModel_Param(m, "point_mass", &p));
   assert_true(pbModel_DefaultParams(m)[p.offset] == 1 && pbModel_DefaultParams(m)[p.offset + 1] == 7);
   pbModel_Destroy(m);
-  assert_int_equal(pbDeformable_Load(*state, other, NULL, &d), pb_bad_input);  // a file that names a file: no end to that
+  assert_int_equal(pbDeformable_Load(*state, NULL, other, NULL, &d), pb_bad_input);  // a file that names a file: no end to that
   assert_null(d);
   write_text(other, "{'deformables': '../bar.json', 'steps': 1}");
   pbTask *task;
@@ -257,7 +257,7 @@ static void test_files(void **state) {
   write_text(other, "{'model': 'task.json', 'steps': 1}");
   assert_int_equal(pbModel_Load(*state, other, NULL, &m), pb_bad_input);
   write_text(path, "{'bodies': [{'name': 'bar',\n 'mesh': {'chain': {'from': [0, 0, 0], 'to': [1, 0, 0], 'edges': 0}}}]}");
-  assert_int_equal(pbDeformable_Load(*state, path, NULL, &d), pb_bad_input);
+  assert_int_equal(pbDeformable_Load(*state, NULL, path, NULL, &d), pb_bad_input);
   assert_non_null(strstr(pbContext_Error(*state), "bar.json:2: bodies[0].mesh.chain.edges: whole numbers"));
   unlink(path), unlink(other), rmdir(folder);
 }
