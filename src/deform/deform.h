@@ -310,4 +310,10 @@ typedef struct pbDeformDirection {  // NULL: zero
 PB_NODISCARD pbStatus pbDeform_Jvp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
                                    const pbDeformDirection *direction, double *out);
 
+// Its parts, after pbDeform_Begin: minus the derivative of the residual, all else held, to w->step (rider_way: that of the points on
+// bodies after the step, 3 nrider; NULL: none move); and, where w->step is the derivative of x, the rest.
+PB_NODISCARD pbStatus pbDeform_JvpBegin(pbDeformWork *w, const double *state, const double *next,
+                                        const pbDeformDirection *direction, const double *rider_way);
+void pbDeform_JvpEnd(pbDeformWork *w, const double *state, const double *next, const pbDeformDirection *direction, double *out);
+
 #endif

@@ -145,15 +145,14 @@ static void push_finish(pbDeformWork *w, const double *state, const double *next
   }
 }
 
-pbStatus pbDeform_Jvp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
-                      const pbDeformDirection *dir, double *out) {
+pbStatus pbDeform_JvpBegin(pbDeformWork *w, const double *state, const double *next, const pbDeformDirection *dir,
+                           const double *rider_way) {
   const pbDeform *d = w->d;
   pbDeformState at = pbDeform_State(d);
   int n = 3 * d->npoint;
   double *mass = w->mass_bar;
-  PB_TRY(pbDeform_Begin(w, in, state));
   memcpy(w->x, next + at.x, (size_t)n * sizeof(double));
-  blend(w->complex_theta, in->theta, dir->theta, d->ntheta);
+  blend(w->complex_theta, w->in.theta, dir->theta, d->ntheta);
   blend(w->complex_control, w->in.control, dir->control, (size_t)d->ncontrol);
   blend(w->complex_data, d->data, NULL, d->ndata);
   w->theta_way = dir->theta;
@@ -161,15 +160,26 @@ pbStatus pbDeform_Jvp(pbDeformWork *w, const pbDeformInput *in, const double *st
   if (pbScheme_NeedsAcceleration(w->scheme)) PB_TRY(push_acceleration(w, dir, mass));
   push_start(w, state, dir);
   for (int i = 0; i < n; i++)
-    w->z_bar[i] = is_fixed(d, i) ? part(dir->state, at.x + i) + in->h * part(dir->state, at.v + i) + dir->h * w->v[i] : 0;
+    w->z_bar[i] = is_fixed(d, i) ? part(dir->state, at.x + i) + w->in.h * part(dir->state, at.v + i) + dir->h * w->v[i] : 0;
+  for (int i = 0; rider_way && i < 3 * d->nrider; i++) w->z_bar[3 * d->rider[i / 3] + i % 3] = rider_way[i];
+  if (w->scheme->implicit) return push_residual(w, dir, mass);
+  memcpy(w->step, w->y_bar, (size_t)n * sizeof(double));
+  return pb_ok;
+}
+
+void pbDeform_JvpEnd(pbDeformWork *w, const double *state, const double *next, const pbDeformDirection *dir, double *out) {
+  for (int i = 0; i < 3 * w->d->npoint; i++) w->step[i] = is_fixed(w->d, i) ? w->z_bar[i] : w->step[i];
+  push_finish(w, state, next, dir, out);
+}
+
+pbStatus pbDeform_Jvp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
+                      const pbDeformDirection *dir, double *out) {
+  PB_TRY(pbDeform_Begin(w, in, state));
+  PB_TRY(pbDeform_JvpBegin(w, state, next, dir, NULL));
   if (w->scheme->implicit) {
-    PB_TRY(push_residual(w, dir, mass));
     PB_TRY(pbDeform_Factor(w));
     PB_TRY(pbDeform_Solve(w, false, w->step));
-  } else {
-    memcpy(w->step, w->y_bar, (size_t)n * sizeof(double));
   }
-  for (int i = 0; i < n; i++) w->step[i] = is_fixed(d, i) ? w->z_bar[i] : w->step[i];
-  push_finish(w, state, next, dir, out);
+  pbDeform_JvpEnd(w, state, next, dir, out);
   return pb_ok;
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/context.h"
-#include "deform/deform.h"
 #include "world/model.h"
 
 static void free_trajectory(pbContext *ctx, pbTrajectory *tr) {
@@ -252,14 +251,8 @@ static pbStatus check_derivatives(const pbTask *task, const double *z, const dou
   return pb_ok;
 }
 
-// Deformables on bodies that move have no forward derivative.
-static bool forward_mode(const pbTask *task, size_t outputs) {
-  bool coupled = task->model->deform && task->model->deform->coupled;
-  return !coupled && pbRollout_GradientMode((size_t)task->n, outputs) == pb_modeForward;
-}
-
 pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradient) {
-  bool forward = forward_mode(task, 1);
+  bool forward = pbRollout_GradientMode((size_t)task->n, 1) == pb_modeForward;
   *value = 0;
   task->counted = false;  // every call is one evaluation
   begin_run(task, z);
@@ -311,7 +304,7 @@ pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
   if (task->m == 0)
     return pbContext_Fail(task->ctx, pb_bad_argument,
                           "%s: the loss is no sum of squares (terms of type \"squared\" with weights >= 0)", task->name);
-  bool forward = forward_mode(task, task->m);
+  bool forward = pbRollout_GradientMode((size_t)task->n, task->m) == pb_modeForward;
   bool again = J && task->same && is_last(task, z);  // the Jacobian at a point whose residuals were had just before
   double value = 0;
   begin_run(task, z);

@@ -406,3 +406,69 @@ pbStatus pbCouple_Vjp(pbScratch *s, const double *theta, const double *record, c
   pull_places(s, theta, c->x_bar, c->y_bar, x_bar, theta_bar);
   return pb_ok;
 }
+
+// ---- forward derivative -----------------------------------------------------------------------------------------------
+// Places on their way: at the end of the step to c->x_way (with tau's to c->tau_way), at its start to c->y_bar.
+static void push_places(pbScratch *s, const double *theta, const double *record, const pbDirection *dir) {
+  const pbModel *m = s->model;
+  pbCouple *c = s->couple;
+  const double *local = dir->theta ? dir->theta + m->deform_theta + m->deform->local_at : NULL;
+  pbRideWay way = {.q = dir->x, .v = dir->x ? dir->x + m->nv : NULL, .local = local};
+  ride_from(s, theta, record);
+  pbJvp_RideTheta(s->complex_work, theta, dir->theta);
+  c->ride.start = true;
+  pbJvp_Ride(s->complex_work, &c->ride, &way, NULL, c->y_bar, NULL, NULL);
+  c->ride.start = false, c->ride.force = c->force;
+  pbJvp_Ride(s->complex_work, &c->ride, &way, NULL, c->x_way, NULL, c->tau_way);
+}
+
+pbStatus pbCouple_Jvp(pbScratch *s, const double *theta, const double *record, const pbInput *input, const pbDirection *dir,
+                      double *next_way, double *sensordata, double *xpos, double *site_xpos) {
+  const pbModel *m = s->model;
+  const pbDeform *d = m->deform;
+  pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+  int nv = m->nv, tangent = 2 * nv + m->na, all = 3 * d->npoint, width = 3 * d->nfree;
+  double value, h2;
+  const double *next = record + pbTape_Size(m) - pb_deformRecord(m);
+  pbDeformDirection way = pbDeformDirection_Of(m, dir);
+  pbScratch_Load(s, theta, record, input);
+  PB_TRY(begin(s, theta, record, input, c->state));
+  h2 = w->in.h * w->in.h;
+  memcpy(c->acc, record + pbModel_StateSize(m), (size_t)nv * sizeof(double));
+  memcpy(w->x, next, (size_t)all * sizeof(double));
+  PB_TRY(look(s, true, &value));
+  PB_TRY(eliminate(s));
+  memcpy(c->force, c->riders.gradient, 3 * (size_t)d->nrider * sizeof(double));
+  push_places(s, theta, record, dir);
+  memset(c->state_bar, 0, (size_t)m->deform_tangent * sizeof(double));
+  if (way.state) memcpy(c->state_bar, way.state, (size_t)m->deform_tangent * sizeof(double));
+  for (int i = 0; i < 3 * d->nrider; i++) {
+    int k = 3 * d->rider[i / 3] + i % 3;
+    c->state_bar[k] = c->y_bar[i], c->state_bar[all + k] = 0;
+  }
+  way.state = c->state_bar;
+  PB_TRY(pbDeform_JvpBegin(w, c->state, next, &way, c->x_way));
+  for (int k = 0; k < nv; k++) {
+    c->more[k] = c->tau_way[k];
+    for (int i = 0; i < 3 * d->nrider; i++) c->more[k] -= c->riders.J[i * nv + k] * w->step[3 * d->rider[i / 3] + i % 3];
+  }
+  PB_TRY(pbDeform_Solve(w, false, w->step));
+  for (int k = 0; k < nv; k++) {
+    for (int i = 0; i < width; i++) c->more[k] += c->riders.B[k * width + i] * w->step[3 * d->point[i / 3] + i % 3];
+    c->more[k] /= h2;
+  }
+  pbJvp_Couple(s->complex_work, c->S, c->g, c->more, c->at_acc);
+  pbStatus status = pbJvp_Run(s->complex_work, theta, record, input, c->acc, dir, true, next_way, sensordata, xpos, site_xpos);
+  pbJvp_Acceleration(s->complex_work, c->way);
+  pbJvp_Couple(s->complex_work, NULL, NULL, NULL, NULL);
+  PB_TRY(status);
+  for (int k = 0; k < nv; k++) {
+    for (int i = 0; i < all; i++) w->step[i] -= c->columns[(size_t)k * (size_t)all + (size_t)i] * c->way[k];
+  }
+  for (int i = 0; i < 3 * d->nrider; i++)
+    w->z_bar[3 * d->rider[i / 3] + i % 3] = c->x_way[i] + dot(c->riders.J + i * nv, c->way, nv);
+  pbDeform_JvpEnd(w, c->state, next, &way, next_way + tangent);
+  for (int i = 0; i < 3 * d->nrider; i++) next_way[tangent + all + 3 * d->rider[i / 3] + i % 3] = 0;
+  return pb_ok;
+}

@@ -232,18 +232,22 @@ pbStatus pbScratch_DeformVjp(pbScratch *s, const double *theta, const double *re
   return status == pb_ok ? pb_ok : failed(s, status, in.time);
 }
 
+pbDeformDirection pbDeformDirection_Of(const pbModel *m, const pbDirection *direction) {
+  pbDeformDirection d = {.state = direction->x ? direction->x + 2 * m->nv + m->na : NULL,
+                         .control = direction->ctrl ? direction->ctrl + m->nu : NULL};
+  if (!direction->theta) return d;
+  d.theta = direction->theta + m->deform_theta;
+  d.gravity = m->disableflags & pb_disGravity ? NULL : direction->theta + (m->gravity - m->theta0);
+  d.h = direction->theta[m->timestep - m->theta0];
+  return d;
+}
+
 pbStatus pbScratch_DeformJvp(pbScratch *s, const double *theta, const double *record, const pbInput *input,
                              const pbDirection *direction, double *next) {
   const pbModel *m = s->model;
   int at = state_layout(m).deform, tangent = 2 * m->nv + m->na;
   pbDeformInput in = pbDeformInput_Of(m, theta, record, input);
-  pbDeformDirection d = {.state = direction->x ? direction->x + tangent : NULL,
-                         .control = direction->ctrl ? direction->ctrl + m->nu : NULL};
-  if (direction->theta) {
-    d.theta = direction->theta + m->deform_theta;
-    d.gravity = m->disableflags & pb_disGravity ? NULL : direction->theta + (m->gravity - m->theta0);
-    d.h = direction->theta[m->timestep - m->theta0];
-  }
+  pbDeformDirection d = pbDeformDirection_Of(m, direction);
   pbStatus status = pbDeform_Jvp(s->deform, &in, record + at, record + pbTape_Size(m) - pb_deformRecord(m), &d, next + tangent);
   return status == pb_ok ? pb_ok : failed(s, status, in.time);
 }

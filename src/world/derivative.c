@@ -14,8 +14,12 @@
 pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record, const pbInput *input,
                     const pbDirection *direction, pbScratch *s, double *next, double *sensordata, double *xpos,
                     double *site_xpos) {
-  if (s->couple && next)
-    return pbScratch_Fail(s, pb_unsupported, "forward derivatives of deformables on bodies that move: take the pullback");
+  if (s->couple && next) {
+    pbStatus coupled = pbCouple_Jvp(s, theta, record, input, direction, next, sensordata, xpos, site_xpos);
+    return coupled == pb_ok ? coupled
+                            : pbScratch_Fail(s, coupled, "forward derivative: %s",
+                                             *s->deform->error ? s->deform->error : pbStatus_Text(coupled));
+  }
   if (m->deform && next) PB_TRY(pbScratch_DeformJvp(s, theta, record, input, direction, next));
   if (next && pbImpacts_Recorded(s, record)) {  // its flights, and what is seen at the start by itself
     PB_TRY(pbImpacts_Jvp(s, theta, record, input, direction, next));

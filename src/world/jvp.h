@@ -11,6 +11,10 @@ void pbJvp_Carve(void *block, const pbModel *m, int max_contacts);
 pbStatus pbJvp_Run(void *block, const double *theta, const double *x, const pbInput *input, double *stages,
                    const pbDirection *direction, bool integrate, double *next, double *sensordata, double *xpos,
                    double *site_xpos);
+// For the next runs: a further potential of the accelerations (work.h), and the derivative of its slope g; S NULL: none.
+void pbJvp_Couple(void *block, const double *S, const double *g, const double *way, const double *at);
+// After a run: the derivative of the accelerations (nv).
+void pbJvp_Acceleration(const void *block, double *way);
 // Afterwards, where it did not integrate: derivatives of pos - margin of each block's first row.
 void pbJvp_Distances(const void *block, double *distances);
 

@@ -14,11 +14,13 @@
 typedef struct jvp {
   pbWork_c w;
   num *theta;
+  const double *couple_S, *couple_g, *couple_way, *couple_at;  // pbJvp_Couple
+  num *couple;                                                 // nv
   double shrink, grow;  // of a direction on its way in, of derivatives on their way out; grow = 1 / shrink, powers of two
 } jvp;
 
 // The handle lies at the start of the block, theta and the work behind it.
-static size_t head(const pbModel *m) { return (sizeof(jvp) + 63 + m->ntheta * sizeof(num) + 63) & ~(size_t)63; }
+static size_t head(const pbModel *m) { return (sizeof(jvp) + 63 + (m->ntheta + (size_t)m->nv) * sizeof(num) + 63) & ~(size_t)63; }
 
 size_t pbJvp_Size(const pbModel *m, int contacts) {
   pbWork_c probe;
@@ -31,6 +33,7 @@ void pbJvp_Carve(void *block, const pbModel *m, int contacts) {
   work += (64 - (size_t)work % 64) % 64;
   pbWork_Carve_c(&j->w, m, contacts, work);
   j->theta = (num *)((char *)block + ((sizeof(jvp) + 63) & ~(size_t)63));
+  j->couple = j->theta + m->ntheta;
 }
 
 // ---- scale ----------------------------------------------------------------------------------------------------------
@@ -143,12 +146,27 @@ pbStatus pbJvp_Run(void *block, const double *theta, const double *x, const pbIn
   blend(j, w->qfrc_applied, input ? input->qfrc : NULL, d->qfrc, m->nv);
   blend(j, w->xfrc_applied, input ? input->xfrc : NULL, d->xfrc, 6 * m->nbody);
   w->time = x[at.time];
+  w->couple_S = j->couple_S;
+  if (w->couple_S) {
+    blend(j, j->couple, j->couple_g, j->couple_way, m->nv);
+    w->couple_g = j->couple, w->couple_at = j->couple_at;
+  }
   PB_TRY(pbStep_Run_c(w, stages, true, sensordata || xpos || site_xpos, integrate));
   if (next) read_next(j, next);
   imaginary(j, sensordata, w->sensordata, m->nsensordata);
   imaginary(j, xpos, w->seen_xpos, 3 * m->nbody);
   imaginary(j, site_xpos, w->seen_site, 3 * m->nsite);
   return pb_ok;
+}
+
+void pbJvp_Couple(void *block, const double *S, const double *g, const double *way, const double *at) {
+  jvp *j = block;
+  j->couple_S = S, j->couple_g = g, j->couple_way = way, j->couple_at = at;
+}
+
+void pbJvp_Acceleration(const void *block, double *way) {
+  const jvp *j = block;
+  imaginary(j, way, j->w.qacc, j->w.m->nv);
 }
 
 pbStatus pbJvp_Strike(void *block, const double *theta, const double *x, const pbDirection *d, int candidate, int hit,
