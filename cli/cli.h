@@ -86,6 +86,7 @@ pbStatus cliJacobian_Run(cliApp *app);
 pbStatus cliCheck_Run(cliApp *app);
 pbStatus cliView_Run(cliApp *app);
 pbStatus cliOptimize_Run(cliApp *app);
+pbStatus cliEnergies_Run(cliApp *app);
 pbStatus cliInspect_Run(cliApp *app);
 
 pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char **argv, cliArgs *args);

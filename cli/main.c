@@ -35,6 +35,8 @@ static const cliCommand commands[] = {
      "Writes the result as JSON to standard output, or to the file of -o, and NAME.trajectory.npz beside it (without -o: in the\n"
      "current folder, NAME from the task). An interrupted run leaves NAME.state; the same command goes on with it.",
      cliOptimize_Run},
+    {"energies", "[NAME]", "The built-in energies of deformables: what they act on, their parameters, formulas and advice.", 0, 1,
+     CLI_BIT(json), 0, NULL, cliEnergies_Run},
     {"inspect", "MODEL", "Every compiled field of a model and every quantity of one forward evaluation.", 1, 1,
      CLI_RUN | CLI_WRITE, CLI_BIT(output),
      "OUT.npz holds the fields as model/NAME, and the quantities at the initial state (row --init-row of a trajectory).",

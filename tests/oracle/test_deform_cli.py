@@ -140,6 +140,15 @@ def test_info(run, net):
     assert [g["elements"] for g in d["groups"]] == [6, 1] and len(d["controls"]) == 3
 
 
+def test_energies_are_listed(run):
+    assert "neo_hookean_tetrahedron" in run("energies").stdout
+    one = run("energies", "neo_hookean").stdout
+    assert "young [Pa]" in one and "poisson [1], from -1 to 0.5" in one and "det(" in one
+    all = json.loads(run("energies", "--json").stdout)
+    assert {m["elements"] for m in all} >= {"point", "edge", "triangle", "tetrahedron", "hinge", "bend"} and len(all) > 40
+    assert "did you mean 'neo_hookean" in run("energies", "neo_hookian", code=3).stderr
+
+
 def test_meshes_from_files_and_motions_to_files(run, tmp_path):
     (tmp_path / "strip.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 1 1 0\nv 9 9 9\ng cloth\nf 1 2 3\nf 2 4 3\n")
     cloth = dict(name="c", mesh="strip.obj", scale=0.5, pos=[0, 0, 1], pins=[dict(points=[0, 1])],

@@ -1,0 +1,119 @@
+// pullback energies: the built-in energies of deformables, what they act on, their parameters and formulas.
+#include <string.h>
+
+#include "cli.h"
+
+static bool is_called(const pbMaterial *m, const char *name) { return !strcmp(m->name, name) || !strcmp(m->family, name); }
+
+// "young [Pa], poisson [1]"
+static void put_parameters(const pbMaterial *m) {
+  for (int i = 0; i < m->def.parameter_count; i++) {
+    const pbEnergyParameter *p = &m->def.parameters[i];
+    printf("%s%s [%s]", i ? ", " : "", p->name, p->unit ? p->unit : "1");
+  }
+}
+
+static void list_all(void) {
+  const pbMaterial *m;
+  printf("%-28s  %-15s  parameters\n", "energy", "elements");
+  for (int i = 0; (m = pbMaterial_At(i)); i++) {
+    printf("%-28s  %-15s  ", m->name, pbMaterial_CellName(m->cell));
+    put_parameters(m);
+    putchar('\n');
+  }
+}
+
+// Words filled into lines, indented.
+static void put_filled(const char *text) {
+  int column = 0;
+  for (const char *at = text; *at;) {
+    int n = (int)strcspn(at, " \n");
+    if (column && column + n > 100) column = 0, putchar('\n');
+    printf("%s%.*s", column ? " " : "  ", n, at);
+    column += n + 1;
+    at += n;
+    at += strspn(at, " \n");
+  }
+  putchar('\n');
+}
+
+static void put_formula(const char *formula) {
+  while (*formula) {
+    size_t n = strcspn(formula, "\n");
+    printf("  %.*s\n", (int)n, formula);
+    formula += n + (formula[n] != 0);
+  }
+}
+
+static void put_one(const pbMaterial *m) {
+  printf("%s, on elements of kind %s (%d points)%s%s\n", m->name, pbMaterial_CellName(m->cell), m->def.points,
+         m->mass ? ", with mass by density: " : "", m->mass ? m->mass : "");
+  for (int i = 0; i < m->def.parameter_count; i++) {
+    const pbEnergyParameter *p = &m->def.parameters[i];
+    char shape[16] = "";
+    if (p->rows * p->cols > 1) snprintf(shape, sizeof shape, " (%d x %d)", p->rows, p->cols);
+    printf("  %s%s [%s]", p->name, shape, p->unit ? p->unit : "1");
+    if (p->lower != 0 || p->upper != 0) printf(", from %g", p->lower);
+    if (p->upper != 0 && p->upper < 1e300) printf(" to %g", p->upper);
+    putchar('\n');
+  }
+  put_filled(m->sheet);
+  put_formula(m->def.formula);
+}
+
+static void show(const char *name) {
+  const pbMaterial *m;
+  int found = 0;
+  for (int i = 0; (m = pbMaterial_At(i)); i++) {
+    if (!is_called(m, name)) continue;
+    if (found++) putchar('\n');
+    put_one(m);
+  }
+}
+
+static void json_parameter(const pbMaterial *m, int index, cliJson *j) {
+  const pbEnergyParameter *p = &m->def.parameters[index];
+  cliJson_OpenLine(j, NULL, '{');
+  cliJson_Text(j, "name", p->name);
+  cliJson_Text(j, "unit", p->unit ? p->unit : "1");
+  cliJson_Integer(j, "rows", p->rows);
+  cliJson_Integer(j, "cols", p->cols);
+  bool open = p->lower == 0 && p->upper == 0;
+  if (!open) cliJson_Number(j, "lower", p->lower);
+  if (!open && p->upper < 1e300) cliJson_Number(j, "upper", p->upper);
+  cliJson_Close(j, '}');
+}
+
+static void json_all(const char *name) {
+  const pbMaterial *m;
+  cliJson j = {.out = stdout};
+  cliJson_Open(&j, NULL, '[');
+  for (int i = 0; (m = pbMaterial_At(i)); i++) {
+    if (name && !is_called(m, name)) continue;
+    cliJson_Open(&j, NULL, '{');
+    cliJson_Text(&j, "name", m->name);
+    cliJson_Text(&j, "family", m->family);
+    cliJson_Text(&j, "elements", pbMaterial_CellName(m->cell));
+    cliJson_Integer(&j, "points", m->def.points);
+    if (m->mass) cliJson_Text(&j, "mass", m->mass);
+    cliJson_Open(&j, "parameters", '[');
+    for (int k = 0; k < m->def.parameter_count; k++) json_parameter(m, k, &j);
+    cliJson_Close(&j, ']');
+    cliJson_Text(&j, "formula", m->def.formula);
+    cliJson_Text(&j, "sheet", m->sheet);
+    cliJson_Close(&j, '}');
+  }
+  cliJson_Close(&j, ']');
+}
+
+pbStatus cliEnergies_Run(cliApp *app) {
+  const char *name = app->args.positional[0];
+  const pbMaterial *m = NULL;
+  for (int i = 0; name && (m = pbMaterial_At(i)) && !is_called(m, name); i++) {
+  }
+  if (name && !m) return pbMaterial_Get(app->ctx, name, -1, &m);
+  if (app->args.text[opt_json]) json_all(name);
+  else if (name) show(name);
+  else list_all();
+  return pb_ok;
+}
