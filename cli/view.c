@@ -264,9 +264,18 @@ static void widen_frame(const View *v, size_t frame, Box *box) {
   }
 }
 
+static void widen_cells(const double *x, const pbCells *cells, int nodes, Box *box) {
+  for (int i = 0; i < cells->count * nodes; i++) widen(box, x + 3 * cells->vertex[i], 0);
+}
+
+// What is drawn of deformables; of points alone all.
 static void widen_points(const View *v, size_t frame, Box *box) {
-  for (int i = 0; v->mesh && i < v->mesh->points; i++)
-    widen(box, v->points->reals + v->row_of[frame] * v->points->shape[1] + 3 * (size_t)i, 0);
+  if (!v->points) return;
+  const double *x = v->points->reals + v->row_of[frame] * v->points->shape[1];
+  const pbCells *edges = &v->mesh->cells[pb_cellEdge];
+  widen_cells(x, &v->skin, 3, box);
+  widen_cells(x, edges, 2, box);
+  for (int i = 0; !v->skin.count && !edges->count && i < v->mesh->points; i++) widen(box, x + 3 * i, 0);
 }
 
 // The body the camera may follow: the first that moves.

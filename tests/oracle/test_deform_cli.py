@@ -170,7 +170,7 @@ def test_meshes_from_files_and_motions_to_files(run, tmp_path):
 
 
 def test_examples_run(run, root, tmp_path):
-    for name, steps in (("beam/identify", 1), ("chain/carry", 3), ("cloth/drape", 3)):
+    for name, steps in (("beam/identify", 1), ("chain/carry", 3), ("cloth/drape", 3), ("slide/friction", 3)):
         run("simulate", root / "examples" / f"{name}.json", "--steps", steps, "-o", tmp_path / "run.npz")
 
 

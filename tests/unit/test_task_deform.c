@@ -266,6 +266,8 @@ static void test_files(void **state) {
 #define BODY   "{'deformables': {'bodies': [{'name': 'b', "
 #define POINTS "'mesh': {'points': [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], 'edges': [[0, 1], [1, 2]]}"
 #define END    "}]}, 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': true}]}"
+#define TOUCH  BODY POINTS ", 'mass': 1, 'surface': {'self': false}}], 'contact': {"
+#define REST   "}, 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': true}]}"
 #define ENERGY BODY POINTS ", 'mass': 1, 'energies': [{'name': 'e', 'formula': '0.5*k*dot(x0 - x1, x0 - x1)', "
 
 static void test_bad_files_are_refused_with_the_place(void **state) {
@@ -352,6 +354,25 @@ static void test_bad_files_are_refused_with_the_place(void **state) {
       {BODY POINTS
        ", 'energies': [{'energy': 'spring', 'parameters': {'stiffness': 1, 'density': 2}, 'controls': ['density']}]" END,
        "controls[0]: b_spring (spring) has no parameter 'density'"},
+      {BODY POINTS ", 'surface': true" END, "surface: \"contact\" of the deformables is missing"},
+      {BODY POINTS ", 'attach': [{'points': 0}]" END, "attach[0]: \"points\" and \"body\" are meant"},
+      {BODY POINTS ", 'attach': [{'points': 0, 'body': 'hand'}]" END, "attach[0]: "},
+      {BODY POINTS ", 'attach': [{'points': 9, 'body': 'world'}]" END, "attach[0].points: 'b' has no point 9"},
+      {TOUCH "'distnce': 1}" REST, "contact: unknown key 'distnce', did you mean 'distance'?"},
+      {TOUCH "'distance': 0.1, 'stiffness': 1, 'kind': 'dry'}" REST, "contact.kind: \"none\""},
+      {TOUCH "'distance': 0.1, 'stiffness': -1}" REST, "contact: "},
+      {TOUCH "'distance': 0.1, 'stiffness': 1, 'geoms': ['floor']}" REST, "contact.geoms[0]: the model has no geom 'floor'"},
+      {TOUCH "'distance': 0.1, 'stiffness': 1, 'planes': [{'normal': [0, 0, 0]}]}" REST, "contact.planes[0]: "},
+      {TOUCH "'distance': 0.1, 'stiffness': 1, 'planes': [{'name': 'floor'}], 'pairs': [{'between': ['b', 'flor']}]}" REST,
+       "contact.pairs[0].between: there is no surface 'flor', did you mean 'floor'?"},
+      {TOUCH "'distance': 0.1, 'stiffness': 1, 'planes': [{'name': 'floor', 'point': [0, 0, -1]}], 'pairs': [{'between': ['b', "
+             "'floor'], "
+             "'friction': -1}]}" REST,
+       "contact.pairs[0].friction: a number of 0 or more"},
+      {TOUCH "'distance': 0.1, 'stiffness': 1, 'planes': [{'name': 'floor', 'point': [0, 0, -1]}], 'pairs': [{'between': ['b', "
+             "'floor'], "
+             "'friction': 0.5}]}" REST,
+       NULL},
       {BODY POINTS "}, {'name': 'b', " POINTS END, "bodies[1]: there are points 'b' already"},
       {BODY POINTS ", 'mass': 1" END, NULL},
       {"{'deformables': {'bodies': [{'name': 'b', " POINTS
@@ -377,11 +398,7 @@ static void test_bad_files_are_refused_with_the_place(void **state) {
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 // Every allocation fails once: an error, nothing leaks, and the context stays usable.
-static void test_failing_allocations(void **state) {
-  (void)state;
-  char text[8192];
-  snprintf(text, sizeof text, net, "bdf2", "0");
-  leave_out(text, "'init': {'point_velocity': [0]},");
+static void fail_in_turn(const char *text) {
   const char *quoted = json(text);
   for (long fail_at = 1;; fail_at += fail_at < 200 ? 1 : 3) {
     Meter meter = {.fail_at = fail_at};
@@ -398,6 +415,24 @@ static void test_failing_allocations(void **state) {
     assert_int_equal(status, pb_ok);
     return;
   }
+}
+
+static void test_failing_allocations(void **state) {
+  (void)state;
+  char text[8192];
+  snprintf(text, sizeof text, net, "bdf2", "0");
+  leave_out(text, "'init': {'point_velocity': [0]},");
+  fail_in_turn(text);
+  fail_in_turn(
+      "{'model': '<mujoco><worldbody><geom name=\\'table\\' type=\\'box\\' size=\\'1 1 .1\\'/><body name=\\'hand\\' pos=\\'0 0 "
+      "1\\'>"
+      "<freejoint/><geom size=\\'.1\\'/></body></worldbody></mujoco>', 'deformables': {'bodies': [{'name': 'b', 'mesh': {'box': "
+      "{'size': [1, "
+      "1, 1], 'cells': [1, 1, 1]}}, 'pos': [0, 0, 2], 'quadratic': true, 'attach': [{'points': 0, 'body': 'hand'}], 'energies': "
+      "[{'energy': 'neo_hookean', 'parameters': {'young': 1e4, 'poisson': 0.3, 'density': 100}}]}], 'contact': {'distance': 0.1, "
+      "'stiffness': 1, 'friction': 0.1, 'geoms': ['table'], 'planes': [{'name': 'floor', 'point': [0, 0, -1]}], 'pairs': "
+      "[{'between': ['b', 'table'], 'meet': false}]}}, 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': "
+      "true}]}");
 }
 
 int main(void) {
