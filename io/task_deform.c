@@ -379,13 +379,14 @@ static pbStatus read_options(pbTaskReader *r, const json_t *o, pbDeformable *d) 
 }
 
 static pbStatus read_object(pbTaskReader *r, const json_t *o, pbDeformable **d) {
-  static const char *const keys[] = {"scheme",      "method", "iterations", "tolerance", "residual", "rate",
-                                     "approximate", "planar", "bodies",     "contact",   "comment",  NULL};
+  static const char *const keys[] = {"scheme", "method", "iterations", "tolerance", "residual", "rate", "approximate",
+                                     "planar", "bodies", "energies",   "contact",   "comment",  NULL};
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(made(r, pbDeformable_Create(r->ctx, d)));
   pbStatus status = read_options(r, o, *d);
   const json_t *contact = json_object_get(o, "contact");
   if (status == pb_ok) status = read_bodies(r, json_object_get(o, "bodies"), contact != NULL, *d);
+  if (status == pb_ok) status = pbTask_ReadJoins(r, json_object_get(o, "energies"), *d);
   if (status == pb_ok && contact) status = pbTask_ReadContact(r, contact, *d);
   if (status == pb_ok) return pb_ok;
   pbDeformable_Destroy(*d);

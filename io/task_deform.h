@@ -57,6 +57,9 @@ PB_NODISCARD pbStatus pbTask_ReadSurface(pbTaskReader *r, const json_t *body_obj
                                          pbDeformable *deformable);
 PB_NODISCARD pbStatus pbTask_ReadContact(pbTaskReader *r, const json_t *object, pbDeformable *deformable);
 
+// "energies" of the whole, between points of several bodies.
+PB_NODISCARD pbStatus pbTask_ReadJoins(pbTaskReader *r, const json_t *list, pbDeformable *deformable);
+
 // ---- the whole
 // The value of "deformables" in a task: an object, or the name of a file with such an object. r->model: what bodies and geoms are of.
 PB_NODISCARD pbStatus pbTask_ReadDeformable(pbTaskReader *r, const json_t *value, pbDeformable **deformable);

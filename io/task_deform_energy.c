@@ -7,6 +7,7 @@
 
 #include "base/context.h"
 #include "base/suggest.h"
+#include "deform/deformable.h"
 #include "io/task_deform.h"
 
 static pbStatus no_memory(const pbTaskReader *r) { return pbTaskReader_Fail(r, pb_no_memory, "no memory for deformables"); }
@@ -132,7 +133,7 @@ typedef struct Elements {
 } Elements;
 
 static pbStatus group_name(pbTaskReader *r, const pbDeformBody *body, const char *name, char *text, size_t size) {
-  int used = snprintf(text, size, "%s_%s", body->name, name);
+  int used = body ? snprintf(text, size, "%s_%s", body->name, name) : snprintf(text, size, "%s", name);
   return used > 0 && (size_t)used < size ? pb_ok : pbTaskReader_Fail(r, pb_bad_input, "the name of body and energy are too long");
 }
 
@@ -319,6 +320,92 @@ pbStatus pbTask_ReadEnergies(pbTaskReader *r, const json_t *list, const pbDeform
     Elements e = {0};
     pbTaskReader_EnterAt(r, i);
     pbStatus status = read_energy(r, json_array_get(list, i), body, &e, d);
+    pbContext_Free(r->ctx, e.vertex);
+    if (status != pb_ok) return status;
+    pbTaskReader_Leave(r);
+  }
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+// ---- energies between bodies ----------------------------------------------------------------------------------------
+static pbStatus named_points(pbTaskReader *r, const json_t *item, const pbDeformable *d, const pbPointSet **set) {
+  const char *name = json_string_value(item);
+  char hint[200];
+  if (!name) return pbTaskReader_Fail(r, pb_bad_input, "the name of some points (BODY or BODY_SET) is meant");
+  pbSuggest near = pbSuggest_For(name);
+  for (int i = 0; i < d->nset; i++) {
+    *set = &d->sets[i];
+    if (!strcmp(d->sets[i].name, name)) return pb_ok;
+    pbSuggest_Offer(&near, d->sets[i].name);
+  }
+  return pbTaskReader_Fail(r, pb_bad_input, "there are no points '%.80s'%s", name, pbSuggest_Write(&near, hint, sizeof hint));
+}
+
+// The k-th points of all sets make the k-th element; a set of one point is in all of them.
+static pbStatus read_between(pbTaskReader *r, const json_t *list, const pbDeformable *d, int *points, Elements *e) {
+  const pbPointSet *sets[PB_ENERGY_POINTS];
+  size_t n = json_array_size(list);
+  pbTaskReader_Enter(r, "between");
+  if (n < 1 || n > PB_ENERGY_POINTS) return pbTaskReader_Fail(r, pb_bad_input, "a list of names of points is meant");
+  e->count = 1;
+  for (size_t k = 0; k < n; k++) {
+    pbTaskReader_EnterAt(r, k);
+    PB_TRY(named_points(r, json_array_get(list, k), d, &sets[k]));
+    if (e->count > 1 && sets[k]->count > 1 && sets[k]->count != e->count)
+      return pbTaskReader_Fail(r, pb_bad_input, "'%.80s' are %d points; those before are %d", sets[k]->name, sets[k]->count,
+                               e->count);
+    e->count = sets[k]->count > 1 ? sets[k]->count : e->count;
+    pbTaskReader_Leave(r);
+  }
+  *points = (int)n;
+  if (!(e->vertex = pbContext_AllocArray(r->ctx, (size_t)e->count * n + 1, sizeof(int)))) return no_memory(r);
+  for (size_t i = 0; i < (size_t)e->count * n; i++) e->vertex[i] = sets[i % n]->points[sets[i % n]->count > 1 ? i / n : 0];
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+static pbStatus join_by_formula(pbTaskReader *r, const json_t *o, int points, const Elements *e, pbDeformable *d) {
+  const char *formula = NULL;
+  PB_TRY(pbTaskReader_Text(r, o, "formula", &formula));
+  if (!json_is_string(json_object_get(o, "name"))) return pbTaskReader_Fail(r, pb_bad_input, "\"name\" is missing");
+  if (points_of(formula) != points)
+    return pbTaskReader_FailAt(r, "formula", "it looks at %d points; \"between\" names %d", points_of(formula), points);
+  Declared *p = pbContext_Alloc(r->ctx, sizeof *p);
+  pbStatus status = p ? add_formula(r, o, NULL, formula, points, e, p, d) : no_memory(r);
+  free_declared(r, p);
+  return status;
+}
+
+static pbStatus join_by_builtin(pbTaskReader *r, const json_t *o, int points, const Elements *e, pbDeformable *d) {
+  const char *name = NULL;
+  const pbMaterial *m, *found = NULL;
+  unsigned wanted;
+  PB_TRY(pbTaskReader_Text(r, o, "energy", &name));
+  PB_TRY(kinds_of(r, name, &wanted));
+  for (int i = 0; (m = pbMaterial_At(i)) && !found; i++) found = is_called(m, name) && m->def.points == points ? m : NULL;
+  if (found) return add_builtin(r, o, NULL, found, e, d);
+  return pbTaskReader_FailAt(r, "energy", "'%.60s' is none between %d points", name, points);
+}
+
+static pbStatus read_join(pbTaskReader *r, const json_t *o, Elements *e, pbDeformable *d) {
+  static const char *const keys[] = {"between", "energy", "formula", "name", "parameters", "controls", "comment", NULL};
+  int points = 0;
+  PB_TRY(pbTaskReader_Keys(r, o, keys));
+  if (!json_object_get(o, "formula") == !json_object_get(o, "energy"))
+    return pbTaskReader_Fail(r, pb_bad_input, "one of \"energy\" and \"formula\" is meant");
+  PB_TRY(read_between(r, json_object_get(o, "between"), d, &points, e));
+  return json_object_get(o, "energy") ? join_by_builtin(r, o, points, e, d) : join_by_formula(r, o, points, e, d);
+}
+
+pbStatus pbTask_ReadJoins(pbTaskReader *r, const json_t *list, pbDeformable *d) {
+  if (!list) return pb_ok;
+  pbTaskReader_Enter(r, "energies");
+  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "a list of energies is meant");
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    Elements e = {0};
+    pbTaskReader_EnterAt(r, i);
+    pbStatus status = read_join(r, json_array_get(list, i), &e, d);
     pbContext_Free(r->ctx, e.vertex);
     if (status != pb_ok) return status;
     pbTaskReader_Leave(r);

@@ -119,17 +119,20 @@ static void test_built_in_energies(void **state) {
       "'poisson': 0.25, 'density': 500}}, {'energy': 'traction', 'on': [[1, 3, 7], [1, 7, 5]], 'parameters': {'traction': [2e5, "
       "0, "
       "0]}}]},"
-      "{'name': 'chain', 'mesh': {'chain': {'from': [0, 0, 0], 'to': [4, 0, 0], 'edges': 4}}, 'pins': [{'points': 0}, {'points': "
+      "{'name': 'chain', 'mesh': {'chain': {'from': [0, 0, 0], 'to': [4, 0, 0], 'edges': 4}}, 'sets': {'end': 4}, 'pins': "
+      "[{'points': 0}, {'points': "
       "true, "
       "'axes': 'yz'}], 'energies': [{'energy': 'spring', 'parameters': {'stiffness': {'each': [10, 20, 40, 50]}, 'density': "
       "0.5}}, "
-      "{'energy': 'load', 'on': 4, 'parameters': {'force': [2, 0, 0]}, 'controls': ['force']}]}]},"
+      "{'energy': 'load', 'on': 4, 'parameters': {'force': [2, 0, 0]}, 'controls': ['force']}]},"
+      "{'name': 'tail', 'mesh': {'points': [[5, 0, 0]]}, 'pins': [{'points': 0, 'axes': 'yz'}]}],"
+      "'energies': [{'between': ['chain_end', 'tail'], 'energy': 'spring', 'parameters': {'stiffness': 7}}]},"
       "'options': {'gravity': [0, 0, 0]}, 'steps': 1, 'variables': [{'parameter': 'bar_steel.young'}, {'control': "
       "'chain_load.force.0'}],"
       "'loss': [{'points': 'bar_end', 'target': [1.1, 0, 0, 1.1, 0.195, 0, 1.1, 0, 0.195, 1.1, 0.195, 0.195]}, {'points': 12, "
       "'target': "
-      "[4.39, 0, 0]}]}");
-  double loss, mass[13], bar = 0, chain = 0;
+      "[4.39, 0, 0]}, {'points': 'tail', 'target': [5.39, 0, 0]}]}");
+  double loss, mass[14], bar = 0, chain = 0;
   good(*state, pbTask_Loss(task, pbTask_Start(task), &loss, NULL));
   if (!(loss < 1e-20)) fail_msg("off by %g", sqrt(loss));
   good(*state, pbModel_PointMasses(pbTask_Model(task), pbModel_DefaultParams(pbTask_Model(task)), mass));
@@ -263,12 +266,14 @@ static void test_files(void **state) {
 }
 
 // ---- bad files ------------------------------------------------------------------------------------------------------
-#define BODY   "{'deformables': {'bodies': [{'name': 'b', "
-#define POINTS "'mesh': {'points': [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], 'edges': [[0, 1], [1, 2]]}"
-#define END    "}]}, 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': true}]}"
-#define TOUCH  BODY POINTS ", 'mass': 1, 'surface': {'self': false}}], 'contact': {"
-#define REST   "}, 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': true}]}"
-#define ENERGY BODY POINTS ", 'mass': 1, 'energies': [{'name': 'e', 'formula': '0.5*k*dot(x0 - x1, x0 - x1)', "
+#define BODY           "{'deformables': {'bodies': [{'name': 'b', "
+#define POINTS         "'mesh': {'points': [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], 'edges': [[0, 1], [1, 2]]}"
+#define END            "}]}, 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': true}]}"
+#define TOUCH          BODY POINTS ", 'mass': 1, 'surface': {'self': false}}], 'contact': {"
+#define JOINED         BODY POINTS ", 'mass': 1, 'sets': {'one': 0, 'few': [1, 2]}}], 'energies': ["
+#define REST_OF_JOINED "]" REST
+#define REST           "}, 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': true}]}"
+#define ENERGY         BODY POINTS ", 'mass': 1, 'energies': [{'name': 'e', 'formula': '0.5*k*dot(x0 - x1, x0 - x1)', "
 
 static void test_bad_files_are_refused_with_the_place(void **state) {
   static const struct {
@@ -354,6 +359,16 @@ static void test_bad_files_are_refused_with_the_place(void **state) {
       {BODY POINTS
        ", 'energies': [{'energy': 'spring', 'parameters': {'stiffness': 1, 'density': 2}, 'controls': ['density']}]" END,
        "controls[0]: b_spring (spring) has no parameter 'density'"},
+      {JOINED "{'between': ['b', 'c'], 'energy': 'spring', 'parameters': {'stiffness': 1}}" REST_OF_JOINED,
+       "deformables.energies[0].between[1]: there are no points 'c', did you mean 'b'?"},
+      {JOINED "{'between': ['b_one', 'b'], 'energy': 'load', 'parameters': {'force': [0, 0, 1]}}" REST_OF_JOINED,
+       "energies[0].energy: 'load' is none between 2 points"},
+      {JOINED "{'between': ['b_one', 'b_few'], 'name': 'f', 'formula': 'dot(x0, x2)'}" REST_OF_JOINED,
+       "energies[0].formula: it looks at 3 points; \"between\" names 2"},
+      {JOINED "{'between': ['b_few', 'b'], 'energy': 'spring', 'parameters': {'stiffness': 1}}" REST_OF_JOINED,
+       "energies[0].between[1]: 'b' are 4 points; those before are 2"},
+      {JOINED "{'between': ['b_one', 'b_few'], 'energy': 'spring', 'parameters': {'stiffness': {'each': [1, 2]}}}" REST_OF_JOINED,
+       NULL},
       {BODY POINTS ", 'surface': true" END, "surface: \"contact\" of the deformables is missing"},
       {BODY POINTS ", 'attach': [{'points': 0}]" END, "attach[0]: \"points\" and \"body\" are meant"},
       {BODY POINTS ", 'attach': [{'points': 0, 'body': 'hand'}]" END, "attach[0]: "},
