@@ -149,6 +149,11 @@ FAULTS = [
     ("src/deform/minimise.c", "move[i] = -s * w->step[i], bend[i]", "move[i] = s * w->step[i], bend[i]", "unit/test_minimise",
      "L-BFGS remembers moves of the other sign"),
     ("src/deform/minimise.c", "v[i] / (1 - pow(0.999, k + 1))", "v[i]", "unit/test_minimise", "Adam without the correction of its bias"),
+    ("src/energy/stencil.c", "(j + o[1] + size[1] * (k + o[2]))", "(j + o[1] + size[1] * k)", "unit/test_stencil",
+     "a stencil that does not reach into the next layer"),
+    ("src/energy/stencil.c", "elements->parameter[p] + (size_t)first * (size_t)", "elements->parameter[p] + 0 * (size_t)", "unit/test_stencil",
+     "stencils: every row has the parameters of the first"),
+    ("src/energy/stencil.c", "    fault->element += first;\n", "", "unit/test_stencil", "stencils: a fault is said of another element"),
 ]
 
 

@@ -110,6 +110,7 @@ typedef struct pbElements {
   const double *const *parameter;     // one address each; NULL without parameters
   const int *stride;                  // doubles from one element to the next, each; 0: one value for all. NULL: all 0
   double timestep, time;
+  const int *row;  // vertex NULL: point k of element e is row[k] + e, as in a row of a grid
 } pbElements;
 
 typedef struct pbElementsOut {  // NULL: not wanted. Written over
@@ -141,6 +142,25 @@ PB_API bool pbEnergy_Evaluate(const pbEnergy *energy, const pbElements *elements
 // add nothing.
 PB_API bool pbEnergy_Pullback(const pbEnergy *energy, const pbElements *elements, const double *w, const pbElementsBar *bar,
                               void *work, pbEnergyFault *fault);
+
+// ---- regular grids ------------------------------------------------------------------------------------------------------
+// One element for every place that a stencil has on a grid of size[0] x size[1] x size[2] points, point (i, j, k) being number
+// first + i + size[0] (j + size[1] k). Nothing is stored of which element has which points: rows of the grid are read and added
+// into shifted against each other, as a convolution does. Element (i, j, k) is number i + n0 (j + n1 k) for parameters and faults,
+// n0 and n1 the places along each axis.
+typedef struct pbStencil {
+  int size[3];             // 1: no such axis
+  int first;               // point of the corner
+  const int (*offset)[3];  // of each point of an element from its place, >= 0
+} pbStencil;
+PB_API int pbStencil_Count(const pbStencil *stencil, int points);  // elements; 0 where the stencil does not fit
+// Adds the sum of the values to *value and the gradients to `gradient` (vertices x 3); NULL: not wanted. `elements` as elsewhere, but
+// for count, vertex and row. False as above: *value is infinite, elements with a fault add nothing to the gradient.
+PB_API bool pbEnergy_EvaluateStencil(const pbEnergy *energy, const pbStencil *stencil, const pbElements *elements, double *value,
+                                     double *gradient, void *work, pbEnergyFault *fault);
+// pbEnergy_Pullback of all its elements.
+PB_API bool pbEnergy_PullbackStencil(const pbEnergy *energy, const pbStencil *stencil, const pbElements *elements,
+                                     const double *w, const pbElementsBar *bar, void *work, pbEnergyFault *fault);
 
 // The same programs as C text: functions NAME_value, NAME_gradient, NAME_hessian with the arguments that the text explains.
 // Allocated with the context of the energy (pbContext_Free); NULL when out of memory.

@@ -147,6 +147,7 @@ static pbRun new_run(const pbEnergy *e, const pbComplexElements *in, void *work)
   return (pbRun){.points = e->def.points,
                  .count = in->count,
                  .vertex = in->vertex,
+                 .row = in->row,
                  .vertices = {in->x, in->rest, in->previous, in->timestep, in->time},
                  .parameter = in->parameter,
                  .stride = in->stride,
@@ -180,8 +181,8 @@ static bool pullback(const pbEnergy *e, const pbComplexElements *in, const void 
 }
 
 static pbComplexElements as_pointers(const pbElements *in) {
-  return (pbComplexElements){in->count,  in->vertex,    in->x,    in->rest, in->previous, (const void *const *)in->parameter,
-                             in->stride, &in->timestep, &in->time};
+  return (pbComplexElements){in->count,  in->vertex,    in->x,     in->rest, in->previous, (const void *const *)in->parameter,
+                             in->stride, &in->timestep, &in->time, in->row};
 }
 
 bool pbEnergy_Evaluate(const pbEnergy *e, const pbElements *in, const pbElementsOut *out, void *work, pbEnergyFault *fault) {

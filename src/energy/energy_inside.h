@@ -21,6 +21,7 @@ typedef struct pbComplexElements {
   const void *const *parameter;
   const int *stride;
   const void *timestep, *time;
+  const int *row;
 } pbComplexElements;
 typedef struct pbComplexOut {
   void *value, *gradient, *hessian;

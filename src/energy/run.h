@@ -14,7 +14,7 @@ typedef struct pbRows {  // outputs first, first + 1, ... of an element are n nu
 typedef struct pbRun {
   const pbProgram *program;
   int points, count;
-  const int *vertex;
+  const int *vertex, *row;                   // row where vertex is NULL: point k of element e is row[k] + e
   const void *vertices[pb_groupWeight + 1];  // x, X, y and w by group, vertices x 3; time step and time: one number
   const void *const *parameter;
   const int *stride;              // NULL: all 0

@@ -78,8 +78,13 @@ static void load(const pbRun *run, const pbPort *port, int e, int live, num *to)
     case pb_groupRest:
     case pb_groupPrevious:
     case pb_groupWeight: {
-      const int *vertex = run->vertex + (size_t)e * (size_t)run->points + port->index;
       from = (const num *)run->vertices[port->group] + port->offset;
+      if (!run->vertex) {
+        from += 3 * ((size_t)run->row[port->index] + (size_t)e);
+        stride = 3;
+        break;
+      }
+      const int *vertex = run->vertex + (size_t)e * (size_t)run->points + port->index;
       for (int i = 0; i < PB_BLOCK; i++) to[i] = from[3 * (size_t)vertex[(i < live ? i : last) * run->points]];
       return;
     }
@@ -120,16 +125,19 @@ static void spoil_rows(const pbRun *run, int e) {
   }
 }
 
+static size_t vertex_of(const pbRun *run, int point, int e) {
+  return (size_t)(run->vertex ? run->vertex[(size_t)e * (size_t)run->points + (size_t)point] : run->row[point] + e);
+}
+
 // Element by element, so that sums do not depend on the size of blocks.
 static void add_port(const pbRun *run, const pbPort *port, int e, int live, const num *from, const double *bad) {
   num *to =
       port->group == pb_groupParameter ? (run->parameter_bar ? run->parameter_bar[port->index] : NULL) : run->bar[port->group];
   if (!to) return;
   size_t stride = port->group == pb_groupParameter && run->stride ? (size_t)run->stride[port->index] : 0;
-  const int *vertex = run->vertex + (size_t)e * (size_t)run->points + port->index;
   for (int i = 0; i < live; i++) {
     if (bad[i] != 0) continue;
-    size_t at = port->group <= pb_groupPrevious ? 3 * (size_t)vertex[i * run->points] : (size_t)(e + i) * stride;
+    size_t at = port->group <= pb_groupPrevious ? 3 * vertex_of(run, port->index, e + i) : (size_t)(e + i) * stride;
     to[at + port->offset] += from[i];
   }
 }

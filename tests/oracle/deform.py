@@ -26,7 +26,11 @@ class EnergyDef(ct.Structure):
 
 class Elements(ct.Structure):
     _fields_ = [("count", ct.c_int), ("vertex", _I), ("x", pb._F), ("rest", pb._F), ("previous", pb._F),
-                ("parameter", ct.POINTER(pb._F)), ("stride", _I), ("timestep", ct.c_double), ("time", ct.c_double)]
+                ("parameter", ct.POINTER(pb._F)), ("stride", _I), ("timestep", ct.c_double), ("time", ct.c_double), ("row", _I)]
+
+
+class Stencil(ct.Structure):
+    _fields_ = [("size", ct.c_int * 3), ("first", ct.c_int), ("offset", _I)]
 
 
 class Material(ct.Structure):
@@ -82,6 +86,7 @@ def lib():
         "pbDeformable_SetOptions": (i, [p, ct.POINTER(Options)]), "pbModel_SetDeformable": (i, [p, p]),
         "pbEnergy_Create": (i, [p, ct.POINTER(EnergyDef), ct.POINTER(p)]), "pbEnergy_Destroy": (None, [p]),
         "pbMaterial_Find": (ct.POINTER(Material), [s]), "pbEnergy_WorkSize": (ct.c_size_t, [p]),
+        "pbEnergy_EvaluateStencil": (ct.c_bool, [p, ct.POINTER(Stencil), ct.POINTER(Elements), pb._F, pb._F, p, ct.POINTER(Fault)]),
         "pbEnergy_Evaluate": (ct.c_bool, [p, ct.POINTER(Elements), ct.POINTER(ElementsOut), p, ct.POINTER(Fault)]),
     }
     for name, (result, arguments) in table.items():
@@ -135,20 +140,32 @@ class Energy:
             pb.lib().pbContext_Destroy(self.ctx)
             self.ctx = None
 
-    def evaluate(self, x, vertex, rest=None, previous=None, h=0.0, time=0.0, hessian=False, **parameters):
-        """(value (count), gradient (count, points, 3), Hessian or None). Parameters: shared, or count rows each."""
-        v, pv = integers(vertex)
-        n, p = v.size // self.points, 3 * self.points
-        kept = [real(a) for a in (x, rest, previous)]
+    def _elements(self, n, vertex, arrays, h, time, parameters):
         values = [real(np.atleast_1d(parameters[k])) for k in self.names]
         addresses = (pb._F * max(1, len(values)))(*map(ptr, values))
         stride, ps = integers([a.size // n if len(a) == n and n > 1 else 0 for a in values] or [0])
+        self.work, self.kept = ct.create_string_buffer(lib().pbEnergy_WorkSize(self.ptr)), (arrays, values, addresses, stride)
+        return Elements(n, vertex, *map(ptr, arrays), addresses, ps, h, time)
+
+    def evaluate(self, x, vertex, rest=None, previous=None, h=0.0, time=0.0, hessian=False, **parameters):
+        """(value (count), gradient (count, points, 3), Hessian or None). Parameters: shared, or count rows each."""
+        v, pv = integers(vertex)
+        n, p, fault = v.size // self.points, 3 * self.points, Fault()
+        elements = self._elements(n, pv, [real(a) for a in (x, rest, previous)], h, time, parameters)
         out = [np.zeros(n), np.zeros((n, self.points, 3)), np.zeros((n, p, p)) if hessian else None]
-        work, fault = ct.create_string_buffer(lib().pbEnergy_WorkSize(self.ptr)), Fault()
-        elements = Elements(n, pv, *map(ptr, kept), addresses, ps, h, time)
-        if not lib().pbEnergy_Evaluate(self.ptr, ct.byref(elements), ct.byref(ElementsOut(*map(ptr, out))), work, ct.byref(fault)):
+        if not lib().pbEnergy_Evaluate(self.ptr, ct.byref(elements), ct.byref(ElementsOut(*map(ptr, out))), self.work, ct.byref(fault)):
             raise ValueError(f"element {fault.element}: {fault.what.decode()}")
         return out
+
+    def stencil(self, size, offset, gradient, x, rest=None, previous=None, h=0.0, time=0.0, **parameters):
+        """Sum of the values over all places of a stencil on a grid of points; adds to `gradient` (vertices x 3)."""
+        (o, po), value, fault = integers(offset), np.zeros(1), Fault()
+        s = Stencil((ct.c_int * 3)(*size), 0, po)
+        n = int(np.prod(np.array(size) - o.max(axis=0)))
+        elements = self._elements(n, None, [None if a is None else np.ascontiguousarray(a, dtype=float) for a in (x, rest, previous)], h, time, parameters)
+        if not lib().pbEnergy_EvaluateStencil(self.ptr, ct.byref(s), ct.byref(elements), ptr(value), ptr(gradient), self.work, ct.byref(fault)):
+            raise ValueError(f"element {fault.element}: {fault.what.decode()}")
+        return value[0]
 
 
 class World(pb.Model):
