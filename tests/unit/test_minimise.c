@@ -139,6 +139,20 @@ static void test_same_minimum(void **unused) {
   }
 }
 
+// What each method remembers or knows saves iterations.
+static void test_iterations(void **unused) {
+  (void)unused;
+  static const pbMinimiser methods[] = {pb_minimiseNewton, pb_minimiseNewtonCg, pb_minimiseLbfgs, pb_minimiseGradient};
+  static const int least[] = {2, 2, 20, 100}, most[] = {12, 12, 70, 2000};
+  for (int k = 0; k < 4; k++) {
+    World w = rope(&(pbDeformOptions){.scheme = pb_schemeStatic, .method = methods[k]});
+    OK(step(&w));
+    int n = pbScratch_Report(w.scratch).iterations;
+    if (n < least[k] || n > most[k]) fail_msg("%s: %d iterations", pbMinimiser_Name(methods[k]), n);
+    done(&w);
+  }
+}
+
 // The first step of Adam moves every free coordinate by the rate against the sign of its gradient.
 static void test_adam(void **unused) {
   (void)unused;
@@ -240,8 +254,8 @@ static void test_errors(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_same_minimum),    cmocka_unit_test(test_adam),   cmocka_unit_test(test_negative_curvature),
-      cmocka_unit_test(test_tight_tolerance), cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_same_minimum),       cmocka_unit_test(test_iterations),      cmocka_unit_test(test_adam),
+      cmocka_unit_test(test_negative_curvature), cmocka_unit_test(test_tight_tolerance), cmocka_unit_test(test_errors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
