@@ -28,12 +28,31 @@ static double off_diagonal(const double *A, int n) {
   return sum;
 }
 
+// Most matrices need nothing: elimination without a negative pivot says so for a fraction of the cost.
+static bool semidefinite(const double *A, int n, double *L) {
+  double most = 0;
+  memcpy(L, A, (size_t)(n * n) * sizeof *L);
+  for (int i = 0; i < n; i++) most = fmax(most, fabs(A[i * n + i]));
+  for (int k = 0; k < n; k++) {
+    double pivot = L[k * n + k];
+    bool none = fabs(pivot) <= 1e-10 * most;  // a rigid motion: the rest of its column must vanish too
+    if (!none && pivot < 0) return false;
+    for (int i = k + 1; i < n; i++) {
+      double f = L[i * n + k];
+      if (none && fabs(f) > 1e-9 * most) return false;
+      for (int j = k + 1; j <= i && !none; j++) L[i * n + j] -= f * L[j * n + k] / pivot;
+    }
+  }
+  return true;
+}
+
 void pbProject_Definite(double *A, int n, double *room) {
   double *D = room, *V = room + n * n, all = 0;
   bool positive = true;
   for (int i = 0; i < n; i++) {
     for (int j = 0; j < i; j++) A[i * n + j] = A[j * n + i] = 0.5 * (A[i * n + j] + A[j * n + i]);
   }
+  if (semidefinite(A, n, room)) return;
   memcpy(D, A, (size_t)(n * n) * sizeof *A);
   memset(V, 0, (size_t)(n * n) * sizeof *V);
   for (int i = 0; i < n; i++) V[i * n + i] = 1;
