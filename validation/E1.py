@@ -2,7 +2,7 @@
 equilibrium by every minimiser from many starts."""
 import numpy as np
 
-from common import apart, below, near, row
+from common import apart, below, near, pb, row
 import deform
 import springs
 
@@ -28,6 +28,18 @@ def complex_gradient(x):
     return energy(at).imag.reshape(x.shape) / 1e-200
 
 
+def refused():
+    """What the pullback of an equilibrium says that may move and turn as a whole."""
+    w = springs.world("hookean", 1, "static", x=X, ends=ENDS, rest=REST)
+    rollout = deform.Rollout(w, 1)
+    rollout.run()
+    try:
+        rollout.pull(np.ones((8, 3)))
+    except pb.Error as error:
+        return str(error).split(": ", 2)[2]
+    return "a gradient"
+
+
 def rows():
     spring = deform.Energy(springs.FORMULAS["hookean"], 2, k=(), l0=())
     value, each, _ = spring.evaluate(np.pad(X, ((0, 0), (0, 1))), ENDS, k=1, l0=REST)
@@ -51,4 +63,4 @@ def rows():
         done = [relax(method, x) for x in starts]
         worst = max(energy(x) for x, _ in done)
         out.append(below(f"{method} from 200 starts perturbed by up to 0.5: largest energy left (median iterations {np.median([n for _, n in done]):.0f})", worst, 1e-12))
-    return out
+    return out + [row("the equilibrium is not isolated: its pullback", refused(), "refused, with the point", "singular at point" in refused())]

@@ -35,10 +35,8 @@ def blow_up():
 
 class Gradients:
     """w . x_100 and its derivatives by (k, l0, m, x0, v0), 19 numbers."""
-    steps, names = 100, ("k", "l0", "m", "x0", "v0")
-
-    def __init__(self, kind, k, scheme, method="newton"):
-        self.kind, self.scheme = kind, scheme
+    def __init__(self, kind, k, scheme, method="newton", steps=100):
+        self.kind, self.scheme, self.steps = kind, scheme, steps
         self.size = 5e-6 if k == 80 else 1e-4  # of differences: trajectories of stiff springs are close to chaos
         tight = {} if method == "newton" else {"residual": 1e-10}
         self.world = springs.world(kind, k, scheme, method, H, **tight)
@@ -66,10 +64,10 @@ class Gradients:
     def differences(self):
         return np.array([slope(lambda t: self.run(self.at + t * d), self.size * max(1, abs(a))) for a, d in zip(self.at, np.eye(19))])
 
-    def unrolled(self):
+    def unrolled(self, most=60):
         p = self.at + 1e-100j * np.eye(19)
         k, rest, mass, x, v = p[:, :1], p[:, 1:4], p[:, 4:7], p[:, 7:13].reshape(19, 3, 2), p[:, 13:].reshape(19, 3, 2)
-        last = springs.unrolled(self.kind, self.scheme, H, self.steps, x, v, k, rest, mass)
+        last = springs.unrolled(self.kind, self.scheme, H, self.steps, x, v, k, rest, mass, most=most)
         return np.sum(self.weights * last, axis=(1, 2)).imag / 1e-100
 
 
@@ -101,4 +99,9 @@ def rows():
         found, label = g.adjoint(), f"{kind}, k = {k}, {scheme}" + (f", {method}" if method != "newton" else "")
         out.append(below(f"{label}: d(x100)/d(k, l0, m, x0, v0) against the unrolled solver, relative", apart(found, g.unrolled()), 1e-8))
         out.append(below(f"{label}: ... against difference quotients, relative", apart(found, g.differences()), 1e-6))
-    return out
+    short = Gradients("hookean", 80, "implicit_euler", steps=10)
+    exact = short.adjoint()
+    gaps = [apart(short.unrolled(n), exact) for n in range(1, 8)]
+    good = all(b <= max(0.5 * a, 1e-12) for a, b in zip(gaps, gaps[1:])) and gaps[0] > 0.01 and gaps[-1] <= 1e-12
+    return out + [row("10 steps: solver stopped after 1, 2, ... 7 iterations a step and unrolled: gap of its gradient to the implicit one", ", ".join(f"{g:.1e}" for g in gaps),
+                      "> 0.01, falls at least by half each, <= 1e-12", good)]
