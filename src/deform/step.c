@@ -122,12 +122,47 @@ pbStatus pbDeform_Begin(pbDeformWork *w, const pbDeformInput *in, const double *
 
 static bool is_fixed(const pbDeform *d, int i) { return d->fixed[i / 3] >> (i % 3) & 1; }
 
-// Where the search begins: the state before, with what is fixed where it goes.
-static void first_guess(pbDeformWork *w) {
+static pbStatus minimise(pbDeformWork *w) {
+  return w->d->options.method == pb_minimiseNewton ? pbDeform_Newton(w) : pbDeform_Minimise(w);
+}
+
+// Where what is fixed goes; w->step: the way there. False: it is there already.
+static bool way_of_fixed(pbDeformWork *w) {
+  bool some = false;
   for (int i = 0; i < 3 * w->d->npoint; i++) {
-    bool fixed = is_fixed(w->d, i);
-    w->x[i] = fixed ? w->y[i] + w->in.h * w->v[i] : w->scheme->implicit ? w->y[i] : w->xhat[i];
+    w->step[i] = is_fixed(w->d, i) ? w->x[i] - (w->y[i] + w->in.h * w->v[i]) : 0;
+    some = some || w->step[i] != 0;
   }
+  return some;
+}
+
+static void move(pbDeformWork *w, double share) {
+  for (int i = 0; i < 3 * w->d->npoint; i++) {
+    if (is_fixed(w->d, i)) w->x[i] = share < 1 ? w->x[i] - share * w->step[i] : w->y[i] + w->in.h * w->v[i];
+  }
+}
+
+// Where the search begins: the state before, with what is fixed where it goes. It must not pass through anything on its way: where gaps
+// stop it, what is free gives way before it goes on.
+static pbStatus first_guess(pbDeformWork *w) {
+  enum { most = 200 };
+  size_t n = 3 * (size_t)w->d->npoint * sizeof(double);
+  if (!w->scheme->implicit) {
+    memcpy(w->x, w->xhat, n);
+    move(w, 1);
+    return pb_ok;
+  }
+  memcpy(w->x, w->y, n);
+  for (int k = 0; k < most && way_of_fixed(w); k++) {
+    double share = pbDeform_MaxStep(w, w->x, w->step);
+    move(w, share);
+    if (share == 1) return pb_ok;
+    pbStatus status = minimise(w);
+    if (status != pb_ok && status != pb_no_convergence) return status;
+  }
+  return way_of_fixed(w)
+             ? pbDeform_Fail(w, pb_no_convergence, "fixed points cannot go where they must: what is in their way has no room")
+             : pb_ok;
 }
 
 void pbDeform_Finish(const pbDeformWork *w, const double *state, double *next) {
@@ -150,8 +185,8 @@ pbStatus pbDeform_Step(pbDeformWork *w, const pbDeformInput *in, const double *s
   w->report = (pbDeformReport){.converged = true};
   w->anchored = false;
   PB_TRY(pbDeform_Begin(w, in, state));
-  first_guess(w);
-  if (w->scheme->implicit) PB_TRY(w->d->options.method == pb_minimiseNewton ? pbDeform_Newton(w) : pbDeform_Minimise(w));
+  PB_TRY(first_guess(w));
+  if (w->scheme->implicit) PB_TRY(minimise(w));
   for (int i = 0; i < 3 * w->d->npoint; i++) {
     if (isfinite(w->x[i])) continue;
     return pbDeform_Fail(w, pb_not_finite, "point %d becomes %g: the motion grows beyond bounds", i / 3, w->x[i]);

@@ -528,6 +528,30 @@ static void test_avf4_energy(void **state) {
   done(w);
 }
 
+// A driven triangle that would be beyond a free one within a step pushes it instead.
+static void test_driven(void **state) {
+  (void)state;
+  World *w = world(0.01, 0);
+  double rest[18] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0.1, 0.2, 0.003, 0.8, 0.1, 0.003, 0.1, 0.7, 0.003}, velocity[18] = {0}, mass[6],
+         x[128];
+  int number;
+  for (int i = 0; i < 6; i++) mass[i] = 0.01, velocity[3 * i + 2] = i < 3 ? 1 : 0;
+  OK(pbDeformable_AddPoints(w->d, 6, rest, mass, NULL, velocity, NULL));
+  OK(pbDeformable_Fix(w->d, 3, (int[]){0, 1, 2}, pb_fixAll));
+  OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = 1, .triangle = (int[]){0, 1, 2}}, &number));
+  OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = 1, .triangle = (int[]){3, 4, 5}}, &number));
+  OK(pbDeformable_SetContact(w->d, &(pbDeformContact){.distance = 0.002, .stiffness = 100}));
+  OK(pbModel_SetDeformable(w->model, w->d));
+  pbScratch *s;
+  OK(pbScratch_Create(w->model, NULL, &s));
+  OK(pbState_Init(w->model, pbModel_DefaultParams(w->model), -1, x));
+  int at = pbModel_StateFieldAt(w->model, 5).offset;
+  if (pbStep_Forward(w->model, pbModel_DefaultParams(w->model), x, NULL, s, NULL) != pb_ok) fail_msg("%s", pbScratch_Error(s));
+  for (int i = 0; i < 3; i++) assert_true(fabs(x[at + 3 * i + 2] - 0.01) < 1e-16 && x[at + 11 + 3 * i] > 0.01);
+  pbScratch_Destroy(s);
+  done(w);
+}
+
 // ---- errors -----------------------------------------------------------------------------------------------------------
 static void test_errors(void **state) {
   (void)state;
@@ -564,6 +588,7 @@ int main(void) {
       cmocka_unit_test(test_contact_gradients),
       cmocka_unit_test(test_coupled_gradients),
       cmocka_unit_test(test_avf4_energy),
+      cmocka_unit_test(test_driven),
       cmocka_unit_test(test_errors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
