@@ -43,6 +43,12 @@ static int partial(pbGraph *g, int i, int k) {
     case pb_opPow:
       if (k == 1) return pb_mul(g, i, pbGraph_Node(g, pb_opLog, a, 0, 0));
       return pb_mul(g, b, pbGraph_PowNode(g, a, pb_sub(g, b, constant(g, 1))));
+    case pb_opStretch: {  // (f^2 - a)^2 - 8 c f - 4 b = 0 differentiated
+      int r = pb_sub(g, pb_mul(g, i, i), a),
+          slope = over(g, pb_sub(g, pb_mul(g, i, r), pb_mul(g, constant(g, 2), g->node[i].of[2])));
+      if (k == 0) return pb_mul(g, constant(g, 0.5), pb_mul(g, r, slope));
+      return k == 1 ? slope : pb_mul(g, constant(g, 2), pb_mul(g, i, slope));
+    }
     case pb_opAbs: return pbGraph_Node(g, pb_opSign, a, 0, 0);
     default: return constant(g, 0);  // comparisons, sign, freeze
   }

@@ -74,6 +74,7 @@ static const struct {
     {pb_opMax_code, "max", "a[i] >= b[i] ? a[i] : b[i] > a[i] ? b[i] : NAN"},
     {pb_opLess_code, "less", "a[i] < b[i] ? 1 : a[i] >= b[i] ? 0 : NAN"},
     {pb_opLessEqual_code, "less_equal", "a[i] <= b[i] ? 1 : a[i] > b[i] ? 0 : NAN"},
+    {pb_opStretch_code, "stretch", "stretch(a[i], b[i], c[i])"},
     {pb_opSelect_code, "select", "a[i] > 0 ? b[i] : a[i] <= 0 ? c[i] : NAN"},
 };
 enum { LANE_FUNCTIONS = sizeof lane_functions / sizeof *lane_functions };

@@ -203,6 +203,17 @@ static int choose(pbGraph *g, int c, int a, int b) {
   return a == b ? a : make(g, (pbNode){.op = pb_opSelect, .of = {c, a, b}});
 }
 
+// Newton's method from above, where the polynomial is convex: 3 a >= f^2 is Cauchy and Schwarz.
+double pbOp_Stretch(double a, double b, double c) {
+  double f = sqrt(3 * a);
+  for (int i = 0; i < 100; i++) {
+    double r = f * f - a, p = r * r - 8 * c * f - 4 * b, slope = 4 * f * r - 8 * c, step = p / slope;
+    if (!(slope > 0) || !(step > 1e-16 * f)) break;
+    f -= step;
+  }
+  return f;
+}
+
 double pbOp_Value(pbOp op, double a, double b, double c) {
   switch (op) {
     case pb_opAdd: return a + b;
@@ -226,6 +237,7 @@ double pbOp_Value(pbOp op, double a, double b, double c) {
     case pb_opLess: return a < b ? 1 : a >= b ? 0 : NAN;
     case pb_opLessEqual: return a <= b ? 1 : a > b ? 0 : NAN;
     case pb_opSelect: return a > 0 ? b : a <= 0 ? c : NAN;
+    case pb_opStretch: return pbOp_Stretch(a, b, c);
     case pb_opFreeze: return a;
     case pb_opConstant:
     case pb_opInput:

@@ -12,7 +12,7 @@
   X(pb_opConstant, 0) X(pb_opInput, 0) X(pb_opAdd, 2) X(pb_opSub, 2) X(pb_opMul, 2) X(pb_opDiv, 2) X(pb_opNeg, 1) \
   X(pb_opSqrt, 1) X(pb_opLog, 1) X(pb_opExp, 1) X(pb_opSin, 1) X(pb_opCos, 1) X(pb_opAsin, 1) X(pb_opAcos, 1)     \
   X(pb_opAtan2, 2) X(pb_opPow, 2) X(pb_opAbs, 1) X(pb_opSign, 1) X(pb_opMin, 2) X(pb_opMax, 2) X(pb_opLess, 2)    \
-  X(pb_opLessEqual, 2) X(pb_opSelect, 3) X(pb_opFreeze, 1)
+  X(pb_opLessEqual, 2) X(pb_opSelect, 3) X(pb_opStretch, 3) X(pb_opFreeze, 1)
 // clang-format on
 typedef enum pbOp {
 #define X(id, operands) id,
@@ -66,6 +66,9 @@ int pbGraph_PowNode(pbGraph *g, int a, int b);  // integer and half powers by mu
 
 int pbOp_Operands(pbOp op);
 double pbOp_Value(pbOp op, double a, double b, double c);
+// s1 + s2 + s3 from s1^2 + s2^2 + s3^2, the products s1^2 s2^2 + ..., and s1 s2 s3, at most one of which is negative: the largest root
+// f of (f^2 - a)^2 - 8 c f - 4 b.
+double pbOp_Stretch(double a, double b, double c);
 
 static inline int pb_add(pbGraph *g, int a, int b) { return pbGraph_Node(g, pb_opAdd, a, b, 0); }
 static inline int pb_sub(pbGraph *g, int a, int b) { return pbGraph_Node(g, pb_opSub, a, b, 0); }

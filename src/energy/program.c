@@ -171,7 +171,12 @@ static void write_code(Compiler *c, const int *output, int outputs, pbProgram *p
     for (int k = 0; k < pbCode_Operands((pbCode)s->code); k++) to->of[k] = (uint16_t)c->step[s->of[k]].slot;
     p->place[at] = c->g->node[c->order[at]].place;
   }
-  for (int k = 0; k < outputs; k++) p->output[k] = (uint16_t)c->step[output[k]].slot;
+  for (int k = 0; k < outputs; k++) {
+    Step *s = &c->step[output[k]];
+    p->output[k] = (uint16_t)s->slot;
+    if (s->is_root) p->stored[p->stored_count++] = (uint16_t)s->slot;
+    s->is_root = false;
+  }
   p->count = c->count;
   p->slots = c->slots;
   p->output_count = outputs;
@@ -200,6 +205,7 @@ void pbProgram_Compile(pbGraph *g, const int *output, int outputs, pbProgram *p)
     p->constant = array(g, leaves, sizeof *p->constant);
     p->input = array(g, leaves, sizeof *p->input);
     p->output = array(g, outputs, sizeof *p->output);
+    p->stored = array(g, outputs, sizeof *p->stored);
     if (c.slots > UINT16_MAX)
       pbGraph_Fail(g, pb_bad_input, "the formula is too large: more than %d values at a time", UINT16_MAX);
   }
@@ -230,5 +236,6 @@ void pbProgram_Destroy(pbContext *ctx, pbProgram *p) {
   pbContext_Free(ctx, p->constant);
   pbContext_Free(ctx, p->input);
   pbContext_Free(ctx, p->output);
+  pbContext_Free(ctx, p->stored);
   pbContext_Free(ctx, p->port);
 }

@@ -44,8 +44,10 @@ typedef struct pbProgram {
   pbOrigin *place;      // count
   double *constant;     // in slots 0, 1, ...
   pbPort *input;
-  uint16_t *output;  // slots
-  pbPort *port;      // of outputs that are derivatives by inputs; NULL: rows
+  uint16_t *output;  // slots; a value that is several outputs occurs several times
+  uint16_t *stored;  // stored_count: the same, each once
+  int stored_count;
+  pbPort *port;  // of outputs that are derivatives by inputs; NULL: rows
 } pbProgram;
 
 // outputs: nodes. g->status says whether it went well.

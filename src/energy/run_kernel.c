@@ -19,6 +19,13 @@ static num less(num a, num b) { return re(a) < re(b) ? 1 : re(a) >= re(b) ? 0 : 
 static num less_equal(num a, num b) { return re(a) <= re(b) ? 1 : re(a) > re(b) ? 0 : NAN; }
 static num choose(num c, num a, num b) { return re(c) > 0 ? a : re(c) <= 0 ? b : num_make(NAN, 0); }
 
+// pbOp_Stretch and its derivatives
+static num stretch(num a, num b, num c) {
+  double f = pbOp_Stretch(re(a), re(b), re(c)), r = f * f - re(a);
+  if (!PB_IS_COMPLEX) return num_make(f, 0);
+  return num_make(f, (0.5 * r * im(a) + im(b) + 2 * f * im(c)) / (f * r - 2 * re(c)));
+}
+
 // Operands and result may be the same slot, lane by lane; they never overlap otherwise.
 #define LANES(expression)                                                         \
   {                                                                               \
@@ -57,6 +64,7 @@ static void execute(const pbInstruction *code, int count, Slot *slot) {
       case pb_opLess_code: LANES(less(a[i], b[i]))
       case pb_opLessEqual_code: LANES(less_equal(a[i], b[i]))
       case pb_opSelect_code: LANES(choose(a[i], b[i], c[i]))
+      case pb_opStretch_code: LANES(stretch(a[i], b[i], c[i]))
       case pb_opFreeze_code: LANES(a[i])
       case pb_opConstant_code:
       case pb_opInput_code:
@@ -66,55 +74,76 @@ static void execute(const pbInstruction *code, int count, Slot *slot) {
 }
 
 // ---- in ---------------------------------------------------------------------------------------------------------------
-// 0 where the number is finite, else NaN
-static double finite_sign(num x) { return re(x) * 0 + im(x) * 0; }
+// What a call works with besides its arguments.
+typedef struct Block {
+  Slot *slot;
+  int first, live;              // elements of the block; lanes beyond repeat the last one
+  const int *vertex[PB_BLOCK];  // of the element in each lane
+  double bad[PB_BLOCK];         // 0, or NaN where an input or an output is not finite
+  int *origin;                  // scratch of diagnose
+} Block;
 
-// An input of the elements e, e + 1, ...; lanes beyond `live` repeat the last.
-static void load(const pbRun *run, const pbPort *port, int e, int live, num *to) {
-  int stride = 0, last = live - 1;
-  const num *from = NULL;
-  switch ((pbGroup)port->group) {
-    case pb_groupX:
-    case pb_groupRest:
-    case pb_groupPrevious:
-    case pb_groupWeight: {
-      from = (const num *)run->vertices[port->group] + port->offset;
-      if (!run->vertex) {
-        from += 3 * ((size_t)run->row[port->index] + (size_t)e);
-        stride = 3;
-        break;
-      }
-      const int *vertex = run->vertex + (size_t)e * (size_t)run->points + port->index;
-      for (int i = 0; i < PB_BLOCK; i++) to[i] = from[3 * (size_t)vertex[(i < live ? i : last) * run->points]];
-      return;
-    }
-    case pb_groupTimestep:
-    case pb_groupTime: from = run->vertices[port->group]; break;
-    case pb_groupParameter:
-      if (run->stride) stride = run->stride[port->index];
-      from = (const num *)run->parameter[port->index] + (size_t)e * (size_t)stride + port->offset;
-      break;
-  }
-  for (int i = 0; i < PB_BLOCK; i++) to[i] = from[(size_t)(i < live ? i : last) * (size_t)stride];
+static void check_finite(double *restrict bad, const num *restrict x) {
+  for (int i = 0; i < PB_BLOCK; i++) bad[i] += re(x[i]) * 0 + im(x[i]) * 0;
 }
 
-static void load_block(const pbRun *run, int e, int live, Slot *slot, double *bad) {
+static void load_vertices(const Block *b, const num *from, const pbPort *port, num *to) {
+  for (int i = 0; i < PB_BLOCK; i++) to[i] = from[3 * (size_t)b->vertex[i][port->index] + port->offset];
+}
+
+static void load_strided(const Block *b, const num *from, size_t stride, num *to) {
+  if (!stride) {
+    for (int i = 0; i < PB_BLOCK; i++) to[i] = from[0];
+    return;
+  }
+  from += (size_t)b->first * stride;
+  for (int i = 0; i < b->live; i++) to[i] = from[(size_t)i * stride];
+  for (int i = b->live; i < PB_BLOCK; i++) to[i] = to[b->live - 1];
+}
+
+static void load(const pbRun *run, const pbPort *port, const Block *b, num *to) {
+  if (port->group == pb_groupParameter) {
+    size_t stride = run->stride ? (size_t)run->stride[port->index] : 0;
+    load_strided(b, (const num *)run->parameter[port->index] + port->offset, stride, to);
+  } else if (port->group == pb_groupTimestep || port->group == pb_groupTime) {
+    load_strided(b, run->vertices[port->group], 0, to);
+  } else if (run->vertex) {
+    load_vertices(b, run->vertices[port->group], port, to);
+  } else {
+    load_strided(b, (const num *)run->vertices[port->group] + 3 * (size_t)run->row[port->index] + port->offset, 3, to);
+  }
+}
+
+static void load_block(const pbRun *run, int first, int live, Block *b) {
   const pbProgram *p = run->program;
-  for (int i = 0; i < PB_BLOCK; i++) bad[i] = 0;
+  b->first = first;
+  b->live = live;
+  for (int i = 0; i < PB_BLOCK; i++) {
+    b->bad[i] = 0;
+    if (run->vertex) b->vertex[i] = run->vertex + (size_t)(first + (i < live ? i : live - 1)) * (size_t)run->points;
+  }
   for (int k = 0; k < p->input_count; k++) {
-    num *to = slot[p->input[k].slot].lane;
-    load(run, &p->input[k], e, live, to);
-    for (int i = 0; i < PB_BLOCK; i++) bad[i] += finite_sign(to[i]);
+    num *to = b->slot[p->input[k].slot].lane;
+    load(run, &p->input[k], b, to);
+    check_finite(b->bad, to);
   }
 }
 
 // ---- out --------------------------------------------------------------------------------------------------------------
-static void store_rows(const pbRun *run, const pbRows *rows, int e, int live, const Slot *slot) {
+// Slots hold a value of many elements, rows many values of an element: turned over in tiles of four by four.
+static void store_tile(const Slot *slot, const uint16_t *output, num *to, size_t n) {
+  const num *a = slot[output[0]].lane, *b = slot[output[1]].lane, *c = slot[output[2]].lane, *d = slot[output[3]].lane;
+  for (int i = 0; i < PB_BLOCK; i += 4, to += 4 * n) num_turn4(a + i, b + i, c + i, d + i, to, n);
+}
+
+static void store_rows(const pbRun *run, const pbRows *rows, const Block *b) {
   const uint16_t *output = run->program->output + rows->first;
-  for (int i = 0; i < live; i++) {
-    num *to = (num *)rows->to + (size_t)(e + i) * (size_t)rows->n;
-    for (int k = 0; k < rows->n; k++) to[k] = slot[output[k]].lane[i];
-  }
+  size_t n = (size_t)rows->n;
+  num *to = (num *)rows->to + (size_t)b->first * n;
+  int k = 0;
+  for (; k + 4 <= rows->n && b->live == PB_BLOCK; k += 4) store_tile(b->slot, output + k, to + k, n);
+  for (; k < rows->n; k++)
+    for (int i = 0; i < b->live; i++) to[(size_t)i * n + (size_t)k] = b->slot[output[k]].lane[i];
 }
 
 static void spoil_rows(const pbRun *run, int e) {
@@ -130,14 +159,14 @@ static size_t vertex_of(const pbRun *run, int point, int e) {
 }
 
 // Element by element, so that sums do not depend on the size of blocks.
-static void add_port(const pbRun *run, const pbPort *port, int e, int live, const num *from, const double *bad) {
-  num *to =
-      port->group == pb_groupParameter ? (run->parameter_bar ? run->parameter_bar[port->index] : NULL) : run->bar[port->group];
+static void add_port(const pbRun *run, const pbPort *port, const Block *b, const num *from) {
+  bool parameter = port->group == pb_groupParameter;
+  num *to = !parameter ? run->bar[port->group] : run->parameter_bar ? run->parameter_bar[port->index] : NULL;
   if (!to) return;
-  size_t stride = port->group == pb_groupParameter && run->stride ? (size_t)run->stride[port->index] : 0;
-  for (int i = 0; i < live; i++) {
-    if (bad[i] != 0) continue;
-    size_t at = port->group <= pb_groupPrevious ? 3 * vertex_of(run, port->index, e + i) : (size_t)(e + i) * stride;
+  size_t stride = parameter && run->stride ? (size_t)run->stride[port->index] : 0;
+  for (int i = 0; i < b->live; i++) {
+    if (b->bad[i] != 0) continue;
+    size_t at = port->group <= pb_groupPrevious ? 3 * vertex_of(run, port->index, b->first + i) : (size_t)(b->first + i) * stride;
     to[at + port->offset] += from[i];
   }
 }
@@ -157,7 +186,8 @@ static int find_origin(const pbProgram *p, Slot *slot, int *origin) {
       if (taken) before = origin[s->of[k]];
     }
     execute(s, 1, slot);
-    bool bad = finite_sign(slot[s->to].lane[0]) != 0;
+    num result = slot[s->to].lane[0];
+    bool bad = re(result) * 0 + im(result) * 0 != 0;
     origin[s->to] = !bad ? 0 : before ? before : at + 1;
   }
   for (int k = 0; k < p->output_count && !last; k++) last = origin[p->output[k]];
@@ -169,50 +199,57 @@ static void operands_at(const pbProgram *p, int at, Slot *slot, double *operand)
   for (int k = 0; k < pbCode_Operands((pbCode)p->code[at].code); k++) operand[k] = re(slot[p->code[at].of[k]].lane[0]);
 }
 
-static void diagnose(const pbRun *run, int e, Slot *slot, double *bad, int *origin, pbEnergyFault *fault) {
+static bool diagnose_input(const pbProgram *p, const Block *b, pbEnergyFault *fault) {
+  for (int k = 0; k < p->input_count; k++) {
+    num x = b->slot[p->input[k].slot].lane[0];
+    if (re(x) * 0 + im(x) * 0 == 0) continue;
+    pbRun_ExplainInput(&p->input[k], re(x), fault);
+    return true;
+  }
+  return false;
+}
+
+static void diagnose(const pbRun *run, int element, Block *b, pbEnergyFault *fault) {
   const pbProgram *p = run->program;
   double operand[4] = {0};
-  *fault = (pbEnergyFault){.element = e};
-  load_block(run, e, 1, slot, bad);
-  for (int k = 0; k < p->input_count; k++) {
-    num x = slot[p->input[k].slot].lane[0];
-    if (finite_sign(x) != 0) {
-      pbRun_ExplainInput(&p->input[k], re(x), fault);
-      return;
-    }
-  }
-  int at = find_origin(p, slot, origin) - 1;
+  fault->element = element;
+  load_block(run, element, 1, b);
+  if (diagnose_input(p, b, fault)) return;
+  int at = find_origin(p, b->slot, b->origin) - 1;
   if (at < 0) return;
-  load_block(run, e, 1, slot, bad);
-  operands_at(p, at, slot, operand);
+  load_block(run, element, 1, b);
+  operands_at(p, at, b->slot, operand);
   pbRun_Explain(p, at, operand, fault);
 }
 
 // ---- all elements -----------------------------------------------------------------------------------------------------
+static void store_block(const pbRun *run, Block *b) {
+  const pbProgram *p = run->program;
+  for (int k = 0; k < p->stored_count; k++) check_finite(b->bad, b->slot[p->stored[k]].lane);
+  for (int r = 0; r < 3; r++)
+    if (run->rows[r].to) store_rows(run, &run->rows[r], b);
+  for (int k = 0; p->port && k < p->output_count; k++) add_port(run, &p->port[k], b, b->slot[p->output[k]].lane);
+}
+
 int NUM(pbRun_Elements)(const pbRun *run, pbEnergyFault *fault) {
   const pbProgram *p = run->program;
-  pbArena arena = pbArena_Over(run->work, (size_t)-1 / 2);
-  Slot *slot = pbArena_Take(&arena, (size_t)p->slots, sizeof *slot);
-  int *origin = pbArena_Take(&arena, (size_t)p->slots, sizeof *origin), first = -1;
-  double bad[PB_BLOCK];
+  pbArena arena = pbArena_Over(run->work, SIZE_MAX / 2);
+  Block b = {.slot = pbArena_Take(&arena, (size_t)p->slots, sizeof(Slot)),
+             .origin = pbArena_Take(&arena, (size_t)p->slots, sizeof(int))};
+  int first_bad = -1;
   for (int k = 0; k < p->constant_count; k++)
-    for (int i = 0; i < PB_BLOCK; i++) slot[k].lane[i] = p->constant[k];
-  for (int e = 0; e < run->count; e += PB_BLOCK) {
-    int live = run->count - e < PB_BLOCK ? run->count - e : PB_BLOCK;
-    load_block(run, e, live, slot, bad);
-    execute(p->code, p->count, slot);
-    for (int k = 0; k < p->output_count; k++)
-      for (int i = 0; i < PB_BLOCK; i++) bad[i] += finite_sign(slot[p->output[k]].lane[i]);
-    for (int r = 0; r < 3; r++)
-      if (run->rows[r].to) store_rows(run, &run->rows[r], e, live, slot);
-    for (int k = 0; p->port && k < p->output_count; k++) add_port(run, &p->port[k], e, live, slot[p->output[k]].lane, bad);
-    for (int i = 0; i < live; i++) {
-      if (bad[i] == 0) continue;
-      spoil_rows(run, e + i);
-      if (first < 0) first = e + i;
+    for (int i = 0; i < PB_BLOCK; i++) b.slot[k].lane[i] = p->constant[k];
+  for (int first = 0; first < run->count; first += PB_BLOCK) {
+    load_block(run, first, run->count - first < PB_BLOCK ? run->count - first : PB_BLOCK, &b);
+    execute(p->code, p->count, b.slot);
+    store_block(run, &b);
+    for (int i = 0; i < b.live; i++) {
+      if (b.bad[i] == 0) continue;
+      spoil_rows(run, first + i);
+      if (first_bad < 0) first_bad = first + i;
     }
   }
   if (fault) *fault = (pbEnergyFault){.element = -1};
-  if (fault && first >= 0) diagnose(run, first, slot, bad, origin, fault);
-  return first;
+  if (fault && first_bad >= 0) diagnose(run, first_bad, &b, fault);
+  return first_bad;
 }

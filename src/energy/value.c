@@ -242,6 +242,15 @@ static pbValue inverse(pbGraph *g, pbValue a) {
   return each_by(g, pb_opMul, adjugate(g, a), one_over);
 }
 
+// Sum of the principal stretches of a, the trace of S where a = R S with a rotation R. 3 x 3: by the invariants of a'a.
+static int stretch(pbGraph *g, pbValue a) {
+  const int *m = a.node;
+  if (a.rows == 1) return m[0];
+  if (a.rows == 2) return norm(g, (pbValue){2, 1, {pb_add(g, m[0], m[3]), pb_sub(g, m[2], m[1])}});
+  pbValue cofactors = adjugate(g, a);
+  return pbGraph_Node(g, pb_opStretch, dot(g, a, a), dot(g, cofactors, cofactors), det(g, a));
+}
+
 static pbValue extreme(pbGraph *g, pbOp op, int count, const pbValue *a) {
   int v = a[0].node[0];
   for (int k = 1; k < count; k++) v = pbGraph_Node(g, op, v, a[k].node[0], 0);
@@ -268,6 +277,7 @@ static pbValue function(pbGraph *g, pbFunction f, int count, const pbValue *a) {
       return product(g, a[0], transpose(a[1]));
     case pb_fnDet: return is_square(a[0]) ? scalar(det(g, a[0])) : refuse(g, f, "a square matrix", 1, a);
     case pb_fnInverse: return is_square(a[0]) ? inverse(g, a[0]) : refuse(g, f, "a square matrix", 1, a);
+    case pb_fnStretch: return is_square(a[0]) ? scalar(stretch(g, a[0])) : refuse(g, f, "a square matrix", 1, a);
     case pb_fnTrace:
       if (!is_square(a[0])) return refuse(g, f, "a square matrix", 1, a);
       for (int i = 1; i < a[0].rows; i++) s = pb_add(g, s, a[0].node[i * (a[0].cols + 1)]);

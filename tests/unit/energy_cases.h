@@ -83,6 +83,12 @@ static const EnergyCase energy_cases[] = {
      1,
      {SCALAR("k")}},
     {"matrix parameter", "dot(A*(x0 - x1), x0 - x1) + trace(A*C)*dot(x0, X0)", 2, 2, {MAT3("A"), DATA3("C")}},
+    {"corotated",
+     "F = [x1-x0, x2-x0, x3-x0]*B; S = stretch(F); mu*(dot(F, F) - 2*S + 3) + 0.5*lambda*(S - 3)^2 + stretch([[F[0,0], F[1,0]], "
+     "[F[0,1], F[1,1]]])",
+     4,
+     3,
+     {SCALAR("mu"), SCALAR("lambda"), MAT3("B")}},
     {"linear", "3*(x0.x - x1.y) + 2", 2, 0, {{0}}},
     {"freeze",
      "u = x0 - y0; lam = freeze(k*(1 - x0.z + norm(x1))^2); lam*(sqrt(dot(u, u) + 1e-2*h) + x1.x*freeze(x0.y*x1.z))",
