@@ -129,7 +129,7 @@ enum { PB_ENERGY_FAULT_TEXT = 120 };
 typedef struct pbEnergyFault {
   int element;                      // the first that left the domain of the formula; -1: none
   int line, column;                 // place in the formula, from 1; 0 for graphs and inputs
-  char what[PB_ENERGY_FAULT_TEXT];  // "log of -0.1", "norm has no derivative at 0", "x1.y is not finite"
+  char what[PB_ENERGY_FAULT_TEXT];  // "log of -0.1", "'norm' has no derivative here (at 0)", "x1.y is NaN"
 } pbEnergyFault;
 
 PB_API size_t pbEnergy_WorkSize(const pbEnergy *energy);  // bytes for one call at a time; no alignment is asked for
@@ -139,7 +139,7 @@ PB_API size_t pbEnergy_WorkSize(const pbEnergy *energy);  // bytes for one call 
 PB_API bool pbEnergy_Evaluate(const pbEnergy *energy, const pbElements *elements, const pbElementsOut *out, void *work,
                               pbEnergyFault *fault);
 // Derivatives of phi = sum over elements of w . gradient, w of the shape of x; .x gets H'w. False as above: such elements
-// add nothing.
+// add nothing. Only what is computed is looked at: the slope of log(x) is finite at a negative x, where the value is not.
 PB_API bool pbEnergy_Pullback(const pbEnergy *energy, const pbElements *elements, const double *w, const pbElementsBar *bar,
                               void *work, pbEnergyFault *fault);
 

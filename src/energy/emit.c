@@ -74,7 +74,7 @@ static const struct {
     {pb_opMax_code, "max", "a[i] >= b[i] ? a[i] : b[i] > a[i] ? b[i] : NAN"},
     {pb_opLess_code, "less", "a[i] < b[i] ? 1 : a[i] >= b[i] ? 0 : NAN"},
     {pb_opLessEqual_code, "less_equal", "a[i] <= b[i] ? 1 : a[i] > b[i] ? 0 : NAN"},
-    {pb_opStretch_code, "stretch", "stretch(a[i], b[i], c[i])"},
+    {pb_opStretch_code, "stretch", "ROOT(a[i], b[i], c[i])"},
     {pb_opSelect_code, "select", "a[i] > 0 ? b[i] : a[i] <= 0 ? c[i] : NAN"},
 };
 enum { LANE_FUNCTIONS = sizeof lane_functions / sizeof *lane_functions };
@@ -96,13 +96,25 @@ static void put_head(Text *t, const pbEnergy *e, const char *name) {
   put(t, "#include <math.h>\n#include <stddef.h>\n\n#ifndef PB_LANES\n#define PB_LANES 4\n#endif\n");
   put(t, "typedef double %s_lanes __attribute__((vector_size(8 * PB_LANES)));\n", name);
   put(t,
+      "// The largest root f of (f^2 - a)^2 - 8 c f - 4 b\n"
+      "static inline __attribute__((unused)) double %s_root(double a, double b, double c) {\n"
+      "  double f = sqrt(3 * a);\n"
+      "  for (int i = 0; i < 100; i++) {\n"
+      "    double r = f * f - a, p = r * r - 8 * c * f - 4 * b, slope = 4 * f * r - 8 * c, step = p / slope;\n"
+      "    if (!(slope > 0) || !(step > 1e-16 * f)) break;\n"
+      "    f -= step;\n"
+      "  }\n"
+      "  return f;\n"
+      "}\n#define ROOT %s_root\n",
+      name, name);
+  put(t,
       "#define LANE_FUNCTION(name, expression) \\\n"
       "  static inline __attribute__((unused)) %s_lanes %s_##name(%s_lanes a, %s_lanes b, %s_lanes c) { \\\n"
       "    %s_lanes r; \\\n    for (int i = 0; i < PB_LANES; i++) r[i] = expression; \\\n    (void)b, (void)c; \\\n    return r; "
       "\\\n  }\n",
       name, name, name, name, name, name);
   for (int k = 0; k < LANE_FUNCTIONS; k++) put(t, "LANE_FUNCTION(%s, %s)\n", lane_functions[k].name, lane_functions[k].body);
-  put(t, "#undef LANE_FUNCTION\n");
+  put(t, "#undef LANE_FUNCTION\n#undef ROOT\n");
 }
 
 // ---- one function -----------------------------------------------------------------------------------------------------

@@ -98,9 +98,9 @@ pbStatus pbEnergy_Create(pbContext *ctx, const pbEnergyDef *def, pbEnergy **ener
   pbGraph *g;
   int value = 0;
   if (!def->formula) return pbContext_Fail(ctx, pb_bad_argument, "energy '%.64s' has no formula", def->name ? def->name : "");
-  PB_TRY(pbFormula_CheckNames(ctx, def));
   PB_TRY(pbGraph_Create(ctx, def, &g));
-  pbStatus status = pbFormula_Read(g, def, &value);
+  pbStatus status = pbFormula_CheckNames(ctx, def);
+  if (!status) status = pbFormula_Read(g, def, &value);
   if (!status) status = finish(ctx, g, value, def, energy);
   pbGraph_Destroy(g);
   return status;

@@ -15,7 +15,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 
-enum { NAME = 48, NAMES = 256, DEPTH = 100, SHOWN = 100 };
+enum { NAME = 48, NAMES = 256, DEPTH = 100, SHOWN = 100, LONGEST = 16384 };
 
 typedef enum Kind { tk_end, tk_break, tk_number, tk_name, tk_mark } Kind;  // break: ';' or an end of line
 
@@ -524,6 +524,9 @@ static pbStatus report(const Parser *p) {
 
 pbStatus pbFormula_Read(pbGraph *g, const pbEnergyDef *def, int *value) {
   Parser p = {.g = g, .def = def, .at = def->formula, .line_start = def->formula, .line = 1, .place = def->formula};
+  if (strlen(def->formula) > LONGEST)  // bounds how deep choices nest, and with them the recursion of simplification
+    return pbContext_Fail(g->ctx, pb_bad_input, "energy '%.64s': the formula has more than %d characters",
+                          def->name ? def->name : "", LONGEST);
   p.variable = pbContext_AllocArray(g->ctx, NAMES, sizeof *p.variable);
   if (!p.variable) return pbContext_Fail(g->ctx, pb_no_memory, "out of memory");
   pbValue v = formula(&p);

@@ -72,12 +72,34 @@ static bool grow(pbGraph *g) {
   return true;
 }
 
+static bool is(const pbGraph *g, int a, pbOp op) { return g->node[a].op == op; }
+static bool is_value(const pbGraph *g, int a, double value) { return is(g, a, pb_opConstant) && g->node[a].value == value; }
+static int of(const pbGraph *g, int a, int k) { return g->node[a].of[k]; }
+
+// A select with 0 on one side is a guard: where that side is taken, what the other side is multiplied with may be anything,
+// infinite as well. 0 times that would be NaN, so guards stay outside of products and quotients: (c ? a : 0) b is
+// (c ? a b : 0). Sums of guards are guards, and a select of a guard is one.
+static bool is_guard(const pbGraph *g, int a) { return g->node[a].guard; }
+
+static bool becomes_guard(const pbGraph *g, const pbNode *n) {
+  bool inside[3];
+  for (int k = 0; k < 3; k++) inside[k] = g->node[n->of[k]].guard || (n->op == pb_opSelect && is_value(g, n->of[k], 0));
+  switch (n->op) {
+    case pb_opSelect: return inside[1] || inside[2];
+    case pb_opAdd:
+    case pb_opSub: return inside[0] && inside[1];
+    case pb_opNeg: return inside[0];
+    default: return false;
+  }
+}
+
 static int make(pbGraph *g, pbNode n) {
   if (g->status) return 0;
   if (g->count == g->capacity && !grow(g)) return 0;
   int slot = find(g, &n);
   if (!g->table[slot]) {
     n.place = g->at;
+    n.guard = pbOp_Operands(n.op) && becomes_guard(g, &n);
     g->node[g->count++] = n;
     g->table[slot] = g->count;
   }
@@ -89,32 +111,26 @@ int pbGraph_Constant(pbGraph *g, double value) { return make(g, (pbNode){.op = p
 int pbGraph_Input(pbGraph *g, int input) { return make(g, (pbNode){.op = pb_opInput, .of = {input}}); }
 
 // ---- simplification ---------------------------------------------------------------------------------------------------
-static bool is(const pbGraph *g, int a, pbOp op) { return g->node[a].op == op; }
-static bool is_value(const pbGraph *g, int a, double value) { return is(g, a, pb_opConstant) && g->node[a].value == value; }
-static int of(const pbGraph *g, int a, int k) { return g->node[a].of[k]; }
-
-// A select with 0 on one side is a mask. Masks stay outside of what they are multiplied with, so that the side not taken may
-// be anything, infinite as well: 0 times that would be NaN. side: the operand that is not 0.
-static bool is_mask(const pbGraph *g, int a, int *side) {
-  if (!is(g, a, pb_opSelect)) return false;
-  *side = is_value(g, of(g, a, 1), 0) ? 2 : 1;
-  return is_value(g, of(g, a, 3 - *side), 0);
+// op(a, b) within the guards of operand `k`, a or b
+static int spread(pbGraph *g, pbOp op, int a, int b, int k) {
+  const pbNode guard = g->node[k ? b : a];
+  int part[2];
+  for (int side = 0; side < 2; side++) {
+    int p = guard.of[guard.op == pb_opSelect ? side + 1 : side];
+    part[side] = is_value(g, p, 0) ? p : k ? pbGraph_Node(g, op, a, p, 0) : pbGraph_Node(g, op, p, b, 0);
+  }
+  if (guard.op == pb_opSelect) return pbGraph_Node(g, pb_opSelect, guard.of[0], part[0], part[1]);
+  return pbGraph_Node(g, (pbOp)guard.op, part[0], part[1], 0);
 }
 
-static int mask(pbGraph *g, int condition, int side, int a) {
-  int zero = pbGraph_Constant(g, 0);
-  return side == 1 ? pbGraph_Node(g, pb_opSelect, condition, a, zero) : pbGraph_Node(g, pb_opSelect, condition, zero, a);
+// Guards of one condition add to one.
+static bool same_guards(const pbGraph *g, int a, int b) {
+  return is(g, a, pb_opSelect) && is(g, b, pb_opSelect) && is_guard(g, a) && is_guard(g, b) && of(g, a, 0) == of(g, b, 0);
 }
 
-// op(mask(a), b) as mask(op(a, b)); the operand `k` is the mask.
-static int pull_mask(pbGraph *g, pbOp op, int a, int b, int k, int side) {
-  int m = k ? b : a, inner = of(g, m, side), condition = of(g, m, 0);
-  return mask(g, condition, side, k ? pbGraph_Node(g, op, a, inner, 0) : pbGraph_Node(g, op, inner, b, 0));
-}
-
-static bool same_masks(const pbGraph *g, int a, int b, int *side) {
-  int other;
-  return is_mask(g, a, side) && is_mask(g, b, &other) && *side == other && of(g, a, 0) == of(g, b, 0);
+static int merge(pbGraph *g, pbOp op, int a, int b) {
+  int yes = pbGraph_Node(g, op, of(g, a, 1), of(g, b, 1), 0), no = pbGraph_Node(g, op, of(g, a, 2), of(g, b, 2), 0);
+  return pbGraph_Node(g, pb_opSelect, of(g, a, 0), yes, no);
 }
 
 static int commute(pbGraph *g, pbOp op, int a, int b) {
@@ -122,24 +138,22 @@ static int commute(pbGraph *g, pbOp op, int a, int b) {
 }
 
 static int add(pbGraph *g, int a, int b) {
-  int side;
   if (is_value(g, a, 0)) return b;
   if (is_value(g, b, 0)) return a;
   if (a == b) return pb_mul(g, pbGraph_Constant(g, 2), a);
   if (is(g, b, pb_opNeg)) return pb_sub(g, a, of(g, b, 0));
   if (is(g, a, pb_opNeg)) return pb_sub(g, b, of(g, a, 0));
-  if (same_masks(g, a, b, &side)) return mask(g, of(g, a, 0), side, pb_add(g, of(g, a, side), of(g, b, side)));
+  if (same_guards(g, a, b)) return merge(g, pb_opAdd, a, b);
   return commute(g, pb_opAdd, a, b);
 }
 
 static int sub(pbGraph *g, int a, int b) {
-  int side;
   if (is_value(g, b, 0)) return a;
   if (is_value(g, a, 0)) return pb_neg(g, b);
   if (a == b) return pbGraph_Constant(g, 0);
   if (is(g, b, pb_opNeg)) return pb_add(g, a, of(g, b, 0));
   if (is(g, a, pb_opNeg)) return pb_neg(g, pb_add(g, of(g, a, 0), b));
-  if (same_masks(g, a, b, &side)) return mask(g, of(g, a, 0), side, pb_sub(g, of(g, a, side), of(g, b, side)));
+  if (same_guards(g, a, b)) return merge(g, pb_opSub, a, b);
   return make(g, (pbNode){.op = pb_opSub, .of = {a, b}});
 }
 
@@ -156,13 +170,13 @@ static int mul(pbGraph *g, int a, int b) {
     if (is(g, a, pb_opConstant)) return pb_mul(g, pbGraph_Constant(g, -g->node[a].value), of(g, b, 0));
     return pb_neg(g, pb_mul(g, a, of(g, b, 0)));
   }
-  int side;
-  if (is_mask(g, a, &side)) return pull_mask(g, pb_opMul, a, b, 0, side);
-  if (is_mask(g, b, &side)) return pull_mask(g, pb_opMul, a, b, 1, side);
+  if (is_guard(g, a)) return spread(g, pb_opMul, a, b, 0);
+  if (is_guard(g, b)) return spread(g, pb_opMul, a, b, 1);
   if (is(g, b, pb_opMul) && is(g, of(g, b, 0), pb_opConstant)) {  // factors that are numbers come first and are one
     int number = of(g, b, 0), rest = of(g, b, 1);
-    if (is(g, a, pb_opConstant)) return pb_mul(g, pbGraph_Constant(g, g->node[a].value * g->node[number].value), rest);
-    return pb_mul(g, number, pb_mul(g, a, rest));
+    double both = g->node[a].value * g->node[number].value;
+    if (!is(g, a, pb_opConstant)) return pb_mul(g, number, pb_mul(g, a, rest));
+    if (isfinite(both)) return pb_mul(g, pbGraph_Constant(g, both), rest);
   }
   if (is(g, a, pb_opMul) && is(g, of(g, a, 0), pb_opConstant)) return pb_mul(g, of(g, a, 0), pb_mul(g, of(g, a, 1), b));
   if (a == b && is(g, a, pb_opSqrt)) return of(g, a, 0);
@@ -171,7 +185,6 @@ static int mul(pbGraph *g, int a, int b) {
 }
 
 static int divide(pbGraph *g, int a, int b) {
-  int side;
   if (is_value(g, b, 1)) return a;
   if (is(g, a, pb_opConstant) && !is_value(g, a, 1)) return pb_mul(g, a, pb_div(g, pbGraph_Constant(g, 1), b));
   if (is(g, b, pb_opConstant)) {
@@ -182,17 +195,17 @@ static int divide(pbGraph *g, int a, int b) {
   if (is(g, a, pb_opNeg)) return pb_neg(g, pb_div(g, of(g, a, 0), b));
   if (is(g, b, pb_opNeg)) return pb_neg(g, pb_div(g, a, of(g, b, 0)));
   if (is(g, a, pb_opMul) && is(g, of(g, a, 0), pb_opConstant)) return pb_mul(g, of(g, a, 0), pb_div(g, of(g, a, 1), b));
-  if (is_mask(g, a, &side)) return pull_mask(g, pb_opDiv, a, b, 0, side);
+  if (is_guard(g, a)) return spread(g, pb_opDiv, a, b, 0);
   return make(g, (pbNode){.op = pb_opDiv, .of = {a, b}});
 }
 
 static int negate(pbGraph *g, int a) {
-  int side;
   if (is(g, a, pb_opNeg)) return of(g, a, 0);
   if (is(g, a, pb_opSub)) return pb_sub(g, of(g, a, 1), of(g, a, 0));
   if (is(g, a, pb_opMul) && is(g, of(g, a, 0), pb_opConstant))
     return pb_mul(g, pbGraph_Constant(g, -g->node[of(g, a, 0)].value), of(g, a, 1));
-  if (is_mask(g, a, &side)) return mask(g, of(g, a, 0), side, pb_neg(g, of(g, a, side)));
+  if (is_guard(g, a) && is(g, a, pb_opSelect))
+    return pbGraph_Node(g, pb_opSelect, of(g, a, 0), pb_neg(g, of(g, a, 1)), pb_neg(g, of(g, a, 2)));
   return make(g, (pbNode){.op = pb_opNeg, .of = {a}});
 }
 

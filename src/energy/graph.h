@@ -29,6 +29,7 @@ typedef struct pbOrigin {  // where in a formula something was asked for
 
 typedef struct pbNode {
   uint8_t op;
+  bool guard;    // 0 where something else may be infinite: stays outside of products
   int of[3];     // operands, the rest 0; of an input its number
   double value;  // of a constant
   pbOrigin place;

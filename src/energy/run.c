@@ -23,28 +23,30 @@ static const char *function_name(const pbOrigin *place) {
   return place->function < pb_fnCount ? names[place->function] : "an operation";
 }
 
-// The function's name as the formula has it; operators say more by their name in words.
-static bool is_operator(const pbOrigin *place) { return place->function >= pb_fnCount || place->function <= pb_fnGreaterEqual; }
+// Operators have nothing to add to what the operation itself says.
+static const char *inside(const pbOrigin *place, const char *operation, char *text, size_t size) {
+  const char *name = function_name(place);
+  text[0] = 0;
+  if (place->function > pb_fnGreaterEqual && place->function < pb_fnCount && strcmp(name, operation))
+    snprintf(text, size, " in %s", name);
+  return text;
+}
 
 static void explain_primal(const pbOrigin *place, int code, const double *v, char *text, size_t size) {
-  const char *name = function_name(place);
-  const char *suffix = is_operator(place) ? "" : " in ", *where = is_operator(place) ? "" : name;
+  char where[32];
   switch (code) {
-    case pb_opSqrt_code:
-      snprintf(text, size, "square root of %.6g%s%s", v[0], strcmp(where, "sqrt") ? suffix : "",
-               strcmp(where, "sqrt") ? where : "");
-      return;
-    case pb_opDiv_code:
-      if (v[1] == 0 && place->function == pb_fnInverse) snprintf(text, size, "inverse of a singular matrix");
-      else if (v[1] == 0) snprintf(text, size, "division by 0%s%s", suffix, where);
-      else snprintf(text, size, "overflow of a quotient%s%s", suffix, where);
-      return;
-    case pb_opLog_code:
-    case pb_opAsin_code:
-    case pb_opAcos_code: snprintf(text, size, "%s of %.6g", name, v[0]); return;
+    case pb_opSqrt_code: snprintf(text, size, "sqrt of %.6g%s", v[0], inside(place, "sqrt", where, sizeof where)); return;
+    case pb_opLog_code: snprintf(text, size, "log of %.6g", v[0]); return;
+    case pb_opAsin_code: snprintf(text, size, "asin of %.6g", v[0]); return;
+    case pb_opAcos_code: snprintf(text, size, "acos of %.6g", v[0]); return;
     case pb_opExp_code: snprintf(text, size, "exp of %.6g overflows", v[0]); return;
     case pb_opPow_code: snprintf(text, size, "%.6g to the power %.6g", v[0], v[1]); return;
-    default: snprintf(text, size, "overflow in '%s'", name);
+    case pb_opDiv_code:
+      if (v[1] == 0 && place->function == pb_fnInverse) snprintf(text, size, "inverse of a singular matrix");
+      else if (v[1] == 0) snprintf(text, size, "division by 0%s", inside(place, "/", where, sizeof where));
+      else snprintf(text, size, "overflow in '%s'", function_name(place));
+      return;
+    default: snprintf(text, size, "overflow in '%s'", function_name(place));
   }
 }
 
