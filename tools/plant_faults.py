@@ -162,6 +162,14 @@ FAULTS = [
     ("src/energy/stencil.c", "elements->parameter[p] + (size_t)first * (size_t)", "elements->parameter[p] + 0 * (size_t)", "unit/test_stencil",
      "stencils: every row has the parameters of the first"),
     ("src/energy/stencil.c", "    fault->element += first;\n", "", "unit/test_stencil", "stencils: a fault is said of another element"),
+    ("src/energy/derive.c", "case pb_opSub: to[0] = bar, to[1] = pb_neg(g, bar); break;", "case pb_opSub: to[0] = to[1] = bar; break;",
+     "unit/test_energy", "formulas: a sign in the reverse sweep"),
+    ("src/energy/derive.c", "pb_mul(g, constant(g, 2), pb_mul(g, i, slope))", "pb_mul(g, i, slope)", "unit/test_energy_oracle",
+     "formulas: the stretch by the determinant"),
+    ("src/energy/graph.c", "    case pb_opSub: return inside[0] && inside[1];\n", "    case pb_opSub: return false;\n", "unit/test_energy_formula",
+     "formulas: zero times infinity on the side not taken"),
+    ("src/energy/program.c", "c->step[i].uses == 1; }", "c->step[i].uses >= 1; }", "unit/test_energy_oracle",
+     "formulas: a product read twice is fused away"),
 ]
 
 
