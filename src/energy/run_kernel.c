@@ -2,7 +2,7 @@
 #include "energy/run.h"
 
 #include "base/arena.h"
-#include "number/number.h"
+#include "number/block.h"
 
 typedef struct Slot {
   _Alignas(64) num lane[PB_BLOCK];
@@ -149,8 +149,9 @@ static void store_rows(const pbRun *run, const pbRows *rows, const Block *b) {
 static void spoil_rows(const pbRun *run, int e) {
   for (int r = 0; r < 3; r++) {
     const pbRows *rows = &run->rows[r];
-    num *to = (num *)rows->to + (size_t)e * (size_t)rows->n;
-    for (int k = 0; rows->to && k < rows->n; k++) to[k] = r == 0 ? INFINITY : 0;
+    num *to = rows->to;
+    if (to) to += (size_t)e * (size_t)rows->n;
+    for (int k = 0; to && k < rows->n; k++) to[k] = r == 0 ? INFINITY : 0;
   }
 }
 

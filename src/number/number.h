@@ -64,31 +64,6 @@ static inline num num_make(double value, double derivative) {
 #define PB_REGISTER 2
 #endif
 
-// Four numbers each of a, b, c, d, turned over: row i of `to`, n numbers from the one before, is a[i], b[i], c[i], d[i].
-#if defined(PB_NUMBER_COMPLEX) || !defined(__has_builtin)
-#define PB_TURN_BY_LOOPS
-#elif !__has_builtin(__builtin_shufflevector)
-#define PB_TURN_BY_LOOPS
-#endif
-#ifdef PB_TURN_BY_LOOPS
-static inline void num_turn4(const num *a, const num *b, const num *c, const num *d, num *to, size_t n) {
-  for (int i = 0; i < 4; i++, to += n) to[0] = a[i], to[1] = b[i], to[2] = c[i], to[3] = d[i];
-}
-#else
-typedef double num_four __attribute__((vector_size(32)));
-static inline void num_turn4(const num *a, const num *b, const num *c, const num *d, num *to, size_t n) {
-  num_four A, B, C, D, row[4];
-  memcpy(&A, a, sizeof A), memcpy(&B, b, sizeof B), memcpy(&C, c, sizeof C), memcpy(&D, d, sizeof D);
-  num_four even = __builtin_shufflevector(A, B, 0, 4, 2, 6), odd = __builtin_shufflevector(A, B, 1, 5, 3, 7);
-  num_four even2 = __builtin_shufflevector(C, D, 0, 4, 2, 6), odd2 = __builtin_shufflevector(C, D, 1, 5, 3, 7);
-  row[0] = __builtin_shufflevector(even, even2, 0, 1, 4, 5);
-  row[1] = __builtin_shufflevector(odd, odd2, 0, 1, 4, 5);
-  row[2] = __builtin_shufflevector(even, even2, 2, 3, 6, 7);
-  row[3] = __builtin_shufflevector(odd, odd2, 2, 3, 6, 7);
-  for (int i = 0; i < 4; i++) memcpy(to + (size_t)i * n, &row[i], sizeof row[i]);
-}
-#endif
-
 // A function of one number from its value and slope at the real part.
 static inline num num_chain(num x, double value, double slope) { return num_make(value, slope * im(x)); }
 
