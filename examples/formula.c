@@ -12,7 +12,7 @@ static const pbEnergyParameter parameters[] = {
 static const pbEnergyDef hinge = {
     .name = "hinge",
     .formula =
-        "n = cross(x1 - x0, x2 - x0); m = cross(x2 - x1, x3 - x1)\n"
+        "n = cross(x1 - x0, x2 - x0); m = cross(x3 - x1, x2 - x1)\n"
         "angle = atan2(dot(cross(n, m), normalize(x2 - x1)), dot(n, m))\n"
         "0.5*k*select(angle > 0, harder, 1)*angle^2 * norm(X2 - X1)",
     .points = 4,

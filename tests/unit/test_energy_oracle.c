@@ -274,7 +274,7 @@ static void test_emitted_c(void **state) {
     pbEnergy_Destroy(e);
   }
   fclose(stream);
-  snprintf(command, sizeof command, "cc -O1 -ffp-contract=off -Wall -Werror -Wno-psabi -shared -fPIC %s/all.c -o %s/all.so -lm",
+  snprintf(command, sizeof command, "cc -O0 -ffp-contract=off -Wall -Werror -Wno-psabi -shared -fPIC %s/all.c -o %s/all.so -lm",
            folder, folder);
   assert_int_equal(system(command), 0);
   snprintf(path, sizeof path, "%s/all.so", folder);
