@@ -50,7 +50,7 @@ typedef struct pbEnergyDef {
   X(pb_fnAsin, "asin", 1, 1) X(pb_fnAcos, "acos", 1, 1) X(pb_fnAtan, "atan", 1, 1) X(pb_fnAtan2, "atan2", 2, 2)      \
   X(pb_fnPow, "pow", 2, 2) X(pb_fnNorm, "norm", 1, 1) X(pb_fnNormalize, "normalize", 1, 1) X(pb_fnDot, "dot", 2, 2)  \
   X(pb_fnCross, "cross", 2, 2) X(pb_fnOuter, "outer", 2, 2) X(pb_fnDet, "det", 1, 1) X(pb_fnTrace, "trace", 1, 1)    \
-  X(pb_fnTranspose, "transpose", 1, 1) X(pb_fnInverse, "inverse", 1, 1) X(pb_fnStretch, "stretch", 1, 1) X(pb_fnFreeze, "freeze", 1, 1)
+  X(pb_fnTranspose, "transpose", 1, 1) X(pb_fnInverse, "inverse", 1, 1) X(pb_fnStretch, "stretches", 1, 1) X(pb_fnFreeze, "freeze", 1, 1)
 // clang-format on
 typedef enum pbFunction {
 #define X(id, name, least, most) id,

@@ -84,7 +84,8 @@ static const EnergyCase energy_cases[] = {
      {SCALAR("k")}},
     {"matrix parameter", "dot(A*(x0 - x1), x0 - x1) + trace(A*C)*dot(x0, X0)", 2, 2, {MAT3("A"), DATA3("C")}},
     {"corotated",
-     "F = [x1-x0, x2-x0, x3-x0]*B; S = stretch(F); mu*(dot(F, F) - 2*S + 3) + 0.5*lambda*(S - 3)^2 + stretch([[F[0,0], F[1,0]], "
+     "F = [x1-x0, x2-x0, x3-x0]*B; S = stretches(F); mu*(dot(F, F) - 2*S + 3) + 0.5*lambda*(S - 3)^2 + stretches([[F[0,0], "
+     "F[1,0]], "
      "[F[0,1], F[1,1]]])",
      4,
      3,

@@ -51,7 +51,7 @@ static const struct {
     {"norm(cross([1, 2], [2, 1]))", 1, 6, "'cross' takes two vectors of 3, not a vector of 2 and a vector of 2"},
     {"det([x0, x1])", 1, 1, "'det' takes a square matrix, not a 3 x 2 matrix"},
     {"trace(inverse([x0, x1]))", 1, 7, "'inverse' takes a square matrix, not a 3 x 2 matrix"},
-    {"stretch(g)", 1, 1, "'stretch' takes a square matrix, not a vector of 3"},
+    {"stretches(g)", 1, 1, "'stretches' takes a square matrix, not a vector of 3"},
     {"norm([x0, 1])", 1, 6, "[ ] takes scalars, or vectors of one length as columns"},
     {"norm([1, 2, 3, 4])", 1, 6, "[ ] takes 1 to 3 scalars or columns, not 4"},
     {"trace(identity(4))", 1, 7, "identity is of 1, 2 or 3 rows, not 4"},

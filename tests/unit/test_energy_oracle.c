@@ -178,7 +178,7 @@ static void test_stretch(void **state) {
   (void)state;
   pbEnergyParameter A = MAT3("A");
   pbEnergy *e = NULL;
-  assert_int_equal(pbEnergy_Create(ctx, &(pbEnergyDef){"e", "stretch(A) + 0*x0.x", 1, 1, &A}, &e), pb_ok);
+  assert_int_equal(pbEnergy_Create(ctx, &(pbEnergyDef){"e", "stretches(A) + 0*x0.x", 1, 1, &A}, &e), pb_ok);
   static const double sums[][3] = {{1, 1, 1}, {2, 1, 0.5}, {1.5, 1.5, 1e-3}, {3, 2, -0.5}, {1e-3, 2e-3, 5e-3}, {100, 1, 0.01}};
   pbRng rng = pbRng_Seed(3);
   void *work = malloc(pbEnergy_WorkSize(e));
