@@ -69,7 +69,8 @@ static void make_scene(Scene *s, bool data) {
   const double *address[] = {&s->mu, &s->lambda, s->shape, s->volume};
   memcpy(s->address, address, sizeof address);
   if (data) s->stride[2] = 9, s->stride[3] = 1;
-  s->in = (pbElements){COUNT, s->vertex, s->x, s->rest, NULL, s->address, s->stride, 0, 0};
+  s->in =
+      (pbElements){.count = COUNT, .vertex = s->vertex, .x = s->x, .rest = s->rest, .parameter = s->address, .stride = s->stride};
 }
 
 // ---- second-order dual numbers --------------------------------------------------------------------------------------------

@@ -10,7 +10,14 @@ static void evaluate(pbContext *ctx, const pbEnergy *e) {
          A[9] = {1, 0, 0, 0, 1, 0, 0, 0.5, 1};
   double value, gradient[9], hessian[81], bar[9] = {0};
   const double *parameter[] = {&k, A};
-  pbElements in = {1, (int[]){0, 1, 2}, x, X, X, parameter, NULL, 0.1, 1};
+  pbElements in = {.count = 1,
+                   .vertex = (int[]){0, 1, 2},
+                   .x = x,
+                   .rest = X,
+                   .previous = X,
+                   .parameter = parameter,
+                   .timestep = 0.1,
+                   .time = 1};
   void *work = pbContext_Alloc(ctx, pbEnergy_WorkSize(e));
   pbEnergyFault fault;
   if (!work) return;

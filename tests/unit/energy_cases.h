@@ -134,7 +134,15 @@ static inline pbElements energy_mesh(const EnergyCase *c, int count, uint64_t se
     for (int k = 0; k < 9 * 200; k++)
       m->parameter[i][k] = (size == 9 && k % 9 % 4 == 0 ? 1 : 0) + (size == 9 ? 0.2 : 1) * (0.3 + pbRng_Uniform(&rng));
   }
-  return (pbElements){count, m->vertex, m->x, m->rest, m->previous, m->address, m->stride, 0.7, 0.3};
+  return (pbElements){.count = count,
+                      .vertex = m->vertex,
+                      .x = m->x,
+                      .rest = m->rest,
+                      .previous = m->previous,
+                      .parameter = m->address,
+                      .stride = m->stride,
+                      .timestep = 0.7,
+                      .time = 0.3};
 }
 
 #endif

@@ -157,7 +157,7 @@ static void test_spring_by_hand(void **state) {
   pbEnergy *e = create(&energy_cases[0]);
   double x[] = {0, 0, 0, 3, 4, 0}, X[] = {0, 0, 0, 2, 0, 0}, k = 10, value, g[6];
   const double *address[] = {&k};
-  pbElements in = {1, (int[]){0, 1}, x, X, NULL, address, NULL, 0, 0};
+  pbElements in = {.count = 1, .vertex = (int[]){0, 1}, .x = x, .rest = X, .parameter = address};
   void *work = malloc(pbEnergy_WorkSize(e));
   assert_true(pbEnergy_Evaluate(e, &in, &(pbElementsOut){&value, g, NULL}, work, NULL));
   near("value", value, 45, 1e-13);

@@ -228,14 +228,13 @@ static void test_same_bits(void **state) {
     for (int v = 0; (run = pbRun_Variant(v, NULL)); v++) {
       for (int count = 1; count <= COUNT; count += count < 5 ? 1 : 31) {
         memset(&part, 0xff, sizeof part);
-        pbRun r = {&e->hessian,
-                   c->points,
-                   count,
-                   in.vertex,
-                   {in.x, in.rest, in.previous, &in.timestep, &in.time},
-                   (const void *const *)in.parameter,
-                   in.stride,
-                   .work = (char *)work + 8};
+        pbRun r = {.program = &e->hessian,
+                   .points = c->points,
+                   .count = count,
+                   .vertex = in.vertex,
+                   .vertices = {in.x, in.rest, in.previous, &in.timestep, &in.time},
+                   .parameter = (const void *const *)in.parameter,
+                   .stride = in.stride};
         r.rows[0] = (pbRows){part.value, 0, 1}, r.rows[1] = (pbRows){part.gradient, 1, n},
         r.rows[2] = (pbRows){part.hessian, 1 + n, n * n};
         r.work = (char *)work + 8;  // alignment is not asked for
