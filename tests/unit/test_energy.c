@@ -56,7 +56,15 @@ static pbComplexElements lift(const pbElements *in, const EnergyMesh *m, Complex
     for (int k = 0; k < 9 * 200; k++) c->parameter[i][k] = m->parameter[i][k];
   }
   c->timestep = in->timestep, c->time = in->time;
-  return (pbComplexElements){in->count, in->vertex, c->x, c->rest, c->previous, c->address, in->stride, &c->timestep, &c->time};
+  return (pbComplexElements){.count = in->count,
+                             .vertex = in->vertex,
+                             .x = c->x,
+                             .rest = c->rest,
+                             .previous = c->previous,
+                             .parameter = c->address,
+                             .stride = in->stride,
+                             .timestep = &c->timestep,
+                             .time = &c->time};
 }
 
 static const double tiny = 1e-200;
