@@ -135,7 +135,7 @@ def columns(*parts):
     return Matrix(np.array([p.a for p in parts], dtype=object).T) if isinstance(parts[0], Matrix) else Matrix(list(parts))
 
 
-def stretch(F):
+def stretches(F):
     """Sum of principal stretches as the largest root of a quartic, corrected twice by Newton's method in dual numbers."""
     C = transpose(F) * F
     I, J = trace(C), det(F)
@@ -157,7 +157,7 @@ def trace(m):
 
 
 NAMES = dict(
-    dot=dot, sqrt=sqrt, log=log, cross=cross, det=det, inverse=inverse, columns=columns, stretch=stretch, transpose=transpose, trace=trace,
+    dot=dot, sqrt=sqrt, log=log, cross=cross, det=det, inverse=inverse, columns=columns, stretches=stretches, transpose=transpose, trace=trace,
     norm=lambda a: sqrt(dot(a, a)), normalize=lambda a: a / sqrt(dot(a, a)), identity=lambda n: Matrix(np.eye(n)), atan2=atan2,
     abs=lambda a: a if value(a) >= 0 else -a, max=lambda a, b: a if value(a) >= value(b) else b,
     min=lambda a, b: a if value(a) <= value(b) else b, outer=lambda a, b: Matrix(np.outer(a.a, b.a)), pi=np.pi)
@@ -206,3 +206,12 @@ def test_dual_numbers(name):
         assert abs(v[s] - d.v) <= 1e-13 * max(abs(d.v), size)
         assert np.abs(g[s] - d.g).max() <= 1e-12 * size
         assert np.abs(H[s] - d.H).max() <= 1e-12 * size
+
+
+def test_page(root):
+    """docs/energies.md says of every built-in energy what its data sheet says."""
+    page = (root / "docs" / "energies.md").read_text(encoding="utf-8")
+    for i in range(len(elements.materials())):
+        m = elements._lib().pbMaterial_At(i).contents
+        assert f"| `{m.family.decode()}` |" in page
+        assert m.sheet.decode().replace("|", "\\|") in page, f"the sheet of {m.family.decode()} has changed"
