@@ -290,6 +290,25 @@ static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *rider_
   return matrix(d);
 }
 
+// Elements that cannot be where they start (inverted, without volume, of no length) are refused here and not in the first step.
+static pbStatus check_start(pbDeform *d) {
+  pbDeformWork *w;
+  double value = 0;
+  PB_TRY(pbDeformWork_Create(d, &w));
+  w->in = (pbDeformInput){.theta = d->theta0, .control = d->control0, .h = 1};
+  w->scheme = pbScheme_Table(d->options.scheme, true);
+  memcpy(w->x, d->start, 3 * (size_t)d->npoint * sizeof(double));
+  memset(w->gradient, 0, 3 * (size_t)d->npoint * sizeof(double));
+  pbBarrier *barrier = w->barrier;
+  w->barrier = NULL;  // contact was looked at
+  pbStatus status = pbDeform_Evaluate(
+      w, &(pbEvaluation){.z = w->x, .y = w->x, .value = &value, .value_scale = 1, .gradient = w->gradient, .gradient_scale = 1});
+  w->barrier = barrier;
+  if (status != pb_ok) status = pbContext_Fail(d->ctx, status, "%s", w->error);
+  pbDeformWork_Destroy(w);
+  return status;
+}
+
 pbStatus pbDeform_Compile(pbContext *ctx, const pbDeformable *from, const int *rider_body, const double *rider_x,
                           pbDeform **deform) {
   pbDeform *d = pbContext_Alloc(ctx, sizeof *d);
@@ -297,6 +316,7 @@ pbStatus pbDeform_Compile(pbContext *ctx, const pbDeformable *from, const int *r
   if (!d) return pbContext_Fail(ctx, pb_no_memory, "no memory for deformables");
   *d = (pbDeform){.ctx = ctx, .options = from->options};
   pbStatus status = compile(d, from, rider_body, rider_x);
+  if (status == pb_ok) status = check_start(d);
   if (status != pb_ok) pbDeform_Destroy(d);
   else *deform = d;
   return status;

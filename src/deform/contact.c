@@ -300,11 +300,15 @@ pbStatus pbDeformContact_Push(pbDeformWork *w, const double *way, double scale, 
     for (int first = 0; first < s->count; first += chunk) {
       int count = s->count - first < chunk ? s->count - first : chunk;
       blend(w, s, first, count, way);
-      pbComplexElements in = {count,        s->vertex + (size_t)first * (size_t)s->points,
-                              w->complex_z, w->complex_theta + pb_restAt,
-                              w->complex_y, parameter,
-                              stride,       h,
-                              &time};
+      pbComplexElements in = {.count = count,
+                              .vertex = s->vertex + (size_t)first * (size_t)s->points,
+                              .x = w->complex_z,
+                              .rest = w->complex_theta + pb_restAt,
+                              .previous = w->complex_y,
+                              .parameter = parameter,
+                              .stride = stride,
+                              .timestep = h,
+                              .time = &time};
       if (!pbEnergy_EvaluateComplex(s->energy, &in, &(pbComplexOut){.gradient = w->complex_out}, w->energy_work, &fault))
         return pbDeform_Fail(w, pb_bad_input, "contact: %s", fault.what);
       for (int i = 0; i < count * s->points; i++) {

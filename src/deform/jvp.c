@@ -34,7 +34,15 @@ static pbStatus push(pbDeformWork *w, bool mass, const _Complex double *z, const
       place(w, g, first);
       const int *vertex = g->vertex + (size_t)first * (size_t)g->points;
       int count = g->count - first < PB_DEFORM_CHUNK ? g->count - first : PB_DEFORM_CHUNK;
-      pbComplexElements in = {count, vertex, z, w->complex_theta + pb_restAt, y, w->parameter_complex, w->stride, &h, &time};
+      pbComplexElements in = {.count = count,
+                              .vertex = vertex,
+                              .x = z,
+                              .rest = w->complex_theta + pb_restAt,
+                              .previous = y,
+                              .parameter = w->parameter_complex,
+                              .stride = w->stride,
+                              .timestep = &h,
+                              .time = &time};
       pbEnergyFault fault;
       if (!pbEnergy_EvaluateComplex(g->energy, &in, &(pbComplexOut){.gradient = w->complex_out}, w->energy_work, &fault))
         return pbDeform_Fail(w, pb_bad_input, "%s: element %d leaves the domain of its energy: %s", g->name,

@@ -532,11 +532,11 @@ static void test_avf4_energy(void **state) {
 static void test_driven(void **state) {
   (void)state;
   World *w = world(0.01, 0);
-  double rest[18] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0.1, 0.2, 0.003, 0.8, 0.1, 0.003, 0.1, 0.7, 0.003}, velocity[18] = {0}, mass[6],
+  double rest[18] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0.1, 0.2, 0.003, 0.8, 0.1, 0.003, 0.1, 0.7, 0.003}, velocity[18] = {0}, masses[6],
          x[128];
   int number;
-  for (int i = 0; i < 6; i++) mass[i] = 0.01, velocity[3 * i + 2] = i < 3 ? 1 : 0;
-  OK(pbDeformable_AddPoints(w->d, 6, rest, mass, NULL, velocity, NULL));
+  for (int i = 0; i < 6; i++) masses[i] = 0.01, velocity[3 * i + 2] = i < 3 ? 1 : 0;
+  OK(pbDeformable_AddPoints(w->d, 6, rest, masses, NULL, velocity, NULL));
   OK(pbDeformable_Fix(w->d, 3, (int[]){0, 1, 2}, pb_fixAll));
   OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = 1, .triangle = (int[]){0, 1, 2}}, &number));
   OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = 1, .triangle = (int[]){3, 4, 5}}, &number));
@@ -578,6 +578,17 @@ static void test_errors(void **state) {
   assert_non_null(strstr(pbScratch_Error(s), "point 0 has a mass of 0"));
   pbScratch_Destroy(s);
   done(w);
+  // an inverted element, and one without volume, are refused at once, with number and place
+  for (int flat = 0; flat < 2; flat++) {
+    w = world(0.01, 0);
+    const double corners[12] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, flat ? 0 : 1}, start[12] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, -1};
+    OK(pbDeformable_AddPoints(w->d, 4, corners, NULL, start, NULL, NULL));
+    OK(pbDeformable_AddEnergy(w->d, "flesh", &solid, 1, (int[]){0, 1, 2, 3}, &group));
+    set(w, group, "mu", 1), set(w, group, "lambda", 1);
+    assert_int_equal(pbModel_SetDeformable(w->model, w->d), pb_bad_input);
+    assert_non_null(strstr(pbContext_Error(w->ctx), "flesh: element 0 (point 0 at 0 0 0)"));
+    done(w);
+  }
 }
 
 int main(void) {
