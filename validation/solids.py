@@ -19,6 +19,21 @@ def strip(nx, ny, length, depth, quadratic=True):
     return with_middles(X, np.array(cells)) if quadratic else (X, np.array(cells))
 
 
+def slab(nx, ny, length, depth, width, quadratic=True):
+    """The same as one layer of tetrahedra, [0, width] across: three a prism, cut alike on both sides of every face."""
+    X, cells = strip(nx, ny, length, depth, False)
+    n = len(X)
+    cells = np.sort(cells, axis=1)
+    tets = np.concatenate([np.stack([cells[:, 0], cells[:, 1], cells[:, 2], cells[:, 2] + n], 1),
+                           np.stack([cells[:, 0], cells[:, 1], cells[:, 2] + n, cells[:, 1] + n], 1),
+                           np.stack([cells[:, 0], cells[:, 1] + n, cells[:, 2] + n, cells[:, 0] + n], 1)])
+    X = np.vstack([X, X + [0, 0, width]])
+    d = X[tets[:, 1:]] - X[tets[:, :1]]
+    turned = np.linalg.det(d) < 0
+    tets[turned, :2] = tets[turned, 1::-1]
+    return with_middles(X, tets) if quadratic else (X, tets)
+
+
 def edge_load(X, nodes, traction):
     """Forces of a traction t(y) [N/m of edge, out of 2] on the nodes (corners and middles) of a straight edge along y: n x 3."""
     nodes = nodes[np.argsort(X[nodes, 1])]
