@@ -122,7 +122,7 @@ static void drop(Sample *s) {
 
 static const double step = 0.02, the_time = 0.3;
 static bool try(Sample *s, pbElementsOut out, pbEnergyFault *fault) {
-  pbElements in = {s->count, s->vertex, s->x, s->rest, s->previous, s->address, s->stride, step, the_time};
+  pbElements in = {s->count, s->vertex, s->x, s->rest, s->previous, s->address, s->stride, step, the_time, NULL};
   return pbEnergy_Evaluate(s->energy, &in, &out, s->work, fault);
 }
 static void evaluate(Sample *s) {
@@ -174,7 +174,7 @@ static void lower(Lifted *z) {
   for (int i = 0; i < PARAMETERS; i++) free(z->parameter[i]);
 }
 static void evaluate_complex(const Sample *s, Lifted *z) {
-  pbComplexElements in = {s->count, s->vertex, z->x, z->rest, z->previous, z->address, s->stride, &z->timestep, &z->time};
+  pbComplexElements in = {s->count, s->vertex, z->x, z->rest, z->previous, z->address, s->stride, &z->timestep, &z->time, NULL};
   assert_true(pbEnergy_EvaluateComplex(s->energy, &in, &(pbComplexOut){z->value, z->gradient, NULL}, s->work, NULL));
 }
 
@@ -228,7 +228,7 @@ static void check_pullback(Sample *s) {
   double *bar[3], *parameter[PARAMETERS] = {0}, timestep = 0, time = 0, by_step = 0, parts = 0;
   for (int i = 0; i < 3; i++) bar[i] = reals((size_t)all);
   for (int i = 0; i < s->m->def.parameter_count; i++) parameter[i] = reals((size_t)(s->count * s->stride[i]));
-  pbElements in = {s->count, s->vertex, s->x, s->rest, s->previous, s->address, s->stride, step, the_time};
+  pbElements in = {s->count, s->vertex, s->x, s->rest, s->previous, s->address, s->stride, step, the_time, NULL};
   pbElementsBar out = {bar[0], bar[1], bar[2], parameter, &timestep, &time};
   assert_true(pbEnergy_Pullback(s->energy, &in, s->w, &out, s->work, NULL));
   check_pulled(s, &z, "pullback by x", z.x, bar[0], n);
