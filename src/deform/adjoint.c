@@ -168,7 +168,7 @@ void pbDeform_Keep(const pbDeformWork *w, void *memory) {
   kept_head head = {m->pattern == m->own && m->own ? m->pair_count : 0};
   memcpy(memory, &head, sizeof head);
   char *to = (char *)memory + sizeof head;
-  memcpy(to, m->pairs, 2 * head.pairs * sizeof(int));
+  if (head.pairs) memcpy(to, m->pairs, 2 * head.pairs * sizeof(int));
   pbSparseFactor_Save(m->factor, to + 2 * head.pairs * sizeof(int));
 }
 
@@ -179,7 +179,7 @@ static bool load_kept(pbDeformWork *w, const void *memory) {
   memcpy(&head, memory, sizeof head);
   const char *from = (const char *)memory + sizeof head;
   size_t pairs = m->pattern == m->own && m->own ? m->pair_count : 0;
-  if (pairs != head.pairs || memcmp(m->pairs, from, 2 * pairs * sizeof(int))) return false;
+  if (pairs != head.pairs || (pairs && memcmp(m->pairs, from, 2 * pairs * sizeof(int)))) return false;
   pbSparseFactor_Load(m->factor, from + 2 * pairs * sizeof(int));
   return true;
 }
