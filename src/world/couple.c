@@ -127,14 +127,14 @@ static pbStatus look(pbScratch *s, bool exact, double *value) {
   return pb_ok;
 }
 
-// columns := Hxx^-1 B' (a row for each degree of freedom), S := (A + K - B columns) / h^2, g := (tau - B x_part) / h^2 with
+// columns := Hxx^-1 B' (a row for each degree of freedom), S := (A + K - B columns) / h^4, g := (tau - B x_part) / h^4 with
 // x_part = Hxx^-1 of the free points' gradient, left in w->step.
 static pbStatus eliminate(pbScratch *s) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   const pbDeform *d = w->d;
   int n = c->riders.n, width = 3 * d->nfree, all = 3 * d->npoint;
-  double h2 = w->in.h * w->in.h;
+  double h4 = pow(w->in.h, 4);
   memcpy(w->step, w->gradient, (size_t)all * sizeof(double));
   PB_TRY(pbDeform_Solve(w, false, w->step));
   for (int k = 0; k < n; k++) {
@@ -146,12 +146,12 @@ static pbStatus eliminate(pbScratch *s) {
   for (int k = 0; k < n; k++) {
     double sum = c->tau[k];
     for (int i = 0; i < width; i++) sum -= c->riders.B[k * width + i] * w->step[3 * d->point[i / 3] + i % 3];
-    c->g[k] = sum / h2;
+    c->g[k] = sum / h4;
     for (int l = 0; l < n; l++) {
       double entry = c->riders.A[k * n + l] + c->K[k * n + l];
       for (int i = 0; i < width; i++)
         entry -= c->riders.B[k * width + i] * c->columns[(size_t)l * (size_t)all + (size_t)(3 * d->point[i / 3] + i % 3)];
-      c->S[k * n + l] = entry / h2;
+      c->S[k * n + l] = entry / h4;
     }
   }
   for (int k = 0; k < n; k++) {
@@ -183,10 +183,10 @@ static double dot(const double *a, const double *b, int n) {
 // F at (acc, x with places there).
 static double total(pbScratch *s, const double *acc, double *x) {
   pbDeformWork *w = s->deform;
-  double value, h2 = w->in.h * w->in.h;
+  double value;
   place_at(s, acc, x);
   if (pbDeform_Look(w, x, &value, NULL, false, false) != pb_ok) return INFINITY;
-  return h2 * s->variant->cost(&s->w, acc, s->couple->slope) + value;
+  return pow(w->in.h, 4) * s->variant->cost(&s->w, acc, s->couple->slope) + value;
 }
 
 // One iteration from (c->acc, w->x); *moved: the largest way of a point, or of accelerations times h^2.
@@ -195,7 +195,7 @@ static pbStatus iterate(pbScratch *s, double *moved) {
   pbDeformWork *w = s->deform;
   const pbDeform *d = w->d;
   int n = c->riders.n, all = 3 * d->npoint, p = 3 * d->nrider;
-  double h2 = w->in.h * w->in.h, value, size = 1;
+  double h2 = w->in.h * w->in.h, h4 = h2 * h2, value, size = 1;
   PB_TRY(look(s, false, &value));
   PB_TRY(eliminate(s));
   memcpy(c->trial_acc, c->acc, (size_t)n * sizeof(double));
@@ -211,8 +211,8 @@ static pbStatus iterate(pbScratch *s, double *moved) {
   for (int k = 0; k < n; k++) {  // x - step: step = Hxx^-1 (gradient + B' way)
     for (int i = 0; i < all; i++) w->step[i] += c->columns[(size_t)k * (size_t)all + (size_t)i] * c->way[k];
   }
-  double before = value + h2 * s->variant->cost(&s->w, c->acc, c->slope);
-  double slope = dot(w->gradient, w->step, all) - dot(c->tau, c->way, n) - h2 * dot(c->slope, c->way, n);
+  double before = value + h4 * s->variant->cost(&s->w, c->acc, c->slope);
+  double slope = dot(w->gradient, w->step, all) - dot(c->tau, c->way, n) - h4 * dot(c->slope, c->way, n);
   for (int i = 0; i < p; i++) c->x_way[i] = dot(c->riders.J + i * n, c->way, n);
   for (int i = 0; i < d->nrider; i++) {
     for (int k = 0; k < 3; k++) w->step[3 * d->rider[i] + k] = -c->x_way[3 * i + k];
@@ -359,12 +359,12 @@ pbStatus pbCouple_Vjp(pbScratch *s, const double *theta, const double *record, c
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   int nv = m->nv, tangent = 2 * nv + m->na, all = 3 * d->npoint, width = 3 * d->nfree;
-  double h2, value;
+  double h4, value;
   const double *next = record + pbTape_Size(m) - pb_deformRecord(m);
   pbDeformBar bar = pbDeformBar_Of(m, input_bar, theta_bar);
   pbScratch_Load(s, theta, record, input);
   PB_TRY(begin(s, theta, record, input, c->state));
-  h2 = w->in.h * w->in.h;
+  h4 = pow(w->in.h, 4);
   memcpy(c->acc, record + pbModel_StateSize(m), (size_t)nv * sizeof(double));
   memcpy(c->next_bar, next_bar + tangent, (size_t)m->deform_tangent * sizeof(double));
   memset(c->state_bar, 0, (size_t)m->deform_tangent * sizeof(double));
@@ -385,10 +385,12 @@ pbStatus pbCouple_Vjp(pbScratch *s, const double *theta, const double *record, c
   hand_over(s, false);
   PB_TRY(status);
   for (int k = 0; k < nv; k++) {
-    c->lam[k] /= h2;
+    c->lam[k] /= h4;
     for (int i = 0; i < all; i++) w->adjoint[i] -= c->columns[(size_t)k * (size_t)all + (size_t)i] * c->lam[k];
   }
   for (int i = 0; i < 3 * d->nrider; i++) w->adjoint[3 * d->rider[i / 3] + i % 3] = dot(c->riders.J + i * nv, c->lam, nv);
+  // h^4 stands before the bodies' part; of the points' VjpEnd takes h^2.
+  if (bar.h) *bar.h += 2 / w->in.h * dot(c->lam, c->tau, nv);
   PB_TRY(pbDeform_VjpEnd(w, c->next_bar, c->state_bar, &bar));
   take_places(d, w->y_bar, c->y_bar);
   for (int i = 0; i < d->nrider; i++) {  // what VjpEnd took for fixed points, and gave to a state that is not read
@@ -429,12 +431,12 @@ pbStatus pbCouple_Jvp(pbScratch *s, const double *theta, const double *record, c
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   int nv = m->nv, tangent = 2 * nv + m->na, all = 3 * d->npoint, width = 3 * d->nfree;
-  double value, h2;
+  double value, h4;
   const double *next = record + pbTape_Size(m) - pb_deformRecord(m);
   pbDeformDirection way = pbDeformDirection_Of(m, dir);
   pbScratch_Load(s, theta, record, input);
   PB_TRY(begin(s, theta, record, input, c->state));
-  h2 = w->in.h * w->in.h;
+  h4 = pow(w->in.h, 4);
   memcpy(c->acc, record + pbModel_StateSize(m), (size_t)nv * sizeof(double));
   memcpy(w->x, next, (size_t)all * sizeof(double));
   PB_TRY(look(s, true, &value));
@@ -450,13 +452,13 @@ pbStatus pbCouple_Jvp(pbScratch *s, const double *theta, const double *record, c
   way.state = c->state_bar;
   PB_TRY(pbDeform_JvpBegin(w, c->state, next, &way, c->x_way));
   for (int k = 0; k < nv; k++) {
-    c->more[k] = c->tau_way[k];
+    c->more[k] = c->tau_way[k] - 2 * way.h / w->in.h * c->tau[k];
     for (int i = 0; i < 3 * d->nrider; i++) c->more[k] -= c->riders.J[i * nv + k] * w->step[3 * d->rider[i / 3] + i % 3];
   }
   PB_TRY(pbDeform_Solve(w, false, w->step));
   for (int k = 0; k < nv; k++) {
     for (int i = 0; i < width; i++) c->more[k] += c->riders.B[k * width + i] * w->step[3 * d->point[i / 3] + i % 3];
-    c->more[k] /= h2;
+    c->more[k] /= h4;
   }
   pbJvp_Couple(s->complex_work, c->S, c->g, c->more, c->at_acc);
   pbStatus status = pbJvp_Run(s->complex_work, theta, record, input, c->acc, dir, true, next_way, sensordata, xpos, site_xpos);

@@ -1,5 +1,5 @@
 // Bodies and deformables in one step: the minimum of
-//   F(a, x) = h^2 Phi(a) + V(x, P(a)),
+//   F(a, x) = h^4 Phi(a) + V(x, P(a)),
 // Phi what the bodies minimise, V the potential of the deformables, P where the points that ride on bodies are after a step with
 // accelerations a. Newton's method eliminates the free points, S = A - B Hxx^-1 B', and hands S to the bodies' own solver, which
 // minimises Phi with that quadratic exactly, its constraint rows included.
@@ -15,7 +15,7 @@ typedef struct pbCouple {
   pbRiders riders;
   pbRide ride;
   double *K;                                          // nv x nv: curvature of the places along the forces
-  double *S, *g, *at_acc;                             // nv x nv, nv, nv: what the bodies' solver gets, by h^2
+  double *S, *g, *at_acc;                             // nv x nv, nv, nv: what the bodies' solver gets, by h^4
   double *acc, *way, *slope, *lam, *more;             // nv
   double *trial_acc, *unit, *columns;                 // nv; nv; nv x 3 npoint: Hxx^-1 B'
   double *x_bar, *y_bar, *x_way, *local_way, *force;  // 3 riders

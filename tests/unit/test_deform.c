@@ -485,7 +485,40 @@ static World *held(void) {
   return w;
 }
 
-// Momentum of everything: what the net does to the bodies it does the other way round.
+// A ball and a point, pulled together by a spring: what it does to the one it does to the other the other way round.
+static void test_momentum(void **state) {
+  (void)state;
+  static const char ball[] =
+      "<mujoco><option timestep='0.002' gravity='0 0 0'/><worldbody><body name='ball'><freejoint/>"
+      "<geom type='sphere' size='.05' mass='.3'/></body></worldbody></mujoco>";
+  World *w = calloc(1, sizeof *w);
+  pbSpec *spec;
+  w->ctx = pbContext_Create(NULL);
+  OK(pbSpec_ParseMjcf(w->ctx, ball, strlen(ball), "ball", &spec));
+  OK(pbSpec_Compile(spec, &w->model));
+  pbSpec_Destroy(spec);
+  OK(pbDeformable_Create(w->ctx, &w->d));
+  int hook, group;
+  double mass = 0.1, x[64], k = 20, length = 0.1;
+  OK(pbDeformable_AddPoints(w->d, 1, (double[]){0.4, 0, 0.1}, &mass, NULL, NULL, NULL));
+  OK(pbDeformable_Attach(w->d, "ball", 1, (double[]){0.05, 0.01, 0}, &hook));
+  OK(pbDeformable_AddEnergy(w->d, "rope", &spring, 1, (int[]){0, hook}, &group));
+  set(w, group, "k", k), set(w, group, "l0", length);
+  OK(pbModel_SetDeformable(w->model, w->d));
+  pbScratch *s;
+  OK(pbScratch_Create(w->model, NULL, &s));
+  OK(pbState_Init(w->model, pbModel_DefaultParams(w->model), -1, x));
+  int at = pbModel_StateFieldAt(w->model, 5).offset, v = pbModel_StateFieldAt(w->model, 2).offset;
+  for (int step = 0; step < 30; step++) {
+    if (pbStep_Forward(w->model, pbModel_DefaultParams(w->model), x, NULL, s, NULL) != pb_ok) fail_msg("%s", pbScratch_Error(s));
+    for (int i = 0; i < 3; i++) assert_true(fabs(0.3 * x[v + i] + mass * x[at + 6 + i]) < 1e-12);
+  }
+  // the reduced mass of 0.075 kg would go sqrt(k / 0.075) = 16 rad/s about the rest length: nearly a quarter turn in 60 ms
+  assert_true(x[v] > 0.5 && x[at + 6] < -1.5);
+  pbScratch_Destroy(s);
+  done(w);
+}
+
 static void test_coupled_gradients(void **state) {
   (void)state;
   Run r = run_in(held());
@@ -593,14 +626,9 @@ static void test_errors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_oscillator),
-      cmocka_unit_test(test_order),
-      cmocka_unit_test(test_gradients),
-      cmocka_unit_test(test_contact_gradients),
-      cmocka_unit_test(test_coupled_gradients),
-      cmocka_unit_test(test_avf4_energy),
-      cmocka_unit_test(test_driven),
-      cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_oscillator),        cmocka_unit_test(test_order),    cmocka_unit_test(test_gradients),
+      cmocka_unit_test(test_contact_gradients), cmocka_unit_test(test_momentum), cmocka_unit_test(test_coupled_gradients),
+      cmocka_unit_test(test_avf4_energy),       cmocka_unit_test(test_driven),   cmocka_unit_test(test_errors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
