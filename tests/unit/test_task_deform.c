@@ -415,7 +415,7 @@ static void test_bad_files_are_refused_with_the_place(void **state) {
 // Every allocation fails once: an error, nothing leaks, and the context stays usable.
 static void fail_in_turn(const char *text) {
   const char *quoted = json(text);
-  for (long fail_at = 1;; fail_at += fail_at < 200 ? 1 : 3) {
+  for (long fail_at = 1;; fail_at += fail_at < 200 ? 1 : fail_at < 2000 ? 7 : 101) {
     Meter meter = {.fail_at = fail_at};
     pbAllocator allocator = meter_hooks(&meter);
     pbContext *ctx = pbContext_Create(&allocator);
@@ -440,12 +440,10 @@ static void test_failing_allocations(void **state) {
   fail_in_turn(text);
   fail_in_turn(
       "{'model': '<mujoco><worldbody><geom name=\\'table\\' type=\\'box\\' size=\\'1 1 .1\\'/><body name=\\'hand\\' pos=\\'0 0 "
-      "1\\'>"
-      "<freejoint/><geom size=\\'.1\\'/></body></worldbody></mujoco>', 'deformables': {'bodies': [{'name': 'b', 'mesh': {'box': "
-      "{'size': [1, "
-      "1, 1], 'cells': [1, 1, 1]}}, 'pos': [0, 0, 2], 'quadratic': true, 'attach': [{'points': 0, 'body': 'hand'}], 'energies': "
-      "[{'energy': 'neo_hookean', 'parameters': {'young': 1e4, 'poisson': 0.3, 'density': 100}}]}], 'contact': {'distance': 0.1, "
-      "'stiffness': 1, 'friction': 0.1, 'geoms': ['table'], 'planes': [{'name': 'floor', 'point': [0, 0, -1]}], 'pairs': "
+      "1\\'><freejoint/><geom size=\\'.1\\'/></body></worldbody></mujoco>', 'deformables': {'bodies': [{'name': 'b', 'mesh': "
+      "{'box': {'size': [1, 1, 1], 'cells': [1, 1, 1]}}, 'pos': [0, 0, 2], 'quadratic': true, 'attach': [{'points': 0, 'body': "
+      "'hand'}], 'energies': [{'energy': 'spring', 'parameters': {'stiffness': 1e4, 'density': 100}}]}], 'contact': {'distance': "
+      "0.1, 'stiffness': 1, 'friction': 0.1, 'geoms': ['table'], 'planes': [{'name': 'floor', 'point': [0, 0, -1]}], 'pairs': "
       "[{'between': ['b', 'table'], 'meet': false}]}}, 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': "
       "true}]}");
 }
