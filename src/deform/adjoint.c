@@ -4,8 +4,6 @@
 #include "deform/deform.h"
 #include "sparse/krylov.h"
 
-static bool is_fixed(const pbDeform *d, int i) { return d->fixed[i / 3] >> (i % 3) & 1; }
-
 // h v+ = new x+ + sum next[i] e[i]:  l = x_bar+ + new/h v_bar+ is the cotangent of x+, the rest goes to the past.
 static void finish_vjp(pbDeformWork *w, const double *next, const double *next_bar, double *state_bar, double *h_bar) {
   const pbDeform *d = w->d;
@@ -17,7 +15,7 @@ static void finish_vjp(pbDeformWork *w, const double *next, const double *next_b
     double vb = next_bar[at.v + i];
     w->adjoint[i] = next_bar[at.x + i];
     if (at.tangent > 2 * n) state_bar[at.x + i] += next_bar[at.x1 + i], state_bar[at.v + i] += next_bar[at.v1 + i];
-    if (is_fixed(d, i)) {  // v+ = v
+    if (pbDeform_IsFixed(d, i)) {  // v+ = v
       state_bar[at.v + i] += vb;
       continue;
     }
@@ -116,7 +114,7 @@ static void fixed_vjp(pbDeformWork *w, const double *next_bar, double *state_bar
   const pbDeform *d = w->d;
   pbDeformState at = pbDeform_State(d);
   for (int i = 0; i < 3 * d->npoint; i++) {
-    if (!is_fixed(d, i)) continue;
+    if (!pbDeform_IsFixed(d, i)) continue;
     double g = next_bar[at.x + i] + w->z_bar[i];
     state_bar[at.x + i] += g;
     state_bar[at.v + i] += w->in.h * g;
@@ -248,7 +246,7 @@ pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *st
     PB_TRY(solve_adjoint(w, anchor));
   } else {  // x+ = xhat
     for (int i = 0; i < 3 * d->npoint; i++)
-      w->adjoint[i] = is_fixed(d, i) || w->mass[i / 3] <= 0 ? 0 : w->adjoint[i] / w->mass[i / 3];
+      w->adjoint[i] = pbDeform_IsFixed(d, i) || w->mass[i / 3] <= 0 ? 0 : w->adjoint[i] / w->mass[i / 3];
   }
   return pbDeform_VjpEnd(w, next_bar, state_bar, bar);
 }

@@ -7,6 +7,8 @@
 #ifndef PB_DEFORM_H
 #define PB_DEFORM_H
 
+#include <math.h>
+
 #include <pullback/deform.h>
 
 #include "barrier/barrier.h"
@@ -108,6 +110,22 @@ typedef struct pbDeformState {  // offsets in the deformables' part of a state, 
   int tangent;  // numbers of the tangent: x, v, x1, v1
 } pbDeformState;
 pbDeformState pbDeform_State(const pbDeform *deform);
+
+static inline bool pbDeform_IsFixed(const pbDeform *d, int coordinate) {
+  return d->fixed[coordinate / 3] >> (coordinate % 3) & 1;
+}
+
+static inline double pb_dot(const double *a, const double *b, int n) {
+  double sum = 0;
+  for (int i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+static inline double pb_largest(const double *x, int n) {  // of absolute values
+  double most = 0;
+  for (int i = 0; i < n; i++) most = fmax(most, fabs(x[i]));
+  return most;
+}
 
 // ---- working memory -----------------------------------------------------------------------------------------------
 typedef struct pbDeformInput {

@@ -5,8 +5,6 @@
 #include "energy/energy_inside.h"
 #include "number/number.h"
 
-static bool is_fixed(const pbDeform *d, int i) { return d->fixed[i / 3] >> (i % 3) & 1; }
-
 static void blend(_Complex double *out, const double *value, const double *slope, size_t count) {
   for (size_t i = 0; i < count; i++) {
     __real__ out[i] = value[i];
@@ -148,7 +146,7 @@ static void push_finish(pbDeformWork *w, const double *state, const double *next
       hv += s->next[pb_pastX1] * part(dir->state, at.x1 + i) +
             s->next[pb_pastV1] * (h * part(dir->state, at.v1 + i) + dir->h * state[at.v1 + i]);
     out[at.x + i] = w->step[i];
-    out[at.v + i] = is_fixed(d, i) ? dv : (hv - dir->h * next[at.v + i]) / h;
+    out[at.v + i] = pbDeform_IsFixed(d, i) ? dv : (hv - dir->h * next[at.v + i]) / h;
     if (at.tangent > 6 * d->npoint) out[at.x1 + i] = dy, out[at.v1 + i] = dv;
   }
 }
@@ -168,7 +166,8 @@ pbStatus pbDeform_JvpBegin(pbDeformWork *w, const double *state, const double *n
   if (pbScheme_NeedsAcceleration(w->scheme)) PB_TRY(push_acceleration(w, dir, mass));
   push_start(w, state, dir);
   for (int i = 0; i < n; i++)
-    w->z_bar[i] = is_fixed(d, i) ? part(dir->state, at.x + i) + w->in.h * part(dir->state, at.v + i) + dir->h * w->v[i] : 0;
+    w->z_bar[i] =
+        pbDeform_IsFixed(d, i) ? part(dir->state, at.x + i) + w->in.h * part(dir->state, at.v + i) + dir->h * w->v[i] : 0;
   for (int i = 0; rider_way && i < 3 * d->nrider; i++) w->z_bar[3 * d->rider[i / 3] + i % 3] = rider_way[i];
   if (w->scheme->implicit) return push_residual(w, dir, mass);
   memcpy(w->step, w->y_bar, (size_t)n * sizeof(double));
@@ -176,7 +175,7 @@ pbStatus pbDeform_JvpBegin(pbDeformWork *w, const double *state, const double *n
 }
 
 void pbDeform_JvpEnd(pbDeformWork *w, const double *state, const double *next, const pbDeformDirection *dir, double *out) {
-  for (int i = 0; i < 3 * w->d->npoint; i++) w->step[i] = is_fixed(w->d, i) ? w->z_bar[i] : w->step[i];
+  for (int i = 0; i < 3 * w->d->npoint; i++) w->step[i] = pbDeform_IsFixed(w->d, i) ? w->z_bar[i] : w->step[i];
   push_finish(w, state, next, dir, out);
 }
 

@@ -15,22 +15,10 @@ bool pbMinimiser_Named(const char *name, pbMinimiser *method) {
   return false;
 }
 
-static double dot(const double *a, const double *b, int n) {
-  double sum = 0;
-  for (int i = 0; i < n; i++) sum += a[i] * b[i];
-  return sum;
-}
-
-static double largest(const double *x, int n) {
-  double most = 0;
-  for (int i = 0; i < n; i++) most = fmax(most, fabs(x[i]));
-  return most;
-}
-
 // x := x - s step with sufficient decrease, s from `first` down by `shrink`; *value and the gradient there. 0 where none is found.
 static double descend(pbDeformWork *w, double *value, double first, double shrink) {
   int n = 3 * w->d->npoint;
-  double slope = dot(w->step, w->gradient, n), limit = pbDeform_MaxStep(w, w->x, w->step), s = first < limit ? first : limit;
+  double slope = pb_dot(w->step, w->gradient, n), limit = pbDeform_MaxStep(w, w->x, w->step), s = first < limit ? first : limit;
   for (int k = 0; k < 60; k++, s *= shrink) {
     if (!pbDeform_Decreases(w, *value, s, slope)) continue;
     memcpy(w->x, w->next_x, (size_t)n * sizeof(double));
@@ -56,16 +44,16 @@ static void two_loops(pbDeformWork *w, const pairs *p) {
   steepest(w);
   for (int k = 0; k < p->count; k++) {
     int i = (last + PB_LBFGS_PAIRS - k) % PB_LBFGS_PAIRS;
-    alpha[i] = p->rho[i] * dot(moved(w, i), w->step, n);
+    alpha[i] = p->rho[i] * pb_dot(moved(w, i), w->step, n);
     for (int j = 0; j < n; j++) w->step[j] -= alpha[i] * bent(w, i)[j];
   }
   if (p->count) {
-    double scale = 1 / (p->rho[last] * dot(bent(w, last), bent(w, last), n));
+    double scale = 1 / (p->rho[last] * pb_dot(bent(w, last), bent(w, last), n));
     for (int j = 0; j < n; j++) w->step[j] *= scale;
   }
   for (int k = p->count - 1; k >= 0; k--) {
     int i = (last + PB_LBFGS_PAIRS - k) % PB_LBFGS_PAIRS;
-    double beta = p->rho[i] * dot(bent(w, i), w->step, n);
+    double beta = p->rho[i] * pb_dot(bent(w, i), w->step, n);
     for (int j = 0; j < n; j++) w->step[j] += (alpha[i] - beta) * moved(w, i)[j];
   }
 }
@@ -75,8 +63,8 @@ static void remember(pbDeformWork *w, pairs *p, double s) {
   int n = 3 * w->d->npoint;
   double *move = moved(w, p->next), *bend = bent(w, p->next);
   for (int i = 0; i < n; i++) move[i] = -s * w->step[i], bend[i] = w->gradient[i] - bend[i];
-  double curve = dot(move, bend, n);
-  if (!(curve > 1e-14 * sqrt(dot(move, move, n) * dot(bend, bend, n)))) return;
+  double curve = pb_dot(move, bend, n);
+  if (!(curve > 1e-14 * sqrt(pb_dot(move, move, n) * pb_dot(bend, bend, n)))) return;
   p->rho[p->next] = 1 / curve;
   p->next = (p->next + 1) % PB_LBFGS_PAIRS;
   if (p->count < PB_LBFGS_PAIRS) p->count++;
@@ -94,17 +82,17 @@ static void truncated(pbDeformWork *w) {
   double *x = w->rhs, *r = w->history, *p = r + row, *q = p + row, *z = q + row;
   pack(d, w->gradient, r);
   memset(x, 0, (size_t)n * sizeof *x);
-  double first = sqrt(dot(r, r, n)), rz = 0;
-  for (int k = 0; k < 10 * n && sqrt(dot(r, r, n)) > 1e-3 * fmin(1, sqrt(first)) * first; k++) {
+  double first = sqrt(pb_dot(r, r, n)), rz = 0;
+  for (int k = 0; k < 10 * n && sqrt(pb_dot(r, r, n)) > 1e-3 * fmin(1, sqrt(first)) * first; k++) {
     for (int i = 0; i < n; i++) {
       double diagonal = pbDeformMatrix_Diagonal(w, i / 3)[4 * (i % 3)];
       z[i] = diagonal > 0 ? r[i] / diagonal : r[i];
     }
-    double next = dot(r, z, n), beta = k ? next / rz : 0;
+    double next = pb_dot(r, z, n), beta = k ? next / rz : 0;
     rz = next;
     for (int i = 0; i < n; i++) p[i] = z[i] + (k ? beta * p[i] : 0);
     pbSparse_Multiply(w->matrix.pattern, w->matrix.values, NULL, false, p, q);
-    double curve = dot(p, q, n);
+    double curve = pb_dot(p, q, n);
     if (!(curve > 0)) {
       if (k == 0) memcpy(x, p, (size_t)n * sizeof *x);
       break;
@@ -174,7 +162,7 @@ static pbStatus iterate(pbDeformWork *w, double *value, pairs *p, double *length
     default: steepest(w); s = *length = descend(w, value, 4 * *length, 0.3);
   }
   *going = s > 0;
-  w->report.change = s * largest(w->step, n);
+  w->report.change = s * pb_largest(w->step, n);
   return pb_ok;
 }
 
@@ -189,7 +177,7 @@ pbStatus pbDeform_Minimise(pbDeformWork *w) {
   PB_TRY(pbDeform_Look(w, w->x, &value, w->gradient, false, false));
   if (o->method == pb_minimiseUser) PB_TRY(by_user(w, &value));
   for (;; w->report.iterations++) {
-    w->report.force = largest(w->gradient, n) / c;
+    w->report.force = pb_largest(w->gradient, n) / c;
     w->report.converged = w->report.force <= (o->residual > 0 ? o->residual : 1e-8);
     if (w->report.converged || !going || w->report.iterations >= most || o->method == pb_minimiseUser) break;
     PB_TRY(iterate(w, &value, &p, &length, &going));

@@ -78,18 +78,6 @@ pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *
   return pb_ok;
 }
 
-static double largest(const double *x, int n) {
-  double most = 0;
-  for (int i = 0; i < n; i++) most = fmax(most, fabs(x[i]));
-  return most;
-}
-
-static double dot(const double *a, const double *b, int n) {
-  double sum = 0;
-  for (int i = 0; i < n; i++) sum += a[i] * b[i];
-  return sum;
-}
-
 pbStatus pbDeform_Solve(pbDeformWork *w, bool transposed, double *x) {
   const pbDeform *d = w->d;
   clear_fixed(d, x);
@@ -168,19 +156,19 @@ bool pbDeform_Decreases(pbDeformWork *w, double value, double s, double slope) {
   if (pbDeform_Look(w, w->next_x, &there, NULL, false, false) != pb_ok) return false;
   double gain = value - sufficient * s * slope - there, noise = rounding * fabs(value);
   if (gain > noise) return true;
-  if (!(there < INFINITY) || (gain < -noise && s * largest(w->step, n) > small * w->d->size)) return false;
+  if (!(there < INFINITY) || (gain < -noise && s * pb_largest(w->step, n) > small * w->d->size)) return false;
   if (pbDeform_Look(w, w->next_x, &there, w->y_bar, false, false) != pb_ok) return false;
-  return dot(w->step, w->y_bar, n) >= (2 * sufficient - 1) * slope || fabs(slope) <= 1e-10 * noise;
+  return pb_dot(w->step, w->y_bar, n) >= (2 * sufficient - 1) * slope || fabs(slope) <= 1e-10 * noise;
 }
 
 // x := x - s step for the largest s = 1, 1/2, ... that decreases the merit enough; false if none does.
 static bool search(pbDeformWork *w, double value) {
   int n = 3 * w->d->npoint;
-  double slope = dot(w->step, w->gradient, n), s = pbDeform_MaxStep(w, w->x, w->step);
+  double slope = pb_dot(w->step, w->gradient, n), s = pbDeform_MaxStep(w, w->x, w->step);
   for (int k = 0; k < halvings; k++, s *= 0.5) {
     if (!pbDeform_Decreases(w, value, s, slope)) continue;
     memcpy(w->x, w->next_x, (size_t)n * sizeof(double));
-    w->report.change = s * largest(w->step, n);
+    w->report.change = s * pb_largest(w->step, n);
     return true;
   }
   return false;
@@ -200,7 +188,7 @@ pbStatus pbDeform_Newton(pbDeformWork *w) {
     PB_TRY(direction(w, &value));
     w->anchored = w->report.projections == projections;
     if (w->report.iterations == 1) w->force_size = merit_of_forces(w, w->gradient);
-    double whole = largest(w->step, n);
+    double whole = pb_largest(w->step, n);
     if (!(whole < INFINITY)) return pbDeform_Fail(w, pb_not_finite, "Newton's step is not finite");
     bool moved = search(w, value);
     w->report.converged = whole <= tolerance;
@@ -210,7 +198,7 @@ pbStatus pbDeform_Newton(pbDeformWork *w) {
     }
   }
   w->report.residual = w->report.change / d->size;
-  w->report.force = largest(w->gradient, n) / pbDeform_Scale(w);
+  w->report.force = pb_largest(w->gradient, n) / pbDeform_Scale(w);
   if (w->report.converged || d->options.approximate) return pb_ok;
   return pbDeform_Fail(w, pb_no_convergence, "the step did not converge: after %d iterations Newton still moves points by %.3g m",
                        w->report.iterations, w->report.change);

@@ -120,8 +120,6 @@ pbStatus pbDeform_Begin(pbDeformWork *w, const pbDeformInput *in, const double *
   return pb_ok;
 }
 
-static bool is_fixed(const pbDeform *d, int i) { return d->fixed[i / 3] >> (i % 3) & 1; }
-
 static pbStatus minimise(pbDeformWork *w) {
   return w->d->options.method == pb_minimiseNewton ? pbDeform_Newton(w) : pbDeform_Minimise(w);
 }
@@ -130,7 +128,7 @@ static pbStatus minimise(pbDeformWork *w) {
 static bool way_of_fixed(pbDeformWork *w) {
   bool some = false;
   for (int i = 0; i < 3 * w->d->npoint; i++) {
-    w->step[i] = is_fixed(w->d, i) ? w->x[i] - (w->y[i] + w->in.h * w->v[i]) : 0;
+    w->step[i] = pbDeform_IsFixed(w->d, i) ? w->x[i] - (w->y[i] + w->in.h * w->v[i]) : 0;
     some = some || w->step[i] != 0;
   }
   return some;
@@ -138,7 +136,7 @@ static bool way_of_fixed(pbDeformWork *w) {
 
 static void move(pbDeformWork *w, double share) {
   for (int i = 0; i < 3 * w->d->npoint; i++) {
-    if (is_fixed(w->d, i)) w->x[i] = share < 1 ? w->x[i] - share * w->step[i] : w->y[i] + w->in.h * w->v[i];
+    if (pbDeform_IsFixed(w->d, i)) w->x[i] = share < 1 ? w->x[i] - share * w->step[i] : w->y[i] + w->in.h * w->v[i];
   }
 }
 
@@ -174,7 +172,7 @@ void pbDeform_Finish(const pbDeformWork *w, const double *state, double *next) {
   for (int i = 0; i < n; i++) {
     double hv = s->new * w->x[i] + s->next[pb_pastX] * w->y[i] + s->next[pb_pastV] * h * w->v[i];
     if (s->history) hv += s->next[pb_pastX1] * state[at.x1 + i] + s->next[pb_pastV1] * h * state[at.v1 + i];
-    double v = is_fixed(d, i) ? w->v[i] : hv / h;
+    double v = pbDeform_IsFixed(d, i) ? w->v[i] : hv / h;
     if (at.size > 2 * n) next[at.x1 + i] = w->y[i], next[at.v1 + i] = w->v[i];
     next[at.x + i] = w->x[i], next[at.v + i] = v;
   }

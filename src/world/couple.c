@@ -168,18 +168,6 @@ static void hand_over(pbScratch *s, bool on) {
 }
 
 // ---- the step -----------------------------------------------------------------------------------------------------------
-static double largest(const double *x, int n) {
-  double most = 0;
-  for (int i = 0; i < n; i++) most = fmax(most, fabs(x[i]));
-  return most;
-}
-
-static double dot(const double *a, const double *b, int n) {
-  double sum = 0;
-  for (int i = 0; i < n; i++) sum += a[i] * b[i];
-  return sum;
-}
-
 // F at (acc, x with places there).
 static double total(pbScratch *s, const double *acc, double *x) {
   pbDeformWork *w = s->deform;
@@ -212,12 +200,12 @@ static pbStatus iterate(pbScratch *s, double *moved) {
     for (int i = 0; i < all; i++) w->step[i] += c->columns[(size_t)k * (size_t)all + (size_t)i] * c->way[k];
   }
   double before = value + h4 * s->variant->cost(&s->w, c->acc, c->slope);
-  double slope = dot(w->gradient, w->step, all) - dot(c->tau, c->way, n) - h4 * dot(c->slope, c->way, n);
-  for (int i = 0; i < p; i++) c->x_way[i] = dot(c->riders.J + i * n, c->way, n);
+  double slope = pb_dot(w->gradient, w->step, all) - pb_dot(c->tau, c->way, n) - h4 * pb_dot(c->slope, c->way, n);
+  for (int i = 0; i < p; i++) c->x_way[i] = pb_dot(c->riders.J + i * n, c->way, n);
   for (int i = 0; i < d->nrider; i++) {
     for (int k = 0; k < 3; k++) w->step[3 * d->rider[i] + k] = -c->x_way[3 * i + k];
   }
-  *moved = fmax(largest(w->step, all), h2 * largest(c->way, n));
+  *moved = fmax(pb_largest(w->step, all), h2 * pb_largest(c->way, n));
   if (!(*moved < INFINITY)) return pbScratch_Fail(s, pb_not_finite, "a step of bodies and deformables is not finite");
   size = pbDeform_MaxStep(w, w->x, w->step);
   for (int k = 0; k < 60; k++, size *= 0.5) {
@@ -301,11 +289,11 @@ static double along(pbScratch *s, const pbRideWay *way, const double *c_bar, con
   int n = c->riders.n, p = 3 * c->at.count;
   c->ride.force = force;
   pbJvp_Ride(s->complex_work, &c->ride, way, NULL, c->x_way, NULL, c->tau_way);
-  double sum = dot(c_bar, c->x_way, p) - dot(c->lam, c->tau_way, n);
+  double sum = pb_dot(c_bar, c->x_way, p) - pb_dot(c->lam, c->tau_way, n);
   c->ride.start = true, c->ride.force = NULL;
   pbJvp_Ride(s->complex_work, &c->ride, way, NULL, c->x_way, NULL, NULL);
   c->ride.start = false;
-  return sum + dot(y_bar, c->x_way, p);
+  return sum + pb_dot(y_bar, c->x_way, p);
 }
 
 // Parameters that places hang on, by the rows of their fields.
@@ -388,9 +376,9 @@ pbStatus pbCouple_Vjp(pbScratch *s, const double *theta, const double *record, c
     c->lam[k] /= h4;
     for (int i = 0; i < all; i++) w->adjoint[i] -= c->columns[(size_t)k * (size_t)all + (size_t)i] * c->lam[k];
   }
-  for (int i = 0; i < 3 * d->nrider; i++) w->adjoint[3 * d->rider[i / 3] + i % 3] = dot(c->riders.J + i * nv, c->lam, nv);
+  for (int i = 0; i < 3 * d->nrider; i++) w->adjoint[3 * d->rider[i / 3] + i % 3] = pb_dot(c->riders.J + i * nv, c->lam, nv);
   // h^4 stands before the bodies' part; of the points' VjpEnd takes h^2.
-  if (bar.h) *bar.h += 2 / w->in.h * dot(c->lam, c->tau, nv);
+  if (bar.h) *bar.h += 2 / w->in.h * pb_dot(c->lam, c->tau, nv);
   PB_TRY(pbDeform_VjpEnd(w, c->next_bar, c->state_bar, &bar));
   take_places(d, w->y_bar, c->y_bar);
   for (int i = 0; i < d->nrider; i++) {  // what VjpEnd took for fixed points, and gave to a state that is not read
@@ -469,7 +457,7 @@ pbStatus pbCouple_Jvp(pbScratch *s, const double *theta, const double *record, c
     for (int i = 0; i < all; i++) w->step[i] -= c->columns[(size_t)k * (size_t)all + (size_t)i] * c->way[k];
   }
   for (int i = 0; i < 3 * d->nrider; i++)
-    w->z_bar[3 * d->rider[i / 3] + i % 3] = c->x_way[i] + dot(c->riders.J + i * nv, c->way, nv);
+    w->z_bar[3 * d->rider[i / 3] + i % 3] = c->x_way[i] + pb_dot(c->riders.J + i * nv, c->way, nv);
   pbDeform_JvpEnd(w, c->state, next, &way, next_way + tangent);
   for (int i = 0; i < 3 * d->nrider; i++) next_way[tangent + all + 3 * d->rider[i / 3] + i % 3] = 0;
   return pb_ok;
