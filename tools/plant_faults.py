@@ -25,7 +25,7 @@ FAULTS = [
      "slope[pb_parameterXi] = way[d->radius_at + (size_t)a];", "unit/test_deform", "deformables: one radius of a contact is forgotten forwards"),
     ("src/world/couple.c", "c->g[k] = sum / h4;", "c->g[k] = sum / (h4 / h4 * w->in.h);",
      "unit/test_deform", "bodies and deformables: forces on bodies of another size than those on points"),
-    ("src/world/couple.c", "double sum = dot(c_bar, c->x_way, p) - dot(c->lam, c->tau_way, n);", "double sum = dot(c_bar, c->x_way, p);",
+    ("src/world/couple.c", "double sum = pb_dot(c_bar, c->x_way, p) - pb_dot(c->lam, c->tau_way, n);", "double sum = pb_dot(c_bar, c->x_way, p);",
      "unit/test_deform", "bodies and deformables: directions of forces do not turn with bodies"),
     ("src/sparse/front_kernel.c", "above > 0 ? above / TILE * TILE : 0", "above > 0 ? (above / TILE + 1) * TILE : 0", "unit/test_sparse",
      "tiles on the diagonal are left out"),

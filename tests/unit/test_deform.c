@@ -499,8 +499,8 @@ static void test_momentum(void **state) {
   pbSpec_Destroy(spec);
   OK(pbDeformable_Create(w->ctx, &w->d));
   int hook, group;
-  double mass = 0.1, x[64], k = 20, length = 0.1;
-  OK(pbDeformable_AddPoints(w->d, 1, (double[]){0.4, 0, 0.1}, &mass, NULL, NULL, NULL));
+  double heavy = 0.1, x[64], k = 20, length = 0.1;
+  OK(pbDeformable_AddPoints(w->d, 1, (double[]){0.4, 0, 0.1}, &heavy, NULL, NULL, NULL));
   OK(pbDeformable_Attach(w->d, "ball", 1, (double[]){0.05, 0.01, 0}, &hook));
   OK(pbDeformable_AddEnergy(w->d, "rope", &spring, 1, (int[]){0, hook}, &group));
   set(w, group, "k", k), set(w, group, "l0", length);
@@ -511,9 +511,9 @@ static void test_momentum(void **state) {
   int at = pbModel_StateFieldAt(w->model, 5).offset, v = pbModel_StateFieldAt(w->model, 2).offset;
   for (int step = 0; step < 30; step++) {
     if (pbStep_Forward(w->model, pbModel_DefaultParams(w->model), x, NULL, s, NULL) != pb_ok) fail_msg("%s", pbScratch_Error(s));
-    for (int i = 0; i < 3; i++) assert_true(fabs(0.3 * x[v + i] + mass * x[at + 6 + i]) < 1e-12);
+    for (int i = 0; i < 3; i++) assert_true(fabs(0.3 * x[v + i] + heavy * x[at + 6 + i]) < 1e-12);
   }
-  // the reduced mass of 0.075 kg would go sqrt(k / 0.075) = 16 rad/s about the rest length: nearly a quarter turn in 60 ms
+  // the reduced heavy of 0.075 kg would go sqrt(k / 0.075) = 16 rad/s about the rest length: nearly a quarter turn in 60 ms
   assert_true(x[v] > 0.5 && x[at + 6] < -1.5);
   pbScratch_Destroy(s);
   done(w);
