@@ -122,7 +122,8 @@ static pbStatus set_contact(cliRun *run) {
     PB_TRY(split(run->ctx, "contact", run->app->args.contact.items[i], name, sizeof name, &value));
     PB_TRY(pbModel_SetContact(run->loaded, name, value));
   }
-  return pbModel_CheckContact(run->model);
+  PB_TRY(pbModel_CheckContact(run->model));
+  return pbModel_CheckDeform(run->model);
 }
 
 static pbStatus read_constants(cliRun *run) {

@@ -145,12 +145,13 @@ static pbStatus read_contact(pbTaskReader *r, const json_t *object, pbTask *task
   return pb_ok;
 }
 
-static pbStatus check_contact(pbTaskReader *r, const pbTask *task) {
+static pbStatus check_settings(pbTaskReader *r, const pbTask *task) {
   pbTaskReader_Enter(r, "contact");
   pbStatus status = pbModel_CheckContact(task->model);
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
   pbTaskReader_Leave(r);
-  return pb_ok;
+  status = pbModel_CheckDeform(task->model);
+  return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
 }
 
 static pbStatus read_mode(pbTaskReader *r, const json_t *root, pbTask *task) {
@@ -361,7 +362,7 @@ static pbStatus read_world(pbTaskReader *r, const json_t *root, pbTask *task) {
   memcpy(task->theta, pbModel_DefaultParams(task->model), task->ntheta * sizeof(double));
   r->theta = task->theta;
   PB_TRY(read_options(r, json_object_get(root, "options"), task));
-  PB_TRY(check_contact(r, task));
+  PB_TRY(check_settings(r, task));
   PB_TRY(read_parameters(r, json_object_get(root, "parameters"), task->theta));
   return read_constants(r, root, task);
 }

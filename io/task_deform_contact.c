@@ -100,6 +100,13 @@ pbStatus pbTask_ReadSurface(pbTaskReader *r, const json_t *o, bool touching, con
 }
 
 // ---- contact ----------------------------------------------------------------------------------------------------------
+static bool some_pair_rubs(const json_t *pairs) {
+  for (size_t i = 0; i < json_array_size(pairs); i++) {
+    if (json_number_value(json_object_get(json_array_get(pairs, i), "friction")) > 0) return true;
+  }
+  return false;
+}
+
 static pbStatus read_settings(pbTaskReader *r, const json_t *o, pbDeformable *d) {
   static const char *const kinds[pb_frictionKindCount] = {"none", "lagged", "implicit"};
   pbDeformContact c = {.velocity = 1e-3};
@@ -109,7 +116,8 @@ static pbStatus read_settings(pbTaskReader *r, const json_t *o, pbDeformable *d)
   PB_TRY(pbTaskReader_Real(r, o, "friction", &c.friction));
   PB_TRY(pbTaskReader_Real(r, o, "velocity", &c.velocity));
   PB_TRY(pbTaskReader_Text(r, o, "kind", &kind));
-  c.kind = c.friction > 0 ? pb_frictionLagged : pb_frictionNone;
+  bool rubs = c.friction > 0 || some_pair_rubs(json_object_get(o, "pairs"));
+  c.kind = rubs ? pb_frictionLagged : pb_frictionNone;
   int found = kind ? -1 : (int)c.kind;
   for (int i = 0; kind && i < pb_frictionKindCount; i++) found = strcmp(kinds[i], kind) ? found : i;
   if (found < 0) return pbTaskReader_FailAt(r, "kind", "\"none\", \"lagged\" or \"implicit\" is meant");
@@ -117,12 +125,16 @@ static pbStatus read_settings(pbTaskReader *r, const json_t *o, pbDeformable *d)
   return made(r, pbDeformable_SetContact(d, &c));
 }
 
+static pbStatus new_name(pbTaskReader *r, const char *name, const pbDeformable *d) {
+  if (pbDeformable_FindSurface(d, name) < 0) return pb_ok;
+  return pbTaskReader_Fail(r, pb_bad_input, "there is a surface '%.100s' already", name);
+}
+
 static pbStatus add_geom(pbTaskReader *r, const char *name, pbDeformable *d) {
   int id;
   PB_TRY(need_model(r, "geom"));
   PB_TRY(pbTaskReader_Id(r, name, pb_objGeom, &id));
-  if (pbDeformable_FindSurface(d, name) >= 0)
-    return pbTaskReader_Fail(r, pb_bad_input, "there is a surface '%.100s' already", name);
+  PB_TRY(new_name(r, name, d));
   return made(r, pbDeformable_AttachGeom(d, r->model, name, NULL));
 }
 
@@ -147,6 +159,7 @@ static pbStatus read_plane(pbTaskReader *r, const json_t *o, pbDeformable *d) {
   const char *name = NULL;
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(pbTaskReader_Text(r, o, "name", &name));
+  if (name) PB_TRY(new_name(r, name, d));
   PB_TRY(pbTaskReader_Spread(r, o, "point", 3, point));
   PB_TRY(pbTaskReader_Spread(r, o, "normal", 3, normal));
   return made(r, pbDeformable_AddPlane(d, name, point, normal, NULL));

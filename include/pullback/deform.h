@@ -50,7 +50,9 @@ PB_API PB_NODISCARD pbStatus pbDeformable_Attach(pbDeformable *deformable, const
 PB_API PB_NODISCARD pbStatus pbDeformable_AttachPoints(pbDeformable *deformable, const pbModel *model, const char *body,
                                                        int count, const int *points);
 // A geom of the model as a surface that deformables meet: sphere (a point with a radius), capsule (an edge with a radius), box, plane
-// exactly; cylinder and ellipsoid as closed meshes. Follows geom_pos, geom_quat and geom_size, radii aside (contact.radius).
+// exactly; cylinder and ellipsoid as closed meshes. Follows geom_pos, geom_quat and geom_size, radii aside (contact.radius)
+// and planes aside (attach_local), in worlds where some points ride on a body that moves; in others it stays where it was compiled, and
+// its places are state.
 PB_API PB_NODISCARD pbStatus pbDeformable_AttachGeom(pbDeformable *deformable, const pbModel *model, const char *geom,
                                                      int *number);
 

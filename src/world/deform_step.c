@@ -55,26 +55,43 @@ static pbStatus find_bodies(pbModel *m, const pbDeformable *from, int *bodies, d
   return status;
 }
 
-static pbStatus check_coupled(const pbModel *m, const pbDeformable *from) {
-  const char *text = from->options.scheme != pb_schemeImplicitEuler        ? "the scheme implicit_euler"
-                     : from->options.method != pb_minimiseNewton           ? "the method newton"
-                     : m->integrator != pb_intEuler                        ? "the integrator Euler"
-                     : from->contact.kind == pb_frictionImplicit           ? "friction that is lagged"
-                     : pb_hard(m) || m->contact.method == pb_contactImpact ? "the contact method soft or penalty"
-                                                                           : NULL;
+static pbStatus coupled_needs(const pbModel *m, const char *text) {
   return text ? pbContext_Fail(m->ctx, pb_unsupported, "deformables that hang on bodies that move need %s", text) : pb_ok;
+}
+
+// What options and contact settings leave possible.
+static pbStatus check_model(const pbModel *m, bool coupled) {
+  if (m->integrator == pb_intRK4)
+    return pbContext_Fail(m->ctx, pb_unsupported,
+                          "deformables need the integrator Euler or implicitfast: RK4 has no implicit step");
+  return coupled_needs(m, !coupled                                              ? NULL
+                          : m->integrator != pb_intEuler                        ? "the integrator Euler"
+                          : pb_hard(m) || m->contact.method == pb_contactImpact ? "the contact method soft or penalty"
+                                                                                : NULL);
+}
+
+static pbStatus check_coupled(const pbModel *m, const pbDeformable *from) {
+  return coupled_needs(m, from->options.scheme != pb_schemeImplicitEuler ? "the scheme implicit_euler"
+                          : from->options.method != pb_minimiseNewton    ? "the method newton"
+                          : from->contact.kind == pb_frictionImplicit    ? "friction that is lagged"
+                                                                         : NULL);
+}
+
+pbStatus pbModel_CheckDeform(const pbModel *m) {
+  if (!m->deform) return pb_ok;
+  PB_TRY(check_model(m, m->deform->coupled));
+  bool damped = m->deform->coupled && !(m->disableflags & pb_disEulerdamp);  // places of riders are those of explicit damping
+  return coupled_needs(m, damped ? "the flag eulerdamp off: joint damping acts explicitly" : NULL);
 }
 
 pbStatus pbModel_SetDeformable(pbModel *m, const pbDeformable *from) {
   pbDeform *d;
   if (m->deform) return pbContext_Fail(m->ctx, pb_bad_argument, "the model has deformables already");
-  if (m->integrator == pb_intRK4)
-    return pbContext_Fail(m->ctx, pb_unsupported,
-                          "deformables need the integrator Euler or implicitfast: RK4 has no implicit step");
   double *places = pbContext_AllocArray(m->ctx, 3 * (size_t)from->nrider + 1, sizeof(double));
   int *bodies = pbContext_AllocArray(m->ctx, (size_t)from->nrider + 1, sizeof(int));
   bool moving = false;
   pbStatus status = places && bodies ? find_bodies(m, from, bodies, places, &moving) : no_memory(m);
+  if (status == pb_ok) status = check_model(m, moving);
   if (status == pb_ok && moving) status = check_coupled(m, from);
   if (status == pb_ok) status = pbDeform_Compile(m->ctx, from, bodies, places, &d);
   pbContext_Free(m->ctx, places);

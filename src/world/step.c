@@ -208,6 +208,7 @@ pbStatus pbScratch_Create(const pbModel *m, const pbCapacity *capacity, pbScratc
     return pbContext_Fail(m->ctx, pb_bad_argument, "a capacity of %d contacts; 0 means what the model's pairs can make",
                           capacity->contacts);
   PB_TRY(pbModel_CheckContact(m));
+  PB_TRY(pbModel_CheckDeform(m));
   int contacts = capacity && capacity->contacts > 0 ? capacity->contacts : default_contacts(m);
   if (m->contact.method == pb_contactImpact && contacts < PB_MAX_HITS) contacts = PB_MAX_HITS;  // it looks at pairs from afar
   if ((double)contacts * 16 * (m->nv + 32) > INT_MAX)  // counts of rows' entries are ints

@@ -203,6 +203,19 @@ static void leave_out(char *text, const char *part) {
   memmove(at, at + strlen(part), strlen(at + strlen(part)) + 1);
 }
 
+// Friction of a pair alone is friction: it brakes, and the loss depends on it.
+static void test_pairs_rub_without_a_friction_of_all(void **state) {
+  pbTask *task = parse(*state,
+                       "{'deformables': {'bodies': [{'name': 'b', 'mesh': {'points': [[0, 0, 0.05]]}, 'mass': 1, 'velocity': "
+                       "[1, 0, 0]}], 'contact': {'distance': 0.1, 'stiffness': 100, 'planes': [{'name': 'floor'}], "
+                       "'pairs': [{'between': ['b', 'floor'], 'friction': 0.5}]}}, 'steps': 5, "
+                       "'variables': [{'parameter': 'contact.friction', 'components': [1]}], 'loss': [{'points': [0]}]}");
+  double value, slope;
+  good(*state, pbTask_Loss(task, pbTask_Start(task), &value, &slope));
+  assert_true(slope < 0);
+  pbTask_Destroy(task);
+}
+
 static void test_jacobians_agree_with_gradients(void **state) {
   char text[8192];
   snprintf(text, sizeof text, net, "implicit_euler", "0");
@@ -266,10 +279,13 @@ static void test_files(void **state) {
 }
 
 // ---- bad files ------------------------------------------------------------------------------------------------------
-#define BODY           "{'deformables': {'bodies': [{'name': 'b', "
-#define POINTS         "'mesh': {'points': [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], 'edges': [[0, 1], [1, 2]]}"
-#define END            "}]}, 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': true}]}"
-#define TOUCH          BODY POINTS ", 'mass': 1, 'surface': {'self': false}}], 'contact': {"
+#define BODY   "{'deformables': {'bodies': [{'name': 'b', "
+#define POINTS "'mesh': {'points': [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], 'edges': [[0, 1], [1, 2]]}"
+#define END    "}]}, 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': true}]}"
+#define TOUCH  BODY POINTS ", 'mass': 1, 'surface': {'self': false}}], 'contact': {"
+#define HELD                                                                                                        \
+  "{'model': '<mujoco><worldbody><body name=\\'arm\\'><joint/><geom size=\\'.1\\'/></body></worldbody></mujoco>', " \
+  "'deformables': {'bodies': [{'name': 'b', " POINTS ", 'mass': 1, 'attach': [{'points': 0, 'body': 'arm'}]}]}"
 #define JOINED         BODY POINTS ", 'mass': 1, 'sets': {'one': 0, 'few': [1, 2]}}], 'energies': ["
 #define REST_OF_JOINED "]" REST
 #define REST           "}, 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': true}]}"
@@ -388,6 +404,15 @@ static void test_bad_files_are_refused_with_the_place(void **state) {
              "'floor'], "
              "'friction': 0.5}]}" REST,
        NULL},
+      {TOUCH "'distance': 0.1, 'stiffness': 1, 'planes': [{'name': 'b', 'point': [0, 0, -1]}]}" REST,
+       "contact.planes[0]: there is a surface 'b' already"},
+      {BODY POINTS ", 'mass': 1}]}, 'options': {'integrator': 'RK4'" REST, "RK4 has no implicit step"},
+      {HELD ", 'options': {'integrator': 'RK4'" REST, "RK4 has no implicit step"},
+      {HELD ", 'options': {'integrator': 'implicitfast'" REST, "need the integrator Euler"},
+      {HELD ", 'options': {'eulerdamp': 'enable'" REST, "need the flag eulerdamp off"},
+      {HELD ", 'contact': {'method': 'impact'" REST, "need the contact method soft or penalty"},
+      {HELD ", 'contact': {'method': 'lcp'" REST, "need the contact method soft or penalty"},
+      {HELD ", 'contact': {'method': 'penalty'" REST, NULL},
       {BODY POINTS "}, {'name': 'b', " POINTS END, "bodies[1]: there are points 'b' already"},
       {BODY POINTS ", 'mass': 1" END, NULL},
       {"{'deformables': {'bodies': [{'name': 'b', " POINTS
@@ -457,6 +482,7 @@ int main(void) {
       cmocka_unit_test(test_gradients_by_every_kind_of_variable),
       cmocka_unit_test(test_jacobians_agree_with_gradients),
       cmocka_unit_test(test_files),
+      cmocka_unit_test(test_pairs_rub_without_a_friction_of_all),
       cmocka_unit_test(test_bad_files_are_refused_with_the_place),
       cmocka_unit_test(test_failing_allocations),
   };
