@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help build build-tests demo test unit oracle validate bench bench-contacts bench-sparse bench-energy fuzz check-format format tidy coverage faults install clean
+.PHONY: help build build-tests demo test unit oracle validate bench bench-contacts bench-sparse bench-energy bench-deform fuzz check-format format tidy coverage faults install clean
 
 help:
 	@echo 'make build          the program build/release/pullback and the libraries beside it'
@@ -16,6 +16,7 @@ help:
 	@echo 'make bench          speed, beside MuJoCo on the same core'
 	@echo 'make bench-contacts contact methods and gradient modes side by side: errors, cost, searches that succeed'
 	@echo 'make bench-sparse   the sparse factorisation beside CHOLMOD'
+	@echo 'make bench-deform   deformables: element Hessians, assembly, factor, step, gradient and its share of the steps'
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
 	@echo 'make unit, oracle   the parts of make test: C tests; tests against MuJoCo [PYTEST_ARGS="-k name"]'
@@ -58,7 +59,7 @@ validate: build
 bench: build
 	@tools/setup python
 	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench
-	@$(PYTHON) bench/run.py; missed=$$?; $(PYTHON) bench/energy.py --build $(BUILD) || missed=1; $(PYTHON) bench/contacts.py --build $(BUILD) && exit $$missed
+	@$(PYTHON) bench/run.py; missed=$$?; $(PYTHON) bench/energy.py --build $(BUILD) || missed=1; $(BUILD)/bench/deform | tee bench/results/deform.csv; $(PYTHON) bench/contacts.py --build $(BUILD) && exit $$missed
 
 bench-contacts: build
 	@tools/setup python
@@ -68,6 +69,10 @@ bench-sparse: build
 	@tools/setup bench
 	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_sparse
 	@$(BUILD)/bench/sparse | tee bench/results/sparse.csv
+
+bench-deform: build
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_deform
+	@$(BUILD)/bench/deform | tee bench/results/deform.csv
 
 bench-energy: build
 	@tools/setup python

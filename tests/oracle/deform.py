@@ -81,9 +81,10 @@ def lib():
         "pbDeformable_AddEnergy": (i, [p, s, ct.POINTER(EnergyDef), i, _I, _I]),
         "pbDeformable_AddMass": (i, [p, s, ct.POINTER(EnergyDef), i, _I, _I]),
         "pbDeformable_AddSurface": (i, [p, ct.POINTER(Surface), _I]), "pbDeformable_AddPlane": (i, [p, s, pb._F, pb._F, _I]),
+        "pbDeformable_AttachPoints": (i, [p, p, s, i, _I]), "pbDeformable_AttachGeom": (i, [p, p, s, _I]),
         "pbDeformable_SetPair": (i, [p, i, i, ct.c_bool, ct.c_double, ct.c_double]), "pbDeformable_SetContact": (i, [p, ct.POINTER(Contact)]),
         "pbDeformable_SetParameter": (i, [p, i, s, i, pb._F]), "pbDeformable_Control": (i, [p, i, s]),
-        "pbDeformable_SetOptions": (i, [p, ct.POINTER(Options)]), "pbModel_SetDeformable": (i, [p, p]),
+        "pbDeformable_SetOptions": (i, [p, ct.POINTER(Options)]), "pbModel_SetDeformable": (i, [p, p]), "pbModel_PointCount": (i, [p]),
         "pbEnergy_Create": (i, [p, ct.POINTER(EnergyDef), ct.POINTER(p)]), "pbEnergy_Destroy": (None, [p]),
         "pbMaterial_Find": (ct.POINTER(Material), [s]), "pbEnergy_WorkSize": (ct.c_size_t, [p]),
         "pbEnergy_EvaluateStencil": (ct.c_bool, [p, ct.POINTER(Stencil), ct.POINTER(Elements), pb._F, pb._F, p, ct.POINTER(Fault)]),
@@ -244,6 +245,17 @@ class World(pb.Model):
         self.n += 3
         return number.value
 
+    def attach(self, body, points):
+        """These points ride on a body of the model, from where they start."""
+        v, pv = integers(points)
+        self._check(lib().pbDeformable_AttachPoints(self.deformable, self.ptr, body.encode(), len(v), pv))
+
+    def geom(self, name):
+        """A geom as a surface; its number. Its points come after those that are there."""
+        number = ct.c_int()
+        self._check(lib().pbDeformable_AttachGeom(self.deformable, self.ptr, name.encode(), ct.byref(number)))
+        return number.value
+
     def pair(self, first, second, meet=True, stiffness=-1.0, friction=-1.0):
         self._check(lib().pbDeformable_SetPair(self.deformable, first, second, meet, stiffness, friction))
 
@@ -257,6 +269,7 @@ class World(pb.Model):
         o = Options(scheme=SCHEMES.index(scheme), method=METHODS.index(method), minimise=self._keep_minimise, **options)
         self._check(lib().pbDeformable_SetOptions(self.deformable, ct.byref(o)))
         self._check(lib().pbModel_SetDeformable(self.ptr, self.deformable))
+        self.n = lib().pbModel_PointCount(self.ptr)
         self._sizes()
         return self
 
