@@ -284,6 +284,10 @@ static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *rider_
     }
   }
   PB_TRY(pbDeformContact_Compile(d, from));
+  if (d->unsymmetric && d->options.method != pb_minimiseNewton)
+    return pbContext_Fail(d->ctx, pb_unsupported,
+                          "forces without a potential (implicit friction, freeze) need the method newton, not %s",
+                          pbMinimiser_Name(d->options.method));
   PB_TRY(values(d, from));
   PB_TRY(slices(d));
   PB_TRY(pbDeformContact_Check(d));

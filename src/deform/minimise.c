@@ -112,8 +112,10 @@ static pbStatus adam(pbDeformWork *w, double *value, int k) {
     double g = w->gradient[i];
     m[i] = 0.9 * m[i] + 0.1 * g;
     v[i] = 0.999 * v[i] + 0.001 * g * g;
-    w->x[i] -= rate * (m[i] / (1 - pow(0.9, k + 1))) / (sqrt(v[i] / (1 - pow(0.999, k + 1))) + 1e-8);
+    w->step[i] = rate * (m[i] / (1 - pow(0.9, k + 1))) / (sqrt(v[i] / (1 - pow(0.999, k + 1))) + 1e-8);
   }
+  double s = pbDeform_MaxStep(w, w->x, w->step);
+  for (int i = 0; i < n; i++) w->x[i] -= s * w->step[i];
   return pbDeform_Look(w, w->x, value, w->gradient, false, false);
 }
 

@@ -6,7 +6,8 @@
 
 typedef struct pbAttach {
   int count;
-  const int *body, *geom, *size;  // count, count (-1: none), count x 3: which sizes of the geom its coordinates count in
+  const int *body, *geom,
+      *size;  // count, count (-1: none), count x 3: which sizes of the geom its coordinates count in (-1: metres)
 } pbAttach;
 
 // After kinematics: x (count x 3) of the places `local` (count x 3).

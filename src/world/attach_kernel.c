@@ -7,7 +7,10 @@ void NUM(pbAttach_Places)(const NUM(pbWork) *w, const pbAttach *at, const num *l
     int g = at->geom[i];
     num p[3];
     v3_copy(p, local);
-    for (int k = 0; g >= 0 && k < 3; k++) p[k] *= w->p.geom_size[3 * g + at->size[3 * i + k]];
+    for (int k = 0; g >= 0 && k < 3; k++) {
+      int size = at->size[3 * i + k];
+      if (size >= 0) p[k] *= w->p.geom_size[3 * g + size];
+    }
     m3_mulv(x, g >= 0 ? w->geom_xmat + 9 * g : w->xmat + 9 * at->body[i], p);
     v3_addto(x, g >= 0 ? w->geom_xpos + 3 * g : w->xpos + 3 * at->body[i]);
   }

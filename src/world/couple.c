@@ -212,6 +212,9 @@ static pbStatus iterate(pbScratch *s, double *moved) {
     for (int i = 0; i < n; i++) c->trial_acc[i] = c->acc[i] + size * c->way[i];
     for (int i = 0; i < all; i++) w->next_x[i] = w->x[i] - size * w->step[i];
     if (!(total(s, c->trial_acc, w->next_x) <= before - 1e-4 * size * slope + 1e-13 * fabs(before))) continue;
+    // Places lie on arcs, what limits the step looks along lines: once more along those that lead to where they are.
+    for (int i = 0; i < all; i++) w->y_bar[i] = w->x[i] - w->next_x[i];
+    if (pbDeform_MaxStep(w, w->x, w->y_bar) < 1) continue;
     memcpy(c->acc, c->trial_acc, (size_t)n * sizeof(double));
     memcpy(w->x, w->next_x, (size_t)all * sizeof(double));
     return pb_ok;

@@ -366,14 +366,6 @@ pbStatus pbDeformable_AttachPoints(pbDeformable *d, const pbModel *m, const char
   return status;
 }
 
-// A plane's sizes may be zero: its points are places on its body.
-static void plane_rider(const pbModel *m, int g, pbRiderDef *r) {
-  double R[9], p[3];
-  quat_to_mat(R, m->geom_quat + 4 * g);
-  m3_mulv(p, R, r->local);
-  for (int k = 0; k < 3; k++) r->local[k] = p[k] + m->geom_pos[3 * g + k];
-}
-
 pbStatus pbDeformable_AttachGeom(pbDeformable *d, const pbModel *m, const char *geom, int *number) {
   int g = pbModel_Id(m, pb_objGeom, geom), point;
   shape s;
@@ -382,16 +374,14 @@ pbStatus pbDeformable_AttachGeom(pbDeformable *d, const pbModel *m, const char *
   if (!plane && !shape_of(m->geom_type[g], &s))
     return pbContext_Fail(d->ctx, pb_unsupported, "geom '%.100s': a mesh or height field as a surface is not supported", geom);
   if (plane) {
-    s = (shape){.size = {0, 1, 2}};
+    s = (shape){.size = {-1, -1, -1}};  // a plane's own sizes may be zero
     add_local(&s, 0, 0, 0), add_local(&s, 1, 0, 0), add_local(&s, 0, 1, 0);
   }
   const char *body = pbModel_Name(m, pb_objBody, m->geom_bodyid[g]);
   int first = d->npoint, corners[64];
   for (int i = 0; i < s.points; i++) {
-    pbRiderDef r = {
-        .point = -1, .geom = plane ? -1 : g, .body = (char *)(uintptr_t)body, .size = {s.size[0], s.size[1], s.size[2]}};
+    pbRiderDef r = {.point = -1, .geom = g, .body = (char *)(uintptr_t)body, .size = {s.size[0], s.size[1], s.size[2]}};
     memcpy(r.local, s.local + 3 * i, sizeof r.local);
-    if (plane) plane_rider(m, g, &r);
     PB_TRY(pbDeformable_AddRider(d, &r, &point));
     corners[i] = point;
   }
