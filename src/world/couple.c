@@ -177,6 +177,29 @@ static double total(pbScratch *s, const double *acc, double *x) {
   return pow(w->in.h, 4) * s->variant->cost(&s->w, acc, s->couple->slope) + value;
 }
 
+// Places lie on arcs, contact looks along lines: the way from (c->acc, w->x) to the trial in pieces of small turns.
+static bool way_is_free(pbScratch *s, double size) {
+  static const double turn = 0.25;  // rad
+  pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+  int n = c->riders.n, all = 3 * w->d->npoint;
+  if (!w->barrier) return true;
+  int pieces = 1 + (int)fmin(size * w->in.h * w->in.h * pb_largest(c->way, n) / turn, 100);
+  double *from = w->z_bar, *to = w->past_bar, *step = w->y_bar;
+  memcpy(from, w->x, (size_t)all * sizeof(double));
+  for (int p = 1; p <= pieces; p++) {
+    double share = (double)p / pieces;
+    for (int i = 0; i < n; i++) c->unit[i] = c->acc[i] + share * size * c->way[i];
+    for (int i = 0; i < all; i++) to[i] = w->x[i] + share * (w->next_x[i] - w->x[i]);
+    place_at(s, c->unit, to);
+    for (int i = 0; i < all; i++) step[i] = from[i] - to[i];
+    if (pbDeform_MaxStep(w, from, step) < 1) return false;
+    double *swap = from;
+    from = to, to = swap;
+  }
+  return true;
+}
+
 // One iteration from (c->acc, w->x); *moved: the largest way of a point, or of accelerations times h^2.
 static pbStatus iterate(pbScratch *s, double *moved) {
   pbCouple *c = s->couple;
@@ -212,9 +235,7 @@ static pbStatus iterate(pbScratch *s, double *moved) {
     for (int i = 0; i < n; i++) c->trial_acc[i] = c->acc[i] + size * c->way[i];
     for (int i = 0; i < all; i++) w->next_x[i] = w->x[i] - size * w->step[i];
     if (!(total(s, c->trial_acc, w->next_x) <= before - 1e-4 * size * slope + 1e-13 * fabs(before))) continue;
-    // Places lie on arcs, what limits the step looks along lines: once more along those that lead to where they are.
-    for (int i = 0; i < all; i++) w->y_bar[i] = w->x[i] - w->next_x[i];
-    if (pbDeform_MaxStep(w, w->x, w->y_bar) < 1) continue;
+    if (!way_is_free(s, size)) continue;
     memcpy(c->acc, c->trial_acc, (size_t)n * sizeof(double));
     memcpy(w->x, w->next_x, (size_t)all * sizeof(double));
     return pb_ok;
