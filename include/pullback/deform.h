@@ -40,7 +40,7 @@ PB_API PB_NODISCARD pbStatus pbDeformable_Fix(pbDeformable *deformable, int coun
 // All points, those added later too, keep their z: a planar scene.
 PB_API void pbDeformable_SetPlanar(pbDeformable *deformable, bool planar);
 
-// Appends points that ride on a body of the model ("world": fixed), at places `local` (count x 3, m, body frame; the parameter
+// Appends points that ride on a body of the model (or "world"), at places `local` (count x 3, m, body frame; the parameter
 // attach_local). Energies and surfaces over them push the body, inside the same step; they have no mass of their own, and their part of
 // the state is written by the step. Joint damping of such a world acts explicitly.
 PB_API PB_NODISCARD pbStatus pbDeformable_Attach(pbDeformable *deformable, const char *body, int count, const double *local,
@@ -50,9 +50,8 @@ PB_API PB_NODISCARD pbStatus pbDeformable_Attach(pbDeformable *deformable, const
 PB_API PB_NODISCARD pbStatus pbDeformable_AttachPoints(pbDeformable *deformable, const pbModel *model, const char *body,
                                                        int count, const int *points);
 // A geom of the model as a surface that deformables meet: sphere (a point with a radius), capsule (an edge with a radius), box, plane
-// exactly; cylinder and ellipsoid as closed meshes. Follows geom_pos, geom_quat and geom_size, radii aside (contact.radius)
-// and planes aside (attach_local), in worlds where some points ride on a body that moves; in others it stays where it was compiled, and
-// its places are state.
+// exactly; cylinder and ellipsoid as closed meshes. Follows geom_pos, geom_quat, geom_size and the poses of bodies, radii aside
+// (contact.radius).
 PB_API PB_NODISCARD pbStatus pbDeformable_AttachGeom(pbDeformable *deformable, const pbModel *model, const char *geom,
                                                      int *number);
 

@@ -332,20 +332,10 @@ static void pull_field(pbScratch *s, const double *theta, const double *field, i
   }
 }
 
-static void pull_places(pbScratch *s, const double *theta, const double *c_bar, const double *y_bar, double *x_bar,
-                        double *theta_bar) {
+static void pull_parameters(pbScratch *s, const double *theta, const double *c_bar, const double *y_bar, double *theta_bar) {
   const pbModel *m = s->model;
   const pbDeform *d = m->deform;
   pbCouple *c = s->couple;
-  const double *force = c->force;
-  memset(c->unit, 0, (size_t)m->nv * sizeof(double));
-  for (int k = 0; k < m->nv; k++) {
-    c->unit[k] = 1;
-    x_bar[k] += along(s, &(pbRideWay){.q = c->unit}, c_bar, force, y_bar);
-    x_bar[m->nv + k] += along(s, &(pbRideWay){.v = c->unit}, c_bar, force, y_bar);
-    c->unit[k] = 0;
-  }
-  if (!theta_bar) return;
   pull_field(s, theta, m->timestep, 1, 1, false, c_bar, y_bar, theta_bar);
   pull_field(s, theta, m->body_pos, m->nbody, 3, false, c_bar, y_bar, theta_bar);
   pull_field(s, theta, m->body_quat, m->nbody, 4, true, c_bar, y_bar, theta_bar);
@@ -359,9 +349,24 @@ static void pull_places(pbScratch *s, const double *theta, const double *c_bar, 
   memset(c->local_way, 0, 3 * (size_t)d->nrider * sizeof(double));
   for (int i = 0; i < 3 * d->nrider; i++) {
     c->local_way[i] = 1;
-    local_bar[i] += along(s, &(pbRideWay){.local = c->local_way}, c_bar, force, y_bar);
+    local_bar[i] += along(s, &(pbRideWay){.local = c->local_way}, c_bar, c->force, y_bar);
     c->local_way[i] = 0;
   }
+}
+
+static void pull_places(pbScratch *s, const double *theta, const double *c_bar, const double *y_bar, double *x_bar,
+                        double *theta_bar) {
+  const pbModel *m = s->model;
+  pbCouple *c = s->couple;
+  const double *force = c->force;
+  memset(c->unit, 0, (size_t)m->nv * sizeof(double));
+  for (int k = 0; k < m->nv; k++) {
+    c->unit[k] = 1;
+    x_bar[k] += along(s, &(pbRideWay){.q = c->unit}, c_bar, force, y_bar);
+    x_bar[m->nv + k] += along(s, &(pbRideWay){.v = c->unit}, c_bar, force, y_bar);
+    c->unit[k] = 0;
+  }
+  if (theta_bar) pull_parameters(s, theta, c_bar, y_bar, theta_bar);
 }
 
 pbStatus pbCouple_Vjp(pbScratch *s, const double *theta, const double *record, const pbInput *input, const double *next_bar,
@@ -485,4 +490,60 @@ pbStatus pbCouple_Jvp(pbScratch *s, const double *theta, const double *record, c
   pbDeform_JvpEnd(w, c->state, next, &way, next_way + tangent);
   for (int i = 0; i < 3 * d->nrider; i++) next_way[tangent + all + 3 * d->rider[i / 3] + i % 3] = 0;
   return pb_ok;
+}
+
+// ---- points on bodies that rest ---------------------------------------------------------------------------------------
+const double *pbCouple_State(pbScratch *s, const double *theta, const double *x) {
+  const pbModel *m = s->model;
+  const pbDeform *d = m->deform;
+  pbCouple *c = s->couple;
+  memcpy(c->state, x + state_layout(m).deform, (size_t)m->deform_state * sizeof(double));
+  pbCouple_Place(s, theta, x, c->state);
+  for (int i = 0; i < d->nrider; i++) memset(c->state + 3 * d->npoint + 3 * d->rider[i], 0, 3 * sizeof(double));
+  return c->state;
+}
+
+pbRestingBar pbCouple_RestBegin(pbScratch *s, const double *next_bar) {
+  const pbDeform *d = s->model->deform;
+  pbCouple *c = s->couple;
+  size_t bytes = (size_t)s->model->deform_tangent * sizeof(double);
+  memcpy(c->next_bar, next_bar, bytes);
+  memset(c->state_bar, 0, bytes);
+  for (int i = 0; i < d->nrider; i++) memset(c->next_bar + 3 * d->npoint + 3 * d->rider[i], 0, 3 * sizeof(double));
+  return (pbRestingBar){c->next_bar, c->state_bar};
+}
+
+void pbCouple_RestEnd(pbScratch *s, const double *theta, const double *x, double *x_bar, double *theta_bar) {
+  const pbModel *m = s->model;
+  const pbDeform *d = m->deform;
+  pbCouple *c = s->couple;
+  size_t places = 3 * (size_t)d->nrider * sizeof(double);
+  take_places(d, c->state_bar, c->y_bar);  // where a place stays, its end is its start
+  for (int i = 0; i < d->nrider; i++) {
+    memset(c->state_bar + 3 * d->rider[i], 0, 3 * sizeof(double));
+    memset(c->state_bar + 3 * d->npoint + 3 * d->rider[i], 0, 3 * sizeof(double));
+  }
+  split(c->state_bar, m->deform_tangent, x_bar);
+  if (!theta_bar) return;
+  memset(c->x_bar, 0, places), memset(c->force, 0, places);
+  memset(c->lam, 0, (size_t)m->nv * sizeof(double)), memset(c->acc, 0, (size_t)m->nv * sizeof(double));
+  ride_from(s, theta, x);
+  pbJvp_RideTheta(s->complex_work, theta, NULL);
+  pull_parameters(s, theta, c->x_bar, c->y_bar, theta_bar);
+}
+
+const double *pbCouple_RestWay(pbScratch *s, const double *theta, const double *x, const pbDirection *dir) {
+  const pbModel *m = s->model;
+  const pbDeform *d = m->deform;
+  pbCouple *c = s->couple;
+  size_t bytes = (size_t)m->deform_tangent * sizeof(double);
+  memset(c->state_bar, 0, bytes);
+  if (dir->x) memcpy(c->state_bar, dir->x + 2 * m->nv + m->na, bytes);
+  memset(c->force, 0, 3 * (size_t)d->nrider * sizeof(double)), memset(c->acc, 0, (size_t)m->nv * sizeof(double));
+  push_places(s, theta, x, dir);
+  for (int i = 0; i < 3 * d->nrider; i++) {
+    int k = 3 * d->rider[i / 3] + i % 3;
+    c->state_bar[k] = c->y_bar[i], c->state_bar[3 * d->npoint + k] = 0;
+  }
+  return c->state_bar;
 }

@@ -37,4 +37,17 @@ PB_NODISCARD pbStatus pbCouple_Jvp(pbScratch *s, const double *theta, const doub
                                    const pbDirection *direction, double *next, double *sensordata, double *xpos,
                                    double *site_xpos);
 
+// ---- points on bodies that rest: fixed points whose places follow from theta ------------------------------------------
+// The deformables' part of state x with these points where they are; valid until the next call.
+const double *pbCouple_State(pbScratch *s, const double *theta, const double *x);
+// Around a pullback: cotangents of the state after and before to work with; then what they give to x_bar and theta_bar.
+typedef struct pbRestingBar {
+  const double *next_bar;
+  double *state_bar;
+} pbRestingBar;
+pbRestingBar pbCouple_RestBegin(pbScratch *s, const double *next_bar);
+void pbCouple_RestEnd(pbScratch *s, const double *theta, const double *x, double *x_bar, double *theta_bar);
+// The direction of the deformables' part of the state, with these points on their way.
+const double *pbCouple_RestWay(pbScratch *s, const double *theta, const double *x, const pbDirection *direction);
+
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/context.h"
 #include "math/vec.h"
-#include "world/attach.h"
+#include "world/couple.h"
 #include "world/state_layout.h"
 
 // ---- the model ------------------------------------------------------------------------------------------------------
@@ -222,7 +222,8 @@ static pbStatus failed(pbScratch *s, pbStatus status, double time) {
 pbStatus pbScratch_DeformStep(pbScratch *s, const double *theta, const double *x, const pbInput *input, double *next) {
   int at = state_layout(s->model).deform;
   pbDeformInput in = pbDeformInput_Of(s->model, theta, x, input);
-  pbStatus status = pbDeform_Step(s->deform, &in, x + at, next + at);
+  const double *state = s->couple ? pbCouple_State(s, theta, x) : x + at;
+  pbStatus status = pbDeform_Step(s->deform, &in, state, next + at);
   if (status != pb_ok) return failed(s, status, in.time);
   pbScratch_NoteDeform(s);
   return pb_ok;
@@ -233,7 +234,7 @@ void pbScratch_DeformRecord(const pbScratch *s, double *record) {
   size_t points = 3 * (size_t)m->deform->npoint;
   memcpy(record, s->state + state_layout(m).deform, (size_t)m->deform_state * sizeof(double));
   memcpy(record + m->deform_state, s->deform->anchor, points * sizeof(double));
-  record[m->deform_state + (int)points] = !s->couple && s->deform->anchored;
+  record[m->deform_state + (int)points] = !pb_coupled(m) && s->deform->anchored;
 }
 
 pbStatus pbScratch_DeformVjp(pbScratch *s, const double *theta, const double *record, const void *kept, const pbInput *input,
@@ -245,7 +246,14 @@ pbStatus pbScratch_DeformVjp(pbScratch *s, const double *theta, const double *re
   const double *next = record + pbTape_Size(m) - pb_deformRecord(m);
   const double *anchor = next + m->deform_state;
   pbDeformAnchor near = {anchor[3 * m->deform->npoint] != 0 ? anchor : NULL, kept};
-  pbStatus status = pbDeform_Vjp(s->deform, &in, record + at, next, &near, next_bar + tangent, x_bar + tangent, &bar);
+  pbStatus status;
+  if (s->couple) {
+    const pbRestingBar rest = pbCouple_RestBegin(s, next_bar + tangent);
+    status = pbDeform_Vjp(s->deform, &in, pbCouple_State(s, theta, record), next, &near, rest.next_bar, rest.state_bar, &bar);
+    if (status == pb_ok) pbCouple_RestEnd(s, theta, record, x_bar + tangent, theta_bar);
+  } else {
+    status = pbDeform_Vjp(s->deform, &in, record + at, next, &near, next_bar + tangent, x_bar + tangent, &bar);
+  }
   return status == pb_ok ? pb_ok : failed(s, status, in.time);
 }
 
@@ -265,7 +273,9 @@ pbStatus pbScratch_DeformJvp(pbScratch *s, const double *theta, const double *re
   int at = state_layout(m).deform, tangent = 2 * m->nv + m->na;
   pbDeformInput in = pbDeformInput_Of(m, theta, record, input);
   pbDeformDirection d = pbDeformDirection_Of(m, direction);
-  pbStatus status = pbDeform_Jvp(s->deform, &in, record + at, record + pbTape_Size(m) - pb_deformRecord(m), &d, next + tangent);
+  const double *state = s->couple ? pbCouple_State(s, theta, record) : record + at;
+  if (s->couple) d.state = pbCouple_RestWay(s, theta, record, direction);
+  pbStatus status = pbDeform_Jvp(s->deform, &in, state, record + pbTape_Size(m) - pb_deformRecord(m), &d, next + tangent);
   return status == pb_ok ? pb_ok : failed(s, status, in.time);
 }
 

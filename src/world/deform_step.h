@@ -15,6 +15,8 @@ void pbScratch_NoteDeform(pbScratch *s);  // what the report says of the last st
 pbDeformInput pbDeformInput_Of(const pbModel *m, const double *theta, const double *x, const pbInput *input);
 pbDeformDirection pbDeformDirection_Of(const pbModel *m, const pbDirection *direction);
 pbDeformBar pbDeformBar_Of(const pbModel *m, const pbInputBar *input_bar, double *theta_bar);
+// Deformables hang on bodies that move: one step for both (couple.h).
+static inline bool pb_coupled(const pbModel *m) { return m->deform && m->deform->coupled; }
 // Numbers that a step leaves in the tape's record: the state after it, and the anchor of its solution (deform.h).
 static inline int pb_deformRecord(const pbModel *m) { return m->deform ? m->deform_state + 3 * m->deform->npoint + 1 : 0; }
 void pbScratch_DeformRecord(const pbScratch *s, double *record);

@@ -14,7 +14,7 @@
 pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record, const pbInput *input,
                     const pbDirection *direction, pbScratch *s, double *next, double *sensordata, double *xpos,
                     double *site_xpos) {
-  if (s->couple && next) {
+  if (pb_coupled(m) && next) {
     pbStatus coupled = pbCouple_Jvp(s, theta, record, input, direction, next, sensordata, xpos, site_xpos);
     return coupled == pb_ok ? coupled
                             : pbScratch_Fail(s, coupled, "forward derivative: %s",

@@ -65,7 +65,7 @@ size_t pbKept_Room(const pbModel *m, int contacts) {
 bool pbKept_Begin(pbScratch *s, void *kept, size_t room) {
   if (s->deform) {  // of worlds with deformables the factor alone
     s->kept_factor = kept;
-    return !s->couple && deform_room(s->model) > 0;
+    return !pb_coupled(s->model) && deform_room(s->model) > 0;
   }
   if (pb_stages(s->model) > 1 || pb_hard(s->model) || s->impacts || room < s->w.kept_bytes) return false;
   s->place = kept;
@@ -95,7 +95,7 @@ pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *rec
                         const double *next_bar, const pbObservationBar *observed, const double *distance_bar, pbScratch *s,
                         double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
   const double *stages = record + pbModel_StateSize(m);
-  if (m->deform && !s->couple && next_bar)
+  if (m->deform && !pb_coupled(s->model) && next_bar)
     PB_TRY(pbScratch_DeformVjp(s, theta, record, kept, input, next_bar, x_bar, input_bar, theta_bar));
   if (m->deform) kept = NULL;                       // it is no evaluation of bodies
   if (next_bar && pbImpacts_Recorded(s, record)) {  // its flights, and what is seen at the start by itself
@@ -108,7 +108,7 @@ pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *rec
   if (next_bar) p.q_next = next_bar, p.v_next = next_bar + m->nv, p.act_next = next_bar + 2 * m->nv;
   if (observed) p.sensordata = observed->sensordata, p.xpos = observed->xpos, p.site_xpos = observed->site_xpos;
   if (input_bar) p.ctrl = input_bar->ctrl, p.qfrc = input_bar->qfrc, p.xfrc = input_bar->xfrc;
-  if (s->couple && next_bar) {
+  if (pb_coupled(m) && next_bar) {
     pbStatus coupled = pbCouple_Vjp(s, theta, record, input, next_bar, &p, x_bar, input_bar, theta_bar);
     return coupled == pb_ok || *s->error
                ? coupled

@@ -188,10 +188,8 @@ static pbStatus allocate(pbScratch *s, int contacts) {
   s->variant->vjp_carve(s->adjoint_lanes, m, contacts, true);
   if (m->contact.method == pb_contactImpact) PB_TRY(pbImpacts_Create(s, contacts));
   if (m->deform) PB_TRY(pbDeformWork_Create(m->deform, &s->deform));
-  if (m->deform && m->deform->coupled) {
-    PB_TRY(pbCouple_Create(s));
-    s->deform->riders = &s->couple->riders;
-  }
+  if (m->deform && m->deform->nrider) PB_TRY(pbCouple_Create(s));
+  if (pb_coupled(m)) s->deform->riders = &s->couple->riders;
   return pbScratch_InspectCreate(s);
 }
 
@@ -375,7 +373,7 @@ void pbScratch_State(const pbScratch *s, double time, double *x) {
 // The state after a step to s->state.
 static pbStatus advance(pbScratch *s, const double *theta, const double *x, const pbInput *input, bool sense) {
   if (s->impacts) return pbImpacts_Step(s, theta, x, input, sense, s->state);
-  if (s->couple) return pbCouple_Step(s, theta, x, input, sense, s->state);
+  if (pb_coupled(s->model)) return pbCouple_Step(s, theta, x, input, sense, s->state);
   pbScratch_Load(s, theta, x, input);
   PB_TRY(pbScratch_Run(s, sense, true));
   pbScratch_State(s, x[state_layout(s->model).time] + s->w.p.timestep[0], s->state);
@@ -387,7 +385,7 @@ pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const 
   pbStateLayout at = state_layout(m);
   double *next = s->state;
   PB_TRY(advance(s, theta, x, input, sensordata != NULL));
-  if (s->couple) pbScratch_NoteDeform(s);
+  if (pb_coupled(m)) pbScratch_NoteDeform(s);
   else if (m->deform) PB_TRY(pbScratch_DeformStep(s, theta, x, input, next));
   int bad = first_not_finite(next, at.size);
   char name[160];

@@ -343,7 +343,7 @@ static void direction(const Run *r, unsigned seed, double *x, double *theta, dou
     pbParam p = pbModel_ParamAt(w->model, i);
     static const char *const kinematic[] = {"body_pos", "body_quat", "jnt_pos", "jnt_axis", "geom_size", "geom_pos", "body_mass"};
     bool of_bodies = false;
-    for (int b = 0; b < 7; b++) of_bodies = of_bodies || (!strcmp(p.name, kinematic[b]) && pbModel_Size(w->model, "nv") > 0);
+    for (int b = 0; b < 7; b++) of_bodies = of_bodies || (!strcmp(p.name, kinematic[b]) && pbModel_Size(w->model, "ngeom") > 0);
     bool ours = of_bodies || !strcmp(p.name, "attach_local") || strchr(p.name, '.') || !strncmp(p.name, "point_", 6) ||
                 !strcmp(p.name, "gravity");
     for (size_t k = p.offset; k < p.offset + (size_t)(p.rows * p.cols); k++)
@@ -385,7 +385,7 @@ static void compare(Run r, const char *name, bool contacts, double eps, double t
   OK(pbRollout_Jvp(rollout, 1, &(pbRolloutDirection){.x0 = dx, .theta = dt, .ctrl = du}, &(pbRolloutTangent){.x = tangent}));
   OK(pbRollout_Vjp(rollout, &(pbRolloutBar){.points = {r.bar, 1, NULL}}, NULL, &(pbRolloutGradient){0}, &c));
   pbRollout_Destroy(rollout);
-  if (contacts && c.most_contacts < (r.nv ? 3 : 20)) fail_msg("%s: only %d contacts", name, c.most_contacts);
+  if (contacts && c.most_contacts < 3) fail_msg("%s: only %d contacts", name, c.most_contacts);
   double pushed =
       dot(r.bar, tangent + steps * r.n + 2 * r.nv, (size_t)(2 * r.np)) + dot(r.bar, tangent + steps * r.n + r.nv, (size_t)r.nv);
   if (!(fabs(along - pushed) <= 1e-11 * fabs(pushed))) fail_msg("%s: pullback %.15g, forward %.15g", name, along, pushed);
@@ -519,6 +519,62 @@ static void test_momentum(void **state) {
   done(w);
 }
 
+// Geoms that rest: a net falls on a table and hangs on it at a corner; their places are parameters, though nothing of them moves.
+static const char table[] =
+    "<mujoco><option timestep='0.005'/><worldbody><geom name='floor' type='plane' size='5 5 .1' pos='0 0 -.3' euler='5 0 0'/>"
+    "<body name='table' pos='.3 .01 .3' euler='3 4 5'><geom name='top' type='box' size='.05 .04 .03' pos='.01 0 .0'/>"
+    "<geom name='knob' type='sphere' size='.02' pos='.03 .03 .025'/></body></worldbody></mujoco>";
+
+static World *resting(pbScheme scheme) {
+  World *w = calloc(1, sizeof *w);
+  pbSpec *spec;
+  w->ctx = pbContext_Create(NULL);
+  OK(pbSpec_ParseMjcf(w->ctx, table, strlen(table), "table", &spec));
+  OK(pbSpec_Compile(spec, &w->model));
+  pbSpec_Destroy(spec);
+  OK(pbDeformable_Create(w->ctx, &w->d));
+  double rest[75], masses[25], velocity[75] = {0};
+  int triangle[32][3], edge[64][2], triangles = 0, edges = 0, group, number, glue;
+  unsigned seed = 21;
+  for (int i = 0; i < 25; i++) {
+    rest[3 * i] = 0.24 + 0.03 * (i % 5), rest[3 * i + 1] = -0.05 + 0.03 * (i / 5),
+             rest[3 * i + 2] = 0.353 + 0.0005 * noise(&seed);
+    masses[i] = 0.002, velocity[3 * i + 2] = -0.3, velocity[3 * i] = 0.1;
+  }
+  for (int i = 0; i < 16; i++) {
+    int a = i % 4 + 5 * (i / 4);
+    memcpy(triangle[triangles++], (int[]){a, a + 1, a + 6}, sizeof triangle[0]);
+    memcpy(triangle[triangles++], (int[]){a, a + 6, a + 5}, sizeof triangle[0]);
+    memcpy(edge[edges++], (int[]){a, a + 1}, sizeof edge[0]);
+    memcpy(edge[edges++], (int[]){a, a + 5}, sizeof edge[0]);
+  }
+  OK(pbDeformable_AddPoints(w->d, 25, rest, masses, NULL, velocity, NULL));
+  OK(pbDeformable_AddEnergy(w->d, "net", &spring, edges, edge[0], &group));
+  set(w, group, "k", 40), set(w, group, "l0", 0.03);
+  OK(pbDeformable_Attach(w->d, "table", 1, (double[]){-0.06, -0.06, 0.08}, &glue));
+  OK(pbDeformable_AddEnergy(w->d, "glue", &spring, 1, (int[]){0, glue}, &group));
+  set(w, group, "k", 60), set(w, group, "l0", 0.01);
+  OK(pbDeformable_AddSurface(w->d, &(pbSurface){.triangles = triangles, .triangle = triangle[0], .radius = 0.001, .self = true},
+                             &number));
+  OK(pbDeformable_AttachGeom(w->d, w->model, "top", &number));
+  OK(pbDeformable_AttachGeom(w->d, w->model, "knob", &number));
+  OK(pbDeformable_AttachGeom(w->d, w->model, "floor", &number));
+  for (int a = 1; a < 4; a++)
+    for (int b = a + 1; b < 4; b++) OK(pbDeformable_SetPair(w->d, a, b, false, -1, -1));
+  OK(pbDeformable_SetContact(
+      w->d,
+      &(pbDeformContact){.distance = 0.006, .stiffness = 100, .friction = 0.3, .velocity = 0.02, .kind = pb_frictionLagged}));
+  options(w, scheme);
+  OK(pbModel_SetDeformable(w->model, w->d));
+  return w;
+}
+
+static void test_resting_geoms(void **state) {
+  (void)state;
+  compare(run_in(resting(pb_schemeImplicitEuler)), "net on a table", true, 1e-4, 1e-6);
+  compare(run_in(resting(pb_schemeBdf2)), "net on a table, bdf2", true, 1e-5, 1e-6);
+}
+
 static void test_coupled_gradients(void **state) {
   (void)state;
   Run r = run_in(held());
@@ -626,9 +682,11 @@ static void test_errors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_oscillator),        cmocka_unit_test(test_order),    cmocka_unit_test(test_gradients),
-      cmocka_unit_test(test_contact_gradients), cmocka_unit_test(test_momentum), cmocka_unit_test(test_coupled_gradients),
-      cmocka_unit_test(test_avf4_energy),       cmocka_unit_test(test_driven),   cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_oscillator),    cmocka_unit_test(test_order),
+      cmocka_unit_test(test_gradients),     cmocka_unit_test(test_contact_gradients),
+      cmocka_unit_test(test_momentum),      cmocka_unit_test(test_coupled_gradients),
+      cmocka_unit_test(test_resting_geoms), cmocka_unit_test(test_avf4_energy),
+      cmocka_unit_test(test_driven),        cmocka_unit_test(test_errors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
