@@ -303,6 +303,9 @@ PB_NODISCARD pbStatus pbDeform_Begin(pbDeformWork *w, const pbDeformInput *in, c
 bool pbScheme_NeedsAcceleration(const pbSchemeTable *scheme);
 // state to next (both pbDeform_State.size numbers; may be the same). On failure next is untouched.
 PB_NODISCARD pbStatus pbDeform_Step(pbDeformWork *w, const pbDeformInput *in, const double *state, double *next);
+// Where fixed points go that ride on nothing: the way there to w->step (w->x less it), false: they are there; a share of that way.
+bool pbDeform_WayOfFixed(pbDeformWork *w);
+void pbDeform_MoveFixed(pbDeformWork *w, double share);
 // The state after the step whose solution is w->x; `next` may be `state`.
 void pbDeform_Finish(const pbDeformWork *w, const double *state, double *next);
 // The anchor: what Newton's last factor was made at, if it was of the matrix as it is and definite. So near the solution it makes

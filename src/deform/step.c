@@ -124,19 +124,21 @@ static pbStatus minimise(pbDeformWork *w) {
   return w->d->options.method == pb_minimiseNewton ? pbDeform_Newton(w) : pbDeform_Minimise(w);
 }
 
-// Where what is fixed goes; w->step: the way there. False: it is there already.
-static bool way_of_fixed(pbDeformWork *w) {
+// Points on bodies go where those take them.
+static bool driven(const pbDeform *d, int i) { return pbDeform_IsFixed(d, i) && d->rider_of[i / 3] < 0; }
+
+bool pbDeform_WayOfFixed(pbDeformWork *w) {
   bool some = false;
   for (int i = 0; i < 3 * w->d->npoint; i++) {
-    w->step[i] = pbDeform_IsFixed(w->d, i) ? w->x[i] - (w->y[i] + w->in.h * w->v[i]) : 0;
+    w->step[i] = driven(w->d, i) ? w->x[i] - (w->y[i] + w->in.h * w->v[i]) : 0;
     some = some || w->step[i] != 0;
   }
   return some;
 }
 
-static void move(pbDeformWork *w, double share) {
+void pbDeform_MoveFixed(pbDeformWork *w, double share) {
   for (int i = 0; i < 3 * w->d->npoint; i++) {
-    if (pbDeform_IsFixed(w->d, i)) w->x[i] = share < 1 ? w->x[i] - share * w->step[i] : w->y[i] + w->in.h * w->v[i];
+    if (driven(w->d, i)) w->x[i] = share < 1 ? w->x[i] - share * w->step[i] : w->y[i] + w->in.h * w->v[i];
   }
 }
 
@@ -147,18 +149,19 @@ static pbStatus first_guess(pbDeformWork *w) {
   size_t n = 3 * (size_t)w->d->npoint * sizeof(double);
   if (!w->scheme->implicit) {
     memcpy(w->x, w->xhat, n);
-    move(w, 1);
+    for (int i = 0; i < w->d->nrider; i++) memcpy(w->x + 3 * w->d->rider[i], w->y + 3 * w->d->rider[i], 3 * sizeof(double));
+    pbDeform_MoveFixed(w, 1);
     return pb_ok;
   }
   memcpy(w->x, w->y, n);
-  for (int k = 0; k < most && way_of_fixed(w); k++) {
+  for (int k = 0; k < most && pbDeform_WayOfFixed(w); k++) {
     double share = pbDeform_MaxStep(w, w->x, w->step);
-    move(w, share);
+    pbDeform_MoveFixed(w, share);
     if (share == 1) return pb_ok;
     pbStatus status = minimise(w);
     if (status != pb_ok && status != pb_no_convergence) return status;
   }
-  return way_of_fixed(w)
+  return pbDeform_WayOfFixed(w)
              ? pbDeform_Fail(w, pb_no_convergence, "fixed points cannot go where they must: what is in their way has no room")
              : pb_ok;
 }

@@ -261,6 +261,22 @@ static pbStatus solve(pbScratch *s) {
                         w->report.iterations, moved);
 }
 
+// Fixed points to where they go, as far as gaps allow; what is free, and bodies, give way in between.
+static pbStatus drive(pbScratch *s) {
+  enum { most = 200 };
+  pbDeformWork *w = s->deform;
+  for (int k = 0; k < most && pbDeform_WayOfFixed(w); k++) {
+    double share = pbDeform_MaxStep(w, w->x, w->step);
+    pbDeform_MoveFixed(w, share);
+    if (share == 1) return pb_ok;
+    pbStatus status = solve(s);
+    if (status != pb_ok && status != pb_no_convergence) return status;
+  }
+  return pbDeform_WayOfFixed(w)
+             ? pbScratch_Fail(s, pb_no_convergence, "fixed points cannot go where they must: what is in their way has no room")
+             : pb_ok;
+}
+
 // Start of the deformables' part: their state with the points on bodies where those are.
 static pbStatus begin(pbScratch *s, const double *theta, const double *x, const pbInput *input, double *state) {
   const pbModel *m = s->model;
@@ -286,7 +302,8 @@ pbStatus pbCouple_Step(pbScratch *s, const double *theta, const double *x, const
   memcpy(w->x, w->y, 3 * (size_t)w->d->npoint * sizeof(double));
   // Bodies left to themselves may go through what lies before them; where nothing moves, all is as it was.
   for (int i = 0; i < m->nv; i++) c->acc[i] = -s->w.qvel[i] / w->in.h;
-  pbStatus status = solve(s);
+  pbStatus status = drive(s);
+  if (status == pb_ok) status = solve(s);
   if (status != pb_ok && !*s->error) return pbScratch_Fail(s, status, "%s at time %.9g", w->error, s->w.time);
   PB_TRY(status);
   double value;

@@ -447,7 +447,7 @@ static World *held(void) {
   OK(pbSpec_Compile(spec, &w->model));
   pbSpec_Destroy(spec);
   OK(pbDeformable_Create(w->ctx, &w->d));
-  double rest[75], masses[25];
+  double rest[75], masses[25], velocity[75] = {0};
   int triangle[32][3], edge[64][2], triangles = 0, edges = 0, group, number, glue;
   unsigned seed = 21;
   for (int i = 0; i < 25; i++) {
@@ -463,7 +463,9 @@ static World *held(void) {
     memcpy(edge[edges++], (int[]){a, a + 5}, sizeof edge[0]);
     memcpy(edge[edges++], (int[]){a, a + 6}, sizeof edge[0]);
   }
-  OK(pbDeformable_AddPoints(w->d, 25, rest, masses, NULL, NULL, NULL));
+  velocity[3 * 4] = 0.1, velocity[3 * 4 + 2] = 0.2;  // a corner that is led
+  OK(pbDeformable_AddPoints(w->d, 25, rest, masses, NULL, velocity, NULL));
+  OK(pbDeformable_Fix(w->d, 1, (int[]){4}, pb_fixAll));
   OK(pbDeformable_AddEnergy(w->d, "net", &spring, edges, edge[0], &group));
   double l0[64];
   for (int e = 0; e < edges; e++) l0[e] = e % 3 == 2 ? 0.0424 : 0.03;
