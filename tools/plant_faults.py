@@ -197,7 +197,11 @@ def copy_sources():
 
 def build(test=None):
     """Everything, or what one test needs: to link all tests for each fault would take most of the time."""
-    needs = [] if test is None else ["pullback_program", "pullback_shared"] if test.startswith("pytest:") else [test.rstrip("$").replace("/", "_")]
+    needs = []
+    if test and test.startswith("pytest:"):
+        needs = ["pullback_program", "pullback_shared"]
+    elif test and "/" in test:  # others are no programs
+        needs = [test.rstrip("$").replace("/", "_")]
     return sh("nice", "cmake", "--build", str(BUILD), "-j", str(os.cpu_count()), *(["--target", *needs] if needs else []))
 
 
