@@ -27,6 +27,8 @@ FAULTS = [
      "unit/test_deform", "bodies and deformables: forces on bodies of another size than those on points"),
     ("src/world/couple.c", "double sum = pb_dot(c_bar, c->x_way, p) - pb_dot(c->lam, c->tau_way, n);", "double sum = pb_dot(c_bar, c->x_way, p);",
      "unit/test_deform", "bodies and deformables: directions of forces do not turn with bodies"),
+    ("src/rollout/rollout.c", "if (r->kept_used == 0 && pbKept_Guess(r->scratch) > room / (size_t)left) return false;", "(void)left;", "unit/test_rollout",
+     "evaluations of the first steps are kept, not those of the last"),
     ("src/sparse/front_kernel.c", "above > 0 ? above / TILE * TILE : 0", "above > 0 ? (above / TILE + 1) * TILE : 0", "unit/test_sparse",
      "tiles on the diagonal are left out"),
     ("src/sparse/analysis.c", "? ~place : place", "? place : place", "unit/test_sparse", "blocks above the diagonal are not transposed"),

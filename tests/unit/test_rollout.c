@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -209,6 +210,26 @@ static void test_kept_evaluations_change_no_bit(void **state) {
   free(thin), free(kept);
 }
 
+// Of a long rollout those of the last steps are kept, as many as the core's own cache holds.
+static void test_the_last_evaluations_are_kept(void **state) {
+  enum { LONG = 3000, CACHE_MOST = 16 << 20 };
+  World *s = *state;
+  pbRolloutPlan plan;
+  pbRollout *r;
+  long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  good(s, pbRollout_Plan(s->model, LONG, 0, &plan));
+  assert_int_equal(plan.kept_bytes, cache <= 0 ? 1 << 20 : cache < CACHE_MOST ? cache : CACHE_MOST);
+  plan.kept_bytes = 64 << 10;
+  good(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &r));
+  good(s, pbRollout_Forward(r, s->theta, s->x0, &(pbRolloutInput){.constant = true}, NULL));
+  int first = 0;
+  while (first < LONG && r->kept_at[first] == SIZE_MAX) first++;
+  for (int k = first; k < LONG; k++) assert_true(r->kept_at[k] != SIZE_MAX);
+  print_message("room for %d of %d steps, %zu of %zu bytes\n", LONG - first, LONG, r->kept_used, plan.kept_bytes);
+  assert_true(first < LONG && r->kept_used <= plan.kept_bytes && 2 * r->kept_used > plan.kept_bytes);
+  pbRollout_Destroy(r);
+}
+
 static double dot(const double *a, const double *b, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
@@ -409,6 +430,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_forward_is_the_steps_one_by_one),
                                      cmocka_unit_test(test_gradient_has_the_same_bits_for_every_budget),
                                      cmocka_unit_test(test_kept_evaluations_change_no_bit),
+                                     cmocka_unit_test(test_the_last_evaluations_are_kept),
                                      cmocka_unit_test(test_forward_and_reverse_mode_agree),
                                      cmocka_unit_test(test_directions_of_any_size),
                                      cmocka_unit_test(test_spot_check),
