@@ -114,7 +114,7 @@ def rows():
                 found.append((ends[0] - ends[1]) / (2 * step))
             best[step] = apart(np.array(found))
         w.at([])
-        memory = w.r.plan.planned / 2**20
+        memory = w.r.plan.planned_bytes / 2**20
         links = {}
         for n in (1, 2, 5, 10, 20, 50):
             c = World(bench, n)

@@ -87,7 +87,7 @@ class Bench:
 def contact(m, **settings):
     """A loaded model with settings of contacts (before anything is computed with it)."""
     for name, value in settings.items():
-        m._check(pb.lib().pbModel_SetContact(m.ptr, name.encode(), str(value).encode()))
+        pb.lib().pbModel_SetContact(m.ptr, name.encode(), str(value).encode())
     return m
 
 
