@@ -27,6 +27,7 @@ void pbTask_Destroy(pbTask *task) {
                  task->start,      task->lower,           task->upper,     task->value,      task->trajectories, task->rates,
                  task->stop.terms, task->stop.deviations, task->met_z,     task->result_z,   task->last_z};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
+  pbContext_Free(ctx, task->verdict.notes);
   pbModel_Destroy(task->model);
   pbContext_Free(ctx, task);
 }
@@ -42,6 +43,7 @@ int pbTask_Steps(const pbTask *task, int t) { return task->trajectories[t].steps
 const pbRolloutPlan *pbTask_Plan(const pbTask *task, int t) { return &task->trajectories[t].plan; }
 const char *pbTask_Constants(const pbTask *task) { return task->recompute ? "recompute" : "keep"; }
 pbGradientKind pbTask_GradientKind(const pbTask *task) { return task->gradient; }
+bool pbTask_HasStop(const pbTask *task) { return task->stop.has_loss || task->stop.term_count > 0; }
 int64_t pbTask_Simulations(const pbTask *task) { return task->simulations; }
 
 int pbTask_TermCount(const pbTask *task) {
@@ -99,6 +101,8 @@ pbStatus pbTask_SetUp(pbTask *task) {
   PB_TRY(numbers(task, n, &task->met_z));
   PB_TRY(numbers(task, n, &task->result_z));
   PB_TRY(numbers(task, n, &task->last_z));
+  task->verdict.notes = pbContext_AllocArray(task->ctx, n + 1, 1);
+  if (!task->verdict.notes) return no_memory(task);
   bool squares = true;
   for (int t = 0; t < task->trajectory_count; t++) {
     PB_TRY(set_up_trajectory(task, &task->trajectories[t]));
@@ -131,7 +135,7 @@ static void begin_run(pbTask *task, const double *z) {
 
 bool pbTask_Met(const pbTask *task, double value) {
   const pbStop *stop = &task->stop;
-  if (!stop->has_loss && stop->term_count == 0) return false;
+  if (!pbTask_HasStop(task)) return false;
   if (stop->has_loss && !(value <= stop->loss)) return false;
   for (int s = 0; s < stop->term_count; s++)
     for (int t = 0; t < task->trajectory_count; t++)
