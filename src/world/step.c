@@ -178,10 +178,12 @@ static pbStatus allocate(pbScratch *s, int contacts) {
   size_t rows = (size_t)(contacts + m->topology->max_blocks + 1), n = (size_t)pbModel_TangentSize(m);
   s->events = pbContext_Alloc(ctx, 2 * rows * sizeof *s->events);
   s->event_numbers = pbContext_Alloc(ctx, (rows + 2 * n) * sizeof(double));
+  s->event_columns = pbContext_Alloc(ctx, (pb_hard(m) ? pbEvents_Room(m) : 1) * sizeof(double));
+  s->event_parent = pbContext_Alloc(ctx, rows * sizeof(int));
   s->ids = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
   s->ids_before = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
   if (!s->complex_work || !s->adjoint_one || !s->adjoint_lanes || !s->stages || !s->seeds || !s->state || !s->events ||
-      !s->event_numbers || !s->ids || !s->ids_before)
+      !s->event_numbers || !s->event_columns || !s->event_parent || !s->ids || !s->ids_before)
     return pb_no_memory;
   pbJvp_Carve(s->complex_work, m, contacts);
   s->variant->vjp_carve(s->adjoint_one, m, contacts, false);
@@ -243,6 +245,8 @@ void pbScratch_Destroy(pbScratch *s) {
   pbContext_Free(ctx, s->state);
   pbContext_Free(ctx, s->events);
   pbContext_Free(ctx, s->event_numbers);
+  pbContext_Free(ctx, s->event_columns);
+  pbContext_Free(ctx, s->event_parent);
   pbContext_Free(ctx, s->ids);
   pbContext_Free(ctx, s->ids_before);
   pbContext_Free(ctx, s);
