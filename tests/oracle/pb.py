@@ -137,8 +137,10 @@ class Model:
 
     # ---- step -------------------------------------------------------------------------------------------------------
     def _input(self, ctrl, qfrc, xfrc):
-        self._keep = [real(ctrl), real(qfrc), real(xfrc)]
-        return Input(*(ptr(a) for a in self._keep))
+        kept = [real(ctrl), real(qfrc), real(xfrc)]
+        made = Input(*map(ptr, kept))
+        made.kept = kept  # as long as what points to them
+        return made
 
     def step(self, x, ctrl=None, qfrc=None, xfrc=None, theta=None):
         """(next state, sensordata of the state before)."""
