@@ -60,7 +60,7 @@ static void load(Bench *b, const char *file) {
   b->x0 = numbers((size_t)b->nx), b->x = numbers((size_t)b->nx);
   b->x_bar = numbers((size_t)b->n), b->ones = numbers((size_t)b->n), b->theta_bar = numbers(pbModel_ParamSize(b->m));
   for (int i = 0; i < b->n; i++) b->ones[i] = 1;
-  need(pbState_Init(b->m, b->theta, -1, b->x0), "start");
+  need(pbState_Init(b->ctx, b->m, b->theta, -1, b->x0), "start");
 #ifdef PB_HAVE_MUJOCO
   char text[1000] = "";
   b->mj = mj_loadXML(file, NULL, text, sizeof text);
@@ -143,7 +143,7 @@ static void measure(Bench *b, int steps, int pairs) {
   pbRolloutPlan plan;
   pbRollout *kept, *thin;
   set_steps(b, steps);
-  need(pbRollout_Plan(b->m, steps, 0, &plan), pbContext_Error(b->ctx));
+  need(pbRollout_Plan(b->ctx, b->m, steps, 0, &plan), pbContext_Error(b->ctx));
   need(pbRollout_Create(b->ctx, b->m, &plan, NULL, &kept), pbContext_Error(b->ctx));
   plan.planned_bytes -= plan.kept_bytes, plan.kept_bytes = 0;
   need(pbRollout_Create(b->ctx, b->m, &plan, NULL, &thin), pbContext_Error(b->ctx));

@@ -17,6 +17,10 @@ BUILD = ROOT / "build" / "faults" / "build"
 
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why
 FAULTS = [
+    ("src/deform/adjoint.c", "pbCg_Solve(NULL, &k, b, packed", "pbCg_Solve(w->ctx, &k, b, packed", "hostile/test_threads",
+     "a pullback that succeeds leaves a text of an error"),
+    ("src/world/param.c", "const pbChecker c = {ctx, m, theta};", "const pbChecker c = {m->ctx, m, theta};", "hostile/test_threads",
+     "what only reads a model writes into its context"),
     ("src/deform/adjoint.c", "state_bar[at.v + i] += s->start[pb_pastV] * h * g;", "state_bar[at.v + i] += h * g;", "unit/test_deform",
      "deformables: velocities of the past count like those of implicit Euler"),
     ("src/deform/adjoint.c", "w->mass_bar[i / 3] -= lam * (dx - gravity * w->in.gravity[i % 3]);", "w->mass_bar[i / 3] -= lam * dx;",

@@ -22,7 +22,7 @@ class Throw:
         scenes.cloth(w, "cloth", t, young=2e4, density=500, bending=1e-3)
         w.freeze(scheme)
         self.plan = pb.Plan()
-        pb.lib().pbRollout_Plan(w.ptr, steps, 0, ct.byref(self.plan))
+        pb.lib().pbRollout_Plan(w.ctx, w.ptr, steps, 0, ct.byref(self.plan))
         self.rollout, self.spin = deform.Rollout(w, steps), np.cross([.5, 1., 1.], X) * (1 + X[:, :1])
 
     def loss(self, p):

@@ -15,7 +15,7 @@ class Rollout:
         self.m, self.steps, self.plan, self.ptr = m, steps, pb.Plan(), ct.c_void_p()
         self.theta, self.x0, self.ctrl, self.qfrc = m.theta.copy(), m.init(), np.zeros((steps, m.nu)), np.zeros((steps, m.nv))
         self.states, self.x0_bar, self.ctrl_bar, self.theta_bar = (np.zeros(n) for n in ((steps + 1, m.nx), m.nt, (steps, m.nu), m.ntheta))
-        l.pbRollout_Plan(m.ptr, steps, budget, ct.byref(self.plan))
+        l.pbRollout_Plan(m.ctx, m.ptr, steps, budget, ct.byref(self.plan))
         l.pbRollout_Create(m.ctx, m.ptr, ct.byref(self.plan), None, ct.byref(self.ptr))
 
     def __del__(self):

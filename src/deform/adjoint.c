@@ -215,7 +215,7 @@ static bool solve_near(pbDeformWork *w, double *x) {
     for (int c = 0; c < 3; c++) b[3 * i + c] = d->fixed[d->point[i]] >> c & 1 ? 0 : x[3 * d->point[i] + c];
   }
   pbSparse_Solve(m->factor, 1, b, packed, m->work);
-  pbStatus status = pbCg_Solve(w->ctx, &k, b, packed, w->cg_work, &report);
+  pbStatus status = pbCg_Solve(NULL, &k, b, packed, w->cg_work, &report);
   bool at_rounding = status == pb_no_convergence && report.iterations < k.iterations && report.residual < 1e-8;
   if (status != pb_ok && !at_rounding) return false;
   memset(x, 0, 3 * (size_t)d->npoint * sizeof(double));

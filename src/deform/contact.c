@@ -150,6 +150,7 @@ pbStatus pbDeformContact_Check(pbDeform *d) {
   }
   pbStatus status = pbBarrier_Begin(barrier, &values, d->start, d->theta0 + pb_restAt);
   if (status == pb_ok) status = pbBarrier_Check(barrier, &values, d->start);
+  if (status != pb_ok) pbContext_Fail(d->ctx, status, "%s", pbBarrier_Error(barrier));
   pbBarrier_Destroy(barrier);
   return status;
 }
@@ -163,7 +164,7 @@ static const pbStencils *list(const pbDeformWork *w, int index) {
 }
 
 static pbStatus told(pbDeformWork *w, pbStatus status) {
-  return status == pb_ok ? pb_ok : pbDeform_Fail(w, status, "contact: %s", pbContext_Error(w->ctx));
+  return status == pb_ok ? pb_ok : pbDeform_Fail(w, status, "contact: %s", pbBarrier_Error(w->barrier));
 }
 
 pbStatus pbDeformContact_Begin(pbDeformWork *w) {

@@ -202,7 +202,7 @@ typedef struct pbDeformWork {
   void *memory;
 } pbDeformWork;
 
-PB_NODISCARD pbStatus pbDeformWork_Create(const pbDeform *deform, pbDeformWork **work);
+PB_NODISCARD pbStatus pbDeformWork_Create(pbContext *ctx, const pbDeform *deform, pbDeformWork **work);
 void pbDeformWork_Destroy(pbDeformWork *work);
 PB_NODISCARD pbStatus pbDeform_Fail(pbDeformWork *work, pbStatus status, const char *format, ...) PB_PRINTF(3, 4);
 

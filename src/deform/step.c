@@ -51,19 +51,19 @@ static void layout(pbArena *a, pbDeformWork *w) {
   w->energy_work = pbArena_Take(a, d->work_bytes, 1);
 }
 
-pbStatus pbDeformWork_Create(const pbDeform *d, pbDeformWork **work) {
-  pbDeformWork *w = pbContext_Alloc(d->ctx, sizeof *w);
+pbStatus pbDeformWork_Create(pbContext *ctx, const pbDeform *d, pbDeformWork **work) {
+  pbDeformWork *w = pbContext_Alloc(ctx, sizeof *w);
   *work = NULL;
-  if (!w) return pbContext_Fail(d->ctx, pb_no_memory, "no memory for deformables");
-  *w = (pbDeformWork){.d = d, .ctx = d->ctx};
+  if (!w) return pbContext_Fail(ctx, pb_no_memory, "no memory for deformables");
+  *w = (pbDeformWork){.d = d, .ctx = ctx};
   pbArena a = pbArena_Measure();
   layout(&a, w);
   size_t needed = pbArena_Needed(&a);
   pbStatus status = pb_ok;
-  if (needed == SIZE_MAX || !(w->memory = pbContext_Alloc(d->ctx, needed)))
-    status = pbContext_Fail(d->ctx, pb_no_memory, "no memory for deformables: %zu bytes", needed);
+  if (needed == SIZE_MAX || !(w->memory = pbContext_Alloc(ctx, needed)))
+    status = pbContext_Fail(ctx, pb_no_memory, "no memory for deformables: %zu bytes", needed);
   if (status == pb_ok) status = pbDeformMatrix_Create(w);
-  if (status == pb_ok && d->collision) status = pbBarrier_Create(d->ctx, d->collision, &w->barrier);
+  if (status == pb_ok && d->collision) status = pbBarrier_Create(ctx, d->collision, &w->barrier);
   if (status != pb_ok) {
     pbDeformWork_Destroy(w);
     return status;

@@ -85,7 +85,7 @@ static pbStatus set_up_trajectory(pbTask *task, pbTrajectory *tr) {
   PB_TRY(numbers(task, n, &tr->x0_bar));
   PB_TRY(numbers(task, controls, &tr->ctrl_now));
   PB_TRY(numbers(task, controls, &tr->ctrl_bar));
-  PB_TRY(pbRollout_Plan(task->model, tr->steps, task->memory, &tr->plan));
+  PB_TRY(pbRollout_Plan(task->ctx, task->model, tr->steps, task->memory, &tr->plan));
   PB_TRY(pbRollout_Create(task->ctx, task->model, &tr->plan, NULL, &tr->rollout));
   PB_TRY(pbRollout_SetGradient(tr->rollout, task->gradient));
   pbRollout_OnProgress(tr->rollout, on_tick, task);
@@ -363,7 +363,7 @@ static pbStatus finer(pbTask *task, pbTrajectory *tr, int divide, double *value)
   pbStatus status = rows ? numbers(task, steps * nu, &ctrl) : no_memory(task);
   for (int i = 0; rows && i < fine.row_count; i++) rows[i] = fine.rows[i] * divide;
   for (size_t k = 0; ctrl && k < steps; k++) memcpy(ctrl + k * nu, tr->ctrl_now + k / (size_t)divide * nu, nu * sizeof *ctrl);
-  if (status == pb_ok) status = pbRollout_PlanSlots(task->model, (int)steps, 0, 1, &plan);
+  if (status == pb_ok) status = pbRollout_PlanSlots(task->ctx, task->model, (int)steps, 0, 1, &plan);
   if (status == pb_ok) status = pbRollout_Create(task->ctx, task->model, &plan, NULL, &rollout);
   if (status == pb_ok) {
     pbRolloutInput input = {.ctrl = ctrl};
@@ -385,7 +385,7 @@ static pbStatus finer(pbTask *task, pbTrajectory *tr, int divide, double *value)
 
 pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *timestep) {
   pbParam h;
-  PB_TRY(pbModel_Param(task->model, "timestep", &h));
+  PB_TRY(pbModel_Param(task->ctx, task->model, "timestep", &h));
   task->same = false;
   PB_TRY(pbTask_Apply(task, z));
   *timestep = task->theta_used[h.offset] /= task->confirm;

@@ -445,7 +445,7 @@ static pbStatus begin_side(Judge *j, double t, int trajectory, Side *side) {
   PB_TRY(numbers(j, (size_t)pbModel_StateSize(m), &side->x));
   PB_TRY(numbers(j, controls, &side->ctrl));
   PB_TRY(pbTask_Expand(j->task, j->trial, trajectory, side->theta, side->x, side->ctrl));
-  return pbScratch_Create(m, NULL, &side->scratch);
+  return pbScratch_Create(j->task->ctx, m, NULL, &side->scratch);
 }
 
 // How often the pair touches in the step that scratch has just done.

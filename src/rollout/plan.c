@@ -3,9 +3,9 @@
 #include "rollout/rollout.h"
 #include "world/model.h"
 
-static pbStatus begin(const pbModel *model, int steps, pbRolloutPlan *plan) {
+static pbStatus begin(pbContext *ctx, const pbModel *model, int steps, pbRolloutPlan *plan) {
   if (steps < 0)
-    return pbContext_Fail(model->ctx, pb_bad_argument, "rollout of %d steps: the number of steps must not be negative", steps);
+    return pbContext_Fail(ctx, pb_bad_argument, "rollout of %d steps: the number of steps must not be negative", steps);
   size_t nx = (size_t)pbModel_StateSize(model), n = (size_t)pbModel_TangentSize(model), record = (size_t)pbTape_Size(model);
   *plan = (pbRolloutPlan){.steps = steps, .record_bytes = record * sizeof(double), .snapshot_bytes = nx * sizeof(double)};
   plan->full_bytes = plan->record_bytes * (size_t)steps;
@@ -36,12 +36,12 @@ static void keep(const pbModel *model, size_t budget, pbRolloutPlan *plan) {
   plan->planned_bytes += plan->kept_bytes;
 }
 
-pbStatus pbRollout_Plan(const pbModel *model, int steps, size_t budget, pbRolloutPlan *plan) {
-  PB_TRY(begin(model, steps, plan));
+pbStatus pbRollout_Plan(pbContext *ctx, const pbModel *model, int steps, size_t budget, pbRolloutPlan *plan) {
+  PB_TRY(begin(ctx, model, steps, plan));
   if (budget == 0) budget = SIZE_MAX;
   int64_t cost = pbSchedule_Choose(steps, budget, plan->snapshot_bytes, plan->record_bytes, &plan->snapshots, &plan->leaf);
   if (cost < 0)
-    return pbContext_Fail(model->ctx, pb_capacity,
+    return pbContext_Fail(ctx, pb_capacity,
                           "memory of %zu bytes is too little: one tape record takes %zu bytes (all %d steps take %zu)", budget,
                           plan->record_bytes, steps, plan->full_bytes);
   finish(plan, cost);
@@ -49,11 +49,10 @@ pbStatus pbRollout_Plan(const pbModel *model, int steps, size_t budget, pbRollou
   return pb_ok;
 }
 
-pbStatus pbRollout_PlanSlots(const pbModel *model, int steps, int snapshots, int leaf, pbRolloutPlan *plan) {
-  PB_TRY(begin(model, steps, plan));
+pbStatus pbRollout_PlanSlots(pbContext *ctx, const pbModel *model, int steps, int snapshots, int leaf, pbRolloutPlan *plan) {
+  PB_TRY(begin(ctx, model, steps, plan));
   if (snapshots < 0 || leaf < 1)
-    return pbContext_Fail(model->ctx, pb_bad_argument, "a plan needs at least 0 snapshots and 1 record; got %d and %d", snapshots,
-                          leaf);
+    return pbContext_Fail(ctx, pb_bad_argument, "a plan needs at least 0 snapshots and 1 record; got %d and %d", snapshots, leaf);
   plan->snapshots = snapshots < steps ? snapshots : steps;
   plan->leaf = steps == 0 ? 1 : leaf < steps ? leaf : steps;
   finish(plan, pbSchedule_Cost(steps, (int64_t)plan->snapshots + 1, plan->leaf));

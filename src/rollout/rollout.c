@@ -47,7 +47,7 @@ pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutP
   size_t needed = pbArena_Needed(&a);
   pbStatus status = needed == SIZE_MAX || !(r->memory = pbContext_Alloc(ctx, needed))
                         ? pbContext_Fail(ctx, pb_no_memory, "no memory for the tape of a rollout: %zu bytes", plan->planned_bytes)
-                        : pbScratch_Create(model, capacity, &r->scratch);
+                        : pbScratch_Create(ctx, model, capacity, &r->scratch);
   if (status != pb_ok) {
     pbRollout_Destroy(r);
     return status;
@@ -235,7 +235,7 @@ static pbStatus sweep(pbRollout *r, pbRolloutOutput *out, bool first, pbSchedule
 
 static pbStatus read_timestep(pbRollout *r) {
   pbParam timestep;
-  PB_TRY(pbModel_Param(r->model, "timestep", &timestep));
+  PB_TRY(pbModel_Param(r->ctx, r->model, "timestep", &timestep));
   r->timestep = r->theta[timestep.offset];
   return pb_ok;
 }

@@ -31,12 +31,12 @@ static void layout(pbArena *a, const pbModel *m, pbCouple *c) {
 pbStatus pbCouple_Create(pbScratch *s) {
   const pbModel *m = s->model;
   const pbDeform *d = m->deform;
-  pbCouple *c = s->couple = pbContext_Alloc(m->ctx, sizeof *c);
+  pbCouple *c = s->couple = pbContext_Alloc(s->ctx, sizeof *c);
   if (!c) return pb_no_memory;
   pbArena a = pbArena_Measure();
   layout(&a, m, c);
   size_t needed = pbArena_Needed(&a);
-  if (needed == SIZE_MAX || !(c->memory = pbContext_Alloc(m->ctx, needed))) return pb_no_memory;
+  if (needed == SIZE_MAX || !(c->memory = pbContext_Alloc(s->ctx, needed))) return pb_no_memory;
   a = pbArena_Over(c->memory, needed);
   layout(&a, m, c);
   c->at = (pbAttach){d->nrider, d->rider_body, d->rider_geom, d->rider_size};
@@ -47,8 +47,8 @@ pbStatus pbCouple_Create(pbScratch *s) {
 
 void pbCouple_Destroy(pbScratch *s) {
   if (!s->couple) return;
-  pbContext_Free(s->model->ctx, s->couple->memory);
-  pbContext_Free(s->model->ctx, s->couple);
+  pbContext_Free(s->ctx, s->couple->memory);
+  pbContext_Free(s->ctx, s->couple);
 }
 
 // ---- places -----------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include "world/variants.h"
 
 struct pbScratch {
+  pbContext *ctx;  // of the thread: its memory
   const pbModel *model;
   const pbVariant *variant;           // kernels for this processor
   pbWork_r w;                         // the evaluation in double

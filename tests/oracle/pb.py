@@ -86,7 +86,7 @@ class Model:
 
     def _scratch(self):
         if not self.scratch:
-            lib().pbScratch_Create(self.ptr, None, ct.byref(self.scratch))
+            lib().pbScratch_Create(self.ctx, self.ptr, None, ct.byref(self.scratch))
         return self.scratch
 
     def warnings(self):
@@ -111,7 +111,7 @@ class Model:
     # ---- states -----------------------------------------------------------------------------------------------------
     def init(self, keyframe=-1):
         x = np.zeros(self.nx)
-        lib().pbState_Init(self.ptr, ptr(self.theta), keyframe, ptr(x))
+        lib().pbState_Init(self.ctx, self.ptr, ptr(self.theta), keyframe, ptr(x))
         return x
 
     def state(self, qpos, qvel, act=(), time=0.0, warmstart=None):
@@ -212,7 +212,7 @@ class Rollout:
 
     def __init__(self, model, steps, budget=0):
         l, self.m, self.steps, self.ptr, plan = lib(), model, steps, ct.c_void_p(), Plan()
-        l.pbRollout_Plan(model.ptr, steps, budget, ct.byref(plan))
+        l.pbRollout_Plan(model.ctx, model.ptr, steps, budget, ct.byref(plan))
         l.pbRollout_Create(model.ctx, model.ptr, ct.byref(plan), None, ct.byref(self.ptr))
 
     def __del__(self):

@@ -29,7 +29,7 @@ static double noise(unsigned *seed) {
 
 static size_t parameter(const pbModel *m, const char *name) {
   pbParam p;
-  good(pbModel_Param(m, name, &p));
+  good(pbModel_Param(ctx, m, name, &p));
   return p.offset;
 }
 
@@ -50,14 +50,14 @@ static Run begin(const char *text, int steps, size_t budget) {
   good(pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
   good(pbSpec_Compile(spec, &s.m));
   pbSpec_Destroy(spec);
-  good(pbRollout_Plan(s.m, steps, budget, &plan));
+  good(pbRollout_Plan(ctx, s.m, steps, budget, &plan));
   good(pbRollout_Create(ctx, s.m, &plan, NULL, &s.r));
   s.theta = pbModel_DefaultParams(s.m);
   s.nx = pbModel_StateSize(s.m), s.n = pbModel_TangentSize(s.m), s.nv = pbModel_Size(s.m, "nv");
   s.x0 = calloc((size_t)(2 * s.nx + 2 * s.n), sizeof(double));
   s.x = s.x0 + s.nx, s.g = s.x + s.nx, s.w = s.g + s.n;
   s.theta_bar = calloc(pbModel_ParamSize(s.m), sizeof(double));
-  good(pbState_Init(s.m, s.theta, -1, s.x0));
+  good(pbState_Init(ctx, s.m, s.theta, -1, s.x0));
   return s;
 }
 
@@ -77,7 +77,7 @@ static void set_method(Run *s, const char *method, const char *restitution) {
   s->r = NULL;
   good(pbModel_SetContact(s->m, "method", method));
   if (restitution) good(pbModel_SetContact(s->m, "restitution", restitution));
-  good(pbRollout_Plan(s->m, s->steps, 0, &plan));
+  good(pbRollout_Plan(ctx, s->m, s->steps, 0, &plan));
   good(pbRollout_Create(ctx, s->m, &plan, NULL, &s->r));
 }
 
@@ -218,7 +218,7 @@ static void dot_product(const char *text, pbGradientKind kind, const char *metho
                                "jnt_margin", "geom_solref", "geom_friction", "timestep", "gravity",   "tendon_range"};
   for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
     pbParam p;
-    good(pbModel_Param(s.m, names[k], &p));
+    good(pbModel_Param(ctx, s.m, names[k], &p));
     for (int i = 0; i < p.rows * p.cols; i++) theta[p.offset + (size_t)i] = 1e-2 * noise(&seed);
   }
   forward(&s, s.theta);
@@ -448,7 +448,7 @@ static void test_penalty(void **state) {
   good(pbModel_SetContact(s.m, "method", "penalty"));
   pbRollout_Destroy(s.r);
   pbRolloutPlan plan;
-  good(pbRollout_Plan(s.m, s.steps, 0, &plan));
+  good(pbRollout_Plan(ctx, s.m, s.steps, 0, &plan));
   good(pbRollout_Create(ctx, s.m, &plan, NULL, &s.r));
   s.x0[1] = height, s.w[0] = 1;
   forward(&s, s.theta);
@@ -495,7 +495,7 @@ static void test_refused(void **state) {
   good(pbModel_SetContact(s.m, "method", "impact"));
   pbRollout *r = NULL;
   pbRolloutPlan plan;
-  good(pbRollout_Plan(s.m, 3, 0, &plan));
+  good(pbRollout_Plan(ctx, s.m, 3, 0, &plan));
   good(pbRollout_Create(ctx, s.m, &plan, NULL, &r));
   good(pbRollout_SetGradient(r, pb_gradientExact));
   for (int k = pb_gradientEvent; k < pb_gradientKindCount; k++) {
