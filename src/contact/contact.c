@@ -60,7 +60,9 @@ void NUM(pbContact_Mix)(const NUM(pbWork) *w, int g1, int g2, NUM(pbMix) *mix) {
   mix->winner = p1 > p2 ? g1 : p2 > p1 ? g2 : -1;
   mix->direct = !(re(w->p.geom_solref[2 * g1]) > 0 && re(w->p.geom_solref[2 * g2]) > 0);
   bool none1 = re(s1) < 1e-15, none2 = re(s2) < 1e-15;
-  mix->mix = none1 && none2 ? 0.5 : none1 ? 0 : none2 ? 1 : s1 / (s1 + s2);
+  // a weight of zero still has a slope
+  if (none1 || none2) mix->mix = none1 && none2 ? 0.5 : none1 ? num_make(0, im(s1) / re(s2)) : num_make(1, -im(s2) / re(s1));
+  else mix->mix = s1 / (s1 + s2);
 }
 
 num NUM(pbMixing_Of)(pbContactMixing mixing, num a, num b) {
@@ -73,29 +75,32 @@ num NUM(pbMixing_Of)(pbContactMixing mixing, num a, num b) {
   }
 }
 
+num NUM(pbContact_FrictionGiven)(const NUM(pbWork) *w, const NUM(pbContact) *c, int k) {
+  static const int kind[5] = {0, 0, 1, 2, 2};  // sliding, spinning, rolling
+  int p1 = w->m->geom_priority[c->geom1], p2 = w->m->geom_priority[c->geom2];
+  if (w->m->enableflags & pb_enblOverride) return w->p.o_friction[k];
+  if (c->pair >= 0) return w->p.pair_friction[5 * c->pair + k];
+  num f1 = w->p.geom_friction[3 * c->geom1 + kind[k]], f2 = w->p.geom_friction[3 * c->geom2 + kind[k]];
+  return p1 > p2 ? f1 : p2 > p1 ? f2 : NUM(pbMixing_Of)(w->m->contact.mixing, f1, f2);
+}
+
 static void geom_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
   const pbModel *m = w->m;
   int g1 = c->geom1, g2 = c->geom2;
   NUM(pbMix) mix;
   NUM(pbContact_Mix)(w, g1, g2, &mix);
-  num fri[3], s = mix.mix;
+  num s = mix.mix;
   if (mix.winner >= 0) {
     c->dim = m->geom_condim[mix.winner];
     memcpy(c->solref, w->p.geom_solref + 2 * mix.winner, sizeof c->solref);
     memcpy(c->solimp, w->p.geom_solimp + 5 * mix.winner, sizeof c->solimp);
-    v3_copy(fri, w->p.geom_friction + 3 * mix.winner);
   } else {
     const num *r1 = w->p.geom_solref + 2 * g1, *r2 = w->p.geom_solref + 2 * g2;
     const num *i1 = w->p.geom_solimp + 5 * g1, *i2 = w->p.geom_solimp + 5 * g2;
     c->dim = m->geom_condim[g1] > m->geom_condim[g2] ? m->geom_condim[g1] : m->geom_condim[g2];
     for (int k = 0; k < 2; k++) c->solref[k] = mix.direct ? num_min(r1[k], r2[k]) : s * r1[k] + (1 - s) * r2[k];
     for (int k = 0; k < 5; k++) c->solimp[k] = s * i1[k] + (1 - s) * i2[k];
-    for (int k = 0; k < 3; k++)
-      fri[k] = NUM(pbMixing_Of)(m->contact.mixing, w->p.geom_friction[3 * g1 + k], w->p.geom_friction[3 * g2 + k]);
   }
-  c->friction[0] = c->friction[1] = fri[0];
-  c->friction[2] = fri[1];
-  c->friction[3] = c->friction[4] = fri[2];
   c->solreffriction[0] = c->solreffriction[1] = 0;
 }
 
@@ -105,7 +110,6 @@ static void set_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
     memcpy(c->solref, w->p.pair_solref + 2 * c->pair, sizeof c->solref);
     memcpy(c->solreffriction, w->p.pair_solreffriction + 2 * c->pair, sizeof c->solreffriction);
     memcpy(c->solimp, w->p.pair_solimp + 5 * c->pair, sizeof c->solimp);
-    memcpy(c->friction, w->p.pair_friction + 5 * c->pair, sizeof c->friction);
   } else {
     geom_parameters(w, c);
   }
@@ -113,9 +117,8 @@ static void set_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
     memcpy(c->solref, w->p.o_solref, sizeof c->solref);
     memcpy(c->solreffriction, w->p.o_solref, sizeof c->solreffriction);
     memcpy(c->solimp, w->p.o_solimp, sizeof c->solimp);
-    memcpy(c->friction, w->p.o_friction, sizeof c->friction);
   }
-  for (int k = 0; k < 5; k++) c->friction[k] = num_max(1e-5, c->friction[k]);
+  for (int k = 0; k < 5; k++) c->friction[k] = num_at_least(NUM(pbContact_FrictionGiven)(w, c, k), PB_LEAST_FRICTION);
   c->restitution = NUM(pbMixing_Of)(w->m->contact.mixing, w->p.geom_restitution[c->geom1], w->p.geom_restitution[c->geom2]);
 }
 

@@ -12,6 +12,10 @@ typedef struct NUM(pbMix) {
 } NUM(pbMix);
 // Friction or restitution of two geoms (contact.h: mixing).
 num NUM(pbMixing_Of)(pbContactMixing mixing, num a, num b);
+// Friction k of a contact (two sliding, spinning, two rolling) as its geoms, pair or override give it; what counts is no less
+// than PB_LEAST_FRICTION.
+#define PB_LEAST_FRICTION 1e-5
+num NUM(pbContact_FrictionGiven)(const NUM(pbWork) *w, const NUM(pbContact) *c, int k);
 void NUM(pbContact_Mix)(const NUM(pbWork) *w, int geom1, int geom2, NUM(pbMix) *mix);
 // Candidates (w->near) that may come closer than their margin and `reach`, by balls around them; returns their number.
 int NUM(pbContact_Near)(NUM(pbWork) *w, double reach);

@@ -5,6 +5,7 @@
 #include "contact/row.h"
 #include "linalg/vector.h"
 #include "math/vec.h"
+#include "multibody/kink.h"
 #include "multibody/spatial.h"
 
 // ---- building blocks ------------------------------------------------------------------------------------------------
@@ -107,17 +108,12 @@ void NUM(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *f
 
 // ---- impedance ------------------------------------------------------------------------------------------------------
 void NUM(pbRow_Reference)(const NUM(pbWork) *w, const num *solref, num out[2], bool friction) {
-  out[0] = solref[0], out[1] = solref[1];
-  if ((re(out[0]) > 0) != (re(out[1]) > 0)) {
-    out[0] = friction ? 0 : 0.02;
-    out[1] = friction ? 0 : 1;
-  }
-  if (!(w->m->disableflags & pb_dsblRefsafe) && re(out[0]) > 0) out[0] = num_max(out[0], 2 * w->p.timestep[0]);
+  safe_reference(w, solref, out, friction);
 }
 
 void NUM(pbRow_Impedance)(const num *solimp, num pos, num margin, num *imp, num *slope) {
-  num d0 = num_clip(solimp[0], 1e-4, 0.9999), d1 = num_clip(solimp[1], 1e-4, 0.9999), width = num_max(0, solimp[2]);
-  num mid = num_clip(solimp[3], 1e-4, 0.9999), power = num_max(1, solimp[4]), y, dy;
+  num d0 = num_clip(solimp[0], 1e-4, 0.9999), d1 = num_clip(solimp[1], 1e-4, 0.9999), width = num_at_least(solimp[2], 0);
+  num mid = num_clip(solimp[3], 1e-4, 0.9999), power = num_at_least(solimp[4], 1), y, dy;
   *slope = 0;
   if (re(width) <= 1e-15) {
     *imp = 0.5 * (d0 + d1);
@@ -172,12 +168,6 @@ static void set_impedance(const NUM(pbWork) *w, NUM(pbRow) *r, const num *solimp
   } else if (!mixing) {
     NUM(pbRow_Impedance)(solimp, pos, r->margin, &r->imp, &r->dimp);
   }
-}
-
-// Stiffness and damping of the reference from solref and the upper impedance.
-static void stiffness_damping(const num ref[2], num d1, num *k, num *b) {
-  *k = re(ref[0]) > 0 ? 1 / num_max(1e-15, d1 * d1 * ref[0] * ref[0] * ref[1] * ref[1]) : -ref[0] / num_max(1e-15, d1 * d1);
-  *b = re(ref[1]) > 0 ? 2 / num_max(1e-15, d1 * ref[0]) : -ref[1] / num_max(1e-15, d1);
 }
 
 const num *NUM(pbRow_Parameters)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num **solimp, const num **solreffriction) {
@@ -451,8 +441,26 @@ static NUM(pbRow) *tendon_row(NUM(pbWork) *w, int kind, int id, int k, double si
   return r;
 }
 
+// A loss of zero makes no row, but has a slope: a force in the complex program, at the accelerations that are given to it.
+static void loss_slopes(NUM(pbWork) *w) {
+  for (int i = 0; i < w->m->nv; i++) {
+    num loss = w->p.dof_frictionloss[i];
+    if (re(loss) != 0 || im(loss) == 0) continue;
+    w->qfrc_smooth[i] += num_make(0, -loss_sign(w, i, w->qacc_warmstart) * im(loss));
+  }
+  for (int k = 0; k < w->m->ntendon; k++) {
+    num loss = w->p.tendon_frictionloss[k];
+    if (re(loss) > 0 || im(loss) == 0) continue;
+    double force = -loss_sign(w, w->m->nv + k, w->qacc_warmstart) * im(loss);
+    for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) {
+      w->qfrc_smooth[w->ten_dofs[a]] += num_make(0, force * re(w->ten_J[a]));
+    }
+  }
+}
+
 static void friction_rows(NUM(pbWork) *w) {
   const pbModel *m = w->m;
+  if (PB_IS_COMPLEX) loss_slopes(w);
   for (int i = 0; i < m->nv; i++) {
     if (re(w->p.dof_frictionloss[i]) == 0) continue;
     NUM(pbRow) *r = dof_row(w, pb_rowFriction, i, i, 1);

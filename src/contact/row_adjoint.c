@@ -8,6 +8,7 @@
 #include "contact/row.h"
 #include "math/vec.h"
 #include "multibody/adjoint.h"
+#include "multibody/kink.h"
 #include "multibody/spatial.h"
 
 // Cotangents of a row's numbers.
@@ -304,7 +305,7 @@ static void impedance_parameters(const double *solimp, double pos, double margin
   } else if (x >= 1 || x <= 0) {
     g[x >= 1 ? 1 : 0] = 1;
   } else {
-    bool low = power == 1 || x <= mid;
+    bool low = x <= mid;
     double base = low ? x : 1 - x, knee = low ? mid : 1 - mid, Y = pow(base, power) * pow(knee, 1 - power);
     y = low ? Y : 1 - Y;
     dy = power * pow(base, power - 1) * pow(knee, 1 - power);
@@ -318,7 +319,7 @@ static void impedance_parameters(const double *solimp, double pos, double margin
   if (inside(solimp[1], 1e-4, 0.9999)) out[1] += bar * g[1];
   if (solimp[2] >= 0) out[2] += bar * g[2];
   if (inside(solimp[3], 1e-4, 0.9999)) out[3] += bar * g[3];
-  if (solimp[4] > 1) out[4] += bar * g[4];
+  if (solimp[4] >= 1) out[4] += bar * g[4];
 }
 
 // k = 1 / (d1 tc dr)^2, b = 2 / (d1 tc); direct: k = -r0 / d1^2, b = -r1 / d1. Returns the cotangent of d1.
@@ -333,8 +334,14 @@ static double reference_parameters(LANE(pbAdjoint) *a, const double *solref, boo
   else g[0] -= k_bar / (d1 * d1);
   if (ref[1] > 0) g[0] -= b_bar * b / ref[0];
   else g[1] -= b_bar / d1;
-  bool safe = !(w->m->disableflags & pb_dsblRefsafe) && ref[0] > 0 && (replaced ? 0.02 : solref[0]) < 2 * w->p.timestep[0];
-  if (safe) a->h_bar += 2 * g[0], g[0] = 0;
+  if (!(w->m->disableflags & pb_dsblRefsafe) && ref[0] > 0) {  // the larger of the time constant and two steps
+    double given = replaced ? 0.02 : solref[0], least = 2 * w->p.timestep[0],
+           share = given > least    ? 1
+                   : given == least ? 0.5
+                                    : 0;
+    a->h_bar += (1 - share) * 2 * g[0];
+    g[0] *= share;
+  }
   if (!replaced) out[0] += g[0], out[1] += g[1];
   return d1_bar;
 }
@@ -381,13 +388,12 @@ static void own_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *
 
 // Cotangent of a mixture of two geoms' values a and b, to these.
 static void mixing_pull(pbContactMixing mixing, double a, double b, double bar, double out[2]) {
-  double root = sqrt(a * b);
-  bool first = mixing == pb_mixingMinimum ? a <= b : a >= b;
+  double root = sqrt(a * b), first = a == b ? 0.5 : (a > b) == (mixing != pb_mixingMinimum) ? 1 : 0;
   switch (mixing) {
     case pb_mixingMean: out[0] = out[1] = 0.5 * bar; return;
     case pb_mixingProduct: out[0] = b * bar, out[1] = a * bar; return;
     case pb_mixingGeometric: out[0] = root > 0 ? 0.5 * b / root * bar : 0, out[1] = root > 0 ? 0.5 * a / root * bar : 0; return;
-    default: out[0] = first ? bar : 0, out[1] = first ? 0 : bar;
+    default: out[0] = first * bar, out[1] = (1 - first) * bar;
   }
 }
 
@@ -423,7 +429,7 @@ static void contact_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ba
   PB_THETA(a, contact_stiffness, 0, s->stiffness);
   PB_THETA(a, contact_damping, 0, s->damping);
   if (s->restitution != 0) add_mixed(m, w->p.geom_restitution, a->bar.geom_restitution, c->geom1, c->geom2, s->restitution);
-  for (int k = 0; k < 5; k++) friction[k] = c->friction[k] > 1e-5 ? s->friction[k] : 0;
+  for (int k = 0; k < 5; k++) friction[k] = NUM(pbContact_FrictionGiven)(w, c, k) >= PB_LEAST_FRICTION ? s->friction[k] : 0;
   contact_margin(a, c, s->margin);
   if (m->enableflags & pb_enblOverride) {
     ADD(o_solref, 0, o->solref, 2);
@@ -459,7 +465,9 @@ static void contact_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ba
   for (int k = 0; k < 2; k++) {
     const double *r1 = w->p.geom_solref + 2 * g1 + k, *r2 = w->p.geom_solref + 2 * g2 + k;
     if (mix.direct) {
-      PB_THETA(a, geom_solref, 2 * (*r1 <= *r2 ? g1 : g2) + k, o->solref[k]);
+      double first = *r1 < *r2 ? 1 : *r1 == *r2 ? 0.5 : 0;
+      PB_THETA(a, geom_solref, 2 * g1 + k, first * o->solref[k]);
+      PB_THETA(a, geom_solref, 2 * g2 + k, (1 - first) * o->solref[k]);
     } else {
       PB_THETA(a, geom_solref, 2 * g1 + k, x * o->solref[k]);
       PB_THETA(a, geom_solref, 2 * g2 + k, (1 - x) * o->solref[k]);
@@ -467,7 +475,7 @@ static void contact_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ba
     }
   }
   double s1 = w->p.geom_solmix[g1], s2 = w->p.geom_solmix[g2], sum = s1 + s2;
-  if (s1 >= 1e-15 && s2 >= 1e-15) {
+  if (s1 >= 1e-15 || s2 >= 1e-15) {
     PB_THETA(a, geom_solmix, g1, mix_bar * s2 / (sum * sum));
     PB_THETA(a, geom_solmix, g2, -mix_bar * s1 / (sum * sum));
   }
@@ -692,7 +700,7 @@ static void weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s
   const NUM(pbWork) *w = a->w;
   double scale = w->p.eq_data[12 * r->id + 10];
   const double *w1 = w->V + 6 * body[0], *w2 = w->V + 6 * body[1], *A1 = w->A + 6 * body[0], *A2 = w->A + 6 * body[1];
-  lane rho[4][3], G[4][4], Y[4][4] = {0};
+  lane rho[4][3], G[4][4], unit[4][4] = {0};  // unit: what the torque scale multiplies
   double rel[3], cross[3];
   v3_sub(rel, w1, w2);
   PB_CROSS(cross, w1, w2);
@@ -701,12 +709,12 @@ static void weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s
     rho[1][k] = -s->z[3 + k];              // acceleration
     rho[2][k] = -r->kbi[1] * s->z[3 + k];  // velocity
     rho[3][k] = s->pos[3 + k];             // residual itself
-    Y[0][1 + k] = 0.5 * scale * (a->Vx[6 * body[0] + k] - a->Vx[6 * body[1] + k]);
-    Y[1][1 + k] = PB_LZERO + 0.5 * scale * (A1[k] - A2[k] + cross[k]);
-    Y[2][1 + k] = PB_LZERO + 0.5 * scale * rel[k];
+    unit[0][1 + k] = 0.5 * (a->Vx[6 * body[0] + k] - a->Vx[6 * body[1] + k]);
+    unit[1][1 + k] = PB_LZERO + 0.5 * (A1[k] - A2[k] + cross[k]);
+    unit[2][1 + k] = PB_LZERO + 0.5 * rel[k];
   }
-  Y[1][0] = PB_LZERO - 0.25 * scale * PB_DOT3(rel, rel);
-  Y[3][0] = PB_LZERO + scale;
+  unit[1][0] = PB_LZERO - 0.25 * PB_DOT3(rel, rel);
+  unit[3][0] = PB_LZERO + 1;
   for (int i = 0; i < 4; i++) weld_torque(q2, rho[i], q1, G[i]);
   // cotangents of the fields: couples +-1/2 scale G
   double T[3];
@@ -726,15 +734,16 @@ static void weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s
   }
   for (int k = 0; k < 3; k++) turn1[k] = turn2[k] = PB_LZERO;
   for (int i = 0; i < 4; i++) {  // <G, Y (0, t) / 2> and -<G, (0, t) / 2 Y>
-    lane conj[4] = {Y[i][0], -Y[i][1], -Y[i][2], -Y[i][3]}, left[4], right[4];
+    const lane *Y = unit[i];
+    lane conj[4] = {scale * Y[0], -scale * Y[1], -scale * Y[2], -scale * Y[3]}, left[4], right[4];
     quat_times(left, conj, G[i]);
     quat_times(right, G[i], conj);
     for (int k = 0; k < 3; k++) turn1[k] += 0.5 * left[1 + k], turn2[k] -= 0.5 * right[1 + k];
 #if PB_LANES == 1
     if (!a->theta) continue;
     double value = 0;
-    for (int k = 0; k < 4; k++) value += G[i][k] * Y[i][k];
-    PB_THETA(a, eq_data, 12 * r->id + 10, value / scale);
+    for (int k = 0; k < 4; k++) value += G[i][k] * Y[k];
+    PB_THETA(a, eq_data, 12 * r->id + 10, value);
     if (w->m->eq_objtype[r->id] == pb_eqObjSite) continue;
     // <(0, rho), conj(q2) Y x1 rel>: by rel conj(x1) conj(Y) q2 (0, rho), and q2 (0, rho) = G q1
     double x1[4], t[4], u[4];
@@ -865,7 +874,10 @@ static void ball_limit(LANE(pbAdjoint) *a, const NUM(pbRow) *r, lane pos, const 
   for (int k = 0; k < 3; k++) g[k] += -radial * axis[k] - pos * axis[k];
   pb_log_pull(d, g, t);
   for (int k = 0; k < 3; k++) a->q[dof + k] += t[k];
-  PB_THETA(a, jnt_range, 2 * r->id + (w->p.jnt_range[2 * r->id] < w->p.jnt_range[2 * r->id + 1]), pos);
+  const double *range = w->p.jnt_range + 2 * r->id;  // the larger end
+  double upper = range[0] < range[1] ? 1 : range[0] == range[1] ? 0.5 : 0;
+  PB_THETA(a, jnt_range, 2 * r->id, pos * (1 - upper));
+  PB_THETA(a, jnt_range, 2 * r->id + 1, pos * upper);
 }
 
 // pos = side (range - x)
@@ -990,8 +1002,28 @@ void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int index, lane bar) {
 #endif
 }
 
+// W = -loss sign (J lam), at a loss of zero
+static void loss_slopes(LANE(pbAdjoint) *a) {
+#if PB_LANES == 1
+  const NUM(pbWork) *w = a->w;
+  if (!a->theta || !loss_acts(w->m)) return;
+  for (int i = 0; i < w->m->nv; i++) {
+    if (w->p.dof_frictionloss[i] == 0) PB_THETA(a, dof_frictionloss, i, -loss_sign(w, i, w->qacc) * a->lam[i]);
+  }
+  for (int k = 0; k < w->m->ntendon; k++) {
+    double power = 0;
+    if (w->p.tendon_frictionloss[k] > 0) continue;
+    for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) power += w->ten_J[i] * a->lam[w->ten_dofs[i]];
+    PB_THETA(a, tendon_frictionloss, k, -loss_sign(w, w->m->nv + k, w->qacc) * power);
+  }
+#else
+  (void)a;
+#endif
+}
+
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
+  loss_slopes(a);
   for (int k = 0, at = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     if (!r->zone) continue;

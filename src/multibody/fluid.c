@@ -280,10 +280,9 @@ static bool standalone(const NUM(pbWork) *w, int body) {
   return free_standalone(w->m, w->m->body_jntadr[root]);
 }
 
-bool NUM(pbFluid_Take)(const NUM(pbWork) *w, int body, bool box, int index, NUM(pbFluidPart) *part) {
+void NUM(pbFluid_Fill)(const NUM(pbWork) *w, int body, bool box, int index, NUM(pbFluidPart) *part) {
   const pbModel *m = w->m;
   int g = box ? 0 : m->body_geomadr[body] + index;
-  if (!box && re(w->p.geom_fluid[12 * g]) == 0) return false;
   part->type = box ? pb_fluidBox : m->geom_type[g];
   part->symmetric = !box && m->integrator == pb_intImplicitfast && !standalone(w, body);
   body_offset(w, body, box ? w->xipos + 3 * body : w->geom_xpos + 3 * g, part->d);
@@ -299,6 +298,17 @@ bool NUM(pbFluid_Take)(const NUM(pbWork) *w, int body, bool box, int index, NUM(
     v3_copy(part->shape, w->p.geom_size + 3 * g);
     memcpy(part->shape + 3, w->p.geom_fluid + 12 * g, 12 * sizeof(num));
   }
+}
+
+bool NUM(pbFluid_Sloped)(const NUM(pbWork) *w, int geom) {
+  return re(w->p.geom_fluid[12 * geom]) == 0 && w->m->integrator != pb_intImplicitfast;
+}
+
+bool NUM(pbFluid_Take)(const NUM(pbWork) *w, int body, bool box, int index, NUM(pbFluidPart) *part) {
+  int g = box ? 0 : w->m->body_geomadr[body] + index;
+  num interaction = w->p.geom_fluid[12 * g];
+  if (!box && re(interaction) == 0 && (im(interaction) == 0 || !NUM(pbFluid_Sloped)(w, g))) return false;
+  NUM(pbFluid_Fill)(w, body, box, index, part);
   return true;
 }
 

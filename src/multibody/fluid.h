@@ -25,6 +25,11 @@ typedef struct NUM(pbFluidPart) PB_FLUID_PART(num) NUM(pbFluidPart);
 // Parts of a body: 0 where its mass is nil, 1 for the box, otherwise its geoms (some may not interact: take returns false).
 int NUM(pbFluid_Parts)(const NUM(pbWork) *w, int body, bool *box);
 bool NUM(pbFluid_Take)(const NUM(pbWork) *w, int body, bool box, int index, NUM(pbFluidPart) *part);
+void NUM(pbFluid_Fill)(const NUM(pbWork) *w, int body, bool box, int index,
+                       NUM(pbFluidPart) *part);  // whether it interacts or not
+// Has the force of a geom that does not interact a slope by its interaction coefficient? Not under implicitfast, whose damping
+// jumps there (it is not scaled by the coefficient).
+bool NUM(pbFluid_Sloped)(const NUM(pbWork) *w, int geom);
 // In the part's own frame: velocity of its origin relative to the fluid (angular, linear), force of the fluid (torque, force;
 // linear in density and viscosity), its derivative by that velocity as implicitfast takes it (symmetrised where the part
 // says so, and not scaled by geom_fluid[0]).

@@ -244,6 +244,23 @@ static void pull_damping(LANE(pbAdjoint) *a, patch *p, double h) {
   finish(a, p);
 }
 
+// A geom whose interaction coefficient is zero beside one that has some: the slope by the coefficient, W = coefficient Vl . wrench.
+static void flag_slope(LANE(pbAdjoint) *a, int body, int index) {
+#if PB_LANES == 1
+  patch p = {.body = body, .geom = a->w->m->body_geomadr[body] + index};
+  double M[6], y[6], d[6];
+  if (!a->theta || !NUM(pbFluid_Sloped)(a->w, p.geom)) return;
+  NUM(pbFluid_Fill)(a->w, body, false, index, &p.part);
+  begin(&p);
+  field_at(&p, a->Vl + 6 * body, M);
+  INWARD(y, p.part.R, M);
+  force_by_shape(&p, 3, d);
+  PB_THETA(a, geom_fluid, 12 * p.geom, PB_DOT6(y, d));
+#else
+  (void)a, (void)body, (void)index;
+#endif
+}
+
 static void each_part(LANE(pbAdjoint) *a, bool damping, double h) {
   const NUM(pbWork) *w = a->w;
   bool box;
@@ -252,7 +269,10 @@ static void each_part(LANE(pbAdjoint) *a, bool damping, double h) {
     if (w->t->body_tree[b] < 0) continue;
     for (int k = 0, n = NUM(pbFluid_Parts)(w, b, &box); k < n; k++) {
       patch p;
-      if (!NUM(pbFluid_Take)(w, b, box, k, &p.part)) continue;
+      if (!NUM(pbFluid_Take)(w, b, box, k, &p.part)) {
+        if (!damping) flag_slope(a, b, k);
+        continue;
+      }
       p.body = b, p.geom = box ? -1 : w->m->body_geomadr[b] + k;
       if (damping) pull_damping(a, &p, h);
       else pull_force(a, &p);

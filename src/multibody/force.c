@@ -1,4 +1,5 @@
 // Passive forces: springs, dampers, gravity compensation, fluid; and their derivative by velocity for implicitfast.
+#include "multibody/kink.h"
 #include "multibody/spatial.h"
 #include "multibody/work.h"
 #include "math/vec.h"
@@ -57,13 +58,6 @@ static void joint_spring(NUM(pbWork) *w, int j) {
   }
 }
 
-// Stretch of a tendon beyond its rest band.
-static num tendon_stretch(const NUM(pbWork) *w, int k) {
-  num length = w->ten_length[k], lower = w->p.tendon_lengthspring[2 * k], upper = w->p.tendon_lengthspring[2 * k + 1];
-  // at a bound itself the spring already acts: where both are one length (the default) the model rests there, and has its slope
-  return re(length) >= re(upper) ? length - upper : re(length) <= re(lower) ? length - lower : 0;
-}
-
 static void tendon_passive(NUM(pbWork) *w, int k, bool springs, bool dampers) {
   num spring = 0, damper = 0, c[3];
   if (springs) {
@@ -88,7 +82,7 @@ static void add_wrench(const NUM(pbWork) *w, int body, const num wrench[6], num 
 
 static bool gravity_acts(const NUM(pbWork) *w) {
   const num *g = w->p.gravity;
-  return !(w->m->disableflags & pb_dsblGravity) && (re(g[0]) != 0 || re(g[1]) != 0 || re(g[2]) != 0);
+  return !(w->m->disableflags & pb_dsblGravity) && !v3_is_zero(g);
 }
 
 static void gravity_compensation(NUM(pbWork) *w) {

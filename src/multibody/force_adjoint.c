@@ -1,6 +1,7 @@
 // Gradient of the virtual power of force elements: each line below the power it differentiates.
 #include "math/vec.h"
 #include "multibody/adjoint.h"
+#include "multibody/kink.h"
 #include "multibody/spatial.h"
 
 // ---- springs --------------------------------------------------------------------------------------------------------
@@ -186,10 +187,12 @@ static void compensate(LANE(pbAdjoint) *a, int b, const lane *X, double *field) 
 #endif
 }
 
-static bool gravity_acts(const NUM(pbWork) *w) {
+static bool gravity_acts(const LANE(pbAdjoint) *a) {
+  const NUM(pbWork) *w = a->w;
   const double *g = w->p.gravity;
   bool passive = !(w->m->disableflags & pb_dsblSpring) || !(w->m->disableflags & pb_dsblDamper);
-  return passive && !(w->m->disableflags & pb_dsblGravity) && (g[0] != 0 || g[1] != 0 || g[2] != 0);
+  bool some = g[0] != 0 || g[1] != 0 || g[2] != 0 || (PB_LANES == 1 && a->theta);  // gravity has slopes at zero, too
+  return passive && !(w->m->disableflags & pb_dsblGravity) && some;
 }
 
 // Where gravity compensation goes through actuators it feels their limits: then it has a field of its own.
@@ -198,7 +201,7 @@ static void gravity_compensation(LANE(pbAdjoint) *a) {
   const pbModel *m = w->m;
   bool own = false, any = PB_LANES == 1 && a->theta;
   for (int b = 1; b < m->nbody; b++) any = any || w->p.body_gravcomp[b] != 0;
-  if (!any || !gravity_acts(w)) return;
+  if (!any || !gravity_acts(a)) return;
   for (int i = 0; i < m->nv; i++) {
     bool through = m->jnt_actgravcomp[m->dof_jntid[i]], off = m->disableflags & pb_dsblActuation;
     a->c[i] = through ? (off || !m->nu ? PB_LZERO : a->lam_act[i]) : a->lam[i];
@@ -652,14 +655,14 @@ static void tendon_forces(LANE(pbAdjoint) *a, int k, lane power) {
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr, nv = m->nv;
   lane bar[3];
   if (!(m->disableflags & pb_dsblSpring)) {  // W = -x k(x) (J lam)
-    int side = length >= band[1] ? 1 : 0;
-    bool taut = side || length <= band[0];  // as in tendon_stretch
-    x = length > band[1] ? length - band[1] : length < band[0] ? length - band[0] : 0;
+    double share[2];
+    band_shares(length, band[0], band[1], share);
+    x = tendon_stretch(w, k);
     c[0] = w->p.tendon_stiffness[k], c[1] = w->p.tendon_stiffnesspoly[2 * k], c[2] = w->p.tendon_stiffnesspoly[2 * k + 1];
     force -= x * poly_force(c, x, false);
-    lane slope = -power * (taut ? poly_slope(c, x, false) : 0);
-    a->ten_len[k] += slope;
-    PB_THETA(a, tendon_lengthspring, 2 * k + side, -slope);
+    lane slope = -power * poly_slope(c, x, false);
+    a->ten_len[k] += slope * (share[0] + share[1]);
+    for (int side = 0; side < 2; side++) PB_THETA(a, tendon_lengthspring, 2 * k + side, -slope * share[side]);
     PB_THETA(a, tendon_stiffness, k, -power * x);
     PB_THETA(a, tendon_stiffnesspoly, 2 * k, -power * x * x);
     PB_THETA(a, tendon_stiffnesspoly, 2 * k + 1, -power * x * x * x);

@@ -1,5 +1,6 @@
 // Sensors, by MuJoCo's types.
 #include "multibody/sensor.h"
+#include "multibody/kink.h"
 #include "multibody/spatial.h"
 #include "math/vec.h"
 
@@ -148,9 +149,9 @@ static num tendon_row_force(const NUM(pbWork) *w, const NUM(pbRow) *r, int tendo
 }
 
 static num spring_and_damper(const NUM(pbWork) *w, int k) {
-  num length = w->ten_length[k], lower = w->p.tendon_lengthspring[2 * k], upper = w->p.tendon_lengthspring[2 * k + 1], force = 0;
+  num force = 0;
   if (!(w->m->disableflags & pb_dsblSpring)) {
-    num x = re(length) > re(upper) ? length - upper : re(length) < re(lower) ? length - lower : 0;
+    num x = tendon_stretch(w, k);
     num c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
     force -= x * poly_force(c, x, false);
   }
@@ -170,6 +171,8 @@ num NUM(pbSensor_Tension)(const NUM(pbWork) *w, int k) {
       force += w->p.actuator_gear[6 * u] * w->actuator_force[u];
   }
   for (int r = 0; r < w->nrow; r++) force += tendon_row_force(w, w->row + r, k);
+  num loss = w->p.tendon_frictionloss[k];
+  if (PB_IS_COMPLEX && loss_acts(m) && !(re(loss) > 0)) force += num_make(0, -loss_sign(w, m->nv + k, w->qacc) * im(loss));
   if (re(armature) != 0 || im(armature) != 0) {
     num rate = NUM(pbTendon_Dot)(w, k);
     for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) rate += w->ten_J[a] * w->qacc[w->ten_dofs[a]];

@@ -1,6 +1,7 @@
 // Gradients of sensors: each function pulls the cotangent of a sensor's value to what the value was made of (sensor.c).
 // Frozen in the gradient by a frame's pose are the motions V, A, Vs as world vectors about ref, and interaction wrenches.
 #include "multibody/adjoint.h"
+#include "multibody/kink.h"
 #include "multibody/sensor.h"
 #include "multibody/spatial.h"
 
@@ -236,13 +237,13 @@ static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
 static void pull_spring(LANE(pbAdjoint) *a, int k, lane T) {
   const NUM(pbWork) *w = a->w;
   double length = w->ten_length[k], lower = w->p.tendon_lengthspring[2 * k], upper = w->p.tendon_lengthspring[2 * k + 1];
-  int side = length > upper ? 1 : length < lower ? 0 : -1;
-  if ((w->m->disableflags & pb_dsblSpring) || side < 0) return;
-  double x = length - (side ? upper : lower);
+  if (w->m->disableflags & pb_dsblSpring) return;
+  double x = tendon_stretch(w, k), share[2];
+  band_shares(length, lower, upper, share);
   double c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
   double slope = poly_slope(c, x, false);
-  a->ten_len[k] -= T * slope;
-  PB_THETA(a, tendon_lengthspring, 2 * k + side, T * slope);
+  a->ten_len[k] -= T * (slope * (share[0] + share[1]));
+  for (int side = 0; side < 2; side++) PB_THETA(a, tendon_lengthspring, 2 * k + side, T * (slope * share[side]));
   PB_THETA(a, tendon_stiffness, k, T * -x);
   PB_THETA(a, tendon_stiffnesspoly, 2 * k, T * (-x * x));
   PB_THETA(a, tendon_stiffnesspoly, 2 * k + 1, T * (-x * x * x));
@@ -309,6 +310,8 @@ static void pull_tension(LANE(pbAdjoint) *a, int k, lane T) {
     if (row->kind == pb_rowFriction && row->id == m->nv + k) pull_force(a, row, T);
     if (row->kind == pb_rowLimit && row->id == m->njnt + k) pull_force(a, row, T * -(double)row->side);
   }
+  if (loss_acts(m) && !(w->p.tendon_frictionloss[k] > 0))
+    PB_THETA(a, tendon_frictionloss, k, T * -loss_sign(w, m->nv + k, w->qacc));
 }
 
 static void tendons_under_holds(LANE(pbAdjoint) *a) {
@@ -678,7 +681,7 @@ static void scalar_adjoint(LANE(pbAdjoint) *a, int type, int id, const lane *bar
     case pb_sensTendonlimitpos:
     case pb_sensTendonlimitvel:
     case pb_sensTendonlimitfrc: tendon_limit_adjoint(a, type, id, bar[0]); break;
-    default: break;  // the clock depends on nothing
+    default: break;  // the clock: on the steps before this one (rollout/clock.c)
   }
 }
 

@@ -88,13 +88,22 @@ static inline num num_pow(num x, num p) {  // x >= 0
   double dx = re(x) > 0 ? re(p) * pow(re(x), re(p) - 1) : (re(p) == 1 ? 1 : 0), dp = re(x) > 0 ? v * log(re(x)) : 0;
   return num_make(v, dx * im(x) + dp * im(p));
 }
-// Branches on the real part; at a tie the first wins. |x| has slope 0 at 0, the mean of both sides.
+// Branches on the real part; at a tie both have an even share of the slope, which is the central difference. |x| has slope 0 at
+// 0, the mean of both sides.
 static inline num num_abs(num x) {
   if (!PB_IS_COMPLEX) return num_make(fabs(re(x)), 0);
   return re(x) < 0 ? -x : re(x) > 0 ? x : num_make(0, 0);
 }
-static inline num num_max(num a, num b) { return re(a) >= re(b) ? a : b; }
-static inline num num_min(num a, num b) { return re(a) <= re(b) ? a : b; }
+static inline num num_max(num a, num b) {
+  if (PB_IS_COMPLEX && re(a) == re(b)) return num_make(re(a), 0.5 * (im(a) + im(b)));
+  return re(a) >= re(b) ? a : b;
+}
+static inline num num_min(num a, num b) {
+  if (PB_IS_COMPLEX && re(a) == re(b)) return num_make(re(a), 0.5 * (im(a) + im(b)));
+  return re(a) <= re(b) ? a : b;
+}
+// max(x, least) of a value that means no less: at the bound itself the slope into the domain.
+static inline num num_at_least(num x, double least) { return re(x) >= least ? x : least; }
 static inline num num_clip(num x, num lo, num hi) { return re(x) < re(lo) ? lo : re(x) > re(hi) ? hi : x; }
 static inline num num_sign(num x) { return re(x) > 0 ? 1 : re(x) < 0 ? -1 : 0; }
 

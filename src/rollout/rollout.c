@@ -370,6 +370,7 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const
     count(&c->grazing, &c->grazing_step, here.grazing, k);
     count(&c->simultaneous, &c->simultaneous_step, here.together, k);
   }
+  if (status == pb_ok) pbClock_Pull(r, observed ? observed->sensordata : NULL, record, k, g->theta);
   return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbScratch_Error(s));
 }
 

@@ -81,6 +81,10 @@ void pbSmooth_Destroy(pbRollout *r);
 // The step (or, at the last state, the observation) of a record with the smooth model: its record goes to r->smooth_record.
 PB_NODISCARD pbStatus pbSmooth_Step(pbRollout *r, const double *record, const pbInput *input, int k);
 
+// ---- clock.c: what a row of sensordata owes to the time step by the k steps before `state`
+void pbClock_Pull(const pbRollout *r, const double *sensor_bar, const double *state, int k, double *theta_bar);
+void pbClock_Push(const pbRollout *r, const double *theta, const double *state, int k, double *sensordata);
+
 // ---- certificate.c
 typedef struct pbGrowth {  // of the costate, gathered from the last step to the first
   double first, now;       // ln of the first nonzero norm, and of the last

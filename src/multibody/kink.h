@@ -1,0 +1,46 @@
+// Where a force bends: the slopes taken there. The forward program and its derivatives read the same choice.
+#ifndef PB_KINK_H
+#define PB_KINK_H
+
+#include "multibody/reference.h"
+
+// ---- friction loss of zero --------------------------------------------------------------------------------------------
+// It makes no row. The row it would make saturates at once, whatever its regularisation: its force is -loss times the sign of
+// x = J a + b J v at the accelerations a. So that sign is the slope by a loss of zero, from the side on which there are losses.
+static inline bool loss_acts(const pbModel *m) { return !(m->disableflags & (pb_dsblConstraint | pb_dsblFrictionloss)); }
+
+static inline double loss_damping(const NUM(pbWork) *w, int id) {
+  int tendon = id - w->m->nv;
+  const num *solref = tendon < 0 ? w->p.dof_solref + 2 * id : w->p.tendon_solref_fri + 2 * tendon;
+  const num *solimp = tendon < 0 ? w->p.dof_solimp + 5 * id : w->p.tendon_solimp_fri + 5 * tendon;
+  num ref[2], k, b;
+  safe_reference(w, solref, ref, false);
+  stiffness_damping(ref, num_clip(solimp[1], 1e-4, 0.9999), &k, &b);
+  return re(b);
+}
+
+// id: dof, or nv + tendon. At rest, where x is zero, so is the force.
+static inline double loss_sign(const NUM(pbWork) *w, int id, const num *a) {
+  int tendon = id - w->m->nv;
+  double acc = tendon < 0 ? re(a[id]) : 0, vel = re(tendon < 0 ? w->qvel[id] : w->ten_velocity[tendon]);
+  for (int i = tendon < 0 ? 0 : w->ten_start[tendon], end = tendon < 0 ? 0 : w->ten_start[tendon + 1]; i < end; i++)
+    acc += re(w->ten_J[i]) * re(a[w->ten_dofs[i]]);
+  double x = acc > 0 && vel > 0 ? 1 : acc < 0 && vel < 0 ? -1 : acc + loss_damping(w, id) * vel;
+  return x > 0 ? 1 : x < 0 ? -1 : 0;
+}
+
+// ---- rest band of a tendon's spring -------------------------------------------------------------------------------------
+// Shares of the lower and upper end in the stretch: half at an end itself. Where both are one length (the default), which is
+// where a model rests, they add up to one.
+static inline void band_shares(double length, double lower, double upper, double share[2]) {
+  share[1] = length > upper ? 1 : length == upper ? 0.5 : 0;
+  share[0] = length > upper ? 0 : length < lower ? 1 : length == lower ? 0.5 : 0;
+}
+
+// Stretch of a tendon beyond its rest band.
+static inline num tendon_stretch(const NUM(pbWork) *w, int k) {
+  num above = w->ten_length[k] - w->p.tendon_lengthspring[2 * k + 1], below = w->ten_length[k] - w->p.tendon_lengthspring[2 * k];
+  return re(above) > 0 ? above : re(below) < 0 ? below : num_max(above, 0) + num_min(below, 0);
+}
+
+#endif
