@@ -13,8 +13,8 @@
 //                                              contact appears
 // erp           1         0..1, off  off       part of a position error that a step corrects, instead of solref's stiffness and
 // cfm           s/kg      >= 0, off  off       damping; softness J v+ + erp / h * error + cfm * force = 0, instead of solimp's (Open
-//                                              Dynamics Engine's constraint parameters; both or none). Equalities too. Hard
-//                                              methods always have them: off means 0.2 and 1e-5 of diagApprox.
+//                                              Dynamics Engine's; both or none). Equalities too. Hard methods always have them: off
+//                                              means 0.2 and 1e-5 of diagApprox; lcp and cones: not at landings, no hops (docs)
 // sweeps        1         1..1e6     50        sweeps: so many in a step, from no force
 // order         word                 gauss-seidel  sweeps: one row after the other, or all at once (jacobi)
 // omega         1         0..2       0         sweeps: relaxation; 0: 1, and 1.8 / lambda_max of the rows for jacobi

@@ -211,7 +211,10 @@ static void set_reference(const NUM(pbWork) *w, NUM(pbRow) *r, const num *solref
   if (pb_mixing(w->m, r->kind)) {
     num h = w->p.timestep[0];
     r->kbi[0] = pb_erp(w->m) / (h * h), r->kbi[1] = r->kbi[2] = 1 / h;
-    if (pb_bounces(w, r)) r->kbi[0] = 0, r->kbi[1] *= 1 + w->contact[r->id].restitution;
+    pbNormalLaw law = pb_normal_law(w, r);
+    if (law == pb_normalBounce) r->kbi[0] = 0, r->kbi[1] *= 1 + w->contact[r->id].restitution;
+    num depth = r->margin - r->pos[0];
+    if (law == pb_normalRise) r->kbi[0] = pb_rising(pb_weight(w), h, depth) / (h * depth);
     return;
   }
   NUM(pbRow_Reference)(w, solref, ref, false);

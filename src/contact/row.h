@@ -32,12 +32,41 @@ static inline bool pb_elliptic(const pbModel *m, const NUM(pbRow) *r) {
 static inline bool pb_pyramidal(const pbModel *m, const NUM(pbRow) *r) {
   return r->kind == pb_rowContact && r->dim > 1 && m->cone != pb_coneElliptic && !pb_hard(m) && !pb_explicit(m, r);
 }
-// Has a hard contact's normal row restitution in its reference, instead of error reduction? The larger speed counts.
-static inline bool pb_bounces(const NUM(pbWork) *w, const NUM(pbRow) *r) {
-  if (!pb_hard(w->m) || r->kind != pb_rowContact) return false;
-  double h = re(w->p.timestep[0]), depth = re(r->margin) - re(r->pos[0]);
-  double rebound = -re(w->contact[r->id].restitution) * re(r->vel[0]);
-  return rebound > 0 && rebound > pb_erp(w->m) / h * depth;
+// ---- the normal of a hard contact -----------------------------------------------------------------------------------
+// Methods lcp and cones, and no spring that the step resolves (erp and cfm of h^2 K / m < erp / 2): geoms that do not give.
+static inline bool pb_unyielding(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+  bool coulomb = w->m->contact.method == pb_contactLcp || w->m->contact.method == pb_contactCones;
+  if (!coulomb || r->kind != pb_rowContact) return false;
+  return pb_erp(w->m) * pb_cfm(w->m) < 2 * re(w->p.timestep[0]) * re(r->diag[0]);
+}
+// Open at the start of the step before: by its depth and speed the distance passed the margin within that step.
+static inline bool pb_lands(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+  return pb_unyielding(w, r) && re(r->pos[0]) - re(r->margin) - re(w->p.timestep[0]) * re(r->vel[0]) >= 0;
+}
+// Size of gravity where it acts.
+static inline num pb_weight(const NUM(pbWork) *w) {
+  const num *g = w->p.gravity;
+  double size = re(g[0]) * re(g[0]) + re(g[1]) * re(g[1]) + re(g[2]) * re(g[2]);
+  return size > 0 && !(w->m->disableflags & pb_dsblGravity) ? num_sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2]) : 0;
+}
+// The speed at which what rises against gravity g, in steps of h, comes to rest at the surface: v^2 / 2g + v h / 2 = depth.
+static inline num pb_rising(num g, num h, num depth) {
+  num lost = 0.5 * g * h;
+  return num_sqrt(lost * lost + 2 * g * depth) - lost;
+}
+// What the reference of the normal asks for. Bounce: J v+ >= e s, s the speed of closing, at a landing and where that is
+// more than error reduction. Correct: J v+ >= erp / h depth. Rise: pb_rising, where that is less: weight stops it.
+typedef enum pbNormalLaw { pb_normalCorrect, pb_normalBounce, pb_normalRise } pbNormalLaw;
+static inline pbNormalLaw pb_normal_law(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+  if (!pb_hard(w->m) || r->kind != pb_rowContact) return pb_normalCorrect;
+  if (pb_lands(w, r)) return pb_normalBounce;
+  double h = re(w->p.timestep[0]), depth = re(r->margin) - re(r->pos[0]), speed = pb_erp(w->m) / h * depth;
+  double rebound = -re(w->contact[r->id].restitution) * re(r->vel[0]), weight = re(pb_weight(w));
+  double rising = depth > 0 ? re(pb_rising(weight, h, depth)) : 0;
+  bool rise = pb_unyielding(w, r) && weight > 0 && depth > 0 && rising < speed;
+  if (rise) speed = rising;
+  if (rebound > 0 && rebound > speed) return pb_normalBounce;
+  return rise ? pb_normalRise : pb_normalCorrect;
 }
 // Error reduction and force mixing instead of solref and solimp (contact.h)? Friction loss has no error to reduce.
 static inline bool pb_mixing(const pbModel *m, int kind) { return (m->contact.cfm >= 0 || pb_hard(m)) && kind != pb_rowFriction; }

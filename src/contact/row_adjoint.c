@@ -211,10 +211,25 @@ static void law_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, bars *s) {
   }
 }
 
+// Slopes of pb_rising, s = root - g h / 2.
+typedef struct rise {
+  double speed, by_depth, by_weight, by_timestep;
+} rise;
+
+static rise rising(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+  double g = pb_weight(w), h = w->p.timestep[0], depth = r->margin - r->pos[0];
+  double speed = pb_rising(g, h, depth), root = speed + 0.5 * g * h;
+  return (rise){.speed = speed,
+                .by_depth = g / root,
+                .by_weight = (depth + 0.25 * g * h * h) / root - 0.5 * h,
+                .by_timestep = -0.5 * g * speed / root};
+}
+
 // z . d(aref), aref = -b (J v) - k d (pos - margin) [position rows]
 static void reference(const NUM(pbWork) *w, const NUM(pbRow) *r, bars *s) {
   bool contact = r->kind == pb_rowContact, own_damping = pb_elliptic(w->m, r) || pb_hard(w->m);
-  double k = r->kbi[0], imp = r->imp;
+  double k = r->kbi[0], imp = r->imp, by_depth = k;
+  if (pb_normal_law(w, r) == pb_normalRise) by_depth = rising(w, r).by_depth / w->p.timestep[0];
   for (int i = 0; i < r->dim; i++) {
     bool tangent = contact && i > 0;
     s->vel[i] = -(own_damping && tangent ? r->kbi[2] : r->kbi[1]) * s->z[i];
@@ -224,8 +239,8 @@ static void reference(const NUM(pbWork) *w, const NUM(pbRow) *r, bars *s) {
     double depth = r->pos[i] - r->margin;
     s->k -= s->z[i] * imp * depth;
     s->d -= s->z[i] * k * depth;
-    s->pos[i] -= s->z[i] * k * imp;
-    s->margin += s->z[i] * k * imp;
+    s->pos[i] -= s->z[i] * by_depth * imp;
+    s->margin += s->z[i] * by_depth * imp;
   }
 }
 
@@ -358,9 +373,18 @@ static double distance_of(const NUM(pbRow) *r) {
   return sqrt(s);
 }
 
-// Error reduction and force mixing: k = erp / h^2, b = 1 / h, D = d h / cfm.
+// Error reduction and force mixing: k = erp / h^2, b = 1 / h, D = d h / cfm. What rises has k depth = speed / h.
 static void mixing_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s) {
-  a->h_bar += (s->rate - 2 * s->k * r->kbi[0] - s->b * r->kbi[1] - s->bf * r->kbi[2]) / a->w->p.timestep[0];
+  const NUM(pbWork) *w = a->w;
+  double h = w->p.timestep[0], others = s->rate - s->b * r->kbi[1] - s->bf * r->kbi[2];
+  if (pb_normal_law(w, r) != pb_normalRise) {
+    a->h_bar += (others - 2 * s->k * r->kbi[0]) / h;
+    return;
+  }
+  rise up = rising(w, r);
+  double g = pb_weight(w), speed_bar = s->z[0] / h;
+  a->h_bar += (others - speed_bar * up.speed) / h + speed_bar * up.by_timestep;
+  for (int i = 0; i < 3; i++) PB_THETA(a, gravity, i, speed_bar * up.by_weight * w->p.gravity[i] / g);
 }
 
 static void own_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s, own *o) {
@@ -920,7 +944,7 @@ static void solved_force(LANE(pbAdjoint) *a, int index, int at, bars *s) {
     potential(w, r, s);
   }
   reference(w, r, s);
-  if (pb_bounces(w, r)) s->restitution = s->b / w->p.timestep[0];
+  if (pb_normal_law(w, r) == pb_normalBounce) s->restitution = s->b / w->p.timestep[0];
   impedance_distance(r, s);
 }
 

@@ -101,7 +101,92 @@ static void test_bounces(void **state) {
     begin(&w, BLOCK, (const char *const[][2]){{"method", methods[k]}, {"cfm", "0"}, {"erp", "0.1"}, {NULL}});
     w.x[w.q + 2] = -0.001, w.x[w.v + 2] = -2;
     step(&w);
-    assert_true(fabs(w.x[w.v + 2] - 0.1 * 0.001 / 0.01) < 1e-8);  // error reduction alone
+    assert_true(fabs(w.x[w.v + 2]) < 1e-8);  // a landing: 1 mm deep after a step of 20 mm
+    w.x[w.q + 2] = -0.001, w.x[w.v + 2] = -0.05;
+    step(&w);
+    assert_true(fabs(w.x[w.v + 2] - 0.1 * 0.001 / 0.01) < 1e-8);  // was in touch before: error reduction
+    end(&w);
+  }
+}
+
+// ---- landings -----------------------------------------------------------------------------------------------------------
+#define DROP                                                                                                      \
+  "<mujoco><option timestep='%g'/><worldbody><geom type='plane' size='9 9 1'/><body pos='0 0 %.17g'><freejoint/>" \
+  "<geom %s mass='1'/></body></worldbody></mujoco>"
+
+// Highest point after the first touch, over the floor; depth: of the lowest point of the geom at the end.
+static double hop(const char *geom, const char *method, const char *restitution, double h, double height, double *depth) {
+  World w;
+  char text[600];
+  double z = 0, highest = -1;
+  bool touched = false;
+  snprintf(text, sizeof text, DROP, h, 0.1 + height, geom);
+  begin(&w, text, (const char *const[][2]){{"method", method}, {"restitution", restitution}, {NULL}});
+  for (int i = 0; i < (int)(0.8 / h); i++) {
+    step(&w);
+    z = w.x[w.q + 2] - 0.1;
+    if (touched) highest = fmax(highest, z);
+    touched = touched || z < 0;
+  }
+  *depth = -z;
+  end(&w);
+  assert_true(touched);
+  return highest;
+}
+
+// Without restitution what falls a metre stays where it lands, wherever within a step that is; the overlap goes away.
+static void test_lands_at_rest(void **state) {
+  (void)state;
+  static const char *const geoms[] = {"type='sphere' size='.1'", "type='box' size='.1 .12 .1'",
+                                      "type='capsule' size='.1 .2' euler='0 90 0'"};
+  static const double steps[] = {2e-3, 1e-3, 5e-4};
+  for (int k = 0; k < 2 * 3 * 3 * 20; k++) {
+    double h = steps[k / 20 % 3], depth, height = 1 + 4.43 * h * (k % 20) / 20;
+    const char *geom = geoms[k / 60 % 3], *method = methods[k / 180];
+    double high = hop(geom, method, "0", h, height, &depth);
+    if (!(high <= 1e-4 && depth < 1e-6))
+      fail_msg("%s, %s, time step %g, from %g m: hops %.3g m, in the end %.3g m deep", method, geom, h, height, high, depth);
+  }
+}
+
+// With it, the height is e^2 of the drop, from where it was seen to touch.
+static void test_bounces_off_its_landing(void **state) {
+  (void)state;
+  for (int k = 0; k < 40; k++) {
+    double h = 5e-4, depth, high = hop("type='sphere' size='.1'", methods[k / 20], ".1", h, 1 + 4.43 * h * (k % 20) / 20, &depth);
+    if (!(high < 1.02e-2 && high > 1e-2 - 4.43 * h - 1e-4)) fail_msg("phase %d: hops %.4g m, not 0.01", k % 20, high);
+  }
+}
+
+// A state that overlaps and rests has not landed: error reduction acts at once, no faster than weight stops it at the surface.
+static void test_overlaps_come_apart(void **state) {
+  (void)state;
+  for (int k = 0; k < 2; k++) {
+    World w;
+    double h = 0.01, g = 9.81, depth = 1e-3, high = -1;
+    begin(&w, BLOCK, (const char *const[][2]){{"method", methods[k]}, {"cfm", "0"}, {"erp", ".2"}, {NULL}});
+    w.x[w.q + 2] = -depth;
+    for (int i = 0; i < 3; i++) {  // as deep as that: (1 - erp)^n
+      step(&w);
+      depth *= 0.8;
+      assert_true(fabs(w.x[w.q + 2] + depth) < 1e-9);
+    }
+    w.x[w.q + 2] = -(depth = 0.1), w.x[w.v + 2] = 0;
+    step(&w);
+    double speed = sqrt(0.25 * g * g * h * h + 2 * g * depth) - 0.5 * g * h;
+    assert_true(speed < 0.2 * depth / h && fabs(w.x[w.v + 2] - speed) < 1e-9);
+    for (int i = 0; i < 100; i++) {
+      step(&w);
+      high = fmax(high, w.x[w.q + 2]);
+    }
+    assert_true(high < 1e-4 && w.x[w.q + 2] > -1e-6);
+    end(&w);
+    // a spring that the step resolves is one still: h^2 K / m = 0.01
+    begin(&w, BLOCK, (const char *const[][2]){{"method", methods[k]}, {"cfm", ".5"}, {"erp", ".5"}, {NULL}});
+    w.x[w.q + 2] = -(depth = 0.1);
+    step(&w);
+    double force = (0.5 * depth / h + g * h) / (0.5 + h / 2);  // J v+ + cfm f = erp / h depth, v+ = h (f / m - g)
+    assert_true(fabs(w.x[w.v + 2] - h * (force / 2 - g)) < 1e-9);
     end(&w);
   }
 }
@@ -251,6 +336,15 @@ static void test_gradients(void **state) {
     differences(BLOCK, settings, (double[]){0, 0, -1e-3}, (double[]){1.5, .4, -.3}, "geom_restitution:0");  // slides, bounces
     differences(BLOCK, settings, (double[]){0, 0, -1e-3}, (double[]){1e-4, 1e-5, -1e-3}, "body_mass:1");    // rests
   }
+  for (int k = 0; k < 2; k++) {
+    const char *const settings[][2] = {{"method", all[k]}, {"cfm", "1e-4"}, {"erp", ".5"}, {NULL}};
+    static const char *const by[] = {"gravity:2", "timestep", "geom_size:1:0"};
+    for (int p = 0; p < 3; p++) {
+      differences(BLOCK, settings, (double[]){0, 0, -1e-2}, (double[]){1.5, .4, -.5}, by[p]);      // is 1 cm deep, slides, rises
+      differences(BLOCK, settings, (double[]){0, 0, -1e-2}, (double[]){.1, .05, -.5}, by[p]);      // sticks
+      differences(BLOCK, settings, (double[]){0, 0, -1e-4}, (double[]){1.5, .4, -.5}, by[p % 2]);  // lands
+    }
+  }
 }
 
 // Where rows outnumber dofs the derivatives go by way of the dofs: forward and reverse agree there too.
@@ -333,10 +427,17 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_slides_and_stops), cmocka_unit_test(test_direction_of_friction),
-      cmocka_unit_test(test_bounces),          cmocka_unit_test(test_agrees_with_the_layer),
-      cmocka_unit_test(test_gradients),        cmocka_unit_test(test_redundant_rows),
-      cmocka_unit_test(test_sweeps_converge),  cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_slides_and_stops),
+      cmocka_unit_test(test_direction_of_friction),
+      cmocka_unit_test(test_bounces),
+      cmocka_unit_test(test_agrees_with_the_layer),
+      cmocka_unit_test(test_lands_at_rest),
+      cmocka_unit_test(test_bounces_off_its_landing),
+      cmocka_unit_test(test_overlaps_come_apart),
+      cmocka_unit_test(test_gradients),
+      cmocka_unit_test(test_redundant_rows),
+      cmocka_unit_test(test_sweeps_converge),
+      cmocka_unit_test(test_refusals),
   };
   ctx = pbContext_Create(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
