@@ -25,7 +25,8 @@ int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, 
     int face = 0;
     num best = 2 * (size[0] + size[1] + size[2]);
     for (int i = 0; i < 6; i++) {
-      num d = num_abs((i % 2 ? size[i / 2] : -size[i / 2]) - local[i / 2]);
+      num depth = i % 2 ? size[i / 2] - local[i / 2] : size[i / 2] + local[i / 2];  // smooth where the centre is on the face
+      num d = num_make(fabs(re(depth)), im(depth));
       if (re(best) > re(d)) best = d, face = i;
     }
     v3_zero(towards);

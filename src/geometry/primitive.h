@@ -15,8 +15,23 @@ int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, dou
 int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, NUM(pbHit) *hits);
 int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbHit) *hits);
 
-// Ball of radius r1 about c1 against ball of radius r2 about c2. mat1, mat2: frames whose z axes give the normal where the
-// centres coincide (their cross product; x of the world if parallel).
+// Normal of balls about the same point: the cross product of two axes; if they are parallel, x of the world, which then turns with
+// the frame mat1, as derivatives by relative motion have it.
+static inline void coincident_normal(const num mat1[9], const num mat2[9], num normal[3]) {
+  num axis1[3], axis2[3];
+  m3_col(axis1, mat1, 2);
+  m3_col(axis2, mat2, 2);
+  v3_cross(normal, axis1, axis2);
+  if (re(v3_normalize(normal)) >= PB_TINY || !PB_IS_COMPLEX) return;
+  for (int i = 0; i < 3; i++) {
+    double slope = 0;
+    for (int k = 0; k < 3; k++) slope += im(mat1[3 * i + k]) * re(mat1[k]);
+    normal[i] = num_make(re(normal[i]), slope);
+  }
+}
+
+// Ball of radius r1 about c1 against ball of radius r2 about c2. mat1, mat2: frames that give the normal where the centres
+// coincide.
 static inline int ball_ball(const num c1[3], const num mat1[9], num r1, const num c2[3], const num mat2[9], num r2, double margin,
                             NUM(pbHit) *hit) {
   num dif[3];
@@ -27,11 +42,7 @@ static inline int ball_ball(const num c1[3], const num mat1[9], num r1, const nu
   num len = re(d2) > 0 ? num_sqrt(d2) : 0;
   hit->dist = len - r1 - r2;
   if (re(len) < PB_TINY) {
-    num axis1[3], axis2[3];
-    m3_col(axis1, mat1, 2);
-    m3_col(axis2, mat2, 2);
-    v3_cross(hit->normal, axis1, axis2);
-    v3_normalize(hit->normal);
+    coincident_normal(mat1, mat2, hit->normal);
   } else {
     v3_scale(hit->normal, dif, num_div(1, len));
   }

@@ -38,7 +38,7 @@ typedef struct Run {
   pbModel *model;
   pbRollout *rollout;
   size_t nx, n, nv, ns, np;
-  double *x0, *states, *sensors, *bar, *theta, *theta_bar, *way, *tangent, *seen, *memory;
+  double *x0, *x0_bar, *states, *sensors, *bar, *theta, *theta_bar, *way, *tangent, *seen, *memory;
 } Run;
 
 static double *take(double **next, size_t count) {
@@ -52,8 +52,9 @@ static void make_room(Run *r) {
   r->nx = (size_t)pbModel_StateSize(r->model), r->n = (size_t)pbModel_TangentSize(r->model);
   r->nv = (size_t)pbModel_Size(r->model, "nv"), r->ns = (size_t)pbModel_Size(r->model, "nsensordata");
   r->np = pbModel_ParamSize(r->model);
-  double *next = r->memory = calloc(r->nx + rows * (r->nx + 2 * r->n + 3 * r->ns) + 3 * r->np, sizeof(double));
-  r->x0 = take(&next, r->nx), r->states = take(&next, rows * r->nx), r->sensors = take(&next, rows * r->ns);
+  double *next = r->memory = calloc(r->nx + r->n + rows * (r->nx + 2 * r->n + 3 * r->ns) + 3 * r->np, sizeof(double));
+  r->x0 = take(&next, r->nx), r->x0_bar = take(&next, r->n), r->states = take(&next, rows * r->nx),
+  r->sensors = take(&next, rows * r->ns);
   r->bar = take(&next, rows * (r->n + r->ns)), r->tangent = take(&next, rows * r->n), r->seen = take(&next, rows * r->ns);
   r->theta = take(&next, r->np), r->theta_bar = take(&next, r->np), r->way = take(&next, r->np);
 }
@@ -104,7 +105,8 @@ static double change(const Run *r, const double *states, const double *sensors) 
   return sum;
 }
 
-static double reverse(Run *r, size_t entry) {
+// Gradient by theta and the start.
+static void reverse(Run *r) {
   size_t rows = steps + 1;
   double *split = calloc(rows * r->n, sizeof(double));  // qpos, qvel, act: each its own array
   size_t na = r->n - 2 * r->nv;
@@ -118,17 +120,15 @@ static double reverse(Run *r, size_t entry) {
                       .act = {.data = na ? split + 2 * rows * r->nv : NULL, .count = steps + 1},
                       .sensordata = {.data = r->ns ? r->bar + rows * r->n : NULL, .count = steps + 1}};
   memset(r->theta_bar, 0, r->np * sizeof(double));
-  good(pbRollout_Vjp(r->rollout, &bar, NULL, &(pbRolloutGradient){.theta = r->theta_bar}, NULL));
+  memset(r->x0_bar, 0, r->n * sizeof(double));
+  good(pbRollout_Vjp(r->rollout, &bar, NULL, &(pbRolloutGradient){.x0 = r->x0_bar, .theta = r->theta_bar}, NULL));
   free(split);
-  return r->theta_bar[entry];
 }
 
-static double push(Run *r, size_t entry) {
+static double push(Run *r, const pbRolloutDirection *direction) {
   double sum = 0;
-  memset(r->way, 0, r->np * sizeof(double));
-  r->way[entry] = 1;
   pbRolloutTangent out = {.x = r->tangent, .sensordata = r->ns ? r->seen : NULL};
-  good(pbRollout_Jvp(r->rollout, 1, &(pbRolloutDirection){.theta = r->way}, &out));
+  good(pbRollout_Jvp(r->rollout, 1, direction, &out));
   for (size_t i = 0; i < (steps + 1) * r->n; i++) sum += r->bar[i] * r->tangent[i];
   for (size_t i = 0; i < (steps + 1) * r->ns; i++) sum += r->bar[(steps + 1) * r->n + i] * r->seen[i];
   return sum;
@@ -167,7 +167,11 @@ static void check(const Case *c) {
   pbParam p;
   good(pbModel_Param(r.model, c->field, &p));
   size_t entry = p.offset + (size_t)c->entry;
-  double wanted = difference(&r, entry, c->side), back = reverse(&r, entry), ahead = push(&r, entry);
+  double wanted = difference(&r, entry, c->side);
+  r.way[entry] = 1;
+  double ahead = push(&r, &(pbRolloutDirection){.theta = r.way});
+  reverse(&r);
+  double back = r.theta_bar[entry];
   if (!(fabs(back - wanted) <= 5e-5 * fabs(wanted) + 1e-8) || !(fabs(ahead - back) <= 1e-10 * fabs(back) + 1e-14))
     fail_msg("%s, %s[%d]: reverse %.9g, forward %.9g, difference %.9g", c->what, c->field, c->entry, back, ahead, wanted);
   end(&r);
@@ -272,6 +276,62 @@ static void bounds(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check(cases + i);
 }
 
+// ---- contacts where features meet ---------------------------------------------------------------------------------------
+// By the start along direction i: forward, reverse, and where the motion is smooth there its difference.
+static void check_start(const char *what, Run *r, size_t i, bool smooth) {
+  double *way = calloc(r->n, sizeof(double)), *x = calloc(r->nx, sizeof(double)), wanted = 0, h = 1e-5;
+  double *states = malloc((steps + 1) * r->nx * sizeof(double));
+  way[i] = 1;
+  double ahead = push(r, &(pbRolloutDirection){.x0 = way}), back = r->x0_bar[i];
+  memcpy(x, r->x0, r->nx * sizeof(double)), memcpy(states, r->states, (steps + 1) * r->nx * sizeof(double));
+  for (int side = -1; smooth && side <= 1; side += 2) {
+    memcpy(r->x0, x, r->nx * sizeof(double));
+    pbState_Move(r->model, r->x0, way, side * h);
+    forward(r);
+    wanted += side * change(r, states, NULL) / (2 * h);
+  }
+  memcpy(r->x0, x, r->nx * sizeof(double));
+  forward(r);
+  if (!(fabs(ahead - back) <= 1e-10 * fabs(back) + 1e-12) || (smooth && !(fabs(wanted - back) <= 1e-5 * fabs(wanted) + 1e-7)))
+    fail_msg("%s, direction %zu: reverse %.9g, forward %.9g, difference %.9g", what, i, back, ahead, wanted);
+  free(way), free(x), free(states);
+}
+
+#define PAIR(first, place, second)                                                                          \
+  "<mujoco><default><geom friction='.5'/></default><worldbody>" first "<body " place "><freejoint/>" second \
+  "</body></worldbody></mujoco>"
+
+static void features(void **state) {
+  (void)state;
+  const struct {
+    const char *what, *model;
+    bool smooth;
+  } cases[] = {
+      {"a ball's centre on a face", PAIR("<geom type='box' size='.3 .3 .1'/>", "pos='.05 .02 .1'", "<geom size='.05'/>"), true},
+      {"a ball's centre on another face", PAIR("<geom type='box' size='.3 .3 .1'/>", "pos='-.3 .02 .03'", "<geom size='.05'/>"),
+       true},
+      {"a capsule's end on a face",
+       PAIR("<geom type='box' size='.3 .3 .1'/>", "pos='.05 .02 .2'", "<geom type='capsule' size='.05 .1'/>"), true},
+      {"balls with one centre", PAIR("<geom size='.1'/>", "pos='0 0 0'", "<geom size='.05'/>"), false},
+      {"a centre on a capsule's axis", PAIR("<geom type='capsule' size='.1 .3'/>", "pos='0 0 .1'", "<geom size='.05'/>"), false},
+      {"a centre on a cylinder's axis, turned",
+       PAIR("<geom type='cylinder' size='.1 .3' euler='20 30 0'/>", "pos='0 0 0' euler='20 30 0'", "<geom size='.05'/>"), false},
+      {"capsules on one axis",
+       PAIR("<geom type='capsule' size='.1 .3'/>", "pos='0 0 .1'", "<geom type='capsule' size='.05 .2'/>"), false},
+      {"balls with one centre that both turn",
+       "<mujoco><worldbody><body pos='0 0 1' euler='10 20 30'><freejoint/><geom size='.1'/></body><body pos='0 0 1' "
+       "euler='10 20 30'><freejoint/><geom size='.05'/></body></worldbody></mujoco>",
+       false},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    Run r = begin(cases[c].model, "soft");
+    forward(&r);
+    reverse(&r);
+    for (size_t i = 0; i < r.n; i++) check_start(cases[c].what, &r, i, cases[c].smooth);
+    end(&r);
+  }
+}
+
 static int set_up(void **state) {
   (void)state;
   ctx = pbContext_Create(NULL);
@@ -285,6 +345,7 @@ static int tear_down(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(losses), cmocka_unit_test(ties), cmocka_unit_test(bounds)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(losses), cmocka_unit_test(ties), cmocka_unit_test(bounds),
+                                     cmocka_unit_test(features)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
