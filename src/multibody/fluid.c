@@ -76,6 +76,15 @@ static void drag_moments(const num s[3], num largest, num middle, ellipsoid *e) 
   }
 }
 
+// The largest of three, or (sign -1) the smallest; several that are have even shares of the slope.
+static num extreme_of(const num s[3], double sign) {
+  double top = fmax(fmax(sign * re(s[0]), sign * re(s[1])), sign * re(s[2])), slope = 0, count = 0;
+  for (int k = 0; k < 3; k++) {
+    if (sign * re(s[k]) == top) slope += im(s[k]), count++;
+  }
+  return num_make(sign * top, slope / count);
+}
+
 static void ellipsoid_of(const NUM(pbFluidPart) *part, const num v[3], ellipsoid *e) {
   const num *c = part->shape + 3;
   num s[3];
@@ -83,7 +92,7 @@ static void ellipsoid_of(const NUM(pbFluidPart) *part, const num v[3], ellipsoid
   e->density = part->medium[0], e->viscosity = part->medium[1];
   e->interaction = c[0], e->blunt = c[1], e->slender = c[2], e->angular = c[3], e->kutta = c[4], e->magnus = c[5];
   e->added_mass = c + 6, e->added_inertia = c + 9;
-  num largest = num_max(num_max(s[0], s[1]), s[2]), smallest = num_min(num_min(s[0], s[1]), s[2]);
+  num largest = extreme_of(s, 1), smallest = extreme_of(s, -1);
   num middle = s[0] + s[1] + s[2] - largest - smallest;
   e->volume = 4.0 / 3.0 * PB_PI * s[0] * s[1] * s[2];
   e->area_max = PB_PI * largest * middle;

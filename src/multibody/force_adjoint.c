@@ -257,6 +257,19 @@ void LANE(pbForce_Joints)(LANE(pbAdjoint) *a) {
 }
 
 // ---- actuators ------------------------------------------------------------------------------------------------------
+// A limit holds what is beyond it. What has its very value is free, as in the forward program: forces of zero on a range that begins
+// there, above all.
+// Force of actuators on a dof before the joint's limit, summed as the forward program does.
+static double before_joint_limit(const NUM(pbWork) *w, int dof) {
+  double sum = 0;
+  for (int u = 0; u < w->m->nu; u++) {
+    for (int a = w->mom_start[u]; a < w->mom_start[u + 1]; a++) {
+      if (w->mom_dofs[a] == dof) sum += w->mom[a] * w->actuator_force[u];
+    }
+  }
+  return w->m->jnt_actgravcomp[w->m->dof_jntid[dof]] ? sum + w->qfrc_gravcomp[dof] : sum;
+}
+
 void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
@@ -266,7 +279,8 @@ void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a) {
     int dof = m->jnt_dofadr[j];
     if (!m->jnt_actfrclimited[j]) continue;
     for (int side = 0; side < 2; side++) {
-      if (w->qfrc_actuator[dof] != w->p.jnt_actfrcrange[2 * j + side]) continue;
+      double edge = w->p.jnt_actfrcrange[2 * j + side];
+      if (w->qfrc_actuator[dof] != edge || before_joint_limit(w, dof) == edge) continue;
       PB_THETA(a, jnt_actfrcrange, 2 * j + side, a->lam_act[dof]);
       a->lam_act[dof] = PB_LZERO;
       break;
@@ -351,21 +365,22 @@ static void to_activation(LANE(pbAdjoint) *a, int u) {
   to_control(a, u, bar);
 }
 
-static bool held_by_range(const NUM(pbWork) *w, int u) {
+// End of its own range that holds an actuator's force: 0, 1, or -1 for none.
+static int holding_end(const NUM(pbWork) *w, int u) {
   const double *range = w->p.actuator_forcerange + 2 * u;
-  return w->m->actuator_forcelimited[u] && (w->actuator_force[u] == range[0] || w->actuator_force[u] == range[1]);
+  double force = w->act_scale[u] == 1 ? w->act_raw[u] : w->act_raw[u] * w->act_scale[u];
+  if (!w->m->actuator_forcelimited[u]) return -1;
+  return force < range[0] ? 0 : force > range[1] ? 1 : -1;
 }
 
 // Cotangent of the actuator's force before any limit, from that of the force applied.
 static lane before_limits(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
-  if (m->actuator_forcelimited[u]) {
-    for (int side = 0; side < 2; side++) {
-      if (w->actuator_force[u] != w->p.actuator_forcerange[2 * u + side]) continue;
-      PB_THETA(a, actuator_forcerange, 2 * u + side, bar);
-      return PB_LZERO;
-    }
+  int end = holding_end(w, u);
+  if (end >= 0) {
+    PB_THETA(a, actuator_forcerange, 2 * u + end, bar);
+    return PB_LZERO;
   }
   if (w->act_scale[u] == 1) return bar;
   // f = held f0 / total: all actuators of the tendon share the scale
@@ -375,7 +390,7 @@ static lane before_limits(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) 
   for (int o = 0; o < m->nu; o++) {
     if (m->actuator_trntype[o] != pb_trnTendon || m->actuator_trnid[2 * o] != k) continue;
     total += w->act_raw[o];
-    if (!held_by_range(w, o)) shared += all[o] * w->act_raw[o];
+    if (holding_end(w, o) < 0) shared += all[o] * w->act_raw[o];
   }
   double held = w->act_scale[u] * total;
   bool low = fabs(held - w->p.tendon_actfrcrange[2 * k]) < fabs(held - w->p.tendon_actfrcrange[2 * k + 1]);

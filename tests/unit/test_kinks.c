@@ -332,6 +332,44 @@ static void features(void **state) {
   }
 }
 
+// ---- forces that have the value of their limit ---------------------------------------------------------------------------
+// A motor that is off, its force at the end of its range, its joint's or its tendon's: the slope by the control is that within.
+static void limits_of_forces(void **state) {
+  static const char *const motors[] = {"<motor joint='b' forcerange='0 10' forcelimited='true'/>", "<motor joint='a'/>",
+                                       "<motor tendon='t'/>", "<motor joint='b' ctrlrange='0 1' ctrllimited='true'/>"};
+  (void)state;
+  for (size_t i = 0; i < sizeof motors / sizeof *motors; i++) {
+    char text[2000];
+    snprintf(
+        text, sizeof text,
+        "<mujoco><worldbody><body pos='0 0 1'><joint name='a' axis='0 1 0' actuatorfrcrange='0 5' actuatorfrclimited='true'/>"
+        "<geom type='capsule' size='.03' fromto='0 0 0 .3 0 0'/><body pos='.3 0 0'><joint name='b' axis='0 1 0' damping='.1'/>"
+        "<geom type='capsule' size='.03' fromto='0 0 0 .2 0 .1'/><site name='e' pos='.1 0 .03'/></body></body><site name='w' "
+        "pos='.1 0 1.4'/></worldbody><tendon><spatial name='t' actuatorfrcrange='0 5' actuatorfrclimited='true'><site site='w'/>"
+        "<site site='e'/></spatial></tendon><actuator>%s</actuator></mujoco>",
+        motors[i]);
+    Run r = begin(text, "soft");
+    double control = 0, bar = 0, unit = 1, ahead = 0, h = 1e-4, *w = calloc(r.n, sizeof(double)),
+           *x = calloc(2 * r.nx, sizeof(double));
+    pbRolloutInput input = {.ctrl = &control, .constant = true};
+    for (size_t k = 0; k < r.n; k++) w[k] = r.bar[k];
+    good(pbRollout_Forward(r.rollout, r.theta, r.x0, &input, &(pbRolloutOutput){.final_state = x}));
+    pbRolloutBar end_bar = {.qpos = {.data = w, .count = 1}, .qvel = {.data = w + r.nv, .count = 1}};
+    good(pbRollout_Vjp(r.rollout, &end_bar, NULL, &(pbRolloutGradient){.ctrl = &bar}, NULL));
+    good(pbRollout_Jvp(r.rollout, 1, &(pbRolloutDirection){.ctrl = &unit}, &(pbRolloutTangent){.x = r.tangent}));
+    for (size_t k = 0; k < r.n; k++) ahead += w[k] * r.tangent[steps * r.n + k];
+    control = h;
+    good(pbRollout_Forward(r.rollout, r.theta, r.x0, &input, &(pbRolloutOutput){.final_state = x + r.nx}));
+    double wanted = 0, *d = calloc(r.n, sizeof(double));
+    pbState_Difference(r.model, x, x + r.nx, d);
+    for (size_t k = 0; k < r.n; k++) wanted += w[k] * d[k] / h;
+    if (!(fabs(bar - wanted) <= 1e-4 * fabs(wanted)) || !(fabs(ahead - bar) <= 1e-10 * fabs(bar)) || wanted == 0)
+      fail_msg("%s: reverse %.9g, forward %.9g, difference %.9g", motors[i], bar, ahead, wanted);
+    free(w), free(x), free(d);
+    end(&r);
+  }
+}
+
 static int set_up(void **state) {
   (void)state;
   ctx = pbContext_Create(NULL);
@@ -346,6 +384,6 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(losses), cmocka_unit_test(ties), cmocka_unit_test(bounds),
-                                     cmocka_unit_test(features)};
+                                     cmocka_unit_test(features), cmocka_unit_test(limits_of_forces)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
