@@ -161,7 +161,8 @@ static void sweep_together(NUM(pbWork) *w, double omega, double *f, double *x) {
   NUM(pbDual_Residuals)(w, f, x);
 }
 
-// So many sweeps as the settings say; the residual tells what they left.
+// So many sweeps as the settings say; the residual tells what they left. The last corrections may be small because they are slow to
+// come: what is left counts as well.
 static bool sweep_only(NUM(pbWork) *w) {
   const pbContactSettings *c = &w->m->contact;
   double *f = w->dual.f, *x = w->dual.x,
@@ -173,7 +174,9 @@ static bool sweep_only(NUM(pbWork) *w) {
     if (c->order == pb_orderJacobi) sweep_together(w, omega, f, x);
   }
   w->residual = NUM(pbDual_Worst)(w, f, x);
-  return w->residual - w->residual == 0;  // else they grow beyond bounds
+  if (w->residual - w->residual != 0) return false;  // they grow beyond bounds
+  w->residual = fmax(w->residual, NUM(pbDual_Distance)(w, f, x));
+  return true;
 }
 
 static bool find(NUM(pbWork) *w) {

@@ -3,6 +3,8 @@
 #include "contact/row.h"
 #include "solve/dual_parts.h"
 
+static const double tie = 1e-10;  // forces that are found to this share decide at random where a law is undecided
+
 // Zones: 0 where a row can have no force (f - rho w < 0), else 1.
 void NUM(pbDual_Classify)(NUM(pbWork) *w, const double *f, const double *x) {
   for (int k = 0; k < w->nrow; k++) w->row[k].zone = !NUM(pbLaw_Held)(w, w->row + k, f + w->row[k].at, x + w->row[k].at);
@@ -197,10 +199,10 @@ static double longest(const NUM(pbWork) *w, const double *from, const double *af
   return alpha;
 }
 
-// One step of Newton's method on the misfit, shortened until the misfit falls; false where its matrix is singular.
-static bool newton_step(NUM(pbWork) *w, double *f, double *x) {
+// The forces after a whole step of Newton's method on the misfit, in w->dual.after; false where its matrix is singular.
+static bool whole_step(NUM(pbWork) *w, const double *f, const double *x) {
   int n = w->dual.n;
-  double *step = w->dual.step, *after = w->dual.after, *from = w->dual.from, before = merit(w, f, x);
+  double *step = w->dual.step, *after = w->dual.after;
   memcpy(after, x, (size_t)n * sizeof(double));
   NUM(pbDual_Classify)(w, f, x);
   for (int k = 0; k < w->nrow; k++) {
@@ -212,12 +214,20 @@ static bool newton_step(NUM(pbWork) *w, double *f, double *x) {
   if (NUM(pbDual_FactorLaws)(w, f, x) != pb_ok) return false;
   newton_rhs(w, f, x, after, step);
   NUM(pbDual_SolveLaws)(w, step);
-  memcpy(from, f, (size_t)n * sizeof(double));
-  memcpy(after, f, (size_t)n * sizeof(double));  // now the forces at the end of the whole step
+  memcpy(after, f, (size_t)n * sizeof(double));  // until here the residuals where the other rows let go
   for (int k = 0; k < w->nrow; k++) {
     for (int i = w->row[k].at; !w->row[k].zone && i < w->row[k].at + w->row[k].dim; i++) after[i] = 0;
   }
   for (int c = 0; c < w->dual.count; c++) after[w->dual.active[c]] += step[c];
+  return true;
+}
+
+// One step, shortened until the misfit falls; false where its matrix is singular.
+static bool newton_step(NUM(pbWork) *w, double *f, double *x) {
+  int n = w->dual.n;
+  double *after = w->dual.after, *from = w->dual.from, before = merit(w, f, x);
+  if (!whole_step(w, f, x)) return false;
+  memcpy(from, f, (size_t)n * sizeof(double));
   double most = longest(w, from, after);
   for (double alpha = most; alpha > 1e-3 * most; alpha *= 0.5) {
     for (int i = 0; i < n; i++) f[i] = from[i] + alpha * (after[i] - from[i]);
@@ -228,6 +238,35 @@ static bool newton_step(NUM(pbWork) *w, double *f, double *x) {
   memcpy(f, after, (size_t)n * sizeof(double));  // at rounding, or a fresh start elsewhere
   NUM(pbDual_Residuals)(w, f, x);
   return true;
+}
+
+// Do the laws of sweeps, whose slopes are steps, decide alike at f, x and at g, y?
+static bool decide_alike(const NUM(pbWork) *w, const double *f, const double *x, const double *g, const double *y) {
+  for (int k = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    pbLaw here, there;
+    bool held = NUM(pbLaw_Held)(w, r, f + r->at, x + r->at);
+    if (held != NUM(pbLaw_Held)(w, r, g + r->at, y + r->at)) return false;
+    if (held) continue;
+    NUM(pbLaw_At)(w, r, f + r->at, x + r->at, &here), NUM(pbLaw_At)(w, r, g + r->at, y + r->at, &there);
+    for (int i = 0; i < r->dim * r->dim; i++) {
+      if (here.Nw[i] != there.Nw[i] || here.Nf[i] != there.Nf[i]) return false;
+    }
+  }
+  return true;
+}
+
+double NUM(pbDual_Distance)(NUM(pbWork) *w, const double *f, const double *x) {
+  double most = 0, size = 1e-300, *end = w->dual.from;
+  if (!whole_step(w, f, x)) return 1;
+  for (int i = 0; i < w->dual.n; i++) {
+    double moved = fabs(w->dual.after[i] - f[i]);
+    if (!(moved <= most)) most = moved;
+    size = fmax(size, fmax(fabs(f[i]), fabs(w->dual.after[i])));
+  }
+  double distance = most / size;
+  NUM(pbDual_Residuals)(w, w->dual.after, end);
+  return !(distance > tie) || decide_alike(w, f, x, w->dual.after, end) ? distance : fmax(1, distance);
 }
 
 // Newton's method from f, x; true where it came below the tolerance, at 0 to rounding.

@@ -19,6 +19,9 @@ pbStatus NUM(pbDual_FactorLaws)(NUM(pbWork) *w, const double *f, const double *x
 void NUM(pbDual_SolveLaws)(NUM(pbWork) *w, double *x);
 // Newton's method from f, x; true where it came below the tolerance, at 0 to rounding.
 bool NUM(pbDual_Polish)(NUM(pbWork) *w, double tolerance, double *f, double *x);
+// How far forces that sweeps have left are from their fixed point, relative to the largest: the length of one step of Newton's method.
+// 1 where the laws decide otherwise at its end (sticks or slides, pushes or not): derivatives there are those of another motion.
+double NUM(pbDual_Distance)(NUM(pbWork) *w, const double *f, const double *x);
 
 // ---- dual_path.c ------------------------------------------------------------------------------------------------------
 // From forces near a solution of sharp laws, where redundant rows leave them open: by the proximal point method.
