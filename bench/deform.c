@@ -185,7 +185,8 @@ static void rollout(const Scene *s, const double *theta, const double *x, bool k
   pbRolloutPlan plan;
   pbRollout *run;
   size_t nt = pbModel_ParamSize(s->model), n = (size_t)pbModel_TangentSize(s->model), np = 3 * (size_t)s->mesh->points;
-  must(s, kept ? pbRollout_Plan(s->model, s->steps, 0, &plan) : pbRollout_PlanSlots(s->model, s->steps, 0, s->steps, &plan));
+  must(s, kept ? pbRollout_Plan(s->ctx, s->model, s->steps, 0, &plan)
+               : pbRollout_PlanSlots(s->ctx, s->model, s->steps, 0, s->steps, &plan));
   must(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &run));
   double *theta_bar = calloc(nt + n + np, sizeof *theta_bar), *bar = theta_bar + nt + n;
   for (size_t i = 0; i < np; i++) bar[i] = sin((double)i);
@@ -215,11 +216,11 @@ static void measure(const char *name) {
   pbScratch *scratch;
   double *x = malloc((size_t)pbModel_StateSize(s.model) * sizeof *x);
   const double *theta = pbModel_DefaultParams(s.model);
-  must(&s, pbScratch_Create(s.model, NULL, &scratch));
+  must(&s, pbScratch_Create(s.ctx, s.model, NULL, &scratch));
   if (s.mesh->cells[pb_cellTetrahedron].count) elements(&s);
-  must(&s, pbState_Init(s.model, theta, -1, x));
+  must(&s, pbState_Init(s.ctx, s.model, theta, -1, x));
   pieces(&s, scratch, theta, x);
-  must(&s, pbState_Init(s.model, theta, -1, x));
+  must(&s, pbState_Init(s.ctx, s.model, theta, -1, x));
   rollout(&s, theta, x, false);
   rollout(&s, theta, x, true);
   free(x);

@@ -98,11 +98,11 @@ static Scene scene_load(const char *file, int steps) {
   Scene c = {.ctx = pbContext_Create(NULL)};
   need(pbModel_Load(c.ctx, file, NULL, &c.m), pbContext_Error(c.ctx));
   need(pbModel_SetOption(c.m, "cone", "elliptic"), pbContext_Error(c.ctx));
-  need(pbScratch_Create(c.m, NULL, &c.s), "scratch");
+  need(pbScratch_Create(c.ctx, c.m, NULL, &c.s), "scratch");
   c.theta = pbModel_DefaultParams(c.m);
   c.x = room(pbModel_StateSize(c.m));
   c.step = .002;
-  need(pbState_Init(c.m, c.theta, -1, c.x), "state");
+  need(pbState_Init(c.ctx, c.m, c.theta, -1, c.x), "state");
   for (int i = 0; i < steps; i++) need(pbStep_Forward(c.m, c.theta, c.x, NULL, c.s, NULL), pbScratch_Error(c.s));
   need(pbStep_Observe(c.m, c.theta, c.x, NULL, c.s, NULL), pbScratch_Error(c.s));
   pbScratch_Gather(c.s);

@@ -71,11 +71,11 @@ static void load(Bench *b, const char *file) {
   need(pbModel_Load(b->ctx, file, NULL, &b->m), pbContext_Error(b->ctx));
   need(pbModel_SetOption(b->m, "integrator", "Euler"), pbContext_Error(b->ctx));
   need(pbModel_SetOption(b->m, "tolerance", "1e-8"), pbContext_Error(b->ctx));
-  need(pbScratch_Create(b->m, NULL, &b->s), pbContext_Error(b->ctx));
+  need(pbScratch_Create(b->ctx, b->m, NULL, &b->s), pbContext_Error(b->ctx));
   pbRolloutPlan plan;
-  need(pbRollout_PlanSlots(b->m, piece, 0, 1, &plan), pbContext_Error(b->ctx));
+  need(pbRollout_PlanSlots(b->ctx, b->m, piece, 0, 1, &plan), pbContext_Error(b->ctx));
   need(pbRollout_Create(b->ctx, b->m, &plan, NULL, &b->off), pbContext_Error(b->ctx));
-  need(pbRollout_Plan(b->m, piece, 0, &plan), pbContext_Error(b->ctx));
+  need(pbRollout_Plan(b->ctx, b->m, piece, 0, &plan), pbContext_Error(b->ctx));
   need(pbRollout_Create(b->ctx, b->m, &plan, NULL, &b->on), pbContext_Error(b->ctx));
   b->nx = pbModel_StateSize(b->m), b->n = pbModel_TangentSize(b->m), b->record = pbTape_Size(b->m);
   b->nv = pbModel_Size(b->m, "nv"), b->nu = pbModel_Size(b->m, "nu"), b->na = pbModel_Size(b->m, "na");
@@ -105,7 +105,7 @@ static void waves(const Bench *b, int step, double *u) {
 static void prepare(Bench *b) {
   double *u = numbers((size_t)b->nu);
   pbInput input = {.ctrl = u};
-  need(pbState_Init(b->m, b->theta, -1, b->x), "start");
+  need(pbState_Init(b->ctx, b->m, b->theta, -1, b->x), "start");
   for (int k = 0; k < lead_in + pieces * piece; k++) {
     int at = k - lead_in;
     waves(b, k, u);

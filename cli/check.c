@@ -171,7 +171,7 @@ static void random_controls(Doctor *d) {
   pbField limited;
   pbParam range;
   bool known = pbModel_Field(run->model, "actuator_ctrllimited", &limited) &&
-               pbModel_Param(run->model, "actuator_ctrlrange", &range) == pb_ok;
+               pbModel_Param(run->ctx, run->model, "actuator_ctrlrange", &range) == pb_ok;
   for (long k = 0; k < run->steps; k++) {
     for (int i = 0; i < run->nu; i++) {
       double low = -1, high = 1, start = run->control[(size_t)k * (size_t)run->nu + (size_t)i];
@@ -674,7 +674,7 @@ static pbStatus rollout_gradient(Doctor *d, double *x_bar, double *u_bar) {
   cliRun *run = d->run;
   pbRolloutPlan plan;
   pbRollout *rollout = NULL;
-  PB_TRY(pbRollout_Plan(run->model, (int)run->steps, 0, &plan));
+  PB_TRY(pbRollout_Plan(run->ctx, run->model, (int)run->steps, 0, &plan));
   PB_TRY(pbRollout_Create(run->ctx, run->model, &plan, NULL, &rollout));
   pbRolloutInput input = {.ctrl = run->control, .qfrc = run->qfrc, .xfrc = run->xfrc};
   pbRolloutBar bar = final_bar(d, vector(d, 0));
@@ -751,7 +751,7 @@ static pbStatus mode_test(Doctor *d) {
   char name[48];
   if (d->mode == pb_gradientExact) return pb_ok;
   snprintf(name, sizeof name, "dot product of the rollout, mode %s", pbGradientKind_Name(d->mode));
-  PB_TRY(pbRollout_Plan(d->run->model, (int)d->run->steps, 0, &plan));
+  PB_TRY(pbRollout_Plan(d->run->ctx, d->run->model, (int)d->run->steps, 0, &plan));
   PB_TRY(pbRollout_Create(d->run->ctx, d->run->model, &plan, NULL, &rollout));
   pbStatus status = mode_product(d, rollout, add_test(d, name, dot_limit));
   pbRollout_Destroy(rollout);
@@ -850,7 +850,8 @@ static void contact_findings(Doctor *d) {
 static double half_extent(const cliRun *run, int geom) {
   pbParam size;
   double least = INFINITY;
-  if (pbModel_Param(run->model, "geom_size", &size) != pb_ok || run->model->geom_type[geom] == pb_geomPlane) return INFINITY;
+  if (pbModel_Param(run->ctx, run->model, "geom_size", &size) != pb_ok || run->model->geom_type[geom] == pb_geomPlane)
+    return INFINITY;
   const double *s = run->theta + size.offset + (size_t)(geom * size.cols);
   for (int i = 0; i < size.cols; i++) least = s[i] > 0 && s[i] < least ? s[i] : least;
   return least;
@@ -1013,7 +1014,7 @@ static pbStatus make_room(Doctor *d) {
   }
   d->theta_bar = d->theta_way + d->np;
   d->theta_try = d->theta_bar + d->np;
-  return pbScratch_Create(run->model, NULL, &run->scratch);
+  return pbScratch_Create(run->ctx, run->model, NULL, &run->scratch);
 }
 
 static void free_room(Doctor *d) {

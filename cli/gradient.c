@@ -66,7 +66,7 @@ static pbStatus add_slice(Gradient *g, const char *name, const pbParam *param) {
 static pbStatus want_parameter(Gradient *g, const char *name) {
   pbParam param;
   bool part = strchr(name, ':') != NULL;
-  pbStatus status = pbModel_Param(g->run->model, name, &param);
+  pbStatus status = pbModel_Param(g->run->ctx, g->run->model, name, &param);
   if (status != pb_ok) return part ? status : unknown_wanted(g, name);
   if (param.derived && g->run->recompute) {
     return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: '%s' follows from other parameters with --constants recompute",
@@ -264,7 +264,7 @@ static pbStatus compute(Gradient *g, pbArrays *set) {
   pbStatus status = pull_back(g, &out);
   cliProgress_End(&progress);
   PB_TRY(status);
-  if (run->recompute && g->theta) PB_TRY(pbModel_SetConstantsVjp(run->model, run->theta_before, g->theta));
+  if (run->recompute && g->theta) PB_TRY(pbModel_SetConstantsVjp(run->ctx, run->model, run->theta_before, g->theta));
   return pb_ok;
 }
 
@@ -410,7 +410,7 @@ static pbStatus gradient(Gradient *g, pbArrays *set) {
   }
   size_t budget = 0;
   PB_TRY(read_memory(run->app, &budget));
-  PB_TRY(pbRollout_Plan(run->model, (int)run->steps, budget, &g->plan));
+  PB_TRY(pbRollout_Plan(run->ctx, run->model, (int)run->steps, budget, &g->plan));
   say_plan(run->app, &g->plan);
   PB_TRY(pbRollout_Create(run->ctx, run->model, &g->plan, NULL, &g->rollout));
   PB_TRY(pbRollout_SetGradient(g->rollout, g->mode));

@@ -108,7 +108,7 @@ static const char *option_word(const pbModel *model, const char *name, const cha
 static double total_mass(const cliRun *run) {
   size_t n = (size_t)pbModel_PointCount(run->model);
   double *mass = pbContext_Alloc(run->ctx, n * sizeof *mass), sum = 0;
-  bool good = mass && pbModel_PointMasses(run->model, run->theta, mass) == pb_ok;
+  bool good = mass && pbModel_PointMasses(run->ctx, run->model, run->theta, mass) == pb_ok;
   for (size_t i = 0; good && i < n; i++) sum += mass[i];
   pbContext_Free(run->ctx, mass);
   return good ? sum : NAN;

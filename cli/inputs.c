@@ -88,7 +88,7 @@ static pbStatus set_parameter(const cliRun *run, const char *what, const char *t
   const char *value = NULL;
   pbParam param;
   PB_TRY(split(run->ctx, what, text, name, sizeof name, &value));
-  PB_TRY(pbModel_Param(run->model, name, &param));
+  PB_TRY(pbModel_Param(run->ctx, run->model, name, &param));
   if (has_suffix(value, ".npy")) return parameter_from_file(run, name, &param, value);
   return parameter_inline(run, name, &param, value);
 }
@@ -96,7 +96,7 @@ static pbStatus set_parameter(const cliRun *run, const char *what, const char *t
 // timestep, gravity, ... are parameters; "gravity" with enable or disable is a flag.
 static bool option_is_parameter(const pbModel *model, const char *name, const char *value) {
   pbParam param;
-  return pbModel_Param(model, name, &param) == pb_ok && param.option && strcmp(value, "enable") != 0 &&
+  return pbModel_Param(NULL, model, name, &param) == pb_ok && param.option && strcmp(value, "enable") != 0 &&
          strcmp(value, "disable") != 0;
 }
 
@@ -122,8 +122,8 @@ static pbStatus set_contact(cliRun *run) {
     PB_TRY(split(run->ctx, "contact", run->app->args.contact.items[i], name, sizeof name, &value));
     PB_TRY(pbModel_SetContact(run->loaded, name, value));
   }
-  PB_TRY(pbModel_CheckContact(run->model));
-  return pbModel_CheckDeform(run->model);
+  PB_TRY(pbModel_CheckContact(run->ctx, run->model));
+  return pbModel_CheckDeform(run->ctx, run->model);
 }
 
 static pbStatus read_constants(cliRun *run) {
@@ -144,8 +144,8 @@ static pbStatus check_given(const cliRun *run) {
     const char *value = NULL;
     pbParam param;
     PB_TRY(split(run->ctx, "param", run->app->args.params.items[i], name, sizeof name, &value));
-    PB_TRY(pbModel_Param(run->model, name, &param));
-    PB_TRY(pbModel_CheckGiven(run->model, &param, run->theta_before, run->theta));
+    PB_TRY(pbModel_Param(run->ctx, run->model, name, &param));
+    PB_TRY(pbModel_CheckGiven(run->ctx, run->model, &param, run->theta_before, run->theta));
   }
   return pb_ok;
 }
@@ -157,12 +157,12 @@ static pbStatus set_theta(cliRun *run) {
   memcpy(run->theta, pbModel_DefaultParams(run->model), bytes);
   PB_TRY(set_options(run, true));
   for (int i = 0; i < run->app->args.params.count; i++) PB_TRY(set_parameter(run, "param", run->app->args.params.items[i]));
-  PB_TRY(pbModel_CheckParams(run->model, run->theta));
+  PB_TRY(pbModel_CheckParams(run->ctx, run->model, run->theta));
   if (!run->recompute) return pb_ok;
   run->theta_before = pbContext_Alloc(run->ctx, bytes);
   if (!run->theta_before) return no_memory(run->ctx);
   memcpy(run->theta_before, run->theta, bytes);
-  PB_TRY(pbModel_SetConstants(run->model, run->theta));
+  PB_TRY(pbModel_SetConstants(run->ctx, run->model, run->theta));
   return check_given(run);
 }
 
@@ -358,7 +358,7 @@ static pbStatus apply_init(cliRun *run, const char *file, const pbArrays *set) {
 static pbStatus read_state(cliRun *run, int keyframe) {
   run->x0 = pbContext_Alloc(run->ctx, (size_t)run->nx * sizeof *run->x0);
   if (!run->x0) return no_memory(run->ctx);
-  PB_TRY(pbState_Init(run->model, run->theta, keyframe, run->x0));
+  PB_TRY(pbState_Init(run->ctx, run->model, run->theta, keyframe, run->x0));
   const char *file = run->app->args.text[opt_init];
   if (!file && run->app->args.text[opt_init_row]) return pbContext_Fail(run->ctx, pb_bad_argument, "--init-row needs --init");
   if (!file) return pb_ok;
@@ -590,7 +590,8 @@ void cliRun_Meta(const cliRun *run, cliJson *j) {
   cliJson_Text(j, "command", run->app->command->name);
   cliJson_Text(j, "model", run->model_path);
   cliJson_Integer(j, "steps", run->steps);
-  if (pbModel_Param(run->model, "timestep", &timestep) == pb_ok) cliJson_Number(j, "timestep", run->theta[timestep.offset]);
+  if (pbModel_Param(run->ctx, run->model, "timestep", &timestep) == pb_ok)
+    cliJson_Number(j, "timestep", run->theta[timestep.offset]);
   cliJson_Open(j, "solver", '{');
   cliJson_Number(j, "worst_residual", run->worst_residual);
   cliJson_Integer(j, "step", run->worst_residual_step);

@@ -14,7 +14,7 @@ static int field_shape(const pbModel *model, const pbField *f, size_t shape[2]) 
   bool varies = has_suffix(f->name, "_user") || (strncmp(f->name, "key_", 4) == 0 && strcmp(f->name, "key_time") != 0);
   shape[0] = (size_t)f->rows;
   shape[1] = (size_t)f->cols;
-  if (pbModel_Param(model, f->name, &param) == pb_ok && param.option) {
+  if (pbModel_Param(NULL, model, f->name, &param) == pb_ok && param.option) {
     shape[0] = shape[1];
     return f->cols == 1 ? 0 : 1;
   }
@@ -124,7 +124,7 @@ static pbStatus add_state(const cliRun *run, pbArrays *set) {
 }
 
 static pbStatus inspect(cliRun *run, pbArrays *set, double *sensordata) {
-  PB_TRY(pbScratch_Create(run->model, NULL, &run->scratch));
+  PB_TRY(pbScratch_Create(run->ctx, run->model, NULL, &run->scratch));
   pbInput input = cliRun_Input(run, 0);
   pbStatus status = pbStep_Observe(run->model, run->theta, run->x0, &input, run->scratch, sensordata);
   if (status != pb_ok) return cliRun_StepFailed(run, status, 0);

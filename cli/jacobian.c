@@ -79,7 +79,7 @@ static pbStatus add_meta(const cliRun *run, pbArrays *set) {
 static pbStatus jacobians(cliRun *run, pbArrays *set, double *work) {
   Matrices m = {0};
   PB_TRY(make_matrices(run, set, &m));
-  PB_TRY(pbScratch_Create(run->model, NULL, &run->scratch));
+  PB_TRY(pbScratch_Create(run->ctx, run->model, NULL, &run->scratch));
   double *x = work, *before = x + run->nx, *record = before + run->nx;
   memcpy(x, run->x0, (size_t)run->nx * sizeof *x);
   cliProgress progress;

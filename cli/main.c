@@ -54,7 +54,7 @@ static void print_help(void) {
     printf("  %-9s %-15s %s\n", commands[i].name, commands[i].operands, commands[i].summary);
   printf(
       "\nOptions:\n  -h, --help       this text; after a command, its own\n      --version    version of the program\n\n"
-      "Exit status: 0 done, 1 a check failed, 2 usage, 3 bad input, 4 numerical failure, 5 memory or files, 130 interrupted.\n");
+      "Exit status: 0 done, 1 a check failed or a task did not meet its stop criteria, 2 usage, 3 bad input, 4 numerical failure, 5 memory or files, 130 interrupted.\n");
 }
 
 static const cliCommand *find_command(const char *name) {

@@ -1,4 +1,5 @@
 // pullback optimize: a task file in, the result as JSON and the trajectories out.
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,8 +33,8 @@ static void name_trajectory(Names *n, int trajectory) {
 
 static int on_progress(void *user, const pbProgress *p) {
   cliProgress *progress = user;
-  char note[64];
-  snprintf(note, sizeof note, "loss %.6g", p->value);
+  char note[64] = "first evaluation";
+  if (isfinite(p->value)) snprintf(note, sizeof note, "loss %.6g", p->value);
   progress->what = p->phase;
   cliProgress_Show(progress, (double)p->done, (double)p->total, note);
   return cliSignals_Caught();
@@ -120,6 +121,53 @@ static pbStatus run_task(cliApp *app, pbTask *task, const Names *names, pbRunRes
   return status;
 }
 
+// ---- summary on standard error: at most 12 lines ---------------------------------------------------------------------
+enum { SUMMARY_VARIABLES = 4, SUMMARY_ADVICE = 3 };
+
+static const char *note_text(unsigned note) {
+  return note & pb_unknownInert     ? "  no influence"
+         : note & pb_unknownKink    ? "  kink"
+         : note & pb_unknownAtLower ? "  at lower bound"
+         : note & pb_unknownAtUpper ? "  at upper bound"
+                                    : "";
+}
+
+static void print_variables(const pbTask *task, const pbRunResult *result) {
+  int n = pbTask_Size(task), shown = n <= SUMMARY_VARIABLES + 1 ? n : SUMMARY_VARIABLES;
+  fprintf(stderr, "  %-32s %14s %14s\n", "variable", "start", "found");
+  for (int i = 0; i < shown; i++) {
+    char name[256];
+    double start, found;
+    pbTask_Unknown(task, i, pbTask_Start(task), name, sizeof name, &start);
+    pbTask_Unknown(task, i, result->z, name, sizeof name, &found);
+    fprintf(stderr, "  %-32.80s %14.7g %14.7g%s\n", name, start, found, note_text(result->notes[i]));
+  }
+  if (n > shown) fprintf(stderr, "  and %d more in the result\n", n - shown);
+}
+
+static void print_advice(const char *text) {
+  for (int i = 0; i < SUMMARY_ADVICE && *text; i++) {
+    int length = (int)strcspn(text, "\n");
+    fprintf(stderr, "  %.*s\n", length, text);
+    text += length + (text[length] != 0);
+  }
+}
+
+static void print_summary(cliApp *app, const pbTask *task, Names *names, const pbRunResult *result) {
+  int count = pbTask_TrajectoryCount(task);
+  if (app->args.text[opt_quiet]) return;
+  fprintf(stderr, "pullback optimize: %s: %s\n", pbRunOutcome_Name(result->outcome), result->reason);
+  fprintf(stderr, "  loss %.7g at the start, %.7g found; %d iterations, %lld simulations, %.3g s\n", result->start_loss, result->loss,
+          result->iterations, (long long)result->simulations, result->seconds);
+  print_variables(task, result);
+  print_advice(result->advice);
+  name_trajectory(names, 0);
+  fprintf(stderr, "  written: %s%s%s", app->args.text[opt_output] ? app->args.text[opt_output] : "", app->args.text[opt_output] ? ", " : "",
+          names->trajectory);
+  if (count > 1) fprintf(stderr, " and %d more", count - 1);
+  fputc('\n', stderr);
+}
+
 static pbStatus finish(cliApp *app, pbTask *task, Names *names, const pbRunResult *result) {
   for (int t = 0; t < pbTask_TrajectoryCount(task); t++) {
     name_trajectory(names, t);
@@ -129,8 +177,10 @@ static pbStatus finish(cliApp *app, pbTask *task, Names *names, const pbRunResul
   PB_TRY(pbTask_ResultJson(task, result, &text));
   pbStatus status = save_json(app, task, names, text);
   pbContext_Free(app->ctx, text);
-  if (status == pb_ok) unlink(names->state);  // done: the next run starts anew
-  return status;
+  PB_TRY(status);
+  unlink(names->state);  // done: the next run starts anew
+  print_summary(app, task, names, result);
+  return pbTask_HasStop(task) && !result->met ? pb_check_failed : pb_ok;
 }
 
 static pbStatus optimize(cliApp *app, Names *names) {

@@ -70,7 +70,7 @@ static pbStatus add_meta(const cliRun *run, pbArrays *set) {
 static pbStatus simulate(cliRun *run, pbArrays *set, double *x) {
   Recorder recorder = {0};
   PB_TRY(make_recorder(run, set, &recorder));
-  PB_TRY(pbScratch_Create(run->model, NULL, &run->scratch));
+  PB_TRY(pbScratch_Create(run->ctx, run->model, NULL, &run->scratch));
   cliProgress progress;
   cliProgress_Begin(&progress, run->app, "simulate");
   memcpy(x, run->x0, (size_t)run->nx * sizeof *x);

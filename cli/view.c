@@ -80,8 +80,8 @@ static double row_time(const View *v, size_t row) {
   const pbArray *time = pbArrays_Find(v->trajectory, "time");
   if (time && time->type == pb_arrayReal && time->ndim == 1 && time->count == v->rows) return time->reals[row];
   pbParam timestep;
-  return pbModel_Param(v->run->model, "timestep", &timestep) == pb_ok ? (double)row * v->run->theta[timestep.offset]
-                                                                      : (double)row;
+  return pbModel_Param(v->run->ctx, v->run->model, "timestep", &timestep) == pb_ok ? (double)row * v->run->theta[timestep.offset]
+                                                                                   : (double)row;
 }
 
 // Every row, or as many as an eye can follow.
@@ -153,8 +153,8 @@ static pbStatus make_poses(View *v) {
     return pbContext_Fail(run->ctx, pb_capacity, "the trajectory is too long for a page");
   v->poses = pbContext_Alloc(run->ctx, count * sizeof *v->poses);
   double *x = pbContext_Alloc(run->ctx, (size_t)run->nx * sizeof *x);
-  pbStatus status = v->poses && x ? pbState_Init(run->model, run->theta, -1, x) : no_memory(run->ctx);
-  if (status == pb_ok) status = pbScratch_Create(run->model, NULL, &run->scratch);
+  pbStatus status = v->poses && x ? pbState_Init(run->ctx, run->model, run->theta, -1, x) : no_memory(run->ctx);
+  if (status == pb_ok) status = pbScratch_Create(run->ctx, run->model, NULL, &run->scratch);
   for (size_t k = 0; k < v->frames && status == pb_ok; k++) status = one_frame(v, k, x);
   pbContext_Free(run->ctx, x);
   return status;
@@ -184,7 +184,8 @@ static void put_base64(FILE *out, const float *values, size_t count) {
 static const double *real_row(const cliRun *run, const char *name, int row, int cols) {
   pbParam p;
   pbField f;
-  if (pbModel_Param(run->model, name, &p) == pb_ok && p.cols == cols) return run->theta + p.offset + (size_t)row * (size_t)cols;
+  if (pbModel_Param(run->ctx, run->model, name, &p) == pb_ok && p.cols == cols)
+    return run->theta + p.offset + (size_t)row * (size_t)cols;
   if (pbModel_Field(run->model, name, &f) && f.reals && f.cols == cols && row < f.rows)
     return f.reals + (size_t)row * (size_t)cols;
   return NULL;

@@ -44,9 +44,9 @@ static pbStatus hang(pbContext *ctx, const pbModel *model, const double *theta, 
   pbRolloutPlan plan;
   double *x0 = calloc((size_t)pbModel_StateSize(model), sizeof *x0), *x1 = calloc((size_t)pbModel_StateSize(model), sizeof *x1);
   double *cotangent = calloc(3 * N * N, sizeof *cotangent);
-  PB_TRY(pbRollout_Plan(model, 1, 0, &plan));
+  PB_TRY(pbRollout_Plan(ctx, model, 1, 0, &plan));
   PB_TRY(pbRollout_Create(ctx, model, &plan, NULL, &rollout));
-  PB_TRY(pbState_Init(model, theta, -1, x0));
+  PB_TRY(pbState_Init(ctx, model, theta, -1, x0));
   PB_TRY(pbRollout_Forward(rollout, theta, x0, &(pbRolloutInput){0}, &(pbRolloutOutput){.final_state = x1}));
   for (int i = 0; i < pbModel_StateFieldCount(model); i++) {
     pbStateField field = pbModel_StateFieldAt(model, i);
@@ -80,7 +80,7 @@ int main(void) {
   const char *names[] = {"net.k", "net.harden", "gravity"};
   for (int i = 0; i < 3; i++) {
     pbParam p;
-    TRY(pbModel_Param(model, names[i], &p));
+    TRY(pbModel_Param(ctx, model, names[i], &p));
     double up, down, *value = theta + p.offset + (i == 2 ? 2 : 0), at = *value, step = 1e-5 * (at < 0 ? -at : at);
     *value = at + step;
     TRY(hang(ctx, model, theta, &up, NULL));

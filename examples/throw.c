@@ -15,7 +15,7 @@ int main(int argc, char **argv) {
   pbRolloutPlan plan;
   double *x = NULL, *theta_bar = NULL;
   pbStatus status = pbModel_Load(ctx, path, NULL, &model);
-  if (!status) status = pbRollout_Plan(model, STEPS, 0, &plan);
+  if (!status) status = pbRollout_Plan(ctx, model, STEPS, 0, &plan);
   if (!status) status = pbRollout_Create(ctx, model, &plan, NULL, &rollout);
   if (status) goto done;
 
@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
   if (!x || !theta_bar) status = pb_no_memory;
   if (status) goto done;
   double *end = x + pbModel_StateSize(model);
-  status = pbState_Init(model, theta, -1, x);
+  status = pbState_Init(ctx, model, theta, -1, x);
   if (status) goto done;
   for (int k = 0; k < pbModel_StateFieldCount(model); k++) {
     pbStateField field = pbModel_StateFieldAt(model, k);

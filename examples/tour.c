@@ -38,14 +38,14 @@ int main(void) {
   if ((status = pbSpec_Compile(spec, &model)) != pb_ok) return fail(ctx, status);
 
   // What it will cost is known before anything runs; all memory is had here.
-  if ((status = pbRollout_Plan(model, steps, 0, &plan)) != pb_ok) return fail(ctx, status);
+  if ((status = pbRollout_Plan(ctx, model, steps, 0, &plan)) != pb_ok) return fail(ctx, status);
   if ((status = pbRollout_Create(ctx, model, &plan, NULL, &rollout)) != pb_ok) return fail(ctx, status);
   printf("tape of %d steps: %zu bytes\n", steps, plan.full_bytes);
 
   // Parameters are one flat vector, an argument of every call; the state is another. qvel: linear, then angular velocity.
   const double *theta = pbModel_DefaultParams(model);
   double *x0 = calloc((size_t)pbModel_StateSize(model), sizeof *x0), *x1 = calloc((size_t)pbModel_StateSize(model), sizeof *x1);
-  if ((status = pbState_Init(model, theta, -1, x0)) != pb_ok) return fail(ctx, status);
+  if ((status = pbState_Init(ctx, model, theta, -1, x0)) != pb_ok) return fail(ctx, status);
   int qvel = 0;
   for (int i = 0; i < pbModel_StateFieldCount(model); i++) {
     pbStateField field = pbModel_StateFieldAt(model, i);
@@ -73,7 +73,7 @@ int main(void) {
   const char *names[] = {"gravity", "geom_friction:floor", "geom_size:ball", "geom_solref:floor"};
   for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
     pbParam p;
-    if ((status = pbModel_Param(model, names[k], &p)) != pb_ok) return fail(ctx, status);
+    if ((status = pbModel_Param(ctx, model, names[k], &p)) != pb_ok) return fail(ctx, status);
     printf("by %-20s", names[k]);
     for (int i = 0; i < p.rows * p.cols; i++) printf(" % .6g", theta_bar[p.offset + (size_t)i]);
     printf("\n");

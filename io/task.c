@@ -108,12 +108,12 @@ static pbStatus read_options(pbTaskReader *r, const json_t *object, pbTask *task
     pbParam p;
     char text[64];
     pbTaskReader_Enter(r, name);
-    if (pbModel_Param(task->model, name, &p) == pb_ok && p.option) {
+    if (pbModel_Param(task->ctx, task->model, name, &p) == pb_ok && p.option) {
       pbTaskReader_Leave(r);
       PB_TRY(set_param(r, &p, object, name, task->theta));
       continue;
     }
-    if (pbModel_Param(task->model, name, &p) == pb_ok)
+    if (pbModel_Param(task->ctx, task->model, name, &p) == pb_ok)
       return pbTaskReader_Fail(r, pb_bad_input, "is no option but a parameter: it belongs into \"parameters\"");
     if (json_is_number(value)) snprintf(text, sizeof text, "%.17g", json_number_value(value));
     else if (!json_is_string(value)) return pbTaskReader_Fail(r, pb_bad_input, "a text or a number is meant");
@@ -147,10 +147,10 @@ static pbStatus read_contact(pbTaskReader *r, const json_t *object, pbTask *task
 
 static pbStatus check_settings(pbTaskReader *r, const pbTask *task) {
   pbTaskReader_Enter(r, "contact");
-  pbStatus status = pbModel_CheckContact(task->model);
+  pbStatus status = pbModel_CheckContact(task->ctx, task->model);
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
   pbTaskReader_Leave(r);
-  status = pbModel_CheckDeform(task->model);
+  status = pbModel_CheckDeform(task->ctx, task->model);
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
 }
 
@@ -168,12 +168,12 @@ static pbStatus recompute(pbTaskReader *r, const json_t *given, pbTask *task) {
   double *before = pbContext_AllocArray(r->ctx, task->ntheta + 1, sizeof *before);
   if (!before) return pbTaskReader_Fail(r, pb_no_memory, "no memory for parameters");
   memcpy(before, task->theta, task->ntheta * sizeof *before);
-  pbStatus status = pbModel_SetConstants(task->model, task->theta);
+  pbStatus status = pbModel_SetConstants(task->ctx, task->model, task->theta);
   if (status != pb_ok) status = pbTaskReader_FailAgain(r, status);
   json_object_foreach((json_t *)given, name, value) {
     if (status != pb_ok) break;
     status = pbTask_FindParam(r, name, &p);
-    if (status == pb_ok && pbModel_CheckGiven(task->model, &p, before, task->theta) != pb_ok) {
+    if (status == pb_ok && pbModel_CheckGiven(task->ctx, task->model, &p, before, task->theta) != pb_ok) {
       pbTaskReader_Enter(r, "parameters");
       pbTaskReader_Enter(r, name);
       status = pbTaskReader_FailAgain(r, pb_bad_input);
@@ -189,7 +189,7 @@ static pbStatus read_constants(pbTaskReader *r, const json_t *root, pbTask *task
   task->recompute = strcmp(constants, "recompute") == 0;
   if (!task->recompute && strcmp(constants, "keep") != 0)
     return pbTaskReader_FailAt(r, "constants", "\"keep\" or \"recompute\" is meant");
-  pbStatus status = pbModel_CheckParams(task->model, task->theta);
+  pbStatus status = pbModel_CheckParams(task->ctx, task->model, task->theta);
   if (status == pb_ok && task->recompute) return recompute(r, json_object_get(root, "parameters"), task);
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
 }

@@ -462,5 +462,5 @@ pbStatus pbTaskReader_Components(pbTaskReader *r, const json_t *object, int limi
 
 double pbTaskReader_Timestep(const pbTaskReader *r) {
   pbParam h;
-  return pbModel_Param(r->model, "timestep", &h) == pb_ok ? r->theta[h.offset] : 0;
+  return pbModel_Param(r->ctx, r->model, "timestep", &h) == pb_ok ? r->theta[h.offset] : 0;
 }

@@ -71,7 +71,35 @@ static json_t *terms_json(const pbTask *task, bool confirmed) {
   return list;
 }
 
-static json_t *variables_json(const pbTask *task, const double *z) {
+static json_t *lines_json(const char *text) {
+  json_t *list = json_array();
+  while (text && *text) {
+    size_t length = strcspn(text, "\n");
+    json_array_append_new(list, json_stringn(text, length));
+    text += length + (text[length] != 0);
+  }
+  return list;
+}
+
+// What is to be said of unknown k at the answer; NULL: nothing.
+static const char *note_text(unsigned note) {
+  return note & pb_unknownInert     ? "no influence"
+         : note & pb_unknownKink    ? "kink"
+         : note & pb_unknownAtLower ? "at lower bound"
+         : note & pb_unknownAtUpper ? "at upper bound"
+                                    : NULL;
+}
+
+static json_t *notes_json(const pbVariable *v, const unsigned char *notes) {
+  json_t *list = json_array();
+  for (int k = v->first; k < v->first + v->count; k++) {
+    const char *text = notes ? note_text(notes[k]) : NULL;
+    json_array_append_new(list, text ? json_string(text) : json_null());
+  }
+  return list;
+}
+
+static json_t *variables_json(const pbTask *task, const double *z, const unsigned char *notes) {
   json_t *list = json_array();
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
@@ -88,6 +116,7 @@ static json_t *variables_json(const pbTask *task, const double *z) {
     json_object_set_new(o, "name", json_string(v->name));
     json_object_set_new(o, "value", values);
     json_object_set_new(o, "start", starts);
+    json_object_set_new(o, "notes", notes_json(v, notes));
     if (v->kind == pb_varyControl) {
       json_object_set_new(o, "knots", json_integer(v->knots));
       json_decref(names);
@@ -176,8 +205,10 @@ static json_t *certificates_json(pbTask *task, const double *z) {
 pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text) {
   json_t *o = json_object();
   *text = NULL;
+  json_object_set_new(o, "outcome", json_string(pbRunOutcome_Name(result->outcome)));
   json_object_set_new(o, "met", json_boolean(result->met));
   json_object_set_new(o, "reason", json_string(result->reason ? result->reason : ""));
+  json_object_set_new(o, "advice", lines_json(result->advice));
   json_object_set_new(o, "loss", real(result->loss));
   json_object_set_new(o, "start_loss", real(result->start_loss));
   json_object_set_new(o, "iterations", json_integer(result->iterations));
@@ -187,7 +218,7 @@ pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text)
   json_object_set_new(o, "resumed", json_boolean(result->resumed));
   json_object_set_new(o, "constants", json_string(pbTask_Constants(task)));
   json_object_set_new(o, "version", json_string(pbVersion()));
-  json_object_set_new(o, "variables", variables_json(task, result->z));
+  json_object_set_new(o, "variables", variables_json(task, result->z, result->notes));
   json_object_set_new(o, "terms", terms_json(task, false));
   if (task->confirm > 1) json_object_set_new(o, "confirm", confirm_json(task, result));
   json_object_set_new(o, "certificates", certificates_json(task, result->z));

@@ -97,7 +97,7 @@ static pbStatus read_init(pbTaskReader *r, const json_t *init, double *x0, int *
   *key = -1;
   if (init) PB_TRY(pbTaskReader_Keys(r, init, init_keys));
   if (init) PB_TRY(read_keyframe(r, init, key));
-  pbStatus status = pbState_Init(r->model, r->theta, *key, x0);
+  pbStatus status = pbState_Init(r->ctx, r->model, r->theta, *key, x0);
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
   if (!init) return pb_ok;
   if (json_object_get(init, "file")) PB_TRY(from_file(r, init, x0));

@@ -12,7 +12,7 @@ static const char *const variable_keys[] = {"parameter",  "state",      "control
                                             "upper",      "transform",  "scale",   "name",          NULL};
 
 pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param) {
-  pbStatus status = pbModel_Param(r->model, name, param);
+  pbStatus status = pbModel_Param(r->ctx, r->model, name, param);
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
 }
 

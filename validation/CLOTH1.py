@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from common import apart, below, pb, row, slope
+from common import apart, below, pb, row, slope, timing
 import deform
 import scenes
 
@@ -22,7 +22,7 @@ class Throw:
         scenes.cloth(w, "cloth", t, young=2e4, density=500, bending=1e-3)
         w.freeze(scheme)
         self.plan = pb.Plan()
-        w._check(pb.lib().pbRollout_Plan(w.ptr, steps, 0, ct.byref(self.plan)))
+        pb.lib().pbRollout_Plan(w.ctx, w.ptr, steps, 0, ct.byref(self.plan))
         self.rollout, self.spin = deform.Rollout(w, steps), np.cross([.5, 1., 1.], X) * (1 + X[:, :1])
 
     def loss(self, p):
@@ -65,15 +65,16 @@ def search(throw, p, most=30):
 
 
 def rows():
-    out, cost, p = [], {}, np.array([.3, 1., 6., 1.])
+    out, cost, share, p = [], {}, {}, np.array([.3, 1., 6., 1.])
     for name, scheme, steps in (("120 implicit steps", "implicit_euler", 120), ("1920 explicit steps", "symplectic_euler", 1920)):
         throw = Throw(scheme, steps)
         found = throw.gradient(p)
-        times = [(throw.forward, throw.backward)]
-        for _ in range(2):
+        times = [(throw.forward, throw.backward)]  # of neighbours in time
+        for _ in range(6):
             throw.gradient(p)
             times.append((throw.forward, throw.backward))
-        forward, backward = np.min(times, axis=0)
+        forward, backward = np.median(times, axis=0)
+        share[steps] = float(np.median([b / f for f, b in times]))
         wanted = np.array([slope(lambda e: throw.loss(p + e * d)[0], 1e-3) for d in np.eye(4)])
         cost[steps] = forward, backward, throw.plan.full_bytes
         out += [row(f"{name}: forward", f"{forward:.3f} s", "reported", True), row(f"{name}: gradient", f"{backward:.3f} s", "reported", True),
@@ -82,7 +83,7 @@ def rows():
         best, taken = search(throw, p)
         out.append(below(f"{name}: distance of the middle from the target [m], found by gradient", np.linalg.norm(throw.loss(best)[1]), 1e-3))
         out.append(row(f"{name}: iterations of BFGS", taken, "<= 30", taken <= 30))
-    out.append(below("gradient by the gradient of 120 implicit steps over its forward run", cost[120][1] / cost[120][0], 0.3))
+    out.append(timing("gradient by the gradient of 120 implicit steps over its forward run, median of pairs", share[120], "<= 0.3", share[120] <= 0.3))
     out.append(below("tape of the implicit steps by that of the explicit ones", cost[120][2] / cost[1920][2], 0.1))
     out.append(row("time of forward and gradient, implicit by explicit", sum(cost[120][:2]) / sum(cost[1920][:2]), "reported", True))
     return out

@@ -1,9 +1,8 @@
 """M(q) a + c(q, v) = f: identities, the double pendulum's closed form, slopes, and cost of long chains."""
-import time
 
 import numpy as np
 
-from common import Bench, apart, below, row, slope
+from common import Bench, apart, below, ratio, row, slope, timing
 import pb
 
 DOUBLE = """<mujoco><option timestep="0.001" gravity="0 0 -9.81"/><worldbody><body><joint name="a" type="hinge" axis="0 -1 0"/>
@@ -56,18 +55,12 @@ def rows():
         dv = np.stack([slope(lambda t: speed(c.state(q, v + t * e), f), 1e-3) for e in eye], 1)
         df = np.stack([slope(lambda t: speed(x, f + t * e), 1e-3) for e in eye], 1)
         unit = lambda got, want, keep: apart((got - keep) / h, (want - keep) / h)
-        seconds = []
-        sizes = [32, 64, 128]
-        for k in sizes:
+        long = []
+        for k in (32, 128):
             bench.write("long.xml", chain(k))
-            big, best = pb.Model(bench.path("long.xml")), np.inf
-            y = big.state(np.full(k, 0.02), np.zeros(k))
-            for _ in range(30):
-                begin = time.perf_counter()
-                big.step(y)
-                best = min(best, time.perf_counter() - begin)
-            seconds.append(best)
-    growth = np.log(seconds[-1] / seconds[0]) / np.log(sizes[-1] / sizes[0])
+            big = pb.Model(bench.path("long.xml"))
+            long.append(lambda big=big, y=big.state(np.full(k, 0.02), np.zeros(k)): [big.step(y) for _ in range(20)])
+    growth = np.log(ratio(*long, 51)) / np.log(4)
     return [
         below("double pendulum's acceleration against Lagrange's, 100 states, relative", worst, 1e-9),
         below("chain of 32: M a + c - f, relative", identity, 1e-10),
@@ -76,6 +69,5 @@ def rows():
         below("chain of 32: d(a)/d(q) against differences", unit(A[:, :n], dq, 0), 1e-7),
         below("chain of 32: d(a)/d(v) against differences", unit(A[:, n:2 * n], dv, eye), 1e-7),
         below("chain of 32: d(a)/d(f) against differences", unit(force, df, 0), 1e-7),
-        row(f"exponent of a step's time in the length of a chain, {sizes[0]} to {sizes[-1]} ({', '.join(f'{1e6 * s:.0f}' for s in seconds)} us)",
-            growth, "<= 2 (a chain's factor has n^2 / 2 entries)", growth <= 2),
+        timing("exponent of a step's time in the length of a chain, 32 to 128, median of 51 pairs", growth, "<= 2 (a chain's factor has n^2 / 2 entries)", growth <= 2),
     ]

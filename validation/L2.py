@@ -9,16 +9,7 @@ import pb
 F = ct.POINTER(ct.c_double)
 
 
-class Lcp(ct.Structure):
-    _fields_ = [("n", ct.c_int), ("m", ct.c_int), ("e", ct.c_int), ("Q", F), ("p", F), ("G", F), ("h", F), ("F", F), ("A", F), ("b", F)]
-
-
-class Solution(ct.Structure):
-    _fields_ = [(k, F) for k in "xyzs"]
-
-
-class Bar(ct.Structure):
-    _fields_ = [(k, F) for k in ("Q", "p", "G", "h", "F", "A", "b")]
+Lcp, Solution, Cotangent, Bar = pb.NATIVE.pbLcp, pb.NATIVE.pbLcpSolution, pb.NATIVE.pbLcpCotangent, pb.NATIVE.pbLcpBar
 
 
 def pointer(a):
@@ -31,20 +22,15 @@ def derivatives(data, g):
     n, m, e = len(data["p"]), len(data["h"]), len(data["b"])
     lib = pb.lib()
     ctx = lib.pbContext_Create(None)
-    lib.pbLcp_WorkSize.restype = ct.c_size_t
     problem = Lcp(n, m, e, *[pointer(data[k]) for k in ("Q", "p", "G", "h", "F", "A", "b")])
     at = {k: np.zeros(max(size, 1)) for k, size in zip("xyzs", (n, e, m, m))}
     solution, bar = Solution(*[pointer(at[k]) for k in "xyzs"]), {k: np.zeros_like(v) for k, v in data.items()}
     size = lib.pbLcp_WorkSize(n, m, e)
     work, gx = ct.create_string_buffer(size), np.ascontiguousarray(g, float)
-    calls = ((lib.pbLcp_Solve, (ct.byref(solution), None)),
-             (lib.pbLcp_Vjp, (ct.byref(solution), ct.byref(Solution(pointer(gx), None, None, None)), work, ct.c_size_t(size),
-                              ct.byref(Bar(*[pointer(bar[k]) for k in ("Q", "p", "G", "h", "F", "A", "b")])), None)))
-    if calls[0][0](ct.c_void_p(ctx), ct.byref(problem), None, work, ct.c_size_t(size), *calls[0][1]):
-        raise RuntimeError("pbLcp_Solve")
-    if calls[1][0](ct.c_void_p(ctx), ct.byref(problem), *calls[1][1]):
-        raise RuntimeError("pbLcp_Vjp")
-    lib.pbContext_Destroy(ct.c_void_p(ctx))
+    lib.pbLcp_Solve(ctx, ct.byref(problem), None, work, size, ct.byref(solution), None)
+    lib.pbLcp_Vjp(ctx, ct.byref(problem), ct.byref(solution), ct.byref(Cotangent(pointer(gx), None, None, None)), work, size,
+                  ct.byref(Bar(*[pointer(bar[k]) for k in ("Q", "p", "G", "h", "F", "A", "b")])), None)
+    lib.pbContext_Destroy(ctx)
     return at, bar
 
 

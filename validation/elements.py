@@ -9,57 +9,6 @@ from common import pb
 POINTER, P = ct.POINTER(ct.c_double), ct.c_void_p
 
 
-class _Parameter(ct.Structure):
-    _fields_ = [("name", ct.c_char_p), ("unit", ct.c_char_p), ("rows", ct.c_int), ("cols", ct.c_int), ("lower", ct.c_double),
-                ("upper", ct.c_double), ("constant", ct.c_bool)]
-
-
-class _Def(ct.Structure):
-    _fields_ = [("name", ct.c_char_p), ("formula", ct.c_char_p), ("points", ct.c_int), ("parameter_count", ct.c_int),
-                ("parameters", ct.POINTER(_Parameter))]
-
-
-class _Material(ct.Structure):
-    _fields_ = [("name", ct.c_char_p), ("family", ct.c_char_p), ("cell", ct.c_int), ("traits", ct.c_uint), ("definition", _Def),
-                ("start", POINTER), ("mass", ct.c_char_p), ("sheet", ct.c_char_p)]
-
-
-class _Elements(ct.Structure):
-    _fields_ = [("count", ct.c_int), ("vertex", ct.POINTER(ct.c_int)), ("x", POINTER), ("rest", POINTER), ("previous", POINTER),
-                ("parameter", ct.POINTER(POINTER)), ("stride", ct.POINTER(ct.c_int)), ("timestep", ct.c_double), ("time", ct.c_double)]
-
-
-class _Out(ct.Structure):
-    _fields_ = [("value", POINTER), ("gradient", POINTER), ("hessian", POINTER)]
-
-
-class _Bar(ct.Structure):
-    _fields_ = [("x", POINTER), ("rest", POINTER), ("previous", POINTER), ("parameter", ct.POINTER(POINTER)), ("timestep", POINTER),
-                ("time", POINTER)]
-
-
-class _Fault(ct.Structure):
-    _fields_ = [("element", ct.c_int), ("line", ct.c_int), ("column", ct.c_int), ("what", ct.c_char * 120)]
-
-
-_L = None
-
-
-def _lib():
-    global _L
-    if _L is None:
-        _L = pb.lib()
-        _L.pbMaterial_At.restype, _L.pbMaterial_At.argtypes = ct.POINTER(_Material), [ct.c_int]
-        _L.pbEnergy_Create.restype, _L.pbEnergy_Create.argtypes = ct.c_int, [P, ct.POINTER(_Def), ct.POINTER(P)]
-        _L.pbEnergy_WorkSize.restype, _L.pbEnergy_WorkSize.argtypes = ct.c_size_t, [P]
-        _L.pbEnergy_Destroy.argtypes = [P]
-        _L.pbEnergy_Evaluate.restype = ct.c_bool
-        _L.pbEnergy_Evaluate.argtypes = [P, ct.POINTER(_Elements), ct.POINTER(_Out), P, ct.POINTER(_Fault)]
-        _L.pbEnergy_Pullback.restype = ct.c_bool
-        _L.pbEnergy_Pullback.argtypes = [P, ct.POINTER(_Elements), POINTER, ct.POINTER(_Bar), P, ct.POINTER(_Fault)]
-    return _L
-
-
 INTERNAL, STRESS_FREE, DISSIPATIVE, PLANAR, MASS = 1, 2, 4, 8, 16
 
 
@@ -67,7 +16,7 @@ def materials():
     """Names of all built-in energies."""
     names = []
     for i in itertools.count():
-        m = _lib().pbMaterial_At(i)
+        m = pb.lib().pbMaterial_At(i)
         if not m:
             return names
         names.append(m.contents.name.decode())
@@ -77,17 +26,16 @@ class Energy:
     """A built-in energy on `cells` (elements x points). Parameters are numbers, or one row an element."""
 
     def __init__(self, name, cells, **parameters):
-        l = _lib()
+        l = pb.lib()
         self.ctx = P(l.pbContext_Create(None))
         m = next(l.pbMaterial_At(i).contents for i, n in enumerate(materials()) if n == name)
-        self.name, self.traits, self.points, self.work, self.ptr = name, m.traits, m.definition.points, None, P()
-        if l.pbEnergy_Create(self.ctx, ct.byref(m.definition), ct.byref(self.ptr)):
-            raise RuntimeError(l.pbContext_Error(self.ctx).decode())
+        self.name, self.traits, self.points, self.work, self.ptr = name, m.traits, m.def_.points, None, P()
+        l.pbEnergy_Create(self.ctx, ct.byref(m.def_), ct.byref(self.ptr))
         self.work = np.zeros(l.pbEnergy_WorkSize(self.ptr), np.uint8)
         self.cells = np.ascontiguousarray(cells, np.int32).reshape(-1, self.points)
         self.parameter, self.start, at = {}, {}, 0
-        for k in range(m.definition.parameter_count):
-            p = m.definition.parameters[k]
+        for k in range(m.def_.parameter_count):
+            p = m.def_.parameters[k]
             size, key = p.rows * p.cols, p.name.decode()
             self.start[key] = np.array(m.start[at:at + size])
             self.parameter[key] = np.ascontiguousarray(np.reshape(parameters.pop(key, self.start[key]), (-1, size)), float)
@@ -97,24 +45,23 @@ class Energy:
 
     def __del__(self):
         if getattr(self, "ptr", None):
-            _lib().pbEnergy_Destroy(self.ptr)
+            pb.lib().pbEnergy_Destroy(self.ptr)
         if getattr(self, "ctx", None):
-            _lib().pbContext_Destroy(self.ctx)
+            pb.lib().pbContext_Destroy(self.ctx)
 
     def _elements(self, x, rest, previous, h):
         self.kept = [pb.real(a) for a in (x, rest, rest if previous is None else previous)]
         values = list(self.parameter.values())
         address = (POINTER * (len(values) + 1))(*[pb.ptr(v) for v in values])
         stride = (ct.c_int * (len(values) + 1))(*[0 if len(v) == 1 else v.shape[1] for v in values])
-        return _Elements(len(self.cells), self.cells.ctypes.data_as(ct.POINTER(ct.c_int)), *map(pb.ptr, self.kept), address, stride, h, 0)
+        return pb.NATIVE.pbElements(len(self.cells), self.cells.ctypes.data_as(ct.POINTER(ct.c_int)), *map(pb.ptr, self.kept), address, stride, h, 0)
 
     def __call__(self, x, rest, previous=None, h=1.0, hessian=False):
         """Values, gradients (elements x 3 points), Hessians or None."""
         n, k = len(self.cells), 3 * self.points
         value, gradient, H = np.zeros(n), np.zeros((n, k)), np.zeros((n, k, k)) if hessian else None
-        fault = _Fault()
-        if not _lib().pbEnergy_Evaluate(self.ptr, self._elements(x, rest, previous, h), _Out(pb.ptr(value), pb.ptr(gradient), pb.ptr(H)),
-                                        self.work.ctypes.data, fault):
+        out, fault = pb.NATIVE.pbElementsOut(pb.ptr(value), pb.ptr(gradient), pb.ptr(H)), pb.NATIVE.pbEnergyFault()
+        if not pb.lib().pbEnergy_Evaluate(self.ptr, self._elements(x, rest, previous, h), out, self.work.ctypes.data, fault):
             raise ArithmeticError(f"{self.name}, element {fault.element}: {fault.what.decode()}")
         return value, gradient, H
 
@@ -123,8 +70,10 @@ class Energy:
         x_bar, rest_bar = np.zeros_like(pb.real(x)), np.zeros_like(pb.real(x))
         bars = [np.zeros_like(v) for v in self.parameter.values()]
         address = (POINTER * (len(bars) + 1))(*[pb.ptr(b) for b in bars])
-        _lib().pbEnergy_Pullback(self.ptr, self._elements(x, rest, previous, h), pb.ptr(pb.real(w)),
-                                 _Bar(pb.ptr(x_bar), pb.ptr(rest_bar), None, address, None, None), self.work.ctypes.data, None)
+        kept, fault = pb.real(w), pb.NATIVE.pbEnergyFault()
+        bar = pb.NATIVE.pbElementsBar(pb.ptr(x_bar), pb.ptr(rest_bar), None, address, None, None)
+        if not pb.lib().pbEnergy_Pullback(self.ptr, self._elements(x, rest, previous, h), pb.ptr(kept), bar, self.work.ctypes.data, fault):
+            raise ArithmeticError(f"{self.name}, element {fault.element}: {fault.what.decode()}")
         return x_bar, rest_bar, dict(zip(self.parameter, bars))
 
     # ---- assembled ----------------------------------------------------------------------------------------------------

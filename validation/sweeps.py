@@ -10,24 +10,8 @@ import pb
 D, I = ct.POINTER(ct.c_double), ct.POINTER(ct.c_int)
 
 
-class Problem(ct.Structure):
-    _fields_ = [("m", ct.c_int), ("A", D), ("b", D), ("kind", I), ("bound", D), ("normal", I), ("mu", D)]
-
-
-class Options(ct.Structure):
-    _fields_ = [("order", ct.c_int), ("cone", ct.c_bool), ("sweeps", ct.c_int), ("omega", ct.c_double), ("tolerance", ct.c_double)]
-
-
-class Report(ct.Structure):
-    _fields_ = [("sweeps", ct.c_int), ("omega", ct.c_double), ("residual", ct.c_double), ("worst_row", ct.c_int)]
-
-
-class Bar(ct.Structure):
-    _fields_ = [(n, D) for n in ("A", "b", "bound", "mu", "f0")]
-
-
-class AdjointReport(ct.Structure):
-    _fields_ = [(n, ct.c_int) for n in ("free", "held", "tied", "degenerate", "deficiency")] + [("residual", ct.c_double)]
+Problem, Options, Report = pb.NATIVE.pbSweeps, pb.NATIVE.pbSweepOptions, pb.NATIVE.pbSweepReport
+Bar, AdjointReport = pb.NATIVE.pbSweepsBar, pb.NATIVE.pbSweepAdjointReport
 
 
 def reals(a):
@@ -57,15 +41,9 @@ class Heap:
         self.problem = Problem(self.m, reals(self.A), reals(self.b), self.kind.ctypes.data_as(I), None,
                                self.normal.ctypes.data_as(I), reals(self.mu))
         self.lib = pb.lib()
-        for name in ("WorkSize", "ImplicitWorkSize", "HistorySize"):
-            getattr(self.lib, "pbSweeps_" + name).restype = ct.c_size_t
         self.size = self.lib.pbSweeps_ImplicitWorkSize(self.m)
         self.work = np.zeros(self.size // 8 + 1)
         self.ctx = ct.c_void_p(self.lib.pbContext_Create(None))
-
-    def _check(self, status):
-        if status:
-            raise RuntimeError(self.lib.pbContext_Error(self.ctx).decode())
 
     def _work(self):
         return ct.c_void_p(self.work.ctypes.data), ct.c_size_t(8 * len(self.work))
@@ -73,8 +51,8 @@ class Heap:
     def solve(self, order, cone, sweeps):
         options, report, f = Options(order, cone, sweeps, 0, 0), Report(), np.zeros(self.m)
         history = np.zeros((sweeps + 1, self.m))
-        self._check(self.lib.pbSweeps_Solve(self.ctx, ct.byref(self.problem), ct.byref(options), *self._work(), None, reals(f),
-                                            reals(history), ct.byref(report)))
+        self.lib.pbSweeps_Solve(self.ctx, ct.byref(self.problem), ct.byref(options), *self._work(), None, reals(f),
+                                            reals(history), ct.byref(report))
         return f, history, options, report
 
     def _bars(self):
@@ -84,15 +62,15 @@ class Heap:
     def unrolled(self, solved, g):
         _, history, options, report = solved
         bars, out = self._bars()
-        self._check(self.lib.pbSweeps_VjpUnrolled(self.ctx, ct.byref(self.problem), ct.byref(options), ct.byref(report), reals(history),
-                                                  reals(g), *self._work(), ct.byref(out)))
+        self.lib.pbSweeps_VjpUnrolled(self.ctx, ct.byref(self.problem), ct.byref(options), ct.byref(report), reals(history),
+                                                  reals(g), *self._work(), ct.byref(out))
         return bars
 
     def implicit(self, solved, g):
         bars, out = self._bars()
         report = AdjointReport()
-        self._check(self.lib.pbSweeps_VjpImplicit(self.ctx, ct.byref(self.problem), ct.byref(solved[2]), reals(solved[0]), reals(g),
-                                                  *self._work(), ct.byref(out), ct.byref(report)))
+        self.lib.pbSweeps_VjpImplicit(self.ctx, ct.byref(self.problem), ct.byref(solved[2]), reals(solved[0]), reals(g),
+                                                  *self._work(), ct.byref(out), ct.byref(report))
         return bars, report
 
 

@@ -58,8 +58,10 @@ typedef struct pbAllocator {
   void *user;
 } pbAllocator;
 
-// Carries allocator and the text of the last error. One context per thread that may fail; models outlive no context
-// they were made with. A const model may be used from many threads, each with its own scratch.
+// Carries allocator and the text of the last error. One context per thread; nothing outlives the context it was made with.
+// A const model may be used from many threads, each with its own context and scratch: what only reads a model writes its text
+// into the context that the caller hands over (into the scratch, where there is one), and takes memory from there. A call that
+// returns pb_ok leaves every text as it was.
 typedef struct pbContext pbContext;
 
 PB_API pbContext *pbContext_Create(const pbAllocator *allocator);  // NULL allocator: malloc; returns NULL when out of memory

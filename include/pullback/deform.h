@@ -166,7 +166,7 @@ PB_API PB_NODISCARD pbStatus pbModel_SetDeformable(pbModel *model, const pbDefor
 // What all controls ("nu") start with: those of actuators as in a keyframe (-1: zero), those of deformables as set.
 PB_API void pbModel_StartControls(const pbModel *model, int keyframe, double *ctrl);
 // Masses of all points (npoint), those of elements included.
-PB_API PB_NODISCARD pbStatus pbModel_PointMasses(const pbModel *model, const double *theta, double *mass);
+PB_API PB_NODISCARD pbStatus pbModel_PointMasses(pbContext *ctx, const pbModel *model, const double *theta, double *mass);
 PB_API int pbModel_PointCount(const pbModel *model);
 // The points of that name; NULL where there is none. By number: the name, NULL beyond the last.
 PB_API const int *pbModel_PointSet(const pbModel *model, const char *name, int *count);

@@ -61,24 +61,27 @@ PB_API pbParam pbModel_ParamAt(const pbModel *model, int index);
 // Slice by name. FIELD: all of it, "body_mass". FIELD:OBJECT: the row of a named thing, "geom_friction:floor" (of a joint of
 // several degrees of freedom: its rows); a number for one without a name. FIELD:OBJECT:ENTRY: one number of these,
 // "geom_friction:floor:0". Options belong to no object: "gravity:2".
-// pb_bad_argument with a "did you mean" in the context's text if there is none.
-PB_API PB_NODISCARD pbStatus pbModel_Param(const pbModel *model, const char *name, pbParam *param);
+// pb_bad_argument with a "did you mean" in the text of ctx (NULL: none is wanted) if there is none.
+PB_API PB_NODISCARD pbStatus pbModel_Param(pbContext *ctx, const pbModel *model, const char *name, pbParam *param);
 // Name of one entry of theta as pbModel_Param reads it; returns text.
 PB_API char *pbModel_ParamName(const pbModel *model, size_t entry, char *text, size_t size);
 // Values the model was compiled with; theta of every call may be this. Length pbModel_ParamSize.
 PB_API const double *pbModel_DefaultParams(const pbModel *model);
-// Checks values before a run: finite, masses and sizes in range, inertias positive, ranges ordered.
-PB_API PB_NODISCARD pbStatus pbModel_CheckParams(const pbModel *model, const double *theta);
+// Checks values before a run: finite, masses and sizes in range, inertias positive, ranges ordered. pb_bad_input with the entry in
+// the text of ctx (NULL: none is wanted).
+PB_API PB_NODISCARD pbStatus pbModel_CheckParams(pbContext *ctx, const pbModel *model, const double *theta);
 
 // Recompute the derived entries of theta in place, as mj_setConst does (body_subtreemass, *_invweight0,
-// tendon_length0, eq_data of weld relative poses...).
-PB_API PB_NODISCARD pbStatus pbModel_SetConstants(const pbModel *model, double *theta);
+// tendon_length0, eq_data of weld relative poses...). Memory, text of errors and warnings: ctx, not NULL (also below).
+PB_API PB_NODISCARD pbStatus pbModel_SetConstants(pbContext *ctx, const pbModel *model, double *theta);
 // Pullback of SetConstants at theta (the values before the call): adds to theta_bar of the independent parameters the
 // part that flows through the derived ones, and sets the cotangents of the derived ones to zero.
-PB_API PB_NODISCARD pbStatus pbModel_SetConstantsVjp(const pbModel *model, const double *theta, double *theta_bar);
+PB_API PB_NODISCARD pbStatus pbModel_SetConstantsVjp(pbContext *ctx, const pbModel *model, const double *theta,
+                                                     double *theta_bar);
 
 // Push a direction (ParamSize, in place) through SetConstants at theta (the values before the call).
-PB_API PB_NODISCARD pbStatus pbModel_SetConstantsJvp(const pbModel *model, const double *theta, double *direction);
+PB_API PB_NODISCARD pbStatus pbModel_SetConstantsJvp(pbContext *ctx, const pbModel *model, const double *theta,
+                                                     double *direction);
 
 // Compiled field by MuJoCo's name, integer or real, for inspection. Shape is rows x cols. Exactly one of the two data
 // pointers is set. index from 0 until it returns false.

@@ -101,6 +101,7 @@ PB_API int pbTask_Steps(const pbTask *task, int trajectory);
 PB_API const pbRolloutPlan *pbTask_Plan(const pbTask *task, int trajectory);
 PB_API const char *pbTask_Constants(const pbTask *task);  // "keep" or "recompute"
 PB_API pbGradientKind pbTask_GradientKind(const pbTask *task);
+PB_API bool pbTask_HasStop(const pbTask *task);  // "stop" states a loss or deviations of terms
 
 PB_API PB_NODISCARD pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradient);  // gradient: n or NULL
 PB_API PB_NODISCARD pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J);        // J: m x n or NULL
@@ -127,9 +128,31 @@ typedef struct pbRunOptions {
   void *user;
 } pbRunOptions;
 
+// Why a search ended: the first that fits.
+typedef enum pbRunOutcome {
+  pb_runCriteriaMet,     // the stop criteria of the task hold
+  pb_runConverged,       // nothing is left to gain: gradient zero within its tolerance, or a Newton step that promises nothing
+  pb_runNoInfluence,     // the loss depends on none of the unknowns
+  pb_runStalledAtJump,   // the loss jumps beside the answer
+  pb_runStalled,         // no better point was found for another reason
+  pb_runIterationLimit,  // the iterations are used up
+  pb_runOutcomeCount
+} pbRunOutcome;
+PB_API const char *pbRunOutcome_Name(pbRunOutcome outcome);  // "criteria met", "converged", ...
+enum {                                                       // what is to be said of an unknown at the answer
+  pb_unknownAtLower = 1,
+  pb_unknownAtUpper = 2,
+  pb_unknownInert = 4,  // a move by 1e-3 (1 + |z|) to either side changes no bit of the loss
+  pb_unknownKink = 8    // its gradient is zero, but the loss falls beside it
+};
+
+// Texts and arrays belong to the task and are valid until its next Run.
 typedef struct pbRunResult {
-  bool met;            // the stop criteria ("loss", "terms") hold
-  const char *reason;  // static text: why it ended
+  bool met;  // the stop criteria ("loss", "terms") hold
+  pbRunOutcome outcome;
+  const char *reason;          // one sentence: why it ended
+  const char *advice;          // lines of what else is to be known: unknowns without influence, kinks, what to try; "" for none
+  const unsigned char *notes;  // n: pb_unknown... of each
   int iterations;
   int64_t simulations;  // trajectories simulated by the optimiser
   int64_t gradients;    // evaluations with a gradient or Jacobian

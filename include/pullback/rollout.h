@@ -1,7 +1,7 @@
 // Pullback: many steps in one call, and their derivatives under a memory budget.
 //
-//   pbRolloutPlan plan;      pbRollout_Plan(model, steps, budget, &plan)       what it will cost, before anything runs
-//   pbRollout *rollout;      pbRollout_Create(ctx, model, &plan, &rollout)     all memory is had here
+//   pbRolloutPlan plan;      pbRollout_Plan(ctx, model, steps, budget, &plan)  what it will cost, before anything runs
+//   pbRollout *rollout;      pbRollout_Create(ctx, model, &plan, NULL, &rollout)  all memory is had here
 //   pbRollout_Forward(...)   pbRollout_Vjp(...)                                as often as wanted
 //
 // Reverse mode keeps a thin tape (pbTape_Size doubles a step). Where the tape of all steps does not fit the budget, states are
@@ -33,11 +33,13 @@ typedef struct pbRolloutPlan {
 } pbRolloutPlan;
 
 // Cheapest plan (fewest steps computed) whose records, snapshots and kept evaluations stay within `budget` bytes; 0: no
-// limit. Kept evaluations take 16 MiB at most.
+// limit. Kept evaluations take what the core's own cache (L2) holds, 16 MiB at most, and are those of the last steps; of
+// deformables, whose factors cost more than reading them, 1 GiB at most.
 // pb_capacity where not even one record fits (the text says how much is needed at least).
-PB_API PB_NODISCARD pbStatus pbRollout_Plan(const pbModel *model, int steps, size_t budget, pbRolloutPlan *plan);
+PB_API PB_NODISCARD pbStatus pbRollout_Plan(pbContext *ctx, const pbModel *model, int steps, size_t budget, pbRolloutPlan *plan);
 // A plan by the numbers themselves: snapshots >= 0, leaf >= 1.
-PB_API PB_NODISCARD pbStatus pbRollout_PlanSlots(const pbModel *model, int steps, int snapshots, int leaf, pbRolloutPlan *plan);
+PB_API PB_NODISCARD pbStatus pbRollout_PlanSlots(pbContext *ctx, const pbModel *model, int steps, int snapshots, int leaf,
+                                                 pbRolloutPlan *plan);
 
 // ---- progress -----------------------------------------------------------------------------------------------------
 typedef struct pbProgress {

@@ -19,8 +19,9 @@ PB_API pbStateField pbModel_StateFieldAt(const pbModel *model, int index);
 // What an entry of a state is, or of its tangent (2 nv + na), in words: "qpos[7] (joint 'knee')"; returns text.
 PB_API char *pbState_EntryName(const pbModel *model, int entry, char *text, size_t size);
 PB_API char *pbState_TangentName(const pbModel *model, int entry, char *text, size_t size);
-// State the model starts in: qpos0, zero velocity; keyframe >= 0: that keyframe. x has StateSize entries.
-PB_API PB_NODISCARD pbStatus pbState_Init(const pbModel *model, const double *theta, int keyframe, double *x);
+// State the model starts in: qpos0, zero velocity; keyframe >= 0: that keyframe. x has StateSize entries. ctx (may be NULL): text of
+// the error, pb_bad_argument where there is no such keyframe.
+PB_API PB_NODISCARD pbStatus pbState_Init(pbContext *ctx, const pbModel *model, const double *theta, int keyframe, double *x);
 // Tangent of the way from state a to state b: out (2 nv + na) = (dq, dv, dact); q in the tangent space at a.
 PB_API void pbState_Difference(const pbModel *model, const double *a, const double *b, double *out);
 // x moved along a tangent (2 nv + na) by eps: q (+) eps dq, v + eps dv, act + eps dact. In place.
@@ -40,12 +41,14 @@ typedef struct pbInputBar {  // same shapes; NULL: not wanted; added to
 } pbInputBar;
 
 // ---- scratch ------------------------------------------------------------------------------------------------------
-// Working memory of one world, one thread. All of it is had here; no step, vjp, jvp or jacobian allocates.
+// Working memory of one world, one thread, from the thread's ctx, which outlives it. All of it is had here; no step, vjp, jvp or
+// jacobian allocates.
 typedef struct pbScratch pbScratch;
 typedef struct pbCapacity {
   int contacts;  // most contacts at one time; 0: what the model's pairs can make, at most 4096
 } pbCapacity;
-PB_API PB_NODISCARD pbStatus pbScratch_Create(const pbModel *model, const pbCapacity *capacity, pbScratch **scratch);
+PB_API PB_NODISCARD pbStatus pbScratch_Create(pbContext *ctx, const pbModel *model, const pbCapacity *capacity,
+                                              pbScratch **scratch);
 PB_API void pbScratch_Destroy(pbScratch *scratch);
 // What a failed call meant, in words ("contact capacity 100 exceeded at time 0.12", "Newton: residual ... ").
 PB_API const char *pbScratch_Error(const pbScratch *scratch);

@@ -1,6 +1,8 @@
 #include "barrier/barrier.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "barrier/distance.h"
@@ -57,37 +59,46 @@ void pbBarrier_Destroy(pbBarrier *b) {
 }
 
 // ---- what comes in --------------------------------------------------------------------------------------------------
+pbStatus pbBarrier_Fail(pbBarrier *b, pbStatus status, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(b->error, sizeof b->error, format, args);
+  va_end(args);
+  return status;
+}
+
+const char *pbBarrier_Error(const pbBarrier *b) { return b->error; }
+
 static bool in_range(double v, double least, bool open) { return isfinite(v) && (open ? v > least : v >= least); }
 
-pbStatus pbBarrier_CheckValues(const pbBarrier *b, const pbBarrierValues *v, bool friction) {
+pbStatus pbBarrier_CheckValues(pbBarrier *b, const pbBarrierValues *v, bool friction) {
   int n = b->collision->groups;
-  if (!in_range(v->dhat, 0, true))
-    return pbContext_Fail(b->ctx, pb_bad_input, "barrier: dhat is %g m; it must be positive", v->dhat);
+  if (!in_range(v->dhat, 0, true)) return pbBarrier_Fail(b, pb_bad_input, "barrier: dhat is %g m; it must be positive", v->dhat);
   for (int i = 0; i < n; i++)
     if (!in_range(v->radius[i], 0, false))
-      return pbContext_Fail(b->ctx, pb_bad_input, "barrier: the radius of group %d is %g m", i, v->radius[i]);
+      return pbBarrier_Fail(b, pb_bad_input, "barrier: the radius of group %d is %g m", i, v->radius[i]);
   for (int i = 0; i < n; i++) {
     for (int j = i; j < n; j++) {
       int k = i * n + j;
       if (!b->collision->collide[k]) continue;
       if (!in_range(v->kappa[k], 0, true))
-        return pbContext_Fail(b->ctx, pb_bad_input, "barrier: kappa of groups %d and %d is %g N/m; it must be positive", i, j,
+        return pbBarrier_Fail(b, pb_bad_input, "barrier: kappa of groups %d and %d is %g N/m; it must be positive", i, j,
                               v->kappa[k]);
       if (friction && !in_range(v->mu[k], 0, false))
-        return pbContext_Fail(b->ctx, pb_bad_input, "barrier: mu of groups %d and %d is %g", i, j, v->mu[k]);
+        return pbBarrier_Fail(b, pb_bad_input, "barrier: mu of groups %d and %d is %g", i, j, v->mu[k]);
     }
   }
   if (friction && !in_range(v->eps_v, 0, true))
-    return pbContext_Fail(b->ctx, pb_bad_input, "barrier: eps_v is %g m/s; it must be positive", v->eps_v);
+    return pbBarrier_Fail(b, pb_bad_input, "barrier: eps_v is %g m/s; it must be positive", v->eps_v);
   return pb_ok;
 }
 
-pbStatus pbBarrier_CheckPositions(const pbBarrier *b, const char *name, const double *x) {
+pbStatus pbBarrier_CheckPositions(pbBarrier *b, const char *name, const double *x) {
   const pbCollision *c = b->collision;
   for (int i = 0; i < c->vertices; i++) {
     const double *p = x + 3 * (size_t)i;
     if (c->group[i] >= 0 && !(isfinite(p[0]) && isfinite(p[1]) && isfinite(p[2])))
-      return pbContext_Fail(b->ctx, pb_not_finite, "barrier: %s of vertex %d is (%g %g %g)", name, i, p[0], p[1], p[2]);
+      return pbBarrier_Fail(b, pb_not_finite, "barrier: %s of vertex %d is (%g %g %g)", name, i, p[0], p[1], p[2]);
   }
   return pb_ok;
 }
@@ -100,8 +111,8 @@ typedef struct Finder {
   double dhat;
 } Finder;
 
-static pbStatus out_of_memory(const pbBarrier *b, int stencils) {
-  return pbContext_Fail(b->ctx, pb_no_memory, "barrier: out of memory for %d contacts", stencils);
+static pbStatus out_of_memory(pbBarrier *b, int stencils) {
+  return pbBarrier_Fail(b, pb_no_memory, "barrier: out of memory for %d contacts", stencils);
 }
 
 static pbStatus add(Finder *f, pbStencilType type, int a, int b, int c, int d, double weight) {

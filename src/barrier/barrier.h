@@ -105,6 +105,8 @@ typedef struct pbStencils {
 typedef struct pbBarrier pbBarrier;  // lists and working memory of one thread
 PB_NODISCARD pbStatus pbBarrier_Create(pbContext *ctx, const pbCollision *collision, pbBarrier **barrier);
 void pbBarrier_Destroy(pbBarrier *barrier);
+// Text of the last failure of the calls below; the context's is left alone.
+const char *pbBarrier_Error(const pbBarrier *barrier);
 
 // Call at the start of a step, before the others: positions y fix the search tree and the stencils of lagged friction. X: rest positions.
 // These two grow the lists where they are too short (nothing is ever given back before Destroy); all other calls allocate nothing.

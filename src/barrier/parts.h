@@ -43,6 +43,7 @@ typedef struct pbStencilList {
 struct pbBarrier {
   pbContext *ctx;
   const pbCollision *collision;
+  char error[512];
   void *memory;
   pbBoxTree triangles, edges, bare_edges, lone_points;
   int *hits, *first;  // room: for a query of a tree, one per vertex
@@ -80,7 +81,9 @@ double pbPair_OverPlane(const double *point, const double *plane);
 // Positions of the vertices of a primitive side by side
 void pbPair_Gather(const double *x, const int *vertex, int count, double *out);
 
-pbStatus pbBarrier_CheckValues(const pbBarrier *b, const pbBarrierValues *v, bool friction);
-pbStatus pbBarrier_CheckPositions(const pbBarrier *b, const char *name, const double *x);
+// Records the text of a failure (pbBarrier_Error) and returns its status.
+pbStatus pbBarrier_Fail(pbBarrier *b, pbStatus status, const char *format, ...) PB_PRINTF(3, 4);
+pbStatus pbBarrier_CheckValues(pbBarrier *b, const pbBarrierValues *v, bool friction);
+pbStatus pbBarrier_CheckPositions(pbBarrier *b, const char *name, const double *x);
 
 #endif

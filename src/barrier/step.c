@@ -10,17 +10,17 @@
 #include "math/vec.h"
 
 typedef struct Mover {
-  const pbBarrier *b;
+  pbBarrier *b;
   const double *x, *dx;
   double dhat, keep, step;
 } Mover;
 
-static pbStatus closed(const pbBarrier *b, const pbPair *p, const double *x, const char *what, int more) {
+static pbStatus closed(pbBarrier *b, const pbPair *p, const double *x, const char *what, int more) {
   const double *at = x + 3 * (size_t)p->a[0];
   char rest[40] = "";
   if (more > 1) snprintf(rest, sizeof rest, "; %d such pairs in all", more);
-  return pbContext_Fail(b->ctx, pb_bad_input, "barrier: %s %s, the first vertex at (%.9g %.9g %.9g)%s", pbPair_Text(b, p).text,
-                        what, at[0], at[1], at[2], rest);
+  return pbBarrier_Fail(b, pb_bad_input, "barrier: %s %s, the first vertex at (%.9g %.9g %.9g)%s", pbPair_Text(b, p).text, what,
+                        at[0], at[1], at[2], rest);
 }
 
 static pbStatus shorten(void *user, const pbPair *p) {
@@ -40,7 +40,7 @@ pbStatus pbBarrier_MaxStep(pbBarrier *b, const pbBarrierValues *values, const do
   PB_TRY(pbBarrier_CheckValues(b, values, false));
   PB_TRY(pbBarrier_CheckPositions(b, "x", x));
   PB_TRY(pbBarrier_CheckPositions(b, "the motion", dx));
-  if (!(keep > 0 && keep < 1)) return pbContext_Fail(b->ctx, pb_bad_argument, "barrier: keep is %g, not between 0 and 1", keep);
+  if (!(keep > 0 && keep < 1)) return pbBarrier_Fail(b, pb_bad_argument, "barrier: keep is %g, not between 0 and 1", keep);
   Mover m = {.b = b, .x = x, .dx = dx, .dhat = values->dhat, .keep = keep, .step = 1};
   pbPairs pairs = {.x = x, .dx = dx, .radius = values->radius, .reach = values->dhat, .visit = shorten, .user = &m};
   PB_TRY(pbBarrier_Pairs(b, &pairs, !b->begun));

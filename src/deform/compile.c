@@ -298,21 +298,15 @@ static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *rider_
 static pbStatus check_start(pbDeform *d) {
   pbDeformWork *w;
   double value = 0;
-  PB_TRY(pbDeformWork_Create(d, &w));
+  PB_TRY(pbDeformWork_Create(d->ctx, d, &w));
   w->in = (pbDeformInput){.theta = d->theta0, .control = d->control0, .h = 1};
   w->scheme = pbScheme_Table(d->options.scheme, true);
   memcpy(w->x, d->start, 3 * (size_t)d->npoint * sizeof(double));
   memset(w->gradient, 0, 3 * (size_t)d->npoint * sizeof(double));
   pbBarrier *barrier = w->barrier;
   w->barrier = NULL;  // contact was looked at
-  pbStatus status = pbDeform_Evaluate(w, &(pbEvaluation){.z = w->x,
-                                                         .y = w->x,
-                                                         .ago = w->x,
-                                                         .span = 1,
-                                                         .value = &value,
-                                                         .value_scale = 1,
-                                                         .gradient = w->gradient,
-                                                         .gradient_scale = 1});
+  pbStatus status = pbDeform_Evaluate(
+      w, &(pbEvaluation){.z = w->x, .y = w->x, .value = &value, .value_scale = 1, .gradient = w->gradient, .gradient_scale = 1});
   w->barrier = barrier;
   if (status != pb_ok) status = pbContext_Fail(d->ctx, status, "%s", w->error);
   pbDeformWork_Destroy(w);

@@ -150,6 +150,7 @@ pbStatus pbDeformContact_Check(pbDeform *d) {
   }
   pbStatus status = pbBarrier_Begin(barrier, &values, d->start, d->theta0 + pb_restAt);
   if (status == pb_ok) status = pbBarrier_Check(barrier, &values, d->start);
+  if (status != pb_ok) pbContext_Fail(d->ctx, status, "%s", pbBarrier_Error(barrier));
   pbBarrier_Destroy(barrier);
   return status;
 }
@@ -163,7 +164,7 @@ static const pbStencils *list(const pbDeformWork *w, int index) {
 }
 
 static pbStatus told(pbDeformWork *w, pbStatus status) {
-  return status == pb_ok ? pb_ok : pbDeform_Fail(w, status, "contact: %s", pbContext_Error(w->ctx));
+  return status == pb_ok ? pb_ok : pbDeform_Fail(w, status, "contact: %s", pbBarrier_Error(w->barrier));
 }
 
 pbStatus pbDeformContact_Begin(pbDeformWork *w) {
@@ -238,8 +239,8 @@ pbStatus pbDeformContact_Evaluate(pbDeformWork *w, const pbEvaluation *e) {
       if (!inside && (e->gradient || e->hessian)) return closed(w, &in, s->points, &fault);
       for (int i = 0; e->value && i < in.count; i++) *e->value += e->value_scale * w->value_out[i];
       if (e->gradient) spread(&in, s->points, w->gradient_out, e->gradient_scale, e->gradient);
-      for (int i = 0; e->hessian && e->project > 0 && i < in.count; i++)
-        pbProject_Definite(w->hessian_out + (size_t)i * 9 * (size_t)(s->points * s->points), 3 * s->points, e->project, w->eigen);
+      for (int i = 0; e->hessian && e->project && i < in.count; i++)
+        pbProject_Definite(w->hessian_out + (size_t)i * 9 * (size_t)(s->points * s->points), 3 * s->points, w->eigen);
       if (e->hessian) scatter(w, &in, s->points, e->hessian_scale);
     }
   }

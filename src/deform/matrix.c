@@ -189,7 +189,7 @@ pbStatus pbDeformMatrix_Solve(pbDeformWork *w, bool transposed, double *x) {
   double *b = m->krylov;
   memcpy(b, x, (size_t)n * sizeof *b);
   pbSparse_Solve(m->factor, 1, x, x, m->work);
-  pbStatus status = pbGmres_Solve(w->ctx, &k, b, x, b + n, &report);
+  pbStatus status = pbGmres_Solve(NULL, &k, b, x, b + n, &report);
   if (status == pb_ok || (status == pb_no_convergence && report.residual < 1e-9)) return pb_ok;
   return pbDeform_Fail(w, status, "the unsymmetric matrix of friction: GMRES ends with a residual of %.3g", report.residual);
 }
@@ -202,7 +202,7 @@ pbStatus pbDeformMatrix_Factor(pbDeformWork *w, int *negative) {
   pbDeformMatrix_Finish(w);
   const double *values = m->values;
   if (m->upper) PB_TRY(symmetric_part(w, &values));
-  pbStatus status = pbSparse_Factor(w->ctx, m->factor, values, m->work, &block);
+  pbStatus status = pbSparse_Factor(NULL, m->factor, values, m->work, &block);
   if (status == pb_ok) {
     *negative = pbSparseFactor_Inertia(m->factor).negative;
     return pb_ok;

@@ -83,34 +83,6 @@ static void rank(const double *values, double *order, int count) {  // insertion
   }
 }
 
-// C = B D^2 B' by Jacobi's rotations (cyclic); A is overwritten.
-static void eigen(double *A, double *B, double *D, int n) {
-  memset(B, 0, (size_t)n * (size_t)n * sizeof(double));
-  for (int i = 0; i < n; i++) B[i * n + i] = 1;
-  for (int sweep = 0; sweep < 60; sweep++) {
-    double off = 0, diagonal = 0;
-    for (int i = 0; i < n; i++)
-      for (int j = 0; j < n; j++) *(i == j ? &diagonal : &off) += A[i * n + j] * A[i * n + j];
-    if (off <= 1e-30 * diagonal) break;
-    for (int p = 0; p < n; p++)
-      for (int q = p + 1; q < n; q++) {
-        if (A[p * n + q] == 0) continue;
-        double theta = (A[q * n + q] - A[p * n + p]) / (2 * A[p * n + q]);
-        double t = copysign(1, theta) / (fabs(theta) + sqrt(theta * theta + 1)), c = 1 / sqrt(t * t + 1), s = t * c;
-        for (int k = 0; k < n; k++) {
-          double kp = A[k * n + p], kq = A[k * n + q];
-          A[k * n + p] = c * kp - s * kq, A[k * n + q] = s * kp + c * kq;
-        }
-        for (int k = 0; k < n; k++) {
-          double pk = A[p * n + k], qk = A[q * n + k], kp = B[k * n + p], kq = B[k * n + q];
-          A[p * n + k] = c * pk - s * qk, A[q * n + k] = s * pk + c * qk;
-          B[k * n + p] = c * kp - s * kq, B[k * n + q] = s * kp + c * kq;
-        }
-      }
-  }
-  for (int i = 0; i < n; i++) D[i] = sqrt(fmax(A[i * n + i], 0));
-}
-
 // Paths and covariance after a generation; y_mean is the weighted mean of the best moves.
 static void learn(pbOptimizer *o, const Cma *c, const Constants *k, const double *ys, const double *order, const double *weights,
                   const double *y_mean, double *z) {
@@ -143,7 +115,7 @@ static void refresh(pbOptimizer *o, const Cma *c, const Constants *k, double *co
   if (++*c->age < 0.1 / (n * (k->c1 + k->cmu))) return;
   *c->age = 0;
   memcpy(copy, c->C, (size_t)n * (size_t)n * sizeof(double));
-  eigen(copy, c->B, c->D, n);
+  pbVec_Eigen(copy, c->B, c->D, n);
   double least = INFINITY, most = 0;
   for (int i = 0; i < n; i++) least = fmin(least, c->D[i]), most = fmax(most, c->D[i]);
   if (!(most <= 1e7 * least)) o->h->outcome = pb_noDescent;

@@ -45,6 +45,34 @@ double pbVec_Dot(const double *a, const double *b, int n) {
 
 double pbVec_Norm(const double *a, int n) { return sqrt(pbVec_Dot(a, a, n)); }
 
+// Jacobi's rotations (cyclic).
+void pbVec_Eigen(double *A, double *B, double *D, int n) {
+  memset(B, 0, (size_t)n * (size_t)n * sizeof(double));
+  for (int i = 0; i < n; i++) B[i * n + i] = 1;
+  for (int sweep = 0; sweep < 60; sweep++) {
+    double off = 0, diagonal = 0;
+    for (int i = 0; i < n; i++)
+      for (int j = 0; j < n; j++) *(i == j ? &diagonal : &off) += A[i * n + j] * A[i * n + j];
+    if (off <= 1e-30 * diagonal) break;
+    for (int p = 0; p < n; p++)
+      for (int q = p + 1; q < n; q++) {
+        if (A[p * n + q] == 0) continue;
+        double theta = (A[q * n + q] - A[p * n + p]) / (2 * A[p * n + q]);
+        double t = copysign(1, theta) / (fabs(theta) + sqrt(theta * theta + 1)), c = 1 / sqrt(t * t + 1), s = t * c;
+        for (int k = 0; k < n; k++) {
+          double kp = A[k * n + p], kq = A[k * n + q];
+          A[k * n + p] = c * kp - s * kq, A[k * n + q] = s * kp + c * kq;
+        }
+        for (int k = 0; k < n; k++) {
+          double pk = A[p * n + k], qk = A[q * n + k], kp = B[k * n + p], kq = B[k * n + q];
+          A[p * n + k] = c * pk - s * qk, A[q * n + k] = s * pk + c * qk;
+          B[k * n + p] = c * kp - s * kq, B[k * n + q] = s * kp + c * kq;
+        }
+      }
+  }
+  for (int i = 0; i < n; i++) D[i] = sqrt(fmax(A[i * n + i], 0));
+}
+
 // ---- evaluations ----------------------------------------------------------------------------------------------------
 static bool soft(pbStatus status) { return status == pb_not_finite || status == pb_no_convergence || status == pb_singular; }
 

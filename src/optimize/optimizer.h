@@ -53,5 +53,7 @@ void pbOptimizer_Moved(pbOptimizer *o, double length);
 
 double pbVec_Dot(const double *a, const double *b, int n);
 double pbVec_Norm(const double *a, int n);
+// A = B diag(D)^2 B', A symmetric (n x n, overwritten), B orthogonal, D >= 0 (of eigenvalues below zero: 0).
+void pbVec_Eigen(double *A, double *B, double *D, int n);
 
 #endif

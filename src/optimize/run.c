@@ -140,13 +140,10 @@ static pbStatus interrupted(Loop *l, const pbRunStore *store) {
                         pbOptimizer_Get(l->optimizer).iteration);
 }
 
-static pbStatus iterate(Loop *l, const pbRunStore *store, double save_seconds, const char **reason) {
+static pbStatus iterate(Loop *l, const pbRunStore *store, double save_seconds) {
   pbTask *task = l->task;
   for (;;) {
     pbIterate i = pbOptimizer_Get(l->optimizer);
-    *reason = task->met                 ? "the stop criteria are met"
-              : i.outcome != pb_running ? pbOutcome_Text(i.outcome)
-                                        : "the iterations are used up";
     if (task->met || i.outcome != pb_running || i.iteration >= l->iterations) return save(l, store);
     if (tell(l)) return interrupted(l, store);
     pbStatus status = pbOptimizer_Iterate(l->optimizer);
@@ -231,6 +228,11 @@ static pbStatus conclude(Loop *l, pbRunResult *result) {
     if (status == pb_not_finite || status == pb_no_convergence || status == pb_singular)
       status = pb_ok;  // reported as not confirmed
   }
+  if (status == pb_ok) status = pbTask_Judge(task, i.outcome == pb_running);
+  result->outcome = task->verdict.outcome;
+  result->reason = task->verdict.reason;
+  result->advice = task->verdict.advice;
+  result->notes = task->verdict.notes;
   double loss;
   if (status == pb_ok) status = pbTask_Loss(task, task->result_z, &loss, NULL);
   task->simulations = simulations;
@@ -244,7 +246,7 @@ pbStatus pbTask_RunLoop(pbTask *task, const pbRunOptions *options, const pbRunSt
   reset(task, options);
   pbStatus status = begin(&loop, options, store, &result->resumed);
   loop.saved_at = pbTask_Clock();
-  if (status == pb_ok) status = iterate(&loop, store, options->save_seconds > 0 ? options->save_seconds : 1, &result->reason);
+  if (status == pb_ok) status = iterate(&loop, store, options->save_seconds > 0 ? options->save_seconds : 1);
   if (status == pb_ok && loop.iterations == 0) {  // nothing to look for: the start is the answer
     double value;
     status = pbTask_Loss(task, pbOptimizer_Get(loop.optimizer).best, &value, NULL);

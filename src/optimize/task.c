@@ -27,6 +27,7 @@ void pbTask_Destroy(pbTask *task) {
                  task->start,      task->lower,           task->upper,     task->value,      task->trajectories, task->rates,
                  task->stop.terms, task->stop.deviations, task->met_z,     task->result_z,   task->last_z};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
+  pbContext_Free(ctx, task->verdict.notes);
   pbModel_Destroy(task->model);
   pbContext_Free(ctx, task);
 }
@@ -42,6 +43,7 @@ int pbTask_Steps(const pbTask *task, int t) { return task->trajectories[t].steps
 const pbRolloutPlan *pbTask_Plan(const pbTask *task, int t) { return &task->trajectories[t].plan; }
 const char *pbTask_Constants(const pbTask *task) { return task->recompute ? "recompute" : "keep"; }
 pbGradientKind pbTask_GradientKind(const pbTask *task) { return task->gradient; }
+bool pbTask_HasStop(const pbTask *task) { return task->stop.has_loss || task->stop.term_count > 0; }
 int64_t pbTask_Simulations(const pbTask *task) { return task->simulations; }
 
 int pbTask_TermCount(const pbTask *task) {
@@ -83,7 +85,7 @@ static pbStatus set_up_trajectory(pbTask *task, pbTrajectory *tr) {
   PB_TRY(numbers(task, n, &tr->x0_bar));
   PB_TRY(numbers(task, controls, &tr->ctrl_now));
   PB_TRY(numbers(task, controls, &tr->ctrl_bar));
-  PB_TRY(pbRollout_Plan(task->model, tr->steps, task->memory, &tr->plan));
+  PB_TRY(pbRollout_Plan(task->ctx, task->model, tr->steps, task->memory, &tr->plan));
   PB_TRY(pbRollout_Create(task->ctx, task->model, &tr->plan, NULL, &tr->rollout));
   PB_TRY(pbRollout_SetGradient(tr->rollout, task->gradient));
   pbRollout_OnProgress(tr->rollout, on_tick, task);
@@ -99,6 +101,8 @@ pbStatus pbTask_SetUp(pbTask *task) {
   PB_TRY(numbers(task, n, &task->met_z));
   PB_TRY(numbers(task, n, &task->result_z));
   PB_TRY(numbers(task, n, &task->last_z));
+  task->verdict.notes = pbContext_AllocArray(task->ctx, n + 1, 1);
+  if (!task->verdict.notes) return no_memory(task);
   bool squares = true;
   for (int t = 0; t < task->trajectory_count; t++) {
     PB_TRY(set_up_trajectory(task, &task->trajectories[t]));
@@ -131,7 +135,7 @@ static void begin_run(pbTask *task, const double *z) {
 
 bool pbTask_Met(const pbTask *task, double value) {
   const pbStop *stop = &task->stop;
-  if (!stop->has_loss && stop->term_count == 0) return false;
+  if (!pbTask_HasStop(task)) return false;
   if (stop->has_loss && !(value <= stop->loss)) return false;
   for (int s = 0; s < stop->term_count; s++)
     for (int t = 0; t < task->trajectory_count; t++)
@@ -359,7 +363,7 @@ static pbStatus finer(pbTask *task, pbTrajectory *tr, int divide, double *value)
   pbStatus status = rows ? numbers(task, steps * nu, &ctrl) : no_memory(task);
   for (int i = 0; rows && i < fine.row_count; i++) rows[i] = fine.rows[i] * divide;
   for (size_t k = 0; ctrl && k < steps; k++) memcpy(ctrl + k * nu, tr->ctrl_now + k / (size_t)divide * nu, nu * sizeof *ctrl);
-  if (status == pb_ok) status = pbRollout_PlanSlots(task->model, (int)steps, 0, 1, &plan);
+  if (status == pb_ok) status = pbRollout_PlanSlots(task->ctx, task->model, (int)steps, 0, 1, &plan);
   if (status == pb_ok) status = pbRollout_Create(task->ctx, task->model, &plan, NULL, &rollout);
   if (status == pb_ok) {
     pbRolloutInput input = {.ctrl = ctrl};
@@ -381,7 +385,7 @@ static pbStatus finer(pbTask *task, pbTrajectory *tr, int divide, double *value)
 
 pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *timestep) {
   pbParam h;
-  PB_TRY(pbModel_Param(task->model, "timestep", &h));
+  PB_TRY(pbModel_Param(task->ctx, task->model, "timestep", &h));
   task->same = false;
   PB_TRY(pbTask_Apply(task, z));
   *timestep = task->theta_used[h.offset] /= task->confirm;

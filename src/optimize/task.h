@@ -123,6 +123,13 @@ typedef struct pbHistory {
   double rows[PB_HISTORY_ROWS][4];  // iteration, simulations, best loss, gradient norm
 } pbHistory;
 
+typedef struct pbVerdict {  // why the run ended
+  pbRunOutcome outcome;
+  char reason[512], advice[2048];
+  unsigned char *notes;  // n
+  int unseen;            // directions that the loss does not see
+} pbVerdict;
+
 struct pbTask {
   pbContext *ctx;
   char *name;
@@ -157,6 +164,7 @@ struct pbTask {
   void *user;
   pbProgress now;  // news of the optimiser
   double clock;    // when the run began, less what it had taken before it was resumed
+  pbVerdict verdict;
 };
 
 void pbTask_Values(const pbTask *task, const double *z, double *value);  // physical values of all unknowns
@@ -171,6 +179,8 @@ PB_NODISCARD pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int
 // Loss at z once more with the time step divided.
 PB_NODISCARD pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *timestep);
 bool pbTask_Met(const pbTask *task, double value);
+// Why the run ended at result_z, into task->verdict; used_up: the iterations were.
+PB_NODISCARD pbStatus pbTask_Judge(pbTask *task, bool used_up);
 
 // The loop, told where its state is kept.
 typedef struct pbRunStore {

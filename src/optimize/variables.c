@@ -139,14 +139,14 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
   }
   memcpy(task->theta_used, task->theta_now, task->ntheta * sizeof(double));
   // parameters without meaning are a point to step back from, as one where the simulation fails
-  if (pbModel_CheckParams(task->model, task->theta_used) != pb_ok) return pb_not_finite;
-  return task->recompute ? pbModel_SetConstants(task->model, task->theta_used) : pb_ok;
+  if (pbModel_CheckParams(task->ctx, task->model, task->theta_used) != pb_ok) return pb_not_finite;
+  return task->recompute ? pbModel_SetConstants(task->ctx, task->model, task->theta_used) : pb_ok;
 }
 
 // ---- back -----------------------------------------------------------------------------------------------------------
 pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gradient) {
   (void)z;
-  if (task->recompute) PB_TRY(pbModel_SetConstantsVjp(task->model, task->theta_now, task->theta_bar));
+  if (task->recompute) PB_TRY(pbModel_SetConstantsVjp(task->ctx, task->model, task->theta_now, task->theta_bar));
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
     for (int k = 0; v->kind == pb_varyParam && k < v->count; k++)
@@ -226,7 +226,7 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
   switch (v->kind) {
     case pb_varyParam:
       theta[dof] = size;
-      return task->recompute ? pbModel_SetConstantsJvp(task->model, task->theta_now, theta) : pb_ok;
+      return task->recompute ? pbModel_SetConstantsJvp(task->ctx, task->model, task->theta_now, theta) : pb_ok;
     case pb_varyQpos:
       for (int e = 0, entries = qpos_motion(task, t, v, k, &dof, motion); e < entries; e++)
         x0[dof + (size_t)e] = size * motion[e];

@@ -47,7 +47,7 @@ pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutP
   size_t needed = pbArena_Needed(&a);
   pbStatus status = needed == SIZE_MAX || !(r->memory = pbContext_Alloc(ctx, needed))
                         ? pbContext_Fail(ctx, pb_no_memory, "no memory for the tape of a rollout: %zu bytes", plan->planned_bytes)
-                        : pbScratch_Create(model, capacity, &r->scratch);
+                        : pbScratch_Create(ctx, model, capacity, &r->scratch);
   if (status != pb_ok) {
     pbRollout_Destroy(r);
     return status;
@@ -171,10 +171,13 @@ static void put_positions(const pbRollout *r, const pbRolloutOutput *wanted) {
 
 static double *record_of(const pbRollout *r, int k) { return r->records + (size_t)(k - r->leaf_from) * (size_t)r->nrecord; }
 
-// Around a step: its evaluation, where there is room for it.
-static bool keep(pbRollout *r) {
+// Around a step with `left` steps of its leaf to go: its evaluation, from where there is room for those of all that follow. These
+// are read first on the way back, while they are still near the core.
+static bool keep(pbRollout *r, int left) {
   size_t room = r->plan.kept_bytes - r->kept_used;
-  return room > 0 && pbKept_Begin(r->scratch, r->kept + r->kept_used, room);
+  if (room == 0) return false;
+  if (r->kept_used == 0 && pbKept_Guess(r->scratch) > room / (size_t)left) return false;
+  return pbKept_Begin(r->scratch, r->kept + r->kept_used, room);
 }
 
 static pbStatus kept(pbRollout *r, int index, bool begun) {
@@ -187,8 +190,8 @@ static pbStatus kept(pbRollout *r, int index, bool begun) {
 
 static void *kept_of(const pbRollout *r, int index) { return r->kept_at[index] == SIZE_MAX ? NULL : r->kept + r->kept_at[index]; }
 
-// Step k from r->x; into `record` too where one is given.
-static pbStatus advance(pbRollout *r, int k, bool record, const pbRolloutOutput *out) {
+// Step k from r->x. left: steps that are still to be recorded, this one among them; 0: it is not.
+static pbStatus advance(pbRollout *r, int k, int left, const pbRolloutOutput *out) {
   pbInput input = pbRollout_InputAt(r, k);
   pbRolloutOutput wanted = wanted_at(r, out, k);
   memcpy(r->x_before, r->x, (size_t)r->nx * sizeof *r->x);
@@ -198,10 +201,10 @@ static pbStatus advance(pbRollout *r, int k, bool record, const pbRolloutOutput 
     PB_TRY(observe(r, r->x, k, NULL));
     put_positions(r, &wanted);
   }
-  bool begun = record && keep(r);
+  bool begun = left > 0 && keep(r, left);
   PB_TRY(pbRollout_StepChecked(r, r->theta, r->x, &input, k, wanted.sensordata));
   if (!early) put_positions(r, &wanted);
-  if (!record) return pb_ok;
+  if (left == 0) return pb_ok;
   pbTape_Record(r->model, r->x_before, r->scratch, record_of(r, k));
   pbStatus status = kept(r, k - r->leaf_from, begun);
   return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbStatus_Text(status));
@@ -219,7 +222,7 @@ static pbStatus sweep(pbRollout *r, pbRolloutOutput *out, bool first, pbSchedule
     bool record = a.kind == pb_scheduleRecord;
     if (record) r->leaf_from = a.from, r->kept_used = 0;
     for (int k = a.from; k < a.to; k++) {
-      PB_TRY(advance(r, k, record, first ? out : NULL));
+      PB_TRY(advance(r, k, record ? a.to - k : 0, first ? out : NULL));
       if (first) {
         pbReport report = pbScratch_Report(r->scratch);
         pbCertificate_Step(&r->seen, &report, pbScratch_WorstRow(r->scratch), k);
@@ -232,7 +235,7 @@ static pbStatus sweep(pbRollout *r, pbRolloutOutput *out, bool first, pbSchedule
 
 static pbStatus read_timestep(pbRollout *r) {
   pbParam timestep;
-  PB_TRY(pbModel_Param(r->model, "timestep", &timestep));
+  PB_TRY(pbModel_Param(r->ctx, r->model, "timestep", &timestep));
   r->timestep = r->theta[timestep.offset];
   return pb_ok;
 }

@@ -33,7 +33,7 @@ static pbStatus create(pbRollout *r) {
   *r->smooth = *r->model;
   if (c->smooth_kappa > r->smooth->contact.kappa) r->smooth->contact.kappa = c->smooth_kappa;
   if (c->smooth_onset > r->smooth->contact.onset) r->smooth->contact.onset = c->smooth_onset;
-  return pbScratch_Create(r->smooth, &r->capacity, &r->smooth_scratch);
+  return pbScratch_Create(r->ctx, r->smooth, &r->capacity, &r->smooth_scratch);
 }
 
 pbStatus pbRollout_SetGradient(pbRollout *r, pbGradientKind kind) {

@@ -187,7 +187,7 @@ static pbStatus fill(pbCompiler *c) {
   PB_TRY(store_keys(c));
   store_numerics(c);
   pbCompile_FinishSimple(c);
-  PB_TRY(pbModel_CheckParams(c->m, c->m->theta0));
+  PB_TRY(pbModel_CheckParams(c->ctx, c->m, c->m->theta0));
   PB_TRY(pbCompile_Constants(c));
   return pbModel_Finish(c->m);
 }

@@ -300,7 +300,7 @@ pbStatus pbCompile_Constants(pbCompiler *c) {
   pbModel *m = c->m;
   pbDerive_r w;
   void *memory;
-  PB_TRY(pbDerive_Create(m, &w, &memory));
+  PB_TRY(pbDerive_Create(c->ctx, m, &w, &memory));
   int bad = pbDerive_Run_r(m, m->theta0, &w);
   if (bad >= 0) pbContext_Warn(c->ctx, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
   if (m->nv) memcpy(m->dof_M0, w.M0, (size_t)m->nv * sizeof *w.M0);
@@ -308,6 +308,6 @@ pbStatus pbCompile_Constants(pbCompiler *c) {
   finish_springdampers(c);
   pbStatus status = finish_statistics(c, &w);
   finish_tendon_springs(m, &w);
-  pbDerive_Destroy(m, &w, memory);
+  pbDerive_Destroy(c->ctx, &w, memory);
   return status;
 }

@@ -25,63 +25,63 @@ static void fill_plan(const pbModel *m, pbDerivePlan *plan) {
   }
 }
 
-pbStatus pbDerive_MakePlan(const pbModel *m, pbDerivePlan *plan) {
+pbStatus pbDerive_MakePlan(pbContext *ctx, const pbModel *m, pbDerivePlan *plan) {
   size_t nv = (size_t)m->nv, ntree = nv ? (size_t)m->dof_treeid[nv - 1] + 1 : 0;
-  int *memory = pbContext_AllocArray(m->ctx, 2 * nv + 2 * ntree, sizeof(int));
-  size_t *blocks = pbContext_AllocArray(m->ctx, ntree, sizeof(size_t));
+  int *memory = pbContext_AllocArray(ctx, 2 * nv + 2 * ntree, sizeof(int));
+  size_t *blocks = pbContext_AllocArray(ctx, ntree, sizeof(size_t));
   *plan = (pbDerivePlan){.ncomp = (int)ntree, .comp = memory, .block = blocks};
   if (!memory || !blocks) {
-    pbDerive_FreePlan(m, plan);
-    return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for derived constants");
+    pbDerive_FreePlan(ctx, plan);
+    return pbContext_Fail(ctx, pb_no_memory, "out of memory for derived constants");
   }
   plan->local = memory + nv, plan->size = memory + 2 * nv, plan->start = plan->size + ntree;
   fill_plan(m, plan);
   return pb_ok;
 }
 
-void pbDerive_FreePlan(const pbModel *m, pbDerivePlan *plan) {
-  pbContext_Free(m->ctx, plan->comp);
-  pbContext_Free(m->ctx, plan->block);
+void pbDerive_FreePlan(pbContext *ctx, pbDerivePlan *plan) {
+  pbContext_Free(ctx, plan->comp);
+  pbContext_Free(ctx, plan->block);
   *plan = (pbDerivePlan){0};
 }
 
 // ---- values -------------------------------------------------------------------------------------------------------
-pbStatus pbDerive_Create(const pbModel *m, pbDerive_r *w, void **memory) {
+pbStatus pbDerive_Create(pbContext *ctx, const pbModel *m, pbDerive_r *w, void **memory) {
   *memory = NULL;
-  PB_TRY(pbDerive_MakePlan(m, &w->plan));
+  PB_TRY(pbDerive_MakePlan(ctx, m, &w->plan));
   pbArena arena = pbArena_Measure();
   pbDerive_Layout_r(&arena, m, w);
   size_t needed = pbArena_Needed(&arena);
-  *memory = needed < PB_DERIVE_LIMIT ? pbContext_Alloc(m->ctx, needed) : NULL;
+  *memory = needed < PB_DERIVE_LIMIT ? pbContext_Alloc(ctx, needed) : NULL;
   if (!*memory) {
-    pbDerive_FreePlan(m, &w->plan);
-    return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for derived constants");
+    pbDerive_FreePlan(ctx, &w->plan);
+    return pbContext_Fail(ctx, pb_no_memory, "out of memory for derived constants");
   }
   arena = pbArena_Over(*memory, needed);
   pbDerive_Layout_r(&arena, m, w);
   return pb_ok;
 }
 
-void pbDerive_Destroy(const pbModel *m, pbDerive_r *w, void *memory) {
-  pbDerive_FreePlan(m, &w->plan);
-  pbContext_Free(m->ctx, memory);
+void pbDerive_Destroy(pbContext *ctx, pbDerive_r *w, void *memory) {
+  pbDerive_FreePlan(ctx, &w->plan);
+  pbContext_Free(ctx, memory);
 }
 
-pbStatus pbModel_SetConstants(const pbModel *m, double *theta) {
+pbStatus pbModel_SetConstants(pbContext *ctx, const pbModel *m, double *theta) {
   pbDerive_r w;
   void *memory;
-  PB_TRY(pbDerive_Create(m, &w, &memory));
+  PB_TRY(pbDerive_Create(ctx, m, &w, &memory));
   int bad = pbDerive_Run_r(m, theta, &w);
-  pbDerive_Destroy(m, &w, memory);
-  if (bad >= 0) pbContext_Warn(m->ctx, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
+  pbDerive_Destroy(ctx, &w, memory);
+  if (bad >= 0) pbContext_Warn(ctx, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
   return pb_ok;
 }
 
-pbStatus pbModel_CheckGiven(const pbModel *m, const pbParam *slice, const double *before, const double *after) {
+pbStatus pbModel_CheckGiven(pbContext *ctx, const pbModel *m, const pbParam *slice, const double *before, const double *after) {
   char name[256];
   for (size_t i = slice->offset; i < slice->offset + (size_t)slice->rows * (size_t)slice->cols; i++) {
     if (fabs(after[i] - before[i]) <= 1e-9 * (1 + fabs(after[i]))) continue;
-    return pbContext_Fail(m->ctx, pb_bad_argument,
+    return pbContext_Fail(ctx, pb_bad_argument,
                           "%s follows from other parameters where constants are recomputed (%.6g was given, %.6g is computed); "
                           "leave it out, or keep the constants",
                           pbModel_ParamName(m, i, name, sizeof name), before[i], after[i]);
@@ -280,22 +280,22 @@ static int run_pullback(pbPullback *p, const double *theta) {
   return bad;
 }
 
-pbStatus pbModel_SetConstantsVjp(const pbModel *m, const double *theta, double *theta_bar) {
+pbStatus pbModel_SetConstantsVjp(pbContext *ctx, const pbModel *m, const double *theta, double *theta_bar) {
   pbPullback p = {.m = m, .theta_bar = theta_bar};
-  PB_TRY(pbDerive_MakePlan(m, &p.w.plan));
+  PB_TRY(pbDerive_MakePlan(ctx, m, &p.w.plan));
   p.real.plan = p.w.plan;
   pbArena arena = pbArena_Measure();
   layout(&arena, &p);
   size_t needed = pbArena_Needed(&arena);
-  void *memory = needed < PB_DERIVE_LIMIT ? pbContext_Alloc(m->ctx, needed) : NULL;
+  void *memory = needed < PB_DERIVE_LIMIT ? pbContext_Alloc(ctx, needed) : NULL;
   int bad = -1;
   if (memory) {
     arena = pbArena_Over(memory, needed);
     layout(&arena, &p);
     bad = run_pullback(&p, theta);
   }
-  pbContext_Free(m->ctx, memory);
-  pbDerive_FreePlan(m, &p.w.plan);
-  if (!memory) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for derived constants");
-  return bad < 0 ? pb_ok : pbContext_Fail(m->ctx, pb_singular, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
+  pbContext_Free(ctx, memory);
+  pbDerive_FreePlan(ctx, &p.w.plan);
+  if (!memory) return pbContext_Fail(ctx, pb_no_memory, "out of memory for derived constants");
+  return bad < 0 ? pb_ok : pbContext_Fail(ctx, pb_singular, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
 }

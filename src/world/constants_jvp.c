@@ -22,22 +22,22 @@ static int run(const pbModel *m, const double *theta, double *direction, pbDeriv
   return bad;
 }
 
-pbStatus pbModel_SetConstantsJvp(const pbModel *m, const double *theta, double *direction) {
+pbStatus pbModel_SetConstantsJvp(pbContext *ctx, const pbModel *m, const double *theta, double *direction) {
   pbDerive_c w = {0};
   _Complex double *at;
-  PB_TRY(pbDerive_MakePlan(m, &w.plan));
+  PB_TRY(pbDerive_MakePlan(ctx, m, &w.plan));
   pbArena arena = pbArena_Measure();
   layout(&arena, m, &w, &at);
   size_t needed = pbArena_Needed(&arena);
-  void *memory = needed < PB_DERIVE_LIMIT ? pbContext_Alloc(m->ctx, needed) : NULL;
+  void *memory = needed < PB_DERIVE_LIMIT ? pbContext_Alloc(ctx, needed) : NULL;
   int bad = -1;
   if (memory) {
     arena = pbArena_Over(memory, needed);
     layout(&arena, m, &w, &at);
     bad = run(m, theta, direction, &w, at);
   }
-  pbContext_Free(m->ctx, memory);
-  pbDerive_FreePlan(m, &w.plan);
-  if (!memory) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for derived constants");
-  return bad < 0 ? pb_ok : pbContext_Fail(m->ctx, pb_singular, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
+  pbContext_Free(ctx, memory);
+  pbDerive_FreePlan(ctx, &w.plan);
+  if (!memory) return pbContext_Fail(ctx, pb_no_memory, "out of memory for derived constants");
+  return bad < 0 ? pb_ok : pbContext_Fail(ctx, pb_singular, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
 }

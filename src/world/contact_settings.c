@@ -87,44 +87,45 @@ bool pbModel_ContactSettingAt(const pbModel *m, int index, const char **name, ch
 }
 
 // Settings and contacts that rigid impacts have no use for.
-static pbStatus check_impact(const pbModel *m) {
+static pbStatus check_impact(pbContext *ctx, const pbModel *m) {
   const pbContactSettings *c = &m->contact;
   const char *set = c->kappa > 0 ? "kappa" : c->onset > 0 ? "onset" : c->erp >= 0 ? "erp" : NULL;
   if (set)
-    return pbContext_Fail(m->ctx, pb_bad_argument,
+    return pbContext_Fail(ctx, pb_bad_argument,
                           "contact setting %s is of methods whose contacts are rows; method impact has none", set);
   for (int g = 0; g < m->ngeom; g++) {
     if (m->geom_condim[g] > 3 && (m->geom_contype[g] || m->geom_conaffinity[g]))
-      return pbContext_Fail(m->ctx, pb_bad_argument, "geom %d '%.80s' has condim %d; contact method impact takes 1 and 3", g,
+      return pbContext_Fail(ctx, pb_bad_argument, "geom %d '%.80s' has condim %d; contact method impact takes 1 and 3", g,
                             pbModel_Name(m, pb_objGeom, g), m->geom_condim[g]);
   }
   for (int p = 0; p < m->npair; p++) {
     if (m->pair_dim[p] > 3)
-      return pbContext_Fail(m->ctx, pb_bad_argument, "pair %d has condim %d; contact method impact takes 1 and 3", p,
+      return pbContext_Fail(ctx, pb_bad_argument, "pair %d has condim %d; contact method impact takes 1 and 3", p,
                             m->pair_dim[p]);
   }
   return pb_ok;
 }
 
-static pbStatus refuse(const pbModel *m, const char *what) {
-  return pbContext_Fail(m->ctx, pb_unsupported, "contact method %s does not go with %s", method_words[m->contact.method], what);
+static pbStatus refuse(pbContext *ctx, const pbModel *m, const char *what) {
+  return pbContext_Fail(ctx, pb_unsupported, "contact method %s does not go with %s", method_words[m->contact.method], what);
 }
 
-static pbStatus check_method(const pbModel *m) {
+static pbStatus check_method(pbContext *ctx, const pbModel *m) {
   const pbContactSettings *c = &m->contact;
-  if (m->contact.method == pb_contactImpact) return check_impact(m);
-  if (c->method == pb_contactPenalty && c->onset > 0) return refuse(m, "onset: its force sets in over `width`");
+  if (m->contact.method == pb_contactImpact) return check_impact(ctx, m);
+  if (c->method == pb_contactPenalty && c->onset > 0) return refuse(ctx, m, "onset: its force sets in over `width`");
   if (!pb_hard(m)) return pb_ok;
-  if (c->kappa > 0) return refuse(m, "kappa: it smooths soft rows");
-  if (c->onset > 0) return refuse(m, "onset: it is of soft rows");
-  if (m->integrator == pb_intRK4) return refuse(m, "integrator RK4: it solves for the velocity after one step, not for a force");
+  if (c->kappa > 0) return refuse(ctx, m, "kappa: it smooths soft rows");
+  if (c->onset > 0) return refuse(ctx, m, "onset: it is of soft rows");
+  if (m->integrator == pb_intRK4)
+    return refuse(ctx, m, "integrator RK4: it solves for the velocity after one step, not for a force");
   return pb_ok;
 }
 
-pbStatus pbModel_CheckContact(const pbModel *m) {
+pbStatus pbModel_CheckContact(pbContext *ctx, const pbModel *m) {
   bool erp = m->contact.erp >= 0, cfm = m->contact.cfm >= 0;
-  if (erp == cfm) return check_method(m);
-  return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s is set and %s is not: they go together", erp ? "erp" : "cfm",
+  if (erp == cfm) return check_method(ctx, m);
+  return pbContext_Fail(ctx, pb_bad_argument, "contact setting %s is set and %s is not: they go together", erp ? "erp" : "cfm",
                         erp ? "cfm" : "erp");
 }
 

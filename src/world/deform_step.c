@@ -39,9 +39,9 @@ static pbStatus find_bodies(pbModel *m, const pbDeformable *from, int *bodies, d
       return pbContext_Fail(m->ctx, pb_bad_input, "points ride on a body '%.100s' that the model does not have", r->body);
     *moving = *moving || m->body_weldid[bodies[i]] != 0;
   }
-  PB_TRY(pbScratch_Create(m, NULL, &s));
+  PB_TRY(pbScratch_Create(m->ctx, m, NULL, &s));
   double *x = s->state;
-  pbStatus status = pbState_Init(m, m->theta0, -1, x);
+  pbStatus status = pbState_Init(m->ctx, m, m->theta0, -1, x);
   if (status == pb_ok) {
     pbScratch_Load(s, m->theta0, x, NULL);
     pbStage_Kinematics_r(&s->w);
@@ -55,33 +55,32 @@ static pbStatus find_bodies(pbModel *m, const pbDeformable *from, int *bodies, d
   return status;
 }
 
-static pbStatus coupled_needs(const pbModel *m, const char *text) {
-  return text ? pbContext_Fail(m->ctx, pb_unsupported, "deformables that hang on bodies that move need %s", text) : pb_ok;
+static pbStatus coupled_needs(pbContext *ctx, const char *text) {
+  return text ? pbContext_Fail(ctx, pb_unsupported, "deformables that hang on bodies that move need %s", text) : pb_ok;
 }
 
 // What options and contact settings leave possible.
-static pbStatus check_model(const pbModel *m, bool coupled) {
+static pbStatus check_model(pbContext *ctx, const pbModel *m, bool coupled) {
   if (m->integrator == pb_intRK4)
-    return pbContext_Fail(m->ctx, pb_unsupported,
-                          "deformables need the integrator Euler or implicitfast: RK4 has no implicit step");
-  return coupled_needs(m, !coupled                                              ? NULL
-                          : m->integrator != pb_intEuler                        ? "the integrator Euler"
-                          : pb_hard(m) || m->contact.method == pb_contactImpact ? "the contact method soft or penalty"
-                                                                                : NULL);
+    return pbContext_Fail(ctx, pb_unsupported, "deformables need the integrator Euler or implicitfast: RK4 has no implicit step");
+  return coupled_needs(ctx, !coupled                                              ? NULL
+                            : m->integrator != pb_intEuler                        ? "the integrator Euler"
+                            : pb_hard(m) || m->contact.method == pb_contactImpact ? "the contact method soft or penalty"
+                                                                                  : NULL);
 }
 
-static pbStatus check_coupled(const pbModel *m, const pbDeformable *from) {
-  return coupled_needs(m, from->options.scheme != pb_schemeImplicitEuler ? "the scheme implicit_euler"
-                          : from->options.method != pb_minimiseNewton    ? "the method newton"
-                          : from->contact.kind == pb_frictionImplicit    ? "friction that is lagged"
-                                                                         : NULL);
+static pbStatus check_coupled(pbContext *ctx, const pbDeformable *from) {
+  return coupled_needs(ctx, from->options.scheme != pb_schemeImplicitEuler ? "the scheme implicit_euler"
+                            : from->options.method != pb_minimiseNewton    ? "the method newton"
+                            : from->contact.kind == pb_frictionImplicit    ? "friction that is lagged"
+                                                                           : NULL);
 }
 
-pbStatus pbModel_CheckDeform(const pbModel *m) {
+pbStatus pbModel_CheckDeform(pbContext *ctx, const pbModel *m) {
   if (!m->deform) return pb_ok;
-  PB_TRY(check_model(m, m->deform->coupled));
+  PB_TRY(check_model(ctx, m, m->deform->coupled));
   bool damped = m->deform->coupled && !(m->disableflags & pb_disEulerdamp);  // places of riders are those of explicit damping
-  return coupled_needs(m, damped ? "the flag eulerdamp off: joint damping acts explicitly" : NULL);
+  return coupled_needs(ctx, damped ? "the flag eulerdamp off: joint damping acts explicitly" : NULL);
 }
 
 pbStatus pbModel_SetDeformable(pbModel *m, const pbDeformable *from) {
@@ -91,8 +90,8 @@ pbStatus pbModel_SetDeformable(pbModel *m, const pbDeformable *from) {
   int *bodies = pbContext_AllocArray(m->ctx, (size_t)from->nrider + 1, sizeof(int));
   bool moving = false;
   pbStatus status = places && bodies ? find_bodies(m, from, bodies, places, &moving) : no_memory(m);
-  if (status == pb_ok) status = check_model(m, moving);
-  if (status == pb_ok && moving) status = check_coupled(m, from);
+  if (status == pb_ok) status = check_model(m->ctx, m, moving);
+  if (status == pb_ok && moving) status = check_coupled(m->ctx, from);
   if (status == pb_ok) status = pbDeform_Compile(m->ctx, from, bodies, places, &d);
   pbContext_Free(m->ctx, places);
   pbContext_Free(m->ctx, bodies);
@@ -120,15 +119,15 @@ void pbModel_StartControls(const pbModel *m, int keyframe, double *ctrl) {
   if (m->deform_controls) memcpy(ctrl + m->nu, m->deform->control0, (size_t)m->deform_controls * sizeof *ctrl);
 }
 
-pbStatus pbModel_PointMasses(const pbModel *m, const double *theta, double *mass) {
+pbStatus pbModel_PointMasses(pbContext *ctx, const pbModel *m, const double *theta, double *mass) {
   pbDeformWork *w;
   if (!m->deform) return pb_ok;
-  PB_TRY(pbDeformWork_Create(m->deform, &w));
+  PB_TRY(pbDeformWork_Create(ctx, m->deform, &w));
   w->in.theta = theta + m->deform_theta;
   w->scheme = pbScheme_Table(pb_schemeStatic, true);  // which asks for none
   pbStatus status = pbDeform_Masses(w);
   if (status == pb_ok) memcpy(mass, w->mass, (size_t)m->deform->npoint * sizeof *mass);
-  else status = pbContext_Fail(m->ctx, status, "%s", w->error);
+  else status = pbContext_Fail(ctx, status, "%s", w->error);
   pbDeformWork_Destroy(w);
   return status;
 }
@@ -355,8 +354,8 @@ pbStatus pbDeformable_AttachPoints(pbDeformable *d, const pbModel *m, const char
   int b = strcmp(body, "world") ? pbModel_Id(m, pb_objBody, body) : 0, point;
   pbScratch *s;
   if (b < 0) return pbContext_Fail(d->ctx, pb_bad_input, "the model has no body '%.100s'", body);
-  PB_TRY(pbScratch_Create(m, NULL, &s));
-  pbStatus status = pbState_Init(m, m->theta0, -1, s->state);
+  PB_TRY(pbScratch_Create(d->ctx, m, NULL, &s));
+  pbStatus status = pbState_Init(d->ctx, m, m->theta0, -1, s->state);
   if (status == pb_ok) {
     pbScratch_Load(s, m->theta0, s->state, NULL);
     pbStage_Kinematics_r(&s->w);

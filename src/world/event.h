@@ -4,10 +4,9 @@
 //
 //   dv += Da d(dist - margin) / rate,     rate = J_n v
 //
-// Hard contact changes velocities by an impulse at once. A step with one onset is the jump map D of the saltation matrix
-// D + (F+ - D F) n' / rate, with F and F+ the rates of the state before and after. Of several onsets in a step each moves positions
-// by its change of velocity, and velocities by what that and the forces beside it make of one step more: with contact first and
-// free flight then, less the other order.
+// Hard contact changes velocities by an impulse at once. A step with an onset is the jump map D of the saltation matrix
+// D + (F+ - D F) n' / rate, with F and F+ the rates of the state before and after, each with the forces of its own velocity. Onsets of
+// a step whose impulses change what the others do strike together, at one moment (group); groups leave each other alone.
 //
 // A row that appears at the first state within the margin has acted a whole step h less where the distance just stayed outside: so
 // an onset belongs to the step that begins with the row, behind its acceleration and before its positions. A release belongs behind
@@ -20,10 +19,14 @@
 typedef struct pbEvent {
   int row, place;  // in the evaluation; where pbEvent_Jumps has put it
   bool release;
-  bool pushes;        // there is a force at the guard, so something jumps
-  bool grazing;       // the rate may change its sign within a step: not corrected
-  bool together;      // with another event at the same time: the mean of both orders
-  double when, rate;  // time from the event to the state (onset), from the state to the event (release)
+  bool pushes;            // there is a force at the guard, so something jumps
+  bool grazing;           // the rate may change its sign within a step: not corrected
+  bool together;          // with another event at the same time: the mean of both orders
+  double when, rate;      // time from the event to the state (onset), from the state to the event (release)
+  bool acts;              // hard contact: pushes and does not graze,
+  int group;              // strikes together with others of this group,
+  double impulse, share;  // and has this share in their moment, by its impulse
+  double bar;             // cotangent of its distance, on the way
 } pbEvent;
 
 // What the jumps of a number of events do to cotangents or tangents. Added to; NULL where not wanted.
@@ -40,6 +43,8 @@ typedef struct pbEventCount {
   int corrected, grazing, together;
 } pbEventCount;
 
+// Numbers that scratch->event_columns holds for hard contact.
+size_t pbEvents_Room(const pbModel *model);
 // Work holds the step of the record (pbStep_VjpKept has just run, with the same arguments). Adds what the events of the step
 // contribute. first: the step begins at the initial state, which is given, so nothing appears there.
 PB_NODISCARD pbStatus pbStep_EventsVjp(const pbModel *model, const double *theta, const double *record, void *kept,

@@ -9,6 +9,8 @@
 #include "world/kernels.h"
 
 static const double same_time = 1e-6;  // part of a time step
+// Parts of a closing speed: below, an impulse leaves a row that it does not move at all, or another onset, as it was.
+static const double structural = 1e-9, weak = 1e-3;
 
 // ---- which ----------------------------------------------------------------------------------------------------------
 // First row of a block: J_n v.
@@ -77,47 +79,24 @@ static pbStatus solve(NUM(pbWork) *w, int rows) {
   return NUM(pbIntegrate_Damp)(w);
 }
 
-// Event e moves positions by h times the jump q_jump, velocities by v_jump; `share` of it.
-static void apply(const jumps *j, const pbEvent *e, const NUM(pbRow) *r, double share, const double *q_jump,
-                  const double *v_jump) {
+// Event e moves velocities by the jump, positions by h times as much; `share` of it.
+static void apply(const jumps *j, const pbEvent *e, const NUM(pbRow) *r, double share, const double *change) {
   const NUM(pbWork) *w = j->w;
   const pbEventPull *p = j->pull;
   const int *dofs = w->row_dofs + r->dofs;
   const double *J = w->row_J + r->J;
   double h = w->p.timestep[0], factor = (e->release ? -share : share) / e->rate, g = 0;
   if (p->v_bar) {
-    for (int i = 0; i < w->m->nv; i++) g += v_jump[i] * p->v_bar[i] + (p->q_bar ? h * q_jump[i] * p->q_bar[i] : 0);
+    for (int i = 0; i < w->m->nv; i++) g += change[i] * (p->v_bar[i] + (p->q_bar ? h * p->q_bar[i] : 0));
     g *= factor;
     p->distance_bar[e->row] += g;
     for (int i = 0; e->release && i < r->n; i++) p->v_next_bar[dofs[i]] += h * g * J[i];
   }
   if (p->v) {
     double way = factor * (p->distance[e->row] + (e->release ? h * normal_times(w, r, p->v_next) : 0));
-    for (int i = 0; i < w->m->nv; i++) p->v[i] += way * v_jump[i];
-    for (int i = 0; p->q && i < w->m->nv; i++) p->q[i] += way * h * q_jump[i];
+    for (int i = 0; i < w->m->nv; i++) p->v[i] += way * change[i];
+    for (int i = 0; p->q && i < w->m->nv; i++) p->q[i] += way * h * change[i];
   }
-}
-
-// The velocity after one step more, given the acceleration of the first; all rows at the velocity between.
-static pbStatus one_more(jumps *j, int rows, const double *a, double *v) {
-  NUM(pbWork) *w = j->w;
-  double h = w->p.timestep[0];
-  for (int i = 0; i < w->m->nv; i++) v[i] = w->qvel[i] + h * a[i];
-  for (int k = 0; k < rows; k++) NUM(pbRow_AtVelocity)(w, w->row + k, v);
-  PB_TRY(solve(w, rows));
-  for (int i = 0; i < w->m->nv; i++) v[i] += h * w->qacc_integrated[i];
-  return pb_ok;
-}
-
-// The jump of the velocity at an impulse, which acts in this step (acceleration with) or in the next (without), by h.
-static pbStatus impulse(jumps *j, int rows, const double *with, const double *without, double *jump) {
-  NUM(pbWork) *w = j->w;
-  double *other = w->rk_a + w->m->nv;
-  PB_TRY(one_more(j, rows, with, jump));
-  PB_TRY(one_more(j, rows, without, other));
-  for (int i = 0; i < w->m->nv; i++) jump[i] = (jump[i] - other[i]) / w->p.timestep[0];
-  for (int k = 0; k < rows; k++) NUM(pbRow_AtVelocity)(w, w->row + k, w->qvel);
-  return pb_ok;
 }
 
 // The last of the rows has been put in: what its event moves.
@@ -125,11 +104,10 @@ static pbStatus jump(jumps *j, const pbEvent *e, int rows, double share) {
   NUM(pbWork) *w = j->w;
   const NUM(pbRow) *r = w->row + rows - 1;
   size_t nv = (size_t)w->m->nv;
-  double *with = j->base + 2 * nv, *q_jump = j->base + 3 * nv, *v_jump = q_jump;
+  double *with = j->base + 2 * nv, *change = j->base + 3 * nv;
   memcpy(with, w->qacc_integrated, nv * sizeof(double));
-  for (size_t i = 0; i < nv; i++) q_jump[i] = with[i] - j->last[i];
-  if (pb_hard(w->m) && !e->grazing && r->zone) PB_TRY(impulse(j, rows, with, j->last, v_jump = w->rk_a));
-  if (!e->grazing) apply(j, e, r, share, q_jump, v_jump);
+  for (size_t i = 0; i < nv; i++) change[i] = with[i] - j->last[i];
+  if (!e->grazing) apply(j, e, r, share, change);
   memcpy(j->last, with, nv * sizeof(double));
   return pb_ok;
 }
@@ -177,22 +155,6 @@ static pbStatus prepare(jumps *j, const double *v, int count) {
   return solve(w, j->rows);
 }
 
-pbStatus NUM(pbEvent_Around)(void *work, const double *v, pbEvent *event, double *before, double *after) {
-  NUM(pbWork) *w = work;
-  int nv = w->m->nv;
-  double h = w->p.timestep[0], *with = w->rk_v + 2 * nv;
-  jumps j = {.w = w, .events = event, .base = w->rk_v, .last = w->rk_v + nv};
-  PB_TRY(prepare(&j, v, 1));
-  memcpy(before, w->qacc_integrated, (size_t)nv * sizeof(double));
-  event->grazing = fabs(event->rate) <= h * fabs(normal_times(w, w->row + j.rows, before));
-  PB_TRY(solve(w, j.rows + 1));
-  event->pushes = w->row[j.rows].zone;
-  memcpy(with, w->qacc_integrated, (size_t)nv * sizeof(double));
-  PB_TRY(one_more(&j, j.rows + 1, with, after));
-  for (int i = 0; i < nv; i++) after[i] = (after[i] - w->qvel[i]) / h - with[i];
-  return pb_ok;
-}
-
 pbStatus NUM(pbEvent_Jumps)(void *work, const double *v, pbEvent *events, int count, const pbEventPull *pull) {
   NUM(pbWork) *w = work;
   jumps j = {.w = w, .events = events, .pull = pull, .base = w->rk_v, .last = w->rk_v + w->m->nv};
@@ -201,6 +163,94 @@ pbStatus NUM(pbEvent_Jumps)(void *work, const double *v, pbEvent *events, int co
     while (end < count && events[first].when - events[end].when <= same_time * w->p.timestep[0]) end++;
     PB_TRY(group(&j, first, end));
   }
+  return pb_ok;
+}
+
+// ---- impulses ---------------------------------------------------------------------------------------------------------
+// M^-1 J'f of a row.
+static void by_force(const NUM(pbWork) *w, const NUM(pbRow) *r, double *a) {
+  memset(a, 0, (size_t)w->m->nv * sizeof(double));
+  NUM(pbRow_AddForce)(w, r, r->f, a);
+  NUM(pbTree_Solve)(&w->t->M, w->LD, w->Dinv, a);
+}
+
+// Does the change dv of the velocity, by an impulse of another contact that closed at the speed `rate`, change what this row does?
+static bool disturbed(const NUM(pbWork) *w, const NUM(pbRow) *r, bool onset, const double *dv, double rate) {
+  double u[6], slip = 0;
+  NUM(pbRow_Times)(w, r, dv, u);
+  if (!onset) {
+    for (int i = 0; i < r->dim; i++) {
+      if (fabs(u[i]) > structural * fabs(rate)) return true;
+    }
+    return false;
+  }
+  for (int i = 1; r->kind == pb_rowContact && i < r->dim; i++) slip += w->contact[r->id].friction[i - 1] * fabs(u[i]);
+  return fmax(fabs(u[0]), slip) > weak * fabs(r->vel[0]);
+}
+
+static int root(const int *parent, int k) {
+  while (parent[k] != k) k = parent[k];
+  return k;
+}
+
+int NUM(pbEvent_Group)(const void *work, pbEvent *events, int count, int *parent) {
+  const NUM(pbWork) *w = work;
+  double h = w->p.timestep[0], *dv = w->rk_v;
+  int groups = 0;
+  for (int k = 0; k < w->nrow; k++) parent[k] = k;
+  for (int e = 0; e < count; e++) {
+    const NUM(pbRow) *r = w->row + events[e].row;
+    if (!events[e].acts) continue;
+    by_force(w, r, dv);
+    for (int i = 0; i < w->m->nv; i++) dv[i] *= h;
+    for (int k = 0; k < w->nrow; k++) {
+      if (k == events[e].row || !w->row[k].zone) continue;
+      bool onset = false;
+      for (int f = 0; f < count; f++) onset = onset || (events[f].row == k && events[f].acts);
+      if (disturbed(w, w->row + k, onset, dv, events[e].rate)) parent[root(parent, k)] = root(parent, events[e].row);
+    }
+  }
+  for (int e = 0; e < count; e++) {
+    int own = root(parent, events[e].row), f = 0;
+    if (!events[e].acts) continue;
+    while (f < e && !(events[f].acts && root(parent, events[f].row) == own)) f++;
+    events[e].group = f < e ? events[f].group : groups++;
+    events[e].impulse = h * w->row[events[e].row].f[0];
+  }
+  return groups;
+}
+
+void NUM(pbEvent_Look)(const void *work, pbEvent *events, int count, const double *a) {
+  const NUM(pbWork) *w = work;
+  double h = w->p.timestep[0];
+  for (int e = 0; e < count; e++) {
+    const NUM(pbRow) *r = w->row + events[e].row;
+    events[e].pushes = r->zone;
+    events[e].grazing = a && fabs(events[e].rate) <= h * fabs(normal_times(w, r, a));
+    events[e].acts = events[e].pushes && !events[e].grazing;
+  }
+}
+
+pbStatus NUM(pbEvent_Rate)(void *work, const double *v, const pbEvent *events, int count, int without, bool at_guard, double *a) {
+  NUM(pbWork) *w = work;
+  int rows = 0;
+  if (v != w->qvel) memcpy(w->qvel, v, (size_t)w->m->nv * sizeof(double));
+  w->replay = false;
+  NUM(pbStage_Velocity)(w);
+  NUM(pbStage_Passive)(w);
+  NUM(pbStage_Actuation)(w);
+  NUM(pbStage_Smooth)(w);
+  PB_TRY(NUM(pbStage_Rows)(w));
+  for (int k = 0; k < w->nrow; k++) {
+    const pbEvent *e = NULL;
+    for (int i = 0; i < count && !e; i++) e = events[i].row == k && events[i].acts ? events + i : NULL;
+    if (e && at_guard) NUM(pbRow_AtGuard)(w, w->row + k, v);
+    if (e && (without == pb_eventsAll || e->group == without)) continue;
+    if (rows < k) w->row[rows] = w->row[k];
+    rows++;
+  }
+  PB_TRY(solve(w, rows));
+  memcpy(a, w->qacc_integrated, (size_t)w->m->nv * sizeof(double));
   return pb_ok;
 }
 

@@ -55,7 +55,7 @@ static size_t carve(pbImpacts *p, const pbModel *m, double *block) {
 }
 
 pbStatus pbImpacts_Create(pbScratch *s, int contacts) {
-  pbContext *ctx = s->model->ctx;
+  pbContext *ctx = s->ctx;
   pbImpacts probe, *p = s->impacts = pbContext_Alloc(ctx, sizeof *p);
   if (!p) return pb_no_memory;
   p->most = contacts;
@@ -68,7 +68,7 @@ pbStatus pbImpacts_Create(pbScratch *s, int contacts) {
 }
 
 void pbImpacts_Destroy(pbScratch *s) {
-  pbContext *ctx = s->model->ctx;
+  pbContext *ctx = s->ctx;
   if (!s->impacts) return;
   pbContext_Free(ctx, s->impacts->flight[0].start);
   pbContext_Free(ctx, s->impacts->now);

@@ -37,9 +37,9 @@ static size_t carve(struct pbGathered *g, const pbWork_r *w, void *block) {
 
 pbStatus pbScratch_InspectCreate(pbScratch *s) {
   struct pbGathered probe;
-  s->gathered = pbContext_Alloc(s->model->ctx, sizeof *s->gathered);
+  s->gathered = pbContext_Alloc(s->ctx, sizeof *s->gathered);
   if (!s->gathered) return pb_no_memory;
-  s->gathered->block = pbContext_Alloc(s->model->ctx, carve(&probe, &s->w, NULL) + sizeof(double));
+  s->gathered->block = pbContext_Alloc(s->ctx, carve(&probe, &s->w, NULL) + sizeof(double));
   if (!s->gathered->block) return pb_no_memory;
   carve(s->gathered, &s->w, s->gathered->block);
   return pb_ok;
@@ -47,9 +47,9 @@ pbStatus pbScratch_InspectCreate(pbScratch *s) {
 
 void pbScratch_InspectDestroy(pbScratch *s) {
   if (!s->gathered) return;
-  pbContext_Free(s->model->ctx, s->gathered->J);
-  pbContext_Free(s->model->ctx, s->gathered->block);
-  pbContext_Free(s->model->ctx, s->gathered);
+  pbContext_Free(s->ctx, s->gathered->J);
+  pbContext_Free(s->ctx, s->gathered->block);
+  pbContext_Free(s->ctx, s->gathered);
 }
 
 static void dense_mass(const pbWork_r *w, double *M) {
@@ -136,8 +136,8 @@ void pbScratch_Gather(pbScratch *s) {
   }
   int rows = 0;
   for (int k = 0; k < w->nrow; k++) rows += pb_pyramidal(w->m, w->row + k) ? 2 * (w->row[k].dim - 1) : w->row[k].dim;
-  pbContext_Free(s->model->ctx, g->J);
-  g->J = pbContext_Alloc(s->model->ctx, (size_t)(rows * w->m->nv + 1) * sizeof(double));
+  pbContext_Free(s->ctx, g->J);
+  g->J = pbContext_Alloc(s->ctx, (size_t)(rows * w->m->nv + 1) * sizeof(double));
   g->nefc = 0;
   for (int k = 0; k < w->nrow; k++) emit_row(g, w, w->row + k);
 }

@@ -62,6 +62,17 @@ size_t pbKept_Room(const pbModel *m, int contacts) {
   return w.kept_bytes + factor + entries + (size_t)contacts * sizeof *w.contact + (size_t)w.max_row * sizeof *w.row;
 }
 
+size_t pbKept_Guess(pbScratch *s) {
+  walk k = {.used = s->w.kept_bytes};
+  if (s->deform) {
+    size_t empty = pb_coupled(s->model) ? 0 : deform_room(s->model), last = pbDeform_KeptBytes(s->deform);
+    return empty > last ? empty : empty ? last : 0;
+  }
+  if (pb_stages(s->model) > 1 || pb_hard(s->model) || s->impacts) return 0;
+  each(&k, &s->w);
+  return k.used;
+}
+
 bool pbKept_Begin(pbScratch *s, void *kept, size_t room) {
   if (s->deform) {  // of worlds with deformables the factor alone
     s->kept_factor = kept;

@@ -11,6 +11,8 @@ size_t pbKept_Room(const pbModel *model, int contacts);
 // Before pbStep_Forward: the evaluation is written there at once (aligned to 64 bytes). False: there is not enough room, or it
 // cannot be kept.
 bool pbKept_Begin(pbScratch *scratch, void *kept, size_t room);
+// Bytes that the step evaluated last would take, as a guess at the next one's; 0: it cannot be kept.
+size_t pbKept_Guess(pbScratch *scratch);
 // After it: what else is kept, behind that; completes what the step left undone (the factor at its solution). *size: bytes taken
 // in all, 0 where there is not enough room.
 PB_NODISCARD pbStatus pbKept_Save(pbScratch *scratch, size_t room, size_t *size);

@@ -18,8 +18,14 @@ pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage);
 // evaluation at its solution and leaves it elsewhere; v: the velocity at the events.
 int NUM(pbEvent_Find)(const void *work, const double *v_next, pbEvent *events);
 pbStatus NUM(pbEvent_Jumps)(void *work, const double *v, pbEvent *events, int count, const pbEventPull *pull);
-// Hard contact, one onset: accelerations (nv) before its impulse and after it, in the next step.
-pbStatus NUM(pbEvent_Around)(void *work, const double *v, pbEvent *event, double *before, double *after);
+// Hard contact. Look, at the solution: which events push, graze (a: acceleration without their rows; NULL: not asked) and so act.
+// Group: onsets whose impulses change what others do belong together; returns the number of groups; parent: room for nrow.
+void NUM(pbEvent_Look)(const void *work, pbEvent *events, int count, const double *a);
+int NUM(pbEvent_Group)(const void *work, pbEvent *events, int count, int *parent);
+// Acceleration (nv) at the velocity v and the positions in work, all forces at that velocity. Without the onsets of one group, of
+// all, or of none; at_guard: the rows of onsets as they are where their distance passes the margin. Leaves its solution in work.
+enum { pb_eventsNone = -1, pb_eventsAll = -2 };
+pbStatus NUM(pbEvent_Rate)(void *work, const double *v, const pbEvent *events, int count, int without, bool at_guard, double *a);
 
 static inline int pb_stages(const pbModel *m) { return m->integrator == pb_intRK4 ? 4 : 1; }
 

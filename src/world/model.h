@@ -61,12 +61,13 @@ PB_NODISCARD pbStatus pbModel_GrowParams(pbModel *model, size_t count);
 PB_NODISCARD pbStatus pbModel_Finish(pbModel *model);
 
 // pb_bad_argument where only one of two contact settings is set that go together.
-PB_NODISCARD pbStatus pbModel_CheckContact(const pbModel *model);
+PB_NODISCARD pbStatus pbModel_CheckContact(pbContext *ctx, const pbModel *model);
 // pb_unsupported where options or contact settings do not go with the model's deformables: those may be set after these.
-PB_NODISCARD pbStatus pbModel_CheckDeform(const pbModel *model);
+PB_NODISCARD pbStatus pbModel_CheckDeform(pbContext *ctx, const pbModel *model);
 
 // Of a slice that was given before pbModel_SetConstants: pb_bad_argument where that computed another value, which would
 // drop what was given without a word.
-PB_NODISCARD pbStatus pbModel_CheckGiven(const pbModel *model, const pbParam *slice, const double *before, const double *after);
+PB_NODISCARD pbStatus pbModel_CheckGiven(pbContext *ctx, const pbModel *model, const pbParam *slice, const double *before,
+                                         const double *after);
 
 #endif

@@ -101,19 +101,19 @@ pbParam pbModel_ParamAt(const pbModel *m, int index) {
 }
 
 // ---- by name ------------------------------------------------------------------------------------------------------
-static pbStatus unknown_param(const pbModel *m, const char *name) {
+static pbStatus unknown_param(pbContext *ctx, const pbModel *m, const char *name) {
   pbSuggest near = pbSuggest_For(name);
   char hint[256];
   for (int i = 0; i < pbModel_ParamCount(m); i++) pbSuggest_Offer(&near, pbModel_ParamAt(m, i).name);
-  return pbContext_Fail(m->ctx, pb_bad_argument, "unknown parameter '%.80s'%s%s", name, pbSuggest_Write(&near, hint, sizeof hint),
+  return pbContext_Fail(ctx, pb_bad_argument, "unknown parameter '%.80s'%s%s", name, pbSuggest_Write(&near, hint, sizeof hint),
                         near.best ? "" : " ('pullback info MODEL' lists them)");
 }
 
-static pbStatus unknown_row(const pbModel *m, const pbParam *p, pbObject kind, const char *row) {
+static pbStatus unknown_row(pbContext *ctx, const pbModel *m, const pbParam *p, pbObject kind, const char *row) {
   pbSuggest near = pbSuggest_For(row);
   char hint[256];
   for (int i = 0; kind < pb_objCount && pbModel_Name(m, kind, i); i++) pbSuggest_Offer(&near, pbModel_Name(m, kind, i));
-  return pbContext_Fail(m->ctx, pb_bad_argument, "parameter '%s' has no row '%.80s' (it has %d)%s", p->name, row, p->rows,
+  return pbContext_Fail(ctx, pb_bad_argument, "parameter '%s' has no row '%.80s' (it has %d)%s", p->name, row, p->rows,
                         pbSuggest_Write(&near, hint, sizeof hint));
 }
 
@@ -139,38 +139,38 @@ static bool find_rows(const pbModel *m, const pbParam *p, bool positions, const 
 }
 
 // Entry number `text` of the rows chosen so far alone.
-static pbStatus choose_entry(const pbModel *m, const char *name, const char *text, pbParam *p) {
+static pbStatus choose_entry(pbContext *ctx, const char *name, const char *text, pbParam *p) {
   int entry, count = p->rows * p->cols;
   if (!pbText_Count(text, &entry) || entry >= count)
-    return pbContext_Fail(m->ctx, pb_bad_argument, "parameter '%.200s' has no entry '%.80s' (it has %d, counted from 0)", name,
-                          text, count);
+    return pbContext_Fail(ctx, pb_bad_argument, "parameter '%.200s' has no entry '%.80s' (it has %d, counted from 0)", name, text,
+                          count);
   p->offset += (size_t)entry;
   p->rows = p->cols = 1;
   return pb_ok;
 }
 
 // Behind the field: nothing, ":ROW", or ":ROW:ENTRY"; of options, which have no rows, ":ENTRY". Names may hold colons themselves.
-static pbStatus choose(const pbModel *m, bool positions, const char *text, pbParam *p) {
+static pbStatus choose(pbContext *ctx, const pbModel *m, bool positions, const char *text, pbParam *p) {
   char row[256];
   const char *colon = strrchr(text, ':');
   int first = 0, count = 1, number;
-  if (p->option) return choose_entry(m, p->name, text, p);
+  if (p->option) return choose_entry(ctx, p->name, text, p);
   bool found = find_rows(m, p, positions, text, &first, &count), one = false;
   if (!found && colon && (size_t)(colon - text) < sizeof row) {
     snprintf(row, sizeof row, "%.*s", (int)(colon - text), text);
     one = found = find_rows(m, p, positions, row, &first, &count);
     if (!found && pbText_Count(colon + 1, &number)) text = row;
   }
-  if (!found) return unknown_row(m, p, positions ? pb_objJoint : p->rows_are, text);
+  if (!found) return unknown_row(ctx, m, p, positions ? pb_objJoint : p->rows_are, text);
   p->offset += (size_t)first * (size_t)p->cols;
   p->rows = count;
   if (!one) return pb_ok;
   char name[360];
   snprintf(name, sizeof name, "%s:%s", p->name, row);
-  return choose_entry(m, name, colon + 1, p);
+  return choose_entry(ctx, name, colon + 1, p);
 }
 
-pbStatus pbModel_Param(const pbModel *m, const char *name, pbParam *param) {
+pbStatus pbModel_Param(pbContext *ctx, const pbModel *m, const char *name, pbParam *param) {
   const char *colon = strchr(name, ':');
   size_t length = colon ? (size_t)(colon - name) : strlen(name);
   int index = 0, count = pbModel_ParamCount(m);
@@ -181,10 +181,10 @@ pbStatus pbModel_Param(const pbModel *m, const char *name, pbParam *param) {
   if (index == count) {
     char head[96];
     snprintf(head, sizeof head, "%.*s", (int)(length < 90 ? length : 90), name);
-    return unknown_param(m, head);
+    return unknown_param(ctx, m, head);
   }
   bool positions = index < PARAM_COUNT && param_table[index].rows == offsetof(pbModel, nq);
-  return colon ? choose(m, positions, colon + 1, param) : pb_ok;
+  return colon ? choose(ctx, m, positions, colon + 1, param) : pb_ok;
 }
 
 // Row of a field by name where that name is its alone (the degrees of freedom of a ball share one), else by number.
@@ -211,6 +211,7 @@ char *pbModel_ParamName(const pbModel *m, size_t index, char *text, size_t size)
 
 // ---- values -------------------------------------------------------------------------------------------------------
 typedef struct pbChecker {
+  pbContext *ctx;
   const pbModel *m;
   const double *theta;
 } pbChecker;
@@ -219,15 +220,14 @@ static const double *value_of(const pbChecker *c, const double *field) { return 
 
 static pbStatus complain(const pbChecker *c, const char *field, pbObject kind, int row, const char *reason) {
   const char *name = kind < pb_objCount ? pbModel_Name(c->m, kind, row) : NULL;
-  if (name && *name) return pbContext_Fail(c->m->ctx, pb_bad_input, "%s:%s %s", field, name, reason);
-  return pbContext_Fail(c->m->ctx, pb_bad_input, "%s:%d %s", field, row, reason);
+  if (name && *name) return pbContext_Fail(c->ctx, pb_bad_input, "%s:%s %s", field, name, reason);
+  return pbContext_Fail(c->ctx, pb_bad_input, "%s:%d %s", field, row, reason);
 }
 
 static pbStatus complain_value(const pbChecker *c, size_t index, const char *reason) {
   char name[256], value[32] = "NaN";
   if (!isnan(c->theta[index])) snprintf(value, sizeof value, "%g", c->theta[index]);
-  return pbContext_Fail(c->m->ctx, pb_bad_input, "%s is %s: %s", pbModel_ParamName(c->m, index, name, sizeof name), value,
-                        reason);
+  return pbContext_Fail(c->ctx, pb_bad_input, "%s is %s: %s", pbModel_ParamName(c->m, index, name, sizeof name), value, reason);
 }
 
 static pbStatus check_bounds(const pbChecker *c) {
@@ -298,8 +298,8 @@ static pbStatus check_ranges(const pbChecker *c, const char *field, const double
   return pb_ok;
 }
 
-pbStatus pbModel_CheckParams(const pbModel *m, const double *theta) {
-  const pbChecker c = {m, theta};
+pbStatus pbModel_CheckParams(pbContext *ctx, const pbModel *m, const double *theta) {
+  const pbChecker c = {ctx, m, theta};
   PB_TRY(check_bounds(&c));
   PB_TRY(check_masses(&c));
   PB_TRY(check_sizes(&c));

@@ -10,6 +10,7 @@
 #include "world/variants.h"
 
 struct pbScratch {
+  pbContext *ctx;  // of the thread: its memory
   const pbModel *model;
   const pbVariant *variant;           // kernels for this processor
   pbWork_r w;                         // the evaluation in double
@@ -25,6 +26,8 @@ struct pbScratch {
   struct pbCouple *couple;            // NULL: nothing deformable hangs on a body that moves
   pbEvent *events;                    // 2 x rows: of a step (world/event.h)
   double *event_numbers;              // rows + 2 n: cotangents or tangents of distances, of the state after and before
+  double *event_columns;              // hard contact: pbEvents_Room numbers
+  int *event_parent;                  // rows
   void *place;                        // where the next evaluation is to be kept; NULL: at its own place
   int contacts_before;                // contacts of the last step, to see onsets and releases; -1 before the first
   int *ids, *ids_before;              // their geoms and hit numbers, in order

@@ -23,8 +23,8 @@ typedef struct pbDerivePlan {
   "the mass matrix is singular at joint '%s' in the reference configuration: joints move the same way, or lack inertia"
 #define PB_DERIVE_LIMIT ((size_t)384 << 20)  // most bytes of work memory
 
-PB_NODISCARD pbStatus pbDerive_MakePlan(const pbModel *m, pbDerivePlan *plan);  // constants.c
-void pbDerive_FreePlan(const pbModel *m, pbDerivePlan *plan);
+PB_NODISCARD pbStatus pbDerive_MakePlan(pbContext *ctx, const pbModel *m, pbDerivePlan *plan);  // constants.c
+void pbDerive_FreePlan(pbContext *ctx, pbDerivePlan *plan);
 
 #define PB_DERIVE_FIELDS(num)                                                                                  \
   num *xpos, *xquat, *xmat; /* nbody x 3, 4, 9 */                                                              \
@@ -51,8 +51,8 @@ typedef struct pbDerive_c {
 } pbDerive_c;
 
 // Plan and work memory on the heap; Destroy only after a Create that worked.
-PB_NODISCARD pbStatus pbDerive_Create(const pbModel *m, pbDerive_r *w, void **memory);
-void pbDerive_Destroy(const pbModel *m, pbDerive_r *w, void *memory);
+PB_NODISCARD pbStatus pbDerive_Create(pbContext *ctx, const pbModel *m, pbDerive_r *w, void **memory);
+void pbDerive_Destroy(pbContext *ctx, pbDerive_r *w, void *memory);
 
 // Arrays for a plan that is already made.
 void pbDerive_Layout_r(pbArena *arena, const pbModel *m, pbDerive_r *w);

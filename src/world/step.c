@@ -70,7 +70,7 @@ char *pbState_TangentName(const pbModel *m, int entry, char *text, size_t size) 
   return put_dof(m, velocity ? "qvel" : "qpos", velocity ? entry - m->nv : entry, text, size);
 }
 
-pbStatus pbState_Init(const pbModel *m, const double *theta, int key, double *x) {
+pbStatus pbState_Init(pbContext *ctx, const pbModel *m, const double *theta, int key, double *x) {
   pbStateLayout s = state_layout(m);
   memset(x, 0, (size_t)s.size * sizeof(double));
   if (m->deform) pbDeform_Init(m->deform, x + s.deform);
@@ -78,7 +78,7 @@ pbStatus pbState_Init(const pbModel *m, const double *theta, int key, double *x)
     memcpy(x + s.qpos, theta + (m->qpos0 - m->theta0), (size_t)m->nq * sizeof(double));
     return pb_ok;
   }
-  if (key >= m->nkey) return pbContext_Fail(m->ctx, pb_bad_argument, "keyframe %d: the model has %d keyframes", key, m->nkey);
+  if (key >= m->nkey) return pbContext_Fail(ctx, pb_bad_argument, "keyframe %d: the model has %d keyframes", key, m->nkey);
   x[s.time] = m->key_time[key];
   memcpy(x + s.qpos, m->key_qpos + (size_t)key * (size_t)m->nq, (size_t)m->nq * sizeof(double));
   memcpy(x + s.qvel, m->key_qvel + (size_t)key * (size_t)m->nv, (size_t)m->nv * sizeof(double));
@@ -164,7 +164,7 @@ enum { id_size = 3 };  // geom1, geom2, hit
 
 static pbStatus allocate(pbScratch *s, int contacts) {
   const pbModel *m = s->model;
-  pbContext *ctx = m->ctx;
+  pbContext *ctx = s->ctx;
   pbWork_r probe;
   void *block = pbContext_Alloc(ctx, pbWork_Carve_r(&probe, m, contacts, NULL) + 64);
   if (!block) return pb_no_memory;
@@ -178,16 +178,18 @@ static pbStatus allocate(pbScratch *s, int contacts) {
   size_t rows = (size_t)(contacts + m->topology->max_blocks + 1), n = (size_t)pbModel_TangentSize(m);
   s->events = pbContext_Alloc(ctx, 2 * rows * sizeof *s->events);
   s->event_numbers = pbContext_Alloc(ctx, (rows + 2 * n) * sizeof(double));
+  s->event_columns = pbContext_Alloc(ctx, (pb_hard(m) ? pbEvents_Room(m) : 1) * sizeof(double));
+  s->event_parent = pbContext_Alloc(ctx, rows * sizeof(int));
   s->ids = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
   s->ids_before = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
   if (!s->complex_work || !s->adjoint_one || !s->adjoint_lanes || !s->stages || !s->seeds || !s->state || !s->events ||
-      !s->event_numbers || !s->ids || !s->ids_before)
+      !s->event_numbers || !s->event_columns || !s->event_parent || !s->ids || !s->ids_before)
     return pb_no_memory;
   pbJvp_Carve(s->complex_work, m, contacts);
   s->variant->vjp_carve(s->adjoint_one, m, contacts, false);
   s->variant->vjp_carve(s->adjoint_lanes, m, contacts, true);
   if (m->contact.method == pb_contactImpact) PB_TRY(pbImpacts_Create(s, contacts));
-  if (m->deform) PB_TRY(pbDeformWork_Create(m->deform, &s->deform));
+  if (m->deform) PB_TRY(pbDeformWork_Create(ctx, m->deform, &s->deform));
   if (m->deform && m->deform->nrider) PB_TRY(pbCouple_Create(s));
   if (pb_coupled(m)) s->deform->riders = &s->couple->riders;
   return pbScratch_InspectCreate(s);
@@ -200,19 +202,20 @@ static int default_contacts(const pbModel *m) {
   return pb_hard(m) && most > most_hard_contacts ? most_hard_contacts : most;
 }
 
-pbStatus pbScratch_Create(const pbModel *m, const pbCapacity *capacity, pbScratch **scratch) {
+pbStatus pbScratch_Create(pbContext *ctx, const pbModel *m, const pbCapacity *capacity, pbScratch **scratch) {
   *scratch = NULL;
   if (capacity && capacity->contacts < 0)
-    return pbContext_Fail(m->ctx, pb_bad_argument, "a capacity of %d contacts; 0 means what the model's pairs can make",
+    return pbContext_Fail(ctx, pb_bad_argument, "a capacity of %d contacts; 0 means what the model's pairs can make",
                           capacity->contacts);
-  PB_TRY(pbModel_CheckContact(m));
-  PB_TRY(pbModel_CheckDeform(m));
+  PB_TRY(pbModel_CheckContact(ctx, m));
+  PB_TRY(pbModel_CheckDeform(ctx, m));
   int contacts = capacity && capacity->contacts > 0 ? capacity->contacts : default_contacts(m);
   if (m->contact.method == pb_contactImpact && contacts < PB_MAX_HITS) contacts = PB_MAX_HITS;  // it looks at pairs from afar
   if ((double)contacts * 16 * (m->nv + 32) > INT_MAX)  // counts of rows' entries are ints
-    return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for a scratch with %d contacts", contacts);
-  pbScratch *s = pbContext_Alloc(m->ctx, sizeof *s);
-  if (!s) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for a scratch");
+    return pbContext_Fail(ctx, pb_no_memory, "out of memory for a scratch with %d contacts", contacts);
+  pbScratch *s = pbContext_Alloc(ctx, sizeof *s);
+  if (!s) return pbContext_Fail(ctx, pb_no_memory, "out of memory for a scratch");
+  s->ctx = ctx;
   s->model = m;
   s->variant = pbVariant_Best();
   s->contacts_before = -1;
@@ -221,7 +224,7 @@ pbStatus pbScratch_Create(const pbModel *m, const pbCapacity *capacity, pbScratc
   pbStatus status = allocate(s, contacts);
   if (status != pb_ok) {
     pbScratch_Destroy(s);
-    return pbContext_Fail(m->ctx, status, "out of memory for a scratch with %d contacts", contacts);
+    return pbContext_Fail(ctx, status, "out of memory for a scratch with %d contacts", contacts);
   }
   *scratch = s;
   return pb_ok;
@@ -229,7 +232,7 @@ pbStatus pbScratch_Create(const pbModel *m, const pbCapacity *capacity, pbScratc
 
 void pbScratch_Destroy(pbScratch *s) {
   if (!s) return;
-  pbContext *ctx = s->model->ctx;
+  pbContext *ctx = s->ctx;
   pbScratch_InspectDestroy(s);
   pbImpacts_Destroy(s);
   pbCouple_Destroy(s);
@@ -243,6 +246,8 @@ void pbScratch_Destroy(pbScratch *s) {
   pbContext_Free(ctx, s->state);
   pbContext_Free(ctx, s->events);
   pbContext_Free(ctx, s->event_numbers);
+  pbContext_Free(ctx, s->event_columns);
+  pbContext_Free(ctx, s->event_parent);
   pbContext_Free(ctx, s->ids);
   pbContext_Free(ctx, s->ids_before);
   pbContext_Free(ctx, s);

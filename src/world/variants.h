@@ -20,7 +20,9 @@ typedef struct pbVariant {
   pbStatus (*velocity)(void *block, void *work, const double *stages, double *A, double *B);  // pbVjp_Velocity
   int (*event_find)(const void *work, const double *v_next, pbEvent *events);                 // pbEvent_Find, pbEvent_Jumps
   pbStatus (*event_jumps)(void *work, const double *v, pbEvent *events, int count, const pbEventPull *pull);
-  pbStatus (*event_around)(void *work, const double *v, pbEvent *event, double *before, double *after);  // pbEvent_Around
+  void (*event_look)(const void *work, pbEvent *events, int count, const double *a);  // pbEvent_Look, pbEvent_Group, pbEvent_Rate
+  int (*event_group)(const void *work, pbEvent *events, int count, int *parent);
+  pbStatus (*event_rate)(void *work, const double *v, const pbEvent *events, int count, int without, bool at_guard, double *a);
   size_t (*vjp_size)(const pbModel *m, int max_contacts, bool lanes);
   void (*vjp_carve)(void *block, const pbModel *m, int max_contacts, bool lanes);
   // impacts: pbImpact_Look, pbImpact_Gap, pbImpact_Strike, pbVjp_Strike, pbVjp_Gap

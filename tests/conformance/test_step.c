@@ -106,11 +106,11 @@ static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *sett
   for (int i = 0; setting->contact[i][0]; i++)
     assert_int_equal(pbModel_SetContact(c->m, setting->contact[i][0], setting->contact[i][1]), pb_ok);
   if (contradicts(file, m)) return pbModel_Destroy(c->m), false;
-  assert_int_equal(pbScratch_Create(m, NULL, &c->s), pb_ok);
+  assert_int_equal(pbScratch_Create(ctx, m, NULL, &c->s), pb_ok);
   c->theta = malloc(pbModel_ParamSize(m) * sizeof(double));
   memcpy(c->theta, pbModel_DefaultParams(m), pbModel_ParamSize(m) * sizeof(double));
   c->record = calloc((size_t)pbTape_Size(m), sizeof(double));
-  assert_int_equal(pbState_Init(m, c->theta, pbModel_Size(m, "nkey") > 0 ? 0 : -1, c->x), pb_ok);
+  assert_int_equal(pbState_Init(ctx, m, c->theta, pbModel_Size(m, "nkey") > 0 ? 0 : -1, c->x), pb_ok);
   double push[most_x];
   fill(push, pbModel_TangentSize(m), 0.05);  // off the symmetric start, where kinks are
   pbState_Move(m, c->x, push, 1);

@@ -12,8 +12,8 @@ static void take_steps(const pbModel *model) {
   const double *theta = pbModel_DefaultParams(model);
   pbInput none = {0};
   pbCapacity few = {.contacts = 200};
-  pbStatus status = x ? pbState_Init(model, theta, pbModel_Size(model, "nkey") - 1, x) : pb_no_memory;
-  if (status == pb_ok) status = pbScratch_Create(model, &few, &scratch);
+  pbStatus status = x ? pbState_Init(ctx, model, theta, pbModel_Size(model, "nkey") - 1, x) : pb_no_memory;
+  if (status == pb_ok) status = pbScratch_Create(ctx, model, &few, &scratch);
   for (int k = 0; k < 2 && status == pb_ok; k++) {
     status = pbStep_Forward(model, theta, x, &none, scratch, NULL);
     for (int i = 0; status == pb_ok && i < n; i++) {
@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (status != pb_ok && !pbContext_Error(ctx)[0]) abort();
   bool small = status == pb_ok && pbModel_Size(model, "nv") <= 60 && pbModel_Size(model, "ngeom") <= 60 &&
                pbModel_Size(model, "nu") <= 100;
-  if (small && pbModel_CheckParams(model, pbModel_DefaultParams(model)) == pb_ok) take_steps(model);
+  if (small && pbModel_CheckParams(ctx, model, pbModel_DefaultParams(model)) == pb_ok) take_steps(model);
   pbModel_Destroy(model);
   pbSpec_Destroy(spec);
   pbContext_Destroy(ctx);

@@ -76,11 +76,11 @@ static pbStatus run(pbContext *ctx, const char *file, Meter *meter, Parts *parts
   }
   assert_true(pbModel_ParamSize(m) <= run_most && n * n <= run_most && pbModel_Size(m, "nu") <= 64);
   pbRolloutPlan plan;
-  PB_TRY(pbRollout_PlanSlots(m, run_steps, 2, 3, &plan));  // less than all steps: some are computed again
+  PB_TRY(pbRollout_PlanSlots(ctx, m, run_steps, 2, 3, &plan));  // less than all steps: some are computed again
   PB_TRY(pbRollout_Create(ctx, m, &plan, NULL, &parts->rollout));
-  PB_TRY(pbScratch_Create(m, NULL, &parts->scratch));
+  PB_TRY(pbScratch_Create(ctx, m, NULL, &parts->scratch));
   double x0[run_most] = {0};
-  PB_TRY(pbState_Init(m, pbModel_DefaultParams(m), pbModel_Size(m, "nkey") > 0 ? 0 : -1, x0));
+  PB_TRY(pbState_Init(ctx, m, pbModel_DefaultParams(m), pbModel_Size(m, "nkey") > 0 ? 0 : -1, x0));
   long calls = meter->calls;
   strays_watched = 1;
   pbStatus status = rollout(parts, x0, r);

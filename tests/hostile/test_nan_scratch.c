@@ -38,7 +38,7 @@ static void run(const pbModel *m, pbScratch *scratch, bool hostile, bool keep, R
   const double ctrl[64] = {0.4, -0.2, 0.3};
   pbInput input = {.ctrl = ctrl};
   assert_true(n <= 256 && n * n <= most && pbModel_ParamSize(m) <= most && pbModel_StateSize(m) <= 256);
-  assert_int_equal(pbState_Init(m, theta, pbModel_Size(m, "nkey") > 0 ? 0 : -1, x), pb_ok);
+  assert_int_equal(pbState_Init(NULL, m, theta, pbModel_Size(m, "nkey") > 0 ? 0 : -1, x), pb_ok);
   memcpy(r->states[0], x, sizeof x);
   for (int k = 0; k < steps; k++) {
     if (hostile) poison(scratch);
@@ -84,8 +84,8 @@ static void test_poison_changes_nothing(void **state) {
     pbModel *m;
     pbScratch *fresh, *used;
     if (pbModel_Load(ctx, files[f], NULL, &m) != pb_ok) fail_msg("%s", pbContext_Error(ctx));
-    assert_int_equal(pbScratch_Create(m, NULL, &fresh), pb_ok);
-    assert_int_equal(pbScratch_Create(m, NULL, &used), pb_ok);
+    assert_int_equal(pbScratch_Create(ctx, m, NULL, &fresh), pb_ok);
+    assert_int_equal(pbScratch_Create(ctx, m, NULL, &used), pb_ok);
     print_message("%s\n", files[f]);
     run(m, fresh, false, false, &plain);
     run(m, used, true, false, &poisoned);
@@ -114,12 +114,12 @@ static void test_bad_numbers_are_refused(void **state) {
   pbModel *m;
   pbScratch *scratch;
   if (pbModel_Load(ctx, "hostile/model.xml", NULL, &m) != pb_ok) fail_msg("%s", pbContext_Error(ctx));
-  assert_int_equal(pbScratch_Create(m, NULL, &scratch), pb_ok);
+  assert_int_equal(pbScratch_Create(ctx, m, NULL, &scratch), pb_ok);
   const double *theta = pbModel_DefaultParams(m);
   double x[256], kept[256];
   for (int i = 0; i < pbModel_StateSize(m); i++) {
     for (int bad = 0; bad < 3; bad++) {
-      assert_int_equal(pbState_Init(m, theta, 0, x), pb_ok);
+      assert_int_equal(pbState_Init(ctx, m, theta, 0, x), pb_ok);
       x[i] = bad == 0 ? NAN : bad == 1 ? INFINITY : -1e300;
       memcpy(kept, x, sizeof x);
       pbStatus status = pbStep_Forward(m, theta, x, &(pbInput){0}, scratch, NULL);

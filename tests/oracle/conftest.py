@@ -2,7 +2,6 @@
 
 PULLBACK_BUILD names the build folder (default build/release); nothing is skipped when it is missing, the tests fail.
 """
-import ctypes
 import os
 import pathlib
 import subprocess
@@ -47,22 +46,10 @@ def run(pullback):
 
 @pytest.fixture(scope="session")
 def lib():
-    """The shared library through ctypes, with the few calls every test needs already typed."""
-    path = BUILD / "libpullback.so"
-    assert path.is_file(), f"{path} is not built: make build"
-    library = ctypes.CDLL(str(path))
-    p, text = ctypes.c_void_p, ctypes.c_char_p
-    for name, result, arguments in [
-        ("pbVersion", text, []),
-        ("pbContext_Create", p, [p]),
-        ("pbContext_Destroy", None, [p]),
-        ("pbContext_Error", text, [p]),
-        ("pbContext_Warnings", text, [p]),
-        ("pbStatus_Text", text, [ctypes.c_int]),
-    ]:
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
-    return library
+    """The shared library (interface.py): functions are typed, and raise Error unless they return pb_ok."""
+    import pb
+
+    return pb.lib()
 
 
 @pytest.fixture

@@ -14,85 +14,10 @@ FRICTION = ("none", "lagged", "implicit")
 METHODS = ("newton", "newton_cg", "lbfgs", "gradient", "adam", "user")
 
 
-class EnergyParameter(ct.Structure):
-    _fields_ = [("name", ct.c_char_p), ("unit", ct.c_char_p), ("rows", ct.c_int), ("cols", ct.c_int), ("lower", ct.c_double),
-                ("upper", ct.c_double), ("constant", ct.c_bool)]
-
-
-class EnergyDef(ct.Structure):
-    _fields_ = [("name", ct.c_char_p), ("formula", ct.c_char_p), ("points", ct.c_int), ("parameter_count", ct.c_int),
-                ("parameters", ct.POINTER(EnergyParameter))]
-
-
-class Elements(ct.Structure):
-    _fields_ = [("count", ct.c_int), ("vertex", _I), ("x", pb._F), ("rest", pb._F), ("previous", pb._F),
-                ("parameter", ct.POINTER(pb._F)), ("stride", _I), ("timestep", ct.c_double), ("time", ct.c_double), ("row", _I)]
-
-
-class Stencil(ct.Structure):
-    _fields_ = [("size", ct.c_int * 3), ("first", ct.c_int), ("offset", _I)]
-
-
-class Material(ct.Structure):
-    _fields_ = [("name", ct.c_char_p), ("family", ct.c_char_p), ("cell", ct.c_int), ("traits", ct.c_uint), ("definition", EnergyDef),
-                ("start", pb._F), ("mass", ct.c_char_p), ("sheet", ct.c_char_p)]
-
-
-class ElementsOut(ct.Structure):
-    _fields_ = [("value", pb._F), ("gradient", pb._F), ("hessian", pb._F)]
-
-
-class Fault(ct.Structure):
-    _fields_ = [("element", ct.c_int), ("line", ct.c_int), ("column", ct.c_int), ("what", ct.c_char * 120)]
-
-
-class Potential(ct.Structure):
-    pass
-
-
-Potential._fields_ = [("n", ct.c_int), ("evaluate", ct.CFUNCTYPE(ct.c_bool, ct.POINTER(Potential), pb._F, pb._F, pb._F)),
-                      ("max_step", ct.CFUNCTYPE(ct.c_double, ct.POINTER(Potential), pb._F, pb._F)), ("inside", ct.c_void_p)]
-MINIMISE = ct.CFUNCTYPE(ct.c_int, ct.c_void_p, ct.POINTER(Potential), pb._F, _I)
-
-
-class Options(ct.Structure):
-    _fields_ = [("scheme", ct.c_int), ("method", ct.c_int), ("iterations", ct.c_int), ("tolerance", ct.c_double),
-                ("residual", ct.c_double), ("rate", ct.c_double), ("approximate", ct.c_bool), ("minimise", MINIMISE),
-                ("user", ct.c_void_p)]
-
-
-class Surface(ct.Structure):
-    _fields_ = [("name", ct.c_char_p), ("triangles", ct.c_int), ("triangle", _I), ("edges", ct.c_int), ("edge", _I), ("points", ct.c_int), ("point", _I),
-                ("radius", ct.c_double), ("self", ct.c_bool)]
-
-
-class Contact(ct.Structure):
-    _fields_ = [("distance", ct.c_double), ("stiffness", ct.c_double), ("friction", ct.c_double), ("velocity", ct.c_double),
-                ("kind", ct.c_int)]
-
-
-def lib():
-    l = pb.lib()
-    p, i, s = ct.c_void_p, ct.c_int, ct.c_char_p
-    table = {
-        "pbDeformable_Create": (i, [p, ct.POINTER(p)]), "pbDeformable_Destroy": (None, [p]),
-        "pbDeformable_AddPoints": (i, [p, i, pb._F, pb._F, pb._F, pb._F, _I]), "pbDeformable_NamePoints": (i, [p, s, i, _I]),
-        "pbDeformable_Fix": (i, [p, i, _I, i]), "pbDeformable_SetPlanar": (None, [p, ct.c_bool]),
-        "pbDeformable_AddEnergy": (i, [p, s, ct.POINTER(EnergyDef), i, _I, _I]),
-        "pbDeformable_AddMass": (i, [p, s, ct.POINTER(EnergyDef), i, _I, _I]),
-        "pbDeformable_AddSurface": (i, [p, ct.POINTER(Surface), _I]), "pbDeformable_AddPlane": (i, [p, s, pb._F, pb._F, _I]),
-        "pbDeformable_AttachPoints": (i, [p, p, s, i, _I]), "pbDeformable_AttachGeom": (i, [p, p, s, _I]),
-        "pbDeformable_SetPair": (i, [p, i, i, ct.c_bool, ct.c_double, ct.c_double]), "pbDeformable_SetContact": (i, [p, ct.POINTER(Contact)]),
-        "pbDeformable_SetParameter": (i, [p, i, s, i, pb._F]), "pbDeformable_Control": (i, [p, i, s]),
-        "pbDeformable_SetOptions": (i, [p, ct.POINTER(Options)]), "pbModel_SetDeformable": (i, [p, p]), "pbModel_PointCount": (i, [p]),
-        "pbEnergy_Create": (i, [p, ct.POINTER(EnergyDef), ct.POINTER(p)]), "pbEnergy_Destroy": (None, [p]),
-        "pbMaterial_Find": (ct.POINTER(Material), [s]), "pbEnergy_WorkSize": (ct.c_size_t, [p]),
-        "pbEnergy_EvaluateStencil": (ct.c_bool, [p, ct.POINTER(Stencil), ct.POINTER(Elements), pb._F, pb._F, p, ct.POINTER(Fault)]),
-        "pbEnergy_Evaluate": (ct.c_bool, [p, ct.POINTER(Elements), ct.POINTER(ElementsOut), p, ct.POINTER(Fault)]),
-    }
-    for name, (result, arguments) in table.items():
-        getattr(l, name).restype, getattr(l, name).argtypes = result, arguments
-    return l
+EnergyParameter, EnergyDef, Elements, ElementsOut = pb.NATIVE.pbEnergyParameter, pb.NATIVE.pbEnergyDef, pb.NATIVE.pbElements, pb.NATIVE.pbElementsOut
+Stencil, Fault, Options = pb.NATIVE.pbStencil, pb.NATIVE.pbEnergyFault, pb.NATIVE.pbDeformOptions
+Surface, Contact, MINIMISE = pb.NATIVE.pbSurface, pb.NATIVE.pbDeformContact, pb.NATIVE.pbMinimise
+lib = pb.lib
 
 
 def integers(a):
@@ -114,7 +39,7 @@ def material(name):
     found = lib().pbMaterial_Find(name.encode())
     if not found:
         raise KeyError(name)
-    d, at, values = found.contents.definition, 0, {}
+    d, at, values = found.contents.def_, 0, {}
     for p in d.parameters[:d.parameter_count]:
         size = p.rows * p.cols
         values[p.name.decode()] = np.array(found.contents.start[at:at + size]).reshape([n for n in (p.rows, p.cols) if n > 1])
@@ -132,8 +57,7 @@ class Energy:
     def __init__(self, formula, points, **shapes):
         self.ctx, self.ptr, self.names, self.points = ct.c_void_p(pb.lib().pbContext_Create(None)), ct.c_void_p(), [*shapes], points
         d = definition("energy", formula, points, shapes)
-        if lib().pbEnergy_Create(self.ctx, ct.byref(d), ct.byref(self.ptr)):
-            raise pb.Error(1, (pb.lib().pbContext_Error(self.ctx) or b"").decode())
+        lib().pbEnergy_Create(self.ctx, ct.byref(d), ct.byref(self.ptr))
 
     def __del__(self):
         if self.ctx:
@@ -161,7 +85,7 @@ class Energy:
     def stencil(self, size, offset, gradient, x, rest=None, previous=None, h=0.0, time=0.0, **parameters):
         """Sum of the values over all places of a stencil on a grid of points; adds to `gradient` (vertices x 3)."""
         (o, po), value, fault = integers(offset), np.zeros(1), Fault()
-        s = Stencil((ct.c_int * 3)(*size), 0, po)
+        s = Stencil((ct.c_int * 3)(*size), 0, ct.cast(po, ct.POINTER(ct.c_int * 3)))
         n = int(np.prod(np.array(size) - o.max(axis=0)))
         elements = self._elements(n, None, [None if a is None else np.ascontiguousarray(a, dtype=float) for a in (x, rest, previous)], h, time, parameters)
         if not lib().pbEnergy_EvaluateStencil(self.ptr, ct.byref(s), ct.byref(elements), ptr(value), ptr(gradient), self.work, ct.byref(fault)):
@@ -180,7 +104,7 @@ class World(pb.Model):
                 f.write(text)
             super().__init__(path)
         self.h, self.stated, self.deformable, self.n = h, {}, ct.c_void_p(), 0
-        self._check(lib().pbDeformable_Create(self.ctx, ct.byref(self.deformable)))
+        lib().pbDeformable_Create(self.ctx, ct.byref(self.deformable))
 
     def __del__(self):
         if getattr(self, "deformable", None):
@@ -196,19 +120,19 @@ class World(pb.Model):
             lib().pbDeformable_SetPlanar(self.deformable, True)
         m = None if mass is None else real(np.broadcast_to(mass, len(rest)))
         self.n += len(rest)
-        self._check(lib().pbDeformable_AddPoints(self.deformable, len(rest), ptr(kept[0]), ptr(m), ptr(kept[1]), ptr(kept[2]), None))
+        lib().pbDeformable_AddPoints(self.deformable, len(rest), ptr(kept[0]), ptr(m), ptr(kept[1]), ptr(kept[2]), None)
 
     def _add(self, call, name, formula, elements, per_element, values, control):
         v, pv = integers(elements)
         d = definition(name, formula, v.shape[1], {k: shape_of(a, k in per_element) for k, a in values.items()})
         group = ct.c_int()
-        self._check(call(self.deformable, name.encode(), ct.byref(d), len(v), pv, ct.byref(group)))
+        call(self.deformable, name.encode(), ct.byref(d), len(v), pv, ct.byref(group))
         self.stated[name] = (Energy(formula, v.shape[1], **{k: shape_of(a, k in per_element) for k, a in values.items()}), v, values)
         for k, a in values.items():
             a = real(np.atleast_1d(a))
-            self._check(lib().pbDeformable_SetParameter(self.deformable, group, k.encode(), len(v) if k in per_element else 1, ptr(a)))
+            lib().pbDeformable_SetParameter(self.deformable, group, k.encode(), len(v) if k in per_element else 1, ptr(a))
         for k in control:
-            self._check(lib().pbDeformable_Control(self.deformable, group, k.encode()))
+            lib().pbDeformable_Control(self.deformable, group, k.encode())
 
     def energy(self, name, formula, elements, per_element=(), control=(), **values):
         """Parameters named in `per_element` have a row an element; those in `control` follow controls."""
@@ -228,47 +152,47 @@ class World(pb.Model):
 
     def fix(self, points, axes="xyz"):
         v, pv = integers(points)
-        self._check(lib().pbDeformable_Fix(self.deformable, len(v), pv, sum(1 << "xyz".index(a) for a in axes)))
+        lib().pbDeformable_Fix(self.deformable, len(v), pv, sum(1 << "xyz".index(a) for a in axes))
 
     # ---- contact ----------------------------------------------------------------------------------------------------
     def surface(self, triangles=(), edges=(), points=(), radius=0.0, own=False):
         """Its number. `own`: meets itself."""
         (t, pt), (e, pe), (q, pq), number = integers(triangles), integers(edges), integers(points), ct.c_int()
         s = Surface(None, t.size // 3, pt, e.size // 2, pe, q.size, pq, radius, own)
-        self._check(lib().pbDeformable_AddSurface(self.deformable, ct.byref(s), ct.byref(number)))
+        lib().pbDeformable_AddSurface(self.deformable, ct.byref(s), ct.byref(number))
         return number.value
 
     def plane(self, point=(0, 0, 0), normal=(0, 0, 1)):
         """Its number as a surface; three fixed points more."""
         number = ct.c_int()
-        self._check(lib().pbDeformable_AddPlane(self.deformable, None, ptr(real(point)), ptr(real(normal)), ct.byref(number)))
+        lib().pbDeformable_AddPlane(self.deformable, None, ptr(real(point)), ptr(real(normal)), ct.byref(number))
         self.n += 3
         return number.value
 
     def attach(self, body, points):
         """These points ride on a body of the model, from where they start."""
         v, pv = integers(points)
-        self._check(lib().pbDeformable_AttachPoints(self.deformable, self.ptr, body.encode(), len(v), pv))
+        lib().pbDeformable_AttachPoints(self.deformable, self.ptr, body.encode(), len(v), pv)
 
     def geom(self, name):
         """A geom as a surface; its number. Its points come after those that are there."""
         number = ct.c_int()
-        self._check(lib().pbDeformable_AttachGeom(self.deformable, self.ptr, name.encode(), ct.byref(number)))
+        lib().pbDeformable_AttachGeom(self.deformable, self.ptr, name.encode(), ct.byref(number))
         return number.value
 
     def pair(self, first, second, meet=True, stiffness=-1.0, friction=-1.0):
-        self._check(lib().pbDeformable_SetPair(self.deformable, first, second, meet, stiffness, friction))
+        lib().pbDeformable_SetPair(self.deformable, first, second, meet, stiffness, friction)
 
     def contact(self, distance, stiffness, friction=0.0, velocity=1e-3, kind="none"):
         c = Contact(distance, stiffness, friction, velocity, FRICTION.index(kind))
-        self._check(lib().pbDeformable_SetContact(self.deformable, ct.byref(c)))
+        lib().pbDeformable_SetContact(self.deformable, ct.byref(c))
 
     def freeze(self, scheme="implicit_euler", method="newton", minimise=None, **options):
         """Options, then into the model. `minimise(evaluate, x)` -> (x, iterations): a minimiser of the caller's."""
         self._keep_minimise = MINIMISE(self._user(minimise)) if minimise else MINIMISE()
         o = Options(scheme=SCHEMES.index(scheme), method=METHODS.index(method), minimise=self._keep_minimise, **options)
-        self._check(lib().pbDeformable_SetOptions(self.deformable, ct.byref(o)))
-        self._check(lib().pbModel_SetDeformable(self.ptr, self.deformable))
+        lib().pbDeformable_SetOptions(self.deformable, ct.byref(o))
+        lib().pbModel_SetDeformable(self.ptr, self.deformable)
         self.n = lib().pbModel_PointCount(self.ptr)
         self._sizes()
         return self
@@ -341,7 +265,7 @@ class Rollout(pb.Rollout):
             g["ctrl"] = np.zeros(self.kept[2].shape if self.kept[2] is not None else (self.steps, m.nu))
         self.certificate = pb.Certificate()
         out = pb.RolloutGradient(**{k: ptr(a) for k, a in g.items()})
-        m._check(pb.lib().pbRollout_Vjp(self.ptr, ct.byref(bar), None, ct.byref(out), ct.byref(self.certificate)))
+        pb.lib().pbRollout_Vjp(self.ptr, ct.byref(bar), None, ct.byref(out), ct.byref(self.certificate))
         at = 2 * m.nv + m.na
         g["x"], g["v"] = g["x0"][at:at + 3 * m.n].reshape(m.n, 3), g["x0"][at + 3 * m.n:at + 6 * m.n].reshape(m.n, 3)
         return g

@@ -32,7 +32,7 @@ def changed(model, m, seed, fields=MOVED):
 
 def faults(model, m, theta, leave=None):
     mj.mj_setConst(m, mj.MjData(m))
-    model._check(pb.lib().pbModel_SetConstants(model.ptr, pb.ptr(theta)))
+    pb.lib().pbModel_SetConstants(model.ctx, model.ptr, pb.ptr(theta))
     bad = []
     for field, slot in model.params.items():
         if not slot.rows * slot.cols or field in oracle.OURS:
@@ -72,7 +72,7 @@ def test_pullback_of_constants(path):
     theta = changed(model, m, 6)
     bar = r.standard_normal(model.ntheta)
     pulled = bar.copy()
-    model._check(pb.lib().pbModel_SetConstantsVjp(model.ptr, pb.ptr(theta), pb.ptr(pulled)))
+    pb.lib().pbModel_SetConstantsVjp(model.ctx, model.ptr, pb.ptr(theta), pb.ptr(pulled))
     for field, slot in model.params.items():
         if slot.derived:
             assert not model.param(pulled, field).any(), f"{field} is derived, its cotangent moves on"
@@ -85,7 +85,7 @@ def test_pullback_of_constants(path):
 
         def at(e):
             t = theta + e * way
-            model._check(pb.lib().pbModel_SetConstants(model.ptr, pb.ptr(t)))
+            pb.lib().pbModel_SetConstants(model.ctx, model.ptr, pb.ptr(t))
             return np.array([bar @ t])
 
         (fd,), (u,) = oracle.quotient(at, (1e-3, 1e-4, 1e-5))

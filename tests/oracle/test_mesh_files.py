@@ -7,21 +7,13 @@ import meshio
 import numpy as np
 import pytest
 
+import pb
+
 KINDS = ["vertex", "line", "triangle", "triangle6", "tetra", "tetra10"]
 NODES = [1, 2, 3, 6, 4, 10]
 
 
-class Cells(ctypes.Structure):
-    _fields_ = [("count", ctypes.c_int), ("vertex", ctypes.POINTER(ctypes.c_int)), ("group", ctypes.POINTER(ctypes.c_int))]
-
-
-class Group(ctypes.Structure):
-    _fields_ = [("dimension", ctypes.c_int), ("number", ctypes.c_int), ("name", ctypes.c_char_p)]
-
-
-class Mesh(ctypes.Structure):
-    _fields_ = [("ctx", ctypes.c_void_p), ("name", ctypes.c_char_p), ("points", ctypes.c_int), ("point", ctypes.POINTER(ctypes.c_double)),
-                ("cells", Cells * len(KINDS)), ("groups", ctypes.c_int), ("group", ctypes.POINTER(Group))]
+Cells, Mesh = pb.NATIVE.pbCells, pb.NATIVE.pbMesh
 
 
 def table(pointer, rows, columns, kind):
@@ -42,14 +34,10 @@ class Read:
 
 @pytest.fixture
 def load(lib, context):
-    lib.pbMesh_Load.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.POINTER(Mesh))]
-    lib.pbMesh_Destroy.argtypes = [ctypes.POINTER(Mesh)]
-    lib.pbMesh_Destroy.restype = None
 
     def call(path):
         mesh = ctypes.POINTER(Mesh)()
-        status = lib.pbMesh_Load(context, str(path).encode(), ctypes.byref(mesh))
-        assert status == 0, lib.pbContext_Error(context).decode()
+        lib.pbMesh_Load(context, str(path).encode(), ctypes.byref(mesh))
         read = Read(mesh.contents)
         lib.pbMesh_Destroy(mesh)
         return read
@@ -119,23 +107,7 @@ def test_physical_groups(load, tmp_path, file_format, binary):
 # ---- what we write ----------------------------------------------------------------------------------------------------------
 
 
-class Array(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("components", ctypes.c_int), ("values", ctypes.POINTER(ctypes.c_double))]
-
-
-class Frame(ctypes.Structure):
-    _fields_ = [("time", ctypes.c_double), ("x", ctypes.POINTER(ctypes.c_double)), ("point_arrays", ctypes.c_int),
-                ("cell_arrays", ctypes.c_int), ("point", ctypes.POINTER(Array)), ("cell", ctypes.POINTER(Array))]
-
-
-class Part(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("triangles", ctypes.POINTER(Cells)), ("edges", ctypes.POINTER(Cells)), ("points", ctypes.c_int),
-                ("x", ctypes.POINTER(ctypes.c_double)), ("pose", ctypes.POINTER(ctypes.c_double)), ("colour", ctypes.c_double * 4)]
-
-
-class Glb(ctypes.Structure):
-    _fields_ = [("frames", ctypes.c_int), ("time", ctypes.POINTER(ctypes.c_double)), ("parts", ctypes.c_int), ("part", ctypes.POINTER(Part)),
-                ("most_frames", ctypes.c_int)]
+Array, Frame, Part, Glb = pb.NATIVE.pbVtuArray, pb.NATIVE.pbVtuFrame, pb.NATIVE.pbGlbPart, pb.NATIVE.pbGlb
 
 
 def doubles(array):
@@ -144,21 +116,14 @@ def doubles(array):
     return array, array.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
 
 
-def good(lib, context, status):
-    assert status == 0, lib.pbContext_Error(context).decode()
-
-
 @pytest.fixture
 def ours(lib, context, tmp_path):
     """A mesh of every kind of cell, made by pbMesh_Load from a Gmsh file."""
     data = [np.arange(1, len(rows) + 1) for _, rows in SOLID]
     meshio.Mesh(POINTS, SOLID, cell_data={"gmsh:physical": data, "gmsh:geometrical": data},
                 field_data={"held": np.array([1, 2])}).write(tmp_path / "ours.msh", file_format="gmsh22", binary=True)
-    lib.pbMesh_Load.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.POINTER(Mesh))]
-    lib.pbMesh_Save.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(Mesh)]
-    lib.pbMesh_Destroy.argtypes = [ctypes.POINTER(Mesh)]
     mesh = ctypes.POINTER(Mesh)()
-    good(lib, context, lib.pbMesh_Load(context, str(tmp_path / "ours.msh").encode(), ctypes.byref(mesh)))
+    lib.pbMesh_Load(context, str(tmp_path / "ours.msh").encode(), ctypes.byref(mesh))
     yield mesh
     lib.pbMesh_Destroy(mesh)
 
@@ -172,7 +137,7 @@ def same_cells(read):
 @pytest.mark.parametrize("ending", ["vtk", "vtu", "msh"])
 def test_we_write_meshio_reads(lib, context, ours, tmp_path, ending):
     path = tmp_path / f"out.{ending}"
-    good(lib, context, lib.pbMesh_Save(context, str(path).encode(), ours))
+    lib.pbMesh_Save(context, str(path).encode(), ours)
     read = meshio.read(path)
     np.testing.assert_array_equal(read.points, POINTS)
     same_cells(read)
@@ -187,9 +152,9 @@ def test_we_write_meshio_reads(lib, context, ours, tmp_path, ending):
 def test_we_write_surfaces(lib, context, tmp_path, ending):
     meshio.Mesh(POINTS, SURFACE).write(tmp_path / "in.ply")
     mesh = ctypes.POINTER(Mesh)()
-    good(lib, context, lib.pbMesh_Load(context, str(tmp_path / "in.ply").encode(), ctypes.byref(mesh)))
+    lib.pbMesh_Load(context, str(tmp_path / "in.ply").encode(), ctypes.byref(mesh))
     path = tmp_path / f"out.{ending}"
-    good(lib, context, lib.pbMesh_Save(context, str(path).encode(), mesh))
+    lib.pbMesh_Save(context, str(path).encode(), mesh)
     lib.pbMesh_Destroy(mesh)
     read = meshio.read(path)
     np.testing.assert_allclose(read.points[read.cells[0].data], POINTS[SURFACE[0][1]], rtol=1e-7 if ending == "stl" else 0)
@@ -200,16 +165,12 @@ def test_series(lib, context, ours, tmp_path):
     n, cells = len(POINTS), sum(len(rows) for _, rows in SOLID)
     speed, at = doubles(rng.standard_normal((n, 3))), doubles(POINTS + 1)
     stress = doubles(rng.standard_normal(cells))
-    lib.pbVtuWriter_Destroy.restype = None
-    lib.pbVtuWriter_Destroy.argtypes = lib.pbVtuWriter_Finish.argtypes = [ctypes.c_void_p]
-    lib.pbVtuWriter_Create.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(Mesh), ctypes.POINTER(ctypes.c_void_p)]
-    lib.pbVtuWriter_Write.argtypes = [ctypes.c_void_p, ctypes.POINTER(Frame)]
-    good(lib, context, lib.pbVtuWriter_Create(context, str(tmp_path / "a & b.pvd").encode(), ours, ctypes.byref(writer)))
+    lib.pbVtuWriter_Create(context, str(tmp_path / "a & b.pvd").encode(), ours, ctypes.byref(writer))
     for k in range(2):
         frame = Frame(0.1 * k, at[1] if k else None, 1, 1, ctypes.pointer(Array(b"speed", 3, speed[1])),
                       ctypes.pointer(Array(b"stress", 1, stress[1])))
-        good(lib, context, lib.pbVtuWriter_Write(writer, ctypes.byref(frame)))
-    good(lib, context, lib.pbVtuWriter_Finish(writer))
+        lib.pbVtuWriter_Write(writer, ctypes.byref(frame))
+    lib.pbVtuWriter_Finish(writer)
     lib.pbVtuWriter_Destroy(writer)
     import xml.etree.ElementTree as tree
     listed = tree.parse(tmp_path / "a & b.pvd").getroot().findall(".//DataSet")
@@ -261,8 +222,7 @@ def test_glb(lib, context, tmp_path, frames, most, kept):
     parts = (Part * 2)(Part(b'clo"th', ctypes.pointer(triangles), ctypes.pointer(edges), 6, held[0][1], None, (ctypes.c_double * 4)(1, 0, 0, 0.5)),
                        Part(b"box", None, ctypes.pointer(Cells(1, address(np.array([0, 3], np.intc)), None)), 4, held[1][1], held[2][1]))
     glb = Glb(frames, held[3][1], 2, parts, most)
-    lib.pbGlb_Write.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(Glb)]
-    good(lib, context, lib.pbGlb_Write(context, str(tmp_path / "a.glb").encode(), ctypes.byref(glb)))
+    lib.pbGlb_Write(context, str(tmp_path / "a.glb").encode(), ctypes.byref(glb))
     warned = lib.pbContext_Warnings(context).decode()
     assert ("frames are kept" in warned) == (kept < frames)
     root, arrays = read_glb(tmp_path / "a.glb")

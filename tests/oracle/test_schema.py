@@ -19,16 +19,9 @@ from test_compile import faults
 SUPPORTED, NO_EFFECT, REFUSED = range(3)
 
 
-class Row(ct.Structure):
-    _fields_ = [("element", ct.c_char_p), ("attribute", ct.c_char_p), ("support", ct.c_int), ("required", ct.c_int),
-                ("words", ct.c_char_p), ("neutral", ct.c_char_p), ("type", ct.c_char), ("least", ct.c_ubyte), ("most", ct.c_ubyte),
-                ("offset", ct.c_ushort), ("arg", ct.c_int)]
-
-
 def table():
-    function, count = pb.lib().pbMjcf_Table, ct.c_int()
-    function.restype, function.argtypes = ct.POINTER(Row), [ct.POINTER(ct.c_int)]
-    rows = function(ct.byref(count))
+    count = ct.c_int()
+    rows = pb.lib().pbMjcf_Table(ct.byref(count))
     return [rows[k] for k in range(count.value)]
 
 

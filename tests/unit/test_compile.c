@@ -286,41 +286,41 @@ static void test_parameters_by_name(void **state) {
   Bench b = rich();
   compile(&b);
   pbParam p;
-  assert_int_equal(pbModel_Param(b.model, "body_mass", &p), pb_ok);
+  assert_int_equal(pbModel_Param(b.ctx, b.model, "body_mass", &p), pb_ok);
   assert_int_equal(p.rows, 4);
   assert_true(p.lower == 0 && !p.derived);
   const double *theta = pbModel_DefaultParams(b.model);
-  assert_int_equal(pbModel_Param(b.model, "body_inertia:lower", &p), pb_ok);
+  assert_int_equal(pbModel_Param(b.ctx, b.model, "body_inertia:lower", &p), pb_ok);
   assert_int_equal(p.rows, 1);
   assert_true(theta[p.offset + 2] == reals(&b, "body_inertia")[8]);
-  assert_int_equal(pbModel_Param(b.model, "dof_damping:elbow", &p), pb_ok);
-  assert_int_equal(pbModel_Param(b.model, "gravity", &p), pb_ok);
+  assert_int_equal(pbModel_Param(b.ctx, b.model, "dof_damping:elbow", &p), pb_ok);
+  assert_int_equal(pbModel_Param(b.ctx, b.model, "gravity", &p), pb_ok);
   NEAR(theta[p.offset + 2], -9.81);
-  assert_int_equal(pbModel_Param(b.model, "body_mas", &p), pb_bad_argument);
+  assert_int_equal(pbModel_Param(b.ctx, b.model, "body_mas", &p), pb_bad_argument);
   assert_non_null(strstr(pbContext_Error(b.ctx), "did you mean 'body_mass'?"));
-  assert_int_equal(pbModel_Param(b.model, "body_mass:lowr", &p), pb_bad_argument);
+  assert_int_equal(pbModel_Param(b.ctx, b.model, "body_mass:lowr", &p), pb_bad_argument);
   assert_non_null(strstr(pbContext_Error(b.ctx), "did you mean 'lower'?"));
-  assert_int_equal(pbModel_Param(b.model, "body_mass:4", &p), pb_bad_argument);
+  assert_int_equal(pbModel_Param(b.ctx, b.model, "body_mass:4", &p), pb_bad_argument);
   pbParam whole;
-  assert_int_equal(pbModel_Param(b.model, "body_inertia", &whole), pb_ok);
-  assert_int_equal(pbModel_Param(b.model, "body_inertia:lower:2", &p), pb_ok);
+  assert_int_equal(pbModel_Param(b.ctx, b.model, "body_inertia", &whole), pb_ok);
+  assert_int_equal(pbModel_Param(b.ctx, b.model, "body_inertia:lower:2", &p), pb_ok);
   assert_true(p.rows == 1 && p.cols == 1 && p.offset == whole.offset + 8);
-  assert_int_equal(pbModel_Param(b.model, "gravity:2", &p), pb_ok);
+  assert_int_equal(pbModel_Param(b.ctx, b.model, "gravity:2", &p), pb_ok);
   assert_true(p.rows == 1 && p.cols == 1 && theta[p.offset] == -9.81);
   static const char *const wrong[] = {"body_inertia:lower:3", "body_inertia:lower:", "body_inertia:lower:x",
                                       "body_inertia:lowr:0",  "gravity:3",           "gravity:",
                                       "gravity:-1",           "timestep:0:0"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-    assert_int_equal(pbModel_Param(b.model, wrong[i], &p), pb_bad_argument);
+    assert_int_equal(pbModel_Param(b.ctx, b.model, wrong[i], &p), pb_bad_argument);
   for (size_t i = 0; i < pbModel_ParamSize(b.model); i++) {  // every entry has a name that leads to it
     char name[256];
-    assert_int_equal(pbModel_Param(b.model, pbModel_ParamName(b.model, i, name, sizeof name), &p), pb_ok);
+    assert_int_equal(pbModel_Param(b.ctx, b.model, pbModel_ParamName(b.model, i, name, sizeof name), &p), pb_ok);
     assert_true(p.offset == i && p.rows * p.cols == 1);
   }
   for (int i = 0; i < pbModel_ParamCount(b.model); i++) {
     pbParam again;
     p = pbModel_ParamAt(b.model, i);
-    assert_int_equal(pbModel_Param(b.model, p.name, &again), pb_ok);
+    assert_int_equal(pbModel_Param(b.ctx, b.model, p.name, &again), pb_ok);
     assert_true(again.offset == p.offset);
     if (i)
       assert_true(p.offset == pbModel_ParamAt(b.model, i - 1).offset +
@@ -353,13 +353,13 @@ static void test_values_are_checked(void **state) {
                {"geom_size:0", "must be positive", 0}};
   Bench b = rich();
   compile(&b);
-  assert_int_equal(pbModel_CheckParams(b.model, pbModel_DefaultParams(b.model)), pb_ok);
+  assert_int_equal(pbModel_CheckParams(b.ctx, b.model, pbModel_DefaultParams(b.model)), pb_ok);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     pbParam p;
     double *theta = copy_theta(&b);
-    assert_int_equal(pbModel_Param(b.model, cases[i].name, &p), pb_ok);
+    assert_int_equal(pbModel_Param(b.ctx, b.model, cases[i].name, &p), pb_ok);
     theta[p.offset] = cases[i].value;
-    assert_int_equal(pbModel_CheckParams(b.model, theta), pb_bad_input);
+    assert_int_equal(pbModel_CheckParams(b.ctx, b.model, theta), pb_bad_input);
     assert_non_null(strstr(pbContext_Error(b.ctx), cases[i].complaint));
     free(theta);
   }
@@ -398,16 +398,16 @@ static void test_constants_repeat_and_follow(void **state) {
   compile(&b);
   size_t n = pbModel_ParamSize(b.model);
   double *theta = copy_theta(&b);
-  assert_int_equal(pbModel_SetConstants(b.model, theta), pb_ok);
+  assert_int_equal(pbModel_SetConstants(b.ctx, b.model, theta), pb_ok);
   for (size_t i = 0; i < n; i++) NEAR(theta[i], pbModel_DefaultParams(b.model)[i]);
   pbParam mass, inertia, invweight;
-  assert_int_equal(pbModel_Param(b.model, "body_mass:free", &mass), pb_ok);
-  assert_int_equal(pbModel_Param(b.model, "body_inertia:free", &inertia), pb_ok);
-  assert_int_equal(pbModel_Param(b.model, "body_invweight0:free", &invweight), pb_ok);
+  assert_int_equal(pbModel_Param(b.ctx, b.model, "body_mass:free", &mass), pb_ok);
+  assert_int_equal(pbModel_Param(b.ctx, b.model, "body_inertia:free", &inertia), pb_ok);
+  assert_int_equal(pbModel_Param(b.ctx, b.model, "body_invweight0:free", &invweight), pb_ok);
   double before = theta[invweight.offset];
   theta[mass.offset] *= 2;
   for (int k = 0; k < 3; k++) theta[inertia.offset + (size_t)k] *= 2;
-  assert_int_equal(pbModel_SetConstants(b.model, theta), pb_ok);
+  assert_int_equal(pbModel_SetConstants(b.ctx, b.model, theta), pb_ok);
   NEAR(theta[invweight.offset], before / 2);
   free(theta);
   bench_free(&b);
@@ -417,7 +417,7 @@ static double weigh(const Bench *b, const double *theta, const double *bar, doub
   size_t n = pbModel_ParamSize(b->model);
   double sum = 0;
   memcpy(work, theta, n * sizeof *work);
-  assert_int_equal(pbModel_SetConstants(b->model, work), pb_ok);
+  assert_int_equal(pbModel_SetConstants(b->ctx, b->model, work), pb_ok);
   for (size_t i = 0; i < n; i++) sum += bar[i] * work[i];
   return sum;
 }
@@ -439,15 +439,15 @@ static void test_pullback_of_constants(void **state) {
   unsigned seed = 12345;
   pbParam p;
   for (size_t s = 0; s < sizeof derived / sizeof *derived; s++) {
-    assert_int_equal(pbModel_Param(b.model, derived[s], &p), pb_ok);
+    assert_int_equal(pbModel_Param(b.ctx, b.model, derived[s], &p), pb_ok);
     for (int i = 0; i < p.rows * p.cols; i++)
       bar[p.offset + (size_t)i] = ((seed = seed * 1664525u + 1013904223u) >> 8) / 16777216.0 - 0.5;
   }
   memcpy(pulled, bar, n * sizeof *bar);
-  assert_int_equal(pbModel_SetConstantsVjp(b.model, theta, pulled), pb_ok);
+  assert_int_equal(pbModel_SetConstantsVjp(b.ctx, b.model, theta, pulled), pb_ok);
   for (size_t s = 0; s < sizeof moved / sizeof *moved; s++) {
     memset(direction, 0, n * sizeof *direction);
-    assert_int_equal(pbModel_Param(b.model, moved[s], &p), pb_ok);
+    assert_int_equal(pbModel_Param(b.ctx, b.model, moved[s], &p), pb_ok);
     double exact = 0, slope[2];
     for (int i = 0; i < p.rows * p.cols; i++) {
       size_t k = p.offset + (size_t)i;
@@ -467,7 +467,7 @@ static void test_pullback_of_constants(void **state) {
       print_error("%s: %g, by differences %g\n", moved[s], exact, difference);
     assert_true(fabs(difference - exact) <= 1e-8 * (1 + fabs(exact)));
   }
-  assert_int_equal(pbModel_Param(b.model, "dof_invweight0", &p), pb_ok);
+  assert_int_equal(pbModel_Param(b.ctx, b.model, "dof_invweight0", &p), pb_ok);
   assert_true(pulled[p.offset] == 0);  // what is derived keeps no cotangent
   free(theta), free(bar), free(pulled), free(direction), free(work), free(shifted);
   bench_free(&b);

@@ -54,16 +54,16 @@ static void test_names_and_ranges(void **state) {
   assert_true(c.kappa == 0 && c.onset == 0 && c.erp < 0 && c.cfm < 0);
   set(m, "kappa", 1e-3), set(m, "onset", 0.02), set(m, "erp", 0.2);
   pbScratch *s = NULL;
-  assert_int_equal(pbScratch_Create(m, NULL, &s), pb_bad_argument);
+  assert_int_equal(pbScratch_Create(ctx, m, NULL, &s), pb_bad_argument);
   assert_non_null(strstr(pbContext_Error(ctx), "erp is set and cfm is not"));
   good(pbModel_SetContact(m, "erp", "off"));
   c = pbModel_ContactSettings(m);
   assert_true(c.kappa == 1e-3 && c.onset == 0.02 && c.erp < 0);
   good(pbModel_SetContact(m, "method", "penalty"));
-  assert_int_equal(pbScratch_Create(m, NULL, &s), pb_unsupported);
+  assert_int_equal(pbScratch_Create(ctx, m, NULL, &s), pb_unsupported);
   assert_non_null(strstr(pbContext_Error(ctx), "method penalty does not go with onset"));
   good(pbModel_SetContact(m, "method", "soft"));
-  good(pbScratch_Create(m, NULL, &s));
+  good(pbScratch_Create(ctx, m, NULL, &s));
   pbScratch_Destroy(s);
   pbModel_Destroy(m);
 }
@@ -94,8 +94,8 @@ typedef struct Ball {
 
 static void begin(Ball *b, pbModel *m, double height, double speed) {
   *b = (Ball){.m = m, .theta = pbModel_DefaultParams(m)};
-  good(pbScratch_Create(m, NULL, &b->s));
-  good(pbState_Init(m, b->theta, -1, b->x));
+  good(pbScratch_Create(ctx, m, NULL, &b->s));
+  good(pbState_Init(ctx, m, b->theta, -1, b->x));
   b->height = b->x + at(m, "qpos"), b->speed = b->x + at(m, "qvel");
   *b->height = height, *b->speed = speed;
   b->record = calloc((size_t)pbTape_Size(m), sizeof(double));
@@ -118,7 +118,7 @@ static void jacobian(Ball *b, double A[4]) {
 static double height_by(Ball *b, const char *name, size_t i) {
   double A[4], rhs[2], w[2];
   pbParam p;
-  good(pbModel_Param(b->m, name, &p));
+  good(pbModel_Param(ctx, b->m, name, &p));
   double *theta_bar = malloc(pbModel_ParamSize(b->m) * sizeof(double));
   for (int k = 0; k < 2; k++) {
     double x_bar[2] = {0};
@@ -222,7 +222,7 @@ static void test_nothing_jumps_with_an_onset(void **state) {
 enum { most_x = 512 };
 static void one_step(const pbModel *m, double *x) {
   pbScratch *s = NULL;
-  good(pbScratch_Create(m, NULL, &s));
+  good(pbScratch_Create(ctx, m, NULL, &s));
   good(pbStep_Forward(m, pbModel_DefaultParams(m), x, &(pbInput){0}, s, NULL));
   pbScratch_Destroy(s);
 }
@@ -236,7 +236,7 @@ static void test_smoothing_vanishes_in_proportion_to_kappa(void **state) {
     good(pbModel_Load(ctx, "oracle/models/humanoid62.xml", NULL, &m));
     assert_true(pbModel_StateSize(m) <= most_x);
     good(pbModel_SetOption(m, "cone", cones[c]));
-    good(pbState_Init(m, pbModel_DefaultParams(m), -1, start));
+    good(pbState_Init(ctx, m, pbModel_DefaultParams(m), -1, start));
     for (int k = 0; k < 319; k++) one_step(m, start);  // it falls and lies
     memcpy(sharp, start, sizeof start);
     one_step(m, sharp);
@@ -263,8 +263,8 @@ static void test_no_gradient_where_the_least_regularisation_holds(void **state) 
       "<mujoco><worldbody><body><joint type='slide' range='-1 1' limited='true'/><geom size='.1'/></body>"
       "</worldbody></mujoco>");
   pbParam weight, imp;
-  good(pbModel_Param(m, "dof_invweight0", &weight));
-  good(pbModel_Param(m, "jnt_solimp", &imp));
+  good(pbModel_Param(ctx, m, "dof_invweight0", &weight));
+  good(pbModel_Param(ctx, m, "jnt_solimp", &imp));
   size_t bytes = pbModel_ParamSize(m) * sizeof(double);
   double *theta = malloc(bytes), *theta_bar = calloc(1, bytes), x_bar[2] = {0};
   memcpy(theta, pbModel_DefaultParams(m), bytes);
@@ -346,7 +346,7 @@ static void test_penalty_is_smooth(void **state) {
 // Another time step from here on.
 static double *with_timestep(Ball *b, double h) {
   pbParam p;
-  good(pbModel_Param(b->m, "timestep", &p));
+  good(pbModel_Param(ctx, b->m, "timestep", &p));
   double *theta = malloc(pbModel_ParamSize(b->m) * sizeof(double));
   memcpy(theta, b->theta, pbModel_ParamSize(b->m) * sizeof(double));
   theta[p.offset] = h;

@@ -87,9 +87,9 @@ static void oscillate(pbScheme scheme, double h, int steps, double *x, double *v
   options(w, scheme);
   OK(pbModel_SetDeformable(w->model, w->d));
   pbScratch *s;
-  OK(pbScratch_Create(w->model, NULL, &s));
+  OK(pbScratch_Create(w->ctx, w->model, NULL, &s));
   double state[32];
-  OK(pbState_Init(w->model, pbModel_DefaultParams(w->model), -1, state));
+  OK(pbState_Init(w->ctx, w->model, pbModel_DefaultParams(w->model), -1, state));
   int at = pbModel_StateFieldAt(w->model, 5).offset;
   assert_string_equal(pbModel_StateFieldAt(w->model, 5).name, "points");
   for (int k = 0; k < steps; k++)
@@ -276,7 +276,7 @@ static Run run_in(World *w) {
   r.bar = calloc((size_t)(2 * r.np), sizeof(double));
   r.states = calloc((size_t)((steps + 1) * r.nx), sizeof(double));
   memcpy(r.theta, pbModel_DefaultParams(w->model), r.nt * sizeof(double));
-  OK(pbState_Init(w->model, r.theta, -1, r.x0));
+  OK(pbState_Init(w->ctx, w->model, r.theta, -1, r.x0));
   unsigned seed = 9;
   for (int i = 0; i < steps * r.nu; i++) r.ctrl[i] = 0.2 + 0.1 * noise(&seed);
   for (int i = 0; i < 2 * r.np; i++) r.bar[i] = noise(&seed);
@@ -293,7 +293,7 @@ static double loss(const Run *r, const double *x0, const double *theta, const do
   World *w = r->w;
   pbRolloutPlan plan;
   pbRollout *rollout;
-  OK(pbRollout_Plan(w->model, steps, 0, &plan));
+  OK(pbRollout_Plan(w->ctx, w->model, steps, 0, &plan));
   OK(pbRollout_Create(w->ctx, w->model, &plan, NULL, &rollout));
   pbRolloutOutput out = {.states = r->states};
   OK(pbRollout_Forward(rollout, theta, x0, &(pbRolloutInput){.ctrl = ctrl}, &out));
@@ -316,8 +316,8 @@ static Gradient gradient(const Run *r, size_t budget) {
   pbRollout *rollout;
   Gradient g = {calloc((size_t)r->n, sizeof(double)), calloc(r->nt, sizeof(double)),
                 calloc((size_t)(steps * r->nu), sizeof(double))};
-  if (budget) OK(pbRollout_PlanSlots(w->model, steps, 1, 1, &plan));
-  else OK(pbRollout_Plan(w->model, steps, 0, &plan));
+  if (budget) OK(pbRollout_PlanSlots(w->ctx, w->model, steps, 1, 1, &plan));
+  else OK(pbRollout_Plan(w->ctx, w->model, steps, 0, &plan));
   OK(pbRollout_Create(w->ctx, w->model, &plan, NULL, &rollout));
   OK(pbRollout_Forward(rollout, r->theta, r->x0, &(pbRolloutInput){.ctrl = r->ctrl}, NULL));
   pbRolloutBar bar = {.points = {r->bar, 1, NULL}, .point_velocity = {r->bar + r->np, 1, NULL}, .qvel = {r->bar, 1, NULL}};
@@ -379,7 +379,7 @@ static void compare(Run r, const char *name, bool contacts, double eps, double t
   pbRolloutPlan plan;
   pbRollout *rollout;
   double *tangent = calloc((size_t)((steps + 1) * r.n), sizeof(double));
-  OK(pbRollout_Plan(w->model, steps, 0, &plan));
+  OK(pbRollout_Plan(w->ctx, w->model, steps, 0, &plan));
   OK(pbRollout_Create(w->ctx, w->model, &plan, NULL, &rollout));
   OK(pbRollout_Forward(rollout, r.theta, r.x0, &(pbRolloutInput){.ctrl = r.ctrl}, NULL));
   OK(pbRollout_Jvp(rollout, 1, &(pbRolloutDirection){.x0 = dx, .theta = dt, .ctrl = du}, &(pbRolloutTangent){.x = tangent}));
@@ -414,7 +414,7 @@ static void test_gradients(void **state) {
     Run r = run_in(block(schemes[i]));
     World *w = r.w;
     pbParam h;
-    OK(pbModel_Param(w->model, "timestep", &h));
+    OK(pbModel_Param(w->ctx, w->model, "timestep", &h));
     if (schemes[i] == pb_schemeSymplecticEuler) r.theta[h.offset] = 1e-3;  // the explicit scheme is stable below 2e-3
     compare(r, pbScheme_Name(schemes[i]), false, 1e-3, 1e-7);
   }
@@ -508,8 +508,8 @@ static void test_momentum(void **state) {
   set(w, group, "k", k), set(w, group, "l0", length);
   OK(pbModel_SetDeformable(w->model, w->d));
   pbScratch *s;
-  OK(pbScratch_Create(w->model, NULL, &s));
-  OK(pbState_Init(w->model, pbModel_DefaultParams(w->model), -1, x));
+  OK(pbScratch_Create(w->ctx, w->model, NULL, &s));
+  OK(pbState_Init(w->ctx, w->model, pbModel_DefaultParams(w->model), -1, x));
   int at = pbModel_StateFieldAt(w->model, 5).offset, v = pbModel_StateFieldAt(w->model, 2).offset;
   for (int step = 0; step < 30; step++) {
     if (pbStep_Forward(w->model, pbModel_DefaultParams(w->model), x, NULL, s, NULL) != pb_ok) fail_msg("%s", pbScratch_Error(s));
@@ -598,9 +598,9 @@ static void test_avf4_energy(void **state) {
   options(w, pb_schemeAvf4);
   OK(pbModel_SetDeformable(w->model, w->d));
   pbScratch *s;
-  OK(pbScratch_Create(w->model, NULL, &s));
+  OK(pbScratch_Create(w->ctx, w->model, NULL, &s));
   double x[64], first = 0;
-  OK(pbState_Init(w->model, pbModel_DefaultParams(w->model), -1, x));
+  OK(pbState_Init(w->ctx, w->model, pbModel_DefaultParams(w->model), -1, x));
   int at = pbModel_StateFieldAt(w->model, 5).offset;
   for (int k = 0; k <= 300; k++) {
     double energy = 0, *p = x + at;
@@ -634,8 +634,8 @@ static void test_driven(void **state) {
   OK(pbDeformable_SetContact(w->d, &(pbDeformContact){.distance = 0.002, .stiffness = 100}));
   OK(pbModel_SetDeformable(w->model, w->d));
   pbScratch *s;
-  OK(pbScratch_Create(w->model, NULL, &s));
-  OK(pbState_Init(w->model, pbModel_DefaultParams(w->model), -1, x));
+  OK(pbScratch_Create(w->ctx, w->model, NULL, &s));
+  OK(pbState_Init(w->ctx, w->model, pbModel_DefaultParams(w->model), -1, x));
   int at = pbModel_StateFieldAt(w->model, 5).offset;
   if (pbStep_Forward(w->model, pbModel_DefaultParams(w->model), x, NULL, s, NULL) != pb_ok) fail_msg("%s", pbScratch_Error(s));
   for (int i = 0; i < 3; i++) assert_true(fabs(x[at + 3 * i + 2] - 0.01) < 1e-16 && x[at + 11 + 3 * i] > 0.01);
@@ -663,8 +663,8 @@ static void test_errors(void **state) {
   OK(pbModel_SetDeformable(w->model, w->d));
   pbScratch *s;
   double x[64];
-  OK(pbScratch_Create(w->model, NULL, &s));
-  OK(pbState_Init(w->model, pbModel_DefaultParams(w->model), -1, x));
+  OK(pbScratch_Create(w->ctx, w->model, NULL, &s));
+  OK(pbState_Init(w->ctx, w->model, pbModel_DefaultParams(w->model), -1, x));
   assert_int_equal(pbStep_Forward(w->model, pbModel_DefaultParams(w->model), x, NULL, s, NULL), pb_bad_input);
   assert_non_null(strstr(pbScratch_Error(s), "point 0 has a mass of 0"));
   pbScratch_Destroy(s);

@@ -29,7 +29,7 @@ static double noise(unsigned *seed) {
 
 static size_t parameter(const pbModel *m, const char *name) {
   pbParam p;
-  good(pbModel_Param(m, name, &p));
+  good(pbModel_Param(ctx, m, name, &p));
   return p.offset;
 }
 
@@ -50,14 +50,14 @@ static Run begin(const char *text, int steps, size_t budget) {
   good(pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
   good(pbSpec_Compile(spec, &s.m));
   pbSpec_Destroy(spec);
-  good(pbRollout_Plan(s.m, steps, budget, &plan));
+  good(pbRollout_Plan(ctx, s.m, steps, budget, &plan));
   good(pbRollout_Create(ctx, s.m, &plan, NULL, &s.r));
   s.theta = pbModel_DefaultParams(s.m);
   s.nx = pbModel_StateSize(s.m), s.n = pbModel_TangentSize(s.m), s.nv = pbModel_Size(s.m, "nv");
   s.x0 = calloc((size_t)(2 * s.nx + 2 * s.n), sizeof(double));
   s.x = s.x0 + s.nx, s.g = s.x + s.nx, s.w = s.g + s.n;
   s.theta_bar = calloc(pbModel_ParamSize(s.m), sizeof(double));
-  good(pbState_Init(s.m, s.theta, -1, s.x0));
+  good(pbState_Init(ctx, s.m, s.theta, -1, s.x0));
   return s;
 }
 
@@ -69,6 +69,16 @@ static void end(Run *s) {
 
 static void forward(Run *s, const double *theta) {
   good(pbRollout_Forward(s->r, theta, s->x0, NULL, &(pbRolloutOutput){.final_state = s->x}));
+}
+
+static void set_method(Run *s, const char *method, const char *restitution) {
+  pbRolloutPlan plan;
+  pbRollout_Destroy(s->r);
+  s->r = NULL;
+  good(pbModel_SetContact(s->m, "method", method));
+  if (restitution) good(pbModel_SetContact(s->m, "restitution", restitution));
+  good(pbRollout_Plan(ctx, s->m, s->steps, 0, &plan));
+  good(pbRollout_Create(ctx, s->m, &plan, NULL, &s->r));
 }
 
 // Pullback of w at the last state.
@@ -196,8 +206,9 @@ static void test_limit(void **state) {
   "</body></worldbody><tendon><fixed limited='true' range='-.2 .3'><joint joint='a' coef='.7'/><joint joint='b' coef='.5'/>" \
   "</fixed></tendon></mujoco>"
 
-static void dot_product(const char *text, pbGradientKind kind) {
+static void dot_product(const char *text, pbGradientKind kind, const char *method) {
   Run s = begin(text, 150, 0);
+  set_method(&s, method, strcmp(method, "soft") ? "0.4" : NULL);
   size_t ntheta = pbModel_ParamSize(s.m);
   double *direction = calloc((size_t)s.n + ntheta, sizeof(double)), *theta = direction + s.n, sum = 0, terms = 0, other = 0;
   double *tangents = calloc((size_t)((s.steps + 1) * s.n), sizeof(double)), *tangent = tangents + s.steps * s.n;
@@ -207,7 +218,7 @@ static void dot_product(const char *text, pbGradientKind kind) {
                                "jnt_margin", "geom_solref", "geom_friction", "timestep", "gravity",   "tendon_range"};
   for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
     pbParam p;
-    good(pbModel_Param(s.m, names[k], &p));
+    good(pbModel_Param(ctx, s.m, names[k], &p));
     for (int i = 0; i < p.rows * p.cols; i++) theta[p.offset + (size_t)i] = 1e-2 * noise(&seed);
   }
   forward(&s, s.theta);
@@ -228,8 +239,12 @@ static void test_forward_and_reverse(void **state) {
   (void)state;
   const char *const scenes[] = {SCENE("Euler", "pyramidal"), SCENE("implicitfast", "elliptic"), SCENE("RK4", "pyramidal")};
   for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
-    dot_product(scenes[i], pb_gradientEvent);
-    dot_product(scenes[i], pb_gradientSmooth);
+    dot_product(scenes[i], pb_gradientEvent, "soft");
+    dot_product(scenes[i], pb_gradientSmooth, "soft");
+  }
+  for (size_t i = 0; i < 2; i++) {
+    dot_product(scenes[i], pb_gradientEvent, "cones");
+    dot_product(scenes[i], pb_gradientEvent, "lcp");
   }
 }
 
@@ -319,15 +334,9 @@ static void test_spot_check(void **state) {
   "0'/><geom/></body></worldbody></mujoco>"
 
 static void set_hard(Run *s, const char *method) {
-  pbRolloutPlan plan;
-  pbRollout_Destroy(s->r);
-  s->r = NULL;
-  good(pbModel_SetContact(s->m, "method", method));
-  good(pbModel_SetContact(s->m, "restitution", "1"));
   good(pbModel_SetContact(s->m, "erp", "0.2"));
   good(pbModel_SetContact(s->m, "cfm", "0"));
-  good(pbRollout_Plan(s->m, s->steps, 0, &plan));
-  good(pbRollout_Create(ctx, s->m, &plan, NULL, &s->r));
+  set_method(s, method, "1");
 }
 
 // Elastic bounces at any time step: the height at the end by that at the start is -1, two equal balls change places and speeds.
@@ -359,6 +368,79 @@ static void test_hard(void **state) {
   }
 }
 
+static const char *const hard[] = {"cones", "lcp", "sweeps"};
+
+// A bead with damping b hits a wall: v(t) = v0 exp(-b t) before and -e times that after, so nothing of the speed at the end depends
+// on where it started. With touch at t1 and the speed v1 there, x(T) = wall - e v1 (1 - exp(-b (T - t1))) / b.
+static void test_velocity_forces(void **state) {
+  (void)state;
+  static const char text[] =
+      "<mujoco><option timestep='1e-3' gravity='0 0 0'/><worldbody><geom type='plane' size='9 9 .1' euler='0 -90 0' pos='1 0 0'/>"
+      "<body><joint type='slide' axis='1 0 0' damping='1'/><geom size='.1' mass='1'/></body></worldbody></mujoco>";
+  const double b = 1, e = 0.7, wall = 0.9, v0 = 3, T = 0.8, v1 = v0 - b * wall, rest = T - log(v0 / v1) / b;
+  const double x_by_v1 = -e * (1 - exp(-b * rest)) / b, x_by_rest = -e * v1 * exp(-b * rest);
+  // t1 = ln(v0 / v1) / b, v1 = v0 - b (wall - x0)
+  const double closed[4] = {x_by_v1 * b + x_by_rest / v1, x_by_v1 + x_by_rest * (1 / v1 - 1 / v0) / b, 0, -e * exp(-b * T)};
+  for (int k = 0; k < 3; k++) {
+    Run s = begin(text, 800, 0);
+    set_method(&s, hard[k], "0.7");
+    s.x0[2] = v0;
+    forward(&s, s.theta);
+    for (int i = 0; i < 2; i++) {
+      s.w[0] = !i, s.w[1] = i;
+      reverse(&s, pb_gradientEvent);
+      assert_int_equal(s.c.events, 1);
+      for (int c = 0; c < 2; c++) close_to(hard[k], s.g[c], closed[2 * i + c], 2e-3);
+      double before = s.theta_bar[parameter(s.m, "geom_pos")];
+      close_to("wall", s.g[0] + before, i ? 0 : 1, 2e-3);  // wall and start together: the end goes with them
+    }
+    end(&s);
+  }
+}
+
+// A ball between walls that leave each other alone meets all of them within a step: each mirrors its own direction.
+static void test_walls(void **state) {
+  (void)state;
+  static const char text[] =
+      "<mujoco><option timestep='1e-3' gravity='0 0 0'/><default><geom friction='0'/></default><worldbody>"
+      "<geom type='plane' size='9 9 .1' euler='0 90 0'/><geom type='plane' size='9 9 .1' euler='-90 0 0'/>"
+      "<geom type='plane' size='9 9 .1'/><body><freejoint/><geom size='.1' mass='1'/></body></worldbody></mujoco>";
+  static const double v[3] = {-3, -2, -1}, offset[3] = {0.3, 0.5, 0.8};
+  for (int k = 0; k < 3; k++) {
+    Run s = begin(text, 60, 0);
+    set_method(&s, hard[k], "0.8");
+    for (int i = 0; i < 3; i++) s.x0[1 + i] = 0.1 - v[i] * 1e-3 * (20 + offset[i]), s.x0[8 + i] = v[i];
+    forward(&s, s.theta);
+    for (int i = 0; i < 3; i++) {
+      for (int c = 0; c < s.n; c++) s.w[c] = c == i;
+      reverse(&s, pb_gradientEvent);
+      assert_int_equal(s.c.events, 3);
+      assert_int_equal(s.c.simultaneous, 0);
+      for (int c = 0; c < 3; c++) close_to(hard[k], s.g[c], c == i ? -0.8 : 0, 2e-3);
+    }
+    end(&s);
+  }
+}
+
+// A box that slides falls flat on a floor with friction mu and stays: x(T) = vx t + (vx - mu g t)^2 / (2 mu g), z = g t^2 / 2.
+static void test_flat(void **state) {
+  (void)state;
+  static const char text[] =
+      "<mujoco><option timestep='1e-3'/><default><geom friction='.3'/></default><worldbody><geom type='plane' size='99 99 .1'/>"
+      "<body pos='0 0 .1'><freejoint/><geom type='box' size='.5 .5 .1' mass='1'/></body></worldbody></mujoco>";
+  const double mu = 0.3, fall = 0.2, vx = 3, touch = sqrt(2 * fall / gravity), x_by_touch = vx - (vx - mu * gravity * touch);
+  for (int k = 0; k < 2; k++) {
+    Run s = begin(text, 1600, 0);
+    set_method(&s, hard[k], "0");
+    s.x0[3] += fall, s.x0[8] = vx, s.w[0] = 1;
+    forward(&s, s.theta);
+    reverse(&s, pb_gradientEvent);
+    close_to("place by height", s.g[2], x_by_touch / (gravity * touch), 1e-3);
+    assert_true(s.c.events >= 4 && s.c.simultaneous == s.c.events);
+    end(&s);
+  }
+}
+
 // Penalty contacts come and go without a jump: no events, the gradient stays the exact one.
 static void test_penalty(void **state) {
   (void)state;
@@ -366,7 +448,7 @@ static void test_penalty(void **state) {
   good(pbModel_SetContact(s.m, "method", "penalty"));
   pbRollout_Destroy(s.r);
   pbRolloutPlan plan;
-  good(pbRollout_Plan(s.m, s.steps, 0, &plan));
+  good(pbRollout_Plan(ctx, s.m, s.steps, 0, &plan));
   good(pbRollout_Create(ctx, s.m, &plan, NULL, &s.r));
   s.x0[1] = height, s.w[0] = 1;
   forward(&s, s.theta);
@@ -413,7 +495,7 @@ static void test_refused(void **state) {
   good(pbModel_SetContact(s.m, "method", "impact"));
   pbRollout *r = NULL;
   pbRolloutPlan plan;
-  good(pbRollout_Plan(s.m, 3, 0, &plan));
+  good(pbRollout_Plan(ctx, s.m, 3, 0, &plan));
   good(pbRollout_Create(ctx, s.m, &plan, NULL, &r));
   good(pbRollout_SetGradient(r, pb_gradientExact));
   for (int k = pb_gradientEvent; k < pb_gradientKindCount; k++) {
@@ -454,7 +536,8 @@ int main(void) {
       cmocka_unit_test(test_grazing), cmocka_unit_test(test_spot_check),
       cmocka_unit_test(test_hard),    cmocka_unit_test(test_refused),
       cmocka_unit_test(test_penalty), cmocka_unit_test(test_boxes_in_line),
-      cmocka_unit_test(test_smooth),
+      cmocka_unit_test(test_smooth),  cmocka_unit_test(test_velocity_forces),
+      cmocka_unit_test(test_walls),   cmocka_unit_test(test_flat),
   };
   ctx = pbContext_Create(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,9 +33,9 @@ static void begin(World *w, const char *text, const char *const settings[][2]) {
   good(pbSpec_Compile(spec, &w->m));
   pbSpec_Destroy(spec);
   for (int i = 0; settings[i][0]; i++) good(pbModel_SetContact(w->m, settings[i][0], settings[i][1]));
-  good(pbScratch_Create(w->m, NULL, &w->s));
+  good(pbScratch_Create(ctx, w->m, NULL, &w->s));
   w->theta = pbModel_DefaultParams(w->m);
-  good(pbState_Init(w->m, w->theta, -1, w->x));
+  good(pbState_Init(ctx, w->m, w->theta, -1, w->x));
   w->nv = pbModel_Size(w->m, "nv"), w->q = 1, w->v = 1 + pbModel_Size(w->m, "nq");
 }
 
@@ -305,7 +305,7 @@ static void differences(const char *text, const char *const settings[][2], const
     }
   }
   pbParam p;
-  good(pbModel_Param(w.m, param, &p));
+  good(pbModel_Param(ctx, w.m, param, &p));
   double *theta = malloc(pbModel_ParamSize(w.m) * sizeof *theta), *bar = calloc(pbModel_ParamSize(w.m), sizeof *bar),
          end_v[2] = {0};
   double next_bar[6] = {0.3, -0.2, 0.5, 1, 2, 3};
@@ -447,11 +447,11 @@ static void test_refusals(void **state) {
     pbSpec_Destroy(spec);
     good(pbModel_SetContact(m, "method", "cones"));
     good(pbModel_SetContact(m, bad[k][0], bad[k][1]));
-    assert_int_not_equal(pbScratch_Create(m, NULL, &s), pb_ok);
+    assert_int_not_equal(pbScratch_Create(ctx, m, NULL, &s), pb_ok);
     assert_non_null(strstr(pbContext_Error(ctx), bad[k][2]));
     good(pbModel_SetContact(m, bad[k][0], "0"));
     good(pbModel_SetOption(m, "integrator", "RK4"));
-    assert_int_not_equal(pbScratch_Create(m, NULL, &s), pb_ok);
+    assert_int_not_equal(pbScratch_Create(ctx, m, NULL, &s), pb_ok);
     assert_non_null(strstr(pbContext_Error(ctx), "RK4"));
     assert_int_equal(pbModel_SetContact(m, "sweeps", "2.5"), pb_bad_argument);
     pbModel_Destroy(m);

@@ -42,13 +42,13 @@ static void begin(World *w, const char *text, const char *integrator, double h, 
   good(pbModel_SetContact(w->m, "method", "impact"));
   snprintf(value, sizeof value, "%.17g", restitution);
   good(pbModel_SetContact(w->m, "restitution", value));
-  good(pbScratch_Create(w->m, NULL, &w->s));
+  good(pbScratch_Create(ctx, w->m, NULL, &w->s));
   w->n = pbModel_TangentSize(w->m), w->nv = w->m->nv, w->nq = w->m->nq, w->nu = w->m->nu;
   assert_true(pbModel_StateSize(w->m) <= most && w->m->nbody <= 8 && pbModel_ParamSize(w->m) <= most_theta);
   assert_true(pbTape_Size(w->m) <= 4 * most);
   memcpy(w->theta, pbModel_DefaultParams(w->m), pbModel_ParamSize(w->m) * sizeof(double));
   w->theta[w->m->timestep - w->m->theta0] = h;
-  good(pbState_Init(w->m, w->theta, -1, w->x));
+  good(pbState_Init(ctx, w->m, w->theta, -1, w->x));
   w->q = w->x + 1, w->v = w->q + w->nq;
 }
 
@@ -515,7 +515,7 @@ static void test_budgets(void **state) {
     pbRollout *rollout;
     double bar[most], x_bar[most] = {0};
     for (int i = 0; i < w.nv; i++) bar[i] = 1 + 0.1 * i;
-    good(pbRollout_PlanSlots(w.m, 40, 2, leaf, &plan));
+    good(pbRollout_PlanSlots(ctx, w.m, 40, 2, leaf, &plan));
     good(pbRollout_Create(ctx, w.m, &plan, NULL, &rollout));
     good(pbRollout_Forward(rollout, w.theta, w.x, NULL, NULL));
     pbRolloutBar cotangents = {.qvel = {.data = bar, .count = 1}};
@@ -574,7 +574,7 @@ static void test_refusals(void **state) {
     if (k == 3) w.m->geom_condim[1] = 4;
     else good(pbModel_SetContact(w.m, settings[k][0], settings[k][1]));
     if (k < 3 && settings[k][2]) good(pbModel_SetContact(w.m, settings[k][2], settings[k][1]));
-    assert_int_equal(pbScratch_Create(w.m, NULL, &s), pb_bad_argument);
+    assert_int_equal(pbScratch_Create(ctx, w.m, NULL, &s), pb_bad_argument);
     assert_non_null(strstr(pbContext_Error(ctx), k == 3 ? "condim 4" : settings[k][3]));
     end(&w);
   }

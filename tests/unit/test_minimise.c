@@ -50,9 +50,9 @@ static void start(World *to, pbDeformable *d, const pbDeformOptions *options) {
   OK(pbDeformable_SetOptions(d, options));
   OK(pbModel_SetDeformable(w.model, d));
   pbDeformable_Destroy(d);
-  OK(pbScratch_Create(w.model, NULL, &w.scratch));
+  OK(pbScratch_Create(w.ctx, w.model, NULL, &w.scratch));
   assert_true(pbModel_StateSize(w.model) <= room);
-  OK(pbState_Init(w.model, pbModel_DefaultParams(w.model), -1, w.state));
+  OK(pbState_Init(w.ctx, w.model, pbModel_DefaultParams(w.model), -1, w.state));
   w.at = pbModel_StateFieldAt(w.model, 5).offset;
   *to = w;
 }

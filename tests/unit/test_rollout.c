@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -62,7 +63,7 @@ static int setup(void **state) {
   s->ctrl = calloc(N, sizeof(double));
   s->w = calloc((N + 1) * 64, sizeof(double));
   unsigned seed = 1;
-  if (pbState_Init(s->model, s->theta, -1, s->x0) != pb_ok) return 1;
+  if (pbState_Init(s->ctx, s->model, s->theta, -1, s->x0) != pb_ok) return 1;
   double *kick = calloc((size_t)s->n, sizeof(double));
   for (int i = 0; i < s->n - 1; i++) kick[i] = i < 6 ? 0 : noise(&seed);
   kick[s->nv] = 0.7, kick[s->nv + 1] = -0.3, kick[s->nv + 2] = -1, kick[s->nv + 4] = 2;
@@ -95,7 +96,7 @@ static void good(World *s, pbStatus status) {
 static pbRollout *make(World *s, int steps, int snapshots, int leaf) {
   pbRolloutPlan plan;
   pbRollout *r;
-  good(s, pbRollout_PlanSlots(s->model, steps, snapshots, leaf, &plan));
+  good(s, pbRollout_PlanSlots(s->ctx, s->model, steps, snapshots, leaf, &plan));
   good(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &r));
   return r;
 }
@@ -119,7 +120,7 @@ static void test_forward_is_the_steps_one_by_one(void **state) {
   good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, &out));
   assert_int_equal(out.steps_done, N);
   pbScratch *scratch;
-  good(s, pbScratch_Create(s->model, NULL, &scratch));
+  good(s, pbScratch_Create(s->ctx, s->model, NULL, &scratch));
   double *x = malloc((size_t)s->nx * sizeof *x), sensor[5];
   memcpy(x, s->x0, (size_t)s->nx * sizeof *x);
   for (int k = 0; k <= N; k++) {
@@ -186,7 +187,7 @@ static void test_kept_evaluations_change_no_bit(void **state) {
   size_t size = (size_t)s->n + N + s->ntheta;
   double *thin = calloc(size, sizeof *thin), *kept = calloc(size, sizeof *kept);
   pbRolloutPlan plan, part;
-  good(s, pbRollout_Plan(s->model, N, 0, &plan));
+  good(s, pbRollout_Plan(s->ctx, s->model, N, 0, &plan));
   size_t room = plan.kept_bytes;
   assert_true(room > 0);
   plan.kept_bytes = 0;
@@ -200,13 +201,33 @@ static void test_kept_evaluations_change_no_bit(void **state) {
   }
   // a budget is kept to: tape first, what is left for evaluations; on a schedule they are those of the last stretch
   for (size_t budget = plan.record_bytes; budget < 8 * plan.full_bytes; budget *= 2) {
-    good(s, pbRollout_Plan(s->model, N, budget, &part));
+    good(s, pbRollout_Plan(s->ctx, s->model, N, budget, &part));
     assert_true(part.planned_bytes <= budget);
     memset(kept, 0, size * sizeof *kept);
     planned_gradient(s, &part, kept);
     assert_memory_equal(thin, kept, size * sizeof *thin);
   }
   free(thin), free(kept);
+}
+
+// Of a long rollout those of the last steps are kept, as many as the core's own cache holds.
+static void test_the_last_evaluations_are_kept(void **state) {
+  enum { LONG = 3000, CACHE_MOST = 16 << 20 };
+  World *s = *state;
+  pbRolloutPlan plan;
+  pbRollout *r;
+  long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  good(s, pbRollout_Plan(s->ctx, s->model, LONG, 0, &plan));
+  assert_int_equal(plan.kept_bytes, cache <= 0 ? 1 << 20 : cache < CACHE_MOST ? cache : CACHE_MOST);
+  plan.kept_bytes = 64 << 10;
+  good(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &r));
+  good(s, pbRollout_Forward(r, s->theta, s->x0, &(pbRolloutInput){.constant = true}, NULL));
+  int first = 0;
+  while (first < LONG && r->kept_at[first] == SIZE_MAX) first++;
+  for (int k = first; k < LONG; k++) assert_true(r->kept_at[k] != SIZE_MAX);
+  print_message("room for %d of %d steps, %zu of %zu bytes\n", LONG - first, LONG, r->kept_used, plan.kept_bytes);
+  assert_true(first < LONG && r->kept_used <= plan.kept_bytes && 2 * r->kept_used > plan.kept_bytes);
+  pbRollout_Destroy(r);
 }
 
 static double dot(const double *a, const double *b, size_t n) {
@@ -227,7 +248,7 @@ static void test_forward_and_reverse_mode_agree(void **state) {
   const char *const vary[] = {"body_mass", "geom_friction", "gravity", "dof_damping", "actuator_gainprm", "body_pos"};
   for (int i = 0; i < 6; i++) {
     pbParam p;
-    good(s, pbModel_Param(s->model, vary[i], &p));
+    good(s, pbModel_Param(s->ctx, s->model, vary[i], &p));
     for (int k = 0; k < p.rows * p.cols; k++) d[n + N + p.offset + (size_t)k] = noise(&seed);
   }
   good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
@@ -256,7 +277,7 @@ static void test_directions_of_any_size(void **state) {
   unsigned seed = 8;
   for (size_t i = 0; i < n; i++) d[i] = noise(&seed);
   pbParam p;
-  good(s, pbModel_Param(s->model, "body_mass", &p));
+  good(s, pbModel_Param(s->ctx, s->model, "body_mass", &p));
   for (int i = 0; i < p.rows; i++) d[n + p.offset + (size_t)i] = noise(&seed);
   good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
   for (int e = 0; e >= -800; e = e > 0 ? -e : 100 - e) {  // 0, 100, -100, 200, -200, ...
@@ -267,8 +288,8 @@ static void test_directions_of_any_size(void **state) {
     for (size_t i = 0; e && i < (N + 1) * n; i++) assert_true(scaled[i] == factor * x[i]);
     double *theta = calloc(2 * s->ntheta, sizeof *theta), *small = theta + s->ntheta;
     for (size_t i = 0; i < s->ntheta; i++) theta[i] = factor * (small[i] = d[n + i]);
-    good(s, pbModel_SetConstantsJvp(s->model, s->theta, theta));
-    good(s, pbModel_SetConstantsJvp(s->model, s->theta, small));
+    good(s, pbModel_SetConstantsJvp(s->ctx, s->model, s->theta, theta));
+    good(s, pbModel_SetConstantsJvp(s->ctx, s->model, s->theta, small));
     for (size_t i = 0; i < s->ntheta; i++) assert_true(theta[i] == factor * small[i]);
     free(theta);
   }
@@ -299,9 +320,9 @@ static void test_long_rollout_in_a_twentieth_of_the_tape(void **state) {
   World *s = *state;
   enum { LONG = 10000 };
   pbRolloutPlan full, small;
-  good(s, pbRollout_Plan(s->model, LONG, 0, &full));
+  good(s, pbRollout_Plan(s->ctx, s->model, LONG, 0, &full));
   assert_true(full.planned_bytes - full.kept_bytes == full.full_bytes && full.recomputed == 0);
-  good(s, pbRollout_Plan(s->model, LONG, full.full_bytes / 20, &small));
+  good(s, pbRollout_Plan(s->ctx, s->model, LONG, full.full_bytes / 20, &small));
   print_message("10000 steps: %zu of %zu bytes, %d snapshots, leaf %d, %.4f steps computed a step\n", small.planned_bytes,
                 small.full_bytes, small.snapshots, small.leaf, (double)small.forward_steps / LONG);
   assert_true(small.planned_bytes <= full.full_bytes / 20 && small.forward_steps < 2 * LONG);
@@ -389,11 +410,11 @@ static void test_failures_say_where(void **state) {
   assert_int_equal(pbRollout_Jvp(r, -1, NULL, NULL), pb_bad_argument);
   good(s, pbRollout_Jvp(r, 0, NULL, NULL));
   pbScratch *scratch;
-  assert_int_equal(pbScratch_Create(s->model, &(pbCapacity){.contacts = -1}, &scratch), pb_bad_argument);
+  assert_int_equal(pbScratch_Create(s->ctx, s->model, &(pbCapacity){.contacts = -1}, &scratch), pb_bad_argument);
   assert_null(scratch);
   pbRolloutPlan plan;
-  assert_int_equal(pbRollout_Plan(s->model, N, 100, &plan), pb_capacity);
-  assert_int_equal(pbRollout_Plan(s->model, -1, 0, &plan), pb_bad_argument);
+  assert_int_equal(pbRollout_Plan(s->ctx, s->model, N, 100, &plan), pb_capacity);
+  assert_int_equal(pbRollout_Plan(s->ctx, s->model, -1, 0, &plan), pb_bad_argument);
   pbRollout_Destroy(r);
   free(x0);
 }
@@ -409,6 +430,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_forward_is_the_steps_one_by_one),
                                      cmocka_unit_test(test_gradient_has_the_same_bits_for_every_budget),
                                      cmocka_unit_test(test_kept_evaluations_change_no_bit),
+                                     cmocka_unit_test(test_the_last_evaluations_are_kept),
                                      cmocka_unit_test(test_forward_and_reverse_mode_agree),
                                      cmocka_unit_test(test_directions_of_any_size),
                                      cmocka_unit_test(test_spot_check),

@@ -193,7 +193,7 @@ static void record(pbContext *ctx, const char *path) {
   pbRollout *r;
   int steps[21];
   for (int i = 0; i < 21; i++) steps[i] = 5 * i, time[i] = 0.025 * i;
-  good(ctx, pbRollout_PlanSlots(m, 100, 0, 1, &plan));
+  good(ctx, pbRollout_PlanSlots(ctx, m, 100, 0, 1, &plan));
   good(ctx, pbRollout_Create(ctx, m, &plan, NULL, &r));
   pbRolloutOutput out = {.sensordata = rows[0], .rows = steps, .row_count = 21};
   good(ctx, pbRollout_Forward(r, theta, x0, NULL, &out));

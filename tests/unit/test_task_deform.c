@@ -42,7 +42,7 @@ static pbTask *parse(pbContext *ctx, const char *text) {
 
 static double value_of(const pbTask *task, const char *name) {
   pbParam p;
-  assert_int_equal(pbModel_Param(pbTask_Model(task), name, &p), pb_ok);
+  assert_int_equal(pbModel_Param(NULL, pbTask_Model(task), name, &p), pb_ok);
   return pbModel_DefaultParams(pbTask_Model(task))[p.offset];
 }
 
@@ -135,7 +135,7 @@ static void test_built_in_energies(void **state) {
   double loss, mass[14], bar = 0, chain = 0;
   good(*state, pbTask_Loss(task, pbTask_Start(task), &loss, NULL));
   if (!(loss < 1e-20)) fail_msg("off by %g", sqrt(loss));
-  good(*state, pbModel_PointMasses(pbTask_Model(task), pbModel_DefaultParams(pbTask_Model(task)), mass));
+  good(*state, pbModel_PointMasses(*state, pbTask_Model(task), pbModel_DefaultParams(pbTask_Model(task)), mass));
   for (int i = 0; i < 13; i++) *(i < 8 ? &bar : &chain) += mass[i];
   assert_true(fabs(bar - 20) < 1e-12 && fabs(chain - 2) < 1e-14);
   pbTask_Destroy(task);
@@ -260,9 +260,9 @@ static void test_files(void **state) {
   pbParam p;
   good(*state, pbModel_Load(*state, other, NULL, &m));
   assert_int_equal(pbModel_PointCount(m), 5);
-  good(*state, pbModel_Param(m, "timestep", &p));
+  good(*state, pbModel_Param(*state, m, "timestep", &p));
   assert_true(pbModel_DefaultParams(m)[p.offset] == 0.5);
-  good(*state, pbModel_Param(m, "point_mass", &p));
+  good(*state, pbModel_Param(*state, m, "point_mass", &p));
   assert_true(pbModel_DefaultParams(m)[p.offset] == 1 && pbModel_DefaultParams(m)[p.offset + 1] == 7);
   pbModel_Destroy(m);
   assert_int_equal(pbDeformable_Load(*state, NULL, other, NULL, &d), pb_bad_input);  // a file that names a file: no end to that

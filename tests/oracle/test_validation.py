@@ -1,0 +1,89 @@
+"""validation/run.py: an interrupted run goes on, what failed or changed is measured again, times do not fail the quick run."""
+import csv
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import pb
+
+COMMON = 'from collections import namedtuple\nRow = namedtuple("Row", "quantity measured required holds time")\n' \
+    'row, timing = (lambda *a, t=t: Row(*a, t) for t in (False, True))\n'
+A = '"""A thing that holds. More of it."""\nfrom common import row, timing\n\ndef rows():\n    open("measured", "a").write("A")\n' \
+    '    return [row("a", 1, "1", True), timing("speed", 9, "<= 8", {fast})]\n'
+B = '"""Another."""\nimport os\nfrom common import row\n\ndef rows():\n    open("measured", "a").write("B")\n' \
+    '    if os.path.exists("die"):\n        os._exit(9)\n    return [row("b", 2, "2", not os.path.exists("wrong"))]\n'
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project with two cases, and run(*words) -> (exit code, output, cases measured)."""
+    (tmp_path / "validation").mkdir()
+    for folder in ("src", "build", "docs"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "src" / "a.c").write_text("int a;\n")
+    for name in ("run.py", "provenance.py"):
+        shutil.copy(os.path.join(pb.ROOT, "validation", name), tmp_path / "validation")
+    (tmp_path / "validation" / "common.py").write_text(COMMON)
+    (tmp_path / "validation" / "A1.py").write_text(A.format(fast=True))
+    (tmp_path / "validation" / "B1.py").write_text(B)
+
+    def run(*words):
+        (tmp_path / "measured").write_text("")
+        done = subprocess.run([sys.executable, str(tmp_path / "validation" / "run.py"), *words], capture_output=True, text=True, cwd=tmp_path)
+        return done.returncode, done.stdout + done.stderr, (tmp_path / "measured").read_text()
+    return tmp_path, run
+
+
+def test_whole_run(project):
+    path, run = project
+    code, text, measured = run()
+    assert (code, measured) == (0, "AB"), text
+    with open(path / "validation" / "results.csv", newline="") as f:
+        assert [r[:2] for r in csv.reader(f)] == [["case", "quantity"], ["A1", "a"], ["A1", "speed"], ["B1", "b"]]
+    page = (path / "docs" / "validation.md").read_text()
+    assert "| [A1](#a1) | A thing that holds. | 2 |" in page and "## B1\n\nAnother.\n" in page
+    assert run()[2] == "AB"  # a new run, everything anew
+
+
+def test_goes_on_after_a_kill(project):
+    path, run = project
+    (path / "die").write_text("")
+    assert run()[::2] == (9, "AB")
+    assert run()[2] == "B"  # killed again: A1 is kept
+    (path / "die").unlink()
+    (path / "src" / "a.c").write_text("long a;\n")  # other sources: nothing counts
+    (path / "wrong").write_text("")
+    code, text, measured = run()
+    assert (code, measured) == (1, "AB") and "1 do not hold" in text
+    (path / "wrong").unlink()
+    assert run()[::2] == (0, "AB")
+
+
+def test_quick_run(project):
+    path, run = project
+    assert run("--quick")[0] == 1  # never measured
+    run()
+    before = (path / "validation" / "results.csv").read_text()
+    assert {run("--quick", "--seed", str(k))[2] for k in range(8)} == {"AB", "BA"}
+    (path / "validation" / "A1.py").write_text(A.format(fast=False))
+    code, text, _ = run("--quick")
+    assert code == 0 and "too slow here (reported): speed" in text
+    (path / "wrong").write_text("")
+    code, text, _ = run("--quick")
+    assert code == 1 and "does not hold: b" in text
+    assert (path / "validation" / "results.csv").read_text() == before
+    cases = (path / "validation" / "cases.csv").read_text().replace("B1,0.", "B1,90.")
+    (path / "validation" / "cases.csv").write_text(cases)
+    assert run("--quick")[::2] == (0, "A")
+    (path / "validation" / "B1.py").write_text(B + "\n")
+    assert "other sources than these: B1" in run("--quick")[1]
+
+
+def test_a_case_that_fails_is_a_row(project):
+    path, run = project
+    (path / "validation" / "A1.py").write_text('"""A."""\n\ndef rows():\n    raise ValueError("no")\n')
+    code, text, _ = run("--case", "A1")
+    assert code == 1 and "measured at all: ValueError: no" in text

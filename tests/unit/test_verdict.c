@@ -1,0 +1,197 @@
+// Why a search ended: one task for each outcome, and what is said of its unknowns.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pullback/optimize.h>
+
+#define POINT_MODEL                                                                                                           \
+  "\"model\": \"<mujoco><option timestep='0.01'/><worldbody><body name='p'><joint name='x' type='slide' axis='1 0 0'/>"       \
+  "<joint name='z' type='slide' axis='0 0 1'/><geom type='sphere' size='.1' mass='2'/></body>"                                \
+  "<body name='other' pos='3 0 0'><joint name='y' type='slide' axis='0 1 0'/><geom type='sphere' size='.1' mass='1'/></body>" \
+  "</worldbody></mujoco>\""
+
+static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
+static int teardown(void **state) {
+  pbContext_Destroy(*state);
+  return 0;
+}
+
+static pbTask *run(pbContext *ctx, const char *text, pbRunResult *result) {
+  pbTask *task;
+  pbStatus status = pbTask_Parse(ctx, text, strlen(text), NULL, "test.json", &task);
+  if (status == pb_ok) status = pbTask_Run(task, NULL, result);
+  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
+  return task;
+}
+
+static void expect(const pbRunResult *result, pbRunOutcome outcome) {
+  if (result->outcome != outcome)
+    fail_msg("'%s' (%s; %s), '%s' expected", pbRunOutcome_Name(result->outcome), result->reason, result->advice,
+             pbRunOutcome_Name(outcome));
+}
+
+static void expect_text(const char *text, const char *part) {
+  if (!strstr(text, part)) fail_msg("'%s' is not in '%s'", part, text);
+}
+
+#define AIM "\"loss\": [{\"name\": \"target\", \"body\": \"p\", \"components\": [0, 2], \"target\": [3, 1]}]"
+
+static void test_criteria_met(void **state) {
+  pbRunResult r;
+  pbTask *task = run(*state,
+                     "{" POINT_MODEL ", \"steps\": 50, \"variables\": [{\"state\": \"qvel\", \"joint\": [\"x\", \"z\"]}], " AIM
+                     ", \"stop\": {\"loss\": 1e-6}}",
+                     &r);
+  expect(&r, pb_runCriteriaMet);
+  assert_true(r.met && pbTask_HasStop(task));
+  pbTask_Destroy(task);
+}
+
+// One unknown without influence beside two that find their place, one of these at its bound.
+static void test_converged(void **state) {
+  pbRunResult r;
+  pbTask *task = run(*state,
+                     "{" POINT_MODEL
+                     ", \"steps\": 50, \"variables\": [{\"state\": \"qvel\", \"joint\": [\"x\", \"z\"], \"upper\": [4, 100]}, "
+                     "{\"parameter\": \"body_mass:other\"}], " AIM "}",
+                     &r);
+  expect(&r, pb_runConverged);
+  assert_false(r.met);
+  assert_int_equal(r.notes[0], pb_unknownAtUpper);
+  assert_int_equal(r.notes[1], 0);
+  assert_int_equal(r.notes[2], pb_unknownInert);
+  expect_text(r.advice, "nothing in the loss depends on body_mass:other\n");
+  char *json;
+  assert_int_equal(pbTask_ResultJson(task, &r, &json), pb_ok);
+  expect_text(json, "\"outcome\": \"converged\"");
+  expect_text(json, "\"no influence\"");
+  expect_text(json, "\"at upper bound\"");
+  pbContext_Free(*state, json);
+  pbTask_Destroy(task);
+}
+
+// At a perfect fit every gradient is zero; that is no lack of influence.
+static void test_perfect_fit(void **state) {
+  pbRunResult r;
+  for (int method = 0; method < 2; method++) {
+    char text[2048];
+    snprintf(text, sizeof text,
+             "{" POINT_MODEL
+             ", \"steps\": 50, \"options\": {\"gravity\": [0, 0, 0]}, \"variables\": [{\"state\": \"qvel\", \"joint\": \"x\"}], "
+             "\"loss\": [{\"body\": \"p\", \"components\": [0], \"target\": [0]}], \"optimizer\": {\"method\": \"%s\"}}",
+             method ? "gauss-newton" : "lbfgs");
+    pbTask *task = run(*state, text, &r);
+    expect(&r, pb_runConverged);
+    assert_int_equal(r.notes[0], 0);
+    assert_string_equal(r.advice, "");
+    pbTask_Destroy(task);
+  }
+}
+
+static void test_no_influence(void **state) {
+  pbRunResult r;
+  pbTask *task = run(*state,
+                     "{" POINT_MODEL
+                     ", \"steps\": 50, \"variables\": [{\"parameter\": \"body_mass:other\"}, {\"state\": \"qvel\", "
+                     "\"joint\": \"y\"}], " AIM "}",
+                     &r);
+  expect(&r, pb_runNoInfluence);
+  expect_text(r.advice, "body_mass:other, qvel");
+  pbTask_Destroy(task);
+}
+
+// A falling ball touches the floor in the last step or not; a weak pull upwards holds the search at the edge.
+static void test_jump(void **state) {
+  static const char *const text =
+      "{\"model\": \"<mujoco><option timestep='0.01'/><worldbody><geom name='floor' type='plane' size='1 1 1'/><body><joint "
+      "name='z' "
+      "type='slide' axis='0 0 1'/><geom name='ball' type='sphere' size='.1' mass='1'/></body></worldbody></mujoco>\","
+      "\"contact\": {\"method\": \"cones\", \"restitution\": 0.5}, \"steps\": 40, \"variables\": [{\"state\": \"qpos\", "
+      "\"start\": [0.85]}],"
+      "\"loss\": [{\"qvel\": true, \"target\": [2]}, {\"qpos\": true, \"at\": [0], \"target\": [5], \"weight\": 0.1}]}";
+  pbRunResult r;
+  pbTask *task = run(*state, text, &r);
+  expect(&r, pb_runStalledAtJump);
+  expect_text(r.reason, "contact of geom 'floor' and geom 'ball' ends at step ");
+  expect_text(r.advice, "kappa");
+  pbTask_Destroy(task);
+}
+
+// The sum of two lengths has its least value at a kink: no gradient is zero anywhere.
+static void test_kink(void **state) {
+  static const char *const text =
+      "{" POINT_MODEL
+      ", \"steps\": 20, \"options\": {\"gravity\": [0, 0, 0]}, \"variables\": [{\"state\": \"qvel\", \"joint\": \"x\", "
+      "\"start\": 0.3}], \"loss\": [{\"type\": \"norm\", \"epsilon\": 1e-14, \"body\": \"p\", \"components\": [0], \"target\": "
+      "[0.123]}, "
+      "{\"type\": \"norm\", \"epsilon\": 1e-14, \"weight\": 0.3, \"body\": \"p\", \"components\": [0], \"target\": [1]}]}";
+  pbRunResult r;
+  pbTask *task = run(*state, text, &r);
+  expect(&r, pb_runStalled);
+  pbTask_Destroy(task);
+}
+
+// Upright, a pendulum's gradient is zero; the loss falls to both sides.
+static void test_balance(void **state) {
+  static const char *const text =
+      "{\"model\": \"<mujoco><option timestep='0.01'/><worldbody><body><joint name='j' axis='0 1 0'/><geom type='capsule' "
+      "size='.02' "
+      "fromto='0 0 0 0 0 .5' mass='1'/><site name='tip' pos='0 0 .5'/></body></worldbody></mujoco>\", \"steps\": 30,"
+      "\"variables\": [{\"state\": \"qpos\", \"start\": 0}], \"loss\": [{\"site\": \"tip\", \"components\": [2], \"target\": "
+      "[-0.5]}]}";
+  pbRunResult r;
+  pbTask *task = run(*state, text, &r);
+  expect(&r, pb_runStalled);
+  assert_int_equal(r.notes[0], pb_unknownKink);
+  expect_text(r.advice, "qpos = 0 has the gradient 0");
+  pbTask_Destroy(task);
+}
+
+static void test_iteration_limit(void **state) {
+  pbRunResult r;
+  pbTask *task = run(*state,
+                     "{" POINT_MODEL ", \"steps\": 50, \"variables\": [{\"state\": \"qvel\", \"joint\": [\"x\", \"z\"]}], " AIM
+                     ", \"optimizer\": {\"method\": \"adam\", \"iterations\": 2}}",
+                     &r);
+  expect(&r, pb_runIterationLimit);
+  pbTask_Destroy(task);
+}
+
+// Of a damped slide only damping over mass is seen.
+static void test_unseen(void **state) {
+  static const char *const text =
+      "{\"model\": \"<mujoco><option timestep='0.01' gravity='0 0 0'/><worldbody><body name='b'><joint name='j' type='slide' "
+      "axis='1 0 0' "
+      "damping='2'/><geom type='sphere' size='.1' mass='2'/></body></worldbody></mujoco>\", \"steps\": 50, \"init\": {\"qvel\": "
+      "[1]},"
+      "\"variables\": [{\"parameter\": \"body_mass:b\"}, {\"parameter\": \"dof_damping:j\"}],"
+      "\"loss\": [{\"qpos\": true, \"at\": \"all\", \"target\": [0.2]}], \"optimizer\": {\"method\": \"gauss-newton\"}}";
+  pbRunResult r;
+  pbTask *task = run(*state, text, &r);
+  expect(&r, pb_runConverged);
+  expect_text(r.advice, "the loss does not determine all unknowns");
+  expect_text(r.advice, "body_mass:b");
+  expect_text(r.advice, "dof_damping:j");
+  pbTask_Destroy(task);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_criteria_met, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_converged, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_perfect_fit, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_no_influence, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_jump, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_kink, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_balance, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_iteration_limit, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_unseen, setup, teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

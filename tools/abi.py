@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""Writes what other languages must know of the C interface as JSON: every function, struct, callback and enumerator of the public headers.
+
+  tools/abi.py COMPILER OUTPUT HEADER...     part of the build; OUTPUT lies beside the library it describes
+
+Declarations are read from the preprocessed headers; sizes, offsets, lengths of arrays and values of enumerators are asked of the
+compiler. A declaration that is not understood ends the build. Types are written as
+  "double"  |  "pbModel"  |  ["pointer", type]  |  ["array", type, length]  |  ["function", result, [type, ...]]
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+TOKEN = re.compile(r'[A-Za-z_]\w*|\d[\w.]*|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|\.\.\.|<<|>>|[^\s\w]')
+BASIC = {"void", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "_Bool"}
+QUALIFIER = {"const", "volatile", "restrict", "__restrict", "extern"}
+STANDARD = {"size_t", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "intptr_t", "uintptr_t"}
+
+
+class Interface:
+    """What the headers declare. Lengths and values are C expressions until the compiler has been asked."""
+
+    def __init__(self):
+        self.opaque, self.structs, self.enums, self.constants, self.callbacks, self.functions = set(), {}, {}, [], {}, {}
+
+    def knows(self, name):
+        return name in BASIC | STANDARD or name in self.opaque | set(self.structs) | set(self.enums) | set(self.callbacks)
+
+
+class Parser:
+    """Declarations of one translation unit, one after the other."""
+
+    def __init__(self, tokens, interface):
+        self.tokens, self.at, self.to = tokens, 0, interface
+
+    def peek(self, ahead=0):
+        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else ""
+
+    def take(self, wanted=None):
+        token = self.peek()
+        if wanted is not None and token != wanted:
+            raise SyntaxError(f"expected '{wanted}' before '{' '.join(self.tokens[self.at:self.at + 12])}'")
+        self.at += 1
+        return token
+
+    def accept(self, token):
+        if self.peek() == token:
+            self.at += 1
+            return True
+        return False
+
+    def until(self, ends):
+        """Text up to one of `ends` outside of brackets."""
+        depth, begin = 0, self.at
+        while depth or self.peek() not in ends:
+            depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(self.take(), 0)
+        return " ".join(self.tokens[begin:self.at])
+
+    # ---- types ------------------------------------------------------------------------------------------------------
+    def specifier(self):
+        """The type before the declarators."""
+        words = []
+        while True:
+            if self.peek() in QUALIFIER:
+                self.take()
+            elif self.peek() in ("struct", "enum"):
+                words = [self.compound(self.take())]
+            elif self.peek() in BASIC:
+                words.append(self.take())
+            elif not words and self.to.knows(self.peek()):
+                words = [self.take()]
+            else:
+                break
+        if not words:
+            raise SyntaxError(f"no type begins '{' '.join(self.tokens[self.at:self.at + 12])}'")
+        return " ".join(words)
+
+    def compound(self, kind):
+        """struct or enum, with its members where they stand here; its name."""
+        name = self.take() if self.peek() != "{" else ""
+        if self.accept("{"):
+            if kind == "enum":
+                self.enumerators(name)
+            else:
+                self.to.structs[name] = self.members()
+                self.to.opaque.discard(name)
+        elif kind == "struct" and name not in self.to.structs:
+            self.to.opaque.add(name)
+        if not name and kind == "struct":
+            raise SyntaxError("a struct without a name")
+        return name or "int"
+
+    def enumerators(self, name):
+        values = []
+        while not self.accept("}"):
+            values.append(self.take())
+            if self.accept("="):
+                self.until({",", "}"})
+            self.accept(",")
+        self.to.constants += values
+        if name:
+            self.to.enums[name] = values
+
+    def members(self):
+        members = []
+        while not self.accept("}"):
+            base = self.specifier()
+            while True:
+                members.append(self.declarator(base))
+                if not self.accept(","):
+                    break
+            self.take(";")
+        return members
+
+    def declarator(self, base):
+        """(name, type); the name may be empty."""
+        name, wrap = self.wrapping()
+        return name, wrap(base)
+
+    def wrapping(self):
+        """The name in a declarator, and what makes its type of the type before it."""
+        if self.accept("*"):
+            while self.peek() in QUALIFIER:
+                self.take()
+            name, inner = self.wrapping()
+            return name, lambda base: inner(["pointer", base])
+        name, inner = "", lambda base: base
+        if self.peek() == "(" and self.peek(1) == "*":
+            self.take()
+            name, inner = self.wrapping()
+            self.take(")")
+        elif re.match(r"[A-Za-z_]", self.peek()):
+            name = self.take()
+        suffix = self.suffix()
+        return name, lambda base: inner(suffix(base))
+
+    def suffix(self):
+        if self.accept("["):
+            length = self.until({"]"})
+            self.take("]")
+            rest = self.suffix()
+            return lambda base: ["array", rest(base), length]
+        if self.accept("("):
+            parameters = self.parameters()
+            return lambda base: ["function", base, parameters]
+        return lambda base: base
+
+    def parameters(self):
+        found = []
+        while not self.accept(")"):
+            if self.accept("..."):
+                found.append("...")
+            else:
+                kind = self.declarator(self.specifier())[1]
+                found.append(["pointer", kind[1]] if kind[0] == "array" else ["pointer", kind] if kind[0] == "function" else kind)
+            self.accept(",")
+        return [] if found == ["void"] else found
+
+    # ---- declarations -----------------------------------------------------------------------------------------------
+    def declaration(self):
+        if self.accept(";"):
+            return
+        named = self.accept("typedef")
+        base = self.specifier()
+        while self.peek() != ";":
+            name, kind = self.declarator(base)
+            if named and kind != name:
+                self.name(name, kind)
+            elif not named and kind[0] == "function":
+                self.to.functions[name] = kind[1:]
+            elif not named:
+                raise SyntaxError(f"{name} is neither a type nor a function")
+            if not self.accept(","):
+                break
+        self.take(";")
+
+    def name(self, name, kind):
+        if kind == "int" and name not in self.to.enums:  # an enum without a tag
+            self.to.enums[name] = []
+        elif kind[0] == "pointer" and kind[1][0] == "function":
+            self.to.callbacks[name] = kind
+        else:
+            raise SyntaxError(f"{name} is another name of a type")
+
+
+def declarations(compiler, headers, folders):
+    """Tokens of the declarations that stand in the headers themselves."""
+    text = "".join(f'#include "{os.path.abspath(h)}"\n' for h in headers)
+    out = subprocess.run([*compiler, "-E", "-D__attribute__(x)=", "-xc", *(f"-I{f}" for f in folders), "-"], input=text, capture_output=True, text=True)
+    if out.returncode:
+        sys.exit(out.stderr)
+    ours, here, tokens = {os.path.realpath(h) for h in headers}, False, []
+    for line in out.stdout.splitlines():
+        marker = re.match(r'# \d+ "([^"]*)"', line)
+        if marker:
+            here = os.path.realpath(marker[1]) in ours
+        elif here and not line.startswith("#"):
+            tokens += TOKEN.findall(line)
+    return tokens
+
+
+def lengths(kind, found):
+    """Every expression that is the length of an array in a type."""
+    if isinstance(kind, list):
+        if kind[:1] == ["array"]:
+            found.add(kind[2])
+        for part in kind[1:2] if kind[:1] == ["array"] else kind:
+            lengths(part, found)
+    return found
+
+
+def ask(compiler, headers, folders, questions):
+    """Values of constant expressions, by the compiler the library is built with."""
+    text = "".join(f'#include "{os.path.abspath(h)}"\n' for h in headers)
+    text += "#include <stdio.h>\nint main(void) {\n" + "".join(f'  printf("%lld\\n", (long long)({q}));\n' for q in questions) + "  return 0;\n}\n"
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "probe")
+        done = subprocess.run([*compiler, "-xc", "-w", "-o", program, *(f"-I{f}" for f in folders), "-"], input=text, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(done.stderr)
+        answers = subprocess.run([program], check=True, capture_output=True, text=True).stdout.split()
+    return dict(zip(questions, map(int, answers), strict=True))
+
+
+def resolved(kind, values):
+    if not isinstance(kind, list):
+        return kind
+    if kind[:1] == ["array"]:
+        return ["array", resolved(kind[1], values), values[kind[2]]]
+    return [resolved(part, values) for part in kind]
+
+
+def describe(compiler, headers, folders):
+    interface = Interface()
+    parser = Parser(declarations(compiler, headers, folders), interface)
+    while parser.peek():
+        if parser.peek() == "static":  # an inline function: no part of the library
+            parser.until({"{"})
+            parser.take("{")
+            parser.until({"}"})
+            parser.take("}")
+        else:
+            parser.declaration()
+    expressions = set()
+    for members in interface.structs.values():
+        lengths([kind for _, kind in members], expressions)
+    for kind in [*interface.functions.values(), *interface.callbacks.values()]:
+        lengths(kind, expressions)
+    questions = sorted(expressions - {""}) + interface.constants
+    for name, members in interface.structs.items():
+        questions += [f"sizeof({name})", *(f"offsetof({name}, {field})" for field, _ in members)]
+    questions += [f"sizeof({name})" for name in interface.enums]
+    values = ask(compiler, headers, folders, list(dict.fromkeys(questions)))
+    return {
+        "constants": {name: values[name] for name in interface.constants},
+        "enums": {name: values[f"sizeof({name})"] for name in interface.enums},
+        "opaque": sorted(interface.opaque),
+        "callbacks": {name: resolved(kind, values) for name, kind in interface.callbacks.items()},
+        "structs": {name: {"size": values[f"sizeof({name})"],
+                           "fields": [[field, resolved(kind, values), values[f"offsetof({name}, {field})"]] for field, kind in members]}
+                    for name, members in interface.structs.items()},
+        "functions": {name: [resolved(part, values) for part in kind] for name, kind in interface.functions.items()},
+    }
+
+
+def main(compiler, output, *headers):
+    root = pathlib.Path(__file__).resolve().parent.parent
+    found = describe([compiler], headers, [root / "include", root])
+    with open(output + ".new", "w", encoding="utf-8") as f:
+        json.dump(found, f, indent=1)
+    os.replace(output + ".new", output)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
