@@ -3,6 +3,7 @@
 // An energy is a formula over one element: `points` vertices, each a 3-vector. Names in it:
 //   x0, x1, ...   current positions            X0, X1, ...   rest positions
 //   y0, y1, ...   positions at the start of the step          h, t   time step, time          pi
+// ((x0 - y0)/h is the velocity: of schemes of second order y and h are what makes it so, docs/deformables.md)
 // and the declared parameters: scalars, vectors, matrices of up to 3 x 3. Statements are separated by `;` or ends of lines,
 // the last one is the energy:
 //   d = norm(x0 - x1); 0.5*k*(d - norm(X0 - X1))^2

@@ -29,8 +29,22 @@ static void finish_vjp(pbDeformWork *w, const double *next, const double *next_b
   if (h_bar) *h_bar += sum;
 }
 
+// ago = sum coefficient[i] e[i], for cotangents in w->ago_bar.
+static void ago_vjp(pbDeformWork *w, const double *coefficient, double *state_bar, double *h_bar) {
+  pbDeformState at = pbDeform_State(w->d);
+  double h = w->in.h, sum = 0;
+  for (int i = 0; i < 3 * w->d->npoint; i++) {
+    double g = w->ago_bar[i];
+    w->y_bar[i] += coefficient[pb_pastX] * g;
+    state_bar[at.v + i] += coefficient[pb_pastV] * h * g;
+    sum += coefficient[pb_pastV] * w->v[i] * g;
+    if (w->scheme->history) state_bar[at.x1 + i] += coefficient[pb_pastX1] * g;
+  }
+  if (h_bar) *h_bar += sum;
+}
+
 // r = M (x - xhat) + c h^2 (...): with w = H^-T l, -w . dr for everything but x. Masses gather in mass_bar.
-static pbStatus residual_vjp(pbDeformWork *w, const pbDeformBar *bar, double *time_bar) {
+static pbStatus residual_vjp(pbDeformWork *w, double *state_bar, const pbDeformBar *bar, double *time_bar) {
   const pbDeform *d = w->d;
   const pbSchemeTable *s = w->scheme;
   int n = 3 * d->npoint;
@@ -48,8 +62,18 @@ static pbStatus residual_vjp(pbDeformWork *w, const pbDeformBar *bar, double *ti
     const double *z = pbDeform_At(w, w->x, t);
     memset(w->past_bar, 0, (size_t)n * sizeof(double));
     if (w->barrier) PB_TRY(pbDeformContact_Update(w, z));
-    PB_TRY(pbDeform_Pull(w, z, w->y, w->in.time + b * w->in.h, -c * s->weight[t] * b, w->adjoint, w->past_bar, w->y_bar, bar,
-                         &at_time));
+    double span_bar = 0;
+    const double *ago = pbDeform_Ago(w, t);
+    pbEvaluation at = {.z = z, .y = w->y, .ago = ago, .span = s->span * w->in.h, .time = w->in.time + b * w->in.h};
+    pbEvaluationBar points = {
+        .z = w->past_bar, .y = w->y_bar, .ago = w->y_bar, .span = bar->h ? &span_bar : NULL, .time = &at_time};
+    if (ago == w->ago) {
+      points.ago = w->ago_bar;
+      memset(w->ago_bar, 0, (size_t)n * sizeof(double));
+    }
+    PB_TRY(pbDeform_Pull(w, &at, -c * s->weight[t] * b, w->adjoint, &points, bar));
+    if (bar->h) *bar->h += s->span * span_bar;
+    if (ago == w->ago) ago_vjp(w, s->ago[t], state_bar, bar->h);
     *time_bar += at_time;
     if (bar->h) *bar->h += b * at_time;
     for (int i = 0; i < n; i++) {  // z = b x + (1 - b) y
@@ -76,7 +100,9 @@ static pbStatus acceleration_vjp(pbDeformWork *w, double *state_bar, const pbDef
   memset(w->z_bar, 0, (size_t)n * sizeof(double));
   memset(w->past_bar, 0, (size_t)n * sizeof(double));
   if (w->barrier) PB_TRY(pbDeformContact_Update(w, w->y));
-  PB_TRY(pbDeform_Pull(w, w->y, w->point, w->in.time, -1, w->adjoint, w->z_bar, w->past_bar, bar, time_bar));
+  pbEvaluation start = {.z = w->y, .y = w->point, .ago = w->point, .span = w->in.h, .time = w->in.time};
+  pbEvaluationBar points = {.z = w->z_bar, .y = w->past_bar, .ago = w->past_bar, .span = bar->h, .time = time_bar};
+  PB_TRY(pbDeform_Pull(w, &start, -1, w->adjoint, &points, bar));
   for (int i = 0; i < n; i++) {
     state_bar[at.x + i] += w->z_bar[i] + w->past_bar[i];
     state_bar[at.v + i] -= w->in.h * w->past_bar[i];
@@ -139,7 +165,7 @@ pbStatus pbDeform_VjpEnd(pbDeformWork *w, const double *next_bar, double *state_
   const pbDeform *d = w->d;
   pbDeformState at = pbDeform_State(d);
   double time_bar = 0;
-  if (w->scheme->implicit) PB_TRY(residual_vjp(w, bar, &time_bar));
+  if (w->scheme->implicit) PB_TRY(residual_vjp(w, state_bar, bar, &time_bar));
   fixed_vjp(w, next_bar, state_bar, bar->h);
   for (int i = 0; i < 3 * d->npoint; i++) state_bar[at.x + i] += w->y_bar[i];
   start_vjp(w, state_bar, bar->h);
@@ -187,11 +213,11 @@ static pbStatus factor_anchor(pbDeformWork *w, const double *x, bool *same) {
   pbDeformMatrix *m = &w->matrix;
   int negative;
   double value;
-  PB_TRY(pbDeform_Look(w, x, &value, NULL, true, false));
+  PB_TRY(pbDeform_Look(w, x, &value, NULL, true, 0));
   PB_TRY(pbDeformMatrix_Factor(w, &negative));
   const pbSparseFactor *factor = m->factor;
   const pbSparsePattern *own = m->own;
-  PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, false));
+  PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, 0));
   *same = m->factor == factor && m->own == own;
   return pb_ok;
 }
@@ -227,7 +253,7 @@ static pbStatus solve_adjoint(pbDeformWork *w, const pbDeformAnchor *anchor) {
   double value;
   bool same = anchor->x && !w->d->unsymmetric && w->d->nfree;
   if (same && anchor->kept) {
-    PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, false));
+    PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, 0));
     same = load_kept(w, anchor->kept);
   } else if (same) {
     PB_TRY(factor_anchor(w, anchor->x, &same));

@@ -18,18 +18,17 @@ static void place(const pbDeformWork *w, const pbElementGroup *g, int first) {
   }
 }
 
-static pbElements elements(const pbDeformWork *w, const pbElementGroup *g, int first, const double *z, const double *y,
-                           double time) {
+static pbElements elements(const pbDeformWork *w, const pbElementGroup *g, int first, const pbEvaluation *at) {
   place(w, g, first);
   return (pbElements){.count = g->count - first < chunk ? g->count - first : chunk,
                       .vertex = g->vertex + (size_t)first * (size_t)g->points,
-                      .x = z,
+                      .x = at->z,
                       .rest = w->in.theta + pb_restAt,
-                      .previous = y,
+                      .previous = at->ago,
                       .parameter = w->parameter,
                       .stride = w->stride,
-                      .timestep = w->in.h,
-                      .time = time};
+                      .timestep = at->span,
+                      .time = at->time};
 }
 
 static void spread(const pbElements *e, int points, const double *from, double scale, double *to) {
@@ -58,7 +57,7 @@ static pbStatus outside(pbDeformWork *w, const pbElementGroup *g, int first, con
 }
 
 static pbStatus evaluate_chunk(pbDeformWork *w, const pbElementGroup *g, int first, const pbEvaluation *e) {
-  pbElements in = elements(w, g, first, e->z, e->y, e->time);
+  pbElements in = elements(w, g, first, e);
   pbElementsOut out = {e->value ? w->value_out : NULL, e->gradient ? w->gradient_out : NULL, e->hessian ? w->hessian_out : NULL};
   pbEnergyFault fault;
   int n = 3 * g->points;
@@ -67,7 +66,8 @@ static pbStatus evaluate_chunk(pbDeformWork *w, const pbElementGroup *g, int fir
   for (int i = 0; e->value && i < in.count; i++) *e->value += e->value_scale * w->value_out[i];
   if (e->gradient) spread(&in, g->points, w->gradient_out, e->gradient_scale, e->gradient);
   if (!e->hessian) return pb_ok;
-  for (int i = 0; e->project && i < in.count; i++) pbProject_Definite(w->hessian_out + (size_t)i * (size_t)(n * n), n, w->eigen);
+  for (int i = 0; e->project > 0 && i < in.count; i++)
+    pbProject_Definite(w->hessian_out + (size_t)i * (size_t)(n * n), n, e->project, w->eigen);
   scatter(w, g, first, in.count, e->hessian_scale);
   return pb_ok;
 }
@@ -87,42 +87,47 @@ static double *bar_of(const pbGroupParameter *p, const pbDeformBar *bar) {
 
 // `weights` are scaled before: what is added is the pullback of weights . gradient.
 static pbStatus pull_chunk(pbDeformWork *w, const pbElementGroup *g, int first, const pbElements *in, const double *weights,
-                           double *z_bar, double *y_bar, const pbDeformBar *bar, double *time_bar) {
+                           const pbEvaluationBar *points, const pbDeformBar *bar) {
   pbEnergyFault fault;
   for (int i = 0; i < g->parameter_count; i++) {
     double *base = bar_of(&g->parameter[i], bar);
     w->parameter_bar[i] = base ? base + (size_t)first * (size_t)w->stride[i] : NULL;
   }
-  pbElementsBar out = {.x = z_bar,
+  pbElementsBar out = {.x = points->z,
                        .rest = bar->theta ? bar->theta + pb_restAt : NULL,
-                       .previous = y_bar,
+                       .previous = points->ago,
                        .parameter = w->parameter_bar,
-                       .timestep = bar->h,
-                       .time = time_bar};
+                       .timestep = points->span,
+                       .time = points->time};
   if (pbEnergy_Pullback(g->energy, in, weights, &out, w->energy_work, &fault)) return pb_ok;
   return outside(w, g, first, &fault);
 }
 
-pbStatus pbDeform_Pull(pbDeformWork *w, const double *z, const double *y, double time, double scale, const double *weights,
-                       double *z_bar, double *y_bar, const pbDeformBar *bar, double *time_bar) {
+pbStatus pbDeform_Pull(pbDeformWork *w, const pbEvaluation *at, double scale, const double *weights,
+                       const pbEvaluationBar *points, const pbDeformBar *bar) {
   for (int i = 0; i < 3 * w->d->npoint; i++) w->weights[i] = scale * weights[i];
   for (const pbElementGroup *g = w->d->group; g < w->d->group + w->d->ngroup; g++) {
     for (int first = 0; !g->mass && first < g->count; first += chunk) {
-      pbElements in = elements(w, g, first, z, y, time);
-      PB_TRY(pull_chunk(w, g, first, &in, w->weights, z_bar, y_bar, bar, time_bar));
+      pbElements in = elements(w, g, first, at);
+      PB_TRY(pull_chunk(w, g, first, &in, w->weights, points, bar));
     }
   }
-  return w->barrier ? pbDeformContact_Pull(w, z, y, w->weights, z_bar, y_bar, bar) : pb_ok;
+  return w->barrier ? pbDeformContact_Pull(w, at->z, at->y, w->weights, points->z, points->y, bar) : pb_ok;
 }
 
 // ---- masses -------------------------------------------------------------------------------------------------------
+static pbElements mass_elements(const pbDeformWork *w, const pbElementGroup *g, int first) {
+  const double *rest = w->in.theta + pb_restAt;
+  return elements(w, g, first, &(pbEvaluation){.z = rest, .ago = rest, .span = w->in.h});
+}
+
 // The energy of a mass group is linear in the points' x; its gradient by them is the share of each.
 pbStatus pbDeform_Masses(pbDeformWork *w) {
   const pbDeform *d = w->d;
   memcpy(w->mass, w->in.theta + pb_massAt(d), (size_t)d->npoint * sizeof(double));
   for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
     for (int first = 0; g->mass && first < g->count; first += chunk) {
-      pbElements in = elements(w, g, first, w->in.theta + pb_restAt, w->in.theta + pb_restAt, 0);
+      pbElements in = mass_elements(w, g, first);
       pbEnergyFault fault;
       if (!pbEnergy_Evaluate(g->energy, &in, &(pbElementsOut){.gradient = w->gradient_out}, w->energy_work, &fault))
         return outside(w, g, first, &fault);
@@ -141,6 +146,7 @@ pbStatus pbDeform_Masses(pbDeformWork *w) {
 
 pbStatus pbDeform_MassesVjp(pbDeformWork *w, const double *mass_bar, double *theta_bar) {
   const pbDeform *d = w->d;
+  const pbEvaluationBar none = {0};
   memset(w->weights, 0, 3 * (size_t)d->npoint * sizeof(double));
   for (int i = 0; i < d->npoint; i++) {
     double bar = d->rider_of[i] < 0 ? mass_bar[i] : 0;
@@ -149,8 +155,8 @@ pbStatus pbDeform_MassesVjp(pbDeformWork *w, const double *mass_bar, double *the
   }
   for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
     for (int first = 0; g->mass && first < g->count; first += chunk) {
-      pbElements in = elements(w, g, first, w->in.theta + pb_restAt, w->in.theta + pb_restAt, 0);
-      PB_TRY(pull_chunk(w, g, first, &in, w->weights, NULL, NULL, &(pbDeformBar){.theta = theta_bar}, NULL));
+      pbElements in = mass_elements(w, g, first);
+      PB_TRY(pull_chunk(w, g, first, &in, w->weights, &none, &(pbDeformBar){.theta = theta_bar}));
     }
   }
   return pb_ok;

@@ -305,8 +305,14 @@ static pbStatus check_start(pbDeform *d) {
   memset(w->gradient, 0, 3 * (size_t)d->npoint * sizeof(double));
   pbBarrier *barrier = w->barrier;
   w->barrier = NULL;  // contact was looked at
-  pbStatus status = pbDeform_Evaluate(
-      w, &(pbEvaluation){.z = w->x, .y = w->x, .value = &value, .value_scale = 1, .gradient = w->gradient, .gradient_scale = 1});
+  pbStatus status = pbDeform_Evaluate(w, &(pbEvaluation){.z = w->x,
+                                                         .y = w->x,
+                                                         .ago = w->x,
+                                                         .span = 1,
+                                                         .value = &value,
+                                                         .value_scale = 1,
+                                                         .gradient = w->gradient,
+                                                         .gradient_scale = 1});
   w->barrier = barrier;
   if (status != pb_ok) status = pbContext_Fail(d->ctx, status, "%s", w->error);
   pbDeformWork_Destroy(w);

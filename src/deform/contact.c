@@ -239,8 +239,8 @@ pbStatus pbDeformContact_Evaluate(pbDeformWork *w, const pbEvaluation *e) {
       if (!inside && (e->gradient || e->hessian)) return closed(w, &in, s->points, &fault);
       for (int i = 0; e->value && i < in.count; i++) *e->value += e->value_scale * w->value_out[i];
       if (e->gradient) spread(&in, s->points, w->gradient_out, e->gradient_scale, e->gradient);
-      for (int i = 0; e->hessian && e->project && i < in.count; i++)
-        pbProject_Definite(w->hessian_out + (size_t)i * 9 * (size_t)(s->points * s->points), 3 * s->points, w->eigen);
+      for (int i = 0; e->hessian && e->project > 0 && i < in.count; i++)
+        pbProject_Definite(w->hessian_out + (size_t)i * 9 * (size_t)(s->points * s->points), 3 * s->points, e->project, w->eigen);
       if (e->hessian) scatter(w, &in, s->points, e->hessian_scale);
     }
   }

@@ -2,7 +2,8 @@
 //
 // A step finds x with r(x) = 0 along the coordinates that are free,
 //   r(x) = M (x - xhat) + c h^2 (sum_t a_t b_t grad E(b_t x + (1 - b_t) y) - M gravity),
-// which is the gradient of an incremental potential (scheme.c has the coefficients). y is the state before. Its derivatives with
+// which is the gradient of an incremental potential (scheme.c has the coefficients). y is the state before; energies that look at
+// velocities, (z - y)/h, get positions and a time (pbDeform_Ago) that make this the velocity of the scheme there. Its derivatives with
 // respect to anything p are -H^-1 dr/dp, H = dr/dx; the pullback takes w = H^-T l once and then w . dr/dp, energy by energy.
 #ifndef PB_DEFORM_H
 #define PB_DEFORM_H
@@ -100,6 +101,8 @@ typedef struct pbSchemeTable {
   double factor;            // c
   int terms;                // energies at b x + (1 - b) y with weight a
   double weight[2], at[2];  // a, b
+  // Velocity where a term looks: (z - sum ago[i] e[i]) / (span h), over the first three of e.
+  double ago[2][3], span;
   bool inertia, implicit, history;
 } pbSchemeTable;
 const pbSchemeTable *pbScheme_Table(pbScheme scheme, bool first);  // first: no past yet
@@ -174,6 +177,7 @@ typedef struct pbDeformWork {
   pbDeformInput in;
   const pbSchemeTable *scheme;
   double *mass, *mass_bar;                         // npoint
+  double *ago, *ago_bar;                           // npoint x 3: see pbDeform_Ago
   double *x, *y, *v, *v1, *xhat, *accel;           // npoint x 3: solution, state before, velocities, prediction, M^-1 force
   double *gradient, *step, *next_x;                // of Newton's method
   double *point, *weights;                         // where energies are evaluated; weights of pullbacks
@@ -193,6 +197,7 @@ typedef struct pbDeformWork {
   const double *theta_way;  // of the forward derivative at hand
   void *energy_work, *cg_work;
   bool anchored;
+  double project;      // share of projection that made the last matrix of this step definite
   pbBarrier *barrier;  // NULL: nothing meets
   pbDeformMatrix matrix;
   double force_size;        // merit of the forces at the start of a step, for their rounding
@@ -210,20 +215,25 @@ PB_NODISCARD pbStatus pbDeform_Fail(pbDeformWork *work, pbStatus status, const c
 // Masses of all points from theta; their pullback.
 PB_NODISCARD pbStatus pbDeform_Masses(pbDeformWork *w);
 PB_NODISCARD pbStatus pbDeform_MassesVjp(pbDeformWork *w, const double *mass_bar, double *theta_bar);
-// Sum over elements at positions z with start-of-step positions y. value alone: infinite outside of an energy's domain, pb_ok;
-// with derivatives: pb_bad_input that names the element. project: element matrices made positive semidefinite.
+// Sum over elements at positions z, for which the start of the step is `ago`, the time step `span`; for contact they are y and h. value alone: infinite outside of an energy's domain, pb_ok;
+// with derivatives: pb_bad_input that names the element. project > 0: negative eigenvalues of element matrices changed by that share
+// (project.h).
 typedef struct pbEvaluation {
-  const double *z, *y;
-  double time;
+  const double *z, *y, *ago;
+  double span, time;
   double value_scale, gradient_scale, hessian_scale;
   double *value, *gradient;  // added to
-  bool hessian, project;
+  bool hessian;
+  double project;
 } pbEvaluation;
 PB_NODISCARD pbStatus pbDeform_Evaluate(pbDeformWork *w, const pbEvaluation *e);
-// Adds -scale w . d(grad E)/d{z, y, theta, control, h, time}; z_bar, y_bar npoint x 3.
-PB_NODISCARD pbStatus pbDeform_Pull(pbDeformWork *w, const double *z, const double *y, double time, double scale,
-                                    const double *weights, double *z_bar, double *y_bar, const pbDeformBar *bar,
-                                    double *time_bar);
+// Adds scale weights . d(grad E)/d{z, y, ago, span, time}, and of theta, control and h; of `at` only the points are read. Cotangents of
+// points npoint x 3; ago and y may be the same, and span and bar->h.
+typedef struct pbEvaluationBar {
+  double *z, *y, *ago, *span, *time;
+} pbEvaluationBar;
+PB_NODISCARD pbStatus pbDeform_Pull(pbDeformWork *w, const pbEvaluation *at, double scale, const double *weights,
+                                    const pbEvaluationBar *points, const pbDeformBar *bar);
 
 // ---- matrix.c -------------------------------------------------------------------------------------------------------
 pbStatus pbDeformMatrix_Create(pbDeformWork *w);
@@ -269,6 +279,7 @@ typedef struct pbRiders {
   double *A;          // n x n: J' H J of what hangs on riders alone
   double *B;          // n x 3 nfree: J' H between riders and free points
 } pbRiders;
+void pbRiders_Clear(pbDeformWork *w);  // A and B to zero
 // Adds scale H of an element that has riders to A and B.
 void pbRiders_Add(pbDeformWork *w, int points, const int *vertex, const double *H, double scale);
 
@@ -279,13 +290,18 @@ PB_NODISCARD pbStatus pbDeform_Newton(pbDeformWork *w);
 double pbDeform_Scale(const pbDeformWork *w);
 double pbScheme_ConstantWeight(const pbSchemeTable *scheme);
 const double *pbDeform_At(pbDeformWork *w, const double *x, int term);
+// What energies of that term take for the start of the step: w->y, or w->ago of the past.
+const double *pbDeform_Ago(const pbDeformWork *w, int term);
 // Matrix of the step at x, unprojected, factored.
 PB_NODISCARD pbStatus pbDeform_Factor(pbDeformWork *w);
 // x := H^-1 x, or H^-T x, over all points (fixed coordinates: zero).
 PB_NODISCARD pbStatus pbDeform_Solve(pbDeformWork *w, bool transposed, double *x);
 
 // Value, gradient (NULL: not wanted) and matrix of the potential at x; see pbEvaluation for what lies outside.
-PB_NODISCARD pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *gradient, bool matrix, bool project);
+PB_NODISCARD pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *gradient, bool matrix,
+                                    double project);
+// The same with the matrix, and its factor: definite, made so by as little as that takes where it is not (report.projections).
+PB_NODISCARD pbStatus pbDeform_LookDefinite(pbDeformWork *w, const double *x, double *value, double *gradient);
 // A share of the largest diagonal entry more on the diagonal.
 void pbDeform_ShiftDiagonal(pbDeformWork *w, double share);
 // Largest s <= 1 that x - s step may go.

@@ -50,7 +50,7 @@ static pbStatus push(pbDeformWork *w, bool mass, const _Complex double *z, const
       }
     }
   }
-  return !mass && w->barrier ? pbDeformContact_Push(w, w->theta_way, scale, out, &h) : pb_ok;
+  return pb_ok;
 }
 
 static double part(const double *direction, int i) { return direction ? direction[i] : 0; }
@@ -81,6 +81,7 @@ static pbStatus push_acceleration(pbDeformWork *w, const pbDeformDirection *dir,
   }
   if (w->barrier) PB_TRY(pbDeformContact_Update(w, w->y));
   PB_TRY(push(w, false, w->complex_z, w->complex_y, h, w->in.time, -1, w->adjoint));
+  if (w->barrier) PB_TRY(pbDeformContact_Push(w, w->theta_way, -1, w->adjoint, &h));
   for (int i = 0; i < n; i++) {
     double m = w->mass[i / 3];
     if (m > 0)
@@ -105,6 +106,17 @@ static void push_start(pbDeformWork *w, const double *state, const pbDeformDirec
   }
 }
 
+// ago = sum coefficient[i] e[i] on its way, to w->complex_y.
+static void push_ago(pbDeformWork *w, const double *coefficient, const double *ago, const pbDeformDirection *dir) {
+  pbDeformState at = pbDeform_State(w->d);
+  for (int i = 0; i < 3 * w->d->npoint; i++) {
+    double way = coefficient[pb_pastX] * part(dir->state, at.x + i) +
+                 coefficient[pb_pastV] * (w->in.h * part(dir->state, at.v + i) + dir->h * w->v[i]);
+    if (w->scheme->history) way += coefficient[pb_pastX1] * part(dir->state, at.x1 + i);
+    __real__ w->complex_y[i] = ago[i], __imag__ w->complex_y[i] = PB_IMAG_STEP * way;
+  }
+}
+
 // w->step := -dr along the direction, fixed coordinates moving with it (their dx in w->z_bar).
 static pbStatus push_residual(pbDeformWork *w, const pbDeformDirection *dir, const double *mass) {
   const pbDeform *d = w->d;
@@ -112,6 +124,7 @@ static pbStatus push_residual(pbDeformWork *w, const pbDeformDirection *dir, con
   pbDeformState at = pbDeform_State(d);
   int n = 3 * d->npoint;
   double c = pbDeform_Scale(w), gravity = c * pbScheme_ConstantWeight(s);
+  static const double now[3] = {1, 0, 0};
   for (int i = 0; i < n; i++) {
     double m = w->mass[i / 3], dx = s->inertia ? w->x[i] - w->xhat[i] : 0, g = w->in.gravity[i % 3];
     w->step[i] = -mass[i / 3] * (dx - gravity * g) + gravity * m * part(dir->gravity, i % 3);
@@ -119,16 +132,19 @@ static pbStatus push_residual(pbDeformWork *w, const pbDeformDirection *dir, con
   }
   for (int t = 0; t < s->terms; t++) {
     double b = s->at[t];
-    _Complex double h = w->in.h, time = w->in.time + b * w->in.h;
-    __imag__ h = PB_IMAG_STEP * dir->h, __imag__ time = PB_IMAG_STEP * b * dir->h;
+    _Complex double h = w->in.h, span = s->span * w->in.h, time = w->in.time + b * w->in.h;
+    __imag__ h = PB_IMAG_STEP * dir->h, __imag__ span = PB_IMAG_STEP * s->span * dir->h,
+             __imag__ time = PB_IMAG_STEP * b * dir->h;
     for (int i = 0; i < n; i++) {
       double dy = part(dir->state, at.x + i);
       __real__ w->complex_z[i] = b == 1 ? w->x[i] : b * w->x[i] + (1 - b) * w->y[i];
       __imag__ w->complex_z[i] = PB_IMAG_STEP * (b * w->z_bar[i] + (1 - b) * dy);
-      __real__ w->complex_y[i] = w->y[i], __imag__ w->complex_y[i] = PB_IMAG_STEP * dy;
     }
     if (w->barrier) PB_TRY(pbDeformContact_Update(w, pbDeform_At(w, w->x, t)));
-    PB_TRY(push(w, false, w->complex_z, w->complex_y, h, time, -c * s->weight[t] * b, w->step));
+    push_ago(w, s->ago[t], pbDeform_Ago(w, t), dir);
+    PB_TRY(push(w, false, w->complex_z, w->complex_y, span, time, -c * s->weight[t] * b, w->step));
+    push_ago(w, now, w->y, dir);
+    if (w->barrier) PB_TRY(pbDeformContact_Push(w, w->theta_way, -c * s->weight[t] * b, w->step, &h));
   }
   return pb_ok;
 }

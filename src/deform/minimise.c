@@ -22,7 +22,7 @@ static double descend(pbDeformWork *w, double *value, double first, double shrin
   for (int k = 0; k < 60; k++, s *= shrink) {
     if (!pbDeform_Decreases(w, *value, s, slope)) continue;
     memcpy(w->x, w->next_x, (size_t)n * sizeof(double));
-    return pbDeform_Look(w, w->x, value, w->gradient, false, false) == pb_ok ? s : 0;
+    return pbDeform_Look(w, w->x, value, w->gradient, false, 0) == pb_ok ? s : 0;
   }
   return 0;
 }
@@ -116,12 +116,12 @@ static pbStatus adam(pbDeformWork *w, double *value, int k) {
   }
   double s = pbDeform_MaxStep(w, w->x, w->step);
   for (int i = 0; i < n; i++) w->x[i] -= s * w->step[i];
-  return pbDeform_Look(w, w->x, value, w->gradient, false, false);
+  return pbDeform_Look(w, w->x, value, w->gradient, false, 0);
 }
 
 // ---- the loop ---------------------------------------------------------------------------------------------------------
 static bool user_evaluate(const pbPotential *p, const double *x, double *value, double *gradient) {
-  return pbDeform_Look(p->inside, x, value, gradient, false, false) == pb_ok && *value < INFINITY;
+  return pbDeform_Look(p->inside, x, value, gradient, false, 0) == pb_ok && *value < INFINITY;
 }
 
 static double user_max_step(const pbPotential *p, const double *x, const double *step) {
@@ -140,7 +140,7 @@ static pbStatus by_user(pbDeformWork *w, double *value) {
       return pbDeform_Fail(w, pb_bad_argument, "the user's minimiser moved point %d, which is fixed", i / 3);
     if (!isfinite(w->x[i])) return pbDeform_Fail(w, pb_not_finite, "the user's minimiser left point %d at %g", i / 3, w->x[i]);
   }
-  return pbDeform_Look(w, w->x, value, w->gradient, false, false);
+  return pbDeform_Look(w, w->x, value, w->gradient, false, 0);
 }
 
 // One iteration; false where the method can go no further.
@@ -150,7 +150,7 @@ static pbStatus iterate(pbDeformWork *w, double *value, pairs *p, double *length
   switch (w->d->options.method) {
     case pb_minimiseAdam: return adam(w, value, w->report.iterations);
     case pb_minimiseNewtonCg:
-      PB_TRY(pbDeform_Look(w, w->x, value, w->gradient, true, false));
+      PB_TRY(pbDeform_Look(w, w->x, value, w->gradient, true, 0));
       pbDeformMatrix_Finish(w);
       truncated(w);
       s = descend(w, value, 1, 0.5);
@@ -176,7 +176,7 @@ pbStatus pbDeform_Minimise(pbDeformWork *w) {
   bool going = true;
   pairs p = {0};
   w->report = (pbDeformReport){0};
-  PB_TRY(pbDeform_Look(w, w->x, &value, w->gradient, false, false));
+  PB_TRY(pbDeform_Look(w, w->x, &value, w->gradient, false, 0));
   if (o->method == pb_minimiseUser) PB_TRY(by_user(w, &value));
   for (;; w->report.iterations++) {
     w->report.force = pb_largest(w->gradient, n) / c;

@@ -1,5 +1,5 @@
-// Newton's method on the incremental potential: exact Hessians; where they are not definite, element by element made so; a line
-// search by value (Nocedal and Wright 2006, algorithm 3.1), steps short of what leaves an energy's domain.
+// Newton's method on the incremental potential: exact Hessians; where they are not definite, element by element made so, no more than
+// that takes; a line search by value (Nocedal and Wright 2006, algorithm 3.1), steps short of what leaves an energy's domain.
 #include <math.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 
 static const double sufficient = 1e-4;  // of the decrease that the slope promises
 static const double rounding = 1e-14;   // of the potential: smaller differences say nothing
+static const double least_projection = 1. / 1024;
 enum { default_iterations = 100, halvings = 60 };
 
 // c h^2; 1 where there is no inertia to weigh against.
@@ -25,6 +26,10 @@ const double *pbDeform_At(pbDeformWork *w, const double *x, int term) {
   for (int i = 0; i < 3 * w->d->npoint; i++) w->point[i] = b * x[i] + (1 - b) * w->y[i];
   return w->point;
 }
+
+static bool from_start(const double *ago) { return ago[pb_pastX] == 1 && ago[pb_pastV] == 0 && ago[pb_pastX1] == 0; }
+
+const double *pbDeform_Ago(const pbDeformWork *w, int term) { return from_start(w->scheme->ago[term]) ? w->y : w->ago; }
 
 static double inertia_and_gravity(const pbDeformWork *w, const double *x, double *gradient) {
   double value = 0, g = pbDeform_Scale(w) * pbScheme_ConstantWeight(w->scheme);
@@ -50,13 +55,15 @@ static void inertia_matrix(pbDeformWork *w) {
   }
 }
 
-pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *gradient, bool matrix, bool project) {
+pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *gradient, bool matrix, double project) {
   const pbSchemeTable *s = w->scheme;
   double c = pbDeform_Scale(w);
   *value = inertia_and_gravity(w, x, gradient);
   for (int t = 0; t < s->terms; t++) {
     pbEvaluation e = {.z = pbDeform_At(w, x, t),
                       .y = w->y,
+                      .ago = pbDeform_Ago(w, t),
+                      .span = s->span * w->in.h,
                       .time = w->in.time + s->at[t] * w->in.h,
                       .value = value,
                       .value_scale = c * s->weight[t],
@@ -67,6 +74,7 @@ pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *
                       .project = project};
     if (w->barrier) PB_TRY(pbDeformContact_Update(w, e.z));
     if (matrix && t == 0) {
+      if (w->riders) pbRiders_Clear(w);
       PB_TRY(pbDeformMatrix_Begin(w));
       inertia_matrix(w);
     }
@@ -102,28 +110,42 @@ void pbDeform_ShiftDiagonal(pbDeformWork *w, double share) {
   }
 }
 
-static pbStatus newton_step(pbDeformWork *w) {
-  memcpy(w->step, w->gradient, 3 * (size_t)w->d->npoint * sizeof(double));
-  return pbDeform_Solve(w, false, w->step);
+// The matrix at x with a share of projection, factored; *definite: without negative pivots.
+static pbStatus factor_projected(pbDeformWork *w, const double *x, double project, double shift, bool *definite) {
+  int negative;
+  double ignored;
+  PB_TRY(pbDeform_Look(w, x, &ignored, NULL, true, project));
+  if (shift > 0) pbDeform_ShiftDiagonal(w, shift);
+  pbStatus status = pbDeformMatrix_Factor(w, &negative);
+  *definite = status == pb_ok && negative == 0;
+  return status == pb_singular ? pb_ok : status;
 }
 
-// step: x - step is Newton's next point, of a matrix made definite where it is not. *value: at x.
-static pbStatus direction(pbDeformWork *w, double *value) {
+// A matrix that is projected as a whole is much too stiff along the few ways in which things buckle, and Newton's method slow. So the
+// share starts low, from a quarter of what the iteration before needed, and doubles.
+static pbStatus project_progressively(pbDeformWork *w, const double *x) {
+  bool definite;
+  for (double share = fmax(w->project / 4, least_projection); share < 1; share *= 2) {
+    PB_TRY(factor_projected(w, x, share, 0, &definite));
+    w->project = share;
+    if (definite) return pb_ok;
+  }
+  w->project = 1;
+  for (double shift = 0; shift<1; shift = shift> 0 ? 10 * shift : 1e-12) {
+    PB_TRY(factor_projected(w, x, 1, shift, &definite));
+    if (definite) return pb_ok;
+  }
+  return pbDeform_Fail(w, pb_singular, "the matrix of the step cannot be made definite");
+}
+
+pbStatus pbDeform_LookDefinite(pbDeformWork *w, const double *x, double *value, double *gradient) {
   int negative;
-  PB_TRY(pbDeform_Look(w, w->x, value, w->gradient, true, false));
+  PB_TRY(pbDeform_Look(w, x, value, gradient, true, 0));
   pbStatus status = pbDeformMatrix_Factor(w, &negative);
-  if (status == pb_ok && negative == 0) return newton_step(w);
+  if (status == pb_ok && negative == 0) return pb_ok;
   if (status != pb_ok && status != pb_singular) return status;
   w->report.projections++;
-  for (double share = 0; share<1; share = share> 0 ? 10 * share : 1e-12) {
-    double ignored;
-    PB_TRY(pbDeform_Look(w, w->x, &ignored, NULL, true, true));
-    pbDeform_ShiftDiagonal(w, share);
-    status = pbDeformMatrix_Factor(w, &negative);
-    if (status == pb_ok && negative == 0) return newton_step(w);
-    if (status != pb_ok && status != pb_singular) return status;
-  }
-  return status == pb_ok ? pbDeform_Fail(w, pb_singular, "the matrix of the step cannot be made definite") : status;
+  return project_progressively(w, x);
 }
 
 double pbDeform_MaxStep(pbDeformWork *w, const double *x, const double *step) {
@@ -150,14 +172,14 @@ bool pbDeform_Decreases(pbDeformWork *w, double value, double s, double slope) {
   for (int i = 0; i < n; i++) w->next_x[i] = w->x[i] - s * w->step[i];
   if (w->d->unsymmetric) {
     double before = merit_of_forces(w, w->gradient);
-    if (pbDeform_Look(w, w->next_x, &there, w->y_bar, false, false) != pb_ok || !(there < INFINITY)) return false;
+    if (pbDeform_Look(w, w->next_x, &there, w->y_bar, false, 0) != pb_ok || !(there < INFINITY)) return false;
     return merit_of_forces(w, w->y_bar) <= (1 - sufficient * s) * before + 1e-12 * w->force_size;
   }
-  if (pbDeform_Look(w, w->next_x, &there, NULL, false, false) != pb_ok) return false;
+  if (pbDeform_Look(w, w->next_x, &there, NULL, false, 0) != pb_ok) return false;
   double gain = value - sufficient * s * slope - there, noise = rounding * fabs(value);
   if (gain > noise) return true;
   if (!(there < INFINITY) || (gain < -noise && s * pb_largest(w->step, n) > small * w->d->size)) return false;
-  if (pbDeform_Look(w, w->next_x, &there, w->y_bar, false, false) != pb_ok) return false;
+  if (pbDeform_Look(w, w->next_x, &there, w->y_bar, false, 0) != pb_ok) return false;
   return pb_dot(w->step, w->y_bar, n) >= (2 * sufficient - 1) * slope || fabs(slope) <= 1e-10 * noise;
 }
 
@@ -179,13 +201,16 @@ pbStatus pbDeform_Newton(pbDeformWork *w) {
   int n = 3 * d->npoint, most = d->options.iterations ? d->options.iterations : default_iterations;
   double tolerance = d->options.tolerance > 0 ? d->options.tolerance : 1e-10 * d->size, value;
   w->report = (pbDeformReport){0};
-  PB_TRY(pbDeform_Look(w, w->x, &value, NULL, false, false));
-  if (!(value < INFINITY)) PB_TRY(pbDeform_Look(w, w->x, &value, w->gradient, false, false));  // names the element
+  w->project = 0;
+  PB_TRY(pbDeform_Look(w, w->x, &value, NULL, false, 0));
+  if (!(value < INFINITY)) PB_TRY(pbDeform_Look(w, w->x, &value, w->gradient, false, 0));  // names the element
   while (!w->report.converged && w->report.iterations < most) {
     int projections = w->report.projections;
     w->report.iterations++;
     memcpy(w->anchor, w->x, (size_t)n * sizeof(double));
-    PB_TRY(direction(w, &value));
+    PB_TRY(pbDeform_LookDefinite(w, w->x, &value, w->gradient));
+    memcpy(w->step, w->gradient, (size_t)n * sizeof(double));
+    PB_TRY(pbDeform_Solve(w, false, w->step));
     w->anchored = w->report.projections == projections;
     if (w->report.iterations == 1) w->force_size = merit_of_forces(w, w->gradient);
     double whole = pb_largest(w->step, n);
@@ -206,6 +231,6 @@ pbStatus pbDeform_Newton(pbDeformWork *w) {
 
 pbStatus pbDeform_Factor(pbDeformWork *w) {
   double value;
-  PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, false));
+  PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, 0));
   return pbDeformMatrix_Factor(w, &w->report.negative);
 }

@@ -1,38 +1,14 @@
 #include "deform/project.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-// A := J' A J, V := V J with J a rotation in the plane (p, q) that makes A[p][q] zero.
-static void rotate(double *A, double *V, int n, int p, int q) {
-  double theta = 0.5 * (A[q * n + q] - A[p * n + p]) / A[p * n + q];
-  double t = (theta >= 0 ? 1 : -1) / (fabs(theta) + sqrt(theta * theta + 1)), c = 1 / sqrt(t * t + 1), s = t * c;
-  for (int k = 0; k < n; k++) {
-    double a = A[k * n + p], b = A[k * n + q];
-    A[k * n + p] = c * a - s * b, A[k * n + q] = s * a + c * b;
-  }
-  for (int k = 0; k < n; k++) {
-    double a = A[p * n + k], b = A[q * n + k];
-    A[p * n + k] = c * a - s * b, A[q * n + k] = s * a + c * b;
-    a = V[k * n + p], b = V[k * n + q];
-    V[k * n + p] = c * a - s * b, V[k * n + q] = s * a + c * b;
-  }
-}
-
-static double off_diagonal(const double *A, int n) {
-  double sum = 0;
-  for (int p = 0; p < n; p++) {
-    for (int q = p + 1; q < n; q++) sum += A[p * n + q] * A[p * n + q];
-  }
-  return sum;
-}
-
-// Most matrices need nothing: elimination without a negative pivot says so for a fraction of the cost.
-static bool semidefinite(const double *A, int n, double *L) {
+// Most matrices need nothing: elimination without a negative pivot says so for a fraction of the cost. L: in, the matrix; destroyed.
+static bool semidefinite(double *L, int n) {
   double most = 0;
-  memcpy(L, A, (size_t)(n * n) * sizeof *L);
-  for (int i = 0; i < n; i++) most = fmax(most, fabs(A[i * n + i]));
+  for (int i = 0; i < n; i++) most = fmax(most, fabs(L[i * n + i]));
   for (int k = 0; k < n; k++) {
     double pivot = L[k * n + k];
     bool none = fabs(pivot) <= 1e-10 * most;  // a rigid motion: the rest of its column must vanish too
@@ -46,31 +22,103 @@ static bool semidefinite(const double *A, int n, double *L) {
   return true;
 }
 
-void pbProject_Definite(double *A, int n, double *room) {
-  double *D = room, *V = room + n * n, all = 0;
-  bool positive = true;
-  for (int i = 0; i < n; i++) {
-    for (int j = 0; j < i; j++) A[i * n + j] = A[j * n + i] = 0.5 * (A[i * n + j] + A[j * n + i]);
+// A := (1 - beta v v') A (1 - beta v v') on its trailing rows and columns from `first`, where v lives; A symmetric. p: room, n numbers.
+static void reflect(double *A, int n, int first, const double *v, double beta, double *p) {
+  double pv = 0;
+  for (int i = first; i < n; i++) {
+    p[i] = 0;
+    for (int j = first; j < n; j++) p[i] += A[i * n + j] * v[j];
+    p[i] *= beta;
+    pv += p[i] * v[i];
   }
-  if (semidefinite(A, n, room)) return;
-  memcpy(D, A, (size_t)(n * n) * sizeof *A);
-  memset(V, 0, (size_t)(n * n) * sizeof *V);
-  for (int i = 0; i < n; i++) V[i * n + i] = 1;
-  for (int i = 0; i < n * n; i++) all += A[i] * A[i];
-  for (int sweep = 0; sweep < 30 && off_diagonal(D, n) > 1e-24 * all; sweep++) {
-    for (int p = 0; p < n; p++) {
-      for (int q = p + 1; q < n; q++) {
-        if (fabs(D[p * n + q]) > 1e-300) rotate(D, V, n, p, q);
-      }
+  for (int i = first; i < n; i++) p[i] -= 0.5 * beta * pv * v[i];
+  for (int i = first; i < n; i++) {
+    for (int j = first; j < n; j++) A[i * n + j] -= v[i] * p[j] + p[i] * v[j];
+  }
+}
+
+// Q := (1 - beta v v') Q. p: room, n numbers.
+static void reflect_rows(double *Q, int n, int first, const double *v, double beta, double *p) {
+  memset(p, 0, (size_t)n * sizeof *p);
+  for (int i = first; i < n; i++) {
+    for (int j = 0; j < n; j++) p[j] += v[i] * Q[i * n + j];
+  }
+  for (int i = first; i < n; i++) {
+    for (int j = 0; j < n; j++) Q[i * n + j] -= beta * v[i] * p[j];
+  }
+}
+
+// A = Q' T Q with T tridiagonal: diagonal d, beside it e. A is destroyed.
+static void tridiagonal(double *A, int n, double *Q, double *d, double *e) {
+  memset(Q, 0, (size_t)(n * n) * sizeof *Q);
+  for (int i = 0; i < n; i++) Q[i * n + i] = 1;
+  for (int k = 0; k + 1 < n; k++) {
+    double *v = d, below = 0, head = A[(k + 1) * n + k];  // d is filled when the reflections are done
+    for (int i = k + 2; i < n; i++) below += A[i * n + k] * A[i * n + k];
+    if (below > 0) {
+      double length = sqrt(head * head + below);
+      for (int i = k + 1; i < n; i++) v[i] = A[i * n + k];
+      v[k + 1] += head >= 0 ? length : -length;
+      double beta = 2 / (v[k + 1] * v[k + 1] + below);
+      reflect(A, n, k + 1, v, beta, e);
+      reflect_rows(Q, n, k + 1, v, beta, e);
+      A[k * n + k + 1] = head >= 0 ? -length : length;
+    } else {
+      A[k * n + k + 1] = head;
     }
   }
-  for (int i = 0; i < n; i++) positive = positive && D[i * n + i] >= 0;
-  if (positive) return;
-  memset(A, 0, (size_t)(n * n) * sizeof *A);
-  for (int k = 0; k < n; k++) {
-    double value = fabs(D[k * n + k]);
+  for (int i = 0; i < n; i++) d[i] = A[i * n + i];
+  for (int i = 0; i + 1 < n; i++) e[i] = A[i * n + i + 1];
+}
+
+// One implicit QR sweep over rows lo .. hi of T with Wilkinson's shift; the rows of Q turn along.
+static void sweep(double *d, double *e, int lo, int hi, double *Q, int n) {
+  double half = 0.5 * (d[hi - 1] - d[hi]), last = e[hi - 1], root = sqrt(half * half + last * last);
+  double x = d[lo] - (d[hi] - last * last / (half >= 0 ? half + root : half - root)), z = e[lo];
+  for (int k = lo; k < hi; k++) {
+    double r = hypot(x, z), c = r > 0 ? x / r : 1, s = r > 0 ? -z / r : 0, a = d[k], b = e[k], g = d[k + 1];
+    if (k > lo) e[k - 1] = r;
+    d[k] = c * c * a - 2 * c * s * b + s * s * g;
+    d[k + 1] = s * s * a + 2 * c * s * b + c * c * g;
+    e[k] = c * s * (a - g) + (c * c - s * s) * b;
+    if (k + 1 < hi) {
+      x = e[k], z = -s * e[k + 1];
+      e[k + 1] *= c;
+    }
+    double *p = Q + k * n, *q = p + n;
     for (int i = 0; i < n; i++) {
-      for (int j = 0; j < n; j++) A[i * n + j] += value * V[i * n + k] * V[j * n + k];
+      double u = p[i], v = q[i];
+      p[i] = c * u - s * v;
+      q[i] = s * u + c * v;
+    }
+  }
+}
+
+// Eigenvalues to d, eigenvectors to the rows of Q; false where T is not finite.
+static bool diagonalise(double *d, double *e, double *Q, int n) {
+  int hi = n - 1;
+  for (int left = 30 * n; hi > 0 && left > 0; left--) {
+    int lo = hi;
+    while (lo > 0 && fabs(e[lo - 1]) > DBL_EPSILON * (fabs(d[lo - 1]) + fabs(d[lo]))) lo--;
+    if (lo == hi) hi--;
+    else sweep(d, e, lo, hi, Q, n);
+  }
+  return hi == 0;
+}
+
+void pbProject_Definite(double *A, int n, double share, double *room) {
+  double *S = room, *Q = S + n * n, *d = Q + n * n, *e = d + n;
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j <= i; j++) S[i * n + j] = S[j * n + i] = Q[i * n + j] = 0.5 * (A[i * n + j] + A[j * n + i]);
+  }
+  if (semidefinite(Q, n)) return;
+  tridiagonal(S, n, Q, d, e);
+  if (!diagonalise(d, e, Q, n)) return;
+  for (int k = 0; k < n; k++) {
+    const double *q = Q + k * n;
+    for (int i = 0; i < n && d[k] < 0; i++) {
+      double more = -2 * share * d[k] * q[i];
+      for (int j = 0; j < n; j++) A[i * n + j] += more * q[j];
     }
   }
 }

@@ -1,5 +1,14 @@
 // Points on bodies: what an element's matrix says of them goes through the bodies' accelerations.
+#include <string.h>
+
 #include "deform/deform.h"
+
+void pbRiders_Clear(pbDeformWork *w) {
+  pbRiders *r = w->riders;
+  size_t n = (size_t)r->n;
+  memset(r->A, 0, n * n * sizeof(double));
+  memset(r->B, 0, n * 3 * (size_t)w->d->nfree * sizeof(double));
+}
 
 // B[:, b] += scale J_a' H_ab for a rider a and a free point b (fixed axes have no column).
 static void with_point(pbDeformWork *w, int rider, int point, const double *H, int n, double scale) {

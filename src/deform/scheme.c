@@ -5,21 +5,73 @@
 //   AVF4       x+ = x + h v + h^2 (a(x)/12 + a((x + x+)/2)/3 + a(x+)/12),  h v+ = 2 (x+ - x) - h v
 //   symplectic x+ = x + h v + h^2 a(x),                           h v+ = x+ - x
 //   static     0 = a(x+),                                         v+ = 0
+// Velocities are those of the scheme at the same place: v where a(x) stands, (x+ - x)/h in the middle, v+ where a(x+) stands. Energies
+// say them as (z - y)/h, so y and h become what gives that (ago and span of the table): of BDF2 v+ = (x+ - (4 x - x1)/3) / (2/3 h), of the
+// trapezoid v+ = (x+ - (x + h v/2)) / (h/2).
 // (Quispel and McLaren 2008 for the average vector field; Simpson's rule makes it exact for quartic energies.)
 #include <string.h>
 
 #include "deform/deform.h"
 
+#define NOW \
+  { 1, 0, 0 }
+#define HALF \
+  { 1, 0.5, 0 }
 static const pbSchemeTable table[pb_schemeCount] = {
-    [pb_schemeImplicitEuler] = {"implicit_euler", {1, 1, 0, 0, 0}, {-1, 0, 0, 0}, 1, 1, 1, {1}, {1}, true, true, false},
-    [pb_schemeBdf2] =
-        {"bdf2", {4. / 3, 8. / 9, -1. / 3, -2. / 9, 0}, {-2, 0, 0.5, 0}, 1.5, 4. / 9, 1, {1}, {1}, true, true, true},
-    [pb_schemeTrapezoid] = {"trapezoid", {1, 1, 0, 0, 0.25}, {-2, -1, 0, 0}, 2, 0.25, 1, {1}, {1}, true, true, false},
-    [pb_schemeAvf4] = {"avf4", {1, 1, 0, 0, 1. / 12}, {-2, -1, 0, 0}, 2, 1, 2, {1. / 12, 2. / 3}, {1, 0.5}, true, true, false},
-    [pb_schemeSymplecticEuler] = {"symplectic_euler", {1, 1, 0, 0, 1}, {-1, 0, 0, 0}, 1, 0, 0, {0}, {0}, true, false, false},
-    [pb_schemeStatic] = {"static", {0}, {0}, 0, 1, 1, {1}, {1}, false, true, false},
+    [pb_schemeImplicitEuler] = {.name = "implicit_euler",
+                                .start = {1, 1},
+                                .next = {-1},
+                                .new = 1,
+                                .factor = 1,
+                                .terms = 1,
+                                .weight = {1},
+                                .at = {1},
+                                .ago = {NOW},
+                                .span = 1,
+                                .inertia = true,
+                                .implicit = true},
+    [pb_schemeBdf2] = {.name = "bdf2",
+                       .start = {4. / 3, 8. / 9, -1. / 3, -2. / 9},
+                       .next = {-2, 0, 0.5},
+                       .new = 1.5,
+                       .factor = 4. / 9,
+                       .terms = 1,
+                       .weight = {1},
+                       .at = {1},
+                       .ago = {{4. / 3, 0, -1. / 3}},
+                       .span = 2. / 3,
+                       .inertia = true,
+                       .implicit = true,
+                       .history = true},
+    [pb_schemeTrapezoid] = {.name = "trapezoid",
+                            .start = {1, 1, 0, 0, 0.25},
+                            .next = {-2, -1},
+                            .new = 2,
+                            .factor = 0.25,
+                            .terms = 1,
+                            .weight = {1},
+                            .at = {1},
+                            .ago = {HALF},
+                            .span = 0.5,
+                            .inertia = true,
+                            .implicit = true},
+    [pb_schemeAvf4] = {.name = "avf4",
+                       .start = {1, 1, 0, 0, 1. / 12},
+                       .next = {-2, -1},
+                       .new = 2,
+                       .factor = 1,
+                       .terms = 2,
+                       .weight = {1. / 12, 2. / 3},
+                       .at = {1, 0.5},
+                       .ago = {HALF, NOW},
+                       .span = 0.5,
+                       .inertia = true,
+                       .implicit = true},
+    [pb_schemeSymplecticEuler] =
+        {.name = "symplectic_euler", .start = {1, 1, 0, 0, 1}, .next = {-1}, .new = 1, .ago = {NOW}, .span = 1, .inertia = true},
+    [pb_schemeStatic] =
+        {.name = "static", .factor = 1, .terms = 1, .weight = {1}, .at = {1}, .ago = {NOW}, .span = 1, .implicit = true},
 };
-
 const pbSchemeTable *pbScheme_Table(pbScheme scheme, bool first) {
   return &table[first && table[scheme].history ? pb_schemeImplicitEuler : scheme];
 }

@@ -22,8 +22,9 @@ pbStatus pbDeform_Fail(pbDeformWork *w, pbStatus status, const char *format, ...
 static void layout(pbArena *a, pbDeformWork *w) {
   const pbDeform *d = w->d;
   size_t n = (size_t)d->npoint, p = 3 * (size_t)d->most_points, real = sizeof(double);
-  double **of_points[] = {&w->x,       &w->y,        &w->v,    &w->v1,      &w->xhat,  &w->accel, &w->next_x,  &w->point,
-                          &w->weights, &w->gradient, &w->step, &w->adjoint, &w->z_bar, &w->y_bar, &w->past_bar};
+  double **of_points[] = {&w->x,      &w->y,     &w->v,        &w->v1,       &w->xhat,   &w->accel,
+                          &w->next_x, &w->point, &w->weights,  &w->gradient, &w->step,   &w->adjoint,
+                          &w->z_bar,  &w->y_bar, &w->past_bar, &w->ago,      &w->ago_bar};
   int rows = d->options.method == pb_minimiseLbfgs ? 2 * PB_LBFGS_PAIRS : d->options.method == pb_minimiseNewton ? 0 : 4;
   for (size_t i = 0; i < sizeof of_points / sizeof *of_points; i++) *of_points[i] = pbArena_Take(a, 3 * n, real);
   w->history = pbArena_Take(a, 3 * n * (size_t)rows, real);
@@ -90,8 +91,13 @@ static pbStatus acceleration(pbDeformWork *w) {
   memset(w->accel, 0, (size_t)n * sizeof(double));
   if (w->barrier) PB_TRY(pbDeformContact_Update(w, w->y));
   for (int i = 0; i < n; i++) w->point[i] = w->y[i] - w->in.h * w->v[i];
-  PB_TRY(pbDeform_Evaluate(
-      w, &(pbEvaluation){.z = w->y, .y = w->point, .time = w->in.time, .gradient = w->accel, .gradient_scale = -1}));
+  PB_TRY(pbDeform_Evaluate(w, &(pbEvaluation){.z = w->y,
+                                              .y = w->point,
+                                              .ago = w->point,
+                                              .span = w->in.h,
+                                              .time = w->in.time,
+                                              .gradient = w->accel,
+                                              .gradient_scale = -1}));
   for (int i = 0; i < n; i++) w->accel[i] = w->mass[i / 3] > 0 ? w->accel[i] / w->mass[i / 3] + w->in.gravity[i % 3] : 0;
   return pb_ok;
 }
@@ -110,12 +116,14 @@ pbStatus pbDeform_Begin(pbDeformWork *w, const pbDeformInput *in, const double *
   memcpy(w->v, state + at.v, (size_t)n * sizeof(double));
   const pbSchemeTable *s = w->scheme;
   double h = in->h;
+  const double *ago = s->ago[0];
   if (w->barrier) PB_TRY(pbDeformContact_Begin(w));
   if (pbScheme_NeedsAcceleration(s)) PB_TRY(acceleration(w));
   for (int i = 0; i < n; i++) {
     w->xhat[i] = s->start[pb_pastX] * w->y[i] + s->start[pb_pastV] * h * w->v[i];
     if (s->history) w->xhat[i] += s->start[pb_pastX1] * state[at.x1 + i] + s->start[pb_pastV1] * h * state[at.v1 + i];
     if (s->start[pb_pastA] != 0) w->xhat[i] += s->start[pb_pastA] * h * h * w->accel[i];
+    w->ago[i] = ago[pb_pastX] * w->y[i] + ago[pb_pastV] * h * w->v[i] + (s->history ? ago[pb_pastX1] * state[at.x1 + i] : 0);
   }
   return pb_ok;
 }

@@ -21,6 +21,7 @@ static void layout(pbArena *a, const pbModel *m, pbCouple *c) {
   c->state_bar = pbArena_Take(a, (size_t)m->deform_tangent, real);
   c->K = pbArena_Take(a, n * n, real);
   c->S = pbArena_Take(a, n * n, real);
+  c->eigen = pbArena_Take(a, (size_t)pbProject_Room(m->nv), real);
   c->riders.J = pbArena_Take(a, p * n, real);
   c->riders.A = pbArena_Take(a, n * n, real);
   c->riders.B = pbArena_Take(a, n * 3 * (size_t)d->nfree, real);
@@ -109,19 +110,14 @@ static void columns_at(pbScratch *s, const double *force) {
 static pbStatus look(pbScratch *s, bool exact, double *value) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
-  const pbDeform *d = w->d;
-  int n = c->riders.n, negative;
+  int negative;
   place_at(s, c->acc, w->x);
   columns_at(s, NULL);
-  for (double share = -1; share < 1; share = share < 0 ? 0 : share > 0 ? 10 * share : 1e-12) {
-    memset(c->riders.A, 0, (size_t)(n * n) * sizeof(double));
-    memset(c->riders.B, 0, (size_t)(n * 3 * d->nfree) * sizeof(double));
-    PB_TRY(pbDeform_Look(w, w->x, value, w->gradient, true, share >= 0));
-    if (share > 0) pbDeform_ShiftDiagonal(w, share);
-    pbStatus status = pbDeformMatrix_Factor(w, &negative);
-    if (status == pb_ok && (negative == 0 || exact)) break;
-    if (status != pb_ok && (status != pb_singular || exact)) return status;
-    w->report.projections++;
+  if (exact) {
+    PB_TRY(pbDeform_Look(w, w->x, value, w->gradient, true, 0));
+    PB_TRY(pbDeformMatrix_Factor(w, &negative));
+  } else {
+    PB_TRY(pbDeform_LookDefinite(w, w->x, value, w->gradient));
   }
   columns_at(s, c->riders.gradient);
   return pb_ok;
@@ -173,7 +169,7 @@ static double total(pbScratch *s, const double *acc, double *x) {
   pbDeformWork *w = s->deform;
   double value;
   place_at(s, acc, x);
-  if (pbDeform_Look(w, x, &value, NULL, false, false) != pb_ok) return INFINITY;
+  if (pbDeform_Look(w, x, &value, NULL, false, 0) != pb_ok) return INFINITY;
   return pow(w->in.h, 4) * s->variant->cost(&s->w, acc, s->couple->slope) + value;
 }
 
@@ -200,8 +196,9 @@ static bool way_is_free(pbScratch *s, double size) {
   return true;
 }
 
-// One iteration from (c->acc, w->x); *moved: the largest way of a point, or of accelerations times h^2.
-static pbStatus iterate(pbScratch *s, double *moved) {
+// One iteration from (c->acc, w->x); *way: the largest way of a point, or of accelerations times h^2, to Newton's next place; *moved: whether
+// the search found one on it that is no worse.
+static pbStatus iterate(pbScratch *s, double *way, bool *moved) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   const pbDeform *d = w->d;
@@ -213,7 +210,7 @@ static pbStatus iterate(pbScratch *s, double *moved) {
   hand_over(s, true);
   pbStatus status = s->variant->again(&s->w, c->trial_acc);
   if (status == pb_singular) {  // S bends downwards more than the masses hold
-    pbProject_Definite(c->S, n, c->K);
+    pbProject_Definite(c->S, n, 1, c->eigen);
     status = s->variant->again(&s->w, c->trial_acc);
   }
   hand_over(s, false);
@@ -228,8 +225,9 @@ static pbStatus iterate(pbScratch *s, double *moved) {
   for (int i = 0; i < d->nrider; i++) {
     for (int k = 0; k < 3; k++) w->step[3 * d->rider[i] + k] = -c->x_way[3 * i + k];
   }
-  *moved = fmax(pb_largest(w->step, all), h2 * pb_largest(c->way, n));
-  if (!(*moved < INFINITY)) return pbScratch_Fail(s, pb_not_finite, "a step of bodies and deformables is not finite");
+  *moved = false;
+  *way = fmax(pb_largest(w->step, all), h2 * pb_largest(c->way, n));
+  if (!(*way < INFINITY)) return pbScratch_Fail(s, pb_not_finite, "a step of bodies and deformables is not finite");
   size = pbDeform_MaxStep(w, w->x, w->step);
   for (int k = 0; k < 60; k++, size *= 0.5) {
     for (int i = 0; i < n; i++) c->trial_acc[i] = c->acc[i] + size * c->way[i];
@@ -238,7 +236,8 @@ static pbStatus iterate(pbScratch *s, double *moved) {
     if (!way_is_free(s, size)) continue;
     memcpy(c->acc, c->trial_acc, (size_t)n * sizeof(double));
     memcpy(w->x, w->next_x, (size_t)all * sizeof(double));
-    return pb_ok;
+    *moved = true;
+    break;
   }
   return pb_ok;
 }
@@ -247,18 +246,22 @@ static pbStatus solve(pbScratch *s) {
   pbDeformWork *w = s->deform;
   const pbDeformOptions *o = &w->d->options;
   int most = o->iterations ? o->iterations : 100;
-  double tolerance = o->tolerance > 0 ? o->tolerance : 1e-10 * w->d->size, moved = INFINITY;
+  double tolerance = o->tolerance > 0 ? o->tolerance : 1e-10 * w->d->size, way = INFINITY;
+  bool moved = true;
   w->report = (pbDeformReport){0};
-  while (moved > tolerance && w->report.iterations < most) {
+  w->project = 0;
+  while (way > tolerance && moved && w->report.iterations < most) {
     w->report.iterations++;
-    PB_TRY(iterate(s, &moved));
+    PB_TRY(iterate(s, &way, &moved));
   }
-  w->report.converged = moved <= tolerance;
-  w->report.change = moved, w->report.residual = moved / w->d->size;
+  w->report.converged = way <= tolerance;
+  w->report.change = way, w->report.residual = way / w->d->size;
   if (w->report.converged || o->approximate) return pb_ok;
-  return pbScratch_Fail(s, pb_no_convergence,
-                        "the step of bodies and deformables did not converge: after %d iterations points still move by %.3g m",
-                        w->report.iterations, moved);
+  return pbScratch_Fail(
+      s, pb_no_convergence,
+      "the step of bodies and deformables did not converge: after %d iterations Newton's method would still move "
+      "points by %.3g m (tolerance %.3g)%s",
+      w->report.iterations, way, tolerance, moved ? "" : ", and nothing on that way is better: the search ended");
 }
 
 // Fixed points to where they go, as far as gaps allow; what is free, and bodies, give way in between.

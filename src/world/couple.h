@@ -16,6 +16,7 @@ typedef struct pbCouple {
   pbRide ride;
   double *K;                                          // nv x nv: curvature of the places along the forces
   double *S, *g, *at_acc;                             // nv x nv, nv, nv: what the bodies' solver gets, by h^4
+  double *eigen;                                      // room of the projection of S
   double *acc, *way, *slope, *lam, *more;             // nv
   double *trial_acc, *unit, *columns;                 // nv; nv; nv x 3 npoint: Hxx^-1 B'
   double *x_bar, *y_bar, *x_way, *local_way, *force;  // 3 riders

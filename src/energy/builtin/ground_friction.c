@@ -16,7 +16,7 @@ static const pbMaterial materials[] = {{
                   "coefficient*dot(s, s)*max(reach - (dot(normal, y0) - level), 0)",
                   1, parameters),
     .start = start,
-    .sheet = "E = c |s|^2 max(0, reach - height at the start of the step), s the velocity along the ground. Goes with the "
-             "penalty ground; Coulomb's law it is not.",
+    .sheet = "E = c |s|^2 max(0, reach - height at the start of the step), s the velocity along the ground: a force of "
+             "2 c s/h times the depth, which depends on the time step. Goes with the penalty ground; Coulomb's law it is not.",
 }};
 PB_MATERIAL_FILE(ground_friction, materials);

@@ -1,0 +1,148 @@
+"""Deformables against closed forms: damping by every scheme, what buckles, friction that slides."""
+import json
+
+import numpy as np
+import pytest
+
+import pb
+
+SCHEMES = ("implicit_euler", "bdf2", "trapezoid", "avf4")
+
+
+def model(tmp_path, h, gravity=(0, 0, 0), options=None, **deformables):
+    path = tmp_path / "scene.json"
+    path.write_text(json.dumps(dict(options=dict(timestep=h, gravity=list(gravity), **(options or {})), deformables=deformables)))
+    return pb.Model(path)
+
+
+def rows(m, steps, name="points"):
+    """Positions (or velocities) of all states, steps + 1 x points x 3."""
+    x = m.init()
+    out = [x]
+    for _ in range(steps):
+        x, _ = m.step(x)
+        out.append(x)
+    return np.array(out)[:, m.slots[name]].reshape(steps + 1, -1, 3)
+
+
+# ---- damping --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_drag(tmp_path, scheme):
+    """m v' = -c v: each scheme multiplies v by its rational approximation of exp(-c h/m)."""
+    h, c, steps = 0.01, 2.0, 100
+    body = dict(name="o", mesh=dict(points=[[0, 0, 0]]), velocity=[1, 0, 0], mass=1,
+                energies=[dict(energy="drag", on="points", parameters=dict(damping=c))])
+    v = rows(model(tmp_path, h, scheme=scheme, bodies=[body]), steps, "point_velocity")[:, 0, 0]
+    euler, cayley = 1 / (1 + c * h), (1 - c * h / 2) / (1 + c * h / 2)
+    if scheme == "bdf2":
+        expected = [1, euler]
+        for _ in range(steps - 1):
+            expected.append((4 * expected[-1] - expected[-2]) / (3 + 2 * c * h))
+    else:
+        expected = (euler if scheme == "implicit_euler" else cayley) ** np.arange(steps + 1)
+    assert np.allclose(v, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("damper", ["drag", "spring_damper", "formula"])
+@pytest.mark.parametrize("scheme, order", [("implicit_euler", 1), ("bdf2", 2), ("trapezoid", 2), ("avf4", 2), ("symplectic_euler", 1)])
+def test_order_with_damping(tmp_path, scheme, order, damper):
+    k, m, c, time = 200.0, 0.7, 1.5, 0.4
+    damping = dict(drag=dict(energy="drag", on=[[1]], parameters=dict(damping=c)),
+                   spring_damper=dict(energy="spring_damper", on="edges", parameters=dict(damping=c)),
+                   formula=dict(name="own", formula="u = (x0 - y0)/h; 0.5*c*h*dot(u, u)", on=[[1]], parameters=dict(c=c)))[damper]
+    errors = []
+    for h in (0.002, 0.001):
+        body = dict(name="o", mesh=dict(points=[[0, 0, 0], [1, 0, 0]], edges=[[0, 1]]), start=[[0, 0, 0], [1.1, 0, 0]], mass=[1, m],
+                    pins=[dict(points=0)], energies=[dict(energy="spring", parameters=dict(stiffness=k)), damping])
+        steps = round(time / h)
+        x = rows(model(tmp_path, h, scheme=scheme, bodies=[body]), steps)[:, 1, 0]
+        w, z, t = np.sqrt(k / m), c / (2 * np.sqrt(k * m)), h * np.arange(steps + 1)
+        s = np.sqrt(1 - z * z)
+        exact = 1 + 0.1 * np.exp(-z * w * t) * (np.cos(s * w * t) + z / s * np.sin(s * w * t))
+        errors.append(np.abs(x - exact).max())
+    assert abs(np.log2(errors[0] / errors[1]) - order) < 0.1, errors
+
+
+TET = dict(points=[[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]], tetrahedra=[[0, 1, 2, 3]])
+SHEET = dict(points=[[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0]], triangles=[[0, 1, 2]])
+DAMPERS = {
+    "spring_damper": (dict(points=[[0, 0, 0], [0.1, 0, 0]], edges=[[0, 1]]), dict(damping=2.0)),
+    "mass_drag": (TET, dict(rate=3.0, density=9e3)),
+    "rayleigh": (TET, dict(young=1e4, poisson=0.3, time=0.01)),
+    "viscous": (TET, dict(shear_viscosity=50.0, bulk_viscosity=20.0)),
+    "membrane_rayleigh": (SHEET, dict(young=1e5, poisson=0.3, time=0.01, thickness=1e-2)),
+}
+
+
+@pytest.mark.parametrize("energy", DAMPERS)
+def test_every_damper_acts_in_full(tmp_path, energy):
+    """The last point moves against its damper alone: all schemes of order 2 lose the same share of its velocity."""
+    mesh, parameters = DAMPERS[energy]
+    held = len(mesh["points"]) - 1
+    velocity = [[0, 0, 0]] * held + [[1e-4, 0, 0]]
+    left = {}
+    for scheme in SCHEMES:
+        body = dict(name="o", mesh=mesh, mass=1.0 * (held + 1), velocity=velocity, pins=[dict(points=list(range(held)))],
+                    energies=[dict(energy=energy, parameters=parameters)])
+        v = rows(model(tmp_path, 2e-3, scheme=scheme, bodies=[body]), 200, "point_velocity")[:, -1, 0]
+        left[scheme] = -np.log(v[-1] / v[0])
+    assert left["trapezoid"] > 0.1, left
+    for scheme, tolerance in (("implicit_euler", 0.02), ("bdf2", 2e-3), ("avf4", 1e-4)):
+        assert left[scheme] == pytest.approx(left["trapezoid"], rel=tolerance), (scheme, left)
+
+
+# ---- what buckles -----------------------------------------------------------------------------------------------------
+def column(load, tilt, n=20):
+    """Clamped below, bending stiffness 1, length 1 (the clamped segment is no part of it); Euler's load is pi^2/4."""
+    return dict(name="r", mesh=dict(points=[[0, 0, i / n] for i in range(n + 1)], edges=[[i, i + 1] for i in range(n)]),
+                start=[[tilt * np.sin(3 * i) * (i > 1), 0, i / n] for i in range(n + 1)], mass=1e-3, pins=[dict(points=[0, 1])],
+                energies=[dict(energy="rod_stretch", name="s", parameters=dict(axial=1e4)),
+                          dict(energy="rod_bend", name="b", parameters=dict(bending=1.0)),
+                          dict(energy="load", name="l", on=[[n]], parameters=dict(force=[0, 0, -load]))])
+
+
+@pytest.mark.parametrize("load", [2.8, 3.0, 5.0])
+def test_column_buckles(tmp_path, load):
+    """Just above Euler's load (2.73 for the 0.95 that are free) and far above: from nearly straight and from bent to the same shape."""
+    tips = []
+    for tilt in (1e-6, 0.03):
+        m = model(tmp_path, 0.01, scheme="static", bodies=[column(load, tilt)])
+        tips.append(np.abs(rows(m, 1)[1, -1]))
+        assert m.report().iterations < 80
+    assert np.allclose(*tips, atol=1e-8) and tips[0][0] > 0.05, tips
+
+
+def test_cloth_buckles(tmp_path):
+    """Thin cloth that hangs by two corners folds within a few steps."""
+    n = 20
+    body = dict(name="c", mesh=dict(grid=dict(u=[0.6, 0, 0], v=[0, 0.6, 0], cells=[n, n], pattern="alternating")),
+                pins=[dict(points=[dict(nearest=[0, 0, 0]), dict(nearest=[0.6, 0, 0])])],
+                energies=[dict(energy="membrane_stvk", name="s", parameters=dict(young=1e6, poisson=0.3, thickness=1e-3, density=200)),
+                          dict(energy="bending_quadratic", name="b", parameters=dict(bending=1e-6))])
+    m = model(tmp_path, 0.02, gravity=(0, 0, -9.81), bodies=[body])
+    x, worst = m.init(), 0
+    for _ in range(8):
+        x, _ = m.step(x)
+        worst = max(worst, m.report().iterations)
+    assert worst < 60
+
+
+def test_box_flies_into_cloth(tmp_path):
+    """A rigid box of 5 kg at 15 m/s, in the same minimum as the cloth that it meets."""
+    (tmp_path / "box.xml").write_text('<mujoco><option timestep=".005" gravity="0 0 0"/><worldbody><body pos="0 0 -.1">'
+                                      '<joint type="slide" axis="0 0 1"/><geom name="r" type="box" size=".1 .1 .02" mass="5"/>'
+                                      '</body></worldbody></mujoco>')
+    corners = [dict(nearest=[a, b, 0]) for a in (-0.25, 0.25) for b in (-0.25, 0.25)]
+    body = dict(name="c", mesh=dict(grid=dict(corner=[-0.25, -0.25, 0], u=[0.5, 0, 0], v=[0, 0.5, 0], cells=[8, 8], pattern="alternating")),
+                pos=[0, 0, 0.05], mass=0.05, pins=[dict(points=corners)],
+                energies=[dict(energy="membrane_stvk", name="m", parameters=dict(young=1e5, poisson=0.3, thickness=1e-3)),
+                          dict(energy="bending_quadratic", name="b", parameters=dict(bending=1e-4))])
+    contact = dict(distance=0.004, stiffness=100, friction=0.2, velocity=0.01, geoms=["r"])
+    (tmp_path / "scene.json").write_text(json.dumps(dict(model="box.xml", deformables=dict(bodies=[body], contact=contact))))
+    m = pb.Model(tmp_path / "scene.json")
+    x, worst = m.init(), 0
+    x[m.slots["qvel"]] = 15
+    for _ in range(12):
+        x, _ = m.step(x)
+        worst = max(worst, m.report().iterations)
+    assert worst < 60
