@@ -16,6 +16,7 @@ static const Option option_table[opt_count] = {
     [opt_init] = {"init", "FILE.npz", "initial state: any of qpos, qvel, act, time, ..., or a trajectory (its last row)"},
     [opt_init_row] = {"init-row", "K", "row of the trajectory to start from (negative: from the end)"},
     [opt_keyframe] = {"keyframe", "K", "start in a keyframe, by number or name, with its controls"},
+    [opt_trajectory] = {"trajectory", "K", "of a task with several trajectories: which, counted from 0"},
     [opt_control] = {"control", "FILE.npy", "controls (N, nu), or (nu,) for constant ones; or a trajectory"},
     [opt_qfrc] = {"qfrc", "FILE.npy", "applied generalised forces (N, nv), or (nv,)"},
     [opt_xfrc] = {"xfrc", "FILE.npy", "applied forces and torques on bodies (N, nbody, 6), or (nbody, 6)"},
@@ -48,7 +49,9 @@ static const Option option_table[opt_count] = {
     [opt_version] = {"version", NULL, "version of the program"},
 };
 
-static unsigned options_of(const cliCommand *command) { return command->options | 1u << opt_help | 1u << opt_version; }
+const char *cliArgs_Name(cliOptionId id) { return option_table[id].name; }
+
+static uint64_t options_of(const cliCommand *command) { return command->options | 1ull << opt_help | 1ull << opt_version; }
 
 bool cli_number(const char *text, const char **end, double *value) {
   char *stop = NULL;

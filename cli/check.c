@@ -166,6 +166,10 @@ static pbStatus walk(Doctor *d) {
 }
 
 // Controls that make the model move: inside their ranges where they have one.
+static bool has_random_controls(const cliRun *run) {
+  return run->nu && !run->task && !run->app->args.text[opt_control] && !run->app->args.text[opt_keyframe];
+}
+
 static void random_controls(Doctor *d) {
   const cliRun *run = d->run;
   pbField limited;
@@ -970,7 +974,7 @@ static void report_text(const Doctor *d) {
   int failed = 0;
   printf(
       "%s: %ld steps%s, at most %d contacts\n", d->run->model_path, d->run->steps,
-      d->run->nu && !d->run->app->args.text[opt_control] && !d->run->app->args.text[opt_keyframe] ? " with random controls" : "",
+      has_random_controls(d->run) ? " with random controls" : "",
       most_contacts(d));
   for (int i = 0; i < d->test_count; i++) {
     const Test *t = &d->tests[i];
@@ -1046,11 +1050,12 @@ static pbStatus examine(Doctor *d) {
   long seed = 0;
   PB_TRY(cliArgs_Integer(d->run->app, opt_seed, 0, LONG_MAX, 0, &seed));
   PB_TRY(cliArgs_Mode(d->run->app, &d->mode));
+  if (d->run->task && !d->run->app->args.text[opt_mode]) d->mode = pbTask_GradientKind(d->run->task);
   d->rng = pbRng_Seed((uint64_t)seed);
   PB_TRY(make_room(d));
   const char *const *text = d->run->app->args.text;
-  if (!text[opt_control] && !text[opt_keyframe]) random_controls(d);
-  if (!text[opt_init] && !text[opt_keyframe]) random_velocity(d);
+  if (has_random_controls(d->run)) random_controls(d);
+  if (!text[opt_init] && !text[opt_keyframe] && !d->run->task) random_velocity(d);
   PB_TRY(walk(d));
   PB_TRY(derivatives(d));
   solver_findings(d);
@@ -1073,6 +1078,7 @@ pbStatus cliCheck_Run(cliApp *app) {
   run.app = app;
   pbStatus status = cliArgs_Integer(app, opt_horizon, 1, MOST_HORIZON, 20, &horizon);
   if (status == pb_ok) status = cliRun_Begin(app, horizon, &run);
+  if (status == pb_ok) cliRun_FirstTrajectory(&run);
   if (status == pb_ok) status = examine(d);
   d->run = &run;
   run.app = app;

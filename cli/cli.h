@@ -2,6 +2,7 @@
 #ifndef PB_CLI_H
 #define PB_CLI_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include <pullback/array.h>
@@ -14,6 +15,7 @@ typedef enum cliOptionId {
   opt_init,
   opt_init_row,
   opt_keyframe,
+  opt_trajectory,
   opt_control,
   opt_qfrc,
   opt_xfrc,
@@ -44,10 +46,10 @@ typedef enum cliOptionId {
 
 enum {
   CLI_MODEL =
-      1u << opt_param | 1u << opt_option | 1u << opt_contact | 1u << opt_constants | 1u << opt_deformables | 1u << opt_allow_root,
-  CLI_RUN = CLI_MODEL | 1u << opt_steps | 1u << opt_init | 1u << opt_init_row | 1u << opt_keyframe | 1u << opt_control |
-            1u << opt_qfrc | 1u << opt_xfrc | 1u << opt_quiet,
-  CLI_WRITE = 1u << opt_output | 1u << opt_compressed
+      1ull << opt_param | 1ull << opt_option | 1ull << opt_contact | 1ull << opt_constants | 1ull << opt_deformables | 1ull << opt_allow_root,
+  CLI_RUN = CLI_MODEL | 1ull << opt_steps | 1ull << opt_init | 1ull << opt_init_row | 1ull << opt_keyframe | 1ull << opt_control |
+            1ull << opt_qfrc | 1ull << opt_xfrc | 1ull << opt_quiet | 1ull << opt_trajectory,
+  CLI_WRITE = 1ull << opt_output | 1ull << opt_compressed
 };
 
 typedef struct cliList {
@@ -67,8 +69,8 @@ typedef struct cliApp cliApp;
 typedef struct cliCommand {
   const char *name, *operands, *summary;
   int least, most;   // operands
-  unsigned options;  // bits of cliOptionId
-  unsigned required;
+  uint64_t options;  // bits of cliOptionId
+  uint64_t required;
   const char *more;  // last part of --help
   pbStatus (*run)(cliApp *app);
 } cliCommand;
@@ -92,6 +94,7 @@ pbStatus cliInspect_Run(cliApp *app);
 pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char **argv, cliArgs *args);
 void cliArgs_Free(pbContext *ctx, cliArgs *args);
 void cliArgs_Help(const cliCommand *command);
+const char *cliArgs_Name(cliOptionId id);  // without dashes
 // An integer of an option in [least, most]; `other` if the option is not given.
 pbStatus cliArgs_Integer(cliApp *app, cliOptionId id, long least, long most, long other, long *value);
 // --mode; exact if it is not given.
@@ -155,7 +158,9 @@ typedef struct cliRun {
   double *theta;         // the run's parameters
   double *theta_before;  // before derived ones were recomputed; NULL with --constants keep
   bool recompute;
-  long steps;
+  pbTask *task;          // the run of a task file: its trajectories; NULL for a model alone
+  int trajectory, trajectories;  // of the task: the one this is, and how many the command is about
+  long steps, other_steps;       // how many; where nothing says how many
   double *x0;
   double *control, *qfrc, *xfrc;  // steps rows each (at least one); NULL where not given (control: never)
   pbScratch *scratch;
@@ -175,8 +180,13 @@ typedef struct cliRun {
 pbStatus cliRun_Model(cliApp *app, cliRun *run);
 // Sizes of run->model into the run.
 void cliRun_Sizes(cliRun *run);
-// The same with initial state and inputs; `steps` where nothing says how many.
+// The same with initial state and inputs; `steps` where nothing says how many. A task file is a run: its trajectory (--trajectory, else
+// the first) and its variables' start values hold unless options say otherwise.
 pbStatus cliRun_Begin(cliApp *app, long steps, cliRun *run);
+// Go on with another trajectory of the task: initial state, controls, steps.
+pbStatus cliRun_Trajectory(cliRun *run, int trajectory);
+// A line on standard error where a task has several trajectories and none was asked for.
+void cliRun_FirstTrajectory(const cliRun *run);
 void cliRun_End(cliRun *run);
 pbInput cliRun_Input(const cliRun *run, long k);  // of step k; k = steps: of the last
 // Take the constraint solve of step k (in scratch) into account, or another's residual; how deep geoms overlap.

@@ -29,9 +29,12 @@ typedef struct Gradient {
   pbRolloutBar bar;
   pbLoss *loss;
   pbGradientKind mode;
-  double loss_value;
-  double *x0, *theta;  // cotangents of the initial state and of theta (NULL: not wanted)
-  pbCertificate certificate;
+  int count;       // trajectories of a task that are summed over; 1 for all else
+  long most_steps;  // of one of them
+  double loss_value;     // the sum
+  double *losses;        // count
+  double *x0, *theta;    // cotangents of the initial states (count rows) and of theta (NULL: not wanted)
+  pbCertificate certificate, *certificates;  // of the trajectory at hand; of all
 } Gradient;
 
 static pbStatus no_memory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "out of memory"); }
@@ -227,13 +230,14 @@ static int show_progress(void *user, const pbProgress *p) {
 
 // ---- the gradient --------------------------------------------------------------------------------------------------
 
-// Where the gradient of an input goes: straight into the set.
+// Where the gradient of an input goes: straight into the set; of several trajectories with an axis for them, and zero beyond the
+// last step of shorter ones.
 static pbStatus add_input(const Gradient *g, pbArrays *set, int which, size_t width, double **memory) {
-  size_t n = (size_t)g->run->steps, nbody = (size_t)g->run->nbody;
+  size_t shape[4] = {(size_t)g->count, (size_t)g->most_steps, which == want_xfrc ? (size_t)g->run->nbody : width, 6};
+  int one = g->count == 1;
   *memory = NULL;
   if (!g->wanted[which]) return pb_ok;
-  if (which == want_xfrc) return pbArrays_AddReals(set, "xfrc", 3, (size_t[]){n, nbody, 6}, NULL, memory);
-  return pbArrays_AddReals(set, state_names[which], 2, (size_t[]){n, width}, NULL, memory);
+  return pbArrays_AddReals(set, state_names[which], (which == want_xfrc ? 4 : 3) - one, shape + one, NULL, memory);
 }
 
 static pbStatus pull_back(Gradient *g, const pbRolloutGradient *out) {
@@ -249,19 +253,61 @@ static pbStatus pull_back(Gradient *g, const pbRolloutGradient *out) {
   return pbRollout_Vjp(g->rollout, &g->bar, &options, out, &g->certificate);
 }
 
+// Gradient of trajectory t (of the run as it stands), added to the sums; `all` has the inputs of the first.
+static pbStatus one_trajectory(Gradient *g, int t, const pbRolloutGradient *all, cliProgress *progress) {
+  cliRun *run = g->run;
+  const char *const *text = run->app->args.text;
+  size_t budget = 0, row = (size_t)t * (size_t)g->most_steps;
+  PB_TRY(read_memory(run->app, &budget));
+  if (text[opt_loss]) {
+    PB_TRY(pbLoss_Load(run->ctx, text[opt_loss], text[opt_allow_root], run->model, run->trajectory, (int)run->steps, run->theta,
+                       &g->loss));
+  }
+  PB_TRY(pbRollout_Plan(run->ctx, run->model, (int)run->steps, budget, &g->plan));
+  if (t == 0) say_plan(run->app, &g->plan);
+  PB_TRY(pbRollout_Create(run->ctx, run->model, &g->plan, NULL, &g->rollout));
+  PB_TRY(pbRollout_SetGradient(g->rollout, g->mode));
+  pbRollout_OnProgress(g->rollout, show_progress, progress);
+  pbRolloutGradient out = {.x0 = g->x0 + (size_t)t * (size_t)run->nt, .theta = g->theta};
+  if (all->ctrl) out.ctrl = all->ctrl + row * (size_t)run->nu;
+  if (all->qfrc) out.qfrc = all->qfrc + row * (size_t)run->nv;
+  if (all->xfrc) out.xfrc = all->xfrc + row * 6 * (size_t)run->nbody;
+  PB_TRY(pull_back(g, &out));
+  g->certificates[t] = g->certificate;
+  g->losses[t] = g->loss_value;
+  pbLoss_Destroy(g->loss);
+  pbRollout_Destroy(g->rollout);
+  g->loss = NULL;
+  g->rollout = NULL;
+  return pb_ok;
+}
+
+static pbStatus all_trajectories(Gradient *g, const pbRolloutGradient *all, cliProgress *progress) {
+  double sum = 0;
+  for (int t = 0; t < g->count; t++) {
+    if (g->count > 1) PB_TRY(cliRun_Trajectory(g->run, t));
+    PB_TRY(one_trajectory(g, t, all, progress));
+    sum += g->loss_value;
+  }
+  g->loss_value = sum;
+  return pb_ok;
+}
+
 static pbStatus compute(Gradient *g, pbArrays *set) {
   cliRun *run = g->run;
-  g->x0 = pbContext_Alloc(run->ctx, (size_t)run->nt * sizeof *g->x0);
+  size_t count = (size_t)g->count;
+  g->x0 = pbContext_Alloc(run->ctx, count * (size_t)run->nt * sizeof *g->x0);
+  g->losses = pbContext_Alloc(run->ctx, count * sizeof *g->losses);
+  g->certificates = pbContext_Alloc(run->ctx, count * sizeof *g->certificates);
   if (g->slice_count) g->theta = pbContext_Alloc(run->ctx, run->ntheta * sizeof *g->theta);
-  if (!g->x0 || (g->slice_count && !g->theta)) return no_memory(run->ctx);
-  pbRolloutGradient out = {.x0 = g->x0, .theta = g->theta};
+  if (!g->x0 || !g->losses || !g->certificates || (g->slice_count && !g->theta)) return no_memory(run->ctx);
+  pbRolloutGradient out = {0};
   PB_TRY(add_input(g, set, want_control, (size_t)run->nu, &out.ctrl));
   PB_TRY(add_input(g, set, want_qfrc, (size_t)run->nv, &out.qfrc));
   PB_TRY(add_input(g, set, want_xfrc, 0, &out.xfrc));
   cliProgress progress;
   cliProgress_Begin(&progress, run->app, "gradient");
-  pbRollout_OnProgress(g->rollout, show_progress, &progress);
-  pbStatus status = pull_back(g, &out);
+  pbStatus status = all_trajectories(g, &out, &progress);
   cliProgress_End(&progress);
   PB_TRY(status);
   if (run->recompute && g->theta) PB_TRY(pbModel_SetConstantsVjp(run->ctx, run->model, run->theta_before, g->theta));
@@ -302,16 +348,28 @@ static int part_shape(const pbParam *param, size_t shape[2]) {
   return n;
 }
 
+// Part of the initial state's gradient; of several trajectories a row each.
+static pbStatus add_state(const Gradient *g, pbArrays *set, int which, size_t from, size_t width) {
+  double *out = NULL;
+  if (!g->wanted[which]) return pb_ok;
+  size_t shape[2] = {(size_t)g->count, width}, rows = (size_t)g->count, nt = (size_t)g->run->nt;
+  int one = g->count == 1;
+  PB_TRY(pbArrays_AddReals(set, state_names[which], 2 - one, shape + one, NULL, &out));
+  for (size_t t = 0; t < rows && width; t++) memcpy(out + t * width, g->x0 + t * nt + from, width * sizeof *out);
+  return pb_ok;
+}
+
 static pbStatus add_results(const Gradient *g, pbArrays *set) {
   const cliRun *run = g->run;
-  size_t nv = (size_t)run->nv, na = (size_t)run->na;
-  if (g->wanted[want_qpos]) PB_TRY(pbArrays_AddReals(set, "qpos", 1, &nv, g->x0, NULL));
-  if (g->wanted[want_qvel]) PB_TRY(pbArrays_AddReals(set, "qvel", 1, &nv, g->x0 + nv, NULL));
-  if (g->wanted[want_act]) PB_TRY(pbArrays_AddReals(set, "act", 1, &na, g->x0 + 2 * nv, NULL));
-  size_t np = 3 * (size_t)pbModel_PointCount(run->model);
-  if (g->wanted[want_points]) PB_TRY(pbArrays_AddReals(set, "points", 1, &np, g->x0 + 2 * nv + na, NULL));
-  if (g->wanted[want_point_velocity]) PB_TRY(pbArrays_AddReals(set, "point_velocity", 1, &np, g->x0 + 2 * nv + na + np, NULL));
-  if (g->loss) PB_TRY(pbArrays_AddReals(set, "loss", 0, NULL, &g->loss_value, NULL));
+  size_t nv = (size_t)run->nv, na = (size_t)run->na, np = 3 * (size_t)pbModel_PointCount(run->model), count = (size_t)g->count;
+  bool loss = run->app->args.text[opt_loss] != NULL;
+  PB_TRY(add_state(g, set, want_qpos, 0, nv));
+  PB_TRY(add_state(g, set, want_qvel, nv, nv));
+  PB_TRY(add_state(g, set, want_act, 2 * nv, na));
+  PB_TRY(add_state(g, set, want_points, 2 * nv + na, np));
+  PB_TRY(add_state(g, set, want_point_velocity, 2 * nv + na + np, np));
+  if (loss && count > 1) PB_TRY(pbArrays_AddReals(set, "losses", 1, &count, g->losses, NULL));
+  if (loss) PB_TRY(pbArrays_AddReals(set, "loss", 0, NULL, &g->loss_value, NULL));
   for (int i = 0; i < g->slice_count; i++) {
     const Slice *s = &g->slices[i];
     char name[sizeof s->name + 8];
@@ -323,9 +381,8 @@ static pbStatus add_results(const Gradient *g, pbArrays *set) {
   return check_result(run, set);
 }
 
-static void write_certificate(const Gradient *g, cliJson *j) {
-  const pbCertificate *c = &g->certificate;
-  cliJson_Open(j, "certificate", '{');
+static void write_certificate(const Gradient *g, const char *key, const pbCertificate *c, cliJson *j) {
+  cliJson_Open(j, key, '{');
   cliJson_Text(j, "mode", pbGradientKind_Name(g->mode));
   cliJson_Number(j, "worst_residual", c->worst_residual);
   cliJson_Integer(j, "worst_residual_step", c->worst_residual_step);
@@ -367,6 +424,13 @@ static void write_certificate(const Gradient *g, cliJson *j) {
   cliJson_Close(j, '}');
 }
 
+static void write_certificates(const Gradient *g, cliJson *j) {
+  cliJson_Integer(j, "trajectories", g->count);
+  cliJson_Open(j, "certificates", '[');
+  for (int t = 0; t < g->count; t++) write_certificate(g, NULL, &g->certificates[t], j);
+  cliJson_Close(j, ']');
+}
+
 static pbStatus add_meta(const Gradient *g, pbArrays *set) {
   char *text = NULL;
   size_t size = 0;
@@ -375,7 +439,9 @@ static pbStatus add_meta(const Gradient *g, pbArrays *set) {
   cliJson j = {.out = stream, .compact = true};
   cliJson_Open(&j, NULL, '{');
   cliRun_Meta(g->run, &j);
-  write_certificate(g, &j);
+  if (g->run->app->args.text[opt_loss]) cliJson_Number(&j, "loss", g->loss_value);
+  if (g->count == 1) write_certificate(g, "certificate", &g->certificates[0], &j);
+  if (g->count > 1) write_certificates(g, &j);
   cliJson_Close(&j, '}');
   return cliRun_AddMeta(set, stream, &text);
 }
@@ -399,23 +465,10 @@ static void warn_events(const Gradient *g, const pbCertificate *c) {
       (long)c->grazing, (long)(c->grazing + c->events), c->grazing_step);
 }
 
-static pbStatus gradient(Gradient *g, pbArrays *set) {
+// What a user should know of the certificate of trajectory t.
+static void warn(const Gradient *g, int t) {
   cliRun *run = g->run;
-  const char *const *text = run->app->args.text;
-  PB_TRY(cliArgs_Mode(run->app, &g->mode));
-  PB_TRY(read_wanted(g));
-  if (text[opt_cotangent]) PB_TRY(read_cotangents(g));
-  if (text[opt_loss]) {
-    PB_TRY(pbLoss_Load(run->ctx, text[opt_loss], text[opt_allow_root], run->model, (int)run->steps, run->theta, &g->loss));
-  }
-  size_t budget = 0;
-  PB_TRY(read_memory(run->app, &budget));
-  PB_TRY(pbRollout_Plan(run->ctx, run->model, (int)run->steps, budget, &g->plan));
-  say_plan(run->app, &g->plan);
-  PB_TRY(pbRollout_Create(run->ctx, run->model, &g->plan, NULL, &g->rollout));
-  PB_TRY(pbRollout_SetGradient(g->rollout, g->mode));
-  PB_TRY(compute(g, set));
-  const pbCertificate *c = &g->certificate;
+  const pbCertificate *c = &g->certificates[t];
   if (c->worst_residual_step >= 0) {
     run->unconverged = c->unconverged;
     cliRun_NoteResidual(run, c->worst_residual, c->worst_condition, c->worst_row, c->worst_residual_step);
@@ -424,6 +477,34 @@ static pbStatus gradient(Gradient *g, pbArrays *set) {
   cliRun_WarnSolver(run);
   warn_growth(run, c);
   warn_events(g, c);
+}
+
+// Several trajectories are summed only as the task has them.
+static pbStatus count_trajectories(Gradient *g) {
+  static const cliOptionId single[] = {opt_cotangent, opt_init, opt_init_row, opt_keyframe, opt_control, opt_qfrc, opt_xfrc, opt_steps};
+  cliRun *run = g->run;
+  g->count = run->trajectories > 1 ? run->trajectories : 1;
+  g->most_steps = run->steps;
+  for (int t = 0; t < g->count && g->count > 1; t++)
+    if (pbTask_Steps(run->task, t) > g->most_steps) g->most_steps = pbTask_Steps(run->task, t);
+  for (size_t i = 0; i < sizeof single / sizeof *single && g->count > 1; i++) {
+    if (!run->app->args.text[single[i]]) continue;
+    return pbContext_Fail(run->ctx, pb_bad_argument, "--%s is of one trajectory; %s has %d: --trajectory K picks one",
+                          cliArgs_Name(single[i]), run->model_path, g->count);
+  }
+  return pb_ok;
+}
+
+static pbStatus gradient(Gradient *g, pbArrays *set) {
+  cliRun *run = g->run;
+  const char *const *text = run->app->args.text;
+  PB_TRY(cliArgs_Mode(run->app, &g->mode));
+  if (run->task && !text[opt_mode]) g->mode = pbTask_GradientKind(run->task);
+  PB_TRY(count_trajectories(g));
+  PB_TRY(read_wanted(g));
+  if (text[opt_cotangent]) PB_TRY(read_cotangents(g));
+  PB_TRY(compute(g, set));
+  for (int t = 0; t < g->count; t++) warn(g, t);
   PB_TRY(add_results(g, set));
   PB_TRY(add_meta(g, set));
   return cli_save(run->app, set);
@@ -446,6 +527,8 @@ pbStatus cliGradient_Run(cliApp *app) {
   pbArrays_Destroy(set);
   pbContext_Free(app->ctx, g.slices);
   pbContext_Free(app->ctx, g.x0);
+  pbContext_Free(app->ctx, g.losses);
+  pbContext_Free(app->ctx, g.certificates);
   pbContext_Free(app->ctx, g.theta);
   cliRun_End(&run);
   return status;

@@ -150,13 +150,29 @@ static pbStatus check_given(const cliRun *run) {
   return pb_ok;
 }
 
-static pbStatus set_theta(cliRun *run) {
+// What options say of parameters.
+static pbStatus set_given(cliRun *run) {
+  PB_TRY(set_options(run, true));
+  for (int i = 0; i < run->app->args.params.count; i++) PB_TRY(set_parameter(run, "param", run->app->args.params.items[i]));
+  return pb_ok;
+}
+
+// The run of a task file: its variables' start values come before what options say.
+static pbStatus read_task(cliRun *run) {
+  PB_TRY(pbTask_LoadRun(run->ctx, run->model_path, run->app->args.text[opt_allow_root], run->model, run->theta, &run->task));
+  pbTask_Parameters(run->task, pbTask_Start(run->task), run->theta);
+  run->trajectories = pbTask_TrajectoryCount(run->task);
+  if (!run->app->args.text[opt_constants]) run->recompute = strcmp(pbTask_Constants(run->task), "recompute") == 0;
+  return set_given(run);
+}
+
+static pbStatus set_theta(cliRun *run, bool task) {
   size_t bytes = run->ntheta * sizeof *run->theta;
   run->theta = pbContext_Alloc(run->ctx, bytes);
   if (!run->theta) return no_memory(run->ctx);
   memcpy(run->theta, pbModel_DefaultParams(run->model), bytes);
-  PB_TRY(set_options(run, true));
-  for (int i = 0; i < run->app->args.params.count; i++) PB_TRY(set_parameter(run, "param", run->app->args.params.items[i]));
+  PB_TRY(set_given(run));
+  if (task) PB_TRY(read_task(run));
   PB_TRY(pbModel_CheckParams(run->ctx, run->model, run->theta));
   if (!run->recompute) return pb_ok;
   run->theta_before = pbContext_Alloc(run->ctx, bytes);
@@ -214,7 +230,7 @@ static pbStatus add_deformables(cliRun *run, const pbLoadOptions *load) {
   return status;
 }
 
-pbStatus cliRun_Model(cliApp *app, cliRun *run) {
+static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
   *run = (cliRun){.app = app, .ctx = app->ctx, .model_path = app->args.positional[0]};
   PB_TRY(read_constants(run));
   pbLoadOptions load = {.allow_root = app->args.text[opt_allow_root]};
@@ -225,10 +241,12 @@ pbStatus cliRun_Model(cliApp *app, cliRun *run) {
   cliRun_Sizes(run);
   PB_TRY(set_options(run, false));
   PB_TRY(set_contact(run));
-  PB_TRY(set_theta(run));
+  PB_TRY(set_theta(run, task));
   warn_timestep(run);
   return pb_ok;
 }
+
+pbStatus cliRun_Model(cliApp *app, cliRun *run) { return load_model(app, false, run); }
 
 // ---- initial state -------------------------------------------------------------------------------------------------
 
@@ -359,6 +377,9 @@ static pbStatus read_state(cliRun *run, int keyframe) {
   run->x0 = pbContext_Alloc(run->ctx, (size_t)run->nx * sizeof *run->x0);
   if (!run->x0) return no_memory(run->ctx);
   PB_TRY(pbState_Init(run->ctx, run->model, run->theta, keyframe, run->x0));
+  if (run->task && keyframe < 0) {
+    PB_TRY(pbTask_Expand(run->task, pbTask_Start(run->task), run->trajectory, NULL, run->x0, NULL));
+  }
   const char *file = run->app->args.text[opt_init];
   if (!file && run->app->args.text[opt_init_row]) return pbContext_Fail(run->ctx, pb_bad_argument, "--init-row needs --init");
   if (!file) return pb_ok;
@@ -450,10 +471,31 @@ static pbStatus start_controls(cliRun *run, int keyframe) {
   return status;
 }
 
+// The controls of a task, for as many steps as are wanted: the first of them, or the same ones on where they do not change.
+static pbStatus task_controls(cliRun *run) {
+  long steps = pbTask_Steps(run->task, run->trajectory);
+  size_t nu = (size_t)run->nu;
+  double *all = pbContext_Alloc(run->ctx, ((size_t)steps * nu + 1) * sizeof *all);
+  if (!all) return no_memory(run->ctx);
+  pbStatus status = pbTask_Expand(run->task, pbTask_Start(run->task), run->trajectory, NULL, NULL, all);
+  bool same = true;
+  for (long k = 1; k < steps; k++) same = same && memcmp(all, all + (size_t)k * nu, nu * sizeof *all) == 0;
+  if (status == pb_ok && run->steps > steps && !same) {
+    status = pbContext_Fail(run->ctx, pb_bad_input, "%s: the controls are those of %ld steps; %ld steps are asked for", run->model_path,
+                            steps, run->steps);
+  }
+  if (status == pb_ok) status = expand(run, all, run->steps > steps, nu, &run->control);
+  pbContext_Free(run->ctx, all);
+  return status;
+}
+
 static pbStatus read_series(cliRun *run, Series *s, int keyframe, long other) {
+  long of_task = run->task ? pbTask_Steps(run->task, run->trajectory) : 0;
+  bool task = of_task > 0, horizon = run->app->command->options >> opt_horizon & 1;
   for (int i = 0; i < 3; i++) PB_TRY(load_series(run, &s[i]));
-  PB_TRY(settle_steps(run, s, 3, other));
+  PB_TRY(settle_steps(run, s, 3, !task || (horizon && other < of_task) ? other : of_task));
   if (s[0].array) PB_TRY(expand(run, s[0].array->reals, s[0].constant, s[0].width, &run->control));
+  else if (task && keyframe < 0) PB_TRY(task_controls(run));
   else PB_TRY(start_controls(run, keyframe));
   if (s[1].array) PB_TRY(expand(run, s[1].array->reals, s[1].constant, s[1].width, &run->qfrc));
   if (s[2].array) PB_TRY(expand(run, s[2].array->reals, s[2].constant, s[2].width, &run->xfrc));
@@ -471,12 +513,46 @@ static pbStatus read_inputs(cliRun *run, int keyframe, long other) {
   return status;
 }
 
-pbStatus cliRun_Begin(cliApp *app, long steps, cliRun *run) {
-  PB_TRY(cliRun_Model(app, run));
+// Which trajectory of a task; several are all of them for `gradient`, and the first, with a word, for the other commands.
+static pbStatus choose_trajectory(cliRun *run) {
+  const char *text = run->app->args.text[opt_trajectory];
+  long k = 0;
+  if (!text) return pb_ok;
+  if (!run->task || run->trajectories < 2)
+    return pbContext_Fail(run->ctx, pb_bad_argument, "--trajectory: %s has no list of trajectories", run->model_path);
+  PB_TRY(cliArgs_Integer(run->app, opt_trajectory, 0, run->trajectories - 1, 0, &k));
+  run->trajectory = (int)k;
+  run->trajectories = 1;
+  return pb_ok;
+}
+
+static pbStatus begin_trajectory(cliRun *run) {
   int keyframe = -1;
   PB_TRY(read_keyframe(run, &keyframe));
   PB_TRY(read_state(run, keyframe));
-  return read_inputs(run, keyframe, steps);
+  return read_inputs(run, keyframe, run->other_steps);
+}
+
+pbStatus cliRun_Trajectory(cliRun *run, int trajectory) {
+  double **memory[] = {&run->x0, &run->control, &run->qfrc, &run->xfrc};
+  for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) {
+    pbContext_Free(run->ctx, *memory[i]);
+    *memory[i] = NULL;
+  }
+  run->trajectory = trajectory;
+  return begin_trajectory(run);
+}
+
+pbStatus cliRun_Begin(cliApp *app, long steps, cliRun *run) {
+  PB_TRY(load_model(app, has_suffix(app->args.positional[0], ".json"), run));
+  run->other_steps = steps;
+  PB_TRY(choose_trajectory(run));
+  return begin_trajectory(run);
+}
+
+void cliRun_FirstTrajectory(const cliRun *run) {
+  if (run->trajectories < 2) return;
+  fprintf(stderr, "pullback: trajectory 0 of %d; --trajectory picks another\n", run->trajectories);
 }
 
 void cliRun_End(cliRun *run) {
@@ -484,6 +560,7 @@ void cliRun_End(cliRun *run) {
   pbScratch_Destroy(run->scratch);
   double *memory[] = {run->theta, run->theta_before, run->x0, run->control, run->qfrc, run->xfrc};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) pbContext_Free(run->ctx, memory[i]);
+  pbTask_Destroy(run->task);
   pbModel_Destroy(run->loaded);
   *run = (cliRun){0};
 }
@@ -589,6 +666,7 @@ void cliRun_Meta(const cliRun *run, cliJson *j) {
   cliJson_Text(j, "version", pbVersion());
   cliJson_Text(j, "command", run->app->command->name);
   cliJson_Text(j, "model", run->model_path);
+  if (run->task && pbTask_TrajectoryCount(run->task) > 1 && run->trajectories == 1) cliJson_Integer(j, "trajectory", run->trajectory);
   cliJson_Integer(j, "steps", run->steps);
   if (pbModel_Param(run->ctx, run->model, "timestep", &timestep) == pb_ok)
     cliJson_Number(j, "timestep", run->theta[timestep.offset]);

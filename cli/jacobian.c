@@ -102,6 +102,7 @@ pbStatus cliJacobian_Run(cliApp *app) {
   pbArrays *set = NULL;
   double *work = NULL;
   pbStatus status = cliRun_Begin(app, 1, &run);
+  if (status == pb_ok) cliRun_FirstTrajectory(&run);
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
   if (status == pb_ok) {
     work = pbContext_Alloc(app->ctx, (2 * (size_t)run.nx + (size_t)pbTape_Size(run.model)) * sizeof *work);

@@ -3,7 +3,7 @@
 
 #include "cli.h"
 
-#define CLI_BIT(id) (1u << opt_##id)
+#define CLI_BIT(id) (1ull << opt_##id)
 
 static const cliCommand commands[] = {
     {"info", "MODEL", "Sizes of a model, its names and addresses, its parameters with units and bounds.", 1, 1,

@@ -93,6 +93,7 @@ pbStatus cliSimulate_Run(cliApp *app) {
   cliRun run = {0};
   pbArrays *set = NULL;
   pbStatus status = cliRun_Begin(app, 1, &run);
+  if (status == pb_ok) cliRun_FirstTrajectory(&run);
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
   if (status == pb_ok) status = cliRun_Simulate(&run, set);
   if (status == pb_ok) status = cli_save(app, set);

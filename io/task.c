@@ -419,6 +419,39 @@ pbStatus pbTask_Load(pbContext *ctx, const char *path, const char *allow_root, p
   return load(ctx, path, allow_root, read_task, task);
 }
 
+// ---- a task as a run -------------------------------------------------------------------------------------------------
+static pbStatus read_run(pbTaskReader *r, const json_t *root, pbTask *task) {
+  const char *constants = "keep";
+  PB_TRY(pbTaskReader_Keys(r, root, pbTask_Keys));
+  task->model = (pbModel *)(uintptr_t)r->model;  // only read, and not destroyed
+  task->borrowed = true;
+  task->ntheta = pbModel_ParamSize(r->model);
+  task->theta = pbContext_AllocArray(r->ctx, task->ntheta + 1, sizeof(double));
+  if (!task->theta) return pbTaskReader_Fail(r, pb_no_memory, "no memory for parameters");
+  memcpy(task->theta, r->theta, task->ntheta * sizeof(double));
+  PB_TRY(pbTaskReader_Text(r, root, "constants", &constants));
+  task->recompute = strcmp(constants, "recompute") == 0;
+  PB_TRY(read_mode(r, root, task));
+  PB_TRY(pbTask_ReadTrajectories(r, root, task));
+  PB_TRY(pbTask_ReadVariables(r, root, task));
+  return pbTask_SetUpRun(task);
+}
+
+pbStatus pbTask_LoadRun(pbContext *ctx, const char *path, const char *allow_root, const pbModel *model, const double *theta,
+                        pbTask **task) {
+  pbTaskReader r;
+  char *text = NULL;
+  *task = NULL;
+  pbStatus status = pbTaskReader_Open(ctx, path, allow_root, &r, &text);
+  r.model = model;
+  r.theta = theta;
+  r.run = true;
+  if (status == pb_ok) status = parse(&r, read_run, task);
+  pbTaskReader_End(&r);
+  pbContext_Free(ctx, text);
+  return status;
+}
+
 // The task's parameters become the model's own.
 pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const char *allow_root, pbModel **model) {
   pbTask *task;
@@ -437,16 +470,21 @@ struct pbLoss {
   pbTermSet terms;
 };
 
-static pbStatus read_loss_only(pbTaskReader *r, const json_t *root, pbTermSet *set) {
+static pbStatus read_loss_only(pbTaskReader *r, const json_t *root, int trajectory, pbTermSet *set) {
   PB_TRY(pbTaskReader_Keys(r, root, pbTask_Keys));
-  const json_t *loss = json_object_get(root, "loss");
+  const json_t *list = json_object_get(root, "trajectories"), *loss = NULL;
+  if (list && (size_t)trajectory >= json_array_size(list))
+    return pbTaskReader_FailAt(r, "trajectories", "there are %zu; trajectory %d (counted from 0) is asked for", json_array_size(list),
+                               trajectory);
+  loss = json_object_get(json_array_get(list, (size_t)trajectory), "loss");
+  if (!loss) loss = json_object_get(root, "loss");
   if (!loss) return pbTaskReader_Fail(r, pb_bad_input, "\"loss\" is missing");
   pbTaskReader_Enter(r, "loss");
   PB_TRY(pbTask_ReadLoss(r, loss, set));
   return pbTermSet_Finish(set);
 }
 
-pbStatus pbLoss_Load(pbContext *ctx, const char *path, const char *allow_root, const pbModel *model, int steps,
+pbStatus pbLoss_Load(pbContext *ctx, const char *path, const char *allow_root, const pbModel *model, int trajectory, int steps,
                      const double *theta, pbLoss **loss) {
   pbTaskReader r;
   char *text = NULL;
@@ -460,7 +498,7 @@ pbStatus pbLoss_Load(pbContext *ctx, const char *path, const char *allow_root, c
   r.model = model;
   r.theta = theta;
   if (status == pb_ok) status = pbTaskReader_Parse(&r, &root);
-  if (status == pb_ok) status = read_loss_only(&r, root, &l->terms);
+  if (status == pb_ok) status = read_loss_only(&r, root, trajectory, &l->terms);
   json_decref(root);
   pbTaskReader_End(&r);
   pbContext_Free(ctx, text);

@@ -30,6 +30,7 @@ typedef struct pbTaskReader {
   int depth;
   const pbModel *model;
   const double *theta;
+  bool run;  // what is wanted is a run: no loss is read, and neither steps nor variables need be there
 } pbTaskReader;
 
 // Read the text into a tree (json_decref it). Errors name the line.

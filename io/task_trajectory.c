@@ -188,7 +188,7 @@ static pbStatus read_steps(pbTaskReader *r, const json_t *own, const json_t *roo
                                  seconds, h, MOST_STEPS);
     *steps = (int)floor(k + 0.5);
   }
-  if (*steps == 0) return pbTaskReader_Fail(r, pb_bad_input, "\"steps\" or \"duration\" is missing");
+  if (*steps == 0 && !r->run) return pbTaskReader_Fail(r, pb_bad_input, "\"steps\" or \"duration\" is missing");
   if ((double)*steps * pb_controls(r->model) > MOST_CONTROLS)
     return pbTaskReader_Fail(r, pb_capacity, "%d steps of %d controls are too many", *steps, pb_controls(r->model));
   return pb_ok;
@@ -224,6 +224,7 @@ static pbStatus fill(pbTaskReader *r, const json_t *own, const json_t *root, Con
   if (!tr->ctrl) return pbTaskReader_Fail(r, pb_no_memory, "no memory for controls");
   PB_TRY(spread_controls(r, controls, start.key, tr));
   pbTermSet_Begin(&tr->terms, ctx, r->model, tr->steps);
+  if (r->run) return pb_ok;
   if (!member(own, root, "loss")) return pbTaskReader_Fail(r, pb_bad_input, "\"loss\" is missing");
   return read_part(r, member(own, root, "loss"), "loss", loss_into, &tr->terms);
 }

@@ -329,10 +329,11 @@ static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *tas
 
 pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task) {
   const json_t *list = json_object_get(root, "variables");
+  if (!list && r->run) return pb_ok;
   pbTaskReader_Enter(r, "variables");
   size_t count = json_array_size(list);
-  if (!json_is_array(list) || count == 0 || count > 10000)
-    return pbTaskReader_Fail(r, pb_bad_input, "a list of variables is meant");
+  if (json_is_array(list) && count == 0) return pbTaskReader_Fail(r, pb_bad_input, "the list of variables is empty");
+  if (!json_is_array(list) || count > 10000) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of variables");
   if (!(task->variables = pbContext_AllocArray(r->ctx, count, sizeof *task->variables)))
     return pbTaskReader_Fail(r, pb_no_memory, "no memory for variables");
   pbStatus status = pb_ok;

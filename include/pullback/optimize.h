@@ -87,6 +87,11 @@ PB_API PB_NODISCARD pbStatus pbTask_Load(pbContext *ctx, const char *path, const
 // From text; files it names are looked up in `folder` (NULL: no file may be named). `name` stands in messages.
 PB_API PB_NODISCARD pbStatus pbTask_Parse(pbContext *ctx, const char *text, size_t length, const char *folder, const char *name,
                                           pbTask **task);
+// The run that a task file describes, without its loss: trajectories with their initial states, controls and steps, and variables
+// at their start, for `model` (loaded from the same file; borrowed) with parameters theta. "steps" (Steps is then 0), "variables"
+// and "loss" may be missing. Only what is known of a task, Expand and Parameters may be asked of it.
+PB_API PB_NODISCARD pbStatus pbTask_LoadRun(pbContext *ctx, const char *path, const char *allow_root, const pbModel *model,
+                                            const double *theta, pbTask **task);
 PB_API void pbTask_Destroy(pbTask *task);  // NULL is fine
 
 PB_API const pbModel *pbTask_Model(const pbTask *task);
@@ -113,6 +118,8 @@ PB_API int64_t pbTask_Simulations(const pbTask *task);  // trajectories simulate
 // What unknowns mean: theta (ParamSize), initial state (StateSize), controls (steps, nu) of a trajectory. Any may be NULL.
 PB_API PB_NODISCARD pbStatus pbTask_Expand(pbTask *task, const double *z, int trajectory, double *theta, double *x0,
                                            double *ctrl);
+// theta (ParamSize) with the unknowns in, derived constants as the file has them.
+PB_API void pbTask_Parameters(pbTask *task, const double *z, double *theta);
 // Certificate of the gradient at z, spot check included, of one trajectory.
 PB_API PB_NODISCARD pbStatus pbTask_Certify(pbTask *task, const double *z, int trajectory, pbCertificate *certificate);
 
@@ -169,10 +176,11 @@ PB_API PB_NODISCARD pbStatus pbTask_Run(pbTask *task, const pbRunOptions *option
 PB_API PB_NODISCARD pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text);
 
 // ---- losses alone -------------------------------------------------------------------------------------------------
-// The "loss" of a task file on somebody else's rollout of `steps` steps.
+// The "loss" of a task file on somebody else's rollout of `steps` steps: that of trajectory `trajectory` where the file lists
+// trajectories (pb_bad_input where it has fewer), else the only one there is.
 typedef struct pbLoss pbLoss;
 PB_API PB_NODISCARD pbStatus pbLoss_Load(pbContext *ctx, const char *path, const char *allow_root, const pbModel *model,
-                                         int steps, const double *theta, pbLoss **loss);
+                                         int trajectory, int steps, const double *theta, pbLoss **loss);
 PB_API void pbLoss_Destroy(pbLoss *loss);  // NULL is fine
 // Run Forward from x0 and pull the loss back: value, gradient (added to), certificate (may be NULL).
 PB_API PB_NODISCARD pbStatus pbLoss_Gradient(pbLoss *loss, pbRollout *rollout, const double *theta, const double *x0,

@@ -28,7 +28,7 @@ void pbTask_Destroy(pbTask *task) {
                  task->stop.terms, task->stop.deviations, task->met_z,     task->result_z,   task->last_z};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
   pbContext_Free(ctx, task->verdict.notes);
-  pbModel_Destroy(task->model);
+  if (!task->borrowed) pbModel_Destroy(task->model);
   pbContext_Free(ctx, task);
 }
 
@@ -79,11 +79,9 @@ static int on_tick(void *user, const pbProgress *p) {  // a rollout's tick carri
 }
 
 static pbStatus set_up_trajectory(pbTask *task, pbTrajectory *tr) {
-  size_t nx = (size_t)tr->terms.nx, n = (size_t)tr->terms.n, controls = (size_t)tr->steps * (size_t)pb_controls(task->model);
+  size_t n = (size_t)tr->terms.n, controls = (size_t)tr->steps * (size_t)pb_controls(task->model);
   PB_TRY(pbTermSet_Finish(&tr->terms));
-  PB_TRY(numbers(task, nx, &tr->x0_now));
   PB_TRY(numbers(task, n, &tr->x0_bar));
-  PB_TRY(numbers(task, controls, &tr->ctrl_now));
   PB_TRY(numbers(task, controls, &tr->ctrl_bar));
   PB_TRY(pbRollout_Plan(task->ctx, task->model, tr->steps, task->memory, &tr->plan));
   PB_TRY(pbRollout_Create(task->ctx, task->model, &tr->plan, NULL, &tr->rollout));
@@ -92,12 +90,22 @@ static pbStatus set_up_trajectory(pbTask *task, pbTrajectory *tr) {
   return pb_ok;
 }
 
-pbStatus pbTask_SetUp(pbTask *task) {
-  size_t n = (size_t)task->n;
+pbStatus pbTask_SetUpRun(pbTask *task) {
   PB_TRY(numbers(task, task->ntheta, &task->theta_now));
   PB_TRY(numbers(task, task->ntheta, &task->theta_used));
+  PB_TRY(numbers(task, (size_t)task->n, &task->value));
+  for (int t = 0; t < task->trajectory_count; t++) {
+    pbTrajectory *tr = &task->trajectories[t];
+    PB_TRY(numbers(task, (size_t)tr->terms.nx, &tr->x0_now));
+    PB_TRY(numbers(task, (size_t)tr->steps * (size_t)pb_controls(task->model), &tr->ctrl_now));
+  }
+  return pb_ok;
+}
+
+pbStatus pbTask_SetUp(pbTask *task) {
+  size_t n = (size_t)task->n;
+  PB_TRY(pbTask_SetUpRun(task));
   PB_TRY(numbers(task, task->ntheta, &task->theta_bar));
-  PB_TRY(numbers(task, n, &task->value));
   PB_TRY(numbers(task, n, &task->met_z));
   PB_TRY(numbers(task, n, &task->result_z));
   PB_TRY(numbers(task, n, &task->last_z));
@@ -336,6 +344,12 @@ pbStatus pbTask_Expand(pbTask *task, const double *z, int t, double *theta, doub
   if (x0) memcpy(x0, tr->x0_now, (size_t)tr->terms.nx * sizeof *x0);
   if (ctrl) memcpy(ctrl, tr->ctrl_now, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof *ctrl);
   return pb_ok;
+}
+
+void pbTask_Parameters(pbTask *task, const double *z, double *theta) {
+  pbTask_Values(task, z, task->value);
+  memcpy(theta, task->theta, task->ntheta * sizeof *theta);
+  pbTask_PutParameters(task, theta);
 }
 
 pbStatus pbTask_Certify(pbTask *task, const double *z, int t, pbCertificate *certificate) {

@@ -135,6 +135,7 @@ struct pbTask {
   char *name;
   uint64_t hash;  // of the text
   pbModel *model;
+  bool borrowed;  // the model is another's
   size_t ntheta;
   double *theta, *theta_now, *theta_used, *theta_bar;  // from the file; with unknowns; with constants; cotangent
   bool recompute;
@@ -168,7 +169,10 @@ struct pbTask {
 };
 
 void pbTask_Values(const pbTask *task, const double *z, double *value);  // physical values of all unknowns
-PB_NODISCARD pbStatus pbTask_SetUp(pbTask *task);                        // after the file is read: memory, rollouts, n, m
+// After the file is read: memory for what unknowns mean; the same with rollouts and losses, and n, m.
+PB_NODISCARD pbStatus pbTask_SetUpRun(pbTask *task);
+PB_NODISCARD pbStatus pbTask_SetUp(pbTask *task);
+void pbTask_PutParameters(const pbTask *task, double *theta);            // those that are unknowns, from task->value
 // theta_used, x0_now, ctrl_now of every trajectory from z.
 PB_NODISCARD pbStatus pbTask_Apply(pbTask *task, const double *z);
 // gradient by z (added to) from theta_bar (of theta_used; changed), and the bars of trajectory t.

@@ -123,6 +123,13 @@ static void apply_state(pbTask *task, int t, const pbVariable *v) {
     tr->x0_now[state_at(&tr->terms, v->kind) + (int)v->index[k]] = task->value[v->first + k];
 }
 
+void pbTask_PutParameters(const pbTask *task, double *theta) {
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    for (int k = 0; v->kind == pb_varyParam && k < v->count; k++) theta[v->index[k]] = task->value[v->first + k];
+  }
+}
+
 pbStatus pbTask_Apply(pbTask *task, const double *z) {
   pbTask_Values(task, z, task->value);
   memcpy(task->theta_now, task->theta, task->ntheta * sizeof(double));
@@ -133,10 +140,7 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
     for (int i = 0; i < task->variable_count; i++)
       if (task->variables[i].kind != pb_varyParam) apply_state(task, t, &task->variables[i]);
   }
-  for (int i = 0; i < task->variable_count; i++) {
-    const pbVariable *v = &task->variables[i];
-    for (int k = 0; v->kind == pb_varyParam && k < v->count; k++) task->theta_now[v->index[k]] = task->value[v->first + k];
-  }
+  pbTask_PutParameters(task, task->theta_now);
   memcpy(task->theta_used, task->theta_now, task->ntheta * sizeof(double));
   // parameters without meaning are a point to step back from, as one where the simulation fails
   if (pbModel_CheckParams(task->ctx, task->model, task->theta_used) != pb_ok) return pb_not_finite;
