@@ -6,13 +6,14 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help build build-tests demo test unit oracle validate bench bench-contacts bench-sparse bench-energy bench-deform fuzz check-format format tidy coverage faults install clean
+.PHONY: help build configure build-tests build-cases demo test unit oracle threads validate validate-quick check-all bench bench-contacts bench-sparse bench-energy bench-deform fuzz check-format format tidy coverage faults install clean
 
 help:
 	@echo 'make build          the program build/release/pullback and the libraries beside it'
 	@echo 'make demo           a parameter, a start and a design found by gradient; pages and plots under out/'
 	@echo 'make test           everything that proves it right (minutes)'
-	@echo 'make validate       the cases of validation/, measured against required [CASE=R2: one of them]'
+	@echo 'make validate       the cases of validation/, measured against required [CASE=R2: one of them]; goes on after a kill'
+	@echo 'make check-all      everything in full, before a release; goes on after a kill (hours)'
 	@echo 'make bench          speed, beside MuJoCo on the same core'
 	@echo 'make bench-contacts contact methods and gradient modes side by side: errors, cost, searches that succeed'
 	@echo 'make bench-sparse   the sparse factorisation beside CHOLMOD'
@@ -20,7 +21,8 @@ help:
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
 	@echo 'make unit, oracle   the parts of make test: C tests; tests against MuJoCo [PYTEST_ARGS="-k name"]'
-	@echo 'make faults         plant faults one by one and see that the tests turn red'
+	@echo 'make threads        one model in several threads, under the thread sanitizer'
+	@echo 'make faults         plant faults one by one and see that the tests turn red [SHARE=12 SEED=x: so many of them, chosen by x]'
 	@echo 'make check-format, format, tidy, coverage, install, clean'
 	@echo 'PRESET=debug|asan|tsan|coverage builds and tests another way'
 
@@ -33,9 +35,12 @@ build:
 	@test -f $(BUILD)/build.ninja || { $(call CONFIGURE,-DPULLBACK_TESTS=OFF); }
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target pullback_static pullback_shared $(if $(wildcard cli/*.c),pullback_program)
 
+configure:
+	@$(call CONFIGURE,-DPULLBACK_TESTS=ON)
+
 build-tests:
 	@tools/setup test
-	@$(call CONFIGURE,-DPULLBACK_TESTS=ON)
+	@$(MAKE) --no-print-directory configure
 	@cmake --build --preset $(PRESET) -j $(JOBS)
 
 unit: build-tests
@@ -43,6 +48,13 @@ unit: build-tests
 
 oracle: build-tests
 	PULLBACK_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) -m pytest -q tests/oracle $(PYTEST_ARGS)
+
+# One const model in several threads, under the thread sanitizer.
+threads:
+	@tools/setup test
+	@$(MAKE) --no-print-directory configure PRESET=tsan
+	@cmake --build --preset tsan -j $(JOBS) --target hostile_test_threads
+	ctest --preset tsan -R hostile/test_threads
 
 # Both parts run even when the first fails, so that one run says all that is wrong.
 test: build-tests
@@ -52,9 +64,16 @@ demo: build
 	@tools/setup demo
 	@python3 tools/demo.py $(PROGRAM)
 
-validate: build
-	@tools/setup python
+validate: build-cases
 	@$(PYTHON) validation/run.py $(if $(CASE),--case $(CASE))
+
+SEED ?= 0
+validate-quick: build-cases
+	@$(PYTHON) validation/run.py --quick --seed $(SEED)
+
+build-cases: build
+	@tools/setup python
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_lcp
 
 bench: build
 	@tools/setup python
@@ -84,12 +103,17 @@ fuzz:
 	@tools/setup fuzz
 	@tools/run_fuzz $(SECONDS)
 
-faults: build-tests
-	@python3 tools/plant_faults.py
+faults:
+	@tools/setup test
+	@python3 tools/plant_faults.py $(if $(SHARE),--share $(SHARE) --seed $(SEED))
+
+check-all:
+	@tools/check_all
 
 SOURCES = $(shell git ls-files '*.c' '*.h')
 check-format:
-	@clang-format --dry-run --Werror $(SOURCES)
+	@tools/setup format
+	@echo $(SOURCES) | xargs -P $(JOBS) -n 40 clang-format --dry-run --Werror
 format:
 	@clang-format -i $(SOURCES)
 tidy: build

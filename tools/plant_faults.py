@@ -1,19 +1,32 @@
 #!/usr/bin/env python3
-"""Plants faults one by one in a copy of the sources and sees that a named test turns red for each: detectors must detect.
+"""Plants faults one by one in copies of the sources and sees that a named test turns red for each: detectors must detect.
 
-  tools/plant_faults.py [WORD]     only the faults whose file or reason contains WORD
+  tools/plant_faults.py [WORD]                 all, or those whose file or reason contains WORD; a run of all that was interrupted
+                                               goes on, and what it found is kept in tools/faults_found.csv
+  tools/plant_faults.py --share N --seed S     N of them, chosen by the seed, and all whose file, test or text is not as it was when
+                                               it was last found (tools/faults_found.csv)
+  tools/plant_faults.py --list                 what the same options would plant
 
-A fault whose text is no longer found counts as a failure: the list must follow the code.
+Two workers have a copy each. A fault whose text is no longer found counts as a failure: the list must follow the code.
 """
+import argparse
+import csv
+import hashlib
+import json
 import os
 import pathlib
+import queue
+import random
 import shutil
 import subprocess
 import sys
+import threading
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-COPY = ROOT / "build" / "faults" / "source"
-BUILD = ROOT / "build" / "faults" / "build"
+PLACE = ROOT / "build" / "faults"
+FOUND = ROOT / "tools" / "faults_found.csv"
+UNFINISHED = PLACE / "unfinished.json"
 
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why
 FAULTS = [
@@ -217,6 +230,14 @@ FAULTS = [
      "formulas: zero times infinity on the side not taken"),
     ("src/energy/program.c", "c->step[i].uses == 1; }", "c->step[i].uses >= 1; }", "unit/test_energy_oracle",
      "formulas: a product read twice is fused away"),
+    ("tools/abi.py", 'return lambda base: ["array", rest(base), length]', 'return lambda base: ["array", base, length]',
+     "pytest:tests/oracle/test_interface.py", "the C interface in Python: arrays of arrays lose a dimension"),
+    ("tests/oracle/interface.py", "            if status:\n", "            if status < 0:\n", "pytest:tests/oracle/test_interface.py",
+     "the C interface in Python: a failed call goes unnoticed"),
+    ("tests/oracle/interface.py", "if wrong or ct.sizeof(cls) != stated[name][\"size\"]:", "if wrong:", "pytest:tests/oracle/test_interface.py",
+     "the C interface in Python: a struct that has grown goes unnoticed"),
+    ("validation/run.py", "kept.about[n][1] == h == provenance.of(n)", "kept.about[n][1] == h", "pytest:tests/oracle/test_validation.py",
+     "cases: a run goes on with numbers of other sources"),
 ]
 
 
@@ -224,72 +245,185 @@ def sh(*command, **options):
     return subprocess.run(command, capture_output=True, text=True, **options)
 
 
-def copy_sources():
-    """Tracked files as they are now; unchanged ones keep their time, so that only what a fault touches is built again."""
-    names = sh("git", "ls-files", "-co", "--exclude-standard", cwd=ROOT).stdout.split("\n")
-    wanted = {n for n in names if n and (ROOT / n).is_file()}
-    for name in wanted:
-        target = COPY / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.exists() or target.read_bytes() != (ROOT / name).read_bytes():
-            shutil.copy2(ROOT / name, target)
-            os.utime(target)
-    for old in COPY.rglob("*"):
-        if old.is_file() and old.relative_to(COPY).as_posix() not in wanted and "__pycache__" not in old.parts:
-            old.unlink()
-
-
-def build(test=None):
-    """Everything, or what one test needs: to link all tests for each fault would take most of the time."""
-    needs = []
-    if test and test.startswith("pytest:"):
-        needs = ["pullback_program", "pullback_shared"]
-    elif test and "/" in test:  # others are no programs
-        needs = [test.rstrip("$").replace("/", "_")]
-    return sh("nice", "cmake", "--build", str(BUILD), "-j", str(os.cpu_count()), *(["--target", *needs] if needs else []))
-
-
-def passes(test):
+# ---- which --------------------------------------------------------------------------------------------------------------
+def sources_of(test):
+    """Files that a test consists of."""
     if test.startswith("pytest:"):
-        python = ROOT / "build" / "venv" / "bin" / "python"
-        return sh(str(python), "-m", "pytest", "-q", "-x", test[7:], cwd=COPY, env=dict(os.environ, PULLBACK_BUILD=str(BUILD)))
-    return sh("ctest", "--test-dir", str(BUILD), "--no-tests=error", "-R", f"^{test}$")
+        return [test[7:].split("::")[0]]
+    if "/" not in test:
+        return [f"tools/check_{test}.py"]
+    folder, name = test.rstrip("$").split("/")
+    return [p for p in (f"tests/{folder}/{name}.c", f"tests/{folder}/{name.replace('test_', 'probe_', 1)}.c") if (ROOT / p).exists()]
 
 
-def detected(name, old, new, test):
-    """What came of a fault: 'found', or why not."""
-    path = COPY / name
-    text = path.read_text() if path.exists() else ""
-    if text.count(old) != 1:
-        return f"STALE: its text occurs {text.count(old)} times"
-    path.write_text(text.replace(old, new))
-    made = build(test)
-    verdict = "STALE: it does not compile" if made.returncode else "NOT FOUND" if passes(test).returncode == 0 else "found"
-    path.write_text(text)
-    return verdict
+def digest(fault):
+    """Of a fault and of the files that it is planted in and that must find it."""
+    total = hashlib.sha256(json.dumps(fault[:4]).encode())
+    for name in [fault[0], *sources_of(fault[3])]:
+        total.update(b"\0" + ((ROOT / name).read_bytes() if (ROOT / name).exists() else b""))
+    return total.hexdigest()[:16]
 
 
-def main(word=""):
-    copy_sources()
-    configured = sh("cmake", "-S", str(COPY), "-B", str(BUILD), "-G", "Ninja", "-DPULLBACK_WIDE=OFF", "-DPULLBACK_BENCH=OFF",
-                    "-DCMAKE_C_FLAGS_RELEASE=-O1", "-DPULLBACK_TESTS=ON")
-    made = build()
-    if configured.returncode or made.returncode:
-        print(configured.stderr, made.stdout[-3000:])
-        return 1
+def found_before():
+    if not FOUND.exists():
+        return set()
+    with open(FOUND, newline="", encoding="utf-8") as f:
+        return {r[0] for r in list(csv.reader(f))[1:]}
+
+
+def keep_found(faults):
+    with open(FOUND, "w", newline="", encoding="utf-8") as f:
+        out = csv.writer(f, lineterminator="\n")
+        out.writerow(["hash", "file", "test", "why"])
+        out.writerows(sorted([digest(f), f[0], f[3], f[4]] for f in faults))
+
+
+def choose(word, share, seed):
+    """The faults to plant, in order, and how many of them because they changed."""
     chosen = [f for f in FAULTS if word in f[0] or word in f[4]]
-    for test in sorted({f[3] for f in chosen}):
-        if (clean := passes(test)).returncode:
-            print(f"{test} fails without any fault:\n{clean.stdout[-3000:]}")
-            return 1
+    if share is None:
+        return chosen, len(chosen)
+    before, order = found_before(), random.Random(seed)
+    changed = [f for f in chosen if digest(f) not in before]
+    rest = [f for f in chosen if digest(f) in before]
+    chosen = changed + order.sample(rest, min(share, len(rest)))
+    order.shuffle(chosen)
+    return chosen, len(changed)
+
+
+# ---- one copy -------------------------------------------------------------------------------------------------------------
+class Copy:
+    """Sources and build of one worker."""
+
+    def __init__(self, number):
+        self.source, self.build = PLACE / f"source{number}", PLACE / f"build{number}"
+        # Compilers' results are shared between the copies where ccache is installed: paths are told from the copy's own folder.
+        self.environment = dict(os.environ, CCACHE_BASEDIR=str(PLACE / f"source{number}"), CCACHE_NOHASHDIR="1", PULLBACK_BUILD=str(self.build))
+
+    def fill(self):
+        """Files as they are now; unchanged ones keep their time, so that only what a fault touches is built again."""
+        names = sh("git", "ls-files", "-co", "--exclude-standard", cwd=ROOT).stdout.split("\n")
+        wanted = {n for n in names if n and (ROOT / n).is_file()}
+        for name in wanted:
+            target = self.source / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not target.exists() or target.read_bytes() != (ROOT / name).read_bytes():
+                shutil.copy2(ROOT / name, target)
+                os.utime(target)
+        for old in self.source.rglob("*"):
+            if old.is_file() and old.relative_to(self.source).as_posix() not in wanted and "__pycache__" not in old.parts:
+                old.unlink()
+        return sh("cmake", "-S", str(self.source), "-B", str(self.build), "-G", "Ninja", "-DPULLBACK_WIDE=OFF", "-DPULLBACK_BENCH=OFF",
+                  "-DCMAKE_C_FLAGS_RELEASE=-O1", "-DPULLBACK_TESTS=ON", env=self.environment)
+
+    def make(self, tests, jobs=1):
+        """What tests need: to link all programs for each fault would take most of the time."""
+        needs = {t.rstrip("$").replace("/", "_") for t in tests if "/" in t and not t.startswith("pytest:")}
+        if any(t.startswith("pytest:") for t in tests):
+            needs |= {"pullback_program", "pullback_shared"}
+        if not needs:  # tests that are no programs
+            return sh("true")
+        return sh("nice", "cmake", "--build", str(self.build), "-j", str(jobs), "--target", *sorted(needs), env=self.environment)
+
+    def passes(self, test):
+        if test.startswith("pytest:"):
+            python = ROOT / "build" / "venv" / "bin" / "python"
+            return sh(str(python), "-m", "pytest", "-q", "-x", test[7:], cwd=self.source, env=self.environment)
+        return sh("ctest", "--test-dir", str(self.build), "--no-tests=error", "-R", f"^{test}$")
+
+    def detected(self, name, old, new, test):
+        """What came of a fault: 'found', or why not."""
+        path = self.source / name
+        text = path.read_text() if path.exists() else ""
+        if text.count(old) != 1:
+            return f"STALE: its text occurs {text.count(old)} times"
+        path.write_text(text.replace(old, new))
+        made = self.make([test])
+        verdict = "STALE: it does not compile" if made.returncode else "NOT FOUND" if self.passes(test).returncode == 0 else "found"
+        path.write_text(text)
+        return verdict
+
+
+# ---- all workers ----------------------------------------------------------------------------------------------------------
+def in_turn(copies, work, jobs):
+    """Gives every job to the worker that is free; yields (job, result) as they come."""
+    todo, done = queue.SimpleQueue(), queue.SimpleQueue()
+    for job in jobs:
+        todo.put(job)
+
+    def take(copy):
+        while True:
+            try:
+                job = todo.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                done.put((job, work(copy, job)))
+            except Exception as error:  # the run must not wait for a worker that is gone
+                done.put((job, f"{type(error).__name__}: {error}"))
+    for copy in copies:
+        threading.Thread(target=take, args=(copy,), daemon=True).start()
+    for _ in jobs:
+        yield done.get()
+
+
+def prepare(copies, tests):
+    """Copies filled and built, one after the other, so that the second finds what the first compiled; tests pass without a fault."""
+    for copy in copies:
+        configured = copy.fill()
+        made = copy.make(tests, os.cpu_count())
+        if configured.returncode or made.returncode:
+            print(configured.stdout[-3000:], configured.stderr[-3000:], made.stdout[-3000:])
+            return False
+    clean = True
+    for test, result in in_turn(copies, lambda copy, test: copy.passes(test), tests):
+        if isinstance(result, str) or result.returncode:
+            print(f"{test} fails without any fault:\n{result if isinstance(result, str) else result.stdout[-3000:]}")
+            clean = False
+    return clean
+
+
+def unfinished():
+    """Faults that an interrupted run of all found, by hash."""
+    return set(json.loads(UNFINISHED.read_text())) if UNFINISHED.exists() else set()
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Plant faults and see that tests find them.")
+    parser.add_argument("word", nargs="?", default="", help="only faults whose file or reason contains this")
+    parser.add_argument("--share", type=int, help="so many of those that are as they were when last found, and all others")
+    parser.add_argument("--seed", default="0", help="of the choice and the order")
+    parser.add_argument("--list", action="store_true", help="do not plant")
+    asked = parser.parse_args()
+    chosen, changed = choose(asked.word, asked.share, asked.seed)
+    if asked.share is not None:
+        print(f"{len(chosen)} of {len(FAULTS)} faults, {changed} of them changed since they were last found; seed {asked.seed}", flush=True)
+    if asked.list:
+        for name, _, _, test, why in chosen:
+            print(f"{name:32s} {test:40s} {why}")
+        return 0
+    whole = asked.share is None and not asked.word
+    done = unfinished() if whole else set()
+    left = [f for f in chosen if digest(f) not in done]
+    if len(left) < len(chosen):
+        print(f"going on with an interrupted run: {len(chosen) - len(left)} of {len(chosen)} faults are found", flush=True)
+    begin, copies = time.monotonic(), [Copy(k) for k in range(min(2, os.cpu_count()))]
+    if left and not prepare(copies, sorted({f[3] for f in left})):
+        return 1
     bad = 0
-    for name, old, new, test, why in chosen:
-        verdict = detected(name, old, new, test)
+    for k, (fault, verdict) in enumerate(in_turn(copies, lambda copy, fault: copy.detected(*fault[:4]), left)):
+        name, _, _, test, why = fault
         bad += verdict != "found"
-        print(f"{name:32s} {test:40s} {why}: {verdict}", flush=True)
+        print(f"{k + 1:3d} {time.monotonic() - begin:5.0f} s {name:32s} {test:40s} {why}: {verdict}", flush=True)
+        if whole and verdict == "found":
+            done.add(digest(fault))
+            UNFINISHED.write_text(json.dumps(sorted(done)))
     print(f"{len(chosen) - bad} of {len(chosen)} planted faults were found")
+    if whole:
+        keep_found([f for f in FAULTS if digest(f) in done])
+        UNFINISHED.unlink(missing_ok=True)
     return 1 if bad or not chosen else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

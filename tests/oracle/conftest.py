@@ -63,6 +63,14 @@ def context(lib):
 
 def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="whole sweeps of the oracle tests instead of their quick part")
+    parser.addoption("--part", default="1/1", metavar="K/N", help="every N-th test from the K-th on: N processes do them all")
+
+
+@pytest.hookimpl(trylast=True)  # of those that are wanted
+def pytest_collection_modifyitems(config, items):
+    k, n = map(int, config.getoption("--part").split("/"))
+    config.hook.pytest_deselected(items=[t for i, t in enumerate(items) if i % n != k - 1])
+    items[:] = items[k - 1::n]
 
 
 @pytest.fixture(scope="session")
