@@ -172,6 +172,9 @@ typedef struct cliRun {
   double penetration;  // deepest overlap of two geoms so far (m), its step and geoms; -1: there was none
   long penetration_step;
   int penetrating[2];
+  long gains, gain_step;  // impacts that made kinetic energy; the step of the worst, its joules and geoms
+  double gain;
+  int gaining[2];
 } cliRun;
 
 #define cli_growthLimit 1e6  // of the costate, beyond which a gradient comes with a warning

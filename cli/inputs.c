@@ -216,7 +216,8 @@ void cliRun_Sizes(cliRun *run) {
   run->nx = pbModel_StateSize(m);
   run->nt = pbModel_TangentSize(m);
   run->ntheta = pbModel_ParamSize(m);
-  run->worst_residual_step = run->penetration_step = -1;
+  run->worst_residual_step = run->penetration_step = run->gain_step = -1;
+  run->gaining[0] = run->gaining[1] = -1;
   run->penetrating[0] = run->penetrating[1] = -1;
 }
 
@@ -606,6 +607,10 @@ void cliRun_NoteSolve(cliRun *run, long k) {
   if (report.rows) cliRun_NoteResidual(run, report.residual, report.condition, pbScratch_WorstRow(run->scratch), k);
   run->unconverged += !report.converged;
   cliRun_NotePenetration(run, report.penetration, report.penetrating, k);
+  run->gains += report.gains;
+  if (!(report.gain > run->gain)) return;
+  run->gain = report.gain, run->gain_step = k;
+  memcpy(run->gaining, report.gaining, sizeof run->gaining);
 }
 
 void cliRun_NotePenetration(cliRun *run, double depth, const int geoms[2], long k) {
@@ -624,8 +629,20 @@ static void solver_detail(const cliRun *run, char *text, size_t size) {
     snprintf(text, size, " (condition number about %.0e; option iterations is %d)", run->worst_condition, run->model->iterations);
 }
 
+// Newton's restitution speaks of normal velocities alone: friction that couples back can leave more energy than there was.
+static void warn_energy(const cliRun *run) {
+  if (!run->gains) return;
+  fprintf(stderr,
+          "pullback: warning: step %ld of %ld: the impact of geom %d '%s' and geom %d '%s' made %.3g J of kinetic energy, the "
+          "worst of "
+          "%ld impacts that did: Newton's restitution with friction can; a smaller restitution makes less\n",
+          run->gain_step, run->steps, run->gaining[0], pbModel_Name(run->model, pb_objGeom, run->gaining[0]), run->gaining[1],
+          pbModel_Name(run->model, pb_objGeom, run->gaining[1]), run->gain, run->gains);
+}
+
 void cliRun_WarnSolver(const cliRun *run) {
   char detail[96];
+  warn_energy(run);
   if (!run->unconverged) return;
   solver_detail(run, detail, sizeof detail);
   fprintf(
@@ -660,6 +677,17 @@ void cliRun_Contact(const cliRun *run, cliJson *j) {
   cliJson_Close(j, '}');
 }
 
+static void meta_energy(const cliRun *run, cliJson *j) {
+  cliJson_Open(j, "energy_made", '{');
+  cliJson_Integer(j, "impacts", run->gains);
+  cliJson_Number(j, "joules", run->gain);
+  cliJson_Integer(j, "step", run->gain_step);
+  cliJson_OpenLine(j, "geoms", '[');
+  for (int i = 0; i < 2; i++) cliJson_Integer(j, NULL, run->gaining[i]);
+  cliJson_Close(j, ']');
+  cliJson_Close(j, '}');
+}
+
 void cliRun_Meta(const cliRun *run, cliJson *j) {
   pbParam timestep;
   cliJson_Text(j, "program", "pullback");
@@ -684,6 +712,7 @@ void cliRun_Meta(const cliRun *run, cliJson *j) {
   for (int i = 0; i < 2; i++) cliJson_Integer(j, NULL, run->penetrating[i]);
   cliJson_Close(j, ']');
   cliJson_Close(j, '}');
+  if (run->gains) meta_energy(run, j);
   cliJson_Text(j, "constants", run->recompute ? "recompute" : "keep");
   cliRun_Contact(run, j);
   cliJson_Open(j, "units", '{');

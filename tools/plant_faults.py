@@ -92,6 +92,8 @@ FAULTS = [
      "hard contact: an overlap comes apart with a hop"),
     ("src/contact/row_adjoint.c", ".by_weight = (depth + 0.25 * g * h * h) / root - 0.5 * h", ".by_weight = depth / root - 0.5 * h", "unit/test_hard",
      "hard contact: a term in the gradient of rising by gravity"),
+    ("src/world/impact.c", "gain += 0.5 * (w->qvel[i] + v[i]) * w->Mstep[i]", "gain += 0.5 * (w->qvel[i] - v[i]) * w->Mstep[i]", "unit/test_impact",
+     "energy that impacts make: of the change, not of the mean"),
     ("src/solve/dual.c", "fmax(w->residual, NUM(pbDual_Distance)(w, f, x))", "w->residual", "unit/test_hard",
      "sweeps whose corrections are small because they are slow claim to have converged"),
     ("src/solve/dual_adjoint.c", "minus[i] = -z[i];\n      }\n      if (!side)", "minus[i] = z[i];\n      }\n      if (!side)",

@@ -7,6 +7,7 @@
 #include "base/context.h"
 #include "world/jvp.h"
 #include "world/scratch.h"
+#include "world/topology.h"
 
 enum { MOST = 128 };            // impacts in a step
 static const double reach = 1;  // m: gaps are looked at up to here
@@ -21,7 +22,8 @@ typedef struct flight {
 
 struct pbImpacts {
   int count, simultaneous;  // of the last step
-  double approach, residual;
+  int gains, gaining[2];    // impacts that made energy, geoms of the worst, and its joules
+  double approach, residual, gain;
   bool converged;  // every solve of its flights
   flight flight[MOST + 1];
   pbTouch *now, *then;  // at a flight's start, and after it
@@ -264,6 +266,23 @@ static pbStatus next_touch(pbScratch *s, flight *f, const pbInput *input, double
   return pb_ok;
 }
 
+// Kinetic energy after an impact less that before, (w + v)' M (w - v) / 2, where it is more than rounding; v: the velocities before.
+static void note_energy(pbScratch *s, const flight *f, const double *v) {
+  pbImpacts *p = s->impacts;
+  pbWork_r *w = &s->w;
+  const pbCandidate *pair = s->model->topology->candidate + f->candidate;
+  double gain = 0, before = 0;
+  for (int i = 0; i < s->model->nv; i++) w->tmp[i] = w->qvel[i] - v[i];
+  pbTree_Mul_r(&w->t->M, w->M, w->tmp, w->Mstep);
+  for (int i = 0; i < s->model->nv; i++) gain += 0.5 * (w->qvel[i] + v[i]) * w->Mstep[i];
+  pbTree_Mul_r(&w->t->M, w->M, v, w->Mstep);
+  for (int i = 0; i < s->model->nv; i++) before += 0.5 * v[i] * w->Mstep[i];
+  if (!(gain > 1e-9 * before)) return;
+  p->gains++;
+  if (gain <= p->gain) return;
+  p->gain = gain, p->gaining[0] = pair->geom1, p->gaining[1] = pair->geom2;
+}
+
 static pbStatus strike(pbScratch *s, const flight *f, const pbInput *input, double *after) {
   const pbModel *m = s->model;
   set_time(s, 0);
@@ -271,6 +290,7 @@ static pbStatus strike(pbScratch *s, const flight *f, const pbInput *input, doub
   pbStatus status = s->variant->strike(&s->w, f->candidate, f->hit);
   if (status == pb_singular) return pbScratch_Explain(s, status);
   if (status != pb_ok) return resting(s, f->flown, f->candidate, "strike without a solution of Coulomb's law");
+  note_energy(s, f, f->flown + state_layout(m).qvel);
   memcpy(after, f->flown, (size_t)pbModel_StateSize(m) * sizeof(double));
   memcpy(after + state_layout(m).qvel, s->w.qvel, (size_t)m->nv * sizeof(double));
   return pb_ok;
@@ -285,6 +305,7 @@ static pbStatus run(pbScratch *s, const double *theta, const double *x, const pb
   memcpy(p->theta, theta, m->ntheta * sizeof(double));
   memcpy(p->flight[0].start, x, (size_t)pbModel_StateSize(m) * sizeof(double));
   p->count = p->simultaneous = 0, p->approach = INFINITY, p->residual = 0, p->converged = true;
+  p->gains = 0, p->gain = 0, p->gaining[0] = p->gaining[1] = -1;
   for (bool strikes = true;; p->count++) {
     flight *f = p->flight + p->count;
     PB_TRY(next_touch(s, f, input, left, sense && p->count == 0, &strikes));
@@ -308,6 +329,8 @@ pbStatus pbImpacts_Step(pbScratch *s, const double *theta, const double *x, cons
   s->report.contacts = s->report.onsets = p->count, s->report.releases = 0;
   s->report.simultaneous = p->simultaneous, s->report.approach = p->approach;
   s->report.residual = p->residual, s->report.converged = p->converged;
+  s->report.gains = p->gains, s->report.gain = p->gain;
+  memcpy(s->report.gaining, p->gaining, sizeof p->gaining);
   return pb_ok;
 }
 

@@ -202,6 +202,11 @@ static int default_contacts(const pbModel *m) {
   return pb_hard(m) && most > most_hard_contacts ? most_hard_contacts : most;
 }
 
+static void forget_gain(pbReport *report) {
+  report->gains = 0, report->gain = 0;
+  report->gaining[0] = report->gaining[1] = -1;
+}
+
 pbStatus pbScratch_Create(pbContext *ctx, const pbModel *m, const pbCapacity *capacity, pbScratch **scratch) {
   *scratch = NULL;
   if (capacity && capacity->contacts < 0)
@@ -220,6 +225,7 @@ pbStatus pbScratch_Create(pbContext *ctx, const pbModel *m, const pbCapacity *ca
   s->variant = pbVariant_Best();
   s->contacts_before = -1;
   s->report.approach = INFINITY;
+  forget_gain(&s->report);
   s->report.penetrating[0] = s->report.penetrating[1] = -1;
   pbStatus status = allocate(s, contacts);
   if (status != pb_ok) {
@@ -354,6 +360,7 @@ pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate) {
   s->report.rows = s->w.nrow;
   s->report.iterations = s->w.iterations;
   s->report.residual = s->w.residual;
+  forget_gain(&s->report);  // of impacts, which note theirs after their flights
   find_penetration(s);
   pbScratch_NoteSolve(s);
   if (integrate) PB_TRY(pbScratch_CheckStiffness(s));

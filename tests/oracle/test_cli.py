@@ -726,3 +726,19 @@ def test_numbers_in_any_locale(run, tmp_path, arm):
     run("simulate", arm, "--steps", 3, "--param", "gravity=0,0,-1.5", "-o", tmp_path / "a.npz", env=dict(os.environ, LC_ALL="de_DE.UTF-8"))
     run("simulate", arm, "--steps", 3, "--param", "gravity=0,0,-1.5", "-o", tmp_path / "b.npz", env=dict(os.environ, LC_ALL="C"))
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+
+
+def test_energy_made_by_impacts(run, tmp_path):
+    """A double pendulum, nearly straight, strikes with its tip: Newton's restitution with friction makes energy, and the program says how much."""
+    link = '<joint axis="0 1 0"/><inertial pos="0 0 -.5" mass="1" diaginertia=".083 .083 .001"/>'
+    (tmp_path / "m.xml").write_text(
+        f'<mujoco><option timestep="1e-5" gravity="0 0 0"/><worldbody><geom name="floor" type="plane" size="9 9 1" pos="0 0 {-2 * float(np.cos(0.1)) - 0.0100001!r}" friction=".7"/>'
+        f'<body>{link}<body pos="0 0 -1">{link}<geom name="tip" size=".01" pos="0 0 -1" mass="0" friction=".7"/></body></body></worldbody></mujoco>')
+    np.savez(tmp_path / "x.npz", qpos=[0.1, 0], qvel=[1.0, -4])
+    for e, made in (("0.5", True), ("0", False)):
+        done = run("simulate", tmp_path / "m.xml", "--init", tmp_path / "x.npz", "--steps", 30, "--contact", "method=impact", "--contact", f"restitution={e}", "-o", tmp_path / "o.npz")
+        told = meta(np.load(tmp_path / "o.npz")).get("energy_made")
+        assert ("made" in done.stderr) == made and bool(told) == made
+        if made:
+            assert told["impacts"] == 1 and told["geoms"] == [0, 1] and told["joules"] > 100
+            assert f"the impact of geom 0 'floor' and geom 1 'tip' made {told['joules']:.3g} J of kinetic energy" in done.stderr

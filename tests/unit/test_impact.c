@@ -591,15 +591,62 @@ static int teardown(void **state) {
   return 0;
 }
 
+// A double pendulum, nearly straight, strikes the floor with its tip: Newton's restitution with friction makes energy, and says so.
+#define STRAIGHT                                                                                                      \
+  "<mujoco><option gravity='0 0 0'/><worldbody><geom type='plane' size='9 9 1' pos='0 0 %.17g' friction='%g'/><body>" \
+  "<joint axis='0 1 0'/><inertial pos='0 0 -.5' mass='1' diaginertia='.083 .083 .001'/><body pos='0 0 -1'>"           \
+  "<joint axis='0 1 0'/><inertial pos='0 0 -.5' mass='1' diaginertia='.083 .083 .001'/>"                              \
+  "<geom type='sphere' size='.01' pos='0 0 -1' mass='0' friction='%g'/></body></body></worldbody></mujoco>"
+
+// Of links of 1 m and 1 kg, by the rates of their own angles.
+static double pendulum_energy(const World *w) {
+  double a = w->v[0], b = w->v[0] + w->v[1];
+  return 0.5 * (0.083 + 0.25 + 1) * a * a + 0.5 * (0.083 + 0.25) * b * b + 0.5 * cos(w->q[1]) * a * b;
+}
+
+static void test_energy_made_is_told(void **state) {
+  (void)state;
+  for (int k = 0; k < 2; k++) {
+    World w;
+    char text[1000];
+    double friction = k ? 0 : 0.7, before, after;
+    snprintf(text, sizeof text, STRAIGHT, -2 * cos(0.1) - 0.0100001, friction, friction);
+    begin(&w, text, "Euler", 1e-5, 0.5);
+    w.q[0] = 0.1, w.q[1] = 0, w.v[0] = 1, w.v[1] = -4;
+    int touched = 0;
+    pbReport report;
+    for (int i = 0; i < 30 && !touched; i++) {
+      before = pendulum_energy(&w);
+      touched = step(&w);
+    }
+    after = pendulum_energy(&w), report = pbScratch_Report(w.s);
+    assert_int_equal(touched, 1);
+    assert_int_equal(report.gains, after > before + 1e-6);
+    assert_true((report.gains == 1) == (friction > 0));
+    if (report.gains) assert_true(fabs(report.gain - (after - before)) < 1e-3 * report.gain && report.gain > before);
+    assert_int_equal(report.gaining[0], report.gains ? 0 : -1);
+    assert_int_equal(report.gaining[1], report.gains ? 1 : -1);
+    end(&w);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bouncing_ball), cmocka_unit_test(test_straight_bounce),
-      cmocka_unit_test(test_two_balls),     cmocka_unit_test(test_spinning_ball),
-      cmocka_unit_test(test_flat_landing),  cmocka_unit_test(test_what_is_conserved),
-      cmocka_unit_test(test_energy),        cmocka_unit_test(test_forward_and_reverse),
-      cmocka_unit_test(test_differences),   cmocka_unit_test(test_same_bits),
-      cmocka_unit_test(test_budgets),       cmocka_unit_test(test_rest_is_named),
-      cmocka_unit_test(test_overlap),       cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_bouncing_ball),
+      cmocka_unit_test(test_straight_bounce),
+      cmocka_unit_test(test_two_balls),
+      cmocka_unit_test(test_spinning_ball),
+      cmocka_unit_test(test_flat_landing),
+      cmocka_unit_test(test_what_is_conserved),
+      cmocka_unit_test(test_energy),
+      cmocka_unit_test(test_forward_and_reverse),
+      cmocka_unit_test(test_differences),
+      cmocka_unit_test(test_same_bits),
+      cmocka_unit_test(test_budgets),
+      cmocka_unit_test(test_rest_is_named),
+      cmocka_unit_test(test_overlap),
+      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_energy_made_is_told),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }
