@@ -151,6 +151,8 @@ FAULTS = [
      "the rate after an impact has the forces of the velocity before it"),
     ("src/world/event.c", "v[i] = before[i] + h * a[i]", "v[i] = before[i] + 0 * h * a[i]", "unit/test_event",
      "impacts that leave each other alone move with each other's moment"),
+    ("src/world/event_kernel.c", "own * fmax(free, pushed / much)", "0 * own * much", "unit/test_event",
+     "bodies at rest have events"),
     ("src/contact/row_adjoint.c", "contact_margin(a, w->contact + r->id, -bar)", "contact_margin(a, w->contact + r->id, bar)",
      "unit/test_event", "a margin moves an event the wrong way"),
     ("src/world/event.c", "after[i] = next_bar[nv + i] + next[nv + i]", "after[i] = next_bar[nv + i]", "unit/test_event",

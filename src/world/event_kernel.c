@@ -127,15 +127,25 @@ static pbStatus put_in(jumps *j, int first, int end, bool back, double share) {
   return pb_ok;
 }
 
+// A soft row takes the time 1/b or 1/sqrt(k) to change a speed. What speeds up by more than its rate in that time, or its row changes
+// the rate much faster, is pressed together or slides past, not hit: bodies that come to rest do so many times, each for a
+// moment, and 1 / rate says nothing of it.
+static bool grazes(const NUM(pbWork) *w, const NUM(pbRow) *r, double rate, const double *without, const double *with) {
+  static const double much = 4;
+  double h = w->p.timestep[0], own = 1 / fmax(r->kbi[1] * r->imp, sqrt(r->kbi[0]) * r->imp);
+  double free = fabs(normal_times(w, r, without)), pushed = fabs(normal_times(w, r, with));
+  return fabs(rate) <= fmax(h * fmax(free, pushed), own * fmax(free, pushed / much));
+}
+
 // Events at the same time have no order; the mean of two opposite ones is what a central difference across the tie gives.
 static pbStatus group(jumps *j, int first, int end) {
   NUM(pbWork) *w = j->w;
-  double h = w->p.timestep[0];
   memcpy(j->base, w->qacc_integrated, (size_t)w->m->nv * sizeof(double));
+  PB_TRY(solve(w, j->rows + end));
   for (int i = first; i < end; i++) {
     pbEvent *e = j->events + i;
     e->together = end - first > 1;
-    e->grazing = fabs(e->rate) <= h * fabs(normal_times(w, w->row + j->rows + i, j->base));
+    e->grazing = grazes(w, w->row + j->rows + i, e->rate, j->base, w->qacc_integrated);
   }
   if (end - first == 1) return put_in(j, first, end, false, 1);
   PB_TRY(put_in(j, first, end, true, 0.5));

@@ -441,6 +441,24 @@ static void test_flat(void **state) {
   }
 }
 
+// Soft contact at rest, by way of many small bounces: touches without a speed to speak of are left as in exact, and counted.
+static void test_rest(void **state) {
+  (void)state;
+  static const char text[] =
+      "<mujoco><option timestep='1e-3'/><default><geom friction='.3'/></default><worldbody><geom type='plane' size='99 99 .1'/>"
+      "<body pos='0 0 .3'><freejoint/><geom type='box' size='.1 .1 .1'/></body></worldbody></mujoco>";
+  for (int i = 0; i < 4; i++) {
+    Run s = begin(text, 800, 0);
+    s.x0[3] += 5e-4 * i, s.x0[8] = 2, s.w[0] = 1;
+    forward(&s, s.theta);
+    reverse(&s, pb_gradientEvent);
+    assert_true(s.c.events >= 4 && s.c.grazing > 20);
+    close_to("place by height", s.g[2], 0.3, 0.02);  // as of the box that stays where it lands
+    for (int k = 0; k < s.n; k++) assert_true(fabs(s.g[k]) < 20);
+    end(&s);
+  }
+}
+
 // Penalty contacts come and go without a jump: no events, the gradient stays the exact one.
 static void test_penalty(void **state) {
   (void)state;
@@ -538,6 +556,7 @@ int main(void) {
       cmocka_unit_test(test_penalty), cmocka_unit_test(test_boxes_in_line),
       cmocka_unit_test(test_smooth),  cmocka_unit_test(test_velocity_forces),
       cmocka_unit_test(test_walls),   cmocka_unit_test(test_flat),
+      cmocka_unit_test(test_rest),
   };
   ctx = pbContext_Create(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
