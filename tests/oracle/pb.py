@@ -77,13 +77,6 @@ class Model:
             l.pbContext_Destroy(self.ctx)
             self.ctx = None
 
-    @staticmethod
-    def _check(status):
-        """Calls raise by themselves; this is for the eye."""
-        return status
-
-    _step_check = _check
-
     def _scratch(self):
         if not self.scratch:
             lib().pbScratch_Create(self.ctx, self.ptr, None, ct.byref(self.scratch))
