@@ -154,7 +154,10 @@ static pbStatus walk(Doctor *d) {
     double *x = d->states + (size_t)(k + 1) * (size_t)d->nx;
     memcpy(x, x - d->nx, (size_t)d->nx * sizeof *x);
     pbInput input = cliRun_Input(run, k);
-    pbStatus status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, NULL);
+    pbStatus status;
+    do {
+      status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, NULL);
+    } while (pbScratch_Grow(run->scratch, &status));
     if (status != pb_ok) return cliRun_StepFailed(run, status, k);
     PB_TRY(cliRun_CheckState(run, x, k));
     pbTape_Record(run->model, x - d->nx, run->scratch, d->records + (size_t)k * (size_t)d->nr);
@@ -277,8 +280,11 @@ static pbStatus pull_step(Doctor *d, long k, bool sensors) {
   memset(vector(d, 3), 0, d->width * sizeof(double));
   memset(d->theta_bar, 0, d->np * sizeof *d->theta_bar);
   pbInputBar bar = {.ctrl = vector(d, 3)};
-  pbStatus status = pbStep_Vjp(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, vector(d, 0),
-                               sensors ? &seen : NULL, run->scratch, vector(d, 2), &bar, d->theta_bar);
+  pbStatus status;
+  do {
+    status = pbStep_Vjp(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, vector(d, 0),
+                        sensors ? &seen : NULL, run->scratch, vector(d, 2), &bar, d->theta_bar);
+  } while (pbScratch_Grow(run->scratch, &status));
   return status == pb_ok ? pb_ok : cliRun_StepFailed(run, status, k);
 }
 
@@ -289,8 +295,11 @@ static pbStatus push_step(Doctor *d, long k, bool sensors, const Way *way, doubl
   pbDirection direction = {.x = way->x, .ctrl = way->ctrl, .theta = way->theta};
   double *next = vector(d, 5), *seen = vector(d, 6);
   memset(next, 0, 2 * d->width * sizeof *next);
-  pbStatus status = pbStep_Jvp(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, &direction, run->scratch,
-                               next, sensors ? seen : NULL, NULL, NULL);
+  pbStatus status;
+  do {
+    status = pbStep_Jvp(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, &direction, run->scratch, next,
+                        sensors ? seen : NULL, NULL, NULL);
+  } while (pbScratch_Grow(run->scratch, &status));
   if (status != pb_ok) return cliRun_StepFailed(run, status, k);
   *value = dot(vector(d, 0), next, (size_t)d->nt) + (sensors ? dot(vector(d, 1), seen, (size_t)d->ns) : 0);
   *size = norm(vector(d, 0), (size_t)d->nt) * norm(next, (size_t)d->nt);
@@ -397,8 +406,10 @@ static pbStatus jacobian_step(Doctor *d, long k, double *A, Test *t) {
   double *B = A + nt * nt, *C = B + nt * nu, *D = C + ns * nt;
   pbInput input = cliRun_Input(run, k);
   memset(A, 0, (nt + ns) * (nt + nu) * sizeof *A);
-  pbStatus status =
-      pbStep_Jacobian(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, run->scratch, A, B, C, D);
+  pbStatus status;
+  do {
+    status = pbStep_Jacobian(run->model, run->theta, d->records + (size_t)k * (size_t)d->nr, &input, run->scratch, A, B, C, D);
+  } while (pbScratch_Grow(run->scratch, &status));
   if (status != pb_ok) return cliRun_StepFailed(run, status, k);
   draw(d, vector(d, 0), nt);
   memset(vector(d, 1), 0, ns * sizeof(double));
@@ -453,7 +464,10 @@ static pbStatus evaluate(Probe *p, double e, double *value) {
     for (size_t i = 0; i < d->np; i++) d->theta_try[i] = run->theta[i] + e * p->way.theta[i];
     theta = d->theta_try;
   }
-  pbStatus status = pbStep_Forward(run->model, theta, x, &input, run->scratch, NULL);
+  pbStatus status;
+  do {
+    status = pbStep_Forward(run->model, theta, x, &input, run->scratch, NULL);
+  } while (pbScratch_Grow(run->scratch, &status));
   if (status != pb_ok) return cliRun_StepFailed(run, status, p->step);
   p->trace = trace_of(d);
   pbState_Difference(run->model, d->states + (size_t)(p->step + 1) * (size_t)d->nx, x, change);
@@ -613,7 +627,10 @@ static pbStatus roll(Doctor *d, Rolled *r, double e, double *value) {
     double *u = r->control;
     for (int i = 0; i < d->nu; i++) u[i] = input.ctrl[i] + e * r->u_way[(size_t)k * (size_t)d->nu + (size_t)i];
     input.ctrl = u;
-    pbStatus status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, NULL);
+    pbStatus status;
+    do {
+      status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, NULL);
+    } while (pbScratch_Grow(run->scratch, &status));
     if (status != pb_ok) return cliRun_StepFailed(run, status, k);
     Trace t = trace_of(d);
     if (r->kink_step >= 0 || same_trace(&t, &d->traces[k])) continue;

@@ -20,11 +20,18 @@ static pbStatus one_step(cliRun *run, const Matrices *m, double *x, double *befo
   size_t n = (size_t)run->nt, nu = (size_t)run->nu, ns = (size_t)run->nsensordata, row = (size_t)k;
   pbInput input = cliRun_Input(run, k);
   memcpy(before, x, (size_t)run->nx * sizeof *x);
-  PB_TRY(pbStep_Forward(run->model, run->theta, x, &input, run->scratch, NULL));
+  pbStatus status;
+  do {
+    status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, NULL);
+  } while (pbScratch_Grow(run->scratch, &status));
+  PB_TRY(status);
   cliRun_NoteSolve(run, k);
   pbTape_Record(run->model, before, run->scratch, record);
-  return pbStep_Jacobian(run->model, run->theta, record, &input, run->scratch, m->a + row * n * n, m->b + row * n * nu,
-                         m->c + row * ns * n, m->d + row * ns * nu);
+  do {
+    status = pbStep_Jacobian(run->model, run->theta, record, &input, run->scratch, m->a + row * n * n, m->b + row * n * nu,
+                             m->c + row * ns * n, m->d + row * ns * nu);
+  } while (pbScratch_Grow(run->scratch, &status));
+  return status;
 }
 
 static const char *sensor_name(const cliRun *run, size_t entry) {

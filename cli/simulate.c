@@ -40,7 +40,10 @@ static pbStatus run_steps(cliRun *run, const Recorder *r, double *x, cliProgress
   for (long k = 0; k < run->steps; k++) {
     record(r, x, k);
     pbInput input = cliRun_Input(run, k);
-    pbStatus status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, ns ? r->sensordata + (size_t)k * ns : NULL);
+    pbStatus status;
+    do {
+      status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, ns ? r->sensordata + (size_t)k * ns : NULL);
+    } while (pbScratch_Grow(run->scratch, &status));
     if (status != pb_ok) return cliRun_StepFailed(run, status, k);
     cliRun_NoteSolve(run, k);
     PB_TRY(cliRun_CheckState(run, x, k));

@@ -42,14 +42,25 @@ typedef struct pbInputBar {  // same shapes; NULL: not wanted; added to
 
 // ---- scratch ------------------------------------------------------------------------------------------------------
 // Working memory of one world, one thread, from the thread's ctx, which outlives it. All of it is had here; no step, vjp, jvp or
-// jacobian allocates.
+// jacobian allocates. What does not fit is pb_capacity, and the text says what is too small and how much is needed.
 typedef struct pbScratch pbScratch;
 typedef struct pbCapacity {
-  int contacts;  // most contacts at one time; 0: what the model's pairs can make, at most 4096
+  int contacts;  // most contacts of geoms at one time; 0: what the model's pairs can make, at most 4096
+  // Contacts of deformables, which can grow between steps (pbScratch_Grow). Pairs of points, edges and triangles that are close, of
+  // each of seven types and again of friction; 0: a quarter of the surfaces' primitives, and 256.
+  int stencils;
+  // Bytes of the matrix that they couple, analysis and factor included; 0: twice what that of the elements takes, and 1 MiB.
+  size_t matrix;
 } pbCapacity;
 PB_API PB_NODISCARD pbStatus pbScratch_Create(pbContext *ctx, const pbModel *model, const pbCapacity *capacity,
                                               pbScratch **scratch);
 PB_API void pbScratch_Destroy(pbScratch *scratch);
+// Between calls: more room for contacts of deformables after a call that ended with *status. True where that was pb_capacity of
+// theirs and there is more room now: the call can be made again, it left its outputs untouched, and its result has the bits it would
+// have had with room from the start. Else false; *status pb_no_memory where more was not to be had.
+//   do status = pbStep_Forward(...); while (pbScratch_Grow(scratch, &status));
+// Rollouts do this themselves; pbReport.grown counts.
+PB_API bool pbScratch_Grow(pbScratch *scratch, pbStatus *status);
 // What a failed call meant, in words ("contact capacity 100 exceeded at time 0.12", "Newton: residual ... ").
 PB_API const char *pbScratch_Error(const pbScratch *scratch);
 
@@ -67,6 +78,7 @@ typedef struct pbReport {
   int gains;           // impacts that made kinetic energy, as Newton's restitution with friction can; of the worst
   double gain;         // J: what it made, 0 without one, and
   int gaining[2];      // its geoms, -1 where there is none
+  int grown;           // times pbScratch_Grow made room since the scratch was created
   double penetration;  // m: deepest overlap of two geoms in a contact, 0 where none do (RK4: in the last stage), and
   int penetrating[2];  // its geoms, -1 where there is none
 } pbReport;
@@ -79,7 +91,7 @@ PB_API const char *pbScratch_WorstRow(const pbScratch *scratch);
 // qfrc_actuator, qfrc_smooth, qacc_smooth, qacc, qfrc_constraint, ten_length, ten_velocity, actuator_length,
 // actuator_velocity, actuator_force, contact_dist, contact_pos, contact_frame, contact_geom (two columns, as reals),
 // efc_J (dense), efc_pos, efc_margin, efc_aref, efc_R, efc_force, efc_diagApprox, sensordata.
-// The dense ones are filled by pbScratch_Gather first. False if the name is unknown.
+// The dense ones are filled by pbScratch_Gather first, which alone takes memory (efc_J is left out where none is to be had). False if the name is unknown.
 PB_API void pbScratch_Gather(pbScratch *scratch);
 PB_API bool pbScratch_Field(const pbScratch *scratch, const char *name, const double **data, int *rows, int *cols);
 

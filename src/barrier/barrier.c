@@ -23,7 +23,57 @@ static void layout(pbArena *a, pbBarrier *b) {
   b->hits = pbArena_Take(a, (size_t)most(most(c->triangles, c->edges), c->points), sizeof(int));
 }
 
-pbStatus pbBarrier_Create(pbContext *ctx, const pbCollision *collision, pbBarrier **barrier) {
+// The arrays of a view, one after the other, and the rows; what is in them is lost.
+enum { own_values = 4, own_bars = 3 };  // arrays with an entry per stencil
+static const int own_value[own_values] = {pb_parameterWeight, pb_parameterKappa, pb_parameterXi, pb_parameterMu};
+static const int own_bar[own_bars] = {pb_parameterKappa, pb_parameterXi, pb_parameterMu};
+
+static pbStatus make_room(pbBarrier *b, pbStencilList *l, int capacity) {
+  size_t doubles = (own_values + own_bars) * sizeof(double), ints = ((size_t)l->view.points + 1) * sizeof(int),
+         count = (size_t)capacity;
+  double *memory = pbContext_Resize(b->ctx, NULL, count * (doubles + ints));  // not zeroed, so not touched before it is used
+  pbStencilRow *row = pbContext_Resize(b->ctx, NULL, 2 * count * sizeof *row);
+  if (!memory || !row) {
+    pbContext_Free(b->ctx, memory);
+    pbContext_Free(b->ctx, row);
+    return pb_no_memory;
+  }
+  pbContext_Free(b->ctx, l->memory);
+  pbContext_Free(b->ctx, l->row);
+  l->memory = memory, l->row = row, l->capacity = capacity;
+  for (int k = 0; k < own_values; k++, memory += count)
+    l->view.parameter[own_value[k]] = memory, l->view.stride[own_value[k]] = 1;
+  for (int k = 0; k < own_bars; k++, memory += count) l->view.bar[own_bar[k]] = memory;
+  l->view.pair = (int *)memory;
+  l->view.vertex = (int *)memory + count;
+  l->view.parameter[pb_parameterDhat] = &b->dhat;
+  l->view.parameter[pb_parameterEps] = &b->eps_v;
+  l->rows = l->view.count = 0;
+  return pb_ok;
+}
+
+// A quarter of the primitives that can be part of a stencil of this type; near parallel edges are few.
+static int usual_room(const pbCollision *c, pbStencilType type) {
+  enum { least = 256 };
+  int all = c->points + c->edges + c->triangles, few = (c->planar ? 0 : c->edges) / 16;
+  switch (type) {
+    case pb_stencilPN: return least + (c->planes ? c->points / 4 : 0);
+    case pb_stencilEPE:
+    case pb_stencilEPP: return least + few;
+    default: return least + all / 4;
+  }
+}
+
+static pbStatus make_lists(pbBarrier *b, int stencils) {
+  for (int type = 0; type < pb_stencilTypes; type++) {
+    int room = stencils > 0 ? stencils : usual_room(b->collision, (pbStencilType)type);
+    PB_TRY(make_room(b, b->contact + type, room));
+    if (b->collision->friction != pb_barrierNone) PB_TRY(make_room(b, b->friction + type, room));
+  }
+  return pb_ok;
+}
+
+pbStatus pbBarrier_Create(pbContext *ctx, const pbCollision *collision, int stencils, pbBarrier **barrier) {
   *barrier = NULL;
   pbBarrier *b = pbContext_Alloc(ctx, sizeof *b);
   if (!b) return pbContext_Fail(ctx, pb_no_memory, "barrier: out of memory");
@@ -36,7 +86,7 @@ pbStatus pbBarrier_Create(pbContext *ctx, const pbCollision *collision, pbBarrie
   layout(&a, b);
   size_t need = pbArena_Needed(&a);
   b->memory = a.failed ? NULL : pbContext_Alloc(ctx, need);
-  if (!b->memory) {
+  if (!b->memory || make_lists(b, stencils) != pb_ok) {
     pbBarrier_Destroy(b);
     return pbContext_Fail(ctx, pb_no_memory, "barrier: out of memory");
   }
@@ -111,20 +161,9 @@ typedef struct Finder {
   double dhat;
 } Finder;
 
-static pbStatus out_of_memory(pbBarrier *b, int stencils) {
-  return pbBarrier_Fail(b, pb_no_memory, "barrier: out of memory for %d contacts", stencils);
-}
-
 static pbStatus add(Finder *f, pbStencilType type, int a, int b, int c, int d, double weight) {
   pbStencilList *l = f->list + type;
-  if (l->rows == l->row_capacity) {
-    int capacity = l->row_capacity < 64 ? 64 : l->row_capacity + l->row_capacity / 2;
-    // twice as many, to sort
-    void *grown = pbContext_Resize(f->b->ctx, l->row, 2 * (size_t)capacity * sizeof *l->row);
-    if (!grown) return out_of_memory(f->b, capacity);
-    l->row = grown, l->row_capacity = capacity;
-  }
-  l->row[l->rows++] = (pbStencilRow){{a, b, c, d}, weight};
+  if (l->found++ < l->capacity) l->row[l->rows++] = (pbStencilRow){{a, b, c, d}, weight};
   return pb_ok;
 }
 
@@ -256,7 +295,7 @@ static void sort(pbBarrier *b, pbStencilList *l) {
   memset(end, 0, ((size_t)vertices + 1) * sizeof *end);
   for (int k = 0; k < l->rows; k++) end[l->row[k].vertex[0] + 1]++;
   for (int v = 0; v < vertices; v++) end[v + 1] += end[v];
-  pbStencilRow *to = l->row + l->row_capacity;
+  pbStencilRow *to = l->row + l->capacity;
   for (int k = 0; k < l->rows; k++) to[end[l->row[k].vertex[0]]++] = l->row[k];
   for (int v = 0; v < vertices; v++) {
     for (int first = at; at < end[v]; at++) {
@@ -278,28 +317,6 @@ static void merge(pbStencilList *l) {
   l->rows = kept;
 }
 
-enum { own_values = 4, own_bars = 3 };  // arrays with an entry per stencil
-static const int own_value[own_values] = {pb_parameterWeight, pb_parameterKappa, pb_parameterXi, pb_parameterMu};
-static const int own_bar[own_bars] = {pb_parameterKappa, pb_parameterXi, pb_parameterMu};
-
-static pbStatus grow(pbBarrier *b, pbStencilList *l) {
-  if (l->rows <= l->capacity && l->memory) return pb_ok;
-  int capacity = most(l->rows, 64) + l->rows / 2;
-  size_t doubles = (own_values + own_bars) * sizeof(double), ints = ((size_t)l->view.points + 1) * sizeof(int);
-  char *memory = pbContext_AllocArray(b->ctx, (size_t)capacity, doubles + ints);
-  if (!memory) return out_of_memory(b, capacity);
-  pbContext_Free(b->ctx, l->memory);
-  l->memory = memory, l->capacity = capacity;
-  double *next = l->memory;
-  for (int k = 0; k < own_values; k++, next += capacity) l->view.parameter[own_value[k]] = next, l->view.stride[own_value[k]] = 1;
-  for (int k = 0; k < own_bars; k++, next += capacity) l->view.bar[own_bar[k]] = next;
-  l->view.pair = (int *)next;
-  l->view.vertex = (int *)next + capacity;
-  l->view.parameter[pb_parameterDhat] = &b->dhat;
-  l->view.parameter[pb_parameterEps] = &b->eps_v;
-  return pb_ok;
-}
-
 static void fill(pbBarrier *b, pbStencilList *l, const pbBarrierValues *values) {
   const pbCollision *c = b->collision;
   pbStencils *s = &l->view;
@@ -319,17 +336,31 @@ static void fill(pbBarrier *b, pbStencilList *l, const pbBarrierValues *values) 
   }
 }
 
+static const char *const type_names[pb_stencilTypes] = {"points",
+                                                        "points and edges",
+                                                        "points and triangles",
+                                                        "edges",
+                                                        "edges nearly parallel",
+                                                        "ends of edges nearly parallel",
+                                                        "points and planes"};
+
 static pbStatus lists(pbBarrier *b, pbStencilList *list, const pbBarrierValues *values, const double *x, const double *X,
                       bool build) {
   Finder f = {.b = b, .list = list, .x = x, .X = X, .dhat = values->dhat};
   pbPairs pairs = {.x = x, .radius = values->radius, .reach = values->dhat, .visit = find, .user = &f};
-  for (int type = 0; type < pb_stencilTypes; type++) list[type].rows = list[type].view.count = 0;
+  for (int type = 0; type < pb_stencilTypes; type++) list[type].rows = list[type].found = list[type].view.count = 0;
   PB_TRY(pbBarrier_Pairs(b, &pairs, build));
   for (int type = 0; type < pb_stencilTypes; type++) {
-    sort(b, list + type), merge(list + type);
-    PB_TRY(grow(b, list + type));
+    const pbStencilList *l = list + type;
+    if (l->found > l->capacity)
+      return pbBarrier_Fail(b, pb_capacity, "%d pairs of %s are close, and there is room for %d", l->found, type_names[type],
+                            l->capacity);
   }
-  for (int type = 0; type < pb_stencilTypes; type++) fill(b, list + type, values);
+  for (int type = 0; type < pb_stencilTypes; type++) {
+    sort(b, list + type);
+    merge(list + type);
+    fill(b, list + type, values);
+  }
   return pb_ok;
 }
 
@@ -338,11 +369,13 @@ static pbStatus friction_of_contacts(pbBarrier *b, const pbBarrierValues *values
   for (int type = 0; type < pb_stencilTypes; type++) {
     pbStencilList *l = b->friction + type;
     pbStencilRow *own = l->row;
+    l->found = b->contact[type].rows;
+    if (l->found > l->capacity)
+      return pbBarrier_Fail(b, pb_capacity, "%d pairs of %s rub, and there is room for %d", l->found, type_names[type],
+                            l->capacity);
     l->row = b->contact[type].row, l->rows = b->contact[type].rows;
-    pbStatus status = grow(b, l);
-    if (status == pb_ok) fill(b, l, values);
+    fill(b, l, values);
     l->row = own, l->rows = 0;
-    PB_TRY(status);
   }
   return pb_ok;
 }
@@ -367,6 +400,22 @@ pbStatus pbBarrier_Update(pbBarrier *b, const pbBarrierValues *values, const dou
   PB_TRY(lists(b, b->contact, values, x, X, !b->begun));
   b->begun = true;
   return b->collision->friction == pb_barrierImplicit ? friction_of_contacts(b, values) : pb_ok;
+}
+
+static pbStatus grow(pbBarrier *b, pbStencilList *l) {
+  return l->found > l->capacity ? make_room(b, l, l->found + l->found / 2) : pb_ok;
+}
+
+pbStatus pbBarrier_Grow(pbBarrier *b) {
+  for (int type = 0; type < pb_stencilTypes; type++) {
+    PB_TRY(grow(b, b->contact + type));
+    PB_TRY(grow(b, b->friction + type));
+  }
+  return pb_ok;
+}
+
+size_t pbBarrier_Room(const pbBarrier *b, int type) {
+  return (size_t)b->contact[type].capacity + (size_t)b->friction[type].capacity;
 }
 
 // ---- what comes out -------------------------------------------------------------------------------------------------

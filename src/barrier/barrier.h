@@ -103,17 +103,23 @@ typedef struct pbStencils {
 } pbStencils;
 
 typedef struct pbBarrier pbBarrier;  // lists and working memory of one thread
-PB_NODISCARD pbStatus pbBarrier_Create(pbContext *ctx, const pbCollision *collision, pbBarrier **barrier);
+// `stencils`: room for as many of each type, of contact and of friction; 0: in keeping with the primitives. Memory from ctx.
+PB_NODISCARD pbStatus pbBarrier_Create(pbContext *ctx, const pbCollision *collision, int stencils, pbBarrier **barrier);
 void pbBarrier_Destroy(pbBarrier *barrier);
 // Text of the last failure of the calls below; the context's is left alone.
 const char *pbBarrier_Error(const pbBarrier *barrier);
 
 // Call at the start of a step, before the others: positions y fix the search tree and the stencils of lagged friction. X: rest positions.
-// These two grow the lists where they are too short (nothing is ever given back before Destroy); all other calls allocate nothing.
-// pb_bad_input: values out of range; pb_not_finite: a position, with its vertex; pb_no_memory.
+// pb_bad_input: values out of range; pb_not_finite: a position, with its vertex; pb_capacity: more stencils than there is room for,
+// until pbBarrier_Grow. No call but that one allocates.
 PB_NODISCARD pbStatus pbBarrier_Begin(pbBarrier *barrier, const pbBarrierValues *values, const double *y, const double *X);
 // Stencils active at x, and those of implicit friction. Lists stay until the next call, and are the same for the same positions.
 PB_NODISCARD pbStatus pbBarrier_Update(pbBarrier *barrier, const pbBarrierValues *values, const double *x, const double *X);
+
+// Room for what the last Begin or Update found too much, and half as many again; pb_no_memory: all is as before.
+PB_NODISCARD pbStatus pbBarrier_Grow(pbBarrier *barrier);
+size_t pbBarrier_Room(const pbBarrier *barrier,
+                      int type);  // stencils of a type that there is room for, contact and friction together
 
 const pbStencils *pbBarrier_Contacts(const pbBarrier *barrier, pbStencilType type);  // as of Update
 const pbStencils *pbBarrier_Friction(const pbBarrier *barrier, pbStencilType type);  // as of Begin (lagged) or Update (implicit)

@@ -27,7 +27,7 @@ pbStatus pbCollision_MakeEnergies(pbCollision *c);
 // Number of pair (group a, group b): the entry of kappa and mu that counts
 static inline int pbCollision_Pair(const pbCollision *c, int a, int b) { return a < b ? a * c->groups + b : b * c->groups + a; }
 
-// A growing list of stencils of one type
+// A list of stencils of one type
 typedef struct pbStencilRow {
   int vertex[4];
   double weight;
@@ -35,9 +35,9 @@ typedef struct pbStencilRow {
 typedef struct pbStencilList {
   pbStencils view;
   void *memory;       // behind the arrays of the view
-  int capacity;       // of those
-  pbStencilRow *row;  // as found, before they are sorted and joined
-  int rows, row_capacity;
+  pbStencilRow *row;  // as found, before they are sorted and joined; twice as many, to sort
+  int rows, capacity;
+  int found;  // by the last search: more than `capacity` where it was too small
 } pbStencilList;
 
 struct pbBarrier {

@@ -4,8 +4,17 @@
 #include "deform/deform.h"
 #include "sparse/krylov.h"
 
-// h v+ = new x+ + sum next[i] e[i]:  l = x_bar+ + new/h v_bar+ is the cotangent of x+, the rest goes to the past.
-static void finish_vjp(pbDeformWork *w, const double *next, const double *next_bar, double *state_bar, double *h_bar) {
+// h v+ = new x+ + sum next[i] e[i]:  l = x_bar+ + new/h v_bar+ is the cotangent of x+,
+static void finish_vjp(pbDeformWork *w, const double *next_bar) {
+  pbDeformState at = pbDeform_State(w->d);
+  for (int i = 0; i < 3 * w->d->npoint; i++) {
+    w->adjoint[i] = next_bar[at.x + i];
+    if (!pbDeform_IsFixed(w->d, i)) w->adjoint[i] += w->scheme->new / w->in.h *next_bar[at.v + i];
+  }
+}
+
+// and the rest goes to the past.
+void pbDeform_VjpPast(pbDeformWork *w, const double *next, const double *next_bar, double *state_bar, const pbDeformBar *bar) {
   const pbDeform *d = w->d;
   const pbSchemeTable *s = w->scheme;
   pbDeformState at = pbDeform_State(d);
@@ -13,20 +22,18 @@ static void finish_vjp(pbDeformWork *w, const double *next, const double *next_b
   double h = w->in.h, sum = 0;
   for (int i = 0; i < n; i++) {
     double vb = next_bar[at.v + i];
-    w->adjoint[i] = next_bar[at.x + i];
     if (at.tangent > 2 * n) state_bar[at.x + i] += next_bar[at.x1 + i], state_bar[at.v + i] += next_bar[at.v1 + i];
     if (pbDeform_IsFixed(d, i)) {  // v+ = v
       state_bar[at.v + i] += vb;
       continue;
     }
-    w->adjoint[i] += s->new / h *vb;
     state_bar[at.x + i] += s->next[pb_pastX] / h * vb;
     state_bar[at.v + i] += s->next[pb_pastV] * vb;
     if (s->history) state_bar[at.x1 + i] += s->next[pb_pastX1] / h * vb, state_bar[at.v1 + i] += s->next[pb_pastV1] * vb;
     double past = s->next[pb_pastV] * w->v[i] + (s->history ? s->next[pb_pastV1] * w->v1[i] : 0);
     sum += vb * (past - next[at.v + i]) / h;  // v+ = (...) / h with h v inside
   }
-  if (h_bar) *h_bar += sum;
+  if (bar->h) *bar->h += sum;
 }
 
 // ago = sum coefficient[i] e[i], for cotangents in w->ago_bar.
@@ -148,8 +155,7 @@ static void fixed_vjp(pbDeformWork *w, const double *next_bar, double *state_bar
   }
 }
 
-void pbDeform_VjpBegin(pbDeformWork *w, const double *state, const double *next, const double *next_bar, double *state_bar,
-                       const pbDeformBar *bar) {
+void pbDeform_VjpBegin(pbDeformWork *w, const double *state, const double *next, const double *next_bar) {
   const pbDeform *d = w->d;
   pbDeformState at = pbDeform_State(d);
   size_t bytes = 3 * (size_t)d->npoint * sizeof(double);
@@ -158,7 +164,7 @@ void pbDeform_VjpBegin(pbDeformWork *w, const double *state, const double *next,
   memset(w->mass_bar, 0, (size_t)d->npoint * sizeof(double));
   memset(w->y_bar, 0, bytes);
   memset(w->z_bar, 0, bytes);
-  finish_vjp(w, next, next_bar, state_bar, bar->h);
+  finish_vjp(w, next_bar);
 }
 
 pbStatus pbDeform_VjpEnd(pbDeformWork *w, const double *next_bar, double *state_bar, const pbDeformBar *bar) {
@@ -216,9 +222,9 @@ static pbStatus factor_anchor(pbDeformWork *w, const double *x, bool *same) {
   PB_TRY(pbDeform_Look(w, x, &value, NULL, true, 0));
   PB_TRY(pbDeformMatrix_Factor(w, &negative));
   const pbSparseFactor *factor = m->factor;
-  const pbSparsePattern *own = m->own;
+  unsigned made = m->made;
   PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, 0));
-  *same = m->factor == factor && m->own == own;
+  *same = m->factor == factor && m->made == made;
   return pb_ok;
 }
 
@@ -263,16 +269,23 @@ static pbStatus solve_adjoint(pbDeformWork *w, const pbDeformAnchor *anchor) {
   return pbDeform_Solve(w, true, w->adjoint);
 }
 
-pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
-                      const pbDeformAnchor *anchor, const double *next_bar, double *state_bar, const pbDeformBar *bar) {
+static pbStatus vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
+                    const pbDeformAnchor *anchor, const double *next_bar, double *state_bar, const pbDeformBar *bar) {
   const pbDeform *d = w->d;
   PB_TRY(pbDeform_Begin(w, in, state));
-  pbDeform_VjpBegin(w, state, next, next_bar, state_bar, bar);
+  pbDeform_VjpBegin(w, state, next, next_bar);
   if (w->scheme->implicit) {
     PB_TRY(solve_adjoint(w, anchor));
   } else {  // x+ = xhat
     for (int i = 0; i < 3 * d->npoint; i++)
       w->adjoint[i] = pbDeform_IsFixed(d, i) || w->mass[i / 3] <= 0 ? 0 : w->adjoint[i] / w->mass[i / 3];
   }
+  if (w->lacks) return pb_capacity;  // before anything is added
+  pbDeform_VjpPast(w, next, next_bar, state_bar, bar);
   return pbDeform_VjpEnd(w, next_bar, state_bar, bar);
+}
+
+pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
+                      const pbDeformAnchor *anchor, const double *next_bar, double *state_bar, const pbDeformBar *bar) {
+  return pbDeform_Settle(w, vjp(w, in, state, next, anchor, next_bar, state_bar, bar));
 }

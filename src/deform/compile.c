@@ -298,7 +298,7 @@ static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *rider_
 static pbStatus check_start(pbDeform *d) {
   pbDeformWork *w;
   double value = 0;
-  PB_TRY(pbDeformWork_Create(d->ctx, d, &w));
+  PB_TRY(pbDeformWork_Create(d->ctx, d, NULL, &w));
   w->in = (pbDeformInput){.theta = d->theta0, .control = d->control0, .h = 1};
   w->scheme = pbScheme_Table(d->options.scheme, true);
   memcpy(w->x, d->start, 3 * (size_t)d->npoint * sizeof(double));

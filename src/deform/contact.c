@@ -139,7 +139,7 @@ pbStatus pbDeformContact_Check(pbDeform *d) {
   pbBarrier *barrier;
   if (!d->collision) return pb_ok;
   pbBarrierValues values = pbDeformContact_ValuesOf(d, d->theta0);
-  PB_TRY(pbBarrier_Create(d->ctx, d->collision, &barrier));
+  PB_TRY(pbBarrier_Create(d->ctx, d->collision, 0, &barrier));
   for (int t = 0; t < 2 * pb_stencilTypes; t++) {
     const pbStencils *s = t < pb_stencilTypes ? pbBarrier_Contacts(barrier, (pbStencilType)t)
                           : d->friction       ? pbBarrier_Friction(barrier, (pbStencilType)(t - pb_stencilTypes))
@@ -148,7 +148,10 @@ pbStatus pbDeformContact_Check(pbDeform *d) {
                        s && s->energy ? pbEnergy_WorkSizeComplex(s->energy) : 0};
     for (int i = 0; i < 2; i++) d->work_bytes = sizes[i] > d->work_bytes ? sizes[i] : d->work_bytes;
   }
-  pbStatus status = pbBarrier_Begin(barrier, &values, d->start, d->theta0 + pb_restAt);
+  pbStatus status;
+  do {
+    status = pbBarrier_Begin(barrier, &values, d->start, d->theta0 + pb_restAt);
+  } while (status == pb_capacity && (status = pbBarrier_Grow(barrier)) == pb_ok);
   if (status == pb_ok) status = pbBarrier_Check(barrier, &values, d->start);
   if (status != pb_ok) pbContext_Fail(d->ctx, status, "%s", pbBarrier_Error(barrier));
   pbBarrier_Destroy(barrier);
@@ -164,6 +167,7 @@ static const pbStencils *list(const pbDeformWork *w, int index) {
 }
 
 static pbStatus told(pbDeformWork *w, pbStatus status) {
+  if (status == pb_capacity) return pbDeform_Lacks(w, "contact: %s", pbBarrier_Error(w->barrier));
   return status == pb_ok ? pb_ok : pbDeform_Fail(w, status, "contact: %s", pbBarrier_Error(w->barrier));
 }
 

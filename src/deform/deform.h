@@ -13,6 +13,7 @@
 #include <pullback/deform.h>
 
 #include "barrier/barrier.h"
+#include "base/pool.h"
 #include "deform/deformable.h"
 #include "deform/project.h"
 #include "sparse/sparse.h"
@@ -157,17 +158,27 @@ typedef struct pbDeformMatrix {
   double *values, *upper;  // 9 a block; upper: of unsymmetric matrices, the blocks above the diagonal (sparse.h), else NULL
   void *work;              // of the analysis
   const int *slot;         // block of a block of the elements' pattern; NULL: the same
-  // what contacts need
+  double *symmetric;       // symmetric part of unsymmetric ones, whose factor is the preconditioner
+  void *krylov;            // room of GMRES, and a right-hand side
+  pbSparseFactor *base_factor;
+  double *base_values, *base_upper, *base_symmetric;
+  void *base_work;
+  // what contacts need: `own`, made in the pool, with its values, their map and its work behind it
+  pbPool *pool;
   pbSparsePattern *own;
   pbSparseAnalysis *own_analysis;
-  pbSparseFactor *own_factor, *base_factor;
-  double *base_values, *base_upper;
-  double *symmetric;  // symmetric part, whose factor is the preconditioner of unsymmetric ones
-  void *krylov;       // room of GMRES, and a right-hand side
-  void *base_work, *own_memory;
+  pbSparseFactor *own_factor;
+  void *own_memory;
+  unsigned made;        // times that `own` was made anew
   int *pairs, *wanted;  // blocks (i, j), i > j, sorted: of `own`, and those wanted now
-  size_t pair_count, wanted_count, pair_room, wanted_room;
+  size_t pair_count, wanted_count, pair_room;
 } pbDeformMatrix;
+
+// Room for contacts, had when working memory is made (0: in keeping with the surfaces and the matrix of the elements).
+typedef struct pbDeformCapacity {
+  int stencils;   // pairs of each type that are close, of contact and of friction
+  size_t matrix;  // bytes of the matrix that they couple, its analysis and factor
+} pbDeformCapacity;
 
 enum { PB_DEFORM_CHUNK = 256, PB_LBFGS_PAIRS = 10 };  // elements evaluated at a time
 struct pbRiders;
@@ -203,12 +214,20 @@ typedef struct pbDeformWork {
   double force_size;        // merit of the forces at the start of a step, for their rounding
   struct pbRiders *riders;  // NULL: nothing rides on a body that moves
   pbDeformReport report;
-  char error[512];
+  bool lacks;  // room was too small since pbDeform_Begin: whatever came of it is void
+  char error[512], lacking[256];
   void *memory;
 } pbDeformWork;
 
-PB_NODISCARD pbStatus pbDeformWork_Create(pbContext *ctx, const pbDeform *deform, pbDeformWork **work);
+PB_NODISCARD pbStatus pbDeformWork_Create(pbContext *ctx, const pbDeform *deform, const pbDeformCapacity *capacity,
+                                          pbDeformWork **work);
 void pbDeformWork_Destroy(pbDeformWork *work);
+// Room for contacts was too small: said once, and pb_capacity whatever a step or a derivative makes of it (it looks at many
+// positions, some of which may fail). Settle gives the status of the whole.
+PB_NODISCARD pbStatus pbDeform_Lacks(pbDeformWork *work, const char *format, ...) PB_PRINTF(2, 3);
+PB_NODISCARD pbStatus pbDeform_Settle(pbDeformWork *work, pbStatus status);
+// More of what was too small; pb_capacity where nothing was, pb_no_memory.
+PB_NODISCARD pbStatus pbDeformWork_Grow(pbDeformWork *work);
 PB_NODISCARD pbStatus pbDeform_Fail(pbDeformWork *work, pbStatus status, const char *format, ...) PB_PRINTF(3, 4);
 
 // ---- assemble.c ---------------------------------------------------------------------------------------------------
@@ -236,9 +255,10 @@ PB_NODISCARD pbStatus pbDeform_Pull(pbDeformWork *w, const pbEvaluation *at, dou
                                     const pbEvaluationBar *points, const pbDeformBar *bar);
 
 // ---- matrix.c -------------------------------------------------------------------------------------------------------
-pbStatus pbDeformMatrix_Create(pbDeformWork *w);
+pbStatus pbDeformMatrix_Create(pbDeformWork *w, size_t bytes);  // of the matrix of contacts; 0: as many as that of the elements
 void pbDeformMatrix_Destroy(pbDeformWork *w);
-// Zero, with the blocks that the contacts at hand need. The pattern follows from these alone, never from the steps before, so that
+PB_NODISCARD pbStatus pbDeformMatrix_Grow(pbDeformWork *w);
+// Zero, with the blocks that the contacts at hand need; pb_capacity where these have no room. The pattern follows from these alone, never from the steps before, so that
 // a step is a function of its state to the last bit.
 PB_NODISCARD pbStatus pbDeformMatrix_Begin(pbDeformWork *w);
 // Fixed axes out of it.
@@ -336,9 +356,10 @@ void pbDeform_Keep(const pbDeformWork *w, void *memory);
 PB_NODISCARD pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
                                    const pbDeformAnchor *anchor, const double *next_bar, double *state_bar,
                                    const pbDeformBar *bar);
-// Its parts: after pbDeform_Begin, the cotangent of x to w->adjoint; and, where that is H^-T of it, the rest.
-void pbDeform_VjpBegin(pbDeformWork *w, const double *state, const double *next, const double *next_bar, double *state_bar,
-                       const pbDeformBar *bar);
+// Its parts: after pbDeform_Begin, the cotangent of x to w->adjoint, which adds nothing yet; what goes to the past around x; and, where
+// w->adjoint is H^-T of what it was, the rest.
+void pbDeform_VjpBegin(pbDeformWork *w, const double *state, const double *next, const double *next_bar);
+void pbDeform_VjpPast(pbDeformWork *w, const double *next, const double *next_bar, double *state_bar, const pbDeformBar *bar);
 PB_NODISCARD pbStatus pbDeform_VjpEnd(pbDeformWork *w, const double *next_bar, double *state_bar, const pbDeformBar *bar);
 typedef struct pbDeformDirection {  // NULL: zero
   const double *state, *theta, *control, *gravity;

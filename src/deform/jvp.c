@@ -195,8 +195,8 @@ void pbDeform_JvpEnd(pbDeformWork *w, const double *state, const double *next, c
   push_finish(w, state, next, dir, out);
 }
 
-pbStatus pbDeform_Jvp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
-                      const pbDeformDirection *dir, double *out) {
+static pbStatus jvp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
+                    const pbDeformDirection *dir, double *out) {
   PB_TRY(pbDeform_Begin(w, in, state));
   PB_TRY(pbDeform_JvpBegin(w, state, next, dir, NULL));
   if (w->scheme->implicit) {
@@ -205,4 +205,9 @@ pbStatus pbDeform_Jvp(pbDeformWork *w, const pbDeformInput *in, const double *st
   }
   pbDeform_JvpEnd(w, state, next, dir, out);
   return pb_ok;
+}
+
+pbStatus pbDeform_Jvp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
+                      const pbDeformDirection *dir, double *out) {
+  return pbDeform_Settle(w, jvp(w, in, state, next, dir, out));
 }

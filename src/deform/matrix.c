@@ -1,5 +1,4 @@
 // The sparse matrix of a step and its factor, with room for what contacts couple.
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/context.h"
@@ -11,63 +10,123 @@ static size_t krylov_room(const pbDeform *d) {
   return pbGmres_WorkSize(3 * d->nfree, restart) + 3 * (size_t)d->nfree * sizeof(double) + 64;
 }
 
-pbStatus pbDeformMatrix_Create(pbDeformWork *w) {
+static size_t blocks(const pbSparsePattern *p) { return 9 * (size_t)p->slots * sizeof(double); }
+
+// Bytes that hold a matrix like that of the elements twice over, analysis and factor included.
+static size_t usual_room(const pbDeform *d) {
+  size_t slots = (size_t)d->pattern->slots, analysis = 64 * sizeof(int) * (slots + (size_t)d->nfree);
+  return 2 * (blocks(d->pattern) * (d->unsymmetric ? 3 : 1) + analysis + pbSparseFactor_Bytes(d->analysis) +
+              pbSparseAnalysis_WorkSize(d->analysis)) +
+         ((size_t)1 << 20);
+}
+
+// Pairs of blocks that all stencils together can couple.
+static size_t most_pairs(const pbDeformWork *w) {
+  size_t count = 1;
+  for (int type = 0; type < pb_stencilTypes; type++) {
+    size_t points = (size_t)pbStencil_Points[type];
+    count += points * (points - 1) / 2 * pbBarrier_Room(w->barrier, type);
+  }
+  return count;
+}
+
+// Not zeroed, so not touched before they are used.
+static pbStatus make_pairs(pbDeformWork *w) {
+  pbDeformMatrix *m = &w->matrix;
+  size_t room = most_pairs(w), bytes = 2 * room * sizeof(int);
+  if (room <= m->pair_room) return pb_ok;
+  int *pairs = pbContext_Resize(w->ctx, NULL, bytes), *wanted = pbContext_Resize(w->ctx, NULL, bytes);
+  if (!pairs || !wanted) {
+    pbContext_Free(w->ctx, pairs);
+    pbContext_Free(w->ctx, wanted);
+    return pb_no_memory;
+  }
+  if (m->pair_count) memcpy(pairs, m->pairs, 2 * m->pair_count * sizeof(int));
+  pbContext_Free(w->ctx, m->pairs);
+  pbContext_Free(w->ctx, m->wanted);
+  m->pairs = pairs, m->wanted = wanted, m->pair_room = room;
+  return pb_ok;
+}
+
+static pbStatus create(pbDeformWork *w, size_t bytes) {
   const pbDeform *d = w->d;
   pbDeformMatrix *m = &w->matrix;
-  if (!d->nfree) return pb_ok;
-  m->base_values = pbContext_AllocArray(w->ctx, 9 * (size_t)d->pattern->slots, sizeof(double));
+  size_t values = blocks(d->pattern);
+  m->base_values = pbContext_Alloc(w->ctx, values);
   m->base_work = pbContext_Alloc(w->ctx, pbSparseAnalysis_WorkSize(d->analysis));
+  if (!m->base_values || !m->base_work) return pb_no_memory;
   if (d->unsymmetric) {
-    m->base_upper = pbContext_AllocArray(w->ctx, 9 * (size_t)d->pattern->slots, sizeof(double));
+    m->base_upper = pbContext_Alloc(w->ctx, values);
+    m->base_symmetric = pbContext_Alloc(w->ctx, values);
     m->krylov = pbContext_Alloc(w->ctx, krylov_room(d));
+    if (!m->base_upper || !m->base_symmetric || !m->krylov) return pb_no_memory;
   }
-  if (!m->base_values || !m->base_work || (d->unsymmetric && (!m->base_upper || !m->krylov)))
-    return pbContext_Fail(w->ctx, pb_no_memory, "no memory for a matrix of %d points", d->nfree);
-  return pbSparseFactor_Create(w->ctx, d->analysis, &m->base_factor);
+  PB_TRY(pbSparseFactor_Create(w->ctx, d->analysis, &m->base_factor));
+  if (!w->barrier) return pb_ok;
+  PB_TRY(make_pairs(w));
+  return pbPool_Create(w->ctx, bytes ? bytes : usual_room(d), &m->pool);
+}
+
+pbStatus pbDeformMatrix_Create(pbDeformWork *w, size_t bytes) {
+  pbStatus status = w->d->nfree ? create(w, bytes) : pb_ok;
+  return status == pb_ok ? pb_ok : pbContext_Fail(w->ctx, status, "no memory for a matrix of %d points", w->d->nfree);
 }
 
 static void drop_own(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
-  pbSparseFactor_Destroy(m->own_factor);
-  pbSparseAnalysis_Destroy(m->own_analysis);
-  pbSparsePattern_Destroy(m->own);
-  pbContext_Free(w->ctx, m->own_memory);
+  if (m->pool) pbPool_Reset(m->pool);
   m->own_factor = NULL, m->own_analysis = NULL, m->own = NULL, m->own_memory = NULL;
   m->pair_count = 0;
 }
 
+pbStatus pbDeformMatrix_Grow(pbDeformWork *w) {
+  pbDeformMatrix *m = &w->matrix;
+  if (!m->pool) return pb_ok;
+  PB_TRY(make_pairs(w));
+  size_t size = pbPool_Size(m->pool), wanted = pbPool_Wanted(m->pool);
+  if (!wanted) return pb_ok;
+  PB_TRY(pbPool_Grow(m->pool, wanted > 2 * size ? wanted : 2 * size));
+  drop_own(w);
+  return pb_ok;
+}
+
 void pbDeformMatrix_Destroy(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
-  drop_own(w);
+  pbPool_Destroy(m->pool);
   pbSparseFactor_Destroy(m->base_factor);
-  void *all[] = {m->base_upper, m->krylov, m->symmetric, m->base_values, m->base_work, m->pairs, m->wanted};
+  void *all[] = {m->base_upper, m->base_symmetric, m->krylov, m->base_values, m->base_work, m->pairs, m->wanted};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(w->ctx, all[i]);
 }
 
 // ---- blocks of contacts -----------------------------------------------------------------------------------------------
-static int by_column(const void *a, const void *b) {
-  const int *x = a, *y = b;
-  return x[1] != y[1] ? (x[1] > y[1]) - (x[1] < y[1]) : (x[0] > y[0]) - (x[0] < y[0]);
+static bool before(const int *a, const int *b) { return a[1] != b[1] ? a[1] < b[1] : a[0] < b[0]; }
+
+static void swap(int *a, int *b) {
+  int pair[2];
+  memcpy(pair, a, sizeof pair);
+  memcpy(a, b, sizeof pair);
+  memcpy(b, pair, sizeof pair);
 }
 
-static pbStatus no_memory(pbDeformWork *w) { return pbDeform_Fail(w, pb_no_memory, "no memory for the matrix of contacts"); }
-
-static bool room(pbContext *ctx, int **list, size_t *held, size_t count) {
-  if (count <= *held) return true;
-  size_t more = count + count / 2;
-  int *grown = pbContext_Resize(ctx, *list, 2 * more * sizeof(int));
-  if (!grown) return false;
-  *list = grown, *held = more;
-  return true;
+// Heapsort (Williams 1964), by column: the C library's sort may allocate.
+static void sort_pairs(int *pairs, size_t count) {
+  size_t top = count / 2, end = count;
+  while (end > 1) {
+    if (top > 0) top--;
+    else swap(pairs, pairs + 2 * --end);
+    for (size_t parent = top, child; (child = 2 * parent + 1) < end; parent = child) {
+      if (child + 1 < end && before(pairs + 2 * child, pairs + 2 * child + 2)) child++;
+      if (!before(pairs + 2 * parent, pairs + 2 * child)) break;
+      swap(pairs + 2 * parent, pairs + 2 * child);
+    }
+  }
 }
 
 // Blocks that contacts couple and the elements do not, sorted, each once.
-static pbStatus want(pbDeformWork *w) {
+static void want(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
-  size_t count = pbDeformContact_Pairs(w, NULL), kept = 0;
-  if (!room(w->ctx, &m->wanted, &m->wanted_room, count + 1)) return no_memory(w);
-  pbDeformContact_Pairs(w, m->wanted);
-  qsort(m->wanted, count, 2 * sizeof(int), by_column);
+  size_t count = pbDeformContact_Pairs(w, m->wanted), kept = 0;
+  sort_pairs(m->wanted, count);
   for (size_t k = 0; k < count; k++) {
     const int *p = m->wanted + 2 * k;
     if (kept && !memcmp(p, m->wanted + 2 * (kept - 1), 2 * sizeof(int))) continue;
@@ -75,50 +134,87 @@ static pbStatus want(pbDeformWork *w) {
     memmove(m->wanted + 2 * kept++, p, 2 * sizeof(int));
   }
   m->wanted_count = kept;
-  return pb_ok;
 }
 
-static size_t blocks(const pbSparsePattern *p) { return 9 * (size_t)p->slots * sizeof(double); }
+static size_t align(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
-static pbStatus make_own(pbDeformWork *w) {
+typedef struct own_parts {  // offsets in own_memory
+  size_t upper, symmetric, slot, work, all;
+} own_parts;
+
+static own_parts parts_of(const pbDeformWork *w) {
+  const pbDeformMatrix *m = &w->matrix;
+  size_t values = align(blocks(m->own)), more = w->d->unsymmetric ? values : 0;
+  own_parts p = {.upper = values, .symmetric = values + more, .slot = values + 2 * more};
+  p.work = p.slot + align(((size_t)w->d->pattern->slots + 1) * sizeof(int));
+  p.all = p.work + pbSparseAnalysis_WorkSize(m->own_analysis);
+  return p;
+}
+
+static pbStatus build_own(pbDeformWork *w) {
   const pbDeform *d = w->d;
   pbDeformMatrix *m = &w->matrix;
-  drop_own(w);
-  pbStatus status = pbSparsePattern_Create(w->ctx, d->nfree, d->pattern, m->wanted, m->wanted_count, &m->own);
-  if (status == pb_ok) status = pbSparseAnalysis_Create(w->ctx, m->own, NULL, &m->own_analysis);
-  if (status == pb_ok) status = pbSparseFactor_Create(w->ctx, m->own_analysis, &m->own_factor);
-  if (status != pb_ok) return no_memory(w);
-  size_t values = blocks(m->own) * (d->unsymmetric ? 2 : 1), map = ((size_t)d->pattern->slots + 1) * sizeof(int);
-  size_t all = values + ((map + 7) & ~(size_t)7) + pbSparseAnalysis_WorkSize(m->own_analysis);
-  if (!(m->own_memory = pbContext_Alloc(w->ctx, all)) || !room(w->ctx, &m->pairs, &m->pair_room, m->wanted_count + 1))
-    return no_memory(w);
-  memcpy(m->pairs, m->wanted, 2 * m->wanted_count * sizeof(int));
-  m->pair_count = m->wanted_count;
-  int *slot = (int *)((char *)m->own_memory + values);
+  pbContext *ctx = pbPool_Context(m->pool);
+  PB_TRY(pbSparsePattern_Create(ctx, d->nfree, d->pattern, m->wanted, m->wanted_count, &m->own));
+  PB_TRY(pbSparseAnalysis_Create(ctx, m->own, NULL, &m->own_analysis));
+  PB_TRY(pbSparseFactor_Create(ctx, m->own_analysis, &m->own_factor));
+  own_parts at = parts_of(w);
+  m->own_memory = pbContext_Alloc(ctx, at.all);
+  if (!m->own_memory) return pb_no_memory;
+  int *slot = (int *)(void *)((char *)m->own_memory + at.slot);
   for (int column = 0; column < d->nfree; column++) {
     for (int k = d->pattern->begin[column]; k < d->pattern->begin[column + 1]; k++)
       slot[k] = pbSparse_Slot(m->own, d->pattern->row[k], column);
   }
+  memcpy(m->pairs, m->wanted, 2 * m->wanted_count * sizeof(int));
+  m->pair_count = m->wanted_count;
   return pb_ok;
 }
 
-pbStatus pbDeformMatrix_Begin(pbDeformWork *w) {
+static pbStatus make_own(pbDeformWork *w) {
+  pbDeformMatrix *m = &w->matrix;
+  drop_own(w);
+  m->made++;
+  pbStatus status = build_own(w);
+  if (status == pb_ok) return pb_ok;
+  drop_own(w);
+  if (status != pb_no_memory)
+    return pbDeform_Fail(w, status, "the matrix of contacts: %s", pbContext_Error(pbPool_Context(m->pool)));
+  return pbDeform_Lacks(w, "the matrix of %zu pairs of points in contact needs more than %zu bytes", m->wanted_count,
+                        pbPool_Size(m->pool));
+}
+
+static void use_base(pbDeformWork *w) {
   const pbDeform *d = w->d;
   pbDeformMatrix *m = &w->matrix;
-  if (!d->nfree) return pb_ok;
+  m->pattern = d->pattern, m->analysis = d->analysis, m->factor = m->base_factor;
+  m->values = m->base_values, m->upper = m->base_upper, m->symmetric = m->base_symmetric;
+  m->work = m->base_work, m->slot = NULL;
+}
+
+static void use_own(pbDeformWork *w) {
+  pbDeformMatrix *m = &w->matrix;
+  own_parts at = parts_of(w);
+  char *memory = m->own_memory;
+  m->pattern = m->own, m->analysis = m->own_analysis, m->factor = m->own_factor;
+  m->values = (double *)(void *)memory;
+  m->upper = w->d->unsymmetric ? (double *)(void *)(memory + at.upper) : NULL;
+  m->symmetric = w->d->unsymmetric ? (double *)(void *)(memory + at.symmetric) : NULL;
+  m->slot = (int *)(void *)(memory + at.slot);
+  m->work = memory + at.work;
+}
+
+pbStatus pbDeformMatrix_Begin(pbDeformWork *w) {
+  pbDeformMatrix *m = &w->matrix;
+  if (!w->d->nfree) return pb_ok;
   m->wanted_count = 0;
-  if (w->barrier) PB_TRY(want(w));
+  if (w->barrier) want(w);
   if (m->wanted_count == 0) {
-    m->pattern = d->pattern, m->analysis = d->analysis, m->factor = m->base_factor;
-    m->values = m->base_values, m->upper = m->base_upper, m->work = m->base_work, m->slot = NULL;
+    use_base(w);
   } else {
     bool same = m->own && m->pair_count == m->wanted_count && !memcmp(m->pairs, m->wanted, 2 * m->pair_count * sizeof(int));
     if (!same) PB_TRY(make_own(w));
-    size_t values = blocks(m->own) * (d->unsymmetric ? 2 : 1), map = ((size_t)d->pattern->slots + 1) * sizeof(int);
-    m->pattern = m->own, m->analysis = m->own_analysis, m->factor = m->own_factor, m->values = m->own_memory;
-    m->upper = d->unsymmetric ? m->values + 9 * (size_t)m->own->slots : NULL;
-    m->slot = (int *)((char *)m->own_memory + values);
-    m->work = (char *)m->own_memory + values + ((map + 7) & ~(size_t)7);
+    use_own(w);
   }
   memset(m->values, 0, blocks(m->pattern));
   if (m->upper) memset(m->upper, 0, blocks(m->pattern));
@@ -159,19 +255,17 @@ void pbDeformMatrix_Finish(pbDeformWork *w) {
   }
 }
 
-static pbStatus symmetric_part(pbDeformWork *w, const double **values) {
+static const double *symmetric_part(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
   const pbSparsePattern *p = m->pattern;
-  double *sum = pbContext_Resize(w->ctx, m->symmetric, blocks(p));
-  if (!sum) return no_memory(w);
-  *values = m->symmetric = sum;
+  double *sum = m->symmetric;
   for (int column = 0; column < p->n; column++) {
     for (int k = p->begin[column]; k < p->begin[column + 1]; k++) {
       const double *lower = m->values + 9 * (size_t)k, *other = p->row[k] == column ? lower : m->upper + 9 * (size_t)k;
       for (int i = 0; i < 9; i++) sum[9 * (size_t)k + (size_t)i] = 0.5 * (lower[i] + other[3 * (i % 3) + i / 3]);
     }
   }
-  return pb_ok;
+  return sum;
 }
 
 // Unsymmetric matrices by GMRES with the factor of the symmetric part: friction is all that differs.
@@ -200,8 +294,7 @@ pbStatus pbDeformMatrix_Factor(pbDeformWork *w, int *negative) {
   *negative = 0;
   if (!w->d->nfree) return pb_ok;
   pbDeformMatrix_Finish(w);
-  const double *values = m->values;
-  if (m->upper) PB_TRY(symmetric_part(w, &values));
+  const double *values = m->upper ? symmetric_part(w) : m->values;
   pbStatus status = pbSparse_Factor(NULL, m->factor, values, m->work, &block);
   if (status == pb_ok) {
     *negative = pbSparseFactor_Inertia(m->factor).negative;

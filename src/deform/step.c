@@ -52,7 +52,8 @@ static void layout(pbArena *a, pbDeformWork *w) {
   w->energy_work = pbArena_Take(a, d->work_bytes, 1);
 }
 
-pbStatus pbDeformWork_Create(pbContext *ctx, const pbDeform *d, pbDeformWork **work) {
+pbStatus pbDeformWork_Create(pbContext *ctx, const pbDeform *d, const pbDeformCapacity *capacity, pbDeformWork **work) {
+  pbDeformCapacity room = capacity ? *capacity : (pbDeformCapacity){0};
   pbDeformWork *w = pbContext_Alloc(ctx, sizeof *w);
   *work = NULL;
   if (!w) return pbContext_Fail(ctx, pb_no_memory, "no memory for deformables");
@@ -63,8 +64,8 @@ pbStatus pbDeformWork_Create(pbContext *ctx, const pbDeform *d, pbDeformWork **w
   pbStatus status = pb_ok;
   if (needed == SIZE_MAX || !(w->memory = pbContext_Alloc(ctx, needed)))
     status = pbContext_Fail(ctx, pb_no_memory, "no memory for deformables: %zu bytes", needed);
-  if (status == pb_ok) status = pbDeformMatrix_Create(w);
-  if (status == pb_ok && d->collision) status = pbBarrier_Create(ctx, d->collision, &w->barrier);
+  if (status == pb_ok && d->collision) status = pbBarrier_Create(ctx, d->collision, room.stencils, &w->barrier);
+  if (status == pb_ok) status = pbDeformMatrix_Create(w, room.matrix);
   if (status != pb_ok) {
     pbDeformWork_Destroy(w);
     return status;
@@ -81,6 +82,29 @@ void pbDeformWork_Destroy(pbDeformWork *w) {
   pbBarrier_Destroy(w->barrier);
   pbContext_Free(w->ctx, w->memory);
   pbContext_Free(w->ctx, w);
+}
+
+// ---- room for contacts ----------------------------------------------------------------------------------------------
+pbStatus pbDeform_Lacks(pbDeformWork *w, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  if (!w->lacks) vsnprintf(w->lacking, sizeof w->lacking, format, args);
+  va_end(args);
+  w->lacks = true;
+  return pbDeform_Fail(w, pb_capacity, "%s", w->lacking);
+}
+
+pbStatus pbDeform_Settle(pbDeformWork *w, pbStatus status) {
+  return w->lacks ? pbDeform_Fail(w, pb_capacity, "%s", w->lacking) : status;
+}
+
+pbStatus pbDeformWork_Grow(pbDeformWork *w) {
+  if (!w->lacks) return pbDeform_Fail(w, pb_capacity, "room for contacts was not too small");
+  pbStatus status = w->barrier ? pbBarrier_Grow(w->barrier) : pb_ok;
+  if (status == pb_ok) status = pbDeformMatrix_Grow(w);
+  if (status != pb_ok) return pbDeform_Fail(w, status, "no memory for more contacts");
+  w->lacks = false;
+  return pb_ok;
 }
 
 // ---- the start of a step ------------------------------------------------------------------------------------------
@@ -109,6 +133,8 @@ pbStatus pbDeform_Begin(pbDeformWork *w, const pbDeformInput *in, const double *
   pbDeformState at = pbDeform_State(d);
   int n = 3 * d->npoint;
   w->in = *in;
+  w->lacks = false;
+  w->error[0] = 0;
   if (!w->in.control) w->in.control = w->zero_control;
   w->scheme = pbScheme_Table(d->options.scheme, at.size > 2 * n && state[at.begun] == 0);
   PB_TRY(pbDeform_Masses(w));
@@ -190,7 +216,7 @@ void pbDeform_Finish(const pbDeformWork *w, const double *state, double *next) {
   if (at.size > 2 * n) next[at.begun] = 1;
 }
 
-pbStatus pbDeform_Step(pbDeformWork *w, const pbDeformInput *in, const double *state, double *next) {
+static pbStatus step(pbDeformWork *w, const pbDeformInput *in, const double *state, double *next) {
   w->report = (pbDeformReport){.converged = true};
   w->anchored = false;
   PB_TRY(pbDeform_Begin(w, in, state));
@@ -202,4 +228,8 @@ pbStatus pbDeform_Step(pbDeformWork *w, const pbDeformInput *in, const double *s
   }
   pbDeform_Finish(w, state, next);
   return pb_ok;
+}
+
+pbStatus pbDeform_Step(pbDeformWork *w, const pbDeformInput *in, const double *state, double *next) {
+  return pbDeform_Settle(w, step(w, in, state, next));
 }

@@ -505,7 +505,11 @@ static pbStatus step_both(Judge *j, int trajectory, Side sides[2], char *text, s
   for (int k = 0; k < pbTask_Steps(j->task, trajectory) && !*text; k++) {
     for (int s = 0; s < 2; s++) {
       pbInput input = {.ctrl = sides[s].ctrl + (size_t)k * (size_t)nu};
-      if (pbStep_Forward(m, sides[s].theta, sides[s].x, &input, sides[s].scratch, NULL) != pb_ok) return pb_ok;
+      pbStatus status;
+      do {
+        status = pbStep_Forward(m, sides[s].theta, sides[s].x, &input, sides[s].scratch, NULL);
+      } while (pbScratch_Grow(sides[s].scratch, &status));
+      if (status != pb_ok) return pb_ok;
     }
     compare_step(j, trajectory, k, &sides[0], &sides[1], text, size);
   }

@@ -38,8 +38,11 @@ static pbStatus push_all(pbRollout *r, Ride *ride, int k, const pbRolloutDirecti
     if (t->x && at >= 0) memcpy(out_row(t->x, at, r->n), now, (size_t)r->n * sizeof *now);
     if (k == r->plan.steps && !sees) continue;
     pbDirection d = direction_at(r, &directions[i], now, k);
-    pbStatus status = pbStep_Jvp(m, r->theta, record, &input, &d, s, next, out_row(t->sensordata, at, r->ns),
-                                 out_row(t->xpos, at, 3 * r->nbody), out_row(t->site_xpos, at, 3 * r->nsite));
+    pbStatus status;
+    do {
+      status = pbStep_Jvp(m, r->theta, record, &input, &d, s, next, out_row(t->sensordata, at, r->ns),
+                          out_row(t->xpos, at, 3 * r->nbody), out_row(t->site_xpos, at, 3 * r->nsite));
+    } while (pbScratch_Grow(s, &status));
     if (status == pb_ok && at >= 0) pbClock_Push(r, directions[i].theta, ride->before, k, out_row(t->sensordata, at, r->ns));
     if (status == pb_ok && k < r->plan.steps && r->gradient == pb_gradientEvent)
       status = pbStep_EventsJvp(m, r->theta, record, ride->x, &input, &d, k == 0, s, next);

@@ -111,7 +111,10 @@ static pbStatus out_of_bounds(pbRollout *r, const double *x, int k) {
 }
 
 pbStatus pbRollout_StepChecked(pbRollout *r, const double *theta, double *x, const pbInput *input, int k, double *sensordata) {
-  pbStatus status = pbStep_Forward(r->model, theta, x, input, r->scratch, sensordata);
+  pbStatus status;
+  do {
+    status = pbStep_Forward(r->model, theta, x, input, r->scratch, sensordata);
+  } while (pbScratch_Grow(r->scratch, &status));
   if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
   return within(x, r->nx, r->bound) ? pb_ok : out_of_bounds(r, x, k);
 }
@@ -364,8 +367,10 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const
     PB_TRY(pbSmooth_Step(r, record, &input, k));
     m = r->smooth, s = r->smooth_scratch, record = r->smooth_record, kept = NULL;
   }
-  pbStatus status =
-      pbStep_VjpKept(m, r->theta, record, kept, &input, next, observed, NULL, s, r->costate_before, &input_bar, g->theta);
+  pbStatus status;
+  do {
+    status = pbStep_VjpKept(m, r->theta, record, kept, &input, next, observed, NULL, s, r->costate_before, &input_bar, g->theta);
+  } while (pbScratch_Grow(s, &status));
   if (status == pb_ok && next && r->gradient == pb_gradientEvent) {
     pbEventCount here = {0};
     status = pbStep_EventsVjp(m, r->theta, record, kept, &input, next, k == 0, s, r->costate_before, &input_bar, g->theta, &here);

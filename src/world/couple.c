@@ -292,7 +292,7 @@ static pbStatus begin(pbScratch *s, const double *theta, const double *x, const 
   return pbDeform_Begin(s->deform, &in, state);
 }
 
-pbStatus pbCouple_Step(pbScratch *s, const double *theta, const double *x, const pbInput *input, bool sense, double *next) {
+static pbStatus step(pbScratch *s, const double *theta, const double *x, const pbInput *input, bool sense, double *next) {
   const pbModel *m = s->model;
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
@@ -301,13 +301,12 @@ pbStatus pbCouple_Step(pbScratch *s, const double *theta, const double *x, const
   pbScratch_Load(s, theta, x, input);
   hand_over(s, false);
   PB_TRY(pbScratch_Run(s, false, false));
-  if (begin(s, theta, x, input, state) != pb_ok) return pbScratch_Fail(s, pb_bad_input, "%s at time %.9g", w->error, s->w.time);
+  PB_TRY(begin(s, theta, x, input, state));
   memcpy(w->x, w->y, 3 * (size_t)w->d->npoint * sizeof(double));
   // Bodies left to themselves may go through what lies before them; where nothing moves, all is as it was.
   for (int i = 0; i < m->nv; i++) c->acc[i] = -s->w.qvel[i] / w->in.h;
   pbStatus status = drive(s);
   if (status == pb_ok) status = solve(s);
-  if (status != pb_ok && !*s->error) return pbScratch_Fail(s, status, "%s at time %.9g", w->error, s->w.time);
   PB_TRY(status);
   double value;
   PB_TRY(look(s, true, &value));
@@ -320,6 +319,20 @@ pbStatus pbCouple_Step(pbScratch *s, const double *theta, const double *x, const
   pbDeform_Finish(w, state, state);
   pbScratch_State(s, s->w.time + w->in.h, next);
   return pb_ok;
+}
+
+// Text of the deformables where nobody said more; pb_capacity where room was too small, whatever came of that.
+static pbStatus settle(pbScratch *s, pbStatus status, unsigned failures) {
+  pbDeformWork *w = s->deform;
+  bool said = s->failures != failures && !w->lacks;
+  status = pbDeform_Settle(w, status);
+  if (status == pb_ok || said) return status;
+  return pbScratch_Fail(s, status, "%s at time %.9g", *w->error ? w->error : pbStatus_Text(status), s->w.time);
+}
+
+pbStatus pbCouple_Step(pbScratch *s, const double *theta, const double *x, const pbInput *input, bool sense, double *next) {
+  unsigned failures = s->failures;
+  return settle(s, step(s, theta, x, input, sense, next), failures);
 }
 
 // ---- pullback ---------------------------------------------------------------------------------------------------------
@@ -389,8 +402,8 @@ static void pull_places(pbScratch *s, const double *theta, const double *c_bar, 
   if (theta_bar) pull_parameters(s, theta, c_bar, y_bar, theta_bar);
 }
 
-pbStatus pbCouple_Vjp(pbScratch *s, const double *theta, const double *record, const pbInput *input, const double *next_bar,
-                      pbPullback *pull, double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
+static pbStatus vjp(pbScratch *s, const double *theta, const double *record, const pbInput *input, const double *next_bar,
+                    pbPullback *pull, double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
   const pbModel *m = s->model;
   const pbDeform *d = m->deform;
   pbCouple *c = s->couple;
@@ -407,10 +420,11 @@ pbStatus pbCouple_Vjp(pbScratch *s, const double *theta, const double *record, c
   memset(c->state_bar, 0, (size_t)m->deform_tangent * sizeof(double));
   take_places(d, c->next_bar, c->x_bar);
   for (int i = 0; i < d->nrider; i++) memset(c->next_bar + all + 3 * d->rider[i], 0, 3 * sizeof(double));
-  pbDeform_VjpBegin(w, c->state, next, c->next_bar, c->state_bar, &bar);
+  pbDeform_VjpBegin(w, c->state, next, c->next_bar);
   PB_TRY(look(s, true, &value));
   PB_TRY(eliminate(s));
   PB_TRY(pbDeform_Solve(w, true, w->adjoint));
+  pbDeform_VjpPast(w, next, c->next_bar, c->state_bar, &bar);
   for (int k = 0; k < nv; k++) {
     c->more[k] = 0;
     for (int i = 0; i < width; i++) c->more[k] -= c->riders.B[k * width + i] * w->adjoint[3 * d->point[i / 3] + i % 3];
@@ -446,6 +460,12 @@ pbStatus pbCouple_Vjp(pbScratch *s, const double *theta, const double *record, c
   return pb_ok;
 }
 
+pbStatus pbCouple_Vjp(pbScratch *s, const double *theta, const double *record, const pbInput *input, const double *next_bar,
+                      pbPullback *pull, double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
+  unsigned failures = s->failures;
+  return settle(s, vjp(s, theta, record, input, next_bar, pull, x_bar, input_bar, theta_bar), failures);
+}
+
 // ---- forward derivative -----------------------------------------------------------------------------------------------
 // Places on their way: at the end of the step to c->x_way (with tau's to c->tau_way), at its start to c->y_bar.
 static void push_places(pbScratch *s, const double *theta, const double *record, const pbDirection *dir) {
@@ -461,8 +481,8 @@ static void push_places(pbScratch *s, const double *theta, const double *record,
   pbJvp_Ride(s->complex_work, &c->ride, &way, NULL, c->x_way, NULL, c->tau_way);
 }
 
-pbStatus pbCouple_Jvp(pbScratch *s, const double *theta, const double *record, const pbInput *input, const pbDirection *dir,
-                      double *next_way, double *sensordata, double *xpos, double *site_xpos) {
+static pbStatus jvp(pbScratch *s, const double *theta, const double *record, const pbInput *input, const pbDirection *dir,
+                    double *next_way, double *sensordata, double *xpos, double *site_xpos) {
   const pbModel *m = s->model;
   const pbDeform *d = m->deform;
   pbCouple *c = s->couple;
@@ -510,6 +530,11 @@ pbStatus pbCouple_Jvp(pbScratch *s, const double *theta, const double *record, c
   pbDeform_JvpEnd(w, c->state, next, &way, next_way + tangent);
   for (int i = 0; i < 3 * d->nrider; i++) next_way[tangent + all + 3 * d->rider[i / 3] + i % 3] = 0;
   return pb_ok;
+}
+
+pbStatus pbCouple_Jvp(pbScratch *s, const double *theta, const double *record, const pbInput *input, const pbDirection *dir,
+                      double *next_way, double *sensordata, double *xpos, double *site_xpos) {
+  return pbDeform_Settle(s->deform, jvp(s, theta, record, input, dir, next_way, sensordata, xpos, site_xpos));
 }
 
 // ---- points on bodies that rest ---------------------------------------------------------------------------------------

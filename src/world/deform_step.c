@@ -122,7 +122,7 @@ void pbModel_StartControls(const pbModel *m, int keyframe, double *ctrl) {
 pbStatus pbModel_PointMasses(pbContext *ctx, const pbModel *m, const double *theta, double *mass) {
   pbDeformWork *w;
   if (!m->deform) return pb_ok;
-  PB_TRY(pbDeformWork_Create(ctx, m->deform, &w));
+  PB_TRY(pbDeformWork_Create(ctx, m->deform, NULL, &w));
   w->in.theta = theta + m->deform_theta;
   w->scheme = pbScheme_Table(pb_schemeStatic, true);  // which asks for none
   pbStatus status = pbDeform_Masses(w);

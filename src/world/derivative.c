@@ -138,8 +138,8 @@ static void position_rows(const batch *b, double *A, double *B) {
 static pbStatus row_by_row(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
                            double *A, double *B, double *C, double *D) {
   size_t n = (size_t)pbModel_TangentSize(m), nu = (size_t)pb_controls(m), ns = (size_t)m->nsensordata;
-  double *memory = pbContext_AllocArray(s->ctx, 2 * n + nu + ns + 1, sizeof *memory);
-  if (!memory) return pbScratch_Fail(s, pb_no_memory, "no memory for a Jacobian");
+  double *memory = s->row;
+  memset(memory, 0, (2 * n + nu + ns) * sizeof *memory);
   double *seed = memory, *seen = memory + n, *x_bar = seen + ns, *ctrl_bar = x_bar + n;
   pbStatus status = pb_ok;
   for (size_t r = 0; r < n + ns && status == pb_ok; r++) {
@@ -155,7 +155,6 @@ static pbStatus row_by_row(const pbModel *m, const double *theta, const double *
     if (by_state) memcpy(by_state + row * n, x_bar, n * sizeof *x_bar);
     if (by_control) memcpy(by_control + row * nu, ctrl_bar, nu * sizeof *ctrl_bar);
   }
-  pbContext_Free(s->ctx, memory);
   return status;
 }
 

@@ -120,10 +120,7 @@ pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *rec
   if (observed) p.sensordata = observed->sensordata, p.xpos = observed->xpos, p.site_xpos = observed->site_xpos;
   if (input_bar) p.ctrl = input_bar->ctrl, p.qfrc = input_bar->qfrc, p.xfrc = input_bar->xfrc;
   if (pb_coupled(m) && next_bar) {
-    pbStatus coupled = pbCouple_Vjp(s, theta, record, input, next_bar, &p, x_bar, input_bar, theta_bar);
-    return coupled == pb_ok || *s->error
-               ? coupled
-               : pbScratch_Fail(s, coupled, "pullback: %s", *s->deform->error ? s->deform->error : pbStatus_Text(coupled));
+    return pbCouple_Vjp(s, theta, record, input, next_bar, &p, x_bar, input_bar, theta_bar);
   }
   s->place = kept;
   pbScratch_Load(s, theta, record, input);

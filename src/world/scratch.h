@@ -18,6 +18,7 @@ struct pbScratch {
   void *adjoint_one, *adjoint_lanes;  // cotangents, one and several side by side (world/vjp.h)
   double *stages;                     // pb_stages x nv: accelerations found by the last step
   double *seeds;                      // unit cotangents and their pullbacks, several side by side (Jacobians)
+  double *row;                        // of deformables: cotangents for a row of a Jacobian, and its entries
   double *state;                      // StateSize: the state after a step before it is accepted
   struct pbGathered *gathered;        // dense copies for inspection (world/inspect.c)
   struct pbImpacts *impacts;          // contact method impact (world/impact.h); otherwise NULL
@@ -32,6 +33,7 @@ struct pbScratch {
   int contacts_before;                // contacts of the last step, to see onsets and releases; -1 before the first
   int *ids, *ids_before;              // their geoms and hit numbers, in order
   pbReport report;
+  unsigned failures;    // texts written so far
   char worst_row[256];  // of the last solve, if it did not converge
   char error[512];
 };

@@ -162,9 +162,15 @@ void pbState_AmbientFromTangent(const pbModel *m, const double *x, const double 
 // ---- scratch --------------------------------------------------------------------------------------------------------
 enum { id_size = 3 };  // geom1, geom2, hit
 
-static pbStatus allocate(pbScratch *s, int contacts) {
+// Cotangents, and what comes of them, of a row of a Jacobian of deformables.
+static size_t jacobian_row(const pbModel *m) {
+  return m->deform ? 2 * (size_t)pbModel_TangentSize(m) + (size_t)pb_controls(m) + (size_t)m->nsensordata : 0;
+}
+
+static pbStatus allocate(pbScratch *s, int contacts, const pbCapacity *capacity) {
   const pbModel *m = s->model;
   pbContext *ctx = s->ctx;
+  const pbDeformCapacity room = {capacity ? capacity->stencils : 0, capacity ? capacity->matrix : 0};
   pbWork_r probe;
   void *block = pbContext_Alloc(ctx, pbWork_Carve_r(&probe, m, contacts, NULL) + 64);
   if (!block) return pb_no_memory;
@@ -174,6 +180,7 @@ static pbStatus allocate(pbScratch *s, int contacts) {
   s->adjoint_lanes = pbContext_Alloc(ctx, s->variant->vjp_size(m, contacts, true));
   s->stages = pbContext_Alloc(ctx, (size_t)(pb_stages(m) * m->nv + 1) * sizeof(double));
   s->seeds = pbContext_Alloc(ctx, pb_lanesMost * (size_t)(4 * m->nv + 2 * m->na + m->nsensordata + m->nu + 1) * sizeof(double));
+  s->row = pbContext_AllocArray(ctx, jacobian_row(m), sizeof(double));
   s->state = pbContext_Alloc(ctx, (size_t)pbModel_StateSize(m) * sizeof(double));
   size_t rows = (size_t)(contacts + m->topology->max_blocks + 1), n = (size_t)pbModel_TangentSize(m);
   s->events = pbContext_Alloc(ctx, 2 * rows * sizeof *s->events);
@@ -182,14 +189,14 @@ static pbStatus allocate(pbScratch *s, int contacts) {
   s->event_parent = pbContext_Alloc(ctx, rows * sizeof(int));
   s->ids = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
   s->ids_before = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
-  if (!s->complex_work || !s->adjoint_one || !s->adjoint_lanes || !s->stages || !s->seeds || !s->state || !s->events ||
+  if (!s->complex_work || !s->adjoint_one || !s->adjoint_lanes || !s->stages || !s->seeds || !s->row || !s->state || !s->events ||
       !s->event_numbers || !s->event_columns || !s->event_parent || !s->ids || !s->ids_before)
     return pb_no_memory;
   pbJvp_Carve(s->complex_work, m, contacts);
   s->variant->vjp_carve(s->adjoint_one, m, contacts, false);
   s->variant->vjp_carve(s->adjoint_lanes, m, contacts, true);
   if (m->contact.method == pb_contactImpact) PB_TRY(pbImpacts_Create(s, contacts));
-  if (m->deform) PB_TRY(pbDeformWork_Create(ctx, m->deform, &s->deform));
+  if (m->deform) PB_TRY(pbDeformWork_Create(ctx, m->deform, &room, &s->deform));
   if (m->deform && m->deform->nrider) PB_TRY(pbCouple_Create(s));
   if (pb_coupled(m)) s->deform->riders = &s->couple->riders;
   return pbScratch_InspectCreate(s);
@@ -209,6 +216,9 @@ static void forget_gain(pbReport *report) {
 
 pbStatus pbScratch_Create(pbContext *ctx, const pbModel *m, const pbCapacity *capacity, pbScratch **scratch) {
   *scratch = NULL;
+  if (capacity && capacity->stencils < 0)
+    return pbContext_Fail(ctx, pb_bad_argument, "a capacity of %d stencils; 0 means in keeping with the surfaces",
+                          capacity->stencils);
   if (capacity && capacity->contacts < 0)
     return pbContext_Fail(ctx, pb_bad_argument, "a capacity of %d contacts; 0 means what the model's pairs can make",
                           capacity->contacts);
@@ -227,7 +237,7 @@ pbStatus pbScratch_Create(pbContext *ctx, const pbModel *m, const pbCapacity *ca
   s->report.approach = INFINITY;
   forget_gain(&s->report);
   s->report.penetrating[0] = s->report.penetrating[1] = -1;
-  pbStatus status = allocate(s, contacts);
+  pbStatus status = allocate(s, contacts, capacity);
   if (status != pb_ok) {
     pbScratch_Destroy(s);
     return pbContext_Fail(ctx, status, "out of memory for a scratch with %d contacts", contacts);
@@ -249,6 +259,7 @@ void pbScratch_Destroy(pbScratch *s) {
   pbContext_Free(ctx, s->adjoint_lanes);
   pbContext_Free(ctx, s->stages);
   pbContext_Free(ctx, s->seeds);
+  pbContext_Free(ctx, s->row);
   pbContext_Free(ctx, s->state);
   pbContext_Free(ctx, s->events);
   pbContext_Free(ctx, s->event_numbers);
@@ -259,11 +270,23 @@ void pbScratch_Destroy(pbScratch *s) {
   pbContext_Free(ctx, s);
 }
 
+bool pbScratch_Grow(pbScratch *s, pbStatus *status) {
+  if (*status != pb_capacity || !s->deform || !s->deform->lacks) return false;
+  pbStatus grown = pbDeformWork_Grow(s->deform);
+  if (grown != pb_ok) {
+    *status = pbScratch_Fail(s, grown, "%s", s->deform->error);
+    return false;
+  }
+  s->report.grown++;
+  return true;
+}
+
 const char *pbScratch_Error(const pbScratch *s) { return s->error; }
 pbReport pbScratch_Report(const pbScratch *s) { return s->report; }
 const char *pbScratch_WorstRow(const pbScratch *s) { return s->worst_row; }
 
 pbStatus pbScratch_Fail(pbScratch *s, pbStatus status, const char *format, ...) {
+  s->failures++;
   va_list args;
   va_start(args, format);
   vsnprintf(s->error, sizeof s->error, format, args);

@@ -159,10 +159,189 @@ static void test_every_allocation_fails_in_turn(void **state) {
   }
 }
 
+// ---- deformables ----------------------------------------------------------------------------------------------------
+// A soft block on a plane, beside one that it meets; %s: scheme, and the kind of friction.
+static const char blocks[] =
+    "{'options': {'timestep': 0.01}, 'deformables': {'scheme': '%s', 'bodies': ["
+    "{'name': 'a', 'mesh': {'box': {'size': [0.1, 0.1, 0.1], 'cells': [1, 1, 1]}}, 'pos': [0, 0, 0.0011],"
+    " 'energies': [{'energy': 'neo_hookean', 'parameters': {'young': 1e4, 'poisson': 0.3, 'density': 500}}]},"
+    "{'name': 'b', 'mesh': {'box': {'size': [0.1, 0.1, 0.1], 'cells': [1, 1, 1]}}, 'pos': [0.03, 0.02, 0.1025], 'velocity': "
+    "[0.3, 0.1, 0],"
+    " 'energies': [{'energy': 'neo_hookean', 'parameters': {'young': 1e4, 'poisson': 0.3, 'density': 500}}]}],"
+    "'contact': {'distance': 0.002, 'stiffness': 1e3, %s 'planes': [{'name': 'floor', 'normal': [0, 0, 1]}]}},"
+    "'steps': 4, 'variables': [{'parameter': 'gravity'}], 'loss': [{'points': [0], 'components': [0], 'target': 0}]}";
+static const struct {
+  const char *file, *scheme, *friction;  // an example, or the blocks
+} soft[] = {
+    {"../examples/beam/identify.json", NULL, NULL},
+    {"../examples/cloth/drape.json", NULL, NULL},
+    {"../examples/slide/friction.json", NULL, NULL},
+    {"../examples/gripper/lift.json", NULL, NULL},
+    {"../examples/chain/carry.json", NULL, NULL},
+    {NULL, "implicit_euler", ""},
+    {NULL, "implicit_euler", "'friction': 0.4, 'velocity': 1e-3, 'kind': 'lagged',"},
+    {NULL, "implicit_euler", "'friction': 0.4, 'velocity': 1e-3, 'kind': 'implicit',"},
+    {NULL, "bdf2", "'friction': 0.4, 'velocity': 1e-3, 'kind': 'lagged',"},
+    {NULL, "trapezoid", ""},
+    {NULL, "avf4", ""},
+};
+enum { soft_count = sizeof soft / sizeof *soft, soft_steps = 8, soft_dense = 100 };
+
+static void load_soft(pbContext *ctx, int number, pbTask **task) {
+  char text[4096];
+  if (!soft[number].file) {
+    snprintf(text, sizeof text, blocks, soft[number].scheme, soft[number].friction);
+    for (char *c = text; *c; c++) *c = *c == '\'' ? '"' : *c;
+  }
+  pbStatus status = soft[number].file ? pbTask_Load(ctx, soft[number].file, "..", task)
+                                      : pbTask_Parse(ctx, text, strlen(text), NULL, "blocks", task);
+  if (status != pb_ok) fail_msg("%d: %s", number, pbContext_Error(ctx));
+}
+
+typedef struct Soft {
+  Meter meter;
+  pbContext *ctx;
+  pbTask *task;
+  const pbModel *m;
+  pbScratch *s;
+  double *x, *before, *record, *bar, *x_bar, *theta_bar, *next, *dense;
+  long inside, grown;  // allocations within steps and derivatives; times that room was made
+  uint64_t sum;        // of the bits of all results
+} Soft;
+
+static void open_soft(Soft *w, int number, const pbCapacity *capacity) {
+  *w = (Soft){0};
+  pbAllocator hooks = meter_hooks(&w->meter);
+  w->ctx = pbContext_Create(&hooks);
+  load_soft(w->ctx, number, &w->task);
+  const pbModel *m = w->m = pbTask_Model(w->task);
+  size_t nx = (size_t)pbModel_StateSize(m), n = (size_t)pbModel_TangentSize(m);
+  w->x = calloc(nx, sizeof(double)), w->before = calloc(nx, sizeof(double)),
+  w->record = calloc((size_t)pbTape_Size(m), sizeof(double));
+  w->bar = calloc(n, sizeof(double)), w->x_bar = calloc(n, sizeof(double)), w->next = calloc(n, sizeof(double));
+  w->theta_bar = calloc(pbModel_ParamSize(m), sizeof(double));
+  w->dense = n <= soft_dense ? calloc(n * n, sizeof(double)) : NULL;
+  for (size_t i = 0; i < n; i++) w->bar[i] = 1 - 0.05 * (double)(i % 11);
+  if (pbState_Init(w->ctx, m, pbModel_DefaultParams(m), -1, w->x) != pb_ok) fail_msg("%s", pbContext_Error(w->ctx));
+  if (pbScratch_Create(w->ctx, m, capacity, &w->s) != pb_ok) fail_msg("%s", pbContext_Error(w->ctx));
+}
+
+static void close_soft(Soft *w) {
+  double *all[] = {w->x, w->before, w->record, w->bar, w->x_bar, w->next, w->theta_bar, w->dense};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+  pbScratch_Destroy(w->s);
+  pbTask_Destroy(w->task);
+  pbContext_Destroy(w->ctx);
+  assert_int_equal(w->meter.live, 0);
+}
+
+static void add_bits(Soft *w, const double *x, size_t count) {
+  for (size_t i = 0; x && i < count; i++) {
+    uint64_t bits;
+    memcpy(&bits, x + i, sizeof bits);
+    w->sum = (w->sum ^ bits) * 0x100000001b3u;
+  }
+}
+
+static pbStatus one_call(Soft *w, int kind) {
+  const pbModel *m = w->m;
+  const double *theta = pbModel_DefaultParams(m);
+  switch (kind) {
+    case 0: return pbStep_Forward(m, theta, w->x, NULL, w->s, NULL);
+    case 1: return pbStep_Vjp(m, theta, w->record, NULL, w->bar, NULL, w->s, w->x_bar, NULL, w->theta_bar);
+    case 2: return pbStep_Jvp(m, theta, w->record, NULL, &(pbDirection){.x = w->bar}, w->s, w->next, NULL, NULL, NULL);
+    default: return pbStep_Jacobian(m, theta, w->record, NULL, w->s, w->dense, NULL, NULL, NULL);
+  }
+}
+
+// A call, with more room as often as it takes; outputs are as they were before where it fails. fail: more room is not to be had.
+static pbStatus call(Soft *w, int kind, bool fail) {
+  size_t n = (size_t)pbModel_TangentSize(w->m), np = pbModel_ParamSize(w->m);
+  for (;;) {
+    uint64_t kept = w->sum;
+    w->sum = 0, add_bits(w, w->x_bar, n), add_bits(w, w->theta_bar, np), add_bits(w, w->x, (size_t)pbModel_StateSize(w->m));
+    uint64_t before = w->sum;
+    long calls = w->meter.calls;
+    strays = 0, strays_watched = 1;
+    pbStatus status = one_call(w, kind);
+    strays_watched = 0;
+    w->inside += strays + w->meter.calls - calls;
+    w->sum = 0, add_bits(w, w->x_bar, n), add_bits(w, w->theta_bar, np), add_bits(w, w->x, (size_t)pbModel_StateSize(w->m));
+    if (status != pb_ok && before != w->sum) fail_msg("call %d: outputs changed: %s", kind, pbScratch_Error(w->s));
+    w->sum = kept;
+    if (status == pb_capacity && !strstr(pbScratch_Error(w->s), "room for") && !strstr(pbScratch_Error(w->s), "needs more"))
+      fail_msg("capacity: %s", pbScratch_Error(w->s));
+    if (fail) w->meter.fail_at = w->meter.calls + 1, w->meter.fail_ever_after = true;
+    bool more = pbScratch_Grow(w->s, &status);
+    w->meter.fail_at = 0, w->meter.fail_ever_after = false;
+    w->grown += more;
+    if (!more) return status;
+  }
+}
+
+static void run_soft(Soft *w, int number, const pbCapacity *capacity) {
+  open_soft(w, number, capacity);
+  size_t nx = (size_t)pbModel_StateSize(w->m), n = (size_t)pbModel_TangentSize(w->m);
+  for (int k = 0; k < soft_steps; k++) {
+    memcpy(w->before, w->x, nx * sizeof(double));
+    for (int kind = 0; kind < (w->dense && k % 4 == 3 ? 4 : 3); kind++) {
+      if (call(w, kind, false) != pb_ok) fail_msg("%d, step %d, call %d: %s", number, k, kind, pbScratch_Error(w->s));
+      if (kind == 0) pbTape_Record(w->m, w->before, w->s, w->record);
+    }
+    add_bits(w, w->x, nx), add_bits(w, w->next, n), add_bits(w, w->dense, w->dense ? n * n : 0);
+  }
+  add_bits(w, w->x_bar, n), add_bits(w, w->theta_bar, pbModel_ParamSize(w->m));
+}
+
+// Steps and derivatives allocate nothing, room enough or not; too little is said before an output changes, and with more room the
+// result has the bits that it has with room from the start.
+static void test_deformables_do_not_allocate(void **state) {
+  (void)state;
+  for (int number = 0; number < soft_count; number++) {
+    Soft roomy, tight;
+    run_soft(&roomy, number, NULL);
+    run_soft(&tight, number, &(pbCapacity){.stencils = 1, .matrix = 1});
+    print_message("%s %s: room made %ld and %ld times\n", soft[number].file ? soft[number].file : soft[number].scheme,
+                  soft[number].file ? "" : soft[number].friction, roomy.grown, tight.grown);
+    assert_int_equal(roomy.inside, 0);
+    assert_int_equal(tight.inside, 0);
+    assert_int_equal(roomy.grown, 0);
+    if (!soft[number].file) assert_true(tight.grown > 0);
+    assert_int_equal(pbScratch_Report(tight.s).grown, tight.grown);
+    assert_true(roomy.sum == tight.sum);
+    close_soft(&roomy);
+    close_soft(&tight);
+  }
+}
+
+// No memory for more room: that is the status, and the step can be taken when there is some again.
+static void test_no_more_room(void **state) {
+  (void)state;
+  for (int number = 0; number < soft_count; number++) {
+    if (soft[number].file) continue;
+    Soft w;
+    int refused = 0;
+    open_soft(&w, number, &(pbCapacity){.stencils = 1, .matrix = 1});
+    for (int k = 0; k < soft_steps; k++) {
+      pbStatus status = call(&w, 0, true);
+      if (status == pb_no_memory) {
+        refused++;
+        assert_non_null(strstr(pbScratch_Error(w.s), "no memory for more contacts"));
+        status = call(&w, 0, false);
+      }
+      if (status != pb_ok) fail_msg("%d: %s", number, pbScratch_Error(w.s));
+    }
+    assert_true(refused > 0);
+    close_soft(&w);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_nothing_leaks_and_no_step_allocates),
       cmocka_unit_test(test_every_allocation_fails_in_turn),
+      cmocka_unit_test(test_deformables_do_not_allocate),
+      cmocka_unit_test(test_no_more_room),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

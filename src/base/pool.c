@@ -1,0 +1,102 @@
+#include "base/pool.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+
+enum { head = PB_ARENA_ALIGN };  // bytes before each piece: its Piece
+static const size_t nothing = (size_t)-1;
+
+typedef struct Piece {
+  size_t below, bytes;  // where the piece below begins (nothing: the first), and what this one holds
+  bool released;
+} Piece;
+
+struct pbPool {
+  pbContext *parent, *ctx;
+  char *block, *base;  // as it was had; aligned
+  size_t size, used, top, wanted;
+  bool open;  // the block serves requests; before and after, the parent does
+};
+
+static Piece *piece_at(const pbPool *p, size_t at) { return (Piece *)(void *)(p->base + at); }
+
+static void *take(void *user, size_t size) {
+  pbPool *p = user;
+  if (!p->open) return pbContext_Alloc(p->parent, size);
+  size_t room = p->size - p->used, most = (size_t)-1 - 4 * head;
+  size_t bytes = size < most ? (size + head - 1) / head * head : most;
+  if (room < head || bytes > room - head) {
+    p->wanted = p->used + bytes + head;
+    return NULL;
+  }
+  *piece_at(p, p->used) = (Piece){.below = p->top, .bytes = size};
+  p->top = p->used;
+  p->used += head + bytes;
+  return p->base + p->top + head;
+}
+
+static void release(void *user, void *memory) {
+  pbPool *p = user;
+  if (!p->open) {
+    pbContext_Free(p->parent, memory);
+    return;
+  }
+  ((Piece *)(void *)((char *)memory - head))->released = true;
+  while (p->top != nothing && piece_at(p, p->top)->released) {
+    p->used = p->top;
+    p->top = piece_at(p, p->top)->below;
+  }
+}
+
+static void *resize(void *user, void *memory, size_t size) {
+  void *moved = take(user, size);
+  if (!moved || !memory) return moved;
+  size_t old = ((Piece *)(void *)((char *)memory - head))->bytes;
+  memcpy(moved, memory, old < size ? old : size);
+  release(user, memory);
+  return moved;
+}
+
+pbStatus pbPool_Create(pbContext *parent, size_t size, pbPool **pool) {
+  pbPool *p = *pool = NULL;
+  if (!(p = pbContext_Alloc(parent, sizeof *p))) return pb_no_memory;
+  *p = (pbPool){.parent = parent, .top = nothing};
+  p->ctx = pbContext_Create(&(pbAllocator){take, resize, release, p});
+  pbStatus status = p->ctx ? pbPool_Grow(p, size) : pb_no_memory;
+  if (status != pb_ok) {
+    pbPool_Destroy(p);
+    return status;
+  }
+  *pool = p;
+  return pb_ok;
+}
+
+void pbPool_Destroy(pbPool *p) {
+  if (!p) return;
+  p->open = false;
+  pbContext_Destroy(p->ctx);
+  pbContext_Free(p->parent, p->block);
+  pbContext_Free(p->parent, p);
+}
+
+pbContext *pbPool_Context(pbPool *p) { return p->ctx; }
+
+void pbPool_Reset(pbPool *p) { p->used = 0, p->top = nothing; }
+
+size_t pbPool_Size(const pbPool *p) { return p->size; }
+size_t pbPool_Wanted(const pbPool *p) { return p->wanted; }
+
+pbStatus pbPool_Grow(pbPool *p, size_t size) {
+  size_t whole = size + head;
+  char *block = whole > size ? pbContext_Resize(p->parent, NULL, whole) : NULL;  // not zeroed, so not touched
+  if (!block) return pb_no_memory;
+  pbContext_Free(p->parent, p->block);
+  p->block = block;
+  p->base = block + (-(uintptr_t)block & (head - 1));
+  p->size = size;
+  p->wanted = 0;
+  p->open = true;
+  pbPool_Reset(p);
+  return pb_ok;
+}
