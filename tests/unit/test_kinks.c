@@ -70,10 +70,10 @@ static Run begin(const char *text, const char *method) {
   good(pbModel_SetContact(r.model, "method", method));
   if (strcmp(method, "cones") == 0) good(pbModel_SetContact(r.model, "restitution", "0.5"));
   make_room(&r);
-  good(pbRollout_Plan(r.model, steps, 0, &plan));
+  good(pbRollout_Plan(ctx, r.model, steps, 0, &plan));
   good(pbRollout_Create(ctx, r.model, &plan, NULL, &r.rollout));
   memcpy(r.theta, pbModel_DefaultParams(r.model), r.np * sizeof(double));
-  good(pbState_Init(r.model, r.theta, -1, r.x0));
+  good(pbState_Init(ctx, r.model, r.theta, -1, r.x0));
   double *way = calloc(r.n, sizeof(double));
   for (size_t i = 0; i < r.nv; i++) way[r.nv + i] = noise(&seed);
   pbState_Move(r.model, r.x0, way, 0.7);
@@ -165,7 +165,7 @@ static double difference(Run *r, size_t entry, Side side) {
 static void check(const Case *c) {
   Run r = begin(c->model, c->method);
   pbParam p;
-  good(pbModel_Param(r.model, c->field, &p));
+  good(pbModel_Param(ctx, r.model, c->field, &p));
   size_t entry = p.offset + (size_t)c->entry;
   double wanted = difference(&r, entry, c->side);
   r.way[entry] = 1;
