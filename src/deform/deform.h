@@ -192,6 +192,7 @@ typedef struct pbDeformWork {
   double *x, *y, *v, *v1, *xhat, *accel;           // npoint x 3: solution, state before, velocities, prediction, M^-1 force
   double *gradient, *step, *next_x;                // of Newton's method
   double *point, *weights;                         // where energies are evaluated; weights of pullbacks
+  double *saddle;                                  // npoint x 3, of statics: an equilibrium that is left
   double *anchor;                                  // npoint x 3: see adjoint.c
   double *adjoint, *z_bar, *y_bar, *past_bar;      // of the pullback
   double *history;                                 // of L-BFGS, moments of Adam, vectors of conjugate gradients

@@ -1,5 +1,6 @@
 // Newton's method on the incremental potential: exact Hessians; where they are not definite, element by element made so, no more than
 // that takes; a line search by value (Nocedal and Wright 2006, algorithm 3.1), steps short of what leaves an energy's domain.
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 static const double sufficient = 1e-4;  // of the decrease that the slope promises
 static const double rounding = 1e-14;   // of the potential: smaller differences say nothing
 static const double least_projection = 1. / 1024;
-enum { default_iterations = 100, halvings = 60 };
+enum { default_iterations = 100, halvings = 60, force_halvings = 25 };
 
 // c h^2; 1 where there is no inertia to weigh against.
 double pbDeform_Scale(const pbDeformWork *w) { return w->scheme->inertia ? w->scheme->factor * w->in.h * w->in.h : 1; }
@@ -185,9 +186,9 @@ bool pbDeform_Decreases(pbDeformWork *w, double value, double s, double slope) {
 
 // x := x - s step for the largest s = 1, 1/2, ... that decreases the merit enough; false if none does.
 static bool search(pbDeformWork *w, double value) {
-  int n = 3 * w->d->npoint;
+  int n = 3 * w->d->npoint, most = w->d->unsymmetric ? force_halvings : halvings;
   double slope = pb_dot(w->step, w->gradient, n), s = pbDeform_MaxStep(w, w->x, w->step);
-  for (int k = 0; k < halvings; k++, s *= 0.5) {
+  for (int k = 0; k < most; k++, s *= 0.5) {
     if (!pbDeform_Decreases(w, value, s, slope)) continue;
     memcpy(w->x, w->next_x, (size_t)n * sizeof(double));
     w->report.change = s * pb_largest(w->step, n);
@@ -196,41 +197,132 @@ static bool search(pbDeformWork *w, double value) {
   return false;
 }
 
+static pbStatus newton_step(pbDeformWork *w) {
+  memcpy(w->step, w->gradient, 3 * (size_t)w->d->npoint * sizeof(double));
+  return pbDeform_Solve(w, false, w->step);
+}
+
+// Forces without a potential need no definite matrix: Newton's step decreases their size whatever the matrix is. false: there is none.
+static pbStatus step_by_forces(pbDeformWork *w, double *value, bool *found) {
+  int negative;
+  PB_TRY(pbDeform_Look(w, w->x, value, w->gradient, true, 0));
+  pbStatus status = pbDeformMatrix_Factor(w, &negative);
+  if (status == pb_ok) status = newton_step(w);
+  *found = status == pb_ok;
+  return status == pb_singular || status == pb_no_convergence ? pb_ok : status;
+}
+
+// One iteration: *way of Newton's step, and whether the search went along it.
+static pbStatus iterate(pbDeformWork *w, double *way, bool *moved) {
+  int n = 3 * w->d->npoint, projections = w->report.projections;
+  double value;
+  bool found = false;
+  memcpy(w->anchor, w->x, (size_t)n * sizeof(double));
+  w->anchored = false;
+  if (w->d->unsymmetric) PB_TRY(step_by_forces(w, &value, &found));
+  if (w->report.iterations == 1 && found) w->force_size = merit_of_forces(w, w->gradient);
+  *way = found ? pb_largest(w->step, n) : INFINITY;
+  *moved = *way < INFINITY && search(w, value);
+  if (*moved) return pb_ok;
+  PB_TRY(pbDeform_LookDefinite(w, w->x, &value, w->gradient));
+  PB_TRY(newton_step(w));
+  w->anchored = w->report.projections == projections;
+  if (w->report.iterations == 1) w->force_size = merit_of_forces(w, w->gradient);
+  *way = found ? fmax(*way, pb_largest(w->step, n)) : pb_largest(w->step, n);
+  if (!(*way < INFINITY)) return pbDeform_Fail(w, pb_not_finite, "Newton's step is not finite");
+  *moved = search(w, value);
+  return pb_ok;
+}
+
+// Positions are known to so many units in their last place; no step is smaller.
+static double least_way(const pbDeformWork *w) { return 4 * DBL_EPSILON * pb_largest(w->x, 3 * w->d->npoint); }
+
+static double tolerance_of(const pbDeformWork *w) {
+  const pbDeformOptions *o = &w->d->options;
+  return fmax(o->tolerance > 0 ? o->tolerance : 1e-10 * w->d->size, least_way(w));
+}
+
+static pbStatus descend(pbDeformWork *w, int most) {
+  bool moved = true;
+  double way = INFINITY, tolerance = tolerance_of(w);
+  w->report.converged = false;
+  while (!w->report.converged && moved && w->report.iterations < most) {
+    w->report.iterations++;
+    PB_TRY(iterate(w, &way, &moved));
+    w->report.converged = way <= tolerance;
+  }
+  if (!moved || !w->report.converged) w->report.change = way;
+  if (w->report.converged || w->d->options.approximate) return pb_ok;
+  return pbDeform_Fail(
+      w, pb_no_convergence,
+      "the step did not converge: after %d iterations Newton's method would still move points by %.3g m (tolerance "
+      "%.3g)%s",
+      w->report.iterations, way, tolerance, moved ? "" : ", and nothing on that way is better: the search ended");
+}
+
+// Every free coordinate by up to a millionth of the scene, the same way every time, from w->x to w->next_x; as far as contact and the energies
+// let it.
+static bool nudge(pbDeformWork *w) {
+  static const double share = 1e-6;
+  const pbDeform *d = w->d;
+  int n = 3 * d->npoint;
+  unsigned seed = 1;
+  for (int i = 0; i < n; i++) {
+    seed = seed * 1664525u + 1013904223u;
+    w->step[i] = pbDeform_IsFixed(d, i) ? 0 : share * d->size * ((double)(seed >> 8) / (1 << 23) - 1);
+  }
+  double s = pbDeform_MaxStep(w, w->x, w->step), value;
+  for (int k = 0; k < halvings; k++, s *= 0.5) {
+    for (int i = 0; i < n; i++) w->next_x[i] = w->x[i] - s * w->step[i];
+    if (pbDeform_Look(w, w->next_x, &value, NULL, false, 0) == pb_ok && value < INFINITY) return true;
+  }
+  return false;
+}
+
+// An equilibrium that Newton's method reached by a matrix with negative pivots may be a saddle, as of a straight column under more than
+// it bears: from nearby the method finds the way down, if there is one.
+static pbStatus leave_saddle(pbDeformWork *w, int most) {
+  size_t bytes = 3 * (size_t)w->d->npoint * sizeof(double);
+  double before, after;
+  pbDeformReport there = w->report;
+  PB_TRY(pbDeform_Look(w, w->x, &before, NULL, false, 0));
+  memcpy(w->saddle, w->x, bytes);
+  if (!nudge(w)) return pb_ok;
+  memcpy(w->x, w->next_x, bytes);
+  PB_TRY(descend(w, w->report.iterations + most));
+  PB_TRY(pbDeform_Look(w, w->x, &after, NULL, false, 0));
+  if (after < before - rounding * fabs(before)) return pb_ok;
+  memcpy(w->x, w->saddle, bytes);
+  there.iterations = w->report.iterations;
+  w->report = there;
+  w->anchored = false;
+  return pb_ok;
+}
+
 pbStatus pbDeform_Newton(pbDeformWork *w) {
   const pbDeform *d = w->d;
   int n = 3 * d->npoint, most = d->options.iterations ? d->options.iterations : default_iterations;
-  double tolerance = d->options.tolerance > 0 ? d->options.tolerance : 1e-10 * d->size, value;
+  double value;
   w->report = (pbDeformReport){0};
   w->project = 0;
   PB_TRY(pbDeform_Look(w, w->x, &value, NULL, false, 0));
   if (!(value < INFINITY)) PB_TRY(pbDeform_Look(w, w->x, &value, w->gradient, false, 0));  // names the element
-  while (!w->report.converged && w->report.iterations < most) {
-    int projections = w->report.projections;
-    w->report.iterations++;
-    memcpy(w->anchor, w->x, (size_t)n * sizeof(double));
-    PB_TRY(pbDeform_LookDefinite(w, w->x, &value, w->gradient));
-    memcpy(w->step, w->gradient, (size_t)n * sizeof(double));
-    PB_TRY(pbDeform_Solve(w, false, w->step));
-    w->anchored = w->report.projections == projections;
-    if (w->report.iterations == 1) w->force_size = merit_of_forces(w, w->gradient);
-    double whole = pb_largest(w->step, n);
-    if (!(whole < INFINITY)) return pbDeform_Fail(w, pb_not_finite, "Newton's step is not finite");
-    bool moved = search(w, value);
-    w->report.converged = whole <= tolerance;
-    if (!moved) {
-      w->report.change = whole;
-      break;
-    }
-  }
+  PB_TRY(descend(w, most));
+  bool at_rest = !w->scheme->inertia && !d->unsymmetric;
+  if (at_rest && w->report.converged && !w->anchored) PB_TRY(leave_saddle(w, most));
   w->report.residual = w->report.change / d->size;
   w->report.force = pb_largest(w->gradient, n) / pbDeform_Scale(w);
-  if (w->report.converged || d->options.approximate) return pb_ok;
-  return pbDeform_Fail(w, pb_no_convergence, "the step did not converge: after %d iterations Newton still moves points by %.3g m",
-                       w->report.iterations, w->report.change);
+  return pb_ok;
 }
 
 pbStatus pbDeform_Factor(pbDeformWork *w) {
   double value;
   PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, 0));
-  return pbDeformMatrix_Factor(w, &w->report.negative);
+  PB_TRY(pbDeformMatrix_Factor(w, &w->report.negative));
+  if (w->scheme->inertia || w->d->unsymmetric || w->report.negative == 0) return pb_ok;
+  return pbDeform_Fail(
+      w, pb_singular,
+      "the equilibrium is no minimum: its matrix has %d negative pivots, so it is a saddle (what stands straight under more "
+      "than it bears), and a small push changes it by more than any derivative says",
+      w->report.negative);
 }

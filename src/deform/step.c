@@ -29,6 +29,7 @@ static void layout(pbArena *a, pbDeformWork *w) {
   for (size_t i = 0; i < sizeof of_points / sizeof *of_points; i++) *of_points[i] = pbArena_Take(a, 3 * n, real);
   w->history = pbArena_Take(a, 3 * n * (size_t)rows, real);
   w->anchor = pbArena_Take(a, 3 * n, real);
+  w->saddle = pbArena_Take(a, d->options.scheme == pb_schemeStatic ? 3 * n : 0, real);
   w->cg_work = pbArena_Take(a, pbCg_WorkSize(3 * d->nfree) + 64, 1);
   w->mass = pbArena_Take(a, n, real);
   w->mass_bar = pbArena_Take(a, n, real);

@@ -146,3 +146,71 @@ def test_box_flies_into_cloth(tmp_path):
         x, _ = m.step(x)
         worst = max(worst, m.report().iterations)
     assert worst < 60
+
+
+def tip_gradient(m):
+    """Height of the last point after one step, and its gradient by everything."""
+    r = pb.Rollout(m, 1)
+    x = r.forward(m.init())
+    bar = np.zeros(m.slots["points"].stop - m.slots["points"].start)
+    bar[-1] = 1
+    return x[m.slots["points"]][-1], lambda: r.vjp(points=bar)[1]
+
+
+def test_straight_column_gives_way(tmp_path):
+    """Exactly straight under four times what it bears is an equilibrium, but none that stands: the method leaves it, and the derivative
+    is that of the bent column."""
+    body = column(10, 0)
+    body["pins"].append(dict(points=True, axes="y"))
+    m = model(tmp_path, 0.01, scheme="static", bodies=[body])
+    z, gradient = tip_gradient(m)
+    assert z < 0.2
+    theta = gradient()
+    at = next(k for k in range(m.ntheta) if m.theta[k] == 1 and theta[k] != 0)  # the bending stiffness, the only 1 that counts
+    eps, tips = 1e-3, []
+    for s in (-2, -1, 1, 2):
+        moved = m.theta.copy()
+        moved[at] += s * eps
+        tips.append(pb.Rollout(m, 1).forward(m.init(), theta=moved)[m.slots["points"]][-1])
+    quotient = (tips[0] - 8 * tips[1] + 8 * tips[2] - tips[3]) / (12 * eps)
+    assert theta[at] == pytest.approx(quotient, rel=1e-6)
+
+
+def test_gradient_of_a_saddle_is_refused(tmp_path):
+    """Other methods see no matrix and stop where forces vanish; the pullback looks."""
+    body = column(10, 0)
+    body["pins"].append(dict(points=True, axes="y"))
+    m = model(tmp_path, 0.01, scheme="static", method="lbfgs", bodies=[body])
+    z, gradient = tip_gradient(m)
+    assert z > 0.99
+    with pytest.raises(pb.Error, match="saddle"):
+        gradient()
+
+
+# ---- friction that slides -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("slope, mu", [(0.5, 0.5), (0.9, 0.8), (0.9, 1.0), (1.2, 3.0)])
+def test_implicit_friction_slides(tmp_path, slope, mu):
+    """A soft block on a slope, long steps: Coulomb's acceleration, in a few iterations each step."""
+    h, steps, g = 0.02, 15, 9.81
+    body = dict(name="b", mesh=dict(box=dict(size=[0.15, 0.1, 0.05], cells=[3, 2, 1])), pos=[0, 0, 0.0015],
+                energies=[dict(energy="corotated", name="f", parameters=dict(young=2e6, poisson=0.3, density=700))])
+    contact = dict(distance=0.002, stiffness=1e3, velocity=1e-3, friction=mu, kind="implicit", planes=[dict(name="s", normal=[0, 0, 1])])
+    m = model(tmp_path, h, gravity=(g * np.sin(slope), 0, -g * np.cos(slope)), bodies=[body], contact=contact)
+    x, worst = m.init(), 0
+    for _ in range(steps):
+        x, _ = m.step(x)
+        worst = max(worst, m.report().iterations)
+    speed = x[m.slots["point_velocity"]].reshape(-1, 3)[:24, 0].mean()
+    assert worst < 30
+    assert speed == pytest.approx(max(g * (np.sin(slope) - mu * np.cos(slope)), 0) * steps * h, abs=2e-3)
+
+
+def test_far_from_the_origin(tmp_path):
+    """1e8 m away positions have 1.5e-8 m of rounding: no step is asked for more."""
+    tetrahedron = dict(points=[[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], tetrahedra=[[0, 1, 2, 3]])
+    body = dict(name="b", mesh=tetrahedron, pos=[1e8, 1e8, 1e8], pins=[dict(points=[0, 1, 2])],
+                energies=[dict(energy="neo_hookean", name="f", parameters=dict(young=1e5, poisson=0.3, density=100))])
+    far = rows(model(tmp_path, 0.01, gravity=(0, 0, -9.81), bodies=[body]), 20)[-1, 3] - 1e8
+    body["pos"] = [0, 0, 0]
+    near = rows(model(tmp_path, 0.01, gravity=(0, 0, -9.81), bodies=[body]), 20)[-1, 3]
+    assert np.allclose(far, near, atol=1e-6)
