@@ -825,18 +825,19 @@ static void impact_findings(Doctor *d) {
 
 static void event_findings(Doctor *d) {
   const pbCertificate *c = &d->certificate;
-  char where[64];
+  char where[288];
   if (c->grazing) {
-    snprintf(where, sizeof where, "%ld, first at step %d", (long)c->grazing, c->grazing_step);
-    find(
-        d, "grazing contacts", where,
-        "the distance may turn within a step, so how the moment of the event moves is not known; they are left as in mode exact. "
-        "Mode smooth has a gradient there.");
+    snprintf(where, sizeof where, "%ld, first at step %d: %s", (long)c->grazing, c->grazing_step, c->grazing_contact);
+    find(d, "grazing contacts", where,
+         "they touch too slowly for the moment of the event to have a usable derivative; they are left as in mode exact. "
+         "Mode smooth has a gradient there.");
   }
   if (c->simultaneous) {
-    snprintf(where, sizeof where, "%ld, first at step %d", (long)c->simultaneous, c->simultaneous_step);
+    snprintf(where, sizeof where, "%ld, first at step %d: %s", (long)c->simultaneous, c->simultaneous_step,
+             c->simultaneous_contact);
     find(d, "simultaneous contacts", where,
-         "which one is first depends on the direction of a change; the gradient is the mean of two opposite orders.");
+         "which one is first depends on the direction of a change; the gradient is right for changes that keep them together, and "
+         "for others the mean of both sides.");
   }
 }
 

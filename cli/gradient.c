@@ -29,11 +29,11 @@ typedef struct Gradient {
   pbRolloutBar bar;
   pbLoss *loss;
   pbGradientKind mode;
-  int count;       // trajectories of a task that are summed over; 1 for all else
-  long most_steps;  // of one of them
-  double loss_value;     // the sum
-  double *losses;        // count
-  double *x0, *theta;    // cotangents of the initial states (count rows) and of theta (NULL: not wanted)
+  int count;                                 // trajectories of a task that are summed over; 1 for all else
+  long most_steps;                           // of one of them
+  double loss_value;                         // the sum
+  double *losses;                            // count
+  double *x0, *theta;                        // cotangents of the initial states (count rows) and of theta (NULL: not wanted)
   pbCertificate certificate, *certificates;  // of the trajectory at hand; of all
 } Gradient;
 
@@ -400,8 +400,10 @@ static void write_certificate(const Gradient *g, const char *key, const pbCertif
     cliJson_Integer(j, "event_step", c->event_step);
     cliJson_Integer(j, "grazing", (long)c->grazing);
     cliJson_Integer(j, "grazing_step", c->grazing_step);
+    cliJson_Text(j, "grazing_contact", c->grazing_contact);
     cliJson_Integer(j, "simultaneous", (long)c->simultaneous);
     cliJson_Integer(j, "simultaneous_step", c->simultaneous_step);
+    cliJson_Text(j, "simultaneous_contact", c->simultaneous_contact);
   }
   cliJson_Integer(j, "most_contacts", c->most_contacts);
   cliJson_Integer(j, "most_rows", c->most_rows);
@@ -457,12 +459,21 @@ static void warn_growth(const cliRun *run, const pbCertificate *c) {
 }
 
 static void warn_events(const Gradient *g, const pbCertificate *c) {
-  if (g->mode != pb_gradientEvent || c->grazing == 0) return;
-  fprintf(
-      stderr,
-      "pullback: warning: %ld of %ld contact events graze (first at step %d): their moment has no usable derivative and was left "
-      "out; --mode smooth has a gradient there\n",
-      (long)c->grazing, (long)(c->grazing + c->events), c->grazing_step);
+  if (g->mode != pb_gradientEvent) return;
+  if (c->grazing > 0) {
+    fprintf(stderr,
+            "pullback: warning: %ld of %ld contact events graze (first at step %d: %s): their moment has no usable derivative "
+            "and was left "
+            "out; --mode smooth has a gradient there\n",
+            (long)c->grazing, (long)(c->grazing + c->events), c->grazing_step, c->grazing_contact);
+  }
+  if (c->simultaneous > 0) {
+    fprintf(stderr,
+            "pullback: warning: %ld of %ld contact events come together with others (first at step %d: %s): the gradient is "
+            "right for "
+            "changes that keep them together, and a mean of both sides for others\n",
+            (long)c->simultaneous, (long)(c->grazing + c->events), c->simultaneous_step, c->simultaneous_contact);
+  }
 }
 
 // What a user should know of the certificate of trajectory t.
@@ -481,7 +492,8 @@ static void warn(const Gradient *g, int t) {
 
 // Several trajectories are summed only as the task has them.
 static pbStatus count_trajectories(Gradient *g) {
-  static const cliOptionId single[] = {opt_cotangent, opt_init, opt_init_row, opt_keyframe, opt_control, opt_qfrc, opt_xfrc, opt_steps};
+  static const cliOptionId single[] = {opt_cotangent, opt_init, opt_init_row, opt_keyframe,
+                                       opt_control,   opt_qfrc, opt_xfrc,     opt_steps};
   cliRun *run = g->run;
   g->count = run->trajectories > 1 ? run->trajectories : 1;
   g->most_steps = run->steps;

@@ -144,8 +144,10 @@ static json_t *certificate_json(pbGradientKind kind, const pbCertificate *c) {
     json_object_set_new(o, "event_step", json_integer(c->event_step));
     json_object_set_new(o, "grazing", json_integer(c->grazing));
     json_object_set_new(o, "grazing_step", json_integer(c->grazing_step));
+    json_object_set_new(o, "grazing_contact", json_string(c->grazing_contact));
     json_object_set_new(o, "simultaneous", json_integer(c->simultaneous));
     json_object_set_new(o, "simultaneous_step", json_integer(c->simultaneous_step));
+    json_object_set_new(o, "simultaneous_contact", json_string(c->simultaneous_contact));
   }
   json_object_set_new(o, "most_contacts", json_integer(c->most_contacts));
   json_object_set_new(o, "penetration", real(c->penetration));

@@ -129,10 +129,12 @@ typedef struct pbCertificate {
   int64_t onsets, releases;  // contacts that came and went
   int64_t simultaneous;      // impacts while another contact touched and approached too: their order decides the gradient
   double approach;           // slowest speed of approach [m/s] of an impact: derivatives grow like its inverse; infinite: none
-  // gradient by events: onsets and releases corrected; left out because the distance may turn within a step. `simultaneous` counts
-  // those at the same time as another (the mean of both orders is taken). The first step of each, or -1.
+  // gradient by events: onsets and releases corrected; left as in exact because how fast the distance passes says nothing of its moment.
+  // `simultaneous` counts those that come with others that they change: soft ones at the same time (the mean of both orders is taken),
+  // hard ones in the same step (they strike as one: right for changes that keep them together). The first step of each, or -1.
   int64_t events, grazing;
   int event_step, grazing_step, simultaneous_step;
+  char grazing_contact[200], simultaneous_contact[200];  // what grazes first, what is first among others; ""
   int most_contacts, most_rows;
   double penetration;                     // m: deepest overlap of two geoms, and
   int penetrating[2], penetration_step;   // its geoms and step; -1 where nothing overlaps

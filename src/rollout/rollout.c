@@ -377,6 +377,8 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const
     count(&c->events, &c->event_step, here.corrected, k);
     count(&c->grazing, &c->grazing_step, here.grazing, k);
     count(&c->simultaneous, &c->simultaneous_step, here.together, k);
+    if (here.grazing) memcpy(c->grazing_contact, here.grazing_name, sizeof c->grazing_contact);
+    if (here.together) memcpy(c->simultaneous_contact, here.together_name, sizeof c->simultaneous_contact);
   }
   if (status == pb_ok) pbClock_Pull(r, observed ? observed->sensordata : NULL, record, k, g->theta);
   return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbScratch_Error(s));

@@ -27,12 +27,13 @@ static void leave(pbWork_r *w) {
   if (kept != w->kept_at) memcpy(w->kept_at, kept, w->kept_bytes);
 }
 
-static void tell(const pbEvent *events, int n, pbEventCount *count) {
+static void tell(const pbScratch *s, const pbEvent *events, int n, pbEventCount *count) {
   for (int i = 0; i < n; i++) {
-    if (!events[i].pushes) continue;
-    if (events[i].grazing) count->grazing++;
-    else count->corrected++;
-    if (events[i].together) count->together++;
+    const pbEvent *e = events + i;
+    if (!e->pushes) continue;
+    if (e->grazing) pbScratch_KindName(s, e->kind, e->id, count->grazing_name, sizeof count->grazing_name);
+    if (e->together) pbScratch_KindName(s, e->kind, e->id, count->together_name, sizeof count->together_name);
+    count->grazing += e->grazing, count->corrected += !e->grazing, count->together += e->together;
   }
 }
 
@@ -245,7 +246,7 @@ pbStatus pbStep_EventsVjp(const pbModel *m, const double *theta, const double *r
                   .bar = next_bar,
                   .distance_bar = distance};
     PB_TRY(impulse(&p));
-    tell(f.onsets, f.onset_count, count);
+    tell(s, f.onsets, f.onset_count, count);
     if (!p.groups) return pb_ok;
     return pbStep_VjpKept(m, theta, record, kept, input, next, NULL, distance, s, x_bar, input_bar, theta_bar);
   }
@@ -254,7 +255,7 @@ pbStatus pbStep_EventsVjp(const pbModel *m, const double *theta, const double *r
   for (size_t i = 0; i < nv; i++) after[i] = next_bar[nv + i] + next[nv + i];
   bars.v_bar = after, bars.q_bar = next_bar;
   PB_TRY(jumps(s, s->w.qvel, f.onsets, f.onset_count, &bars));
-  tell(f.releases, f.release_count + f.onset_count, count);
+  tell(s, f.releases, f.release_count + f.onset_count, count);
   return pbStep_VjpKept(m, theta, record, kept, input, next, NULL, distance, s, x_bar, input_bar, theta_bar);
 }
 

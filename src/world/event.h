@@ -18,6 +18,7 @@
 
 typedef struct pbEvent {
   int row, place;  // in the evaluation; where pbEvent_Jumps has put it
+  int kind, id;    // of the row
   bool release;
   bool pushes;            // there is a force at the guard, so something jumps
   bool grazing;           // the rate may change its sign within a step: not corrected
@@ -41,6 +42,7 @@ typedef struct pbEventPull {
 // What was found in a step.
 typedef struct pbEventCount {
   int corrected, grazing, together;
+  char grazing_name[200], together_name[200];  // the last of each, where there are any
 } pbEventCount;
 
 // Numbers that scratch->event_columns holds for hard contact.

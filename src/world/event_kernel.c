@@ -37,7 +37,9 @@ int NUM(pbEvent_Find)(const void *work, const double *v_next, pbEvent *events) {
     if (pb_explicit(w->m, r) || (r->kind == pb_rowContact && w->m->contact.onset > 0)) continue;  // their force fades in
     double gap = r->pos[0] - r->margin, rate = v_next ? normal_times(w, r, v_next) : r->vel[0];
     bool crossed = v_next ? gap + h * rate >= 0 : gap - h * rate >= 0;
-    if (crossed) insert(events, n++, (pbEvent){.row = k, .release = v_next, .when = fabs(gap / rate), .rate = rate});
+    if (crossed)
+      insert(events, n++,
+             (pbEvent){.row = k, .kind = r->kind, .id = r->id, .release = v_next, .when = fabs(gap / rate), .rate = rate});
   }
   return n;
 }

@@ -43,6 +43,7 @@ pbStatus pbScratch_InspectCreate(pbScratch *s);
 void pbScratch_InspectDestroy(pbScratch *s);
 // solve_report.c: a row in words; what the report says of the last solve; rows that explode; which matrix failed (pb_singular).
 char *pbScratch_RowName(const pbScratch *s, int row, char *text, size_t size);
+char *pbScratch_KindName(const pbScratch *s, int kind, int id, char *text, size_t size);  // by kind and id of a row
 void pbScratch_NoteSolve(pbScratch *s);
 PB_NODISCARD pbStatus pbScratch_CheckStiffness(pbScratch *s);
 pbStatus pbScratch_ExplainSingular(pbScratch *s);

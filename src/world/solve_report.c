@@ -13,24 +13,27 @@ static void put_object(const pbModel *m, pbObject kind, const char *word, int id
   else snprintf(text, size, "%s %d", word, id);
 }
 
-char *pbScratch_RowName(const pbScratch *s, int row, char *text, size_t size) {
+char *pbScratch_KindName(const pbScratch *s, int kind, int id, char *text, size_t size) {
   const pbModel *m = s->model;
-  const pbRow_r *r = s->w.row + row;
   char a[96], b[96];
-  if (r->kind == pb_rowEquality) {
-    put_object(m, pb_objEquality, "equality", r->id, text, size);
-  } else if (r->kind == pb_rowContact) {
-    const pbContact_r *c = s->w.contact + r->id;
+  if (kind == pb_rowEquality) {
+    put_object(m, pb_objEquality, "equality", id, text, size);
+  } else if (kind == pb_rowContact) {
+    const pbContact_r *c = s->w.contact + id;
     put_object(m, pb_objGeom, "geom", c->geom1, a, sizeof a), put_object(m, pb_objGeom, "geom", c->geom2, b, sizeof b);
     snprintf(text, size, "contact of %s and %s", a, b);
   } else {
-    bool limit = r->kind == pb_rowLimit;
+    bool limit = kind == pb_rowLimit;
     int joints = limit ? m->njnt : m->nv;
-    if (r->id >= joints) put_object(m, pb_objTendon, "tendon", r->id - joints, a, sizeof a);
-    else put_object(m, pb_objJoint, "joint", limit ? r->id : m->dof_jntid[r->id], a, sizeof a);
+    if (id >= joints) put_object(m, pb_objTendon, "tendon", id - joints, a, sizeof a);
+    else put_object(m, pb_objJoint, "joint", limit ? id : m->dof_jntid[id], a, sizeof a);
     snprintf(text, size, "%s of %s", limit ? "limit" : "friction loss", a);
   }
   return text;
+}
+
+char *pbScratch_RowName(const pbScratch *s, int row, char *text, size_t size) {
+  return pbScratch_KindName(s, s->w.row[row].kind, s->w.row[row].id, text, size);
 }
 
 // The row that pushes the dof most (stiffness: that is stiffest there); -1: none touches it.

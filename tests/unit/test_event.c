@@ -285,6 +285,8 @@ static void test_simultaneous(void **state) {
     assert_int_equal(s.c.events, 4);
     assert_int_equal(s.c.simultaneous, i ? 0 : 4);
     assert_int_equal(s.c.simultaneous_step, i ? -1 : s.c.event_step);
+    if (i) assert_string_equal(s.c.simultaneous_contact, "");
+    else assert_non_null(strstr(s.c.simultaneous_contact, "contact of"));
     g[i] = s.g[2];
     end(&s);
   }
@@ -299,6 +301,7 @@ static void test_grazing(void **state) {
   forward(&s, s.theta);
   reverse(&s, pb_gradientEvent);
   assert_true(s.c.grazing >= 1 && s.c.grazing_step == 1);
+  assert_non_null(strstr(s.c.grazing_contact, "contact of"));
   assert_true(isfinite(s.g[0]));
   end(&s);
 }
