@@ -24,7 +24,7 @@ help:
 	@echo 'make threads        one model in several threads, under the thread sanitizer'
 	@echo 'make faults         plant faults one by one and see that the tests turn red [SHARE=12 SEED=x: so many of them, chosen by x]'
 	@echo 'make check-format, format, tidy, coverage, install, clean'
-	@echo 'PRESET=debug|asan|tsan|coverage builds and tests another way'
+	@echo 'PRESET=debug|asan|asan-quick|tsan|coverage builds and tests another way'
 
 # Configure once; the build tool does so again by itself when a file of the build changes.
 CONFIGURE = mkdir -p build && cmake --preset $(PRESET) -G Ninja $(if $(filter release,$(PB_CI:1=$(PRESET))),-DPULLBACK_WERROR=ON) $(1) >$(BUILD).log 2>&1 || \
