@@ -294,7 +294,7 @@ static pbStatus add_points(pbTaskReader *r, const json_t *o, pbDeformBody *body,
   return status;
 }
 
-static pbStatus fill_body(pbTaskReader *r, const json_t *o, bool touching, pbDeformBody *body, pbDeformable *d) {
+static pbStatus fill_body(pbTaskReader *r, const json_t *o, pbDeformTouch touch, pbDeformBody *body, pbDeformable *d) {
   static const char *const keys[] = {"name", "mesh", "quadratic", "pos",      "quat",   "euler",   "scale",   "start", "velocity",
                                      "mass", "sets", "pins",      "energies", "attach", "surface", "comment", NULL};
   PB_TRY(pbTaskReader_Keys(r, o, keys));
@@ -307,12 +307,12 @@ static pbStatus fill_body(pbTaskReader *r, const json_t *o, bool touching, pbDef
   PB_TRY(add_points(r, o, body, d));
   PB_TRY(pbTask_ReadEnergies(r, json_object_get(o, "energies"), body, d));
   PB_TRY(pbTask_ReadAttachments(r, json_object_get(o, "attach"), body, d));
-  return pbTask_ReadSurface(r, o, touching, body, d);
+  return pbTask_ReadSurface(r, o, touch, body, d);
 }
 
-static pbStatus read_body(pbTaskReader *r, const json_t *o, bool touching, pbDeformable *d) {
+static pbStatus read_body(pbTaskReader *r, const json_t *o, pbDeformTouch touch, pbDeformable *d) {
   pbDeformBody body = {0};
-  pbStatus status = fill_body(r, o, touching, &body, d);
+  pbStatus status = fill_body(r, o, touch, &body, d);
   for (int i = 0; i < body.set_count; i++) {
     pbContext_Free(r->ctx, body.sets[i].name);
     pbContext_Free(r->ctx, body.sets[i].points);
@@ -323,13 +323,13 @@ static pbStatus read_body(pbTaskReader *r, const json_t *o, bool touching, pbDef
   return status;
 }
 
-static pbStatus read_bodies(pbTaskReader *r, const json_t *list, bool touching, pbDeformable *d) {
+static pbStatus read_bodies(pbTaskReader *r, const json_t *list, pbDeformTouch touch, pbDeformable *d) {
   if (!list) return pbTaskReader_Fail(r, pb_bad_input, "\"bodies\" is missing");
   pbTaskReader_Enter(r, "bodies");
   if (!json_is_array(list) || json_array_size(list) == 0) return pbTaskReader_Fail(r, pb_bad_input, "a list of bodies is meant");
   for (size_t i = 0; i < json_array_size(list); i++) {
     pbTaskReader_EnterAt(r, i);
-    PB_TRY(read_body(r, json_array_get(list, i), touching, d));
+    PB_TRY(read_body(r, json_array_get(list, i), touch, d));
     pbTaskReader_Leave(r);
   }
   pbTaskReader_Leave(r);
@@ -385,7 +385,8 @@ static pbStatus read_object(pbTaskReader *r, const json_t *o, pbDeformable **d) 
   PB_TRY(made(r, pbDeformable_Create(r->ctx, d)));
   pbStatus status = read_options(r, o, *d);
   const json_t *contact = json_object_get(o, "contact");
-  if (status == pb_ok) status = read_bodies(r, json_object_get(o, "bodies"), contact != NULL, *d);
+  pbDeformTouch touch = {contact != NULL, json_is_true(json_object_get(o, "planar"))};
+  if (status == pb_ok) status = read_bodies(r, json_object_get(o, "bodies"), touch, *d);
   if (status == pb_ok) status = pbTask_ReadJoins(r, json_object_get(o, "energies"), *d);
   if (status == pb_ok && contact) status = pbTask_ReadContact(r, contact, *d);
   if (status == pb_ok) return pb_ok;

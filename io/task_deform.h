@@ -50,10 +50,13 @@ PB_NODISCARD pbStatus pbTask_ReadEnergies(pbTaskReader *r, const json_t *list, c
                                           pbDeformable *deformable);
 
 // ---- task_deform_contact.c: "attach" and "surface" of a body, "contact" of all
-// `touching`: bodies are surfaces unless they say otherwise.
+// `contact`: bodies are surfaces unless they say otherwise; `planar`: by their outlines.
+typedef struct pbDeformTouch {
+  bool contact, planar;
+} pbDeformTouch;
 PB_NODISCARD pbStatus pbTask_ReadAttachments(pbTaskReader *r, const json_t *list, const pbDeformBody *body,
                                              pbDeformable *deformable);
-PB_NODISCARD pbStatus pbTask_ReadSurface(pbTaskReader *r, const json_t *body_object, bool touching, const pbDeformBody *body,
+PB_NODISCARD pbStatus pbTask_ReadSurface(pbTaskReader *r, const json_t *body_object, pbDeformTouch touch, const pbDeformBody *body,
                                          pbDeformable *deformable);
 PB_NODISCARD pbStatus pbTask_ReadContact(pbTaskReader *r, const json_t *object, pbDeformable *deformable);
 

@@ -1,5 +1,6 @@
 // What deformables of a task meet and hang on: bodies of the model, its geoms, planes, each other.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/context.h"
@@ -81,12 +82,53 @@ static pbStatus add_surface(pbTaskReader *r, const pbDeformBody *body, double ra
   return status;
 }
 
-pbStatus pbTask_ReadSurface(pbTaskReader *r, const json_t *o, bool touching, const pbDeformBody *body, pbDeformable *d) {
+// In the plane a body of triangles ends at its outline: the edges that one triangle alone has, from corner to corner; its lines beside them.
+static int by_corners(const void *a, const void *b) { return memcmp(a, b, 2 * sizeof(int)); }
+
+static int outline(const pbCells *skin, int *edge) {
+  int count = 3 * skin->count, kept = 0;
+  for (int i = 0; i < count; i++) {
+    int a = skin->vertex[i], b = skin->vertex[i % 3 == 2 ? i - 2 : i + 1];
+    edge[2 * i] = a < b ? a : b, edge[2 * i + 1] = a < b ? b : a;
+  }
+  qsort(edge, (size_t)count, 2 * sizeof(int), by_corners);
+  for (int i = 0, same; i < count; i += same) {
+    for (same = 1; i + same < count && !by_corners(edge + 2 * i, edge + 2 * (i + same)); same++) continue;
+    if (same == 1) memmove(edge + 2 * kept++, edge + 2 * i, 2 * sizeof(int));
+  }
+  return kept;
+}
+
+static pbStatus add_outline(pbTaskReader *r, const pbDeformBody *body, double radius, bool self, pbDeformable *d) {
+  pbCells skin = {0};
+  const pbMesh *mesh = body->mesh;
+  const pbCells *lines = &mesh->cells[pb_cellEdge];
+  PB_TRY(made(r, pbMesh_Skin(r->ctx, mesh, &skin)));
+  bool bare = skin.count == 0 && lines->count == 0;
+  int points = bare ? mesh->points : 0;
+  int *all = pbContext_AllocArray(r->ctx, 6 * (size_t)skin.count + 2 * (size_t)lines->count + (size_t)points + 1, sizeof(int));
+  pbStatus status = all ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a surface");
+  if (status == pb_ok) {
+    int edges = outline(&skin, all), *point = all + 2 * (edges + lines->count);
+    if (lines->count) memcpy(all + 2 * edges, lines->vertex, 2 * (size_t)lines->count * sizeof(int));
+    edges += lines->count;
+    for (int i = 0; i < points; i++) point[i] = i;
+    shift(all, 2 * edges + points, body->first);
+    pbSurface surface = {
+        .name = body->name, .edges = edges, .edge = all, .points = points, .point = point, .radius = radius, .self = self};
+    status = made(r, pbDeformable_AddSurface(d, &surface, NULL));
+  }
+  pbContext_Free(r->ctx, all);
+  pbCells_Clear(r->ctx, &skin);
+  return status;
+}
+
+pbStatus pbTask_ReadSurface(pbTaskReader *r, const json_t *o, pbDeformTouch touch, const pbDeformBody *body, pbDeformable *d) {
   static const char *const keys[] = {"radius", "self", "comment", NULL};
   const json_t *value = json_object_get(o, "surface");
   double radius = 0;
   bool self = true;
-  if (!touching) return value ? pbTaskReader_FailAt(r, "surface", "\"contact\" of the deformables is missing") : pb_ok;
+  if (!touch.contact) return value ? pbTaskReader_FailAt(r, "surface", "\"contact\" of the deformables is missing") : pb_ok;
   if (json_is_false(value)) return pb_ok;
   if (value && !json_is_true(value)) {
     pbTaskReader_Enter(r, "surface");
@@ -96,7 +138,7 @@ pbStatus pbTask_ReadSurface(pbTaskReader *r, const json_t *o, bool touching, con
     if (!(radius >= 0)) return pbTaskReader_FailAt(r, "radius", "a number of 0 or more is meant");
     pbTaskReader_Leave(r);
   }
-  return add_surface(r, body, radius, self, d);
+  return touch.planar ? add_outline(r, body, radius, self, d) : add_surface(r, body, radius, self, d);
 }
 
 // ---- contact ----------------------------------------------------------------------------------------------------------

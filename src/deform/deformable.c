@@ -288,7 +288,7 @@ pbStatus pbDeformable_SetParameter(pbDeformable *d, int group, const char *param
   for (size_t i = 0; i < count; i++) {
     bool open = p->lower == 0 && p->upper == 0;
     if (!isfinite(values[i]) || (!open && (values[i] < p->lower || values[i] > p->upper)))
-      return pbContext_Fail(d->ctx, pb_bad_input, "%s.%s, row %zu: %g is outside of its range %g to %g", g->name, p->name,
+      return pbContext_Fail(d->ctx, pb_bad_input, "%s.%s, row %zu: %.10g is outside of its range %.10g to %.10g", g->name, p->name,
                             i / size, values[i], p->lower, p->upper);
   }
   double *data = pbContext_AllocArray(d->ctx, count + 1, sizeof *data);
@@ -311,6 +311,12 @@ pbStatus pbDeformable_Control(pbDeformable *d, int group, const char *parameter)
 pbStatus pbDeformable_SetOptions(pbDeformable *d, const pbDeformOptions *options) {
   if (options->scheme < 0 || options->scheme >= pb_schemeCount)
     return pbContext_Fail(d->ctx, pb_bad_argument, "there is no scheme %d", (int)options->scheme);
+  if (options->method < 0 || options->method >= pb_minimiserCount)
+    return pbContext_Fail(d->ctx, pb_bad_argument, "there is no method %d", (int)options->method);
+  if (options->method == pb_minimiseUser && !options->minimise)
+    return pbContext_Fail(d->ctx, pb_bad_argument, "the method 'user' needs a function that minimises");
+  if (!(options->residual >= 0) || !(options->rate >= 0))
+    return pbContext_Fail(d->ctx, pb_bad_argument, "residual and rate of deformables: not negative");
   if (options->iterations < 0 || !(options->tolerance >= 0))
     return pbContext_Fail(d->ctx, pb_bad_argument, "iterations and tolerance of deformables: not negative");
   d->options = *options;

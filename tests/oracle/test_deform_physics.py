@@ -214,3 +214,37 @@ def test_far_from_the_origin(tmp_path):
     body["pos"] = [0, 0, 0]
     near = rows(model(tmp_path, 0.01, gravity=(0, 0, -9.81), bodies=[body]), 20)[-1, 3]
     assert np.allclose(far, near, atol=1e-6)
+
+
+# ---- descriptions ---------------------------------------------------------------------------------------------------------
+def test_planar_bodies_meet_by_their_outlines(tmp_path):
+    """A square of triangles falls in the plane onto a plane, and rests above it within the barrier's distance."""
+    body = dict(name="b", mesh=dict(grid=dict(u=[0.2, 0, 0], v=[0, 0.2, 0], cells=[3, 3])), pos=[0, 0.01, 0], mass=1,
+                energies=[dict(energy="stvk", name="s", parameters=dict(young=1e5, poisson=0.3, thickness=0.01)),
+                          dict(energy="drag", name="d", on="points", parameters=dict(damping=0.5))])
+    contact = dict(distance=0.004, stiffness=2e4, planes=[dict(name="floor", normal=[0, 1, 0])])
+    m = model(tmp_path, 0.01, gravity=(0, -9.81, 0), planar=True, bodies=[body], contact=contact)
+    y = rows(m, 60)[-1, :16, 1]
+    assert 0 < y.min() < 0.004
+
+
+@pytest.mark.parametrize("poisson", [-1, 0.5])
+def test_bounds_of_poisson_are_no_values(tmp_path, poisson):
+    body = dict(name="b", mesh=TET, energies=[dict(energy="neo_hookean", name="f", parameters=dict(young=1e4, poisson=poisson, density=1e3))])
+    with pytest.raises(pb.Error, match="poisson.*outside of its range"):
+        model(tmp_path, 0.01, bodies=[body])
+
+
+@pytest.mark.parametrize("pattern, compliance", [("uniform", 1), ("alternating", 1.2)])
+def test_bending_of_grids(tmp_path, pattern, compliance):
+    """A wide sheet clamped at one edge sags by its weight: alternating diagonals have 5/6 of the stiffness, their points give way."""
+    n, length, width, bending, weight, g = 24, 0.2, 0.8, 1e-4, 0.2, 0.01
+    mesh = dict(grid=dict(u=[length, 0, 0], v=[0, width, 0], cells=[n, 4 * n], pattern=pattern))
+    body = dict(name="s", mesh=mesh, pins=[dict(points=dict(box=[[None] * 3, [length / n * 1.001, None, None]]))],
+                energies=[dict(energy="membrane_stvk", name="m", parameters=dict(young=1e6, poisson=0.0, thickness=1e-3, density=weight / 1e-3)),
+                          dict(energy="bending_quadratic", name="b", parameters=dict(bending=bending))])
+    x = rows(model(tmp_path, 0.01, gravity=(0, 0, -g), scheme="static", bodies=[body]), 1)
+    middle = (x[0, :, 0] > length - 1e-9) & (np.abs(x[0, :, 1] - width / 2) < 0.05)
+    free = length * (1 - 0.5 / n)  # the clamp acts between the first two rows
+    closed = weight * g * free**4 / (8 * bending)
+    assert -x[1, middle, 2].mean() / closed == pytest.approx(compliance, rel=0.05)

@@ -239,8 +239,7 @@ static void test_errors(void **unused) {
              {{.method = pb_minimiseUser, .minimise = gives_up, .user = &no}, pb_interrupted, "the user's minimiser failed"},
              {{.method = pb_minimiseUser, .minimise = gives_up, .user = &yes}, pb_no_convergence, "user did not converge"},
              {{.method = pb_minimiseUser, .minimise = moves_what_is_fixed}, pb_bad_argument, "moved point 0"},
-             {{.method = pb_minimiseUser, .minimise = loses_itself}, pb_not_finite, "left point 1 at"},
-             {{.method = pb_minimiseUser}, pb_bad_argument, "needs a function"}};
+             {{.method = pb_minimiseUser, .minimise = loses_itself}, pb_not_finite, "left point 1 at"}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     World w = rope(&all[i].options);
     double before[room];
@@ -252,10 +251,34 @@ static void test_errors(void **unused) {
   }
 }
 
+// What cannot be meant is refused where it is said.
+static void test_options(void **unused) {
+  (void)unused;
+  static const struct {
+    pbDeformOptions options;
+    const char *text;
+  } all[] = {{{.method = (pbMinimiser)-3}, "no method -3"},
+             {{.method = pb_minimiserCount}, "no method"},
+             {{.method = pb_minimiseUser}, "needs a function"},
+             {{.scheme = (pbScheme)-1}, "no scheme -1"},
+             {{.residual = -1}, "not negative"},
+             {{.rate = NAN}, "not negative"}};
+  pbContext *ctx = pbContext_Create(NULL);
+  pbDeformable *d;
+  assert_int_equal(pbDeformable_Create(ctx, &d), pb_ok);
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    assert_int_equal(pbDeformable_SetOptions(d, &all[i].options), pb_bad_argument);
+    if (!strstr(pbContext_Error(ctx), all[i].text)) fail_msg("%s", pbContext_Error(ctx));
+  }
+  pbDeformable_Destroy(d);
+  pbContext_Destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_same_minimum),       cmocka_unit_test(test_iterations),      cmocka_unit_test(test_adam),
-      cmocka_unit_test(test_negative_curvature), cmocka_unit_test(test_tight_tolerance), cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_options), cmocka_unit_test(test_same_minimum),       cmocka_unit_test(test_iterations),
+      cmocka_unit_test(test_adam),    cmocka_unit_test(test_negative_curvature), cmocka_unit_test(test_tight_tolerance),
+      cmocka_unit_test(test_errors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

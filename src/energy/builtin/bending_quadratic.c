@@ -19,8 +19,10 @@ static const pbMaterial materials[] = {{
     .start = start,
     .sheet = "E = B/2 |sum of cotangent weights times x|^2/(A + A') of the hinge, A and A' the areas of its triangles at rest "
              "(Bergou et al. 2006, whose coefficient is three times this). B: bending stiffness of a plate, young thickness^3 / "
-             "(12 (1 - poisson^2)): exact in the limit for a sheet rolled along an axis of a grid, or any way on equilateral "
-             "triangles, which behave as a plate of Poisson's ratio -1/3; grids rolled along diagonals are stiffer (alternating "
-             "ones 1.5 times). Quadratic, constant Hessian: the choice for cloth. The rest shape is flat.",
+             "(12 (1 - poisson^2)): exact in the limit for a uniform grid rolled along an axis, or any way on "
+             "equilateral triangles, which behave as a plate of Poisson's ratio -1/3. Alternating grids behave as a "
+             "plate of 5/6 of it and Poisson's ratio -1/5 along their axes (they bend 1.2 times as far; 4/3 of it along "
+             "diagonals), uniform ones are 3 times as stiff across their diagonals; narrow strips of either, free to "
+             "bend across, have 4/5. Quadratic, constant Hessian: the choice for cloth. The rest shape is flat.",
 }};
 PB_MATERIAL_FILE(bending_quadratic, materials);

@@ -1,7 +1,7 @@
 // Damping of sheets in space, proportional to their stiffness.
 #include "energy/builtin/builtin.h"
 
-static const pbEnergyParameter parameters[] = {PB_YOUNG, PB_POISSON, PB_SCALAR("time", "s", PB_POSITIVE),
+static const pbEnergyParameter parameters[] = {PB_YOUNG, PB_POISSON_SHEET, PB_SCALAR("time", "s", PB_POSITIVE),
                                                PB_SCALAR("thickness", "m", PB_POSITIVE)};
 static const double start[] = {1e6, 0.3, 1e-3, 1e-3};
 
