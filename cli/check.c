@@ -3,6 +3,7 @@
 //   dot product   <w, J d> = <J' w, d> with jvp (complex step of the same source) and vjp (hand-written adjoint), every step
 //   Jacobians     w A, w B, w C, w D of the full Jacobians = the pullback of w
 //   differences   <w, J d> against Richardson differences of the model's own step; kinks are found, named and left out
+//   slopes        states and sensors of a short rollout against differences to one side and both, bounds and ties of parameters included
 //   Taylor        |f(x + e d) - f(x) - e <g, d>| falls as e^2 over the whole rollout, along the gradient and random directions
 //   --mode        with event or smooth: <w, J d> = <J' w, d> of that gradient over the whole rollout
 //   certificate   residual of the solver, growth of the costate, contacts that come and go
@@ -14,6 +15,7 @@
 
 #include "base/rng.h"
 #include "cli.h"
+#include "slopes.h"
 #include "world/model.h"
 
 enum {
@@ -212,13 +214,13 @@ static void project(const double *value, double *way, int n) {
   for (int i = 0; i < n && size > 0; i++) way[i] -= value[i] * along / size;
 }
 
-static void project_joint_quaternions(const Doctor *d, const pbParam *p, double *way) {
+static void project_joint_quaternions(const cliRun *run, const pbParam *p, double *way) {
   pbField type, address;
-  if (!pbModel_Field(d->run->model, "jnt_type", &type) || !pbModel_Field(d->run->model, "jnt_qposadr", &address)) return;
+  if (!pbModel_Field(run->model, "jnt_type", &type) || !pbModel_Field(run->model, "jnt_qposadr", &address)) return;
   for (int j = 0; j < type.rows; j++) {
     if (type.integers[j] > 1) continue;
     size_t at = p->offset + (size_t)address.integers[j] + (type.integers[j] == 0 ? 3 : 0);
-    project(d->run->theta + at, way + at, 4);
+    project(run->theta + at, way + at, 4);
   }
 }
 
@@ -228,12 +230,12 @@ static bool ends_with(const char *text, const char *suffix) {
 }
 
 // Relative to what is there: zeros (no friction, no margin) stay zero, where many fields have their kinks.
-static void draw_parameter(Doctor *d, const pbParam *p, double *way) {
-  const double *theta = d->run->theta;
+void cliCheck_DrawParameter(const cliRun *run, pbRng *rng, const pbParam *p, double *way) {
+  const double *theta = run->theta;
   size_t count = (size_t)p->rows * (size_t)p->cols;
-  for (size_t i = 0; i < count; i++) way[p->offset + i] = pbRng_Normal(&d->rng) * fabs(theta[p->offset + i]);
+  for (size_t i = 0; i < count; i++) way[p->offset + i] = pbRng_Normal(rng) * fabs(theta[p->offset + i]);
   pbField eq_type = {0};
-  bool weld = strcmp(p->name, "eq_data") == 0 && pbModel_Field(d->run->model, "eq_type", &eq_type);
+  bool weld = strcmp(p->name, "eq_data") == 0 && pbModel_Field(run->model, "eq_type", &eq_type);
   for (int r = 0; r < p->rows; r++) {
     size_t at = p->offset + (size_t)r * (size_t)p->cols;
     if (ends_with(p->name, "quat") && p->cols == 4) project(theta + at, way + at, 4);
@@ -241,8 +243,10 @@ static void draw_parameter(Doctor *d, const pbParam *p, double *way) {
     if (weld && eq_type.integers[r] == 1) project(theta + at + 6, way + at + 6, 4);
     if (strstr(p->name, "solimp")) way[at + 3] = way[at + 4] = 0;  // midpoint and power: exponents with kinks at their defaults
   }
-  if (strcmp(p->name, "qpos0") == 0 || strcmp(p->name, "qpos_spring") == 0) project_joint_quaternions(d, p, way);
+  if (strcmp(p->name, "qpos0") == 0 || strcmp(p->name, "qpos_spring") == 0) project_joint_quaternions(run, p, way);
 }
+
+static void draw_parameter(Doctor *d, const pbParam *p, double *way) { cliCheck_DrawParameter(d->run, &d->rng, p, way); }
 
 static void draw_theta(Doctor *d) {
   memset(d->theta_way, 0, d->np * sizeof *d->theta_way);
@@ -1045,10 +1049,26 @@ static void free_room(Doctor *d) {
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) pbContext_Free(ctx, memory[i]);
 }
 
+// A short rollout by everything, bounds and ties included.
+static pbStatus slopes(Doctor *d) {
+  cliSlopes found = {0};
+  PB_TRY(cliSlopes_Run(d->run, &d->rng, &found));
+  for (int i = 0; i < slopes_most; i++) {
+    const cliSlopeTest *s = &found.tests[i];
+    if (!s->name) continue;
+    Test *t = add_test(d, s->name, s->limit);
+    t->tried = s->tried, t->skipped = s->skipped, t->worst = s->worst, t->holds = s->holds;
+    snprintf(t->words, sizeof t->words, "%s", s->words);
+  }
+  for (int i = 0; i < found.bend_count; i++) find(d, "at a bound or tie", found.bends[i].where, "%s", found.bends[i].why);
+  return pb_ok;
+}
+
 static pbStatus every_test(Doctor *d) {
   PB_TRY(dot_products(d));
   PB_TRY(jacobians(d));
   PB_TRY(differences(d));
+  PB_TRY(slopes(d));
   PB_TRY(taylor_remainders(d));
   return mode_test(d);
 }

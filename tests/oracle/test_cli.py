@@ -412,6 +412,19 @@ def test_check_holds(run, arm):
     assert "hold" in run("check", RICH, "--seed", 1, "--horizon", 10).stdout
 
 
+def test_check_compares_bounds_ties_and_sensors_with_differences(run, tmp_path):
+    path = tmp_path / "ball.xml"
+    path.write_text("""<mujoco><worldbody><geom name="floor" type="plane" size="5 5 1"/><body pos="0 0 .0995"><freejoint/>
+        <geom name="ball" size=".1" mass="1"/></body></worldbody><sensor><clock/></sensor></mujoco>""")
+    d = json.loads(run("check", path, "--json").stdout)
+    cases = {c["name"]: c for c in d["checks"]}
+    assert d["holds"]
+    assert cases["differences, states by parameters"]["cases"] > 40
+    assert cases["differences, sensors by parameters"]["cases"] > 40
+    named = [f["where"] for f in d["findings"] if f["what"] == "at a bound or tie"]
+    assert "geom_friction:floor:0" in named and any(n.startswith("dof_frictionloss:") for n in named)
+
+
 def test_check_names_an_unconverged_solve(run):
     d = json.loads(run("check", RICH, "--json", "--option", "iterations=1", "--horizon", 5, code=1).stdout)
     found = [f for f in d["findings"] if f["what"] == "unconverged solve"]
