@@ -1,11 +1,18 @@
 #include "io/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/context.h"
+
+static const char part_name[] = ".part-00000000";  // behind that of the target
 
 static char *copy_text(pbContext *ctx, const char *text, const char *suffix) {
   size_t a = strlen(text), b = strlen(suffix);
@@ -20,24 +27,96 @@ static pbStatus no_memory(pbContext *ctx, const char *path) {
   return pbContext_Fail(ctx, pb_no_memory, "%s: out of memory", path);
 }
 
-// A name beside the target, made with the permissions a plain fopen would give.
+// Names that nobody else makes at the same time: by process, file and moment. Taken ones are refused by O_EXCL.
+static void number_name(const pbFile *file, unsigned attempt) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  uint64_t bits = (uint64_t)(uintptr_t)file ^ (uint64_t)now.tv_nsec << 20 ^ (uint64_t)now.tv_sec << 40 ^ (uint64_t)attempt;
+  bits = (bits ^ (uint64_t)getpid() << 32) * 0x9e3779b97f4a7c15u;
+  snprintf(file->temporary + strlen(file->path), sizeof part_name, ".part-%08x", (unsigned)(bits >> 32));
+}
+
+// The file without a name: nothing of it is left when the program is killed. Not all file systems have that.
+static int open_nameless(const pbFile *file) {
+#ifdef O_TMPFILE
+  char *slash = strrchr(file->path, '/');
+  if (!slash) return open(".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (slash == file->path) return open("/", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  *slash = 0;
+  int fd = open(file->path, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  *slash = '/';
+  return fd;
+#else
+  (void)file;
+  return -1;
+#endif
+}
+
+enum { most_names = 100 };
+
+static int open_named(const pbFile *file) {
+  int fd = -1;
+  for (unsigned attempt = 0; attempt < most_names && fd < 0; attempt++) {
+    number_name(file, attempt);
+    fd = open(file->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    if (fd < 0 && errno != EEXIST) break;
+  }
+  return fd;
+}
+
+// A file beside the target, with the permissions a plain fopen would give: the kernel takes the mask off by itself.
 static pbStatus open_temporary(pbFile *file) {
-  file->temporary = copy_text(file->ctx, file->path, ".part-XXXXXX");
+  file->temporary = copy_text(file->ctx, file->path, part_name);
   if (!file->temporary) return no_memory(file->ctx, file->path);
-  int fd = mkstemp(file->temporary);
+  int fd = open_nameless(file);
+  file->nameless = fd >= 0;
+  if (fd < 0) fd = open_named(file);
   if (fd < 0) {
     pbStatus status = pbContext_Fail(file->ctx, pb_file, "%s: cannot be written: %s", file->path, strerror(errno));
     pbContext_Free(file->ctx, file->temporary);
     file->temporary = NULL;
     return status;
   }
-  mode_t mask = umask(0);
-  umask(mask);
-  if (fchmod(fd, 0666 & ~mask) != 0) errno = 0;  // some file systems have no permissions to set
   file->stream = fdopen(fd, "wb");
   if (file->stream) return pb_ok;
   close(fd);
   return no_memory(file->ctx, file->path);
+}
+
+// A name for what has none, just before it is renamed.
+static bool give_name(pbFile *file) {
+  char self[64];
+  snprintf(self, sizeof self, "/proc/self/fd/%d", fileno(file->stream));
+  for (unsigned attempt = 0; attempt < most_names; attempt++) {
+    number_name(file, attempt);
+    if (linkat(AT_FDCWD, self, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW) == 0) {
+      file->nameless = false;
+      return true;
+    }
+    if (errno != EEXIST) return false;
+  }
+  return false;
+}
+
+// SIGINT or SIGTERM waits for whoever holds signals back.
+static bool signal_waits(void) {
+  sigset_t set;
+  return sigpending(&set) == 0 && (sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1);
+}
+
+// A pipe opens when somebody reads it; until then one can still be interrupted.
+static pbStatus open_pipe(pbFile *file, const char *path) {
+  static const struct timespec pause = {.tv_nsec = 20000000};
+  int fd;
+  while ((fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0 && errno == ENXIO) {
+    if (signal_waits() || nanosleep(&pause, NULL) != 0)
+      return pbContext_Fail(file->ctx, pb_interrupted, "%s: interrupted: nobody reads the pipe", path);
+  }
+  if (fd >= 0 && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) == 0) file->stream = fdopen(fd, "wb");
+  if (file->stream) return pb_ok;
+  pbStatus status = pbContext_Fail(file->ctx, pb_file, "%s: cannot be written: %s", path, strerror(errno));
+  if (fd >= 0) close(fd);
+  return status;
 }
 
 pbStatus pbFile_Begin(pbContext *ctx, const char *path, pbFile *file) {
@@ -51,6 +130,8 @@ pbStatus pbFile_Begin(pbContext *ctx, const char *path, pbFile *file) {
   pbStatus status = pb_ok;
   if (exists && S_ISDIR(info.st_mode)) {
     status = pbContext_Fail(ctx, pb_file, "%s: is a folder", path);
+  } else if (exists && S_ISFIFO(info.st_mode)) {
+    status = open_pipe(file, path);
   } else if (exists && !S_ISREG(info.st_mode)) {
     file->stream = fopen(path, "wb");
     if (!file->stream) status = pbContext_Fail(ctx, pb_file, "%s: cannot be written: %s", path, strerror(errno));
@@ -66,6 +147,7 @@ pbStatus pbFile_Commit(pbFile *file) {
   bool bad = ferror(file->stream) != 0;
   if (fflush(file->stream) != 0) bad = true;
   if (file->temporary && !bad && fsync(fileno(file->stream)) != 0 && errno != EINVAL) bad = true;
+  if (!bad && file->nameless && !give_name(file)) bad = true;
   if (fclose(file->stream) != 0) bad = true;
   file->stream = NULL;
   if (!bad && file->temporary && rename(file->temporary, file->path) != 0) bad = true;
@@ -81,7 +163,7 @@ pbStatus pbFile_Commit(pbFile *file) {
 
 void pbFile_Abort(pbFile *file) {
   if (file->stream) fclose(file->stream);
-  if (file->temporary) unlink(file->temporary);
+  if (file->temporary && !file->nameless) unlink(file->temporary);
   if (file->ctx) {
     pbContext_Free(file->ctx, file->temporary);
     pbContext_Free(file->ctx, file->path);
@@ -93,6 +175,7 @@ pbStatus pbFile_Open(pbContext *ctx, const char *path, FILE **stream, size_t *si
   struct stat info;
   if (stat(path, &info) != 0) return pbContext_Fail(ctx, pb_file, "%s: cannot be read: %s", path, strerror(errno));
   if (!S_ISREG(info.st_mode)) return pbContext_Fail(ctx, pb_bad_input, "%s: is not a regular file", path);
+  pbContext_FileOpened(ctx, path);
   *stream = fopen(path, "rb");
   if (!*stream) return pbContext_Fail(ctx, pb_file, "%s: cannot be read: %s", path, strerror(errno));
   *size = (size_t)info.st_size;

@@ -10,10 +10,12 @@ typedef struct pbFile {
   pbContext *ctx;
   FILE *stream;     // write here; errors are found by Commit
   char *path;       // where it will lie, symbolic links followed
+  bool nameless;    // nothing lies under the temporary name yet
   char *temporary;  // NULL where path is no regular file (a device, a pipe): that is written directly
 } pbFile;
 
-// Open for writing. pb_file if the folder cannot be written.
+// Open for writing. pb_file if the folder cannot be written. A pipe that nobody reads: pb_interrupted by a signal, one that is held
+// back (SIGINT, SIGTERM) included.
 PB_NODISCARD pbStatus pbFile_Begin(pbContext *ctx, const char *path, pbFile *file);
 // Close and put in place; on failure nothing is left behind.
 PB_NODISCARD pbStatus pbFile_Commit(pbFile *file);

@@ -159,7 +159,8 @@ static pbStatus values_from_base64(Vtu *t, Role role, const unsigned char *text,
 
 static pbStatus values_from_text(Vtu *t, Role role) {
   pbMeshReader words = *t->r;
-  words.at = words.begin = t->inside, words.end = t->inside + t->length;
+  words.at = words.begin = t->inside;
+  words.end = t->length ? t->inside + t->length : t->inside;  // NULL where nothing is inside
   char word[PB_MESH_WORD];
   size_t count = 0;
   while (pbRead_Word(&words, word)) count++;

@@ -7,6 +7,7 @@
 #include <pullback/io.h>
 
 #include "base/context.h"
+#include "base/text.h"
 #include "io/file.h"
 #include "io/task_deform.h"
 #include "io/task_reader.h"
@@ -16,12 +17,6 @@
 const char *const pbTask_Keys[] = {"model",     "deformables", "comment", "options",  "contact",      "parameters", "constants",
                                    "steps",     "duration",    "init",    "controls", "trajectories", "variables",  "loss",
                                    "optimizer", "stop",        "confirm", "seed",     "memory",       "mode",       NULL};
-
-uint64_t pbTask_HashText(const char *text, size_t length) {  // FNV-1a
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
-  return hash;
-}
 
 // ---- model ----------------------------------------------------------------------------------------------------------
 static pbStatus compile_text(pbTaskReader *r, const char *text, pbModel **model) {
@@ -108,14 +103,14 @@ static pbStatus read_options(pbTaskReader *r, const json_t *object, pbTask *task
     pbParam p;
     char text[64];
     pbTaskReader_Enter(r, name);
-    if (pbModel_Param(task->ctx, task->model, name, &p) == pb_ok && p.option) {
+    if (pbModel_Param(NULL, task->model, name, &p) == pb_ok && p.option) {
       pbTaskReader_Leave(r);
       PB_TRY(set_param(r, &p, object, name, task->theta));
       continue;
     }
-    if (pbModel_Param(task->ctx, task->model, name, &p) == pb_ok)
+    if (pbModel_Param(NULL, task->model, name, &p) == pb_ok)
       return pbTaskReader_Fail(r, pb_bad_input, "is no option but a parameter: it belongs into \"parameters\"");
-    if (json_is_number(value)) snprintf(text, sizeof text, "%.17g", json_number_value(value));
+    if (json_is_number(value)) pbText_PutReal(text, sizeof text, json_number_value(value));
     else if (!json_is_string(value)) return pbTaskReader_Fail(r, pb_bad_input, "a text or a number is meant");
     pbStatus status = pbModel_SetOption(task->model, name, json_is_string(value) ? json_string_value(value) : text);
     if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
@@ -135,7 +130,7 @@ static pbStatus read_contact(pbTaskReader *r, const json_t *object, pbTask *task
   json_object_foreach((json_t *)object, name, value) {
     char text[64];
     pbTaskReader_Enter(r, name);
-    if (json_is_number(value)) snprintf(text, sizeof text, "%.17g", json_number_value(value));
+    if (json_is_number(value)) pbText_PutReal(text, sizeof text, json_number_value(value));
     else if (!json_is_string(value)) return pbTaskReader_Fail(r, pb_bad_input, "a number or a text is meant");
     pbStatus status = pbModel_SetContact(task->model, name, json_is_string(value) ? json_string_value(value) : text);
     if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
@@ -379,15 +374,18 @@ static pbStatus read_task(pbTaskReader *r, const json_t *root, pbTask *task) {
 typedef pbStatus (*pbReadPart)(pbTaskReader *r, const json_t *root, pbTask *task);
 
 static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
+  pbManifest manifest;
   json_t *root;
   PB_TRY(pbTaskReader_Parse(r, &root));
   pbTask *t = pbContext_Alloc(r->ctx, sizeof *t);
   pbStatus status = t ? pb_ok : pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
   if (t) {
     t->ctx = r->ctx;
-    t->hash = pbTask_HashText(r->text, r->length);
+    pbManifest_Begin(&manifest, r->ctx, root);
     t->name = pbContext_CopyText(r->ctx, r->name);
     status = t->name ? read(r, root, t) : pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
+    pbStatus ended = pbManifest_End(&manifest, &t->made_from);
+    if (status == pb_ok) status = ended;
   }
   json_decref(root);
   if (status == pb_ok) *task = t;
@@ -474,8 +472,8 @@ static pbStatus read_loss_only(pbTaskReader *r, const json_t *root, int trajecto
   PB_TRY(pbTaskReader_Keys(r, root, pbTask_Keys));
   const json_t *list = json_object_get(root, "trajectories"), *loss = NULL;
   if (list && (size_t)trajectory >= json_array_size(list))
-    return pbTaskReader_FailAt(r, "trajectories", "there are %zu; trajectory %d (counted from 0) is asked for", json_array_size(list),
-                               trajectory);
+    return pbTaskReader_FailAt(r, "trajectories", "there are %zu; trajectory %d (counted from 0) is asked for",
+                               json_array_size(list), trajectory);
   loss = json_object_get(json_array_get(list, (size_t)trajectory), "loss");
   if (!loss) loss = json_object_get(root, "loss");
   if (!loss) return pbTaskReader_Fail(r, pb_bad_input, "\"loss\" is missing");

@@ -92,6 +92,14 @@ PB_NODISCARD pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbPara
 // Model and parameters of a task file, as a model.
 PB_NODISCARD pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const char *allow_root, pbModel **model);
 extern const char *const pbTask_Keys[];  // of a task file
-uint64_t pbTask_HashText(const char *text, size_t length);
+// made_from of a task (optimize/task.h), gathered while it is read.
+typedef struct pbManifest {
+  pbContext *ctx;
+  char *text;  // NULL: no memory, or nothing yet
+  size_t length;
+  bool failed;
+} pbManifest;
+void pbManifest_Begin(pbManifest *m, pbContext *ctx, const json_t *root);  // and watches what ctx opens
+PB_NODISCARD pbStatus pbManifest_End(pbManifest *m, char **text);          // the caller frees *text
 
 #endif

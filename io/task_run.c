@@ -8,11 +8,32 @@
 #include "io/task_reader.h"
 #include "world/model.h"
 
-// ---- state file: one array, written whole or not at all -------------------------------------------------------------
+// ---- state file: what the task was made from, and the run; written whole or not at all --------------------------------
 typedef struct Store {
   pbContext *ctx;
-  const char *path;
+  const char *path, *made_from;
 } Store;
+
+static pbStatus not_of_task(const Store *store, const char *why) {
+  return pbContext_Fail(store->ctx, pb_bad_input, "%.400s: %.600s; remove it or optimize with --fresh to begin anew", store->path,
+                        why);
+}
+
+// The first line in which both differ, without its hash.
+static pbStatus compare(const Store *store, const char *then, const char *now) {
+  enum { digits = 17 };
+  char why[600];
+  while (*then && *now) {
+    size_t a = strcspn(then, "\n"), b = strcspn(now, "\n");
+    if (a < digits || b < digits || memcmp(then, now, digits)) {
+      int length = b > digits ? (int)(b - digits) : 0;
+      snprintf(why, sizeof why, "holds a run from before %.*s was changed", length < 500 ? length : 500, now + digits);
+      return not_of_task(store, why);
+    }
+    then += a + (then[a] != 0), now += b + (now[b] != 0);
+  }
+  return *then || *now ? not_of_task(store, "holds a run of a task that read other files") : pb_ok;
+}
 
 static pbStatus load_state(void *user, double *state, size_t count, bool *found) {
   Store *store = user;
@@ -23,24 +44,22 @@ static pbStatus load_state(void *user, double *state, size_t count, bool *found)
   if (status != pb_ok)
     return pbContext_Fail(store->ctx, status, "%s; remove the file or optimize with --fresh to begin anew",
                           pbContext_Error(store->ctx));
-  const pbArray *array = pbArrays_Count(set) == 1 ? pbArrays_At(set, 0) : NULL;
-  bool good = array && array->type == pb_arrayReal && array->count == count;
-  if (good) memcpy(state, array->reals, count * sizeof *state);
+  const pbArray *run = pbArrays_Find(set, "run"), *made_from = pbArrays_Find(set, "made_from");
+  bool known = run && made_from && run->type == pb_arrayReal && made_from->type == pb_arrayText && made_from->count == 1;
+  status = known ? compare(store, made_from->text, store->made_from) : not_of_task(store, "holds no run of this program");
+  if (status == pb_ok && run->count != count) status = not_of_task(store, "holds a run by another method");
+  if (status == pb_ok) memcpy(state, run->reals, count * sizeof *state);
   pbArrays_Destroy(set);
-  return good ? pb_ok
-              : pbContext_Fail(
-                    store->ctx, pb_bad_input,
-                    "%.400s: does not hold a run of this task, or of the task before it was changed; remove it or optimize "
-                    "with --fresh to begin anew",
-                    store->path);
+  return status;
 }
 
 static pbStatus save_state(void *user, const double *state, size_t count) {
   Store *store = user;
   pbArrays *set;
   PB_TRY(pbArrays_Create(store->ctx, &set));
-  pbStatus status = pbArrays_AddReals(set, "", 1, &count, state, NULL);
-  if (status == pb_ok) status = pbArrays_SaveNpy(set, store->path);
+  pbStatus status = pbArrays_AddText(set, "made_from", store->made_from);
+  if (status == pb_ok) status = pbArrays_AddReals(set, "run", 1, &count, state, NULL);
+  if (status == pb_ok) status = pbArrays_SaveNpz(set, store->path, false);
   pbArrays_Destroy(set);
   return status;
 }
@@ -48,7 +67,7 @@ static pbStatus save_state(void *user, const double *state, size_t count) {
 pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *result) {
   static const pbRunOptions none;
   if (!options) options = &none;
-  Store store = {task->ctx, options->state_file};
+  Store store = {task->ctx, options->state_file, task->made_from};
   pbRunStore kept = {&store, options->state_file, load_state, save_state};
   return pbTask_RunLoop(task, options, options->state_file ? &kept : NULL, result);
 }

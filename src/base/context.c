@@ -8,6 +8,8 @@
 struct pbContext {
   pbAllocator hooks;
   char error[PB_ERROR_TEXT];
+  pbFileWatcher watcher;
+  void *watcher_user;
   char *warnings;  // NULL until the first warning
   size_t warnings_length, warnings_capacity;
 };
@@ -120,4 +122,13 @@ char *pbContext_CopyText(pbContext *ctx, const char *text) {
   size_t size = strlen(text) + 1;
   char *copy = pbContext_Alloc(ctx, size);
   return copy ? memcpy(copy, text, size) : NULL;
+}
+
+void pbContext_WatchFiles(pbContext *ctx, pbFileWatcher watcher, void *user) {
+  ctx->watcher = watcher;
+  ctx->watcher_user = user;
+}
+
+void pbContext_FileOpened(pbContext *ctx, const char *path) {
+  if (ctx->watcher) ctx->watcher(ctx->watcher_user, path);
 }

@@ -12,6 +12,11 @@ void pbContext_ClearWarnings(pbContext *ctx);
 // count * size bytes, zeroed; NULL when out of memory or when the product overflows (counts come from untrusted files).
 void *pbContext_AllocArray(pbContext *ctx, size_t count, size_t size);
 
+// Whoever must know which files a result depends on: called for each that is opened for reading. NULL: nobody.
+typedef void (*pbFileWatcher)(void *user, const char *path);
+void pbContext_WatchFiles(pbContext *ctx, pbFileWatcher watcher, void *user);
+void pbContext_FileOpened(pbContext *ctx, const char *path);
+
 // Copy of a text through the context; NULL when out of memory.
 char *pbContext_CopyText(pbContext *ctx, const char *text);
 

@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <locale.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,4 +22,14 @@ bool pbText_Count(const char *text, int *value) {
   if (!length || length > 9 || strspn(text, "0123456789") != length) return false;
   *value = atoi(text);
   return true;
+}
+
+char *pbText_PutReal(char *text, size_t size, double value) {
+  locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0),
+           before = plain ? uselocale(plain) : (locale_t)0;  // of this thread alone
+  snprintf(text, size, "%.17g", value);
+  if (!plain) return text;
+  uselocale(before);
+  freelocale(plain);
+  return text;
 }

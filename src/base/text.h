@@ -3,10 +3,13 @@
 #define PB_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 // The whole of `text` as a number (decimal or hexadecimal, C's syntax); false, *value untouched, if it is not one. Infinite
 // values and NaN are numbers here.
 bool pbText_Real(const char *text, double *value);
+// The number with all its digits, as pbText_Real reads it; returns text.
+char *pbText_PutReal(char *text, size_t size, double value);
 // A whole number from 0 to 999 999 999, digits only.
 bool pbText_Count(const char *text, int *value);
 

@@ -7,6 +7,7 @@
 #include "energy/formula.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,7 +280,7 @@ static int arguments(Parser *p, pbValue *a, int most, const char *closing) {
 // A whole number written out
 static int whole(Parser *p, const char *what) {
   Token t = p->token;
-  if (t.kind == tk_number && t.number == (int)t.number) {
+  if (t.kind == tk_number && fabs(t.number) < 1e9 && t.number == (int)t.number) {
     next(p);
     return (int)t.number;
   }

@@ -83,9 +83,8 @@ static pbStatus restore(Loop *l, const char *file) {
   if (kept.version != 1 || kept.key_high != (double)(l->key >> 32) || kept.key_low != (double)(l->key & 0xffffffffu))
     return pbContext_Fail(
         task->ctx, pb_bad_input,
-        "%.400s: holds a run of another task, method or seed than %.400s (or of the task before it was changed); remove "
-        "it or optimize with --fresh to begin anew",
-        file, task->name);
+        "%.400s: holds a run of %.400s by another method or seed; remove it or optimize with --fresh to begin anew", file,
+        task->name);
   if (!(kept.history_count >= 0 && kept.history_count <= PB_HISTORY_ROWS && kept.history_stride >= 1 &&
         kept.history_stride < 1e9))
     return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: is damaged; remove it or optimize with --fresh to begin anew", file);
@@ -171,7 +170,7 @@ static pbStatus begin(Loop *l, const pbRunOptions *options, const pbRunStore *st
         task->name);
   l->method = o.method;
   l->iterations = options->iterations > 0 ? options->iterations : task->iterations;
-  l->key = (task->hash ^ (o.seed * 0x9e3779b97f4a7c15u)) * 31 + (uint64_t)o.method;
+  l->key = o.seed * 0x9e3779b97f4a7c15u + (uint64_t)o.method;
   pbProblem problem = {.n = task->n,
                        .m = task->m,
                        .lower = task->lower,

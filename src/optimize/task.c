@@ -23,6 +23,7 @@ void pbTask_Destroy(pbTask *task) {
     pbContext_Free(ctx, task->variables[i].index);
   }
   for (int i = 0; task->stop.terms && i < task->stop.term_count; i++) pbContext_Free(ctx, task->stop.terms[i]);
+  pbContext_Free(ctx, task->made_from);
   void *all[] = {task->name,       task->theta,           task->theta_now, task->theta_used, task->theta_bar,    task->variables,
                  task->start,      task->lower,           task->upper,     task->value,      task->trajectories, task->rates,
                  task->stop.terms, task->stop.deviations, task->met_z,     task->result_z,   task->last_z};

@@ -133,7 +133,9 @@ typedef struct pbVerdict {  // why the run ended
 struct pbTask {
   pbContext *ctx;
   char *name;
-  uint64_t hash;  // of the text
+  // What a result hangs on, a line each: the program's version, the task (all of it but its count of iterations) and every file that
+  // was read for it, "HASH NAME".
+  char *made_from;
   pbModel *model;
   bool borrowed;  // the model is another's
   size_t ntheta;

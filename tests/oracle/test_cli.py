@@ -518,6 +518,54 @@ def test_optimize_without_iterations_reports_the_start(run, tmp_path, arm):
     assert np.load(tmp_path / result["trajectory_files"][0])["qpos"].shape == (151, 2) and not list(tmp_path.glob("*.state"))
 
 
+def test_pipe_that_nobody_reads_can_be_interrupted(run, tmp_path, arm):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    p = subprocess.Popen([run.program, "simulate", str(arm), "--steps", "2", "-o", str(pipe)])
+    time.sleep(1)
+    assert p.poll() is None
+    p.send_signal(signal.SIGINT)
+    assert p.wait(timeout=30) == 130
+
+
+def interrupted(run, task, out):
+    """A run that was stopped after its first state was written."""
+    p = subprocess.Popen([run.program, "optimize", str(task), "-o", str(out), "--fresh"])
+    for _ in range(3000):
+        time.sleep(0.01)
+        if out.with_suffix(".state").exists():
+            break
+    p.send_signal(signal.SIGINT)
+    assert p.wait(timeout=60) == 130
+
+
+def test_optimize_resumes_only_what_it_was(run, tmp_path, arm):
+    """Model, included files, controls, recordings and deformables are part of the run; more iterations are not."""
+    include, target, net = tmp_path / "links.xml", tmp_path / "target.npz", tmp_path / "net.json"
+    text = arm.read_text()
+    include.write_text('<mujoco><default><geom density="900"/></default></mujoco>')
+    arm.write_text(text.replace("<worldbody>", '<include file="links.xml"/><worldbody>', 1))
+    np.savez(target, qpos=np.zeros((151, 2)))
+    net.write_text(json.dumps({"bodies": [{"name": "net", "mesh": {"grid": {"u": [0.1, 0, 0], "v": [0, 0.1, 0], "cells": [1, 1]}}, "pos": [3, 0, 3],
+                                           "energies": [{"energy": "membrane_stvk", "parameters": {"young": 1e3, "poisson": 0.3, "thickness": 1e-3, "density": 200}}]}]}))
+    loss = [{"name": "record", "qpos": True, "at": "all", "target": {"file": "target.npz", "array": "qpos"}}]
+    setting = dict(loss=loss, deformables="net.json", optimizer={"method": "cmaes", "iterations": 10 ** 6})
+    task, out = write_task(tmp_path, **setting), tmp_path / "r.json"
+    interrupted(run, task, out)
+    for file in (arm, include, target, net):
+        kept = file.read_bytes()
+        if file == target:
+            np.savez(target, qpos=np.full((151, 2), 1e-3))
+        else:
+            file.write_bytes(kept + (b" " if file == net else b"<!-- another -->"))
+        said = run("optimize", task, "-o", out, code=3).stderr
+        assert "r.state" in said and file.name + " was changed" in said and "--fresh" in said, said
+        file.write_bytes(kept)
+    setting["optimizer"]["iterations"] = 1
+    result = json.loads(run("optimize", write_task(tmp_path, **setting), "-o", out).stdout or out.read_text())
+    assert result["resumed"] and result["iterations"] > 1
+
+
 def test_optimize_leaves_no_state_behind_that_is_of_no_use(run, tmp_path, arm):
     task = write_task(tmp_path, init={"qvel": [1e9, 1e9]}, optimizer={"method": "gauss-newton"}, loss=[{"qpos": True}])
     text = refuse(run, tmp_path, 4, "optimize", task)
@@ -536,8 +584,8 @@ def test_optimize_leaves_no_state_behind_that_is_of_no_use(run, tmp_path, arm):
             break
     p.send_signal(signal.SIGINT)
     assert p.wait(timeout=60) == 130
-    text = run("optimize", write_task(tmp_path, optimizer={"method": "cmaes", "iterations": 10 ** 6 + 1}), "-o", tmp_path / "r.json", code=3).stderr
-    assert "r.state" in text and "another task" in text and "--fresh" in text
+    text = run("optimize", write_task(tmp_path, steps=151, optimizer={"method": "cmaes", "iterations": 10 ** 6}), "-o", tmp_path / "r.json", code=3).stderr
+    assert "r.state" in text and "the task was changed" in text and "--fresh" in text
     run("optimize", write_task(tmp_path, optimizer={"iterations": 1}), "-o", tmp_path / "r.json", "--fresh")
     assert not state.exists()
 

@@ -1,5 +1,6 @@
 // NPY and NPZ: what is written comes back, what NumPy writes is understood, what is damaged is refused.
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -286,6 +287,52 @@ static void test_failing_allocator(void **state) {
   pbArrays_Destroy(set);
 }
 
+// Files of several threads get the permissions that the mask leaves, which nobody changes; nothing else is left in the folder.
+enum { writers = 4, writes = 200 };
+typedef struct Writer {
+  char path[128];
+  bool good;
+} Writer;
+
+static void *write_often(void *argument) {
+  Writer *w = argument;
+  const size_t one = 1;
+  const double value = 1;
+  pbContext *ctx = pbContext_Create(NULL);
+  for (int k = 0; k < writes && w->good; k++) {
+    pbArrays *set;
+    w->good = pbArrays_Create(ctx, &set) == pb_ok;
+    if (!w->good) break;
+    w->good = pbArrays_AddReals(set, "", 1, &one, &value, NULL) == pb_ok && pbArrays_SaveNpy(set, w->path) == pb_ok;
+    pbArrays_Destroy(set);
+  }
+  pbContext_Destroy(ctx);
+  return NULL;
+}
+
+static void test_permissions(void **state) {
+  Fixture *f = *state;
+  Writer w[writers];
+  pthread_t thread[writers];
+  mode_t before = umask(027);
+  for (int i = 0; i < writers; i++) {
+    w[i].good = true;
+    snprintf(w[i].path, sizeof w[i].path, "%s/%d.npy", f->folder, i);
+    assert_int_equal(pthread_create(&thread[i], NULL, write_often, &w[i]), 0);
+  }
+  for (int i = 0; i < writers; i++) assert_int_equal(pthread_join(thread[i], NULL), 0);
+  assert_int_equal(umask(before), 027);
+  for (int i = 0; i < writers; i++) {
+    struct stat info;
+    assert_true(w[i].good);
+    assert_int_equal(stat(w[i].path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0640);
+    assert_int_equal(unlink(w[i].path), 0);
+  }
+  assert_int_equal(rmdir(f->folder), 0);  // empty
+  assert_int_equal(mkdir(f->folder, 0700), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_what_is_written_comes_back, set_up, tear_down),
@@ -296,6 +343,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_places_that_cannot_be, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_finite, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_failing_allocator, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_permissions, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
