@@ -73,7 +73,8 @@ typedef struct pbContactSettings {
 PB_API pbContactSettings pbModel_ContactSettings(const pbModel *model);
 // Settings in order, for listing: false past the last. text: its value as pbModel_SetContact reads it.
 PB_API bool pbModel_ContactSettingAt(const pbModel *model, int index, const char **name, char *text, size_t size);
-// Set one by its name and value as text, like pbModel_SetOption. Before scratches and rollouts are created. pb_bad_argument with
+// Set one by its name and value as text, like pbModel_SetOption. Before scratches and rollouts are created: those that
+// exist are refused afterwards (restitution, stiffness and damping are parameters, and change only the defaults). pb_bad_argument with
 // the reason and, for unknown names, the nearest one.
 PB_API PB_NODISCARD pbStatus pbModel_SetContact(pbModel *model, const char *name, const char *value);
 

@@ -67,8 +67,8 @@ PB_API PB_NODISCARD pbStatus pbModel_Param(pbContext *ctx, const pbModel *model,
 PB_API char *pbModel_ParamName(const pbModel *model, size_t entry, char *text, size_t size);
 // Values the model was compiled with; theta of every call may be this. Length pbModel_ParamSize.
 PB_API const double *pbModel_DefaultParams(const pbModel *model);
-// Checks values before a run: finite, masses and sizes in range, inertias positive, ranges ordered. pb_bad_input with the entry in
-// the text of ctx (NULL: none is wanted).
+// Checks values before a run: finite, masses and sizes in range, inertias positive, ranges ordered, axes and quaternions of a
+// length from 1e-6 to 1e6 (they are normalised where they are used). pb_bad_input with the entry in the text of ctx (NULL: none is wanted).
 PB_API PB_NODISCARD pbStatus pbModel_CheckParams(pbContext *ctx, const pbModel *model, const double *theta);
 
 // Recompute the derived entries of theta in place, as mj_setConst does (body_subtreemass, *_invweight0,
@@ -96,7 +96,8 @@ PB_API bool pbModel_Field(const pbModel *model, const char *name, pbField *field
 
 // Options that are not parameters: "integrator", "cone", "solver", "iterations", "ls_iterations" by name or number,
 // "tolerance" (relative residual at which Newton stops; 0: rounding, the default), and flags ("contact", "gravity",
-// "eulerdamp", ... as in MJCF) with "enable" or "disable". For use between compile and the first step.
+// "eulerdamp", ... as in MJCF) with "enable" or "disable". For use between compile and the first step: what was made before
+// (scratches, rollouts, tape records) is refused afterwards.
 PB_API PB_NODISCARD pbStatus pbModel_SetOption(pbModel *model, const char *name, const char *value);
 
 #ifdef __cplusplus

@@ -95,6 +95,14 @@ PB_API const char *pbScratch_WorstRow(const pbScratch *scratch);
 PB_API void pbScratch_Gather(pbScratch *scratch);
 PB_API bool pbScratch_Field(const pbScratch *scratch, const char *name, const double **data, int *rows, int *cols);
 
+// All calls below, and rollouts. theta and the state are read as they are: NaN and infinity are pb_bad_input (in a state
+// pb_not_finite), which names the entry. Axes and quaternions may have any length from 1e-6 to 1e6, in theta (jnt_axis, *_quat,
+// *_iquat, the rotations in qpos0 and qpos_spring, relative orientations of welds) and in states; others are pb_bad_input. They are
+// normalised where they are used (a length within 1e-12 of one is left alone), and a derivative by them is that of the normalised
+// value: it has no part along them.
+// A scratch belongs to the model as it was when it was made: after pbModel_SetOption, pbModel_SetContact or pbModel_SetDeformable
+// a call with it is pb_bad_argument, and so is one with a rollout or a tape record. They can still be destroyed.
+
 // ---- step ---------------------------------------------------------------------------------------------------------
 // Advance x by one time step, in place. On failure x is untouched. sensordata (nsensordata, of the state before the step,
 // as in MuJoCo) may be NULL.

@@ -772,7 +772,9 @@ static void weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s
     // <(0, rho), conj(q2) Y x1 rel>: by rel conj(x1) conj(Y) q2 (0, rho), and q2 (0, rho) = G q1
     double x1[4], t[4], u[4];
     quat_mul(t, G[i], q1), quat_mul(u, conj, t), quat_conj(x1, w->xquat + 4 * body[0]), quat_mul(t, x1, u);
-    for (int k = 0; k < 4; k++) PB_THETA(a, eq_data, 12 * r->id + 6 + k, t[k]);
+    const double *pose = w->p.eq_data + 12 * r->id + 6;
+    double along = pose[0] * t[0] + pose[1] * t[1] + pose[2] * t[2] + pose[3] * t[3];
+    for (int k = 0; k < 4; k++) PB_THETA(a, eq_data, 12 * r->id + 6 + k, t[k] - along * pose[k]);
 #endif
   }
 }

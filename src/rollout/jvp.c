@@ -84,6 +84,7 @@ pbStatus pbRollout_Jvp(pbRollout *r, int count, const pbRolloutDirection *direct
   if (count < 0)
     return pbContext_Fail(r->ctx, pb_bad_argument, "sensitivities along %d directions: there must be none or more", count);
   if (count == 0) return pb_ok;
+  PB_TRY(pbRollout_Ready(r));
   for (int i = 0; i < count; i++) PB_TRY(pbRows_Check(r, tangents[i].rows, tangents[i].row_count));
   size_t n = (size_t)r->n, block = (size_t)count * n, rest = (size_t)r->nrecord + 2 * (size_t)r->nx;
   double *memory = pbContext_AllocArray(r->ctx, 2 * block + rest, sizeof(double));

@@ -8,6 +8,7 @@
 #include "base/context.h"
 #include "rollout/rollout.h"
 #include "world/model.h"
+#include "world/scratch.h"
 
 static void layout(pbArena *a, pbRollout *r) {
   size_t nx = (size_t)r->nx, n = (size_t)r->n, record = (size_t)r->nrecord;
@@ -72,6 +73,19 @@ void pbRollout_OnProgress(pbRollout *r, pbProgressFunction function, void *user)
 }
 
 void pbRollout_SetBound(pbRollout *r, double bound) { r->bound = bound; }
+
+// Before anything runs: the model is as it was when the rollout was made, and theta can be read.
+pbStatus pbRollout_Ready(pbRollout *r) {
+  if (pbScratch_Stale(r->scratch, r->model))
+    return pbContext_Fail(r->ctx, pb_bad_argument,
+                          "this rollout was made for the model as it was before its options or contact settings changed; make it anew");
+  pbStatus status = pbScratch_Trust(r->scratch, r->model, r->theta);
+  if (status != pb_ok) return pbContext_Fail(r->ctx, status, "%s", pbScratch_Error(r->scratch));
+  if (r->gradient == pb_gradientSmooth && !pbSmooth_Fits(r))
+    return pbContext_Fail(r->ctx, pb_bad_argument,
+                          "smooth_kappa or smooth_onset has changed since the gradient 'smooth' was chosen; choose it again");
+  return r->smooth_scratch ? pbScratch_Trust(r->smooth_scratch, r->smooth, r->theta) : pb_ok;
+}
 
 // ---- one step -------------------------------------------------------------------------------------------------------
 static int row_at(const pbRollout *r, int k) {
@@ -274,7 +288,11 @@ pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, 
                             .penetration_step = -1};
   if (out) out->steps_done = 0;
   if (out) PB_TRY(pbRows_Check(r, out->rows, out->row_count));
+  PB_TRY(pbRollout_Ready(r));
   PB_TRY(read_timestep(r));
+  char text[400];
+  if (!pbState_Readable(r->model, x0, text, sizeof text))
+    return pbContext_Fail(r->ctx, pb_bad_input, "the initial state: %s", text);
   if (!within(x0, r->nx, r->bound)) return out_of_bounds(r, x0, 0);
   restart(r);
   if (pbTicker_Begin(&r->ticker, "forward", r->plan.steps)) return pbRollout_Stopped(r, 0);
@@ -496,6 +514,30 @@ static pbStatus backward(pbRollout *r, const pbRolloutBar *bar, const pbRolloutG
   return pb_ok;
 }
 
+// Where a costate is finite, what it gives parameters and inputs need not be.
+static pbStatus check_gradient(const pbRollout *r, const pbRolloutGradient *g) {
+  size_t rows = r->input.constant ? 1 : (size_t)r->plan.steps;
+  const struct {
+    const char *name;
+    const double *data;
+    size_t width;
+  } inputs[] = {{"ctrl", g->ctrl, (size_t)r->nu}, {"qfrc", g->qfrc, (size_t)r->nv}, {"xfrc", g->xfrc, 6 * (size_t)r->nbody}};
+  char name[256];
+  size_t bad = g->theta ? pbModel_FirstNotFinite(r->model, g->theta) : r->ntheta;
+  if (bad < r->ntheta)
+    return pbContext_Fail(r->ctx, pb_not_finite, "the gradient by parameter %s is %s: it has no finite derivative there",
+                          pbModel_ParamName(r->model, bad, name, sizeof name), isnan(g->theta[bad]) ? "NaN" : "infinite");
+  for (int k = 0; k < 3; k++) {
+    for (size_t i = 0; inputs[k].data && i < rows * inputs[k].width; i++) {
+      if (isfinite(inputs[k].data[i])) continue;
+      return pbContext_Fail(r->ctx, pb_not_finite, "the gradient by %s[%zu] of step %zu is %s: it has no finite derivative there",
+                            inputs[k].name, i % inputs[k].width, i / inputs[k].width,
+                            isnan(inputs[k].data[i]) ? "NaN" : "infinite");
+    }
+  }
+  return pb_ok;
+}
+
 pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions *options, const pbRolloutGradient *gradient,
                        pbCertificate *certificate) {
   pbRolloutGradient none = {0};
@@ -503,6 +545,7 @@ pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions
   if (!gradient) gradient = &none;
   if (!certificate) certificate = &local;
   if (!r->ran) return pbContext_Fail(r->ctx, pb_bad_argument, "a pullback needs a rollout that ran to its end first");
+  PB_TRY(pbRollout_Ready(r));
   PB_TRY(pbRolloutBar_Check(r, bar));
   *certificate = r->seen;
   certificate->steps = r->plan.steps;
@@ -514,6 +557,7 @@ pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions
   pbSpot spot = {0};
   pbStatus status = options && options->spot_check ? pbSpot_Begin(r, options, gradient, &spot) : pb_ok;
   if (status == pb_ok) status = backward(r, bar, gradient, certificate);
+  if (status == pb_ok) status = check_gradient(r, gradient);
   // where events were corrected or contacts smoothed, the program's difference quotient is not what the gradient should be
   bool comparable = r->gradient == pb_gradientExact || (r->gradient == pb_gradientEvent && certificate->events == 0);
   if (status == pb_ok && options && options->spot_check && comparable)

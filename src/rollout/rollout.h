@@ -58,6 +58,7 @@ struct pbRollout {
   char *memory;
 };
 
+PB_NODISCARD pbStatus pbRollout_Ready(pbRollout *r);
 // Row of an input that acts at state k (the last row also at the last state).
 pbInput pbRollout_InputAt(const pbRollout *r, int k);
 // One step from r->x with its checks; sensordata may be NULL. k: its number, for messages.
@@ -78,6 +79,7 @@ PB_NODISCARD pbStatus pbRolloutBar_Check(const pbRollout *r, const pbRolloutBar 
 
 // ---- smooth.c
 void pbSmooth_Destroy(pbRollout *r);
+bool pbSmooth_Fits(const pbRollout *r);  // to smooth_kappa and smooth_onset as they are now
 // The step (or, at the last state, the observation) of a record with the smooth model: its record goes to r->smooth_record.
 PB_NODISCARD pbStatus pbSmooth_Step(pbRollout *r, const double *record, const pbInput *input, int k);
 

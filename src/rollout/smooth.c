@@ -4,6 +4,7 @@
 #include "base/context.h"
 #include "rollout/rollout.h"
 #include "world/model.h"
+#include "world/scratch.h"
 
 static const char *const names[pb_gradientKindCount] = {"exact", "event", "smooth"};
 
@@ -23,8 +24,15 @@ void pbSmooth_Destroy(pbRollout *r) {
   r->smooth_scratch = NULL, r->smooth = NULL, r->smooth_record = NULL;
 }
 
+// Are the settings still those it was made with?
+bool pbSmooth_Fits(const pbRollout *r) {
+  const pbContactSettings *now = &r->model->contact, *then = &r->smooth->contact;
+  return now->smooth_kappa == then->smooth_kappa && now->smooth_onset == then->smooth_onset;
+}
+
 static pbStatus create(pbRollout *r) {
   const pbContactSettings *c = &r->model->contact;
+  if (pbScratch_Stale(r->scratch, r->model)) return pbRollout_Ready(r);  // says why not
   size_t numbers = (size_t)r->nrecord + (size_t)r->nx;
   r->smooth = pbContext_Alloc(r->ctx, sizeof *r->smooth);
   r->smooth_record = pbContext_AllocArray(r->ctx, numbers, sizeof(double));
@@ -47,6 +55,7 @@ pbStatus pbRollout_SetGradient(pbRollout *r, pbGradientKind kind) {
     return pbContext_Fail(r->ctx, pb_unsupported, "gradient '%s': worlds with deformables have the exact one only", name);
   if (kind == pb_gradientSmooth && r->model->contact.method != pb_contactSoft)
     return pbContext_Fail(r->ctx, pb_bad_argument, "gradient 'smooth': it takes the contact method soft only");
+  if (r->smooth && !pbSmooth_Fits(r)) pbSmooth_Destroy(r);
   if (kind == pb_gradientSmooth && !r->smooth) {
     pbStatus status = create(r);
     if (status != pb_ok) pbSmooth_Destroy(r);

@@ -189,7 +189,8 @@ static pbStatus fill(pbCompiler *c) {
   pbCompile_FinishSimple(c);
   PB_TRY(pbModel_CheckParams(c->ctx, c->m, c->m->theta0));
   PB_TRY(pbCompile_Constants(c));
-  return pbModel_Finish(c->m);
+  PB_TRY(pbModel_Finish(c->m));
+  return pbModel_CheckDirections(c->ctx, c->m, c->m->theta0);  // some come with the constants
 }
 
 pbStatus pbSpec_Compile(const pbSpec *spec, pbModel **model) {

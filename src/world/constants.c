@@ -45,6 +45,13 @@ void pbDerive_FreePlan(pbContext *ctx, pbDerivePlan *plan) {
   *plan = (pbDerivePlan){0};
 }
 
+static pbStatus check_theta(pbContext *ctx, const pbModel *m, const double *theta) {
+  char text[640];
+  bool unit;
+  if (pbModel_Readable(m, theta, &unit, text, sizeof text)) return pb_ok;
+  return pbContext_Fail(ctx, pb_bad_input, "%s", text);
+}
+
 // ---- values -------------------------------------------------------------------------------------------------------
 pbStatus pbDerive_Create(pbContext *ctx, const pbModel *m, pbDerive_r *w, void **memory) {
   *memory = NULL;
@@ -70,6 +77,7 @@ void pbDerive_Destroy(pbContext *ctx, pbDerive_r *w, void *memory) {
 pbStatus pbModel_SetConstants(pbContext *ctx, const pbModel *m, double *theta) {
   pbDerive_r w;
   void *memory;
+  PB_TRY(check_theta(ctx, m, theta));
   PB_TRY(pbDerive_Create(ctx, m, &w, &memory));
   int bad = pbDerive_Run_r(m, theta, &w);
   pbDerive_Destroy(ctx, &w, memory);
@@ -282,6 +290,7 @@ static int run_pullback(pbPullback *p, const double *theta) {
 
 pbStatus pbModel_SetConstantsVjp(pbContext *ctx, const pbModel *m, const double *theta, double *theta_bar) {
   pbPullback p = {.m = m, .theta_bar = theta_bar};
+  PB_TRY(check_theta(ctx, m, theta));
   PB_TRY(pbDerive_MakePlan(ctx, m, &p.w.plan));
   p.real.plan = p.w.plan;
   pbArena arena = pbArena_Measure();

@@ -25,6 +25,9 @@ static int run(const pbModel *m, const double *theta, double *direction, pbDeriv
 pbStatus pbModel_SetConstantsJvp(pbContext *ctx, const pbModel *m, const double *theta, double *direction) {
   pbDerive_c w = {0};
   _Complex double *at;
+  char text[640];
+  bool unit;
+  if (!pbModel_Readable(m, theta, &unit, text, sizeof text)) return pbContext_Fail(ctx, pb_bad_input, "%s", text);
   PB_TRY(pbDerive_MakePlan(ctx, m, &w.plan));
   pbArena arena = pbArena_Measure();
   layout(&arena, m, &w, &at);

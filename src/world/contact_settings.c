@@ -197,7 +197,11 @@ static pbStatus set_number(pbModel *m, const entry *e, const char *value) {
 pbStatus pbModel_SetContact(pbModel *m, const char *name, const char *value) {
   for (int i = 0; i < COUNT; i++) {
     const entry *e = &table[i];
-    if (strcmp(e->name, name) == 0) return e->words ? set_word(m, e, value) : set_number(m, e, value);
+    if (strcmp(e->name, name) != 0) continue;
+    PB_TRY(e->words ? set_word(m, e, value) : set_number(m, e, value));
+    bool smooth = !strcmp(name, "smooth_kappa") || !strcmp(name, "smooth_onset");  // read where the gradient is chosen
+    if (!e->is_param && !smooth) m->revision++;  // parameters are theta's: what exists does not hang on them
+    return pb_ok;
   }
   return unknown(m, name);
 }

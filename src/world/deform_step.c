@@ -108,6 +108,7 @@ pbStatus pbModel_SetDeformable(pbModel *m, const pbDeformable *from) {
   memcpy(m->theta0 + at, d->theta0, d->ntheta * sizeof(double));
   m->deform = d;
   m->deform_theta = at;
+  m->revision++;
   m->deform_state = pbDeform_State(d).size;
   m->deform_tangent = pbDeform_State(d).tangent;
   m->deform_controls = d->ncontrol;

@@ -9,11 +9,21 @@
 #include "world/jvp.h"
 #include "world/kept.h"
 #include "world/scratch.h"
+#include "world/sphere.h"
 #include "world/vjp.h"
 
 pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record, const pbInput *input,
                     const pbDirection *direction, pbScratch *s, double *next, double *sensordata, double *xpos,
                     double *site_xpos) {
+  pbDirection tangential = *direction;
+  const double *given = theta;
+  PB_TRY(pbScratch_Enter(s, m, &theta));
+  if (theta != given && direction->theta) {
+    memcpy(s->theta_way, direction->theta, m->ntheta * sizeof(double));
+    pbSphere_Push(m, given, s->theta_way);
+    tangential.theta = s->theta_way;
+    direction = &tangential;
+  }
   if (pb_coupled(m) && next) {
     pbStatus coupled = pbCouple_Jvp(s, theta, record, input, direction, next, sensordata, xpos, site_xpos);
     return coupled == pb_ok ? coupled
@@ -160,6 +170,7 @@ static pbStatus row_by_row(const pbModel *m, const double *theta, const double *
 
 pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
                          double *A, double *B, double *C, double *D) {
+  PB_TRY(pbScratch_Enter(s, m, &theta));
   if (m->deform) return row_by_row(m, theta, record, input, s, A, B, C, D);
   size_t lanes = (size_t)s->variant->lanes();
   batch b = {.m = m, .s = s, .lanes = (int)lanes, .theta = theta, .record = record, .input = input};

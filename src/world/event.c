@@ -263,6 +263,8 @@ pbStatus pbStep_EventsJvp(const pbModel *m, const double *theta, const double *r
                           const pbDirection *direction, bool first, pbScratch *s, double *next) {
   size_t nv = (size_t)m->nv;
   double *after = s->event_numbers, *distance = after + nv, *v = s->state;
+  const double *given = theta;  // directions of theta are of this one
+  PB_TRY(pbScratch_Enter(s, m, &theta));
   const double *v_next = x_next + state_layout(m).qvel;
   memcpy(s->stages, record + pbModel_StateSize(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
   pbScratch_Load(s, theta, record, input);
@@ -270,7 +272,7 @@ pbStatus pbStep_EventsJvp(const pbModel *m, const double *theta, const double *r
   for (size_t i = 0; i < nv; i++) v[i] = m->integrator == pb_intRK4 ? 0.5 * (s->w.qvel[i] + v_next[i]) : v_next[i];
   found f = find(s, v, first);
   if (!f.release_count && !f.onset_count) return pb_ok;
-  PB_TRY(pbStep_Jvp(m, theta, record, input, direction, s, NULL, NULL, NULL, NULL));
+  PB_TRY(pbStep_Jvp(m, given, record, input, direction, s, NULL, NULL, NULL, NULL));
   pbJvp_Distances(s->complex_work, distance);
   if (pb_hard(m)) {
     impulses p = {.s = s,

@@ -123,6 +123,7 @@ static void emit_row(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r) 
 void pbScratch_Gather(pbScratch *s) {
   const pbWork_r *w = &s->w;
   struct pbGathered *g = s->gathered;
+  if (pbScratch_Stale(s, s->model)) return;
   if (pbSolve_Smooth_r(&s->w) != pb_ok) memset(w->qacc_smooth, 0, (size_t)w->m->nv * sizeof(double));  // M is singular
   dense_mass(w, g->M);
   world_velocity(w, g->cvel);
@@ -146,6 +147,7 @@ bool pbScratch_Field(const pbScratch *s, const char *name, const double **data, 
   const pbWork_r *w = &s->w;
   const pbModel *m = w->m;
   const struct pbGathered *g = s->gathered;
+  if (pbScratch_Stale(s, m)) return false;
   const struct {
     const char *name;
     const double *data;

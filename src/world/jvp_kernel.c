@@ -9,6 +9,7 @@
 #include "world/integrate.h"
 #include "world/jvp.h"
 #include "world/kernels.h"
+#include "world/sphere.h"
 #include "world/state_layout.h"
 
 typedef struct jvp {
@@ -79,14 +80,8 @@ static void project(num *v, int rows, int cols) {
 static void load_theta(jvp *j, const double *theta, const double *direction) {
   const pbModel *m = j->w.m;
   for (size_t i = 0; i < m->ntheta; i++) j->theta[i] = num_make(theta[i], direction ? step_in(j, direction[i]) : 0);
-  if (direction) {
-    project(j->theta + (m->body_quat - m->theta0), m->nbody, 4);
-    project(j->theta + (m->body_iquat - m->theta0), m->nbody, 4);
-    project(j->theta + (m->geom_quat - m->theta0), m->ngeom, 4);
-    project(j->theta + (m->site_quat - m->theta0), m->nsite, 4);
-    project(j->theta + (m->cam_quat - m->theta0), m->ncam, 4);
-    project(j->theta + (m->jnt_axis - m->theta0), m->njnt, 3);
-  }
+  const pbTopology *t = j->w.t;
+  for (const pbSphereRow *r = t->sphere; direction && r < t->sphere + t->nsphere; r++) project(j->theta + r->at, 1, r->size);
   par_view(&j->w.p, m, j->theta);
 }
 

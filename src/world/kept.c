@@ -8,6 +8,7 @@
 #include "world/deform_step.h"
 #include "world/impact.h"
 #include "world/scratch.h"
+#include "world/sphere.h"
 
 // One walk over what is kept, for all directions: counting (at NULL), saving, loading.
 typedef struct walk {
@@ -102,9 +103,10 @@ pbStatus pbKept_Save(pbScratch *s, size_t room, size_t *size) {
   return pb_ok;
 }
 
-pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *record, void *kept, const pbInput *input,
-                        const double *next_bar, const pbObservationBar *observed, const double *distance_bar, pbScratch *s,
-                        double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
+// By the normalised theta.
+static pbStatus pull_step(const pbModel *m, const double *theta, const double *record, void *kept, const pbInput *input,
+                          const double *next_bar, const pbObservationBar *observed, const double *distance_bar, pbScratch *s,
+                          double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
   const double *stages = record + pbModel_StateSize(m);
   if (m->deform && !pb_coupled(s->model) && next_bar)
     PB_TRY(pbScratch_DeformVjp(s, theta, record, kept, input, next_bar, x_bar, input_bar, theta_bar));
@@ -131,4 +133,17 @@ pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *rec
   pbStatus status = s->variant->vjp(s->adjoint_one, false, &s->w, stages, &p);
   s->report.residual = s->w.residual;
   return status == pb_ok ? status : pbScratch_Fail(s, status, "pullback: %s", pbStatus_Text(status));
+}
+
+pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *record, void *kept, const pbInput *input,
+                        const double *next_bar, const pbObservationBar *observed, const double *distance_bar, pbScratch *s,
+                        double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
+  const double *given = theta;
+  PB_TRY(pbScratch_Enter(s, m, &theta));
+  bool normalised = theta_bar && theta != given;
+  if (normalised) pbSphere_Aside(m, theta_bar, s->theta_aside);
+  pbStatus status =
+      pull_step(m, theta, record, kept, input, next_bar, observed, distance_bar, s, x_bar, input_bar, theta_bar);
+  if (normalised) pbSphere_Pull(m, given, s->theta_aside, theta_bar);
+  return status;
 }

@@ -27,6 +27,10 @@ int NUM(pbEvent_Group)(const void *work, pbEvent *events, int count, int *parent
 enum { pb_eventsNone = -1, pb_eventsAll = -2 };
 pbStatus NUM(pbEvent_Rate)(void *work, const double *v, const pbEvent *events, int count, int without, bool at_guard, double *a);
 
+#if !PB_IS_COMPLEX
+double NUM(pbFinite_Sum)(const double *x, size_t n);
+#endif
+
 static inline int pb_stages(const pbModel *m) { return m->integrator == pb_intRK4 ? 4 : 1; }
 
 #endif

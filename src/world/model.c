@@ -331,8 +331,12 @@ static pbStatus change_option(pbModel *m, const char *name, const char *value) {
 
 // The tables of the step depend on options (which pairs may touch), so they are made anew.
 pbStatus pbModel_SetOption(pbModel *m, const char *name, const char *value) {
+  pbModel before = *m;
   PB_TRY(change_option(m, name, value));
-  if (m->topology) pbTopology_Destroy(m->ctx, m->topology);
   m->topology = NULL;
-  return pbModel_Finish(m);
+  pbStatus status = pbModel_Finish(m);
+  pbTopology_Destroy(m->ctx, status == pb_ok ? before.topology : m->topology);
+  if (status != pb_ok) *m = before;
+  else m->revision++;
+  return status;
 }

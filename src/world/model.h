@@ -16,6 +16,7 @@ struct pbModel {
   PB_MODEL_SIZES(X)
   PB_MODEL_OPTIONS(X)
 #undef X
+  int revision;      // counts changes of options, contact settings, deformables: what was made before does not fit after
   int one;           // 1, the row count of options in the field lists
   double tolerance;  // of Newton; 0: rounding
   pbContactSettings contact;
@@ -64,6 +65,14 @@ PB_NODISCARD pbStatus pbModel_Finish(pbModel *model);
 PB_NODISCARD pbStatus pbModel_CheckContact(pbContext *ctx, const pbModel *model);
 // pb_unsupported where options or contact settings do not go with the model's deformables: those may be set after these.
 PB_NODISCARD pbStatus pbModel_CheckDeform(pbContext *ctx, const pbModel *model);
+
+// The first entry of theta that is not finite; ntheta: none.
+size_t pbModel_FirstNotFinite(const pbModel *model, const double *theta);
+// pb_bad_input for a direction in theta (sphere.h) whose length is out of range.
+PB_NODISCARD pbStatus pbModel_CheckDirections(pbContext *ctx, const pbModel *model, const double *theta);
+// Can theta be read: is it finite, and has every direction in it a length in range (sphere.h)? Else why not, in words. *unit: all
+// of these are of length one.
+bool pbModel_Readable(const pbModel *model, const double *theta, bool *unit, char *text, size_t size);
 
 // Of a slice that was given before pbModel_SetConstants: pb_bad_argument where that computed another value, which would
 // drop what was given without a word.

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "deform/deform.h"
 #include "world/model.h"
+#include "world/sphere.h"
 
 // ---- the table ----------------------------------------------------------------------------------------------------
 typedef struct pbParamEntry {
@@ -230,6 +231,28 @@ static pbStatus complain_value(const pbChecker *c, size_t index, const char *rea
   return pbContext_Fail(c->ctx, pb_bad_input, "%s is %s: %s", pbModel_ParamName(c->m, index, name, sizeof name), value, reason);
 }
 
+size_t pbModel_FirstNotFinite(const pbModel *m, const double *theta) {
+  size_t i = 0;
+  while (i < m->ntheta && isfinite(theta[i])) i++;
+  return i;
+}
+
+bool pbModel_Readable(const pbModel *m, const double *theta, bool *unit, char *text, size_t size) {
+  char name[512];
+  size_t bad = pbModel_FirstNotFinite(m, theta);
+  if (bad < m->ntheta) {
+    snprintf(text, size, "parameter %s is %s: a finite number is needed", pbModel_ParamName(m, bad, name, sizeof name),
+             isnan(theta[bad]) ? "NaN" : "infinite");
+    return false;
+  }
+  *unit = pbSphere_On(m, theta);
+  const pbSphereRow *row = *unit ? NULL : pbSphere_Bad(m, theta);
+  if (!row) return true;
+  pbSphere_Explain(m, theta, row, name, sizeof name);
+  snprintf(text, size, "parameter %s", name);
+  return false;
+}
+
 static pbStatus check_bounds(const pbChecker *c) {
   for (int i = 0; i < pbModel_ParamCount(c->m); i++) {
     pbParam p = pbModel_ParamAt(c->m, i);
@@ -279,14 +302,12 @@ static pbStatus check_sizes(const pbChecker *c) {
   return pb_ok;
 }
 
-static pbStatus check_norms(const pbChecker *c, const char *field, const double *values, int rows, int cols, pbObject kind) {
-  const double *v = value_of(c, values);
-  for (int i = 0; i < rows; i++) {
-    double n = 0;
-    for (int k = 0; k < cols; k++) n += v[cols * i + k] * v[cols * i + k];
-    if (!(n > 1e-14)) return complain(c, field, kind, i, "has no direction (its length is zero)");
-  }
-  return pb_ok;
+pbStatus pbModel_CheckDirections(pbContext *ctx, const pbModel *m, const double *theta) {
+  char text[640];
+  const pbSphereRow *row = pbSphere_Bad(m, theta);
+  if (!row) return pb_ok;
+  pbSphere_Explain(m, theta, row, text, sizeof text);
+  return pbContext_Fail(ctx, pb_bad_input, "%s", text);
 }
 
 static pbStatus check_ranges(const pbChecker *c, const char *field, const double *values, const int *limited, int rows,
@@ -303,12 +324,7 @@ pbStatus pbModel_CheckParams(pbContext *ctx, const pbModel *m, const double *the
   PB_TRY(check_bounds(&c));
   PB_TRY(check_masses(&c));
   PB_TRY(check_sizes(&c));
-  PB_TRY(check_norms(&c, "body_quat", m->body_quat, m->nbody, 4, pb_objBody));
-  PB_TRY(check_norms(&c, "body_iquat", m->body_iquat, m->nbody, 4, pb_objBody));
-  PB_TRY(check_norms(&c, "geom_quat", m->geom_quat, m->ngeom, 4, pb_objGeom));
-  PB_TRY(check_norms(&c, "cam_quat", m->cam_quat, m->ncam, 4, pb_objCamera));
-  PB_TRY(check_norms(&c, "site_quat", m->site_quat, m->nsite, 4, pb_objSite));
-  PB_TRY(check_norms(&c, "jnt_axis", m->jnt_axis, m->njnt, 3, pb_objJoint));
+  if (m->topology) PB_TRY(pbModel_CheckDirections(ctx, m, theta));  // not within a compile, which looks at them last
   PB_TRY(check_ranges(&c, "jnt_range", m->jnt_range, m->jnt_limited, m->njnt, pb_objJoint));
   PB_TRY(check_ranges(&c, "jnt_actfrcrange", m->jnt_actfrcrange, m->jnt_actfrclimited, m->njnt, pb_objJoint));
   PB_TRY(check_ranges(&c, "tendon_range", m->tendon_range, m->tendon_limited, m->ntendon, pb_objTendon));

@@ -34,6 +34,13 @@ struct pbScratch {
   int *ids, *ids_before;              // their geoms and hit numbers, in order
   pbReport report;
   unsigned failures;    // texts written so far
+  int revision;               // of the model it was made for
+  const double *trusted;      // a theta that was looked at and stays as it is until the next (a rollout's); NULL: none
+  const double *theta;        // and what steps read of it: itself, or theta_unit
+  double *theta_unit;         // ParamSize: the last theta looked at, its directions normalised
+  bool unit_before;           // they were of length one already
+  double *theta_way;          // ParamSize: a direction of theta, likewise
+  double *theta_aside;        // 4 numbers a direction: what a gradient held before a pullback (sphere.h)
   char worst_row[256];  // of the last solve, if it did not converge
   char error[512];
 };
@@ -48,6 +55,14 @@ void pbScratch_NoteSolve(pbScratch *s);
 PB_NODISCARD pbStatus pbScratch_CheckStiffness(pbScratch *s);
 pbStatus pbScratch_ExplainSingular(pbScratch *s);
 pbStatus pbScratch_ExplainHard(pbScratch *s);
+// First of all in every public call: does scratch belong to the model as it is, and is theta finite and within its norms? Then
+// *theta becomes what kernels read: itself, or a copy with its directions normalised, which lives until the next call.
+PB_NODISCARD pbStatus pbScratch_Enter(pbScratch *s, const pbModel *m, const double **theta);
+// Have the quaternions of a state lengths in range (sphere.h)? Else which has not, in words.
+bool pbState_Readable(const pbModel *m, const double *x, char *text, size_t size);
+bool pbScratch_Stale(const pbScratch *s, const pbModel *m);
+// The same now, for all calls with this theta to come, until the next: it must stay as it is.
+PB_NODISCARD pbStatus pbScratch_Trust(pbScratch *s, const pbModel *m, const double *theta);
 // Load state and inputs into the double evaluation.
 void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pbInput *input);
 // The failure of an evaluation in words.

@@ -15,6 +15,7 @@
 #include "world/integrate.h"
 #include "world/jvp.h"
 #include "world/scratch.h"
+#include "world/sphere.h"
 #include "world/vjp.h"
 
 // ---- state ----------------------------------------------------------------------------------------------------------
@@ -100,6 +101,23 @@ static bool next_rotation(const pbModel *m, rotation_walk *r) {
     return true;
   }
   return false;
+}
+
+// A step normalises quaternions of states, so it leaves them at length one; what it is given may have any length in range.
+bool pbState_Readable(const pbModel *m, const double *x, char *text, size_t size) {
+  pbStateLayout s = state_layout(m);
+  for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {
+    const double *q = x + s.qpos + r.q;
+    double squared = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
+    if (squared >= 1e-12 && squared <= 1e12) continue;
+    double length = pbSphere_Length(q, 4);
+    if (isnan(squared) || !isfinite(length)) continue;  // that is another mistake
+    char first[160];
+    snprintf(text, size, "%s and the three entries behind it: a quaternion of length %.3g; states may have lengths from %g to %g",
+             pbState_EntryName(m, s.qpos + r.q, first, sizeof first), length, PB_SPHERE_SHORTEST, PB_SPHERE_LONGEST);
+    return false;
+  }
+  return true;
 }
 
 void pbState_Difference(const pbModel *m, const double *a, const double *b, double *out) {
@@ -189,8 +207,12 @@ static pbStatus allocate(pbScratch *s, int contacts, const pbCapacity *capacity)
   s->event_parent = pbContext_Alloc(ctx, rows * sizeof(int));
   s->ids = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
   s->ids_before = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
+  s->theta_unit = pbContext_AllocArray(ctx, m->ntheta + 1, sizeof(double));
+  s->theta_way = pbContext_AllocArray(ctx, m->ntheta + 1, sizeof(double));
+  s->theta_aside = pbContext_Alloc(ctx, (size_t)(4 * m->topology->nsphere + 1) * sizeof(double));
   if (!s->complex_work || !s->adjoint_one || !s->adjoint_lanes || !s->stages || !s->seeds || !s->row || !s->state || !s->events ||
-      !s->event_numbers || !s->event_columns || !s->event_parent || !s->ids || !s->ids_before)
+      !s->event_numbers || !s->event_columns || !s->event_parent || !s->ids || !s->ids_before || !s->theta_unit ||
+      !s->theta_way || !s->theta_aside)
     return pb_no_memory;
   pbJvp_Carve(s->complex_work, m, contacts);
   s->variant->vjp_carve(s->adjoint_one, m, contacts, false);
@@ -232,6 +254,7 @@ pbStatus pbScratch_Create(pbContext *ctx, const pbModel *m, const pbCapacity *ca
   if (!s) return pbContext_Fail(ctx, pb_no_memory, "out of memory for a scratch");
   s->ctx = ctx;
   s->model = m;
+  s->revision = m->revision;
   s->variant = pbVariant_Best();
   s->contacts_before = -1;
   s->report.approach = INFINITY;
@@ -267,6 +290,9 @@ void pbScratch_Destroy(pbScratch *s) {
   pbContext_Free(ctx, s->event_parent);
   pbContext_Free(ctx, s->ids);
   pbContext_Free(ctx, s->ids_before);
+  pbContext_Free(ctx, s->theta_unit);
+  pbContext_Free(ctx, s->theta_way);
+  pbContext_Free(ctx, s->theta_aside);
   pbContext_Free(ctx, s);
 }
 
@@ -292,6 +318,58 @@ pbStatus pbScratch_Fail(pbScratch *s, pbStatus status, const char *format, ...) 
   vsnprintf(s->error, sizeof s->error, format, args);
   va_end(args);
   return status;
+}
+
+// ---- what comes in ------------------------------------------------------------------------------------------------------
+// A theta like the last one, as a cheap look tells: finite, and with the same directions, which were of length one.
+static bool as_before(const pbScratch *s, const double *theta) {
+  return s->unit_before && isfinite(s->variant->sum(theta, s->model->ntheta)) && pbSphere_Same(s->model, theta, s->theta_unit);
+}
+
+// theta as kernels read it.
+static pbStatus look_at(pbScratch *s, const double *theta) {
+  char text[640];
+  s->theta = theta;
+  if (as_before(s, theta)) return pb_ok;
+  s->unit_before = false;
+  bool unit;
+  if (!pbModel_Readable(s->model, theta, &unit, text, sizeof text)) return pbScratch_Fail(s, pb_bad_input, "%s", text);
+  pbSphere_Normalize(s->model, theta, s->theta_unit);
+  s->unit_before = unit;
+  if (!unit) s->theta = s->theta_unit;
+  return pb_ok;
+}
+
+static pbStatus check_state(pbScratch *s, const double *x) {
+  char text[400];
+  return pbState_Readable(s->model, x, text, sizeof text) ? pb_ok : pbScratch_Fail(s, pb_bad_input, "%s", text);
+}
+
+bool pbScratch_Stale(const pbScratch *s, const pbModel *m) { return s->model != m || s->revision != m->revision; }
+
+static pbStatus check_model(pbScratch *s, const pbModel *m) {
+  if (!pbScratch_Stale(s, m)) return pb_ok;
+  return pbScratch_Fail(s, pb_bad_argument, "this scratch was made for %s; make it anew",
+                        s->model != m ? "another model" : "the model as it was before its options or contact settings changed");
+}
+
+pbStatus pbScratch_Trust(pbScratch *s, const pbModel *m, const double *theta) {
+  s->trusted = NULL;
+  PB_TRY(check_model(s, m));
+  PB_TRY(look_at(s, theta));
+  s->trusted = theta;
+  return pb_ok;
+}
+
+pbStatus pbScratch_Enter(pbScratch *s, const pbModel *m, const double **theta) {
+  PB_TRY(check_model(s, m));
+  if (*theta == s->theta_unit) return pb_ok;  // of a call that came through here
+  if (!s->trusted || *theta != s->trusted) {
+    s->trusted = NULL;
+    PB_TRY(look_at(s, *theta));
+  }
+  *theta = s->theta;
+  return pb_ok;
 }
 
 static void load(double *to, const double *from, int n) {
@@ -417,6 +495,8 @@ static pbStatus advance(pbScratch *s, const double *theta, const double *x, cons
 
 pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const pbInput *input, pbScratch *s,
                         double *sensordata) {
+  PB_TRY(pbScratch_Enter(s, m, &theta));
+  PB_TRY(check_state(s, x));
   pbStateLayout at = state_layout(m);
   double *next = s->state;
   PB_TRY(advance(s, theta, x, input, sensordata != NULL));
@@ -435,6 +515,8 @@ pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const 
 
 pbStatus pbStep_Observe(const pbModel *m, const double *theta, const double *x, const pbInput *input, pbScratch *s,
                         double *sensordata) {
+  PB_TRY(pbScratch_Enter(s, m, &theta));
+  PB_TRY(check_state(s, x));
   pbScratch_Load(s, theta, x, input);
   if (s->impacts) pbImpacts_Forget(s);
   PB_TRY(pbScratch_Run(s, true, false));
@@ -450,6 +532,7 @@ int pbTape_Size(const pbModel *m) {
 void pbTape_Record(const pbModel *m, const double *x_before, const pbScratch *s, double *record) {
   int nx = pbModel_StateSize(m);
   memcpy(record, x_before, (size_t)nx * sizeof(double));
+  if (pbScratch_Stale(s, m)) return;  // no step of this model can have succeeded with it
   memcpy(record + nx, s->stages, (size_t)(pb_stages(m) * m->nv) * sizeof(double));
   if (s->impacts) record[nx + pb_stages(m) * m->nv] = pbImpacts_Count(s);
   if (m->deform) pbScratch_DeformRecord(s, record + pbTape_Size(m) - pb_deformRecord(m));

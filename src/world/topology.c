@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/context.h"
+#include "world/sphere.h"
 
 enum { max_contacts_default = 4096 };
 
@@ -10,6 +11,7 @@ void pbTopology_Destroy(pbContext *ctx, pbTopology *t) {
   if (!t) return;
   pbContext_Free(ctx, t->body_tree);
   pbContext_Free(ctx, t->candidate);
+  pbContext_Free(ctx, t->sphere);
   pbContext_Free(ctx, t);
 }
 
@@ -132,6 +134,14 @@ static pbStatus candidates(const pbModel *m, pbTopology *t) {
   return pb_ok;
 }
 
+static pbStatus directions(const pbModel *m, pbTopology *t) {
+  t->nsphere = pbSphere_Rows(m, NULL);
+  t->sphere = pbContext_Alloc(m->ctx, (size_t)(t->nsphere + 1) * sizeof *t->sphere);
+  if (!t->sphere) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for %d axes and quaternions", t->nsphere);
+  pbSphere_Rows(m, t->sphere);
+  return pb_ok;
+}
+
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 static void sizes(const pbModel *m, pbTopology *t) {
   int pair = 2 * t->max_chain < m->nv ? 2 * t->max_chain : m->nv;
@@ -168,6 +178,7 @@ pbStatus pbModel_Finish(pbModel *m) {
   mass_pattern(m, t);
   actuators(m, t);
   PB_TRY(candidates(m, t));
+  PB_TRY(directions(m, t));
   sizes(m, t);
   return pb_ok;
 }

@@ -22,6 +22,8 @@ typedef struct pbTopology {
   pbTreePattern M;                         // pattern of the mass matrix (dof_parentid)
   int ncandidate;
   pbCandidate *candidate;
+  int nsphere;
+  struct pbSphereRow *sphere;   // directions in theta (sphere.h)
   int max_contacts;             // sum of hits, at most 4096
   int max_dim;                  // most rows of a contact
   int max_chain;                // longest chain of dofs

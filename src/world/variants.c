@@ -1,6 +1,7 @@
 #include "world/variants.h"
 
 #define DECLARE(suffix)                                                                                                    \
+  double pbFinite_Sum##suffix(const double *x, size_t n);                                                                  \
   pbStatus pbStep_Run##suffix(void *work, double *stages, bool replay, bool sense, bool integrate);                        \
   double pbSolve_Cost##suffix(void *work, const double *a, double *gradient);                                              \
   pbStatus pbSolve_Again##suffix(void *work, double *a);                                                                   \
@@ -40,7 +41,7 @@ DECLARE(_v4)
   pbImpact_Look##suffix, pbImpact_Gap##suffix, pbImpact_Change##suffix, pbVjp_Strike_one##suffix, pbVjp_Gap_one##suffix
 #define TABLE(suffix)                                                                                       \
   {                                                                                                         \
-#suffix, pbStep_Run##suffix, pbVjp_Lanes_lanes##suffix, pbSolve_Complete##suffix, pbSolve_Cost##suffix, \
+#suffix, pbStep_Run##suffix, pbFinite_Sum##suffix, pbVjp_Lanes_lanes##suffix, pbSolve_Complete##suffix, pbSolve_Cost##suffix, \
         pbSolve_Again##suffix, VJP(suffix), IMPACT(suffix)                                                  \
   }
 #ifdef PB_HAVE_V4

@@ -12,6 +12,7 @@
 typedef struct pbVariant {
   const char *name;
   pbStatus (*run)(void *work, double *stages, bool replay, bool sense, bool integrate);
+  double (*sum)(const double *x, size_t n);                       // pbFinite_Sum
   int (*lanes)(void);                                             // cotangents that a pullback takes side by side
   pbStatus (*complete)(void *work);                               // pbSolve_Complete
   double (*cost)(void *work, const double *a, double *gradient);  // pbSolve_Cost
