@@ -425,6 +425,24 @@ def test_check_compares_bounds_ties_and_sensors_with_differences(run, tmp_path):
     assert "geom_friction:floor:0" in named and any(n.startswith("dof_frictionloss:") for n in named)
 
 
+def test_a_search_leaves_a_friction_loss_of_zero(run, tmp_path):
+    arm = tmp_path / "arm.xml"
+    arm.write_text("""<mujoco><worldbody><body pos="0 0 1"><joint name="a" axis="0 1 0" damping=".08"/>
+        <geom type="capsule" size=".03" fromto="0 0 0 .4 0 0" mass="1.5"/><body pos=".4 0 0"><joint name="b" axis="0 1 0" damping=".03"/>
+        <geom type="capsule" size=".03" fromto="0 0 0 .3 0 0" mass="1.1"/></body></body></worldbody></mujoco>""")
+    truth = {"a": 0.25, "b": 0.12}
+    given = [text for joint, loss in truth.items() for text in ("--param", f"dof_frictionloss:{joint}={loss}")]
+    run("simulate", arm, "--steps", 500, *given, "-o", tmp_path / "recorded.npz")
+    task = tmp_path / "task.json"
+    task.write_text(json.dumps({
+        "model": "arm.xml", "steps": 500, "variables": [{"parameter": f"dof_frictionloss:{j}", "lower": 0} for j in truth],
+        "loss": [{"qpos": ["a", "b"], "at": [0.2, 0.4, 0.6, 0.8, 1.0], "target": {"file": "recorded.npz", "array": "qpos"}}],
+        "optimizer": {"method": "gauss-newton"}}))
+    run("optimize", task, "-q", "-o", tmp_path / "found.json")
+    found = [v["value"][0] for v in json.loads((tmp_path / "found.json").read_text())["variables"]]
+    assert np.allclose(found, list(truth.values()), rtol=1e-6)
+
+
 def test_check_names_an_unconverged_solve(run):
     d = json.loads(run("check", RICH, "--json", "--option", "iterations=1", "--horizon", 5, code=1).stdout)
     found = [f for f in d["findings"] if f["what"] == "unconverged solve"]
