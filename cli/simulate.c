@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "io/file.h"
 
 enum { MOST_FIELDS = 32 };
 
@@ -97,6 +98,7 @@ pbStatus cliSimulate_Run(cliApp *app) {
   pbArrays *set = NULL;
   pbStatus status = cliRun_Begin(app, 1, &run);
   if (status == pb_ok) cliRun_FirstTrajectory(&run);
+  if (status == pb_ok) status = pbFile_CanBegin(app->ctx, app->args.text[opt_output]);  // before the work, not after it
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
   if (status == pb_ok) status = cliRun_Simulate(&run, set);
   if (status == pb_ok) status = cli_save(app, set);

@@ -142,6 +142,15 @@ pbStatus pbFile_Begin(pbContext *ctx, const char *path, pbFile *file) {
   return status;
 }
 
+pbStatus pbFile_CanBegin(pbContext *ctx, const char *path) {
+  struct stat info;
+  pbFile file;
+  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return pb_ok;
+  PB_TRY(pbFile_Begin(ctx, path, &file));
+  pbFile_Abort(&file);
+  return pb_ok;
+}
+
 pbStatus pbFile_Commit(pbFile *file) {
   errno = 0;
   bool bad = ferror(file->stream) != 0;

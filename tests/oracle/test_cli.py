@@ -536,6 +536,12 @@ def test_optimize_without_iterations_reports_the_start(run, tmp_path, arm):
     assert np.load(tmp_path / result["trajectory_files"][0])["qpos"].shape == (151, 2) and not list(tmp_path.glob("*.state"))
 
 
+def test_output_that_cannot_be_written_is_said_before_the_run(run, tmp_path, arm):
+    began = time.monotonic()
+    text = run("simulate", arm, "--steps", 10 ** 6, "-o", tmp_path / "nowhere" / "x.npz", code=5).stderr
+    assert "nowhere/x.npz: cannot be written" in text and time.monotonic() - began < 10
+
+
 def test_pipe_that_nobody_reads_can_be_interrupted(run, tmp_path, arm):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
