@@ -704,7 +704,7 @@ static pbStatus rollout_gradient(Doctor *d, double *x_bar, double *u_bar) {
   pbRolloutInput input = {.ctrl = run->control, .qfrc = run->qfrc, .xfrc = run->xfrc};
   pbRolloutBar bar = final_bar(d, vector(d, 0));
   pbRolloutGradient out = {.x0 = x_bar, .ctrl = run->nu ? u_bar : NULL};
-  pbVjpOptions options = {.spot_check = true, .seed = 1};
+  pbVjpOptions options = {.spot_check = pb_checkSteps, .seed = 1};
   pbStatus status = pbRollout_Forward(rollout, run->theta, run->x0, &input, NULL);
   if (status == pb_ok) status = pbRollout_Vjp(rollout, &bar, &options, &out, &d->certificate);
   if (status == pb_ok && !(cli_finite(x_bar, (size_t)d->nt) && cli_finite(u_bar, (size_t)run->steps * (size_t)d->nu)))

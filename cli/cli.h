@@ -35,6 +35,8 @@ typedef enum cliOptionId {
   opt_json,
   opt_seed,
   opt_mode,
+  opt_spot_check,
+  opt_strict,
   opt_compressed,
   opt_quiet,
   opt_horizon,

@@ -29,6 +29,7 @@ typedef struct Gradient {
   pbRolloutBar bar;
   pbLoss *loss;
   pbGradientKind mode;
+  pbSpotCheck check;
   int count;                                 // trajectories of a task that are summed over; 1 for all else
   long most_steps;                           // of one of them
   double loss_value;                         // the sum
@@ -245,7 +246,7 @@ static pbStatus pull_back(Gradient *g, const pbRolloutGradient *out) {
   pbRolloutInput input = {.ctrl = run->control, .qfrc = run->qfrc, .xfrc = run->xfrc};
   long seed = 0;
   PB_TRY(cliArgs_Integer(run->app, opt_seed, 0, LONG_MAX, 0, &seed));
-  pbVjpOptions options = {.spot_check = true, .seed = (uint64_t)seed};
+  pbVjpOptions options = {.spot_check = g->check, .seed = (uint64_t)seed};
   if (g->loss) {
     return pbLoss_Gradient(g->loss, g->rollout, run->theta, run->x0, &input, &options, &g->loss_value, out, &g->certificate);
   }
@@ -381,6 +382,23 @@ static pbStatus add_results(const Gradient *g, pbArrays *set) {
   return check_result(run, set);
 }
 
+static void write_spot(const pbCertificate *c, cliJson *j) {
+  cliJson_Bool(j, "spot_checked", c->spot_checked);
+  cliJson_Text(j, "checked", pbCertificate_Checked(c));
+  if (!c->spot_checked) return;
+  cliJson_Number(j, "spot_gradient", c->spot_gradient);
+  cliJson_Number(j, "spot_difference", c->spot_difference);
+  cliJson_Number(j, "spot_error", c->spot_error);
+  cliJson_Number(j, "spot_limit", c->spot_limit);
+  cliJson_Bool(j, "spot_off", c->spot_off);
+  cliJson_Integer(j, "spot_step", c->spot_step);
+  cliJson_Text(j, "spot_where", c->spot_where);
+  cliJson_Text(j, "spot_row", c->spot_row);
+  cliJson_Integer(j, "spot_steps", (long)c->spot_steps);
+  cliJson_Integer(j, "spot_quotients", (long)c->spot_quotients);
+  cliJson_Integer(j, "spot_left_out", (long)c->spot_left_out);
+}
+
 static void write_certificate(const Gradient *g, const char *key, const pbCertificate *c, cliJson *j) {
   cliJson_Open(j, key, '{');
   cliJson_Text(j, "mode", pbGradientKind_Name(g->mode));
@@ -417,12 +435,7 @@ static void write_certificate(const Gradient *g, const char *key, const pbCertif
   cliJson_Integer(j, "recomputed", (long)c->recomputed);
   cliJson_Integer(j, "tape_bytes", (long)c->tape_bytes);
   cliJson_Integer(j, "full_tape_bytes", (long)c->full_tape_bytes);
-  cliJson_Bool(j, "spot_checked", c->spot_checked);
-  if (c->spot_checked) {
-    cliJson_Number(j, "spot_gradient", c->spot_gradient);
-    cliJson_Number(j, "spot_difference", c->spot_difference);
-    cliJson_Number(j, "spot_error", c->spot_error);
-  }
+  write_spot(c, j);
   cliJson_Close(j, '}');
 }
 
@@ -476,6 +489,31 @@ static void warn_events(const Gradient *g, const pbCertificate *c) {
   }
 }
 
+static pbStatus read_check(Gradient *g) {
+  static const char *const names[] = {"none", "steps", "full"};
+  const char *text = g->run->app->args.text[opt_spot_check];
+  g->check = pb_checkSteps;
+  for (int i = 0; text && i < 3; i++) {
+    if (strcmp(text, names[i]) == 0) return g->check = (pbSpotCheck)i, pb_ok;
+  }
+  if (!text) return pb_ok;
+  const char *near = cli_nearest(text, names, 3);
+  return pbContext_Fail(g->run->ctx, pb_bad_argument, "--spot-check: there is no '%.60s'%s%s%s (steps, full, none)", text,
+                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static void warn_spot(const pbCertificate *c) {
+  if (!c->spot_off) return;
+  char where[64] = "over the whole rollout";
+  if (c->spot_step >= 0) snprintf(where, sizeof where, "at step %d of %ld", c->spot_step, (long)c->steps);
+  fprintf(
+      stderr,
+      "pullback: warning: the gradient is off %s: along a random direction it gives %.6g, and %.6g is found otherwise (apart by "
+      "%.1e of their terms, where %.0e is allowed)%s%s%s%s%s ('pullback check' looks closer)\n",
+      where, c->spot_gradient, c->spot_difference, c->spot_error, c->spot_limit, c->spot_where[0] ? "; most by '" : "",
+      c->spot_where, c->spot_where[0] ? "'" : "", c->spot_row[0] ? "; there acts the " : "", c->spot_row);
+}
+
 // What a user should know of the certificate of trajectory t.
 static void warn(const Gradient *g, int t) {
   cliRun *run = g->run;
@@ -488,6 +526,15 @@ static void warn(const Gradient *g, int t) {
   cliRun_WarnSolver(run);
   warn_growth(run, c);
   warn_events(g, c);
+  warn_spot(c);
+}
+
+// For --strict: no gradient was found to be off, and every solve converged.
+static bool is_sound(const Gradient *g) {
+  for (int t = 0; t < g->count; t++) {
+    if (g->certificates[t].spot_off || g->certificates[t].unconverged) return false;
+  }
+  return true;
 }
 
 // Several trajectories are summed only as the task has them.
@@ -513,13 +560,15 @@ static pbStatus gradient(Gradient *g, pbArrays *set) {
   PB_TRY(cliArgs_Mode(run->app, &g->mode));
   if (run->task && !text[opt_mode]) g->mode = pbTask_GradientKind(run->task);
   PB_TRY(count_trajectories(g));
+  PB_TRY(read_check(g));
   PB_TRY(read_wanted(g));
   if (text[opt_cotangent]) PB_TRY(read_cotangents(g));
   PB_TRY(compute(g, set));
   for (int t = 0; t < g->count; t++) warn(g, t);
   PB_TRY(add_results(g, set));
   PB_TRY(add_meta(g, set));
-  return cli_save(run->app, set);
+  PB_TRY(cli_save(run->app, set));
+  return text[opt_strict] && !is_sound(g) ? pb_check_failed : pb_ok;
 }
 
 pbStatus cliGradient_Run(cliApp *app) {

@@ -604,7 +604,8 @@ void cliRun_NoteResidual(cliRun *run, double residual, double condition, const c
 
 void cliRun_NoteSolve(cliRun *run, long k) {
   pbReport report = pbScratch_Report(run->scratch);
-  if (report.rows) cliRun_NoteResidual(run, report.residual, report.condition, pbScratch_WorstRow(run->scratch), k);
+  if (report.rows || report.deforms)
+    cliRun_NoteResidual(run, report.residual, report.condition, pbScratch_WorstRow(run->scratch), k);
   run->unconverged += !report.converged;
   cliRun_NotePenetration(run, report.penetration, report.penetrating, k);
   run->gains += report.gains;
@@ -640,17 +641,32 @@ static void warn_energy(const cliRun *run) {
           pbModel_Name(run->model, pb_objGeom, run->gaining[1]), run->gain, run->gains);
 }
 
+// The worst step is one of deformables where no constraint is to blame.
+static bool deformables_stopped(const cliRun *run) {
+  return pbModel_PointCount(run->model) > 0 && !run->worst_row[0] && run->worst_condition == 0;
+}
+
 void cliRun_WarnSolver(const cliRun *run) {
   char detail[96];
   warn_energy(run);
   if (!run->unconverged) return;
+  if (deformables_stopped(run)) {
+    fprintf(
+        stderr,
+        "pullback: warning: step %ld of %ld: the minimiser of the deformables stopped where points still moved by %.1e of the "
+        "scene's size, the worst of %ld steps that did not converge; results are off by at least as much, and gradients, which "
+        "are those of a minimum, may be wrong altogether (deformables' iterations, tolerance and approximate set this)\n",
+        run->worst_residual_step, run->steps, run->worst_residual, run->unconverged);
+    return;
+  }
   solver_detail(run, detail, sizeof detail);
+  bool sweeps = pbModel_ContactSettings(run->model).method == pb_contactSweeps;
   fprintf(
       stderr,
       "pullback: warning: step %ld of %ld: the constraint solver stopped at relative residual %.1e%s%s, the worst of %ld steps "
-      "that did not converge; results are off by about as much%s\n",
+      "that did not converge; results are off by about as much%s%s\n",
       run->worst_residual_step, run->steps, run->worst_residual, run->worst_row[0] ? " at the " : "", run->worst_row,
-      run->unconverged, detail);
+      run->unconverged, sweeps ? ", gradients, which are those of sweeps that have settled, perhaps by far more" : "", detail);
 }
 
 // ---- results -------------------------------------------------------------------------------------------------------

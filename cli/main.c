@@ -14,7 +14,8 @@ static const cliCommand commands[] = {
      "meta, a JSON text. It can be given to --init: a resumed run equals an uninterrupted one bit for bit.",
      cliSimulate_Run},
     {"gradient", "MODEL", "Pull a cotangent or a loss on a rollout back to initial state, inputs and parameters.", 1, 1,
-     CLI_RUN | CLI_WRITE | CLI_BIT(cotangent) | CLI_BIT(wrt) | CLI_BIT(memory) | CLI_BIT(loss) | CLI_BIT(seed) | CLI_BIT(mode),
+     CLI_RUN | CLI_WRITE | CLI_BIT(cotangent) | CLI_BIT(wrt) | CLI_BIT(memory) | CLI_BIT(loss) | CLI_BIT(seed) | CLI_BIT(mode) |
+         CLI_BIT(spot_check) | CLI_BIT(strict),
      CLI_BIT(output),
      "GRAD.npz holds qpos and qvel in the tangent space (nv), act, control (N, nu), qfrc and xfrc where given, param/NAME in "
      "the\n"

@@ -64,7 +64,7 @@ int main(void) {
   double *theta_bar = calloc(pbModel_ParamSize(model), sizeof *theta_bar);
   pbRolloutBar bar = {.qpos = {.data = cotangent, .count = 1}};
   pbRolloutGradient gradient = {.x0 = start_bar, .theta = theta_bar};
-  pbVjpOptions options = {.spot_check = true, .seed = 1};
+  pbVjpOptions options = {.spot_check = pb_checkFull, .seed = 1};
   pbCertificate certificate;
   if ((status = pbRollout_Vjp(rollout, &bar, &options, &gradient, &certificate)) != pb_ok) return fail(ctx, status);
 

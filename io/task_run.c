@@ -177,10 +177,15 @@ static json_t *certificate_json(pbGradientKind kind, const pbCertificate *c) {
   json_object_set_new(o, "recomputed_steps", json_integer(c->recomputed));
   json_object_set_new(o, "tape_bytes", json_integer((json_int_t)c->tape_bytes));
   json_object_set_new(o, "full_tape_bytes", json_integer((json_int_t)c->full_tape_bytes));
+  json_object_set_new(o, "checked", json_string(pbCertificate_Checked(c)));
   if (!c->spot_checked) return o;
   json_object_set_new(o, "spot_gradient", real(c->spot_gradient));
   json_object_set_new(o, "spot_difference", real(c->spot_difference));
   json_object_set_new(o, "spot_error", real(c->spot_error));
+  json_object_set_new(o, "spot_limit", real(c->spot_limit));
+  json_object_set_new(o, "spot_off", json_boolean(c->spot_off));
+  json_object_set_new(o, "spot_step", json_integer(c->spot_step));
+  json_object_set_new(o, "spot_where", json_string(c->spot_where));
   return o;
 }
 

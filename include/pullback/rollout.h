@@ -121,8 +121,8 @@ typedef struct pbRolloutGradient {  // added to; NULL: not wanted
 
 // What a gradient says of itself.
 typedef struct pbCertificate {
-  double worst_residual;     // largest relative residual of a step's constraint solve
-  int worst_residual_step;   // its step; -1 if no step had constraints
+  double worst_residual;     // largest relative residual of a step's constraint solve, or of its deformables' (pbReport)
+  int worst_residual_step;   // its step; -1 if no step had constraints or deformables
   int64_t unconverged;       // steps whose solve did not converge (pbReport)
   double worst_condition;    // of the worst step, if it did not: condition number (pbReport),
   char worst_row[256];       // and the constraint that is to blame; else 0 and ""
@@ -145,15 +145,42 @@ typedef struct pbCertificate {
   int costate_worst_step;
   int64_t steps, recomputed;
   size_t tape_bytes, full_tape_bytes;  // held, and of the tape of all steps
-  bool spot_checked;                   // not where events were corrected, nor for smooth: there a difference quotient is no truth
-  double spot_gradient, spot_difference;  // directional derivative by the gradient, and by a central difference quotient
-  double spot_error;                      // |their difference| / max(|both|, tiny)
+  // Spot check (pbVjpOptions). The worst comparison, by how far its error is beyond its limit: the directional derivative by the
+  // gradient, by what it is compared with, |their difference| by the size of their terms, and what rounding and the length of the
+  // move allow there.
+  bool spot_checked;
+  double spot_gradient, spot_difference, spot_error;
+  double spot_limit;
+  bool spot_off;           // it is beyond its limit
+  int spot_step;           // its step; -1: none, or the whole rollout
+  char spot_where[96];     // where it is off: the part of the direction that is off most, "qvel", "geom_friction"; else ""
+  char spot_row[256];      // and the constraint that pushes most in that step ("contact of geom 'a' and geom 'b'"), or ""
+  int spot_part;           // bits pb_partSteps, ...: what was checked, see pbCertificate_Checked
+  int64_t spot_steps;      // steps at which forward and reverse derivatives were compared,
+  int64_t spot_quotients;  // quotients of differences that were compared,
+  int64_t spot_left_out;   // and those left out because something begins, ends or has a kink within every move
+  int most_contacts_step;  // the first step with most_contacts; -1 where there is no contact
 } pbCertificate;
+enum { pb_partSteps = 1, pb_partImpacts = 2, pb_partRollout = 4 };
+// What the spot check saw, in words: "nothing", "steps" (without impacts or corrected events), "impacts" (steps with those),
+// "steps and impacts", "rollout".
+PB_API const char *pbCertificate_Checked(const pbCertificate *certificate);
+
+typedef enum pbSpotCheck {
+  pb_checkNone,
+  // Steps at random (one of each 400 steps, another of each 200, and that with most contacts), while the pullback goes through them:
+  // forward against reverse derivative by state, inputs and parameters, rounding apart; and against quotients of differences of that
+  // step, over moves that stay on one branch. Costs some 2 % of a rollout and its pullback from 200 steps on.
+  pb_checkSteps,
+  // Two more rollouts (more where they disagree): derivative along one random direction of x0 and the inputs wanted, both ways. Not
+  // where events were corrected, nor for smooth: there a difference quotient of the program is no truth.
+  pb_checkFull
+} pbSpotCheck;
 
 typedef struct pbVjpOptions {
-  bool spot_check;   // two more rollouts: derivative along one random direction of x0 and the inputs wanted, both ways
-  uint64_t seed;     // of that direction
-  double spot_size;  // length of the move; 0: 1e-6
+  pbSpotCheck spot_check;
+  uint64_t seed;     // of its directions and steps
+  double spot_size;  // pb_checkFull: length of the move; 0: 1e-6
 } pbVjpOptions;
 
 // Pullback of the last Forward. options and certificate may be NULL. May be called several times.

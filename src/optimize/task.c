@@ -362,7 +362,7 @@ pbStatus pbTask_Certify(pbTask *task, const double *z, int t, pbCertificate *cer
   memset(task->theta_bar, 0, task->ntheta * sizeof(double));
   pbTermSet_Value(&tr->terms, tr->ctrl_now, true, tr->ctrl_bar);
   pbRolloutBar bar = pbTermSet_Bar(&tr->terms);
-  pbVjpOptions options = {.spot_check = true, .seed = 1};
+  pbVjpOptions options = {.spot_check = pb_checkSteps, .seed = 1};
   pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = pb_controls(task->model) ? tr->ctrl_bar : NULL, .theta = task->theta_bar};
   return pbRollout_Vjp(tr->rollout, &bar, &options, &g, certificate);
 }

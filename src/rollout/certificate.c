@@ -8,9 +8,9 @@
 #include "rollout/rollout.h"
 
 void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *worst_row, int step) {
-  if (report->contacts > c->most_contacts) c->most_contacts = report->contacts;
+  if (report->contacts > c->most_contacts) c->most_contacts = report->contacts, c->most_contacts_step = step;
   if (report->rows > c->most_rows) c->most_rows = report->rows;
-  if (report->rows > 0 && (c->worst_residual_step < 0 || report->residual > c->worst_residual)) {
+  if ((report->rows > 0 || report->deforms) && (c->worst_residual_step < 0 || report->residual > c->worst_residual)) {
     c->worst_residual = report->residual;
     c->worst_residual_step = step;
     c->worst_condition = report->condition;
@@ -56,7 +56,8 @@ void pbGrowth_Finish(const pbGrowth *g, pbCertificate *c) {
 
 // ---- spot check -----------------------------------------------------------------------------------------------------
 // With z(s) all that is seen of the rollout from x0 (+) s d, u + s d_u, and w the cotangents: <w, z(+s) - z(-s)> / 2s
-// against <gradient, d>. Both rollouts go side by side, so no trajectory is kept.
+// against <gradient, d>. Both rollouts go side by side, so no trajectory is kept. Where they disagree, shorter moves tell whether
+// it is the quotient that is off: something begins or ends within the move.
 static size_t rows(const pbRollout *r) { return r->input.constant ? 1 : (size_t)r->plan.steps; }
 
 static double dot(const double *a, const double *b, size_t n) {
@@ -192,18 +193,50 @@ static pbStatus twin_run(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar,
   return pb_ok;
 }
 
+static pbStatus twin(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar, Twin *t, double *quotient) {
+  double sum = 0;
+  if (pbTicker_Begin(&r->ticker, "check", r->plan.steps)) return pbRollout_Stopped(r, 0);
+  PB_TRY(twin_run(r, s, bar, t, &sum));
+  *quotient = sum / (2 * s->size);
+  return pb_ok;
+}
+
+// Over a move of size s the derivative may change by s times the growth of the costate, relative to itself. Off is a gradient
+// that two quotients contradict which agree with each other.
+static pbStatus compare(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, Twin *t, pbCertificate *c) {
+  enum { sizes = 4, shorter = 32 };
+  double before = NAN, first = s->size;
+  bool decided = false;
+  for (int i = 0; i < sizes && !decided; i++) {
+    double value = 0;
+    s->size = first / pow(shorter, i);
+    PB_TRY(twin(r, s, bar, t, &value));
+    double scale = fmax(fabs(c->spot_gradient), fabs(value)), gap = fabs(c->spot_gradient - value);
+    c->spot_difference = value;
+    c->spot_error = scale > 0 ? gap / scale : 0;
+    c->spot_limit = s->size * (1 + exp(c->growth));
+    c->spot_off = c->spot_error > c->spot_limit && fabs(value - before) < gap / 8;
+    decided = c->spot_off || c->spot_error <= c->spot_limit;
+    before = value;
+  }
+  c->spot_quotients += decided;
+  c->spot_left_out += !decided;
+  return pb_ok;
+}
+
 pbStatus pbSpot_Check(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, const double *x0_bar, const pbRolloutGradient *g,
                       pbCertificate *c) {
   Twin t = {0};
-  double sum = 0;
   PB_TRY(twin_begin(r, &t));
-  pbStatus status = pbTicker_Begin(&r->ticker, "check", r->plan.steps) ? pbRollout_Stopped(r, 0) : twin_run(r, s, bar, &t, &sum);
-  pbContext_Free(r->ctx, t.memory);
-  if (status != pb_ok) return status;
-  c->spot_checked = true;
   c->spot_gradient = dot(s->x0, x0_bar, (size_t)r->n) + products(s, g) - s->before;
-  c->spot_difference = sum / (2 * s->size);
-  double scale = fmax(fabs(c->spot_gradient), fabs(c->spot_difference));
-  c->spot_error = scale > 0 ? fabs(c->spot_gradient - c->spot_difference) / scale : 0;
-  return pb_ok;
+  pbStatus status = compare(r, s, bar, &t, c);
+  pbContext_Free(r->ctx, t.memory);
+  c->spot_checked = status == pb_ok;
+  c->spot_part |= status == pb_ok ? pb_partRollout : 0;
+  return status;
+}
+
+const char *pbCertificate_Checked(const pbCertificate *c) {
+  static const char *const names[] = {"nothing", "steps", "impacts", "steps and impacts"};
+  return c->spot_part & pb_partRollout ? "rollout" : names[c->spot_part & (pb_partSteps | pb_partImpacts)];
 }

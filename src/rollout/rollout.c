@@ -285,7 +285,9 @@ pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, 
                             .grazing_step = -1,
                             .simultaneous_step = -1,
                             .penetrating = {-1, -1},
-                            .penetration_step = -1};
+                            .penetration_step = -1,
+                            .spot_step = -1,
+                            .most_contacts_step = -1};
   if (out) out->steps_done = 0;
   if (out) PB_TRY(pbRows_Check(r, out->rows, out->row_count));
   PB_TRY(pbRollout_Ready(r));
@@ -375,7 +377,7 @@ static void count(int64_t *all, int *first, int here, int k) {
 
 // Step k and what is seen at its state, by the kind of gradient.
 static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const double *record, void *kept,
-                          const pbObservationBar *observed, pbCertificate *c) {
+                          const pbObservationBar *observed, bool *events, pbCertificate *c) {
   const pbModel *m = r->model;
   pbScratch *s = r->scratch;
   pbInput input = pbRollout_InputAt(r, k);
@@ -389,14 +391,15 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const
   do {
     status = pbStep_VjpKept(m, r->theta, record, kept, &input, next, observed, NULL, s, r->costate_before, &input_bar, g->theta);
   } while (pbScratch_Grow(s, &status));
+  pbEventCount here = {0};
   if (status == pb_ok && next && r->gradient == pb_gradientEvent) {
-    pbEventCount here = {0};
     status = pbStep_EventsVjp(m, r->theta, record, kept, &input, next, k == 0, s, r->costate_before, &input_bar, g->theta, &here);
     count(&c->events, &c->event_step, here.corrected, k);
     count(&c->grazing, &c->grazing_step, here.grazing, k);
     count(&c->simultaneous, &c->simultaneous_step, here.together, k);
     if (here.grazing) memcpy(c->grazing_contact, here.grazing_name, sizeof c->grazing_contact);
     if (here.together) memcpy(c->simultaneous_contact, here.together_name, sizeof c->simultaneous_contact);
+    *events = here.corrected > 0;
   }
   if (status == pb_ok) pbClock_Pull(r, observed ? observed->sensordata : NULL, record, k, g->theta);
   return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbScratch_Error(s));
@@ -405,11 +408,13 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const
 // Pullback through what is seen at state k and, unless it is the last, through step k. The result is in r->costate.
 static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, const double *record, void *kept,
                      pbCertificate *certificate) {
-  bool last = k == r->plan.steps;
+  bool last = k == r->plan.steps, events = false;
   pbObservationBar observed;
   bool sees = observed_at(r, bar, k, &observed);
   memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate);
-  if (sees || !last) PB_TRY(pull_step(r, g, k, record, kept, sees ? &observed : NULL, certificate));
+  if (r->sample && !last) pbSample_Before(r, r->sample, k);
+  if (sees || !last) PB_TRY(pull_step(r, g, k, record, kept, sees ? &observed : NULL, &events, certificate));
+  if (r->sample && !last) PB_TRY(pbSample_Step(r, r->sample, k, record, kept, sees ? &observed : NULL, events, certificate));
   add_direct(r, bar, k, r->costate_before);
   double *swap = r->costate;
   r->costate = r->costate_before;
@@ -555,15 +560,20 @@ pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions
   if (r->plan.leaf < r->plan.steps && !r->tape_fresh) certificate->recomputed += r->plan.steps;
   if (pbTicker_Begin(&r->ticker, "backward", certificate->recomputed + r->plan.steps)) return pbRollout_Stopped(r, r->plan.steps);
   pbSpot spot = {0};
-  pbStatus status = options && options->spot_check ? pbSpot_Begin(r, options, gradient, &spot) : pb_ok;
+  pbSpotCheck check = options ? options->spot_check : pb_checkNone;
+  pbStatus status = check == pb_checkFull    ? pbSpot_Begin(r, options, gradient, &spot)
+                    : check == pb_checkSteps ? pbSample_Begin(r, options, gradient, &r->sample)
+                                             : pb_ok;
   if (status == pb_ok) status = backward(r, bar, gradient, certificate);
   if (status == pb_ok) status = check_gradient(r, gradient);
   // where events were corrected or contacts smoothed, the program's difference quotient is not what the gradient should be
   bool comparable = r->gradient == pb_gradientExact || (r->gradient == pb_gradientEvent && certificate->events == 0);
-  if (status == pb_ok && options && options->spot_check && comparable)
+  if (status == pb_ok && check == pb_checkFull && comparable)
     status = pbSpot_Check(r, &spot, bar, r->costate, gradient, certificate);
   if (status == pb_ok && gradient->x0) add(gradient->x0, r->costate, r->n);
   pbSpot_End(r, &spot);
+  pbSample_End(r, r->sample);
+  r->sample = NULL;
   if (status != pb_ok) r->tape_fresh = false;
   return status;
 }

@@ -32,6 +32,7 @@ struct pbRollout {
   bool xpos_by_observing;  // the last evaluation of a step is not at its first state (RK4, impacts)
   pbTicker ticker;
 
+  struct pbSample *sample;  // while a Vjp checks steps
   pbGradientKind gradient;
   pbModel *smooth;  // for pb_gradientSmooth: the model with its smooth contact settings; a scratch, a record, a state
   pbScratch *smooth_scratch;
@@ -44,6 +45,7 @@ struct pbRollout {
 
   pbSchedule schedule;
   int leaf_from;         // step of records[0]
+  bool *unwanted;        // fields of theta whose gradients are not wanted, by number; NULL: all are
   pbCertificate seen;    // what Forward saw (solver, contacts)
   double *records;       // (leaf, nrecord)
   double *final_record;  // nrecord: observation at the last state
@@ -97,6 +99,18 @@ void pbGrowth_Finish(const pbGrowth *growth, pbCertificate *certificate);
 // worst_row: pbScratch_WorstRow of the step.
 void pbCertificate_Step(pbCertificate *certificate, const pbReport *report, const char *worst_row, int step);
 
+// ---- sample.c: checks of single steps on the way back
+typedef struct pbSample pbSample;
+PB_NODISCARD pbStatus pbSample_Begin(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient,
+                                     pbSample **sample);
+void pbSample_End(const pbRollout *r, pbSample *sample);  // NULL is fine
+// Before the pullback of step k, and right after it: r->costate_before is the cotangent of its state but for what the caller gave
+// there. events: those of gradient by events were corrected in it.
+void pbSample_Before(pbRollout *r, pbSample *sample, int k);
+PB_NODISCARD pbStatus pbSample_Step(pbRollout *r, pbSample *sample, int k, const double *record, void *kept,
+                                    const pbObservationBar *observed, bool events, pbCertificate *certificate);
+
+// ---- certificate.c: the whole rollout
 // A random direction of the initial state and the inputs, and the derivative along it.
 typedef struct pbSpot {
   double size, *x0, *ctrl, *qfrc, *xfrc;  // x0: n; the others NULL where no gradient is wanted

@@ -212,6 +212,7 @@ void pbScratch_NoteDeform(pbScratch *s) {
   s->report.iterations = r->iterations > s->report.iterations ? r->iterations : s->report.iterations;
   s->report.residual = r->residual > s->report.residual ? r->residual : s->report.residual;
   s->report.converged = s->report.converged && r->converged;
+  s->report.deforms = true;
   if (s->deform->barrier) s->report.contacts += pbBarrier_ContactCount(s->deform->barrier);
 }
 

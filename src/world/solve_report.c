@@ -59,7 +59,8 @@ static int strongest_row(const pbWork_r *w, int dof, bool stiffness) {
 
 // Of H = M + J'DJ. Its pivots D_i as last factored give that of H scaled to a unit diagonal, H_ii = D_i + sum over rows k below of
 // L_ki^2 D_k; where rounding opens and closes rows, diagApprox D of a row gives that of M^-1 H. Both are lower bounds.
-static double condition(const pbWork_r *w) {
+double pbScratch_Condition(const pbScratch *s) {
+  const pbWork_r *w = &s->w;
   const pbTreePattern *H = &w->H;
   double worst = 1, *diagonal = w->tmp;
   for (int i = 0; i < H->n; i++) diagonal[i] = 1 / w->H_Dinv[i];
@@ -70,6 +71,32 @@ static double condition(const pbWork_r *w) {
   for (int i = 0; i < H->n; i++) worst = fmax(worst, diagonal[i] * w->H_Dinv[i]);
   for (int k = 0; k < w->nrow; k++) worst = fmax(worst, w->row[k].diag[0] * w->row[k].D[0]);
   return worst;
+}
+
+// FNV-1a over what decides: rows and the zones of their potentials, contacts.
+static uint64_t mix(uint64_t hash, int value) { return (hash ^ (uint64_t)(unsigned)value) * 1099511628211u; }
+
+uint64_t pbScratch_Branch(const pbScratch *s) {
+  const pbWork_r *w = &s->w;
+  uint64_t hash = 14695981039346656037u;
+  for (const pbRow_r *r = w->row; r < w->row + w->nrow; r++) {
+    hash = mix(mix(mix(mix(hash, (int)r->kind), r->kind == pb_rowContact ? 0 : r->id), (int)r->side), (int)r->zone);
+    const pbContact_r *c = w->contact + r->id;
+    if (r->kind == pb_rowContact) hash = mix(mix(mix(hash, c->geom1), c->geom2), c->hit);
+  }
+  return s->impacts ? mix(hash, s->report.contacts) : hash;
+}
+
+char *pbScratch_StrongestRow(const pbScratch *s, char *text, size_t size) {
+  const pbWork_r *w = &s->w;
+  int found = -1;
+  double most = 0;
+  for (int k = 0; k < w->nrow; k++) {
+    if (w->row[k].zone && fabs(w->row[k].f[0]) > most) most = fabs(w->row[k].f[0]), found = k;
+  }
+  if (found >= 0) return pbScratch_RowName(s, found, text, size);
+  if (size) text[0] = 0;
+  return text;
 }
 
 // A spring and damper k, b on a row of impedance d is stable in Euler's steps of h where h^2 k d^2 + 2 h b d < 4; in RK4's, a little below 8.
@@ -105,7 +132,7 @@ void pbScratch_NoteSolve(pbScratch *s) {
   for (int i = 1; i < s->model->nv; i++) worst = fabs(w->grad[i]) > fabs(w->grad[worst]) ? i : worst;
   row = strongest_row(w, worst, false);
   if (row >= 0) pbScratch_RowName(s, row, s->worst_row, sizeof s->worst_row);
-  s->report.condition = condition(w);
+  s->report.condition = pbScratch_Condition(s);
 }
 
 pbStatus pbScratch_ExplainHard(pbScratch *s) {

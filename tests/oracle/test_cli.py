@@ -153,6 +153,48 @@ def test_contact_settings(run, tmp_path):
     assert "did you mean 'kappa'" in run("simulate", ball, "--contact", "kapa=1", "-o", out, code=2).stderr
 
 
+PUCK = """<mujoco><option timestep=".002"/><worldbody><geom name="ice" type="plane" size="8 8 .1" friction=".2"/>
+  <body pos="0 0 .06"><freejoint/><geom name="puck" type="box" size=".12 .09 .06" mass="2" friction=".5"/></body></worldbody></mujoco>"""
+PILE = """<mujoco><worldbody><geom name="ground" type="plane" size="5 5 .1"/>
+  <body pos="0 0 .099"><freejoint/><geom name="light" type="box" size=".1 .1 .1" mass=".2"/></body>
+  <body pos=".03 0 .298"><freejoint/><geom name="heavy" type="box" size=".1 .1 .1" mass="20"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("method", ["soft", "cones", "lcp"])
+def test_a_right_gradient_is_not_called_off(run, tmp_path, method):
+    """A box slides to rest on a floor that it touches by next to nothing: every quotient of moves above that depth is wrong."""
+    (tmp_path / "puck.xml").write_text(PUCK)
+    np.savez(tmp_path / "x.npz", qvel=[0.6, 0.1, 0, 0, 0, 0.2])
+    np.savez(tmp_path / "c.npz", qpos=[1, -0.5, 0, 0, 0, 0.3])
+    base = ("gradient", tmp_path / "puck.xml", "--init", tmp_path / "x.npz", "--steps", 60, "--cotangent", tmp_path / "c.npz", "--contact",
+            f"method={method}", "--strict", "-o", tmp_path / "g.npz")
+    for seed in range(12):
+        assert run(*base, "--seed", seed).stderr == ""
+        c = meta(np.load(tmp_path / "g.npz"))["certificate"]
+        assert c["checked"] == "steps" and c["spot_steps"] > 0 and not c["spot_off"] and c["spot_error"] <= c["spot_limit"] < 1e-3, c
+    assert run(*base, "--spot-check", "full").stderr == ""
+    c = meta(np.load(tmp_path / "g.npz"))["certificate"]
+    assert c["checked"] == "rollout" and (c["spot_left_out"] or c["spot_error"] < 1e-3), c
+    run(*base, "--spot-check", "none")
+    c = meta(np.load(tmp_path / "g.npz"))["certificate"]
+    assert c["checked"] == "nothing" and not c["spot_checked"] and "spot_error" not in c
+    assert "did you mean 'steps'" in run(*base, "--spot-check", "step", code=2).stderr
+
+
+def test_a_wrong_gradient_is_called_off(run, tmp_path):
+    """Sweeps that have not settled: the derivative of the fixed point is that of another program."""
+    (tmp_path / "pile.xml").write_text(PILE)
+    np.savez(tmp_path / "x.npz", qvel=[0.3, 0.1, 0, 0, 0, 0.2, 0.5, 0, 0, 0, 0.1, 0])
+    np.savez(tmp_path / "c.npz", qpos=np.ones(12), qvel=np.ones(12))
+    base = ("gradient", tmp_path / "pile.xml", "--init", tmp_path / "x.npz", "--steps", 10, "--cotangent", tmp_path / "c.npz", "--contact",
+            "method=sweeps", "--contact", "sweeps=30", "-o", tmp_path / "g.npz")
+    words = run(*base).stderr
+    assert "warning: the gradient is off at step" in words and "most by '" in words and "there acts the contact of geom" in words, words
+    assert run(*base, "--strict", code=1).stderr == words
+    c = meta(np.load(tmp_path / "g.npz"))["certificate"]
+    assert c["spot_off"] and c["spot_error"] > c["spot_limit"] and c["spot_step"] >= 0 and c["spot_row"].startswith("contact of geom")
+
+
 def test_gradient_modes(run, tmp_path):
     """A ball dropped on a stiff plane: exact misses that the moment of touch moves."""
     ball = tmp_path / "ball.xml"
@@ -167,7 +209,8 @@ def test_gradient_modes(run, tmp_path):
         o = np.load(out)
         seen[mode], got[mode] = json.loads(str(o["meta"]))["certificate"], o["qpos"][0]
         assert seen[mode]["mode"] == mode and ("events" in seen[mode]) == (mode == "event")
-        assert seen[mode]["spot_checked"] == (mode == "exact")
+        assert seen[mode]["spot_checked"] and not seen[mode]["spot_off"]
+        assert seen[mode]["checked"] == ("steps and impacts" if mode == "event" else "steps")
         task.write_text(json.dumps({"model": "ball.xml", "steps": 2400, "mode": mode, "variables": [{"state": "qpos"}],
                                     "loss": [{"body": "b", "target": [0, 0, 0.2]}], "optimizer": {"iterations": 0}}))
         assert "holds" in run("check", ball, "--mode", mode, "--horizon", 60).stdout
@@ -177,7 +220,7 @@ def test_gradient_modes(run, tmp_path):
     np.savez(tmp_path / "low.npz", qpos=[-0.2 + 5e-6])  # falls by about this in a step
     low = run("gradient", ball, "--steps", 3, "--init", tmp_path / "low.npz", "--option", "timestep=1e-3", "--cotangent", tmp_path / "cotangent.npz",
               "--mode", "event", "--wrt", "qpos", "-o", out)
-    assert "graze (first at step 1)" in low.stderr
+    assert "graze (first at step 1: contact of geom" in low.stderr
     assert "did you mean 'smooth'" in run("check", ball, "--mode", "smoth", code=2).stderr
     assert "takes no option --mode" in run("jacobian", ball, "--mode", "event", "-o", out, code=2).stderr
     task.write_text(task.read_text().replace('"smooth"', '"soft"'))

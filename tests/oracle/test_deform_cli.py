@@ -119,6 +119,30 @@ def test_gradient_against_differences(run, tmp_path, net):
     assert J["A"].shape == (3, 30, 30) and J["B"].shape == (3, 30, 3)
 
 
+def test_a_minimum_that_was_not_found_is_told(run, tmp_path):
+    """Residual, warning and check of the gradient are those of the deformables' minimiser; a tolerance that is met may be too loose."""
+    np.savez(tmp_path / "cot.npz", points=np.ones(15))
+    path, words, meta = tmp_path / "net.json", {}, {}
+    for name, change in (("well", {}), ("cut", dict(iterations=1, approximate=True)), ("loose", dict(tolerance=1e-2))):
+        task = world()
+        task["deformables"].update(change)
+        task["options"]["timestep"] = 0.1
+        path.write_text(json.dumps(task))
+        for command in (("simulate",), ("gradient", "--cotangent", tmp_path / "cot.npz")):
+            words[name, command[0]] = run(*command[:1], path, *command[1:], "--steps", 20, "-o", tmp_path / "o.npz").stderr
+        meta[name] = json.loads(str(np.load(tmp_path / "o.npz")["meta"]))["certificate"]
+    assert words["well", "simulate"] == words["well", "gradient"] == ""
+    assert 0 <= meta["well"]["worst_residual_step"] < 20 and meta["well"]["worst_residual"] < 1e-8 and not meta["well"]["spot_off"]
+    assert meta["well"]["spot_steps"] > 0 and meta["well"]["spot_quotients"] > 0
+    for command in ("simulate", "gradient"):
+        text = words["cut", command]
+        assert "the minimiser of the deformables stopped where points still moved by" in text and "step -1" not in text, text
+        assert "condition number" not in text, text
+    assert meta["cut"]["unconverged"] > 0 and meta["cut"]["worst_residual"] > 1e-6
+    for name in ("cut", "loose"):
+        assert meta[name]["spot_off"] and "the gradient is off at step" in words[name, "gradient"], (name, meta[name])
+
+
 def test_a_stiffness_is_found(run, tmp_path):
     truth = 55.0
     target = solve(np.tile([0, 0.1, 0], (15, 1)), truth)[-1]

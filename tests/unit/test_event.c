@@ -317,9 +317,14 @@ static void test_spot_check(void **state) {
     forward(&s, s.theta);
     good(pbRollout_SetGradient(s.r, pb_gradientEvent));
     assert_int_equal(pbRollout_SetGradient(s.r, pb_gradientKindCount), pb_bad_argument);
-    good(pbRollout_Vjp(s.r, &bar, &(pbVjpOptions){.spot_check = true}, NULL, &s.c));
+    good(pbRollout_Vjp(s.r, &bar, &(pbVjpOptions){.spot_check = pb_checkFull}, NULL, &s.c));
     if (i) assert_true(s.c.events > 0 && !s.c.spot_checked);
     else assert_true(s.c.events == 0 && s.c.spot_checked && s.c.spot_error < 1e-6);
+    assert_string_equal(pbCertificate_Checked(&s.c), i ? "nothing" : "rollout");
+    // single steps are checked all the same, those with events forward against reverse
+    good(pbRollout_Vjp(s.r, &bar, &(pbVjpOptions){.spot_check = pb_checkSteps}, NULL, &s.c));
+    assert_true(s.c.spot_checked && !s.c.spot_off && s.c.spot_error <= s.c.spot_limit);
+    assert_string_equal(pbCertificate_Checked(&s.c), i ? "steps and impacts" : "steps");
     end(&s);
   }
 }

@@ -305,7 +305,7 @@ static void test_spot_check(void **state) {
   pbCertificate c;
   good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
   for (uint64_t seed = 1; seed < 4; seed++) {
-    good(s, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = true, .seed = seed},
+    good(s, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = pb_checkFull, .seed = seed},
                           &(pbRolloutGradient){.x0 = g, .ctrl = g + s->n}, &c));
     print_message("spot check: gradient %.12g, difference %.12g, error %.2g; growth %.3g, %.3g 1/s\n", c.spot_gradient,
                   c.spot_difference, c.spot_error, c.growth, c.growth_rate);
@@ -314,6 +314,30 @@ static void test_spot_check(void **state) {
   assert_true(c.costate_initial > 0 && c.costate_final > 0 && isfinite(c.growth_rate));
   pbRollout_Destroy(r);
   free(g);
+}
+
+// Single steps: what is right is never called off, whatever the seed.
+static void test_steps_are_checked(void **state) {
+  World *s = *state;
+  pbRollout *r = make(s, N, 1, 20);
+  double *g = calloc((size_t)s->n + N + s->ntheta, sizeof *g), *plain = calloc((size_t)s->n + N + s->ntheta, sizeof *g);
+  pbRolloutBar bar = every_bar(s);
+  pbCertificate c;
+  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  pbRolloutGradient all = {.x0 = g, .ctrl = g + s->n, .theta = g + s->n + N};
+  good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){plain, plain + s->n, NULL, NULL, plain + s->n + N}, &c));
+  assert_true(!c.spot_checked && c.spot_step == -1);
+  assert_string_equal(pbCertificate_Checked(&c), "nothing");
+  for (uint64_t seed = 0; seed < 100; seed++) {
+    memset(g, 0, ((size_t)s->n + N + s->ntheta) * sizeof *g);
+    good(s, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = pb_checkSteps, .seed = seed}, &all, &c));
+    if (c.spot_off) fail_msg("seed %d: %g for %g at step %d", (int)seed, c.spot_gradient, c.spot_difference, c.spot_step);
+    assert_true(c.spot_checked && c.spot_steps > 0 && c.spot_quotients > 0 && c.spot_error <= c.spot_limit);
+  }
+  assert_string_equal(pbCertificate_Checked(&c), "steps");
+  assert_memory_equal(g, plain, ((size_t)s->n + N + s->ntheta) * sizeof *g);  // a check changes no bit
+  pbRollout_Destroy(r);
+  free(g), free(plain);
 }
 
 static void test_long_rollout_in_a_twentieth_of_the_tape(void **state) {
@@ -357,7 +381,7 @@ static void test_every_integrator(void **state) {
     pbCertificate c;
     good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, &out));
     for (int k = 0; k <= N; k++) assert_true(fabs(xpos[12 * k + 5] - states[k * s->nx + 3]) < 1e-14);
-    good(s, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = true, .seed = 9},
+    good(s, pbRollout_Vjp(r, &bar, &(pbVjpOptions){.spot_check = pb_checkFull, .seed = 9},
                           &(pbRolloutGradient){.x0 = g, .ctrl = g + s->n}, &c));
     print_message("%s: error of the spot check %.2g\n", integrators[i], c.spot_error);
     assert_true(c.spot_error < 1e-6);
@@ -434,13 +458,15 @@ int main(void) {
                                      cmocka_unit_test(test_forward_and_reverse_mode_agree),
                                      cmocka_unit_test(test_directions_of_any_size),
                                      cmocka_unit_test(test_spot_check),
+                                     cmocka_unit_test(test_steps_are_checked),
                                      cmocka_unit_test(test_long_rollout_in_a_twentieth_of_the_tape),
                                      cmocka_unit_test(test_every_integrator),
                                      cmocka_unit_test(test_failures_say_where),
                                      cmocka_unit_test(test_mode_depends_on_counts_alone)};
   const struct CMUnitTest smooth[] = {cmocka_unit_test(test_gradient_has_the_same_bits_for_every_budget),
                                       cmocka_unit_test(test_kept_evaluations_change_no_bit),
-                                      cmocka_unit_test(test_forward_and_reverse_mode_agree), cmocka_unit_test(test_spot_check)};
+                                      cmocka_unit_test(test_forward_and_reverse_mode_agree), cmocka_unit_test(test_spot_check),
+                                      cmocka_unit_test(test_steps_are_checked)};
   return cmocka_run_group_tests(tests, setup, teardown) +
          cmocka_run_group_tests_name("smoothed contacts", smooth, setup_smooth, teardown);
 }
