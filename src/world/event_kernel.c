@@ -12,6 +12,10 @@ static const double same_time = 1e-6;  // part of a time step
 // Parts of a closing speed: below, an impulse leaves a row that it does not move at all, or another onset, as it was.
 static const double structural = 1e-9, weak = 1e-3;
 
+// The distance a step back is known to first order only. Hard contact that was there before does not close, so it is no risk to look a
+// little further back, by this part of a step.
+static const double bend = 0.1;
+
 // ---- which ----------------------------------------------------------------------------------------------------------
 // First row of a block: J_n v.
 static double normal_times(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *v) {
@@ -36,7 +40,8 @@ int NUM(pbEvent_Find)(const void *work, const double *v_next, pbEvent *events) {
     if (r->kind != pb_rowContact && r->kind != pb_rowLimit) continue;
     if (pb_explicit(w->m, r) || (r->kind == pb_rowContact && w->m->contact.onset > 0)) continue;  // their force fades in
     double gap = r->pos[0] - r->margin, rate = v_next ? normal_times(w, r, v_next) : r->vel[0];
-    bool crossed = v_next ? gap + h * rate >= 0 : gap - h * rate >= 0;
+    double before = rate < 0 && pb_hard(w->m) ? gap - (1 + bend) * h * rate : gap - h * rate;
+    bool crossed = v_next ? gap + h * rate >= 0 : before >= 0;
     if (crossed)
       insert(events, n++,
              (pbEvent){.row = k, .kind = r->kind, .id = r->id, .release = v_next, .when = fabs(gap / rate), .rate = rate});

@@ -449,6 +449,24 @@ static void test_flat(void **state) {
   }
 }
 
+// A fast arm strikes a floor at any moment of a step: the impact is seen though its path is bent.
+static void test_bent_path(void **state) {
+  (void)state;
+  static const char text[] =
+      "<mujoco><option timestep='1e-3' gravity='0 0 0'/><default><geom friction='0'/></default><worldbody>"
+      "<geom type='plane' size='9 9 .1'/><body pos='0 0 .1'><joint axis='0 1 0'/><geom size='.05' pos='.3 0 0' mass='1'/>"
+      "</body></worldbody></mujoco>";
+  for (int i = 0; i < 400; i++) {
+    Run s = begin(text, 20, 0);
+    set_method(&s, "cones", "0.5");
+    s.x0[1] = -6.25e-6 * 5 * i, s.x0[2] = 12, s.w[0] = 1;
+    forward(&s, s.theta);
+    reverse(&s, pb_gradientEvent);
+    assert_int_equal(s.c.events, 1);
+    end(&s);
+  }
+}
+
 // Soft contact at rest, by way of many small bounces: touches without a speed to speak of are left as in exact, and counted.
 static void test_rest(void **state) {
   (void)state;
@@ -564,7 +582,7 @@ int main(void) {
       cmocka_unit_test(test_penalty), cmocka_unit_test(test_boxes_in_line),
       cmocka_unit_test(test_smooth),  cmocka_unit_test(test_velocity_forces),
       cmocka_unit_test(test_walls),   cmocka_unit_test(test_flat),
-      cmocka_unit_test(test_rest),
+      cmocka_unit_test(test_rest),    cmocka_unit_test(test_bent_path),
   };
   ctx = pbContext_Create(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
