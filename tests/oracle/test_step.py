@@ -2,6 +2,7 @@
 import concurrent.futures
 import os
 import tempfile
+import zlib
 
 import numpy as np
 import pytest
@@ -46,8 +47,16 @@ def random_line(seed):
         return table.measure(path, key=seed)
 
 
+def share(long_run):
+    """(number of parts, which one): a quarter of the models; in continuous integration one half of these, by the commit."""
+    if long_run:
+        return 1, 0
+    return (8, 4 * (zlib.crc32(os.environ.get("SEED", "").encode()) % 2)) if os.environ.get("PB_CI") else (4, 0)
+
+
 def test_random_models(long_run):
-    seeds = [s for s in range(random_models.SEEDS) if (long_run or s % 4 == 0) and s not in LEFT_OUT]
+    parts, part = share(long_run)
+    seeds = [s for s in range(random_models.SEEDS) if s % parts == part and s not in LEFT_OUT]
     with concurrent.futures.ProcessPoolExecutor(2) as pool:
         lines = list(pool.map(random_line, seeds, chunksize=10))
     whole = [line for line in lines if line.compared == line.steps]
@@ -57,7 +66,8 @@ def test_random_models(long_run):
           f"{random_models.SEEDS - len(seeds)} left to --long")
     print("\n".join(str(line) for line in lines if line.compared < line.steps))
     assert not bad, f"{len(bad)} fall short\n" + "\n".join(map(str, bad[:20]))
-    assert len(whole) >= (500 if long_run else 120) and touching > 0.8 * len(lines)
+    few = {1: 0.834, 4: 0.8, 8: 0.7}[parts]  # an eighth is a small sample
+    assert len(whole) >= few * len(lines) and touching > min(few, 0.8) * len(lines)
 
 
 def test_resumed_run_is_the_same_to_the_bit():
