@@ -75,11 +75,26 @@ static pbStatus unknown_option(pbContext *ctx, const cliCommand *command, const 
   snprintf(bare, sizeof bare, "%.*s", (int)strcspn(typed + strspn(typed, "-"), "="), typed + strspn(typed, "-"));
   for (int i = 0; i < opt_count; i++) {
     if (strcmp(option_table[i].name, bare) == 0)
-      return pbContext_Fail(ctx, pb_bad_argument, "'%s' takes no option --%s", command->name, bare);
+      return pbContext_Fail(ctx, pb_bad_argument, "'%s' takes no option --%s%s", command->name, bare,
+                            i == opt_steps && command->options >> opt_horizon & 1 ? "; --horizon N says how many steps" : "");
   }
+  if (strcmp(bare, "duration") == 0)
+    return pbContext_Fail(ctx, pb_bad_argument, "unknown option '%s': --steps N is a duration of N time steps", typed);
   const char *near = cli_nearest(bare, names, count);
   return pbContext_Fail(ctx, pb_bad_argument, "unknown option '%s'%s%s%s", typed, near ? "; did you mean --" : "",
                         near ? near : "", near ? "?" : "");
+}
+
+// What is written is of one kind, whatever the name says; a name that says another kind is a mistake.
+static pbStatus check_output(pbContext *ctx, const cliCommand *command, const char *name) {
+  static const char *const kinds[] = {"npz", "json", "html", "npy", "csv", "txt", "mat", "h5", "hdf5", "pkl", "xml", "vtu", "pvd", "glb"};
+  const char *dot = name ? strrchr(name, '.') : NULL, *mine = command->output;
+  if (!dot || strchr(dot, '/') || !mine || strcmp(dot + 1, mine) == 0) return pb_ok;
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    if (strcmp(dot + 1, kinds[i]) != 0) continue;
+    return pbContext_Fail(ctx, pb_bad_argument, "--output %s: '%s' writes .%s files", name, command->name, mine);
+  }
+  return pb_ok;
 }
 
 static pbStatus append(pbContext *ctx, cliList *list, const char *text) {
@@ -142,6 +157,7 @@ pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char
     if (id == opt_contact) PB_TRY(append(ctx, &args->contact, optarg));
   }
   for (int i = optind; i < argc && i < optind + 3; i++) args->positional[args->positionals++] = argv[i];
+  PB_TRY(check_output(ctx, command, args->text[opt_output]));
   return check_operands(ctx, command, args, argc - optind);
 }
 

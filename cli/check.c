@@ -132,6 +132,8 @@ static Trace trace_of(const Doctor *d) {
   }
   if (pbScratch_Field(d->run->scratch, "contact_frame", &data, &rows, &cols)) {
     for (int i = 0; i < 3 * rows; i++) t.normals += cos(i + 1) * data[i / 3 * cols + i % 3];
+    // Those of bodies; barriers of deformables come and go smoothly.
+    if (pbModel_ContactSettings(d->run->model).method != pb_contactImpact) t.contacts = rows;
   }
   return t;
 }
@@ -865,8 +867,9 @@ static void contact_findings(Doctor *d) {
     find(
         d, kink_name(a, b), where,
         "the number of contacts goes from %d to %d. The gradient is that of the discrete steps; the moment of %s "
-        "itself is not differentiated, so a finite change that moves it to another step is not foreseen; --mode event does that.",
-        a->contacts, b->contacts, a->contacts < b->contacts ? "impact" : "release");
+        "itself is not differentiated, so a finite change that moves it to another step is not foreseen; %s.",
+        a->contacts, b->contacts, a->contacts < b->contacts ? "impact" : "release",
+        pbModel_PointCount(d->run->model) ? "worlds with deformables have no mode that does that" : "--mode event does that");
   }
   if (events > MOST_EVENTS)
     find(d, "more contact events", "later steps", "%d more contacts appear or go in this rollout.", events - MOST_EVENTS);

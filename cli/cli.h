@@ -73,6 +73,7 @@ typedef struct cliCommand {
   int least, most;   // operands
   uint64_t options;  // bits of cliOptionId
   uint64_t required;
+  const char *output;  // suffix of the file that -o names; NULL without one
   const char *more;  // last part of --help
   pbStatus (*run)(cliApp *app);
 } cliCommand;

@@ -166,6 +166,15 @@ static pbStatus read_task(cliRun *run) {
   return set_given(run);
 }
 
+// Where no option has changed any, a bad parameter stands in the file.
+static pbStatus check_parameters(cliRun *run) {
+  char text[1024];
+  pbStatus status = pbModel_CheckParams(run->ctx, run->model, run->theta);
+  if (status == pb_ok || run->app->args.params.count || run->app->args.options.count) return status;
+  snprintf(text, sizeof text, "%s", pbContext_Error(run->ctx));
+  return pbContext_Fail(run->ctx, status, "%s: %s", run->model_path, text);
+}
+
 static pbStatus set_theta(cliRun *run, bool task) {
   size_t bytes = run->ntheta * sizeof *run->theta;
   run->theta = pbContext_Alloc(run->ctx, bytes);
@@ -173,7 +182,7 @@ static pbStatus set_theta(cliRun *run, bool task) {
   memcpy(run->theta, pbModel_DefaultParams(run->model), bytes);
   PB_TRY(set_given(run));
   if (task) PB_TRY(read_task(run));
-  PB_TRY(pbModel_CheckParams(run->ctx, run->model, run->theta));
+  PB_TRY(check_parameters(run));
   if (!run->recompute) return pb_ok;
   run->theta_before = pbContext_Alloc(run->ctx, bytes);
   if (!run->theta_before) return no_memory(run->ctx);
@@ -365,12 +374,14 @@ static pbStatus apply_init(cliRun *run, const char *file, const pbArrays *set) {
     pbStateField field;
     if (state_field(run->model, a->name, &field)) {
       PB_TRY(copy_state_field(run, file, a, field, rows, (size_t)row));
-      used++;
+      used += strcmp(a->name, "time") != 0;
     } else if (!known_beside_state(a->name)) {
       return unknown_state_field(run, file, a->name);
     }
   }
-  if (!used) return pbContext_Fail(run->ctx, pb_bad_input, "%s: holds none of qpos, qvel, act, time", file);
+  if (!used)
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: holds no state: at least one of qpos, qvel, act (points, point_velocity) is needed",
+                          file);
   return check_quaternions(run, file);
 }
 

@@ -7,39 +7,39 @@
 
 static const cliCommand commands[] = {
     {"info", "MODEL", "Sizes of a model, its names and addresses, its parameters with units and bounds.", 1, 1,
-     CLI_MODEL | CLI_BIT(json), 0, NULL, cliInfo_Run},
+     CLI_MODEL | CLI_BIT(json), 0, NULL, NULL, cliInfo_Run},
     {"simulate", "MODEL", "Roll a model out and write its states.", 1, 1, CLI_RUN | CLI_WRITE | CLI_BIT(vtu) | CLI_BIT(glb),
-     CLI_BIT(output),
+     CLI_BIT(output), "npz",
      "OUT.npz holds time, qpos, qvel, act and the other state fields (N+1, ...), control (N, nu), sensordata (N+1, ...) and\n"
      "meta, a JSON text. It can be given to --init: a resumed run equals an uninterrupted one bit for bit.",
      cliSimulate_Run},
     {"gradient", "MODEL", "Pull a cotangent or a loss on a rollout back to initial state, inputs and parameters.", 1, 1,
      CLI_RUN | CLI_WRITE | CLI_BIT(cotangent) | CLI_BIT(wrt) | CLI_BIT(memory) | CLI_BIT(loss) | CLI_BIT(seed) | CLI_BIT(mode) |
          CLI_BIT(spot_check) | CLI_BIT(strict),
-     CLI_BIT(output),
+     CLI_BIT(output), "npz",
      "GRAD.npz holds qpos and qvel in the tangent space (nv), act, control (N, nu), qfrc and xfrc where given, param/NAME in "
      "the\n"
      "shape of the field, and meta with the certificate of the gradient.",
      cliGradient_Run},
-    {"jacobian", "MODEL", "Jacobians of every step of a rollout.", 1, 1, CLI_RUN | CLI_WRITE, CLI_BIT(output),
+    {"jacobian", "MODEL", "Jacobians of every step of a rollout.", 1, 1, CLI_RUN | CLI_WRITE, CLI_BIT(output), "npz",
      "J.npz holds A (N, n, n), B (N, n, nu) for the state, C (N, ns, n), D (N, ns, nu) for the sensors, with n = 2 nv + na in "
      "the\n"
      "order position, velocity, activation.",
      cliJacobian_Run},
     {"check", "MODEL", "Prove the gradients of a model: dot products, Taylor remainders, differences of its own steps.", 1, 1,
-     (CLI_RUN & ~CLI_BIT(steps)) | CLI_BIT(json) | CLI_BIT(seed) | CLI_BIT(horizon) | CLI_BIT(mode), 0,
+     (CLI_RUN & ~CLI_BIT(steps)) | CLI_BIT(json) | CLI_BIT(seed) | CLI_BIT(horizon) | CLI_BIT(mode), 0, NULL,
      "Ends with 1 if a check fails. Without --control the rollout has random controls.", cliCheck_Run},
-    {"view", "MODEL TRAJ.npz", "Write one page that plays a trajectory.", 2, 2, CLI_MODEL | CLI_BIT(output), CLI_BIT(output),
+    {"view", "MODEL TRAJ.npz", "Write one page that plays a trajectory.", 2, 2, CLI_MODEL | CLI_BIT(output), CLI_BIT(output), "html",
      "The page needs nothing but itself: no network, no other files.", cliView_Run},
     {"optimize", "TASK.json", "Find parameters, initial states or controls of least loss.", 1, 1,
-     CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh), 0,
+     CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh), 0, "json",
      "Writes the result as JSON to standard output, or to the file of -o, and NAME.trajectory.npz beside it (without -o: in the\n"
      "current folder, NAME from the task). An interrupted run leaves NAME.state; the same command goes on with it.",
      cliOptimize_Run},
     {"energies", "[NAME]", "The built-in energies of deformables: what they act on, their parameters, formulas and advice.", 0, 1,
-     CLI_BIT(json), 0, NULL, cliEnergies_Run},
+     CLI_BIT(json), 0, NULL, NULL, cliEnergies_Run},
     {"inspect", "MODEL", "Every compiled field of a model and every quantity of one forward evaluation.", 1, 1,
-     CLI_RUN | CLI_WRITE, CLI_BIT(output),
+     CLI_RUN | CLI_WRITE, CLI_BIT(output), "npz",
      "OUT.npz holds the fields as model/NAME, and the quantities at the initial state (row --init-row of a trajectory).",
      cliInspect_Run},
 };

@@ -9,6 +9,12 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/man/pullback.1)
   install(FILES man/pullback.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 
+# From where the file lies: right for every prefix that `cmake --install --prefix` or a package is given.
+set(PULLBACK_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" AND NOT IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+  file(RELATIVE_PATH PULLBACK_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  set(PULLBACK_PC_PREFIX "\${pcfiledir}/${PULLBACK_PC_PREFIX}")
+endif()
 configure_file(cmake/pullback.pc.in pullback.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/pullback.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

@@ -183,6 +183,7 @@ void pbFile_Abort(pbFile *file) {
 pbStatus pbFile_Open(pbContext *ctx, const char *path, FILE **stream, size_t *size) {
   struct stat info;
   if (stat(path, &info) != 0) return pbContext_Fail(ctx, pb_file, "%s: cannot be read: %s", path, strerror(errno));
+  if (S_ISDIR(info.st_mode)) return pbContext_Fail(ctx, pb_bad_input, "%s: is a folder; a file is expected", path);
   if (!S_ISREG(info.st_mode)) return pbContext_Fail(ctx, pb_bad_input, "%s: is not a regular file", path);
   pbContext_FileOpened(ctx, path);
   *stream = fopen(path, "rb");

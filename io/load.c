@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include <pullback/io.h>
@@ -9,6 +10,14 @@ static bool is_task(const char *path) {
   return length > 5 && strcmp(path + length - 5, ".json") == 0;
 }
 
+// What is wrong in a model says in which file it stands.
+static pbStatus name_file(pbContext *ctx, const char *path, pbStatus status) {
+  char text[1024];
+  if (status == pb_ok || status == pb_no_memory || strstr(pbContext_Error(ctx), path)) return status;
+  snprintf(text, sizeof text, "%s", pbContext_Error(ctx));
+  return pbContext_Fail(ctx, status, "%.400s: %s", path, text);
+}
+
 pbStatus pbModel_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model) {
   *model = NULL;
   if (is_task(path)) return pbTask_LoadModel(ctx, path, options ? options->allow_root : NULL, model);
@@ -16,5 +25,5 @@ pbStatus pbModel_Load(pbContext *ctx, const char *path, const pbLoadOptions *opt
   pbStatus status = pbSpec_LoadMjcf(ctx, path, options, &spec);
   if (status == pb_ok) status = pbSpec_Compile(spec, model);
   pbSpec_Destroy(spec);
-  return status;
+  return name_file(ctx, path, status);
 }

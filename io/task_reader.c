@@ -133,8 +133,10 @@ pbStatus pbTaskReader_Parse(pbTaskReader *r, json_t **root) {
     return pbContext_Fail(r->ctx, pb_bad_input, "%.400s: longer than %d MiB", r->name, PB_TASK_TEXT >> 20);
   *root = json_loadb(r->text, r->length, JSON_REJECT_DUPLICATES, &error);
   if (!*root)
-    return pbContext_Fail(r->ctx, pb_bad_input, "%.400s:%d:%d: not valid JSON: %s", r->name, error.line, error.column,
-                          error.text);
+    return pbContext_Fail(r->ctx, pb_bad_input, "%.400s:%d:%d: not valid JSON: %s%s", r->name, error.line, error.column, error.text,
+                          r->length && r->text[strspn(r->text, " \t\r\n")] == '<'
+                              ? " (this is XML: a task file in JSON, which names its model, is expected here; see docs/task.md)"
+                              : "");
   if (json_is_object(*root)) return pb_ok;
   json_decref(*root);
   *root = NULL;
@@ -362,8 +364,13 @@ pbStatus pbTaskReader_Id(pbTaskReader *r, const char *name, pbObject kind, int *
   char hint[200];
   const char *candidate;
   for (int i = 0; (candidate = pbModel_Name(r->model, kind, i)); i++) pbSuggest_Offer(&near, candidate);
-  return pbTaskReader_Fail(r, pb_bad_input, "the model has no %s '%.100s'%s", kind_names[kind], name,
-                           pbSuggest_Write(&near, hint, sizeof hint));
+  pbSuggest_Write(&near, hint, sizeof hint);
+  for (int i = 0; !near.best && i < 6 && (candidate = pbModel_Name(r->model, kind, i)); i++) {
+    size_t used = strlen(hint);
+    snprintf(hint + used, sizeof hint - used, "%s%.30s%s", i ? ", " : "; there are ", *candidate ? candidate : "(without a name)",
+             i == 5 && pbModel_Name(r->model, kind, 6) ? ", ..." : "");
+  }
+  return pbTaskReader_Fail(r, pb_bad_input, "the model has no %s '%.100s'%s", kind_names[kind], name, hint);
 }
 
 pbStatus pbTaskReader_Ids(pbTaskReader *r, const json_t *value, pbObject kind, int all, int **ids, int *count) {

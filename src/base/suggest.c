@@ -35,9 +35,25 @@ pbSuggest pbSuggest_For(const char *word) {
   return (pbSuggest){word, NULL, limit + 1};
 }
 
+// "friction" for "geom_friction": the end of the candidate behind an underscore.
+static int is_last_part(const char *word, const char *candidate) {
+  size_t n = strlen(word), m = strlen(candidate);
+  return n >= 3 && m > n + 3 && candidate[m - n - 1] == '_' && pbSuggest_Distance(word, candidate + m - n) <= 1;
+}
+
+// "ctrl" for "control": the same first and last letter, the others in order, at least half of them.
+static int is_short_for(const char *word, const char *candidate) {
+  size_t n = strlen(word), m = strlen(candidate), found = 0;
+  if (n < 3 || m <= n || m > 2 * n || word[0] != candidate[0] || word[n - 1] != candidate[m - 1]) return 0;
+  for (size_t i = 0; i < m && found < n; i++) found += candidate[i] == word[found];
+  return found == n;
+}
+
 void pbSuggest_Offer(pbSuggest *s, const char *candidate) {
   if (!candidate || !*candidate) return;
   int d = pbSuggest_Distance(s->word, candidate);
+  if (is_last_part(s->word, candidate)) d = least(d, 1);
+  else if (is_short_for(s->word, candidate)) d = least(d, 2);
   if (d < s->distance) s->best = candidate, s->distance = d;
 }
 

@@ -172,8 +172,12 @@ static pbStatus set_word(pbModel *m, const entry *e, const char *value) {
     *(int *)member_of(&m->contact, e) = i;
     return pb_ok;
   }
-  return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s: there is no '%.80s'%s", e->name, value,
-                        pbSuggest_Write(&near, hint, sizeof hint));
+  pbSuggest_Write(&near, hint, sizeof hint);
+  for (int i = 0; !near.best && e->words[i]; i++) {
+    size_t used = strlen(hint);
+    snprintf(hint + used, sizeof hint - used, "%s%s", i ? ", " : "; there are ", e->words[i]);
+  }
+  return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s: there is no '%.80s'%s", e->name, value, hint);
 }
 
 static pbStatus set_number(pbModel *m, const entry *e, const char *value) {

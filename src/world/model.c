@@ -2,6 +2,7 @@
 #include "world/model.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/context.h"
@@ -264,6 +265,20 @@ static const pbFlag flag_table[] = {
 };
 enum { FLAG_COUNT = sizeof flag_table / sizeof *flag_table };
 
+// ", did you mean 'RK4'?", or all words that an option takes.
+static const char *choices(const char *name, const char *near, char *text, size_t size) {
+  size_t used = 0;
+  if (near) {
+    snprintf(text, size, ", did you mean '%.80s'?", near);
+    return text;
+  }
+  for (int i = 0; i < CHOICE_COUNT && used < size; i++) {
+    if (strcmp(choice_table[i].option, name) != 0) continue;
+    used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "; there are ", choice_table[i].word);
+  }
+  return text;
+}
+
 static pbStatus set_choice(pbModel *m, const char *name, const char *value, int *target) {
   pbSuggest near = pbSuggest_For(value);
   char hint[256];
@@ -279,7 +294,7 @@ static pbStatus set_choice(pbModel *m, const char *name, const char *value, int 
   }
   bool later = !strcmp(name, "integrator") && (!strcmp(value, "implicit") || !strcmp(value, "discrete"));
   return pbContext_Fail(m->ctx, later ? pb_unsupported : pb_bad_argument, "option %s: '%.80s' is not %s%s", name, value,
-                        later ? "supported" : "known", pbSuggest_Write(&near, hint, sizeof hint));
+                        later ? "supported" : "known", choices(name, later ? NULL : near.best, hint, sizeof hint));
 }
 
 static pbStatus set_flag(pbModel *m, const pbFlag *flag, const char *value) {
@@ -313,7 +328,11 @@ static pbStatus unknown_option(pbModel *m, const char *name) {
   char hint[256];
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) pbSuggest_Offer(&near, others[i]);
   for (int i = 0; i < FLAG_COUNT; i++) pbSuggest_Offer(&near, flag_table[i].name);
-  return pbContext_Fail(m->ctx, pb_bad_argument, "unknown option '%.80s'%s", name, pbSuggest_Write(&near, hint, sizeof hint));
+  pbSuggest_Write(&near, hint, sizeof hint);
+  if (!near.best)
+    snprintf(hint, sizeof hint, "; there are integrator, cone, solver, tolerance, iterations, ls_iterations, timestep, gravity and the other "
+             "parameters of 'option', and flags such as contact, gravity, filterparent (docs/mjcf.md)");
+  return pbContext_Fail(m->ctx, pb_bad_argument, "unknown option '%.80s'%s", name, hint);
 }
 
 static pbStatus change_option(pbModel *m, const char *name, const char *value) {

@@ -1,0 +1,171 @@
+"""Every fenced block of the README and the docs is run: shell, JSON, C, Python, and what is shown as output.
+
+A fence names its language; ```LANG fragment=KIND is a piece that the test of that kind completes. A block without `fragment`
+stands on its own: a shell script, a Python program behind it, a task that `optimize` takes and that ends well.
+"""
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))]
+KINDS = {("sh", ""), ("sh", "make"), ("python", ""), ("json", ""), ("json", "energies"), ("json", "contact"), ("c", "tour"), ("c", "body"),
+         ("text", "tour"), ("text", "formula"), ("text", "error")}
+
+
+def blocks():
+    found = []
+    for page in PAGES:
+        lines, start, info = (ROOT / page).read_text().splitlines(), None, ""
+        for n, line in enumerate(lines, 1):
+            if not line.lstrip().startswith("```"):
+                continue
+            if start is None:
+                start, info = n, line.strip()[3:]
+            else:
+                language, _, rest = info.partition(" ")
+                found.append((page, start, language, rest.removeprefix("fragment="), "\n".join(lines[start:n - 1]) + "\n"))
+                start = None
+        assert start is None, f"{page}:{start}: the fence is not closed"
+    return found
+
+
+BLOCKS = blocks()
+
+
+def of(language, kind):
+    return [pytest.param(*b, id=f"{b[0]}:{b[1]}") for b in BLOCKS if b[2:4] == (language, kind)]
+
+
+def test_every_fence_has_a_language_and_a_test():
+    assert len(BLOCKS) >= 14
+    for page, line, language, kind, _ in BLOCKS:
+        assert (language, kind) in KINDS, f"{page}:{line}: '{language}' with fragment '{kind}' has no test"
+
+
+@pytest.fixture
+def checkout(tmp_path, pullback):
+    """What the README's lines need of a checkout with a build."""
+    (tmp_path / "build").mkdir()
+    os.symlink(pathlib.Path(pullback).parent, tmp_path / "build" / "release")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    return tmp_path
+
+
+def shell(text, cwd):
+    python = ROOT / "build" / "venv" / "bin"
+    environment = {**os.environ, "PATH": f"{cwd}/build/release:{python}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-e", "-u", "-o", "pipefail", "-c", text], cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("sh", ""))
+def test_shell(checkout, page, line, language, kind, text):
+    following = [b[4] for b in BLOCKS if b[0] == page and b[1] > line and b[2] == "python"]
+    for program in following:  # it goes on in the folder where the shell is
+        text += f"python3 - <<'PROGRAM'\n{program}PROGRAM\n"
+    out = shell(text, checkout)
+    if following:
+        assert "(500, 3)" in out
+    assert not following or page == "README.md"
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("sh", "make"))
+def test_make_targets(page, line, language, kind, text):
+    for words in re.findall(r"^make ([^#\n]*)", text, re.M):
+        done = subprocess.run(["make", "-n", *shlex.split(words)], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, f"{page}:{line}: make {words}: {done.stderr}"
+    for path in re.findall(r"^(?:\w+=\S+ )*(\.\S+)", text, re.M):
+        assert (ROOT / path).exists(), f"{page}:{line}: {path}"
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("json", ""))
+def test_tasks(run, tmp_path, page, line, language, kind, text):
+    for file in (ROOT / "examples" / "ball").glob("*.xml"):
+        shutil.copy(file, tmp_path)
+    (tmp_path / "task.json").write_text(text)
+    result = json.loads(run("optimize", tmp_path / "task.json", cwd=tmp_path).stdout)
+    assert result["outcome"] in ("criteria met", "converged") and result["loss"] < 1e-3 * result["start_loss"]
+
+
+def deformable(*energies, **more):
+    bodies = [{"name": "toy", "mesh": {"box": {"size": [1, 1, 1], "cells": [1, 1, 1]}}, "pos": [0, 0, 2], "mass": 1, "energies": list(energies)}]
+    return {"options": {"timestep": 0.01}, "deformables": {"scheme": "implicit_euler", "bodies": bodies, **more}}
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("json", "energies"))
+def test_energies(run, tmp_path, page, line, language, kind, text):
+    for n, one in enumerate(text.splitlines()):
+        energy = json.loads(one)
+        task = deformable(energy)
+        if "density" in energy["parameters"]:
+            del task["deformables"]["bodies"][0]["mass"]
+        (tmp_path / "task.json").write_text(json.dumps(task))
+        run("simulate", tmp_path / "task.json", "--steps", 3, "-o", tmp_path / "run.npz")
+    assert n == 1
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("json", "contact"))
+def test_contact(run, tmp_path, page, line, language, kind, text):
+    contact = json.loads("{" + text + "}")["contact"]
+    task = deformable({"energy": "neo_hookean", "parameters": {"young": 1e5, "poisson": 0.4}}, contact=contact)
+    task["model"] = "<mujoco><worldbody><geom name='table' type='box' size='1 1 .1' pos='0 0 -.5'/></worldbody></mujoco>"
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    run("simulate", tmp_path / "task.json", "--steps", 3, "-o", tmp_path / "run.npz")
+
+
+def formula_task(tmp_path, formula, name):
+    (tmp_path / "task.json").write_text(json.dumps(deformable({"formula": formula, "name": name, "on": "edges", "parameters": {"k": 20}})))
+    return tmp_path / "task.json"
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("text", "formula"))
+def test_formulas(run, tmp_path, page, line, language, kind, text):
+    run("simulate", formula_task(tmp_path, text, "spring"), "--steps", 3, "-o", tmp_path / "run.npz")
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("text", "error"))
+def test_errors_are_as_shown(run, tmp_path, page, line, language, kind, text):
+    wrong = text.splitlines()[1].strip()
+    said = run("simulate", formula_task(tmp_path, wrong, "spring"), "--steps", 3, "-o", tmp_path / "run.npz", code=3).stderr
+    assert text.strip() in said, said
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("text", "tour"))
+def test_output_of_the_tour(pullback, page, line, language, kind, text):
+    program = pathlib.Path(pullback).parent / "examples" / "tour"
+    found = subprocess.run([program], capture_output=True, text=True, cwd=ROOT).stdout
+    number = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
+    assert re.sub(number, "#", found) == re.sub(number, "#", text)
+    for a, b in zip(re.findall(number, found), re.findall(number, text)):
+        rounding = abs(float(b)) < 1e-8  # residuals: their size alone
+        assert float(a) == pytest.approx(float(b), rel=1e-4) or (rounding and abs(float(a)) < 1e-8), (a, b)
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("c", "tour"))
+def test_tour_stands_in_the_example(page, line, language, kind, text):
+    squeeze = lambda code: re.sub(r"\s+", "", re.sub(r"//[^\n]*", "", code))
+    source = squeeze((ROOT / "examples" / "tour.c").read_text())
+    for statement in filter(None, map(squeeze, re.findall(r"[^;]*;", re.sub(r"//[^\n]*", "", text)))):
+        assert statement.rstrip(";") in source, f"{page}:{line}: {statement} does not stand in examples/tour.c"
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("c", "body"))
+def test_c_compiles(tmp_path, page, line, language, kind, text):
+    (tmp_path / "body.c").write_text("#include <pullback/pullback.h>\npbStatus body(pbContext *ctx, pbModel *model);\n"
+                                     f"pbStatus body(pbContext *ctx, pbModel *model) {{\n{text}return pb_ok;\n}}\n")
+    subprocess.run(["cc", "-std=c17", "-Wall", "-Wextra", "-Werror", "-Wno-unused-but-set-parameter", "-fsyntax-only", f"-I{ROOT / 'include'}",
+                    str(tmp_path / "body.c")], check=True)
+
+
+def test_the_example_of_the_man_page(checkout):
+    text = (ROOT / "man" / "pullback.1").read_text().split(".SH EXAMPLE\n.nf\n")[1].split(".fi")[0]
+    assert "pullback optimize" in text and "pullback view" in text
+    shell("cd examples/hopper\n" + text.replace("\\-", "-"), checkout)
