@@ -1,6 +1,5 @@
 // Rollouts of several lengths with their gradients, beside MuJoCo's forward of the same steps in the same process.
 //   rollouts MODEL.xml [PAIRS [STEPS ...]]     prints "steps,quantity,value" per line
-//   rollouts MODEL.xml forward STEPS CTRL.npy  MuJoCo's CPU time [us] for those steps alone; writes the controls
 //
 // Everything is taken in turn with what it is compared with, PAIRS times (21), and every ratio is the median of the ratios of
 // neighbours: what else the machine does meets both sides alike. Time is the thread's own. A sample repeats short rollouts until it
@@ -134,11 +133,11 @@ static double median(const double *values, int n) {
   return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
 
-enum { kept_by_thin, both_by_theirs, thin_by_theirs, without, ratios };
+enum { kept_by_thin, both_by_theirs, thin_by_theirs, without, their_step, ratios };
 
 static void measure(Bench *b, int steps, int pairs) {
   static const char *const name[ratios] = {"kept by thin", "gradient by forward", "thin by forward",
-                                           "pullback without parameters by with"};
+                                           "pullback without parameters by with", "their step (us)"};
   double value[ratios][most_pairs];
   pbRolloutPlan plan;
   pbRollout *kept, *thin;
@@ -155,6 +154,7 @@ static void measure(Bench *b, int steps, int pairs) {
     value[both_by_theirs][i] = forward > 0 ? c.both / forward : NAN;
     value[thin_by_theirs][i] = forward > 0 ? a.both / forward : NAN;
     value[without][i] = none.back / a.back;
+    value[their_step][i] = forward / (b->repeats * b->steps);
   }
   for (int k = 0; k < ratios; k++) printf("%d,%s,%.4f\n", steps, name[k], median(value[k], pairs));
   fflush(stdout);

@@ -8,9 +8,14 @@ Without models: Gymnasium's half-cheetah, ant and humanoid, and the tests' human
 import argparse
 import csv
 import glob
+import json
 import pathlib
+import resource
 import subprocess
 import sys
+import tempfile
+
+import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ASSETS = "build/venv/lib/python3*/site-packages/gymnasium/envs/mujoco/assets"
@@ -18,6 +23,7 @@ ASSETS = "build/venv/lib/python3*/site-packages/gymnasium/envs/mujoco/assets"
 SMALL = {"step": 1.0, "forward+backward": 1.5}
 LARGE = {"step": 0.7, "vjp": 0.4, "vjp in a rollout": 0.4, "forward+backward": 1.0}
 JACOBIAN = {23: 20, 62: 50}
+LENGTHS = {"kept by thin": 1.03, "program: gradient by forward": 1.35}  # rollouts of 50 to 4 000 steps (bench/rollouts.c); at most
 HARD = 5.0  # hard contact, solved and pulled back, by the soft step and its pullback without a helpful start; at most
 LCP_COLUMNS = ["scene", "dof", "contacts", "quantity", "solve_us", "pullback_us", "iterations", "by_soft_cold", "by_soft_warm", "required", "holds"]
 COLUMNS = ["model", "dof", "contacts", "quantity", "pullback_us", "mujoco_us", "ratio", "required", "holds"]
@@ -87,6 +93,41 @@ def judge(dof, quantity, ours, theirs):
     return f"{ratio:.3f}", f"<= {required}" if required else "", ratio <= required if required else None
 
 
+def lengths(build, line):
+    """Rows of rollouts.csv: rollouts of several lengths with gradients, beside MuJoCo's forward; the program's `gradient` too."""
+    rows = []
+    for model in models()[:3]:
+        run = subprocess.run([f"{build}/bench/rollouts", str(model), "21"], capture_output=True, text=True)
+        if run.returncode:
+            sys.exit(f"{model}: {run.stderr.strip()}")
+        values = [text.split(",") for text in run.stdout.splitlines()]
+        theirs = {int(steps): float(value) for steps, quantity, value in values if quantity.startswith("their")}
+        values += [("4000", "program: gradient by forward", program(build, model, 4000) / (4000 * theirs[4000]))] if theirs[4000] else []
+        for steps, quantity, value in values:
+            most = LENGTHS.get(quantity) if model.stem == "humanoid" or quantity == "kept by thin" else None
+            rows.append([model.stem, steps, quantity, f"{float(value):.3f}", f"<= {most}" if most else "", ("yes" if float(value) <= most else "NO") if most else ""])
+            print(line.format(*rows[-1]), flush=True)
+    return rows
+
+
+def program(build, model, steps):
+    """CPU time [us] of `pullback gradient` by everything: the least of five runs."""
+    best = 1e300
+    with tempfile.TemporaryDirectory() as folder:
+        controls, cotangent = pathlib.Path(folder) / "u.npy", pathlib.Path(folder) / "c.npz"
+        info = json.loads(subprocess.run([f"{build}/pullback", "info", str(model), "--json"], capture_output=True, text=True, check=True).stdout)
+        nu, nv, k = info["sizes"]["nu"], info["sizes"]["nv"], np.arange(steps)[:, None]
+        np.save(controls, 0.1 * np.sin(0.02 * (1 + 0.13 * np.arange(nu)) * k + 2.4 * np.arange(nu)))
+        np.savez(cotangent, qpos=np.ones(nv), qvel=np.ones(nv))
+        for _ in range(5):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([f"{build}/pullback", "gradient", str(model), "--option", "integrator=Euler", "--option", "tolerance=1e-8", "--control", controls,
+                            "--cotangent", cotangent, "-o", pathlib.Path(folder) / "g.npz"], check=True, capture_output=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            best = min(best, 1e6 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
+    return best
+
+
 def main():
     ask = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ask.add_argument("models", nargs="*")
@@ -115,6 +156,11 @@ def main():
         with open(ROOT / "bench/results/lcp.csv", "w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([LCP_COLUMNS] + hard)
         rows += hard
+        line = "{:<14}{:>7}  {:<38}{:>9}{:>9}  {}"
+        long = lengths(ask.build, line)
+        with open(ROOT / "bench/results/rollouts.csv", "w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([["model", "steps", "quantity", "ratio", "required", "holds"]] + long)
+        rows += long
     missed = [r for r in rows if r[-1] == "NO"]
     print(f"{len(rows)} measured, {len(missed)} short of what is required")
     return 1 if missed else 0
