@@ -308,7 +308,7 @@ static void test_pairs(void **state) {
     pbCollision *c;
     pbBarrier *b;
     assert_int_equal(pbCollision_Create(ctx, &s.def, &c), pb_ok);
-    assert_int_equal(pbBarrier_Create(ctx, c, &b), pb_ok);
+    assert_int_equal(pbBarrier_Create(ctx, c, 0, &b), pb_ok);
     assert_int_equal(c->lone_points,
                      9 + 40 + (c->bare_points - 31 - 9 - 40));  // vertices of groups 0, 1 in no triangle are alone, too
     double reach = .05;
