@@ -17,6 +17,7 @@ static const Option option_table[opt_count] = {
     [opt_init_row] = {"init-row", "K", "row of the trajectory to start from (negative: from the end)"},
     [opt_keyframe] = {"keyframe", "K", "start in a keyframe, by number or name, with its controls"},
     [opt_trajectory] = {"trajectory", "K", "of a task with several trajectories: which, counted from 0"},
+    [opt_every] = {"every", "N", "states to write: every N-th, the first and the last (default: 1, all)"},
     [opt_control] = {"control", "FILE.npy", "controls (N, nu), or (nu,) for constant ones; or a trajectory"},
     [opt_qfrc] = {"qfrc", "FILE.npy", "applied generalised forces (N, nv), or (nv,)"},
     [opt_xfrc] = {"xfrc", "FILE.npy", "applied forces and torques on bodies (N, nbody, 6), or (nbody, 6)"},

@@ -16,6 +16,7 @@ typedef enum cliOptionId {
   opt_init_row,
   opt_keyframe,
   opt_trajectory,
+  opt_every,
   opt_control,
   opt_qfrc,
   opt_xfrc,
@@ -164,6 +165,7 @@ typedef struct cliRun {
   pbTask *task;          // the run of a task file: its trajectories; NULL for a model alone
   int trajectory, trajectories;  // of the task: the one this is, and how many the command is about
   long steps, other_steps;       // how many; where nothing says how many
+  long every;                    // of `simulate`: which states are kept, 1 for all; the first and the last are in any case
   double *x0;
   double *control, *qfrc, *xfrc;  // steps rows each (at least one); NULL where not given (control: never)
   pbScratch *scratch;
@@ -214,7 +216,7 @@ void cliRun_Contact(const cliRun *run, cliJson *j);  // settings of contacts
 void cliRun_Meta(const cliRun *run, cliJson *json);
 // Add the text of a finished meta stream; closes and frees it.
 pbStatus cliRun_AddMeta(pbArrays *set, FILE *stream, char **text);
-// Roll out from x0 and add everything that a trajectory file holds.
+// Roll out from x0 and add everything that a trajectory file holds, of every `every`-th state (0: of all).
 pbStatus cliRun_Simulate(cliRun *run, pbArrays *set);
 // What --vtu and --glb ask for, from the arrays of a trajectory.
 pbStatus cliMotion_Write(const cliRun *run, const pbArrays *set);

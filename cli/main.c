@@ -8,10 +8,11 @@
 static const cliCommand commands[] = {
     {"info", "MODEL", "Sizes of a model, its names and addresses, its parameters with units and bounds.", 1, 1,
      CLI_MODEL | CLI_BIT(json), 0, NULL, NULL, cliInfo_Run},
-    {"simulate", "MODEL", "Roll a model out and write its states.", 1, 1, CLI_RUN | CLI_WRITE | CLI_BIT(vtu) | CLI_BIT(glb),
+    {"simulate", "MODEL", "Roll a model out and write its states.", 1, 1, CLI_RUN | CLI_WRITE | CLI_BIT(every) | CLI_BIT(vtu) | CLI_BIT(glb),
      CLI_BIT(output), "npz",
      "OUT.npz holds time, qpos, qvel, act and the other state fields (N+1, ...), control (N, nu), sensordata (N+1, ...) and\n"
-     "meta, a JSON text. It can be given to --init: a resumed run equals an uninterrupted one bit for bit.",
+     "meta, a JSON text. It can be given to --init: a resumed run equals an uninterrupted one bit for bit. With --every K the states\n"
+     "and sensors are those of steps 0, K, 2 K, ... and the last. At most 960 MiB are held.",
      cliSimulate_Run},
     {"gradient", "MODEL", "Pull a cotangent or a loss on a rollout back to initial state, inputs and parameters.", 1, 1,
      CLI_RUN | CLI_WRITE | CLI_BIT(cotangent) | CLI_BIT(wrt) | CLI_BIT(memory) | CLI_BIT(loss) | CLI_BIT(seed) | CLI_BIT(mode) |

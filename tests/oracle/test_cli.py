@@ -79,6 +79,38 @@ def test_a_resumed_run_equals_an_uninterrupted_one(run, tmp_path):
         assert all(np.array_equal(again[k], rest[k]) for k in STATE)
 
 
+def test_every_so_many_states(run, tmp_path):
+    m = mj.MjModel.from_xml_path(str(RICH))
+    u = controls(40, m.nu)
+    for name, part in dict(all=u, rest=u[20:]).items():
+        np.save(tmp_path / f"{name}.npy", part)
+    sim = lambda name, *more: run("simulate", RICH, "--control", tmp_path / f"{name}.npy", *more, "-o", tmp_path / "some.npz")
+    sim("all")
+    whole = dict(np.load(tmp_path / "some.npz"))
+    for every in (1, 7, 8, 20, 39, 40, 100):
+        sim("all", "--every", every)
+        some, rows = np.load(tmp_path / "some.npz"), sorted({*range(0, 41, every), 40})
+        for k in STATE + ("time", "sensordata"):
+            assert np.array_equal(some[k], whole[k][rows]), (every, k)
+        assert np.array_equal(some["control"], u) and meta(some).get("every", 1) == every and meta(some)["steps"] == 40
+    sim("all", "--every", 20)
+    (tmp_path / "some.npz").rename(tmp_path / "start.npz")
+    sim("rest", "--init", tmp_path / "start.npz", "--init-row", 1, "--every", 20)  # row 1 is the state after 20 steps
+    rest = np.load(tmp_path / "some.npz")
+    assert all(np.array_equal(rest[k], whole[k][[20, 40]]) for k in STATE + ("time", "sensordata"))
+    for bad in (0, -1, 2.5, "x"):
+        assert "--every" in run("simulate", RICH, "--every", bad, "-o", tmp_path / "bad.npz", code=2).stderr
+
+
+def test_more_states_than_are_held_name_a_stride(run, tmp_path):
+    (tmp_path / "pendulum.xml").write_text("<mujoco><option gravity='0 0 0'/><worldbody><body><joint/><geom size='.1'/></body></worldbody></mujoco>")
+    refused = run("simulate", tmp_path / "pendulum.xml", "--steps", 100_000_000, "-o", tmp_path / "run.npz", code=5).stderr
+    assert "100000001 states of" in refused and "960 MiB" in refused
+    every = int(refused.split("--every ")[1].split()[0])
+    short = run("simulate", tmp_path / "pendulum.xml", "--steps", 100_000_000, "--every", every // 2, "-o", tmp_path / "run.npz", code=5).stderr
+    assert f"--every {every}" in short
+
+
 def test_start_inputs_and_forces(run, tmp_path, arm):
     m = mj.MjModel.from_xml_path(str(arm))
     m.opt.tolerance, m.opt.iterations = 0, 50

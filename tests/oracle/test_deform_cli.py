@@ -191,6 +191,12 @@ def test_meshes_from_files_and_motions_to_files(run, tmp_path):
     assert (tmp_path / "run.glb").read_bytes()[:4] == b"glTF"
     run("view", *words, tmp_path / "run.npz", "-o", tmp_path / "run.html")
     assert '"skin": {' in (tmp_path / "run.html").read_text()
+    run("simulate", *words, "--steps", 7, "--every", 3, "-o", tmp_path / "few.npz", "--vtu", tmp_path / "few.pvd", "--glb", tmp_path / "few.glb")
+    few, rows = np.load(tmp_path / "few.npz"), [0, 3, 6, 7]
+    assert all(np.array_equal(few[k], o[k][rows]) for k in ("time", "points", "point_velocity", "qpos"))
+    sets = list(xml.parse(tmp_path / "few.pvd").iter("DataSet"))
+    assert np.allclose([float(e.get("timestep")) for e in sets], o["time"][rows], rtol=1e-12) and (tmp_path / "few.glb").stat().st_size
+    run("view", *words, tmp_path / "few.npz", "-o", tmp_path / "few.html")
 
 
 def test_examples_run(run, root, tmp_path):
