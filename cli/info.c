@@ -8,7 +8,7 @@
 
 static const char *const size_names[] = {"nq",          "nv",    "nu",       "na",     "nbody",    "njnt",  "ngeom",
                                          "nsite",       "npair", "nexclude", "neq",    "ntendon",  "nwrap", "nsensor",
-                                         "nsensordata", "nkey",  "ncam",     "nlight", "nnumeric", "ntext", "ntuple"};
+                                         "nsensordata", "nkey",  "ncam",     "nlight", "nnumeric", "ntext", "ntuple", "nmat"};
 static const char *const joint_types[] = {"free", "ball", "slide", "hinge"};
 static const char *const geom_types[] = {"plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh"};
 static const char *const equality_types[] = {"connect", "weld", "joint", "tendon"};

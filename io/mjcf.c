@@ -121,7 +121,8 @@ static pbStatus add_class(pbMjcfReader *reader, const pbXmlNode *node, const cha
                           pbPairDef_Default(),
                           pbEqualityDef_Default(),
                           pbTendonDef_Default(),
-                          pbActuatorDef_Default()};
+                          pbActuatorDef_Default(),
+                          {1, 1, 1, 1}};
   }
   made->name = copy;
   made->parent = parent;
@@ -140,9 +141,10 @@ static void read_springlength(const pbMjcfReader *reader, const pbXmlNode *node,
     def->springlength[1] = def->springlength[0];
 }
 
-static pbStatus keep_seen(pbMjcfReader *reader, const pbXmlNode *node, int parent);
+static pbStatus keep_seen(pbMjcfReader *reader, const pbXmlNode *node, int parent, const double *rgba);
 
 static pbStatus read_class_member(pbMjcfReader *reader, const pbXmlNode *node, pbMjcfClass *class) {
+  int count;
   if (IS(node, "joint")) return pbMjcf_Store(reader, node, &class->joint);
   if (IS(node, "geom")) {
     read_fluidshape(reader, node, &class->geom);
@@ -157,7 +159,8 @@ static pbStatus read_class_member(pbMjcfReader *reader, const pbXmlNode *node, p
     read_springlength(reader, node, &class->tendon);
     return pbMjcf_Store(reader, node, &class->tendon);
   }
-  if (IS(node, "mesh") || IS(node, "material") || IS(node, "texture")) return keep_seen(reader, node, -1);
+  if (IS(node, "material")) (void)pbMjcf_Reals(reader, node, "rgba", class->material_rgba, 4, &count);
+  if (IS(node, "mesh") || IS(node, "material") || IS(node, "texture")) return keep_seen(reader, node, -1, NULL);
   return pbMjcf_ActuatorDefault(reader, node, class);
 }
 
@@ -517,7 +520,8 @@ static pbStatus read_custom(pbMjcfReader *reader, const pbXmlNode *section) {
 
 // ---- what is only seen --------------------------------------------------------------------------------------------------
 
-static pbStatus keep_seen(pbMjcfReader *reader, const pbXmlNode *node, int parent) {
+// rgba: of a material that gives none; NULL: anything else.
+static pbStatus keep_seen(pbMjcfReader *reader, const pbXmlNode *node, int parent, const double *rgba) {
   pbSeenDef def = pbSeenDef_Default();
   const char **keys = pbPool_Take(reader->spec->pool, 2 * (size_t)node->attribute_count, sizeof *keys);
   if (!keys) return NO_MEMORY(node);
@@ -531,15 +535,26 @@ static pbStatus keep_seen(pbMjcfReader *reader, const pbXmlNode *node, int paren
   def.element = pbSpec_Text(reader->spec, reader->elements[node->element].path);
   if (!def.element) return NO_MEMORY(node);
   def.keys = keys, def.values = values;
+  int numbers;
+  if (rgba) memcpy(def.rgba, rgba, sizeof def.rgba), (void)pbMjcf_Reals(reader, node, "rgba", def.rgba, 4, &numbers);
   def.count = node->attribute_count, def.parent = parent, def.place = node->place;
   int id = pbSpec_AddSeen(reader->spec, &def);
   if (id < 0) return NO_MEMORY(node);
-  for (const pbXmlNode *child = node->first; child; child = child->next) PB_TRY(keep_seen(reader, child, id));
+  for (const pbXmlNode *child = node->first; child; child = child->next) PB_TRY(keep_seen(reader, child, id, NULL));
   return pb_ok;
 }
 
 static pbStatus keep_section(pbMjcfReader *reader, const pbXmlNode *section) {
-  for (const pbXmlNode *node = section->first; node; node = node->next) PB_TRY(keep_seen(reader, node, -1));
+  for (const pbXmlNode *node = section->first; node; node = node->next) PB_TRY(keep_seen(reader, node, -1, NULL));
+  return pb_ok;
+}
+
+static pbStatus keep_assets(pbMjcfReader *reader, const pbXmlNode *section) {
+  for (const pbXmlNode *node = section->first; node; node = node->next) {
+    const pbMjcfClass *class = IS(node, "material") ? class_of(reader, node, "class", reader->classes[0]) : NULL;
+    if (IS(node, "material") && !class) return pb_bad_input;
+    PB_TRY(keep_seen(reader, node, -1, class ? class->material_rgba : NULL));
+  }
   return pb_ok;
 }
 
@@ -573,7 +588,7 @@ static pbStatus read_model(pbMjcfReader *reader) {
     section_reader read;
   } sections[] = {{"compiler", read_compiler},   {"option", read_option},      {"size", read_size},
                   {"statistic", read_statistic}, {"visual", keep_section},     {"default", read_defaults},
-                  {"asset", keep_section},       {"deformable", keep_section}, {"worldbody", NULL},
+                  {"asset", keep_assets},        {"deformable", keep_section}, {"worldbody", NULL},
                   {"worldbody", read_worldbody}, {"contact", read_contact},    {"equality", read_equality},
                   {"tendon", read_tendon},       {"actuator", read_actuator},  {"sensor", read_sensor},
                   {"keyframe", read_keyframe},   {"custom", read_custom}};

@@ -26,6 +26,7 @@ typedef struct pbMjcfClass {  // a defaults class, all values resolved
   pbEqualityDef equality;
   pbTendonDef tendon;
   pbActuatorDef actuator;
+  double material_rgba[4];
 } pbMjcfClass;
 
 enum { PB_MJCF_CLASSES = 10000, PB_MJCF_TEXT = 1000 };  // most defaults classes; most bytes of a name

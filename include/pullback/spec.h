@@ -333,7 +333,8 @@ typedef struct pbTupleDef {
 // attributes. Nothing that moves depends on it.
 typedef struct pbSeenDef {
   PB_ELEMENT
-  const char *element;  // "material", "mesh", "visual/rgba"
+  const char *element;  // "asset/material", "asset/mesh", "visual/rgba"
+  double rgba[4];       // of a material: its colour, where it gives none that of its class; else 1 1 1 1
   int parent;           // id of the seen element it stands in, -1
   const char *const *keys, *const *values;
   int count;

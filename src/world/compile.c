@@ -90,6 +90,7 @@ static pbStatus count(pbCompiler *c) {
   if (stations > 1e8) return pbContext_Fail(c->ctx, pb_no_memory, "the paths of the tendons take too much memory");
   m->nwrap = (int)stations;
   for (int i = 0; i < s->nactuator; i++) m->na += s->actuators[i].dyntype != pb_dynNone;
+  PB_TRY(pbCompile_CountMaterials(c));
   PB_TRY(pbCompile_CountSensors(c));  // marks geoms that stay
   PB_TRY(user_sizes(c));
   return numeric_sizes(c);
@@ -182,6 +183,7 @@ static pbStatus fill(pbCompiler *c) {
   PB_TRY(pbCompile_StorePairs(c));
   PB_TRY(pbCompile_Equalities(c));
   PB_TRY(pbCompile_Tendons(c));
+  PB_TRY(pbCompile_Materials(c));
   PB_TRY(pbCompile_Actuators(c));
   PB_TRY(pbCompile_Sensors(c));
   PB_TRY(store_keys(c));

@@ -124,6 +124,8 @@ int pbCompile_Find(const pbCompiler *c, int ref_kind, const char *name);
 PB_NODISCARD pbStatus pbCompile_Resolve(const pbCompiler *c, int ref_kind, const char *name, const pbPlace *place,
                                         const char *element, const char *element_name, int *index);
 PB_NODISCARD pbStatus pbCompile_StoreNames(pbCompiler *c);  // into the model
+PB_NODISCARD pbStatus pbCompile_CountMaterials(pbCompiler *c);
+PB_NODISCARD pbStatus pbCompile_Materials(pbCompiler *c);
 // Id in the model of an element of the spec.
 int pbCompile_Id(const pbCompiler *c, int ref_kind, int index);
 

@@ -82,6 +82,7 @@ int pbCompile_Find(const pbCompiler *c, int ref_kind, const char *name) {
 
 static const char *kind_word(int ref_kind) {
   if (ref_kind == pb_refXbody) return "body";
+  if (ref_kind == pb_refMaterial) return "material";
 #define X(ref, word, array, count) \
   if (ref_kind == ref) return word;
   NAME_KINDS(X)

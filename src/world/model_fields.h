@@ -9,7 +9,7 @@
 // X(name): counts
 #define PB_MODEL_SIZES(X)                                                                                     \
   X(nq) X(nv) X(nu) X(na) X(nbody) X(njnt) X(ngeom) X(nsite) X(ncam) X(nlight) X(npair) X(nexclude) X(neq)     \
-  X(ntendon) X(nwrap) X(nsensor) X(nsensordata) X(nkey) X(nnumeric) X(nnumericdata) X(ntext) X(ntuple)         \
+  X(ntendon) X(nwrap) X(nsensor) X(nsensordata) X(nkey) X(nnumeric) X(nnumericdata) X(ntext) X(ntuple) X(nmat) \
   X(nuser_body) X(nuser_jnt) X(nuser_geom) X(nuser_site) X(nuser_cam) X(nuser_tendon) X(nuser_actuator) X(nuser_sensor)
 
 // X(name, rows, columns): integers
@@ -21,13 +21,14 @@
   X(jnt_group, njnt, 1) X(jnt_limited, njnt, 1) X(jnt_actfrclimited, njnt, 1) X(jnt_actgravcomp, njnt, 1)      \
   X(dof_bodyid, nv, 1) X(dof_jntid, nv, 1) X(dof_parentid, nv, 1) X(dof_treeid, nv, 1)                         \
   X(geom_type, ngeom, 1) X(geom_contype, ngeom, 1) X(geom_conaffinity, ngeom, 1) X(geom_condim, ngeom, 1)      \
-  X(geom_bodyid, ngeom, 1) X(geom_group, ngeom, 1) X(geom_priority, ngeom, 1)                                  \
-  X(site_type, nsite, 1) X(site_bodyid, nsite, 1) X(site_group, nsite, 1) X(cam_bodyid, ncam, 1)               \
+  X(geom_bodyid, ngeom, 1) X(geom_group, ngeom, 1) X(geom_priority, ngeom, 1) X(geom_matid, ngeom, 1)          \
+  X(site_type, nsite, 1) X(site_bodyid, nsite, 1) X(site_group, nsite, 1) X(site_matid, nsite, 1)              \
+  X(cam_bodyid, ncam, 1)                                                                                       \
   X(pair_dim, npair, 1) X(pair_geom1, npair, 1) X(pair_geom2, npair, 1) X(pair_signature, npair, 1)            \
   X(exclude_signature, nexclude, 1)                                                                            \
   X(eq_type, neq, 1) X(eq_obj1id, neq, 1) X(eq_obj2id, neq, 1) X(eq_objtype, neq, 1) X(eq_active0, neq, 1)     \
   X(tendon_adr, ntendon, 1) X(tendon_num, ntendon, 1) X(tendon_limited, ntendon, 1)                            \
-  X(tendon_actfrclimited, ntendon, 1) X(tendon_group, ntendon, 1)                                              \
+  X(tendon_actfrclimited, ntendon, 1) X(tendon_group, ntendon, 1) X(tendon_matid, ntendon, 1)                  \
   X(wrap_type, nwrap, 1) X(wrap_objid, nwrap, 1)                                                               \
   X(actuator_trntype, nu, 1) X(actuator_dyntype, nu, 1) X(actuator_gaintype, nu, 1) X(actuator_biastype, nu, 1) \
   X(actuator_trnid, nu, 2) X(actuator_actadr, nu, 1) X(actuator_actnum, nu, 1) X(actuator_ctrllimited, nu, 1)  \
@@ -83,7 +84,7 @@
   X(actuator_user, nu, nuser_actuator) X(sensor_user, nsensor, nuser_sensor)                                   \
   X(key_time, nkey, 1) X(key_qpos, nkey, nq) X(key_qvel, nkey, nv) X(key_act, nkey, na) X(key_ctrl, nkey, nu)  \
   X(numeric_data, nnumericdata, 1)                                                                             \
-  X(geom_rgba, ngeom, 4) X(site_rgba, nsite, 4) X(tendon_rgba, ntendon, 4)                                     \
+  X(geom_rgba, ngeom, 4) X(site_rgba, nsite, 4) X(tendon_rgba, ntendon, 4) X(mat_rgba, nmat, 4)                \
   X(cam_fovy, ncam, 1)                                                                                         \
   X(light_pos, nlight, 3) X(light_dir, nlight, 3)                                                              \
   X(stat_meaninertia, one, 1) X(stat_meanmass, one, 1) X(stat_meansize, one, 1) X(stat_extent, one, 1) X(stat_center, one, 3)

@@ -152,7 +152,7 @@ pbKeyDef pbKeyDef_Default(void) { return (pbKeyDef){.name = ""}; }
 pbNumericDef pbNumericDef_Default(void) { return (pbNumericDef){.name = ""}; }
 pbTextDef pbTextDef_Default(void) { return (pbTextDef){.name = "", .data = ""}; }
 pbTupleDef pbTupleDef_Default(void) { return (pbTupleDef){.name = ""}; }
-pbSeenDef pbSeenDef_Default(void) { return (pbSeenDef){.name = "", .element = "", .parent = -1}; }
+pbSeenDef pbSeenDef_Default(void) { return (pbSeenDef){.name = "", .element = "", .rgba = {1, 1, 1, 1}, .parent = -1}; }
 
 static void set_defaults(pbSpec *spec) {
   spec->model_name = "MuJoCo Model";
