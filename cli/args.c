@@ -30,8 +30,8 @@ static const Option option_table[opt_count] = {
     [opt_deformables] = {"deformables", "FILE.json", "deformable bodies in the model's world (docs/deformables.md)"},
     [opt_allow_root] = {"allow-root", "DIR", "a second folder that files may be read from"},
     [opt_output] = {"output", "FILE", "file to write"},
-    [opt_vtu] = {"vtu", "FILE.pvd", "the deformables as a series for ParaView, a file a state beside it"},
-    [opt_glb] = {"glb", "FILE.glb", "the deformables as an animated glTF file"},
+    [opt_vtu] = {"vtu", "FILE.pvd", "the motion as a series for ParaView, files of each state beside it"},
+    [opt_glb] = {"glb", "FILE.glb", "the motion as an animated glTF file"},
     [opt_cotangent] =
         {"cotangent", "COT.npz",
          "cotangents qpos, qvel (nv), act, points, point_velocity, sensordata, xpos, site_xpos; or (N+1, ...) each"},

@@ -219,7 +219,7 @@ pbStatus cliRun_AddMeta(pbArrays *set, FILE *stream, char **text);
 // Roll out from x0 and add everything that a trajectory file holds, of every `every`-th state (0: of all).
 pbStatus cliRun_Simulate(cliRun *run, pbArrays *set);
 // What --vtu and --glb ask for, from the arrays of a trajectory.
-pbStatus cliMotion_Write(const cliRun *run, const pbArrays *set);
+pbStatus cliMotion_Write(cliRun *run, const pbArrays *set);
 pbStatus cli_save(cliApp *app, const pbArrays *set);  // to --output, without a signal in between
 
 #endif

@@ -1,26 +1,239 @@
-// The motion of deformables as files for other programs: VTU series and glTF.
+// A motion as files for other programs: VTU series and glTF. Deformables as they deform; geoms, sites and tendons as they move.
+#include <math.h>
 #include <string.h>
 
-#include "cli.h"
+#include "math/vec.h"
+#include "scene.h"
+#include "world/model.h"
+
+enum { CONTACT_WIDTH = 9, NAME_SIZE = 160 };  // a contact: place, normal, distance, two geoms
+
+// Numbers of the cells of rigid parts; -1 where a cell is of another kind.
+enum { CELL_BODY, CELL_GEOM, CELL_SITE, CELL_TENDON, CELL_RGBA, CELL_ARRAYS };
 
 typedef struct Motion {
-  const cliRun *run;
-  const pbArray *time, *points, *velocity;
-  pbMesh *mesh;
+  cliRun *run;
+  const pbArrays *set;
+  const pbArray *time, *points, *velocity;  // the latter two NULL without deformables
+  pbMesh *mesh;                             // of deformables
   pbCells skin;
+  size_t frames;
+  double far;           // half the size of planes without end
+  double *pose;         // bodies x frames x 7
+  size_t *first;        // frames + 1: first contact of each frame
+  double *contact;      // of all frames
+  size_t contact_room;  // contacts
+  int shapes;           // that are drawn
+  cliShape *shape;
+  pbMesh **surface;  // of each, in the frame of its body
+  int pieces;        // of tendons
+  pbMesh *rigid;     // all in one: the tendons' pieces, then the shapes
+  double *cell[CELL_ARRAYS];
 } Motion;
 
-static pbStatus write_frames(const Motion *m, pbVtuWriter *writer) {
+static pbStatus no_memory(const Motion *m) { return pbContext_Fail(m->run->ctx, pb_no_memory, "out of memory for the motion"); }
+
+static void *take(const Motion *m, size_t count, size_t size) { return pbContext_Alloc(m->run->ctx, (count + 1) * size); }
+
+// ---- what moves -------------------------------------------------------------------------------------------------------
+
+static const double *pose_of(const Motion *m, int body, size_t frame) { return m->pose + 7 * ((size_t)body * m->frames + frame); }
+
+static void move_point(const double *pose, const double at[3], double x[3]) {
+  double turned[3];
+  quat_rotate(turned, pose + 3, at);
+  for (int k = 0; k < 3; k++) x[k] = pose[k] + turned[k];
+}
+
+static pbStatus keep_contacts(Motion *m, size_t frame) {
+  cliContacts c = cliScene_Contacts(m->run);
+  size_t end = m->first[frame] + (size_t)c.count;
+  m->first[frame + 1] = end;
+  if (end > m->contact_room) {
+    size_t room = 2 * end;
+    double *grown = pbContext_Resize(m->run->ctx, m->contact, room * CONTACT_WIDTH * sizeof *grown);
+    if (!grown) return no_memory(m);
+    m->contact = grown, m->contact_room = room;
+  }
+  for (size_t i = 0; i < (size_t)c.count; i++) {
+    double *to = m->contact + CONTACT_WIDTH * (m->first[frame] + i);
+    memcpy(to, c.pos + 3 * i, 3 * sizeof *to);
+    memcpy(to + 3, c.frame + 9 * i, 3 * sizeof *to);
+    to[6] = c.dist[i];
+    memcpy(to + 7, c.geom + 2 * i, 2 * sizeof *to);
+  }
+  return pb_ok;
+}
+
+static pbStatus observe_frames(Motion *m, double *x, double *poses) {
+  size_t nbody = (size_t)m->run->nbody;
+  for (size_t k = 0; k < m->frames; k++) {
+    PB_TRY(cliScene_Observe(m->run, m->set, k, x));
+    PB_TRY(cliScene_Poses(m->run, poses));
+    for (size_t b = 0; b < nbody; b++) memcpy(m->pose + 7 * (b * m->frames + k), poses + 7 * b, 7 * sizeof *poses);
+    PB_TRY(keep_contacts(m, k));
+  }
+  return pb_ok;
+}
+
+static pbStatus observe(Motion *m) {
+  const cliRun *run = m->run;
+  size_t nbody = (size_t)run->nbody;
+  m->pose = take(m, nbody * m->frames, 7 * sizeof *m->pose);
+  m->first = take(m, m->frames, sizeof *m->first);
+  double *x = take(m, (size_t)run->nx + 7 * nbody, sizeof *x);
+  pbStatus status = m->pose && m->first && x ? pbState_Init(run->ctx, run->model, run->theta, -1, x) : no_memory(m);
+  if (status == pb_ok) status = observe_frames(m, x, x + run->nx);
+  pbContext_Free(run->ctx, x);
+  return status;
+}
+
+// Beyond everything that moves, and at least what MuJoCo takes for the model's extent.
+static double far_away(const Motion *m) {
+  double far = m->run->model->stat_extent[0];
+  for (size_t i = 0; i < (size_t)m->run->nbody * m->frames; i++)
+    for (int k = 0; k < 3; k++) far = fmax(far, fabs(m->pose[7 * i + (size_t)k]));
+  for (size_t i = 0; m->points && i < m->points->count; i++) far = fmax(far, fabs(m->points->reals[i]));
+  return 2 * far;
+}
+
+static pbStatus make_shapes(Motion *m) {
+  const cliRun *run = m->run;
+  int all = cliScene_Shapes(run);
+  m->far = far_away(m);
+  m->shape = take(m, (size_t)all, sizeof *m->shape);
+  m->surface = take(m, (size_t)all, sizeof *m->surface);
+  if (!m->shape || !m->surface) return no_memory(m);
+  for (int i = 0; i < all; i++) {
+    cliShape s = cliScene_Shape(run, i);
+    if (s.hidden) continue;
+    m->shape[m->shapes] = s;
+    PB_TRY(cliShape_Mesh(run->ctx, &s, m->far, &m->surface[m->shapes]));
+    m->shapes++;
+  }
+  for (int t = 0; t < run->model->ntendon; t++) m->pieces += cliTendon_Segments(run, t);
+  return pb_ok;
+}
+
+static void piece_ends(const Motion *m, int tendon, int piece, size_t frame, double x[6]) {
+  cliStation end[2];
+  cliTendon_Segment(m->run, tendon, piece, end);
+  for (int i = 0; i < 2; i++) move_point(pose_of(m, end[i].body, frame), end[i].at, x + 3 * i);
+}
+
+// ---- VTU ------------------------------------------------------------------------------------------------------------------
+
+static void number_cell(Motion *m, int cell, int kind, int id, int body, const double rgba[4]) {
+  for (int a = CELL_BODY; a < CELL_RGBA; a++) m->cell[a][cell] = -1;
+  m->cell[kind][cell] = id;
+  m->cell[CELL_BODY][cell] = body;
+  memcpy(m->cell[CELL_RGBA] + 4 * (size_t)cell, rgba, 4 * sizeof *rgba);
+}
+
+static pbStatus make_rigid(Motion *m) {
+  int64_t counts[pb_cellKindCount] = {0}, points = 2 * (int64_t)m->pieces;
+  counts[pb_cellEdge] = m->pieces;
+  for (int i = 0; i < m->shapes; i++) {
+    points += m->surface[i]->points;
+    counts[pb_cellTriangle] += m->surface[i]->cells[pb_cellTriangle].count;
+  }
+  PB_TRY(pbMesh_Create(m->run->ctx, "rigid", points, counts, &m->rigid));
+  for (int a = 0; a < CELL_ARRAYS; a++) {
+    m->cell[a] = take(m, (size_t)(counts[pb_cellEdge] + counts[pb_cellTriangle]), (a == CELL_RGBA ? 4 : 1) * sizeof(double));
+    if (!m->cell[a]) return no_memory(m);
+  }
+  return pb_ok;
+}
+
+static void fill_rigid(Motion *m) {
+  int cell = 0, point = 2 * m->pieces;
+  for (int i = 0; i < 2 * m->pieces; i++) m->rigid->cells[pb_cellEdge].vertex[i] = i;
+  for (int t = 0; t < m->run->model->ntendon; t++) {
+    double rgba[4];
+    cliTendon_Colour(m->run, t, rgba);
+    for (int k = cliTendon_Segments(m->run, t); k > 0; k--) number_cell(m, cell++, CELL_TENDON, t, -1, rgba);
+  }
+  int *to = m->rigid->cells[pb_cellTriangle].vertex;
+  for (int i = 0; i < m->shapes; i++) {
+    const cliShape *s = &m->shape[i];
+    const pbCells *triangles = &m->surface[i]->cells[pb_cellTriangle];
+    for (int c = 0; c < 3 * triangles->count; c++) *to++ = point + triangles->vertex[c];
+    for (int c = 0; c < triangles->count; c++) number_cell(m, cell++, s->site ? CELL_SITE : CELL_GEOM, s->id, s->body, s->rgba);
+    point += m->surface[i]->points;
+  }
+}
+
+static void move_rigid(Motion *m, size_t frame) {
+  double *x = m->rigid->point;
+  for (int t = 0; t < m->run->model->ntendon; t++)
+    for (int k = 0; k < cliTendon_Segments(m->run, t); k++, x += 6) piece_ends(m, t, k, frame, x);
+  for (int i = 0; i < m->shapes; i++)
+    for (int p = 0; p < m->surface[i]->points; p++, x += 3)
+      move_point(pose_of(m, m->shape[i].body, frame), m->surface[i]->point + 3 * p, x);
+}
+
+static pbStatus write_rigid(Motion *m, pbVtuWriter *writer, size_t frame) {
+  pbVtuArray cells[CELL_ARRAYS] = {{"body", 1, m->cell[CELL_BODY]},
+                                   {"geom", 1, m->cell[CELL_GEOM]},
+                                   {"site", 1, m->cell[CELL_SITE]},
+                                   {"tendon", 1, m->cell[CELL_TENDON]},
+                                   {"rgba", 4, m->cell[CELL_RGBA]}};
+  pbVtuFrame f = {.time = m->time->reals[frame], .cell_arrays = CELL_ARRAYS, .cell = cells};
+  if (!m->shapes && !m->pieces) return pb_ok;
+  move_rigid(m, frame);
+  return pbVtuWriter_WritePart(writer, "rigid", m->rigid, &f);
+}
+
+// Contacts of a frame as points. columns: the same numbers, array by array.
+static pbStatus put_contacts(Motion *m, pbVtuWriter *writer, size_t frame, pbMesh *mesh, double *column) {
+  size_t count = m->first[frame + 1] - m->first[frame];
+  const double *from = m->contact + CONTACT_WIDTH * m->first[frame];
+  double *normal = column, *distance = normal + 3 * count, *geoms = distance + count;
+  for (size_t i = 0; i < count; i++, from += CONTACT_WIDTH) {
+    memcpy(mesh->point + 3 * i, from, 3 * sizeof *from);
+    memcpy(normal + 3 * i, from + 3, 3 * sizeof *from);
+    distance[i] = from[6];
+    memcpy(geoms + 2 * i, from + 7, 2 * sizeof *from);
+    mesh->cells[pb_cellPoint].vertex[i] = (int)i;
+  }
+  pbVtuArray arrays[] = {{"normal", 3, normal}, {"distance", 1, distance}, {"geom", 2, geoms}};
+  pbVtuFrame f = {.time = m->time->reals[frame], .point_arrays = 3, .point = arrays};
+  return pbVtuWriter_WritePart(writer, "contacts", mesh, &f);
+}
+
+static pbStatus write_contacts(Motion *m, pbVtuWriter *writer, size_t frame) {
+  size_t count = m->first[frame + 1] - m->first[frame];
+  pbMesh *mesh = NULL;
+  if (!m->first[m->frames]) return pb_ok;  // none in any frame
+  int64_t counts[pb_cellKindCount] = {[pb_cellPoint] = (int64_t)count};
+  PB_TRY(pbMesh_Create(m->run->ctx, "contacts", (int64_t)count, counts, &mesh));
+  double *column = take(m, 6 * count, sizeof *column);
+  pbStatus status = column ? put_contacts(m, writer, frame, mesh, column) : no_memory(m);
+  pbContext_Free(m->run->ctx, column);
+  pbMesh_Destroy(mesh);
+  return status;
+}
+
+static pbStatus write_deformables(const Motion *m, pbVtuWriter *writer, size_t frame) {
+  if (!m->mesh) return pb_ok;
   size_t width = 3 * (size_t)m->mesh->points;
-  for (size_t k = 0; k < m->time->count; k++) {
-    pbVtuArray velocity = {"velocity", 3, m->velocity->reals + k * width};
-    pbVtuFrame frame = {.time = m->time->reals[k], .x = m->points->reals + k * width, .point_arrays = 1, .point = &velocity};
-    PB_TRY(pbVtuWriter_Write(writer, &frame));
+  pbVtuArray velocity = {"velocity", 3, m->velocity->reals + frame * width};
+  pbVtuFrame f = {.time = m->time->reals[frame], .x = m->points->reals + frame * width, .point_arrays = 1, .point = &velocity};
+  return pbVtuWriter_Write(writer, &f);
+}
+
+static pbStatus write_frames(Motion *m, pbVtuWriter *writer) {
+  PB_TRY(make_rigid(m));
+  fill_rigid(m);
+  for (size_t k = 0; k < m->frames; k++) {
+    PB_TRY(write_deformables(m, writer, k));
+    PB_TRY(write_rigid(m, writer, k));
+    PB_TRY(write_contacts(m, writer, k));
   }
   return pbVtuWriter_Finish(writer);
 }
 
-static pbStatus write_vtu(const Motion *m, const char *path) {
+static pbStatus write_vtu(Motion *m, const char *path) {
   pbVtuWriter *writer;
   PB_TRY(pbVtuWriter_Create(m->run->ctx, path, m->mesh, &writer));
   pbStatus status = write_frames(m, writer);
@@ -28,35 +241,138 @@ static pbStatus write_vtu(const Motion *m, const char *path) {
   return status;
 }
 
-static pbStatus write_glb(Motion *m, const char *path) {
+// ---- glTF -----------------------------------------------------------------------------------------------------------------
+
+// Files have sRGB in mind, glTF's factors are linear.
+static double linear(double c) { return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4); }
+
+static void set_colour(pbGlbPart *part, const double rgba[4]) {
+  for (int k = 0; k < 3; k++) part->colour[k] = linear(fmin(fmax(rgba[k], 0), 1));
+  part->colour[3] = fmin(fmax(rgba[3], 0), 1);
+}
+
+static pbGlbPart rigid_part(const Motion *m, int i, char *name) {
+  const cliShape *s = &m->shape[i];
+  const char *body = pbModel_Name(m->run->model, pb_objBody, s->body);
+  if (*s->name) snprintf(name, NAME_SIZE, "%s", s->name);
+  else snprintf(name, NAME_SIZE, "%s %d of %.100s", s->site ? "site" : "geom", s->id, *body ? body : "a body");
+  pbGlbPart part = {.name = name,
+                    .triangles = &m->surface[i]->cells[pb_cellTriangle],
+                    .points = m->surface[i]->points,
+                    .x = m->surface[i]->point,
+                    .pose = pose_of(m, s->body, 0)};
+  set_colour(&part, s->rgba);
+  return part;
+}
+
+// Lines that deform. x: frames x points x 3.
+static pbGlbPart tendon_part(const Motion *m, int t, const pbCells *edges, double *x, char *name) {
+  const char *given = pbModel_Name(m->run->model, pb_objTendon, t);
+  double rgba[4];
+  int pieces = cliTendon_Segments(m->run, t);
+  if (*given) snprintf(name, NAME_SIZE, "%s", given);
+  else snprintf(name, NAME_SIZE, "tendon %d", t);
+  pbGlbPart part = {.name = name, .edges = edges, .points = 2 * pieces, .x = x};
+  for (size_t k = 0; k < m->frames; k++)
+    for (int p = 0; p < pieces; p++, x += 6) piece_ends(m, t, p, k, x);
+  cliTendon_Colour(m->run, t, rgba);
+  set_colour(&part, rgba);
+  return part;
+}
+
+static pbStatus deforming_part(Motion *m, pbGlbPart *part) {
   PB_TRY(pbMesh_Skin(m->run->ctx, m->mesh, &m->skin));
   const pbCells *edges = &m->mesh->cells[pb_cellEdge];
-  pbGlbPart part = {.name = "deformables",
-                    .triangles = m->skin.count ? &m->skin : NULL,
-                    .edges = edges->count ? edges : NULL,
-                    .points = m->mesh->points,
-                    .x = m->points->reals,
-                    .colour = {0.25, 0.5, 0.8, 1}};
-  pbGlb glb = {.frames = (int)m->time->count, .time = m->time->reals, .parts = 1, .part = &part};
-  if (!part.triangles && !part.edges)
+  *part = (pbGlbPart){.name = "deformables",
+                      .triangles = m->skin.count ? &m->skin : NULL,
+                      .edges = edges->count ? edges : NULL,
+                      .points = m->mesh->points,
+                      .x = m->points->reals,
+                      .colour = {0.25, 0.5, 0.8, 1}};
+  if (!part->triangles && !part->edges)
     return pbContext_Fail(m->run->ctx, pb_unsupported, "--glb: the deformables have neither triangles nor edges to draw");
+  return pb_ok;
+}
+
+typedef struct GlbWork {
+  pbGlbPart *part;
+  char (*name)[NAME_SIZE];
+  double *tendon;  // places of all tendons
+  int *vertex;     // of the longest
+  pbCells *edges;
+} GlbWork;
+
+static pbStatus fill_glb(Motion *m, const char *path, GlbWork *w) {
+  int parts = 0, ntendon = m->run->model->ntendon;
+  double *x = w->tendon;
+  if (m->mesh) PB_TRY(deforming_part(m, &w->part[parts++]));
+  for (int i = 0; i < m->shapes; i++, parts++) w->part[parts] = rigid_part(m, i, w->name[parts]);
+  for (int i = 0; i < 2 * m->pieces; i++) w->vertex[i] = i;
+  for (int t = 0; t < ntendon; t++) {
+    int pieces = cliTendon_Segments(m->run, t);
+    if (!pieces) continue;
+    w->edges[t] = (pbCells){.count = pieces, .vertex = w->vertex};
+    w->part[parts] = tendon_part(m, t, &w->edges[t], x, w->name[parts]);
+    parts++;
+    x += 6 * (size_t)pieces * m->frames;
+  }
+  pbGlb glb = {.frames = (int)m->frames, .time = m->time->reals, .parts = parts, .part = w->part};
   return pbGlb_Write(m->run->ctx, path, &glb);
 }
 
-pbStatus cliMotion_Write(const cliRun *run, const pbArrays *set) {
-  const char *vtu = run->app->args.text[opt_vtu], *glb = run->app->args.text[opt_glb];
+static pbStatus write_glb(Motion *m, const char *path) {
+  pbContext *ctx = m->run->ctx;
+  size_t ntendon = (size_t)m->run->model->ntendon, most = 1 + (size_t)m->shapes + ntendon;
+  GlbWork w = {.part = take(m, most, sizeof *w.part),
+               .name = take(m, most, sizeof *w.name),
+               .tendon = take(m, 6 * (size_t)m->pieces * m->frames, sizeof *w.tendon),
+               .vertex = take(m, 2 * (size_t)m->pieces, sizeof *w.vertex),
+               .edges = take(m, ntendon, sizeof *w.edges)};
+  bool room = w.part && w.name && w.tendon && w.vertex && w.edges;
+  pbStatus status = room ? fill_glb(m, path, &w) : no_memory(m);
+  pbContext_Free(ctx, w.part);
+  pbContext_Free(ctx, w.name);
+  pbContext_Free(ctx, w.tendon);
+  pbContext_Free(ctx, w.vertex);
+  pbContext_Free(ctx, w.edges);
+  return status;
+}
+
+// ---- both -----------------------------------------------------------------------------------------------------------------
+
+static pbStatus write_files(Motion *m) {
+  const char *vtu = m->run->app->args.text[opt_vtu], *glb = m->run->app->args.text[opt_glb];
+  if (m->points) PB_TRY(pbModel_PointMesh(m->run->ctx, m->run->model, m->run->theta, &m->mesh));
+  PB_TRY(observe(m));
+  PB_TRY(make_shapes(m));
+  if (!m->mesh && !m->shapes && !m->pieces)
+    return pbContext_Fail(m->run->ctx, pb_bad_argument, "--%s: the model has nothing to draw: no geoms, sites or deformables",
+                          vtu ? "vtu" : "glb");
+  cliSignals_Hold();
+  pbStatus status = vtu ? write_vtu(m, vtu) : pb_ok;
+  if (status == pb_ok && glb) status = write_glb(m, glb);
+  cliSignals_Release();
+  return status;
+}
+
+pbStatus cliMotion_Write(cliRun *run, const pbArrays *set) {
   Motion m = {.run = run,
+              .set = set,
               .time = pbArrays_Find(set, "time"),
               .points = pbArrays_Find(set, "points"),
               .velocity = pbArrays_Find(set, "point_velocity")};
-  if (!vtu && !glb) return pb_ok;
-  if (!m.points) return pbContext_Fail(run->ctx, pb_bad_argument, "--%s: the model has no deformables", vtu ? "vtu" : "glb");
-  PB_TRY(pbModel_PointMesh(run->ctx, run->model, run->theta, &m.mesh));
-  cliSignals_Hold();
-  pbStatus status = vtu ? write_vtu(&m, vtu) : pb_ok;
-  if (status == pb_ok && glb) status = write_glb(&m, glb);
-  cliSignals_Release();
+  if (!run->app->args.text[opt_vtu] && !run->app->args.text[opt_glb]) return pb_ok;
+  m.frames = m.time->count;
+  pbStatus status = write_files(&m);
+  for (int i = 0; i < m.shapes; i++) pbMesh_Destroy(m.surface[i]);
+  for (int a = 0; a < CELL_ARRAYS; a++) pbContext_Free(run->ctx, m.cell[a]);
+  pbContext_Free(run->ctx, m.shape);
+  pbContext_Free(run->ctx, m.surface);
+  pbContext_Free(run->ctx, m.pose);
+  pbContext_Free(run->ctx, m.first);
+  pbContext_Free(run->ctx, m.contact);
   pbCells_Clear(run->ctx, &m.skin);
+  pbMesh_Destroy(m.rigid);
   pbMesh_Destroy(m.mesh);
   return status;
 }

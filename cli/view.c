@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "io/file.h"
-#include "cli.h"
 #include "math/vec.h"
+#include "scene.h"
+#include "world/model.h"
 
 #ifdef PB_HAVE_ASSETS
 extern const char pb_asset_three_js[], pb_asset_view_html[];  // texts, empty where the file was not there at build time
@@ -13,6 +14,7 @@ extern const char pb_asset_three_js[], pb_asset_view_html[];  // texts, empty wh
 static const char pb_asset_three_js[] = "", pb_asset_view_html[] = "";
 #endif
 
+enum { CONTACT_WIDTH = 6 };  // place and normal
 enum { MOST_FRAMES = 20000, FRAMES_PER_SECOND = 120 };
 
 typedef struct View {
@@ -22,6 +24,9 @@ typedef struct View {
   size_t *row_of;         // of each frame
   double *time;           // of each frame
   float *poses;           // (frames, nbody, 7)
+  size_t *contact_start;  // (frames + 1): first contact of each frame
+  float *contacts;        // place and normal of each
+  size_t contact_room;
   const pbArray *points;  // of deformables, (rows, 3 n); NULL: none
   float *places;          // (frames, 3 n): of the points
   pbMesh *mesh;
@@ -34,13 +39,6 @@ static const char *file_name(const char *path) { return strrchr(path, '/') ? str
 static pbStatus no_memory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "out of memory"); }
 
 // ---- the motion ----------------------------------------------------------------------------------------------------
-
-static const pbArray *state_array(const View *v, const pbStateField *field) {
-  const pbArray *a = pbArrays_Find(v->trajectory, field->name);
-  bool is_time = strcmp(field->name, "time") == 0;
-  if (!a || a->type != pb_arrayReal || a->ndim != (is_time ? 1 : 2)) return NULL;
-  return is_time || a->shape[1] == (size_t)field->size ? a : NULL;
-}
 
 static pbStatus load_points(View *v, const char *file) {
   const cliRun *run = v->run;
@@ -104,35 +102,32 @@ static pbStatus choose_frames(View *v) {
   return pb_ok;
 }
 
-static void state_of_row(const View *v, size_t row, double *x) {
-  for (int i = 0; i < pbModel_StateFieldCount(v->run->model); i++) {
-    pbStateField f = pbModel_StateFieldAt(v->run->model, i);
-    const pbArray *a = state_array(v, &f);
-    size_t size = (size_t)f.size;
-    if (strcmp(f.name, "qpos") != 0 && strcmp(f.name, "time") != 0) continue;  // poses follow from these alone
-    if (a && size && (row + 1) * size <= a->count) memcpy(x + f.offset, a->reals + row * size, size * sizeof *x);
+static pbStatus keep_contacts(View *v, size_t frame) {
+  cliContacts c = cliScene_Contacts(v->run);
+  size_t first = v->contact_start[frame], end = first + (size_t)c.count;
+  v->contact_start[frame + 1] = end;
+  if (end > v->contact_room) {
+    size_t room = 2 * end;
+    float *grown = room * CONTACT_WIDTH * sizeof *grown > PB_ARRAY_LIMIT / 4
+                       ? NULL
+                       : pbContext_Resize(v->run->ctx, v->contacts, room * CONTACT_WIDTH * sizeof *grown);
+    if (!grown) return no_memory(v->run->ctx);
+    v->contacts = grown, v->contact_room = room;
   }
-}
-
-static pbStatus one_frame(const View *v, size_t frame, double *x) {
-  cliRun *run = v->run;
-  pbInput none = {0};
-  state_of_row(v, v->row_of[frame], x);
-  pbStatus status = pbStep_Observe(run->model, run->theta, x, &none, run->scratch, NULL);
-  if (status != pb_ok) return cliRun_StepFailed(run, status, (long)v->row_of[frame]);
-  pbScratch_Gather(run->scratch);
-  const double *pos = NULL, *quat = NULL;
-  int rows = 0, cols = 0;
-  if (!pbScratch_Field(run->scratch, "xpos", &pos, &rows, &cols) ||
-      !pbScratch_Field(run->scratch, "xquat", &quat, &rows, &cols)) {
-    return pbContext_Fail(run->ctx, pb_unsupported, "the poses of bodies are not to be had");
-  }
-  float *out = v->poses + frame * 7 * (size_t)run->nbody;
-  for (int b = 0; b < run->nbody; b++, out += 7) {
-    for (int i = 0; i < 3; i++) out[i] = (float)pos[3 * b + i];
-    for (int i = 0; i < 4; i++) out[3 + i] = (float)quat[4 * b + i];
+  for (size_t i = 0; i < (size_t)c.count; i++) {
+    float *to = v->contacts + CONTACT_WIDTH * (first + i);
+    for (int k = 0; k < 3; k++) to[k] = (float)c.pos[3 * i + (size_t)k], to[3 + k] = (float)c.frame[9 * i + (size_t)k];
   }
   return pb_ok;
+}
+
+static pbStatus one_frame(View *v, size_t frame, double *x, double *poses) {
+  cliRun *run = v->run;
+  PB_TRY(cliScene_Observe(run, v->trajectory, v->row_of[frame], x));
+  PB_TRY(cliScene_Poses(run, poses));
+  size_t width = 7 * (size_t)run->nbody;
+  for (size_t i = 0; i < width; i++) v->poses[frame * width + i] = (float)poses[i];
+  return keep_contacts(v, frame);
 }
 
 static pbStatus make_places(View *v) {
@@ -152,10 +147,12 @@ static pbStatus make_poses(View *v) {
   if (count * sizeof *v->poses > PB_ARRAY_LIMIT / 4)
     return pbContext_Fail(run->ctx, pb_capacity, "the trajectory is too long for a page");
   v->poses = pbContext_Alloc(run->ctx, count * sizeof *v->poses);
-  double *x = pbContext_Alloc(run->ctx, (size_t)run->nx * sizeof *x);
-  pbStatus status = v->poses && x ? pbState_Init(run->ctx, run->model, run->theta, -1, x) : no_memory(run->ctx);
+  v->contact_start = pbContext_Alloc(run->ctx, (v->frames + 1) * sizeof *v->contact_start);
+  double *x = pbContext_Alloc(run->ctx, ((size_t)run->nx + 7 * (size_t)run->nbody) * sizeof *x);
+  pbStatus status =
+      v->poses && v->contact_start && x ? pbState_Init(run->ctx, run->model, run->theta, -1, x) : no_memory(run->ctx);
   if (status == pb_ok) status = pbScratch_Create(run->ctx, run->model, NULL, &run->scratch);
-  for (size_t k = 0; k < v->frames && status == pb_ok; k++) status = one_frame(v, k, x);
+  for (size_t k = 0; k < v->frames && status == pb_ok; k++) status = one_frame(v, k, x, x + run->nx);
   pbContext_Free(run->ctx, x);
   return status;
 }
@@ -181,37 +178,71 @@ static void put_base64(FILE *out, const float *values, size_t count) {
   fputc('"', out);
 }
 
-static const double *real_row(const cliRun *run, const char *name, int row, int cols) {
-  pbParam p;
-  pbField f;
-  if (pbModel_Param(run->ctx, run->model, name, &p) == pb_ok && p.cols == cols)
-    return run->theta + p.offset + (size_t)row * (size_t)cols;
-  if (pbModel_Field(run->model, name, &f) && f.reals && f.cols == cols && row < f.rows)
-    return f.reals + (size_t)row * (size_t)cols;
-  return NULL;
+static void put_shape(const cliShape *s, cliJson *j) {
+  cliJson_OpenLine(j, NULL, '{');
+  cliJson_Text(j, "name", s->name);
+  cliJson_Integer(j, "type", s->type);
+  cliJson_Integer(j, "body", s->body);
+  cliJson_Numbers(j, "size", s->size, 3);
+  cliJson_Numbers(j, "pos", s->pos, 3);
+  cliJson_Numbers(j, "quat", s->quat, 4);
+  cliJson_Numbers(j, "rgba", s->rgba, 4);
+  if (!s->site) cliJson_Numbers(j, "box", s->box, 6);
+  cliJson_Close(j, '}');
 }
 
-static void numbers_or(cliJson *j, const char *key, const double *values, const double *other, size_t count) {
-  cliJson_Numbers(j, key, values ? values : other, count);
-}
-
-static void put_geoms(const cliRun *run, cliJson *j) {
-  static const double zero[6] = {0}, grey[4] = {0.5, 0.5, 0.5, 1}, unit[4] = {1, 0, 0, 0};
-  pbField type, body;
-  cliJson_Open(j, "geoms", '[');
-  bool known = pbModel_Field(run->model, "geom_type", &type) && pbModel_Field(run->model, "geom_bodyid", &body);
-  for (int i = 0; known && i < type.rows; i++) {
-    cliJson_OpenLine(j, NULL, '{');
-    cliJson_Integer(j, "type", type.integers[i]);
-    cliJson_Integer(j, "body", body.integers[i]);
-    numbers_or(j, "size", real_row(run, "geom_size", i, 3), zero, 3);
-    numbers_or(j, "pos", real_row(run, "geom_pos", i, 3), zero, 3);
-    numbers_or(j, "quat", real_row(run, "geom_quat", i, 4), unit, 4);
-    numbers_or(j, "rgba", real_row(run, "geom_rgba", i, 4), grey, 4);
-    numbers_or(j, "box", real_row(run, "geom_aabb", i, 6), zero, 6);
-    cliJson_Close(j, '}');
+static void put_shapes(const cliRun *run, const char *key, bool sites, cliJson *j) {
+  cliJson_Open(j, key, '[');
+  for (int i = 0; i < cliScene_Shapes(run); i++) {
+    cliShape s = cliScene_Shape(run, i);
+    if (s.site == sites && !s.hidden) put_shape(&s, j);
   }
   cliJson_Close(j, ']');
+}
+
+// Two ends a piece, each fixed to a body.
+static void put_tendon(const cliRun *run, int t, int segments, const double rgba[4], cliJson *j) {
+  cliStation end[2];
+  cliJson_OpenLine(j, NULL, '{');
+  cliJson_Text(j, "name", pbModel_Name(run->model, pb_objTendon, t));
+  cliJson_Number(j, "width", run->model->tendon_width[t]);
+  cliJson_Numbers(j, "rgba", rgba, 4);
+  cliJson_OpenLine(j, "bodies", '[');
+  for (int k = 0; k < segments; k++) {
+    cliTendon_Segment(run, t, k, end);
+    cliJson_Integer(j, NULL, end[0].body), cliJson_Integer(j, NULL, end[1].body);
+  }
+  cliJson_Close(j, ']');
+  cliJson_OpenLine(j, "points", '[');
+  for (int k = 0; k < segments; k++) {
+    cliTendon_Segment(run, t, k, end);
+    for (int i = 0; i < 6; i++) cliJson_Number(j, NULL, end[i / 3].at[i % 3]);
+  }
+  cliJson_Close(j, ']');
+  cliJson_Close(j, '}');
+}
+
+static void put_tendons(const cliRun *run, cliJson *j) {
+  cliJson_Open(j, "tendons", '[');
+  for (int t = 0; t < run->model->ntendon; t++) {
+    double rgba[4];
+    int segments = cliTendon_Segments(run, t);
+    cliTendon_Colour(run, t, rgba);
+    if (segments && rgba[3] > 0) put_tendon(run, t, segments, rgba, j);
+  }
+  cliJson_Close(j, ']');
+}
+
+static void put_contacts(const View *v, cliJson *j) {
+  size_t count = v->contact_start[v->frames];
+  if (!count) return;
+  cliJson_Open(j, "contacts", '{');
+  cliJson_OpenLine(j, "start", '[');
+  for (size_t k = 0; k <= v->frames; k++) cliJson_Integer(j, NULL, (long)v->contact_start[k]);
+  cliJson_Close(j, ']');
+  fputs(",\n    \"places\": ", j->out);
+  put_base64(j->out, v->contacts, CONTACT_WIDTH * count);
+  cliJson_Close(j, '}');
 }
 
 // ---- the scene: where the camera looks from ------------------------------------------------------------------------
@@ -250,17 +281,15 @@ static double radius_of(int type, const double *size, const double *box) {
 
 // What moves (shapes of bodies, not of the world) in one frame.
 static void widen_frame(const View *v, size_t frame, Box *box) {
-  pbField type, body;
   const cliRun *run = v->run;
-  if (!pbModel_Field(run->model, "geom_type", &type) || !pbModel_Field(run->model, "geom_bodyid", &body)) return;
-  for (int g = 0; g < type.rows; g++) {
-    const double *size = real_row(run, "geom_size", g, 3), *at = real_row(run, "geom_pos", g, 3);
-    double radius = size ? radius_of(type.integers[g], size, real_row(run, "geom_aabb", g, 6)) : 0;
-    if (!body.integers[g] || !at || !(radius > 0 && isfinite(radius))) continue;
-    const float *pose = v->poses + 7 * (frame * (size_t)run->nbody + (size_t)body.integers[g]);
+  for (int i = 0; i < cliScene_Shapes(run); i++) {
+    cliShape s = cliScene_Shape(run, i);
+    double radius = s.site ? 0 : radius_of(s.type, s.size, s.box);
+    if (!s.body || !(radius > 0 && isfinite(radius))) continue;
+    const float *pose = v->poses + 7 * (frame * (size_t)run->nbody + (size_t)s.body);
     double quat[4] = {pose[3], pose[4], pose[5], pose[6]}, center[3];
-    quat_rotate(center, quat, at);
-    for (int i = 0; i < 3; i++) center[i] += pose[i];
+    quat_rotate(center, quat, s.pos);
+    for (int k = 0; k < 3; k++) center[k] += pose[k];
     widen(box, center, radius);
   }
 }
@@ -279,15 +308,28 @@ static void widen_points(const View *v, size_t frame, Box *box) {
   for (int i = 0; !v->skin.count && !edges->count && i < v->mesh->points; i++) widen(box, x + 3 * i, 0);
 }
 
-// The body the camera may follow: the first that moves.
-static int moving_body(const View *v) {
-  size_t nbody = (size_t)v->run->nbody, last = (v->frames - 1) * 7 * nbody;
-  for (size_t b = 1; b < nbody; b++) {
-    for (size_t i = 0; i < 3; i++) {
-      if (v->poses[7 * b + i] != v->poses[last + 7 * b + i]) return (int)b;
-    }
+// Farthest a body gets from where it was at the start.
+static double way_of(const View *v, size_t body) {
+  size_t nbody = (size_t)v->run->nbody;
+  const float *start = v->poses + 7 * body;
+  double way = 0;
+  for (size_t k = 1; k < v->frames; k++) {
+    const float *at = start + 7 * nbody * k;
+    way = fmax(way, hypot(hypot((double)at[0] - start[0], (double)at[1] - start[1]), (double)at[2] - start[2]));
   }
-  return 0;
+  return way;
+}
+
+// The body the camera may follow: the one that goes farthest, or the root of its tree where that comes along. 0: none moves.
+static int moving_body(const View *v) {
+  double most = 0;
+  int far = 0;
+  for (int b = 1; b < v->run->nbody; b++) {
+    double way = way_of(v, (size_t)b);
+    if (way > most) most = way, far = b;
+  }
+  int root = v->run->model->body_rootid[far];
+  return root && way_of(v, (size_t)root) > 0.5 * most ? root : far;
 }
 
 typedef struct Scene {
@@ -342,7 +384,10 @@ static void put_data(const View *v, FILE *out) {
   cliJson_OpenLine(&j, "bodies", '[');
   for (int b = 0; b < run->nbody; b++) cliJson_Text(&j, NULL, pbModel_Name(run->model, pb_objBody, b));
   cliJson_Close(&j, ']');
-  put_geoms(run, &j);
+  put_shapes(run, "geoms", false, &j);
+  put_shapes(run, "sites", true, &j);
+  put_tendons(run, &j);
+  put_contacts(v, &j);
   put_skin(v, &j);
   cliJson_Numbers(&j, "time", v->time, v->frames);
   fputs(",\n  \"poses\": ", out);
@@ -429,6 +474,8 @@ pbStatus cliView_Run(cliApp *app) {
   pbContext_Free(app->ctx, v.row_of);
   pbContext_Free(app->ctx, v.time);
   pbContext_Free(app->ctx, v.poses);
+  pbContext_Free(app->ctx, v.contact_start);
+  pbContext_Free(app->ctx, v.contacts);
   pbContext_Free(app->ctx, v.places);
   pbCells_Clear(app->ctx, &v.skin);
   pbMesh_Destroy(v.mesh);

@@ -31,6 +31,8 @@ typedef struct Glb {
   uint64_t offset;
   FILE *stream;                     // NULL: first walk
   int times, rigid_times, weights;  // accessors
+  const double *pose;               // whose accessors are moved and turned: parts of one body share them
+  int moved, turned;
 } Glb;
 
 // ---- text -----------------------------------------------------------------------------------------------------------------
@@ -210,6 +212,15 @@ static void say_material(Glb *w, const double *c) {
       w->mesh_count ? "," : "", c[3] < 1 ? "BLEND" : "OPAQUE", c[0], c[1], c[2], c[3]);
 }
 
+static void say_pose(Glb *w, const pbGlbPart *p) {
+  double move[3], turn[4];
+  Array a = {.part = p};
+  move_row(w, &a, 0, move);
+  turn_row(w, &a, 0, turn);
+  say(w->ctx, &w->nodes, ",\"translation\":[%.9g,%.9g,%.9g],\"rotation\":[%.9g,%.9g,%.9g,%.9g]", move[0], move[1], move[2],
+      turn[0], turn[1], turn[2], turn[3]);
+}
+
 static void say_part(Glb *w, const pbGlbPart *p, int triangles, int edges, int places, int targets) {
   const char *comma = w->mesh_count ? "," : "";
   say_material(w, p->colour);
@@ -221,7 +232,9 @@ static void say_part(Glb *w, const pbGlbPart *p, int triangles, int edges, int p
   say(w->ctx, &w->meshes, "]}");
   say(w->ctx, &w->nodes, "%s{\"name\":\"", comma);
   say_name(w->ctx, &w->nodes, p->name);
-  say(w->ctx, &w->nodes, "\",\"mesh\":%d}", w->mesh_count++);
+  say(w->ctx, &w->nodes, "\",\"mesh\":%d", w->mesh_count++);
+  if (p->pose) say_pose(w, p);
+  say(w->ctx, &w->nodes, "}");
 }
 
 static pbStatus not_finite(Glb *w, const pbGlbPart *p) {
@@ -229,8 +242,30 @@ static pbStatus not_finite(Glb *w, const pbGlbPart *p) {
                         p->name ? p->name : "");
 }
 
+// All of several poses are the first, which is finite.
+static bool stands_still(const Glb *w, const pbGlbPart *p) {
+  if (w->g->frames < 2) return false;
+  for (int i = 0; i < 7; i++)
+    if (!isfinite((float)p->pose[i])) return false;
+  for (int k = 1; k < w->g->frames; k++)
+    for (int i = 0; i < 7; i++)
+      if (p->pose[7 * k + i] != p->pose[i]) return false;
+  return true;
+}
+
+// False where a pose is not finite.
+static bool add_pose(Glb *w, const pbGlbPart *p) {
+  if (w->pose == p->pose) return true;
+  Array move = {.type = "VEC3", .width = 3, .rows = (size_t)w->g->frames, .part = p, .row = move_row};
+  Array turn = {.type = "VEC4", .width = 4, .rows = (size_t)w->g->frames, .part = p, .row = turn_row};
+  w->moved = add_array(w, &move);
+  w->turned = w->moved < 0 ? -1 : add_array(w, &turn);
+  w->pose = p->pose;
+  return w->turned >= 0;
+}
+
 static pbStatus add_part(Glb *w, const pbGlbPart *p) {
-  int targets = p->pose ? 0 : w->kept - 1, frames = w->g->frames;
+  int targets = p->pose ? 0 : w->kept - 1;
   number_points(w, p);
   if (!w->points) return pb_ok;
   int triangles = add_indices(w, p->triangles, 3), edges = add_indices(w, p->edges, 2), places = w->accessor_count;
@@ -245,14 +280,11 @@ static pbStatus add_part(Glb *w, const pbGlbPart *p) {
                .row = place_row};
     if (add_array(w, &a) < 0) return not_finite(w, p);
   }
-  bool moves = p->pose;
-  Array move = {.type = "VEC3", .width = 3, .rows = (size_t)frames, .part = p, .row = move_row};
-  Array turn = {.type = "VEC4", .width = 4, .rows = (size_t)frames, .part = p, .row = turn_row};
-  int moved = moves ? add_array(w, &move) : 0, turned = moves ? add_array(w, &turn) : 0;
-  if (moved < 0 || turned < 0) return not_finite(w, p);
+  bool moves = p->pose && !stands_still(w, p);
+  if (moves && !add_pose(w, p)) return not_finite(w, p);
   if (w->stream) return pb_ok;
   if (targets) say_channel(w, w->times, w->weights, "weights");
-  if (moves) say_channel(w, w->rigid_times, moved, "translation"), say_channel(w, w->rigid_times, turned, "rotation");
+  if (moves) say_channel(w, w->rigid_times, w->moved, "translation"), say_channel(w, w->rigid_times, w->turned, "rotation");
   say_part(w, p, triangles, edges, places, targets);
   w->node_count++;
   return pb_ok;
@@ -262,6 +294,7 @@ static pbStatus walk(Glb *w) {
   const pbGlb *g = w->g;
   size_t kept = (size_t)w->kept;
   w->accessor_count = 0;
+  w->pose = NULL;
   Array times = {.type = "SCALAR", .width = 1, .rows = kept, .bounds = true, .row = time_row};
   Array all = {.type = "SCALAR", .width = 1, .rows = (size_t)g->frames, .bounds = true, .all = true, .row = time_row};
   Array weights = {.type = "SCALAR", .width = 1, .rows = kept * (kept - 1), .row = weight_row};

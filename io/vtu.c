@@ -131,12 +131,22 @@ pbStatus pbVtu_WriteOne(pbContext *ctx, const char *path, const pbMesh *m, const
 
 // ---- series -----------------------------------------------------------------------------------------------------------------
 
+enum { MOST_PARTS = 8, MOST_PART_NAME = 64 };
+
+typedef struct Listed {  // a file
+  double time;
+  int part, number;
+} Listed;
+
 struct pbVtuWriter {
   pbContext *ctx;
   const pbMesh *m;
   char *stem, *scratch;  // path without its ending; room for a path
+  size_t scratch_size;
   int files, room;
-  double *time;
+  Listed *file;
+  int parts, written[MOST_PARTS];  // files of each; part 0 is the mesh of the writer
+  char *part[MOST_PARTS];          // names
 };
 
 pbStatus pbVtuWriter_Create(pbContext *ctx, const char *path, const pbMesh *mesh, pbVtuWriter **writer) {
@@ -147,8 +157,11 @@ pbStatus pbVtuWriter_Create(pbContext *ctx, const char *path, const pbMesh *mesh
   if (!w) return pbMesh_NoMemory(ctx, path);
   w->ctx = ctx, w->m = mesh;
   w->stem = pbContext_CopyText(ctx, path);
-  w->scratch = pbContext_Alloc(ctx, length + 32);
-  if (!w->stem || !w->scratch) {
+  w->scratch_size = length + 32 + MOST_PART_NAME;
+  w->scratch = pbContext_Alloc(ctx, w->scratch_size);
+  w->part[0] = pbContext_CopyText(ctx, "");
+  w->parts = 1;
+  if (!w->stem || !w->scratch || !w->part[0]) {
     pbVtuWriter_Destroy(w);
     return pbMesh_NoMemory(ctx, path);
   }
@@ -161,37 +174,70 @@ void pbVtuWriter_Destroy(pbVtuWriter *w) {
   if (!w) return;
   pbContext_Free(w->ctx, w->stem);
   pbContext_Free(w->ctx, w->scratch);
-  pbContext_Free(w->ctx, w->time);
+  pbContext_Free(w->ctx, w->file);
+  for (int i = 0; i < w->parts; i++) pbContext_Free(w->ctx, w->part[i]);
   pbContext_Free(w->ctx, w);
 }
 
-pbStatus pbVtuWriter_Write(pbVtuWriter *w, const pbVtuFrame *frame) {
+// NAME_000000.vtu, of a part NAME_PART_000000.vtu.
+static const char *ending_of(const pbVtuWriter *w, const Listed *file, char *text, size_t size) {
+  const char *part = w->part[file->part];
+  snprintf(text, size, "%s%s_%06d.vtu", *part ? "_" : "", part, file->number);
+  return text;
+}
+
+static pbStatus write_file(pbVtuWriter *w, int part, const pbMesh *mesh, const pbVtuFrame *frame) {
+  char ending[MOST_PART_NAME + 32];
   if (w->files == w->room) {
     int room = w->room ? 2 * w->room : 64;
-    double *grown = pbContext_Resize(w->ctx, w->time, (size_t)room * sizeof *grown);
+    Listed *grown = pbContext_Resize(w->ctx, w->file, (size_t)room * sizeof *grown);
     if (!grown) return pbMesh_NoMemory(w->ctx, w->stem);
-    w->time = grown, w->room = room;
+    w->file = grown, w->room = room;
   }
-  sprintf(w->scratch, "%s_%06d.vtu", w->stem, w->files);
-  PB_TRY(pbVtu_WriteOne(w->ctx, w->scratch, w->m, frame));
-  w->time[w->files++] = frame->time;
+  Listed *file = &w->file[w->files];
+  *file = (Listed){frame->time, part, w->written[part]};
+  snprintf(w->scratch, w->scratch_size, "%s%s", w->stem, ending_of(w, file, ending, sizeof ending));
+  PB_TRY(pbVtu_WriteOne(w->ctx, w->scratch, mesh, frame));
+  w->written[part]++;
+  w->files++;
   return pb_ok;
+}
+
+pbStatus pbVtuWriter_Write(pbVtuWriter *w, const pbVtuFrame *frame) {
+  if (!w->m) return pbContext_Fail(w->ctx, pb_bad_argument, "%.400s: the series has parts alone, no mesh of its own", w->stem);
+  return write_file(w, 0, w->m, frame);
+}
+
+pbStatus pbVtuWriter_WritePart(pbVtuWriter *w, const char *part, const pbMesh *mesh, const pbVtuFrame *frame) {
+  int p = 1;
+  while (p < w->parts && strcmp(w->part[p], part) != 0) p++;
+  if (p == w->parts) {
+    size_t length = strlen(part);
+    if (!length || length >= MOST_PART_NAME || strchr(part, '/') || p == MOST_PARTS)
+      return pbContext_Fail(w->ctx, pb_bad_argument, "%.400s: '%.100s' is no name of a part, or there are more than %d", w->stem,
+                            part, MOST_PARTS - 1);
+    if (!(w->part[p] = pbContext_CopyText(w->ctx, part))) return pbMesh_NoMemory(w->ctx, w->stem);
+    w->parts++;
+  }
+  return write_file(w, p, mesh, frame);
 }
 
 static void put_list(FILE *stream, const void *writer) {
   const pbVtuWriter *w = writer;
   const char *slash = strrchr(w->stem, '/'), *name = slash ? slash + 1 : w->stem;
+  char ending[MOST_PART_NAME + 32];
   fputs("<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"1.0\" byte_order=\"LittleEndian\">\n<Collection>\n",
         stream);
   for (int i = 0; i < w->files; i++) {
-    fprintf(stream, "<DataSet timestep=\"%.17g\" part=\"0\" file=\"", w->time[i]);
+    fprintf(stream, "<DataSet timestep=\"%.17g\" part=\"%d\" file=\"", w->file[i].time, w->file[i].part);
     put_text(stream, name);
-    fprintf(stream, "_%06d.vtu\"/>\n", i);
+    put_text(stream, ending_of(w, &w->file[i], ending, sizeof ending));
+    fputs("\"/>\n", stream);
   }
   fputs("</Collection>\n</VTKFile>\n", stream);
 }
 
 pbStatus pbVtuWriter_Finish(pbVtuWriter *w) {
-  sprintf(w->scratch, "%s.pvd", w->stem);
+  snprintf(w->scratch, w->scratch_size, "%s.pvd", w->stem);
   return pbFile_WriteText(w->ctx, w->scratch, put_list, w);
 }

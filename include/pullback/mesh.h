@@ -194,14 +194,19 @@ typedef struct pbVtuFrame {
   int point_arrays, cell_arrays;
   const pbVtuArray *point, *cell;
 } pbVtuFrame;
-// path ends in .pvd; the mesh is borrowed until Destroy and keeps its cells. Groups go into the cell data "group".
+// path ends in .pvd; the mesh is borrowed until Destroy and keeps its cells (NULL: the series has parts alone). Groups go into the
+// cell data "group".
 PB_API PB_NODISCARD pbStatus pbVtuWriter_Create(pbContext *ctx, const char *path, const pbMesh *mesh, pbVtuWriter **writer);
 PB_API PB_NODISCARD pbStatus pbVtuWriter_Write(pbVtuWriter *writer,
                                                const pbVtuFrame *frame);  // the next file; values as they are
+// Another data set beside it, NAME_PART_000000.vtu, ..., listed as a part of its own: the next file of the part, with a mesh that may
+// be another each time. pb_bad_argument: part is empty, 64 bytes or longer, has a slash, or is the eighth.
+PB_API PB_NODISCARD pbStatus pbVtuWriter_WritePart(pbVtuWriter *writer, const char *part, const pbMesh *mesh,
+                                                   const pbVtuFrame *frame);
 PB_API PB_NODISCARD pbStatus pbVtuWriter_Finish(pbVtuWriter *writer);     // the list, of all files so far
 PB_API void pbVtuWriter_Destroy(pbVtuWriter *writer);
 
-// Animated glTF 2.0 in one file (.glb): what deforms as morph targets, what is rigid as a moving node; single precision, the z axis
+// Animated glTF 2.0 in one file (.glb): what deforms as morph targets, what is rigid as a node, with an animation where it moves; single precision, the z axis
 // up turned to glTF's y axis. Between frames a viewer interpolates.
 typedef struct pbGlbPart {
   const char *name;

@@ -187,7 +187,7 @@ def test_meshes_from_files_and_motions_to_files(run, tmp_path):
     mass = json.loads(run("info", *words, "--json").stdout)["deformables"]["mass"]
     assert abs(mass - 300 * 1e-3 * 0.25) < 1e-15  # of the cloth alone
     files = [e.get("file") for e in xml.parse(tmp_path / "run.pvd").iter("DataSet")]
-    assert len(files) == 8 and all((tmp_path / f).stat().st_size for f in files)
+    assert len(files) == 16 and sum("rigid" in f for f in files) == 8 and all((tmp_path / f).stat().st_size for f in files)
     assert (tmp_path / "run.glb").read_bytes()[:4] == b"glTF"
     run("view", *words, tmp_path / "run.npz", "-o", tmp_path / "run.html")
     assert '"skin": {' in (tmp_path / "run.html").read_text()
@@ -212,7 +212,7 @@ def test_mistakes_are_answered(run, tmp_path, net):
     refused(3, "bad.json:", "info", tmp_path / "bad.json")
     refused(3, "cannot name a group", "info", tmp_path / "bad.json")
     (tmp_path / "model.xml").write_text("<mujoco/>")
-    refused(2, "has no deformables", "simulate", tmp_path / "model.xml", "-o", tmp_path / "o.npz", "--glb", tmp_path / "o.glb")
+    refused(2, "has nothing to draw", "simulate", tmp_path / "model.xml", "-o", tmp_path / "o.npz", "--glb", tmp_path / "o.glb")
     refused(2, "has deformables already", "info", net, "--deformables", net)
     np.savez(tmp_path / "c.npz", points=np.ones(3))
     refused(3, "(15,) for the last state", "gradient", net, "--cotangent", tmp_path / "c.npz", "-o", tmp_path / "g.npz")

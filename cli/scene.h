@@ -1,0 +1,44 @@
+// What there is to see of a model: shapes of geoms and sites, paths of tendons, colours; and all of it at a row of a trajectory.
+#ifndef PB_CLI_SCENE_H
+#define PB_CLI_SCENE_H
+
+#include "cli.h"
+
+typedef struct cliShape {
+  bool site;                                         // else a geom
+  int id;                                            // of the geom or site
+  int type, body;                                    // pb_geom*; the body it moves with
+  const char *name;                                  // "" where it has none
+  double size[3], pos[3], quat[4], box[6], rgba[4];  // box: centre and half sizes of what has no size (meshes)
+  bool hidden;                                       // transparent, or a site of a group that is not shown (above 2)
+} cliShape;
+
+int cliScene_Shapes(const cliRun *run);  // geoms, then sites
+cliShape cliScene_Shape(const cliRun *run, int index);
+
+typedef struct cliStation {
+  int body;
+  double at[3];  // in its frame
+} cliStation;
+// Straight pieces of a tendon, two stations each; none for tendons of joints.
+int cliTendon_Segments(const cliRun *run, int tendon);
+void cliTendon_Segment(const cliRun *run, int tendon, int segment, cliStation end[2]);
+void cliTendon_Colour(const cliRun *run, int tendon, double rgba[4]);
+
+// Array of a trajectory that holds a field of the state; NULL where there is none of its shape.
+const pbArray *cliScene_StateArray(const pbArrays *trajectory, const pbStateField *field);
+// Poses and contacts at a row, into run->scratch. x: a state to start from, its positions and time are replaced.
+pbStatus cliScene_Observe(cliRun *run, const pbArrays *trajectory, size_t row, double *x);
+// nbody x 7 of what was observed: position and quaternion (w, x, y, z).
+pbStatus cliScene_Poses(const cliRun *run, double *poses);
+
+typedef struct cliContacts {
+  int count;
+  const double *dist, *pos, *frame, *geom;  // rows of 1, 3, 9 (the normal first) and 2
+} cliContacts;
+cliContacts cliScene_Contacts(const cliRun *run);  // of what was observed
+
+// A shape's surface in the frame of its body. far: half the size of a plane without end. The caller destroys the mesh.
+pbStatus cliShape_Mesh(pbContext *ctx, const cliShape *shape, double far, pbMesh **mesh);
+
+#endif

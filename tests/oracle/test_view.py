@@ -1,0 +1,190 @@
+"""What is to be seen of a motion: counted in the files for other programs, and looked at in a browser without a screen."""
+import json
+import pathlib
+import shutil
+import struct
+import subprocess
+import xml.etree.ElementTree as xml
+import zlib
+
+import meshio
+import numpy as np
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+MODEL = HERE / "models" / "materials.xml"
+# By MuJoCo's rule: a colour of its own wins over the material's, which may be that of its class.
+RUBY, BLUE, LEAF, PINK, SUN, GREY = [0.9, 0.1, 0.1, 1], [0.1, 0.2, 0.9, 1], [0.1, 0.8, 0.1, 1], [0.8, 0.1, 0.8, 1], [0.95, 0.9, 0.1, 1], [0.5, 0.5, 0.5, 1]
+FADED = SUN[:3] + [0.5]
+
+
+@pytest.fixture(scope="module")
+def motion(run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("motion")
+    run("simulate", MODEL, "--steps", 40, "-o", folder / "run.npz", "--vtu", folder / "run.pvd", "--glb", folder / "run.glb")
+    run("view", MODEL, folder / "run.npz", "-o", folder / "run.html")
+    return folder
+
+
+def glb(path):
+    raw = path.read_bytes()
+    size = struct.unpack("<I", raw[12:16])[0]
+    return json.loads(raw[20:20 + size]), raw[28 + size:]
+
+
+def accessor(root, body, index):
+    a = root["accessors"][index]
+    width, start = {"SCALAR": 1, "VEC3": 3, "VEC4": 4}[a["type"]], root["bufferViews"][a["bufferView"]]["byteOffset"]
+    kind = {5125: np.uint32, 5126: np.float32}[a["componentType"]]
+    return np.frombuffer(body, kind, width * a["count"], start).reshape(-1, width)
+
+
+def to_screen(linear):
+    linear = np.asarray(linear)
+    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+
+
+def page_data(path):
+    text = path.read_text()
+    return json.loads(text.split('id="data">', 1)[1].split("</script>", 1)[0])
+
+
+def test_the_page_has_colours_sites_tendons_and_contacts(motion):
+    data = page_data(motion / "run.html")
+    colour = {g["name"]: g["rgba"] for kind in ("geoms", "sites", "tendons") for g in data[kind]}
+    assert [g["name"] for g in data["geoms"]] == ["floor", "ball", "cube", ""]  # not what is transparent
+    assert sorted(s["name"] for s in data["sites"]) == ["a", "b", "mark"]       # not groups above 2
+    assert colour["ball"] == RUBY and colour["cube"] == BLUE and colour[""] == LEAF and colour["mark"] == PINK
+    assert colour["rope"] == SUN and colour["b"] == FADED and colour["a"] == GREY
+    (rope,) = data["tendons"]  # that of joints has no path
+    assert rope["bodies"] == [3, 0, 0, 0] and rope["width"] == 0.06
+    assert rope["points"] == [0, 0, -0.3, 0.9, -0.3, 1.4, 0.9, -0.3, 1.4, 0, 0.9, 1]
+    start = data["contacts"]["start"]
+    assert start[0] == 0 and start[1] == 5 and len(start) == len(data["time"]) + 1  # a ball and a box on the floor
+
+
+def test_glb_has_rigid_parts_that_move(motion):
+    root, body = glb(motion / "run.glb")
+    o = np.load(motion / "run.npz")
+    node = {n["name"]: n for n in root["nodes"] if "name" in n}
+    assert set(node) == {"floor", "ball", "cube", "geom 3 of swing", "mark", "a", "b", "rope"}
+    for name, rgba in (("ball", RUBY), ("cube", BLUE), ("geom 3 of swing", LEAF), ("mark", PINK), ("rope", SUN), ("b", FADED)):
+        primitive = root["meshes"][node[name]["mesh"]]["primitives"][0]
+        material = root["materials"][primitive["material"]]
+        factor = material["pbrMetallicRoughness"]["baseColorFactor"]
+        np.testing.assert_allclose([*to_screen(factor[:3]), factor[3]], rgba, atol=1e-7)
+        assert material["alphaMode"] == ("BLEND" if rgba[3] < 1 else "OPAQUE") and primitive["mode"] == (1 if name == "rope" else 4)
+    samplers = {(c["target"]["node"], c["target"]["path"]): root["animations"][0]["samplers"][c["sampler"]] for c in root["animations"][0]["channels"]}
+    moving = {root["nodes"][n]["name"] for n, _ in samplers}
+    assert {"ball", "cube", "geom 3 of swing", "a", "rope"} >= moving >= {"geom 3 of swing", "a", "rope"} and "floor" not in moving
+    swing = samplers[root["nodes"].index(node["geom 3 of swing"]), "rotation"]
+    turn = accessor(root, body, swing["output"])
+    angle = 2 * np.arctan2(turn[:, 1], turn[:, 3])
+    np.testing.assert_allclose(angle, o["qpos"][:, 14], atol=1e-6)
+    np.testing.assert_allclose(node["floor"]["translation"], [0, 0, 0])
+    rope = root["meshes"][node["rope"]["mesh"]]["primitives"][0]
+    places = accessor(root, body, rope["attributes"]["POSITION"])
+    np.testing.assert_allclose(places, [[0, -0.9, 1.2], [0.9, -0.3, 1.4], [0.9, -0.3, 1.4], [0, 0.9, 1]], atol=1e-6)
+
+
+def test_vtu_has_rigid_parts_and_contacts(motion):
+    listed = [(e.get("part"), e.get("file")) for e in xml.parse(motion / "run.pvd").iter("DataSet")]
+    assert [f for p, f in listed if p == "1"] == [f"run_rigid_{k:06d}.vtu" for k in range(41)]
+    assert [f for p, f in listed if p == "2"] == [f"run_contacts_{k:06d}.vtu" for k in range(41)] and len(listed) == 82
+    mesh = meshio.read(motion / "run_rigid_000040.vtu")
+    line, triangle = [[c.type for c in mesh.cells].index(kind) for kind in ("line", "triangle")]
+    data = {name: values[triangle] for name, values in mesh.cell_data.items()}
+    assert set(data["geom"]) == {-1, 0, 1, 2, 3} and set(data["site"]) == {-1, 0, 1, 3} and set(data["tendon"]) == {-1}
+    assert list(mesh.cell_data["tendon"][line]) == [0, 0]
+    o = np.load(motion / "run.npz")
+    ball = data["geom"] == 1
+    assert set(data["body"][ball]) == {1} and (data["rgba"][ball] == RUBY).all()
+    points = mesh.points[np.unique(mesh.cells[triangle].data[ball])]
+    np.testing.assert_allclose(np.linalg.norm(points - o["qpos"][40, :3], axis=1), 0.3, atol=1e-12)
+    cube = mesh.points[np.unique(mesh.cells[triangle].data[data["geom"] == 2])]
+    assert len(cube) == 8
+    np.testing.assert_allclose(cube.mean(axis=0), o["qpos"][40, 7:10], atol=1e-12)
+    contacts = meshio.read(motion / "run_contacts_000000.vtu")
+    np.testing.assert_allclose(contacts.point_data["normal"], np.tile([0, 0, 1], (5, 1)), atol=1e-12)
+    assert sorted(contacts.point_data["geom"][:, 1]) == [1, 2, 2, 2, 2] and np.abs(contacts.points[:, 2]).max() < 1e-9
+
+
+def surface_volume(points, triangles):
+    a, b, c = (points[triangles[:, k]] for k in range(3))
+    return np.einsum("ij,ij->", a, np.cross(b, c)) / 6
+
+
+def test_surfaces_are_closed_and_of_the_right_size(run, tmp_path):
+    shapes = {"sphere": ((0.2,), 4 / 3 * np.pi * 0.2**3), "capsule": ((0.1, 0.3), np.pi * 0.01 * 0.6 + 4 / 3 * np.pi * 0.001),
+              "ellipsoid": ((0.1, 0.2, 0.3), 4 / 3 * np.pi * 0.006), "cylinder": ((0.1, 0.3), np.pi * 0.01 * 0.6), "box": ((0.1, 0.2, 0.3), 8 * 0.006)}
+    geoms = "".join(f'<geom type="{kind}" size="{" ".join(map(str, size))}" pos="1 2 3" quat="1 2 3 4"/>' for kind, (size, _) in shapes.items())
+    (tmp_path / "m.xml").write_text(f"<mujoco><worldbody>{geoms}</worldbody></mujoco>")
+    run("simulate", tmp_path / "m.xml", "--steps", 1, "-o", tmp_path / "o.npz", "--vtu", tmp_path / "o.pvd")
+    mesh = meshio.read(tmp_path / "o_rigid_000000.vtu")
+    for i, (kind, (_, volume)) in enumerate(shapes.items()):
+        triangles = mesh.cells_dict["triangle"][mesh.cell_data["geom"][0] == i]
+        found = surface_volume(mesh.points - [1, 2, 3], triangles)
+        assert volume * (1 - 1e-12 if kind == "box" else 0.96) <= found <= volume * (1 + 1e-12), kind  # inside, its sides outward
+        edges = np.sort(np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]]), axis=1)
+        assert (np.unique(edges, axis=0, return_counts=True)[1] == 2).all(), kind
+
+
+def test_an_unknown_material_is_an_error(run, tmp_path):
+    (tmp_path / "m.xml").write_text('<mujoco><asset><material name="ruby"/></asset><worldbody><geom name="g" size="1" material="rubi"/></worldbody></mujoco>')
+    said = run("info", tmp_path / "m.xml", code=3).stderr
+    assert "unknown material 'rubi'" in said and "'ruby'" in said
+
+
+# ---- the browser ----------------------------------------------------------------------------------------------------
+
+def png(path):
+    """Red, green and blue of an 8-bit PNG file, as (rows, columns, 3)."""
+    raw, at, packed = path.read_bytes(), 8, b""
+    while at < len(raw):
+        size, kind = struct.unpack(">I4s", raw[at:at + 8])
+        body = raw[at + 8:at + 8 + size]
+        at += 12 + size
+        if kind == b"IHDR":
+            columns, rows, depth, colours = struct.unpack(">IIBB", body[:10])
+            assert depth == 8 and colours in (2, 6)
+        packed += body if kind == b"IDAT" else b""
+    width = 4 if colours == 6 else 3
+    lines = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(rows, 1 + columns * width)
+    image, above = np.zeros((rows, columns, width), np.uint8), np.zeros((columns, width), int)
+    for r, line in enumerate(lines):
+        kind, now, left, corner = line[0], line[1:].reshape(columns, width).astype(int), np.zeros(width, int), np.zeros(width, int)
+        if kind == 1:
+            now = np.cumsum(now, axis=0) % 256
+        elif kind == 2:
+            now = (now + above) % 256
+        elif kind in (3, 4):
+            for c in range(columns):
+                guess = left + above[c] - corner
+                off = np.abs([guess - left, guess - above[c], guess - corner])
+                paeth = np.where((off[0] <= off[1]) & (off[0] <= off[2]), left, np.where(off[1] <= off[2], above[c], corner))
+                now[c] = (now[c] + ((left + above[c]) // 2 if kind == 3 else paeth)) % 256
+                left, corner = now[c], above[c]
+        image[r] = above = now
+    return image[:, :, :3].astype(float)
+
+
+def pixels(image, rgba):
+    """How many have a colour's proportions, whatever the light on it."""
+    bright = image.max(axis=2)
+    want = np.array(rgba[:3]) / max(rgba[:3])
+    near = np.abs(image / np.maximum(bright, 1)[:, :, None] - want).max(axis=2) < 0.12
+    return int((near & (bright > 60)).sum())
+
+
+def test_a_browser_draws_the_colours(motion, run, tmp_path):
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    assert browser, "no browser: tools/setup test"
+    run("simulate", MODEL, "--steps", 1, "-o", tmp_path / "run.npz")
+    run("view", MODEL, tmp_path / "run.npz", "-o", tmp_path / "run.html")
+    subprocess.run([browser, "--headless", "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--window-size=400,300",
+                    "--hide-scrollbars", f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=1500",
+                    f"--screenshot={tmp_path / 'shot.png'}", (tmp_path / "run.html").as_uri()], capture_output=True, timeout=110, check=True)
+    image = png(tmp_path / "shot.png")[:-60, :]  # above the bar
+    found = {name: pixels(image, rgba) for name, rgba in dict(ruby=RUBY, blue=BLUE, leaf=LEAF, pink=PINK, sun=SUN).items()}
+    assert min(found.values()) > 150, found
+    assert pixels(image, [0.94, 0.47, 0.06]) > 3  # contacts
