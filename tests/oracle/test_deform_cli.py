@@ -194,7 +194,7 @@ def test_meshes_from_files_and_motions_to_files(run, tmp_path):
     run("simulate", *words, "--steps", 7, "--every", 3, "-o", tmp_path / "few.npz", "--vtu", tmp_path / "few.pvd", "--glb", tmp_path / "few.glb")
     few, rows = np.load(tmp_path / "few.npz"), [0, 3, 6, 7]
     assert all(np.array_equal(few[k], o[k][rows]) for k in ("time", "points", "point_velocity", "qpos"))
-    sets = list(xml.parse(tmp_path / "few.pvd").iter("DataSet"))
+    sets = [e for e in xml.parse(tmp_path / "few.pvd").iter("DataSet") if e.get("part") == "0"]
     assert np.allclose([float(e.get("timestep")) for e in sets], o["time"][rows], rtol=1e-12) and (tmp_path / "few.glb").stat().st_size
     run("view", *words, tmp_path / "few.npz", "-o", tmp_path / "few.html")
 
