@@ -344,7 +344,7 @@ static void test_bad_files_are_refused_with_the_place(void **state) {
       {BODY POINTS ", 'mass': 1, 'energies': [{'name': 'e', 'formula': 'dot(x0, x1, x2, x3)'}]" END,
        "energies[0].on: 'b' has no elements that fit"},
       {ENERGY "'on': 'triangles'}]" END, "energies[0].on: 'b' has no elements 'triangles' that fit"},
-      {ENERGY "'on': 'edgs'}]" END, "energies[0].on: points are meant here"},
+      {ENERGY "'on': 'edgs'}]" END, "energies[0].on: 'edgs': this names points"},
       {ENERGY "'on': [[0, 1, 2]]}]" END, "energies[0].on: elements of 3 points"},
       {ENERGY "'on': [[0, 4]]}]" END, "energies[0].on[0]: 4 is no number of a point"},
       {ENERGY "'on': [[1, 1]], 'parameters': {'k': 1}}]" END, "energies[0]: b_e: element 0 has the point 1 twice"},
