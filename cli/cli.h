@@ -211,6 +211,9 @@ bool cli_finite(const double *values, size_t count);
 
 // Shape of a parameter as MuJoCo's Python has it; returns ndim.
 int cliParam_Shape(const pbParam *param, size_t shape[2]);
+// Which points the sets (bodies among them), planes and geoms of deformables have: lists of an open object.
+bool cli_consecutive(int count, const int *points);
+void cliRun_PointSets(const cliRun *run, cliJson *j);
 // Common entries of "meta".
 void cliRun_Contact(const cliRun *run, cliJson *j);  // settings of contacts
 void cliRun_Meta(const cliRun *run, cliJson *json);

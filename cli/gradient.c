@@ -127,25 +127,38 @@ typedef struct Bar {
   size_t shape[2];
 } Bar;
 
+// Those of points may be (n, 3) as well as (3 n,).
+static bool triples(const Bar *b) { return strncmp(b->name, "point", 5) == 0; }
+
 static pbStatus wrong_shape(const Gradient *g, const char *file, const Bar *b, const pbArray *a) {
-  char given[200], inner[48];
+  char given[200], inner[48], more[96] = "";
   snprintf(inner, sizeof inner, b->ndim == 1 ? "%zu" : "%zu, %zu", b->shape[0], b->shape[1]);
+  if (triples(b)) snprintf(more, sizeof more, " (or (%zu, 3), with %ld in front for every state)", b->shape[0] / 3, g->run->steps + 1);
   bool ambient =
       strcmp(b->name, "qpos") == 0 && a->ndim && g->run->nq != g->run->nv && a->shape[a->ndim - 1] == (size_t)g->run->nq;
   return pbContext_Fail(
-      g->run->ctx, pb_bad_input, "%s: '%s' has shape %s; (%s%s) for the last state or (%ld, %s) for every state is expected%s",
+      g->run->ctx, pb_bad_input, "%s: '%s' has shape %s; (%s%s) for the last state or (%ld, %s) for every state is expected%s%s",
       file, b->name, pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), inner, b->ndim == 1 ? "," : "", g->run->steps + 1,
-      inner, ambient ? " (cotangents of positions are in the tangent space: nv, not nq)" : "");
+      inner, more, ambient ? " (cotangents of positions are in the tangent space: nv, not nq)" : "");
+}
+
+// Whether an array has this shape, or this one for every state.
+static bool fits(const Gradient *g, const pbArray *a, int ndim, const size_t *shape) {
+  if (a->type != pb_arrayReal || (a->ndim != ndim && a->ndim != ndim + 1)) return false;
+  for (int i = 0; i < ndim; i++) {
+    if (a->shape[a->ndim - ndim + i] != shape[i]) return false;
+  }
+  return a->ndim == ndim || a->shape[0] == (size_t)g->run->steps + 1;
 }
 
 static pbStatus take_bar(const Gradient *g, const char *file, const Bar *b, const pbArray *a) {
-  bool fits = a->type == pb_arrayReal && (a->ndim == b->ndim || a->ndim == b->ndim + 1);
-  for (int i = 0; i < b->ndim && fits; i++) fits = a->shape[a->ndim - b->ndim + i] == b->shape[i];
-  if (fits && a->ndim > b->ndim) fits = a->shape[0] == (size_t)g->run->steps + 1;
-  if (!fits) return wrong_shape(g, file, b, a);
+  const size_t by_point[2] = {b->shape[0] / 3, 3};
+  bool flat = fits(g, a, b->ndim, b->shape);
+  int ndim = flat ? b->ndim : 2;
+  if (!flat && !(triples(b) && fits(g, a, ndim, by_point))) return wrong_shape(g, file, b, a);
   PB_TRY(pbArray_CheckFinite(g->run->ctx, a, file));
   if (!a->count) return pb_ok;
-  *b->cotangent = (pbCotangent){.data = a->reals, .count = a->ndim == b->ndim ? 1 : (int)a->shape[0]};
+  *b->cotangent = (pbCotangent){.data = a->reals, .count = a->ndim == ndim ? 1 : (int)a->shape[0]};
   return pb_ok;
 }
 

@@ -123,14 +123,7 @@ static void json_deformables(const cliRun *run, cliJson *j) {
   cliJson_Integer(j, "points", d->npoint);
   cliJson_Integer(j, "points_that_move", d->nfree);
   cliJson_Number(j, "mass", total_mass(run));
-  cliJson_Open(j, "sets", '[');
-  for (int i = 0; i < d->nset; i++) {
-    cliJson_OpenLine(j, NULL, '{');
-    cliJson_Text(j, "name", d->set[i].name);
-    cliJson_Integer(j, "points", d->set[i].count);
-    cliJson_Close(j, '}');
-  }
-  cliJson_Close(j, ']');
+  cliRun_PointSets(run, j);
   cliJson_Open(j, "groups", '[');
   for (int i = 0; i < d->ngroup; i++) {
     const pbElementGroup *g = &d->group[i];
@@ -280,15 +273,27 @@ static void text_params(const cliRun *run) {
   }
 }
 
+// Rows of `points`, counted from 0: the first and the last.
+static void put_rows(int count, int first, bool consecutive) {
+  if (consecutive && count) printf("%-6d  %d to %d\n", count, first, first + count - 1);
+  else printf("%d\n", count);
+}
+
 static void text_deformables(const cliRun *run) {
   const pbDeform *d = run->model->deform;
   if (!d) return;
-  printf("\ndeformables\n  %d points, %d of them move, %.6g kg; scheme %s by %s\n  points                    number\n", d->npoint,
+  printf("\ndeformables\n  %d points, %d of them move, %.6g kg; scheme %s by %s\n  points                    number  rows\n", d->npoint,
          d->nfree, total_mass(run), pbScheme_Name(d->options.scheme), pbMinimiser_Name(d->options.method));
   for (int i = 0; i < d->nset; i++) {
     printf("    ");
     put_name(d->set[i].name, 24);
-    printf("%d\n", d->set[i].count);
+    put_rows(d->set[i].count, d->set[i].points[0], cli_consecutive(d->set[i].count, d->set[i].points));
+  }
+  for (int i = 0; i < d->nscenery; i++) {
+    const pbSceneryPoints *s = &d->scenery[i];
+    printf("    ");
+    put_name(*s->name ? s->name : "(plane)", 24);
+    put_rows(s->count, s->first, true);
   }
   printf("  elements                  number  points  energy\n");
   for (int i = 0; i < d->ngroup; i++) {

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli.h"
+#include "deform/deform.h"
 #include "world/model.h"
 
 bool cli_finite(const double *values, size_t count) {
@@ -704,6 +705,56 @@ void cliRun_Contact(const cliRun *run, cliJson *j) {
   cliJson_Close(j, '}');
 }
 
+bool cli_consecutive(int count, const int *points) {
+  for (int i = 1; i < count; i++) {
+    if (points[i] != points[0] + i) return false;
+  }
+  return true;
+}
+
+static void point_set(const pbPointSet *set, cliJson *j) {
+  cliJson_OpenLine(j, NULL, '{');
+  cliJson_Text(j, "name", set->name);
+  cliJson_Integer(j, "points", set->count);
+  if (set->count && cli_consecutive(set->count, set->points)) {
+    cliJson_Integer(j, "first", set->points[0]);
+  } else {
+    cliJson_OpenLine(j, "indices", '[');
+    for (int i = 0; i < set->count; i++) cliJson_Integer(j, NULL, set->points[i]);
+    cliJson_Close(j, ']');
+  }
+  cliJson_Close(j, '}');
+}
+
+static void scenery_points(const pbDeform *d, const char *key, bool geom, cliJson *j) {
+  cliJson_Open(j, key, '[');
+  for (const pbSceneryPoints *s = d->scenery; s < d->scenery + d->nscenery; s++) {
+    if (s->geom != geom) continue;
+    cliJson_OpenLine(j, NULL, '{');
+    cliJson_Text(j, "name", s->name);
+    cliJson_Integer(j, "points", s->count);
+    cliJson_Integer(j, "first", s->first);
+    cliJson_Close(j, '}');
+  }
+  cliJson_Close(j, ']');
+}
+
+void cliRun_PointSets(const cliRun *run, cliJson *j) {
+  const pbDeform *d = run->model->deform;
+  cliJson_Open(j, "sets", '[');
+  for (int i = 0; i < d->nset; i++) point_set(&d->set[i], j);
+  cliJson_Close(j, ']');
+  scenery_points(d, "geoms", true, j);
+  scenery_points(d, "planes", false, j);
+}
+
+static void meta_deformables(const cliRun *run, cliJson *j) {
+  cliJson_Open(j, "deformables", '{');
+  cliJson_Integer(j, "points", run->model->deform->npoint);
+  cliRun_PointSets(run, j);
+  cliJson_Close(j, '}');
+}
+
 static void meta_energy(const cliRun *run, cliJson *j) {
   cliJson_Open(j, "energy_made", '{');
   cliJson_Integer(j, "impacts", run->gains);
@@ -755,6 +806,7 @@ void cliRun_Meta(const cliRun *run, cliJson *j) {
   meta_names(run, j, "actuator", pb_objActuator, "nu");
   meta_names(run, j, "sensor", pb_objSensor, "nsensor");
   cliJson_Close(j, '}');
+  if (run->model->deform) meta_deformables(run, j);
 }
 
 pbStatus cliRun_AddMeta(pbArrays *set, FILE *stream, char **text) {

@@ -22,6 +22,8 @@ void pbDeform_Destroy(pbDeform *d) {
     pbContext_Free(d->ctx, d->set[i].points);
   }
   pbContext_Free(d->ctx, d->set);
+  for (int i = 0; d->scenery && i < d->nscenery; i++) pbContext_Free(d->ctx, d->scenery[i].name);
+  pbContext_Free(d->ctx, d->scenery);
   pbCellSets_Free(d->ctx, &d->cells);
   pbCollision_Destroy(d->collision);
   pbSparseAnalysis_Destroy(d->analysis);
@@ -76,6 +78,31 @@ static pbStatus sets(pbDeform *d, const pbDeformable *from) {
     if (to->name && to->points) continue;
     d->nset++;  // what it has is freed
     return no_memory(d);
+  }
+  return pb_ok;
+}
+
+// Points of a surface: from the least to the largest. Those of planes and geoms are made at once, so that nothing lies between.
+static void widen(int count, const int *points, int *low, int *high) {
+  for (int i = 0; i < count; i++) {
+    *low = points[i] < *low ? points[i] : *low;
+    *high = points[i] > *high ? points[i] : *high;
+  }
+}
+
+static pbStatus scenery(pbDeform *d, const pbDeformable *from) {
+  if (!(d->scenery = pbContext_AllocArray(d->ctx, (size_t)from->nsurface + 1, sizeof *d->scenery))) return no_memory(d);
+  for (const pbSurfaceDef *s = from->surfaces; s < from->surfaces + from->nsurface; s++) {
+    int low = d->npoint, high = -1;
+    widen(3 * s->triangles, s->triangle, &low, &high);
+    widen(2 * s->edges, s->edge, &low, &high);
+    widen(s->points, s->point, &low, &high);
+    int rider = high < 0 ? -1 : d->rider_of[low];
+    bool geom = rider >= 0 && d->rider_geom[rider] >= 0;
+    if (!geom && !s->plane) continue;
+    char *name = pbContext_CopyText(d->ctx, s->name);
+    if (!name) return no_memory(d);
+    d->scenery[d->nscenery++] = (pbSceneryPoints){name, geom, low, high - low + 1};
   }
   return pb_ok;
 }
@@ -269,6 +296,7 @@ static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *rider_
   PB_TRY(points(d, from, rider_x));
   PB_TRY(sets(d, from));
   PB_TRY(riders(d, from, rider_body));
+  PB_TRY(scenery(d, from));
   d->local_at = 4 * (size_t)d->npoint;
   d->ntheta = d->local_at + 3 * (size_t)d->nrider;
   for (const pbCellSet *c = from->cells.list; c < from->cells.list + from->cells.count; c++)

@@ -47,6 +47,12 @@ typedef struct pbDeformSlice {  // of theta, for the table of parameters
   double lower, upper;
 } pbDeformSlice;
 
+typedef struct pbSceneryPoints {  // points that nobody listed: of a plane, or of a geom as a surface
+  char *name;                     // "": a plane without one
+  bool geom;
+  int first, count;
+} pbSceneryPoints;
+
 typedef struct pbDeform {
   pbContext *ctx;
   int npoint;
@@ -65,6 +71,8 @@ typedef struct pbDeform {
   size_t ndata;
   int nset;
   pbPointSet *set;
+  int nscenery;
+  pbSceneryPoints *scenery;
   int nslice;
   pbDeformSlice *slice;
   int ncontrol;

@@ -160,8 +160,51 @@ def test_info(run, net):
     text = run("info", net).stdout
     assert "net_thread" in text and "0.8 kg" in text and "net_wind.force.0" in text
     d = json.loads(run("info", net, "--json").stdout)["deformables"]
-    assert d["points"] == 5 and d["points_that_move"] == 4 and abs(d["mass"] - 0.8) < 1e-15 and d["sets"] == [dict(name="net", points=5), dict(name="net_tail", points=1)]
+    assert d["points"] == 5 and d["points_that_move"] == 4 and abs(d["mass"] - 0.8) < 1e-15 and d["sets"] == [dict(name="net", points=5, first=0), dict(name="net_tail", points=1, first=4)]
     assert [g["elements"] for g in d["groups"]] == [6, 1] and len(d["controls"]) == 3
+
+
+def test_rows_of_points_are_told(run, tmp_path):
+    """Points of bodies and sets where the positions say so, geoms and planes behind them; the same in the meta data of a run."""
+    two = [dict(name=n, mesh=dict(points=(POINTS + [0, y, 1]).tolist(), edges=EDGES.tolist()), mass=1, sets=dict(ends=[0, 4], middle=[1, 2, 3]),
+                energies=[dict(energy="spring", name="s", parameters=dict(stiffness=5))]) for n, y in (("a", 0), ("b", 3))]
+    contact = dict(distance=0.01, stiffness=1e3, geoms=["block", "ball"], planes=[dict(name="wall", point=[0, 9, 0], normal=[0, -1, 0]), dict(point=[0, -9, 0], normal=[0, 1, 0])])
+    (tmp_path / "w.xml").write_text("<mujoco><worldbody><geom name='block' type='box' size='.1 .2 .3' pos='5 0 0'/>"
+                                    "<body pos='7 1 2'><freejoint/><geom name='ball' size='.1'/></body></worldbody></mujoco>")
+    (tmp_path / "soft.json").write_text(json.dumps(dict(bodies=two, contact=contact)))
+    words = tmp_path / "w.xml", "--deformables", tmp_path / "soft.json"
+    told = json.loads(run("info", *words, "--json").stdout)["deformables"]
+    run("simulate", *words, "-o", tmp_path / "run.npz")
+    o = np.load(tmp_path / "run.npz")
+    d = json.loads(str(o["meta"]))["deformables"]
+    assert all(d[k] == told[k] for k in ("points", "sets", "geoms", "planes")) and d["points"] == 25
+    rows = lambda s: s["indices"] if "indices" in s else list(range(s["first"], s["first"] + s["points"]))
+    start, found = o["points"][0].reshape(-1, 3), {s["name"]: rows(s) for k in ("sets", "geoms", "planes") for s in d[k]}
+    assert all(len(rows(s)) == s["points"] for k in ("sets", "geoms", "planes") for s in d[k])
+    for name, y in (("a", 0), ("b", 3)):
+        assert np.array_equal(start[found[name]], POINTS + [0, y, 1])
+        assert np.array_equal(start[found[f"{name}_ends"]], POINTS[[0, 4]] + [0, y, 1]) and np.array_equal(start[found[f"{name}_middle"]], POINTS[1:4] + [0, y, 1])
+    assert np.allclose(start[found["ball"]], [[7, 1, 2]]) and np.allclose(np.sort(abs(start[found["block"]] - [5, 0, 0]), axis=0), np.tile([0.1, 0.2, 0.3], (8, 1)))
+    assert np.allclose(start[found["wall"]][:, 1], 9) and np.allclose(start[found[""]][:, 1], -9)
+    assert sorted(i for n in ("a", "b", "ball", "block", "wall", "") for i in found[n]) == list(range(25))
+    text = run("info", *words).stdout
+    assert "5 to 9" in text and "wall" in text and "(plane)" in text
+
+
+def test_cotangents_of_points_may_have_an_axis_of_three(run, tmp_path, net):
+    rng, grads = np.random.default_rng(1), {}
+    last, every = rng.normal(size=(2, 15)), rng.normal(size=(2, 7, 15))
+    for name, bars in dict(flat=last, triples=last.reshape(2, 5, 3), rows=every, row_triples=every.reshape(2, 7, 5, 3), mixed=[last[0].reshape(5, 3), every[1]]).items():
+        np.savez(tmp_path / "c.npz", points=bars[0], point_velocity=bars[1])
+        run("gradient", net, "--steps", 6, "--cotangent", tmp_path / "c.npz", "-o", tmp_path / "g.npz")
+        g = np.load(tmp_path / "g.npz")
+        grads[name] = {k: g[k] for k in g.files if k != "meta"}
+    same = lambda a, b: all(np.array_equal(grads[a][k], grads[b][k]) for k in grads[a])
+    assert same("flat", "triples") and same("rows", "row_triples") and not same("flat", "rows") and not same("flat", "mixed")
+    for shape in ((3, 5), (5, 2), (7, 3, 5), (6, 5, 3), (1, 7, 5, 3), (15, 1)):
+        np.savez(tmp_path / "c.npz", points=np.zeros(shape))
+        said = run("gradient", net, "--steps", 6, "--cotangent", tmp_path / "c.npz", "-o", tmp_path / "g.npz", code=3).stderr
+        assert "(15,)" in said and "(5, 3)" in said, said
 
 
 def test_energies_are_listed(run):
