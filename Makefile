@@ -105,7 +105,7 @@ fuzz:
 
 faults:
 	@tools/setup test
-	@python3 tools/plant_faults.py $(if $(SHARE),--share $(SHARE) --seed $(SEED))
+	@python3 tools/plant_faults.py $(if $(SHARE),--share $(SHARE) --seed $(SEED)) $(if $(MOST_SECONDS),--seconds $(MOST_SECONDS))
 
 check-all:
 	@tools/check_all

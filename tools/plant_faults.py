@@ -429,6 +429,14 @@ def prepare(copies, tests):
     return clean
 
 
+def stale():
+    """How many faults have lost their text, those that are not planted now included."""
+    lost = [f for f in FAULTS if f[1] not in (ROOT / f[0]).read_text(encoding="utf-8")]
+    for name, text, _, _, why in lost:
+        print(f"STALE: {name} has no more {text[:60]!r} ({why})")
+    return len(lost)
+
+
 def unfinished():
     """Faults that an interrupted run of all found, by hash."""
     return set(json.loads(UNFINISHED.read_text())) if UNFINISHED.exists() else set()
@@ -439,6 +447,7 @@ def main():
     parser.add_argument("word", nargs="?", default="", help="only faults whose file or reason contains this")
     parser.add_argument("--share", type=int, help="so many of those that are as they were when last found, and all others")
     parser.add_argument("--seed", default="0", help="of the choice and the order")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin none after so long; those that were not reached are named")
     parser.add_argument("--list", action="store_true", help="do not plant")
     asked = parser.parse_args()
     chosen, changed = choose(asked.word, asked.share, asked.seed)
@@ -456,15 +465,17 @@ def main():
     begin, copies = time.monotonic(), [Copy(k) for k in range(min(2, os.cpu_count()))]
     if left and not prepare(copies, sorted({f[3] for f in left})):
         return 1
-    bad = 0
-    for k, (fault, verdict) in enumerate(in_turn(copies, lambda copy, fault: copy.detected(*fault[:4]), left)):
+    bad, late = stale(), 0
+    plant = lambda copy, fault: copy.detected(*fault[:4]) if time.monotonic() - begin < asked.seconds else "not reached in time"
+    for k, (fault, verdict) in enumerate(in_turn(copies, plant, left)):
         name, _, _, test, why = fault
-        bad += verdict != "found"
+        late += verdict == "not reached in time"
+        bad += verdict not in ("found", "not reached in time")
         print(f"{k + 1:3d} {time.monotonic() - begin:5.0f} s {name:32s} {test:40s} {why}: {verdict}", flush=True)
         if whole and verdict == "found":
             done.add(digest(fault))
             UNFINISHED.write_text(json.dumps(sorted(done)))
-    print(f"{len(chosen) - bad} of {len(chosen)} planted faults were found")
+    print(f"{len(chosen) - bad - late} of {len(chosen) - late} planted faults were found" + (f"; {late} were not reached" if late else ""))
     if whole:
         keep_found([f for f in FAULTS if digest(f) in done])
         UNFINISHED.unlink(missing_ok=True)
