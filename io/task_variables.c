@@ -1,11 +1,14 @@
 // Variables of a task: parameters, initial states and controls that are to be found, with start, bounds and transform.
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/context.h"
 #include "io/task_reader.h"
 #include "world/model.h"
+#include "world/sphere.h"
+#include "world/topology.h"
 
 static const char *const variable_keys[] = {"parameter",  "state",      "control", "joint",         "actuator", "points",
                                             "components", "trajectory", "knots",   "interpolation", "start",    "lower",
@@ -203,6 +206,71 @@ static pbStatus choose(pbTaskReader *r, const json_t *object, Entries *e) {
   return status;
 }
 
+// ---- axes and quaternions -------------------------------------------------------------------------------------------
+static bool whole_row(const pbVariable *v, const pbSphereRow *from, pbDirectionRow *row) {
+  int found = 0;
+  row->size = from->size;
+  for (int k = 0; k < v->count; k++) {
+    if (v->index[k] < from->at || v->index[k] >= from->at + (size_t)from->size) continue;
+    row->at[v->index[k] - from->at] = k;
+    found++;
+  }
+  return found == from->size;
+}
+
+// Rows all of whose components this variable has; single components are numbers like others.
+static pbStatus find_rows(pbTaskReader *r, pbVariable *v) {
+  const pbTopology *t = r->model->topology;
+  if (v->kind != pb_varyParam) return pb_ok;
+  if (!(v->rows = pbContext_AllocArray(r->ctx, (size_t)v->count + 1, sizeof *v->rows)))
+    return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
+  size_t first = SIZE_MAX, last = 0;
+  for (int k = 0; k < v->count; k++) {
+    first = v->index[k] < first ? v->index[k] : first;
+    last = v->index[k] > last ? v->index[k] : last;
+  }
+  for (const pbSphereRow *from = t->sphere; from < t->sphere + t->nsphere; from++) {
+    bool inside = from->at >= first && from->at + (size_t)from->size <= last + 1;
+    if (inside && whole_row(v, from, v->rows + v->row_count)) v->row_count++;
+  }
+  return pb_ok;
+}
+
+static const char *what(const pbDirectionRow *row) { return row->size == 3 ? "an axis" : "a quaternion"; }
+
+static pbStatus check_rows(pbTaskReader *r, const json_t *object, const pbVariable *v) {
+  static const char *const bounds[2] = {"lower", "upper"};
+  for (int k = 0; k < 2 && v->row_count; k++) {
+    if (json_object_get(object, bounds[k]))
+      return pbTaskReader_FailAt(r, bounds[k],
+                                 "%.100s holds %s, which moves on the unit sphere: bounds of all its components have no meaning",
+                                 v->name, what(v->rows));
+  }
+  if (v->row_count && v->logarithm)
+    return pbTaskReader_FailAt(r, "transform", "%.100s holds %s, which moves on the unit sphere: \"none\" is meant", v->name,
+                               what(v->rows));
+  return pb_ok;
+}
+
+// Starts of length one, without bounds.
+static pbStatus start_rows(pbTaskReader *r, const pbVariable *v, double *start, double *lower, double *upper) {
+  for (const pbDirectionRow *row = v->rows; row < v->rows + v->row_count; row++) {
+    double given[4] = {0};
+    for (int c = 0; c < row->size; c++) given[c] = start[row->at[c]];
+    double length = pbSphere_Length(given, row->size);
+    if (!(length >= PB_SPHERE_SHORTEST && length <= PB_SPHERE_LONGEST))
+      return pbTaskReader_Fail(r, pb_bad_input,
+                               "component %d begins %s that starts with the length %.3g; lengths from %g to %g are meant",
+                               row->at[0], what(row), length, PB_SPHERE_SHORTEST, PB_SPHERE_LONGEST);
+    for (int c = 0; c < row->size; c++) {
+      int k = row->at[c];
+      if (fabs(length - 1) > 1e-12) start[k] /= length;
+      lower[k] = -INFINITY, upper[k] = INFINITY;
+    }
+  }
+  return pb_ok;
+}
+
 // Numbers of a variable, in the minimiser's coordinates, appended to the task's.
 static pbStatus append(pbTaskReader *r, pbTask *task, pbVariable *v, const double *start, const double *lower,
                        const double *upper) {
@@ -269,6 +337,7 @@ static pbStatus read_ranges(pbTaskReader *r, const json_t *object, pbTask *task,
   }
   if (status == pb_ok && !json_object_get(object, "start"))  // where nothing is said, inside
     for (size_t i = 0; i < count; i++) values[0][i] = fmin(fmax(values[0][i], values[1][i]), values[2][i]);
+  if (status == pb_ok) status = start_rows(r, v, values[0], values[1], values[2]);
   if (status == pb_ok) status = check_range(r, v, values[0], values[1], values[2]);
   if (status == pb_ok) status = append(r, task, v, values[0], values[1], values[2]);
   pbContext_Free(r->ctx, memory);
@@ -324,6 +393,8 @@ static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *tas
   v->index = e->index;
   e->index = NULL;
   PB_TRY(check_twice(r, task, v));
+  PB_TRY(find_rows(r, v));
+  PB_TRY(check_rows(r, object, v));
   return read_ranges(r, object, task, v, e);
 }
 

@@ -21,6 +21,7 @@ void pbTask_Destroy(pbTask *task) {
   for (int i = 0; task->variables && i < task->variable_count; i++) {
     pbContext_Free(ctx, task->variables[i].name);
     pbContext_Free(ctx, task->variables[i].index);
+    pbContext_Free(ctx, task->variables[i].rows);
   }
   for (int i = 0; task->stop.terms && i < task->stop.term_count; i++) pbContext_Free(ctx, task->stop.terms[i]);
   pbContext_Free(ctx, task->made_from);

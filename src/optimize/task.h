@@ -86,6 +86,10 @@ typedef enum pbVariableKind {
   pb_varyPointVelocity,
   pb_varyControl
 } pbVariableKind;
+typedef struct pbDirectionRow {  // an axis or a quaternion all of whose components are unknowns of one variable
+  int at[4];                     // where they are among the variable's
+  int size;                      // 3 or 4
+} pbDirectionRow;
 typedef struct pbVariable {
   char *name;
   pbVariableKind kind;
@@ -97,6 +101,8 @@ typedef struct pbVariable {
   bool linear;             // control: linear between knots, else constant
   bool logarithm;
   double scale;  // value = scale z, or exp(scale z)
+  int row_count;
+  pbDirectionRow *rows;  // of param: their values are scale z divided by its length; never a logarithm, without bounds
 } pbVariable;
 
 typedef struct pbTrajectory {
@@ -174,6 +180,8 @@ void pbTask_Values(const pbTask *task, const double *z, double *value);  // phys
 // After the file is read: memory for what unknowns mean; the same with rollouts and losses, and n, m.
 PB_NODISCARD pbStatus pbTask_SetUpRun(pbTask *task);
 PB_NODISCARD pbStatus pbTask_SetUp(pbTask *task);
+// The row that unknown k of a variable belongs to, or NULL.
+const pbDirectionRow *pbVariable_Row(const pbVariable *v, int k);
 void pbTask_PutParameters(const pbTask *task, double *theta);            // those that are unknowns, from task->value
 // theta_used, x0_now, ctrl_now of every trajectory from z.
 PB_NODISCARD pbStatus pbTask_Apply(pbTask *task, const double *z);

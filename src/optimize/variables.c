@@ -6,14 +6,46 @@
 #include "base/context.h"
 #include "optimize/task.h"
 #include "world/model.h"
+#include "world/sphere.h"
 
 static double physical(const pbVariable *v, double z) { return v->logarithm ? exp(v->scale * z) : v->scale * z; }
 static double slope(const pbVariable *v, double value) { return v->logarithm ? v->scale * value : v->scale; }
+
+// ---- axes and quaternions: u = z / |z| ------------------------------------------------------------------------------
+const pbDirectionRow *pbVariable_Row(const pbVariable *v, int k) {
+  for (const pbDirectionRow *row = v->rows; row < v->rows + v->row_count; row++) {
+    for (int c = 0; c < row->size; c++) {
+      if (row->at[c] == k) return row;
+    }
+  }
+  return NULL;
+}
+
+// Length of the row at z, in the unit of its value.
+static double row_length(const pbVariable *v, const pbDirectionRow *row, const double *z) {
+  double given[4] = {0};
+  for (int c = 0; c < row->size; c++) given[c] = physical(v, z[v->first + row->at[c]]);
+  return pbSphere_Length(given, row->size);
+}
+
+// A row of no length, or of one that is no number, stays as it is: it is refused where parameters are checked.
+static void normalise(const pbVariable *v, const pbDirectionRow *row, const double *z, double *value) {
+  double length = row_length(v, row, z);
+  if (!(length > 0) || !isfinite(length) || fabs(length - 1) <= 1e-12) return;
+  for (int c = 0; c < row->size; c++) value[v->first + row->at[c]] /= length;
+}
+
+// Motion of the row's entry c by its unknown k: (1 - u u') / |z|.
+static double row_slope(const pbTask *task, const pbVariable *v, const pbDirectionRow *row, const double *z, int c, int k) {
+  const double *u = task->value + v->first;
+  return ((row->at[c] == k) - u[row->at[c]] * u[k]) * v->scale / row_length(v, row, z);
+}
 
 void pbTask_Values(const pbTask *task, const double *z, double *value) {
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
     for (int k = v->first; k < v->first + v->count; k++) value[k] = physical(v, z[k]);
+    for (int r = 0; r < v->row_count; r++) normalise(v, v->rows + r, z, value);
   }
 }
 
@@ -148,13 +180,20 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
 }
 
 // ---- back -----------------------------------------------------------------------------------------------------------
+// Derivative by unknown k of a variable of parameters.
+static double pull_param(const pbTask *task, const pbVariable *v, const double *z, int k) {
+  const pbDirectionRow *row = pbVariable_Row(v, k);
+  if (!row) return task->theta_bar[v->index[k]] * slope(v, task->value[v->first + k]);
+  double sum = 0;
+  for (int c = 0; c < row->size; c++) sum += task->theta_bar[v->index[row->at[c]]] * row_slope(task, v, row, z, c, k);
+  return sum;
+}
+
 pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gradient) {
-  (void)z;
   if (task->recompute) PB_TRY(pbModel_SetConstantsVjp(task->ctx, task->model, task->theta_now, task->theta_bar));
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
-    for (int k = 0; v->kind == pb_varyParam && k < v->count; k++)
-      gradient[v->first + k] += task->theta_bar[v->index[k]] * slope(v, task->value[v->first + k]);
+    for (int k = 0; v->kind == pb_varyParam && k < v->count; k++) gradient[v->first + k] += pull_param(task, v, z, k);
   }
   return pb_ok;
 }
@@ -216,12 +255,17 @@ static const pbVariable *variable_of(const pbTask *task, int i) {
   return v;
 }
 
+static void param_direction(const pbTask *task, const pbVariable *v, const double *z, int k, double *theta) {
+  const pbDirectionRow *row = pbVariable_Row(v, k);
+  if (!row) theta[v->index[k]] = slope(v, task->value[v->first + k]);
+  for (int c = 0; row && c < row->size; c++) theta[v->index[row->at[c]]] = row_slope(task, v, row, z, c, k);
+}
+
 pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *theta, double *x0, double *ctrl) {
   const pbVariable *v = variable_of(task, i);
   pbTrajectory *tr = &task->trajectories[t];
   double size = slope(v, task->value[i]), motion[3] = {1, 0, 0};
   int k = i - v->first;
-  (void)z;
   memset(theta, 0, task->ntheta * sizeof *theta);
   memset(x0, 0, (size_t)tr->terms.n * sizeof *x0);
   memset(ctrl, 0, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof *ctrl);
@@ -229,7 +273,7 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
   size_t dof = v->kind == pb_varyControl ? 0 : v->index[k];
   switch (v->kind) {
     case pb_varyParam:
-      theta[dof] = size;
+      param_direction(task, v, z, k, theta);
       return task->recompute ? pbModel_SetConstantsJvp(task->ctx, task->model, task->theta_now, theta) : pb_ok;
     case pb_varyQpos:
       for (int e = 0, entries = qpos_motion(task, t, v, k, &dof, motion); e < entries; e++)
@@ -248,5 +292,9 @@ void pbTask_Unknown(const pbTask *task, int i, const double *z, char *name, size
   else if (v->kind == pb_varyControl && v->knots > 1)
     snprintf(name, size, "%s[%d,%d]", v->name, k / v->index_count, k % v->index_count);
   else snprintf(name, size, "%s[%d]", v->name, k);
-  if (value) *value = physical(v, z[i]);
+  if (!value) return;
+  const pbDirectionRow *row = pbVariable_Row(v, k);
+  double length = row ? row_length(v, row, z) : 1;
+  *value = physical(v, z[i]);
+  if (length > 0 && isfinite(length) && fabs(length - 1) > 1e-12) *value /= length;
 }

@@ -134,11 +134,54 @@ static void note_bounds(Judge *j) {
   }
 }
 
+static const pbVariable *variable_of(const Judge *j, int i) {
+  const pbVariable *v = j->task->variables;
+  while (i >= v->first + v->count) v++;
+  return v;
+}
+
+// Lengths of axes and quaternions have no meaning, so no loss sees them: to A (n x n, of columns of this length; NULL: one) goes a
+// rank for each that says it is not to change.
+static void hold_lengths(const Judge *j, double *A, const double *length) {
+  int n = j->n;
+  double size = 0;
+  for (int i = 0; i < n; i++) size = fmax(size, A[i * n + i]);
+  for (int v = 0; v < j->task->variable_count; v++) {
+    const pbVariable *variable = &j->task->variables[v];
+    for (const pbDirectionRow *row = variable->rows; row < variable->rows + variable->row_count; row++) {
+      double along[4], squared = 0;
+      for (int c = 0; c < row->size; c++) {
+        int i = variable->first + row->at[c];
+        along[c] = j->z[i] * (length ? length[i] : 1);
+        squared += along[c] * along[c];
+      }
+      if (!(squared > 0)) continue;
+      for (int a = 0; a < row->size; a++) {
+        for (int b = 0; b < row->size; b++) {
+          int at = (variable->first + row->at[a]) * n + variable->first + row->at[b];
+          A[at] += size * along[a] * along[b] / squared;
+        }
+      }
+    }
+  }
+}
+
 // ---- unknowns whose gradient is zero ----------------------------------------------------------------------------------
-static bool zero_gradient(const Judge *j, int i) {
+static bool zero_derivative(const Judge *j, int i) {
   if (!j->J) return j->g[i] == 0;
   for (size_t k = 0; k < j->task->m; k++)
     if (j->J[k * (size_t)j->n + (size_t)i] != 0) return false;
+  return true;
+}
+
+// An axis or a quaternion has none along itself, whatever its influence: all of its components count.
+static bool zero_gradient(const Judge *j, int i) {
+  const pbVariable *v = variable_of(j, i);
+  const pbDirectionRow *row = pbVariable_Row(v, i - v->first);
+  if (!row) return zero_derivative(j, i);
+  for (int c = 0; c < row->size; c++) {
+    if (!zero_derivative(j, v->first + row->at[c])) return false;
+  }
   return true;
 }
 
@@ -285,6 +328,7 @@ static void find_unseen(Judge *j) {
   }
   for (size_t i = 0; i < n; i++)
     if (length[i] == 0) j->A[i * n + i] = 1;  // those without influence are named already
+  hold_lengths(j, j->A, length);
   pbVec_Eigen(j->A, j->B, j->D, j->n);
   for (size_t i = 0; i < n; i++) most = fmax(most, j->D[i]);
   for (size_t e = 0; e < n; e++) {
@@ -306,6 +350,7 @@ static double newton_direction(Judge *j) {
     for (int a = 0; a < n; a++)
       for (int b = 0; b < n && row[a] != 0; b++) A[a * n + b] += row[a] * row[b];
   }
+  hold_lengths(j, A, NULL);
   for (int i = 0; i < n; i++) {
     bool stuck = held(j, i) || A[i * n + i] == 0;
     p[i] = stuck ? 0 : -0.5 * j->g[i];
