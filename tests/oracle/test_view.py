@@ -129,6 +129,19 @@ def test_surfaces_are_closed_and_of_the_right_size(run, tmp_path):
         assert (np.unique(edges, axis=0, return_counts=True)[1] == 2).all(), kind
 
 
+def test_the_camera_follows_what_leaves_the_picture(run, tmp_path):
+    """The root of the tree of what goes farthest; not what trembles, nor where all stays in sight."""
+    bodies = """<body pos="0 0 1"><joint type="slide" axis="1 0 0" stiffness="100"/><geom size="0.1" contype="0" conaffinity="0"/></body>
+      <body name="flyer" pos="0 1 1"><freejoint/><geom size="0.1"/><body pos="0.3 0 0"><joint axis="0 0 1"/><geom size="0.05" pos="0.1 0 0"/></body></body>"""
+    (tmp_path / "m.xml").write_text(f"<mujoco><option gravity='0 0 0'/><worldbody>{bodies}</worldbody></mujoco>")
+    for speed, following in ((0.5, False), (60, True)):
+        np.savez(tmp_path / "x.npz", qpos=np.array([0, 0, 1, 1, 1, 0, 0, 0, 0.0]), qvel=np.array([0.1, speed, 0, 0, 0, 0, 0, 5]))
+        run("simulate", tmp_path / "m.xml", "--init", tmp_path / "x.npz", "--steps", 100, "-o", tmp_path / "o.npz")
+        run("view", tmp_path / "m.xml", tmp_path / "o.npz", "-o", tmp_path / "o.html")
+        data = page_data(tmp_path / "o.html")
+        assert data["following"] is following and (not following or data["bodies"][data["follow"]] == "flyer")
+
+
 def test_an_unknown_material_is_an_error(run, tmp_path):
     (tmp_path / "m.xml").write_text('<mujoco><asset><material name="ruby"/></asset><worldbody><geom name="g" size="1" material="rubi"/></worldbody></mujoco>')
     said = run("info", tmp_path / "m.xml", code=3).stderr
@@ -169,11 +182,11 @@ def png(path):
 
 
 def pixels(image, rgba):
-    """How many have a colour's proportions, whatever the light on it."""
+    """Which have a colour's proportions, whatever the light on it."""
     bright = image.max(axis=2)
     want = np.array(rgba[:3]) / max(rgba[:3])
     near = np.abs(image / np.maximum(bright, 1)[:, :, None] - want).max(axis=2) < 0.12
-    return int((near & (bright > 60)).sum())
+    return near & (bright > 60)
 
 
 def test_a_browser_draws_the_colours(motion, run, tmp_path):
@@ -186,5 +199,7 @@ def test_a_browser_draws_the_colours(motion, run, tmp_path):
                     f"--screenshot={tmp_path / 'shot.png'}", (tmp_path / "run.html").as_uri()], capture_output=True, timeout=110, check=True)
     image = png(tmp_path / "shot.png")[:-60, :]  # above the bar
     found = {name: pixels(image, rgba) for name, rgba in dict(ruby=RUBY, blue=BLUE, leaf=LEAF, pink=PINK, sun=SUN).items()}
-    assert min(found.values()) > 150, found
-    assert pixels(image, [0.94, 0.47, 0.06]) > 3  # contacts
+    assert min(map(np.sum, found.values())) > 150, {name: there.sum() for name, there in found.items()}
+    assert pixels(image, [0.94, 0.47, 0.06]).sum() > 3  # contacts
+    rows, columns = np.nonzero(found["sun"])  # the rope is strung across the scene, above the shapes that lie on the floor
+    assert np.ptp(columns) > 60 and rows.max() < np.nonzero(found["blue"])[0].mean(), (np.ptp(columns), rows.max())
