@@ -30,6 +30,9 @@ UNFINISHED = PLACE / "unfinished.json"
 
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why
 FAULTS = [
+    ("src/world/couple.c", "*moved = k == 0 || size * *way > tolerance;", "*moved = true;",
+     "pytest:tests/oracle/test_deform_cli.py::test_a_search_between_bodies_and_points_that_finds_nothing_ends",
+     "bodies and deformables: a search that ends where it began counts as a step"),
     ("src/deform/compile.c", "{name, geom, low, high - low + 1}", "{name, geom, low, high - low}", "pytest:tests/oracle/test_deform_cli.py::test_rows_of_points_are_told",
      "meta tells other rows of points for a geom or plane"),
     ("cli/gradient.c", ".count = a->ndim == ndim ? 1 : (int)a->shape[0]}", ".count = a->ndim == b->ndim ? 1 : (int)a->shape[0]}",

@@ -197,8 +197,8 @@ static bool way_is_free(pbScratch *s, double size) {
 }
 
 // One iteration from (c->acc, w->x); *way: the largest way of a point, or of accelerations times h^2, to Newton's next place; *moved: whether
-// the search found one on it that is no worse.
-static pbStatus iterate(pbScratch *s, double *way, bool *moved) {
+// the search found one on it that is no worse, and farther than the tolerance: one so near that its value differs by rounding is no find.
+static pbStatus iterate(pbScratch *s, double tolerance, double *way, bool *moved) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   const pbDeform *d = w->d;
@@ -236,7 +236,7 @@ static pbStatus iterate(pbScratch *s, double *way, bool *moved) {
     if (!way_is_free(s, size)) continue;
     memcpy(c->acc, c->trial_acc, (size_t)n * sizeof(double));
     memcpy(w->x, w->next_x, (size_t)all * sizeof(double));
-    *moved = true;
+    *moved = k == 0 || size * *way > tolerance;
     break;
   }
   return pb_ok;
@@ -252,7 +252,7 @@ static pbStatus solve(pbScratch *s) {
   w->project = 0;
   while (way > tolerance && moved && w->report.iterations < most) {
     w->report.iterations++;
-    PB_TRY(iterate(s, &way, &moved));
+    PB_TRY(iterate(s, tolerance, &way, &moved));
   }
   w->report.converged = way <= tolerance;
   w->report.change = way, w->report.residual = way / w->d->size;

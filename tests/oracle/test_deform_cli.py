@@ -143,6 +143,24 @@ def test_a_minimum_that_was_not_found_is_told(run, tmp_path):
         assert meta[name]["spot_off"] and "the gradient is off at step" in words[name, "gradient"], (name, meta[name])
 
 
+def test_a_search_between_bodies_and_points_that_finds_nothing_ends(run, tmp_path):
+    """The force on a point pushes it up where the energy says down: no place on Newton's way is better, however near."""
+    (tmp_path / "hand.xml").write_text("<mujoco><option timestep='.01'><flag eulerdamp='disable'/></option><worldbody><body name='hand' pos='0 0 1'>"
+                                       "<joint type='slide' axis='0 0 1'/><geom size='.1' mass='1'/></body></worldbody></mujoco>")
+    def step(formula, code):
+        rod = dict(name="rod", mesh=dict(points=[[0, 0, 1], [0, 0, 0.5]], edges=[[0, 1]]), mass=[0.1, 0.1], sets=dict(tail=[1]), attach=[dict(body="hand", points=[0])],
+                   energies=[dict(name="spring", formula="0.5*k*(norm(x0 - x1) - norm(X0 - X1))^2", parameters=dict(k=100)),
+                             dict(name="push", on="tail", formula=formula, parameters=dict(f=5))])
+        (tmp_path / "rod.json").write_text(json.dumps(dict(bodies=[rod])))
+        return run("simulate", tmp_path / "hand.xml", "--deformables", tmp_path / "rod.json", "--steps", 3, "-o", tmp_path / "run.npz", code=code).stderr
+    said = step("f*(freeze(2*x0[2]) - x0[2])", 4)
+    iterations = int(said.split("after ")[1].split()[0])
+    assert "step 0 of 3" in said and "nothing on that way is better: the search ended" in said and iterations <= 3, said
+    assert step("-f*x0[2]", 0) == ""  # the same force with its potential
+    at = np.load(tmp_path / "run.npz")
+    assert at["points"][1].reshape(2, 3)[1, 2] > 0.5
+
+
 def test_a_stiffness_is_found(run, tmp_path):
     truth = 55.0
     target = solve(np.tile([0, 0.1, 0], (15, 1)), truth)[-1]
