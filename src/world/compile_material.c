@@ -9,6 +9,13 @@ static bool is_material(const pbSeenDef *def) { return !strcmp(def->element, "as
 
 static int by_name(const void *a, const void *b) { return strcmp(((const pbNamed *)a)->name, ((const pbNamed *)b)->name); }
 
+static pbStatus refuse_repeat(const pbCompiler *c, const char *name) {
+  const pbSeenDef *last = NULL;
+  for (int i = 0; i < c->spec->nseen; i++)
+    if (is_material(&c->spec->seen[i]) && !strcmp(c->spec->seen[i].name, name)) last = &c->spec->seen[i];
+  return PB_AT(c, last, "material", "another material has this name");
+}
+
 // Numbers are in the order of the spec. A compiler that discards what is only seen keeps none.
 pbStatus pbCompile_CountMaterials(pbCompiler *c) {
   const pbSpec *s = c->spec;
@@ -22,6 +29,10 @@ pbStatus pbCompile_CountMaterials(pbCompiler *c) {
     table->entries[table->count++] = (pbNamed){s->seen[i].name, id++};
   }
   qsort(table->entries, (size_t)table->count, sizeof *table->entries, by_name);
+  for (int i = 1; i < table->count; i++) {
+    const char *name = table->entries[i].name;
+    if (*name && !strcmp(name, table->entries[i - 1].name)) return refuse_repeat(c, name);
+  }
   return pb_ok;
 }
 

@@ -146,6 +146,8 @@ def test_an_unknown_material_is_an_error(run, tmp_path):
     (tmp_path / "m.xml").write_text('<mujoco><asset><material name="ruby"/></asset><worldbody><geom name="g" size="1" material="rubi"/></worldbody></mujoco>')
     said = run("info", tmp_path / "m.xml", code=3).stderr
     assert "unknown material 'rubi'" in said and "'ruby'" in said
+    (tmp_path / "m.xml").write_text('<mujoco><asset><material name="ruby"/>\n<material name="ruby"/></asset></mujoco>')
+    assert "m.xml:2:1: material 'ruby': another material has this name" in run("info", tmp_path / "m.xml", code=3).stderr
 
 
 # ---- the browser ----------------------------------------------------------------------------------------------------
