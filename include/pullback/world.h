@@ -102,7 +102,8 @@ PB_API bool pbScratch_Field(const pbScratch *scratch, const char *name, const do
 // normalised where they are used (a length within 1e-12 of one is left alone), and a derivative by them is that of the normalised
 // value: it has no part along them.
 // A scratch belongs to the model as it was when it was made: after pbModel_SetOption, pbModel_SetContact or pbModel_SetDeformable
-// a call with it is pb_bad_argument, and so is one with a rollout or a tape record. They can still be destroyed.
+// a call with it is pb_bad_argument, and so is one with a rollout or a tape record from before. They can still be destroyed.
+// pbModel_SetDeformable changes the length of states too, of which calls cannot know: states and records from before do not fit.
 
 // ---- step ---------------------------------------------------------------------------------------------------------
 // Advance x by one time step, in place. On failure x is untouched. sensordata (nsensordata, of the state before the step,
@@ -120,7 +121,8 @@ typedef struct pbObservationBar {
   const double *site_xpos;   // nsite x 3
 } pbObservationBar;
 
-// Thin tape record of one step: the state before it and the acceleration found (its solver's start for the replay).
+// Thin tape record of one step: the state before it (its first StateSize doubles), a number for the model's settings, and the
+// acceleration found (its solver's start for the replay).
 // pbTape_Size doubles; pbTape_Record after pbStep_Forward with the state before the step.
 PB_API int pbTape_Size(const pbModel *model);
 PB_API void pbTape_Record(const pbModel *model, const double *x_before, const pbScratch *scratch, double *record);

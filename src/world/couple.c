@@ -415,7 +415,7 @@ static pbStatus vjp(pbScratch *s, const double *theta, const double *record, con
   pbScratch_Load(s, theta, record, input);
   PB_TRY(begin(s, theta, record, input, c->state));
   h4 = pow(w->in.h, 4);
-  memcpy(c->acc, record + pbModel_StateSize(m), (size_t)nv * sizeof(double));
+  memcpy(c->acc, record + tape_stages(m), (size_t)nv * sizeof(double));
   memcpy(c->next_bar, next_bar + tangent, (size_t)m->deform_tangent * sizeof(double));
   memset(c->state_bar, 0, (size_t)m->deform_tangent * sizeof(double));
   take_places(d, c->next_bar, c->x_bar);
@@ -432,7 +432,7 @@ static pbStatus vjp(pbScratch *s, const double *theta, const double *record, con
   }
   pull->qacc = c->more, pull->lam = c->lam;
   hand_over(s, true);
-  pbStatus status = s->variant->vjp(s->adjoint_one, false, &s->w, record + pbModel_StateSize(m), pull);
+  pbStatus status = s->variant->vjp(s->adjoint_one, false, &s->w, record + tape_stages(m), pull);
   hand_over(s, false);
   PB_TRY(status);
   for (int k = 0; k < nv; k++) {
@@ -494,7 +494,7 @@ static pbStatus jvp(pbScratch *s, const double *theta, const double *record, con
   pbScratch_Load(s, theta, record, input);
   PB_TRY(begin(s, theta, record, input, c->state));
   h4 = pow(w->in.h, 4);
-  memcpy(c->acc, record + pbModel_StateSize(m), (size_t)nv * sizeof(double));
+  memcpy(c->acc, record + tape_stages(m), (size_t)nv * sizeof(double));
   memcpy(w->x, next, (size_t)all * sizeof(double));
   PB_TRY(look(s, true, &value));
   PB_TRY(eliminate(s));

@@ -18,6 +18,7 @@ pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record,
   pbDirection tangential = *direction;
   const double *given = theta;
   PB_TRY(pbScratch_Enter(s, m, &theta));
+  PB_TRY(pbScratch_CheckRecord(s, record));
   if (theta != given && direction->theta) {
     memcpy(s->theta_way, direction->theta, m->ntheta * sizeof(double));
     pbSphere_Push(m, given, s->theta_way);
@@ -35,7 +36,7 @@ pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record,
     PB_TRY(pbImpacts_Jvp(s, theta, record, input, direction, next));
     next = NULL;
   }
-  memcpy(s->stages, record + pbModel_StateSize(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
+  memcpy(s->stages, record + tape_stages(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
   pbStatus status =
       pbJvp_Run(s->complex_work, theta, record, input, s->stages, direction, next != NULL, next, sensordata, xpos, site_xpos);
   return status == pb_ok ? status : pbScratch_Fail(s, status, "forward derivative: %s", pbStatus_Text(status));
@@ -85,7 +86,7 @@ static pbStatus pull_batch(batch *b, bool step) {
   p.evaluated = b->evaluated;
   if (!b->evaluated) pbScratch_Load(b->s, b->theta, b->record, b->input);
   b->evaluated = m->integrator != pb_intRK4;
-  return b->s->variant->vjp(b->s->adjoint_lanes, true, &b->s->w, b->record + pbModel_StateSize(m), &p);
+  return b->s->variant->vjp(b->s->adjoint_lanes, true, &b->s->w, b->record + tape_stages(m), &p);
 }
 
 // Row of a Jacobian from one lane of the batch.
@@ -171,6 +172,7 @@ static pbStatus row_by_row(const pbModel *m, const double *theta, const double *
 pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
                          double *A, double *B, double *C, double *D) {
   PB_TRY(pbScratch_Enter(s, m, &theta));
+  PB_TRY(pbScratch_CheckRecord(s, record));
   if (m->deform) return row_by_row(m, theta, record, input, s, A, B, C, D);
   size_t lanes = (size_t)s->variant->lanes();
   batch b = {.m = m, .s = s, .lanes = (int)lanes, .theta = theta, .record = record, .input = input};
@@ -196,7 +198,7 @@ pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *re
       if (status == pb_ok) status = rows(&b, b.seed_v, m->nv, true, Av, Bv);
     } else {
       pbScratch_Load(s, theta, record, input);
-      status = s->variant->velocity(s->adjoint_lanes, &s->w, record + pbModel_StateSize(m), Av, Bv);
+      status = s->variant->velocity(s->adjoint_lanes, &s->w, record + tape_stages(m), Av, Bv);
       b.evaluated = true;
       if (status == pb_ok) position_rows(&b, A, B);
     }

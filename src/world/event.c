@@ -79,7 +79,7 @@ typedef struct impulses {
 enum { columns = 6 };
 
 size_t pbEvents_Room(const pbModel *m) {
-  return columns * (size_t)pbModel_TangentSize(m) + (size_t)pbModel_StateSize(m) + (size_t)(pb_stages(m) * m->nv);
+  return columns * (size_t)pbModel_TangentSize(m) + (size_t)tape_stages(m) + (size_t)(pb_stages(m) * m->nv);
 }
 
 static void share_room(impulses *p, double *room) {
@@ -153,9 +153,9 @@ static pbStatus last(impulses *p, int group) {
   PB_TRY(rate(p, before, group, false, a));
   for (size_t i = 0; i < nv; i++) v[i] = before[i] + h * a[i];
   PB_TRY(rate(p, v, pb_eventsNone, false, a));
-  memcpy(p->modified, p->record, (size_t)pbModel_StateSize(m) * sizeof(double));
+  memcpy(p->modified, p->record, (size_t)tape_stages(m) * sizeof(double));
   memcpy(p->modified + state_layout(m).qvel, v, nv * sizeof(double));
-  memcpy(p->modified + pbModel_StateSize(m), s->w.qacc, nv * sizeof(double));
+  memcpy(p->modified + tape_stages(m), s->w.qacc, nv * sizeof(double));
   PB_TRY(rate(p, v, group, true, a));
   PB_TRY(column_of(p, p->modified, column));
   use(p, group, column, 1);
@@ -229,7 +229,7 @@ pbStatus pbStep_EventsVjp(const pbModel *m, const double *theta, const double *r
                           double *theta_bar, pbEventCount *count) {
   size_t n = (size_t)pbModel_TangentSize(m), nv = (size_t)m->nv;
   double *next = s->event_numbers, *after = next + n, *distance = after + n, *v = s->state;
-  velocity_across(s, record + pbModel_StateSize(m), v);
+  velocity_across(s, record + tape_stages(m), v);
   found f = find(s, v, first);
   if (!f.release_count && !f.onset_count) return pb_ok;
   memset(next, 0, n * sizeof(double));
@@ -266,7 +266,7 @@ pbStatus pbStep_EventsJvp(const pbModel *m, const double *theta, const double *r
   const double *given = theta;  // directions of theta are of this one
   PB_TRY(pbScratch_Enter(s, m, &theta));
   const double *v_next = x_next + state_layout(m).qvel;
-  memcpy(s->stages, record + pbModel_StateSize(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
+  memcpy(s->stages, record + tape_stages(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
   pbScratch_Load(s, theta, record, input);
   PB_TRY(s->variant->run(&s->w, s->stages, true, false, false));
   for (size_t i = 0; i < nv; i++) v[i] = m->integrator == pb_intRK4 ? 0.5 * (s->w.qvel[i] + v_next[i]) : v_next[i];

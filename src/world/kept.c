@@ -107,7 +107,7 @@ pbStatus pbKept_Save(pbScratch *s, size_t room, size_t *size) {
 static pbStatus pull_step(const pbModel *m, const double *theta, const double *record, void *kept, const pbInput *input,
                           const double *next_bar, const pbObservationBar *observed, const double *distance_bar, pbScratch *s,
                           double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
-  const double *stages = record + pbModel_StateSize(m);
+  const double *stages = record + tape_stages(m);
   if (m->deform && !pb_coupled(s->model) && next_bar)
     PB_TRY(pbScratch_DeformVjp(s, theta, record, kept, input, next_bar, x_bar, input_bar, theta_bar));
   if (m->deform) kept = NULL;                       // it is no evaluation of bodies
@@ -140,6 +140,7 @@ pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *rec
                         double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
   const double *given = theta;
   PB_TRY(pbScratch_Enter(s, m, &theta));
+  PB_TRY(pbScratch_CheckRecord(s, record));
   bool normalised = theta_bar && theta != given;
   if (normalised) pbSphere_Aside(m, theta_bar, s->theta_aside);
   pbStatus status =

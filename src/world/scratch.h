@@ -66,6 +66,8 @@ PB_NODISCARD pbStatus pbScratch_Enter(pbScratch *s, const pbModel *m, const doub
 // Have the quaternions of a state lengths in range (sphere.h)? Else which has not, in words.
 bool pbState_Readable(const pbModel *m, const double *x, char *text, size_t size);
 bool pbScratch_Stale(const pbScratch *s, const pbModel *m);
+// Was the record made for the model as it is? Before anything behind its state is read.
+PB_NODISCARD pbStatus pbScratch_CheckRecord(pbScratch *s, const double *record);
 // The same now, for all calls with this theta to come, until the next: it must stay as it is.
 PB_NODISCARD pbStatus pbScratch_Trust(pbScratch *s, const pbModel *m, const double *theta);
 // Load state and inputs into the double evaluation.

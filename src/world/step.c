@@ -372,6 +372,14 @@ pbStatus pbScratch_Enter(pbScratch *s, const pbModel *m, const double **theta) {
   return pb_ok;
 }
 
+pbStatus pbScratch_CheckRecord(pbScratch *s, const double *record) {
+  if (record[tape_revision(s->model)] == s->model->revision) return pb_ok;
+  return pbScratch_Fail(
+      s, pb_bad_argument,
+      "this tape record was made for the model as it was before its options or contact settings changed, or by no step "
+      "of this model; make it anew");
+}
+
 static void load(double *to, const double *from, int n) {
   if (from) memcpy(to, from, (size_t)n * sizeof(double));
   else memset(to, 0, (size_t)n * sizeof(double));
@@ -525,15 +533,18 @@ pbStatus pbStep_Observe(const pbModel *m, const double *theta, const double *x, 
 }
 
 // ---- tape -----------------------------------------------------------------------------------------------------------
+enum { no_revision = -1 };
+
 int pbTape_Size(const pbModel *m) {
-  return pbModel_StateSize(m) + pb_stages(m) * m->nv + (m->contact.method == pb_contactImpact) + pb_deformRecord(m);
+  return tape_stages(m) + pb_stages(m) * m->nv + (m->contact.method == pb_contactImpact) + pb_deformRecord(m);
 }
 
 void pbTape_Record(const pbModel *m, const double *x_before, const pbScratch *s, double *record) {
-  int nx = pbModel_StateSize(m);
-  memcpy(record, x_before, (size_t)nx * sizeof(double));
+  int stages = tape_stages(m);
+  memcpy(record, x_before, (size_t)pbModel_StateSize(m) * sizeof(double));
+  record[tape_revision(m)] = s->model == m ? s->revision : no_revision;
   if (pbScratch_Stale(s, m)) return;  // no step of this model can have succeeded with it
-  memcpy(record + nx, s->stages, (size_t)(pb_stages(m) * m->nv) * sizeof(double));
-  if (s->impacts) record[nx + pb_stages(m) * m->nv] = pbImpacts_Count(s);
+  memcpy(record + stages, s->stages, (size_t)(pb_stages(m) * m->nv) * sizeof(double));
+  if (s->impacts) record[stages + pb_stages(m) * m->nv] = pbImpacts_Count(s);
   if (m->deform) pbScratch_DeformRecord(s, record + pbTape_Size(m) - pb_deformRecord(m));
 }

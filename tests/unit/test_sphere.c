@@ -330,14 +330,20 @@ static void test_settings_changed_afterwards(void **state) {
   int rows, cols;
   for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
     pbScratch *s;
-    pbRolloutBar bar = {.qpos = {w->bar_x, 1, NULL}};
+    pbRolloutBar cotangent = {.qpos = {w->bar_x, 1, NULL}};
     good(w, pbScratch_Create(w->ctx, w->model, NULL, &s));
     double *x = numbers((size_t)w->nx), *record = numbers((size_t)pbTape_Size(w->model) + 64);
+    double *record_before = numbers((size_t)pbTape_Size(w->model)), *A = numbers((size_t)(w->n * w->n)),
+           *bar = numbers((size_t)w->n);
+    memcpy(x, w->x0, (size_t)w->nx * sizeof(double));
+    good(w, pbStep_Forward(w->model, w->theta, x, NULL, s, NULL));
+    pbTape_Record(w->model, w->x0, s, record_before);
+    good(w, pbStep_Vjp(w->model, w->theta, record_before, NULL, w->bar_x, NULL, s, bar, NULL, NULL));
     memcpy(x, w->x0, (size_t)w->nx * sizeof(double));
     run(w);
     good(w, changes[i][0][0] == 'o' ? pbModel_SetOption(w->model, changes[i][1], changes[i][2])
                                     : pbModel_SetContact(w->model, changes[i][1], changes[i][2]));
-    refused(pbRollout_Vjp(w->rollout, &bar, NULL, NULL, NULL), pb_bad_argument, pbContext_Error(w->ctx), "changed");
+    refused(pbRollout_Vjp(w->rollout, &cotangent, NULL, NULL, NULL), pb_bad_argument, pbContext_Error(w->ctx), "changed");
     refused(pbRollout_Jvp(w->rollout, 1, &(pbRolloutDirection){.x0 = w->bar_x}, &(pbRolloutTangent){0}), pb_bad_argument,
             pbContext_Error(w->ctx), "changed");
     refused(pbRollout_Forward(w->rollout, w->theta, w->x0, &w->input, NULL), pb_bad_argument, pbContext_Error(w->ctx), "changed");
@@ -347,6 +353,20 @@ static void test_settings_changed_afterwards(void **state) {
     pbScratch_Gather(s);
     assert_false(pbScratch_Field(s, "M", &data, &rows, &cols));
     pbScratch_Destroy(s);
+    good(w,
+         pbScratch_Create(w->ctx, w->model, NULL, &s));  // the records are those of the old settings, exactly as long as theirs
+    const double *records[2] = {record_before, record};
+    for (int k = 0; k < 2; k++) {
+      const double *old = records[k];
+      refused(pbStep_Vjp(w->model, w->theta, old, NULL, w->bar_x, NULL, s, bar, NULL, NULL), pb_bad_argument, pbScratch_Error(s),
+              "record");
+      refused(pbStep_Jvp(w->model, w->theta, old, NULL, &(pbDirection){.x = w->bar_x}, s, bar, NULL, NULL, NULL), pb_bad_argument,
+              pbScratch_Error(s), "record");
+      refused(pbStep_Jacobian(w->model, w->theta, old, NULL, s, A, NULL, NULL, NULL), pb_bad_argument, pbScratch_Error(s),
+              "record");
+    }
+    pbScratch_Destroy(s);
+    free(record_before), free(A), free(bar);
     pbRollout_Destroy(w->rollout);
     w->rollout = roll(w);
     free(x), free(record);
