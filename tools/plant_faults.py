@@ -30,6 +30,8 @@ UNFINISHED = PLACE / "unfinished.json"
 
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why
 FAULTS = [
+    ("src/barrier/barrier.c", "l->most = l->found > l->most ? l->found : l->most;", "l->most = l->found;", "hostile/test_failing_allocator",
+     "room for contacts is made for the last search alone: beside bodies it never suffices"),
     ("src/world/couple.c", "*moved = k == 0 || size * *way > tolerance;", "*moved = true;",
      "pytest:tests/oracle/test_deform_cli.py::test_a_search_between_bodies_and_points_that_finds_nothing_ends",
      "bodies and deformables: a search that ends where it began counts as a step"),

@@ -344,12 +344,15 @@ static const char *const type_names[pb_stencilTypes] = {"points",
                                                         "ends of edges nearly parallel",
                                                         "points and planes"};
 
+static void note_most(pbStencilList *l) { l->most = l->found > l->most ? l->found : l->most; }
+
 static pbStatus lists(pbBarrier *b, pbStencilList *list, const pbBarrierValues *values, const double *x, const double *X,
                       bool build) {
   Finder f = {.b = b, .list = list, .x = x, .X = X, .dhat = values->dhat};
   pbPairs pairs = {.x = x, .radius = values->radius, .reach = values->dhat, .visit = find, .user = &f};
   for (int type = 0; type < pb_stencilTypes; type++) list[type].rows = list[type].found = list[type].view.count = 0;
   PB_TRY(pbBarrier_Pairs(b, &pairs, build));
+  for (int type = 0; type < pb_stencilTypes; type++) note_most(list + type);
   for (int type = 0; type < pb_stencilTypes; type++) {
     const pbStencilList *l = list + type;
     if (l->found > l->capacity)
@@ -370,6 +373,7 @@ static pbStatus friction_of_contacts(pbBarrier *b, const pbBarrierValues *values
     pbStencilList *l = b->friction + type;
     pbStencilRow *own = l->row;
     l->found = b->contact[type].rows;
+    note_most(l);
     if (l->found > l->capacity)
       return pbBarrier_Fail(b, pb_capacity, "%d pairs of %s rub, and there is room for %d", l->found, type_names[type],
                             l->capacity);
@@ -403,7 +407,7 @@ pbStatus pbBarrier_Update(pbBarrier *b, const pbBarrierValues *values, const dou
 }
 
 static pbStatus grow(pbBarrier *b, pbStencilList *l) {
-  return l->found > l->capacity ? make_room(b, l, l->found + l->found / 2) : pb_ok;
+  return l->most > l->capacity ? make_room(b, l, l->most + l->most / 2) : pb_ok;
 }
 
 pbStatus pbBarrier_Grow(pbBarrier *b) {

@@ -116,7 +116,7 @@ PB_NODISCARD pbStatus pbBarrier_Begin(pbBarrier *barrier, const pbBarrierValues 
 // Stencils active at x, and those of implicit friction. Lists stay until the next call, and are the same for the same positions.
 PB_NODISCARD pbStatus pbBarrier_Update(pbBarrier *barrier, const pbBarrierValues *values, const double *x, const double *X);
 
-// Room for what the last Begin or Update found too much, and half as many again; pb_no_memory: all is as before.
+// Room for the most that any Begin or Update found, and half as many again, where there is less; pb_no_memory: all is as before.
 PB_NODISCARD pbStatus pbBarrier_Grow(pbBarrier *barrier);
 size_t pbBarrier_Room(const pbBarrier *barrier,
                       int type);  // stencils of a type that there is room for, contact and friction together

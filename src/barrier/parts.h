@@ -38,6 +38,7 @@ typedef struct pbStencilList {
   pbStencilRow *row;  // as found, before they are sorted and joined; twice as many, to sort
   int rows, capacity;
   int found;  // by the last search: more than `capacity` where it was too small
+  int most;   // found by any search: where room was too small, others may follow before it grows
 } pbStencilList;
 
 struct pbBarrier {

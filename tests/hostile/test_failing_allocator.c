@@ -170,32 +170,57 @@ static const char blocks[] =
     " 'energies': [{'energy': 'neo_hookean', 'parameters': {'young': 1e4, 'poisson': 0.3, 'density': 500}}]}],"
     "'contact': {'distance': 0.002, 'stiffness': 1e3, %s 'planes': [{'name': 'floor', 'normal': [0, 0, 1]}]}},"
     "'steps': 4, 'variables': [{'parameter': 'gravity'}], 'loss': [{'points': [0], 'components': [0], 'target': 0}]}";
+// The same of blocks that are held, for equilibria and explicit steps.
+static const char held[] =
+    "{'options': {'timestep': 0.001}, 'deformables': {'scheme': '%s', 'bodies': ["
+    "{'name': 'a', 'mesh': {'box': {'size': [0.1, 0.1, 0.1], 'cells': [1, 1, 1]}}, 'pins': [{'points': [0, 1, 2, 3]}],"
+    " 'energies': [{'energy': 'neo_hookean', 'parameters': {'young': 1e4, 'poisson': 0.3, 'density': 500}}]},"
+    "{'name': 'b', 'mesh': {'box': {'size': [0.1, 0.1, 0.1], 'cells': [1, 1, 1]}}, 'pos': [0.03, 0.02, 0.1015],"
+    " 'pins': [{'points': [4, 5, 6, 7]}],"
+    " 'energies': [{'energy': 'neo_hookean', 'parameters': {'young': 1e4, 'poisson': 0.3, 'density': 500}}]}],"
+    "'contact': {'distance': 0.002, 'stiffness': 1e3, %s 'planes': [{'name': 'floor', 'point': [0, 0, -0.051], 'normal': [0, 0, 1]}]}},"
+    "'steps': 4, 'variables': [{'parameter': 'gravity'}], 'loss': [{'points': [0], 'components': [0], 'target': 0}]}";
+// A soft pad on a hand that comes down on a peg; both move, and friction turns the peg.
+static const char pressed[] =
+    "{'model': 'hostile/hand.xml', 'deformables': {'scheme': '%s', 'bodies': ["
+    "{'name': 'pad', 'mesh': {'box': {'size': [0.04, 0.04, 0.02], 'cells': [1, 1, 1]}}, 'pos': [0.006, 0.003, 0.0405],"
+    " 'sets': {'top': {'box': [[null, null, 0.009], [null, null, null]]}},"
+    " 'attach': [{'body': 'hand', 'points': 'top'}],"
+    " 'energies': [{'energy': 'neo_hookean', 'parameters': {'young': 2e4, 'poisson': 0.3, 'density': 500}}]}],"
+    "'contact': {'distance': 0.002, 'stiffness': 300, %s 'geoms': ['peg']}},"
+    "'steps': 4, 'variables': [{'parameter': 'gravity'}], 'loss': [{'points': [0], 'components': [0], 'target': 0}]}";
 static const struct {
-  const char *file, *scheme, *friction;  // an example, or the blocks
+  const char *file, *scheme, *friction;  // an example, or of a scene:
+  const char *scene;                     // NULL: the blocks
 } soft[] = {
-    {"../examples/beam/identify.json", NULL, NULL},
-    {"../examples/cloth/drape.json", NULL, NULL},
-    {"../examples/slide/friction.json", NULL, NULL},
-    {"../examples/gripper/lift.json", NULL, NULL},
-    {"../examples/chain/carry.json", NULL, NULL},
-    {NULL, "implicit_euler", ""},
-    {NULL, "implicit_euler", "'friction': 0.4, 'velocity': 1e-3, 'kind': 'lagged',"},
-    {NULL, "implicit_euler", "'friction': 0.4, 'velocity': 1e-3, 'kind': 'implicit',"},
-    {NULL, "bdf2", "'friction': 0.4, 'velocity': 1e-3, 'kind': 'lagged',"},
-    {NULL, "trapezoid", ""},
-    {NULL, "avf4", ""},
+    {"../examples/beam/identify.json", NULL, NULL, NULL},
+    {"../examples/cloth/drape.json", NULL, NULL, NULL},
+    {"../examples/slide/friction.json", NULL, NULL, NULL},
+    {"../examples/gripper/lift.json", NULL, NULL, NULL},
+    {"../examples/chain/carry.json", NULL, NULL, NULL},
+    {NULL, "implicit_euler", "", NULL},
+    {NULL, "implicit_euler", "'friction': 0.4, 'velocity': 1e-3, 'kind': 'lagged',", NULL},
+    {NULL, "implicit_euler", "'friction': 0.4, 'velocity': 1e-3, 'kind': 'implicit',", NULL},
+    {NULL, "bdf2", "'friction': 0.4, 'velocity': 1e-3, 'kind': 'lagged',", NULL},
+    {NULL, "trapezoid", "", NULL},
+    {NULL, "avf4", "", NULL},
+    {NULL, "symplectic_euler", "", held},
+    {NULL, "static", "", held},
+    {NULL, "static", "'friction': 0.4, 'velocity': 1e-3, 'kind': 'lagged',", held},
+    {NULL, "implicit_euler", "", pressed},
+    {NULL, "implicit_euler", "'friction': 0.4, 'velocity': 1e-3, 'kind': 'lagged',", pressed},
 };
 enum { soft_count = sizeof soft / sizeof *soft, soft_steps = 8, soft_dense = 100 };
 
-static void load_soft(pbContext *ctx, int number, pbTask **task) {
+static pbStatus load_soft(pbContext *ctx, int number, pbTask **task) {
   char text[4096];
   if (!soft[number].file) {
-    snprintf(text, sizeof text, blocks, soft[number].scheme, soft[number].friction);
+    const char *scene = soft[number].scene ? soft[number].scene : blocks;
+    snprintf(text, sizeof text, scene, soft[number].scheme, soft[number].friction);
     for (char *c = text; *c; c++) *c = *c == '\'' ? '"' : *c;
   }
-  pbStatus status = soft[number].file ? pbTask_Load(ctx, soft[number].file, "..", task)
-                                      : pbTask_Parse(ctx, text, strlen(text), NULL, "blocks", task);
-  if (status != pb_ok) fail_msg("%d: %s", number, pbContext_Error(ctx));
+  if (soft[number].file) return pbTask_Load(ctx, soft[number].file, "..", task);
+  return pbTask_Parse(ctx, text, strlen(text), ".", "scene", task);
 }
 
 typedef struct Soft {
@@ -213,7 +238,7 @@ static void open_soft(Soft *w, int number, const pbCapacity *capacity) {
   *w = (Soft){0};
   pbAllocator hooks = meter_hooks(&w->meter);
   w->ctx = pbContext_Create(&hooks);
-  load_soft(w->ctx, number, &w->task);
+  if (load_soft(w->ctx, number, &w->task) != pb_ok) fail_msg("%d: %s", number, pbContext_Error(w->ctx));
   const pbModel *m = w->m = pbTask_Model(w->task);
   size_t nx = (size_t)pbModel_StateSize(m), n = (size_t)pbModel_TangentSize(m);
   w->x = calloc(nx, sizeof(double)), w->before = calloc(nx, sizeof(double)),
