@@ -216,6 +216,8 @@ bool cli_consecutive(int count, const int *points);
 void cliRun_PointSets(const cliRun *run, cliJson *j);
 // Common entries of "meta".
 void cliRun_Contact(const cliRun *run, cliJson *j);  // settings of contacts
+// Of impacts that made kinetic energy: their number, and the joules, step and geoms of the worst.
+void cli_energy_made(cliJson *j, long impacts, double joules, long step, const int geoms[2]);
 void cliRun_Meta(const cliRun *run, cliJson *json);
 // Add the text of a finished meta stream; closes and frees it.
 pbStatus cliRun_AddMeta(pbArrays *set, FILE *stream, char **text);

@@ -436,6 +436,7 @@ static void write_certificate(const Gradient *g, const char *key, const pbCertif
     cliJson_Integer(j, "simultaneous_step", c->simultaneous_step);
     cliJson_Text(j, "simultaneous_contact", c->simultaneous_contact);
   }
+  if (c->gains) cli_energy_made(j, (long)c->gains, c->gain, c->gain_step, c->gaining);
   cliJson_Integer(j, "most_contacts", c->most_contacts);
   cliJson_Integer(j, "most_rows", c->most_rows);
   cliJson_Number(j, "costate_initial", c->costate_initial);
@@ -536,7 +537,10 @@ static void warn(const Gradient *g, int t) {
     cliRun_NoteResidual(run, c->worst_residual, c->worst_condition, c->worst_row, c->worst_residual_step);
   }
   cliRun_NotePenetration(run, c->penetration, c->penetrating, c->penetration_step);
+  run->gains = (long)c->gains, run->gain = c->gain, run->gain_step = c->gain_step;
+  memcpy(run->gaining, c->gaining, sizeof run->gaining);
   cliRun_WarnSolver(run);
+  run->gains = 0;  // told; the certificate has it, and meta none for all trajectories
   warn_growth(run, c);
   warn_events(g, c);
   warn_spot(c);

@@ -381,8 +381,8 @@ static pbStatus apply_init(cliRun *run, const char *file, const pbArrays *set) {
     }
   }
   if (!used)
-    return pbContext_Fail(run->ctx, pb_bad_input, "%s: holds no state: at least one of qpos, qvel, act (points, point_velocity) is needed",
-                          file);
+    return pbContext_Fail(run->ctx, pb_bad_input,
+                          "%s: holds no state: at least one of qpos, qvel, act (points, point_velocity) is needed", file);
   return check_quaternions(run, file);
 }
 
@@ -494,8 +494,8 @@ static pbStatus task_controls(cliRun *run) {
   bool same = true;
   for (long k = 1; k < steps; k++) same = same && memcmp(all, all + (size_t)k * nu, nu * sizeof *all) == 0;
   if (status == pb_ok && run->steps > steps && !same) {
-    status = pbContext_Fail(run->ctx, pb_bad_input, "%s: the controls are those of %ld steps; %ld steps are asked for", run->model_path,
-                            steps, run->steps);
+    status = pbContext_Fail(run->ctx, pb_bad_input, "%s: the controls are those of %ld steps; %ld steps are asked for",
+                            run->model_path, steps, run->steps);
   }
   if (status == pb_ok) status = expand(run, all, run->steps > steps, nu, &run->control);
   pbContext_Free(run->ctx, all);
@@ -647,8 +647,7 @@ static void warn_energy(const cliRun *run) {
   if (!run->gains) return;
   fprintf(stderr,
           "pullback: warning: step %ld of %ld: the impact of geom %d '%s' and geom %d '%s' made %.3g J of kinetic energy, the "
-          "worst of "
-          "%ld impacts that did: Newton's restitution with friction can; a smaller restitution makes less\n",
+          "worst of %ld that did: Newton's restitution with friction can; contact setting restitution_law=capped makes none\n",
           run->gain_step, run->steps, run->gaining[0], pbModel_Name(run->model, pb_objGeom, run->gaining[0]), run->gaining[1],
           pbModel_Name(run->model, pb_objGeom, run->gaining[1]), run->gain, run->gains);
 }
@@ -755,13 +754,13 @@ static void meta_deformables(const cliRun *run, cliJson *j) {
   cliJson_Close(j, '}');
 }
 
-static void meta_energy(const cliRun *run, cliJson *j) {
+void cli_energy_made(cliJson *j, long impacts, double joules, long step, const int geoms[2]) {
   cliJson_Open(j, "energy_made", '{');
-  cliJson_Integer(j, "impacts", run->gains);
-  cliJson_Number(j, "joules", run->gain);
-  cliJson_Integer(j, "step", run->gain_step);
+  cliJson_Integer(j, "impacts", impacts);
+  cliJson_Number(j, "joules", joules);
+  cliJson_Integer(j, "step", step);
   cliJson_OpenLine(j, "geoms", '[');
-  for (int i = 0; i < 2; i++) cliJson_Integer(j, NULL, run->gaining[i]);
+  for (int i = 0; i < 2; i++) cliJson_Integer(j, NULL, geoms[i]);
   cliJson_Close(j, ']');
   cliJson_Close(j, '}');
 }
@@ -772,7 +771,8 @@ void cliRun_Meta(const cliRun *run, cliJson *j) {
   cliJson_Text(j, "version", pbVersion());
   cliJson_Text(j, "command", run->app->command->name);
   cliJson_Text(j, "model", run->model_path);
-  if (run->task && pbTask_TrajectoryCount(run->task) > 1 && run->trajectories == 1) cliJson_Integer(j, "trajectory", run->trajectory);
+  if (run->task && pbTask_TrajectoryCount(run->task) > 1 && run->trajectories == 1)
+    cliJson_Integer(j, "trajectory", run->trajectory);
   cliJson_Integer(j, "steps", run->steps);
   if (pbModel_Param(run->ctx, run->model, "timestep", &timestep) == pb_ok)
     cliJson_Number(j, "timestep", run->theta[timestep.offset]);
@@ -790,7 +790,7 @@ void cliRun_Meta(const cliRun *run, cliJson *j) {
   for (int i = 0; i < 2; i++) cliJson_Integer(j, NULL, run->penetrating[i]);
   cliJson_Close(j, ']');
   cliJson_Close(j, '}');
-  if (run->gains) meta_energy(run, j);
+  if (run->gains) cli_energy_made(j, run->gains, run->gain, run->gain_step, run->gaining);
   cliJson_Text(j, "constants", run->recompute ? "recompute" : "keep");
   cliRun_Contact(run, j);
   cliJson_Open(j, "units", '{');

@@ -23,6 +23,7 @@
 // smooth_kappa  (m/s^2)^2 >= 0       1         of gradients by pb_gradientSmooth (rollout.h) alone, which take the greater of kappa
 // smooth_onset  m         >= 0       0.01      and smooth_kappa, of onset and smooth_onset
 // restitution   1         0..1       0         sets the parameter geom_restitution of every geom; hard methods only
+// restitution_law  word             newton    impact: newton, or capped: restitution is less where the impact would make energy
 // stiffness     N/m       > 0        1e4       penalty: sets the parameter contact_stiffness
 // damping       N s/m     >= 0       50        penalty: sets the parameter contact_damping
 // width         m         > 0        1e-4      penalty: depth over which the force sets in, twice differentiable
@@ -59,6 +60,10 @@ typedef enum pbContactMixing {
   pb_mixingGeometric
 } pbContactMixing;
 
+// Of method impact. Newton's: the normal velocity after is -e times that before. Capped: -e' times that, e' <= e the one at which the
+// impact leaves the kinetic energy as it was, where Newton's with friction would make some; else e.
+typedef enum pbRestitutionLaw { pb_restitutionNewton, pb_restitutionCapped } pbRestitutionLaw;
+
 typedef struct pbContactSettings {
   pbContactMethod method;
   double kappa, onset;
@@ -68,6 +73,7 @@ typedef struct pbContactSettings {
   pbContactMixing mixing;
   double smooth_kappa, smooth_onset;
   double width, slip;
+  pbRestitutionLaw restitution_law;
 } pbContactSettings;
 
 PB_API pbContactSettings pbModel_ContactSettings(const pbModel *model);

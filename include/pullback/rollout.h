@@ -138,6 +138,9 @@ typedef struct pbCertificate {
   int most_contacts, most_rows;
   double penetration;                     // m: deepest overlap of two geoms, and
   int penetrating[2], penetration_step;   // its geoms and step; -1 where nothing overlaps
+  int64_t gains;                          // impacts that made kinetic energy (pbReport); of the worst
+  double gain;                            // J: what it made,
+  int gaining[2], gain_step;              // its geoms and step; -1 without one
   double costate_initial, costate_final;  // norms of the cotangent of the initial and final state
   double growth;                          // ln(costate at step 0 / costate where it first is nonzero, from the end)
   double growth_rate;                     // 1/s: slope of ln |costate| against time backwards, least squares

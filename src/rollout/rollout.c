@@ -77,8 +77,9 @@ void pbRollout_SetBound(pbRollout *r, double bound) { r->bound = bound; }
 // Before anything runs: the model is as it was when the rollout was made, and theta can be read.
 pbStatus pbRollout_Ready(pbRollout *r) {
   if (pbScratch_Stale(r->scratch, r->model))
-    return pbContext_Fail(r->ctx, pb_bad_argument,
-                          "this rollout was made for the model as it was before its options or contact settings changed; make it anew");
+    return pbContext_Fail(
+        r->ctx, pb_bad_argument,
+        "this rollout was made for the model as it was before its options or contact settings changed; make it anew");
   pbStatus status = pbScratch_Trust(r->scratch, r->model, r->theta);
   if (status != pb_ok) return pbContext_Fail(r->ctx, status, "%s", pbScratch_Error(r->scratch));
   if (r->gradient == pb_gradientSmooth && !pbSmooth_Fits(r))
@@ -286,6 +287,8 @@ pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, 
                             .simultaneous_step = -1,
                             .penetrating = {-1, -1},
                             .penetration_step = -1,
+                            .gaining = {-1, -1},
+                            .gain_step = -1,
                             .spot_step = -1,
                             .most_contacts_step = -1};
   if (out) out->steps_done = 0;

@@ -13,6 +13,7 @@
 #include "world/topology.h"
 
 static const char *const method_words[] = {"soft", "lcp", "cones", "sweeps", "impact", "penalty", NULL};
+static const char *const law_words[] = {"newton", "capped", NULL};
 static const char *const order_words[] = {"gauss-seidel", "jacobi", NULL};
 static const char *const mixing_words[] = {"maximum", "mean", "product", "minimum", "geometric", NULL};
 
@@ -43,6 +44,7 @@ static const entry table[] = {
     {.name = "smooth_kappa", AT(smooth_kappa), 0, 1e12},
     {.name = "smooth_onset", AT(smooth_onset), 0, 1e3},
     {.name = "restitution", PARAM(geom_restitution), 0, 1, .is_param = true, .rows = PARAM(ngeom)},
+    {.name = "restitution_law", AT(restitution_law), .words = law_words},
     {.name = "stiffness", PARAM(contact_stiffness), 1e-9, 1e15, .is_param = true, .rows = PARAM(one)},
     {.name = "damping", PARAM(contact_damping), 0, 1e15, .is_param = true, .rows = PARAM(one)},
     {.name = "width", AT(width), 1e-12, 1e3},
@@ -113,6 +115,8 @@ static pbStatus refuse(pbContext *ctx, const pbModel *m, const char *what) {
 static pbStatus check_method(pbContext *ctx, const pbModel *m) {
   const pbContactSettings *c = &m->contact;
   if (m->contact.method == pb_contactImpact) return check_impact(ctx, m);
+  if (c->restitution_law != pb_restitutionNewton)
+    return refuse(ctx, m, "restitution_law capped: it is of method impact, whose impacts have an instant and an energy");
   if (c->method == pb_contactPenalty && c->onset > 0) return refuse(ctx, m, "onset: its force sets in over `width`");
   if (!pb_hard(m)) return pb_ok;
   if (c->kappa > 0) return refuse(ctx, m, "kappa: it smooths soft rows");

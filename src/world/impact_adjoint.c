@@ -1,5 +1,6 @@
 // The adjoint of an impact, by the scalar of docs/derivatives.md at frozen lam, impulse p, velocities u before and w after:
-//   W = -lam . M (w - u) + (J lam) . p - nu . C(J u, J w, p)
+//   W = -lam . M (w - u) + (J lam) . p - nu . C(J u, J w, p) - eta p . (J u + J w)
+// (eta where the restitution is capped: that equation, and the restitution in C as its unknown.)
 // The first term is inertia under a virtual velocity -lam and an "acceleration" w - u; the others see the contact's frame
 // under three fields: lam, w - u and u.
 #include "contact/contact.h"
@@ -9,11 +10,22 @@
 
 #if PB_LANES == 1
 
+// That of the gain; nu, of the law alone, becomes the one beside it, which no restitution moves.
+static double cap_multiplier(const NUM(pbStrike) *s, double *nu) {
+  double by[pb_strikeRows], slope[pb_strikeRows], law = 0, gain = 0;
+  NUM(pbStrike_Border)(s, by, slope);
+  NUM(pbStrike_Solve)(s, slope, true);
+  for (int i = 0; i < s->n; i++) law += by[i] * nu[i], gain += by[i] * slope[i];
+  for (int i = 0; i < s->n; i++) nu[i] -= law / gain * slope[i];
+  return law / gain;
+}
+
 // nu, with (A C_w' + C_p') nu = J M^-1 w_bar, to C_w' nu (after) and C_u' nu (before).
 static void multipliers(const NUM(pbStrike) *s, const double *seen, pbImpactBar *b) {
-  double nu[pb_strikeRows];
+  double nu[pb_strikeRows], eta = 0;
   memcpy(nu, seen, sizeof nu);
   NUM(pbStrike_Solve)(s, nu, true);
+  if (s->capped) eta = cap_multiplier(s, nu);
   b->restitution = 0;
   for (int c = 0; c < s->count; c++) {
     double C[3], by_after[3][3], by_impulse[3][3];
@@ -24,8 +36,12 @@ static void multipliers(const NUM(pbStrike) *s, const double *seen, pbImpactBar 
       after[i] = before[i] = 0;
       for (int j = 0; j < t->n; j++) after[i] += by_after[j][i] * nu[t->first + j];
     }
-    before[0] = s->restitution * after[0];
-    b->restitution -= after[0] * s->before[t->first];
+    before[0] = s->used * after[0];
+    if (!s->capped) b->restitution -= after[0] * s->before[t->first];
+    for (int i = 0; i < t->n && s->capped; i++) {
+      after[i] += eta * s->impulse[t->first + i];
+      before[i] += eta * s->impulse[t->first + i];
+    }
   }
 }
 

@@ -138,7 +138,7 @@ void NUM(pbStrike_Law)(const NUM(pbStrike) *s, int c, num C[3], num by_after[3][
   memset(by_after, 0, 9 * sizeof(num)), memset(by_impulse, 0, 9 * sizeof(num));
   for (int i = 0; i < n && t->open; i++) C[i] = impulse[i], by_impulse[i][i] = 1;
   if (t->open) return;
-  C[0] = after[0] + s->restitution * s->before[t->first];
+  C[0] = after[0] + s->used * s->before[t->first];
   by_after[0][0] = 1;
   num speed = t->slides ? num_sqrt(dot(after + 1, after + 1, n - 1)) : 1;
   for (int i = 1; i < n; i++) {
@@ -223,20 +223,50 @@ static void velocities_after(NUM(pbStrike) *s) {
   for (int i = 0; i < s->n; i++) s->after[i] = s->before[i] + dot(s->A[i], s->impulse, s->n);
 }
 
+num NUM(pbStrike_Gain)(const NUM(pbStrike) *s) { return dot(s->impulse, s->before, s->n) + dot(s->impulse, s->after, s->n); }
+
+// Slopes of the law by the restitution in it, those of closed normals; and of the gain by the impulses, 2 after.
+void NUM(pbStrike_Border)(const NUM(pbStrike) *s, num *by_restitution, num *gain_by) {
+  for (int i = 0; i < s->n; i++) by_restitution[i] = 0, gain_by[i] = 2 * s->after[i];
+  for (int c = 0; c < s->count; c++) {
+    const pbStruck *t = s->contact + c;
+    if (!t->open) by_restitution[t->first] = s->before[t->first];
+  }
+}
+
+// C, the misfit of the law, becomes the step of the impulses; the restitution moves too, so that the gain is none.
+static void step_capped(NUM(pbStrike) *s, num *C) {
+  num by[pb_strikeRows], slope[pb_strikeRows];
+  NUM(pbStrike_Border)(s, by, slope);
+  NUM(pbStrike_Solve)(s, by, false);
+  num change = (NUM(pbStrike_Gain)(s) - dot(slope, C, s->n)) / dot(slope, by, s->n);
+  for (int i = 0; i < s->n; i++) C[i] += change * by[i];
+  s->used += change;
+}
+
 // One step of Newton's method on the impulses; from a solution in real numbers it gives that in complex ones.
 static void refine(NUM(pbStrike) *s) {
   num K[pb_strikeRows * pb_strikeRows], C[pb_strikeRows];
   velocities_after(s);
   linearised_law(s, K, C);
   solve(s->n, K, C, false);
+  if (s->capped) step_capped(s, C);
   for (int i = 0; i < s->n; i++) s->impulse[i] -= C[i];
   velocities_after(s);
+}
+
+// Twice the energy made, over what impulses and velocities could do at most.
+static double relative_gain(const NUM(pbStrike) *s) {
+  double most = 0;
+  for (int i = 0; i < s->n; i++) most += fabs(re(s->impulse[i])) * (fabs(re(s->before[i])) + fabs(re(s->after[i])));
+  return most > 0 ? re(NUM(pbStrike_Gain)(s)) / most : 0;
 }
 
 // Is the law met to rounding, with every contact in its place?
 static bool met(const NUM(pbStrike) *s) {
   double speed = 0, impulse = 0;
   for (int i = 0; i < s->n; i++) speed = fmax(speed, fabs(re(s->before[i]))), impulse = fmax(impulse, fabs(re(s->impulse[i])));
+  if (s->capped && !(fabs(relative_gain(s)) <= 1e-12)) return false;
   for (int c = 0; c < s->count; c++) {
     num C[3], by_after[3][3], by_impulse[3][3];
     NUM(pbStrike_Law)(s, c, C, by_after, by_impulse);
@@ -245,7 +275,7 @@ static bool met(const NUM(pbStrike) *s) {
       if (!(fabs(re(C[i])) <= 1e-9 * (of_impulse ? impulse : speed))) return false;
     }
     const pbStruck *t = s->contact + c;
-    double friction = 0, push = re(s->impulse[t->first]), aim = -re(s->restitution) * re(s->before[t->first]);
+    double friction = 0, push = re(s->impulse[t->first]), aim = -re(s->used) * re(s->before[t->first]);
     for (int i = t->first + 1; i < t->first + t->n; i++) friction += re(s->impulse[i]) * re(s->impulse[i]);
     if (t->open ? re(s->after[t->first]) < aim - 1e-9 * speed : !(push > 0)) return false;
     if (!t->open && !t->slides && sqrt(friction) > (1 + 1e-9) * push) return false;
@@ -327,7 +357,7 @@ static bool all_stick(NUM(pbStrike) *s) {
     t->open = t->slides = false;
     for (int i = t->first; i < t->first + t->n; i++) {
       for (int j = 0; j < s->n; j++) K[i * pb_strikeRows + j] = re(s->A[i][j]) + (i == j) * 1e-9 * trace;
-      s->impulse[i] = -(i == t->first ? 1 + re(s->restitution) : 1) * re(s->before[i]);
+      s->impulse[i] = -(i == t->first ? 1 + re(s->used) : 1) * re(s->before[i]);
     }
   }
   solve(s->n, K, s->impulse, false);
@@ -350,7 +380,7 @@ static bool settle(NUM(pbStrike) *s) {
     double change = 0, most = 0;
     for (int c = 0; c < s->count; c++) {
       pbStruck *t = s->contact + c;
-      block b = {.n = t->n, .target = -re(s->restitution) * re(s->before[t->first])};
+      block b = {.n = t->n, .target = -re(s->used) * re(s->before[t->first])};
       for (int i = 0; i < t->n; i++) {
         b.u[i] = re(s->before[t->first + i]);
         for (int j = 0; j < s->n; j++) {
@@ -372,10 +402,33 @@ static bool settle(NUM(pbStrike) *s) {
   return false;
 }
 
+// To rounding, and on to complex numbers.
+static void polish(NUM(pbStrike) *s) {
+  for (int k = 0; k < 3; k++) refine(s);
+}
+
+// The restitution at which an impact that would make energy makes none. With no restitution none does: the normal's share is
+// -p'Ap / 2 or less, and friction's power on the slip after is not positive. So there is one between 0 and the contact's.
+static bool cap(NUM(pbStrike) *s) {
+  double low = 0, high = re(s->restitution);
+  for (int i = 0; i < 60; i++) {
+    s->used = 0.5 * (low + high);
+    if (!settle(s)) return false;
+    velocities_after(s);
+    if (relative_gain(s) > 0) high = re(s->used);
+    else low = re(s->used);
+  }
+  s->used = low;
+  if (!settle(s)) return false;
+  s->capped = true;
+  polish(s);
+  return true;
+}
+
 // Contact `hit` and, if asked, all others of the pair that approach.
 static bool strike_together(NUM(pbWork) *w, int hit, bool together, NUM(pbStrike) *s) {
   int nv = w->m->nv;
-  s->count = s->n = 0;
+  s->count = s->n = 0, s->capped = false, s->used = s->restitution;
   s->J = w->strike_J, s->X = w->strike_J + pb_strikeRows * nv;
   add_contact(w, s, hit);
   for (int i = 0; together && i < w->ncon && s->count < pb_strikeMost; i++) {
@@ -385,7 +438,9 @@ static bool strike_together(NUM(pbWork) *w, int hit, bool together, NUM(pbStrike
   }
   set_mobility(w, s);
   if (!settle(s)) return false;
-  for (int k = 0; k < 3; k++) refine(s);  // to rounding, and on to complex numbers
+  polish(s);
+  bool may_cap = w->m->contact.restitution_law == pb_restitutionCapped;
+  if (may_cap && relative_gain(s) > 1e-12 && !cap(s)) return false;
   return met(s);
 }
 

@@ -21,6 +21,8 @@ typedef struct NUM(pbStrike) {
   int count, n;  // contacts, rows
   pbStruck contact[pb_strikeMost];
   num gap, restitution;  // distance less margin of the first
+  num used;              // restitution in the law: less than that of the contact where it is capped
+  bool capped;
   num before[pb_strikeRows], after[pb_strikeRows], impulse[pb_strikeRows];
   num A[pb_strikeRows][pb_strikeRows];  // mobility: velocity by impulse
   num *J, *X;                           // n x nv: rows, and M^-1 J'
@@ -39,6 +41,10 @@ pbStatus NUM(pbImpact_Change)(NUM(pbWork) *w, int candidate, int hit);  // the s
 // The law of impact C(before, after, impulse) = 0 of contact c and its slopes by `after` and `impulse`, n x n; by `before` there is
 // one, the restitution in the first entry (none where it is open).
 void NUM(pbStrike_Law)(const NUM(pbStrike) *s, int c, num C[3], num by_after[3][3], num by_impulse[3][3]);
+// The power that the capped law forbids, p . (before + after): twice the energy that the impact makes.
+num NUM(pbStrike_Gain)(const NUM(pbStrike) *s);
+// Of the law capped, with one more unknown and equation: slopes of the law by `used`, and of the gain by the impulses.
+void NUM(pbStrike_Border)(const NUM(pbStrike) *s, num *by_restitution, num *gain_by);
 // x := K^-1 x, or transposed, with K = dC/d(after) A + dC/d(impulse) of all rows; what redundant contacts leave open is zero.
 void NUM(pbStrike_Solve)(const NUM(pbStrike) *s, num *x, bool transposed);
 

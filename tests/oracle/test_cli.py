@@ -902,3 +902,13 @@ def test_energy_made_by_impacts(run, tmp_path):
         if made:
             assert told["impacts"] == 1 and told["geoms"] == [0, 1] and told["joules"] > 100
             assert f"the impact of geom 0 'floor' and geom 1 'tip' made {told['joules']:.3g} J of kinetic energy" in done.stderr
+    np.savez(tmp_path / "c.npz", qpos=np.ones((31, 2)))
+    for law, made in (("newton", True), ("capped", False)):
+        done = run("gradient", tmp_path / "m.xml", "--init", tmp_path / "x.npz", "--steps", 30, "--contact", "method=impact", "--contact", "restitution=.5",
+                   "--contact", f"restitution_law={law}", "--cotangent", tmp_path / "c.npz", "-o", tmp_path / "g.npz")
+        told = meta(np.load(tmp_path / "g.npz"))["certificate"].get("energy_made")
+        assert ("J of kinetic energy" in done.stderr) == made and bool(told) == made
+        if made:
+            assert told["impacts"] == 1 and told["geoms"] == [0, 1] and told["joules"] > 100
+    done = run("simulate", tmp_path / "m.xml", "--steps", 1, "--contact", "method=cones", "--contact", "restitution_law=capped", "-o", tmp_path / "o.npz", code=3)
+    assert "contact method cones does not go with restitution_law capped" in done.stderr

@@ -31,6 +31,8 @@ typedef struct World {
 
 static pbInput input_of(const World *w) { return (pbInput){.ctrl = w->ctrl, .xfrc = w->xfrc}; }
 
+static const char *law = "newton";  // of the worlds that begin
+
 static void begin(World *w, const char *text, const char *integrator, double h, double restitution) {
   pbSpec *spec = NULL;
   char value[40];
@@ -42,6 +44,7 @@ static void begin(World *w, const char *text, const char *integrator, double h, 
   good(pbModel_SetContact(w->m, "method", "impact"));
   snprintf(value, sizeof value, "%.17g", restitution);
   good(pbModel_SetContact(w->m, "restitution", value));
+  good(pbModel_SetContact(w->m, "restitution_law", law));
   good(pbScratch_Create(ctx, w->m, NULL, &w->s));
   w->n = pbModel_TangentSize(w->m), w->nv = w->m->nv, w->nq = w->m->nq, w->nu = w->m->nu;
   assert_true(pbModel_StateSize(w->m) <= most && w->m->nbody <= 8 && pbModel_ParamSize(w->m) <= most_theta);
@@ -343,14 +346,26 @@ static const char *const scenes[] = {
     "<mujoco><option density='5' viscosity='.1' wind='1 2 0'/><worldbody>" FLOOR
     "<body pos='0 0 1'><freejoint/><geom size='.1' mass='1' friction='.4'/></body><body pos='.3 .05 1.02'><freejoint/>"
     "<geom type='capsule' size='.05 .1' mass='.6' friction='.2' euler='40 10 0'/></body></worldbody></mujoco>",
+    // two links, nearly straight, that strike with their tip: the impact would make energy and is capped; the same with hinges
+    "<mujoco><worldbody><geom name='floor' type='plane' size='5 5 .1' friction='.7'/><body pos='0 0 2.001'>"
+    "<joint type='ball' damping='.1'/><inertial pos='0 0 -.5' mass='1' diaginertia='.083 .083 .001'/><body pos='0 0 -1'>"
+    "<joint type='ball' damping='.05'/><inertial pos='0 0 -.5' mass='1' diaginertia='.083 .083 .001'/>"
+    "<geom size='.01' pos='0 0 -1' mass='0' friction='.6'/></body></body></worldbody></mujoco>",
+    "<mujoco><worldbody><geom name='floor' type='plane' size='5 5 .1' friction='.7'/><body pos='0 0 1.93'>"
+    "<joint axis='1 0 .1'/><joint axis='0 1 0' damping='.1'/><inertial pos='0 0 -.5' mass='1' diaginertia='.083 .083 "
+    ".001'/><body pos='0 0 -1'>"
+    "<joint axis='0 1 0'/><inertial pos='0 0 -.5' mass='1' diaginertia='.083 .083 .001'/>"
+    "<geom size='.01' pos='0 0 -1' mass='0' friction='.6'/></body></body></worldbody></mujoco>",
 };
 static const double starts[][12] = {{1, .3, -2, 5, 3, -4},
                                     {1, .3, -2, 5, 3, -4},
                                     {1, .3, -2, 5, 3, -4},
                                     {1, .3, .2, -.5, 2, .1},
-                                    {3, .3, -1, 1, 2, 3, -3, 0, .4, 2, 3, 1}};
+                                    {3, .3, -1, 1, 2, 3, -3, 0, .4, 2, 3, 1},
+                                    {.1, 1, .2, -.2, -4, .1},
+                                    {.1, 1, -4}};
 static const char *const integrators[] = {"Euler", "implicitfast", "RK4"};
-enum { scene_count = sizeof scenes / sizeof *scenes };
+enum { scene_count = sizeof scenes / sizeof *scenes, capped_scene = 5 };  // capped: from there on
 
 static uint64_t seed;
 static double noise(void) {  // in [-1, 1]
@@ -368,10 +383,14 @@ static double dot(const double *a, const double *b, int n) {
 
 // A scene at a step with an impact.
 static void impact_step(World *w, int scene, int integrator) {
+  law = scene < capped_scene ? "newton" : "capped";
   begin(w, scenes[scene], integrators[integrator], 0.01, 0.6);
+  law = "newton";
   for (int g = 0; g < w->m->ngeom; g++) w->theta[w->m->geom_restitution - w->m->theta0 + g] = 0.3 + 0.1 * g;  // no ties
   seed = (uint64_t)scene + 1;
   memcpy(w->v, starts[scene], (size_t)w->nv * sizeof(double));
+  if (scene == capped_scene) w->q[0] = cos(0.05), w->q[2] = sin(0.05);
+  if (scene == capped_scene + 1) w->q[1] = 0.3;
   fill(w->ctrl, w->nu, 0.5);
   fill(w->xfrc + 6, 6 * (w->m->nbody - 1), 0.2);
   for (int k = 0; k < 100; k++) {
@@ -630,6 +649,129 @@ static void test_energy_made_is_told(void **state) {
   }
 }
 
+// ---- the capped law ---------------------------------------------------------------------------------------------------
+static double kinetic_energy(World *w) {
+  const double *M;
+  int rows, cols;
+  double energy = 0;
+  assert_int_equal(pbStep_Observe(w->m, w->theta, w->x, NULL, w->s, NULL), pb_ok);
+  pbScratch_Gather(w->s);
+  assert_true(pbScratch_Field(w->s, "M", &M, &rows, &cols));
+  for (int i = 0; i < w->nv * w->nv; i++) energy += 0.5 * w->v[i / w->nv] * M[i] * w->v[i % w->nv];
+  return energy;
+}
+
+// Jointed bodies above a floor, weightless: two links in the plane, two in space, a box with an arm.
+#define LINK "<inertial pos='0 0 -.5' mass='1' diaginertia='.083 .083 .001'/>"
+#define TIP  "<geom name='tip' size='.01' pos='0 0 -1' mass='0' friction='%g'/></body></body></worldbody></mujoco>"
+static const char *const jointed[] = {
+    WEIGHTLESS "<geom name='floor' type='plane' size='9 9 1' friction='0'/><body pos='0 0 0'><joint axis='0 1 0'/>" LINK
+               "<body pos='0 0 -1'><joint axis='0 1 0'/>" LINK TIP,
+    WEIGHTLESS "<geom name='floor' type='plane' size='9 9 1' friction='0'/><body pos='0 0 0'><joint type='ball'/>" LINK
+               "<body pos='0 0 -1'><joint type='ball'/>" LINK TIP,
+    WEIGHTLESS
+    "<geom name='floor' type='plane' size='9 9 1' friction='0'/><body pos='0 0 0'><freejoint/>"
+    "<geom name='tip' type='box' size='.1 .1 .1' mass='1' friction='%g'/><body pos='0 0 .1'><joint axis='0 1 .2'/>"
+    "<inertial pos='.4 .1 .3' mass='3' diaginertia='.05 .05 .01'/></body></body></worldbody></mujoco>",
+};
+
+// The floor to where the tip is about to touch it.
+static void raise_floor(World *w, double low) {
+  const double *at;
+  int rows, cols, tip = pbModel_Id(w->m, pb_objGeom, "tip");
+  assert_int_equal(pbStep_Observe(w->m, w->theta, w->x, NULL, w->s, NULL), pb_ok);
+  pbScratch_Gather(w->s);
+  assert_true(pbScratch_Field(w->s, "geom_xpos", &at, &rows, &cols));
+  w->theta[w->m->geom_pos - w->m->theta0 + 2] = at[3 * tip + 2] - low - 1e-7;
+}
+
+typedef struct Struck {
+  int impacts, gains;
+  double before, after, x[most];  // energies, and the state after
+} Struck;
+
+// A random state and two steps, in the first of which the tip strikes if it approaches.
+static Struck random_impact(int scene, int trial, double friction, double e, const char *which) {
+  Struck struck = {0};
+  World w;
+  char text[1500];
+  snprintf(text, sizeof text, jointed[scene], friction);
+  law = which;
+  begin(&w, text, "RK4", 1e-6, e);
+  law = "newton";
+  seed = (uint64_t)(1000 * scene + trial + 1);
+  for (int k = 0; k < 3; k++) noise();
+  if (scene < 2) fill(w.q, w.nq, scene ? 0.15 : 1);
+  for (int b = 0; scene == 1 && b < 2; b++) {
+    double *q = w.q + 4 * b;
+    q[0] = sqrt(1 - dot(q + 1, q + 1, 3));
+  }
+  if (scene == 2) w.q[7] = noise();  // the box stays level: its four corners strike together
+  fill(w.v, w.nv, 4);
+  if (scene == 2) w.v[2] = -3, w.v[3] = w.v[4] = 0;
+  raise_floor(&w, scene == 2 ? 0.1 : 0.01);
+  struck.before = kinetic_energy(&w);
+  for (int i = 0; i < 2; i++) {
+    struck.impacts += step(&w);
+    struck.gains += pbScratch_Report(w.s).gains;
+  }
+  struck.after = kinetic_energy(&w);
+  memcpy(struck.x, w.x, sizeof w.x);
+  end(&w);
+  return struck;
+}
+
+// No impact makes energy; those that would keep it, the others are Newton's to the bit.
+static void test_capped_energy(void **state) {
+  (void)state;
+  for (int scene = 0; scene < 3; scene++) {
+    int capped = 0, impacts = 0;
+    for (int trial = 0; trial < 200; trial++) {
+      double friction = 0.2 + 0.01 * (trial % 100), e = 0.3 + 0.1 * (trial % 8);
+      Struck newton = random_impact(scene, trial, friction, e, "newton"),
+             other = random_impact(scene, trial, friction, e, "capped");
+      assert_int_equal(newton.impacts > 0, other.impacts > 0);
+      assert_int_equal(other.gains, 0);
+      impacts += other.impacts > 0, capped += newton.gains > 0;
+      double rounding = 1e-9 * other.before;
+      if (!(other.after - other.before <= rounding))
+        fail_msg("scene %d, trial %d: %g J of %g made", scene, trial, other.after - other.before, other.before);
+      if (!newton.gains) assert_memory_equal(newton.x, other.x, sizeof newton.x);
+      else if (newton.impacts == 1 && other.impacts == 1) near(other.after, other.before, rounding);
+    }
+    if (impacts < 60 || capped < 5) fail_msg("scene %d: %d impacts, %d capped", scene, impacts, capped);
+  }
+}
+
+// Without restitution and without friction it is Newton's law.
+static void test_capped_is_newton(void **state) {
+  (void)state;
+  for (int k = 0; k < 3 * 40; k++) {
+    double friction = k % 2 ? 0 : 0.7, e = k % 2 ? 0.8 : 0;
+    Struck newton = random_impact(k / 40, k, friction, e, "newton"), other = random_impact(k / 40, k, friction, e, "capped");
+    assert_memory_equal(newton.x, other.x, sizeof newton.x);
+  }
+}
+
+// The scenes of the derivatives above that are to be capped are.
+static void test_capped_scenes(void **state) {
+  (void)state;
+  for (int k = 3 * capped_scene; k < 3 * scene_count; k++) {
+    World w;
+    double before[most];
+    impact_step(&w, k / 3, k % 3);
+    memcpy(before, w.before, sizeof before);
+    assert_int_equal(pbScratch_Report(w.s).gains, 0);
+    end(&w);
+    begin(&w, scenes[k / 3], integrators[k % 3], 0.01, 0.6);
+    for (int g = 0; g < w.m->ngeom; g++) w.theta[w.m->geom_restitution - w.m->theta0 + g] = 0.3 + 0.1 * g;
+    memcpy(w.x, before, sizeof before);
+    assert_int_equal(step(&w), 1);
+    assert_int_equal(pbScratch_Report(w.s).gains, 1);
+    end(&w);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_bouncing_ball),
@@ -647,6 +789,9 @@ int main(void) {
       cmocka_unit_test(test_overlap),
       cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_energy_made_is_told),
+      cmocka_unit_test(test_capped_energy),
+      cmocka_unit_test(test_capped_is_newton),
+      cmocka_unit_test(test_capped_scenes),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }
