@@ -137,6 +137,9 @@ typedef struct pbSurface {
   double radius;  // m: thickness around all of it; the parameter contact.radius
   bool self;      // meets itself too
 } pbSurface;
+// Stiffness and friction are stated for pairs, so that theta grows with the square of the surfaces: pbModel_SetDeformable refuses more
+// than these with pb_capacity.
+#define PB_MOST_SURFACES 2048
 // *number: of the surface, from 0. By name: -1 where there is none.
 PB_API int pbDeformable_FindSurface(const pbDeformable *deformable, const char *name);
 PB_API const char *pbDeformable_SurfaceName(const pbDeformable *deformable, int number);  // NULL beyond the last

@@ -161,6 +161,17 @@ def test_a_search_between_bodies_and_points_that_finds_nothing_ends(run, tmp_pat
     assert at["points"][1].reshape(2, 3)[1, 2] > 0.5
 
 
+def test_more_surfaces_than_have_pairs_are_refused(run, tmp_path):
+    def load(count, code):
+        bodies = [dict(name=f"b{i}", mesh=dict(points=[[0, 0, i], [0.5, 0, i]], edges=[[0, 1]]), mass=0.1) for i in range(count)]
+        task = dict(deformables=dict(bodies=bodies, contact=dict(distance=0.01, stiffness=10)))
+        (tmp_path / "many.json").write_text(json.dumps(task))
+        return run("info", tmp_path / "many.json", code=code).stderr
+    said = load(2049, 5)
+    assert "2049 surfaces" in said and "no more than 2048" in said, said
+    load(300, 0)
+
+
 def test_a_stiffness_is_found(run, tmp_path):
     truth = 55.0
     target = solve(np.tile([0, 0.1, 0], (15, 1)), truth)[-1]
