@@ -721,7 +721,7 @@ def test_optimize_refuses_bad_tasks(run, tmp_path, arm):
 # ---- errors -------------------------------------------------------------------------------------------------------------
 def refuse(run, tmp_path, code, *arguments):
     """The command fails with a code, a text that fits a screen and no file."""
-    out = tmp_path / "never.npz"
+    out = tmp_path / f"never.{dict(optimize='json', view='html').get(arguments[0], 'npz')}"
     done = run(*arguments, "-o", out, code=code)
     assert not out.exists() and not list(tmp_path.glob("never*")) and not done.stdout
     assert done.stderr.startswith("pullback") and 1 <= len(done.stderr.splitlines()) <= 24
@@ -796,10 +796,11 @@ def test_mistakes_are_answered(run, tmp_path, arm):
             (2, "'--steps' needs a value, but '-o' follows it", *sim, "--steps"),
             (2, "'info' takes no option --steps", "info", arm, "--steps", 3),
             (2, "'more.npz' is one operand too many", *sim, "more.npz"),
-            (2, "'pullback info MODEL' lists them", *sim, "--param", "mass:lower=3"),
+            (2, "'pullback info MODEL' lists them", *sim, "--param", "weight:lower=3"),
+            (2, "did you mean 'body_mass'", *sim, "--param", "mass:lower=3"),
             (3, "cotangents are an NPZ file with qpos", "gradient", arm, "--cotangent", tmp_path / "u.npy"),
             (3, "(2,) for the last state or (6, 2) for every state", "gradient", arm, "--steps", 5, "--cotangent", tmp_path / "rows.npz"),
-            (2, "(qpos, qvel, act, points, point_velocity, control, qfrc, xfrc, param, or a parameter)", *grad, "--wrt", "ctrl")):
+            (2, "(qpos, qvel, act, points, point_velocity, control, qfrc, xfrc, param, or a parameter)", *grad, "--wrt", "thrust")):
         assert words in refuse(run, tmp_path, code, *arguments), words
     run("simulate", arm, "--control", tmp_path / "u.npy", "-o", tmp_path / "run.npz")
     run("simulate", arm, "--control", tmp_path / "run.npz", "-o", tmp_path / "again.npz")  # the controls of a trajectory
@@ -848,7 +849,7 @@ def test_a_derivative_that_does_not_exist_is_named(run, tmp_path, arm):
     text = refuse(run, tmp_path, 4, "gradient", arm, *wild, "--cotangent", tmp_path / "c.npz")
     assert re.search(r"step 2 of 3 .*: the gradient by qpos\[0\] \(joint 'shoulder'\) is NaN: this step has no finite derivative", text) and "grows" not in text, text
     text = refuse(run, tmp_path, 4, "gradient", arm, "--param", "wind=1e200,1e200,1e200", "--cotangent", tmp_path / "c.npz")
-    assert "the gradient by param/density is NaN" in text
+    assert "the gradient by parameter density is NaN" in text
     done = run("check", arm, "--horizon", 3, "--json", *wild[2:], code=1)
     found = {f["what"]: f for f in json.loads(done.stdout)["findings"]}
     assert re.search(r"step \d of 3", found["no derivative"]["why"]) and "not finite" in found["dot product, step by state"]["why"]
