@@ -35,6 +35,8 @@ FAULTS = [
     ("src/world/couple.c", "*moved = k == 0 || size * *way > tolerance;", "*moved = true;",
      "pytest:tests/oracle/test_deform_cli.py::test_a_search_between_bodies_and_points_that_finds_nothing_ends",
      "bodies and deformables: a search that ends where it began counts as a step"),
+    ("src/deform/adjoint.c", "*bar->h += w->in.ticks * time_bar;", "*bar->h += 0 * time_bar;", "pytest:tests/oracle/test_deform_physics.py::test_time_follows_the_time_step",
+     "the time of a step follows the time step"),
     ("src/deform/compile.c", "{name, geom, low, high - low + 1}", "{name, geom, low, high - low}", "pytest:tests/oracle/test_deform_cli.py::test_rows_of_points_are_told",
      "meta tells other rows of points for a geom or plane"),
     ("cli/gradient.c", ".count = a->ndim == ndim ? 1 : (int)a->shape[0]}", ".count = a->ndim == b->ndim ? 1 : (int)a->shape[0]}",

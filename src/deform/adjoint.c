@@ -178,6 +178,7 @@ pbStatus pbDeform_VjpEnd(pbDeformWork *w, const double *next_bar, double *state_
   if (pbScheme_NeedsAcceleration(w->scheme)) PB_TRY(acceleration_vjp(w, state_bar, bar, &time_bar));
   if (bar->theta) PB_TRY(pbDeform_MassesVjp(w, w->mass_bar, bar->theta));
   if (bar->time) *bar->time += time_bar;
+  if (bar->h) *bar->h += w->in.ticks * time_bar;
   return pb_ok;
 }
 

@@ -143,6 +143,7 @@ static inline double pb_largest(const double *x, int n) {  // of absolute values
 typedef struct pbDeformInput {
   const double *theta, *control;  // of the deformables; control NULL: zero
   double gravity[3], h, time;     // time at the start of the step
+  double ticks;                   // dtime/dh: the steps of a rollout before this one
 } pbDeformInput;
 typedef struct pbDeformBar {  // added to; NULL: not wanted
   double *theta, *control, *gravity, *h, *time;

@@ -70,8 +70,9 @@ static pbStatus push_acceleration(pbDeformWork *w, const pbDeformDirection *dir,
   const pbDeform *d = w->d;
   pbDeformState at = pbDeform_State(d);
   int n = 3 * d->npoint;
-  _Complex double h = w->in.h;
+  _Complex double h = w->in.h, time = w->in.time;
   __imag__ h = PB_IMAG_STEP * dir->h;
+  __imag__ time = PB_IMAG_STEP * w->in.ticks * dir->h;
   memset(w->adjoint, 0, (size_t)n * sizeof(double));
   for (int i = 0; i < n; i++) {
     double dy = part(dir->state, at.x + i), dv = part(dir->state, at.v + i);
@@ -80,7 +81,7 @@ static pbStatus push_acceleration(pbDeformWork *w, const pbDeformDirection *dir,
     __imag__ w->complex_y[i] = PB_IMAG_STEP * (dy - w->in.h * dv - dir->h * w->v[i]);
   }
   if (w->barrier) PB_TRY(pbDeformContact_Update(w, w->y));
-  PB_TRY(push(w, false, w->complex_z, w->complex_y, h, w->in.time, -1, w->adjoint));
+  PB_TRY(push(w, false, w->complex_z, w->complex_y, h, time, -1, w->adjoint));
   if (w->barrier) PB_TRY(pbDeformContact_Push(w, w->theta_way, -1, w->adjoint, &h));
   for (int i = 0; i < n; i++) {
     double m = w->mass[i / 3];
@@ -134,7 +135,7 @@ static pbStatus push_residual(pbDeformWork *w, const pbDeformDirection *dir, con
     double b = s->at[t];
     _Complex double h = w->in.h, span = s->span * w->in.h, time = w->in.time + b * w->in.h;
     __imag__ h = PB_IMAG_STEP * dir->h, __imag__ span = PB_IMAG_STEP * s->span * dir->h,
-             __imag__ time = PB_IMAG_STEP * b * dir->h;
+             __imag__ time = PB_IMAG_STEP * (b + w->in.ticks) * dir->h;
     for (int i = 0; i < n; i++) {
       double dy = part(dir->state, at.x + i);
       __real__ w->complex_z[i] = b == 1 ? w->x[i] : b * w->x[i] + (1 - b) * w->y[i];

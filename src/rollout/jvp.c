@@ -3,6 +3,7 @@
 
 #include "base/context.h"
 #include "rollout/rollout.h"
+#include "world/scratch.h"
 
 typedef struct Ride {
   double *now, *next, *record, *x, *before;  // (count, n) twice, a record, two states
@@ -39,10 +40,12 @@ static pbStatus push_all(pbRollout *r, Ride *ride, int k, const pbRolloutDirecti
     if (k == r->plan.steps && !sees) continue;
     pbDirection d = direction_at(r, &directions[i], now, k);
     pbStatus status;
+    s->ticks = k;
     do {
       status = pbStep_Jvp(m, r->theta, record, &input, &d, s, next, out_row(t->sensordata, at, r->ns),
                           out_row(t->xpos, at, 3 * r->nbody), out_row(t->site_xpos, at, 3 * r->nsite));
     } while (pbScratch_Grow(s, &status));
+    s->ticks = 0;
     if (status == pb_ok && at >= 0) pbClock_Push(r, directions[i].theta, ride->before, k, out_row(t->sensordata, at, r->ns));
     if (status == pb_ok && k < r->plan.steps && r->gradient == pb_gradientEvent)
       status = pbStep_EventsJvp(m, r->theta, record, ride->x, &input, &d, k == 0, s, next);

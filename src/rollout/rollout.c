@@ -391,9 +391,11 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const
     m = r->smooth, s = r->smooth_scratch, record = r->smooth_record, kept = NULL;
   }
   pbStatus status;
+  s->ticks = k;
   do {
     status = pbStep_VjpKept(m, r->theta, record, kept, &input, next, observed, NULL, s, r->costate_before, &input_bar, g->theta);
   } while (pbScratch_Grow(s, &status));
+  s->ticks = 0;
   pbEventCount here = {0};
   if (status == pb_ok && next && r->gradient == pb_gradientEvent) {
     status = pbStep_EventsVjp(m, r->theta, record, kept, &input, next, k == 0, s, r->costate_before, &input_bar, g->theta, &here);

@@ -286,6 +286,7 @@ static pbStatus begin(pbScratch *s, const double *theta, const double *x, const 
   const pbDeform *d = m->deform;
   int at = state_layout(m).deform;
   pbDeformInput in = pbDeformInput_Of(m, theta, x, input);
+  in.ticks = s->ticks;
   memcpy(state, x + at, (size_t)m->deform_state * sizeof(double));
   pbCouple_Place(s, theta, x, state);
   for (int i = 0; i < d->nrider; i++) memset(state + 3 * d->npoint + 3 * d->rider[i], 0, 3 * sizeof(double));

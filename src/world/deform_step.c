@@ -243,6 +243,7 @@ pbStatus pbScratch_DeformVjp(pbScratch *s, const double *theta, const double *re
   const pbModel *m = s->model;
   int at = state_layout(m).deform, tangent = 2 * m->nv + m->na;
   pbDeformInput in = pbDeformInput_Of(m, theta, record, input);
+  in.ticks = s->ticks;
   pbDeformBar bar = pbDeformBar_Of(m, input_bar, theta_bar);
   const double *next = record + pbTape_Size(m) - pb_deformRecord(m);
   const double *anchor = next + m->deform_state;
@@ -273,6 +274,7 @@ pbStatus pbScratch_DeformJvp(pbScratch *s, const double *theta, const double *re
   const pbModel *m = s->model;
   int at = state_layout(m).deform, tangent = 2 * m->nv + m->na;
   pbDeformInput in = pbDeformInput_Of(m, theta, record, input);
+  in.ticks = s->ticks;
   pbDeformDirection d = pbDeformDirection_Of(m, direction);
   const double *state = s->couple ? pbCouple_State(s, theta, record) : record + at;
   if (s->couple) d.state = pbCouple_RestWay(s, theta, record, direction);

@@ -20,6 +20,7 @@ struct pbScratch {
   double *seeds;                      // unit cotangents and their pullbacks, several side by side (Jacobians)
   double *row;                        // of deformables: cotangents for a row of a Jacobian, and its entries
   double *state;                      // StateSize: the state after a step before it is accepted
+  int ticks;                          // dtime/dtimestep of derivatives: in a rollout the steps before this one, else 0
   struct pbGathered *gathered;        // dense copies for inspection (world/inspect.c)
   struct pbImpacts *impacts;          // contact method impact (world/impact.h); otherwise NULL
   struct pbDeformWork *deform;        // NULL: nothing deforms

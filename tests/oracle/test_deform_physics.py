@@ -248,3 +248,21 @@ def test_bending_of_grids(tmp_path, pattern, compliance):
     free = length * (1 - 0.5 / n)  # the clamp acts between the first two rows
     closed = weight * g * free**4 / (8 * bending)
     assert -x[1, middle, 2].mean() / closed == pytest.approx(compliance, rel=0.05)
+
+
+# ---- energies that look at the time ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("scheme", (*SCHEMES, "symplectic_euler", "static"))
+def test_time_follows_the_time_step(tmp_path, scheme):
+    """A force that varies in time: the clock of step k is k time steps, so d/d(timestep) counts it, forward and in reverse."""
+    energies = [dict(formula="-a*sin(3*t)*x0.x", name="push", on="points", parameters=dict(a=2)),
+                dict(energy="pin", on="points", parameters=dict(stiffness=10, target=[0, 0, 0]))]
+    m = model(tmp_path, 0.01, scheme=scheme, bodies=[dict(name="bead", mesh=dict(points=[[0, 0, 0]]), mass=1, energies=energies)])
+    steps, x0, way, seen = 20, m.init(), np.zeros(m.ntheta), np.array([1.0, 0, 0])
+    at = m.params["timestep"].offset
+    way[at] = 1
+    rollout, other = pb.Rollout(m, steps), pb.Rollout(m, steps)
+    rollout.forward(x0)
+    moved = [other.forward(x0, theta=m.theta + e * way)[m.slots["points"]][0] for e in (1e-5, -1e-5)]
+    want = (moved[0] - moved[1]) / 2e-5
+    assert rollout.vjp(points=seen)[1][at] == pytest.approx(want, rel=1e-6)
+    assert rollout.jvp(theta=way)[-1][0] == pytest.approx(want, rel=1e-6)
