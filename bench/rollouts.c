@@ -103,13 +103,19 @@ typedef struct Times {
   double both, back;  // rollout with gradient; of this the pullback
 } Times;
 
-static Times ours(Bench *b, pbRollout *r, bool parameters) {
+// What models are identified by: ten fields of some hundred.
+static const char *const ten[] = {"body_mass",   "body_ipos",    "body_inertia",     "geom_friction",    "geom_solref",
+                                  "dof_damping", "dof_armature", "dof_frictionloss", "actuator_gainprm", "gravity"};
+typedef enum Wanted { want_none, want_ten, want_all } Wanted;
+
+static Times ours(Bench *b, pbRollout *r, Wanted wanted) {
   Times t = {0, 0};
   pbRolloutInput input = {.ctrl = b->controls};
   pbRolloutOutput output = {.final_state = b->x};
   pbRolloutBar bar = {
       .qpos = {.data = b->ones, .count = 1}, .qvel = {.data = b->ones, .count = 1}, .act = {.data = b->ones, .count = 1}};
-  pbRolloutGradient gradient = {.x0 = b->x_bar, .ctrl = b->ctrl_bar, .theta = parameters ? b->theta_bar : NULL};
+  pbRolloutGradient gradient = {.x0 = b->x_bar, .ctrl = b->ctrl_bar, .theta = wanted == want_none ? NULL : b->theta_bar};
+  need(pbRollout_WantParameters(r, wanted == want_ten ? ten : NULL, 10, false), pbContext_Error(b->ctx));
   for (int i = 0; i < b->repeats; i++) {
     double began = now();
     need(pbRollout_Forward(r, b->theta, b->x0, &input, &output), pbContext_Error(b->ctx));
@@ -133,11 +139,15 @@ static double median(const double *values, int n) {
   return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
 
-enum { kept_by_thin, both_by_theirs, thin_by_theirs, without, their_step, ratios };
+enum { kept_by_thin, both_by_theirs, thin_by_theirs, without, by_ten, their_step, ratios };
 
 static void measure(Bench *b, int steps, int pairs) {
-  static const char *const name[ratios] = {"kept by thin", "gradient by forward", "thin by forward",
-                                           "pullback without parameters by with", "their step (us)"};
+  static const char *const name[ratios] = {"kept by thin",
+                                           "gradient by forward",
+                                           "thin by forward",
+                                           "pullback without parameters by with",
+                                           "pullback by ten fields by all",
+                                           "their step (us)"};
   double value[ratios][most_pairs];
   pbRolloutPlan plan;
   pbRollout *kept, *thin;
@@ -146,14 +156,16 @@ static void measure(Bench *b, int steps, int pairs) {
   need(pbRollout_Create(b->ctx, b->m, &plan, NULL, &kept), pbContext_Error(b->ctx));
   plan.planned_bytes -= plan.kept_bytes, plan.kept_bytes = 0;
   need(pbRollout_Create(b->ctx, b->m, &plan, NULL, &thin), pbContext_Error(b->ctx));
-  ours(b, kept, true), ours(b, thin, true), theirs(b);
+  ours(b, kept, want_all), ours(b, thin, want_all), theirs(b);
   for (int i = 0; i < pairs; i++) {
     double forward = theirs(b);
-    Times a = ours(b, thin, true), c = ours(b, kept, true), none = ours(b, thin, false);
+    Times a = ours(b, thin, want_all), c = ours(b, kept, want_all), none = ours(b, thin, want_none);
+    Times few = ours(b, thin, want_ten);
     value[kept_by_thin][i] = c.both / a.both;
     value[both_by_theirs][i] = forward > 0 ? c.both / forward : NAN;
     value[thin_by_theirs][i] = forward > 0 ? a.both / forward : NAN;
     value[without][i] = none.back / a.back;
+    value[by_ten][i] = few.back / a.back;
     value[their_step][i] = forward / (b->repeats * b->steps);
   }
   for (int k = 0; k < ratios; k++) printf("%d,%s,%.4f\n", steps, name[k], median(value[k], pairs));

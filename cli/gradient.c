@@ -267,6 +267,17 @@ static pbStatus pull_back(Gradient *g, const pbRolloutGradient *out) {
   return pbRollout_Vjp(g->rollout, &g->bar, &options, out, &g->certificate);
 }
 
+// The fields of --wrt.
+static pbStatus choose_parameters(const Gradient *g) {
+  const cliRun *run = g->run;
+  const char **names = pbContext_Alloc(run->ctx, (size_t)(g->slice_count + 1) * sizeof *names);
+  if (!names) return no_memory(run->ctx);
+  for (int i = 0; i < g->slice_count; i++) names[i] = g->slices[i].param.name;
+  pbStatus status = pbRollout_WantParameters(g->rollout, names, g->slice_count, run->recompute);
+  pbContext_Free(run->ctx, names);
+  return status;
+}
+
 // Gradient of trajectory t (of the run as it stands), added to the sums; `all` has the inputs of the first.
 static pbStatus one_trajectory(Gradient *g, int t, const pbRolloutGradient *all, cliProgress *progress) {
   cliRun *run = g->run;
@@ -281,6 +292,7 @@ static pbStatus one_trajectory(Gradient *g, int t, const pbRolloutGradient *all,
   if (t == 0) say_plan(run->app, &g->plan);
   PB_TRY(pbRollout_Create(run->ctx, run->model, &g->plan, NULL, &g->rollout));
   PB_TRY(pbRollout_SetGradient(g->rollout, g->mode));
+  PB_TRY(choose_parameters(g));
   pbRollout_OnProgress(g->rollout, show_progress, progress);
   pbRolloutGradient out = {.x0 = g->x0 + (size_t)t * (size_t)run->nt, .theta = g->theta};
   if (all->ctrl) out.ctrl = all->ctrl + row * (size_t)run->nu;

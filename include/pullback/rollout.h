@@ -186,6 +186,13 @@ typedef struct pbVjpOptions {
   double spot_size;  // pb_checkFull: length of the move; 0: 1e-6
 } pbVjpOptions;
 
+// Parameters that a Vjp gives gradients by from now on: `count` names of fields (pbModel_ParamAt; a part, "geom_friction:floor", stands
+// for all of its field). What only others need is left out of the pullback. Entries of `theta` of fields that are not wanted stay as
+// they are; those wanted have the same bits as without a choice. names NULL: all fields (the default); count 0: none.
+// constants: pbModel_SetConstantsVjp is called with the gradient afterwards; what it takes (derived fields, eq_data, geom_fluid) is
+// wanted, too. pb_bad_argument for a name that is none of the model's.
+PB_API PB_NODISCARD pbStatus pbRollout_WantParameters(pbRollout *rollout, const char *const *names, int count, bool constants);
+
 // Pullback of the last Forward. options and certificate may be NULL. May be called several times.
 PB_API PB_NODISCARD pbStatus pbRollout_Vjp(pbRollout *rollout, const pbRolloutBar *bar, const pbVjpOptions *options,
                                            const pbRolloutGradient *gradient, pbCertificate *certificate);

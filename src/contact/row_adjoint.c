@@ -405,6 +405,7 @@ static void own_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *
   }
   double k = r->kbi[0], k_bar = r->kind == pb_rowFriction ? 0 : s->k;
   d1_bar += reference_parameters(a, solref, false, d1, k, r->kbi[1], k_bar, b_bar, o->solref);
+  if (!PB_WANTS(a, pb_wantImpedance)) return;
   if (inside(solimp[1], 1e-4, 0.9999)) o->solimp[1] += d1_bar;
   if (!pb_before_touch(r)) impedance_parameters(solimp, distance_of(r), r->margin, s->d, o->solimp);
   else if (inside(solimp[0], 1e-4, 0.9999)) o->solimp[0] += s->d * r->imp / solimp[0];
@@ -644,7 +645,7 @@ static void pair_pull(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const pbHitJa
   PB_ADDWRENCH(a->P + 6 * b2, 1, d2, w2 + 3);
   for (int k = 0; k < 3; k++) a->P[6 * b1 + k] += w1[k], a->P[6 * b2 + k] += w2[k];
 #if PB_LANES == 1
-  if (a->theta) {
+  if (PB_WANTS(a, pb_wantGeoms)) {
     geom_parameters(a, c->geom1, w1, in + 6);
     geom_parameters(a, c->geom2, w2, in + 9);
   }
@@ -960,10 +961,8 @@ static void one_row(LANE(pbAdjoint) *a, int index, int at, const pbHitJacobian *
   if (pb_explicit(w->m, r)) explicit_force(w, r, &s);
   else solved_force(a, index, at, &s);
 #if PB_LANES == 1
-  if (a->theta) {
-    smooth_cone_friction(w, r, &s);
-    row_parameters(a, r, &s);
-  }
+  if (PB_WANTS(a, pb_wantFriction)) smooth_cone_friction(w, r, &s);
+  if (PB_WANTS(a, pb_wantRows)) row_parameters(a, r, &s);
 #endif
   if (r->kind == pb_rowContact) {
     contact_geometry(a, r, &s, J);
@@ -1032,7 +1031,7 @@ void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int index, lane bar) {
 static void loss_slopes(LANE(pbAdjoint) *a) {
 #if PB_LANES == 1
   const NUM(pbWork) *w = a->w;
-  if (!a->theta || !loss_acts(w->m)) return;
+  if (!PB_WANTS(a, pb_wantLoss) || !loss_acts(w->m)) return;
   for (int i = 0; i < w->m->nv; i++) {
     if (w->p.dof_frictionloss[i] == 0) PB_THETA(a, dof_frictionloss, i, -loss_sign(w, i, w->qacc) * a->lam[i]);
   }

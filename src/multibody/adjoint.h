@@ -3,6 +3,7 @@
 #ifndef PB_ADJOINT_H
 #define PB_ADJOINT_H
 
+#include "multibody/wanted.h"
 #include "multibody/work.h"
 
 #ifdef PB_LANES
@@ -38,6 +39,7 @@ typedef struct LANE(pbAdjoint) {
   const NUM(pbWork) *w;
   double *theta;  // gradient by parameters (layout of theta), added to; NULL: not wanted (always NULL with several lanes)
   pbBars bar;     // the same by field, where it is wanted
+  unsigned want;  // groups of parameters (multibody/wanted.h) that are wanted; 0 where theta is NULL
 
   // virtual motions
   lane *lam;      // nv: H^-1 of the cotangent of qacc
@@ -105,6 +107,8 @@ static inline void LANE(pbLane_Copy6)(lane to[6], const lane x[6]) {
   do {                                                                         \
     if (PB_LANES == 1 && (a)->theta) (a)->bar.field[index] += PB_LANE0(value); \
   } while (0)
+// Is any field of the group wanted?
+#define PB_WANTS(a, group) (PB_LANES == 1 && ((a)->want & (group)) != 0)
 #if PB_LANES == 1
 #define PB_LANE0(value) (value)
 #else

@@ -132,13 +132,13 @@ static NUM(pbFluidPart) unit_medium(const patch *p, int which) {
 
 static void force_parameters(LANE(pbAdjoint) *a, const patch *p, const double y[6]) {
   double d[6];
-  for (int k = 0; k < 2; k++) {
+  for (int k = 0; k < 2 && PB_WANTS(a, pb_wantMedium); k++) {
     NUM(pbFluidPart) part = unit_medium(p, k);
     NUM(pbFluid_LocalForce)(&part, p->u, d);
     if (k) PB_THETA(a, viscosity, 0, PB_DOT6(y, d));
     else PB_THETA(a, density, 0, PB_DOT6(y, d));
   }
-  for (int i = 0; i < shapes(p); i++) {
+  for (int i = 0; i < shapes(p) && PB_WANTS(a, pb_wantFluidShape); i++) {
     force_by_shape(p, i, d);
     add_shape(a, p, i, PB_DOT6(y, d));
   }
@@ -146,7 +146,7 @@ static void force_parameters(LANE(pbAdjoint) *a, const patch *p, const double y[
 
 static void damping_parameters(LANE(pbAdjoint) *a, const patch *p, const double y[6], const double field[6]) {
   double d[6], B[36];
-  for (int k = 0; k < 2; k++) {
+  for (int k = 0; k < 2 && PB_WANTS(a, pb_wantMedium); k++) {
     NUM(pbFluidPart) part = unit_medium(p, k);
     double s = 0;
     NUM(pbFluid_LocalDamping)(&part, p->u, B);
@@ -154,7 +154,7 @@ static void damping_parameters(LANE(pbAdjoint) *a, const patch *p, const double 
     if (k) PB_THETA(a, viscosity, 0, s);
     else PB_THETA(a, density, 0, s);
   }
-  for (int i = 0; i < shapes(p); i++) {
+  for (int i = 0; i < shapes(p) && PB_WANTS(a, pb_wantFluidShape); i++) {
     damping_by(p, 6 + i, field, d);
     add_shape(a, p, i, PB_DOT6(y, d));
   }
@@ -249,7 +249,7 @@ static void flag_slope(LANE(pbAdjoint) *a, int body, int index) {
 #if PB_LANES == 1
   patch p = {.body = body, .geom = a->w->m->body_geomadr[body] + index};
   double M[6], y[6], d[6];
-  if (!a->theta || !NUM(pbFluid_Sloped)(a->w, p.geom)) return;
+  if (!PB_WANTS(a, pb_wantFluidShape) || !NUM(pbFluid_Sloped)(a->w, p.geom)) return;
   NUM(pbFluid_Fill)(a->w, body, false, index, &p.part);
   begin(&p);
   field_at(&p, a->Vl + 6 * body, M);

@@ -30,7 +30,7 @@ static void rotation_spring(LANE(pbAdjoint) *a, int j, int qadr, int dof) {
   pb_log_pull(d, g, t);
   for (int i = 0; i < 3; i++) a->q[dof + i] += t[i];
 #if PB_LANES == 1
-  if (a->theta) {  // the rest orientation turns the other way, seen from the left
+  if (PB_WANTS(a, pb_wantSprings)) {  // the rest orientation turns the other way, seen from the left
     double back[3], minus[3] = {-d[0], -d[1], -d[2]};
     pb_log_pull(minus, g, back);
     v3_neg(back, back);
@@ -45,7 +45,7 @@ static void joint_spring(LANE(pbAdjoint) *a, int j) {
   double c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]}, d[3];
   bool none = c[0] == 0 && c[1] == 0 && c[2] == 0;
   int qadr = m->jnt_qposadr[j], dof = m->jnt_dofadr[j], type = m->jnt_type[j];
-  if (none && !(PB_LANES == 1 && a->theta)) return;
+  if (none && !PB_WANTS(a, pb_wantSprings)) return;
   if (type == pb_jntSlide || type == pb_jntHinge) {  // W = -lam x k(x)
     double x = w->qpos[qadr] - w->p.qpos_spring[qadr];
     lane slope = -a->lam[dof] * poly_slope(c, x, false);
@@ -111,7 +111,7 @@ static void dof_damper(LANE(pbAdjoint) *a, int i) {
     bar[0] += x, bar[1] += x * 2 * s, bar[2] += x * 3 * s * s;
     a->h_bar += PB_LANE0(x) / h * poly_slope(c, v, true);
   }
-  if (PB_LANES == 1 && a->theta) {
+  if (PB_WANTS(a, pb_wantDamping)) {
     damping_parameters(a, bar, a->bar.dof_damping + i, a->bar.dof_dampingpoly + 2 * i, w->t->dof_actuator_start,
                        w->t->dof_actuator, i);
   }
@@ -121,7 +121,7 @@ static void dof_damper(LANE(pbAdjoint) *a, int i) {
 static void dof_armature(LANE(pbAdjoint) *a, int i) {
 #if PB_LANES == 1
   const NUM(pbWork) *w = a->w;
-  if (!a->theta) return;
+  if (!PB_WANTS(a, pb_wantArmature)) return;
   double bar = -a->lam[i] * w->qacc[i];
   if (a->damped) bar += a->mu[i] * (w->qacc[i] - w->qacc_integrated[i]);
   PB_THETA(a, dof_armature, i, bar);
@@ -168,7 +168,7 @@ static void compensate(LANE(pbAdjoint) *a, int b, const lane *X, double *field) 
   double d[3], force[3], m = w->p.body_mass[b], gc = w->p.body_gravcomp[b];
   const double *g = w->p.gravity;
   lane u[3], p[3];
-  if (gc == 0 && !(PB_LANES == 1 && a->theta)) return;
+  if (gc == 0 && !PB_WANTS(a, pb_wantGravcomp)) return;
   body_offset(w, b, w->xipos + 3 * b, d);
   PB_POINTVEL(u, X, d);
   PB_THETA(a, body_gravcomp, b, -m * PB_DOT3(g, u));
@@ -199,7 +199,7 @@ static bool gravity_acts(const LANE(pbAdjoint) *a) {
 static void gravity_compensation(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
-  bool own = false, any = PB_LANES == 1 && a->theta;
+  bool own = false, any = PB_WANTS(a, pb_wantGravcomp);
   for (int b = 1; b < m->nbody; b++) any = any || w->p.body_gravcomp[b] != 0;
   if (!any || !gravity_acts(a)) return;
   for (int i = 0; i < m->nv; i++) {
@@ -251,7 +251,7 @@ void LANE(pbForce_Joints)(LANE(pbAdjoint) *a) {
   if (w->has_fluid) {
     LANE(pbFluid_Adjoint)(a);
     if (a->damped && m->integrator == pb_intImplicitfast) LANE(pbFluid_DampingAdjoint)(a, w->p.timestep[0]);
-  } else if (PB_LANES == 1 && a->theta) {
+  } else if (PB_WANTS(a, pb_wantMedium)) {
     empty_medium(a);
   }
 }
@@ -694,7 +694,7 @@ static void tendon_forces(LANE(pbAdjoint) *a, int k, lane power) {
       a->ten_vel[k] -= h * p * sign_of(v) * (2 * c[1] + 6 * c[2] * s);
       bar[0] -= h * p, bar[1] -= h * p * 2 * s, bar[2] -= h * p * 3 * s * s;
     }
-    if (PB_LANES == 1 && a->theta) {
+    if (PB_WANTS(a, pb_wantDamping)) {
       damping_parameters(a, bar, a->bar.tendon_damping + k, a->bar.tendon_dampingpoly + 2 * k, w->t->ten_actuator_start,
                          w->t->ten_actuator, k);
     }
@@ -840,7 +840,7 @@ static void tendon_armature(LANE(pbAdjoint) *a, int k, lane power) {
   const pbModel *m = w->m;
   double armature = NUM(pbTendon_Armature)(w, k), drift = 0;
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;
-  bool wanted = PB_LANES == 1 && a->theta;
+  bool wanted = PB_WANTS(a, pb_wantTendon);
   if (armature == 0 && !wanted) return;
   lane *c = a->ten_c + k * m->nv;
   lane bar = -outer_power(w, w->ten_dofs + adr, w->ten_J + adr, n, -armature, a->lam, w->qacc, c);

@@ -110,8 +110,11 @@ static void inertia_parameters(LANE(pbAdjoint) *a, int b, const inertia_bar *g) 
   for (int k = 0; k < 3; k++) PB_THETA(a, body_ipos, 3 * b + k, move[k]);
   m3_mul(GR, G, R);
   for (int k = 0; k < 3; k++) {  // R' G R, in the inertial frame; a turn t changes diag by [t]x diag - diag [t]x
-    int i = (k + 1) % 3, j = (k + 2) % 3;
     PB_THETA(a, body_inertia, 3 * b + k, R[k] * GR[k] + R[3 + k] * GR[3 + k] + R[6 + k] * GR[6 + k]);
+  }
+  if (!PB_WANTS(a, pb_wantTurn)) return;
+  for (int k = 0; k < 3; k++) {
+    int i = (k + 1) % 3, j = (k + 2) % 3;
     turn[k] = 2 * (R[i] * GR[j] + R[3 + i] * GR[3 + j] + R[6 + i] * GR[6 + j]) * (I[i] - I[j]);
   }
   LANE(pbSweep_Quat)(a, a->bar.body_iquat + 4 * b, w->p.body_iquat + 4 * b, turn);
@@ -171,7 +174,7 @@ void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a) {
     }
     l6_store(a->P + 6 * b, l6_add(l6_load(a->P + 6 * b), P));
 #if PB_LANES == 1
-    if (a->theta) {  // Vx . (V x* I V) = (Vx x V) . I V
+    if (PB_WANTS(a, pb_wantInertia)) {  // Vx . (V x* I V) = (Vx x V) . I V
       inertia_bar g = {0};
       inertia_gradient(&g, Vx, A, -1);
       inertia_gradient(&g, turned, V, 1);
@@ -192,7 +195,7 @@ void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lan
 #if PB_LANES == 1
   const NUM(pbWork) *w = a->w;
   double local[3];
-  if (!a->theta) return;
+  if (!PB_WANTS(a, pb_wantSites)) return;
   m3_tmulv(local, w->xmat + 9 * w->m->site_bodyid[site], p);
   for (int k = 0; k < 3; k++) PB_THETA(a, site_pos, 3 * site + k, local[k]);
   if (!torque) return;
@@ -270,7 +273,7 @@ static void body_parameters(LANE(pbAdjoint) *a, int b, const l6 *Q, const p3 R[3
 static void through_joint(LANE(pbAdjoint) *a, int j, int first, int n, const l6 *Sb, l6 *Q, p3 R[3]) {
   const NUM(pbWork) *w = a->w;
 #if PB_LANES == 1
-  if (a->theta && w->m->jnt_type[j] != pb_jntFree) joint_parameters(a, j, Sb, Q, R);
+  if (PB_WANTS(a, pb_wantPlaces) && w->m->jnt_type[j] != pb_jntFree) joint_parameters(a, j, Sb, Q, R);
 #else
   (void)R;
 #endif
@@ -337,7 +340,7 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
     load f = {.Q = l6_load(a->P + at), .V = l6_load(a->FV + at), .A = l6_load(a->FA + at), .L = p6_load(a->FX + at)};
     f.a = l6_add(f.A, acc);
     if (a->damped) f.W = l6_load(a->FW + at), f.M = p6_load(a->FM + at);
-    rows_load(R, w->xmat + 9 * b);
+    if (PB_WANTS(a, pb_wantPlaces)) rows_load(R, w->xmat + 9 * b);
     for (int k = m->body_jntnum[b] - 1; k >= 0; k--) {
       int j = m->body_jntadr[b] + k, type = m->jnt_type[j], dof = m->jnt_dofadr[j];
       if (type >= pb_jntSlide) {
@@ -351,7 +354,7 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
       }
     }
 #if PB_LANES == 1
-    if (a->theta && !is_free(m, b)) body_parameters(a, b, &f.Q, R);
+    if (PB_WANTS(a, pb_wantPlaces) && !is_free(m, b)) body_parameters(a, b, &f.Q, R);
 #endif
     const p3 *moved = other_point(w, b, &shift) ? &shift : NULL;
     const double *ref = moved ? w->ref + 3 * w->t->body_tree[b] : NULL;
@@ -385,7 +388,7 @@ void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) {
       }
     }
 #if PB_LANES == 1
-    if (a->theta && !is_free(m, b)) body_parameters(a, b, &Q, R);
+    if (PB_WANTS(a, pb_wantPlaces) && !is_free(m, b)) body_parameters(a, b, &Q, R);
 #endif
     bool root = other_point(w, b, &shift);
     add_load(a->G + 6 * parent, Q, root ? &shift : NULL);

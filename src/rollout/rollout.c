@@ -63,6 +63,7 @@ void pbRollout_Destroy(pbRollout *r) {
   if (!r) return;
   pbScratch_Destroy(r->scratch);
   pbSmooth_Destroy(r);
+  pbChoice_Destroy(r);
   pbContext_Free(r->ctx, r->memory);
   pbContext_Free(r->ctx, r);
 }
@@ -550,9 +551,10 @@ static pbStatus check_gradient(const pbRollout *r, const pbRolloutGradient *g) {
 
 pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions *options, const pbRolloutGradient *gradient,
                        pbCertificate *certificate) {
-  pbRolloutGradient none = {0};
+  pbRolloutGradient wanted = gradient ? *gradient : (pbRolloutGradient){0};
   pbCertificate local;
-  if (!gradient) gradient = &none;
+  if (pbChoice_None(r)) wanted.theta = NULL;
+  gradient = &wanted;
   if (!certificate) certificate = &local;
   if (!r->ran) return pbContext_Fail(r->ctx, pb_bad_argument, "a pullback needs a rollout that ran to its end first");
   PB_TRY(pbRollout_Ready(r));
@@ -569,7 +571,9 @@ pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions
   pbStatus status = check == pb_checkFull    ? pbSpot_Begin(r, options, gradient, &spot)
                     : check == pb_checkSteps ? pbSample_Begin(r, options, gradient, &r->sample)
                                              : pb_ok;
+  pbChoice_Keep(r, gradient->theta);
   if (status == pb_ok) status = backward(r, bar, gradient, certificate);
+  pbChoice_Restore(r, gradient->theta);
   if (status == pb_ok) status = check_gradient(r, gradient);
   // where events were corrected or contacts smoothed, the program's difference quotient is not what the gradient should be
   bool comparable = r->gradient == pb_gradientExact || (r->gradient == pb_gradientEvent && certificate->events == 0);

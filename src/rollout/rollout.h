@@ -46,6 +46,7 @@ struct pbRollout {
   pbSchedule schedule;
   int leaf_from;         // step of records[0]
   bool *unwanted;        // fields of theta whose gradients are not wanted, by number; NULL: all are
+  double *theta_aside;   // ParamSize, where `unwanted` is there: what the caller's gradient held before a Vjp
   pbCertificate seen;    // what Forward saw (solver, contacts)
   double *records;       // (leaf, nrecord)
   double *final_record;  // nrecord: observation at the last state
@@ -84,6 +85,15 @@ void pbSmooth_Destroy(pbRollout *r);
 bool pbSmooth_Fits(const pbRollout *r);  // to smooth_kappa and smooth_onset as they are now
 // The step (or, at the last state, the observation) of a record with the smooth model: its record goes to r->smooth_record.
 PB_NODISCARD pbStatus pbSmooth_Step(pbRollout *r, const double *record, const pbInput *input, int k);
+
+// ---- choice.c
+void pbChoice_Destroy(pbRollout *r);
+void pbChoice_Tell(pbRollout *r);        // to the scratches there are now
+bool pbChoice_None(const pbRollout *r);  // nothing is wanted
+// Entries of a gradient that are not wanted: remembered, put back; zero. theta may be NULL.
+void pbChoice_Keep(const pbRollout *r, const double *theta);
+void pbChoice_Restore(const pbRollout *r, double *theta);
+void pbChoice_Clear(const pbRollout *r, double *theta);
 
 // ---- clock.c: what a row of sensordata owes to the time step by the k steps before `state`
 void pbClock_Pull(const pbRollout *r, const double *sensor_bar, const double *state, int k, double *theta_bar);

@@ -267,6 +267,7 @@ static pbStatus pull_again(const at *a) {
   if (status == pb_ok && r->gradient == pb_gradientEvent)
     status = pbStep_EventsVjp(a->m, r->theta, a->record, a->kept, &a->input, a->w_next, a->k == 0, a->scratch, g->x, &bar,
                               g->theta, &count);
+  pbChoice_Clear(r, g->theta);
   return failed(a, status);
 }
 

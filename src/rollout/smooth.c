@@ -60,6 +60,7 @@ pbStatus pbRollout_SetGradient(pbRollout *r, pbGradientKind kind) {
     pbStatus status = create(r);
     if (status != pb_ok) pbSmooth_Destroy(r);
     PB_TRY(status);
+    pbChoice_Tell(r);
   }
   r->gradient = kind;
   return pb_ok;

@@ -118,6 +118,7 @@ static pbStatus pull_step(const pbModel *m, const double *theta, const double *r
   }
   pbPullback p = {.q = x_bar, .v = x_bar + m->nv, .act = x_bar + 2 * m->nv, .theta = theta_bar, .kept = kept != NULL};
   p.distance = distance_bar;
+  p.skip = s->skip;
   if (next_bar) p.q_next = next_bar, p.v_next = next_bar + m->nv, p.act_next = next_bar + 2 * m->nv;
   if (observed) p.sensordata = observed->sensordata, p.xpos = observed->xpos, p.site_xpos = observed->site_xpos;
   if (input_bar) p.ctrl = input_bar->ctrl, p.qfrc = input_bar->qfrc, p.xfrc = input_bar->xfrc;

@@ -40,6 +40,7 @@ struct pbScratch {
   const double *theta;        // and what steps read of it: itself, or theta_unit
   double *theta_unit;         // ParamSize: the last theta looked at, its directions normalised
   bool unit_before;           // they were of length one already
+  unsigned skip;              // groups of parameters that pullbacks leave out (multibody/wanted.h)
   double *theta_way;          // ParamSize: a direction of theta, likewise
   double *theta_aside;        // 4 numbers a direction: what a gradient held before a pullback (sphere.h)
   char worst_row[256];  // of the last solve, if it did not converge

@@ -393,7 +393,7 @@ static void undamped_velocity(block *k, double h) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->w;
   for (int i = 0; i < w->m->nv; i++) a->mu[i] = h * k->v_next[i], a->qacc[i] += a->mu[i];
-  a->has_mu = PB_LANES == 1 && a->theta;
+  a->has_mu = PB_WANTS(a, pb_wantDamping);
   if (!a->has_mu) return;
   memcpy(w->LD, w->M, (size_t)w->t->M.size * sizeof(num));  // a replay leaves M unfactored
   NUM(pbTree_Factor)(&w->t->M, w->LD, w->Dinv);
@@ -744,7 +744,7 @@ pbStatus LANE(pbVjp_Velocity)(void *memory, void *work, const double *stages, do
   memcpy(w->v0, w->qvel, (size_t)m->nv * sizeof(double));
   memcpy(w->a0, w->act, (size_t)m->na * sizeof(double));
   PB_TRY(evaluate(k, w, stages, false, false));
-  k->a.theta = NULL;
+  k->a.theta = NULL, k->a.want = 0;
   k->a.ctrl = k->ctrl, k->a.qfrc = k->a.xfrc = NULL;
   k->a.w = w;
   seeds(k);
@@ -775,6 +775,7 @@ pbStatus LANE(pbVjp_Run)(void *memory, void *work, const double *stages, const p
   const pbModel *m = w->m;
   int nv = m->nv;
   a->theta = PB_LANES == 1 ? p->theta : NULL;
+  a->want = a->theta ? pb_wantEverything & ~p->skip : 0;
   if (a->theta) bars_view(&a->bar, w->m, a->theta);
   a->h_bar = 0;
   k->more_qacc = p->qacc, k->lam_out = p->lam;
@@ -804,6 +805,7 @@ static void begin_impact(block *k, NUM(pbWork) *w, const pbPullback *p) {
   a->fresh = false;
   a->Vx = a->Vl;
   a->theta = p->theta;
+  a->want = a->theta ? pb_wantEverything : 0;
   if (a->theta) bars_view(&a->bar, w->m, a->theta);
   a->ctrl = k->ctrl, a->qfrc = a->xfrc = NULL;
 }

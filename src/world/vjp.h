@@ -16,6 +16,7 @@ typedef struct pbPullback {
   const double *distance;                       // nrow, one cotangent only: of pos - margin of limits and contacts there
   double *q, *v, *act, *ctrl, *qfrc, *xfrc;     // of the state before, and of the inputs
   double *theta;                                // ParamSize; one cotangent only
+  unsigned skip;                                // groups of its fields that are not wanted (multibody/wanted.h)
   const double *qacc;                           // more cotangent of the accelerations; one cotangent only. NULL: none
   double *lam;                                  // out, written: solution of the adjoint system; one cotangent only
   bool kept;                                    // work holds the evaluation of this step, accelerations and sensors aside

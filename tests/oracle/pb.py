@@ -226,13 +226,20 @@ class Rollout:
     def _kind(self, kind):
         lib().pbRollout_SetGradient(self.ptr, self.KINDS.index(kind))
 
-    def vjp(self, kind="exact", **cotangents):
-        """Cotangents of the final state (or of every state) by name -> x0, theta, certificate."""
+    def want(self, names):
+        """Fields of theta that gradients are wanted by; None: all."""
+        if names is None:
+            lib().pbRollout_WantParameters(self.ptr, None, 0, False)
+        else:
+            lib().pbRollout_WantParameters(self.ptr, (ct.c_char_p * (len(names) + 1))(*(n.encode() for n in names)), len(names), False)
+
+    def vjp(self, kind="exact", into=None, **cotangents):
+        """Cotangents of the final state (or of every state) by name -> x0, theta (added to `into`), certificate."""
         self._kind(kind)
         kept = {k: real(v) for k, v in cotangents.items()}
         width = {"qpos": 1, "qvel": 1, "act": 1, "sensordata": 1, "xpos": 2, "site_xpos": 2, "points": 1, "point_velocity": 1}
         bar = RolloutBar(**{k: Cotangent(ptr(v), 1 if v.ndim == width[k] else len(v), None) for k, v in kept.items()})
-        x0, theta, certificate = np.zeros(self.m.nt), np.zeros(self.m.ntheta), Certificate()
+        x0, theta, certificate = np.zeros(self.m.nt), np.zeros(self.m.ntheta) if into is None else real(into), Certificate()
         gradient = RolloutGradient(x0=ptr(x0), theta=ptr(theta))
         lib().pbRollout_Vjp(self.ptr, ct.byref(bar), None, ct.byref(gradient), ct.byref(certificate))
         return x0, theta, certificate

@@ -443,6 +443,60 @@ static void test_failures_say_where(void **state) {
   free(x0);
 }
 
+// What is not wanted is not computed either: a step's own pullback in the rollout's scratch.
+static void leaves_out(World *s, pbRollout *r) {
+  double *theta = calloc(s->ntheta, sizeof *theta), *x = calloc((size_t)s->n, sizeof *x);
+  pbInput input = {.ctrl = s->input.ctrl};
+  pbParam masses, anchors;
+  good(s, pbModel_Param(s->ctx, s->model, "body_mass", &masses));
+  good(s, pbModel_Param(s->ctx, s->model, "jnt_pos", &anchors));
+  good(s, pbStep_Vjp(s->model, s->theta, r->records, &input, s->w, NULL, r->scratch, x, NULL, theta));
+  double sum = 0;
+  for (int i = 0; i < masses.rows; i++) assert_true(theta[masses.offset + (size_t)i] == 0);
+  for (int i = 0; i < 3 * anchors.rows; i++) sum += fabs(theta[anchors.offset + (size_t)i]);
+  assert_true(sum > 0);
+  free(theta), free(x);
+}
+
+// Chosen fields of theta: the bits of all, checked steps right, everything else as it was.
+static void test_wanted_parameters(void **state) {
+  World *s = *state;
+  static const char *const names[] = {"geom_friction", "jnt_pos:swing", "dof_damping"}, *const wrong[] = {"gravity",
+                                                                                                          "geom_friktion"};
+  pbRolloutBar bar = every_bar(s);
+  pbVjpOptions options = {.spot_check = pb_checkSteps, .seed = 3};
+  pbRollout *r = make(s, N, 0, N);
+  pbCertificate c;
+  double *all = calloc(s->ntheta, sizeof *all), *few = calloc(s->ntheta, sizeof *few);
+  good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
+  good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.theta = all}, NULL));
+  assert_int_equal(pbRollout_WantParameters(r, wrong, 2, false), pb_bad_argument);
+  assert_int_equal(pbRollout_WantParameters(r, wrong, -1, false), pb_bad_argument);
+  good(s, pbRollout_WantParameters(r, names, 3, false));
+  for (size_t i = 0; i < s->ntheta; i++) few[i] = 7;
+  for (int k = 0; k < 3; k++) {
+    pbParam p;
+    good(s, pbModel_Param(s->ctx, s->model, k == 1 ? "jnt_pos" : names[k], &p));
+    memset(few + p.offset, 0, (size_t)(p.rows * p.cols) * sizeof *few);
+  }
+  good(s, pbRollout_Vjp(r, &bar, &options, &(pbRolloutGradient){.theta = few}, &c));
+  assert_true(c.spot_checked && !c.spot_off && c.spot_steps > 0);
+  size_t wanted = 0;
+  for (size_t i = 0; i < s->ntheta; i++) {
+    if (few[i] == 7) continue;
+    assert_memory_equal(few + i, all + i, sizeof *few);
+    wanted++;
+  }
+  assert_true(wanted > 10 && wanted < s->ntheta / 4);
+  leaves_out(s, r);
+  good(s, pbRollout_WantParameters(r, NULL, 0, false));
+  memset(few, 0, s->ntheta * sizeof *few);
+  good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.theta = few}, NULL));
+  assert_memory_equal(few, all, s->ntheta * sizeof *few);
+  pbRollout_Destroy(r);
+  free(all), free(few);
+}
+
 static void test_mode_depends_on_counts_alone(void **state) {
   (void)state;
   assert_int_equal(pbRollout_GradientMode(2, 1), pb_modeForward);
@@ -462,11 +516,14 @@ int main(void) {
                                      cmocka_unit_test(test_long_rollout_in_a_twentieth_of_the_tape),
                                      cmocka_unit_test(test_every_integrator),
                                      cmocka_unit_test(test_failures_say_where),
+                                     cmocka_unit_test(test_wanted_parameters),
                                      cmocka_unit_test(test_mode_depends_on_counts_alone)};
   const struct CMUnitTest smooth[] = {cmocka_unit_test(test_gradient_has_the_same_bits_for_every_budget),
                                       cmocka_unit_test(test_kept_evaluations_change_no_bit),
-                                      cmocka_unit_test(test_forward_and_reverse_mode_agree), cmocka_unit_test(test_spot_check),
-                                      cmocka_unit_test(test_steps_are_checked)};
+                                      cmocka_unit_test(test_forward_and_reverse_mode_agree),
+                                      cmocka_unit_test(test_spot_check),
+                                      cmocka_unit_test(test_steps_are_checked),
+                                      cmocka_unit_test(test_wanted_parameters)};
   return cmocka_run_group_tests(tests, setup, teardown) +
          cmocka_run_group_tests_name("smoothed contacts", smooth, setup_smooth, teardown);
 }
