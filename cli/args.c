@@ -88,7 +88,8 @@ static pbStatus unknown_option(pbContext *ctx, const cliCommand *command, const 
 
 // What is written is of one kind, whatever the name says; a name that says another kind is a mistake.
 static pbStatus check_output(pbContext *ctx, const cliCommand *command, const char *name) {
-  static const char *const kinds[] = {"npz", "json", "html", "npy", "csv", "txt", "mat", "h5", "hdf5", "pkl", "xml", "vtu", "pvd", "glb"};
+  static const char *const kinds[] = {"npz", "json", "html", "npy", "csv", "txt", "mat",
+                                      "h5",  "hdf5", "pkl",  "xml", "vtu", "pvd", "glb"};
   const char *dot = name ? strrchr(name, '.') : NULL, *mine = command->output;
   if (!dot || strchr(dot, '/') || !mine || strcmp(dot + 1, mine) == 0) return pb_ok;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

@@ -841,9 +841,10 @@ static void event_findings(Doctor *d) {
   if (c->simultaneous) {
     snprintf(where, sizeof where, "%ld, first at step %d: %s", (long)c->simultaneous, c->simultaneous_step,
              c->simultaneous_contact);
-    find(d, "simultaneous contacts", where,
-         "which one is first depends on the direction of a change; the gradient is right for changes that keep them together, and "
-         "for others the mean of both sides.");
+    find(
+        d, "simultaneous contacts", where,
+        "which one is first depends on the direction of a change; the gradient is right for changes that keep them together, and "
+        "for others the mean of both sides.");
   }
 }
 
@@ -864,12 +865,11 @@ static void contact_findings(Doctor *d) {
     if (a->contacts == b->contacts || ++events > MOST_EVENTS) continue;
     snprintf(where, sizeof where, "step %ld, time %.6g", k,
              d->states[(size_t)k * (size_t)d->nx + (size_t)pbModel_StateFieldAt(d->run->model, 0).offset]);
-    find(
-        d, kink_name(a, b), where,
-        "the number of contacts goes from %d to %d. The gradient is that of the discrete steps; the moment of %s "
-        "itself is not differentiated, so a finite change that moves it to another step is not foreseen; %s.",
-        a->contacts, b->contacts, a->contacts < b->contacts ? "impact" : "release",
-        pbModel_PointCount(d->run->model) ? "worlds with deformables have no mode that does that" : "--mode event does that");
+    find(d, kink_name(a, b), where,
+         "the number of contacts goes from %d to %d. The gradient is that of the discrete steps; the moment of %s "
+         "itself is not differentiated, so a finite change that moves it to another step is not foreseen; %s.",
+         a->contacts, b->contacts, a->contacts < b->contacts ? "impact" : "release",
+         pbModel_PointCount(d->run->model) ? "worlds with deformables have no mode that does that" : "--mode event does that");
   }
   if (events > MOST_EVENTS)
     find(d, "more contact events", "later steps", "%d more contacts appear or go in this rollout.", events - MOST_EVENTS);
@@ -997,10 +997,8 @@ static void report_json(const Doctor *d) {
 
 static void report_text(const Doctor *d) {
   int failed = 0;
-  printf(
-      "%s: %ld steps%s, at most %d contacts\n", d->run->model_path, d->run->steps,
-      has_random_controls(d->run) ? " with random controls" : "",
-      most_contacts(d));
+  printf("%s: %ld steps%s, at most %d contacts\n", d->run->model_path, d->run->steps,
+         has_random_controls(d->run) ? " with random controls" : "", most_contacts(d));
   for (int i = 0; i < d->test_count; i++) {
     const Test *t = &d->tests[i];
     const char *verdict = !t->holds ? "FAILS" : t->tried ? "holds" : "-";

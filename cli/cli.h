@@ -48,8 +48,8 @@ typedef enum cliOptionId {
 } cliOptionId;
 
 enum {
-  CLI_MODEL =
-      1ull << opt_param | 1ull << opt_option | 1ull << opt_contact | 1ull << opt_constants | 1ull << opt_deformables | 1ull << opt_allow_root,
+  CLI_MODEL = 1ull << opt_param | 1ull << opt_option | 1ull << opt_contact | 1ull << opt_constants | 1ull << opt_deformables |
+              1ull << opt_allow_root,
   CLI_RUN = CLI_MODEL | 1ull << opt_steps | 1ull << opt_init | 1ull << opt_init_row | 1ull << opt_keyframe | 1ull << opt_control |
             1ull << opt_qfrc | 1ull << opt_xfrc | 1ull << opt_quiet | 1ull << opt_trajectory,
   CLI_WRITE = 1ull << opt_output | 1ull << opt_compressed
@@ -75,7 +75,7 @@ typedef struct cliCommand {
   uint64_t options;  // bits of cliOptionId
   uint64_t required;
   const char *output;  // suffix of the file that -o names; NULL without one
-  const char *more;  // last part of --help
+  const char *more;    // last part of --help
   pbStatus (*run)(cliApp *app);
 } cliCommand;
 
@@ -162,7 +162,7 @@ typedef struct cliRun {
   double *theta;         // the run's parameters
   double *theta_before;  // before derived ones were recomputed; NULL with --constants keep
   bool recompute;
-  pbTask *task;          // the run of a task file: its trajectories; NULL for a model alone
+  pbTask *task;                  // the run of a task file: its trajectories; NULL for a model alone
   int trajectory, trajectories;  // of the task: the one this is, and how many the command is about
   long steps, other_steps;       // how many; where nothing says how many
   long every;                    // of `simulate`: which states are kept, 1 for all; the first and the last are in any case

@@ -133,7 +133,8 @@ static bool triples(const Bar *b) { return strncmp(b->name, "point", 5) == 0; }
 static pbStatus wrong_shape(const Gradient *g, const char *file, const Bar *b, const pbArray *a) {
   char given[200], inner[48], more[96] = "";
   snprintf(inner, sizeof inner, b->ndim == 1 ? "%zu" : "%zu, %zu", b->shape[0], b->shape[1]);
-  if (triples(b)) snprintf(more, sizeof more, " (or (%zu, 3), with %ld in front for every state)", b->shape[0] / 3, g->run->steps + 1);
+  if (triples(b))
+    snprintf(more, sizeof more, " (or (%zu, 3), with %ld in front for every state)", b->shape[0] / 3, g->run->steps + 1);
   bool ambient =
       strcmp(b->name, "qpos") == 0 && a->ndim && g->run->nq != g->run->nv && a->shape[a->ndim - 1] == (size_t)g->run->nq;
   return pbContext_Fail(

@@ -6,9 +6,9 @@
 #include "deform/deform.h"
 #include "world/model.h"
 
-static const char *const size_names[] = {"nq",          "nv",    "nu",       "na",     "nbody",    "njnt",  "ngeom",
-                                         "nsite",       "npair", "nexclude", "neq",    "ntendon",  "nwrap", "nsensor",
-                                         "nsensordata", "nkey",  "ncam",     "nlight", "nnumeric", "ntext", "ntuple", "nmat"};
+static const char *const size_names[] = {"nq",    "nv",       "nu",       "na",      "nbody",  "njnt",    "ngeom",       "nsite",
+                                         "npair", "nexclude", "neq",      "ntendon", "nwrap",  "nsensor", "nsensordata", "nkey",
+                                         "ncam",  "nlight",   "nnumeric", "ntext",   "ntuple", "nmat"};
 static const char *const joint_types[] = {"free", "ball", "slide", "hinge"};
 static const char *const geom_types[] = {"plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh"};
 static const char *const equality_types[] = {"connect", "weld", "joint", "tendon"};
@@ -282,8 +282,8 @@ static void put_rows(int count, int first, bool consecutive) {
 static void text_deformables(const cliRun *run) {
   const pbDeform *d = run->model->deform;
   if (!d) return;
-  printf("\ndeformables\n  %d points, %d of them move, %.6g kg; scheme %s by %s\n  points                    number  rows\n", d->npoint,
-         d->nfree, total_mass(run), pbScheme_Name(d->options.scheme), pbMinimiser_Name(d->options.method));
+  printf("\ndeformables\n  %d points, %d of them move, %.6g kg; scheme %s by %s\n  points                    number  rows\n",
+         d->npoint, d->nfree, total_mass(run), pbScheme_Name(d->options.scheme), pbMinimiser_Name(d->options.method));
   for (int i = 0; i < d->nset; i++) {
     printf("    ");
     put_name(d->set[i].name, 24);

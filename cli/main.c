@@ -8,10 +8,11 @@
 static const cliCommand commands[] = {
     {"info", "MODEL", "Sizes of a model, its names and addresses, its parameters with units and bounds.", 1, 1,
      CLI_MODEL | CLI_BIT(json), 0, NULL, NULL, cliInfo_Run},
-    {"simulate", "MODEL", "Roll a model out and write its states.", 1, 1, CLI_RUN | CLI_WRITE | CLI_BIT(every) | CLI_BIT(vtu) | CLI_BIT(glb),
-     CLI_BIT(output), "npz",
+    {"simulate", "MODEL", "Roll a model out and write its states.", 1, 1,
+     CLI_RUN | CLI_WRITE | CLI_BIT(every) | CLI_BIT(vtu) | CLI_BIT(glb), CLI_BIT(output), "npz",
      "OUT.npz holds time, qpos, qvel, act and the other state fields (N+1, ...), control (N, nu), sensordata (N+1, ...) and\n"
-     "meta, a JSON text. It can be given to --init: a resumed run equals an uninterrupted one bit for bit. With --every K the states\n"
+     "meta, a JSON text. It can be given to --init: a resumed run equals an uninterrupted one bit for bit. With --every K the "
+     "states\n"
      "and sensors are those of steps 0, K, 2 K, ... and the last. At most 960 MiB are held.",
      cliSimulate_Run},
     {"gradient", "MODEL", "Pull a cotangent or a loss on a rollout back to initial state, inputs and parameters.", 1, 1,
@@ -30,8 +31,8 @@ static const cliCommand commands[] = {
     {"check", "MODEL", "Prove the gradients of a model: dot products, Taylor remainders, differences of its own steps.", 1, 1,
      (CLI_RUN & ~CLI_BIT(steps)) | CLI_BIT(json) | CLI_BIT(seed) | CLI_BIT(horizon) | CLI_BIT(mode), 0, NULL,
      "Ends with 1 if a check fails. Without --control the rollout has random controls.", cliCheck_Run},
-    {"view", "MODEL TRAJ.npz", "Write one page that plays a trajectory.", 2, 2, CLI_MODEL | CLI_BIT(output), CLI_BIT(output), "html",
-     "The page needs nothing but itself: no network, no other files.", cliView_Run},
+    {"view", "MODEL TRAJ.npz", "Write one page that plays a trajectory.", 2, 2, CLI_MODEL | CLI_BIT(output), CLI_BIT(output),
+     "html", "The page needs nothing but itself: no network, no other files.", cliView_Run},
     {"optimize", "TASK.json", "Find parameters, initial states or controls of least loss.", 1, 1,
      CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh), 0, "json",
      "Writes the result as JSON to standard output, or to the file of -o, and NAME.trajectory.npz beside it (without -o: in the\n"
@@ -56,7 +57,8 @@ static void print_help(void) {
     printf("  %-9s %-15s %s\n", commands[i].name, commands[i].operands, commands[i].summary);
   printf(
       "\nOptions:\n  -h, --help       this text; after a command, its own\n      --version    version of the program\n\n"
-      "Exit status: 0 done, 1 a check failed or a task did not meet its stop criteria, 2 usage, 3 bad input, 4 numerical failure, 5 memory or files, 130 interrupted.\n");
+      "Exit status: 0 done, 1 a check failed or a task did not meet its stop criteria, 2 usage, 3 bad input, 4 numerical "
+      "failure, 5 memory or files, 130 interrupted.\n");
 }
 
 static const cliCommand *find_command(const char *name) {

@@ -157,13 +157,13 @@ static void print_summary(cliApp *app, const pbTask *task, Names *names, const p
   int count = pbTask_TrajectoryCount(task);
   if (app->args.text[opt_quiet]) return;
   fprintf(stderr, "pullback optimize: %s: %s\n", pbRunOutcome_Name(result->outcome), result->reason);
-  fprintf(stderr, "  loss %.7g at the start, %.7g found; %d iterations, %lld simulations, %.3g s\n", result->start_loss, result->loss,
-          result->iterations, (long long)result->simulations, result->seconds);
+  fprintf(stderr, "  loss %.7g at the start, %.7g found; %d iterations, %lld simulations, %.3g s\n", result->start_loss,
+          result->loss, result->iterations, (long long)result->simulations, result->seconds);
   print_variables(task, result);
   print_advice(result->advice);
   name_trajectory(names, 0);
-  fprintf(stderr, "  written: %s%s%s", app->args.text[opt_output] ? app->args.text[opt_output] : "", app->args.text[opt_output] ? ", " : "",
-          names->trajectory);
+  fprintf(stderr, "  written: %s%s%s", app->args.text[opt_output] ? app->args.text[opt_output] : "",
+          app->args.text[opt_output] ? ", " : "", names->trajectory);
   if (count > 1) fprintf(stderr, " and %d more", count - 1);
   fputc('\n', stderr);
 }

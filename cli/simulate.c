@@ -47,9 +47,10 @@ static pbStatus check_size(const cliRun *run, const Recorder *r) {
   char advice[80] = "";
   long every = least_every(run, inputs, state);
   if (every && every <= run->steps) snprintf(advice, sizeof advice, "; --every %ld keeps few enough", every);
-  return pbContext_Fail(run->ctx, pb_capacity,
-                        "%zu states of %.0f bytes, the inputs of %ld steps and meta need %.0f MiB, but not more than %zu MiB are held%s", r->kept,
-                        state, run->steps, (inputs + state * (double)r->kept) / 1048576, PB_ARRAY_LIMIT >> 20, advice);
+  return pbContext_Fail(
+      run->ctx, pb_capacity,
+      "%zu states of %.0f bytes, the inputs of %ld steps and meta need %.0f MiB, but not more than %zu MiB are held%s", r->kept,
+      state, run->steps, (inputs + state * (double)r->kept) / 1048576, PB_ARRAY_LIMIT >> 20, advice);
 }
 
 static pbStatus make_recorder(const cliRun *run, pbArrays *set, Recorder *r) {

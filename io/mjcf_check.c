@@ -135,7 +135,9 @@ static pbStatus check_node(pbMjcfReader *reader, pbXmlNode *node, int depth) {
 pbStatus pbMjcf_CheckTree(pbMjcfReader *reader) {
   pbXmlNode *root = reader->document.root;
   if (!strcmp(root->name, "robot"))
-    return FAIL(root, "this is URDF, which is not read; MuJoCo writes it as MJCF: mj_saveLastXML('robot.xml', MjModel.from_xml_path('robot.urdf'))");
+    return FAIL(root,
+                "this is URDF, which is not read; MuJoCo writes it as MJCF: mj_saveLastXML('robot.xml', "
+                "MjModel.from_xml_path('robot.urdf'))");
   if (strcmp(root->name, "mujoco")) return FAIL(root, "not an MJCF model: its root element must be 'mujoco'");
   root->element = 0;
   return check_node(reader, root, 1);

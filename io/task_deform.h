@@ -56,8 +56,8 @@ typedef struct pbDeformTouch {
 } pbDeformTouch;
 PB_NODISCARD pbStatus pbTask_ReadAttachments(pbTaskReader *r, const json_t *list, const pbDeformBody *body,
                                              pbDeformable *deformable);
-PB_NODISCARD pbStatus pbTask_ReadSurface(pbTaskReader *r, const json_t *body_object, pbDeformTouch touch, const pbDeformBody *body,
-                                         pbDeformable *deformable);
+PB_NODISCARD pbStatus pbTask_ReadSurface(pbTaskReader *r, const json_t *body_object, pbDeformTouch touch,
+                                         const pbDeformBody *body, pbDeformable *deformable);
 PB_NODISCARD pbStatus pbTask_ReadContact(pbTaskReader *r, const json_t *object, pbDeformable *deformable);
 
 // "energies" of the whole, between points of several bodies.

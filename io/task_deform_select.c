@@ -265,10 +265,11 @@ static pbStatus points_named(pbTaskReader *r, const pbDeformBody *body, const js
                              pbCells *out) {
   *cell = pb_cellPoint;
   if (!(wanted >> pb_cellPoint & 1))
-    return pbTaskReader_Fail(r, pb_bad_input,
-                             "%s%.60s%sthis names points, but the energy is one of larger elements (tetrahedra, triangles, hinges, bends, edges, "
-                             "surface, or a group of the mesh)",
-                             json_is_string(on) ? "'" : "", json_is_string(on) ? json_string_value(on) : "", json_is_string(on) ? "': " : "");
+    return pbTaskReader_Fail(
+        r, pb_bad_input,
+        "%s%.60s%sthis names points, but the energy is one of larger elements (tetrahedra, triangles, hinges, bends, edges, "
+        "surface, or a group of the mesh)",
+        json_is_string(on) ? "'" : "", json_is_string(on) ? json_string_value(on) : "", json_is_string(on) ? "': " : "");
   return pbTask_SelectPoints(r, body, on, &out->vertex, &out->count);
 }
 

@@ -125,8 +125,8 @@ static pbStatus step_of_time(const pbTaskReader *r, double time, int steps, int 
     return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is outside of the trajectory (0 to %.12g)", time, steps * h);
   *step = (int)floor(k + 0.5);
   if (fabs(k - *step) > 1e-5 * (1 + fabs(k) * 1e-6))
-    return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is not a multiple of the time step %.12g; the nearest is %.12g", time, h,
-                             *step * h);
+    return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is not a multiple of the time step %.12g; the nearest is %.12g", time,
+                             h, *step * h);
   return pb_ok;
 }
 
@@ -172,8 +172,8 @@ static pbStatus read_at(pbTaskReader *r, const json_t *at, int steps, pbTerm *t)
   if (word && strcmp(word, "all") == 0) return steps_range(r, 0, steps, 1, t);
   if (json_is_object(at)) return read_range(r, at, steps, t);
   if (word)
-    return pbTaskReader_Fail(r, pb_bad_input, "'%.40s': expected \"final\", \"all\", a list of times or {from, to, every}%s", word,
-                             strcmp(word, "end") == 0 || strcmp(word, "last") == 0 ? "; did you mean \"final\"?" : "");
+    return pbTaskReader_Fail(r, pb_bad_input, "'%.40s': expected \"final\", \"all\", a list of times or {from, to, every}%s",
+                             word, strcmp(word, "end") == 0 || strcmp(word, "last") == 0 ? "; did you mean \"final\"?" : "");
   pbTaskNumbers times;
   PB_TRY(pbTaskReader_Numbers(r, at, &times));
   pbStatus status = times.nested ? pbTaskReader_Fail(r, pb_bad_input, "a list of times is meant")

@@ -133,7 +133,8 @@ pbStatus pbTaskReader_Parse(pbTaskReader *r, json_t **root) {
     return pbContext_Fail(r->ctx, pb_bad_input, "%.400s: longer than %d MiB", r->name, PB_TASK_TEXT >> 20);
   *root = json_loadb(r->text, r->length, JSON_REJECT_DUPLICATES, &error);
   if (!*root)
-    return pbContext_Fail(r->ctx, pb_bad_input, "%.400s:%d:%d: not valid JSON: %s%s", r->name, error.line, error.column, error.text,
+    return pbContext_Fail(r->ctx, pb_bad_input, "%.400s:%d:%d: not valid JSON: %s%s", r->name, error.line, error.column,
+                          error.text,
                           r->length && r->text[strspn(r->text, " \t\r\n")] == '<'
                               ? " (this is XML: a task file in JSON, which names its model, is expected here; see docs/task.md)"
                               : "");

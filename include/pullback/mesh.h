@@ -203,7 +203,7 @@ PB_API PB_NODISCARD pbStatus pbVtuWriter_Write(pbVtuWriter *writer,
 // be another each time. pb_bad_argument: part is empty, 64 bytes or longer, has a slash, or is the eighth.
 PB_API PB_NODISCARD pbStatus pbVtuWriter_WritePart(pbVtuWriter *writer, const char *part, const pbMesh *mesh,
                                                    const pbVtuFrame *frame);
-PB_API PB_NODISCARD pbStatus pbVtuWriter_Finish(pbVtuWriter *writer);     // the list, of all files so far
+PB_API PB_NODISCARD pbStatus pbVtuWriter_Finish(pbVtuWriter *writer);  // the list, of all files so far
 PB_API void pbVtuWriter_Destroy(pbVtuWriter *writer);
 
 // Animated glTF 2.0 in one file (.glb): what deforms as morph targets, what is rigid as a node, with an animation where it moves; single precision, the z axis

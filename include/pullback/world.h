@@ -81,7 +81,7 @@ typedef struct pbReport {
   int grown;           // times pbScratch_Grow made room since the scratch was created
   double penetration;  // m: deepest overlap of two geoms in a contact, 0 where none do (RK4: in the last stage), and
   int penetrating[2];  // its geoms, -1 where there is none
-  bool deforms;        // deformables were minimised too: residual (their last change by the size of the scene) and converged cover that
+  bool deforms;  // deformables were minimised too: residual (their last change by the size of the scene) and converged cover that
 } pbReport;
 PB_API pbReport pbScratch_Report(const pbScratch *scratch);
 // The constraint that is to blame where the last solve did not converge ("contact of geom 'ball' and geom 'floor'"); else "".

@@ -100,10 +100,11 @@ pbStatus pbDeformContact_Compile(pbDeform *d, const pbDeformable *from) {
                           "friction of deformables needs the scheme implicit_euler, bdf2 or static, not %s",
                           pbScheme_Name(from->options.scheme));
   if (from->nsurface > PB_MOST_SURFACES)
-    return pbContext_Fail(d->ctx, pb_capacity,
-                          "%d surfaces in contact: each pair of them has a stiffness and a friction, and no more than %d surfaces are "
-                          "taken; bodies that share these can be one body",
-                          from->nsurface, PB_MOST_SURFACES);
+    return pbContext_Fail(
+        d->ctx, pb_capacity,
+        "%d surfaces in contact: each pair of them has a stiffness and a friction, and no more than %d surfaces are "
+        "taken; bodies that share these can be one body",
+        from->nsurface, PB_MOST_SURFACES);
   size_t n = (size_t)(d->nsurface = from->nsurface);
   d->friction = from->contact.kind != pb_frictionNone;
   d->unsymmetric = d->unsymmetric || from->contact.kind == pb_frictionImplicit;

@@ -288,8 +288,8 @@ pbStatus pbDeformable_SetParameter(pbDeformable *d, int group, const char *param
   for (size_t i = 0; i < count; i++) {
     bool open = p->lower == 0 && p->upper == 0;
     if (!isfinite(values[i]) || (!open && (values[i] < p->lower || values[i] > p->upper)))
-      return pbContext_Fail(d->ctx, pb_bad_input, "%s.%s, row %zu: %.10g is outside of its range %.10g to %.10g", g->name, p->name,
-                            i / size, values[i], p->lower, p->upper);
+      return pbContext_Fail(d->ctx, pb_bad_input, "%s.%s, row %zu: %.10g is outside of its range %.10g to %.10g", g->name,
+                            p->name, i / size, values[i], p->lower, p->upper);
   }
   double *data = pbContext_AllocArray(d->ctx, count + 1, sizeof *data);
   if (!data) return pbContext_Fail(d->ctx, pb_no_memory, "no memory for %s.%s", g->name, p->name);

@@ -182,7 +182,7 @@ PB_NODISCARD pbStatus pbTask_SetUpRun(pbTask *task);
 PB_NODISCARD pbStatus pbTask_SetUp(pbTask *task);
 // The row that unknown k of a variable belongs to, or NULL.
 const pbDirectionRow *pbVariable_Row(const pbVariable *v, int k);
-void pbTask_PutParameters(const pbTask *task, double *theta);            // those that are unknowns, from task->value
+void pbTask_PutParameters(const pbTask *task, double *theta);  // those that are unknowns, from task->value
 // theta_used, x0_now, ctrl_now of every trajectory from z.
 PB_NODISCARD pbStatus pbTask_Apply(pbTask *task, const double *z);
 // gradient by z (added to) from theta_bar (of theta_used; changed), and the bars of trajectory t.

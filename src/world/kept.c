@@ -144,8 +144,7 @@ pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *rec
   PB_TRY(pbScratch_CheckRecord(s, record));
   bool normalised = theta_bar && theta != given;
   if (normalised) pbSphere_Aside(m, theta_bar, s->theta_aside);
-  pbStatus status =
-      pull_step(m, theta, record, kept, input, next_bar, observed, distance_bar, s, x_bar, input_bar, theta_bar);
+  pbStatus status = pull_step(m, theta, record, kept, input, next_bar, observed, distance_bar, s, x_bar, input_bar, theta_bar);
   if (normalised) pbSphere_Pull(m, given, s->theta_aside, theta_bar);
   return status;
 }

@@ -330,7 +330,8 @@ static pbStatus unknown_option(pbModel *m, const char *name) {
   for (int i = 0; i < FLAG_COUNT; i++) pbSuggest_Offer(&near, flag_table[i].name);
   pbSuggest_Write(&near, hint, sizeof hint);
   if (!near.best)
-    snprintf(hint, sizeof hint, "; there are integrator, cone, solver, tolerance, iterations, ls_iterations, timestep, gravity and the other "
+    snprintf(hint, sizeof hint,
+             "; there are integrator, cone, solver, tolerance, iterations, ls_iterations, timestep, gravity and the other "
              "parameters of 'option', and flags such as contact, gravity, filterparent (docs/mjcf.md)");
   return pbContext_Fail(m->ctx, pb_bad_argument, "unknown option '%.80s'%s", name, hint);
 }

@@ -34,16 +34,16 @@ struct pbScratch {
   int contacts_before;                // contacts of the last step, to see onsets and releases; -1 before the first
   int *ids, *ids_before;              // their geoms and hit numbers, in order
   pbReport report;
-  unsigned failures;    // texts written so far
-  int revision;               // of the model it was made for
-  const double *trusted;      // a theta that was looked at and stays as it is until the next (a rollout's); NULL: none
-  const double *theta;        // and what steps read of it: itself, or theta_unit
-  double *theta_unit;         // ParamSize: the last theta looked at, its directions normalised
-  bool unit_before;           // they were of length one already
-  unsigned skip;              // groups of parameters that pullbacks leave out (multibody/wanted.h)
-  double *theta_way;          // ParamSize: a direction of theta, likewise
-  double *theta_aside;        // 4 numbers a direction: what a gradient held before a pullback (sphere.h)
-  char worst_row[256];  // of the last solve, if it did not converge
+  unsigned failures;      // texts written so far
+  int revision;           // of the model it was made for
+  const double *trusted;  // a theta that was looked at and stays as it is until the next (a rollout's); NULL: none
+  const double *theta;    // and what steps read of it: itself, or theta_unit
+  double *theta_unit;     // ParamSize: the last theta looked at, its directions normalised
+  bool unit_before;       // they were of length one already
+  unsigned skip;          // groups of parameters that pullbacks leave out (multibody/wanted.h)
+  double *theta_way;      // ParamSize: a direction of theta, likewise
+  double *theta_aside;    // 4 numbers a direction: what a gradient held before a pullback (sphere.h)
+  char worst_row[256];    // of the last solve, if it did not converge
   char error[512];
 };
 

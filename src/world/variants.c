@@ -41,8 +41,8 @@ DECLARE(_v4)
   pbImpact_Look##suffix, pbImpact_Gap##suffix, pbImpact_Change##suffix, pbVjp_Strike_one##suffix, pbVjp_Gap_one##suffix
 #define TABLE(suffix)                                                                                       \
   {                                                                                                         \
-#suffix, pbStep_Run##suffix, pbFinite_Sum##suffix, pbVjp_Lanes_lanes##suffix, pbSolve_Complete##suffix, pbSolve_Cost##suffix, \
-        pbSolve_Again##suffix, VJP(suffix), IMPACT(suffix)                                                  \
+#suffix, pbStep_Run##suffix, pbFinite_Sum##suffix, pbVjp_Lanes_lanes##suffix, pbSolve_Complete##suffix, \
+        pbSolve_Cost##suffix, pbSolve_Again##suffix, VJP(suffix), IMPACT(suffix)                            \
   }
 #ifdef PB_HAVE_V4
 static const pbVariant v4 = TABLE(_v4);

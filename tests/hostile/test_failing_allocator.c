@@ -178,7 +178,8 @@ static const char held[] =
     "{'name': 'b', 'mesh': {'box': {'size': [0.1, 0.1, 0.1], 'cells': [1, 1, 1]}}, 'pos': [0.03, 0.02, 0.1015],"
     " 'pins': [{'points': [4, 5, 6, 7]}],"
     " 'energies': [{'energy': 'neo_hookean', 'parameters': {'young': 1e4, 'poisson': 0.3, 'density': 500}}]}],"
-    "'contact': {'distance': 0.002, 'stiffness': 1e3, %s 'planes': [{'name': 'floor', 'point': [0, 0, -0.051], 'normal': [0, 0, 1]}]}},"
+    "'contact': {'distance': 0.002, 'stiffness': 1e3, %s 'planes': [{'name': 'floor', 'point': [0, 0, -0.051], 'normal': [0, 0, "
+    "1]}]}},"
     "'steps': 4, 'variables': [{'parameter': 'gravity'}], 'loss': [{'points': [0], 'components': [0], 'target': 0}]}";
 // A soft pad on a hand that comes down on a peg; both move, and friction turns the peg.
 static const char pressed[] =

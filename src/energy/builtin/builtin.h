@@ -107,11 +107,11 @@ PB_MATERIAL_FILES(X)
 // clang-format on
 
 // ---- laws -------------------------------------------------------------------------------------------------------------
-#define PB_YOUNG   PB_SCALAR("young", "Pa", PB_POSITIVE)
+#define PB_YOUNG PB_SCALAR("young", "Pa", PB_POSITIVE)
 // Moduli grow beyond bounds towards both ends: they are no values. In plane stress 1/2 is one.
 #define PB_POISSON       PB_SCALAR("poisson", "1", -1 + 1e-9, 0.5 - 1e-9)
 #define PB_POISSON_SHEET PB_SCALAR("poisson", "1", -1 + 1e-9, 0.5)
-#define PB_LAME    "mu = young/(2*(1 + poisson)); lambda = young*poisson/((1 + poisson)*(1 - 2*poisson));"
+#define PB_LAME          "mu = young/(2*(1 + poisson)); lambda = young*poisson/((1 + poisson)*(1 - 2*poisson));"
 
 // A family on tetrahedra and, in plane strain, on triangles. `parameters` and `numbers` end with the thickness, for triangles alone.
 #define PB_MEMBER(law, kind, the_cell, bits, text, points, parameters, less, numbers, data)                     \
