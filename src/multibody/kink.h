@@ -19,12 +19,16 @@ static inline double loss_damping(const NUM(pbWork) *w, int id) {
   return re(b);
 }
 
+// What is slower than the first and gains less than the second is at rest, and rounding has no sign: there any loss sticks.
+static const double rest_speed = 1e-10, rest_acceleration = 1e-9;  // m/s, m/s^2, or the same in radians
+
 // id: dof, or nv + tendon. At rest, where x is zero, so is the force.
 static inline double loss_sign(const NUM(pbWork) *w, int id, const num *a) {
   int tendon = id - w->m->nv;
   double acc = tendon < 0 ? re(a[id]) : 0, vel = re(tendon < 0 ? w->qvel[id] : w->ten_velocity[tendon]);
   for (int i = tendon < 0 ? 0 : w->ten_start[tendon], end = tendon < 0 ? 0 : w->ten_start[tendon + 1]; i < end; i++)
     acc += re(w->ten_J[i]) * re(a[w->ten_dofs[i]]);
+  if (fabs(vel) < rest_speed && fabs(acc) < rest_acceleration) return 0;
   double x = acc > 0 && vel > 0 ? 1 : acc < 0 && vel < 0 ? -1 : acc + loss_damping(w, id) * vel;
   return x > 0 ? 1 : x < 0 ? -1 : 0;
 }

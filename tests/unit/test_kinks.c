@@ -382,8 +382,47 @@ static int tear_down(void **state) {
   return 0;
 }
 
+// Weights that hang still on their springs: to rounding they have accelerations, but no loss would move any of them.
+static void losses_at_rest(void **state) {
+  (void)state;
+  static const char *const text =
+      "<mujoco><worldbody>"
+      "<body pos='0 0 0'><joint type='slide' axis='0 0 1' stiffness='7.7'/><geom size='.1' mass='1.3'/></body>"
+      "<body pos='1 0 0'><joint type='slide' axis='0 0 1' stiffness='3.1'/><geom size='.1' mass='0.7'/></body>"
+      "<body pos='2 0 0'><joint type='slide' axis='0 0 1' stiffness='11.3'/><geom size='.1' mass='2.9'/></body>"
+      "<body pos='3 0 0'><joint type='slide' axis='0.6 0 0.8' stiffness='5.9'/><geom size='.1' mass='0.37'/></body>"
+      "</worldbody></mujoco>";
+  static const double mass[4] = {1.3, 0.7, 2.9, 0.37}, stiffness[4] = {7.7, 3.1, 11.3, 5.9}, down[4] = {1, 1, 1, 0.8};
+  Run r = {0};
+  pbSpec *spec = NULL;
+  pbScratch *scratch;
+  pbParam loss;
+  good(pbSpec_ParseMjcf(ctx, text, strlen(text), "text", &spec));
+  good(pbSpec_Compile(spec, &r.model));
+  pbSpec_Destroy(spec);
+  make_room(&r);
+  memcpy(r.theta, pbModel_DefaultParams(r.model), r.np * sizeof(double));
+  good(pbState_Init(ctx, r.model, r.theta, -1, r.x0));
+  for (int i = 0; i < 4; i++) r.x0[1 + i] = -9.81 * down[i] * mass[i] / stiffness[i];
+  double *record = calloc((size_t)pbTape_Size(r.model), sizeof(double)), *x = calloc(r.nx, sizeof(double)), next[8] = {0};
+  for (int i = 0; i < 4; i++) next[4 + i] = 1;
+  memcpy(x, r.x0, r.nx * sizeof(double));
+  good(pbScratch_Create(ctx, r.model, NULL, &scratch));
+  good(pbStep_Forward(r.model, r.theta, x, NULL, scratch, NULL));
+  pbTape_Record(r.model, r.x0, scratch, record);
+  good(pbStep_Vjp(r.model, r.theta, record, NULL, next, NULL, scratch, r.x0_bar, NULL, r.theta_bar));
+  good(pbModel_Param(ctx, r.model, "dof_frictionloss", &loss));
+  for (int i = 0; i < 4; i++)
+    if (r.theta_bar[loss.offset + (size_t)i] != 0) fail_msg("weight %d: %g", i, r.theta_bar[loss.offset + (size_t)i]);
+  pbScratch_Destroy(scratch);
+  free(record);
+  free(x);
+  end(&r);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(losses), cmocka_unit_test(ties), cmocka_unit_test(bounds),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(losses),   cmocka_unit_test(losses_at_rest),
+                                     cmocka_unit_test(ties),     cmocka_unit_test(bounds),
                                      cmocka_unit_test(features), cmocka_unit_test(limits_of_forces)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
