@@ -157,6 +157,7 @@ def test_jacobian_against_pullback(case):
 SEEN = {}  # field -> largest derivative met, over the tests below
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("case", CASES[:len(ALL) + 6], ids=CASE_ID)
 def test_parameters_against_differences_of_the_oracle(case):
     """Every field by name: three steps and their sensors, pulled back, against MuJoCo with that field alone moved."""
@@ -193,6 +194,7 @@ def test_parameters_against_differences_of_the_oracle(case):
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.together
 def test_every_field_moved_something():
     """Runs after the test above: each field but those no step reads had a derivative that is not zero in some model."""
     if len(SEEN) < 90:
