@@ -254,7 +254,8 @@ static pbStatus check_rows(pbTaskReader *r, const json_t *object, const pbVariab
 
 // Starts of length one, without bounds.
 static pbStatus start_rows(pbTaskReader *r, const pbVariable *v, double *start, double *lower, double *upper) {
-  for (const pbDirectionRow *row = v->rows; row < v->rows + v->row_count; row++) {
+  for (int i = 0; i < v->row_count; i++) {
+    const pbDirectionRow *row = &v->rows[i];
     double given[4] = {0};
     for (int c = 0; c < row->size; c++) given[c] = start[row->at[c]];
     double length = pbSphere_Length(given, row->size);

@@ -92,7 +92,8 @@ static void widen(int count, const int *points, int *low, int *high) {
 
 static pbStatus scenery(pbDeform *d, const pbDeformable *from) {
   if (!(d->scenery = pbContext_AllocArray(d->ctx, (size_t)from->nsurface + 1, sizeof *d->scenery))) return no_memory(d);
-  for (const pbSurfaceDef *s = from->surfaces; s < from->surfaces + from->nsurface; s++) {
+  for (int i = 0; i < from->nsurface; i++) {
+    const pbSurfaceDef *s = &from->surfaces[i];
     int low = d->npoint, high = -1;
     widen(3 * s->triangles, s->triangle, &low, &high);
     widen(2 * s->edges, s->edge, &low, &high);

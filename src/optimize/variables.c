@@ -13,7 +13,8 @@ static double slope(const pbVariable *v, double value) { return v->logarithm ? v
 
 // ---- axes and quaternions: u = z / |z| ------------------------------------------------------------------------------
 const pbDirectionRow *pbVariable_Row(const pbVariable *v, int k) {
-  for (const pbDirectionRow *row = v->rows; row < v->rows + v->row_count; row++) {
+  for (int i = 0; i < v->row_count; i++) {
+    const pbDirectionRow *row = &v->rows[i];
     for (int c = 0; c < row->size; c++) {
       if (row->at[c] == k) return row;
     }

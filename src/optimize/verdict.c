@@ -148,7 +148,8 @@ static void hold_lengths(const Judge *j, double *A, const double *length) {
   for (int i = 0; i < n; i++) size = fmax(size, A[i * n + i]);
   for (int v = 0; v < j->task->variable_count; v++) {
     const pbVariable *variable = &j->task->variables[v];
-    for (const pbDirectionRow *row = variable->rows; row < variable->rows + variable->row_count; row++) {
+    for (int k = 0; k < variable->row_count; k++) {
+      const pbDirectionRow *row = &variable->rows[k];
       double along[4], squared = 0;
       for (int c = 0; c < row->size; c++) {
         int i = variable->first + row->at[c];

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static void take_steps(const pbModel *model) {
+static void take_steps(pbContext *ctx, const pbModel *model) {
   int n = pbModel_StateSize(model);
   pbScratch *scratch = NULL;
   double *x = malloc((size_t)n * sizeof *x);
@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (status != pb_ok && !pbContext_Error(ctx)[0]) abort();
   bool small = status == pb_ok && pbModel_Size(model, "nv") <= 60 && pbModel_Size(model, "ngeom") <= 60 &&
                pbModel_Size(model, "nu") <= 100;
-  if (small && pbModel_CheckParams(ctx, model, pbModel_DefaultParams(model)) == pb_ok) take_steps(model);
+  if (small && pbModel_CheckParams(ctx, model, pbModel_DefaultParams(model)) == pb_ok) take_steps(ctx, model);
   pbModel_Destroy(model);
   pbSpec_Destroy(spec);
   pbContext_Destroy(ctx);
