@@ -138,8 +138,18 @@ class Model:
     def step(self, x, ctrl=None, qfrc=None, xfrc=None, theta=None):
         """(next state, sensordata of the state before)."""
         y, s, th = x.copy(), np.zeros(self.nsensordata), self.theta if theta is None else theta
-        lib().pbStep_Forward(self.ptr, ptr(th), ptr(y), self._input(ctrl, qfrc, xfrc), self._scratch(), ptr(s))
+        self._with_room(lambda: lib().pbStep_Forward(self.ptr, ptr(th), ptr(y), self._input(ctrl, qfrc, xfrc), self._scratch(), ptr(s)))
         return y, s
+
+    def _with_room(self, call):
+        """The call, and once more with more room where contacts of deformables had too little."""
+        while True:
+            try:
+                return call()
+            except Error as error:
+                status = ct.c_int(error.status)
+                if not lib().pbScratch_Grow(self._scratch(), ct.byref(status)):
+                    raise
 
     def step_recorded(self, x, ctrl=None, qfrc=None, xfrc=None, theta=None):
         y, s = self.step(x, ctrl, qfrc, xfrc, theta)
@@ -149,7 +159,7 @@ class Model:
 
     def observe(self, x, ctrl=None, qfrc=None, xfrc=None, theta=None):
         s, th = np.zeros(self.nsensordata), self.theta if theta is None else theta
-        lib().pbStep_Observe(self.ptr, ptr(th), ptr(real(x)), self._input(ctrl, qfrc, xfrc), self._scratch(), ptr(s))
+        self._with_room(lambda: lib().pbStep_Observe(self.ptr, ptr(th), ptr(real(x)), self._input(ctrl, qfrc, xfrc), self._scratch(), ptr(s)))
         return s
 
     def gather(self):
