@@ -15,7 +15,7 @@
 #include <pullback/spec.h>
 
 #include "base/context.h"
-#include "world/deform_step.h"
+#include "couple/deform_step.h"
 
 static double seconds(void) {
   struct timespec t;

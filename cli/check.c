@@ -16,7 +16,7 @@
 #include "base/rng.h"
 #include "cli.h"
 #include "slopes.h"
-#include "world/model.h"
+#include "model/model.h"
 
 enum {
   MOST_TESTS = 24,

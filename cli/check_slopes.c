@@ -7,9 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "world/bend.h"
-#include "world/model.h"
-#include "world/state_layout.h"
+#include "model/bend.h"
+#include "model/model.h"
+#include "model/state_layout.h"
 
 enum { most_steps = 3, blamed = 60 };
 typedef enum Kind { by_state, by_control, by_parameter } Kind;

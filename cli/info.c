@@ -4,7 +4,7 @@
 
 #include "cli.h"
 #include "deform/deform.h"
-#include "world/model.h"
+#include "model/model.h"
 
 static const char *const size_names[] = {"nq",    "nv",       "nu",       "na",      "nbody",  "njnt",    "ngeom",       "nsite",
                                          "npair", "nexclude", "neq",      "ntendon", "nwrap",  "nsensor", "nsensordata", "nkey",

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "cli.h"
 #include "deform/deform.h"
-#include "world/model.h"
+#include "model/model.h"
 
 bool cli_finite(const double *values, size_t count) {
   for (size_t i = 0; i < count; i++) {

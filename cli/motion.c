@@ -4,7 +4,7 @@
 
 #include "math/vec.h"
 #include "scene.h"
-#include "world/model.h"
+#include "model/model.h"
 
 enum { CONTACT_WIDTH = 9, NAME_SIZE = 160 };  // a contact: place, normal, distance, two geoms
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "math/vec.h"
-#include "world/model.h"
+#include "model/model.h"
 
 enum { SHOWN_GROUPS = 3, AROUND = 24, PROFILE = 16 };
 

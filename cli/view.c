@@ -6,7 +6,7 @@
 #include "io/file.h"
 #include "math/vec.h"
 #include "scene.h"
-#include "world/model.h"
+#include "model/model.h"
 
 #ifdef PB_HAVE_ASSETS
 extern const char pb_asset_three_js[], pb_asset_view_html[];  // texts, empty where the file was not there at build time

@@ -1,12 +1,12 @@
 # Numerical kernels are written once in the number type (src/number/number.h) and compiled once per variant:
 #   _r  double, for any x86-64 (or whatever the machine is)      _c  _Complex double, for derivatives to rounding
 #   _v3 double, x86-64-v3 (AVX2)                                  _v4 double, x86-64-v4 (AVX-512)
-# Adjoints (*_adjoint.c) are written for double with cotangents of type lane (src/multibody/adjoint.h): compiled for one
+# Adjoints (*_adjoint.c) are written for double with cotangents of type lane (src/eval/adjoint.h): compiled for one
 # cotangent (_one_r) and for some side by side (_lanes_r), and both again as _one_v3, _lanes_v3, _one_v4, _lanes_v4.
 # Which are there is told to the other sources by PB_HAVE_V3 and PB_HAVE_V4; they choose at run time.
 
-# Whole folders of kernels, the kernels of deformables, and the kernels and adjoints among the sources of world/.
-set(PULLBACK_KERNEL_PATTERN "/src/(math|linalg|geometry|multibody|contact|solve)/[^/]*\\.c$|/src/(energy|sparse|barrier|deform)/[^/]*_kernel\\.c$|/src/world/([^/]*_kernel|[^/]*_adjoint|setconst)\\.c$")
+# Whole folders of kernels, and in other folders *_kernel.c, *_adjoint.c, and the derived constants.
+set(PULLBACK_KERNEL_PATTERN "/src/(math|linalg|geometry|multibody|contact|solve)/[^/]*\\.c$|/src/(energy|sparse|barrier|deform|step|impact|couple)/[^/]*_(kernel|adjoint)\\.c$|/src/compile/setconst\\.c$")
 
 function(pullback_split_kernels sources kernels_out plain_out)
   set(kernels ${sources})

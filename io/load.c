@@ -3,7 +3,7 @@
 
 #include <pullback/io.h>
 
-#include "io/task_reader.h"
+#include "io/task/task_reader.h"
 
 static bool is_task(const char *path) {
   size_t length = strlen(path);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/context.h"
-#include "io/task_reader.h"
+#include "io/task/task_reader.h"
 
 static const uint64_t hash_start = 0xcbf29ce484222325u;
 

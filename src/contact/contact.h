@@ -2,7 +2,7 @@
 #ifndef PB_CONTACT_H
 #define PB_CONTACT_H
 
-#include "multibody/work.h"
+#include "eval/work.h"
 
 // Where a contact's parameters come from: needed again by the derivative.
 typedef struct NUM(pbMix) {

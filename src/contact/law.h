@@ -7,7 +7,7 @@
 #ifndef PB_LAW_H
 #define PB_LAW_H
 
-#include "multibody/work.h"
+#include "eval/work.h"
 
 // The equation f - P = 0 of a row, friction in its scale, linearised: derivatives by f and w (dim x dim), by friction
 // (dim x dim - 1) and by the bound of friction loss.

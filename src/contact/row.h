@@ -2,7 +2,7 @@
 #ifndef PB_ROW_H
 #define PB_ROW_H
 
-#include "multibody/work.h"
+#include "eval/work.h"
 
 enum { pb_eqObjBody = 1, pb_eqObjSite = 6 };  // mjtObj of an equality's ends
 

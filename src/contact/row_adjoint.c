@@ -7,7 +7,7 @@
 #include "contact/potential.h"
 #include "contact/row.h"
 #include "math/vec.h"
-#include "multibody/adjoint.h"
+#include "eval/adjoint.h"
 #include "multibody/kink.h"
 #include "multibody/spatial.h"
 

@@ -8,7 +8,7 @@
 #define PB_CONVEX_H
 
 #include "geometry/primitive.h"
-#include "world/model.h"
+#include "model/model.h"
 
 // A shape without its radius, in doubles.
 typedef struct pbCore {

@@ -3,7 +3,7 @@
 #include "geometry/convex.h"
 #include "geometry/pair.h"
 #include "geometry/primitive.h"
-#include "world/model.h"
+#include "model/model.h"
 
 #if !PB_IS_COMPLEX
 

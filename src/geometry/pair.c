@@ -3,7 +3,7 @@
 #include "geometry/pair.h"
 
 #include "geometry/primitive.h"
-#include "world/model.h"
+#include "model/model.h"
 
 static int plane_sphere(const NUM(pbShape) *plane, const NUM(pbShape) *sphere, double margin, NUM(pbHit) *hits) {
   num normal[3];

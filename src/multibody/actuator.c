@@ -1,6 +1,6 @@
 // Actuators: transmission (length, moment), activation dynamics, forces.
 #include "multibody/spatial.h"
-#include "multibody/work.h"
+#include "eval/work.h"
 #include "math/vec.h"
 
 static void put(NUM(pbWork) *w, int *used, int dof, num value) {

@@ -1,6 +1,6 @@
 // Mass matrix, velocities, bias forces, accelerations.
 #include "multibody/spatial.h"
-#include "multibody/work.h"
+#include "eval/work.h"
 #include "math/vec.h"
 
 // Armature that actuators lend to a joint's dof or a tendon: sum of actuator_armature gear^2.

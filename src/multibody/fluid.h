@@ -3,7 +3,7 @@
 #ifndef PB_FLUID_H
 #define PB_FLUID_H
 
-#include "multibody/work.h"
+#include "eval/work.h"
 
 enum {
   pb_fluidBox = -1,    // part type of the inertia box; other types are those of geoms

@@ -1,7 +1,7 @@
 // Passive forces: springs, dampers, gravity compensation, fluid; and their derivative by velocity for implicitfast.
 #include "multibody/kink.h"
 #include "multibody/spatial.h"
-#include "multibody/work.h"
+#include "eval/work.h"
 #include "math/vec.h"
 
 // Damping an actuator lends: actuator_damping gear^2, with its polynomial.

@@ -1,6 +1,6 @@
 // Gradient of the virtual power of force elements: each line below the power it differentiates.
 #include "math/vec.h"
-#include "multibody/adjoint.h"
+#include "eval/adjoint.h"
 #include "multibody/kink.h"
 #include "multibody/spatial.h"
 

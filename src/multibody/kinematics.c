@@ -1,6 +1,6 @@
 // Poses of bodies, joints, geoms and sites; motion axes; inertias about the reference points.
 #include "multibody/spatial.h"
-#include "multibody/work.h"
+#include "eval/work.h"
 #include "math/vec.h"
 
 // Pose of the frame (pos, quat given in the body) in the world.

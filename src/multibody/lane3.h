@@ -4,7 +4,7 @@
 #ifndef PB_LANE3_H
 #define PB_LANE3_H
 
-#include "multibody/adjoint.h"
+#include "eval/adjoint.h"
 
 #define PB_INLINE static inline __attribute__((always_inline))
 

@@ -2,7 +2,7 @@
 #ifndef PB_REFERENCE_H
 #define PB_REFERENCE_H
 
-#include "multibody/work.h"
+#include "eval/work.h"
 
 // solref after the safety rules: mixed formats replaced, the time constant at least two steps.
 static inline void safe_reference(const NUM(pbWork) *w, const num *solref, num out[2], bool friction) {

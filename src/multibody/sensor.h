@@ -2,7 +2,7 @@
 #ifndef PB_SENSOR_H
 #define PB_SENSOR_H
 
-#include "multibody/work.h"
+#include "eval/work.h"
 
 enum { pb_dataReal = 0, pb_dataPositive = 1 };  // mjtDataType of sensors that a cutoff can clamp
 

@@ -1,6 +1,6 @@
 // Gradients of sensors: each function pulls the cotangent of a sensor's value to what the value was made of (sensor.c).
 // Frozen in the gradient by a frame's pose are the motions V, A, Vs as world vectors about ref, and interaction wrenches.
-#include "multibody/adjoint.h"
+#include "eval/adjoint.h"
 #include "multibody/kink.h"
 #include "multibody/sensor.h"
 #include "multibody/spatial.h"

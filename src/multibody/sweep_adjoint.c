@@ -1,6 +1,6 @@
 // Sweeps of the adjoint over the tree: motions up, wrenches down. Derivation in docs/derivatives.md.
 #include "math/vec.h"
-#include "multibody/adjoint.h"
+#include "eval/adjoint.h"
 #include "multibody/lane3.h"
 #include "multibody/spatial.h"
 

@@ -1,4 +1,4 @@
-#include "multibody/work.h"
+#include "eval/work.h"
 
 // Hand out the next piece of the block; with no block, only count.
 static void *take(char *block, size_t *used, size_t size) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/context.h"
-#include "world/model.h"
+#include "model/model.h"
 
 static void free_trajectory(pbContext *ctx, pbTrajectory *tr) {
   pbTermSet_Free(&tr->terms);

@@ -1,4 +1,4 @@
-// Inside of a task: terms of a loss, variables, trajectories. io/task.c fills these structs from a file; the code here knows
+// Inside of a task: terms of a loss, variables, trajectories. io/task/task.c fills these structs from a file; the code here knows
 // no file.
 #ifndef PB_TASK_H
 #define PB_TASK_H

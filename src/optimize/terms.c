@@ -6,7 +6,7 @@
 
 #include "base/context.h"
 #include "optimize/task.h"
-#include "world/model.h"
+#include "model/model.h"
 
 void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *m, int steps) {
   *set = (pbTermSet){.ctx = ctx,

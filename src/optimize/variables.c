@@ -5,8 +5,8 @@
 
 #include "base/context.h"
 #include "optimize/task.h"
-#include "world/model.h"
-#include "world/sphere.h"
+#include "model/model.h"
+#include "model/sphere.h"
 
 static double physical(const pbVariable *v, double z) { return v->logarithm ? exp(v->scale * z) : v->scale * z; }
 static double slope(const pbVariable *v, double value) { return v->logarithm ? v->scale * value : v->scale; }

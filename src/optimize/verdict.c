@@ -8,7 +8,7 @@
 #include "base/context.h"
 #include "optimize/optimizer.h"
 #include "optimize/task.h"
-#include "world/model.h"
+#include "model/model.h"
 
 enum {
   MOST_DENSE = 128,  // unknowns up to which the Jacobian at the answer is formed

@@ -3,8 +3,8 @@
 
 #include "base/context.h"
 #include "rollout/rollout.h"
-#include "world/scratch.h"
-#include "world/wanted.h"
+#include "step/scratch.h"
+#include "step/wanted.h"
 
 void pbChoice_Destroy(pbRollout *r) {
   pbContext_Free(r->ctx, r->unwanted);

@@ -2,7 +2,7 @@
 // state k is that of the start and k time steps.
 #include "multibody/sensor.h"
 #include "rollout/rollout.h"
-#include "world/state_layout.h"
+#include "model/state_layout.h"
 
 // Does sensor i show the time of a state, not its cutoff?
 static bool shows_time(const pbRollout *r, int i, const double *state) {

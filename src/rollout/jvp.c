@@ -3,7 +3,7 @@
 
 #include "base/context.h"
 #include "rollout/rollout.h"
-#include "world/scratch.h"
+#include "step/scratch.h"
 
 typedef struct Ride {
   double *now, *next, *record, *x, *before;  // (count, n) twice, a record, two states

@@ -1,7 +1,7 @@
 #include <unistd.h>
 
 #include "rollout/rollout.h"
-#include "world/model.h"
+#include "model/model.h"
 
 static pbStatus begin(pbContext *ctx, const pbModel *model, int steps, pbRolloutPlan *plan) {
   if (steps < 0)

@@ -7,8 +7,8 @@
 #include "base/arena.h"
 #include "base/context.h"
 #include "rollout/rollout.h"
-#include "world/model.h"
-#include "world/scratch.h"
+#include "model/model.h"
+#include "step/scratch.h"
 
 static void layout(pbArena *a, pbRollout *r) {
   size_t nx = (size_t)r->nx, n = (size_t)r->n, record = (size_t)r->nrecord;

@@ -6,7 +6,7 @@
 #include <pullback/rollout.h>
 
 #include "rollout/schedule.h"
-#include "world/event.h"
+#include "impact/event.h"
 #include "world/kept.h"
 
 typedef struct pbTicker {  // progress of one call, and its end

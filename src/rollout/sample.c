@@ -13,9 +13,9 @@
 #include "base/context.h"
 #include "base/rng.h"
 #include "rollout/rollout.h"
-#include "world/impact.h"
-#include "world/model.h"
-#include "world/scratch.h"
+#include "impact/impact.h"
+#include "model/model.h"
+#include "step/scratch.h"
 
 enum { per_sample = 400, few = 200 };  // one sample of each kind for so many steps; below so many all are cheap
 // A quotient is taken over moves of this length, and where it does not agree over shorter ones: what lies within a move of a contact

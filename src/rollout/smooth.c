@@ -3,8 +3,8 @@
 
 #include "base/context.h"
 #include "rollout/rollout.h"
-#include "world/model.h"
-#include "world/scratch.h"
+#include "model/model.h"
+#include "step/scratch.h"
 
 static const char *const names[pb_gradientKindCount] = {"exact", "event", "smooth"};
 

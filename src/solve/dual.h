@@ -5,7 +5,7 @@
 #ifndef PB_DUAL_H
 #define PB_DUAL_H
 
-#include "multibody/work.h"
+#include "eval/work.h"
 
 // Forces, qacc, Ma, x, zones (0: no force), from nothing. pb_no_convergence: w->residual and w->worst_row tell.
 pbStatus NUM(pbDual_Solve)(NUM(pbWork) *w);

@@ -4,7 +4,7 @@
 //
 // and the cotangents are  z . (-dJ a + d(aref) - f dR),  -u . (dN by mu and loss),  lam . (the residual of the equations of motion).
 #include "contact/law.h"
-#include "multibody/adjoint.h"
+#include "eval/adjoint.h"
 #include "solve/dual.h"
 
 // x := A'^-1 x of P A = L U; y is room for as many.

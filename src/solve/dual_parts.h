@@ -3,7 +3,7 @@
 #define PB_DUAL_PARTS_H
 
 #include "linalg/lu.h"
-#include "multibody/work.h"
+#include "eval/work.h"
 
 // ---- dual.c -----------------------------------------------------------------------------------------------------------
 // x = A f + b

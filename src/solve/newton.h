@@ -2,7 +2,7 @@
 #ifndef PB_NEWTON_H
 #define PB_NEWTON_H
 
-#include "multibody/work.h"
+#include "eval/work.h"
 
 // Force f = -ds/dx, Hessian K (dim x dim, row-major; only where the zone is not 0) and zone (active set) of a row at its x;
 // returns the cost.

@@ -3,14 +3,14 @@
 
 #include "base/context.h"
 #include "math/vec.h"
-#include "world/couple.h"
-#include "world/deform_step.h"
-#include "world/impact.h"
-#include "world/jvp.h"
+#include "couple/couple.h"
+#include "couple/deform_step.h"
+#include "impact/impact.h"
+#include "step/jvp.h"
 #include "world/kept.h"
-#include "world/scratch.h"
-#include "world/sphere.h"
-#include "world/vjp.h"
+#include "step/scratch.h"
+#include "model/sphere.h"
+#include "step/vjp.h"
 
 pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record, const pbInput *input,
                     const pbDirection *direction, pbScratch *s, double *next, double *sensordata, double *xpos,

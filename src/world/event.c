@@ -1,12 +1,12 @@
-#include "world/event.h"
+#include "impact/event.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "world/integrate.h"
-#include "world/jvp.h"
+#include "step/integrate.h"
+#include "step/jvp.h"
 #include "world/kept.h"
-#include "world/scratch.h"
+#include "step/scratch.h"
 
 // The velocity at which the step moves positions: the new one, or for Runge-Kutta about the mean.
 static void velocity_across(const pbScratch *s, const double *stages, double *v) {

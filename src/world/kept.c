@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "solve/newton.h"
-#include "world/couple.h"
-#include "world/deform_step.h"
-#include "world/impact.h"
-#include "world/scratch.h"
-#include "world/sphere.h"
+#include "couple/couple.h"
+#include "couple/deform_step.h"
+#include "impact/impact.h"
+#include "step/scratch.h"
+#include "model/sphere.h"
 
 // One walk over what is kept, for all directions: counting (at NULL), saving, loading.
 typedef struct walk {

@@ -9,14 +9,14 @@
 
 #include "base/context.h"
 #include "math/vec.h"
-#include "world/couple.h"
-#include "world/deform_step.h"
-#include "world/impact.h"
-#include "world/integrate.h"
-#include "world/jvp.h"
-#include "world/scratch.h"
-#include "world/sphere.h"
-#include "world/vjp.h"
+#include "couple/couple.h"
+#include "couple/deform_step.h"
+#include "impact/impact.h"
+#include "step/integrate.h"
+#include "step/jvp.h"
+#include "step/scratch.h"
+#include "model/sphere.h"
+#include "step/vjp.h"
 
 // ---- state ----------------------------------------------------------------------------------------------------------
 int pbModel_StateSize(const pbModel *m) { return state_layout(m).size; }

@@ -1,4 +1,4 @@
-#include "world/variants.h"
+#include "step/variants.h"
 
 #define DECLARE(suffix)                                                                                                    \
   double pbFinite_Sum##suffix(const double *x, size_t n);                                                                  \

@@ -1,5 +1,5 @@
 // What an evaluation found, for either program.
-#include "multibody/work.h"
+#include "eval/work.h"
 
 enum { numbers = 9 };  // of a contact: geoms, hit, distance, place, two of its normal's components
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 #include <glob.h>
 
-#include "world/scratch.h"
+#include "step/scratch.h"
 
 #include <pullback/pullback.h>
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "world/kept.h"
-#include "world/scratch.h"
+#include "step/scratch.h"
 
 #include <pullback/pullback.h>
 

@@ -249,7 +249,7 @@ def quotient(f, steps=(1e-3, 1e-4, 1e-5, 1e-6)):
 
 @functools.lru_cache(maxsize=None)
 def field_table():
-    """Lists of src/world/model_fields.h: name -> kind ('int', 'param', 'constant', 'size', 'option')."""
+    """Lists of src/model/model_fields.h: name -> kind ('int', 'param', 'constant', 'size', 'option')."""
     import re
 
     text = open(os.path.join(HERE, "..", "..", "src", "world", "model_fields.h")).read()

@@ -9,7 +9,7 @@
 
 #include "geometry/pair.h"
 #include "math/vec.h"
-#include "world/model.h"
+#include "model/model.h"
 
 #include "geometry_cases.inc"  // static const geometry_case cases[]
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "world/scratch.h"
+#include "step/scratch.h"
 
 #include <pullback/pullback.h>
 

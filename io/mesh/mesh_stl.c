@@ -1,0 +1,77 @@
+// STL, text or binary: triangles with corners of their own, joined where they lie at the same place.
+#include "io/mesh/mesh_reader.h"
+
+static pbStatus add_triangle(pbMeshReader *r, const double x[3][3]) {
+  int first = r->mesh->points;
+  for (int k = 0; k < 3; k++) PB_TRY(pbRead_AddPoint(r, x[k]));
+  return pbRead_AddCell(r, pb_cellTriangle, (int[3]){first, first + 1, first + 2}, 0);
+}
+
+static pbStatus numbers(pbMeshReader *r, double *x) {
+  for (int k = 0; k < 3; k++) PB_TRY(pbRead_Real(r, pb_readFloat32, &x[k]));
+  return pb_ok;
+}
+
+static pbStatus text_facet(pbMeshReader *r) {
+  char word[PB_MESH_WORD];
+  double x[3][3];
+  PB_TRY(pbRead_Expect(r, "normal"));
+  for (int k = 0; k < 3; k++) pbRead_Word(r, word);  // may be anything: the corners say it
+  PB_TRY(pbRead_Expect(r, "outer"));
+  PB_TRY(pbRead_Expect(r, "loop"));
+  for (int k = 0; k < 3; k++) {
+    PB_TRY(pbRead_Expect(r, "vertex"));
+    PB_TRY(numbers(r, x[k]));
+  }
+  PB_TRY(pbRead_Expect(r, "endloop"));
+  PB_TRY(pbRead_Expect(r, "endfacet"));
+  return add_triangle(r, x);
+}
+
+static pbStatus read_text(pbMeshReader *r) {
+  char word[PB_MESH_WORD];
+  while (pbRead_Word(r, word)) {
+    if (strcmp(word, "solid") != 0) return pbRead_Fail(r, "'solid' is expected, not '%.60s'", word);
+    pbRead_SkipLine(r);
+    for (;;) {
+      if (!pbRead_Word(r, word)) return pbRead_Fail(r, "the file ends before 'endsolid'");
+      if (!strcmp(word, "endsolid")) break;
+      if (strcmp(word, "facet") != 0) return pbRead_Fail(r, "'facet' or 'endsolid' is expected, not '%.60s'", word);
+      PB_TRY(text_facet(r));
+    }
+    pbRead_SkipLine(r);
+  }
+  return pb_ok;
+}
+
+static pbStatus read_bytes(pbMeshReader *r) {
+  int count;
+  double x[3][3];
+  r->binary = true;
+  if (r->end - r->at < 84) return pbRead_Fail(r, "neither text that begins with 'solid' nor long enough for a binary STL");
+  r->at += 80;
+  PB_TRY(pbRead_Count(r, pb_readUint32, 50, "triangles", &count));
+  for (int i = 0; i < count; i++) {
+    if (r->end - r->at < 50) return pbRead_Fail(r, "the file is cut short: %d triangles of %d", i, count);
+    r->at += 12;  // the normal
+    for (int k = 0; k < 3; k++) PB_TRY(numbers(r, x[k]));
+    r->at += 2;
+    PB_TRY(add_triangle(r, x));
+  }
+  return pb_ok;
+}
+
+// Binary files may begin with "solid", too: their length tells.
+static bool is_text(const pbMeshReader *r) {
+  size_t size = (size_t)(r->end - r->begin);
+  if (size >= 84 && (size - 84) % 50 == 0 && (size - 84) / 50 == (uint32_t)pbRead_IntegerAt(r->begin + 80, pb_readUint32, false))
+    return false;
+  const unsigned char *at = r->begin;
+  while (at < r->end && strchr(" \t\r\n", *at) && *at) at++;
+  return r->end - at >= 5 && !memcmp(at, "solid", 5);
+}
+
+pbStatus pbRead_Stl(pbMeshReader *r) {
+  PB_TRY(is_text(r) ? read_text(r) : read_bytes(r));
+  return pbMesh_Weld(r->mesh);
+}

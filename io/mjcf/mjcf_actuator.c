@@ -1,0 +1,206 @@
+// The shortcuts of MJCF's actuators, lowered to the general form as MuJoCo 4.0 does (Modeling, "Shortcuts"). A defaults class has
+// one actuator default. Mechanical attributes (gear, ranges, ...) are inherited from it whatever it was written as; what a
+// shortcut means by its own attributes only from a default written as the same shortcut or as general with the shortcut's gain
+// type, in the nearest class up the hierarchy.
+#include <string.h>
+
+#include "io/mjcf/mjcf_reader.h"
+
+// ---- transmission -------------------------------------------------------------------------------------------------------
+
+static pbStatus read_target(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def) {
+  static const struct {
+    const char *attribute;
+    int type;
+  } kinds[] = {{"joint", pb_trnJoint}, {"jointinparent", pb_trnJointInParent}, {"tendon", pb_trnTendon}, {"site", pb_trnSite}};
+  const char *first = NULL;
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    const char *target = pbXml_Get(node, kinds[i].attribute);
+    if (!target) continue;
+    if (first) return FAIL(node, "has both '%s' and '%s'; an actuator acts on one thing", first, kinds[i].attribute);
+    first = kinds[i].attribute;
+    def->trntype = kinds[i].type;
+    def->target = pbSpec_Text(reader->spec, target);
+    if (!def->target) return NO_MEMORY(node);
+  }
+  if (pbXml_Get(node, "refsite") && def->trntype != pb_trnSite && def->trntype != pb_trnNone)
+    return FAIL(node, "'refsite' goes with 'site' only");
+  return pb_ok;
+}
+
+// ---- shortcuts ----------------------------------------------------------------------------------------------------------
+
+typedef struct shortcut shortcut;
+struct shortcut {
+  const char *element;
+  int gaintype;
+  // *def has its gain, bias and dynamics reset; `from` is what to inherit them from.
+  pbStatus (*read)(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def);
+};
+
+static pbStatus read_motor(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  (void)reader, (void)node, (void)from, (void)def;
+  return pb_ok;
+}
+
+static pbStatus read_damping(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def) {
+  double kv, ratio;
+  bool has_kv = pbMjcf_Real(reader, node, "kv", &kv), has_ratio = pbMjcf_Real(reader, node, "dampratio", &ratio);
+  if (has_kv && has_ratio) return FAIL(node, "'kv' and 'dampratio' both say how it is damped; give one");
+  if (has_kv && kv < 0) return FAIL(node, "'kv' is negative");
+  if (has_ratio && ratio < 0) return FAIL(node, "'dampratio' is negative");
+  if (has_kv) def->biasprm[2] = -kv;
+  if (has_ratio) def->biasprm[2] = ratio;
+  return pb_ok;
+}
+
+// The range of the target, or one that is given: what the element says rules over what it inherits.
+static pbStatus read_range(pbMjcfReader *reader, const pbXmlNode *node, const char *attribute, double *range,
+                           double *inheritrange) {
+  bool own = pbMjcf_Real(reader, node, "inheritrange", inheritrange) && *inheritrange > 0;
+  bool given = pbXml_Get(node, attribute);
+  if (own && !given) range[0] = range[1] = 0;
+  if (given && !own) *inheritrange = 0;
+  if (*inheritrange > 0 && (range[0] || range[1]))
+    return FAIL(node, "'%s' and 'inheritrange' both give the range; give one", attribute);
+  return pb_ok;
+}
+
+// force = kp (u - length) - kv velocity
+static pbStatus read_servo(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  double kp = from->gainprm[0], timeconst;
+  (void)pbMjcf_Real(reader, node, "kp", &kp);
+  def->gainprm[0] = kp;
+  def->biastype = pb_biasAffine;
+  def->biasprm[1] = -kp;
+  def->biasprm[2] = from->biasprm[2];
+  PB_TRY(read_damping(reader, node, def));
+  if (from->dyntype == pb_dynFilterExact) {
+    def->dyntype = pb_dynFilterExact;
+    def->dynprm[0] = from->dynprm[0];
+  }
+  if (!pbMjcf_Real(reader, node, "timeconst", &timeconst)) return pb_ok;
+  if (timeconst < 0) return FAIL(node, "'timeconst' is negative");
+  def->dynprm[0] = timeconst;
+  def->dyntype = timeconst == 0 ? pb_dynNone : pb_dynFilterExact;
+  return pb_ok;
+}
+
+static pbStatus read_position(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  PB_TRY(read_servo(reader, node, from, def));
+  def->inheritrange = from->inheritrange;
+  return read_range(reader, node, "ctrlrange", def->ctrlrange, &def->inheritrange);
+}
+
+static pbStatus read_intvelocity(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  PB_TRY(read_servo(reader, node, from, def));
+  def->dyntype = pb_dynIntegrator;
+  def->inheritrange = from->inheritrange;
+  return read_range(reader, node, "actrange", def->actrange, &def->inheritrange);
+}
+
+static pbStatus read_velocity(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  double kv = from->gainprm[0];
+  (void)pbMjcf_Real(reader, node, "kv", &kv);
+  def->gainprm[0] = kv;
+  def->biasprm[2] = -kv;
+  def->biastype = pb_biasAffine;
+  return pb_ok;
+}
+
+// force = -kv u velocity
+static pbStatus read_damper(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  double kv = from->gaintype == pb_gainAffine ? -from->gainprm[2] : 0;
+  (void)pbMjcf_Real(reader, node, "kv", &kv);
+  if (kv < 0) return FAIL(node, "'kv' is negative");
+  if (def->ctrlrange[0] < 0 || def->ctrlrange[1] < 0) return FAIL(node, "'ctrlrange' of a damper is negative");
+  def->gaintype = pb_gainAffine;
+  def->gainprm[0] = 0;
+  def->gainprm[2] = -kv;
+  def->ctrllimited = pb_true;
+  return pb_ok;
+}
+
+static pbStatus read_cylinder(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  double diameter = -1;
+  int count;
+  def->dyntype = pb_dynFilter;
+  def->dynprm[0] = from->dynprm[0];
+  def->biastype = pb_biasAffine;
+  memcpy(def->biasprm, from->biasprm, 3 * sizeof(double));
+  def->gainprm[0] = from->gainprm[0];
+  (void)pbMjcf_Real(reader, node, "timeconst", &def->dynprm[0]);
+  (void)pbMjcf_Reals(reader, node, "bias", def->biasprm, 3, &count);
+  (void)pbMjcf_Real(reader, node, "area", &def->gainprm[0]);
+  if (pbMjcf_Real(reader, node, "diameter", &diameter) && diameter >= 0)
+    def->gainprm[0] = 3.14159265358979323846 / 4 * diameter * diameter;
+  return pb_ok;
+}
+
+static const shortcut shortcuts[] = {
+    {"motor", pb_gainFixed, read_motor},
+    {"position", pb_gainFixed, read_position},
+    {"intvelocity", pb_gainFixed, read_intvelocity},
+    {"velocity", pb_gainFixed, read_velocity},
+    {"damper", pb_gainAffine, read_damper},
+    {"cylinder", pb_gainFixed, read_cylinder},
+};
+
+// ---- inheritance --------------------------------------------------------------------------------------------------------
+
+static bool can_inherit(const shortcut *s, const pbMjcfClass *class) {
+  if (!strcmp(class->written_as, s->element)) return true;
+  return !strcmp(class->written_as, "general") && class->actuator.gaintype == s->gaintype;
+}
+
+static void reset(pbActuatorDef *def) {
+  pbActuatorDef plain = pbActuatorDef_Default();
+  memcpy(def->dynprm, plain.dynprm, sizeof plain.dynprm);
+  memcpy(def->gainprm, plain.gainprm, sizeof plain.gainprm);
+  memcpy(def->biasprm, plain.biasprm, sizeof plain.biasprm);
+  def->dyntype = plain.dyntype;
+  def->gaintype = plain.gaintype;
+  def->biastype = plain.biastype;
+  def->actdim = plain.actdim;
+  def->actearly = plain.actearly;
+}
+
+// Shortcuts go by the range alone, in MuJoCo 4.0.0 even where the element says otherwise.
+static void forget_actlimited(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def) {
+  const char *given = pbXml_Get(node, "actlimited");
+  if (given && strcmp(given, "auto"))
+    pbContext_Warn(reader->ctx,
+                   "%.400s:%d:%d: %s: 'actlimited' has no effect on this shortcut, as in MuJoCo 4.0.0; leave 'actrange' away",
+                   node->place.file, node->place.line, node->place.column, node->name);
+  def->actlimited = pb_auto;
+}
+
+pbStatus pbMjcf_Actuator(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfClass *class, pbActuatorDef *def) {
+  *def = class->actuator;
+  def->place = node->place;
+  if (!strcmp(node->name, "general")) {
+    PB_TRY(pbMjcf_Store(reader, node, def));
+    return read_target(reader, node, def);
+  }
+  for (size_t i = 0; i < sizeof shortcuts / sizeof *shortcuts; i++) {
+    const shortcut *s = &shortcuts[i];
+    if (strcmp(node->name, s->element)) continue;
+    pbActuatorDef plain = pbActuatorDef_Default();
+    const pbMjcfClass *from = class;
+    while (from && !can_inherit(s, from)) from = from->parent;
+    reset(def);
+    PB_TRY(pbMjcf_Store(reader, node, def));
+    PB_TRY(read_target(reader, node, def));
+    forget_actlimited(reader, node, def);
+    return s->read(reader, node, from ? &from->actuator : &plain, def);
+  }
+  return REFUSE(node, "this actuator is not supported");
+}
+
+pbStatus pbMjcf_ActuatorDefault(pbMjcfReader *reader, const pbXmlNode *node, pbMjcfClass *class) {
+  pbActuatorDef def;
+  PB_TRY(pbMjcf_Actuator(reader, node, class, &def));
+  class->actuator = def;
+  class->written_as = node->name;
+  return pb_ok;
+}

@@ -1,0 +1,76 @@
+// Inside of the MJCF reader: what its files share. One reader per file that is read.
+#ifndef PB_IO_MJCF_READER_H
+#define PB_IO_MJCF_READER_H
+
+#include <locale.h>
+
+#include "io/mjcf/mjcf_schema.h"
+#include "io/mjcf/mjcf_xml.h"
+#include "compile/spec_names.h"
+
+typedef struct pbMjcfElement {  // an element of the table: rows [first + 1, first + count) are its attributes
+  const char *path;
+  int first, count;
+} pbMjcfElement;
+
+typedef struct pbMjcfClass {  // a defaults class, all values resolved
+  const char *name;
+  const struct pbMjcfClass *parent;
+  const char *written_as;  // element the actuator default was written with
+  pbJointDef joint;
+  pbGeomDef geom;
+  pbSiteDef site;
+  pbCameraDef camera;
+  pbLightDef light;
+  pbPairDef pair;
+  pbEqualityDef equality;
+  pbTendonDef tendon;
+  pbActuatorDef actuator;
+  double material_rgba[4];
+} pbMjcfClass;
+
+enum { PB_MJCF_CLASSES = 10000, PB_MJCF_TEXT = 1000 };  // most defaults classes; most bytes of a name
+
+typedef struct pbMjcfReader {
+  pbContext *ctx;
+  pbSpec *spec;
+  pbXmlDocument document;
+  locale_t c_locale;
+  const pbMjcfRow *rows;
+  pbMjcfElement *elements;
+  int element_count;
+  pbMjcfClass **classes;
+  int class_count;
+  int work;       // elements looked at for replicas
+  pbNames names;  // of defaults classes (kind -1), and while replicas are made of elements (kind: pb_ref*)
+} pbMjcfReader;
+
+#define FAIL(node, ...)   pbXml_Fail(&reader->document, pb_bad_input, node, __VA_ARGS__)
+#define REFUSE(node, ...) pbXml_Fail(&reader->document, pb_unsupported, node, __VA_ARGS__)
+#define NO_MEMORY(node)   pbXml_Fail(&reader->document, pb_no_memory, node, "no memory to read it")
+
+// ---- mjcf_values.c: text to values
+// Numbers of a text into out (at most `most` are stored); *count is how many there are. False: not a number at *bad.
+bool pbMjcf_Numbers(const pbMjcfReader *reader, const char *text, double *out, int most, int *count, const char **bad);
+// Check the value of an attribute against its row; for refused ones against the neutral value.
+PB_NODISCARD pbStatus pbMjcf_CheckValue(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfRow *row, const char *value);
+// Store all attributes of a node that have a place in *def (the definition of its kind).
+PB_NODISCARD pbStatus pbMjcf_Store(pbMjcfReader *reader, const pbXmlNode *node, void *def);
+// Values of single attributes that code takes up (already checked): true if given.
+bool pbMjcf_Real(const pbMjcfReader *reader, const pbXmlNode *node, const char *attribute, double *value);
+bool pbMjcf_Reals(const pbMjcfReader *reader, const pbXmlNode *node, const char *attribute, double *values, int most, int *count);
+int pbMjcf_Word(const pbMjcfReader *reader, const pbXmlNode *node, const char *attribute, int otherwise);
+const pbMjcfRow *pbMjcf_Row(const pbMjcfReader *reader, const pbXmlNode *node, const char *attribute);
+
+// ---- mjcf_check.c: the whole tree against the table
+PB_NODISCARD pbStatus pbMjcf_Index(pbMjcfReader *reader);
+PB_NODISCARD pbStatus pbMjcf_CheckTree(pbMjcfReader *reader);
+
+// ---- mjcf_replicate.c: replicate becomes frames, what refers to the contents is copied as well
+PB_NODISCARD pbStatus pbMjcf_Replicate(pbMjcfReader *reader);
+
+// ---- mjcf_actuator.c: an actuator element of a class onto a definition; a default of one onto the class
+PB_NODISCARD pbStatus pbMjcf_Actuator(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfClass *class, pbActuatorDef *def);
+PB_NODISCARD pbStatus pbMjcf_ActuatorDefault(pbMjcfReader *reader, const pbXmlNode *node, pbMjcfClass *class);
+
+#endif

@@ -1,0 +1,455 @@
+// replicate, unrolled in the tree before it is read: every replica is a frame with a copy of the contents, names with a suffix.
+// Whatever beside the tree refers to the contents is copied along with each replica, its references with the suffix, and the
+// original is dropped. The rules of which references may stay without suffix are MuJoCo's (an attach within one model): bodies in
+// the order of the file, the list of an element kind at the time of each replica.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "io/mjcf/mjcf_reader.h"
+
+#define IS(node, text) (!strcmp((node)->name, text))
+
+typedef struct unroll {
+  pbMjcfReader *reader;
+  const char *suffix;  // of the replica at work
+  pbXmlNode *dropped;  // elements beside the tree that went with the originals
+} unroll;
+
+// ---- names that are there -----------------------------------------------------------------------------------------------
+
+static int kind_of(const pbXmlNode *node) {
+  static const struct {
+    const char *element;
+    int kind;
+  } kinds[] = {{"body", pb_refBody}, {"joint", pb_refJoint},   {"freejoint", pb_refJoint}, {"geom", pb_refGeom},
+               {"site", pb_refSite}, {"camera", pb_refCamera}, {"light", pb_refLight}};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (IS(node, kinds[i].element)) return kinds[i].kind;
+  return pb_refNone;
+}
+
+static bool is_there(const pbMjcfReader *reader, int kind, const char *name) {
+  if (kind == pb_refXbody) kind = pb_refBody;
+  return pbNames_Find(&reader->names, kind, name) >= 0;
+}
+
+static pbStatus set_name(pbMjcfReader *reader, const pbXmlNode *node, int kind, int present) {
+  const char *name = pbXml_Get(node, "name");
+  if (!name || !*name || kind == pb_refNone) return pb_ok;
+  return pbNames_Set(&reader->names, kind, name, present) ? pb_ok : NO_MEMORY(node);
+}
+
+static pbStatus set_names_below(pbMjcfReader *reader, const pbXmlNode *node, int present) {
+  PB_TRY(set_name(reader, node, kind_of(node), present));
+  for (pbXmlNode *child = node->first; child; child = child->next) PB_TRY(set_names_below(reader, child, present));
+  return pb_ok;
+}
+
+// Kind of the elements of a section beside the tree, as far as others refer to them.
+static int kind_beside(const pbXmlNode *section) {
+  if (IS(section, "tendon")) return pb_refTendon;
+  if (IS(section, "actuator")) return pb_refActuator;
+  return IS(section, "sensor") ? pb_refSensor : pb_refNone;
+}
+
+// ---- copies -------------------------------------------------------------------------------------------------------------
+
+static const char *with_suffix(pbMjcfReader *reader, const char *text, const char *suffix) {
+  size_t length = strlen(text), more = strlen(suffix);
+  char *made = pbPool_Take(&reader->document.pool, length + more + 1, 1);
+  if (!made) return NULL;
+  memcpy(made, text, length);
+  memcpy(made + length, suffix, more);
+  return made;
+}
+
+// Give a node attributes of its own, with `attribute` set to value.
+static pbStatus set_attribute(pbMjcfReader *reader, pbXmlNode *node, const char *attribute, const char *value) {
+  pbXmlAttribute *own = pbPool_Take(&reader->document.pool, (size_t)node->attribute_count, sizeof *own);
+  if (!own || !value) return NO_MEMORY(node);
+  for (int i = 0; i < node->attribute_count; i++) {
+    own[i] = node->attributes[i];
+    if (!strcmp(own[i].name, attribute)) own[i].value = value;
+  }
+  node->attributes = own;
+  return pb_ok;
+}
+
+static pbStatus suffix_attribute(unroll *u, pbXmlNode *node, const char *attribute) {
+  const char *value = pbXml_Get(node, attribute);
+  if (!value || !*value) return pb_ok;
+  if (strlen(value) + strlen(u->suffix) > PB_MJCF_TEXT) {
+    pbMjcfReader *reader = u->reader;
+    return FAIL(node, "its name in a replica is longer than %d bytes", PB_MJCF_TEXT);
+  }
+  return set_attribute(u->reader, node, attribute, with_suffix(u->reader, value, u->suffix));
+}
+
+static pbStatus copy_below(unroll *u, const pbXmlNode *node, pbXmlNode *parent) {
+  pbXmlNode *copy = pbXml_Copy(&u->reader->document, node, parent);
+  if (!copy) return pb_bad_input;
+  PB_TRY(suffix_attribute(u, copy, "name"));
+  if (IS(node, "camera") || IS(node, "light")) PB_TRY(suffix_attribute(u, copy, "target"));
+  for (pbXmlNode *child = node->first; child; child = child->next) PB_TRY(copy_below(u, child, copy));
+  return set_name(u->reader, copy, kind_of(copy), 1);
+}
+
+// ---- what refers to the contents ----------------------------------------------------------------------------------------
+
+// Does "name" + suffix exist; else, where `loose` allows, "name" itself? *suffixed says which it was.
+static bool resolves(const unroll *u, int kind, const char *name, bool *suffixed) {
+  char text[2 * PB_MJCF_TEXT + 32];
+  int n = snprintf(text, sizeof text, "%s%s", name, u->suffix);
+  *suffixed = n > 0 && (size_t)n < sizeof text && is_there(u->reader, kind, text);
+  return *suffixed;
+}
+
+typedef struct reference {
+  const char *attribute;
+  int kind;
+} reference;
+
+// References of an element beside the tree; the number of them. Stations of tendons are not among them.
+static int references_of(const pbXmlNode *node, reference *out) {
+  static const struct {
+    const char *section;
+    reference reference;
+  } all[] = {{"contact", {"geom1", pb_refGeom}},       {"contact", {"geom2", pb_refGeom}},
+             {"contact", {"body1", pb_refBody}},       {"contact", {"body2", pb_refBody}},
+             {"equality", {"body1", pb_refBody}},      {"equality", {"body2", pb_refBody}},
+             {"equality", {"site1", pb_refSite}},      {"equality", {"site2", pb_refSite}},
+             {"equality", {"joint1", pb_refJoint}},    {"equality", {"joint2", pb_refJoint}},
+             {"equality", {"tendon1", pb_refTendon}},  {"equality", {"tendon2", pb_refTendon}},
+             {"actuator", {"joint", pb_refJoint}},     {"actuator", {"jointinparent", pb_refJoint}},
+             {"actuator", {"tendon", pb_refTendon}},   {"actuator", {"site", pb_refSite}},
+             {"actuator", {"refsite", pb_refSite}},    {"sensor", {"site", pb_refSite}},
+             {"sensor", {"joint", pb_refJoint}},       {"sensor", {"tendon", pb_refTendon}},
+             {"sensor", {"actuator", pb_refActuator}}, {"sensor", {"body", pb_refBody}}};
+  static const struct {
+    const char *word;
+    int kind;
+  } frames[] = {
+      {"body", pb_refBody}, {"xbody", pb_refBody}, {"geom", pb_refGeom}, {"site", pb_refSite}, {"camera", pb_refCamera}};
+  int count = 0;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    const char *value = IS(node->parent, all[i].section) ? pbXml_Get(node, all[i].reference.attribute) : NULL;
+    if (value && *value) out[count++] = all[i].reference;
+  }
+  for (size_t i = 0; i < sizeof frames / sizeof *frames; i++) {
+    const char *object = pbXml_Get(node, "objtype"), *other = pbXml_Get(node, "reftype");
+    if (object && !strcmp(object, frames[i].word)) out[count++] = (reference){"objname", frames[i].kind};
+    if (other && !strcmp(other, frames[i].word)) out[count++] = (reference){"refname", frames[i].kind};
+  }
+  return count;
+}
+
+// May one of two references stay as it is when the other has a replica?
+static bool is_loose(const pbXmlNode *node) { return IS(node->parent, "contact") || IS(node->parent, "sensor"); }
+
+// Which references of a copy take the suffix; false: no copy is made.
+static bool plan_copy(const unroll *u, const pbXmlNode *node, const reference *references, int count, bool *suffixed) {
+  int found = 0;
+  for (int i = 0; i < count; i++)
+    found += resolves(u, references[i].kind, pbXml_Get(node, references[i].attribute), &suffixed[i]);
+  if (found == count) return true;
+  if (!is_loose(node) || !found) return false;
+  for (int i = 0; i < count; i++)
+    if (!suffixed[i] && !is_there(u->reader, references[i].kind, pbXml_Get(node, references[i].attribute))) return false;
+  return true;
+}
+
+// A tendon is copied if one station has a replica; stations outside stay as they are.
+static pbStatus copy_tendon(unroll *u, const pbXmlNode *node, pbXmlNode *section) {
+  bool any = false, suffixed;
+  for (pbXmlNode *station = node->first; station; station = station->next) {
+    if (IS(station, "pulley")) continue;
+    int kind = IS(station, "joint") ? pb_refJoint : pb_refSite;
+    const char *name = pbXml_Get(station, station->name);
+    any |= resolves(u, kind, name, &suffixed);
+    if (!suffixed && !is_there(u->reader, kind, name)) return pb_ok;
+  }
+  if (!any) return pb_ok;
+  pbXmlNode *copy = pbXml_Copy(&u->reader->document, node, section);
+  if (!copy) return pb_bad_input;
+  PB_TRY(suffix_attribute(u, copy, "name"));
+  for (pbXmlNode *station = node->first; station; station = station->next) {
+    pbXmlNode *made = pbXml_Copy(&u->reader->document, station, copy);
+    if (!made) return pb_bad_input;
+    int kind = IS(station, "joint") ? pb_refJoint : pb_refSite;
+    if (!IS(station, "pulley") && resolves(u, kind, pbXml_Get(station, station->name), &suffixed))
+      PB_TRY(suffix_attribute(u, made, station->name));
+  }
+  return set_name(u->reader, copy, pb_refTendon, 1);
+}
+
+static pbStatus copy_tuple(unroll *u, const pbXmlNode *node, pbXmlNode *section) {
+  bool suffixed;
+  for (pbXmlNode *entry = node->first; entry; entry = entry->next) {
+    const char *type = pbXml_Get(entry, "objtype");
+    int kind = !strcmp(type, "xbody")      ? pb_refBody
+               : !strcmp(type, "actuator") ? pb_refActuator
+               : !strcmp(type, "tendon")   ? pb_refTendon
+               : !strcmp(type, "sensor")   ? pb_refSensor
+                                           : kind_of(&(pbXmlNode){.name = type});
+    if (!resolves(u, kind, pbXml_Get(entry, "objname"), &suffixed)) return pb_ok;
+  }
+  pbXmlNode *copy = pbXml_Copy(&u->reader->document, node, section);
+  if (!copy) return pb_bad_input;
+  PB_TRY(suffix_attribute(u, copy, "name"));
+  for (pbXmlNode *entry = node->first; entry; entry = entry->next) {
+    pbXmlNode *made = pbXml_Copy(&u->reader->document, entry, copy);
+    if (!made) return pb_bad_input;
+    PB_TRY(suffix_attribute(u, made, "objname"));
+  }
+  return pb_ok;
+}
+
+static pbStatus copy_plain(unroll *u, const pbXmlNode *node, pbXmlNode *section, int kind) {
+  reference references[16];
+  bool suffixed[16];
+  int count = references_of(node, references);
+  if (!plan_copy(u, node, references, count, suffixed)) return pb_ok;
+  pbXmlNode *copy = pbXml_Copy(&u->reader->document, node, section);
+  if (!copy) return pb_bad_input;
+  PB_TRY(suffix_attribute(u, copy, "name"));
+  for (int i = 0; i < count; i++)
+    if (suffixed[i]) PB_TRY(suffix_attribute(u, copy, references[i].attribute));
+  return set_name(u->reader, copy, kind, 1);
+}
+
+// Elements looked at for all replicas together: the time a file can take is limited like everything else.
+enum { MOST_WORK = 50000000 };
+
+static pbStatus count_work(pbMjcfReader *reader, const pbXmlNode *node) {
+  return ++reader->work <= MOST_WORK ? pb_ok : FAIL(node, "there are too many replicas for so many elements beside the tree");
+}
+
+static pbStatus copy_beside(unroll *u, const pbXmlNode *node, pbXmlNode *section) {
+  PB_TRY(count_work(u->reader, node));
+  if (IS(section, "tendon")) return copy_tendon(u, node, section);
+  if (IS(section, "custom")) return IS(node, "tuple") ? copy_tuple(u, node, section) : pb_ok;
+  return copy_plain(u, node, section, kind_beside(section));
+}
+
+// Sections in the order in which MuJoCo copies them: what is referred to first.
+static const char *const beside[] = {"contact", "tendon", "equality", "actuator", "sensor", "custom"};
+enum { BESIDE = sizeof beside / sizeof *beside };
+
+// Copies of one replica go to the end of the last section of the kind, so that they come after everything of it.
+static pbStatus copy_references(unroll *u) {
+  pbXmlNode *root = u->reader->document.root;
+  for (int k = 0; k < BESIDE; k++) {
+    pbXmlNode *end = NULL;
+    for (pbXmlNode *section = root->first; section; section = section->next)
+      if (IS(section, beside[k])) end = section;
+    const pbXmlNode *stop = end ? end->last : NULL;  // copies come behind it
+    for (pbXmlNode *section = root->first; section; section = section->next) {
+      if (!IS(section, beside[k])) continue;
+      const pbXmlNode *last = section == end ? stop : section->last;
+      for (pbXmlNode *node = last ? section->first : NULL; node; node = node == last ? NULL : node->next)
+        PB_TRY(copy_beside(u, node, end));
+    }
+  }
+  return pb_ok;
+}
+
+// ---- what referred to the contents and cannot any more ------------------------------------------------------------------
+
+// Names that went with the contents are set to this.
+enum { GONE = -2 };
+
+typedef struct fate {
+  bool gone, unknown;  // refers to what went with the contents; to what was not there before
+} fate;
+
+static void look_up(const pbMjcfReader *reader, int kind, const char *name, fate *f) {
+  int id = pbNames_Find(&reader->names, kind == pb_refXbody ? pb_refBody : kind, name);
+  f->gone |= id == GONE;
+  f->unknown |= id < 0 && id != GONE;
+}
+
+// MuJoCo leaves alone what refers to things that come later in the file; that ends as an unknown name.
+static bool refers_to_gone(const unroll *u, const pbXmlNode *node) {
+  reference references[16];
+  fate f = {false, false};
+  int count = references_of(node, references);
+  for (int i = 0; i < count; i++) look_up(u->reader, references[i].kind, pbXml_Get(node, references[i].attribute), &f);
+  if (IS(node->parent, "tendon"))
+    for (pbXmlNode *station = node->first; station; station = station->next)
+      if (!IS(station, "pulley"))
+        look_up(u->reader, IS(station, "joint") ? pb_refJoint : pb_refSite, pbXml_Get(station, station->name), &f);
+  if (IS(node, "tuple"))
+    for (pbXmlNode *entry = node->first; entry; entry = entry->next)
+      look_up(u->reader, kind_of(&(pbXmlNode){.name = pbXml_Get(entry, "objtype")}), pbXml_Get(entry, "objname"), &f);
+  return f.gone && !f.unknown;
+}
+
+// An equality between inside and outside has no replica; MuJoCo drops it without a word.
+static void warn_dropped(unroll *u, const pbXmlNode *node) {
+  reference references[16];
+  int count = references_of(node, references);
+  if (!IS(node->parent, "equality") || count < 2) return;
+  for (int i = 0; i < count; i++)
+    if (is_there(u->reader, references[i].kind, pbXml_Get(node, references[i].attribute)))
+      pbContext_Warn(u->reader->ctx,
+                     "%.400s:%d:%d: %s: joins the contents of a replicate with something outside; dropped, as in MuJoCo",
+                     node->place.file, node->place.line, node->place.column, node->name);
+}
+
+static pbStatus drop_references(unroll *u) {
+  for (int k = 0; k < BESIDE; k++)
+    for (pbXmlNode *section = u->reader->document.root->first; section; section = section->next) {
+      if (!IS(section, beside[k])) continue;
+      pbXmlNode *before = NULL;
+      for (pbXmlNode *node = section->first, *next; node; node = next) {
+        next = node->next;
+        PB_TRY(count_work(u->reader, node));
+        if (!refers_to_gone(u, node)) {
+          before = node;
+          continue;
+        }
+        warn_dropped(u, node);
+        PB_TRY(set_name(u->reader, node, kind_beside(section), GONE));
+        pbXml_Remove(node, before);
+        node->next = u->dropped;
+        u->dropped = node;
+      }
+    }
+  return pb_ok;
+}
+
+// From here on what is gone is as if it had never been.
+static pbStatus forget_gone(unroll *u, const pbXmlNode *replicate) {
+  for (const pbXmlNode *node = u->dropped; node; node = node->next)
+    PB_TRY(set_name(u->reader, node, kind_beside(node->parent), -1));
+  return set_names_below(u->reader, replicate, -1);
+}
+
+// ---- where replicas stand -----------------------------------------------------------------------------------------------
+
+static void multiply(const double *a, const double *b, double *out) {
+  double w = a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3];
+  double x = a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2];
+  double y = a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1];
+  double z = a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0];
+  out[0] = w, out[1] = x, out[2] = y, out[3] = z;
+}
+
+static void rotate(const double *q, const double *v, double *out) {
+  double t[3] = {2 * (q[2] * v[2] - q[3] * v[1]), 2 * (q[3] * v[0] - q[1] * v[2]), 2 * (q[1] * v[1] - q[2] * v[0])};
+  out[0] = v[0] + q[0] * t[0] + q[2] * t[2] - q[3] * t[1];
+  out[1] = v[1] + q[0] * t[1] + q[3] * t[0] - q[1] * t[2];
+  out[2] = v[2] + q[0] * t[2] + q[1] * t[1] - q[2] * t[0];
+}
+
+// Euler angles to a quaternion: lower-case axes turn with the body, upper-case ones stand still.
+static void from_euler(const pbCompilerSettings *compiler, const double *angles, double factor, double *out) {
+  out[0] = 1, out[1] = out[2] = out[3] = 0;
+  double unit = compiler->degree ? 3.14159265358979323846 / 180 : 1;
+  for (int i = 0; i < 3; i++) {
+    char axis = compiler->eulerseq[i];
+    double half = 0.5 * factor * angles[i] * unit, turn[4] = {cos(half), 0, 0, 0};
+    turn[1 + ((axis | 32) - 'x')] = sin(half);
+    if (axis >= 'x') multiply(out, turn, out);
+    else multiply(turn, out, out);
+  }
+}
+
+// ---- unrolling ----------------------------------------------------------------------------------------------------------
+
+static pbStatus one_replica(unroll *u, const pbXmlNode *replicate, pbXmlNode *parent, const double *pose) {
+  pbXmlNode *frame = pbXml_Copy(&u->reader->document, replicate, parent);
+  double *own = pbPool_Take(&u->reader->document.pool, 7, sizeof *own);
+  pbMjcfReader *reader = u->reader;
+  if (!frame) return pb_bad_input;
+  if (!own) return NO_MEMORY(replicate);
+  memcpy(own, pose, 7 * sizeof *own);
+  frame->name = "frame";
+  frame->attribute_count = 0;
+  frame->pose = own;
+  for (pbXmlNode *child = replicate->first; child; child = child->next) PB_TRY(copy_below(u, child, frame));
+  return copy_references(u);
+}
+
+// Replicas of one node are made under `holder`, a node that is not in the tree yet.
+static pbStatus make_replicas(pbMjcfReader *reader, const pbXmlNode *node, pbXmlNode *holder) {
+  double count, offset[3] = {0}, euler[3] = {0}, pose[7] = {0, 0, 0, 1, 0, 0, 0}, turn[4], way[3];
+  int n;
+  (void)pbMjcf_Real(reader, node, "count", &count);
+  if (count < 1) return FAIL(node, "attribute 'count' is %g, expected at least 1", count);
+  (void)pbMjcf_Reals(reader, node, "offset", offset, 3, &n);
+  (void)pbMjcf_Reals(reader, node, "euler", euler, 3, &n);
+  const char *separator = pbXml_Get(node, "sep");
+  char suffix[PB_MJCF_TEXT + 16];
+  if (separator && strlen(separator) > 100) return FAIL(node, "attribute 'sep' is longer than 100 bytes");
+  int digits = snprintf(NULL, 0, "%d", (int)count);
+  unroll u = {.reader = reader, .suffix = suffix};
+  double at[4] = {1, 0, 0, 0};  // accumulated, for the offsets
+  from_euler(&reader->spec->compiler, euler, 1, turn);
+  for (int i = 0; i < (int)count; i++) {
+    snprintf(suffix, sizeof suffix, "%s%0*d", separator ? separator : "", digits, i);
+    from_euler(&reader->spec->compiler, euler, i, pose + 3);
+    PB_TRY(one_replica(&u, node, holder, pose));
+    rotate(at, offset, way);
+    for (int k = 0; k < 3; k++) pose[k] += way[k];
+    multiply(at, turn, at);
+  }
+  PB_TRY(set_names_below(reader, node, GONE));
+  PB_TRY(drop_references(&u));
+  return forget_gone(&u, node);
+}
+
+static pbStatus unroll_below(pbMjcfReader *reader, pbXmlNode *parent);
+
+// Replace a replicate by its frames; *last is the last of them.
+static pbStatus unroll_one(pbMjcfReader *reader, pbXmlNode *node, pbXmlNode *before, pbXmlNode **last) {
+  pbXmlNode *parent = node->parent, holder = {.name = "replicate", .element = node->element};
+  for (pbXmlNode *child = node->first; child; child = child->next)
+    if (IS(child, "joint") || IS(child, "freejoint") || IS(child, "inertial"))
+      return FAIL(child, "cannot stand directly in a replicate; wrap it in a body");
+  PB_TRY(unroll_below(reader, node));
+  PB_TRY(make_replicas(reader, node, &holder));
+  for (pbXmlNode *frame = holder.first; frame; frame = frame->next) frame->parent = parent;
+  holder.last->next = node->next;
+  if (before) before->next = holder.first;
+  else parent->first = holder.first;
+  if (parent->last == node) parent->last = holder.last;
+  *last = holder.last;
+  return pb_ok;
+}
+
+static pbStatus unroll_below(pbMjcfReader *reader, pbXmlNode *parent) {
+  pbXmlNode *before = NULL;
+  for (pbXmlNode *node = parent->first; node; node = before->next) {
+    if (IS(node, "replicate")) {
+      PB_TRY(unroll_one(reader, node, before, &before));
+      continue;
+    }
+    PB_TRY(set_name(reader, node, kind_of(node), 1));
+    PB_TRY(unroll_below(reader, node));
+    before = node;
+  }
+  return pb_ok;
+}
+
+static bool has_replicate(const pbXmlNode *node) {
+  if (IS(node, "replicate")) return true;
+  for (pbXmlNode *child = node->first; child; child = child->next)
+    if (has_replicate(child)) return true;
+  return false;
+}
+
+pbStatus pbMjcf_Replicate(pbMjcfReader *reader) {
+  pbXmlNode *root = reader->document.root;
+  if (!has_replicate(root)) return pb_ok;
+  if (!pbNames_Set(&reader->names, pb_refBody, "world", 1)) return NO_MEMORY(root);
+  for (pbXmlNode *section = root->first; section; section = section->next) {
+    int kind = kind_beside(section);
+    if (kind != pb_refNone)
+      for (pbXmlNode *node = section->first; node; node = node->next) PB_TRY(set_name(reader, node, kind, 1));
+  }
+  for (pbXmlNode *section = root->first; section; section = section->next)
+    if (IS(section, "worldbody")) PB_TRY(unroll_below(reader, section));
+  return pb_ok;
+}

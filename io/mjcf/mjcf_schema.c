@@ -1,0 +1,546 @@
+// The table of MJCF. Groups of attributes that several elements share are macros of the element's path p.
+#include "io/mjcf/mjcf_schema.h"
+
+#include <pullback/spec.h>
+
+// Tables, by column.
+// clang-format off
+#define AT(Type, member) (unsigned short)offsetof(Type, member)
+#define NOWHERE pb_mjcfNowhere
+
+// ---- rows -------------------------------------------------------------------------------------------------------------
+// elements: supported, may stand only once, without effect, refused
+#define E(p) {p, NULL, pb_mjcfSupported, 0, NULL, NULL, 0, 0, 0, NOWHERE, 0}
+#define E1(p) {p, NULL, pb_mjcfSupported, 1, NULL, NULL, 0, 0, 0, NOWHERE, 0}
+#define SEEN(p) {p, NULL, pb_mjcfNoEffect, 0, NULL, NULL, 0, 0, 0, NOWHERE, 0}
+#define SEEN1(p) {p, NULL, pb_mjcfNoEffect, 1, NULL, NULL, 0, 0, 0, NOWHERE, 0}
+#define GONE(p) {p, NULL, pb_mjcfRefused, 0, NULL, NULL, 0, 0, 0, NOWHERE, 0}
+// attributes that act
+#define NUM(p, a, lo, hi, T, m) {p, a, pb_mjcfSupported, 0, NULL, NULL, 'd', lo, hi, AT(T, m), 0}
+#define INT(p, a, lo, hi, T, m) {p, a, pb_mjcfSupported, 0, NULL, NULL, 'i', lo, hi, AT(T, m), 0}
+#define TXT(p, a, T, m) {p, a, pb_mjcfSupported, 0, NULL, NULL, 't', 0, 0, AT(T, m), 0}
+#define TXT_(p, a, T, m) {p, a, pb_mjcfSupported, 1, NULL, NULL, 't', 0, 0, AT(T, m), 0}  // required
+#define VEC(p, a, T, m) {p, a, pb_mjcfSupported, 0, NULL, NULL, 'v', 0, 0, AT(T, m), 0}
+#define KEY(p, a, w, T, m) {p, a, pb_mjcfSupported, 0, w, NULL, 'k', 1, 1, AT(T, m), 0}
+#define YES(p, a, T, m) {p, a, pb_mjcfSupported, 0, "false true", NULL, 'b', 1, 1, AT(T, m), 0}
+#define NAME(p) {p, "name", pb_mjcfSupported, 0, NULL, NULL, 'n', 0, 0, NOWHERE, 0}
+#define NAME_(p) {p, "name", pb_mjcfSupported, 1, NULL, NULL, 'n', 0, 0, NOWHERE, 0}
+#define CLASS(p, a) {p, a, pb_mjcfSupported, 0, NULL, NULL, 'c', 0, 0, NOWHERE, 0}
+#define FLAG(a, type, member, bit) \
+  {"option/flag", a, pb_mjcfSupported, 0, "disable enable", NULL, type, 1, 1, AT(pbOptionSettings, member), bit}
+#define DIS(a, bit) FLAG(a, 'f', disableflags, bit)
+#define EN(a, bit) FLAG(a, 'e', enableflags, bit)
+// attributes that act, their values taken up by code
+#define NUMX(p, a, lo, hi) {p, a, pb_mjcfSupported, 0, NULL, NULL, 'd', lo, hi, NOWHERE, 0}
+#define NUMX_(p, a, lo, hi) {p, a, pb_mjcfSupported, 1, NULL, NULL, 'd', lo, hi, NOWHERE, 0}
+#define TXTX(p, a) {p, a, pb_mjcfSupported, 0, NULL, NULL, 'a', 0, 0, NOWHERE, 0}
+#define TXTX_(p, a) {p, a, pb_mjcfSupported, 1, NULL, NULL, 'a', 0, 0, NOWHERE, 0}
+#define KEYX(p, a, w) {p, a, pb_mjcfSupported, 0, w, NULL, 'k', 1, 1, NOWHERE, 0}
+// attributes without effect: numbers, integers, keywords, text, any count of numbers
+#define NUM0(p, a, lo, hi) {p, a, pb_mjcfNoEffect, 0, NULL, NULL, 'd', lo, hi, NOWHERE, 0}
+#define INT0(p, a, lo, hi) {p, a, pb_mjcfNoEffect, 0, NULL, NULL, 'i', lo, hi, NOWHERE, 0}
+#define KEY0(p, a, w) {p, a, pb_mjcfNoEffect, 0, w, NULL, 'k', 1, 1, NOWHERE, 0}
+#define TXT0(p, a) {p, a, pb_mjcfNoEffect, 0, NULL, NULL, 'a', 0, 0, NOWHERE, 0}
+#define VEC0(p, a) {p, a, pb_mjcfNoEffect, 0, NULL, NULL, 'r', 0, 0, NOWHERE, 0}
+// the same, kept in the spec
+#define NUMK(p, a, lo, hi, T, m) {p, a, pb_mjcfNoEffect, 0, NULL, NULL, 'd', lo, hi, AT(T, m), 0}
+#define INTK(p, a, lo, hi, T, m) {p, a, pb_mjcfNoEffect, 0, NULL, NULL, 'i', lo, hi, AT(T, m), 0}
+#define TXTK(p, a, T, m) {p, a, pb_mjcfNoEffect, 0, NULL, NULL, 't', 0, 0, AT(T, m), 0}
+#define YESK(p, a, T, m) {p, a, pb_mjcfNoEffect, 0, "false true", NULL, 'b', 1, 1, AT(T, m), 0}
+#define KEYK(p, a, w, T, m) {p, a, pb_mjcfNoEffect, 0, w, NULL, 'k', 1, 1, AT(T, m), 0}
+// attributes that are refused: always, or unless the value is the neutral one
+#define NO(p, a) {p, a, pb_mjcfRefused, 0, NULL, NULL, 'a', 0, 0, NOWHERE, 0}
+#define NO_(p, a, neutral) {p, a, pb_mjcfRefused, 0, NULL, neutral, 'a', 0, 0, NOWHERE, 0}
+
+#define BOOLEAN "false true"
+#define TRISTATE "false true auto"
+
+// ---- groups of attributes -----------------------------------------------------------------------------------------------
+#define QUAT(p, T, m) {p, "quat", pb_mjcfSupported, 0, NULL, NULL, 'q', 4, 4, AT(T, m.quat), 0}
+#define ALT(p, a, n, T, m, kind) {p, a, pb_mjcfSupported, 0, NULL, NULL, 'o', n, n, AT(T, m), kind}
+#define TURN(p, T, m)                                                                                            \
+  QUAT(p, T, m), ALT(p, "axisangle", 4, T, m, pb_altAxisangle), ALT(p, "xyaxes", 6, T, m, pb_altXyaxes),           \
+      ALT(p, "zaxis", 3, T, m, pb_altZaxis), ALT(p, "euler", 3, T, m, pb_altEuler)
+#define POSE(p, T) NUM(p, "pos", 3, 3, T, pose.pos), TURN(p, T, pose)
+#define SOLVER(p, T) NUM(p, "solref", 1, 2, T, solref), NUM(p, "solimp", 1, 5, T, solimp)
+#define ROW_SOLVERS(p, T)                                                                                        \
+  NUM(p, "solreflimit", 1, 2, T, solref_limit), NUM(p, "solimplimit", 1, 5, T, solimp_limit),                      \
+      NUM(p, "solreffriction", 1, 2, T, solref_friction), NUM(p, "solimpfriction", 1, 5, T, solimp_friction)
+
+#define JOINT(p)                                                                                                 \
+  KEY(p, "type", "free ball slide hinge", pbJointDef, type), INT(p, "group", 1, 1, pbJointDef, group),             \
+      NUM(p, "pos", 3, 3, pbJointDef, pos), NUM(p, "axis", 3, 3, pbJointDef, axis),                                \
+      NUM(p, "springdamper", 2, 2, pbJointDef, springdamper), KEY(p, "limited", TRISTATE, pbJointDef, limited),    \
+      KEY(p, "actuatorfrclimited", TRISTATE, pbJointDef, actfrclimited), ROW_SOLVERS(p, pbJointDef),               \
+      NUM(p, "stiffness", 1, 3, pbJointDef, stiffness), NUM(p, "range", 2, 2, pbJointDef, range),                  \
+      NUM(p, "actuatorfrcrange", 2, 2, pbJointDef, actfrcrange), YES(p, "actuatorgravcomp", pbJointDef, actgravcomp), \
+      NUM(p, "margin", 1, 1, pbJointDef, margin), NUM(p, "ref", 1, 1, pbJointDef, ref),                            \
+      NUM(p, "springref", 1, 1, pbJointDef, springref), NO_(p, "springyield", "0"),                                \
+      NUM(p, "armature", 1, 1, pbJointDef, armature), NUM(p, "damping", 1, 3, pbJointDef, damping),                \
+      NUM(p, "frictionloss", 1, 1, pbJointDef, frictionloss), VEC(p, "user", pbJointDef, user)
+
+#define GEOM(p)                                                                                                  \
+  KEY(p, "type", "plane hfield sphere capsule ellipsoid cylinder box mesh !sdf", pbGeomDef, type),                 \
+      INT(p, "contype", 1, 1, pbGeomDef, contype), INT(p, "conaffinity", 1, 1, pbGeomDef, conaffinity),            \
+      INT(p, "condim", 1, 1, pbGeomDef, condim), INT(p, "group", 1, 1, pbGeomDef, group),                          \
+      INT(p, "priority", 1, 1, pbGeomDef, priority), NUM(p, "size", 1, 3, pbGeomDef, size),                        \
+      TXTK(p, "material", pbGeomDef, material), NUM(p, "friction", 1, 3, pbGeomDef, friction),                     \
+      NUM(p, "mass", 1, 1, pbGeomDef, mass), NUM(p, "density", 1, 1, pbGeomDef, density),                          \
+      YES(p, "shellinertia", pbGeomDef, shell), NUM(p, "solmix", 1, 1, pbGeomDef, solmix), SOLVER(p, pbGeomDef),   \
+      NUM(p, "margin", 1, 1, pbGeomDef, margin), NUM(p, "gap", 1, 1, pbGeomDef, gap),                              \
+      NO_(p, "surfacevel", "0 0 0 0 0 0"), NO_(p, "adhesion", "0"), NUM(p, "fromto", 6, 6, pbGeomDef, fromto),     \
+      POSE(p, pbGeomDef), TXTK(p, "hfield", pbGeomDef, hfield), TXTK(p, "mesh", pbGeomDef, mesh),                  \
+      NUMK(p, "fitscale", 1, 1, pbGeomDef, fitscale), NUMK(p, "rgba", 4, 4, pbGeomDef, rgba),                      \
+      KEY0(p, "castshadow", BOOLEAN), KEYX(p, "fluidshape", "none ellipsoid"),                                     \
+      NUM(p, "fluidcoef", 1, 5, pbGeomDef, fluid_coef), VEC(p, "user", pbGeomDef, user)
+
+#define SITE(p)                                                                                                  \
+  KEY(p, "type", "sphere=2 capsule=3 ellipsoid=4 cylinder=5 box=6 !mesh=7", pbSiteDef, type),                      \
+      INT(p, "group", 1, 1, pbSiteDef, group), POSE(p, pbSiteDef), TXTK(p, "material", pbSiteDef, material),       \
+      NO(p, "mesh"), NUM(p, "size", 1, 3, pbSiteDef, size), NUM(p, "fromto", 6, 6, pbSiteDef, fromto),             \
+      NUMK(p, "rgba", 4, 4, pbSiteDef, rgba), VEC(p, "user", pbSiteDef, user)
+
+#define CAMERA_MODES "fixed track trackcom targetbody targetbodycom"
+#define CAMERA(p)                                                                                                \
+  {p, "projection", pb_mjcfNoEffect, 0, "perspective orthographic", NULL, 'b', 1, 1, AT(pbCameraDef, orthographic), 0}, \
+  NUMK(p, "fovy", 1, 1, pbCameraDef, fovy), \
+      NUMK(p, "ipd", 1, 1, pbCameraDef, ipd), INTK(p, "resolution", 2, 2, pbCameraDef, resolution), TXT0(p, "output"), \
+      POSE(p, pbCameraDef), KEYK(p, "mode", CAMERA_MODES, pbCameraDef, mode),                                      \
+      NUMK(p, "focal", 2, 2, pbCameraDef, focal), NUMK(p, "focalpixel", 2, 2, pbCameraDef, focalpixel),            \
+      NUMK(p, "principal", 2, 2, pbCameraDef, principal), NUMK(p, "principalpixel", 2, 2, pbCameraDef, principalpixel), \
+      NUMK(p, "sensorsize", 2, 2, pbCameraDef, sensorsize), VEC(p, "user", pbCameraDef, user)
+
+#define LIGHT(p)                                                                                                 \
+  YESK(p, "directional", pbLightDef, directional), KEY0(p, "type", "spot directional point image"),                \
+      YESK(p, "castshadow", pbLightDef, castshadow), YESK(p, "active", pbLightDef, active),                        \
+      NUMK(p, "pos", 3, 3, pbLightDef, pos), NUMK(p, "dir", 3, 3, pbLightDef, dir), NUM0(p, "bulbradius", 1, 1),   \
+      NUM0(p, "intensity", 1, 1), NUM0(p, "range", 1, 1), NUMK(p, "attenuation", 3, 3, pbLightDef, attenuation),   \
+      NUMK(p, "cutoff", 1, 1, pbLightDef, cutoff), NUM0(p, "softness", 1, 1), NUMK(p, "exponent", 1, 1, pbLightDef, exponent), \
+      NUMK(p, "ambient", 3, 3, pbLightDef, ambient), NUMK(p, "diffuse", 3, 3, pbLightDef, diffuse),                \
+      NUMK(p, "specular", 3, 3, pbLightDef, specular), KEYK(p, "mode", CAMERA_MODES, pbLightDef, mode)
+
+#define PAIR(p)                                                                                                  \
+  INT(p, "condim", 1, 1, pbPairDef, condim), NUM(p, "friction", 1, 5, pbPairDef, friction), SOLVER(p, pbPairDef),  \
+      NUM(p, "solreffriction", 1, 2, pbPairDef, solreffriction), NUM(p, "gap", 1, 1, pbPairDef, gap),              \
+      NUM(p, "margin", 1, 1, pbPairDef, margin), NO_(p, "adhesion", "0")
+
+#define EQUALITY(p) YES(p, "active", pbEqualityDef, active), SOLVER(p, pbEqualityDef)
+#define EQUALITY_NAMED(p) NAME(p), CLASS(p, "class"), EQUALITY(p)
+
+#define TENDON(p)                                                                                                \
+  INT(p, "group", 1, 1, pbTendonDef, group), KEY(p, "limited", TRISTATE, pbTendonDef, limited),                    \
+      KEY(p, "actuatorfrclimited", TRISTATE, pbTendonDef, actfrclimited), NUM(p, "range", 2, 2, pbTendonDef, range), \
+      NUM(p, "actuatorfrcrange", 2, 2, pbTendonDef, actfrcrange), ROW_SOLVERS(p, pbTendonDef),                     \
+      NUM(p, "frictionloss", 1, 1, pbTendonDef, frictionloss), NUMX(p, "springlength", 1, 2), NO_(p, "springyield", "0"), \
+      NUM(p, "margin", 1, 1, pbTendonDef, margin), NUM(p, "stiffness", 1, 3, pbTendonDef, stiffness),              \
+      NUM(p, "damping", 1, 3, pbTendonDef, damping), NUM(p, "armature", 1, 1, pbTendonDef, armature),              \
+      VEC(p, "user", pbTendonDef, user)
+#define TENDON_SEEN(p)                                                                                           \
+  NUMK(p, "width", 1, 1, pbTendonDef, width), TXTK(p, "material", pbTendonDef, material), NUMK(p, "rgba", 4, 4, pbTendonDef, rgba)
+
+// What all actuators have; delays and histories change what acts when.
+#define ACTUATOR(p)                                                                                              \
+  INT(p, "group", 1, 1, pbActuatorDef, group), NO_(p, "nsample", "0"), KEY0(p, "interp", "zoh linear cubic"),      \
+      NO_(p, "delay", "0"), NUM(p, "ctrlrange", 2, 2, pbActuatorDef, ctrlrange), VEC(p, "user", pbActuatorDef, user), \
+      KEY(p, "forcelimited", TRISTATE, pbActuatorDef, forcelimited), NUM(p, "forcerange", 2, 2, pbActuatorDef, forcerange), \
+      NUM(p, "gear", 1, 6, pbActuatorDef, gear), NUM(p, "damping", 1, 3, pbActuatorDef, damping),                  \
+      NUM(p, "armature", 1, 1, pbActuatorDef, armature), NO_(p, "cranklength", "0")
+#define CTRL_LIMITED(p) KEY(p, "ctrllimited", TRISTATE, pbActuatorDef, ctrllimited)
+#define ACT_LIMITED(p)                                                                                           \
+  KEY(p, "actlimited", TRISTATE, pbActuatorDef, actlimited), NUM(p, "actrange", 2, 2, pbActuatorDef, actrange)
+#define TRANSMISSION(p)                                                                                          \
+  NAME(p), CLASS(p, "class"), NUM(p, "lengthrange", 2, 2, pbActuatorDef, lengthrange), TXTX(p, "joint"), \
+  TXTX(p, "jointinparent"), \
+      TXTX(p, "tendon"), NO(p, "slidersite"), NO(p, "cranksite"), TXTX(p, "site"), TXT(p, "refsite", pbActuatorDef, refsite)
+// With a fixed or affine gain the input is only a label.
+#define INPUT(p) {p, "input", pb_mjcfNoEffect, 0, "pos vel pressure !expmap !quat !ff !voltage !none", "", 'k', 1, 1, NOWHERE, 0}
+#define GENERAL(p)                                                                                               \
+  ACTUATOR(p), CTRL_LIMITED(p), ACT_LIMITED(p), INT(p, "actdim", 1, 1, pbActuatorDef, actdim), INPUT(p),           \
+      NO_(p, "velrange", "0 0"), NO_(p, "ffrange", "0 0"), NUM(p, "inheritrange", 1, 1, pbActuatorDef, inheritrange), \
+      KEY(p, "dyntype", "none integrator filter filterexact !muscle !dcmotor !pid !user", pbActuatorDef, dyntype), \
+      KEY(p, "gaintype", "fixed affine !muscle !dcmotor !so3 !pid !user", pbActuatorDef, gaintype),                \
+      KEY(p, "biastype", "none affine !muscle !dcmotor !so3 !user", pbActuatorDef, biastype),                      \
+      NUM(p, "dynprm", 1, 10, pbActuatorDef, dynprm), NUM(p, "gainprm", 1, 10, pbActuatorDef, gainprm),            \
+      NUM(p, "biasprm", 1, 10, pbActuatorDef, biasprm), YES(p, "actearly", pbActuatorDef, actearly)
+#define SERVO(p) NUMX(p, "kp", 1, 1), NUMX(p, "kv", 1, 1), NUMX(p, "dampratio", 1, 1), NUMX(p, "inheritrange", 1, 1)
+#define POSITION(p) ACTUATOR(p), CTRL_LIMITED(p), SERVO(p), NUMX(p, "timeconst", 1, 1)
+#define VELOCITY(p) ACTUATOR(p), CTRL_LIMITED(p), NUMX(p, "kv", 1, 1)
+#define INTVELOCITY(p) ACTUATOR(p), CTRL_LIMITED(p), ACT_LIMITED(p), SERVO(p)
+#define DAMPER(p) ACTUATOR(p), NUMX(p, "kv", 1, 1)
+#define CYLINDER(p)                                                                                              \
+  ACTUATOR(p), CTRL_LIMITED(p), NUMX(p, "timeconst", 1, 1), NUMX(p, "area", 1, 1), NUMX(p, "diameter", 1, 1), \
+  NUMX(p, "bias", 3, 3)
+
+// Refused actuators
+#define GONE_ACT(p)                                                                                              \
+  NO(p, "group"), NO(p, "nsample"), NO(p, "interp"), NO(p, "delay"), NO(p, "ctrlrange"), NO(p, "user"), NO(p, "forcelimited"), \
+      NO(p, "forcerange")
+#define GONE_DRIVE(p) NO(p, "gear"), NO(p, "damping"), NO(p, "armature"), NO(p, "cranklength")
+#define GONE_NAMED(p) NO(p, "name"), NO(p, "class")
+#define GONE_TARGET(p)                                                                                           \
+  NO(p, "lengthrange"), NO(p, "joint"), NO(p, "jointinparent"), NO(p, "tendon"), NO(p, "slidersite"), NO(p, "cranksite")
+#define GONE_SITES(p) NO(p, "site"), NO(p, "refsite")
+#define GONE_ORIENTATION(p) GONE_ACT(p), NO(p, "kp"), NO(p, "kv"), NO(p, "dampratio"), NO(p, "input")
+#define GONE_PID(p)                                                                                              \
+  GONE_ACT(p), GONE_DRIVE(p), NO(p, "ctrllimited"), NO(p, "posrange"), NO(p, "velrange"), NO(p, "ffrange"), \
+  NO(p, "inheritrange"), \
+      NO(p, "kp"), NO(p, "kv"), NO(p, "dampratio"), NO(p, "ki"), NO(p, "imax"), NO(p, "slewmax"), NO(p, "input")
+#define GONE_MUSCLE(p)                                                                                           \
+  GONE_ACT(p), GONE_DRIVE(p), NO(p, "ctrllimited"), NO(p, "timeconst"), NO(p, "range"), NO(p, "force"), NO(p, "scale"), \
+      NO(p, "lmin"), NO(p, "lmax"), NO(p, "vmax"), NO(p, "fpmax"), NO(p, "fvmax")
+#define GONE_ADHESION(p) GONE_ACT(p), NO(p, "gain")
+#define GONE_DCMOTOR(p)                                                                                          \
+  NO(p, "group"), NO(p, "nsample"), NO(p, "interp"), NO(p, "delay"), NO(p, "ctrlrange"), NO(p, "user"), GONE_DRIVE(p), \
+      NO(p, "ctrllimited"), NO(p, "motorconst"), NO(p, "resistance"), NO(p, "nominal"), NO(p, "saturation"),       \
+      NO(p, "inductance"), NO(p, "cogging"), NO(p, "controller"), NO(p, "thermal"), NO(p, "lugre"), NO(p, "input")
+
+#define SENSOR(p)                                                                                                \
+  E("sensor/" p), NAME("sensor/" p), NO_("sensor/" p, "nsample", "0"), KEY0("sensor/" p, "interp", "zoh linear cubic"), \
+      NO_("sensor/" p, "delay", "0"), NO_("sensor/" p, "interval", "0"), NUM("sensor/" p, "cutoff", 1, 1, pbSensorDef, cutoff), \
+      NUM("sensor/" p, "noise", 1, 1, pbSensorDef, noise), VEC("sensor/" p, "user", pbSensorDef, user)
+#define SENSOR_OF(p, what) SENSOR(p), TXT_("sensor/" p, what, pbSensorDef, objname)
+#define FRAME_TYPES "body=1 xbody=2 geom=5 site=6 camera=7"
+#define SENSOR_OBJECT(p)                                                                                         \
+  SENSOR(p), {"sensor/" p, "objtype", pb_mjcfSupported, 1, FRAME_TYPES, NULL, 'k', 1, 1, AT(pbSensorDef, objtype), 0}, \
+      TXT_("sensor/" p, "objname", pbSensorDef, objname)
+#define SENSOR_FRAME(p)                                                                                          \
+  SENSOR_OBJECT(p), KEY("sensor/" p, "reftype", FRAME_TYPES, pbSensorDef, reftype), \
+  TXT("sensor/" p, "refname", pbSensorDef, refname)
+#define GONE_SENSOR(p)                                                                                           \
+  GONE("sensor/" p), NO("sensor/" p, "name"), NO("sensor/" p, "nsample"), NO("sensor/" p, "interp"), NO("sensor/" p, "delay"), \
+      NO("sensor/" p, "interval"), NO("sensor/" p, "cutoff"), NO("sensor/" p, "noise"), NO("sensor/" p, "user")
+#define GONE_GEOMS(p)                                                                                            \
+  GONE_SENSOR(p), NO("sensor/" p, "geom1"), NO("sensor/" p, "geom2"), NO("sensor/" p, "body1"), NO("sensor/" p, "body2")
+
+#define PLUGIN(p)                                                                                                \
+  GONE(p "plugin"), NO(p "plugin", "plugin"), NO(p "plugin", "instance"), GONE(p "plugin/config"), NO(p "plugin/config", "key"), \
+      NO(p "plugin/config", "value")
+#define FLEX_CONTACT(p)                                                                                          \
+  GONE(p), NO(p, "contype"), NO(p, "conaffinity"), NO(p, "condim"), NO(p, "priority"), NO(p, "friction"), NO(p, "solmix"), \
+      NO(p, "solref"), NO(p, "solimp"), NO(p, "margin"), NO(p, "gap"), NO(p, "selfcollide"), NO(p, "activelayers"), \
+      NO(p, "passive")
+#define FLEX_ELASTICITY(p)                                                                                       \
+  GONE(p), NO(p, "young"), NO(p, "poisson"), NO(p, "shear"), NO(p, "damping"), NO(p, "thickness"), NO(p, "yield"), \
+      NO(p, "elastic2d"), NO(p, "section"), NO(p, "sectionsize")
+#define SKIN(p)                                                                                                  \
+  SEEN(p), TXT0(p, "name"), TXT0(p, "file"), TXT0(p, "material"), NUM0(p, "rgba", 4, 4), NUM0(p, "inflate", 1, 1), \
+      VEC0(p, "vertex"), VEC0(p, "texcoord"), VEC0(p, "face"), INT0(p, "group", 1, 1), SEEN(p "/bone"),            \
+      TXT0(p "/bone", "body"), NUM0(p "/bone", "bindpos", 3, 3), NUM0(p "/bone", "bindquat", 4, 4),                \
+      VEC0(p "/bone", "vertid"), VEC0(p "/bone", "vertweight")
+#define TEXTURE(p)                                                                                               \
+  KEY0(p, "type", "2d cube skybox"), KEY0(p, "colorspace", "auto linear sRGB"), INT0(p, "gridsize", 2, 2), \
+  TXT0(p, "gridlayout"), \
+      KEY0(p, "builtin", "none gradient checker flat"), NUM0(p, "rgb1", 3, 3), NUM0(p, "rgb2", 3, 3),              \
+      KEY0(p, "mark", "none edge cross random"), NUM0(p, "markrgb", 3, 3), NUM0(p, "random", 1, 1), INT0(p, "width", 1, 1), \
+      INT0(p, "height", 1, 1), KEY0(p, "hflip", BOOLEAN), KEY0(p, "vflip", BOOLEAN), INT0(p, "nchannel", 1, 1),    \
+      KEY0(p, "embed", TRISTATE)
+#define MATERIAL(p)                                                                                              \
+  TXT0(p, "texture"), NUM0(p, "texrepeat", 2, 2), KEY0(p, "texuniform", BOOLEAN), NUM0(p, "emission", 1, 1),       \
+      NUM0(p, "specular", 1, 1), NUM0(p, "shininess", 1, 1), NUM0(p, "reflectance", 1, 1), NUM0(p, "metallic", 1, 1), \
+      NUM0(p, "roughness", 1, 1), NUM0(p, "rgba", 4, 4), SEEN(p "/layer"), TXT0(p "/layer", "texture"), TXT0(p "/layer", "role")
+#define COLOUR(a) NUM0("visual/rgba", a, 4, 4)
+#define SCALE(a) NUM0("visual/scale", a, 1, 1)
+#define MAP(a) NUM0("visual/map", a, 1, 1)
+
+#define OPT(a, lo, hi, m) NUM("option", a, lo, hi, pbOptionSettings, m)
+#define CMP(a, m) YES("compiler", a, pbCompilerSettings, m)
+#define LR0(a) NUM0("compiler/lengthrange", a, 1, 1)
+#define SIZE(m) INT("size", #m, 1, 1, pbSizeSettings, m)
+
+// ---- the table ----------------------------------------------------------------------------------------------------------
+static const pbMjcfRow table[] = {
+    E("mujoco"), TXTX("mujoco", "model"),
+
+    E("option"), OPT("timestep", 1, 1, timestep), OPT("impratio", 1, 1, impratio), OPT("tolerance", 1, 1, tolerance),
+    OPT("ls_tolerance", 1, 1, ls_tolerance), NUM0("option", "noslip_tolerance", 1, 1), NUM0("option", "ccd_tolerance", 1, 1),
+    NUM0("option", "sleep_tolerance", 1, 1), OPT("gravity", 3, 3, gravity), OPT("wind", 3, 3, wind),
+    OPT("magnetic", 3, 3, magnetic), OPT("density", 1, 1, density), OPT("viscosity", 1, 1, viscosity),
+    OPT("o_margin", 1, 1, o_margin), OPT("o_solref", 1, 2, o_solref), OPT("o_solimp", 1, 5, o_solimp),
+    OPT("o_friction", 1, 5, o_friction),
+    KEY("option", "integrator", "Euler RK4 !implicit implicitfast !discrete", pbOptionSettings, integrator),
+    KEY("option", "cone", "pyramidal elliptic", pbOptionSettings, cone), KEY0("option", "jacobian", "dense sparse auto"),
+    KEY("option", "solver", "PGS CG Newton", pbOptionSettings, solver),
+    INT("option", "iterations", 1, 1, pbOptionSettings, iterations),
+    INT("option", "ls_iterations", 1, 1, pbOptionSettings, ls_iterations), NO_("option", "noslip_iterations", "0"),
+    INT0("option", "ccd_iterations", 1, 1), INT0("option", "sdf_iterations", 1, 1), INT0("option", "sdf_initpoints", 1, 1),
+    NUMX("option", "actuatorgroupdisable", 1, 31),
+
+    E1("option/flag"), DIS("constraint", pb_disConstraint), DIS("equality", pb_disEquality),
+    DIS("frictionloss", pb_disFrictionloss),
+    DIS("limit", pb_disLimit), DIS("contact", pb_disContact), DIS("spring", pb_disSpring), DIS("damper", pb_disDamper),
+    DIS("gravity", pb_disGravity), DIS("clampctrl", pb_disClampctrl), DIS("warmstart", pb_disWarmstart),
+    DIS("filterparent", pb_disFilterparent), DIS("actuation", pb_disActuation), DIS("refsafe", pb_disRefsafe),
+    DIS("sensor", pb_disSensor), DIS("midphase", pb_disMidphase), DIS("eulerdamp", pb_disEulerdamp),
+    DIS("autoreset", pb_disAutoreset), DIS("nativeccd", pb_disNativeccd), DIS("island", pb_disIsland),
+    DIS("multiccd", pb_disMulticcd), EN("override", pb_enOverride), EN("energy", pb_enEnergy), EN("fwdinv", pb_enFwdinv),
+    EN("invdiscrete", pb_enInvdiscrete), NO_("option/flag", "sleep", "disable"), NO_("option/flag", "diagexact", "disable"),
+    NO_("option/flag", "ipc", "disable"), NO_("option/flag", "speculative", "disable"),
+
+    E("compiler"), CMP("autolimits", autolimits), NUM("compiler", "boundmass", 1, 1, pbCompilerSettings, boundmass),
+    NUM("compiler", "boundinertia", 1, 1, pbCompilerSettings, boundinertia),
+    NUM("compiler", "settotalmass", 1, 1, pbCompilerSettings, settotalmass), CMP("balanceinertia", balanceinertia),
+    KEY0("compiler", "strippath", BOOLEAN), KEYX("compiler", "coordinate", "local !global"),
+    KEYX("compiler", "angle", "radian degree"),
+    YESK("compiler", "fitaabb", pbCompilerSettings, fitaabb), TXTX("compiler", "eulerseq"), TXT0("compiler", "meshdir"),
+    TXT0("compiler", "texturedir"), CMP("discardvisual", discardvisual), KEY0("compiler", "usethread", BOOLEAN),
+    CMP("fusestatic", fusestatic), KEY("compiler", "inertiafromgeom", TRISTATE, pbCompilerSettings, inertiafromgeom),
+    INT("compiler", "inertiagrouprange", 2, 2, pbCompilerSettings, inertiagrouprange), KEY0("compiler", "saveinertial", BOOLEAN),
+    KEY0("compiler", "savecompiled", BOOLEAN), KEY0("compiler", "savecanonical", BOOLEAN), TXT0("compiler", "assetdir"),
+    CMP("alignfree", alignfree), KEY0("compiler", "conflict", "warning merge error"),
+    KEY0("compiler", "passthrough", "none textures"),
+
+    E1("compiler/lengthrange"),
+    KEY("compiler/lengthrange", "mode", "none muscle muscleuser !all", pbCompilerSettings, lengthrange_mode),
+    YES("compiler/lengthrange", "useexisting", pbCompilerSettings, useexisting),
+    YES("compiler/lengthrange", "uselimit", pbCompilerSettings, uselimit), LR0("accel"), LR0("maxforce"), LR0("timeconst"),
+    LR0("timestep"), LR0("inttotal"), LR0("interval"), LR0("tolrange"),
+
+    E("size"), TXT0("size", "memory"), INT0("size", "njmax", 1, 1), INT0("size", "nconmax", 1, 1), INT0("size", "nstack", 1, 1),
+    INTK("size", "nuserdata", 1, 1, pbSizeSettings, nuserdata), SIZE(nkey), SIZE(nuser_body), SIZE(nuser_jnt), SIZE(nuser_geom),
+    SIZE(nuser_site), SIZE(nuser_cam), SIZE(nuser_tendon), SIZE(nuser_actuator), SIZE(nuser_sensor),
+
+    E("statistic"), NUM("statistic", "meaninertia", 1, 1, pbStatisticSettings, meaninertia),
+    NUM("statistic", "meanmass", 1, 1, pbStatisticSettings, meanmass),
+    NUM("statistic", "meansize", 1, 1, pbStatisticSettings, meansize),
+    NUM("statistic", "extent", 1, 1, pbStatisticSettings, extent), NUM("statistic", "center", 3, 3, pbStatisticSettings, center),
+
+    E("worldbody"),
+    E("body"), NAME("body"), CLASS("body", "childclass"), POSE("body", pbBodyDef), NO_("body", "mocap", "false"),
+    NUM("body", "gravcomp", 1, 1, pbBodyDef, gravcomp), KEY0("body", "sleep", "auto never allowed init"),
+    KEYX("body", "simple", "false auto"), KEYX("body", "fuse", "false auto"), VEC("body", "user", pbBodyDef, user),
+    E1("body/inertial"), {"body/inertial", "pos", pb_mjcfSupported, 1, NULL, NULL, 'd', 3, 3, AT(pbBodyDef, inertial.pos), 0},
+    TURN("body/inertial", pbBodyDef, inertial),
+    {"body/inertial", "mass", pb_mjcfSupported, 1, NULL, NULL, 'd', 1, 1, AT(pbBodyDef, mass), 0},
+    NUM("body/inertial", "diaginertia", 3, 3, pbBodyDef, diaginertia),
+    NUM("body/inertial", "fullinertia", 6, 6, pbBodyDef, fullinertia),
+    E("body/joint"), NAME("body/joint"), CLASS("body/joint", "class"), JOINT("body/joint"),
+    E("body/freejoint"), NAME("body/freejoint"), INT("body/freejoint", "group", 1, 1, pbJointDef, group),
+    KEY("body/freejoint", "align", TRISTATE, pbJointDef, align),
+    E("body/geom"), NAME("body/geom"), CLASS("body/geom", "class"), GEOM("body/geom"), PLUGIN("body/geom/"),
+    E("body/site"), NAME("body/site"), CLASS("body/site", "class"), SITE("body/site"),
+    SEEN("body/camera"), NAME("body/camera"), CLASS("body/camera", "class"), CAMERA("body/camera"),
+    TXTK("body/camera", "target", pbCameraDef, target),
+    SEEN("body/light"), NAME("body/light"), CLASS("body/light", "class"), LIGHT("body/light"),
+    TXTK("body/light", "target", pbLightDef, target), TXT0("body/light", "texture"),
+    GONE("body/attach"), NO("body/attach", "model"), NO("body/attach", "body"), NO("body/attach", "frame"),
+    NO("body/attach", "prefix"),
+    PLUGIN("body/"),
+
+    // meta-elements, not in XMLschema
+    E("frame"), NAME("frame"), CLASS("frame", "childclass"), POSE("frame", pbFrameDef), NO_("frame", "scale", "1"),
+    KEY0("frame", "scaling", "similar geometry"), NO_("frame", "massscale", "0"),
+    E("replicate"), {"replicate", "count", pb_mjcfSupported, 1, NULL, NULL, 'i', 1, 1, NOWHERE, 0}, TXTX("replicate", "sep"),
+    NUMX("replicate", "offset", 3, 3), NUMX("replicate", "euler", 3, 3),
+    E("include"), TXTX_("include", "file"),
+
+    E("contact"),
+    E("contact/pair"), NAME("contact/pair"), CLASS("contact/pair", "class"), TXT_("contact/pair", "geom1", pbPairDef, geom1),
+    TXT_("contact/pair", "geom2", pbPairDef, geom2), PAIR("contact/pair"),
+    E("contact/exclude"), NAME("contact/exclude"), TXT_("contact/exclude", "body1", pbExcludeDef, body1),
+    TXT_("contact/exclude", "body2", pbExcludeDef, body2),
+
+    E("equality"),
+    E("equality/connect"), EQUALITY_NAMED("equality/connect"), TXTX("equality/connect", "body1"),
+    TXTX("equality/connect", "body2"),
+    NUM("equality/connect", "anchor", 3, 3, pbEqualityDef, anchor), TXTX("equality/connect", "site1"),
+    TXTX("equality/connect", "site2"),
+    E("equality/weld"), EQUALITY_NAMED("equality/weld"), TXTX("equality/weld", "body1"), TXTX("equality/weld", "body2"),
+    NUM("equality/weld", "relpose", 7, 7, pbEqualityDef, relpose), NUM("equality/weld", "anchor", 3, 3, pbEqualityDef, anchor),
+    TXTX("equality/weld", "site1"), TXTX("equality/weld", "site2"),
+    NUM("equality/weld", "torquescale", 1, 1, pbEqualityDef, torquescale),
+    E("equality/joint"), EQUALITY_NAMED("equality/joint"), TXT_("equality/joint", "joint1", pbEqualityDef, name1),
+    TXT("equality/joint", "joint2", pbEqualityDef, name2), NUM("equality/joint", "polycoef", 1, 5, pbEqualityDef, polycoef),
+    E("equality/tendon"), EQUALITY_NAMED("equality/tendon"), TXT_("equality/tendon", "tendon1", pbEqualityDef, name1),
+    TXT("equality/tendon", "tendon2", pbEqualityDef, name2), NUM("equality/tendon", "polycoef", 1, 5, pbEqualityDef, polycoef),
+    GONE("equality/flex"), GONE_NAMED("equality/flex"), NO("equality/flex", "active"), NO("equality/flex", "solref"),
+    NO("equality/flex", "solimp"), NO("equality/flex", "flex"),
+    GONE("equality/flexstrain"), GONE_NAMED("equality/flexstrain"), NO("equality/flexstrain", "active"),
+    NO("equality/flexstrain", "solref"),
+    NO("equality/flexstrain", "solimp"), NO("equality/flexstrain", "flex"), NO("equality/flexstrain", "cell"),
+
+    E("tendon"),
+    E("tendon/spatial"), NAME("tendon/spatial"), CLASS("tendon/spatial", "class"), TENDON("tendon/spatial"),
+    TENDON_SEEN("tendon/spatial"),
+    E("tendon/spatial/site"), TXTX_("tendon/spatial/site", "site"),
+    GONE("tendon/spatial/geom"), NO("tendon/spatial/geom", "geom"), NO("tendon/spatial/geom", "sidesite"),
+    E("tendon/spatial/pulley"), NUMX_("tendon/spatial/pulley", "divisor", 1, 1),
+    E("tendon/fixed"), NAME("tendon/fixed"), CLASS("tendon/fixed", "class"), TENDON("tendon/fixed"),
+    E("tendon/fixed/joint"), TXTX_("tendon/fixed/joint", "joint"), NUMX_("tendon/fixed/joint", "coef", 1, 1),
+
+    E("actuator"),
+    E("actuator/general"), TRANSMISSION("actuator/general"), GENERAL("actuator/general"), NO("actuator/general", "body"),
+    E("actuator/motor"), TRANSMISSION("actuator/motor"), ACTUATOR("actuator/motor"), CTRL_LIMITED("actuator/motor"),
+    E("actuator/position"), TRANSMISSION("actuator/position"), POSITION("actuator/position"),
+    E("actuator/velocity"), TRANSMISSION("actuator/velocity"), VELOCITY("actuator/velocity"),
+    E("actuator/intvelocity"), TRANSMISSION("actuator/intvelocity"), INTVELOCITY("actuator/intvelocity"),
+    GONE("actuator/orientation"), GONE_NAMED("actuator/orientation"), NO("actuator/orientation", "joint"),
+    GONE_SITES("actuator/orientation"),
+    GONE_ORIENTATION("actuator/orientation"),
+    GONE("actuator/pid"), GONE_NAMED("actuator/pid"), GONE_TARGET("actuator/pid"), GONE_SITES("actuator/pid"),
+    GONE_PID("actuator/pid"),
+    E("actuator/damper"), TRANSMISSION("actuator/damper"), DAMPER("actuator/damper"),
+    E("actuator/cylinder"), TRANSMISSION("actuator/cylinder"), CYLINDER("actuator/cylinder"),
+    GONE("actuator/muscle"), GONE_NAMED("actuator/muscle"), GONE_TARGET("actuator/muscle"), GONE_MUSCLE("actuator/muscle"),
+    NO("actuator/muscle", "tausmooth"),
+    GONE("actuator/adhesion"), GONE_NAMED("actuator/adhesion"), GONE_ADHESION("actuator/adhesion"),
+    NO("actuator/adhesion", "body"),
+    GONE("actuator/dcmotor"), GONE_NAMED("actuator/dcmotor"), GONE_TARGET("actuator/dcmotor"), GONE_SITES("actuator/dcmotor"),
+    GONE_DCMOTOR("actuator/dcmotor"),
+    GONE("actuator/plugin"), GONE_NAMED("actuator/plugin"), GONE_ACT("actuator/plugin"), GONE_DRIVE("actuator/plugin"),
+    GONE_TARGET("actuator/plugin"), NO("actuator/plugin", "site"), NO("actuator/plugin", "plugin"),
+    NO("actuator/plugin", "instance"),
+    NO("actuator/plugin", "ctrllimited"), NO("actuator/plugin", "actlimited"), NO("actuator/plugin", "actrange"),
+    NO("actuator/plugin", "actdim"), NO("actuator/plugin", "dyntype"), NO("actuator/plugin", "dynprm"),
+    NO("actuator/plugin", "actearly"),
+    GONE("actuator/plugin/config"), NO("actuator/plugin/config", "key"), NO("actuator/plugin/config", "value"),
+
+    E("sensor"),
+    SENSOR_OF("touch", "site"), SENSOR_OF("accelerometer", "site"), SENSOR_OF("velocimeter", "site"), SENSOR_OF("gyro", "site"),
+    SENSOR_OF("force", "site"), SENSOR_OF("torque", "site"), SENSOR_OF("magnetometer", "site"),
+    GONE_SENSOR("camprojection"), NO("sensor/camprojection", "site"), NO("sensor/camprojection", "camera"),
+    GONE_SENSOR("rangefinder"), NO("sensor/rangefinder", "site"), NO("sensor/rangefinder", "camera"),
+    NO("sensor/rangefinder", "data"),
+    SENSOR_OF("jointpos", "joint"), SENSOR_OF("jointvel", "joint"), SENSOR_OF("tendonpos", "tendon"),
+    SENSOR_OF("tendonvel", "tendon"),
+    SENSOR_OF("actuatorpos", "actuator"), SENSOR_OF("actuatorvel", "actuator"), SENSOR_OF("actuatorfrc", "actuator"),
+    SENSOR_OF("jointactuatorfrc", "joint"), SENSOR_OF("tendonactuatorfrc", "tendon"), SENSOR_OF("ballquat", "joint"),
+    SENSOR_OF("ballangvel", "joint"), SENSOR_OF("jointlimitpos", "joint"), SENSOR_OF("jointlimitvel", "joint"),
+    SENSOR_OF("jointlimitfrc", "joint"), SENSOR_OF("tendonlimitpos", "tendon"), SENSOR_OF("tendonlimitvel", "tendon"),
+    SENSOR_OF("tendonlimitfrc", "tendon"), SENSOR_FRAME("framepos"), SENSOR_FRAME("framequat"), SENSOR_FRAME("framexaxis"),
+    SENSOR_FRAME("frameyaxis"), SENSOR_FRAME("framezaxis"), SENSOR_FRAME("framelinvel"), SENSOR_FRAME("frameangvel"),
+    SENSOR_OBJECT("framelinacc"), SENSOR_OBJECT("frameangacc"), SENSOR_OF("subtreecom", "body"),
+    SENSOR_OF("subtreelinvel", "body"),
+    SENSOR_OF("subtreeangmom", "body"),
+    GONE_SENSOR("insidesite"), NO("sensor/insidesite", "site"), NO("sensor/insidesite", "objtype"),
+    NO("sensor/insidesite", "objname"),
+    NO("sensor/insidesite", "enclosed"),
+    GONE_GEOMS("distance"), GONE_GEOMS("normal"), GONE_GEOMS("fromto"), GONE_GEOMS("contact"), NO("sensor/contact", "subtree1"),
+    NO("sensor/contact", "subtree2"), NO("sensor/contact", "site"), NO("sensor/contact", "num"), NO("sensor/contact", "data"),
+    NO("sensor/contact", "reduce"),
+    GONE_SENSOR("e_potential"), GONE_SENSOR("e_kinetic"), SENSOR("clock"),
+    GONE("sensor/tactile"), NO("sensor/tactile", "name"), NO("sensor/tactile", "geom"), NO("sensor/tactile", "mesh"),
+    NO("sensor/tactile", "nsample"), NO("sensor/tactile", "interp"), NO("sensor/tactile", "delay"),
+    NO("sensor/tactile", "interval"),
+    NO("sensor/tactile", "cutoff"), NO("sensor/tactile", "user"),
+    GONE("sensor/user"), NO("sensor/user", "name"), NO("sensor/user", "objtype"), NO("sensor/user", "objname"),
+    NO("sensor/user", "datatype"),
+    NO("sensor/user", "needstage"), NO("sensor/user", "dim"), NO("sensor/user", "cutoff"), NO("sensor/user", "noise"),
+    NO("sensor/user", "user"),
+    GONE("sensor/plugin"), NO("sensor/plugin", "name"), NO("sensor/plugin", "plugin"), NO("sensor/plugin", "instance"),
+    NO("sensor/plugin", "cutoff"), NO("sensor/plugin", "objtype"), NO("sensor/plugin", "objname"), NO("sensor/plugin", "reftype"),
+    NO("sensor/plugin", "refname"), NO("sensor/plugin", "user"), GONE("sensor/plugin/config"), NO("sensor/plugin/config", "key"),
+    NO("sensor/plugin/config", "value"),
+
+    E("keyframe"),
+    E("keyframe/key"), NAME("keyframe/key"), NUM("keyframe/key", "time", 1, 1, pbKeyDef, time),
+    VEC("keyframe/key", "qpos", pbKeyDef, qpos),
+    VEC("keyframe/key", "qvel", pbKeyDef, qvel), VEC("keyframe/key", "act", pbKeyDef, act), NO_("keyframe/key", "mpos", ""),
+    NO_("keyframe/key", "mquat", ""), VEC("keyframe/key", "ctrl", pbKeyDef, ctrl), NO_("keyframe/key", "plastic", ""),
+
+    E("default"), CLASS("default", "class"),
+    SEEN1("default/mesh"), NUM0("default/mesh", "scale", 3, 3), INT0("default/mesh", "maxhullvert", 1, 1),
+    KEY0("default/mesh", "inertia", "convex exact legacy shell"),
+    SEEN1("default/texture"), TEXTURE("default/texture"),
+    SEEN1("default/material"), MATERIAL("default/material"),
+    E1("default/joint"), JOINT("default/joint"), E1("default/geom"), GEOM("default/geom"), E1("default/site"),
+    SITE("default/site"),
+    SEEN1("default/camera"), CAMERA("default/camera"), SEEN1("default/light"), LIGHT("default/light"), E1("default/pair"),
+    PAIR("default/pair"),
+    E1("default/equality"), EQUALITY("default/equality"), E1("default/tendon"), TENDON("default/tendon"),
+    TENDON_SEEN("default/tendon"),
+    E1("default/general"), GENERAL("default/general"), E1("default/motor"), ACTUATOR("default/motor"),
+    CTRL_LIMITED("default/motor"),
+    E1("default/position"), POSITION("default/position"), E1("default/velocity"), VELOCITY("default/velocity"),
+    E1("default/intvelocity"), INTVELOCITY("default/intvelocity"), E1("default/damper"), DAMPER("default/damper"),
+    E1("default/cylinder"), CYLINDER("default/cylinder"), GONE("default/orientation"), GONE_ORIENTATION("default/orientation"),
+    GONE("default/pid"), GONE_PID("default/pid"), GONE("default/muscle"), GONE_MUSCLE("default/muscle"),
+    GONE("default/adhesion"), GONE_ADHESION("default/adhesion"), GONE("default/dcmotor"), GONE_DCMOTOR("default/dcmotor"),
+
+    E("custom"),
+    E("custom/numeric"), NAME_("custom/numeric"), INT("custom/numeric", "size", 1, 1, pbNumericDef, size),
+    VEC("custom/numeric", "data", pbNumericDef, data),
+    E("custom/text"), NAME_("custom/text"), TXT_("custom/text", "data", pbTextDef, data),
+    E("custom/tuple"), NAME_("custom/tuple"), E("custom/tuple/element"), TXTX_("custom/tuple/element", "objtype"),
+    TXTX_("custom/tuple/element", "objname"), NUMX("custom/tuple/element", "prm", 1, 1),
+
+    SEEN("asset"),
+    SEEN("asset/mesh"), TXT0("asset/mesh", "name"), TXT0("asset/mesh", "class"), TXT0("asset/mesh", "content_type"),
+    TXT0("asset/mesh", "file"),
+    VEC0("asset/mesh", "vertex"), VEC0("asset/mesh", "normal"), VEC0("asset/mesh", "texcoord"), VEC0("asset/mesh", "face"),
+    NUM0("asset/mesh", "refpos", 3, 3), NUM0("asset/mesh", "refquat", 4, 4), NUM0("asset/mesh", "scale", 3, 3),
+    KEY0("asset/mesh", "smoothnormal", BOOLEAN), INT0("asset/mesh", "maxhullvert", 1, 1),
+    KEY0("asset/mesh", "inertia", "convex exact legacy shell"),
+    TXT0("asset/mesh", "builtin"), VEC0("asset/mesh", "params"), TXT0("asset/mesh", "material"), PLUGIN("asset/mesh/"),
+    SEEN("asset/hfield"), TXT0("asset/hfield", "name"), TXT0("asset/hfield", "content_type"), TXT0("asset/hfield", "file"),
+    INT0("asset/hfield", "nrow", 1, 1), INT0("asset/hfield", "ncol", 1, 1), NUM0("asset/hfield", "size", 4, 4),
+    VEC0("asset/hfield", "elevation"),
+    SKIN("asset/skin"),
+    SEEN("asset/texture"), TXT0("asset/texture", "name"), TXT0("asset/texture", "class"), TXT0("asset/texture", "content_type"),
+    TXT0("asset/texture", "file"), TXT0("asset/texture", "fileright"), TXT0("asset/texture", "fileleft"),
+    TXT0("asset/texture", "fileup"),
+    TXT0("asset/texture", "filedown"), TXT0("asset/texture", "filefront"), TXT0("asset/texture", "fileback"),
+    TEXTURE("asset/texture"),
+    SEEN("asset/material"), TXT0("asset/material", "name"), TXT0("asset/material", "class"), MATERIAL("asset/material"),
+    GONE("asset/model"), NO("asset/model", "name"), NO("asset/model", "file"), NO("asset/model", "content_type"),
+
+    SEEN("visual"),
+    SEEN1("visual/global"), INT0("visual/global", "cameraid", 1, 1), KEY0("visual/global", "orthographic", BOOLEAN),
+    NUM0("visual/global", "fovy", 1, 1), NUM0("visual/global", "ipd", 1, 1), NUM0("visual/global", "azimuth", 1, 1),
+    NUM0("visual/global", "elevation", 1, 1), NUM0("visual/global", "linewidth", 1, 1), NUM0("visual/global", "glow", 1, 1),
+    INT0("visual/global", "offwidth", 1, 1), INT0("visual/global", "offheight", 1, 1), NUM0("visual/global", "realtime", 1, 1),
+    KEY0("visual/global", "ellipsoidinertia", BOOLEAN), KEY0("visual/global", "bvactive", BOOLEAN),
+    SEEN1("visual/quality"), INT0("visual/quality", "shadowsize", 1, 1), INT0("visual/quality", "offsamples", 1, 1),
+    INT0("visual/quality", "numslices", 1, 1), INT0("visual/quality", "numstacks", 1, 1),
+    INT0("visual/quality", "numquads", 1, 1),
+    SEEN1("visual/headlight"), NUM0("visual/headlight", "ambient", 3, 3), NUM0("visual/headlight", "diffuse", 3, 3),
+    NUM0("visual/headlight", "specular", 3, 3), TXT0("visual/headlight", "active"),
+    SEEN1("visual/map"), MAP("stiffness"), MAP("stiffnessrot"), MAP("force"), MAP("torque"), MAP("alpha"), MAP("fogstart"),
+    MAP("fogend"),
+    MAP("znear"), MAP("zfar"), MAP("haze"), MAP("shadowclip"), MAP("shadowscale"), MAP("actuatortendon"),
+    SEEN1("visual/scale"), SCALE("forcewidth"), SCALE("contactwidth"), SCALE("contactheight"), SCALE("connect"), SCALE("com"),
+    SCALE("camera"), SCALE("light"), SCALE("selectpoint"), SCALE("jointlength"), SCALE("jointwidth"), SCALE("actuatorlength"),
+    SCALE("actuatorwidth"), SCALE("framelength"), SCALE("framewidth"), SCALE("constraint"), SCALE("slidercrank"),
+    SCALE("frustum"),
+    SEEN1("visual/rgba"), COLOUR("fog"), COLOUR("haze"), COLOUR("force"), COLOUR("inertia"), COLOUR("joint"), COLOUR("actuator"),
+    COLOUR("actuatornegative"), COLOUR("actuatorpositive"), COLOUR("com"), COLOUR("camera"), COLOUR("light"),
+    COLOUR("selectpoint"),
+    COLOUR("connect"), COLOUR("contactpoint"), COLOUR("contactforce"), COLOUR("contactfriction"), COLOUR("contacttorque"),
+    COLOUR("contactgap"), COLOUR("rangefinder"), COLOUR("constraint"), COLOUR("slidercrank"), COLOUR("crankbroken"),
+    COLOUR("frustum"),
+    COLOUR("bv"), COLOUR("bvactive"),
+
+    E("deformable"), SKIN("deformable/skin"),
+    GONE("deformable/flex"), NO("deformable/flex", "name"), NO("deformable/flex", "group"), NO("deformable/flex", "dim"),
+    NO("deformable/flex", "radius"), NO("deformable/flex", "material"), NO("deformable/flex", "rgba"),
+    NO("deformable/flex", "flatskin"),
+    NO("deformable/flex", "body"), NO("deformable/flex", "vertex"), NO("deformable/flex", "element"),
+    NO("deformable/flex", "texcoord"),
+    NO("deformable/flex", "elemtexcoord"), NO("deformable/flex", "node"), NO("deformable/flex", "nodecoord"),
+    NO("deformable/flex", "cellcount"), NO("deformable/flex", "dof"), FLEX_CONTACT("deformable/flex/contact"),
+    GONE("deformable/flex/edge"),
+    NO("deformable/flex/edge", "stiffness"), NO("deformable/flex/edge", "damping"), FLEX_ELASTICITY("deformable/flex/elasticity"),
+    GONE("body/flexcomp"), NO("body/flexcomp", "name"), NO("body/flexcomp", "type"), NO("body/flexcomp", "group"),
+    NO("body/flexcomp", "dim"),
+    NO("body/flexcomp", "dof"), NO("body/flexcomp", "count"), NO("body/flexcomp", "cellcount"), NO("body/flexcomp", "spacing"),
+    NO("body/flexcomp", "radius"), NO("body/flexcomp", "rigid"), NO("body/flexcomp", "mass"), NO("body/flexcomp", "inertiabox"),
+    NO("body/flexcomp", "scale"), NO("body/flexcomp", "file"), NO("body/flexcomp", "mesh"), NO("body/flexcomp", "point"),
+    NO("body/flexcomp", "element"), NO("body/flexcomp", "texcoord"), NO("body/flexcomp", "material"), NO("body/flexcomp", "rgba"),
+    NO("body/flexcomp", "flatskin"), NO("body/flexcomp", "pos"), NO("body/flexcomp", "quat"), NO("body/flexcomp", "axisangle"),
+    NO("body/flexcomp", "xyaxes"), NO("body/flexcomp", "zaxis"), NO("body/flexcomp", "euler"), NO("body/flexcomp", "origin"),
+    GONE("body/flexcomp/edge"), NO("body/flexcomp/edge", "equality"), NO("body/flexcomp/edge", "solref"),
+    NO("body/flexcomp/edge", "solimp"),
+    NO("body/flexcomp/edge", "stiffness"), NO("body/flexcomp/edge", "damping"), FLEX_ELASTICITY("body/flexcomp/elasticity"),
+    FLEX_CONTACT("body/flexcomp/contact"), GONE("body/flexcomp/pin"), NO("body/flexcomp/pin", "id"),
+    NO("body/flexcomp/pin", "range"),
+    NO("body/flexcomp/pin", "grid"), NO("body/flexcomp/pin", "gridrange"), PLUGIN("body/flexcomp/"),
+
+    GONE("extension"), GONE("extension/plugin"), NO("extension/plugin", "plugin"), GONE("extension/plugin/instance"),
+    NO("extension/plugin/instance", "name"), GONE("extension/plugin/instance/config"),
+    NO("extension/plugin/instance/config", "key"),
+    NO("extension/plugin/instance/config", "value"),
+};
+
+const pbMjcfRow *pbMjcf_Table(int *count) {
+  *count = (int)(sizeof table / sizeof *table);
+  return table;
+}

@@ -1,0 +1,325 @@
+// XML to tree, by expat. Document type declarations are refused (no entities), depth, counts and sizes are limited.
+#include "io/mjcf/mjcf_xml.h"
+
+#include <expat.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/file.h"
+
+// ---- errors -------------------------------------------------------------------------------------------------------------
+
+const char *pbXml_Get(const pbXmlNode *node, const char *attribute) {
+  for (int i = 0; i < node->attribute_count; i++)
+    if (!strcmp(node->attributes[i].name, attribute)) return node->attributes[i].value;
+  return NULL;
+}
+
+pbStatus pbXml_Fail(const pbXmlDocument *document, pbStatus status, const pbXmlNode *node, const char *format, ...) {
+  char text[1024];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  const char *name = pbXml_Get(node, "name");
+  if (!name) name = "";
+  return pbContext_Fail(document->ctx, status, "%.400s:%d:%d: %.100s%s%.200s%s: %s", node->place.file, node->place.line,
+                        node->place.column, node->name, *name ? " '" : "", name, *name ? "'" : "", text);
+}
+
+// ---- nodes --------------------------------------------------------------------------------------------------------------
+
+static void append(pbXmlNode *parent, pbXmlNode *node) {
+  node->parent = parent;
+  node->next = NULL;
+  if (parent->last) parent->last->next = node;
+  else parent->first = node;
+  parent->last = node;
+}
+
+void pbXml_Remove(pbXmlNode *node, pbXmlNode *before) {
+  pbXmlNode *parent = node->parent;
+  if (before) before->next = node->next;
+  else parent->first = node->next;
+  if (parent->last == node) parent->last = before;
+  node->next = NULL;
+}
+
+static pbXmlNode *new_node(pbXmlDocument *document) {
+  if (document->elements >= PB_XML_ELEMENTS) {
+    (void)pbContext_Fail(document->ctx, pb_bad_input, "the model has more than %d elements (replicas counted)", PB_XML_ELEMENTS);
+    return NULL;
+  }
+  pbXmlNode *node = pbPool_Take(&document->pool, 1, sizeof *node);
+  if (!node) {
+    (void)pbContext_Fail(document->ctx, pb_no_memory, "no memory for the elements of the model");
+    return NULL;
+  }
+  node->element = -1;
+  document->elements++;
+  return node;
+}
+
+pbXmlNode *pbXml_Copy(pbXmlDocument *document, const pbXmlNode *node, pbXmlNode *parent) {
+  pbXmlNode *copy = new_node(document);
+  if (!copy) return NULL;
+  *copy = *node;
+  copy->first = copy->last = NULL;
+  append(parent, copy);
+  return copy;
+}
+
+// ---- one file -----------------------------------------------------------------------------------------------------------
+
+typedef struct parse {
+  pbXmlDocument *document;
+  XML_Parser parser;
+  const char *file;  // name for places
+  pbXmlNode top;     // parent of the file's root
+  pbXmlNode *at;     // element that is open
+  int depth;
+  pbStatus status;  // of the first failure
+} parse;
+
+static void stop(parse *p, pbStatus status) {
+  if (p->status == pb_ok) p->status = status;
+  XML_StopParser(p->parser, XML_FALSE);
+}
+
+static pbStatus fail_here(parse *p, pbStatus status, const char *text) {
+  return pbContext_Fail(p->document->ctx, status, "%.400s:%d:%d: %s", p->file, (int)XML_GetCurrentLineNumber(p->parser),
+                        (int)XML_GetCurrentColumnNumber(p->parser) + 1, text);
+}
+
+static bool copy_attributes(parse *p, pbXmlNode *node, const XML_Char **attributes) {
+  int count = 0;
+  while (attributes[2 * count]) count++;
+  if (count > PB_XML_ATTRIBUTES) {
+    stop(p, fail_here(p, pb_bad_input, "an element has more than 64 attributes"));
+    return false;
+  }
+  pbXmlAttribute *copy = pbPool_Take(&p->document->pool, (size_t)count, sizeof *copy);
+  for (int i = 0; copy && i < count; i++) {
+    copy[i].name = pbPool_Text(&p->document->pool, attributes[2 * i], strlen(attributes[2 * i]));
+    copy[i].value = pbPool_Text(&p->document->pool, attributes[2 * i + 1], strlen(attributes[2 * i + 1]));
+    if (!copy[i].name || !copy[i].value) copy = NULL;
+  }
+  if (!copy) stop(p, fail_here(p, pb_no_memory, "no memory for attributes"));
+  node->attributes = copy;
+  node->attribute_count = copy ? count : 0;
+  return copy != NULL;
+}
+
+static void on_start(void *user, const XML_Char *name, const XML_Char **attributes) {
+  parse *p = user;
+  if (p->status != pb_ok) return;
+  if (++p->depth > PB_XML_DEPTH) {
+    stop(p, fail_here(p, pb_bad_input, "elements are nested more than 256 deep"));
+    return;
+  }
+  pbXmlNode *node = new_node(p->document);
+  if (!node) {
+    stop(p, p->document->elements >= PB_XML_ELEMENTS ? pb_bad_input : pb_no_memory);
+    return;
+  }
+  node->place = (pbPlace){p->file, (int)XML_GetCurrentLineNumber(p->parser), (int)XML_GetCurrentColumnNumber(p->parser) + 1};
+  node->name = pbPool_Text(&p->document->pool, name, strlen(name));
+  if (!node->name) {
+    stop(p, fail_here(p, pb_no_memory, "no memory for elements"));
+    return;
+  }
+  if (!copy_attributes(p, node, attributes)) return;
+  append(p->at, node);
+  p->at = node;
+}
+
+static void on_end(void *user, const XML_Char *name) {
+  parse *p = user;
+  (void)name;
+  if (p->status != pb_ok) return;
+  p->depth--;
+  p->at = p->at->parent;
+}
+
+static void on_doctype(void *user, const XML_Char *name, const XML_Char *system_id, const XML_Char *public_id, int internal) {
+  parse *p = user;
+  (void)name, (void)system_id, (void)public_id, (void)internal;
+  stop(p, fail_here(p, pb_bad_input, "document type declarations (<!DOCTYPE>) are not accepted: MJCF needs none"));
+}
+
+// Parse one file's text; its root element goes to *root.
+static pbStatus parse_text(pbXmlDocument *document, const char *text, size_t length, const char *name, pbXmlNode **root) {
+  if (length > PB_XML_FILE) return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: longer than 32 MiB", name);
+  document->bytes += length;
+  if (document->bytes > PB_XML_BYTES)
+    return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: the model's files together are longer than 64 MiB", name);
+  parse p = {.document = document};
+  p.at = &p.top;
+  p.file = pbPool_Text(document->names, name, strlen(name));
+  p.parser = p.file ? XML_ParserCreate(NULL) : NULL;
+  char reason[160];
+  if (!p.parser) return pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", name);
+  XML_SetUserData(p.parser, &p);
+  XML_SetElementHandler(p.parser, on_start, on_end);
+  XML_SetStartDoctypeDeclHandler(p.parser, on_doctype);
+  if (XML_Parse(p.parser, text, (int)length, 1) != XML_STATUS_OK && p.status == pb_ok) {
+    enum XML_Error code = XML_GetErrorCode(p.parser);
+    snprintf(reason, sizeof reason, "not well-formed XML: %s", XML_ErrorString(code));
+    p.status = fail_here(&p, code == XML_ERROR_NO_MEMORY ? pb_no_memory : pb_bad_input, reason);
+  }
+  XML_ParserFree(p.parser);
+  *root = p.top.first;
+  if (p.status == pb_ok && *root) (*root)->parent = NULL;
+  return p.status;
+}
+
+// ---- files and folders --------------------------------------------------------------------------------------------------
+
+static bool inside(const char *path, const char *folder) {
+  if (!folder) return false;
+  size_t length = strlen(folder);
+  if (length == 1) return true;  // "/"
+  return !strncmp(path, folder, length) && path[length] == '/';
+}
+
+// The path without links and dots; NULL where there is no such file.
+static pbStatus real_path(pbXmlDocument *document, const char *path, char **real) {
+  char resolved[PATH_MAX];
+  *real = NULL;
+  if (!realpath(path, resolved)) return pb_ok;
+  *real = pbPool_Text(&document->pool, resolved, strlen(resolved));
+  return *real ? pb_ok : pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", path);
+}
+
+static pbStatus read_file(pbXmlDocument *document, const char *real, const char *shown, pbXmlNode **root) {
+  pbXmlFile *file = pbPool_Take(&document->pool, 1, sizeof *file);
+  if (!file) return pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", shown);
+  file->real = pbPool_Text(&document->pool, real, strlen(real));
+  if (!file->real) return pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", shown);
+  file->next = document->files;
+  document->files = file;
+  char *text = NULL;
+  size_t length = 0;
+  PB_TRY(pbFile_ReadAll(document->ctx, real, PB_XML_FILE, &text, &length));
+  pbStatus status = parse_text(document, text, length, shown, root);
+  pbContext_Free(document->ctx, text);
+  return status;
+}
+
+// ---- includes -----------------------------------------------------------------------------------------------------------
+
+// "folder of `of`" / name, or just name where `of` has no folder or name is absolute.
+static bool join_path(char *out, size_t size, const char *of, const char *name) {
+  const char *slash = strrchr(of, '/');
+  int n = *name == '/' || !slash ? snprintf(out, size, "%s", name) : snprintf(out, size, "%.*s/%s", (int)(slash - of), of, name);
+  return n > 0 && (size_t)n < size;
+}
+
+// MuJoCo looks beside the main file first, then beside the file that includes.
+static pbStatus find_included(pbXmlDocument *document, const pbXmlNode *node, const char *name, char *shown, size_t size,
+                              char **real) {
+  const pbXmlNode *root = document->root;
+  *real = NULL;
+  if (!join_path(shown, size, root->place.file, name)) return pb_ok;
+  PB_TRY(real_path(document, shown, real));
+  if (*real || !join_path(shown, size, node->place.file, name)) return pb_ok;
+  return real_path(document, shown, real);
+}
+
+static pbStatus check_allowed(pbXmlDocument *document, const pbXmlNode *node, const char *name, const char *real) {
+  if (!inside(real, document->folder) && !inside(real, document->allowed))
+    return pbXml_Fail(document, pb_unsupported, node,
+                      "file '%s' lies outside the model's folder %s; allow its folder as a root (--allow-root DIR) to read it",
+                      name, document->folder);
+  for (const pbXmlFile *file = document->files; file; file = file->next)
+    if (!strcmp(file->real, real))
+      return pbXml_Fail(document, pb_bad_input, node, "file '%s' was read already: a file may be included only once", name);
+  return pb_ok;
+}
+
+// Put the children of `root` where `node` stands. `before` is its elder sibling.
+static void paste(pbXmlNode *node, pbXmlNode *before, pbXmlNode *root) {
+  pbXmlNode *parent = node->parent;
+  for (pbXmlNode *child = root->first; child; child = child->next) child->parent = parent;
+  root->last->next = node->next;
+  if (before) before->next = root->first;
+  else parent->first = root->first;
+  if (parent->last == node) parent->last = root->last;
+}
+
+static pbStatus include_one(pbXmlDocument *document, pbXmlNode *node, pbXmlNode *before, int nesting) {
+  const char *name = pbXml_Get(node, "file");
+  if (!name || !*name) return pbXml_Fail(document, pb_bad_input, node, "attribute 'file' is required");
+  if (node->attribute_count > 1 || node->first)
+    return pbXml_Fail(document, pb_bad_input, node, "takes the attribute 'file' and nothing else");
+  if (!document->folder) return pbXml_Fail(document, pb_unsupported, node, "a model given as text cannot include files");
+  if (nesting >= PB_XML_INCLUDES) return pbXml_Fail(document, pb_bad_input, node, "includes are nested more than 32 deep");
+  char shown[PATH_MAX];
+  char *real;
+  PB_TRY(find_included(document, node, name, shown, sizeof shown, &real));
+  if (!real) return pbXml_Fail(document, pb_file, node, "file '%s' cannot be found", name);
+  PB_TRY(check_allowed(document, node, name, real));
+  pbXmlNode *root = NULL;
+  PB_TRY(read_file(document, real, shown, &root));
+  if (!root || !root->first) return pbXml_Fail(document, pb_bad_input, node, "file '%s' has nothing to include", name);
+  paste(node, before, root);
+  return pb_ok;
+}
+
+// The last piece pasted may hold includes itself; nesting is bounded by files being read only once and by PB_XML_INCLUDES.
+static pbStatus include_all(pbXmlDocument *document, pbXmlNode *parent, int depth) {
+  if (depth > PB_XML_DEPTH) return pbXml_Fail(document, pb_bad_input, parent, "elements are nested more than 256 deep");
+  pbXmlNode *before = NULL;
+  int nesting = 0;
+  for (pbXmlNode *node = parent->first; node;) {
+    if (!strcmp(node->name, "include")) {
+      PB_TRY(include_one(document, node, before, nesting++));
+      node = before ? before->next : parent->first;
+      continue;
+    }
+    nesting = 0;
+    PB_TRY(include_all(document, node, depth + 1));
+    before = node;
+    node = node->next;
+  }
+  return pb_ok;
+}
+
+// ---- documents ----------------------------------------------------------------------------------------------------------
+
+// The model's folder is the one its name was given in, also where that name is a link to somewhere else.
+static pbStatus find_folders(pbXmlDocument *document, const char *path, const pbLoadOptions *options) {
+  char beside[PATH_MAX];
+  if (!join_path(beside, sizeof beside, path, "."))
+    return pbContext_Fail(document->ctx, pb_file, "%.400s: the name is too long", path);
+  PB_TRY(real_path(document, beside, &document->folder));
+  if (!document->folder) return pbContext_Fail(document->ctx, pb_file, "%.400s: its folder cannot be found", path);
+  if (!options || !options->allow_root) return pb_ok;
+  PB_TRY(real_path(document, options->allow_root, &document->allowed));
+  if (!document->allowed)
+    return pbContext_Fail(document->ctx, pb_file, "folder '%.400s' to be allowed cannot be found", options->allow_root);
+  return pb_ok;
+}
+
+pbStatus pbXml_Load(pbXmlDocument *document, const char *path, const pbLoadOptions *options) {
+  document->pool.ctx = document->ctx;
+  char *real;
+  PB_TRY(real_path(document, path, &real));
+  if (!real) return pbContext_Fail(document->ctx, pb_file, "%.400s: the file cannot be found", path);
+  PB_TRY(find_folders(document, path, options));
+  PB_TRY(read_file(document, real, path, &document->root));
+  return include_all(document, document->root, 1);
+}
+
+pbStatus pbXml_Parse(pbXmlDocument *document, const char *text, size_t length, const char *name) {
+  document->pool.ctx = document->ctx;
+  PB_TRY(parse_text(document, text, length, name, &document->root));
+  return include_all(document, document->root, 1);
+}
+
+void pbXml_Close(pbXmlDocument *document) {
+  pbPool_Clear(&document->pool);
+  document->root = NULL;
+}

@@ -1,0 +1,69 @@
+// The tree an MJCF file is read into, included files pasted in, with the place of every element. Untrusted: everything that can
+// grow is limited, and no file outside the model's folder is opened.
+#ifndef PB_IO_MJCF_XML_H
+#define PB_IO_MJCF_XML_H
+
+#include <stdarg.h>
+
+#include <pullback/io.h>
+
+#include "compile/spec_pool.h"
+
+enum {
+  PB_XML_DEPTH = 256,        // nesting of elements
+  PB_XML_ELEMENTS = 400000,  // of all files together, replicas too
+  PB_XML_ATTRIBUTES = 64,    // of one element
+  PB_XML_INCLUDES = 32,      // nesting of includes
+  PB_XML_FILE = 32 << 20,    // bytes of one file
+  PB_XML_BYTES = 64 << 20    // bytes of all files; with these the tree stays well below 1 GiB
+};
+
+typedef struct pbXmlAttribute {
+  const char *name, *value;
+} pbXmlAttribute;
+
+typedef struct pbXmlNode pbXmlNode;
+struct pbXmlNode {
+  const char *name;
+  const pbXmlAttribute *attributes;
+  int attribute_count;
+  pbXmlNode *parent, *first, *last, *next;
+  pbPlace place;
+  int element;         // index of its kind (mjcf_reader.h), -1 before it was looked up
+  const double *pose;  // frames made by replicate: position, quaternion
+};
+
+typedef struct pbXmlFile {
+  struct pbXmlFile *next;
+  char *real;  // absolute path, links resolved
+} pbXmlFile;
+
+typedef struct pbXmlDocument {
+  pbContext *ctx;
+  pbSpecPool pool;    // nodes, attributes
+  pbSpecPool *names;  // pool of the spec: names of files in places
+  pbXmlNode *root;
+  int elements;  // how many there are
+  size_t bytes;
+  char *folder;      // real path of the model's folder; NULL: text without a file
+  char *allowed;     // real path of the second folder, or NULL
+  pbXmlFile *files;  // all files read
+} pbXmlDocument;
+
+// Read a file and what it includes. `document` has ctx and names set and is otherwise zero; Close it in any case.
+PB_NODISCARD pbStatus pbXml_Load(pbXmlDocument *document, const char *path, const pbLoadOptions *options);
+PB_NODISCARD pbStatus pbXml_Parse(pbXmlDocument *document, const char *text, size_t length, const char *name);
+void pbXml_Close(pbXmlDocument *document);
+
+// "file:line:column: element 'name': text" into the context.
+pbStatus pbXml_Fail(const pbXmlDocument *document, pbStatus status, const pbXmlNode *node, const char *format, ...)
+    PB_PRINTF(4, 5);
+// Value of an attribute, NULL if it is not given.
+const char *pbXml_Get(const pbXmlNode *node, const char *attribute);
+// Copy of a node under a new parent (as its last child), without children. NULL when out of memory or over the limit; the
+// context then says which.
+pbXmlNode *pbXml_Copy(pbXmlDocument *document, const pbXmlNode *node, pbXmlNode *parent);
+// Take a node out of its parent; `before` is its elder sibling or NULL.
+void pbXml_Remove(pbXmlNode *node, pbXmlNode *before);
+
+#endif

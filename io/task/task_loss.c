@@ -1,0 +1,399 @@
+// The "loss" of a task: terms, the states they look at, and their targets, given in the file or recorded.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "io/task/task_reader.h"
+#include "model/model.h"
+
+static const char *const term_keys[] = {"name",    "qpos",   "qvel",           "act",        "sensor", "body",   "site",
+                                        "control", "points", "point_velocity", "components", "at",     "target", "type",
+                                        "weight",  "mean",   "epsilon",        "delta",      NULL};
+static const char *const quantity_keys[pb_quantityCount] = {"qpos",   "qvel",           "act",    "sensor", "body", "site",
+                                                            "points", "point_velocity", "control"};
+static const char *const array_names[pb_quantityCount] = {"qpos",   "qvel",           "act",    "sensordata", "xpos", "site_xpos",
+                                                          "points", "point_velocity", "control"};
+
+// What a term names, before components are chosen: parts, and for each target entry its column in a full row.
+typedef struct Layout {
+  pbPart *parts;
+  int *columns;  // of a target entry in a full row of the quantity
+  int part_count, target_width, full_width;
+} Layout;
+
+static int joint_coords(const pbModel *m, int j) {
+  return m->jnt_type[j] == pb_jntFree ? 7 : m->jnt_type[j] == pb_jntBall ? 4 : 1;
+}
+static int joint_dofs(const pbModel *m, int j) { return m->jnt_type[j] == pb_jntFree ? 6 : m->jnt_type[j] == pb_jntBall ? 3 : 1; }
+
+static void add_part(Layout *l, int index, int coord, int target, int axis) {
+  l->parts[l->part_count++] = (pbPart){index, coord, target, axis};
+}
+
+static void add_joint_positions(Layout *l, const pbModel *m, int j) {
+  int coords = joint_coords(m, j), dofs = joint_dofs(m, j), first = l->target_width, adr = m->jnt_qposadr[j],
+      dof = m->jnt_dofadr[j];
+  int plain = coords == 4 ? 0 : coords == 7 ? 3 : 1;
+  for (int i = 0; i < coords; i++) l->columns[l->target_width++] = adr + i;
+  for (int i = 0; i < plain; i++) add_part(l, dof + i, adr + i, first + i, -1);
+  for (int i = plain; i < dofs; i++) add_part(l, dof + i, adr + plain, first + plain, i - plain);
+}
+
+static void add_plain(Layout *l, int from, int count) {
+  for (int i = from; i < from + count; i++) {
+    l->columns[l->target_width] = i;
+    add_part(l, i, i, l->target_width++, -1);
+  }
+}
+
+typedef struct Kind {
+  pbObject object;
+  int all, full;
+} Kind;
+static Kind kind_of(const pbModel *m, pbQuantity q) {
+  switch (q) {
+    case pb_seenQpos: return (Kind){pb_objJoint, m->njnt, m->nq};
+    case pb_seenQvel: return (Kind){pb_objJoint, m->njnt, m->nv};
+    case pb_seenAct: return (Kind){pb_objActuator, m->nu, m->na};
+    case pb_seenSensor: return (Kind){pb_objSensor, m->nsensor, m->nsensordata};
+    case pb_seenBody: return (Kind){pb_objBody, m->nbody, 3 * m->nbody};
+    case pb_seenSite: return (Kind){pb_objSite, m->nsite, 3 * m->nsite};
+    case pb_seenPoints:
+    case pb_seenPointVelocity: return (Kind){pb_objPoint, pbModel_PointCount(m), 3 * pbModel_PointCount(m)};
+    default: return (Kind){pb_objActuator, pb_controls(m), pb_controls(m)};
+  }
+}
+
+static void add_object(Layout *l, const pbModel *m, pbQuantity q, int id) {
+  switch (q) {
+    case pb_seenQpos: add_joint_positions(l, m, id); return;
+    case pb_seenQvel: add_plain(l, m->jnt_dofadr[id], joint_dofs(m, id)); return;
+    case pb_seenAct: add_plain(l, m->actuator_actadr[id], m->actuator_actadr[id] < 0 ? 0 : m->actuator_actnum[id]); return;
+    case pb_seenSensor: add_plain(l, m->sensor_adr[id], m->sensor_dim[id]); return;
+    case pb_seenBody:
+    case pb_seenPoints:
+    case pb_seenPointVelocity:
+    case pb_seenSite: add_plain(l, 3 * id, 3); return;
+    default: add_plain(l, id, 1); return;
+  }
+}
+
+static pbStatus read_layout(pbTaskReader *r, const json_t *value, pbQuantity q, Layout *l) {
+  const pbModel *m = r->model;
+  Kind kind = kind_of(m, q);
+  int *ids = NULL, count;
+  if (kind.object == pb_objPoint) PB_TRY(pbTaskReader_Points(r, value, &ids, &count));
+  else PB_TRY(pbTaskReader_Ids(r, value, kind.object, kind.all, &ids, &count));
+  // an object may be named twice at most as often as there are objects: bound the room by that
+  pbStatus status = count > kind.all ? pbTaskReader_Fail(r, pb_bad_input, "more names than the model has") : pb_ok;
+  size_t room = (size_t)count * 7 + (size_t)kind.full;
+  for (int i = 0; status == pb_ok && q == pb_seenSensor && i < count; i++) room += (size_t)m->sensor_dim[ids[i]];
+  for (int i = 0; status == pb_ok && q == pb_seenAct && i < count; i++) room += (size_t)m->actuator_actnum[ids[i]];
+  if (status == pb_ok) {
+    l->parts = pbContext_AllocArray(r->ctx, room + 1, sizeof *l->parts);
+    l->columns = pbContext_AllocArray(r->ctx, room + 1, sizeof *l->columns);
+    if (!l->parts || !l->columns) status = pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
+  }
+  for (int i = 0; status == pb_ok && i < count; i++) add_object(l, m, q, ids[i]);
+  l->full_width = kind.full;
+  if (status == pb_ok && l->part_count == 0) status = pbTaskReader_Fail(r, pb_bad_input, "this names nothing the model has");
+  pbContext_Free(r->ctx, ids);
+  return status;
+}
+
+static pbStatus choose_components(pbTaskReader *r, const json_t *object, Layout *l) {
+  int *chosen = pbContext_AllocArray(r->ctx, (size_t)l->part_count + 1, sizeof *chosen), count = 0;
+  pbPart *parts = pbContext_AllocArray(r->ctx, (size_t)l->part_count + 1, sizeof *parts);
+  pbStatus status = chosen && parts ? pbTaskReader_Components(r, object, l->part_count, chosen, &count)
+                                    : pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
+  if (status == pb_ok && count == 0) status = pbTaskReader_Fail(r, pb_bad_input, "no components");
+  for (int i = 0; status == pb_ok && i < count; i++) parts[i] = l->parts[chosen[i]];
+  if (status == pb_ok) {
+    memcpy(l->parts, parts, (size_t)count * sizeof *parts);
+    l->part_count = count;
+  }
+  pbContext_Free(r->ctx, chosen);
+  pbContext_Free(r->ctx, parts);
+  return status;
+}
+
+// ---- states looked at -----------------------------------------------------------------------------------------------
+static pbStatus step_of_time(const pbTaskReader *r, double time, int steps, int *step) {
+  double h = pbTaskReader_Timestep(r), k = time / h;
+  if (!(k > -0.5 && k < steps + 0.5))
+    return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is outside of the trajectory (0 to %.12g)", time, steps * h);
+  *step = (int)floor(k + 0.5);
+  if (fabs(k - *step) > 1e-5 * (1 + fabs(k) * 1e-6))
+    return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is not a multiple of the time step %.12g; the nearest is %.12g", time,
+                             h, *step * h);
+  return pb_ok;
+}
+
+static pbStatus steps_of_times(const pbTaskReader *r, const double *times, size_t count, int steps, pbTerm *t) {
+  if (count > (size_t)steps + 1)
+    return pbTaskReader_Fail(r, pb_bad_input, "%zu times; the trajectory has %d states", count, steps + 1);
+  t->step_count = (int)count;
+  if (!(t->steps = pbContext_AllocArray(r->ctx, count + 1, sizeof *t->steps)))
+    return pbTaskReader_Fail(r, pb_no_memory, "no memory for times");
+  for (size_t i = 0; i < count; i++) {
+    PB_TRY(step_of_time(r, times[i], steps, &t->steps[i]));
+    if (i && t->steps[i] <= t->steps[i - 1]) return pbTaskReader_Fail(r, pb_bad_input, "times must ascend (entry %zu)", i);
+  }
+  return pb_ok;
+}
+
+static pbStatus steps_range(const pbTaskReader *r, int from, int to, int every, pbTerm *t) {
+  t->step_count = from > to ? 0 : (to - from) / every + 1;
+  if (!(t->steps = pbContext_AllocArray(r->ctx, (size_t)t->step_count + 1, sizeof *t->steps)))
+    return pbTaskReader_Fail(r, pb_no_memory, "no memory for times");
+  for (int i = 0; i < t->step_count; i++) t->steps[i] = from + i * every;
+  return pb_ok;
+}
+
+static pbStatus read_range(pbTaskReader *r, const json_t *at, int steps, pbTerm *t) {
+  static const char *const keys[] = {"from", "to", "every", NULL};
+  double h = pbTaskReader_Timestep(r), from = 0, to = steps * h, every = h;
+  int first, last, stride;
+  PB_TRY(pbTaskReader_Keys(r, at, keys));
+  PB_TRY(pbTaskReader_Real(r, at, "from", &from));
+  PB_TRY(pbTaskReader_Real(r, at, "to", &to));
+  PB_TRY(pbTaskReader_Real(r, at, "every", &every));
+  PB_TRY(step_of_time(r, from, steps, &first));
+  PB_TRY(step_of_time(r, to, steps, &last));
+  PB_TRY(step_of_time(r, every, steps, &stride));
+  if (stride < 1 || last < first) return pbTaskReader_Fail(r, pb_bad_input, "from <= to and every > 0 are meant");
+  return steps_range(r, first, last, stride, t);
+}
+
+static pbStatus read_at(pbTaskReader *r, const json_t *at, int steps, pbTerm *t) {
+  const char *word = json_string_value(at);
+  if (word && strcmp(word, "final") == 0) return steps_range(r, steps, steps, 1, t);
+  if (word && strcmp(word, "all") == 0) return steps_range(r, 0, steps, 1, t);
+  if (json_is_object(at)) return read_range(r, at, steps, t);
+  if (word)
+    return pbTaskReader_Fail(r, pb_bad_input, "'%.40s': expected \"final\", \"all\", a list of times or {from, to, every}%s",
+                             word, strcmp(word, "end") == 0 || strcmp(word, "last") == 0 ? "; did you mean \"final\"?" : "");
+  pbTaskNumbers times;
+  PB_TRY(pbTaskReader_Numbers(r, at, &times));
+  pbStatus status = times.nested ? pbTaskReader_Fail(r, pb_bad_input, "a list of times is meant")
+                                 : steps_of_times(r, times.data, times.cols, steps, t);
+  pbContext_Free(r->ctx, times.data);
+  return status;
+}
+
+// ---- targets --------------------------------------------------------------------------------------------------------
+static pbStatus target_room(const pbTaskReader *r, pbTerm *t, size_t rows) {
+  t->target_rows = (int)rows;
+  if (rows * (size_t)t->target_width > PB_TASK_NUMBERS) return pbTaskReader_Fail(r, pb_capacity, "too many target values");
+  t->target = pbContext_AllocArray(r->ctx, rows * (size_t)t->target_width + 1, sizeof(double));
+  return t->target ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for targets");
+}
+
+// Row `row` of the target from a row of the data, either the full quantity, or what the term names, or its components.
+static pbStatus fill_row(const pbTaskReader *r, pbTerm *t, const Layout *l, size_t row, const double *data, size_t width) {
+  double *out = t->target + row * (size_t)t->target_width;
+  bool rotations = false;
+  for (int i = 0; i < t->part_count; i++) rotations |= t->parts[i].axis >= 0;
+  if (width == (size_t)t->target_width) memcpy(out, data, width * sizeof *out);
+  else if (width == (size_t)l->full_width)
+    for (int i = 0; i < t->target_width; i++) out[i] = data[l->columns[i]];
+  else if (width == (size_t)t->part_count && !rotations)
+    for (int i = 0; i < t->part_count; i++) out[t->parts[i].target] = data[i];
+  else
+    return pbTaskReader_Fail(r, pb_bad_input, "%zu values a time; %d are meant (or a full row of %d)", width, t->target_width,
+                             l->full_width);
+  for (int i = 0; i < t->part_count; i++) {
+    double *q = out + t->parts[i].target, norm = 0;
+    if (t->parts[i].axis < 0) continue;
+    for (int k = 0; k < 4; k++) norm += q[k] * q[k];
+    if (!(norm > 1e-12)) return pbTaskReader_Fail(r, pb_bad_input, "a target quaternion is zero");
+    for (int k = 0; k < 4; k++) q[k] /= sqrt(norm);
+  }
+  return pb_ok;
+}
+
+static pbStatus inline_target(pbTaskReader *r, const json_t *target, const Layout *l, pbTerm *t) {
+  pbTaskNumbers numbers;
+  PB_TRY(pbTaskReader_Numbers(r, target, &numbers));
+  // a flat list over several times is one value a time where the term is a single number
+  bool single = t->part_count == 1 && numbers.cols != (size_t)t->target_width && numbers.cols != (size_t)l->full_width;
+  if (!numbers.nested && (t->target_width == 1 || single) && numbers.cols == (size_t)t->step_count)
+    numbers.rows = numbers.cols, numbers.cols = 1;
+  pbStatus status = numbers.rows != 1 && numbers.rows != (size_t)t->step_count
+                        ? pbTaskReader_Fail(r, pb_bad_input, "%zu rows; 1 or %d are meant", numbers.rows, t->step_count)
+                        : target_room(r, t, numbers.rows);
+  for (size_t i = 0; status == pb_ok && i < numbers.rows; i++) {
+    if (json_is_number(target) && t->target_width > 1) {
+      for (int k = 0; k < t->target_width; k++) t->target[k] = numbers.data[0];
+      status = fill_row(r, t, l, 0, t->target, (size_t)t->target_width);
+    } else {
+      status = fill_row(r, t, l, i, numbers.data + i * numbers.cols, numbers.cols);
+    }
+  }
+  pbContext_Free(r->ctx, numbers.data);
+  return status;
+}
+
+// Index of the row recorded at the time of step k, from *hint on; times ascend.
+static pbStatus find_time(const pbTaskReader *r, const pbArray *times, int k, size_t *hint) {
+  double h = pbTaskReader_Timestep(r);
+  while (*hint < times->count && times->reals[*hint] < (k - 0.5) * h) ++*hint;
+  if (*hint < times->count && fabs(times->reals[*hint] - k * h) <= 1e-5 * h * (1 + 1e-6 * k)) return pb_ok;
+  return pbTaskReader_Fail(r, pb_bad_input, "the recording has nothing at time %.12g (times must be equal)", k * h);
+}
+
+static pbStatus recorded_rows(pbTaskReader *r, const pbArray *data, const pbArray *times, int steps, const Layout *l, pbTerm *t) {
+  size_t rows = data->ndim > 0 ? data->shape[0] : 1, width = rows ? data->count / rows : 0, at = 0;
+  if (times && (times->type != pb_arrayReal || times->count != rows))
+    return pbTaskReader_Fail(r, pb_bad_input, "\"time\" has %zu entries, the data %zu rows", times->count, rows);
+  bool each = rows == (size_t)t->step_count,
+       every = rows == (size_t)steps + 1 || (t->quantity == pb_seenControl && rows == (size_t)steps);
+  if (!times && !each && !every)
+    return pbTaskReader_Fail(r, pb_bad_input,
+                             "%zu rows; %d (one a time asked for) or %d (every state) are meant, or an array \"time\"", rows,
+                             t->step_count, steps + 1);
+  PB_TRY(target_room(r, t, (size_t)t->step_count));
+  for (int i = 0; i < t->step_count; i++) {
+    if (times) PB_TRY(find_time(r, times, t->steps[i], &at));
+    else at = each ? (size_t)i : (size_t)t->steps[i] < rows ? (size_t)t->steps[i] : rows - 1;
+    PB_TRY(fill_row(r, t, l, (size_t)i, data->reals + at * width, width));
+  }
+  return pb_ok;
+}
+
+static pbStatus recorded_target(pbTaskReader *r, const json_t *target, const json_t *at, int steps, const Layout *l, pbTerm *t) {
+  static const char *const keys[] = {"file", "array", "time", NULL};
+  const char *name = array_names[t->quantity], *time_name = "time";
+  pbArrays *set;
+  PB_TRY(pbTaskReader_Keys(r, target, keys));
+  PB_TRY(pbTaskReader_Text(r, target, "array", &name));
+  PB_TRY(pbTaskReader_Text(r, target, "time", &time_name));
+  PB_TRY(pbTaskReader_Load(r, target, &set));
+  const pbArray *data = pbArrays_Find(set, name), *times = pbArrays_Find(set, time_name);
+  if (!data && pbArrays_Count(set) == 1 && !json_object_get(target, "array")) data = pbArrays_At(set, 0);
+  pbStatus status = data && data->type == pb_arrayReal
+                        ? pb_ok
+                        : pbTaskReader_Fail(r, pb_bad_input, "the file has no array '%.80s' of numbers", name);
+  if (status == pb_ok && !at)
+    status = times && times->type == pb_arrayReal ? steps_of_times(r, times->reals, times->count, steps, t)
+                                                  : steps_range(r, 0, steps, 1, t);
+  if (status == pb_ok) status = recorded_rows(r, data, times, steps, l, t);
+  pbArrays_Destroy(set);
+  return status;
+}
+
+static pbStatus read_target(pbTaskReader *r, const json_t *object, int steps, const Layout *l, pbTerm *t) {
+  const json_t *target = json_object_get(object, "target"), *at = json_object_get(object, "at");
+  pbStatus status = pb_ok;
+  t->target_width = l->target_width;
+  if (at) {
+    pbTaskReader_Enter(r, "at");
+    status = read_at(r, at, steps, t);
+    pbTaskReader_Leave(r);
+  } else if (!json_is_object(target)) {
+    status = steps_range(r, steps, steps, 1, t);
+  }
+  if (status != pb_ok) return status;
+  pbTaskReader_Enter(r, "target");
+  if (json_is_object(target)) {
+    status = recorded_target(r, target, at, steps, l, t);
+  } else if (target) {
+    status = inline_target(r, target, l, t);
+  } else {
+    status = target_room(r, t, 1);
+    for (int i = 0; status == pb_ok && i < t->part_count; i++)
+      if (t->parts[i].axis >= 0) t->target[t->parts[i].target] = 1;  // no rotation
+  }
+  pbTaskReader_Leave(r);
+  if (status == pb_ok && t->step_count == 0) return pbTaskReader_Fail(r, pb_bad_input, "the term looks at no state");
+  return status;
+}
+
+// ---- terms ----------------------------------------------------------------------------------------------------------
+static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
+  const char *type = "squared";
+  bool mean = false;
+  t->weight = 1;
+  t->epsilon = 1e-8;
+  t->delta = 1;
+  PB_TRY(pbTaskReader_Text(r, object, "type", &type));
+  PB_TRY(pbTaskReader_Real(r, object, "weight", &t->weight));
+  PB_TRY(pbTaskReader_Real(r, object, "epsilon", &t->epsilon));
+  PB_TRY(pbTaskReader_Real(r, object, "delta", &t->delta));
+  PB_TRY(pbTaskReader_Bool(r, object, "mean", &mean));
+  t->type = strcmp(type, "norm") == 0 ? pb_termNorm : strcmp(type, "huber") == 0 ? pb_termHuber : pb_termSquared;
+  if (t->type == pb_termSquared && strcmp(type, "squared") != 0)
+    return pbTaskReader_FailAt(r, "type", "'%.60s' is unknown: squared, norm or huber is meant", type);
+  if (!(t->epsilon > 0) || !(t->delta > 0)) return pbTaskReader_Fail(r, pb_bad_input, "epsilon and delta must be positive");
+  if (mean) t->weight /= t->step_count;
+  return pb_ok;
+}
+
+static pbStatus find_quantity(pbTaskReader *r, const json_t *object, pbQuantity *q, const json_t **value) {
+  int found = 0;
+  for (int i = 0; i < pb_quantityCount; i++) {
+    if (!json_object_get(object, quantity_keys[i])) continue;
+    *value = json_object_get(object, quantity_keys[i]);
+    *q = (pbQuantity)i;
+    found++;
+  }
+  return found == 1 ? pb_ok
+                    : pbTaskReader_Fail(r, pb_bad_input,
+                                        "one of qpos, qvel, act, sensor, body, site, points, point_velocity, control is meant");
+}
+
+static pbStatus copy_name(pbTaskReader *r, const json_t *object, const json_t *value, pbTerm *t) {
+  const char *name = NULL;
+  char made[128];
+  PB_TRY(pbTaskReader_Text(r, object, "name", &name));
+  const char *of = json_string_value(value);
+  snprintf(made, sizeof made, "%s%s%.100s", quantity_keys[t->quantity], of ? ":" : "", of ? of : "");
+  t->name = pbContext_CopyText(r->ctx, name ? name : made);
+  return t->name ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
+}
+
+static pbStatus read_term(pbTaskReader *r, const json_t *object, int steps, pbTerm *t, Layout *l) {
+  const json_t *value = NULL;
+  PB_TRY(pbTaskReader_Keys(r, object, term_keys));
+  PB_TRY(find_quantity(r, object, &t->quantity, &value));
+  PB_TRY(copy_name(r, object, value, t));
+  pbTaskReader_Enter(r, quantity_keys[t->quantity]);
+  pbStatus status = read_layout(r, value, t->quantity, l);
+  pbTaskReader_Leave(r);
+  if (status != pb_ok) return status;
+  PB_TRY(choose_components(r, object, l));
+  t->part_count = l->part_count;
+  t->parts = l->parts;  // the term owns it from here
+  l->parts = NULL;
+  PB_TRY(read_target(r, object, steps, l, t));
+  return read_type(r, object, t);
+}
+
+// Numbers a set will hold: bounded before anything is allocated for them.
+static pbStatus check_size(const pbTaskReader *r, const pbTermSet *s) {
+  double rows = 0, widths = 2.0 * s->nx + 2.0 * s->ns + 6.0 * s->nbody + 6.0 * s->nsite;
+  for (int i = 0; i < s->count; i++) rows += s->terms[i].step_count;
+  if (rows > s->steps + 1.0) rows = s->steps + 1.0;
+  return rows * widths <= 1e8
+             ? pb_ok
+             : pbTaskReader_Fail(r, pb_capacity, "the loss looks at too much: %.0f states of %.0f numbers", rows, widths);
+}
+
+pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set) {
+  if (!json_is_array(loss) || json_array_size(loss) == 0) return pbTaskReader_Fail(r, pb_bad_input, "a list of terms is meant");
+  if (json_array_size(loss) > 10000) return pbTaskReader_Fail(r, pb_bad_input, "more than 10000 terms");
+  set->terms = pbContext_AllocArray(r->ctx, json_array_size(loss), sizeof *set->terms);
+  if (!set->terms) return pbTaskReader_Fail(r, pb_no_memory, "no memory for the loss");
+  pbStatus status = pb_ok;
+  for (size_t i = 0; status == pb_ok && i < json_array_size(loss); i++) {
+    Layout layout = {0};
+    pbTaskReader_EnterAt(r, i);
+    set->count++;
+    status = read_term(r, json_array_get(loss, i), set->steps, &set->terms[i], &layout);
+    pbContext_Free(r->ctx, layout.parts);
+    pbContext_Free(r->ctx, layout.columns);
+    if (status == pb_ok) pbTaskReader_Leave(r);
+  }
+  return status == pb_ok ? check_size(r, set) : status;
+}

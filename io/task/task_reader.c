@@ -1,0 +1,474 @@
+#include "io/task/task_reader.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "base/suggest.h"
+#include "io/file.h"
+
+// ---- lines: where a path stands in the text, found when there is an error to report ----------------------------------
+typedef struct Scan {
+  const char *at, *end;
+} Scan;
+
+static void skip_space(Scan *s) {
+  while (s->at < s->end && strchr(" \t\r\n,:", *s->at) && *s->at) s->at++;
+}
+
+static void skip_string(Scan *s) {
+  for (s->at++; s->at < s->end && *s->at != '"'; s->at++)
+    if (*s->at == '\\') s->at++;
+  if (s->at < s->end) s->at++;
+}
+
+static void skip_value(Scan *s) {
+  int depth = 0;
+  do {
+    skip_space(s);
+    if (s->at >= s->end) return;
+    if (*s->at == '"') {
+      skip_string(s);
+    } else if (strchr("[{", *s->at)) {
+      depth++, s->at++;
+    } else if (strchr("]}", *s->at)) {
+      depth--, s->at++;
+    } else {
+      while (s->at < s->end && !strchr(" \t\r\n,]}", *s->at)) s->at++;
+    }
+  } while (depth > 0);
+}
+
+// Into the member `step` of the object or list at s; false: not there (s stands at the container).
+static bool descend(Scan *s, const pbTaskStep *step) {
+  Scan start = *s;
+  skip_space(s);
+  bool object = s->at < s->end && *s->at == '{';
+  s->at++;
+  for (size_t i = 0;; i++) {
+    skip_space(s);
+    if (s->at >= s->end || *s->at == '}' || *s->at == ']') break;
+    if (!object && step->key == NULL && i == step->index) return true;
+    if (object) {
+      const char *key = s->at + 1;
+      skip_string(s);
+      size_t length = (size_t)(s->at - key) - 1;
+      if (step->key && strlen(step->key) == length && strncmp(key, step->key, length) == 0) return true;
+    }
+    skip_value(s);
+  }
+  *s = start;
+  return false;
+}
+
+static int line_of(const pbTaskReader *r) {
+  Scan s = {r->text, r->text + r->length};
+  for (int i = 0; i < r->depth && descend(&s, &r->path[i]); i++) {
+  }
+  skip_space(&s);
+  int line = 1;
+  for (const char *c = r->text; c < s.at && c < s.end; c++) line += *c == '\n';
+  return line;
+}
+
+// ---- errors ---------------------------------------------------------------------------------------------------------
+static void write_path(const pbTaskReader *r, char *out, size_t size) {
+  size_t used = 0;
+  out[0] = 0;
+  for (int i = 0; i < r->depth && used < size; i++) {
+    const pbTaskStep *step = &r->path[i];
+    int n = step->key ? snprintf(out + used, size - used, "%s%.60s", i ? "." : "", step->key)
+                      : snprintf(out + used, size - used, "[%zu]", step->index);
+    used += n > 0 ? (size_t)n : 0;
+  }
+}
+
+pbStatus pbTaskReader_Fail(const pbTaskReader *r, pbStatus status, const char *format, ...) {
+  char reason[1200], path[400];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(reason, sizeof reason, format, args);
+  va_end(args);
+  write_path(r, path, sizeof path);
+  return pbContext_Fail(r->ctx, status, "%.400s:%d: %s%s%s", r->name, line_of(r), path, path[0] ? ": " : "", reason);
+}
+
+pbStatus pbTaskReader_FailAt(pbTaskReader *r, const char *key, const char *format, ...) {
+  char reason[1200];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(reason, sizeof reason, format, args);
+  va_end(args);
+  pbTaskReader_Enter(r, key);
+  pbStatus status = pbTaskReader_Fail(r, pb_bad_input, "%s", reason);
+  pbTaskReader_Leave(r);
+  return status;
+}
+
+pbStatus pbTaskReader_FailAgain(const pbTaskReader *r, pbStatus status) {
+  char reason[1000];
+  snprintf(reason, sizeof reason, "%s", pbContext_Error(r->ctx));
+  return pbTaskReader_Fail(r, status == pb_bad_argument ? pb_bad_input : status, "%s", reason);
+}
+
+void pbTaskReader_Enter(pbTaskReader *r, const char *key) {
+  if (r->depth < PB_TASK_PATH) r->path[r->depth] = (pbTaskStep){key, 0};
+  r->depth++;
+}
+void pbTaskReader_EnterAt(pbTaskReader *r, size_t index) {
+  if (r->depth < PB_TASK_PATH) r->path[r->depth] = (pbTaskStep){NULL, index};
+  r->depth++;
+}
+void pbTaskReader_Leave(pbTaskReader *r) { r->depth--; }
+
+// ---- the tree -------------------------------------------------------------------------------------------------------
+pbStatus pbTaskReader_Parse(pbTaskReader *r, json_t **root) {
+  json_error_t error;
+  *root = NULL;
+  if (r->length > PB_TASK_TEXT)
+    return pbContext_Fail(r->ctx, pb_bad_input, "%.400s: longer than %d MiB", r->name, PB_TASK_TEXT >> 20);
+  *root = json_loadb(r->text, r->length, JSON_REJECT_DUPLICATES, &error);
+  if (!*root)
+    return pbContext_Fail(r->ctx, pb_bad_input, "%.400s:%d:%d: not valid JSON: %s%s", r->name, error.line, error.column,
+                          error.text,
+                          r->length && r->text[strspn(r->text, " \t\r\n")] == '<'
+                              ? " (this is XML: a task file in JSON, which names its model, is expected here; see docs/task.md)"
+                              : "");
+  if (json_is_object(*root)) return pb_ok;
+  json_decref(*root);
+  *root = NULL;
+  return pbContext_Fail(r->ctx, pb_bad_input, "%.400s:1: a task is a JSON object", r->name);
+}
+
+pbStatus pbTaskReader_Keys(const pbTaskReader *r, const json_t *object, const char *const *keys) {
+  const char *key;
+  json_t *value;
+  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "an object {...} is meant");
+  json_object_foreach((json_t *)object, key, value) {
+    bool known = false;
+    pbSuggest near = pbSuggest_For(key);
+    for (int i = 0; keys[i]; i++) {
+      known |= strcmp(keys[i], key) == 0;
+      pbSuggest_Offer(&near, keys[i]);
+    }
+    char hint[200];
+    if (!known)
+      return pbTaskReader_Fail(r, pb_bad_input, "unknown key '%.80s'%s", key, pbSuggest_Write(&near, hint, sizeof hint));
+  }
+  return pb_ok;
+}
+
+pbStatus pbTaskReader_Real(pbTaskReader *r, const json_t *object, const char *key, double *out) {
+  const json_t *value = json_object_get(object, key);
+  if (!value) return pb_ok;
+  if (!json_is_number(value)) return pbTaskReader_FailAt(r, key, "a number is meant");
+  *out = json_number_value(value);
+  return pb_ok;
+}
+
+pbStatus pbTaskReader_Int(pbTaskReader *r, const json_t *object, const char *key, int lower, int upper, int *out) {
+  double number = *out;
+  const json_t *value = json_object_get(object, key);
+  if (json_is_number(value)) number = json_number_value(value);
+  if (value && !(json_is_number(value) && number >= lower && number <= upper && floor(number) == number))
+    return pbTaskReader_FailAt(r, key, "a whole number from %d to %d is meant", lower, upper);
+  *out = (int)number;
+  return pb_ok;
+}
+
+pbStatus pbTaskReader_Bool(pbTaskReader *r, const json_t *object, const char *key, bool *out) {
+  const json_t *value = json_object_get(object, key);
+  if (!value) return pb_ok;
+  if (!json_is_boolean(value)) return pbTaskReader_FailAt(r, key, "true or false is meant");
+  *out = json_is_true(value);
+  return pb_ok;
+}
+
+pbStatus pbTaskReader_Text(pbTaskReader *r, const json_t *object, const char *key, const char **out) {
+  const json_t *value = json_object_get(object, key);
+  if (!value) return pb_ok;
+  if (!json_is_string(value)) return pbTaskReader_FailAt(r, key, "a text is meant");
+  *out = json_string_value(value);
+  return pb_ok;
+}
+
+// ---- numbers --------------------------------------------------------------------------------------------------------
+static pbStatus check_list(pbTaskReader *r, const json_t *list, size_t cols, double *out) {
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const json_t *value = json_array_get(list, i);
+    if (!json_is_number(value)) {
+      pbTaskReader_EnterAt(r, i);
+      pbStatus status = pbTaskReader_Fail(r, pb_bad_input, "a number is meant");
+      pbTaskReader_Leave(r);
+      return status;
+    }
+    out[i] = json_number_value(value);
+  }
+  return json_array_size(list) == cols
+             ? pb_ok
+             : pbTaskReader_Fail(r, pb_bad_input, "%zu numbers; the first row has %zu", json_array_size(list), cols);
+}
+
+pbStatus pbTaskReader_Numbers(pbTaskReader *r, const json_t *value, pbTaskNumbers *out) {
+  *out = (pbTaskNumbers){.rows = 1, .cols = 1};
+  if (!json_is_number(value) && !json_is_array(value))
+    return pbTaskReader_Fail(r, pb_bad_input, "a number or a list of numbers is meant");
+  out->nested = json_is_array(value) && json_is_array(json_array_get(value, 0));
+  if (json_is_array(value)) {
+    out->rows = out->nested ? json_array_size(value) : 1;
+    out->cols = out->nested ? json_array_size(json_array_get(value, 0)) : json_array_size(value);
+  }
+  out->data =
+      out->rows * out->cols > PB_TASK_NUMBERS ? NULL : pbContext_AllocArray(r->ctx, out->rows * out->cols + 1, sizeof(double));
+  if (!out->data) return pbTaskReader_Fail(r, pb_no_memory, "no memory for %zu x %zu numbers", out->rows, out->cols);
+  pbStatus status = pb_ok;
+  if (json_is_number(value)) out->data[0] = json_number_value(value);
+  else if (!out->nested) status = check_list(r, value, out->cols, out->data);
+  for (size_t i = 0; out->nested && status == pb_ok && i < out->rows; i++) {
+    const json_t *row = json_array_get(value, i);
+    pbTaskReader_EnterAt(r, i);
+    if (!json_is_array(row) || json_array_size(row) != out->cols)
+      status = pbTaskReader_Fail(r, pb_bad_input, "a row of %zu numbers is meant", out->cols);
+    else status = check_list(r, row, out->cols, out->data + i * out->cols);
+    pbTaskReader_Leave(r);
+  }
+  if (status == pb_ok) return pb_ok;
+  pbContext_Free(r->ctx, out->data);
+  out->data = NULL;
+  return status;
+}
+
+pbStatus pbTaskReader_Spread(pbTaskReader *r, const json_t *object, const char *key, size_t count, double *out) {
+  const json_t *value = json_object_get(object, key);
+  if (!value) return pb_ok;
+  pbTaskNumbers numbers;
+  pbTaskReader_Enter(r, key);
+  pbStatus status = pbTaskReader_Numbers(r, value, &numbers);
+  if (status == pb_ok) {
+    size_t have = numbers.rows * numbers.cols;
+    bool one = json_is_number(value);
+    if (!one && have != count) status = pbTaskReader_Fail(r, pb_bad_input, "%zu numbers; %zu are meant", have, count);
+    for (size_t i = 0; status == pb_ok && i < count; i++) out[i] = numbers.data[one ? 0 : i];
+    pbContext_Free(r->ctx, numbers.data);
+  }
+  pbTaskReader_Leave(r);
+  return status;
+}
+
+// ---- files ----------------------------------------------------------------------------------------------------------
+pbStatus pbTaskReader_Folders(pbTaskReader *r, const char *folder, const char *allow_root) {
+  char resolved[PATH_MAX];
+  r->allow_root = allow_root;
+  if (folder) {
+    if (!realpath(*folder ? folder : ".", resolved))
+      return pbContext_Fail(r->ctx, pb_file, "folder '%.400s' cannot be found", folder);
+    if (!(r->folder = pbContext_CopyText(r->ctx, resolved)))
+      return pbContext_Fail(r->ctx, pb_no_memory, "no memory to read a task");
+  }
+  if (allow_root) {
+    if (!realpath(allow_root, resolved))
+      return pbContext_Fail(r->ctx, pb_file, "folder '%.400s' to be allowed cannot be found", allow_root);
+    if (!(r->allowed = pbContext_CopyText(r->ctx, resolved)))
+      return pbContext_Fail(r->ctx, pb_no_memory, "no memory to read a task");
+  }
+  return pb_ok;
+}
+
+// Folder of a path, "" for the present one; free with pbContext_Free.
+static char *folder_of(pbContext *ctx, const char *path) {
+  char *folder = pbContext_CopyText(ctx, path);
+  char *slash = folder ? strrchr(folder, '/') : NULL;
+  if (slash) slash[slash == folder] = 0;
+  else if (folder) folder[0] = 0;
+  return folder;
+}
+
+pbStatus pbTaskReader_Open(pbContext *ctx, const char *path, const char *allow_root, pbTaskReader *r, char **text) {
+  char *folder = folder_of(ctx, path);
+  size_t length = 0;
+  *r = (pbTaskReader){.ctx = ctx, .name = path};
+  pbStatus status = folder ? pbFile_ReadAll(ctx, path, PB_TASK_TEXT, text, &length)
+                           : pbContext_Fail(ctx, pb_no_memory, "no memory to read %.400s", path);
+  if (status == pb_ok) status = pbTaskReader_Folders(r, folder, allow_root);
+  r->text = *text;
+  r->length = length;
+  pbContext_Free(ctx, folder);
+  return status;
+}
+
+void pbTaskReader_End(pbTaskReader *r) {
+  pbContext_Free(r->ctx, r->folder);
+  pbContext_Free(r->ctx, r->allowed);
+}
+
+static bool inside(const char *path, const char *folder) {
+  if (!folder) return false;
+  size_t length = strlen(folder);
+  return length == 1 || (strncmp(path, folder, length) == 0 && path[length] == '/');
+}
+
+pbStatus pbTaskReader_Path(const pbTaskReader *r, const char *file, char **path) {
+  char joined[PATH_MAX], resolved[PATH_MAX];
+  *path = NULL;
+  if (!r->folder) return pbTaskReader_Fail(r, pb_unsupported, "a task given as text cannot read files");
+  int n =
+      file[0] == '/' ? snprintf(joined, sizeof joined, "%s", file) : snprintf(joined, sizeof joined, "%s/%s", r->folder, file);
+  if (n < 0 || (size_t)n >= sizeof joined || !realpath(joined, resolved))
+    return pbTaskReader_Fail(r, pb_file, "file '%.300s' cannot be found", file);
+  if (!inside(resolved, r->folder) && !inside(resolved, r->allowed))
+    return pbTaskReader_Fail(
+        r, pb_unsupported,
+        "file '%.300s' lies outside the task's folder; allow its folder as a root (--allow-root DIR) to read it", file);
+  *path = pbContext_CopyText(r->ctx, resolved);
+  return *path ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory to read a file");
+}
+
+pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set) {
+  const char *file = NULL;
+  char *path = NULL;
+  *set = NULL;
+  PB_TRY(pbTaskReader_Text(r, object, "file", &file));
+  if (!file) return pbTaskReader_Fail(r, pb_bad_input, "\"file\" is missing");
+  pbTaskReader_Enter(r, "file");
+  pbStatus status = pbTaskReader_Path(r, file, &path);
+  if (status == pb_ok) {
+    status = pbArrays_Load(r->ctx, path, set);
+    if (status != pb_ok) status = pbTaskReader_FailAgain(r, status);
+  }
+  for (size_t i = 0; status == pb_ok && i < pbArrays_Count(*set); i++) {
+    const pbArray *array = pbArrays_At(*set, i);
+    if (array->type == pb_arrayReal && pbArray_CheckFinite(r->ctx, array, file) != pb_ok)
+      status = pbTaskReader_FailAgain(r, pb_bad_input);
+  }
+  pbContext_Free(r->ctx, path);
+  if (status != pb_ok) {
+    pbArrays_Destroy(*set);
+    *set = NULL;
+  }
+  pbTaskReader_Leave(r);
+  return status;
+}
+
+// ---- names ----------------------------------------------------------------------------------------------------------
+static const char *const kind_names[pb_objCount] = {
+    "body",     "joint",   "geom",   "site",  "pair",    "equality", "tendon", "actuator",         "sensor",
+    "keyframe", "numeric", "camera", "light", "exclude", "text",     "tuple",  "degree of freedom"};
+
+pbStatus pbTaskReader_Id(pbTaskReader *r, const char *name, pbObject kind, int *id) {
+  *id = pbModel_Id(r->model, kind, name);
+  if (*id >= 0) return pb_ok;
+  pbSuggest near = pbSuggest_For(name);
+  char hint[200];
+  const char *candidate;
+  for (int i = 0; (candidate = pbModel_Name(r->model, kind, i)); i++) pbSuggest_Offer(&near, candidate);
+  pbSuggest_Write(&near, hint, sizeof hint);
+  for (int i = 0; !near.best && i < 6 && (candidate = pbModel_Name(r->model, kind, i)); i++) {
+    size_t used = strlen(hint);
+    snprintf(hint + used, sizeof hint - used, "%s%.30s%s", i ? ", " : "; there are ", *candidate ? candidate : "(without a name)",
+             i == 5 && pbModel_Name(r->model, kind, 6) ? ", ..." : "");
+  }
+  return pbTaskReader_Fail(r, pb_bad_input, "the model has no %s '%.100s'%s", kind_names[kind], name, hint);
+}
+
+pbStatus pbTaskReader_Ids(pbTaskReader *r, const json_t *value, pbObject kind, int all, int **ids, int *count) {
+  size_t listed = json_is_array(value) ? json_array_size(value) : 1;
+  *count = json_is_true(value) ? all : (int)(listed < INT_MAX ? listed : INT_MAX);
+  *ids = pbContext_AllocArray(r->ctx, (size_t)*count + 1, sizeof **ids);
+  if (!*ids) return pbTaskReader_Fail(r, pb_no_memory, "no memory for names");
+  pbStatus status = pb_ok;
+  for (int i = 0; status == pb_ok && i < *count; i++) {
+    const json_t *item = json_is_array(value) ? json_array_get(value, (size_t)i) : value;
+    if (json_is_true(value)) {
+      (*ids)[i] = i;
+      continue;
+    }
+    if (json_is_array(value)) pbTaskReader_EnterAt(r, (size_t)i);
+    status = json_is_string(item) ? pbTaskReader_Id(r, json_string_value(item), kind, &(*ids)[i])
+                                  : pbTaskReader_Fail(r, pb_bad_input, "a name, a list of names or true is meant");
+    if (status == pb_ok && (*ids)[i] >= all)
+      status = pbTaskReader_Fail(r, pb_bad_input, "'%.100s' is a control of deformables: it has no such thing",
+                                 json_string_value(item));
+    if (json_is_array(value)) pbTaskReader_Leave(r);
+  }
+  if (status == pb_ok) return pb_ok;
+  pbContext_Free(r->ctx, *ids);
+  *ids = NULL;
+  return status;
+}
+
+// Points of deformables: true for all, a number, the name of a set, or a list of these.
+static pbStatus point_item(pbTaskReader *r, const json_t *item, int *ids, int *count) {
+  const pbModel *m = r->model;
+  int all = pbModel_PointCount(m), n = 1;
+  json_int_t number = json_is_integer(item) ? json_integer_value(item) : -1;
+  const int *set = json_is_string(item) ? pbModel_PointSet(m, json_string_value(item), &n) : NULL;
+  if (json_is_integer(item) && (number < 0 || number >= all))
+    return pbTaskReader_Fail(r, pb_bad_input, "there is no point %d: the model has %d", (int)number, all);
+  if (json_is_string(item) && !set) {
+    pbSuggest near = pbSuggest_For(json_string_value(item));
+    char hint[200];
+    for (int i = 0; pbModel_PointSetName(m, i); i++) pbSuggest_Offer(&near, pbModel_PointSetName(m, i));
+    return pbTaskReader_Fail(r, pb_bad_input, "the model has no points '%.100s'%s", json_string_value(item),
+                             pbSuggest_Write(&near, hint, sizeof hint));
+  }
+  if (!json_is_integer(item) && !set)
+    return pbTaskReader_Fail(r, pb_bad_input, "the number of a point, the name of some, or a list of these is meant");
+  if (*count + n > all) return pbTaskReader_Fail(r, pb_bad_input, "more points than the model has");
+  for (int i = 0; i < n; i++) ids[(*count)++] = set ? set[i] : (int)number;
+  return pb_ok;
+}
+
+pbStatus pbTaskReader_Points(pbTaskReader *r, const json_t *value, int **ids, int *count) {
+  int all = pbModel_PointCount(r->model);
+  pbStatus status = pb_ok;
+  *count = 0;
+  *ids = pbContext_AllocArray(r->ctx, (size_t)all + 1, sizeof **ids);
+  if (!*ids) return pbTaskReader_Fail(r, pb_no_memory, "no memory for points");
+  if (json_is_true(value)) {
+    for (; *count < all; ++*count) (*ids)[*count] = *count;
+  } else if (json_is_array(value)) {
+    for (size_t i = 0; status == pb_ok && i < json_array_size(value); i++) {
+      pbTaskReader_EnterAt(r, i);
+      status = point_item(r, json_array_get(value, i), *ids, count);
+      pbTaskReader_Leave(r);
+    }
+  } else {
+    status = point_item(r, value, *ids, count);
+  }
+  if (status == pb_ok) return pb_ok;
+  pbContext_Free(r->ctx, *ids);
+  *ids = NULL;
+  return status;
+}
+
+pbStatus pbTaskReader_Components(pbTaskReader *r, const json_t *object, int limit, int *chosen, int *count) {
+  const json_t *list = json_object_get(object, "components");
+  *count = limit;
+  for (int i = 0; i < limit; i++) chosen[i] = i;
+  if (!list) return pb_ok;
+  pbTaskReader_Enter(r, "components");
+  pbStatus status = json_is_array(list) && json_array_size(list) <= (size_t)limit
+                        ? pb_ok
+                        : pbTaskReader_Fail(r, pb_bad_input, "a list of at most %d indices is meant", limit);
+  *count = status == pb_ok ? (int)json_array_size(list) : 0;
+  for (int i = 0; status == pb_ok && i < *count; i++) {
+    const json_t *item = json_array_get(list, (size_t)i);
+    json_int_t index = json_is_integer(item) ? json_integer_value(item) : -1;
+    if (index < 0 || index >= limit)
+      status = pbTaskReader_Fail(r, pb_bad_input, "index %d of the list is not a whole number from 0 to %d", i, limit - 1);
+    for (int k = 0; status == pb_ok && k < i; k++)
+      if (chosen[k] == (int)index) status = pbTaskReader_Fail(r, pb_bad_input, "component %d is named twice", (int)index);
+    chosen[i] = (int)index;
+  }
+  pbTaskReader_Leave(r);
+  return status;
+}
+
+double pbTaskReader_Timestep(const pbTaskReader *r) {
+  pbParam h;
+  return pbModel_Param(r->ctx, r->model, "timestep", &h) == pb_ok ? r->theta[h.offset] : 0;
+}

@@ -1,0 +1,213 @@
+// Spec to model: the order of the work, sizes, options, keyframes and custom data. Ids, rules and numbers are MuJoCo 4.0's.
+#include "compile/compile.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "compile/setconst.h"
+
+void *pbCompile_Take(pbCompiler *c, size_t count, size_t size) {
+  void *memory = c->nblocks < PB_COMPILE_BLOCKS ? pbContext_AllocArray(c->ctx, count, size) : NULL;
+  if (!memory) {
+    pbContext_Fail(c->ctx, pb_no_memory, "out of memory while compiling");
+    return NULL;
+  }
+  c->blocks[c->nblocks++] = memory;
+  return memory;
+}
+
+// ---- sizes --------------------------------------------------------------------------------------------------------
+enum { BODIES_LIMIT = 65534 };  // two ids share one integer in the signature of a pair
+
+static pbStatus take_work(pbCompiler *c) {
+  const pbSpec *s = c->spec;
+#define TAKE(member, count) \
+  if (!(c->member = pbCompile_Take(c, (size_t)(count), sizeof *c->member))) return pb_no_memory
+  TAKE(order, s->nbody);
+  TAKE(frames, s->nframe);
+  TAKE(bodies, s->nbody);
+  TAKE(joints, s->njoint);
+  TAKE(geoms, s->ngeom);
+  TAKE(sites, s->nsite);
+  TAKE(cameras, s->ncamera);
+  TAKE(lights, s->nlight);
+  TAKE(pairs, s->npair);
+  TAKE(excludes, s->nexclude);
+#undef TAKE
+  return pb_ok;
+}
+
+// Columns of user numbers: as stated, or as many as the longest list.
+#define USER_SIZE(array, length, field, word, kept)                                                              \
+  do {                                                                                                           \
+    int longest = 0, at = 0;                                                                                     \
+    for (int i = 0; i < s->length; i++) {                                                                        \
+      if (s->array[i].user.count > longest && (kept)) longest = s->array[at = i].user.count;                     \
+    }                                                                                                            \
+    m->field = s->size.field < 0 ? longest : s->size.field;                                                      \
+    if (longest > m->field)                                                                                      \
+      return PB_AT(c, &s->array[at], word, "user has %d numbers, more than " #field " (%d)", longest, m->field); \
+  } while (0)
+
+static pbStatus user_sizes(pbCompiler *c) {
+  const pbSpec *s = c->spec;
+  pbModel *m = c->m;
+  USER_SIZE(bodies, nbody, nuser_body, "body", c->bodies[i].id >= 0);
+  USER_SIZE(joints, njoint, nuser_jnt, "joint", true);
+  USER_SIZE(geoms, ngeom, nuser_geom, "geom", c->geoms[i].needed || !s->compiler.discardvisual);
+  USER_SIZE(sites, nsite, nuser_site, "site", true);
+  USER_SIZE(cameras, ncamera, nuser_cam, "camera", true);
+  USER_SIZE(tendons, ntendon, nuser_tendon, "tendon", true);
+  USER_SIZE(actuators, nactuator, nuser_actuator, "actuator", true);
+  USER_SIZE(sensors, nsensor, nuser_sensor, "sensor", true);
+  return pb_ok;
+}
+
+static pbStatus numeric_sizes(pbCompiler *c) {
+  const pbSpec *s = c->spec;
+  double total = 0;
+  for (int i = 0; i < s->nnumeric; i++) {
+    const pbNumericDef *d = &s->numerics[i];
+    if (d->size < 0) return PB_AT(c, d, "numeric", "size cannot be negative");
+    if (d->size && d->data.count > d->size) return PB_AT(c, d, "numeric", "size is smaller than the number of data");
+    if (!d->size && !d->data.count) return PB_AT(c, d, "numeric", "it is empty");
+    total += d->size ? d->size : d->data.count;
+  }
+  if (total > 1e8) return pbContext_Fail(c->ctx, pb_no_memory, "custom numbers take too much memory");
+  c->m->nnumericdata = (int)total;
+  return pb_ok;
+}
+
+static pbStatus count(pbCompiler *c) {
+  const pbSpec *s = c->spec;
+  pbModel *m = c->m;
+  m->npair = s->npair, m->nexclude = s->nexclude, m->neq = s->nequality, m->ntendon = s->ntendon, m->nu = s->nactuator;
+  m->nsensor = s->nsensor, m->nnumeric = s->nnumeric, m->ntext = s->ntext, m->ntuple = s->ntuple;
+  m->nkey = s->nkey > s->size.nkey ? s->nkey : s->size.nkey;
+  double stations = 0;
+  for (int i = 0; i < s->ntendon; i++) stations += s->tendons[i].path_count;
+  if (stations > 1e8) return pbContext_Fail(c->ctx, pb_no_memory, "the paths of the tendons take too much memory");
+  m->nwrap = (int)stations;
+  for (int i = 0; i < s->nactuator; i++) m->na += s->actuators[i].dyntype != pb_dynNone;
+  PB_TRY(pbCompile_CountMaterials(c));
+  PB_TRY(pbCompile_CountSensors(c));  // marks geoms that stay
+  PB_TRY(user_sizes(c));
+  return numeric_sizes(c);
+}
+
+// ---- settings -----------------------------------------------------------------------------------------------------
+static void store_options(pbCompiler *c) {
+  const pbOptionSettings *o = &c->spec->option;
+  pbModel *m = c->m;
+  m->timestep[0] = o->timestep, m->density[0] = o->density, m->viscosity[0] = o->viscosity, m->impratio[0] = o->impratio;
+  m->o_margin[0] = o->o_margin;
+#define COPY(field) memcpy(m->field, o->field, sizeof o->field)
+  COPY(gravity), COPY(wind), COPY(magnetic), COPY(o_solref), COPY(o_solimp), COPY(o_friction);
+#undef COPY
+  m->integrator = o->integrator, m->cone = o->cone, m->solver = o->solver;
+  m->iterations = o->iterations, m->ls_iterations = o->ls_iterations;
+  m->disableflags = o->disableflags, m->enableflags = o->enableflags, m->disableactuator = o->disableactuator;
+  m->contact = (pbContactSettings){
+      .erp = -1, .cfm = -1, .sweeps = 50, .smooth_kappa = 1, .smooth_onset = 0.01, .width = 1e-4, .slip = 0.1};
+  m->contact_stiffness[0] = 1e4, m->contact_damping[0] = 50;
+  m->tolerance = 0;  // full accuracy, whatever the file says; see pbModel_SetOption
+  m->file_tolerance = o->tolerance;
+}
+
+// ---- keyframes and custom numbers ---------------------------------------------------------------------------------
+static pbStatus key_part(pbCompiler *c, const pbKeyDef *d, const char *what, pbReals given, double *row, int size) {
+  if (!given.count) return pb_ok;
+  if (given.count > size) return PB_AT(c, d, "key", "%s has %d numbers, the model only %d", what, given.count, size);
+  for (int i = 0; i < given.count; i++) {  // a shorter list is completed by the reference configuration
+    if (!isfinite(given.data[i])) return PB_AT(c, d, "key", "%s is not finite", what);
+  }
+  memcpy(row, given.data, (size_t)given.count * sizeof *row);
+  return pb_ok;
+}
+
+static void normalize_quaternions(const pbModel *m, double *qpos) {
+  for (int j = 0; j < m->njnt; j++) {
+    if (m->jnt_type[j] <= pb_jntBall) pbPose_Normalize(qpos + m->jnt_qposadr[j] + (m->jnt_type[j] == pb_jntFree ? 3 : 0), 4);
+  }
+}
+
+static pbStatus store_keys(pbCompiler *c) {
+  pbModel *m = c->m;
+  for (int k = 0; k < m->nkey; k++) {
+    size_t row = (size_t)k;
+    double *qpos = m->key_qpos + row * (size_t)m->nq;
+    if (m->nq) memcpy(qpos, m->qpos0, (size_t)m->nq * sizeof *qpos);
+    if (k >= c->spec->nkey) continue;
+    const pbKeyDef *d = &c->spec->keys[k];
+    m->key_time[k] = d->time;
+    PB_TRY(key_part(c, d, "qpos", d->qpos, qpos, m->nq));
+    PB_TRY(key_part(c, d, "qvel", d->qvel, m->key_qvel + row * (size_t)m->nv, m->nv));
+    PB_TRY(key_part(c, d, "act", d->act, m->key_act + row * (size_t)m->na, m->na));
+    PB_TRY(key_part(c, d, "ctrl", d->ctrl, m->key_ctrl + row * (size_t)m->nu, m->nu));
+    if (d->mpos.count || d->mquat.count) return PB_AT(c, d, "key", "mpos and mquat are given, but there are no mocap bodies");
+    normalize_quaternions(m, qpos);
+  }
+  return pb_ok;
+}
+
+static void store_numerics(pbCompiler *c) {
+  double *to = c->m->numeric_data;
+  for (int i = 0; i < c->spec->nnumeric; i++) {
+    const pbNumericDef *d = &c->spec->numerics[i];
+    int size = d->size ? d->size : d->data.count;
+    if (d->data.count) memcpy(to, d->data.data, (size_t)d->data.count * sizeof *to);
+    to += size;
+  }
+}
+
+// ---- the order of the work ----------------------------------------------------------------------------------------
+static pbStatus prepare(pbCompiler *c) {
+  PB_TRY(pbSpec_Check(c->spec));
+  if (c->spec->nbody >= BODIES_LIMIT)
+    return pbContext_Fail(c->ctx, pb_bad_input, "there are %d bodies; at most %d are possible", c->spec->nbody, BODIES_LIMIT);
+  PB_TRY(take_work(c));
+  PB_TRY(pbCompile_Names(c));
+  PB_TRY(pbCompile_Tree(c));
+  pbCompile_NumberBodies(c);
+  PB_TRY(pbCompile_Pairs(c));
+  PB_TRY(count(c));
+  PB_TRY(pbCompile_Number(c));
+  return pbModel_Allocate(c->m);
+}
+
+static pbStatus fill(pbCompiler *c) {
+  PB_TRY(pbCompile_StoreNames(c));
+  store_options(c);
+  PB_TRY(pbCompile_StoreTree(c));
+  PB_TRY(pbCompile_StorePairs(c));
+  PB_TRY(pbCompile_Equalities(c));
+  PB_TRY(pbCompile_Tendons(c));
+  PB_TRY(pbCompile_Materials(c));
+  PB_TRY(pbCompile_Actuators(c));
+  PB_TRY(pbCompile_Sensors(c));
+  PB_TRY(store_keys(c));
+  store_numerics(c);
+  pbCompile_FinishSimple(c);
+  PB_TRY(pbModel_CheckParams(c->ctx, c->m, c->m->theta0));
+  PB_TRY(pbCompile_Constants(c));
+  PB_TRY(pbModel_Finish(c->m));
+  return pbModel_CheckDirections(c->ctx, c->m, c->m->theta0);  // some come with the constants
+}
+
+pbStatus pbSpec_Compile(const pbSpec *spec, pbModel **model) {
+  *model = NULL;
+  pbCompiler c = {.spec = spec, .ctx = spec->ctx};
+  c.m = pbContext_Alloc(spec->ctx, sizeof *c.m);
+  if (!c.m) return pbContext_Fail(spec->ctx, pb_no_memory, "out of memory for the model");
+  c.m->ctx = spec->ctx;
+  pbStatus status = prepare(&c);
+  if (status == pb_ok) status = fill(&c);
+  for (int i = 0; i < c.nblocks; i++) pbContext_Free(spec->ctx, c.blocks[i]);
+  if (status == pb_ok) {
+    *model = c.m;
+  } else {
+    pbModel_Destroy(c.m);
+  }
+  return status;
+}

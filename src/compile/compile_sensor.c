@@ -1,0 +1,191 @@
+// Sensors, and the marks that they and tuples leave on geoms.
+#include <math.h>
+#include <string.h>
+
+#include "compile/compile.h"
+
+// MuJoCo's mjtStage and mjtDataType, by their values
+enum { stage_position = 1, stage_velocity = 2, stage_acceleration = 3 };
+enum { data_real = 0, data_positive = 1, data_axis = 2, data_quaternion = 3 };
+
+// What a sensor may be attached to.
+enum {
+  on_site,
+  on_scalar_joint,
+  on_ball,
+  on_limited_joint,
+  on_tendon,
+  on_limited_tendon,
+  on_actuator,
+  on_frame,
+  on_body,
+  on_nothing
+};
+
+typedef struct pbSensorRule {
+  int type, stage, attach, data;
+} pbSensorRule;
+static const pbSensorRule rules[] = {
+    {pb_sensTouch, stage_acceleration, on_site, data_positive},
+    {pb_sensAccelerometer, stage_acceleration, on_site, data_real},
+    {pb_sensVelocimeter, stage_velocity, on_site, data_real},
+    {pb_sensGyro, stage_velocity, on_site, data_real},
+    {pb_sensForce, stage_acceleration, on_site, data_real},
+    {pb_sensTorque, stage_acceleration, on_site, data_real},
+    {pb_sensMagnetometer, stage_position, on_site, data_real},
+    {pb_sensJointpos, stage_position, on_scalar_joint, data_real},
+    {pb_sensJointvel, stage_velocity, on_scalar_joint, data_real},
+    {pb_sensTendonpos, stage_position, on_tendon, data_real},
+    {pb_sensTendonvel, stage_velocity, on_tendon, data_real},
+    {pb_sensActuatorpos, stage_position, on_actuator, data_real},
+    {pb_sensActuatorvel, stage_velocity, on_actuator, data_real},
+    {pb_sensActuatorfrc, stage_acceleration, on_actuator, data_real},
+    {pb_sensJointactuatorfrc, stage_acceleration, on_scalar_joint, data_real},
+    {pb_sensTendonactuatorfrc, stage_acceleration, on_tendon, data_real},
+    {pb_sensBallquat, stage_position, on_ball, data_quaternion},
+    {pb_sensBallangvel, stage_velocity, on_ball, data_real},
+    {pb_sensJointlimitpos, stage_position, on_limited_joint, data_real},
+    {pb_sensJointlimitvel, stage_velocity, on_limited_joint, data_real},
+    {pb_sensJointlimitfrc, stage_acceleration, on_limited_joint, data_real},
+    {pb_sensTendonlimitpos, stage_position, on_limited_tendon, data_real},
+    {pb_sensTendonlimitvel, stage_velocity, on_limited_tendon, data_real},
+    {pb_sensTendonlimitfrc, stage_acceleration, on_limited_tendon, data_real},
+    {pb_sensFramepos, stage_position, on_frame, data_real},
+    {pb_sensFramequat, stage_position, on_frame, data_quaternion},
+    {pb_sensFramexaxis, stage_position, on_frame, data_axis},
+    {pb_sensFrameyaxis, stage_position, on_frame, data_axis},
+    {pb_sensFramezaxis, stage_position, on_frame, data_axis},
+    {pb_sensFramelinvel, stage_velocity, on_frame, data_real},
+    {pb_sensFrameangvel, stage_velocity, on_frame, data_real},
+    {pb_sensFramelinacc, stage_acceleration, on_frame, data_real},
+    {pb_sensFrameangacc, stage_acceleration, on_frame, data_real},
+    {pb_sensSubtreecom, stage_position, on_body, data_real},
+    {pb_sensSubtreelinvel, stage_velocity, on_body, data_real},
+    {pb_sensSubtreeangmom, stage_velocity, on_body, data_real},
+    {pb_sensClock, stage_position, on_nothing, data_real},
+};
+
+static const pbSensorRule *rule_of(int type) {
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+    if (rules[i].type == type) return &rules[i];
+  }
+  return NULL;
+}
+
+static const char *sensor_word(int type) {
+  switch (type) {
+#define X(name, value, element, size) \
+  case value: return element;
+    PB_SENSOR_TABLE(X)
+#undef X
+    default: return "sensor";
+  }
+}
+
+static int sensor_size(int type) {
+  switch (type) {
+#define X(name, value, element, size) \
+  case value: return size;
+    PB_SENSOR_TABLE(X)
+#undef X
+    default: return 0;
+  }
+}
+
+static bool is_frame(int ref) {
+  return ref == pb_refBody || ref == pb_refXbody || ref == pb_refGeom || ref == pb_refSite || ref == pb_refCamera;
+}
+
+// A camera that turns towards something or follows it has no pose in its body.
+static bool follows(const pbCompiler *c, int ref, int index) {
+  return ref == pb_refCamera && index >= 0 && c->spec->cameras[index].mode != pb_camFixed;
+}
+
+// NULL, or what the sensor needs instead of its object (index of the spec).
+static const char *misfit(const pbCompiler *c, int attach, int ref, int index) {
+  bool joint = ref == pb_refJoint;
+  switch (attach) {
+    case on_site: return ref == pb_refSite ? NULL : "it needs a site";
+    case on_scalar_joint: return joint && c->spec->joints[index].type >= pb_jntSlide ? NULL : "it needs a hinge or slide joint";
+    case on_ball: return joint && c->spec->joints[index].type == pb_jntBall ? NULL : "it needs a ball joint";
+    case on_limited_joint: return joint && c->joints[index].limited ? NULL : "it needs a joint with limits";
+    case on_tendon: return ref == pb_refTendon ? NULL : "it needs a tendon";
+    case on_limited_tendon: return ref == pb_refTendon && c->m->tendon_limited[index] ? NULL : "it needs a tendon with limits";
+    case on_actuator: return ref == pb_refActuator ? NULL : "it needs an actuator";
+    case on_frame:
+      if (follows(c, ref, index)) return "sensors of cameras that are not fixed are not supported";
+      return is_frame(ref) ? NULL : "it needs a body, geom, site or camera";
+    case on_body: return ref == pb_refBody ? NULL : "it needs a body";
+    default: return NULL;
+  }
+}
+
+// Geoms that something refers to stay, even where the compiler drops what is only seen.
+static void mark_geom(pbCompiler *c, int ref, const char *name) {
+  int g = ref == pb_refGeom ? pbCompile_Find(c, pb_refGeom, name) : -1;
+  if (g >= 0) c->geoms[g].needed = true;
+}
+
+static bool is_stored(int ref) {  // kinds whose names are checked; textures and the like are only seen
+  return ref <= pb_refLight || (ref >= pb_refPair && ref <= pb_refKey);
+}
+
+pbStatus pbCompile_CountSensors(pbCompiler *c) {
+  const pbSpec *s = c->spec;
+  double total = 0;
+  for (int i = 0; i < s->nsensor; i++) {
+    if (!rule_of(s->sensors[i].type)) return PB_AT(c, &s->sensors[i], "sensor", "its type %d is not known", s->sensors[i].type);
+    total += sensor_size(s->sensors[i].type);
+    mark_geom(c, s->sensors[i].objtype, s->sensors[i].objname);
+    mark_geom(c, s->sensors[i].reftype, s->sensors[i].refname);
+  }
+  for (int i = 0; i < s->ntuple; i++) {
+    const pbTupleDef *t = &s->tuples[i];
+    if (!t->count) return PB_AT(c, t, "tuple", "it is empty");
+    for (int k = 0; k < t->count; k++) {
+      int unused;
+      mark_geom(c, t->entries[k].objtype, t->entries[k].objname);
+      if (is_stored(t->entries[k].objtype))
+        PB_TRY(pbCompile_Resolve(c, t->entries[k].objtype, t->entries[k].objname, &t->place, "tuple", t->name, &unused));
+    }
+  }
+  if (total > 1e8) return pb_no_memory;
+  c->m->nsensordata = (int)total;
+  return pb_ok;
+}
+
+static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
+  pbModel *m = c->m;
+  const pbSensorRule *rule = rule_of(d->type);
+  const char *word = sensor_word(d->type);
+  int object = -1, reference = -1;
+  if (!(d->noise >= 0)) return PB_AT(c, d, word, "noise cannot be negative");
+  if (!(d->cutoff >= 0)) return PB_AT(c, d, word, "cutoff cannot be negative");
+  if (d->cutoff > 0 && rule->data >= data_axis) return PB_AT(c, d, word, "cutoff cannot be applied to an axis or quaternion");
+  if (rule->attach != on_nothing || d->objtype)
+    PB_TRY(pbCompile_Resolve(c, d->objtype, d->objname, &d->place, word, d->name, &object));
+  const char *wrong = misfit(c, rule->attach, d->objtype, object);
+  if (wrong) return PB_AT(c, d, word, "%s", wrong);
+  if (d->reftype) {
+    PB_TRY(pbCompile_Resolve(c, d->reftype, d->refname, &d->place, word, d->name, &reference));
+    if (!is_frame(d->reftype)) return PB_AT(c, d, word, "its reference must be a body, geom, site or camera");
+    if (follows(c, d->reftype, reference)) return PB_AT(c, d, word, "references to cameras that are not fixed are not supported");
+  }
+  m->sensor_type[i] = d->type, m->sensor_datatype[i] = rule->data, m->sensor_needstage[i] = rule->stage;
+  m->sensor_objtype[i] = d->objtype, m->sensor_objid[i] = object < 0 ? -1 : pbCompile_Id(c, d->objtype, object);
+  m->sensor_reftype[i] = d->reftype, m->sensor_refid[i] = reference < 0 ? -1 : pbCompile_Id(c, d->reftype, reference);
+  m->sensor_dim[i] = sensor_size(d->type);
+  m->sensor_cutoff[i] = d->cutoff, m->sensor_noise[i] = d->noise;
+  pbCompile_User(m->sensor_user + (size_t)m->nuser_sensor * (size_t)i, m->nuser_sensor, d->user);
+  return pb_ok;
+}
+
+pbStatus pbCompile_Sensors(pbCompiler *c) {
+  int adr = 0;
+  for (int i = 0; i < c->m->nsensor; i++) {
+    PB_TRY(store_sensor(c, &c->spec->sensors[i], i));
+    c->m->sensor_adr[i] = adr;
+    adr += c->m->sensor_dim[i];
+  }
+  return pb_ok;
+}

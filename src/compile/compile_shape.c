@@ -1,0 +1,162 @@
+// Volume, inertia, bounds and fluid coefficients of the primitive shapes.
+// Sizes are MuJoCo's: radius; radius and half length; semi-axes; half sides.
+#include <math.h>
+#include <string.h>
+
+#include "number/number.h"
+#include "compile/compile.h"
+
+static double sq(double x) { return x * x; }
+static double larger(double a, double b) { return a > b ? a : b; }
+
+const char *pbShape_CheckSize(int type, const double size[3]) {
+  static const int count[8] = {0, 0, 1, 2, 3, 2, 3, 0};
+  for (int i = 0; i < 3; i++) {
+    if (!isfinite(size[i])) return "a size is not finite";
+  }
+  if (type == pb_geomPlane) return size[2] > 0 ? NULL : "the third size of a plane must be positive";
+  for (int i = 0; i < count[type & 7]; i++) {
+    if (!(size[i] > 0))
+      return i == 0   ? "the first size must be positive"
+             : i == 1 ? "the second size must be positive"
+                      : "the third size must be positive";
+  }
+  return NULL;
+}
+
+// Thomsen's approximation of an ellipsoid's surface, p = 1.6075.
+static double ellipsoid_surface(const double s[3]) {
+  double p = 1.6075, sum = pow(s[0] * s[1], p) + pow(s[1] * s[2], p) + pow(s[2] * s[0], p);
+  return 4 * PB_PI * pow(sum / 3, 1 / p);
+}
+
+double pbShape_Volume(int type, const double s[3], bool shell) {
+  double r = s[0], length = 2 * s[1];
+  switch (type) {
+    case pb_geomSphere: return shell ? 4 * PB_PI * r * r : 4 * PB_PI * r * r * r / 3;
+    case pb_geomCapsule: return shell ? 4 * PB_PI * r * r + 2 * PB_PI * r * length : PB_PI * (r * r * length + 4 * r * r * r / 3);
+    case pb_geomCylinder: return shell ? 2 * PB_PI * r * r + 2 * PB_PI * r * length : PB_PI * r * r * length;
+    case pb_geomEllipsoid: return shell ? ellipsoid_surface(s) : 4 * PB_PI * s[0] * s[1] * s[2] / 3;
+    case pb_geomBox: return shell ? 8 * (s[0] * s[1] + s[1] * s[2] + s[2] * s[0]) : 8 * s[0] * s[1] * s[2];
+    default: return 0;
+  }
+}
+
+// ---- inertia about the centre, principal axes ---------------------------------------------------------------------
+static void capsule_inertia(double r, double half, bool shell, double mass, double I[3]) {
+  double length = 2 * half;
+  double ends =
+      shell ? mass * 4 * PB_PI * r * r / (4 * PB_PI * r * r + 2 * PB_PI * r * length) : mass * 4 * r / (4 * r + 3 * length);
+  double tube = mass - ends, ball, shift;
+  if (shell) {
+    I[0] = tube * (6 * r * r + length * length) / 12;
+    I[2] = tube * r * r;
+    ball = 2 * ends * r * r / 3;
+    shift = ends * (sq(half + r / 2) - sq(r / 2));  // a half shell has its centre at r / 2
+  } else {
+    I[0] = tube * (3 * r * r + length * length) / 12;
+    I[2] = tube * r * r / 2;
+    ball = 2 * ends * r * r / 5;
+    shift = ends * length * (3 * r + 2 * length) / 8;  // a half ball has its centre at 3 r / 8
+  }
+  I[0] += ball + shift;
+  I[1] = I[0];
+  I[2] += ball;
+}
+
+static void cylinder_inertia(double r, double half, bool shell, double mass, double I[3]) {
+  double length = 2 * half;
+  if (!shell) {
+    I[0] = I[1] = mass * (3 * r * r + length * length) / 12;
+    I[2] = mass * r * r / 2;
+    return;
+  }
+  double disk_area = PB_PI * r * r, disk = mass * disk_area / (2 * disk_area + 2 * PB_PI * r * length), tube = mass - 2 * disk;
+  I[0] = I[1] = tube * (6 * r * r + length * length) / 12 + 2 * (disk * r * r / 4 + disk * half * half);
+  I[2] = tube * r * r + disk * r * r;
+}
+
+static void ellipsoid_inertia(const double s[3], double mass, double I[3]) {
+  I[0] = mass * (s[1] * s[1] + s[2] * s[2]) / 5;
+  I[1] = mass * (s[0] * s[0] + s[2] * s[2]) / 5;
+  I[2] = mass * (s[0] * s[0] + s[1] * s[1]) / 5;
+}
+
+// A shell as the difference of two ellipsoids, one a little larger (MuJoCo's 1e-6 m, so that the numbers agree).
+static void ellipsoid_shell_inertia(const double s[3], double mass, double I[3]) {
+  double big[3] = {s[0] + 1e-6, s[1] + 1e-6, s[2] + 1e-6}, inner[3], outer[3];
+  double volume = 4 * PB_PI * s[0] * s[1] * s[2] / 3, big_volume = 4 * PB_PI * big[0] * big[1] * big[2] / 3;
+  double density = mass / (big_volume - volume);
+  ellipsoid_inertia(s, volume * density, inner);
+  ellipsoid_inertia(big, big_volume * density, outer);
+  for (int i = 0; i < 3; i++) I[i] = outer[i] - inner[i];
+}
+
+static void box_shell_inertia(const double s[3], double mass, double I[3]) {
+  double total = 0;
+  for (int i = 0; i < 3; i++) {
+    I[i] = 0;
+    total += 8 * s[i] * s[(i + 1) % 3];
+  }
+  for (int n = 0; n < 3; n++) {  // the two sides whose normal is axis n
+    int a = (n + 1) % 3, b = (n + 2) % 3;
+    double side = mass * 4 * s[a] * s[b] / total;
+    I[n] += 2 * side * (sq(2 * s[a]) + sq(2 * s[b])) / 12;
+    I[a] += 2 * (side * sq(2 * s[b]) / 12 + side * s[n] * s[n]);
+    I[b] += 2 * (side * sq(2 * s[a]) / 12 + side * s[n] * s[n]);
+  }
+}
+
+void pbShape_Inertia(int type, const double s[3], bool shell, double mass, double I[3]) {
+  switch (type) {
+    case pb_geomSphere: I[0] = I[1] = I[2] = 2 * mass * s[0] * s[0] / (shell ? 3 : 5); return;
+    case pb_geomCapsule: capsule_inertia(s[0], s[1], shell, mass, I); return;
+    case pb_geomCylinder: cylinder_inertia(s[0], s[1], shell, mass, I); return;
+    case pb_geomEllipsoid:
+      if (shell) {
+        ellipsoid_shell_inertia(s, mass, I);
+      } else {
+        ellipsoid_inertia(s, mass, I);
+      }
+      return;
+    case pb_geomBox:
+      if (shell) {
+        box_shell_inertia(s, mass, I);
+      } else {
+        I[0] = mass * (s[1] * s[1] + s[2] * s[2]) / 3;
+        I[1] = mass * (s[0] * s[0] + s[2] * s[2]) / 3;
+        I[2] = mass * (s[0] * s[0] + s[1] * s[1]) / 3;
+      }
+      return;
+    default: I[0] = I[1] = I[2] = 0;
+  }
+}
+
+// ---- bounds -------------------------------------------------------------------------------------------------------
+double pbShape_Radius(int type, const double s[3]) {
+  switch (type) {
+    case pb_geomSphere: return s[0];
+    case pb_geomCapsule: return s[0] + s[1];
+    case pb_geomCylinder: return sqrt(s[0] * s[0] + s[1] * s[1]);
+    case pb_geomEllipsoid: return larger(larger(s[0], s[1]), s[2]);
+    case pb_geomBox: return sqrt(s[0] * s[0] + s[1] * s[1] + s[2] * s[2]);
+    default: return 0;
+  }
+}
+
+void pbShape_Box(int type, const double s[3], double aabb[6]) {
+  const double far = 1e10;
+  double half[3] = {s[0], s[1], s[2]};
+  memset(aabb, 0, 6 * sizeof *aabb);
+  switch (type) {
+    case pb_geomSphere: half[1] = half[2] = s[0]; break;
+    case pb_geomCapsule: half[1] = s[0], half[2] = s[0] + s[1]; break;
+    case pb_geomCylinder: half[1] = s[0], half[2] = s[1]; break;
+    case pb_geomPlane:
+      half[0] = half[1] = far, half[2] = far / 2;
+      aabb[2] = -far / 2;
+      break;
+    default: break;
+  }
+  memcpy(aabb + 3, half, sizeof half);
+}

@@ -1,0 +1,310 @@
+// pbModel_SetConstants and its pullback.
+//
+// The pullback freezes what the inverse mass matrix does to each weight (setconst.h, pbFrozen). What remains is a scalar without
+// an inverse, differentiated by complex step of the same source: one cheap run per parameter, once per gradient.
+#include <complex.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "number/number.h"
+#include "compile/setconst.h"
+
+// ---- blocks of the mass matrix ------------------------------------------------------------------------------------
+static void fill_plan(const pbModel *m, pbDerivePlan *plan) {
+  for (int i = 0; i < m->nv; i++) {
+    int c = plan->comp[i] = m->dof_treeid[i];
+    if (!plan->size[c]) plan->start[c] = i;
+    plan->size[c]++;
+  }
+  for (int i = 0; i < m->nv; i++) plan->local[i] = plan->start[plan->comp[i]] + plan->size[plan->comp[i]] - 1 - i;
+  for (int c = 0; c < plan->ncomp; c++) {
+    plan->block[c] = plan->entries;
+    plan->entries += (size_t)plan->size[c] * (size_t)plan->size[c];
+    if (plan->size[c] > plan->max_size) plan->max_size = plan->size[c];
+  }
+}
+
+pbStatus pbDerive_MakePlan(pbContext *ctx, const pbModel *m, pbDerivePlan *plan) {
+  size_t nv = (size_t)m->nv, ntree = nv ? (size_t)m->dof_treeid[nv - 1] + 1 : 0;
+  int *memory = pbContext_AllocArray(ctx, 2 * nv + 2 * ntree, sizeof(int));
+  size_t *blocks = pbContext_AllocArray(ctx, ntree, sizeof(size_t));
+  *plan = (pbDerivePlan){.ncomp = (int)ntree, .comp = memory, .block = blocks};
+  if (!memory || !blocks) {
+    pbDerive_FreePlan(ctx, plan);
+    return pbContext_Fail(ctx, pb_no_memory, "out of memory for derived constants");
+  }
+  plan->local = memory + nv, plan->size = memory + 2 * nv, plan->start = plan->size + ntree;
+  fill_plan(m, plan);
+  return pb_ok;
+}
+
+void pbDerive_FreePlan(pbContext *ctx, pbDerivePlan *plan) {
+  pbContext_Free(ctx, plan->comp);
+  pbContext_Free(ctx, plan->block);
+  *plan = (pbDerivePlan){0};
+}
+
+static pbStatus check_theta(pbContext *ctx, const pbModel *m, const double *theta) {
+  char text[640];
+  bool unit;
+  if (pbModel_Readable(m, theta, &unit, text, sizeof text)) return pb_ok;
+  return pbContext_Fail(ctx, pb_bad_input, "%s", text);
+}
+
+// ---- values -------------------------------------------------------------------------------------------------------
+pbStatus pbDerive_Create(pbContext *ctx, const pbModel *m, pbDerive_r *w, void **memory) {
+  *memory = NULL;
+  PB_TRY(pbDerive_MakePlan(ctx, m, &w->plan));
+  pbArena arena = pbArena_Measure();
+  pbDerive_Layout_r(&arena, m, w);
+  size_t needed = pbArena_Needed(&arena);
+  *memory = needed < PB_DERIVE_LIMIT ? pbContext_Alloc(ctx, needed) : NULL;
+  if (!*memory) {
+    pbDerive_FreePlan(ctx, &w->plan);
+    return pbContext_Fail(ctx, pb_no_memory, "out of memory for derived constants");
+  }
+  arena = pbArena_Over(*memory, needed);
+  pbDerive_Layout_r(&arena, m, w);
+  return pb_ok;
+}
+
+void pbDerive_Destroy(pbContext *ctx, pbDerive_r *w, void *memory) {
+  pbDerive_FreePlan(ctx, &w->plan);
+  pbContext_Free(ctx, memory);
+}
+
+pbStatus pbModel_SetConstants(pbContext *ctx, const pbModel *m, double *theta) {
+  pbDerive_r w;
+  void *memory;
+  PB_TRY(check_theta(ctx, m, theta));
+  PB_TRY(pbDerive_Create(ctx, m, &w, &memory));
+  int bad = pbDerive_Run_r(m, theta, &w);
+  pbDerive_Destroy(ctx, &w, memory);
+  if (bad >= 0) pbContext_Warn(ctx, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
+  return pb_ok;
+}
+
+pbStatus pbModel_CheckGiven(pbContext *ctx, const pbModel *m, const pbParam *slice, const double *before, const double *after) {
+  char name[256];
+  for (size_t i = slice->offset; i < slice->offset + (size_t)slice->rows * (size_t)slice->cols; i++) {
+    if (fabs(after[i] - before[i]) <= 1e-9 * (1 + fabs(after[i]))) continue;
+    return pbContext_Fail(ctx, pb_bad_argument,
+                          "%s follows from other parameters where constants are recomputed (%.6g was given, %.6g is computed); "
+                          "leave it out, or keep the constants",
+                          pbModel_ParamName(m, i, name, sizeof name), before[i], after[i]);
+  }
+  return pb_ok;
+}
+
+// ---- pullback -----------------------------------------------------------------------------------------------------
+typedef struct pbPullback {
+  const pbModel *m;
+  double *theta_bar;
+  double *values;       // theta with its derived entries
+  double *bar;          // theta_bar where it is derived, zero elsewhere
+  double *x;            // one solution M^-1 row
+  _Complex double *at;  // theta, perturbed
+  bool any;             // some cotangent is not zero
+  pbFrozen f;
+  pbDerive_r real;
+  pbDerive_c w;
+} pbPullback;
+
+// Cotangents of derived entries are taken out of theta_bar.
+static void take_slice(pbPullback *p, const double *field, int count) {
+  size_t start = (size_t)(field - p->m->theta0);
+  for (size_t i = start; i < start + (size_t)count; i++) {
+    p->any = p->any || p->theta_bar[i] != 0;
+    p->bar[i] = p->theta_bar[i];
+    p->theta_bar[i] = 0;
+  }
+}
+
+static bool in_fluid(const pbPullback *p, int geom) { return p->values[p->m->geom_fluid - p->m->theta0 + 12 * geom] > 0; }
+
+static void take_all(pbPullback *p) {
+  const pbModel *m = p->m;
+  const double *data = p->values + (m->eq_data - m->theta0);
+  take_slice(p, m->body_subtreemass, m->nbody);
+  take_slice(p, m->body_invweight0, 2 * m->nbody);
+  take_slice(p, m->dof_invweight0, m->nv);
+  take_slice(p, m->tendon_length0, m->ntendon);
+  take_slice(p, m->tendon_invweight0, m->ntendon);
+  for (int e = 0; e < m->neq; e++) {
+    if (m->eq_objtype[e] != pb_refBody) continue;
+    if (m->eq_type[e] == pb_eqConnect) take_slice(p, m->eq_data + 12 * e + 3, 3);
+    if (m->eq_type[e] == pb_eqWeld && data[12 * e + 11] != 0) take_slice(p, m->eq_data + 12 * e + 3, 7);
+  }
+  for (int g = 0; g < m->ngeom; g++) {
+    if (in_fluid(p, g)) take_slice(p, m->geom_fluid + 12 * g + 6, 6);
+  }
+}
+
+// ---- freezing: x = M^-1 row for every weight, C += c x x' ---------------------------------------------------------
+// The row of `real` (n touched dofs) with weight c: 2 c x at the touched dofs goes to out, `stride` apart (NULL: not wanted).
+static void freeze_row(pbPullback *p, int n, double c, double *out, int stride) {
+  pbDerive_r *w = &p->real;
+  for (int k = 0; k < w->plan.ncomp && c != 0; k++) {
+    int size = w->plan.size[k];
+    bool any = false;
+    for (int i = 0; i < n && !any; i++) any = w->plan.comp[w->touched[i]] == k;
+    if (!any) continue;
+    memset(p->x, 0, (size_t)size * sizeof *p->x);
+    for (int i = 0; i < n; i++) {
+      if (w->plan.comp[w->touched[i]] == k) p->x[w->plan.local[w->touched[i]]] = w->row[w->touched[i]];
+    }
+    pbDerive_Solve_r(w, k, p->x, false);
+    double *C = p->f.C + w->plan.block[k];
+    for (int i = 0; i < size; i++) {
+      for (int j = 0; j <= i; j++) C[(size_t)size * (size_t)i + (size_t)j] += c * p->x[i] * p->x[j];
+    }
+    for (int i = 0; out && i < n; i++) {
+      if (w->plan.comp[w->touched[i]] == k) out[(size_t)stride * (size_t)i] = 2 * c * p->x[w->plan.local[w->touched[i]]];
+    }
+  }
+}
+
+static void freeze_bodies(pbPullback *p) {
+  const pbModel *m = p->m;
+  const double *bar = p->bar + (m->body_invweight0 - m->theta0);
+  double *out = p->f.x_body;
+  for (int b = 1; b < m->nbody; b++) {
+    if (m->body_dofnum[m->body_weldid[b]] == 0 || m->body_simple[b] == 2) continue;
+    for (int k = 0; k < 2; k++) {
+      int n = 0;
+      for (int axis = 0; axis < 3; axis++) {
+        const double unit[3] = {axis == 0, axis == 1, axis == 2}, none[3] = {0, 0, 0};
+        n = pbDerive_AddPoint_r(m, &p->real, b, p->real.xipos + 3 * b, k ? none : unit, k ? unit : NULL, 1, 0);
+        freeze_row(p, n, bar[2 * b + k] / 3, out + axis, 3);
+        pbDerive_ClearRow_r(&p->real, n);
+      }
+      out += 3 * (size_t)n;
+    }
+  }
+}
+
+static void freeze_dofs(pbPullback *p) {
+  const pbModel *m = p->m;
+  for (int j = 0; j < m->njnt; j++) {
+    int type = m->jnt_type[j], groups = type == pb_jntFree ? 2 : 1, each = type <= pb_jntBall ? 3 : 1;
+    if (m->body_simple[m->jnt_bodyid[j]] == 2) continue;
+    for (int g = 0; g < groups; g++) {
+      int adr = m->jnt_dofadr[j] + 3 * g;
+      double mean = 0;
+      for (int k = 0; k < each; k++) mean += p->bar[m->dof_invweight0 - m->theta0 + adr + k] / each;
+      for (int k = 0; k < each; k++) {
+        p->real.touched[0] = adr + k;
+        p->real.row[adr + k] = 1;
+        freeze_row(p, 1, mean, NULL, 0);
+      }
+    }
+  }
+}
+
+static void freeze_tendons(pbPullback *p) {
+  const pbModel *m = p->m;
+  double *out = p->f.x_tendon;
+  for (int t = 0; t < m->ntendon; t++) {
+    int n = pbDerive_TendonRow_r(m, p->values, &p->real, t);
+    freeze_row(p, n, p->bar[m->tendon_invweight0 - m->theta0 + t], out, 1);
+    pbDerive_ClearRow_r(&p->real, n);
+    out += n;
+  }
+}
+
+// ---- one complex step per parameter -------------------------------------------------------------------------------
+static void pull_slice(pbPullback *p, const double *field, int count) {
+  size_t start = (size_t)(field - p->m->theta0);
+  for (size_t i = start; i < start + (size_t)count; i++) {
+    p->at[i] = p->values[i] + PB_IMAG_STEP * I;
+    p->theta_bar[i] += cimag(pbDerive_Power_c(p->m, p->at, &p->f, &p->w)) / PB_IMAG_STEP;
+    p->at[i] = p->values[i];
+  }
+}
+
+static void pull_all(pbPullback *p) {
+  const pbModel *m = p->m;
+  pull_slice(p, m->qpos0, m->nq);
+  pull_slice(p, m->body_pos, 3 * m->nbody);
+  pull_slice(p, m->body_quat, 4 * m->nbody);
+  pull_slice(p, m->body_ipos, 3 * m->nbody);
+  pull_slice(p, m->body_iquat, 4 * m->nbody);
+  pull_slice(p, m->body_mass, m->nbody);
+  pull_slice(p, m->body_inertia, 3 * m->nbody);
+  pull_slice(p, m->jnt_pos, 3 * m->njnt);
+  pull_slice(p, m->jnt_axis, 3 * m->njnt);
+  pull_slice(p, m->dof_armature, m->nv);
+  if (m->ntendon) pull_slice(p, m->site_pos, 3 * m->nsite);
+  pull_slice(p, m->wrap_prm, m->nwrap);
+  pull_slice(p, m->tendon_armature, m->ntendon);
+  pull_slice(p, m->actuator_armature, m->nu);
+  for (int a = 0; a < m->nu; a++) pull_slice(p, m->actuator_gear + 6 * a, 1);
+  for (int e = 0; e < m->neq; e++) {
+    if (m->eq_type[e] <= pb_eqWeld) pull_slice(p, m->eq_data + 12 * e, 3);
+  }
+  for (int g = 0; g < m->ngeom; g++) {
+    if (in_fluid(p, g)) pull_slice(p, m->geom_size + 3 * g, 3);
+  }
+}
+
+// ---- memory -------------------------------------------------------------------------------------------------------
+static size_t chain_length(const pbModel *m, int body) {
+  while (body > 0 && !m->body_dofnum[body]) body = m->body_parentid[body];
+  size_t n = 0;
+  for (int i = body > 0 ? m->body_dofadr[body] + m->body_dofnum[body] - 1 : -1; i >= 0; i = m->dof_parentid[i]) n++;
+  return n;
+}
+
+static void layout(pbArena *a, pbPullback *p) {
+  const pbModel *m = p->m;
+  size_t chains = 0, stations = 0;
+  for (int b = 0; b < m->nbody; b++) chains += 6 * chain_length(m, b);
+  for (int i = 0; i < m->nwrap; i++)
+    stations += m->wrap_type[i] == pb_wrapSite ? chain_length(m, m->site_bodyid[m->wrap_objid[i]]) : 1;
+  p->values = pbArena_Take(a, m->ntheta, sizeof(double));
+  p->bar = pbArena_Take(a, m->ntheta, sizeof(double));
+  p->at = pbArena_Take(a, m->ntheta, sizeof(_Complex double));
+  p->x = pbArena_Take(a, (size_t)p->w.plan.max_size, sizeof(double));
+  p->f.C = pbArena_Take(a, p->w.plan.entries, sizeof(double));
+  p->f.x_body = pbArena_Take(a, chains, sizeof(double));
+  p->f.x_tendon = pbArena_Take(a, stations, sizeof(double));
+  p->f.bar = p->bar;
+  pbDerive_Layout_r(a, m, &p->real);
+  pbDerive_Layout_c(a, m, &p->w);
+}
+
+static int run_pullback(pbPullback *p, const double *theta) {
+  const pbModel *m = p->m;
+  memcpy(p->values, theta, m->ntheta * sizeof *theta);
+  int bad = pbDerive_Run_r(m, p->values, &p->real);
+  take_all(p);
+  if (bad >= 0 || !p->any) return bad;
+  freeze_bodies(p);  // into memory that starts as zeros
+  freeze_dofs(p);
+  freeze_tendons(p);
+  for (size_t i = 0; i < m->ntheta; i++) p->at[i] = p->values[i];
+  pull_all(p);
+  return bad;
+}
+
+pbStatus pbModel_SetConstantsVjp(pbContext *ctx, const pbModel *m, const double *theta, double *theta_bar) {
+  pbPullback p = {.m = m, .theta_bar = theta_bar};
+  PB_TRY(check_theta(ctx, m, theta));
+  PB_TRY(pbDerive_MakePlan(ctx, m, &p.w.plan));
+  p.real.plan = p.w.plan;
+  pbArena arena = pbArena_Measure();
+  layout(&arena, &p);
+  size_t needed = pbArena_Needed(&arena);
+  void *memory = needed < PB_DERIVE_LIMIT ? pbContext_Alloc(ctx, needed) : NULL;
+  int bad = -1;
+  if (memory) {
+    arena = pbArena_Over(memory, needed);
+    layout(&arena, &p);
+    bad = run_pullback(&p, theta);
+  }
+  pbContext_Free(ctx, memory);
+  pbDerive_FreePlan(ctx, &p.w.plan);
+  if (!memory) return pbContext_Fail(ctx, pb_no_memory, "out of memory for derived constants");
+  return bad < 0 ? pb_ok : pbContext_Fail(ctx, pb_singular, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
+}

@@ -1,0 +1,53 @@
+#include "compile/spec_pool.h"
+
+#include <string.h>
+
+enum { BLOCK_SIZE = 32 * 1024 };
+
+struct pbPoolBlock {
+  pbPoolBlock *next;
+  size_t used, capacity;
+  max_align_t data[];
+};
+
+static pbPoolBlock *add_block(pbSpecPool *pool, size_t size) {
+  size_t capacity = size > BLOCK_SIZE / 4 ? size : BLOCK_SIZE;
+  pbPoolBlock *block = pbContext_Alloc(pool->ctx, sizeof *block + capacity);
+  if (!block) return NULL;
+  block->capacity = capacity;
+  if (pool->blocks && capacity != BLOCK_SIZE) {  // a large piece of its own: keep filling the block at hand
+    block->next = pool->blocks->next;
+    pool->blocks->next = block;
+  } else {
+    block->next = pool->blocks;
+    pool->blocks = block;
+  }
+  return block;
+}
+
+void *pbPool_Take(pbSpecPool *pool, size_t count, size_t size) {
+  size_t bytes;
+  if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2) return NULL;
+  bytes = (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
+  if (!bytes) bytes = sizeof(max_align_t);
+  pbPoolBlock *block = pool->blocks;
+  if (!block || block->capacity - block->used < bytes) block = add_block(pool, bytes);
+  if (!block) return NULL;
+  void *memory = (char *)block->data + block->used;
+  block->used += bytes;
+  return memory;
+}
+
+char *pbPool_Text(pbSpecPool *pool, const char *text, size_t length) {
+  char *copy = pbPool_Take(pool, length + 1, 1);
+  if (copy) memcpy(copy, text, length);
+  return copy;
+}
+
+void pbPool_Clear(pbSpecPool *pool) {
+  while (pool->blocks) {
+    pbPoolBlock *next = pool->blocks->next;
+    pbContext_Free(pool->ctx, pool->blocks);
+    pool->blocks = next;
+  }
+}

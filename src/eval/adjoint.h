@@ -1,0 +1,201 @@
+// The adjoint of one evaluation: gradient of the frozen scalar W, the virtual power (multibody derivation: docs/derivatives.md).
+// Cotangents are of type lane: double, or several seeds side by side (Jacobians). Primal quantities are plain double.
+#ifndef PB_ADJOINT_H
+#define PB_ADJOINT_H
+
+#include "eval/wanted.h"
+#include "eval/work.h"
+
+#ifdef PB_LANES
+typedef double lane __attribute__((vector_size(8 * PB_LANES), aligned(8 * PB_LANES)));
+#define PB_LANE_KIND _lanes
+#else
+typedef double lane;
+#define PB_LANES     1
+#define PB_LANE_KIND _one
+#endif
+// Names: LANE(f) is f_one_r, f_lanes_r, f_one_v3, ...: the kind of lane, then the variant of the plain kernels it calls.
+#define PB_LANE_PASTE2(a, b) a##b
+#define PB_LANE_PASTE(a, b)  PB_LANE_PASTE2(a, b)
+#define PB_LANE_NUM(name)    NUM(name)
+#define LANE(name)           PB_LANE_NUM(PB_LANE_PASTE(name, PB_LANE_KIND))
+
+// Views of the gradient by theta, one to a field (as in par.h).
+typedef struct pbBars {
+#define X(name, rows, cols, unit) double *name;
+  PB_MODEL_PARAMS(X)
+#undef X
+} pbBars;
+
+static inline void bars_view(pbBars *b, const pbModel *m, double *theta) {
+#define X(name, rows, cols, unit) b->name = theta + (m->name - m->theta0);
+  PB_MODEL_PARAMS(X)
+#undef X
+}
+
+// Cotangents of one evaluation. Spatial ones are wrenches (torque, force) about the tree's ref, dual to motions.
+// Everything is linear in the lane quantities; FL and FM multiply lane motions and so are plain numbers.
+typedef struct LANE(pbAdjoint) {
+  const NUM(pbWork) *w;
+  double *theta;  // gradient by parameters (layout of theta), added to; NULL: not wanted (always NULL with several lanes)
+  pbBars bar;     // the same by field, where it is wanted
+  unsigned want;  // groups of parameters (eval/wanted.h) that are wanted; 0 where theta is NULL
+
+  // virtual motions
+  lane *lam;      // nv: H^-1 of the cotangent of qacc
+  lane *mu;       // nv: Mhat^-1 (h vbar); 0 where the integrator does not damp
+  lane *Vl, *Vm;  // nbody x 6: body motions of lam and mu
+  lane *Vs;       // nbody x 6: motion that force and torque sensors give to a body and all below it (injected after the
+                  // body's joints), minus the cotangent of the interaction wrench at that body
+  lane *Vx;       // nbody x 6: Vl + Vs of the body and its ancestors: what inertia, xfrc, contacts, connect and weld see
+
+  // what depends on the evaluation alone
+  double *Va, *Vw;            // nbody x 6: body motions of qacc and of qacc - qacc_integrated
+  double *IV, *rate_IV, *IW;  // nbody x 6: I V; I A + V x* I V, what the body's motion takes; I Vw
+  double *damping;            // nv x 3: coefficients of each dof's damper
+  pbHitJacobian *hits;        // max_con: how each contact moves with its pair
+
+  // cotangents of body fields: filled by force elements, rows and sensors, then pulled down the tree
+  lane *FV, *FA, *FW, *FVa;  // nbody x 6: of V, A, Vw, Va
+  double *FL, *FX, *FM;      // nbody x 6: of Vl, Vx, Vm
+  lane *P;                   // nbody x 6: of the body's pose (rigid motion), the fields of all bodies held
+
+  // direct cotangents, from sensors and observations, set before lam is solved for
+  lane *qacc;                           // nv
+  lane *force;                          // max_row x 6: of the forces f of each row in its basis
+  lane *ten_len, *ten_vel;              // ntendon
+  lane *act_len, *act_vel, *act_force;  // nu
+  lane *qfrc_actuator;                  // nv: after the clamp by jnt_actfrcrange; acts on actuators as more of lam at that dof
+
+  lane *act_dot;  // na: of act_dot (given by the integrator), then used
+
+  // collected by rows, forces and actuators, then pulled through tendons and transmissions
+  lane *ten_c;    // ntendon x nv: of the tendon's Jacobian row
+  lane *c;        // nv: of a moment
+  lane *lam_act;  // nv: lam where qfrc_actuator is not limited, else 0
+  lane *X, *G;    // nbody x 6: scratch fields
+  double *F;      // nbody x 6
+
+  lane *z, *u;                     // of hard contact: max_row x 6, cotangents of a row's residual; of its law, room for twice
+  bool fresh_dual;                 // the factor of the laws is still to be made
+  lane *y0;                        // max_row x 6: functional of each row besides J lam (Vs, force)
+  bool fresh;                      // nothing was added to cotangents of body fields yet: the inertial sweep clears them
+  bool damped;                     // the step is damped: Vm, Vw count
+  bool has_mu;                     // mu is set: damped, or wanted for the gradient by a damping that is zero
+  bool has_Vs, has_FA, has_force;  // some of these were set
+  double h_bar;                    // of the time step, collected from everywhere (one lane)
+
+  // results, added to
+  lane *q, *v, *act;         // nv, nv, na: tangent of the state
+  lane *ctrl, *qfrc, *xfrc;  // nu, nv, nbody x 6
+} LANE(pbAdjoint);
+
+// A material point p of a body (offset d from ref), force F on its velocity u under field X: F . (X_lin + X_ang x d).
+// Pose cotangent of the point at a frozen field and F is the couple u x F ... see docs/derivatives.md.
+
+// Short blocks: memset and memcpy would be string instructions, slow to start.
+static inline void LANE(pbLane_Zero6)(lane x[6]) {
+  const lane zero = {0};
+  x[0] = zero, x[1] = zero, x[2] = zero, x[3] = zero, x[4] = zero, x[5] = zero;
+}
+static inline void LANE(pbLane_Copy6)(lane to[6], const lane x[6]) {
+  to[0] = x[0], to[1] = x[1], to[2] = x[2], to[3] = x[3], to[4] = x[4], to[5] = x[5];
+}
+
+// theta[field row, column] += value, where theta is wanted.
+#define PB_THETA(a, field, index, value)                                       \
+  do {                                                                         \
+    if (PB_LANES == 1 && (a)->theta) (a)->bar.field[index] += PB_LANE0(value); \
+  } while (0)
+// Is any field of the group wanted?
+#define PB_WANTS(a, group) (PB_LANES == 1 && ((a)->want & (group)) != 0)
+#if PB_LANES == 1
+#define PB_LANE0(value) (value)
+#else
+#define PB_LANE0(value) ((value)[0])
+#endif
+
+// Direct cotangents of sensors: bar (nsensordata). Sets P, FV, FA, Vs, and the members under "direct cotangents"; adds to q, v,
+// theta. Called first. Vs of a body that cannot move is about the world's origin; Vs of force and torque sensors does not
+// cover spatial tendons, whose share is set here (MuJoCo counts them as loads of the body they pull).
+// Needs what pbStage_Acceleration and pbStage_Sensors left in the work (A, sensordata, subtree_com, cfrc_int). Sets has_Vs,
+// has_FA, has_force.
+void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, const lane *bar);
+// W += sum of Vl . (fluid wrench); W += h sum of Vm . B (Va - Vw), B the damping of implicitfast.
+void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) *a);
+void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) *a, double h);
+
+// ---- sweeps ---------------------------------------------------------------------------------------------------------
+#define PB_LZERO ((lane){0})
+
+// x := A^-1 x for a factored tree matrix.
+void LANE(pbSweep_Solve)(const pbTreePattern *tree, const double *LD, const double *diag_inv, lane *x);
+// y = A x, A unfactored.
+void LANE(pbSweep_Mul)(const pbTreePattern *tree, const double *A, const lane *x, lane *y);
+// X[b] = motion of every body from joint rates.
+void LANE(pbSweep_Push)(const NUM(pbWork) *w, const lane *rate, lane *X);
+void LANE(pbSweep_PushPlain)(const NUM(pbWork) *w, const double *rate, double *X);
+// qacc += S' (sum of FA over the subtree): cotangent of qacc from that of body accelerations.
+void LANE(pbSweep_Acceleration)(LANE(pbAdjoint) *a);
+// Va to damping.
+void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
+// Inertial part of W: FX, FA, FV, FM, FW and the gradient by mass and inertia.
+void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a);
+// Everything on bodies down to joints: q, v, and the gradient by kinematic parameters and gravity.
+void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a);
+// The same for one extra field a->X (from joint rates c) with its plain cotangents a->F (summed over subtrees in place);
+// pose cotangents are left in P for the main sweep.
+void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *c);
+// A point of a body, offset d: force F on its velocity under a field (F plain; added to the field's cotangent `field`),
+// cotangent p of the point's place with the field held.
+void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const double F[3], const lane p[3], double *field);
+// Gradient by a site's place: cotangent of its world position and torque on its frame (world axes); adds the wrench to P
+// only where asked (the caller may have done so).
+void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lane torque[3]);
+// theta of a quaternion field: torque in the axes the quaternion maps from.
+void LANE(pbSweep_Quat)(LANE(pbAdjoint) *a, double *theta_quat, const double *q, const double torque[3]);
+
+// ---- forces ---------------------------------------------------------------------------------------------------------
+void LANE(pbForce_Joints)(LANE(pbAdjoint) *a);          // springs, dampers, armature, applied forces, gravity compensation
+void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a);       // forces, activations, moments
+void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a);         // springs, dampers, armature; pulls ten_c, ten_len, ten_vel
+void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a);  // lam_act, before the others
+// Cotangent of act_next = Next(act, act_dot): adds to act and act_dot, theta.
+void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int actuator, int index, double act, double act_dot, lane bar, lane *act_bar,
+                        lane *dot_bar);
+// g . d log(q^-1..) : cotangent of a rotation vector d to the tangent at the right (child frame): Jr(d)^-T g.
+static inline void pb_log_pull(const double d[3], const lane g[3], lane out[3]) {
+  double t2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2], c;
+  if (t2 < 1e-4) {
+    c = 1. / 12 + t2 * (1. / 720 + t2 * (1. / 30240 + t2 / 1209600));
+  } else {
+    double t = sqrt(t2), half = 0.5 * t;
+    c = (1 - half * cos(half) / sin(half)) / t2;
+  }
+  lane x[3], xx[3];
+  x[0] = d[1] * g[2] - d[2] * g[1], x[1] = d[2] * g[0] - d[0] * g[2], x[2] = d[0] * g[1] - d[1] * g[0];
+  xx[0] = d[1] * x[2] - d[2] * x[1], xx[1] = d[2] * x[0] - d[0] * x[2], xx[2] = d[0] * x[1] - d[1] * x[0];
+  for (int k = 0; k < 3; k++) out[k] = g[k] - 0.5 * x[k] + c * xx[k];
+}
+
+// ---- rows -----------------------------------------------------------------------------------------------------------
+// Before lam: cotangents of row forces and Vs to the cotangent of qacc.
+void LANE(pbRows_Direct)(LANE(pbAdjoint) *a);
+// J x of a row, and out += J'f.
+void LANE(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *x, lane *out);
+void LANE(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *f, lane *out);
+// Hard contact: lam, z and u from the cotangents of qacc and of the forces (y0).
+PB_NODISCARD pbStatus LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a);
+// The contacts' `hits`.
+void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
+void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a);
+// Cotangent of pos - margin of a limit or contact: to positions and parameters, at held fields.
+void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int row, lane bar);
+#if PB_LANES == 1
+// Cotangents of one contact's distance less its margin, place, axes of its frame (changed), frictions and restitution: to P of
+// both bodies and theta. reach: how far beyond the margin contacts were looked for.
+void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, double dist, const double place[3], double axes[3][3],
+                        const double friction[2], double restitution);
+#endif
+
+#endif

@@ -1,0 +1,243 @@
+// Everything one forward evaluation computes, by stage. Arrays are carved from one block (work.c); shapes are given as
+// (rows x columns), row-major. Spatial vectors are (angular, linear) in world axes about ref of the body's tree.
+#ifndef PB_WORK_H
+#define PB_WORK_H
+
+#include "base/arena.h"
+#include "geometry/pair.h"
+#include "linalg/tree_ldl.h"
+#include "number/number.h"
+#include "model/par.h"
+#include "model/topology.h"
+
+// mjtDisableBit and mjtEnableBit as used here
+// clang-format off
+enum {
+  pb_dsblConstraint = 1 << 0, pb_dsblEquality = 1 << 1, pb_dsblFrictionloss = 1 << 2, pb_dsblLimit = 1 << 3,
+  pb_dsblContact = 1 << 4, pb_dsblSpring = 1 << 5, pb_dsblDamper = 1 << 6, pb_dsblGravity = 1 << 7,
+  pb_dsblClampctrl = 1 << 8, pb_dsblWarmstart = 1 << 9, pb_dsblFilterparent = 1 << 10, pb_dsblActuation = 1 << 11,
+  pb_dsblRefsafe = 1 << 12, pb_dsblSensor = 1 << 13, pb_dsblMidphase = 1 << 14, pb_dsblEulerdamp = 1 << 15
+};
+// clang-format on
+enum { pb_enblOverride = 1 << 0, pb_enblEnergy = 1 << 1 };
+
+// A contact that makes rows.
+typedef struct NUM(pbContact) {
+  int geom1, geom2, pair, hit;  // pair: explicit pair id or -1; hit: which of the pair's hits
+  int dim;                      // condim
+  num dist, pos[3], frame[9];   // rows of frame: normal (geom1 -> geom2), two tangents
+  num hint[3];
+  num margin;  // distance at which force starts
+  num friction[5], solref[2], solreffriction[2], solimp[5];
+  num restitution;
+} NUM(pbContact);
+
+enum { pb_rowEquality, pb_rowFriction, pb_rowLimit, pb_rowContact };  // what a block of rows is for
+enum { pb_rowsSpace = 6 };
+
+// Constraint rows that belong together, in a basis of dim rows: x = J a - aref, force f = -ds/dx, Hessian K = d2s/dx2.
+// Pyramidal contacts keep their basis (normal, tangents, ...); edges are functions of it.
+typedef struct NUM(pbRow) {
+  int kind, id;  // id: equality; dof (+ nv for tendons) of friction loss; joint (+ njnt for tendons); contact index
+  int side;      // limits: -1 lower, +1 upper
+  int dim;       // rows in the basis
+  int n;         // dofs touched
+  int dofs, J;   // offsets into row_dofs (n, ascending) and row_J (dim x n)
+  int zone;      // active set: bit per edge or row; for cones 0 top, 1 middle, 2 bottom
+  int held;      // zone in the factor of H
+  int at;        // first number of the row in w->dual
+  num pos[6];    // position residual of each row (contacts: dist, 0, ...)
+  num margin;
+  num imp, dimp;   // impedance d and its derivative by |pos - margin| ... of pos
+  num kbi[3];      // k, b, b of friction rows
+  num diag[6];     // diagApprox of the basis rows (contacts: translational, rotational in [0], [1])
+  num R[6], D[6];  // regularisation and its inverse per basis row (pyramid: those of an edge in [0])
+  num mu;          // contacts: regularised friction of the cone (elliptic)
+  num loss;        // friction loss
+  num vel[6];      // J v
+  num aref[6];
+  num x[6];  // J a - aref at the solution
+  num f[6];
+  num K[36];  // dim x dim
+  num Jp[6];  // J p, line search
+} NUM(pbRow);
+
+typedef struct NUM(pbWork) {
+  const pbModel *m;
+  const pbTopology *t;
+  NUM(pbPar) p;
+  bool replay;      // the solution is known (qacc_warmstart): no iterations, only its factor
+  bool need_cross;  // rows couple branches of the tree (H is joined)
+
+  // inputs: state and controls of this evaluation
+  num *qpos, *qvel, *act, *ctrl, *qfrc_applied, *xfrc_applied;
+  double time;
+
+  // position stage
+  double *ref;                     // ntree x 3: reference point of each tree (a frozen constant)
+  num *xpos, *xquat, *xmat;        // nbody x 3, 4, 9
+  num *xipos, *ximat;              // nbody x 3, 9: inertial frame
+  num *xanchor, *xaxis;            // njnt x 3
+  num *jnt_turn;                   // njnt x 4: rotation by the joint (hinge, ball)
+  num *geom_xpos, *geom_xmat;      // ngeom x 3, 9
+  double *geom_ball;               // ngeom x 4: centre, and radius of a ball about it that holds the geom and its margin
+  num *site_xpos, *site_xmat;      // nsite x 3, 9
+  num *S;                          // nv x 6: motion of the body by the dof
+  num *inert, *crb;                // nbody x 10: inertia, composite inertia about ref
+  num *M, *LD, *Dinv;              // t->M.size, same, nv: mass matrix; its factor where it was asked for (pbSolve_Smooth)
+  num *ten_length, *ten_velocity;  // ntendon
+  int *ten_start, *ten_dofs;       // ntendon + 1; dofs of each tendon's Jacobian, ascending
+  num *ten_J;                      // as ten_dofs
+  num *act_length, *act_velocity;  // nu
+  num *actuator_force, *act_dot;   // nu, na
+  num *act_gain, *act_input;       // nu: gain; what it multiplies (control or activation), 1
+  num *act_raw;                    // nu: force before any limit
+  num *act_scale;                  // nu: clamps on the force: 1 free, 0 saturated, between where a tendon is scaled
+  int *mom_start, *mom_dofs;       // nu + 1; dofs of each actuator's moment, ascending
+  num *mom;                        // as mom_dofs: moment of the actuator
+
+  // velocity stage
+  num *V, *Vb;  // nbody x 6 body velocity; nv x 6 velocity before the dof was added
+  num *Sdot;    // nv x 6: Vb x S (0 for free translations)
+  num *A0;      // nbody x 6: acceleration at qacc = 0, gravity included (root: -g)
+  num *A;       // nbody x 6: acceleration at qacc (after the solve)
+  num *qfrc_bias, *qfrc_passive, *qfrc_actuator, *qfrc_smooth, *qacc_smooth;  // nv (qacc_smooth: see pbSolve_Smooth)
+  num *qfrc_spring, *qfrc_damper, *qfrc_gravcomp, *qfrc_fluid;                // nv
+
+  // contacts and rows
+  int *near;  // t->ncandidate: candidates that may touch
+  int ncon, max_con;
+  NUM(pbContact) *contact;
+  int nrow, max_row, ndofs_used, max_dofs, nJ_used, max_J;
+  NUM(pbRow) *row;
+  int *row_dofs;
+  num *row_J;
+
+  // solve
+  num *qacc, *qacc_warmstart, *qfrc_constraint;  // nv
+  pbTreePattern H, joined;                       // pattern of M + J'KJ: that of M, or joined where rows couple branches
+  num *H_LD, *H_Dinv;
+  bool factor_current;                  // the factor is that at the solution
+  num *grad, *step, *Ma, *Mstep, *tmp;  // nv; Ma = M qacc
+  int iterations;
+  double residual;
+
+  // A further potential of the accelerations, of what hangs on the bodies (couple/couple.h), to second order: g . (a - at) +
+  // 1/2 (a - at) . S (a - at), S nv x nv. NULL: none.
+  const double *couple_S, *couple_at;
+  const num *couple_g;
+
+  // hard contact (solve/dual.h): n numbers of all rows side by side, at most max (0: the method needs none)
+  struct {
+    double kappa;          // smooths the laws on the way to a solution, 0 there
+    bool condensed;        // LU is of H over the dofs, with blocks Binv and K for each row, not of T over the active rows
+    double *Binv, *K, *h;  // 36 per row, 36 per row, 2 nv
+    int n, max, count;     // count: rows that are not held at zero
+    double *A, *LU, *Z, *b, *rho, *f, *x;                                               // n x n, count x count, nv x n, n each
+    double *diagonal, *trial, *trial_x, *after, *from, *path, *origin, *weight, *step;  // n each, step 2 n
+    int *active, *perm;                                                                 // count each
+  } dual;
+  int worst_row;  // that fits its law worst, where the solve did not converge
+
+  // integrator
+  num *Mhat, *Mhat_Dinv;  // t->M.size, nv: M + h B or M - h D, factored
+  num *damp;              // nv: B of Euler, or unused
+  num *qacc_integrated;   // nv: Mhat^-1 M qacc
+  bool damped;            // Mhat differs from M
+  bool has_fluid;         // density or viscosity is not zero
+  num *free_A;            // njnt x 36: M - h D + h dbias/dv of standalone free bodies (implicitfast)
+
+  // Runge-Kutta: the state at the start, velocities, accelerations and activation rates of the stages
+  num *q0, *v0, *a0;        // nq, nv, na
+  num *rk_v, *rk_a, *rk_d;  // 4 x nv, 4 x nv, 4 x na (the first stage also for the other integrators)
+
+  num *strike_J;  // 48 x nv: rows of contacts that strike, and these by M^-1 (contact method impact)
+
+  // what was seen at the start of the step (a later stage overwrites xpos)
+  num *seen_xpos, *seen_site;  // nbody x 3, nsite x 3
+
+  // sensors
+  num *sensordata;                    // nsensordata
+  num *subtree_com, *subtree_linvel;  // nbody x 3: centre of mass of a body and all below it, its velocity; for sensors
+  num *cfrc_int;                      // nbody x 6: about ref, what holds the body; filled when a force or torque sensor asks
+  void *memory;                       // the block everything lies in
+  size_t kept_from, kept_bytes;       // part of it that a pullback reads besides rows and the factor of H,
+  char *kept_at;                      // and where that part is now (pbWork_Place)
+  char error[200];                    // what went wrong
+} NUM(pbWork);
+
+// Size of the block for a capacity of contacts, and carving it (the same code: memory NULL counts).
+size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, void *memory);
+// Put what a pullback reads into another block of kept_bytes (aligned to 64; NULL: back to its own place), without what is in it.
+void NUM(pbWork_Place)(NUM(pbWork) *w, void *block);
+
+// ---- stages, in order; each reads what the ones before it wrote ----------------------------------------------------
+void NUM(pbStage_Kinematics)(NUM(pbWork) *w);     // xpos .. site_xmat, S, inert
+void NUM(pbStage_Inertia)(NUM(pbWork) *w);        // crb, M (with tendon armature)
+void NUM(pbStage_Tendon)(NUM(pbWork) *w);         // ten_length, ten_J (before Inertia)
+void NUM(pbStage_Velocity)(NUM(pbWork) *w);       // V, Vb, Sdot, A0, qfrc_bias, ten_velocity
+void NUM(pbStage_Passive)(NUM(pbWork) *w);        // qfrc_spring, damper, gravcomp, fluid, passive
+void NUM(pbStage_Actuation)(NUM(pbWork) *w);      // actuator length, velocity, force, act_dot, qfrc_actuator
+void NUM(pbStage_Smooth)(NUM(pbWork) *w);         // qfrc_smooth
+pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w);    // contact
+pbStatus NUM(pbStage_Rows)(NUM(pbWork) *w);       // row
+pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w);      // qacc, forces, H factor
+pbStatus NUM(pbStage_Integrate)(NUM(pbWork) *w);  // Mhat, qacc_integrated
+void NUM(pbStage_Acceleration)(NUM(pbWork) *w);   // A
+void NUM(pbStage_Sensors)(NUM(pbWork) *w);        // sensordata (needs A)
+
+// Armature of a tendon with what its actuators lend; damping likewise: linear and two polynomial coefficients.
+num NUM(pbTendon_Armature)(const NUM(pbWork) *w, int tendon);
+// Second derivative of a tendon's length by time at zero joint acceleration.
+num NUM(pbTendon_Dot)(const NUM(pbWork) *w, int tendon);
+// Ends of a connect or weld: bodies, points, orientations (q1 includes the relative pose).
+void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int equality, int body[2], num p1[3], num p2[3], num q1[4], num q2[4]);
+void NUM(pbTendon_Damping)(const NUM(pbWork) *w, int tendon, num c[3]);
+void NUM(pbDof_Damping)(const NUM(pbWork) *w, int dof, num c[3]);
+// Velocity derivative of the smooth forces on the pattern of M, as implicitfast takes it: D += d(passive + actuator)/dv.
+void NUM(pbForce_Derivative)(const NUM(pbWork) *w, num *D);
+// Is the actuator off, by a flag or by its group? Then it has no force, and its activation stays.
+static inline bool pb_actuator_off(const pbModel *m, int actuator) {
+  int group = m->actuator_group[actuator];
+  return (m->disableflags & pb_dsblActuation) || (group >= 0 && group <= 30 && (m->disableactuator >> group & 1));
+}
+// Is the actuator's force held by a limit (its own, its joint's, its tendon's), or is it off?
+bool NUM(pbActuator_Saturated)(const NUM(pbWork) *w, int actuator);
+// Slope of an actuator's force by its velocity as implicitfast takes it; zero where it is saturated.
+num NUM(pbActuator_Slope)(const NUM(pbWork) *w, int actuator);
+void NUM(pbFluid_Damping)(const NUM(pbWork) *w, int body, num B[36]);
+// Next activation after one time step (filterexact, range).
+num NUM(pbActuator_Wrap)(const NUM(pbWork) *w, int actuator, num setpoint);
+num NUM(pbActuator_Next)(const NUM(pbWork) *w, int actuator, num act, num act_dot);
+
+// Polynomial force coefficients: c0 + c1 |x| + c2 x^2 (odd: |x|; else x), and the derivative of x times it.
+static inline num poly_force(const num c[3], num x, bool odd) {
+  if (odd) x = num_abs(x);
+  return c[0] + x * (c[1] + x * c[2]);
+}
+static inline num poly_slope(const num c[3], num x, bool odd) {
+  if (odd) x = num_abs(x);
+  return c[0] + x * (2 * c[1] + 3 * x * c[2]);
+}
+
+// Power under the body motions X (nbody x 6) of what a unit of density and a unit of viscosity would exert, added.
+void NUM(pbFluid_UnitPower)(const NUM(pbWork) *w, const num *X, num power[2]);
+// The same of Y . B (X - Xless), B the damping of implicitfast.
+void NUM(pbFluid_UnitDamping)(const NUM(pbWork) *w, const num *Y, const num *X, const num *Xless, num power[2]);
+// Fluid forces of body b on itself, world axes: wrench (torque, force) about the body's reference point, added.
+void NUM(pbFluid_Body)(const NUM(pbWork) *w, int body, num wrench[6]);
+
+// A tree of exactly one free joint, jointless children or not: implicitfast gives its six dofs an unsymmetric block.
+static inline bool free_standalone(const pbModel *m, int joint) {
+  int dof = m->jnt_dofadr[joint];
+  if (m->jnt_type[joint] != pb_jntFree) return false;
+  return dof + 6 == m->nv || m->dof_treeid[dof + 6] != m->dof_treeid[dof];
+}
+
+// Offset of a world point from the reference point of a body's tree.
+static inline void body_offset(const NUM(pbWork) *w, int body, const num point[3], num d[3]) {
+  int tree = w->t->body_tree[body];
+  for (int k = 0; k < 3; k++) d[k] = point[k] - (tree < 0 ? 0 : w->ref[3 * tree + k]);
+}
+
+#endif

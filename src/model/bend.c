@@ -1,0 +1,65 @@
+#include "model/bend.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "model/model.h"
+#include "model/topology.h"
+
+// Ends of a value beyond which another takes its place (contact/row.c, contact/contact.c).
+typedef struct Clamp {
+  double least, most;
+} Clamp;
+
+static const double least_friction = 1e-5;  // PB_LEAST_FRICTION
+
+static bool ends_with(const char *text, const char *suffix) {
+  size_t n = strlen(text), m = strlen(suffix);
+  return n >= m && strcmp(text + n - m, suffix) == 0;
+}
+
+static Clamp clamp_of(const pbParam *p, int column) {
+  static const Clamp impedance[5] = {{1e-4, 0.9999}, {1e-4, 0.9999}, {0, INFINITY}, {1e-4, 0.9999}, {1, INFINITY}};
+  if (strstr(p->name, "_solimp") && column < 5) return impedance[column];
+  if (ends_with(p->name, "_friction")) return (Clamp){least_friction, INFINITY};
+  if (strcmp(p->name, "geom_fluid") == 0 && column == 0) return (Clamp){0, INFINITY};
+  return (Clamp){p->lower, p->upper};
+}
+
+// Does the larger (or smaller) of two geoms' values count?
+static bool is_mixed(const pbModel *m, const double *theta, const pbParam *p, int geom1, int geom2) {
+  bool extreme = m->contact.mixing == pb_mixingMaximum || m->contact.mixing == pb_mixingMinimum;
+  if (strcmp(p->name, "geom_restitution") == 0) return extreme;
+  if (m->geom_priority[geom1] != m->geom_priority[geom2]) return false;
+  if (strcmp(p->name, "geom_friction") == 0) return extreme;
+  const double *solref = theta + (m->geom_solref - m->theta0);
+  return strcmp(p->name, "geom_solref") == 0 && !(solref[2 * geom1] > 0 && solref[2 * geom2] > 0);
+}
+
+static bool find_tie(const pbModel *m, const double *theta, const pbParam *p, int row, int column, pbBend *bend) {
+  if (p->rows_are != pb_objGeom) return false;
+  const double *values = theta + p->offset;
+  for (int c = 0; c < m->topology->ncandidate; c++) {
+    const pbCandidate *pair = m->topology->candidate + c;
+    if (pair->pair >= 0 || (pair->geom1 != row && pair->geom2 != row)) continue;
+    int other = pair->geom1 == row ? pair->geom2 : pair->geom1;
+    if (values[other * p->cols + column] != values[row * p->cols + column] || !is_mixed(m, theta, p, row, other)) continue;
+    bend->kind = pb_bendTie;
+    bend->other = p->offset + (size_t)(other * p->cols + column);
+    return true;
+  }
+  return false;
+}
+
+pbBend pbBend_At(const pbModel *m, const double *theta, const pbParam *p, int row, int column) {
+  double value = theta[p->offset + (size_t)(row * p->cols + column)];
+  Clamp c = clamp_of(p, column);
+  pbBend bend = {.at = value};
+  if (value < c.least || value > c.most) {
+    bend.kind = pb_bendFlat;
+    bend.at = value < c.least ? c.least : c.most;
+  } else if (!find_tie(m, theta, p, row, column, &bend)) {
+    bend.kind = value == c.least ? pb_bendLower : value == c.most ? pb_bendUpper : pb_bendNone;
+  }
+  return bend;
+}

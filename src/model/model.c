@@ -1,0 +1,362 @@
+// Memory, sizes, names, fields and options of a compiled model.
+#include "model/model.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "deform/deform.h"
+#include "model/topology.h"
+
+// ---- the table of fields ------------------------------------------------------------------------------------------
+typedef enum pbFieldKind { kind_number, kind_ints, kind_params, kind_constants } pbFieldKind;  // number: stands in the model
+
+typedef struct pbFieldEntry {
+  const char *name;
+  pbFieldKind kind;
+  size_t rows, pointer;  // offsets in the model: of the size that counts the rows, of the pointer (or number) itself
+  int cols;
+  size_t cols_size;  // not 0: offset of the size that counts the columns
+} pbFieldEntry;
+
+// The lists name a size of the model, or a number, for the columns of constants. A number has no CSIZE; a size counts as 0
+// columns of its own (the enumeration below), and its offset is taken.
+// clang-format off
+#define CSIZE_1 0
+#define CSIZE_2 0
+#define CSIZE_3 0
+#define CSIZE_4 0
+#define CSIZE_6 0
+#define CSIZE_nuser_body offsetof(pbModel, nuser_body)
+#define CSIZE_nuser_jnt offsetof(pbModel, nuser_jnt)
+#define CSIZE_nuser_geom offsetof(pbModel, nuser_geom)
+#define CSIZE_nuser_site offsetof(pbModel, nuser_site)
+#define CSIZE_nuser_cam offsetof(pbModel, nuser_cam)
+#define CSIZE_nuser_tendon offsetof(pbModel, nuser_tendon)
+#define CSIZE_nuser_actuator offsetof(pbModel, nuser_actuator)
+#define CSIZE_nuser_sensor offsetof(pbModel, nuser_sensor)
+#define CSIZE_nq offsetof(pbModel, nq)
+#define CSIZE_nv offsetof(pbModel, nv)
+#define CSIZE_na offsetof(pbModel, na)
+#define CSIZE_nu offsetof(pbModel, nu)
+
+// clang-format off
+enum { nuser_body, nuser_jnt = 0, nuser_geom = 0, nuser_site = 0, nuser_cam = 0, nuser_tendon = 0, nuser_actuator = 0,
+       nuser_sensor = 0, nq = 0, nv = 0, na = 0, nu = 0 };
+// clang-format on
+
+static const pbFieldEntry field_table[] = {
+#define X(name) {#name, kind_number, 0, offsetof(pbModel, name), 1, 0},
+    PB_MODEL_SIZES(X) PB_MODEL_OPTIONS(X)
+#undef X
+#define X(name, rows, cols) {#name, kind_ints, offsetof(pbModel, rows), offsetof(pbModel, name), cols, 0},
+        PB_MODEL_INTS(X)
+#undef X
+#define X(name, rows, cols, unit) {#name, kind_params, offsetof(pbModel, rows), offsetof(pbModel, name), cols, 0},
+            PB_MODEL_PARAMS(X)
+#undef X
+#define X(name, rows, cols) {#name, kind_constants, offsetof(pbModel, rows), offsetof(pbModel, name), cols, CSIZE_##cols},
+                PB_MODEL_CONSTANTS(X)
+#undef X
+};
+// clang-format on
+enum { FIELD_COUNT = sizeof field_table / sizeof *field_table };
+
+static int int_at(const pbModel *m, size_t offset) { return *(const int *)(const void *)((const char *)m + offset); }
+static int rows_of(const pbModel *m, const pbFieldEntry *e) { return e->kind == kind_number ? 1 : int_at(m, e->rows); }
+static int cols_of(const pbModel *m, const pbFieldEntry *e) { return e->cols_size ? int_at(m, e->cols_size) : e->cols; }
+
+// ---- memory -------------------------------------------------------------------------------------------------------
+enum { MODEL_ENTRIES_LIMIT = 32 << 20 };  // entries of one kind (reals: 256 MiB); files may name any count
+
+// Entries of one kind, or more than the limit.
+static size_t entries_of(const pbModel *m, pbFieldKind kind) {
+  double n = 0;
+  for (int i = 0; i < FIELD_COUNT; i++) {
+    const pbFieldEntry *e = &field_table[i];
+    if (e->kind == kind) n += (double)rows_of(m, e) * cols_of(m, e);
+  }
+  return n > MODEL_ENTRIES_LIMIT ? (size_t)MODEL_ENTRIES_LIMIT + 1 : (size_t)n;
+}
+
+static void set_pointers(pbModel *m) {
+  int *ints = m->ints_block;
+  double *params = m->theta0, *constants = m->theta0 + m->ntheta;
+  for (int i = 0; i < FIELD_COUNT; i++) {
+    const pbFieldEntry *e = &field_table[i];
+    void *place = (char *)m + e->pointer;
+    size_t n = (size_t)rows_of(m, e) * (size_t)cols_of(m, e);
+    if (e->kind == kind_ints) {
+      *(int **)place = ints;
+      ints += n;
+    } else if (e->kind != kind_number) {
+      double **reals = e->kind == kind_params ? &params : &constants;
+      *(double **)place = *reals;
+      *reals += n;
+    }
+  }
+}
+
+// Things of each kind; dofs go by the names of their joints.
+static void count_names(pbModel *m) {
+  const int counts[pb_objCount] = {
+      [pb_objBody] = m->nbody,     [pb_objJoint] = m->njnt,       [pb_objGeom] = m->ngeom,       [pb_objSite] = m->nsite,
+      [pb_objPair] = m->npair,     [pb_objEquality] = m->neq,     [pb_objTendon] = m->ntendon,   [pb_objActuator] = m->nu,
+      [pb_objSensor] = m->nsensor, [pb_objKeyframe] = m->nkey,    [pb_objNumeric] = m->nnumeric, [pb_objCamera] = m->ncam,
+      [pb_objLight] = m->nlight,   [pb_objExclude] = m->nexclude, [pb_objText] = m->ntext,       [pb_objTuple] = m->ntuple,
+  };
+  memcpy(m->names_count, counts, sizeof counts);
+}
+
+pbStatus pbModel_Allocate(pbModel *m) {
+  m->one = 1;
+  size_t ints = entries_of(m, kind_ints), params = entries_of(m, kind_params), constants = entries_of(m, kind_constants);
+  if (ints > MODEL_ENTRIES_LIMIT || params + constants > MODEL_ENTRIES_LIMIT)
+    return pbContext_Fail(m->ctx, pb_no_memory, "the model is too large (more than %d million numbers)",
+                          MODEL_ENTRIES_LIMIT >> 20);
+  count_names(m);
+  m->ntheta = params;
+  m->ints_block = pbContext_AllocArray(m->ctx, ints, sizeof(int));
+  m->reals_block = m->theta0 = pbContext_AllocArray(m->ctx, params + constants, sizeof(double));
+  if (!m->ints_block || !m->reals_block) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the model");
+  for (int kind = 0; kind < pb_objCount; kind++) {
+    m->names[kind] = pbContext_AllocArray(m->ctx, (size_t)m->names_count[kind], sizeof(char *));
+    if (!m->names[kind]) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the model's names");
+  }
+  set_pointers(m);
+  return pb_ok;
+}
+
+pbStatus pbModel_GrowParams(pbModel *m, size_t count) {
+  size_t params = m->ntheta, constants = entries_of(m, kind_constants);
+  double *grown = pbContext_AllocArray(m->ctx, params + count + constants, sizeof *grown);
+  if (!grown) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for %zu more parameters", count);
+  memcpy(grown, m->theta0, params * sizeof *grown);
+  memcpy(grown + params + count, m->theta0 + params, constants * sizeof *grown);
+  pbContext_Free(m->ctx, m->reals_block);
+  m->reals_block = m->theta0 = grown;
+  m->ntheta += count;
+  set_pointers(m);
+  return pb_ok;
+}
+
+static void free_names(pbModel *m) {
+  for (int kind = 0; kind < pb_objCount; kind++) {
+    for (int i = 0; m->names[kind] && i < m->names_count[kind]; i++) pbContext_Free(m->ctx, m->names[kind][i]);
+    pbContext_Free(m->ctx, m->names[kind]);
+  }
+}
+
+void pbModel_Destroy(pbModel *m) {
+  if (!m) return;
+  if (m->topology) pbTopology_Destroy(m->ctx, m->topology);
+  pbDeform_Destroy(m->deform);
+  free_names(m);
+  pbContext_Free(m->ctx, m->model_name);
+  pbContext_Free(m->ctx, m->ints_block);
+  pbContext_Free(m->ctx, m->reals_block);
+  pbContext_Free(m->ctx, m);
+}
+
+// ---- sizes and names ----------------------------------------------------------------------------------------------
+int pbModel_Size(const pbModel *m, const char *name) {
+  if (!strcmp(name, "nu")) return pb_controls(m);
+  if (!strcmp(name, "npoint")) return pbModel_PointCount(m);
+#define X(size) \
+  if (!strcmp(name, #size)) return m->size;
+  PB_MODEL_SIZES(X)
+#undef X
+  return -1;
+}
+
+int pbModel_TangentSize(const pbModel *m) { return 2 * m->nv + m->na + m->deform_tangent; }
+
+const char *pbModel_Name(const pbModel *m, pbObject kind, int id) {
+  if (kind == pb_objDof) return id >= 0 && id < m->nv ? pbModel_Name(m, pb_objJoint, m->dof_jntid[id]) : NULL;
+  if (kind < 0 || kind >= pb_objCount || id < 0 || id >= m->names_count[kind]) return NULL;
+  return m->names[kind][id] ? m->names[kind][id] : "";
+}
+
+int pbModel_Id(const pbModel *m, pbObject kind, const char *name) {
+  if (!name || !*name || kind < 0 || kind >= pb_objCount) return -1;
+  if (kind == pb_objDof) {
+    int joint = pbModel_Id(m, pb_objJoint, name);
+    return joint < 0 ? -1 : m->jnt_dofadr[joint];
+  }
+  for (int i = 0; i < m->names_count[kind]; i++) {
+    if (!strcmp(pbModel_Name(m, kind, i), name)) return i;
+  }
+  return -1;
+}
+
+// ---- inspection ---------------------------------------------------------------------------------------------------
+bool pbModel_FieldAt(const pbModel *m, int index, pbField *field) {
+  if (index < 0 || index >= FIELD_COUNT) return false;
+  const pbFieldEntry *e = &field_table[index];
+  const void *place = (const char *)m + e->pointer;
+  *field = (pbField){.name = e->name, .rows = rows_of(m, e), .cols = cols_of(m, e)};
+  if (e->kind == kind_number) {
+    field->integers = place;
+  } else if (e->kind == kind_ints) {
+    field->integers = *(int *const *)place;
+  } else {
+    field->reals = *(double *const *)place;
+  }
+  return true;
+}
+
+bool pbModel_Field(const pbModel *m, const char *name, pbField *field) {
+  for (int i = 0; i < FIELD_COUNT; i++) {
+    if (!strcmp(field_table[i].name, name)) return pbModel_FieldAt(m, i, field);
+  }
+  return false;
+}
+
+// ---- options ------------------------------------------------------------------------------------------------------
+typedef struct pbChoice {
+  const char *option, *word;
+  int value;
+} pbChoice;
+static const pbChoice choice_table[] = {
+    {"integrator", "Euler", pb_intEuler},
+    {"integrator", "RK4", pb_intRK4},
+    {"integrator", "implicitfast", pb_intImplicitfast},
+    {"cone", "pyramidal", pb_conePyramidal},
+    {"cone", "elliptic", pb_coneElliptic},
+    {"solver", "PGS", pb_solPGS},
+    {"solver", "CG", pb_solCG},
+    {"solver", "Newton", pb_solNewton},
+};
+enum { CHOICE_COUNT = sizeof choice_table / sizeof *choice_table };
+
+typedef struct pbFlag {
+  const char *name;
+  int bit;
+  bool enables;  // of enableflags
+} pbFlag;
+static const pbFlag flag_table[] = {
+    {"constraint", pb_disConstraint, false},
+    {"equality", pb_disEquality, false},
+    {"frictionloss", pb_disFrictionloss, false},
+    {"limit", pb_disLimit, false},
+    {"contact", pb_disContact, false},
+    {"spring", pb_disSpring, false},
+    {"damper", pb_disDamper, false},
+    {"gravity", pb_disGravity, false},
+    {"clampctrl", pb_disClampctrl, false},
+    {"warmstart", pb_disWarmstart, false},
+    {"filterparent", pb_disFilterparent, false},
+    {"actuation", pb_disActuation, false},
+    {"refsafe", pb_disRefsafe, false},
+    {"sensor", pb_disSensor, false},
+    {"midphase", pb_disMidphase, false},
+    {"eulerdamp", pb_disEulerdamp, false},
+    {"autoreset", pb_disAutoreset, false},
+    {"nativeccd", pb_disNativeccd, false},
+    {"island", pb_disIsland, false},
+    {"multiccd", pb_disMulticcd, false},
+    {"override", pb_enOverride, true},
+    {"energy", pb_enEnergy, true},
+    {"fwdinv", pb_enFwdinv, true},
+    {"invdiscrete", pb_enInvdiscrete, true},
+};
+enum { FLAG_COUNT = sizeof flag_table / sizeof *flag_table };
+
+// ", did you mean 'RK4'?", or all words that an option takes.
+static const char *choices(const char *name, const char *near, char *text, size_t size) {
+  size_t used = 0;
+  if (near) {
+    snprintf(text, size, ", did you mean '%.80s'?", near);
+    return text;
+  }
+  for (int i = 0; i < CHOICE_COUNT && used < size; i++) {
+    if (strcmp(choice_table[i].option, name) != 0) continue;
+    used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "; there are ", choice_table[i].word);
+  }
+  return text;
+}
+
+static pbStatus set_choice(pbModel *m, const char *name, const char *value, int *target) {
+  pbSuggest near = pbSuggest_For(value);
+  char hint[256];
+  int number = -1;
+  bool numeric = pbText_Count(value, &number);
+  for (int i = 0; i < CHOICE_COUNT; i++) {
+    if (strcmp(choice_table[i].option, name)) continue;
+    if (!strcmp(choice_table[i].word, value) || (numeric && number == choice_table[i].value)) {
+      *target = choice_table[i].value;
+      return pb_ok;
+    }
+    pbSuggest_Offer(&near, choice_table[i].word);
+  }
+  bool later = !strcmp(name, "integrator") && (!strcmp(value, "implicit") || !strcmp(value, "discrete"));
+  return pbContext_Fail(m->ctx, later ? pb_unsupported : pb_bad_argument, "option %s: '%.80s' is not %s%s", name, value,
+                        later ? "supported" : "known", choices(name, later ? NULL : near.best, hint, sizeof hint));
+}
+
+static pbStatus set_flag(pbModel *m, const pbFlag *flag, const char *value) {
+  bool on = !strcmp(value, "enable");
+  if (!on && strcmp(value, "disable"))
+    return pbContext_Fail(m->ctx, pb_bad_argument, "option %s: '%.80s' is neither 'enable' nor 'disable'", flag->name, value);
+  int *bits = flag->enables ? &m->enableflags : &m->disableflags;
+  *bits = on == flag->enables ? *bits | flag->bit : *bits & ~flag->bit;
+  return pb_ok;
+}
+
+static pbStatus set_tolerance(pbModel *m, const char *value) {
+  double tolerance;
+  if (!pbText_Real(value, &tolerance) || !(tolerance >= 0) || tolerance > 1)
+    return pbContext_Fail(m->ctx, pb_bad_argument, "option tolerance: '%.80s' is not a number from 0 to 1", value);
+  m->tolerance = tolerance;
+  return pb_ok;
+}
+
+static pbStatus set_count(pbModel *m, const char *name, const char *value, int *target) {
+  int count;
+  if (!pbText_Count(value, &count) || count < 1)
+    return pbContext_Fail(m->ctx, pb_bad_argument, "option %s: '%.80s' is not a whole number of at least 1", name, value);
+  *target = count;
+  return pb_ok;
+}
+
+static pbStatus unknown_option(pbModel *m, const char *name) {
+  static const char *const others[] = {"integrator", "cone", "solver", "tolerance", "iterations", "ls_iterations"};
+  pbSuggest near = pbSuggest_For(name);
+  char hint[256];
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) pbSuggest_Offer(&near, others[i]);
+  for (int i = 0; i < FLAG_COUNT; i++) pbSuggest_Offer(&near, flag_table[i].name);
+  pbSuggest_Write(&near, hint, sizeof hint);
+  if (!near.best)
+    snprintf(hint, sizeof hint,
+             "; there are integrator, cone, solver, tolerance, iterations, ls_iterations, timestep, gravity and the other "
+             "parameters of 'option', and flags such as contact, gravity, filterparent (docs/mjcf.md)");
+  return pbContext_Fail(m->ctx, pb_bad_argument, "unknown option '%.80s'%s", name, hint);
+}
+
+static pbStatus change_option(pbModel *m, const char *name, const char *value) {
+  if (!strcmp(name, "integrator")) return set_choice(m, name, value, &m->integrator);
+  if (!strcmp(name, "cone")) return set_choice(m, name, value, &m->cone);
+  if (!strcmp(name, "solver")) return set_choice(m, name, value, &m->solver);
+  if (!strcmp(name, "iterations")) return set_count(m, name, value, &m->iterations);
+  if (!strcmp(name, "ls_iterations")) return set_count(m, name, value, &m->ls_iterations);
+  if (!strcmp(name, "tolerance")) return set_tolerance(m, value);
+  for (int i = 0; i < FLAG_COUNT; i++) {
+    if (!strcmp(flag_table[i].name, name)) return set_flag(m, &flag_table[i], value);
+  }
+  return unknown_option(m, name);
+}
+
+// The tables of the step depend on options (which pairs may touch), so they are made anew.
+pbStatus pbModel_SetOption(pbModel *m, const char *name, const char *value) {
+  pbModel before = *m;
+  PB_TRY(change_option(m, name, value));
+  m->topology = NULL;
+  pbStatus status = pbModel_Finish(m);
+  pbTopology_Destroy(m->ctx, status == pb_ok ? before.topology : m->topology);
+  if (status != pb_ok) *m = before;
+  else m->revision++;
+  return status;
+}

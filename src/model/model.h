@@ -1,0 +1,82 @@
+// The compiled model: sizes, integer tables, parameters, names. Field lists in model_fields.h.
+#ifndef PB_MODEL_H
+#define PB_MODEL_H
+
+#include <pullback/contact.h>
+#include <pullback/model.h>
+#include <pullback/spec.h>  // the enumerations, by MuJoCo's values
+
+#include "model/model_fields.h"
+
+typedef struct pbModelExtra pbModelExtra;  // visual things that are kept, never read by a step
+
+struct pbModel {
+  pbContext *ctx;
+#define X(name) int name;
+  PB_MODEL_SIZES(X)
+  PB_MODEL_OPTIONS(X)
+#undef X
+  int revision;      // counts changes of options, contact settings, deformables: what was made before does not fit after
+  int one;           // 1, the row count of options in the field lists
+  double tolerance;  // of Newton; 0: rounding
+  pbContactSettings contact;
+  double file_tolerance;  // what the file said ("option tolerance"), kept for information
+
+#define X(name, rows, cols) int *name;
+  PB_MODEL_INTS(X)
+#undef X
+#define X(name, rows, cols, unit) double *name;
+  PB_MODEL_PARAMS(X)
+#undef X
+#define X(name, rows, cols) double *name;
+  PB_MODEL_CONSTANTS(X)
+#undef X
+
+  double *theta0;  // default parameters; the pointers of PB_MODEL_PARAMS point into it, those of deformables stand behind them
+  size_t ntheta;
+  struct pbDeform *deform;                            // NULL: nothing deforms
+  int deform_state, deform_tangent, deform_controls;  // what it adds to a state, its tangent, and ctrl
+  size_t deform_theta;                                // where its parameters begin
+  char **names[pb_objCount];                          // [kind][id]; "" where unnamed
+  int names_count[pb_objCount];
+  char *model_name;
+  void *ints_block, *reals_block;  // memory behind the pointers above
+  struct pbTopology *topology;     // derived tables of the step (topology.h), made once by pbModel_Finish
+};
+
+// Contact methods that solve for velocities after the step (contact.h), and their error reduction and force mixing.
+static inline bool pb_hard(const pbModel *m) {
+  return m->contact.method >= pb_contactLcp && m->contact.method <= pb_contactSweeps;
+}
+static inline double pb_erp(const pbModel *m) { return m->contact.erp < 0 ? 0.2 : m->contact.erp; }
+static inline double pb_cfm(const pbModel *m) { return m->contact.cfm < 0 ? 0 : m->contact.cfm; }
+
+// Entries of ctrl: actuators, then the controls of deformables.
+static inline int pb_controls(const pbModel *m) { return m->nu + m->deform_controls; }
+
+// Allocate all arrays for the sizes already set in *model (zeroed), and set pointers. Counts must be final.
+PB_NODISCARD pbStatus pbModel_Allocate(pbModel *model);
+// Room for `count` more parameters of deformables behind the others.
+PB_NODISCARD pbStatus pbModel_GrowParams(pbModel *model, size_t count);
+// After the fields are filled: derived tables of the step.
+PB_NODISCARD pbStatus pbModel_Finish(pbModel *model);
+
+// pb_bad_argument where only one of two contact settings is set that go together.
+PB_NODISCARD pbStatus pbModel_CheckContact(pbContext *ctx, const pbModel *model);
+// pb_unsupported where options or contact settings do not go with the model's deformables: those may be set after these.
+PB_NODISCARD pbStatus pbModel_CheckDeform(pbContext *ctx, const pbModel *model);
+
+// The first entry of theta that is not finite; ntheta: none.
+size_t pbModel_FirstNotFinite(const pbModel *model, const double *theta);
+// pb_bad_input for a direction in theta (sphere.h) whose length is out of range.
+PB_NODISCARD pbStatus pbModel_CheckDirections(pbContext *ctx, const pbModel *model, const double *theta);
+// Can theta be read: is it finite, and has every direction in it a length in range (sphere.h)? Else why not, in words. *unit: all
+// of these are of length one.
+bool pbModel_Readable(const pbModel *model, const double *theta, bool *unit, char *text, size_t size);
+
+// Of a slice that was given before pbModel_SetConstants: pb_bad_argument where that computed another value, which would
+// drop what was given without a word.
+PB_NODISCARD pbStatus pbModel_CheckGiven(pbContext *ctx, const pbModel *model, const pbParam *slice, const double *before,
+                                         const double *after);
+
+#endif

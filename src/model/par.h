@@ -1,0 +1,20 @@
+// Views of theta by field name, in the kernels' number type: p->body_mass[3 * i]. Rebuilt at each call (a few pointers).
+#ifndef PB_PAR_H
+#define PB_PAR_H
+
+#include "number/number.h"
+#include "model/model.h"
+
+typedef struct NUM(pbPar) {
+#define X(name, rows, cols, unit) const num *name;
+  PB_MODEL_PARAMS(X)
+#undef X
+} NUM(pbPar);
+
+static inline void par_view(NUM(pbPar) *p, const pbModel *m, const num *theta) {
+#define X(name, rows, cols, unit) p->name = theta + (m->name - m->theta0);
+  PB_MODEL_PARAMS(X)
+#undef X
+}
+
+#endif

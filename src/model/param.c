@@ -1,0 +1,335 @@
+// The parameter table: slices of theta by name, their bounds, and a check of values before a run.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "deform/deform.h"
+#include "model/model.h"
+#include "model/sphere.h"
+
+// ---- the table ----------------------------------------------------------------------------------------------------
+typedef struct pbParamEntry {
+  const char *name, *unit;
+  size_t rows, pointer;  // offsets in the model
+  int cols;
+  pbObject rows_are;
+} pbParamEntry;
+
+// What a row is, by the size that counts the rows.
+#define ROWS_one     pb_objCount
+#define ROWS_nq      pb_objCount
+#define ROWS_nv      pb_objDof
+#define ROWS_nbody   pb_objBody
+#define ROWS_njnt    pb_objJoint
+#define ROWS_ngeom   pb_objGeom
+#define ROWS_nsite   pb_objSite
+#define ROWS_ncam    pb_objCamera
+#define ROWS_npair   pb_objPair
+#define ROWS_neq     pb_objEquality
+#define ROWS_ntendon pb_objTendon
+#define ROWS_nwrap   pb_objCount
+#define ROWS_nu      pb_objActuator
+#define ROWS_nsensor pb_objSensor
+
+static const pbParamEntry param_table[] = {
+#define X(name, rows, cols, unit) {#name, unit, offsetof(pbModel, rows), offsetof(pbModel, name), cols, ROWS_##rows},
+    PB_MODEL_PARAMS(X)
+#undef X
+};
+enum { PARAM_COUNT = sizeof param_table / sizeof *param_table };
+
+static const struct {
+  const char *name;
+  double lower, upper;
+} bound_table[] = {
+    {"timestep", 0, INFINITY},          {"density", 0, INFINITY},         {"viscosity", 0, INFINITY},
+    {"impratio", 0, INFINITY},          {"o_margin", 0, INFINITY},        {"o_friction", 0, INFINITY},
+    {"body_mass", 0, INFINITY},         {"body_inertia", 0, INFINITY},    {"body_subtreemass", 0, INFINITY},
+    {"body_invweight0", 0, INFINITY},   {"dof_invweight0", 0, INFINITY},  {"tendon_invweight0", 0, INFINITY},
+    {"dof_frictionloss", 0, INFINITY},  {"dof_armature", 0, INFINITY},    {"geom_size", 0, INFINITY},
+    {"geom_friction", 0, INFINITY},     {"geom_solmix", 0, INFINITY},     {"site_size", 0, INFINITY},
+    {"pair_friction", 0, INFINITY},     {"tendon_armature", 0, INFINITY}, {"tendon_frictionloss", 0, INFINITY},
+    {"actuator_armature", 0, INFINITY}, {"sensor_cutoff", 0, INFINITY},   {"geom_restitution", 0, 1},
+    {"contact_stiffness", 0, INFINITY}, {"contact_damping", 0, INFINITY},
+};
+static const char *const derived_table[] = {"body_subtreemass", "body_invweight0", "dof_invweight0", "tendon_length0",
+                                            "tendon_invweight0"};
+
+static bool is_derived(const char *name) {
+  for (size_t i = 0; i < sizeof derived_table / sizeof *derived_table; i++) {
+    if (!strcmp(derived_table[i], name)) return true;
+  }
+  return false;
+}
+
+size_t pbModel_ParamSize(const pbModel *m) { return m->ntheta; }
+int pbModel_ParamCount(const pbModel *m) { return PARAM_COUNT + (m->deform ? m->deform->nslice : 0); }
+const double *pbModel_DefaultParams(const pbModel *m) { return m->theta0; }
+
+static pbParam deform_param(const pbModel *m, const pbDeformSlice *s) {
+  return (pbParam){.name = s->name,
+                   .unit = s->unit,
+                   .rows = s->rows,
+                   .cols = s->cols,
+                   .rows_are = pb_objCount,
+                   .offset = m->deform_theta + s->offset,
+                   .lower = s->lower,
+                   .upper = s->upper};
+}
+
+pbParam pbModel_ParamAt(const pbModel *m, int index) {
+  if (index >= PARAM_COUNT && index < pbModel_ParamCount(m)) return deform_param(m, &m->deform->slice[index - PARAM_COUNT]);
+  if (index < 0 || index >= PARAM_COUNT) return (pbParam){.name = "", .unit = "", .rows_are = pb_objCount};
+  const pbParamEntry *e = &param_table[index];
+  const double *start = *(double *const *)(const void *)((const char *)m + e->pointer);
+  pbParam p = {.name = e->name,
+               .unit = e->unit,
+               .cols = e->cols,
+               .rows_are = e->rows_are,
+               .rows = *(const int *)(const void *)((const char *)m + e->rows),
+               .offset = (size_t)(start - m->theta0),
+               .lower = -INFINITY,
+               .upper = INFINITY,
+               .option = e->rows == offsetof(pbModel, one),
+               .derived = is_derived(e->name)};
+  for (size_t i = 0; i < sizeof bound_table / sizeof *bound_table; i++) {
+    if (!strcmp(bound_table[i].name, e->name)) p.lower = bound_table[i].lower, p.upper = bound_table[i].upper;
+  }
+  return p;
+}
+
+// ---- by name ------------------------------------------------------------------------------------------------------
+static pbStatus unknown_param(pbContext *ctx, const pbModel *m, const char *name) {
+  pbSuggest near = pbSuggest_For(name);
+  char hint[256];
+  for (int i = 0; i < pbModel_ParamCount(m); i++) pbSuggest_Offer(&near, pbModel_ParamAt(m, i).name);
+  return pbContext_Fail(ctx, pb_bad_argument, "unknown parameter '%.80s'%s%s", name, pbSuggest_Write(&near, hint, sizeof hint),
+                        near.best ? "" : " ('pullback info MODEL' lists them)");
+}
+
+static pbStatus unknown_row(pbContext *ctx, const pbModel *m, const pbParam *p, pbObject kind, const char *row) {
+  pbSuggest near = pbSuggest_For(row);
+  char hint[256];
+  for (int i = 0; kind < pb_objCount && pbModel_Name(m, kind, i); i++) pbSuggest_Offer(&near, pbModel_Name(m, kind, i));
+  return pbContext_Fail(ctx, pb_bad_argument, "parameter '%s' has no row '%.80s' (it has %d)%s", p->name, row, p->rows,
+                        pbSuggest_Write(&near, hint, sizeof hint));
+}
+
+static int joint_dofs(const pbModel *m, int j) {
+  static const int dofs[4] = {6, 3, 1, 1};
+  return dofs[m->jnt_type[j] & 3];
+}
+
+// Rows that a name stands for: one, or those of a joint (several where it is a ball or free joint). False if there are none.
+static bool find_rows(const pbModel *m, const pbParam *p, bool positions, const char *row, int *first, int *count) {
+  *count = 1;
+  if (pbText_Count(row, first)) return *first < p->rows;
+  if (positions || p->rows_are == pb_objDof) {
+    int j = pbModel_Id(m, pb_objJoint, row);
+    if (j < 0) return false;
+    *first = positions ? m->jnt_qposadr[j] : m->jnt_dofadr[j];
+    *count = joint_dofs(m, j) + (positions && m->jnt_type[j] <= pb_jntBall);
+    return true;
+  }
+  if (p->rows_are == pb_objCount) return false;
+  *first = pbModel_Id(m, p->rows_are, row);  // controls of deformables have the names of actuators, but no rows
+  return *first >= 0 && *first < p->rows;
+}
+
+// Entry number `text` of the rows chosen so far alone.
+static pbStatus choose_entry(pbContext *ctx, const char *name, const char *text, pbParam *p) {
+  int entry, count = p->rows * p->cols;
+  if (!pbText_Count(text, &entry) || entry >= count)
+    return pbContext_Fail(ctx, pb_bad_argument, "parameter '%.200s' has no entry '%.80s' (it has %d, counted from 0)", name, text,
+                          count);
+  p->offset += (size_t)entry;
+  p->rows = p->cols = 1;
+  return pb_ok;
+}
+
+// Behind the field: nothing, ":ROW", or ":ROW:ENTRY"; of options, which have no rows, ":ENTRY". Names may hold colons themselves.
+static pbStatus choose(pbContext *ctx, const pbModel *m, bool positions, const char *text, pbParam *p) {
+  char row[256];
+  const char *colon = strrchr(text, ':');
+  int first = 0, count = 1, number;
+  if (p->option) return choose_entry(ctx, p->name, text, p);
+  bool found = find_rows(m, p, positions, text, &first, &count), one = false;
+  if (!found && colon && (size_t)(colon - text) < sizeof row) {
+    snprintf(row, sizeof row, "%.*s", (int)(colon - text), text);
+    one = found = find_rows(m, p, positions, row, &first, &count);
+    if (!found && pbText_Count(colon + 1, &number)) text = row;
+  }
+  if (!found) return unknown_row(ctx, m, p, positions ? pb_objJoint : p->rows_are, text);
+  p->offset += (size_t)first * (size_t)p->cols;
+  p->rows = count;
+  if (!one) return pb_ok;
+  char name[360];
+  snprintf(name, sizeof name, "%s:%s", p->name, row);
+  return choose_entry(ctx, name, colon + 1, p);
+}
+
+pbStatus pbModel_Param(pbContext *ctx, const pbModel *m, const char *name, pbParam *param) {
+  const char *colon = strchr(name, ':');
+  size_t length = colon ? (size_t)(colon - name) : strlen(name);
+  int index = 0, count = pbModel_ParamCount(m);
+  for (; index < count; index++) {
+    *param = pbModel_ParamAt(m, index);
+    if (strlen(param->name) == length && !strncmp(param->name, name, length)) break;
+  }
+  if (index == count) {
+    char head[96];
+    snprintf(head, sizeof head, "%.*s", (int)(length < 90 ? length : 90), name);
+    return unknown_param(ctx, m, head);
+  }
+  bool positions = index < PARAM_COUNT && param_table[index].rows == offsetof(pbModel, nq);
+  return colon ? choose(ctx, m, positions, colon + 1, param) : pb_ok;
+}
+
+// Row of a field by name where that name is its alone (the degrees of freedom of a ball share one), else by number.
+static void put_row(const pbModel *m, const pbParam *p, int row, char *text, size_t size) {
+  const char *name = p->rows_are < pb_objCount ? pbModel_Name(m, p->rows_are, row) : "";
+  bool shared = p->rows_are == pb_objDof && joint_dofs(m, m->dof_jntid[row]) > 1;
+  if (*name && !shared) snprintf(text, size, ":%.150s", name);
+  else snprintf(text, size, ":%d", row);
+}
+
+char *pbModel_ParamName(const pbModel *m, size_t index, char *text, size_t size) {
+  snprintf(text, size, "?");
+  for (int i = 0; i < pbModel_ParamCount(m); i++) {
+    pbParam p = pbModel_ParamAt(m, i);
+    size_t entry = index - p.offset, cols = (size_t)p.cols;
+    if (index < p.offset || entry >= (size_t)p.rows * cols) continue;
+    char name[256] = "", component[24] = "";
+    if (!p.option) put_row(m, &p, (int)(entry / cols), name, sizeof name);
+    if (cols > 1) snprintf(component, sizeof component, ":%zu", entry % cols);
+    snprintf(text, size, "%s%s%s", p.name, name, component);
+  }
+  return text;
+}
+
+// ---- values -------------------------------------------------------------------------------------------------------
+typedef struct pbChecker {
+  pbContext *ctx;
+  const pbModel *m;
+  const double *theta;
+} pbChecker;
+
+static const double *value_of(const pbChecker *c, const double *field) { return c->theta + (field - c->m->theta0); }
+
+static pbStatus complain(const pbChecker *c, const char *field, pbObject kind, int row, const char *reason) {
+  const char *name = kind < pb_objCount ? pbModel_Name(c->m, kind, row) : NULL;
+  if (name && *name) return pbContext_Fail(c->ctx, pb_bad_input, "%s:%s %s", field, name, reason);
+  return pbContext_Fail(c->ctx, pb_bad_input, "%s:%d %s", field, row, reason);
+}
+
+static pbStatus complain_value(const pbChecker *c, size_t index, const char *reason) {
+  char name[256], value[32] = "NaN";
+  if (!isnan(c->theta[index])) snprintf(value, sizeof value, "%g", c->theta[index]);
+  return pbContext_Fail(c->ctx, pb_bad_input, "%s is %s: %s", pbModel_ParamName(c->m, index, name, sizeof name), value, reason);
+}
+
+size_t pbModel_FirstNotFinite(const pbModel *m, const double *theta) {
+  size_t i = 0;
+  while (i < m->ntheta && isfinite(theta[i])) i++;
+  return i;
+}
+
+bool pbModel_Readable(const pbModel *m, const double *theta, bool *unit, char *text, size_t size) {
+  char name[512];
+  size_t bad = pbModel_FirstNotFinite(m, theta);
+  if (bad < m->ntheta) {
+    snprintf(text, size, "parameter %s is %s: a finite number is needed", pbModel_ParamName(m, bad, name, sizeof name),
+             isnan(theta[bad]) ? "NaN" : "infinite");
+    return false;
+  }
+  *unit = pbSphere_On(m, theta);
+  const pbSphereRow *row = *unit ? NULL : pbSphere_Bad(m, theta);
+  if (!row) return true;
+  pbSphere_Explain(m, theta, row, name, sizeof name);
+  snprintf(text, size, "parameter %s", name);
+  return false;
+}
+
+static pbStatus check_bounds(const pbChecker *c) {
+  for (int i = 0; i < pbModel_ParamCount(c->m); i++) {
+    pbParam p = pbModel_ParamAt(c->m, i);
+    bool positive = !strcmp(p.name, "timestep") || !strcmp(p.name, "impratio") || !strcmp(p.name, "contact_stiffness");
+    for (size_t k = p.offset; k < p.offset + (size_t)p.rows * (size_t)p.cols; k++) {
+      double v = c->theta[k];
+      if (!isfinite(v)) return complain_value(c, k, "a finite number is needed");
+      if (positive && !(v > 0)) return complain_value(c, k, "it must be positive");
+      if (v < p.lower && p.lower == 0) return complain_value(c, k, "it must not be negative");
+      if (i >= PARAM_COUNT && !(v >= p.lower && v <= p.upper)) return complain_value(c, k, "it is outside of its energy's range");
+    }
+  }
+  return pb_ok;
+}
+
+// The heaviest of a body and of those welded to it must have mass and inertia where it moves.
+static pbStatus check_masses(const pbChecker *c) {
+  const pbModel *m = c->m;
+  const double *mass = value_of(c, m->body_mass), *inertia = value_of(c, m->body_inertia);
+  for (int b = 1; b < m->nbody; b++) {
+    const double *I = inertia + 3 * b;
+    double slack = 1e-9 * (I[0] + I[1] + I[2]);
+    if (I[0] + I[1] < I[2] - slack || I[0] + I[2] < I[1] - slack || I[1] + I[2] < I[0] - slack)
+      return complain(c, "body_inertia", pb_objBody, b, "is no inertia: each moment is at most the sum of the other two");
+  }
+  for (int b = 1; b < m->nbody; b++) {
+    if (!m->body_dofnum[b]) continue;
+    bool heavy = false;
+    for (int k = b; k < m->nbody && !heavy; k++) {
+      const double *I = inertia + 3 * k;
+      heavy = m->body_weldid[k] == b && mass[k] >= 1e-15 && I[0] >= 1e-15 && I[1] >= 1e-15 && I[2] >= 1e-15;
+    }
+    if (!heavy) return complain(c, "body_mass", pb_objBody, b, "and its inertia are too small for a body that moves");
+  }
+  return pb_ok;
+}
+
+static pbStatus check_sizes(const pbChecker *c) {
+  static const int needed[8] = {0, 0, 1, 2, 3, 2, 3, 0};  // sizes that must be positive, by type
+  const pbModel *m = c->m;
+  const double *size = value_of(c, m->geom_size);
+  for (int g = 0; g < m->ngeom; g++) {
+    for (int k = 0; k < needed[m->geom_type[g] & 7]; k++) {
+      if (!(size[3 * g + k] > 0)) return complain(c, "geom_size", pb_objGeom, g, "must be positive");
+    }
+  }
+  return pb_ok;
+}
+
+pbStatus pbModel_CheckDirections(pbContext *ctx, const pbModel *m, const double *theta) {
+  char text[640];
+  const pbSphereRow *row = pbSphere_Bad(m, theta);
+  if (!row) return pb_ok;
+  pbSphere_Explain(m, theta, row, text, sizeof text);
+  return pbContext_Fail(ctx, pb_bad_input, "%s", text);
+}
+
+static pbStatus check_ranges(const pbChecker *c, const char *field, const double *values, const int *limited, int rows,
+                             pbObject kind) {
+  const double *v = value_of(c, values);
+  for (int i = 0; i < rows; i++) {
+    if (limited[i] && !(v[2 * i] <= v[2 * i + 1])) return complain(c, field, kind, i, "has its limits in the wrong order");
+  }
+  return pb_ok;
+}
+
+pbStatus pbModel_CheckParams(pbContext *ctx, const pbModel *m, const double *theta) {
+  const pbChecker c = {ctx, m, theta};
+  PB_TRY(check_bounds(&c));
+  PB_TRY(check_masses(&c));
+  PB_TRY(check_sizes(&c));
+  if (m->topology) PB_TRY(pbModel_CheckDirections(ctx, m, theta));  // not within a compile, which looks at them last
+  PB_TRY(check_ranges(&c, "jnt_range", m->jnt_range, m->jnt_limited, m->njnt, pb_objJoint));
+  PB_TRY(check_ranges(&c, "jnt_actfrcrange", m->jnt_actfrcrange, m->jnt_actfrclimited, m->njnt, pb_objJoint));
+  PB_TRY(check_ranges(&c, "tendon_range", m->tendon_range, m->tendon_limited, m->ntendon, pb_objTendon));
+  PB_TRY(check_ranges(&c, "tendon_actfrcrange", m->tendon_actfrcrange, m->tendon_actfrclimited, m->ntendon, pb_objTendon));
+  PB_TRY(check_ranges(&c, "actuator_ctrlrange", m->actuator_ctrlrange, m->actuator_ctrllimited, m->nu, pb_objActuator));
+  PB_TRY(check_ranges(&c, "actuator_forcerange", m->actuator_forcerange, m->actuator_forcelimited, m->nu, pb_objActuator));
+  return check_ranges(&c, "actuator_actrange", m->actuator_actrange, m->actuator_actlimited, m->nu, pb_objActuator);
+}

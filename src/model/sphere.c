@@ -1,0 +1,136 @@
+#include "model/sphere.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/topology.h"
+
+// ---- which rows -----------------------------------------------------------------------------------------------------
+static int add_row(const pbModel *m, const double *field, int size, pbSphereRow *rows, int n) {
+  if (rows) rows[n] = (pbSphereRow){(size_t)(field - m->theta0), size};
+  return n + 1;
+}
+
+static int add_field(const pbModel *m, const double *field, int count, int size, pbSphereRow *rows, int n) {
+  for (int i = 0; i < count; i++) n = add_row(m, field + i * size, size, rows, n);
+  return n;
+}
+
+int pbSphere_Rows(const pbModel *m, pbSphereRow *rows) {
+  int n = 0;
+  n = add_field(m, m->jnt_axis, m->njnt, 3, rows, n);
+  n = add_field(m, m->body_quat, m->nbody, 4, rows, n);
+  n = add_field(m, m->body_iquat, m->nbody, 4, rows, n);
+  n = add_field(m, m->geom_quat, m->ngeom, 4, rows, n);
+  n = add_field(m, m->site_quat, m->nsite, 4, rows, n);
+  n = add_field(m, m->cam_quat, m->ncam, 4, rows, n);
+  for (int j = 0; j < m->njnt; j++) {
+    int type = m->jnt_type[j], q = m->jnt_qposadr[j] + (type == pb_jntFree ? 3 : 0);
+    if (type != pb_jntFree && type != pb_jntBall) continue;
+    n = add_row(m, m->qpos0 + q, 4, rows, n);
+    n = add_row(m, m->qpos_spring + q, 4, rows, n);
+  }
+  for (int e = 0; e < m->neq; e++) {
+    if (m->eq_type[e] == pb_eqWeld && m->eq_objtype[e] == pb_refBody) n = add_row(m, m->eq_data + 12 * e + 6, 4, rows, n);
+  }
+  return n;
+}
+
+// ---- lengths --------------------------------------------------------------------------------------------------------
+static double squared(const double *v, int size) {
+  double s = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
+  return size == 4 ? s + v[3] * v[3] : s;
+}
+
+double pbSphere_Length(const double *v, int size) {
+  double most = 0, s = 0;
+  for (int k = 0; k < size; k++) most = fmax(most, fabs(v[k]));
+  if (!(most > 0) || !isfinite(most)) return most;
+  for (int k = 0; k < size; k++) s += (v[k] / most) * (v[k] / most);
+  return most * sqrt(s);
+}
+
+static bool is_unit(const double *v, int size) { return fabs(squared(v, size) - 1) <= 2e-12; }
+
+bool pbSphere_On(const pbModel *m, const double *theta) {
+  const pbTopology *t = m->topology;
+  bool on = true;
+  for (const pbSphereRow *r = t->sphere; r < t->sphere + t->nsphere; r++) on &= is_unit(theta + r->at, r->size);
+  return on;
+}
+
+static bool same(const pbModel *m, const double *a, const double *b, const double *field, int count) {
+  size_t at = (size_t)(field - m->theta0);
+  return count == 0 || memcmp(a + at, b + at, (size_t)count * sizeof(double)) == 0;
+}
+
+bool pbSphere_Same(const pbModel *m, const double *a, const double *b) {
+  return same(m, a, b, m->jnt_axis, 3 * m->njnt) && same(m, a, b, m->body_quat, 4 * m->nbody) &&
+         same(m, a, b, m->body_iquat, 4 * m->nbody) && same(m, a, b, m->geom_quat, 4 * m->ngeom) &&
+         same(m, a, b, m->site_quat, 4 * m->nsite) && same(m, a, b, m->cam_quat, 4 * m->ncam) && same(m, a, b, m->qpos0, m->nq) &&
+         same(m, a, b, m->qpos_spring, m->nq) && same(m, a, b, m->eq_data, 12 * m->neq);
+}
+
+const pbSphereRow *pbSphere_Bad(const pbModel *m, const double *theta) {
+  const pbTopology *t = m->topology;
+  for (const pbSphereRow *r = t->sphere; r < t->sphere + t->nsphere; r++) {
+    double length = pbSphere_Length(theta + r->at, r->size);
+    if (!(length >= PB_SPHERE_SHORTEST && length <= PB_SPHERE_LONGEST)) return r;
+  }
+  return NULL;
+}
+
+void pbSphere_Explain(const pbModel *m, const double *theta, const pbSphereRow *row, char *text, size_t size) {
+  char first[256], last[256];
+  double length = pbSphere_Length(theta + row->at, row->size);
+  pbModel_ParamName(m, row->at, first, sizeof first);
+  pbModel_ParamName(m, row->at + (size_t)row->size - 1, last, sizeof last);
+  if (length > 0) {
+    snprintf(text, size, "%s to %s: %s of length %.3g; it is normalised where it is used, from lengths of %g to %g", first, last,
+             row->size == 3 ? "an axis" : "a quaternion", length, PB_SPHERE_SHORTEST, PB_SPHERE_LONGEST);
+  } else {
+    snprintf(text, size, "%s to %s: %s without direction (its length is zero)", first, last,
+             row->size == 3 ? "an axis" : "a quaternion");
+  }
+}
+
+// ---- values and derivatives -----------------------------------------------------------------------------------------
+void pbSphere_Normalize(const pbModel *m, const double *theta, double *out) {
+  const pbTopology *t = m->topology;
+  memcpy(out, theta, m->ntheta * sizeof *out);
+  for (const pbSphereRow *r = t->sphere; r < t->sphere + t->nsphere; r++) {
+    const double *v = theta + r->at;
+    if (is_unit(v, r->size)) continue;
+    double length = pbSphere_Length(v, r->size);
+    for (int k = 0; k < r->size; k++) out[r->at + (size_t)k] = v[k] / length;
+  }
+}
+
+// g := (1 - u u') g / |v|, symmetric: for directions and cotangents.
+static void tangential(const double *v, int size, double *g) {
+  double length = pbSphere_Length(v, size), along = 0;
+  for (int k = 0; k < size; k++) along += v[k] / length * g[k];
+  for (int k = 0; k < size; k++) g[k] = (g[k] - along * (v[k] / length)) / length;
+}
+
+void pbSphere_Push(const pbModel *m, const double *theta, double *direction) {
+  const pbTopology *t = m->topology;
+  for (const pbSphereRow *r = t->sphere; r < t->sphere + t->nsphere; r++) tangential(theta + r->at, r->size, direction + r->at);
+}
+
+void pbSphere_Aside(const pbModel *m, double *bar, double *aside) {
+  const pbTopology *t = m->topology;
+  for (const pbSphereRow *r = t->sphere; r < t->sphere + t->nsphere; r++, aside += 4) {
+    memcpy(aside, bar + r->at, (size_t)r->size * sizeof *bar);
+    memset(bar + r->at, 0, (size_t)r->size * sizeof *bar);
+  }
+}
+
+void pbSphere_Pull(const pbModel *m, const double *theta, const double *aside, double *bar) {
+  const pbTopology *t = m->topology;
+  for (const pbSphereRow *r = t->sphere; r < t->sphere + t->nsphere; r++, aside += 4) {
+    tangential(theta + r->at, r->size, bar + r->at);
+    for (int k = 0; k < r->size; k++) bar[r->at + (size_t)k] += aside[k];
+  }
+}

@@ -1,0 +1,21 @@
+// Offsets of the state vector.
+#ifndef PB_STATE_LAYOUT_H
+#define PB_STATE_LAYOUT_H
+
+#include "model/model.h"
+
+typedef struct pbStateLayout {
+  int time, qpos, qvel, act, warm, deform, size;
+} pbStateLayout;
+
+static inline pbStateLayout state_layout(const pbModel *m) {
+  pbStateLayout s = {0, 1, 1 + m->nq, 1 + m->nq + m->nv, 1 + m->nq + m->nv + m->na, 1 + m->nq + 2 * m->nv + m->na, 0};
+  s.size = s.deform + m->deform_state;
+  return s;
+}
+
+// A tape record: the state before the step, the revision of the model it was made for, accelerations of the stages, what a method adds.
+static inline int tape_revision(const pbModel *m) { return state_layout(m).size; }
+static inline int tape_stages(const pbModel *m) { return tape_revision(m) + 1; }
+
+#endif

@@ -1,0 +1,35 @@
+// Tables derived from a compiled model once: chains of degrees of freedom, the pattern of the mass matrix, candidate pairs.
+#ifndef PB_TOPOLOGY_H
+#define PB_TOPOLOGY_H
+
+#include "linalg/tree_ldl.h"
+#include "model/model.h"
+
+// A pair of geoms that may touch, parameters as MuJoCo would choose them.
+typedef struct pbCandidate {
+  int geom1, geom2;  // type of geom1 <= type of geom2
+  int pair;          // id of an explicit pair, or -1
+  int hits;          // most contacts it can make
+} pbCandidate;
+
+typedef struct pbTopology {
+  int ntree;
+  int *body_tree;                          // nbody: id of the kinematic tree, -1 for bodies that cannot move
+  int *body_dofend;                        // nbody: last dof that moves the body (of itself or an ancestor), -1 if none
+  int *tree_root;                          // ntree: body at the root of the tree
+  int *dof_actuator_start, *dof_actuator;  // actuators that lend damping or armature to a joint's dof (CSR over nv)
+  int *ten_actuator_start, *ten_actuator;  // the same for tendons (CSR over ntendon)
+  pbTreePattern M;                         // pattern of the mass matrix (dof_parentid)
+  int ncandidate;
+  pbCandidate *candidate;
+  int nsphere;
+  struct pbSphereRow *sphere;   // directions in theta (sphere.h)
+  int max_contacts;             // sum of hits, at most 4096
+  int max_dim;                  // most rows of a contact
+  int max_chain;                // longest chain of dofs
+  int max_blocks, max_rowdata;  // constraint blocks and J entries besides contacts
+} pbTopology;
+
+void pbTopology_Destroy(pbContext *ctx, pbTopology *topology);
+
+#endif

@@ -1,0 +1,202 @@
+// Quantities of the last evaluation by MuJoCo's name.
+#include <string.h>
+
+#include "base/context.h"
+#include "contact/row.h"
+#include "multibody/spatial.h"
+#include "solve/newton.h"
+#include "step/scratch.h"
+
+// Dense copies of what the evaluation keeps sparse, in MuJoCo's layout. Rows are counted as MuJoCo's efc rows.
+struct pbGathered {
+  int nefc, max_efc;
+  double *M, *cvel, *com;
+  double *contact_dist, *contact_pos, *contact_frame, *contact_geom;
+  double *J, *pos, *margin, *aref, *R, *force, *diag;
+  void *block;
+};
+
+static void *take(char *block, size_t *used, int count) {
+  void *p = block ? block + *used : NULL;
+  *used += (size_t)count * sizeof(double);
+  return p;
+}
+
+static size_t carve(struct pbGathered *g, const pbWork_r *w, void *block) {
+  const pbModel *m = w->m;
+  size_t used = 0;
+  g->max_efc = 10 * w->max_con + 6 * m->neq + w->t->max_blocks;
+  g->M = take(block, &used, m->nv * m->nv), g->cvel = take(block, &used, 6 * m->nbody), g->com = take(block, &used, 3 * m->nbody);
+  g->contact_dist = take(block, &used, w->max_con), g->contact_pos = take(block, &used, 3 * w->max_con);
+  g->contact_frame = take(block, &used, 9 * w->max_con), g->contact_geom = take(block, &used, 2 * w->max_con);
+  g->pos = take(block, &used, g->max_efc), g->margin = take(block, &used, g->max_efc);
+  g->aref = take(block, &used, g->max_efc), g->R = take(block, &used, g->max_efc);
+  g->force = take(block, &used, g->max_efc), g->diag = take(block, &used, g->max_efc);
+  return used;
+}
+
+pbStatus pbScratch_InspectCreate(pbScratch *s) {
+  struct pbGathered probe;
+  s->gathered = pbContext_Alloc(s->ctx, sizeof *s->gathered);
+  if (!s->gathered) return pb_no_memory;
+  s->gathered->block = pbContext_Alloc(s->ctx, carve(&probe, &s->w, NULL) + sizeof(double));
+  if (!s->gathered->block) return pb_no_memory;
+  carve(s->gathered, &s->w, s->gathered->block);
+  return pb_ok;
+}
+
+void pbScratch_InspectDestroy(pbScratch *s) {
+  if (!s->gathered) return;
+  pbContext_Free(s->ctx, s->gathered->J);
+  pbContext_Free(s->ctx, s->gathered->block);
+  pbContext_Free(s->ctx, s->gathered);
+}
+
+static void dense_mass(const pbWork_r *w, double *M) {
+  const pbTreePattern *tree = &w->t->M;
+  memset(M, 0, (size_t)tree->n * (size_t)tree->n * sizeof(double));
+  for (int i = 0; i < tree->n; i++) {
+    for (int a = 0; a <= tree->depth[i]; a++) {
+      int j = tree->chain[tree->adr[i] + a];
+      M[i * tree->n + j] = M[j * tree->n + i] = w->M[tree->adr[i] + a];
+    }
+  }
+}
+
+// Velocities about the origin of the world.
+static void world_velocity(const pbWork_r *w, double *cvel) {
+  for (int b = 0; b < w->m->nbody; b++) {
+    double d[3], origin[3] = {0, 0, 0};
+    const double *V = w->V + 6 * b;
+    body_offset(w, b, origin, d);
+    memcpy(cvel + 6 * b, V, 3 * sizeof(double));
+    PB_POINTVEL(cvel + 6 * b + 3, V, d);
+  }
+}
+
+// Centres of mass of subtrees; an empty one is at its body.
+static void subtree_centres(const pbWork_r *w, double *com) {
+  const pbModel *m = w->m;
+  for (int b = 0; b < m->nbody; b++) {
+    for (int k = 0; k < 3; k++) com[3 * b + k] = w->p.body_mass[b] * w->xipos[3 * b + k];
+  }
+  for (int b = m->nbody - 1; b > 0; b--) {
+    for (int k = 0; k < 3; k++) com[3 * m->body_parentid[b] + k] += com[3 * b + k];
+  }
+  for (int b = 0; b < m->nbody; b++) {
+    double mass = w->p.body_subtreemass[b];
+    for (int k = 0; k < 3; k++) com[3 * b + k] = mass < 1e-15 ? w->xipos[3 * b + k] : com[3 * b + k] / mass;
+  }
+}
+
+// One MuJoCo row: weights of the basis rows, what it reports.
+static void emit(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r, const double *weight, double pos, double R,
+                 double force) {
+  int e = g->nefc++;
+  double aref = 0;
+  for (int k = 0; k < r->dim; k++) {
+    aref += weight[k] * r->aref[k];
+    for (int i = 0; g->J && i < r->n; i++)
+      g->J[e * w->m->nv + w->row_dofs[r->dofs + i]] += weight[k] * w->row_J[r->J + k * r->n + i];
+  }
+  g->pos[e] = pos, g->aref[e] = aref, g->R[e] = R, g->force[e] = force;
+  g->margin[e] = pos == 0 && r->dim > 1 ? 0 : r->margin;
+  g->diag[e] = R * r->imp / (1 - r->imp);
+}
+
+static void emit_row(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r) {
+  bool pyramid = pb_pyramidal(w->m, r);
+  for (int k = 0; k < r->dim && !pyramid; k++) {
+    double weight[6] = {0};
+    weight[k] = 1;
+    emit(g, w, r, weight, r->pos[k], r->R[k], r->f[k]);
+  }
+  for (int k = 1; k < r->dim && pyramid; k++) {
+    for (int s = 0; s < 2; s++) {
+      double mu = (s ? -1 : 1) * w->contact[r->id].friction[k - 1], weight[6] = {1}, x = r->x[0] + mu * r->x[k];
+      weight[k] = mu;
+      emit(g, w, r, weight, r->pos[0], r->R[0], x < 0 ? -r->D[0] * x : 0);
+    }
+  }
+}
+
+void pbScratch_Gather(pbScratch *s) {
+  const pbWork_r *w = &s->w;
+  struct pbGathered *g = s->gathered;
+  if (pbScratch_Stale(s, s->model)) return;
+  if (pbSolve_Smooth_r(&s->w) != pb_ok) memset(w->qacc_smooth, 0, (size_t)w->m->nv * sizeof(double));  // M is singular
+  dense_mass(w, g->M);
+  world_velocity(w, g->cvel);
+  subtree_centres(w, g->com);
+  for (int i = 0; i < w->ncon; i++) {
+    const pbContact_r *c = w->contact + i;
+    g->contact_dist[i] = c->dist;
+    memcpy(g->contact_pos + 3 * i, c->pos, sizeof c->pos);
+    memcpy(g->contact_frame + 9 * i, c->frame, sizeof c->frame);
+    g->contact_geom[2 * i] = c->geom1, g->contact_geom[2 * i + 1] = c->geom2;
+  }
+  int rows = 0;
+  for (int k = 0; k < w->nrow; k++) rows += pb_pyramidal(w->m, w->row + k) ? 2 * (w->row[k].dim - 1) : w->row[k].dim;
+  pbContext_Free(s->ctx, g->J);
+  g->J = pbContext_Alloc(s->ctx, (size_t)(rows * w->m->nv + 1) * sizeof(double));
+  g->nefc = 0;
+  for (int k = 0; k < w->nrow; k++) emit_row(g, w, w->row + k);
+}
+
+bool pbScratch_Field(const pbScratch *s, const char *name, const double **data, int *rows, int *cols) {
+  const pbWork_r *w = &s->w;
+  const pbModel *m = w->m;
+  const struct pbGathered *g = s->gathered;
+  if (pbScratch_Stale(s, m)) return false;
+  const struct {
+    const char *name;
+    const double *data;
+    int rows, cols;
+  } fields[] = {
+      {"xpos", w->xpos, m->nbody, 3},
+      {"xquat", w->xquat, m->nbody, 4},
+      {"xmat", w->xmat, m->nbody, 9},
+      {"xipos", w->xipos, m->nbody, 3},
+      {"ximat", w->ximat, m->nbody, 9},
+      {"xanchor", w->xanchor, m->njnt, 3},
+      {"xaxis", w->xaxis, m->njnt, 3},
+      {"geom_xpos", w->geom_xpos, m->ngeom, 3},
+      {"geom_xmat", w->geom_xmat, m->ngeom, 9},
+      {"site_xpos", w->site_xpos, m->nsite, 3},
+      {"site_xmat", w->site_xmat, m->nsite, 9},
+      {"subtree_com", g->com, m->nbody, 3},
+      {"cvel", g->cvel, m->nbody, 6},
+      {"M", g->M, m->nv, m->nv},
+      {"qfrc_bias", w->qfrc_bias, m->nv, 1},
+      {"qfrc_passive", w->qfrc_passive, m->nv, 1},
+      {"qfrc_actuator", w->qfrc_actuator, m->nv, 1},
+      {"qfrc_smooth", w->qfrc_smooth, m->nv, 1},
+      {"qacc_smooth", w->qacc_smooth, m->nv, 1},
+      {"qacc", w->qacc, m->nv, 1},
+      {"qfrc_constraint", w->qfrc_constraint, m->nv, 1},
+      {"ten_length", w->ten_length, m->ntendon, 1},
+      {"ten_velocity", w->ten_velocity, m->ntendon, 1},
+      {"actuator_length", w->act_length, m->nu, 1},
+      {"actuator_velocity", w->act_velocity, m->nu, 1},
+      {"actuator_force", w->actuator_force, m->nu, 1},
+      {"act_dot", w->act_dot, m->na, 1},
+      {"contact_dist", g->contact_dist, w->ncon, 1},
+      {"contact_pos", g->contact_pos, w->ncon, 3},
+      {"contact_frame", g->contact_frame, w->ncon, 9},
+      {"contact_geom", g->contact_geom, w->ncon, 2},
+      {"efc_J", g->J, g->nefc, m->nv},
+      {"efc_pos", g->pos, g->nefc, 1},
+      {"efc_margin", g->margin, g->nefc, 1},
+      {"efc_aref", g->aref, g->nefc, 1},
+      {"efc_R", g->R, g->nefc, 1},
+      {"efc_force", g->force, g->nefc, 1},
+      {"efc_diagApprox", g->diag, g->nefc, 1},
+      {"sensordata", w->sensordata, m->nsensordata, 1},
+  };
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    if (strcmp(fields[i].name, name)) continue;
+    *data = fields[i].data, *rows = fields[i].rows, *cols = fields[i].cols;
+    return true;
+  }
+  return false;
+}

@@ -1,0 +1,83 @@
+// Working memory of one world on one thread, behind the public pbScratch.
+#ifndef PB_SCRATCH_H
+#define PB_SCRATCH_H
+
+#include <pullback/world.h>
+
+#include "eval/work.h"
+#include "step/kernels.h"
+#include "model/state_layout.h"
+#include "step/variants.h"
+
+struct pbScratch {
+  pbContext *ctx;  // of the thread: its memory
+  const pbModel *model;
+  const pbVariant *variant;           // kernels for this processor
+  pbWork_r w;                         // the evaluation in double
+  void *complex_work;                 // the same in complex numbers (step/jvp.h)
+  void *adjoint_one, *adjoint_lanes;  // cotangents, one and several side by side (step/vjp.h)
+  double *stages;                     // pb_stages x nv: accelerations found by the last step
+  double *seeds;                      // unit cotangents and their pullbacks, several side by side (Jacobians)
+  double *row;                        // of deformables: cotangents for a row of a Jacobian, and its entries
+  double *state;                      // StateSize: the state after a step before it is accepted
+  int ticks;                          // dtime/dtimestep of derivatives: in a rollout the steps before this one, else 0
+  struct pbGathered *gathered;        // dense copies for inspection (step/inspect.c)
+  struct pbImpacts *impacts;          // contact method impact (impact/impact.h); otherwise NULL
+  struct pbDeformWork *deform;        // NULL: nothing deforms
+  void *kept_factor;                  // where the next step's factor is to be kept
+  struct pbCouple *couple;            // NULL: nothing deformable hangs on a body that moves
+  pbEvent *events;                    // 2 x rows: of a step (impact/event.h)
+  double *event_numbers;              // rows + 2 n: cotangents or tangents of distances, of the state after and before
+  double *event_columns;              // hard contact: pbEvents_Room numbers
+  int *event_parent;                  // rows
+  void *place;                        // where the next evaluation is to be kept; NULL: at its own place
+  int contacts_before;                // contacts of the last step, to see onsets and releases; -1 before the first
+  int *ids, *ids_before;              // their geoms and hit numbers, in order
+  pbReport report;
+  unsigned failures;      // texts written so far
+  int revision;           // of the model it was made for
+  const double *trusted;  // a theta that was looked at and stays as it is until the next (a rollout's); NULL: none
+  const double *theta;    // and what steps read of it: itself, or theta_unit
+  double *theta_unit;     // ParamSize: the last theta looked at, its directions normalised
+  bool unit_before;       // they were of length one already
+  unsigned skip;          // groups of parameters that pullbacks leave out (eval/wanted.h)
+  double *theta_way;      // ParamSize: a direction of theta, likewise
+  double *theta_aside;    // 4 numbers a direction: what a gradient held before a pullback (sphere.h)
+  char worst_row[256];    // of the last solve, if it did not converge
+  char error[512];
+};
+
+pbStatus pbScratch_Fail(pbScratch *s, pbStatus status, const char *format, ...) PB_PRINTF(3, 4);
+pbStatus pbScratch_InspectCreate(pbScratch *s);
+void pbScratch_InspectDestroy(pbScratch *s);
+// solve_report.c: a row in words; what the report says of the last solve; rows that explode; which matrix failed (pb_singular).
+char *pbScratch_RowName(const pbScratch *s, int row, char *text, size_t size);
+char *pbScratch_KindName(const pbScratch *s, int kind, int id, char *text, size_t size);  // by kind and id of a row
+void pbScratch_NoteSolve(pbScratch *s);
+// Of the solve last factored: condition number, its diagonal scaled to one (a lower bound). Of the last step: a number for the
+// branches it took (two steps on the same ones have the same); the row that pushes most, in words, "" where none does.
+double pbScratch_Condition(const pbScratch *s);
+uint64_t pbScratch_Branch(const pbScratch *s);
+char *pbScratch_StrongestRow(const pbScratch *s, char *text, size_t size);
+PB_NODISCARD pbStatus pbScratch_CheckStiffness(pbScratch *s);
+pbStatus pbScratch_ExplainSingular(pbScratch *s);
+pbStatus pbScratch_ExplainHard(pbScratch *s);
+// First of all in every public call: does scratch belong to the model as it is, and is theta finite and within its norms? Then
+// *theta becomes what kernels read: itself, or a copy with its directions normalised, which lives until the next call.
+PB_NODISCARD pbStatus pbScratch_Enter(pbScratch *s, const pbModel *m, const double **theta);
+// Have the quaternions of a state lengths in range (sphere.h)? Else which has not, in words.
+bool pbState_Readable(const pbModel *m, const double *x, char *text, size_t size);
+bool pbScratch_Stale(const pbScratch *s, const pbModel *m);
+// Was the record made for the model as it is? Before anything behind its state is read.
+PB_NODISCARD pbStatus pbScratch_CheckRecord(pbScratch *s, const double *record);
+// The same now, for all calls with this theta to come, until the next: it must stay as it is.
+PB_NODISCARD pbStatus pbScratch_Trust(pbScratch *s, const pbModel *m, const double *theta);
+// Load state and inputs into the double evaluation.
+void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pbInput *input);
+// The failure of an evaluation in words.
+pbStatus pbScratch_Explain(pbScratch *s, pbStatus status);
+// Evaluate what was loaded, and step on; the report. Work afterwards as a state at this time.
+pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate);
+void pbScratch_State(const pbScratch *s, double time, double *x);
+
+#endif

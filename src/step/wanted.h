@@ -1,0 +1,14 @@
+// Groups of parameters (eval/wanted.h) by the fields that belong to them.
+#ifndef PB_WORLD_WANTED_H
+#define PB_WORLD_WANTED_H
+
+#include <stdbool.h>
+
+#include <pullback/model.h>
+
+// Groups none of whose fields is wanted. unwanted: by number of the field, as pbModel_ParamAt counts.
+unsigned pbWanted_Skip(const pbModel *model, const bool *unwanted);
+// Does pbModel_SetConstantsVjp take gradients by this field on to others?
+bool pbWanted_Taken(const pbModel *model, int field);
+
+#endif
