@@ -4,8 +4,6 @@
 
 #include "eval/work.h"
 
-enum { pb_eqObjBody = 1, pb_eqObjSite = 6 };  // mjtObj of an equality's ends
-
 // solref and solimp a row takes its parameters from; solreffriction (contacts) or NULL.
 const num *NUM(pbRow_Parameters)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num **solimp, const num **solreffriction);
 // Reference after the safety rules (mixed formats replaced, time constant at least two steps).
@@ -75,7 +73,5 @@ static inline bool pb_before_touch(const NUM(pbRow) *r) { return r->kind == pb_r
 // J v of a row, and out += J'f.
 void NUM(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *v, num *out);
 void NUM(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const num *f, num *out);
-// Ends of a connect or weld: bodies, points, orientations (q1 includes the relative pose).
-void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int equality, int body[2], num p1[3], num p2[3], num q1[4], num q2[4]);
 
 #endif

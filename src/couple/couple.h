@@ -8,6 +8,7 @@
 
 #include "couple/attach.h"
 #include "couple/deform_step.h"
+#include "couple/attach_jvp.h"
 #include "step/jvp.h"
 
 typedef struct pbCouple {

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include <pullback/deform.h>
+#include <pullback/world.h>
 
 #include "barrier/barrier.h"
 #include "base/pool.h"
@@ -383,5 +384,11 @@ PB_NODISCARD pbStatus pbDeform_Jvp(pbDeformWork *w, const pbDeformInput *in, con
 PB_NODISCARD pbStatus pbDeform_JvpBegin(pbDeformWork *w, const double *state, const double *next,
                                         const pbDeformDirection *direction, const double *rider_way);
 void pbDeform_JvpEnd(pbDeformWork *w, const double *state, const double *next, const pbDeformDirection *direction, double *out);
+
+// Fields of the state from number 0; offsets count from `base`. An entry of their state, or tangent, in words.
+int pbDeform_FieldCount(const pbDeform *deform);
+pbStateField pbDeform_FieldAt(const pbDeform *deform, int index, int base);
+char *pbDeform_EntryName(const pbDeform *deform, int entry, char *text, size_t size);
+void pbDeform_Init(const pbDeform *deform, double *state);
 
 #endif

@@ -190,6 +190,7 @@ void NUM(pbStage_Sensors)(NUM(pbWork) *w);        // sensordata (needs A)
 num NUM(pbTendon_Armature)(const NUM(pbWork) *w, int tendon);
 // Second derivative of a tendon's length by time at zero joint acceleration.
 num NUM(pbTendon_Dot)(const NUM(pbWork) *w, int tendon);
+enum { pb_eqObjBody = 1, pb_eqObjSite = 6 };  // mjtObj of an equality's ends
 // Ends of a connect or weld: bodies, points, orientations (q1 includes the relative pose).
 void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int equality, int body[2], num p1[3], num p2[3], num q1[4], num q2[4]);
 void NUM(pbTendon_Damping)(const NUM(pbWork) *w, int tendon, num c[3]);

@@ -6,6 +6,7 @@
 #include "math/vec.h"
 #include "solve/newton.h"
 #include "step/integrate.h"
+#include "impact/event_kernel.h"
 #include "step/kernels.h"
 
 static const double same_time = 1e-6;  // part of a time step

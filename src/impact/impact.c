@@ -1,4 +1,5 @@
 #include "impact/impact.h"
+#include "impact/impact_jvp.h"
 
 #include <math.h>
 #include <stdio.h>

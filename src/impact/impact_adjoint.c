@@ -6,9 +6,17 @@
 #include "contact/contact.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
-#include "impact/impact_adjoint.h"
+#include "impact/impact_kernel.h"
+#include "step/step_adjoint.h"
+#include "step/vjp.h"
 
 #if PB_LANES == 1
+
+typedef struct pbImpactBar {
+  double *lam;                                         // nv: virtual velocity
+  double after[pb_strikeRows], before[pb_strikeRows];  // of the rows' velocities
+  double restitution;
+} pbImpactBar;
 
 // That of the gain; nu, of the law alone, becomes the one beside it, which no restitution moves.
 static double cap_multiplier(const NUM(pbStrike) *s, double *nu) {
@@ -74,7 +82,8 @@ static void functional(const NUM(pbWork) *w, const NUM(pbContact) *c, const doub
   }
 }
 
-void LANE(pbImpact_Law)(const NUM(pbWork) *w, const NUM(pbStrike) *s, const double *w_bar, pbImpactBar *b) {
+// The small system of the law, and what follows from it, for the cotangent w_bar of the velocity after.
+static void impact_law(const NUM(pbWork) *w, const NUM(pbStrike) *s, const double *w_bar, pbImpactBar *b) {
   int nv = w->m->nv;
   double seen[pb_strikeRows] = {0};
   memcpy(b->lam, w_bar, (size_t)nv * sizeof(double));
@@ -88,7 +97,8 @@ void LANE(pbImpact_Law)(const NUM(pbWork) *w, const NUM(pbStrike) *s, const doub
   NUM(pbTree_Solve)(&w->t->M, w->LD, w->Dinv, b->lam);
 }
 
-void LANE(pbImpact_Contact)(LANE(pbAdjoint) *a, const NUM(pbStrike) *s, int index, const pbImpactBar *b) {
+// A contact's share of W, with the body fields Vm (of -lam), Vw (of the change of velocity) and V (before).
+static void impact_contact(LANE(pbAdjoint) *a, const NUM(pbStrike) *s, int index, const pbImpactBar *b) {
   const NUM(pbWork) *w = a->w;
   const pbStruck *t = s->contact + index;
   const NUM(pbContact) *c = w->contact + t->hit;
@@ -105,4 +115,67 @@ void LANE(pbImpact_Contact)(LANE(pbAdjoint) *a, const NUM(pbStrike) *s, int inde
   LANE(pbRows_Touch)(a, t->hit, PB_TOUCH, 0, place, axes, friction, index == 0 ? b->restitution : 0);
 }
 
+// ---- entry points -----------------------------------------------------------------------------------------------------
+typedef LANE(pbVjpBlock) block;
+
+// Everything zero, nothing virtual moves, time stands still.
+static void begin_impact(block *k, NUM(pbWork) *w, const pbPullback *p) {
+  LANE(pbAdjoint) *a = &k->a;
+  size_t nv = (size_t)w->m->nv, bodies = 6 * (size_t)w->m->nbody;
+  LANE(pbVjp_Begin)(k, w);
+  memset(k->base + k->bodies_from, 0, k->cleared_from - k->bodies_from);
+  memset(a->lam, 0, nv * sizeof(lane)), memset(a->Vl, 0, bodies * sizeof(lane));
+  a->fresh = false;
+  a->Vx = a->Vl;
+  a->theta = p->theta;
+  a->want = a->theta ? pb_wantEverything : 0;
+  if (a->theta) bars_view(&a->bar, w->m, a->theta);
+  a->ctrl = k->ctrl, a->qfrc = a->xfrc = NULL;
+}
+
+static void end_impact(block *k, const pbPullback *p) {
+  LANE(pbSweep_Pull)(&k->a);
+  LANE(pbVjp_AddOut)(p->q, k->a.q, k->a.w->m->nv), LANE(pbVjp_AddOut)(p->v, k->a.v, k->a.w->m->nv);
+}
+
+pbStatus LANE(pbVjp_Strike)(void *memory, void *work, int candidate, int hit, const pbPullback *p, double *gap_slope) {
+  block *k = LANE(pbVjp_Block)(memory);
+  LANE(pbAdjoint) *a = &k->a;
+  NUM(pbWork) *w = work;
+  NUM(pbStrike) s;
+  int nv = w->m->nv;
+  w->nrow = 0;
+  memcpy(w->v0, w->qvel, (size_t)nv * sizeof(double));
+  PB_TRY(NUM(pbImpact_Strike)(w, candidate, hit, &s));
+  for (int i = 0; i < nv; i++) w->qacc[i] = w->qvel[i] - w->v0[i], w->qacc_integrated[i] = 0;
+  memcpy(w->qvel, w->v0, (size_t)nv * sizeof(double));
+  memcpy(gap_slope, s.J, (size_t)nv * sizeof(double));
+  pbImpactBar b = {.lam = a->mu};
+  impact_law(w, &s, p->v_next, &b);
+  for (int i = 0; i < nv; i++) a->mu[i] = -a->mu[i];
+  NUM(pbStage_Velocity)(w);
+  NUM(pbStage_Passive)(w);
+  NUM(pbStage_Actuation)(w);
+  NUM(pbStage_Smooth)(w);
+  NUM(pbStage_Acceleration)(w);
+  w->damped = true;
+  LANE(pbSweep_Evaluation)(a, w);
+  begin_impact(k, w, p);
+  a->damped = a->has_mu = true;
+  LANE(pbSweep_Push)(w, a->mu, a->Vm);
+  LANE(pbSweep_Inertia)(a);
+  LANE(pbForce_Joints)(a);
+  for (int c = 0; c < s.count; c++) impact_contact(a, &s, c, &b);
+  LANE(pbForce_Tendons)(a);
+  end_impact(k, p);
+  return pb_ok;
+}
+
+void LANE(pbVjp_Gap)(void *memory, void *work, int hit, double bar, const pbPullback *p) {
+  block *k = LANE(pbVjp_Block)(memory);
+  double place[3] = {0}, axes[3][3] = {{0}}, friction[2] = {0};
+  begin_impact(k, work, p);
+  LANE(pbRows_Touch)(&k->a, hit, PB_TOUCH, bar, place, axes, friction, 0);
+  end_impact(k, p);
+}
 #endif

@@ -173,6 +173,7 @@ int pbModel_Size(const pbModel *m, const char *name) {
 }
 
 int pbModel_TangentSize(const pbModel *m) { return 2 * m->nv + m->na + m->deform_tangent; }
+int pbModel_PointCount(const pbModel *m) { return m->deform ? m->deform->npoint : 0; }
 
 const char *pbModel_Name(const pbModel *m, pbObject kind, int id) {
   if (kind == pb_objDof) return id >= 0 && id < m->nv ? pbModel_Name(m, pb_objJoint, m->dof_jntid[id]) : NULL;

@@ -3,7 +3,6 @@
 #define PB_KERNELS_H
 
 #include "eval/work.h"
-#include "impact/event.h"
 
 // One step from the state in w (qpos, qvel, act; inputs set). Leaves the state after it in w. stages: pb_stages(m) x nv,
 // the acceleration found by each evaluation: written, or with replay given (then nothing is iterated). sense: sensordata,
@@ -12,20 +11,6 @@ pbStatus NUM(pbStep_Run)(NUM(pbWork) *w, double *stages, bool replay, bool sense
 // Evaluation `stage` alone, its state rebuilt from the state at the start and the accelerations of the stages before;
 // for the backward pass. Leaves rk_v of the stages up to this one.
 pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage);
-
-// Events of the step that work holds (event.h). Find: onsets with v_next NULL, else releases, v_next being the velocity after the
-// step, in the order in which pbEvent_Jumps puts their rows in; returns their number, at most that of the rows. Jumps: wants the
-// evaluation at its solution and leaves it elsewhere; v: the velocity at the events.
-int NUM(pbEvent_Find)(const void *work, const double *v_next, pbEvent *events);
-pbStatus NUM(pbEvent_Jumps)(void *work, const double *v, pbEvent *events, int count, const pbEventPull *pull);
-// Hard contact. Look, at the solution: which events push, graze (a: acceleration without their rows; NULL: not asked) and so act.
-// Group: onsets whose impulses change what others do belong together; returns the number of groups; parent: room for nrow.
-void NUM(pbEvent_Look)(const void *work, pbEvent *events, int count, const double *a);
-int NUM(pbEvent_Group)(const void *work, pbEvent *events, int count, int *parent);
-// Acceleration (nv) at the velocity v and the positions in work, all forces at that velocity. Without the onsets of one group, of
-// all, or of none; at_guard: the rows of onsets as they are where their distance passes the margin. Leaves its solution in work.
-enum { pb_eventsNone = -1, pb_eventsAll = -2 };
-pbStatus NUM(pbEvent_Rate)(void *work, const double *v, const pbEvent *events, int count, int without, bool at_guard, double *a);
 
 #if !PB_IS_COMPLEX
 double NUM(pbFinite_Sum)(const double *x, size_t n);

@@ -4,10 +4,16 @@
 
 #include <pullback/world.h>
 
+#include "deform/deform.h"
 #include "eval/work.h"
 #include "step/kernels.h"
 #include "model/state_layout.h"
 #include "step/variants.h"
+
+// Deformables hang on bodies that move: one step for both (couple.h).
+static inline bool pb_coupled(const pbModel *m) { return m->deform && m->deform->coupled; }
+// Numbers that a step leaves in the tape's record: the state after it, and the anchor of its solution (deform.h).
+static inline int pb_deformRecord(const pbModel *m) { return m->deform ? m->deform_state + 3 * m->deform->npoint + 1 : 0; }
 
 struct pbScratch {
   pbContext *ctx;  // of the thread: its memory
@@ -26,7 +32,7 @@ struct pbScratch {
   struct pbDeformWork *deform;        // NULL: nothing deforms
   void *kept_factor;                  // where the next step's factor is to be kept
   struct pbCouple *couple;            // NULL: nothing deformable hangs on a body that moves
-  pbEvent *events;                    // 2 x rows: of a step (impact/event.h)
+  struct pbEvent *events;             // 2 x rows: of a step (impact/event.h)
   double *event_numbers;              // rows + 2 n: cotangents or tangents of distances, of the state after and before
   double *event_columns;              // hard contact: pbEvents_Room numbers
   int *event_parent;                  // rows
@@ -65,6 +71,8 @@ pbStatus pbScratch_ExplainHard(pbScratch *s);
 // First of all in every public call: does scratch belong to the model as it is, and is theta finite and within its norms? Then
 // *theta becomes what kernels read: itself, or a copy with its directions normalised, which lives until the next call.
 PB_NODISCARD pbStatus pbScratch_Enter(pbScratch *s, const pbModel *m, const double **theta);
+// "field[i] (joint 'name')" of an entry that counts degrees of freedom; returns text.
+char *pbState_DofName(const pbModel *m, const char *field, int i, char *text, size_t size);
 // Have the quaternions of a state lengths in range (sphere.h)? Else which has not, in words.
 bool pbState_Readable(const pbModel *m, const double *x, char *text, size_t size);
 bool pbScratch_Stale(const pbScratch *s, const pbModel *m);
@@ -79,5 +87,9 @@ pbStatus pbScratch_Explain(pbScratch *s, pbStatus status);
 // Evaluate what was loaded, and step on; the report. Work afterwards as a state at this time.
 pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate);
 void pbScratch_State(const pbScratch *s, double time, double *x);
+void pbScratch_ForgetGain(pbScratch *s);  // energy made by impacts, in the report
+// First entry that is not finite, -1: there is none; and such a number for a message, where "-nan" is no help.
+int pbScratch_FirstNotFinite(const double *x, int n);
+double pbScratch_WithoutSign(double x);
 
 #endif

@@ -1,32 +1,16 @@
 // The pullback of one step: integrators around the adjoint of an evaluation.
 #include "math/vec.h"
-#include "eval/adjoint.h"
+#include "step/step_adjoint.h"
 #include "multibody/spatial.h"
-#include "impact/impact_adjoint.h"
 #include "step/integrate.h"
 #include "step/kernels.h"
 #include "step/vjp.h"
 
+typedef LANE(pbVjpBlock) block;
+
 enum { strips = 4 };  // Jacobians solve for so many times PB_LANES right-hand sides together
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
-typedef struct block {
-  LANE(pbAdjoint) a;
-  lane *q_next, *v_next, *act_next;  // cotangents after the step
-  lane *q_sum, *v_sum, *act_sum;     // results of all stages
-  lane *ctrl, *qfrc, *xfrc;          // the same; a points to those that are wanted
-  lane *rk_v, *rk_a, *rk_d;          // 4 x nv, nv, na: of the stages' velocities, accelerations, activation rates
-  lane *rate;                        // nv: of the rates that move positions
-  lane *Vx;                          // room for a->Vx
-  lane *sensordata;
-  const double *more_qacc;  // pbPullback.qacc, lam
-  double *lam_out;
-  lane *lam_of, *mu_of;             // groups / strips x nv x strips: lam and mu of every seed
-  size_t bodies_from;               // cotangents of body fields, up to cleared_from: zero at the start
-  size_t cleared_from, cleared_to;  // the rest of what is zero at the start of an evaluation
-  char *base;
-} block;
-
 static void *take(char *base, size_t *used, size_t size) {
   size_t at = *used;
   *used = (at + size + 63) & ~(size_t)63;
@@ -71,10 +55,8 @@ size_t LANE(pbVjp_Size)(const pbModel *m, int contacts) {
   return carve(&probe, m, contacts, NULL) + 64;
 }
 
-static block *aligned(void *memory) { return (block *)((char *)memory + (64 - (size_t)memory % 64) % 64); }
-
 void LANE(pbVjp_Carve)(void *memory, const pbModel *m, int contacts) {
-  block *k = aligned(memory);
+  block *k = LANE(pbVjp_Block)(memory);
   carve(k, m, contacts, (char *)k);
 }
 
@@ -182,7 +164,7 @@ static void free_bias(LANE(pbAdjoint) *a, int j, double h) {
 
 // ---- one evaluation -------------------------------------------------------------------------------------------------
 // Begin an evaluation: everything zero.
-static void begin(block *k, const NUM(pbWork) *w) {
+void LANE(pbVjp_Begin)(block *k, const NUM(pbWork) *w) {
   LANE(pbAdjoint) *a = &k->a;
   a->w = w;
   a->fresh = true;
@@ -359,7 +341,7 @@ static double *lane_copy(lane *to, const double *from, int n) {
   return (double *)to;
 }
 
-static void add_out(double *to, const lane *from, int n) {
+void LANE(pbVjp_AddOut)(double *to, const lane *from, int n) {
   const double *x = (const double *)from;
   for (int i = 0; to && i < n * PB_LANES; i++) to[i] += x[i];
 }
@@ -601,10 +583,10 @@ static pbStatus runge_kutta(block *k, NUM(pbWork) *w, const double *stages, cons
     w->damped = false;
     LANE(pbSweep_Evaluation)(&k->a, w);
     LANE(pbRows_Evaluation)(&k->a, w);
-    begin(k, w);
+    LANE(pbVjp_Begin)(k, w);
     if (s == 3) {
       runge_kutta_end(k);
-      begin(k, w);
+      LANE(pbVjp_Begin)(k, w);
     }
     for (int i = 0; i < nv; i++) a->qacc[i] = k->rk_a[s * nv + i];
     for (int i = 0; i < m->na; i++) a->act_dot[i] = k->rk_d[s * m->na + i];
@@ -720,7 +702,7 @@ static void velocity_rows(block *k, int first, double *A, double *B) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   int nv = m->nv, n = 2 * nv + m->na, at = first / PB_LANES, offset = at / strips * strips * nv + at % strips;
-  begin(k, w);
+  LANE(pbVjp_Begin)(k, w);
   memset(k->ctrl, 0, (size_t)m->nu * sizeof(lane));
   a->damped = a->has_mu = w->damped;
   for (int i = 0; i < nv; i++) a->lam[i] = k->lam_of[offset + strips * i], a->mu[i] = k->mu_of[offset + strips * i];
@@ -737,7 +719,7 @@ static void velocity_rows(block *k, int first, double *A, double *B) {
 }
 
 pbStatus LANE(pbVjp_Velocity)(void *memory, void *work, const double *stages, double *A, double *B) {
-  block *k = aligned(memory);
+  block *k = LANE(pbVjp_Block)(memory);
   NUM(pbWork) *w = work;
   const pbModel *m = w->m;
   memcpy(w->q0, w->qpos, (size_t)m->nq * sizeof(double));
@@ -762,14 +744,14 @@ static pbStatus pull(block *k, NUM(pbWork) *w, const double *stages, const pbPul
   memcpy(w->a0, w->act, (size_t)m->na * sizeof(double));
   if (step && m->integrator == pb_intRK4) return runge_kutta(k, w, stages, p);
   if (!p->evaluated) PB_TRY(evaluate(k, w, stages, p->kept, p->sensordata != NULL));
-  begin(k, w);
+  LANE(pbVjp_Begin)(k, w);
   return euler(k, p, step);
 }
 
 int LANE(pbVjp_Lanes)(void) { return PB_LANES; }
 
 pbStatus LANE(pbVjp_Run)(void *memory, void *work, const double *stages, const pbPullback *p) {
-  block *k = aligned(memory);
+  block *k = LANE(pbVjp_Block)(memory);
   LANE(pbAdjoint) *a = &k->a;
   NUM(pbWork) *w = work;
   const pbModel *m = w->m;
@@ -788,71 +770,7 @@ pbStatus LANE(pbVjp_Run)(void *memory, void *work, const double *stages, const p
     if (sums[i]) memset(sums[i], 0, (size_t)sizes[i] * sizeof(lane));
   }
   PB_TRY(pull(k, w, stages, p));
-  for (int i = 0; i < 6; i++) add_out(out[i], sums[i], sizes[i]);
+  for (int i = 0; i < 6; i++) LANE(pbVjp_AddOut)(out[i], sums[i], sizes[i]);
   if (a->theta) *a->bar.timestep += a->h_bar;
   return pb_ok;
 }
-
-// ---- impacts ----------------------------------------------------------------------------------------------------------
-#if PB_LANES == 1
-// Everything zero, nothing virtual moves, time stands still.
-static void begin_impact(block *k, NUM(pbWork) *w, const pbPullback *p) {
-  LANE(pbAdjoint) *a = &k->a;
-  size_t nv = (size_t)w->m->nv, bodies = 6 * (size_t)w->m->nbody;
-  begin(k, w);
-  memset(k->base + k->bodies_from, 0, k->cleared_from - k->bodies_from);
-  memset(a->lam, 0, nv * sizeof(lane)), memset(a->Vl, 0, bodies * sizeof(lane));
-  a->fresh = false;
-  a->Vx = a->Vl;
-  a->theta = p->theta;
-  a->want = a->theta ? pb_wantEverything : 0;
-  if (a->theta) bars_view(&a->bar, w->m, a->theta);
-  a->ctrl = k->ctrl, a->qfrc = a->xfrc = NULL;
-}
-
-static void end_impact(block *k, const pbPullback *p) {
-  LANE(pbSweep_Pull)(&k->a);
-  add_out(p->q, k->a.q, k->a.w->m->nv), add_out(p->v, k->a.v, k->a.w->m->nv);
-}
-
-pbStatus LANE(pbVjp_Strike)(void *memory, void *work, int candidate, int hit, const pbPullback *p, double *gap_slope) {
-  block *k = aligned(memory);
-  LANE(pbAdjoint) *a = &k->a;
-  NUM(pbWork) *w = work;
-  NUM(pbStrike) s;
-  int nv = w->m->nv;
-  w->nrow = 0;
-  memcpy(w->v0, w->qvel, (size_t)nv * sizeof(double));
-  PB_TRY(NUM(pbImpact_Strike)(w, candidate, hit, &s));
-  for (int i = 0; i < nv; i++) w->qacc[i] = w->qvel[i] - w->v0[i], w->qacc_integrated[i] = 0;
-  memcpy(w->qvel, w->v0, (size_t)nv * sizeof(double));
-  memcpy(gap_slope, s.J, (size_t)nv * sizeof(double));
-  pbImpactBar b = {.lam = a->mu};
-  LANE(pbImpact_Law)(w, &s, p->v_next, &b);
-  for (int i = 0; i < nv; i++) a->mu[i] = -a->mu[i];
-  NUM(pbStage_Velocity)(w);
-  NUM(pbStage_Passive)(w);
-  NUM(pbStage_Actuation)(w);
-  NUM(pbStage_Smooth)(w);
-  NUM(pbStage_Acceleration)(w);
-  w->damped = true;
-  LANE(pbSweep_Evaluation)(a, w);
-  begin_impact(k, w, p);
-  a->damped = a->has_mu = true;
-  LANE(pbSweep_Push)(w, a->mu, a->Vm);
-  LANE(pbSweep_Inertia)(a);
-  LANE(pbForce_Joints)(a);
-  for (int c = 0; c < s.count; c++) LANE(pbImpact_Contact)(a, &s, c, &b);
-  LANE(pbForce_Tendons)(a);
-  end_impact(k, p);
-  return pb_ok;
-}
-
-void LANE(pbVjp_Gap)(void *memory, void *work, int hit, double bar, const pbPullback *p) {
-  block *k = aligned(memory);
-  double place[3] = {0}, axes[3][3] = {{0}}, friction[2] = {0};
-  begin_impact(k, work, p);
-  LANE(pbRows_Touch)(&k->a, hit, PB_TOUCH, bar, place, axes, friction, 0);
-  end_impact(k, p);
-}
-#endif

@@ -4,9 +4,11 @@
 #define PB_VARIANTS_H
 
 #include "eval/work.h"
-#include "impact/event.h"
 #include "eval/touch.h"
 #include "step/vjp.h"
+
+struct pbEvent;
+struct pbEventPull;
 
 // The struct layouts of all double variants are those of pbWork_r; the table hides their different names.
 typedef struct pbVariant {
@@ -19,11 +21,13 @@ typedef struct pbVariant {
   pbStatus (*again)(void *work, double *a);                       // pbSolve_Again
   pbStatus (*vjp)(void *block, bool lanes, void *work, const double *stages, const pbPullback *pull);
   pbStatus (*velocity)(void *block, void *work, const double *stages, double *A, double *B);  // pbVjp_Velocity
-  int (*event_find)(const void *work, const double *v_next, pbEvent *events);                 // pbEvent_Find, pbEvent_Jumps
-  pbStatus (*event_jumps)(void *work, const double *v, pbEvent *events, int count, const pbEventPull *pull);
-  void (*event_look)(const void *work, pbEvent *events, int count, const double *a);  // pbEvent_Look, pbEvent_Group, pbEvent_Rate
-  int (*event_group)(const void *work, pbEvent *events, int count, int *parent);
-  pbStatus (*event_rate)(void *work, const double *v, const pbEvent *events, int count, int without, bool at_guard, double *a);
+  int (*event_find)(const void *work, const double *v_next, struct pbEvent *events);          // pbEvent_Find, pbEvent_Jumps
+  pbStatus (*event_jumps)(void *work, const double *v, struct pbEvent *events, int count, const struct pbEventPull *pull);
+  void (*event_look)(const void *work, struct pbEvent *events, int count,
+                     const double *a);  // pbEvent_Look, pbEvent_Group, pbEvent_Rate
+  int (*event_group)(const void *work, struct pbEvent *events, int count, int *parent);
+  pbStatus (*event_rate)(void *work, const double *v, const struct pbEvent *events, int count, int without, bool at_guard,
+                         double *a);
   size_t (*vjp_size)(const pbModel *m, int max_contacts, bool lanes);
   void (*vjp_carve)(void *block, const pbModel *m, int max_contacts, bool lanes);
   // impacts: pbImpact_Look, pbImpact_Gap, pbImpact_Strike, pbVjp_Strike, pbVjp_Gap

@@ -1,4 +1,4 @@
-#include "impact/event.h"
+#include "impact/event_kernel.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,181 +1,19 @@
-// The public step: scratch, state, forward evaluation.
+// The public step: memory of a scratch, the step forward, the tape.
 #include <pullback/world.h>
 
 #include <limits.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/context.h"
-#include "math/vec.h"
 #include "couple/couple.h"
 #include "couple/deform_step.h"
+#include "impact/event.h"
 #include "impact/impact.h"
-#include "step/integrate.h"
 #include "step/jvp.h"
 #include "step/scratch.h"
-#include "model/sphere.h"
 #include "step/vjp.h"
-
-// ---- state ----------------------------------------------------------------------------------------------------------
-int pbModel_StateSize(const pbModel *m) { return state_layout(m).size; }
-
-int pbModel_StateFieldCount(const pbModel *m) { return 5 + (m->deform ? pbDeform_FieldCount(m->deform) : 0); }
-
-pbStateField pbModel_StateFieldAt(const pbModel *m, int index) {
-  pbStateLayout s = state_layout(m);
-  switch (index) {
-    case 0: return (pbStateField){"time", s.time, 1};
-    case 1: return (pbStateField){"qpos", s.qpos, m->nq};
-    case 2: return (pbStateField){"qvel", s.qvel, m->nv};
-    case 3: return (pbStateField){"act", s.act, m->na};
-    case 4: return (pbStateField){"qacc_warmstart", s.warm, m->nv};
-    default: return m->deform ? pbDeform_FieldAt(m->deform, index - 5, s.deform) : (pbStateField){NULL, 0, 0};
-  }
-}
-
-static char *put_entry(const char *field, int i, const char *kind, const char *name, char *text, size_t size) {
-  if (name && *name) snprintf(text, size, "%s[%d] (%s '%.100s')", field, i, kind, name);
-  else snprintf(text, size, "%s[%d]", field, i);
-  return text;
-}
-
-static char *put_dof(const pbModel *m, const char *field, int i, char *text, size_t size) {
-  return put_entry(field, i, "joint", pbModel_Name(m, pb_objDof, i), text, size);
-}
-
-static char *put_activation(const pbModel *m, int i, char *text, size_t size) {
-  int u = 0;
-  while (u < m->nu && (m->actuator_actadr[u] < 0 || i >= m->actuator_actadr[u] + m->actuator_actnum[u])) u++;
-  return put_entry("act", i, "actuator", pbModel_Name(m, pb_objActuator, u), text, size);
-}
-
-char *pbState_EntryName(const pbModel *m, int entry, char *text, size_t size) {
-  pbStateLayout s = state_layout(m);
-  if (entry >= s.deform) return pbDeform_EntryName(m->deform, entry - s.deform, text, size);
-  if (entry >= s.warm) return put_dof(m, "qacc_warmstart", entry - s.warm, text, size);
-  if (entry >= s.act) return put_activation(m, entry - s.act, text, size);
-  if (entry >= s.qvel) return put_dof(m, "qvel", entry - s.qvel, text, size);
-  snprintf(text, size, "time");
-  if (entry < s.qpos) return text;
-  int joint = m->njnt - 1;
-  while (m->jnt_qposadr[joint] > entry - s.qpos) joint--;
-  return put_entry("qpos", entry - s.qpos, "joint", pbModel_Name(m, pb_objJoint, joint), text, size);
-}
-
-char *pbState_TangentName(const pbModel *m, int entry, char *text, size_t size) {
-  if (entry >= 2 * m->nv + m->na) return pbDeform_EntryName(m->deform, entry - 2 * m->nv - m->na, text, size);
-  if (entry >= 2 * m->nv) return put_activation(m, entry - 2 * m->nv, text, size);
-  bool velocity = entry >= m->nv;
-  return put_dof(m, velocity ? "qvel" : "qpos", velocity ? entry - m->nv : entry, text, size);
-}
-
-pbStatus pbState_Init(pbContext *ctx, const pbModel *m, const double *theta, int key, double *x) {
-  pbStateLayout s = state_layout(m);
-  memset(x, 0, (size_t)s.size * sizeof(double));
-  if (m->deform) pbDeform_Init(m->deform, x + s.deform);
-  if (key < 0) {
-    memcpy(x + s.qpos, theta + (m->qpos0 - m->theta0), (size_t)m->nq * sizeof(double));
-    return pb_ok;
-  }
-  if (key >= m->nkey) return pbContext_Fail(ctx, pb_bad_argument, "keyframe %d: the model has %d keyframes", key, m->nkey);
-  x[s.time] = m->key_time[key];
-  memcpy(x + s.qpos, m->key_qpos + (size_t)key * (size_t)m->nq, (size_t)m->nq * sizeof(double));
-  memcpy(x + s.qvel, m->key_qvel + (size_t)key * (size_t)m->nv, (size_t)m->nv * sizeof(double));
-  memcpy(x + s.act, m->key_act + (size_t)key * (size_t)m->na, (size_t)m->na * sizeof(double));
-  return pb_ok;
-}
-
-// Calls for each rotation of the state: its first quaternion entry and its first dof.
-typedef struct rotation_walk {
-  int joint, q, dof;
-} rotation_walk;
-
-static bool next_rotation(const pbModel *m, rotation_walk *r) {
-  for (r->joint++; r->joint < m->njnt; r->joint++) {
-    int type = m->jnt_type[r->joint], shift = type == pb_jntFree ? 3 : 0;
-    if (type != pb_jntFree && type != pb_jntBall) continue;
-    r->q = m->jnt_qposadr[r->joint] + shift;
-    r->dof = m->jnt_dofadr[r->joint] + shift;
-    return true;
-  }
-  return false;
-}
-
-// A step normalises quaternions of states, so it leaves them at length one; what it is given may have any length in range.
-bool pbState_Readable(const pbModel *m, const double *x, char *text, size_t size) {
-  pbStateLayout s = state_layout(m);
-  for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {
-    const double *q = x + s.qpos + r.q;
-    double squared = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
-    if (squared >= 1e-12 && squared <= 1e12) continue;
-    double length = pbSphere_Length(q, 4);
-    if (isnan(squared) || !isfinite(length)) continue;  // that is another mistake
-    char first[160];
-    snprintf(text, size, "%s and the three entries behind it: a quaternion of length %.3g; states may have lengths from %g to %g",
-             pbState_EntryName(m, s.qpos + r.q, first, sizeof first), length, PB_SPHERE_SHORTEST, PB_SPHERE_LONGEST);
-    return false;
-  }
-  return true;
-}
-
-void pbState_Difference(const pbModel *m, const double *a, const double *b, double *out) {
-  pbStateLayout s = state_layout(m);
-  for (int j = 0; j < m->njnt; j++) {
-    int n = m->jnt_type[j] == pb_jntBall ? 0 : m->jnt_type[j] == pb_jntFree ? 3 : 1;
-    for (int k = 0; k < n; k++) out[m->jnt_dofadr[j] + k] = b[s.qpos + m->jnt_qposadr[j] + k] - a[s.qpos + m->jnt_qposadr[j] + k];
-  }
-  for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {
-    double qa[4], qb[4];
-    quat_copy(qa, a + s.qpos + r.q), quat_copy(qb, b + s.qpos + r.q);
-    quat_normalize(qa), quat_normalize(qb);
-    quat_conj(qa, qa);
-    quat_mul(qa, qa, qb);
-    quat_log(out + r.dof, qa);
-  }
-  for (int i = 0; i < m->nv + m->na; i++) out[m->nv + i] = b[s.qvel + i] - a[s.qvel + i];
-  for (int i = 0; i < m->deform_tangent; i++) out[2 * m->nv + m->na + i] = b[s.deform + i] - a[s.deform + i];
-}
-
-void pbState_Move(const pbModel *m, double *x, const double *tangent, double eps) {
-  pbStateLayout s = state_layout(m);
-  pbIntegrate_Position_r(m, x + s.qpos, tangent, eps);
-  for (int i = 0; i < m->nv + m->na; i++) x[s.qvel + i] += eps * tangent[m->nv + i];
-  for (int i = 0; i < m->deform_tangent; i++) x[s.deform + i] += eps * tangent[2 * m->nv + m->na + i];
-}
-
-// A tangent t of a rotation moves its quaternion by q (0, t) / 2.
-void pbState_TangentFromAmbient(const pbModel *m, const double *x, const double *qpos_bar, double *dq_bar) {
-  const double *q = x + 1;
-  for (int j = 0; j < m->njnt; j++) {
-    int n = m->jnt_type[j] == pb_jntBall ? 0 : m->jnt_type[j] == pb_jntFree ? 3 : 1;
-    for (int k = 0; k < n; k++) dq_bar[m->jnt_dofadr[j] + k] = qpos_bar[m->jnt_qposadr[j] + k];
-  }
-  for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {
-    double u[4], t[4];
-    quat_copy(u, q + r.q);
-    quat_normalize(u);
-    quat_conj(u, u);
-    quat_mul(t, u, qpos_bar + r.q);
-    for (int k = 0; k < 3; k++) dq_bar[r.dof + k] = 0.5 * t[1 + k];
-  }
-}
-
-void pbState_AmbientFromTangent(const pbModel *m, const double *x, const double *dq_bar, double *qpos_bar) {
-  const double *q = x + 1;
-  for (int j = 0; j < m->njnt; j++) {
-    int n = m->jnt_type[j] == pb_jntBall ? 0 : m->jnt_type[j] == pb_jntFree ? 3 : 1;
-    for (int k = 0; k < n; k++) qpos_bar[m->jnt_qposadr[j] + k] = dq_bar[m->jnt_dofadr[j] + k];
-  }
-  for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {
-    double u[4], t[3];
-    quat_copy(u, q + r.q);
-    quat_normalize(u);
-    v3_scale(t, dq_bar + r.dof, 2);
-    quat_mulaxis(qpos_bar + r.q, u, t);
-  }
-}
 
 // ---- scratch --------------------------------------------------------------------------------------------------------
 enum { id_size = 3 };  // geom1, geom2, hit
@@ -231,11 +69,6 @@ static int default_contacts(const pbModel *m) {
   return pb_hard(m) && most > most_hard_contacts ? most_hard_contacts : most;
 }
 
-static void forget_gain(pbReport *report) {
-  report->gains = 0, report->gain = 0;
-  report->gaining[0] = report->gaining[1] = -1;
-}
-
 pbStatus pbScratch_Create(pbContext *ctx, const pbModel *m, const pbCapacity *capacity, pbScratch **scratch) {
   *scratch = NULL;
   if (capacity && capacity->stencils < 0)
@@ -258,7 +91,7 @@ pbStatus pbScratch_Create(pbContext *ctx, const pbModel *m, const pbCapacity *ca
   s->variant = pbVariant_Best();
   s->contacts_before = -1;
   s->report.approach = INFINITY;
-  forget_gain(&s->report);
+  pbScratch_ForgetGain(s);
   s->report.penetrating[0] = s->report.penetrating[1] = -1;
   pbStatus status = allocate(s, contacts, capacity);
   if (status != pb_ok) {
@@ -307,101 +140,6 @@ bool pbScratch_Grow(pbScratch *s, pbStatus *status) {
   return true;
 }
 
-const char *pbScratch_Error(const pbScratch *s) { return s->error; }
-pbReport pbScratch_Report(const pbScratch *s) { return s->report; }
-const char *pbScratch_WorstRow(const pbScratch *s) { return s->worst_row; }
-
-pbStatus pbScratch_Fail(pbScratch *s, pbStatus status, const char *format, ...) {
-  s->failures++;
-  va_list args;
-  va_start(args, format);
-  vsnprintf(s->error, sizeof s->error, format, args);
-  va_end(args);
-  return status;
-}
-
-// ---- what comes in ------------------------------------------------------------------------------------------------------
-// A theta like the last one, as a cheap look tells: finite, and with the same directions, which were of length one.
-static bool as_before(const pbScratch *s, const double *theta) {
-  return s->unit_before && isfinite(s->variant->sum(theta, s->model->ntheta)) && pbSphere_Same(s->model, theta, s->theta_unit);
-}
-
-// theta as kernels read it.
-static pbStatus look_at(pbScratch *s, const double *theta) {
-  char text[640];
-  s->theta = theta;
-  if (as_before(s, theta)) return pb_ok;
-  s->unit_before = false;
-  bool unit;
-  if (!pbModel_Readable(s->model, theta, &unit, text, sizeof text)) return pbScratch_Fail(s, pb_bad_input, "%s", text);
-  pbSphere_Normalize(s->model, theta, s->theta_unit);
-  s->unit_before = unit;
-  if (!unit) s->theta = s->theta_unit;
-  return pb_ok;
-}
-
-static pbStatus check_state(pbScratch *s, const double *x) {
-  char text[400];
-  return pbState_Readable(s->model, x, text, sizeof text) ? pb_ok : pbScratch_Fail(s, pb_bad_input, "%s", text);
-}
-
-bool pbScratch_Stale(const pbScratch *s, const pbModel *m) { return s->model != m || s->revision != m->revision; }
-
-static pbStatus check_model(pbScratch *s, const pbModel *m) {
-  if (!pbScratch_Stale(s, m)) return pb_ok;
-  return pbScratch_Fail(s, pb_bad_argument, "this scratch was made for %s; make it anew",
-                        s->model != m ? "another model" : "the model as it was before its options or contact settings changed");
-}
-
-pbStatus pbScratch_Trust(pbScratch *s, const pbModel *m, const double *theta) {
-  s->trusted = NULL;
-  PB_TRY(check_model(s, m));
-  PB_TRY(look_at(s, theta));
-  s->trusted = theta;
-  return pb_ok;
-}
-
-pbStatus pbScratch_Enter(pbScratch *s, const pbModel *m, const double **theta) {
-  PB_TRY(check_model(s, m));
-  if (*theta == s->theta_unit) return pb_ok;  // of a call that came through here
-  if (!s->trusted || *theta != s->trusted) {
-    s->trusted = NULL;
-    PB_TRY(look_at(s, *theta));
-  }
-  *theta = s->theta;
-  return pb_ok;
-}
-
-pbStatus pbScratch_CheckRecord(pbScratch *s, const double *record) {
-  if (record[tape_revision(s->model)] == s->model->revision) return pb_ok;
-  return pbScratch_Fail(
-      s, pb_bad_argument,
-      "this tape record was made for the model as it was before its options or contact settings changed, or by no step "
-      "of this model; make it anew");
-}
-
-static void load(double *to, const double *from, int n) {
-  if (from) memcpy(to, from, (size_t)n * sizeof(double));
-  else memset(to, 0, (size_t)n * sizeof(double));
-}
-
-void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pbInput *input) {
-  const pbModel *m = s->model;
-  pbStateLayout at = state_layout(m);
-  pbWork_r *w = &s->w;
-  pbWork_Place_r(w, s->place);
-  s->place = NULL;
-  par_view(&w->p, m, theta);
-  w->time = x[at.time];
-  load(w->qpos, x + at.qpos, m->nq);
-  load(w->qvel, x + at.qvel, m->nv);
-  load(w->act, x + at.act, m->na);
-  load(w->qacc_warmstart, x + at.warm, m->nv);
-  load(w->ctrl, input ? input->ctrl : NULL, m->nu);
-  load(w->qfrc_applied, input ? input->qfrc : NULL, m->nv);
-  load(w->xfrc_applied, input ? input->xfrc : NULL, 6 * m->nbody);
-}
-
 // ---- forward --------------------------------------------------------------------------------------------------------
 // Contacts that appeared or went since the last step, both lists in the order of the candidates. With an onset they fade in: none.
 static void count_events(pbScratch *s) {
@@ -428,67 +166,9 @@ static void count_events(pbScratch *s) {
   s->ids_before = t;
 }
 
-static void find_penetration(pbScratch *s) {
-  pbReport *r = &s->report;
-  r->penetration = 0, r->penetrating[0] = r->penetrating[1] = -1;
-  for (int i = 0; i < s->w.ncon; i++) {
-    const pbContact_r *c = s->w.contact + i;
-    if (!(-c->dist > r->penetration)) continue;
-    r->penetration = -c->dist, r->penetrating[0] = c->geom1, r->penetrating[1] = c->geom2;
-  }
-}
-
-static double without_sign(double x) { return isnan(x) ? (double)NAN : x; }  // "-nan" is no help in a message
-
-// -1: all are finite.
-static int first_not_finite(const double *x, int n) {
-  bool good = true;
-  for (int i = 0; i < n; i++) good &= x[i] - x[i] == 0;
-  if (good) return -1;
-  int i = 0;
-  while (isfinite(x[i])) i++;
-  return i;
-}
-
-pbStatus pbScratch_Explain(pbScratch *s, pbStatus status) {
-  const pbWork_r *w = &s->w;
-  switch (status) {
-    case pb_capacity:
-      return pbScratch_Fail(s, status, "more than %d contacts at time %.9g%s", w->max_con, w->time,
-                            pb_hard(s->model) ? " (hard methods hold 512, or the capacity given)" : "");
-    case pb_singular: return pbScratch_ExplainSingular(s);
-    case pb_no_convergence: return pbScratch_ExplainHard(s);
-    default: return pbScratch_Fail(s, status, "%s at time %.9g", pbStatus_Text(status), w->time);
-  }
-}
-
-pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate) {
-  pbStatus status = s->variant->run(&s->w, s->stages, false, sense, integrate);
-  if (status != pb_ok) return pbScratch_Explain(s, status);
-  s->report.contacts = s->w.ncon;
-  s->report.rows = s->w.nrow;
-  s->report.iterations = s->w.iterations;
-  s->report.residual = s->w.residual;
-  forget_gain(&s->report);  // of impacts, which note theirs after their flights
-  find_penetration(s);
-  pbScratch_NoteSolve(s);
-  if (integrate) PB_TRY(pbScratch_CheckStiffness(s));
-  int nv = s->model->nv, bad = first_not_finite(s->stages, pb_stages(s->model) * nv);
-  char name[160];
-  if (bad < 0) return pb_ok;
-  return pbScratch_Fail(s, pb_not_finite, "the acceleration %s is %g at time %.9g: a force or a parameter is beyond bounds",
-                        put_dof(s->model, "qacc", bad % nv, name, sizeof name), without_sign(s->stages[bad]), s->w.time);
-}
-
-void pbScratch_State(const pbScratch *s, double time, double *x) {
-  const pbModel *m = s->model;
-  pbStateLayout at = state_layout(m);
-  const pbWork_r *w = &s->w;
-  x[at.time] = time;
-  load(x + at.qpos, w->qpos, m->nq);
-  load(x + at.qvel, w->qvel, m->nv);
-  load(x + at.act, w->act, m->na);
-  load(x + at.warm, w->qacc, m->nv);
+static pbStatus check_state(pbScratch *s, const double *x) {
+  char text[400];
+  return pbState_Readable(s->model, x, text, sizeof text) ? pb_ok : pbScratch_Fail(s, pb_bad_input, "%s", text);
 }
 
 // The state after a step to s->state.
@@ -510,14 +190,14 @@ pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const 
   PB_TRY(advance(s, theta, x, input, sensordata != NULL));
   if (pb_coupled(m)) pbScratch_NoteDeform(s);
   else if (m->deform) PB_TRY(pbScratch_DeformStep(s, theta, x, input, next));
-  int bad = first_not_finite(next, at.size);
+  int bad = pbScratch_FirstNotFinite(next, at.size);
   char name[160];
   if (bad >= 0)
     return pbScratch_Fail(s, pb_not_finite, "%s becomes %g after time %.9g: the state grows beyond bounds",
-                          pbState_EntryName(m, bad, name, sizeof name), without_sign(next[bad]), x[at.time]);
+                          pbState_EntryName(m, bad, name, sizeof name), pbScratch_WithoutSign(next[bad]), x[at.time]);
   if (!s->impacts) count_events(s);
   memcpy(x, next, (size_t)at.size * sizeof(double));
-  if (sensordata) load(sensordata, s->w.sensordata, m->nsensordata);
+  if (sensordata) memcpy(sensordata, s->w.sensordata, (size_t)m->nsensordata * sizeof(double));
   return pb_ok;
 }
 
@@ -528,16 +208,12 @@ pbStatus pbStep_Observe(const pbModel *m, const double *theta, const double *x, 
   pbScratch_Load(s, theta, x, input);
   if (s->impacts) pbImpacts_Forget(s);
   PB_TRY(pbScratch_Run(s, true, false));
-  if (sensordata) load(sensordata, s->w.sensordata, m->nsensordata);
+  if (sensordata) memcpy(sensordata, s->w.sensordata, (size_t)m->nsensordata * sizeof(double));
   return pb_ok;
 }
 
 // ---- tape -----------------------------------------------------------------------------------------------------------
 enum { no_revision = -1 };
-
-int pbTape_Size(const pbModel *m) {
-  return tape_stages(m) + pb_stages(m) * m->nv + (m->contact.method == pb_contactImpact) + pb_deformRecord(m);
-}
 
 void pbTape_Record(const pbModel *m, const double *x_before, const pbScratch *s, double *record) {
   int stages = tape_stages(m);

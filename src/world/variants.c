@@ -1,5 +1,7 @@
 #include "step/variants.h"
 
+#include "impact/event.h"
+
 #define DECLARE(suffix)                                                                                                    \
   double pbFinite_Sum##suffix(const double *x, size_t n);                                                                  \
   pbStatus pbStep_Run##suffix(void *work, double *stages, bool replay, bool sense, bool integrate);                        \

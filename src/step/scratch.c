@@ -1,0 +1,175 @@
+// What every call does with its scratch: the checks of what comes in, an evaluation in double, and its report.
+#include "step/scratch.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "model/sphere.h"
+
+const char *pbScratch_Error(const pbScratch *s) { return s->error; }
+pbReport pbScratch_Report(const pbScratch *s) { return s->report; }
+const char *pbScratch_WorstRow(const pbScratch *s) { return s->worst_row; }
+
+pbStatus pbScratch_Fail(pbScratch *s, pbStatus status, const char *format, ...) {
+  s->failures++;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(s->error, sizeof s->error, format, args);
+  va_end(args);
+  return status;
+}
+
+// ---- what comes in ------------------------------------------------------------------------------------------------------
+// A theta like the last one, as a cheap look tells: finite, and with the same directions, which were of length one.
+static bool as_before(const pbScratch *s, const double *theta) {
+  return s->unit_before && isfinite(s->variant->sum(theta, s->model->ntheta)) && pbSphere_Same(s->model, theta, s->theta_unit);
+}
+
+// theta as kernels read it.
+static pbStatus look_at(pbScratch *s, const double *theta) {
+  char text[640];
+  s->theta = theta;
+  if (as_before(s, theta)) return pb_ok;
+  s->unit_before = false;
+  bool unit;
+  if (!pbModel_Readable(s->model, theta, &unit, text, sizeof text)) return pbScratch_Fail(s, pb_bad_input, "%s", text);
+  pbSphere_Normalize(s->model, theta, s->theta_unit);
+  s->unit_before = unit;
+  if (!unit) s->theta = s->theta_unit;
+  return pb_ok;
+}
+
+bool pbScratch_Stale(const pbScratch *s, const pbModel *m) { return s->model != m || s->revision != m->revision; }
+
+static pbStatus check_model(pbScratch *s, const pbModel *m) {
+  if (!pbScratch_Stale(s, m)) return pb_ok;
+  return pbScratch_Fail(s, pb_bad_argument, "this scratch was made for %s; make it anew",
+                        s->model != m ? "another model" : "the model as it was before its options or contact settings changed");
+}
+
+pbStatus pbScratch_Trust(pbScratch *s, const pbModel *m, const double *theta) {
+  s->trusted = NULL;
+  PB_TRY(check_model(s, m));
+  PB_TRY(look_at(s, theta));
+  s->trusted = theta;
+  return pb_ok;
+}
+
+pbStatus pbScratch_Enter(pbScratch *s, const pbModel *m, const double **theta) {
+  PB_TRY(check_model(s, m));
+  if (*theta == s->theta_unit) return pb_ok;  // of a call that came through here
+  if (!s->trusted || *theta != s->trusted) {
+    s->trusted = NULL;
+    PB_TRY(look_at(s, *theta));
+  }
+  *theta = s->theta;
+  return pb_ok;
+}
+
+pbStatus pbScratch_CheckRecord(pbScratch *s, const double *record) {
+  if (record[tape_revision(s->model)] == s->model->revision) return pb_ok;
+  return pbScratch_Fail(
+      s, pb_bad_argument,
+      "this tape record was made for the model as it was before its options or contact settings changed, or by no step "
+      "of this model; make it anew");
+}
+
+static void load(double *to, const double *from, int n) {
+  if (from) memcpy(to, from, (size_t)n * sizeof(double));
+  else memset(to, 0, (size_t)n * sizeof(double));
+}
+
+void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pbInput *input) {
+  const pbModel *m = s->model;
+  pbStateLayout at = state_layout(m);
+  pbWork_r *w = &s->w;
+  pbWork_Place_r(w, s->place);
+  s->place = NULL;
+  par_view(&w->p, m, theta);
+  w->time = x[at.time];
+  load(w->qpos, x + at.qpos, m->nq);
+  load(w->qvel, x + at.qvel, m->nv);
+  load(w->act, x + at.act, m->na);
+  load(w->qacc_warmstart, x + at.warm, m->nv);
+  load(w->ctrl, input ? input->ctrl : NULL, m->nu);
+  load(w->qfrc_applied, input ? input->qfrc : NULL, m->nv);
+  load(w->xfrc_applied, input ? input->xfrc : NULL, 6 * m->nbody);
+}
+
+// ---- evaluation -----------------------------------------------------------------------------------------------------
+void pbScratch_ForgetGain(pbScratch *s) {
+  pbReport *report = &s->report;
+  report->gains = 0, report->gain = 0;
+  report->gaining[0] = report->gaining[1] = -1;
+}
+
+static void find_penetration(pbScratch *s) {
+  pbReport *r = &s->report;
+  r->penetration = 0, r->penetrating[0] = r->penetrating[1] = -1;
+  for (int i = 0; i < s->w.ncon; i++) {
+    const pbContact_r *c = s->w.contact + i;
+    if (!(-c->dist > r->penetration)) continue;
+    r->penetration = -c->dist, r->penetrating[0] = c->geom1, r->penetrating[1] = c->geom2;
+  }
+}
+
+double pbScratch_WithoutSign(double x) { return isnan(x) ? (double)NAN : x; }  // "-nan" is no help in a message
+
+// -1: all are finite.
+int pbScratch_FirstNotFinite(const double *x, int n) {
+  bool good = true;
+  for (int i = 0; i < n; i++) good &= x[i] - x[i] == 0;
+  if (good) return -1;
+  int i = 0;
+  while (isfinite(x[i])) i++;
+  return i;
+}
+
+pbStatus pbScratch_Explain(pbScratch *s, pbStatus status) {
+  const pbWork_r *w = &s->w;
+  switch (status) {
+    case pb_capacity:
+      return pbScratch_Fail(s, status, "more than %d contacts at time %.9g%s", w->max_con, w->time,
+                            pb_hard(s->model) ? " (hard methods hold 512, or the capacity given)" : "");
+    case pb_singular: return pbScratch_ExplainSingular(s);
+    case pb_no_convergence: return pbScratch_ExplainHard(s);
+    default: return pbScratch_Fail(s, status, "%s at time %.9g", pbStatus_Text(status), w->time);
+  }
+}
+
+pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate) {
+  pbStatus status = s->variant->run(&s->w, s->stages, false, sense, integrate);
+  if (status != pb_ok) return pbScratch_Explain(s, status);
+  s->report.contacts = s->w.ncon;
+  s->report.rows = s->w.nrow;
+  s->report.iterations = s->w.iterations;
+  s->report.residual = s->w.residual;
+  pbScratch_ForgetGain(s);  // of impacts, which note theirs after their flights
+  find_penetration(s);
+  pbScratch_NoteSolve(s);
+  if (integrate) PB_TRY(pbScratch_CheckStiffness(s));
+  int nv = s->model->nv, bad = pbScratch_FirstNotFinite(s->stages, pb_stages(s->model) * nv);
+  char name[160];
+  if (bad < 0) return pb_ok;
+  return pbScratch_Fail(s, pb_not_finite, "the acceleration %s is %g at time %.9g: a force or a parameter is beyond bounds",
+                        pbState_DofName(s->model, "qacc", bad % nv, name, sizeof name), pbScratch_WithoutSign(s->stages[bad]),
+                        s->w.time);
+}
+
+void pbScratch_State(const pbScratch *s, double time, double *x) {
+  const pbModel *m = s->model;
+  pbStateLayout at = state_layout(m);
+  const pbWork_r *w = &s->w;
+  x[at.time] = time;
+  load(x + at.qpos, w->qpos, m->nq);
+  load(x + at.qvel, w->qvel, m->nv);
+  load(x + at.act, w->act, m->na);
+  load(x + at.warm, w->qacc, m->nv);
+}
+
+int pbTape_Size(const pbModel *m) {
+  return tape_stages(m) + pb_stages(m) * m->nv + (m->contact.method == pb_contactImpact) + pb_deformRecord(m);
+}
