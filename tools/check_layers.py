@@ -59,16 +59,16 @@ def wrong_includes(path):
 def symbols(build):
     """(defined: symbol -> source, wanted: source -> symbols) of the library's objects."""
     defined, wanted = {}, {}
-    for path in build.rglob("*.o"):
-        source = re.search(r"CMakeFiles/pullback_\w+\.dir/((?:src|io)/.*\.c)\.o$", str(path))
-        if not source:
-            continue
-        for line in subprocess.run(["nm", str(path)], capture_output=True, text=True, check=True).stdout.splitlines():
-            *_, kind, name = line.split()
-            if kind == "U":
-                wanted.setdefault(source[1], set()).add(name)
-            elif kind in "TDRBVW":
-                defined[name] = source[1]
+    objects = [str(p) for p in build.rglob("*.o") if re.search(r"CMakeFiles/pullback_\w+\.dir/(src|io)/", str(p))]
+    if not objects:
+        return defined, wanted
+    for line in subprocess.run(["nm", "-A", *objects], capture_output=True, text=True, check=True).stdout.splitlines():
+        path, rest = line.split(".c.o:", 1)
+        source, (*_, kind, name) = path.split(".dir/", 1)[1] + ".c", rest.split()
+        if kind == "U":
+            wanted.setdefault(source, set()).add(name)
+        elif kind in "TDRBVW":
+            defined[name] = source
     return defined, wanted
 
 
