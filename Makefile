@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help build configure build-tests build-cases demo test unit oracle threads validate validate-quick check-all bench bench-contacts bench-sparse bench-energy bench-deform fuzz check-format format tidy coverage faults install clean
+.PHONY: help build configure build-tests build-cases demo test unit oracle golden threads validate validate-quick check-all bench bench-contacts bench-sparse bench-energy bench-deform fuzz check-format format tidy coverage faults install clean
 
 help:
 	@echo 'make build          the program build/release/pullback and the libraries beside it'
@@ -21,6 +21,7 @@ help:
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
 	@echo 'make unit, oracle   the parts of make test: C tests; tests against MuJoCo [PYTEST_ARGS="-k name"]'
+	@echo 'make golden         store the bits of trajectories and derivatives anew (tests/conformance/golden), after a change that is meant to alter them'
 	@echo 'make threads        one model in several threads, under the thread sanitizer'
 	@echo 'make faults         plant faults one by one and see that the tests turn red [SHARE=12 SEED=x: so many of them, chosen by x]'
 	@echo 'make check-format, format, tidy, coverage, install, clean'
@@ -48,6 +49,13 @@ unit: build-tests
 
 oracle: build-tests
 	PULLBACK_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) -m pytest -q tests/oracle $(PYTEST_ARGS)
+
+# Bits of trajectories and derivatives, for every kernel variant: test_golden checks them, this stores them anew.
+golden:
+	@tools/setup test
+	@$(MAKE) --no-print-directory configure
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target conformance_test_golden
+	@cd tests && ../$(BUILD)/tests/conformance_test_golden --write
 
 # One const model in several threads, under the thread sanitizer.
 threads:
