@@ -645,11 +645,15 @@ static void solver_detail(const cliRun *run, char *text, size_t size) {
 // Newton's restitution speaks of normal velocities alone: friction that couples back can leave more energy than there was.
 static void warn_energy(const cliRun *run) {
   if (!run->gains) return;
+
+  bool impact = pbModel_ContactSettings(run->model).method == pb_contactImpact;
+  const char *remedy = impact ? "contact setting restitution_law=capped makes none"
+                              : "less restitution makes less, and contact method impact with restitution_law=capped none";
   fprintf(stderr,
           "pullback: warning: step %ld of %ld: the impact of geom %d '%s' and geom %d '%s' made %.3g J of kinetic energy, the "
-          "worst of %ld that did: Newton's restitution with friction can; contact setting restitution_law=capped makes none\n",
+          "worst of %ld that did: Newton's restitution with friction can; %s\n",
           run->gain_step, run->steps, run->gaining[0], pbModel_Name(run->model, pb_objGeom, run->gaining[0]), run->gaining[1],
-          pbModel_Name(run->model, pb_objGeom, run->gaining[1]), run->gain, run->gains);
+          pbModel_Name(run->model, pb_objGeom, run->gaining[1]), run->gain, run->gains, remedy);
 }
 
 // The worst step is one of deformables where no constraint is to blame.

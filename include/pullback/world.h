@@ -75,9 +75,10 @@ typedef struct pbReport {
   // Contact method impact: `contacts` and `onsets` count the impacts of the step.
   int simultaneous;    // of these, while another contact touched and approached too
   double approach;     // slowest speed of approach [m/s] of an impact; infinite without one
+  // Also with lcp, cones, sweeps: all bounces of a step are one impact there.
   int gains;           // impacts that made kinetic energy, as Newton's restitution with friction can; of the worst
   double gain;         // J: what it made, 0 without one, and
-  int gaining[2];      // its geoms, -1 where there is none
+  int gaining[2];      // its geoms (of several contacts: where most was made), -1 where there is none
   int grown;           // times pbScratch_Grow made room since the scratch was created
   double penetration;  // m: deepest overlap of two geoms in a contact, 0 where none do (RK4: in the last stage), and
   int penetrating[2];  // its geoms, -1 where there is none

@@ -24,13 +24,13 @@ void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *wo
     memcpy(c->penetrating, report->penetrating, sizeof c->penetrating);
     c->penetration_step = step;
   }
-  if (step == 0 && !isfinite(report->approach))
-    return;  // what the scratch did before is another rollout; impacts are of the step
   c->gains += report->gains;
   if (report->gain > c->gain) {
     c->gain = report->gain, c->gain_step = step;
     memcpy(c->gaining, report->gaining, sizeof c->gaining);
   }
+  if (step == 0 && !isfinite(report->approach))
+    return;  // what the scratch did before is another rollout; impacts are of the step
   c->onsets += report->onsets;
   c->releases += report->releases;
 }

@@ -147,7 +147,8 @@ pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate) {
   s->report.rows = s->w.nrow;
   s->report.iterations = s->w.iterations;
   s->report.residual = s->w.residual;
-  pbScratch_ForgetGain(s);  // of impacts, which note theirs after their flights
+  pbScratch_ForgetGain(s);  // method impact notes its own after its flights
+  if (integrate && pb_hard(s->model)) pbScratch_NoteBounces(s);
   find_penetration(s);
   pbScratch_NoteSolve(s);
   if (integrate) PB_TRY(pbScratch_CheckStiffness(s));

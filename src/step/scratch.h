@@ -60,6 +60,7 @@ void pbScratch_InspectDestroy(pbScratch *s);
 char *pbScratch_RowName(const pbScratch *s, int row, char *text, size_t size);
 char *pbScratch_KindName(const pbScratch *s, int kind, int id, char *text, size_t size);  // by kind and id of a row
 void pbScratch_NoteSolve(pbScratch *s);
+void pbScratch_NoteBounces(pbScratch *s);  // bounce.c: the report's gains of a step with hard contact
 // Of the solve last factored: condition number, its diagonal scaled to one (a lower bound). Of the last step: a number for the
 // branches it took (two steps on the same ones have the same); the row that pushes most, in words, "" where none does.
 double pbScratch_Condition(const pbScratch *s);

@@ -896,20 +896,25 @@ def test_energy_made_by_impacts(run, tmp_path):
         f'<mujoco><option timestep="1e-5" gravity="0 0 0"/><worldbody><geom name="floor" type="plane" size="9 9 1" pos="0 0 {-2 * float(np.cos(0.1)) - 0.0100001!r}" friction=".7"/>'
         f'<body>{link}<body pos="0 0 -1">{link}<geom name="tip" size=".01" pos="0 0 -1" mass="0" friction=".7"/></body></body></worldbody></mujoco>')
     np.savez(tmp_path / "x.npz", qpos=[0.1, 0], qvel=[1.0, -4])
-    for e, made in (("0.5", True), ("0", False)):
-        done = run("simulate", tmp_path / "m.xml", "--init", tmp_path / "x.npz", "--steps", 30, "--contact", "method=impact", "--contact", f"restitution={e}", "-o", tmp_path / "o.npz")
+    for method, e, made in (("impact", "0.5", True), ("impact", "0", False), ("cones", "0.5", True), ("cones", "0", False), ("lcp", "0.5", True)):
+        done = run("simulate", tmp_path / "m.xml", "--init", tmp_path / "x.npz", "--steps", 30, "--contact", f"method={method}", "--contact", f"restitution={e}", "-o", tmp_path / "o.npz")
         told = meta(np.load(tmp_path / "o.npz")).get("energy_made")
         assert ("made" in done.stderr) == made and bool(told) == made
         if made:
             assert told["impacts"] == 1 and told["geoms"] == [0, 1] and told["joules"] > 100
             assert f"the impact of geom 0 'floor' and geom 1 'tip' made {told['joules']:.3g} J of kinetic energy" in done.stderr
     np.savez(tmp_path / "c.npz", qpos=np.ones((31, 2)))
-    for law, made in (("newton", True), ("capped", False)):
-        done = run("gradient", tmp_path / "m.xml", "--init", tmp_path / "x.npz", "--steps", 30, "--contact", "method=impact", "--contact", "restitution=.5",
+    for method, law, made in (("impact", "newton", True), ("impact", "capped", False), ("cones", "newton", True)):
+        done = run("gradient", tmp_path / "m.xml", "--init", tmp_path / "x.npz", "--steps", 30, "--contact", f"method={method}", "--contact", "restitution=.5",
                    "--contact", f"restitution_law={law}", "--cotangent", tmp_path / "c.npz", "-o", tmp_path / "g.npz")
         told = meta(np.load(tmp_path / "g.npz"))["certificate"].get("energy_made")
         assert ("J of kinetic energy" in done.stderr) == made and bool(told) == made
         if made:
             assert told["impacts"] == 1 and told["geoms"] == [0, 1] and told["joules"] > 100
+    np.savez(tmp_path / "touches.npz", qpos=[0.0999, 0], qvel=[1.0, -4])  # strikes in the first step
+    np.savez(tmp_path / "c.npz", qpos=np.ones((3, 2)))
+    run("gradient", tmp_path / "m.xml", "--init", tmp_path / "touches.npz", "--steps", 2, "--param", "timestep=.01", "--contact", "method=cones",
+        "--contact", "restitution=.5", "--cotangent", tmp_path / "c.npz", "-o", tmp_path / "g.npz")
+    assert meta(np.load(tmp_path / "g.npz"))["certificate"]["energy_made"]["step"] == 0
     done = run("simulate", tmp_path / "m.xml", "--steps", 1, "--contact", "method=cones", "--contact", "restitution_law=capped", "-o", tmp_path / "o.npz", code=3)
     assert "contact method cones does not go with restitution_law capped" in done.stderr

@@ -49,6 +49,13 @@ static void step(World *w) {
   if (status != pb_ok) fail_msg("%s", pbScratch_Error(w->s));
 }
 
+static const double *field(World *w, const char *name, int *rows) {
+  const double *data;
+  int cols;
+  assert_true(pbScratch_Field(w->s, name, &data, rows, &cols));
+  return data;
+}
+
 #define BLOCK                                                                                                       \
   "<mujoco><option timestep='0.01'/><worldbody><geom type='plane' size='9 9 .1' friction='.3'/><body pos='0 0 .1'>" \
   "<joint type='slide' axis='1 0 0'/><joint type='slide' axis='0 1 0'/><joint type='slide' axis='0 0 1'/>"          \
@@ -191,6 +198,216 @@ static void test_overlaps_come_apart(void **state) {
   }
 }
 
+// A double pendulum, nearly straight, strikes the floor with its tip.
+#define STRAIGHT                                                                                                           \
+  "<mujoco><option timestep='%g'/><worldbody><geom name='floor' type='plane' size='9 9 1' pos='0 0 %.17g' friction='%g'/>" \
+  "<body><joint axis='0 1 0'/><inertial pos='0 0 -.5' mass='1' diaginertia='.083 .083 .001'/><body pos='0 0 -1'>"          \
+  "<joint axis='0 1 0'/><inertial pos='0 0 -.5' mass='1' diaginertia='.083 .083 .001'/>"                                   \
+  "<geom type='sphere' size='.01' pos='0 0 -1' mass='0' friction='%g'/></body></body></worldbody></mujoco>"
+
+// A box let go on one edge rocks from edge to edge and comes to rest. No landing of an edge lifts it: energy grows by no more than
+// its weight times what the landing before it sank, less than the way of a step, and no corner leaves the floor.
+#define TILTED                                                                                                     \
+  "<mujoco><option timestep='%g'/><worldbody><geom type='plane' size='9 9 1' friction='.8'/><body pos='0 0 %.17g'" \
+  " euler='0 %.17g 0'><freejoint/><geom type='box' size='.1 .15 .2' density='1000' friction='.8'/></body></worldbody></mujoco>"
+
+// Kinetic and potential energy.
+static double box_energy(World *w) {
+  const double m = 24, *v = w->x + w->v, *I = (const double[]){m / 3 * (.0225 + .04), m / 3 * (.01 + .04), m / 3 * (.01 + .0225)};
+  double energy = m * 9.81 * w->x[w->q + 2];
+  for (int k = 0; k < 3; k++) energy += 0.5 * m * v[k] * v[k] + 0.5 * I[k] * v[3 + k] * v[3 + k];
+  return energy;
+}
+
+static double lowest_corner(const World *w) {
+  const double *q = w->x + w->q, half[3] = {.1, .15, .2};
+  const double up[3] = {2 * (q[4] * q[6] - q[3] * q[5]), 2 * (q[5] * q[6] + q[3] * q[4]), 1 - 2 * (q[4] * q[4] + q[5] * q[5])};
+  double low = q[2];
+  for (int k = 0; k < 3; k++) low -= fabs(up[k]) * half[k];
+  return low;
+}
+
+static void test_box_rocks_to_rest(void **state) {
+  (void)state;
+  static const double steps[] = {5e-3, 2e-3, 1e-3, 5e-4}, tilts[] = {.05, .2, .35};
+  for (int k = 0; k < 2 * 4 * 3; k++) {
+    double h = steps[k / 2 % 4], tilt = tilts[k / 8], weight = 24 * 9.81, least = INFINITY, grown = 0, high = -1;
+    World w;
+    char text[600];
+    snprintf(text, sizeof text, TILTED, h, .2 * cos(tilt) + .1 * sin(tilt), tilt * 180 / 3.14159265358979323846);
+    begin(&w, text, (const char *const[][2]){{"method", methods[k % 2]}, {NULL}});
+    double start = box_energy(&w), energy = start, most = start;
+
+    for (int i = 0; i < 3 / h; i++) {
+      step(&w);
+      energy = box_energy(&w);
+      grown = fmax(grown, energy - least), least = fmin(least, energy), most = fmax(most, energy);
+      high = fmax(high, lowest_corner(&w));
+    }
+
+    // speed of the edge that lands: less than 1 m/s
+    if (!(grown < weight * h && most - start < weight * h * 0.1 && high < 2e-5 && fabs(energy - weight * .2) < 1e-5))
+      fail_msg("%s, time step %g, from %g rad: energy grows by %.3g J, to %.3g J over the start, %.3g J over rest; hops %.3g m",
+               methods[k % 2], h, tilt, grown, most - start, energy - weight * .2, high);
+    end(&w);
+  }
+}
+
+// A run stopped anywhere in a landing and resumed by another scratch has the same bits, its report included.
+static void test_landing_resumes(void **state) {
+  (void)state;
+  static const char *const restitution[] = {"0", ".5"};
+  for (int k = 0; k < 4; k++) {
+    enum { count = 60 };
+    World w, other;
+    static double x[count + 1][200], made[count + 1];
+    char text[1000];
+    int landed = 0;
+    if (k / 2) snprintf(text, sizeof text, STRAIGHT, 1e-3, -2 * cos(0.5) - 0.0200001, .7, .7);
+    else snprintf(text, sizeof text, TILTED, 1e-3, .2 * cos(.2) + .1 * sin(.2) + .001, 11.459155902616464);
+    const char *const settings[][2] = {{"method", methods[k % 2]}, {"restitution", restitution[k / 2]}, {NULL}};
+    begin(&w, text, settings), begin(&other, text, settings);
+    if (k / 2) w.x[w.q] = 0.5, w.x[w.v] = 1, w.x[w.v + 1] = -4;
+
+    for (int i = 0; i < count; i++) {
+      memcpy(x[i], w.x, sizeof w.x);
+      step(&w);
+      made[i] = pbScratch_Report(w.s).gain;
+      landed += pbScratch_Report(w.s).rows > 0;
+    }
+    memcpy(x[count], w.x, sizeof w.x);
+    assert_true(landed > 0 && landed < count);
+
+    for (int from = 1; from < count; from++) {
+      pbScratch_Destroy(other.s);
+      good(pbScratch_Create(ctx, other.m, NULL, &other.s));
+      memcpy(other.x, x[from], sizeof other.x);
+      for (int i = from; i < count; i++) {
+        step(&other);
+        assert_true(pbScratch_Report(other.s).gain == made[i]);
+      }
+      assert_memory_equal(other.x, x[count], sizeof other.x);
+    }
+    end(&w), end(&other);
+  }
+}
+
+// A chain of three links that begins inside the floor comes out of it: not faster than weight takes back, e and friction or not.
+#define ARM                                                                                                       \
+  "<mujoco><option timestep='%g'/><worldbody><geom type='plane' size='9 9 1' friction='%g'/><body pos='0 0 %g'>"  \
+  "%s<geom type='capsule' fromto='0 0 0 .3 0 -.4' size='.02' mass='1' friction='%g'/><body pos='.3 0 -.4'>"       \
+  "<joint axis='0 1 0'/><geom type='capsule' fromto='0 0 0 -.2 0 -.4' size='.02' mass='.7' friction='%g'/>"       \
+  "<body pos='-.2 0 -.4'><joint axis='0 1 0'/><geom type='capsule' fromto='0 0 0 .2 0 -.38' size='.02' mass='.5'" \
+  " friction='%g'/></body></body></body></worldbody></mujoco>"
+
+static double kinetic_energy(World *w) {
+  int rows;
+  double energy = 0;
+  good(pbStep_Observe(w->m, w->theta, w->x, &(pbInput){0}, w->s, NULL));
+  pbScratch_Gather(w->s);
+  const double *M = field(w, "M", &rows);
+  for (int i = 0; i < w->nv * w->nv; i++) energy += 0.5 * w->x[w->v + i / w->nv] * M[i] * w->x[w->v + i % w->nv];
+  return energy;
+}
+
+static void test_arm_begins_in_the_floor(void **state) {
+  (void)state;
+  static const double frictions[] = {0, .7, 1.5}, depths[] = {.002, .02, .1};
+  static const char *const restitution[] = {"0", ".5"}, *const joints[] = {"<joint axis='0 1 0'/>", "<freejoint/>"};
+  for (int k = 0; k < 2 * 3 * 3 * 2 * 2; k++) {
+    double mu = frictions[k / 2 % 3], depth = depths[k / 6 % 3], h = 1e-3, made = 0, most = 0;
+    World w;
+    char text[1500];
+    snprintf(text, sizeof text, ARM, h, mu, 1.2 - depth, joints[k / 36], mu, mu, mu);
+    begin(&w, text, (const char *const[][2]){{"method", methods[k % 2]}, {"restitution", restitution[k / 18 % 2]}, {NULL}});
+    for (int i = 0; i < 3; i++) w.x[w.v + w.nv - 3 + i] = (const double[]){.5, -.5, 1}[i];
+
+    for (int i = 0; i < 200; i++) {
+      step(&w);
+      made += pbScratch_Report(w.s).gain;
+      most = fmax(most, kinetic_energy(&w));
+    }
+
+    double given = 0.1 + 2.2 * 9.81 * (depth + 0.2);  // at the start, by its lift, and of its own fall
+    if (!(most < given) || made > 0)
+      fail_msg("%s, %s, friction %g, restitution %s, %g m deep: %.3g J at most, not %.3g; %.3g J made", methods[k % 2],
+               joints[k / 36], mu, restitution[k / 18 % 2], depth, most, given, made);
+    end(&w);
+  }
+}
+
+// ---- energy of bounces ---------------------------------------------------------------------------------------------------
+// Of links of 1 m and 1 kg, by the rates of their own angles.
+static double pendulum_energy(const World *w, double bend) {
+  double a = w->x[w->v], b = a + w->x[w->v + 1];
+  return 0.5 * (0.083 + 0.25 + 1) * a * a + 0.5 * (0.083 + 0.25) * b * b + 0.5 * cos(bend) * a * b;
+}
+
+// An evaluation without a step makes nothing.
+static int told_by_observation(World *w) {
+  good(pbStep_Observe(w->m, w->theta, w->x, &(pbInput){0}, w->s, NULL));
+  return pbScratch_Report(w->s).gains;
+}
+
+// Newton's restitution makes energy where friction couples normals with slip, and the report has the joules, the nearer the
+// shorter the step; not without either of them.
+static void test_energy_made_is_told(void **state) {
+  (void)state;
+  static const double steps[] = {1e-3, 1e-4, 1e-5};
+  for (int k = 0; k < 2 * 3 * 3; k++) {
+    double h = steps[k / 2 % 3], friction = k / 6 == 1 ? 0 : 0.7, made = 0;
+    bool makes = k / 6 == 0;
+    int told = 0;
+    World w;
+    char text[1000];
+    pbReport report = {0};
+    snprintf(text, sizeof text, STRAIGHT, h, -2 * cos(0.5) - 0.0100001, friction, friction);
+    begin(&w, text, (const char *const[][2]){{"method", methods[k % 2]}, {"restitution", k / 6 == 2 ? "0" : ".5"}, {NULL}});
+    w.x[w.q] = 0.5, w.x[w.v] = 1, w.x[w.v + 1] = -4;
+
+    for (int i = 0; i < 6; i++) {
+      double bend = w.x[w.q + 1], before = pendulum_energy(&w, bend);
+      step(&w);
+      double change = pendulum_energy(&w, bend) - before;
+      if (fabs(change) > fabs(made)) made = change;
+      if (pbScratch_Report(w.s).gains) report = pbScratch_Report(w.s), told++;
+    }
+
+    if (told != makes || (makes && !(fabs(report.gain - made) < 40 * h * made && made > 300)))
+      fail_msg("%s, friction %g, time step %g: %d told, %.6g J of %.6g", methods[k % 2], friction, h, told, report.gain, made);
+    if (makes) assert_true(report.gains == 1 && report.gaining[0] == 0 && report.gaining[1] == 1);
+    if (makes) assert_int_equal(told_by_observation(&w), 0);
+    end(&w);
+  }
+}
+
+// Bounces of a spinning ball and of a box that lands flat make none, elastic ones included, at any phase of a step.
+static void test_bounces_make_no_energy(void **state) {
+  (void)state;
+  static const char *const geoms[] = {"type='sphere' size='.1' friction='.5'", "type='box' size='.1 .12 .1' friction='.5'"};
+  static const char *const all[] = {"lcp", "cones", "sweeps"}, *const restitution[] = {".5", ".8", "1"};
+  for (int k = 0; k < 2 * 3 * 3 * 4; k++) {
+    double h = 2e-3;
+    bool ball = k % 2 == 0, bounced = false;
+    World w;
+    char text[600];
+    snprintf(text, sizeof text, DROP, h, 0.3 + 2 * h * (k / 18) / 4, geoms[k % 2]);
+    begin(&w, text, (const char *const[][2]){{"method", all[k / 2 % 3]}, {"restitution", restitution[k / 6 % 3]}, {NULL}});
+    w.x[w.v] = 0.7, w.x[w.v + 1] = -0.4;
+    if (ball) w.x[w.v + 3] = 5, w.x[w.v + 4] = -20, w.x[w.v + 5] = 9;
+
+    for (int i = 0; i < 400; i++) {
+      step(&w);
+      pbReport report = pbScratch_Report(w.s);
+      bounced = bounced || report.rows > 0;
+      if (report.gains)
+        fail_msg("%s, %s, restitution %s, step %d: %.3g J", geoms[k % 2], all[k / 2 % 3], restitution[k / 6 % 3], i, report.gain);
+    }
+    assert_true(bounced);
+    end(&w);
+  }
+}
+
 // ---- against the layer --------------------------------------------------------------------------------------------------
 #define HEAP                                                                                                                \
   "<mujoco><option timestep='0.005'/><default><geom friction='.6' density='800'/></default><worldbody>"                     \
@@ -199,13 +416,6 @@ static void test_overlaps_come_apart(void **state) {
   "<body pos='.05 .02 .34' euler='0 0 25'><freejoint/><geom type='box' size='.1 .1 .1'/></body>"                            \
   "<body pos='.3 .1 .1'><freejoint/><geom size='.08'/></body><body pos='-.1 .05 .37'><freejoint/><geom size='.06'/></body>" \
   "</worldbody><sensor><touch site='all'/></sensor></mujoco>"
-
-static const double *field(World *w, const char *name, int *rows) {
-  const double *data;
-  int cols;
-  assert_true(pbScratch_Field(w->s, name, &data, rows, &cols));
-  return data;
-}
 
 // Accelerations as pbCones_Solve and pbLcp_Solve (four directions) find them from M, J, aref and the forces.
 static void layer(World *w, int rows, bool cones, double *a) {
@@ -467,6 +677,11 @@ int main(void) {
       cmocka_unit_test(test_lands_at_rest),
       cmocka_unit_test(test_bounces_off_its_landing),
       cmocka_unit_test(test_overlaps_come_apart),
+      cmocka_unit_test(test_box_rocks_to_rest),
+      cmocka_unit_test(test_landing_resumes),
+      cmocka_unit_test(test_arm_begins_in_the_floor),
+      cmocka_unit_test(test_energy_made_is_told),
+      cmocka_unit_test(test_bounces_make_no_energy),
       cmocka_unit_test(test_gradients),
       cmocka_unit_test(test_redundant_rows),
       cmocka_unit_test(test_sweeps_converge),

@@ -772,6 +772,81 @@ static void test_capped_scenes(void **state) {
   }
 }
 
+// The double pendulum falls back on the floor again and again. At w->x: does its next impact make energy under Newton's law?
+static void hopping_pendulum(World *w, const char *which) {
+  char text[1000];
+  snprintf(text, sizeof text, STRAIGHT, -2 * cos(0.5) - 0.0100001, 0.7, 0.7);
+  law = which;
+  begin(w, text, "RK4", 0.005, 0.8);
+  law = "newton";
+  w->theta[w->m->gravity - w->m->theta0 + 2] = -9.81;
+  w->q[0] = 0.5, w->v[0] = 0.5, w->v[1] = 2;
+}
+
+// Along a tangent of the start, or where that is NULL one parameter: how much c . end changes over so many steps, by differences.
+static double change_of_end(World *w, const double *start, int steps, const double *c, const double *tangent, size_t by) {
+  const double t = 3e-7, value = w->theta[by];
+  double finish[2][most], d[most], change = 0;
+
+  for (int side = 0; side < 2; side++) {
+    memcpy(w->x, start, sizeof w->x);
+    if (tangent) pbState_Move(w->m, w->x, tangent, side ? t : -t);
+    else w->theta[by] = value + (side ? t : -t);
+    for (int k = 0; k < steps; k++) step(w);
+    memcpy(finish[side], w->x, sizeof w->x);
+    w->theta[by] = value;
+  }
+
+  pbState_Difference(w->m, finish[0], finish[1], d);
+  for (int i = 0; i < w->n; i++) change += c[i] * d[i] / (2 * t);
+  return change;
+}
+
+// Several capped impacts in one rollout, others between them: the pullback through all of it against differences.
+static void test_many_capped_impacts(void **state) {
+  (void)state;
+  enum { steps = 305, n = 4 };
+  static double records[steps][4 * most];
+  World w, newton;
+  double start[most], bar[2][most] = {{0.3, -0.7, 0.2, 0.5}}, theta_bar[most_theta] = {0}, size = 0;
+  int impacts = 0, capped = 0;
+
+  hopping_pendulum(&w, "capped"), hopping_pendulum(&newton, "newton");
+  memcpy(start, w.x, sizeof start);
+  for (int k = 0; k < steps; k++) {
+    memcpy(newton.x, w.x, sizeof w.x);
+    int struck = step(&w);
+    memcpy(records[k], w.record, sizeof w.record);
+    assert_int_equal(pbScratch_Report(w.s).gains, 0);
+    impacts += struck;
+    if (struck && step(&newton)) capped += pbScratch_Report(newton.s).gains;
+  }
+  if (impacts < 5 || capped < 3 || capped == impacts) fail_msg("%d impacts, %d capped", impacts, capped);
+
+  const double c[n] = {0.3, -0.7, 0.2, 0.5};
+  pbInput input = input_of(&w);
+  for (int k = steps - 1; k >= 0; k--) {
+    memset(bar[1], 0, sizeof bar[1]);
+    good(pbStep_Vjp(w.m, w.theta, records[k], &input, bar[0], NULL, w.s, bar[1], NULL, theta_bar));
+    memcpy(bar[0], bar[1], sizeof bar[0]);
+  }
+
+  for (int j = 0; j < n; j++) size = fmax(size, fabs(bar[0][j]));
+  for (int j = 0; j < n; j++) {
+    double e[n] = {0};
+    e[j] = 1;
+    near(change_of_end(&w, start, steps, c, e, 0), bar[0][j], 1e-5 * size);
+  }
+  const size_t by[] = {(size_t)(w.m->geom_friction - w.m->theta0), (size_t)(w.m->body_mass - w.m->theta0) + 2,
+                       (size_t)(w.m->gravity - w.m->theta0) + 2, (size_t)(w.m->geom_restitution - w.m->theta0)};
+  for (int j = 0; j < 4; j++) {
+    double change = change_of_end(&w, start, steps, c, NULL, by[j]);
+    near(change, theta_bar[by[j]], 1e-5 * fabs(theta_bar[by[j]]));
+    assert_true(change != 0);
+  }
+  end(&w), end(&newton);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_bouncing_ball),
@@ -792,6 +867,7 @@ int main(void) {
       cmocka_unit_test(test_capped_energy),
       cmocka_unit_test(test_capped_is_newton),
       cmocka_unit_test(test_capped_scenes),
+      cmocka_unit_test(test_many_capped_impacts),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }
