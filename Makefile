@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help build configure build-tests build-cases demo test unit oracle golden threads validate validate-quick check-all bench bench-contacts bench-sparse bench-energy bench-deform fuzz check-format format tidy coverage faults install clean
+.PHONY: help build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-energy bench-deform fuzz check-format format tidy coverage faults install clean
 
 help:
 	@echo 'make build          the program build/release/pullback and the libraries beside it'
@@ -22,6 +22,7 @@ help:
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
 	@echo 'make unit, oracle   the parts of make test: C tests; tests against MuJoCo [PYTEST_ARGS="-k name"]'
 	@echo 'make golden         store the bits of trajectories and derivatives anew (tests/conformance/golden), after a change that is meant to alter them'
+	@echo 'make check-style    what makes functions hard to read, counted; no folder may get worse [WORST=5 FOLDER=src/solve STORE=1]'
 	@echo 'make threads        one model in several threads, under the thread sanitizer'
 	@echo 'make faults         plant faults one by one and see that the tests turn red [SHARE=12 SEED=x: so many of them, chosen by x]'
 	@echo 'make check-format, format, tidy, coverage, install, clean'
@@ -122,6 +123,9 @@ SOURCES = $(shell git ls-files '*.c' '*.h')
 check-format:
 	@tools/setup format
 	@echo $(SOURCES) | xargs -P $(JOBS) -n 40 clang-format --dry-run --Werror
+# Counts may only fall: tools/style_counts.csv. STORE=1 stores what is better; STORE=1 MOVED=1 after code went between folders.
+check-style:
+	@python3 tools/check_style.py $(if $(WORST),--worst $(WORST)) $(if $(FOLDER),--folder $(FOLDER)) $(if $(STORE),--store) $(if $(MOVED),--moved)
 format:
 	@clang-format -i $(SOURCES)
 tidy: build
