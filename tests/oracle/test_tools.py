@@ -8,6 +8,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "tools"))
 import c_source  # noqa: E402
 import check_style  # noqa: E402
+import measure_house  # noqa: E402
 
 RIGHT = r'''// What it is.
 #include <stdio.h>
@@ -163,3 +164,12 @@ def test_a_quantity_is_stored_as_it_was_read(tmp_path):
     stored = {"src/a": sums(commas=3), "io": sums()}
     check_style.write_stored(stored, tmp_path / "counts.csv")
     assert check_style.read_stored(tmp_path / "counts.csv") == stored
+
+
+def test_the_measures_of_a_sample(tmp_path):
+    (tmp_path / "a.c").write_text(in_function("int abc = 1;\n\nabc++, n++;") + "#if A\n#endif\n")
+    found = measure_house.measure([tmp_path])
+    assert found["functions"] == 1 and found["lines of a function: longest"] == 5
+    assert found["blank lines in bodies %"] == 33.3 and found["comma operators / 1000 lines"] == 125
+    assert found["names of 1 or 2 letters %"] == 50 and found["characters a line of code"] == 11.5
+    assert found["#if / 1000 lines without guards"] == 125
