@@ -151,11 +151,12 @@ static void plane_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylind
   turn_rate(daxis, axis);
   v3_scale(m, axis, slope);
   v3_subfrom(m, n);
-  double len2 = v3_dot(m, m);
-  if (len2 >= PB_TINY * PB_TINY) {
-    double inv = 1 / sqrt(len2);
+  double len2 = v3_dot(m, m), inv = 1 / sqrt(len2);
+  bool upright = len2 < PB_UPRIGHT * PB_UPRIGHT;
+  if (len2 >= PB_TINY * PB_TINY) v3_scale(u, m, inv);
+  else m3_col(u, cylinder->mat, 0);
+  if (!upright) {
     row dslope, along;
-    v3_scale(u, m, inv);
     dot_rate(dslope, n, daxis);
     for (int i = 0; i < 3; i++) {
       for (int c = 0; c < COLUMNS; c++) du[i][c] = inv * (daxis[i][c] * slope + axis[i] * dslope[c]);
@@ -164,7 +165,6 @@ static void plane_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylind
     for (int c = 0; c < COLUMNS; c++) along[c] = -along[c];
     add_rate(du, u, along);
   } else {
-    m3_col(u, cylinder->mat, 0);
     turn_rate(du, u);
   }
   v3_cross(side, u, axis);
@@ -187,10 +187,13 @@ static void plane_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylind
       point[i][SIZE2] += x[0] * u[i];
       point[i][SIZE2 + 1] += x[1] * axis[i];
     }
-    dot_rate(dist, n, point);  // without the sideways part, which the primal takes for level
+    dot_rate(dist, n, point);
     for (int i = 0; i < 3; i++) {
       for (int c = 0; c < 3; c++) point[i][c] += lateral * radius * dside[i][c];
       point[i][SIZE2] += lateral * side[i];
+    }
+    if (upright) dot_rate(dist, n, point);  // else the sideways part is level
+    for (int i = 0; i < 3; i++) {
       for (int c = 0; c < COLUMNS; c++) j[k].d[POS + i][c] = point[i][c] - 0.5 * n[i] * dist[c];
     }
     memcpy(j[k].d[DIST], dist, sizeof dist);
@@ -309,7 +312,8 @@ static void sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cyli
 }
 
 // Stationary points along unit axes at lengths s1, s2 with b = a1 . a2:
-//   s1 - b s2 = u = a1 . (p2 - p1),  s2 - b s1 = v = a2 . (p1 - p2); a clamped one is +-half instead of its equation
+//   s1 - b s2 = u = a1 . (p2 - p1),  s2 - b s1 = v = a2 . (p1 - p2); a clamped one is +-half instead of its equation, at a tie
+// the mean of both
 static void segment_rates(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, const double a1[3], const double a2[3],
                           const segment_pair *near, row ds1, row ds2) {
   double dif[3], turn_v[3], turn_b[3], b = v3_dot(a1, a2), s1 = near->x1 * shape1->size[1], s2 = near->x2 * shape2->size[1];
@@ -323,16 +327,19 @@ static void segment_rates(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
   }
   memset(ds1, 0, sizeof(row));
   memset(ds2, 0, sizeof(row));
-  if (near->free1 && near->free2) {
+  if (near->share1 == 1 && near->share2 == 1) {
     double inv = 1 / v3_dot(turn_b, turn_b);  // 1 - b^2
     for (int c = 0; c < COLUMNS; c++) ds1[c] = (r1[c] + b * r2[c]) * inv, ds2[c] = (r2[c] + b * r1[c]) * inv;
     return;
   }
-  if (!near->free1) ds1[SIZE1 + 1] = near->x1;
-  if (!near->free2) ds2[SIZE2 + 1] = near->x2;
+  // each follows the other's end
+  double at1 = near->share1 < 1 ? near->x1 : 0, at2 = near->share2 < 1 ? near->x2 : 0;
   for (int c = 0; c < COLUMNS; c++) {
-    if (near->free1) ds1[c] = r1[c] + b * ds2[c];
-    if (near->free2) ds2[c] = r2[c] + b * ds1[c];
+    double end1 = c == SIZE1 + 1 ? at1 : 0, end2 = c == SIZE2 + 1 ? at2 : 0;
+    if (near->share1 > 0) ds1[c] = near->share1 * (r1[c] + b * end2);
+    if (near->share2 > 0) ds2[c] = near->share2 * (r2[c] + b * end1);
+    ds1[c] += (1 - near->share1) * end1;
+    ds2[c] += (1 - near->share2) * end2;
   }
 }
 

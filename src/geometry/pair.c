@@ -52,6 +52,19 @@ static void plane_point(const num point[3], const num normal[3], num dist, NUM(p
   v3_zero(hit->hint);
 }
 
+// v keeps its value and turns with a shape; its length follows that of `size`, where it is not zero.
+static void turn_with(const num mat[9], num size, num v[3]) {
+  double local[3] = {0}, growth = re(size) > 0 ? im(size) / re(size) : 0;
+  for (int k = 0; k < 3; k++) {
+    for (int i = 0; i < 3; i++) local[k] += re(mat[3 * i + k]) * re(v[i]);
+  }
+  for (int i = 0; i < 3; i++) {
+    double slope = growth * re(v[i]);
+    for (int k = 0; k < 3; k++) slope += im(mat[3 * i + k]) * local[k];
+    v[i] = num_make(re(v[i]), slope);
+  }
+}
+
 // Up to four points: the lowest of the rim, the same on the other rim (lying), two more of the lower rim (standing).
 int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, NUM(pbHit) *hits) {
   num normal[3], axis[3], down[3], dif[3], point[3];
@@ -76,6 +89,8 @@ int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinde
     m3_col(down, cylinder->mat, 0);
     v3_scale(down, down, radius);
   }
+  bool upright = re(len2) < PB_UPRIGHT * PB_UPRIGHT;
+  if (PB_IS_COMPLEX && upright) turn_with(cylinder->mat, radius, down);
   num drop = v3_dot(down, normal), along = slope * cylinder->size[1];
   v3_scale(axis, axis, cylinder->size[1]);
 
@@ -97,10 +112,11 @@ int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinde
     v3_scale(side, side, radius * (sqrt(3.0) / 2));
     v3_along(base, cylinder->pos, down, -0.5);
     v3_addto(base, axis);
+    num lift = num_make(0, upright ? im(v3_dot(side, normal)) : 0);  // else the side is level
     v3_add(point, base, side);
-    plane_point(point, normal, third, &hits[count++]);
+    plane_point(point, normal, PB_IS_COMPLEX ? third + lift : third, &hits[count++]);
     v3_sub(point, base, side);
-    plane_point(point, normal, third, &hits[count++]);
+    plane_point(point, normal, PB_IS_COMPLEX ? third - lift : third, &hits[count++]);
   }
   return count;
 }
@@ -175,15 +191,17 @@ static int sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, doubl
   return NUM(pbSphere_Box)(sphere->pos, sphere->size[0], box, margin, hits);
 }
 
+static void half_axis(const NUM(pbShape) *capsule, num axis[3]) {
+  m3_col(axis, capsule->mat, 2);
+  v3_scale(axis, axis, capsule->size[1]);
+}
+
 static int capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, NUM(pbHit) *hits) {
   num axis1[3], axis2[3], dif[3];
   v3_sub(dif, s2->pos, s1->pos);
   double reach = margin + re(s1->size[0]) + re(s2->size[0]) + re(s1->size[1]) + re(s2->size[1]);
   if (!(re(v3_dot(dif, dif)) <= reach * reach * (1 + 1e-9))) return 0;
-  m3_col(axis1, s1->mat, 2);
-  m3_col(axis2, s2->mat, 2);
-  v3_scale(axis1, axis1, s1->size[1]);
-  v3_scale(axis2, axis2, s2->size[1]);
+  half_axis(s1, axis1), half_axis(s2, axis2);
   segment_pair nearest[2];
   int found = nearest_on_segments(s1->pos, axis1, s2->pos, axis2, nearest), count = 0;
   for (int k = 0; k < found; k++) {
@@ -222,3 +240,27 @@ int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, 
   }
 #undef PAIR
 }
+
+#if !PB_IS_COMPLEX
+static int capsules_feature(const NUM(pbShape) *s1, const NUM(pbShape) *s2) {
+  double axis1[3], axis2[3];
+  segment_pair nearest[2];
+  half_axis(s1, axis1), half_axis(s2, axis2);
+  int found = nearest_on_segments(s1->pos, axis1, s2->pos, axis2, nearest), feature = found;
+  for (int k = 0; k < found; k++) {
+    if (nearest[k].share1 == 0.5 || nearest[k].share2 == 0.5) return -1;
+    feature = 4 * feature + 2 * (nearest[k].share1 > 0) + (nearest[k].share2 > 0);
+  }
+  return feature;
+}
+
+int NUM(pbPair_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2) {
+  if (shape1->type == pb_geomCapsule && shape2->type == pb_geomCapsule) return capsules_feature(shape1, shape2);
+  if (shape1->type != pb_geomPlane || shape2->type != pb_geomCylinder) return 0;
+  double normal[3], axis[3], across[3];
+  m3_col(normal, shape1->mat, 2);
+  m3_col(axis, shape2->mat, 2);
+  v3_cross(across, normal, axis);
+  return v3_dot(across, across) < PB_UPRIGHT * PB_UPRIGHT ? -1 : 0;
+}
+#endif

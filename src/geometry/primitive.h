@@ -30,6 +30,11 @@ static inline void coincident_normal(const num mat1[9], const num mat2[9], num n
   }
 }
 
+// A cylinder whose axis is nearer to a plane's normal than this (its sine) counts as upright: which radius is steepest is rounding there
+// (its part along the normal, the square of this, is a difference of numbers near 1). Slopes are those of points that turn with the
+// cylinder, which to first order move its load as the points of the steepest radius do: so differences over larger moves say too.
+#define PB_UPRIGHT 1e-6
+
 // Ball of radius r1 about c1 against ball of radius r2 about c2. mat1, mat2: frames that give the normal where the centres
 // coincide.
 static inline int ball_ball(const num c1[3], const num mat1[9], num r1, const num c2[3], const num mat2[9], num r2, double margin,
@@ -65,15 +70,27 @@ static inline int plane_ball(const num origin[3], const num normal[3], const num
   return 1;
 }
 
-// Which points of two segments are nearest: x in [-1, 1] along each; free: interior stationary value, else an end.
+// Which points of two segments are nearest: x in [-1, 1] along each; share: how far it follows its stationary value instead of an
+// end: 1 inside, 0 at an end, 0.5 at a tie of both.
 typedef struct segment_pair {
   num x1, x2;
-  bool free1, free2;
+  double share1, share2;
 } segment_pair;
 
-static inline num clip_unit(num x, bool *is_free) {
-  *is_free = !(re(x) < -1 || re(x) > 1);
+// Relative to a half length: what is nearer to an end is at that end to rounding.
+#define SEGMENT_TIE 1e-10
+
+static inline num clip_unit(num x, double *share) {
+  *share = !(re(x) < -1 || re(x) > 1);
   return re(x) < -1 ? -1 : re(x) > 1 ? 1 : x;
+}
+
+// The same; at an end to rounding the value is as it was and the slope half of that inside, which is the central difference.
+static inline num clip_evenly(num x, double *share) {
+  num clipped = clip_unit(x, share);
+  if (!(fabs(fabs(re(x)) - 1) <= SEGMENT_TIE)) return clipped;
+  *share = 0.5;
+  return num_make(re(clipped), 0.5 * im(x));
 }
 
 // sin^2 of the angle below which MuJoCo 4.0.0 takes capsules for parallel (measured)
@@ -94,29 +111,41 @@ static inline int nearest_on_segments(const num c1[3], const num axis1[3], const
   num det = v3_dot(cross, cross);  // a c - b^2 without cancellation
   if (re(det) >= PARALLEL_AXES * re(a) * re(c)) {
     num x1 = num_div(c * u - b * v, det), x2 = num_div(a * v - b * u, det);
-    bool free1 = true, free2 = true;
+    double share1 = 1, share2 = 1;
     if (re(x1) > 1) {
-      x1 = 1, free1 = false;
+      x1 = 1, share1 = 0;
       x2 = num_div(v - b, c);
     } else if (re(x1) < -1) {
-      x1 = -1, free1 = false;
+      x1 = -1, share1 = 0;
       x2 = num_div(v + b, c);
     }
     if (re(x2) > 1) {
-      x2 = 1, free2 = false;
-      x1 = clip_unit(num_div(u - b, a), &free1);
+      x2 = 1, share2 = 0;
+      x1 = clip_unit(num_div(u - b, a), &share1);
     } else if (re(x2) < -1) {
-      x2 = -1, free2 = false;
-      x1 = clip_unit(num_div(u + b, a), &free1);
+      x2 = -1, share2 = 0;
+      x1 = clip_unit(num_div(u + b, a), &share1);
     }
-    out[0] = (segment_pair){x1, x2, free1, free2};
+    out[0] = (segment_pair){x1, x2, share1, share2};
     return 1;
   }
   for (int k = 0; k < 2; k++) {
     segment_pair *p = &out[k];
-    p->x1 = k ? 1 : -1, p->free1 = false;
-    p->x2 = clip_unit(num_div(v - p->x1 * b, c), &p->free2);
-    if (!p->free2) p->x1 = clip_unit(num_div(u - p->x2 * b, a), &p->free1);
+    double end1 = k ? 1 : -1;
+    num on2 = num_div(v - end1 * b, c);
+    p->x1 = end1, p->share1 = 0;
+    p->x2 = clip_evenly(on2, &p->share2);
+    if (p->share2 == 1) continue;
+    double end2 = re(on2) > 0 ? 1 : -1;
+    num on1 = num_div(u - end2 * b, a);
+    if (p->share2 == 0) {
+      p->x1 = re(on1) * end1 < 0 ? clip_evenly(on1, &p->share1) : clip_unit(on1, &p->share1);
+      continue;
+    }
+    bool same_end = end1 * end2 * re(b) < 0;
+    double value = fabs(re(on2)) > 1 ? re(clip_unit(on1, &p->share1)) : end1;
+    p->share1 = same_end ? 0.5 : 0;  // both end here, or one begins where the other ends
+    p->x1 = num_make(value, p->share1 * im(on1));
   }
   return 2;
 }

@@ -388,7 +388,7 @@ static verdict compare(const at *a, const vectors *d, bool theta, quotient *q) {
     before = q->value;
     if (!(change < gap / 8) || !(noise < gap / 8)) continue;
     uint64_t middle;
-    if (!evaluate(a, d, 0, theta, 2, &middle) || middle != branch[0]) return undecided;
+    if (!evaluate(a, d, 0, theta, 2, &middle) || middle != branch[0] || !middle) return undecided;
     double bend = fabs(product_between(a, 2, 1) - product_between(a, 0, 2)) / h;
     return bend < gap / 8 ? differs : undecided;
   }

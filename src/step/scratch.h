@@ -62,7 +62,8 @@ char *pbScratch_KindName(const pbScratch *s, int kind, int id, char *text, size_
 void pbScratch_NoteSolve(pbScratch *s);
 void pbScratch_NoteBounces(pbScratch *s);  // bounce.c: the report's gains of a step with hard contact
 // Of the solve last factored: condition number, its diagonal scaled to one (a lower bound). Of the last step: a number for the
-// branches it took (two steps on the same ones have the same); the row that pushes most, in words, "" where none does.
+// branches it took (two steps on the same ones have the same; 0: features of a contact tie); the row that pushes most, in words,
+// "" where none does.
 double pbScratch_Condition(const pbScratch *s);
 uint64_t pbScratch_Branch(const pbScratch *s);
 char *pbScratch_StrongestRow(const pbScratch *s, char *text, size_t size);

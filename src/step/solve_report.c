@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "contact/contact.h"
 #include "solve/newton.h"
 #include "step/scratch.h"
 
@@ -73,7 +74,13 @@ double pbScratch_Condition(const pbScratch *s) {
   return worst;
 }
 
-// FNV-1a over what decides: rows and the zones of their potentials, contacts.
+static int feature(const pbWork_r *w, const pbContact_r *c) {
+  pbShape_r s1, s2;
+  geom_shape(w, c->geom1, &s1), geom_shape(w, c->geom2, &s2);
+  return pbPair_Feature_r(&s1, &s2);
+}
+
+// FNV-1a over what decides: rows and the zones of their potentials, contacts and their features.
 static uint64_t mix(uint64_t hash, int value) { return (hash ^ (uint64_t)(unsigned)value) * 1099511628211u; }
 
 uint64_t pbScratch_Branch(const pbScratch *s) {
@@ -81,8 +88,11 @@ uint64_t pbScratch_Branch(const pbScratch *s) {
   uint64_t hash = 14695981039346656037u;
   for (const pbRow_r *r = w->row; r < w->row + w->nrow; r++) {
     hash = mix(mix(mix(mix(hash, (int)r->kind), r->kind == pb_rowContact ? 0 : r->id), (int)r->side), (int)r->zone);
+    if (r->kind != pb_rowContact) continue;
     const pbContact_r *c = w->contact + r->id;
-    if (r->kind == pb_rowContact) hash = mix(mix(mix(hash, c->geom1), c->geom2), c->hit);
+    int met = feature(w, c);
+    if (met < 0) return 0;
+    hash = mix(mix(mix(mix(hash, c->geom1), c->geom2), c->hit), met);
   }
   return s->impacts ? mix(hash, s->report.contacts) : hash;
 }

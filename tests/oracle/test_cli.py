@@ -213,6 +213,15 @@ def test_a_right_gradient_is_not_called_off(run, tmp_path, method):
     assert "did you mean 'steps'" in run(*base, "--spot-check", "step", code=2).stderr
 
 
+def test_a_right_gradient_at_a_tie_is_not_called_off(run, tmp_path):
+    """A cylinder stands upright and capsules lie side by side: any small move takes one of two branches there, at every length."""
+    rng = np.random.default_rng(5)
+    np.savez(tmp_path / "c.npz", qpos=rng.normal(size=37), qvel=rng.normal(size=37))
+    for seed in range(8):
+        said = run("gradient", HERE / "models" / "margins.xml", "--cotangent", tmp_path / "c.npz", "--steps", 30, "--seed", seed, "--strict", "-o", tmp_path / "g.npz")
+        assert said.stderr == ""
+
+
 def test_a_wrong_gradient_is_called_off(run, tmp_path):
     """Sweeps that have not settled: the derivative of the fixed point is that of another program."""
     (tmp_path / "pile.xml").write_text(PILE)

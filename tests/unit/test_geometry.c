@@ -393,6 +393,109 @@ static void test_combined_directions(void **unused) {
   }
 }
 
+// ---- ties -----------------------------------------------------------------------------------------------------------
+static void check_exact(const char *what, const pbShape_r *s1, const pbShape_r *s2, int column, int count,
+                        const pbHitJacobian *jac) {
+  double way[12] = {0}, exact[PB_MAX_HITS][10];
+  way[column] = 1;
+  complex_step(s1, s2, 0.1, way, count, exact);
+  for (int k = 0; k < count * 10; k++) {
+    double d = jac[k / 10].d[k % 10][column];
+    if (!(fabs(d - exact[k / 10][k % 10]) < 1e-12 * (1 + fabs(d))))
+      fail_msg("%s, contact %d row %d column %d: %.12g, complex step %.12g", what, k / 10, k % 10, column, d,
+               exact[k / 10][k % 10]);
+  }
+}
+
+// Parallel capsules touch at both ends of their overlap. Where two ends lie side by side both bound it, and the slopes are the central
+// differences: half of those of either.
+static void test_capsules_side_by_side(void **unused) {
+  (void)unused;
+  const struct {
+    const char *what;
+    double half, along, way;  // of the second: half length, place along the first, direction
+  } ties[] = {{"both ends", 0.3, 0, 1},
+              {"both ends, opposite", 0.3, 0, -1},
+              {"upper ends", 0.2, 0.1, 1},
+              {"lower ends", 0.2, -0.1, 1},
+              {"lower ends, opposite", 0.5, 0.2, -1},
+              {"both ends to rounding", 0.3, 4e-16, 1},
+              {"one behind the other", 0.2, 0.5, 1}};
+  for (size_t i = 0; i < sizeof ties / sizeof *ties; i++) {
+    pbShape_r s1, s2;
+    pbHit_r hits[PB_MAX_HITS], up[PB_MAX_HITS], down[PB_MAX_HITS];
+    pbHitJacobian jac[PB_MAX_HITS];
+    upright(&s1, pb_geomCapsule, 0.1, 0.2, 0.3, 0.1, 0.3, 0);
+    upright(&s2, pb_geomCapsule, 0.31, 0.2, 0.3 + ties[i].along, 0.1, ties[i].half, 0);
+    s2.mat[4] = s2.mat[8] = ties[i].way;
+    assert_int_equal(pbPair_Collide_r(&s1, &s2, 0.1, hits), 2);
+    assert_int_equal(pbPair_Feature_r(&s1, &s2), -1);
+    pbPair_Jacobian_r(&s1, &s2, 0.1, 2, hits, jac);
+    for (int column = 0; column < 12; column++) {
+      const double h = 1e-6;
+      if (column == 8 || column == 11) continue;  // no size
+      check_exact(ties[i].what, &s1, &s2, column, 2, jac);
+      assert_int_equal(moved(&s1, &s2, 0.1, column, h, up), 2);
+      assert_int_equal(moved(&s1, &s2, 0.1, column, -h, down), 2);
+      for (int k = 0; k < 20; k++) {
+        double d = jac[k / 10].d[k % 10][column], wanted = (rows(&up[k / 10])[k % 10] - rows(&down[k / 10])[k % 10]) / (2 * h);
+        if (!(fabs(d - wanted) < 1e-5))
+          fail_msg("%s, contact %d row %d column %d: %.9g, difference %.9g", ties[i].what, k / 10, k % 10, column, d, wanted);
+      }
+    }
+  }
+}
+
+// Force and torque about the cylinder's centre, of forces along the normal that are proportional to depth.
+static void load(const pbHit_r *hits, int count, const double center[3], double out[6]) {
+  memset(out, 0, 6 * sizeof *out);
+  for (int k = 0; k < count; k++) {
+    double arm[3], torque[3], force = 0.01 - hits[k].dist;
+    v3_sub(arm, hits[k].pos, center);
+    v3_cross(torque, arm, hits[k].normal);
+    for (int i = 0; i < 3; i++) out[i] += force * hits[k].normal[i], out[3 + i] += force * torque[i];
+  }
+}
+
+// A cylinder that stands on a plane, upright or nearly: its contacts jump around the rim as it tilts, but not what they hold. That
+// has the slopes of contacts that stay with the cylinder.
+static void test_standing_cylinder(void **unused) {
+  (void)unused;
+  for (double tilt = 0; tilt<1e-6; tilt = tilt> 0 ? 100 * tilt : 1e-17) {
+    pbShape_r plane, cylinder;
+    pbHit_r hits[PB_MAX_HITS], up[PB_MAX_HITS], down[PB_MAX_HITS];
+    pbHitJacobian jac[PB_MAX_HITS];
+    double q[4] = {1, 0.5 * tilt * 0.8, 0.5 * tilt * 0.6, 0};
+    upright(&plane, pb_geomPlane, 0, 0, 0, 1, 1, 1);
+    upright(&cylinder, pb_geomCylinder, 0.1, 0.2, 0.299, 0.2, 0.3, 0);
+    quat_to_mat(cylinder.mat, q);
+    int count = pbPair_Collide_r(&plane, &cylinder, 0.1, hits);
+    assert_int_equal(count, 3);
+    assert_int_equal(pbPair_Feature_r(&plane, &cylinder), -1);
+    pbPair_Jacobian_r(&plane, &cylinder, 0.1, count, hits, jac);
+    for (int column = 0; column < 6; column++) {
+      const double h = 1e-4;
+      double held[2][6], rate[2][6];
+      pbHit_r ahead[PB_MAX_HITS], behind[PB_MAX_HITS];
+      check_exact("a standing cylinder", &plane, &cylinder, column, count, jac);
+      memcpy(ahead, hits, sizeof hits), memcpy(behind, hits, sizeof hits);
+      for (int k = 0; k < 10 * count; k++) {
+        double step = h * jac[k / 10].d[k % 10][column];
+        (&ahead[k / 10].dist)[k % 10] += step, (&behind[k / 10].dist)[k % 10] -= step;
+      }
+      assert_int_equal(moved(&plane, &cylinder, 0.1, column, h, up), 3);
+      assert_int_equal(moved(&plane, &cylinder, 0.1, column, -h, down), 3);
+      load(up, 3, cylinder.pos, held[0]), load(down, 3, cylinder.pos, held[1]);
+      load(ahead, 3, cylinder.pos, rate[0]), load(behind, 3, cylinder.pos, rate[1]);
+      for (int i = 0; i < 6; i++) {
+        double got = (rate[0][i] - rate[1][i]) / (2 * h), wanted = (held[0][i] - held[1][i]) / (2 * h);
+        if (!(fabs(got - wanted) < 1e-4))
+          fail_msg("tilted by %g, part %d of the load by column %d: %.9g, difference %.9g", tilt, i, column, got, wanted);
+      }
+    }
+  }
+}
+
 // ---- hostile --------------------------------------------------------------------------------------------------------
 static bool finite_all(const double *x, size_t n) {
   for (size_t i = 0; i < n; i++) {
@@ -455,6 +558,8 @@ int main(void) {
       cmocka_unit_test(test_rests_on_several_contacts),
       cmocka_unit_test(test_jacobians),
       cmocka_unit_test(test_combined_directions),
+      cmocka_unit_test(test_capsules_side_by_side),
+      cmocka_unit_test(test_standing_cylinder),
       cmocka_unit_test(test_degenerate_is_finite),
       cmocka_unit_test(test_bad_numbers_end),
   };
