@@ -1,6 +1,5 @@
 // Hard contact: the kinetic energy that Newton's restitution makes where friction couples its normals with slip.
 #include <math.h>
-#include <string.h>
 
 #include "contact/row.h"
 #include "step/scratch.h"
