@@ -53,7 +53,8 @@ static void put_one(const pbMaterial *m) {
     char shape[16] = "";
     if (p->rows * p->cols > 1) snprintf(shape, sizeof shape, " (%d x %d)", p->rows, p->cols);
     printf("  %s%s [%s]", p->name, shape, p->unit ? p->unit : "1");
-    if (p->lower != 0 || p->upper != 0) printf(", from %g", p->lower);
+    if (p->lower == PB_MORE_THAN_ZERO) printf(", positive");
+    else if (p->lower != 0 || p->upper != 0) printf(", from %g", p->lower);
     if (p->upper != 0 && p->upper < 1e300) printf(" to %g", p->upper);
     putchar('\n');
   }

@@ -26,10 +26,12 @@ extern "C" {
 
 enum { PB_ENERGY_POINTS = 32, PB_ENERGY_PARAMETERS = 64 };  // most points of an element, most parameters
 
+#define PB_MORE_THAN_ZERO 2.2250738585072014e-308  // the least positive number of full precision
+
 typedef struct pbEnergyParameter {
   const char *name, *unit;  // unit: text for reports, may be NULL
   int rows, cols;           // 1 x 1 scalar, n x 1 vector, up to 3 x 3 (row-major in memory)
-  double lower, upper;      // what is meaningful; both 0: anything. Not enforced here
+  double lower, upper;      // what is meaningful; both 0: anything; lower PB_MORE_THAN_ZERO: positive numbers. Not enforced here
   bool constant;            // data: no derivative is taken by it
 } pbEnergyParameter;
 

@@ -337,24 +337,37 @@ static pbStatus read_bodies(pbTaskReader *r, const json_t *list, pbDeformTouch t
 }
 
 // ---- how steps are made ---------------------------------------------------------------------------------------------
+// "a, b or c", of names by number.
+static const char *one_of(int count, const char *(*name)(int), char *text, size_t size) {
+  size_t used = (size_t)snprintf(text, size, "\"%s\"", name(0));
+  for (int i = 1; i < count && used < size; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s\"%s\"", i < count - 1 ? ", " : " or ", name(i));
+  return text;
+}
+static const char *scheme_name(int i) { return pbScheme_Name((pbScheme)i); }
+static const char *method_name(int i) { return pbMinimiser_Name((pbMinimiser)i); }
+
+// What is near is suggested; else all that there is.
+static pbStatus unknown_name(pbTaskReader *r, const char *key, const char *given, int count, const char *(*name)(int)) {
+  char hint[200], all[200];
+  pbSuggest near = pbSuggest_For(given);
+  for (int i = 0; i < count; i++) pbSuggest_Offer(&near, name(i));
+  if (near.best) return pbTaskReader_FailAt(r, key, "'%.60s' is unknown%s", given, pbSuggest_Write(&near, hint, sizeof hint));
+  return pbTaskReader_FailAt(r, key, "'%.60s' is unknown: %s is meant", given, one_of(count, name, all, sizeof all));
+}
+
 static pbStatus read_scheme(pbTaskReader *r, const json_t *o, pbScheme *scheme) {
   const char *name = NULL;
-  char hint[200];
   PB_TRY(pbTaskReader_Text(r, o, "scheme", &name));
   if (!name || pbScheme_Named(name, scheme)) return pb_ok;
-  pbSuggest near = pbSuggest_For(name);
-  for (int i = 0; i < pb_schemeCount; i++) pbSuggest_Offer(&near, pbScheme_Name((pbScheme)i));
-  return pbTaskReader_FailAt(r, "scheme", "'%.60s' is unknown%s", name, pbSuggest_Write(&near, hint, sizeof hint));
+  return unknown_name(r, "scheme", name, pb_schemeCount, scheme_name);
 }
 
 static pbStatus read_method(pbTaskReader *r, const json_t *o, pbMinimiser *method) {
   const char *name = NULL;
-  char hint[200];
   PB_TRY(pbTaskReader_Text(r, o, "method", &name));
   if (!name || (pbMinimiser_Named(name, method) && *method != pb_minimiseUser)) return pb_ok;
-  pbSuggest near = pbSuggest_For(name);
-  for (int i = 0; i < pb_minimiseUser; i++) pbSuggest_Offer(&near, pbMinimiser_Name((pbMinimiser)i));
-  return pbTaskReader_FailAt(r, "method", "'%.60s' is unknown%s", name, pbSuggest_Write(&near, hint, sizeof hint));
+  return unknown_name(r, "method", name, pb_minimiseUser, method_name);
 }
 
 static pbStatus positive(pbTaskReader *r, const json_t *o, const char *key, double *out) {

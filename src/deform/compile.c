@@ -30,6 +30,7 @@ void pbDeform_Destroy(pbDeform *d) {
   pbSparsePattern_Destroy(d->pattern);
   pbContext_Free(d->ctx, d->rider);
   pbContext_Free(d->ctx, d->rider_of);
+  pbContext_Free(d->ctx, d->loose);
   void *all[] = {d->group,   d->control_name, d->slice,  d->start, d->velocity, d->fixed,
                  d->unknown, d->point,        d->theta0, d->data,  d->control0, d};
   pbContext *ctx = d->ctx;
@@ -293,6 +294,64 @@ static pbStatus matrix(pbDeform *d) {
   return status;
 }
 
+// ---- equilibria -----------------------------------------------------------------------------------------------------
+static int root_of(int *parent, int i) {
+  while (parent[i] != i) i = parent[i] = parent[parent[i]];
+  return i;
+}
+
+// Each point to the first of those that it is connected with by elements.
+static void connect(const pbDeform *d, int *parent) {
+  for (int i = 0; i < d->npoint; i++) parent[i] = i;
+  for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
+    for (int e = 0; !g->mass && e < g->count * g->points; e++) {
+      int a = root_of(parent, g->vertex[e]), b = root_of(parent, g->vertex[e / g->points * g->points]);
+      parent[a > b ? a : b] = a < b ? a : b;
+    }
+  }
+  for (int i = 0; i < d->npoint; i++) parent[i] = root_of(parent, i);
+}
+
+static void name_piece(const pbDeform *d, int point, char *text, size_t size) {
+  snprintf(text, size, "the points connected with point %d", point);
+  for (const pbPointSet *s = d->set; s < d->set + d->nset; s++) {
+    for (int i = 0; i < s->count; i++) {
+      if (s->points[i] != point) continue;
+      snprintf(text, size, "'%.60s'", s->name);
+      return;
+    }
+  }
+}
+
+static pbStatus explain_loose(pbDeform *d, int point, int held, bool planar) {
+  char piece[80], text[400], count[40];
+  name_piece(d, point, piece, sizeof piece);
+  snprintf(count, sizeof count, held ? "only %d coordinates" : "no point", held);
+  snprintf(text, sizeof text,
+           " (of %s %s %s pinned; an equilibrium needs what holds it: \"pins\", of %s for a solid, or an energy or contact that "
+           "keeps it in its place)",
+           piece, count, held > 1 ? "are" : "is", planar ? "two points" : "three points that are not in a line");
+  return (d->loose = pbContext_CopyText(d->ctx, text)) ? pb_ok : no_memory(d);
+}
+
+// The first piece that can move as a whole, as far as pins tell: said where an equilibrium is not found.
+static pbStatus find_loose(pbDeform *d, bool planar) {
+  int needed = planar ? 3 : 6, axes = planar ? pb_fixX | pb_fixY : pb_fixAll, loose = -1;
+  int *parent = pbContext_AllocArray(d->ctx, 2 * (size_t)d->npoint + 1, sizeof *parent), *held = parent + d->npoint;
+  if (!parent) return no_memory(d);
+  connect(d, parent);
+  for (int i = 0; i < d->npoint; i++) held[i] = 0;
+  for (int i = 0; i < d->npoint; i++) held[parent[i]] += __builtin_popcount(d->fixed[i] & (unsigned)axes);
+  for (int i = d->npoint - 1; i >= 0; i--) {
+    bool moves = d->unknown[i] >= 0 && held[parent[i]] < needed;
+    loose = moves ? parent[i] : loose;
+  }
+
+  pbStatus status = loose < 0 ? pb_ok : explain_loose(d, loose, held[loose], planar);
+  pbContext_Free(d->ctx, parent);
+  return status;
+}
+
 static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *rider_body, const double *rider_x) {
   PB_TRY(points(d, from, rider_x));
   PB_TRY(sets(d, from));
@@ -320,6 +379,7 @@ static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *rider_
   PB_TRY(values(d, from));
   PB_TRY(slices(d));
   PB_TRY(pbDeformContact_Check(d));
+  if (d->options.scheme == pb_schemeStatic) PB_TRY(find_loose(d, from->planar));
   return matrix(d);
 }
 

@@ -89,9 +89,13 @@ typedef struct pbDeform {
   pbCollision *collision;  // NULL: nothing meets
   int nsurface;
   bool friction;
+  char *loose;                                                            // of static: what is not held, for messages, or NULL
   bool unsymmetric;                                                       // some forces have no potential
   size_t stiffness_at, friction_at, radius_at, distance_at, velocity_at;  // in theta
 } pbDeform;
+
+// The end of messages where an equilibrium is not found: what nothing holds, or nothing.
+static inline const char *pbDeform_Loose(const pbDeform *d) { return d->loose ? d->loose : ""; }
 
 enum { pb_restAt = 0 };  // theta begins with rest positions, then masses
 static inline size_t pb_massAt(const pbDeform *d) { return 3 * (size_t)d->npoint; }

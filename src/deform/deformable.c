@@ -287,6 +287,9 @@ pbStatus pbDeformable_SetParameter(pbDeformable *d, int group, const char *param
   size_t size = (size_t)(p->rows * p->cols), count = (size_t)rows * size;
   for (size_t i = 0; i < count; i++) {
     bool open = p->lower == 0 && p->upper == 0;
+    if (p->lower == PB_MORE_THAN_ZERO && values[i] < p->lower)
+      return pbContext_Fail(d->ctx, pb_bad_input, "%s.%s, row %zu: %.10g; a positive number is meant", g->name, p->name, i / size,
+                            values[i]);
     if (!isfinite(values[i]) || (!open && (values[i] < p->lower || values[i] > p->upper)))
       return pbContext_Fail(d->ctx, pb_bad_input, "%s.%s, row %zu: %.10g is outside of its range %.10g to %.10g", g->name,
                             p->name, i / size, values[i], p->lower, p->upper);

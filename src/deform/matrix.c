@@ -306,6 +306,6 @@ pbStatus pbDeformMatrix_Factor(pbDeformWork *w, int *negative) {
   return pbDeform_Fail(
       w, status,
       "the matrix of the step is singular at point %d (%.6g %.6g %.6g): nothing holds it, or the equilibrium is not "
-      "isolated",
-      point, x[0], x[1], x[2]);
+      "isolated%s",
+      point, x[0], x[1], x[2], pbDeform_Loose(w->d));
 }

@@ -186,6 +186,6 @@ pbStatus pbDeform_Minimise(pbDeformWork *w) {
   }
   w->report.residual = w->report.change / d->size;
   if (w->report.converged || o->approximate) return pb_ok;
-  return pbDeform_Fail(w, pb_no_convergence, "%s did not converge: a force of %.3g N is left after %d iterations",
-                       names[o->method], w->report.force, w->report.iterations);
+  return pbDeform_Fail(w, pb_no_convergence, "%s did not converge: a force of %.3g N is left after %d iterations%s",
+                       names[o->method], w->report.force, w->report.iterations, pbDeform_Loose(d));
 }

@@ -136,7 +136,7 @@ static pbStatus project_progressively(pbDeformWork *w, const double *x) {
     PB_TRY(factor_projected(w, x, 1, shift, &definite));
     if (definite) return pb_ok;
   }
-  return pbDeform_Fail(w, pb_singular, "the matrix of the step cannot be made definite");
+  return pbDeform_Fail(w, pb_singular, "the matrix of the step cannot be made definite%s", pbDeform_Loose(w->d));
 }
 
 pbStatus pbDeform_LookDefinite(pbDeformWork *w, const double *x, double *value, double *gradient) {
@@ -256,8 +256,9 @@ static pbStatus descend(pbDeformWork *w, int most) {
   return pbDeform_Fail(
       w, pb_no_convergence,
       "the step did not converge: after %d iterations Newton's method would still move points by %.3g m (tolerance "
-      "%.3g)%s",
-      w->report.iterations, way, tolerance, moved ? "" : ", and nothing on that way is better: the search ended");
+      "%.3g)%s%s",
+      w->report.iterations, way, tolerance, moved ? "" : ", and nothing on that way is better: the search ended",
+      pbDeform_Loose(w->d));
 }
 
 // Every free coordinate by up to a millionth of the scene, the same way every time, from w->x to w->next_x; as far as contact and the energies

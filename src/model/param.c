@@ -256,7 +256,8 @@ bool pbModel_Readable(const pbModel *m, const double *theta, bool *unit, char *t
 static pbStatus check_bounds(const pbChecker *c) {
   for (int i = 0; i < pbModel_ParamCount(c->m); i++) {
     pbParam p = pbModel_ParamAt(c->m, i);
-    bool positive = !strcmp(p.name, "timestep") || !strcmp(p.name, "impratio") || !strcmp(p.name, "contact_stiffness");
+    bool positive = !strcmp(p.name, "timestep") || !strcmp(p.name, "impratio") || !strcmp(p.name, "contact_stiffness") ||
+                    p.lower == PB_MORE_THAN_ZERO;
     for (size_t k = p.offset; k < p.offset + (size_t)p.rows * (size_t)p.cols; k++) {
       double v = c->theta[k];
       if (!isfinite(v)) return complain_value(c, k, "a finite number is needed");

@@ -88,6 +88,7 @@ static pbStatus set_up_trajectory(pbTask *task, pbTrajectory *tr) {
   PB_TRY(pbRollout_Plan(task->ctx, task->model, tr->steps, task->memory, &tr->plan));
   PB_TRY(pbRollout_Create(task->ctx, task->model, &tr->plan, NULL, &tr->rollout));
   PB_TRY(pbRollout_SetGradient(tr->rollout, task->gradient));
+  PB_TRY(pbTask_Want(task, tr->rollout));
   pbRollout_OnProgress(tr->rollout, on_tick, task);
   return pb_ok;
 }

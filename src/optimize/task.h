@@ -185,6 +185,9 @@ const pbDirectionRow *pbVariable_Row(const pbVariable *v, int k);
 void pbTask_PutParameters(const pbTask *task, double *theta);  // those that are unknowns, from task->value
 // theta_used, x0_now, ctrl_now of every trajectory from z.
 PB_NODISCARD pbStatus pbTask_Apply(pbTask *task, const double *z);
+// Pullbacks of a rollout give gradients by the fields of theta that variables are entries of, and by no others: the variables' own
+// numbers have the same bits, and what only other fields need is left out.
+PB_NODISCARD pbStatus pbTask_Want(pbTask *task, pbRollout *rollout);
 // gradient by z (added to) from theta_bar (of theta_used; changed), and the bars of trajectory t.
 PB_NODISCARD pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gradient);
 void pbTask_PullTrajectory(pbTask *task, const double *z, int t, double *gradient);

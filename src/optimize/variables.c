@@ -180,6 +180,29 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
   return task->recompute ? pbModel_SetConstants(task->ctx, task->model, task->theta_used) : pb_ok;
 }
 
+// ---- which parameters gradients are wanted by -----------------------------------------------------------------------
+static const char *field_at(const pbModel *m, size_t entry) {
+  for (int i = 0; i < pbModel_ParamCount(m); i++) {
+    pbParam p = pbModel_ParamAt(m, i);
+    if (entry >= p.offset && entry - p.offset < (size_t)p.rows * (size_t)p.cols) return p.name;
+  }
+  return NULL;
+}
+
+pbStatus pbTask_Want(pbTask *task, pbRollout *rollout) {
+  int count = 0;
+  const char **names = pbContext_AllocArray(task->ctx, (size_t)task->variable_count + 1, sizeof *names);
+  if (!names) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the names of its variables", task->name);
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    if (v->kind == pb_varyParam && v->count > 0) names[count++] = field_at(task->model, v->index[0]);
+  }
+
+  pbStatus status = pbRollout_WantParameters(rollout, names, count, task->recompute);
+  pbContext_Free(task->ctx, names);
+  return status;
+}
+
 // ---- back -----------------------------------------------------------------------------------------------------------
 // Derivative by unknown k of a variable of parameters.
 static double pull_param(const pbTask *task, const pbVariable *v, const double *z, int k) {

@@ -362,12 +362,133 @@ static void test_no_more_room(void **state) {
   }
 }
 
+// ---- deformables: making them, growing, and rollouts ----------------------------------------------------------------
+typedef struct Whole {  // a run from the file on; any may be NULL
+  pbTask *task;
+  pbScratch *scratch;
+  pbRollout *rollout;
+} Whole;
+
+static pbStatus step_and_pull(Soft *w) {
+  const pbModel *m = w->m;
+  for (int kind = 0; kind < 3; kind++) {
+    pbStatus status;
+    do {
+      status = one_call(w, kind);
+    } while (pbScratch_Grow(w->s, &status));
+    if (status != pb_ok) return status;
+    if (kind == 0) pbTape_Record(m, w->before, w->s, w->record);
+  }
+  add_bits(w, w->x, (size_t)pbModel_StateSize(m));
+  add_bits(w, w->x_bar, (size_t)pbModel_TangentSize(m));
+  add_bits(w, w->next, (size_t)pbModel_TangentSize(m));
+  return pb_ok;
+}
+
+static pbStatus roll(Soft *w, pbRollout *rollout) {
+  const pbModel *m = w->m;
+  pbRolloutInput input = {.constant = true};
+  pbRolloutBar bar = {.points = {.data = w->bar, .count = 1}};
+  pbRolloutGradient gradient = {.x0 = w->x_bar, .theta = w->theta_bar};
+  PB_TRY(pbRollout_Forward(rollout, pbModel_DefaultParams(m), w->before, &input, NULL));
+  PB_TRY(pbRollout_Vjp(rollout, &bar, NULL, &gradient, NULL));
+  add_bits(w, w->x_bar, (size_t)pbModel_TangentSize(m));
+  add_bits(w, w->theta_bar, pbModel_ParamSize(m));
+  return pb_ok;
+}
+
+// From the file to gradients, with so little room that steps and rollouts ask for more.
+static pbStatus run_whole(pbContext *ctx, int number, const Meter *meter, Whole *parts, long *loaded, uint64_t *sum) {
+  const pbCapacity tight = {.stencils = 1, .matrix = 1};
+  enum { real = sizeof(double) };
+  pbRolloutPlan plan;
+  PB_TRY(load_soft(ctx, number, &parts->task));
+  *loaded = meter->calls;
+  const pbModel *m = pbTask_Model(parts->task);
+  PB_TRY(pbScratch_Create(ctx, m, &tight, &parts->scratch));
+  PB_TRY(pbRollout_PlanSlots(ctx, m, 3, 1, 2, &plan));
+  PB_TRY(pbRollout_Create(ctx, m, &plan, &tight, &parts->rollout));
+
+  size_t nx = (size_t)pbModel_StateSize(m), n = (size_t)pbModel_TangentSize(m), ntheta = pbModel_ParamSize(m);
+  double *memory = calloc(2 * nx + (size_t)pbTape_Size(m) + 3 * n + ntheta, real), *next = memory;
+  Soft w = {.ctx = ctx, .m = m, .s = parts->scratch};
+  w.x = next, w.before = next += nx, w.record = next += nx;
+  w.bar = next += pbTape_Size(m), w.x_bar = next += n, w.next = next += n, w.theta_bar = next + n;
+  for (size_t i = 0; i < n; i++) w.bar[i] = 1 - 0.05 * (double)(i % 11);
+
+  pbStatus status = pbState_Init(ctx, m, pbModel_DefaultParams(m), -1, w.x);
+  memcpy(w.before, w.x, nx * real);
+  if (status == pb_ok) status = step_and_pull(&w);
+  if (status == pb_ok) status = roll(&w, parts->rollout);
+  free(memory);
+  *sum = w.sum;
+  return status;
+}
+
+static void drop_whole(Whole *parts) {
+  pbRollout_Destroy(parts->rollout);
+  pbScratch_Destroy(parts->scratch);
+  pbTask_Destroy(parts->task);
+  *parts = (Whole){0};
+}
+
+// Allocation `at` fails (and all from it on); false: the run has fewer.
+static bool fail_whole(int number, long at, bool ever_after, uint64_t right) {
+  Meter meter = {.fail_at = at, .fail_ever_after = ever_after};
+  pbAllocator hooks = meter_hooks(&meter);
+  pbContext *ctx = pbContext_Create(&hooks);
+  Whole parts = {0};
+  uint64_t sum = 0;
+  long loaded;
+  if (!ctx) return true;
+  pbStatus status = run_whole(ctx, number, &meter, &parts, &loaded, &sum);
+  bool reached = meter.failed > 0;
+  if (status == pb_ok && sum != right) fail_msg("%d: allocation %ld fails: the result is another", number, at);
+  if (status != pb_ok && status != pb_no_memory)
+    fail_msg("%d: allocation %ld fails: %s: %s", number, at, pbStatus_Text(status), pbContext_Error(ctx));
+  if (status != pb_ok && !*pbContext_Error(ctx) && !parts.scratch) fail_msg("%d: allocation %ld fails: no reason", number, at);
+  drop_whole(&parts);
+  if (meter.live > 1) fail_msg("%d: allocation %ld fails: %ld blocks leak", number, at, meter.live - 1);
+  pbContext_Destroy(ctx);
+  return reached;
+}
+
+// What reads the scene is the same code for most of them: it is tried in full where bodies and points move together, and with every 97th
+// allocation elsewhere. What follows, rooms, rollouts and more room, is always tried in full.
+static void test_every_allocation_of_deformables_fails_in_turn(void **state) {
+  (void)state;
+  for (int number = 0; number < soft_count; number++) {
+    bool in_full = number == soft_count - 1;
+    if (soft[number].file) continue;
+    Meter meter = {0};
+    pbAllocator hooks = meter_hooks(&meter);
+    pbContext *ctx = pbContext_Create(&hooks);
+    Whole parts = {0};
+    uint64_t right;
+    long loaded;
+    if (run_whole(ctx, number, &meter, &parts, &loaded, &right) != pb_ok) fail_msg("%d: %s", number, pbContext_Error(ctx));
+    drop_whole(&parts);
+    pbContext_Destroy(ctx);
+    assert_int_equal(meter.live, 0);
+    print_message("%s %s: %ld allocations, %ld of them to read it\n", soft[number].scheme, soft[number].friction, meter.calls,
+                  loaded);
+
+    long stride = in_full ? 1 : 97;
+    for (long at = 1; at <= meter.calls; at += at > loaded - stride ? 1 : stride) {
+      assert_true(fail_whole(number, at, false, right));
+      if (in_full && at > loaded) assert_true(fail_whole(number, at, true, right));
+    }
+    assert_false(fail_whole(number, meter.calls + 1, false, right));
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_nothing_leaks_and_no_step_allocates),
       cmocka_unit_test(test_every_allocation_fails_in_turn),
       cmocka_unit_test(test_deformables_do_not_allocate),
       cmocka_unit_test(test_no_more_room),
+      cmocka_unit_test(test_every_allocation_of_deformables_fails_in_turn),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

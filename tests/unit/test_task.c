@@ -13,6 +13,10 @@
 #include <pullback/array.h>
 #include <pullback/optimize.h>
 
+#include "optimize/task.h"
+#include "rollout/rollout.h"
+#include "step/scratch.h"
+
 #define POINT_MODEL                                                                                                     \
   "\"model\": \"<mujoco><option timestep='0.01'/><worldbody><body name='p'><joint name='x' type='slide' axis='1 0 0'/>" \
   "<joint name='z' type='slide' axis='0 0 1'/><geom type='sphere' size='.1' mass='2'/></body></worldbody></mujoco>\""
@@ -126,6 +130,58 @@ static void test_gradient_by_every_kind_of_variable_and_term(void **state) {
                  ", {\"sensor\": \"tip\", \"type\": \"norm\", \"at\": \"all\"}, {\"qpos\": \"hinge\", \"type\": \"huber\", "
                  "\"delta\": 0.05, \"at\": \"all\"}");
   check_gradient(*state, "recompute", "");
+}
+
+// Largest entry of a field in what the pullback gave by all parameters.
+static double pulled(pbContext *ctx, const pbTask *task, const char *field) {
+  pbParam p;
+  double most = 0;
+  good(ctx, pbModel_Param(ctx, task->model, field, &p));
+  for (size_t i = 0; i < (size_t)p.rows * (size_t)p.cols; i++) most = fmax(most, fabs(task->theta_bar[p.offset + i]));
+  return most;
+}
+
+// A ball that slides on a floor: contacts depend on what is derived from its mass.
+static const char sliding_task[] =
+    "{\"model\": \"<mujoco><worldbody><geom name='floor' type='plane' size='1 1 1'/><body name='b' pos='0 0 .099'><freejoint/>"
+    "<geom type='sphere' size='.1' mass='2'/></body></worldbody></mujoco>\", \"steps\": 20, \"constants\": \"recompute\", "
+    "\"variables\": "
+    "[{\"parameter\": \"body_mass:b\"}, {\"parameter\": \"geom_friction:floor\"}], \"init\": {\"qvel\": [1, 0.2, 0, 0, 0, 0]}, "
+    "\"loss\": [{\"qpos\": true, \"type\": \"norm\"}]}";
+
+static void test_derived_constants_are_pulled_back(void **state) {
+  pbTask *task = parse(*state, sliding_task);
+  double few[32], all[32], value;
+  good(*state, pbTask_Loss(task, pbTask_Start(task), &value, few));
+  good(*state, pbRollout_WantParameters(task->trajectories[0].rollout, NULL, 0, false));
+  good(*state, pbTask_Loss(task, pbTask_Start(task), &value, all));
+  assert_true(few[0] != 0 && few[1] != 0);
+  assert_memory_equal(few, all, (size_t)pbTask_Size(task) * sizeof(double));
+  pbTask_Destroy(task);
+}
+
+// Pullbacks give what the variables need, with the bits of a gradient by everything, and leave the rest out.
+static void test_only_the_fields_of_variables_are_pulled_back(void **state) {
+  for (int recompute = 0; recompute < 2; recompute++) {
+    pbTask *task = arm(*state, recompute ? "recompute" : "keep", "");
+    size_t bytes = (size_t)pbTask_Size(task) * sizeof(double), m = pbTask_ResidualCount(task);
+    double few[32], all[32], value;
+    good(*state, pbTask_Loss(task, pbTask_Start(task), &value, few));
+    assert_true(task->trajectories[0].rollout->scratch->skip != 0);
+    assert_true(pulled(*state, task, "dof_damping") > 0 && pulled(*state, task, "body_mass") > 0);
+    if (!recompute) assert_true(pulled(*state, task, "jnt_pos") == 0 && pulled(*state, task, "actuator_gear") == 0);
+    double *J = calloc(2 * m * 32, sizeof *J), *r = calloc(m, sizeof *r), *J_all = J + m * 32;
+    good(*state, pbTask_Residuals(task, pbTask_Start(task), r, J));
+
+    good(*state, pbRollout_WantParameters(task->trajectories[0].rollout, NULL, 0, false));
+    good(*state, pbTask_Loss(task, pbTask_Start(task), &value, all));
+    assert_true(pulled(*state, task, "jnt_pos") > 0 && pulled(*state, task, "actuator_gear") > 0);
+    good(*state, pbTask_Residuals(task, pbTask_Start(task), r, J_all));
+    assert_memory_equal(few, all, bytes);
+    assert_memory_equal(J, J_all, m * bytes);
+    free(J), free(r);
+    pbTask_Destroy(task);
+  }
 }
 
 static void test_jacobian_against_differences(void **state) {
@@ -427,6 +483,8 @@ static void test_failing_allocations(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_projectile),
                                      cmocka_unit_test(test_gradient_by_every_kind_of_variable_and_term),
+                                     cmocka_unit_test(test_only_the_fields_of_variables_are_pulled_back),
+                                     cmocka_unit_test(test_derived_constants_are_pulled_back),
                                      cmocka_unit_test(test_jacobian_against_differences),
                                      cmocka_unit_test(test_residuals_agree_with_the_gradient),
                                      cmocka_unit_test(test_identification_from_a_recording),

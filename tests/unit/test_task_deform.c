@@ -235,6 +235,54 @@ static void test_jacobians_agree_with_gradients(void **state) {
   pbTask_Destroy(task);
 }
 
+// Each pair of surfaces has parameters, so that there is a most of them; one more is refused with the reason.
+static void test_too_many_surfaces_are_refused(void **state) {
+  size_t size = 64 * PB_MOST_SURFACES;
+  char *text = malloc(size);
+  int used = snprintf(text, size,
+                      "{'deformables': {'bodies': [{'name': 'b', 'mesh': {'points': [[0, 0, 1]]}, 'mass': 1}], 'contact': "
+                      "{'distance': 0.01, 'stiffness': 100, 'planes': [{}");
+  for (int i = 1; i < PB_MOST_SURFACES; i++) used += snprintf(text + used, size - (size_t)used, ", {}");
+  snprintf(text + used, size - (size_t)used,
+           "]}}, 'steps': 1, 'variables': [{'parameter': 'gravity'}], 'loss': [{'points': 'b'}]}");
+  for (char *c = text; *c; c++) *c = *c == '\'' ? '"' : *c;
+  pbTask *task;
+  assert_int_equal(pbTask_Parse(*state, text, strlen(text), NULL, "test.json", &task), pb_capacity);
+  assert_non_null(strstr(pbContext_Error(*state),
+                         "2049 surfaces in contact: each pair of them has a stiffness and a friction, and no "
+                         "more than 2048 surfaces are taken"));
+  free(text);
+}
+
+// ---- what an equilibrium needs ----------------------------------------------------------------------------------------
+static void no_equilibrium(pbContext *ctx, const char *pins, const char *planar, const char *says) {
+  char text[2048];
+  double value;
+  snprintf(
+      text, sizeof text,
+      "{'deformables': {'scheme': 'static', %s 'bodies': [{'name': 'held', 'mesh': {'points': [[0, 0, 3]]}, 'mass': 1, 'pins': "
+      "[{'points': 0}]}, {'name': 'b', 'mesh': {'%s}, %s 'energies': [{'energy': 'stvk', 'parameters': {'young': 1e4, "
+      "'poisson': 0.3, 'density': 1000%s}}]}]}, 'options': {'gravity': [0, -9, 0]}, 'steps': 1, 'variables': "
+      "[{'parameter': 'gravity'}], 'loss': [{'points': 'b'}]}",
+      *planar ? "'planar': true," : "",
+      *planar ? "grid': {'u': [0.1, 0, 0], 'v': [0, 0.1, 0], 'cells': [1, 1]}"
+              : "box': {'size': [0.1, 0.1, 0.1], 'cells': [1, 1, 1]}",
+      pins, *planar ? ", 'thickness': 1" : "");
+  pbTask *task = parse(ctx, text);
+  pbStatus status = pbTask_Loss(task, pbTask_Start(task), &value, NULL);
+  if (!says) good(ctx, status);
+  if (says && (status == pb_ok || !strstr(pbContext_Error(ctx), says))) fail_msg("%s: %s", pins, pbContext_Error(ctx));
+  pbTask_Destroy(task);
+}
+
+static void test_equilibria_say_what_is_not_held(void **state) {
+  no_equilibrium(*state, "", "", "(of 'b' no point is pinned; an equilibrium needs what holds it: \"pins\", of three points");
+  no_equilibrium(*state, "'pins': [{'points': true, 'axes': 'x'}],", "", "the step did not converge");
+  no_equilibrium(*state, "'pins': [{'points': [0, 1], 'axes': 'xz'}],", "", "(of 'b' only 4 coordinates are pinned; ");
+  no_equilibrium(*state, "", "planar", "(of 'b' no point is pinned; an equilibrium needs what holds it: \"pins\", of two points");
+  no_equilibrium(*state, "'pins': [{'points': [0, 1, 2, 3]}],", "", NULL);
+}
+
 // ---- files ----------------------------------------------------------------------------------------------------------
 static void write_text(const char *path, const char *text) {
   FILE *stream = fopen(path, "w");
@@ -289,7 +337,10 @@ static void test_files(void **state) {
 #define JOINED         BODY POINTS ", 'mass': 1, 'sets': {'one': 0, 'few': [1, 2]}}], 'energies': ["
 #define REST_OF_JOINED "]" REST
 #define REST           "}, 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': true}]}"
-#define ENERGY         BODY POINTS ", 'mass': 1, 'energies': [{'name': 'e', 'formula': '0.5*k*dot(x0 - x1, x0 - x1)', "
+#define SOLID(young)                                                                                              \
+  BODY "'mesh': {'box': {'size': [1, 1, 1], 'cells': [1, 1, 1]}}, 'energies': [{'energy': 'stvk', 'parameters': " \
+       "{'young': " #young ", 'poisson': 0.3, 'density': 1}}]" END
+#define ENERGY BODY POINTS ", 'mass': 1, 'energies': [{'name': 'e', 'formula': '0.5*k*dot(x0 - x1, x0 - x1)', "
 
 static void test_bad_files_are_refused_with_the_place(void **state) {
   static const struct {
@@ -301,7 +352,14 @@ static void test_bad_files_are_refused_with_the_place(void **state) {
       {"{'deformables': {'bodis': []}}", "unknown key 'bodis', did you mean 'bodies'?"},
       {"{'deformables': {'scheme': 'implicit_eular', 'bodies': []}}",
        "deformables.scheme: 'implicit_eular' is unknown, did you mean 'implicit_euler'?"},
-      {"{'deformables': {'method': 'user', 'bodies': []}}", "deformables.method: 'user' is unknown"},
+      {"{'deformables': {'method': 'user', 'bodies': []}}",
+       "deformables.method: 'user' is unknown: \"newton\", \"newton_cg\", \"lbfgs\", \"gradient\" or \"adam\" is meant"},
+      {"{'deformables': {'scheme': 'rk4', 'bodies': []}}",
+       "deformables.scheme: 'rk4' is unknown: \"implicit_euler\", \"bdf2\", \"trapezoid\", \"avf4\", \"symplectic_euler\" or "
+       "\"static\" "
+       "is meant"},
+      {SOLID(0), "energies[0].parameters.young: b_stvk.young, row 0: 0; a positive number is meant"},
+      {SOLID(-5), "b_stvk.young, row 0: -5; a positive number is meant"},
       {"{'deformables': {'tolerance': 0, 'bodies': []}}", "deformables.tolerance: a positive"},
       {"{'deformables': {'bodies': []}}", "deformables.bodies: a list"},
       {"{'deformables': {'bodies': [\n{}]}}", "test.json:2: deformables.bodies[0]: \"name\" is missing"},
@@ -481,6 +539,8 @@ int main(void) {
       cmocka_unit_test(test_built_in_energies),
       cmocka_unit_test(test_gradients_by_every_kind_of_variable),
       cmocka_unit_test(test_jacobians_agree_with_gradients),
+      cmocka_unit_test(test_too_many_surfaces_are_refused),
+      cmocka_unit_test(test_equilibria_say_what_is_not_held),
       cmocka_unit_test(test_files),
       cmocka_unit_test(test_pairs_rub_without_a_friction_of_all),
       cmocka_unit_test(test_bad_files_are_refused_with_the_place),

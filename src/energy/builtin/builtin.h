@@ -36,7 +36,8 @@ PB_MATERIAL_FILES(X)
 #define PB_DEF(name, formula, points, parameters) \
   { name, formula, points, (int)(sizeof(parameters) / sizeof *(parameters)), parameters }
 
-#define PB_POSITIVE 0, INFINITY  // bounds
+#define PB_POSITIVE 0, INFINITY            // bounds
+#define PB_MORE     PB_MORE_THAN_ZERO, INFINITY
 #define PB_ANY      0, 0
 
 #define PB_TEXT(...) #__VA_ARGS__
@@ -107,7 +108,7 @@ PB_MATERIAL_FILES(X)
 // clang-format on
 
 // ---- laws -------------------------------------------------------------------------------------------------------------
-#define PB_YOUNG PB_SCALAR("young", "Pa", PB_POSITIVE)
+#define PB_YOUNG PB_SCALAR("young", "Pa", PB_MORE)  // a solid of modulus 0 holds nothing
 // Moduli grow beyond bounds towards both ends: they are no values. In plane stress 1/2 is one.
 #define PB_POISSON       PB_SCALAR("poisson", "1", -1 + 1e-9, 0.5 - 1e-9)
 #define PB_POISSON_SHEET PB_SCALAR("poisson", "1", -1 + 1e-9, 0.5)

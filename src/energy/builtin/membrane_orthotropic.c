@@ -1,8 +1,8 @@
 // Woven cloth: stiffnesses along warp and weft, and shear.
 #include "energy/builtin/builtin.h"
 
-static const pbEnergyParameter parameters[] = {PB_SCALAR("young_warp", "Pa", PB_POSITIVE),
-                                               PB_SCALAR("young_weft", "Pa", PB_POSITIVE),
+static const pbEnergyParameter parameters[] = {PB_SCALAR("young_warp", "Pa", PB_MORE),
+                                               PB_SCALAR("young_weft", "Pa", PB_MORE),
                                                PB_SCALAR("poisson", "1", -1, 1),
                                                PB_SCALAR("shear", "Pa", PB_POSITIVE),
                                                PB_VECTOR("warp", "1"),
