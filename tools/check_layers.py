@@ -65,6 +65,8 @@ def symbols(build):
     for line in subprocess.run(["nm", "-A", *objects], capture_output=True, text=True, check=True).stdout.splitlines():
         path, rest = line.split(".c.o:", 1)
         source, (*_, kind, name) = path.split(".dir/", 1)[1] + ".c", rest.split()
+        if not (ROOT / source).exists():  # left behind by a file that has moved
+            continue
         if kind == "U":
             wanted.setdefault(source, set()).add(name)
         elif kind in "TDRBVW":

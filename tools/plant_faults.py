@@ -65,8 +65,6 @@ FAULTS = [
      "the camera follows the first body, whichever leaves the picture"),
     ("src/deform/step.c", "return w->lacks ? pbDeform_Fail(w, pb_capacity, \"%s\", w->lacking) : status;", "return status;",
      "hostile/test_failing_allocator", "a step of too little room for contacts is shortened instead of refused"),
-    ("src/deform/adjoint.c", "*same = m->factor == factor && m->made == made;", "*same = m->factor == factor;", "hostile/test_failing_allocator",
-     "the factor of another pattern, made in the same place, counts as the one at hand"),
     ("src/barrier/barrier.c", "if (l->found++ < l->capacity) l->row", "if (++l->found < l->capacity) l->row", "unit/test_barrier",
      "the last place of a list is not used"),
     ("src/deform/newton.c", "if (at_rest && w->report.converged && !w->anchored)", "if (false && at_rest)",

@@ -826,6 +826,20 @@ static void test_no_memory(void **state) {
   print_message("%ld allocations, %d of them failed in turn\n", all, runs);
 }
 
+static void same_list(const pbStencils *a, const pbStencils *b) {
+  assert_int_equal(a->count, b->count);
+  if (a->count == 0) return;
+
+  assert_memory_equal(a->vertex, b->vertex, (size_t)(a->count * a->points) * sizeof(int));
+  assert_memory_equal(a->parameter[pb_parameterWeight], b->parameter[pb_parameterWeight], (size_t)a->count * sizeof(double));
+}
+static void same_lists(const pbBarrier *a, const pbBarrier *b) {
+  for (int type = 0; type < pb_stencilTypes; type++) {
+    same_list(pbBarrier_Contacts(a, (pbStencilType)type), pbBarrier_Contacts(b, (pbStencilType)type));
+    same_list(pbBarrier_Friction(a, (pbStencilType)type), pbBarrier_Friction(b, (pbStencilType)type));
+  }
+}
+
 // Too little room is said, with what is needed; with more the lists are those of a barrier that had it from the start.
 static void test_room(void **state) {
   (void)state;
@@ -845,21 +859,35 @@ static void test_room(void **state) {
            pb_capacity, "and there is room for 1");
     assert_int_equal(roomy_begin(&s->values, s->X, s->X), pb_ok);
     assert_int_equal(roomy_update(&s->values, s->X, s->X), pb_ok);
-    for (int type = 0; type < pb_stencilTypes; type++) {
-      for (int friction = 0; friction < 2; friction++) {
-        const pbStencils *a =
-            friction ? pbBarrier_Friction(small, (pbStencilType)type) : pbBarrier_Contacts(small, (pbStencilType)type);
-        const pbStencils *b =
-            friction ? pbBarrier_Friction(whole, (pbStencilType)type) : pbBarrier_Contacts(whole, (pbStencilType)type);
-        assert_int_equal(a->count, b->count);
-        if (a->count) assert_memory_equal(a->vertex, b->vertex, (size_t)(a->count * a->points) * sizeof(int));
-        if (a->count) assert_memory_equal(a->parameter[0], b->parameter[0], (size_t)a->count * sizeof(double));
-      }
-    }
+    same_lists(small, whole);
     pbBarrier_Destroy(small);
     barrier = whole;
     scene_close();
   }
+}
+
+// With no more room than it takes, not one pair is missing.
+static void test_exact_room(void **state) {
+  (void)state;
+  pbRng r = pbRng_Seed(11);
+  open_crowd(&r, pb_barrierLagged);
+  Scene *s = &scene;
+  pbBarrier *whole = barrier, *exact = NULL;
+  assert_int_equal(roomy_begin(&s->values, s->X, s->X), pb_ok);
+  assert_int_equal(roomy_update(&s->values, s->X, s->X), pb_ok);
+
+  int room = 0;
+  bool fits = false;
+  while (!fits) {
+    pbBarrier_Destroy(exact);
+    assert_int_equal(pbBarrier_Create(ctx, collision, ++room, &exact), pb_ok);
+    fits = pbBarrier_Begin(exact, &s->values, s->X, s->X) == pb_ok && pbBarrier_Update(exact, &s->values, s->X, s->X) == pb_ok;
+  }
+
+  assert_true(room > 1);
+  same_lists(exact, whole);
+  pbBarrier_Destroy(exact);
+  scene_close();
 }
 
 // ---- size -----------------------------------------------------------------------------------------------------------
@@ -922,6 +950,7 @@ int main(void) {
                                      cmocka_unit_test(test_planar),
                                      cmocka_unit_test(test_no_memory),
                                      cmocka_unit_test(test_room),
+                                     cmocka_unit_test(test_exact_room),
                                      cmocka_unit_test(test_size)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
