@@ -128,7 +128,7 @@ FAULTS = [
      "ends of parallel capsules side by side: one has the whole slope"),
     ("src/geometry/jacobian.c", "if (upright) dot_rate(dist, n, point);", "", "unit/test_geometry",
      "a cylinder that stands on a plane does not tilt about all axes"),
-    ("src/world/solve_report.c", "if (met < 0) return 0;", "", "pytest:tests/oracle/test_cli.py::test_a_right_gradient_at_a_tie_is_not_called_off",
+    ("src/step/solve_report.c", "if (met < 0) return 0;", "", "pytest:tests/oracle/test_cli.py::test_a_right_gradient_at_a_tie_is_not_called_off",
      "a quotient across a tie of features calls a right gradient off"),
     ("src/geometry/primitive.h", "normal[i] = num_make(re(normal[i]), slope);", "(void)slope;", "unit/test_kinks",
      "an arbitrary normal stays forwards and turns backwards"),
