@@ -57,7 +57,8 @@ double pbAdvance_Pair(int na, const double *A, const double *dA, int nb, const d
     double d = sqrt(c.d2), n[3];
     if (k == 0) {
       if (!(d > xi)) return -1;
-      least = keep * fmin(d - xi, dhat), target = xi + least;
+      least = keep * fmin(d - xi, dhat);
+      target = xi + least;
     }
     if (d < target - .5 * least) return safe;  // rounding, where a gap is not large beside the coordinates' last digits
     safe = t;
@@ -79,14 +80,22 @@ typedef struct Height {
 
 static Height height_at(const double *p, const double *dp, const double *plane, const double *dplane, double t) {
   double q[3], P[9], e2[3], e3[3], w2[3], w3[3], n[3], dn[3], r[3], v[3], end[3], f2[3], f3[3];
-  move(q, p, dp, t, 1), move(P, plane, dplane, t, 3);
-  v3_sub(e2, P + 3, P), v3_sub(e3, P + 6, P), v3_sub(r, q, P);
-  v3_sub(w2, dplane + 3, dplane), v3_sub(w3, dplane + 6, dplane), v3_sub(v, dp, dplane);
+  move(q, p, dp, t, 1);
+  move(P, plane, dplane, t, 3);
+  v3_sub(e2, P + 3, P);
+  v3_sub(e3, P + 6, P);
+  v3_sub(r, q, P);
+  v3_sub(w2, dplane + 3, dplane);
+  v3_sub(w3, dplane + 6, dplane);
+  v3_sub(v, dp, dplane);
   v3_cross(n, e2, e3);
-  v3_cross(dn, w2, e3), v3_addcross(dn, e2, w3);
+  v3_cross(dn, w2, e3);
+  v3_addcross(dn, e2, w3);
   double size = v3_norm(n), now = v3_dot(r, n) / size;
   double rate = (v3_dot(v, n) + v3_dot(r, dn) - now * v3_dot(n, dn) / size) / size;
-  v3_along(end, r, v, 1 - t), v3_along(f2, e2, w2, 1 - t), v3_along(f3, e3, w3, 1 - t);
+  v3_along(end, r, v, 1 - t);
+  v3_along(f2, e2, w2, 1 - t);
+  v3_along(f3, e3, w3, 1 - t);
   double lever = fmax(v3_norm(r), v3_norm(end)), width = v3_norm(w2), length = v3_norm(w3);
   double change = width * fmax(v3_norm(e3), v3_norm(f3)) + length * fmax(v3_norm(e2), v3_norm(f2));  // of n, per time
   double turn = 2 * change / size;                                                                   // of the unit normal
@@ -100,7 +109,8 @@ double pbAdvance_Plane(const double *p, const double *dp, const double *plane, c
     Height h = height_at(p, dp, plane, dplane, t);
     if (k == 0) {
       if (!(h.now > xi)) return -1;
-      least = keep * fmin(h.now - xi, dhat), target = xi + least;
+      least = keep * fmin(h.now - xi, dhat);
+      target = xi + least;
     }
     if (!(h.now > target - .5 * least)) return safe;
     safe = t;

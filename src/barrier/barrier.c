@@ -40,9 +40,13 @@ static pbStatus make_room(pbBarrier *b, pbStencilList *l, int capacity) {
   }
   pbContext_Free(b->ctx, l->memory);
   pbContext_Free(b->ctx, l->row);
-  l->memory = memory, l->row = row, l->capacity = capacity;
-  for (int k = 0; k < own_values; k++, memory += count)
-    l->view.parameter[own_value[k]] = memory, l->view.stride[own_value[k]] = 1;
+  l->memory = memory;
+  l->row = row;
+  l->capacity = capacity;
+  for (int k = 0; k < own_values; k++, memory += count) {
+    l->view.parameter[own_value[k]] = memory;
+    l->view.stride[own_value[k]] = 1;
+  }
   for (int k = 0; k < own_bars; k++, memory += count) l->view.bar[own_bar[k]] = memory;
   l->view.pair = (int *)memory;
   l->view.vertex = (int *)memory + count;
@@ -103,7 +107,10 @@ static void drop(pbContext *ctx, pbStencilList *l) {
 
 void pbBarrier_Destroy(pbBarrier *b) {
   if (!b) return;
-  for (int type = 0; type < pb_stencilTypes; type++) drop(b->ctx, b->contact + type), drop(b->ctx, b->friction + type);
+  for (int type = 0; type < pb_stencilTypes; type++) {
+    drop(b->ctx, b->contact + type);
+    drop(b->ctx, b->friction + type);
+  }
   pbContext_Free(b->ctx, b->memory);
   pbContext_Free(b->ctx, b);
 }
@@ -214,7 +221,8 @@ static bool has(const int *t, int v) { return t[0] == v || t[1] == v || t[2] == 
 // Vertices of triangle t besides v
 static void others(const int *t, int v, int *a, int *b) {
   int k = t[0] == v ? 0 : t[1] == v ? 1 : 2;
-  *a = t[(k + 1) % 3], *b = t[(k + 2) % 3];
+  *a = t[(k + 1) % 3];
+  *b = t[(k + 2) % 3];
 }
 
 // A triangle with edge (a, b), without point p, that comes before `number`
@@ -247,7 +255,8 @@ static pbStatus add_surface(Finder *f, const pbPair *p, const double *A, const d
     int i = k, j = (k + 1) % 3;
     pbPair edge = {.na = 1, .nb = 2, .a = p->a, .b = (int[]){p->b[i], p->b[j]}};
     double ends[6];
-    v3_copy(ends, B + 3 * i), v3_copy(ends + 3, B + 3 * j);
+    v3_copy(ends, B + 3 * i);
+    v3_copy(ends + 3, B + 3 * j);
     pbClosest close = pbClosest_Find(1, A, 2, ends);
     if (close.d2 < reach2 && counted_before(c, p->number_b, edge.b[0], edge.b[1], p->a[0]))
       PB_TRY(add_closest(f, &edge, &close, -1));
@@ -377,9 +386,11 @@ static pbStatus friction_of_contacts(pbBarrier *b, const pbBarrierValues *values
     if (l->found > l->capacity)
       return pbBarrier_Fail(b, pb_capacity, "%d pairs of %s rub, and there is room for %d", l->found, type_names[type],
                             l->capacity);
-    l->row = b->contact[type].row, l->rows = b->contact[type].rows;
+    l->row = b->contact[type].row;
+    l->rows = b->contact[type].rows;
     fill(b, l, values);
-    l->row = own, l->rows = 0;
+    l->row = own;
+    l->rows = 0;
   }
   return pb_ok;
 }
@@ -387,7 +398,8 @@ static pbStatus friction_of_contacts(pbBarrier *b, const pbBarrierValues *values
 static pbStatus look_at(pbBarrier *b, const pbBarrierValues *values, const char *name, const double *x) {
   PB_TRY(pbBarrier_CheckValues(b, values, b->collision->friction != pb_barrierNone));
   PB_TRY(pbBarrier_CheckPositions(b, name, x));
-  b->dhat = values->dhat, b->eps_v = values->eps_v;
+  b->dhat = values->dhat;
+  b->eps_v = values->eps_v;
   return pb_ok;
 }
 

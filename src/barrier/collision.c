@@ -19,7 +19,8 @@ int pbCollision_Edges(const int *triangle, int triangles, int *edge) {
   int count = 0;
   for (int k = 0; k < 3 * triangles; k++) {
     if (count && by_two(edge + 2 * (count - 1), edge + 2 * k) == 0) continue;
-    edge[2 * count] = edge[2 * k], edge[2 * count + 1] = edge[2 * k + 1];
+    edge[2 * count] = edge[2 * k];
+    edge[2 * count + 1] = edge[2 * k + 1];
     count++;
   }
   return count;

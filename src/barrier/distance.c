@@ -40,7 +40,11 @@ static double to_edge2(const double *p, const double *B, int b0, int b1) {
 
 static pbClosest swapped(pbClosest c) {
   pbClosest r = {.na = c.nb, .nb = c.na, .d2 = c.d2};
-  for (int k = 0; k < 3; k++) r.a[k] = c.b[k], r.b[k] = c.a[k], r.apart[k] = -c.apart[k];
+  for (int k = 0; k < 3; k++) {
+    r.a[k] = c.b[k];
+    r.b[k] = c.a[k];
+    r.apart[k] = -c.apart[k];
+  }
   return r;
 }
 

@@ -21,8 +21,10 @@ static void sum_add(Sum *s, double x) {
 static void sum_add_product(Sum *s, double x, double y, double z) {
   double xy = x * y, error = fma(x, y, -xy);
   double high = xy * z, low = error * z;
-  sum_add(s, fma(error, z, -low)), sum_add(s, low);
-  sum_add(s, fma(xy, z, -high)), sum_add(s, high);
+  sum_add(s, fma(error, z, -low));
+  sum_add(s, low);
+  sum_add(s, fma(xy, z, -high));
+  sum_add(s, high);
 }
 
 static int sum_sign(const Sum *s) {
@@ -51,7 +53,11 @@ static int exact_side(const double *a, const double *b, const double *c, const d
 
 int pbExact_Side(const double *a, const double *b, const double *c, const double *d) {
   double u[3], v[3], w[3], det = 0, size = 0;
-  for (int k = 0; k < 3; k++) u[k] = b[k] - a[k], v[k] = c[k] - a[k], w[k] = d[k] - a[k];
+  for (int k = 0; k < 3; k++) {
+    u[k] = b[k] - a[k];
+    v[k] = c[k] - a[k];
+    w[k] = d[k] - a[k];
+  }
   for (int i = 0; i < 3; i++) {
     int j = (i + 1) % 3, k = (i + 2) % 3;
     double p = v[j] * w[k], q = v[k] * w[j];
@@ -65,9 +71,12 @@ int pbExact_Side(const double *a, const double *b, const double *c, const double
 // In the plane of the axes i and j: sign of (b - a) x (c - a)
 static int turn(const double *a, const double *b, const double *c, int i, int j) {
   Sum s = {.count = 0};
-  sum_add_product(&s, b[i], c[j], 1), sum_add_product(&s, -b[j], c[i], 1);
-  sum_add_product(&s, -a[i], c[j], 1), sum_add_product(&s, a[j], c[i], 1);
-  sum_add_product(&s, a[i], b[j], 1), sum_add_product(&s, -a[j], b[i], 1);
+  sum_add_product(&s, b[i], c[j], 1);
+  sum_add_product(&s, -b[j], c[i], 1);
+  sum_add_product(&s, -a[i], c[j], 1);
+  sum_add_product(&s, a[j], c[i], 1);
+  sum_add_product(&s, a[i], b[j], 1);
+  sum_add_product(&s, -a[j], b[i], 1);
   return sum_sign(&s);
 }
 
@@ -109,7 +118,8 @@ bool pbExact_EdgeMeetsTriangle(const double *e, const double *t) {
   int least = 1, largest = -1;
   for (int k = 0; k < 3; k++) {  // the line goes round all three edges the same way
     int side = pbExact_Side(e, e + 3, t + 3 * k, t + 3 * ((k + 1) % 3));
-    least = side < least ? side : least, largest = side > largest ? side : largest;
+    least = side < least ? side : least;
+    largest = side > largest ? side : largest;
   }
   return least >= 0 || largest <= 0;
 }

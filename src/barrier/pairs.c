@@ -21,7 +21,10 @@ static pbBounds box_of(const pbPairs *p, const int *vertex, int count, double mo
       box.hi[i] = fmax(box.hi[i], fmax(x[i], end));
     }
   }
-  for (int i = 0; i < 3; i++) box.lo[i] -= more, box.hi[i] += more;
+  for (int i = 0; i < 3; i++) {
+    box.lo[i] -= more;
+    box.hi[i] += more;
+  }
   return box;
 }
 
@@ -87,12 +90,14 @@ static pbStatus against(pbBarrier *b, const pbPairs *p, pbPairKind kind, int cou
   const pbCollision *c = b->collision;
   pbPair pair = {.kind = kind, .na = kind == pb_pairET ? 2 : 1, .nb = kind == pb_pairPE ? 2 : 3};
   for (int i = 0; tree->count && i < count; i++) {
-    pair.a = of_a(c, i), pair.number_a = i;
+    pair.a = of_a(c, i);
+    pair.number_a = i;
     pbBounds box = box_of(p, pair.a, pair.na, p->reach + p->radius[c->group[pair.a[0]]]);
     int hits = pbBoxTree_Query(tree, &box, 0, b->hits);
     for (int k = 0; k < hits; k++) {
       int j = b->hits[k];
-      pair.b = of_b(c, j), pair.number_b = j;
+      pair.b = of_b(c, j);
+      pair.number_b = j;
       PB_TRY(offer(c, p, &pair));
     }
   }
@@ -105,12 +110,17 @@ static pbStatus among(pbBarrier *b, const pbPairs *p, pbPairKind kind, const pbB
   for (int at = 0; at < tree->count; at++) {
     int i = tree->leaf[at];
     pbBounds box = tree->box[i];
-    for (int k = 0; k < 3; k++) box.lo[k] -= p->reach, box.hi[k] += p->reach;
+    for (int k = 0; k < 3; k++) {
+      box.lo[k] -= p->reach;
+      box.hi[k] += p->reach;
+    }
     int hits = pbBoxTree_Query(tree, &box, at + 1, b->hits);
     for (int k = 0; k < hits; k++) {
       int j = b->hits[k];
-      pair.number_a = i < j ? i : j, pair.number_b = i < j ? j : i;
-      pair.a = of(b->collision, pair.number_a), pair.b = of(b->collision, pair.number_b);
+      pair.number_a = i < j ? i : j;
+      pair.number_b = i < j ? j : i;
+      pair.a = of(b->collision, pair.number_a);
+      pair.b = of(b->collision, pair.number_b);
       PB_TRY(offer(b->collision, p, &pair));
     }
   }
@@ -120,9 +130,11 @@ static pbStatus among(pbBarrier *b, const pbPairs *p, pbPairKind kind, const pbB
 static pbStatus planes(const pbCollision *c, const pbPairs *p) {
   pbPair pair = {.kind = pb_pairPN, .na = 1, .nb = 3};
   for (int j = 0; j < c->planes; j++) {
-    pair.b = c->plane + 3 * j, pair.number_b = j;
+    pair.b = c->plane + 3 * j;
+    pair.number_b = j;
     for (int i = 0; i < c->points; i++) {
-      pair.a = any_point(c, i), pair.number_a = i;
+      pair.a = any_point(c, i);
+      pair.number_a = i;
       PB_TRY(offer(c, p, &pair));
     }
   }

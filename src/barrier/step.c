@@ -26,8 +26,10 @@ static pbStatus closed(pbBarrier *b, const pbPair *p, const double *x, const cha
 static pbStatus shorten(void *user, const pbPair *p) {
   Mover *m = user;
   double A[9], B[9], dA[9], dB[9];
-  pbPair_Gather(m->x, p->a, p->na, A), pbPair_Gather(m->dx, p->a, p->na, dA);
-  pbPair_Gather(m->x, p->b, p->nb, B), pbPair_Gather(m->dx, p->b, p->nb, dB);
+  pbPair_Gather(m->x, p->a, p->na, A);
+  pbPair_Gather(m->dx, p->a, p->na, dA);
+  pbPair_Gather(m->x, p->b, p->nb, B);
+  pbPair_Gather(m->dx, p->b, p->nb, dB);
   double t = p->kind == pb_pairPN ? pbAdvance_Plane(A, dA, B, dB, p->xi, m->dhat, m->keep)
                                   : pbAdvance_Pair(p->na, A, dA, p->nb, B, dB, p->xi, m->dhat, m->keep);
   if (t < 0) return closed(m->b, p, m->x, "have no gap between them", 1);
@@ -92,7 +94,8 @@ pbStatus pbBarrier_Check(pbBarrier *b, const pbBarrierValues *values, const doub
   PB_TRY(pbBarrier_Pairs(b, &pairs, !b->begun));
   b->begun = true;
   if (k.count) return closed(b, &k.first, x, "meet", k.count);
-  pairs.crossings = false, pairs.visit = check_gap;
+  pairs.crossings = false;
+  pairs.visit = check_gap;
   PB_TRY(pbBarrier_Pairs(b, &pairs, false));
   return k.count ? closed(b, &k.first, x, "have no gap between them", k.count) : pb_ok;
 }

@@ -13,7 +13,10 @@ void pbBoxTree_Layout(pbArena *a, pbBoxTree *t, int count) {
 
 static pbBounds join(const pbBounds *a, const pbBounds *b) {
   pbBounds r;
-  for (int k = 0; k < 3; k++) r.lo[k] = fmin(a->lo[k], b->lo[k]), r.hi[k] = fmax(a->hi[k], b->hi[k]);
+  for (int k = 0; k < 3; k++) {
+    r.lo[k] = fmin(a->lo[k], b->lo[k]);
+    r.hi[k] = fmax(a->hi[k], b->hi[k]);
+  }
   return r;
 }
 
@@ -21,11 +24,15 @@ static inline double middle(const pbBoxTree *t, int i, int axis) { return t->box
 
 static int longest_axis(const pbBoxTree *t, int first, int count) {
   double lo[3], hi[3];
-  for (int k = 0; k < 3; k++) lo[k] = INFINITY, hi[k] = -INFINITY;
+  for (int k = 0; k < 3; k++) {
+    lo[k] = INFINITY;
+    hi[k] = -INFINITY;
+  }
   for (int i = first; i < first + count; i++) {
     for (int k = 0; k < 3; k++) {
       double m = middle(t, t->leaf[i], k);
-      lo[k] = m < lo[k] ? m : lo[k], hi[k] = m > hi[k] ? m : hi[k];
+      lo[k] = m < lo[k] ? m : lo[k];
+      hi[k] = m > hi[k] ? m : hi[k];
     }
   }
   double x = hi[0] - lo[0], y = hi[1] - lo[1], z = hi[2] - lo[2];
@@ -43,7 +50,8 @@ static void select_smallest(const pbBoxTree *t, int *leaf, int count, int k, int
       while (middle(t, leaf[j], axis) > pivot) j--;
       if (i > j) break;
       int swap = leaf[i];
-      leaf[i++] = leaf[j], leaf[j--] = swap;
+      leaf[i++] = leaf[j];
+      leaf[j--] = swap;
     }
     if (k - 1 <= j) hi = j;
     else if (k - 1 >= i) lo = i;
@@ -89,7 +97,11 @@ int pbBoxTree_Query(const pbBoxTree *t, const pbBounds *box, int from, int *hits
     int node, first, count;
   } stack[64];  // one open right child per level, 31 at most
   int depth = 0, found = 0;
-  if (t->count) stack[depth].node = 0, stack[depth].first = 0, stack[depth++].count = t->count;
+  if (t->count) {
+    stack[depth].node = 0;
+    stack[depth].first = 0;
+    stack[depth++].count = t->count;
+  }
   while (depth) {
     int node = stack[--depth].node, first = stack[depth].first, count = stack[depth].count;
     if (first + count <= from || !touch(t->node + node, box)) continue;
@@ -98,8 +110,12 @@ int pbBoxTree_Query(const pbBoxTree *t, const pbBounds *box, int from, int *hits
       continue;
     }
     int left = (count + 1) / 2;
-    stack[depth].node = node + 2 * left, stack[depth].first = first + left, stack[depth++].count = count - left;
-    stack[depth].node = node + 1, stack[depth].first = first, stack[depth++].count = left;
+    stack[depth].node = node + 2 * left;
+    stack[depth].first = first + left;
+    stack[depth++].count = count - left;
+    stack[depth].node = node + 1;
+    stack[depth].first = first;
+    stack[depth++].count = left;
   }
   return found;
 }

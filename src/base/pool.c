@@ -82,7 +82,10 @@ void pbPool_Destroy(pbPool *p) {
 
 pbContext *pbPool_Context(pbPool *p) { return p->ctx; }
 
-void pbPool_Reset(pbPool *p) { p->used = 0, p->top = nothing; }
+void pbPool_Reset(pbPool *p) {
+  p->used = 0;
+  p->top = nothing;
+}
 
 size_t pbPool_Size(const pbPool *p) { return p->size; }
 size_t pbPool_Wanted(const pbPool *p) { return p->wanted; }

@@ -23,7 +23,9 @@ int pbSuggest_Distance(const char *a, const char *b) {
       now[j] = d;
     }
     int *free_row = before;
-    before = last, last = now, now = free_row;
+    before = last;
+    last = now;
+    now = free_row;
   }
   return last[nb] ? last[nb] : strncmp(a, b, LONGEST) != 0;
 }
@@ -54,7 +56,10 @@ void pbSuggest_Offer(pbSuggest *s, const char *candidate) {
   int d = pbSuggest_Distance(s->word, candidate);
   if (is_last_part(s->word, candidate)) d = least(d, 1);
   else if (is_short_for(s->word, candidate)) d = least(d, 2);
-  if (d < s->distance) s->best = candidate, s->distance = d;
+  if (d < s->distance) {
+    s->best = candidate;
+    s->distance = d;
+  }
 }
 
 const char *pbSuggest_Write(const pbSuggest *s, char *text, size_t size) {

@@ -82,8 +82,15 @@ static pbStatus numeric_sizes(pbCompiler *c) {
 static pbStatus count(pbCompiler *c) {
   const pbSpec *s = c->spec;
   pbModel *m = c->m;
-  m->npair = s->npair, m->nexclude = s->nexclude, m->neq = s->nequality, m->ntendon = s->ntendon, m->nu = s->nactuator;
-  m->nsensor = s->nsensor, m->nnumeric = s->nnumeric, m->ntext = s->ntext, m->ntuple = s->ntuple;
+  m->npair = s->npair;
+  m->nexclude = s->nexclude;
+  m->neq = s->nequality;
+  m->ntendon = s->ntendon;
+  m->nu = s->nactuator;
+  m->nsensor = s->nsensor;
+  m->nnumeric = s->nnumeric;
+  m->ntext = s->ntext;
+  m->ntuple = s->ntuple;
   m->nkey = s->nkey > s->size.nkey ? s->nkey : s->size.nkey;
   double stations = 0;
   for (int i = 0; i < s->ntendon; i++) stations += s->tendons[i].path_count;
@@ -100,17 +107,31 @@ static pbStatus count(pbCompiler *c) {
 static void store_options(pbCompiler *c) {
   const pbOptionSettings *o = &c->spec->option;
   pbModel *m = c->m;
-  m->timestep[0] = o->timestep, m->density[0] = o->density, m->viscosity[0] = o->viscosity, m->impratio[0] = o->impratio;
+  m->timestep[0] = o->timestep;
+  m->density[0] = o->density;
+  m->viscosity[0] = o->viscosity;
+  m->impratio[0] = o->impratio;
   m->o_margin[0] = o->o_margin;
 #define COPY(field) memcpy(m->field, o->field, sizeof o->field)
-  COPY(gravity), COPY(wind), COPY(magnetic), COPY(o_solref), COPY(o_solimp), COPY(o_friction);
+  COPY(gravity);
+  COPY(wind);
+  COPY(magnetic);
+  COPY(o_solref);
+  COPY(o_solimp);
+  COPY(o_friction);
 #undef COPY
-  m->integrator = o->integrator, m->cone = o->cone, m->solver = o->solver;
-  m->iterations = o->iterations, m->ls_iterations = o->ls_iterations;
-  m->disableflags = o->disableflags, m->enableflags = o->enableflags, m->disableactuator = o->disableactuator;
+  m->integrator = o->integrator;
+  m->cone = o->cone;
+  m->solver = o->solver;
+  m->iterations = o->iterations;
+  m->ls_iterations = o->ls_iterations;
+  m->disableflags = o->disableflags;
+  m->enableflags = o->enableflags;
+  m->disableactuator = o->disableactuator;
   m->contact = (pbContactSettings){
       .erp = -1, .cfm = -1, .sweeps = 50, .smooth_kappa = 1, .smooth_onset = 0.01, .width = 1e-4, .slip = 0.1};
-  m->contact_stiffness[0] = 1e4, m->contact_damping[0] = 50;
+  m->contact_stiffness[0] = 1e4;
+  m->contact_damping[0] = 50;
   m->tolerance = 0;  // full accuracy, whatever the file says; see pbModel_SetOption
   m->file_tolerance = o->tolerance;
 }

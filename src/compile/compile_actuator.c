@@ -40,7 +40,8 @@ static pbStatus inherit_range(pbCompiler *c, const pbActuatorDef *d, int target,
   }
   if (from[0] == from[1]) return PB_AT(c, d, "actuator", "inheritrange is set, but '%s' has no range", d->target);
   double mean = 0.5 * (from[1] + from[0]), radius = 0.5 * (from[1] - from[0]) * d->inheritrange;
-  range[0] = mean - radius, range[1] = mean + radius;
+  range[0] = mean - radius;
+  range[1] = mean + radius;
   return pb_ok;
 }
 
@@ -80,7 +81,8 @@ static void store_numbers(pbModel *m, const pbActuatorDef *d, const pbRanges *r,
   COPY(actuator_actrange, i, 2, r->act);
   COPY(actuator_lengthrange, i, 2, d->lengthrange);
   COPY(actuator_dampingpoly, i, 2, d->damping + 1);
-  m->actuator_damping[i] = d->damping[0], m->actuator_armature[i] = d->armature;
+  m->actuator_damping[i] = d->damping[0];
+  m->actuator_armature[i] = d->armature;
   pbCompile_User(m->actuator_user + (size_t)m->nuser_actuator * (size_t)i, m->nuser_actuator, d->user);
 }
 
@@ -97,7 +99,8 @@ static pbStatus length_range(pbCompiler *c, const pbActuatorDef *d, int i) {
   if (!from)
     return pbSpec_Fail(c->spec, pb_unsupported, &d->place, "actuator", d->name,
                        "a lengthrange found by simulation (compiler/lengthrange mode=\"all\") is not supported");
-  range[0] = from[0], range[1] = from[1];
+  range[0] = from[0];
+  range[1] = from[1];
   return pb_ok;
 }
 
@@ -112,13 +115,18 @@ pbStatus pbCompile_Actuators(pbCompiler *c) {
     PB_TRY(inherit_range(c, d, target, &r));
     PB_TRY(check_ranges(c, d, &r));
     PB_TRY(check_dynamics(c, d));
-    m->actuator_trntype[i] = d->trntype, m->actuator_dyntype[i] = d->dyntype;
-    m->actuator_gaintype[i] = d->gaintype, m->actuator_biastype[i] = d->biastype;
+    m->actuator_trntype[i] = d->trntype;
+    m->actuator_dyntype[i] = d->dyntype;
+    m->actuator_gaintype[i] = d->gaintype;
+    m->actuator_biastype[i] = d->biastype;
     m->actuator_actnum[i] = d->dyntype != pb_dynNone;
     m->actuator_actadr[i] = m->actuator_actnum[i] ? adr : -1;
     adr += m->actuator_actnum[i];
-    m->actuator_ctrllimited[i] = r.ctrl_limited, m->actuator_forcelimited[i] = r.force_limited;
-    m->actuator_actlimited[i] = r.act_limited, m->actuator_actearly[i] = d->actearly, m->actuator_group[i] = d->group;
+    m->actuator_ctrllimited[i] = r.ctrl_limited;
+    m->actuator_forcelimited[i] = r.force_limited;
+    m->actuator_actlimited[i] = r.act_limited;
+    m->actuator_actearly[i] = d->actearly;
+    m->actuator_group[i] = d->group;
     store_numbers(m, d, &r, i);
     PB_TRY(length_range(c, d, i));
   }

@@ -72,12 +72,14 @@ static int site_moment(const pbModel *m, int a, pbDerive_r *w, double *length) {
   double mat[9], quat[4], force[3], torque[3], seen[3];
   site_pose(m, w, s, mat, quat);
   if (r < 0) {
-    m3_mulv(force, mat, gear), m3_mulv(torque, mat, gear + 3);
+    m3_mulv(force, mat, gear);
+    m3_mulv(torque, mat, gear + 3);
     return pbDerive_AddPoint_r(m, w, m->site_bodyid[s], w->site_xpos + 3 * s, force, torque, 1, 0);
   }
   double frame[9], reference[4];
   site_pose(m, w, r, frame, reference);
-  m3_mulv(force, frame, gear), m3_mulv(torque, frame, gear + 3);
+  m3_mulv(force, frame, gear);
+  m3_mulv(torque, frame, gear + 3);
   v3_sub(seen, w->site_xpos + 3 * s, w->site_xpos + 3 * r);
   *length = v3_dot(seen, force);
   if (gear[3] || gear[4] || gear[5]) {
@@ -217,7 +219,10 @@ static double seen_radius(const pbModel *m, int g) {
 static void find_extent(pbModel *m, const pbDerive_r *w) {
   pbBox box = {{1e10, 1e10, 1e10}, {-1e10, -1e10, -1e10}};
   double x[3];
-  for (int b = 1; b < m->nbody; b++) enclose(&box, w->xpos + 3 * b, 0), enclose(&box, w->xipos + 3 * b, 0);
+  for (int b = 1; b < m->nbody; b++) {
+    enclose(&box, w->xpos + 3 * b, 0);
+    enclose(&box, w->xipos + 3 * b, 0);
+  }
   for (int j = 0; j < m->njnt; j++) enclose(&box, w->xanchor + 3 * j, 0);
   for (int s = 0; s < m->nsite; s++) enclose(&box, w->site_xpos + 3 * s, 0);
   for (int g = 0; g < m->ngeom; g++) {
@@ -283,7 +288,10 @@ static pbStatus finish_statistics(pbCompiler *c, const pbDerive_r *w) {
   const pbStatisticSettings *set = &c->spec->statistic;
   double *length = pbCompile_Take(c, (size_t)m->nbody, sizeof *length);
   if (!length) return pb_no_memory;
-  m->stat_meaninertia[0] = 1, m->stat_meanmass[0] = 1, m->stat_meansize[0] = 0.2, m->stat_extent[0] = 2;
+  m->stat_meaninertia[0] = 1;
+  m->stat_meanmass[0] = 1;
+  m->stat_meansize[0] = 0.2;
+  m->stat_extent[0] = 2;
   find_extent(m, w);
   body_lengths(m, w, length);
   dof_lengths(m, length);

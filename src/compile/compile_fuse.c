@@ -24,11 +24,15 @@ static void mark_used(const pbCompiler *c, bool *used) {
   const pbSpec *s = c->spec;
   for (int i = 0; i < s->ncamera; i++) mark(c, used, s->cameras[i].target);
   for (int i = 0; i < s->nlight; i++) mark(c, used, s->lights[i].target);
-  for (int i = 0; i < s->nexclude; i++) mark(c, used, s->excludes[i].body1), mark(c, used, s->excludes[i].body2);
+  for (int i = 0; i < s->nexclude; i++) {
+    mark(c, used, s->excludes[i].body1);
+    mark(c, used, s->excludes[i].body2);
+  }
   for (int i = 0; i < s->nequality; i++) {
     const pbEqualityDef *e = &s->equalities[i];
     if (e->type > pb_eqWeld || e->sites) continue;
-    mark(c, used, e->name1), mark(c, used, e->name2);
+    mark(c, used, e->name1);
+    mark(c, used, e->name2);
   }
   for (int i = 0; i < s->nsensor; i++) mark_sensor(c, used, &s->sensors[i]);
   for (int i = 0; i < s->ntuple; i++) {

@@ -77,7 +77,8 @@ static void from_axes(const double x[3], const double y[3], const double z[3], d
 
 static const char *from_xyaxes(const double value[6], double quat[4]) {
   double x[3], y[3], z[3];
-  v3_copy(x, value), v3_copy(y, value + 3);
+  v3_copy(x, value);
+  v3_copy(y, value + 3);
   if (pbPose_Normalize(x, 3) < PB_TINY) return "the x axis is too short";
   v3_addscl(y, x, -v3_dot(x, y));
   if (pbPose_Normalize(y, 3) < PB_TINY) return "the y axis is too short, or parallel to the x axis";
@@ -147,11 +148,17 @@ enum { JACOBI_TURNS = 500 };
 static void largest_entry(const double D[9], int *row, int *col, int *axis) {
   double xy = fabs(D[1]), xz = fabs(D[2]), yz = fabs(D[5]);
   if (xy > xz && xy > yz) {
-    *row = 0, *col = 1, *axis = 2;
+    *row = 0;
+    *col = 1;
+    *axis = 2;
   } else if (xz > yz) {
-    *row = 0, *col = 2, *axis = 1;
+    *row = 0;
+    *col = 2;
+    *axis = 1;
   } else {
-    *row = 1, *col = 2, *axis = 0;
+    *row = 1;
+    *col = 2;
+    *axis = 0;
   }
 }
 
@@ -182,7 +189,8 @@ static void order_pair(double quat[4], double diagonal[3], int i) {
   double scale = fmax(fmax(diagonal[0], diagonal[1]), diagonal[2]);
   if (!(diagonal[i] + ORDER_EPS * scale < diagonal[i + 1])) return;
   double smaller = diagonal[i], turn[4] = {0.70710678118654752, 0, 0, 0};
-  diagonal[i] = diagonal[i + 1], diagonal[i + 1] = smaller;
+  diagonal[i] = diagonal[i + 1];
+  diagonal[i + 1] = smaller;
   turn[1 + (i + 2) % 3] = turn[0];
   pbPose_MulQuat(quat, quat, turn);
 }
@@ -223,7 +231,10 @@ const char *pbPose_FromTo(int type, const double fromto[6], double pos[3], doubl
   v3_sub(along, fromto, fromto + 3);
   size[1] = pbPose_Normalize(along, 3) / 2;
   if (size[1] < PB_TINY) return "the points of fromto are too close";
-  if (solid) size[2] = size[1], size[1] = size[0];
+  if (solid) {
+    size[2] = size[1];
+    size[1] = size[0];
+  }
   v3_add(pos, fromto, fromto + 3);
   v3_scale(pos, pos, 0.5);
   pbPose_FromZ(quat, along);

@@ -30,8 +30,10 @@ static pbStatus resolve_pair(pbCompiler *c, pbPairWork *p) {
   int b1 = c->bodies[c->geoms[p->geom1].body].id, b2 = c->bodies[c->geoms[p->geom2].body].id;
   if (b1 > b2) {
     int g = p->geom1, b = b1;
-    p->geom1 = p->geom2, p->geom2 = g;
-    b1 = b2, b2 = b;
+    p->geom1 = p->geom2;
+    p->geom2 = g;
+    b1 = b2;
+    b2 = b;
   }
   p->signature = (int)(((unsigned)b1 << 16) + (unsigned)b2);
   c->geoms[p->geom1].needed = c->geoms[p->geom2].needed = true;
@@ -43,7 +45,8 @@ static pbStatus resolve_exclude(pbCompiler *c, pbExcludeWork *e) {
   int b1, b2;
   PB_TRY(pbCompile_Resolve(c, pb_refBody, d->body1, &d->place, "exclude", d->name, &b1));
   PB_TRY(pbCompile_Resolve(c, pb_refBody, d->body2, &d->place, "exclude", d->name, &b2));
-  b1 = c->bodies[b1].id, b2 = c->bodies[b2].id;
+  b1 = c->bodies[b1].id;
+  b2 = c->bodies[b2].id;
   e->signature = b1 < b2 ? (int)(((unsigned)b1 << 16) + (unsigned)b2) : (int)(((unsigned)b2 << 16) + (unsigned)b1);
   return pb_ok;
 }
@@ -68,13 +71,16 @@ pbStatus pbCompile_StorePairs(pbCompiler *c) {
   for (int i = 0; i < m->npair; i++) {
     const pbPairWork *p = &c->pairs[i];
     const pbPairDef *d = p->def;
-    m->pair_dim[i] = d->condim, m->pair_signature[i] = p->signature;
-    m->pair_geom1[i] = c->geoms[p->geom1].id, m->pair_geom2[i] = c->geoms[p->geom2].id;
+    m->pair_dim[i] = d->condim;
+    m->pair_signature[i] = p->signature;
+    m->pair_geom1[i] = c->geoms[p->geom1].id;
+    m->pair_geom2[i] = c->geoms[p->geom2].id;
     COPY(pair_solref, i, 2, d->solref);
     COPY(pair_solreffriction, i, 2, d->solreffriction);
     COPY(pair_solimp, i, 5, d->solimp);
     COPY(pair_friction, i, 5, d->friction);
-    m->pair_margin[i] = d->margin, m->pair_gap[i] = d->gap;
+    m->pair_margin[i] = d->margin;
+    m->pair_gap[i] = d->gap;
   }
   for (int i = 0; i < m->nexclude; i++) m->exclude_signature[i] = c->excludes[i].signature;
   return pb_ok;
@@ -134,7 +140,8 @@ pbStatus pbCompile_Equalities(pbCompiler *c) {
     const pbEqualityDef *d = &c->spec->equalities[i];
     if (d->type < pb_eqConnect || d->type > pb_eqTendon) return PB_AT(c, d, "equality", "its type %d is not known", d->type);
     PB_TRY(resolve_equality(c, d, &m->eq_obj1id[i], &m->eq_obj2id[i]));
-    m->eq_type[i] = d->type, m->eq_active0[i] = d->active;
+    m->eq_type[i] = d->type;
+    m->eq_active0[i] = d->active;
     m->eq_objtype[i] = d->type <= pb_eqWeld ? equality_refers_to(d) : pb_refNone;
     COPY(eq_solref, i, 2, d->solref);
     COPY(eq_solimp, i, 5, d->solimp);
@@ -217,8 +224,12 @@ static void store_tendon(pbModel *m, const pbTendonDef *d, int t) {
   COPY(tendon_lengthspring, t, 2, d->springlength);
   COPY(tendon_rgba, t, 4, d->rgba);
   m->tendon_group[t] = d->group;
-  m->tendon_margin[t] = d->margin, m->tendon_stiffness[t] = d->stiffness[0], m->tendon_damping[t] = d->damping[0];
-  m->tendon_armature[t] = d->armature, m->tendon_frictionloss[t] = d->frictionloss, m->tendon_width[t] = d->width;
+  m->tendon_margin[t] = d->margin;
+  m->tendon_stiffness[t] = d->stiffness[0];
+  m->tendon_damping[t] = d->damping[0];
+  m->tendon_armature[t] = d->armature;
+  m->tendon_frictionloss[t] = d->frictionloss;
+  m->tendon_width[t] = d->width;
   pbCompile_User(m->tendon_user + (size_t)m->nuser_tendon * (size_t)t, m->nuser_tendon, d->user);
 }
 
@@ -229,8 +240,10 @@ pbStatus pbCompile_Tendons(pbCompiler *c) {
     const pbTendonDef *d = &c->spec->tendons[t];
     bool limited, actfrclimited;
     PB_TRY(check_tendon(c, d, &limited, &actfrclimited));
-    m->tendon_limited[t] = limited, m->tendon_actfrclimited[t] = actfrclimited;
-    m->tendon_adr[t] = adr, m->tendon_num[t] = d->path_count;
+    m->tendon_limited[t] = limited;
+    m->tendon_actfrclimited[t] = actfrclimited;
+    m->tendon_adr[t] = adr;
+    m->tendon_num[t] = d->path_count;
     PB_TRY(store_path(c, d, adr));
     store_tendon(m, d, t);
     adr += d->path_count;

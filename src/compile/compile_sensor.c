@@ -171,11 +171,16 @@ static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
     if (!is_frame(d->reftype)) return PB_AT(c, d, word, "its reference must be a body, geom, site or camera");
     if (follows(c, d->reftype, reference)) return PB_AT(c, d, word, "references to cameras that are not fixed are not supported");
   }
-  m->sensor_type[i] = d->type, m->sensor_datatype[i] = rule->data, m->sensor_needstage[i] = rule->stage;
-  m->sensor_objtype[i] = d->objtype, m->sensor_objid[i] = object < 0 ? -1 : pbCompile_Id(c, d->objtype, object);
-  m->sensor_reftype[i] = d->reftype, m->sensor_refid[i] = reference < 0 ? -1 : pbCompile_Id(c, d->reftype, reference);
+  m->sensor_type[i] = d->type;
+  m->sensor_datatype[i] = rule->data;
+  m->sensor_needstage[i] = rule->stage;
+  m->sensor_objtype[i] = d->objtype;
+  m->sensor_objid[i] = object < 0 ? -1 : pbCompile_Id(c, d->objtype, object);
+  m->sensor_reftype[i] = d->reftype;
+  m->sensor_refid[i] = reference < 0 ? -1 : pbCompile_Id(c, d->reftype, reference);
   m->sensor_dim[i] = sensor_size(d->type);
-  m->sensor_cutoff[i] = d->cutoff, m->sensor_noise[i] = d->noise;
+  m->sensor_cutoff[i] = d->cutoff;
+  m->sensor_noise[i] = d->noise;
   pbCompile_User(m->sensor_user + (size_t)m->nuser_sensor * (size_t)i, m->nuser_sensor, d->user);
   return pb_ok;
 }

@@ -150,10 +150,17 @@ void pbShape_Box(int type, const double s[3], double aabb[6]) {
   memset(aabb, 0, 6 * sizeof *aabb);
   switch (type) {
     case pb_geomSphere: half[1] = half[2] = s[0]; break;
-    case pb_geomCapsule: half[1] = s[0], half[2] = s[0] + s[1]; break;
-    case pb_geomCylinder: half[1] = s[0], half[2] = s[1]; break;
+    case pb_geomCapsule:
+      half[1] = s[0];
+      half[2] = s[0] + s[1];
+      break;
+    case pb_geomCylinder:
+      half[1] = s[0];
+      half[2] = s[1];
+      break;
     case pb_geomPlane:
-      half[0] = half[1] = far, half[2] = far / 2;
+      half[0] = half[1] = far;
+      half[2] = far / 2;
       aabb[2] = -far / 2;
       break;
     default: break;

@@ -55,9 +55,14 @@ static void store_joint(pbCompiler *c, const pbJointWork *j, int body, int qpos,
   pbModel *m = c->m;
   const pbJointDef *d = j->def;
   int id = j->id;
-  m->jnt_type[id] = d->type, m->jnt_group[id] = d->group;
-  m->jnt_limited[id] = j->limited, m->jnt_actfrclimited[id] = j->actfrclimited, m->jnt_actgravcomp[id] = d->actgravcomp;
-  m->jnt_qposadr[id] = qpos, m->jnt_dofadr[id] = dof, m->jnt_bodyid[id] = body;
+  m->jnt_type[id] = d->type;
+  m->jnt_group[id] = d->group;
+  m->jnt_limited[id] = j->limited;
+  m->jnt_actfrclimited[id] = j->actfrclimited;
+  m->jnt_actgravcomp[id] = d->actgravcomp;
+  m->jnt_qposadr[id] = qpos;
+  m->jnt_dofadr[id] = dof;
+  m->jnt_bodyid[id] = body;
   COPY(jnt_pos, id, 3, j->pos);
   COPY(jnt_axis, id, 3, j->axis);
   m->jnt_stiffness[id] = d->stiffness[0];
@@ -79,27 +84,36 @@ static void store_reference(pbCompiler *c, const pbBodyWork *b, const pbJointWor
       memcpy(spring, q, 7 * sizeof *q);
       break;
     case pb_jntBall: q[0] = spring[0] = 1; break;
-    default: q[0] = j->ref, spring[0] = j->springref;
+    default: q[0] = j->ref; spring[0] = j->springref;
   }
 }
 
 static void store_dof(pbCompiler *c, pbBodyWork *b, const pbJointWork *j, int dof) {
   pbModel *m = c->m;
   const pbJointDef *d = j->def;
-  m->dof_bodyid[dof] = b->id, m->dof_jntid[dof] = j->id, m->dof_parentid[dof] = b->last_dof;
+  m->dof_bodyid[dof] = b->id;
+  m->dof_jntid[dof] = j->id;
+  m->dof_parentid[dof] = b->last_dof;
   b->last_dof = dof;
   COPY(dof_solref, dof, 2, d->solref_friction);
   COPY(dof_solimp, dof, 5, d->solimp_friction);
   COPY(dof_dampingpoly, dof, 2, d->damping + 1);
-  m->dof_frictionloss[dof] = d->frictionloss, m->dof_armature[dof] = d->armature, m->dof_damping[dof] = d->damping[0];
+  m->dof_frictionloss[dof] = d->frictionloss;
+  m->dof_armature[dof] = d->armature;
+  m->dof_damping[dof] = d->damping[0];
 }
 
 static void store_geom(pbCompiler *c, const pbGeomWork *g, int body) {
   pbModel *m = c->m;
   const pbGeomDef *d = g->def;
   int id = g->id;
-  m->geom_type[id] = d->type, m->geom_contype[id] = d->contype, m->geom_conaffinity[id] = d->conaffinity;
-  m->geom_condim[id] = d->condim, m->geom_bodyid[id] = body, m->geom_group[id] = d->group, m->geom_priority[id] = d->priority;
+  m->geom_type[id] = d->type;
+  m->geom_contype[id] = d->contype;
+  m->geom_conaffinity[id] = d->conaffinity;
+  m->geom_condim[id] = d->condim;
+  m->geom_bodyid[id] = body;
+  m->geom_group[id] = d->group;
+  m->geom_priority[id] = d->priority;
   COPY(geom_size, id, 3, g->size);
   COPY(geom_aabb, id, 6, g->aabb);
   COPY(geom_pos, id, 3, g->pos);
@@ -112,7 +126,9 @@ static void store_geom(pbCompiler *c, const pbGeomWork *g, int body) {
     memcpy(m->geom_fluid + 12 * id + 1, d->fluid_coef, sizeof d->fluid_coef);
   }
   COPY(geom_rgba, id, 4, d->rgba);
-  m->geom_solmix[id] = d->solmix, m->geom_margin[id] = d->margin, m->geom_gap[id] = d->gap;
+  m->geom_solmix[id] = d->solmix;
+  m->geom_margin[id] = d->margin;
+  m->geom_gap[id] = d->gap;
   m->geom_rbound[id] = pbShape_Radius(d->type, g->size);
   pbCompile_User(m->geom_user + (size_t)m->nuser_geom * (size_t)id, m->nuser_geom, d->user);
 }
@@ -121,7 +137,9 @@ static void store_sights(pbCompiler *c, const pbBodyWork *b) {
   pbModel *m = c->m;
   for (int i = b->sites.head; i >= 0; i = c->sites[i].next) {
     const pbSiteWork *s = &c->sites[i];
-    m->site_type[s->id] = s->def->type, m->site_bodyid[s->id] = b->id, m->site_group[s->id] = s->def->group;
+    m->site_type[s->id] = s->def->type;
+    m->site_bodyid[s->id] = b->id;
+    m->site_group[s->id] = s->def->group;
     COPY(site_size, s->id, 3, s->size);
     COPY(site_pos, s->id, 3, s->pos);
     COPY(site_quat, s->id, 4, s->quat);

@@ -34,7 +34,9 @@ pbStatus pbDerive_MakePlan(pbContext *ctx, const pbModel *m, pbDerivePlan *plan)
     pbDerive_FreePlan(ctx, plan);
     return pbContext_Fail(ctx, pb_no_memory, "out of memory for derived constants");
   }
-  plan->local = memory + nv, plan->size = memory + 2 * nv, plan->start = plan->size + ntree;
+  plan->local = memory + nv;
+  plan->size = memory + 2 * nv;
+  plan->start = plan->size + ntree;
   fill_plan(m, plan);
   return pb_ok;
 }

@@ -15,11 +15,25 @@ typedef NUM(pbDerive) derive;
 void NUM(pbDerive_Layout)(pbArena *a, const pbModel *m, derive *w) {
   size_t nb = (size_t)m->nbody, nv = (size_t)m->nv, nj = (size_t)m->njnt;
 #define TAKE(member, count) w->member = pbArena_Take(a, count, sizeof *w->member)
-  TAKE(xpos, 3 * nb), TAKE(xquat, 4 * nb), TAKE(xmat, 9 * nb), TAKE(xipos, 3 * nb), TAKE(ximat, 9 * nb), TAKE(com, 3 * nb);
-  TAKE(xanchor, 3 * nj), TAKE(xaxis, 3 * nj), TAKE(inertia, 10 * nb), TAKE(cdof, 6 * nv);
-  TAKE(M, w->plan.entries), TAKE(M0, nv), TAKE(diagonal, nv);
-  TAKE(site_xpos, 3 * (size_t)m->nsite), TAKE(ten_length, (size_t)m->ntendon);
-  TAKE(row, nv), TAKE(jac, 6 * (size_t)w->plan.max_size), TAKE(touched, nv), TAKE(mark, nv);
+  TAKE(xpos, 3 * nb);
+  TAKE(xquat, 4 * nb);
+  TAKE(xmat, 9 * nb);
+  TAKE(xipos, 3 * nb);
+  TAKE(ximat, 9 * nb);
+  TAKE(com, 3 * nb);
+  TAKE(xanchor, 3 * nj);
+  TAKE(xaxis, 3 * nj);
+  TAKE(inertia, 10 * nb);
+  TAKE(cdof, 6 * nv);
+  TAKE(M, w->plan.entries);
+  TAKE(M0, nv);
+  TAKE(diagonal, nv);
+  TAKE(site_xpos, 3 * (size_t)m->nsite);
+  TAKE(ten_length, (size_t)m->ntendon);
+  TAKE(row, nv);
+  TAKE(jac, 6 * (size_t)w->plan.max_size);
+  TAKE(touched, nv);
+  TAKE(mark, nv);
 #undef TAKE
 }
 
@@ -471,8 +485,14 @@ static num inertia_factor(num a, num b, num ka, num kb) {
 static void semiaxes(int type, const num s[3], num d[3]) {
   v3_copy(d, s);
   if (type == pb_geomSphere) d[1] = d[2] = s[0];
-  if (type == pb_geomCapsule) d[1] = s[0], d[2] = s[0] + s[1];
-  if (type == pb_geomCylinder) d[1] = s[0], d[2] = s[1];
+  if (type == pb_geomCapsule) {
+    d[1] = s[0];
+    d[2] = s[0] + s[1];
+  }
+  if (type == pb_geomCylinder) {
+    d[1] = s[0];
+    d[2] = s[1];
+  }
 }
 
 // Virtual mass and inertia, the last six numbers of geom_fluid.

@@ -57,7 +57,8 @@ static bool find_blocks(pbCondensed *c, int contact) {
     int block = parent[i] = first ? c->blocks++ : parent[parent[i]];
     count[block] = first ? 1 : count[block] + 1;
   }
-  c->begin[0] = 0, c->square[0] = 0;
+  c->begin[0] = 0;
+  c->square[0] = 0;
   for (int b = 0; b < c->blocks; b++) {
     if (count[b] > PB_BLOCK) return false;
     c->begin[b + 1] = c->begin[b] + count[b];
@@ -79,7 +80,10 @@ static void find_dofs(pbCondensed *c, int b, unsigned char *seen) {
     }
   }
   for (int j = 0; j < n; j++)
-    if (seen[j]) dof[count++] = j, seen[j] = 0;
+    if (seen[j]) {
+      dof[count++] = j;
+      seen[j] = 0;
+    }
   c->dof_begin[b + 1] = c->dof_begin[b] + count;
 }
 
@@ -102,14 +106,16 @@ static void find_features(pbCondensed *c, int b) {
     const double *g = c->l->G + (size_t)c->row[k] * (size_t)c->n;
     bool zero = true;
     for (int j = 0; j < n; j++) zero &= g[dof[j]] == 0;
-    c->feature[k] = -1, c->factor[k] = 0;
+    c->feature[k] = -1;
+    c->factor[k] = 0;
     for (int f = 0; f < count && !zero && c->feature[k] < 0; f++) {
       c->factor[k] = multiple(g, J + (size_t)(f * n), dof, n);
       if (c->factor[k] != 0) c->feature[k] = f;
     }
     if (zero || c->feature[k] >= 0) continue;
     for (int j = 0; j < n; j++) J[count * n + j] = g[dof[j]];
-    c->feature[k] = count++, c->factor[k] = 1;
+    c->feature[k] = count++;
+    c->factor[k] = 1;
   }
   c->features[b] = count;
   c->J_begin[b + 1] = c->J_begin[b] + (size_t)(count * n);
@@ -137,11 +143,15 @@ static void find_neighbours(const pbCondensed *c, unsigned char *next_to) {
 // Breadth first from `from`, appended to order from `count` on; place: -1 where not yet reached. Returns the new count.
 static int spread(pbCondensed *c, const unsigned char *next_to, int from, int count) {
   int at = count;
-  c->order[count] = from, c->place[from] = count++;
+  c->order[count] = from;
+  c->place[from] = count++;
   for (; at < count; at++) {
     const unsigned char *row = next_to + (size_t)c->order[at] * (size_t)c->n;
     for (int j = 0; j < c->n; j++)
-      if (row[j] && c->place[j] < 0) c->order[count] = j, c->place[j] = count++;
+      if (row[j] && c->place[j] < 0) {
+        c->order[count] = j;
+        c->place[j] = count++;
+      }
   }
   return count;
 }
@@ -189,10 +199,12 @@ static void scale_block(pbCondensed *c, int b) {
   for (int i = 1; i < n; i++)  // insertion: nearly in order
     for (int j = i; j > 0 && dof[j - 1] > dof[j]; j--) {
       int d = dof[j];
-      dof[j] = dof[j - 1], dof[j - 1] = d;
+      dof[j] = dof[j - 1];
+      dof[j - 1] = d;
       for (int f = 0; f < c->features[b]; f++) {
         double t = J[f * n + j];
-        J[f * n + j] = J[f * n + j - 1], J[f * n + j - 1] = t;
+        J[f * n + j] = J[f * n + j - 1];
+        J[f * n + j - 1] = t;
       }
     }
 }
@@ -215,12 +227,14 @@ static void place_mass(pbCondensed *c) {
 }
 
 void pbCondensed_Make(pbCondensed *c, const pbReduced *reduced, const pbLcp *problem, int contact) {
-  c->reduced = reduced, c->l = problem;
+  c->reduced = reduced;
+  c->l = problem;
   c->pays = false;
   unsigned char *bytes = (unsigned char *)c->U;
   double dense = (double)c->m * c->m * c->m / 3, here = 0;
   if (c->m < 12 || !find_blocks(c, contact)) return;
-  c->dof_begin[0] = 0, c->J_begin[0] = 0;
+  c->dof_begin[0] = 0;
+  c->J_begin[0] = 0;
   memset(bytes, 0, (size_t)c->n);
   for (int b = 0; b < c->blocks; b++) {
     find_dofs(c, b, bytes);
@@ -328,7 +342,8 @@ static bool invert(double *A, int n, double *log_det) {
     if (best != k)
       for (int j = 0; j < n; j++) {
         double t = A[k * n + j];
-        A[k * n + j] = A[best * n + j], A[best * n + j] = t;
+        A[k * n + j] = A[best * n + j];
+        A[best * n + j] = t;
       }
     double inverse = 1 / pivot;
     A[k * n + k] = 1;
@@ -343,7 +358,8 @@ static bool invert(double *A, int n, double *log_det) {
   for (int k = n - 1; k >= 0; k--)
     for (int i = 0; i < n && swapped[k] != k; i++) {
       double t = A[i * n + k];
-      A[i * n + k] = A[i * n + swapped[k]], A[i * n + swapped[k]] = t;
+      A[i * n + k] = A[i * n + swapped[k]];
+      A[i * n + swapped[k]] = t;
     }
   if (log_det) *log_det += log(fabs(det));
   return true;
@@ -380,7 +396,10 @@ static void add_block(pbCondensed *c, int b, const double *K) {
     double *L = in_row(c->L, dof[i], c->n), *U = in_row(c->U, dof[i], c->n);
     combine(lower, J, features, n, i + 1, low);
     combine(upper, J, features, n, i, up);
-    for (int j = 0; j < i; j++) L[dof[j]] += low[j], U[dof[j]] += up[j];
+    for (int j = 0; j < i; j++) {
+      L[dof[j]] += low[j];
+      U[dof[j]] += up[j];
+    }
     c->D[dof[i]] += low[i];
   }
 }
@@ -405,7 +424,10 @@ static bool factor_envelope(pbCondensed *c) {
       const double *Lj = in_row(c->L, j, n), *Uj = in_row(c->U, j, n);
       int from = c->start[i] > c->start[j] ? c->start[i] : c->start[j];
       double l = 0, u = 0;
-      for (int k = from; k < j; k++) l += Li[k] * Uj[k], u += Ui[k] * Lj[k];
+      for (int k = from; k < j; k++) {
+        l += Li[k] * Uj[k];
+        u += Ui[k] * Lj[k];
+      }
       Li[j] = (Li[j] - l) / c->D[j];
       Ui[j] -= u;
     }

@@ -54,7 +54,9 @@ static void project(double mu, double *v) {
     return;
   }
   double n = (v[0] + mu * t) / (1 + mu * mu), f = mu * n / t;
-  v[0] = n, v[1] *= f, v[2] *= f;
+  v[0] = n;
+  v[1] *= f;
+  v[2] *= f;
 }
 
 // Largest entry of z - P(z - s - (mu |s_t|, 0, 0)) of a contact
@@ -92,21 +94,27 @@ static Map map_of(double mu, const double *z, const double *s) {
   Map f = {.state = pb_contactOpen};
   double normal = z[0] - s[0], limit = mu * normal, a[2] = {z[1] - s[1], z[2] - s[2]}, norm = hypot(a[0], a[1]);
   if (normal <= 0) {
-    for (int k = 0; k < 3; k++) f.value[k] = z[k], f.by_z[k][k] = 1;
+    for (int k = 0; k < 3; k++) {
+      f.value[k] = z[k];
+      f.by_z[k][k] = 1;
+    }
     return f;
   }
   f.state = limit > 0 && norm <= limit ? pb_contactSticks : pb_contactSlides;
-  f.value[0] = s[0], f.by_s[0][0] = 1;
+  f.value[0] = s[0];
+  f.by_s[0][0] = 1;
   double d[2] = {norm > 0 ? a[0] / norm : 0, norm > 0 ? a[1] / norm : 0}, bend = norm > 0 ? limit / norm : 0;
   for (int i = 0; i < 2; i++) {
     bool sticks = f.state == pb_contactSticks;
     f.value[1 + i] = sticks ? s[1 + i] : z[1 + i] - limit * d[i];
     f.by_s[1 + i][1 + i] = sticks;
     if (sticks) continue;
-    f.by_z[1 + i][0] = -mu * d[i], f.by_s[1 + i][0] = mu * d[i];
+    f.by_z[1 + i][0] = -mu * d[i];
+    f.by_s[1 + i][0] = mu * d[i];
     for (int j = 0; j < 2; j++) {
       double across = bend * ((i == j) - d[i] * d[j]);
-      f.by_z[1 + i][1 + j] = (i == j) - across, f.by_s[1 + i][1 + j] = across;
+      f.by_z[1 + i][1 + j] = (i == j) - across;
+      f.by_s[1 + i][1 + j] = across;
     }
   }
   return f;
@@ -206,7 +214,8 @@ static double edge(const pbConesWork *w, int row, int contacts, int *c, double d
   if (row < contacts) return *c = row, d[0] = 1;
   *c = (row - contacts) / EDGES;
   double angle = w->angle[*c] + (row - contacts) % EDGES * (2 * 3.14159265358979323846 / EDGES);
-  d[1] = cos(angle), d[2] = sin(angle);
+  d[1] = cos(angle);
+  d[2] = sin(angle);
   return 1;
 }
 
@@ -321,7 +330,10 @@ static void tidy(double mu, double tiny_z, double tiny_s, double *z, double *s) 
   }
   s[0] = 0;
   if (hypot(s[1], s[2]) <= tiny_s) s[1] = s[2] = 0;
-  if (t > mu * z[0]) z[1] *= mu * z[0] / t, z[2] *= mu * z[0] / t;
+  if (t > mu * z[0]) {
+    z[1] *= mu * z[0] / t;
+    z[2] *= mu * z[0] / t;
+  }
 }
 
 pbStatus pbCones_Solve(pbContext *ctx, const pbCones *k, const pbLcpOptions *options, void *work, size_t work_size,
@@ -353,7 +365,10 @@ pbStatus pbCones_Solve(pbContext *ctx, const pbCones *k, const pbLcpOptions *opt
   report->complementarity = 0;
   for (int c = 0; c < k->contacts; c++) {
     double off = off_law(k->mu[c], w.base.z + 3 * c, w.base.s + 3 * c);
-    if (!(off <= report->complementarity)) report->complementarity = off, report->worst_row = 3 * c;
+    if (!(off <= report->complementarity)) {
+      report->complementarity = off;
+      report->worst_row = 3 * c;
+    }
   }
   PB_TRY(pbLcpWork_Judge(ctx, &w.base, &l, tolerance, report));
   for (int c = 0; c < k->contacts; c++)

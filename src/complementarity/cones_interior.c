@@ -51,7 +51,8 @@ static void linearise(const Iterate *p, int i, double by_s[3][3], double by_z[3]
   double mu = p->mu[i], b = mu * z[0], psi = p->at.psi[i], steep = psi / p->at.g[i];
   memset(by_s, 0, 9 * sizeof(double));
   memset(by_z, 0, 9 * sizeof(double));
-  by_z[0][0] = s[0], by_s[0][0] = z[0];
+  by_z[0][0] = s[0];
+  by_s[0][0] = z[0];
   for (int k = 1; k < 3; k++) {
     by_z[k][k] = mu > 0 ? psi : 1;
     if (mu == 0) continue;
@@ -75,7 +76,8 @@ static void direction(Iterate *p, double t, bool second, Point to) {
     const double *z = p->at.z + 3 * i, *s = p->at.s + 3 * i, *az = p->ahead.z + 3 * i, *as = p->ahead.s + 3 * i;
     double mu = p->mu[i], b = mu * z[0], psi = p->at.psi[i], g = p->at.g[i], *v = to.z + 3 * i, ab = mu * az[0];
     v[0] = t - z[0] * s[0] - (second ? az[0] * as[0] : 0);
-    v[1] = -z[1], v[2] = -z[2];
+    v[1] = -z[1];
+    v[2] = -z[2];
     if (mu > 0) {  // to.g: dg without dz; to.psi: dpsi without dg
       double bend[2] = {az[1] - z[1] * ab / b, az[2] - z[2] * ab / b};
       to.g[i] = room_left(p, i) - (second ? (bend[0] * bend[0] + bend[1] * bend[1]) / b : 0);
@@ -160,7 +162,8 @@ bool pbCones_Interior(pbConesWork *w, const double *mu, double start, pbConesTry
   for (int k = 0; k < 6; k++) memset(every[k], 0, sizeof(double) * (size_t)all);
   for (int i = 0; i < contacts; i++) {
     p.at.z[3 * i] = p.at.s[3 * i] = start;
-    p.at.g[i] = mu[i] * start, p.at.psi[i] = mu[i] > 0 ? start / mu[i] : 1;
+    p.at.g[i] = mu[i] * start;
+    p.at.psi[i] = mu[i] > 0 ? start / mu[i] : 1;
   }
   for (int it = 0; it < 60; it++) {
     pbCondensed_Mul(p.c, p.at.z, p.r);

@@ -54,7 +54,8 @@ static Rows rows_of(const Path *p, int i) {
   const double *z = p->z + 3 * i, *s = p->s + 3 * i;
   double mu = p->mu[i], b = mu * z[0], psi = p->psi[i];
   Rows r = {0};
-  r.by_z[0][0] = s[0], r.by_s[0][0] = z[0];
+  r.by_z[0][0] = s[0];
+  r.by_s[0][0] = z[0];
   for (int k = 1; k < 3; k++) {
     r.by_z[k][k] = mu > 0 ? psi : 1;
     if (mu == 0) continue;
@@ -161,7 +162,8 @@ static bool step(pbInterior *in, Path *p, double way, double *h) {
 
 // z_n = z everywhere, no friction and no slip; d makes up for it, its normal part larger than its tangential one.
 static void start(Path *p, double z) {
-  p->t = 1, p->e = 0;
+  p->t = 1;
+  p->e = 0;
   memset(p->z, 0, sizeof *p->z * (size_t)p->m);
   for (int i = 0; i < p->contacts; i++) p->z[3 * i] = z;
   pbDense_Mul(p->s, p->M, p->z, p->m, p->m);
@@ -169,8 +171,11 @@ static void start(Path *p, double z) {
   for (int i = 0; i < p->m; i++) most = fmax(most, fabs(p->s[i] += p->q[i]));
   for (int i = 0; i < p->contacts; i++) {
     double *s = p->s + 3 * i, *d = p->d + 3 * i;
-    d[0] = 3 * most * (1 + p->mu[i]), d[1] = -s[1], d[2] = -s[2];
-    s[0] += d[0], s[1] = s[2] = 0;
+    d[0] = 3 * most * (1 + p->mu[i]);
+    d[1] = -s[1];
+    d[2] = -s[2];
+    s[0] += d[0];
+    s[1] = s[2] = 0;
     p->psi[i] = p->mu[i] > 0 ? z / p->mu[i] : 1;
     p->c[i] = z * s[0];
     p->e = z * z;  // mu z psi

@@ -48,7 +48,10 @@ typedef struct Cones {
 
 static void scaled(const Cones *k, int c, double *z, double *s) {
   double S = k->w->base.reduced.S[3 * c];
-  for (int i = 0; i < 3; i++) z[i] = k->a.at->z[3 * c + i] / S, s[i] = k->a.at->s[3 * c + i] * S;
+  for (int i = 0; i < 3; i++) {
+    z[i] = k->a.at->z[3 * c + i] / S;
+    s[i] = k->a.at->s[3 * c + i] * S;
+  }
 }
 static Law law(const Cones *k, int c) {
   double z[3], s[3];

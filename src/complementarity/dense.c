@@ -167,7 +167,10 @@ double pbDense_LuInverseNorm(const double *LU, const int *perm, double *x, doubl
   for (int round = 0; round < 5; round++) {
     pbDense_LuSolve(LU, perm, x, n);
     double norm = 0;
-    for (int i = 0; i < n; i++) norm += fabs(x[i]), sign[i] = x[i] >= 0 ? 1 : -1;
+    for (int i = 0; i < n; i++) {
+      norm += fabs(x[i]);
+      sign[i] = x[i] >= 0 ? 1 : -1;
+    }
     if (!(norm > estimate)) break;
     estimate = norm;
     pbDense_LuSolveT(LU, perm, sign, n);
@@ -202,8 +205,10 @@ static void swap_columns(pbDenseCod *c, int a, int b) {
   swap_rows(c->A, a, b, c->n);
   double norm = c->norm[a];
   int p = c->perm[a];
-  c->norm[a] = c->norm[b], c->norm[b] = norm;
-  c->perm[a] = c->perm[b], c->perm[b] = p;
+  c->norm[a] = c->norm[b];
+  c->norm[b] = norm;
+  c->perm[a] = c->perm[b];
+  c->perm[b] = p;
 }
 
 // Column norms are recomputed rather than updated: as dear as the reflections, and never wrong.

@@ -199,16 +199,28 @@ static bool nearly_there(pbInterior *w, double level, double *next) {
 static bool start_from_equations(pbInterior *w) {
   double d = .1, least = 0, dot = 0, sum_z = 0, sum_s = 0;
   int m = w->m;
-  for (int i = 0; i < m; i++) w->d[i] = d, w->z[i] = -w->q[i];
+  for (int i = 0; i < m; i++) {
+    w->d[i] = d;
+    w->z[i] = -w->q[i];
+  }
   w->iterations++;
   if (!pbCondensed_Factor(w->condensed, w->d, NULL)) return false;
   pbCondensed_Solve(w->condensed, w->z);
-  for (int i = 0; i < m; i++) w->s[i] = -d * w->z[i], least = min(least, min(w->z[i], w->s[i]));
   for (int i = 0; i < m; i++) {
-    w->z[i] -= 1.5 * least, w->s[i] -= 1.5 * least;
-    dot += w->z[i] * w->s[i], sum_z += w->z[i], sum_s += w->s[i];
+    w->s[i] = -d * w->z[i];
+    least = min(least, min(w->z[i], w->s[i]));
   }
-  for (int i = 0; i < m; i++) w->z[i] += .5 * dot / sum_s, w->s[i] += .5 * dot / sum_z;
+  for (int i = 0; i < m; i++) {
+    w->z[i] -= 1.5 * least;
+    w->s[i] -= 1.5 * least;
+    dot += w->z[i] * w->s[i];
+    sum_z += w->z[i];
+    sum_s += w->s[i];
+  }
+  for (int i = 0; i < m; i++) {
+    w->z[i] += .5 * dot / sum_s;
+    w->s[i] += .5 * dot / sum_z;
+  }
   return true;
 }
 

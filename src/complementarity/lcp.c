@@ -60,7 +60,10 @@ pbStatus pbLcp_Solve(pbContext *ctx, const pbLcp *l, const pbLcpOptions *options
   report->complementarity = 0;
   for (int i = 0; i < l->m; i++) {
     double off = fabs(fmin(w.s[i], w.z[i]));
-    if (!(off <= report->complementarity)) report->complementarity = off, report->worst_row = i;
+    if (!(off <= report->complementarity)) {
+      report->complementarity = off;
+      report->worst_row = i;
+    }
   }
   PB_TRY(pbLcpWork_Judge(ctx, &w, l, tolerance, report));
   for (int i = 0; i < l->m; i++) {

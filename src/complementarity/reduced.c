@@ -85,14 +85,26 @@ static void factor_equalities(pbReduced *r, const pbLcp *l) {
     double most = -1;
     for (int i = k; i < e; i++) {
       double *v = row_of(r->V, i, n), left = pbDense_Dot(v, v, n);
-      if (left > most) most = left, best = i;
+      if (left > most) {
+        most = left;
+        best = i;
+      }
     }
     if (best != k) {
       double *a = row_of(r->V, k, n), *b = row_of(r->V, best, n), *ca = row_of(r->R, k, e), *cb = row_of(r->R, best, e), t;
-      for (int j = 0; j < n; j++) t = a[j], a[j] = b[j], b[j] = t;
-      for (int j = 0; j < k; j++) t = ca[j], ca[j] = cb[j], cb[j] = t;
+      for (int j = 0; j < n; j++) {
+        t = a[j];
+        a[j] = b[j];
+        b[j] = t;
+      }
+      for (int j = 0; j < k; j++) {
+        t = ca[j];
+        ca[j] = cb[j];
+        cb[j] = t;
+      }
       int i = r->kept[k];
-      r->kept[k] = r->kept[best], r->kept[best] = i;
+      r->kept[k] = r->kept[best];
+      r->kept[best] = i;
     }
     double *v = row_of(r->V, k, n);
     project(r, v, row_of(r->R, k, e), k);
@@ -169,7 +181,10 @@ void pbReduced_Matrices(pbReduced *r, const pbLcp *l) {
     double before = pbDense_Dot(c, c, n), after;
     project(r, c, NULL, r->rank);
     after = pbDense_Dot(c, c, n);
-    if (after <= DEPENDENT * DEPENDENT * before) memset(c, 0, sizeof *c * (size_t)n), after = 0;  // the equalities fix it
+    if (after <= DEPENDENT * DEPENDENT * before) {
+      memset(c, 0, sizeof *c * (size_t)n);
+      after = 0;
+    }  // the equalities fix it
     r->tmp[i] = after;
   }
   scale_rows(r, l, r->tmp);

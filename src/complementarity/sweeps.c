@@ -74,7 +74,8 @@ void pbSweeps_Project(const pbSweeps *p, int i, int rows, const double *f, doubl
   double bound = bound_of(p, i, f);
   if (rows == 2) {
     double norm = hypot(u[0], u[1]), share = norm > bound ? bound / norm : 1;
-    u[0] *= share, u[1] *= share;
+    u[0] *= share;
+    u[1] *= share;
   } else {
     u[0] = p->kind[i] == pb_sweepOneSided ? max(0, u[0]) : max(-bound, min(bound, u[0]));
   }
@@ -128,7 +129,10 @@ static double omega_of(const pbSweeps *p, const pbSweepOptions *o, double *work)
 // f := the next; old: the state before, where Jacobi's order takes everything from
 static void sweep(const pbSweeps *p, const pbSweepOptions *o, double omega, double *f, double *old) {
   const double *from = f;
-  if (o->order == pb_sweepJacobi) memcpy(old, f, sizeof *f * (size_t)p->m), from = old;
+  if (o->order == pb_sweepJacobi) {
+    memcpy(old, f, sizeof *f * (size_t)p->m);
+    from = old;
+  }
   for (int i = 0; i < p->m;) {
     int rows = pbSweeps_Rows(p, o->cone, i);
     double d = pbSweeps_Scale(p, i, rows), u[2];
@@ -149,7 +153,10 @@ static double residual(const pbSweeps *p, bool cone, const double *f, int *worst
     pbSweeps_Project(p, i, rows, f, u);
     for (int k = 0; k < rows; k++) {
       double off = fabs(f[i + k] - u[k]);
-      if (!(off <= worst)) worst = off, *worst_row = i + k;
+      if (!(off <= worst)) {
+        worst = off;
+        *worst_row = i + k;
+      }
       size = max(size, max(fabs(f[i + k]), fabs(p->b[i + k]) / d));
     }
     i += rows;

@@ -31,8 +31,10 @@ static bool one_law(const pbSweeps *p, int i, double d, double u, const double *
   if (fabs(u) <= bound && bound > 0) return kink;
   *law = held(p->kind[i] == pb_sweepBox ? side : 0);
   if (p->kind[i] == pb_sweepFriction && f[p->normal[i]] > 0) {
-    law->state = pb_sweepTied, law->normal = p->normal[i];
-    law->tie = side * p->mu[i], law->by_mu = side * f[p->normal[i]];
+    law->state = pb_sweepTied;
+    law->normal = p->normal[i];
+    law->tie = side * p->mu[i];
+    law->by_mu = side * f[p->normal[i]];
   }
   return kink;
 }

@@ -124,11 +124,20 @@ pbStatus pbLcpAdjoint_HandOut(pbContext *ctx, const pbLcpAdjoint *a, const pbLcp
   if (!all_finite(a->lambda, (size_t)n) || !all_finite(a->u, (size_t)m) || !all_finite(a->nu, (size_t)e))
     return pbContext_Fail(ctx, pb_not_finite, "LCP: the adjoint left the range of finite numbers");
   if (bar->p) pbDense_Add(bar->p, -1, a->lambda, n);
-  if (bar->Q) add_outer(bar->Q, -.5, a->lambda, x, n, n), add_outer(bar->Q, -.5, x, a->lambda, n, n);
+  if (bar->Q) {
+    add_outer(bar->Q, -.5, a->lambda, x, n, n);
+    add_outer(bar->Q, -.5, x, a->lambda, n, n);
+  }
   if (bar->h) pbDense_Add(bar->h, 1, a->u, m);
-  if (bar->G) add_outer(bar->G, -1, z, a->lambda, m, n), add_outer(bar->G, -1, a->u, x, m, n);
+  if (bar->G) {
+    add_outer(bar->G, -1, z, a->lambda, m, n);
+    add_outer(bar->G, -1, a->u, x, m, n);
+  }
   if (bar->F) add_outer(bar->F, 1, a->u, z, m, m);
-  if (bar->A) add_outer(bar->A, -1, y, a->lambda, e, n), add_outer(bar->A, -1, a->nu, x, e, n);
+  if (bar->A) {
+    add_outer(bar->A, -1, y, a->lambda, e, n);
+    add_outer(bar->A, -1, a->nu, x, e, n);
+  }
   if (bar->b) pbDense_Add(bar->b, 1, a->nu, e);
   return pb_ok;
 }

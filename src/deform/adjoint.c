@@ -22,14 +22,20 @@ void pbDeform_VjpPast(pbDeformWork *w, const double *next, const double *next_ba
   double h = w->in.h, sum = 0;
   for (int i = 0; i < n; i++) {
     double vb = next_bar[at.v + i];
-    if (at.tangent > 2 * n) state_bar[at.x + i] += next_bar[at.x1 + i], state_bar[at.v + i] += next_bar[at.v1 + i];
+    if (at.tangent > 2 * n) {
+      state_bar[at.x + i] += next_bar[at.x1 + i];
+      state_bar[at.v + i] += next_bar[at.v1 + i];
+    }
     if (pbDeform_IsFixed(d, i)) {  // v+ = v
       state_bar[at.v + i] += vb;
       continue;
     }
     state_bar[at.x + i] += s->next[pb_pastX] / h * vb;
     state_bar[at.v + i] += s->next[pb_pastV] * vb;
-    if (s->history) state_bar[at.x1 + i] += s->next[pb_pastX1] / h * vb, state_bar[at.v1 + i] += s->next[pb_pastV1] * vb;
+    if (s->history) {
+      state_bar[at.x1 + i] += s->next[pb_pastX1] / h * vb;
+      state_bar[at.v1 + i] += s->next[pb_pastV1] * vb;
+    }
     double past = s->next[pb_pastV] * w->v[i] + (s->history ? s->next[pb_pastV1] * w->v1[i] : 0);
     sum += vb * (past - next[at.v + i]) / h;  // v+ = (...) / h with h v inside
   }

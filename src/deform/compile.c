@@ -62,7 +62,8 @@ static pbStatus points(pbDeform *d, const pbDeformable *from, const double *ride
     if (d->unknown[i] >= 0) d->point[d->nfree++] = i;
     for (int k = 0; k < 3; k++) {
       double x = d->start[3 * i + k];
-      low[k] = i ? fmin(low[k], x) : x, high[k] = i ? fmax(high[k], x) : x;
+      low[k] = i ? fmin(low[k], x) : x;
+      high[k] = i ? fmax(high[k], x) : x;
       d->size = fmax(d->size, high[k] - low[k]);
     }
   }
@@ -114,12 +115,16 @@ static pbStatus riders(pbDeform *d, const pbDeformable *from, const int *rider_b
   d->rider_of = pbContext_AllocArray(d->ctx, (size_t)d->npoint + 1, sizeof(int));
   d->rider = pbContext_AllocArray(d->ctx, 6 * n + 1, sizeof(int));
   if (!d->rider || !d->rider_of) return no_memory(d);
-  d->rider_body = d->rider + n, d->rider_geom = d->rider + 2 * n, d->rider_size = d->rider + 3 * n;
+  d->rider_body = d->rider + n;
+  d->rider_geom = d->rider + 2 * n;
+  d->rider_size = d->rider + 3 * n;
   for (int i = 0; i < d->npoint; i++) d->rider_of[i] = -1;
   for (int i = 0; i < d->nrider; i++) {
     const pbRiderDef *r = &from->riders[i];
-    d->rider[i] = r->point, d->rider_of[r->point] = i;
-    d->rider_geom[i] = r->geom, d->rider_body[i] = rider_body[i];
+    d->rider[i] = r->point;
+    d->rider_of[r->point] = i;
+    d->rider_geom[i] = r->geom;
+    d->rider_body[i] = rider_body[i];
     memcpy(d->rider_size + 3 * i, r->size, sizeof r->size);
   }
   return pb_ok;
@@ -262,7 +267,10 @@ static size_t pairs_of(const pbDeform *d, int *pairs) {
       const int *v = g->vertex + e / (p * p) * p;
       int a = d->unknown[v[e / p % p]], b = d->unknown[v[e % p]];
       if (a <= b || b < 0) continue;
-      if (pairs) pairs[2 * count] = a, pairs[2 * count + 1] = b;
+      if (pairs) {
+        pairs[2 * count] = a;
+        pairs[2 * count + 1] = b;
+      }
       count++;
     }
   }

@@ -67,7 +67,8 @@ static pbStatus make_lists(pbDeform *d, const pbDeformable *from) {
   size_t triangles = 0, edges = 0, points = 0, n = (size_t)from->nsurface;
   for (int i = 0; i < from->nsurface; i++) {
     const pbSurfaceDef *s = &from->surfaces[i];
-    triangles += (size_t)s->triangles, edges += (size_t)s->edges + 3 * (size_t)s->triangles;
+    triangles += (size_t)s->triangles;
+    edges += (size_t)s->edges + 3 * (size_t)s->triangles;
     points += 2 * ((size_t)s->points + 2 * (size_t)s->edges + 3 * (size_t)s->triangles);
   }
   l.triangle = pbContext_AllocArray(d->ctx, 3 * triangles + 1, sizeof(int));
@@ -108,8 +109,11 @@ pbStatus pbDeformContact_Compile(pbDeform *d, const pbDeformable *from) {
   size_t n = (size_t)(d->nsurface = from->nsurface);
   d->friction = from->contact.kind != pb_frictionNone;
   d->unsymmetric = d->unsymmetric || from->contact.kind == pb_frictionImplicit;
-  d->stiffness_at = take(d, n * n), d->friction_at = take(d, n * n), d->radius_at = take(d, n);
-  d->distance_at = take(d, 1), d->velocity_at = take(d, 1);
+  d->stiffness_at = take(d, n * n);
+  d->friction_at = take(d, n * n);
+  d->radius_at = take(d, n);
+  d->distance_at = take(d, 1);
+  d->velocity_at = take(d, 1);
   return make_lists(d, from);
 }
 
@@ -195,7 +199,10 @@ size_t pbDeformContact_Pairs(const pbDeformWork *w, int *pairs) {
       const int *v = s->vertex + e / (s->points * s->points) * s->points;
       int a = w->d->unknown[v[e / s->points % s->points]], b = w->d->unknown[v[e % s->points]];
       if (a <= b || b < 0) continue;
-      if (pairs) pairs[2 * count] = a, pairs[2 * count + 1] = b;
+      if (pairs) {
+        pairs[2 * count] = a;
+        pairs[2 * count + 1] = b;
+      }
       count++;
     }
   }

@@ -390,7 +390,11 @@ pbStatus pbDeformable_AddPlane(pbDeformable *d, const char *name, const double p
   double size = sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2]);
   for (int k = 0; k < 3; k++) a[k] /= size;
   for (int k = 0; k < 3; k++) b[k] = (normal[(k + 1) % 3] * a[(k + 2) % 3] - normal[(k + 2) % 3] * a[(k + 1) % 3]) / length;
-  for (int k = 0; k < 3; k++) rest[k] = point[k], rest[3 + k] = point[k] + a[k], rest[6 + k] = point[k] + b[k];
+  for (int k = 0; k < 3; k++) {
+    rest[k] = point[k];
+    rest[3 + k] = point[k] + a[k];
+    rest[6 + k] = point[k] + b[k];
+  }
   PB_TRY(pbDeformable_AddPoints(d, 3, rest, NULL, NULL, NULL, &first));
   int corners[3] = {first, first + 1, first + 2};
   PB_TRY(pbDeformable_Fix(d, 3, corners, pb_fixAll));

@@ -164,7 +164,10 @@ static void push_finish(pbDeformWork *w, const double *state, const double *next
             s->next[pb_pastV1] * (h * part(dir->state, at.v1 + i) + dir->h * state[at.v1 + i]);
     out[at.x + i] = w->step[i];
     out[at.v + i] = pbDeform_IsFixed(d, i) ? dv : (hv - dir->h * next[at.v + i]) / h;
-    if (at.tangent > 6 * d->npoint) out[at.x1 + i] = dy, out[at.v1 + i] = dv;
+    if (at.tangent > 6 * d->npoint) {
+      out[at.x1 + i] = dy;
+      out[at.v1 + i] = dv;
+    }
   }
 }
 

@@ -44,7 +44,9 @@ static pbStatus make_pairs(pbDeformWork *w) {
   if (m->pair_count) memcpy(pairs, m->pairs, 2 * m->pair_count * sizeof(int));
   pbContext_Free(w->ctx, m->pairs);
   pbContext_Free(w->ctx, m->wanted);
-  m->pairs = pairs, m->wanted = wanted, m->pair_room = room;
+  m->pairs = pairs;
+  m->wanted = wanted;
+  m->pair_room = room;
   return pb_ok;
 }
 
@@ -75,7 +77,10 @@ pbStatus pbDeformMatrix_Create(pbDeformWork *w, size_t bytes) {
 static void drop_own(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
   if (m->pool) pbPool_Reset(m->pool);
-  m->own_factor = NULL, m->own_analysis = NULL, m->own = NULL, m->own_memory = NULL;
+  m->own_factor = NULL;
+  m->own_analysis = NULL;
+  m->own = NULL;
+  m->own_memory = NULL;
   m->pair_count = 0;
 }
 
@@ -187,16 +192,23 @@ static pbStatus make_own(pbDeformWork *w) {
 static void use_base(pbDeformWork *w) {
   const pbDeform *d = w->d;
   pbDeformMatrix *m = &w->matrix;
-  m->pattern = d->pattern, m->analysis = d->analysis, m->factor = m->base_factor;
-  m->values = m->base_values, m->upper = m->base_upper, m->symmetric = m->base_symmetric;
-  m->work = m->base_work, m->slot = NULL;
+  m->pattern = d->pattern;
+  m->analysis = d->analysis;
+  m->factor = m->base_factor;
+  m->values = m->base_values;
+  m->upper = m->base_upper;
+  m->symmetric = m->base_symmetric;
+  m->work = m->base_work;
+  m->slot = NULL;
 }
 
 static void use_own(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
   own_parts at = parts_of(w);
   char *memory = m->own_memory;
-  m->pattern = m->own, m->analysis = m->own_analysis, m->factor = m->own_factor;
+  m->pattern = m->own;
+  m->analysis = m->own_analysis;
+  m->factor = m->own_factor;
   m->values = (double *)(void *)memory;
   m->upper = w->d->unsymmetric ? (double *)(void *)(memory + at.upper) : NULL;
   m->symmetric = w->d->unsymmetric ? (double *)(void *)(memory + at.symmetric) : NULL;

@@ -62,7 +62,10 @@ static void two_loops(pbDeformWork *w, const pairs *p) {
 static void remember(pbDeformWork *w, pairs *p, double s) {
   int n = 3 * w->d->npoint;
   double *move = moved(w, p->next), *bend = bent(w, p->next);
-  for (int i = 0; i < n; i++) move[i] = -s * w->step[i], bend[i] = w->gradient[i] - bend[i];
+  for (int i = 0; i < n; i++) {
+    move[i] = -s * w->step[i];
+    bend[i] = w->gradient[i] - bend[i];
+  }
   double curve = pb_dot(move, bend, n);
   if (!(curve > 1e-14 * sqrt(pb_dot(move, move, n) * pb_dot(bend, bend, n)))) return;
   p->rho[p->next] = 1 / curve;
@@ -97,7 +100,10 @@ static void truncated(pbDeformWork *w) {
       if (k == 0) memcpy(x, p, (size_t)n * sizeof *x);
       break;
     }
-    for (int i = 0; i < n; i++) x[i] += rz / curve * p[i], r[i] -= rz / curve * q[i];
+    for (int i = 0; i < n; i++) {
+      x[i] += rz / curve * p[i];
+      r[i] -= rz / curve * q[i];
+    }
   }
   memset(w->step, 0, row * sizeof(double));
   for (int i = 0; i < d->nfree; i++) memcpy(w->step + 3 * d->point[i], x + 3 * i, 3 * sizeof(double));

@@ -82,7 +82,8 @@ static void sweep(double *d, double *e, int lo, int hi, double *Q, int n) {
     d[k + 1] = s * s * a + 2 * c * s * b + c * c * g;
     e[k] = c * s * (a - g) + (c * c - s * s) * b;
     if (k + 1 < hi) {
-      x = e[k], z = -s * e[k + 1];
+      x = e[k];
+      z = -s * e[k + 1];
       e[k + 1] *= c;
     }
     double *p = Q + k * n, *q = p + n;

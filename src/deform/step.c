@@ -211,8 +211,12 @@ void pbDeform_Finish(const pbDeformWork *w, const double *state, double *next) {
     double hv = s->new * w->x[i] + s->next[pb_pastX] * w->y[i] + s->next[pb_pastV] * h * w->v[i];
     if (s->history) hv += s->next[pb_pastX1] * state[at.x1 + i] + s->next[pb_pastV1] * h * state[at.v1 + i];
     double v = pbDeform_IsFixed(d, i) ? w->v[i] : hv / h;
-    if (at.size > 2 * n) next[at.x1 + i] = w->y[i], next[at.v1 + i] = w->v[i];
-    next[at.x + i] = w->x[i], next[at.v + i] = v;
+    if (at.size > 2 * n) {
+      next[at.x1 + i] = w->y[i];
+      next[at.v1 + i] = w->v[i];
+    }
+    next[at.x + i] = w->x[i];
+    next[at.v + i] = v;
   }
   if (at.size > 2 * n) next[at.begun] = 1;
 }

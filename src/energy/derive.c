@@ -92,7 +92,10 @@ static void backward(pbGraph *g, int i, int bar, const uint8_t *active, int *adj
   stand_at(g, i);
   switch (n.op) {
     case pb_opAdd: to[0] = to[1] = bar; break;
-    case pb_opSub: to[0] = bar, to[1] = pb_neg(g, bar); break;
+    case pb_opSub:
+      to[0] = bar;
+      to[1] = pb_neg(g, bar);
+      break;
     case pb_opNeg: to[0] = pb_neg(g, bar); break;
     case pb_opMul:
       if (active[a]) to[0] = pb_mul(g, bar, b);
@@ -233,7 +236,10 @@ static int linear_row(const pbGraph *g, int i, int n, const uint8_t *kind, doubl
   if (most != linear) return most;
   switch (e->op) {
     case pb_opAdd: fa = fb = 1; break;
-    case pb_opSub: fa = 1, fb = -1; break;
+    case pb_opSub:
+      fa = 1;
+      fb = -1;
+      break;
     case pb_opNeg: fa = -1; break;
     case pb_opMul:
       if (op_of(g, a) != pb_opConstant) return bent;
@@ -264,7 +270,8 @@ static Basis basis_of(pbGraph *g, const int *root, int roots) {
   Basis b = {.n = 3 * g->inputs.points};
   int count = g->count;
   size_t n = (size_t)b.n, room = (size_t)count * n;
-  b.R = reals(g, n * n), b.pivot = ints(g, b.n);
+  b.R = reals(g, n * n);
+  b.pivot = ints(g, b.n);
   if (room > 1u << 22) {  // it would save work, but not here
     if (!g->status) whole_basis(&b);
     return b;

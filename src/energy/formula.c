@@ -466,7 +466,12 @@ static bool begins_assignment(Parser *p, Token *name) {
     next_operand(p);
     return true;
   }
-  if (!failed(p)) p->at = before.at, p->line = before.line, p->line_start = before.line_start, p->token = before.token;
+  if (!failed(p)) {
+    p->at = before.at;
+    p->line = before.line;
+    p->line_start = before.line_start;
+    p->token = before.token;
+  }
   return false;
 }
 

@@ -160,7 +160,8 @@ static int sub(pbGraph *g, int a, int b) {
 static int mul(pbGraph *g, int a, int b) {
   if (is(g, b, pb_opConstant)) {
     int swap = a;
-    a = b, b = swap;
+    a = b;
+    b = swap;
   }
   if (is_value(g, a, 0)) return a;
   if (is_value(g, a, 1)) return b;

@@ -33,7 +33,10 @@ typedef struct Compiler {
 
 // ---- which instructions -----------------------------------------------------------------------------------------------
 static void count_uses(Compiler *c, const int *output, int outputs) {
-  for (int k = 0; k < outputs; k++) c->step[output[k]].uses++, c->step[output[k]].is_root = true;
+  for (int k = 0; k < outputs; k++) {
+    c->step[output[k]].uses++;
+    c->step[output[k]].is_root = true;
+  }
   for (int i = c->g->count - 1; i >= 0; i--) {
     const pbNode *n = &c->g->node[i];
     Step *s = &c->step[i];
@@ -63,8 +66,13 @@ static void fuse(Compiler *c) {
     if (left) take_product(c, s, 0, a);
     if (right) take_product(c, s, left ? 2 : 0, b);
     if (left && right) s->code = sum ? pb_mulAddMul : pb_mulSubMul;
-    else if (left) s->of[2] = b, s->code = sum ? pb_mulAdd : pb_mulSub;
-    else if (right) s->of[2] = a, s->code = sum ? pb_mulAdd : pb_subMul;
+    else if (left) {
+      s->of[2] = b;
+      s->code = sum ? pb_mulAdd : pb_mulSub;
+    } else if (right) {
+      s->of[2] = a;
+      s->code = sum ? pb_mulAdd : pb_subMul;
+    }
   }
 }
 

@@ -47,7 +47,8 @@ static void begin(Walk *w, int first, const pbElements *elements) {
   w->in.count = n[0] - i < PB_BLOCK ? n[0] - i : PB_BLOCK;
   for (int p = 0; p < w->energy->def.parameter_count; p++)
     w->parameter[p] = elements->parameter[p] + (size_t)first * (size_t)(elements->stride ? elements->stride[p] : 0);
-  w->in.row = w->row, w->in.parameter = w->parameter;
+  w->in.row = w->row;
+  w->in.parameter = w->parameter;
 }
 
 // The first fault of all, with its number among all elements.

@@ -27,7 +27,10 @@ int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, 
     for (int i = 0; i < 6; i++) {
       num depth = i % 2 ? size[i / 2] - local[i / 2] : size[i / 2] + local[i / 2];  // smooth where the centre is on the face
       num d = num_make(fabs(re(depth)), im(depth));
-      if (re(best) > re(d)) best = d, face = i;
+      if (re(best) > re(d)) {
+        best = d;
+        face = i;
+      }
     }
     v3_zero(towards);
     towards[face / 2] = face % 2 ? -1 : 1;
@@ -77,7 +80,8 @@ static void nearest_face(const double center[3], const double half[3], const dou
     for (int j = 0; j < 3; j++) {
       double over = fabs(center[j] + end * half[j]) - size[j];
       if (!(over > 0)) continue;
-      outside++, face = j;
+      outside++;
+      face = j;
       d2 += over * over;
     }
     if (outside > 1 || !(d2 < *best)) continue;
@@ -123,7 +127,11 @@ static bool nearest_edge(const double center[3], const double half[3], const dou
         d2 += d * d;
       }
       if (!(d2 < *best - PB_TINY)) continue;  // the slack keeps parallel configurations steady
-      *best = d2, *corner = i, *axis = j, *match = m, found = true;
+      *best = d2;
+      *corner = i;
+      *axis = j;
+      *match = m;
+      found = true;
     }
   }
   return found;
@@ -137,7 +145,8 @@ static void set_edge(const box_segment *s, int i, int j, const edge_match *m, ne
   num u = -s->size[j] * dif[j], v = v3_dot(s->half, dif), x1 = m->clamp1, x2 = m->clamp2;
   if (!m->clamp1 && !m->clamp2) {
     num idet = num_div(1, a * c - b * b);
-    x1 = (c * u - b * v) * idet, x2 = (a * v - b * u) * idet;
+    x1 = (c * u - b * v) * idet;
+    x2 = (a * v - b * u) * idet;
   } else if (!m->clamp1) {
     x1 = num_div(u - x2 * b, a);
   } else if (!m->clamp2) {
@@ -152,7 +161,11 @@ static void find_nearest(const box_segment *s, double best, nearest_feature *out
   double center[3], half[3], size[3];
   int corner = 0, axis = 0;
   edge_match match;
-  for (int i = 0; i < 3; i++) center[i] = re(s->center[i]), half[i] = re(s->half[i]), size[i] = re(s->size[i]);
+  for (int i = 0; i < 3; i++) {
+    center[i] = re(s->center[i]);
+    half[i] = re(s->half[i]);
+    size[i] = re(s->size[i]);
+  }
   *out = (nearest_feature){.kind = near_nothing};
   nearest_face(center, half, size, &best, out);
   if (nearest_edge(center, half, size, re(s->length), &best, &corner, &axis, &match)) set_edge(s, corner, axis, &match, out);
@@ -173,7 +186,9 @@ static bool second_from_corner(const box_segment *s, const nearest_feature *f, n
   num ahead = 1 - f->along, behind = 1 + f->along, sign = 1;
   if (turn == 3 || turn == 5 || turn == 6) {
     turn = 7 - turn;
-    ahead = 1 + f->along, behind = 1 - f->along, sign = -1;
+    ahead = 1 + f->along;
+    behind = 1 - f->along;
+    sign = -1;
   }
   int ax = turn == 1 ? 0 : turn == 2 ? 1 : 2, ax1 = (ax + 1) % 3, ax2 = (ax + 2) % 3;
   double cosine = re(s->half[ax]) / re(s->length);
@@ -276,22 +291,53 @@ typedef struct box_pair {
 
 static double abs_re(num x) { return fabs(re(x)); }
 
+// Is the axis of an edge pair within 8 degrees of a face's normal? Codes as in separating_axis.
+static bool nearly_normal(const double rot[9], int code, int code_face) {
+  int i = (code - 6) / 3, j = (code - 6) % 3, i1 = (i + 1) % 3, i2 = (i + 2) % 3;
+  double axis[3], cosine;
+  axis[i] = 0;
+  axis[i1] = -rot[3 * i2 + j];
+  axis[i2] = rot[3 * i1 + j];
+  double inv = 1 / sqrt(axis[i1] * axis[i1] + axis[i2] * axis[i2]);
+  for (int k = 0; k < 3; k++) axis[k] *= inv;
+
+  if (code_face < 3) {
+    cosine = fabs(axis[code_face]);
+  } else {
+    int f = code_face - 3;
+    cosine = fabs(axis[0] * rot[f] + axis[1] * rot[3 + f] + axis[2] * rot[6 + f]);
+  }
+  return cosine > 0.99;
+}
+
 // Code of the winning axis: 0..2 faces of box 1, 3..5 of box 2, 6 + 3 i + j edges; -1: separated. Only decisions: in doubles.
 static int separating_axis(const box_pair *p) {
   double rot[9], rotabs[9], size1[3], size2[3], best = -1e10, face;
   int code = -1;
-  for (int i = 0; i < 9; i++) rot[i] = re(p->rot[i]), rotabs[i] = fabs(rot[i]);
-  for (int i = 0; i < 3; i++) size1[i] = re(p->size1[i]), size2[i] = re(p->size2[i]);
+  for (int i = 0; i < 9; i++) {
+    rot[i] = re(p->rot[i]);
+    rotabs[i] = fabs(rot[i]);
+  }
+  for (int i = 0; i < 3; i++) {
+    size1[i] = re(p->size1[i]);
+    size2[i] = re(p->size2[i]);
+  }
   for (int i = 0; i < 3; i++) {
     double sep =
         abs_re(p->pos21[i]) - size1[i] - (rotabs[3 * i] * size2[0] + rotabs[3 * i + 1] * size2[1] + rotabs[3 * i + 2] * size2[2]);
     if (!(sep <= p->slack)) return -1;
-    if (sep > best) best = sep, code = i;
+    if (sep > best) {
+      best = sep;
+      code = i;
+    }
   }
   for (int j = 0; j < 3; j++) {
     double sep = abs_re(p->pos12[j]) - size2[j] - (rotabs[j] * size1[0] + rotabs[3 + j] * size1[1] + rotabs[6 + j] * size1[2]);
     if (!(sep <= p->slack)) return -1;
-    if (sep > best) best = sep, code = 3 + j;
+    if (sep > best) {
+      best = sep;
+      code = 3 + j;
+    }
   }
   face = best;
   int code_face = code;
@@ -302,29 +348,23 @@ static int separating_axis(const box_pair *p) {
       double c1 = -rot[3 * i2 + j], c2 = rot[3 * i1 + j], norm2 = c1 * c1 + c2 * c2;  // e_i x column j, part i is zero
       if (!(norm2 >= PARALLEL_SIN2)) continue;
       double inv = 1 / sqrt(norm2);
-      c1 *= inv, c2 *= inv;
+      c1 *= inv;
+      c2 *= inv;
       double radius1 = size1[i1] * fabs(c1) + size1[i2] * fabs(c2);
       double d1 = c1 * rot[3 * i1 + j1] + c2 * rot[3 * i2 + j1], d2 = c1 * rot[3 * i1 + j2] + c2 * rot[3 * i2 + j2];
       double radius2 = size2[j1] * fabs(d1) + size2[j2] * fabs(d2);
       double sep = fabs(c1 * re(p->pos21[i1]) + c2 * re(p->pos21[i2])) - radius1 - radius2;
       if (!(sep <= p->slack)) return -1;
-      if (sep - EDGE_BIAS * fabs(sep) > best && sep > face) best = sep, code = 6 + 3 * i + j;
+      if (sep - EDGE_BIAS * fabs(sep) > best && sep > face) {
+        best = sep;
+        code = 6 + 3 * i + j;
+      }
     }
   }
   if (code < 6) return code;
-  // an edge axis within 8 degrees of the best face gives way to it unless better by five percent
-  int i = (code - 6) / 3, j = (code - 6) % 3, i1 = (i + 1) % 3, i2 = (i + 2) % 3;
-  double axis[3], cosine;
-  axis[i] = 0, axis[i1] = -rot[3 * i2 + j], axis[i2] = rot[3 * i1 + j];
-  double inv = 1 / sqrt(axis[i1] * axis[i1] + axis[i2] * axis[i2]);
-  for (int k = 0; k < 3; k++) axis[k] *= inv;
-  if (code_face < 3) {
-    cosine = fabs(axis[code_face]);
-  } else {
-    int f = code_face - 3;
-    cosine = fabs(axis[0] * rot[f] + axis[1] * rot[3 + f] + axis[2] * rot[6 + f]);
-  }
-  return cosine > 0.99 && best < face + 0.05 * fabs(face) + PB_TINY ? code_face : code;
+
+  // An edge axis near the best face's gives way to it unless it is better by five percent.
+  return nearly_normal(rot, code, code_face) && best < face + 0.05 * fabs(face) + PB_TINY ? code_face : code;
 }
 
 // Nearest points w1, w2 (frame 1) of the edge of box 1 along axis i through corner c1 and that of box 2 along d2 through c2.
@@ -345,7 +385,9 @@ static void nearest_on_edges(const box_pair *p, int i, int j, const num c1[3], c
 static int edge_edge(const box_pair *p, int i, int j) {
   int i1 = (i + 1) % 3, i2 = (i + 2) % 3, j1 = (j + 1) % 3, j2 = (j + 2) % 3;
   num axis[3], a2[3];
-  axis[i] = 0, axis[i1] = -p->rot[3 * i2 + j], axis[i2] = p->rot[3 * i1 + j];
+  axis[i] = 0;
+  axis[i1] = -p->rot[3 * i2 + j];
+  axis[i2] = p->rot[3 * i1 + j];
   v3_normalize(axis);
   if (re(v3_dot(axis, p->pos21)) < 0) v3_neg(axis, axis);
   m3_tmulv(a2, p->rot, axis);
@@ -357,10 +399,14 @@ static int edge_edge(const box_pair *p, int i, int j) {
   for (int k = 0; k < 4; k++) {
     if (((k & 2) && vague1 < 0) || ((k & 1) && vague2 < 0)) continue;
     num c1[3], cc[3], c2[3], p1[3], p2[3];
-    c1[i] = 0, c1[i1] = re(axis[i1]) >= 0 ? p->size1[i1] : -p->size1[i1],
+    c1[i] = 0;
+    c1[i1] = re(axis[i1]) >= 0 ? p->size1[i1] : -p->size1[i1];
+
     c1[i2] = re(axis[i2]) >= 0 ? p->size1[i2] : -p->size1[i2];
     if (k & 2) c1[vague1] = -c1[vague1];
-    cc[j] = 0, cc[j1] = re(a2[j1]) >= 0 ? -p->size2[j1] : p->size2[j1], cc[j2] = re(a2[j2]) >= 0 ? -p->size2[j2] : p->size2[j2];
+    cc[j] = 0;
+    cc[j1] = re(a2[j1]) >= 0 ? -p->size2[j1] : p->size2[j1];
+    cc[j2] = re(a2[j2]) >= 0 ? -p->size2[j2] : p->size2[j2];
     if (k & 1) cc[vague2] = -cc[vague2];
     m3_mulv(c2, p->rot, cc);
     v3_addto(c2, p->pos21);
@@ -419,7 +465,11 @@ static void incident_face(const box_pair *p, bool first, int a, double sign, num
   for (int r = 0; r < 3; r++) {
     int c = coords[r];
     num mid = center[c] + facing * size[b] * inc[3 * c + b], du = size[bu] * inc[3 * c + bu], dv = size[bv] * inc[3 * c + bv];
-    if (r == 2) mid = sign * mid - ref[a], du = sign * du, dv = sign * dv;
+    if (r == 2) {
+      mid = sign * mid - ref[a];
+      du = sign * du;
+      dv = sign * dv;
+    }
     for (int k = 0; k < 4; k++) poly[k][r] = mid + corner[k][0] * du + corner[k][1] * dv;
   }
 }
@@ -453,7 +503,9 @@ static int face_face(const box_pair *p, int code) {
     const num *v = poly[0][kept[k]];
     NUM(pbHit) *hit = &p->hits[k];
     num local[3];
-    local[ax] = v[0], local[ay] = v[1], local[a] = sign * (ref->size[a] + 0.5 * v[2]);
+    local[ax] = v[0];
+    local[ay] = v[1];
+    local[a] = sign * (ref->size[a] + 0.5 * v[2]);
     hit->dist = v[2];
     m3_mulv(hit->pos, ref->mat, local);
     v3_addto(hit->pos, ref->pos);

@@ -60,7 +60,10 @@ static void set_normal(convex_pair *p, const pbConvexNormal *found) {
     num g[2] = {0, 0};
     supports(p, found, n, a, b);
     v3_sub(x, a, b);
-    for (int i = 0; i < 3; i++) g[0] += found->tangent[0][i] * x[i], g[1] += found->tangent[1][i] * x[i];
+    for (int i = 0; i < 3; i++) {
+      g[0] += found->tangent[0][i] * x[i];
+      g[1] += found->tangent[1][i] * x[i];
+    }
     num u = -(inv[0] * g[0] + inv[1] * g[1]), v = -(inv[1] * g[0] + inv[2] * g[1]);
     for (int i = 0; i < 3; i++) n[i] += u * found->tangent[0][i] + v * found->tangent[1][i];
     v3_normalize(n);
@@ -144,7 +147,12 @@ static int reference_face(const convex_pair *p, const pbConvexNormal *found, fac
       num e[3];
       m3_col(e, p->shape[k]->mat, a);
       double cosine = re(v3_dot(e, p->n));
-      if (fabs(cosine) > best) best = fabs(cosine), shape = k, axis = a, sign = (cosine > 0) != (k == 1) ? 1 : -1;
+      if (fabs(cosine) > best) {
+        best = fabs(cosine);
+        shape = k;
+        axis = a;
+        sign = (cosine > 0) != (k == 1) ? 1 : -1;
+      }
     }
   }
   if (shape >= 0) make_face(p->shape[shape], axis, sign, f);
@@ -279,16 +287,21 @@ static bool support_line(const NUM(pbShape) *shape, const signed char sign[3], l
     int zeros = 0;
     num local[3];
     for (int i = 0; i < 3; i++) {
-      if (!sign[i]) a = i, zeros++;
+      if (!sign[i]) {
+        a = i;
+        zeros++;
+      }
       local[i] = sign[i] * shape->size[i];
     }
     if (zeros != 1) return false;
     m3_mulv(l->center, shape->mat, local);
     v3_addto(l->center, shape->pos);
-    l->half = shape->size[a], l->radius = 0;
+    l->half = shape->size[a];
+    l->radius = 0;
   } else if ((shape->type == pb_geomCylinder || shape->type == pb_geomCapsule) && !sign[2]) {
     v3_copy(l->center, shape->pos);
-    l->half = shape->size[1], l->radius = shape->size[0];
+    l->half = shape->size[1];
+    l->radius = shape->size[0];
   } else {
     return false;
   }
@@ -346,7 +359,8 @@ static int line_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
 int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbConvexNormal *found,
                            NUM(pbHit) *hits) {
   convex_pair p = {.shape = {shape1, shape2}, .margin = margin, .scale = found->scale};
-  p.radius[0] = core_radius(shape1), p.radius[1] = core_radius(shape2);
+  p.radius[0] = core_radius(shape1);
+  p.radius[1] = core_radius(shape2);
   prepare(&p, found);
   if (!(re(p.dist) <= margin)) return 0;
   int count = 0;

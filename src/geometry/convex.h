@@ -45,10 +45,16 @@ int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape
 
 static inline void to_core(const NUM(pbShape) *shape, pbCore *core) {
   core->type = shape->type;
-  for (int i = 0; i < 3; i++) core->pos[i] = re(shape->pos[i]), core->size[i] = re(shape->size[i]);
+  for (int i = 0; i < 3; i++) {
+    core->pos[i] = re(shape->pos[i]);
+    core->size[i] = re(shape->size[i]);
+  }
   for (int i = 0; i < 9; i++) core->mat[i] = re(shape->mat[i]);
   core->radius = 0;
-  if (shape->type == pb_geomSphere || shape->type == pb_geomCapsule) core->radius = core->size[0], core->size[0] = 0;
+  if (shape->type == pb_geomSphere || shape->type == pb_geomCapsule) {
+    core->radius = core->size[0];
+    core->size[0] = 0;
+  }
   if (shape->type == pb_geomSphere) core->size[1] = 0;
   if (shape->type != pb_geomBox && shape->type != pb_geomEllipsoid) core->size[2] = 0;
 }
@@ -67,14 +73,18 @@ static inline void core_support(int type, const num size[3], const num m[3], con
       num rho2 = m[0] * m[0] + m[1] * m[1];
       if (sign[0] && re(rho2) > 0) {
         num k = num_div(size[0], num_sqrt(rho2));
-        out[0] = k * m[0], out[1] = k * m[1];
+        out[0] = k * m[0];
+        out[1] = k * m[1];
       }
       out[2] = sign[2] * size[1];
       break;
     }
     case pb_geomEllipsoid: {
       num s[3], l2 = 0;
-      for (int i = 0; i < 3; i++) s[i] = size[i] * m[i], l2 += s[i] * s[i];
+      for (int i = 0; i < 3; i++) {
+        s[i] = size[i] * m[i];
+        l2 += s[i] * s[i];
+      }
       num k = re(l2) > 0 ? num_div(1, num_sqrt(l2)) : 0;
       for (int i = 0; i < 3; i++) out[i] = k * size[i] * s[i];
       break;

@@ -104,7 +104,10 @@ static double curvature(const search *s, const probe *p, const double a[3], cons
       double l2 = 0, ab = 0, qa = 0, qb = 0;
       for (int i = 0; i < 3; i++) {
         double s2 = core->size[i] * core->size[i];
-        l2 += s2 * m[i] * m[i], ab += s2 * la[i] * lb[i], qa += s2 * m[i] * la[i], qb += s2 * m[i] * lb[i];
+        l2 += s2 * m[i] * m[i];
+        ab += s2 * la[i] * lb[i];
+        qa += s2 * m[i] * la[i];
+        qb += s2 * m[i] * lb[i];
       }
       if (l2 > 0) sum += (ab - qa * qb / l2) / sqrt(l2);
     } else {  // r / rho times the part across the radius
@@ -135,7 +138,10 @@ static void offer_both_signs(search *s, const double direction[3], pbNormalKind 
     double n[3];
     v3_scale(n, direction, sign);
     if (!offer(s, n, sigma(s, n), 1e-14, kind)) continue;
-    s->out->shape = shape, s->out->axis1 = axis1, s->out->axis2 = axis2, s->out->sign = sign;
+    s->out->shape = shape;
+    s->out->axis1 = axis1;
+    s->out->axis2 = axis2;
+    s->out->sign = sign;
   }
 }
 
@@ -215,7 +221,8 @@ static void make_circle(const search *s, int shape, int axis, circle *c) {
   m3_col(c->e, s->core[shape]->mat, axis);
   m3_col(c->u, s->core[shape]->mat, (axis + 1) % 3);
   m3_col(c->v, s->core[shape]->mat, (axis + 2) % 3);
-  c->shape = shape, c->axis = axis;
+  c->shape = shape;
+  c->axis = axis;
 }
 
 static void on_circle(const circle *c, double x, double y, double n[3]) {
@@ -257,7 +264,9 @@ static bool circle_minimum(const search *s, const circle *c, double lo, double h
     if (fabs(move) > 1e-6) break;
     circle_slope(s, c, angle + move, trial, &trial_slope, &trial_hessian);
     if (!(fabs(trial_slope) < fabs(slope))) break;
-    angle += move, slope = trial_slope, *hessian = trial_hessian;
+    angle += move;
+    slope = trial_slope;
+    *hessian = trial_hessian;
     v3_copy(n, trial);
   }
   return fabs(slope)<GRADIENT * s->scale && * hessian> 1e-9 * s->scale;
@@ -297,9 +306,11 @@ static void circle_from(search *s, const circle *c, double angle) {
     double next = down ? lo - step : hi + step;
     circle_slope(s, c, next, n, &other, &hessian);
     if (down) {
-      hi = lo, lo = next;
+      hi = lo;
+      lo = next;
     } else {
-      lo = hi, hi = next;
+      lo = hi;
+      hi = next;
     }
     if ((other > 0) != down) break;
   }
@@ -307,7 +318,9 @@ static void circle_from(search *s, const circle *c, double angle) {
   if (!circle_minimum(s, c, lo, hi, n, &hessian)) return;
   v3_normalize(n);
   if (!offer(s, n, sigma(s, n), 1e-14, pb_normalCircle)) return;
-  s->out->shape = c->shape, s->out->axis1 = c->axis, s->out->inverse[0] = 1 / hessian;
+  s->out->shape = c->shape;
+  s->out->axis1 = c->axis;
+  s->out->inverse[0] = 1 / hessian;
 }
 
 // From the valleys among samples: the lowest, and others that are not far above the best so far.
@@ -320,7 +333,8 @@ static void try_circle(search *s, int shape, int axis) {
   for (int k = 0; k < CIRCLE_SAMPLES; k++) {
     on_circle(&c, x, y, n);
     double turned = x * dx - y * dy;
-    y = x * dy + y * dx, x = turned;
+    y = x * dy + y * dx;
+    x = turned;
     values[k] = sigma(s, n);
     if (values[k] < values[lowest]) lowest = k;
   }
@@ -348,7 +362,8 @@ static void tangents(const double n[3], double t[2][3]) {
 // Gradient of sigma along the sphere, and its second derivative T' (d x / d n) T - sigma.
 static void sphere_derivatives(const search *s, const probe *p, double t[2][3], double g[2], double h[3]) {
   tangents(p->n, t);
-  g[0] = v3_dot(p->x, t[0]), g[1] = v3_dot(p->x, t[1]);
+  g[0] = v3_dot(p->x, t[0]);
+  g[1] = v3_dot(p->x, t[1]);
   h[0] = curvature(s, p, t[0], t[0]) - p->value;
   h[1] = curvature(s, p, t[0], t[1]);
   h[2] = curvature(s, p, t[1], t[1]) - p->value;
@@ -365,9 +380,13 @@ static void newton_move(const double h[3], const double g[2], double floor, doub
   }
   double l1 = fmax(fabs(mean + root), floor), l2 = fmax(fabs(mean - root), floor);
   double p = -(c * g[0] + d * g[1]) / l1, q = -(-d * g[0] + c * g[1]) / l2;
-  move[0] = c * p - d * q, move[1] = d * p + c * q;
+  move[0] = c * p - d * q;
+  move[1] = d * p + c * q;
   double len = sqrt(move[0] * move[0] + move[1] * move[1]);
-  if (len > 0.5) move[0] *= 0.5 / len, move[1] *= 0.5 / len;
+  if (len > 0.5) {
+    move[0] *= 0.5 / len;
+    move[1] *= 0.5 / len;
+  }
 }
 
 // Descent got stuck at n on a crease: go on along it. n itself is a last resort.
@@ -440,7 +459,11 @@ static void sphere_newton(search *s, const double start[3]) {
   bool regular = det > 1e-18 * scale2 && h[0] > 0;
   if (!offer(s, p.n, p.value, 1e-13, regular ? pb_normalSphere : pb_normalFixed)) return;
   memcpy(s->out->tangent, t, sizeof t);
-  if (regular) s->out->inverse[0] = h[2] / det, s->out->inverse[1] = -h[1] / det, s->out->inverse[2] = h[0] / det;
+  if (regular) {
+    s->out->inverse[0] = h[2] / det;
+    s->out->inverse[1] = -h[1] / det;
+    s->out->inverse[2] = h[0] / det;
+  }
 }
 
 // If n sits on a crease of sigma from which it can fall (the other shape's point is beyond the flat feature), step off it.
@@ -462,7 +485,10 @@ static bool step_off(const search *s, double n[3]) {
       if (!sign[i] && fabs(over[i]) > line_half(core, i)) local[i] = over[i] > 0 ? -1 : 1;
     }
     double rho = sqrt(over[0] * over[0] + over[1] * over[1]);
-    if (core->type == pb_geomCylinder && !sign[0] && rho > core->size[0]) local[0] = -over[0] / rho, local[1] = -over[1] / rho;
+    if (core->type == pb_geomCylinder && !sign[0] && rho > core->size[0]) {
+      local[0] = -over[0] / rho;
+      local[1] = -over[1] / rho;
+    }
     falls = falls || local[0] != 0 || local[1] != 0 || local[2] != 0;
     m3_mulv(world, core->mat, local);
     v3_addto(push, world);
@@ -475,7 +501,10 @@ static bool step_off(const search *s, double n[3]) {
     v3_along(trial, base, push, step);
     v3_normalize(trial);
     double value = sigma(s, trial);
-    if (value < lowest) lowest = value, v3_copy(n, trial);
+    if (value < lowest) {
+      lowest = value;
+      v3_copy(n, trial);
+    }
   }
   return true;
 }
@@ -489,7 +518,8 @@ static void spread(const search *s, double out[SPHERE_SAMPLES][3]) {
   for (int k = 0; k < SPHERE_SAMPLES; k++) {
     double z = 1 - (2 * k + 1.0) / SPHERE_SAMPLES, rho = sqrt(1 - z * z), turned = x * dx - y * dy;
     double local[3] = {rho * x, rho * y, z};
-    y = x * dy + y * dx, x = turned;
+    y = x * dy + y * dx;
+    x = turned;
     if (core->type == pb_geomEllipsoid) {
       for (int i = 0; i < 3; i++) local[i] /= fmax(core->size[i], 1e-9 * s->scale);
     }
@@ -554,7 +584,11 @@ static void try_around(search *s) {
         for (int i = 0; i < 3; i++) n[i] = s->out->n[i] + width * (c[k] * t[0][i] + c[(k + 6) % 8] * t[1][i]);
         v3_normalize(n);
         double value = sigma(s, n);
-        if (value < lowest) lowest = value, found = true, v3_copy(lower, n);
+        if (value < lowest) {
+          lowest = value;
+          found = true;
+          v3_copy(lower, n);
+        }
       }
     }
     if (!found) return;

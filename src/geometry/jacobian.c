@@ -15,9 +15,12 @@ typedef double row[COLUMNS];
 // d (p2 + lever) where the lever turns with shape 2: e_k x lever by rotation, e_k by translation
 static void rigid_rate(row r[3], const double l[3]) {
   memset(r, 0, 3 * sizeof(row));
-  r[0][1] = l[2], r[0][2] = -l[1];
-  r[1][0] = -l[2], r[1][2] = l[0];
-  r[2][0] = l[1], r[2][1] = -l[0];
+  r[0][1] = l[2];
+  r[0][2] = -l[1];
+  r[1][0] = -l[2];
+  r[1][2] = l[0];
+  r[2][0] = l[1];
+  r[2][1] = -l[0];
   r[0][MOVE] = r[1][MOVE + 1] = r[2][MOVE + 2] = 1;
 }
 
@@ -241,7 +244,10 @@ static void sphere_axis(const NUM(pbShape) *sphere, const NUM(pbShape) *shape, b
     dx[SIZE2 + 1] = x < 0 ? -1 : 1;
   } else {
     v3_cross(turn, a, dif);
-    for (int k = 0; k < 3; k++) dx[ROT + k] = turn[k], dx[MOVE + k] = -a[k];
+    for (int k = 0; k < 3; k++) {
+      dx[ROT + k] = turn[k];
+      dx[MOVE + k] = -a[k];
+    }
   }
   v3_scale(lever, a, x);
   rigid_rate(c2, lever);
@@ -256,7 +262,10 @@ static void sphere_cap(const NUM(pbShape) *sphere, const double n[3], const doub
   double turn[3], reach = 0.5 * hit->dist + sphere->size[0];
   turn_rate(dn, n);
   v3_cross(turn, n, dif);
-  for (int k = 0; k < 3; k++) dist[ROT + k] = turn[k], dist[MOVE + k] = -n[k];
+  for (int k = 0; k < 3; k++) {
+    dist[ROT + k] = turn[k];
+    dist[MOVE + k] = -n[k];
+  }
   dist[SIZE1] = dist[SIZE2 + 1] = -1;
   memcpy(j->d[DIST], dist, sizeof dist);
   for (int i = 0; i < 3; i++) {
@@ -277,7 +286,10 @@ static void sphere_rim(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder,
   double len = v3_norm(rho), inv = 1 / len;
   v3_scale(rho, rho, inv);
   v3_cross(turn, a, dif);
-  for (int k = 0; k < 3; k++) dx[ROT + k] = turn[k], dx[MOVE + k] = -a[k];
+  for (int k = 0; k < 3; k++) {
+    dx[ROT + k] = turn[k];
+    dx[MOVE + k] = -a[k];
+  }
   turn_rate(da, a);
   for (int i = 0; i < 3; i++) {
     for (int c = 0; c < COLUMNS; c++) drad[i][c] = -da[i][c] * x - a[i] * dx[c];
@@ -322,14 +334,19 @@ static void segment_rates(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
   v3_cross(turn_v, a2, dif);
   v3_cross(turn_b, a2, a1);
   for (int k = 0; k < 3; k++) {
-    r1[ROT + k] = turn_b[k] * s2, r1[MOVE + k] = a1[k];
-    r2[ROT + k] = turn_v[k] + turn_b[k] * s1, r2[MOVE + k] = -a2[k];
+    r1[ROT + k] = turn_b[k] * s2;
+    r1[MOVE + k] = a1[k];
+    r2[ROT + k] = turn_v[k] + turn_b[k] * s1;
+    r2[MOVE + k] = -a2[k];
   }
   memset(ds1, 0, sizeof(row));
   memset(ds2, 0, sizeof(row));
   if (near->share1 == 1 && near->share2 == 1) {
     double inv = 1 / v3_dot(turn_b, turn_b);  // 1 - b^2
-    for (int c = 0; c < COLUMNS; c++) ds1[c] = (r1[c] + b * r2[c]) * inv, ds2[c] = (r2[c] + b * r1[c]) * inv;
+    for (int c = 0; c < COLUMNS; c++) {
+      ds1[c] = (r1[c] + b * r2[c]) * inv;
+      ds2[c] = (r2[c] + b * r1[c]) * inv;
+    }
     return;
   }
   // each follows the other's end
@@ -384,7 +401,10 @@ static void sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, cons
     double axis[3], turn[3];
     m3_col(axis, box->mat, i);
     v3_cross(turn, axis, dif);
-    for (int k = 0; k < 3; k++) dc[i][ROT + k] = turn[k], dc[i][MOVE + k] = -axis[k];
+    for (int k = 0; k < 3; k++) {
+      dc[i][ROT + k] = turn[k];
+      dc[i][MOVE + k] = -axis[k];
+    }
   }
   if (gap > PB_TINY) {
     row dtow[3];
@@ -439,7 +459,10 @@ int pbConvex_Contacts_c(const pbShape_c *shape1, const pbShape_c *shape2, double
 
 static void lift(const NUM(pbShape) *in, pbShape_c *out) {
   out->type = in->type;
-  for (int i = 0; i < 3; i++) out->pos[i] = in->pos[i], out->size[i] = in->size[i];
+  for (int i = 0; i < 3; i++) {
+    out->pos[i] = in->pos[i];
+    out->size[i] = in->size[i];
+  }
   for (int i = 0; i < 9; i++) out->mat[i] = in->mat[i];
 }
 

@@ -201,7 +201,8 @@ static int capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, doubl
   v3_sub(dif, s2->pos, s1->pos);
   double reach = margin + re(s1->size[0]) + re(s2->size[0]) + re(s1->size[1]) + re(s2->size[1]);
   if (!(re(v3_dot(dif, dif)) <= reach * reach * (1 + 1e-9))) return 0;
-  half_axis(s1, axis1), half_axis(s2, axis2);
+  half_axis(s1, axis1);
+  half_axis(s2, axis2);
   segment_pair nearest[2];
   int found = nearest_on_segments(s1->pos, axis1, s2->pos, axis2, nearest), count = 0;
   for (int k = 0; k < found; k++) {
@@ -245,7 +246,8 @@ int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, 
 static int capsules_feature(const NUM(pbShape) *s1, const NUM(pbShape) *s2) {
   double axis1[3], axis2[3];
   segment_pair nearest[2];
-  half_axis(s1, axis1), half_axis(s2, axis2);
+  half_axis(s1, axis1);
+  half_axis(s2, axis2);
   int found = nearest_on_segments(s1->pos, axis1, s2->pos, axis2, nearest), feature = found;
   for (int k = 0; k < found; k++) {
     if (nearest[k].share1 == 0.5 || nearest[k].share2 == 0.5) return -1;

@@ -15,8 +15,8 @@ int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, dou
 int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, NUM(pbHit) *hits);
 int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbHit) *hits);
 
-// Normal of balls about the same point: the cross product of two axes; if they are parallel, x of the world, which then turns with
-// the frame mat1, as derivatives by relative motion have it.
+// Normal of balls about the same point: the cross product of two axes; if they are parallel, x of the world, which then turns
+// with the frame mat1, as derivatives by relative motion have it.
 static inline void coincident_normal(const num mat1[9], const num mat2[9], num normal[3]) {
   num axis1[3], axis2[3];
   m3_col(axis1, mat1, 2);
@@ -30,9 +30,10 @@ static inline void coincident_normal(const num mat1[9], const num mat2[9], num n
   }
 }
 
-// A cylinder whose axis is nearer to a plane's normal than this (its sine) counts as upright: which radius is steepest is rounding there
-// (its part along the normal, the square of this, is a difference of numbers near 1). Slopes are those of points that turn with the
-// cylinder, which to first order move its load as the points of the steepest radius do: so differences over larger moves say too.
+// A cylinder whose axis is nearer to a plane's normal than this (its sine) counts as upright: which radius is steepest is
+// rounding there (its part along the normal, the square of this, is a difference of numbers near 1). Slopes are those of
+// points that turn with the cylinder, which to first order move its load as the points of the steepest radius do: so
+// differences over larger moves say too.
 #define PB_UPRIGHT 1e-6
 
 // Ball of radius r1 about c1 against ball of radius r2 about c2. mat1, mat2: frames that give the normal where the centres
@@ -113,17 +114,21 @@ static inline int nearest_on_segments(const num c1[3], const num axis1[3], const
     num x1 = num_div(c * u - b * v, det), x2 = num_div(a * v - b * u, det);
     double share1 = 1, share2 = 1;
     if (re(x1) > 1) {
-      x1 = 1, share1 = 0;
+      x1 = 1;
+      share1 = 0;
       x2 = num_div(v - b, c);
     } else if (re(x1) < -1) {
-      x1 = -1, share1 = 0;
+      x1 = -1;
+      share1 = 0;
       x2 = num_div(v + b, c);
     }
     if (re(x2) > 1) {
-      x2 = 1, share2 = 0;
+      x2 = 1;
+      share2 = 0;
       x1 = clip_unit(num_div(u - b, a), &share1);
     } else if (re(x2) < -1) {
-      x2 = -1, share2 = 0;
+      x2 = -1;
+      share2 = 0;
       x1 = clip_unit(num_div(u + b, a), &share1);
     }
     out[0] = (segment_pair){x1, x2, share1, share2};
@@ -133,7 +138,8 @@ static inline int nearest_on_segments(const num c1[3], const num axis1[3], const
     segment_pair *p = &out[k];
     double end1 = k ? 1 : -1;
     num on2 = num_div(v - end1 * b, c);
-    p->x1 = end1, p->share1 = 0;
+    p->x1 = end1;
+    p->share1 = 0;
     p->x2 = clip_evenly(on2, &p->share2);
     if (p->share2 == 1) continue;
     double end2 = re(on2) > 0 ? 1 : -1;

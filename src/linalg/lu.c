@@ -3,7 +3,8 @@
 static void swap_rows(double *A, int n, int i, int j) {
   for (int c = 0; i != j && c < n; c++) {
     double t = A[i * n + c];
-    A[i * n + c] = A[j * n + c], A[j * n + c] = t;
+    A[i * n + c] = A[j * n + c];
+    A[j * n + c] = t;
   }
 }
 
@@ -15,7 +16,8 @@ bool NUM(pbLu_Factor)(double *A, int *perm, int n) {
     if (!(fabs(A[p * n + k]) > 0) || !isfinite(A[p * n + k])) return false;
     swap_rows(A, n, p, k);
     int t = perm[k];
-    perm[k] = perm[p], perm[p] = t;
+    perm[k] = perm[p];
+    perm[p] = t;
     const double *pivot = A + k * n, inverse = 1 / pivot[k];
     for (int i = k + 1; i < n; i++) {
       double *row = A + i * n;

@@ -178,12 +178,18 @@ PB_COPIES void mul_block(int n, const pbTreePattern *tree, const num *A, int k, 
   for (int r = 0; r < n; r++) s[r] = vec_sum(dot + r);
   for (int i = 0; i < PB_WIDTH - 1 && a < outside; i++, a++) {
     num v = x[chain[a]], u = y[chain[a]];
-    for (int r = 0; r < n; r++) s[r] += row[r][a] * v, u += z[r] * row[r][a];
+    for (int r = 0; r < n; r++) {
+      s[r] += row[r][a] * v;
+      u += z[r] * row[r][a];
+    }
     y[chain[a]] = u;
   }
   for (int r = 0; r < n; r++) {
     s[r] += row[r][depth - r] * z[r];
-    for (int q = 0; q < r; q++) s[r] += row[q][depth - r] * z[q], s[q] += row[q][depth - r] * z[r];
+    for (int q = 0; q < r; q++) {
+      s[r] += row[q][depth - r] * z[q];
+      s[q] += row[q][depth - r] * z[r];
+    }
   }
   for (int r = 0; r < n; r++) y[k - r] = s[r];
 }

@@ -25,7 +25,12 @@ static inline void vec_gather(const double *x, const int *at, pbVector *v) {
 }
 static inline void vec_scatter(const pbVector *v, double *x, const int *at) {
   if (at[3] - at[0] == 3) *(pbVector *)(x + at[0]) = *v;
-  else x[at[0]] = (*v)[0], x[at[1]] = (*v)[1], x[at[2]] = (*v)[2], x[at[3]] = (*v)[3];
+  else {
+    x[at[0]] = (*v)[0];
+    x[at[1]] = (*v)[1];
+    x[at[2]] = (*v)[2];
+    x[at[3]] = (*v)[3];
+  }
 }
 
 #endif

@@ -24,19 +24,37 @@ static inline bool num_same(const num *a, const num *b, int n) {
 // ---- vectors of three ---------------------------------------------------------------------------------------------
 static inline bool v3_is_zero(const num a[3]) { return num_is(a[0], 0) && num_is(a[1], 0) && num_is(a[2], 0); }
 static inline void v3_zero(num r[3]) { r[0] = r[1] = r[2] = 0; }
-static inline void v3_set(num r[3], num x, num y, num z) { r[0] = x, r[1] = y, r[2] = z; }
+static inline void v3_set(num r[3], num x, num y, num z) {
+  r[0] = x;
+  r[1] = y;
+  r[2] = z;
+}
 static inline void v3_copy(num r[3], const num a[3]) {
   num x = a[0], y = a[1], z = a[2];
-  r[0] = x, r[1] = y, r[2] = z;
+  r[0] = x;
+  r[1] = y;
+  r[2] = z;
 }
 static inline void v3_add(num r[3], const num a[3], const num b[3]) { v3_set(r, a[0] + b[0], a[1] + b[1], a[2] + b[2]); }
 static inline void v3_sub(num r[3], const num a[3], const num b[3]) { v3_set(r, a[0] - b[0], a[1] - b[1], a[2] - b[2]); }
 static inline void v3_scale(num r[3], const num a[3], num s) { v3_set(r, a[0] * s, a[1] * s, a[2] * s); }
 static inline void v3_neg(num r[3], const num a[3]) { v3_set(r, -a[0], -a[1], -a[2]); }
 // r += a, r -= a, r += s a
-static inline void v3_addto(num r[3], const num a[3]) { r[0] += a[0], r[1] += a[1], r[2] += a[2]; }
-static inline void v3_subfrom(num r[3], const num a[3]) { r[0] -= a[0], r[1] -= a[1], r[2] -= a[2]; }
-static inline void v3_addscl(num r[3], const num a[3], num s) { r[0] += a[0] * s, r[1] += a[1] * s, r[2] += a[2] * s; }
+static inline void v3_addto(num r[3], const num a[3]) {
+  r[0] += a[0];
+  r[1] += a[1];
+  r[2] += a[2];
+}
+static inline void v3_subfrom(num r[3], const num a[3]) {
+  r[0] -= a[0];
+  r[1] -= a[1];
+  r[2] -= a[2];
+}
+static inline void v3_addscl(num r[3], const num a[3], num s) {
+  r[0] += a[0] * s;
+  r[1] += a[1] * s;
+  r[2] += a[2] * s;
+}
 // r = a + s b
 static inline void v3_along(num r[3], const num a[3], const num b[3], num s) {
   v3_set(r, a[0] + b[0] * s, a[1] + b[1] * s, a[2] + b[2] * s);
@@ -65,7 +83,10 @@ static inline num v3_normalize(num r[3]) {
 }
 
 // ---- vectors of six ------------------------------------------------------------------------------------------------
-static inline void v6_copy(num r[6], const num a[6]) { v3_copy(r, a), v3_copy(r + 3, a + 3); }
+static inline void v6_copy(num r[6], const num a[6]) {
+  v3_copy(r, a);
+  v3_copy(r + 3, a + 3);
+}
 
 // ---- 3x3 matrices, row-major --------------------------------------------------------------------------------------
 static inline void m3_copy(num r[9], const num a[9]) { memcpy(r, a, 9 * sizeof(num)); }
@@ -113,17 +134,27 @@ static inline num m3_det(const num a[9]) {
 static inline bool m3_solve(num r[3], const num a[9], const num x[3]) {
   num d = m3_det(a), c0[3], c1[3], c2[3], t[3];
   if (!(re(d) != 0)) return false;
-  m3_col(c0, a, 0), m3_col(c1, a, 1), m3_col(c2, a, 2);
+  m3_col(c0, a, 0);
+  m3_col(c1, a, 1);
+  m3_col(c2, a, 2);
   num s[3];
-  v3_cross(t, c1, c2), s[0] = num_div(v3_dot(t, x), d);
-  v3_cross(t, c2, c0), s[1] = num_div(v3_dot(t, x), d);
-  v3_cross(t, c0, c1), s[2] = num_div(v3_dot(t, x), d);
+  v3_cross(t, c1, c2);
+  s[0] = num_div(v3_dot(t, x), d);
+  v3_cross(t, c2, c0);
+  s[1] = num_div(v3_dot(t, x), d);
+  v3_cross(t, c0, c1);
+  s[2] = num_div(v3_dot(t, x), d);
   v3_copy(r, s);
   return true;
 }
 
 // ---- quaternions, w x y z -----------------------------------------------------------------------------------------
-static inline void quat_set(num r[4], num w, num x, num y, num z) { r[0] = w, r[1] = x, r[2] = y, r[3] = z; }
+static inline void quat_set(num r[4], num w, num x, num y, num z) {
+  r[0] = w;
+  r[1] = x;
+  r[2] = y;
+  r[3] = z;
+}
 static inline void quat_copy(num r[4], const num a[4]) { quat_set(r, a[0], a[1], a[2], a[3]); }
 static inline void quat_identity(num r[4]) { quat_set(r, 1, 0, 0, 0); }
 // Exactly the identity, its derivative included.
@@ -164,9 +195,15 @@ static inline void quat_rotate(num r[3], const num q[4], const num v[3]) {
 static inline void quat_to_mat(num m[9], const num q[4]) {
   num q00 = q[0] * q[0], q11 = q[1] * q[1], q22 = q[2] * q[2], q33 = q[3] * q[3];
   num q01 = q[0] * q[1], q02 = q[0] * q[2], q03 = q[0] * q[3], q12 = q[1] * q[2], q13 = q[1] * q[3], q23 = q[2] * q[3];
-  m[0] = q00 + q11 - q22 - q33, m[1] = 2 * (q12 - q03), m[2] = 2 * (q13 + q02);
-  m[3] = 2 * (q12 + q03), m[4] = q00 - q11 + q22 - q33, m[5] = 2 * (q23 - q01);
-  m[6] = 2 * (q13 - q02), m[7] = 2 * (q23 + q01), m[8] = q00 - q11 - q22 + q33;
+  m[0] = q00 + q11 - q22 - q33;
+  m[1] = 2 * (q12 - q03);
+  m[2] = 2 * (q13 + q02);
+  m[3] = 2 * (q12 + q03);
+  m[4] = q00 - q11 + q22 - q33;
+  m[5] = 2 * (q23 - q01);
+  m[6] = 2 * (q13 - q02);
+  m[7] = 2 * (q23 + q01);
+  m[8] = q00 - q11 - q22 + q33;
 }
 // Quaternion of a rotation by angle about a unit axis
 static inline void quat_axisangle(num q[4], const num axis[3], num angle) {

@@ -17,7 +17,9 @@ static void corner_place(int c, double *x) {
   const double turn = 0.62831853071795864769, low = 0.44721359549995793928;  // pi / 5, 1 / sqrt 5
   bool pole = c == 0 || c == 11;
   double angle = turn * (c <= 5 ? 2 * (c - 1) : 2 * (c - 6) + 1), r = pole ? 0 : 2 * low;
-  x[0] = r * cos(angle), x[1] = r * sin(angle), x[2] = (c <= 5 ? 1 : -1) * (pole ? 1 : low);
+  x[0] = r * cos(angle);
+  x[1] = r * sin(angle);
+  x[2] = (c <= 5 ? 1 : -1) * (pole ? 1 : low);
 }
 
 static int sphere_points(int cuts) { return 10 * cuts * cuts + 2; }
@@ -82,7 +84,11 @@ pbStatus pbMesh_Sphere(pbContext *ctx, double radius, int cuts, pbMesh **mesh) {
         int r = cuts - i - j;
         for (int down = 0; down <= (r > 1); down++) {
           int w[3][3] = {{r, i, j}, {r - 1, i + 1, j}, {r - 1, i, j + 1}};
-          if (down) w[0][0] = r - 2, w[0][1] = i + 1, w[0][2] = j + 1;  // the triangle beyond the edge of the other two
+          if (down) {
+            w[0][0] = r - 2;
+            w[0][1] = i + 1;
+            w[0][2] = j + 1;
+          }  // the triangle beyond the edge of the other two
           for (int k = 0; k < 3; k++) *to++ = sphere_point(f, w[down ? (3 - k) % 3 : k], cuts);
         }
       }
@@ -113,7 +119,10 @@ typedef struct Cut {
 static void add_tetrahedron(Cut *c, int a, int b, int d, int e) {
   const double *x = c->m->point;
   bool turned = pbMesh_Det(x + 3 * a, x + 3 * b, x + 3 * d, x + 3 * e) < 0;
-  c->to[0] = turned ? b : a, c->to[1] = turned ? a : b, c->to[2] = d, c->to[3] = e;
+  c->to[0] = turned ? b : a;
+  c->to[1] = turned ? a : b;
+  c->to[2] = d;
+  c->to[3] = e;
   c->to += 4;
 }
 
@@ -129,7 +138,10 @@ static void cut_octahedron(Cut *c, const int *v) {
   double least = INFINITY;
   for (int k = 0; k < 3; k++) {
     double size = distance2(c->m->point + 3 * v[k], c->m->point + 3 * v[k + 3]);
-    if (size < least * (1 - 1e-9)) best = k, least = size;  // ties, up to rounding, go to the first
+    if (size < least * (1 - 1e-9)) {
+      best = k;
+      least = size;
+    }  // ties, up to rounding, go to the first
   }
   int p = (best + 1) % 3, q = (best + 2) % 3, ring[5] = {v[p], v[q], v[p + 3], v[q + 3], v[p]};
   for (int k = 0; k < 4; k++) add_tetrahedron(c, v[best], v[best + 3], ring[k], ring[k + 1]);
@@ -141,7 +153,8 @@ static void cut_cell(Cut *c, int f, const int *u, int room) {
   int step[3], pair[3], far[3] = {u[0] + 1, u[1] + 1, u[2] + 1};
   for (int k = 0; k < 3; k++) {
     int one[3] = {u[0], u[1], u[2]}, two[3] = {far[0], far[1], far[2]};
-    one[k]++, two[k]--;
+    one[k]++;
+    two[k]--;
     step[k] = ball_point(f, one);
     pair[k] = room > 1 ? ball_point(f, two) : 0;  // opposite of the step along k
   }

@@ -70,7 +70,8 @@ static pbStatus edge_rows(pbContext *ctx, pbCellKind kind, const pbCells *cells,
   for (int i = 0; i < rows; i++) {
     const int *v = cells->vertex + (size_t)(i / shape->edges) * (size_t)shape->nodes, *e = shape->edge[i % shape->edges];
     int *to = *row + 2 * (size_t)i;
-    to[0] = v[e[0]], to[1] = v[e[1]];
+    to[0] = v[e[0]];
+    to[1] = v[e[1]];
     pbRow_Sort(to, 2);
   }
   return pbRows_Sort(ctx, *row, rows, 2, range_of(cells, shape->nodes), *order);

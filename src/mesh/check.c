@@ -170,8 +170,11 @@ static void add_size(Check *c, pbCellKind kind, int cell, Size size) {
   pbMeshReport *r = &c->r;
   int dimension = pb_cellShape[kind].dimension;
   *(dimension == 1 ? &r->length : dimension == 2 ? &r->area : &r->volume) += size.measure;
-  if (dimension > 1 && (r->worst < 0 || size.quality < r->quality))
-    r->quality = size.quality, r->worst_kind = kind, r->worst = cell;
+  if (dimension > 1 && (r->worst < 0 || size.quality < r->quality)) {
+    r->quality = size.quality;
+    r->worst_kind = kind;
+    r->worst = cell;
+  }
 }
 
 static void check_cell(Check *c, pbCellKind kind, int cell) {
@@ -258,7 +261,8 @@ static pbStatus check_duplicates(Check *c, pbCellKind kind) {
 static void triangle_edge(const pbMesh *m, int at, int *edge) {
   int first = m->cells[pb_cellTriangle].count, cell = at / 3;
   const int *v = cell < first ? row_of(m, pb_cellTriangle, cell) : row_of(m, pb_cellTriangle6, cell - first);
-  edge[0] = v[at % 3], edge[1] = v[(at % 3 + 1) % 3];
+  edge[0] = v[at % 3];
+  edge[1] = v[(at % 3 + 1) % 3];
 }
 
 static bool fault_at_edge(Check *c, bool wrong, int *count, const int *edge, const char *what) {
@@ -352,7 +356,10 @@ static pbStatus check_parts(Check *c, unsigned wishes) {
   }
   for (int i = 0; i < m->points; i++) {
     c->r.parts += up[i] == i;
-    if (up[i] == -1) c->r.unused++, last = i;
+    if (up[i] == -1) {
+      c->r.unused++;
+      last = i;
+    }
   }
   pbContext_Free(c->ctx, up);
   if (c->r.unused) pbContext_Warn(c->ctx, "%.300s: %d points are in no cell, the last is %d", m->name, c->r.unused, last);
@@ -390,7 +397,8 @@ static void turn(pbMesh *m, pbCellKind kind) {
     int *v = m->cells[kind].vertex + (size_t)i * (size_t)pb_cellShape[kind].nodes;
     for (int s = 0; s < (kind == pb_cellTetrahedron10 ? 3 : 1); s++) {
       int t = v[swaps[s][0]];
-      v[swaps[s][0]] = v[swaps[s][1]], v[swaps[s][1]] = t;
+      v[swaps[s][0]] = v[swaps[s][1]];
+      v[swaps[s][1]] = t;
     }
   }
 }
@@ -413,6 +421,9 @@ pbStatus pbMesh_Orient(pbMesh *m) {
     return pbContext_Fail(m->ctx, pb_bad_input, "%s\n%.300s: %d of %d tetrahedra are inverted, not all: nothing was turned",
                           c.text, m->name, negative, all);
   }
-  if (negative) turn(m, pb_cellTetrahedron), turn(m, pb_cellTetrahedron10);
+  if (negative) {
+    turn(m, pb_cellTetrahedron);
+    turn(m, pb_cellTetrahedron10);
+  }
   return pb_ok;
 }

@@ -12,16 +12,25 @@ static pbStatus bad(pbContext *ctx, const char *name, const char *reason) {
 
 static void set_point(pbMesh *m, int i, double x, double y, double z) {
   double *p = m->point + 3 * i;
-  p[0] = x, p[1] = y, p[2] = z;
+  p[0] = x;
+  p[1] = y;
+  p[2] = z;
 }
 
-static void set_triangle(int *to, int a, int b, int c) { to[0] = a, to[1] = b, to[2] = c; }
+static void set_triangle(int *to, int a, int b, int c) {
+  to[0] = a;
+  to[1] = b;
+  to[2] = c;
+}
 
 // A tetrahedron as it comes, turned where it is negative.
 static void set_tetrahedron(const pbMesh *m, int *to, const int *v) {
   const double *x = m->point;
   bool turned = pbMesh_Det(x + 3 * v[0], x + 3 * v[1], x + 3 * v[2], x + 3 * v[3]) < 0;
-  to[0] = v[turned], to[1] = v[!turned], to[2] = v[2], to[3] = v[3];
+  to[0] = v[turned];
+  to[1] = v[!turned];
+  to[2] = v[2];
+  to[3] = v[3];
 }
 
 pbStatus pbMesh_Chain(pbContext *ctx, const double from[3], const double to[3], int edges, pbMesh **mesh) {

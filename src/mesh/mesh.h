@@ -31,13 +31,20 @@ PB_NODISCARD pbStatus pbCells_Room(pbContext *ctx, const char *name, int count, 
 // det(b - a, c - a, d - a): six times the volume of a tetrahedron.
 static inline double pbMesh_Det(const double *a, const double *b, const double *c, const double *d) {
   double u[3], v[3], w[3];
-  for (int k = 0; k < 3; k++) u[k] = b[k] - a[k], v[k] = c[k] - a[k], w[k] = d[k] - a[k];
+  for (int k = 0; k < 3; k++) {
+    u[k] = b[k] - a[k];
+    v[k] = c[k] - a[k];
+    w[k] = d[k] - a[k];
+  }
   return u[0] * (v[1] * w[2] - v[2] * w[1]) + u[1] * (v[2] * w[0] - v[0] * w[2]) + u[2] * (v[0] * w[1] - v[1] * w[0]);
 }
 // Twice the area of a triangle.
 static inline double pbMesh_Twice(const double *a, const double *b, const double *c) {
   double u[3], v[3];
-  for (int k = 0; k < 3; k++) u[k] = b[k] - a[k], v[k] = c[k] - a[k];
+  for (int k = 0; k < 3; k++) {
+    u[k] = b[k] - a[k];
+    v[k] = c[k] - a[k];
+  }
   double x = u[1] * v[2] - u[2] * v[1], y = u[2] * v[0] - u[0] * v[2], z = u[0] * v[1] - u[1] * v[0];
   return sqrt(x * x + y * y + z * z);
 }

@@ -153,7 +153,10 @@ double pbModel_ContactTimestep(const pbModel *m, const double *theta, int geoms[
     double h = inverse > 0 ? stable_timestep(m, p->hits * k, p->hits * c, 1 / inverse) : INFINITY;
     if (!(h < shortest)) continue;
     shortest = h;
-    if (geoms) geoms[0] = p->geom1, geoms[1] = p->geom2;
+    if (geoms) {
+      geoms[0] = p->geom1;
+      geoms[1] = p->geom2;
+    }
   }
   return shortest;
 }

@@ -96,7 +96,10 @@ pbParam pbModel_ParamAt(const pbModel *m, int index) {
                .option = e->rows == offsetof(pbModel, one),
                .derived = is_derived(e->name)};
   for (size_t i = 0; i < sizeof bound_table / sizeof *bound_table; i++) {
-    if (!strcmp(bound_table[i].name, e->name)) p.lower = bound_table[i].lower, p.upper = bound_table[i].upper;
+    if (!strcmp(bound_table[i].name, e->name)) {
+      p.lower = bound_table[i].lower;
+      p.upper = bound_table[i].upper;
+    }
   }
   return p;
 }

@@ -87,7 +87,10 @@ static int most_hits(int type1, int type2) {
 
 static void add_candidate(const pbModel *m, pbTopology *t, int g1, int g2, int pair) {
   pbCandidate c = {g1, g2, pair, 0};
-  if (m->geom_type[g1] > m->geom_type[g2]) c.geom1 = g2, c.geom2 = g1;
+  if (m->geom_type[g1] > m->geom_type[g2]) {
+    c.geom1 = g2;
+    c.geom2 = g1;
+  }
   int t1 = m->geom_type[c.geom1], t2 = m->geom_type[c.geom2];
   if (t2 == pb_geomPlane || t1 > pb_geomBox || t2 > pb_geomBox || t1 == pb_geomHfield) return;  // planes do not meet planes
   c.hits = most_hits(t1, t2);
@@ -162,17 +165,28 @@ pbStatus pbModel_Finish(pbModel *m) {
     pbContext_Free(m->ctx, p);
     return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the tables of a model");
   }
-  t->body_tree = p, p += nb;
-  t->body_dofend = p, p += nb;
-  t->tree_root = p, p += nb;
-  t->dof_actuator_start = p, p += nv + 1;
-  t->dof_actuator = p, p += 6 * nu;
-  t->ten_actuator_start = p, p += nt + 1;
-  t->ten_actuator = p, p += nu;
-  t->M.parent = p, p += nv;
-  t->M.depth = p, p += nv;
-  t->M.adr = p, p += nv;
-  t->M.block = p, p += nv;
+  t->body_tree = p;
+  p += nb;
+  t->body_dofend = p;
+  p += nb;
+  t->tree_root = p;
+  p += nb;
+  t->dof_actuator_start = p;
+  p += nv + 1;
+  t->dof_actuator = p;
+  p += 6 * nu;
+  t->ten_actuator_start = p;
+  p += nt + 1;
+  t->ten_actuator = p;
+  p += nu;
+  t->M.parent = p;
+  p += nv;
+  t->M.depth = p;
+  p += nv;
+  t->M.adr = p;
+  p += nv;
+  t->M.block = p;
+  p += nv;
   t->M.chain = p;
   bodies(m, t);
   mass_pattern(m, t);

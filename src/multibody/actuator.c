@@ -86,7 +86,8 @@ static void site_moment(NUM(pbWork) *w, int u, int *used) {
   int site = m->actuator_trnid[2 * u], ref = m->actuator_trnid[2 * u + 1], stop = -1;
   const num *gear = w->p.actuator_gear + 6 * u, *R = w->site_xmat + 9 * (ref < 0 ? site : ref);
   num force[3], torque[3], *dense = w->tmp;
-  m3_mulv(force, R, gear), m3_mulv(torque, R, gear + 3);
+  m3_mulv(force, R, gear);
+  m3_mulv(torque, R, gear + 3);
   memset(dense, 0, (size_t)m->nv * sizeof(num));
   w->act_length[u] = ref < 0 ? 0 : refsite_length(w, site, ref, gear);
   if (ref >= 0) stop = common_dof(w, m->site_bodyid[site], m->site_bodyid[ref]);

@@ -36,8 +36,11 @@ static inline void momentum(num out[6], const num I[10], const num X[6]) {
   num a[3], b[3], c[3], turn[3];
   v3_set(turn, I[4] * X[0] + I[7] * X[1] + I[8] * X[2], I[7] * X[0] + I[5] * X[1] + I[9] * X[2],
          I[8] * X[0] + I[9] * X[1] + I[6] * X[2]);
-  v3_cross(a, I + 1, X + 3), v3_cross(b, X, I + 1), v3_scale(c, X + 3, I[0]);
-  v3_add(out, turn, a), v3_add(out + 3, c, b);
+  v3_cross(a, I + 1, X + 3);
+  v3_cross(b, X, I + 1);
+  v3_scale(c, X + 3, I[0]);
+  v3_add(out, turn, a);
+  v3_add(out + 3, c, b);
 }
 
 // Row i of M: M_ij = S_j . I_composite S_i.
@@ -81,17 +84,24 @@ void NUM(pbStage_Inertia)(NUM(pbWork) *w) {
 // out = X x Y: motion cross motion
 static inline void motion_cross(num out[6], const num X[6], const num Y[6]) {
   num a[3], b[3], c[3];
-  v3_cross(a, X, Y), v3_cross(b, X, Y + 3), v3_cross(c, X + 3, Y);
-  v3_copy(out, a), v3_add(out + 3, b, c);
+  v3_cross(a, X, Y);
+  v3_cross(b, X, Y + 3);
+  v3_cross(c, X + 3, Y);
+  v3_copy(out, a);
+  v3_add(out + 3, b, c);
 }
 
 // out = I A + V x* I V: wrench of a body's inertia
 static inline void inertial_wrench(num out[6], const num I[10], const num A[6], const num V[6]) {
   num f[6], p[6], a[3], b[3], c[3];
-  momentum(f, I, A), momentum(p, I, V);
-  v3_cross(a, V, p), v3_cross(b, V + 3, p + 3), v3_cross(c, V, p + 3);
+  momentum(f, I, A);
+  momentum(p, I, V);
+  v3_cross(a, V, p);
+  v3_cross(b, V + 3, p + 3);
+  v3_cross(c, V, p + 3);
   v3_addto(a, b);
-  v3_add(out, f, a), v3_add(out + 3, f + 3, c);
+  v3_add(out, f, a);
+  v3_add(out + 3, f + 3, c);
 }
 
 // Along the dofs of a body: the velocity before each and S-dot; to V and A (its acceleration at qacc = 0) what they add.
@@ -131,9 +141,11 @@ void NUM(pbStage_Velocity)(NUM(pbWork) *w) {
   for (int b = 1; b < m->nbody; b++) {
     int parent = m->body_parentid[b];
     num V[6], A[6];
-    v6_copy(V, w->V + 6 * parent), v6_copy(A, w->A0 + 6 * parent);
+    v6_copy(V, w->V + 6 * parent);
+    v6_copy(A, w->A0 + 6 * parent);
     body_velocity(w, b, V, A);
-    v6_copy(w->V + 6 * b, V), v6_copy(w->A0 + 6 * b, A);
+    v6_copy(w->V + 6 * b, V);
+    v6_copy(w->A0 + 6 * b, A);
     if (w->t->body_tree[b] >= 0) inertial_wrench(force + 6 * b, w->inert + 10 * b, A, V);
   }
   for (int b = m->nbody - 1; b > 0; b--) {
@@ -183,11 +195,13 @@ static num tendon_dot(const NUM(pbWork) *w, int tendon) {
     if (m->wrap_type[i] != pb_wrapSite || m->wrap_type[i + 1] != pb_wrapSite) continue;
     int s1 = m->wrap_objid[i], s2 = m->wrap_objid[i + 1];
     num v1[3], a1[3], v2[3], a2[3], dir[3];
-    site_motion(w, s1, v1, a1), site_motion(w, s2, v2, a2);
+    site_motion(w, s1, v1, a1);
+    site_motion(w, s2, v2, a2);
     v3_sub(dir, w->site_xpos + 3 * s2, w->site_xpos + 3 * s1);
     num length = v3_normalize(dir);
     if (re(length) < 1e-15) continue;
-    v3_subfrom(v2, v1), v3_subfrom(a2, a1);
+    v3_subfrom(v2, v1);
+    v3_subfrom(a2, a1);
     num along = v3_dot(dir, v2);  // d2L/dt2 = dir . acc + (|v|^2 - (dir . v)^2) / L
     sum += (v3_dot(dir, a2) + (v3_dot(v2, v2) - along * along) / length) / divisor;
   }

@@ -9,16 +9,21 @@ void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int e, int body[2], num p1[3], n
   const num *data = w->p.eq_data + 12 * e;
   int a = m->eq_obj1id[e], b = m->eq_obj2id[e];
   if (m->eq_objtype[e] == pb_eqObjSite) {
-    body[0] = m->site_bodyid[a], body[1] = m->site_bodyid[b];
-    v3_copy(p1, w->site_xpos + 3 * a), v3_copy(p2, w->site_xpos + 3 * b);
+    body[0] = m->site_bodyid[a];
+    body[1] = m->site_bodyid[b];
+    v3_copy(p1, w->site_xpos + 3 * a);
+    v3_copy(p2, w->site_xpos + 3 * b);
     quat_mul(q1, w->xquat + 4 * body[0], w->p.site_quat + 4 * a);
     quat_mul(q2, w->xquat + 4 * body[1], w->p.site_quat + 4 * b);
     return;
   }
   bool weld = m->eq_type[e] == pb_eqWeld;
-  body[0] = a, body[1] = b;
-  m3_mulv(p1, w->xmat + 9 * a, data + (weld ? 3 : 0)), v3_addto(p1, w->xpos + 3 * a);
-  m3_mulv(p2, w->xmat + 9 * b, data + (weld ? 0 : 3)), v3_addto(p2, w->xpos + 3 * b);
+  body[0] = a;
+  body[1] = b;
+  m3_mulv(p1, w->xmat + 9 * a, data + (weld ? 3 : 0));
+  v3_addto(p1, w->xpos + 3 * a);
+  m3_mulv(p2, w->xmat + 9 * b, data + (weld ? 0 : 3));
+  v3_addto(p2, w->xpos + 3 * b);
   if (weld) quat_mul(q1, w->xquat + 4 * a, data + 6);
   else quat_copy(q1, w->xquat + 4 * a);
   quat_copy(q2, w->xquat + 4 * b);

@@ -63,8 +63,14 @@ typedef struct ellipsoid {
 static void semiaxes(int type, const num size[3], num s[3]) {
   v3_copy(s, size);
   if (type == pb_geomSphere) s[1] = s[2] = size[0];
-  if (type == pb_geomCapsule) s[1] = size[0], s[2] = size[1] + size[0];
-  if (type == pb_geomCylinder) s[1] = size[0], s[2] = size[1];
+  if (type == pb_geomCapsule) {
+    s[1] = size[0];
+    s[2] = size[1] + size[0];
+  }
+  if (type == pb_geomCylinder) {
+    s[1] = size[0];
+    s[2] = size[1];
+  }
 }
 
 // Coefficients of quadratic angular drag: between blunt (largest moment) and the axis' own moment.
@@ -80,7 +86,10 @@ static void drag_moments(const num s[3], num largest, num middle, ellipsoid *e) 
 static num extreme_of(const num s[3], double sign) {
   double top = fmax(fmax(sign * re(s[0]), sign * re(s[1])), sign * re(s[2])), slope = 0, count = 0;
   for (int k = 0; k < 3; k++) {
-    if (sign * re(s[k]) == top) slope += im(s[k]), count++;
+    if (sign * re(s[k]) == top) {
+      slope += im(s[k]);
+      count++;
+    }
   }
   return num_make(sign * top, slope / count);
 }
@@ -89,9 +98,16 @@ static void ellipsoid_of(const NUM(pbFluidPart) *part, const num v[3], ellipsoid
   const num *c = part->shape + 3;
   num s[3];
   semiaxes(part->type, part->shape, s);
-  e->density = part->medium[0], e->viscosity = part->medium[1];
-  e->interaction = c[0], e->blunt = c[1], e->slender = c[2], e->angular = c[3], e->kutta = c[4], e->magnus = c[5];
-  e->added_mass = c + 6, e->added_inertia = c + 9;
+  e->density = part->medium[0];
+  e->viscosity = part->medium[1];
+  e->interaction = c[0];
+  e->blunt = c[1];
+  e->slender = c[2];
+  e->angular = c[3];
+  e->kutta = c[4];
+  e->magnus = c[5];
+  e->added_mass = c + 6;
+  e->added_inertia = c + 9;
   num largest = extreme_of(s, 1), smallest = extreme_of(s, -1);
   num middle = s[0] + s[1] + s[2] - largest - smallest;
   e->volume = 4.0 / 3.0 * PB_PI * s[0] * s[1] * s[2];
@@ -111,8 +127,13 @@ static void ellipsoid_of(const NUM(pbFluidPart) *part, const num v[3], ellipsoid
 // Force of fluid carried along: momentum p = density (mass o v), torque p x v + l x w, force p x w; added.
 static void added_mass(const ellipsoid *e, const num *w, const num *v, num f[6]) {
   num p[3], l[3];
-  for (int k = 0; k < 3; k++) p[k] = e->density * e->added_mass[k] * v[k], l[k] = e->density * e->added_inertia[k] * w[k];
-  v3_addcross(f, p, v), v3_addcross(f, l, w), v3_addcross(f + 3, p, w);
+  for (int k = 0; k < 3; k++) {
+    p[k] = e->density * e->added_mass[k] * v[k];
+    l[k] = e->density * e->added_inertia[k] * w[k];
+  }
+  v3_addcross(f, p, v);
+  v3_addcross(f, l, w);
+  v3_addcross(f + 3, p, w);
 }
 
 static void ellipsoid_force(const NUM(pbFluidPart) *part, const num u[6], num f[6]) {
@@ -120,7 +141,10 @@ static void ellipsoid_force(const NUM(pbFluidPart) *part, const num u[6], num f[
   ellipsoid e;
   ellipsoid_of(part, v, &e);
   num lift[3], normal[3], circulation[3], turning[3];
-  for (int k = 0; k < 3; k++) normal[k] = e.square[k] * v[k], turning[k] = e.moment[k] * w[k];
+  for (int k = 0; k < 3; k++) {
+    normal[k] = e.square[k] * v[k];
+    turning[k] = e.moment[k] * w[k];
+  }
   added_mass(&e, w, v, f);
   v3_cross(lift, w, v);  // Magnus
   v3_addscl(f + 3, lift, e.magnus * e.density * e.volume);
@@ -131,7 +155,8 @@ static void ellipsoid_force(const NUM(pbFluidPart) *part, const num u[6], num f[
   num drag =
       e.viscosity * 3.0 * PB_PI * e.diameter + e.density * e.speed * (e.area * e.blunt + e.slender * (e.area_max - e.area));
   num spin = e.viscosity * PB_PI * e.diameter * e.diameter * e.diameter + e.density * v3_norm(turning);
-  v3_addscl(f, w, -spin), v3_addscl(f + 3, v, -drag);
+  v3_addscl(f, w, -spin);
+  v3_addscl(f + 3, v, -drag);
   for (int k = 0; k < 6; k++) f[k] *= e.interaction;
 }
 
@@ -139,7 +164,12 @@ static void ellipsoid_force(const NUM(pbFluidPart) *part, const num u[6], num f[
 // B[rows row.., columns col..] += s [a]x, the matrix of the cross product a x
 static void add_skew(num B[36], int row, int col, num s, const num a[3]) {
   num *r = B + 6 * row + col;
-  r[1] -= s * a[2], r[2] += s * a[1], r[6] += s * a[2], r[8] -= s * a[0], r[12] -= s * a[1], r[13] += s * a[0];
+  r[1] -= s * a[2];
+  r[2] += s * a[1];
+  r[6] += s * a[2];
+  r[8] -= s * a[0];
+  r[12] -= s * a[1];
+  r[13] += s * a[0];
 }
 
 // B += d(p x y), p = density (c o x): p x dy + (c dx) x y
@@ -297,7 +327,8 @@ void NUM(pbFluid_Fill)(const NUM(pbWork) *w, int body, bool box, int index, NUM(
   body_offset(w, body, box ? w->xipos + 3 * body : w->geom_xpos + 3 * g, part->d);
   m3_copy(part->R, box ? w->ximat + 9 * body : w->geom_xmat + 9 * g);
   memcpy(part->V, w->V + 6 * body, sizeof part->V);
-  part->medium[0] = w->p.density[0], part->medium[1] = w->p.viscosity[0];
+  part->medium[0] = w->p.density[0];
+  part->medium[1] = w->p.viscosity[0];
   v3_copy(part->medium + 2, w->p.wind);
   memset(part->shape, 0, sizeof part->shape);
   if (box) {
@@ -343,7 +374,8 @@ void NUM(pbFluid_Damping)(const NUM(pbWork) *w, int body, num B[36]) {
 static void unit_power(NUM(pbFluidPart) *part, const num X[6], num power[2]) {
   for (int k = 0; k < 2; k++) {
     num wrench[6] = {0};
-    part->medium[k] = 1, part->medium[1 - k] = 0;
+    part->medium[k] = 1;
+    part->medium[1 - k] = 0;
     NUM(pbFluid_Wrench)(part, wrench);
     power[k] += PB_DOT6(X, wrench);
   }
@@ -357,9 +389,11 @@ static void box_unit_power(const NUM(pbWork) *w, int b, const num X[6], num powe
   body_offset(w, b, w->xipos + 3 * b, d);
   PB_POINTVEL(v, w->V + 6 * b, d);
   for (int k = 0; k < 3; k++) v[k] -= w->p.wind[k];
-  m3_tmulv(u, R, w->V + 6 * b), m3_tmulv(u + 3, R, v);
+  m3_tmulv(u, R, w->V + 6 * b);
+  m3_tmulv(u + 3, R, v);
   PB_POINTVEL(v, X, d);
-  m3_tmulv(x, R, X), m3_tmulv(x + 3, R, v);
+  m3_tmulv(x, R, X);
+  m3_tmulv(x + 3, R, v);
   box_drag(both, shape, linear, quadratic);
   for (int k = 0; k < 6; k++) {
     power[0] -= x[k] * quadratic[k] * num_abs(u[k]) * u[k];
@@ -398,9 +432,11 @@ void NUM(pbFluid_UnitDamping)(const NUM(pbWork) *w, const num *Y, const num *X, 
     for (int k = 0, n = NUM(pbFluid_Parts)(w, b, &box); k < n; k++) {
       if (!NUM(pbFluid_Take)(w, b, box, k, &part)) continue;
       NUM(pbFluid_LocalVelocity)(&part, u);
-      inward(&part, Y + 6 * b, y), inward(&part, Z, z);
+      inward(&part, Y + 6 * b, y);
+      inward(&part, Z, z);
       for (int which = 0; which < 2; which++) {
-        part.medium[which] = 1, part.medium[1 - which] = 0;
+        part.medium[which] = 1;
+        part.medium[1 - which] = 0;
         NUM(pbFluid_LocalDamping)(&part, u, B);
         for (int i = 0; i < 36; i++) power[which] += y[i / 6] * B[i] * z[i % 6];
       }

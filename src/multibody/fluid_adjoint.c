@@ -50,7 +50,8 @@ typedef struct patch {
 static void begin(patch *p) {
   NUM(pbFluid_LocalVelocity)(&p->part, p->u);
   OUTWARD(p->M, p->part.R, p->u);
-  memset(p->torque, 0, sizeof p->torque), memset(p->force, 0, sizeof p->force);
+  memset(p->torque, 0, sizeof p->torque);
+  memset(p->force, 0, sizeof p->force);
 }
 
 // Motion of the part under a field about ref, in world axes.
@@ -62,7 +63,8 @@ static void field_at(const patch *p, const lane *X, lane M[6]) {
 // ---- complex step -----------------------------------------------------------------------------------------------------
 static void to_complex(const patch *p, pbFluidPart_c *z, _Complex double u[6]) {
   memset(z, 0, sizeof *z);
-  z->type = p->part.type, z->symmetric = p->part.symmetric;
+  z->type = p->part.type;
+  z->symmetric = p->part.symmetric;
   for (int k = 0; k < pb_fluidMedium; k++) z->medium[k] = p->part.medium[k];
   for (int k = 0; k < pb_fluidShape; k++) z->shape[k] = p->part.shape[k];
   for (int k = 0; k < 6; k++) u[k] = p->u[k];
@@ -126,7 +128,8 @@ static int shapes(const patch *p) { return p->geom < 0 ? 4 : pb_fluidShape; }
 // The part in a medium of density or viscosity 1 alone: forces are linear in both.
 static NUM(pbFluidPart) unit_medium(const patch *p, int which) {
   NUM(pbFluidPart) part = p->part;
-  part.medium[0] = which == 0, part.medium[1] = which == 1;
+  part.medium[0] = which == 0;
+  part.medium[1] = which == 1;
   return part;
 }
 
@@ -220,7 +223,10 @@ static void pull_damping(LANE(pbAdjoint) *a, patch *p, double h) {
   NUM(pbFluid_LocalDamping)(&p->part, p->u, B);
   for (int r = 0; r < 6; r++) {
     Bz[r] = 0, yB[r] = (lane){0};
-    for (int c = 0; c < 6; c++) Bz[r] += B[6 * r + c] * z[c], yB[r] += y[c] * B[6 * c + r];
+    for (int c = 0; c < 6; c++) {
+      Bz[r] += B[6 * r + c] * z[c];
+      yB[r] += y[c] * B[6 * c + r];
+    }
   }
   OUTWARD(F, R, Bz);
   OUTWARD(C, R, yB);
@@ -273,7 +279,8 @@ static void each_part(LANE(pbAdjoint) *a, bool damping, double h) {
         if (!damping) flag_slope(a, b, k);
         continue;
       }
-      p.body = b, p.geom = box ? -1 : w->m->body_geomadr[b] + k;
+      p.body = b;
+      p.geom = box ? -1 : w->m->body_geomadr[b] + k;
       if (damping) pull_damping(a, &p, h);
       else pull_force(a, &p);
     }

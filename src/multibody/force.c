@@ -19,12 +19,16 @@ static inline void lend_damping(const NUM(pbWork) *w, const int *start, const in
 }
 
 void NUM(pbDof_Damping)(const NUM(pbWork) *w, int dof, num c[3]) {
-  c[0] = w->p.dof_damping[dof], c[1] = w->p.dof_dampingpoly[2 * dof], c[2] = w->p.dof_dampingpoly[2 * dof + 1];
+  c[0] = w->p.dof_damping[dof];
+  c[1] = w->p.dof_dampingpoly[2 * dof];
+  c[2] = w->p.dof_dampingpoly[2 * dof + 1];
   lend_damping(w, w->t->dof_actuator_start, w->t->dof_actuator, dof, c);
 }
 
 void NUM(pbTendon_Damping)(const NUM(pbWork) *w, int tendon, num c[3]) {
-  c[0] = w->p.tendon_damping[tendon], c[1] = w->p.tendon_dampingpoly[2 * tendon], c[2] = w->p.tendon_dampingpoly[2 * tendon + 1];
+  c[0] = w->p.tendon_damping[tendon];
+  c[1] = w->p.tendon_dampingpoly[2 * tendon];
+  c[2] = w->p.tendon_dampingpoly[2 * tendon + 1];
   lend_damping(w, w->t->ten_actuator_start, w->t->ten_actuator, tendon, c);
 }
 
@@ -44,8 +48,10 @@ static void joint_spring(NUM(pbWork) *w, int j) {
     case pb_jntFree:
       v3_sub(dif, qpos, rest);
       add_spring3(c, dif, force);
-      qpos += 3, rest += 3, force += 3;  // and the rotation:
-      // fall through
+      qpos += 3;
+      rest += 3;
+      force += 3;  // and the rotation:
+          // fall through
     case pb_jntBall:  // rotation vector from rest to q, in the child frame
       quat_copy(q, qpos);
       quat_normalize(q);
@@ -62,7 +68,9 @@ static void tendon_passive(NUM(pbWork) *w, int k, bool springs, bool dampers) {
   num spring = 0, damper = 0, c[3];
   if (springs) {
     num x = tendon_stretch(w, k);
-    c[0] = w->p.tendon_stiffness[k], c[1] = w->p.tendon_stiffnesspoly[2 * k], c[2] = w->p.tendon_stiffnesspoly[2 * k + 1];
+    c[0] = w->p.tendon_stiffness[k];
+    c[1] = w->p.tendon_stiffnesspoly[2 * k];
+    c[2] = w->p.tendon_stiffnesspoly[2 * k + 1];
     spring = -x * poly_force(c, x, false);
   }
   if (dampers) {
@@ -108,8 +116,10 @@ static void fluid_forces(NUM(pbWork) *w) {
 void NUM(pbStage_Passive)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   size_t bytes = (size_t)m->nv * sizeof(num);
-  memset(w->qfrc_spring, 0, bytes), memset(w->qfrc_damper, 0, bytes);
-  memset(w->qfrc_gravcomp, 0, bytes), memset(w->qfrc_fluid, 0, bytes);
+  memset(w->qfrc_spring, 0, bytes);
+  memset(w->qfrc_damper, 0, bytes);
+  memset(w->qfrc_gravcomp, 0, bytes);
+  memset(w->qfrc_fluid, 0, bytes);
   w->has_fluid = !num_is(w->p.density[0], 0) || !num_is(w->p.viscosity[0], 0);
   bool springs = !(m->disableflags & pb_dsblSpring), dampers = !(m->disableflags & pb_dsblDamper);
   if (springs || dampers) {

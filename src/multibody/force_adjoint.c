@@ -22,7 +22,8 @@ static void rotation_spring(LANE(pbAdjoint) *a, int j, int qadr, int dof) {
   const NUM(pbWork) *w = a->w;
   double q[4], s[4], d[3];
   lane g[3], t[3];
-  quat_copy(q, w->qpos + qadr), quat_normalize(q);
+  quat_copy(q, w->qpos + qadr);
+  quat_normalize(q);
   quat_conj(s, w->p.qpos_spring + qadr);
   quat_mul(q, s, q);
   quat_log(d, q);
@@ -64,7 +65,8 @@ static void joint_spring(LANE(pbAdjoint) *a, int j) {
       a->q[dof + i] += g[i];
       PB_THETA(a, qpos_spring, qadr + i, -g[i]);
     }
-    qadr += 3, dof += 3;
+    qadr += 3;
+    dof += 3;
   }
   rotation_spring(a, j, qadr, dof);
 }
@@ -76,7 +78,8 @@ static void damping_parameters(LANE(pbAdjoint) *a, const lane bar[3], double *li
 #if PB_LANES == 1
   const NUM(pbWork) *w = a->w;
   *linear += bar[0];
-  poly[0] += bar[1], poly[1] += bar[2];
+  poly[0] += bar[1];
+  poly[1] += bar[2];
   for (int k = start[i]; k < start[i + 1]; k++) {
     int u = list[k];
     double gear = w->p.actuator_gear[6 * u], g2 = gear * gear;
@@ -102,13 +105,17 @@ static void dof_damper(LANE(pbAdjoint) *a, int i) {
   lane bar[3], lam = a->lam[i];
   // W = -lam v b(|v|)
   a->v[i] -= lam * poly_slope(c, v, true);
-  bar[0] = -lam * v, bar[1] = -lam * v * s, bar[2] = -lam * v * s * s;
+  bar[0] = -lam * v;
+  bar[1] = -lam * v * s;
+  bar[2] = -lam * v * s * s;
   bool euler = w->m->integrator == pb_intEuler && !(w->m->disableflags & pb_dsblEulerdamp),
        fast = w->m->integrator == pb_intImplicitfast;
   if (a->has_mu && (euler || fast)) {  // W = -h mu slope(v) ahat
     lane x = -h * a->mu[i] * w->qacc_integrated[i];
     a->v[i] += x * sign_of(v) * (2 * c[1] + 6 * c[2] * s);
-    bar[0] += x, bar[1] += x * 2 * s, bar[2] += x * 3 * s * s;
+    bar[0] += x;
+    bar[1] += x * 2 * s;
+    bar[2] += x * 3 * s * s;
     a->h_bar += PB_LANE0(x) / h * poly_slope(c, v, true);
   }
   if (PB_WANTS(a, pb_wantDamping)) {
@@ -148,7 +155,10 @@ static void applied_wrench(LANE(pbAdjoint) *a, int b) {
   if (none && !a->xfrc) return;
   body_offset(w, b, w->xipos + 3 * b, d);
   PB_POINTVEL(u, X, d);
-  for (int k = 0; k < 3 && a->xfrc; k++) a->xfrc[6 * b + k] += u[k], a->xfrc[6 * b + 3 + k] += X[k];
+  for (int k = 0; k < 3 && a->xfrc; k++) {
+    a->xfrc[6 * b + k] += u[k];
+    a->xfrc[6 * b + 3 + k] += X[k];
+  }
   if (none) return;
   PB_CROSS(p, x, X);
   LANE(pbSweep_Point)(a, b, d, x, p, a->FX);
@@ -296,7 +306,8 @@ void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int u, int index, double act, double
   bool exact = w->m->actuator_dyntype[u] == pb_dynFilterExact;
   if (exact) {
     double e = exp(-h / tau);
-    step = tau * (1 - e), step_h = e;
+    step = tau * (1 - e);
+    step_h = e;
     if (w->m->actuator_actlimited[u]) {
       double next = act + act_dot * step;
       for (int side = 0; side < 2; side++) {
@@ -407,12 +418,14 @@ static void force_law(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lane *v
   lane gain = bar * input;
   PB_THETA(a, actuator_gainprm, 10 * u, gain);
   if (w->m->actuator_gaintype[u] == pb_gainAffine) {
-    *length += gain * g[1], *velocity += gain * g[2];
+    *length += gain * g[1];
+    *velocity += gain * g[2];
     PB_THETA(a, actuator_gainprm, 10 * u + 1, gain * l);
     PB_THETA(a, actuator_gainprm, 10 * u + 2, gain * v);
   }
   if (w->m->actuator_biastype[u] == pb_biasAffine) {
-    *length += bar * b[1], *velocity += bar * b[2];
+    *length += bar * b[1];
+    *velocity += bar * b[2];
     PB_THETA(a, actuator_biasprm, 10 * u, bar);
     PB_THETA(a, actuator_biasprm, 10 * u + 1, bar * l);
     PB_THETA(a, actuator_biasprm, 10 * u + 2, bar * v);
@@ -475,7 +488,8 @@ static void joint_moment(LANE(pbAdjoint) *a, int u, lane length) {
   int turn = free ? dof + 3 : dof, g0 = 6 * u + (free ? 3 : 0);
   double q[4], axis[3] = {0}, turned[3];
   lane c[3], t[3] = {0}, onto[3];
-  quat_copy(q, w->qpos + qadr + (free ? 3 : 0)), quat_normalize(q);
+  quat_copy(q, w->qpos + qadr + (free ? 3 : 0));
+  quat_normalize(q);
   if (!free) quat_log(axis, q);
   v3_copy(turned, free ? gear + 3 : gear);
   if (parent) quat_rotate(turned, (double[4]){q[0], -q[1], -q[2], -q[3]}, free ? gear + 3 : gear);
@@ -535,10 +549,15 @@ static void site_end(LANE(pbAdjoint) *a, int site, const double force[3], const 
   double d[3], F[3], T[3];
   lane vel[3];
   body_offset(w, b, w->site_xpos + 3 * site, d);
-  v3_scale(F, force, sign), v3_scale(T, torque, sign);
+  v3_scale(F, force, sign);
+  v3_scale(T, torque, sign);
   PB_POINTVEL(vel, X, d);
   PB_CROSS(p, F, X);
-  for (int k = 0; k < 3; k++) p[k] += sign * at[k], u[k] += sign * vel[k], omega[k] += sign * X[k];
+  for (int k = 0; k < 3; k++) {
+    p[k] += sign * at[k];
+    u[k] += sign * vel[k];
+    omega[k] += sign * X[k];
+  }
   LANE(pbSweep_Point)(a, b, d, F, p, a->F);
   for (int k = 0; k < 3; k++) a->F[6 * b + k] += T[k];
 }
@@ -558,7 +577,10 @@ static void refsite_rotation(LANE(pbAdjoint) *a, int site, int ref, const double
   pb_log_pull(d, g, right);     // turned from the right: by the site in its own axes
   pb_log_pull(minus, g, left);  // from the left: in the reference's axes
   quat_to_mat(R, r);
-  for (int k = 0; k < 3; k++) turn[k] = R[3 * k] * left[0] + R[3 * k + 1] * left[1] + R[3 * k + 2] * left[2], back[k] = -turn[k];
+  for (int k = 0; k < 3; k++) {
+    turn[k] = R[3 * k] * left[0] + R[3 * k + 1] * left[1] + R[3 * k + 2] * left[2];
+    back[k] = -turn[k];
+  }
   couple(a, w->m->site_bodyid[site], turn);
   couple(a, w->m->site_bodyid[ref], back);
 #if PB_LANES == 1
@@ -581,7 +603,8 @@ static void site_moment(LANE(pbAdjoint) *a, int u, lane length) {
   const double *gear = w->p.actuator_gear + 6 * u, *R = w->site_xmat + 9 * frame;
   double force[3], torque[3], apart[3] = {0};
   lane vel[3] = {0}, omega[3] = {0}, at[3] = {0}, p[3], q[3] = {0}, turn[3];
-  m3_mulv(force, R, gear), m3_mulv(torque, R, gear + 3);
+  m3_mulv(force, R, gear);
+  m3_mulv(torque, R, gear + 3);
   if (ref >= 0) {  // motions common to both ends do not count
     int stop = common_dof(w, m->site_bodyid[site], m->site_bodyid[ref]);
     for (int i = stop; i >= 0; i = m->dof_parentid[i]) a->c[i] = PB_LZERO;
@@ -673,7 +696,9 @@ static void tendon_forces(LANE(pbAdjoint) *a, int k, lane power) {
     double share[2];
     band_shares(length, band[0], band[1], share);
     x = tendon_stretch(w, k);
-    c[0] = w->p.tendon_stiffness[k], c[1] = w->p.tendon_stiffnesspoly[2 * k], c[2] = w->p.tendon_stiffnesspoly[2 * k + 1];
+    c[0] = w->p.tendon_stiffness[k];
+    c[1] = w->p.tendon_stiffnesspoly[2 * k];
+    c[2] = w->p.tendon_stiffnesspoly[2 * k + 1];
     force -= x * poly_force(c, x, false);
     lane slope = -power * poly_slope(c, x, false);
     a->ten_len[k] += slope * (share[0] + share[1]);
@@ -686,13 +711,17 @@ static void tendon_forces(LANE(pbAdjoint) *a, int k, lane power) {
     NUM(pbTendon_Damping)(w, k, c);
     force -= v * poly_force(c, v, true);
     a->ten_vel[k] -= power * poly_slope(c, v, true);
-    bar[0] = -power * v, bar[1] = -power * v * s, bar[2] = -power * v * s * s;
+    bar[0] = -power * v;
+    bar[1] = -power * v * s;
+    bar[2] = -power * v * s * s;
     if (a->damped && m->integrator == pb_intImplicitfast) {  // W = -h slope mu' (J'J) ahat
       double slope = poly_slope(c, v, true);
       lane p = outer_power(w, w->ten_dofs + adr, w->ten_J + adr, n, -h * slope, a->mu, w->qacc_integrated, a->ten_c + k * nv);
       a->h_bar -= PB_LANE0(p) * slope;
       a->ten_vel[k] -= h * p * sign_of(v) * (2 * c[1] + 6 * c[2] * s);
-      bar[0] -= h * p, bar[1] -= h * p * 2 * s, bar[2] -= h * p * 3 * s * s;
+      bar[0] -= h * p;
+      bar[1] -= h * p * 2 * s;
+      bar[2] -= h * p * 3 * s * s;
     }
     if (PB_WANTS(a, pb_wantDamping)) {
       damping_parameters(a, bar, a->bar.tendon_damping + k, a->bar.tendon_dampingpoly + 2 * k, w->t->ten_actuator_start,
@@ -712,7 +741,10 @@ typedef struct segment {
 static bool next_segment(const NUM(pbWork) *w, int k, int *i, segment *s) {
   const pbModel *m = w->m;
   int end = m->tendon_adr[k] + m->tendon_num[k];
-  if (*i < 0) *i = m->tendon_adr[k], s->divisor = 1;
+  if (*i < 0) {
+    *i = m->tendon_adr[k];
+    s->divisor = 1;
+  }
   for (; *i < end - 1; (*i)++) {
     if (m->wrap_type[*i] == pb_wrapPulley) s->divisor = w->p.wrap_prm[*i];
     if (m->wrap_type[*i] != pb_wrapSite || m->wrap_type[*i + 1] != pb_wrapSite) continue;
@@ -796,7 +828,8 @@ static void path_drift(LANE(pbAdjoint) *a, int k, lane e, double *value) {
       PB_CROSS(t, w->V + 6 * s.body[x], u[x]);
       v3_addto(acc[x], t);
     }
-    v3_sub(rel, u[1], u[0]), v3_sub(racc, acc[1], acc[0]);
+    v3_sub(rel, u[1], u[0]);
+    v3_sub(racc, acc[1], acc[0]);
     along = v3_dot(s.dir, rel);
     for (int x = 0; x < 3; x++) across[x] = rel[x] - along * s.dir[x];
     double speed2 = v3_dot(across, across);
@@ -815,8 +848,10 @@ static void path_drift(LANE(pbAdjoint) *a, int k, lane e, double *value) {
       double sign = x ? 1 : -1;
       const double *V = w->V + 6 * b, *A = w->A0 + 6 * b;
       lane G[3], gu[3], p[3], wrench[6] = {0}, fv[6] = {0};
-      for (int r = 0; r < 3; r++)
-        G[r] = -e * (sign / s.divisor) * s.dir[r], gu[r] = -e * (sign * 2 / (L * s.divisor)) * across[r];
+      for (int r = 0; r < 3; r++) {
+        G[r] = -e * (sign / s.divisor) * s.dir[r];
+        gu[r] = -e * (sign * 2 / (L * s.divisor)) * across[r];
+      }
       // acceleration A_lin + A_ang x d + w x u, gradient G; velocity u, gradient gu
       PB_ADDWRENCH(wrench, 1, s.d[x], G);
       PB_ADDCROSS(fv, 1, u[x], G);

@@ -8,7 +8,10 @@ static void place(const NUM(pbWork) *w, int body, const num pos[3], const num qu
   const num *R = w->xmat + 9 * body;
   num q[4];
   v3_copy(xpos, w->xpos + 3 * body);
-  if (!v3_is_zero(pos)) m3_mulv(q, R, pos), v3_addto(xpos, q);
+  if (!v3_is_zero(pos)) {
+    m3_mulv(q, R, pos);
+    v3_addto(xpos, q);
+  }
   if (quat_is_identity(quat)) {
     m3_copy(xmat, R);
     return;
@@ -44,15 +47,21 @@ static void apply_joint(NUM(pbWork) *w, int j, num x[3], num q[4]) {
   }
   bool central = v3_is_zero(w->p.jnt_pos + 3 * j);  // the anchor is the origin
   v3_copy(anchor, x);
-  if (!central) quat_rotate(t, q, w->p.jnt_pos + 3 * j), v3_addto(anchor, t);
+  if (!central) {
+    quat_rotate(t, q, w->p.jnt_pos + 3 * j);
+    v3_addto(anchor, t);
+  }
   quat_rotate(axis, q, w->p.jnt_axis + 3 * j);
   switch (m->jnt_type[j]) {
     case pb_jntSlide: v3_addscl(x, axis, qpos[0] - w->p.qpos0[m->jnt_qposadr[j]]); return;
     case pb_jntHinge: quat_axisangle(r, w->p.jnt_axis + 3 * j, qpos[0] - w->p.qpos0[m->jnt_qposadr[j]]); break;
-    default: quat_copy(r, qpos), quat_normalize(r);
+    default: quat_copy(r, qpos); quat_normalize(r);
   }
   quat_mul(q, q, r);
-  if (!central) quat_rotate(t, q, w->p.jnt_pos + 3 * j), v3_sub(x, anchor, t);
+  if (!central) {
+    quat_rotate(t, q, w->p.jnt_pos + 3 * j);
+    v3_sub(x, anchor, t);
+  }
 }
 
 static void body_pose(NUM(pbWork) *w, int b) {

@@ -51,7 +51,11 @@ typedef struct l3 {
 } l3;
 PB_INLINE p3 p3_load(const double x[3]) { return (p3){x[0], x[1], x[2]}; }
 PB_INLINE l3 l3_load(const lane x[3]) { return (l3){x[0], x[1], x[2]}; }
-PB_INLINE void l3_store(lane x[3], l3 a) { x[0] = a.x, x[1] = a.y, x[2] = a.z; }
+PB_INLINE void l3_store(lane x[3], l3 a) {
+  x[0] = a.x;
+  x[1] = a.y;
+  x[2] = a.z;
+}
 PB_INLINE l3 l3_add(l3 a, l3 b) { return (l3){a.x + b.x, a.y + b.y, a.z + b.z}; }
 PB_INLINE l3 l3_sub(l3 a, l3 b) { return (l3){a.x - b.x, a.y - b.y, a.z - b.z}; }
 PB_INLINE l3 l3_scale(l3 a, double s) { return (l3){a.x * s, a.y * s, a.z * s}; }
@@ -66,7 +70,11 @@ PB_INLINE l3 l3_columns(const p3 c[3], l3 a) {
 
 #endif
 
-PB_INLINE void rows_load(p3 R[3], const double x[9]) { R[0] = p3_load(x), R[1] = p3_load(x + 3), R[2] = p3_load(x + 6); }
+PB_INLINE void rows_load(p3 R[3], const double x[9]) {
+  R[0] = p3_load(x);
+  R[1] = p3_load(x + 3);
+  R[2] = p3_load(x + 6);
+}
 
 // Spatial vectors: motions (angular, linear) and wrenches (torque, force).
 typedef struct p6 {
@@ -81,7 +89,10 @@ typedef struct l6 {
 #endif
 PB_INLINE p6 p6_load(const double *x) { return (p6){p3_load(x), p3_load(x + 3)}; }
 PB_INLINE l6 l6_load(const lane *x) { return (l6){l3_load(x), l3_load(x + 3)}; }
-PB_INLINE void l6_store(lane *x, l6 f) { l3_store(x, f.a), l3_store(x + 3, f.l); }
+PB_INLINE void l6_store(lane *x, l6 f) {
+  l3_store(x, f.a);
+  l3_store(x + 3, f.l);
+}
 PB_INLINE l6 l6_add(l6 x, l6 y) { return (l6){l3_add(x.a, y.a), l3_add(x.l, y.l)}; }
 PB_INLINE l6 l6_sub(l6 x, l6 y) { return (l6){l3_sub(x.a, y.a), l3_sub(x.l, y.l)}; }
 PB_INLINE l6 l6_scale(l6 x, double s) { return (l6){l3_scale(x.a, s), l3_scale(x.l, s)}; }

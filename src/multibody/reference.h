@@ -6,7 +6,8 @@
 
 // solref after the safety rules: mixed formats replaced, the time constant at least two steps.
 static inline void safe_reference(const NUM(pbWork) *w, const num *solref, num out[2], bool friction) {
-  out[0] = solref[0], out[1] = solref[1];
+  out[0] = solref[0];
+  out[1] = solref[1];
   if ((re(out[0]) > 0) != (re(out[1]) > 0)) {
     out[0] = friction ? 0 : 0.02;
     out[1] = friction ? 0 : 1;

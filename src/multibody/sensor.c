@@ -9,7 +9,9 @@
 // ---- frames -----------------------------------------------------------------------------------------------------------
 static void camera_pose(const NUM(pbWork) *w, int camera, NUM(pbSensorFrame) *f) {
   num q[4];
-  f->body = w->m->cam_bodyid[camera], f->pos = f->own, f->mat = f->own + 3;
+  f->body = w->m->cam_bodyid[camera];
+  f->pos = f->own;
+  f->mat = f->own + 3;
   m3_mulv(f->own, w->xmat + 9 * f->body, w->p.cam_pos + 3 * camera);
   v3_addto(f->own, w->xpos + 3 * f->body);
   quat_mul(q, w->xquat + 4 * f->body, w->p.cam_quat + 4 * camera);
@@ -19,14 +21,25 @@ static void camera_pose(const NUM(pbWork) *w, int camera, NUM(pbSensorFrame) *f)
 void NUM(pbSensor_Frame)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbSensorFrame) *f) {
   switch (objtype) {
     case pb_refSite:
-      f->body = w->m->site_bodyid[objid], f->pos = w->site_xpos + 3 * objid, f->mat = w->site_xmat + 9 * objid;
+      f->body = w->m->site_bodyid[objid];
+      f->pos = w->site_xpos + 3 * objid;
+      f->mat = w->site_xmat + 9 * objid;
       break;
     case pb_refGeom:
-      f->body = w->m->geom_bodyid[objid], f->pos = w->geom_xpos + 3 * objid, f->mat = w->geom_xmat + 9 * objid;
+      f->body = w->m->geom_bodyid[objid];
+      f->pos = w->geom_xpos + 3 * objid;
+      f->mat = w->geom_xmat + 9 * objid;
       break;
-    case pb_refBody: f->body = objid, f->pos = w->xipos + 3 * objid, f->mat = w->ximat + 9 * objid; break;
+    case pb_refBody:
+      f->body = objid;
+      f->pos = w->xipos + 3 * objid;
+      f->mat = w->ximat + 9 * objid;
+      break;
     case pb_refCamera: camera_pose(w, objid, f); break;
-    default: f->body = objid, f->pos = w->xpos + 3 * objid, f->mat = w->xmat + 9 * objid;
+    default:
+      f->body = objid;
+      f->pos = w->xpos + 3 * objid;
+      f->mat = w->xmat + 9 * objid;
   }
   body_offset(w, f->body, f->pos, f->d);
 }
@@ -60,7 +73,8 @@ static bool clip_quadratic(double a, double b, double c, double x[2]) {
   if (a < TINY) return c <= 0;
   double det = b * b - a * c;
   if (det < 0) return false;
-  x[0] = fmax(x[0], (-b - sqrt(det)) / a), x[1] = fmin(x[1], (-b + sqrt(det)) / a);
+  x[0] = fmax(x[0], (-b - sqrt(det)) / a);
+  x[1] = fmin(x[1], (-b + sqrt(det)) / a);
   return x[0] <= x[1];
 }
 
@@ -68,7 +82,8 @@ static bool clip_quadratic(double a, double b, double c, double x[2]) {
 static bool clip_slab(double p, double d, double s, double x[2]) {
   if (fabs(d) <= TINY) return fabs(p) <= s;
   double a = (-s - p) / d, b = (s - p) / d;
-  x[0] = fmax(x[0], fmin(a, b)), x[1] = fmin(x[1], fmax(a, b));
+  x[0] = fmax(x[0], fmin(a, b));
+  x[1] = fmin(x[1], fmax(a, b));
   return x[0] <= x[1];
 }
 
@@ -88,7 +103,10 @@ static bool ray_meets(int type, const double size[3], double p[3], double d[3]) 
   double x[2] = {0, INFINITY}, top[2] = {0, INFINITY}, bottom[2] = {0, INFINITY};
   switch (type) {
     case pb_geomEllipsoid:
-      for (int k = 0; k < 3; k++) p[k] /= size[k], d[k] /= size[k];
+      for (int k = 0; k < 3; k++) {
+        p[k] /= size[k];
+        d[k] /= size[k];
+      }
       return clip_ball(p, d, 0, 1, x);
     case pb_geomCapsule:
       return clip_tube(p, d, size, x) || clip_ball(p, d, size[1], size[0], top) || clip_ball(p, d, -size[1], size[0], bottom);
@@ -109,7 +127,8 @@ bool NUM(pbSensor_Touches)(const NUM(pbWork) *w, const NUM(pbRow) *row, int site
     size[k] = re(w->p.site_size[3 * site + k]);
     for (int a = 0; a < 3; a++) {
       double e = re(w->site_xmat[9 * site + 3 * a + k]);
-      p[k] += e * (re(c->pos[a]) - re(w->site_xpos[3 * site + a])), d[k] += e * sign * re(c->frame[a]);
+      p[k] += e * (re(c->pos[a]) - re(w->site_xpos[3 * site + a]));
+      d[k] += e * sign * re(c->frame[a]);
     }
   }
   return ray_meets(w->m->site_type[site], size, p, d);
@@ -121,7 +140,8 @@ bool NUM(pbSensor_Segment)(const NUM(pbWork) *w, int tendon, int *i, int site[2]
   for (int end = m->tendon_adr[tendon] + m->tendon_num[tendon]; *i < end - 1; ++*i) {
     if (m->wrap_type[*i] == pb_wrapPulley) *divisor = w->p.wrap_prm[*i];
     if (m->wrap_type[*i] != pb_wrapSite || m->wrap_type[*i + 1] != pb_wrapSite) continue;
-    site[0] = m->wrap_objid[*i], site[1] = m->wrap_objid[*i + 1];
+    site[0] = m->wrap_objid[*i];
+    site[1] = m->wrap_objid[*i + 1];
     ++*i;
     return true;
   }
@@ -290,7 +310,10 @@ static void subtree_motion(NUM(pbWork) *w) {
   }
   for (int b = m->nbody - 1; b >= 0; b--) {
     num *com = w->subtree_com + 3 * b, *vel = w->subtree_linvel + 3 * b, mass = w->p.body_subtreemass[b];
-    if (b) v3_addto(w->subtree_com + 3 * m->body_parentid[b], com), v3_addto(w->subtree_linvel + 3 * m->body_parentid[b], vel);
+    if (b) {
+      v3_addto(w->subtree_com + 3 * m->body_parentid[b], com);
+      v3_addto(w->subtree_linvel + 3 * m->body_parentid[b], vel);
+    }
     if (re(mass) < TINY) v3_copy(com, w->xipos + 3 * b);
     else v3_scale(com, com, num_div(1, mass));
     v3_scale(vel, vel, num_div(1, num_max(TINY, mass)));
@@ -355,7 +378,10 @@ static void scalar_value(const NUM(pbWork) *w, int type, int id, num *y) {
         if (m->actuator_trntype[u] == pb_trnTendon && m->actuator_trnid[2 * u] == id) y[0] += w->actuator_force[u];
       }
       return;
-    case pb_sensBallquat: quat_copy(y, w->qpos + m->jnt_qposadr[id]), quat_normalize(y); return;
+    case pb_sensBallquat:
+      quat_copy(y, w->qpos + m->jnt_qposadr[id]);
+      quat_normalize(y);
+      return;
     case pb_sensBallangvel: v3_copy(y, w->qvel + m->jnt_dofadr[id]); return;
     case pb_sensClock: y[0] = w->time; return;
     default: break;

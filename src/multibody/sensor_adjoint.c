@@ -46,7 +46,8 @@ typedef struct seat {
 
 static void seat_at(const LANE(pbAdjoint) *a, int type, int id, seat *s) {
   memset(s, 0, sizeof *s);
-  s->type = type, s->id = id;
+  s->type = type;
+  s->id = id;
   NUM(pbSensor_Frame)(a->w, type, id, &s->f);
 }
 
@@ -113,7 +114,10 @@ static void static_loads(LANE(pbAdjoint) *a, int b, const lane s[6]) {
     PB_POINTVEL(u, s, at.f.d);
     SET3(load, mass * A[k] - applied[k]);
     PB_ADDCROSS(at.force, 1, load, s);
-    for (int k = 0; k < 3 && a->xfrc; k++) a->xfrc[6 * c + k] -= u[k], a->xfrc[6 * c + 3 + k] -= s[k];
+    for (int k = 0; k < 3 && a->xfrc; k++) {
+      a->xfrc[6 * c + k] -= u[k];
+      a->xfrc[6 * c + 3 + k] -= s[k];
+    }
     PB_THETA(a, body_mass, c, A[0] * u[0] + A[1] * u[1] + A[2] * u[2]);
     if (!(w->m->disableflags & pb_dsblGravity)) {
       for (int k = 0; k < 3; k++) PB_THETA(a, gravity, k, -mass * u[k]);
@@ -166,7 +170,8 @@ static bool next_segment(const LANE(pbAdjoint) *a, int tendon, int *i, segment *
   for (g->pulley = *i - 2; g->pulley >= w->m->tendon_adr[tendon] && w->m->wrap_type[g->pulley] != pb_wrapPulley; g->pulley--) {
   }
   if (g->pulley < w->m->tendon_adr[tendon]) g->pulley = -1;
-  seat_at(a, pb_refSite, site[0], &g->s1), seat_at(a, pb_refSite, site[1], &g->s2);
+  seat_at(a, pb_refSite, site[0], &g->s1);
+  seat_at(a, pb_refSite, site[1], &g->s2);
   SET3(g->dir, g->s2.f.pos[k] - g->s1.f.pos[k]);
   g->length = sqrt(PB_DOT3(g->dir, g->dir));
   if (g->length < TINY || g->s1.f.body == g->s2.f.body) return next_segment(a, tendon, i, g);
@@ -179,9 +184,11 @@ static void pull_segment(LANE(pbAdjoint) *a, segment *g, const lane dir[3], lane
   lane along = PB_DOT3(g->dir, dir);
   for (int k = 0; k < 3; k++) {
     lane F = (dir[k] - along * g->dir[k]) / g->length + length * g->dir[k];
-    g->s1.force[k] -= F, g->s2.force[k] += F;
+    g->s1.force[k] -= F;
+    g->s2.force[k] += F;
   }
-  seat_done(a, &g->s1), seat_done(a, &g->s2);
+  seat_done(a, &g->s1);
+  seat_done(a, &g->s2);
 }
 
 // Power of a tension under the sensors' motions: T sum dir . (u2 - u1) / divisor. Returns its derivative by T.
@@ -192,7 +199,8 @@ static lane tension_power(LANE(pbAdjoint) *a, int tendon, double T) {
     lane X1[6], X2[6], u1[3], u2[3], zero = {0};
     double pull[3];
     SET3(pull, T / g.divisor * g.dir[k]);
-    hold_motion(a, g.s1.f.body, X1), hold_motion(a, g.s2.f.body, X2);
+    hold_motion(a, g.s1.f.body, X1);
+    hold_motion(a, g.s2.f.body, X2);
     PB_POINTVEL(u1, X1, g.s1.f.d);
     PB_POINTVEL(u2, X2, g.s2.f.d);
     SET3(u2, u2[k] - u1[k]);
@@ -213,8 +221,10 @@ static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
   segment g = {.divisor = 1};
   for (int i = a->w->m->tendon_adr[tendon]; next_segment(a, tendon, &i, &g);) {
     double v1[3], v[3], a1[3], acc[3];
-    NUM(pbSensor_Velocity)(a->w, &g.s1.f, v1), NUM(pbSensor_Velocity)(a->w, &g.s2.f, v);
-    NUM(pbSensor_Acceleration)(a->w, &g.s1.f, a1), NUM(pbSensor_Acceleration)(a->w, &g.s2.f, acc);
+    NUM(pbSensor_Velocity)(a->w, &g.s1.f, v1);
+    NUM(pbSensor_Velocity)(a->w, &g.s2.f, v);
+    NUM(pbSensor_Acceleration)(a->w, &g.s1.f, a1);
+    NUM(pbSensor_Acceleration)(a->w, &g.s2.f, acc);
     SET3(v, v[k] - v1[k]);
     SET3(acc, acc[k] - a1[k]);
     double along = PB_DOT3(g.dir, v), turn = PB_DOT3(v, v) - along * along,
@@ -224,10 +234,12 @@ static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
     if (g.pulley >= 0) PB_THETA(a, wrap_prm, g.pulley, c * (-part / g.divisor));
     SET3(push, cd * g.dir[k]);
     SET3(back, -push[k]);
-    pull_acceleration(a, &g.s2, push), pull_acceleration(a, &g.s1, back);
+    pull_acceleration(a, &g.s2, push);
+    pull_acceleration(a, &g.s1, back);
     SET3(push, cd * (2 * (v[k] - along * g.dir[k]) / g.length));
     SET3(back, -push[k]);
-    pull_velocity(a, &g.s2, push), pull_velocity(a, &g.s1, back);
+    pull_velocity(a, &g.s2, push);
+    pull_velocity(a, &g.s1, back);
     SET3(dir, cd * (acc[k] - 2 * along * v[k] / g.length));
     pull_segment(a, &g, dir, cd * (-turn / (g.length * g.length)));
   }
@@ -298,7 +310,9 @@ static void pull_coupling(LANE(pbAdjoint) *a, int row, int tendon, lane T) {
 static void pull_tension(LANE(pbAdjoint) *a, int k, lane T) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
-  pull_spring(a, k, T), pull_damper(a, k, T), pull_armature(a, k, T);
+  pull_spring(a, k, T);
+  pull_damper(a, k, T);
+  pull_armature(a, k, T);
   for (int u = 0; u < m->nu; u++) {
     if (m->actuator_trntype[u] != pb_trnTendon || m->actuator_trnid[2 * u] != k) continue;
     a->act_force[u] += T * w->p.actuator_gear[6 * u];

@@ -135,7 +135,8 @@ void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
     PB_ADDINERT(momentum, 1, I, V);
     PB_ADDINERT(rate, 1, I, A);
     PB_ADDMXF(rate, 1, V, momentum);
-    memcpy(a->IV + 6 * b, momentum, sizeof momentum), memcpy(a->rate_IV + 6 * b, rate, sizeof rate);
+    memcpy(a->IV + 6 * b, momentum, sizeof momentum);
+    memcpy(a->rate_IV + 6 * b, rate, sizeof rate);
     if (!w->damped) continue;
     PB_ADDINERT(moved, 1, I, Vw);
     memcpy(a->IW + 6 * b, moved, sizeof moved);
@@ -145,8 +146,11 @@ void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
 
 // Cotangents of body fields, each for the first time.
 static void clear_body(LANE(pbAdjoint) *a, int b) {
-  LANE(pbLane_Zero6)(a->FV + 6 * b), LANE(pbLane_Zero6)(a->FA + 6 * b), LANE(pbLane_Zero6)(a->FW + 6 * b);
-  LANE(pbLane_Zero6)(a->FVa + 6 * b), LANE(pbLane_Zero6)(a->P + 6 * b);
+  LANE(pbLane_Zero6)(a->FV + 6 * b);
+  LANE(pbLane_Zero6)(a->FA + 6 * b);
+  LANE(pbLane_Zero6)(a->FW + 6 * b);
+  LANE(pbLane_Zero6)(a->FVa + 6 * b);
+  LANE(pbLane_Zero6)(a->P + 6 * b);
   for (int k = 6 * b; k < 6 * b + 6; k++) a->FL[k] = a->FX[k] = a->FM[k] = 0;
 }
 
@@ -339,7 +343,10 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
     for (int k = 0; k < 6; k++) a->FX[at + k] += a->FL[at + k];
     load f = {.Q = l6_load(a->P + at), .V = l6_load(a->FV + at), .A = l6_load(a->FA + at), .L = p6_load(a->FX + at)};
     f.a = l6_add(f.A, acc);
-    if (a->damped) f.W = l6_load(a->FW + at), f.M = p6_load(a->FM + at);
+    if (a->damped) {
+      f.W = l6_load(a->FW + at);
+      f.M = p6_load(a->FM + at);
+    }
     if (PB_WANTS(a, pb_wantPlaces)) rows_load(R, w->xmat + 9 * b);
     for (int k = m->body_jntnum[b] - 1; k >= 0; k--) {
       int j = m->body_jntadr[b] + k, type = m->jnt_type[j], dof = m->jnt_dofadr[j];
@@ -358,9 +365,15 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
 #endif
     const p3 *moved = other_point(w, b, &shift) ? &shift : NULL;
     const double *ref = moved ? w->ref + 3 * w->t->body_tree[b] : NULL;
-    add_load(a->P + parent, f.Q, moved), add_load(a->FV + parent, f.V, moved), add_load(a->FA + parent, f.A, moved);
-    add_load(a->FVa + parent, acc, moved), add_plain(a->FX + parent, a->FX + at, ref);
-    if (a->damped) add_load(a->FW + parent, f.W, moved), add_plain(a->FM + parent, a->FM + at, ref);
+    add_load(a->P + parent, f.Q, moved);
+    add_load(a->FV + parent, f.V, moved);
+    add_load(a->FA + parent, f.A, moved);
+    add_load(a->FVa + parent, acc, moved);
+    add_plain(a->FX + parent, a->FX + at, ref);
+    if (a->damped) {
+      add_load(a->FW + parent, f.W, moved);
+      add_plain(a->FM + parent, a->FM + at, ref);
+    }
   }
   if (!(m->disableflags & pb_dsblGravity)) {
     for (int k = 0; k < 3; k++) PB_THETA(a, gravity, k, -a->FA[3 + k]);

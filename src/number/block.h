@@ -13,7 +13,12 @@
 // Four numbers each of a, b, c, d, turned over: row i of `to`, n numbers from the one before, is a[i], b[i], c[i], d[i].
 #ifdef PB_TURN_BY_LOOPS
 static inline void num_turn4(const num *a, const num *b, const num *c, const num *d, num *to, size_t n) {
-  for (int i = 0; i < 4; i++, to += n) to[0] = a[i], to[1] = b[i], to[2] = c[i], to[3] = d[i];
+  for (int i = 0; i < 4; i++, to += n) {
+    to[0] = a[i];
+    to[1] = b[i];
+    to[2] = c[i];
+    to[3] = d[i];
+  }
 }
 #else
 typedef double num_two __attribute__((vector_size(16)));
@@ -34,10 +39,14 @@ static inline void num_turn2(const num *a, const num *b, const num *c, const num
 #else
 static inline void num_turn2(const num *a, const num *b, const num *c, const num *d, num *to, size_t n) {
   num_two A = num_pair(a), B = num_pair(b), C = num_pair(c), D = num_pair(d), part;
-  part = __builtin_shufflevector(A, B, 0, 2), memcpy(to, &part, sizeof part);
-  part = __builtin_shufflevector(C, D, 0, 2), memcpy(to + 2, &part, sizeof part);
-  part = __builtin_shufflevector(A, B, 1, 3), memcpy(to + n, &part, sizeof part);
-  part = __builtin_shufflevector(C, D, 1, 3), memcpy(to + n + 2, &part, sizeof part);
+  part = __builtin_shufflevector(A, B, 0, 2);
+  memcpy(to, &part, sizeof part);
+  part = __builtin_shufflevector(C, D, 0, 2);
+  memcpy(to + 2, &part, sizeof part);
+  part = __builtin_shufflevector(A, B, 1, 3);
+  memcpy(to + n, &part, sizeof part);
+  part = __builtin_shufflevector(C, D, 1, 3);
+  memcpy(to + n + 2, &part, sizeof part);
 }
 #endif
 static inline void num_turn4(const num *a, const num *b, const num *c, const num *d, num *to, size_t n) {

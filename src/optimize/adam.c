@@ -29,7 +29,10 @@ static pbStatus iterate(pbOptimizer *o) {
   if (!isfinite(o->h->value)) {  // half way back to the best, more slowly from here
     if (!isfinite(o->h->best_value)) o->h->outcome = pb_noDescent;
     scalars[adam_slow] *= 0.5;
-    for (int i = 0; i < n; i++) o->x[i] = 0.5 * (o->x[i] + o->best[i]), m[i] = 0;
+    for (int i = 0; i < n; i++) {
+      o->x[i] = 0.5 * (o->x[i] + o->best[i]);
+      m[i] = 0;
+    }
     return pb_ok;
   }
   o->h->gradient_norm = pbOptimizer_ProjectedNorm(o, o->x, g);

@@ -49,7 +49,10 @@ static Constants constants(const pbOptimizer *o, double *weights) {
   int lambda = o->options.population, mu = lambda / 2;
   double n = o->n, sum = 0, squares = 0;
   for (int i = 0; i < mu; i++) sum += weights[i] = log((lambda + 1) / 2.0) - log(i + 1.0);
-  for (int i = 0; i < mu; i++) weights[i] /= sum, squares += weights[i] * weights[i];
+  for (int i = 0; i < mu; i++) {
+    weights[i] /= sum;
+    squares += weights[i] * weights[i];
+  }
   Constants k = {.mu = mu, .mu_eff = 1 / squares};
   k.cc = (4 + k.mu_eff / n) / (n + 4 + 2 * k.mu_eff / n);
   k.cs = (k.mu_eff + 2) / (n + k.mu_eff + 5);
@@ -78,7 +81,10 @@ static pbStatus sample(pbOptimizer *o, const Cma *c, double *ys, double *values,
 static void rank(const double *values, double *order, int count) {  // insertion: stable, and populations are small
   for (int k = 0; k < count; k++) {
     int at = k;
-    while (at > 0 && values[(int)order[at - 1]] > values[k]) order[at] = order[at - 1], at--;
+    while (at > 0 && values[(int)order[at - 1]] > values[k]) {
+      order[at] = order[at - 1];
+      at--;
+    }
     order[at] = k;
   }
 }
@@ -117,7 +123,10 @@ static void refresh(pbOptimizer *o, const Cma *c, const Constants *k, double *co
   memcpy(copy, c->C, (size_t)n * (size_t)n * sizeof(double));
   pbVec_Eigen(copy, c->B, c->D, n);
   double least = INFINITY, most = 0;
-  for (int i = 0; i < n; i++) least = fmin(least, c->D[i]), most = fmax(most, c->D[i]);
+  for (int i = 0; i < n; i++) {
+    least = fmin(least, c->D[i]);
+    most = fmax(most, c->D[i]);
+  }
   if (!(most <= 1e7 * least)) o->h->outcome = pb_noDescent;
 }
 

@@ -86,9 +86,13 @@ static pbStatus search(pbOptimizer *o, Search *s, double first, bool *found) {
     for (int i = 0; i < o->n; i++) moved += o->own[i] * (s->x[i] - o->x[i]);
     bool less = s->value <= f0 + c1 * fmin(moved, 0) && s->value < f0;
     if (!less) {
-      high = t, fhigh = s->value, dhigh = s->slope;
+      high = t;
+      fhigh = s->value;
+      dhigh = s->slope;
     } else if (!s->cut && s->slope < c2 * d0) {
-      low = t, flow = s->value, dlow = s->slope;
+      low = t;
+      flow = s->value;
+      dlow = s->slope;
     } else {
       *found = true;
       return pb_ok;
@@ -108,7 +112,9 @@ static void remember(pbOptimizer *o, const Search *s) {
   double sy = 0, yy = 0, ss = 0;
   for (int i = 0; i < n; i++) {
     double ds = s->x[i] - o->x[i], dy = s->g[i] - o->own[i];
-    sy += ds * dy, yy += dy * dy, ss += ds * ds;
+    sy += ds * dy;
+    yy += dy * dy;
+    ss += ds * ds;
   }
   if (!(sy > 1e-10 * sqrt(yy * ss))) return;
   if (used == memory) {

@@ -61,12 +61,15 @@ void pbVec_Eigen(double *A, double *B, double *D, int n) {
         double t = copysign(1, theta) / (fabs(theta) + sqrt(theta * theta + 1)), c = 1 / sqrt(t * t + 1), s = t * c;
         for (int k = 0; k < n; k++) {
           double kp = A[k * n + p], kq = A[k * n + q];
-          A[k * n + p] = c * kp - s * kq, A[k * n + q] = s * kp + c * kq;
+          A[k * n + p] = c * kp - s * kq;
+          A[k * n + q] = s * kp + c * kq;
         }
         for (int k = 0; k < n; k++) {
           double pk = A[p * n + k], qk = A[q * n + k], kp = B[k * n + p], kq = B[k * n + q];
-          A[p * n + k] = c * pk - s * qk, A[q * n + k] = s * pk + c * qk;
-          B[k * n + p] = c * kp - s * kq, B[k * n + q] = s * kp + c * kq;
+          A[p * n + k] = c * pk - s * qk;
+          A[q * n + k] = s * pk + c * qk;
+          B[k * n + p] = c * kp - s * kq;
+          B[k * n + q] = s * kp + c * kq;
         }
       }
   }

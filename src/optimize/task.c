@@ -39,7 +39,10 @@ const pbModel *pbTask_Model(const pbTask *task) { return task->model; }
 int pbTask_Size(const pbTask *task) { return task->n; }
 size_t pbTask_ResidualCount(const pbTask *task) { return task->m; }
 const double *pbTask_Start(const pbTask *task) { return task->start; }
-void pbTask_Bounds(const pbTask *task, const double **lower, const double **upper) { *lower = task->lower, *upper = task->upper; }
+void pbTask_Bounds(const pbTask *task, const double **lower, const double **upper) {
+  *lower = task->lower;
+  *upper = task->upper;
+}
 int pbTask_TrajectoryCount(const pbTask *task) { return task->trajectory_count; }
 int pbTask_Steps(const pbTask *task, int t) { return task->trajectories[t].steps; }
 const pbRolloutPlan *pbTask_Plan(const pbTask *task, int t) { return &task->trajectories[t].plan; }
@@ -204,7 +207,9 @@ static pbStatus batch_begin(pbTask *task, const pbTrajectory *tr, Batch *b) {
       piece[k] = sizes[k] ? next : NULL;
       next += sizes[k];
     }
-    b->theta[i] = piece[0], b->x0[i] = piece[1], b->ctrl[i] = piece[2] ? piece[2] : piece[1];
+    b->theta[i] = piece[0];
+    b->x0[i] = piece[1];
+    b->ctrl[i] = piece[2] ? piece[2] : piece[1];
     b->directions[i] = (pbRolloutDirection){.x0 = piece[1], .ctrl = piece[2], .theta = piece[0]};
     b->tangents[i] = (pbRolloutTangent){.x = piece[3],
                                         .sensordata = piece[4],

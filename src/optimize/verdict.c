@@ -140,8 +140,8 @@ static const pbVariable *variable_of(const Judge *j, int i) {
   return v;
 }
 
-// Lengths of axes and quaternions have no meaning, so no loss sees them: to A (n x n, of columns of this length; NULL: one) goes a
-// rank for each that says it is not to change.
+// Lengths of axes and quaternions have no meaning, so no loss sees them: to A (n x n, of columns of this length; NULL: one)
+// goes a rank for each that says it is not to change.
 static void hold_lengths(const Judge *j, double *A, const double *length) {
   int n = j->n;
   double size = 0;

@@ -8,7 +8,10 @@
 #include "rollout/rollout.h"
 
 void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *worst_row, int step) {
-  if (report->contacts > c->most_contacts) c->most_contacts = report->contacts, c->most_contacts_step = step;
+  if (report->contacts > c->most_contacts) {
+    c->most_contacts = report->contacts;
+    c->most_contacts_step = step;
+  }
   if (report->rows > c->most_rows) c->most_rows = report->rows;
   if ((report->rows > 0 || report->deforms) && (c->worst_residual_step < 0 || report->residual > c->worst_residual)) {
     c->worst_residual = report->residual;
@@ -26,7 +29,8 @@ void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *wo
   }
   c->gains += report->gains;
   if (report->gain > c->gain) {
-    c->gain = report->gain, c->gain_step = step;
+    c->gain = report->gain;
+    c->gain_step = step;
     memcpy(c->gaining, report->gaining, sizeof c->gaining);
   }
   if (step == 0 && !isfinite(report->approach))

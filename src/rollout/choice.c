@@ -9,7 +9,8 @@
 void pbChoice_Destroy(pbRollout *r) {
   pbContext_Free(r->ctx, r->unwanted);
   pbContext_Free(r->ctx, r->theta_aside);
-  r->unwanted = NULL, r->theta_aside = NULL;
+  r->unwanted = NULL;
+  r->theta_aside = NULL;
 }
 
 void pbChoice_Tell(pbRollout *r) {

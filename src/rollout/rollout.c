@@ -29,7 +29,12 @@ static void sizes(pbRollout *r, const pbModel *m) {
   r->nx = pbModel_StateSize(m);
   r->n = pbModel_TangentSize(m);
   r->nrecord = pbTape_Size(m);
-  r->nv = m->nv, r->na = m->na, r->nu = pb_controls(m), r->ns = m->nsensordata, r->nbody = m->nbody, r->nsite = m->nsite;
+  r->nv = m->nv;
+  r->na = m->na;
+  r->nu = pb_controls(m);
+  r->ns = m->nsensordata;
+  r->nbody = m->nbody;
+  r->nsite = m->nsite;
   r->np = 3 * pbModel_PointCount(m);
   r->ntheta = pbModel_ParamSize(m);
   r->xpos_by_observing = m->integrator == pb_intRK4 || pbModel_ContactSettings(m).method == pb_contactImpact;
@@ -239,7 +244,10 @@ static pbStatus sweep(pbRollout *r, pbRolloutOutput *out, bool first, pbSchedule
     if (a.kind == pb_scheduleRestore) memcpy(r->x, a.slot < 0 ? r->x0 : r->snapshots + (size_t)a.slot * (size_t)r->nx, bytes);
     if (a.kind != pb_scheduleAdvance && a.kind != pb_scheduleRecord) continue;
     bool record = a.kind == pb_scheduleRecord;
-    if (record) r->leaf_from = a.from, r->kept_used = 0;
+    if (record) {
+      r->leaf_from = a.from;
+      r->kept_used = 0;
+    }
     for (int k = a.from; k < a.to; k++) {
       PB_TRY(advance(r, k, record ? a.to - k : 0, first ? out : NULL));
       if (first) {
@@ -389,7 +397,10 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const
   const double *next = k == r->plan.steps ? NULL : r->costate;
   if (r->gradient == pb_gradientSmooth) {
     PB_TRY(pbSmooth_Step(r, record, &input, k));
-    m = r->smooth, s = r->smooth_scratch, record = r->smooth_record, kept = NULL;
+    m = r->smooth;
+    s = r->smooth_scratch;
+    record = r->smooth_record;
+    kept = NULL;
   }
   pbStatus status;
   s->ticks = k;

@@ -110,14 +110,21 @@ pbStatus pbSample_Begin(pbRollout *r, const pbVjpOptions *options, const pbRollo
   if (!s || !s->memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
   double *next = s->memory;
   s->gradient = g;
-  s->way = carve(r, g, &next), s->added = carve(r, g, &next), s->moved = carve(r, g, &next);
+  s->way = carve(r, g, &next);
+  s->added = carve(r, g, &next);
+  s->moved = carve(r, g, &next);
   s->input_before = take(&next, inputs);
-  s->next = take(&next, n), s->apart = take(&next, n);
+  s->next = take(&next, n);
+  s->apart = take(&next, n);
   for (int i = 0; i < 2; i++) s->state[i] = take(&next, nx);
   for (int i = 0; i < 3; i++) {
-    s->after[i] = take(&next, nx), s->sensor[i] = take(&next, ns), s->xpos[i] = take(&next, nb), s->site[i] = take(&next, nsite);
+    s->after[i] = take(&next, nx);
+    s->sensor[i] = take(&next, ns);
+    s->xpos[i] = take(&next, nb);
+    s->site[i] = take(&next, nsite);
   }
-  s->steps = (int *)take(&next, numbers), s->quotients = s->steps + count + 2;
+  s->steps = (int *)take(&next, numbers);
+  s->quotients = s->steps + count + 2;
   s->rng = pbRng_Seed(options->seed);
   if (steps == 0) return pb_ok;
   int crowded = r->seen.most_contacts_step;
@@ -382,7 +389,8 @@ static verdict compare(const at *a, const vectors *d, bool theta, quotient *q) {
     if (!evaluate(a, d, -h, theta, 0, branch) || !evaluate(a, d, h, theta, 1, branch + 1) || branch[0] != branch[1]) continue;
     double noise = rounding(a) / h, allowed = size * h + noise;
     q->value = product_between(a, 0, 1) / (2 * h);
-    q->error = fabs(q->value - q->gradient) / size, q->limit = allowed / size;
+    q->error = fabs(q->value - q->gradient) / size;
+    q->limit = allowed / size;
     if (fabs(q->value - q->gradient) <= allowed) return agrees;
     double gap = fabs(q->value - q->gradient), change = fabs(q->value - before);
     before = q->value;
@@ -400,8 +408,10 @@ static verdict compare(const at *a, const vectors *d, bool theta, quotient *q) {
 static bool worst_is_off(const at *a, pbCertificate *c, double gradient, double other, double error, double limit) {
   bool off = !(error <= limit);
   if (c->spot_step >= 0 && (c->spot_off || !off) && !(error * c->spot_limit > c->spot_error * limit)) return false;
-  c->spot_gradient = gradient, c->spot_difference = other;
-  c->spot_error = error, c->spot_limit = limit;
+  c->spot_gradient = gradient;
+  c->spot_difference = other;
+  c->spot_error = error;
+  c->spot_limit = limit;
   c->spot_step = a->k;
   c->spot_off = off;
   c->spot_where[0] = c->spot_row[0] = 0;
@@ -429,7 +439,10 @@ static void blame(const at *a, const vectors *d, bool by_quotient, pbCertificate
       if (forward(a, d, &value, &size) != pb_ok) break;
       gap = fabs(value - back);
     }
-    if (gap > most) most = gap, worst = part;
+    if (gap > most) {
+      most = gap;
+      worst = part;
+    }
   }
   memcpy(whole, copy, n * sizeof *copy);
   pbContext_Free(r->ctx, copy);
@@ -453,7 +466,8 @@ static pbStatus check_forward(const at *a, pbCertificate *c) {
   pbSample *s = a->s;
   double value, size = 0, limit = allowed_by_rounding(a), back, other = 0;
   draw(&s->rng, s->way.x, (size_t)a->r->n);
-  draw(&s->rng, s->way.ctrl, (size_t)a->r->nu), draw(&s->rng, s->way.qfrc, (size_t)a->r->nv);
+  draw(&s->rng, s->way.ctrl, (size_t)a->r->nu);
+  draw(&s->rng, s->way.qfrc, (size_t)a->r->nv);
   draw(&s->rng, s->way.xfrc, 6 * (size_t)a->r->nbody);
   draw_theta(a, false, s->way.theta);
   PB_TRY(forward(a, &s->way, &value, &size));
@@ -480,7 +494,8 @@ static void check_quotient(const at *a, bool theta, pbCertificate *c) {
   pbSample *s = a->s;
   quotient q = {0};
   draw(&s->rng, s->way.x, (size_t)a->r->n);
-  draw(&s->rng, s->way.ctrl, (size_t)a->r->nu), draw(&s->rng, s->way.qfrc, (size_t)a->r->nv);
+  draw(&s->rng, s->way.ctrl, (size_t)a->r->nu);
+  draw(&s->rng, s->way.qfrc, (size_t)a->r->nv);
   draw(&s->rng, s->way.xfrc, 6 * (size_t)a->r->nbody);
   unit(a->r, &s->way);
   vectors way = s->way;
@@ -504,7 +519,8 @@ static bool next_is(const int *steps, int count, int k) { return count > 0 && st
 
 static size_t input_row(const pbRollout *r, const pbRolloutGradient *g, int k, const double *rows[3], size_t width[3]) {
   size_t row = r->input.constant || k == 0 ? 0 : (size_t)k;
-  width[0] = g->ctrl ? (size_t)r->nu : 0, width[1] = g->qfrc ? (size_t)r->nv : 0;
+  width[0] = g->ctrl ? (size_t)r->nu : 0;
+  width[1] = g->qfrc ? (size_t)r->nv : 0;
   width[2] = g->xfrc ? 6 * (size_t)r->nbody : 0;
   const double *all[] = {g->ctrl, g->qfrc, g->xfrc};
   for (int i = 0; i < 3; i++) rows[i] = all[i] ? all[i] + row * width[i] : NULL;

@@ -21,7 +21,9 @@ void pbSmooth_Destroy(pbRollout *r) {
   pbScratch_Destroy(r->smooth_scratch);
   pbContext_Free(r->ctx, r->smooth);
   pbContext_Free(r->ctx, r->smooth_record);
-  r->smooth_scratch = NULL, r->smooth = NULL, r->smooth_record = NULL;
+  r->smooth_scratch = NULL;
+  r->smooth = NULL;
+  r->smooth_record = NULL;
 }
 
 // Are the settings still those it was made with?

@@ -36,10 +36,16 @@ static bool find_order(const pbSparsePattern *p, pbSparseAnalysis *a) {
   if (begin && work) {
     int *neighbour = begin + n + 2, *fill = begin + 1;  // moves up by one place while it is filled
     for (int j = 0; j < p->n; j++)
-      for (int s = p->begin[j] + 1; s < p->begin[j + 1]; s++) fill[p->row[s] + 1]++, fill[j + 1]++;
+      for (int s = p->begin[j] + 1; s < p->begin[j + 1]; s++) {
+        fill[p->row[s] + 1]++;
+        fill[j + 1]++;
+      }
     for (int i = 0; i < p->n; i++) fill[i + 1] += fill[i];
     for (int j = 0; j < p->n; j++)
-      for (int s = p->begin[j] + 1; s < p->begin[j + 1]; s++) neighbour[fill[p->row[s]]++] = j, neighbour[fill[j]++] = p->row[s];
+      for (int s = p->begin[j] + 1; s < p->begin[j + 1]; s++) {
+        neighbour[fill[p->row[s]]++] = j;
+        neighbour[fill[j]++] = p->row[s];
+      }
     pbOrder_Find(&(pbGraphOf){p->n, begin, neighbour}, a->order, work);
   }
   pbContext_Free(a->ctx, work);
@@ -53,7 +59,8 @@ static pbStatus take_order(pbSparseAnalysis *a, const int *order) {
     int i = order[k];
     if (i < 0 || i >= a->n || a->place[i] >= 0)
       return pbContext_Fail(a->ctx, pb_bad_input, "order of %d blocks: entry %d is %d: not a permutation", a->n, k, i);
-    a->order[k] = i, a->place[i] = k;
+    a->order[k] = i;
+    a->place[i] = k;
   }
   return pb_ok;
 }
@@ -62,11 +69,15 @@ static void place_slots(const pbSparseAnalysis *a, Scratch *s) {
   memset(s->begin, 0, sizeof(int) * ((size_t)a->n + 1));
   for (int k = 0; k < a->slots; k++) {
     int i = a->place[a->slot_row[k]], j = a->place[a->slot_column[k]];
-    s->high[k] = i > j ? i : j, s->low[k] = i > j ? j : i;
+    s->high[k] = i > j ? i : j;
+    s->low[k] = i > j ? j : i;
     if (i != j) s->begin[s->high[k]]++;
   }
   int sum = 0;
-  for (int i = 0; i <= a->n; i++) sum += s->begin[i], s->begin[i] = sum;
+  for (int i = 0; i <= a->n; i++) {
+    sum += s->begin[i];
+    s->begin[i] = sum;
+  }
   for (int k = a->slots - 1; k >= 0; k--)
     if (s->high[k] != s->low[k]) s->lower[--s->begin[s->high[k]]] = s->low[k];
 }
@@ -77,17 +88,22 @@ static void place_slots(const pbSparseAnalysis *a, Scratch *s) {
 static void find_tree(const pbSparseAnalysis *a, Scratch *s) {
   int *ancestor = s->stack;
   for (int i = 0; i < a->n; i++) {
-    s->parent[i] = ancestor[i] = -1, s->count[i] = 1;
+    s->parent[i] = ancestor[i] = -1;
+    s->count[i] = 1;
     for (int q = s->begin[i]; q < s->begin[i + 1]; q++)
       for (int k = s->lower[q], up; k >= 0 && k < i; k = up) {
-        up = ancestor[k], ancestor[k] = i;
+        up = ancestor[k];
+        ancestor[k] = i;
         if (up < 0) s->parent[k] = i;
       }
   }
   for (int i = 0; i < a->n; i++) {
     s->mark[i] = i;
     for (int q = s->begin[i]; q < s->begin[i + 1]; q++)
-      for (int k = s->lower[q]; s->mark[k] != i; k = s->parent[k]) s->count[k]++, s->mark[k] = i;
+      for (int k = s->lower[q]; s->mark[k] != i; k = s->parent[k]) {
+        s->count[k]++;
+        s->mark[k] = i;
+      }
   }
 }
 
@@ -100,8 +116,13 @@ static int visit(const int *parent, const int *node, int n, Scratch *s) {
     s->stack[depth++] = root;
     while (depth > 0) {
       int i = s->stack[depth - 1], child = s->head[i];
-      if (child < 0) s->post[count++] = i, depth--;
-      else s->head[i] = s->next[child], s->stack[depth++] = child;
+      if (child < 0) {
+        s->post[count++] = i;
+        depth--;
+      } else {
+        s->head[i] = s->next[child];
+        s->stack[depth++] = child;
+      }
     }
   }
   return count;
@@ -110,7 +131,10 @@ static int visit(const int *parent, const int *node, int n, Scratch *s) {
 static void find_postorder(const pbSparseAnalysis *a, Scratch *s) {
   for (int i = 0; i < a->n; i++) s->head[i] = -1;
   for (int i = a->n - 1; i >= 0; i--)
-    if (s->parent[i] >= 0) s->next[i] = s->head[s->parent[i]], s->head[s->parent[i]] = i;
+    if (s->parent[i] >= 0) {
+      s->next[i] = s->head[s->parent[i]];
+      s->head[s->parent[i]] = i;
+    }
   visit(s->parent, NULL, a->n, s);
 }
 
@@ -125,11 +149,16 @@ static int find_supernodes(const pbSparseAnalysis *a, Scratch *s) {
     bool joins = k && s->parent[before] == j && s->count[before] == s->count[j] + 1;
     if (!joins) s->columns[count++] = 0;
     int t = count - 1;
-    s->super[j] = t, s->columns[t]++, s->rows[t] = s->count[j] - 1, s->up[t] = s->parent[j];
+    s->super[j] = t;
+    s->columns[t]++;
+    s->rows[t] = s->count[j] - 1;
+    s->up[t] = s->parent[j];
   }
   for (int t = 0; t < count; t++) {
     s->up[t] = s->up[t] < 0 ? -1 : s->super[s->up[t]];
-    s->zeros[t] = 0, s->into[t] = t, s->head[t] = s->next[t] = -1;
+    s->zeros[t] = 0;
+    s->into[t] = t;
+    s->head[t] = s->next[t] = -1;
   }
   return count;
 }
@@ -150,14 +179,24 @@ static void amalgamate(Scratch *s, int count) {
              child = entries_of(s->columns[c], s->rows[c]);
       double zeros = all - own - child + s->zeros[t] + s->zeros[c];
       if (worth(columns, zeros, all)) {
-        s->columns[t] = columns, s->zeros[t] = zeros, s->into[c] = t;
-        for (int g = s->head[c], after; g >= 0; g = after) after = s->next[g], s->next[g] = kept, kept = g;
+        s->columns[t] = columns;
+        s->zeros[t] = zeros;
+        s->into[c] = t;
+        for (int g = s->head[c], after; g >= 0; g = after) {
+          after = s->next[g];
+          s->next[g] = kept;
+          kept = g;
+        }
       } else {
-        s->next[c] = kept, kept = c;
+        s->next[c] = kept;
+        kept = c;
       }
     }
     s->head[t] = kept;
-    if (s->up[t] >= 0) s->next[t] = s->head[s->up[t]], s->head[s->up[t]] = t;
+    if (s->up[t] >= 0) {
+      s->next[t] = s->head[s->up[t]];
+      s->head[s->up[t]] = t;
+    }
   }
 }
 
@@ -176,7 +215,8 @@ static void sort_children(Scratch *s, int t) {
     double shrinks = s->peak[c] - update_size(s, c);
     int *at = &sorted;
     while (*at >= 0 && s->peak[*at] - update_size(s, *at) > shrinks) at = &s->next[*at];
-    s->next[c] = *at, *at = c;
+    s->next[c] = *at;
+    *at = c;
   }
   s->head[t] = sorted;
   double held = 0, peak = 0;
@@ -208,18 +248,24 @@ static pbStatus number_fronts(pbSparseAnalysis *a, Scratch *s, int count) {
   for (int f = 0; f < a->fronts; f++) {
     int t = s->post[f];
     a->front[f] = (pbFrontShape){.first = first, .columns = s->columns[t], .parent = s->up[t] < 0 ? -1 : s->label[s->up[t]]};
-    first += s->columns[t], s->stack[f] = a->front[f].first;
+    first += s->columns[t];
+    s->stack[f] = a->front[f].first;
   }
   for (int f = 0; f < a->fronts; f++)
     if (a->front[f].parent >= 0) a->front[a->front[f].parent].children++;
-  for (int f = 0; f < a->fronts; f++) a->front[f].child = child, child += a->front[f].children, a->front[f].children = 0;
+  for (int f = 0; f < a->fronts; f++) {
+    a->front[f].child = child;
+    child += a->front[f].children;
+    a->front[f].children = 0;
+  }
   for (int f = 0; f < a->fronts; f++) {
     pbFrontShape *p = a->front[f].parent < 0 ? NULL : &a->front[a->front[f].parent];
     if (p) a->child[p->child + p->children++] = f;
   }
   for (int k = 0; k < a->n; k++) {
     int place = s->stack[s->label[s->node[k]]]++;
-    a->order[place] = s->mark[k], a->place[s->mark[k]] = place;
+    a->order[place] = s->mark[k];
+    a->place[s->mark[k]] = place;
   }
   return pb_ok;
 }
@@ -227,7 +273,10 @@ static pbStatus number_fronts(pbSparseAnalysis *a, Scratch *s, int count) {
 // ---- structure ------------------------------------------------------------------------------------------------------
 // For each row the fronts below it, in which it stands; rows come out sorted.
 static void walk_rows(const pbSparseAnalysis *a, Scratch *s, bool write) {
-  for (int f = 0; f < a->fronts; f++) s->mark[f] = -1, a->front[f].rows = 0;
+  for (int f = 0; f < a->fronts; f++) {
+    s->mark[f] = -1;
+    a->front[f].rows = 0;
+  }
   for (int i = 0; i < a->n; i++) {
     int own = s->super[i];
     for (int q = s->begin[i]; q < s->begin[i + 1]; q++)
@@ -246,7 +295,10 @@ static pbStatus find_rows(pbSparseAnalysis *a, Scratch *s) {
   place_slots(a, s);
   walk_rows(a, s, false);
   size_t total = 0;
-  for (int f = 0; f < a->fronts; f++) a->front[f].row = (int)total, total += (size_t)a->front[f].rows;
+  for (int f = 0; f < a->fronts; f++) {
+    a->front[f].row = (int)total;
+    total += (size_t)a->front[f].rows;
+  }
   if (total > INT_MAX)
     return pbContext_Fail(a->ctx, pb_capacity, "a sparse factorisation with %zu rows of fronts: too many", total);
   a->row = pbContext_AllocArray(a->ctx, total + 1, sizeof *a->row);
@@ -279,7 +331,10 @@ static int runs_of(const pbSparseAnalysis *a, const pbFrontShape *f, pbFrontRun 
 
 static pbStatus find_runs(pbSparseAnalysis *a) {
   int total = 0;
-  for (int f = 0; f < a->fronts; f++) a->front[f].run = total, total += a->front[f].runs = runs_of(a, &a->front[f], NULL);
+  for (int f = 0; f < a->fronts; f++) {
+    a->front[f].run = total;
+    total += a->front[f].runs = runs_of(a, &a->front[f], NULL);
+  }
   a->run = pbContext_AllocArray(a->ctx, (size_t)total + 1, sizeof *a->run);
   if (!a->run) return pb_no_memory;
   for (int f = 0; f < a->fronts; f++) runs_of(a, &a->front[f], a->run + a->front[f].run);
@@ -290,7 +345,11 @@ static pbStatus find_entries(pbSparseAnalysis *a, Scratch *s) {
   a->entry = pbContext_AllocArray(a->ctx, (size_t)a->slots + 1, sizeof *a->entry);
   if (!a->entry) return pb_no_memory;
   for (int k = 0; k < a->slots; k++) a->front[s->super[s->low[k]]].entries++;
-  for (int f = 0, total = 0; f < a->fronts; f++) a->front[f].entry = total, total += a->front[f].entries, a->front[f].entries = 0;
+  for (int f = 0, total = 0; f < a->fronts; f++) {
+    a->front[f].entry = total;
+    total += a->front[f].entries;
+    a->front[f].entries = 0;
+  }
   for (int k = 0; k < a->slots; k++) {
     pbFrontShape *f = &a->front[s->super[s->low[k]]];
     a->entry[f->entry + f->entries++].slot = k;
@@ -317,8 +376,10 @@ static pbStatus find_sizes(pbSparseAnalysis *a, Scratch *s) {
     size_t k = (size_t)pb_front_k(f), u = (size_t)pb_front_u(f), m = k + u, side = (size_t)s->mark[i];
     if ((size_t)pb_aligned((int)m) * k > INT_MAX)
       return pbContext_Fail(a->ctx, pb_capacity, "a front of %zu x %zu in a sparse factorisation: too large", m, k);
-    f->panel = a->panel_size, a->panel_size += (size_t)pb_aligned((int)m) * k;
-    f->update = top[side], top[side] += (size_t)pb_aligned((int)u) * u;
+    f->panel = a->panel_size;
+    a->panel_size += (size_t)pb_aligned((int)m) * k;
+    f->update = top[side];
+    top[side] += (size_t)pb_aligned((int)u) * u;
     if (top[side] > peak[side]) peak[side] = top[side];
     if (f->children > 0) top[1 - side] = a->front[a->child[f->child]].update;
     if ((int)m > a->most_rows) a->most_rows = (int)m;
@@ -333,7 +394,10 @@ static pbStatus find_sizes(pbSparseAnalysis *a, Scratch *s) {
 
 static pbStatus analyse(pbSparseAnalysis *a, const pbSparsePattern *p, const int *order, Scratch *s) {
   for (int j = 0; j < p->n; j++)
-    for (int k = p->begin[j]; k < p->begin[j + 1]; k++) a->slot_row[k] = p->row[k], a->slot_column[k] = j;
+    for (int k = p->begin[j]; k < p->begin[j + 1]; k++) {
+      a->slot_row[k] = p->row[k];
+      a->slot_column[k] = j;
+    }
   if (!order && !find_order(p, a)) return pb_no_memory;
   PB_TRY(take_order(a, order ? order : a->order));
   place_slots(a, s);

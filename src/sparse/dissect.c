@@ -59,8 +59,11 @@ static unsigned below(Dissection *d, int n) {
 static int take_graph(Stack *s, Graph *g, int n, int adjacent) {
   size_t mark = s->used;
   g->n = n;
-  g->begin = take(s, (size_t)n + 1), g->weight = take(s, (size_t)n), g->map = take(s, (size_t)n);
-  g->adjacent = take(s, (size_t)adjacent), g->edge = take(s, (size_t)adjacent);
+  g->begin = take(s, (size_t)n + 1);
+  g->weight = take(s, (size_t)n);
+  g->map = take(s, (size_t)n);
+  g->adjacent = take(s, (size_t)adjacent);
+  g->edge = take(s, (size_t)adjacent);
   if (g->begin && g->weight && g->map && g->adjacent && g->edge) return 1;
   s->used = mark;
   return 0;
@@ -70,19 +73,27 @@ static int take_graph(Stack *s, Graph *g, int n, int adjacent) {
 // Pairs over heavy edges, light vertices first come first: mate[v] = v for those left alone. Number of vertices of the coarse graph.
 static int match(Dissection *d, const Graph *g, int *mate, int *turn) {
   int count = 0, most = 3 * g->total / (2 * COARSE) + 1;
-  for (int i = 0; i < g->n; i++) turn[i] = i, mate[i] = -1;
+  for (int i = 0; i < g->n; i++) {
+    turn[i] = i;
+    mate[i] = -1;
+  }
   for (int i = g->n - 1; i > 0; i--) {
     int o = (int)below(d, i + 1), t = turn[i];
-    turn[i] = turn[o], turn[o] = t;
+    turn[i] = turn[o];
+    turn[o] = t;
   }
   for (int k = 0; k < g->n; k++) {
     int v = turn[k], best = v, heavy = 0;
     if (mate[v] >= 0) continue;
     for (int e = g->begin[v]; e < g->begin[v + 1]; e++) {
       int u = g->adjacent[e];
-      if (mate[u] < 0 && g->edge[e] > heavy && g->weight[u] + g->weight[v] <= most) heavy = g->edge[e], best = u;
+      if (mate[u] < 0 && g->edge[e] > heavy && g->weight[u] + g->weight[v] <= most) {
+        heavy = g->edge[e];
+        best = u;
+      }
     }
-    mate[v] = best, mate[best] = v;
+    mate[v] = best;
+    mate[best] = v;
     count++;
   }
   return count;
@@ -109,13 +120,18 @@ static int contract(Dissection *d, const Graph *g, Graph *coarse) {
   for (int v = 0; v < g->n; v++) {
     if (mate[v] < v) continue;
     int from = to, ends[2] = {v, mate[v]};
-    coarse->begin[c] = from, coarse->weight[c] = 0;
+    coarse->begin[c] = from;
+    coarse->weight[c] = 0;
     for (int k = 0; k < (ends[1] == v ? 1 : 2); k++) {
       coarse->weight[c] += g->weight[ends[k]];
       for (int e = g->begin[ends[k]]; e < g->begin[ends[k] + 1]; e++) {
         int u = g->map[g->adjacent[e]];
         if (u == c) continue;
-        if (place[u] < from) place[u] = to, coarse->adjacent[to] = u, coarse->edge[to++] = 0;
+        if (place[u] < from) {
+          place[u] = to;
+          coarse->adjacent[to] = u;
+          coarse->edge[to++] = 0;
+        }
         coarse->edge[place[u]] += g->edge[e];
       }
     }
@@ -133,17 +149,24 @@ static int before(const Mover *m, int side, int v, int u) {
   return a != b ? a > b : v < u;
 }
 
-static void set(Mover *m, int side, int at, int v) { m->heap[side][at] = v, m->at[side][v] = at; }
+static void set(Mover *m, int side, int at, int v) {
+  m->heap[side][at] = v;
+  m->at[side][v] = at;
+}
 
 static void sift(Mover *m, int side, int at) {
   int *heap = m->heap[side], v = heap[at];
-  while (at > 0 && before(m, side, v, heap[(at - 1) / 2])) set(m, side, at, heap[(at - 1) / 2]), at = (at - 1) / 2;
+  while (at > 0 && before(m, side, v, heap[(at - 1) / 2])) {
+    set(m, side, at, heap[(at - 1) / 2]);
+    at = (at - 1) / 2;
+  }
   for (;;) {
     int child = 2 * at + 1;
     if (child >= m->size[side]) break;
     if (child + 1 < m->size[side] && before(m, side, heap[child + 1], heap[child])) child++;
     if (!before(m, side, heap[child], v)) break;
-    set(m, side, at, heap[child]), at = child;
+    set(m, side, at, heap[child]);
+    at = child;
   }
   set(m, side, at, v);
 }
@@ -176,7 +199,8 @@ static void measure(Mover *m, int v) {
 static void pull(Mover *m, int v, int side) {  // from the other side into the separator
   const Graph *g = m->g;
   m->part[v] = SEPARATOR;
-  m->weight[1 - side] -= g->weight[v], m->weight[SEPARATOR] += g->weight[v];
+  m->weight[1 - side] -= g->weight[v];
+  m->weight[SEPARATOR] += g->weight[v];
   m->log[m->logged++] = ~v;
   measure(m, v);
   for (int e = g->begin[v]; e < g->begin[v + 1]; e++) {
@@ -191,8 +215,10 @@ static void pull(Mover *m, int v, int side) {  // from the other side into the s
 static void move(Mover *m, int v, int side) {
   const Graph *g = m->g;
   leave(m, v);
-  m->part[v] = side, m->moved[v] = 1;
-  m->weight[side] += g->weight[v], m->weight[SEPARATOR] -= g->weight[v];
+  m->part[v] = side;
+  m->moved[v] = 1;
+  m->weight[side] += g->weight[v];
+  m->weight[SEPARATOR] -= g->weight[v];
   for (int e = g->begin[v]; e < g->begin[v + 1]; e++) {
     int u = g->adjacent[e];
     if (m->part[u] == SEPARATOR) {
@@ -215,10 +241,14 @@ static double score(const Mover *m) {
 static void undo(Mover *m, int logged) {
   while (m->logged > logged) {
     int v = m->log[--m->logged], side = m->part[v];
-    m->part[v] = SEPARATOR, m->weight[side] -= m->g->weight[v], m->weight[SEPARATOR] += m->g->weight[v];
+    m->part[v] = SEPARATOR;
+    m->weight[side] -= m->g->weight[v];
+    m->weight[SEPARATOR] += m->g->weight[v];
     for (; m->logged > 0 && m->log[m->logged - 1] < 0; m->logged--) {
       int u = ~m->log[m->logged - 1];
-      m->part[u] = 1 - side, m->weight[1 - side] += m->g->weight[u], m->weight[SEPARATOR] -= m->g->weight[u];
+      m->part[u] = 1 - side;
+      m->weight[1 - side] += m->g->weight[u];
+      m->weight[SEPARATOR] -= m->g->weight[u];
     }
   }
 }
@@ -240,7 +270,8 @@ static int pass(Mover *m) {
   int separator = 0, worse = 0, best_logged = 0;
   m->size[0] = m->size[1] = m->logged = 0;
   for (int v = 0; v < g->n; v++) {
-    m->moved[v] = 0, m->at[0][v] = m->at[1][v] = -1;
+    m->moved[v] = 0;
+    m->at[0][v] = m->at[1][v] = -1;
     if (m->part[v] != SEPARATOR) continue;
     separator++;
     measure(m, v);
@@ -252,14 +283,19 @@ static int pass(Mover *m) {
     move(m, m->heap[side][0], side);
     double now = score(m);
     worse++;
-    if (now < best) best = now, best_logged = m->logged, worse = 0;
+    if (now < best) {
+      best = now;
+      best_logged = m->logged;
+      worse = 0;
+    }
   }
   undo(m, best_logged);
   return best < start;
 }
 
 static void improve(Mover *m, const Graph *g, int *part) {
-  m->g = g, m->part = part;
+  m->g = g;
+  m->part = part;
   memset(m->weight, 0, sizeof m->weight);
   for (int v = 0; v < g->n; v++) m->weight[part[v]] += g->weight[v];
   for (int k = 0; k < PASSES && pass(m); k++) continue;
@@ -280,12 +316,18 @@ static void grow(Dissection *d, const Graph *g, int *part, int *queue) {
   for (int k = 0; k < g->n && 2 * weight < g->total; k++) {
     if (first == last) {  // the next connected part
       while (part[from] == 0) from = (from + 1) % g->n;
-      part[from] = 0, queue[last++] = from, weight += g->weight[from];
+      part[from] = 0;
+      queue[last++] = from;
+      weight += g->weight[from];
     }
     int v = queue[first++];
     for (int e = g->begin[v]; e < g->begin[v + 1] && 2 * weight < g->total; e++) {
       int u = g->adjacent[e];
-      if (part[u]) part[u] = 0, queue[last++] = u, weight += g->weight[u];
+      if (part[u]) {
+        part[u] = 0;
+        queue[last++] = u;
+        weight += g->weight[u];
+      }
     }
   }
   for (int v = 0; v < g->n; v++)
@@ -337,9 +379,14 @@ static int extract(Stack *s, const pbGraphOf *g, const int *keep, int part, cons
   edges = 0;
   for (int v = 0; v < g->n; v++) {
     if (number[v] < 0) continue;
-    sub->begin[number[v]] = edges, sub->map[number[v]] = id ? id[v] : v, sub->weight[number[v]] = 1;
+    sub->begin[number[v]] = edges;
+    sub->map[number[v]] = id ? id[v] : v;
+    sub->weight[number[v]] = 1;
     for (int e = g->begin[v]; e < g->begin[v + 1]; e++)
-      if (keep[g->adjacent[e]] == part) sub->adjacent[edges] = number[g->adjacent[e]], sub->edge[edges++] = 1;
+      if (keep[g->adjacent[e]] == part) {
+        sub->adjacent[edges] = number[g->adjacent[e]];
+        sub->edge[edges++] = 1;
+      }
   }
   sub->begin[n] = edges;
   return 1;

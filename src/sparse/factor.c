@@ -88,7 +88,8 @@ void pbSparseFactor_Use(pbSparseFactor *f, int index) { f->kernels = pbSparseKer
 void pbSparseFactor_Copy(const pbSparseFactor *from, pbSparseFactor *to) {
   memcpy(to->L, from->L, panel_bytes(from->analysis));
   memcpy(to->D, from->D, sizeof *to->D * 3 * (size_t)from->analysis->n);
-  to->smallest = from->smallest, to->smallest_place = from->smallest_place;
+  to->smallest = from->smallest;
+  to->smallest_place = from->smallest_place;
 }
 
 size_t pbSparseFactor_SavedBytes(const pbSparseAnalysis *a) { return panel_bytes(a) + sizeof(double) * (3 * (size_t)a->n + 2); }
@@ -97,7 +98,8 @@ void pbSparseFactor_Save(const pbSparseFactor *f, void *memory) {
   double *to = memory, place = f->smallest_place;
   size_t n = 3 * (size_t)f->analysis->n;
   memcpy(to, f->D, n * sizeof *to);
-  to[n] = f->smallest, to[n + 1] = place;
+  to[n] = f->smallest;
+  to[n + 1] = place;
   memcpy(to + n + 2, f->L, panel_bytes(f->analysis));
 }
 
@@ -105,7 +107,8 @@ void pbSparseFactor_Load(pbSparseFactor *f, const void *memory) {
   const double *from = memory;
   size_t n = 3 * (size_t)f->analysis->n;
   memcpy(f->D, from, n * sizeof *from);
-  f->smallest = from[n], f->smallest_place = (int)from[n + 1];
+  f->smallest = from[n];
+  f->smallest_place = (int)from[n + 1];
   memcpy(f->L, from + n + 2, panel_bytes(f->analysis));
 }
 
@@ -121,7 +124,8 @@ static void find_tiny(const pbSparseAnalysis *a, const double *values, double *t
     for (int r = 0; r < 3; r++)
       for (int c = 0; c < (diagonal ? r + 1 : 3); c++) {
         double v = values[9 * (size_t)s + (size_t)(3 * r + c)];
-        raise(&row[r], v), raise(&column[c], v);
+        raise(&row[r], v);
+        raise(&column[c], v);
       }
   }
   for (int i = 0; i < 3 * a->n; i++) tiny[i] *= TINY;
@@ -146,10 +150,14 @@ pbStatus pbSparse_Factor(pbContext *ctx, pbSparseFactor *f, const double *values
   find_tiny(a, values, w.tiny);
   int bad = f->kernels->eliminate(a, values, f->L, f->D, &w);
   if (bad >= 0) return refuse(ctx, f, bad, w.tiny[bad] / TINY, block);
-  f->smallest = a->n ? INFINITY : 1, f->smallest_place = 0;
+  f->smallest = a->n ? INFINITY : 1;
+  f->smallest_place = 0;
   for (int i = 0; i < 3 * a->n; i++) {
     double size = fabs(f->D[i]) / (w.tiny[i] / TINY);
-    if (size < f->smallest) f->smallest = size, f->smallest_place = i;
+    if (size < f->smallest) {
+      f->smallest = size;
+      f->smallest_place = i;
+    }
   }
   return pb_ok;
 }
@@ -250,7 +258,8 @@ double pbSparse_Condition(const pbSparseFactor *f, const pbSparsePattern *p, con
     for (int i = 1; i < n; i++) best = fabs(x[i]) > fabs(x[best]) ? i : best;
     if (best == last) break;
     memset(x, 0, sizeof *x * (size_t)n);
-    x[best] = 1, last = best;
+    x[best] = 1;
+    last = best;
   }
   for (int i = 0; i < n; i++) x[i] = (i % 2 ? -1 : 1) * (1 + (double)i / (n > 1 ? n - 1 : 1));  // Higham's safeguard
   solve(f, x, y, &w);

@@ -112,7 +112,10 @@ static int factor_top(double *A, int lead, int rows, int k, double *D, const dou
     double *column = A + (size_t)j * (size_t)lead, d = column[j], inverse = 1 / d, X[PB_BLOCK_COLUMNS];
     D[j] = d;
     if (!(fabs(d) > tiny[j]) || !isfinite(d)) return j;
-    for (int i = j + 1; i < rows; i++) X[i] = column[i], column[i] *= inverse;
+    for (int i = j + 1; i < rows; i++) {
+      X[i] = column[i];
+      column[i] *= inverse;
+    }
     for (int c = j + 1; c < k; c++) take(A + (size_t)c * (size_t)lead, column, X[c], c, rows);
   }
   return -1;

@@ -179,12 +179,15 @@ static double orthogonalise(const double *V, int count, int n, double *v, double
 static void rotate(const GmresWork *w, double *h, int j) {
   for (int i = 0; i < j; i++) {
     double a = h[i], b = h[i + 1];
-    h[i] = w->cosine[i] * a + w->sine[i] * b, h[i + 1] = w->cosine[i] * b - w->sine[i] * a;
+    h[i] = w->cosine[i] * a + w->sine[i] * b;
+    h[i + 1] = w->cosine[i] * b - w->sine[i] * a;
   }
   double length = hypot(h[j], h[j + 1]);
-  w->cosine[j] = length > 0 ? h[j] / length : 1, w->sine[j] = length > 0 ? h[j + 1] / length : 0;
+  w->cosine[j] = length > 0 ? h[j] / length : 1;
+  w->sine[j] = length > 0 ? h[j + 1] / length : 0;
   h[j] = length;
-  w->g[j + 1] = -w->sine[j] * w->g[j], w->g[j] *= w->cosine[j];
+  w->g[j + 1] = -w->sine[j] * w->g[j];
+  w->g[j] *= w->cosine[j];
 }
 
 // x += M^-1 V y with H y = g

@@ -30,7 +30,9 @@ int pbOrder_Dense(int n) { return (int)fmax(16, 10 * sqrt((double)n)); }
 
 static void insert(Quotient *q, int i) {
   int d = q->degree[i], first = q->head[d];
-  q->next[i] = first, q->previous[i] = -1, q->head[d] = i;
+  q->next[i] = first;
+  q->previous[i] = -1;
+  q->head[d] = i;
   if (first >= 0) q->previous[first] = i;
   if (d < q->least) q->least = d;
 }
@@ -45,14 +47,22 @@ static void take_out(Quotient *q, int i) {
 static int begin_quotient(Quotient *q, const pbGraphOf *g, int *work, int *order) {
   size_t n = (size_t)g->n;
   *q = (Quotient){.n = g->n, .left = g->n, .room = 2 * g->begin[n] + g->n};
-  q->list = work, q->spare = work + q->room, work += 2 * (size_t)q->room;
+  q->list = work;
+  q->spare = work + q->room;
+  work += 2 * (size_t)q->room;
   int **arrays[] = {&q->begin,    &q->length,  &q->elements, &q->state,  &q->weight,      &q->degree, &q->head, &q->next,
                     &q->previous, &q->outside, &q->stamp,    &q->bucket, &q->bucket_next, &q->chain,  &q->last};
-  for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++) *arrays[k] = work, work += n + 1;
+  for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++) {
+    *arrays[k] = work;
+    work += n + 1;
+  }
   int dense = pbOrder_Dense(g->n);
   for (int i = 0; i < g->n; i++) {
-    q->elements[i] = 0, q->state[i] = VARIABLE, q->stamp[i] = -1;
-    q->head[i] = q->bucket[i] = q->chain[i] = -1, q->last[i] = i;
+    q->elements[i] = 0;
+    q->state[i] = VARIABLE;
+    q->stamp[i] = -1;
+    q->head[i] = q->bucket[i] = q->chain[i] = -1;
+    q->last[i] = i;
     q->weight[i] = g->begin[i + 1] - g->begin[i] <= dense;
   }
   for (int i = 0; i < g->n; i++) {
@@ -64,7 +74,10 @@ static int begin_quotient(Quotient *q, const pbGraphOf *g, int *work, int *order
   q->least = g->n;
   for (int i = g->n - 1; i >= 0; i--)
     if (q->weight[i]) insert(q, i);
-    else order[--q->left] = i, q->state[i] = DEAD;
+    else {
+      order[--q->left] = i;
+      q->state[i] = DEAD;
+    }
   return q->left;
 }
 
@@ -74,10 +87,13 @@ static void compact(Quotient *q) {
   for (int i = 0; i < q->n; i++) {
     if (q->state[i] == DEAD) continue;
     memcpy(q->spare + free, q->list + q->begin[i], sizeof(int) * (size_t)q->length[i]);
-    q->begin[i] = free, free += q->length[i];
+    q->begin[i] = free;
+    free += q->length[i];
   }
   int *t = q->list;
-  q->list = q->spare, q->spare = t, q->free = free;
+  q->list = q->spare;
+  q->spare = t;
+  q->free = free;
 }
 
 static void gather(Quotient *q, const int *from, int count) {
@@ -103,7 +119,10 @@ static void make_element(Quotient *q, int p) {
     q->state[e] = DEAD;
   }
   gather(q, q->list + q->begin[p] + q->elements[p], q->length[p] - q->elements[p]);
-  q->state[p] = ELEMENT, q->elements[p] = 0, q->begin[p] = from, q->length[p] = q->free - from;
+  q->state[p] = ELEMENT;
+  q->elements[p] = 0;
+  q->begin[p] = from;
+  q->length[p] = q->free - from;
   for (int k = from; k < q->free; k++) degree -= q->weight[q->list[k]];
   q->degree[p] = degree;
   q->left -= weight;
@@ -114,15 +133,20 @@ static void measure_outside(Quotient *q, int p, int step) {
     int i = q->list[k];
     for (int m = q->begin[i]; m < q->begin[i] + q->elements[i]; m++) {
       int e = q->list[m];
-      if (q->stamp[e] != step) q->stamp[e] = step, q->outside[e] = q->degree[e];
+      if (q->stamp[e] != step) {
+        q->stamp[e] = step;
+        q->outside[e] = q->degree[e];
+      }
       q->outside[e] += q->weight[i];
     }
   }
 }
 
 static void merge(Quotient *q, int into, int i) {
-  q->chain[q->last[into]] = i, q->last[into] = q->last[i];
-  q->weight[i] = 0, q->state[i] = DEAD;
+  q->chain[q->last[into]] = i;
+  q->last[into] = q->last[i];
+  q->weight[i] = 0;
+  q->state[i] = DEAD;
 }
 
 // What variable i is still coupled to besides p; false where that is nothing, so that it goes together with p.
@@ -136,20 +160,28 @@ static int clean(Quotient *q, int p, int i) {
       q->state[e] = DEAD;
       continue;
     }
-    d += q->outside[e], hash += (unsigned)e, q->list[to++] = e;
+    d += q->outside[e];
+    hash += (unsigned)e;
+    q->list[to++] = e;
   }
   int variables = to;
   for (int k = elements_end; k < end; k++) {
     int v = q->list[k];
     if (q->weight[v] <= 0) continue;
-    d += q->weight[v], hash += (unsigned)v, q->list[to++] = v;
+    d += q->weight[v];
+    hash += (unsigned)v;
+    q->list[to++] = v;
   }
   if (d == 0) return 0;
-  q->list[to] = q->list[variables], q->list[variables] = q->list[from], q->list[from] = p;
-  q->elements[i] = variables - from + 1, q->length[i] = to - from + 1;
+  q->list[to] = q->list[variables];
+  q->list[variables] = q->list[from];
+  q->list[from] = p;
+  q->elements[i] = variables - from + 1;
+  q->length[i] = to - from + 1;
   if (d < q->degree[i]) q->degree[i] = d;
   int key = (int)(hash % (unsigned)q->n);
-  q->bucket_next[i] = q->bucket[key], q->bucket[key] = i;
+  q->bucket_next[i] = q->bucket[key];
+  q->bucket[key] = i;
   q->previous[i] = key;
   return 1;
 }
@@ -187,7 +219,8 @@ static void eliminate(Quotient *q, int p, int step, int *mark) {
   for (int k = from; k < end; k++) {
     int i = q->list[k];
     if (clean(q, p, i)) continue;
-    q->left += q->weight[i], q->degree[p] += q->weight[i];
+    q->left += q->weight[i];
+    q->degree[p] += q->weight[i];
     merge(q, p, i);
   }
   for (int k = from; k < end; k++) {
@@ -198,7 +231,8 @@ static void eliminate(Quotient *q, int p, int step, int *mark) {
     int i = q->list[k], weight = -q->weight[i];
     if (weight <= 0) continue;
     int bound = q->degree[i] + q->degree[p] - weight, rest = q->left - weight;
-    q->weight[i] = weight, q->degree[i] = bound < rest ? bound : rest;
+    q->weight[i] = weight;
+    q->degree[i] = bound < rest ? bound : rest;
     insert(q, i);
     q->list[to++] = i;
   }

@@ -18,11 +18,15 @@ static void spread(const int *key, size_t count, int n, size_t *begin, const int
   for (int i = 0; i < n; i++) begin[i + 1] += begin[i];
   for (size_t k = 0; k < count; k++) {
     size_t at = begin[key[k]]++;
-    a_out[at] = a[k], b_out[at] = b[k];
+    a_out[at] = a[k];
+    b_out[at] = b[k];
   }
 }
 
-static void put(Lists *l, int row, int column) { l->row[l->total] = row, l->column[l->total++] = column; }
+static void put(Lists *l, int row, int column) {
+  l->row[l->total] = row;
+  l->column[l->total++] = column;
+}
 
 static pbStatus take_pairs(pbContext *ctx, int n, const pbSparsePattern *base, const int *pairs, size_t count, Lists *l) {
   for (size_t k = 0; k < count; k++) {
@@ -70,7 +74,10 @@ pbStatus pbSparsePattern_Create(pbContext *ctx, int n, const pbSparsePattern *ba
   pbStatus status = pb_no_memory;
   if (p && memory && l.begin) {
     *p = (pbSparsePattern){.ctx = ctx, .n = n};
-    l.row = memory, l.column = memory + most, l.row_sorted = memory + 2 * most, l.column_sorted = memory + 3 * most;
+    l.row = memory;
+    l.column = memory + most;
+    l.row_sorted = memory + 2 * most;
+    l.column_sorted = memory + 3 * most;
     status = take_pairs(ctx, n, base, pairs, count, &l);
     if (status == pb_ok) status = fill(ctx, p, &l);
     if (status != pb_ok) pbSparsePattern_Destroy(p);
@@ -121,9 +128,16 @@ void pbSparse_Multiply(const pbSparsePattern *p, const double *values, const dou
     for (s++; s < p->begin[j + 1]; s++) {
       const double *B = values + 9 * s, *xi = x + 3 * p->row[s];
       double *yi = y + 3 * p->row[s];
-      if (!upper) add(B, xj, yi), add_transposed(B, xi, yj);
-      else if (transposed) add_transposed(upper + 9 * s, xj, yi), add_transposed(B, xi, yj);
-      else add(B, xj, yi), add(upper + 9 * s, xi, yj);
+      if (!upper) {
+        add(B, xj, yi);
+        add_transposed(B, xi, yj);
+      } else if (transposed) {
+        add_transposed(upper + 9 * s, xj, yi);
+        add_transposed(B, xi, yj);
+      } else {
+        add(B, xj, yi);
+        add(upper + 9 * s, xi, yj);
+      }
     }
     for (int r = 0; r < 3; r++) y[3 * j + r] += yj[r];
   }

@@ -38,7 +38,10 @@ static const pbMaterial *find(const char *name, int cell) {
   for (int i = 0; (m = pbMaterial_At(i)); i++) {
     if (cell >= 0 && m->cell != cell) continue;
     if (!strcmp(name, m->name)) return m;
-    if (!strcmp(name, m->family)) family = m, members++;
+    if (!strcmp(name, m->family)) {
+      family = m;
+      members++;
+    }
   }
   return members == 1 ? family : NULL;
 }
@@ -84,6 +87,9 @@ pbStatus pbMaterial_Get(pbContext *ctx, const char *name, int cell, const pbMate
                                      pbMaterial_CellName(cell));
   }
   pbSuggest s = pbSuggest_For(name);
-  for (int i = 0; (m = pbMaterial_At(i)); i++) pbSuggest_Offer(&s, m->family), pbSuggest_Offer(&s, m->name);
+  for (int i = 0; (m = pbMaterial_At(i)); i++) {
+    pbSuggest_Offer(&s, m->family);
+    pbSuggest_Offer(&s, m->name);
+  }
   return pbContext_Fail(ctx, pb_bad_input, "unknown material '%.60s'%s", name, pbSuggest_Write(&s, text, sizeof text));
 }
