@@ -12,6 +12,9 @@ target_compile_options(pullback_flags INTERFACE
   $<$<C_COMPILER_ID:GNU>:-Wno-clobbered>
   $<$<C_COMPILER_ID:Clang>:-Wno-gnu-imaginary-constant>)
 target_compile_definitions(pullback_flags INTERFACE _GNU_SOURCE)
+if(PULLBACK_VALIDATE)
+  target_compile_definitions(pullback_flags INTERFACE PULLBACK_VALIDATE)
+endif()
 if(PULLBACK_WERROR)
   target_compile_options(pullback_flags INTERFACE -Werror -Wno-error=maybe-uninitialized)  # that one guesses
 endif()

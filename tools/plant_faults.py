@@ -28,7 +28,8 @@ PLACE = ROOT / "build" / "faults"
 FOUND = ROOT / "tools" / "faults_found.csv"
 UNFINISHED = PLACE / "unfinished.json"
 
-# file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why
+# file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why. After assert: the test must
+# end at an assertion (src/base/assert.h); all others have to notice without any.
 FAULTS = [
     ("src/barrier/barrier.c", "l->most = l->found > l->most ? l->found : l->most;", "l->most = l->found;", "hostile/test_failing_allocator",
      "room for contacts is made for the last search alone: beside bodies it never suffices"),
@@ -337,6 +338,7 @@ def sh(*command, **options):
 # ---- which --------------------------------------------------------------------------------------------------------------
 def sources_of(test):
     """Files that a test consists of."""
+    test = test.removeprefix("assert:")
     if test.startswith("pytest:"):
         return [test[7:].split("::")[0]]
     if "/" not in test:
@@ -387,7 +389,9 @@ class Copy:
     def __init__(self, number):
         self.source, self.build = PLACE / f"source{number}", PLACE / f"build{number}"
         # Compilers' results are shared between the copies where ccache is installed: paths are told from the copy's own folder.
-        self.environment = dict(os.environ, CCACHE_BASEDIR=str(PLACE / f"source{number}"), CCACHE_NOHASHDIR="1", PULLBACK_BUILD=str(self.build))
+        # Everything is built with assertions, which keep silent but where they are what must notice.
+        self.environment = dict(os.environ, CCACHE_BASEDIR=str(PLACE / f"source{number}"), CCACHE_NOHASHDIR="1", PULLBACK_BUILD=str(self.build),
+                                PULLBACK_ASSERT="off")
 
     def fill(self):
         """Files as they are now; unchanged ones keep their time, so that only what a fault touches is built again."""
@@ -403,10 +407,11 @@ class Copy:
             if old.is_file() and old.relative_to(self.source).as_posix() not in wanted and "__pycache__" not in old.parts:
                 old.unlink()
         return sh("cmake", "-S", str(self.source), "-B", str(self.build), "-G", "Ninja", "-DPULLBACK_WIDE=OFF", "-DPULLBACK_BENCH=OFF",
-                  "-DCMAKE_C_FLAGS_RELEASE=-O1", "-DPULLBACK_TESTS=ON", env=self.environment)
+                  "-DCMAKE_C_FLAGS_RELEASE=-O1", "-DPULLBACK_TESTS=ON", "-DPULLBACK_VALIDATE=ON", env=self.environment)
 
     def make(self, tests, jobs=1):
         """What tests need: to link all programs for each fault would take most of the time."""
+        tests = [t.removeprefix("assert:") for t in tests]
         needs = {t.rstrip("$").replace("/", "_") for t in tests if "/" in t and not t.startswith("pytest:")}
         if any(t.startswith("pytest:") for t in tests):
             needs |= {"pullback_program", "pullback_shared"}
@@ -418,7 +423,17 @@ class Copy:
         if test.startswith("pytest:"):
             python = ROOT / "build" / "venv" / "bin" / "python"
             return sh(str(python), "-m", "pytest", "-q", "-x", test[7:], cwd=self.source, env=self.environment)
-        return sh("ctest", "--test-dir", str(self.build), "--no-tests=error", "-R", f"^{test}$")
+        return sh("ctest", "--test-dir", str(self.build), "--no-tests=error", "-R", f"^{test.removeprefix('assert:')}$", env=self.environment)
+
+    def notices(self, test):
+        """Does a test fail, or, after assert:, end at an assertion?"""
+        name = test.removeprefix("assert:")
+        if name == test:
+            return self.passes(test).returncode != 0
+        self.environment["PULLBACK_ASSERT"] = "on"
+        ended = sh("ctest", "--test-dir", str(self.build), "--no-tests=error", "--output-on-failure", "-R", f"^{name}$", env=self.environment)
+        self.environment["PULLBACK_ASSERT"] = "off"
+        return ended.returncode != 0 and "does not hold" in ended.stdout
 
     def detected(self, name, old, new, test):
         """What came of a fault: 'found', or why not."""
@@ -428,7 +443,7 @@ class Copy:
             return f"STALE: its text occurs {text.count(old)} times"
         path.write_text(text.replace(old, new))
         made = self.make([test])
-        verdict = "STALE: it does not compile" if made.returncode else "NOT FOUND" if self.passes(test).returncode == 0 else "found"
+        verdict = "STALE: it does not compile" if made.returncode else "found" if self.notices(test) else "NOT FOUND"
         path.write_text(text)
         return verdict
 

@@ -1,7 +1,8 @@
 #include "base/arena.h"
 
-#include <assert.h>
 #include <stdint.h>
+
+#include "base/assert.h"
 
 pbArena pbArena_Measure(void) { return (pbArena){.capacity = SIZE_MAX - 2 * PB_ARENA_ALIGN}; }
 
@@ -29,7 +30,7 @@ size_t pbArena_Needed(const pbArena *arena) { return arena->failed ? SIZE_MAX : 
 size_t pbArena_Mark(const pbArena *arena) { return arena->used; }
 
 void pbArena_Release(pbArena *arena, size_t mark) {
-  assert(mark <= arena->used);
+  PB_ASSERT(mark <= arena->used);
   arena->used = mark;
   if (arena->base) arena->failed = false;  // a measurement that overflowed stays one
 }

@@ -1,13 +1,18 @@
 // Context, status codes and arena.
+#include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/context.h"
 
 typedef struct Meter {
@@ -165,6 +170,69 @@ static void test_arena_overflow_is_not_forgotten(void **state) {
   assert_true(pbArena_Needed(&measure) == SIZE_MAX);
 }
 
+// ---- assertions -----------------------------------------------------------------------------------------------------
+// What a child process leaves in `said` where a condition does not hold; its status as waitpid gives it.
+static int fail_in_child(const char *wish, char *said, size_t size) {
+  int ends[2], status;
+  assert_int_equal(pipe(ends), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    setenv("PULLBACK_ASSERT", wish, 1);
+    pbAssert_Fail("mass > 0", "body.c", 12, "add_body");
+    _exit(0);
+  }
+
+  close(ends[1]);
+  ssize_t count = read(ends[0], said, size - 1);
+  said[count > 0 ? count : 0] = 0;
+  close(ends[0]);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return status;
+}
+
+static void test_assertion_names_itself(void **state) {
+  (void)state;
+  char said[200];
+  int status = fail_in_child("on", said, sizeof said);
+  assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+  assert_string_equal(said, "body.c:12: add_body: assertion 'mass > 0' does not hold\n");
+
+  status = fail_in_child("off", said, sizeof said);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  assert_string_equal(said, "");
+}
+
+static void test_assertions_where_they_are_on(void **state) {
+  (void)state;
+  int seen = 0;
+  PB_VALIDATE(++seen > 0);
+#ifdef PULLBACK_VALIDATE
+  assert_int_equal(seen, 1);
+#else
+  assert_int_equal(seen, 0);
+#endif
+}
+
+static void test_invariants(void **state) {
+  (void)state;
+  const double numbers[] = {1, -2, INFINITY}, nan[] = {NAN}, unit[] = {0.6, 0, 0.8}, longer[] = {0.6, 0, 0.81};
+  assert_true(pb_allFinite(numbers, 2));
+  assert_false(pb_allFinite(numbers, 3));
+  assert_false(pb_allFinite(nan, 1));
+  assert_true(pb_allFinite(nan, 0));
+
+  const int list[] = {-1, 0, 4, 4};
+  assert_true(pb_ascending(list, 3));
+  assert_false(pb_ascending(list, 4));
+  assert_true(pb_allWithin(list, 4, -1, 5));
+  assert_false(pb_allWithin(list, 4, 0, 5));
+  assert_false(pb_allWithin(list, 4, -1, 4));
+
+  assert_true(pb_isUnit(unit, 3));
+  assert_false(pb_isUnit(longer, 3));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_status_texts),
@@ -174,6 +242,9 @@ int main(void) {
       cmocka_unit_test(test_arena_measures_what_it_uses),
       cmocka_unit_test(test_arena_says_when_it_is_full),
       cmocka_unit_test(test_arena_overflow_is_not_forgotten),
+      cmocka_unit_test(test_assertion_names_itself),
+      cmocka_unit_test(test_assertions_where_they_are_on),
+      cmocka_unit_test(test_invariants),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,63 @@
+// Assertions: errors of the programmer, not of data. Bad data and missing convergence are a pbStatus.
+//
+//   PB_ASSERT(condition)    what a function relies on, in constant time: sizes, ranges, the order of calls. In all builds but release.
+//   PB_VALIDATE(condition)  an invariant, whatever it costs: sorted lists, unit quaternions, positive definite factors. Where the build has
+//                           PULLBACK_VALIDATE (preset `validate`, and the sanitizers').
+//
+// One that does not hold names itself on standard error and aborts. With PULLBACK_ASSERT=off in the environment it goes on: so a test of
+// tests can see who else notices. Where they are off, conditions are compiled, not evaluated.
+#ifndef PB_BASE_ASSERT_H
+#define PB_BASE_ASSERT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+void pbAssert_Fail(const char *condition, const char *file, int line, const char *function);
+
+#define PB_CHECKED(condition)   ((condition) ? (void)0 : pbAssert_Fail(#condition, __FILE__, __LINE__, __func__))
+#define PB_UNCHECKED(condition) ((void)sizeof((condition) ? 1 : 0))
+
+#ifdef NDEBUG
+#define PB_ASSERT(condition) PB_UNCHECKED(condition)
+#else
+#define PB_ASSERT(condition) PB_CHECKED(condition)
+#endif
+#ifdef PULLBACK_VALIDATE
+#define PB_VALIDATE(condition) PB_CHECKED(condition)
+#else
+#define PB_VALIDATE(condition) PB_UNCHECKED(condition)
+#endif
+
+// ---- invariants that many files share ---------------------------------------------------------------------------------
+// Are n numbers finite?
+static inline bool pb_allFinite(const double *x, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    if (!(x[i] - x[i] == 0)) return false;
+  }
+  return true;
+}
+
+// Do n numbers ascend, each larger than the one before?
+static inline bool pb_ascending(const int *list, int n) {
+  for (int i = 1; i < n; i++) {
+    if (list[i] <= list[i - 1]) return false;
+  }
+  return true;
+}
+
+// Are n numbers from `low` up to, not including, `high`?
+static inline bool pb_allWithin(const int *list, int n, int low, int high) {
+  for (int i = 0; i < n; i++) {
+    if (list[i] < low || list[i] >= high) return false;
+  }
+  return true;
+}
+
+// Has a vector (n = 3, 4) the length one, but for rounding?
+static inline bool pb_isUnit(const double *v, int n) {
+  double squared = 0;
+  for (int i = 0; i < n; i++) squared += v[i] * v[i];
+  return squared > 1 - 1e-9 && squared < 1 + 1e-9;
+}
+
+#endif
