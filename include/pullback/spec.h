@@ -175,10 +175,10 @@ typedef struct pbGeomDef {
   bool shell;      // mass sits on the surface
   bool fluid_ellipsoid;
   double fluid_coef[5];
-  // only seen
+  // visual
   double rgba[4];
   const char *material;
-  const char *mesh, *hfield;  // "" unless type is mesh or hfield (seen only, see pbSpec_Check), or a primitive fitted to a mesh
+  const char *mesh, *hfield;  // "" unless type is mesh or hfield (visual-only, see pbSpec_Check), or a primitive fitted to a mesh
   double fitscale;
   pbReals user;
 } pbGeomDef;
@@ -329,16 +329,16 @@ typedef struct pbTupleDef {
   int count;
 } pbTupleDef;
 
-// An element that is only seen (mesh, texture, material, skin, visual settings), kept as it stood: names and values of its
-// attributes. Nothing that moves depends on it.
-typedef struct pbSeenDef {
+// A visual-only element (mesh, texture, material, skin, visual settings), stored as it stands: names and values of its
+// attributes. No physics depends on it.
+typedef struct pbVisualDef {
   PB_ELEMENT
   const char *element;  // "asset/material", "asset/mesh", "visual/rgba"
-  double rgba[4];       // of a material: its colour, where it gives none that of its class; else 1 1 1 1
-  int parent;           // id of the seen element it stands in, -1
+  double rgba[4];       // of a material: its color, where it gives none that of its class; else 1 1 1 1
+  int parent;           // id of the visual element that contains it, -1
   const char *const *keys, *const *values;
   int count;
-} pbSeenDef;
+} pbVisualDef;
 
 // ---- settings ---------------------------------------------------------------------------------------------------------
 
@@ -383,7 +383,7 @@ typedef struct pbSizeSettings {
   X(Camera, cameras, ncamera) X(Light, lights, nlight) X(Pair, pairs, npair) X(Exclude, excludes, nexclude)         \
   X(Equality, equalities, nequality) X(Tendon, tendons, ntendon) X(Actuator, actuators, nactuator)                  \
   X(Sensor, sensors, nsensor) X(Key, keys, nkey) X(Numeric, numerics, nnumeric) X(Text, texts, ntext)               \
-  X(Tuple, tuples, ntuple) X(Seen, seen, nseen)
+  X(Tuple, tuples, ntuple) X(Visual, visuals, nvisual)
 // clang-format on
 
 typedef struct pbSpec {

@@ -518,11 +518,11 @@ static pbStatus read_custom(pbMjcfReader *reader, const pbXmlNode *section) {
   return pb_ok;
 }
 
-// ---- what is only seen --------------------------------------------------------------------------------------------------
+// ---- visual-only elements -----------------------------------------------------------------------------------------------
 
 // rgba: of a material that gives none; NULL: anything else.
 static pbStatus keep_seen(pbMjcfReader *reader, const pbXmlNode *node, int parent, const double *rgba) {
-  pbSeenDef def = pbSeenDef_Default();
+  pbVisualDef def = pbVisualDef_Default();
   const char **keys = pbPool_Take(reader->spec->pool, 2 * (size_t)node->attribute_count, sizeof *keys);
   if (!keys) return NO_MEMORY(node);
   const char **values = keys + node->attribute_count;
@@ -538,7 +538,7 @@ static pbStatus keep_seen(pbMjcfReader *reader, const pbXmlNode *node, int paren
   int numbers;
   if (rgba) memcpy(def.rgba, rgba, sizeof def.rgba), (void)pbMjcf_Reals(reader, node, "rgba", def.rgba, 4, &numbers);
   def.count = node->attribute_count, def.parent = parent, def.place = node->place;
-  int id = pbSpec_AddSeen(reader->spec, &def);
+  int id = pbSpec_AddVisual(reader->spec, &def);
   if (id < 0) return NO_MEMORY(node);
   for (const pbXmlNode *child = node->first; child; child = child->next) PB_TRY(keep_seen(reader, child, id, NULL));
   return pb_ok;

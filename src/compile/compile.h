@@ -49,7 +49,7 @@ typedef struct pbJointWork {
 typedef struct pbGeomWork {
   PB_ITEM(pbGeomDef)
   double pos[3], quat[4], size[3], mass, inertia[3], aabb[6];
-  bool needed;  // may touch, or something refers to it; otherwise it is only seen
+  bool needed;  // may touch, or something refers to it; otherwise it is visual-only
 } pbGeomWork;
 
 typedef struct pbSiteWork {
@@ -147,11 +147,11 @@ const char *pbPose_FromTo(int type, const double fromto[6], double pos[3], doubl
 
 // ---- compile_shape.c ----
 // NULL, or which size is wrong.
-const char *pbShape_CheckSize(int type, const double size[3]);
-double pbShape_Volume(int type, const double size[3], bool shell);  // m^3, or m^2 of a shell
-void pbShape_Inertia(int type, const double size[3], bool shell, double mass, double inertia[3]);
-double pbShape_Radius(int type, const double size[3]);             // of the bounding ball; 0: unbounded
-void pbShape_Box(int type, const double size[3], double aabb[6]);  // centre, half sizes
+const char *pbPrimitive_CheckSize(int type, const double size[3]);
+double pbPrimitive_Volume(int type, const double size[3], bool shell);  // m^3, or m^2 of a shell
+void pbPrimitive_Inertia(int type, const double size[3], bool shell, double mass, double inertia[3]);
+double pbPrimitive_Radius(int type, const double size[3]);             // of the bounding ball; 0: unbounded
+void pbPrimitive_Box(int type, const double size[3], double aabb[6]);  // centre, half sizes
 
 // ---- compile_body.c: the tree ----
 PB_NODISCARD pbStatus pbCompile_Tree(pbCompiler *c);

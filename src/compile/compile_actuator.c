@@ -61,13 +61,13 @@ static pbStatus check_ranges(pbCompiler *c, const pbActuatorDef *d, pbRanges *r)
 
 static pbStatus check_dynamics(pbCompiler *c, const pbActuatorDef *d) {
   bool stateful = d->dyntype != pb_dynNone;
-  bool joint = d->trntype == pb_trnJoint || d->trntype == pb_trnJointInParent, lends = joint || d->trntype == pb_trnTendon;
+  bool joint = d->trntype == pb_trnJoint || d->trntype == pb_trnJointInParent, reflects = joint || d->trntype == pb_trnTendon;
   if (d->actdim > 1) return PB_AT(c, d, "actuator", "actdim can be at most 1");
   if (d->actdim == 1 && !stateful) return PB_AT(c, d, "actuator", "actdim is 1, but there is no activation (dyntype is none)");
   if (d->actdim == 0 && stateful) return PB_AT(c, d, "actuator", "actdim is 0, but dyntype needs an activation");
-  if ((d->damping[0] || d->damping[1] || d->damping[2]) && !lends)
+  if ((d->damping[0] || d->damping[1] || d->damping[2]) && !reflects)
     return PB_AT(c, d, "actuator", "damping needs a joint or tendon as target");
-  if (d->armature && !lends) return PB_AT(c, d, "actuator", "armature needs a joint or tendon as target");
+  if (d->armature && !reflects) return PB_AT(c, d, "actuator", "armature needs a joint or tendon as target");
   return pb_ok;
 }
 

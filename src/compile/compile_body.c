@@ -131,13 +131,13 @@ static pbStatus geom_pose(pbCompiler *c, pbGeomWork *g) {
   if (!finite_all(g->pos, 3)) return PB_AT(c, d, "geom", "pos is not finite");
   const char *wrong = isnan(d->fromto[0]) ? pbPose_Orientation(&c->spec->compiler, &d->pose, g->quat)
                                           : pbPose_FromTo(d->type, d->fromto, g->pos, g->quat, g->size);
-  if (!wrong) wrong = pbShape_CheckSize(d->type, g->size);
+  if (!wrong) wrong = pbPrimitive_CheckSize(d->type, g->size);
   return wrong ? PB_AT(c, d, "geom", "%s", wrong) : pb_ok;
 }
 
 static pbStatus geom_mass(pbCompiler *c, pbGeomWork *g) {
   const pbGeomDef *d = g->def;
-  double volume = pbShape_Volume(d->type, g->size, d->shell);
+  double volume = pbPrimitive_Volume(d->type, g->size, d->shell);
   if (isnan(d->mass)) {
     if (!(d->density >= 0) || isinf(d->density)) return PB_AT(c, d, "geom", "the density must be zero or positive");
     g->mass = d->density * volume;
@@ -145,7 +145,7 @@ static pbStatus geom_mass(pbCompiler *c, pbGeomWork *g) {
     if (!(d->mass >= 0) || isinf(d->mass)) return PB_AT(c, d, "geom", "the mass must be zero or positive");
     g->mass = volume > PB_TINY ? d->mass : 0;
   }
-  if (g->mass > 0) pbShape_Inertia(d->type, g->size, d->shell, g->mass, g->inertia);
+  if (g->mass > 0) pbPrimitive_Inertia(d->type, g->size, d->shell, g->mass, g->inertia);
   return finite_all(&g->mass, 1) && finite_all(g->inertia, 3) ? pb_ok : PB_AT(c, d, "geom", "mass or inertia is not finite");
 }
 
@@ -160,7 +160,7 @@ static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
   bool gives = g->body > 0 && (!b->def->has_inertial || set->inertiafromgeom == pb_true) &&
                d->group >= set->inertiagrouprange[0] && d->group <= set->inertiagrouprange[1];
   if (gives) PB_TRY(geom_mass(c, g));
-  pbShape_Box(d->type, g->size, g->aabb);
+  pbPrimitive_Box(d->type, g->size, g->aabb);
   into_frame(c, d->frame, g->pos, g->quat);
   g->needed = g->needed || d->contype || d->conaffinity || d->fluid_ellipsoid;
   return pb_ok;
@@ -344,7 +344,7 @@ static pbStatus compile_site(pbCompiler *c, pbSiteWork *s) {
     return PB_AT(c, d, "site", "a site must be a sphere, capsule, ellipsoid, cylinder or box");
   const char *wrong = isnan(d->fromto[0]) ? pbPose_Orientation(&c->spec->compiler, &d->pose, s->quat)
                                           : pbPose_FromTo(d->type, d->fromto, s->pos, s->quat, s->size);
-  if (!wrong) wrong = pbShape_CheckSize(d->type, s->size);
+  if (!wrong) wrong = pbPrimitive_CheckSize(d->type, s->size);
   if (wrong) return PB_AT(c, d, "site", "%s", wrong);
   into_frame(c, d->frame, s->pos, s->quat);
   pbPose_Normalize(s->quat, 4);

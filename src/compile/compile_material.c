@@ -1,32 +1,32 @@
-// Materials: their colours, and which geoms, sites and tendons wear them. Nothing that moves depends on them.
+// Materials: their colors, and which geoms, sites and tendons wear them. Nothing that moves depends on them.
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/context.h"
 #include "compile/compile.h"
 
-static bool is_material(const pbSeenDef *def) { return !strcmp(def->element, "asset/material"); }
+static bool is_material(const pbVisualDef *def) { return !strcmp(def->element, "asset/material"); }
 
 static int by_name(const void *a, const void *b) { return strcmp(((const pbNamed *)a)->name, ((const pbNamed *)b)->name); }
 
 static pbStatus refuse_repeat(const pbCompiler *c, const char *name) {
-  const pbSeenDef *last = NULL;
-  for (int i = 0; i < c->spec->nseen; i++)
-    if (is_material(&c->spec->seen[i]) && !strcmp(c->spec->seen[i].name, name)) last = &c->spec->seen[i];
+  const pbVisualDef *last = NULL;
+  for (int i = 0; i < c->spec->nvisual; i++)
+    if (is_material(&c->spec->visuals[i]) && !strcmp(c->spec->visuals[i].name, name)) last = &c->spec->visuals[i];
   return PB_AT(c, last, "material", "another material has this name");
 }
 
-// Numbers are in the order of the spec. A compiler that discards what is only seen keeps none.
+// Numbers are in the order of the spec. A compiler with discardvisual stores none.
 pbStatus pbCompile_CountMaterials(pbCompiler *c) {
   const pbSpec *s = c->spec;
   if (s->compiler.discardvisual) return pb_ok;
-  for (int i = 0; i < s->nseen; i++) c->m->nmat += is_material(&s->seen[i]);
+  for (int i = 0; i < s->nvisual; i++) c->m->nmat += is_material(&s->visuals[i]);
   pbNameTable *table = &c->tables[pb_refMaterial];
   table->entries = pbCompile_Take(c, (size_t)c->m->nmat, sizeof *table->entries);
   if (!table->entries) return pb_no_memory;
-  for (int i = 0, id = 0; i < s->nseen; i++) {
-    if (!is_material(&s->seen[i])) continue;
-    table->entries[table->count++] = (pbNamed){s->seen[i].name, id++};
+  for (int i = 0, id = 0; i < s->nvisual; i++) {
+    if (!is_material(&s->visuals[i])) continue;
+    table->entries[table->count++] = (pbNamed){s->visuals[i].name, id++};
   }
   qsort(table->entries, (size_t)table->count, sizeof *table->entries, by_name);
   for (int i = 1; i < table->count; i++) {
@@ -47,8 +47,8 @@ pbStatus pbCompile_Materials(pbCompiler *c) {
   const pbSpec *s = c->spec;
   pbModel *m = c->m;
   int id = 0, material;
-  for (int i = 0; i < s->nseen && id < m->nmat; i++)
-    if (is_material(&s->seen[i])) memcpy(m->mat_rgba + 4 * (size_t)id++, s->seen[i].rgba, 4 * sizeof(double));
+  for (int i = 0; i < s->nvisual && id < m->nmat; i++)
+    if (is_material(&s->visuals[i])) memcpy(m->mat_rgba + 4 * (size_t)id++, s->visuals[i].rgba, 4 * sizeof(double));
   for (int i = 0; i < s->ngeom; i++) {
     const pbGeomDef *d = &s->geoms[i];
     PB_TRY(find(c, d->material, &d->place, "geom", d->name, &material));

@@ -120,13 +120,13 @@ static const char *misfit(const pbCompiler *c, int attach, int ref, int index) {
   }
 }
 
-// Geoms that something refers to stay, even where the compiler drops what is only seen.
+// Geoms that something refers to stay, even where the compiler discards visual-only ones.
 static void mark_geom(pbCompiler *c, int ref, const char *name) {
   int g = ref == pb_refGeom ? pbCompile_Find(c, pb_refGeom, name) : -1;
   if (g >= 0) c->geoms[g].needed = true;
 }
 
-static bool is_stored(int ref) {  // kinds whose names are checked; textures and the like are only seen
+static bool is_stored(int ref) {  // kinds whose names are checked; textures and the like are visual-only
   return ref <= pb_refLight || (ref >= pb_refPair && ref <= pb_refKey);
 }
 

@@ -9,7 +9,7 @@
 static double sq(double x) { return x * x; }
 static double larger(double a, double b) { return a > b ? a : b; }
 
-const char *pbShape_CheckSize(int type, const double size[3]) {
+const char *pbPrimitive_CheckSize(int type, const double size[3]) {
   static const int count[8] = {0, 0, 1, 2, 3, 2, 3, 0};
   for (int i = 0; i < 3; i++) {
     if (!isfinite(size[i])) return "a size is not finite";
@@ -30,7 +30,7 @@ static double ellipsoid_surface(const double s[3]) {
   return 4 * PB_PI * pow(sum / 3, 1 / p);
 }
 
-double pbShape_Volume(int type, const double s[3], bool shell) {
+double pbPrimitive_Volume(int type, const double s[3], bool shell) {
   double r = s[0], length = 2 * s[1];
   switch (type) {
     case pb_geomSphere: return shell ? 4 * PB_PI * r * r : 4 * PB_PI * r * r * r / 3;
@@ -107,7 +107,7 @@ static void box_shell_inertia(const double s[3], double mass, double I[3]) {
   }
 }
 
-void pbShape_Inertia(int type, const double s[3], bool shell, double mass, double I[3]) {
+void pbPrimitive_Inertia(int type, const double s[3], bool shell, double mass, double I[3]) {
   switch (type) {
     case pb_geomSphere: I[0] = I[1] = I[2] = 2 * mass * s[0] * s[0] / (shell ? 3 : 5); return;
     case pb_geomCapsule: capsule_inertia(s[0], s[1], shell, mass, I); return;
@@ -133,7 +133,7 @@ void pbShape_Inertia(int type, const double s[3], bool shell, double mass, doubl
 }
 
 // ---- bounds -------------------------------------------------------------------------------------------------------
-double pbShape_Radius(int type, const double s[3]) {
+double pbPrimitive_Radius(int type, const double s[3]) {
   switch (type) {
     case pb_geomSphere: return s[0];
     case pb_geomCapsule: return s[0] + s[1];
@@ -144,7 +144,7 @@ double pbShape_Radius(int type, const double s[3]) {
   }
 }
 
-void pbShape_Box(int type, const double s[3], double aabb[6]) {
+void pbPrimitive_Box(int type, const double s[3], double aabb[6]) {
   const double far = 1e10;
   double half[3] = {s[0], s[1], s[2]};
   memset(aabb, 0, 6 * sizeof *aabb);

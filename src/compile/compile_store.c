@@ -129,7 +129,7 @@ static void store_geom(pbCompiler *c, const pbGeomWork *g, int body) {
   m->geom_solmix[id] = d->solmix;
   m->geom_margin[id] = d->margin;
   m->geom_gap[id] = d->gap;
-  m->geom_rbound[id] = pbShape_Radius(d->type, g->size);
+  m->geom_rbound[id] = pbPrimitive_Radius(d->type, g->size);
   pbCompile_User(m->geom_user + (size_t)m->nuser_geom * (size_t)id, m->nuser_geom, d->user);
 }
 
@@ -207,13 +207,14 @@ static int simplicity(const pbCompiler *c, const pbBodyWork *b) {
 }
 
 static bool has_armature(const pbModel *m, int t) {
-  bool lent = false;
+  bool reflected = false;
   for (int a = 0; a < m->nu; a++)
-    lent = lent || (m->actuator_trntype[a] == pb_trnTendon && m->actuator_trnid[2 * a] == t && m->actuator_armature[a] != 0);
-  return lent || m->tendon_armature[t] != 0;
+    reflected =
+        reflected || (m->actuator_trntype[a] == pb_trnTendon && m->actuator_trnid[2 * a] == t && m->actuator_armature[a] != 0);
+  return reflected || m->tendon_armature[t] != 0;
 }
 
-// A tendon with armature, its own or lent by an actuator, couples what it passes through.
+// A tendon with armature, its own or reflected by an actuator, couples what it passes through.
 void pbCompile_FinishSimple(pbCompiler *c) {
   pbModel *m = c->m;
   for (int t = 0; t < m->ntendon; t++) {

@@ -213,14 +213,14 @@ static num *entry(const derive *w, int i, int j) {  // of two dofs of one compon
   return w->M + w->plan.block[comp] + high * (size_t)w->plan.size[comp] + low;
 }
 
-// What the actuators of a joint or tendon lend it.
+// Armature of actuators, reflected to their joint or tendon.
 static void add_actuator_armature(const pbModel *m, const NUM(pbPar) *p, derive *w) {
   static const int dofs[4] = {6, 3, 1, 1};
   for (int a = 0; a < m->nu; a++) {
     if (m->actuator_trntype[a] > pb_trnJointInParent) continue;
     int j = m->actuator_trnid[2 * a];
-    num lent = p->actuator_armature[a] * p->actuator_gear[6 * a] * p->actuator_gear[6 * a];
-    for (int k = 0; k < dofs[m->jnt_type[j] & 3]; k++) w->M0[m->jnt_dofadr[j] + k] += lent;
+    num reflected = p->actuator_armature[a] * p->actuator_gear[6 * a] * p->actuator_gear[6 * a];
+    for (int k = 0; k < dofs[m->jnt_type[j] & 3]; k++) w->M0[m->jnt_dofadr[j] + k] += reflected;
   }
 }
 

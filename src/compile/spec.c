@@ -152,7 +152,7 @@ pbKeyDef pbKeyDef_Default(void) { return (pbKeyDef){.name = ""}; }
 pbNumericDef pbNumericDef_Default(void) { return (pbNumericDef){.name = ""}; }
 pbTextDef pbTextDef_Default(void) { return (pbTextDef){.name = "", .data = ""}; }
 pbTupleDef pbTupleDef_Default(void) { return (pbTupleDef){.name = ""}; }
-pbSeenDef pbSeenDef_Default(void) { return (pbSeenDef){.name = "", .element = "", .rgba = {1, 1, 1, 1}, .parent = -1}; }
+pbVisualDef pbVisualDef_Default(void) { return (pbVisualDef){.name = "", .element = "", .rgba = {1, 1, 1, 1}, .parent = -1}; }
 
 static void set_defaults(pbSpec *spec) {
   spec->model_name = "MuJoCo Model";
@@ -306,7 +306,7 @@ static bool own_Tuple(pbSpec *spec, pbTupleDef *def) {
   def->entries = copy;
   return true;
 }
-static bool own_Seen(pbSpec *spec, pbSeenDef *def) {
+static bool own_Visual(pbSpec *spec, pbVisualDef *def) {
   size_t count = def->count > 0 ? (size_t)def->count : 0;
   const char **texts = pbPool_Take(spec->pool, 2 * count, sizeof *texts);  // keys, then values
   if (!texts) return false;
@@ -360,7 +360,7 @@ BESIDE(Key)
 BESIDE(Numeric)
 BESIDE(Text)
 BESIDE(Tuple)
-BESIDE(Seen)
+BESIDE(Visual)
 static bool stands_Frame(pbSpec *spec, const pbFrameDef *def) {
   return place_ok(spec, "Frame", def->name, def->body, def->parent);
 }

@@ -53,7 +53,7 @@ static pbStatus add_name(const pbSpec *spec, pbNames *names, int kind, const cha
   return pbNames_Set(names, kind, element->name, id) ? pb_ok : pbContext_Fail(spec->ctx, pb_no_memory, "no memory for the names");
 }
 
-// Names of a kind are unique; frames and what is only seen may share names.
+// Names of a kind are unique; frames and visual-only elements may share names.
 static pbStatus check_names(const pbSpec *spec, pbNames *names) {
   int kind = 0;
 #define X(member, count, what) \
@@ -78,7 +78,7 @@ static pbStatus note_pairs(const pbSpec *spec, pbNames *names) {
   return pb_ok;
 }
 
-// ---- shapes that are only seen ------------------------------------------------------------------------------------------
+// ---- visual-only shapes -------------------------------------------------------------------------------------------------
 
 static bool gives_mass(const pbSpec *spec, const pbGeomDef *geom) {
   const pbCompilerSettings *compiler = &spec->compiler;

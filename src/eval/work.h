@@ -186,7 +186,7 @@ pbStatus NUM(pbStage_Integrate)(NUM(pbWork) *w);  // Mhat, qacc_integrated
 void NUM(pbStage_Acceleration)(NUM(pbWork) *w);   // A
 void NUM(pbStage_Sensors)(NUM(pbWork) *w);        // sensordata (needs A)
 
-// Armature of a tendon with what its actuators lend; damping likewise: linear and two polynomial coefficients.
+// Armature of a tendon with that reflected by its actuators; damping likewise: linear and two polynomial coefficients.
 num NUM(pbTendon_Armature)(const NUM(pbWork) *w, int tendon);
 // Second derivative of a tendon's length by time at zero joint acceleration.
 num NUM(pbTendon_Dot)(const NUM(pbWork) *w, int tendon);

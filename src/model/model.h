@@ -8,8 +8,6 @@
 
 #include "model/model_fields.h"
 
-typedef struct pbModelExtra pbModelExtra;  // visual things that are kept, never read by a step
-
 struct pbModel {
   pbContext *ctx;
 #define X(name) int name;

@@ -36,8 +36,8 @@ static void mass_pattern(const pbModel *m, pbTopology *t) {
   for (int i = 0; i < m->nv; i++) t->max_chain = t->M.depth[i] + 1 > t->max_chain ? t->M.depth[i] + 1 : t->max_chain;
 }
 
-// Actuators that lend damping or armature: to the dofs of their joint, to their tendon.
-static int lenders(const pbModel *m, bool tendons, int id, int *list) {
+// Actuators whose damping and armature are reflected to the dofs of joint `id`, or to tendon `id`; counted where list is NULL.
+static int reflecting_actuators(const pbModel *m, bool tendons, int id, int *list) {
   int n = 0;
   for (int u = 0; u < m->nu; u++) {
     int type = m->actuator_trntype[u];
@@ -53,13 +53,13 @@ static void actuators(const pbModel *m, pbTopology *t) {
   int used = 0;
   for (int i = 0; i < m->nv; i++) {
     t->dof_actuator_start[i] = used;
-    used += lenders(m, false, m->dof_jntid[i], t->dof_actuator + used);
+    used += reflecting_actuators(m, false, m->dof_jntid[i], t->dof_actuator + used);
   }
   t->dof_actuator_start[m->nv] = used;
   used = 0;
   for (int k = 0; k < m->ntendon; k++) {
     t->ten_actuator_start[k] = used;
-    used += lenders(m, true, k, t->ten_actuator + used);
+    used += reflecting_actuators(m, true, k, t->ten_actuator + used);
   }
   t->ten_actuator_start[m->ntendon] = used;
 }

@@ -17,7 +17,7 @@ typedef struct pbTopology {
   int *body_tree;                          // nbody: id of the kinematic tree, -1 for bodies that cannot move
   int *body_dofend;                        // nbody: last dof that moves the body (of itself or an ancestor), -1 if none
   int *tree_root;                          // ntree: body at the root of the tree
-  int *dof_actuator_start, *dof_actuator;  // actuators that lend damping or armature to a joint's dof (CSR over nv)
+  int *dof_actuator_start, *dof_actuator;  // actuators whose damping and armature a joint's dof reflects (CSR over nv)
   int *ten_actuator_start, *ten_actuator;  // the same for tendons (CSR over ntendon)
   pbTreePattern M;                         // pattern of the mass matrix (dof_parentid)
   int ncandidate;

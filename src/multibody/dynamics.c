@@ -3,8 +3,8 @@
 #include "eval/work.h"
 #include "math/vec.h"
 
-// Armature that actuators lend to a joint's dof or a tendon: sum of actuator_armature gear^2.
-static num lent(const NUM(pbWork) *w, const num *per_actuator, const int *start, const int *list, int i) {
+// Rotor inertia that actuators reflect to a joint's dof or a tendon: sum of actuator_armature gear^2.
+static num reflected_armature(const NUM(pbWork) *w, const num *per_actuator, const int *start, const int *list, int i) {
   num s = 0;
   for (int k = start[i]; k < start[i + 1]; k++) {
     num gear = w->p.actuator_gear[6 * list[k]];
@@ -14,7 +14,8 @@ static num lent(const NUM(pbWork) *w, const num *per_actuator, const int *start,
 }
 
 num NUM(pbTendon_Armature)(const NUM(pbWork) *w, int tendon) {
-  return w->p.tendon_armature[tendon] + lent(w, w->p.actuator_armature, w->t->ten_actuator_start, w->t->ten_actuator, tendon);
+  return w->p.tendon_armature[tendon] +
+         reflected_armature(w, w->p.actuator_armature, w->t->ten_actuator_start, w->t->ten_actuator, tendon);
 }
 
 // M += armature J'J on the pattern of M; couplings between branches have no place there and are left out, as in MuJoCo.
@@ -73,7 +74,7 @@ void NUM(pbStage_Inertia)(NUM(pbWork) *w) {
   for (int i = 0; i < m->nv; i++) {
     mass_row(w, i);
     w->M[tree->adr[i] + tree->depth[i]] +=
-        w->p.dof_armature[i] + lent(w, w->p.actuator_armature, w->t->dof_actuator_start, w->t->dof_actuator, i);
+        w->p.dof_armature[i] + reflected_armature(w, w->p.actuator_armature, w->t->dof_actuator_start, w->t->dof_actuator, i);
   }
   for (int k = 0; k < m->ntendon; k++) {
     num armature = NUM(pbTendon_Armature)(w, k);

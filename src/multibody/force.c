@@ -4,8 +4,8 @@
 #include "eval/work.h"
 #include "math/vec.h"
 
-// Damping an actuator lends: actuator_damping gear^2, with its polynomial.
-static inline void lend_damping(const NUM(pbWork) *w, const int *start, const int *list, int i, num c[3]) {
+// Damping that actuators reflect to a joint's dof or a tendon: actuator_damping gear^2, with its polynomial.
+static inline void add_reflected_damping(const NUM(pbWork) *w, const int *start, const int *list, int i, num c[3]) {
   for (int k = start[i]; k < start[i + 1]; k++) {
     int u = list[k];
     if (num_is(w->p.actuator_damping[u], 0) && num_is(w->p.actuator_dampingpoly[2 * u], 0) &&
@@ -22,14 +22,14 @@ void NUM(pbDof_Damping)(const NUM(pbWork) *w, int dof, num c[3]) {
   c[0] = w->p.dof_damping[dof];
   c[1] = w->p.dof_dampingpoly[2 * dof];
   c[2] = w->p.dof_dampingpoly[2 * dof + 1];
-  lend_damping(w, w->t->dof_actuator_start, w->t->dof_actuator, dof, c);
+  add_reflected_damping(w, w->t->dof_actuator_start, w->t->dof_actuator, dof, c);
 }
 
 void NUM(pbTendon_Damping)(const NUM(pbWork) *w, int tendon, num c[3]) {
   c[0] = w->p.tendon_damping[tendon];
   c[1] = w->p.tendon_dampingpoly[2 * tendon];
   c[2] = w->p.tendon_dampingpoly[2 * tendon + 1];
-  lend_damping(w, w->t->ten_actuator_start, w->t->ten_actuator, tendon, c);
+  add_reflected_damping(w, w->t->ten_actuator_start, w->t->ten_actuator, tendon, c);
 }
 
 // force -= k(|dif|) dif
@@ -50,8 +50,8 @@ static void joint_spring(NUM(pbWork) *w, int j) {
       add_spring3(c, dif, force);
       qpos += 3;
       rest += 3;
-      force += 3;  // and the rotation:
-          // fall through
+      force += 3;
+      // fall through - and the rotation
     case pb_jntBall:  // rotation vector from rest to q, in the child frame
       quat_copy(q, qpos);
       quat_normalize(q);

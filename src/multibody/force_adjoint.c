@@ -72,7 +72,7 @@ static void joint_spring(LANE(pbAdjoint) *a, int j) {
 }
 
 // ---- damping --------------------------------------------------------------------------------------------------------
-// Cotangents of the three coefficients of a damper to its own fields and to the actuators that lend some.
+// Cotangents of the three coefficients of a damper to its own fields and to those of the actuators reflected to it.
 static void damping_parameters(LANE(pbAdjoint) *a, const lane bar[3], double *linear, double *poly, const int *start,
                                const int *list, int i) {
 #if PB_LANES == 1

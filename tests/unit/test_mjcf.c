@@ -165,9 +165,9 @@ static void test_settings(void **state) {
   assert_int_equal(spec->option.enableflags, pb_enOverride);
   assert_int_equal(spec->size.nkey, 3);
   assert_float_equal(spec->statistic.extent, 2, 0);
-  assert_int_equal(spec->nseen, 2);
-  assert_string_equal(spec->seen[0].element, "visual/rgba");
-  assert_string_equal(spec->seen[1].values[1], "1 0 0 1");
+  assert_int_equal(spec->nvisual, 2);
+  assert_string_equal(spec->visuals[0].element, "visual/rgba");
+  assert_string_equal(spec->visuals[1].values[1], "1 0 0 1");
   pbSpec_Destroy(spec);
 }
 

@@ -108,17 +108,19 @@ static void test_paths_are_copied(void **state) {
   pbSpec_Destroy(spec);
 }
 
-static void test_seen_is_kept(void **state) {
+static void test_visuals_are_stored(void **state) {
   pbSpec *spec = new_spec(state);
   const char *keys[] = {"rgba", "shininess"}, *values[] = {"1 0 0 1", "0.5"};
-  pbSeenDef seen = pbSeenDef_Default();
-  seen.element = "asset/material";
-  seen.name = "red";
-  seen.keys = keys, seen.values = values, seen.count = 2;
-  assert_int_equal(pbSpec_AddSeen(spec, &seen), 0);
+  pbVisualDef visual = pbVisualDef_Default();
+  visual.element = "asset/material";
+  visual.name = "red";
+  visual.keys = keys;
+  visual.values = values;
+  visual.count = 2;
+  assert_int_equal(pbSpec_AddVisual(spec, &visual), 0);
   keys[0] = values[0] = "gone";
-  assert_string_equal(spec->seen[0].keys[0], "rgba");
-  assert_string_equal(spec->seen[0].values[1], "0.5");
+  assert_string_equal(spec->visuals[0].keys[0], "rgba");
+  assert_string_equal(spec->visuals[0].values[1], "0.5");
   pbSpec_Destroy(spec);
 }
 
@@ -259,7 +261,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_build_and_edit, setup, teardown),
       cmocka_unit_test_setup_teardown(test_strings_are_copied, setup, teardown),
       cmocka_unit_test_setup_teardown(test_paths_are_copied, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_seen_is_kept, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_visuals_are_stored, setup, teardown),
       cmocka_unit_test_setup_teardown(test_many, setup, teardown),
       cmocka_unit_test_setup_teardown(test_no_such_parent, setup, teardown),
       cmocka_unit_test_setup_teardown(test_check, setup, teardown),
