@@ -147,18 +147,18 @@ pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach) {
   const pbCandidate *k = w->t->candidate + candidate;
   num margin = force_margin(w, k);
   NUM(pbShape) s1, s2;
-  NUM(pbHit) hits[PB_MAX_HITS];
+  NUM(pbContactPoint) contacts[PB_MAX_CONTACT_POINTS];
   geom_shape(w, k->geom1, &s1), geom_shape(w, k->geom2, &s2);
-  int n = NUM(pbPair_Collide)(&s1, &s2, re(margin) + reach, hits);
+  int n = NUM(pbPair_Collide)(&s1, &s2, re(margin) + reach, contacts);
   if (w->ncon + n > w->max_con) return pb_capacity;
   for (int i = 0; i < n; i++) {
     NUM(pbContact) *c = w->contact + w->ncon++;
-    c->geom1 = k->geom1, c->geom2 = k->geom2, c->pair = k->pair, c->hit = i;
-    c->dist = hits[i].dist;
+    c->geom1 = k->geom1, c->geom2 = k->geom2, c->pair = k->pair, c->point = i;
+    c->dist = contacts[i].dist;
     c->margin = margin;
-    v3_copy(c->pos, hits[i].pos);
-    v3_copy(c->hint, hits[i].hint);
-    make_frame(c->frame, hits[i].normal, hits[i].hint);
+    v3_copy(c->pos, contacts[i].pos);
+    v3_copy(c->hint, contacts[i].hint);
+    make_frame(c->frame, contacts[i].normal, contacts[i].hint);
     set_parameters(w, c);
   }
   return pb_ok;

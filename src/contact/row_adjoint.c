@@ -621,7 +621,7 @@ static void geom_parameters(LANE(pbAdjoint) *a, int g, const double wrench[6], c
 #endif
 
 // Cotangents of (dist, pos, normal, hint) to the two geoms' poses and sizes, by the pair's Jacobian.
-static void pair_pull(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const pbHitJacobian *J, const lane bar[10]) {
+static void pair_pull(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const pbContactJacobian *J, const lane bar[10]) {
   const NUM(pbWork) *w = a->w;
   lane in[12], w1[6], w2[6], both[6];  // wrenches (torque about the geom's centre, force)
   for (int i = 0; i < 12; i++) {
@@ -652,7 +652,7 @@ static void pair_pull(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const pbHitJa
 #endif
 }
 
-static void contact_geometry(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s, const pbHitJacobian *J) {
+static void contact_geometry(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const bars *s, const pbContactJacobian *J) {
   const NUM(pbWork) *w = a->w;
   const NUM(pbContact) *c = w->contact + r->id;
   int b1 = w->m->geom_bodyid[c->geom1], b2 = w->m->geom_bodyid[c->geom2];
@@ -951,7 +951,7 @@ static void solved_force(LANE(pbAdjoint) *a, int index, int at, bars *s) {
   impedance_distance(r, s);
 }
 
-static void one_row(LANE(pbAdjoint) *a, int index, int at, const pbHitJacobian *J) {
+static void one_row(LANE(pbAdjoint) *a, int index, int at, const pbContactJacobian *J) {
   const NUM(pbWork) *w = a->w;
   const NUM(pbRow) *r = w->row + index;
   bars s;
@@ -984,14 +984,14 @@ static void pair_jacobians(LANE(pbAdjoint) *a, int first, double reach) {
   const NUM(pbWork) *w = a->w;
   const NUM(pbContact) *c = w->contact + first;
   NUM(pbShape) s1, s2;
-  NUM(pbHit) hits[PB_MAX_HITS];
+  NUM(pbContactPoint) contacts[PB_MAX_CONTACT_POINTS];
   int n = 0;
   geom_shape(w, c->geom1, &s1), geom_shape(w, c->geom2, &s2);
-  for (; first + n < w->ncon && c[n].geom1 == c->geom1 && c[n].geom2 == c->geom2 && c[n].hit == n; n++) {
-    hits[n].dist = c[n].dist;
-    v3_copy(hits[n].pos, c[n].pos), v3_copy(hits[n].normal, c[n].frame), v3_copy(hits[n].hint, c[n].hint);
+  for (; first + n < w->ncon && c[n].geom1 == c->geom1 && c[n].geom2 == c->geom2 && c[n].point == n; n++) {
+    contacts[n].dist = c[n].dist;
+    v3_copy(contacts[n].pos, c[n].pos), v3_copy(contacts[n].normal, c[n].frame), v3_copy(contacts[n].hint, c[n].hint);
   }
-  NUM(pbPair_Jacobian)(&s1, &s2, c->margin + reach, n, hits, a->hits + first);
+  NUM(pbPair_Jacobian)(&s1, &s2, c->margin + reach, n, contacts, a->contact_jacobian + first);
 }
 
 // Only pairs that push are asked.
@@ -1000,7 +1000,7 @@ void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
   for (int k = 0, done = -1; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     if (r->kind != pb_rowContact || !r->zone) continue;
-    int first = r->id - w->contact[r->id].hit;
+    int first = r->id - w->contact[r->id].point;
     if (first == done) continue;
     pair_jacobians(a, first, w->m->contact.onset);
     done = first;
@@ -1010,11 +1010,11 @@ void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
 void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int index, lane bar) {
   const NUM(pbWork) *w = a->w;
   const NUM(pbRow) *r = w->row + index;
-  lane none[3] = {0}, hit[10] = {bar};
+  lane none[3] = {0}, contact_bar[10] = {bar};
   if (r->kind == pb_rowContact) {
     const NUM(pbContact) *c = w->contact + r->id;
-    pair_jacobians(a, r->id - c->hit, w->m->contact.onset);
-    pair_pull(a, c, a->hits + r->id, hit);
+    pair_jacobians(a, r->id - c->point, w->m->contact.onset);
+    pair_pull(a, c, a->contact_jacobian + r->id, contact_bar);
   } else if (r->side) {
     limit_distance(a, r, bar);
   } else {
@@ -1052,7 +1052,7 @@ void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a) {
   for (int k = 0, at = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     if (!r->zone) continue;
-    one_row(a, k, at, r->kind == pb_rowContact ? a->hits + r->id : NULL);
+    one_row(a, k, at, r->kind == pb_rowContact ? a->contact_jacobian + r->id : NULL);
     at += r->dim;
   }
 }
@@ -1063,10 +1063,10 @@ void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, double di
   const NUM(pbWork) *w = a->w;
   const NUM(pbContact) *c = w->contact + contact;
   double bar[10] = {dist, place[0], place[1], place[2]};
-  pair_jacobians(a, contact - c->hit, reach);
+  pair_jacobians(a, contact - c->point, reach);
   memcpy(bar + 4, axes[0], sizeof axes[0]);
   frame_pull(c, bar + 4, axes[1], axes[2], bar + 7);
-  pair_pull(a, c, a->hits + contact, bar);
+  pair_pull(a, c, a->contact_jacobian + contact, bar);
   if (!a->theta) return;
   const NUM(pbRow) row = {.id = contact};
   const bars s = {.margin = -dist, .friction = {friction[0], friction[1]}, .restitution = restitution};

@@ -50,10 +50,10 @@ typedef struct LANE(pbAdjoint) {
   lane *Vx;       // nbody x 6: Vl + Vs of the body and its ancestors: what inertia, xfrc, contacts, connect and weld see
 
   // what depends on the evaluation alone
-  double *Va, *Vw;            // nbody x 6: body motions of qacc and of qacc - qacc_integrated
-  double *IV, *rate_IV, *IW;  // nbody x 6: I V; I A + V x* I V, what the body's motion takes; I Vw
-  double *damping;            // nv x 3: coefficients of each dof's damper
-  pbHitJacobian *hits;        // max_con: how each contact moves with its pair
+  double *Va, *Vw;                      // nbody x 6: body motions of qacc and of qacc - qacc_integrated
+  double *IV, *rate_IV, *IW;            // nbody x 6: I V; I A + V x* I V, what the body's motion takes; I Vw
+  double *damping;                      // nv x 3: coefficients of each dof's damper
+  pbContactJacobian *contact_jacobian;  // max_con: how each contact moves with its pair
 
   // cotangents of body fields: filled by force elements, rows and sensors, then pulled down the tree
   lane *FV, *FA, *FW, *FVa;  // nbody x 6: of V, A, Vw, Va
@@ -186,7 +186,7 @@ void LANE(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *x,
 void LANE(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *f, lane *out);
 // Hard contact: lam, z and u from the cotangents of qacc and of the forces (y0).
 PB_NODISCARD pbStatus LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a);
-// The contacts' `hits`.
+// The contacts' `contact_jacobian`.
 void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a);
 // Cotangent of pos - margin of a limit or contact: to positions and parameters, at held fields.

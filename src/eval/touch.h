@@ -6,7 +6,7 @@
 #define PB_REST  1e-8   // m/s: contacts that approach slower than this do not
 
 typedef struct pbTouch {
-  int candidate, hit;
+  int candidate, point;
   double gap, rate;  // distance less margin, and its rate by the velocities
 } pbTouch;
 

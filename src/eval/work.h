@@ -23,9 +23,9 @@ enum { pb_enblOverride = 1 << 0, pb_enblEnergy = 1 << 1 };
 
 // A contact that makes rows.
 typedef struct NUM(pbContact) {
-  int geom1, geom2, pair, hit;  // pair: explicit pair id or -1; hit: which of the pair's hits
-  int dim;                      // condim
-  num dist, pos[3], frame[9];   // rows of frame: normal (geom1 -> geom2), two tangents
+  int geom1, geom2, pair, point;  // pair: explicit pair id or -1; point: which of the pair's contact points
+  int dim;                        // condim
+  num dist, pos[3], frame[9];     // rows of frame: normal (geom1 -> geom2), two tangents
   num hint[3];
   num margin;  // distance at which force starts
   num friction[5], solref[2], solreffriction[2], solimp[5];

@@ -4,7 +4,7 @@
 
 // ---- ball and box -------------------------------------------------------------------------------------------------
 // Centre outside: towards the nearest point of the box. Centre inside: out through the nearest face.
-int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
+int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, double margin, NUM(pbContactPoint) *contacts) {
   num dif[3], local[3], nearest[3], towards[3], pos[3];
   const num *size = box->size;
   v3_sub(dif, center, box->pos);
@@ -37,11 +37,11 @@ int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, 
     v3_along(pos, local, towards, 0.5 * (radius - best));
     gap = -best;
   }
-  hits->dist = gap - radius;
-  m3_mulv(hits->normal, box->mat, towards);
-  m3_mulv(hits->pos, box->mat, pos);
-  v3_addto(hits->pos, box->pos);
-  v3_zero(hits->hint);
+  contacts->dist = gap - radius;
+  m3_mulv(contacts->normal, box->mat, towards);
+  m3_mulv(contacts->pos, box->mat, pos);
+  v3_addto(contacts->pos, box->pos);
+  v3_zero(contacts->hint);
   return 1;
 }
 
@@ -235,15 +235,16 @@ static bool second_from_face(const box_segment *s, const nearest_feature *f, num
   return true;
 }
 
-static int segment_ball(const box_segment *s, num along, num radius, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
+static int segment_ball(const box_segment *s, num along, num radius, const NUM(pbShape) *box, double margin,
+                        NUM(pbContactPoint) *contacts) {
   num local[3], world[3];
   v3_along(local, s->center, s->half, along);
   m3_mulv(world, box->mat, local);
   v3_addto(world, box->pos);
-  return NUM(pbSphere_Box)(world, radius, box, margin, hits);
+  return NUM(pbSphere_Box)(world, radius, box, margin, contacts);
 }
 
-int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
+int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, double margin, NUM(pbContactPoint) *contacts) {
   box_segment s = {.size = box->size, .length = capsule->size[1]};
   num dif[3], axis[3], radius = capsule->size[0];
   v3_sub(dif, capsule->pos, box->pos);
@@ -265,8 +266,8 @@ int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, dou
   bool second = f.kind == near_face ? second_from_face(&s, &f, &step)
                 : f.on_edge == 1    ? second_from_edge(&s, &f, &step)
                                     : second_from_corner(&s, &f, &step);
-  int count = segment_ball(&s, f.along, radius, box, margin, hits);
-  if (second) count += segment_ball(&s, f.along + step, radius, box, margin, hits + count);
+  int count = segment_ball(&s, f.along, radius, box, margin, contacts);
+  if (second) count += segment_ball(&s, f.along + step, radius, box, margin, contacts + count);
   return count;
 }
 
@@ -286,7 +287,7 @@ typedef struct box_pair {
   const num *size1, *size2;
   const NUM(pbShape) *box1, *box2;
   double margin, slack;  // slack: margin and rounding
-  NUM(pbHit) *hits;
+  NUM(pbContactPoint) *contacts;
 } box_pair;
 
 static double abs_re(num x) { return fabs(re(x)); }
@@ -418,14 +419,14 @@ static int edge_edge(const box_pair *p, int i, int j) {
     v3_copy(w2, p2);
   }
   v3_sub(gap, w2, w1);
-  p->hits->dist = v3_dot(gap, axis);
-  if (!(re(p->hits->dist) <= p->slack)) return 0;
+  p->contacts->dist = v3_dot(gap, axis);
+  if (!(re(p->contacts->dist) <= p->slack)) return 0;
   v3_add(mid, w1, w2);
   v3_scale(mid, mid, 0.5);
-  m3_mulv(p->hits->pos, p->box1->mat, mid);
-  v3_addto(p->hits->pos, p->box1->pos);
-  m3_mulv(p->hits->normal, p->box1->mat, axis);
-  v3_zero(p->hits->hint);
+  m3_mulv(p->contacts->pos, p->box1->mat, mid);
+  v3_addto(p->contacts->pos, p->box1->pos);
+  m3_mulv(p->contacts->normal, p->box1->mat, axis);
+  v3_zero(p->contacts->hint);
   return 1;
 }
 
@@ -501,23 +502,28 @@ static int face_face(const box_pair *p, int code) {
   if (first != (sign > 0)) v3_neg(normal, normal);
   for (int k = 0; k < count; k++) {
     const num *v = poly[0][kept[k]];
-    NUM(pbHit) *hit = &p->hits[k];
+    NUM(pbContactPoint) *contact = &p->contacts[k];
     num local[3];
     local[ax] = v[0];
     local[ay] = v[1];
     local[a] = sign * (ref->size[a] + 0.5 * v[2]);
-    hit->dist = v[2];
-    m3_mulv(hit->pos, ref->mat, local);
-    v3_addto(hit->pos, ref->pos);
-    v3_copy(hit->normal, normal);
-    v3_zero(hit->hint);
+    contact->dist = v[2];
+    m3_mulv(contact->pos, ref->mat, local);
+    v3_addto(contact->pos, ref->pos);
+    v3_copy(contact->normal, normal);
+    v3_zero(contact->hint);
   }
   return count;
 }
 
-int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, NUM(pbHit) *hits) {
-  box_pair p = {
-      .size1 = box1->size, .size2 = box2->size, .box1 = box1, .box2 = box2, .margin = margin, .slack = margin, .hits = hits};
+int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, NUM(pbContactPoint) *contacts) {
+  box_pair p = {.size1 = box1->size,
+                .size2 = box2->size,
+                .box1 = box1,
+                .box2 = box2,
+                .margin = margin,
+                .slack = margin,
+                .contacts = contacts};
   num dif[3];
   v3_sub(dif, box2->pos, box1->pos);
   m3_tmulv(p.pos21, box1->mat, dif);

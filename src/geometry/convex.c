@@ -82,15 +82,15 @@ static void prepare(convex_pair *p, const pbConvexNormal *found) {
   p->flat[1] = support_is_flat(p->shape[1]->type, found->sign2);
 }
 
-static void put(NUM(pbHit) *hit, num dist, const num pos[3], const num normal[3]) {
-  hit->dist = dist;
-  v3_copy(hit->pos, pos);
-  v3_copy(hit->normal, normal);
-  v3_zero(hit->hint);
+static void put(NUM(pbContactPoint) *contact, num dist, const num pos[3], const num normal[3]) {
+  contact->dist = dist;
+  v3_copy(contact->pos, pos);
+  v3_copy(contact->normal, normal);
+  v3_zero(contact->hint);
 }
 
 // Midway between the surfaces at the support that is a point (both: their middle).
-static void put_deepest(const convex_pair *p, NUM(pbHit) *hit) {
+static void put_deepest(const convex_pair *p, NUM(pbContactPoint) *contact) {
   num pos[3];
   if (p->flat[0] == p->flat[1]) {
     v3_add(pos, p->point[0], p->point[1]);
@@ -98,13 +98,13 @@ static void put_deepest(const convex_pair *p, NUM(pbHit) *hit) {
   } else {
     v3_along(pos, p->point[p->flat[0] ? 1 : 0], p->n, (p->flat[0] ? -0.5 : 0.5) * p->dist);
   }
-  put(hit, p->dist, pos, p->n);
+  put(contact, p->dist, pos, p->n);
 }
 
-static bool is_near(const convex_pair *p, const NUM(pbHit) *hits, int count, const num pos[3], double relative) {
+static bool is_near(const convex_pair *p, const NUM(pbContactPoint) *contacts, int count, const num pos[3], double relative) {
   for (int k = 0; k < count; k++) {
     num d[3];
-    v3_sub(d, pos, hits[k].pos);
+    v3_sub(d, pos, contacts[k].pos);
     if (re(v3_dot(d, d)) < relative * relative * p->scale * p->scale) return true;
   }
   return false;
@@ -246,7 +246,7 @@ static int clip_to_face(const face *f, int n, num poly[2][MAX_POLYGON][3], int *
   return n;
 }
 
-static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(pbHit) *hits) {
+static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(pbContactPoint) *contacts) {
   face f;
   num corners[MAX_POLYGON][3], poly[2][MAX_POLYGON][3], normal[3];
   int ref = reference_face(p, found, &f), other = !ref, which, count = 0;
@@ -261,16 +261,16 @@ static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
   n = clip_to_face(&f, n, poly, &which);
   // the deepest point first, unless it is one of many (flat on flat)
   bool point = found->kind == pb_normalFace ? !p->flat[other] && over_face(p, &f, p->point[other]) : !p->flat[0] || !p->flat[1];
-  if (point) put_deepest(p, &hits[count++]);
+  if (point) put_deepest(p, &contacts[count++]);
   v3_scale(normal, f.normal, ref ? -1 : 1);
-  for (int k = 0; k < n && count < PB_MAX_HITS; k++) {
+  for (int k = 0; k < n && count < PB_MAX_CONTACT_POINTS; k++) {
     const num *q = poly[which][k];
     num pos[3];
     if (!(re(q[2]) <= p->margin)) continue;
     v3_along(pos, f.center, f.u, q[0]);
     v3_addscl(pos, f.v, q[1]);
     v3_addscl(pos, f.normal, 0.5 * q[2]);
-    if (!is_near(p, hits, count, pos, 1e-6)) put(&hits[count++], q[2], pos, normal);
+    if (!is_near(p, contacts, count, pos, 1e-6)) put(&contacts[count++], q[2], pos, normal);
   }
   return count;
 }
@@ -310,7 +310,7 @@ static bool support_line(const NUM(pbShape) *shape, const signed char sign[3], l
 }
 
 // Crossing lines: the points of both that are nearest, lines taken as infinite.
-static bool put_crossing(const convex_pair *p, const line *l1, const line *l2, NUM(pbHit) *hit) {
+static bool put_crossing(const convex_pair *p, const line *l1, const line *l2, NUM(pbContactPoint) *contact) {
   num cross[3], dif[3], pos[3];
   v3_cross(cross, l1->axis, l2->axis);
   num det = v3_dot(cross, cross);
@@ -320,12 +320,12 @@ static bool put_crossing(const convex_pair *p, const line *l1, const line *l2, N
   num s = num_div(u + b * v, det);  // s - b t = u, t - b s = v
   v3_along(pos, l1->center, l1->axis, s);
   v3_addscl(pos, p->n, l1->radius + 0.5 * p->dist);
-  put(hit, p->dist, pos, p->n);
+  put(contact, p->dist, pos, p->n);
   return true;
 }
 
 // Nearly parallel: further contacts at the ends of the overlap, as between parallel capsules.
-static int put_overlap(const convex_pair *p, const line *l1, const line *l2, NUM(pbHit) *hits, int count) {
+static int put_overlap(const convex_pair *p, const line *l1, const line *l2, NUM(pbContactPoint) *contacts, int count) {
   if (!(fabs(re(v3_dot(l1->axis, l2->axis))) > 0.995)) return count;
   for (int end = -1; end <= 1; end += 2) {
     num dif[3], p1[3], p2[3], s = end * l1->half, t;
@@ -341,40 +341,40 @@ static int put_overlap(const convex_pair *p, const line *l1, const line *l2, NUM
       v3_along(p1, l1->center, l1->axis, s);
     }
     v3_along(p2, l2->center, l2->axis, t);
-    NUM(pbHit) hit;
-    if (!ball_ball(p1, p->shape[0]->mat, l1->radius, p2, p->shape[1]->mat, l2->radius, p->margin, &hit)) continue;
-    if (re(v3_dot(hit.normal, p->n)) > 0.5 && !is_near(p, hits, count, hit.pos, 1e-3)) hits[count++] = hit;
+    NUM(pbContactPoint) contact;
+    if (!ball_ball(p1, p->shape[0]->mat, l1->radius, p2, p->shape[1]->mat, l2->radius, p->margin, &contact)) continue;
+    if (re(v3_dot(contact.normal, p->n)) > 0.5 && !is_near(p, contacts, count, contact.pos, 1e-3)) contacts[count++] = contact;
   }
   return count;
 }
 
-static int line_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(pbHit) *hits) {
+static int line_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(pbContactPoint) *contacts) {
   line l1, l2;
   int count = 0;
   if (!support_line(p->shape[0], found->sign1, &l1) || !support_line(p->shape[1], found->sign2, &l2)) return 0;
-  if (found->kind == pb_normalCross && put_crossing(p, &l1, &l2, hits)) count = 1;
-  return put_overlap(p, &l1, &l2, hits, count);
+  if (found->kind == pb_normalCross && put_crossing(p, &l1, &l2, contacts)) count = 1;
+  return put_overlap(p, &l1, &l2, contacts, count);
 }
 
 int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbConvexNormal *found,
-                           NUM(pbHit) *hits) {
+                           NUM(pbContactPoint) *contacts) {
   convex_pair p = {.shape = {shape1, shape2}, .margin = margin, .scale = found->scale};
   p.radius[0] = core_radius(shape1);
   p.radius[1] = core_radius(shape2);
   prepare(&p, found);
   if (!(re(p.dist) <= margin)) return 0;
   int count = 0;
-  if (found->kind != pb_normalFace && p.flat[0] && p.flat[1]) count = line_contacts(&p, found, hits);
-  if (!count) count = face_contacts(&p, found, hits);
-  if (!count) put_deepest(&p, &hits[count++]);
+  if (found->kind != pb_normalFace && p.flat[0] && p.flat[1]) count = line_contacts(&p, found, contacts);
+  if (!count) count = face_contacts(&p, found, contacts);
+  if (!count) put_deepest(&p, &contacts[count++]);
   return count;
 }
 
-int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbHit) *hits) {
+int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbContactPoint) *contacts) {
   pbCore core1, core2;
   pbConvexNormal found;
   to_core(shape1, &core1);
   to_core(shape2, &core2);
   if (!pbConvex_Search(&core1, &core2, margin, &found)) return 0;
-  return NUM(pbConvex_Contacts)(shape1, shape2, margin, &found, hits);
+  return NUM(pbConvex_Contacts)(shape1, shape2, margin, &found, contacts);
 }

@@ -41,7 +41,7 @@ bool pbConvex_Search(const pbCore *core1, const pbCore *core2, double margin, pb
 
 // The contacts of a normal that was found.
 int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbConvexNormal *found,
-                           NUM(pbHit) *hits);
+                           NUM(pbContactPoint) *contacts);
 
 static inline void to_core(const NUM(pbShape) *shape, pbCore *core) {
   core->type = shape->type;

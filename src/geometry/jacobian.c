@@ -42,7 +42,7 @@ static void add_rate(row r[3], const double a[3], const row d) {
 }
 
 // Plane: dist = n . point - radius, pos = point - n (dist / 2 + radius)
-static void plane_rate(const double n[3], row point[3], int radius_column, pbHitJacobian *j) {
+static void plane_rate(const double n[3], row point[3], int radius_column, pbContactJacobian *j) {
   row dist;
   dot_rate(dist, n, point);
   if (radius_column >= 0) dist[radius_column] -= 1;
@@ -55,10 +55,10 @@ static void plane_rate(const double n[3], row point[3], int radius_column, pbHit
 
 // Two balls: len = |c2 - c1|, n = (c2 - c1) / len, dist = len - r1 - r2, pos = c1 + n (r1 + dist / 2).
 // c1 NULL: it does not move. A radius column below zero: no radius.
-static void ball_rate(const NUM(pbHit) *hit, double len, double r1, row *c1, row *c2, int column1, int column2,
-                      pbHitJacobian *j) {
-  const double *n = hit->normal;
-  double reach = r1 + 0.5 * hit->dist, inv = 1 / len;
+static void ball_rate(const NUM(pbContactPoint) *contact, double len, double r1, row *c1, row *c2, int column1, int column2,
+                      pbContactJacobian *j) {
+  const double *n = contact->normal;
+  double reach = r1 + 0.5 * contact->dist, inv = 1 / len;
   row rel[3], dlen;
   for (int i = 0; i < 3; i++) {
     for (int c = 0; c < COLUMNS; c++) rel[i][c] = c1 ? c2[i][c] - c1[i][c] : c2[i][c];
@@ -79,7 +79,7 @@ static void ball_rate(const NUM(pbHit) *hit, double len, double r1, row *c1, row
 }
 
 // ---- planes -------------------------------------------------------------------------------------------------------
-static void plane_sphere(const NUM(pbShape) *plane, pbHitJacobian *j) {
+static void plane_sphere(const NUM(pbShape) *plane, pbContactJacobian *j) {
   static const double zero[3];
   double n[3];
   row point[3];
@@ -91,7 +91,8 @@ static void plane_sphere(const NUM(pbShape) *plane, pbHitJacobian *j) {
 }
 
 // point = p2 +- half axis, hint = axis
-static void plane_capsule(const NUM(pbShape) *plane, const NUM(pbShape) *capsule, double margin, int count, pbHitJacobian *j) {
+static void plane_capsule(const NUM(pbShape) *plane, const NUM(pbShape) *capsule, double margin, int count,
+                          pbContactJacobian *j) {
   double n[3], axis[3], dif[3], lever[3];
   row hint[3];
   m3_col(n, plane->mat, 2);
@@ -112,7 +113,7 @@ static void plane_capsule(const NUM(pbShape) *plane, const NUM(pbShape) *capsule
 }
 
 // point = p2 + R P, P = -S^2 m / l, m = R' n, l = |S m|
-static void plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *e, pbHitJacobian *j) {
+static void plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *e, pbContactJacobian *j) {
   double n[3], m[3], p[3], lever[3], l2 = 0;
   const double *s = e->size;
   m3_col(n, plane->mat, 2);
@@ -144,7 +145,8 @@ static void plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *e, pb
 
 // Points p2 + x down + y half axis + z side, as pbPlane_Cylinder makes them. axis points to the plane; down = radius u,
 // u = m / |m|, m = axis (n . axis) - n; side = u x axis (unit) times radius sqrt(3) / 2.
-static void plane_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, int count, pbHitJacobian *j) {
+static void plane_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, int count,
+                           pbContactJacobian *j) {
   double n[3], axis[3], u[3], m[3], side[3], dif[3], radius = cylinder->size[0], half = cylinder->size[1];
   row daxis[3], du[3], dside[3] = {0};
   m3_col(n, plane->mat, 2);
@@ -204,7 +206,7 @@ static void plane_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylind
 }
 
 // point = p2 + R (+-size)
-static void plane_box(const NUM(pbShape) *plane, const NUM(pbShape) *box, double margin, int count, pbHitJacobian *j) {
+static void plane_box(const NUM(pbShape) *plane, const NUM(pbShape) *box, double margin, int count, pbContactJacobian *j) {
   double n[3], dif[3];
   m3_col(n, plane->mat, 2);
   v3_sub(dif, box->pos, plane->pos);
@@ -225,15 +227,16 @@ static void plane_box(const NUM(pbShape) *plane, const NUM(pbShape) *box, double
 }
 
 // ---- balls and capsules -------------------------------------------------------------------------------------------
-static void sphere_sphere(const NUM(pbShape) *s1, const NUM(pbShape) *s2, const NUM(pbHit) *hit, pbHitJacobian *j) {
+static void sphere_sphere(const NUM(pbShape) *s1, const NUM(pbShape) *s2, const NUM(pbContactPoint) *contact,
+                          pbContactJacobian *j) {
   row c2[3] = {0};
   for (int i = 0; i < 3; i++) c2[i][MOVE + i] = 1;
-  ball_rate(hit, hit->dist + s1->size[0] + s2->size[0], s1->size[0], NULL, c2, SIZE1, SIZE2, j);
+  ball_rate(contact, contact->dist + s1->size[0] + s2->size[0], s1->size[0], NULL, c2, SIZE1, SIZE2, j);
 }
 
 // c2 = p2 + x a, x = a . (p1 - p2) clamped to +-half
-static void sphere_axis(const NUM(pbShape) *sphere, const NUM(pbShape) *shape, bool clamps, const NUM(pbHit) *hit,
-                        pbHitJacobian *j) {
+static void sphere_axis(const NUM(pbShape) *sphere, const NUM(pbShape) *shape, bool clamps, const NUM(pbContactPoint) *contact,
+                        pbContactJacobian *j) {
   double a[3], dif[3], lever[3], turn[3], half = shape->size[1];
   row c2[3], dx = {0};
   m3_col(a, shape->mat, 2);
@@ -252,14 +255,14 @@ static void sphere_axis(const NUM(pbShape) *sphere, const NUM(pbShape) *shape, b
   v3_scale(lever, a, x);
   rigid_rate(c2, lever);
   add_rate(c2, a, dx);
-  ball_rate(hit, hit->dist + sphere->size[0] + shape->size[0], sphere->size[0], NULL, c2, SIZE1, SIZE2, j);
+  ball_rate(contact, contact->dist + sphere->size[0] + shape->size[0], sphere->size[0], NULL, c2, SIZE1, SIZE2, j);
 }
 
 // Cap: N = +-axis, dist = N . (p1 - p2) - half - r, normal = -N, pos = p1 - N (dist / 2 + r)
-static void sphere_cap(const NUM(pbShape) *sphere, const double n[3], const double dif[3], const NUM(pbHit) *hit,
-                       pbHitJacobian *j) {
+static void sphere_cap(const NUM(pbShape) *sphere, const double n[3], const double dif[3], const NUM(pbContactPoint) *contact,
+                       pbContactJacobian *j) {
   row dn[3], dist = {0};
-  double turn[3], reach = 0.5 * hit->dist + sphere->size[0];
+  double turn[3], reach = 0.5 * contact->dist + sphere->size[0];
   turn_rate(dn, n);
   v3_cross(turn, n, dif);
   for (int k = 0; k < 3; k++) {
@@ -279,7 +282,7 @@ static void sphere_cap(const NUM(pbShape) *sphere, const double n[3], const doub
 
 // Rim: c2 = p2 + side half a + radius rho, rho = (dif - a x) / |.|, x = a . dif, dif = p1 - p2
 static void sphere_rim(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder, const double a[3], const double dif[3],
-                       const NUM(pbHit) *hit, pbHitJacobian *j) {
+                       const NUM(pbContactPoint) *contact, pbContactJacobian *j) {
   double x = v3_dot(a, dif), rho[3], lever[3], turn[3], side = x > 0 ? 1 : -1;
   row c2[3], da[3], drad[3], along, dx = {0};
   v3_along(rho, dif, a, -x);
@@ -303,10 +306,11 @@ static void sphere_rim(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder,
     c2[i][SIZE2] = rho[i];
     c2[i][SIZE2 + 1] = side * a[i];
   }
-  ball_rate(hit, hit->dist + sphere->size[0], sphere->size[0], NULL, c2, SIZE1, -1, j);
+  ball_rate(contact, contact->dist + sphere->size[0], sphere->size[0], NULL, c2, SIZE1, -1, j);
 }
 
-static void sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder, const NUM(pbHit) *hit, pbHitJacobian *j) {
+static void sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder, const NUM(pbContactPoint) *contact,
+                            pbContactJacobian *j) {
   double a[3], dif[3], radial[3];
   m3_col(a, cylinder->mat, 2);
   v3_sub(dif, sphere->pos, cylinder->pos);
@@ -314,12 +318,12 @@ static void sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cyli
   v3_along(radial, dif, a, -x);
   cylinder_zone zone = cylinder_zone_of(x, v3_dot(radial, radial), cylinder->size[0], cylinder->size[1]);
   if (zone == zone_side) {
-    sphere_axis(sphere, cylinder, false, hit, j);
+    sphere_axis(sphere, cylinder, false, contact, j);
   } else if (zone == zone_cap) {
     v3_scale(a, a, x > 0 ? 1 : -1);
-    sphere_cap(sphere, a, dif, hit, j);
+    sphere_cap(sphere, a, dif, contact, j);
   } else {
-    sphere_rim(sphere, cylinder, a, dif, hit, j);
+    sphere_rim(sphere, cylinder, a, dif, contact, j);
   }
 }
 
@@ -360,8 +364,8 @@ static void segment_rates(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
   }
 }
 
-static bool capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, int count, const NUM(pbHit) *hits,
-                            pbHitJacobian *j) {
+static bool capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, int count,
+                            const NUM(pbContactPoint) *contacts, pbContactJacobian *j) {
   double a1[3], a2[3], axis1[3], axis2[3];
   m3_col(a1, s1->mat, 2);
   m3_col(a2, s2->mat, 2);
@@ -371,11 +375,11 @@ static bool capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, doub
   int found = nearest_on_segments(s1->pos, axis1, s2->pos, axis2, near);
   for (int i = 0, k = 0; i < found && k < count; i++) {
     double p1[3], p2[3], lever[3];
-    NUM(pbHit) hit;
+    NUM(pbContactPoint) contact;
     v3_along(p1, s1->pos, axis1, near[i].x1);
     v3_along(p2, s2->pos, axis2, near[i].x2);
-    if (!ball_ball(p1, s1->mat, s1->size[0], p2, s2->mat, s2->size[0], margin, &hit)) continue;
-    double len = hits[k].dist + s1->size[0] + s2->size[0];
+    if (!ball_ball(p1, s1->mat, s1->size[0], p2, s2->mat, s2->size[0], margin, &contact)) continue;
+    double len = contacts[k].dist + s1->size[0] + s2->size[0];
     if (len < PB_TINY) return false;
     row ds1, ds2, c1[3] = {0}, c2[3];
     segment_rates(s1, s2, a1, a2, &near[i], ds1, ds2);
@@ -383,7 +387,7 @@ static bool capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, doub
     v3_scale(lever, axis2, near[i].x2);
     rigid_rate(c2, lever);
     add_rate(c2, a2, ds2);
-    ball_rate(&hits[k], len, s1->size[0], c1, c2, SIZE1, SIZE2, &j[k]);
+    ball_rate(&contacts[k], len, s1->size[0], c1, c2, SIZE1, SIZE2, &j[k]);
     k++;
   }
   return true;
@@ -391,12 +395,13 @@ static bool capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, doub
 
 // In the box's frame: c = R' (p1 - p2), nearest point of the box by clamping, t = (nearest - c) / gap,
 // pos = (nearest + c + r t) / 2; inside: t fixed, depth = size -+ c, pos = c + t (r - depth) / 2
-static void sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, const NUM(pbHit) *hit, pbHitJacobian *j) {
-  double dif[3], c[3], t[3], lever[3], gap = hit->dist + sphere->size[0], radius = sphere->size[0];
+static void sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, const NUM(pbContactPoint) *contact,
+                       pbContactJacobian *j) {
+  double dif[3], c[3], t[3], lever[3], gap = contact->dist + sphere->size[0], radius = sphere->size[0];
   row dc[3] = {0}, dgap = {0}, dt[3] = {0}, dpos[3] = {0};
   v3_sub(dif, sphere->pos, box->pos);
   m3_tmulv(c, box->mat, dif);
-  m3_tmulv(t, box->mat, hit->normal);
+  m3_tmulv(t, box->mat, contact->normal);
   for (int i = 0; i < 3; i++) {
     double axis[3], turn[3];
     m3_col(axis, box->mat, i);
@@ -431,10 +436,10 @@ static void sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, cons
   }
   memcpy(j->d[DIST], dgap, sizeof dgap);
   j->d[DIST][SIZE1] -= 1;
-  v3_sub(lever, hit->pos, box->pos);
+  v3_sub(lever, contact->pos, box->pos);
   row turn[3], move[3];
   rigid_rate(move, lever);
-  turn_rate(turn, hit->normal);
+  turn_rate(turn, contact->normal);
   for (int i = 0; i < 3; i++) {
     const double *m = &box->mat[3 * i];
     for (int k = 0; k < COLUMNS; k++) {
@@ -450,12 +455,12 @@ typedef struct pbShape_c {
   int type;
   _Complex double pos[3], mat[9], size[3];
 } pbShape_c;
-typedef struct pbHit_c {
+typedef struct pbContactPoint_c {
   _Complex double dist, pos[3], normal[3], hint[3];
-} pbHit_c;
-int pbPair_Collide_c(const pbShape_c *shape1, const pbShape_c *shape2, double margin, pbHit_c *hits);
+} pbContactPoint_c;
+int pbPair_Collide_c(const pbShape_c *shape1, const pbShape_c *shape2, double margin, pbContactPoint_c *contacts);
 int pbConvex_Contacts_c(const pbShape_c *shape1, const pbShape_c *shape2, double margin, const pbConvexNormal *found,
-                        pbHit_c *hits);
+                        pbContactPoint_c *contacts);
 
 static void lift(const NUM(pbShape) *in, pbShape_c *out) {
   out->type = in->type;
@@ -496,7 +501,8 @@ static bool is_convex(int type1, int type2) {
   return type1 == pb_geomEllipsoid || type1 == pb_geomCylinder;
 }
 
-static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count, pbHitJacobian *j) {
+static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
+                            pbContactJacobian *j) {
   int used1 = size_count(shape1->type), used2 = size_count(shape2->type);
   bool convex = is_convex(shape1->type, shape2->type);
   pbConvexNormal found;
@@ -510,26 +516,26 @@ static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
     if (column >= SIZE1 + used1 && column < SIZE2) continue;
     if (column >= SIZE2 + used2) continue;
     pbShape_c c1, c2;
-    pbHit_c hits[PB_MAX_HITS];
+    pbContactPoint_c contacts[PB_MAX_CONTACT_POINTS];
     lift(shape1, &c1);
     lift(shape2, &c2);
     seed(shape2, column, &c1, &c2);
-    int made = convex ? pbConvex_Contacts_c(&c1, &c2, margin, &found, hits) : pbPair_Collide_c(&c1, &c2, margin, hits);
+    int made = convex ? pbConvex_Contacts_c(&c1, &c2, margin, &found, contacts) : pbPair_Collide_c(&c1, &c2, margin, contacts);
     for (int k = 0; k < count && k < made; k++) {
-      const double *value = (const double *)&hits[k];  // real and imaginary parts of the ten rows
+      const double *value = (const double *)&contacts[k];  // real and imaginary parts of the ten rows
       for (int r = 0; r < 10; r++) j[k].d[r][column] = value[2 * r + 1] / PB_IMAG_STEP;
     }
   }
 }
 
 // Whether the closed form divides by a distance of centres that is zero; the complex step has the finite value then.
-static bool singular(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, const NUM(pbHit) *hit) {
-  double len = hit->dist + shape1->size[0] + shape2->size[0];
+static bool singular(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, const NUM(pbContactPoint) *contact) {
+  double len = contact->dist + shape1->size[0] + shape2->size[0];
   return len < PB_TINY;
 }
 
 void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
-                          const NUM(pbHit) *hits, pbHitJacobian *jacobians) {
+                          const NUM(pbContactPoint) *contacts, pbContactJacobian *jacobians) {
   if (count <= 0) return;
   memset(jacobians, 0, (size_t)count * sizeof *jacobians);
 #define PAIR(a, b) ((a)*8 + (b))
@@ -540,20 +546,20 @@ void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
     case PAIR(pb_geomPlane, pb_geomCylinder): plane_cylinder(shape1, shape2, margin, count, jacobians); return;
     case PAIR(pb_geomPlane, pb_geomBox): plane_box(shape1, shape2, margin, count, jacobians); return;
     case PAIR(pb_geomSphere, pb_geomSphere):
-      if (singular(shape1, shape2, hits)) break;
-      sphere_sphere(shape1, shape2, hits, jacobians);
+      if (singular(shape1, shape2, contacts)) break;
+      sphere_sphere(shape1, shape2, contacts, jacobians);
       return;
     case PAIR(pb_geomSphere, pb_geomCapsule):
-      if (singular(shape1, shape2, hits)) break;
-      sphere_axis(shape1, shape2, true, hits, jacobians);
+      if (singular(shape1, shape2, contacts)) break;
+      sphere_axis(shape1, shape2, true, contacts, jacobians);
       return;
     case PAIR(pb_geomSphere, pb_geomCylinder):
-      if (fabs(hits->dist + shape1->size[0]) < PB_TINY || singular(shape1, shape2, hits)) break;
-      sphere_cylinder(shape1, shape2, hits, jacobians);
+      if (fabs(contacts->dist + shape1->size[0]) < PB_TINY || singular(shape1, shape2, contacts)) break;
+      sphere_cylinder(shape1, shape2, contacts, jacobians);
       return;
-    case PAIR(pb_geomSphere, pb_geomBox): sphere_box(shape1, shape2, hits, jacobians); return;
+    case PAIR(pb_geomSphere, pb_geomBox): sphere_box(shape1, shape2, contacts, jacobians); return;
     case PAIR(pb_geomCapsule, pb_geomCapsule):
-      if (capsule_capsule(shape1, shape2, margin, count, hits, jacobians)) return;
+      if (capsule_capsule(shape1, shape2, margin, count, contacts, jacobians)) return;
       memset(jacobians, 0, (size_t)count * sizeof *jacobians);
       break;
     default: break;

@@ -5,27 +5,28 @@
 #include "geometry/primitive.h"
 #include "model/model.h"
 
-static int plane_sphere(const NUM(pbShape) *plane, const NUM(pbShape) *sphere, double margin, NUM(pbHit) *hits) {
+static int plane_sphere(const NUM(pbShape) *plane, const NUM(pbShape) *sphere, double margin, NUM(pbContactPoint) *contacts) {
   num normal[3];
   m3_col(normal, plane->mat, 2);
-  return plane_ball(plane->pos, normal, sphere->pos, sphere->size[0], margin, hits);
+  return plane_ball(plane->pos, normal, sphere->pos, sphere->size[0], margin, contacts);
 }
 
 // The two ends as balls; the first tangent is wished along the axis.
-static int plane_capsule(const NUM(pbShape) *plane, const NUM(pbShape) *capsule, double margin, NUM(pbHit) *hits) {
+static int plane_capsule(const NUM(pbShape) *plane, const NUM(pbShape) *capsule, double margin, NUM(pbContactPoint) *contacts) {
   num normal[3], axis[3], end[3];
   int count = 0;
   m3_col(normal, plane->mat, 2);
   m3_col(axis, capsule->mat, 2);
   for (int side = 1; side >= -1; side -= 2) {
     v3_along(end, capsule->pos, axis, side * capsule->size[1]);
-    if (plane_ball(plane->pos, normal, end, capsule->size[0], margin, &hits[count])) v3_copy(hits[count++].hint, axis);
+    if (plane_ball(plane->pos, normal, end, capsule->size[0], margin, &contacts[count])) v3_copy(contacts[count++].hint, axis);
   }
   return count;
 }
 
 // Deepest point of the surface: centre - S^2 n / |S n| in the ellipsoid's frame.
-static int plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *ellipsoid, double margin, NUM(pbHit) *hits) {
+static int plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *ellipsoid, double margin,
+                           NUM(pbContactPoint) *contacts) {
   num normal[3], local[3], point[3], world[3], dif[3];
   const num *size = ellipsoid->size;
   m3_col(normal, plane->mat, 2);
@@ -38,18 +39,18 @@ static int plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *ellips
   v3_sub(dif, world, plane->pos);
   num dist = v3_dot(dif, normal);
   if (!(re(dist) <= margin)) return 0;
-  hits->dist = dist;
-  v3_copy(hits->normal, normal);
-  v3_along(hits->pos, world, normal, -0.5 * dist);
-  v3_zero(hits->hint);
+  contacts->dist = dist;
+  v3_copy(contacts->normal, normal);
+  v3_along(contacts->pos, world, normal, -0.5 * dist);
+  v3_zero(contacts->hint);
   return 1;
 }
 
-static void plane_point(const num point[3], const num normal[3], num dist, NUM(pbHit) *hit) {
-  hit->dist = dist;
-  v3_copy(hit->normal, normal);
-  v3_along(hit->pos, point, normal, -0.5 * dist);
-  v3_zero(hit->hint);
+static void plane_point(const num point[3], const num normal[3], num dist, NUM(pbContactPoint) *contact) {
+  contact->dist = dist;
+  v3_copy(contact->normal, normal);
+  v3_along(contact->pos, point, normal, -0.5 * dist);
+  v3_zero(contact->hint);
 }
 
 // v keeps its value and turns with a shape; its length follows that of `size`, where it is not zero.
@@ -66,7 +67,7 @@ static void turn_with(const num mat[9], num size, num v[3]) {
 }
 
 // Up to four points: the lowest of the rim, the same on the other rim (lying), two more of the lower rim (standing).
-int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, NUM(pbHit) *hits) {
+int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, NUM(pbContactPoint) *contacts) {
   num normal[3], axis[3], down[3], dif[3], point[3];
   num radius = cylinder->size[0];
   m3_col(normal, plane->mat, 2);
@@ -99,11 +100,11 @@ int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinde
   if (!(re(low) <= margin)) return 0;
   v3_add(point, cylinder->pos, down);
   v3_addto(point, axis);
-  plane_point(point, normal, low, &hits[count++]);
+  plane_point(point, normal, low, &contacts[count++]);
   if (re(other) <= margin) {
     v3_add(point, cylinder->pos, down);
     v3_subfrom(point, axis);
-    plane_point(point, normal, other, &hits[count++]);
+    plane_point(point, normal, other, &contacts[count++]);
   }
   if (re(third) <= margin) {  // the lower rim's two points at +-120 degrees from the lowest
     num side[3], base[3];
@@ -114,15 +115,15 @@ int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinde
     v3_addto(base, axis);
     num lift = num_make(0, upright ? im(v3_dot(side, normal)) : 0);  // else the side is level
     v3_add(point, base, side);
-    plane_point(point, normal, PB_IS_COMPLEX ? third + lift : third, &hits[count++]);
+    plane_point(point, normal, PB_IS_COMPLEX ? third + lift : third, &contacts[count++]);
     v3_sub(point, base, side);
-    plane_point(point, normal, PB_IS_COMPLEX ? third - lift : third, &hits[count++]);
+    plane_point(point, normal, PB_IS_COMPLEX ? third - lift : third, &contacts[count++]);
   }
   return count;
 }
 
 // Corners below the centre, in binary order, four at most.
-static int plane_box(const NUM(pbShape) *plane, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
+static int plane_box(const NUM(pbShape) *plane, const NUM(pbShape) *box, double margin, NUM(pbContactPoint) *contacts) {
   num normal[3], dif[3], local[3];
   m3_col(normal, plane->mat, 2);
   v3_sub(dif, box->pos, plane->pos);
@@ -140,25 +141,26 @@ static int plane_box(const NUM(pbShape) *plane, const NUM(pbShape) *box, double 
     num drop = v3_dot(normal, corner);
     if (!(re(height) + re(drop) <= margin) || re(drop) > 0) continue;
     v3_addto(corner, box->pos);
-    plane_point(corner, normal, height + drop, &hits[count++]);
+    plane_point(corner, normal, height + drop, &contacts[count++]);
   }
   return count;
 }
 
-static int sphere_sphere(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, NUM(pbHit) *hits) {
-  return ball_ball(s1->pos, s1->mat, s1->size[0], s2->pos, s2->mat, s2->size[0], margin, hits);
+static int sphere_sphere(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, NUM(pbContactPoint) *contacts) {
+  return ball_ball(s1->pos, s1->mat, s1->size[0], s2->pos, s2->mat, s2->size[0], margin, contacts);
 }
 
-static int sphere_capsule(const NUM(pbShape) *sphere, const NUM(pbShape) *capsule, double margin, NUM(pbHit) *hits) {
+static int sphere_capsule(const NUM(pbShape) *sphere, const NUM(pbShape) *capsule, double margin, NUM(pbContactPoint) *contacts) {
   num axis[3], dif[3], center[3], half = capsule->size[1];
   m3_col(axis, capsule->mat, 2);
   v3_sub(dif, sphere->pos, capsule->pos);
   num x = num_clip(v3_dot(axis, dif), -half, half);
   v3_along(center, capsule->pos, axis, x);
-  return ball_ball(sphere->pos, sphere->mat, sphere->size[0], center, capsule->mat, capsule->size[0], margin, hits);
+  return ball_ball(sphere->pos, sphere->mat, sphere->size[0], center, capsule->mat, capsule->size[0], margin, contacts);
 }
 
-static int sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder, double margin, NUM(pbHit) *hits) {
+static int sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder, double margin,
+                           NUM(pbContactPoint) *contacts) {
   num axis[3], dif[3], center[3], radial[3], radius = cylinder->size[0], half = cylinder->size[1];
   m3_col(axis, cylinder->mat, 2);
   v3_sub(dif, sphere->pos, cylinder->pos);
@@ -170,25 +172,25 @@ static int sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cylin
   cylinder_zone zone = cylinder_zone_of(re(x), re(radial2), re(radius), re(half));
   if (zone == zone_side) {  // as a ball on the axis
     v3_along(center, cylinder->pos, axis, x);
-    return ball_ball(sphere->pos, sphere->mat, sphere->size[0], center, cylinder->mat, radius, margin, hits);
+    return ball_ball(sphere->pos, sphere->mat, sphere->size[0], center, cylinder->mat, radius, margin, contacts);
   }
   num side = re(x) > 0 ? 1 : -1;
   if (zone == zone_cap) {
     num origin[3], normal[3];
     v3_scale(normal, axis, side);
     v3_along(origin, cylinder->pos, normal, half);
-    int count = plane_ball(origin, normal, sphere->pos, sphere->size[0], margin, hits);
-    if (count) v3_neg(hits->normal, hits->normal);
+    int count = plane_ball(origin, normal, sphere->pos, sphere->size[0], margin, contacts);
+    if (count) v3_neg(contacts->normal, contacts->normal);
     return count;
   }
   num length = re(radial2) > 0 ? num_sqrt(radial2) : 1;
   v3_along(center, cylinder->pos, axis, side * half);
   v3_addscl(center, radial, num_div(radius, length));
-  return ball_ball(sphere->pos, sphere->mat, sphere->size[0], center, cylinder->mat, 0, margin, hits);
+  return ball_ball(sphere->pos, sphere->mat, sphere->size[0], center, cylinder->mat, 0, margin, contacts);
 }
 
-static int sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits) {
-  return NUM(pbSphere_Box)(sphere->pos, sphere->size[0], box, margin, hits);
+static int sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, double margin, NUM(pbContactPoint) *contacts) {
+  return NUM(pbSphere_Box)(sphere->pos, sphere->size[0], box, margin, contacts);
 }
 
 static void half_axis(const NUM(pbShape) *capsule, num axis[3]) {
@@ -196,7 +198,7 @@ static void half_axis(const NUM(pbShape) *capsule, num axis[3]) {
   v3_scale(axis, axis, capsule->size[1]);
 }
 
-static int capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, NUM(pbHit) *hits) {
+static int capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, NUM(pbContactPoint) *contacts) {
   num axis1[3], axis2[3], dif[3];
   v3_sub(dif, s2->pos, s1->pos);
   double reach = margin + re(s1->size[0]) + re(s2->size[0]) + re(s1->size[1]) + re(s2->size[1]);
@@ -209,26 +211,26 @@ static int capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, doubl
     num c1[3], c2[3];
     v3_along(c1, s1->pos, axis1, nearest[k].x1);
     v3_along(c2, s2->pos, axis2, nearest[k].x2);
-    count += ball_ball(c1, s1->mat, s1->size[0], c2, s2->mat, s2->size[0], margin, &hits[count]);
+    count += ball_ball(c1, s1->mat, s1->size[0], c2, s2->mat, s2->size[0], margin, &contacts[count]);
   }
   return count;
 }
 
-int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbHit) *hits) {
+int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbContactPoint) *contacts) {
 #define PAIR(a, b) ((a)*8 + (b))
   switch (PAIR(shape1->type, shape2->type)) {
-    case PAIR(pb_geomPlane, pb_geomSphere): return plane_sphere(shape1, shape2, margin, hits);
-    case PAIR(pb_geomPlane, pb_geomCapsule): return plane_capsule(shape1, shape2, margin, hits);
-    case PAIR(pb_geomPlane, pb_geomEllipsoid): return plane_ellipsoid(shape1, shape2, margin, hits);
-    case PAIR(pb_geomPlane, pb_geomCylinder): return NUM(pbPlane_Cylinder)(shape1, shape2, margin, hits);
-    case PAIR(pb_geomPlane, pb_geomBox): return plane_box(shape1, shape2, margin, hits);
-    case PAIR(pb_geomSphere, pb_geomSphere): return sphere_sphere(shape1, shape2, margin, hits);
-    case PAIR(pb_geomSphere, pb_geomCapsule): return sphere_capsule(shape1, shape2, margin, hits);
-    case PAIR(pb_geomSphere, pb_geomCylinder): return sphere_cylinder(shape1, shape2, margin, hits);
-    case PAIR(pb_geomSphere, pb_geomBox): return sphere_box(shape1, shape2, margin, hits);
-    case PAIR(pb_geomCapsule, pb_geomCapsule): return capsule_capsule(shape1, shape2, margin, hits);
-    case PAIR(pb_geomCapsule, pb_geomBox): return NUM(pbCapsule_Box)(shape1, shape2, margin, hits);
-    case PAIR(pb_geomBox, pb_geomBox): return NUM(pbBox_Box)(shape1, shape2, margin, hits);
+    case PAIR(pb_geomPlane, pb_geomSphere): return plane_sphere(shape1, shape2, margin, contacts);
+    case PAIR(pb_geomPlane, pb_geomCapsule): return plane_capsule(shape1, shape2, margin, contacts);
+    case PAIR(pb_geomPlane, pb_geomEllipsoid): return plane_ellipsoid(shape1, shape2, margin, contacts);
+    case PAIR(pb_geomPlane, pb_geomCylinder): return NUM(pbPlane_Cylinder)(shape1, shape2, margin, contacts);
+    case PAIR(pb_geomPlane, pb_geomBox): return plane_box(shape1, shape2, margin, contacts);
+    case PAIR(pb_geomSphere, pb_geomSphere): return sphere_sphere(shape1, shape2, margin, contacts);
+    case PAIR(pb_geomSphere, pb_geomCapsule): return sphere_capsule(shape1, shape2, margin, contacts);
+    case PAIR(pb_geomSphere, pb_geomCylinder): return sphere_cylinder(shape1, shape2, margin, contacts);
+    case PAIR(pb_geomSphere, pb_geomBox): return sphere_box(shape1, shape2, margin, contacts);
+    case PAIR(pb_geomCapsule, pb_geomCapsule): return capsule_capsule(shape1, shape2, margin, contacts);
+    case PAIR(pb_geomCapsule, pb_geomBox): return NUM(pbCapsule_Box)(shape1, shape2, margin, contacts);
+    case PAIR(pb_geomBox, pb_geomBox): return NUM(pbBox_Box)(shape1, shape2, margin, contacts);
     case PAIR(pb_geomSphere, pb_geomEllipsoid):
     case PAIR(pb_geomCapsule, pb_geomEllipsoid):
     case PAIR(pb_geomCapsule, pb_geomCylinder):
@@ -236,7 +238,7 @@ int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, 
     case PAIR(pb_geomEllipsoid, pb_geomCylinder):
     case PAIR(pb_geomEllipsoid, pb_geomBox):
     case PAIR(pb_geomCylinder, pb_geomCylinder):
-    case PAIR(pb_geomCylinder, pb_geomBox): return NUM(pbConvex_Collide)(shape1, shape2, margin, hits);
+    case PAIR(pb_geomCylinder, pb_geomBox): return NUM(pbConvex_Collide)(shape1, shape2, margin, contacts);
     default: return 0;
   }
 #undef PAIR

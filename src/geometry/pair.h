@@ -4,7 +4,7 @@
 
 #include "number/number.h"
 
-enum { PB_MAX_HITS = 16 };  // most contacts a pair can make
+enum { PB_MAX_CONTACT_POINTS = 16 };  // most contacts a pair can make
 
 // A convex shape in the world. Sizes as in MuJoCo (plane: unused for contact; sphere: radius; capsule, cylinder: radius,
 // half length along z; ellipsoid: radii; box: half sizes). Types are those of model.h (pb_geom*).
@@ -17,13 +17,13 @@ typedef struct NUM(pbShape) {
 
 // One contact: as MuJoCo's mjContact. normal points from shape 1 to shape 2; pos is midway between the two surfaces;
 // dist < 0 is penetration; hint is a wished first tangent (capsule axis on a plane), zero where there is none.
-typedef struct NUM(pbHit) {
+typedef struct NUM(pbContactPoint) {
   num dist, pos[3], normal[3], hint[3];
-} NUM(pbHit);
+} NUM(pbContactPoint);
 
-// Contacts with dist < margin; type of shape 1 <= type of shape 2. Returns their number (at most PB_MAX_HITS).
+// Contacts with dist < margin; type of shape 1 <= type of shape 2. Returns their number (at most PB_MAX_CONTACT_POINTS).
 // All decisions (features, counts, order) look at real parts only, so the complex and the double program agree.
-int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbHit) *hits);
+int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbContactPoint) *contacts);
 
 #if !PB_IS_COMPLEX
 // Of touching shapes, which features meet where a small motion can exchange them: a number that is the same on both sides of
@@ -35,12 +35,12 @@ int NUM(pbPair_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2);
 // and translation (3, world axes) of shape 2 with shape 1 held still, size of shape 1 (3), size of shape 2 (3).
 // Decisions (features, clipping sequence, axis) are frozen. The derivative by the pose of shape 1 follows by rigid motion of
 // both.
-typedef struct pbHitJacobian {
+typedef struct pbContactJacobian {
   double d[10][12];
-} pbHitJacobian;
-// hits, count: what pbPair_Collide returned for the same arguments.
+} pbContactJacobian;
+// contacts, count: what pbPair_Collide returned for the same arguments.
 void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
-                          const NUM(pbHit) *hits, pbHitJacobian *jacobians);
+                          const NUM(pbContactPoint) *contacts, pbContactJacobian *jacobians);
 #endif
 
 #endif

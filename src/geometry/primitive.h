@@ -1,5 +1,5 @@
 // Kernels shared by the files of geometry/: which features of two shapes meet, and contacts of points with radii.
-// Conventions of all kernels: write hits from the first on, return their number. Comparisons are written so that a NaN
+// Conventions of all kernels: write contacts from the first on, return their number. Comparisons are written so that a NaN
 // means "no contact".
 #ifndef PB_PRIMITIVE_H
 #define PB_PRIMITIVE_H
@@ -9,11 +9,11 @@
 
 #define PB_TINY 1e-15  // MuJoCo's mjMINVAL: lengths below it have no direction
 
-int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, NUM(pbHit) *hits);
-int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits);
-int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, double margin, NUM(pbHit) *hits);
-int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, NUM(pbHit) *hits);
-int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbHit) *hits);
+int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, NUM(pbContactPoint) *contacts);
+int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, double margin, NUM(pbContactPoint) *contacts);
+int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, double margin, NUM(pbContactPoint) *contacts);
+int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, NUM(pbContactPoint) *contacts);
+int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbContactPoint) *contacts);
 
 // Normal of balls about the same point: the cross product of two axes; if they are parallel, x of the world, which then turns
 // with the frame mat1, as derivatives by relative motion have it.
@@ -39,35 +39,35 @@ static inline void coincident_normal(const num mat1[9], const num mat2[9], num n
 // Ball of radius r1 about c1 against ball of radius r2 about c2. mat1, mat2: frames that give the normal where the centres
 // coincide.
 static inline int ball_ball(const num c1[3], const num mat1[9], num r1, const num c2[3], const num mat2[9], num r2, double margin,
-                            NUM(pbHit) *hit) {
+                            NUM(pbContactPoint) *contact) {
   num dif[3];
   v3_sub(dif, c2, c1);
   num d2 = v3_dot(dif, dif);
   double reach = margin + re(r1) + re(r2);
   if (!(re(d2) <= reach * reach)) return 0;
   num len = re(d2) > 0 ? num_sqrt(d2) : 0;
-  hit->dist = len - r1 - r2;
+  contact->dist = len - r1 - r2;
   if (re(len) < PB_TINY) {
-    coincident_normal(mat1, mat2, hit->normal);
+    coincident_normal(mat1, mat2, contact->normal);
   } else {
-    v3_scale(hit->normal, dif, num_div(1, len));
+    v3_scale(contact->normal, dif, num_div(1, len));
   }
-  v3_along(hit->pos, c1, hit->normal, r1 + 0.5 * hit->dist);
-  v3_zero(hit->hint);
+  v3_along(contact->pos, c1, contact->normal, r1 + 0.5 * contact->dist);
+  v3_zero(contact->hint);
   return 1;
 }
 
-// Half-space below the plane through origin with a unit normal against a ball; the hit's normal is the plane's.
+// Half-space below the plane through origin with a unit normal against a ball; the contact's normal is the plane's.
 static inline int plane_ball(const num origin[3], const num normal[3], const num center[3], num radius, double margin,
-                             NUM(pbHit) *hit) {
+                             NUM(pbContactPoint) *contact) {
   num dif[3];
   v3_sub(dif, center, origin);
   num height = v3_dot(dif, normal);
   if (!(re(height) <= margin + re(radius))) return 0;
-  hit->dist = height - radius;
-  v3_copy(hit->normal, normal);
-  v3_along(hit->pos, center, normal, -(0.5 * hit->dist + radius));
-  v3_zero(hit->hint);
+  contact->dist = height - radius;
+  v3_copy(contact->normal, normal);
+  v3_along(contact->pos, center, normal, -(0.5 * contact->dist + radius));
+  v3_zero(contact->hint);
   return 1;
 }
 

@@ -136,7 +136,7 @@ static pbStatus put_in(jumps *j, int first, int end, bool back, double share) {
 }
 
 // A soft row takes the time 1/b or 1/sqrt(k) to change a speed. What speeds up by more than its rate in that time, or its row changes
-// the rate much faster, is pressed together or slides past, not hit: bodies that come to rest do so many times, each for a
+// the rate much faster, is pressed together or slides past, not struck: bodies that come to rest do so many times, each for a
 // moment, and 1 / rate says nothing of it.
 static bool grazes(const NUM(pbWork) *w, const NUM(pbRow) *r, double rate, const double *without, const double *with) {
   static const double much = 4;

@@ -13,10 +13,10 @@
 enum { MOST = 128 };            // impacts in a step
 static const double reach = 1;  // m: gaps are looked at up to here
 
-// From `start` for a time to `flown`; there, but for the last of a step, contact `hit` of a candidate strikes.
+// From `start` for a time to `flown`; there, but for the last of a step, contact `point` of a candidate strikes.
 typedef struct flight {
   double time;
-  int candidate, hit;
+  int candidate, point;
   bool timed;  // the moment of the strike moves with the gap; false: the geoms were deep in each other, and strike at once
   double *start, *flown, *stages;
 } flight;
@@ -227,7 +227,7 @@ static pbStatus first_touch(pbScratch *s, flight *f, const pbInput *input, int *
 
 // Impact of a contact in a list of those that touch.
 static void set_strike(pbImpacts *p, flight *f, const pbTouch *list, int count, int index) {
-  f->candidate = list[index].candidate, f->hit = list[index].hit;
+  f->candidate = list[index].candidate, f->point = list[index].point;
   p->approach = fmin(p->approach, -list[index].rate);
   for (int i = 0; i < count; i++) {
     if (i == index || !(list[i].rate < -PB_REST)) continue;
@@ -240,16 +240,16 @@ static void set_strike(pbImpacts *p, flight *f, const pbTouch *list, int count, 
 // Flight i up to its strike, or to the end of the step. False in *strikes: the latter.
 static pbStatus next_touch(pbScratch *s, flight *f, const pbInput *input, double left, bool sense, bool *strikes) {
   pbImpacts *p = s->impacts;
-  int hit, candidate = -1;
+  int point, candidate = -1;
   PB_TRY(fly(s, f, input, left, sense));
   memcpy(f->stages, s->stages, (size_t)(pb_stages(s->model) * s->model->nv) * sizeof(double));
   PB_TRY(look(s, f->start, input, p->now, &p->now_count));
-  hit = fastest(p->now, p->now_count, -1);
+  point = fastest(p->now, p->now_count, -1);
   *strikes = true;
   f->timed = true;
-  if (hit >= 0) {  // at once
-    set_strike(p, f, p->now, p->now_count, hit);
-    f->time = 0, f->timed = p->now[hit].gap >= -PB_TOUCH;
+  if (point >= 0) {  // at once
+    set_strike(p, f, p->now, p->now_count, point);
+    f->time = 0, f->timed = p->now[point].gap >= -PB_TOUCH;
     memcpy(f->flown, f->start, (size_t)pbModel_StateSize(s->model) * sizeof(double));
     return pb_ok;
   }
@@ -259,11 +259,11 @@ static pbStatus next_touch(pbScratch *s, flight *f, const pbInput *input, double
     return pb_ok;
   }
   PB_TRY(first_touch(s, f, input, &candidate));
-  hit = fastest(p->then, p->then_count, candidate);
-  if (hit < 0)
+  point = fastest(p->then, p->then_count, candidate);
+  if (point < 0)
     return resting(s, f->flown, candidate,
                    "touch without approaching (they graze, rest, or bounce within one step of an integrator other than RK4)");
-  set_strike(p, f, p->then, p->then_count, hit);
+  set_strike(p, f, p->then, p->then_count, point);
   return pb_ok;
 }
 
@@ -288,7 +288,7 @@ static pbStatus strike(pbScratch *s, const flight *f, const pbInput *input, doub
   const pbModel *m = s->model;
   set_time(s, 0);
   pbScratch_Load(s, s->impacts->theta, f->flown, input);
-  pbStatus status = s->variant->strike(&s->w, f->candidate, f->hit);
+  pbStatus status = s->variant->strike(&s->w, f->candidate, f->point);
   if (status == pb_singular) return pbScratch_Explain(s, status);
   if (status != pb_ok) return resting(s, f->flown, f->candidate, "strike without a solution of Coulomb's law");
   note_energy(s, f, f->flown + state_layout(m).qvel);
@@ -400,10 +400,10 @@ static pbStatus pull_strike(pbScratch *s, const flight *f, const pbInput *input,
   pbPullback b = {.v_next = p->v_bar, .q = q, .v = v, .theta = theta_bar};
   set_time(s, 0);
   pbScratch_Load(s, p->theta, f->flown, input);
-  PB_TRY(named(s, s->variant->vjp_strike(s->adjoint_one, &s->w, f->candidate, f->hit, &b, p->slope), "pullback"));
+  PB_TRY(named(s, s->variant->vjp_strike(s->adjoint_one, &s->w, f->candidate, f->point, &b, p->slope), "pullback"));
   if (!f->timed) return pb_ok;
   double time_bar = dot(p->x_bar, p->by_time, pbModel_TangentSize(m)) - rest_bar;
-  s->variant->vjp_gap(s->adjoint_one, &s->w, f->hit, -time_bar / dot(p->slope, p->by_time, nv), &b);
+  s->variant->vjp_gap(s->adjoint_one, &s->w, f->point, -time_bar / dot(p->slope, p->by_time, nv), &b);
   return pb_ok;
 }
 
@@ -480,10 +480,11 @@ static pbStatus push_strike(pbScratch *s, const flight *f, const pbInput *input,
     PB_TRY(motion_by_time(s, f, input));
     set_time(s, 0);
     const pbDirection way = {.x = p->by_time};
-    PB_TRY(named(s, pbJvp_Strike(s->complex_work, p->theta, f->flown, &way, f->candidate, f->hit, &closing, p->v_bar), forward));
+    PB_TRY(
+        named(s, pbJvp_Strike(s->complex_work, p->theta, f->flown, &way, f->candidate, f->point, &closing, p->v_bar), forward));
   }
   PB_TRY(pbJvp_Strike(s->complex_work, p->theta, f->flown, &(pbDirection){.x = p->tangent, .theta = d->theta}, f->candidate,
-                      f->hit, &gap, p->moved));
+                      f->point, &gap, p->moved));
   memcpy(p->tangent + nv, p->moved, (size_t)nv * sizeof(double));
   if (!f->timed) return pb_ok;
   later = -gap / closing;

@@ -101,7 +101,7 @@ static void impact_law(const NUM(pbWork) *w, const NUM(pbStrike) *s, const doubl
 static void impact_contact(LANE(pbAdjoint) *a, const NUM(pbStrike) *s, int index, const pbImpactBar *b) {
   const NUM(pbWork) *w = a->w;
   const pbStruck *t = s->contact + index;
-  const NUM(pbContact) *c = w->contact + t->hit;
+  const NUM(pbContact) *c = w->contact + t->point;
   double p[3] = {0}, change[3] = {0}, start[3] = {0}, place[3] = {0}, axes[3][3] = {{0}}, friction[2] = {0};
   for (int k = 0; k < t->n; k++) {
     int row = t->first + k;
@@ -112,7 +112,7 @@ static void impact_contact(LANE(pbAdjoint) *a, const NUM(pbStrike) *s, int index
   functional(w, c, p, a->Vm, a->FM, place, axes, friction);
   functional(w, c, change, a->Vw, a->FW, place, axes, friction);
   functional(w, c, start, w->V, a->FV, place, axes, friction);
-  LANE(pbRows_Touch)(a, t->hit, PB_TOUCH, 0, place, axes, friction, index == 0 ? b->restitution : 0);
+  LANE(pbRows_Touch)(a, t->point, PB_TOUCH, 0, place, axes, friction, index == 0 ? b->restitution : 0);
 }
 
 // ---- entry points -----------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ static void end_impact(block *k, const pbPullback *p) {
   LANE(pbVjp_AddOut)(p->q, k->a.q, k->a.w->m->nv), LANE(pbVjp_AddOut)(p->v, k->a.v, k->a.w->m->nv);
 }
 
-pbStatus LANE(pbVjp_Strike)(void *memory, void *work, int candidate, int hit, const pbPullback *p, double *gap_slope) {
+pbStatus LANE(pbVjp_Strike)(void *memory, void *work, int candidate, int point, const pbPullback *p, double *gap_slope) {
   block *k = LANE(pbVjp_Block)(memory);
   LANE(pbAdjoint) *a = &k->a;
   NUM(pbWork) *w = work;
@@ -146,7 +146,7 @@ pbStatus LANE(pbVjp_Strike)(void *memory, void *work, int candidate, int hit, co
   int nv = w->m->nv;
   w->nrow = 0;
   memcpy(w->v0, w->qvel, (size_t)nv * sizeof(double));
-  PB_TRY(NUM(pbImpact_Strike)(w, candidate, hit, &s));
+  PB_TRY(NUM(pbImpact_Strike)(w, candidate, point, &s));
   for (int i = 0; i < nv; i++) w->qacc[i] = w->qvel[i] - w->v0[i], w->qacc_integrated[i] = 0;
   memcpy(w->qvel, w->v0, (size_t)nv * sizeof(double));
   memcpy(gap_slope, s.J, (size_t)nv * sizeof(double));
@@ -171,11 +171,11 @@ pbStatus LANE(pbVjp_Strike)(void *memory, void *work, int candidate, int hit, co
   return pb_ok;
 }
 
-void LANE(pbVjp_Gap)(void *memory, void *work, int hit, double bar, const pbPullback *p) {
+void LANE(pbVjp_Gap)(void *memory, void *work, int point, double bar, const pbPullback *p) {
   block *k = LANE(pbVjp_Block)(memory);
   double place[3] = {0}, axes[3][3] = {{0}}, friction[2] = {0};
   begin_impact(k, work, p);
-  LANE(pbRows_Touch)(&k->a, hit, PB_TOUCH, bar, place, axes, friction, 0);
+  LANE(pbRows_Touch)(&k->a, point, PB_TOUCH, bar, place, axes, friction, 0);
   end_impact(k, p);
 }
 #endif

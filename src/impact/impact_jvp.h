@@ -4,8 +4,8 @@
 
 #include <pullback/world.h>
 
-// Contact `hit` of a candidate strikes in state x: the slope of its gap, and of the velocity after (nv), along a direction.
-pbStatus pbJvp_Strike(void *block, const double *theta, const double *x, const pbDirection *direction, int candidate, int hit,
+// Contact `point` of a candidate strikes in state x: the slope of its gap, and of the velocity after (nv), along a direction.
+pbStatus pbJvp_Strike(void *block, const double *theta, const double *x, const pbDirection *direction, int candidate, int point,
                       double *gap, double *velocity);
 
 #endif

@@ -107,12 +107,12 @@ static void principal_tangents(const NUM(pbWork) *w, const NUM(pbContact) *c, pb
 }
 
 // Add the rows of a contact.
-static void add_contact(NUM(pbWork) *w, NUM(pbStrike) *s, int hit) {
+static void add_contact(NUM(pbWork) *w, NUM(pbStrike) *s, int point) {
   int nv = w->m->nv;
-  const NUM(pbContact) *c = w->contact + hit;
+  const NUM(pbContact) *c = w->contact + point;
   pbStruck *t = s->contact + s->count++;
   num *J = s->J + s->n * nv, *X = s->X + s->n * nv;
-  *t = (pbStruck){.hit = hit, .first = s->n};
+  *t = (pbStruck){.point = point, .first = s->n};
   contact_rows(w, c, J);
   memcpy(X, J, 3 * (size_t)nv * sizeof(num));
   for (int k = 0; k < 3; k++) NUM(pbTree_Solve)(&w->t->M, w->LD, w->Dinv, X + k * nv);
@@ -425,16 +425,16 @@ static bool cap(NUM(pbStrike) *s) {
   return true;
 }
 
-// Contact `hit` and, if asked, all others of the pair that approach.
-static bool strike_together(NUM(pbWork) *w, int hit, bool together, NUM(pbStrike) *s) {
+// Contact `point` and, if asked, all others of the pair that approach.
+static bool strike_together(NUM(pbWork) *w, int point, bool together, NUM(pbStrike) *s) {
   int nv = w->m->nv;
   s->count = s->n = 0, s->capped = false, s->used = s->restitution;
   s->J = w->strike_J, s->X = w->strike_J + pb_strikeRows * nv;
-  add_contact(w, s, hit);
+  add_contact(w, s, point);
   for (int i = 0; together && i < w->ncon && s->count < pb_strikeMost; i++) {
     num u[3];
     slip(w, w->contact + i, u);
-    if (i != hit && re(v3_dot(w->contact[i].frame, u)) < -PB_REST) add_contact(w, s, i);
+    if (i != point && re(v3_dot(w->contact[i].frame, u)) < -PB_REST) add_contact(w, s, i);
   }
   set_mobility(w, s);
   if (!settle(s)) return false;
@@ -444,7 +444,7 @@ static bool strike_together(NUM(pbWork) *w, int hit, bool together, NUM(pbStrike
   return met(s);
 }
 
-pbStatus NUM(pbImpact_Strike)(NUM(pbWork) *w, int candidate, int hit, NUM(pbStrike) *s) {
+pbStatus NUM(pbImpact_Strike)(NUM(pbWork) *w, int candidate, int point, NUM(pbStrike) *s) {
   int nv = w->m->nv;
   NUM(pbStage_Kinematics)(w);
   NUM(pbStage_Tendon)(w);
@@ -452,18 +452,18 @@ pbStatus NUM(pbImpact_Strike)(NUM(pbWork) *w, int candidate, int hit, NUM(pbStri
   push_velocities(w);
   w->ncon = 0;
   PB_TRY(NUM(pbContact_Pair)(w, candidate, PB_TOUCH));
-  if (hit >= w->ncon) return pb_no_convergence;
+  if (point >= w->ncon) return pb_no_convergence;
   memcpy(w->LD, w->M, (size_t)w->t->M.size * sizeof(num));
   if (NUM(pbTree_Factor)(&w->t->M, w->LD, w->Dinv) >= 0) return pb_singular;
-  s->gap = w->contact[hit].dist - w->contact[hit].margin, s->restitution = w->contact[hit].restitution;
-  if (!strike_together(w, hit, true, s) && !strike_together(w, hit, false, s)) return pb_no_convergence;
+  s->gap = w->contact[point].dist - w->contact[point].margin, s->restitution = w->contact[point].restitution;
+  if (!strike_together(w, point, true, s) && !strike_together(w, point, false, s)) return pb_no_convergence;
   for (int k = 0; k < s->n; k++) {
     for (int i = 0; i < nv; i++) w->qvel[i] += s->X[k * nv + i] * s->impulse[k];
   }
   return pb_ok;
 }
 
-pbStatus NUM(pbImpact_Change)(NUM(pbWork) *w, int candidate, int hit) {
+pbStatus NUM(pbImpact_Change)(NUM(pbWork) *w, int candidate, int point) {
   NUM(pbStrike) s;
-  return NUM(pbImpact_Strike)(w, candidate, hit, &s);
+  return NUM(pbImpact_Strike)(w, candidate, point, &s);
 }

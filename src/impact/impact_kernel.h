@@ -10,9 +10,9 @@
 enum { pb_strikeMost = 8, pb_strikeRows = 3 * pb_strikeMost };  // contacts that strike together, and their rows
 
 typedef struct pbStruck {
-  int hit, first, n;  // contact; its rows: the normal, and the directions of slip that can be moved (none without friction)
-  bool open, slides;  // it does not push; friction is at its limit
-  double cos, sin;    // directions of slip from the contact's tangents
+  int point, first, n;  // contact; its rows: the normal, and the directions of slip that can be moved (none without friction)
+  bool open, slides;    // it does not push; friction is at its limit
+  double cos, sin;      // directions of slip from the contact's tangents
 } pbStruck;
 
 // Contacts of one pair that strike together: w->qvel before; after it w->qvel += X' impulse. Velocities and impulses along
@@ -33,10 +33,10 @@ typedef struct NUM(pbStrike) {
 int NUM(pbImpact_Look)(NUM(pbWork) *w, double reach, int most, pbTouch *touch);
 // Smallest gap of a candidate at the positions in w; `reach` where it is larger than that.
 double NUM(pbImpact_Gap)(NUM(pbWork) *w, int candidate, double reach);
-// Contact `hit` of the candidate (numbered as pbImpact_Look does within PB_TOUCH) strikes, with those of the same pair that touch
+// Contact `point` of the candidate (numbered as pbImpact_Look does within PB_TOUCH) strikes, with those of the same pair that touch
 // and approach too. Leaves the factor of M in w->LD.
-pbStatus NUM(pbImpact_Strike)(NUM(pbWork) *w, int candidate, int hit, NUM(pbStrike) *s);
-pbStatus NUM(pbImpact_Change)(NUM(pbWork) *w, int candidate, int hit);  // the same, for callers without the type
+pbStatus NUM(pbImpact_Strike)(NUM(pbWork) *w, int candidate, int point, NUM(pbStrike) *s);
+pbStatus NUM(pbImpact_Change)(NUM(pbWork) *w, int candidate, int point);  // the same, for callers without the type
 
 // The law of impact C(before, after, impulse) = 0 of contact c and its slopes by `after` and `impulse`, n x n; by `before` there is
 // one, the restitution in the first entry (none where it is open).

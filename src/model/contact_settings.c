@@ -150,7 +150,7 @@ double pbModel_ContactTimestep(const pbModel *m, const double *theta, int geoms[
   for (int i = 0; i < m->topology->ncandidate; i++) {
     const pbCandidate *p = m->topology->candidate + i;
     double inverse = weight[2 * m->geom_bodyid[p->geom1]] + weight[2 * m->geom_bodyid[p->geom2]];
-    double h = inverse > 0 ? stable_timestep(m, p->hits * k, p->hits * c, 1 / inverse) : INFINITY;
+    double h = inverse > 0 ? stable_timestep(m, p->contacts * k, p->contacts * c, 1 / inverse) : INFINITY;
     if (!(h < shortest)) continue;
     shortest = h;
     if (geoms) {

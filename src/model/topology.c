@@ -78,7 +78,7 @@ static bool bodies_collide(const pbModel *m, int b1, int b2) {
   return true;
 }
 
-static int most_hits(int type1, int type2) {
+static int most_contacts(int type1, int type2) {
   if (type1 == pb_geomPlane) return type2 == pb_geomSphere || type2 == pb_geomEllipsoid ? 1 : type2 == pb_geomCapsule ? 2 : 4;
   if (type1 == pb_geomSphere) return 1;
   if (type1 == pb_geomCapsule && type2 <= pb_geomBox) return type2 == pb_geomEllipsoid ? 1 : 2;
@@ -93,10 +93,10 @@ static void add_candidate(const pbModel *m, pbTopology *t, int g1, int g2, int p
   }
   int t1 = m->geom_type[c.geom1], t2 = m->geom_type[c.geom2];
   if (t2 == pb_geomPlane || t1 > pb_geomBox || t2 > pb_geomBox || t1 == pb_geomHfield) return;  // planes do not meet planes
-  c.hits = most_hits(t1, t2);
+  c.contacts = most_contacts(t1, t2);
   if (t->candidate) t->candidate[t->ncandidate] = c;
   t->ncandidate++;
-  t->max_contacts += c.hits;
+  t->max_contacts += c.contacts;
 }
 
 static int pair_between(const pbModel *m, int g1, int g2) {

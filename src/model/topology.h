@@ -9,7 +9,7 @@
 typedef struct pbCandidate {
   int geom1, geom2;  // type of geom1 <= type of geom2
   int pair;          // id of an explicit pair, or -1
-  int hits;          // most contacts it can make
+  int contacts;      // most contacts it can make
 } pbCandidate;
 
 typedef struct pbTopology {
@@ -24,7 +24,7 @@ typedef struct pbTopology {
   pbCandidate *candidate;
   int nsphere;
   struct pbSphereRow *sphere;   // directions in theta (sphere.h)
-  int max_contacts;             // sum of hits, at most 4096
+  int max_contacts;             // sum of contacts, at most 4096
   int max_dim;                  // most rows of a contact
   int max_chain;                // longest chain of dofs
   int max_blocks, max_rowdata;  // constraint blocks and J entries besides contacts

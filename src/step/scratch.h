@@ -38,7 +38,7 @@ struct pbScratch {
   int *event_parent;                  // rows
   void *place;                        // where the next evaluation is to be kept; NULL: at its own place
   int contacts_before;                // contacts of the last step, to see onsets and releases; -1 before the first
-  int *ids, *ids_before;              // their geoms and hit numbers, in order
+  int *ids, *ids_before;              // their geoms and numbers of the contact points, in order
   pbReport report;
   unsigned failures;      // texts written so far
   int revision;           // of the model it was made for

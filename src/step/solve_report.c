@@ -92,7 +92,7 @@ uint64_t pbScratch_Branch(const pbScratch *s) {
     const pbContact_r *c = w->contact + r->id;
     int met = feature(w, c);
     if (met < 0) return 0;
-    hash = mix(mix(mix(mix(hash, c->geom1), c->geom2), c->hit), met);
+    hash = mix(mix(mix(mix(hash, c->geom1), c->geom2), c->point), met);
   }
   return s->impacts ? mix(hash, s->report.contacts) : hash;
 }

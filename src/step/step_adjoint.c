@@ -27,7 +27,7 @@ static size_t carve(block *k, const pbModel *m, int contacts, char *base) {
   TAKE(k->q_sum, nv), TAKE(k->v_sum, nv), TAKE(k->act_sum, m->na), TAKE(k->ctrl, m->nu), TAKE(k->qfrc, nv), TAKE(k->xfrc, nb);
   TAKE(k->rk_v, 4 * nv), TAKE(k->rk_a, 4 * nv), TAKE(k->rk_d, 4 * m->na), TAKE(k->rate, nv), TAKE(k->sensordata, m->nsensordata);
   TAKE(a->lam, nv), TAKE(a->mu, nv), TAKE(a->Vl, nb), TAKE(a->Vm, nb), TAKE(k->Vx, nb), TAKE(a->Va, nb), TAKE(a->Vw, nb);
-  TAKE(a->IV, nb), TAKE(a->rate_IV, nb), TAKE(a->IW, nb), TAKE(a->damping, 3 * nv), TAKE(a->hits, contacts);
+  TAKE(a->IV, nb), TAKE(a->rate_IV, nb), TAKE(a->IW, nb), TAKE(a->damping, 3 * nv), TAKE(a->contact_jacobian, contacts);
   TAKE(a->c, nv), TAKE(a->lam_act, nv), TAKE(a->X, nb), TAKE(a->G, nb), TAKE(a->F, nb), TAKE(a->y0, rows);
   k->bodies_from = used;
   TAKE(a->Vs, nb), TAKE(a->FV, nb), TAKE(a->FA, nb), TAKE(a->FW, nb), TAKE(a->FVa, nb);

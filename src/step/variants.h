@@ -33,9 +33,9 @@ typedef struct pbVariant {
   // impacts: pbImpact_Look, pbImpact_Gap, pbImpact_Strike, pbVjp_Strike, pbVjp_Gap
   int (*look)(void *work, double reach, int most, pbTouch *touch);
   double (*gap)(void *work, int candidate, double reach);
-  pbStatus (*strike)(void *work, int candidate, int hit);
-  pbStatus (*vjp_strike)(void *block, void *work, int candidate, int hit, const pbPullback *pull, double *gap_slope);
-  void (*vjp_gap)(void *block, void *work, int hit, double bar, const pbPullback *pull);
+  pbStatus (*strike)(void *work, int candidate, int point);
+  pbStatus (*vjp_strike)(void *block, void *work, int candidate, int point, const pbPullback *pull, double *gap_slope);
+  void (*vjp_gap)(void *block, void *work, int point, double bar, const pbPullback *pull);
 } pbVariant;
 
 // Those this processor can run, the best first; NULL beyond the last.

@@ -23,12 +23,12 @@ typedef struct pbPullback {
   bool evaluated;                               // work holds the replay of this step already (not for Runge-Kutta)
 } pbPullback;
 
-// Impacts, one cotangent: contact `hit` of a candidate strikes in the state in work, with a time step of zero. Strike adds to q, v
+// Impacts, one cotangent: contact `point` of a candidate strikes in the state in work, with a time step of zero. Strike adds to q, v
 // and theta what the velocity after, with cotangent v_next, gives beside v += v_next; gap_slope (nv): of the gap by positions.
 // Gap, right after it: the gap itself, with the cotangent `bar`.
-#define PB_VJP_DECLARE_IMPACT(suffix)                                                                                         \
-  pbStatus pbVjp_Strike_##suffix(void *block, void *work, int candidate, int hit, const pbPullback *pull, double *gap_slope); \
-  void pbVjp_Gap_##suffix(void *block, void *work, int hit, double bar, const pbPullback *pull);
+#define PB_VJP_DECLARE_IMPACT(suffix)                                                                                           \
+  pbStatus pbVjp_Strike_##suffix(void *block, void *work, int candidate, int point, const pbPullback *pull, double *gap_slope); \
+  void pbVjp_Gap_##suffix(void *block, void *work, int point, double bar, const pbPullback *pull);
 
 // Rows of v+ of the step's Jacobians (not for Runge-Kutta): A (nv x tangent size), B (nv x nu); either may be NULL. Work holds
 // the evaluation afterwards.

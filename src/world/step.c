@@ -16,7 +16,7 @@
 #include "step/vjp.h"
 
 // ---- scratch --------------------------------------------------------------------------------------------------------
-enum { id_size = 3 };  // geom1, geom2, hit
+enum { id_size = 3 };  // geom1, geom2, point
 
 // Cotangents, and what comes of them, of a row of a Jacobian of deformables.
 static size_t jacobian_row(const pbModel *m) {
@@ -80,7 +80,8 @@ pbStatus pbScratch_Create(pbContext *ctx, const pbModel *m, const pbCapacity *ca
   PB_TRY(pbModel_CheckContact(ctx, m));
   PB_TRY(pbModel_CheckDeform(ctx, m));
   int contacts = capacity && capacity->contacts > 0 ? capacity->contacts : default_contacts(m);
-  if (m->contact.method == pb_contactImpact && contacts < PB_MAX_HITS) contacts = PB_MAX_HITS;  // it looks at pairs from afar
+  if (m->contact.method == pb_contactImpact && contacts < PB_MAX_CONTACT_POINTS)
+    contacts = PB_MAX_CONTACT_POINTS;                  // it looks at pairs from afar
   if ((double)contacts * 16 * (m->nv + 32) > INT_MAX)  // counts of rows' entries are ints
     return pbContext_Fail(ctx, pb_no_memory, "out of memory for a scratch with %d contacts", contacts);
   pbScratch *s = pbContext_Alloc(ctx, sizeof *s);
@@ -146,7 +147,7 @@ static void count_events(pbScratch *s) {
   int n = s->model->contact.onset > 0 ? 0 : s->w.ncon, *t = s->ids;
   for (int i = 0; i < n; i++) {
     const pbContact_r *c = s->w.contact + i;
-    t[id_size * i] = c->geom1, t[id_size * i + 1] = c->geom2, t[id_size * i + 2] = c->hit;
+    t[id_size * i] = c->geom1, t[id_size * i + 1] = c->geom2, t[id_size * i + 2] = c->point;
   }
   s->report.onsets = s->report.releases = 0;
   if (s->contacts_before >= 0) {

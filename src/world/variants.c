@@ -10,7 +10,7 @@
   pbStatus pbSolve_Complete##suffix(void *work);                                                                           \
   int pbImpact_Look##suffix(void *work, double reach, int most, pbTouch *touch);                                           \
   double pbImpact_Gap##suffix(void *work, int candidate, double reach);                                                    \
-  pbStatus pbImpact_Change##suffix(void *work, int candidate, int hit);                                                    \
+  pbStatus pbImpact_Change##suffix(void *work, int candidate, int point);                                                  \
   int pbEvent_Find##suffix(const void *work, const double *v_next, pbEvent *events);                                       \
   pbStatus pbEvent_Jumps##suffix(void *work, const double *v, pbEvent *events, int count, const pbEventPull *pull);        \
   void pbEvent_Look##suffix(const void *work, pbEvent *events, int count, const double *a);                                \

@@ -18,10 +18,10 @@ typedef struct pbShape_c {
   int type;
   _Complex double pos[3], mat[9], size[3];
 } pbShape_c;
-typedef struct pbHit_c {
+typedef struct pbContactPoint_c {
   _Complex double dist, pos[3], normal[3], hint[3];
-} pbHit_c;
-int pbPair_Collide_c(const pbShape_c *shape1, const pbShape_c *shape2, double margin, pbHit_c *hits);
+} pbContactPoint_c;
+int pbPair_Collide_c(const pbShape_c *shape1, const pbShape_c *shape2, double margin, pbContactPoint_c *contacts);
 
 static const int types[] = {pb_geomPlane, pb_geomSphere, pb_geomCapsule, pb_geomEllipsoid, pb_geomCylinder, pb_geomBox};
 static const char *const names[] = {"plane", "", "sphere", "capsule", "ellipsoid", "cylinder", "box"};
@@ -65,13 +65,14 @@ static void test_equals_mujoco(void **unused) {
     pbShape_r s1 = {.type = t->type1}, s2 = {.type = t->type2};
     memcpy(s1.pos, t->pos1, sizeof s1.pos), memcpy(s1.size, t->size1, sizeof s1.size), quat_to_mat(s1.mat, t->quat1);
     memcpy(s2.pos, t->pos2, sizeof s2.pos), memcpy(s2.size, t->size2, sizeof s2.size), quat_to_mat(s2.mat, t->quat2);
-    pbHit_r hits[PB_MAX_HITS];
-    int count = pbPair_Collide_r(&s1, &s2, t->margin, hits);
+    pbContactPoint_r contacts[PB_MAX_CONTACT_POINTS];
+    int count = pbPair_Collide_r(&s1, &s2, t->margin, contacts);
     if (count != t->count) fail_msg("case %zu, %s-%s: %d contacts, not %d", c, names[t->type1], names[t->type2], count, t->count);
     for (int k = 0; k < count; k++) {
-      double error = fabs(hits[k].dist - t->hits[k][0]);
+      double error = fabs(contacts[k].dist - t->contacts[k][0]);
       for (int i = 0; i < 3; i++) {
-        error = fmax(error, fmax(fabs(hits[k].pos[i] - t->hits[k][1 + i]), fabs(hits[k].normal[i] - t->hits[k][4 + i])));
+        error = fmax(error,
+                     fmax(fabs(contacts[k].pos[i] - t->contacts[k][1 + i]), fabs(contacts[k].normal[i] - t->contacts[k][4 + i])));
       }
       if (!(error < 1e-12)) fail_msg("case %zu, %s-%s, contact %d: off by %g", c, names[t->type1], names[t->type2], k, error);
     }
@@ -166,10 +167,10 @@ static void place(uint64_t *seed, int type1, int type2, double gap, pbShape_r *s
   v3_addto(s2->pos, a);
 }
 
-static void check_witness(const pbShape_r *s1, const pbShape_r *s2, const pbHit_r *hit) {
+static void check_witness(const pbShape_r *s1, const pbShape_r *s2, const pbContactPoint_r *contact) {
   double p1[3], p2[3];
-  v3_along(p1, hit->pos, hit->normal, -0.5 * hit->dist);
-  v3_along(p2, hit->pos, hit->normal, 0.5 * hit->dist);
+  v3_along(p1, contact->pos, contact->normal, -0.5 * contact->dist);
+  v3_along(p2, contact->pos, contact->normal, 0.5 * contact->dist);
   assert_true(outside(s1, p1) < 1e-9);
   assert_true(outside(s2, p2) < 1e-9);
 }
@@ -183,25 +184,25 @@ static void test_convex_is_optimal(void **unused) {
       if (!convex_pair(types[i], types[j])) continue;
       for (int trial = 0; trial < 150; trial++) {
         pbShape_r s1, s2;
-        pbHit_r hits[PB_MAX_HITS];
+        pbContactPoint_r contacts[PB_MAX_CONTACT_POINTS];
         double n[3], gap = trial % 3 ? -0.05 * fabs(random_unit(&seed)) : 0.1 * fabs(random_unit(&seed));
         place(&seed, types[i], types[j], gap, &s1, &s2, n);
-        int count = pbPair_Collide_r(&s1, &s2, 0.1, hits), deepest = 0;
-        assert_in_range(count, 1, PB_MAX_HITS);
+        int count = pbPair_Collide_r(&s1, &s2, 0.1, contacts), deepest = 0;
+        assert_in_range(count, 1, PB_MAX_CONTACT_POINTS);
         for (int k = 0; k < count; k++) {
-          check_witness(&s1, &s2, &hits[k]);
-          if (hits[k].dist < hits[deepest].dist) deepest = k;
+          check_witness(&s1, &s2, &contacts[k]);
+          if (contacts[k].dist < contacts[deepest].dist) deepest = k;
         }
-        const pbHit_r *hit = &hits[deepest];
-        double own = -overlap(&s1, &s2, hit->normal), most = -smallest_overlap(&s1, &s2, &seed);
-        if (!(fabs(own - hit->dist) < 1e-9))
-          fail_msg("%s-%s %d: %g is not the depth of its normal", names[types[i]], names[types[j]], trial, hit->dist);
-        if (!(hit->dist > most - 1e-9))
-          fail_msg("%s-%s %d: distance %.12g, but a direction shows %.12g", names[types[i]], names[types[j]], trial, hit->dist,
-                   most);
+        const pbContactPoint_r *contact = &contacts[deepest];
+        double own = -overlap(&s1, &s2, contact->normal), most = -smallest_overlap(&s1, &s2, &seed);
+        if (!(fabs(own - contact->dist) < 1e-9))
+          fail_msg("%s-%s %d: %g is not the depth of its normal", names[types[i]], names[types[j]], trial, contact->dist);
+        if (!(contact->dist > most - 1e-9))
+          fail_msg("%s-%s %d: distance %.12g, but a direction shows %.12g", names[types[i]], names[types[j]], trial,
+                   contact->dist, most);
         if (gap < 0) continue;
-        assert_float_equal(hit->dist, gap, 1e-9);
-        for (int c = 0; c < 3; c++) assert_float_equal(hit->normal[c], n[c], 1e-7);
+        assert_float_equal(contact->dist, gap, 1e-9);
+        for (int c = 0; c < 3; c++) assert_float_equal(contact->normal[c], n[c], 1e-7);
       }
     }
   }
@@ -231,20 +232,20 @@ static void test_rests_on_several_contacts(void **unused) {
   for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; k++) {
     for (double tilt = 0; tilt<1e-3; tilt = tilt> 0 ? 10 * tilt : 1e-13) {
       pbShape_r s1 = *pairs[k].s1, s2 = *pairs[k].s2;
-      pbHit_r hits[PB_MAX_HITS];
+      pbContactPoint_r contacts[PB_MAX_CONTACT_POINTS];
       double q[4], axis[3] = {0.6, 0.8, 0}, turn[9], mat[9], torque[2] = {0, 0}, lowest[2] = {1, 1}, highest[2] = {-1, -1};
       pbShape_r *top = s1.pos[2] > s2.pos[2] ? &s1 : &s2;
       quat_axisangle(q, axis, tilt);
       quat_to_mat(turn, q);
       m3_mul(mat, turn, top->mat);
       m3_copy(top->mat, mat);
-      int count = pbPair_Collide_r(&s1, &s2, 0, hits);
+      int count = pbPair_Collide_r(&s1, &s2, 0, contacts);
       if (count < pairs[k].least) fail_msg("pair %zu tilted by %g: %d contacts", k, tilt, count);
       for (int h = 0; h < count; h++) {
-        assert_float_equal(hits[h].dist, -1e-3, 0.4 * tilt + 1e-9);
-        assert_float_equal(fabs(hits[h].normal[2]), 1, 1e-6);
+        assert_float_equal(contacts[h].dist, -1e-3, 0.4 * tilt + 1e-9);
+        assert_float_equal(fabs(contacts[h].normal[2]), 1, 1e-6);
         for (int i = 0; i < 2; i++) {
-          torque[i] = hits[h].pos[i] - top->pos[i];
+          torque[i] = contacts[h].pos[i] - top->pos[i];
           lowest[i] = fmin(lowest[i], torque[i]), highest[i] = fmax(highest[i], torque[i]);
         }
       }
@@ -265,7 +266,7 @@ static void lift(const pbShape_r *in, pbShape_c *out) {
 static void complex_step(const pbShape_r *s1, const pbShape_r *s2, double margin, const double way[12], int count,
                          double out[][10]) {
   pbShape_c c1, c2;
-  pbHit_c hits[PB_MAX_HITS];
+  pbContactPoint_c contacts[PB_MAX_CONTACT_POINTS];
   lift(s1, &c1);
   lift(s2, &c2);
   for (int k = 0; k < 3; k++) {
@@ -277,15 +278,15 @@ static void complex_step(const pbShape_r *s1, const pbShape_r *s2, double margin
     __imag__ c1.size[k] = PB_IMAG_STEP * way[6 + k];
     __imag__ c2.size[k] = PB_IMAG_STEP * way[9 + k];
   }
-  assert_int_equal(pbPair_Collide_c(&c1, &c2, margin, hits), count);
+  assert_int_equal(pbPair_Collide_c(&c1, &c2, margin, contacts), count);
   for (int k = 0; k < count; k++) {
-    const double *value = (const double *)&hits[k];
+    const double *value = (const double *)&contacts[k];
     for (int r = 0; r < 10; r++) out[k][r] = value[2 * r + 1] / PB_IMAG_STEP;
   }
 }
 
 // The pair with shape 2 moved, or a size changed, by h along a column.
-static int moved(const pbShape_r *s1, const pbShape_r *s2, double margin, int column, double h, pbHit_r *hits) {
+static int moved(const pbShape_r *s1, const pbShape_r *s2, double margin, int column, double h, pbContactPoint_r *contacts) {
   pbShape_r a = *s1, b = *s2;
   if (column < 3) {
     double q[4], axis[3] = {column == 0, column == 1, column == 2}, turn[9];
@@ -295,20 +296,20 @@ static int moved(const pbShape_r *s1, const pbShape_r *s2, double margin, int co
   } else {
     *(column < 6 ? &b.pos[column - 3] : column < 9 ? &a.size[column - 6] : &b.size[column - 9]) += h;
   }
-  return pbPair_Collide_r(&a, &b, margin, hits);
+  return pbPair_Collide_r(&a, &b, margin, contacts);
 }
 
-static const double *rows(const pbHit_r *hit) { return &hit->dist; }
+static const double *rows(const pbContactPoint_r *contact) { return &contact->dist; }
 
 // Differences, where the contacts keep their features: the two one-sided ones agree.
-static bool difference_column(const pbShape_r *s1, const pbShape_r *s2, double margin, int column, int count, const pbHit_r *hits,
-                              double out[][10]) {
+static bool difference_column(const pbShape_r *s1, const pbShape_r *s2, double margin, int column, int count,
+                              const pbContactPoint_r *contacts, double out[][10]) {
   const double h = 1e-6;
-  pbHit_r up[PB_MAX_HITS], down[PB_MAX_HITS];
+  pbContactPoint_r up[PB_MAX_CONTACT_POINTS], down[PB_MAX_CONTACT_POINTS];
   if (moved(s1, s2, margin, column, h, up) != count || moved(s1, s2, margin, column, -h, down) != count) return false;
   for (int k = 0; k < count; k++) {
     for (int r = 0; r < 10; r++) {
-      double right = (rows(&up[k])[r] - rows(&hits[k])[r]) / h, left = (rows(&hits[k])[r] - rows(&down[k])[r]) / h;
+      double right = (rows(&up[k])[r] - rows(&contacts[k])[r]) / h, left = (rows(&contacts[k])[r] - rows(&down[k])[r]) / h;
       if (!(fabs(right - left) < 1e-2 * (1 + fabs(right)))) return false;
       out[k][r] = 0.5 * (right + left);
     }
@@ -321,21 +322,21 @@ static void test_jacobians(void **unused) {
   uint64_t seed = 11;
   for (int i = 0; i < 6; i++) {
     for (int j = i ? i : 1; j < 6; j++) {
-      int compared = 0, hit = 0;
+      int compared = 0, found = 0;
       for (int trial = 0; trial < 60; trial++) {
         pbShape_r s1 = random_shape(&seed, types[i]), s2 = random_shape(&seed, types[j]);
-        pbHit_r hits[PB_MAX_HITS];
-        pbHitJacobian jac[PB_MAX_HITS];
-        double exact[PB_MAX_HITS][10], quotient[PB_MAX_HITS][10], margin = trial % 2 ? 0.1 : 0;
+        pbContactPoint_r contacts[PB_MAX_CONTACT_POINTS];
+        pbContactJacobian jac[PB_MAX_CONTACT_POINTS];
+        double exact[PB_MAX_CONTACT_POINTS][10], quotient[PB_MAX_CONTACT_POINTS][10], margin = trial % 2 ? 0.1 : 0;
         if (trial % 5 == 0) m3_copy(s2.mat, s1.mat);  // parallel
-        int count = pbPair_Collide_r(&s1, &s2, margin, hits);
-        pbPair_Jacobian_r(&s1, &s2, margin, count, hits, jac);
-        hit += count > 0;
+        int count = pbPair_Collide_r(&s1, &s2, margin, contacts);
+        pbPair_Jacobian_r(&s1, &s2, margin, count, contacts, jac);
+        found += count > 0;
         for (int column = 0; column < 12 && count; column++) {
           double way[12] = {0};
           way[column] = 1;
           complex_step(&s1, &s2, margin, way, count, exact);
-          bool smooth = difference_column(&s1, &s2, margin, column, count, hits, quotient);
+          bool smooth = difference_column(&s1, &s2, margin, column, count, contacts, quotient);
           compared += smooth;
           for (int k = 0; k < count; k++) {
             for (int r = 0; r < 10; r++) {
@@ -350,7 +351,7 @@ static void test_jacobians(void **unused) {
           }
         }
       }
-      assert_true(hit > 20 && compared > 6 * hit);
+      assert_true(found > 20 && compared > 6 * found);
     }
   }
 }
@@ -362,20 +363,20 @@ static void test_combined_directions(void **unused) {
   uint64_t seed = 21;
   for (int i = 0; i < 6; i++) {
     for (int j = i ? i : 1; j < 6; j++) {
-      int hit = 0;
+      int found = 0;
       for (int trial = 0; trial < 200; trial++) {
         pbShape_r s1 = random_shape(&seed, types[i]), s2 = random_shape(&seed, types[j]);
-        double way[12], margin = trial % 3 ? 0.5 : 0.01, exact[PB_MAX_HITS][10];
+        double way[12], margin = trial % 3 ? 0.5 : 0.01, exact[PB_MAX_CONTACT_POINTS][10];
         for (int k = 0; k < 2 && trial % 2; k++) {
           double angle = PB_PI * random_unit(&seed);
           quat_to_mat(k ? s2.mat : s1.mat, (double[4]){cos(0.5 * angle), 0, sin(0.5 * angle), 0});
         }
         if (trial % 4 == 1) upright(&s2, types[j], s2.pos[0], s2.pos[1], s2.pos[2], s2.size[0], s2.size[1], s2.size[2]);
-        pbHit_r hits[PB_MAX_HITS];
-        pbHitJacobian jac[PB_MAX_HITS];
-        int count = pbPair_Collide_r(&s1, &s2, margin, hits);
-        hit += count > 0;
-        pbPair_Jacobian_r(&s1, &s2, margin, count, hits, jac);
+        pbContactPoint_r contacts[PB_MAX_CONTACT_POINTS];
+        pbContactJacobian jac[PB_MAX_CONTACT_POINTS];
+        int count = pbPair_Collide_r(&s1, &s2, margin, contacts);
+        found += count > 0;
+        pbPair_Jacobian_r(&s1, &s2, margin, count, contacts, jac);
         for (int turn = 0; turn < 4 && count; turn++) {
           for (int c = 0; c < 12; c++) way[c] = random_unit(&seed);
           complex_step(&s1, &s2, margin, way, count, exact);
@@ -388,15 +389,15 @@ static void test_combined_directions(void **unused) {
           }
         }
       }
-      assert_true(hit > 80);
+      assert_true(found > 80);
     }
   }
 }
 
 // ---- ties -----------------------------------------------------------------------------------------------------------
 static void check_exact(const char *what, const pbShape_r *s1, const pbShape_r *s2, int column, int count,
-                        const pbHitJacobian *jac) {
-  double way[12] = {0}, exact[PB_MAX_HITS][10];
+                        const pbContactJacobian *jac) {
+  double way[12] = {0}, exact[PB_MAX_CONTACT_POINTS][10];
   way[column] = 1;
   complex_step(s1, s2, 0.1, way, count, exact);
   for (int k = 0; k < count * 10; k++) {
@@ -423,14 +424,14 @@ static void test_capsules_side_by_side(void **unused) {
               {"one behind the other", 0.2, 0.5, 1}};
   for (size_t i = 0; i < sizeof ties / sizeof *ties; i++) {
     pbShape_r s1, s2;
-    pbHit_r hits[PB_MAX_HITS], up[PB_MAX_HITS], down[PB_MAX_HITS];
-    pbHitJacobian jac[PB_MAX_HITS];
+    pbContactPoint_r contacts[PB_MAX_CONTACT_POINTS], up[PB_MAX_CONTACT_POINTS], down[PB_MAX_CONTACT_POINTS];
+    pbContactJacobian jac[PB_MAX_CONTACT_POINTS];
     upright(&s1, pb_geomCapsule, 0.1, 0.2, 0.3, 0.1, 0.3, 0);
     upright(&s2, pb_geomCapsule, 0.31, 0.2, 0.3 + ties[i].along, 0.1, ties[i].half, 0);
     s2.mat[4] = s2.mat[8] = ties[i].way;
-    assert_int_equal(pbPair_Collide_r(&s1, &s2, 0.1, hits), 2);
+    assert_int_equal(pbPair_Collide_r(&s1, &s2, 0.1, contacts), 2);
     assert_int_equal(pbPair_Feature_r(&s1, &s2), -1);
-    pbPair_Jacobian_r(&s1, &s2, 0.1, 2, hits, jac);
+    pbPair_Jacobian_r(&s1, &s2, 0.1, 2, contacts, jac);
     for (int column = 0; column < 12; column++) {
       const double h = 1e-6;
       if (column == 8 || column == 11) continue;  // no size
@@ -447,13 +448,13 @@ static void test_capsules_side_by_side(void **unused) {
 }
 
 // Force and torque about the cylinder's centre, of forces along the normal that are proportional to depth.
-static void load(const pbHit_r *hits, int count, const double center[3], double out[6]) {
+static void load(const pbContactPoint_r *contacts, int count, const double center[3], double out[6]) {
   memset(out, 0, 6 * sizeof *out);
   for (int k = 0; k < count; k++) {
-    double arm[3], torque[3], force = 0.01 - hits[k].dist;
-    v3_sub(arm, hits[k].pos, center);
-    v3_cross(torque, arm, hits[k].normal);
-    for (int i = 0; i < 3; i++) out[i] += force * hits[k].normal[i], out[3 + i] += force * torque[i];
+    double arm[3], torque[3], force = 0.01 - contacts[k].dist;
+    v3_sub(arm, contacts[k].pos, center);
+    v3_cross(torque, arm, contacts[k].normal);
+    for (int i = 0; i < 3; i++) out[i] += force * contacts[k].normal[i], out[3 + i] += force * torque[i];
   }
 }
 
@@ -463,22 +464,22 @@ static void test_standing_cylinder(void **unused) {
   (void)unused;
   for (double tilt = 0; tilt<1e-6; tilt = tilt> 0 ? 100 * tilt : 1e-17) {
     pbShape_r plane, cylinder;
-    pbHit_r hits[PB_MAX_HITS], up[PB_MAX_HITS], down[PB_MAX_HITS];
-    pbHitJacobian jac[PB_MAX_HITS];
+    pbContactPoint_r contacts[PB_MAX_CONTACT_POINTS], up[PB_MAX_CONTACT_POINTS], down[PB_MAX_CONTACT_POINTS];
+    pbContactJacobian jac[PB_MAX_CONTACT_POINTS];
     double q[4] = {1, 0.5 * tilt * 0.8, 0.5 * tilt * 0.6, 0};
     upright(&plane, pb_geomPlane, 0, 0, 0, 1, 1, 1);
     upright(&cylinder, pb_geomCylinder, 0.1, 0.2, 0.299, 0.2, 0.3, 0);
     quat_to_mat(cylinder.mat, q);
-    int count = pbPair_Collide_r(&plane, &cylinder, 0.1, hits);
+    int count = pbPair_Collide_r(&plane, &cylinder, 0.1, contacts);
     assert_int_equal(count, 3);
     assert_int_equal(pbPair_Feature_r(&plane, &cylinder), -1);
-    pbPair_Jacobian_r(&plane, &cylinder, 0.1, count, hits, jac);
+    pbPair_Jacobian_r(&plane, &cylinder, 0.1, count, contacts, jac);
     for (int column = 0; column < 6; column++) {
       const double h = 1e-4;
       double held[2][6], rate[2][6];
-      pbHit_r ahead[PB_MAX_HITS], behind[PB_MAX_HITS];
+      pbContactPoint_r ahead[PB_MAX_CONTACT_POINTS], behind[PB_MAX_CONTACT_POINTS];
       check_exact("a standing cylinder", &plane, &cylinder, column, count, jac);
-      memcpy(ahead, hits, sizeof hits), memcpy(behind, hits, sizeof hits);
+      memcpy(ahead, contacts, sizeof contacts), memcpy(behind, contacts, sizeof contacts);
       for (int k = 0; k < 10 * count; k++) {
         double step = h * jac[k / 10].d[k % 10][column];
         (&ahead[k / 10].dist)[k % 10] += step, (&behind[k / 10].dist)[k % 10] -= step;
@@ -511,21 +512,21 @@ static void test_degenerate_is_finite(void **unused) {
     for (int j = i ? i : 1; j < 6; j++) {
       for (int trial = 0; trial < 64; trial++) {
         pbShape_r s1 = random_shape(&seed, types[i]), s2 = random_shape(&seed, types[j]);
-        pbHit_r hits[PB_MAX_HITS];
-        pbHitJacobian jac[PB_MAX_HITS];
+        pbContactPoint_r contacts[PB_MAX_CONTACT_POINTS];
+        pbContactJacobian jac[PB_MAX_CONTACT_POINTS];
         if (trial & 1) v3_copy(s2.pos, s1.pos);
         if (trial & 2) m3_copy(s2.mat, s1.mat);
         if (trial & 4) v3_copy(s2.size, s1.size);
         if (trial & 8) s1.size[trial % 3] = 0;
         if (trial & 16) s2.size[(trial + 1) % 3] = 0;
         if (trial & 32) memcpy(s1.mat, (double[9]){1, 0, 0, 0, 1, 0, 0, 0, 1}, sizeof s1.mat);
-        int count = pbPair_Collide_r(&s1, &s2, 0, hits);
-        assert_in_range(count, 0, PB_MAX_HITS);
-        pbPair_Jacobian_r(&s1, &s2, 0, count, hits, jac);
+        int count = pbPair_Collide_r(&s1, &s2, 0, contacts);
+        assert_in_range(count, 0, PB_MAX_CONTACT_POINTS);
+        pbPair_Jacobian_r(&s1, &s2, 0, count, contacts, jac);
         for (int k = 0; k < count; k++) {
-          if (!finite_all(rows(&hits[k]), 10) || !finite_all(&jac[k].d[0][0], 120))
+          if (!finite_all(rows(&contacts[k]), 10) || !finite_all(&jac[k].d[0][0], 120))
             fail_msg("%s-%s %d: contact %d is not finite", names[types[i]], names[types[j]], trial, k);
-          assert_float_equal(v3_norm(hits[k].normal), 1, 1e-12);
+          assert_float_equal(v3_norm(contacts[k].normal), 1, 1e-12);
         }
       }
     }
@@ -540,12 +541,12 @@ static void test_bad_numbers_end(void **unused) {
     for (int j = i ? i : 1; j < 6; j++) {
       for (int trial = 0; trial < 15 * 7 * 2; trial++) {
         pbShape_r s[2] = {random_shape(&seed, types[i]), random_shape(&seed, types[j])};
-        pbHit_r hits[PB_MAX_HITS];
-        pbHitJacobian jac[PB_MAX_HITS];
+        pbContactPoint_r contacts[PB_MAX_CONTACT_POINTS];
+        pbContactJacobian jac[PB_MAX_CONTACT_POINTS];
         (&s[trial % 2].pos[0])[trial / 2 % 15] = bad[trial / 30];
-        int count = pbPair_Collide_r(&s[0], &s[1], 0.01, hits);
-        assert_in_range(count, 0, PB_MAX_HITS);
-        pbPair_Jacobian_r(&s[0], &s[1], 0.01, count, hits, jac);
+        int count = pbPair_Collide_r(&s[0], &s[1], 0.01, contacts);
+        assert_in_range(count, 0, PB_MAX_CONTACT_POINTS);
+        pbPair_Jacobian_r(&s[0], &s[1], 0.01, count, contacts, jac);
       }
     }
   }
