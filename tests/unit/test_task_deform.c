@@ -331,9 +331,11 @@ static void test_files(void **state) {
 #define POINTS "'mesh': {'points': [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], 'edges': [[0, 1], [1, 2]]}"
 #define END    "}]}, 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': true}]}"
 #define TOUCH  BODY POINTS ", 'mass': 1, 'surface': {'self': false}}], 'contact': {"
-#define HELD                                                                                                        \
+#define HELD_WITH(settings, body)                                                                                   \
   "{'model': '<mujoco><worldbody><body name=\\'arm\\'><joint/><geom size=\\'.1\\'/></body></worldbody></mujoco>', " \
-  "'deformables': {'bodies': [{'name': 'b', " POINTS ", 'mass': 1, 'attach': [{'points': 0, 'body': 'arm'}]}]}"
+  "'deformables': {" settings "'bodies': [{'name': 'b', " POINTS ", 'mass': 1, 'attach': [{'points': 0, 'body': '" body "'}]}]}"
+#define HELD           HELD_WITH("", "arm")
+#define RUBS           "'contact': {'distance': 0.01, 'stiffness': 10, 'friction': 0.1, 'kind': 'implicit'}, "
 #define JOINED         BODY POINTS ", 'mass': 1, 'sets': {'one': 0, 'few': [1, 2]}}], 'energies': ["
 #define REST_OF_JOINED "]" REST
 #define REST           "}, 'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': true}]}"
@@ -471,6 +473,10 @@ static void test_bad_files_are_refused_with_the_place(void **state) {
       {HELD ", 'contact': {'method': 'impact'" REST, "need the contact method soft or penalty"},
       {HELD ", 'contact': {'method': 'lcp'" REST, "need the contact method soft or penalty"},
       {HELD ", 'contact': {'method': 'penalty'" REST, NULL},
+      {HELD_WITH("'scheme': 'bdf2', ", "arm") ", 'options': {" REST, "hang on bodies that move need the scheme implicit_euler"},
+      {HELD_WITH("'method': 'lbfgs', ", "arm") ", 'options': {" REST, "hang on bodies that move need the method newton"},
+      {HELD_WITH(RUBS, "arm") ", 'options': {" REST, "hang on bodies that move need friction that is lagged"},
+      {HELD_WITH("'scheme': 'bdf2', 'method': 'lbfgs', ", "world") ", 'options': {" REST, NULL},
       {BODY POINTS "}, {'name': 'b', " POINTS END, "bodies[1]: there are points 'b' already"},
       {BODY POINTS ", 'mass': 1" END, NULL},
       {"{'deformables': {'bodies': [{'name': 'b', " POINTS
