@@ -6,9 +6,10 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-energy bench-deform fuzz check-format format tidy coverage faults install clean
+.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-energy bench-deform fuzz check-format format tidy coverage faults install clean
 
 help:
+	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
 	@echo 'make build          the program build/release/pullback and the libraries beside it'
 	@echo 'make demo           a parameter, a start and a design found by gradient; pages and plots under out/'
 	@echo 'make test           everything that proves it right (minutes)'
@@ -25,12 +26,18 @@ help:
 	@echo 'make check-style    what makes functions hard to read, counted; no folder may get worse [WORST=5 FOLDER=src/solve STORE=1]'
 	@echo 'make threads        one model in several threads, under the thread sanitizer'
 	@echo 'make faults         plant faults one by one and see that the tests turn red [SHARE=12 SEED=x: so many of them, chosen by x]'
-	@echo 'make check-format, format, tidy, coverage, install, clean'
+	@echo 'make check          format, style and layers'
+	@echo 'make tidy           clang-tidy over what changed since it was last clean [ALL=1: over everything]'
+	@echo 'make check-format, format, coverage, install, clean'
 	@echo 'PRESET=debug|asan|asan-quick|tsan|coverage builds and tests another way'
 
 # Configure once; the build tool does so again by itself when a file of the build changes.
 CONFIGURE = mkdir -p build && cmake --preset $(PRESET) -G Ninja $(if $(filter release,$(PB_CI:1=$(PRESET))),-DPULLBACK_WERROR=ON) $(1) >$(BUILD).log 2>&1 || \
   { cat $(BUILD).log; exit 1; }
+
+FOR ?= test
+setup:
+	@for need in $(FOR); do tools/setup --install $$need || exit 1; done
 
 build:
 	@tools/setup build
@@ -57,6 +64,10 @@ golden:
 	@$(MAKE) --no-print-directory configure
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target conformance_test_golden
 	@cd tests && ../$(BUILD)/tests/conformance_test_golden --write
+
+# What takes no build of its own: format, style, layers.
+check: check-format check-style
+	@python3 tools/check_layers.py $(wildcard $(BUILD))
 
 # One const model in several threads, under the thread sanitizer.
 threads:
@@ -128,8 +139,10 @@ check-style:
 	@python3 tools/check_style.py $(if $(WORST),--worst $(WORST)) $(if $(FOLDER),--folder $(FOLDER)) $(if $(STORE),--store) $(if $(MOVED),--moved)
 format:
 	@clang-format -i $(SOURCES)
+# clang-tidy over what changed since it was last clean [ALL=1: over everything, and keep what is clean]
 tidy: build
-	@git ls-files 'src/*.c' 'io/*.c' 'cli/*.c' | xargs -P $(JOBS) -n 4 clang-tidy -quiet -p $(BUILD)
+	@tools/setup tidy
+	@python3 tools/tidy.py $(BUILD) $(if $(ALL),--all) $(if $(MOST_SECONDS),--seconds $(MOST_SECONDS))
 
 coverage:
 	@$(MAKE) --no-print-directory PRESET=coverage test

@@ -520,9 +520,10 @@ def main():
     left = [f for f in chosen if digest(f) not in done]
     if len(left) < len(chosen):
         print(f"going on with an interrupted run: {len(chosen) - len(left)} of {len(chosen)} faults are found", flush=True)
-    begin, copies = time.monotonic(), [Copy(k) for k in range(min(2, os.cpu_count()))]
+    copies = [Copy(k) for k in range(min(2, os.cpu_count()))]
     if left and not prepare(copies, sorted({f[3] for f in left})):
         return 1
+    begin = time.monotonic()
     bad, late = stale(), 0
     plant = lambda copy, fault: copy.detected(*fault[:4]) if time.monotonic() - begin < asked.seconds else "not reached in time"
     for k, (fault, verdict) in enumerate(in_turn(copies, plant, left)):

@@ -193,7 +193,7 @@ def pixels(image, rgba):
 
 def test_a_browser_draws_the_colours(motion, run, tmp_path):
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    assert browser, "no browser: tools/setup test"
+    assert browser, "no browser: make setup"
     run("simulate", MODEL, "--steps", 1, "-o", tmp_path / "run.npz")
     run("view", MODEL, tmp_path / "run.npz", "-o", tmp_path / "run.html")
     subprocess.run([browser, "--headless", "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--window-size=400,300",
