@@ -75,26 +75,31 @@ enum { MODEL_ENTRIES_LIMIT = 32 << 20 };  // entries of one kind (reals: 256 MiB
 // Entries of one kind, or more than the limit.
 static size_t entries_of(const pbModel *m, pbFieldKind kind) {
   double n = 0;
+
   for (int i = 0; i < FIELD_COUNT; i++) {
     const pbFieldEntry *e = &field_table[i];
     if (e->kind == kind) n += (double)rows_of(m, e) * cols_of(m, e);
   }
+
   return n > MODEL_ENTRIES_LIMIT ? (size_t)MODEL_ENTRIES_LIMIT + 1 : (size_t)n;
 }
 
 static void set_pointers(pbModel *m) {
   int *ints = m->ints_block;
-  double *params = m->theta0, *constants = m->theta0 + m->ntheta;
+  double *params = m->theta0;
+  double *constants = m->theta0 + m->ntheta;
+
   for (int i = 0; i < FIELD_COUNT; i++) {
     const pbFieldEntry *e = &field_table[i];
-    void *place = (char *)m + e->pointer;
+    void *pointer = (char *)m + e->pointer;
     size_t n = (size_t)rows_of(m, e) * (size_t)cols_of(m, e);
+
     if (e->kind == kind_ints) {
-      *(int **)place = ints;
+      *(int **)pointer = ints;
       ints += n;
     } else if (e->kind != kind_number) {
       double **reals = e->kind == kind_params ? &params : &constants;
-      *(double **)place = *reals;
+      *(double **)pointer = *reals;
       *reals += n;
     }
   }
@@ -113,39 +118,53 @@ static void count_names(pbModel *m) {
 
 pbStatus pbModel_Allocate(pbModel *m) {
   m->one = 1;
-  size_t ints = entries_of(m, kind_ints), params = entries_of(m, kind_params), constants = entries_of(m, kind_constants);
+  size_t ints = entries_of(m, kind_ints);
+  size_t params = entries_of(m, kind_params);
+  size_t constants = entries_of(m, kind_constants);
   if (ints > MODEL_ENTRIES_LIMIT || params + constants > MODEL_ENTRIES_LIMIT)
     return pbContext_Fail(m->ctx, pb_no_memory, "the model is too large (more than %d million numbers)",
                           MODEL_ENTRIES_LIMIT >> 20);
+
   count_names(m);
   m->ntheta = params;
+
+  // Reals in one block: theta0, then the constants. GrowParams below makes room between them.
   m->ints_block = pbContext_AllocArray(m->ctx, ints, sizeof(int));
   m->reals_block = m->theta0 = pbContext_AllocArray(m->ctx, params + constants, sizeof(double));
   if (!m->ints_block || !m->reals_block) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the model");
+
   for (int kind = 0; kind < pb_objCount; kind++) {
     m->names[kind] = pbContext_AllocArray(m->ctx, (size_t)m->names_count[kind], sizeof(char *));
     if (!m->names[kind]) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the model's names");
   }
+
   set_pointers(m);
   return pb_ok;
 }
 
 pbStatus pbModel_GrowParams(pbModel *m, size_t count) {
-  size_t params = m->ntheta, constants = entries_of(m, kind_constants);
+  size_t params = m->ntheta;
+  size_t constants = entries_of(m, kind_constants);
   double *grown = pbContext_AllocArray(m->ctx, params + count + constants, sizeof *grown);
   if (!grown) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for %zu more parameters", count);
+
+  // theta0, the new parameters (zero), the constants.
   memcpy(grown, m->theta0, params * sizeof *grown);
   memcpy(grown + params + count, m->theta0 + params, constants * sizeof *grown);
+
   pbContext_Free(m->ctx, m->reals_block);
   m->reals_block = m->theta0 = grown;
   m->ntheta += count;
+
   set_pointers(m);
   return pb_ok;
 }
 
 static void free_names(pbModel *m) {
   for (int kind = 0; kind < pb_objCount; kind++) {
-    for (int i = 0; m->names[kind] && i < m->names_count[kind]; i++) pbContext_Free(m->ctx, m->names[kind][i]);
+    if (m->names[kind]) {  // a model that ran out of memory has some of them
+      for (int i = 0; i < m->names_count[kind]; i++) pbContext_Free(m->ctx, m->names[kind][i]);
+    }
     pbContext_Free(m->ctx, m->names[kind]);
   }
 }
@@ -153,8 +172,10 @@ static void free_names(pbModel *m) {
 void pbModel_Destroy(pbModel *m) {
   if (!m) return;
   if (m->topology) pbTopology_Destroy(m->ctx, m->topology);
+
   pbDeform_Destroy(m->deform);
   free_names(m);
+
   pbContext_Free(m->ctx, m->model_name);
   pbContext_Free(m->ctx, m->ints_block);
   pbContext_Free(m->ctx, m->reals_block);
@@ -165,6 +186,8 @@ void pbModel_Destroy(pbModel *m) {
 int pbModel_Size(const pbModel *m, const char *name) {
   if (!strcmp(name, "nu")) return pb_controls(m);
   if (!strcmp(name, "npoint")) return pbModel_PointCount(m);
+
+// Controls and points count deformables too; the other sizes stand in the model.
 #define X(size) \
   if (!strcmp(name, #size)) return m->size;
   PB_MODEL_SIZES(X)
@@ -183,10 +206,13 @@ const char *pbModel_Name(const pbModel *m, pbObject kind, int id) {
 
 int pbModel_Id(const pbModel *m, pbObject kind, const char *name) {
   if (!name || !*name || kind < 0 || kind >= pb_objCount) return -1;
+
+  // A dof has the name of its joint; of several, the first is meant.
   if (kind == pb_objDof) {
     int joint = pbModel_Id(m, pb_objJoint, name);
     return joint < 0 ? -1 : m->jnt_dofadr[joint];
   }
+
   for (int i = 0; i < m->names_count[kind]; i++) {
     if (!strcmp(pbModel_Name(m, kind, i), name)) return i;
   }
@@ -197,14 +223,15 @@ int pbModel_Id(const pbModel *m, pbObject kind, const char *name) {
 bool pbModel_FieldAt(const pbModel *m, int index, pbField *field) {
   if (index < 0 || index >= FIELD_COUNT) return false;
   const pbFieldEntry *e = &field_table[index];
-  const void *place = (const char *)m + e->pointer;
+  const void *pointer = (const char *)m + e->pointer;
   *field = (pbField){.name = e->name, .rows = rows_of(m, e), .cols = cols_of(m, e)};
+
   if (e->kind == kind_number) {
-    field->integers = place;
+    field->integers = pointer;
   } else if (e->kind == kind_ints) {
-    field->integers = *(int *const *)place;
+    field->integers = *(int *const *)pointer;
   } else {
-    field->reals = *(double *const *)place;
+    field->reals = *(double *const *)pointer;
   }
   return true;
 }
@@ -217,6 +244,7 @@ bool pbModel_Field(const pbModel *m, const char *name, pbField *field) {
 }
 
 // ---- options ------------------------------------------------------------------------------------------------------
+// Words of options that take one of several.
 typedef struct pbChoice {
   const char *option, *word;
   int value;
@@ -233,10 +261,11 @@ static const pbChoice choice_table[] = {
 };
 enum { CHOICE_COUNT = sizeof choice_table / sizeof *choice_table };
 
+// Flags of MJCF's option/flag: a bit of disableflags or of enableflags.
 typedef struct pbFlag {
   const char *name;
   int bit;
-  bool enables;  // of enableflags
+  bool enables;  // a bit of enableflags
 } pbFlag;
 static const pbFlag flag_table[] = {
     {"constraint", pb_disConstraint, false},
@@ -267,12 +296,13 @@ static const pbFlag flag_table[] = {
 enum { FLAG_COUNT = sizeof flag_table / sizeof *flag_table };
 
 // ", did you mean 'RK4'?", or all words that an option takes.
-static const char *choices(const char *name, const char *near, char *text, size_t size) {
+static const char *write_choices(const char *name, const char *near, char *text, size_t size) {
   size_t used = 0;
   if (near) {
     snprintf(text, size, ", did you mean '%.80s'?", near);
     return text;
   }
+
   for (int i = 0; i < CHOICE_COUNT && used < size; i++) {
     if (strcmp(choice_table[i].option, name) != 0) continue;
     used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "; there are ", choice_table[i].word);
@@ -285,6 +315,8 @@ static pbStatus set_choice(pbModel *m, const char *name, const char *value, int 
   char hint[256];
   int number = -1;
   bool numeric = pbText_Count(value, &number);
+
+  // By word, or by the number that MuJoCo's enumeration gives it.
   for (int i = 0; i < CHOICE_COUNT; i++) {
     if (strcmp(choice_table[i].option, name)) continue;
     if (!strcmp(choice_table[i].word, value) || (numeric && number == choice_table[i].value)) {
@@ -293,15 +325,20 @@ static pbStatus set_choice(pbModel *m, const char *name, const char *value, int 
     }
     pbSuggest_Offer(&near, choice_table[i].word);
   }
-  bool later = !strcmp(name, "integrator") && (!strcmp(value, "implicit") || !strcmp(value, "discrete"));
-  return pbContext_Fail(m->ctx, later ? pb_unsupported : pb_bad_argument, "option %s: '%.80s' is not %s%s", name, value,
-                        later ? "supported" : "known", choices(name, later ? NULL : near.best, hint, sizeof hint));
+
+  // Integrators of MuJoCo that are no part of this engine are known words all the same.
+  bool unsupported = !strcmp(name, "integrator") && (!strcmp(value, "implicit") || !strcmp(value, "discrete"));
+  if (unsupported) near.best = NULL;
+  return pbContext_Fail(m->ctx, unsupported ? pb_unsupported : pb_bad_argument, "option %s: '%.80s' is not %s%s", name, value,
+                        unsupported ? "supported" : "known", write_choices(name, near.best, hint, sizeof hint));
 }
 
 static pbStatus set_flag(pbModel *m, const pbFlag *flag, const char *value) {
   bool on = !strcmp(value, "enable");
   if (!on && strcmp(value, "disable"))
     return pbContext_Fail(m->ctx, pb_bad_argument, "option %s: '%.80s' is neither 'enable' nor 'disable'", flag->name, value);
+
+  // "enable" sets a bit of enableflags, and clears one of disableflags.
   int *bits = flag->enables ? &m->enableflags : &m->disableflags;
   *bits = on == flag->enables ? *bits | flag->bit : *bits & ~flag->bit;
   return pb_ok;
@@ -311,6 +348,7 @@ static pbStatus set_tolerance(pbModel *m, const char *value) {
   double tolerance;
   if (!pbText_Real(value, &tolerance) || !(tolerance >= 0) || tolerance > 1)
     return pbContext_Fail(m->ctx, pb_bad_argument, "option tolerance: '%.80s' is not a number from 0 to 1", value);
+
   m->tolerance = tolerance;
   return pb_ok;
 }
@@ -319,6 +357,7 @@ static pbStatus set_count(pbModel *m, const char *name, const char *value, int *
   int count;
   if (!pbText_Count(value, &count) || count < 1)
     return pbContext_Fail(m->ctx, pb_bad_argument, "option %s: '%.80s' is not a whole number of at least 1", name, value);
+
   *target = count;
   return pb_ok;
 }
@@ -327,13 +366,16 @@ static pbStatus unknown_option(pbModel *m, const char *name) {
   static const char *const others[] = {"integrator", "cone", "solver", "tolerance", "iterations", "ls_iterations"};
   pbSuggest near = pbSuggest_For(name);
   char hint[256];
+
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) pbSuggest_Offer(&near, others[i]);
   for (int i = 0; i < FLAG_COUNT; i++) pbSuggest_Offer(&near, flag_table[i].name);
+
   pbSuggest_Write(&near, hint, sizeof hint);
-  if (!near.best)
+  if (!near.best) {
     snprintf(hint, sizeof hint,
              "; there are integrator, cone, solver, tolerance, iterations, ls_iterations, timestep, gravity and the other "
              "parameters of 'option', and flags such as contact, gravity, filterparent (docs/mjcf.md)");
+  }
   return pbContext_Fail(m->ctx, pb_bad_argument, "unknown option '%.80s'%s", name, hint);
 }
 
@@ -344,19 +386,23 @@ static pbStatus change_option(pbModel *m, const char *name, const char *value) {
   if (!strcmp(name, "iterations")) return set_count(m, name, value, &m->iterations);
   if (!strcmp(name, "ls_iterations")) return set_count(m, name, value, &m->ls_iterations);
   if (!strcmp(name, "tolerance")) return set_tolerance(m, value);
+
   for (int i = 0; i < FLAG_COUNT; i++) {
     if (!strcmp(flag_table[i].name, name)) return set_flag(m, &flag_table[i], value);
   }
   return unknown_option(m, name);
 }
 
-// The tables of the step depend on options (which pairs may touch), so they are made anew.
+// The tables of the step depend on options (which pairs may touch), so they are derived again. A failure leaves the model as it
+// was.
 pbStatus pbModel_SetOption(pbModel *m, const char *name, const char *value) {
   pbModel before = *m;
   PB_TRY(change_option(m, name, value));
+
   m->topology = NULL;
   pbStatus status = pbModel_Finish(m);
   pbTopology_Destroy(m->ctx, status == pb_ok ? before.topology : m->topology);
+
   if (status != pb_ok) *m = before;
   else m->revision++;
   return status;

@@ -83,8 +83,10 @@ static pbParam deform_param(const pbModel *m, const pbDeformSlice *s) {
 pbParam pbModel_ParamAt(const pbModel *m, int index) {
   if (index >= PARAM_COUNT && index < pbModel_ParamCount(m)) return deform_param(m, &m->deform->slice[index - PARAM_COUNT]);
   if (index < 0 || index >= PARAM_COUNT) return (pbParam){.name = "", .unit = "", .rows_are = pb_objCount};
+
   const pbParamEntry *e = &param_table[index];
   const double *start = *(double *const *)(const void *)((const char *)m + e->pointer);
+
   pbParam p = {.name = e->name,
                .unit = e->unit,
                .cols = e->cols,
@@ -95,6 +97,8 @@ pbParam pbModel_ParamAt(const pbModel *m, int index) {
                .upper = INFINITY,
                .option = e->rows == offsetof(pbModel, one),
                .derived = is_derived(e->name)};
+
+  // Most fields are unbounded; the table holds the others.
   for (size_t i = 0; i < sizeof bound_table / sizeof *bound_table; i++) {
     if (!strcmp(bound_table[i].name, e->name)) {
       p.lower = bound_table[i].lower;
@@ -105,9 +109,11 @@ pbParam pbModel_ParamAt(const pbModel *m, int index) {
 }
 
 // ---- by name ------------------------------------------------------------------------------------------------------
+// A parameter is named FIELD, FIELD:ROW or FIELD:ROW:ENTRY, where ROW is a number or the name of an object.
 static pbStatus unknown_param(pbContext *ctx, const pbModel *m, const char *name) {
   pbSuggest near = pbSuggest_For(name);
   char hint[256];
+
   for (int i = 0; i < pbModel_ParamCount(m); i++) pbSuggest_Offer(&near, pbModel_ParamAt(m, i).name);
   return pbContext_Fail(ctx, pb_bad_argument, "unknown parameter '%.80s'%s%s", name, pbSuggest_Write(&near, hint, sizeof hint),
                         near.best ? "" : " ('pullback info MODEL' lists them)");
@@ -116,7 +122,10 @@ static pbStatus unknown_param(pbContext *ctx, const pbModel *m, const char *name
 static pbStatus unknown_row(pbContext *ctx, const pbModel *m, const pbParam *p, pbObject kind, const char *row) {
   pbSuggest near = pbSuggest_For(row);
   char hint[256];
-  for (int i = 0; kind < pb_objCount && pbModel_Name(m, kind, i); i++) pbSuggest_Offer(&near, pbModel_Name(m, kind, i));
+  if (kind < pb_objCount) {
+    for (int i = 0; pbModel_Name(m, kind, i); i++) pbSuggest_Offer(&near, pbModel_Name(m, kind, i));
+  }
+
   return pbContext_Fail(ctx, pb_bad_argument, "parameter '%s' has no row '%.80s' (it has %d)%s", p->name, row, p->rows,
                         pbSuggest_Write(&near, hint, sizeof hint));
 }
@@ -130,6 +139,8 @@ static int joint_dofs(const pbModel *m, int j) {
 static bool find_rows(const pbModel *m, const pbParam *p, bool positions, const char *row, int *first, int *count) {
   *count = 1;
   if (pbText_Count(row, first)) return *first < p->rows;
+
+  // Degrees of freedom and coordinates go by the name of their joint; a quaternion has one coordinate more than velocities.
   if (positions || p->rows_are == pb_objDof) {
     int j = pbModel_Id(m, pb_objJoint, row);
     if (j < 0) return false;
@@ -137,28 +148,34 @@ static bool find_rows(const pbModel *m, const pbParam *p, bool positions, const 
     *count = joint_dofs(m, j) + (positions && m->jnt_type[j] <= pb_jntBall);
     return true;
   }
+
   if (p->rows_are == pb_objCount) return false;
   *first = pbModel_Id(m, p->rows_are, row);  // controls of deformables have the names of actuators, but no rows
   return *first >= 0 && *first < p->rows;
 }
 
-// Entry number `text` of the rows chosen so far alone.
+// Narrows the chosen rows to one number, the entry `text` of them, counted from 0.
 static pbStatus choose_entry(pbContext *ctx, const char *name, const char *text, pbParam *p) {
   int entry, count = p->rows * p->cols;
   if (!pbText_Count(text, &entry) || entry >= count)
     return pbContext_Fail(ctx, pb_bad_argument, "parameter '%.200s' has no entry '%.80s' (it has %d, counted from 0)", name, text,
                           count);
+
   p->offset += (size_t)entry;
   p->rows = p->cols = 1;
   return pb_ok;
 }
 
-// Behind the field: nothing, ":ROW", or ":ROW:ENTRY"; of options, which have no rows, ":ENTRY". Names may hold colons themselves.
-static pbStatus choose(pbContext *ctx, const pbModel *m, bool positions, const char *text, pbParam *p) {
+// The part of a name behind its field: nothing, ":ROW", or ":ROW:ENTRY"; of options, which have no rows, ":ENTRY". Names of
+// objects may hold colons themselves, so the whole text is tried as a row before its last colon is taken as a separator.
+static pbStatus choose_rows(pbContext *ctx, const pbModel *m, bool positions, const char *text, pbParam *p) {
   char row[256];
   const char *colon = strrchr(text, ':');
   int first = 0, count = 1, number;
+
   if (p->option) return choose_entry(ctx, p->name, text, p);
+
+  // The whole text names rows, or all of it but an entry at its end.
   bool found = find_rows(m, p, positions, text, &first, &count), one = false;
   if (!found && colon && (size_t)(colon - text) < sizeof row) {
     snprintf(row, sizeof row, "%.*s", (int)(colon - text), text);
@@ -166,9 +183,11 @@ static pbStatus choose(pbContext *ctx, const pbModel *m, bool positions, const c
     if (!found && pbText_Count(colon + 1, &number)) text = row;
   }
   if (!found) return unknown_row(ctx, m, p, positions ? pb_objJoint : p->rows_are, text);
+
   p->offset += (size_t)first * (size_t)p->cols;
   p->rows = count;
   if (!one) return pb_ok;
+
   char name[360];
   snprintf(name, sizeof name, "%s:%s", p->name, row);
   return choose_entry(ctx, name, colon + 1, p);
@@ -178,6 +197,8 @@ pbStatus pbModel_Param(pbContext *ctx, const pbModel *m, const char *name, pbPar
   const char *colon = strchr(name, ':');
   size_t length = colon ? (size_t)(colon - name) : strlen(name);
   int index = 0, count = pbModel_ParamCount(m);
+
+  // The field is what stands before the first colon.
   for (; index < count; index++) {
     *param = pbModel_ParamAt(m, index);
     if (strlen(param->name) == length && !strncmp(param->name, name, length)) break;
@@ -187,14 +208,16 @@ pbStatus pbModel_Param(pbContext *ctx, const pbModel *m, const char *name, pbPar
     snprintf(head, sizeof head, "%.*s", (int)(length < 90 ? length : 90), name);
     return unknown_param(ctx, m, head);
   }
+
   bool positions = index < PARAM_COUNT && param_table[index].rows == offsetof(pbModel, nq);
-  return colon ? choose(ctx, m, positions, colon + 1, param) : pb_ok;
+  return colon ? choose_rows(ctx, m, positions, colon + 1, param) : pb_ok;
 }
 
-// Row of a field by name where that name is its alone (the degrees of freedom of a ball share one), else by number.
+// ":NAME" of a row where no other row has that name (the degrees of freedom of a ball joint share one), else ":NUMBER".
 static void put_row(const pbModel *m, const pbParam *p, int row, char *text, size_t size) {
   const char *name = p->rows_are < pb_objCount ? pbModel_Name(m, p->rows_are, row) : "";
   bool shared = p->rows_are == pb_objDof && joint_dofs(m, m->dof_jntid[row]) > 1;
+
   if (*name && !shared) snprintf(text, size, ":%.150s", name);
   else snprintf(text, size, ":%d", row);
 }
@@ -203,9 +226,12 @@ char *pbModel_ParamName(const pbModel *m, size_t index, char *text, size_t size)
   snprintf(text, size, "?");
   for (int i = 0; i < pbModel_ParamCount(m); i++) {
     pbParam p = pbModel_ParamAt(m, i);
-    size_t entry = index - p.offset, cols = (size_t)p.cols;
+    size_t entry = index - p.offset;
+    size_t cols = (size_t)p.cols;
     if (index < p.offset || entry >= (size_t)p.rows * cols) continue;
+
     char name[256] = "", component[24] = "";
+
     if (!p.option) put_row(m, &p, (int)(entry / cols), name, sizeof name);
     if (cols > 1) snprintf(component, sizeof component, ":%zu", entry % cols);
     snprintf(text, size, "%s%s%s", p.name, name, component);
@@ -222,15 +248,17 @@ typedef struct pbChecker {
 
 static const double *value_of(const pbChecker *c, const double *field) { return c->theta + (field - c->m->theta0); }
 
-static pbStatus complain(const pbChecker *c, const char *field, pbObject kind, int row, const char *reason) {
+static pbStatus fail_at_row(const pbChecker *c, const char *field, pbObject kind, int row, const char *reason) {
   const char *name = kind < pb_objCount ? pbModel_Name(c->m, kind, row) : NULL;
+
   if (name && *name) return pbContext_Fail(c->ctx, pb_bad_input, "%s:%s %s", field, name, reason);
   return pbContext_Fail(c->ctx, pb_bad_input, "%s:%d %s", field, row, reason);
 }
 
-static pbStatus complain_value(const pbChecker *c, size_t index, const char *reason) {
+static pbStatus fail_at_entry(const pbChecker *c, size_t index, const char *reason) {
   char name[256], value[32] = "NaN";
   if (!isnan(c->theta[index])) snprintf(value, sizeof value, "%g", c->theta[index]);
+
   return pbContext_Fail(c->ctx, pb_bad_input, "%s is %s: %s", pbModel_ParamName(c->m, index, name, sizeof name), value, reason);
 }
 
@@ -243,14 +271,18 @@ size_t pbModel_FirstNotFinite(const pbModel *m, const double *theta) {
 bool pbModel_Readable(const pbModel *m, const double *theta, bool *unit, char *text, size_t size) {
   char name[512];
   size_t bad = pbModel_FirstNotFinite(m, theta);
+
   if (bad < m->ntheta) {
     snprintf(text, size, "parameter %s is %s: a finite number is needed", pbModel_ParamName(m, bad, name, sizeof name),
              isnan(theta[bad]) ? "NaN" : "infinite");
     return false;
   }
+
+  // The cheap test of unit lengths first: only theta that fails it can have a direction out of range.
   *unit = pbSphere_On(m, theta);
   const pbSphereRow *row = *unit ? NULL : pbSphere_Bad(m, theta);
   if (!row) return true;
+
   pbSphere_Explain(m, theta, row, name, sizeof name);
   snprintf(text, size, "parameter %s", name);
   return false;
@@ -259,37 +291,46 @@ bool pbModel_Readable(const pbModel *m, const double *theta, bool *unit, char *t
 static pbStatus check_bounds(const pbChecker *c) {
   for (int i = 0; i < pbModel_ParamCount(c->m); i++) {
     pbParam p = pbModel_ParamAt(c->m, i);
+
+    // Zero bounds of these are exclusive: they divide.
     bool positive = !strcmp(p.name, "timestep") || !strcmp(p.name, "impratio") || !strcmp(p.name, "contact_stiffness") ||
                     p.lower == PB_MORE_THAN_ZERO;
+
     for (size_t k = p.offset; k < p.offset + (size_t)p.rows * (size_t)p.cols; k++) {
       double v = c->theta[k];
-      if (!isfinite(v)) return complain_value(c, k, "a finite number is needed");
-      if (positive && !(v > 0)) return complain_value(c, k, "it must be positive");
-      if (v < p.lower && p.lower == 0) return complain_value(c, k, "it must not be negative");
-      if (i >= PARAM_COUNT && !(v >= p.lower && v <= p.upper)) return complain_value(c, k, "it is outside of its energy's range");
+      if (!isfinite(v)) return fail_at_entry(c, k, "a finite number is needed");
+      if (positive && !(v > 0)) return fail_at_entry(c, k, "it must be positive");
+      if (v < p.lower && p.lower == 0) return fail_at_entry(c, k, "it must not be negative");
+      if (i >= PARAM_COUNT && !(v >= p.lower && v <= p.upper)) return fail_at_entry(c, k, "it is outside of its energy's range");
     }
   }
   return pb_ok;
 }
 
-// The heaviest of a body and of those welded to it must have mass and inertia where it moves.
+// Every inertia must be one of a rigid body, and what moves must have mass and inertia: the body itself or one welded to it.
 static pbStatus check_masses(const pbChecker *c) {
   const pbModel *m = c->m;
-  const double *mass = value_of(c, m->body_mass), *inertia = value_of(c, m->body_inertia);
+  const double *mass = value_of(c, m->body_mass);
+  const double *inertia = value_of(c, m->body_inertia);
+
+  // Triangle inequality of principal moments, with room for rounding.
   for (int b = 1; b < m->nbody; b++) {
     const double *I = inertia + 3 * b;
     double slack = 1e-9 * (I[0] + I[1] + I[2]);
     if (I[0] + I[1] < I[2] - slack || I[0] + I[2] < I[1] - slack || I[1] + I[2] < I[0] - slack)
-      return complain(c, "body_inertia", pb_objBody, b, "is no inertia: each moment is at most the sum of the other two");
+      return fail_at_row(c, "body_inertia", pb_objBody, b, "is no inertia: each moment is at most the sum of the other two");
   }
+
   for (int b = 1; b < m->nbody; b++) {
     if (!m->body_dofnum[b]) continue;
+
     bool heavy = false;
-    for (int k = b; k < m->nbody && !heavy; k++) {
+    for (int k = b; k < m->nbody && !heavy; k++) {  // bodies welded to b have larger ids
       const double *I = inertia + 3 * k;
       heavy = m->body_weldid[k] == b && mass[k] >= 1e-15 && I[0] >= 1e-15 && I[1] >= 1e-15 && I[2] >= 1e-15;
     }
-    if (!heavy) return complain(c, "body_mass", pb_objBody, b, "and its inertia are too small for a body that moves");
+
+    if (!heavy) return fail_at_row(c, "body_mass", pb_objBody, b, "and its inertia are too small for a body that moves");
   }
   return pb_ok;
 }
@@ -298,9 +339,10 @@ static pbStatus check_sizes(const pbChecker *c) {
   static const int needed[8] = {0, 0, 1, 2, 3, 2, 3, 0};  // sizes that must be positive, by type
   const pbModel *m = c->m;
   const double *size = value_of(c, m->geom_size);
+
   for (int g = 0; g < m->ngeom; g++) {
     for (int k = 0; k < needed[m->geom_type[g] & 7]; k++) {
-      if (!(size[3 * g + k] > 0)) return complain(c, "geom_size", pb_objGeom, g, "must be positive");
+      if (!(size[3 * g + k] > 0)) return fail_at_row(c, "geom_size", pb_objGeom, g, "must be positive");
     }
   }
   return pb_ok;
@@ -310,6 +352,7 @@ pbStatus pbModel_CheckDirections(pbContext *ctx, const pbModel *m, const double 
   char text[640];
   const pbSphereRow *row = pbSphere_Bad(m, theta);
   if (!row) return pb_ok;
+
   pbSphere_Explain(m, theta, row, text, sizeof text);
   return pbContext_Fail(ctx, pb_bad_input, "%s", text);
 }
@@ -317,22 +360,29 @@ pbStatus pbModel_CheckDirections(pbContext *ctx, const pbModel *m, const double 
 static pbStatus check_ranges(const pbChecker *c, const char *field, const double *values, const int *limited, int rows,
                              pbObject kind) {
   const double *v = value_of(c, values);
+
   for (int i = 0; i < rows; i++) {
-    if (limited[i] && !(v[2 * i] <= v[2 * i + 1])) return complain(c, field, kind, i, "has its limits in the wrong order");
+    if (limited[i] && !(v[2 * i] <= v[2 * i + 1])) return fail_at_row(c, field, kind, i, "has its limits in the wrong order");
   }
   return pb_ok;
 }
 
 pbStatus pbModel_CheckParams(pbContext *ctx, const pbModel *m, const double *theta) {
   const pbChecker c = {ctx, m, theta};
+
   PB_TRY(check_bounds(&c));
   PB_TRY(check_masses(&c));
   PB_TRY(check_sizes(&c));
-  if (m->topology) PB_TRY(pbModel_CheckDirections(ctx, m, theta));  // not within a compile, which looks at them last
+
+  // A compile has no topology yet; it checks directions at its end, since some come with the derived constants.
+  if (m->topology) PB_TRY(pbModel_CheckDirections(ctx, m, theta));
+
   PB_TRY(check_ranges(&c, "jnt_range", m->jnt_range, m->jnt_limited, m->njnt, pb_objJoint));
   PB_TRY(check_ranges(&c, "jnt_actfrcrange", m->jnt_actfrcrange, m->jnt_actfrclimited, m->njnt, pb_objJoint));
+
   PB_TRY(check_ranges(&c, "tendon_range", m->tendon_range, m->tendon_limited, m->ntendon, pb_objTendon));
   PB_TRY(check_ranges(&c, "tendon_actfrcrange", m->tendon_actfrcrange, m->tendon_actfrclimited, m->ntendon, pb_objTendon));
+
   PB_TRY(check_ranges(&c, "actuator_ctrlrange", m->actuator_ctrlrange, m->actuator_ctrllimited, m->nu, pb_objActuator));
   PB_TRY(check_ranges(&c, "actuator_forcerange", m->actuator_forcerange, m->actuator_forcelimited, m->nu, pb_objActuator));
   return check_ranges(&c, "actuator_actrange", m->actuator_actrange, m->actuator_actlimited, m->nu, pb_objActuator);

@@ -1,3 +1,4 @@
+// Directions in theta (sphere.h): which rows there are, their lengths, normalization, and its derivative both ways.
 #include "model/sphere.h"
 
 #include <math.h>
@@ -25,12 +26,15 @@ int pbSphere_Rows(const pbModel *m, pbSphereRow *rows) {
   n = add_field(m, m->geom_quat, m->ngeom, 4, rows, n);
   n = add_field(m, m->site_quat, m->nsite, 4, rows, n);
   n = add_field(m, m->cam_quat, m->ncam, 4, rows, n);
+
+  // Rotations of free joints follow their position.
   for (int j = 0; j < m->njnt; j++) {
     int type = m->jnt_type[j], q = m->jnt_qposadr[j] + (type == pb_jntFree ? 3 : 0);
     if (type != pb_jntFree && type != pb_jntBall) continue;
     n = add_row(m, m->qpos0 + q, 4, rows, n);
     n = add_row(m, m->qpos_spring + q, 4, rows, n);
   }
+
   for (int e = 0; e < m->neq; e++) {
     if (m->eq_type[e] == pb_eqWeld && m->eq_objtype[e] == pb_refBody) n = add_row(m, m->eq_data + 12 * e + 6, 4, rows, n);
   }
@@ -45,8 +49,11 @@ static double squared(const double *v, int size) {
 
 double pbSphere_Length(const double *v, int size) {
   double most = 0, s = 0;
+
+  // Scaled by the largest entry, so that squares neither overflow nor vanish.
   for (int k = 0; k < size; k++) most = fmax(most, fabs(v[k]));
   if (!(most > 0) || !isfinite(most)) return most;
+
   for (int k = 0; k < size; k++) s += (v[k] / most) * (v[k] / most);
   return most * sqrt(s);
 }
@@ -61,6 +68,7 @@ bool pbSphere_On(const pbModel *m, const double *theta) {
 }
 
 static bool same(const pbModel *m, const double *a, const double *b, const double *field, int count) {
+  // A null pointer may stand for an empty field.
   size_t at = (size_t)(field - m->theta0);
   return count == 0 || memcmp(a + at, b + at, (size_t)count * sizeof(double)) == 0;
 }
@@ -84,10 +92,12 @@ const pbSphereRow *pbSphere_Bad(const pbModel *m, const double *theta) {
 void pbSphere_Explain(const pbModel *m, const double *theta, const pbSphereRow *row, char *text, size_t size) {
   char first[256], last[256];
   double length = pbSphere_Length(theta + row->at, row->size);
+
   pbModel_ParamName(m, row->at, first, sizeof first);
   pbModel_ParamName(m, row->at + (size_t)row->size - 1, last, sizeof last);
+
   if (length > 0) {
-    snprintf(text, size, "%s to %s: %s of length %.3g; it is normalised where it is used, from lengths of %g to %g", first, last,
+    snprintf(text, size, "%s to %s: %s of length %.3g; it is normalized where it is used, from lengths of %g to %g", first, last,
              row->size == 3 ? "an axis" : "a quaternion", length, PB_SPHERE_SHORTEST, PB_SPHERE_LONGEST);
   } else {
     snprintf(text, size, "%s to %s: %s without direction (its length is zero)", first, last,
@@ -99,6 +109,8 @@ void pbSphere_Explain(const pbModel *m, const double *theta, const pbSphereRow *
 void pbSphere_Normalize(const pbModel *m, const double *theta, double *out) {
   const pbTopology *t = m->topology;
   memcpy(out, theta, m->ntheta * sizeof *out);
+
+  // Rows that are unit to rounding keep their bits.
   for (const pbSphereRow *r = t->sphere; r < t->sphere + t->nsphere; r++) {
     const double *v = theta + r->at;
     if (is_unit(v, r->size)) continue;
@@ -110,6 +122,8 @@ void pbSphere_Normalize(const pbModel *m, const double *theta, double *out) {
 // g := (1 - u u') g / |v|, symmetric: for directions and cotangents.
 static void tangential(const double *v, int size, double *g) {
   double length = pbSphere_Length(v, size), along = 0;
+
+  // along = u . g
   for (int k = 0; k < size; k++) along += v[k] / length * g[k];
   for (int k = 0; k < size; k++) g[k] = (g[k] - along * (v[k] / length)) / length;
 }
@@ -129,6 +143,8 @@ void pbSphere_Aside(const pbModel *m, double *bar, double *aside) {
 
 void pbSphere_Pull(const pbModel *m, const double *theta, const double *aside, double *bar) {
   const pbTopology *t = m->topology;
+
+  // Transpose of the push (the matrix is symmetric), added to what was set aside.
   for (const pbSphereRow *r = t->sphere; r < t->sphere + t->nsphere; r++, aside += 4) {
     tangential(theta + r->at, r->size, bar + r->at);
     for (int k = 0; k < r->size; k++) bar[r->at + (size_t)k] += aside[k];

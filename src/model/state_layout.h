@@ -14,7 +14,8 @@ static inline pbStateLayout state_layout(const pbModel *m) {
   return s;
 }
 
-// A tape record: the state before the step, the revision of the model it was made for, accelerations of the stages, what a method adds.
+// A tape record: the state before the step, the revision of the model it was made for, accelerations of the stages, what a
+// method adds.
 static inline int tape_revision(const pbModel *m) { return state_layout(m).size; }
 static inline int tape_stages(const pbModel *m) { return tape_revision(m) + 1; }
 

@@ -1,3 +1,5 @@
+// Tables derived from a compiled model once: kinematic trees, the pattern of the mass matrix, actuators by what they act on,
+// candidate pairs of geoms, directions in theta, and bounds on sizes that a step's work memory is laid out by.
 #include "model/topology.h"
 
 #include <stdlib.h>
@@ -15,13 +17,15 @@ void pbTopology_Destroy(pbContext *ctx, pbTopology *t) {
   pbContext_Free(ctx, t);
 }
 
-// Bodies: their tree, its root, the last dof that moves them.
-static void bodies(const pbModel *m, pbTopology *t) {
+// Bodies: their tree, its root, the last dof that moves them. Parents come first, so one pass is enough.
+static void find_trees(const pbModel *m, pbTopology *t) {
   t->body_tree[0] = t->body_dofend[0] = -1;
   for (int b = 1; b < m->nbody; b++) {
     int parent = m->body_parentid[b], n = m->body_dofnum[b];
     t->body_dofend[b] = n ? m->body_dofadr[b] + n - 1 : t->body_dofend[parent];
     t->body_tree[b] = t->body_tree[parent];
+
+    // The first body with dofs above a chain of fixed ones is the root of a new tree.
     if (n && t->body_tree[b] < 0) {
       t->body_tree[b] = t->ntree;
       t->tree_root[t->ntree++] = b;
@@ -29,11 +33,16 @@ static void bodies(const pbModel *m, pbTopology *t) {
   }
 }
 
-static void mass_pattern(const pbModel *m, pbTopology *t) {
+// M has an entry for each dof and each of its ancestors (Featherstone 2008, section 6.4).
+static void lay_out_mass(const pbModel *m, pbTopology *t) {
   t->M.n = m->nv;
   for (int i = 0; i < m->nv; i++) t->M.parent[i] = m->dof_parentid[i];
   pbTree_Layout_r(&t->M);
-  for (int i = 0; i < m->nv; i++) t->max_chain = t->M.depth[i] + 1 > t->max_chain ? t->M.depth[i] + 1 : t->max_chain;
+
+  for (int i = 0; i < m->nv; i++) {
+    int chain = t->M.depth[i] + 1;
+    if (chain > t->max_chain) t->max_chain = chain;
+  }
 }
 
 // Actuators whose damping and armature are reflected to the dofs of joint `id`, or to tendon `id`; counted where list is NULL.
@@ -41,21 +50,25 @@ static int reflecting_actuators(const pbModel *m, bool tendons, int id, int *lis
   int n = 0;
   for (int u = 0; u < m->nu; u++) {
     int type = m->actuator_trntype[u];
-    bool fits = tendons ? type == pb_trnTendon : type == pb_trnJoint || type == pb_trnJointInParent;
+    bool on_joint = type == pb_trnJoint || type == pb_trnJointInParent;
+    bool fits = tendons ? type == pb_trnTendon : on_joint;
     if (!fits || m->actuator_trnid[2 * u] != id) continue;
+
     if (list) list[n] = u;
     n++;
   }
   return n;
 }
 
-static void actuators(const pbModel *m, pbTopology *t) {
+// Lists in compressed rows: those of row i are at start[i] .. start[i + 1].
+static void list_actuators(const pbModel *m, pbTopology *t) {
   int used = 0;
   for (int i = 0; i < m->nv; i++) {
     t->dof_actuator_start[i] = used;
     used += reflecting_actuators(m, false, m->dof_jntid[i], t->dof_actuator + used);
   }
   t->dof_actuator_start[m->nv] = used;
+
   used = 0;
   for (int k = 0; k < m->ntendon; k++) {
     t->ten_actuator_start[k] = used;
@@ -65,12 +78,18 @@ static void actuators(const pbModel *m, pbTopology *t) {
 }
 
 // ---- candidate pairs ------------------------------------------------------------------------------------------------
+// MuJoCo's filters of pairs of bodies: welded together, parent and child (unless disabled), excluded.
 static bool bodies_collide(const pbModel *m, int b1, int b2) {
-  int w1 = m->body_weldid[b1], w2 = m->body_weldid[b2];
+  int w1 = m->body_weldid[b1];
+  int w2 = m->body_weldid[b2];
   if (w1 == w2) return false;
-  int p1 = m->body_weldid[m->body_parentid[w1]], p2 = m->body_weldid[m->body_parentid[w2]];
-  bool filter = !(m->disableflags & (1 << 10));  // parent-child filter; the world as a parent is exempt
+
+  // The world as a parent is exempt: what is attached to it by a joint still touches it.
+  int p1 = m->body_weldid[m->body_parentid[w1]];
+  int p2 = m->body_weldid[m->body_parentid[w2]];
+  bool filter = !(m->disableflags & pb_disFilterparent);
   if (filter && w1 && w2 && (w1 == p2 || w2 == p1)) return false;
+
   int low = b1 < b2 ? b1 : b2, high = b1 < b2 ? b2 : b1;
   for (int i = 0; i < m->nexclude; i++) {
     if (m->exclude_signature[i] == (low << 16) + high) return false;
@@ -78,30 +97,44 @@ static bool bodies_collide(const pbModel *m, int b1, int b2) {
   return true;
 }
 
-static int most_contacts(int type1, int type2) {
-  if (type1 == pb_geomPlane) return type2 == pb_geomSphere || type2 == pb_geomEllipsoid ? 1 : type2 == pb_geomCapsule ? 2 : 4;
+// Most contact points of a pair of primitives (geometry/pair.c), type1 <= type2.
+static int max_contact_points(int type1, int type2) {
+  if (type1 == pb_geomPlane) {
+    if (type2 == pb_geomSphere || type2 == pb_geomEllipsoid) return 1;
+    return type2 == pb_geomCapsule ? 2 : 4;
+  }
+
   if (type1 == pb_geomSphere) return 1;
   if (type1 == pb_geomCapsule && type2 <= pb_geomBox) return type2 == pb_geomEllipsoid ? 1 : 2;
+
   return 8;
 }
 
+// Counts a pair, and stores it once there is memory. Geoms go in the order of their types.
 static void add_candidate(const pbModel *m, pbTopology *t, int g1, int g2, int pair) {
   pbCandidate c = {g1, g2, pair, 0};
   if (m->geom_type[g1] > m->geom_type[g2]) {
     c.geom1 = g2;
     c.geom2 = g1;
   }
-  int t1 = m->geom_type[c.geom1], t2 = m->geom_type[c.geom2];
-  if (t2 == pb_geomPlane || t1 > pb_geomBox || t2 > pb_geomBox || t1 == pb_geomHfield) return;  // planes do not meet planes
-  c.contacts = most_contacts(t1, t2);
+
+  // Planes do not meet planes; meshes and height fields are visual-only.
+  int t1 = m->geom_type[c.geom1];
+  int t2 = m->geom_type[c.geom2];
+  if (t2 == pb_geomPlane || t1 > pb_geomBox || t2 > pb_geomBox || t1 == pb_geomHfield) return;
+
+  c.contacts = max_contact_points(t1, t2);
   if (t->candidate) t->candidate[t->ncandidate] = c;
   t->ncandidate++;
   t->max_contacts += c.contacts;
 }
 
+// The explicit pair of two geoms, or -1.
 static int pair_between(const pbModel *m, int g1, int g2) {
   for (int p = 0; p < m->npair; p++) {
-    if ((m->pair_geom1[p] == g1 && m->pair_geom2[p] == g2) || (m->pair_geom1[p] == g2 && m->pair_geom2[p] == g1)) return p;
+    int a = m->pair_geom1[p];
+    int b = m->pair_geom2[p];
+    if ((a == g1 && b == g2) || (a == g2 && b == g1)) return p;
   }
   return -1;
 }
@@ -117,82 +150,105 @@ static void body_candidates(const pbModel *m, pbTopology *t, int b1, int b2) {
   }
 }
 
+// Pairs of bodies in order, then explicit pairs, which are subject to no filter.
 static void find_candidates(const pbModel *m, pbTopology *t) {
   t->ncandidate = t->max_contacts = 0;
+
   for (int b1 = 0; b1 < m->nbody; b1++) {
     for (int b2 = b1 + 1; b2 < m->nbody; b2++) {
       bool fixed = t->body_dofend[b1] < 0 && t->body_dofend[b2] < 0;
       if (!fixed && m->body_geomnum[b1] && m->body_geomnum[b2] && bodies_collide(m, b1, b2)) body_candidates(m, t, b1, b2);
     }
   }
+
   for (int p = 0; p < m->npair; p++) add_candidate(m, t, m->pair_geom1[p], m->pair_geom2[p], p);
 }
 
-static pbStatus candidates(const pbModel *m, pbTopology *t) {
+// Counts, allocates, fills.
+static pbStatus list_candidates(const pbModel *m, pbTopology *t) {
   find_candidates(m, t);
   t->candidate = pbContext_Alloc(m->ctx, (size_t)(t->ncandidate + 1) * sizeof *t->candidate);
   if (!t->candidate) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for %d pairs of geoms", t->ncandidate);
+
   find_candidates(m, t);
   if (t->max_contacts > max_contacts_default) t->max_contacts = max_contacts_default;
   return pb_ok;
 }
 
-static pbStatus directions(const pbModel *m, pbTopology *t) {
+static pbStatus list_directions(const pbModel *m, pbTopology *t) {
   t->nsphere = pbSphere_Rows(m, NULL);
   t->sphere = pbContext_Alloc(m->ctx, (size_t)(t->nsphere + 1) * sizeof *t->sphere);
   if (!t->sphere) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for %d axes and quaternions", t->nsphere);
+
   pbSphere_Rows(m, t->sphere);
   return pb_ok;
 }
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-static void sizes(const pbModel *m, pbTopology *t) {
-  int pair = 2 * t->max_chain < m->nv ? 2 * t->max_chain : m->nv;
+// Bounds on the constraint rows besides contacts. A connect or weld has entries at the dofs of two chains; others may have one
+// at every dof.
+static void bound_rows(const pbModel *m, pbTopology *t) {
+  int two_chains = 2 * t->max_chain < m->nv ? 2 * t->max_chain : m->nv;
   t->max_blocks = m->neq + m->nv + 2 * m->njnt + 3 * m->ntendon;
   t->max_rowdata = m->nv + 6 * m->njnt + 3 * m->ntendon * m->nv;
+
   t->max_dim = 1;
-  for (int g = 0; g < m->ngeom; g++) t->max_dim = m->geom_condim[g] > t->max_dim ? m->geom_condim[g] : t->max_dim;
-  for (int p = 0; p < m->npair; p++) t->max_dim = m->pair_dim[p] > t->max_dim ? m->pair_dim[p] : t->max_dim;
-  for (int e = 0; e < m->neq; e++) t->max_rowdata += m->eq_type[e] == pb_eqConnect || m->eq_type[e] == pb_eqWeld ? pair : m->nv;
+  for (int g = 0; g < m->ngeom; g++) {
+    if (m->geom_condim[g] > t->max_dim) t->max_dim = m->geom_condim[g];
+  }
+  for (int p = 0; p < m->npair; p++) {
+    if (m->pair_dim[p] > t->max_dim) t->max_dim = m->pair_dim[p];
+  }
+
+  for (int e = 0; e < m->neq; e++) {
+    bool of_bodies = m->eq_type[e] == pb_eqConnect || m->eq_type[e] == pb_eqWeld;
+    t->max_rowdata += of_bodies ? two_chains : m->nv;
+  }
+}
+
+// Integers of all tables in one block, which begins with body_tree.
+static int *carve_tables(const pbModel *m, pbTopology *t) {
+  size_t nb = (size_t)m->nbody;
+  size_t nv = (size_t)m->nv;
+  size_t nt = (size_t)m->ntendon;
+  size_t nu = (size_t)m->nu;
+  size_t total = 3 * nb + (nv + 1) + (nt + 1) + 6 * nu + nu + 4 * nv + PB_TREE_ROOM(nv) + 8;
+
+  int *block = pbContext_Alloc(m->ctx, total * sizeof(int));
+  if (!block) return NULL;
+  int *next = block;
+#define CARVE(member, count) \
+  member = next;             \
+  next += count
+  CARVE(t->body_tree, nb);
+  CARVE(t->body_dofend, nb);
+  CARVE(t->tree_root, nb);
+
+  // An actuator of a joint is listed at each of its up to 6 dofs.
+  CARVE(t->dof_actuator_start, nv + 1);
+  CARVE(t->dof_actuator, 6 * nu);
+  CARVE(t->ten_actuator_start, nt + 1);
+  CARVE(t->ten_actuator, nu);
+
+  CARVE(t->M.parent, nv);
+  CARVE(t->M.depth, nv);
+  CARVE(t->M.adr, nv);
+  CARVE(t->M.block, nv);
+  t->M.chain = next;
+#undef CARVE
+  return block;
 }
 
 pbStatus pbModel_Finish(pbModel *m) {
   pbTopology *t = pbContext_Alloc(m->ctx, sizeof *t);
-  size_t nb = (size_t)m->nbody, nv = (size_t)m->nv, nt = (size_t)m->ntendon, nu = (size_t)m->nu;
-  int *p = pbContext_Alloc(m->ctx, (3 * nb + (nv + 1) + (nt + 1) + 6 * nu + nu + 4 * nv + PB_TREE_ROOM(nv) + 8) * sizeof(int));
   m->topology = t;
-  if (!t || !p) {
-    pbContext_Free(m->ctx, p);
-    return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the tables of a model");
-  }
-  t->body_tree = p;
-  p += nb;
-  t->body_dofend = p;
-  p += nb;
-  t->tree_root = p;
-  p += nb;
-  t->dof_actuator_start = p;
-  p += nv + 1;
-  t->dof_actuator = p;
-  p += 6 * nu;
-  t->ten_actuator_start = p;
-  p += nt + 1;
-  t->ten_actuator = p;
-  p += nu;
-  t->M.parent = p;
-  p += nv;
-  t->M.depth = p;
-  p += nv;
-  t->M.adr = p;
-  p += nv;
-  t->M.block = p;
-  p += nv;
-  t->M.chain = p;
-  bodies(m, t);
-  mass_pattern(m, t);
-  actuators(m, t);
-  PB_TRY(candidates(m, t));
-  PB_TRY(directions(m, t));
-  sizes(m, t);
+  if (!t || !carve_tables(m, t)) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the tables of a model");
+
+  find_trees(m, t);
+  lay_out_mass(m, t);
+  list_actuators(m, t);
+  PB_TRY(list_candidates(m, t));
+  PB_TRY(list_directions(m, t));
+  bound_rows(m, t);
   return pb_ok;
 }

@@ -9,7 +9,7 @@
 typedef struct pbCandidate {
   int geom1, geom2;  // type of geom1 <= type of geom2
   int pair;          // id of an explicit pair, or -1
-  int contacts;      // most contacts it can make
+  int contacts;      // most contact points it can have
 } pbCandidate;
 
 typedef struct pbTopology {
