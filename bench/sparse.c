@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/rng.h"
+#include <pullback/random.h>
 #include "sparse/kernels.h"
 #include "sparse/sparse.h"
 

@@ -81,7 +81,7 @@ static pbStatus unknown_option(pbContext *ctx, const cliCommand *command, const 
   }
   if (strcmp(bare, "duration") == 0)
     return pbContext_Fail(ctx, pb_bad_argument, "unknown option '%s': --steps N is a duration of N time steps", typed);
-  const char *near = cli_nearest(bare, names, count);
+  const char *near = pbName_Nearest(bare, names, count);
   return pbContext_Fail(ctx, pb_bad_argument, "unknown option '%s'%s%s%s", typed, near ? "; did you mean --" : "",
                         near ? near : "", near ? "?" : "");
 }
@@ -206,7 +206,7 @@ pbStatus cliArgs_Mode(cliApp *app, pbGradientKind *kind) {
   *kind = pb_gradientExact;
   if (!text || pbGradientKind_Named(text, kind)) return pb_ok;
   for (int i = 0; i < pb_gradientKindCount; i++) names[i] = pbGradientKind_Name((pbGradientKind)i);
-  const char *near = cli_nearest(text, names, pb_gradientKindCount);
+  const char *near = pbName_Nearest(text, names, pb_gradientKindCount);
   return pbContext_Fail(app->ctx, pb_bad_argument, "--mode: there is no '%.60s'%s%s%s (exact, event, smooth)", text,
                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }

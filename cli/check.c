@@ -13,10 +13,10 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include <pullback/random.h>
+
 #include "cli.h"
 #include "slopes.h"
-#include "model/model.h"
 
 enum {
   MOST_TESTS = 24,
@@ -878,9 +878,12 @@ static void contact_findings(Doctor *d) {
 // Half the least extent of a geom; of planes, which have no end, infinite.
 static double half_extent(const cliRun *run, int geom) {
   pbParam size;
+  pbField type;
   double least = INFINITY;
-  if (pbModel_Param(run->ctx, run->model, "geom_size", &size) != pb_ok || run->model->geom_type[geom] == pb_geomPlane)
-    return INFINITY;
+
+  bool known = pbModel_Param(run->ctx, run->model, "geom_size", &size) == pb_ok && pbModel_Field(run->model, "geom_type", &type);
+  if (!known || type.integers[geom] == pb_geomPlane) return INFINITY;
+
   const double *s = run->theta + size.offset + (size_t)(geom * size.cols);
   for (int i = 0; i < size.cols; i++) least = s[i] > 0 && s[i] < least ? s[i] : least;
   return least;

@@ -7,10 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/bend.h"
-#include "model/model.h"
-#include "model/state_layout.h"
-
 enum { most_steps = 3, blamed = 60 };
 typedef enum Kind { by_state, by_control, by_parameter } Kind;
 typedef enum Seen { in_states, in_sensors, seen_count } Seen;
@@ -144,7 +140,7 @@ static pbStatus gradients(Slopes *s) {
   pbState_Move(s->run->model, s->x_start, s->x_way, 0);  // as every other is moved, to the last digit
   PB_TRY(forward(s, s->x_start, s->run->control, s->run->theta, s->states, s->sensors));
   PB_TRY(pull(s, in_states));
-  size_t first = (size_t)state_layout(s->run->model).qpos, moving = (size_t)(s->run->nq + s->run->nv);
+  size_t first = (size_t)cliRun_StateField(s->run, "qpos").offset, moving = (size_t)(s->run->nq + s->run->nv);
   for (size_t k = 0; k < rows(s); k++) {
     for (size_t i = 0; i < moving; i++) s->size[in_states] += fabs(s->states[k * s->nx + first + i]);
   }

@@ -106,9 +106,6 @@ pbStatus cliArgs_Mode(cliApp *app, pbGradientKind *kind);
 // Whole text as a finite number in the C locale.
 bool cli_number(const char *text, const char **end, double *value);
 
-// The candidate nearest to what was typed, or NULL if none is near.
-const char *cli_nearest(const char *typed, const char *const *candidates, int count);
-
 // ---- signals and progress ------------------------------------------------------------------------------------------
 
 // SIGINT ends the program with 130 at once, except between Hold and Release (when a file is being written).
@@ -151,6 +148,17 @@ void cliJson_TextTo(FILE *out, const char *value);  // quoted and escaped, also 
 
 // ---- the run a command works on ------------------------------------------------------------------------------------
 
+// Fields of the model that a picture is made of, by their names in <pullback/model.h>; filled by cliScene_Begin.
+typedef struct cliDrawn {
+  int ngeom, nsite, ntendon;
+  const int *geom_type, *geom_bodyid, *geom_matid;
+  const int *site_type, *site_bodyid, *site_matid, *site_group;
+  const int *tendon_adr, *tendon_num, *tendon_matid, *wrap_type, *wrap_objid;
+  const double *geom_size, *geom_pos, *geom_quat, *geom_aabb, *geom_rgba;
+  const double *site_size, *site_pos, *site_quat, *site_rgba;
+  const double *tendon_rgba, *tendon_width, *mat_rgba, *stat_extent;
+} cliDrawn;
+
 typedef struct cliRun {
   cliApp *app;
   pbContext *ctx;
@@ -169,6 +177,7 @@ typedef struct cliRun {
   double *x0;
   double *control, *qfrc, *xfrc;  // steps rows each (at least one); NULL where not given (control: never)
   pbScratch *scratch;
+  cliDrawn drawn;
   double worst_residual;  // of the constraint solves so far, relative, and its step; -1: there was none
   long worst_residual_step;
   long unconverged;  // steps whose solve did not converge; of the worst its condition number and the constraint to blame
@@ -208,9 +217,13 @@ pbStatus cliRun_StepFailed(const cliRun *run, pbStatus status, long k);
 // pb_not_finite where an entry of the state after step k is beyond what MuJoCo takes for a state.
 pbStatus cliRun_CheckState(const cliRun *run, const double *x, long k);
 bool cli_finite(const double *values, size_t count);
+// Field of the state by name; the size is 0 where the model has none.
+pbStateField cliRun_StateField(const cliRun *run, const char *name);
 
 // Shape of a parameter as MuJoCo's Python has it; returns ndim.
 int cliParam_Shape(const pbParam *param, size_t shape[2]);
+// A named integer of the model as a whole ("iterations"), or of a row of a field; -1 where there is none.
+int cliModel_Integer(const pbModel *model, const char *name, int row);
 // Which points the sets (bodies among them), planes and geoms of deformables have: lists of an open object.
 bool cli_consecutive(int count, const int *points);
 void cliRun_PointSets(const cliRun *run, cliJson *j);
@@ -226,5 +239,7 @@ pbStatus cliRun_Simulate(cliRun *run, pbArrays *set);
 // What --vtu and --glb ask for, from the arrays of a trajectory.
 pbStatus cliMotion_Write(cliRun *run, const pbArrays *set);
 pbStatus cli_save(cliApp *app, const pbArrays *set);  // to --output, without a signal in between
+// What was written into a stream of open_memstream, to --output, without a signal in between; closes the stream and frees the text.
+pbStatus cli_saveText(cliApp *app, FILE *stream, char **text, const size_t *size);
 
 #endif

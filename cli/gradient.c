@@ -48,7 +48,7 @@ static pbStatus unknown_wanted(const Gradient *g, const char *name) {
   int n = 0;
   for (int i = 0; i < STATE_COUNT; i++) names[n++] = state_names[i];
   for (int i = 0; i < pbModel_ParamCount(g->run->model) && n < MOST; i++) names[n++] = pbModel_ParamAt(g->run->model, i).name;
-  const char *near = cli_nearest(name, names, n);
+  const char *near = pbName_Nearest(name, names, n);
   return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: unknown name '%s'%s%s%s", name, near ? "; did you mean '" : "",
                         near ? near : "",
                         near ? "'?" : " (qpos, qvel, act, points, point_velocity, control, qfrc, xfrc, param, or a parameter)");
@@ -191,7 +191,7 @@ static pbStatus read_cotangents(Gradient *g) {
       return pbContext_Fail(run->ctx, pb_bad_input,
                             "%s: holds one array without a name; cotangents are an NPZ file with qpos, qvel, ...", file);
     } else if (strcmp(a->name, "meta") != 0) {
-      const char *near = cli_nearest(a->name, names, BAR_COUNT);
+      const char *near = pbName_Nearest(a->name, names, BAR_COUNT);
       return pbContext_Fail(
           run->ctx, pb_bad_input,
           "%s: unknown array '%.80s'%s%s%s (qpos, qvel, act, points, point_velocity, sensordata, xpos, site_xpos)", file, a->name,
@@ -524,7 +524,7 @@ static pbStatus read_check(Gradient *g) {
     if (strcmp(text, names[i]) == 0) return g->check = (pbSpotCheck)i, pb_ok;
   }
   if (!text) return pb_ok;
-  const char *near = cli_nearest(text, names, 3);
+  const char *near = pbName_Nearest(text, names, 3);
   return pbContext_Fail(g->run->ctx, pb_bad_argument, "--spot-check: there is no '%.60s'%s%s%s (steps, full, none)", text,
                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }

@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "cli.h"
-#include "deform/deform.h"
-#include "model/model.h"
 
 static const char *const size_names[] = {"nq",    "nv",       "nu",       "na",      "nbody",  "njnt",    "ngeom",       "nsite",
                                          "npair", "nexclude", "neq",      "ntendon", "nwrap",  "nsensor", "nsensordata", "nkey",
@@ -115,29 +113,32 @@ static double total_mass(const cliRun *run) {
 }
 
 static void json_deformables(const cliRun *run, cliJson *j) {
-  const pbDeform *d = run->model->deform;
-  if (!d) return;
+  pbDeformInfo info;
+  pbDeformGroup g;
+  if (!pbModel_DeformInfo(run->model, &info)) return;
+
   cliJson_Open(j, "deformables", '{');
-  cliJson_Text(j, "scheme", pbScheme_Name(d->options.scheme));
-  cliJson_Text(j, "method", pbMinimiser_Name(d->options.method));
-  cliJson_Integer(j, "points", d->npoint);
-  cliJson_Integer(j, "points_that_move", d->nfree);
+  cliJson_Text(j, "scheme", pbScheme_Name(info.scheme));
+  cliJson_Text(j, "method", pbMinimiser_Name(info.method));
+  cliJson_Integer(j, "points", info.points);
+  cliJson_Integer(j, "points_that_move", info.moving);
   cliJson_Number(j, "mass", total_mass(run));
   cliRun_PointSets(run, j);
+
   cliJson_Open(j, "groups", '[');
-  for (int i = 0; i < d->ngroup; i++) {
-    const pbElementGroup *g = &d->group[i];
+  for (int i = 0; pbModel_DeformGroupAt(run->model, i, &g); i++) {
     cliJson_OpenLine(j, NULL, '{');
-    cliJson_Text(j, "name", g->name);
-    cliJson_Text(j, "energy", pbEnergy_Definition(g->energy)->name);
-    cliJson_Bool(j, "gives_mass", g->mass);
-    cliJson_Integer(j, "elements", g->count);
-    cliJson_Integer(j, "points", g->points);
+    cliJson_Text(j, "name", g.name);
+    cliJson_Text(j, "energy", g.energy);
+    cliJson_Bool(j, "gives_mass", g.mass);
+    cliJson_Integer(j, "elements", g.count);
+    cliJson_Integer(j, "points", g.points);
     cliJson_Close(j, '}');
   }
   cliJson_Close(j, ']');
+
   cliJson_OpenLine(j, "controls", '[');
-  for (int i = 0; i < d->ncontrol; i++) cliJson_Text(j, NULL, d->control_name[i]);
+  for (int i = run->nu - info.controls; i < run->nu; i++) cliJson_Text(j, NULL, pbModel_Name(run->model, pb_objActuator, i));
   cliJson_Close(j, ']');
   cliJson_Close(j, '}');
 }
@@ -280,29 +281,35 @@ static void put_rows(int count, int first, bool consecutive) {
 }
 
 static void text_deformables(const cliRun *run) {
-  const pbDeform *d = run->model->deform;
-  if (!d) return;
+  const pbModel *m = run->model;
+  pbDeformInfo info;
+  pbDeformGroup g;
+  pbScenery s;
+  const char *name;
+  if (!pbModel_DeformInfo(m, &info)) return;
+
   printf("\ndeformables\n  %d points, %d of them move, %.6g kg; scheme %s by %s\n  points                    number  rows\n",
-         d->npoint, d->nfree, total_mass(run), pbScheme_Name(d->options.scheme), pbMinimiser_Name(d->options.method));
-  for (int i = 0; i < d->nset; i++) {
+         info.points, info.moving, total_mass(run), pbScheme_Name(info.scheme), pbMinimiser_Name(info.method));
+  for (int i = 0; (name = pbModel_PointSetName(m, i)) != NULL; i++) {
+    int count = 0;
+    const int *points = pbModel_PointSet(m, name, &count);
     printf("    ");
-    put_name(d->set[i].name, 24);
-    put_rows(d->set[i].count, d->set[i].points[0], cli_consecutive(d->set[i].count, d->set[i].points));
+    put_name(name, 24);
+    put_rows(count, count ? points[0] : 0, cli_consecutive(count, points));
   }
-  for (int i = 0; i < d->nscenery; i++) {
-    const pbSceneryPoints *s = &d->scenery[i];
+  for (int i = 0; pbModel_SceneryAt(m, i, &s); i++) {
     printf("    ");
-    put_name(*s->name ? s->name : "(plane)", 24);
-    put_rows(s->count, s->first, true);
+    put_name(*s.name ? s.name : "(plane)", 24);
+    put_rows(s.count, s.first, true);
   }
+
   printf("  elements                  number  points  energy\n");
-  for (int i = 0; i < d->ngroup; i++) {
-    const pbElementGroup *g = &d->group[i];
+  for (int i = 0; pbModel_DeformGroupAt(m, i, &g); i++) {
     printf("    ");
-    put_name(g->name, 24);
-    printf("%-6d  %-6d  ", g->count, g->points);
-    put_name(pbEnergy_Definition(g->energy)->name, 0);
-    printf("%s\n", g->mass ? " (mass)" : "");
+    put_name(g.name, 24);
+    printf("%-6d  %-6d  ", g.count, g.points);
+    put_name(g.energy, 0);
+    printf("%s\n", g.mass ? " (mass)" : "");
   }
 }
 

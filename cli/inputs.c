@@ -4,10 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "cli.h"
-#include "deform/deform.h"
-#include "model/model.h"
 
 bool cli_finite(const double *values, size_t count) {
   for (size_t i = 0; i < count; i++) {
@@ -123,15 +120,14 @@ static pbStatus set_contact(cliRun *run) {
     PB_TRY(split(run->ctx, "contact", run->app->args.contact.items[i], name, sizeof name, &value));
     PB_TRY(pbModel_SetContact(run->loaded, name, value));
   }
-  PB_TRY(pbModel_CheckContact(run->ctx, run->model));
-  return pbModel_CheckDeform(run->ctx, run->model);
+  return pbModel_Check(run->ctx, run->model);
 }
 
 static pbStatus read_constants(cliRun *run) {
   const char *text = run->app->args.text[opt_constants];
   if (!text || strcmp(text, "keep") == 0) return pb_ok;
   if (strcmp(text, "recompute") != 0) {
-    const char *const names[] = {"keep", "recompute"}, *near = cli_nearest(text, names, 2);
+    const char *const names[] = {"keep", "recompute"}, *near = pbName_Nearest(text, names, 2);
     return pbContext_Fail(run->ctx, pb_bad_argument, "--constants: '%.40s' is neither keep nor recompute%s%s%s", text,
                           near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
   }
@@ -204,9 +200,12 @@ static void show_warnings(const pbContext *ctx) {
 // Penalty contacts that the time step is too long for.
 static void warn_timestep(const cliRun *run) {
   int geoms[2];
-  double limit = pbModel_ContactTimestep(run->model, run->theta, geoms),
-         h = run->theta[run->model->timestep - run->model->theta0];
+  pbParam timestep;
+  if (pbModel_Param(NULL, run->model, "timestep", &timestep) != pb_ok) return;
+
+  double limit = pbModel_ContactTimestep(run->model, run->theta, geoms), h = run->theta[timestep.offset];
   if (h < limit) return;
+
   fprintf(stderr,
           "pullback: warning: penalty contact of geoms %d '%s' and %d '%s': the time step %.3g is not below %.3g, from where on "
           "stiffness and damping make such a contact unstable\n",
@@ -273,7 +272,7 @@ static pbStatus read_keyframe(const cliRun *run, int *keyframe) {
   const char *near = NULL, *names[64];
   int named = 0;
   for (int i = 0; i < count && named < 64; i++) names[named++] = pbModel_Name(run->model, pb_objKeyframe, i);
-  near = cli_nearest(text, names, named);
+  near = pbName_Nearest(text, names, named);
   return pbContext_Fail(run->ctx, pb_bad_input, "--keyframe: the model has no keyframe '%.60s' (it has %d, counted from 0)%s%s%s",
                         text, count, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
@@ -296,7 +295,7 @@ static pbStatus unknown_state_field(const cliRun *run, const char *file, const c
                           file);
   for (int i = 0; i < pbModel_StateFieldCount(run->model) && count < 32; i++)
     names[count++] = pbModel_StateFieldAt(run->model, i).name;
-  near = cli_nearest(name, names, count);
+  near = pbName_Nearest(name, names, count);
   return pbContext_Fail(run->ctx, pb_bad_input,
                         "%s: unknown array '%.80s'%s%s%s (an initial state holds qpos, qvel, act, time, ...)", file, name,
                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
@@ -639,7 +638,8 @@ static void solver_detail(const cliRun *run, char *text, size_t size) {
   text[0] = 0;
   if (c.method == pb_contactSweeps) snprintf(text, size, " (contact setting sweeps is %.0f)", c.sweeps);
   else if (c.method != pb_contactLcp && c.method != pb_contactCones)
-    snprintf(text, size, " (condition number about %.0e; option iterations is %d)", run->worst_condition, run->model->iterations);
+    snprintf(text, size, " (condition number about %.0e; option iterations is %d)", run->worst_condition,
+             cliModel_Integer(run->model, "iterations", 0));
 }
 
 // Newton's restitution speaks of normal velocities alone: friction that couples back can leave more energy than there was.
@@ -699,13 +699,29 @@ static void meta_names(const cliRun *run, cliJson *j, const char *key, pbObject 
 void cliRun_Contact(const cliRun *run, cliJson *j) {
   const char *name;
   char text[64];
+  const char *end = "";
   double number;
+
   cliJson_Open(j, "contact", '{');
   for (int i = 0; pbModel_ContactSettingAt(run->model, i, &name, text, sizeof text); i++) {
-    if (pbText_Real(text, &number)) cliJson_Number(j, name, number);
+    if (cli_number(text, &end, &number) && !*end) cliJson_Number(j, name, number);
     else cliJson_Text(j, name, text);
   }
   cliJson_Close(j, '}');
+}
+
+int cliModel_Integer(const pbModel *model, const char *name, int row) {
+  pbField f;
+  bool known = pbModel_Field(model, name, &f) && f.integers && row >= 0 && row < f.rows;
+  return known ? f.integers[row] : -1;
+}
+
+pbStateField cliRun_StateField(const cliRun *run, const char *name) {
+  for (int i = 0; i < pbModel_StateFieldCount(run->model); i++) {
+    pbStateField f = pbModel_StateFieldAt(run->model, i);
+    if (strcmp(f.name, name) == 0) return f;
+  }
+  return (pbStateField){.name = name};
 }
 
 bool cli_consecutive(int count, const int *points) {
@@ -715,45 +731,53 @@ bool cli_consecutive(int count, const int *points) {
   return true;
 }
 
-static void point_set(const pbPointSet *set, cliJson *j) {
+static void point_set(const char *name, int count, const int *points, cliJson *j) {
   cliJson_OpenLine(j, NULL, '{');
-  cliJson_Text(j, "name", set->name);
-  cliJson_Integer(j, "points", set->count);
-  if (set->count && cli_consecutive(set->count, set->points)) {
-    cliJson_Integer(j, "first", set->points[0]);
+  cliJson_Text(j, "name", name);
+  cliJson_Integer(j, "points", count);
+  if (count && cli_consecutive(count, points)) {
+    cliJson_Integer(j, "first", points[0]);
   } else {
     cliJson_OpenLine(j, "indices", '[');
-    for (int i = 0; i < set->count; i++) cliJson_Integer(j, NULL, set->points[i]);
+    for (int i = 0; i < count; i++) cliJson_Integer(j, NULL, points[i]);
     cliJson_Close(j, ']');
   }
   cliJson_Close(j, '}');
 }
 
-static void scenery_points(const pbDeform *d, const char *key, bool geom, cliJson *j) {
+static void scenery_points(const pbModel *m, const char *key, bool geom, cliJson *j) {
+  pbScenery s;
+
   cliJson_Open(j, key, '[');
-  for (const pbSceneryPoints *s = d->scenery; s < d->scenery + d->nscenery; s++) {
-    if (s->geom != geom) continue;
+  for (int i = 0; pbModel_SceneryAt(m, i, &s); i++) {
+    if (s.geom != geom) continue;
     cliJson_OpenLine(j, NULL, '{');
-    cliJson_Text(j, "name", s->name);
-    cliJson_Integer(j, "points", s->count);
-    cliJson_Integer(j, "first", s->first);
+    cliJson_Text(j, "name", s.name);
+    cliJson_Integer(j, "points", s.count);
+    cliJson_Integer(j, "first", s.first);
     cliJson_Close(j, '}');
   }
   cliJson_Close(j, ']');
 }
 
 void cliRun_PointSets(const cliRun *run, cliJson *j) {
-  const pbDeform *d = run->model->deform;
+  const char *name;
+
   cliJson_Open(j, "sets", '[');
-  for (int i = 0; i < d->nset; i++) point_set(&d->set[i], j);
+  for (int i = 0; (name = pbModel_PointSetName(run->model, i)) != NULL; i++) {
+    int count = 0;
+    const int *points = pbModel_PointSet(run->model, name, &count);
+    point_set(name, count, points, j);
+  }
   cliJson_Close(j, ']');
-  scenery_points(d, "geoms", true, j);
-  scenery_points(d, "planes", false, j);
+
+  scenery_points(run->model, "geoms", true, j);
+  scenery_points(run->model, "planes", false, j);
 }
 
 static void meta_deformables(const cliRun *run, cliJson *j) {
   cliJson_Open(j, "deformables", '{');
-  cliJson_Integer(j, "points", run->model->deform->npoint);
+  cliJson_Integer(j, "points", pbModel_PointCount(run->model));
   cliRun_PointSets(run, j);
   cliJson_Close(j, '}');
 }
@@ -810,13 +834,26 @@ void cliRun_Meta(const cliRun *run, cliJson *j) {
   meta_names(run, j, "actuator", pb_objActuator, "nu");
   meta_names(run, j, "sensor", pb_objSensor, "nsensor");
   cliJson_Close(j, '}');
-  if (run->model->deform) meta_deformables(run, j);
+  if (pbModel_PointCount(run->model)) meta_deformables(run, j);
 }
 
 pbStatus cliRun_AddMeta(pbArrays *set, FILE *stream, char **text) {
   bool bad = ferror(stream) != 0;
   if (fclose(stream) != 0) bad = true;
   pbStatus status = bad ? pb_no_memory : pbArrays_AddText(set, "meta", *text);
+  free(*text);
+  *text = NULL;
+  return status;
+}
+
+pbStatus cli_saveText(cliApp *app, FILE *stream, char **text, const size_t *size) {
+  bool bad = ferror(stream) != 0;
+  if (fclose(stream) != 0) bad = true;
+
+  cliSignals_Hold();
+  pbStatus status = bad ? no_memory(app->ctx) : pbFile_Write(app->ctx, app->args.text[opt_output], *text, *size);
+  cliSignals_Release();
+
   free(*text);
   *text = NULL;
   return status;

@@ -76,7 +76,7 @@ static int usage_error(const char *text) {
 static int unknown_command(const char *name) {
   const char *names[COMMAND_COUNT + 3] = {"--help", "--version", "help"};
   for (int i = 0; i < COMMAND_COUNT; i++) names[i + 3] = commands[i].name;
-  const char *near = cli_nearest(name, names, COMMAND_COUNT + 3);
+  const char *near = pbName_Nearest(name, names, COMMAND_COUNT + 3);
   char text[256];
   snprintf(text, sizeof text, "unknown %s '%.60s'%s%s%s", name[0] == '-' ? "option" : "command", name,
            near ? "; did you mean " : "", near ? near : "", near ? "?" : "");

@@ -2,9 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "math/vec.h"
 #include "scene.h"
-#include "model/model.h"
 
 enum { CONTACT_WIDTH = 9, NAME_SIZE = 160 };  // a contact: place, normal, distance, two geoms
 
@@ -41,7 +39,7 @@ static const double *pose_of(const Motion *m, int body, size_t frame) { return m
 
 static void move_point(const double *pose, const double at[3], double x[3]) {
   double turned[3];
-  quat_rotate(turned, pose + 3, at);
+  cli_rotate(turned, pose + 3, at);
   for (int k = 0; k < 3; k++) x[k] = pose[k] + turned[k];
 }
 
@@ -90,7 +88,7 @@ static pbStatus observe(Motion *m) {
 
 // Beyond everything that moves, and at least what MuJoCo takes for the model's extent.
 static double far_away(const Motion *m) {
-  double far = m->run->model->stat_extent[0];
+  double far = m->run->drawn.stat_extent[0];
   for (size_t i = 0; i < (size_t)m->run->nbody * m->frames; i++)
     for (int k = 0; k < 3; k++) far = fmax(far, fabs(m->pose[7 * i + (size_t)k]));
   for (size_t i = 0; m->points && i < m->points->count; i++) far = fmax(far, fabs(m->points->reals[i]));
@@ -111,7 +109,7 @@ static pbStatus make_shapes(Motion *m) {
     PB_TRY(cliShape_Mesh(run->ctx, &s, m->far, &m->surface[m->shapes]));
     m->shapes++;
   }
-  for (int t = 0; t < run->model->ntendon; t++) m->pieces += cliTendon_Segments(run, t);
+  for (int t = 0; t < run->drawn.ntendon; t++) m->pieces += cliTendon_Segments(run, t);
   return pb_ok;
 }
 
@@ -148,7 +146,7 @@ static pbStatus make_rigid(Motion *m) {
 static void fill_rigid(Motion *m) {
   int cell = 0, point = 2 * m->pieces;
   for (int i = 0; i < 2 * m->pieces; i++) m->rigid->cells[pb_cellEdge].vertex[i] = i;
-  for (int t = 0; t < m->run->model->ntendon; t++) {
+  for (int t = 0; t < m->run->drawn.ntendon; t++) {
     double rgba[4];
     cliTendon_Colour(m->run, t, rgba);
     for (int k = cliTendon_Segments(m->run, t); k > 0; k--) number_cell(m, cell++, CELL_TENDON, t, -1, rgba);
@@ -165,7 +163,7 @@ static void fill_rigid(Motion *m) {
 
 static void move_rigid(Motion *m, size_t frame) {
   double *x = m->rigid->point;
-  for (int t = 0; t < m->run->model->ntendon; t++)
+  for (int t = 0; t < m->run->drawn.ntendon; t++)
     for (int k = 0; k < cliTendon_Segments(m->run, t); k++, x += 6) piece_ends(m, t, k, frame, x);
   for (int i = 0; i < m->shapes; i++)
     for (int p = 0; p < m->surface[i]->points; p++, x += 3)
@@ -303,7 +301,7 @@ typedef struct GlbWork {
 } GlbWork;
 
 static pbStatus fill_glb(Motion *m, const char *path, GlbWork *w) {
-  int parts = 0, ntendon = m->run->model->ntendon;
+  int parts = 0, ntendon = m->run->drawn.ntendon;
   double *x = w->tendon;
   if (m->mesh) PB_TRY(deforming_part(m, &w->part[parts++]));
   for (int i = 0; i < m->shapes; i++, parts++) w->part[parts] = rigid_part(m, i, w->name[parts]);
@@ -322,7 +320,7 @@ static pbStatus fill_glb(Motion *m, const char *path, GlbWork *w) {
 
 static pbStatus write_glb(Motion *m, const char *path) {
   pbContext *ctx = m->run->ctx;
-  size_t ntendon = (size_t)m->run->model->ntendon, most = 1 + (size_t)m->shapes + ntendon;
+  size_t ntendon = (size_t)m->run->drawn.ntendon, most = 1 + (size_t)m->shapes + ntendon;
   GlbWork w = {.part = take(m, most, sizeof *w.part),
                .name = take(m, most, sizeof *w.name),
                .tendon = take(m, 6 * (size_t)m->pieces * m->frames, sizeof *w.tendon),
@@ -362,6 +360,7 @@ pbStatus cliMotion_Write(cliRun *run, const pbArrays *set) {
               .points = pbArrays_Find(set, "points"),
               .velocity = pbArrays_Find(set, "point_velocity")};
   if (!run->app->args.text[opt_vtu] && !run->app->args.text[opt_glb]) return pb_ok;
+  cliScene_Begin(run);
   m.frames = m.time->count;
   pbStatus status = write_files(&m);
   for (int i = 0; i < m.shapes; i++) pbMesh_Destroy(m.surface[i]);

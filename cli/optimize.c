@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "io/file.h"
 #include "cli.h"
 
 enum { MOST_PATH = 4096 };
@@ -87,15 +86,13 @@ static pbStatus save_json(cliApp *app, const pbTask *task, Names *names, const c
     write_json(stdout, task, names, text);
     return pb_ok;
   }
-  pbFile file;
-  cliSignals_Hold();
-  pbStatus status = pbFile_Begin(app->ctx, app->args.text[opt_output], &file);
-  if (status == pb_ok) {
-    write_json(file.stream, task, names, text);
-    status = pbFile_Commit(&file);
-  }
-  cliSignals_Release();
-  return status;
+  char *page = NULL;
+  size_t size = 0;
+  FILE *stream = open_memstream(&page, &size);
+  if (!stream) return pbContext_Fail(app->ctx, pb_no_memory, "out of memory");
+  write_json(stream, task, names, text);
+
+  return cli_saveText(app, stream, &page, &size);
 }
 
 static pbStatus run_task(cliApp *app, pbTask *task, const Names *names, pbRunResult *result) {

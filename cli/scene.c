@@ -4,27 +4,63 @@
 #include <math.h>
 #include <string.h>
 
-#include "math/vec.h"
-#include "model/model.h"
-
 enum { SHOWN_GROUPS = 3, AROUND = 24, PROFILE = 16 };
+
+// ---- fields ------------------------------------------------------------------------------------------------------------
+
+static const int *integers(const pbModel *m, const char *name) {
+  pbField f;
+  return pbModel_Field(m, name, &f) ? f.integers : NULL;
+}
+
+static const double *reals(const pbModel *m, const char *name) {
+  pbField f;
+  return pbModel_Field(m, name, &f) ? f.reals : NULL;
+}
+
+void cliScene_Begin(cliRun *run) {
+  const pbModel *m = run->model;
+
+#define COUNT(name)    .name = pbModel_Size(m, #name)
+#define INTEGERS(name) .name = integers(m, #name)
+#define REALS(name)    .name = reals(m, #name)
+  run->drawn =
+      (cliDrawn){COUNT(ngeom),         COUNT(nsite),         COUNT(ntendon),         INTEGERS(geom_type),  INTEGERS(geom_bodyid),
+                 INTEGERS(geom_matid), INTEGERS(site_type),  INTEGERS(site_bodyid),  INTEGERS(site_matid), INTEGERS(site_group),
+                 INTEGERS(tendon_adr), INTEGERS(tendon_num), INTEGERS(tendon_matid), INTEGERS(wrap_type),  INTEGERS(wrap_objid),
+                 REALS(geom_size),     REALS(geom_pos),      REALS(geom_quat),       REALS(geom_aabb),     REALS(geom_rgba),
+                 REALS(site_size),     REALS(site_pos),      REALS(site_quat),       REALS(site_rgba),     REALS(tendon_rgba),
+                 REALS(tendon_width),  REALS(mat_rgba),      REALS(stat_extent)};
+#undef COUNT
+#undef INTEGERS
+#undef REALS
+}
+
+void cli_rotate(double r[3], const double q[4], const double v[3]) {
+  double w = q[0], x = q[1], y = q[2], z = q[3];
+  double t[3] = {w * v[0] + y * v[2] - z * v[1], w * v[1] + z * v[0] - x * v[2], w * v[2] + x * v[1] - y * v[0]};
+
+  // v + 2 u x (w v + u x v), u the vector part of q
+  double turned[3] = {v[0] + 2 * (y * t[2] - z * t[1]), v[1] + 2 * (z * t[0] - x * t[2]), v[2] + 2 * (x * t[1] - y * t[0])};
+  memcpy(r, turned, sizeof turned);
+}
 
 // ---- shapes ------------------------------------------------------------------------------------------------------------
 
 // Row of a parameter: the run's, not the compiled one.
 static const double *row_of(const cliRun *run, const double *field, int row, int cols) {
-  return run->theta + (field - run->model->theta0) + (size_t)row * (size_t)cols;
+  return run->theta + (field - pbModel_DefaultParams(run->model)) + (size_t)row * (size_t)cols;
 }
 
 // MuJoCo's rule: a colour of its own, which is any but the default, wins over the material's.
-static void colour_of(const pbModel *m, const double *own, int material, double rgba[4]) {
+static void colour_of(const cliDrawn *m, const double *own, int material, double rgba[4]) {
   bool given = own[0] != 0.5 || own[1] != 0.5 || own[2] != 0.5 || own[3] != 1;
   memcpy(rgba, given || material < 0 ? own : m->mat_rgba + 4 * (size_t)material, 4 * sizeof *rgba);
 }
 
 static cliShape geom_shape(const cliRun *run, int g) {
-  const pbModel *m = run->model;
-  cliShape s = {.id = g, .type = m->geom_type[g], .body = m->geom_bodyid[g], .name = pbModel_Name(m, pb_objGeom, g)};
+  const cliDrawn *m = &run->drawn;
+  cliShape s = {.id = g, .type = m->geom_type[g], .body = m->geom_bodyid[g], .name = pbModel_Name(run->model, pb_objGeom, g)};
   memcpy(s.size, row_of(run, m->geom_size, g, 3), sizeof s.size);
   memcpy(s.pos, row_of(run, m->geom_pos, g, 3), sizeof s.pos);
   memcpy(s.quat, row_of(run, m->geom_quat, g, 4), sizeof s.quat);
@@ -35,9 +71,9 @@ static cliShape geom_shape(const cliRun *run, int g) {
 }
 
 static cliShape site_shape(const cliRun *run, int i) {
-  const pbModel *m = run->model;
+  const cliDrawn *m = &run->drawn;
   cliShape s = {
-      .site = true, .id = i, .type = m->site_type[i], .body = m->site_bodyid[i], .name = pbModel_Name(m, pb_objSite, i)};
+      .site = true, .id = i, .type = m->site_type[i], .body = m->site_bodyid[i], .name = pbModel_Name(run->model, pb_objSite, i)};
   memcpy(s.size, row_of(run, m->site_size, i, 3), sizeof s.size);
   memcpy(s.pos, row_of(run, m->site_pos, i, 3), sizeof s.pos);
   memcpy(s.quat, row_of(run, m->site_quat, i, 4), sizeof s.quat);
@@ -46,29 +82,29 @@ static cliShape site_shape(const cliRun *run, int i) {
   return s;
 }
 
-int cliScene_Shapes(const cliRun *run) { return run->model->ngeom + run->model->nsite; }
+int cliScene_Shapes(const cliRun *run) { return run->drawn.ngeom + run->drawn.nsite; }
 
 cliShape cliScene_Shape(const cliRun *run, int index) {
-  int ngeom = run->model->ngeom;
+  int ngeom = run->drawn.ngeom;
   return index < ngeom ? geom_shape(run, index) : site_shape(run, index - ngeom);
 }
 
 // ---- tendons -----------------------------------------------------------------------------------------------------------
 
 // Two sites that follow each other; a pulley begins another branch.
-static bool is_segment(const pbModel *m, int station) {
+static bool is_segment(const cliDrawn *m, int station) {
   return m->wrap_type[station] == pb_wrapSite && m->wrap_type[station + 1] == pb_wrapSite;
 }
 
 int cliTendon_Segments(const cliRun *run, int t) {
-  const pbModel *m = run->model;
+  const cliDrawn *m = &run->drawn;
   int count = 0;
   for (int k = 0; k + 1 < m->tendon_num[t]; k++) count += is_segment(m, m->tendon_adr[t] + k);
   return count;
 }
 
 void cliTendon_Segment(const cliRun *run, int t, int segment, cliStation end[2]) {
-  const pbModel *m = run->model;
+  const cliDrawn *m = &run->drawn;
   int at = m->tendon_adr[t];
   for (int left = segment; !is_segment(m, at) || left-- > 0;) at++;
   for (int i = 0; i < 2; i++) {
@@ -79,7 +115,7 @@ void cliTendon_Segment(const cliRun *run, int t, int segment, cliStation end[2])
 }
 
 void cliTendon_Colour(const cliRun *run, int t, double rgba[4]) {
-  const pbModel *m = run->model;
+  const cliDrawn *m = &run->drawn;
   colour_of(m, m->tendon_rgba + 4 * (size_t)t, m->tendon_matid[t], rgba);
 }
 
@@ -233,7 +269,7 @@ pbStatus cliShape_Mesh(pbContext *ctx, const cliShape *s, double far, pbMesh **m
   PB_TRY(centred_mesh(ctx, s, far, mesh));
   for (int i = 0; i < (*mesh)->points; i++) {
     double *x = (*mesh)->point + 3 * i, turned[3];
-    quat_rotate(turned, s->quat, x);
+    cli_rotate(turned, s->quat, x);
     for (int k = 0; k < 3; k++) x[k] = s->pos[k] + turned[k];
   }
   return pb_ok;

@@ -13,6 +13,8 @@ typedef struct cliShape {
   bool hidden;                                       // transparent, or a site of a group that is not shown (above 2)
 } cliShape;
 
+// Fields of run->model into run->drawn: before anything below.
+void cliScene_Begin(cliRun *run);
 int cliScene_Shapes(const cliRun *run);  // geoms, then sites
 cliShape cliScene_Shape(const cliRun *run, int index);
 
@@ -37,6 +39,9 @@ typedef struct cliContacts {
   const double *dist, *pos, *frame, *geom;  // rows of 1, 3, 9 (the normal first) and 2
 } cliContacts;
 cliContacts cliScene_Contacts(const cliRun *run);  // of what was observed
+
+// r = q v q* for a unit quaternion q (w, x, y, z); r may be v.
+void cli_rotate(double r[3], const double q[4], const double v[3]);
 
 // A shape's surface in the frame of its body. far: half the size of a plane without end. The caller destroys the mesh.
 pbStatus cliShape_Mesh(pbContext *ctx, const cliShape *shape, double far, pbMesh **mesh);

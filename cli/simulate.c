@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cli.h"
-#include "io/file.h"
 
 enum { MOST_FIELDS = 32, META_ROOM = 1 << 20 };  // bytes left for meta, which is written last
 
@@ -145,7 +144,7 @@ pbStatus cliSimulate_Run(cliApp *app) {
   pbStatus status = cliRun_Begin(app, 1, &run);
   if (status == pb_ok) status = cliArgs_Integer(app, opt_every, 1, INT_MAX, 1, &run.every);
   if (status == pb_ok) cliRun_FirstTrajectory(&run);
-  if (status == pb_ok) status = pbFile_CanBegin(app->ctx, app->args.text[opt_output]);  // before the work, not after it
+  if (status == pb_ok) status = pbFile_CanWrite(app->ctx, app->args.text[opt_output]);  // before the work, not after it
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
   if (status == pb_ok) status = cliRun_Simulate(&run, set);
   if (status == pb_ok) status = cli_save(app, set);

@@ -2,7 +2,8 @@
 #ifndef PB_SLOPES_H
 #define PB_SLOPES_H
 
-#include "base/rng.h"
+#include <pullback/random.h>
+
 #include "cli.h"
 
 enum { slopes_most = 4, slopes_words = 320, slopes_bends = 6 };

@@ -1,9 +1,8 @@
-// Signals, progress on a terminal, and what was probably meant.
+// Signals, and progress on a terminal.
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/suggest.h"
 #include "cli.h"
 
 // A signal handler reaches nothing but statics; these are the only ones of the program.
@@ -73,10 +72,4 @@ void cliProgress_Show(cliProgress *p, double done, double all, const char *note)
 void cliProgress_End(cliProgress *p) {
   if (p->shown) fputs("\r\033[K", stderr);
   p->shown = false;
-}
-
-const char *cli_nearest(const char *typed, const char *const *candidates, int count) {
-  pbSuggest suggest = pbSuggest_For(typed);
-  for (int i = 0; i < count; i++) pbSuggest_Offer(&suggest, candidates[i]);
-  return suggest.best;
 }

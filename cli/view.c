@@ -3,10 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/file.h"
-#include "math/vec.h"
 #include "scene.h"
-#include "model/model.h"
 
 #ifdef PB_HAVE_ASSETS
 extern const char pb_asset_three_js[], pb_asset_view_html[];  // texts, empty where the file was not there at build time
@@ -205,7 +202,7 @@ static void put_tendon(const cliRun *run, int t, int segments, const double rgba
   cliStation end[2];
   cliJson_OpenLine(j, NULL, '{');
   cliJson_Text(j, "name", pbModel_Name(run->model, pb_objTendon, t));
-  cliJson_Number(j, "width", run->model->tendon_width[t]);
+  cliJson_Number(j, "width", run->drawn.tendon_width[t]);
   cliJson_Numbers(j, "rgba", rgba, 4);
   cliJson_OpenLine(j, "bodies", '[');
   for (int k = 0; k < segments; k++) {
@@ -224,7 +221,7 @@ static void put_tendon(const cliRun *run, int t, int segments, const double rgba
 
 static void put_tendons(const cliRun *run, cliJson *j) {
   cliJson_Open(j, "tendons", '[');
-  for (int t = 0; t < run->model->ntendon; t++) {
+  for (int t = 0; t < run->drawn.ntendon; t++) {
     double rgba[4];
     int segments = cliTendon_Segments(run, t);
     cliTendon_Colour(run, t, rgba);
@@ -288,7 +285,7 @@ static void widen_frame(const View *v, size_t frame, Box *box) {
     if (!s.body || !(radius > 0 && isfinite(radius))) continue;
     const float *pose = v->poses + 7 * (frame * (size_t)run->nbody + (size_t)s.body);
     double quat[4] = {pose[3], pose[4], pose[5], pose[6]}, center[3];
-    quat_rotate(center, quat, s.pos);
+    cli_rotate(center, quat, s.pos);
     for (int k = 0; k < 3; k++) center[k] += pose[k];
     widen(box, center, radius);
   }
@@ -328,7 +325,7 @@ static int moving_body(const View *v) {
     double way = way_of(v, (size_t)b);
     if (way > most) most = way, far = b;
   }
-  int root = v->run->model->body_rootid[far];
+  int root = cliModel_Integer(v->run->model, "body_rootid", far);
   return root && way_of(v, (size_t)root) > 0.5 * most ? root : far;
 }
 
@@ -430,16 +427,36 @@ static void put_page(const View *v, const char *page, const char *library, FILE 
   }
 }
 
+// The whole of a file, zero-terminated; NULL where it cannot be read or is longer than any script.
+static char *read_text(pbContext *ctx, const char *path) {
+  enum { MOST_SCRIPT = 16 << 20 };
+  FILE *file = fopen(path, "rb");
+  if (!file) return NULL;
+
+  bool good = fseek(file, 0, SEEK_END) == 0;
+  long size = good ? ftell(file) : -1;
+  good = size >= 0 && size <= MOST_SCRIPT && fseek(file, 0, SEEK_SET) == 0;
+  char *text = good ? pbContext_Alloc(ctx, (size_t)size + 1) : NULL;
+
+  if (text && fread(text, 1, (size_t)size, file) != (size_t)size) {
+    pbContext_Free(ctx, text);
+    text = NULL;
+  }
+  fclose(file);
+  return text;
+}
+
 static pbStatus find_library(View *v, const char **library) {
   static const char *const places[] = {"/usr/share/javascript/three/three.min.js", "/usr/share/nodejs/three/build/three.min.js"};
   *library = pb_asset_three_js;
   if (!pb_asset_view_html[0])
     return pbContext_Fail(v->run->ctx, pb_unsupported, "this program was built without the page of the viewer");
   if (**library) return pb_ok;
-  size_t length = 0;
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    if (pbFile_ReadAll(v->run->ctx, places[i], (size_t)16 << 20, &v->library, &length) == pb_ok)
-      return *library = v->library, pb_ok;
+
+  for (size_t i = 0; i < sizeof places / sizeof *places && !v->library; i++) v->library = read_text(v->run->ctx, places[i]);
+  if (v->library) {
+    *library = v->library;
+    return pb_ok;
   }
   return pbContext_Fail(v->run->ctx, pb_file,
                         "three.js is not there: it was missing when the program was built, and %s does not exist "
@@ -454,21 +471,21 @@ static pbStatus view(View *v) {
   PB_TRY(choose_frames(v));
   PB_TRY(make_poses(v));
   PB_TRY(make_places(v));
-  pbFile file;
-  cliSignals_Hold();
-  pbStatus status = pbFile_Begin(v->run->ctx, v->run->app->args.text[opt_output], &file);
-  if (status == pb_ok) {
-    put_page(v, pb_asset_view_html, library, file.stream);
-    status = pbFile_Commit(&file);
-  }
-  cliSignals_Release();
-  return status;
+
+  char *page = NULL;
+  size_t size = 0;
+  FILE *stream = open_memstream(&page, &size);
+  if (!stream) return no_memory(v->run->ctx);
+  put_page(v, pb_asset_view_html, library, stream);
+
+  return cli_saveText(v->run->app, stream, &page, &size);
 }
 
 pbStatus cliView_Run(cliApp *app) {
   cliRun run = {0};
   View v = {.run = &run};
   pbStatus status = cliRun_Model(app, &run);
+  if (status == pb_ok) cliScene_Begin(&run);
   if (status == pb_ok) status = view(&v);
   pbArrays_Destroy(v.trajectory);
   pbContext_Free(app->ctx, v.row_of);

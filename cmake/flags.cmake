@@ -1,7 +1,12 @@
 # pullback_flags: what every source of the project is compiled with. Not installed, not inherited by users.
+# pullback_inside: the same for the library and what looks into it (tests, benchmarks). The program and the examples see public
+# headers only.
 add_library(pullback_flags INTERFACE)
-target_include_directories(pullback_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
-                                                    ${EXPAT_INCLUDE_DIRS} ${JANSSON_INCLUDE_DIRS})
+add_library(pullback_inside INTERFACE)
+target_link_libraries(pullback_inside INTERFACE pullback_flags)
+target_include_directories(pullback_flags INTERFACE ${PROJECT_SOURCE_DIR}/include)
+target_include_directories(pullback_inside INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
+                                                     ${EXPAT_INCLUDE_DIRS} ${JANSSON_INCLUDE_DIRS})
 # The same bits whatever the processor and the optimiser: no contraction into fused multiply-adds, no fast-math.
 # No errno from sqrt and no trapping: nobody looks at either.
 # Not -Wpedantic: it objects to const arrays as parameters, which C2X allows. Public headers are checked pedantically

@@ -19,7 +19,7 @@ endfunction()
 
 function(pullback_add_variant name sources)
   add_library(${name} OBJECT ${sources})
-  target_link_libraries(${name} PRIVATE pullback_flags)
+  target_link_libraries(${name} PRIVATE pullback_inside)
   target_compile_options(${name} PRIVATE ${ARGN})
 endfunction()
 

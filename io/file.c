@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <pullback/io.h>
+
 #include "base/context.h"
 
 static const char part_name[] = ".part-00000000";  // behind that of the target
@@ -142,7 +144,7 @@ pbStatus pbFile_Begin(pbContext *ctx, const char *path, pbFile *file) {
   return status;
 }
 
-pbStatus pbFile_CanBegin(pbContext *ctx, const char *path) {
+pbStatus pbFile_CanWrite(pbContext *ctx, const char *path) {
   struct stat info;
   pbFile file;
   if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return pb_ok;
@@ -213,6 +215,15 @@ pbStatus pbFile_ReadAll(pbContext *ctx, const char *path, size_t limit, char **t
   *text = memory;
   *length = size;
   return pb_ok;
+}
+
+pbStatus pbFile_Write(pbContext *ctx, const char *path, const void *bytes, size_t size) {
+  pbFile file;
+  PB_TRY(pbFile_Begin(ctx, path, &file));
+
+  fwrite(bytes, 1, size, file.stream);  // Commit sees what fails
+
+  return pbFile_Commit(&file);
 }
 
 pbStatus pbFile_WriteText(pbContext *ctx, const char *path, void (*put)(FILE *stream, const void *what), const void *what) {

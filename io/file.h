@@ -17,8 +17,6 @@ typedef struct pbFile {
 // Open for writing. pb_file if the folder cannot be written. A pipe that nobody reads: pb_interrupted by a signal, one that is held
 // back (SIGINT, SIGTERM) included.
 PB_NODISCARD pbStatus pbFile_Begin(pbContext *ctx, const char *path, pbFile *file);
-// Whether Begin would do, found before the work that is to be written; a device or pipe is left alone.
-PB_NODISCARD pbStatus pbFile_CanBegin(pbContext *ctx, const char *path);
 // Close and put in place; on failure nothing is left behind.
 PB_NODISCARD pbStatus pbFile_Commit(pbFile *file);
 void pbFile_Abort(pbFile *file);  // drop it; fine after Commit

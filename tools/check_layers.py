@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Layers: a folder includes and calls only itself and the folders before it in LAYERS.
+"""Layers: a folder includes and calls only itself and the folders before it in LAYERS; the program and the examples use what is public.
 
   tools/check_layers.py                 the includes
   tools/check_layers.py BUILD           and the calls: undefined symbols of the object files in a build folder
@@ -11,13 +11,15 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ["base", "number", "math", "linalg", "sparse", "mesh", "energy", "barrier", "deform", "model", "geometry", "eval", "multibody",
-          "contact", "solve", "complementarity", "compile", "step", "impact", "couple", "world", "rollout", "optimize", "io", "cli"]
+          "contact", "solve", "complementarity", "compile", "step", "impact", "couple", "world", "rollout", "optimize", "io", "cli", "examples"]
 # Headers of the model that declare data without code: kernels of all layers read them.
 DATA = {"model/model_fields.h", "model/model.h", "model/par.h"}
 # The layer to which the types of a public header belong.
-PUBLIC = {"base": "base", "mesh": "mesh", "energy": "energy", "materials": "energy", "deform": "deform", "model": "base", "contact": "base",
+PUBLIC = {"base": "base", "random": "base", "mesh": "mesh", "energy": "energy", "materials": "energy", "deform": "deform", "model": "base", "contact": "base",
           "world": "base", "spec": "base", "lcp": "complementarity", "sweeps": "complementarity", "rollout": "rollout",
           "optimize": "optimize", "io": "io", "array": "io", "task": "io", "pullback": "cli"}
+# Clients: nothing but public headers and those of their own folder; of the library's symbols only exported ones.
+CLIENTS = {"cli", "examples"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 
 
@@ -50,21 +52,38 @@ def wrong_includes(path):
     for found in INCLUDE.finditer(text):
         target = included(found[1], found[2], layer)
         place = f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, found.start(2)) + 1}"
-        if target is not None and target not in LAYERS:
+        if layer in CLIENTS and found[1] == '"' and not (path.parent / found[2]).is_file():
+            yield f"{place}: {layer} must not include {found[2]}: only <pullback/...> and its own headers"
+        elif target is not None and target not in LAYERS:
             yield f"{place}: {found[2]}: {target} is no layer"
         elif target is not None and upward(layer, target):
             yield f"{place}: {layer} must not include {found[2]} ({target} comes after it)"
 
 
+def source_of(path):
+    """Source file of an object, given without its suffix."""
+    target, source = re.search(r"CMakeFiles/(\w+)\.dir/(.*)", path).groups()
+    return f"examples/{source}.c" if target.startswith("example_") else f"{source}.c"
+
+
+def exported(build):
+    """What the shared library offers."""
+    library = build / "libpullback.so"
+    if not library.is_file():
+        return None
+    table = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1] for line in table.splitlines()}
+
+
 def symbols(build):
-    """(defined: symbol -> source, wanted: source -> symbols) of the library's objects."""
+    """(defined: symbol -> source, wanted: source -> symbols) of the objects of the library, the program and the examples."""
     defined, wanted = {}, {}
-    objects = [str(p) for p in build.rglob("*.o") if re.search(r"CMakeFiles/pullback_\w+\.dir/(src|io)/", str(p))]
+    objects = [str(p) for p in build.rglob("*.o") if re.search(r"CMakeFiles/(pullback_\w+\.dir/(src|io|cli)|example_)", str(p))]
     if not objects:
         return defined, wanted
     for line in subprocess.run(["nm", "-A", *objects], capture_output=True, text=True, check=True).stdout.splitlines():
         path, rest = line.split(".c.o:", 1)
-        source, (*_, kind, name) = path.split(".dir/", 1)[1] + ".c", rest.split()
+        source, (*_, kind, name) = source_of(path), rest.split()
         if not (ROOT / source).exists():  # left behind by a file that has moved
             continue
         if kind == "U":
@@ -78,16 +97,22 @@ def wrong_calls(build):
     defined, wanted = symbols(build)
     if not defined:
         yield f"{build}: no object files of the library"
+    public = exported(build)
+    if defined and public is None:
+        yield f"{build}: no libpullback.so"
+        public = set()
     for source, names in sorted(wanted.items()):
         layer = folder_of(pathlib.Path(source))
         for name in sorted(n for n in names if n in defined):
             target = folder_of(pathlib.Path(defined[name]))
-            if upward(layer, target):
+            if layer in CLIENTS and target != layer and name not in public:
+                yield f"{source}: {layer} must not call {name} ({defined[name]}): the library does not export it"
+            elif upward(layer, target):
                 yield f"{source}: {layer} must not call {name} ({defined[name]}: {target} comes after it)"
 
 
 def main():
-    files = [f for top in ("src", "io", "cli") for f in sorted((ROOT / top).rglob("*.[ch]"))]
+    files = [f for top in ("src", "io", "cli", "examples") for f in sorted((ROOT / top).rglob("*.[ch]"))]
     found = [fault for f in files for fault in wrong_includes(f)]
     for build in sys.argv[1:]:
         found += wrong_calls(pathlib.Path(build))

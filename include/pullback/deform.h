@@ -171,18 +171,35 @@ PB_API void pbModel_StartControls(const pbModel *model, int keyframe, double *ct
 // Masses of all points (npoint), those of elements included.
 PB_API PB_NODISCARD pbStatus pbModel_PointMasses(pbContext *ctx, const pbModel *model, const double *theta, double *mass);
 PB_API int pbModel_PointCount(const pbModel *model);
+// What the model's deformables are, all together; false (*info as it was) where it has none.
+typedef struct pbDeformInfo {
+  pbScheme scheme;
+  pbMinimiser method;
+  int points, moving;  // rows of "points" in a state; those with an axis that is not fixed
+  int controls;        // the last so many of ctrl ("nu"), named as actuators are (pb_objActuator)
+} pbDeformInfo;
+PB_API bool pbModel_DeformInfo(const pbModel *model, pbDeformInfo *info);
 // The points of that name; NULL where there is none. By number: the name, NULL beyond the last.
 PB_API const int *pbModel_PointSet(const pbModel *model, const char *name, int *count);
 PB_API const char *pbModel_PointSetName(const pbModel *model, int index);
 // All points at rest (theta) with the cells that were added, a group for each name.
 PB_API PB_NODISCARD pbStatus pbModel_PointMesh(pbContext *ctx, const pbModel *model, const double *theta, pbMesh **mesh);
-// Groups by number: name, elements' table; false beyond the last.
+// Groups by number: name, energy, elements' table; false beyond the last.
 typedef struct pbDeformGroup {
   const char *name;
-  int count, points;  // elements, points of each
-  const int *vertex;  // count x points
+  const char *energy;  // name of its definition: a built-in energy, or the user's
+  bool mass;           // gives masses, no forces (pbDeformable_AddMass)
+  int count, points;   // elements, points of each
+  const int *vertex;   // count x points
 } pbDeformGroup;
 PB_API bool pbModel_DeformGroupAt(const pbModel *model, int index, pbDeformGroup *group);
+// Points that nobody listed, in consecutive rows: of a plane, or of a geom as a surface. By number; false beyond the last.
+typedef struct pbScenery {
+  const char *name;  // of the plane or geom; "": it has none
+  bool geom;         // else a plane
+  int first, count;  // rows of "points"
+} pbScenery;
+PB_API bool pbModel_SceneryAt(const pbModel *model, int index, pbScenery *scenery);
 
 #ifdef __cplusplus
 }

@@ -25,6 +25,13 @@ PB_API PB_NODISCARD pbStatus pbDeformable_Load(pbContext *ctx, const pbModel *mo
 // options, contact and parameters.
 PB_API PB_NODISCARD pbStatus pbModel_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model);
 
+// A file of these bytes that appears whole or not at all: written beside its place under another name, then renamed; on failure
+// nothing is left behind. A device or pipe is written directly. pb_file with the reason; a pipe that nobody reads: pb_interrupted by
+// a signal, one that is held back (SIGINT, SIGTERM) included.
+PB_API PB_NODISCARD pbStatus pbFile_Write(pbContext *ctx, const char *path, const void *bytes, size_t size);
+// Whether the file could be written, asked before the work that is to be written; a device or pipe is left alone.
+PB_API PB_NODISCARD pbStatus pbFile_CanWrite(pbContext *ctx, const char *path);
+
 #ifdef __cplusplus
 }
 #endif

@@ -79,9 +79,30 @@ PB_API PB_NODISCARD pbStatus pbModel_SetConstants(pbContext *ctx, const pbModel 
 PB_API PB_NODISCARD pbStatus pbModel_SetConstantsVjp(pbContext *ctx, const pbModel *model, const double *theta,
                                                      double *theta_bar);
 
+// Of a slice that was given a value before pbModel_SetConstants: pb_bad_argument where that computed another value, which would drop
+// what was given without a word. before, after: theta (ParamSize) before and after that call.
+PB_API PB_NODISCARD pbStatus pbModel_CheckGiven(pbContext *ctx, const pbModel *model, const pbParam *slice, const double *before,
+                                                const double *after);
+
 // Push a direction (ParamSize, in place) through SetConstants at theta (the values before the call).
 PB_API PB_NODISCARD pbStatus pbModel_SetConstantsJvp(pbContext *ctx, const pbModel *model, const double *theta,
                                                      double *direction);
+
+// Values of theta where the motion bends, so that a derivative is that of one side, or a convention.
+typedef enum pbBendKind {
+  pb_bendNone,
+  pb_bendLower,  // at its least value: the gradient is that of larger ones
+  pb_bendUpper,  // at its largest value: the gradient is that of smaller ones
+  pb_bendFlat,   // beyond it: no effect until it comes back
+  pb_bendTie     // of the same value as the same entry of another geom, of which the larger (or smaller) counts: half each
+} pbBendKind;
+typedef struct pbBend {
+  pbBendKind kind;
+  double at;     // the value at which it bends
+  size_t other;  // tie: the other entry of theta
+} pbBend;
+// Entry (row, column) of a slice (pbModel_ParamAt) at the values theta (ParamSize).
+PB_API pbBend pbBend_At(const pbModel *model, const double *theta, const pbParam *param, int row, int column);
 
 // Compiled field by MuJoCo's name, integer or real, for inspection. Shape is rows x cols. Exactly one of the two data
 // pointers is set. index from 0 until it returns false.
@@ -99,6 +120,9 @@ PB_API bool pbModel_Field(const pbModel *model, const char *name, pbField *field
 // "eulerdamp", ... as in MJCF) with "enable" or "disable". For use between compile and the first step: what was made before
 // (scratches, rollouts, tape records) is refused afterwards.
 PB_API PB_NODISCARD pbStatus pbModel_SetOption(pbModel *model, const char *name, const char *value);
+// Whether options, contact settings (contact.h) and deformables (deform.h) go together, whatever order they were set in:
+// pb_bad_argument or pb_unsupported with the reason. pbScratch_Create asks the same.
+PB_API PB_NODISCARD pbStatus pbModel_Check(pbContext *ctx, const pbModel *model);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #define PULLBACK_PULLBACK_H
 
 #include <pullback/base.h>
+#include <pullback/random.h>
 #include <pullback/mesh.h>
 #include <pullback/model.h>
 #include <pullback/contact.h>

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <pullback/base.h>
+
 enum { LONGEST = 63 };
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -70,4 +72,12 @@ const char *pbSuggest_Write(const pbSuggest *s, char *text, size_t size) {
     text[0] = 0;
   }
   return text;
+}
+
+const char *pbName_Nearest(const char *word, const char *const *names, int count) {
+  pbSuggest nearest = pbSuggest_For(word);
+
+  for (int i = 0; i < count; i++) pbSuggest_Offer(&nearest, names[i]);
+
+  return nearest.best;
 }

@@ -1,5 +1,4 @@
-#include "model/bend.h"
-
+// Where the motion bends by a parameter (pbBend): ends of ranges, clamps of the kernels, ties of mixed contact parameters.
 #include <math.h>
 #include <string.h>
 

@@ -72,9 +72,4 @@ PB_NODISCARD pbStatus pbModel_CheckDirections(pbContext *ctx, const pbModel *mod
 // of these are of length one.
 bool pbModel_Readable(const pbModel *model, const double *theta, bool *unit, char *text, size_t size);
 
-// Of a slice that was given before pbModel_SetConstants: pb_bad_argument where that computed another value, which would
-// drop what was given without a word.
-PB_NODISCARD pbStatus pbModel_CheckGiven(pbContext *ctx, const pbModel *model, const pbParam *slice, const double *before,
-                                         const double *after);
-
 #endif

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include <pullback/random.h>
 #include "optimize/optimizer.h"
 
 // own state: random generator, sigma, age of B and D, C (n n), B (n n, columns are axes), D (n), both paths (n)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/context.h"
-#include "base/rng.h"
+#include <pullback/random.h>
 #include "base/suggest.h"
 
 static const pbMinimizer *const methods[pb_methodCount] = {&pbMinimizer_Adam, &pbMinimizer_Lbfgs, &pbMinimizer_GaussNewton,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/context.h"
-#include "base/rng.h"
+#include <pullback/random.h>
 #include "rollout/rollout.h"
 
 void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *worst_row, int step) {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/context.h"
-#include "base/rng.h"
+#include <pullback/random.h>
 #include "rollout/rollout.h"
 #include "impact/impact.h"
 #include "model/model.h"

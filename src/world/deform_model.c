@@ -80,6 +80,11 @@ pbStatus pbModel_CheckDeform(pbContext *ctx, const pbModel *m) {
   return coupled_needs(ctx, damped ? "the flag eulerdamp off: joint damping acts explicitly" : NULL);
 }
 
+pbStatus pbModel_Check(pbContext *ctx, const pbModel *m) {
+  PB_TRY(pbModel_CheckContact(ctx, m));
+  return pbModel_CheckDeform(ctx, m);
+}
+
 pbStatus pbModel_SetDeformable(pbModel *m, const pbDeformable *from) {
   pbDeform *d;
   if (m->deform) return pbContext_Fail(m->ctx, pb_bad_argument, "the model has deformables already");
@@ -153,6 +158,28 @@ const char *pbModel_PointSetName(const pbModel *m, int index) {
 bool pbModel_DeformGroupAt(const pbModel *m, int index, pbDeformGroup *group) {
   if (!m->deform || index < 0 || index >= m->deform->ngroup) return false;
   const pbElementGroup *g = &m->deform->group[index];
-  *group = (pbDeformGroup){g->name, g->count, g->points, g->vertex};
+  *group = (pbDeformGroup){.name = g->name,
+                           .energy = pbEnergy_Definition(g->energy)->name,
+                           .mass = g->mass,
+                           .count = g->count,
+                           .points = g->points,
+                           .vertex = g->vertex};
+  return true;
+}
+
+bool pbModel_DeformInfo(const pbModel *m, pbDeformInfo *info) {
+  if (!m->deform) return false;
+
+  const pbDeform *d = m->deform;
+  *info = (pbDeformInfo){
+      .scheme = d->options.scheme, .method = d->options.method, .points = d->npoint, .moving = d->nfree, .controls = d->ncontrol};
+  return true;
+}
+
+bool pbModel_SceneryAt(const pbModel *m, int index, pbScenery *scenery) {
+  if (!m->deform || index < 0 || index >= m->deform->nscenery) return false;
+
+  const pbSceneryPoints *s = &m->deform->scenery[index];
+  *scenery = (pbScenery){.name = s->name, .geom = s->geom, .first = s->first, .count = s->count};
   return true;
 }

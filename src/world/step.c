@@ -77,8 +77,7 @@ pbStatus pbScratch_Create(pbContext *ctx, const pbModel *m, const pbCapacity *ca
   if (capacity && capacity->contacts < 0)
     return pbContext_Fail(ctx, pb_bad_argument, "a capacity of %d contacts; 0 means what the model's pairs can make",
                           capacity->contacts);
-  PB_TRY(pbModel_CheckContact(ctx, m));
-  PB_TRY(pbModel_CheckDeform(ctx, m));
+  PB_TRY(pbModel_Check(ctx, m));
   int contacts = capacity && capacity->contacts > 0 ? capacity->contacts : default_contacts(m);
   if (m->contact.method == pb_contactImpact && contacts < PB_MAX_CONTACT_POINTS)
     contacts = PB_MAX_CONTACT_POINTS;                  // it looks at pairs from afar

@@ -6,7 +6,7 @@
 
 #include <pullback/pullback.h>
 
-#include "base/rng.h"
+#include <pullback/random.h>
 
 typedef struct EnergyCase {
   const char *name, *formula;

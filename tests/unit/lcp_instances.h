@@ -10,7 +10,7 @@
 
 #include <pullback/lcp.h>
 
-#include "base/rng.h"
+#include <pullback/random.h>
 
 typedef enum Kind {
   kind_stack,    // boxes upon each other, 2 or 4 contacts an interface, more where `contacts` asks for them

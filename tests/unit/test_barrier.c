@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "barrier/parts.h"
-#include "base/rng.h"
+#include <pullback/random.h>
 #include "energy/energy_inside.h"
 #include "hostile/hostile.h"
 

@@ -14,7 +14,7 @@
 #include "barrier/distance.h"
 #include "barrier/exact.h"
 #include "barrier/parts.h"
-#include "base/rng.h"
+#include <pullback/random.h>
 
 static double uniform(pbRng *r, double lo, double hi) { return lo + (hi - lo) * pbRng_Uniform(r); }
 static double dot(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }

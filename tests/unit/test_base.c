@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include <pullback/random.h>
+
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/context.h"
@@ -233,6 +235,32 @@ static void test_invariants(void **state) {
   assert_false(pb_isUnit(longer, 3));
 }
 
+static void test_names_that_were_meant(void **state) {
+  (void)state;
+  const char *names[] = {"body_mass", "gravity", "geom_friction"};
+
+  assert_string_equal(pbName_Nearest("body_mas", names, 3), "body_mass");
+  assert_string_equal(pbName_Nearest("friction", names, 3), "geom_friction");
+  assert_null(pbName_Nearest("wind", names, 3));
+  assert_null(pbName_Nearest("gravity", names, 0));
+}
+
+// The reference is xoshiro256**'s own C code, seeded by splitmix64 from 42; every double in [0, 1) has 53 bits.
+static void test_random_numbers(void **state) {
+  (void)state;
+  static const uint64_t expected[] = {0x15780b2e0c2ec716, 0x6104d9866d113a7e, 0xae17533239e499a1};
+  pbRng rng = pbRng_Seed(42), again = rng;
+  double saved[PB_RNG_DOUBLES];
+
+  for (int i = 0; i < 3; i++) assert_true(pbRng_Next(&rng) == expected[i]);
+  assert_true(pbRng_Uniform(&again) == (double)(expected[0] >> 11) * 0x1p-53);
+
+  pbRng_Normal(&rng);
+  pbRng_Save(&rng, saved);
+  again = pbRng_Load(saved);
+  for (int i = 0; i < 5; i++) assert_true(pbRng_Normal(&again) == pbRng_Normal(&rng));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_status_texts),
@@ -245,6 +273,8 @@ int main(void) {
       cmocka_unit_test(test_assertion_names_itself),
       cmocka_unit_test(test_assertions_where_they_are_on),
       cmocka_unit_test(test_invariants),
+      cmocka_unit_test(test_names_that_were_meant),
+      cmocka_unit_test(test_random_numbers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

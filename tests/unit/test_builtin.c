@@ -13,7 +13,7 @@
 
 #include <pullback/materials.h>
 
-#include "base/rng.h"
+#include <pullback/random.h>
 #include "energy/energy_inside.h"
 
 static pbContext *ctx;

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <pullback/array.h>
+#include <pullback/io.h>
 
 typedef struct Fixture {
   pbContext *ctx;
@@ -333,6 +334,25 @@ static void test_permissions(void **state) {
   assert_int_equal(mkdir(f->folder, 0700), 0);
 }
 
+// Bytes as a file: whole or not at all; asking leaves nothing behind (tear_down removes the folder).
+static void test_bytes_appear_whole(void **state) {
+  Fixture *f = *state;
+  char path[128], back[8] = {0};
+  snprintf(path, sizeof path, "%s/no/such/folder", f->folder);
+
+  assert_int_equal(pbFile_CanWrite(f->ctx, f->path), pb_ok);
+  assert_int_equal(access(f->path, F_OK), -1);
+  assert_int_equal(pbFile_Write(f->ctx, f->path, "a\0b", 3), pb_ok);
+  FILE *file = fopen(f->path, "rb");
+  assert_true(file && fread(back, 1, sizeof back, file) == 3 && back[0] == 'a' && back[2] == 'b');
+  fclose(file);
+
+  assert_int_equal(pbFile_Write(f->ctx, f->path, "", 0), pb_ok);
+  assert_int_equal(pbFile_CanWrite(f->ctx, path), pb_file);
+  assert_int_equal(pbFile_Write(f->ctx, path, "a", 1), pb_file);
+  assert_int_equal(pbFile_Write(f->ctx, "/dev/full", "a", 1), pb_file);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_what_is_written_comes_back, set_up, tear_down),
@@ -344,6 +364,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_finite, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_failing_allocator, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_permissions, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_bytes_appear_whole, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 
 #include <pullback/optimize.h>
 
-#include "base/rng.h"
+#include <pullback/random.h>
 
 typedef struct Bench {
   int n, calls, fail_beyond;  // points with x[0] > fail_beyond fail softly (0: none)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include <pullback/random.h>
 #include "sparse/kernels.h"
 #include "sparse/sparse.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include <pullback/random.h>
 #include "sparse/krylov.h"
 
 enum { N = 40, UNKNOWNS = 3 * N };

@@ -105,6 +105,36 @@ static void test_places_and_names(void **state) {
   pbTask_Destroy(task);
 }
 
+// What a program asks of deformables: sizes, groups with their energies, planes as points, controls by name.
+static void test_deformables_say_what_they_are(void **state) {
+  pbTask *task = parse(
+      *state,
+      "{'deformables': {'scheme': 'bdf2', 'bodies': [{'name': 'rope', 'mesh': {'chain': {'from': [0, 0, 1], 'to': [1, 0, 1], "
+      "'edges': 4}}, 'pins': [{'points': 0}], 'energies': [{'name': 'pull', 'energy': 'spring', 'parameters': "
+      "{'stiffness': 9, 'density': 2}}]}], 'contact': {'distance': 0.1, 'stiffness': 1, 'planes': [{'name': 'floor'}]}},"
+      "'steps': 1, 'variables': [{'state': 'points'}], 'loss': [{'points': 'rope'}]}");
+  const pbModel *m = pbTask_Model(task);
+  pbDeformInfo info;
+  pbDeformGroup group;
+  pbScenery scenery;
+
+  assert_true(pbModel_DeformInfo(m, &info));
+  assert_true(info.scheme == pb_schemeBdf2 && info.method == pb_minimiseNewton);
+  assert_true(info.points == 8 && info.moving == 4 && info.controls == 0);
+
+  assert_true(pbModel_DeformGroupAt(m, 0, &group));
+  assert_string_equal(group.name, "rope_pull");
+  assert_string_equal(group.energy, "spring");
+  assert_true(!group.mass && group.count == 4 && group.points == 2);
+
+  assert_true(pbModel_SceneryAt(m, 0, &scenery));
+  assert_string_equal(scenery.name, "floor");
+  assert_true(!scenery.geom && scenery.first == 5 && scenery.count == 3);
+  assert_false(pbModel_SceneryAt(m, 1, &scenery));
+  assert_false(pbModel_SceneryAt(m, -1, &scenery));
+  pbTask_Destroy(task);
+}
+
 // A bar pulled by a stress s at its end: it grows by s / E, its sides shrink by nu of that, and it weighs density times volume. A
 // chain of springs beside it grows by a force over each stiffness.
 static void test_built_in_energies(void **state) {
@@ -542,6 +572,7 @@ int main(void) {
       cmocka_unit_test(test_a_stiffness_from_a_resting_place),
       cmocka_unit_test(test_flight_and_pins),
       cmocka_unit_test(test_places_and_names),
+      cmocka_unit_test(test_deformables_say_what_they_are),
       cmocka_unit_test(test_built_in_energies),
       cmocka_unit_test(test_gradients_by_every_kind_of_variable),
       cmocka_unit_test(test_jacobians_agree_with_gradients),

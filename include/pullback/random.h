@@ -1,10 +1,15 @@
-// Random numbers that can be seeded and saved: xoshiro256** (Blackman & Vigna, 2018), seeded by splitmix64; normal
-// deviates by the polar method (Marsaglia & Bray 1964).
-#ifndef PB_RNG_H
-#define PB_RNG_H
+// Pullback: random numbers that can be seeded and saved: xoshiro256** (Blackman & Vigna 2018), seeded by splitmix64; normal
+// deviates by the polar method (Marsaglia & Bray 1964). The same seed gives the same numbers on every machine (normal deviates: with
+// the same C library).
+#ifndef PULLBACK_RANDOM_H
+#define PULLBACK_RANDOM_H
 
 #include <math.h>
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 enum { PB_RNG_DOUBLES = 10 };  // a generator as numbers: pbRng_Save
 typedef struct pbRng {
@@ -23,18 +28,19 @@ static inline pbRng pbRng_Seed(uint64_t seed) {
   }
   return rng;
 }
-static inline uint64_t pbRng_Turn(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
+static inline uint64_t pbRng_RotateLeft(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
 static inline uint64_t pbRng_Next(pbRng *rng) {
-  uint64_t *s = rng->s, result = pbRng_Turn(s[1] * 5, 7) * 9, t = s[1] << 17;
+  uint64_t *s = rng->s, result = pbRng_RotateLeft(s[1] * 5, 7) * 9, t = s[1] << 17;
   s[2] ^= s[0];
   s[3] ^= s[1];
   s[1] ^= s[2];
   s[0] ^= s[3];
   s[2] ^= t;
-  s[3] = pbRng_Turn(s[3], 45);
+  s[3] = pbRng_RotateLeft(s[3], 45);
   return result;
 }
-static inline double pbRng_Uniform(pbRng *rng) { return (double)(pbRng_Next(rng) >> 11) * 0x1p-53; }  // in [0, 1)
+// In [0, 1): 53 bits times 2^-53.
+static inline double pbRng_Uniform(pbRng *rng) { return (double)(pbRng_Next(rng) >> 11) * 1.1102230246251565e-16; }
 static inline double pbRng_Normal(pbRng *rng) {
   if (rng->has_spare) {
     rng->has_spare = 0;
@@ -66,4 +72,7 @@ static inline pbRng pbRng_Load(const double *in) {
   return rng;
 }
 
+#ifdef __cplusplus
+}
+#endif
 #endif
