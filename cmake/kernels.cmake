@@ -52,7 +52,7 @@ function(pullback_add_kernels sources objects_out)
     set(separate $<$<C_COMPILER_ID:GNU>:-fno-tree-slp-vectorize>)
     foreach(level 3 4)
       math(EXPR lanes "4 << (${level} - 3)")
-      set(march -march=x86-64-v${level} -DPB_HAVE_V${level})
+      set(march -march=x86-64-v${level})
       if(level EQUAL 4)  # scheduled for a processor that has these registers: some 5 % of a step
         list(APPEND march -mtune=icelake-server)
       endif()

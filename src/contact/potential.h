@@ -31,8 +31,11 @@ static inline double pb_side_cost(double x, double D, double kappa) {
   return x < 0 ? 0.5 * D * x * x : 0;
 }
 
-// Force f and curvature K (n x n, may be NULL) of the smoothed elliptic cone: with T = |friction_j x_j|, the two sides
-// a = (x_0 - T) / c and b = (x_0 + T / mu^2) / c, c = sqrt(1 + mu^2), of curvatures D and mu^2 D; D is D_0 of the row.
-void NUM(pbCone_Smooth)(int n, const num *x, num D, num mu, const num *friction, double kappa, num *f, num *K);
+#include "contact/potential_number.h"
+#if !PB_IS_COMPLEX
+#include "number/complex_begin.h"
+#include "contact/potential_number.h"
+#include "number/complex_end.h"
+#endif
 
 #endif

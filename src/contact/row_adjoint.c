@@ -285,9 +285,6 @@ static void explicit_force(const NUM(pbWork) *w, const NUM(pbRow) *r, bars *s) {
 static bool inside(double x, double lo, double hi) { return x >= lo && x <= hi; }
 
 // The smoothed cone's force by mu and the frictions, by complex step.
-void pbCone_Smooth_c(int n, const _Complex double *x, _Complex double D, _Complex double mu, const _Complex double *friction,
-                     double kappa, _Complex double *f, _Complex double *K);
-
 static void smooth_cone_friction(const NUM(pbWork) *w, const NUM(pbRow) *r, bars *s) {
   if (!pb_elliptic(w->m, r) || !(w->m->contact.kappa > 0)) return;
   const double *given = w->contact[r->id].friction;

@@ -433,7 +433,7 @@ static pbStatus vjp(pbScratch *s, const double *theta, const double *record, con
   }
   pull->qacc = c->more, pull->lam = c->lam;
   hand_over(s, true);
-  pbStatus status = s->variant->vjp(s->adjoint_one, false, &s->w, record + tape_stages(m), pull);
+  pbStatus status = s->variant->vjp_one(s->adjoint_one, &s->w, record + tape_stages(m), pull);
   hand_over(s, false);
   PB_TRY(status);
   for (int k = 0; k < nv; k++) {

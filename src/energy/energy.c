@@ -4,6 +4,7 @@
 #include "energy/derive.h"
 #include "energy/energy_inside.h"
 #include "energy/formula.h"
+#include "number/kernel_table.h"
 
 // ---- creation ---------------------------------------------------------------------------------------------------------
 static pbStatus no_memory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "out of memory"); }
@@ -111,23 +112,16 @@ bool pbEnergy_Symmetric(const pbEnergy *e) { return e->symmetric; }
 bool pbEnergy_Uses(const pbEnergy *e, pbEnergyInput input) { return e->uses[input]; }
 
 // ---- evaluation -------------------------------------------------------------------------------------------------------
-pbRunElements pbRun_Variant(int index, const char **name) {
-  const char *unused;
-  if (!name) name = &unused;
-#ifdef PB_HAVE_V4
-  *name = "_v4";
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") && index-- == 0) {
-    return pbRun_Elements_v4;
-  }
-#endif
-#ifdef PB_HAVE_V3
-  *name = "_v3";
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && index-- == 0)
-    return pbRun_Elements_v3;
-#endif
-  *name = "_r";
-  return index == 0 ? pbRun_Elements_r : NULL;
+PB_KERNEL_DECLARE(run, pbRun_Elements)
+__typeof__(pbRun_Elements_r) pbRun_Elements_c;
+
+pbRunElements *pbRun_Variant(int index) {
+#define X(suffix) pbRun_Elements##suffix,
+  static pbRunElements *const variants[] = {PB_VARIANTS(X)};
+#undef X
+
+  int variant = pbCpu_Variant(index);
+  return variant < 0 ? NULL : variants[variant];
 }
 
 static size_t work_size(const pbEnergy *e, bool in_complex) {
@@ -154,7 +148,7 @@ static pbRun new_run(const pbEnergy *e, const pbComplexElements *in, void *work)
                  .work = work};
 }
 
-static int evaluate(const pbEnergy *e, const pbComplexElements *in, const pbComplexOut *out, void *work, pbRunElements elements,
+static int evaluate(const pbEnergy *e, const pbComplexElements *in, const pbComplexOut *out, void *work, pbRunElements *elements,
                     pbEnergyFault *fault) {
   int n = 3 * e->def.points;
   pbRun run = new_run(e, in, work);
@@ -166,7 +160,7 @@ static int evaluate(const pbEnergy *e, const pbComplexElements *in, const pbComp
 }
 
 static bool pullback(const pbEnergy *e, const pbComplexElements *in, const void *w, const pbComplexBar *bar, void *work,
-                     pbRunElements elements, pbEnergyFault *fault) {
+                     pbRunElements *elements, pbEnergyFault *fault) {
   pbRun run = new_run(e, in, work);
   void *const to[] = {bar->x, bar->rest, bar->previous, bar->timestep, bar->time};
   memcpy(run.bar, to, sizeof to);
@@ -188,14 +182,14 @@ static pbComplexElements as_pointers(const pbElements *in) {
 bool pbEnergy_Evaluate(const pbEnergy *e, const pbElements *in, const pbElementsOut *out, void *work, pbEnergyFault *fault) {
   pbComplexElements elements = as_pointers(in);
   pbComplexOut to = {out->value, out->gradient, out->hessian};
-  return evaluate(e, &elements, &to, work, pbRun_Variant(0, NULL), fault) < 0;
+  return evaluate(e, &elements, &to, work, pbRun_Variant(0), fault) < 0;
 }
 
 bool pbEnergy_Pullback(const pbEnergy *e, const pbElements *in, const double *w, const pbElementsBar *bar, void *work,
                        pbEnergyFault *fault) {
   pbComplexElements elements = as_pointers(in);
   pbComplexBar to = {bar->x, bar->rest, bar->previous, (void *const *)bar->parameter, bar->timestep, bar->time};
-  return pullback(e, &elements, w, &to, work, pbRun_Variant(0, NULL), fault);
+  return pullback(e, &elements, w, &to, work, pbRun_Variant(0), fault);
 }
 
 bool pbEnergy_EvaluateComplex(const pbEnergy *e, const pbComplexElements *in, const pbComplexOut *out, void *work,

@@ -39,7 +39,7 @@ bool pbEnergy_PullbackComplex(const pbEnergy *energy, const pbComplexElements *e
                               void *work, pbEnergyFault *fault);
 
 // Instruction sets this processor has, 0 the widest; past the last NULL.
-typedef int (*pbRunElements)(const pbRun *run, pbEnergyFault *fault);
-pbRunElements pbRun_Variant(int index, const char **name);
+typedef __typeof__(NUM(pbRun_Elements)) pbRunElements;
+pbRunElements *pbRun_Variant(int index);
 
 #endif

@@ -3,6 +3,7 @@
 #define PB_ENERGY_RUN_H
 
 #include "energy/program.h"
+#include "number/number.h"
 
 enum { PB_BLOCK = 32 };  // elements side by side
 
@@ -27,10 +28,7 @@ typedef struct pbRun {
 size_t pbRun_WorkSize(const pbProgram *p, bool in_complex);
 
 // The first element that left the domain, or -1. fault may be NULL.
-int pbRun_Elements_r(const pbRun *run, pbEnergyFault *fault);
-int pbRun_Elements_v3(const pbRun *run, pbEnergyFault *fault);
-int pbRun_Elements_v4(const pbRun *run, pbEnergyFault *fault);
-int pbRun_Elements_c(const pbRun *run, pbEnergyFault *fault);
+int NUM(pbRun_Elements)(const pbRun *run, pbEnergyFault *fault);
 
 // The text of a fault from the instruction and the values of its operands.
 void pbRun_Explain(const pbProgram *p, int instruction, const double *operand, pbEnergyFault *fault);

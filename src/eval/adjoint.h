@@ -3,22 +3,15 @@
 #ifndef PB_ADJOINT_H
 #define PB_ADJOINT_H
 
+#include "eval/lane.h"
 #include "eval/wanted.h"
 #include "eval/work.h"
 
-#ifdef PB_LANES
+#if PB_LANES > 1
 typedef double lane __attribute__((vector_size(8 * PB_LANES), aligned(8 * PB_LANES)));
-#define PB_LANE_KIND _lanes
 #else
 typedef double lane;
-#define PB_LANES     1
-#define PB_LANE_KIND _one
 #endif
-// Names: LANE(f) is f_one_r, f_lanes_r, f_one_v3, ...: the kind of lane, then the variant of the plain kernels it calls.
-#define PB_LANE_PASTE2(a, b) a##b
-#define PB_LANE_PASTE(a, b)  PB_LANE_PASTE2(a, b)
-#define PB_LANE_NUM(name)    NUM(name)
-#define LANE(name)           PB_LANE_NUM(PB_LANE_PASTE(name, PB_LANE_KIND))
 
 // Views of the gradient by theta, one to a field (as in par.h).
 typedef struct pbBars {

@@ -21,6 +21,15 @@ enum {
 // clang-format on
 enum { pb_enblOverride = 1 << 0, pb_enblEnergy = 1 << 1 };
 
+#ifdef PB_NUMBER_SUFFIX  // one type for all variants of doubles (number.h)
+#define pbContact_v3 pbContact_r
+#define pbContact_v4 pbContact_r
+#define pbRow_v3     pbRow_r
+#define pbRow_v4     pbRow_r
+#define pbWork_v3    pbWork_r
+#define pbWork_v4    pbWork_r
+#endif
+
 // A contact that makes rows.
 typedef struct NUM(pbContact) {
   int geom1, geom2, pair, point;  // pair: explicit pair id or -1; point: which of the pair's contact points

@@ -39,10 +39,6 @@ typedef struct pbConvexNormal {
 // False: no contact within margin.
 bool pbConvex_Search(const pbCore *core1, const pbCore *core2, double margin, pbConvexNormal *out);
 
-// The contacts of a normal that was found.
-int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbConvexNormal *found,
-                           NUM(pbContactPoint) *contacts);
-
 static inline void to_core(const NUM(pbShape) *shape, pbCore *core) {
   core->type = shape->type;
   for (int i = 0; i < 3; i++) {

@@ -450,18 +450,6 @@ static void sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, cons
 }
 
 // ---- complex step -------------------------------------------------------------------------------------------------
-// The same structs as the complex program sees them.
-typedef struct pbShape_c {
-  int type;
-  _Complex double pos[3], mat[9], size[3];
-} pbShape_c;
-typedef struct pbContactPoint_c {
-  _Complex double dist, pos[3], normal[3], hint[3];
-} pbContactPoint_c;
-int pbPair_Collide_c(const pbShape_c *shape1, const pbShape_c *shape2, double margin, pbContactPoint_c *contacts);
-int pbConvex_Contacts_c(const pbShape_c *shape1, const pbShape_c *shape2, double margin, const pbConvexNormal *found,
-                        pbContactPoint_c *contacts);
-
 static void lift(const NUM(pbShape) *in, pbShape_c *out) {
   out->type = in->type;
   for (int i = 0; i < 3; i++) {

@@ -32,8 +32,7 @@ static void insert(pbEvent *events, int n, pbEvent e) {
   events[n] = e;
 }
 
-int NUM(pbEvent_Find)(const void *work, const double *v_next, pbEvent *events) {
-  const NUM(pbWork) *w = work;
+int NUM(pbEvent_Find)(const NUM(pbWork) *w, const double *v_next, pbEvent *events) {
   double h = w->p.timestep[0];
   int n = 0;
   for (int k = 0; k < w->nrow; k++) {
@@ -173,8 +172,7 @@ static pbStatus prepare(jumps *j, const double *v, int count) {
   return solve(w, j->rows);
 }
 
-pbStatus NUM(pbEvent_Jumps)(void *work, const double *v, pbEvent *events, int count, const pbEventPull *pull) {
-  NUM(pbWork) *w = work;
+pbStatus NUM(pbEvent_Jumps)(NUM(pbWork) *w, const double *v, pbEvent *events, int count, const pbEventPull *pull) {
   jumps j = {.w = w, .events = events, .pull = pull, .base = w->rk_v, .last = w->rk_v + w->m->nv};
   PB_TRY(prepare(&j, v, count));
   for (int first = 0, end = 1; first < count; first = end++) {
@@ -211,8 +209,7 @@ static int root(const int *parent, int k) {
   return k;
 }
 
-int NUM(pbEvent_Group)(const void *work, pbEvent *events, int count, int *parent) {
-  const NUM(pbWork) *w = work;
+int NUM(pbEvent_Group)(const NUM(pbWork) *w, pbEvent *events, int count, int *parent) {
   double h = w->p.timestep[0], *dv = w->rk_v;
   int groups = 0;
   for (int k = 0; k < w->nrow; k++) parent[k] = k;
@@ -238,8 +235,7 @@ int NUM(pbEvent_Group)(const void *work, pbEvent *events, int count, int *parent
   return groups;
 }
 
-void NUM(pbEvent_Look)(const void *work, pbEvent *events, int count, const double *a) {
-  const NUM(pbWork) *w = work;
+void NUM(pbEvent_Look)(const NUM(pbWork) *w, pbEvent *events, int count, const double *a) {
   double h = w->p.timestep[0];
   for (int e = 0; e < count; e++) {
     const NUM(pbRow) *r = w->row + events[e].row;
@@ -249,8 +245,8 @@ void NUM(pbEvent_Look)(const void *work, pbEvent *events, int count, const doubl
   }
 }
 
-pbStatus NUM(pbEvent_Rate)(void *work, const double *v, const pbEvent *events, int count, int without, bool at_guard, double *a) {
-  NUM(pbWork) *w = work;
+pbStatus NUM(pbEvent_Rate)(NUM(pbWork) *w, const double *v, const pbEvent *events, int count, int without, bool at_guard,
+                           double *a) {
   int rows = 0;
   if (v != w->qvel) memcpy(w->qvel, v, (size_t)w->m->nv * sizeof(double));
   w->replay = false;

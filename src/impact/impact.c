@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "impact/variants.h"
 #include "step/jvp.h"
 #include "step/scratch.h"
 #include "model/topology.h"
@@ -104,7 +105,7 @@ static pbStatus fly(pbScratch *s, flight *f, const pbInput *input, double time, 
 // Contacts near touch at a state.
 static pbStatus look(pbScratch *s, const double *x, const pbInput *input, pbTouch *touch, int *count) {
   pbScratch_Load(s, s->impacts->theta, x, input);
-  *count = s->variant->look(&s->w, PB_TOUCH, s->impacts->most, touch);
+  *count = s->variant->impact->look(&s->w, PB_TOUCH, s->impacts->most, touch);
   if (*count >= 0) return pb_ok;
   return pbScratch_Fail(s, pb_capacity, "more than %d contacts at time %.9g", s->impacts->most, s->w.time);
 }
@@ -164,7 +165,7 @@ static int deepest(const pbImpacts *p) {
 // Gap of a candidate after a time; of one that touches at the start, divided by the time, so that the start is no root.
 static pbStatus gap_after(pbScratch *s, flight *f, const pbInput *input, int candidate, bool touched, double time, double *gap) {
   PB_TRY(fly(s, f, input, time, false));
-  *gap = s->variant->gap(&s->w, candidate, reach) / (touched ? time : 1);
+  *gap = s->variant->impact->gap(&s->w, candidate, reach) / (touched ? time : 1);
   return pb_ok;
 }
 
@@ -215,7 +216,7 @@ static pbStatus first_touch(pbScratch *s, flight *f, const pbInput *input, int *
     if (touched && !(rate > PB_REST)) return resting(s, f->start, next, "come to rest on each other");
     if (!touched) {
       pbScratch_Load(s, p->theta, f->start, input);
-      gap = s->variant->gap(&s->w, next, reach);
+      gap = s->variant->impact->gap(&s->w, next, reach);
     }
     PB_TRY(touch_time(s, f, input, next, touched, touched ? rate : gap, end, &time));
     PB_TRY(fly(s, f, input, time, false));
@@ -288,7 +289,7 @@ static pbStatus strike(pbScratch *s, const flight *f, const pbInput *input, doub
   const pbModel *m = s->model;
   set_time(s, 0);
   pbScratch_Load(s, s->impacts->theta, f->flown, input);
-  pbStatus status = s->variant->strike(&s->w, f->candidate, f->point);
+  pbStatus status = s->variant->impact->change(&s->w, f->candidate, f->point);
   if (status == pb_singular) return pbScratch_Explain(s, status);
   if (status != pb_ok) return resting(s, f->flown, f->candidate, "strike without a solution of Coulomb's law");
   note_energy(s, f, f->flown + state_layout(m).qvel);
@@ -362,7 +363,7 @@ static pbStatus pull_flight(pbScratch *s, const flight *f, const pbInput *input,
   *step_bar = 0;
   set_time(s, f->time);
   pbScratch_Load(s, p->theta, f->start, input);
-  PB_TRY(named(s, s->variant->vjp(s->adjoint_one, false, &s->w, f->stages, &b), "pullback"));
+  PB_TRY(named(s, s->variant->vjp_one(s->adjoint_one, &s->w, f->stages, &b), "pullback"));
   *time_bar = *step_bar;
   *step_bar = before;
   p->x_bar = out, p->pulled = x;
@@ -400,10 +401,10 @@ static pbStatus pull_strike(pbScratch *s, const flight *f, const pbInput *input,
   pbPullback b = {.v_next = p->v_bar, .q = q, .v = v, .theta = theta_bar};
   set_time(s, 0);
   pbScratch_Load(s, p->theta, f->flown, input);
-  PB_TRY(named(s, s->variant->vjp_strike(s->adjoint_one, &s->w, f->candidate, f->point, &b, p->slope), "pullback"));
+  PB_TRY(named(s, s->variant->impact->vjp_strike(s->adjoint_one, &s->w, f->candidate, f->point, &b, p->slope), "pullback"));
   if (!f->timed) return pb_ok;
   double time_bar = dot(p->x_bar, p->by_time, pbModel_TangentSize(m)) - rest_bar;
-  s->variant->vjp_gap(s->adjoint_one, &s->w, f->point, -time_bar / dot(p->slope, p->by_time, nv), &b);
+  s->variant->impact->vjp_gap(s->adjoint_one, &s->w, f->point, -time_bar / dot(p->slope, p->by_time, nv), &b);
   return pb_ok;
 }
 

@@ -6,9 +6,9 @@
 #include "contact/contact.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
+#include "impact/impact_adjoint.h"
 #include "impact/impact_kernel.h"
 #include "step/step_adjoint.h"
-#include "step/vjp.h"
 
 #if PB_LANES == 1
 
@@ -138,10 +138,9 @@ static void end_impact(block *k, const pbPullback *p) {
   LANE(pbVjp_AddOut)(p->q, k->a.q, k->a.w->m->nv), LANE(pbVjp_AddOut)(p->v, k->a.v, k->a.w->m->nv);
 }
 
-pbStatus LANE(pbVjp_Strike)(void *memory, void *work, int candidate, int point, const pbPullback *p, double *gap_slope) {
+pbStatus LANE(pbVjp_Strike)(void *memory, NUM(pbWork) *w, int candidate, int point, const pbPullback *p, double *gap_slope) {
   block *k = LANE(pbVjp_Block)(memory);
   LANE(pbAdjoint) *a = &k->a;
-  NUM(pbWork) *w = work;
   NUM(pbStrike) s;
   int nv = w->m->nv;
   w->nrow = 0;
@@ -171,10 +170,10 @@ pbStatus LANE(pbVjp_Strike)(void *memory, void *work, int candidate, int point, 
   return pb_ok;
 }
 
-void LANE(pbVjp_Gap)(void *memory, void *work, int point, double bar, const pbPullback *p) {
+void LANE(pbVjp_Gap)(void *memory, NUM(pbWork) *w, int point, double bar, const pbPullback *p) {
   block *k = LANE(pbVjp_Block)(memory);
   double place[3] = {0}, axes[3][3] = {{0}}, friction[2] = {0};
-  begin_impact(k, work, p);
+  begin_impact(k, w, p);
   LANE(pbRows_Touch)(&k->a, point, PB_TOUCH, bar, place, axes, friction, 0);
   end_impact(k, p);
 }

@@ -36,7 +36,7 @@ double NUM(pbImpact_Gap)(NUM(pbWork) *w, int candidate, double reach);
 // Contact `point` of the candidate (numbered as pbImpact_Look does within PB_TOUCH) strikes, with those of the same pair that touch
 // and approach too. Leaves the factor of M in w->LD.
 pbStatus NUM(pbImpact_Strike)(NUM(pbWork) *w, int candidate, int point, NUM(pbStrike) *s);
-pbStatus NUM(pbImpact_Change)(NUM(pbWork) *w, int candidate, int point);  // the same, for callers without the type
+pbStatus NUM(pbImpact_Change)(NUM(pbWork) *w, int candidate, int point);  // the same, leaving out what struck
 
 // The law of impact C(before, after, impulse) = 0 of contact c and its slopes by `after` and `impulse`, n x n; by `before` there is
 // one, the restitution in the first entry (none where it is open).

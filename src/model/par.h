@@ -5,6 +5,11 @@
 #include "number/number.h"
 #include "model/model.h"
 
+#ifdef PB_NUMBER_SUFFIX  // one type for all variants of doubles (number.h)
+#define pbPar_v3 pbPar_r
+#define pbPar_v4 pbPar_r
+#endif
+
 typedef struct NUM(pbPar) {
 #define X(name, rows, cols, unit) const num *name;
   PB_MODEL_PARAMS(X)

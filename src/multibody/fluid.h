@@ -3,6 +3,8 @@
 #ifndef PB_FLUID_H
 #define PB_FLUID_H
 
+#include <stddef.h>
+
 #include "eval/work.h"
 
 enum {
@@ -11,16 +13,16 @@ enum {
   pb_fluidShape = 15   // most shape parameters; box: mass, inertia (3); ellipsoid: geom_size (3), geom_fluid (12)
 };
 
-#define PB_FLUID_PART(number)                             \
-  {                                                       \
-    int type;                                             \
-    bool symmetric;    /* damping is symmetrised */       \
-    number d[3], R[9]; /* frame: offset from ref, axes */ \
-    number V[6];       /* velocity of the body */         \
-    number medium[pb_fluidMedium];                        \
-    number shape[pb_fluidShape];                          \
-  }
-typedef struct NUM(pbFluidPart) PB_FLUID_PART(num) NUM(pbFluidPart);
+#include "multibody/fluid_number.h"
+#if !PB_IS_COMPLEX
+#include "number/complex_begin.h"
+#include "multibody/fluid_number.h"
+#include "number/complex_end.h"
+
+_Static_assert(sizeof(pbFluidPart_c) - offsetof(pbFluidPart_c, d) ==
+                   2 * (sizeof(NUM(pbFluidPart)) - offsetof(NUM(pbFluidPart), d)),
+               "a part is its kind and numbers");
+#endif
 
 // Parts of a body: 0 where its mass is nil, 1 for the box, otherwise its geoms (some may not interact: take returns false).
 int NUM(pbFluid_Parts)(const NUM(pbWork) *w, int body, bool *box);
@@ -30,23 +32,5 @@ void NUM(pbFluid_Fill)(const NUM(pbWork) *w, int body, bool box, int index,
 // Has the force of a geom that does not interact a slope by its interaction coefficient? Not under implicitfast, whose damping
 // jumps there (it is not scaled by the coefficient).
 bool NUM(pbFluid_Sloped)(const NUM(pbWork) *w, int geom);
-// In the part's own frame: velocity of its origin relative to the fluid (angular, linear), force of the fluid (torque, force;
-// linear in density and viscosity), its derivative by that velocity as implicitfast takes it (symmetrised where the part
-// says so, and not scaled by geom_fluid[0]).
-void NUM(pbFluid_LocalVelocity)(const NUM(pbFluidPart) *part, num u[6]);
-void NUM(pbFluid_LocalForce)(const NUM(pbFluidPart) *part, const num u[6], num f[6]);
-void NUM(pbFluid_LocalDamping)(const NUM(pbFluidPart) *part, const num u[6], num B[36]);
-// wrench += force of the fluid (torque about ref, force), world axes.
-void NUM(pbFluid_Wrench)(const NUM(pbFluidPart) *part, num wrench[6]);
-// B += d(wrench)/d(velocity of the body) as implicitfast takes it.
-void NUM(pbFluid_PartDamping)(const NUM(pbFluidPart) *part, num B[36]);
-
-#if !PB_IS_COMPLEX
-typedef struct pbFluidPart_c PB_FLUID_PART(_Complex double) pbFluidPart_c;
-void pbFluid_LocalForce_c(const pbFluidPart_c *part, const _Complex double u[6], _Complex double f[6]);
-void pbFluid_LocalDamping_c(const pbFluidPart_c *part, const _Complex double u[6], _Complex double B[36]);
-void pbFluid_Wrench_c(const pbFluidPart_c *part, _Complex double wrench[6]);
-void pbFluid_PartDamping_c(const pbFluidPart_c *part, _Complex double B[36]);
-#endif
 
 #endif

@@ -1,11 +1,13 @@
 // The number type of the numerical kernels. Every kernel source is compiled once per number type (CMake does it):
-//   double          the plain program
+//   double          the plain program, and the same for wider instruction sets (PB_NUMBER_SUFFIX)
 //   _Complex double with PB_NUMBER_COMPLEX: the value in the real part, a derivative along one direction, scaled by
 //                   PB_IMAG_STEP, in the imaginary part. With so small a step products of imaginary parts are zero, so the
 //                   type is a dual number and derivatives are exact to rounding (complex step). Not merely small beside
 //                   real parts: where those are zero a sign or a tie would be decided by what is left.
 // Rules for kernels: arithmetic with operators; functions from the list below; comparisons, switches and loops look at
-// re(x) only. Functions with external linkage are named NUM(name).
+// re(x) only. Functions with external linkage are named NUM(name), and so are structs of numbers. A struct that a kernel gets
+// from sources outside is the same type in all variants of doubles, pbThing_r: the header that defines it says so by macros, so
+// that a table of the variants (kernel_table.h) needs no casts.
 #ifndef PB_NUMBER_H
 #define PB_NUMBER_H
 

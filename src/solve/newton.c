@@ -529,8 +529,7 @@ pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w) {
 }
 
 #if !PB_IS_COMPLEX
-double NUM(pbSolve_Cost)(void *work, const double *a, double *grad) {
-  NUM(pbWork) *w = work;
+double NUM(pbSolve_Cost)(NUM(pbWork) *w, const double *a, double *grad) {
   const double *S = w->couple_S;
   w->couple_S = NULL;
   double cost = cost_at(w, a);
@@ -540,8 +539,7 @@ double NUM(pbSolve_Cost)(void *work, const double *a, double *grad) {
   return cost;
 }
 
-pbStatus NUM(pbSolve_Again)(void *work, double *a) {
-  NUM(pbWork) *w = work;
+pbStatus NUM(pbSolve_Again)(NUM(pbWork) *w, double *a) {
   bool replay = w->replay;
   w->replay = false;
   memcpy(w->qacc_warmstart, a, (size_t)w->m->nv * sizeof *a);

@@ -18,9 +18,9 @@ pbStatus NUM(pbSolve_Smooth)(NUM(pbWork) *w);
 
 #if !PB_IS_COMPLEX
 // What is minimised at accelerations a, but for a constant and without the further potential; its gradient (nv).
-double NUM(pbSolve_Cost)(void *work, const double *a, double *gradient);
+double NUM(pbSolve_Cost)(NUM(pbWork) *w, const double *a, double *gradient);
 // pbStage_Solve from the accelerations a, which become the solution. Ends where rows hold hard contact: not for those.
-pbStatus NUM(pbSolve_Again)(void *work, double *a);
+pbStatus NUM(pbSolve_Again)(NUM(pbWork) *w, double *a);
 #endif
 
 #endif

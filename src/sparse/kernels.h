@@ -2,6 +2,7 @@
 #ifndef PB_SPARSE_KERNELS_H
 #define PB_SPARSE_KERNELS_H
 
+#include "number/kernel_table.h"
 #include "sparse/analysis.h"
 #include "sparse/front.h"
 
@@ -19,10 +20,14 @@ void NUM(pbSparse_Substitute)(const pbSparseAnalysis *a, const double *L, const 
 enum { PB_SOLVE_LANES = 4 };
 void NUM(pbSparse_SubstituteLanes)(const pbSparseAnalysis *a, const double *L, const double *D, double *y, double *front);
 
+// The table of a variant: X(member, function, ...), see number/kernel_table.h.
+#define PB_SPARSE_KERNELS(X, ...)                   \
+  X(eliminate, pbSparse_Eliminate, ##__VA_ARGS__)   \
+  X(substitute, pbSparse_Substitute, ##__VA_ARGS__) \
+  X(substitute_lanes, pbSparse_SubstituteLanes, ##__VA_ARGS__)
+
 typedef struct pbSparseKernels {
-  int (*eliminate)(const pbSparseAnalysis *a, const double *values, double *L, double *D, const pbFactorWork *work);
-  void (*substitute)(const pbSparseAnalysis *a, const double *L, const double *D, double *y, double *front);
-  void (*substitute_lanes)(const pbSparseAnalysis *a, const double *L, const double *D, double *y, double *front);
+  PB_SPARSE_KERNELS(PB_KERNEL_MEMBER)
 } pbSparseKernels;
 
 // Those this processor can run, the best first; NULL beyond the last.

@@ -8,10 +8,12 @@
 pbStatus NUM(pbEvaluate)(NUM(pbWork) *w, bool replay);
 // Mhat = M + h B (Euler) or M - h D (implicitfast), factored, and qacc_integrated = Mhat^-1 M qacc.
 pbStatus NUM(pbIntegrate_Damp)(NUM(pbWork) *w);
-// Single rotations: gyroscopic derivative of a standalone free body's bias along rates a, in its six dofs (first three:
-// force, world axes; last three: torque, body axes), from its rotation and angular rate w (body axes).
-void NUM(pbFree_BiasDerivative)(const num R[9], const num rate[3], const num a[3], num mass, const num ipos[3],
-                                const num iquat[4], const num inertia[3], num out[6]);
+#include "step/integrate_number.h"
+#if !PB_IS_COMPLEX
+#include "number/complex_begin.h"
+#include "step/integrate_number.h"
+#include "number/complex_end.h"
+#endif
 void NUM(pbSolve6)(const num A[36], num x[6], bool transposed);
 // Inertial frame of a body seen from the root of its tree.
 void NUM(pbFree_Frame)(const NUM(pbWork) *w, int root, int body, num ipos[3], num iquat[4]);

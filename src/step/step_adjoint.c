@@ -62,9 +62,6 @@ void LANE(pbVjp_Carve)(void *memory, const pbModel *m, int contacts) {
 
 // ---- gyroscopic force of free bodies, implicitfast ------------------------------------------------------------------
 // The bias derivative of a tree on one free joint; its gradient by complex step, one direction at a time.
-void pbFree_BiasDerivative_c(const _Complex double R[9], const _Complex double rate[3], const _Complex double a[3],
-                             _Complex double mass, const _Complex double ipos[3], const _Complex double iquat[4],
-                             const _Complex double inertia[3], _Complex double out[6]);
 
 enum { free_turn = 0, free_rate = 3, free_mass = 6, free_ipos = 7, free_iquat = 10, free_inertia = 13, free_inputs = 16 };
 
@@ -718,9 +715,8 @@ static void velocity_rows(block *k, int first, double *A, double *B) {
   }
 }
 
-pbStatus LANE(pbVjp_Velocity)(void *memory, void *work, const double *stages, double *A, double *B) {
+pbStatus LANE(pbVjp_Velocity)(void *memory, NUM(pbWork) *w, const double *stages, double *A, double *B) {
   block *k = LANE(pbVjp_Block)(memory);
-  NUM(pbWork) *w = work;
   const pbModel *m = w->m;
   memcpy(w->q0, w->qpos, (size_t)m->nq * sizeof(double));
   memcpy(w->v0, w->qvel, (size_t)m->nv * sizeof(double));
@@ -750,10 +746,9 @@ static pbStatus pull(block *k, NUM(pbWork) *w, const double *stages, const pbPul
 
 int LANE(pbVjp_Lanes)(void) { return PB_LANES; }
 
-pbStatus LANE(pbVjp_Run)(void *memory, void *work, const double *stages, const pbPullback *p) {
+pbStatus LANE(pbVjp_Run)(void *memory, NUM(pbWork) *w, const double *stages, const pbPullback *p) {
   block *k = LANE(pbVjp_Block)(memory);
   LANE(pbAdjoint) *a = &k->a;
-  NUM(pbWork) *w = work;
   const pbModel *m = w->m;
   int nv = m->nv;
   a->theta = PB_LANES == 1 ? p->theta : NULL;

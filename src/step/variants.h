@@ -3,39 +3,38 @@
 #ifndef PB_VARIANTS_H
 #define PB_VARIANTS_H
 
-#include "eval/work.h"
-#include "eval/touch.h"
+#include "number/kernel_table.h"
+#include "solve/newton.h"
+#include "step/kernels.h"
 #include "step/vjp.h"
 
-struct pbEvent;
-struct pbEventPull;
+// vjp.h declares what takes one cotangent; what takes several side by side has the same types.
+__typeof__(pbVjp_Lanes_one_r) pbVjp_Lanes_lanes_r;
+__typeof__(pbVjp_Size_one_r) pbVjp_Size_lanes_r;
+__typeof__(pbVjp_Carve_one_r) pbVjp_Carve_lanes_r;
+__typeof__(pbVjp_Run_one_r) pbVjp_Run_lanes_r;
+__typeof__(pbVjp_Velocity_one_r) pbVjp_Velocity_lanes_r;
 
-// The struct layouts of all double variants are those of pbWork_r; the table hides their different names.
+// The kernels that are called through the table, X(member, function, ...); the headers above say what they do.
+#define PB_STEP_KERNELS(X, ...)                        \
+  X(run, pbStep_Run, ##__VA_ARGS__)                    \
+  X(sum, pbFinite_Sum, ##__VA_ARGS__)                  \
+  X(complete, pbSolve_Complete, ##__VA_ARGS__)         \
+  X(cost, pbSolve_Cost, ##__VA_ARGS__)                 \
+  X(again, pbSolve_Again, ##__VA_ARGS__)               \
+  X(vjp_one_size, pbVjp_Size_one, ##__VA_ARGS__)       \
+  X(vjp_one_carve, pbVjp_Carve_one, ##__VA_ARGS__)     \
+  X(vjp_one, pbVjp_Run_one, ##__VA_ARGS__)             \
+  X(lanes, pbVjp_Lanes_lanes, ##__VA_ARGS__)           \
+  X(vjp_lanes_size, pbVjp_Size_lanes, ##__VA_ARGS__)   \
+  X(vjp_lanes_carve, pbVjp_Carve_lanes, ##__VA_ARGS__) \
+  X(vjp_lanes, pbVjp_Run_lanes, ##__VA_ARGS__)         \
+  X(vjp_lanes_velocity, pbVjp_Velocity_lanes, ##__VA_ARGS__)
+
 typedef struct pbVariant {
   const char *name;
-  pbStatus (*run)(void *work, double *stages, bool replay, bool sense, bool integrate);
-  double (*sum)(const double *x, size_t n);                       // pbFinite_Sum
-  int (*lanes)(void);                                             // cotangents that a pullback takes side by side
-  pbStatus (*complete)(void *work);                               // pbSolve_Complete
-  double (*cost)(void *work, const double *a, double *gradient);  // pbSolve_Cost
-  pbStatus (*again)(void *work, double *a);                       // pbSolve_Again
-  pbStatus (*vjp)(void *block, bool lanes, void *work, const double *stages, const pbPullback *pull);
-  pbStatus (*velocity)(void *block, void *work, const double *stages, double *A, double *B);  // pbVjp_Velocity
-  int (*event_find)(const void *work, const double *v_next, struct pbEvent *events);          // pbEvent_Find, pbEvent_Jumps
-  pbStatus (*event_jumps)(void *work, const double *v, struct pbEvent *events, int count, const struct pbEventPull *pull);
-  void (*event_look)(const void *work, struct pbEvent *events, int count,
-                     const double *a);  // pbEvent_Look, pbEvent_Group, pbEvent_Rate
-  int (*event_group)(const void *work, struct pbEvent *events, int count, int *parent);
-  pbStatus (*event_rate)(void *work, const double *v, const struct pbEvent *events, int count, int without, bool at_guard,
-                         double *a);
-  size_t (*vjp_size)(const pbModel *m, int max_contacts, bool lanes);
-  void (*vjp_carve)(void *block, const pbModel *m, int max_contacts, bool lanes);
-  // impacts: pbImpact_Look, pbImpact_Gap, pbImpact_Strike, pbVjp_Strike, pbVjp_Gap
-  int (*look)(void *work, double reach, int most, pbTouch *touch);
-  double (*gap)(void *work, int candidate, double reach);
-  pbStatus (*strike)(void *work, int candidate, int point);
-  pbStatus (*vjp_strike)(void *block, void *work, int candidate, int point, const pbPullback *pull, double *gap_slope);
-  void (*vjp_gap)(void *block, void *work, int point, double bar, const pbPullback *pull);
+  PB_STEP_KERNELS(PB_KERNEL_MEMBER)
+  const struct pbImpactKernels *impact;  // impact/variants.h
 } pbVariant;
 
 // Those this processor can run, the best first; NULL beyond the last.

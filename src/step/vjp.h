@@ -1,9 +1,10 @@
-// Reverse derivatives of one step behind plain pointers: lanes of cotangents are not visible to other sources.
+// Reverse derivatives of one step. Cotangents come and go as plain pointers: their lanes are not visible to other sources.
 #ifndef PB_VJP_H
 #define PB_VJP_H
 
 #include <pullback/world.h>
 
+#include "eval/lane.h"
 #include "eval/work.h"
 
 enum { pb_lanesMost = 8 };  // cotangents side by side: at most; see pbVariant
@@ -23,35 +24,15 @@ typedef struct pbPullback {
   bool evaluated;                               // work holds the replay of this step already (not for Runge-Kutta)
 } pbPullback;
 
-// Impacts, one cotangent: contact `point` of a candidate strikes in the state in work, with a time step of zero. Strike adds to q, v
-// and theta what the velocity after, with cotangent v_next, gives beside v += v_next; gap_slope (nv): of the gap by positions.
-// Gap, right after it: the gap itself, with the cotangent `bar`.
-#define PB_VJP_DECLARE_IMPACT(suffix)                                                                                           \
-  pbStatus pbVjp_Strike_##suffix(void *block, void *work, int candidate, int point, const pbPullback *pull, double *gap_slope); \
-  void pbVjp_Gap_##suffix(void *block, void *work, int point, double bar, const pbPullback *pull);
-
-// Rows of v+ of the step's Jacobians (not for Runge-Kutta): A (nv x tangent size), B (nv x nu); either may be NULL. Work holds
-// the evaluation afterwards.
-#define PB_VJP_DECLARE_LANES(suffix) \
-  PB_VJP_DECLARE(suffix)             \
-  pbStatus pbVjp_Velocity_##suffix(void *block, void *work, const double *stages, double *A, double *B);
-#define PB_VJP_DECLARE(suffix)                                                \
-  size_t pbVjp_Size_##suffix(const pbModel *m, int max_contacts);             \
-  void pbVjp_Carve_##suffix(void *block, const pbModel *m, int max_contacts); \
-  int pbVjp_Lanes_##suffix(void);                                             \
-  pbStatus pbVjp_Run_##suffix(void *block, void *work, const double *stages, const pbPullback *pull);
-PB_VJP_DECLARE(one_r)
-PB_VJP_DECLARE_IMPACT(one_r)
-PB_VJP_DECLARE_LANES(lanes_r)
-#ifdef PB_HAVE_V3
-PB_VJP_DECLARE(one_v3)
-PB_VJP_DECLARE_IMPACT(one_v3)
-PB_VJP_DECLARE_LANES(lanes_v3)
-#endif
-#ifdef PB_HAVE_V4
-PB_VJP_DECLARE(one_v4)
-PB_VJP_DECLARE_IMPACT(one_v4)
-PB_VJP_DECLARE_LANES(lanes_v4)
+#if !PB_IS_COMPLEX
+int LANE(pbVjp_Lanes)(void);
+// Bytes of the block of cotangents for a capacity of contacts; laying it out.
+size_t LANE(pbVjp_Size)(const pbModel *m, int max_contacts);
+void LANE(pbVjp_Carve)(void *block, const pbModel *m, int max_contacts);
+pbStatus LANE(pbVjp_Run)(void *block, NUM(pbWork) *w, const double *stages, const pbPullback *pull);
+// Several lanes only: rows of v+ of the step's Jacobians (not for Runge-Kutta): A (nv x tangent size), B (nv x nu); either may be
+// NULL. Work holds the evaluation afterwards.
+pbStatus LANE(pbVjp_Velocity)(void *block, NUM(pbWork) *w, const double *stages, double *A, double *B);
 #endif
 
 #endif

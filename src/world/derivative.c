@@ -86,7 +86,7 @@ static pbStatus pull_batch(batch *b, bool step) {
   p.evaluated = b->evaluated;
   if (!b->evaluated) pbScratch_Load(b->s, b->theta, b->record, b->input);
   b->evaluated = m->integrator != pb_intRK4;
-  return b->s->variant->vjp(b->s->adjoint_lanes, true, &b->s->w, b->record + tape_stages(m), &p);
+  return b->s->variant->vjp_lanes(b->s->adjoint_lanes, &b->s->w, b->record + tape_stages(m), &p);
 }
 
 // Row of a Jacobian from one lane of the batch.
@@ -198,7 +198,7 @@ pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *re
       if (status == pb_ok) status = rows(&b, b.seed_v, m->nv, true, Av, Bv);
     } else {
       pbScratch_Load(s, theta, record, input);
-      status = s->variant->velocity(s->adjoint_lanes, &s->w, record + tape_stages(m), Av, Bv);
+      status = s->variant->vjp_lanes_velocity(s->adjoint_lanes, &s->w, record + tape_stages(m), Av, Bv);
       b.evaluated = true;
       if (status == pb_ok) position_rows(&b, A, B);
     }

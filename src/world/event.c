@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "impact/variants.h"
 #include "step/integrate.h"
 #include "step/jvp.h"
 #include "world/kept.h"
@@ -46,14 +47,14 @@ typedef struct found {
 static found find(const pbScratch *s, const double *v, bool first) {
   found f = {.releases = s->events};
   // hard contact that parts pushes no more
-  f.release_count = pb_hard(s->model) ? 0 : s->variant->event_find(&s->w, v, f.releases);
+  f.release_count = pb_hard(s->model) ? 0 : s->variant->impact->event_find(&s->w, v, f.releases);
   f.onsets = f.releases + f.release_count;
-  f.onset_count = first ? 0 : s->variant->event_find(&s->w, NULL, f.onsets);
+  f.onset_count = first ? 0 : s->variant->impact->event_find(&s->w, NULL, f.onsets);
   return f;
 }
 
 static pbStatus jumps(pbScratch *s, const double *v, pbEvent *events, int n, const pbEventPull *pull) {
-  pbStatus status = n ? s->variant->event_jumps(&s->w, v, events, n, pull) : pb_ok;
+  pbStatus status = n ? s->variant->impact->event_jumps(&s->w, v, events, n, pull) : pb_ok;
   return status == pb_ok ? status : pbScratch_Fail(s, status, "derivative of an event: %s", pbStatus_Text(status));
 }
 
@@ -91,7 +92,7 @@ static void share_room(impulses *p, double *room) {
 }
 
 static pbStatus rate(impulses *p, const double *v, int without, bool at_guard, double *a) {
-  pbStatus status = p->s->variant->event_rate(&p->s->w, v, p->events, p->count, without, at_guard, a);
+  pbStatus status = p->s->variant->impact->event_rate(&p->s->w, v, p->events, p->count, without, at_guard, a);
   return status == pb_ok ? status : pbScratch_Fail(p->s, status, "derivative of an event: %s", pbStatus_Text(status));
 }
 
@@ -100,11 +101,11 @@ static pbStatus sort_out(impulses *p) {
   pbScratch *s = p->s;
   const double *v = p->record + state_layout(s->model).qvel;
   double *a = p->F + s->model->nv;
-  s->variant->event_look(&s->w, p->events, p->count, NULL);
+  s->variant->impact->event_look(&s->w, p->events, p->count, NULL);
   PB_TRY(rate(p, v, pb_eventsAll, true, a));
   PB_TRY(rate(p, v, pb_eventsNone, false, p->by_flow));
-  s->variant->event_look(&s->w, p->events, p->count, a);
-  p->groups = s->variant->event_group(&s->w, p->events, p->count, s->event_parent);
+  s->variant->impact->event_look(&s->w, p->events, p->count, a);
+  p->groups = s->variant->impact->event_group(&s->w, p->events, p->count, s->event_parent);
   for (int g = 0; g < p->groups; g++) {
     double total = 0;
     int members = 0;

@@ -131,7 +131,7 @@ static pbStatus pull_step(const pbModel *m, const double *theta, const double *r
     walk k = {.at = kept, .used = s->w.kept_bytes, .load = true};
     each(&k, &s->w);
   }
-  pbStatus status = s->variant->vjp(s->adjoint_one, false, &s->w, stages, &p);
+  pbStatus status = s->variant->vjp_one(s->adjoint_one, &s->w, stages, &p);
   s->report.residual = s->w.residual;
   return status == pb_ok ? status : pbScratch_Fail(s, status, "pullback: %s", pbStatus_Text(status));
 }

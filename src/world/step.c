@@ -32,8 +32,8 @@ static pbStatus allocate(pbScratch *s, int contacts, const pbCapacity *capacity)
   if (!block) return pb_no_memory;
   pbWork_Carve_r(&s->w, m, contacts, block);
   s->complex_work = pbContext_Alloc(ctx, pbJvp_Size(m, contacts));
-  s->adjoint_one = pbContext_Alloc(ctx, s->variant->vjp_size(m, contacts, false));
-  s->adjoint_lanes = pbContext_Alloc(ctx, s->variant->vjp_size(m, contacts, true));
+  s->adjoint_one = pbContext_Alloc(ctx, s->variant->vjp_one_size(m, contacts));
+  s->adjoint_lanes = pbContext_Alloc(ctx, s->variant->vjp_lanes_size(m, contacts));
   s->stages = pbContext_Alloc(ctx, (size_t)(pb_stages(m) * m->nv + 1) * sizeof(double));
   s->seeds = pbContext_Alloc(ctx, pb_lanesMost * (size_t)(4 * m->nv + 2 * m->na + m->nsensordata + m->nu + 1) * sizeof(double));
   s->row = pbContext_AllocArray(ctx, jacobian_row(m), sizeof(double));
@@ -53,8 +53,8 @@ static pbStatus allocate(pbScratch *s, int contacts, const pbCapacity *capacity)
       !s->theta_way || !s->theta_aside)
     return pb_no_memory;
   pbJvp_Carve(s->complex_work, m, contacts);
-  s->variant->vjp_carve(s->adjoint_one, m, contacts, false);
-  s->variant->vjp_carve(s->adjoint_lanes, m, contacts, true);
+  s->variant->vjp_one_carve(s->adjoint_one, m, contacts);
+  s->variant->vjp_lanes_carve(s->adjoint_lanes, m, contacts);
   if (m->contact.method == pb_contactImpact) PB_TRY(pbImpacts_Create(s, contacts));
   if (m->deform) PB_TRY(pbDeformWork_Create(ctx, m->deform, &room, &s->deform));
   if (m->deform && m->deform->nrider) PB_TRY(pbCouple_Create(s));

@@ -224,8 +224,8 @@ static void test_same_bits(void **state) {
     pbElements in = energy_mesh(c, COUNT, 90 + (uint64_t)k, &m);
     void *work = malloc(pbEnergy_WorkSize(e) + 8);
     assert_true(pbEnergy_Evaluate(e, &in, &(pbElementsOut){whole.value, whole.gradient, whole.hessian}, work, NULL));
-    pbRunElements run;
-    for (int v = 0; (run = pbRun_Variant(v, NULL)); v++) {
+    pbRunElements *run;
+    for (int v = 0; (run = pbRun_Variant(v)); v++) {
       for (int count = 1; count <= COUNT; count += count < 5 ? 1 : 31) {
         memset(&part, 0xff, sizeof part);
         pbRun r = {.program = &e->hessian,

@@ -13,16 +13,6 @@
 
 #include "geometry_cases.inc"  // static const geometry_case cases[]
 
-// The complex program, as jacobian.c sees it.
-typedef struct pbShape_c {
-  int type;
-  _Complex double pos[3], mat[9], size[3];
-} pbShape_c;
-typedef struct pbContactPoint_c {
-  _Complex double dist, pos[3], normal[3], hint[3];
-} pbContactPoint_c;
-int pbPair_Collide_c(const pbShape_c *shape1, const pbShape_c *shape2, double margin, pbContactPoint_c *contacts);
-
 static const int types[] = {pb_geomPlane, pb_geomSphere, pb_geomCapsule, pb_geomEllipsoid, pb_geomCylinder, pb_geomBox};
 static const char *const names[] = {"plane", "", "sphere", "capsule", "ellipsoid", "cylinder", "box"};
 

@@ -1,0 +1,3 @@
+// The end of what complex_begin.h began.
+#pragma pop_macro("NUM")
+#undef num
