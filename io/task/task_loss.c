@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/joint.h"
 #include "base/context.h"
 #include "io/task/task_reader.h"
 #include "model/model.h"
@@ -22,10 +23,8 @@ typedef struct Layout {
   int part_count, target_width, full_width;
 } Layout;
 
-static int joint_coords(const pbModel *m, int j) {
-  return m->jnt_type[j] == pb_jntFree ? 7 : m->jnt_type[j] == pb_jntBall ? 4 : 1;
-}
-static int joint_dofs(const pbModel *m, int j) { return m->jnt_type[j] == pb_jntFree ? 6 : m->jnt_type[j] == pb_jntBall ? 3 : 1; }
+static int joint_coords(const pbModel *m, int j) { return pbJoint_PositionCount(m->jnt_type[j]); }
+static int joint_dofs(const pbModel *m, int j) { return pbJoint_DofCount(m->jnt_type[j]); }
 
 static void add_part(Layout *l, int index, int coord, int target, int axis) {
   l->parts[l->part_count++] = (pbPart){index, coord, target, axis};

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/joint.h"
 #include "base/context.h"
 #include "io/task/task_reader.h"
 #include "model/model.h"
@@ -83,8 +84,8 @@ static pbStatus normalise(pbTaskReader *r, double *x0) {
   const pbModel *m = r->model;
   double *qpos = x0 + state_field(m, "qpos").offset;
   for (int j = 0; j < m->njnt; j++) {
-    if (m->jnt_type[j] != pb_jntFree && m->jnt_type[j] != pb_jntBall) continue;
-    double *q = qpos + m->jnt_qposadr[j] + (m->jnt_type[j] == pb_jntFree ? 3 : 0), norm = 0;
+    if (!pbJoint_HasRotation(m->jnt_type[j])) continue;
+    double *q = qpos + m->jnt_qposadr[j] + pbJoint_PlainCount(m->jnt_type[j]), norm = 0;
     for (int i = 0; i < 4; i++) norm += q[i] * q[i];
     if (!(norm > 1e-20) || !isfinite(norm))
       return pbTaskReader_Fail(r, pb_bad_input, "the quaternion of joint '%s' is zero", pbModel_Name(m, pb_objJoint, j));

@@ -1,4 +1,5 @@
 // Spec to model: the order of the work, sizes, options, keyframes and custom data. Ids, rules and numbers are MuJoCo 4.0's.
+#include "model/joint.h"
 #include "compile/compile.h"
 
 #include <math.h>
@@ -149,7 +150,7 @@ static pbStatus key_part(pbCompiler *c, const pbKeyDef *d, const char *what, pbR
 
 static void normalize_quaternions(const pbModel *m, double *qpos) {
   for (int j = 0; j < m->njnt; j++) {
-    if (m->jnt_type[j] <= pb_jntBall) pbPose_Normalize(qpos + m->jnt_qposadr[j] + (m->jnt_type[j] == pb_jntFree ? 3 : 0), 4);
+    if (pbJoint_HasRotation(m->jnt_type[j])) pbPose_Normalize(qpos + m->jnt_qposadr[j] + pbJoint_PlainCount(m->jnt_type[j]), 4);
   }
 }
 

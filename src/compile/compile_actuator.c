@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/joint.h"
 #include "compile/compile.h"
 
 #define COPY(field, id, n, values) memcpy(m->field + (n) * (size_t)(id), values, (n) * sizeof(double))
@@ -31,7 +32,8 @@ static pbStatus inherit_range(pbCompiler *c, const pbActuatorDef *d, int target,
   if (d->dyntype == pb_dynFilter) return PB_AT(c, d, "actuator", "inheritrange is for position and intvelocity actuators");
   const double *from;
   if (d->trntype == pb_trnJoint) {
-    if (c->spec->joints[target].type < pb_jntSlide) return PB_AT(c, d, "actuator", "inheritrange needs a hinge or slide joint");
+    if (pbJoint_HasRotation(c->spec->joints[target].type))
+      return PB_AT(c, d, "actuator", "inheritrange needs a hinge or slide joint");
     from = c->joints[target].range;
   } else if (d->trntype == pb_trnTendon) {
     from = c->spec->tendons[target].range;

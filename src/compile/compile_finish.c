@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/joint.h"
 #include "base/context.h"
 #include "math/vec.h"
 #include "compile/compile.h"
@@ -23,7 +24,7 @@ static int joint_moment(const pbModel *m, int a, pbDerive_r *w, double *length) 
   const double *gear = m->actuator_gear + 6 * a, *q = m->qpos0 + m->jnt_qposadr[j];
   bool in_parent = m->actuator_trntype[a] == pb_trnJointInParent;
   double back[4], turned[3], vector[3];
-  if (m->jnt_type[j] >= pb_jntSlide) {
+  if (pbJoint_IsScalar(m->jnt_type[j])) {
     *length = q[0] * gear[0];
     return add_dof(w, dof, gear[0], 0);
   }

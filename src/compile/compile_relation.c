@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/joint.h"
 #include "compile/compile.h"
 
 #define COPY(field, id, n, values) memcpy(m->field + (n) * (size_t)(id), values, (n) * sizeof(double))
@@ -98,7 +99,7 @@ static int equality_refers_to(const pbEqualityDef *d) {
   return d->sites ? pb_refSite : pb_refBody;
 }
 
-static bool is_scalar(const pbCompiler *c, int joint) { return c->spec->joints[joint].type >= pb_jntSlide; }
+static bool is_scalar(const pbCompiler *c, int joint) { return pbJoint_IsScalar(c->spec->joints[joint].type); }
 
 static pbStatus resolve_equality(pbCompiler *c, const pbEqualityDef *d, int *id1, int *id2) {
   const char *word = equality_word(d->type);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/joint.h"
 #include "compile/compile.h"
 
 // MuJoCo's mjtStage and mjtDataType, by their values
@@ -106,7 +107,8 @@ static const char *misfit(const pbCompiler *c, int attach, int ref, int index) {
   bool joint = ref == pb_refJoint;
   switch (attach) {
     case on_site: return ref == pb_refSite ? NULL : "it needs a site";
-    case on_scalar_joint: return joint && c->spec->joints[index].type >= pb_jntSlide ? NULL : "it needs a hinge or slide joint";
+    case on_scalar_joint:
+      return joint && pbJoint_IsScalar(c->spec->joints[index].type) ? NULL : "it needs a hinge or slide joint";
     case on_ball: return joint && c->spec->joints[index].type == pb_jntBall ? NULL : "it needs a ball joint";
     case on_limited_joint: return joint && c->joints[index].limited ? NULL : "it needs a joint with limits";
     case on_tendon: return ref == pb_refTendon ? NULL : "it needs a tendon";

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/joint.h"
 #include "compile/compile.h"
 
 static const int joint_dofs[4] = {6, 3, 1, 1}, joint_coordinates[4] = {7, 4, 1, 1};
@@ -187,7 +188,7 @@ static bool is_null_pose(const double pos[3], const double quat[4]) {
 
 static bool joint_is_simple(const pbJointWork *j) {
   int along = (fabs(j->axis[0]) > PB_TINY) + (fabs(j->axis[1]) > PB_TINY) + (fabs(j->axis[2]) > PB_TINY);
-  return near_zero(j->pos, 3) && (j->def->type < pb_jntSlide || along == 1);
+  return near_zero(j->pos, 3) && (pbJoint_HasRotation(j->def->type) || along == 1);
 }
 
 // 0 not simple, 1 simple, 2 simple and only slides

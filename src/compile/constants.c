@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/joint.h"
 #include "base/context.h"
 #include "number/number.h"
 #include "compile/setconst.h"
@@ -189,7 +190,7 @@ static void freeze_bodies(pbPullback *p) {
 static void freeze_dofs(pbPullback *p) {
   const pbModel *m = p->m;
   for (int j = 0; j < m->njnt; j++) {
-    int type = m->jnt_type[j], groups = type == pb_jntFree ? 2 : 1, each = type <= pb_jntBall ? 3 : 1;
+    int type = m->jnt_type[j], groups = pbJoint_DofCount(type) / pbJoint_GroupSize(type), each = pbJoint_GroupSize(type);
     if (m->body_simple[m->jnt_bodyid[j]] == 2) continue;
     for (int g = 0; g < groups; g++) {
       int adr = m->jnt_dofadr[j] + 3 * g;

@@ -1,5 +1,6 @@
 // Derived constants at the reference configuration; see setconst.h. Small, dense and clear: it runs once per model, and once
 // per parameter for the pullback.
+#include "model/joint.h"
 #include "compile/setconst.h"
 
 #include "math/vec.h"
@@ -419,7 +420,8 @@ static void body_weights(const pbModel *m, const NUM(pbPar) *p, num *out, derive
 
 static void dof_weights(const pbModel *m, const NUM(pbPar) *p, num *out, derive *w) {
   for (int j = 0; j < m->njnt; j++) {
-    int adr = m->jnt_dofadr[j], type = m->jnt_type[j], groups = type == pb_jntFree ? 2 : 1, each = type <= pb_jntBall ? 3 : 1;
+    int adr = m->jnt_dofadr[j], type = m->jnt_type[j], groups = pbJoint_DofCount(type) / pbJoint_GroupSize(type),
+        each = pbJoint_GroupSize(type);
     if (m->body_simple[m->jnt_bodyid[j]] == 2) {
       out[adr] = sliding_weight(p->body_mass[m->jnt_bodyid[j]]);
       continue;

@@ -1,5 +1,6 @@
 // Constraint rows: Jacobians, impedance, regularisation, reference acceleration. MuJoCo's order: equalities, friction
 // loss, limits, contacts.
+#include "model/joint.h"
 #include "contact/contact.h"
 #include "contact/penalty.h"
 #include "contact/row.h"
@@ -480,7 +481,7 @@ static void limit_rows(NUM(pbWork) *w) {
   for (int j = 0; j < m->njnt; j++) {
     if (!m->jnt_limited[j]) continue;
     if (m->jnt_type[j] == pb_jntBall) ball_limit(w, j);
-    if (m->jnt_type[j] != pb_jntSlide && m->jnt_type[j] != pb_jntHinge) continue;
+    if (!pbJoint_IsScalar(m->jnt_type[j])) continue;
     for (int side = -1; side <= 1; side += 2) {
       num dist = side * (w->p.jnt_range[2 * j + (side > 0)] - w->qpos[m->jnt_qposadr[j]]);
       if (!(re(dist) < re(w->p.jnt_margin[j]))) continue;

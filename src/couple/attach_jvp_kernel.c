@@ -1,4 +1,5 @@
 // Points on bodies and the forces on them, with derivatives along a direction by complex step.
+#include "model/joint.h"
 #include "number/number.h"
 
 #if PB_IS_COMPLEX
@@ -40,8 +41,8 @@ static void right_jacobian(const num turn[3], const num x[3], num out[3]) {
 // tau by positions to tau by accelerations: h^2 times the derivative of the turn, where there is one.
 static void by_acceleration(const pbModel *m, const num *u, num h, num *tau) {
   for (int k = 0; k < m->njnt; k++) {
-    int dof = m->jnt_dofadr[k], type = m->jnt_type[k], n = type == pb_jntBall ? 0 : type == pb_jntFree ? 3 : 1;
-    if (type == pb_jntBall || type == pb_jntFree) {
+    int dof = m->jnt_dofadr[k], type = m->jnt_type[k], n = pbJoint_PlainCount(type);
+    if (pbJoint_HasRotation(type)) {
       num turn[3], t[3];
       v3_scale(turn, u + dof + n, h);
       right_jacobian(turn, tau + dof + n, t);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/joint.h"
 #include "base/context.h"
 #include "base/suggest.h"
 #include "base/text.h"
@@ -145,7 +146,7 @@ static bool find_rows(const pbModel *m, const pbParam *p, bool positions, const 
     int j = pbModel_Id(m, pb_objJoint, row);
     if (j < 0) return false;
     *first = positions ? m->jnt_qposadr[j] : m->jnt_dofadr[j];
-    *count = joint_dofs(m, j) + (positions && m->jnt_type[j] <= pb_jntBall);
+    *count = joint_dofs(m, j) + (positions && pbJoint_HasRotation(m->jnt_type[j]));
     return true;
   }
 

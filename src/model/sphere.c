@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/joint.h"
 #include "model/topology.h"
 
 // ---- which rows -----------------------------------------------------------------------------------------------------
@@ -29,8 +30,8 @@ int pbSphere_Rows(const pbModel *m, pbSphereRow *rows) {
 
   // Rotations of free joints follow their position.
   for (int j = 0; j < m->njnt; j++) {
-    int type = m->jnt_type[j], q = m->jnt_qposadr[j] + (type == pb_jntFree ? 3 : 0);
-    if (type != pb_jntFree && type != pb_jntBall) continue;
+    int type = m->jnt_type[j], q = m->jnt_qposadr[j] + pbJoint_PlainCount(type);
+    if (!pbJoint_HasRotation(type)) continue;
     n = add_row(m, m->qpos0 + q, 4, rows, n);
     n = add_row(m, m->qpos_spring + q, 4, rows, n);
   }

@@ -1,4 +1,5 @@
 // Actuators: transmission (length, moment), activation dynamics, forces.
+#include "model/joint.h"
 #include "multibody/spatial.h"
 #include "eval/work.h"
 #include "math/vec.h"
@@ -13,7 +14,7 @@ static void joint_moment(NUM(pbWork) *w, int u, int *used) {
   const pbModel *m = w->m;
   int j = m->actuator_trnid[2 * u], type = m->jnt_type[j], dof = m->jnt_dofadr[j];
   const num *gear = w->p.actuator_gear + 6 * u, *qpos = w->qpos + m->jnt_qposadr[j];
-  if (type == pb_jntSlide || type == pb_jntHinge) {
+  if (pbJoint_IsScalar(type)) {
     w->act_length[u] = qpos[0] * gear[0];
     put(w, used, dof, gear[0]);
     return;
@@ -212,7 +213,7 @@ void NUM(pbStage_Actuation)(NUM(pbWork) *w) {
       w->qfrc_actuator[w->mom_dofs[a]] += w->mom[a] * w->actuator_force[u];
   }
   for (int j = 0; j < m->njnt; j++) {
-    int dof = m->jnt_dofadr[j], n = m->jnt_type[j] == pb_jntFree ? 6 : m->jnt_type[j] == pb_jntBall ? 3 : 1;
+    int dof = m->jnt_dofadr[j], n = pbJoint_DofCount(m->jnt_type[j]);
     for (int k = dof; m->jnt_actgravcomp[j] && k < dof + n; k++) w->qfrc_actuator[k] += w->qfrc_gravcomp[k];
     if (m->jnt_actfrclimited[j]) {
       w->qfrc_actuator[dof] = num_clip(w->qfrc_actuator[dof], w->p.jnt_actfrcrange[2 * j], w->p.jnt_actfrcrange[2 * j + 1]);

@@ -1,4 +1,5 @@
 // Mass matrix, velocities, bias forces, accelerations.
+#include "model/joint.h"
 #include "multibody/spatial.h"
 #include "eval/work.h"
 #include "math/vec.h"
@@ -110,7 +111,7 @@ static void body_velocity(NUM(pbWork) *w, int b, num V[6], num A[6]) {
   const pbModel *m = w->m;
   for (int k = 0; k < m->body_jntnum[b]; k++) {
     int j = m->body_jntadr[b] + k, dof = m->jnt_dofadr[j], type = m->jnt_type[j];
-    int count = type == pb_jntFree || type == pb_jntBall ? 3 : 1;
+    int count = pbJoint_HasRotation(type) ? 3 : 1;
     if (type == pb_jntFree) {  // translations: world axes, S-dot = 0
       for (int i = 0; i < 3; i++) v6_copy(w->Vb + 6 * (dof + i), V);
       memset(w->Sdot + 6 * dof, 0, 18 * sizeof(num));

@@ -1,4 +1,5 @@
 // Gradient of the virtual power of force elements: each line below the power it differentiates.
+#include "model/joint.h"
 #include "math/vec.h"
 #include "eval/adjoint.h"
 #include "multibody/kink.h"
@@ -47,7 +48,7 @@ static void joint_spring(LANE(pbAdjoint) *a, int j) {
   bool none = c[0] == 0 && c[1] == 0 && c[2] == 0;
   int qadr = m->jnt_qposadr[j], dof = m->jnt_dofadr[j], type = m->jnt_type[j];
   if (none && !PB_WANTS(a, pb_wantSprings)) return;
-  if (type == pb_jntSlide || type == pb_jntHinge) {  // W = -lam x k(x)
+  if (pbJoint_IsScalar(type)) {  // W = -lam x k(x)
     double x = w->qpos[qadr] - w->p.qpos_spring[qadr];
     lane slope = -a->lam[dof] * poly_slope(c, x, false);
     a->q[dof] += slope;
@@ -479,7 +480,7 @@ static void joint_moment(LANE(pbAdjoint) *a, int u, lane length) {
   const pbModel *m = w->m;
   int j = m->actuator_trnid[2 * u], type = m->jnt_type[j], dof = m->jnt_dofadr[j], qadr = m->jnt_qposadr[j];
   const double *gear = w->p.actuator_gear + 6 * u;
-  if (type == pb_jntSlide || type == pb_jntHinge) {
+  if (pbJoint_IsScalar(type)) {
     a->q[dof] += length * gear[0];
     PB_THETA(a, actuator_gear, 6 * u, a->c[dof] + length * w->qpos[qadr]);
     return;

@@ -1,4 +1,5 @@
 // Sweeps of the adjoint over the tree: motions up, wrenches down. Derivation in docs/derivatives.md.
+#include "model/joint.h"
 #include "math/vec.h"
 #include "eval/adjoint.h"
 #include "multibody/lane3.h"
@@ -350,7 +351,7 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
     if (PB_WANTS(a, pb_wantPlaces)) rows_load(R, w->xmat + 9 * b);
     for (int k = m->body_jntnum[b] - 1; k >= 0; k--) {
       int j = m->body_jntadr[b] + k, type = m->jnt_type[j], dof = m->jnt_dofadr[j];
-      if (type >= pb_jntSlide) {
+      if (pbJoint_IsScalar(type)) {
         peel(a, dof, 1, &f, Sb);
         through_joint(a, j, dof, 1, Sb, &f.Q, R);
         continue;
@@ -395,7 +396,7 @@ void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) {
     for (int k = m->body_jntnum[b] - 1; k >= 0; k--) {
       int j = m->body_jntadr[b] + k, dof = m->jnt_dofadr[j], type = m->jnt_type[j];
       for (int first = type == pb_jntFree ? dof + 3 : dof; first >= dof; first -= 3) {
-        int n = type < pb_jntSlide ? 3 : 1;
+        int n = pbJoint_GroupSize(type);
         for (int i = 0; i < n; i++) Sb[i] = l6_times(p6_load(F), rate[first + i]);
         through_joint(a, j, first, n, Sb, &Q, R);
       }

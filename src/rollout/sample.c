@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/joint.h"
 #include "base/context.h"
 #include <pullback/random.h>
 #include "rollout/rollout.h"
@@ -157,8 +158,8 @@ static bool ends_with(const char *text, const char *suffix) {
 
 static void project_joints(const pbModel *m, size_t from, const double *theta, double *way) {
   for (int j = 0; j < m->njnt; j++) {
-    size_t q = from + (size_t)m->jnt_qposadr[j] + (m->jnt_type[j] == pb_jntFree ? 3 : 0);
-    if (m->jnt_type[j] == pb_jntFree || m->jnt_type[j] == pb_jntBall) project(theta + q, way + q, 4);
+    size_t q = from + (size_t)m->jnt_qposadr[j] + pbJoint_PlainCount(m->jnt_type[j]);
+    if (pbJoint_HasRotation(m->jnt_type[j])) project(theta + q, way + q, 4);
   }
 }
 

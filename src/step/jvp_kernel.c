@@ -1,4 +1,5 @@
 // Forward derivatives by complex step of the same source: value in the real part, derivative in the imaginary part.
+#include "model/joint.h"
 #include "number/number.h"
 
 #if PB_IS_COMPLEX
@@ -83,9 +84,9 @@ void pbJvp_LoadPosition(pbJvp *j, const double *qpos, const double *tangent) {
   for (int k = 0; tangent && k < m->njnt; k++) {
     num *q = j->w.qpos + m->jnt_qposadr[k];
     const double *t = tangent + m->jnt_dofadr[k];
-    int type = m->jnt_type[k], n = type == pb_jntBall ? 0 : type == pb_jntFree ? 3 : 1;
+    int type = m->jnt_type[k], n = pbJoint_PlainCount(type);
     for (int i = 0; i < n; i++) q[i] = num_make(re(q[i]), pbJvp_StepIn(j, t[i]));
-    if (type != pb_jntBall && type != pb_jntFree) continue;
+    if (!pbJoint_HasRotation(type)) continue;
     q += n, t += n;
     num turn[4] = {1, num_make(0, 0.5 * pbJvp_StepIn(j, t[0])), num_make(0, 0.5 * pbJvp_StepIn(j, t[1])),
                    num_make(0, 0.5 * pbJvp_StepIn(j, t[2]))};
@@ -104,9 +105,9 @@ static void read_next(const pbJvp *j, double *next) {
   for (int k = 0; k < m->njnt; k++) {
     const num *q = j->w.qpos + m->jnt_qposadr[k];
     double *t = next + m->jnt_dofadr[k];
-    int type = m->jnt_type[k], n = type == pb_jntBall ? 0 : type == pb_jntFree ? 3 : 1;
+    int type = m->jnt_type[k], n = pbJoint_PlainCount(type);
     pbJvp_Imaginary(j, t, q, n);
-    if (type != pb_jntBall && type != pb_jntFree) continue;
+    if (!pbJoint_HasRotation(type)) continue;
     q += n, t += n;
     double a[4] = {re(q[0]), -re(q[1]), -re(q[2]), -re(q[3])}, d[4] = {im(q[0]), im(q[1]), im(q[2]), im(q[3])};
     t[0] = pbJvp_StepOut(j, 2 * (a[0] * d[1] + a[1] * d[0] + a[2] * d[3] - a[3] * d[2]));

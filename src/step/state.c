@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/joint.h"
 #include "base/context.h"
 #include "math/vec.h"
 #include "model/sphere.h"
@@ -86,8 +87,8 @@ typedef struct rotation_walk {
 
 static bool next_rotation(const pbModel *m, rotation_walk *r) {
   for (r->joint++; r->joint < m->njnt; r->joint++) {
-    int type = m->jnt_type[r->joint], shift = type == pb_jntFree ? 3 : 0;
-    if (type != pb_jntFree && type != pb_jntBall) continue;
+    int type = m->jnt_type[r->joint], shift = pbJoint_PlainCount(type);
+    if (!pbJoint_HasRotation(type)) continue;
     r->q = m->jnt_qposadr[r->joint] + shift;
     r->dof = m->jnt_dofadr[r->joint] + shift;
     return true;
@@ -115,7 +116,7 @@ bool pbState_Readable(const pbModel *m, const double *x, char *text, size_t size
 void pbState_Difference(const pbModel *m, const double *a, const double *b, double *out) {
   pbStateLayout s = state_layout(m);
   for (int j = 0; j < m->njnt; j++) {
-    int n = m->jnt_type[j] == pb_jntBall ? 0 : m->jnt_type[j] == pb_jntFree ? 3 : 1;
+    int n = pbJoint_PlainCount(m->jnt_type[j]);
     for (int k = 0; k < n; k++) out[m->jnt_dofadr[j] + k] = b[s.qpos + m->jnt_qposadr[j] + k] - a[s.qpos + m->jnt_qposadr[j] + k];
   }
   for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {
@@ -141,7 +142,7 @@ void pbState_Move(const pbModel *m, double *x, const double *tangent, double eps
 void pbState_TangentFromAmbient(const pbModel *m, const double *x, const double *qpos_bar, double *dq_bar) {
   const double *q = x + 1;
   for (int j = 0; j < m->njnt; j++) {
-    int n = m->jnt_type[j] == pb_jntBall ? 0 : m->jnt_type[j] == pb_jntFree ? 3 : 1;
+    int n = pbJoint_PlainCount(m->jnt_type[j]);
     for (int k = 0; k < n; k++) dq_bar[m->jnt_dofadr[j] + k] = qpos_bar[m->jnt_qposadr[j] + k];
   }
   for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {
@@ -157,7 +158,7 @@ void pbState_TangentFromAmbient(const pbModel *m, const double *x, const double 
 void pbState_AmbientFromTangent(const pbModel *m, const double *x, const double *dq_bar, double *qpos_bar) {
   const double *q = x + 1;
   for (int j = 0; j < m->njnt; j++) {
-    int n = m->jnt_type[j] == pb_jntBall ? 0 : m->jnt_type[j] == pb_jntFree ? 3 : 1;
+    int n = pbJoint_PlainCount(m->jnt_type[j]);
     for (int k = 0; k < n; k++) qpos_bar[m->jnt_qposadr[j] + k] = dq_bar[m->jnt_dofadr[j] + k];
   }
   for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {

@@ -1,4 +1,5 @@
 // The pullback of one step: integrators around the adjoint of an evaluation.
+#include "model/joint.h"
 #include "math/vec.h"
 #include "step/step_adjoint.h"
 #include "multibody/spatial.h"
@@ -313,13 +314,13 @@ static void right_jacobian(const double w[3], const lane x[3], lane out[3]) {
 // q+ = q (+) h u: cotangent of q+ to q (added), to u (added), to h.
 static void position_pull(const pbModel *m, const double *u, double h, const lane *q_next, lane *q, lane *rate, double *h_bar) {
   for (int j = 0; j < m->njnt; j++) {
-    int dof = m->jnt_dofadr[j], type = m->jnt_type[j], n = type == pb_jntBall ? 0 : type == pb_jntFree ? 3 : 1;
+    int dof = m->jnt_dofadr[j], type = m->jnt_type[j], n = pbJoint_PlainCount(type);
     for (int i = dof; i < dof + n; i++) {
       q[i] += q_next[i];
       rate[i] += h * q_next[i];
       *h_bar += PB_LANE0(q_next[i]) * u[i];
     }
-    if (type != pb_jntBall && type != pb_jntFree) continue;
+    if (!pbJoint_HasRotation(type)) continue;
     const double *w = u + dof + n, turn[3] = {h * w[0], h * w[1], h * w[2]};
     lane back[3], on[3];
     rotate_by(turn, 1, q_next + dof + n, back);
@@ -473,12 +474,12 @@ static void rates_pull(block *k, int s) {
   const pbModel *m = w->m;
   int nv = m->nv;
   for (int j = 0; j < m->njnt; j++) {
-    int dof = m->jnt_dofadr[j], type = m->jnt_type[j], n = type == pb_jntBall ? 0 : type == pb_jntFree ? 3 : 1;
+    int dof = m->jnt_dofadr[j], type = m->jnt_type[j], n = pbJoint_PlainCount(type);
     for (int i = dof; i < dof + n; i++) {
       if (s < 4) k->rk_v[(s - 1) * nv + i] += k->rate[i];
       for (int e = 0; e < 4 && s == 4; e++) k->rk_v[e * nv + i] += pb_rkWeight[e] * k->rate[i];
     }
-    if (type != pb_jntBall && type != pb_jntFree) continue;
+    if (!pbJoint_HasRotation(type)) continue;
     lane bar[4][3] = {0};
     for (int c = 0; c < 3; c++) {
       if (s < 4) bar[s - 1][c] = k->rate[dof + n + c];
@@ -497,8 +498,8 @@ static void rates(const NUM(pbWork) *w, int s, double *rate) {
     for (int k = 0; k < 4 && s == 4; k++) rate[i] += pb_rkWeight[k] * w->rk_v[k * m->nv + i];
   }
   for (int j = 0; j < m->njnt; j++) {
-    if (m->jnt_type[j] != pb_jntBall && m->jnt_type[j] != pb_jntFree) continue;
-    int dof = m->jnt_dofadr[j] + (m->jnt_type[j] == pb_jntFree ? 3 : 0);
+    if (!pbJoint_HasRotation(m->jnt_type[j])) continue;
+    int dof = m->jnt_dofadr[j] + pbJoint_PlainCount(m->jnt_type[j]);
     double K[4][3], u[3] = {0};
     for (int i = 0; i < s; i++) {
       if (i) v3_scale(u, K[i - 1], h * pb_rkStep[i]);

@@ -1,3 +1,4 @@
+#include "model/joint.h"
 #include "math/vec.h"
 #include "step/integrate.h"
 #include "step/kernels.h"
@@ -50,8 +51,8 @@ static void position_rates(NUM(pbWork) *w, int s, num *rate) {
     for (int k = 0; k < 4 && s == 4; k++) rate[i] += pb_rkWeight[k] * w->rk_v[k * m->nv + i];
   }
   for (int j = 0; j < m->njnt; j++) {
-    if (m->jnt_type[j] != pb_jntBall && m->jnt_type[j] != pb_jntFree) continue;
-    int dof = m->jnt_dofadr[j] + (m->jnt_type[j] == pb_jntFree ? 3 : 0);
+    if (!pbJoint_HasRotation(m->jnt_type[j])) continue;
+    int dof = m->jnt_dofadr[j] + pbJoint_PlainCount(m->jnt_type[j]);
     num K[4][3];
     rotation_rates(w, dof, s, K);
     for (int c = 0; c < 3; c++) {

@@ -1,6 +1,7 @@
 // The public derivatives of a step.
 #include <string.h>
 
+#include "model/joint.h"
 #include "base/context.h"
 #include "math/vec.h"
 #include "couple/couple.h"
@@ -120,13 +121,13 @@ static void position_rows(const batch *b, double *A, double *B) {
   int n = pbModel_TangentSize(m), nv = m->nv;
   double h = w->p.timestep[0];
   for (int j = 0; j < m->njnt; j++) {
-    int type = m->jnt_type[j], dof = m->jnt_dofadr[j], plain = type == pb_jntBall ? 0 : type == pb_jntFree ? 3 : 1;
+    int type = m->jnt_type[j], dof = m->jnt_dofadr[j], plain = pbJoint_PlainCount(type);
     for (int i = dof; i < dof + plain; i++) {
       for (int c = 0; A && c < n; c++) A[i * n + c] = h * A[(nv + i) * n + c];
       for (int c = 0; B && c < m->nu; c++) B[i * m->nu + c] = h * B[(nv + i) * m->nu + c];
       if (A) A[i * n + i] += 1;
     }
-    if (type != pb_jntBall && type != pb_jntFree) continue;
+    if (!pbJoint_HasRotation(type)) continue;
     double turn[3], back[9], J[9];
     dof += plain;
     for (int k = 0; k < 3; k++) turn[k] = h * (w->v0[dof + k] + h * w->qacc_integrated[dof + k]);
