@@ -21,6 +21,7 @@ void *pbCompile_Take(pbCompiler *c, size_t count, size_t size) {
 // ---- sizes --------------------------------------------------------------------------------------------------------
 enum { BODIES_LIMIT = 65534 };  // two ids share one integer in the signature of a pair
 
+// Working copies of the elements, parallel to the arrays of the spec.
 static pbStatus take_work(pbCompiler *c) {
   const pbSpec *s = c->spec;
 #define TAKE(member, count) \
@@ -39,19 +40,22 @@ static pbStatus take_work(pbCompiler *c) {
   return pb_ok;
 }
 
-// Columns of user numbers: as stated, or as many as the longest list.
-#define USER_SIZE(array, length, field, word, kept)                                                              \
-  do {                                                                                                           \
-    int longest = 0, at = 0;                                                                                     \
-    for (int i = 0; i < s->length; i++) {                                                                        \
-      if (s->array[i].user.count > longest && (kept)) longest = s->array[at = i].user.count;                     \
-    }                                                                                                            \
-    m->field = s->size.field < 0 ? longest : s->size.field;                                                      \
-    if (longest > m->field)                                                                                      \
-      return PB_AT(c, &s->array[at], word, "user has %d numbers, more than " #field " (%d)", longest, m->field); \
+// Columns of user numbers: as stated, or as many as the longest list of an element that is stored.
+#define USER_SIZE(array, length, field, word, stored)                                                                    \
+  do {                                                                                                                   \
+    int longest = 0;                                                                                                     \
+    int longest_at = 0;                                                                                                  \
+    for (int i = 0; i < s->length; i++) {                                                                                \
+      if (s->array[i].user.count <= longest || !(stored)) continue;                                                      \
+      longest = s->array[i].user.count;                                                                                  \
+      longest_at = i;                                                                                                    \
+    }                                                                                                                    \
+    m->field = s->size.field < 0 ? longest : s->size.field;                                                              \
+    if (longest > m->field)                                                                                              \
+      return PB_AT(c, &s->array[longest_at], word, "user has %d numbers, more than " #field " (%d)", longest, m->field); \
   } while (0)
 
-static pbStatus user_sizes(pbCompiler *c) {
+static pbStatus count_user(pbCompiler *c) {
   const pbSpec *s = c->spec;
   pbModel *m = c->m;
   USER_SIZE(bodies, nbody, nuser_body, "body", c->bodies[i].id >= 0);
@@ -65,7 +69,7 @@ static pbStatus user_sizes(pbCompiler *c) {
   return pb_ok;
 }
 
-static pbStatus numeric_sizes(pbCompiler *c) {
+static pbStatus count_numerics(pbCompiler *c) {
   const pbSpec *s = c->spec;
   double total = 0;
   for (int i = 0; i < s->nnumeric; i++) {
@@ -73,14 +77,17 @@ static pbStatus numeric_sizes(pbCompiler *c) {
     if (d->size < 0) return PB_AT(c, d, "numeric", "size cannot be negative");
     if (d->size && d->data.count > d->size) return PB_AT(c, d, "numeric", "size is smaller than the number of data");
     if (!d->size && !d->data.count) return PB_AT(c, d, "numeric", "it is empty");
+
     total += d->size ? d->size : d->data.count;
   }
+
   if (total > 1e8) return pbContext_Fail(c->ctx, pb_no_memory, "custom numbers take too much memory");
   c->m->nnumericdata = (int)total;
   return pb_ok;
 }
 
-static pbStatus count(pbCompiler *c) {
+// Sizes of the model that do not follow from the tree. Sums in floating point, since counts of a file may overflow an int.
+static pbStatus count_elements(pbCompiler *c) {
   const pbSpec *s = c->spec;
   pbModel *m = c->m;
   m->npair = s->npair;
@@ -93,15 +100,18 @@ static pbStatus count(pbCompiler *c) {
   m->ntext = s->ntext;
   m->ntuple = s->ntuple;
   m->nkey = s->nkey > s->size.nkey ? s->nkey : s->size.nkey;
+
   double stations = 0;
   for (int i = 0; i < s->ntendon; i++) stations += s->tendons[i].path_count;
   if (stations > 1e8) return pbContext_Fail(c->ctx, pb_no_memory, "the paths of the tendons take too much memory");
   m->nwrap = (int)stations;
   for (int i = 0; i < s->nactuator; i++) m->na += s->actuators[i].dyntype != pb_dynNone;
+
+  // Sensors mark geoms that stay, whose user numbers count then.
   PB_TRY(pbCompile_CountMaterials(c));
-  PB_TRY(pbCompile_CountSensors(c));  // marks geoms that stay
-  PB_TRY(user_sizes(c));
-  return numeric_sizes(c);
+  PB_TRY(pbCompile_CountSensors(c));
+  PB_TRY(count_user(c));
+  return count_numerics(c);
 }
 
 // ---- settings -----------------------------------------------------------------------------------------------------
@@ -113,6 +123,7 @@ static void store_options(pbCompiler *c) {
   m->viscosity[0] = o->viscosity;
   m->impratio[0] = o->impratio;
   m->o_margin[0] = o->o_margin;
+
 #define COPY(field) memcpy(m->field, o->field, sizeof o->field)
   COPY(gravity);
   COPY(wind);
@@ -121,6 +132,7 @@ static void store_options(pbCompiler *c) {
   COPY(o_solimp);
   COPY(o_friction);
 #undef COPY
+
   m->integrator = o->integrator;
   m->cone = o->cone;
   m->solver = o->solver;
@@ -129,28 +141,35 @@ static void store_options(pbCompiler *c) {
   m->disableflags = o->disableflags;
   m->enableflags = o->enableflags;
   m->disableactuator = o->disableactuator;
+
+  // Settings beyond MJCF begin with their defaults (pullback/contact.h).
   m->contact = (pbContactSettings){
       .erp = -1, .cfm = -1, .sweeps = 50, .smooth_kappa = 1, .smooth_onset = 0.01, .width = 1e-4, .slip = 0.1};
   m->contact_stiffness[0] = 1e4;
   m->contact_damping[0] = 50;
-  m->tolerance = 0;  // full accuracy, whatever the file says; see pbModel_SetOption
+
+  // Newton runs to full accuracy, whatever the file says; see pbModel_SetOption.
+  m->tolerance = 0;
   m->file_tolerance = o->tolerance;
 }
 
 // ---- keyframes and custom numbers ---------------------------------------------------------------------------------
-static pbStatus key_part(pbCompiler *c, const pbKeyDef *d, const char *what, pbReals given, double *row, int size) {
+// One list of a keyframe; where it is shorter than the row, the rest keeps the reference configuration or zero.
+static pbStatus store_key_part(pbCompiler *c, const pbKeyDef *d, const char *what, pbReals given, double *row, int size) {
   if (!given.count) return pb_ok;
   if (given.count > size) return PB_AT(c, d, "key", "%s has %d numbers, the model only %d", what, given.count, size);
-  for (int i = 0; i < given.count; i++) {  // a shorter list is completed by the reference configuration
+  for (int i = 0; i < given.count; i++) {
     if (!isfinite(given.data[i])) return PB_AT(c, d, "key", "%s is not finite", what);
   }
+
   memcpy(row, given.data, (size_t)given.count * sizeof *row);
   return pb_ok;
 }
 
 static void normalize_quaternions(const pbModel *m, double *qpos) {
   for (int j = 0; j < m->njnt; j++) {
-    if (pbJoint_HasRotation(m->jnt_type[j])) pbPose_Normalize(qpos + m->jnt_qposadr[j] + pbJoint_PlainCount(m->jnt_type[j]), 4);
+    int type = m->jnt_type[j];
+    if (pbJoint_HasRotation(type)) pbPose_Normalize(qpos + m->jnt_qposadr[j] + pbJoint_PlainCount(type), 4);
   }
 }
 
@@ -160,13 +179,16 @@ static pbStatus store_keys(pbCompiler *c) {
     size_t row = (size_t)k;
     double *qpos = m->key_qpos + row * (size_t)m->nq;
     if (m->nq) memcpy(qpos, m->qpos0, (size_t)m->nq * sizeof *qpos);
-    if (k >= c->spec->nkey) continue;
+    if (k >= c->spec->nkey) continue;  // size nkey may ask for more than are given
+
     const pbKeyDef *d = &c->spec->keys[k];
     m->key_time[k] = d->time;
-    PB_TRY(key_part(c, d, "qpos", d->qpos, qpos, m->nq));
-    PB_TRY(key_part(c, d, "qvel", d->qvel, m->key_qvel + row * (size_t)m->nv, m->nv));
-    PB_TRY(key_part(c, d, "act", d->act, m->key_act + row * (size_t)m->na, m->na));
-    PB_TRY(key_part(c, d, "ctrl", d->ctrl, m->key_ctrl + row * (size_t)m->nu, m->nu));
+
+    PB_TRY(store_key_part(c, d, "qpos", d->qpos, qpos, m->nq));
+    PB_TRY(store_key_part(c, d, "qvel", d->qvel, m->key_qvel + row * (size_t)m->nv, m->nv));
+    PB_TRY(store_key_part(c, d, "act", d->act, m->key_act + row * (size_t)m->na, m->na));
+    PB_TRY(store_key_part(c, d, "ctrl", d->ctrl, m->key_ctrl + row * (size_t)m->nu, m->nu));
+
     if (d->mpos.count || d->mquat.count) return PB_AT(c, d, "key", "mpos and mquat are given, but there are no mocap bodies");
     normalize_quaternions(m, qpos);
   }
@@ -178,29 +200,36 @@ static void store_numerics(pbCompiler *c) {
   for (int i = 0; i < c->spec->nnumeric; i++) {
     const pbNumericDef *d = &c->spec->numerics[i];
     int size = d->size ? d->size : d->data.count;
-    if (d->data.count) memcpy(to, d->data.data, (size_t)d->data.count * sizeof *to);
+    if (d->data.count) memcpy(to, d->data.data, (size_t)d->data.count * sizeof *to);  // the rest stays zero
     to += size;
   }
 }
 
 // ---- the order of the work ----------------------------------------------------------------------------------------
-static pbStatus prepare(pbCompiler *c) {
+// Names, tree and counts: after these, memory of the model.
+static pbStatus prepare_model(pbCompiler *c) {
   PB_TRY(pbSpec_Check(c->spec));
   if (c->spec->nbody >= BODIES_LIMIT)
     return pbContext_Fail(c->ctx, pb_bad_input, "there are %d bodies; at most %d are possible", c->spec->nbody, BODIES_LIMIT);
+
   PB_TRY(take_work(c));
   PB_TRY(pbCompile_Names(c));
   PB_TRY(pbCompile_Tree(c));
+
+  // Ids of bodies first: the signature of a pair of geoms consists of them, and pairs mark the geoms that stay.
   pbCompile_NumberBodies(c);
   PB_TRY(pbCompile_Pairs(c));
-  PB_TRY(count(c));
+
+  PB_TRY(count_elements(c));
   PB_TRY(pbCompile_Number(c));
   return pbModel_Allocate(c->m);
 }
 
-static pbStatus fill(pbCompiler *c) {
+// All fields, then what is derived from them.
+static pbStatus fill_model(pbCompiler *c) {
   PB_TRY(pbCompile_StoreNames(c));
   store_options(c);
+
   PB_TRY(pbCompile_StoreTree(c));
   PB_TRY(pbCompile_StorePairs(c));
   PB_TRY(pbCompile_Equalities(c));
@@ -210,11 +239,15 @@ static pbStatus fill(pbCompiler *c) {
   PB_TRY(pbCompile_Sensors(c));
   PB_TRY(store_keys(c));
   store_numerics(c);
+
+  // FinishSimple asks for armature of actuators; Constants reads every field.
   pbCompile_FinishSimple(c);
   PB_TRY(pbModel_CheckParams(c->ctx, c->m, c->m->theta0));
   PB_TRY(pbCompile_Constants(c));
   PB_TRY(pbModel_Finish(c->m));
-  return pbModel_CheckDirections(c->ctx, c->m, c->m->theta0);  // some come with the constants
+
+  // Some directions come with the constants (relative poses of welds).
+  return pbModel_CheckDirections(c->ctx, c->m, c->m->theta0);
 }
 
 pbStatus pbSpec_Compile(const pbSpec *spec, pbModel **model) {
@@ -223,9 +256,11 @@ pbStatus pbSpec_Compile(const pbSpec *spec, pbModel **model) {
   c.m = pbContext_Alloc(spec->ctx, sizeof *c.m);
   if (!c.m) return pbContext_Fail(spec->ctx, pb_no_memory, "out of memory for the model");
   c.m->ctx = spec->ctx;
-  pbStatus status = prepare(&c);
-  if (status == pb_ok) status = fill(&c);
+
+  pbStatus status = prepare_model(&c);
+  if (status == pb_ok) status = fill_model(&c);
   for (int i = 0; i < c.nblocks; i++) pbContext_Free(spec->ctx, c.blocks[i]);
+
   if (status == pb_ok) {
     *model = c.m;
   } else {

@@ -155,7 +155,9 @@ void pbPrimitive_Box(int type, const double size[3], double aabb[6]);  // centre
 
 // ---- compile_body.c: the tree ----
 PB_NODISCARD pbStatus pbCompile_Tree(pbCompiler *c);
-PB_NODISCARD pbStatus pbCompile_Fuse(pbCompiler *c);                           // compile_fuse.c
+PB_NODISCARD pbStatus pbCompile_Fuse(pbCompiler *c);  // compile_fuse.c
+// Poses of what stands in a body (geoms, sites, cameras, lights) are composed with (pos, quat).
+void pbCompile_ComposeItems(pbCompiler *c, const pbBodyWork *b, const double pos[3], const double quat[4]);
 PB_NODISCARD pbStatus pbCompile_InertiaOfGeoms(pbCompiler *c, pbBodyWork *b);  // then bounded and checked
 bool pbCompile_GivesMass(const pbCompiler *c, const pbGeomWork *g);
 void pbCompile_NumberBodies(pbCompiler *c);             // ids of bodies and their count (compile_store.c)

@@ -1,4 +1,4 @@
-// Actuators.
+// Actuators: their targets, ranges (stated, inherited or of the target), dynamics, and what must fit together.
 #include <math.h>
 #include <string.h>
 
@@ -12,24 +12,39 @@ typedef struct pbRanges {  // of one actuator, after inheritance
   bool ctrl_limited, force_limited, act_limited;
 } pbRanges;
 
+static int target_kind(const pbActuatorDef *d) {
+  switch (d->trntype) {
+    case pb_trnJoint:
+    case pb_trnJointInParent: return pb_refJoint;
+    case pb_trnTendon: return pb_refTendon;
+    case pb_trnSite: return pb_refSite;
+    default: return pb_refNone;
+  }
+}
+
+// index: of the target in the spec; ids: of the target and of the reference site in the model (-1: none).
 static pbStatus resolve_target(pbCompiler *c, const pbActuatorDef *d, int *index, int *ids) {
-  int kind = d->trntype == pb_trnTendon ? pb_refTendon : d->trntype == pb_trnSite ? pb_refSite : pb_refJoint, reference = -1;
-  if (d->trntype != pb_trnJoint && d->trntype != pb_trnJointInParent && d->trntype != pb_trnTendon && d->trntype != pb_trnSite)
-    return PB_AT(c, d, "actuator", "a target (joint, tendon or site) is missing");
+  int kind = target_kind(d);
+  if (kind == pb_refNone) return PB_AT(c, d, "actuator", "a target (joint, tendon or site) is missing");
   PB_TRY(pbCompile_Resolve(c, kind, d->target, &d->place, "actuator", d->name, index));
+
+  int reference = -1;
   bool referred = d->trntype == pb_trnSite && d->refsite && *d->refsite;
   if (referred) PB_TRY(pbCompile_Resolve(c, pb_refSite, d->refsite, &d->place, "actuator", d->name, &reference));
+
   ids[0] = pbCompile_Id(c, kind, *index);
   ids[1] = reference < 0 ? -1 : pbCompile_Id(c, pb_refSite, reference);
   return pb_ok;
 }
 
-// A servo (force = k (setpoint - length)) may take the range of what it moves.
+// inheritrange: a servo (force = k (setpoint - length)) takes the range of what it moves, scaled about its middle.
 static pbStatus inherit_range(pbCompiler *c, const pbActuatorDef *d, int target, pbRanges *r) {
   bool servo = d->gaintype == pb_gainFixed && d->biastype == pb_biasAffine && d->gainprm[0] == -d->biasprm[1];
   if (!(d->inheritrange > 0) || !servo) return pb_ok;
+
   double *range = d->dyntype == pb_dynIntegrator ? r->act : r->ctrl;
   if (d->dyntype == pb_dynFilter) return PB_AT(c, d, "actuator", "inheritrange is for position and intvelocity actuators");
+
   const double *from;
   if (d->trntype == pb_trnJoint) {
     if (pbJoint_HasRotation(c->spec->joints[target].type))
@@ -40,8 +55,10 @@ static pbStatus inherit_range(pbCompiler *c, const pbActuatorDef *d, int target,
   } else {
     return PB_AT(c, d, "actuator", "inheritrange needs a joint or tendon as target");
   }
+
   if (from[0] == from[1]) return PB_AT(c, d, "actuator", "inheritrange is set, but '%s' has no range", d->target);
-  double mean = 0.5 * (from[1] + from[0]), radius = 0.5 * (from[1] - from[0]) * d->inheritrange;
+  double mean = 0.5 * (from[1] + from[0]);
+  double radius = 0.5 * (from[1] - from[0]) * d->inheritrange;
   range[0] = mean - radius;
   range[1] = mean + radius;
   return pb_ok;
@@ -51,11 +68,16 @@ static pbStatus check_ranges(pbCompiler *c, const pbActuatorDef *d, pbRanges *r)
   PB_TRY(pbCompile_Limited(c, &d->place, "actuator", d->name, "force", d->forcelimited, d->forcerange, &r->force_limited));
   PB_TRY(pbCompile_Limited(c, &d->place, "actuator", d->name, "ctrl", d->ctrllimited, r->ctrl, &r->ctrl_limited));
   PB_TRY(pbCompile_Limited(c, &d->place, "actuator", d->name, "act", d->actlimited, r->act, &r->act_limited));
+
   if (r->force_limited && d->forcerange[0] >= d->forcerange[1])
     return PB_AT(c, d, "actuator", "forcerange[0] must be smaller than forcerange[1]");
+
   if (r->ctrl_limited && r->ctrl[0] >= r->ctrl[1])
     return PB_AT(c, d, "actuator", "ctrlrange[0] must be smaller than ctrlrange[1]");
   if (r->act_limited && r->act[0] >= r->act[1]) return PB_AT(c, d, "actuator", "actrange[0] must be smaller than actrange[1]");
+
+  // act follows the dynamics: without them there is nothing to limit.
+
   if (r->act_limited && d->dyntype == pb_dynNone)
     return PB_AT(c, d, "actuator", "actrange is given, but there is no activation (dyntype is none)");
   return pb_ok;
@@ -63,10 +85,14 @@ static pbStatus check_ranges(pbCompiler *c, const pbActuatorDef *d, pbRanges *r)
 
 static pbStatus check_dynamics(pbCompiler *c, const pbActuatorDef *d) {
   bool stateful = d->dyntype != pb_dynNone;
-  bool joint = d->trntype == pb_trnJoint || d->trntype == pb_trnJointInParent, reflects = joint || d->trntype == pb_trnTendon;
+  bool joint = d->trntype == pb_trnJoint || d->trntype == pb_trnJointInParent;
+  bool reflects = joint || d->trntype == pb_trnTendon;
+
   if (d->actdim > 1) return PB_AT(c, d, "actuator", "actdim can be at most 1");
   if (d->actdim == 1 && !stateful) return PB_AT(c, d, "actuator", "actdim is 1, but there is no activation (dyntype is none)");
   if (d->actdim == 0 && stateful) return PB_AT(c, d, "actuator", "actdim is 0, but dyntype needs an activation");
+
+  // Damping and armature act through the gear on a joint's or tendon's velocity; a site has none.
   if ((d->damping[0] || d->damping[1] || d->damping[2]) && !reflects)
     return PB_AT(c, d, "actuator", "damping needs a joint or tendon as target");
   if (d->armature && !reflects) return PB_AT(c, d, "actuator", "armature needs a joint or tendon as target");
@@ -83,24 +109,29 @@ static void store_numbers(pbModel *m, const pbActuatorDef *d, const pbRanges *r,
   COPY(actuator_actrange, i, 2, r->act);
   COPY(actuator_lengthrange, i, 2, d->lengthrange);
   COPY(actuator_dampingpoly, i, 2, d->damping + 1);
+
   m->actuator_damping[i] = d->damping[0];
   m->actuator_armature[i] = d->armature;
   pbCompile_User(m->actuator_user + (size_t)m->nuser_actuator * (size_t)i, m->nuser_actuator, d->user);
 }
 
-// compiler/lengthrange: only what a range of the target gives; a range found by simulating is no part of this compiler.
+// compiler lengthrange: only what a range of the target gives; a range found by simulation is no part of this compiler.
 static pbStatus length_range(pbCompiler *c, const pbActuatorDef *d, int i) {
   pbModel *m = c->m;
   const pbCompilerSettings *set = &c->spec->compiler;
   double *range = m->actuator_lengthrange + 2 * i;
+
   if (set->lengthrange_mode < 3 || (set->useexisting && range[0] < range[1])) return pb_ok;
+
   const double *from = NULL;
   int id = m->actuator_trnid[2 * i];
   if (set->uselimit && d->trntype <= pb_trnJointInParent && m->jnt_limited[id]) from = m->jnt_range + 2 * id;
   if (set->uselimit && d->trntype == pb_trnTendon && m->tendon_limited[id]) from = m->tendon_range + 2 * id;
+
   if (!from)
     return pbSpec_Fail(c->spec, pb_unsupported, &d->place, "actuator", d->name,
                        "a lengthrange found by simulation (compiler/lengthrange mode=\"all\") is not supported");
+
   range[0] = from[0];
   range[1] = from[1];
   return pb_ok;
@@ -113,10 +144,12 @@ pbStatus pbCompile_Actuators(pbCompiler *c) {
     const pbActuatorDef *d = &c->spec->actuators[i];
     pbRanges r = {.ctrl = {d->ctrlrange[0], d->ctrlrange[1]}, .act = {d->actrange[0], d->actrange[1]}};
     int target;
+
     PB_TRY(resolve_target(c, d, &target, m->actuator_trnid + 2 * i));
     PB_TRY(inherit_range(c, d, target, &r));
     PB_TRY(check_ranges(c, d, &r));
     PB_TRY(check_dynamics(c, d));
+
     m->actuator_trntype[i] = d->trntype;
     m->actuator_dyntype[i] = d->dyntype;
     m->actuator_gaintype[i] = d->gaintype;
@@ -124,11 +157,13 @@ pbStatus pbCompile_Actuators(pbCompiler *c) {
     m->actuator_actnum[i] = d->dyntype != pb_dynNone;
     m->actuator_actadr[i] = m->actuator_actnum[i] ? adr : -1;
     adr += m->actuator_actnum[i];
+
     m->actuator_ctrllimited[i] = r.ctrl_limited;
     m->actuator_forcelimited[i] = r.force_limited;
     m->actuator_actlimited[i] = r.act_limited;
     m->actuator_actearly[i] = d->actearly;
     m->actuator_group[i] = d->group;
+
     store_numbers(m, d, &r, i);
     PB_TRY(length_range(c, d, i));
   }

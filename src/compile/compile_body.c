@@ -1,4 +1,5 @@
-// The tree: frames, bodies, joints, geoms, sites; poses composed, inertias found, in the order and by the rules of MuJoCo.
+// The tree: frames, bodies, joints, geoms, sites; poses composed, inertias computed, in the order and by the rules of MuJoCo 4.0.
+// Fusing of static bodies is in compile_fuse.c, storing into the model in compile_store.c.
 #include <math.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #define MIN_VALUE 1e-15  // MuJoCo's mjMINVAL: least mass and inertia of what moves
 
 // ---- structure ----------------------------------------------------------------------------------------------------
+// Lists of children, in the order of the spec.
 static pbStatus link_bodies(pbCompiler *c) {
   const pbSpec *s = c->spec;
   for (int i = 0; i < s->nbody; i++) {
@@ -18,9 +20,12 @@ static pbStatus link_bodies(pbCompiler *c) {
     b->child = b->sibling = b->last_child = -1;
     b->joints = b->geoms = b->sites = b->cameras = b->lights = none;
   }
+
+  // Each body is appended to the list of its parent.
   for (int i = 1; i < s->nbody; i++) {
     pbBodyWork *b = &c->bodies[i];
     if (b->parent < 0 || b->parent >= s->nbody) return PB_AT(c, b->def, "body", "its parent %d does not exist", b->parent);
+
     pbBodyWork *p = &c->bodies[b->parent];
     if (p->child < 0) {
       p->child = i;
@@ -32,13 +37,15 @@ static pbStatus link_bodies(pbCompiler *c) {
   return pb_ok;
 }
 
-// Depth first. What is not reached hangs in a loop of parents.
+// Bodies in depth-first order, the order of ids in the model. A body that is not reached is in a loop of parents.
 static pbStatus order_bodies(pbCompiler *c) {
   int b = 0;
   c->norder = 0;
   while (b >= 0) {
     c->order[c->norder++] = b;
     int next = c->bodies[b].child;
+
+    // Up until a body has a next sibling; back at the world, the walk has ended.
     while (next < 0 && b >= 0) {
       next = c->bodies[b].sibling;
       if (b == 0)
@@ -50,7 +57,8 @@ static pbStatus order_bodies(pbCompiler *c) {
   return pb_ok;
 }
 
-static void append(pbChain *chain, int index, int *tail_next) {
+// Adds an item to a chain; tail_next is the `next` of its last item so far, NULL where it is empty.
+static void append_item(pbChain *chain, int index, int *tail_next) {
   if (chain->head < 0) {
     chain->head = index;
   } else {
@@ -69,7 +77,7 @@ static void append(pbChain *chain, int index, int *tail_next) {
     c->works[i].body = b;                                                                             \
     c->works[i].next = -1;                                                                            \
     int tail = c->bodies[b].chain.tail;                                                               \
-    append(&c->bodies[b].chain, i, tail < 0 ? NULL : &c->works[tail].next);                           \
+    append_item(&c->bodies[b].chain, i, tail < 0 ? NULL : &c->works[tail].next);                      \
   }
 
 static pbStatus link_items(pbCompiler *c) {
@@ -79,27 +87,36 @@ static pbStatus link_items(pbCompiler *c) {
   LINK(sites, sites, sites, nsite)
   LINK(cameras, cameras, cameras, ncamera)
   LINK(lights, lights, lights, nlight)
-  return c->bodies[0].joints.head < 0 ? pb_ok
-                                      : PB_AT(c, &s->joints[c->bodies[0].joints.head], "joint", "the world cannot have joints");
+
+  int joint = c->bodies[0].joints.head;
+  return joint < 0 ? pb_ok : PB_AT(c, &s->joints[joint], "joint", "the world cannot have joints");
 }
 
 // ---- frames -------------------------------------------------------------------------------------------------------
-// Pose of a frame in its body; its parents first. `depth` guards against loops.
+// Pose of a frame in its body: its own in its parent's, which is resolved before it. Parents may stand behind their children, and
+// a spec that no file made may hold loops.
 static pbStatus resolve_frame(pbCompiler *c, int index) {
   const pbSpec *s = c->spec;
-  int chain_length = 0, top = index;
+
+  // How many frames from this one outwards are not resolved yet?
+  int chain_length = 0;
+  int top = index;
   while (top >= 0 && !c->frames[top].done) {
     if (chain_length++ > s->nframe) return PB_AT(c, &s->frames[index], "frame", "frames are their own ancestors");
     top = s->frames[top].parent;
     if (top >= s->nframe) return PB_AT(c, &s->frames[index], "frame", "a parent frame does not exist");
   }
-  for (; chain_length > 0; chain_length--) {  // outermost first
+
+  // The outermost of them first.
+  for (; chain_length > 0; chain_length--) {
     int i = index;
     for (int k = 1; k < chain_length; k++) i = s->frames[i].parent;
+
     pbFrameWork *f = &c->frames[i];
     memcpy(f->pos, s->frames[i].pose.pos, sizeof f->pos);
     const char *wrong = pbPose_Orientation(&s->compiler, &s->frames[i].pose, f->quat);
     if (wrong) return PB_AT(c, &s->frames[i], "frame", "%s", wrong);
+
     int parent = s->frames[i].parent;
     if (parent >= 0) pbPose_Compose(c->frames[parent].pos, c->frames[parent].quat, f->pos, f->quat);
     f->done = true;
@@ -107,16 +124,16 @@ static pbStatus resolve_frame(pbCompiler *c, int index) {
   return pb_ok;
 }
 
-static void into_frame(const pbCompiler *c, int frame, double pos[3], double quat[4]) {
+static void compose_with_frame(const pbCompiler *c, int frame, double pos[3], double quat[4]) {
   if (frame >= 0) pbPose_Compose(c->frames[frame].pos, c->frames[frame].quat, pos, quat);
 }
 
-static void point_into_frame(const pbCompiler *c, int frame, double pos[3]) {
+static void move_point_by_frame(const pbCompiler *c, int frame, double pos[3]) {
   double unused[4] = {1, 0, 0, 0};
-  into_frame(c, frame, pos, unused);
+  compose_with_frame(c, frame, pos, unused);
 }
 
-static bool finite_all(const double *v, int n) {
+static bool all_finite(const double *v, int n) {
   for (int i = 0; i < n; i++) {
     if (!isfinite(v[i])) return false;
   }
@@ -124,20 +141,24 @@ static bool finite_all(const double *v, int n) {
 }
 
 // ---- geoms --------------------------------------------------------------------------------------------------------
+// Pose and size as stated, or by two end points (fromto).
 static pbStatus geom_pose(pbCompiler *c, pbGeomWork *g) {
   const pbGeomDef *d = g->def;
   memcpy(g->pos, d->pose.pos, sizeof g->pos);
   memcpy(g->size, d->size, sizeof g->size);
-  if (!finite_all(g->pos, 3)) return PB_AT(c, d, "geom", "pos is not finite");
+  if (!all_finite(g->pos, 3)) return PB_AT(c, d, "geom", "pos is not finite");
+
   const char *wrong = isnan(d->fromto[0]) ? pbPose_Orientation(&c->spec->compiler, &d->pose, g->quat)
                                           : pbPose_FromTo(d->type, d->fromto, g->pos, g->quat, g->size);
   if (!wrong) wrong = pbPrimitive_CheckSize(d->type, g->size);
   return wrong ? PB_AT(c, d, "geom", "%s", wrong) : pb_ok;
 }
 
+// By density, or as stated: then a geom without volume has no mass all the same.
 static pbStatus geom_mass(pbCompiler *c, pbGeomWork *g) {
   const pbGeomDef *d = g->def;
   double volume = pbPrimitive_Volume(d->type, g->size, d->shell);
+
   if (isnan(d->mass)) {
     if (!(d->density >= 0) || isinf(d->density)) return PB_AT(c, d, "geom", "the density must be zero or positive");
     g->mass = d->density * volume;
@@ -145,23 +166,29 @@ static pbStatus geom_mass(pbCompiler *c, pbGeomWork *g) {
     if (!(d->mass >= 0) || isinf(d->mass)) return PB_AT(c, d, "geom", "the mass must be zero or positive");
     g->mass = volume > PB_TINY ? d->mass : 0;
   }
+
   if (g->mass > 0) pbPrimitive_Inertia(d->type, g->size, d->shell, g->mass, g->inertia);
-  return finite_all(&g->mass, 1) && finite_all(g->inertia, 3) ? pb_ok : PB_AT(c, d, "geom", "mass or inertia is not finite");
+  return all_finite(&g->mass, 1) && all_finite(g->inertia, 3) ? pb_ok : PB_AT(c, d, "geom", "mass or inertia is not finite");
 }
 
 static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
   const pbGeomDef *d = g->def;
   const pbCompilerSettings *set = &c->spec->compiler;
   const pbBodyWork *b = &c->bodies[g->body];
+
   if (d->condim != 1 && d->condim != 3 && d->condim != 4 && d->condim != 6)
     return PB_AT(c, d, "geom", "condim is %d, but must be 1, 3, 4 or 6", d->condim);
   if (d->type == pb_geomPlane && b->weld != 0) return PB_AT(c, d, "geom", "a plane must stand still, but its body moves");
+
   PB_TRY(geom_pose(c, g));
+
+  // MuJoCo leaves the mass of other geoms zero: the body's stated inertia counts.
   bool gives = g->body > 0 && (!b->def->has_inertial || set->inertiafromgeom == pb_true) &&
                d->group >= set->inertiagrouprange[0] && d->group <= set->inertiagrouprange[1];
   if (gives) PB_TRY(geom_mass(c, g));
+
   pbPrimitive_Box(d->type, g->size, g->aabb);
-  into_frame(c, d->frame, g->pos, g->quat);
+  compose_with_frame(c, d->frame, g->pos, g->quat);
   g->needed = g->needed || d->contype || d->conaffinity || d->fluid_ellipsoid;
   return pb_ok;
 }
@@ -172,28 +199,35 @@ bool pbCompile_GivesMass(const pbCompiler *c, const pbGeomWork *g) {
   return g->def->group >= set->inertiagrouprange[0] && g->def->group <= set->inertiagrouprange[1] && g->mass > PB_TINY;
 }
 
+// Mass, center of mass and principal axes of all geoms that give mass; nothing changes where none does.
 static const char *inertia_of_geoms(const pbCompiler *c, pbBodyWork *b) {
   const pbGeomWork *only = NULL;
-  double mass = 0, centre[3] = {0, 0, 0}, total[6] = {0}, r[3];
+  double mass = 0, center[3] = {0, 0, 0}, total[6] = {0}, r[3];
   int n = 0;
+
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
     const pbGeomWork *g = &c->geoms[i];
     if (!pbCompile_GivesMass(c, g)) continue;
     only = g;
     n++;
     mass += g->mass;
-    v3_addscl(centre, g->pos, g->mass);
+    v3_addscl(center, g->pos, g->mass);
   }
+
   if (!n) return NULL;
   b->has_ipos = true;
   b->mass = mass;
+
+  // One geom has its principal axes already: no rounding by an eigenvalue decomposition.
   if (n == 1) {
     memcpy(b->ipos, only->pos, sizeof b->ipos);
     memcpy(b->iquat, only->quat, sizeof b->iquat);
     memcpy(b->inertia, only->inertia, sizeof b->inertia);
     return NULL;
   }
-  for (int k = 0; k < 3; k++) b->ipos[k] = centre[k] / mass;
+
+  // Parallel axis theorem about the common center of mass.
+  for (int k = 0; k < 3; k++) b->ipos[k] = center[k] / mass;
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
     const pbGeomWork *g = &c->geoms[i];
     if (!pbCompile_GivesMass(c, g)) continue;
@@ -203,6 +237,7 @@ static const char *inertia_of_geoms(const pbCompiler *c, pbBodyWork *b) {
   return pbPose_Principal(total, b->iquat, b->inertia);
 }
 
+// <inertial>: either full, and made diagonal here, or diagonal with an orientation.
 static pbStatus stated_inertia(pbCompiler *c, pbBodyWork *b) {
   const pbBodyDef *d = b->def;
   bool full = !isnan(d->fullinertia[0]);
@@ -211,39 +246,48 @@ static pbStatus stated_inertia(pbCompiler *c, pbBodyWork *b) {
   b->has_ipos = !isnan(d->inertial.pos[0]);
   memcpy(b->ipos, d->inertial.pos, sizeof b->ipos);
   memcpy(b->inertia, d->diaginertia, sizeof b->inertia);
+
   const char *wrong = NULL;
   if (full && d->inertial.alt != pb_altNone) wrong = "fullinertia and an orientation cannot both be given";
   if (full && (d->diaginertia[0] || d->diaginertia[1] || d->diaginertia[2]))
     wrong = "fullinertia and diaginertia cannot both be given";
   if (wrong) return PB_AT(c, d, "inertial", "%s", wrong);
+
   if (full) {
     wrong = pbPose_Principal(d->fullinertia, b->iquat, b->inertia);
-    if (c->spec->compiler.boundinertia > 0 && isfinite(b->inertia[2])) wrong = NULL;  // the bound will mend it
+    if (c->spec->compiler.boundinertia > 0 && isfinite(b->inertia[2])) wrong = NULL;  // boundinertia corrects it
   } else {
     wrong = pbPose_Orientation(&c->spec->compiler, &d->inertial, b->iquat);
   }
   if (wrong) return PB_AT(c, d, "inertial", "%s", wrong);
+
   if (d->inertial_frame < -1 || d->inertial_frame >= c->spec->nframe)
     return PB_AT(c, d, "inertial", "its frame %d does not exist", d->inertial_frame);
-  if (b->has_ipos) into_frame(c, d->inertial_frame, b->ipos, b->iquat);
+
+  if (b->has_ipos) compose_with_frame(c, d->inertial_frame, b->ipos, b->iquat);
   return pb_ok;
 }
 
+// compiler boundmass, boundinertia, balanceinertia; then the triangle inequality of principal moments must hold.
 static pbStatus check_inertia(pbCompiler *c, pbBodyWork *b) {
   const pbCompilerSettings *set = &c->spec->compiler;
   double *I = b->inertia;
-  if (!finite_all(&b->mass, 1) || !finite_all(I, 3) || !finite_all(b->ipos, 3))
-    return PB_AT(c, b->def, "body", "mass, inertia or centre of mass is not finite");
+  if (!all_finite(&b->mass, 1) || !all_finite(I, 3) || !all_finite(b->ipos, 3))
+    return PB_AT(c, b->def, "body", "mass, inertia or center of mass is not finite");
+
   b->adjusted = b->mass < set->boundmass || I[0] < set->boundinertia || I[1] < set->boundinertia || I[2] < set->boundinertia;
   b->mass = fmax(b->mass, set->boundmass);
   for (int k = 0; k < 3; k++) I[k] = fmax(I[k], set->boundinertia);
   if (b->mass < 0 || I[0] < 0 || I[1] < 0 || I[2] < 0) return PB_AT(c, b->def, "body", "mass and inertia cannot be negative");
+
   if (I[0] + I[1] >= I[2] && I[0] + I[2] >= I[1] && I[1] + I[2] >= I[0]) return pb_ok;
   if (!set->balanceinertia)
     return PB_AT(c, b->def, "body",
                  "no body has the inertia (%g, %g, %g): each moment is at most the sum of the other two; "
                  "compiler balanceinertia=\"true\" evens it out",
                  I[0], I[1], I[2]);
+
+  // The moments of a ball with the same trace.
   I[0] = I[1] = I[2] = (I[0] + I[1] + I[2]) / 3;
   b->adjusted = true;
   return pb_ok;
@@ -260,9 +304,11 @@ pbStatus pbCompile_Limited(const pbCompiler *c, const pbPlace *place, const char
                            const char *attribute, int limited, const double range[2], bool *result) {
   if (isnan(range[0]) || isnan(range[1]))
     return pbSpec_Fail(c->spec, pb_bad_input, place, element, name, "%srange is not a number", attribute);
+
   if (!c->spec->compiler.autolimits && limited == pb_auto && (range[0] || range[1]))
     return pbSpec_Fail(c->spec, pb_bad_input, place, element, name,
                        "%srange is given without %slimited, and compiler autolimits is off", attribute, attribute);
+
   *result = limited == pb_true || (limited == pb_auto && range[0] < range[1]);
   return pb_ok;
 }
@@ -273,13 +319,17 @@ static pbStatus joint_limits(pbCompiler *c, pbJointWork *j) {
   memcpy(j->range, d->range, sizeof j->range);
   j->limited = j->actfrclimited = false;
   if (d->type != pb_jntFree) PB_TRY(pbCompile_Limited(c, &d->place, "joint", d->name, "", d->limited, d->range, &j->limited));
+
+  // Angles are stated in degrees unless compiler angle says otherwise; balls have one limit, on the rotation angle.
   if (j->limited) {
     if (!ball && d->range[0] >= d->range[1]) return PB_AT(c, d, "joint", "range[0] must be smaller than range[1]");
     if (ball && d->range[0] != 0) return PB_AT(c, d, "joint", "range[0] of a ball joint must be 0");
     bool angle = ball || d->type == pb_jntHinge;
     for (int k = 0; k < 2; k++) j->range[k] *= angle && c->spec->compiler.degree ? PB_DEGREE : 1;
   }
+
   if (ball || d->type == pb_jntFree) return pb_ok;
+
   PB_TRY(pbCompile_Limited(c, &d->place, "joint", d->name, "actuatorfrc", d->actfrclimited, d->actfrcrange, &j->actfrclimited));
   if (j->actfrclimited && d->actfrcrange[0] >= d->actfrcrange[1])
     return PB_AT(c, d, "joint", "actuatorfrcrange[0] must be smaller than actuatorfrcrange[1]");
@@ -288,47 +338,59 @@ static pbStatus joint_limits(pbCompiler *c, pbJointWork *j) {
 
 static pbStatus compile_joint(pbCompiler *c, pbJointWork *j) {
   const pbJointDef *d = j->def;
-  bool free = d->type == pb_jntFree, turns = free || d->type == pb_jntBall;
+  bool free = d->type == pb_jntFree;
+  bool has_axis = !free && d->type != pb_jntBall;
   double angle = d->type == pb_jntHinge && c->spec->compiler.degree ? PB_DEGREE : 1;
+
   if ((d->springdamper[0] || d->springdamper[1]) && !(d->springdamper[0] > 0 && d->springdamper[1] > 0))
     return PB_AT(c, d, "joint", "both numbers of springdamper must be positive");
   PB_TRY(joint_limits(c, j));
+
   memcpy(j->axis, d->axis, sizeof j->axis);
   memcpy(j->pos, d->pos, sizeof j->pos);
-  if (!finite_all(j->axis, 3) || !finite_all(j->pos, 3)) return PB_AT(c, d, "joint", "axis or pos is not finite");
-  if (turns) {
+  if (!all_finite(j->axis, 3) || !all_finite(j->pos, 3)) return PB_AT(c, d, "joint", "axis or pos is not finite");
+
+  // Axis and anchor are given in the joint's frame; MuJoCo gives ball and free joints the z axis, and free ones no anchor.
+  if (!has_axis) {
     v3_set(j->axis, 0, 0, 1);
   } else if (d->frame >= 0) {
     pbPose_Rotate(j->axis, j->axis, c->frames[d->frame].quat);
   }
   if (pbPose_Normalize(j->axis, 3) < PB_TINY) return PB_AT(c, d, "joint", "the axis is too short");
+
   if (free) {
     v3_zero(j->pos);
   } else {
-    point_into_frame(c, d->frame, j->pos);
+    move_point_by_frame(c, d->frame, j->pos);
   }
+
   j->ref = d->ref * angle;
   j->springref = d->springref * angle;
   return pb_ok;
 }
 
+// The joints of a body in order, and which combinations MuJoCo allows.
 static pbStatus compile_joints(pbCompiler *c, pbBodyWork *b) {
   static const int dofs[4] = {6, 3, 1, 1};
   bool ball = false;
   int n = 0;
+
   for (int i = b->joints.head; i >= 0; i = c->joints[i].next) {
     pbJointWork *j = &c->joints[i];
     int type = j->def->type;
     PB_TRY(compile_joint(c, j));
     b->ndof += dofs[type & 3];
     n++;
+
     if (ball && (type == pb_jntBall || type == pb_jntHinge))
       return PB_AT(c, j->def, "joint", "no rotation can follow a ball joint");
     ball = ball || type == pb_jntBall;
+
     if (type == pb_jntFree && b->parent != 0)
       return PB_AT(c, j->def, "joint", "only children of the world can have a free joint");
     if ((type == pb_jntFree && i != b->joints.head) || (n > 1 && c->joints[b->joints.head].def->type == pb_jntFree))
       return PB_AT(c, j->def, "joint", "a free joint must be the only one of its body");
+
     if (b->ndof > 6) return PB_AT(c, j->def, "joint", "a body can have at most 6 degrees of freedom");
   }
   return pb_ok;
@@ -339,14 +401,17 @@ static pbStatus compile_site(pbCompiler *c, pbSiteWork *s) {
   const pbSiteDef *d = s->def;
   memcpy(s->pos, d->pose.pos, sizeof s->pos);
   memcpy(s->size, d->size, sizeof s->size);
-  if (!finite_all(s->pos, 3)) return PB_AT(c, d, "site", "pos is not finite");
+  if (!all_finite(s->pos, 3)) return PB_AT(c, d, "site", "pos is not finite");
+
   if (d->type < pb_geomSphere || d->type > pb_geomBox)
     return PB_AT(c, d, "site", "a site must be a sphere, capsule, ellipsoid, cylinder or box");
+
   const char *wrong = isnan(d->fromto[0]) ? pbPose_Orientation(&c->spec->compiler, &d->pose, s->quat)
                                           : pbPose_FromTo(d->type, d->fromto, s->pos, s->quat, s->size);
   if (!wrong) wrong = pbPrimitive_CheckSize(d->type, s->size);
   if (wrong) return PB_AT(c, d, "site", "%s", wrong);
-  into_frame(c, d->frame, s->pos, s->quat);
+
+  compose_with_frame(c, d->frame, s->pos, s->quat);
   pbPose_Normalize(s->quat, 4);
   return pb_ok;
 }
@@ -355,10 +420,11 @@ static pbStatus compile_camera(pbCompiler *c, pbCameraWork *k) {
   const pbCameraDef *d = k->def;
   memcpy(k->pos, d->pose.pos, sizeof k->pos);
   const char *wrong = pbPose_Orientation(&c->spec->compiler, &d->pose, k->quat);
-  if (!wrong && !finite_all(k->pos, 3)) wrong = "pos is not finite";
+  if (!wrong && !all_finite(k->pos, 3)) wrong = "pos is not finite";
   if (!wrong && d->fovy >= 180) wrong = "fovy must be below 180";
+
   if (wrong) return PB_AT(c, d, "camera", "%s", wrong);
-  into_frame(c, d->frame, k->pos, k->quat);
+  compose_with_frame(c, d->frame, k->pos, k->quat);
   return pb_ok;
 }
 
@@ -366,53 +432,66 @@ static pbStatus compile_light(pbCompiler *c, pbLightWork *l) {
   const pbLightDef *d = l->def;
   memcpy(l->pos, d->pos, sizeof l->pos);
   memcpy(l->dir, d->dir, sizeof l->dir);
-  if (!finite_all(l->pos, 3) || !finite_all(l->dir, 3)) return PB_AT(c, d, "light", "pos or dir is not finite");
+  if (!all_finite(l->pos, 3) || !all_finite(l->dir, 3)) return PB_AT(c, d, "light", "pos or dir is not finite");
+
   if (d->frame >= 0) pbPose_Rotate(l->dir, l->dir, c->frames[d->frame].quat);
-  point_into_frame(c, d->frame, l->pos);
+  move_point_by_frame(c, d->frame, l->pos);
   return pbPose_Normalize(l->dir, 3) < PB_TINY ? PB_AT(c, d, "light", "dir is zero") : pb_ok;
 }
 
 // ---- bodies -------------------------------------------------------------------------------------------------------
-// A lone free body may have its frame moved to its centre of mass and principal axes.
-static bool aligns(const pbCompiler *c, const pbBodyWork *b) {
+// A lone free body may have its frame moved to its center of mass and principal axes (joint align, compiler alignfree).
+static bool is_aligned(const pbCompiler *c, const pbBodyWork *b) {
   if (b->joints.head < 0 || b->joints.head != b->joints.tail || b->nchild) return false;
+
   const pbJointDef *d = c->joints[b->joints.head].def;
   return d->type == pb_jntFree && (d->align == pb_true || (d->align == pb_auto && c->spec->compiler.alignfree));
 }
 
-// The inverse of the inertial frame goes to everything in the body; the body's own pose takes up the inertial frame.
+void pbCompile_ComposeItems(pbCompiler *c, const pbBodyWork *b, const double pos[3], const double quat[4]) {
+  for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) pbPose_Compose(pos, quat, c->geoms[i].pos, c->geoms[i].quat);
+  for (int i = b->sites.head; i >= 0; i = c->sites[i].next) pbPose_Compose(pos, quat, c->sites[i].pos, c->sites[i].quat);
+  for (int i = b->cameras.head; i >= 0; i = c->cameras[i].next) pbPose_Compose(pos, quat, c->cameras[i].pos, c->cameras[i].quat);
+
+  // A light has a point and a direction.
+  for (int i = b->lights.head; i >= 0; i = c->lights[i].next) {
+    double unused[4] = {1, 0, 0, 0};
+    pbPose_Compose(pos, quat, c->lights[i].pos, unused);
+    pbPose_Rotate(c->lights[i].dir, c->lights[i].dir, quat);
+  }
+}
+
+// The body's pose takes up the inertial frame, and everything in the body its inverse.
 static void align_body(pbCompiler *c, pbBodyWork *b) {
   double back[3], inverse[4];
   quat_conj(inverse, b->iquat);
   pbPose_Rotate(back, b->ipos, inverse);
   v3_neg(back, back);
+
   pbPose_Compose(b->pos, b->quat, b->ipos, b->iquat);
   memcpy(b->pos, b->ipos, sizeof b->pos);
   memcpy(b->quat, b->iquat, sizeof b->quat);
   v3_zero(b->ipos);
   quat_identity(b->iquat);
-  for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) pbPose_Compose(back, inverse, c->geoms[i].pos, c->geoms[i].quat);
-  for (int i = b->sites.head; i >= 0; i = c->sites[i].next) pbPose_Compose(back, inverse, c->sites[i].pos, c->sites[i].quat);
-  for (int i = b->cameras.head; i >= 0; i = c->cameras[i].next)
-    pbPose_Compose(back, inverse, c->cameras[i].pos, c->cameras[i].quat);
-  for (int i = b->lights.head; i >= 0; i = c->lights[i].next) {
-    double unused[4] = {1, 0, 0, 0};
-    pbPose_Compose(back, inverse, c->lights[i].pos, unused);
-    pbPose_Rotate(c->lights[i].dir, c->lights[i].dir, inverse);
-  }
+
+  pbCompile_ComposeItems(c, b, back, inverse);
 }
 
 static pbStatus body_inertia(pbCompiler *c, pbBodyWork *b, bool world) {
   const pbCompilerSettings *set = &c->spec->compiler;
   PB_TRY(stated_inertia(c, b));
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) PB_TRY(compile_geom(c, &c->geoms[i]));
+
   bool infer = set->inertiafromgeom == pb_true || (!b->has_ipos && set->inertiafromgeom == pb_auto);
   const char *wrong = !world && infer ? inertia_of_geoms(c, b) : NULL;
   if (wrong && !(set->boundinertia > 0)) return PB_AT(c, b->def, "body", "%s", wrong);
-  if (!b->has_ipos) {  // nothing is known: MuJoCo puts the pose of the body itself here
+
+  // Neither stated nor from geoms: MuJoCo puts the pose of the body itself here.
+  if (!b->has_ipos) {
     memcpy(b->ipos, b->pos, sizeof b->ipos);
     memcpy(b->iquat, b->quat, sizeof b->iquat);
   }
+
   return world ? pb_ok : check_inertia(c, b);
 }
 
@@ -420,13 +499,19 @@ static pbStatus compile_body(pbCompiler *c, int index) {
   pbBodyWork *b = &c->bodies[index];
   const pbBodyDef *d = b->def;
   memcpy(b->pos, d->pose.pos, sizeof b->pos);
-  if (!finite_all(b->pos, 3)) return PB_AT(c, d, "body", "pos is not finite");
+  if (!all_finite(b->pos, 3)) return PB_AT(c, d, "body", "pos is not finite");
+
   const char *wrong = pbPose_Orientation(&c->spec->compiler, &d->pose, b->quat);
   if (wrong) return PB_AT(c, d, "body", "%s", wrong);
-  for (int i = b->child; i >= 0; i = c->bodies[i].sibling) c->bodies[i].weld = c->bodies[i].joints.head >= 0 ? i : b->weld;
+
+  // A child without joints is welded to this body, or to what this body is welded to. Geoms ask for it (planes).
+  for (int i = b->child; i >= 0; i = c->bodies[i].sibling) {
+    c->bodies[i].weld = c->bodies[i].joints.head >= 0 ? i : b->weld;
+  }
   PB_TRY(body_inertia(c, b, index == 0));
-  into_frame(c, d->frame, b->pos, b->quat);
+  compose_with_frame(c, d->frame, b->pos, b->quat);
   PB_TRY(compile_joints(c, b));
+
   for (int i = b->sites.head; i >= 0; i = c->sites[i].next) PB_TRY(compile_site(c, &c->sites[i]));
   for (int i = b->cameras.head; i >= 0; i = c->cameras[i].next) PB_TRY(compile_camera(c, &c->cameras[i]));
   for (int i = b->lights.head; i >= 0; i = c->lights[i].next) PB_TRY(compile_light(c, &c->lights[i]));
@@ -438,24 +523,27 @@ static void align_bodies(pbCompiler *c) {
     const pbBodyWork *b = &c->bodies[c->order[k]];
     if (b->id >= 0) c->bodies[b->parent].nchild++;
   }
+
   for (int k = 1; k < c->norder; k++) {
     pbBodyWork *b = &c->bodies[c->order[k]];
-    if (b->id >= 0 && aligns(c, b)) align_body(c, b);
+    if (b->id >= 0 && is_aligned(c, b)) align_body(c, b);
   }
 }
 
-static bool heavy(const pbBodyWork *b) {
+static bool has_mass_and_inertia(const pbBodyWork *b) {
   return b->mass >= MIN_VALUE && b->inertia[0] >= MIN_VALUE && b->inertia[1] >= MIN_VALUE && b->inertia[2] >= MIN_VALUE;
 }
 
-// What moves must have mass, itself or in what is welded to it. One pass, each heavy body telling the root of its weld.
+// What moves must have mass, itself or in what is welded to it. One pass: each body with mass marks the root of its weld.
 static pbStatus check_moving(pbCompiler *c) {
   bool *has_mass = pbCompile_Take(c, (size_t)c->spec->nbody, sizeof *has_mass);
   if (!has_mass) return pb_no_memory;
+
   for (int k = 0; k < c->norder; k++) {
     const pbBodyWork *b = &c->bodies[c->order[k]];
-    if (heavy(b)) has_mass[b->weld] = true;
+    if (has_mass_and_inertia(b)) has_mass[b->weld] = true;
   }
+
   for (int k = 1; k < c->norder; k++) {
     int i = c->order[k];
     if (c->bodies[i].joints.head >= 0 && !has_mass[i])
@@ -466,17 +554,20 @@ static pbStatus check_moving(pbCompiler *c) {
 
 pbStatus pbCompile_Tree(pbCompiler *c) {
   for (int i = 0; i < c->spec->nframe; i++) {
-    if (!finite_all(c->spec->frames[i].pose.pos, 3)) return PB_AT(c, &c->spec->frames[i], "frame", "pos is not finite");
+    if (!all_finite(c->spec->frames[i].pose.pos, 3)) return PB_AT(c, &c->spec->frames[i], "frame", "pos is not finite");
     PB_TRY(resolve_frame(c, i));
   }
+
   PB_TRY(link_bodies(c));
   PB_TRY(order_bodies(c));
   PB_TRY(link_items(c));
+
   for (int i = 1; i < c->spec->nbody; i++) {
     int frame = c->spec->bodies[i].frame;
     if (frame < -1 || frame >= c->spec->nframe)
       return PB_AT(c, &c->spec->bodies[i], "body", "its frame %d does not exist", frame);
   }
+
   for (int k = 0; k < c->norder; k++) PB_TRY(compile_body(c, c->order[k]));
   if (c->spec->compiler.fusestatic) PB_TRY(pbCompile_Fuse(c));
   align_bodies(c);

@@ -1,4 +1,4 @@
-// Names: sorted tables for looking up, refusal of names given twice, names of the compiled model.
+// Names: sorted tables for look-up, refusal of names given twice, names of the compiled model.
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,19 +22,24 @@ static pbStatus refuse_repeat(pbCompiler *c, const char *kind, const pbPlace *pl
   return pbSpec_Fail(c->spec, pb_bad_input, place, kind, name, "another %s has this name", kind);
 }
 
-// Table of the names of one array of the spec.
+// Sorted table of the names of one array of the spec. The world goes by its name in MuJoCo, whatever the spec says.
 static pbStatus make_table(pbCompiler *c, pbNameTable *table, const char *kind, const void *first, size_t stride, int count) {
   table->entries = pbCompile_Take(c, (size_t)count, sizeof *table->entries);
   if (!table->entries) return pb_no_memory;
+
   for (int i = 0; i < count; i++) {
     const char *name = head_at(first, stride, i).name;
     if (i == 0 && !strcmp(kind, "body")) name = "world";
     if (name && *name) table->entries[table->count++] = (pbNamed){name, i};
   }
+
+  // Equal names are neighbors after sorting; the later element of the spec is at fault.
   qsort(table->entries, (size_t)table->count, sizeof *table->entries, by_name);
   for (int i = 1; i < table->count; i++) {
     if (strcmp(table->entries[i - 1].name, table->entries[i].name)) continue;
-    int index = table->entries[i].index > table->entries[i - 1].index ? table->entries[i].index : table->entries[i - 1].index;
+    int one = table->entries[i - 1].index;
+    int other = table->entries[i].index;
+    int index = other > one ? other : one;
     pbHead head = head_at(first, stride, index);
     return refuse_repeat(c, kind, &head.place, head.name);
   }
@@ -68,12 +73,15 @@ pbStatus pbCompile_Names(pbCompiler *c) {
 #define X(ref, word, array, count) PB_TRY(make_table(c, &c->tables[ref], word, s->array, sizeof *s->array, s->count));
   NAME_KINDS(X)
 #undef X
+
+  // In MuJoCo, "xbody" is a body by its frame, "body" by its inertial frame: the names are the same.
   c->tables[pb_refXbody] = c->tables[pb_refBody];
   return pb_ok;
 }
 
 int pbCompile_Find(const pbCompiler *c, int ref_kind, const char *name) {
   if (!name || !*name || ref_kind <= 0 || ref_kind >= PB_NAME_KINDS) return -1;
+
   const pbNameTable *table = &c->tables[ref_kind];
   const pbNamed key = {name, 0};
   const pbNamed *found = table->count ? bsearch(&key, table->entries, (size_t)table->count, sizeof key, by_name) : NULL;
@@ -95,12 +103,17 @@ pbStatus pbCompile_Resolve(const pbCompiler *c, int ref_kind, const char *name, 
   const char *kind = kind_word(ref_kind);
   if (!name || !*name)
     return pbSpec_Fail(c->spec, pb_bad_input, place, element, element_name, "the name of a %s is missing", kind);
+
   *index = pbCompile_Find(c, ref_kind, name);
   if (*index >= 0) return pb_ok;
+
   pbSuggest near = pbSuggest_For(name);
   char hint[256];
-  for (int i = 0; ref_kind > 0 && ref_kind < PB_NAME_KINDS && i < c->tables[ref_kind].count; i++)
-    pbSuggest_Offer(&near, c->tables[ref_kind].entries[i].name);
+  if (ref_kind > 0 && ref_kind < PB_NAME_KINDS) {
+    const pbNameTable *table = &c->tables[ref_kind];
+    for (int i = 0; i < table->count; i++) pbSuggest_Offer(&near, table->entries[i].name);
+  }
+
   return pbSpec_Fail(c->spec, pb_bad_input, place, element, element_name, "unknown %s '%.200s' in %s%s", kind, name, element,
                      pbSuggest_Write(&near, hint, sizeof hint));
 }
@@ -119,8 +132,10 @@ int pbCompile_Id(const pbCompiler *c, int ref_kind, int index) {
 }
 
 // ---- names of the model -------------------------------------------------------------------------------------------
-static pbStatus put_name(pbCompiler *c, pbObject kind, int id, const char *name) {
+// A copy, for the model outlives the spec. Elements that are not in the model have the id -1.
+static pbStatus store_name(pbCompiler *c, pbObject kind, int id, const char *name) {
   if (id < 0) return pb_ok;
+
   char *copy = pbContext_CopyText(c->ctx, name ? name : "");
   if (!copy) return pbContext_Fail(c->ctx, pb_no_memory, "out of memory for names");
   c->m->names[kind][id] = copy;
@@ -129,19 +144,23 @@ static pbStatus put_name(pbCompiler *c, pbObject kind, int id, const char *name)
 
 pbStatus pbCompile_StoreNames(pbCompiler *c) {
   const pbSpec *s = c->spec;
-  for (int i = 0; i < s->nbody; i++) PB_TRY(put_name(c, pb_objBody, c->bodies[i].id, i ? s->bodies[i].name : "world"));
+
+  // What stands in the tree has ids of its own.
+  for (int i = 0; i < s->nbody; i++) PB_TRY(store_name(c, pb_objBody, c->bodies[i].id, i ? s->bodies[i].name : "world"));
 #define NAMES(kind, work, count) \
-  for (int i = 0; i < (count); i++) PB_TRY(put_name(c, kind, c->work[i].id, c->work[i].def->name))
+  for (int i = 0; i < (count); i++) PB_TRY(store_name(c, kind, c->work[i].id, c->work[i].def->name))
   NAMES(pb_objJoint, joints, s->njoint);
   NAMES(pb_objGeom, geoms, s->ngeom);
   NAMES(pb_objSite, sites, s->nsite);
   NAMES(pb_objCamera, cameras, s->ncamera);
   NAMES(pb_objLight, lights, s->nlight);
 #undef NAMES
-  for (int i = 0; i < s->npair; i++) PB_TRY(put_name(c, pb_objPair, i, c->pairs[i].def->name));
-  for (int i = 0; i < s->nexclude; i++) PB_TRY(put_name(c, pb_objExclude, i, c->excludes[i].def->name));
+
+  // Pairs and excludes are sorted; the rest keeps the order of the spec.
+  for (int i = 0; i < s->npair; i++) PB_TRY(store_name(c, pb_objPair, i, c->pairs[i].def->name));
+  for (int i = 0; i < s->nexclude; i++) PB_TRY(store_name(c, pb_objExclude, i, c->excludes[i].def->name));
 #define NAMES(kind, array, count) \
-  for (int i = 0; i < s->count; i++) PB_TRY(put_name(c, kind, i, s->array[i].name))
+  for (int i = 0; i < s->count; i++) PB_TRY(store_name(c, kind, i, s->array[i].name))
   NAMES(pb_objEquality, equalities, nequality);
   NAMES(pb_objTendon, tendons, ntendon);
   NAMES(pb_objActuator, actuators, nactuator);
@@ -151,6 +170,7 @@ pbStatus pbCompile_StoreNames(pbCompiler *c) {
   NAMES(pb_objText, texts, ntext);
   NAMES(pb_objTuple, tuples, ntuple);
 #undef NAMES
+
   c->m->model_name = pbContext_CopyText(c->ctx, s->model_name ? s->model_name : "");
   return c->m->model_name ? pb_ok : pbContext_Fail(c->ctx, pb_no_memory, "out of memory for names");
 }

@@ -1,4 +1,4 @@
-// What ties bodies, joints and sites together beside the tree: contact pairs, excluded pairs, equalities, tendons.
+// Relations between elements of the tree: contact pairs, excluded pairs, equalities, tendons.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +9,13 @@
 #define COPY(field, id, n, values) memcpy(m->field + (n) * (size_t)(id), values, (n) * sizeof(double))
 
 // ---- contact pairs ------------------------------------------------------------------------------------------------
-// Both sorts go by their signature: ids of the two bodies, the smaller in the upper half.
+// Ids of two bodies in one integer, the first in the upper half, by which both lists are sorted.
+static int signature_of(int body1, int body2) { return (int)(((unsigned)body1 << 16) + (unsigned)body2); }
+
 static int by_signature(const void *a, const void *b) {
   const pbPairWork *p = a, *q = b;
   if (p->signature != q->signature) return p->signature < q->signature ? -1 : 1;
-  return p->index < q->index ? -1 : 1;  // otherwise as stated
+  return p->index < q->index ? -1 : 1;  // otherwise in the order of the spec
 }
 
 static int exclude_by_signature(const void *a, const void *b) {
@@ -26,17 +28,23 @@ static pbStatus resolve_pair(pbCompiler *c, pbPairWork *p) {
   const pbPairDef *d = p->def;
   if (d->condim != 1 && d->condim != 3 && d->condim != 4 && d->condim != 6)
     return PB_AT(c, d, "pair", "condim is %d, but must be 1, 3, 4 or 6", d->condim);
+
   PB_TRY(pbCompile_Resolve(c, pb_refGeom, d->geom1, &d->place, "pair", d->name, &p->geom1));
   PB_TRY(pbCompile_Resolve(c, pb_refGeom, d->geom2, &d->place, "pair", d->name, &p->geom2));
-  int b1 = c->bodies[c->geoms[p->geom1].body].id, b2 = c->bodies[c->geoms[p->geom2].body].id;
+
+  // The geom of the body with the smaller id comes first.
+  int b1 = c->bodies[c->geoms[p->geom1].body].id;
+  int b2 = c->bodies[c->geoms[p->geom2].body].id;
   if (b1 > b2) {
-    int g = p->geom1, b = b1;
+    int g = p->geom1;
+    int b = b1;
     p->geom1 = p->geom2;
     p->geom2 = g;
     b1 = b2;
     b2 = b;
   }
-  p->signature = (int)(((unsigned)b1 << 16) + (unsigned)b2);
+
+  p->signature = signature_of(b1, b2);
   c->geoms[p->geom1].needed = c->geoms[p->geom2].needed = true;
   return pb_ok;
 }
@@ -46,9 +54,10 @@ static pbStatus resolve_exclude(pbCompiler *c, pbExcludeWork *e) {
   int b1, b2;
   PB_TRY(pbCompile_Resolve(c, pb_refBody, d->body1, &d->place, "exclude", d->name, &b1));
   PB_TRY(pbCompile_Resolve(c, pb_refBody, d->body2, &d->place, "exclude", d->name, &b2));
+
   b1 = c->bodies[b1].id;
   b2 = c->bodies[b2].id;
-  e->signature = b1 < b2 ? (int)(((unsigned)b1 << 16) + (unsigned)b2) : (int)(((unsigned)b2 << 16) + (unsigned)b1);
+  e->signature = b1 < b2 ? signature_of(b1, b2) : signature_of(b2, b1);
   return pb_ok;
 }
 
@@ -58,10 +67,12 @@ pbStatus pbCompile_Pairs(pbCompiler *c) {
     c->pairs[i] = (pbPairWork){.def = &s->pairs[i], .index = i};
     PB_TRY(resolve_pair(c, &c->pairs[i]));
   }
+
   for (int i = 0; i < s->nexclude; i++) {
     c->excludes[i] = (pbExcludeWork){.def = &s->excludes[i], .index = i};
     PB_TRY(resolve_exclude(c, &c->excludes[i]));
   }
+
   qsort(c->pairs, (size_t)s->npair, sizeof *c->pairs, by_signature);
   qsort(c->excludes, (size_t)s->nexclude, sizeof *c->excludes, exclude_by_signature);
   return pb_ok;
@@ -76,13 +87,16 @@ pbStatus pbCompile_StorePairs(pbCompiler *c) {
     m->pair_signature[i] = p->signature;
     m->pair_geom1[i] = c->geoms[p->geom1].id;
     m->pair_geom2[i] = c->geoms[p->geom2].id;
+
     COPY(pair_solref, i, 2, d->solref);
     COPY(pair_solreffriction, i, 2, d->solreffriction);
     COPY(pair_solimp, i, 5, d->solimp);
     COPY(pair_friction, i, 5, d->friction);
+
     m->pair_margin[i] = d->margin;
     m->pair_gap[i] = d->gap;
   }
+
   for (int i = 0; i < m->nexclude; i++) m->exclude_signature[i] = c->excludes[i].signature;
   return pb_ok;
 }
@@ -101,16 +115,22 @@ static int equality_refers_to(const pbEqualityDef *d) {
 
 static bool is_scalar(const pbCompiler *c, int joint) { return pbJoint_IsScalar(c->spec->joints[joint].type); }
 
+// Ids of the two objects in the model; -1 where there is no second one.
 static pbStatus resolve_equality(pbCompiler *c, const pbEqualityDef *d, int *id1, int *id2) {
   const char *word = equality_word(d->type);
-  int kind = equality_refers_to(d), a, b = -1;
+  int kind = equality_refers_to(d);
+  int a, b = -1;
   bool second = d->name2 && *d->name2;
   PB_TRY(pbCompile_Resolve(c, kind, d->name1, &d->place, word, d->name, &a));
   if (second || kind == pb_refSite) PB_TRY(pbCompile_Resolve(c, kind, d->name2, &d->place, word, d->name, &b));
-  if (kind == pb_refBody && !second) b = 0;  // the world
+
+  // A connect or weld to nothing is to the world.
+  if (kind == pb_refBody && !second) b = 0;
+
   if (a == b) return PB_AT(c, d, word, "'%s' cannot be tied to itself", d->name1);
   if (kind == pb_refJoint && (!is_scalar(c, a) || (second && !is_scalar(c, b))))
     return PB_AT(c, d, word, "only hinge and slide joints can be coupled");
+
   *id1 = pbCompile_Id(c, kind, a);
   *id2 = b < 0 ? -1 : pbCompile_Id(c, kind, b);
   return pb_ok;
@@ -140,7 +160,9 @@ pbStatus pbCompile_Equalities(pbCompiler *c) {
   for (int i = 0; i < m->neq; i++) {
     const pbEqualityDef *d = &c->spec->equalities[i];
     if (d->type < pb_eqConnect || d->type > pb_eqTendon) return PB_AT(c, d, "equality", "its type %d is not known", d->type);
+
     PB_TRY(resolve_equality(c, d, &m->eq_obj1id[i], &m->eq_obj2id[i]));
+
     m->eq_type[i] = d->type;
     m->eq_active0[i] = d->active;
     m->eq_objtype[i] = d->type <= pb_eqWeld ? equality_refers_to(d) : pb_refNone;
@@ -152,44 +174,53 @@ pbStatus pbCompile_Equalities(pbCompiler *c) {
 }
 
 // ---- tendons ------------------------------------------------------------------------------------------------------
-static pbStatus path_fails(pbCompiler *c, const pbTendonDef *d, int i, const char *reason) {
+static pbStatus fail_at_station(pbCompiler *c, const pbTendonDef *d, int i, const char *reason) {
   return pbSpec_Fail(c->spec, pb_bad_input, d->path[i].place.line ? &d->path[i].place : &d->place,
                      d->spatial ? "spatial" : "fixed", d->name, "station %d: %s", i, reason);
 }
 
+// Type of a station; both ends of a path are like pulleys.
 static int wrap_at(const pbTendonDef *d, int i) { return i < 0 || i >= d->path_count ? pb_wrapPulley : d->path[i].type; }
 
 // A path is a chain of sites; a pulley ends a branch and begins the next.
 static pbStatus check_station(pbCompiler *c, const pbTendonDef *d, int i) {
   const pbWrap *w = &d->path[i];
-  if (!d->spatial) return w->type == pb_wrapJoint ? pb_ok : path_fails(c, d, i, "a fixed tendon can only hold joints");
+  if (!d->spatial) return w->type == pb_wrapJoint ? pb_ok : fail_at_station(c, d, i, "a fixed tendon can only hold joints");
+
   if (w->type == pb_wrapPulley) {
-    if (i > 0 && d->path[i - 1].type == pb_wrapPulley) return path_fails(c, d, i, "a pulley cannot follow a pulley");
-    if (i == d->path_count - 1) return path_fails(c, d, i, "a path cannot end with a pulley");
-    return w->value > 0 ? pb_ok : path_fails(c, d, i, "the divisor of a pulley must be positive");
+    if (i > 0 && d->path[i - 1].type == pb_wrapPulley) return fail_at_station(c, d, i, "a pulley cannot follow a pulley");
+    if (i == d->path_count - 1) return fail_at_station(c, d, i, "a path cannot end with a pulley");
+    return w->value > 0 ? pb_ok : fail_at_station(c, d, i, "the divisor of a pulley must be positive");
   }
-  if (w->type != pb_wrapSite) return path_fails(c, d, i, "a spatial tendon can only pass through sites and pulleys");
+
+  if (w->type != pb_wrapSite) return fail_at_station(c, d, i, "a spatial tendon can only pass through sites and pulleys");
   if (wrap_at(d, i - 1) == pb_wrapPulley && wrap_at(d, i + 1) == pb_wrapPulley)
-    return path_fails(c, d, i, "a site needs a neighbour that is not a pulley");
+    return fail_at_station(c, d, i, "a site needs a neighbor that is not a pulley");
   if (wrap_at(d, i + 1) == pb_wrapSite && !strcmp(w->target, d->path[i + 1].target))
-    return path_fails(c, d, i, "the site is repeated");
+    return fail_at_station(c, d, i, "the site is repeated");
   return pb_ok;
 }
 
 static pbStatus store_path(pbCompiler *c, const pbTendonDef *d, int adr) {
   pbModel *m = c->m;
   const char *word = d->spatial ? "spatial" : "fixed";
+
   for (int i = 0; i < d->path_count; i++) {
     const pbWrap *w = &d->path[i];
-    int ref = w->type == pb_wrapJoint ? pb_refJoint : pb_refSite, index = -1;
+    int ref = w->type == pb_wrapJoint ? pb_refJoint : pb_refSite;
+    int index = -1;
     if (w->type != pb_wrapPulley)
       PB_TRY(pbCompile_Resolve(c, ref, w->target, w->place.line ? &w->place : &d->place, word, d->name, &index));
     PB_TRY(check_station(c, d, i));
-    if (w->type == pb_wrapJoint && !is_scalar(c, index))
-      return path_fails(c, d, i, "only hinge and slide joints can be in a fixed tendon");
-    for (int k = 0; w->type == pb_wrapJoint && k < i; k++) {
-      if (m->wrap_objid[adr + k] == c->joints[index].id) return path_fails(c, d, i, "the joint is repeated");
+
+    // A fixed tendon is a weighted sum of joint positions: scalar joints, each of them once.
+    if (w->type == pb_wrapJoint) {
+      if (!is_scalar(c, index)) return fail_at_station(c, d, i, "only hinge and slide joints can be in a fixed tendon");
+      for (int k = 0; k < i; k++) {
+        if (m->wrap_objid[adr + k] == c->joints[index].id) return fail_at_station(c, d, i, "the joint is repeated");
+      }
     }
+
     m->wrap_type[adr + i] = w->type;
     m->wrap_objid[adr + i] = index < 0 ? -1 : pbCompile_Id(c, ref, index);
     m->wrap_prm[adr + i] = w->type == pb_wrapSite ? 0 : w->value;
@@ -203,11 +234,14 @@ static pbStatus check_tendon(pbCompiler *c, const pbTendonDef *d, bool *limited,
   if (d->spatial && d->path_count < 2) return PB_AT(c, d, word, "a spatial path needs at least two stations");
   if (d->spatial && !(d->width > 0)) return PB_AT(c, d, word, "width must be positive");
   if (d->armature < 0) return PB_AT(c, d, word, "armature cannot be negative");
+
   PB_TRY(pbCompile_Limited(c, &d->place, word, d->name, "", d->limited, d->range, limited));
   if (*limited && d->range[0] >= d->range[1]) return PB_AT(c, d, word, "range[0] must be smaller than range[1]");
+
   PB_TRY(pbCompile_Limited(c, &d->place, word, d->name, "actuatorfrc", d->actfrclimited, d->actfrcrange, actfrclimited));
   if (*actfrclimited && (d->actfrcrange[0] >= d->actfrcrange[1] || d->actfrcrange[0] > 0 || d->actfrcrange[1] < 0))
     return PB_AT(c, d, word, "actuatorfrcrange must be increasing and hold zero");
+
   if (d->springlength[0] > d->springlength[1])
     return PB_AT(c, d, word, "springlength[0] must not be larger than springlength[1]");
   return pb_ok;
@@ -224,6 +258,7 @@ static void store_tendon(pbModel *m, const pbTendonDef *d, int t) {
   COPY(tendon_dampingpoly, t, 2, d->damping + 1);
   COPY(tendon_lengthspring, t, 2, d->springlength);
   COPY(tendon_rgba, t, 4, d->rgba);
+
   m->tendon_group[t] = d->group;
   m->tendon_margin[t] = d->margin;
   m->tendon_stiffness[t] = d->stiffness[0];
@@ -231,6 +266,7 @@ static void store_tendon(pbModel *m, const pbTendonDef *d, int t) {
   m->tendon_armature[t] = d->armature;
   m->tendon_frictionloss[t] = d->frictionloss;
   m->tendon_width[t] = d->width;
+
   pbCompile_User(m->tendon_user + (size_t)m->nuser_tendon * (size_t)t, m->nuser_tendon, d->user);
 }
 
@@ -240,11 +276,14 @@ pbStatus pbCompile_Tendons(pbCompiler *c) {
   for (int t = 0; t < m->ntendon; t++) {
     const pbTendonDef *d = &c->spec->tendons[t];
     bool limited, actfrclimited;
+
     PB_TRY(check_tendon(c, d, &limited, &actfrclimited));
+
     m->tendon_limited[t] = limited;
     m->tendon_actfrclimited[t] = actfrclimited;
     m->tendon_adr[t] = adr;
     m->tendon_num[t] = d->path_count;
+
     PB_TRY(store_path(c, d, adr));
     store_tendon(m, d, t);
     adr += d->path_count;

@@ -9,7 +9,7 @@
 enum { stage_position = 1, stage_velocity = 2, stage_acceleration = 3 };
 enum { data_real = 0, data_positive = 1, data_axis = 2, data_quaternion = 3 };
 
-// What a sensor may be attached to.
+// What a sensor may measure.
 enum {
   on_site,
   on_scalar_joint,
@@ -23,9 +23,11 @@ enum {
   on_nothing
 };
 
+// Stage of the step after which a sensor is evaluated, what it is attached to, and what its numbers are.
 typedef struct pbSensorRule {
   int type, stage, attach, data;
 } pbSensorRule;
+
 static const pbSensorRule rules[] = {
     {pb_sensTouch, stage_acceleration, on_site, data_positive},
     {pb_sensAccelerometer, stage_acceleration, on_site, data_real},
@@ -97,7 +99,7 @@ static bool is_frame(int ref) {
   return ref == pb_refBody || ref == pb_refXbody || ref == pb_refGeom || ref == pb_refSite || ref == pb_refCamera;
 }
 
-// A camera that turns towards something or follows it has no pose in its body.
+// A camera that rotates towards something or follows it has no fixed pose in its body.
 static bool follows(const pbCompiler *c, int ref, int index) {
   return ref == pb_refCamera && index >= 0 && c->spec->cameras[index].mode != pb_camFixed;
 }
@@ -114,6 +116,7 @@ static const char *misfit(const pbCompiler *c, int attach, int ref, int index) {
     case on_tendon: return ref == pb_refTendon ? NULL : "it needs a tendon";
     case on_limited_tendon: return ref == pb_refTendon && c->m->tendon_limited[index] ? NULL : "it needs a tendon with limits";
     case on_actuator: return ref == pb_refActuator ? NULL : "it needs an actuator";
+    // A camera is a frame where it is fixed.
     case on_frame:
       if (follows(c, ref, index)) return "sensors of cameras that are not fixed are not supported";
       return is_frame(ref) ? NULL : "it needs a body, geom, site or camera";
@@ -132,15 +135,18 @@ static bool is_stored(int ref) {  // kinds whose names are checked; textures and
   return ref <= pb_refLight || (ref >= pb_refPair && ref <= pb_refKey);
 }
 
+// Rows of sensordata; marks geoms that sensors and tuples refer to. A sum in floating point, since counts may overflow an int.
 pbStatus pbCompile_CountSensors(pbCompiler *c) {
   const pbSpec *s = c->spec;
   double total = 0;
+
   for (int i = 0; i < s->nsensor; i++) {
     if (!rule_of(s->sensors[i].type)) return PB_AT(c, &s->sensors[i], "sensor", "its type %d is not known", s->sensors[i].type);
     total += sensor_size(s->sensors[i].type);
     mark_geom(c, s->sensors[i].objtype, s->sensors[i].objname);
     mark_geom(c, s->sensors[i].reftype, s->sensors[i].refname);
   }
+
   for (int i = 0; i < s->ntuple; i++) {
     const pbTupleDef *t = &s->tuples[i];
     if (!t->count) return PB_AT(c, t, "tuple", "it is empty");
@@ -151,6 +157,7 @@ pbStatus pbCompile_CountSensors(pbCompiler *c) {
         PB_TRY(pbCompile_Resolve(c, t->entries[k].objtype, t->entries[k].objname, &t->place, "tuple", t->name, &unused));
     }
   }
+
   if (total > 1e8) return pb_no_memory;
   c->m->nsensordata = (int)total;
   return pb_ok;
@@ -160,19 +167,25 @@ static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
   pbModel *m = c->m;
   const pbSensorRule *rule = rule_of(d->type);
   const char *word = sensor_word(d->type);
-  int object = -1, reference = -1;
+  int object = -1;
+  int reference = -1;
+
   if (!(d->noise >= 0)) return PB_AT(c, d, word, "noise cannot be negative");
   if (!(d->cutoff >= 0)) return PB_AT(c, d, word, "cutoff cannot be negative");
   if (d->cutoff > 0 && rule->data >= data_axis) return PB_AT(c, d, word, "cutoff cannot be applied to an axis or quaternion");
+
+  // The object it measures, and the frame it measures in, if any.
   if (rule->attach != on_nothing || d->objtype)
     PB_TRY(pbCompile_Resolve(c, d->objtype, d->objname, &d->place, word, d->name, &object));
   const char *wrong = misfit(c, rule->attach, d->objtype, object);
   if (wrong) return PB_AT(c, d, word, "%s", wrong);
+
   if (d->reftype) {
     PB_TRY(pbCompile_Resolve(c, d->reftype, d->refname, &d->place, word, d->name, &reference));
     if (!is_frame(d->reftype)) return PB_AT(c, d, word, "its reference must be a body, geom, site or camera");
     if (follows(c, d->reftype, reference)) return PB_AT(c, d, word, "references to cameras that are not fixed are not supported");
   }
+
   m->sensor_type[i] = d->type;
   m->sensor_datatype[i] = rule->data;
   m->sensor_needstage[i] = rule->stage;
@@ -188,7 +201,7 @@ static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
 }
 
 pbStatus pbCompile_Sensors(pbCompiler *c) {
-  int adr = 0;
+  int adr = 0;  // of the first number in sensordata
   for (int i = 0; i < c->m->nsensor; i++) {
     PB_TRY(store_sensor(c, &c->spec->sensors[i], i));
     c->m->sensor_adr[i] = adr;

@@ -1,4 +1,4 @@
-// Ids, counts, and the tree's fields of the model.
+// Ids, counts, and the fields of the model that describe the tree. By then bodies are fused, and visual-only geoms are known.
 #include <math.h>
 #include <string.h>
 
@@ -8,20 +8,25 @@
 static const int joint_dofs[4] = {6, 3, 1, 1}, joint_coordinates[4] = {7, 4, 1, 1};
 
 // ---- ids ----------------------------------------------------------------------------------------------------------
+// Ids follow the bodies in depth-first order; what stands in a body, in the order of the spec.
 static pbStatus number_items(pbCompiler *c, const pbBodyWork *b) {
   pbModel *m = c->m;
   const pbCompilerSettings *set = &c->spec->compiler;
+
   for (int i = b->joints.head; i >= 0; i = c->joints[i].next) {
     c->joints[i].id = m->njnt++;
     m->nv += joint_dofs[c->joints[i].def->type & 3];
     m->nq += joint_coordinates[c->joints[i].def->type & 3];
   }
+
+  // discardvisual must not change what moves.
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
     bool drop = set->discardvisual && !c->geoms[i].needed;
     if (drop && set->inertiafromgeom == pb_true && pbCompile_GivesMass(c, &c->geoms[i]))
       return PB_AT(c, c->geoms[i].def, "geom", "discardvisual would drop it, but inertiafromgeom=\"true\" takes mass from it");
     c->geoms[i].id = drop ? -1 : m->ngeom++;
   }
+
   for (int i = b->sites.head; i >= 0; i = c->sites[i].next) c->sites[i].id = m->nsite++;
   for (int i = b->cameras.head; i >= 0; i = c->cameras[i].next) c->cameras[i].id = m->ncam++;
   for (int i = b->lights.head; i >= 0; i = c->lights[i].next) c->lights[i].id = m->nlight++;
@@ -56,6 +61,7 @@ static void store_joint(pbCompiler *c, const pbJointWork *j, int body, int qpos,
   pbModel *m = c->m;
   const pbJointDef *d = j->def;
   int id = j->id;
+
   m->jnt_type[id] = d->type;
   m->jnt_group[id] = d->group;
   m->jnt_limited[id] = j->limited;
@@ -64,20 +70,25 @@ static void store_joint(pbCompiler *c, const pbJointWork *j, int body, int qpos,
   m->jnt_qposadr[id] = qpos;
   m->jnt_dofadr[id] = dof;
   m->jnt_bodyid[id] = body;
+
   COPY(jnt_pos, id, 3, j->pos);
   COPY(jnt_axis, id, 3, j->axis);
   m->jnt_stiffness[id] = d->stiffness[0];
   COPY(jnt_stiffnesspoly, id, 2, d->stiffness + 1);
+
   COPY(jnt_range, id, 2, j->range);
   COPY(jnt_actfrcrange, id, 2, d->actfrcrange);
   COPY(jnt_solref, id, 2, d->solref_limit);
   COPY(jnt_solimp, id, 5, d->solimp_limit);
   m->jnt_margin[id] = d->margin;
+
   pbCompile_User(m->jnt_user + (size_t)m->nuser_jnt * (size_t)id, m->nuser_jnt, d->user);
 }
 
+// qpos0 and qpos_spring: the pose of the body, no rotation, or the stated reference of a hinge or slide joint.
 static void store_reference(pbCompiler *c, const pbBodyWork *b, const pbJointWork *j, int qpos) {
-  double *q = c->m->qpos0 + qpos, *spring = c->m->qpos_spring + qpos;
+  double *q = c->m->qpos0 + qpos;
+  double *spring = c->m->qpos_spring + qpos;
   switch (j->def->type) {
     case pb_jntFree:
       memcpy(q, b->pos, sizeof b->pos);
@@ -92,10 +103,13 @@ static void store_reference(pbCompiler *c, const pbBodyWork *b, const pbJointWor
 static void store_dof(pbCompiler *c, pbBodyWork *b, const pbJointWork *j, int dof) {
   pbModel *m = c->m;
   const pbJointDef *d = j->def;
+
+  // A dof's parent is the one before it, of the same body or of the nearest ancestor with one.
   m->dof_bodyid[dof] = b->id;
   m->dof_jntid[dof] = j->id;
   m->dof_parentid[dof] = b->last_dof;
   b->last_dof = dof;
+
   COPY(dof_solref, dof, 2, d->solref_friction);
   COPY(dof_solimp, dof, 5, d->solimp_friction);
   COPY(dof_dampingpoly, dof, 2, d->damping + 1);
@@ -108,6 +122,7 @@ static void store_geom(pbCompiler *c, const pbGeomWork *g, int body) {
   pbModel *m = c->m;
   const pbGeomDef *d = g->def;
   int id = g->id;
+
   m->geom_type[id] = d->type;
   m->geom_contype[id] = d->contype;
   m->geom_conaffinity[id] = d->conaffinity;
@@ -115,6 +130,7 @@ static void store_geom(pbCompiler *c, const pbGeomWork *g, int body) {
   m->geom_bodyid[id] = body;
   m->geom_group[id] = d->group;
   m->geom_priority[id] = d->priority;
+
   COPY(geom_size, id, 3, g->size);
   COPY(geom_aabb, id, 6, g->aabb);
   COPY(geom_pos, id, 3, g->pos);
@@ -122,55 +138,71 @@ static void store_geom(pbCompiler *c, const pbGeomWork *g, int body) {
   COPY(geom_friction, id, 3, d->friction);
   COPY(geom_solref, id, 2, d->solref);
   COPY(geom_solimp, id, 5, d->solimp);
-  if (d->fluid_ellipsoid) {  // the rest follows from the size, see setconst.c
+
+  // Virtual mass and inertia follow from the size (setconst.c).
+  if (d->fluid_ellipsoid) {
     m->geom_fluid[12 * id] = 1;
     memcpy(m->geom_fluid + 12 * id + 1, d->fluid_coef, sizeof d->fluid_coef);
   }
+
   COPY(geom_rgba, id, 4, d->rgba);
   m->geom_solmix[id] = d->solmix;
   m->geom_margin[id] = d->margin;
   m->geom_gap[id] = d->gap;
   m->geom_rbound[id] = pbPrimitive_Radius(d->type, g->size);
+
   pbCompile_User(m->geom_user + (size_t)m->nuser_geom * (size_t)id, m->nuser_geom, d->user);
 }
 
-static void store_sights(pbCompiler *c, const pbBodyWork *b) {
+static void store_sites(pbCompiler *c, const pbBodyWork *b) {
   pbModel *m = c->m;
   for (int i = b->sites.head; i >= 0; i = c->sites[i].next) {
     const pbSiteWork *s = &c->sites[i];
     m->site_type[s->id] = s->def->type;
     m->site_bodyid[s->id] = b->id;
     m->site_group[s->id] = s->def->group;
+
     COPY(site_size, s->id, 3, s->size);
     COPY(site_pos, s->id, 3, s->pos);
     COPY(site_quat, s->id, 4, s->quat);
     COPY(site_rgba, s->id, 4, s->def->rgba);
     pbCompile_User(m->site_user + (size_t)m->nuser_site * (size_t)s->id, m->nuser_site, s->def->user);
   }
+}
+
+static void store_cameras(pbCompiler *c, const pbBodyWork *b) {
+  pbModel *m = c->m;
   for (int i = b->cameras.head; i >= 0; i = c->cameras[i].next) {
     const pbCameraWork *k = &c->cameras[i];
     m->cam_bodyid[k->id] = b->id;
     COPY(cam_pos, k->id, 3, k->pos);
     COPY(cam_quat, k->id, 4, k->quat);
-    m->cam_fovy[k->id] = k->def->fovy;
-    if (k->def->sensorsize[1] > 0 && k->def->sensorsize[0] > 0) m->cam_fovy[k->id] = pbCompile_FieldOfView(k->def);
+
+    bool has_sensor = k->def->sensorsize[1] > 0 && k->def->sensorsize[0] > 0;
+    m->cam_fovy[k->id] = has_sensor ? pbCompile_FieldOfView(k->def) : k->def->fovy;
     pbCompile_User(m->cam_user + (size_t)m->nuser_cam * (size_t)k->id, m->nuser_cam, k->def->user);
   }
+}
+
+static void store_lights(pbCompiler *c, const pbBodyWork *b) {
+  pbModel *m = c->m;
   for (int i = b->lights.head; i >= 0; i = c->lights[i].next) {
     COPY(light_pos, c->lights[i].id, 3, c->lights[i].pos);
     COPY(light_dir, c->lights[i].id, 3, c->lights[i].dir);
   }
 }
 
-// Vertical field of view in degrees of a camera given by its sensor; MuJoCo reckons the lengths in single precision.
+// Vertical field of view in degrees of a camera given by its sensor, 2 atan(size / 2 / focal); lengths in single precision, as in
+// MuJoCo.
 double pbCompile_FieldOfView(const pbCameraDef *d) {
-  float size = (float)d->sensorsize[1], density = (float)d->resolution[1] / size;
+  float size = (float)d->sensorsize[1];
+  float density = (float)d->resolution[1] / size;
   float focal = d->focalpixel[1] != 0 ? (float)d->focalpixel[1] / density : (float)d->focal[1];
   return (double)atan2f(size / 2, focal) * 360.0 / 3.14159265358979323846;
 }
 
 // ---- simple bodies ------------------------------------------------------------------------------------------------
-// MuJoCo treats bodies whose inertia is diagonal in their joints in a simpler way; body_invweight0 of those that only slide
+// MuJoCo has a shorter way for bodies whose inertia is diagonal in their joints, and body_invweight0 of those that only slide
 // comes from another formula. Frames closer than this count as equal.
 #define SAME_FRAME 1e-6
 
@@ -186,36 +218,42 @@ static bool is_null_pose(const double pos[3], const double quat[4]) {
   return near_zero(pos, 3) && near_zero(quat + 1, 3) && off < SAME_FRAME;
 }
 
+// At the body's origin, and, where it has an axis, along a coordinate axis.
 static bool joint_is_simple(const pbJointWork *j) {
   int along = (fabs(j->axis[0]) > PB_TINY) + (fabs(j->axis[1]) > PB_TINY) + (fabs(j->axis[2]) > PB_TINY);
   return near_zero(j->pos, 3) && (pbJoint_HasRotation(j->def->type) || along == 1);
 }
 
-// 0 not simple, 1 simple, 2 simple and only slides
+// body_simple: 0 not simple, 1 simple, 2 simple and only slides.
 static int simplicity(const pbCompiler *c, const pbBodyWork *b) {
   const pbModel *m = c->m;
   int parent = m->body_parentid[b->id];
+
+  // Its parent must be the world, or stand still in it.
   bool near_root = m->body_rootid[b->id] == b->id || (m->body_parentid[parent] == 0 && m->body_dofnum[parent] == 0);
   if (!near_root || !b->def->simple || !is_null_pose(b->ipos, b->iquat)) return 0;
-  bool turned = false, slides = b->ndof > 0;
+
+  // A joint after a rotation moves along axes that the rotation turns.
+  bool rotates = false;
+  bool slides = b->ndof > 0;
   for (int i = b->joints.head; i >= 0; i = c->joints[i].next) {
     int type = c->joints[i].def->type;
-    if (turned || !joint_is_simple(&c->joints[i])) return 0;
-    turned = turned || type == pb_jntBall || type == pb_jntHinge;
+    if (rotates || !joint_is_simple(&c->joints[i])) return 0;
+    rotates = rotates || type == pb_jntBall || type == pb_jntHinge;
     slides = slides && type == pb_jntSlide;
   }
   return slides ? 2 : 1;
 }
 
 static bool has_armature(const pbModel *m, int t) {
-  bool reflected = false;
-  for (int a = 0; a < m->nu; a++)
-    reflected =
-        reflected || (m->actuator_trntype[a] == pb_trnTendon && m->actuator_trnid[2 * a] == t && m->actuator_armature[a] != 0);
-  return reflected || m->tendon_armature[t] != 0;
+  for (int a = 0; a < m->nu; a++) {
+    bool on_tendon = m->actuator_trntype[a] == pb_trnTendon && m->actuator_trnid[2 * a] == t;
+    if (on_tendon && m->actuator_armature[a] != 0) return true;
+  }
+  return m->tendon_armature[t] != 0;
 }
 
-// A tendon with armature, its own or reflected by an actuator, couples what it passes through.
+// A tendon with armature, its own or reflected by an actuator, couples what it passes through: none of that is simple.
 void pbCompile_FinishSimple(pbCompiler *c) {
   pbModel *m = c->m;
   for (int t = 0; t < m->ntendon; t++) {
@@ -228,6 +266,7 @@ void pbCompile_FinishSimple(pbCompiler *c) {
 }
 
 // ---- bodies -------------------------------------------------------------------------------------------------------
+// Addresses of the next joint, dof and coordinate.
 typedef struct pbCursor {
   int joint, dof, qpos;
 } pbCursor;
@@ -238,6 +277,7 @@ static void store_joints(pbCompiler *c, pbBodyWork *b, pbCursor *at) {
     int type = j->def->type & 3;
     store_joint(c, j, b->id, at->qpos, at->dof);
     store_reference(c, b, j, at->qpos);
+
     for (int k = 0; k < joint_dofs[type]; k++) store_dof(c, b, j, at->dof + k);
     at->joint++;
     at->dof += joint_dofs[type];
@@ -252,6 +292,7 @@ static void store_geoms(pbCompiler *c, pbBodyWork *b) {
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
     const pbGeomWork *g = &c->geoms[i];
     if (g->id < 0) continue;
+
     b->margin = fmax(b->margin, g->def->margin + g->def->gap);
     if (!m->body_geomnum[b->id]++) m->body_geomadr[b->id] = g->id;
     store_geom(c, g, b->id);
@@ -260,30 +301,41 @@ static void store_geoms(pbCompiler *c, pbBodyWork *b) {
 
 static void store_body(pbCompiler *c, pbBodyWork *b, pbCursor *at) {
   pbModel *m = c->m;
-  int id = b->id, parent = b->parent < 0 ? 0 : c->bodies[b->parent].id;
+  int id = b->id;
+  int parent = b->parent < 0 ? 0 : c->bodies[b->parent].id;
+
   m->body_parentid[id] = parent;
   m->body_rootid[id] = id == 0 || parent == 0 ? id : m->body_rootid[parent];
   m->body_weldid[id] = c->bodies[b->weld].id;
   m->body_jntadr[id] = b->joints.head >= 0 ? at->joint : -1;
   m->body_dofnum[id] = b->ndof;
   m->body_dofadr[id] = b->ndof ? at->dof : -1;
+
   COPY(body_pos, id, 3, b->pos);
   COPY(body_quat, id, 4, b->quat);
   COPY(body_ipos, id, 3, b->ipos);
   COPY(body_iquat, id, 4, b->iquat);
   COPY(body_inertia, id, 3, b->inertia);
+
   m->body_mass[id] = b->mass;
   m->body_gravcomp[id] = b->def->gravcomp;
-  b->last_dof = b->parent < 0 ? -1 : c->bodies[b->parent].last_dof;
   pbCompile_User(m->body_user + (size_t)m->nuser_body * (size_t)id, m->nuser_body, b->def->user);
+
   store_geoms(c, b);
   m->body_margin[id] = b->margin;
-  store_sights(c, b);
+  store_sites(c, b);
+  store_cameras(c, b);
+  store_lights(c, b);
+
+  // A body with a child is not simple; ids of children are larger, so this corrects what the parent was given.
   if (parent > 0) m->body_simple[parent] = 0;
   m->body_simple[id] = simplicity(c, b);
+
+  b->last_dof = b->parent < 0 ? -1 : c->bodies[b->parent].last_dof;
   store_joints(c, b, at);
 }
 
+// A dof without a parent begins a kinematic tree.
 static void number_trees(pbModel *m) {
   int tree = -1;
   for (int i = 0; i < m->nv; i++) {
@@ -292,10 +344,13 @@ static void number_trees(pbModel *m) {
   }
 }
 
+// compiler settotalmass: masses and inertias in proportion.
 static void scale_mass(pbModel *m, double target) {
   double total = 0;
   for (int i = 1; i < m->nbody; i++) total += m->body_mass[i];
+
   double scale = fmax(1e-15, target / fmax(1e-15, total));
+
   for (int i = 1; i < m->nbody; i++) {
     m->body_mass[i] *= scale;
     for (int k = 0; k < 3; k++) m->body_inertia[3 * i + k] *= scale;
@@ -308,6 +363,7 @@ pbStatus pbCompile_StoreTree(pbCompiler *c) {
     pbBodyWork *b = &c->bodies[c->order[k]];
     if (b->id >= 0) store_body(c, b, &at);
   }
+
   number_trees(c->m);
   if (c->spec->compiler.settotalmass > 0) scale_mass(c->m, c->spec->compiler.settotalmass);
   return pb_ok;
