@@ -1,28 +1,35 @@
-// Forward derivatives of points on bodies, behind plain pointers (step/jvp.h).
+// Positions of attached points, generalized forces, and their derivatives along a direction, behind plain pointers (step/jvp.h).
 #ifndef PB_ATTACH_JVP_H
 #define PB_ATTACH_JVP_H
 
 #include <pullback/world.h>
 
-// Points on bodies at the end of a step, q (+) h (v + h a), or at its start; with forces f on them, tau is the gradient of f . x by
-// the accelerations. Along one direction of everything; theta and its direction are loaded before.
-struct pbAttach;
-typedef struct pbRide {
-  const struct pbAttach *at;
-  const double *qpos, *qvel, *acc, *local;  // state, accelerations, places (count x 3)
-  const double *force;                      // count x 3; NULL: no tau
-  bool start;
-  void *room;  // pbJvp_RideRoom bytes
-} pbRide;
-typedef struct pbRideWay {  // NULL: zero
+struct pbAttachments;
+// The points at the end of a step, q (+) h (v + h a), or at its start.
+typedef struct pbAttachmentQuery {
+  const struct pbAttachments *points;
+  const double *qpos, *qvel, *acc;  // of the bodies; acc NULL: zero
+  const double *local;              // count x 3: local coordinates
+  const double *force;              // count x 3: forces on the points; NULL: tau is not wanted
+  bool start;                       // at the start of the step
+  void *room;                       // pbJvp_AttachmentRoom bytes
+} pbAttachmentQuery;
+typedef struct pbAttachmentTangent {  // a direction of the same; NULL: zero
   const double *q, *v, *acc, *local;
-} pbRideWay;
-size_t pbJvp_RideRoom(const pbModel *m, int count);
-void pbJvp_RideTheta(void *block, const double *theta, const double *direction);
-// The direction of theta is one entry of a row of `cols` numbers from `entry - col` on, or (slope 0) none again. unit: the row is a
-// quaternion or an axis.
-void pbJvp_RidePoke(void *block, const double *theta, size_t entry, int col, int cols, bool unit, double slope);
-// Values and derivatives of x (count x 3) and tau (nv); NULL: not wanted.
-void pbJvp_Ride(void *block, const pbRide *ride, const pbRideWay *way, double *x, double *x_way, double *tau, double *tau_way);
+} pbAttachmentTangent;
+// Positions (count x 3), the gradient tau of force . x by the accelerations (nv), and both along the direction; NULL: not wanted.
+typedef struct pbAttachmentOut {
+  double *x, *x_tangent;
+  double *tau, *tau_tangent;
+} pbAttachmentOut;
+
+size_t pbJvp_AttachmentRoom(const pbModel *m, int count);
+// theta and its direction (NULL: zero) for the evaluations to come.
+void pbJvp_LoadAttachmentTheta(void *block, const double *theta, const double *direction);
+// The direction of theta becomes `slope` times entry number `entry`, which is the one at `col` in a row of `cols`; slope 0:
+// none again. unit: the row is a quaternion or an axis, which moves on its sphere.
+void pbJvp_SeedAttachmentTheta(void *block, const double *theta, size_t entry, int col, int cols, bool unit, double slope);
+void pbJvp_Attachments(void *block, const pbAttachmentQuery *query, const pbAttachmentTangent *tangent,
+                       const pbAttachmentOut *out);
 
 #endif

@@ -1,5 +1,4 @@
-// Points on bodies and the forces on them, with derivatives along a direction by complex step.
-#include "model/joint.h"
+// Attached points and the forces on them, with derivatives along a direction by complex step.
 #include "number/number.h"
 
 #if PB_IS_COMPLEX
@@ -7,75 +6,107 @@
 #include "couple/attach.h"
 #include "couple/attach_jvp.h"
 #include "math/vec.h"
+#include "model/joint.h"
 #include "step/integrate.h"
 #include "step/jvp_parts.h"
 
-size_t pbJvp_RideRoom(const pbModel *m, int count) { return (6 * (size_t)(count + m->nbody) + 2 * (size_t)m->nv) * sizeof(num); }
+size_t pbJvp_AttachmentRoom(const pbModel *m, int count) {
+  return (6 * (size_t)(count + m->nbody) + 2 * (size_t)m->nv) * sizeof(num);
+}
 
-void pbJvp_RideTheta(void *block, const double *theta, const double *direction) {
+void pbJvp_LoadAttachmentTheta(void *block, const double *theta, const double *direction) {
   pbJvp *j = block;
-  j->shrink = j->grow = 1;
+  j->shrink = 1;
+  j->grow = 1;
   pbJvp_LoadTheta(j, theta, direction);
 }
 
-void pbJvp_RidePoke(void *block, const double *theta, size_t entry, int col, int cols, bool unit, double slope) {
+void pbJvp_SeedAttachmentTheta(void *block, const double *theta, size_t entry, int col, int cols, bool unit, double slope) {
   pbJvp *j = block;
-  num *row = j->theta + entry - col;
-  for (int c = 0; c < cols; c++) row[c] = num_make(theta[entry - (size_t)col + (size_t)c], c == col ? pbJvp_StepIn(j, slope) : 0);
+
+  size_t first = entry - (size_t)col;
+  num *row = j->theta + first;
+  for (int c = 0; c < cols; c++) row[c] = num_make(theta[first + (size_t)c], c == col ? pbJvp_StepIn(j, slope) : 0);
   if (unit) pbJvp_Project(row, 1, cols);
 }
 
-// out = Jr(turn)' x, Jr the right Jacobian of the exponential.
-static void right_jacobian(const num turn[3], const num x[3], num out[3]) {
-  num t2 = v3_dot(turn, turn), b, c, y[3], yy[3];
-  if (re(t2) < 1e-4) {  // series
-    b = 0.5 - t2 / 24 * (1 - t2 / 30), c = 1. / 6 - t2 / 120 * (1 - t2 / 42);
+// out = Jr(r)' x with Jr the right Jacobian of the exponential map of rotations:
+//   Jr(r)' x = x + b r x x + c r x (r x x),   b = (1 - cos t) / t^2,   c = (t - sin t) / t^3,   t = |r|
+static void right_jacobian_transposed(const num rotation[3], const num x[3], num out[3]) {
+  num t2 = v3_dot(rotation, rotation);
+  num b, c, once[3], twice[3];
+
+  if (re(t2) < 1e-4) {  // by their series: the quotients lose all digits here
+    b = 0.5 - t2 / 24 * (1 - t2 / 30);
+    c = 1. / 6 - t2 / 120 * (1 - t2 / 42);
   } else {
     num t = num_sqrt(t2);
-    b = (1 - num_cos(t)) / t2, c = (t - num_sin(t)) / (t2 * t);
+    b = (1 - num_cos(t)) / t2;
+    c = (t - num_sin(t)) / (t2 * t);
   }
-  v3_cross(y, turn, x), v3_cross(yy, turn, y);
-  for (int k = 0; k < 3; k++) out[k] = x[k] + b * y[k] + c * yy[k];
+
+  v3_cross(once, rotation, x);
+  v3_cross(twice, rotation, once);
+  for (int k = 0; k < 3; k++) out[k] = x[k] + b * once[k] + c * twice[k];
 }
 
-// tau by positions to tau by accelerations: h^2 times the derivative of the turn, where there is one.
+// Generalized forces are gradients by motions at the end of the step. The accelerations move that end by h^2, times the right
+// Jacobian where a joint turns by h u.
 static void by_acceleration(const pbModel *m, const num *u, num h, num *tau) {
   for (int k = 0; k < m->njnt; k++) {
-    int dof = m->jnt_dofadr[k], type = m->jnt_type[k], n = pbJoint_PlainCount(type);
-    if (pbJoint_HasRotation(type)) {
-      num turn[3], t[3];
-      v3_scale(turn, u + dof + n, h);
-      right_jacobian(turn, tau + dof + n, t);
-      v3_copy(tau + dof + n, t);
-    }
+    int type = m->jnt_type[k];
+    if (!pbJoint_HasRotation(type)) continue;
+    int dof = m->jnt_dofadr[k] + pbJoint_PlainCount(type);
+    num rotation[3], pulled[3];
+    v3_scale(rotation, u + dof, h);
+    right_jacobian_transposed(rotation, tau + dof, pulled);
+    v3_copy(tau + dof, pulled);
   }
+
   for (int i = 0; i < m->nv; i++) tau[i] *= h * h;
 }
 
-static void both(const pbJvp *j, const num *z, int n, double *value, double *slope) {
-  for (int i = 0; value && i < n; i++) value[i] = re(z[i]);
-  pbJvp_Imaginary(j, slope, z, n);
+static void write_out(const pbJvp *j, const num *z, int n, double *value, double *tangent) {
+  if (value) {
+    for (int i = 0; i < n; i++) value[i] = re(z[i]);
+  }
+  pbJvp_Imaginary(j, tangent, z, n);
 }
 
-void pbJvp_Ride(void *block, const pbRide *r, const pbRideWay *way, double *x, double *x_way, double *tau, double *tau_way) {
+void pbJvp_Attachments(void *block, const pbAttachmentQuery *query, const pbAttachmentTangent *tangent,
+                       const pbAttachmentOut *out) {
   pbJvp *j = block;
   pbWork_c *w = &j->w;
   const pbModel *m = w->m;
-  int n = 3 * r->at->count, nv = m->nv;
-  num *local = r->room, *place = local + n, *wrench = place + n, *torque = wrench + 6 * m->nbody, *u = torque + nv;
+  int n = 3 * query->points->count;
+  int nv = m->nv;
   num h = w->p.timestep[0];
-  pbJvp_LoadPosition(j, r->qpos, way->q);
-  pbJvp_Blend(j, u, r->qvel, way->v, nv);
-  for (int i = 0; i < nv; i++) u[i] += h * num_make(r->acc ? r->acc[i] : 0, way->acc ? pbJvp_StepIn(j, way->acc[i]) : 0);
-  if (!r->start) pbIntegrate_Position_c(m, w->qpos, u, h);
+
+  num *local = query->room;
+  num *x = local + n;
+  num *wrench = x + n;
+  num *tau = wrench + 6 * m->nbody;
+  num *u = tau + nv;
+
+  // u = v + h a, the velocity at which the step moves positions
+  pbJvp_LoadPosition(j, query->qpos, tangent->q);
+  pbJvp_Blend(j, u, query->qvel, tangent->v, nv);
+  for (int i = 0; i < nv; i++) {
+    double acc = query->acc ? query->acc[i] : 0;
+    u[i] += h * num_make(acc, tangent->acc ? pbJvp_StepIn(j, tangent->acc[i]) : 0);
+  }
+
+  if (!query->start) pbIntegrate_Position_c(m, w->qpos, u, h);
   pbStage_Kinematics_c(w);
-  pbJvp_Blend(j, local, r->local, way->local, n);
-  pbAttach_Places_c(w, r->at, local, place);
-  both(j, place, n, x, x_way);
-  if (!r->force) return;
-  pbAttach_Force_c(w, r->at, place, r->force, wrench, torque);
-  by_acceleration(m, u, h, torque);
-  both(j, torque, nv, tau, tau_way);
+
+  pbJvp_Blend(j, local, query->local, tangent->local, n);
+  pbAttach_Positions_c(w, query->points, local, x);
+  write_out(j, x, n, out->x, out->x_tangent);
+  if (!query->force) return;
+
+  pbAttach_Force_c(w, query->points, x, query->force, wrench, tau);
+  by_acceleration(m, u, h, tau);
+  write_out(j, tau, nv, out->tau, out->tau_tangent);
 }
 
 #endif

@@ -1,8 +1,9 @@
-// Bodies and deformables in one step: the minimum of
+// Bodies and deformables in one step, derived in docs/coupling.md: the minimum of
 //   F(a, x) = h^4 Phi(a) + V(x, P(a)),
-// Phi what the bodies minimise, V the potential of the deformables, P where the points that ride on bodies are after a step with
-// accelerations a. Newton's method eliminates the free points, S = A - B Hxx^-1 B', and hands S to the bodies' own solver, which
-// minimises Phi with that quadratic exactly, its constraint rows included.
+// Phi what the bodies minimize over their accelerations a, V the incremental potential of the deformables with free points x,
+// P(a) where the points attached to bodies are after a step. Newton's method eliminates the free points and hands what they
+// mean to the bodies, a quadratic in a, to the bodies' own solver, which minimizes Phi with it exactly, its constraint rows
+// included.
 #ifndef PB_COUPLE_H
 #define PB_COUPLE_H
 
@@ -10,36 +11,50 @@
 #include "couple/deform_step.h"
 #include "couple/attach_jvp.h"
 #include "step/jvp.h"
+#include "step/record.h"
 
 typedef struct pbCouple {
-  pbAttach at;
-  pbRiders riders;
-  pbRide ride;
-  double *K;                                          // nv x nv: curvature of the places along the forces
-  double *S, *g, *at_acc;                             // nv x nv, nv, nv: what the bodies' solver gets, by h^4
-  double *eigen;                                      // room of the projection of S
-  double *acc, *way, *slope, *lam, *more;             // nv
-  double *trial_acc, *unit, *columns;                 // nv; nv; nv x 3 npoint: Hxx^-1 B'
-  double *x_bar, *y_bar, *x_way, *local_way, *force;  // 3 riders
-  double *tau, *tau_way;                              // nv
-  double *state, *next_bar, *state_bar;               // of the deformables' part
+  pbAttachments points;     // which points, on which bodies
+  pbAttachmentQuery query;  // of their positions and forces at an iterate
+  pbRiders riders;          // P (x), J = dP/da, f = dV/dP (gradient), A = J' V_PP J, B = J' V_Px
+
+  // The iterate and what Newton's method solves with there
+  double *acc;               // nv: a
+  double *tau, *K;           // nv, nv x nv: J'f, and its derivative by a with f held
+  double *columns;           // nv x 3 npoint: Hxx^-1 B'
+  double *S, *g, *model_at;  // nv x nv, nv, nv: the quadratic for the bodies, g . (a - at) + 1/2 (a - at)' S (a - at)
+  double *eigen;             // room of the projection of S
+
+  // The line search
+  double *direction, *phi_gradient;         // nv: of a; dPhi/da
+  double *trial_acc, *path_acc;             // nv: at a trial; on the way there
+  double *path_from, *path_to, *path_step;  // 3 npoint: ends of a piece of the path of points
+
+  // Derivatives: cotangents (bar), tangents
+  double *force;                      // 3 per attached point: f at the solution
+  double *adjoint_rhs, *lam;          // nv
+  double *start_bar, *end_bar;        // 3 per attached point: of positions at the start and the end of the step
+  double *g_tangent, *acc_tangent;    // nv
+  double *x_tangent, *start_tangent;  // 3 per attached point: of positions at the end and the start
+  double *tau_tangent;                // nv
+  double *unit, *local_unit;          // nv, 3 per attached point: a direction, one entry at a time
+  double *state;                      // the deformables' part of a state, attached points where their bodies have them
+  double *next_bar, *state_bar, *state_tangent;
+
   void *memory;
 } pbCouple;
 
 PB_NODISCARD pbStatus pbCouple_Create(pbScratch *s);
 void pbCouple_Destroy(pbScratch *s);
-// Points on bodies at state x (start of a step) into `points` (npoint x 3).
-void pbCouple_Place(pbScratch *s, const double *theta, const double *x, double *points);
 PB_NODISCARD pbStatus pbCouple_Step(pbScratch *s, const double *theta, const double *x, const pbInput *input, bool sense,
                                     double *next);
-PB_NODISCARD pbStatus pbCouple_Vjp(pbScratch *s, const double *theta, const double *record, const pbInput *input,
-                                   const double *next_bar, pbPullback *pull, double *x_bar, const pbInputBar *input_bar,
-                                   double *theta_bar);
-PB_NODISCARD pbStatus pbCouple_Jvp(pbScratch *s, const double *theta, const double *record, const pbInput *input,
-                                   const pbDirection *direction, double *next, double *sensordata, double *xpos,
-                                   double *site_xpos);
+// pull: what the bodies' own pullback takes and gives.
+PB_NODISCARD pbStatus pbCouple_Vjp(pbScratch *s, const pbStepRecord *step, const double *next_bar, pbPullback *pull,
+                                   const pbStepBar *out);
+PB_NODISCARD pbStatus pbCouple_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection *direction,
+                                   const pbStepTangent *out);
 
-// ---- points on bodies that rest: fixed points whose places follow from theta ------------------------------------------
+// ---- points attached to bodies that rest: prescribed points whose positions follow from theta -------------------------
 // The deformables' part of state x with these points where they are; valid until the next call.
 const double *pbCouple_State(pbScratch *s, const double *theta, const double *x);
 // Around a pullback: cotangents of the state after and before to work with; then what they give to x_bar and theta_bar.
@@ -49,7 +64,7 @@ typedef struct pbRestingBar {
 } pbRestingBar;
 pbRestingBar pbCouple_RestBegin(pbScratch *s, const double *next_bar);
 void pbCouple_RestEnd(pbScratch *s, const double *theta, const double *x, double *x_bar, double *theta_bar);
-// The direction of the deformables' part of the state, with these points on their way.
-const double *pbCouple_RestWay(pbScratch *s, const double *theta, const double *x, const pbDirection *direction);
+// A direction of the deformables' part of the state, with the tangents of these points.
+const double *pbCouple_RestTangent(pbScratch *s, const double *theta, const double *x, const pbDirection *direction);
 
 #endif

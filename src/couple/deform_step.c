@@ -1,4 +1,5 @@
-// Deformables in the world's step and its derivatives: where the model, its state and theta hold what is theirs.
+// Deformables in the world's step and its derivatives: where the model, its state and theta hold what is theirs. Here they step
+// beside the bodies; where they pull bodies that move, couple.h has one step for both.
 #include "couple/deform_step.h"
 
 #include <math.h>
@@ -9,44 +10,66 @@
 #include "couple/couple.h"
 #include "model/state_layout.h"
 
+// ---- arguments ----------------------------------------------------------------------------------------------------------
+static bool gravity_acts(const pbModel *m) { return !(m->disableflags & pb_disGravity); }
+
 pbDeformInput pbDeformInput_Of(const pbModel *m, const double *theta, const double *x, const pbInput *input) {
-  pbDeformInput in = {.theta = theta + m->deform_theta,
-                      .control = input && input->ctrl ? input->ctrl + m->nu : NULL,
-                      .h = theta[m->timestep - m->theta0],
-                      .time = x[state_layout(m).time]};
-  const double *g = theta + (m->gravity - m->theta0);
-  for (int k = 0; k < 3; k++) in.gravity[k] = m->disableflags & pb_disGravity ? 0 : g[k];
+  const double *gravity = theta + (m->gravity - m->theta0);
+  pbDeformInput in = {.theta = theta + m->deform_theta, .h = theta[m->timestep - m->theta0], .time = x[state_layout(m).time]};
+
+  // Their controls stand behind those of the actuators.
+  if (input && input->ctrl) in.control = input->ctrl + m->nu;
+  for (int k = 0; k < 3; k++) in.gravity[k] = gravity_acts(m) ? gravity[k] : 0;
   return in;
 }
 
 pbDeformBar pbDeformBar_Of(const pbModel *m, const pbInputBar *input_bar, double *theta_bar) {
-  pbDeformBar bar = {.control = input_bar && input_bar->ctrl ? input_bar->ctrl + m->nu : NULL};
+  pbDeformBar bar = {NULL};
+  if (input_bar && input_bar->ctrl) bar.control = input_bar->ctrl + m->nu;
   if (!theta_bar) return bar;
+
   bar.theta = theta_bar + m->deform_theta;
-  bar.gravity = m->disableflags & pb_disGravity ? NULL : theta_bar + (m->gravity - m->theta0);
   bar.h = theta_bar + (m->timestep - m->theta0);
+  if (gravity_acts(m)) bar.gravity = theta_bar + (m->gravity - m->theta0);
   return bar;
 }
 
-void pbScratch_NoteDeform(pbScratch *s) {
-  const pbDeformReport *r = &s->deform->report;
-  s->report.iterations = r->iterations > s->report.iterations ? r->iterations : s->report.iterations;
-  s->report.residual = r->residual > s->report.residual ? r->residual : s->report.residual;
-  s->report.converged = s->report.converged && r->converged;
-  s->report.deforms = true;
-  if (s->deform->barrier) s->report.contacts += pbBarrier_ContactCount(s->deform->barrier);
+pbDeformDirection pbDeformDirection_Of(const pbModel *m, const pbDirection *direction) {
+  pbDeformDirection d = {NULL};
+  if (direction->x) d.state = direction->x + 2 * m->nv + m->na;
+  if (direction->ctrl) d.control = direction->ctrl + m->nu;
+  if (!direction->theta) return d;
+
+  d.theta = direction->theta + m->deform_theta;
+  d.h = direction->theta[m->timestep - m->theta0];
+  if (gravity_acts(m)) d.gravity = direction->theta + (m->gravity - m->theta0);
+  return d;
 }
 
-static pbStatus failed(pbScratch *s, pbStatus status, double time) {
+// ---- the step -------------------------------------------------------------------------------------------------------------
+void pbScratch_NoteDeform(pbScratch *s) {
+  const pbDeformReport *from = &s->deform->report;
+  pbReport *to = &s->report;
+  to->iterations = from->iterations > to->iterations ? from->iterations : to->iterations;
+  to->residual = from->residual > to->residual ? from->residual : to->residual;
+  to->converged = to->converged && from->converged;
+  to->deforms = true;
+  if (s->deform->barrier) to->contacts += pbBarrier_ContactCount(s->deform->barrier);
+}
+
+static pbStatus fail_at(pbScratch *s, pbStatus status, double time) {
   return pbScratch_Fail(s, status, "%s at time %.9g", s->deform->error, time);
 }
 
+// The deformables' part of a state, with points attached to bodies where those are.
+static const double *state_of(pbScratch *s, const double *theta, const double *x) {
+  return s->couple ? pbCouple_State(s, theta, x) : x + state_layout(s->model).deform;
+}
+
 pbStatus pbScratch_DeformStep(pbScratch *s, const double *theta, const double *x, const pbInput *input, double *next) {
-  int at = state_layout(s->model).deform;
   pbDeformInput in = pbDeformInput_Of(s->model, theta, x, input);
-  const double *state = s->couple ? pbCouple_State(s, theta, x) : x + at;
-  pbStatus status = pbDeform_Step(s->deform, &in, state, next + at);
-  if (status != pb_ok) return failed(s, status, in.time);
+  pbStatus status = pbDeform_Step(s->deform, &in, state_of(s, theta, x), next + state_layout(s->model).deform);
+  if (status != pb_ok) return fail_at(s, status, in.time);
   pbScratch_NoteDeform(s);
   return pb_ok;
 }
@@ -59,46 +82,47 @@ void pbScratch_DeformRecord(const pbScratch *s, double *record) {
   record[m->deform_state + (int)points] = !pb_coupled(m) && s->deform->anchored;
 }
 
-pbStatus pbScratch_DeformVjp(pbScratch *s, const double *theta, const double *record, const void *kept, const pbInput *input,
-                             const double *next_bar, double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
+// ---- derivatives ----------------------------------------------------------------------------------------------------------
+pbStatus pbScratch_DeformVjp(pbScratch *s, const pbStepRecord *step, const double *next_bar, const pbStepBar *out) {
   const pbModel *m = s->model;
-  int at = state_layout(m).deform, tangent = 2 * m->nv + m->na;
-  pbDeformInput in = pbDeformInput_Of(m, theta, record, input);
+  int tangent = 2 * m->nv + m->na;
+  const double *x = step->record;
+
+  pbDeformInput in = pbDeformInput_Of(m, step->theta, x, step->input);
+  pbDeformBar bar = pbDeformBar_Of(m, out->input, out->theta);
   in.ticks = s->ticks;
-  pbDeformBar bar = pbDeformBar_Of(m, input_bar, theta_bar);
-  const double *next = record + pbTape_Size(m) - pb_deformRecord(m);
+
+  // Behind the bodies' part of the record: the state after the step, the preconditioner's point, and whether there is one.
+  const double *next = x + pbTape_Size(m) - pb_deformRecord(m);
   const double *anchor = next + m->deform_state;
-  pbDeformAnchor near = {anchor[3 * m->deform->npoint] != 0 ? anchor : NULL, kept};
+  bool anchored = anchor[3 * m->deform->npoint] != 0;
+  pbDeformAnchor near = {anchored ? anchor : NULL, step->cached};
+
+  // Points attached to bodies that rest have cotangents of their own.
   pbStatus status;
   if (s->couple) {
     const pbRestingBar rest = pbCouple_RestBegin(s, next_bar + tangent);
-    status = pbDeform_Vjp(s->deform, &in, pbCouple_State(s, theta, record), next, &near, rest.next_bar, rest.state_bar, &bar);
-    if (status == pb_ok) pbCouple_RestEnd(s, theta, record, x_bar + tangent, theta_bar);
+    const double *state = pbCouple_State(s, step->theta, x);
+    status = pbDeform_Vjp(s->deform, &in, state, next, &near, rest.next_bar, rest.state_bar, &bar);
+    if (status == pb_ok) pbCouple_RestEnd(s, step->theta, x, out->x + tangent, out->theta);
   } else {
-    status = pbDeform_Vjp(s->deform, &in, record + at, next, &near, next_bar + tangent, x_bar + tangent, &bar);
+    const double *state = x + state_layout(m).deform;
+    status = pbDeform_Vjp(s->deform, &in, state, next, &near, next_bar + tangent, out->x + tangent, &bar);
   }
-  return status == pb_ok ? pb_ok : failed(s, status, in.time);
+  return status == pb_ok ? pb_ok : fail_at(s, status, in.time);
 }
 
-pbDeformDirection pbDeformDirection_Of(const pbModel *m, const pbDirection *direction) {
-  pbDeformDirection d = {.state = direction->x ? direction->x + 2 * m->nv + m->na : NULL,
-                         .control = direction->ctrl ? direction->ctrl + m->nu : NULL};
-  if (!direction->theta) return d;
-  d.theta = direction->theta + m->deform_theta;
-  d.gravity = m->disableflags & pb_disGravity ? NULL : direction->theta + (m->gravity - m->theta0);
-  d.h = direction->theta[m->timestep - m->theta0];
-  return d;
-}
-
-pbStatus pbScratch_DeformJvp(pbScratch *s, const double *theta, const double *record, const pbInput *input,
-                             const pbDirection *direction, double *next) {
+pbStatus pbScratch_DeformJvp(pbScratch *s, const pbStepRecord *step, const pbDirection *direction, double *next) {
   const pbModel *m = s->model;
-  int at = state_layout(m).deform, tangent = 2 * m->nv + m->na;
-  pbDeformInput in = pbDeformInput_Of(m, theta, record, input);
-  in.ticks = s->ticks;
+  int tangent = 2 * m->nv + m->na;
+  const double *x = step->record;
+
+  pbDeformInput in = pbDeformInput_Of(m, step->theta, x, step->input);
   pbDeformDirection d = pbDeformDirection_Of(m, direction);
-  const double *state = s->couple ? pbCouple_State(s, theta, record) : record + at;
-  if (s->couple) d.state = pbCouple_RestWay(s, theta, record, direction);
-  pbStatus status = pbDeform_Jvp(s->deform, &in, state, record + pbTape_Size(m) - pb_deformRecord(m), &d, next + tangent);
-  return status == pb_ok ? pb_ok : failed(s, status, in.time);
+  in.ticks = s->ticks;
+
+  const double *state = state_of(s, step->theta, x);
+  if (s->couple) d.state = pbCouple_RestTangent(s, step->theta, x, direction);
+  pbStatus status = pbDeform_Jvp(s->deform, &in, state, x + pbTape_Size(m) - pb_deformRecord(m), &d, next + tangent);
+  return status == pb_ok ? pb_ok : fail_at(s, status, in.time);
 }

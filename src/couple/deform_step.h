@@ -3,20 +3,20 @@
 #define PB_DEFORM_STEP_H
 
 #include "deform/deform.h"
+#include "step/record.h"
 #include "step/scratch.h"
 
-void pbScratch_NoteDeform(pbScratch *s);  // what the report says of the last step
+void pbScratch_NoteDeform(pbScratch *s);  // the last step's solve, into the report
+// What the deformables read of a step's arguments, of a direction of them, and where their cotangents go.
 pbDeformInput pbDeformInput_Of(const pbModel *m, const double *theta, const double *x, const pbInput *input);
 pbDeformDirection pbDeformDirection_Of(const pbModel *m, const pbDirection *direction);
 pbDeformBar pbDeformBar_Of(const pbModel *m, const pbInputBar *input_bar, double *theta_bar);
 void pbScratch_DeformRecord(const pbScratch *s, double *record);
-// The deformables' part of a step from x, of its pullback from the tape's record, and of its forward derivative.
+// The deformables' part of a step from x, of its pullback from the tape's record (cached: of pbDeform_Keep), and of its forward
+// derivative.
 PB_NODISCARD pbStatus pbScratch_DeformStep(pbScratch *s, const double *theta, const double *x, const pbInput *input,
                                            double *next);
-PB_NODISCARD pbStatus pbScratch_DeformVjp(pbScratch *s, const double *theta, const double *record, const void *kept,
-                                          const pbInput *input, const double *next_bar, double *x_bar,
-                                          const pbInputBar *input_bar, double *theta_bar);
-PB_NODISCARD pbStatus pbScratch_DeformJvp(pbScratch *s, const double *theta, const double *record, const pbInput *input,
-                                          const pbDirection *direction, double *next);
+PB_NODISCARD pbStatus pbScratch_DeformVjp(pbScratch *s, const pbStepRecord *step, const double *next_bar, const pbStepBar *out);
+PB_NODISCARD pbStatus pbScratch_DeformJvp(pbScratch *s, const pbStepRecord *step, const pbDirection *direction, double *next);
 
 #endif

@@ -148,12 +148,13 @@ static void start_vjp(pbDeformWork *w, double *state_bar, double *h_bar) {
   if (h_bar) *h_bar += sum;
 }
 
-// What is fixed goes on with its velocity: x+ = x + h v.
+// What is fixed goes on with its velocity: x+ = x + h v. In a coupled step points on bodies follow these: couple/couple_vjp.c.
 static void fixed_vjp(pbDeformWork *w, const double *next_bar, double *state_bar, double *h_bar) {
   const pbDeform *d = w->d;
   pbDeformState at = pbDeform_State(d);
   for (int i = 0; i < 3 * d->npoint; i++) {
-    if (!pbDeform_IsFixed(d, i)) continue;
+    bool coupled = w->riders && d->rider_of[i / 3] >= 0;
+    if (!pbDeform_IsFixed(d, i) || coupled) continue;
     double g = next_bar[at.x + i] + w->z_bar[i];
     state_bar[at.x + i] += g;
     state_bar[at.v + i] += w->in.h * g;

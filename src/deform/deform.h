@@ -319,6 +319,11 @@ void pbRiders_Clear(pbDeformWork *w);  // A and B to zero
 void pbRiders_Add(pbDeformWork *w, int points, const int *vertex, const double *H, double scale);
 
 // ---- newton.c -----------------------------------------------------------------------------------------------------
+// Of Newton's methods here and in couple/couple_step.c: which part of the decrease that the slope promises a step must make; iterations
+// without an option for them; how often a step is halved. Below the tolerance (m) Newton's step counts as none.
+#define PB_SUFFICIENT_DECREASE 1e-4
+enum { pb_newtonIterations = 100, pb_newtonHalvings = 60 };
+double pbDeform_Tolerance(const pbDeform *deform);
 // x at the start of the step to the solution; y, v, xhat, mass are set.
 PB_NODISCARD pbStatus pbDeform_Newton(pbDeformWork *w);
 // c h^2, and sum_t a_t b_t; where term t looks.

@@ -6,10 +6,9 @@
 
 #include "deform/deform.h"
 
-static const double sufficient = 1e-4;  // of the decrease that the slope promises
-static const double rounding = 1e-14;   // of the potential: smaller differences say nothing
+static const double rounding = 1e-14;  // of the potential: smaller differences say nothing
 static const double least_projection = 1. / 1024;
-enum { default_iterations = 100, halvings = 60, force_halvings = 25 };
+enum { force_halvings = 25 };
 
 // c h^2; 1 where there is no inertia to weigh against.
 double pbDeform_Scale(const pbDeformWork *w) { return w->scheme->inertia ? w->scheme->factor * w->in.h * w->in.h : 1; }
@@ -174,19 +173,19 @@ bool pbDeform_Decreases(pbDeformWork *w, double value, double s, double slope) {
   if (w->d->unsymmetric) {
     double before = merit_of_forces(w, w->gradient);
     if (pbDeform_Look(w, w->next_x, &there, w->y_bar, false, 0) != pb_ok || !(there < INFINITY)) return false;
-    return merit_of_forces(w, w->y_bar) <= (1 - sufficient * s) * before + 1e-12 * w->force_size;
+    return merit_of_forces(w, w->y_bar) <= (1 - PB_SUFFICIENT_DECREASE * s) * before + 1e-12 * w->force_size;
   }
   if (pbDeform_Look(w, w->next_x, &there, NULL, false, 0) != pb_ok) return false;
-  double gain = value - sufficient * s * slope - there, noise = rounding * fabs(value);
+  double gain = value - PB_SUFFICIENT_DECREASE * s * slope - there, noise = rounding * fabs(value);
   if (gain > noise) return true;
   if (!(there < INFINITY) || (gain < -noise && s * pb_largest(w->step, n) > small * w->d->size)) return false;
   if (pbDeform_Look(w, w->next_x, &there, w->y_bar, false, 0) != pb_ok) return false;
-  return pb_dot(w->step, w->y_bar, n) >= (2 * sufficient - 1) * slope || fabs(slope) <= 1e-10 * noise;
+  return pb_dot(w->step, w->y_bar, n) >= (2 * PB_SUFFICIENT_DECREASE - 1) * slope || fabs(slope) <= 1e-10 * noise;
 }
 
 // x := x - s step for the largest s = 1, 1/2, ... that decreases the merit enough; false if none does.
 static bool search(pbDeformWork *w, double value) {
-  int n = 3 * w->d->npoint, most = w->d->unsymmetric ? force_halvings : halvings;
+  int n = 3 * w->d->npoint, most = w->d->unsymmetric ? force_halvings : pb_newtonHalvings;
   double slope = pb_dot(w->step, w->gradient, n), s = pbDeform_MaxStep(w, w->x, w->step);
   for (int k = 0; k < most; k++, s *= 0.5) {
     if (!pbDeform_Decreases(w, value, s, slope)) continue;
@@ -237,10 +236,9 @@ static pbStatus iterate(pbDeformWork *w, double *way, bool *moved) {
 // Positions are known to so many units in their last place; no step is smaller.
 static double least_way(const pbDeformWork *w) { return 4 * DBL_EPSILON * pb_largest(w->x, 3 * w->d->npoint); }
 
-static double tolerance_of(const pbDeformWork *w) {
-  const pbDeformOptions *o = &w->d->options;
-  return fmax(o->tolerance > 0 ? o->tolerance : 1e-10 * w->d->size, least_way(w));
-}
+double pbDeform_Tolerance(const pbDeform *d) { return d->options.tolerance > 0 ? d->options.tolerance : 1e-10 * d->size; }
+
+static double tolerance_of(const pbDeformWork *w) { return fmax(pbDeform_Tolerance(w->d), least_way(w)); }
 
 static pbStatus descend(pbDeformWork *w, int most) {
   bool moved = true;
@@ -273,7 +271,7 @@ static bool nudge(pbDeformWork *w) {
     w->step[i] = pbDeform_IsFixed(d, i) ? 0 : share * d->size * ((double)(seed >> 8) / (1 << 23) - 1);
   }
   double s = pbDeform_MaxStep(w, w->x, w->step), value;
-  for (int k = 0; k < halvings; k++, s *= 0.5) {
+  for (int k = 0; k < pb_newtonHalvings; k++, s *= 0.5) {
     for (int i = 0; i < n; i++) w->next_x[i] = w->x[i] - s * w->step[i];
     if (pbDeform_Look(w, w->next_x, &value, NULL, false, 0) == pb_ok && value < INFINITY) return true;
   }
@@ -302,7 +300,7 @@ static pbStatus leave_saddle(pbDeformWork *w, int most) {
 
 pbStatus pbDeform_Newton(pbDeformWork *w) {
   const pbDeform *d = w->d;
-  int n = 3 * d->npoint, most = d->options.iterations ? d->options.iterations : default_iterations;
+  int n = 3 * d->npoint, most = d->options.iterations ? d->options.iterations : pb_newtonIterations;
   double value;
   w->report = (pbDeformReport){0};
   w->project = 0;

@@ -16,6 +16,8 @@
 
 #include <pullback/world.h>
 
+#include "step/record.h"
+
 typedef struct pbEvent {
   int row, place;  // in the evaluation; where pbEvent_Jumps has put it
   int kind, id;    // of the row
@@ -47,14 +49,12 @@ typedef struct pbEventCount {
 
 // Numbers that scratch->event_columns holds for hard contact.
 size_t pbEvents_Room(const pbModel *model);
-// Work holds the step of the record (pbStep_VjpKept has just run, with the same arguments). Adds what the events of the step
+// Work holds the step of the record (pbStep_VjpCached has just run, with the same arguments). Adds what the events of the step
 // contribute. first: the step begins at the initial state, which is given, so nothing appears there.
-PB_NODISCARD pbStatus pbStep_EventsVjp(const pbModel *model, const double *theta, const double *record, void *kept,
-                                       const pbInput *input, const double *next_bar, bool first, pbScratch *scratch,
-                                       double *x_bar, const pbInputBar *input_bar, double *theta_bar, pbEventCount *count);
+PB_NODISCARD pbStatus pbStep_EventsVjp(const pbStepRecord *step, const double *next_bar, bool first, pbScratch *scratch,
+                                       const pbStepBar *out, pbEventCount *count);
 // The same for a tangent: next, what pbStep_Jvp made of the direction, is corrected. x_next: the state after the step.
-PB_NODISCARD pbStatus pbStep_EventsJvp(const pbModel *model, const double *theta, const double *record, const double *x_next,
-                                       const pbInput *input, const pbDirection *direction, bool first, pbScratch *scratch,
-                                       double *next);
+PB_NODISCARD pbStatus pbStep_EventsJvp(const pbStepRecord *step, const double *x_next, const pbDirection *direction, bool first,
+                                       pbScratch *scratch, double *next);
 
 #endif

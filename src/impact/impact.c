@@ -378,8 +378,8 @@ static pbStatus motion_by_time(pbScratch *s, const flight *f, const pbInput *inp
   memcpy(s->stages, f->stages, (size_t)(pb_stages(s->model) * s->model->nv) * sizeof(double));
   set_time(s, f->time);
   return named(s,
-               pbJvp_Run(s->complex_work, p->theta, f->start, input, s->stages, &(pbDirection){.theta = p->direction}, true,
-                         p->by_time, NULL, NULL, NULL),
+               pbJvp_Run(s->complex_work, &(pbStepRecord){s->model, p->theta, f->start, NULL, input}, s->stages,
+                         &(pbDirection){.theta = p->direction}, true, &(pbStepTangent){.next = p->by_time}),
                forward);
 }
 
@@ -426,29 +426,28 @@ static void add(double *to, const double *from, int n) {
   for (int i = 0; i < n; i++) to[i] += from[i];
 }
 
-pbStatus pbImpacts_Vjp(pbScratch *s, const double *theta, const double *record, const pbInput *input, const double *next_bar,
-                       double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
+pbStatus pbImpacts_Vjp(pbScratch *s, const pbStepRecord *step, const double *next_bar, const pbStepBar *out) {
   pbImpacts *p = s->impacts;
   int n = pbModel_TangentSize(s->model);
-  PB_TRY(replay(s, theta, record, input));
+  PB_TRY(replay(s, step->theta, step->record, step->input));
   memcpy(p->x_bar, next_bar, (size_t)n * sizeof(double));
-  if (!theta_bar) memset(p->unused, 0, s->model->ntheta * sizeof(double));
-  PB_TRY(pull_step(s, input, input_bar, theta_bar ? theta_bar : p->unused));
-  add(x_bar, p->x_bar, n);
+  if (!out->theta) memset(p->unused, 0, s->model->ntheta * sizeof(double));
+  PB_TRY(pull_step(s, step->input, out->input, out->theta ? out->theta : p->unused));
+  add(out->x, p->x_bar, n);
   return pb_ok;
 }
 
-pbStatus pbImpacts_Jacobian(pbScratch *s, const double *theta, const double *record, const pbInput *input, double *A, double *B) {
+pbStatus pbImpacts_Jacobian(pbScratch *s, const pbStepRecord *step, double *A, double *B) {
   const pbModel *m = s->model;
   pbImpacts *p = s->impacts;
   size_t n = (size_t)pbModel_TangentSize(m), nu = (size_t)m->nu;
-  PB_TRY(replay(s, theta, record, input));
+  PB_TRY(replay(s, step->theta, step->record, step->input));
   for (size_t i = 0; i < n; i++) {
     pbInputBar bar = {.ctrl = B ? B + i * nu : NULL};
     if (B) memset(bar.ctrl, 0, nu * sizeof(double));
     memset(p->x_bar, 0, n * sizeof(double)), memset(p->unused, 0, m->ntheta * sizeof(double));
     p->x_bar[i] = 1;
-    PB_TRY(pull_step(s, input, &bar, p->unused));
+    PB_TRY(pull_step(s, step->input, &bar, p->unused));
     if (A) memcpy(A + i * n, p->x_bar, n * sizeof(double));
   }
   return pb_ok;
@@ -465,7 +464,9 @@ static pbStatus push_flight(pbScratch *s, const flight *f, const pbInput *input,
   p->direction[timestep_at(s->model)] = rate;
   memcpy(s->stages, f->stages, (size_t)(pb_stages(s->model) * s->model->nv) * sizeof(double));
   set_time(s, f->time);
-  PB_TRY(named(s, pbJvp_Run(s->complex_work, p->theta, f->start, input, s->stages, &along, true, p->moved, NULL, NULL, NULL),
+  PB_TRY(named(s,
+               pbJvp_Run(s->complex_work, &(pbStepRecord){s->model, p->theta, f->start, NULL, input}, s->stages, &along, true,
+                         &(pbStepTangent){.next = p->moved}),
                forward));
   memcpy(p->tangent, p->moved, (size_t)pbModel_TangentSize(s->model) * sizeof(double));
   return pb_ok;
@@ -495,13 +496,13 @@ static pbStatus push_strike(pbScratch *s, const flight *f, const pbInput *input,
   return pb_ok;
 }
 
-pbStatus pbImpacts_Jvp(pbScratch *s, const double *theta, const double *record, const pbInput *input, const pbDirection *d,
-                       double *next) {
+pbStatus pbImpacts_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection *d, double *next) {
   const pbModel *m = s->model;
   pbImpacts *p = s->impacts;
   size_t n = (size_t)pbModel_TangentSize(m);
   double rate = d->theta ? d->theta[timestep_at(m)] : 0;
-  PB_TRY(replay(s, theta, record, input));
+  const pbInput *input = step->input;
+  PB_TRY(replay(s, step->theta, step->record, input));
   if (d->x) memcpy(p->tangent, d->x, n * sizeof(double));
   else memset(p->tangent, 0, n * sizeof(double));
   for (int i = 0; i < p->count; i++) {

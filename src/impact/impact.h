@@ -5,6 +5,8 @@
 
 #include <pullback/world.h>
 
+#include "step/record.h"
+
 typedef struct pbImpacts pbImpacts;
 
 PB_NODISCARD pbStatus pbImpacts_Create(pbScratch *scratch, int contacts);
@@ -18,13 +20,10 @@ int pbImpacts_Count(const pbScratch *scratch);
 void pbImpacts_Forget(pbScratch *scratch);
 // Of a recorded step.
 int pbImpacts_Recorded(const pbScratch *scratch, const double *record);
-// For a step with impacts; arguments as pbStep_Vjp and pbStep_Jvp, next_bar and next not NULL.
-PB_NODISCARD pbStatus pbImpacts_Vjp(pbScratch *scratch, const double *theta, const double *record, const pbInput *input,
-                                    const double *next_bar, double *x_bar, const pbInputBar *input_bar, double *theta_bar);
-PB_NODISCARD pbStatus pbImpacts_Jvp(pbScratch *scratch, const double *theta, const double *record, const pbInput *input,
-                                    const pbDirection *direction, double *next);
+// For a step with impacts; next_bar and next not NULL.
+PB_NODISCARD pbStatus pbImpacts_Vjp(pbScratch *scratch, const pbStepRecord *step, const double *next_bar, const pbStepBar *out);
+PB_NODISCARD pbStatus pbImpacts_Jvp(pbScratch *scratch, const pbStepRecord *step, const pbDirection *direction, double *next);
 // A and B of pbStep_Jacobian.
-PB_NODISCARD pbStatus pbImpacts_Jacobian(pbScratch *scratch, const double *theta, const double *record, const pbInput *input,
-                                         double *A, double *B);
+PB_NODISCARD pbStatus pbImpacts_Jacobian(pbScratch *scratch, const pbStepRecord *step, double *A, double *B);
 
 #endif

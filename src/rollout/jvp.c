@@ -48,7 +48,7 @@ static pbStatus push_all(pbRollout *r, Ride *ride, int k, const pbRolloutDirecti
     s->ticks = 0;
     if (status == pb_ok && at >= 0) pbClock_Push(r, directions[i].theta, ride->before, k, out_row(t->sensordata, at, r->ns));
     if (status == pb_ok && k < r->plan.steps && r->gradient == pb_gradientEvent)
-      status = pbStep_EventsJvp(m, r->theta, record, ride->x, &input, &d, k == 0, s, next);
+      status = pbStep_EventsJvp(&(pbStepRecord){m, r->theta, record, NULL, &input}, ride->x, &d, k == 0, s, next);
     if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(s));
   }
   double *swap = ride->now;

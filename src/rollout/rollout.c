@@ -402,15 +402,17 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const
     record = r->smooth_record;
     kept = NULL;
   }
+  const pbStepRecord step = {m, r->theta, record, kept, &input};
+  const pbStepBar out = {r->costate_before, &input_bar, g->theta};
   pbStatus status;
   s->ticks = k;
   do {
-    status = pbStep_VjpKept(m, r->theta, record, kept, &input, next, observed, NULL, s, r->costate_before, &input_bar, g->theta);
+    status = pbStep_VjpCached(&step, &(pbStepCotangent){.next = next, .observed = observed}, s, &out);
   } while (pbScratch_Grow(s, &status));
   s->ticks = 0;
   pbEventCount here = {0};
   if (status == pb_ok && next && r->gradient == pb_gradientEvent) {
-    status = pbStep_EventsVjp(m, r->theta, record, kept, &input, next, k == 0, s, r->costate_before, &input_bar, g->theta, &here);
+    status = pbStep_EventsVjp(&step, next, k == 0, s, &out, &here);
     count(&c->events, &c->event_step, here.corrected, k);
     count(&c->grazing, &c->grazing_step, here.grazing, k);
     count(&c->simultaneous, &c->simultaneous_step, here.together, k);

@@ -267,14 +267,14 @@ static pbStatus pull_again(const at *a) {
   for (int i = 0; i < 5; i++) {
     if (all[i]) memset(all[i], 0, n[i] * sizeof(double));
   }
+  const pbStepRecord step = {a->m, r->theta, a->record, a->kept, &a->input};
+  const pbStepBar out = {g->x, &bar, g->theta};
   pbStatus status;
   do {
-    status = pbStep_VjpKept(a->m, r->theta, a->record, a->kept, &a->input, a->w_next, a->observed, NULL, a->scratch, g->x, &bar,
-                            g->theta);
+    status = pbStep_VjpCached(&step, &(pbStepCotangent){.next = a->w_next, .observed = a->observed}, a->scratch, &out);
   } while (pbScratch_Grow(a->scratch, &status));
   if (status == pb_ok && r->gradient == pb_gradientEvent)
-    status = pbStep_EventsVjp(a->m, r->theta, a->record, a->kept, &a->input, a->w_next, a->k == 0, a->scratch, g->x, &bar,
-                              g->theta, &count);
+    status = pbStep_EventsVjp(&step, a->w_next, a->k == 0, a->scratch, &out, &count);
   pbChoice_Clear(r, g->theta);
   return failed(a, status);
 }
@@ -295,8 +295,8 @@ static pbStatus forward(const at *a, const vectors *d, double *value, double *si
   if (status == pb_ok && r->gradient == pb_gradientEvent) {
     memcpy(s->after[2], a->record, (size_t)r->nx * sizeof(double));
     status = pbStep_Forward(a->m, r->theta, s->after[2], &a->input, a->scratch, NULL);
-    if (status == pb_ok)
-      status = pbStep_EventsJvp(a->m, r->theta, a->record, s->after[2], &a->input, &direction, a->k == 0, a->scratch, s->next);
+    const pbStepRecord step = {a->m, r->theta, a->record, NULL, &a->input};
+    if (status == pb_ok) status = pbStep_EventsJvp(&step, s->after[2], &direction, a->k == 0, a->scratch, s->next);
   }
   *value = dot(a->w_next, s->next, n) + dot(o->sensordata, s->sensor[0], ns) + dot(o->xpos, s->xpos[0], nb) +
            dot(o->site_xpos, s->site[0], nsite);

@@ -4,17 +4,18 @@
 
 #include <pullback/world.h>
 
+#include "step/record.h"
+
 // Bytes of a complex evaluation for a capacity of contacts; carving it from a block. jvp.h's handle is that block.
 size_t pbJvp_Size(const pbModel *m, int max_contacts);
 void pbJvp_Carve(void *block, const pbModel *m, int max_contacts);
-// The step from state x along a direction; stages: the accelerations it found.
-pbStatus pbJvp_Run(void *block, const double *theta, const double *x, const pbInput *input, double *stages,
-                   const pbDirection *direction, bool integrate, double *next, double *sensordata, double *xpos,
-                   double *site_xpos);
+// The step along a direction; of its record only the state before it is read. stages: the accelerations it found.
+pbStatus pbJvp_Run(void *block, const pbStepRecord *step, double *stages, const pbDirection *direction, bool integrate,
+                   const pbStepTangent *out);
 // For the next runs: a further potential of the accelerations (work.h), and the derivative of its slope g; S NULL: none.
-void pbJvp_Couple(void *block, const double *S, const double *g, const double *way, const double *at);
+void pbJvp_Couple(void *block, const double *S, const double *g, const double *g_tangent, const double *at);
 // After a run: the derivative of the accelerations (nv).
-void pbJvp_Acceleration(const void *block, double *way);
+void pbJvp_Acceleration(const void *block, double *tangent);
 // Afterwards, where it did not integrate: derivatives of pos - margin of each block's first row.
 void pbJvp_Distances(const void *block, double *distances);
 

@@ -118,14 +118,15 @@ static void read_next(const pbJvp *j, double *next) {
   pbJvp_Imaginary(j, next + 2 * m->nv, j->w.act, m->na);
 }
 
-pbStatus pbJvp_Run(void *block, const double *theta, const double *x, const pbInput *input, double *stages, const pbDirection *d,
-                   bool integrate, double *next, double *sensordata, double *xpos, double *site_xpos) {
-  pbJvp *j = block;
+// The state before the step, inputs and theta, each with its direction.
+static void load(pbJvp *j, const pbStepRecord *step, const pbDirection *d) {
   pbWork_c *w = &j->w;
   const pbModel *m = w->m;
+  const pbInput *input = step->input;
+  const double *x = step->record;
   pbStateLayout at = state_layout(m);
   pbJvp_SetScale(j, d);
-  pbJvp_LoadTheta(j, theta, d->theta);
+  pbJvp_LoadTheta(j, step->theta, d->theta);
   pbJvp_LoadPosition(j, x + at.qpos, d->x);
   pbJvp_Blend(j, w->qvel, x + at.qvel, d->x ? d->x + m->nv : NULL, m->nv);
   pbJvp_Blend(j, w->act, x + at.act, d->x ? d->x + 2 * m->nv : NULL, m->na);
@@ -133,27 +134,42 @@ pbStatus pbJvp_Run(void *block, const double *theta, const double *x, const pbIn
   pbJvp_Blend(j, w->qfrc_applied, input ? input->qfrc : NULL, d->qfrc, m->nv);
   pbJvp_Blend(j, w->xfrc_applied, input ? input->xfrc : NULL, d->xfrc, 6 * m->nbody);
   w->time = x[at.time];
+
   w->couple_S = j->couple_S;
   if (w->couple_S) {
-    pbJvp_Blend(j, j->couple, j->couple_g, j->couple_way, m->nv);
-    w->couple_g = j->couple, w->couple_at = j->couple_at;
+    pbJvp_Blend(j, j->couple, j->couple_g, j->couple_g_tangent, m->nv);
+    w->couple_g = j->couple;
+    w->couple_at = j->couple_at;
   }
-  PB_TRY(pbStep_Run_c(w, stages, true, sensordata || xpos || site_xpos, integrate));
-  if (next) read_next(j, next);
-  pbJvp_Imaginary(j, sensordata, w->sensordata, m->nsensordata);
-  pbJvp_Imaginary(j, xpos, w->seen_xpos, 3 * m->nbody);
-  pbJvp_Imaginary(j, site_xpos, w->seen_site, 3 * m->nsite);
+}
+
+pbStatus pbJvp_Run(void *block, const pbStepRecord *step, double *stages, const pbDirection *d, bool integrate,
+                   const pbStepTangent *out) {
+  pbJvp *j = block;
+  pbWork_c *w = &j->w;
+  const pbModel *m = w->m;
+  bool sense = out->sensordata || out->xpos || out->site_xpos;
+  load(j, step, d);
+  PB_TRY(pbStep_Run_c(w, stages, true, sense, integrate));
+
+  if (out->next) read_next(j, out->next);
+  pbJvp_Imaginary(j, out->sensordata, w->sensordata, m->nsensordata);
+  pbJvp_Imaginary(j, out->xpos, w->seen_xpos, 3 * m->nbody);
+  pbJvp_Imaginary(j, out->site_xpos, w->seen_site, 3 * m->nsite);
   return pb_ok;
 }
 
-void pbJvp_Couple(void *block, const double *S, const double *g, const double *way, const double *at) {
+void pbJvp_Couple(void *block, const double *S, const double *g, const double *g_tangent, const double *at) {
   pbJvp *j = block;
-  j->couple_S = S, j->couple_g = g, j->couple_way = way, j->couple_at = at;
+  j->couple_S = S;
+  j->couple_g = g;
+  j->couple_g_tangent = g_tangent;
+  j->couple_at = at;
 }
 
-void pbJvp_Acceleration(const void *block, double *way) {
+void pbJvp_Acceleration(const void *block, double *tangent) {
   const pbJvp *j = block;
-  pbJvp_Imaginary(j, way, j->w.qacc, j->w.m->nv);
+  pbJvp_Imaginary(j, tangent, j->w.qacc, j->w.m->nv);
 }
 
 void pbJvp_Distances(const void *block, double *distances) {

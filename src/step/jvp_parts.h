@@ -9,8 +9,8 @@
 typedef struct pbJvp {
   pbWork_c w;
   num *theta;
-  const double *couple_S, *couple_g, *couple_way, *couple_at;  // pbJvp_Couple
-  num *couple;                                                 // nv
+  const double *couple_S, *couple_g, *couple_g_tangent, *couple_at;  // pbJvp_Couple
+  num *couple;                                                       // nv
   double shrink, grow;  // of a direction on its way in, of derivatives on their way out; grow = 1 / shrink, powers of two
 } pbJvp;
 

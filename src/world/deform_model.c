@@ -44,8 +44,8 @@ static pbStatus find_bodies(pbModel *m, const pbDeformable *from, int *bodies, d
     pbStage_Kinematics_r(&s->w);
     for (int i = 0; i < from->nrider; i++) {
       const pbRiderDef *r = &from->riders[i];
-      pbAttach at = {1, bodies + i, &r->geom, r->size};
-      pbAttach_Places_r(&s->w, &at, r->local, places + 3 * i);
+      const pbAttachments point = {1, bodies + i, &r->geom, r->size};
+      pbAttach_Positions_r(&s->w, &point, r->local, places + 3 * i);
     }
   }
   pbScratch_Destroy(s);

@@ -1,3 +1,5 @@
+// Derivatives of a step with the events in it (impact/event.h): which there are, what they do to cotangents and tangents, and,
+// for hard contact, the saltation of impacts that act together.
 #include "impact/event_kernel.h"
 
 #include <math.h>
@@ -9,73 +11,85 @@
 #include "world/kept.h"
 #include "step/scratch.h"
 
+// ---- the events of a step -------------------------------------------------------------------------------------------------
+// Releases first, then onsets, in scratch->events.
+typedef struct step_events {
+  pbEvent *releases, *onsets;
+  int release_count, onset_count;
+} step_events;
+
+// Of the step that work holds; v: the velocity at which the step moves positions. first: nothing appears at the initial state.
+static step_events find_events(const pbScratch *s, const double *v, bool first) {
+  step_events f = {.releases = s->events};
+
+  // Hard contact that separates pushes no more: its release changes nothing.
+  if (!pb_hard(s->model)) f.release_count = s->variant->impact->event_find(&s->w, v, f.releases);
+  f.onsets = f.releases + f.release_count;
+  if (!first) f.onset_count = s->variant->impact->event_find(&s->w, NULL, f.onsets);
+  return f;
+}
+
 // The velocity at which the step moves positions: the new one, or for Runge-Kutta about the mean.
 static void velocity_across(const pbScratch *s, const double *stages, double *v) {
   const pbWork_r *w = &s->w;
   int nv = s->model->nv;
+  double h = w->p.timestep[0];
   bool rk4 = s->model->integrator == pb_intRK4;
   for (int i = 0; i < nv; i++) {
-    double a = rk4 ? 0 : w->qacc_integrated[i];
-    for (int k = 0; rk4 && k < 4; k++) a += 0.5 * pb_rkWeight[k] * stages[k * nv + i];
-    v[i] = w->qvel[i] + w->p.timestep[0] * a;
+    double a = 0;
+    if (rk4) {
+      for (int k = 0; k < 4; k++) a += 0.5 * pb_rkWeight[k] * stages[k * nv + i];
+    } else {
+      a = w->qacc_integrated[i];
+    }
+    v[i] = w->qvel[i] + h * a;
   }
 }
 
-// An evaluation that is kept stays as it is: go on in a copy.
-static void leave(pbWork_r *w) {
-  const char *kept = w->kept_at;
+// A cached evaluation stays as it is: events work on a copy.
+static void copy_cached(pbWork_r *w) {
+  const char *cached = w->kept_at;
   pbWork_Place_r(w, NULL);
-  if (kept != w->kept_at) memcpy(w->kept_at, kept, w->kept_bytes);
+  if (cached != w->kept_at) memcpy(w->kept_at, cached, w->kept_bytes);
 }
 
-static void tell(const pbScratch *s, const pbEvent *events, int n, pbEventCount *count) {
+static void count_events(const pbScratch *s, const pbEvent *events, int n, pbEventCount *count) {
   for (int i = 0; i < n; i++) {
     const pbEvent *e = events + i;
     if (!e->pushes) continue;
     if (e->grazing) pbScratch_KindName(s, e->kind, e->id, count->grazing_name, sizeof count->grazing_name);
     if (e->together) pbScratch_KindName(s, e->kind, e->id, count->together_name, sizeof count->together_name);
-    count->grazing += e->grazing, count->corrected += !e->grazing, count->together += e->together;
+    count->grazing += e->grazing;
+    count->corrected += !e->grazing;
+    count->together += e->together;
   }
 }
 
-// Events of the step that work holds, releases first, then onsets. v: the velocity at which the step moves positions.
-typedef struct found {
-  pbEvent *releases, *onsets;
-  int release_count, onset_count;
-} found;
-
-static found find(const pbScratch *s, const double *v, bool first) {
-  found f = {.releases = s->events};
-  // hard contact that parts pushes no more
-  f.release_count = pb_hard(s->model) ? 0 : s->variant->impact->event_find(&s->w, v, f.releases);
-  f.onsets = f.releases + f.release_count;
-  f.onset_count = first ? 0 : s->variant->impact->event_find(&s->w, NULL, f.onsets);
-  return f;
-}
-
-static pbStatus jumps(pbScratch *s, const double *v, pbEvent *events, int n, const pbEventPull *pull) {
-  pbStatus status = n ? s->variant->impact->event_jumps(&s->w, v, events, n, pull) : pb_ok;
+static pbStatus explain(pbScratch *s, pbStatus status) {
   return status == pb_ok ? status : pbScratch_Fail(s, status, "derivative of an event: %s", pbStatus_Text(status));
 }
 
-// ---- impulses -----------------------------------------------------------------------------------------------------------
-// Onsets of hard contact. Those that strike together have the saltation D + (F+ - D F) dt with one moment dt, the mean of their
-// d(dist - margin) / rate by their impulses; D is the step, whose dependence on depth cancels. Groups that leave each other alone may
-// be taken in any order, so each as the last one: D and F then belong to the state that the others have left behind. Their columns
-// F+ - D F must sum up to that of the whole step; what little is left is shared out. Where much is left, the order matters after all:
-// there is no derivative, and all strike together.
-typedef struct impulses {
+static pbStatus apply_jumps(pbScratch *s, const double *v, pbEvent *events, int n, const pbEventPull *pull) {
+  return n ? explain(s, s->variant->impact->event_jumps(&s->w, v, events, n, pull)) : pb_ok;
+}
+
+// ---- impacts of hard contact ----------------------------------------------------------------------------------------------
+// Onsets of hard contact. Those that act together have the saltation D + (F+ - D F) dt with one time dt, the mean of their
+// d(dist - margin) / rate by their impulses; D is the step, whose dependence on depth cancels. Groups that do not affect each
+// other may be taken in any order, so each as the last one: D and F then belong to the state that the others have left behind.
+// Their columns F+ - D F must sum up to that of the whole step; what little is left is shared out. Where much is left, the
+// order matters after all: there is no derivative, and all are taken together.
+typedef struct impacts {
   pbScratch *s;
-  const double *theta, *record;
-  const pbInput *input;
+  pbStepRecord step;
   pbEvent *events;
   int count, groups;
   const double *v_after;                                 // nv
   double *F, *F_after, *by_flow, *all, *sum, *modified;  // n each; modified: a record
   const double *bar, *distance;                          // reverse or forward: of the state after; of distances
   double *distance_bar, *next;                           // nrow, n: what comes out, added to
-  double *bars, *moves;                                  // the same on the way
-} impulses;
+  double *moves;                                         // n: what `next` gets
+} impacts;
 
 enum { columns = 6 };
 
@@ -83,83 +97,107 @@ size_t pbEvents_Room(const pbModel *m) {
   return columns * (size_t)pbModel_TangentSize(m) + (size_t)tape_stages(m) + (size_t)(pb_stages(m) * m->nv);
 }
 
-static void share_room(impulses *p, double *room) {
+static void carve_columns(impacts *p, double *room) {
   size_t n = (size_t)pbModel_TangentSize(p->s->model);
   memset(room, 0, columns * n * sizeof(double));
-  p->F = room, p->F_after = room + n, p->by_flow = room + 2 * n, p->all = room + 3 * n, p->sum = room + 4 * n,
+  p->F = room;
+  p->F_after = room + n;
+  p->by_flow = room + 2 * n;
+  p->all = room + 3 * n;
+  p->sum = room + 4 * n;
   p->moves = room + 5 * n;
   p->modified = room + columns * n;
 }
 
-static pbStatus rate(impulses *p, const double *v, int without, bool at_guard, double *a) {
-  pbStatus status = p->s->variant->impact->event_rate(&p->s->w, v, p->events, p->count, without, at_guard, a);
-  return status == pb_ok ? status : pbScratch_Fail(p->s, status, "derivative of an event: %s", pbStatus_Text(status));
+// The acceleration a at velocity v, without the onsets of a group, all, or none.
+static pbStatus find_rate(impacts *p, const double *v, int without, bool at_guard, double *a) {
+  return explain(p->s, p->s->variant->impact->event_rate(&p->s->w, v, p->events, p->count, without, at_guard, a));
 }
 
-// What belongs together, and the shares in its moment. Work is at the solution of the step, and is so again.
-static pbStatus sort_out(impulses *p) {
+// The share of each event in its group's time: by its impulse, or equally where none has any.
+static void set_shares(impacts *p, int group) {
+  double total = 0;
+  int members = 0;
+  for (int i = 0; i < p->count; i++) {
+    if (!p->events[i].acts || p->events[i].group != group) continue;
+    total += p->events[i].impulse;
+    members++;
+  }
+  for (int i = 0; i < p->count; i++) {
+    pbEvent *e = p->events + i;
+    if (!e->acts || e->group != group) continue;
+    e->share = total > 0 ? e->impulse / total : 1. / members;
+    e->bar = 0;
+    e->together = members > 1;
+  }
+}
+
+// What acts together. Work is at the solution of the step, and is so again.
+static pbStatus group_events(impacts *p) {
   pbScratch *s = p->s;
-  const double *v = p->record + state_layout(s->model).qvel;
+  const double *v = p->step.record + state_layout(s->model).qvel;
   double *a = p->F + s->model->nv;
   s->variant->impact->event_look(&s->w, p->events, p->count, NULL);
-  PB_TRY(rate(p, v, pb_eventsAll, true, a));
-  PB_TRY(rate(p, v, pb_eventsNone, false, p->by_flow));
+  PB_TRY(find_rate(p, v, pb_eventsAll, true, a));
+  PB_TRY(find_rate(p, v, pb_eventsNone, false, p->by_flow));
   s->variant->impact->event_look(&s->w, p->events, p->count, a);
   p->groups = s->variant->impact->event_group(&s->w, p->events, p->count, s->event_parent);
-  for (int g = 0; g < p->groups; g++) {
-    double total = 0;
-    int members = 0;
-    for (int i = 0; i < p->count; i++) {
-      if (p->events[i].acts && p->events[i].group == g) total += p->events[i].impulse, members++;
-    }
-    for (int i = 0; i < p->count; i++) {
-      if (!p->events[i].acts || p->events[i].group != g) continue;
-      p->events[i].share = total > 0 ? p->events[i].impulse / total : 1. / members;
-      p->events[i].bar = 0;
-      p->events[i].together = members > 1;
-    }
-  }
+  for (int g = 0; g < p->groups; g++) set_shares(p, g);
   return pb_ok;
 }
 
 // column = F+ - D F, D the step from the record.
-static pbStatus column_of(impulses *p, const double *record, double *column) {
+static pbStatus saltation_column(impacts *p, const double *record, double *column) {
   const pbModel *m = p->s->model;
-  PB_TRY(pbStep_Jvp(m, p->theta, record, p->input, &(pbDirection){.x = p->F}, p->s, p->by_flow, NULL, NULL, NULL));
+  const pbDirection flow = {.x = p->F};
+  PB_TRY(pbStep_Jvp(m, p->step.theta, record, p->step.input, &flow, p->s, p->by_flow, NULL, NULL, NULL));
   for (int i = 0; i < 2 * m->nv; i++) column[i] = p->F_after[i] - p->by_flow[i];
   return pb_ok;
 }
 
-// The column, times scale, with the moment of a group.
-static void use(impulses *p, int group, const double *column, double scale) {
+// The column, times scale, with the time of a group: its cotangent to the distances, or its tangent to the state after.
+static void apply_column(impacts *p, int group, const double *column, double scale) {
   int n = 2 * p->s->model->nv;
-  double along = 0, moved = 0;
-  for (int i = 0; p->bar && i < n; i++) along += column[i] * p->bar[i];
+  double along = 0;
+  double moved = 0;
+  if (p->bar) {
+    for (int i = 0; i < n; i++) along += column[i] * p->bar[i];
+  }
+
   for (int k = 0; k < p->count; k++) {
     pbEvent *e = p->events + k;
     if (!e->acts || e->group != group) continue;
     e->bar += scale * along * e->share / e->rate;
     if (p->distance) moved += scale * e->share * p->distance[e->row] / e->rate;
   }
-  for (int i = 0; p->next && i < n; i++) p->moves[i] += moved * column[i];
+
+  if (p->next) {
+    for (int i = 0; i < n; i++) p->moves[i] += moved * column[i];
+  }
 }
 
-// A group as the last one; its column is used and added to the sum.
-static pbStatus last(impulses *p, int group) {
+// A group as the last one, from the state that the others leave; its column is applied and added to the sum.
+static pbStatus take_as_last(impacts *p, int group) {
   pbScratch *s = p->s;
   const pbModel *m = s->model;
+  const double *before = p->step.record + state_layout(m).qvel;
   size_t nv = (size_t)m->nv;
-  double h = s->w.p.timestep[0], *v = p->F, *a = p->F + nv, *column = p->by_flow;
-  const double *before = p->record + state_layout(m).qvel;
-  PB_TRY(rate(p, before, group, false, a));
+  double h = s->w.p.timestep[0];
+  double *v = p->F;
+  double *a = p->F + nv;
+  double *column = p->by_flow;
+
+  // The record of a step from the velocity after all other groups
+  PB_TRY(find_rate(p, before, group, false, a));
   for (size_t i = 0; i < nv; i++) v[i] = before[i] + h * a[i];
-  PB_TRY(rate(p, v, pb_eventsNone, false, a));
-  memcpy(p->modified, p->record, (size_t)tape_stages(m) * sizeof(double));
+  PB_TRY(find_rate(p, v, pb_eventsNone, false, a));
+  memcpy(p->modified, p->step.record, (size_t)tape_stages(m) * sizeof(double));
   memcpy(p->modified + state_layout(m).qvel, v, nv * sizeof(double));
   memcpy(p->modified + tape_stages(m), s->w.qacc, nv * sizeof(double));
-  PB_TRY(rate(p, v, group, true, a));
-  PB_TRY(column_of(p, p->modified, column));
-  use(p, group, column, 1);
+
+  PB_TRY(find_rate(p, v, group, true, a));
+  PB_TRY(saltation_column(p, p->modified, column));
+  apply_column(p, group, column, 1);
   for (size_t i = 0; i < 2 * nv; i++) p->sum[i] += column[i];
   return pb_ok;
 }
@@ -170,124 +208,169 @@ static double largest(const double *x, int n) {
   return most;
 }
 
-// The columns sum up to that of the whole step where the groups leave each other alone.
-static bool commute(impulses *p) {
+// The columns sum up to that of the whole step where the groups do not affect each other. sum becomes what is left.
+static bool groups_commute(impacts *p) {
   static const double little = 0.01;
   int nv = p->s->model->nv;
   for (int i = 0; i < 2 * nv; i++) p->sum[i] -= p->all[i];
-  double v = largest(p->all, nv), a = largest(p->all + nv, nv) + largest(p->F_after + nv, nv);
+  double v = largest(p->all, nv);
+  double a = largest(p->all + nv, nv) + largest(p->F_after + nv, nv);
   return largest(p->sum, nv) <= little * v && largest(p->sum + nv, nv) <= little * a;
 }
 
-// All that acts strikes together.
-static void join(impulses *p) {
+// All that acts in one group.
+static void join_groups(impacts *p) {
   double total = 0;
   int members = 0;
   memset(p->moves, 0, 2 * (size_t)p->s->model->nv * sizeof(double));
   for (int i = 0; i < p->count; i++) {
     pbEvent *e = p->events + i;
     if (!e->acts) continue;
-    e->group = 0, e->bar = 0, e->together = true;
-    total += e->impulse, members++;
+    e->group = 0;
+    e->bar = 0;
+    e->together = true;
+    total += e->impulse;
+    members++;
   }
   for (int i = 0; i < p->count; i++) p->events[i].share = total > 0 ? p->events[i].impulse / total : 1. / members;
 }
 
-static void hand_out(const impulses *p) {
-  int n = 2 * p->s->model->nv;
-  for (int i = 0; p->bar && i < p->count; i++) {
-    if (p->events[i].acts) p->distance_bar[p->events[i].row] += p->events[i].bar;
+static void add_results(const impacts *p) {
+  if (p->bar) {
+    for (int i = 0; i < p->count; i++) {
+      if (p->events[i].acts) p->distance_bar[p->events[i].row] += p->events[i].bar;
+    }
   }
-  for (int i = 0; p->next && i < n; i++) p->next[i] += p->moves[i];
+  if (p->next) {
+    for (int i = 0; i < 2 * p->s->model->nv; i++) p->next[i] += p->moves[i];
+  }
 }
 
-static pbStatus impulse(impulses *p) {
-  pbScratch *s = p->s;
-  size_t nv = (size_t)s->model->nv;
-  const double *v = p->record + state_layout(s->model).qvel;
-  share_room(p, s->event_columns);
-  PB_TRY(sort_out(p));
-  if (!p->groups) return pb_ok;
+// F+ and F of the whole step, and its column.
+static pbStatus whole_column(impacts *p) {
+  size_t nv = (size_t)p->s->model->nv;
+  const double *v = p->step.record + state_layout(p->s->model).qvel;
   memcpy(p->F_after, p->v_after, nv * sizeof(double));
-  PB_TRY(rate(p, p->v_after, pb_eventsNone, true, p->F_after + nv));
-  PB_TRY(rate(p, v, pb_eventsAll, true, p->F + nv));
+  PB_TRY(find_rate(p, p->v_after, pb_eventsNone, true, p->F_after + nv));
+  PB_TRY(find_rate(p, v, pb_eventsAll, true, p->F + nv));
   memcpy(p->F, v, nv * sizeof(double));
-  PB_TRY(column_of(p, p->record, p->all));
-  for (int g = 0; g < p->groups && p->groups > 1; g++) PB_TRY(last(p, g));
-  if (p->groups > 1 && commute(p)) {
-    for (int g = 0; g < p->groups; g++) use(p, g, p->sum, -1. / p->groups);
-  } else {
-    if (p->groups > 1) join(p);
-    use(p, 0, p->all, 1);
+  return saltation_column(p, p->step.record, p->all);
+}
+
+static pbStatus differentiate_impacts(impacts *p) {
+  carve_columns(p, p->s->event_columns);
+  PB_TRY(group_events(p));
+  if (!p->groups) return pb_ok;
+  PB_TRY(whole_column(p));
+
+  if (p->groups == 1) {
+    apply_column(p, 0, p->all, 1);
+    add_results(p);
+    return pb_ok;
   }
-  hand_out(p);
+
+  for (int g = 0; g < p->groups; g++) PB_TRY(take_as_last(p, g));
+  if (groups_commute(p)) {
+    for (int g = 0; g < p->groups; g++) apply_column(p, g, p->sum, -1. / p->groups);
+  } else {
+    join_groups(p);
+    apply_column(p, 0, p->all, 1);
+  }
+  add_results(p);
   return pb_ok;
 }
 
-// The step with its onsets and releases: v+ += D (onsets), q+ follows by h D, v+ += D (releases). Here from the last to the first.
-pbStatus pbStep_EventsVjp(const pbModel *m, const double *theta, const double *record, void *kept, const pbInput *input,
-                          const double *next_bar, bool first, pbScratch *s, double *x_bar, const pbInputBar *input_bar,
-                          double *theta_bar, pbEventCount *count) {
-  size_t n = (size_t)pbModel_TangentSize(m), nv = (size_t)m->nv;
-  double *next = s->event_numbers, *after = next + n, *distance = after + n, *v = s->state;
-  velocity_across(s, record + tape_stages(m), v);
-  found f = find(s, v, first);
-  if (!f.release_count && !f.onset_count) return pb_ok;
-  memset(next, 0, n * sizeof(double));
-  memset(distance, 0, (size_t)s->w.nrow * sizeof(double));
-  leave(&s->w);
-  if (pb_hard(m)) {
-    impulses p = {.s = s,
-                  .theta = theta,
-                  .record = record,
-                  .input = input,
-                  .events = f.onsets,
-                  .count = f.onset_count,
-                  .v_after = v,
-                  .bar = next_bar,
-                  .distance_bar = distance};
-    PB_TRY(impulse(&p));
-    tell(s, f.onsets, f.onset_count, count);
-    if (!p.groups) return pb_ok;
-    return pbStep_VjpKept(m, theta, record, kept, input, next, NULL, distance, s, x_bar, input_bar, theta_bar);
-  }
-  pbEventPull bars = {.v_bar = next_bar + nv, .distance_bar = distance, .v_next_bar = next + nv};
-  PB_TRY(jumps(s, v, f.releases, f.release_count, &bars));
-  for (size_t i = 0; i < nv; i++) after[i] = next_bar[nv + i] + next[nv + i];
-  bars.v_bar = after, bars.q_bar = next_bar;
-  PB_TRY(jumps(s, s->w.qvel, f.onsets, f.onset_count, &bars));
-  tell(s, f.releases, f.release_count + f.onset_count, count);
-  return pbStep_VjpKept(m, theta, record, kept, input, next, NULL, distance, s, x_bar, input_bar, theta_bar);
+// ---- reverse ----------------------------------------------------------------------------------------------------------------
+// The step with its onsets and releases: v+ += D (onsets), q+ follows by h D, v+ += D (releases). Here from the last to the
+// first. distance_bar: of pos - margin at the start of the step; release_bar: what releases add to the cotangent of the state
+// after it.
+static pbStatus pull_events(pbScratch *s, const step_events *f, const double *v, const double *next_bar, double *distance_bar,
+                            double *release_bar) {
+  size_t nv = (size_t)s->model->nv;
+  double *after = release_bar + pbModel_TangentSize(s->model);
+  pbEventPull pull = {.v_bar = next_bar + nv, .distance_bar = distance_bar, .v_next_bar = release_bar + nv};
+  PB_TRY(apply_jumps(s, v, f->releases, f->release_count, &pull));
+
+  for (size_t i = 0; i < nv; i++) after[i] = next_bar[nv + i] + release_bar[nv + i];
+  pull.v_bar = after;
+  pull.q_bar = next_bar;
+  return apply_jumps(s, s->w.qvel, f->onsets, f->onset_count, &pull);
 }
 
-pbStatus pbStep_EventsJvp(const pbModel *m, const double *theta, const double *record, const double *x_next, const pbInput *input,
-                          const pbDirection *direction, bool first, pbScratch *s, double *next) {
+static pbStatus pull_impacts(pbScratch *s, const pbStepRecord *step, const step_events *f, const double *v,
+                             const double *next_bar, double *distance_bar, bool *some) {
+  impacts p = {.s = s,
+               .step = *step,
+               .events = f->onsets,
+               .count = f->onset_count,
+               .v_after = v,
+               .bar = next_bar,
+               .distance_bar = distance_bar};
+  PB_TRY(differentiate_impacts(&p));
+  *some = p.groups > 0;
+  return pb_ok;
+}
+
+pbStatus pbStep_EventsVjp(const pbStepRecord *step, const double *next_bar, bool first, pbScratch *s, const pbStepBar *out,
+                          pbEventCount *count) {
+  const pbModel *m = step->model;
+  size_t n = (size_t)pbModel_TangentSize(m);
+  double *next = s->event_numbers;
+  double *distance = next + n + n;
+  double *v = s->state;
+  velocity_across(s, step->record + tape_stages(m), v);
+  step_events f = find_events(s, v, first);
+  if (!f.release_count && !f.onset_count) return pb_ok;
+
+  memset(next, 0, n * sizeof(double));
+  memset(distance, 0, (size_t)s->w.nrow * sizeof(double));
+  copy_cached(&s->w);
+  bool some = true;
+  if (pb_hard(m)) PB_TRY(pull_impacts(s, step, &f, v, next_bar, distance, &some));
+  else PB_TRY(pull_events(s, &f, v, next_bar, distance, next));
+  count_events(s, f.releases, f.release_count + f.onset_count, count);
+  if (!some) return pb_ok;
+
+  // Distances, and velocities after the step, are functions of the state before it.
+  return pbStep_VjpCached(step, &(pbStepCotangent){.next = next, .distance = distance}, s, out);
+}
+
+// ---- forward ----------------------------------------------------------------------------------------------------------------
+static pbStatus push_events(pbScratch *s, const step_events *f, const double *v, const double *distance, double *next) {
+  size_t nv = (size_t)s->model->nv;
+  double *after = s->event_numbers;
+  const pbEventPull onsets = {.distance = distance, .q = next, .v = next + nv};
+  PB_TRY(apply_jumps(s, s->w.qvel, f->onsets, f->onset_count, &onsets));
+
+  memcpy(after, next + nv, nv * sizeof(double));
+  const pbEventPull releases = {.distance = distance, .v_next = after, .v = next + nv};
+  return apply_jumps(s, v, f->releases, f->release_count, &releases);
+}
+
+pbStatus pbStep_EventsJvp(const pbStepRecord *given, const double *x_next, const pbDirection *direction, bool first, pbScratch *s,
+                          double *next) {
+  const pbModel *m = given->model;
+  pbStepRecord step = *given;
+  PB_TRY(pbScratch_Enter(s, m, &step.theta));
   size_t nv = (size_t)m->nv;
-  double *after = s->event_numbers, *distance = after + nv, *v = s->state;
-  const double *given = theta;  // directions of theta are of this one
-  PB_TRY(pbScratch_Enter(s, m, &theta));
+  double *distance = s->event_numbers + nv;
+  double *v = s->state;
   const double *v_next = x_next + state_layout(m).qvel;
-  memcpy(s->stages, record + tape_stages(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
-  pbScratch_Load(s, theta, record, input);
+
+  // The step again, and its events
+  memcpy(s->stages, step.record + tape_stages(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
+  pbScratch_Load(s, step.theta, step.record, step.input);
   PB_TRY(s->variant->run(&s->w, s->stages, true, false, false));
   for (size_t i = 0; i < nv; i++) v[i] = m->integrator == pb_intRK4 ? 0.5 * (s->w.qvel[i] + v_next[i]) : v_next[i];
-  found f = find(s, v, first);
+  step_events f = find_events(s, v, first);
   if (!f.release_count && !f.onset_count) return pb_ok;
-  PB_TRY(pbStep_Jvp(m, given, record, input, direction, s, NULL, NULL, NULL, NULL));
+
+  // Tangents of the distances; the direction of theta is one of the theta given.
+  PB_TRY(pbStep_Jvp(m, given->theta, step.record, step.input, direction, s, NULL, NULL, NULL, NULL));
   pbJvp_Distances(s->complex_work, distance);
-  if (pb_hard(m)) {
-    impulses p = {.s = s,
-                  .theta = theta,
-                  .record = record,
-                  .input = input,
-                  .events = f.onsets,
-                  .count = f.onset_count,
-                  .v_after = v,
-                  .next = next,
-                  .distance = distance};
-    return impulse(&p);
-  }
-  PB_TRY(jumps(s, s->w.qvel, f.onsets, f.onset_count, &(pbEventPull){.distance = distance, .q = next, .v = next + nv}));
-  memcpy(after, next + nv, nv * sizeof(double));
-  return jumps(s, v, f.releases, f.release_count, &(pbEventPull){.distance = distance, .v_next = after, .v = next + nv});
+
+  if (!pb_hard(m)) return push_events(s, &f, v, distance, next);
+  impacts p = {
+      .s = s, .step = step, .events = f.onsets, .count = f.onset_count, .v_after = v, .next = next, .distance = distance};
+  return differentiate_impacts(&p);
 }

@@ -1,3 +1,4 @@
+// Evaluations cached for pullbacks: how large they are, saving and loading them, and the pullback that uses them.
 #include "world/kept.h"
 
 #include <stddef.h>
@@ -10,7 +11,8 @@
 #include "step/scratch.h"
 #include "model/sphere.h"
 
-// One walk over what is kept, for all directions: counting (at NULL), saving, loading.
+// ---- what is cached -----------------------------------------------------------------------------------------------------
+// One walk over what is cached, for counting (at NULL), saving and loading alike.
 typedef struct walk {
   char *at;
   size_t used;
@@ -23,39 +25,70 @@ static void pass(walk *k, void *field, size_t bytes) {
   k->used += (bytes + 7) & ~(size_t)7;
 }
 
-static void each(walk *k, pbWork_r *w) {
+static void pass_ints(walk *k, int *field, size_t count) { pass(k, field, count * sizeof *field); }
+static void pass_reals(walk *k, double *field, size_t count) { pass(k, field, count * sizeof *field); }
+
+static void pass_counts(walk *k, pbWork_r *w) {
+  pass_ints(k, &w->ncon, 1);
+  pass_ints(k, &w->nrow, 1);
+  pass_ints(k, &w->ndofs_used, 1);
+  pass_ints(k, &w->nJ_used, 1);
+  pass(k, &w->damped, sizeof w->damped);
+  pass(k, &w->has_fluid, sizeof w->has_fluid);
+  pass(k, &w->need_cross, sizeof w->need_cross);
+  pass_reals(k, &w->residual, 1);
+}
+
+static void pass_transmissions(walk *k, pbWork_r *w) {
   const pbModel *m = w->m;
-  size_t word = sizeof(int), real = sizeof(double);
-  pass(k, &w->ncon, word), pass(k, &w->nrow, word), pass(k, &w->ndofs_used, word), pass(k, &w->nJ_used, word);
-  pass(k, &w->damped, sizeof w->damped), pass(k, &w->has_fluid, sizeof w->has_fluid);
-  pass(k, &w->need_cross, sizeof w->need_cross), pass(k, &w->residual, real);
-  size_t ten = m->ntendon ? (size_t)w->ten_start[m->ntendon] : 0, mom = m->nu ? (size_t)w->mom_start[m->nu] : 0;
-  pass(k, w->ten_dofs, ten * word), pass(k, w->ten_J, ten * real);
-  pass(k, w->mom_dofs, mom * word), pass(k, w->mom, mom * real);
+  size_t tendon = m->ntendon ? (size_t)w->ten_start[m->ntendon] : 0;
+  size_t moment = m->nu ? (size_t)w->mom_start[m->nu] : 0;
+  pass_ints(k, w->ten_dofs, tendon);
+  pass_reals(k, w->ten_J, tendon);
+  pass_ints(k, w->mom_dofs, moment);
+  pass_reals(k, w->mom, moment);
+}
+
+static void pass_rows(walk *k, pbWork_r *w) {
   pass(k, w->contact, (size_t)w->ncon * sizeof *w->contact);
   for (pbRow_r *r = w->row; r < w->row + w->nrow; r++) {
     pass(k, r, offsetof(pbRow_r, K));
-    pass(k, r->K, (size_t)(r->dim * r->dim) * real);
+    pass_reals(k, r->K, (size_t)(r->dim * r->dim));
   }
-  pass(k, w->row_dofs, (size_t)w->ndofs_used * word), pass(k, w->row_J, (size_t)w->nJ_used * real);
-  if (k->at && k->load) pbSolve_Pattern_r(w);
-  pass(k, w->H_LD, (size_t)w->H.size * real);
-  if (!w->damped) return;
-  if (m->integrator == pb_intImplicitfast) pass(k, w->free_A, 36 * (size_t)m->njnt * real);
+  pass_ints(k, w->row_dofs, (size_t)w->ndofs_used);
+  pass_reals(k, w->row_J, (size_t)w->nJ_used);
 }
 
-// The factor of a step without contact; one with it may take the room of another.
+// What the step does not write in its own place (pbKept_Begin).
+static void pass_evaluation(walk *k, pbWork_r *w) {
+  const pbModel *m = w->m;
+  pass_counts(k, w);
+  pass_transmissions(k, w);
+  pass_rows(k, w);
+
+  // The factor at the solution; its pattern follows from the rows.
+  if (k->at && k->load) pbSolve_Pattern_r(w);
+  pass_reals(k, w->H_LD, (size_t)w->H.size);
+  if (w->damped && m->integrator == pb_intImplicitfast) pass_reals(k, w->free_A, 36 * (size_t)m->njnt);
+}
+
+// ---- room ---------------------------------------------------------------------------------------------------------------
+// Of worlds with deformables the factor of Newton's method alone: that of a step without contact; one with it may take the room
+// of another.
 static size_t deform_room(const pbModel *m) {
   const pbDeform *d = m->deform;
   bool newton = pbScheme_Table(d->options.scheme, false)->implicit && d->options.method == pb_minimiseNewton;
   return newton && !d->unsymmetric && !d->coupled && d->analysis ? pbSparseFactor_SavedBytes(d->analysis) + 128 : 0;
 }
 
+// Runge-Kutta evaluates more than once, hard contact is solved again, impacts fly again.
+static bool evaluates_again(const pbModel *m) { return pb_stages(m) > 1 || pb_hard(m) || m->contact.method == pb_contactImpact; }
+
 size_t pbKept_Room(const pbModel *m, int contacts) {
-  // hard contact is found again, impacts fly again
   if (m->deform) return deform_room(m);
-  if (pb_stages(m) > 1 || pb_hard(m) || m->contact.method == pb_contactImpact) return 0;
+  if (evaluates_again(m)) return 0;
   if (contacts > m->topology->max_contacts) contacts = m->topology->max_contacts;
+
   pbWork_r w;
   pbWork_Carve_r(&w, m, contacts, NULL);
   size_t entries = (size_t)w.max_dofs * (sizeof(int) + 3 * sizeof(double)) + (size_t)m->nu * (size_t)w.t->max_chain * 12;
@@ -64,87 +97,122 @@ size_t pbKept_Room(const pbModel *m, int contacts) {
 }
 
 size_t pbKept_Guess(pbScratch *s) {
-  walk k = {.used = s->w.kept_bytes};
   if (s->deform) {
-    size_t empty = pb_coupled(s->model) ? 0 : deform_room(s->model), last = pbDeform_KeptBytes(s->deform);
-    return empty > last ? empty : empty ? last : 0;
+    size_t empty = pb_coupled(s->model) ? 0 : deform_room(s->model);
+    if (empty == 0) return 0;
+    size_t last = pbDeform_KeptBytes(s->deform);
+    return empty > last ? empty : last;
   }
-  if (pb_stages(s->model) > 1 || pb_hard(s->model) || s->impacts) return 0;
-  each(&k, &s->w);
+
+  if (evaluates_again(s->model)) return 0;
+  walk k = {.used = s->w.kept_bytes};
+  pass_evaluation(&k, &s->w);
   return k.used;
 }
 
-bool pbKept_Begin(pbScratch *s, void *kept, size_t room) {
-  if (s->deform) {  // of worlds with deformables the factor alone
-    s->kept_factor = kept;
+// ---- saving ---------------------------------------------------------------------------------------------------------------
+bool pbKept_Begin(pbScratch *s, void *cached, size_t room) {
+  if (s->deform) {
+    s->kept_factor = cached;
     return !pb_coupled(s->model) && deform_room(s->model) > 0;
   }
-  if (pb_stages(s->model) > 1 || pb_hard(s->model) || s->impacts || room < s->w.kept_bytes) return false;
-  s->place = kept;
+
+  if (evaluates_again(s->model) || room < s->w.kept_bytes) return false;
+  s->place = cached;
   return true;
 }
 
+static size_t whole_lines(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+
 pbStatus pbKept_Save(pbScratch *s, size_t room, size_t *size) {
-  walk k = {.used = s->w.kept_bytes};
   *size = 0;
   if (s->deform) {
-    size_t bytes = (pbDeform_KeptBytes(s->deform) + 63) & ~(size_t)63;
+    size_t bytes = whole_lines(pbDeform_KeptBytes(s->deform));
     if (bytes == 0 || bytes > room) return pb_ok;
     pbDeform_Keep(s->deform, s->kept_factor);
     *size = bytes;
     return pb_ok;
   }
+
   PB_TRY(s->variant->complete(&s->w));
-  each(&k, &s->w);
-  if (k.used > room) return pb_ok;
-  *size = (k.used + 63) & ~(size_t)63;
-  k = (walk){.at = s->w.kept_at, .used = s->w.kept_bytes};
-  each(&k, &s->w);
+  walk count = {.used = s->w.kept_bytes};
+  pass_evaluation(&count, &s->w);
+  if (count.used > room) return pb_ok;
+
+  *size = whole_lines(count.used);
+  walk save = {.at = s->w.kept_at, .used = s->w.kept_bytes};
+  pass_evaluation(&save, &s->w);
   return pb_ok;
 }
 
-// By the normalised theta.
-static pbStatus pull_step(const pbModel *m, const double *theta, const double *record, void *kept, const pbInput *input,
-                          const double *next_bar, const pbObservationBar *observed, const double *distance_bar, pbScratch *s,
-                          double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
-  const double *stages = record + tape_stages(m);
-  if (m->deform && !pb_coupled(s->model) && next_bar)
-    PB_TRY(pbScratch_DeformVjp(s, theta, record, kept, input, next_bar, x_bar, input_bar, theta_bar));
-  if (m->deform) kept = NULL;                       // it is no evaluation of bodies
-  if (next_bar && pbImpacts_Recorded(s, record)) {  // its flights, and what is seen at the start by itself
-    PB_TRY(pbImpacts_Vjp(s, theta, record, input, next_bar, x_bar, input_bar, theta_bar));
-    if (!observed) return pb_ok;
-    next_bar = NULL;
+// ---- the pullback of a step ---------------------------------------------------------------------------------------------
+// What the bodies' kernels take and give.
+static pbPullback bodies_pullback(const pbModel *m, const pbStepCotangent *in, const pbStepBar *out) {
+  pbPullback p = {.q = out->x, .v = out->x + m->nv, .act = out->x + 2 * m->nv, .theta = out->theta, .distance = in->distance};
+  if (in->next) {
+    p.q_next = in->next;
+    p.v_next = in->next + m->nv;
+    p.act_next = in->next + 2 * m->nv;
   }
-  pbPullback p = {.q = x_bar, .v = x_bar + m->nv, .act = x_bar + 2 * m->nv, .theta = theta_bar, .kept = kept != NULL};
-  p.distance = distance_bar;
-  p.skip = s->skip;
-  if (next_bar) p.q_next = next_bar, p.v_next = next_bar + m->nv, p.act_next = next_bar + 2 * m->nv;
-  if (observed) p.sensordata = observed->sensordata, p.xpos = observed->xpos, p.site_xpos = observed->site_xpos;
-  if (input_bar) p.ctrl = input_bar->ctrl, p.qfrc = input_bar->qfrc, p.xfrc = input_bar->xfrc;
-  if (pb_coupled(m) && next_bar) {
-    return pbCouple_Vjp(s, theta, record, input, next_bar, &p, x_bar, input_bar, theta_bar);
+  if (in->observed) {
+    p.sensordata = in->observed->sensordata;
+    p.xpos = in->observed->xpos;
+    p.site_xpos = in->observed->site_xpos;
   }
-  s->place = kept;
-  pbScratch_Load(s, theta, record, input);
-  if (kept) {
-    walk k = {.at = kept, .used = s->w.kept_bytes, .load = true};
-    each(&k, &s->w);
+  if (out->input) {
+    p.ctrl = out->input->ctrl;
+    p.qfrc = out->input->qfrc;
+    p.xfrc = out->input->xfrc;
   }
-  pbStatus status = s->variant->vjp_one(s->adjoint_one, &s->w, stages, &p);
+  return p;
+}
+
+// Bodies alone: from the cached evaluation, or from one made again.
+static pbStatus pull_bodies(pbScratch *s, const pbStepRecord *step, pbPullback *p) {
+  s->place = step->cached;
+  pbScratch_Load(s, step->theta, step->record, step->input);
+  if (step->cached) {
+    walk k = {.at = step->cached, .used = s->w.kept_bytes, .load = true};
+    pass_evaluation(&k, &s->w);
+  }
+
+  p->kept = step->cached != NULL;
+  pbStatus status = s->variant->vjp_one(s->adjoint_one, &s->w, step->record + tape_stages(step->model), p);
   s->report.residual = s->w.residual;
   return status == pb_ok ? status : pbScratch_Fail(s, status, "pullback: %s", pbStatus_Text(status));
 }
 
-pbStatus pbStep_VjpKept(const pbModel *m, const double *theta, const double *record, void *kept, const pbInput *input,
-                        const double *next_bar, const pbObservationBar *observed, const double *distance_bar, pbScratch *s,
-                        double *x_bar, const pbInputBar *input_bar, double *theta_bar) {
-  const double *given = theta;
-  PB_TRY(pbScratch_Enter(s, m, &theta));
-  PB_TRY(pbScratch_CheckRecord(s, record));
-  bool normalised = theta_bar && theta != given;
-  if (normalised) pbSphere_Aside(m, theta_bar, s->theta_aside);
-  pbStatus status = pull_step(m, theta, record, kept, input, next_bar, observed, distance_bar, s, x_bar, input_bar, theta_bar);
-  if (normalised) pbSphere_Pull(m, given, s->theta_aside, theta_bar);
+// By the normalized theta.
+static pbStatus pull_step(const pbStepRecord *given, const pbStepCotangent *cotangent, pbScratch *s, const pbStepBar *out) {
+  const pbModel *m = given->model;
+  pbStepRecord step = *given;
+  pbStepCotangent in = *cotangent;
+  if (m->deform && !pb_coupled(s->model) && in.next) PB_TRY(pbScratch_DeformVjp(s, &step, in.next, out));
+  if (m->deform) step.cached = NULL;  // it is of deformables, not of bodies
+
+  // A step with impacts is pulled flight by flight; what is observed at its start by itself.
+  if (in.next && pbImpacts_Recorded(s, step.record)) {
+    PB_TRY(pbImpacts_Vjp(s, &step, in.next, out));
+    if (!in.observed) return pb_ok;
+    in.next = NULL;
+  }
+
+  pbPullback p = bodies_pullback(m, &in, out);
+  p.skip = s->skip;
+  if (pb_coupled(m) && in.next) return pbCouple_Vjp(s, &step, in.next, &p, out);
+  return pull_bodies(s, &step, &p);
+}
+
+pbStatus pbStep_VjpCached(const pbStepRecord *given, const pbStepCotangent *in, pbScratch *s, const pbStepBar *out) {
+  const pbModel *m = given->model;
+  pbStepRecord step = *given;
+  PB_TRY(pbScratch_Enter(s, m, &step.theta));
+  PB_TRY(pbScratch_CheckRecord(s, step.record));
+
+  // Kernels see directions of length one; what they add to the gradient goes back to the theta given.
+  bool normalized = out->theta && step.theta != given->theta;
+  if (normalized) pbSphere_Aside(m, out->theta, s->theta_aside);
+  pbStatus status = pull_step(&step, in, s, out);
+  if (normalized) pbSphere_Pull(m, given->theta, s->theta_aside, out->theta);
   return status;
 }

@@ -23,42 +23,68 @@ static size_t jacobian_row(const pbModel *m) {
   return m->deform ? 2 * (size_t)pbModel_TangentSize(m) + (size_t)pb_controls(m) + (size_t)m->nsensordata : 0;
 }
 
-static pbStatus allocate(pbScratch *s, int contacts, const pbCapacity *capacity) {
+static double *reals(pbScratch *s, size_t count) { return pbContext_AllocArray(s->ctx, count, sizeof(double)); }
+
+// What the kernels work in, carved for the model.
+static pbStatus allocate_work(pbScratch *s, int contacts) {
   const pbModel *m = s->model;
   pbContext *ctx = s->ctx;
-  const pbDeformCapacity room = {capacity ? capacity->stencils : 0, capacity ? capacity->matrix : 0};
   pbWork_r probe;
   void *block = pbContext_Alloc(ctx, pbWork_Carve_r(&probe, m, contacts, NULL) + 64);
   if (!block) return pb_no_memory;
   pbWork_Carve_r(&s->w, m, contacts, block);
+
   s->complex_work = pbContext_Alloc(ctx, pbJvp_Size(m, contacts));
   s->adjoint_one = pbContext_Alloc(ctx, s->variant->vjp_one_size(m, contacts));
   s->adjoint_lanes = pbContext_Alloc(ctx, s->variant->vjp_lanes_size(m, contacts));
-  s->stages = pbContext_Alloc(ctx, (size_t)(pb_stages(m) * m->nv + 1) * sizeof(double));
-  s->seeds = pbContext_Alloc(ctx, pb_lanesMost * (size_t)(4 * m->nv + 2 * m->na + m->nsensordata + m->nu + 1) * sizeof(double));
-  s->row = pbContext_AllocArray(ctx, jacobian_row(m), sizeof(double));
-  s->state = pbContext_Alloc(ctx, (size_t)pbModel_StateSize(m) * sizeof(double));
-  size_t rows = (size_t)(contacts + m->topology->max_blocks + 1), n = (size_t)pbModel_TangentSize(m);
-  s->events = pbContext_Alloc(ctx, 2 * rows * sizeof *s->events);
-  s->event_numbers = pbContext_Alloc(ctx, (rows + 2 * n) * sizeof(double));
-  s->event_columns = pbContext_Alloc(ctx, (pb_hard(m) ? pbEvents_Room(m) : 1) * sizeof(double));
-  s->event_parent = pbContext_Alloc(ctx, rows * sizeof(int));
-  s->ids = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
-  s->ids_before = pbContext_Alloc(ctx, (size_t)(contacts + 1) * id_size * sizeof(int));
-  s->theta_unit = pbContext_AllocArray(ctx, m->ntheta + 1, sizeof(double));
-  s->theta_way = pbContext_AllocArray(ctx, m->ntheta + 1, sizeof(double));
-  s->theta_aside = pbContext_Alloc(ctx, (size_t)(4 * m->topology->nsphere + 1) * sizeof(double));
-  if (!s->complex_work || !s->adjoint_one || !s->adjoint_lanes || !s->stages || !s->seeds || !s->row || !s->state || !s->events ||
-      !s->event_numbers || !s->event_columns || !s->event_parent || !s->ids || !s->ids_before || !s->theta_unit ||
-      !s->theta_way || !s->theta_aside)
-    return pb_no_memory;
+  if (!s->complex_work || !s->adjoint_one || !s->adjoint_lanes) return pb_no_memory;
   pbJvp_Carve(s->complex_work, m, contacts);
   s->variant->vjp_one_carve(s->adjoint_one, m, contacts);
   s->variant->vjp_lanes_carve(s->adjoint_lanes, m, contacts);
+  return pb_ok;
+}
+
+static pbStatus allocate_events(pbScratch *s, int contacts) {
+  const pbModel *m = s->model;
+  size_t rows = (size_t)(contacts + m->topology->max_blocks + 1);
+  size_t ids = (size_t)(contacts + 1) * id_size;
+  s->events = pbContext_AllocArray(s->ctx, 2 * rows, sizeof *s->events);
+  s->event_numbers = reals(s, rows + 2 * (size_t)pbModel_TangentSize(m));
+  s->event_columns = reals(s, pb_hard(m) ? pbEvents_Room(m) : 1);
+  s->event_parent = pbContext_AllocArray(s->ctx, rows, sizeof(int));
+  s->ids = pbContext_AllocArray(s->ctx, ids, sizeof(int));
+  s->ids_before = pbContext_AllocArray(s->ctx, ids, sizeof(int));
+  bool all = s->events && s->event_numbers && s->event_columns && s->event_parent && s->ids && s->ids_before;
+  return all ? pb_ok : pb_no_memory;
+}
+
+static pbStatus allocate_vectors(pbScratch *s) {
+  const pbModel *m = s->model;
+  size_t seeds = (size_t)(4 * m->nv + 2 * m->na + m->nsensordata + m->nu + 1);
+  s->stages = reals(s, (size_t)(pb_stages(m) * m->nv + 1));
+  s->seeds = reals(s, pb_lanesMost * seeds);
+  s->row = reals(s, jacobian_row(m));
+  s->state = reals(s, (size_t)pbModel_StateSize(m));
+  s->theta_unit = reals(s, m->ntheta + 1);
+  s->theta_way = reals(s, m->ntheta + 1);
+  s->theta_aside = reals(s, (size_t)(4 * m->topology->nsphere + 1));
+  bool all = s->stages && s->seeds && s->row && s->state && s->theta_unit && s->theta_way && s->theta_aside;
+  return all ? pb_ok : pb_no_memory;
+}
+
+static pbStatus allocate(pbScratch *s, int contacts, const pbCapacity *capacity) {
+  const pbModel *m = s->model;
+  PB_TRY(allocate_work(s, contacts));
+  PB_TRY(allocate_vectors(s));
+  PB_TRY(allocate_events(s, contacts));
   if (m->contact.method == pb_contactImpact) PB_TRY(pbImpacts_Create(s, contacts));
-  if (m->deform) PB_TRY(pbDeformWork_Create(ctx, m->deform, &room, &s->deform));
-  if (m->deform && m->deform->nrider) PB_TRY(pbCouple_Create(s));
-  if (pb_coupled(m)) s->deform->riders = &s->couple->riders;
+
+  if (m->deform) {
+    const pbDeformCapacity room = {capacity ? capacity->stencils : 0, capacity ? capacity->matrix : 0};
+    PB_TRY(pbDeformWork_Create(s->ctx, m->deform, &room, &s->deform));
+    if (m->deform->nrider) PB_TRY(pbCouple_Create(s));
+    if (pb_coupled(m)) s->deform->riders = &s->couple->riders;
+  }
   return pbScratch_InspectCreate(s);
 }
 
@@ -69,20 +95,29 @@ static int default_contacts(const pbModel *m) {
   return pb_hard(m) && most > most_hard_contacts ? most_hard_contacts : most;
 }
 
+static pbStatus check_capacity(pbContext *ctx, const pbCapacity *capacity) {
+  if (!capacity) return pb_ok;
+  if (capacity->stencils < 0)
+    return pbContext_Fail(ctx, pb_bad_argument, "expected a capacity of 0 stencils or more (0: as the surfaces need), found %d",
+                          capacity->stencils);
+  if (capacity->contacts < 0)
+    return pbContext_Fail(ctx, pb_bad_argument,
+                          "expected a capacity of 0 contacts or more (0: as many as pairs can make), found %d",
+                          capacity->contacts);
+  return pb_ok;
+}
+
 pbStatus pbScratch_Create(pbContext *ctx, const pbModel *m, const pbCapacity *capacity, pbScratch **scratch) {
   *scratch = NULL;
-  if (capacity && capacity->stencils < 0)
-    return pbContext_Fail(ctx, pb_bad_argument, "a capacity of %d stencils; 0 means in keeping with the surfaces",
-                          capacity->stencils);
-  if (capacity && capacity->contacts < 0)
-    return pbContext_Fail(ctx, pb_bad_argument, "a capacity of %d contacts; 0 means what the model's pairs can make",
-                          capacity->contacts);
+  PB_TRY(check_capacity(ctx, capacity));
   PB_TRY(pbModel_Check(ctx, m));
+
+  // Impacts are found by looking at one pair from afar, with all points that it may have.
   int contacts = capacity && capacity->contacts > 0 ? capacity->contacts : default_contacts(m);
-  if (m->contact.method == pb_contactImpact && contacts < PB_MAX_CONTACT_POINTS)
-    contacts = PB_MAX_CONTACT_POINTS;                  // it looks at pairs from afar
+  if (m->contact.method == pb_contactImpact && contacts < PB_MAX_CONTACT_POINTS) contacts = PB_MAX_CONTACT_POINTS;
   if ((double)contacts * 16 * (m->nv + 32) > INT_MAX)  // counts of rows' entries are ints
     return pbContext_Fail(ctx, pb_no_memory, "out of memory for a scratch with %d contacts", contacts);
+
   pbScratch *s = pbContext_Alloc(ctx, sizeof *s);
   if (!s) return pbContext_Fail(ctx, pb_no_memory, "out of memory for a scratch");
   s->ctx = ctx;
@@ -92,7 +127,9 @@ pbStatus pbScratch_Create(pbContext *ctx, const pbModel *m, const pbCapacity *ca
   s->contacts_before = -1;
   s->report.approach = INFINITY;
   pbScratch_ForgetGain(s);
-  s->report.penetrating[0] = s->report.penetrating[1] = -1;
+  s->report.penetrating[0] = -1;
+  s->report.penetrating[1] = -1;
+
   pbStatus status = allocate(s, contacts, capacity);
   if (status != pb_ok) {
     pbScratch_Destroy(s);
@@ -109,28 +146,17 @@ void pbScratch_Destroy(pbScratch *s) {
   pbImpacts_Destroy(s);
   pbCouple_Destroy(s);
   pbDeformWork_Destroy(s->deform);
-  pbContext_Free(ctx, s->w.memory);
-  pbContext_Free(ctx, s->complex_work);
-  pbContext_Free(ctx, s->adjoint_one);
-  pbContext_Free(ctx, s->adjoint_lanes);
-  pbContext_Free(ctx, s->stages);
-  pbContext_Free(ctx, s->seeds);
-  pbContext_Free(ctx, s->row);
-  pbContext_Free(ctx, s->state);
-  pbContext_Free(ctx, s->events);
-  pbContext_Free(ctx, s->event_numbers);
-  pbContext_Free(ctx, s->event_columns);
-  pbContext_Free(ctx, s->event_parent);
-  pbContext_Free(ctx, s->ids);
-  pbContext_Free(ctx, s->ids_before);
-  pbContext_Free(ctx, s->theta_unit);
-  pbContext_Free(ctx, s->theta_way);
-  pbContext_Free(ctx, s->theta_aside);
+
+  void *blocks[] = {s->w.memory, s->complex_work, s->adjoint_one, s->adjoint_lanes, s->stages,        s->seeds,
+                    s->row,      s->state,        s->events,      s->event_numbers, s->event_columns, s->event_parent,
+                    s->ids,      s->ids_before,   s->theta_unit,  s->theta_way,     s->theta_aside};
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) pbContext_Free(ctx, blocks[i]);
   pbContext_Free(ctx, s);
 }
 
 bool pbScratch_Grow(pbScratch *s, pbStatus *status) {
   if (*status != pb_capacity || !s->deform || !s->deform->lacks) return false;
+
   pbStatus grown = pbDeformWork_Grow(s->deform);
   if (grown != pb_ok) {
     *status = pbScratch_Fail(s, grown, "%s", s->deform->error);
@@ -141,29 +167,44 @@ bool pbScratch_Grow(pbScratch *s, pbStatus *status) {
 }
 
 // ---- forward --------------------------------------------------------------------------------------------------------
-// Contacts that appeared or went since the last step, both lists in the order of the candidates. With an onset they fade in: none.
+// Contacts in both of two lists of ids, each in the order of the candidates.
+static int count_common(const int *a, int count_a, const int *b, int count_b) {
+  int common = 0;
+  int next = 0;  // in b: what stands before it has been found or passed
+  for (int i = 0; i < count_a; i++) {
+    for (int k = next; k < count_b; k++) {
+      if (memcmp(a + id_size * i, b + id_size * k, id_size * sizeof(int))) continue;
+      common++;
+      next = k + 1;
+      break;
+    }
+  }
+  return common;
+}
+
+// Contacts that appeared or went since the last step. Where contacts fade in there are no events.
 static void count_events(pbScratch *s) {
-  int n = s->model->contact.onset > 0 ? 0 : s->w.ncon, *t = s->ids;
+  int n = s->model->contact.onset > 0 ? 0 : s->w.ncon;
+  int *ids = s->ids;
   for (int i = 0; i < n; i++) {
     const pbContact_r *c = s->w.contact + i;
-    t[id_size * i] = c->geom1, t[id_size * i + 1] = c->geom2, t[id_size * i + 2] = c->point;
+    int *id = ids + id_size * i;
+    id[0] = c->geom1;
+    id[1] = c->geom2;
+    id[2] = c->point;
   }
-  s->report.onsets = s->report.releases = 0;
+
+  s->report.onsets = 0;
+  s->report.releases = 0;
   if (s->contacts_before >= 0) {
-    int same = 0;
-    for (int i = 0, j = 0; i < n; i++) {
-      for (int k = j; k < s->contacts_before; k++) {
-        if (memcmp(t + id_size * i, s->ids_before + id_size * k, id_size * sizeof(int))) continue;
-        same++, j = k + 1;
-        break;
-      }
-    }
-    s->report.onsets = n - same;
-    s->report.releases = s->contacts_before - same;
+    int common = count_common(ids, n, s->ids_before, s->contacts_before);
+    s->report.onsets = n - common;
+    s->report.releases = s->contacts_before - common;
   }
+
   s->contacts_before = n;
   s->ids = s->ids_before;
-  s->ids_before = t;
+  s->ids_before = ids;
 }
 
 static pbStatus check_state(pbScratch *s, const double *x) {
@@ -175,6 +216,7 @@ static pbStatus check_state(pbScratch *s, const double *x) {
 static pbStatus advance(pbScratch *s, const double *theta, const double *x, const pbInput *input, bool sense) {
   if (s->impacts) return pbImpacts_Step(s, theta, x, input, sense, s->state);
   if (pb_coupled(s->model)) return pbCouple_Step(s, theta, x, input, sense, s->state);
+
   pbScratch_Load(s, theta, x, input);
   PB_TRY(pbScratch_Run(s, sense, true));
   pbScratch_State(s, x[state_layout(s->model).time] + s->w.p.timestep[0], s->state);
@@ -185,16 +227,19 @@ pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const 
                         double *sensordata) {
   PB_TRY(pbScratch_Enter(s, m, &theta));
   PB_TRY(check_state(s, x));
+
   pbStateLayout at = state_layout(m);
   double *next = s->state;
   PB_TRY(advance(s, theta, x, input, sensordata != NULL));
   if (pb_coupled(m)) pbScratch_NoteDeform(s);
   else if (m->deform) PB_TRY(pbScratch_DeformStep(s, theta, x, input, next));
+
   int bad = pbScratch_FirstNotFinite(next, at.size);
   char name[160];
   if (bad >= 0)
     return pbScratch_Fail(s, pb_not_finite, "%s becomes %g after time %.9g: the state grows beyond bounds",
                           pbState_EntryName(m, bad, name, sizeof name), pbScratch_WithoutSign(next[bad]), x[at.time]);
+
   if (!s->impacts) count_events(s);
   memcpy(x, next, (size_t)at.size * sizeof(double));
   if (sensordata) memcpy(sensordata, s->w.sensordata, (size_t)m->nsensordata * sizeof(double));
@@ -205,6 +250,7 @@ pbStatus pbStep_Observe(const pbModel *m, const double *theta, const double *x, 
                         double *sensordata) {
   PB_TRY(pbScratch_Enter(s, m, &theta));
   PB_TRY(check_state(s, x));
+
   pbScratch_Load(s, theta, x, input);
   if (s->impacts) pbImpacts_Forget(s);
   PB_TRY(pbScratch_Run(s, true, false));
@@ -219,7 +265,9 @@ void pbTape_Record(const pbModel *m, const double *x_before, const pbScratch *s,
   int stages = tape_stages(m);
   memcpy(record, x_before, (size_t)pbModel_StateSize(m) * sizeof(double));
   record[tape_revision(m)] = s->model == m ? s->revision : no_revision;
-  if (pbScratch_Stale(s, m)) return;  // no step of this model can have succeeded with it
+
+  // No step of this model can have succeeded with a stale scratch.
+  if (pbScratch_Stale(s, m)) return;
   memcpy(record + stages, s->stages, (size_t)(pb_stages(m) * m->nv) * sizeof(double));
   if (s->impacts) record[stages + pb_stages(m) * m->nv] = pbImpacts_Count(s);
   if (m->deform) pbScratch_DeformRecord(s, record + pbTape_Size(m) - pb_deformRecord(m));

@@ -155,7 +155,7 @@ def test_a_search_between_bodies_and_points_that_finds_nothing_ends(run, tmp_pat
         return run("simulate", tmp_path / "hand.xml", "--deformables", tmp_path / "rod.json", "--steps", 3, "-o", tmp_path / "run.npz", code=code).stderr
     said = step("f*(freeze(2*x0[2]) - x0[2])", 4)
     iterations = int(said.split("after ")[1].split()[0])
-    assert "step 0 of 3" in said and "nothing on that way is better: the search ended" in said and iterations <= 3, said
+    assert "step 0 of 3" in said and "the line search found no decrease in that direction" in said and iterations <= 3, said
     assert step("-f*x0[2]", 0) == ""  # the same force with its potential
     at = np.load(tmp_path / "run.npz")
     assert at["points"][1].reshape(2, 3)[1, 2] > 0.5

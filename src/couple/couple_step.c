@@ -1,0 +1,264 @@
+// The step of bodies and deformables: Newton's method on F(a, x) = h^4 Phi(a) + V(x, P(a)) with the free points eliminated, a
+// line search by the value of F (Nocedal and Wright 2006, algorithm 3.1), and steps that no contact stops. Equations:
+// docs/coupling.md.
+#include <math.h>
+#include <string.h>
+
+#include "couple/couple_parts.h"
+#include "model/state_layout.h"
+
+static const double rounding = 1e-13;  // of F: smaller differences say nothing
+
+typedef struct iteration {
+  double value;   // F at the iterate
+  double slope;   // what the direction promises: minus the derivative of F along it
+  double length;  // m: largest move of a point, or of an acceleration times h^2, to Newton's next iterate
+} iteration;
+
+// ---- Newton's direction -------------------------------------------------------------------------------------------------
+// trial_acc = the minimum of Phi(a) + g . (a - at) + 1/2 (a - at)' S (a - at), by the bodies' solver                 (5)
+static pbStatus minimize_accelerations(pbScratch *s) {
+  pbCouple *c = s->couple;
+  int nv = c->riders.n;
+
+  memcpy(c->trial_acc, c->acc, (size_t)nv * sizeof(double));
+  pbCouple_UseModel(s, true);
+  pbStatus status = s->variant->again(&s->w, c->trial_acc);
+
+  // Negative curvature of S beyond what the masses hold: its negative eigenvalues change their sign.
+  if (status == pb_singular) {
+    pbProject_Definite(c->S, nv, 1, c->eigen);
+    status = s->variant->again(&s->w, c->trial_acc);
+  }
+
+  pbCouple_UseModel(s, false);
+  return status == pb_ok ? pb_ok : pbScratch_Explain(s, status);
+}
+
+// dx = -Hxx^-1 (V_x + B' da); w->step = -dx, and holds Hxx^-1 V_x before                                             (4)
+static void back_substitute_free(pbScratch *s) {
+  const pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+  int all = 3 * w->d->npoint;
+  for (int k = 0; k < c->riders.n; k++) {
+    const double *column = c->columns + (size_t)k * (size_t)all;
+    for (int i = 0; i < all; i++) w->step[i] += column[i] * c->direction[k];
+  }
+}
+
+// dP = J da; w->step = -dP there
+static void back_substitute_attached(pbScratch *s) {
+  const pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+  int nv = c->riders.n;
+  for (int i = 0; i < 3 * w->d->nrider; i++) w->step[pb_attachedAt(w->d, i)] = -pb_dot(c->riders.J + i * nv, c->direction, nv);
+}
+
+// Newton's direction from (c->acc, w->x): c->direction, -w->step.
+static pbStatus newton_direction(pbScratch *s, iteration *it) {
+  pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+  int nv = c->riders.n;
+  int all = 3 * w->d->npoint;
+  double h2 = w->in.h * w->in.h;
+  double h4 = h2 * h2;
+  double potential;
+
+  // Eliminate the free points, solve for the accelerations, substitute back.
+  PB_TRY(pbCouple_Linearize(s, true, &potential));
+  PB_TRY(pbCouple_Eliminate(s));
+  PB_TRY(minimize_accelerations(s));
+  for (int k = 0; k < nv; k++) c->direction[k] = c->trial_acc[k] - c->acc[k];
+  back_substitute_free(s);
+
+  // F, and -F' . (da, dx) = V_x . step - tau . da - h^4 Phi' . da
+  it->value = potential + h4 * s->variant->cost(&s->w, c->acc, c->phi_gradient);
+  it->slope =
+      pb_dot(w->gradient, w->step, all) - pb_dot(c->tau, c->direction, nv) - h4 * pb_dot(c->phi_gradient, c->direction, nv);
+
+  back_substitute_attached(s);
+  it->length = fmax(pb_largest(w->step, all), h2 * pb_largest(c->direction, nv));
+  if (it->length < INFINITY) return pb_ok;
+  return pbScratch_Fail(s, pb_not_finite, "Newton's step of bodies and deformables is not finite");
+}
+
+// ---- the line search ------------------------------------------------------------------------------------------------------
+// F at accelerations acc and points x, of which the attached ones are placed there; infinite outside of an energy's domain.
+static double objective(pbScratch *s, const double *acc, double *x) {
+  pbDeformWork *w = s->deform;
+  double potential;
+
+  pbCouple_PlaceAt(s, acc, x);
+  if (pbDeform_Look(w, x, &potential, NULL, false, 0) != pb_ok) return INFINITY;
+  return pow(w->in.h, 4) * s->variant->cost(&s->w, acc, s->couple->phi_gradient) + potential;
+}
+
+// Pieces of a path to a trial, in each of which no body turns by more than this.
+static int count_pieces(const pbScratch *s, double size) {
+  static const double rotation = 0.25;  // rad
+  const pbCouple *c = s->couple;
+  double h = s->deform->in.h;
+  return 1 + (int)fmin(size * h * h * pb_largest(c->direction, c->riders.n) / rotation, 100);
+}
+
+// Attached points move on arcs, continuous collision detection sees straight lines: the path from the iterate to the trial at
+// w->next_x in pieces of small rotation.
+static bool path_is_free(pbScratch *s, double size) {
+  pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+  int all = 3 * w->d->npoint;
+  if (!w->barrier) return true;
+
+  // Accelerations and free points go straight, attached points where accelerations take them.
+  int pieces = count_pieces(s, size);
+  double *from = c->path_from;
+  double *to = c->path_to;
+  memcpy(from, w->x, (size_t)all * sizeof(double));
+  for (int p = 1; p <= pieces; p++) {
+    double share = (double)p / pieces;
+    for (int i = 0; i < c->riders.n; i++) c->path_acc[i] = c->acc[i] + share * size * c->direction[i];
+    for (int i = 0; i < all; i++) to[i] = w->x[i] + share * (w->next_x[i] - w->x[i]);
+    pbCouple_PlaceAt(s, c->path_acc, to);
+
+    for (int i = 0; i < all; i++) c->path_step[i] = from[i] - to[i];
+    if (pbDeform_MaxStep(w, from, c->path_step) < 1) return false;
+
+    // This piece's end is the next one's start.
+    double *end = to;
+    to = from;
+    from = end;
+  }
+  return true;
+}
+
+static void move_to_trial(pbScratch *s, double size) {
+  pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+  for (int i = 0; i < c->riders.n; i++) c->trial_acc[i] = c->acc[i] + size * c->direction[i];
+  for (int i = 0; i < 3 * w->d->npoint; i++) w->next_x[i] = w->x[i] - size * w->step[i];
+}
+
+static void accept_trial(pbScratch *s) {
+  pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+  memcpy(c->acc, c->trial_acc, (size_t)c->riders.n * sizeof(double));
+  memcpy(w->x, w->next_x, 3 * (size_t)w->d->npoint * sizeof(double));
+}
+
+// Halves steps from the largest that contacts admit until one decreases F enough (6) along a path without contact. Returns
+// whether the iterate moved: not where none was found, nor by less than the tolerance, where values differ by rounding alone.
+static bool line_search(pbScratch *s, const iteration *it, double tolerance) {
+  pbCouple *c = s->couple;
+  pbDeformWork *w = s->deform;
+  double size = pbDeform_MaxStep(w, w->x, w->step);
+
+  for (int k = 0; k < pb_newtonHalvings; k++, size *= 0.5) {
+    move_to_trial(s, size);
+    double enough = it->value - PB_SUFFICIENT_DECREASE * size * it->slope + rounding * fabs(it->value);
+    if (!(objective(s, c->trial_acc, w->next_x) <= enough)) continue;
+    if (!path_is_free(s, size)) continue;
+
+    accept_trial(s);
+    return k == 0 || size * it->length > tolerance;
+  }
+  return false;
+}
+
+// ---- Newton's method ------------------------------------------------------------------------------------------------------
+static pbStatus minimize(pbScratch *s) {
+  pbDeformWork *w = s->deform;
+  const pbDeformOptions *o = &w->d->options;
+  int most = o->iterations ? o->iterations : pb_newtonIterations;
+  double tolerance = pbDeform_Tolerance(w->d);
+  iteration it = {.length = INFINITY};
+  bool moved = true;
+  w->report = (pbDeformReport){0};
+  w->project = 0;
+
+  while (it.length > tolerance && moved && w->report.iterations < most) {
+    w->report.iterations++;
+    PB_TRY(newton_direction(s, &it));
+    moved = line_search(s, &it, tolerance);
+  }
+
+  // The error is what Newton's method would still change.
+  w->report.converged = it.length <= tolerance;
+  w->report.change = it.length;
+  w->report.residual = it.length / w->d->size;
+  if (w->report.converged || o->approximate) return pb_ok;
+  return pbScratch_Fail(
+      s, pb_no_convergence,
+      "the step of bodies and deformables did not converge: after %d iterations Newton's method would still move "
+      "points by %.3g m (tolerance %.3g)%s",
+      w->report.iterations, it.length, tolerance, moved ? "" : ", and the line search found no decrease in that direction");
+}
+
+// Prescribed points to where they go, as far as gaps allow; bodies and free points make room in between.
+static pbStatus move_prescribed_points(pbScratch *s) {
+  enum { most = 200 };
+  pbDeformWork *w = s->deform;
+
+  for (int k = 0; k < most && pbDeform_WayOfFixed(w); k++) {
+    double share = pbDeform_MaxStep(w, w->x, w->step);
+    pbDeform_MoveFixed(w, share);
+    if (share == 1) return pb_ok;
+
+    // A contact stops them: the rest gives way.
+    pbStatus status = minimize(s);
+    if (status != pb_ok && status != pb_no_convergence) return status;
+  }
+
+  if (!pbDeform_WayOfFixed(w)) return pb_ok;
+  return pbScratch_Fail(s, pb_no_convergence,
+                        "prescribed points are blocked by contact: no step towards their positions is admissible");
+}
+
+// ---- the step -------------------------------------------------------------------------------------------------------------
+// The first iterate: positions as they are, accelerations that keep bodies there (v + h a = 0). The solution without
+// deformables may have gone through them.
+static pbStatus start(pbScratch *s, const double *theta, const double *x, const pbInput *input, double *state) {
+  pbDeformWork *w = s->deform;
+
+  // Phi: the bodies' unconstrained acceleration and their constraint rows
+  pbScratch_Load(s, theta, x, input);
+  pbCouple_UseModel(s, false);
+  PB_TRY(pbScratch_Run(s, false, false));
+
+  // V, from the deformables' part of the state
+  PB_TRY(pbCouple_Begin(s, theta, x, input, state));
+  memcpy(w->x, w->y, 3 * (size_t)w->d->npoint * sizeof(double));
+  for (int i = 0; i < s->model->nv; i++) s->couple->acc[i] = -s->w.qvel[i] / w->in.h;
+  return pb_ok;
+}
+
+// The bodies' own step, with the exact quadratic of the deformables at the solution.
+static pbStatus finish(pbScratch *s, bool sense, double *state, double *next) {
+  pbDeformWork *w = s->deform;
+  double potential;
+
+  PB_TRY(pbCouple_Linearize(s, false, &potential));
+  PB_TRY(pbCouple_Eliminate(s));
+
+  memcpy(s->stages, s->couple->acc, (size_t)s->model->nv * sizeof(double));
+  pbCouple_UseModel(s, true);
+  pbStatus status = s->variant->run(&s->w, s->stages, true, sense, true);
+  pbCouple_UseModel(s, false);
+  if (status != pb_ok) return pbScratch_Explain(s, status);
+
+  pbDeform_Finish(w, state, state);
+  pbScratch_State(s, s->w.time + w->in.h, next);
+  return pb_ok;
+}
+
+static pbStatus step(pbScratch *s, const double *theta, const double *x, const pbInput *input, bool sense, double *next) {
+  double *state = next + state_layout(s->model).deform;
+  PB_TRY(start(s, theta, x, input, state));
+  PB_TRY(move_prescribed_points(s));
+  PB_TRY(minimize(s));
+  return finish(s, sense, state, next);
+}
+
+pbStatus pbCouple_Step(pbScratch *s, const double *theta, const double *x, const pbInput *input, bool sense, double *next) {
+  unsigned failures = s->failures;
+  return pbCouple_Settle(s, step(s, theta, x, input, sense, next), failures);
+}

@@ -1,0 +1,35 @@
+// A recorded step and what its derivatives take and give, so that functions pass them on as one.
+#ifndef PB_STEP_RECORD_H
+#define PB_STEP_RECORD_H
+
+#include <pullback/world.h>
+
+typedef struct pbStepRecord {
+  const pbModel *model;
+  const double *theta;
+  const double *record;  // pbTape_Record: the state before the step first, then what the step found
+  void *cached;          // what pbKept_Save left of its evaluation; NULL: it is evaluated again
+  const pbInput *input;
+} pbStepRecord;
+
+// Cotangents that go into a pullback; NULL: zero.
+typedef struct pbStepCotangent {
+  const double *next;                // tangent size: of the state after the step; NULL: no step, only what is observed before it
+  const pbObservationBar *observed;  // of sensors and positions at the start of the step
+  const double *distance;            // nrow: of pos - margin of the rows
+} pbStepCotangent;
+
+// Where a pullback adds; NULL: not wanted.
+typedef struct pbStepBar {
+  double *x;  // tangent size: of the state before the step
+  const pbInputBar *input;
+  double *theta;
+} pbStepBar;
+
+// Where a forward derivative writes; NULL: not wanted.
+typedef struct pbStepTangent {
+  double *next;                           // tangent size: of the state after the step
+  double *sensordata, *xpos, *site_xpos;  // at the start of the step
+} pbStepTangent;
+
+#endif
