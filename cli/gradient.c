@@ -423,6 +423,7 @@ static void write_spot(const pbCertificate *c, cliJson *j) {
   cliJson_Integer(j, "spot_steps", (long)c->spot_steps);
   cliJson_Integer(j, "spot_quotients", (long)c->spot_quotients);
   cliJson_Integer(j, "spot_left_out", (long)c->spot_left_out);
+  cliJson_Integer(j, "spot_kink", c->spot_kink);
 }
 
 static void write_certificate(const Gradient *g, const char *key, const pbCertificate *c, cliJson *j) {
@@ -529,7 +530,20 @@ static pbStatus read_check(Gradient *g) {
                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
+// The check of a whole rollout that could not be made: no word on the gradient.
+static void tell_kink(const pbCertificate *c) {
+  char where[128] = "";
+  if (c->spot_kink >= 0)
+    snprintf(where, sizeof where, ": a constraint or a feature of a contact changes at step %d", c->spot_kink);
+  fprintf(stderr,
+          "pullback: note: over the whole rollout the gradient was not compared: differences over shorter moves, or to both "
+          "sides, are not "
+          "the same, as about a kink%s (--spot-check steps compares single steps)\n",
+          where);
+}
+
 static void warn_spot(const pbCertificate *c) {
+  if (!c->spot_off && (c->spot_part & pb_partRollout) && c->spot_left_out) tell_kink(c);
   if (!c->spot_off) return;
   char where[64] = "over the whole rollout";
   if (c->spot_step >= 0) snprintf(where, sizeof where, "at step %d of %ld", c->spot_step, (long)c->steps);

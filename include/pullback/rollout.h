@@ -162,6 +162,7 @@ typedef struct pbCertificate {
   int64_t spot_steps;      // steps at which forward and reverse derivatives were compared,
   int64_t spot_quotients;  // quotients of differences that were compared,
   int64_t spot_left_out;   // and those left out because something begins, ends or has a kink within every move
+  int spot_kink;           // pb_checkFull: of what is left out, the first step at which the ends of a move part; -1: none
   int most_contacts_step;  // the first step with most_contacts; -1 where there is no contact
 } pbCertificate;
 enum { pb_partSteps = 1, pb_partImpacts = 2, pb_partRollout = 4 };
@@ -175,8 +176,10 @@ typedef enum pbSpotCheck {
   // forward against reverse derivative by state, inputs and parameters, rounding apart; and against quotients of differences of that
   // step, over moves that stay on one branch. Costs some 2 % of a rollout and its pullback from 200 steps on.
   pb_checkSteps,
-  // Two more rollouts (more where they disagree): derivative along one random direction of x0 and the inputs wanted, both ways. Not
-  // where events were corrected, nor for smooth: there a difference quotient of the program is no truth.
+  // Two more rollouts (more where they disagree): derivative along one random direction of x0, and the inputs and parameters
+  // wanted, both ways. A gradient is off where quotients over shorter and shorter moves agree with each other and not with it;
+  // and those to both sides do, on one branch of every step. Else there is a kink, or no reliable difference, and the comparison is left out. Not where
+  // events were corrected, nor for smooth: there a difference quotient of the program is no truth.
   pb_checkFull
 } pbSpotCheck;
 

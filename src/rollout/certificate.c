@@ -6,6 +6,7 @@
 #include "base/context.h"
 #include <pullback/random.h>
 #include "rollout/rollout.h"
+#include "step/scratch.h"
 
 void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *worst_row, int step) {
   if (report->contacts > c->most_contacts) {
@@ -64,9 +65,10 @@ void pbGrowth_Finish(const pbGrowth *g, pbCertificate *c) {
 }
 
 // ---- spot check -----------------------------------------------------------------------------------------------------
-// With z(s) all that is seen of the rollout from x0 (+) s d, u + s d_u, and w the cotangents: <w, z(+s) - z(-s)> / 2s
-// against <gradient, d>. Both rollouts go side by side, so no trajectory is kept. Where they disagree, shorter moves tell whether
-// it is the quotient that is off: something begins or ends within the move.
+// With z(s) all that is seen of the rollout from x0 (+) s d, u + s d_u, theta + s d_theta, and w the cotangents:
+// <w, z(+s) - z(-s)> / 2s against <gradient, d>. Both rollouts go side by side, so no trajectory is kept. Where they disagree,
+// shorter moves, one-sided quotients and the branches that the rollouts take tell whether it is the quotient that is off:
+// something begins or ends within the move.
 static size_t rows(const pbRollout *r) { return r->input.constant ? 1 : (size_t)r->plan.steps; }
 
 static double dot(const double *a, const double *b, size_t n) {
@@ -76,7 +78,8 @@ static double dot(const double *a, const double *b, size_t n) {
 }
 
 static double products(const pbSpot *s, const pbRolloutGradient *g) {
-  return dot(s->ctrl, g->ctrl, s->nctrl) + dot(s->qfrc, g->qfrc, s->nqfrc) + dot(s->xfrc, g->xfrc, s->nxfrc);
+  return dot(s->ctrl, g->ctrl, s->nctrl) + dot(s->qfrc, g->qfrc, s->nqfrc) + dot(s->xfrc, g->xfrc, s->nxfrc) +
+         dot(s->theta, g->theta, s->ntheta);
 }
 
 pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *g, pbSpot *s) {
@@ -84,8 +87,9 @@ pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbR
   s->nctrl = g->ctrl && r->input.ctrl ? rows(r) * (size_t)r->nu : 0;
   s->nqfrc = g->qfrc && r->input.qfrc ? rows(r) * (size_t)r->nv : 0;
   s->nxfrc = g->xfrc && r->input.xfrc ? rows(r) * 6 * (size_t)r->nbody : 0;
+  s->ntheta = g->theta ? r->ntheta : 0;
   size_t total = (size_t)r->n + s->nctrl + s->nqfrc + s->nxfrc;
-  if (!(s->memory = pbContext_AllocArray(r->ctx, total ? total : 1, sizeof(double))))
+  if (!(s->memory = pbContext_AllocArray(r->ctx, total + s->ntheta + 1, sizeof(double))))
     return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
   pbRng rng = pbRng_Seed(options->seed);
   double norm = 0;
@@ -98,14 +102,19 @@ pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbR
   s->ctrl = s->nctrl ? s->memory + r->n : NULL;
   s->qfrc = s->nqfrc ? s->memory + (size_t)r->n + s->nctrl : NULL;
   s->xfrc = s->nxfrc ? s->memory + (size_t)r->n + s->nctrl + s->nqfrc : NULL;
+  s->theta = s->ntheta ? s->memory + total : NULL;
+  pbSample_DrawTheta(r, &rng, true, s->theta);
   s->before = products(s, g);
+  s->theta_before = dot(s->theta, g->theta, s->ntheta);
   return pb_ok;
 }
 
 void pbSpot_End(const pbRollout *r, pbSpot *s) { pbContext_Free(r->ctx, s->memory); }
 
 typedef struct Twin {  // working memory of the two rollouts
-  double *x[2], *ctrl, *qfrc, *xfrc, *sensor[2], *xpos[2], *site[2], *difference;
+  double *x[2], *ctrl, *qfrc, *xfrc, *sensor[2], *xpos[2], *site[2], *difference, *theta[2];
+  double at[2];  // where they are along the direction
+  int parted;    // the first step at which they take different branches, or features tie; -1: none
   double *memory;
 } Twin;
 
@@ -117,7 +126,7 @@ static double *take(double **next, size_t n) {
 
 static pbStatus twin_begin(const pbRollout *r, Twin *t) {
   size_t nx = (size_t)r->nx, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
-  size_t total = 2 * (nx + ns + nb + nsite) + (size_t)r->n + (size_t)r->nu + (size_t)r->nv + 2 * nb;
+  size_t total = 2 * (nx + ns + nb + nsite) + (size_t)r->n + (size_t)r->nu + (size_t)r->nv + 2 * nb + 2 * r->ntheta;
   if (!(t->memory = pbContext_AllocArray(r->ctx, total, sizeof(double))))
     return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
   double *next = t->memory;
@@ -126,6 +135,7 @@ static pbStatus twin_begin(const pbRollout *r, Twin *t) {
     t->sensor[side] = take(&next, ns);
     t->xpos[side] = take(&next, nb);
     t->site[side] = take(&next, nsite);
+    t->theta[side] = take(&next, r->ntheta);
   }
   t->difference = take(&next, (size_t)r->n);
   t->ctrl = take(&next, (size_t)r->nu);
@@ -143,23 +153,24 @@ static const double *moved(const double *base, const double *all, const double *
 
 // Evaluate one side at state k, and advance it unless this is the last state.
 static pbStatus twin_step(pbRollout *r, const pbSpot *s, Twin *t, int side, int k, bool sees_positions) {
-  double size = side ? s->size : -s->size;
+  double size = t->at[side];
+  const double *theta = s->theta ? t->theta[side] : r->theta;
   pbInput in = pbRollout_InputAt(r, k);
   in.ctrl = moved(in.ctrl, r->input.ctrl, s->ctrl, r->nu, size, t->ctrl);
   in.qfrc = moved(in.qfrc, r->input.qfrc, s->qfrc, r->nv, size, t->qfrc);
   in.xfrc = moved(in.xfrc, r->input.xfrc, s->xfrc, 6 * r->nbody, size, t->xfrc);
   bool last = k == r->plan.steps;
   if (last || (sees_positions && r->xpos_by_observing)) {
-    pbStatus status = pbStep_Observe(r->model, r->theta, t->x[side], &in, r->scratch, t->sensor[side]);
+    pbStatus status = pbStep_Observe(r->model, theta, t->x[side], &in, r->scratch, t->sensor[side]);
     if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
   } else {
-    PB_TRY(pbRollout_StepChecked(r, r->theta, t->x[side], &in, k, t->sensor[side]));
+    PB_TRY(pbRollout_StepChecked(r, theta, t->x[side], &in, k, t->sensor[side]));
   }
   if (sees_positions) {
     const double *xpos = pbRollout_SeenField(r, "xpos"), *site = pbRollout_SeenField(r, "site_xpos");
     if (xpos) memcpy(t->xpos[side], xpos, 3 * (size_t)r->nbody * sizeof *xpos);
     if (site) memcpy(t->site[side], site, 3 * (size_t)r->nsite * sizeof *site);
-    if (!last && r->xpos_by_observing) return pbRollout_StepChecked(r, r->theta, t->x[side], &in, k, NULL);
+    if (!last && r->xpos_by_observing) return pbRollout_StepChecked(r, theta, t->x[side], &in, k, NULL);
   }
   return pb_ok;
 }
@@ -186,15 +197,22 @@ static pbStatus twin_run(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar,
   int steps = r->plan.steps;
   for (int side = 0; side < 2; side++) {
     memcpy(t->x[side], r->x0, (size_t)r->nx * sizeof(double));
-    pbState_Move(r->model, t->x[side], s->x0, side ? s->size : -s->size);
+    if (t->at[side] != 0) pbState_Move(r->model, t->x[side], s->x0, t->at[side]);
+    for (size_t i = 0; i < s->ntheta; i++) t->theta[side][i] = r->theta[i] + t->at[side] * s->theta[i];
   }
+  t->parted = -1;
   for (int k = 0; k <= steps; k++) {
     const double *xpos = pbCotangent_At(&bar->xpos, 3 * r->nbody, k, steps),
                  *site = pbCotangent_At(&bar->site_xpos, 3 * r->nsite, k, steps);
     const double *sensor = pbCotangent_At(&bar->sensordata, r->ns, k, steps);
     *sum += state_part(r, bar, t, k);
     if (k == steps && !xpos && !site && !sensor) break;
-    for (int side = 0; side < 2; side++) PB_TRY(twin_step(r, s, t, side, k, xpos || site));
+    uint64_t branch[2];
+    for (int side = 0; side < 2; side++) {
+      PB_TRY(twin_step(r, s, t, side, k, xpos || site));
+      branch[side] = pbScratch_Branch(r->scratch);
+    }
+    if (t->parted < 0 && (branch[0] != branch[1] || !branch[0])) t->parted = k;
     *sum += across(sensor, t->sensor[0], t->sensor[1], r->ns) + across(xpos, t->xpos[0], t->xpos[1], 3 * r->nbody) +
             across(site, t->site[0], t->site[1], 3 * r->nsite);
     if (pbTicker_Step(&r->ticker)) return pbRollout_Stopped(r, k);
@@ -202,43 +220,70 @@ static pbStatus twin_run(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar,
   return pb_ok;
 }
 
-static pbStatus twin(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar, Twin *t, double *quotient) {
+// The difference quotient between two places along the direction.
+static pbStatus twin(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar, double from, double to, Twin *t, double *quotient) {
   double sum = 0;
+  t->at[0] = from;
+  t->at[1] = to;
   if (pbTicker_Begin(&r->ticker, "check", r->plan.steps)) return pbRollout_Stopped(r, 0);
   PB_TRY(twin_run(r, s, bar, t, &sum));
-  *quotient = sum / (2 * s->size);
+  *quotient = sum / (to - from);
+  return pb_ok;
+}
+
+// Is a central quotient `value`, `gap` from the gradient, the derivative? Not where quotients to both sides differ, nor where the
+// rollouts take other branches than that in the middle, or features tie: there no derivative is that of every direction.
+static pbStatus is_smooth(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar, Twin *t, double value, double gap,
+                          bool *smooth) {
+  double ahead = value;
+  *smooth = false;
+  if (t->parted >= 0) return pb_ok;
+  PB_TRY(twin(r, s, bar, 0, s->size, t, &ahead));
+  *smooth = t->parted < 0 && 2 * fabs(ahead - value) < gap / 8;
   return pb_ok;
 }
 
 // Over a move of size s the derivative may change by s times the growth of the costate, relative to itself. Off is a gradient
 // that two quotients contradict which agree with each other.
-static pbStatus compare(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, Twin *t, pbCertificate *c) {
+static pbStatus compare(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, Twin *t, pbCertificate *c, bool *decided) {
   enum { sizes = 4, shorter = 32 };
   double before = NAN, first = s->size;
-  bool decided = false;
-  for (int i = 0; i < sizes && !decided; i++) {
+  *decided = false;
+  for (int i = 0; i < sizes && !*decided; i++) {
     double value = 0;
     s->size = first / pow(shorter, i);
-    PB_TRY(twin(r, s, bar, t, &value));
+    PB_TRY(twin(r, s, bar, -s->size, s->size, t, &value));
     double scale = fmax(fabs(c->spot_gradient), fabs(value)), gap = fabs(c->spot_gradient - value);
     c->spot_difference = value;
     c->spot_error = scale > 0 ? gap / scale : 0;
     c->spot_limit = s->size * (1 + exp(c->growth));
-    c->spot_off = c->spot_error > c->spot_limit && fabs(value - before) < gap / 8;
-    decided = c->spot_off || c->spot_error <= c->spot_limit;
+    bool agrees = c->spot_error <= c->spot_limit, contradicts = !agrees && fabs(value - before) < gap / 8;
+    if (contradicts) PB_TRY(is_smooth(r, s, bar, t, value, gap, &c->spot_off));
+    *decided = c->spot_off || agrees;
+    c->spot_kink = *decided ? -1 : t->parted;
     before = value;
   }
-  c->spot_quotients += decided;
-  c->spot_left_out += !decided;
+  s->size = first;
   return pb_ok;
 }
 
+// With theta, and where that meets a kink without.
 pbStatus pbSpot_Check(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, const double *x0_bar, const pbRolloutGradient *g,
                       pbCertificate *c) {
   Twin t = {0};
-  PB_TRY(twin_begin(r, &t));
+  pbStatus status = twin_begin(r, &t);
+  double by_theta = dot(s->theta, g->theta, s->ntheta) - s->theta_before;
+  bool decided = false;
   c->spot_gradient = dot(s->x0, x0_bar, (size_t)r->n) + products(s, g) - s->before;
-  pbStatus status = compare(r, s, bar, &t, c);
+  if (status == pb_ok) status = compare(r, s, bar, &t, c, &decided);
+  if (status == pb_ok && !decided && s->theta) {
+    c->spot_gradient -= by_theta;
+    s->theta = NULL;
+    s->ntheta = 0;
+    status = compare(r, s, bar, &t, c, &decided);
+  }
+  c->spot_quotients += decided;
+  c->spot_left_out += !decided;
   pbContext_Free(r->ctx, t.memory);
   c->spot_checked = status == pb_ok;
   c->spot_part |= status == pb_ok ? pb_partRollout : 0;

@@ -299,6 +299,7 @@ pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, 
                             .gaining = {-1, -1},
                             .gain_step = -1,
                             .spot_step = -1,
+                            .spot_kink = -1,
                             .most_contacts_step = -1};
   if (out) out->steps_done = 0;
   if (out) PB_TRY(pbRows_Check(r, out->rows, out->row_count));

@@ -3,6 +3,7 @@
 #define PB_ROLLOUT_H
 
 #include <pullback/deform.h>
+#include <pullback/random.h>
 #include <pullback/rollout.h>
 
 #include "rollout/schedule.h"
@@ -114,6 +115,10 @@ typedef struct pbSample pbSample;
 PB_NODISCARD pbStatus pbSample_Begin(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient,
                                      pbSample **sample);
 void pbSample_End(const pbRollout *r, pbSample *sample);  // NULL is fine
+// A direction of theta. together: for quotients: relative to what is there, of each field by one factor, and not across kinks: a
+// zero (no friction, no margin) is a kink of many fields, as are values that are equal where the larger of two counts, and stay
+// so. Else for derivatives, which have a side there: every number moves. Unwanted fields never do.
+void pbSample_DrawTheta(const pbRollout *r, pbRng *rng, bool together, double *way);
 // Before the pullback of step k, and right after it: r->costate_before is the cotangent of its state but for what the caller gave
 // there. events: those of gradient by events were corrected in it.
 void pbSample_Before(pbRollout *r, pbSample *sample, int k);
@@ -121,11 +126,11 @@ PB_NODISCARD pbStatus pbSample_Step(pbRollout *r, pbSample *sample, int k, const
                                     const pbObservationBar *observed, bool events, pbCertificate *certificate);
 
 // ---- certificate.c: the whole rollout
-// A random direction of the initial state and the inputs, and the derivative along it.
+// A random direction of the initial state, the inputs and theta, and the derivative along it.
 typedef struct pbSpot {
-  double size, *x0, *ctrl, *qfrc, *xfrc;  // x0: n; the others NULL where no gradient is wanted
-  size_t nctrl, nqfrc, nxfrc;
-  double before;  // product with what the gradient arrays held before
+  double size, *x0, *ctrl, *qfrc, *xfrc, *theta;  // x0: n; the others NULL where no gradient is wanted
+  size_t nctrl, nqfrc, nxfrc, ntheta;
+  double before, theta_before;  // products with what the gradient arrays held before: all of it, and its part by theta
   double *memory;
 } pbSpot;
 PB_NODISCARD pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient,

@@ -13,9 +13,10 @@
 #include "model/joint.h"
 #include "base/context.h"
 #include <pullback/random.h>
-#include "rollout/rollout.h"
 #include "impact/impact.h"
 #include "model/model.h"
+#include "model/state_layout.h"
+#include "rollout/rollout.h"
 #include "step/scratch.h"
 
 enum { per_sample = 400, few = 200 };  // one sample of each kind for so many steps; below so many all are cheap
@@ -145,10 +146,18 @@ static void draw(pbRng *rng, double *way, size_t n) {
   for (size_t i = 0; way && i < n; i++) way[i] = pbRng_Normal(rng);
 }
 
-// Unit vectors move on their spheres.
-static void project(const double *value, double *way, int n) {
-  double along = dot(value, way, (size_t)n), size = dot(value, value, (size_t)n);
-  for (int i = 0; i < n && size > 0; i++) way[i] -= value[i] * along / size;
+static double any(pbRng *rng) { return 2 * pbRng_Uniform(rng) - 1; }
+
+// A direction in space moves on its sphere, whatever its components are.
+static void turn(pbRng *rng, const double *value, double *way, int n) {
+  double along = 0, size = dot(value, value, (size_t)n);
+  memset(way, 0, (size_t)n * sizeof *way);
+  if (!(size > 0)) return;
+  for (int i = 0; i < n; i++) {
+    way[i] = any(rng) * sqrt(size);
+    along += value[i] * way[i];
+  }
+  for (int i = 0; i < n; i++) way[i] -= value[i] * along / size;
 }
 
 static bool ends_with(const char *text, const char *suffix) {
@@ -156,10 +165,10 @@ static bool ends_with(const char *text, const char *suffix) {
   return n >= m && strcmp(text + n - m, suffix) == 0;
 }
 
-static void project_joints(const pbModel *m, size_t from, const double *theta, double *way) {
+static void turn_joints(pbRng *rng, const pbModel *m, size_t from, const double *theta, double *way) {
   for (int j = 0; j < m->njnt; j++) {
     size_t q = from + (size_t)m->jnt_qposadr[j] + pbJoint_PlainCount(m->jnt_type[j]);
-    if (pbJoint_HasRotation(m->jnt_type[j])) project(theta + q, way + q, 4);
+    if (pbJoint_HasRotation(m->jnt_type[j])) turn(rng, theta + q, way + q, 4);
   }
 }
 
@@ -171,45 +180,48 @@ typedef struct field {
   int rows, cols;
 } field;
 
-// Which numbers are lengths of a unit vector, or exponents with a kink at their defaults: these do not move.
-static void restrict_field(const pbModel *m, const field *f, const double *theta, double *way) {
+// Directions in space turn; exponents with a kink at their defaults do not move.
+static void restrict_field(pbRng *rng, const pbModel *m, const field *f, const double *theta, double *way) {
   bool quaternion = f->cols == 4 && ends_with(f->name, "quat"), axis = f->cols == 3 && strcmp(f->name, "jnt_axis") == 0;
   bool weld = f->cols == 12 && strcmp(f->name, "eq_data") == 0, impedance = f->cols == 5 && strstr(f->name, "solimp") != NULL;
   for (int row = 0; row < f->rows; row++) {
     size_t i = f->from + (size_t)row * (size_t)f->cols;
-    if (quaternion) project(theta + i, way + i, 4);
-    if (axis) project(theta + i, way + i, 3);
-    if (weld && m->eq_type[row] == pb_eqWeld) project(theta + i + 6, way + i + 6, 4);
+    if (quaternion) turn(rng, theta + i, way + i, 4);
+    if (axis) turn(rng, theta + i, way + i, 3);
+    if (weld && m->eq_type[row] == pb_eqWeld) turn(rng, theta + i + 6, way + i + 6, 4);
     if (impedance) way[i + 3] = way[i + 4] = 0;
   }
-  if (strcmp(f->name, "qpos0") == 0 || strcmp(f->name, "qpos_spring") == 0) project_joints(m, f->from, theta, way);
+  if (strcmp(f->name, "qpos0") == 0 || strcmp(f->name, "qpos_spring") == 0) turn_joints(rng, m, f->from, theta, way);
 }
 
-static double any(pbRng *rng) { return 2 * pbRng_Uniform(rng) - 1; }
+static double largest(const double *x, size_t n) {
+  double most = 0;
+  for (size_t i = 0; i < n; i++) most = fmax(most, fabs(x[i]));
+  return most;
+}
 
-static void draw_field(const at *a, const field *f, bool together, double *way) {
-  const pbRollout *r = a->r;
-  pbRng *rng = &a->s->rng;
-  double factor = any(rng);
-  size_t end = f->from + (size_t)f->rows * (size_t)f->cols;
+static void draw_field(const pbRollout *r, pbRng *rng, const field *f, bool together, double *way) {
+  size_t n = (size_t)f->rows * (size_t)f->cols;
+  double factor = any(rng), most = largest(r->theta + f->from, n), usual = most > 0 ? most : 1;
   bool unwanted = r->unwanted && r->unwanted[f->number];
-  for (size_t i = f->from; i < end; i++) way[i] = unwanted ? 0 : (together ? factor : any(rng)) * fabs(r->theta[i]);
-  if (!unwanted) restrict_field(r->model, f, r->theta, way);
+  for (size_t i = f->from; i < f->from + n; i++) {
+    double size = fabs(r->theta[i]), own = size > 0 ? size : usual;
+    way[i] = unwanted ? 0 : together ? factor * size : any(rng) * own;
+  }
+  if (together && !unwanted) restrict_field(rng, r->model, f, r->theta, way);
 }
 
-// Relative to what is there: a zero (no friction, no margin) is a kink of many fields. together: all of a field by one factor, so
-// that values that are equal, as where the larger of two counts, stay so.
-static void draw_theta(const at *a, bool together, double *way) {
-  const pbModel *m = a->r->model;
+void pbSample_DrawTheta(const pbRollout *r, pbRng *rng, bool together, double *way) {
+  const pbModel *m = r->model;
   int number = 0;
   if (!way) return;
 #define X(name, rows, cols, unit) \
-  draw_field(a, &(field){number++, #name, (size_t)(m->name - m->theta0), m->rows, cols}, together, way);
+  draw_field(r, rng, &(field){number++, #name, (size_t)(m->name - m->theta0), m->rows, cols}, together, way);
   PB_MODEL_PARAMS(X)
 #undef X
   for (; number < pbModel_ParamCount(m); number++) {  // of deformables
     pbParam p = pbModel_ParamAt(m, number);
-    draw_field(a, &(field){number, p.name, p.offset, p.rows, p.cols}, together, way);
+    draw_field(r, rng, &(field){number, p.name, p.offset, p.rows, p.cols}, together, way);
   }
 }
 
@@ -270,9 +282,12 @@ static pbStatus pull_again(const at *a) {
   const pbStepRecord step = {a->m, r->theta, a->record, a->kept, &a->input};
   const pbStepBar out = {g->x, &bar, g->theta};
   pbStatus status;
+  a->scratch->ticks = a->k;
   do {
     status = pbStep_VjpCached(&step, &(pbStepCotangent){.next = a->w_next, .observed = a->observed}, a->scratch, &out);
   } while (pbScratch_Grow(a->scratch, &status));
+  a->scratch->ticks = 0;
+  if (status == pb_ok) pbClock_Pull(r, a->observed ? a->observed->sensordata : NULL, a->record, a->k, g->theta);
   if (status == pb_ok && r->gradient == pb_gradientEvent)
     status = pbStep_EventsVjp(&step, a->w_next, a->k == 0, a->scratch, &out, &count);
   pbChoice_Clear(r, g->theta);
@@ -288,10 +303,13 @@ static pbStatus forward(const at *a, const vectors *d, double *value, double *si
   size_t n = (size_t)r->n, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
   memset(s->next, 0, n * sizeof(double));
   pbStatus status;
+  a->scratch->ticks = a->k;
   do {
     status = pbStep_Jvp(a->m, r->theta, a->record, &a->input, &direction, a->scratch, s->next,
                         o->sensordata ? s->sensor[0] : NULL, o->xpos ? s->xpos[0] : NULL, o->site_xpos ? s->site[0] : NULL);
   } while (pbScratch_Grow(a->scratch, &status));
+  a->scratch->ticks = 0;
+  if (status == pb_ok) pbClock_Push(r, d->theta, a->record, a->k, o->sensordata ? s->sensor[0] : NULL);
   if (status == pb_ok && r->gradient == pb_gradientEvent) {
     memcpy(s->after[2], a->record, (size_t)r->nx * sizeof(double));
     status = pbStep_Forward(a->m, r->theta, s->after[2], &a->input, a->scratch, NULL);
@@ -333,6 +351,7 @@ static bool evaluate(const at *a, const vectors *d, double size, bool theta, int
   bool places = o && (o->xpos || o->site_xpos), early = places && r->xpos_by_observing;
   memcpy(x, a->record, (size_t)r->nx * sizeof(double));
   if (size != 0) pbState_Move(a->m, x, d->x, size);
+  if (theta && d->theta) x[state_layout(a->m).time] += a->k * size * d->theta[a->m->timestep - a->m->theta0];
   if (early && pbStep_Observe(a->m, parameters, x, &in, a->scratch, NULL) != pb_ok) return false;
   for (int pass = early ? 0 : 1; pass < 2; pass++) {
     if (pass == 1 && !advance(a, parameters, x, &in, o && o->sensordata ? s->sensor[side] : NULL)) return false;
@@ -470,7 +489,7 @@ static pbStatus check_forward(const at *a, pbCertificate *c) {
   draw(&s->rng, s->way.ctrl, (size_t)a->r->nu);
   draw(&s->rng, s->way.qfrc, (size_t)a->r->nv);
   draw(&s->rng, s->way.xfrc, 6 * (size_t)a->r->nbody);
-  draw_theta(a, false, s->way.theta);
+  pbSample_DrawTheta(a->r, &s->rng, false, s->way.theta);
   PB_TRY(forward(a, &s->way, &value, &size));
   back = reverse(a, &s->way, true, &other);
   double error = size + other > 0 ? fabs(value - back) / (size + other) : 0;
@@ -500,7 +519,7 @@ static void check_quotient(const at *a, bool theta, pbCertificate *c) {
   draw(&s->rng, s->way.xfrc, 6 * (size_t)a->r->nbody);
   unit(a->r, &s->way);
   vectors way = s->way;
-  if (theta) draw_theta(a, true, s->way.theta);
+  if (theta) pbSample_DrawTheta(a->r, &s->rng, true, s->way.theta);
   else way.theta = NULL;
   verdict v = compare(a, &way, theta, &q);
   if (v == undecided && theta) {
