@@ -5,6 +5,7 @@
 
 #include "model/joint.h"
 #include "compile/compile.h"
+#include "model/equality_data.h"
 
 #define COPY(field, id, n, values) memcpy(m->field + (n) * (size_t)(id), values, (n) * sizeof(double))
 
@@ -136,23 +137,21 @@ static pbStatus resolve_equality(pbCompiler *c, const pbEqualityDef *d, int *id1
   return pb_ok;
 }
 
-// eq_data in MuJoCo 4.0: connect: anchor on body 1 and on body 2. Weld: anchor, relative position and orientation, torquescale,
-// and whether the relative pose follows from the reference configuration. Joint, tendon: coefficients. Entries that mean
-// nothing to a type hold MuJoCo's defaults.
-static void equality_data(const pbEqualityDef *d, double data[12]) {
+// eq_data as in MuJoCo 4.0 (model/equality_data.h), as far as it is given; setconst.c derives the rest.
+static void equality_data(const pbEqualityDef *d, double data[pb_eqDataSize]) {
   bool weld = d->type == pb_eqWeld;
   if (d->type == pb_eqConnect && d->sites) return;
-  data[10] = weld ? d->torquescale : 1;
+  data[pb_weldTorquescale] = weld ? d->torquescale : 1;
   if (d->type >= pb_eqJoint) {
-    memcpy(data, d->polycoef, sizeof d->polycoef);
+    memcpy(data + pb_couplingPolycoef, d->polycoef, sizeof d->polycoef);
   } else if (d->sites) {
     data[1] = 1;
   } else {
     memcpy(data, d->anchor, sizeof d->anchor);
   }
   if (!weld || d->sites) return;
-  memcpy(data + 3, d->relpose, sizeof d->relpose);
-  data[11] = pbPose_Normalize(data + 6, 4) == 0;
+  memcpy(data + pb_weldAnchor + 3, d->relpose, sizeof d->relpose);
+  data[pb_weldFollows] = pbPose_Normalize(data + pb_weldRelquat, 4) == 0;
 }
 
 pbStatus pbCompile_Equalities(pbCompiler *c) {
@@ -168,7 +167,7 @@ pbStatus pbCompile_Equalities(pbCompiler *c) {
     m->eq_objtype[i] = d->type <= pb_eqWeld ? equality_refers_to(d) : pb_refNone;
     COPY(eq_solref, i, 2, d->solref);
     COPY(eq_solimp, i, 5, d->solimp);
-    equality_data(d, m->eq_data + 12 * (size_t)i);
+    equality_data(d, m->eq_data + pbEquality_Data(i));
   }
   return pb_ok;
 }

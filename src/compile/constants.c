@@ -10,6 +10,7 @@
 #include "base/context.h"
 #include "number/number.h"
 #include "compile/setconst.h"
+#include "model/equality_data.h"
 
 // ---- blocks of the mass matrix ------------------------------------------------------------------------------------
 static void fill_plan(const pbModel *m, pbDerivePlan *plan) {
@@ -136,8 +137,8 @@ static void take_all(pbPullback *p) {
   take_slice(p, m->tendon_invweight0, m->ntendon);
   for (int e = 0; e < m->neq; e++) {
     if (m->eq_objtype[e] != pb_refBody) continue;
-    if (m->eq_type[e] == pb_eqConnect) take_slice(p, m->eq_data + 12 * e + 3, 3);
-    if (m->eq_type[e] == pb_eqWeld && data[12 * e + 11] != 0) take_slice(p, m->eq_data + 12 * e + 3, 7);
+    if (m->eq_type[e] == pb_eqConnect) take_slice(p, m->eq_data + pbConnect_Anchor(e, 1), 3);
+    if (m->eq_type[e] == pb_eqWeld && data[pbWeld_Follows(e)] != 0) take_slice(p, m->eq_data + pbWeld_Anchor(e, 0), 7);
   }
   for (int g = 0; g < m->ngeom; g++) {
     if (in_fluid(p, g)) take_slice(p, m->geom_fluid + 12 * g + 6, 6);
@@ -244,7 +245,7 @@ static void pull_all(pbPullback *p) {
   pull_slice(p, m->actuator_armature, m->nu);
   for (int a = 0; a < m->nu; a++) pull_slice(p, m->actuator_gear + 6 * a, 1);
   for (int e = 0; e < m->neq; e++) {
-    if (m->eq_type[e] <= pb_eqWeld) pull_slice(p, m->eq_data + 12 * e, 3);
+    if (m->eq_type[e] <= pb_eqWeld) pull_slice(p, m->eq_data + pbEquality_Data(e), 3);
   }
   for (int g = 0; g < m->ngeom; g++) {
     if (in_fluid(p, g)) pull_slice(p, m->geom_size + 3 * g, 3);

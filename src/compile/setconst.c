@@ -5,6 +5,7 @@
 
 #include "math/vec.h"
 #include "number/number.h"
+#include "model/equality_data.h"
 #include "model/par.h"
 
 #define MIN_VALUE  1e-15  // MuJoCo's mjMINVAL
@@ -446,12 +447,12 @@ static void carry_point(const derive *w, int from, int to, const num point[3], n
 static void equality(const pbModel *m, int e, num *data, const derive *w) {
   int b1 = m->eq_obj1id[e], b2 = m->eq_obj2id[e];
   if (m->eq_objtype[e] != pb_refBody) return;
-  if (m->eq_type[e] == pb_eqConnect) carry_point(w, b1, b2, data, data + 3);
-  if (m->eq_type[e] != pb_eqWeld || re(data[11]) == 0) return;
-  carry_point(w, b2, b1, data, data + 3);
+  if (m->eq_type[e] == pb_eqConnect) carry_point(w, b1, b2, data + pb_connectAnchor, data + pb_connectAnchor + 3);
+  if (m->eq_type[e] != pb_eqWeld || re(data[pb_weldFollows]) == 0) return;
+  carry_point(w, b2, b1, data + pb_weldAnchor, data + pb_weldAnchor + 3);
   num back[4];
   quat_conj(back, w->xquat + 4 * b1);
-  quat_mul(data + 6, back, w->xquat + 4 * b2);
+  quat_mul(data + pb_weldRelquat, back, w->xquat + 4 * b2);
 }
 
 // ---- fluid --------------------------------------------------------------------------------------------------------
@@ -527,7 +528,7 @@ int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
     NUM(pbDerive_ClearRow)(w, n);
     OUT(tendon_length0)[t] = w->ten_length[t];
   }
-  for (int e = 0; e < m->neq; e++) equality(m, e, OUT(eq_data) + 12 * e, w);
+  for (int e = 0; e < m->neq; e++) equality(m, e, OUT(eq_data) + pbEquality_Data(e), w);
   for (int g = 0; g < m->ngeom; g++) {
     if (re(p.geom_fluid[12 * g]) > 0) virtual_inertia(m->geom_type[g], p.geom_size + 3 * g, OUT(geom_fluid) + 12 * g + 6);
   }
@@ -616,8 +617,8 @@ num NUM(pbDerive_Power)(const pbModel *m, num *theta, const pbFrozen *f, derive 
   num sum = body_powers(m, &p, f, w) - inertia_power(f, w) + tendon_powers(m, theta, f, w);
   sum += pair(BAR(body_subtreemass), p.body_subtreemass, m->nbody);
   for (int e = 0; e < m->neq; e++) {
-    equality(m, e, OUT(eq_data) + 12 * e, w);
-    sum += pair(BAR(eq_data) + 12 * e, p.eq_data + 12 * e, 12);
+    equality(m, e, OUT(eq_data) + pbEquality_Data(e), w);
+    sum += pair(BAR(eq_data) + pbEquality_Data(e), p.eq_data + pbEquality_Data(e), pb_eqDataSize);
   }
   for (int g = 0; g < m->ngeom; g++) {
     if (!(re(p.geom_fluid[12 * g]) > 0)) continue;

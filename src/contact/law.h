@@ -16,7 +16,9 @@ typedef struct pbLaw {
 } pbLaw;
 
 static inline bool is_contact(const NUM(pbRow) *r) { return r->kind == pb_rowContact; }
-static inline double row_mu(const NUM(pbWork) *w, const NUM(pbRow) *r, int j) { return re(w->contact[r->id].friction[j - 1]); }
+static inline double row_mu(const NUM(pbWork) *w, const NUM(pbRow) *r, int j) {
+  return re(w->contact[r->contact].friction[j - 1]);
+}
 
 // Is the row's force held at zero? Then it has no equation.
 bool NUM(pbLaw_Held)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, const double *x);

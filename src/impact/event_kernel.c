@@ -139,7 +139,7 @@ static pbStatus put_in(jumps *j, int first, int end, bool back, double share) {
 // moment, and 1 / rate says nothing of it.
 static bool grazes(const NUM(pbWork) *w, const NUM(pbRow) *r, double rate, const double *without, const double *with) {
   static const double much = 4;
-  double h = w->p.timestep[0], own = 1 / fmax(r->kbi[1] * r->imp, sqrt(r->kbi[0]) * r->imp);
+  double h = w->p.timestep[0], own = 1 / fmax(r->b * r->imp, sqrt(r->k) * r->imp);
   double free = fabs(normal_times(w, r, without)), pushed = fabs(normal_times(w, r, with));
   return fabs(rate) <= fmax(h * fmax(free, pushed), own * fmax(free, pushed / much));
 }
@@ -200,7 +200,7 @@ static bool disturbed(const NUM(pbWork) *w, const NUM(pbRow) *r, bool onset, con
     }
     return false;
   }
-  for (int i = 1; r->kind == pb_rowContact && i < r->dim; i++) slip += w->contact[r->id].friction[i - 1] * fabs(u[i]);
+  for (int i = 1; r->kind == pb_rowContact && i < r->dim; i++) slip += w->contact[r->contact].friction[i - 1] * fabs(u[i]);
   return fmax(fabs(u[0]), slip) > weak * fabs(r->vel[0]);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/equality_data.h"
 #include "model/joint.h"
 #include "model/topology.h"
 
@@ -37,7 +38,7 @@ int pbSphere_Rows(const pbModel *m, pbSphereRow *rows) {
   }
 
   for (int e = 0; e < m->neq; e++) {
-    if (m->eq_type[e] == pb_eqWeld && m->eq_objtype[e] == pb_refBody) n = add_row(m, m->eq_data + 12 * e + 6, 4, rows, n);
+    if (m->eq_type[e] == pb_eqWeld && m->eq_objtype[e] == pb_refBody) n = add_row(m, m->eq_data + pbWeld_Relquat(e), 4, rows, n);
   }
   return n;
 }
@@ -78,7 +79,7 @@ bool pbSphere_Same(const pbModel *m, const double *a, const double *b) {
   return same(m, a, b, m->jnt_axis, 3 * m->njnt) && same(m, a, b, m->body_quat, 4 * m->nbody) &&
          same(m, a, b, m->body_iquat, 4 * m->nbody) && same(m, a, b, m->geom_quat, 4 * m->ngeom) &&
          same(m, a, b, m->site_quat, 4 * m->nsite) && same(m, a, b, m->cam_quat, 4 * m->ncam) && same(m, a, b, m->qpos0, m->nq) &&
-         same(m, a, b, m->qpos_spring, m->nq) && same(m, a, b, m->eq_data, 12 * m->neq);
+         same(m, a, b, m->qpos_spring, m->nq) && same(m, a, b, m->eq_data, pb_eqDataSize * m->neq);
 }
 
 const pbSphereRow *pbSphere_Bad(const pbModel *m, const double *theta) {

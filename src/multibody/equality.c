@@ -3,10 +3,10 @@
 
 #include "eval/work.h"
 #include "math/vec.h"
+#include "model/equality_data.h"
 
 void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int e, int body[2], num p1[3], num p2[3], num q1[4], num q2[4]) {
   const pbModel *m = w->m;
-  const num *data = w->p.eq_data + 12 * e;
   int a = m->eq_obj1id[e], b = m->eq_obj2id[e];
   if (m->eq_objtype[e] == pb_eqObjSite) {
     body[0] = m->site_bodyid[a];
@@ -20,11 +20,11 @@ void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int e, int body[2], num p1[3], n
   bool weld = m->eq_type[e] == pb_eqWeld;
   body[0] = a;
   body[1] = b;
-  m3_mulv(p1, w->xmat + 9 * a, data + (weld ? 3 : 0));
+  m3_mulv(p1, w->xmat + 9 * a, w->p.eq_data + (weld ? pbWeld_Anchor(e, 0) : pbConnect_Anchor(e, 0)));
   v3_addto(p1, w->xpos + 3 * a);
-  m3_mulv(p2, w->xmat + 9 * b, data + (weld ? 0 : 3));
+  m3_mulv(p2, w->xmat + 9 * b, w->p.eq_data + (weld ? pbWeld_Anchor(e, 1) : pbConnect_Anchor(e, 1)));
   v3_addto(p2, w->xpos + 3 * b);
-  if (weld) quat_mul(q1, w->xquat + 4 * a, data + 6);
+  if (weld) quat_mul(q1, w->xquat + 4 * a, w->p.eq_data + pbWeld_Relquat(e));
   else quat_copy(q1, w->xquat + 4 * a);
   quat_copy(q2, w->xquat + 4 * b);
 }

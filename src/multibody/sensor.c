@@ -3,6 +3,7 @@
 #include "multibody/kink.h"
 #include "multibody/spatial.h"
 #include "math/vec.h"
+#include "model/equality_data.h"
 
 #define TINY 1e-15  // MuJoCo's mjMINVAL
 
@@ -119,7 +120,7 @@ static bool ray_meets(int type, const double size[3], double p[3], double d[3]) 
 
 bool NUM(pbSensor_Touches)(const NUM(pbWork) *w, const NUM(pbRow) *row, int site) {
   if (row->kind != pb_rowContact || !(re(row->f[0]) > 0)) return false;
-  const NUM(pbContact) *c = w->contact + row->id;
+  const NUM(pbContact) *c = w->contact + row->contact;
   int body = w->m->site_bodyid[site], second = w->m->geom_bodyid[c->geom2];
   if (body != second && body != w->m->geom_bodyid[c->geom1]) return false;
   double sign = body == second ? -1 : 1, p[3] = {0}, d[3] = {0}, size[3];
@@ -154,16 +155,16 @@ num NUM(pbSensor_Coupling)(const NUM(pbWork) *w, int e, int tendon) {
   num s = m->eq_obj1id[e] == tendon ? 1 : 0;
   int other = m->eq_obj2id[e];
   if (other != tendon) return s;
-  const num *c = w->p.eq_data + 12 * e;
+  const num *c = w->p.eq_data + pbCoupling_Polycoef(e);
   num x = w->ten_length[other] - w->p.tendon_length0[other];
   return s - (c[1] + x * (2 * c[2] + x * (3 * c[3] + x * 4 * c[4])));
 }
 
 static num tendon_row_force(const NUM(pbWork) *w, const NUM(pbRow) *r, int tendon) {
   switch (r->kind) {
-    case pb_rowEquality: return NUM(pbSensor_Coupling)(w, r->id, tendon) * r->f[0];
-    case pb_rowFriction: return r->id == w->m->nv + tendon ? r->f[0] : 0;
-    case pb_rowLimit: return r->id == w->m->njnt + tendon ? -r->side * r->f[0] : 0;
+    case pb_rowEquality: return NUM(pbSensor_Coupling)(w, r->equality, tendon) * r->f[0];
+    case pb_rowFriction: return r->tendon == tendon ? r->f[0] : 0;
+    case pb_rowLimit: return r->tendon == tendon ? -r->side * r->f[0] : 0;
     default: return 0;
   }
 }
@@ -226,7 +227,7 @@ static void inertial_wrench(NUM(pbWork) *w, int b) {
 }
 
 static void contact_load(NUM(pbWork) *w, const NUM(pbRow) *r) {
-  const NUM(pbContact) *c = w->contact + r->id;
+  const NUM(pbContact) *c = w->contact + r->contact;
   num force[3] = {0}, torque[3] = {0};
   for (int k = 0; k < r->dim; k++) v3_addscl(k < 3 ? force : torque, c->frame + 3 * (k % 3), r->f[k]);
   take_load(w, w->m->geom_bodyid[c->geom1], c->pos, force, torque, -1);
@@ -235,16 +236,16 @@ static void contact_load(NUM(pbWork) *w, const NUM(pbRow) *r) {
 
 // Connect and weld: force f at both points; torque whose power is f . 0.5 scale vec(conj(q2) (w1 - w2) q1).
 static void equality_load(NUM(pbWork) *w, const NUM(pbRow) *r) {
-  int body[2], type = w->m->eq_type[r->id];
+  int body[2], type = w->m->eq_type[r->equality];
   num p1[3], p2[3], q1[4], q2[4], t[4], c[4];
   if (type != pb_eqConnect && type != pb_eqWeld) return;
-  NUM(pbEquality_Ends)(w, r->id, body, p1, p2, q1, q2);
+  NUM(pbEquality_Ends)(w, r->equality, body, p1, p2, q1, q2);
   num torque[3] = {0};
   if (type == pb_eqWeld) {
     quat_mulaxis(t, q2, r->f + 3);
     quat_conj(c, q1);
     quat_mul(t, t, c);
-    v3_scale(torque, t + 1, 0.5 * w->p.eq_data[12 * r->id + 10]);
+    v3_scale(torque, t + 1, 0.5 * w->p.eq_data[pbWeld_Torquescale(r->equality)]);
   }
   take_load(w, body[0], p1, r->f, torque, 1);
   take_load(w, body[1], p2, r->f, torque, -1);

@@ -1,6 +1,7 @@
 // Gradients of sensors: each function pulls the cotangent of a sensor's value to what the value was made of (sensor.c).
 // Frozen in the gradient by a frame's pose are the motions V, A, Vs as world vectors about ref, and interaction wrenches.
 #include "eval/adjoint.h"
+#include "model/equality_data.h"
 #include "multibody/kink.h"
 #include "multibody/sensor.h"
 #include "multibody/spatial.h"
@@ -296,15 +297,15 @@ static void pull_armature(LANE(pbAdjoint) *a, int k, lane T) {
 // An equality's row couples the tendon by 1 - P'(x) where it is the second of the pair.
 static void pull_coupling(LANE(pbAdjoint) *a, int row, int tendon, lane T) {
   const NUM(pbWork) *w = a->w;
-  int e = w->row[row].id;
+  int e = w->row[row].equality;
   pull_force(a, w->row + row, T * NUM(pbSensor_Coupling)(w, e, tendon));
   if (w->m->eq_type[e] != pb_eqTendon || w->m->eq_obj2id[e] != tendon) return;
-  const double *c = w->p.eq_data + 12 * e;
+  const double *c = w->p.eq_data + pbCoupling_Polycoef(e);
   double x = w->ten_length[tendon] - w->p.tendon_length0[tendon], f = w->row[row].f[0];
   double bend = 2 * c[2] + x * (6 * c[3] + x * 12 * c[4]), power = 1;
   a->ten_len[tendon] -= T * (f * bend);
   PB_THETA(a, tendon_length0, tendon, T * (f * bend));
-  for (int i = 1; i <= 4; i++, power *= x) PB_THETA(a, eq_data, 12 * e + i, T * (-f * i * power));
+  for (int i = 1; i <= 4; i++, power *= x) PB_THETA(a, eq_data, pbCoupling_Polycoef(e) + i, T * (-f * i * power));
 }
 
 static void pull_tension(LANE(pbAdjoint) *a, int k, lane T) {
@@ -321,8 +322,8 @@ static void pull_tension(LANE(pbAdjoint) *a, int k, lane T) {
   for (int r = 0; r < w->nrow; r++) {
     const NUM(pbRow) *row = w->row + r;
     if (row->kind == pb_rowEquality) pull_coupling(a, r, k, T);
-    if (row->kind == pb_rowFriction && row->id == m->nv + k) pull_force(a, row, T);
-    if (row->kind == pb_rowLimit && row->id == m->njnt + k) pull_force(a, row, T * -(double)row->side);
+    if (row->kind == pb_rowFriction && row->tendon == k) pull_force(a, row, T);
+    if (row->kind == pb_rowLimit && row->tendon == k) pull_force(a, row, T * -(double)row->side);
   }
   if (loss_acts(m) && !(w->p.tendon_frictionloss[k] > 0))
     PB_THETA(a, tendon_frictionloss, k, T * -loss_sign(w, m->nv + k, w->qacc));

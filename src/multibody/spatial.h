@@ -62,4 +62,22 @@
     for (int pb_i = 0; pb_i < 3; pb_i++) (r)[3 + pb_i] += (s) * (F)[pb_i]; \
   } while (0)
 
+// ---- quaternions, w x y z; r must not alias -----------------------------------------------------------------------------
+// r = x y
+#define PB_QUATMUL(r, x, y)                                                         \
+  do {                                                                              \
+    (r)[0] = (x)[0] * (y)[0] - (x)[1] * (y)[1] - (x)[2] * (y)[2] - (x)[3] * (y)[3]; \
+    (r)[1] = (x)[0] * (y)[1] + (x)[1] * (y)[0] + (x)[2] * (y)[3] - (x)[3] * (y)[2]; \
+    (r)[2] = (x)[0] * (y)[2] - (x)[1] * (y)[3] + (x)[2] * (y)[0] + (x)[3] * (y)[1]; \
+    (r)[3] = (x)[0] * (y)[3] + (x)[1] * (y)[2] - (x)[2] * (y)[1] + (x)[3] * (y)[0]; \
+  } while (0)
+// r = q (0, v): twice this is the gradient by a unit quaternion q, v the torque in the axes that q maps from
+#define PB_QUATPURE(r, q, v)                                       \
+  do {                                                             \
+    (r)[0] = -(q)[1] * (v)[0] - (q)[2] * (v)[1] - (q)[3] * (v)[2]; \
+    (r)[1] = (q)[0] * (v)[0] + (q)[2] * (v)[2] - (q)[3] * (v)[1];  \
+    (r)[2] = (q)[0] * (v)[1] + (q)[3] * (v)[0] - (q)[1] * (v)[2];  \
+    (r)[3] = (q)[0] * (v)[2] + (q)[1] * (v)[1] - (q)[2] * (v)[0];  \
+  } while (0)
+
 #endif

@@ -263,7 +263,7 @@ static pbStatus carry_derivative(NUM(pbWork) *w) {
       step[at] = -law.Nloss * im(r->loss);
       for (int j = 0; j < r->dim; j++) step[at] -= law.Nw[i * r->dim + j] * (im(r->x[j]) + im(r->R[j]) * re(r->f[j]));
       for (int j = 1; is_contact(r) && j < r->dim; j++)
-        step[at] -= law.Nmu[i * (r->dim - 1) + j - 1] * im(w->contact[r->id].friction[j - 1]);
+        step[at] -= law.Nmu[i * (r->dim - 1) + j - 1] * im(w->contact[r->contact].friction[j - 1]);
     }
   }
   memcpy(rhs, step, (size_t)w->dual.count * sizeof(double));

@@ -1,12 +1,10 @@
-// The one minimiser: 1/2 |a - a0|_M^2 + sum over rows of s(J a - aref), by Newton's method with exact line search.
+// The minimizer of a step: 1/2 |a - a0|_M^2 + sum over rows of s(J a - aref), by Newton's method with exact line search. The
+// potentials s of rows are those of contact/potential.h.
 #ifndef PB_NEWTON_H
 #define PB_NEWTON_H
 
 #include "eval/work.h"
 
-// Force f = -ds/dx, Hessian K (dim x dim, row-major; only where the zone is not 0) and zone (active set) of a row at its x;
-// returns the cost.
-num NUM(pbRow_Evaluate)(const NUM(pbWork) *w, NUM(pbRow) *r);
 // Pattern, values and factor of H = M + J'KJ at the current K. pb_singular if a pivot is not positive.
 pbStatus NUM(pbSolve_Factor)(NUM(pbWork) *w);
 // Pattern of H for the rows there are.
@@ -17,7 +15,7 @@ pbStatus NUM(pbSolve_Complete)(NUM(pbWork) *w);
 pbStatus NUM(pbSolve_Smooth)(NUM(pbWork) *w);
 
 #if !PB_IS_COMPLEX
-// What is minimised at accelerations a, but for a constant and without the further potential; its gradient (nv).
+// What is minimized at accelerations a, but for a constant and without the further potential; its gradient (nv).
 double NUM(pbSolve_Cost)(NUM(pbWork) *w, const double *a, double *gradient);
 // pbStage_Solve from the accelerations a, which become the solution. Ends where rows hold hard contact: not for those.
 pbStatus NUM(pbSolve_Again)(NUM(pbWork) *w, double *a);

@@ -29,7 +29,7 @@ static work_done work_of(const pbWork_r *w, const pbRow_r *r, int from, int to, 
 }
 
 static bool bounces(const pbWork_r *w, const pbRow_r *r) {
-  if (r->kind != pb_rowContact || !r->zone || !(w->contact[r->id].restitution > 0)) return false;
+  if (r->kind != pb_rowContact || !r->zone || !(w->contact[r->contact].restitution > 0)) return false;
   return pb_normal_law(w, r) == pb_normalBounce;
 }
 

@@ -113,9 +113,9 @@ static void emit_row(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r) 
   }
   for (int k = 1; k < r->dim && pyramid; k++) {
     for (int s = 0; s < 2; s++) {
-      double mu = (s ? -1 : 1) * w->contact[r->id].friction[k - 1], weight[6] = {1}, x = r->x[0] + mu * r->x[k];
+      double mu = (s ? -1 : 1) * w->contact[r->contact].friction[k - 1], weight[6] = {1}, x = r->x[0] + mu * r->x[k];
       weight[k] = mu;
-      emit(g, w, r, weight, r->pos[0], r->R[0], x < 0 ? -r->D[0] * x : 0);
+      emit(g, w, r, weight, r->pos[0], r->edge_R, x < 0 ? -r->edge_D * x : 0);
     }
   }
 }

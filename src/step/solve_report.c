@@ -90,7 +90,7 @@ uint64_t pbScratch_Branch(const pbScratch *s) {
   for (const pbRow_r *r = w->row; r < w->row + w->nrow; r++) {
     hash = mix(mix(mix(mix(hash, (int)r->kind), r->kind == pb_rowContact ? 0 : r->id), (int)r->side), (int)r->zone);
     if (r->kind != pb_rowContact) continue;
-    const pbContact_r *c = w->contact + r->id;
+    const pbContact_r *c = w->contact + r->contact;
     int met = feature(w, c);
     if (met < 0) return 0;
     hash = mix(mix(mix(mix(hash, c->geom1), c->geom2), c->point), met);
@@ -117,7 +117,7 @@ pbStatus pbScratch_CheckStiffness(pbScratch *s) {
   if (pb_hard(s->model)) return pb_ok;  // solves for the velocity after the step
   for (int k = 0; k < s->w.nrow; k++) {
     const pbRow_r *r = s->w.row + k;
-    double gain = h * r->imp * (h * r->kbi[0] * r->imp + 2 * r->kbi[1]);
+    double gain = h * r->imp * (h * r->k * r->imp + 2 * r->b);
     char name[256];
     if (!r->zone || r->kind == pb_rowFriction || !(gain > limit)) continue;
     return pbScratch_Fail(s, pb_not_finite,

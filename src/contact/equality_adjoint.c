@@ -1,0 +1,296 @@
+// Geometry of equalities: residual and Jacobian of connect, weld, joint and tendon equalities by poses, coordinates and eq_data (row.c).
+#include "contact/row_adjoint.h"
+
+#include "math/vec.h"
+#include "model/equality_data.h"
+#include "multibody/spatial.h"
+
+typedef LANE(pbRowBar) row_bar;
+
+// The two ends of a connect or weld.
+typedef struct ends {
+  int body[2];
+  double p1[3], p2[3], q1[4], q2[4];
+} ends;
+
+static ends find_ends(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+  ends e;
+  NUM(pbEquality_Ends)(w, r->equality, e.body, e.p1, e.p2, e.q1, e.q2);
+  return e;
+}
+
+// q2 (0, r) conj(q1): torque on the relative rotation whose weld row has the cotangent r.
+static void weld_torque(const double q2[4], const lane r[3], const double q1[4], lane out[4]) {
+  double c[4] = {q1[0], -q1[1], -q1[2], -q1[3]};
+  lane t[4];
+  PB_QUATPURE(t, q2, r);
+  PB_QUATMUL(out, t, c);
+}
+
+void LANE(pbEquality_RelativeRows)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *X, lane out[6]) {
+  ends e = find_ends(w, r);
+  double d1[3], d2[3];
+  lane u1[3], u2[3], omega[3];
+  body_offset(w, e.body[0], e.p1, d1);
+  body_offset(w, e.body[1], e.p2, d2);
+  PB_POINTVEL(u1, X + 6 * e.body[0], d1);
+  PB_POINTVEL(u2, X + 6 * e.body[1], d2);
+  for (int k = 0; k < 3; k++) {
+    out[k] = u1[k] - u2[k];
+    omega[k] = X[6 * e.body[0] + k] - X[6 * e.body[1] + k];
+  }
+  if (r->dim < 6) return;
+
+  // scale / 2 vec(conj(q2) omega q1)
+  double scale = 0.5 * w->p.eq_data[pbWeld_Torquescale(r->equality)];
+  double c2[4] = {e.q2[0], -e.q2[1], -e.q2[2], -e.q2[3]};
+  double c1[4] = {e.q1[0], -e.q1[1], -e.q1[2], -e.q1[3]};
+  lane rotated[4];
+  weld_torque(c2, omega, c1, rotated);
+  for (int k = 0; k < 3; k++) out[3 + k] = scale * rotated[1 + k];
+}
+
+// ---- orientation of welds ---------------------------------------------------------------------------------------------
+// The rows are functionals scale <(0, rho), conj(q2) Y q1>, of a quaternion Y each: 1/2 relative angular velocity under the virtual
+// motion; relative acceleration with what the rates of q1, q2 add; relative velocity; 1 for the residual itself.
+typedef struct rotation_rows {
+  lane Y[4][4];
+  lane G[4][4];   // <G, Y> scale is the functional: q2 (0, rho) conj(q1)
+  double rel[3];  // w1 - w2
+} rotation_rows;
+
+enum { of_force, of_acceleration, of_velocity, of_residual };
+
+static void set_rotation_rows(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, const ends *e, rotation_rows *s) {
+  const NUM(pbWork) *w = a->w;
+  int b1 = 6 * e->body[0];
+  int b2 = 6 * e->body[1];
+  double cross[3];
+  lane rho[4][3];
+  memset(s, 0, sizeof *s);
+  v3_sub(s->rel, w->V + b1, w->V + b2);
+  PB_CROSS(cross, w->V + b1, w->V + b2);
+
+  for (int k = 0; k < 3; k++) {
+    rho[of_force][k] = PB_LZERO + r->f[3 + k];
+    rho[of_acceleration][k] = -bar->z[3 + k];
+    rho[of_velocity][k] = -r->b * bar->z[3 + k];
+    rho[of_residual][k] = bar->pos[3 + k];
+    s->Y[of_force][1 + k] = 0.5 * (a->Vx[b1 + k] - a->Vx[b2 + k]);
+    s->Y[of_acceleration][1 + k] = PB_LZERO + 0.5 * (w->A[b1 + k] - w->A[b2 + k] + cross[k]);
+    s->Y[of_velocity][1 + k] = PB_LZERO + 0.5 * s->rel[k];
+  }
+  s->Y[of_acceleration][0] = PB_LZERO - 0.25 * PB_DOT3(s->rel, s->rel);
+  s->Y[of_residual][0] = PB_LZERO + 1;
+  for (int i = 0; i < 4; i++) weld_torque(e->q2, rho[i], e->q1, s->G[i]);
+}
+
+// Cotangents of the motions of both bodies: torques +-1/2 scale G, and of the velocities in the drift,
+// 1/4 scale (-g0 |rel|^2 + 2 g . (w1 x w2)).
+static void add_rotation_torques(LANE(pbAdjoint) *a, const ends *e, double scale, const rotation_rows *s) {
+  const NUM(pbWork) *w = a->w;
+  const lane *G = s->G[of_acceleration];
+  double T[3];
+  for (int k = 0; k < 3; k++) T[k] = 0.5 * scale * PB_LANE0(s->G[of_force][1 + k]);  // the same in all lanes
+
+  for (int side = 0; side < 2; side++) {
+    int b = 6 * e->body[side];
+    const double *other = w->V + 6 * e->body[1 - side];
+    double sign = side ? -1 : 1;
+    double ts[3];
+    lane ta[3], tv[3];
+    for (int k = 0; k < 3; k++) {
+      ts[k] = sign * T[k];
+      ta[k] = sign * 0.5 * scale * G[1 + k];
+      tv[k] = sign * 0.5 * scale * s->G[of_velocity][1 + k];
+    }
+    for (int k = 0; k < 3; k++) tv[k] -= sign * 0.5 * scale * G[0] * s->rel[k];
+    PB_ADDCROSS(tv, sign * 0.5 * scale, other, G + 1);
+
+    for (int k = 0; k < 3; k++) {
+      a->FX[b + k] += ts[k];
+      a->FA[b + k] += ta[k];
+      a->FV[b + k] += tv[k];
+    }
+  }
+}
+
+#if PB_LANES == 1
+// The torque scale, and between bodies the relative orientation, q1 = x1 relquat, x1 the orientation of body 1:
+// <(0, rho), conj(q2) Y x1 relquat> by relquat is conj(x1) conj(Y) q2 (0, rho), and q2 (0, rho) = G q1.
+static void pull_weld_data(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ends *e, const double Y[4], const double G[4],
+                           const double conj[4]) {
+  const NUM(pbWork) *w = a->w;
+  int torquescale = pbWeld_Torquescale(r->equality);
+  double value = 0;
+  for (int k = 0; k < 4; k++) value += G[k] * Y[k];
+  PB_THETA(a, eq_data, torquescale, value);
+  if (w->m->eq_objtype[r->equality] == pb_eqObjSite) return;
+
+  double x1[4], t[4], u[4];
+  quat_mul(t, G, e->q1);
+  quat_mul(u, conj, t);
+  quat_conj(x1, w->xquat + 4 * e->body[0]);
+  quat_mul(t, x1, u);
+
+  // The length of the quaternion has no meaning: along the sphere only.
+  int relquat = pbWeld_Relquat(r->equality);
+  const double *pose = w->p.eq_data + relquat;
+  double along = pose[0] * t[0] + pose[1] * t[1] + pose[2] * t[2] + pose[3] * t[3];
+  for (int k = 0; k < 4; k++) PB_THETA(a, eq_data, relquat + k, t[k] - along * pose[k]);
+}
+#endif
+
+// Orientation rows of a weld: torques on both bodies' fields; on their orientations (torque1, torque2); eq_data.
+static void pull_weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, const ends *e, lane torque1[3],
+                               lane torque2[3]) {
+  double scale = a->w->p.eq_data[pbWeld_Torquescale(r->equality)];
+  rotation_rows s;
+  set_rotation_rows(a, r, bar, e, &s);
+  add_rotation_torques(a, e, scale, &s);
+
+  for (int k = 0; k < 3; k++) torque1[k] = torque2[k] = PB_LZERO;
+  for (int i = 0; i < 4; i++) {
+    // Rotations t of q1 and q2: <G, Y (0, t) / 2> and -<G, (0, t) / 2 Y>.
+    const lane *Y = s.Y[i];
+    lane conj[4] = {scale * Y[0], -scale * Y[1], -scale * Y[2], -scale * Y[3]};
+    lane left[4], right[4];
+    PB_QUATMUL(left, conj, s.G[i]);
+    PB_QUATMUL(right, s.G[i], conj);
+    for (int k = 0; k < 3; k++) {
+      torque1[k] += 0.5 * left[1 + k];
+      torque2[k] -= 0.5 * right[1 + k];
+    }
+#if PB_LANES == 1
+    if (a->theta) pull_weld_data(a, r, e, Y, s.G[i], conj);
+#endif
+  }
+}
+
+// ---- connect and weld -------------------------------------------------------------------------------------------------
+// One end: force coefficients on velocity (F), acceleration (Fa) and velocity in aref (Fv) of its point, cotangent of the point.
+static void pull_end(LANE(pbAdjoint) *a, int body, const double p[3], double sign, const NUM(pbRow) *r, const row_bar *bar,
+                     lane point[3]) {
+  const NUM(pbWork) *w = a->w;
+  const double *V = w->V + 6 * body;
+  const double *A = w->A + 6 * body;
+  double d[3], F[3], u[3], wrench[6] = {0};
+  lane Fa[3], Fv[3], wa[6] = {0}, wv[6] = {0};
+  body_offset(w, body, p, d);
+  PB_POINTVEL(u, V, d);
+  for (int k = 0; k < 3; k++) {
+    F[k] = sign * r->f[k];
+    Fa[k] = -sign * bar->z[k];
+    Fv[k] = -sign * r->b * bar->z[k];
+  }
+
+  // Acceleration of the point, A_lin + A_ang x d + w x u: by A, then by w and u.
+  PB_ADDWRENCH(wrench, 1, d, F);
+  PB_ADDWRENCH(wa, 1, d, Fa);
+  PB_ADDCROSS(wv, 1, u, Fa);
+  PB_ADDCROSS(Fv, 1, Fa, V);
+  PB_ADDWRENCH(wv, 1, d, Fv);
+
+  // The point moves by dp: its velocities by w x dp.
+  PB_CROSS(point, F, a->Vx + 6 * body);
+  PB_ADDCROSS(point, 1, Fa, A);
+  PB_ADDCROSS(point, 1, Fv, V);
+  for (int k = 0; k < 3; k++) point[k] += sign * bar->pos[k];
+
+  PB_AXPY6(a->FX + 6 * body, 1, wrench);
+  PB_AXPY6(a->FA + 6 * body, 1, wa);
+  PB_AXPY6(a->FV + 6 * body, 1, wv);
+  PB_ADDWRENCH(a->P + 6 * body, 1, d, point);
+}
+
+#if PB_LANES == 1
+// The anchors in eq_data, or the poses of the sites at the ends.
+static void pull_anchors(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ends *e, lane point[2][3], lane torque[2][3]) {
+  const NUM(pbWork) *w = a->w;
+  const pbModel *m = w->m;
+  bool weld = r->dim == 6;
+  int id = r->equality;
+  for (int end = 0; end < 2; end++) {
+    if (m->eq_objtype[id] == pb_eqObjSite) {
+      LANE(pbSweep_Site)(a, end ? m->eq_obj2id[id] : m->eq_obj1id[id], point[end], weld ? torque[end] : NULL);
+      continue;
+    }
+
+    double local[3];
+    int anchor = weld ? pbWeld_Anchor(id, end) : pbConnect_Anchor(id, end);
+    m3_tmulv(local, w->xmat + 9 * e->body[end], point[end]);
+    for (int k = 0; k < 3; k++) PB_THETA(a, eq_data, anchor + k, local[k]);
+  }
+}
+#endif
+
+void LANE(pbEquality_PullEnds)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
+  ends e = find_ends(a->w, r);
+  lane point[2][3];
+  lane torque[2][3] = {0};
+  pull_end(a, e.body[0], e.p1, 1, r, bar, point[0]);
+  pull_end(a, e.body[1], e.p2, -1, r, bar, point[1]);
+
+  if (r->dim == 6) {
+    pull_weld_rotation(a, r, bar, &e, torque[0], torque[1]);
+    for (int end = 0; end < 2; end++) {
+      for (int k = 0; k < 3; k++) a->P[6 * e.body[end] + k] += torque[end][k];
+    }
+  }
+#if PB_LANES == 1
+  if (a->theta) pull_anchors(a, r, &e, point, torque);
+#endif
+}
+
+// ---- joints and tendons -----------------------------------------------------------------------------------------------
+// Cotangent of the second value's Jacobian, times that Jacobian.
+static lane second_entries(const LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, bool joints, int id) {
+  const NUM(pbWork) *w = a->w;
+  if (joints) return LANE(pbRow_EntryBar)(a, r, bar, w->m->jnt_dofadr[id]);
+
+  lane sum = PB_LZERO;
+  for (int i = w->ten_start[id]; i < w->ten_start[id + 1]; i++)
+    sum += w->ten_J[i] * LANE(pbRow_EntryBar)(a, r, bar, w->ten_dofs[i]);
+  return sum;
+}
+
+// The cotangent of a coupled value, and its Jacobian's, which the row has times scale.
+static void pull_value(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, bool joints, int id, lane x_bar,
+                       double scale) {
+  const pbModel *m = a->w->m;
+  if (joints) {
+    a->q[m->jnt_dofadr[id]] += x_bar;
+    PB_THETA(a, qpos0, m->jnt_qposadr[id], -x_bar);
+  } else {
+    a->ten_len[id] += x_bar;
+    PB_THETA(a, tendon_length0, id, -x_bar);
+    LANE(pbRow_TendonEntries)(a, r, bar, id, scale);
+  }
+}
+
+// pos = x1 - P(x2), J = J1 - P'(x2) J2
+void LANE(pbEquality_PullCoupling)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
+  const NUM(pbWork) *w = a->w;
+  const pbModel *m = w->m;
+  bool joints = m->eq_type[r->equality] == pb_eqJoint;
+  int first = m->eq_obj1id[r->equality];
+  int second = m->eq_obj2id[r->equality];
+  int polycoef = pbCoupling_Polycoef(r->equality);
+  PB_THETA(a, eq_data, polycoef, -bar->pos[0]);
+  if (second < 0) {
+    pull_value(a, r, bar, joints, first, bar->pos[0], 1);
+    return;
+  }
+
+  const double *c = w->p.eq_data + polycoef;
+  int q = joints ? m->jnt_qposadr[second] : 0;
+  double x = joints ? w->qpos[q] - w->p.qpos0[q] : w->ten_length[second] - w->p.tendon_length0[second];
+  double slope = c[1] + x * (2 * c[2] + x * (3 * c[3] + x * 4 * c[4]));
+  double curve = 2 * c[2] + x * (6 * c[3] + x * 12 * c[4]);
+  lane entries = second_entries(a, r, bar, joints, second);
+  lane x_bar = -slope * bar->pos[0] - curve * entries;
+  for (int k = 1; k <= 4; k++) PB_THETA(a, eq_data, polycoef + k, -bar->pos[0] * pow(x, k) - entries * k * pow(x, k - 1));
+
+  pull_value(a, r, bar, joints, first, bar->pos[0], 1);
+  pull_value(a, r, bar, joints, second, x_bar, -slope);
+}

@@ -1,0 +1,460 @@
+// A row's regularization, reference acceleration and impedance by what they are made of (row.c, contact.c): solref, solimp, diagApprox,
+// impratio, mixing of geoms, error reduction and force mixing, margins.
+#include "contact/row_adjoint.h"
+
+#include "math/vec.h"
+
+typedef LANE(pbRowBar) row_bar;
+
+// Slopes of pb_rising, speed = root - g h / 2.
+typedef struct rise {
+  double speed, by_depth, by_weight, by_timestep;
+} rise;
+
+static rise rising(const NUM(pbWork) *w, const NUM(pbRow) *r) {
+  double g = pb_weight(w);
+  double h = w->p.timestep[0];
+  double depth = r->margin - r->pos[0];
+  double speed = pb_rising(g, h, depth);
+  double root = speed + 0.5 * g * h;
+  return (rise){.speed = speed,
+                .by_depth = g / root,
+                .by_weight = (depth + 0.25 * g * h * h) / root - 0.5 * h,
+                .by_timestep = -0.5 * g * speed / root};
+}
+
+// ---- numbers ----------------------------------------------------------------------------------------------------------
+// ln D = ln d - ln(1 - d) - ln diag, with force mixing ln D = ln d + ln h; for pyramids also
+// + ln impratio - 2 ln mu_0 - ln(1 + mu_0^2). What is kept from zero does not move with d, diag and h.
+void LANE(pbRow_PullRegularization)(const NUM(pbWork) *w, const NUM(pbRow) *r, int n, const lane *g, row_bar *bar) {
+  bool mixing = pb_mixing(w->m, r->kind);
+  bool some = false;
+  lane moved = PB_LZERO;
+  for (int i = 0; i < n; i++) {
+    if (NUM(pbRow_Regularization)(w, r, i) <= PB_LEAST_R) continue;
+    some = true;
+    moved += g[i];
+    if (!mixing) bar->diag[i] -= g[i] / r->diag[i];
+  }
+
+  if (some) bar->imp += moved * (mixing ? 1 / r->imp : 1 / (r->imp * (1 - r->imp)));
+  if (mixing) bar->log_timestep += moved;
+  if (mixing || !pb_pyramidal(w->m, r)) return;
+
+  double mu = w->contact[r->contact].friction[0];
+  bar->impratio += g[0] / w->p.impratio[0];
+  bar->friction[0] -= g[0] * (2 / mu + (some ? 2 * mu / (1 + mu * mu) : 0));
+}
+
+// The impedance depends on the residual (connect, weld: on its norm).
+static void pull_impedance_distance(const NUM(pbRow) *r, row_bar *bar) {
+  if (r->dimp == 0) return;
+  lane g = bar->imp * r->dimp;
+  bar->margin -= g;
+  if (!pb_vector_residual(r)) {
+    bar->pos[0] += g;
+    return;
+  }
+
+  double norm = 0;
+  for (int i = 0; i < r->dim; i++) norm += r->pos[i] * r->pos[i];
+  norm = sqrt(norm);
+  if (!(norm > 0)) return;
+  for (int i = 0; i < r->dim; i++) bar->pos[i] += g * (r->pos[i] / norm);
+}
+
+// aref = -b (J v) - k d (pos - margin), without the second term for tangents of contacts. What rises has k depth = speed / h.
+void LANE(pbRow_PullReference)(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+  bool own_damping = pb_tangent_damping(w->m, r);
+  pbNormalLaw law = pb_normal_law(w, r);
+  double k = r->k;
+  double by_depth = law == pb_normalRise ? rising(w, r).by_depth / w->p.timestep[0] : k;
+
+  for (int i = 0; i < r->dim; i++) {
+    bool tangent = r->kind == pb_rowContact && i > 0;
+    bar->vel[i] = -(own_damping && tangent ? r->b_tangent : r->b) * bar->z[i];
+    if (own_damping && tangent) bar->b_tangent -= bar->z[i] * r->vel[i];
+    else bar->b -= bar->z[i] * r->vel[i];
+    if (tangent) continue;
+
+    double depth = r->pos[i] - r->margin;
+    bar->k -= bar->z[i] * r->imp * depth;
+    bar->imp -= bar->z[i] * k * depth;
+    bar->pos[i] -= bar->z[i] * by_depth * r->imp;
+    bar->margin += bar->z[i] * by_depth * r->imp;
+  }
+
+  // A bounce has b = (1 + restitution) / h.
+  if (law == pb_normalBounce) bar->restitution = bar->b / w->p.timestep[0];
+  pull_impedance_distance(r, bar);
+}
+
+#if PB_LANES == 1
+// ---- impedance and reference ------------------------------------------------------------------------------------------
+// Cotangents of the solref, solreffriction, solimp that a row is made with.
+typedef struct sol_bar {
+  double solref[2], solreffriction[2], solimp[5];
+} sol_bar;
+
+static bool inside(double x, double lo, double hi) { return x >= lo && x <= hi; }
+static double clipped(double d) { return fmin(fmax(d, 1e-4), 0.9999); }
+
+// Slopes of d(pos; d0, d1, width, mid, power), see pbRow_Impedance.
+static void impedance_slopes(const double *solimp, double pos, double margin, double slope[5]) {
+  double d0 = clipped(solimp[0]);
+  double d1 = clipped(solimp[1]);
+  double mid = clipped(solimp[3]);
+  double width = fmax(0, solimp[2]);
+  double power = fmax(1, solimp[4]);
+  double x = width > 1e-15 ? fabs(pos - margin) / width : 0;
+  memset(slope, 0, 5 * sizeof *slope);
+  if (width <= 1e-15) {
+    slope[0] = slope[1] = 0.5;
+    return;
+  }
+  if (x >= 1 || x <= 0) {
+    slope[x >= 1 ? 1 : 0] = 1;
+    return;
+  }
+
+  // d = d0 + y (d1 - d0), y = Y or 1 - Y, Y = base^p knee^(1-p)
+  bool low = x <= mid;
+  double base = low ? x : 1 - x;
+  double knee = low ? mid : 1 - mid;
+  double Y = pow(base, power) * pow(knee, 1 - power);
+  double y = low ? Y : 1 - Y;
+  double dy = power * pow(base, power - 1) * pow(knee, 1 - power);
+  double span = d1 - d0;
+  double sign = low ? 1 : -1;
+  slope[0] = 1 - y;
+  slope[1] = y;
+  slope[2] = -x * dy * span / width;
+  slope[3] = span * (1 - power) * Y / knee;  // both branches: the knee moves against the base
+  slope[4] = sign * span * Y * (log(base) - log(knee));
+}
+
+// Entries that are clipped have no slope.
+static void pull_impedance(const double *solimp, double pos, double margin, double bar, double *out) {
+  double slope[5];
+  impedance_slopes(solimp, pos, margin, slope);
+  if (inside(solimp[0], 1e-4, 0.9999)) out[0] += bar * slope[0];
+  if (inside(solimp[1], 1e-4, 0.9999)) out[1] += bar * slope[1];
+  if (solimp[2] >= 0) out[2] += bar * slope[2];
+  if (inside(solimp[3], 1e-4, 0.9999)) out[3] += bar * slope[3];
+  if (solimp[4] >= 1) out[4] += bar * slope[4];
+}
+
+// Stiffness and damping that a solref has given, and their cotangents.
+typedef struct spring {
+  double k, b, k_bar, b_bar;
+} spring;
+
+// The time constant is at least two steps: its share of the slope, the rest is that of the time step.
+static double timestep_share(const LANE(pbAdjoint) *a, double given) {
+  double least = 2 * a->w->p.timestep[0];
+  if (given == least) return 0.5;
+  return given > least ? 1 : 0;
+}
+
+// k = 1 / (d1 tc dr)^2, b = 2 / (d1 tc); direct: k = -r0 / d1^2, b = -r1 / d1. Returns the cotangent of d1.
+static double pull_solref(LANE(pbAdjoint) *a, const double *solref, bool friction, double d1, const spring *s, double *out) {
+  const NUM(pbWork) *w = a->w;
+  double ref[2];
+  NUM(pbRow_Reference)(w, solref, ref, friction);
+  double d1_bar = -s->k_bar * 2 * s->k / d1 - s->b_bar * s->b / d1;
+
+  double g[2] = {0};
+  if (ref[0] > 0) {
+    g[0] -= s->k_bar * 2 * s->k / ref[0];
+    g[1] -= s->k_bar * 2 * s->k / ref[1];
+  } else {
+    g[0] -= s->k_bar / (d1 * d1);
+  }
+  if (ref[1] > 0) g[0] -= s->b_bar * s->b / ref[0];
+  else g[1] -= s->b_bar / d1;
+
+  // The safety rules: mixed formats are replaced, the time constant may be two steps.
+  bool replaced = (solref[0] > 0) != (solref[1] > 0);
+  if (!(w->m->disableflags & pb_dsblRefsafe) && ref[0] > 0) {
+    double share = timestep_share(a, replaced ? 0.02 : solref[0]);
+    a->h_bar += (1 - share) * 2 * g[0];
+    g[0] *= share;
+  }
+  if (!replaced) {
+    out[0] += g[0];
+    out[1] += g[1];
+  }
+  return d1_bar;
+}
+
+static double impedance_distance(const NUM(pbRow) *r) {
+  if (!pb_vector_residual(r)) return r->pos[0];
+  double s = 0;
+  for (int i = 0; i < r->dim; i++) s += r->pos[i] * r->pos[i];
+  return sqrt(s);
+}
+
+// Error reduction and force mixing: k = erp / h^2, b = 1 / h, D = d h / cfm. What rises has k depth = speed / h.
+static void pull_mixing(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
+  const NUM(pbWork) *w = a->w;
+  double h = w->p.timestep[0];
+  double others = bar->log_timestep - bar->b * r->b - bar->b_tangent * r->b_tangent;
+  if (pb_normal_law(w, r) != pb_normalRise) {
+    a->h_bar += (others - 2 * bar->k * r->k) / h;
+    return;
+  }
+
+  rise up = rising(w, r);
+  double g = pb_weight(w);
+  double speed_bar = bar->z[0] / h;
+  a->h_bar += (others - speed_bar * up.speed) / h + speed_bar * up.by_timestep;
+  for (int i = 0; i < 3; i++) PB_THETA(a, gravity, i, speed_bar * up.by_weight * w->p.gravity[i] / g);
+}
+
+// k, b, b_tangent and d of a row with solref and solimp, to these.
+static void pull_reference_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, sol_bar *own) {
+  const NUM(pbWork) *w = a->w;
+  const double *solimp, *solreffriction;
+  const double *solref = NUM(pbRow_Parameters)(w, r, &solimp, &solreffriction);
+  double d1 = clipped(solimp[1]);
+  double d1_bar = 0;
+  double tangent_ref[2] = {0};
+  spring s = {.k = r->k, .b = r->b, .k_bar = r->kind == pb_rowFriction ? 0 : bar->k, .b_bar = bar->b};
+
+  // Tangents of an elliptic cone have their own solref, or the normal's damping.
+  if (pb_elliptic(w->m, r)) NUM(pbRow_Reference)(w, solreffriction, tangent_ref, true);
+  if (tangent_ref[0] != 0 || tangent_ref[1] != 0) {
+    spring tangent = {.b = r->b_tangent, .b_bar = bar->b_tangent};
+    d1_bar += pull_solref(a, solreffriction, true, d1, &tangent, own->solreffriction);
+  } else {
+    s.b_bar += bar->b_tangent;
+  }
+  d1_bar += pull_solref(a, solref, false, d1, &s, own->solref);
+
+  if (!PB_WANTS(a, pb_wantImpedance)) return;
+  if (inside(solimp[1], 1e-4, 0.9999)) own->solimp[1] += d1_bar;
+  if (!pb_before_touch(r)) pull_impedance(solimp, impedance_distance(r), r->margin, bar->imp, own->solimp);
+  else if (inside(solimp[0], 1e-4, 0.9999)) own->solimp[0] += bar->imp * r->imp / solimp[0];
+}
+
+// ---- contacts ---------------------------------------------------------------------------------------------------------
+static void add_entries(double *to, const double *values, int count) {
+  for (int i = 0; i < count; i++) to[i] += values[i];
+}
+
+// Slopes of a mixture of two geoms' values a and b by these, times bar.
+static void mixing_pull(pbContactMixing mixing, double a, double b, double bar, double out[2]) {
+  // Maximum and minimum: to the one that counts, half each at a tie.
+  double first = (a > b) == (mixing != pb_mixingMinimum) ? 1 : 0;
+  if (a == b) first = 0.5;
+
+  double root = sqrt(a * b);
+  switch (mixing) {
+    case pb_mixingMean: out[0] = out[1] = 0.5 * bar; return;
+    case pb_mixingProduct:
+      out[0] = b * bar;
+      out[1] = a * bar;
+      return;
+    case pb_mixingGeometric:
+      out[0] = root > 0 ? 0.5 * b / root * bar : 0;
+      out[1] = root > 0 ? 0.5 * a / root * bar : 0;
+      return;
+    default: out[0] = first * bar; out[1] = (1 - first) * bar;
+  }
+}
+
+// To entries i1 and i2 of a parameter of geoms (its values and cotangents).
+static void add_mixed(const pbModel *m, const double *values, double *to, int i1, int i2, double bar) {
+  double out[2];
+  mixing_pull(m->contact.mixing, values[i1], values[i2], bar, out);
+  to[i1] += out[0];
+  to[i2] += out[1];
+}
+
+static void pull_contact_margin(LANE(pbAdjoint) *a, const NUM(pbContact) *c, double bar) {
+  if (a->w->m->enableflags & pb_enblOverride) {
+    PB_THETA(a, o_margin, 0, bar);
+  } else if (c->pair >= 0) {
+    PB_THETA(a, pair_margin, c->pair, bar);
+  } else {
+    PB_THETA(a, geom_margin, c->geom1, bar);
+    PB_THETA(a, geom_margin, c->geom2, bar);
+  }
+}
+
+// Two geoms of one priority: friction by the rule of mixing, solref and solimp by their weights solmix.
+static void pull_mixed_geoms(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const NUM(pbMix) *mix, const double friction[3],
+                             const sol_bar *own) {
+  const NUM(pbWork) *w = a->w;
+  int g1 = c->geom1;
+  int g2 = c->geom2;
+  double x = mix->mix;
+  double x_bar = 0;
+  for (int k = 0; k < 3; k++) add_mixed(w->m, w->p.geom_friction, a->bar.geom_friction, 3 * g1 + k, 3 * g2 + k, friction[k]);
+
+  // solimp = x solimp_1 + (1 - x) solimp_2
+  for (int k = 0; k < 5; k++) {
+    PB_THETA(a, geom_solimp, 5 * g1 + k, x * own->solimp[k]);
+    PB_THETA(a, geom_solimp, 5 * g2 + k, (1 - x) * own->solimp[k]);
+    x_bar += own->solimp[k] * (w->p.geom_solimp[5 * g1 + k] - w->p.geom_solimp[5 * g2 + k]);
+  }
+
+  // solref: the same, or in the direct format the lesser one.
+  for (int k = 0; k < 2; k++) {
+    double r1 = w->p.geom_solref[2 * g1 + k];
+    double r2 = w->p.geom_solref[2 * g2 + k];
+    double share = x;
+    if (mix->direct) share = r1 < r2 ? 1 : 0;
+    if (mix->direct && r1 == r2) share = 0.5;
+    PB_THETA(a, geom_solref, 2 * g1 + k, share * own->solref[k]);
+    PB_THETA(a, geom_solref, 2 * g2 + k, (1 - share) * own->solref[k]);
+    if (!mix->direct) x_bar += own->solref[k] * (r1 - r2);
+  }
+
+  // x = s1 / (s1 + s2)
+  double s1 = w->p.geom_solmix[g1];
+  double s2 = w->p.geom_solmix[g2];
+  double sum = s1 + s2;
+  if (s1 >= 1e-15 || s2 >= 1e-15) {
+    PB_THETA(a, geom_solmix, g1, x_bar * s2 / (sum * sum));
+    PB_THETA(a, geom_solmix, g2, -x_bar * s1 / (sum * sum));
+  }
+}
+
+// Friction, solref and solimp: to the override, the pair, the geom of higher priority, or both geoms.
+static void pull_contact_source(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const double friction[5], const sol_bar *own) {
+  const NUM(pbWork) *w = a->w;
+  pbBars *to = &a->bar;
+  if (w->m->enableflags & pb_enblOverride) {
+    add_entries(to->o_solref, own->solref, 2);
+    add_entries(to->o_solref, own->solreffriction, 2);
+    add_entries(to->o_solimp, own->solimp, 5);
+    add_entries(to->o_friction, friction, 5);
+    return;
+  }
+  if (c->pair >= 0) {
+    add_entries(to->pair_solref + 2 * c->pair, own->solref, 2);
+    add_entries(to->pair_solreffriction + 2 * c->pair, own->solreffriction, 2);
+    add_entries(to->pair_solimp + 5 * c->pair, own->solimp, 5);
+    add_entries(to->pair_friction + 5 * c->pair, friction, 5);
+    return;
+  }
+
+  // Geoms have one coefficient for both sliding and one for both rolling directions.
+  double by_geom[3] = {friction[0] + friction[1], friction[2], friction[3] + friction[4]};
+  NUM(pbMix) mix;
+  NUM(pbContact_Mix)(w, c->geom1, c->geom2, &mix);
+  if (mix.winner < 0) {
+    pull_mixed_geoms(a, c, &mix, by_geom, own);
+    return;
+  }
+  add_entries(to->geom_solref + 2 * mix.winner, own->solref, 2);
+  add_entries(to->geom_solimp + 5 * mix.winner, own->solimp, 5);
+  add_entries(to->geom_friction + 3 * mix.winner, by_geom, 3);
+}
+
+static void pull_contact_parameters(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const row_bar *bar, const sol_bar *own) {
+  const NUM(pbWork) *w = a->w;
+  PB_THETA(a, contact_stiffness, 0, bar->stiffness);
+  PB_THETA(a, contact_damping, 0, bar->damping);
+  if (bar->restitution != 0)
+    add_mixed(w->m, w->p.geom_restitution, a->bar.geom_restitution, c->geom1, c->geom2, bar->restitution);
+  pull_contact_margin(a, c, bar->margin);
+
+  // Friction below the least that counts has no slope.
+  double friction[5];
+  for (int k = 0; k < 5; k++) friction[k] = NUM(pbContact_FrictionGiven)(w, c, k) >= PB_LEAST_FRICTION ? bar->friction[k] : 0;
+  pull_contact_source(a, c, friction, own);
+}
+
+void LANE(pbContact_PullParameters)(LANE(pbAdjoint) *a, int contact, const row_bar *bar) {
+  const sol_bar none = {0};
+  pull_contact_parameters(a, a->w->contact + contact, bar, &none);
+}
+
+// ---- diagApprox, margins ----------------------------------------------------------------------------------------------
+// diagApprox of a row is the sum of the inverse weights of what it acts on.
+static void pull_diag(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
+  const NUM(pbWork) *w = a->w;
+  const pbModel *m = w->m;
+  if (r->tendon >= 0) {
+    PB_THETA(a, tendon_invweight0, r->tendon, bar->diag[0]);
+  } else if (r->kind == pb_rowFriction) {
+    PB_THETA(a, dof_invweight0, r->dof, bar->diag[0]);
+  } else if (r->kind == pb_rowLimit) {
+    PB_THETA(a, dof_invweight0, m->jnt_dofadr[r->joint], bar->diag[0]);
+  } else if (r->kind == pb_rowContact) {
+    const NUM(pbContact) *c = w->contact + r->contact;
+    PB_THETA(a, body_invweight0, 2 * m->geom_bodyid[c->geom1], bar->diag[0]);
+    PB_THETA(a, body_invweight0, 2 * m->geom_bodyid[c->geom2], bar->diag[0]);
+  } else if (r->dim > 1) {
+    // Connect and weld: every row has its own, of translation or rotation.
+    int body[2];
+    double p1[3], p2[3], q1[4], q2[4];
+    NUM(pbEquality_Ends)(w, r->equality, body, p1, p2, q1, q2);
+    for (int k = 0; k < r->dim; k++) {
+      PB_THETA(a, body_invweight0, 2 * body[0] + (k > 2), bar->diag[k]);
+      PB_THETA(a, body_invweight0, 2 * body[1] + (k > 2), bar->diag[k]);
+    }
+  } else {
+    const int ends[2] = {m->eq_obj1id[r->equality], m->eq_obj2id[r->equality]};
+    for (int e = 0; e < 2 && ends[e] >= 0; e++) {
+      if (m->eq_type[r->equality] == pb_eqJoint) PB_THETA(a, dof_invweight0, m->jnt_dofadr[ends[e]], bar->diag[0]);
+      else PB_THETA(a, tendon_invweight0, ends[e], bar->diag[0]);
+    }
+  }
+}
+
+void LANE(pbRow_PullMargin)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, double bar) {
+  if (r->kind == pb_rowContact) pull_contact_margin(a, a->w->contact + r->contact, bar);
+  else if (r->tendon >= 0) PB_THETA(a, tendon_margin, r->tendon, bar);
+  else PB_THETA(a, jnt_margin, r->joint, bar);
+}
+
+// ---- all --------------------------------------------------------------------------------------------------------------
+static void pull_friction_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, const sol_bar *own) {
+  if (r->tendon >= 0) {
+    add_entries(a->bar.tendon_solref_fri + 2 * r->tendon, own->solref, 2);
+    add_entries(a->bar.tendon_solimp_fri + 5 * r->tendon, own->solimp, 5);
+    PB_THETA(a, tendon_frictionloss, r->tendon, bar->loss);
+  } else {
+    add_entries(a->bar.dof_solref + 2 * r->dof, own->solref, 2);
+    add_entries(a->bar.dof_solimp + 5 * r->dof, own->solimp, 5);
+    PB_THETA(a, dof_frictionloss, r->dof, bar->loss);
+  }
+}
+
+static void pull_limit_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, const sol_bar *own) {
+  if (r->tendon >= 0) {
+    add_entries(a->bar.tendon_solref_lim + 2 * r->tendon, own->solref, 2);
+    add_entries(a->bar.tendon_solimp_lim + 5 * r->tendon, own->solimp, 5);
+  } else {
+    add_entries(a->bar.jnt_solref + 2 * r->joint, own->solref, 2);
+    add_entries(a->bar.jnt_solimp + 5 * r->joint, own->solimp, 5);
+  }
+  LANE(pbRow_PullMargin)(a, r, bar->margin);
+}
+
+void LANE(pbRow_PullParameters)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
+  const NUM(pbWork) *w = a->w;
+  sol_bar own = {0};
+
+  // A penalty force has neither reference nor impedance.
+  if (!pb_explicit(w->m, r)) {
+    if (pb_mixing(w->m, r->kind)) pull_mixing(a, r, bar);
+    else pull_reference_parameters(a, r, bar, &own);
+  }
+  pull_diag(a, r, bar);
+  PB_THETA(a, impratio, 0, bar->impratio);
+
+  switch (r->kind) {
+    case pb_rowEquality:
+      add_entries(a->bar.eq_solref + 2 * r->equality, own.solref, 2);
+      add_entries(a->bar.eq_solimp + 5 * r->equality, own.solimp, 5);
+      return;
+    case pb_rowFriction: pull_friction_parameters(a, r, bar, &own); return;
+    case pb_rowLimit: pull_limit_parameters(a, r, bar, &own); return;
+    default: pull_contact_parameters(a, w->contact + r->contact, bar, &own);
+  }
+}
+#endif

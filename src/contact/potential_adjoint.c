@@ -1,0 +1,133 @@
+// y . df of the row potentials by their parameters, function by function in the order of potential.c. All forces are proportional to D
+// and pass the cotangent of its logarithm on, g_i = y_i f_i.
+#include "contact/potential.h"
+
+#include "contact/row_adjoint.h"
+
+typedef LANE(pbRowBar) row_bar;
+
+// ---- smooth on each side ----------------------------------------------------------------------------------------------
+// f_i = -D_i x_i; the same for one side, f = D phi(x).
+static void pull_quadratic(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+  lane g[6];
+  for (int i = 0; i < r->dim; i++) g[i] = bar->y[i] * r->f[i];
+  LANE(pbRow_PullRegularization)(w, r, r->dim, g, bar);
+}
+
+// f = -+loss where it is saturated, else -D x.
+static void pull_friction_loss(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+  if (r->zone == pb_lossQuadratic) pull_quadratic(w, r, bar);
+  else bar->loss += r->zone == pb_lossAbove ? -bar->y[0] : bar->y[0];
+}
+
+// ---- contacts ---------------------------------------------------------------------------------------------------------
+// The force of a cone is proportional to D_0 (a pyramid's to that of its edges). Returns y . f.
+static lane pull_first_D(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+  lane g = PB_LZERO;
+  for (int i = 0; i < r->dim; i++) g += bar->y[i] * r->f[i];
+  LANE(pbRow_PullRegularization)(w, r, 1, &g, bar);
+  return g;
+}
+
+// Edges e = (1, +-mu_k), x_e = e . x: y . f = sum of D phi(x_e) (e . y).
+static void pull_pyramid(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+  const double *mu = w->contact[r->contact].friction;
+  pull_first_D(w, r, bar);
+
+  for (int k = 1; k < r->dim; k++) {
+    for (int side = 0; side < 2; side++) {
+      double sign = side ? -1 : 1;
+      double m = sign * mu[k - 1];
+      double phi, slope;
+      if (!pb_side(r->x[0] + m * r->x[k], w->m->contact.kappa, &phi, &slope)) continue;
+      bar->friction[k - 1] += sign * r->edge_D * (phi * bar->y[k] - slope * r->x[k] * (bar->y[0] + m * bar->y[k]));
+    }
+  }
+}
+
+// Bottom zone: ln D_j = ln D_0 + ln impratio - 2 ln friction_0 + 2 ln friction_j.
+static void pull_cone_bottom(const NUM(pbRow) *r, const double *friction, double impratio, row_bar *bar) {
+  for (int k = 1; k < r->dim; k++) {
+    lane g = bar->y[k] * r->f[k];
+    bar->impratio += g / impratio;
+    bar->friction[0] -= 2 * g / friction[0];
+    bar->friction[k - 1] += 2 * g / friction[k - 1];
+  }
+}
+
+// Middle zone, y . f = -D_0 / (1 + mu^2) (x_0 - T) (y_0 - W), with T = |friction_k x_k|, W = sum of friction_k^2 x_k y_k / T.
+static void pull_cone_middle(const NUM(pbRow) *r, const double *friction, double impratio, lane yf, row_bar *bar) {
+  double m = r->mu;
+  double c = -r->D[0] / (1 + m * m);
+  double T = 0;
+  lane W = PB_LZERO;
+  for (int k = 1; k < r->dim; k++) T += friction[k - 1] * friction[k - 1] * r->x[k] * r->x[k];
+  T = sqrt(T);
+  for (int k = 1; k < r->dim; k++) W += friction[k - 1] * friction[k - 1] * r->x[k] / T * bar->y[k];
+
+  // By mu = friction_0 / sqrt(impratio), in 1 / (1 + mu^2).
+  lane m_bar = -yf * 2 * m / (1 + m * m);
+  bar->friction[0] += m_bar * m / friction[0];
+  bar->impratio -= m_bar * m / (2 * impratio);
+
+  // By friction_k, in T and W.
+  double e = r->x[0] - T;
+  lane g = bar->y[0] - W;
+  for (int k = 1; k < r->dim; k++) {
+    double dT = friction[k - 1] * r->x[k] * r->x[k] / T;
+    lane dW = 2 * friction[k - 1] * r->x[k] / T * bar->y[k] - W / T * dT;
+    bar->friction[k - 1] += c * (-dT * g - e * dW);
+  }
+}
+
+static void pull_cone(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+  const double *friction = w->contact[r->contact].friction;
+  double impratio = w->p.impratio[0];
+  lane yf = pull_first_D(w, r, bar);
+  if (r->zone == pb_coneBottom) pull_cone_bottom(r, friction, impratio, bar);
+  else pull_cone_middle(r, friction, impratio, yf, bar);
+}
+
+#if PB_LANES == 1
+// By complex step, an input at a time: mu and the frictions. By D: pull_first_D.
+void LANE(pbPotential_PullSmoothCone)(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+  if (!pb_elliptic(w->m, r) || !(w->m->contact.kappa > 0)) return;
+
+  const double *friction = w->contact[r->contact].friction;
+  _Complex double x[6], input[6], f[6];  // input: mu, then the frictions
+  input[0] = r->mu;
+  for (int k = 0; k < r->dim; k++) x[k] = r->x[k];
+  for (int k = 1; k < r->dim; k++) input[k] = friction[k - 1];
+
+  for (int k = 0; k < r->dim; k++) {
+    double g = 0;
+    __imag__ input[k] = PB_IMAG_STEP;
+    pbCone_Smooth_c(r->dim, x, r->D[0], input[0], input + 1, w->m->contact.kappa, f, NULL);
+    __imag__ input[k] = 0;
+    for (int i = 0; i < r->dim; i++) g += bar->y[i] * (__imag__ f[i] / PB_IMAG_STEP);
+
+    if (k) {
+      bar->friction[k - 1] += g;
+    } else {  // mu = friction_0 / sqrt(impratio)
+      bar->friction[0] += g * r->mu / friction[0];
+      bar->impratio -= g * r->mu / (2 * w->p.impratio[0]);
+    }
+  }
+}
+#endif
+
+// ---- all --------------------------------------------------------------------------------------------------------------
+static void pull_contact(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+  if (r->dim == 1) pull_quadratic(w, r, bar);
+  else if (w->m->cone != pb_coneElliptic) pull_pyramid(w, r, bar);
+  else if (w->m->contact.kappa > 0) pull_first_D(w, r, bar);
+  else pull_cone(w, r, bar);
+}
+
+void LANE(pbPotential_Pull)(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+  switch (r->kind) {
+    case pb_rowFriction: pull_friction_loss(w, r, bar); return;
+    case pb_rowContact: pull_contact(w, r, bar); return;
+    default: pull_quadratic(w, r, bar);
+  }
+}

@@ -1,0 +1,98 @@
+// The gradient of the rows' virtual power y . f, y = J lam (+ what sensors ask), at a frozen acceleration. With z = K y
+//
+//   d(y . f) = f . (dJ lam) - z . (dJ a) + z . d(aref) + y . (df by D, mu, friction, loss)
+//
+// the first, second and the velocity in aref being velocity functionals of the same geometry with coefficients f, -z, -b z. Each
+// row first collects the cotangents of its own numbers, then passes them on to what those are made of:
+//
+//   potential_adjoint.c          force by D, mu, friction, loss, of every row potential (potential.c)
+//   law_adjoint.c                the same of hard contact's laws (law.c)
+//   penalty_adjoint.c            the same of penalty forces (penalty.c)
+//   parameters_adjoint.c         D, aref and impedance by solref, solimp and what else they are made of (row.c, contact.c)
+//   contact_geometry_adjoint.c   Jacobian and distance of contacts
+//   equality_adjoint.c           Jacobian and residual of equalities
+//   limit_adjoint.c              Jacobian and residual of limits and friction loss
+#ifndef PB_ROW_ADJOINT_H
+#define PB_ROW_ADJOINT_H
+
+#include "contact/contact.h"
+#include "contact/row.h"
+#include "eval/adjoint.h"
+
+// Cotangents of a row's numbers.
+typedef struct LANE(pbRowBar) {
+  lane y[6], z[6];
+  lane pos[6];  // of the position residual
+  lane vel[6];  // of J v
+  lane k, b, b_tangent;
+  lane imp;
+  lane margin;
+  lane diag[6];       // of the logarithm of diagApprox; contacts: in [0]
+  lane log_timestep;  // of the logarithm of the time step in force mixing
+  lane friction[5], impratio, loss, restitution;
+  lane stiffness, damping;  // of penalty contacts
+  const lane *u;            // of a hard row's law
+} LANE(pbRowBar);
+
+// z = K y
+static inline void LANE(pbRow_HessianTimes)(const NUM(pbRow) *r, const lane *y, lane *z) {
+  for (int i = 0; i < r->dim; i++) {
+    z[i] = PB_LZERO;
+    for (int j = 0; j < r->dim; j++) z[i] += r->K[i * r->dim + j] * y[j];
+  }
+}
+
+// Cotangent of the Jacobian entry of a dof, in rows of one: f lam - z a - b z v.
+static inline lane LANE(pbRow_EntryBar)(const LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar, int dof) {
+  const NUM(pbWork) *w = a->w;
+  return r->f[0] * a->lam[dof] - bar->z[0] * w->qacc[dof] - r->b * bar->z[0] * w->qvel[dof];
+}
+
+// The same of all entries of a tendon, which the row has times scale.
+void LANE(pbRow_TendonEntries)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar, int tendon, double scale);
+
+// ---- forces -----------------------------------------------------------------------------------------------------------
+// y . df by D (passed on to impedance, diag, ...), friction, impratio, loss. Of the smoothed cone without friction.
+void LANE(pbPotential_Pull)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
+// -z . f dR and -u . dN by friction and loss.
+void LANE(pbLaw_Pull)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
+// y . df of a force given by depth and velocity.
+void LANE(pbPenalty_Pull)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
+#if PB_LANES == 1
+// The smoothed cone's force by mu and the frictions.
+void LANE(pbPotential_PullSmoothCone)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
+#endif
+
+// ---- numbers ----------------------------------------------------------------------------------------------------------
+// D_i moves, with the cotangents g of its logarithm, i < n: to impedance, diagApprox, time step, friction, impratio.
+void LANE(pbRow_PullRegularization)(const NUM(pbWork) *w, const NUM(pbRow) *r, int n, const lane *g, LANE(pbRowBar) *bar);
+// z . d(aref): to k, b, impedance, residual, margin, J v; and the impedance to the residual it depends on.
+void LANE(pbRow_PullReference)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
+#if PB_LANES == 1
+// All that a row has collected to the parameters it was made of.
+void LANE(pbRow_PullParameters)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar);
+// Friction, restitution and margin of a contact alone.
+void LANE(pbContact_PullParameters)(LANE(pbAdjoint) *a, int contact, const LANE(pbRowBar) *bar);
+// The margin of a contact or limit.
+void LANE(pbRow_PullMargin)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, double bar);
+#endif
+
+// ---- geometry ---------------------------------------------------------------------------------------------------------
+// Fills a->contact_jacobian of all contacts of the pair that contact `first` is the first of, found within `reach` of their margin.
+void LANE(pbContact_PairJacobians)(LANE(pbAdjoint) *a, int first, double reach);
+// Cotangents of (dist, pos, normal, hint) of a contact to the two geoms' poses and sizes.
+void LANE(pbContact_PullPair)(LANE(pbAdjoint) *a, int contact, const lane bar[10]);
+// Cotangents of the frame's axes to normal and hint, added to or set in n_bar and hint_bar; t1, t2 are changed.
+void LANE(pbContact_PullFrame)(const NUM(pbContact) *c, lane n_bar[3], lane t1[3], lane t2[3], lane hint_bar[3]);
+void LANE(pbContact_PullRows)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar);
+// Relative velocity under a field X in the basis of a connect's or weld's rows.
+void LANE(pbEquality_RelativeRows)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *X, lane out[6]);
+// Connect and weld: the ends. Joint and tendon: values and Jacobian of what is coupled.
+void LANE(pbEquality_PullEnds)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar);
+void LANE(pbEquality_PullCoupling)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar);
+// Limits and friction loss.
+void LANE(pbLimit_PullRow)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar);
+// Cotangent of pos of a limit at held fields.
+void LANE(pbLimit_PullDistance)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, lane pos);
+
+#endif
