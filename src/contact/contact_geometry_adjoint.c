@@ -1,5 +1,5 @@
-// How a contact's rows move with the poses and sizes of its two geoms: the power of its force under the fields of velocity, through its
-// frame (make_frame in contact.c), its point and its distance (geometry/pair.h: Jacobians of pairs).
+// How a contact's rows move with the poses and sizes of its two geoms: the power of its force under the fields of velocity,
+// through its frame (make_frame in contact.c), its point and its distance (geometry/pair.h: Jacobians of pairs).
 #include "contact/row_adjoint.h"
 
 #include "math/vec.h"
@@ -129,8 +129,8 @@ void LANE(pbContact_PullPair)(LANE(pbAdjoint) *a, int contact, const lane bar[10
 }
 
 // ---- rows -------------------------------------------------------------------------------------------------------------
-// A contact's coefficients on the velocity functionals, in its frame (f, a, v) and as forces and torques in world axes: of the force
-// under the virtual motion, of -z under the acceleration, of the cotangent of J v under the velocity.
+// A contact's coefficients on the velocity functionals, in its frame (f, a, v) and as forces and torques in world axes: of the
+// force under the virtual motion, of -z under the acceleration, of the cotangent of J v under the velocity.
 typedef struct functionals {
   const double *f;
   lane fa[6], fv[6];

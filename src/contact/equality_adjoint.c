@@ -1,4 +1,5 @@
-// Geometry of equalities: residual and Jacobian of connect, weld, joint and tendon equalities by poses, coordinates and eq_data (row.c).
+// Geometry of equalities: residual and Jacobian of connect, weld, joint and tendon equalities by poses, coordinates and eq_data
+// (row.c).
 #include "contact/row_adjoint.h"
 
 #include "math/vec.h"
@@ -51,8 +52,8 @@ void LANE(pbEquality_RelativeRows)(const NUM(pbWork) *w, const NUM(pbRow) *r, co
 }
 
 // ---- orientation of welds ---------------------------------------------------------------------------------------------
-// The rows are functionals scale <(0, rho), conj(q2) Y q1>, of a quaternion Y each: 1/2 relative angular velocity under the virtual
-// motion; relative acceleration with what the rates of q1, q2 add; relative velocity; 1 for the residual itself.
+// The rows are functionals scale <(0, rho), conj(q2) Y q1>, of a quaternion Y each: 1/2 relative angular velocity under the
+// virtual motion; relative acceleration with what the rates of q1, q2 add; relative velocity; 1 for the residual itself.
 typedef struct rotation_rows {
   lane Y[4][4];
   lane G[4][4];   // <G, Y> scale is the functional: q2 (0, rho) conj(q1)

@@ -12,7 +12,8 @@ static double positive(double y, double kappa, double *slope) {
   return value;
 }
 
-// y (n entries) goes to its place on the disk of a radius. Of the derivative: Q by y (n x n), g by the radius, unless they are NULL.
+// y (n entries) goes to its place on the disk of a radius. Of the derivative: Q by y (n x n), g by the radius, unless they are
+// NULL.
 static void on_disk(int n, double radius, double kappa, double *y, double *Q, double *g) {
   double square = kappa, slope;
   for (int j = 0; j < n; j++) square += y[j] * y[j];

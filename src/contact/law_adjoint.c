@@ -1,5 +1,5 @@
-// Hard rows' forces by parameters: residual x = J a - aref + R f and law N(f, x; friction, loss) = 0 (law.h), with the cotangents z of
-// the residual and u of the law (solve/dual_adjoint.c).
+// Hard rows' forces by parameters: residual x = J a - aref + R f and law N(f, x; friction, loss) = 0 (law.h), with the
+// cotangents z of the residual and u of the law (solve/dual_adjoint.c).
 #include "contact/law.h"
 
 #include "contact/row_adjoint.h"

@@ -1,5 +1,5 @@
-// A row's regularization, reference acceleration and impedance by what they are made of (row.c, contact.c): solref, solimp, diagApprox,
-// impratio, mixing of geoms, error reduction and force mixing, margins.
+// A row's regularization, reference acceleration and impedance by what they are made of (row.c, contact.c): solref, solimp,
+// diagApprox, impratio, mixing of geoms, error reduction and force mixing, margins.
 #include "contact/row_adjoint.h"
 
 #include "math/vec.h"

@@ -163,8 +163,8 @@ static num cone(const num *friction, const NUM(pbRow) *r, point *p) {
   return cone_middle(friction, r, U, T2, T, p);
 }
 
-// f_0 = D / c (phi(a) + mu^2 phi(b)), and for tangents f_j = -D / mu^2 friction_j^2 x_j q, q = (phi(a) + phi(b)) / (root(a) + root(b)):
-// no division by T.
+// f_0 = D / c (phi(a) + mu^2 phi(b)), and for tangents f_j = -D / mu^2 friction_j^2 x_j q, q = (phi(a) + phi(b)) / (root(a) +
+// root(b)): no division by T.
 void NUM(pbCone_Smooth)(int n, const num *x, num D, num mu, const num *friction, double kappa, num *f, num *K) {
   num U[6], T2 = 0, T = 0;
   for (int k = 1; k < n; k++) {

@@ -1,5 +1,5 @@
-// y . df of the row potentials by their parameters, function by function in the order of potential.c. All forces are proportional to D
-// and pass the cotangent of its logarithm on, g_i = y_i f_i.
+// y . df of the row potentials by their parameters, function by function in the order of potential.c. All forces are
+// proportional to D and pass the cotangent of its logarithm on, g_i = y_i f_i.
 #include "contact/potential.h"
 
 #include "contact/row_adjoint.h"

@@ -78,7 +78,8 @@ void LANE(pbRow_PullMargin)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, double bar)
 #endif
 
 // ---- geometry ---------------------------------------------------------------------------------------------------------
-// Fills a->contact_jacobian of all contacts of the pair that contact `first` is the first of, found within `reach` of their margin.
+// Fills a->contact_jacobian of all contacts of the pair that contact `first` is the first of, found within `reach` of their
+// margin.
 void LANE(pbContact_PairJacobians)(LANE(pbAdjoint) *a, int first, double reach);
 // Cotangents of (dist, pos, normal, hint) of a contact to the two geoms' poses and sizes.
 void LANE(pbContact_PullPair)(LANE(pbAdjoint) *a, int contact, const lane bar[10]);

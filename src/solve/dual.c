@@ -161,8 +161,8 @@ static void sweep_together(NUM(pbWork) *w, double omega, double *f, double *x) {
   NUM(pbDual_Residuals)(w, f, x);
 }
 
-// So many sweeps as the settings say; the residual tells what they left. The last corrections may be small because they are slow to
-// come: what is left counts as well.
+// So many sweeps as the settings say; the residual tells what they left. The last corrections may be small because they are slow
+// to come: what is left counts as well.
 static bool sweep_only(NUM(pbWork) *w) {
   const pbContactSettings *c = &w->m->contact;
   double *f = w->dual.f, *x = w->dual.x,

@@ -1,7 +1,7 @@
-// Hard contact in a step: forces f of all rows and their residuals w = J a - aref + R f = A f + b, A = J M^-1 J' + R, related by the
-// laws of contact/law.h, which are no minimum of a potential. Found by sweeps over the rows and Newton's method on the laws; the
-// same equations, linearised at the solution, give the derivatives. Real numbers throughout; in the complex program the imaginary
-// parts of f follow from those of w by one solve.
+// Hard contact in a step: forces f of all rows and their residuals w = J a - aref + R f = A f + b, A = J M^-1 J' + R, related by
+// the laws of contact/law.h, which are no minimum of a potential. Found by sweeps over the rows and Newton's method on the laws;
+// the same equations, linearised at the solution, give the derivatives. Real numbers throughout; in the complex program the
+// imaginary parts of f follow from those of w by one solve.
 #ifndef PB_DUAL_H
 #define PB_DUAL_H
 

@@ -2,7 +2,8 @@
 //
 //   T'u = q (T = Nw A + Nf, over rows that are not held; or by way of the dofs, see dual.c),   z = Nw'u,   lam = M^-1 (c - J'z)
 //
-// and the cotangents are  z . (-dJ a + d(aref) - f dR),  -u . (dN by mu and loss),  lam . (the residual of the equations of motion).
+// and the cotangents are  z . (-dJ a + d(aref) - f dR),  -u . (dN by mu and loss),  lam . (the residual of the equations of
+// motion).
 #include "contact/law.h"
 #include "eval/adjoint.h"
 #include "solve/dual.h"

@@ -11,8 +11,8 @@ void NUM(pbDual_Classify)(NUM(pbWork) *w, const double *f, const double *x) {
 }
 
 // ---- the linearised laws --------------------------------------------------------------------------------------------------
-// T df = rhs, T = Nw (J M^-1 J' + R) + Nf over the rows of zone 1: either as it stands, or, where there are more rows than dofs, with
-// B = Nw R + Nf row by row and K = B^-1 Nw, by way of the dofs:  H h = J'B^-1 rhs,  df = B^-1 rhs - K J h,  H = M + J'K J.
+// T df = rhs, T = Nw (J M^-1 J' + R) + Nf over the rows of zone 1: either as it stands, or, where there are more rows than dofs,
+// with B = Nw R + Nf row by row and K = B^-1 Nw, by way of the dofs:  H h = J'B^-1 rhs,  df = B^-1 rhs - K J h,  H = M + J'K J.
 
 // Inverse of B (n x n, destroyed); false where it is singular.
 static bool invert(int n, double *B, double *inverse) {

@@ -1,4 +1,5 @@
-// Parts of the solver of hard contact (dual.h), which share the numbers in w->dual: f forces, x residuals, of all rows side by side.
+// Parts of the solver of hard contact (dual.h), which share the numbers in w->dual: f forces, x residuals, of all rows side by
+// side.
 #ifndef PB_DUAL_PARTS_H
 #define PB_DUAL_PARTS_H
 
@@ -19,8 +20,9 @@ pbStatus NUM(pbDual_FactorLaws)(NUM(pbWork) *w, const double *f, const double *x
 void NUM(pbDual_SolveLaws)(NUM(pbWork) *w, double *x);
 // Newton's method from f, x; true where it came below the tolerance, at 0 to rounding.
 bool NUM(pbDual_Polish)(NUM(pbWork) *w, double tolerance, double *f, double *x);
-// How far forces that sweeps have left are from their fixed point, relative to the largest: the length of one step of Newton's method.
-// 1 where the laws decide otherwise at its end (sticks or slides, pushes or not): derivatives there are those of another motion.
+// How far forces that sweeps have left are from their fixed point, relative to the largest: the length of one step of Newton's
+// method. 1 where the laws decide otherwise at its end (sticks or slides, pushes or not): derivatives there are those of another
+// motion.
 double NUM(pbDual_Distance)(NUM(pbWork) *w, const double *f, const double *x);
 
 // ---- dual_path.c ------------------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ static double force_scale(const NUM(pbWork) *w) {
 }
 
 // ---- along the central path ---------------------------------------------------------------------------------------------
-// The laws smoothed by kappa = exp(2 tau) have solutions f(tau) on a curve, which leads to a solution of the sharp laws but may turn
-// back on its way: followed by its arc length, with Newton's method across it.
+// The laws smoothed by kappa = exp(2 tau) have solutions f(tau) on a curve, which leads to a solution of the sharp laws but may
+// turn back on its way: followed by its arc length, with Newton's method across it.
 static void set_tau(NUM(pbWork) *w, double tau) { w->dual.kappa = exp(2 * tau); }
 
 // rhs (of Newton's step) at f, tau, all rows in zone 1.
@@ -116,7 +116,8 @@ static bool begin_path(NUM(pbWork) *w, path *p, double sigma) {
   return false;
 }
 
-// The problem with a proximal term about the forces `at`: the diagonal of A gets a share of the rows' weight more, b loses as much.
+// The problem with a proximal term about the forces `at`: the diagonal of A gets a share of the rows' weight more, b loses as
+// much.
 static void centre(NUM(pbWork) *w, double share, const double *at) {
   for (int i = 0; i < w->dual.n; i++) {
     w->dual.A[i * (w->dual.n + 1)] = w->dual.diagonal[i] + share * w->dual.weight[i];
@@ -124,8 +125,9 @@ static void centre(NUM(pbWork) *w, double share, const double *at) {
   }
 }
 
-// From a point near the end of the path: redundant rows leave forces so open that Newton's method on the sharp laws runs away along
-// them. About the forces there are it does not, and what the proximal term holds back goes with each repetition (Rockafellar 1976).
+// From a point near the end of the path: redundant rows leave forces so open that Newton's method on the sharp laws runs away
+// along them. About the forces there are it does not, and what the proximal term holds back goes with each repetition
+// (Rockafellar 1976).
 bool NUM(pbDual_Approach)(NUM(pbWork) *w, double share, double *f, double *x) {
   size_t bytes = (size_t)w->dual.n * sizeof(double);
   double *trial = w->dual.trial, *trial_x = w->dual.trial_x, e = INFINITY;
@@ -149,8 +151,8 @@ bool NUM(pbDual_Approach)(NUM(pbWork) *w, double share, double *f, double *x) {
   return e <= 1e-9;
 }
 
-// Where the sharp laws are degenerate to rounding (between sticking and sliding, a force of nearly nothing): the point of the path
-// that was reached, if it is close to its end. The laws stay smoothed by that little, and so do the derivatives.
+// Where the sharp laws are degenerate to rounding (between sticking and sliding, a force of nearly nothing): the point of the
+// path that was reached, if it is close to its end. The laws stay smoothed by that little, and so do the derivatives.
 static bool near_enough(NUM(pbWork) *w, const path *p, double *x) {
   if (p->tau > log(1e-4 * p->F)) return false;
   size_t bytes = (size_t)w->dual.n * sizeof(double);

@@ -1,9 +1,10 @@
 // Newton's method on the convex objective of a step (newton.h):
 //
 //   c(a) = 1/2 a . M a - qfrc_smooth . a + sum over rows of s(J a - aref) + the coupled deformables' quadratic model
-//   gradient  M a - qfrc_smooth - J'f(a),   Hessian  H = M + J'K(a) J,   on the sparsity of the tree, joined where rows couple branches
+//   gradient  M a - qfrc_smooth - J'f(a),   Hessian  H = M + J'K(a) J
 //
-// Where the full step does not make the cost fall, an exact line search follows; the cost along the step is convex.
+// H has the sparsity of the tree, joined where rows couple branches. Where the full step does not make the cost fall, an exact
+// line search follows; the cost along the step is convex.
 #include "solve/newton.h"
 
 #include "contact/potential.h"
@@ -396,7 +397,8 @@ static pbStatus newton(NUM(pbWork) *w) {
   for (w->iterations = 0;; w->iterations++) {
     w->residual = set_gradient(w);
 
-    // Fine: the gradient is at rounding, or (stiff rows, whose forces cancel) the acceleration is. Then no progress twice ends it.
+    // Fine: the gradient is at rounding, or (stiff rows, whose forces cancel) the acceleration is. Then no progress twice ends
+    // it.
     bool fine = w->residual < 1e-10 || moved < 1e-13;
     stalled = fine && w->residual > 0.5 * least ? stalled + 1 : 0;
     if (w->residual < least) least = w->residual;
