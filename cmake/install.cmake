@@ -1,11 +1,12 @@
-# Headers, libraries, man page, pkg-config and CMake package files.
+# Headers, libraries, man page, pkg-config and CMake package files. Headers are the same without PULLBACK_IO: what reads and writes
+# files is declared then, and missing from the library.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS pullback_static EXPORT PullbackStatic ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS pullback_shared EXPORT PullbackShared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/pullback DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-if(EXISTS ${PROJECT_SOURCE_DIR}/man/pullback.1)
+if(PULLBACK_IO AND EXISTS ${PROJECT_SOURCE_DIR}/man/pullback.1)
   install(FILES man/pullback.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 

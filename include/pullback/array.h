@@ -1,5 +1,6 @@
 // Pullback: sets of named arrays in NumPy's files, NPY (one array) and NPZ (a ZIP of them). What np.load reads and
 // np.save, np.savez and np.savez_compressed write; never pickles. Format: numpy.lib.format, PKWARE's APPNOTE (ZIP, ZIP64).
+// A library that was built with PULLBACK_IO=OFF lacks all of it.
 #ifndef PULLBACK_ARRAY_H
 #define PULLBACK_ARRAY_H
 

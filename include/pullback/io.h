@@ -1,4 +1,4 @@
-// Pullback: files. MJCF models and deformables in; NPY/NPZ arrays in and out.
+// Pullback: files. MJCF models and deformables in; whole files out. A library that was built with PULLBACK_IO=OFF lacks all of it.
 #ifndef PULLBACK_IO_H
 #define PULLBACK_IO_H
 

@@ -161,6 +161,7 @@ PB_API PB_NODISCARD pbStatus pbMesh_DropUnused(pbMesh *mesh);
 PB_API PB_NODISCARD pbStatus pbMesh_Weld(pbMesh *mesh);
 
 // ---- files ------------------------------------------------------------------------------------------------------------
+// Missing, down to the end, from a library that was built with PULLBACK_IO=OFF.
 // The ending tells the format:
 //
 //   .obj         points keep their order; v, f, l, p; faces' groups (g). Polygons become fans of triangles, here and below

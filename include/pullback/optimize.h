@@ -78,6 +78,7 @@ PB_API void pbOptimizer_Save(const pbOptimizer *optimizer, double *state);
 PB_API PB_NODISCARD pbStatus pbOptimizer_Restore(pbOptimizer *optimizer, const double *state);
 
 // ---- tasks --------------------------------------------------------------------------------------------------------
+// Tasks and losses come from files: a library that was built with PULLBACK_IO=OFF reads and runs none.
 // A task file (docs/task.md): model, trajectories, variables, losses, optimiser. Unknowns z of a task are the minimiser's
 // coordinates: a variable's value after its transform and scale.
 typedef struct pbTask pbTask;

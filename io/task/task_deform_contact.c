@@ -6,7 +6,6 @@
 #include "base/context.h"
 #include "base/suggest.h"
 #include "io/task/task_deform.h"
-#include "model/model.h"
 
 static pbStatus made(pbTaskReader *r, pbStatus status) { return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status); }
 

@@ -6,7 +6,6 @@
 
 #include "base/context.h"
 #include "io/task/task_reader.h"
-#include "model/model.h"
 
 // ---- state file: what the task was made from, and the run; written whole or not at all --------------------------------
 typedef struct Store {
