@@ -19,6 +19,7 @@ static double largest(const double *v, const double *mean, int count) {
     v3_sub(r, v + 3 * k, mean);
     most = fmax(most, v3_norm(r));
   }
+
   return most;
 }
 
@@ -27,6 +28,7 @@ static double top_speed(int na, const double *dA, int nb, const double *dB) {
   double mean[3] = {0};
   for (int k = 0; k < na; k++) v3_addscl(mean, dA + 3 * k, 1. / (na + nb));
   for (int k = 0; k < nb; k++) v3_addscl(mean, dB + 3 * k, 1. / (na + nb));
+
   return largest(dA, mean, na) + largest(dB, mean, nb);
 }
 
@@ -44,6 +46,7 @@ static double slab_time(int na, const double *A, const double *dA, int nb, const
       if (rate < 0) time = fmin(time, room / -rate);
     }
   }
+
   return time;
 }
 
@@ -55,11 +58,13 @@ double pbAdvance_Pair(int na, const double *A, const double *dA, int nb, const d
     move(b, B, dB, t, nb);
     pbClosest c = pbClosest_Find(na, a, nb, b);
     double d = sqrt(c.d2), n[3];
+
     if (k == 0) {
       if (!(d > xi)) return -1;
       least = keep * fmin(d - xi, dhat);
       target = xi + least;
     }
+
     if (d < target - .5 * least) return safe;  // rounding, where a gap is not large beside the coordinates' last digits
     safe = t;
     if (d < target + .1 * least) return t;
@@ -68,6 +73,7 @@ double pbAdvance_Pair(int na, const double *A, const double *dA, int nb, const d
     if (!(t + time < 1)) return 1;
     t += time;
   }
+
   return safe;
 }
 
@@ -99,6 +105,7 @@ static Height height_at(const double *p, const double *dp, const double *plane, 
   double lever = fmax(v3_norm(r), v3_norm(end)), width = v3_norm(w2), length = v3_norm(w3);
   double change = width * fmax(v3_norm(e3), v3_norm(f3)) + length * fmax(v3_norm(e2), v3_norm(f2));  // of n, per time
   double turn = 2 * change / size;                                                                   // of the unit normal
+
   return (Height){now, rate, lever * (4 * width * length / size + 2 * turn * turn) + 2 * turn * v3_norm(v), .5 * size / change};
 }
 
@@ -112,6 +119,7 @@ double pbAdvance_Plane(const double *p, const double *dp, const double *plane, c
       least = keep * fmin(h.now - xi, dhat);
       target = xi + least;
     }
+
     if (!(h.now > target - .5 * least)) return safe;
     safe = t;
     if (h.now < target + .1 * least) return t;
@@ -120,5 +128,6 @@ double pbAdvance_Plane(const double *p, const double *dp, const double *plane, c
     t += fmin(h.rate > 0 ? (h.rate + root) / h.bend : 2 * room / (root - h.rate), h.horizon);
     if (!(t < 1)) return 1;
   }
+
   return safe;
 }

@@ -33,26 +33,31 @@ static pbStatus make_room(pbBarrier *b, pbStencilList *l, int capacity) {
          count = (size_t)capacity;
   double *memory = pbContext_Resize(b->ctx, NULL, count * (doubles + ints));  // not zeroed, so not touched before it is used
   pbStencilRow *row = pbContext_Resize(b->ctx, NULL, 2 * count * sizeof *row);
+
   if (!memory || !row) {
     pbContext_Free(b->ctx, memory);
     pbContext_Free(b->ctx, row);
     return pb_no_memory;
   }
+
   pbContext_Free(b->ctx, l->memory);
   pbContext_Free(b->ctx, l->row);
   l->memory = memory;
   l->row = row;
   l->capacity = capacity;
+
   for (int k = 0; k < own_values; k++, memory += count) {
     l->view.parameter[own_value[k]] = memory;
     l->view.stride[own_value[k]] = 1;
   }
+
   for (int k = 0; k < own_bars; k++, memory += count) l->view.bar[own_bar[k]] = memory;
   l->view.pair = (int *)memory;
   l->view.vertex = (int *)memory + count;
   l->view.parameter[pb_parameterDhat] = &b->dhat;
   l->view.parameter[pb_parameterEps] = &b->eps_v;
   l->rows = l->view.count = 0;
+
   return pb_ok;
 }
 
@@ -74,6 +79,7 @@ static pbStatus make_lists(pbBarrier *b, int stencils) {
     PB_TRY(make_room(b, b->contact + type, room));
     if (b->collision->friction != pb_barrierNone) PB_TRY(make_room(b, b->friction + type, room));
   }
+
   return pb_ok;
 }
 
@@ -82,21 +88,26 @@ pbStatus pbBarrier_Create(pbContext *ctx, const pbCollision *collision, int sten
   pbBarrier *b = pbContext_Alloc(ctx, sizeof *b);
   if (!b) return pbContext_Fail(ctx, pb_no_memory, "barrier: out of memory");
   *b = (pbBarrier){.ctx = ctx, .collision = collision};
+
   for (int type = 0; type < pb_stencilTypes; type++) {
     b->contact[type].view = (pbStencils){.energy = collision->contact_energy[type], .points = pbStencil_Points[type]};
     b->friction[type].view = (pbStencils){.energy = collision->friction_energy[type], .points = pbStencil_Points[type]};
   }
+
   pbArena a = pbArena_Measure();
   layout(&a, b);
   size_t need = pbArena_Needed(&a);
   b->memory = a.failed ? NULL : pbContext_Alloc(ctx, need);
+
   if (!b->memory || make_lists(b, stencils) != pb_ok) {
     pbBarrier_Destroy(b);
     return pbContext_Fail(ctx, pb_no_memory, "barrier: out of memory");
   }
+
   a = pbArena_Over(b->memory, need);
   layout(&a, b);
   *barrier = b;
+
   return pb_ok;
 }
 
@@ -111,6 +122,7 @@ void pbBarrier_Destroy(pbBarrier *b) {
     drop(b->ctx, b->contact + type);
     drop(b->ctx, b->friction + type);
   }
+
   pbContext_Free(b->ctx, b->memory);
   pbContext_Free(b->ctx, b);
 }
@@ -121,6 +133,7 @@ pbStatus pbBarrier_Fail(pbBarrier *b, pbStatus status, const char *format, ...) 
   va_start(args, format);
   vsnprintf(b->error, sizeof b->error, format, args);
   va_end(args);
+
   return status;
 }
 
@@ -134,6 +147,7 @@ pbStatus pbBarrier_CheckValues(pbBarrier *b, const pbBarrierValues *v, bool fric
   for (int i = 0; i < n; i++)
     if (!in_range(v->radius[i], 0, false))
       return pbBarrier_Fail(b, pb_bad_input, "barrier: the radius of group %d is %g m", i, v->radius[i]);
+
   for (int i = 0; i < n; i++) {
     for (int j = i; j < n; j++) {
       int k = i * n + j;
@@ -145,6 +159,7 @@ pbStatus pbBarrier_CheckValues(pbBarrier *b, const pbBarrierValues *v, bool fric
         return pbBarrier_Fail(b, pb_bad_input, "barrier: mu of groups %d and %d is %g", i, j, v->mu[k]);
     }
   }
+
   if (friction && !in_range(v->eps_v, 0, true))
     return pbBarrier_Fail(b, pb_bad_input, "barrier: eps_v is %g m/s; it must be positive", v->eps_v);
   return pb_ok;
@@ -157,6 +172,7 @@ pbStatus pbBarrier_CheckPositions(pbBarrier *b, const char *name, const double *
     if (c->group[i] >= 0 && !(isfinite(p[0]) && isfinite(p[1]) && isfinite(p[2])))
       return pbBarrier_Fail(b, pb_not_finite, "barrier: %s of vertex %d is (%g %g %g)", name, i, p[0], p[1], p[2]);
   }
+
   return pb_ok;
 }
 
@@ -188,6 +204,7 @@ static pbStatus add_closest(Finder *f, const pbPair *p, const pbClosest *c, doub
   if (c->na == 1 && c->nb == 2) return add_point_edge(f, a[c->a[0]], b[c->b[0]], b[c->b[1]], weight);
   if (c->na == 2 && c->nb == 1) return add_point_edge(f, b[c->b[0]], a[c->a[0]], a[c->a[1]], weight);
   if (c->nb == 3) return add(f, pb_stencilPT, a[0], b[0], b[1], b[2], weight);
+
   return add(f, pb_stencilEE, a[0], a[1], b[0], b[1], weight);
 }
 
@@ -203,6 +220,7 @@ static bool near_parallel(const Finder *f, const pbPair *p) {
   v3_sub(u, f->x + 3 * (size_t)p->a[1], f->x + 3 * (size_t)p->a[0]);
   v3_sub(v, f->x + 3 * (size_t)p->b[1], f->x + 3 * (size_t)p->b[0]);
   v3_cross(n, u, v);
+
   return v3_norm2(n) < 1e-3 * length2(f->X, p->a) * length2(f->X, p->b);
 }
 
@@ -212,6 +230,7 @@ static pbStatus add_edges(Finder *f, const pbPair *p, const pbClosest *c) {
   int i = c->a[0], j = c->b[0];
   if (c->nb == 2) return add(f, pb_stencilEPE, a[i], a[1 - i], b[0], b[1], 1);
   if (c->na == 2) return add(f, pb_stencilEPE, b[j], b[1 - j], a[0], a[1], 1);
+
   return add(f, pb_stencilEPP, a[i], a[1 - i], b[j], b[1 - j], 1);
 }
 
@@ -231,6 +250,7 @@ static bool counted_before(const pbCollision *c, int number, int a, int b, int p
     const int *t = c->triangle + 3 * (size_t)c->star_triangle[k];
     if (has(t, b) && !has(t, p)) return true;
   }
+
   return false;
 }
 
@@ -246,6 +266,7 @@ static double vertex_weight(const pbCollision *c, int number, int v, int p) {
     others(t, v, next, next + 1);
     for (int i = 0; i < 2; i++) neighbours += !counted_before(c, c->star_triangle[k], v, next[i], p);
   }
+
   return 1 + triangles - neighbours;
 }
 
@@ -255,6 +276,7 @@ static pbStatus add_surface(Finder *f, const pbPair *p, const double *A, const d
     int i = k, j = (k + 1) % 3;
     pbPair edge = {.na = 1, .nb = 2, .a = p->a, .b = (int[]){p->b[i], p->b[j]}};
     double ends[6];
+
     v3_copy(ends, B + 3 * i);
     v3_copy(ends + 3, B + 3 * j);
     pbClosest close = pbClosest_Find(1, A, 2, ends);
@@ -264,6 +286,7 @@ static pbStatus add_surface(Finder *f, const pbPair *p, const double *A, const d
     double weight = vertex_weight(c, p->number_b, p->b[i], p->a[0]);
     if (weight != 0) PB_TRY(add_points(f, p->a[0], p->b[i], weight));
   }
+
   return pb_ok;
 }
 
@@ -274,12 +297,14 @@ double pbPair_OverPlane(const double *p, const double *plane) {
   v3_sub(v, plane + 6, plane);
   v3_cross(n, u, v);
   v3_sub(r, p, plane);
+
   return v3_dot(r, n) / v3_norm(n);
 }
 
 static pbStatus find(void *user, const pbPair *p) {
   Finder *f = user;
   double A[9], B[9], reach = f->dhat + p->xi;
+
   pbPair_Gather(f->x, p->a, p->na, A);
   pbPair_Gather(f->x, p->b, p->nb, B);
   if (p->kind == pb_pairPN)
@@ -288,6 +313,7 @@ static pbStatus find(void *user, const pbPair *p) {
   if (!(c.d2 < reach * reach)) return pb_ok;
   if (p->kind == pb_pairEE) return add_edges(f, p, &c);
   PB_TRY(add_closest(f, p, &c, 1));
+
   return p->kind == pb_pairPT ? add_surface(f, p, A, B, reach * reach) : pb_ok;
 }
 
@@ -306,6 +332,7 @@ static void sort(pbBarrier *b, pbStencilList *l) {
   for (int v = 0; v < vertices; v++) end[v + 1] += end[v];
   pbStencilRow *to = l->row + l->capacity;
   for (int k = 0; k < l->rows; k++) to[end[l->row[k].vertex[0]]++] = l->row[k];
+
   for (int v = 0; v < vertices; v++) {
     for (int first = at; at < end[v]; at++) {
       int k = at;
@@ -323,16 +350,19 @@ static void merge(pbStencilList *l) {
     bool last = k + 1 == l->rows || compare(l->row + k, l->row + k + 1) != 0;
     if (last && l->row[k].weight != 0) l->row[kept++] = l->row[k];
   }
+
   l->rows = kept;
 }
 
 static void fill(pbBarrier *b, pbStencilList *l, const pbBarrierValues *values) {
   const pbCollision *c = b->collision;
   pbStencils *s = &l->view;
+
   s->count = l->rows;
   int *vertex = (int *)s->vertex, *pair = (int *)s->pair;
   double *own[pb_stencilParameters];
   for (int k = 0; k < own_values; k++) own[own_value[k]] = (double *)s->parameter[own_value[k]];
+
   for (int e = 0; e < s->count; e++) {
     const pbStencilRow *row = l->row + e;
     memcpy(vertex + e * s->points, row->vertex, (size_t)s->points * sizeof *vertex);
@@ -359,20 +389,24 @@ static pbStatus lists(pbBarrier *b, pbStencilList *list, const pbBarrierValues *
                       bool build) {
   Finder f = {.b = b, .list = list, .x = x, .X = X, .dhat = values->dhat};
   pbPairs pairs = {.x = x, .radius = values->radius, .reach = values->dhat, .visit = find, .user = &f};
+
   for (int type = 0; type < pb_stencilTypes; type++) list[type].rows = list[type].found = list[type].view.count = 0;
   PB_TRY(pbBarrier_Pairs(b, &pairs, build));
   for (int type = 0; type < pb_stencilTypes; type++) note_most(list + type);
+
   for (int type = 0; type < pb_stencilTypes; type++) {
     const pbStencilList *l = list + type;
     if (l->found > l->capacity)
       return pbBarrier_Fail(b, pb_capacity, "%d pairs of %s are close, and there is room for %d", l->found, type_names[type],
                             l->capacity);
   }
+
   for (int type = 0; type < pb_stencilTypes; type++) {
     sort(b, list + type);
     merge(list + type);
     fill(b, list + type, values);
   }
+
   return pb_ok;
 }
 
@@ -381,6 +415,7 @@ static pbStatus friction_of_contacts(pbBarrier *b, const pbBarrierValues *values
   for (int type = 0; type < pb_stencilTypes; type++) {
     pbStencilList *l = b->friction + type;
     pbStencilRow *own = l->row;
+
     l->found = b->contact[type].rows;
     note_most(l);
     if (l->found > l->capacity)
@@ -392,6 +427,7 @@ static pbStatus friction_of_contacts(pbBarrier *b, const pbBarrierValues *values
     l->row = own;
     l->rows = 0;
   }
+
   return pb_ok;
 }
 
@@ -400,6 +436,7 @@ static pbStatus look_at(pbBarrier *b, const pbBarrierValues *values, const char 
   PB_TRY(pbBarrier_CheckPositions(b, name, x));
   b->dhat = values->dhat;
   b->eps_v = values->eps_v;
+
   return pb_ok;
 }
 
@@ -408,6 +445,7 @@ pbStatus pbBarrier_Begin(pbBarrier *b, const pbBarrierValues *values, const doub
   b->begun = true;
   if (b->collision->friction == pb_barrierLagged) return lists(b, b->friction, values, y, X, true);
   pbPairs only_build = {.x = y, .radius = values->radius};
+
   return pbBarrier_Pairs(b, &only_build, true);
 }
 
@@ -415,6 +453,7 @@ pbStatus pbBarrier_Update(pbBarrier *b, const pbBarrierValues *values, const dou
   PB_TRY(look_at(b, values, "x", x));
   PB_TRY(lists(b, b->contact, values, x, X, !b->begun));
   b->begun = true;
+
   return b->collision->friction == pb_barrierImplicit ? friction_of_contacts(b, values) : pb_ok;
 }
 
@@ -427,6 +466,7 @@ pbStatus pbBarrier_Grow(pbBarrier *b) {
     PB_TRY(grow(b, b->contact + type));
     PB_TRY(grow(b, b->friction + type));
   }
+
   return pb_ok;
 }
 
@@ -470,6 +510,7 @@ bool pbStencils_Pullback(const pbBarrier *b, const pbStencils *s, const pbElemen
   all.parameter = bar;
   bool good = pbEnergy_Pullback(s->energy, elements, w, &all, work, fault);
   int groups = b->collision->groups;
+
   for (int e = 0; e < s->count; e++) {
     int pair = s->pair[e];
     if (values->kappa) values->kappa[pair] += bar[pb_parameterKappa][e];
@@ -478,5 +519,6 @@ bool pbStencils_Pullback(const pbBarrier *b, const pbStencils *s, const pbElemen
     values->radius[pair / groups] += bar[pb_parameterXi][e];
     values->radius[pair % groups] += bar[pb_parameterXi][e];
   }
+
   return good;
 }

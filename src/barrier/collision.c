@@ -15,6 +15,7 @@ int pbCollision_Edges(const int *triangle, int triangles, int *edge) {
     edge[2 * k] = a < b ? a : b;
     edge[2 * k + 1] = a < b ? b : a;
   }
+
   qsort(edge, 3 * (size_t)triangles, 2 * sizeof *edge, by_two);
   int count = 0;
   for (int k = 0; k < 3 * triangles; k++) {
@@ -23,6 +24,7 @@ int pbCollision_Edges(const int *triangle, int triangles, int *edge) {
     edge[2 * count + 1] = edge[2 * k + 1];
     count++;
   }
+
   return count;
 }
 
@@ -36,9 +38,11 @@ int pbCollision_Points(const int *primitive, int count, int size, int *point) {
   memcpy(point, primitive, all * sizeof *point);
   qsort(point, all, sizeof *point, by_one);
   int found = 0;
+
   for (size_t k = 0; k < all; k++) {
     if (!found || point[found - 1] != point[k]) point[found++] = point[k];
   }
+
   return found;
 }
 
@@ -58,6 +62,7 @@ static pbStatus check_list(pbContext *ctx, const pbCollisionDef *d, const char *
                               v[0], d->group[v[0]], v[k], d->group[v[k]]);
     }
   }
+
   return pb_ok;
 }
 
@@ -77,6 +82,7 @@ static pbStatus check(pbContext *ctx, const pbCollisionDef *d) {
   PB_TRY(check_list(ctx, d, "point", d->points, 1, d->point));
   PB_TRY(check_list(ctx, d, "edge", d->edges, 2, d->edge));
   PB_TRY(check_list(ctx, d, "triangle", d->triangles, 3, d->triangle));
+
   return check_list(ctx, d, "plane", d->planes, 3, d->plane);
 }
 
@@ -125,12 +131,14 @@ static pbStatus find_bare(pbCollision *c) {
     has_edge[c->edge[2 * i]] = has_edge[c->edge[2 * i + 1]] = true;
     if (edge_is_bare(c, c->edge + 2 * i)) c->bare_edge[c->bare_edges++] = i;
   }
+
   for (int i = 0; i < c->points; i++) {
     int v = c->point[i];
     if (c->star[v + 1] > c->star[v]) continue;
     c->bare_point[c->bare_points++] = i;
     if (!has_edge[v]) c->lone_point[c->lone_points++] = i;
   }
+
   pbContext_Free(c->ctx, has_edge);
   return pb_ok;
 }
@@ -150,6 +158,7 @@ static pbStatus fill(pbCollision *c, const pbCollisionDef *d) {
   for (int k = 0; k < d->groups * d->groups; k++) c->collide[k] = !d->collide || d->collide[k];
   make_stars(c);
   PB_TRY(find_bare(c));
+
   return pbCollision_MakeEnergies(c);
 }
 
@@ -170,6 +179,7 @@ pbStatus pbCollision_Create(pbContext *ctx, const pbCollisionDef *d, pbCollision
   pbStatus status = fill(c, d);
   if (status == pb_ok) *collision = c;
   else pbCollision_Destroy(c);
+
   return status == pb_no_memory ? pbContext_Fail(ctx, status, "collision: out of memory") : status;
 }
 
@@ -179,6 +189,7 @@ void pbCollision_Destroy(pbCollision *c) {
     pbEnergy_Destroy(c->contact_energy[type]);
     pbEnergy_Destroy(c->friction_energy[type]);
   }
+
   pbContext_Free(c->ctx, c->memory);
   pbContext_Free(c->ctx, c);
 }

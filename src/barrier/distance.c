@@ -9,6 +9,7 @@ static pbClosest points(const double *p, const double *q, int a, int b) {
   pbClosest c = {.na = 1, .nb = 1, .a = {a}, .b = {b}};
   v3_sub(c.apart, p, q);
   c.d2 = v3_norm2(c.apart);
+
   return c;
 }
 
@@ -16,6 +17,7 @@ static pbClosest points(const double *p, const double *q, int a, int b) {
 static pbClosest point_edge(const double *p, int a, const double *B, int b0, int b1) {
   const double *q0 = B + 3 * b0, *q1 = B + 3 * b1;
   double e[3], r[3];
+
   v3_sub(e, q1, q0);
   v3_sub(r, p, q0);
   double along = v3_dot(r, e), length2 = v3_norm2(e);
@@ -24,6 +26,7 @@ static pbClosest point_edge(const double *p, int a, const double *B, int b0, int
   pbClosest c = {.na = 1, .nb = 2, .a = {a}, .b = {b0, b1}};
   v3_along(c.apart, r, e, -along / length2);
   c.d2 = v3_norm2(c.apart);
+
   return c;
 }
 
@@ -35,6 +38,7 @@ static double to_edge2(const double *p, const double *B, int b0, int b1) {
   double along = v3_dot(r, e), length2 = v3_norm2(e);
   double w = !(along > 0) ? 0 : !(along < length2) ? 1 : along / length2;
   v3_addscl(r, e, -w);
+
   return v3_norm2(r);
 }
 
@@ -45,6 +49,7 @@ static pbClosest swapped(pbClosest c) {
     r.b[k] = c.a[k];
     r.apart[k] = -c.apart[k];
   }
+
   return r;
 }
 
@@ -62,6 +67,7 @@ static bool over_triangle(const double *p, const double *T, const double *n) {
     v3_cross(c, e, r);
     if (!(v3_dot(c, n) > 0)) return false;
   }
+
   return true;
 }
 
@@ -71,15 +77,19 @@ static pbClosest point_triangle(const double *p, const double *T) {
   v3_sub(e2, T + 6, T);
   v3_cross(n, e1, e2);
   double nn = v3_norm2(n);
+
   if (!(nn > SLIVER * v3_norm2(e1) * v3_norm2(e2) && over_triangle(p, T, n))) {
     double d2[3] = {to_edge2(p, T, 0, 1), to_edge2(p, T, 1, 2), to_edge2(p, T, 0, 2)};
     int k = nearest(d2, 3);
+
     return point_edge(p, 0, T, k == 1 ? 1 : 0, k == 0 ? 1 : 2);
   }
+
   pbClosest c = {.na = 1, .nb = 3, .b = {0, 1, 2}};
   v3_sub(r, p, T);
   v3_scale(c.apart, n, v3_dot(r, n) / nn);
   c.d2 = v3_norm2(c.apart);
+
   return c;
 }
 
@@ -90,19 +100,24 @@ static pbClosest edges(const double *A, const double *B) {
   v3_sub(w, A, B);
   v3_cross(n, u, v);
   double nn = v3_norm2(n);
+
   if (nn > PARALLEL * v3_norm2(u) * v3_norm2(v)) {  // A + s u and B + t v are closest
     v3_cross(vn, v, n);
     v3_cross(un, u, n);
     double s = -v3_dot(w, vn), t = -v3_dot(w, un);
+
     if (s > 0 && s < nn && t > 0 && t < nn) {
       pbClosest c = {.na = 2, .nb = 2, .a = {0, 1}, .b = {0, 1}};
       v3_scale(c.apart, n, v3_dot(w, n) / nn);
       c.d2 = v3_norm2(c.apart);
+
       return c;
     }
   }
+
   double d2[4] = {to_edge2(A, B, 0, 1), to_edge2(A + 3, B, 0, 1), to_edge2(B, A, 0, 1), to_edge2(B + 3, A, 0, 1)};
   int k = nearest(d2, 4);
+
   return k < 2 ? point_edge(A + 3 * k, k, B, 0, 1) : swapped(point_edge(B + 3 * (k - 2), k - 2, A, 0, 1));
 }
 

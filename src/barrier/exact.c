@@ -15,12 +15,14 @@ static void sum_add(Sum *s, double x) {
     s->term[i] = (x - (both - part)) + (s->term[i] - part);
     x = both;
   }
+
   s->term[s->count++] = x;
 }
 
 static void sum_add_product(Sum *s, double x, double y, double z) {
   double xy = x * y, error = fma(x, y, -xy);
   double high = xy * z, low = error * z;
+
   sum_add(s, fma(error, z, -low));
   sum_add(s, low);
   sum_add(s, fma(xy, z, -high));
@@ -48,6 +50,7 @@ static int exact_side(const double *a, const double *b, const double *c, const d
   sum_add_det(&s, a, c, d, -1);
   sum_add_det(&s, a, b, d, 1);
   sum_add_det(&s, a, b, c, -1);
+
   return sum_sign(&s);
 }
 
@@ -58,12 +61,15 @@ int pbExact_Side(const double *a, const double *b, const double *c, const double
     v[k] = c[k] - a[k];
     w[k] = d[k] - a[k];
   }
+
   for (int i = 0; i < 3; i++) {
     int j = (i + 1) % 3, k = (i + 2) % 3;
     double p = v[j] * w[k], q = v[k] * w[j];
+
     det += u[i] * (p - q);
     size += fabs(u[i]) * (fabs(p) + fabs(q));
   }
+
   double error = 1e-15 * size;  // 7.8e-16 is proven (Shewchuk 1997, orient3d)
   return det > error ? 1 : det < -error ? -1 : exact_side(a, b, c, d);
 }
@@ -77,6 +83,7 @@ static int turn(const double *a, const double *b, const double *c, int i, int j)
   sum_add_product(&s, a[j], c[i], 1);
   sum_add_product(&s, a[i], b[j], 1);
   sum_add_product(&s, -a[j], b[i], 1);
+
   return sum_sign(&s);
 }
 
@@ -116,10 +123,12 @@ bool pbExact_EdgeMeetsTriangle(const double *e, const double *t) {
   if (from == 0 && to == 0) return coplanar_meet(e, t);
   if (from == to) return false;
   int least = 1, largest = -1;
+
   for (int k = 0; k < 3; k++) {  // the line goes round all three edges the same way
     int side = pbExact_Side(e, e + 3, t + 3 * k, t + 3 * ((k + 1) % 3));
     least = side < least ? side : least;
     largest = side > largest ? side : largest;
   }
+
   return least >= 0 || largest <= 0;
 }

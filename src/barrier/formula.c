@@ -72,6 +72,7 @@ static void add(Text *t, const char *piece, char at) {
     if (at == 'y' && strncmp(piece, "freeze(", 7) == 0) piece += 6;
     t->text[t->used++] = *piece == '@' ? at : *piece;
   }
+
   t->text[t->used++] = ';';
   t->text[t->used] = 0;
 }
@@ -98,6 +99,7 @@ static pbStatus create(pbContext *ctx, const Text *t, pbStencilType type, int co
                      .points = pbStencil_Points[type],
                      .parameter_count = count,
                      .parameters = parameters};
+
   return pbEnergy_Create(ctx, &def, energy);
 }
 
@@ -116,5 +118,6 @@ pbStatus pbCollision_MakeEnergies(pbCollision *c) {
     add(&t, sliding, at);
     PB_TRY(create(c->ctx, &t, type, pb_stencilParameters, &c->friction_energy[type]));
   }
+
   return pb_ok;
 }

@@ -21,10 +21,12 @@ static pbBounds box_of(const pbPairs *p, const int *vertex, int count, double mo
       box.hi[i] = fmax(box.hi[i], fmax(x[i], end));
     }
   }
+
   for (int i = 0; i < 3; i++) {
     box.lo[i] -= more;
     box.hi[i] += more;
   }
+
   return box;
 }
 
@@ -41,6 +43,7 @@ static void place(pbBoxTree *t, const pbCollision *c, const pbPairs *p, Vertices
     const int *v = of(c, i);
     t->box[i] = box_of(p, v, size, p->radius[c->group[v[0]]]);
   }
+
   if (build) pbBoxTree_Build(t);
   else pbBoxTree_Refit(t);
 }
@@ -50,6 +53,7 @@ static bool may_meet(const pbCollision *c, const pbPair *p) {
   for (int i = 0; i < p->na; i++)
     for (int j = 0; j < p->nb; j++)
       if (p->a[i] == p->b[j]) return false;
+
   return true;
 }
 
@@ -73,12 +77,14 @@ pbPairText pbPair_Text(const pbBarrier *b, const pbPair *p) {
                  : p->kind == pb_pairPP ? c->lone_point[p->number_b]
                                         : p->number_b;
   char vertices[2][64];
+
   for (int side = 0; side < 2; side++) {
     const int *v = side ? p->b : p->a, n = side ? p->nb : p->na;
     if (n == 1) snprintf(vertices[side], sizeof vertices[side], "vertex %d", v[0]);
     if (n == 2) snprintf(vertices[side], sizeof vertices[side], "vertices %d %d", v[0], v[1]);
     if (n == 3) snprintf(vertices[side], sizeof vertices[side], "vertices %d %d %d", v[0], v[1], v[2]);
   }
+
   snprintf(t.text, sizeof t.text, "%s %d (%s) and %s %d (%s)", name(p->na, false), number_a, vertices[0],
            name(p->nb, p->kind == pb_pairPN), number_b, vertices[1]);
   return t;
@@ -89,11 +95,13 @@ static pbStatus against(pbBarrier *b, const pbPairs *p, pbPairKind kind, int cou
                         Vertices *of_b) {
   const pbCollision *c = b->collision;
   pbPair pair = {.kind = kind, .na = kind == pb_pairET ? 2 : 1, .nb = kind == pb_pairPE ? 2 : 3};
+
   for (int i = 0; tree->count && i < count; i++) {
     pair.a = of_a(c, i);
     pair.number_a = i;
     pbBounds box = box_of(p, pair.a, pair.na, p->reach + p->radius[c->group[pair.a[0]]]);
     int hits = pbBoxTree_Query(tree, &box, 0, b->hits);
+
     for (int k = 0; k < hits; k++) {
       int j = b->hits[k];
       pair.b = of_b(c, j);
@@ -101,6 +109,7 @@ static pbStatus against(pbBarrier *b, const pbPairs *p, pbPairKind kind, int cou
       PB_TRY(offer(c, p, &pair));
     }
   }
+
   return pb_ok;
 }
 
@@ -110,10 +119,12 @@ static pbStatus among(pbBarrier *b, const pbPairs *p, pbPairKind kind, const pbB
   for (int at = 0; at < tree->count; at++) {
     int i = tree->leaf[at];
     pbBounds box = tree->box[i];
+
     for (int k = 0; k < 3; k++) {
       box.lo[k] -= p->reach;
       box.hi[k] += p->reach;
     }
+
     int hits = pbBoxTree_Query(tree, &box, at + 1, b->hits);
     for (int k = 0; k < hits; k++) {
       int j = b->hits[k];
@@ -124,6 +135,7 @@ static pbStatus among(pbBarrier *b, const pbPairs *p, pbPairKind kind, const pbB
       PB_TRY(offer(b->collision, p, &pair));
     }
   }
+
   return pb_ok;
 }
 
@@ -138,6 +150,7 @@ static pbStatus planes(const pbCollision *c, const pbPairs *p) {
       PB_TRY(offer(c, p, &pair));
     }
   }
+
   return pb_ok;
 }
 
@@ -153,5 +166,6 @@ pbStatus pbBarrier_Pairs(pbBarrier *b, const pbPairs *p, bool build) {
   PB_TRY(against(b, p, pb_pairPE, c->bare_points, bare_point, &b->bare_edges, bare_edge));
   PB_TRY(among(b, p, pb_pairPP, &b->lone_points, lone_point));
   PB_TRY(among(b, p, pb_pairEE, &b->edges, edge));
+
   return planes(c, p);
 }

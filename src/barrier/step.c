@@ -18,6 +18,7 @@ typedef struct Mover {
 static pbStatus closed(pbBarrier *b, const pbPair *p, const double *x, const char *what, int more) {
   const double *at = x + 3 * (size_t)p->a[0];
   char rest[40] = "";
+
   if (more > 1) snprintf(rest, sizeof rest, "; %d such pairs in all", more);
   return pbBarrier_Fail(b, pb_bad_input, "barrier: %s %s, the first vertex at (%.9g %.9g %.9g)%s", pbPair_Text(b, p).text, what,
                         at[0], at[1], at[2], rest);
@@ -26,6 +27,7 @@ static pbStatus closed(pbBarrier *b, const pbPair *p, const double *x, const cha
 static pbStatus shorten(void *user, const pbPair *p) {
   Mover *m = user;
   double A[9], B[9], dA[9], dB[9];
+
   pbPair_Gather(m->x, p->a, p->na, A);
   pbPair_Gather(m->dx, p->a, p->na, dA);
   pbPair_Gather(m->x, p->b, p->nb, B);
@@ -34,6 +36,7 @@ static pbStatus shorten(void *user, const pbPair *p) {
                                   : pbAdvance_Pair(p->na, A, dA, p->nb, B, dB, p->xi, m->dhat, m->keep);
   if (t < 0) return closed(m->b, p, m->x, "have no gap between them", 1);
   m->step = fmin(m->step, t);
+
   return pb_ok;
 }
 
@@ -48,6 +51,7 @@ pbStatus pbBarrier_MaxStep(pbBarrier *b, const pbBarrierValues *values, const do
   PB_TRY(pbBarrier_Pairs(b, &pairs, !b->begun));
   b->begun = true;
   *step = m.step;
+
   return pb_ok;
 }
 
@@ -70,19 +74,23 @@ static void note(Checker *k, const pbPair *p) {
 static pbStatus check_gap(void *user, const pbPair *p) {
   Checker *k = user;
   double A[9], B[9];
+
   pbPair_Gather(k->x, p->a, p->na, A);
   pbPair_Gather(k->x, p->b, p->nb, B);
   double d = p->kind == pb_pairPN ? pbPair_OverPlane(A, B) : sqrt(pbClosest_Find(p->na, A, p->nb, B).d2);
   if (!(d > p->xi)) note(k, p);
+
   return pb_ok;
 }
 
 static pbStatus check_crossing(void *user, const pbPair *p) {
   Checker *k = user;
   double A[6], B[9];
+
   pbPair_Gather(k->x, p->a, 2, A);
   pbPair_Gather(k->x, p->b, 3, B);
   if (pbExact_EdgeMeetsTriangle(A, B)) note(k, p);
+
   return pb_ok;
 }
 
@@ -97,5 +105,6 @@ pbStatus pbBarrier_Check(pbBarrier *b, const pbBarrierValues *values, const doub
   pairs.crossings = false;
   pairs.visit = check_gap;
   PB_TRY(pbBarrier_Pairs(b, &pairs, false));
+
   return k.count ? closed(b, &k.first, x, "have no gap between them", k.count) : pb_ok;
 }

@@ -17,6 +17,7 @@ static pbBounds join(const pbBounds *a, const pbBounds *b) {
     r.lo[k] = fmin(a->lo[k], b->lo[k]);
     r.hi[k] = fmax(a->hi[k], b->hi[k]);
   }
+
   return r;
 }
 
@@ -28,6 +29,7 @@ static int longest_axis(const pbBoxTree *t, int first, int count) {
     lo[k] = INFINITY;
     hi[k] = -INFINITY;
   }
+
   for (int i = first; i < first + count; i++) {
     for (int k = 0; k < 3; k++) {
       double m = middle(t, t->leaf[i], k);
@@ -35,6 +37,7 @@ static int longest_axis(const pbBoxTree *t, int first, int count) {
       hi[k] = m > hi[k] ? m : hi[k];
     }
   }
+
   double x = hi[0] - lo[0], y = hi[1] - lo[1], z = hi[2] - lo[2];
   return x >= y && x >= z ? 0 : y >= z ? 1 : 2;
 }
@@ -45,6 +48,7 @@ static void select_smallest(const pbBoxTree *t, int *leaf, int count, int k, int
   while (lo < hi) {
     double pivot = middle(t, leaf[lo + (hi - lo) / 2], axis);
     int i = lo, j = hi;
+
     while (i <= j) {
       while (middle(t, leaf[i], axis) < pivot) i++;
       while (middle(t, leaf[j], axis) > pivot) j--;
@@ -53,6 +57,7 @@ static void select_smallest(const pbBoxTree *t, int *leaf, int count, int k, int
       leaf[i++] = leaf[j];
       leaf[j--] = swap;
     }
+
     if (k - 1 <= j) hi = j;
     else if (k - 1 >= i) lo = i;
     else return;
@@ -72,6 +77,7 @@ static void refit(pbBoxTree *t, int node, int first, int count) {
     t->node[node] = t->box[t->leaf[first]];
     return;
   }
+
   int left = (count + 1) / 2, other = node + 2 * left;
   refit(t, node + 1, first, left);
   refit(t, other, first + left, count - left);
@@ -97,11 +103,13 @@ int pbBoxTree_Query(const pbBoxTree *t, const pbBounds *box, int from, int *hits
     int node, first, count;
   } stack[64];  // one open right child per level, 31 at most
   int depth = 0, found = 0;
+
   if (t->count) {
     stack[depth].node = 0;
     stack[depth].first = 0;
     stack[depth++].count = t->count;
   }
+
   while (depth) {
     int node = stack[--depth].node, first = stack[depth].first, count = stack[depth].count;
     if (first + count <= from || !touch(t->node + node, box)) continue;
@@ -109,6 +117,7 @@ int pbBoxTree_Query(const pbBoxTree *t, const pbBounds *box, int from, int *hits
       hits[found++] = t->leaf[first];
       continue;
     }
+
     int left = (count + 1) / 2;
     stack[depth].node = node + 2 * left;
     stack[depth].first = first + left;
@@ -117,5 +126,6 @@ int pbBoxTree_Query(const pbBoxTree *t, const pbBounds *box, int from, int *hits
     stack[depth].first = first;
     stack[depth++].count = left;
   }
+
   return found;
 }

@@ -13,6 +13,7 @@ static void place(const pbDeformWork *w, const pbElementGroup *g, int first) {
   for (int i = 0; i < g->parameter_count; i++) {
     const pbGroupParameter *p = &g->parameter[i];
     const double *base = p->source == pb_fromTheta ? w->in.theta : p->source == pb_fromControl ? w->in.control : w->d->data;
+
     w->stride[i] = p->rows > 1 ? p->size : 0;
     w->parameter[i] = base + p->offset + (size_t)first * (size_t)w->stride[i];
   }
@@ -52,6 +53,7 @@ static void scatter(pbDeformWork *w, const pbElementGroup *g, int first, int cou
 static pbStatus outside(pbDeformWork *w, const pbElementGroup *g, int first, const pbEnergyFault *fault) {
   const int *v = g->vertex + (size_t)(first + fault->element) * (size_t)g->points;
   const double *x = w->x + 3 * v[0];
+
   return pbDeform_Fail(w, pb_bad_input, "%s: element %d (point %d at %.6g %.6g %.6g) leaves the domain of its energy: %s",
                        g->name, first + fault->element, v[0], x[0], x[1], x[2], fault->what);
 }
@@ -62,6 +64,7 @@ static pbStatus evaluate_chunk(pbDeformWork *w, const pbElementGroup *g, int fir
   pbEnergyFault fault;
   int n = 3 * g->points;
   bool inside = pbEnergy_Evaluate(g->energy, &in, &out, w->energy_work, &fault);
+
   if (!inside && (e->gradient || e->hessian)) return outside(w, g, first, &fault);
   for (int i = 0; e->value && i < in.count; i++) *e->value += e->value_scale * w->value_out[i];
   if (e->gradient) spread(&in, g->points, w->gradient_out, e->gradient_scale, e->gradient);
@@ -69,6 +72,7 @@ static pbStatus evaluate_chunk(pbDeformWork *w, const pbElementGroup *g, int fir
   for (int i = 0; e->project > 0 && i < in.count; i++)
     pbProject_Definite(w->hessian_out + (size_t)i * (size_t)(n * n), n, e->project, w->eigen);
   scatter(w, g, first, in.count, e->hessian_scale);
+
   return pb_ok;
 }
 
@@ -76,6 +80,7 @@ pbStatus pbDeform_Evaluate(pbDeformWork *w, const pbEvaluation *e) {
   for (const pbElementGroup *g = w->d->group; g < w->d->group + w->d->ngroup; g++) {
     for (int first = 0; !g->mass && first < g->count; first += chunk) PB_TRY(evaluate_chunk(w, g, first, e));
   }
+
   return w->barrier ? pbDeformContact_Evaluate(w, e) : pb_ok;
 }
 
@@ -93,12 +98,14 @@ static pbStatus pull_chunk(pbDeformWork *w, const pbElementGroup *g, int first, 
     double *base = bar_of(&g->parameter[i], bar);
     w->parameter_bar[i] = base ? base + (size_t)first * (size_t)w->stride[i] : NULL;
   }
+
   pbElementsBar out = {.x = points->z,
                        .rest = bar->theta ? bar->theta + pb_restAt : NULL,
                        .previous = points->ago,
                        .parameter = w->parameter_bar,
                        .timestep = points->span,
                        .time = points->time};
+
   if (pbEnergy_Pullback(g->energy, in, weights, &out, w->energy_work, &fault)) return pb_ok;
   return outside(w, g, first, &fault);
 }
@@ -112,6 +119,7 @@ pbStatus pbDeform_Pull(pbDeformWork *w, const pbEvaluation *at, double scale, co
       PB_TRY(pull_chunk(w, g, first, &in, w->weights, points, bar));
     }
   }
+
   return w->barrier ? pbDeformContact_Pull(w, at->z, at->y, w->weights, points->z, points->y, bar) : pb_ok;
 }
 
@@ -129,11 +137,13 @@ pbStatus pbDeform_Masses(pbDeformWork *w) {
     for (int first = 0; g->mass && first < g->count; first += chunk) {
       pbElements in = mass_elements(w, g, first);
       pbEnergyFault fault;
+
       if (!pbEnergy_Evaluate(g->energy, &in, &(pbElementsOut){.gradient = w->gradient_out}, w->energy_work, &fault))
         return outside(w, g, first, &fault);
       for (int i = 0; i < in.count * g->points; i++) w->mass[in.vertex[i]] += w->gradient_out[3 * i];
     }
   }
+
   for (int i = 0; i < d->nrider; i++) w->mass[d->rider[i]] = 0;
   for (int i = 0; i < d->npoint; i++) {
     bool moves = d->unknown[i] >= 0 && w->scheme->inertia;
@@ -141,23 +151,27 @@ pbStatus pbDeform_Masses(pbDeformWork *w) {
     return pbDeform_Fail(w, pb_bad_input, "point %d has a mass of %g: points that move need one (point_mass, or a mass group)", i,
                          w->mass[i]);
   }
+
   return pb_ok;
 }
 
 pbStatus pbDeform_MassesVjp(pbDeformWork *w, const double *mass_bar, double *theta_bar) {
   const pbDeform *d = w->d;
   const pbEvaluationBar none = {0};
+
   memset(w->weights, 0, 3 * (size_t)d->npoint * sizeof(double));
   for (int i = 0; i < d->npoint; i++) {
     double bar = d->rider_of[i] < 0 ? mass_bar[i] : 0;
     theta_bar[pb_massAt(d) + (size_t)i] += bar;
     w->weights[3 * i] = bar;
   }
+
   for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
     for (int first = 0; g->mass && first < g->count; first += chunk) {
       pbElements in = mass_elements(w, g, first);
       PB_TRY(pull_chunk(w, g, first, &in, w->weights, &none, &(pbDeformBar){.theta = theta_bar}));
     }
   }
+
   return pb_ok;
 }

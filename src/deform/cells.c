@@ -11,6 +11,7 @@ void pbCellSets_Free(pbContext *ctx, pbCellSets *sets) {
     pbContext_Free(ctx, sets->list[i].name);
     pbContext_Free(ctx, sets->list[i].vertex);
   }
+
   pbContext_Free(ctx, sets->list);
   *sets = (pbCellSets){0};
 }
@@ -18,12 +19,14 @@ void pbCellSets_Free(pbContext *ctx, pbCellSets *sets) {
 pbStatus pbCellSets_Add(pbContext *ctx, pbCellSets *sets, const char *name, pbCellKind kind, int count, const int *vertex) {
   size_t entries = (size_t)count * (size_t)pbCellKind_Nodes(kind);
   pbCellSet *grown = pbContext_Resize(ctx, sets->list, ((size_t)sets->count + 1) * sizeof *grown);
+
   if (!grown) return pbContext_Fail(ctx, pb_no_memory, "no memory for cells");
   sets->list = grown;
   pbCellSet *set = &grown[sets->count++];
   *set = (pbCellSet){pbContext_CopyText(ctx, name), kind, count, pbContext_AllocArray(ctx, entries + 1, sizeof(int))};
   if (!set->name || !set->vertex) return pbContext_Fail(ctx, pb_no_memory, "no memory for cells");
   memcpy(set->vertex, vertex, entries * sizeof(int));
+
   return pb_ok;
 }
 
@@ -33,6 +36,7 @@ pbStatus pbDeformable_AddCells(pbDeformable *d, const char *name, pbCellKind kin
       return pbContext_Fail(d->ctx, pb_bad_argument, "%s: cell %d has the point %d; there are %d", name,
                             i / pbCellKind_Nodes(kind), vertex[i], d->npoint);
   }
+
   return pbCellSets_Add(d->ctx, &d->cells, name, kind, count, vertex);
 }
 
@@ -41,6 +45,7 @@ static int group_of(pbMesh *mesh, const pbCellSet *set) {
     if (!strcmp(mesh->group[i].name, set->name) && mesh->group[i].dimension == pbCellKind_Dimension(set->kind))
       return mesh->group[i].number;
   }
+
   int number = mesh->groups + 1;
   return pbMesh_NameGroup(mesh, pbCellKind_Dimension(set->kind), number, set->name) == pb_ok ? number : 0;
 }
@@ -50,11 +55,13 @@ static pbStatus fill(pbMesh *mesh, const pbCellSets *sets) {
   for (const pbCellSet *set = sets->list; set < sets->list + sets->count; set++) {
     pbCells *cells = &mesh->cells[set->kind];
     int nodes = pbCellKind_Nodes(set->kind), *first = &filled[set->kind], number = group_of(mesh, set);
+
     if (!number) return pb_no_memory;
     memcpy(cells->vertex + *first * nodes, set->vertex, (size_t)(set->count * nodes) * sizeof(int));
     for (int i = 0; i < set->count; i++) cells->group[*first + i] = number;
     *first += set->count;
   }
+
   return pb_ok;
 }
 
@@ -67,5 +74,6 @@ pbStatus pbCellSets_Mesh(pbContext *ctx, const pbCellSets *sets, int points, con
   if (status == pb_ok) return pb_ok;
   pbMesh_Destroy(*mesh);
   *mesh = NULL;
+
   return status;
 }

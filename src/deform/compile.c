@@ -12,15 +12,18 @@ void pbDeform_Destroy(pbDeform *d) {
   for (int i = 0; d->group && i < d->ngroup; i++) {
     pbElementGroup *g = &d->group[i];
     void *all[] = {g->name, g->vertex, g->parameter, g->slot};
+
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) pbContext_Free(d->ctx, all[k]);
     pbEnergy_Destroy(g->energy);
   }
+
   for (int i = 0; d->control_name && i < d->ncontrol; i++) pbContext_Free(d->ctx, d->control_name[i]);
   for (int i = 0; d->slice && i < d->nslice; i++) pbContext_Free(d->ctx, d->slice[i].name);
   for (int i = 0; d->set && i < d->nset; i++) {
     pbContext_Free(d->ctx, d->set[i].name);
     pbContext_Free(d->ctx, d->set[i].points);
   }
+
   pbContext_Free(d->ctx, d->set);
   for (int i = 0; d->scenery && i < d->nscenery; i++) pbContext_Free(d->ctx, d->scenery[i].name);
   pbContext_Free(d->ctx, d->scenery);
@@ -56,10 +59,12 @@ static pbStatus points(pbDeform *d, const pbDeformable *from, const double *ride
   if (!d->start || !d->velocity || !d->fixed || !d->unknown || !d->point) return no_memory(d);
   for (int i = 0; i < from->nrider; i++) memcpy(d->start + 3 * from->riders[i].point, rider_x + 3 * i, 3 * sizeof(double));
   double low[3], high[3];
+
   for (int i = 0; i < d->npoint; i++) {
     if (from->planar) d->fixed[i] |= pb_fixZ;
     d->unknown[i] = d->fixed[i] == pb_fixAll ? -1 : d->nfree;
     if (d->unknown[i] >= 0) d->point[d->nfree++] = i;
+
     for (int k = 0; k < 3; k++) {
       double x = d->start[3 * i + k];
       low[k] = i ? fmin(low[k], x) : x;
@@ -67,6 +72,7 @@ static pbStatus points(pbDeform *d, const pbDeformable *from, const double *ride
       d->size = fmax(d->size, high[k] - low[k]);
     }
   }
+
   if (!(d->size > 0)) d->size = 1;
   return pb_ok;
 }
@@ -76,11 +82,14 @@ static pbStatus sets(pbDeform *d, const pbDeformable *from) {
   for (; d->nset < from->nset; d->nset++) {
     const pbPointSet *s = &from->sets[d->nset];
     pbPointSet *to = &d->set[d->nset];
+
     *to = (pbPointSet){pbContext_CopyText(d->ctx, s->name), s->count, copy(d->ctx, s->points, (size_t)s->count, sizeof(int))};
     if (to->name && to->points) continue;
     d->nset++;  // what it has is freed
+
     return no_memory(d);
   }
+
   return pb_ok;
 }
 
@@ -97,6 +106,7 @@ static pbStatus scenery(pbDeform *d, const pbDeformable *from) {
   for (int i = 0; i < from->nsurface; i++) {
     const pbSurfaceDef *s = &from->surfaces[i];
     int low = d->npoint, high = -1;
+
     widen(3 * s->triangles, s->triangle, &low, &high);
     widen(2 * s->edges, s->edge, &low, &high);
     widen(s->points, s->point, &low, &high);
@@ -107,6 +117,7 @@ static pbStatus scenery(pbDeform *d, const pbDeformable *from) {
     if (!name) return no_memory(d);
     d->scenery[d->nscenery++] = (pbSceneryPoints){name, geom, low, high - low + 1};
   }
+
   return pb_ok;
 }
 
@@ -119,6 +130,7 @@ static pbStatus riders(pbDeform *d, const pbDeformable *from, const int *rider_b
   d->rider_geom = d->rider + 2 * n;
   d->rider_size = d->rider + 3 * n;
   for (int i = 0; i < d->npoint; i++) d->rider_of[i] = -1;
+
   for (int i = 0; i < d->nrider; i++) {
     const pbRiderDef *r = &from->riders[i];
     d->rider[i] = r->point;
@@ -127,6 +139,7 @@ static pbStatus riders(pbDeform *d, const pbDeformable *from, const int *rider_b
     d->rider_body[i] = rider_body[i];
     memcpy(d->rider_size + 3 * i, r->size, sizeof r->size);
   }
+
   return pb_ok;
 }
 
@@ -146,6 +159,7 @@ static pbStatus place_parameter(pbDeform *d, const pbElementGroup *g, const pbVa
   if (p->source == pb_fromTheta) d->ntheta += count;
   if (p->source == pb_fromControl) d->ncontrol += (int)count;
   if (p->source == pb_fromData) d->ndata += count;
+
   return pb_ok;
 }
 
@@ -163,10 +177,12 @@ static pbStatus group(pbDeform *d, const pbGroupDef *from, pbElementGroup *g) {
   for (int i = 0; i < 2; i++) d->work_bytes = sizes[i] > d->work_bytes ? sizes[i] : d->work_bytes;
   if (g->points > d->most_points) d->most_points = g->points;
   if (g->parameter_count > d->most_parameters) d->most_parameters = g->parameter_count;
+
   for (int i = 0; i < g->parameter_count; i++) {
     g->parameter[i].def = &def->parameters[i];
     PB_TRY(place_parameter(d, g, &from->values[i], &g->parameter[i]));
   }
+
   return pb_ok;
 }
 
@@ -178,6 +194,7 @@ static pbStatus name_controls(pbDeform *d, const pbElementGroup *g, const pbGrou
     snprintf(text, sizeof text, "%.100s.%.100s%s%s", g->name, p->def->name, row, entry);
     if (!(d->control_name[p->offset + (size_t)i] = pbContext_CopyText(d->ctx, text))) return no_memory(d);
   }
+
   return pb_ok;
 }
 
@@ -189,10 +206,12 @@ static pbStatus values(pbDeform *d, const pbDeformable *from) {
   if (!d->theta0 || !d->data || !d->control0 || !d->control_name) return no_memory(d);
   memcpy(d->theta0 + pb_restAt, from->rest, 3 * (size_t)d->npoint * sizeof(double));
   memcpy(d->theta0 + pb_massAt(d), from->mass, (size_t)d->npoint * sizeof(double));
+
   for (int i = 0; i < d->nrider; i++) {
     size_t at = 3 * (size_t)d->rider[i];
     if (from->riders[i].own) memcpy(d->theta0 + pb_restAt + at, d->start + at, 3 * sizeof(double));
   }
+
   for (int i = 0; i < d->nrider; i++) memcpy(d->theta0 + d->local_at + 3 * (size_t)i, from->riders[i].local, 3 * sizeof(double));
   pbDeformContact_Values(d, from);
   for (int i = 0; i < d->ngroup; i++) {
@@ -200,10 +219,12 @@ static pbStatus values(pbDeform *d, const pbDeformable *from) {
     for (int k = 0; k < g->parameter_count; k++) {
       const pbGroupParameter *p = &g->parameter[k];
       double *base = p->source == pb_fromTheta ? d->theta0 : p->source == pb_fromControl ? d->control0 : d->data;
+
       memcpy(base + p->offset, from->groups[i].values[k].data, (size_t)(p->rows * p->size) * sizeof(double));
       if (p->source == pb_fromControl) PB_TRY(name_controls(d, g, p));
     }
   }
+
   return pb_ok;
 }
 
@@ -212,6 +233,7 @@ static pbStatus add_slice(pbDeform *d, const char *group, const char *name, pbDe
   snprintf(text, sizeof text, "%.100s%s%.100s", group, *group ? "." : "", name);
   if (!(slice.name = pbContext_CopyText(d->ctx, text))) return no_memory(d);
   d->slice[d->nslice++] = slice;
+
   return pb_ok;
 }
 
@@ -237,8 +259,10 @@ static pbStatus slices(pbDeform *d) {
                                      {NULL, "m", d->radius_at, n, 1, 0, INFINITY},
                                      {NULL, "m", d->distance_at, 1, 1, 0, INFINITY},
                                      {NULL, "m/s", d->velocity_at, 1, 1, 0, INFINITY}};
+
     for (int i = 0; i < 5; i++) PB_TRY(add_slice(d, "contact", names[i], contact[i]));
   }
+
   for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
     for (const pbGroupParameter *p = g->parameter; p < g->parameter + g->parameter_count; p++) {
       if (p->source != pb_fromTheta) continue;
@@ -252,6 +276,7 @@ static pbStatus slices(pbDeform *d) {
       PB_TRY(add_slice(d, g->name, p->def->name, s));
     }
   }
+
   return pb_ok;
 }
 
@@ -261,19 +286,23 @@ static size_t pairs_of(const pbDeform *d, int *pairs) {
   for (int i = 0; i < d->nfree; i++, count++) {
     if (pairs) pairs[2 * count] = pairs[2 * count + 1] = i;
   }
+
   for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
     int p = g->points;
     for (int e = 0; !g->mass && e < g->count * p * p; e++) {
       const int *v = g->vertex + e / (p * p) * p;
       int a = d->unknown[v[e / p % p]], b = d->unknown[v[e % p]];
+
       if (a <= b || b < 0) continue;
       if (pairs) {
         pairs[2 * count] = a;
         pairs[2 * count + 1] = b;
       }
+
       count++;
     }
   }
+
   return count;
 }
 
@@ -282,23 +311,28 @@ static pbStatus slots(pbDeform *d, pbElementGroup *g) {
   if (g->mass) return pb_ok;
   g->slot = pbContext_AllocArray(d->ctx, (size_t)(g->count * p * p) + 1, sizeof(int));
   if (!g->slot) return no_memory(d);
+
   for (int e = 0; e < g->count * p * p; e++) {
     const int *v = g->vertex + e / (p * p) * p;
     int a = d->unknown[v[e / p % p]], b = d->unknown[v[e % p]];
+
     g->slot[e] = a < 0 || b < 0 || a < b ? -1 : pbSparse_Slot(d->pattern, a, b);
   }
+
   return pb_ok;
 }
 
 static pbStatus matrix(pbDeform *d) {
   size_t count = pairs_of(d, NULL);
   int *pairs = pbContext_AllocArray(d->ctx, 2 * count + 1, sizeof *pairs);
+
   if (!pairs) return no_memory(d);
   pairs_of(d, pairs);
   pbStatus status = pbSparsePattern_Create(d->ctx, d->nfree, NULL, pairs, count, &d->pattern);
   pbContext_Free(d->ctx, pairs);
   if (status == pb_ok && d->nfree) status = pbSparseAnalysis_Create(d->ctx, d->pattern, NULL, &d->analysis);
   for (int i = 0; status == pb_ok && i < d->ngroup; i++) status = slots(d, &d->group[i]);
+
   return status;
 }
 
@@ -317,6 +351,7 @@ static void connect(const pbDeform *d, int *parent) {
       parent[a > b ? a : b] = a < b ? a : b;
     }
   }
+
   for (int i = 0; i < d->npoint; i++) parent[i] = root_of(parent, i);
 }
 
@@ -339,6 +374,7 @@ static pbStatus explain_loose(pbDeform *d, int point, int held, bool planar) {
            " (of %s %s %s pinned; an equilibrium needs what holds it: \"pins\", of %s for a solid, or an energy or contact that "
            "keeps it in its place)",
            piece, count, held > 1 ? "are" : "is", planar ? "two points" : "three points that are not in a line");
+
   return (d->loose = pbContext_CopyText(d->ctx, text)) ? pb_ok : no_memory(d);
 }
 
@@ -346,10 +382,12 @@ static pbStatus explain_loose(pbDeform *d, int point, int held, bool planar) {
 static pbStatus find_loose(pbDeform *d, bool planar) {
   int needed = planar ? 3 : 6, axes = planar ? pb_fixX | pb_fixY : pb_fixAll, loose = -1;
   int *parent = pbContext_AllocArray(d->ctx, 2 * (size_t)d->npoint + 1, sizeof *parent), *held = parent + d->npoint;
+
   if (!parent) return no_memory(d);
   connect(d, parent);
   for (int i = 0; i < d->npoint; i++) held[i] = 0;
   for (int i = 0; i < d->npoint; i++) held[parent[i]] += __builtin_popcount(d->fixed[i] & (unsigned)axes);
+
   for (int i = d->npoint - 1; i >= 0; i--) {
     bool moves = d->unknown[i] >= 0 && held[parent[i]] < needed;
     loose = moves ? parent[i] : loose;
@@ -372,6 +410,7 @@ static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *rider_
   d->most_points = 4;  // of contacts
   d->group = pbContext_AllocArray(d->ctx, (size_t)from->ngroup + 1, sizeof *d->group);
   if (!d->group) return no_memory(d);
+
   for (; d->ngroup < from->ngroup; d->ngroup++) {
     pbStatus status = group(d, &from->groups[d->ngroup], &d->group[d->ngroup]);
     if (status != pb_ok) {
@@ -379,6 +418,7 @@ static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *rider_
       return status;
     }
   }
+
   PB_TRY(pbDeformContact_Compile(d, from));
   if (d->unsymmetric && d->options.method != pb_minimiseNewton)
     return pbContext_Fail(d->ctx, pb_unsupported,
@@ -388,6 +428,7 @@ static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *rider_
   PB_TRY(slices(d));
   PB_TRY(pbDeformContact_Check(d));
   if (d->options.scheme == pb_schemeStatic) PB_TRY(find_loose(d, from->planar));
+
   return matrix(d);
 }
 
@@ -395,6 +436,7 @@ static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *rider_
 static pbStatus check_start(pbDeform *d) {
   pbDeformWork *w;
   double value = 0;
+
   PB_TRY(pbDeformWork_Create(d->ctx, d, NULL, &w));
   w->in = (pbDeformInput){.theta = d->theta0, .control = d->control0, .h = 1};
   w->scheme = pbScheme_Table(d->options.scheme, true);
@@ -413,6 +455,7 @@ static pbStatus check_start(pbDeform *d) {
   w->barrier = barrier;
   if (status != pb_ok) status = pbContext_Fail(d->ctx, status, "%s", w->error);
   pbDeformWork_Destroy(w);
+
   return status;
 }
 
@@ -426,5 +469,6 @@ pbStatus pbDeform_Compile(pbContext *ctx, const pbDeformable *from, const int *r
   if (status == pb_ok) status = check_start(d);
   if (status != pb_ok) pbDeform_Destroy(d);
   else *deform = d;
+
   return status;
 }

@@ -23,6 +23,7 @@ static void add_surface(const pbSurfaceDef *s, int number, lists *l) {
     for (int k = 0; k < 3; k++) l->group[s->point[k]] = number;
     return;
   }
+
   memcpy(l->triangle + 3 * l->triangles, s->triangle, 3 * (size_t)s->triangles * sizeof(int));
   l->triangles += s->triangles;
   int from_triangles = pbCollision_Edges(s->triangle, s->triangles, edge);
@@ -42,6 +43,7 @@ static pbStatus collide(pbDeform *d, const pbDeformable *from, lists *l) {
     for (int k = 0; k < from->nsurface; k++) l->collide[i * from->nsurface + k] = i != k || from->surfaces[i].self;
     add_surface(&from->surfaces[i], i, l);
   }
+
   for (const pbSurfacePair *p = from->pairs; p < from->pairs + from->npair; p++)
     l->collide[p->first * from->nsurface + p->second] = l->collide[p->second * from->nsurface + p->first] = p->meet;
   static const pbBarrierFriction kinds[] = {pb_barrierNone, pb_barrierLagged, pb_barrierImplicit};
@@ -59,18 +61,21 @@ static pbStatus collide(pbDeform *d, const pbDeformable *from, lists *l) {
                         .plane = l->plane,
                         .planar = from->planar,
                         .friction = kinds[from->contact.kind]};
+
   return pbCollision_Create(d->ctx, &def, &d->collision);
 }
 
 static pbStatus make_lists(pbDeform *d, const pbDeformable *from) {
   lists l = {0};
   size_t triangles = 0, edges = 0, points = 0, n = (size_t)from->nsurface;
+
   for (int i = 0; i < from->nsurface; i++) {
     const pbSurfaceDef *s = &from->surfaces[i];
     triangles += (size_t)s->triangles;
     edges += (size_t)s->edges + 3 * (size_t)s->triangles;
     points += 2 * ((size_t)s->points + 2 * (size_t)s->edges + 3 * (size_t)s->triangles);
   }
+
   l.triangle = pbContext_AllocArray(d->ctx, 3 * triangles + 1, sizeof(int));
   l.edge = pbContext_AllocArray(d->ctx, 2 * edges + 1, sizeof(int));
   l.point = pbContext_AllocArray(d->ctx, points + 1, sizeof(int));
@@ -82,6 +87,7 @@ static pbStatus make_lists(pbDeform *d, const pbDeformable *from) {
   pbStatus status = good ? collide(d, from, &l) : pbContext_Fail(d->ctx, pb_no_memory, "no memory for surfaces");
   void *all[] = {l.triangle, l.edge, l.point, l.plane, l.group, l.collide};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(d->ctx, all[i]);
+
   return status;
 }
 
@@ -114,6 +120,7 @@ pbStatus pbDeformContact_Compile(pbDeform *d, const pbDeformable *from) {
   d->radius_at = take(d, n);
   d->distance_at = take(d, 1);
   d->velocity_at = take(d, 1);
+
   return make_lists(d, from);
 }
 
@@ -124,6 +131,7 @@ void pbDeformContact_Values(pbDeform *d, const pbDeformable *from) {
     d->theta0[d->stiffness_at + (size_t)i] = from->contact.stiffness;
     d->theta0[d->friction_at + (size_t)i] = from->contact.friction;
   }
+
   for (const pbSurfacePair *p = from->pairs; p < from->pairs + from->npair; p++) {
     for (int side = 0; side < 2; side++) {
       size_t at = (size_t)(side ? p->second * n + p->first : p->first * n + p->second);
@@ -131,6 +139,7 @@ void pbDeformContact_Values(pbDeform *d, const pbDeformable *from) {
       if (p->friction >= 0) d->theta0[d->friction_at + at] = p->friction;
     }
   }
+
   for (int i = 0; i < n; i++) d->theta0[d->radius_at + (size_t)i] = from->surfaces[i].radius;
   d->theta0[d->distance_at] = from->contact.distance;
   d->theta0[d->velocity_at] = from->contact.velocity > 0 ? from->contact.velocity : 1e-3;
@@ -150,14 +159,17 @@ pbStatus pbDeformContact_Check(pbDeform *d) {
   if (!d->collision) return pb_ok;
   pbBarrierValues values = pbDeformContact_ValuesOf(d, d->theta0);
   PB_TRY(pbBarrier_Create(d->ctx, d->collision, 0, &barrier));
+
   for (int t = 0; t < 2 * pb_stencilTypes; t++) {
     const pbStencils *s = t < pb_stencilTypes ? pbBarrier_Contacts(barrier, (pbStencilType)t)
                           : d->friction       ? pbBarrier_Friction(barrier, (pbStencilType)(t - pb_stencilTypes))
                                               : NULL;
     size_t sizes[2] = {s && s->energy ? pbEnergy_WorkSize(s->energy) : 0,
                        s && s->energy ? pbEnergy_WorkSizeComplex(s->energy) : 0};
+
     for (int i = 0; i < 2; i++) d->work_bytes = sizes[i] > d->work_bytes ? sizes[i] : d->work_bytes;
   }
+
   pbStatus status;
   do {
     status = pbBarrier_Begin(barrier, &values, d->start, d->theta0 + pb_restAt);
@@ -165,6 +177,7 @@ pbStatus pbDeformContact_Check(pbDeform *d) {
   if (status == pb_ok) status = pbBarrier_Check(barrier, &values, d->start);
   if (status != pb_ok) pbContext_Fail(d->ctx, status, "%s", pbBarrier_Error(barrier));
   pbBarrier_Destroy(barrier);
+
   return status;
 }
 
@@ -194,18 +207,22 @@ pbStatus pbDeformContact_Update(pbDeformWork *w, const double *z) {
 size_t pbDeformContact_Pairs(const pbDeformWork *w, int *pairs) {
   size_t count = 0;
   const pbStencils *s;
+
   for (int t = 0; (s = list(w, t)); t++) {
     for (int e = 0; e < s->count * s->points * s->points; e++) {
       const int *v = s->vertex + e / (s->points * s->points) * s->points;
       int a = w->d->unknown[v[e / s->points % s->points]], b = w->d->unknown[v[e % s->points]];
+
       if (a <= b || b < 0) continue;
       if (pairs) {
         pairs[2 * count] = a;
         pairs[2 * count + 1] = b;
       }
+
       count++;
     }
   }
+
   return count;
 }
 
@@ -218,6 +235,7 @@ static pbElements part(const pbDeformWork *w, const pbStencils *s, int first, co
   for (int i = 0; i < pb_stencilParameters; i++)
     parameter[i] = s->parameter[i] ? s->parameter[i] + (size_t)first * (size_t)s->stride[i] : NULL;
   in.parameter = parameter;
+
   return in;
 }
 
@@ -234,6 +252,7 @@ static void scatter(pbDeformWork *w, const pbElements *in, int p, double scale) 
       int a = w->d->unknown[in->vertex[e * p + i / p]], b = w->d->unknown[in->vertex[e * p + i % p]];
       slot[i] = a < b || b < 0 ? -1 : pbSparse_Slot(w->matrix.pattern, a, b);
     }
+
     pbDeformMatrix_Add(w, p, in->vertex + e * p, slot, w->hessian_out + (size_t)e * (size_t)(n * n), scale);
   }
 }
@@ -247,12 +266,14 @@ pbStatus pbDeformContact_Evaluate(pbDeformWork *w, const pbEvaluation *e) {
   const pbStencils *s;
   const double *parameter[pb_stencilParameters];
   pbEnergyFault fault;
+
   for (int t = 0; (s = list(w, t)); t++) {
     for (int first = 0; first < s->count; first += chunk) {
       pbElements in = part(w, s, first, e->z, e->y, parameter);
       pbElementsOut out = {e->value ? w->value_out : NULL, e->gradient ? w->gradient_out : NULL,
                            e->hessian ? w->hessian_out : NULL};
       bool inside = pbEnergy_Evaluate(s->energy, &in, &out, w->energy_work, &fault);
+
       if (!inside && (e->gradient || e->hessian)) return closed(w, &in, s->points, &fault);
       for (int i = 0; e->value && i < in.count; i++) *e->value += e->value_scale * w->value_out[i];
       if (e->gradient) spread(&in, s->points, w->gradient_out, e->gradient_scale, e->gradient);
@@ -261,6 +282,7 @@ pbStatus pbDeformContact_Evaluate(pbDeformWork *w, const pbEvaluation *e) {
       if (e->hessian) scatter(w, &in, s->points, e->hessian_scale);
     }
   }
+
   return pb_ok;
 }
 
@@ -272,16 +294,19 @@ pbStatus pbDeformContact_Pull(pbDeformWork *w, const double *z, const double *y,
   pbEnergyFault fault;
   double *theta = bar->theta;
   pbBarrierBar values = {0};
+
   if (theta)
     values = (pbBarrierBar){theta + d->stiffness_at, theta + d->friction_at, theta + d->radius_at, theta + d->distance_at,
                             theta + d->velocity_at};
   pbElementsBar points = {.x = z_bar, .rest = theta ? theta + pb_restAt : NULL, .previous = y_bar, .timestep = bar->h};
+
   for (int t = 0; (s = list(w, t)); t++) {
     if (!s->count) continue;
     pbElements in = pbStencils_Elements(s, z, w->in.theta + pb_restAt, y, w->in.h);
     if (!pbStencils_Pullback(w->barrier, s, &in, weights, &points, &values, w->energy_work, &fault))
       return closed(w, &in, s->points, &fault);
   }
+
   return pb_ok;
 }
 
@@ -291,6 +316,7 @@ static void blend(const pbDeformWork *w, const pbStencils *s, int first, int cou
   for (int e = 0; e < count; e++) {
     int pair = s->pair[first + e], a = pair / d->nsurface, b = pair % d->nsurface;
     double slope[pb_stencilParameters] = {0};
+
     if (way) {
       slope[pb_parameterKappa] = way[d->stiffness_at + (size_t)pair];
       slope[pb_parameterXi] = way[d->radius_at + (size_t)a] + way[d->radius_at + (size_t)b];
@@ -298,6 +324,7 @@ static void blend(const pbDeformWork *w, const pbStencils *s, int first, int cou
       slope[pb_parameterMu] = way[d->friction_at + (size_t)pair];
       slope[pb_parameterEps] = way[d->velocity_at];
     }
+
     for (int i = 0; i < pb_stencilParameters; i++) {
       _Complex double *to = w->complex_stencil + i * chunk + e;
       if (!s->parameter[i]) continue;
@@ -313,6 +340,7 @@ pbStatus pbDeformContact_Push(pbDeformWork *w, const double *way, double scale, 
   pbEnergyFault fault;
   const _Complex double time = 0;
   const void *parameter[pb_stencilParameters];
+
   for (int i = 0; i < pb_stencilParameters; i++) parameter[i] = w->complex_stencil + i * chunk;
   for (int t = 0; (s = list(w, t)); t++) {
     for (int first = 0; first < s->count; first += chunk) {
@@ -329,10 +357,12 @@ pbStatus pbDeformContact_Push(pbDeformWork *w, const double *way, double scale, 
                               .time = &time};
       if (!pbEnergy_EvaluateComplex(s->energy, &in, &(pbComplexOut){.gradient = w->complex_out}, w->energy_work, &fault))
         return pbDeform_Fail(w, pb_bad_input, "contact: %s", fault.what);
+
       for (int i = 0; i < count * s->points; i++) {
         for (int k = 0; k < 3; k++) out[3 * in.vertex[i] + k] += scale / PB_IMAG_STEP * __imag__ w->complex_out[3 * i + k];
       }
     }
   }
+
   return pb_ok;
 }

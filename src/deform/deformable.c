@@ -12,6 +12,7 @@ pbStatus pbDeformable_Create(pbContext *ctx, pbDeformable **deformable) {
   pbDeformable *d = *deformable = pbContext_Alloc(ctx, sizeof *d);
   if (!d) return pbContext_Fail(ctx, pb_no_memory, "no memory for deformables");
   d->ctx = ctx;
+
   return pb_ok;
 }
 
@@ -36,10 +37,12 @@ void pbDeformable_Destroy(pbDeformable *d) {
   for (int i = 0; i < d->ngroup; i++) free_group(d->ctx, &d->groups[i]);
   for (int i = 0; i < d->nrider; i++) pbContext_Free(d->ctx, d->riders[i].body);
   for (int i = 0; i < d->nsurface; i++) free_surface(d->ctx, &d->surfaces[i]);
+
   for (int i = 0; i < d->nset; i++) {
     pbContext_Free(d->ctx, d->sets[i].name);
     pbContext_Free(d->ctx, d->sets[i].points);
   }
+
   pbCellSets_Free(d->ctx, &d->cells);
   void *all[] = {d->riders, d->surfaces, d->pairs, d->sets, d->groups, d->rest, d->mass, d->start, d->velocity, d->fixed, d};
   pbContext *ctx = d->ctx;
@@ -64,6 +67,7 @@ static pbStatus reserve(pbDeformable *d, int count) {
               grow(d->ctx, &d->velocity, 3 * n, real) && grow(d->ctx, &d->mass, n, real) && grow(d->ctx, &d->fixed, n, 1);
   if (!good) return pbContext_Fail(d->ctx, pb_no_memory, "no memory for %d points", wanted);
   d->capacity = capacity;
+
   return pb_ok;
 }
 
@@ -72,6 +76,7 @@ static pbStatus check_finite(pbDeformable *d, const char *what, const double *x,
     if (!isfinite(x[i]))
       return pbContext_Fail(d->ctx, pb_bad_input, "%s of point %d: a number is not finite", what, d->npoint + i / width);
   }
+
   return pb_ok;
 }
 
@@ -88,9 +93,11 @@ pbStatus pbDeformable_AddPoints(pbDeformable *d, int count, const double *rest, 
   PB_TRY(check_finite(d, "start position", start, count, 3));
   PB_TRY(check_finite(d, "velocity", velocity, count, 3));
   PB_TRY(check_finite(d, "mass", mass, count, 1));
+
   for (int i = 0; mass && i < count; i++) {
     if (mass[i] < 0) return pbContext_Fail(d->ctx, pb_bad_input, "mass of point %d: %g is negative", d->npoint + i, mass[i]);
   }
+
   PB_TRY(reserve(d, count));
   int n = d->npoint;
   put(d->rest + 3 * n, rest, 3 * count);
@@ -100,6 +107,7 @@ pbStatus pbDeformable_AddPoints(pbDeformable *d, int count, const double *rest, 
   memset(d->fixed + n, 0, (size_t)count);
   if (first) *first = n;
   d->npoint += count;
+
   return pb_ok;
 }
 
@@ -110,6 +118,7 @@ pbStatus pbDeformable_Fix(pbDeformable *d, int count, const int *points, int axe
       return pbContext_Fail(d->ctx, pb_bad_argument, "point %d cannot be fixed: there are %d", points[i], d->npoint);
     d->fixed[points[i]] |= (unsigned char)axes;
   }
+
   return pb_ok;
 }
 
@@ -119,9 +128,11 @@ pbStatus pbDeformable_NamePoints(pbDeformable *d, const char *name, int count, c
     if (points[i] < 0 || points[i] >= d->npoint)
       return pbContext_Fail(d->ctx, pb_bad_argument, "points '%.100s': there is no point %d", name, points[i]);
   }
+
   for (int i = 0; i < d->nset; i++) {
     if (!strcmp(d->sets[i].name, name)) return pbContext_Fail(d->ctx, pb_bad_argument, "there are points '%.100s' already", name);
   }
+
   set.name = pbContext_CopyText(d->ctx, name);
   set.points = pbContext_AllocArray(d->ctx, (size_t)count + 1, sizeof(int));
   if (!set.name || !set.points || !grow(d->ctx, &d->sets, (size_t)d->nset + 1, sizeof set)) {
@@ -129,6 +140,7 @@ pbStatus pbDeformable_NamePoints(pbDeformable *d, const char *name, int count, c
     pbContext_Free(d->ctx, set.points);
     return pbContext_Fail(d->ctx, pb_no_memory, "no memory for the points '%.100s'", name);
   }
+
   memcpy(set.points, points, (size_t)count * sizeof(int));
   d->sets[d->nset++] = set;
   return pb_ok;
@@ -140,22 +152,27 @@ void pbDeformable_SetPlanar(pbDeformable *d, bool planar) { d->planar = planar; 
 pbStatus pbDeformable_AddRider(pbDeformable *d, const pbRiderDef *rider, int *point) {
   double zero[3] = {0};
   pbRiderDef r = *rider;
+
   PB_TRY(check_finite(d, "place on a body", rider->local, 1, 3));
   r.own = r.point < 0;
   if (r.own) PB_TRY(pbDeformable_AddPoints(d, 1, zero, NULL, NULL, NULL, &r.point));
+
   for (int i = 0; i < d->nrider; i++) {
     if (d->riders[i].point == r.point) return pbContext_Fail(d->ctx, pb_bad_input, "point %d rides on a body already", r.point);
   }
+
   r.body = pbContext_CopyText(d->ctx, rider->body);
   if (!r.body || !grow(d->ctx, &d->riders, (size_t)d->nrider + 1, sizeof r)) {
     pbContext_Free(d->ctx, r.body);
     return pbContext_Fail(d->ctx, pb_no_memory, "no memory for a point on a body");
   }
+
   d->fixed[r.point] = pb_fixAll;
   d->mass[r.point] = 0;
   memset(d->velocity + 3 * r.point, 0, sizeof zero);
   d->riders[d->nrider++] = r;
   *point = r.point;
+
   return pb_ok;
 }
 
@@ -167,6 +184,7 @@ pbStatus pbDeformable_Attach(pbDeformable *d, const char *body, int count, const
         .point = -1, .geom = -1, .body = (char *)(uintptr_t)body, .local = {local[3 * i], local[3 * i + 1], local[3 * i + 2]}};
     PB_TRY(pbDeformable_AddRider(d, &r, &point));
   }
+
   return pb_ok;
 }
 
@@ -175,9 +193,11 @@ static pbStatus check_name(pbDeformable *d, const char *name) {
   if (!name || !*name || strpbrk(name, ":. \t\n") || strlen(name) > 100)
     return pbContext_Fail(d->ctx, pb_bad_argument,
                           "'%.100s' cannot name a group of elements: a word without ':' and '.' is meant", name ? name : "");
+
   for (int i = 0; i < d->ngroup; i++) {
     if (!strcmp(d->groups[i].name, name)) return pbContext_Fail(d->ctx, pb_bad_argument, "there is a group '%s' already", name);
   }
+
   return pb_ok;
 }
 
@@ -188,11 +208,13 @@ static pbStatus check_vertices(pbDeformable *d, const char *name, int points, in
     if (vertex[i] < 0 || vertex[i] >= d->npoint)
       return pbContext_Fail(d->ctx, pb_bad_input, "%s: element %d has the point %d; there are %d", name, i / points, vertex[i],
                             d->npoint);
+
     for (int k = i - i % points; k < i; k++) {
       if (vertex[k] == vertex[i])
         return pbContext_Fail(d->ctx, pb_bad_input, "%s: element %d has the point %d twice", name, i / points, vertex[i]);
     }
   }
+
   return pb_ok;
 }
 
@@ -201,16 +223,20 @@ static pbStatus add_group(pbDeformable *d, const char *name, bool mass, pbEnergy
   const pbEnergyDef *def = pbEnergy_Definition(energy);
   pbGroupDef g = {.mass = mass, .energy = energy, .count = count};
   size_t entries = (size_t)count * (size_t)def->points;
+
   g.name = pbContext_CopyText(d->ctx, name);
   g.vertex = pbContext_AllocArray(d->ctx, entries + 1, sizeof(int));
   g.values = pbContext_AllocArray(d->ctx, (size_t)def->parameter_count + 1, sizeof *g.values);
+
   if (!g.name || !g.vertex || !g.values || !grow(d->ctx, &d->groups, (size_t)d->ngroup + 1, sizeof *d->groups)) {
     free_group(d->ctx, &g);
     return pbContext_Fail(d->ctx, pb_no_memory, "no memory for the elements of %s", name);
   }
+
   memcpy(g.vertex, vertex, entries * sizeof(int));
   if (group) *group = d->ngroup;
   d->groups[d->ngroup++] = g;
+
   return pb_ok;
 }
 
@@ -222,6 +248,7 @@ pbStatus pbDeformable_AddEnergy(pbDeformable *d, const char *name, const pbEnerg
   pbStatus status = check_vertices(d, name, def->points, count, vertex);
   if (status == pb_ok) return add_group(d, name, false, energy, count, vertex, group);
   pbEnergy_Destroy(energy);
+
   return status;
 }
 
@@ -229,23 +256,28 @@ pbStatus pbDeformable_AddEnergy(pbDeformable *d, const char *name, const pbEnerg
 static pbStatus mass_energy(pbDeformable *d, const pbEnergyDef *def, pbEnergy **energy) {
   size_t room = strlen(def->formula) + 64 + 16 * (size_t)def->points;
   char *text = pbContext_Alloc(d->ctx, room);
+
   if (!text) return pbContext_Fail(d->ctx, pb_no_memory, "no memory for a formula");
   const char *last = def->formula + strlen(def->formula);
   while (last > def->formula && strchr("; \t\n", last[-1])) last--;
   size_t end = (size_t)(last - def->formula), begin = end;
+
   for (int depth = 0; begin > 0; begin--) {
     char c = def->formula[begin - 1];
     depth += (c == ')' || c == ']') - (c == '(' || c == '[');
     if (depth == 0 && (c == ';' || c == '\n')) break;
   }
+
   int used = snprintf(text, room, "%.*s element_mass = %.*s; element_mass*(x0.x", (int)begin, def->formula, (int)(end - begin),
                       def->formula + begin);
+
   for (int i = 1; i < def->points; i++) used += snprintf(text + used, room - (size_t)used, " + x%d.x", i);
   snprintf(text + used, room - (size_t)used, ")/%d", def->points);
   pbEnergyDef whole = *def;
   whole.formula = text;
   pbStatus status = pbEnergy_Create(d->ctx, &whole, energy);
   pbContext_Free(d->ctx, text);
+
   return status;
 }
 
@@ -259,6 +291,7 @@ pbStatus pbDeformable_AddMass(pbDeformable *d, const char *name, const pbEnergyD
   pbStatus status = check_vertices(d, name, def->points, count, vertex);
   if (status == pb_ok) return add_group(d, name, true, energy, count, vertex, group);
   pbEnergy_Destroy(energy);
+
   return status;
 }
 
@@ -268,10 +301,12 @@ static pbStatus find_parameter(pbDeformable *d, int group, const char *name, pbG
   const pbEnergyDef *def = pbEnergy_Definition((*g)->energy);
   pbSuggest near = pbSuggest_For(name);
   char hint[256];
+
   for (*index = 0; *index < def->parameter_count; ++*index) {
     if (!strcmp(def->parameters[*index].name, name)) return pb_ok;
     pbSuggest_Offer(&near, def->parameters[*index].name);
   }
+
   return pbContext_Fail(d->ctx, pb_bad_argument, "%s (%s) has no parameter '%.80s'%s", (*g)->name, def->name, name,
                         pbSuggest_Write(&near, hint, sizeof hint));
 }
@@ -279,12 +314,14 @@ static pbStatus find_parameter(pbDeformable *d, int group, const char *name, pbG
 pbStatus pbDeformable_SetParameter(pbDeformable *d, int group, const char *parameter, int rows, const double *values) {
   pbGroupDef *g;
   int index;
+
   PB_TRY(find_parameter(d, group, parameter, &g, &index));
   const pbEnergyParameter *p = &pbEnergy_Definition(g->energy)->parameters[index];
   if (rows != 1 && rows != g->count)
     return pbContext_Fail(d->ctx, pb_bad_argument, "%s.%s: %d rows; 1 or %d (one an element) are meant", g->name, p->name, rows,
                           g->count);
   size_t size = (size_t)(p->rows * p->cols), count = (size_t)rows * size;
+
   for (size_t i = 0; i < count; i++) {
     bool open = p->lower == 0 && p->upper == 0;
     if (p->lower == PB_MORE_THAN_ZERO && values[i] < p->lower)
@@ -294,18 +331,21 @@ pbStatus pbDeformable_SetParameter(pbDeformable *d, int group, const char *param
       return pbContext_Fail(d->ctx, pb_bad_input, "%s.%s, row %zu: %.10g is outside of its range %.10g to %.10g", g->name,
                             p->name, i / size, values[i], p->lower, p->upper);
   }
+
   double *data = pbContext_AllocArray(d->ctx, count + 1, sizeof *data);
   if (!data) return pbContext_Fail(d->ctx, pb_no_memory, "no memory for %s.%s", g->name, p->name);
   memcpy(data, values, count * sizeof *data);
   pbContext_Free(d->ctx, g->values[index].data);
   g->values[index].data = data;
   g->values[index].rows = rows;
+
   return pb_ok;
 }
 
 pbStatus pbDeformable_Control(pbDeformable *d, int group, const char *parameter) {
   pbGroupDef *g;
   int index;
+
   PB_TRY(find_parameter(d, group, parameter, &g, &index));
   g->values[index].control = true;
   return pb_ok;
@@ -323,6 +363,7 @@ pbStatus pbDeformable_SetOptions(pbDeformable *d, const pbDeformOptions *options
   if (options->iterations < 0 || !(options->tolerance >= 0))
     return pbContext_Fail(d->ctx, pb_bad_argument, "iterations and tolerance of deformables: not negative");
   d->options = *options;
+
   return pb_ok;
 }
 
@@ -333,9 +374,11 @@ static pbStatus copy_indices(pbDeformable *d, const char *what, int count, int s
       return pbContext_Fail(d->ctx, pb_bad_input, "surface %d: %s %d has the point %d; there are %d", d->nsurface, what, i / size,
                             from[i], d->npoint);
   }
+
   *to = pbContext_AllocArray(d->ctx, (size_t)(count * size) + 1, sizeof(int));
   if (!*to) return pbContext_Fail(d->ctx, pb_no_memory, "no memory for a surface");
   if (count) memcpy(*to, from, (size_t)(count * size) * sizeof(int));
+
   return pb_ok;
 }
 
@@ -346,6 +389,7 @@ pbStatus pbDeformable_AddAnySurface(pbDeformable *d, const pbSurface *from, bool
                     .radius = from->radius,
                     .self = from->self,
                     .plane = plane};
+
   if (from->triangles < 0 || from->edges < 0 || from->points < 0)
     return pbContext_Fail(d->ctx, pb_bad_argument, "surface %d: a negative number of triangles, edges or points", d->nsurface);
   if (!(from->radius >= 0) || !isfinite(from->radius))
@@ -357,10 +401,12 @@ pbStatus pbDeformable_AddAnySurface(pbDeformable *d, const pbSurface *from, bool
     status = pbContext_Fail(d->ctx, pb_no_memory, "no memory for a surface");
   if (status == pb_ok && !grow(d->ctx, &d->surfaces, (size_t)d->nsurface + 1, sizeof s))
     status = pbContext_Fail(d->ctx, pb_no_memory, "no memory for a surface");
+
   if (status != pb_ok) {
     free_surface(d->ctx, &s);
     return status;
   }
+
   if (number) *number = d->nsurface;
   d->surfaces[d->nsurface++] = s;
   return pb_ok;
@@ -374,6 +420,7 @@ int pbDeformable_FindSurface(const pbDeformable *d, const char *name) {
   for (int i = 0; i < d->nsurface; i++) {
     if (*name && !strcmp(d->surfaces[i].name, name)) return i;
   }
+
   return -1;
 }
 
@@ -390,14 +437,17 @@ pbStatus pbDeformable_AddPlane(pbDeformable *d, const char *name, const double p
   double size = sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2]);
   for (int k = 0; k < 3; k++) a[k] /= size;
   for (int k = 0; k < 3; k++) b[k] = (normal[(k + 1) % 3] * a[(k + 2) % 3] - normal[(k + 2) % 3] * a[(k + 1) % 3]) / length;
+
   for (int k = 0; k < 3; k++) {
     rest[k] = point[k];
     rest[3 + k] = point[k] + a[k];
     rest[6 + k] = point[k] + b[k];
   }
+
   PB_TRY(pbDeformable_AddPoints(d, 3, rest, NULL, NULL, NULL, &first));
   int corners[3] = {first, first + 1, first + 2};
   PB_TRY(pbDeformable_Fix(d, 3, corners, pb_fixAll));
+
   return pbDeformable_AddAnySurface(d, &(pbSurface){.name = name, .points = 3, .point = corners}, true, number);
 }
 
@@ -409,6 +459,7 @@ pbStatus pbDeformable_SetPair(pbDeformable *d, int first, int second, bool meet,
     return pbContext_Fail(d->ctx, pb_no_memory, "no memory for a pair of surfaces");
   d->pairs[d->npair++] =
       (pbSurfacePair){first < second ? first : second, first < second ? second : first, meet, stiffness, friction};
+
   return pb_ok;
 }
 
@@ -420,5 +471,6 @@ pbStatus pbDeformable_SetContact(pbDeformable *d, const pbDeformContact *c) {
   if (c->kind < 0 || c->kind >= pb_frictionKindCount)
     return pbContext_Fail(d->ctx, pb_bad_argument, "contact: there is no kind of friction %d", (int)c->kind);
   d->contact = *c;
+
   return pb_ok;
 }

@@ -27,6 +27,7 @@ static size_t most_pairs(const pbDeformWork *w) {
     size_t points = (size_t)pbStencil_Points[type];
     count += points * (points - 1) / 2 * pbBarrier_Room(w->barrier, type);
   }
+
   return count;
 }
 
@@ -34,6 +35,7 @@ static size_t most_pairs(const pbDeformWork *w) {
 static pbStatus make_pairs(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
   size_t room = most_pairs(w), bytes = 2 * room * sizeof(int);
+
   if (room <= m->pair_room) return pb_ok;
   int *pairs = pbContext_Resize(w->ctx, NULL, bytes), *wanted = pbContext_Resize(w->ctx, NULL, bytes);
   if (!pairs || !wanted) {
@@ -41,12 +43,14 @@ static pbStatus make_pairs(pbDeformWork *w) {
     pbContext_Free(w->ctx, wanted);
     return pb_no_memory;
   }
+
   if (m->pair_count) memcpy(pairs, m->pairs, 2 * m->pair_count * sizeof(int));
   pbContext_Free(w->ctx, m->pairs);
   pbContext_Free(w->ctx, m->wanted);
   m->pairs = pairs;
   m->wanted = wanted;
   m->pair_room = room;
+
   return pb_ok;
 }
 
@@ -54,18 +58,22 @@ static pbStatus create(pbDeformWork *w, size_t bytes) {
   const pbDeform *d = w->d;
   pbDeformMatrix *m = &w->matrix;
   size_t values = blocks(d->pattern);
+
   m->base_values = pbContext_Alloc(w->ctx, values);
   m->base_work = pbContext_Alloc(w->ctx, pbSparseAnalysis_WorkSize(d->analysis));
   if (!m->base_values || !m->base_work) return pb_no_memory;
+
   if (d->unsymmetric) {
     m->base_upper = pbContext_Alloc(w->ctx, values);
     m->base_symmetric = pbContext_Alloc(w->ctx, values);
     m->krylov = pbContext_Alloc(w->ctx, krylov_room(d));
     if (!m->base_upper || !m->base_symmetric || !m->krylov) return pb_no_memory;
   }
+
   PB_TRY(pbSparseFactor_Create(w->ctx, d->analysis, &m->base_factor));
   if (!w->barrier) return pb_ok;
   PB_TRY(make_pairs(w));
+
   return pbPool_Create(w->ctx, bytes ? bytes : usual_room(d), &m->pool);
 }
 
@@ -92,6 +100,7 @@ pbStatus pbDeformMatrix_Grow(pbDeformWork *w) {
   if (!wanted) return pb_ok;
   PB_TRY(pbPool_Grow(m->pool, wanted > 2 * size ? wanted : 2 * size));
   drop_own(w);
+
   return pb_ok;
 }
 
@@ -131,6 +140,7 @@ static void sort_pairs(int *pairs, size_t count) {
 static void want(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
   size_t count = pbDeformContact_Pairs(w, m->wanted), kept = 0;
+
   sort_pairs(m->wanted, count);
   for (size_t k = 0; k < count; k++) {
     const int *p = m->wanted + 2 * k;
@@ -138,6 +148,7 @@ static void want(pbDeformWork *w) {
     if (pbSparse_Slot(w->d->pattern, p[0], p[1]) >= 0) continue;
     memmove(m->wanted + 2 * kept++, p, 2 * sizeof(int));
   }
+
   m->wanted_count = kept;
 }
 
@@ -150,9 +161,11 @@ typedef struct own_parts {  // offsets in own_memory
 static own_parts parts_of(const pbDeformWork *w) {
   const pbDeformMatrix *m = &w->matrix;
   size_t values = align(blocks(m->own)), more = w->d->unsymmetric ? values : 0;
+
   own_parts p = {.upper = values, .symmetric = values + more, .slot = values + 2 * more};
   p.work = p.slot + align(((size_t)w->d->pattern->slots + 1) * sizeof(int));
   p.all = p.work + pbSparseAnalysis_WorkSize(m->own_analysis);
+
   return p;
 }
 
@@ -160,6 +173,7 @@ static pbStatus build_own(pbDeformWork *w) {
   const pbDeform *d = w->d;
   pbDeformMatrix *m = &w->matrix;
   pbContext *ctx = pbPool_Context(m->pool);
+
   PB_TRY(pbSparsePattern_Create(ctx, d->nfree, d->pattern, m->wanted, m->wanted_count, &m->own));
   PB_TRY(pbSparseAnalysis_Create(ctx, m->own, NULL, &m->own_analysis));
   PB_TRY(pbSparseFactor_Create(ctx, m->own_analysis, &m->own_factor));
@@ -167,10 +181,12 @@ static pbStatus build_own(pbDeformWork *w) {
   m->own_memory = pbContext_Alloc(ctx, at.all);
   if (!m->own_memory) return pb_no_memory;
   int *slot = (int *)(void *)((char *)m->own_memory + at.slot);
+
   for (int column = 0; column < d->nfree; column++) {
     for (int k = d->pattern->begin[column]; k < d->pattern->begin[column + 1]; k++)
       slot[k] = pbSparse_Slot(m->own, d->pattern->row[k], column);
   }
+
   memcpy(m->pairs, m->wanted, 2 * m->wanted_count * sizeof(int));
   m->pair_count = m->wanted_count;
   return pb_ok;
@@ -185,6 +201,7 @@ static pbStatus make_own(pbDeformWork *w) {
   drop_own(w);
   if (status != pb_no_memory)
     return pbDeform_Fail(w, status, "the matrix of contacts: %s", pbContext_Error(pbPool_Context(m->pool)));
+
   return pbDeform_Lacks(w, "the matrix of %zu pairs of points in contact needs more than %zu bytes", m->wanted_count,
                         pbPool_Size(m->pool));
 }
@@ -192,6 +209,7 @@ static pbStatus make_own(pbDeformWork *w) {
 static void use_base(pbDeformWork *w) {
   const pbDeform *d = w->d;
   pbDeformMatrix *m = &w->matrix;
+
   m->pattern = d->pattern;
   m->analysis = d->analysis;
   m->factor = m->base_factor;
@@ -221,6 +239,7 @@ pbStatus pbDeformMatrix_Begin(pbDeformWork *w) {
   if (!w->d->nfree) return pb_ok;
   m->wanted_count = 0;
   if (w->barrier) want(w);
+
   if (m->wanted_count == 0) {
     use_base(w);
   } else {
@@ -228,6 +247,7 @@ pbStatus pbDeformMatrix_Begin(pbDeformWork *w) {
     if (!same) PB_TRY(make_own(w));
     use_own(w);
   }
+
   memset(m->values, 0, blocks(m->pattern));
   if (m->upper) memset(m->upper, 0, blocks(m->pattern));
   return pb_ok;
@@ -255,10 +275,12 @@ void pbDeformMatrix_Add(pbDeformWork *w, int points, const int *vertex, const in
 void pbDeformMatrix_Finish(pbDeformWork *w) {
   const pbDeform *d = w->d;
   const pbSparsePattern *p = w->matrix.pattern;
+
   for (int column = 0; column < p->n; column++) {
     for (int k = p->begin[column]; k < p->begin[column + 1]; k++) {
       int r = d->fixed[d->point[p->row[k]]], c = d->fixed[d->point[column]];
       double *block = w->matrix.values + 9 * (size_t)k, *upper = w->matrix.upper ? w->matrix.upper + 9 * (size_t)k : NULL;
+
       for (int i = 0; i < 9 && (r || c); i++) {
         if ((r >> (i / 3) & 1) || (c >> (i % 3) & 1)) block[i] = p->row[k] == column && i % 4 == 0;
         if (upper && ((c >> (i / 3) & 1) || (r >> (i % 3) & 1))) upper[i] = 0;
@@ -284,36 +306,44 @@ static const double *symmetric_part(pbDeformWork *w) {
 pbStatus pbDeformMatrix_Solve(pbDeformWork *w, bool transposed, double *x) {
   pbDeformMatrix *m = &w->matrix;
   int n = 3 * w->d->nfree;
+
   if (!m->upper) {
     if (n) pbSparse_Solve(m->factor, 1, x, x, m->work);
     return pb_ok;
   }
+
   pbSparseMatrix matrix = {m->pattern, m->values, m->upper};
   pbSparseInverse inverse = {m->factor, m->work};
   pbKrylov k = {n, pbLinear_Matrix(&matrix), pbLinear_Inverse(&inverse), 2e-15, 120, restart, transposed};
   pbKrylovReport report;
   double *b = m->krylov;
+
   memcpy(b, x, (size_t)n * sizeof *b);
   pbSparse_Solve(m->factor, 1, x, x, m->work);
   pbStatus status = pbGmres_Solve(NULL, &k, b, x, b + n, &report);
   if (status == pb_ok || (status == pb_no_convergence && report.residual < 1e-9)) return pb_ok;
+
   return pbDeform_Fail(w, status, "the unsymmetric matrix of friction: GMRES ends with a residual of %.3g", report.residual);
 }
 
 pbStatus pbDeformMatrix_Factor(pbDeformWork *w, int *negative) {
   pbDeformMatrix *m = &w->matrix;
   int block = 0;
+
   *negative = 0;
   if (!w->d->nfree) return pb_ok;
   pbDeformMatrix_Finish(w);
   const double *values = m->upper ? symmetric_part(w) : m->values;
   pbStatus status = pbSparse_Factor(NULL, m->factor, values, m->work, &block);
+
   if (status == pb_ok) {
     *negative = pbSparseFactor_Inertia(m->factor).negative;
     return pb_ok;
   }
+
   int point = w->d->point[block];
   const double *x = w->x + 3 * point;
+
   if (status == pb_not_finite) return pbDeform_Fail(w, status, "the matrix of the step is not finite at point %d", point);
   return pbDeform_Fail(
       w, status,

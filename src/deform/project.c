@@ -12,6 +12,7 @@ static bool semidefinite(double *L, int n) {
   for (int k = 0; k < n; k++) {
     double pivot = L[k * n + k];
     bool none = fabs(pivot) <= 1e-10 * most;  // a rigid motion: the rest of its column must vanish too
+
     if (!none && pivot < 0) return false;
     for (int i = k + 1; i < n; i++) {
       double f = L[i * n + k];
@@ -19,6 +20,7 @@ static bool semidefinite(double *L, int n) {
       for (int j = k + 1; j <= i && !none; j++) L[i * n + j] -= f * L[j * n + k] / pivot;
     }
   }
+
   return true;
 }
 
@@ -31,6 +33,7 @@ static void reflect(double *A, int n, int first, const double *v, double beta, d
     p[i] *= beta;
     pv += p[i] * v[i];
   }
+
   for (int i = first; i < n; i++) p[i] -= 0.5 * beta * pv * v[i];
   for (int i = first; i < n; i++) {
     for (int j = first; j < n; j++) A[i * n + j] -= v[i] * p[j] + p[i] * v[j];
@@ -43,6 +46,7 @@ static void reflect_rows(double *Q, int n, int first, const double *v, double be
   for (int i = first; i < n; i++) {
     for (int j = 0; j < n; j++) p[j] += v[i] * Q[i * n + j];
   }
+
   for (int i = first; i < n; i++) {
     for (int j = 0; j < n; j++) Q[i * n + j] -= beta * v[i] * p[j];
   }
@@ -67,6 +71,7 @@ static void tridiagonal(double *A, int n, double *Q, double *d, double *e) {
       A[k * n + k + 1] = head;
     }
   }
+
   for (int i = 0; i < n; i++) d[i] = A[i * n + i];
   for (int i = 0; i + 1 < n; i++) e[i] = A[i * n + i + 1];
 }
@@ -75,17 +80,20 @@ static void tridiagonal(double *A, int n, double *Q, double *d, double *e) {
 static void sweep(double *d, double *e, int lo, int hi, double *Q, int n) {
   double half = 0.5 * (d[hi - 1] - d[hi]), last = e[hi - 1], root = sqrt(half * half + last * last);
   double x = d[lo] - (d[hi] - last * last / (half >= 0 ? half + root : half - root)), z = e[lo];
+
   for (int k = lo; k < hi; k++) {
     double r = hypot(x, z), c = r > 0 ? x / r : 1, s = r > 0 ? -z / r : 0, a = d[k], b = e[k], g = d[k + 1];
     if (k > lo) e[k - 1] = r;
     d[k] = c * c * a - 2 * c * s * b + s * s * g;
     d[k + 1] = s * s * a + 2 * c * s * b + c * c * g;
     e[k] = c * s * (a - g) + (c * c - s * s) * b;
+
     if (k + 1 < hi) {
       x = e[k];
       z = -s * e[k + 1];
       e[k + 1] *= c;
     }
+
     double *p = Q + k * n, *q = p + n;
     for (int i = 0; i < n; i++) {
       double u = p[i], v = q[i];
@@ -104,6 +112,7 @@ static bool diagonalise(double *d, double *e, double *Q, int n) {
     if (lo == hi) hi--;
     else sweep(d, e, lo, hi, Q, n);
   }
+
   return hi == 0;
 }
 
@@ -112,9 +121,11 @@ void pbProject_Definite(double *A, int n, double share, double *room) {
   for (int i = 0; i < n; i++) {
     for (int j = 0; j <= i; j++) S[i * n + j] = S[j * n + i] = Q[i * n + j] = 0.5 * (A[i * n + j] + A[j * n + i]);
   }
+
   if (semidefinite(Q, n)) return;
   tridiagonal(S, n, Q, d, e);
   if (!diagonalise(d, e, Q, n)) return;
+
   for (int k = 0; k < n; k++) {
     const double *q = Q + k * n;
     for (int i = 0; i < n && d[k] < 0; i++) {

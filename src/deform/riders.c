@@ -6,6 +6,7 @@
 void pbRiders_Clear(pbDeformWork *w) {
   pbRiders *r = w->riders;
   size_t n = (size_t)r->n;
+
   memset(r->A, 0, n * n * sizeof(double));
   memset(r->B, 0, n * 3 * (size_t)w->d->nfree * sizeof(double));
 }
@@ -16,6 +17,7 @@ static void with_point(pbDeformWork *w, int rider, int point, const double *H, i
   pbRiders *r = w->riders;
   const double *J = r->J + (size_t)(3 * rider * r->n);
   int block = d->unknown[point], width = 3 * d->nfree;
+
   for (int k = 0; k < r->n; k++) {
     for (int j = 0; j < 3; j++) {
       if (d->fixed[point] >> j & 1) continue;
@@ -41,6 +43,7 @@ static void with_rider(pbRiders *r, int a, int b, const double *H, int n, double
 void pbRiders_Add(pbDeformWork *w, int points, const int *vertex, const double *H, double scale) {
   const pbDeform *d = w->d;
   int n = 3 * points;
+
   for (int a = 0; a < points; a++) {
     int rider = d->rider_of[vertex[a]];
     for (int b = 0; rider >= 0 && b < points; b++) {

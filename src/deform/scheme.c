@@ -84,6 +84,7 @@ bool pbScheme_Named(const char *name, pbScheme *scheme) {
     *scheme = (pbScheme)i;
     return true;
   }
+
   return false;
 }
 
@@ -91,9 +92,11 @@ pbDeformState pbDeform_State(const pbDeform *d) {
   int n = 3 * d->npoint;
   bool history = table[d->options.scheme].history;
   pbDeformState s = {.x = 0, .v = n, .x1 = 2 * n, .v1 = 3 * n, .begun = 4 * n, .size = 2 * n, .tangent = 2 * n};
+
   if (history) {
     s.size = 4 * n + 1;
     s.tangent = 4 * n;
   }
+
   return s;
 }

@@ -18,12 +18,14 @@ char *pbDeform_EntryName(const pbDeform *d, int entry, char *text, size_t size) 
   int n = 3 * d->npoint, field = n ? entry / n : 4, i = n ? entry % n : 0;
   if (field >= 4) snprintf(text, size, "points_begun");
   else snprintf(text, size, "%s[%d] (point %d, %c)", field_names[field], i, i / 3, "xyz"[i % 3]);
+
   return text;
 }
 
 void pbDeform_Init(const pbDeform *d, double *state) {
   pbDeformState at = pbDeform_State(d);
   size_t bytes = 3 * (size_t)d->npoint * sizeof(double);
+
   memcpy(state + at.x, d->start, bytes);
   memcpy(state + at.v, d->velocity, bytes);
 }

@@ -15,6 +15,7 @@ pbStatus pbDeform_Fail(pbDeformWork *w, pbStatus status, const char *format, ...
   va_start(args, format);
   vsnprintf(w->error, sizeof w->error, format, args);
   va_end(args);
+
   return status;
 }
 
@@ -26,6 +27,7 @@ static void layout(pbArena *a, pbDeformWork *w) {
                           &w->next_x, &w->point, &w->weights,  &w->gradient, &w->step,   &w->adjoint,
                           &w->z_bar,  &w->y_bar, &w->past_bar, &w->ago,      &w->ago_bar};
   int rows = d->options.method == pb_minimiseLbfgs ? 2 * PB_LBFGS_PAIRS : d->options.method == pb_minimiseNewton ? 0 : 4;
+
   for (size_t i = 0; i < sizeof of_points / sizeof *of_points; i++) *of_points[i] = pbArena_Take(a, 3 * n, real);
   w->history = pbArena_Take(a, 3 * n * (size_t)rows, real);
   w->anchor = pbArena_Take(a, 3 * n, real);
@@ -56,6 +58,7 @@ static void layout(pbArena *a, pbDeformWork *w) {
 pbStatus pbDeformWork_Create(pbContext *ctx, const pbDeform *d, const pbDeformCapacity *capacity, pbDeformWork **work) {
   pbDeformCapacity room = capacity ? *capacity : (pbDeformCapacity){0};
   pbDeformWork *w = pbContext_Alloc(ctx, sizeof *w);
+
   *work = NULL;
   if (!w) return pbContext_Fail(ctx, pb_no_memory, "no memory for deformables");
   *w = (pbDeformWork){.d = d, .ctx = ctx};
@@ -67,13 +70,16 @@ pbStatus pbDeformWork_Create(pbContext *ctx, const pbDeform *d, const pbDeformCa
     status = pbContext_Fail(ctx, pb_no_memory, "no memory for deformables: %zu bytes", needed);
   if (status == pb_ok && d->collision) status = pbBarrier_Create(ctx, d->collision, room.stencils, &w->barrier);
   if (status == pb_ok) status = pbDeformMatrix_Create(w, room.matrix);
+
   if (status != pb_ok) {
     pbDeformWork_Destroy(w);
     return status;
   }
+
   a = pbArena_Over(w->memory, needed);
   layout(&a, w);
   *work = w;
+
   return pb_ok;
 }
 
@@ -92,6 +98,7 @@ pbStatus pbDeform_Lacks(pbDeformWork *w, const char *format, ...) {
   if (!w->lacks) vsnprintf(w->lacking, sizeof w->lacking, format, args);
   va_end(args);
   w->lacks = true;
+
   return pbDeform_Fail(w, pb_capacity, "%s", w->lacking);
 }
 
@@ -105,6 +112,7 @@ pbStatus pbDeformWork_Grow(pbDeformWork *w) {
   if (status == pb_ok) status = pbDeformMatrix_Grow(w);
   if (status != pb_ok) return pbDeform_Fail(w, status, "no memory for more contacts");
   w->lacks = false;
+
   return pb_ok;
 }
 
@@ -113,6 +121,7 @@ pbStatus pbDeformWork_Grow(pbDeformWork *w) {
 static pbStatus acceleration(pbDeformWork *w) {
   const pbDeform *d = w->d;
   int n = 3 * d->npoint;
+
   memset(w->accel, 0, (size_t)n * sizeof(double));
   if (w->barrier) PB_TRY(pbDeformContact_Update(w, w->y));
   for (int i = 0; i < n; i++) w->point[i] = w->y[i] - w->in.h * w->v[i];
@@ -124,6 +133,7 @@ static pbStatus acceleration(pbDeformWork *w) {
                                               .gradient = w->accel,
                                               .gradient_scale = -1}));
   for (int i = 0; i < n; i++) w->accel[i] = w->mass[i / 3] > 0 ? w->accel[i] / w->mass[i / 3] + w->in.gravity[i % 3] : 0;
+
   return pb_ok;
 }
 
@@ -133,6 +143,7 @@ pbStatus pbDeform_Begin(pbDeformWork *w, const pbDeformInput *in, const double *
   const pbDeform *d = w->d;
   pbDeformState at = pbDeform_State(d);
   int n = 3 * d->npoint;
+
   w->in = *in;
   w->lacks = false;
   w->error[0] = 0;
@@ -146,12 +157,14 @@ pbStatus pbDeform_Begin(pbDeformWork *w, const pbDeformInput *in, const double *
   const double *ago = s->ago[0];
   if (w->barrier) PB_TRY(pbDeformContact_Begin(w));
   if (pbScheme_NeedsAcceleration(s)) PB_TRY(acceleration(w));
+
   for (int i = 0; i < n; i++) {
     w->xhat[i] = s->start[pb_pastX] * w->y[i] + s->start[pb_pastV] * h * w->v[i];
     if (s->history) w->xhat[i] += s->start[pb_pastX1] * state[at.x1 + i] + s->start[pb_pastV1] * h * state[at.v1 + i];
     if (s->start[pb_pastA] != 0) w->xhat[i] += s->start[pb_pastA] * h * h * w->accel[i];
     w->ago[i] = ago[pb_pastX] * w->y[i] + ago[pb_pastV] * h * w->v[i] + (s->history ? ago[pb_pastX1] * state[at.x1 + i] : 0);
   }
+
   return pb_ok;
 }
 
@@ -168,6 +181,7 @@ bool pbDeform_WayOfFixed(pbDeformWork *w) {
     w->step[i] = driven(w->d, i) ? w->x[i] - (w->y[i] + w->in.h * w->v[i]) : 0;
     some = some || w->step[i] != 0;
   }
+
   return some;
 }
 
@@ -186,8 +200,10 @@ static pbStatus first_guess(pbDeformWork *w) {
     memcpy(w->x, w->xhat, n);
     for (int i = 0; i < w->d->nrider; i++) memcpy(w->x + 3 * w->d->rider[i], w->y + 3 * w->d->rider[i], 3 * sizeof(double));
     pbDeform_MoveFixed(w, 1);
+
     return pb_ok;
   }
+
   memcpy(w->x, w->y, n);
   for (int k = 0; k < most && pbDeform_WayOfFixed(w); k++) {
     double share = pbDeform_MaxStep(w, w->x, w->step);
@@ -196,6 +212,7 @@ static pbStatus first_guess(pbDeformWork *w) {
     pbStatus status = minimise(w);
     if (status != pb_ok && status != pb_no_convergence) return status;
   }
+
   return pbDeform_WayOfFixed(w)
              ? pbDeform_Fail(w, pb_no_convergence, "fixed points cannot go where they must: what is in their way has no room")
              : pb_ok;
@@ -207,17 +224,21 @@ void pbDeform_Finish(const pbDeformWork *w, const double *state, double *next) {
   pbDeformState at = pbDeform_State(d);
   int n = 3 * d->npoint;
   double h = w->in.h;
+
   for (int i = 0; i < n; i++) {
     double hv = s->new * w->x[i] + s->next[pb_pastX] * w->y[i] + s->next[pb_pastV] * h * w->v[i];
     if (s->history) hv += s->next[pb_pastX1] * state[at.x1 + i] + s->next[pb_pastV1] * h * state[at.v1 + i];
     double v = pbDeform_IsFixed(d, i) ? w->v[i] : hv / h;
+
     if (at.size > 2 * n) {
       next[at.x1 + i] = w->y[i];
       next[at.v1 + i] = w->v[i];
     }
+
     next[at.x + i] = w->x[i];
     next[at.v + i] = v;
   }
+
   if (at.size > 2 * n) next[at.begun] = 1;
 }
 
@@ -227,10 +248,12 @@ static pbStatus step(pbDeformWork *w, const pbDeformInput *in, const double *sta
   PB_TRY(pbDeform_Begin(w, in, state));
   PB_TRY(first_guess(w));
   if (w->scheme->implicit) PB_TRY(minimise(w));
+
   for (int i = 0; i < 3 * w->d->npoint; i++) {
     if (isfinite(w->x[i])) continue;
     return pbDeform_Fail(w, pb_not_finite, "point %d becomes %g: the motion grows beyond bounds", i / 3, w->x[i]);
   }
+
   pbDeform_Finish(w, state, next);
   return pb_ok;
 }

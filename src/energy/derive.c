@@ -38,15 +38,18 @@ static int partial(pbGraph *g, int i, int k) {
     }
     case pb_opAtan2: {  // of (y, x)
       int slope = over(g, pb_add(g, pb_mul(g, a, a), pb_mul(g, b, b)));
+
       return k == 0 ? pb_mul(g, b, slope) : pb_neg(g, pb_mul(g, a, slope));
     }
     case pb_opPow:
       if (k == 1) return pb_mul(g, i, pbGraph_Node(g, pb_opLog, a, 0, 0));
+
       return pb_mul(g, b, pbGraph_PowNode(g, a, pb_sub(g, b, constant(g, 1))));
     case pb_opStretch: {  // (f^2 - a)^2 - 8 c f - 4 b = 0 differentiated
       int r = pb_sub(g, pb_mul(g, i, i), a),
           slope = over(g, pb_sub(g, pb_mul(g, i, r), pb_mul(g, constant(g, 2), g->node[i].of[2])));
       if (k == 0) return pb_mul(g, constant(g, 0.5), pb_mul(g, r, slope));
+
       return k == 1 ? slope : pb_mul(g, constant(g, 2), pb_mul(g, i, slope));
     }
     case pb_opAbs: return pbGraph_Node(g, pb_opSign, a, 0, 0);
@@ -64,9 +67,11 @@ static int takes_first(pbGraph *g, int i) {
 static int tangent(pbGraph *g, int i, const int *t) {
   const pbNode n = g->node[i];
   int a = n.of[0], b = n.of[1], c = n.of[2], zero = constant(g, 0), operands = pbOp_Operands(n.op), moving = 0;
+
   for (int k = 0; k < operands; k++) moving += t[n.of[k]] != zero;
   if (!moving) return zero;
   stand_at(g, i);
+
   switch (n.op) {
     case pb_opAdd: return pb_add(g, t[a], t[b]);
     case pb_opSub: return pb_sub(g, t[a], t[b]);
@@ -78,10 +83,12 @@ static int tangent(pbGraph *g, int i, const int *t) {
     case pb_opMax: return pbGraph_Node(g, pb_opSelect, takes_first(g, i), t[a], t[b]);
     default: break;
   }
+
   int sum = zero;
   for (int k = 0; k < operands; k++) {
     if (t[n.of[k]] != zero) sum = pb_add(g, sum, pb_mul(g, t[n.of[k]], partial(g, i, k)));
   }
+
   return sum;
 }
 
@@ -89,6 +96,7 @@ static int tangent(pbGraph *g, int i, const int *t) {
 static void backward(pbGraph *g, int i, int bar, const uint8_t *active, int *adjoint) {
   const pbNode n = g->node[i];
   int a = n.of[0], b = n.of[1], c = n.of[2], zero = constant(g, 0), to[3] = {zero, zero, zero};
+
   stand_at(g, i);
   switch (n.op) {
     case pb_opAdd: to[0] = to[1] = bar; break;
@@ -118,6 +126,7 @@ static void backward(pbGraph *g, int i, int bar, const uint8_t *active, int *adj
       for (int k = 0; k < pbOp_Operands(n.op); k++)
         if (active[n.of[k]]) to[k] = pb_mul(g, bar, partial(g, i, k));
   }
+
   int operand[3] = {a, b, c};
   for (int k = 0; k < pbOp_Operands(n.op); k++)
     if (active[operand[k]]) adjoint[operand[k]] = pb_add(g, adjoint[operand[k]], to[k]);
@@ -133,9 +142,11 @@ static int *reverse(pbGraph *g, int root, uint8_t *active) {
     if (active[i] || op_of(g, i) == pb_opFreeze) continue;
     for (int k = 0; k < pbOp_Operands(op_of(g, i)); k++) active[i] |= active[g->node[i].of[k]] != 0;
   }
+
   adjoint[root] = constant(g, 1);
   for (int i = root; i >= 0 && !g->status; i--)
     if (active[i] == 1 && adjoint[i] != zero) backward(g, i, adjoint[i], active, adjoint);
+
   return adjoint;
 }
 
@@ -156,6 +167,7 @@ static uint8_t *flags(pbGraph *g, int count) {
 static void unfreeze(pbGraph *g, int *node, int n) {
   int count = g->count, *map = ints(g, count);
   uint8_t *needed = flags(g, count);
+
   for (int k = 0; k < n && !g->status; k++) needed[node[k]] = 1;
   if (!g->status) mark_below(g, count, needed);
   for (int i = 0; i < count && !g->status; i++) {
@@ -166,6 +178,7 @@ static void unfreeze(pbGraph *g, int *node, int n) {
     for (int k = 0; k < pbOp_Operands(e.op); k++) e.of[k] = map[e.of[k]];
     map[i] = e.op == pb_opFreeze ? e.of[0] : pbGraph_Node(g, e.op, e.of[0], e.of[1], e.of[2]);
   }
+
   for (int k = 0; k < n && !g->status; k++) node[k] = map[node[k]];
   pbContext_Free(g->ctx, needed);
   pbContext_Free(g->ctx, map);
@@ -206,13 +219,16 @@ static void subtract(double *a, double f, const double *row, int n) {
 static void add_row(Basis *b, const double *v) {
   int n = b->n, pivot = 0;
   double *rest = b->R + b->r * n, size = 0;
+
   if (b->r == n) return;
   memcpy(rest, v, sizeof *v * (size_t)n);
   for (int i = 0; i < b->r; i++) subtract(rest, rest[b->pivot[i]], b->R + i * n, n);
+
   for (int j = 0; j < n; j++) {
     size = fmax(size, fabs(v[j]));
     if (fabs(rest[j]) >= fabs(rest[pivot])) pivot = j;
   }
+
   if (!(fabs(rest[pivot]) > 1e-9 * size)) return;
   double one_over = 1 / rest[pivot];
   for (int j = 0; j < n; j++) rest[j] = fabs(rest[j]) > 1e-13 * size ? rest[j] * one_over : 0;
@@ -227,13 +243,16 @@ static int linear_row(const pbGraph *g, int i, int n, const uint8_t *kind, doubl
   const pbNode *e = &g->node[i];
   int a = e->of[0], b = e->of[1], most = fixed;
   double *own = row + (size_t)i * (size_t)n, fa = 0, fb = 0;
+
   if (e->op == pb_opInput) {
     if (a < n) own[a] = 1;
     return a < n ? linear : fixed;
   }
+
   for (int k = 0; k < pbOp_Operands(e->op); k++)
     if (kind[e->of[k]] > most) most = kind[e->of[k]];
   if (most != linear) return most;
+
   switch (e->op) {
     case pb_opAdd: fa = fb = 1; break;
     case pb_opSub:
@@ -247,6 +266,7 @@ static int linear_row(const pbGraph *g, int i, int n, const uint8_t *kind, doubl
       break;
     default: return bent;
   }
+
   subtract(own, -fa, row + (size_t)a * (size_t)n, n);
   subtract(own, -fb, row + (size_t)b * (size_t)n, n);
   return linear;
@@ -259,6 +279,7 @@ static void find_basis(pbGraph *g, int count, uint8_t *needed, uint8_t *kind, do
     if (!needed[i]) continue;
     kind[i] = (uint8_t)linear_row(g, i, b->n, kind, row);
     if ((needed[i] & 2) && kind[i] == linear) add_row(b, row + (size_t)i * (size_t)b->n);
+
     for (int k = 0; kind[i] == bent && k < pbOp_Operands(op_of(g, i)); k++) {
       int a = g->node[i].of[k];
       if (kind[a] == linear) add_row(b, row + (size_t)a * (size_t)b->n);
@@ -270,20 +291,25 @@ static Basis basis_of(pbGraph *g, const int *root, int roots) {
   Basis b = {.n = 3 * g->inputs.points};
   int count = g->count;
   size_t n = (size_t)b.n, room = (size_t)count * n;
+
   b.R = reals(g, n * n);
   b.pivot = ints(g, b.n);
   if (room > 1u << 22) {  // it would save work, but not here
     if (!g->status) whole_basis(&b);
+
     return b;
   }
+
   uint8_t *needed = flags(g, count), *kind = flags(g, count);
   double *row = reals(g, room);
+
   for (int k = 0; k < roots && !g->status; k++) needed[root[k]] = 2;
   if (!g->status) find_basis(g, count, needed, kind, row, &b);
   if (!g->status && b.r == b.n) whole_basis(&b);
   pbContext_Free(g->ctx, needed);
   pbContext_Free(g->ctx, kind);
   pbContext_Free(g->ctx, row);
+
   return b;
 }
 
@@ -291,6 +317,7 @@ static Basis basis_of(pbGraph *g, const int *root, int roots) {
 static void gradient_of(pbGraph *g, int value, int *gradient) {
   uint8_t *active = flags(g, value);
   int zero = constant(g, 0), n = 3 * g->inputs.points;
+
   for (int i = 0; i <= value && !g->status; i++)
     if (op_of(g, i) == pb_opInput && g->node[i].of[0] < n) active[i] = 2;
   int *adjoint = g->status ? NULL : reverse(g, value, active);
@@ -305,6 +332,7 @@ static void gradient_of(pbGraph *g, int value, int *gradient) {
 static void jacobian_of(pbGraph *g, const int *node, int rows, const Basis *b, bool symmetric, int *jacobian) {
   int count = g->count, zero = constant(g, 0), *t = ints(g, g->count);
   uint8_t *needed = flags(g, g->count);
+
   for (int i = 0; i < rows && !g->status; i++) needed[node[i]] = 1;
   if (!g->status) mark_below(g, count, needed);
   for (int k = 0; k < b->r && !g->status; k++) {
@@ -312,11 +340,13 @@ static void jacobian_of(pbGraph *g, const int *node, int rows, const Basis *b, b
       bool seed = op_of(g, i) == pb_opInput && g->node[i].of[0] == b->pivot[k];
       t[i] = seed ? constant(g, 1) : needed[i] ? tangent(g, i, t) : zero;
     }
+
     for (int i = symmetric ? k : 0; i < rows && !g->status; i++) {
       jacobian[i * b->r + k] = t[node[i]];
       if (symmetric) jacobian[k * b->r + i] = t[node[i]];
     }
   }
+
   pbContext_Free(g->ctx, needed);
   pbContext_Free(g->ctx, t);
 }
@@ -347,12 +377,14 @@ static void congruence(pbGraph *g, const int *hz, const Basis *b, int *hessian) 
       hessian[i * n + j] = hessian[j * n + i] = sum;
     }
   }
+
   pbContext_Free(g->ctx, half);
 }
 
 static void symmetric_hessian(pbGraph *g, pbDerived *d) {
   Basis b = basis_of(g, &d->value, 1);
   int *gz = ints(g, b.r), *hz = ints(g, b.r * b.r);
+
   for (int k = 0; k < b.r && !g->status; k++) gz[k] = d->gradient[b.pivot[k]];
   if (!g->status) jacobian_of(g, gz, b.r, &b, true, hz);
   if (!g->status) congruence(g, hz, &b, d->hessian);
@@ -382,6 +414,7 @@ static int along_weights(pbGraph *g, int value) {
     if (e.op == pb_opInput) t[i] = e.of[0] < g->inputs.rest ? pbGraph_Input(g, g->inputs.weight + e.of[0]) : zero;
     else t[i] = pbOp_Operands(e.op) ? tangent(g, i, t) : zero;
   }
+
   if (!g->status) phi = t[value];
   pbContext_Free(g->ctx, t);
   return phi;
@@ -391,6 +424,7 @@ static bool is_variable(const pbGraph *g, const pbEnergyDef *def, int input) {
   if (input >= g->inputs.weight) return false;
   for (int i = 0; i < def->parameter_count; i++)
     if (input >= g->inputs.parameter[i] && input < g->inputs.parameter[i + 1]) return !def->parameters[i].constant;
+
   return true;
 }
 

@@ -19,6 +19,7 @@ static bool make_room(Text *t, size_t more) {
   if (!grown) return !(t->failed = true);
   t->text = grown;
   t->capacity = capacity;
+
   return true;
 }
 
@@ -30,10 +31,12 @@ static void put(Text *t, const char *format, ...) {
     va_start(args, format);
     int length = vsnprintf(t->text ? t->text + t->length : NULL, room, format, args);
     va_end(args);
+
     if (length >= 0 && (size_t)length < room) {
       t->length += (size_t)length;
       return;
     }
+
     make_room(t, (size_t)length + 1);
   }
 }
@@ -153,6 +156,7 @@ static void put_operation(Text *t, const pbInstruction *s, const char *name, con
     case pb_mulSubMul: put(t, "%c%d * %c%d - %c%d * %c%d", V(0), V(1), V(2), V(3)); return;
     default: break;
   }
+
   for (int k = 0; k < LANE_FUNCTIONS; k++)
     if (lane_functions[k].code == s->code) put(t, "%s_%s(%c%d, %c%d, %c%d)", name, lane_functions[k].name, V(0), V(1), V(2));
 #undef V
@@ -164,6 +168,7 @@ static void put_outputs(Text *t, const pbProgram *p, const Named *in, const char
     Named v = in[p->output[k]];
     put(t, "%s%c%d%s", k % 12 ? " " : "\n        ", v.kind, v.number, k + 1 < p->output_count ? "," : "};\n");
   }
+
   put(t, "    for (int i = 0; i < PB_LANES && e + i < count; i++) {\n      value[e + i] = out[0][i];\n");
   if (p->output_count > 1)
     put(t, "      for (int k = 0; k < %d; k++) gradient[(size_t)at[i] * %d + (size_t)k] = out[1 + k][i];\n", n, n);
@@ -179,16 +184,19 @@ static void put_body(Text *t, const pbEnergy *e, const pbProgram *p, const char 
     put_number(t, p->constant[k]);
     put(t, ";\n");
   }
+
   for (int k = 0; k < p->input_count; k++) {
     in[p->input[k].slot] = (Named){'i', k};
     put_input(t, e, &p->input[k], name, k);
   }
+
   for (int k = 0; k < p->count; k++) {
     put(t, "    const %s_lanes r%d = ", name, k);
     put_operation(t, &p->code[k], name, in);
     put(t, ";\n");
     in[p->code[k].to] = (Named){'r', k};
   }
+
   put_outputs(t, p, in, name, 3 * e->def.points);
 }
 
@@ -224,5 +232,6 @@ char *pbEnergy_EmitC(const pbEnergy *e, const char *name) {
   put_function(&t, e, &e->hessian, name, "hessian", "double *value, double *gradient, double *hessian");
   if (!t.failed) return t.text;
   pbContext_Free(e->ctx, t.text);
+
   return NULL;
 }

@@ -19,6 +19,7 @@ static bool copy_definition(pbEnergy *e, const pbEnergyDef *def) {
     return false;
   e->def.parameters = e->parameter = pbContext_AllocArray(e->ctx, (size_t)def->parameter_count, sizeof *e->parameter);
   if (!e->parameter) return false;
+
   for (int i = 0; i < def->parameter_count; i++) {
     pbEnergyParameter *p = &e->parameter[i];
     *p = def->parameters[i];
@@ -27,6 +28,7 @@ static bool copy_definition(pbEnergy *e, const pbEnergyDef *def) {
     if (!copy_text(e->ctx, def->parameters[i].name ? def->parameters[i].name : "", &p->name)) return false;
     if (!copy_text(e->ctx, def->parameters[i].unit, &p->unit)) return false;
   }
+
   return true;
 }
 
@@ -35,10 +37,12 @@ void pbEnergy_Destroy(pbEnergy *e) {
   pbContext *ctx = e->ctx;
   pbProgram *programs[] = {&e->value, &e->gradient, &e->hessian, &e->pull_x, &e->pull_rest};
   for (int i = 0; i < 5; i++) pbProgram_Destroy(ctx, programs[i]);
+
   for (int i = 0; i < e->def.parameter_count; i++) {
     pbContext_Free(ctx, (char *)e->parameter[i].name);
     pbContext_Free(ctx, (char *)e->parameter[i].unit);
   }
+
   pbContext_Free(ctx, e->parameter);
   pbContext_Free(ctx, (char *)e->def.name);
   pbContext_Free(ctx, (char *)e->def.formula);
@@ -56,6 +60,7 @@ static void compile(pbGraph *g, const pbDerived *d, pbEnergy *e) {
     pbGraph_Fail(g, pb_no_memory, "out of memory");
     return;
   }
+
   all[0] = d->value;
   memcpy(all + 1, d->gradient, sizeof *all * (size_t)n);
   memcpy(all + 1 + n, d->hessian, sizeof *all * (size_t)(n * n));
@@ -71,6 +76,7 @@ static void compile(pbGraph *g, const pbDerived *d, pbEnergy *e) {
 static pbStatus finish(pbContext *ctx, pbGraph *g, int value, const pbEnergyDef *def, pbEnergy **energy) {
   pbEnergy *e = pbContext_Alloc(ctx, sizeof *e);
   pbDerived d = {0};
+
   if (!e) return no_memory(ctx);
   e->ctx = ctx;
   if (!copy_definition(e, def)) pbGraph_Fail(g, pb_no_memory, "out of memory");
@@ -78,10 +84,12 @@ static pbStatus finish(pbContext *ctx, pbGraph *g, int value, const pbEnergyDef 
   e->symmetric = d.symmetric;
   if (!g->status) compile(g, &d, e);
   pbDerived_Destroy(ctx, &d);
+
   if (!g->status) {
     *energy = e;
     return pb_ok;
   }
+
   pbEnergy_Destroy(e);
   return pbContext_Fail(ctx, g->status, "energy '%.64s': %s", def->name ? def->name : "", g->error);
 }
@@ -92,18 +100,21 @@ pbStatus pbEnergy_FromGraph(pbContext *ctx, pbGraph *g, pbValue value, const pbE
   if (!g->status && (def->points != g->inputs.points || def->parameter_count != g->inputs.parameter_count))
     pbGraph_Fail(g, pb_bad_argument, "the graph was made with other points or parameters");
   if (g->status) return pbContext_Fail(ctx, g->status, "energy '%.64s': %s", def->name ? def->name : "", g->error);
+
   return finish(ctx, g, value.node[0], def, energy);
 }
 
 pbStatus pbEnergy_Create(pbContext *ctx, const pbEnergyDef *def, pbEnergy **energy) {
   pbGraph *g;
   int value = 0;
+
   if (!def->formula) return pbContext_Fail(ctx, pb_bad_argument, "energy '%.64s' has no formula", def->name ? def->name : "");
   PB_TRY(pbGraph_Create(ctx, def, &g));
   pbStatus status = pbFormula_CheckNames(ctx, def);
   if (!status) status = pbFormula_Read(g, def, &value);
   if (!status) status = finish(ctx, g, value, def, energy);
   pbGraph_Destroy(g);
+
   return status;
 }
 
@@ -127,10 +138,12 @@ pbRunElements *pbRun_Variant(int index) {
 static size_t work_size(const pbEnergy *e, bool in_complex) {
   const pbProgram *programs[] = {&e->value, &e->gradient, &e->hessian, &e->pull_x, &e->pull_rest};
   size_t most = 0;
+
   for (int i = 0; i < 5; i++) {
     size_t size = pbRun_WorkSize(programs[i], in_complex);
     if (size > most) most = size;
   }
+
   return most;
 }
 
@@ -152,10 +165,12 @@ static int evaluate(const pbEnergy *e, const pbComplexElements *in, const pbComp
                     pbEnergyFault *fault) {
   int n = 3 * e->def.points;
   pbRun run = new_run(e, in, work);
+
   run.program = out->hessian ? &e->hessian : out->gradient ? &e->gradient : &e->value;
   run.rows[0] = (pbRows){out->value, 0, 1};
   run.rows[1] = (pbRows){out->gradient, 1, n};
   run.rows[2] = (pbRows){out->hessian, 1 + n, n * n};
+
   return elements(&run, fault);
 }
 
@@ -163,6 +178,7 @@ static bool pullback(const pbEnergy *e, const pbComplexElements *in, const void 
                      pbRunElements *elements, pbEnergyFault *fault) {
   pbRun run = new_run(e, in, work);
   void *const to[] = {bar->x, bar->rest, bar->previous, bar->timestep, bar->time};
+
   memcpy(run.bar, to, sizeof to);
   run.parameter_bar = bar->parameter;
   run.vertices[pb_groupWeight] = w;
@@ -171,6 +187,7 @@ static bool pullback(const pbEnergy *e, const pbComplexElements *in, const void 
   if (bar->x && elements(&run, fault) >= 0) return false;
   run.program = &e->pull_rest;
   bool rest = bar->rest || bar->previous || bar->timestep || bar->time || bar->parameter;
+
   return !rest || elements(&run, fault) < 0;
 }
 
@@ -182,6 +199,7 @@ static pbComplexElements as_pointers(const pbElements *in) {
 bool pbEnergy_Evaluate(const pbEnergy *e, const pbElements *in, const pbElementsOut *out, void *work, pbEnergyFault *fault) {
   pbComplexElements elements = as_pointers(in);
   pbComplexOut to = {out->value, out->gradient, out->hessian};
+
   return evaluate(e, &elements, &to, work, pbRun_Variant(0), fault) < 0;
 }
 
@@ -189,6 +207,7 @@ bool pbEnergy_Pullback(const pbEnergy *e, const pbElements *in, const double *w,
                        pbEnergyFault *fault) {
   pbComplexElements elements = as_pointers(in);
   pbComplexBar to = {bar->x, bar->rest, bar->previous, (void *const *)bar->parameter, bar->timestep, bar->time};
+
   return pullback(e, &elements, w, &to, work, pbRun_Variant(0), fault);
 }
 

@@ -94,11 +94,13 @@ static void read_number(Parser *p) {
   Token *t = &p->token;
   char text[64];
   const char *end = digits(p->at);
+
   if (*end == '.') end = digits(end + 1);
   if (*end == 'e' || *end == 'E') {
     const char *exponent = end + 1 + (end[1] == '+' || end[1] == '-');
     if (isdigit((unsigned char)*exponent)) end = digits(exponent);
   }
+
   t->kind = tk_number;
   t->length = end - p->at < 1000 ? (int)(end - p->at) : 1000;
   p->at = end;
@@ -111,6 +113,7 @@ static void read_number(Parser *p) {
 static void read_mark(Parser *p) {
   Token *t = &p->token;
   char c = *t->start, second = t->start[1];
+
   t->kind = tk_mark;
   t->length = (c == '<' || c == '>') && second == '=' ? 2 : 1;
   p->at += t->length;
@@ -124,6 +127,7 @@ static void next(Parser *p) {
   *t = (Token){tk_end, p->at, 0, p->line, (int)(p->at - p->line_start) + 1, 0};
   char c = *p->at;
   if (!c || failed(p)) return;
+
   if (isdigit((unsigned char)c) || (c == '.' && isdigit((unsigned char)p->at[1]))) {
     read_number(p);
   } else if (is_name_start(c)) {
@@ -142,6 +146,7 @@ static void next(Parser *p) {
   } else {
     FAIL(p, t->start, "a character that has no meaning in a formula (code %d)", (unsigned char)c);
   }
+
   if (failed(p)) t->kind = tk_end;
 }
 
@@ -183,6 +188,7 @@ static pbValue apply(Parser *p, const Token *word, pbFunction f, int count, cons
   stand_at(p, word->start);
   p->g->at.line = word->line;
   p->g->at.column = word->column;
+
   return pbGraph_Apply(p->g, f, count, a);
 }
 
@@ -198,6 +204,7 @@ static bool find_function(const Token *t, pbFunction *f) {
       return true;
     }
   }
+
   return false;
 }
 
@@ -209,12 +216,14 @@ static bool find_point(const Token *t, int *index) {
     if (!isdigit((unsigned char)t->start[i])) return false;
     *index = 10 * *index + t->start[i] - '0';
   }
+
   return true;
 }
 
 static bool reserved(const Token *t) {
   int index;
   pbFunction f;
+
   return is_word(t, "pi") || is_word(t, "h") || is_word(t, "t") || is_word(t, "identity") || find_point(t, &index) ||
          find_function(t, &f);
 }
@@ -247,6 +256,7 @@ static pbValue named(Parser *p, const Token *t) {
   pbGraph *g = p->g;
   int index;
   pbFunction f;
+
   for (int i = 0; i < p->def->parameter_count; i++)
     if (is_word(t, p->def->parameters[i].name)) return pbGraph_Parameter(g, i);
   for (int i = 0; i < p->variable_count; i++)
@@ -257,6 +267,7 @@ static pbValue named(Parser *p, const Token *t) {
   if (find_point(t, &index)) return point(p, t, index);
   if (find_function(t, &f) || is_word(t, "identity")) FAIL(p, t->start, "a function: its arguments in ( ) are missing");
   else unknown(p, t);
+
   return (pbValue){0};
 }
 
@@ -273,6 +284,7 @@ static int arguments(Parser *p, pbValue *a, int most, const char *closing) {
     if (!is_mark(p, ",")) break;
     next(p);
   }
+
   expect(p, closing, "or ','");
   return count;
 }
@@ -284,6 +296,7 @@ static int whole(Parser *p, const char *what) {
     next(p);
     return (int)t.number;
   }
+
   if (!failed(p)) FAIL(p, t.start, "%s must be a whole number written out", what);
   return 0;
 }
@@ -299,24 +312,30 @@ static pbValue call(Parser *p, const Token *word) {
   pbValue a[8], v;
   pbFunction f = pb_fnCount;
   bool identity = is_word(word, "identity");
+
   if (!identity && !find_function(word, &f)) {
     if (!failed(p) && known(p, word))
       FAIL(p, p->token.start, "'%.*s' is no function: is there an operator missing?", word->length, word->start);
     else if (!failed(p)) unknown(p, word);
+
     return (pbValue){0};
   }
+
   open_bracket(p);
   if (identity) {
     int n = whole(p, "the size of identity");
     stand_at(p, word->start);
     v = pbGraph_Identity(p->g, n);
     expect(p, ")", "after the size");
+
     return v;
   }
+
   if (is_mark(p, ")")) {
     FAIL(p, p->token.start, "arguments are missing");
     return (pbValue){0};
   }
+
   int count = arguments(p, a, 8, ")");
   return apply(p, word, f, count, a);
 }
@@ -325,26 +344,33 @@ static pbValue primary(Parser *p) {
   char text[64];
   pbValue v = {0}, column[3];
   Token t = p->token;
+
   if (t.kind == tk_number) {
     next(p);
     return pbGraph_Number(p->g, t.number);
   }
+
   if (t.kind == tk_name) {
     next(p);
     return is_mark(p, "(") ? call(p, &t) : named(p, &t);
   }
+
   if (is_mark(p, "(")) {
     open_bracket(p);
     v = comparison(p);
     expect(p, ")", "to close '('");
+
     return v;
   }
+
   if (is_mark(p, "[")) {
     open_bracket(p);
     int count = arguments(p, column, 3, "]");
     stand_at(p, t.start);
+
     return pbGraph_Columns(p->g, count, column);
   }
+
   if (!failed(p)) FAIL(p, t.start, "expected a number, a name or a bracket, not %s", what_stands(p, text, sizeof text));
   return v;
 }
@@ -353,14 +379,17 @@ static pbValue component(Parser *p, pbValue v) {
   next(p);
   Token t = p->token;
   int row = t.length == 1 && t.kind == tk_name ? *t.start - 'x' : -1;
+
   if (row < 0 || row > 2) {
     if (!failed(p)) FAIL(p, t.start, "a component is .x, .y or .z");
     return v;
   }
+
   stand_at(p, t.start);
   if (v.cols != 1 || (v.rows == 1 && v.cols == 1))
     FAIL(p, t.start, "only vectors have components; entries of a matrix are m[i,j]");
   next(p);
+
   return pbGraph_At(p->g, v, row, 0);
 }
 
@@ -368,12 +397,14 @@ static pbValue entry(Parser *p, pbValue v) {
   open_bracket(p);
   const char *place = p->token.start;
   int row = whole(p, "an index"), col = 0;
+
   if (is_mark(p, ",")) {
     next(p);
     col = whole(p, "an index");
   } else if (v.cols > 1 && !failed(p)) {
     FAIL(p, p->token.start, "an entry of a matrix has two indices");
   }
+
   expect(p, "]", "after an index");
   stand_at(p, place);
   return pbGraph_At(p->g, v, row, col);
@@ -388,6 +419,7 @@ static pbValue power(Parser *p) {
   Token t = p->token;
   next_operand(p);
   v[1] = sign(p);
+
   return apply(p, &t, pb_fnPower, 2, v);
 }
 
@@ -395,6 +427,7 @@ static pbValue power(Parser *p) {
 static pbValue sign(Parser *p) {
   Token t = p->token;
   pbValue v = {0};
+
   if (++p->depth > DEPTH) {
     FAIL(p, t.start, "nested more than %d deep", DEPTH);
   } else if (is_mark(p, "-")) {
@@ -407,6 +440,7 @@ static pbValue sign(Parser *p) {
   } else {
     v = power(p);
   }
+
   p->depth--;
   return v;
 }
@@ -422,6 +456,7 @@ static pbValue chain(Parser *p, pbValue (*operand)(Parser *), const char *const 
     v[1] = operand(p);
     v[0] = apply(p, &t, fs[k], 2, v);
   }
+
   return v[0];
 }
 
@@ -447,9 +482,11 @@ static void assign(Parser *p, const Token *name, pbValue value) {
   else if (reserved(name)) FAIL(p, name->start, "'%.*s' has a meaning already", name->length, name->start);
   else if (is_parameter(p, name)) FAIL(p, name->start, "'%.*s' is a parameter", name->length, name->start);
   else if (p->variable_count == NAMES) FAIL(p, name->start, "more than %d names", NAMES);
+
   for (int i = 0; i < p->variable_count && !failed(p); i++) {
     if (is_word(name, p->variable[i].name)) FAIL(p, name->start, "'%.*s' has a value already", name->length, name->start);
   }
+
   if (failed(p)) return;
   Variable *v = &p->variable[p->variable_count++];
   snprintf(v->name, sizeof v->name, "%.*s", name->length, name->start);
@@ -462,16 +499,19 @@ static bool begins_assignment(Parser *p, Token *name) {
   *name = p->token;
   if (name->kind != tk_name) return false;
   next(p);
+
   if (!failed(p) && is_mark(p, "=")) {
     next_operand(p);
     return true;
   }
+
   if (!failed(p)) {
     p->at = before.at;
     p->line = before.line;
     p->line_start = before.line_start;
     p->token = before.token;
   }
+
   return false;
 }
 
@@ -482,26 +522,32 @@ static void skip_breaks(Parser *p) {
 static pbValue formula(Parser *p) {
   char text[64];
   pbValue value = {0};
+
   next(p);
   skip_breaks(p);
   if (p->token.kind == tk_end) FAIL(p, p->token.start, "the formula is empty");
+
   while (!failed(p)) {
     Token first = p->token, name;
     bool assigned = begins_assignment(p, &name);
+
     value = comparison(p);
     if (assigned) assign(p, &name, value);
     if (failed(p)) break;
     if (p->token.kind != tk_break && p->token.kind != tk_end)
       FAIL(p, p->token.start, "expected an operator or the end of the statement, not %s", what_stands(p, text, sizeof text));
     skip_breaks(p);
+
     if (p->token.kind == tk_end && !failed(p)) {
       if (assigned) FAIL(p, first.start, "the last statement must be the energy itself, without a name");
       else if (value.rows != 1 || value.cols != 1)
         FAIL(p, first.start, "the energy must be a scalar, not %d x %d numbers", value.rows, value.cols);
       break;
     }
+
     if (!assigned) FAIL(p, first.start, "a value that goes nowhere: only the last statement may be without a name");
   }
+
   return value;
 }
 
@@ -511,19 +557,23 @@ static pbStatus report(const Parser *p) {
   const char *begin = p->place, *end = p->place;
   char shown[SHOWN + 1], caret[SHOWN + 1];
   int line = 1, length = 0, before;
+
   for (const char *s = p->def->formula; s < p->place; s++) line += *s == '\n';
   while (begin > p->def->formula && begin[-1] != '\n') begin--;
   while (*end && *end != '\n') end++;
   int column = (int)(p->place - begin) + 1;
   if (p->place - begin > SHOWN - 20) begin = p->place - (SHOWN - 20);
   before = (int)(p->place - begin);
+
   for (; length < SHOWN && begin + length < end; length++) {
     unsigned char c = (unsigned char)begin[length];
     shown[length] = c < 32 ? ' ' : (char)c;
   }
+
   shown[length] = 0;
   snprintf(caret, sizeof caret, "%*s^", before, "");
   const char *name = p->def->name ? p->def->name : "";
+
   return pbContext_Fail(p->g->ctx, p->g->status, "energy '%.64s', line %d, column %d: %s\n  %s\n  %s", name, line, column,
                         p->g->error, shown, caret);
 }
@@ -540,6 +590,7 @@ pbStatus pbFormula_Read(pbGraph *g, const pbEnergyDef *def, int *value) {
   if (g->status == pb_no_memory) return pbContext_Fail(g->ctx, pb_no_memory, "out of memory");
   if (g->status) return report(&p);
   *value = v.node[0];
+
   return pb_ok;
 }
 
@@ -560,5 +611,6 @@ pbStatus pbFormula_CheckNames(pbContext *ctx, const pbEnergyDef *def) {
     for (int k = 0; k < i; k++)
       if (!strcmp(name, def->parameters[k].name)) return bad_name(ctx, def, i, "two parameters of one name");
   }
+
   return pb_ok;
 }

@@ -13,6 +13,7 @@ int pbOp_Operands(pbOp op) {
       PB_OP_TABLE(X)
 #undef X
   };
+
   return operands[op];
 }
 
@@ -36,6 +37,7 @@ static uint64_t hash(const pbNode *n) {
   uint64_t h = n->op;
   for (int k = 0; k < 3; k++) h = (h ^ (uint64_t)n->of[k]) * 0x9e3779b97f4a7c15u;
   h = (h ^ bits(n->value)) * 0xbf58476d1ce4e5b9u;
+
   return h ^ (h >> 29);
 }
 
@@ -57,18 +59,22 @@ static bool grow(pbGraph *g) {
     pbGraph_Fail(g, pb_bad_input, "the formula is too large: its derivatives take more than %d operations", PB_GRAPH_MOST_NODES);
     return false;
   }
+
   pbNode *nodes = pbContext_Resize(g->ctx, g->node, (size_t)capacity * sizeof *nodes);
   if (nodes) g->node = nodes;
   int *table = nodes ? pbContext_AllocArray(g->ctx, (size_t)capacity * 4, sizeof *table) : NULL;
+
   if (!table) {
     pbGraph_Fail(g, pb_no_memory, "out of memory");
     return false;
   }
+
   pbContext_Free(g->ctx, g->table);
   g->table = table;
   g->table_size = 4 * capacity;
   g->capacity = capacity;
   for (int i = 0; i < g->count; i++) g->table[find(g, &g->node[i])] = i + 1;
+
   return true;
 }
 
@@ -97,12 +103,14 @@ static int make(pbGraph *g, pbNode n) {
   if (g->status) return 0;
   if (g->count == g->capacity && !grow(g)) return 0;
   int slot = find(g, &n);
+
   if (!g->table[slot]) {
     n.place = g->at;
     n.guard = pbOp_Operands(n.op) && becomes_guard(g, &n);
     g->node[g->count++] = n;
     g->table[slot] = g->count;
   }
+
   return g->table[slot] - 1;
 }
 
@@ -115,10 +123,12 @@ int pbGraph_Input(pbGraph *g, int input) { return make(g, (pbNode){.op = pb_opIn
 static int spread(pbGraph *g, pbOp op, int a, int b, int k) {
   const pbNode guard = g->node[k ? b : a];
   int part[2];
+
   for (int side = 0; side < 2; side++) {
     int p = guard.of[guard.op == pb_opSelect ? side + 1 : side];
     part[side] = is_value(g, p, 0) ? p : k ? pbGraph_Node(g, op, a, p, 0) : pbGraph_Node(g, op, p, b, 0);
   }
+
   if (guard.op == pb_opSelect) return pbGraph_Node(g, pb_opSelect, guard.of[0], part[0], part[1]);
   return pbGraph_Node(g, (pbOp)guard.op, part[0], part[1], 0);
 }
@@ -144,6 +154,7 @@ static int add(pbGraph *g, int a, int b) {
   if (is(g, b, pb_opNeg)) return pb_sub(g, a, of(g, b, 0));
   if (is(g, a, pb_opNeg)) return pb_sub(g, b, of(g, a, 0));
   if (same_guards(g, a, b)) return merge(g, pb_opAdd, a, b);
+
   return commute(g, pb_opAdd, a, b);
 }
 
@@ -154,6 +165,7 @@ static int sub(pbGraph *g, int a, int b) {
   if (is(g, b, pb_opNeg)) return pb_add(g, a, of(g, b, 0));
   if (is(g, a, pb_opNeg)) return pb_neg(g, pb_add(g, of(g, a, 0), b));
   if (same_guards(g, a, b)) return merge(g, pb_opSub, a, b);
+
   return make(g, (pbNode){.op = pb_opSub, .of = {a, b}});
 }
 
@@ -163,14 +175,17 @@ static int mul(pbGraph *g, int a, int b) {
     a = b;
     b = swap;
   }
+
   if (is_value(g, a, 0)) return a;
   if (is_value(g, a, 1)) return b;
   if (is_value(g, a, -1)) return pb_neg(g, b);
   if (is(g, a, pb_opNeg)) return pb_neg(g, pb_mul(g, of(g, a, 0), b));
+
   if (is(g, b, pb_opNeg)) {
     if (is(g, a, pb_opConstant)) return pb_mul(g, pbGraph_Constant(g, -g->node[a].value), of(g, b, 0));
     return pb_neg(g, pb_mul(g, a, of(g, b, 0)));
   }
+
   if (is_guard(g, a)) return spread(g, pb_opMul, a, b, 0);
   if (is_guard(g, b)) return spread(g, pb_opMul, a, b, 1);
   if (is(g, b, pb_opMul) && is(g, of(g, b, 0), pb_opConstant)) {  // factors that are numbers come first and are one
@@ -179,9 +194,11 @@ static int mul(pbGraph *g, int a, int b) {
     if (!is(g, a, pb_opConstant)) return pb_mul(g, number, pb_mul(g, a, rest));
     if (isfinite(both)) return pb_mul(g, pbGraph_Constant(g, both), rest);
   }
+
   if (is(g, a, pb_opMul) && is(g, of(g, a, 0), pb_opConstant)) return pb_mul(g, of(g, a, 0), pb_mul(g, of(g, a, 1), b));
   if (a == b && is(g, a, pb_opSqrt)) return of(g, a, 0);
   if (is(g, a, pb_opConstant)) return make(g, (pbNode){.op = pb_opMul, .of = {a, b}});
+
   return commute(g, pb_opMul, a, b);
 }
 
@@ -191,12 +208,15 @@ static int divide(pbGraph *g, int a, int b) {
   if (is(g, b, pb_opConstant)) {
     double inverse = 1 / g->node[b].value;
     int exponent;
+
     if (fabs(frexp(inverse, &exponent)) == 0.5) return pb_mul(g, pbGraph_Constant(g, inverse), a);  // exact
   }
+
   if (is(g, a, pb_opNeg)) return pb_neg(g, pb_div(g, of(g, a, 0), b));
   if (is(g, b, pb_opNeg)) return pb_neg(g, pb_div(g, a, of(g, b, 0)));
   if (is(g, a, pb_opMul) && is(g, of(g, a, 0), pb_opConstant)) return pb_mul(g, of(g, a, 0), pb_div(g, of(g, a, 1), b));
   if (is_guard(g, a)) return spread(g, pb_opDiv, a, b, 0);
+
   return make(g, (pbNode){.op = pb_opDiv, .of = {a, b}});
 }
 
@@ -207,6 +227,7 @@ static int negate(pbGraph *g, int a) {
     return pb_mul(g, pbGraph_Constant(g, -g->node[of(g, a, 0)].value), of(g, a, 1));
   if (is_guard(g, a) && is(g, a, pb_opSelect))
     return pbGraph_Node(g, pb_opSelect, of(g, a, 0), pb_neg(g, of(g, a, 1)), pb_neg(g, of(g, a, 2)));
+
   return make(g, (pbNode){.op = pb_opNeg, .of = {a}});
 }
 
@@ -214,6 +235,7 @@ static int choose(pbGraph *g, int c, int a, int b) {
   if (is(g, c, pb_opConstant)) return g->node[c].value > 0 ? a : b;
   if (is(g, a, pb_opSelect) && of(g, a, 0) == c) a = of(g, a, 1);
   if (is(g, b, pb_opSelect) && of(g, b, 0) == c) b = of(g, b, 2);
+
   return a == b ? a : make(g, (pbNode){.op = pb_opSelect, .of = {c, a, b}});
 }
 
@@ -225,6 +247,7 @@ double pbOp_Stretch(double a, double b, double c) {
     if (!(slope > 0) || !(step > 1e-16 * f)) break;
     f -= step;
   }
+
   return f;
 }
 
@@ -257,6 +280,7 @@ double pbOp_Value(pbOp op, double a, double b, double c) {
     case pb_opInput:
     case pb_opCount: break;
   }
+
   return NAN;
 }
 
@@ -267,6 +291,7 @@ static bool fold(const pbGraph *g, pbOp op, const int operand[3], double *value)
     if (!is(g, operand[k], pb_opConstant)) return false;
     v[k] = g->node[operand[k]].value;
   }
+
   *value = pbOp_Value(op, v[0], v[1], v[2]);
   return isfinite(*value);
 }
@@ -275,6 +300,7 @@ int pbGraph_Node(pbGraph *g, pbOp op, int a, int b, int c) {
   double value;
   if (g->status) return 0;
   if (fold(g, op, (int[3]){a, b, c}, &value)) return pbGraph_Constant(g, value);
+
   switch (op) {
     case pb_opAdd: return add(g, a, b);
     case pb_opSub: return sub(g, a, b);
@@ -292,6 +318,7 @@ int pbGraph_Node(pbGraph *g, pbOp op, int a, int b, int c) {
       break;
     default: break;
   }
+
   return make(g, (pbNode){.op = (uint8_t)op, .of = {a, b, c}});
 }
 
@@ -308,5 +335,6 @@ int pbGraph_PowNode(pbGraph *g, int a, int b) {
   if (fabs(p) > 64 || 2 * p != floor(2 * p)) return pbGraph_Node(g, pb_opPow, a, b, 0);
   int whole = (int)floor(fabs(p)), y = whole ? power(g, a, whole) : pbGraph_Constant(g, 1);
   if (whole != fabs(p)) y = pb_mul(g, y, pbGraph_Node(g, pb_opSqrt, a, 0, 0));
+
   return p < 0 ? pb_div(g, pbGraph_Constant(g, 1), y) : y;
 }

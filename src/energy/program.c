@@ -37,9 +37,11 @@ static void count_uses(Compiler *c, const int *output, int outputs) {
     c->step[output[k]].uses++;
     c->step[output[k]].is_root = true;
   }
+
   for (int i = c->g->count - 1; i >= 0; i--) {
     const pbNode *n = &c->g->node[i];
     Step *s = &c->step[i];
+
     s->code = n->op;
     s->slot = -1;
     memcpy(s->of, n->of, sizeof n->of);
@@ -60,6 +62,7 @@ static void fuse(Compiler *c) {
   for (int i = 0; i < c->g->count; i++) {
     Step *s = &c->step[i];
     bool sum = s->code == pb_opAdd_code;
+
     if (!s->uses || (!sum && s->code != pb_opSub_code)) continue;
     int a = s->of[0], b = s->of[1];
     bool left = is_product(c, a), right = is_product(c, b);
@@ -95,12 +98,14 @@ static void order_by_need(Compiler *c, const int *output, int outputs, int *stac
     while (depth) {
       Step *s = &c->step[stack[depth - 1]];
       int open = -1;
+
       for (int j = 0; !s->done && j < pbCode_Operands((pbCode)s->code) && open < 0; j++)
         if (!c->step[s->of[j]].done) open = s->of[j];
       if (open >= 0) {
         stack[depth++] = open;
         continue;
       }
+
       if (!s->done) c->order[c->count++] = stack[depth - 1];
       s->done = true;
       depth--;
@@ -128,6 +133,7 @@ static void assign_slots(Compiler *c) {
     for (int i = 0; i < c->g->count; i++)
       if (c->step[i].uses && c->step[i].code == leaf) c->step[i].slot = take_slot(c);
   }
+
   for (int at = 0; at < c->count; at++) {
     Step *s = &c->step[c->order[at]];
     for (int k = 0; k < pbCode_Operands((pbCode)s->code); k++) {
@@ -136,6 +142,7 @@ static void assign_slots(Compiler *c) {
       c->free_slot[c->free_count++] = operand->slot;
       operand->last = -1;  // once, if it occurs twice
     }
+
     s->slot = take_slot(c);
   }
 }
@@ -147,10 +154,12 @@ static pbPort port_of(const pbInputs *in, int input) {
     int at = input - starts[group];
     if (at >= 0) return (pbPort){.group = (uint8_t)group, .index = (uint8_t)(at / 3), .offset = (uint8_t)(at % 3)};
   }
+
   if (input >= in->weight) {
     int at = input - in->weight;
     return (pbPort){.group = pb_groupWeight, .index = (uint8_t)(at / 3), .offset = (uint8_t)(at % 3)};
   }
+
   int i = 0;
   while (input >= in->parameter[i + 1]) i++;
   return (pbPort){.group = pb_groupParameter, .index = (uint8_t)i, .offset = (uint8_t)(input - in->parameter[i])};
@@ -161,6 +170,7 @@ static void write_leaves(Compiler *c, pbProgram *p) {
     const Step *s = &c->step[i];
     if (!s->uses) continue;
     if (s->code == pb_opConstant_code) p->constant[p->constant_count++] = c->g->node[i].value;
+
     if (s->code == pb_opInput_code) {
       pbPort port = port_of(&c->g->inputs, c->g->node[i].of[0]);
       port.slot = (uint16_t)s->slot;
@@ -174,17 +184,20 @@ static void write_code(Compiler *c, const int *output, int outputs, pbProgram *p
   for (int at = 0; at < c->count; at++) {
     const Step *s = &c->step[c->order[at]];
     pbInstruction *to = &p->code[at];
+
     to->code = (uint16_t)s->code;
     to->to = (uint16_t)s->slot;
     for (int k = 0; k < pbCode_Operands((pbCode)s->code); k++) to->of[k] = (uint16_t)c->step[s->of[k]].slot;
     p->place[at] = c->g->node[c->order[at]].place;
   }
+
   for (int k = 0; k < outputs; k++) {
     Step *s = &c->step[output[k]];
     p->output[k] = (uint16_t)s->slot;
     if (s->is_root) p->stored[p->stored_count++] = (uint16_t)s->slot;
     s->is_root = false;
   }
+
   p->count = c->count;
   p->slots = c->slots;
   p->output_count = outputs;
@@ -195,6 +208,7 @@ void pbProgram_Compile(pbGraph *g, const int *output, int outputs, pbProgram *p)
   Compiler c = {.g = g, .step = array(g, g->count, sizeof(Step)), .order = array(g, g->count, sizeof(int))};
   c.free_slot = array(g, g->count, sizeof(int));
   int *stack = array(g, g->count, sizeof(int)), made = 0, leaves = 0;
+
   if (!g->status) {
     count_uses(&c, output, outputs);
     fuse(&c);
@@ -203,10 +217,12 @@ void pbProgram_Compile(pbGraph *g, const int *output, int outputs, pbProgram *p)
     made = c.slots;
     order_by_need(&c, output, outputs, stack);
     assign_slots(&c);
+
     if (c.slots > made) {
       order_as_made(&c);
       assign_slots(&c);
     }
+
     for (int i = 0; i < g->count; i++) leaves += c.step[i].uses && is_leaf(&c.step[i]);
     p->code = array(g, c.count, sizeof *p->code);
     p->place = array(g, c.count, sizeof *p->place);
@@ -217,6 +233,7 @@ void pbProgram_Compile(pbGraph *g, const int *output, int outputs, pbProgram *p)
     if (c.slots > UINT16_MAX)
       pbGraph_Fail(g, pb_bad_input, "the formula is too large: more than %d values at a time", UINT16_MAX);
   }
+
   if (!g->status) write_code(&c, output, outputs, p);
   pbContext_Free(g->ctx, c.step);
   pbContext_Free(g->ctx, c.order);
@@ -227,11 +244,13 @@ void pbProgram_Compile(pbGraph *g, const int *output, int outputs, pbProgram *p)
 void pbProgram_CompilePull(pbGraph *g, const int *node, int first, int last, pbProgram *p) {
   int *output = array(g, last - first, sizeof *output), count = 0, zero = pbGraph_Constant(g, 0);
   pbPort *port = array(g, last - first, sizeof *port);
+
   for (int i = first; i < last && !g->status; i++) {
     if (node[i] == zero) continue;
     port[count] = port_of(&g->inputs, i);
     output[count++] = node[i];
   }
+
   *p = (pbProgram){0};
   if (!g->status) pbProgram_Compile(g, output, count, p);
   p->port = port;

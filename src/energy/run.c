@@ -11,6 +11,7 @@ size_t pbRun_WorkSize(const pbProgram *p, bool in_complex) {
   pbArena a = pbArena_Measure();
   pbArena_Take(&a, (size_t)p->slots, (in_complex ? 2 : 1) * PB_BLOCK * sizeof(double));
   pbArena_Take(&a, (size_t)p->slots, sizeof(int));
+
   return pbArena_Needed(&a);
 }
 
@@ -45,6 +46,7 @@ static void explain_primal(const pbOrigin *place, int code, const double *v, cha
       if (v[1] == 0 && place->function == pb_fnInverse) snprintf(text, size, "inverse of a singular matrix");
       else if (v[1] == 0) snprintf(text, size, "division by 0%s", inside(place, "/", where, sizeof where));
       else snprintf(text, size, "overflow in '%s'", function_name(place));
+
       return;
     default: snprintf(text, size, "overflow in '%s'", function_name(place));
   }
@@ -53,6 +55,7 @@ static void explain_primal(const pbOrigin *place, int code, const double *v, cha
 void pbRun_Explain(const pbProgram *p, int instruction, const double *v, pbEnergyFault *fault) {
   const pbOrigin *place = &p->place[instruction];
   int code = p->code[instruction].code;
+
   fault->line = place->line;
   fault->column = place->column;
   if (!place->derived) explain_primal(place, code, v, fault->what, sizeof fault->what);
@@ -65,6 +68,7 @@ void pbRun_Explain(const pbProgram *p, int instruction, const double *v, pbEnerg
 void pbRun_ExplainInput(const pbPort *port, double value, pbEnergyFault *fault) {
   static const char *const letters[] = {"x", "X", "y"};
   const char *kind = isnan(value) ? "NaN" : isfinite(value) ? "not finite in its derivative" : "infinite";
+
   if (port->group <= pb_groupPrevious)
     snprintf(fault->what, sizeof fault->what, "%s%d.%c is %s", letters[port->group], port->index, "xyz"[port->offset], kind);
   else if (port->group == pb_groupParameter)

@@ -37,6 +37,7 @@ static void execute(const pbInstruction *code, int count, Slot *slot) {
   for (const pbInstruction *at = code; at < code + count; at++) {
     num *to = slot[at->to].lane;
     const num *a = slot[at->of[0]].lane, *b = slot[at->of[1]].lane, *c = slot[at->of[2]].lane, *d = slot[at->of[3]].lane;
+
     switch ((pbCode)at->code) {
       case pb_opAdd_code: LANES(a[i] + b[i])
       case pb_opSub_code: LANES(a[i] - b[i])
@@ -96,6 +97,7 @@ static void load_strided(const Block *b, const num *from, size_t stride, num *to
     for (int i = 0; i < PB_BLOCK; i++) to[i] = from[0];
     return;
   }
+
   from += (size_t)b->first * stride;
   for (int i = 0; i < b->live; i++) to[i] = from[(size_t)i * stride];
   for (int i = b->live; i < PB_BLOCK; i++) to[i] = to[b->live - 1];
@@ -118,10 +120,12 @@ static void load_block(const pbRun *run, int first, int live, Block *b) {
   const pbProgram *p = run->program;
   b->first = first;
   b->live = live;
+
   for (int i = 0; i < PB_BLOCK; i++) {
     b->bad[i] = 0;
     if (run->vertex) b->vertex[i] = run->vertex + (size_t)(first + (i < live ? i : live - 1)) * (size_t)run->points;
   }
+
   for (int k = 0; k < p->input_count; k++) {
     num *to = b->slot[p->input[k].slot].lane;
     load(run, &p->input[k], b, to);
@@ -141,6 +145,7 @@ static void store_rows(const pbRun *run, const pbRows *rows, const Block *b) {
   size_t n = (size_t)rows->n;
   num *to = (num *)rows->to + (size_t)b->first * n;
   int k = 0;
+
   for (; k + 4 <= rows->n && b->live == PB_BLOCK; k += 4) store_tile(b->slot, output + k, to + k, n);
   for (; k < rows->n; k++)
     for (int i = 0; i < b->live; i++) to[(size_t)i * n + (size_t)k] = b->slot[output[k]].lane[i];
@@ -150,6 +155,7 @@ static void spoil_rows(const pbRun *run, int e) {
   for (int r = 0; r < 3; r++) {
     const pbRows *rows = &run->rows[r];
     num *to = rows->to;
+
     if (to) to += (size_t)e * (size_t)rows->n;
     for (int k = 0; to && k < rows->n; k++) to[k] = r == 0 ? INFINITY : 0;
   }
@@ -163,6 +169,7 @@ static size_t vertex_of(const pbRun *run, int point, int e) {
 static void add_port(const pbRun *run, const pbPort *port, const Block *b, const num *from) {
   bool parameter = port->group == pb_groupParameter;
   num *to = !parameter ? run->bar[port->group] : run->parameter_bar ? run->parameter_bar[port->index] : NULL;
+
   if (!to) return;
   size_t stride = parameter && run->stride ? (size_t)run->stride[port->index] : 0;
   for (int i = 0; i < b->live; i++) {
@@ -181,16 +188,19 @@ static int find_origin(const pbProgram *p, Slot *slot, int *origin) {
     const pbInstruction *s = &p->code[at];
     int before = 0;
     double value[4] = {0};
+
     for (int k = 0; k < pbCode_Operands((pbCode)s->code); k++) value[k] = re(slot[s->of[k]].lane[0]);
     for (int k = 0; k < pbCode_Operands((pbCode)s->code) && !before; k++) {
       bool taken = s->code != pb_opSelect_code || k == 0 || (value[0] > 0) == (k == 1);
       if (taken) before = origin[s->of[k]];
     }
+
     execute(s, 1, slot);
     num result = slot[s->to].lane[0];
     bool bad = re(result) * 0 + im(result) * 0 != 0;
     origin[s->to] = !bad ? 0 : before ? before : at + 1;
   }
+
   for (int k = 0; k < p->output_count && !last; k++) last = origin[p->output[k]];
   return last;
 }
@@ -205,14 +215,17 @@ static bool diagnose_input(const pbProgram *p, const Block *b, pbEnergyFault *fa
     num x = b->slot[p->input[k].slot].lane[0];
     if (re(x) * 0 + im(x) * 0 == 0) continue;
     pbRun_ExplainInput(&p->input[k], re(x), fault);
+
     return true;
   }
+
   return false;
 }
 
 static void diagnose(const pbRun *run, int element, Block *b, pbEnergyFault *fault) {
   const pbProgram *p = run->program;
   double operand[4] = {0};
+
   fault->element = element;
   load_block(run, element, 1, b);
   if (diagnose_input(p, b, fault)) return;
@@ -238,18 +251,21 @@ int NUM(pbRun_Elements)(const pbRun *run, pbEnergyFault *fault) {
   Block b = {.slot = pbArena_Take(&arena, (size_t)p->slots, sizeof(Slot)),
              .origin = pbArena_Take(&arena, (size_t)p->slots, sizeof(int))};
   int first_bad = -1;
+
   for (int k = 0; k < p->constant_count; k++)
     for (int i = 0; i < PB_BLOCK; i++) b.slot[k].lane[i] = p->constant[k];
   for (int first = 0; first < run->count; first += PB_BLOCK) {
     load_block(run, first, run->count - first < PB_BLOCK ? run->count - first : PB_BLOCK, &b);
     execute(p->code, p->count, b.slot);
     store_block(run, &b);
+
     for (int i = 0; i < b.live; i++) {
       if (b.bad[i] == 0) continue;
       spoil_rows(run, first + i);
       if (first_bad < 0) first_bad = first + i;
     }
   }
+
   if (fault) *fault = (pbEnergyFault){.element = -1};
   if (fault && first_bad >= 0) diagnose(run, first_bad, &b, fault);
   return first_bad;

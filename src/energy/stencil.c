@@ -33,6 +33,7 @@ static Walk walk_over(const pbEnergy *energy, const pbStencil *stencil, const pb
   Walk w = {.energy = energy, .stencil = stencil, .in = *elements};
   measure(stencil, energy->def.points, w.places);
   w.in.vertex = NULL;
+
   return w;
 }
 
@@ -40,10 +41,12 @@ static Walk walk_over(const pbEnergy *energy, const pbStencil *stencil, const pb
 static void begin(Walk *w, int first, const pbElements *elements) {
   const int *n = w->places, *size = w->stencil->size;
   int i = first % n[0], j = first / n[0] % n[1], k = first / (n[0] * n[1]);
+
   for (int p = 0; p < w->energy->def.points; p++) {
     const int *o = w->stencil->offset[p];
     w->row[p] = w->stencil->first + i + o[0] + size[0] * (j + o[1] + size[1] * (k + o[2]));
   }
+
   w->in.count = n[0] - i < PB_BLOCK ? n[0] - i : PB_BLOCK;
   for (int p = 0; p < w->energy->def.parameter_count; p++)
     w->parameter[p] = elements->parameter[p] + (size_t)first * (size_t)(elements->stride ? elements->stride[p] : 0);
@@ -57,6 +60,7 @@ static void note(const pbEnergyFault *found, int first, bool *inside, pbEnergyFa
     *fault = *found;
     fault->element += first;
   }
+
   *inside = false;
 }
 
@@ -77,6 +81,7 @@ bool pbEnergy_EvaluateStencil(const pbEnergy *energy, const pbStencil *stencil, 
   double values[PB_BLOCK], gradients[PB_BLOCK * 3 * PB_ENERGY_POINTS];
   pbElementsOut out = {value ? values : NULL, gradient ? gradients : NULL, NULL};
   bool inside = true;
+
   if (fault) fault->element = -1;
   for (int first = 0, count = pbStencil_Count(stencil, energy->def.points); first < count; first += w.in.count) {
     pbEnergyFault found;
@@ -85,6 +90,7 @@ bool pbEnergy_EvaluateStencil(const pbEnergy *energy, const pbStencil *stencil, 
     for (int e = 0; value && e < w.in.count; e++) *value += values[e];
     if (gradient) add_rows(&w, gradients, gradient);
   }
+
   return inside;
 }
 
@@ -92,16 +98,19 @@ bool pbEnergy_PullbackStencil(const pbEnergy *energy, const pbStencil *stencil, 
                               const pbElementsBar *bar, void *work, pbEnergyFault *fault) {
   Walk w = walk_over(energy, stencil, elements);
   bool inside = true;
+
   if (fault) fault->element = -1;
   for (int first = 0, count = pbStencil_Count(stencil, energy->def.points); first < count; first += w.in.count) {
     double *parameter[PB_ENERGY_PARAMETERS];
     pbElementsBar here = *bar;
     pbEnergyFault found;
+
     begin(&w, first, elements);
     for (int p = 0; bar->parameter && p < energy->def.parameter_count; p++)
       parameter[p] = bar->parameter[p] ? bar->parameter[p] + (w.parameter[p] - elements->parameter[p]) : NULL;
     here.parameter = bar->parameter ? parameter : NULL;
     if (!pbEnergy_Pullback(energy, &w.in, weights, &here, work, &found)) note(&found, first, &inside, fault);
   }
+
   return inside;
 }

@@ -9,6 +9,7 @@ static const pbValue failed = {0};
 static pbInputs number_inputs(const pbEnergyDef *def) {
   int n = 3 * def->points;
   pbInputs in = {.points = def->points, .parameter_count = def->parameter_count, .rest = n, .previous = 2 * n};
+
   in.timestep = 3 * n;
   in.time = in.timestep + 1;
   in.parameter[0] = in.time + 1;
@@ -16,6 +17,7 @@ static pbInputs number_inputs(const pbEnergyDef *def) {
     in.parameter[i + 1] = in.parameter[i] + def->parameters[i].rows * def->parameters[i].cols;
   in.weight = in.parameter[def->parameter_count];
   in.count = in.weight + n;
+
   return in;
 }
 
@@ -25,12 +27,14 @@ static pbStatus check(pbContext *ctx, const pbEnergyDef *def) {
   if (def->parameter_count < 0 || def->parameter_count > PB_ENERGY_PARAMETERS)
     return pbContext_Fail(ctx, pb_bad_input, "an energy has at most %d parameters, not %d", PB_ENERGY_PARAMETERS,
                           def->parameter_count);
+
   for (int i = 0; i < def->parameter_count; i++) {
     const pbEnergyParameter *p = &def->parameters[i];
     if (p->rows < 1 || p->rows > 3 || p->cols < 1 || p->cols > 3)
       return pbContext_Fail(ctx, pb_bad_input, "parameter '%s': %d x %d numbers; up to 3 x 3 are possible",
                             p->name ? p->name : "", p->rows, p->cols);
   }
+
   return pb_ok;
 }
 
@@ -41,10 +45,12 @@ pbStatus pbGraph_Create(pbContext *ctx, const pbEnergyDef *def, pbGraph **graph)
   g->ctx = ctx;
   g->at.function = pb_fnCount;
   g->inputs = number_inputs(def);
+
   for (int i = 0; i < def->parameter_count; i++) {
     g->shape[i].rows = def->parameters[i].rows;
     g->shape[i].cols = def->parameters[i].cols;
   }
+
   *graph = g;
   return pb_ok;
 }
@@ -70,6 +76,7 @@ static pbValue point(pbGraph *g, int first, int index, char letter) {
   if (index >= 0 && index < g->inputs.points) return inputs(g, first + 3 * index, 3, 1);
   pbGraph_Fail(g, pb_bad_input, "%c%d: the element has %d points, %c0 to %c%d", letter, index, g->inputs.points, letter, letter,
                g->inputs.points - 1);
+
   return failed;
 }
 
@@ -84,6 +91,7 @@ pbValue pbGraph_Parameter(pbGraph *g, int index) {
   if (index >= 0 && index < g->inputs.parameter_count)
     return inputs(g, g->inputs.parameter[index], g->shape[index].rows, g->shape[index].cols);
   pbGraph_Fail(g, pb_bad_input, "there is no parameter %d", index);
+
   return failed;
 }
 
@@ -92,6 +100,7 @@ pbValue pbGraph_Identity(pbGraph *g, int n) {
     pbGraph_Fail(g, pb_bad_input, "identity is of 1, 2 or 3 rows, not %d", n);
     return failed;
   }
+
   pbValue v = {n, n, {0}};
   for (int i = 0; i < n * n; i++) v.node[i] = pbGraph_Constant(g, i % (n + 1) == 0);
   return v;
@@ -103,17 +112,21 @@ pbValue pbGraph_Columns(pbGraph *g, int count, const pbValue *column) {
     pbGraph_Fail(g, pb_bad_input, "[ ] takes 1 to 3 scalars or columns, not %d", count);
     return failed;
   }
+
   int rows = column[0].rows;
   for (int j = 0; j < count; j++) {
     if (column[j].rows == rows && column[j].cols == 1) continue;
     pbGraph_Fail(g, pb_bad_input, "[ ] takes scalars, or vectors of one length as columns");
     return failed;
   }
+
   if (rows == 1) {  // scalars stand below each other
     pbValue v = {count, 1, {0}};
     for (int i = 0; i < count; i++) v.node[i] = column[i].node[0];
+
     return v;
   }
+
   pbValue v = {rows, count, {0}};
   for (int i = 0; i < rows * count; i++) v.node[i] = column[i % count].node[i / count];
   return v;
@@ -127,6 +140,7 @@ pbValue pbGraph_At(pbGraph *g, pbValue v, int row, int col) {
   } else {
     pbGraph_Fail(g, pb_bad_input, "entry %d, %d of a %d x %d matrix (they count from 0)", row, col, v.rows, v.cols);
   }
+
   return failed;
 }
 
@@ -140,6 +154,7 @@ static Text shape(pbValue v) {
   if (v.rows == 1 && v.cols == 1) snprintf(t.text, sizeof t.text, "a scalar");
   else if (v.cols == 1) snprintf(t.text, sizeof t.text, "a vector of %d", v.rows);
   else snprintf(t.text, sizeof t.text, "a %d x %d matrix", v.rows, v.cols);
+
   return t;
 }
 
@@ -178,6 +193,7 @@ static pbValue transpose(pbValue a) {
   pbValue v = {a.cols, a.rows, {0}};
   for (int i = 0; i < a.rows; i++)
     for (int j = 0; j < a.cols; j++) v.node[j * a.rows + i] = a.node[i * a.cols + j];
+
   return v;
 }
 
@@ -190,6 +206,7 @@ static pbValue product(pbGraph *g, pbValue a, pbValue b) {
       v.node[i * b.cols + j] = sum;
     }
   }
+
   return v;
 }
 
@@ -197,10 +214,12 @@ static pbValue multiply(pbGraph *g, const pbValue *a) {
   if (is_scalar(a[0])) return each_by(g, pb_opMul, a[1], a[0].node[0]);
   if (is_scalar(a[1])) return each_by(g, pb_opMul, a[0], a[1].node[0]);
   if (a[0].cols == a[1].rows) return product(g, a[0], a[1]);
+
   if (a[0].cols == 1 && a[1].cols == 1) {
     pbGraph_Fail(g, pb_bad_input, "a product of two vectors: dot(a, b), cross(a, b) or outer(a, b)?");
     return failed;
   }
+
   return refuse(g, pb_fnMul, "as many columns as rows", 2, a);
 }
 
@@ -227,6 +246,7 @@ static pbValue adjugate(pbGraph *g, pbValue a) {
   if (a.rows == 1) return scalar(pbGraph_Constant(g, 1));
   if (a.rows == 2) return (pbValue){2, 2, {m[3], pb_neg(g, m[1]), pb_neg(g, m[2]), m[0]}};
   pbValue c[3] = {cross(g, m + 3, m + 6), cross(g, m + 6, m), cross(g, m, m + 3)};  // its columns
+
   return pbGraph_Columns(g, 3, c);
 }
 
@@ -234,6 +254,7 @@ static int det(pbGraph *g, pbValue a) {
   const int *m = a.node;
   if (a.rows == 1) return m[0];
   if (a.rows == 2) return minor(g, m, m + 2, 0, 1);
+
   return dot(g, (pbValue){3, 1, {m[0], m[1], m[2]}}, cross(g, m + 3, m + 6));
 }
 
@@ -248,6 +269,7 @@ static int stretch(pbGraph *g, pbValue a) {
   if (a.rows == 1) return m[0];
   if (a.rows == 2) return norm(g, (pbValue){2, 1, {pb_add(g, m[0], m[3]), pb_sub(g, m[2], m[1])}});
   pbValue cofactors = adjugate(g, a);
+
   return pbGraph_Node(g, pb_opStretch, dot(g, a, a), dot(g, cofactors, cofactors), det(g, a));
 }
 
@@ -271,9 +293,11 @@ static pbValue function(pbGraph *g, pbFunction f, int count, const pbValue *a) {
       return is_scalar(a[0]) ? refuse(g, f, "a vector", 1, a) : each_by(g, pb_opMul, a[0], pb_div(g, one, norm(g, a[0])));
     case pb_fnCross:
       if (a[0].rows != 3 || a[0].cols != 1 || !same_shape(a[0], a[1])) return refuse(g, f, "two vectors of 3", 2, a);
+
       return cross(g, a[0].node, a[1].node);
     case pb_fnOuter:
       if (a[0].cols != 1 || a[1].cols != 1) return refuse(g, f, "two vectors", 2, a);
+
       return product(g, a[0], transpose(a[1]));
     case pb_fnDet: return is_square(a[0]) ? scalar(det(g, a[0])) : refuse(g, f, "a square matrix", 1, a);
     case pb_fnInverse: return is_square(a[0]) ? inverse(g, a[0]) : refuse(g, f, "a square matrix", 1, a);
@@ -281,6 +305,7 @@ static pbValue function(pbGraph *g, pbFunction f, int count, const pbValue *a) {
     case pb_fnTrace:
       if (!is_square(a[0])) return refuse(g, f, "a square matrix", 1, a);
       for (int i = 1; i < a[0].rows; i++) s = pb_add(g, s, a[0].node[i * (a[0].cols + 1)]);
+
       return scalar(s);
     case pb_fnTranspose: return transpose(a[0]);
     case pb_fnFreeze: return each_by(g, pb_opFreeze, a[0], 0);
@@ -290,15 +315,18 @@ static pbValue function(pbGraph *g, pbFunction f, int count, const pbValue *a) {
                      shape(a[0]).text, shape(a[1]).text, shape(a[2]).text);
         return failed;
       }
+
       pbValue v = {a[1].rows, a[1].cols, {0}};
       for (int i = 0; i < v.rows * v.cols; i++) v.node[i] = pbGraph_Node(g, pb_opSelect, s, a[1].node[i], a[2].node[i]);
       return v;
     }
     default: break;
   }
+
   for (int k = 0; k < count; k++) {
     if (!is_scalar(a[k])) return refuse(g, f, count == 1 ? "a scalar" : "scalars", count > 1 ? 2 : 1, a);
   }
+
   int b = count > 1 ? a[1].node[0] : 0;
   switch (f) {
     case pb_fnPower:
@@ -334,19 +362,23 @@ pbValue pbGraph_Apply(pbGraph *g, pbFunction f, int count, const pbValue *a) {
 #undef X
   };
   if (g->status) return failed;
+
   if ((unsigned)f >= pb_fnCount) {
     pbGraph_Fail(g, pb_bad_argument, "there is no function %d", (int)f);
   } else if (count < takes[f].least || count > takes[f].most) {
     pbGraph_Fail(g, pb_bad_input, "'%s' takes %d%s argument%s, not %d", name_of(f), takes[f].least,
                  takes[f].most > takes[f].least ? " or more" : "", takes[f].most == 1 ? "" : "s", count);
   }
+
   for (int k = 0; k < count && !g->status; k++) {
     if (a[k].rows < 1) pbGraph_Fail(g, pb_bad_argument, "'%s': an argument is no value of a graph", name_of(f));
   }
+
   if (g->status) return failed;
   uint8_t outer = g->at.function;
   g->at.function = (uint8_t)f;
   pbValue v = function(g, f, count, a);
   g->at.function = outer;
+
   return g->status ? failed : v;
 }

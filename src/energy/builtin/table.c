@@ -68,10 +68,12 @@ static const char *homes(const char *name, char *text, size_t size) {
 pbStatus pbMaterial_Get(pbContext *ctx, const char *name, int cell, const pbMaterial **material) {
   char text[240];
   const pbMaterial *m = find(name, cell);
+
   if (m) {
     *material = m;
     return pb_ok;
   }
+
   if (is_plastic(name)) {
     return pbContext_Fail(
         ctx, pb_unsupported,
@@ -79,6 +81,7 @@ pbStatus pbMaterial_Get(pbContext *ctx, const char *name, int cell, const pbMate
         "linear, corotated, stvk, neo_hookean, neo_hookean_log, mooney_rivlin",
         name);
   }
+
   if (cell >= 0 && !pbMaterial_CellName(cell))
     return pbContext_Fail(ctx, pb_bad_argument, "there is no kind of element %d", cell);
   if (*homes(name, text, sizeof text)) {
@@ -86,10 +89,12 @@ pbStatus pbMaterial_Get(pbContext *ctx, const char *name, int cell, const pbMate
                     : pbContext_Fail(ctx, pb_bad_input, "material '%.60s' is there on %s, not on %s", name, text,
                                      pbMaterial_CellName(cell));
   }
+
   pbSuggest s = pbSuggest_For(name);
   for (int i = 0; (m = pbMaterial_At(i)); i++) {
     pbSuggest_Offer(&s, m->family);
     pbSuggest_Offer(&s, m->name);
   }
+
   return pbContext_Fail(ctx, pb_bad_input, "unknown material '%.60s'%s", name, pbSuggest_Write(&s, text, sizeof text));
 }
