@@ -17,14 +17,14 @@ static void take_vectors(pbArena *a, size_t size, double ***vectors, size_t coun
 static void layout(pbArena *a, const pbModel *m, pbCouple *c) {
   const pbDeform *d = m->deform;
   size_t nv = (size_t)m->nv;
-  size_t attached = 3 * (size_t)d->nrider;
+  size_t attached = 3 * (size_t)d->nattached;
   size_t all = 3 * (size_t)d->npoint;
 
   // Vectors by what they have an entry for
   double **by_dof[] = {&c->acc,      &c->tau,         &c->g,   &c->model_at,  &c->direction,   &c->phi_gradient, &c->trial_acc,
                        &c->path_acc, &c->adjoint_rhs, &c->lam, &c->g_tangent, &c->acc_tangent, &c->tau_tangent,  &c->unit};
-  double **by_attached[] = {&c->riders.x, &c->riders.gradient, &c->force,         &c->start_bar,
-                            &c->end_bar,  &c->x_tangent,       &c->start_tangent, &c->local_unit};
+  double **by_attached[] = {&c->attached.x, &c->attached.gradient, &c->force,         &c->start_bar,
+                            &c->end_bar,    &c->x_tangent,         &c->start_tangent, &c->local_unit};
   double **by_point[] = {&c->path_from, &c->path_to, &c->path_step};
   double **by_tangent[] = {&c->next_bar, &c->state_bar, &c->state_tangent};
   take_vectors(a, nv, by_dof, sizeof by_dof / sizeof *by_dof);
@@ -38,10 +38,10 @@ static void layout(pbArena *a, const pbModel *m, pbCouple *c) {
   c->S = pbArena_Take(a, nv * nv, sizeof(double));
   c->eigen = pbArena_Take(a, (size_t)pbProject_Room(m->nv), sizeof(double));
   c->columns = pbArena_Take(a, nv * all, sizeof(double));
-  c->riders.J = pbArena_Take(a, attached * nv, sizeof(double));
-  c->riders.A = pbArena_Take(a, nv * nv, sizeof(double));
-  c->riders.B = pbArena_Take(a, nv * 3 * (size_t)d->nfree, sizeof(double));
-  c->query.room = pbArena_Take(a, pbJvp_AttachmentRoom(m, d->nrider), 1);
+  c->attached.J = pbArena_Take(a, attached * nv, sizeof(double));
+  c->attached.A = pbArena_Take(a, nv * nv, sizeof(double));
+  c->attached.B = pbArena_Take(a, nv * 3 * (size_t)d->nfree, sizeof(double));
+  c->query.room = pbArena_Take(a, pbJvp_AttachmentRoom(m, d->nattached), 1);
 }
 
 pbStatus pbCouple_Create(pbScratch *s) {
@@ -57,9 +57,9 @@ pbStatus pbCouple_Create(pbScratch *s) {
   a = pbArena_Over(c->memory, needed);
   layout(&a, m, c);
 
-  c->points = (pbAttachments){d->nrider, d->rider_body, d->rider_geom, d->rider_size};
+  c->points = (pbAttachments){d->nattached, d->attached_body, d->attached_geom, d->attached_size};
   c->query.points = &c->points;
-  c->riders.n = m->nv;
+  c->attached.n = m->nv;
   return pb_ok;
 }
 
@@ -71,16 +71,16 @@ void pbCouple_Destroy(pbScratch *s) {
 
 // ---- vectors over points ------------------------------------------------------------------------------------------------
 void pbCouple_Scatter(const pbDeform *d, const double *attached, double *points) {
-  for (int i = 0; i < 3 * d->nrider; i++) points[pb_attachedAt(d, i)] = attached[i];
+  for (int i = 0; i < 3 * d->nattached; i++) points[pb_attachedAt(d, i)] = attached[i];
 }
 
 void pbCouple_Gather(const pbDeform *d, const double *points, double *attached) {
-  for (int i = 0; i < 3 * d->nrider; i++) attached[i] = points[pb_attachedAt(d, i)];
+  for (int i = 0; i < 3 * d->nattached; i++) attached[i] = points[pb_attachedAt(d, i)];
 }
 
 void pbCouple_ClearVelocities(const pbDeform *d, double *state) {
   double *velocity = state + 3 * d->npoint;
-  for (int i = 0; i < 3 * d->nrider; i++) velocity[pb_attachedAt(d, i)] = 0;
+  for (int i = 0; i < 3 * d->nattached; i++) velocity[pb_attachedAt(d, i)] = 0;
 }
 
 double pbCouple_AddFree(const pbDeform *d, double sum, double sign, const double *row, const double *x) {
@@ -117,8 +117,8 @@ void pbCouple_PlaceAtStart(pbScratch *s, const double *theta, const double *x, d
   pbCouple_LoadAttachments(s, theta, x, NULL);
   pbAttachmentQuery query = c->query;
   query.start = true;
-  pbJvp_Attachments(s->complex_work, &query, &no_tangent, &(pbAttachmentOut){.x = c->riders.x});
-  pbCouple_Scatter(s->model->deform, c->riders.x, points);
+  pbJvp_Attachments(s->complex_work, &query, &no_tangent, &(pbAttachmentOut){.x = c->attached.x});
+  pbCouple_Scatter(s->model->deform, c->attached.x, points);
 }
 
 void pbCouple_PlaceAt(pbScratch *s, const double *acc, double *points) {
@@ -126,14 +126,14 @@ void pbCouple_PlaceAt(pbScratch *s, const double *acc, double *points) {
   pbAttachmentQuery query = c->query;
   query.acc = acc;
   query.force = NULL;
-  pbJvp_Attachments(s->complex_work, &query, &no_tangent, &(pbAttachmentOut){.x = c->riders.x});
-  pbCouple_Scatter(s->model->deform, c->riders.x, points);
+  pbJvp_Attachments(s->complex_work, &query, &no_tangent, &(pbAttachmentOut){.x = c->attached.x});
+  pbCouple_Scatter(s->model->deform, c->attached.x, points);
 }
 
 // J = dP/da at c->acc, a column for each degree of freedom.
 static void differentiate_positions(pbScratch *s) {
   pbCouple *c = s->couple;
-  int nv = c->riders.n;
+  int nv = c->attached.n;
 
   memset(c->unit, 0, (size_t)nv * sizeof(double));
   for (int k = 0; k < nv; k++) {
@@ -141,14 +141,14 @@ static void differentiate_positions(pbScratch *s) {
     pbJvp_Attachments(s->complex_work, &c->query, &(pbAttachmentTangent){.acc = c->unit},
                       &(pbAttachmentOut){.x_tangent = c->x_tangent});
     c->unit[k] = 0;
-    for (int i = 0; i < 3 * c->points.count; i++) c->riders.J[i * nv + k] = c->x_tangent[i];
+    for (int i = 0; i < 3 * c->points.count; i++) c->attached.J[i * nv + k] = c->x_tangent[i];
   }
 }
 
 // tau = J'f and K = d(J'f)/da with the forces f held: K = sum_i f_i d^2 P_i / da^2, the curvature of the points' paths.
 static void differentiate_forces(pbScratch *s, const double *force) {
   pbCouple *c = s->couple;
-  int nv = c->riders.n;
+  int nv = c->attached.n;
   pbAttachmentQuery query = c->query;
   query.force = force;
 
@@ -205,7 +205,7 @@ pbStatus pbCouple_Linearize(pbScratch *s, bool definite, double *value) {
     PB_TRY(pbDeformMatrix_Factor(w, &negative));
   }
 
-  differentiate_forces(s, c->riders.gradient);
+  differentiate_forces(s, c->attached.gradient);
   return pb_ok;
 }
 
@@ -216,10 +216,10 @@ static pbStatus solve_columns(pbScratch *s) {
   size_t all = 3 * (size_t)d->npoint;
   int width = 3 * d->nfree;
 
-  for (int k = 0; k < c->riders.n; k++) {
+  for (int k = 0; k < c->attached.n; k++) {
     double *column = c->columns + (size_t)k * all;
     memset(column, 0, all * sizeof(double));
-    for (int i = 0; i < width; i++) column[pb_freeAt(d, i)] = c->riders.B[k * width + i];
+    for (int i = 0; i < width; i++) column[pb_freeAt(d, i)] = c->attached.B[k * width + i];
     PB_TRY(pbDeform_Solve(s->deform, false, column));
   }
   return pb_ok;
@@ -230,8 +230,8 @@ static void reduce_gradient(pbScratch *s, double h4) {
   pbCouple *c = s->couple;
   const pbDeform *d = s->deform->d;
   int width = 3 * d->nfree;
-  for (int k = 0; k < c->riders.n; k++) {
-    double sum = pbCouple_AddFree(d, c->tau[k], -1, c->riders.B + k * width, s->deform->step);
+  for (int k = 0; k < c->attached.n; k++) {
+    double sum = pbCouple_AddFree(d, c->tau[k], -1, c->attached.B + k * width, s->deform->step);
     c->g[k] = sum / h4;
   }
 }
@@ -241,13 +241,13 @@ static void reduce_matrix(pbScratch *s, double h4) {
   pbCouple *c = s->couple;
   const pbDeform *d = s->deform->d;
   size_t all = 3 * (size_t)d->npoint;
-  int n = c->riders.n;
+  int n = c->attached.n;
   int width = 3 * d->nfree;
 
   for (int k = 0; k < n; k++) {
     for (int l = 0; l < n; l++) {
-      double direct = c->riders.A[k * n + l] + c->K[k * n + l];
-      c->S[k * n + l] = pbCouple_AddFree(d, direct, -1, c->riders.B + k * width, c->columns + (size_t)l * all) / h4;
+      double direct = c->attached.A[k * n + l] + c->K[k * n + l];
+      c->S[k * n + l] = pbCouple_AddFree(d, direct, -1, c->attached.B + k * width, c->columns + (size_t)l * all) / h4;
     }
   }
 
@@ -274,7 +274,7 @@ pbStatus pbCouple_Eliminate(pbScratch *s) {
   // What is left is a quadratic about these accelerations.
   reduce_gradient(s, h4);
   reduce_matrix(s, h4);
-  memcpy(c->model_at, c->acc, (size_t)c->riders.n * sizeof(double));
+  memcpy(c->model_at, c->acc, (size_t)c->attached.n * sizeof(double));
   return pb_ok;
 }
 

@@ -14,9 +14,9 @@
 #include "step/record.h"
 
 typedef struct pbCouple {
-  pbAttachments points;     // which points, on which bodies
-  pbAttachmentQuery query;  // of their positions and forces at an iterate
-  pbRiders riders;          // P (x), J = dP/da, f = dV/dP (gradient), A = J' V_PP J, B = J' V_Px
+  pbAttachments points;      // which points, on which bodies
+  pbAttachmentQuery query;   // of their positions and forces at an iterate
+  pbAttachedTerms attached;  // P (x), J = dP/da, f = dV/dP (gradient), A = J' V_PP J, B = J' V_Px
 
   // The iterate and what Newton's method solves with there
   double *acc;               // nv: a

@@ -42,19 +42,19 @@ static pbStatus reduce_tangent(pbScratch *s, double h_tangent) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   const pbDeform *d = w->d;
-  int nv = c->riders.n;
+  int nv = c->attached.n;
   double h4 = pow(w->in.h, 4);
 
   // At held accelerations and free points; by the time step as in (12)
   for (int k = 0; k < nv; k++) {
     c->g_tangent[k] = c->tau_tangent[k] - 2 * h_tangent / w->in.h * c->tau[k];
-    for (int i = 0; i < 3 * d->nrider; i++) c->g_tangent[k] -= c->riders.J[i * nv + k] * w->step[pb_attachedAt(d, i)];
+    for (int i = 0; i < 3 * d->nattached; i++) c->g_tangent[k] -= c->attached.J[i * nv + k] * w->step[pb_attachedAt(d, i)];
   }
 
   // The free points follow
   PB_TRY(pbDeform_Solve(w, false, w->step));
   for (int k = 0; k < nv; k++) {
-    double sum = pbCouple_AddFree(d, c->g_tangent[k], 1, c->riders.B + k * 3 * d->nfree, w->step);
+    double sum = pbCouple_AddFree(d, c->g_tangent[k], 1, c->attached.B + k * 3 * d->nfree, w->step);
     c->g_tangent[k] = sum / h4;
   }
   return pb_ok;
@@ -77,15 +77,15 @@ static void back_substitute(pbScratch *s) {
   const pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   const pbDeform *d = w->d;
-  int nv = c->riders.n;
+  int nv = c->attached.n;
   int all = 3 * d->npoint;
 
   for (int k = 0; k < nv; k++) {
     const double *column = c->columns + (size_t)k * (size_t)all;
     for (int i = 0; i < all; i++) w->step[i] -= column[i] * c->acc_tangent[k];
   }
-  for (int i = 0; i < 3 * d->nrider; i++)
-    w->z_bar[pb_attachedAt(d, i)] = c->x_tangent[i] + pb_dot(c->riders.J + i * nv, c->acc_tangent, nv);
+  for (int i = 0; i < 3 * d->nattached; i++)
+    w->z_bar[pb_attachedAt(d, i)] = c->x_tangent[i] + pb_dot(c->attached.J + i * nv, c->acc_tangent, nv);
 }
 
 static pbStatus jvp(pbScratch *s, const pbStepRecord *step, const pbDirection *direction, const pbStepTangent *out) {
@@ -103,7 +103,7 @@ static pbStatus jvp(pbScratch *s, const pbStepRecord *step, const pbDirection *d
   PB_TRY(pbCouple_Eliminate(s));
 
   // The residual's derivative along the direction                                                                    (13)
-  memcpy(c->force, c->riders.gradient, 3 * (size_t)m->deform->nrider * sizeof(double));
+  memcpy(c->force, c->attached.gradient, 3 * (size_t)m->deform->nattached * sizeof(double));
   pbCouple_PushAttachments(s, step->theta, step->record, direction);
   along.state = state_tangent(s, along.state);
   PB_TRY(pbDeform_JvpBegin(w, c->state, next, &along, c->x_tangent));

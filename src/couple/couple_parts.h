@@ -7,7 +7,7 @@
 
 // Offset of coordinate i of the free points, or of the attached points, in vectors over all points.
 static inline int pb_freeAt(const pbDeform *d, int i) { return 3 * d->point[i / 3] + i % 3; }
-static inline int pb_attachedAt(const pbDeform *d, int i) { return 3 * d->rider[i / 3] + i % 3; }
+static inline int pb_attachedAt(const pbDeform *d, int i) { return 3 * d->attached[i / 3] + i % 3; }
 
 // Positions of the attached points between a vector of theirs (3 per point) and one over all points.
 void pbCouple_Scatter(const pbDeform *d, const double *attached, double *points);

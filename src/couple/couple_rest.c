@@ -43,7 +43,7 @@ void pbCouple_RestEnd(pbScratch *s, const double *theta, const double *x, double
 
   // A point at rest ends where it starts: the cotangent of the start is all of it. The state's own entries are not read.
   pbCouple_Gather(d, c->state_bar, c->start_bar);
-  for (int i = 0; i < 3 * d->nrider; i++) c->state_bar[pb_attachedAt(d, i)] = 0;
+  for (int i = 0; i < 3 * d->nattached; i++) c->state_bar[pb_attachedAt(d, i)] = 0;
   pbCouple_ClearVelocities(d, c->state_bar);
   pbCouple_AddTo(x_bar, c->state_bar, m->deform_tangent);
   if (!theta_bar) return;
@@ -63,7 +63,7 @@ const double *pbCouple_RestTangent(pbScratch *s, const double *theta, const doub
   else memset(c->state_tangent, 0, bytes);
 
   // No forces, no accelerations: positions at the start are all that counts.
-  memset(c->force, 0, 3 * (size_t)d->nrider * sizeof(double));
+  memset(c->force, 0, 3 * (size_t)d->nattached * sizeof(double));
   memset(c->acc, 0, (size_t)m->nv * sizeof(double));
   pbCouple_PushAttachments(s, theta, x, direction);
   pbCouple_Scatter(d, c->start_tangent, c->state_tangent);

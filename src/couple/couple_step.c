@@ -19,7 +19,7 @@ typedef struct iteration {
 // trial_acc = the minimum of Phi(a) + g . (a - at) + 1/2 (a - at)' S (a - at), by the bodies' solver                 (5)
 static pbStatus minimize_accelerations(pbScratch *s) {
   pbCouple *c = s->couple;
-  int nv = c->riders.n;
+  int nv = c->attached.n;
 
   memcpy(c->trial_acc, c->acc, (size_t)nv * sizeof(double));
   pbCouple_UseModel(s, true);
@@ -40,7 +40,7 @@ static void back_substitute_free(pbScratch *s) {
   const pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   int all = 3 * w->d->npoint;
-  for (int k = 0; k < c->riders.n; k++) {
+  for (int k = 0; k < c->attached.n; k++) {
     const double *column = c->columns + (size_t)k * (size_t)all;
     for (int i = 0; i < all; i++) w->step[i] += column[i] * c->direction[k];
   }
@@ -50,15 +50,16 @@ static void back_substitute_free(pbScratch *s) {
 static void back_substitute_attached(pbScratch *s) {
   const pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
-  int nv = c->riders.n;
-  for (int i = 0; i < 3 * w->d->nrider; i++) w->step[pb_attachedAt(w->d, i)] = -pb_dot(c->riders.J + i * nv, c->direction, nv);
+  int nv = c->attached.n;
+  for (int i = 0; i < 3 * w->d->nattached; i++)
+    w->step[pb_attachedAt(w->d, i)] = -pb_dot(c->attached.J + i * nv, c->direction, nv);
 }
 
 // Newton's direction from (c->acc, w->x): c->direction, -w->step.
 static pbStatus newton_direction(pbScratch *s, iteration *it) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
-  int nv = c->riders.n;
+  int nv = c->attached.n;
   int all = 3 * w->d->npoint;
   double h2 = w->in.h * w->in.h;
   double h4 = h2 * h2;
@@ -98,7 +99,7 @@ static int count_pieces(const pbScratch *s, double size) {
   static const double rotation = 0.25;  // rad
   const pbCouple *c = s->couple;
   double h = s->deform->in.h;
-  return 1 + (int)fmin(size * h * h * pb_largest(c->direction, c->riders.n) / rotation, 100);
+  return 1 + (int)fmin(size * h * h * pb_largest(c->direction, c->attached.n) / rotation, 100);
 }
 
 // Attached points move on arcs, continuous collision detection sees straight lines: the path from the iterate to the trial at
@@ -116,7 +117,7 @@ static bool path_is_free(pbScratch *s, double size) {
   memcpy(from, w->x, (size_t)all * sizeof(double));
   for (int p = 1; p <= pieces; p++) {
     double share = (double)p / pieces;
-    for (int i = 0; i < c->riders.n; i++) c->path_acc[i] = c->acc[i] + share * size * c->direction[i];
+    for (int i = 0; i < c->attached.n; i++) c->path_acc[i] = c->acc[i] + share * size * c->direction[i];
     for (int i = 0; i < all; i++) to[i] = w->x[i] + share * (w->next_x[i] - w->x[i]);
     pbCouple_PlaceAt(s, c->path_acc, to);
 
@@ -134,14 +135,14 @@ static bool path_is_free(pbScratch *s, double size) {
 static void move_to_trial(pbScratch *s, double size) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
-  for (int i = 0; i < c->riders.n; i++) c->trial_acc[i] = c->acc[i] + size * c->direction[i];
+  for (int i = 0; i < c->attached.n; i++) c->trial_acc[i] = c->acc[i] + size * c->direction[i];
   for (int i = 0; i < 3 * w->d->npoint; i++) w->next_x[i] = w->x[i] - size * w->step[i];
 }
 
 static void accept_trial(pbScratch *s) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
-  memcpy(c->acc, c->trial_acc, (size_t)c->riders.n * sizeof(double));
+  memcpy(c->acc, c->trial_acc, (size_t)c->attached.n * sizeof(double));
   memcpy(w->x, w->next_x, 3 * (size_t)w->d->npoint * sizeof(double));
 }
 

@@ -10,7 +10,7 @@
 // ---- attached points ------------------------------------------------------------------------------------------------------
 double pbCouple_Pull(pbScratch *s, const pbAttachmentTangent *tangent) {
   pbCouple *c = s->couple;
-  int nv = c->riders.n;
+  int nv = c->attached.n;
   int n = 3 * c->points.count;
 
   // At the end of the step, forces held: end_bar . dP - lam . dtau
@@ -71,7 +71,7 @@ static void pull_attachment_points(pbScratch *s, const double *theta, const doub
   pbCouple *c = s->couple;
   int nv = s->model->nv;
   pbCouple_LoadAttachments(s, theta, x, NULL);
-  memcpy(c->force, c->riders.gradient, 3 * (size_t)c->points.count * sizeof(double));
+  memcpy(c->force, c->attached.gradient, 3 * (size_t)c->points.count * sizeof(double));
 
   memset(c->unit, 0, (size_t)nv * sizeof(double));
   for (int k = 0; k < nv; k++) {
@@ -106,13 +106,13 @@ static pbStatus solve_adjoint_bodies(pbScratch *s, const pbStepRecord *step, pbP
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   const pbDeform *d = w->d;
-  int nv = c->riders.n;
+  int nv = c->attached.n;
   double h4 = pow(w->in.h, 4);
 
   // What the points add to the right side
   for (int k = 0; k < nv; k++) {
-    c->adjoint_rhs[k] = pbCouple_AddFree(d, 0, -1, c->riders.B + k * 3 * d->nfree, w->adjoint);
-    for (int i = 0; i < 3 * d->nrider; i++) c->adjoint_rhs[k] += c->riders.J[i * nv + k] * c->end_bar[i];
+    c->adjoint_rhs[k] = pbCouple_AddFree(d, 0, -1, c->attached.B + k * 3 * d->nfree, w->adjoint);
+    for (int i = 0; i < 3 * d->nattached; i++) c->adjoint_rhs[k] += c->attached.J[i * nv + k] * c->end_bar[i];
   }
 
   pull->qacc = c->adjoint_rhs;
@@ -131,14 +131,14 @@ static void back_substitute(pbScratch *s) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   const pbDeform *d = w->d;
-  int nv = c->riders.n;
+  int nv = c->attached.n;
   int all = 3 * d->npoint;
 
   for (int k = 0; k < nv; k++) {
     const double *column = c->columns + (size_t)k * (size_t)all;
     for (int i = 0; i < all; i++) w->adjoint[i] -= column[i] * c->lam[k];
   }
-  for (int i = 0; i < 3 * d->nrider; i++) w->adjoint[pb_attachedAt(d, i)] = pb_dot(c->riders.J + i * nv, c->lam, nv);
+  for (int i = 0; i < 3 * d->nattached; i++) w->adjoint[pb_attachedAt(d, i)] = pb_dot(c->attached.J + i * nv, c->lam, nv);
 }
 
 // ---- the pullback -----------------------------------------------------------------------------------------------------
@@ -148,13 +148,13 @@ static pbStatus pull_points(pbScratch *s, const pbDeformBar *bar) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   const pbDeform *d = w->d;
-  if (bar->h) *bar->h += 2 / w->in.h * pb_dot(c->lam, c->tau, c->riders.n);
+  if (bar->h) *bar->h += 2 / w->in.h * pb_dot(c->lam, c->tau, c->attached.n);
   PB_TRY(pbDeform_VjpEnd(w, c->next_bar, c->state_bar, bar));
 
   // What V took for positions of attached points, at the end of the step and at its start. Their entries of the state are not
   // read.
   pbCouple_Gather(d, w->y_bar, c->start_bar);
-  for (int i = 0; i < 3 * d->nrider; i++) {
+  for (int i = 0; i < 3 * d->nattached; i++) {
     int at = pb_attachedAt(d, i);
     c->end_bar[i] += w->z_bar[at];
     c->state_bar[at] = 0;

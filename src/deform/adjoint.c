@@ -153,7 +153,7 @@ static void fixed_vjp(pbDeformWork *w, const double *next_bar, double *state_bar
   const pbDeform *d = w->d;
   pbDeformState at = pbDeform_State(d);
   for (int i = 0; i < 3 * d->npoint; i++) {
-    bool coupled = w->riders && d->rider_of[i / 3] >= 0;
+    bool coupled = w->attached && d->attached_of[i / 3] >= 0;
     if (!pbDeform_IsFixed(d, i) || coupled) continue;
     double g = next_bar[at.x + i] + w->z_bar[i];
     state_bar[at.x + i] += g;

@@ -144,7 +144,7 @@ pbStatus pbDeform_Masses(pbDeformWork *w) {
     }
   }
 
-  for (int i = 0; i < d->nrider; i++) w->mass[d->rider[i]] = 0;
+  for (int i = 0; i < d->nattached; i++) w->mass[d->attached[i]] = 0;
   for (int i = 0; i < d->npoint; i++) {
     bool moves = d->unknown[i] >= 0 && w->scheme->inertia;
     if (w->mass[i] >= 0 && (w->mass[i] > 0 || !moves) && isfinite(w->mass[i])) continue;
@@ -161,7 +161,7 @@ pbStatus pbDeform_MassesVjp(pbDeformWork *w, const double *mass_bar, double *the
 
   memset(w->weights, 0, 3 * (size_t)d->npoint * sizeof(double));
   for (int i = 0; i < d->npoint; i++) {
-    double bar = d->rider_of[i] < 0 ? mass_bar[i] : 0;
+    double bar = d->attached_of[i] < 0 ? mass_bar[i] : 0;
     theta_bar[pb_massAt(d) + (size_t)i] += bar;
     w->weights[3 * i] = bar;
   }

@@ -31,8 +31,8 @@ void pbDeform_Destroy(pbDeform *d) {
   pbCollision_Destroy(d->collision);
   pbSparseAnalysis_Destroy(d->analysis);
   pbSparsePattern_Destroy(d->pattern);
-  pbContext_Free(d->ctx, d->rider);
-  pbContext_Free(d->ctx, d->rider_of);
+  pbContext_Free(d->ctx, d->attached);
+  pbContext_Free(d->ctx, d->attached_of);
   pbContext_Free(d->ctx, d->loose);
   void *all[] = {d->group,   d->control_name, d->slice,  d->start, d->velocity, d->fixed,
                  d->unknown, d->point,        d->theta0, d->data,  d->control0, d};
@@ -49,7 +49,7 @@ static void *copy(pbContext *ctx, const void *from, size_t count, size_t size) {
 static pbStatus no_memory(const pbDeform *d) { return pbContext_Fail(d->ctx, pb_no_memory, "no memory for deformables"); }
 
 // ---- points -------------------------------------------------------------------------------------------------------
-static pbStatus points(pbDeform *d, const pbDeformable *from, const double *rider_x) {
+static pbStatus points(pbDeform *d, const pbDeformable *from, const double *attached_x) {
   size_t n = (size_t)(d->npoint = from->npoint);
   d->start = copy(d->ctx, from->start, 3 * n, sizeof(double));
   d->velocity = copy(d->ctx, from->velocity, 3 * n, sizeof(double));
@@ -57,7 +57,8 @@ static pbStatus points(pbDeform *d, const pbDeformable *from, const double *ride
   d->unknown = pbContext_AllocArray(d->ctx, n + 1, sizeof(int));
   d->point = pbContext_AllocArray(d->ctx, n + 1, sizeof(int));
   if (!d->start || !d->velocity || !d->fixed || !d->unknown || !d->point) return no_memory(d);
-  for (int i = 0; i < from->nrider; i++) memcpy(d->start + 3 * from->riders[i].point, rider_x + 3 * i, 3 * sizeof(double));
+  for (int i = 0; i < from->nattached; i++)
+    memcpy(d->start + 3 * from->attachments[i].point, attached_x + 3 * i, 3 * sizeof(double));
   double low[3], high[3];
 
   for (int i = 0; i < d->npoint; i++) {
@@ -110,8 +111,8 @@ static pbStatus scenery(pbDeform *d, const pbDeformable *from) {
     widen(3 * s->triangles, s->triangle, &low, &high);
     widen(2 * s->edges, s->edge, &low, &high);
     widen(s->points, s->point, &low, &high);
-    int rider = high < 0 ? -1 : d->rider_of[low];
-    bool geom = rider >= 0 && d->rider_geom[rider] >= 0;
+    int attached = high < 0 ? -1 : d->attached_of[low];
+    bool geom = attached >= 0 && d->attached_geom[attached] >= 0;
     if (!geom && !s->plane) continue;
     char *name = pbContext_CopyText(d->ctx, s->name);
     if (!name) return no_memory(d);
@@ -121,23 +122,23 @@ static pbStatus scenery(pbDeform *d, const pbDeformable *from) {
   return pb_ok;
 }
 
-static pbStatus riders(pbDeform *d, const pbDeformable *from, const int *rider_body) {
-  size_t n = (size_t)(d->nrider = from->nrider);
-  d->rider_of = pbContext_AllocArray(d->ctx, (size_t)d->npoint + 1, sizeof(int));
-  d->rider = pbContext_AllocArray(d->ctx, 6 * n + 1, sizeof(int));
-  if (!d->rider || !d->rider_of) return no_memory(d);
-  d->rider_body = d->rider + n;
-  d->rider_geom = d->rider + 2 * n;
-  d->rider_size = d->rider + 3 * n;
-  for (int i = 0; i < d->npoint; i++) d->rider_of[i] = -1;
+static pbStatus attachments(pbDeform *d, const pbDeformable *from, const int *attached_body) {
+  size_t n = (size_t)(d->nattached = from->nattached);
+  d->attached_of = pbContext_AllocArray(d->ctx, (size_t)d->npoint + 1, sizeof(int));
+  d->attached = pbContext_AllocArray(d->ctx, 6 * n + 1, sizeof(int));
+  if (!d->attached || !d->attached_of) return no_memory(d);
+  d->attached_body = d->attached + n;
+  d->attached_geom = d->attached + 2 * n;
+  d->attached_size = d->attached + 3 * n;
+  for (int i = 0; i < d->npoint; i++) d->attached_of[i] = -1;
 
-  for (int i = 0; i < d->nrider; i++) {
-    const pbRiderDef *r = &from->riders[i];
-    d->rider[i] = r->point;
-    d->rider_of[r->point] = i;
-    d->rider_geom[i] = r->geom;
-    d->rider_body[i] = rider_body[i];
-    memcpy(d->rider_size + 3 * i, r->size, sizeof r->size);
+  for (int i = 0; i < d->nattached; i++) {
+    const pbAttachmentDef *r = &from->attachments[i];
+    d->attached[i] = r->point;
+    d->attached_of[r->point] = i;
+    d->attached_geom[i] = r->geom;
+    d->attached_body[i] = attached_body[i];
+    memcpy(d->attached_size + 3 * i, r->size, sizeof r->size);
   }
 
   return pb_ok;
@@ -207,12 +208,13 @@ static pbStatus values(pbDeform *d, const pbDeformable *from) {
   memcpy(d->theta0 + pb_restAt, from->rest, 3 * (size_t)d->npoint * sizeof(double));
   memcpy(d->theta0 + pb_massAt(d), from->mass, (size_t)d->npoint * sizeof(double));
 
-  for (int i = 0; i < d->nrider; i++) {
-    size_t at = 3 * (size_t)d->rider[i];
-    if (from->riders[i].own) memcpy(d->theta0 + pb_restAt + at, d->start + at, 3 * sizeof(double));
+  for (int i = 0; i < d->nattached; i++) {
+    size_t at = 3 * (size_t)d->attached[i];
+    if (from->attachments[i].own) memcpy(d->theta0 + pb_restAt + at, d->start + at, 3 * sizeof(double));
   }
 
-  for (int i = 0; i < d->nrider; i++) memcpy(d->theta0 + d->local_at + 3 * (size_t)i, from->riders[i].local, 3 * sizeof(double));
+  for (int i = 0; i < d->nattached; i++)
+    memcpy(d->theta0 + d->local_at + 3 * (size_t)i, from->attachments[i].local, 3 * sizeof(double));
   pbDeformContact_Values(d, from);
   for (int i = 0; i < d->ngroup; i++) {
     const pbElementGroup *g = &d->group[i];
@@ -246,11 +248,11 @@ static pbStatus slices(pbDeform *d) {
       (pbDeformSlice){.unit = "m", .offset = pb_restAt, .rows = d->npoint, .cols = 3, .lower = -INFINITY, .upper = INFINITY}));
   PB_TRY(add_slice(d, "", "point_mass",
                    (pbDeformSlice){.unit = "kg", .offset = pb_massAt(d), .rows = d->npoint, .cols = 1, .upper = INFINITY}));
-  if (d->nrider)
-    PB_TRY(
-        add_slice(d, "", "attach_local",
-                  (pbDeformSlice){
-                      .unit = "m", .offset = d->local_at, .rows = d->nrider, .cols = 3, .lower = -INFINITY, .upper = INFINITY}));
+  if (d->nattached)
+    PB_TRY(add_slice(
+        d, "", "attach_local",
+        (pbDeformSlice){
+            .unit = "m", .offset = d->local_at, .rows = d->nattached, .cols = 3, .lower = -INFINITY, .upper = INFINITY}));
   if (d->collision) {
     int n = d->nsurface;
     static const char *const names[5] = {"stiffness", "friction", "radius", "distance", "velocity"};
@@ -398,13 +400,13 @@ static pbStatus find_loose(pbDeform *d, bool planar) {
   return status;
 }
 
-static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *rider_body, const double *rider_x) {
-  PB_TRY(points(d, from, rider_x));
+static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *attached_body, const double *attached_x) {
+  PB_TRY(points(d, from, attached_x));
   PB_TRY(sets(d, from));
-  PB_TRY(riders(d, from, rider_body));
+  PB_TRY(attachments(d, from, attached_body));
   PB_TRY(scenery(d, from));
   d->local_at = 4 * (size_t)d->npoint;
-  d->ntheta = d->local_at + 3 * (size_t)d->nrider;
+  d->ntheta = d->local_at + 3 * (size_t)d->nattached;
   for (const pbCellSet *c = from->cells.list; c < from->cells.list + from->cells.count; c++)
     PB_TRY(pbCellSets_Add(d->ctx, &d->cells, c->name, c->kind, c->count, c->vertex));
   d->most_points = 4;  // of contacts
@@ -459,13 +461,13 @@ static pbStatus check_start(pbDeform *d) {
   return status;
 }
 
-pbStatus pbDeform_Compile(pbContext *ctx, const pbDeformable *from, const int *rider_body, const double *rider_x,
+pbStatus pbDeform_Compile(pbContext *ctx, const pbDeformable *from, const int *attached_body, const double *attached_x,
                           pbDeform **deform) {
   pbDeform *d = pbContext_Alloc(ctx, sizeof *d);
   *deform = NULL;
   if (!d) return pbContext_Fail(ctx, pb_no_memory, "no memory for deformables");
   *d = (pbDeform){.ctx = ctx, .options = from->options};
-  pbStatus status = compile(d, from, rider_body, rider_x);
+  pbStatus status = compile(d, from, attached_body, attached_x);
   if (status == pb_ok) status = check_start(d);
   if (status != pb_ok) pbDeform_Destroy(d);
   else *deform = d;

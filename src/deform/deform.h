@@ -57,14 +57,14 @@ typedef struct pbSceneryPoints {  // points that nobody listed: of a plane, or o
 typedef struct pbDeform {
   pbContext *ctx;
   int npoint;
-  double *start, *velocity;                   // npoint x 3: of the initial state
-  unsigned char *fixed;                       // npoint: axes
-  int nfree, *unknown, *point;                // points with a free axis; npoint: block of unknowns or -1; nfree: its point
-  int nrider;                                 // points on bodies
-  int *rider, *rider_of;                      // nrider: the point; npoint: its number among them or -1
-  int *rider_body, *rider_geom, *rider_size;  // nrider, nrider (-1: none), nrider x 3; set by the world
-  size_t local_at;                            // in theta
-  bool coupled;                               // some of them move
+  double *start, *velocity;     // npoint x 3: of the initial state
+  unsigned char *fixed;         // npoint: axes
+  int nfree, *unknown, *point;  // points with a free axis; npoint: block of unknowns or -1; nfree: its point
+  int nattached;                // points on bodies
+  int *attached, *attached_of;  // nattached: the point; npoint: its number among them or -1
+  int *attached_body, *attached_geom, *attached_size;  // nattached, nattached (-1: none), nattached x 3; set by the world
+  size_t local_at;                                     // in theta
+  bool coupled;                                        // some of them move
   int ngroup;
   pbElementGroup *group;
   size_t ntheta;  // rest positions, masses, parameters
@@ -100,9 +100,9 @@ static inline const char *pbDeform_Loose(const pbDeform *d) { return d->loose ? 
 enum { pb_restAt = 0 };  // theta begins with rest positions, then masses
 static inline size_t pb_massAt(const pbDeform *d) { return 3 * (size_t)d->npoint; }
 
-// rider_body, rider_x: bodies of the points on them, and where these are in the reference configuration.
-PB_NODISCARD pbStatus pbDeform_Compile(pbContext *ctx, const pbDeformable *from, const int *rider_body, const double *rider_x,
-                                       pbDeform **deform);
+// attached_body, attached_x: bodies of the points on them, and where these are in the reference configuration.
+PB_NODISCARD pbStatus pbDeform_Compile(pbContext *ctx, const pbDeformable *from, const int *attached_body,
+                                       const double *attached_x, pbDeform **deform);
 void pbDeform_Destroy(pbDeform *deform);
 
 // ---- schemes ------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ typedef struct pbDeformCapacity {
 } pbDeformCapacity;
 
 enum { PB_DEFORM_CHUNK = 256, PB_LBFGS_PAIRS = 10 };  // elements evaluated at a time
-struct pbRiders;
+struct pbAttachedTerms;
 typedef struct pbDeformWork {
   const pbDeform *d;
   pbContext *ctx;
@@ -220,14 +220,14 @@ typedef struct pbDeformWork {
   const void **parameter_complex;
   int *stride;
   double *zero_control;
-  const double *theta_way;  // of the forward derivative at hand
+  const double *theta_dot;  // of the forward derivative at hand
   void *energy_work, *cg_work;
   bool anchored;
   double project;      // share of projection that made the last matrix of this step definite
   pbBarrier *barrier;  // NULL: nothing meets
   pbDeformMatrix matrix;
-  double force_size;        // merit of the forces at the start of a step, for their rounding
-  struct pbRiders *riders;  // NULL: nothing rides on a body that moves
+  double force_size;                 // merit of the forces at the start of a step, for their rounding
+  struct pbAttachedTerms *attached;  // NULL: nothing rides on a body that moves
   pbDeformReport report;
   bool lacks;  // room was too small since pbDeform_Begin: whatever came of it is void
   char error[512], lacking[256];
@@ -304,19 +304,19 @@ PB_NODISCARD pbStatus pbDeformContact_Push(pbDeformWork *w, const double *theta_
 size_t pbDeformContact_Pairs(const pbDeformWork *w, int *pairs);
 PB_NODISCARD pbStatus pbDeformContact_Check(pbDeform *d);  // no intersections at the start
 
-// ---- riders.c: points on bodies ---------------------------------------------------------------------------------------
-// What the bodies' part of a coupled step and the deformables' part share: n = nv accelerations, p = 3 nrider coordinates.
-typedef struct pbRiders {
+// ---- attachments.c: points on bodies ---------------------------------------------------------------------------------------
+// What the bodies' part of a coupled step and the deformables' part share: n = nv accelerations, p = 3 nattached coordinates.
+typedef struct pbAttachedTerms {
   int n;
-  double *x;          // p: where they are
-  double *J, *J_way;  // p x n: derivative of x by the accelerations
-  double *gradient;   // p: of the potential by x
-  double *A;          // n x n: J' H J of what hangs on riders alone
-  double *B;          // n x 3 nfree: J' H between riders and free points
-} pbRiders;
-void pbRiders_Clear(pbDeformWork *w);  // A and B to zero
-// Adds scale H of an element that has riders to A and B.
-void pbRiders_Add(pbDeformWork *w, int points, const int *vertex, const double *H, double scale);
+  double *x;         // p: where they are
+  double *J;         // p x n: derivative of x by the accelerations
+  double *gradient;  // p: of the potential by x
+  double *A;         // n x n: J' H J of elements between attached points
+  double *B;         // n x 3 nfree: J' H between attached and free points
+} pbAttachedTerms;
+void pbAttached_Clear(pbDeformWork *w);  // A and B to zero
+// Adds scale H of an element with attached points to A and B.
+void pbAttached_Add(pbDeformWork *w, int points, const int *vertex, const double *H, double scale);
 
 // ---- newton.c -----------------------------------------------------------------------------------------------------
 // Of Newton's methods here and in couple/couple_step.c: which part of the decrease that the slope promises a step must make; iterations
@@ -388,10 +388,10 @@ typedef struct pbDeformDirection {  // NULL: zero
 PB_NODISCARD pbStatus pbDeform_Jvp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
                                    const pbDeformDirection *direction, double *out);
 
-// Its parts, after pbDeform_Begin: minus the derivative of the residual, all else held, to w->step (rider_way: that of the points on
-// bodies after the step, 3 nrider; NULL: none move); and, where w->step is the derivative of x, the rest.
+// Its parts, after pbDeform_Begin: minus the derivative of the residual, all else held, to w->step (attached_dot: that of the points on
+// bodies after the step, 3 nattached; NULL: none move); and, where w->step is the derivative of x, the rest.
 PB_NODISCARD pbStatus pbDeform_JvpBegin(pbDeformWork *w, const double *state, const double *next,
-                                        const pbDeformDirection *direction, const double *rider_way);
+                                        const pbDeformDirection *direction, const double *attached_dot);
 void pbDeform_JvpEnd(pbDeformWork *w, const double *state, const double *next, const pbDeformDirection *direction, double *out);
 
 // Fields of the state from number 0; offsets count from `base`. An entry of their state, or tangent, in words.

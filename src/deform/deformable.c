@@ -35,7 +35,7 @@ static void free_surface(pbContext *ctx, pbSurfaceDef *s) {
 void pbDeformable_Destroy(pbDeformable *d) {
   if (!d) return;
   for (int i = 0; i < d->ngroup; i++) free_group(d->ctx, &d->groups[i]);
-  for (int i = 0; i < d->nrider; i++) pbContext_Free(d->ctx, d->riders[i].body);
+  for (int i = 0; i < d->nattached; i++) pbContext_Free(d->ctx, d->attachments[i].body);
   for (int i = 0; i < d->nsurface; i++) free_surface(d->ctx, &d->surfaces[i]);
 
   for (int i = 0; i < d->nset; i++) {
@@ -44,7 +44,7 @@ void pbDeformable_Destroy(pbDeformable *d) {
   }
 
   pbCellSets_Free(d->ctx, &d->cells);
-  void *all[] = {d->riders, d->surfaces, d->pairs, d->sets, d->groups, d->rest, d->mass, d->start, d->velocity, d->fixed, d};
+  void *all[] = {d->attachments, d->surfaces, d->pairs, d->sets, d->groups, d->rest, d->mass, d->start, d->velocity, d->fixed, d};
   pbContext *ctx = d->ctx;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
@@ -149,20 +149,21 @@ pbStatus pbDeformable_NamePoints(pbDeformable *d, const char *name, int count, c
 void pbDeformable_SetPlanar(pbDeformable *d, bool planar) { d->planar = planar; }
 
 // ---- points on bodies -----------------------------------------------------------------------------------------------
-pbStatus pbDeformable_AddRider(pbDeformable *d, const pbRiderDef *rider, int *point) {
+pbStatus pbDeformable_AddAttachment(pbDeformable *d, const pbAttachmentDef *attached, int *point) {
   double zero[3] = {0};
-  pbRiderDef r = *rider;
+  pbAttachmentDef r = *attached;
 
-  PB_TRY(check_finite(d, "place on a body", rider->local, 1, 3));
+  PB_TRY(check_finite(d, "place on a body", attached->local, 1, 3));
   r.own = r.point < 0;
   if (r.own) PB_TRY(pbDeformable_AddPoints(d, 1, zero, NULL, NULL, NULL, &r.point));
 
-  for (int i = 0; i < d->nrider; i++) {
-    if (d->riders[i].point == r.point) return pbContext_Fail(d->ctx, pb_bad_input, "point %d rides on a body already", r.point);
+  for (int i = 0; i < d->nattached; i++) {
+    if (d->attachments[i].point == r.point)
+      return pbContext_Fail(d->ctx, pb_bad_input, "point %d rides on a body already", r.point);
   }
 
-  r.body = pbContext_CopyText(d->ctx, rider->body);
-  if (!r.body || !grow(d->ctx, &d->riders, (size_t)d->nrider + 1, sizeof r)) {
+  r.body = pbContext_CopyText(d->ctx, attached->body);
+  if (!r.body || !grow(d->ctx, &d->attachments, (size_t)d->nattached + 1, sizeof r)) {
     pbContext_Free(d->ctx, r.body);
     return pbContext_Fail(d->ctx, pb_no_memory, "no memory for a point on a body");
   }
@@ -170,7 +171,7 @@ pbStatus pbDeformable_AddRider(pbDeformable *d, const pbRiderDef *rider, int *po
   d->fixed[r.point] = pb_fixAll;
   d->mass[r.point] = 0;
   memset(d->velocity + 3 * r.point, 0, sizeof zero);
-  d->riders[d->nrider++] = r;
+  d->attachments[d->nattached++] = r;
   *point = r.point;
 
   return pb_ok;
@@ -180,9 +181,9 @@ pbStatus pbDeformable_Attach(pbDeformable *d, const char *body, int count, const
   int point;
   if (first) *first = d->npoint;
   for (int i = 0; i < count; i++) {
-    pbRiderDef r = {
+    pbAttachmentDef r = {
         .point = -1, .geom = -1, .body = (char *)(uintptr_t)body, .local = {local[3 * i], local[3 * i + 1], local[3 * i + 2]}};
-    PB_TRY(pbDeformable_AddRider(d, &r, &point));
+    PB_TRY(pbDeformable_AddAttachment(d, &r, &point));
   }
 
   return pb_ok;

@@ -38,12 +38,12 @@ typedef struct pbSurfacePair {
   double stiffness, friction;
 } pbSurfacePair;
 
-typedef struct pbRiderDef {  // a point on a body; on a geom where geom >= 0: local times these of its sizes
+typedef struct pbAttachmentDef {  // a point on a body; on a geom where geom >= 0: local times these of its sizes
   int point, geom, size[3];
   bool own;  // made for it: rests where it is in the reference configuration
   char *body;
   double local[3];
-} pbRiderDef;
+} pbAttachmentDef;
 
 struct pbDeformable {
   pbContext *ctx;
@@ -56,8 +56,8 @@ struct pbDeformable {
   int ngroup;
   pbGroupDef *groups;
   pbDeformOptions options;
-  int nrider;
-  pbRiderDef *riders;
+  int nattached;
+  pbAttachmentDef *attachments;
   pbCellSets cells;
   int nsurface, npair;
   pbSurfaceDef *surfaces;
@@ -65,8 +65,8 @@ struct pbDeformable {
   pbDeformContact contact;
 };
 
-// Appends a point on a body, or (rider->point >= 0) makes one of those there ride on it; the body's name is copied.
-PB_NODISCARD pbStatus pbDeformable_AddRider(pbDeformable *d, const pbRiderDef *rider, int *point);
+// Appends a point on a body, or (attached->point >= 0) makes one of those there ride on it; the body's name is copied.
+PB_NODISCARD pbStatus pbDeformable_AddAttachment(pbDeformable *d, const pbAttachmentDef *attached, int *point);
 // As pbDeformable_AddSurface; plane: the points span it.
 PB_NODISCARD pbStatus pbDeformable_AddAnySurface(pbDeformable *d, const pbSurface *surface, bool plane, int *number);
 

@@ -64,7 +64,7 @@ static pbStatus push_masses(pbDeformWork *w, const pbDeformDirection *dir, doubl
   memset(w->past_bar, 0, 3 * (size_t)d->npoint * sizeof(double));
   PB_TRY(push(w, true, w->complex_theta + pb_restAt, w->complex_theta + pb_restAt, 0, 0, 1, w->past_bar));
   for (int i = 0; i < d->npoint; i++)
-    out[i] = d->rider_of[i] >= 0 ? 0 : w->past_bar[3 * i] + (dir->theta ? dir->theta[pb_massAt(d) + (size_t)i] : 0);
+    out[i] = d->attached_of[i] >= 0 ? 0 : w->past_bar[3 * i] + (dir->theta ? dir->theta[pb_massAt(d) + (size_t)i] : 0);
 
   return pb_ok;
 }
@@ -89,7 +89,7 @@ static pbStatus push_acceleration(pbDeformWork *w, const pbDeformDirection *dir,
 
   if (w->barrier) PB_TRY(pbDeformContact_Update(w, w->y));
   PB_TRY(push(w, false, w->complex_z, w->complex_y, h, time, -1, w->adjoint));
-  if (w->barrier) PB_TRY(pbDeformContact_Push(w, w->theta_way, -1, w->adjoint, &h));
+  if (w->barrier) PB_TRY(pbDeformContact_Push(w, w->theta_dot, -1, w->adjoint, &h));
 
   for (int i = 0; i < n; i++) {
     double m = w->mass[i / 3];
@@ -161,7 +161,7 @@ static pbStatus push_residual(pbDeformWork *w, const pbDeformDirection *dir, con
     push_ago(w, s->ago[t], pbDeform_Ago(w, t), dir);
     PB_TRY(push(w, false, w->complex_z, w->complex_y, span, time, -c * s->weight[t] * b, w->step));
     push_ago(w, now, w->y, dir);
-    if (w->barrier) PB_TRY(pbDeformContact_Push(w, w->theta_way, -c * s->weight[t] * b, w->step, &h));
+    if (w->barrier) PB_TRY(pbDeformContact_Push(w, w->theta_dot, -c * s->weight[t] * b, w->step, &h));
   }
 
   return pb_ok;
@@ -192,7 +192,7 @@ static void push_finish(pbDeformWork *w, const double *state, const double *next
 }
 
 pbStatus pbDeform_JvpBegin(pbDeformWork *w, const double *state, const double *next, const pbDeformDirection *dir,
-                           const double *rider_way) {
+                           const double *attached_dot) {
   const pbDeform *d = w->d;
   pbDeformState at = pbDeform_State(d);
   int n = 3 * d->npoint;
@@ -202,14 +202,14 @@ pbStatus pbDeform_JvpBegin(pbDeformWork *w, const double *state, const double *n
   blend(w->complex_theta, w->in.theta, dir->theta, d->ntheta);
   blend(w->complex_control, w->in.control, dir->control, (size_t)d->ncontrol);
   blend(w->complex_data, d->data, NULL, d->ndata);
-  w->theta_way = dir->theta;
+  w->theta_dot = dir->theta;
   PB_TRY(push_masses(w, dir, mass));
   if (pbScheme_NeedsAcceleration(w->scheme)) PB_TRY(push_acceleration(w, dir, mass));
   push_start(w, state, dir);
   for (int i = 0; i < n; i++)
     w->z_bar[i] =
         pbDeform_IsFixed(d, i) ? part(dir->state, at.x + i) + w->in.h * part(dir->state, at.v + i) + dir->h * w->v[i] : 0;
-  for (int i = 0; rider_way && i < 3 * d->nrider; i++) w->z_bar[3 * d->rider[i / 3] + i % 3] = rider_way[i];
+  for (int i = 0; attached_dot && i < 3 * d->nattached; i++) w->z_bar[3 * d->attached[i / 3] + i % 3] = attached_dot[i];
   if (w->scheme->implicit) return push_residual(w, dir, mass);
   memcpy(w->step, w->y_bar, (size_t)n * sizeof(double));
 

@@ -256,7 +256,7 @@ pbStatus pbDeformMatrix_Begin(pbDeformWork *w) {
 // ---- values -----------------------------------------------------------------------------------------------------------
 void pbDeformMatrix_Add(pbDeformWork *w, int points, const int *vertex, const int *slot, const double *H, double scale) {
   int n = 3 * points;
-  if (w->riders) pbRiders_Add(w, points, vertex, H, scale);
+  if (w->attached) pbAttached_Add(w, points, vertex, H, scale);
   for (int a = 0; a < points; a++) {
     for (int b = 0; b < points; b++) {
       if (slot[a * points + b] < 0) continue;

@@ -74,14 +74,14 @@ pbStatus pbDeform_Look(pbDeformWork *w, const double *x, double *value, double *
                       .project = project};
     if (w->barrier) PB_TRY(pbDeformContact_Update(w, e.z));
     if (matrix && t == 0) {
-      if (w->riders) pbRiders_Clear(w);
+      if (w->attached) pbAttached_Clear(w);
       PB_TRY(pbDeformMatrix_Begin(w));
       inertia_matrix(w);
     }
     PB_TRY(pbDeform_Evaluate(w, &e));
   }
-  for (int i = 0; gradient && w->riders && i < 3 * w->d->nrider; i++)
-    w->riders->gradient[i] = gradient[3 * w->d->rider[i / 3] + i % 3];
+  for (int i = 0; gradient && w->attached && i < 3 * w->d->nattached; i++)
+    w->attached->gradient[i] = gradient[3 * w->d->attached[i / 3] + i % 3];
   if (gradient) clear_fixed(w->d, gradient);
   return pb_ok;
 }

@@ -173,7 +173,7 @@ static pbStatus minimise(pbDeformWork *w) {
 }
 
 // Points on bodies go where those take them.
-static bool driven(const pbDeform *d, int i) { return pbDeform_IsFixed(d, i) && d->rider_of[i / 3] < 0; }
+static bool driven(const pbDeform *d, int i) { return pbDeform_IsFixed(d, i) && d->attached_of[i / 3] < 0; }
 
 bool pbDeform_WayOfFixed(pbDeformWork *w) {
   bool some = false;
@@ -198,7 +198,8 @@ static pbStatus first_guess(pbDeformWork *w) {
   size_t n = 3 * (size_t)w->d->npoint * sizeof(double);
   if (!w->scheme->implicit) {
     memcpy(w->x, w->xhat, n);
-    for (int i = 0; i < w->d->nrider; i++) memcpy(w->x + 3 * w->d->rider[i], w->y + 3 * w->d->rider[i], 3 * sizeof(double));
+    for (int i = 0; i < w->d->nattached; i++)
+      memcpy(w->x + 3 * w->d->attached[i], w->y + 3 * w->d->attached[i], 3 * sizeof(double));
     pbDeform_MoveFixed(w, 1);
 
     return pb_ok;

@@ -89,15 +89,16 @@ pbStatus pbDeformable_AttachPoints(pbDeformable *d, const pbModel *m, const char
     pbStage_Kinematics_r(&s->w);
   }
   for (int i = 0; status == pb_ok && i < count; i++) {
-    pbRiderDef r = {.point = points[i], .geom = -1, .body = (char *)(uintptr_t)body};
+    pbAttachmentDef r = {.point = points[i], .geom = -1, .body = (char *)(uintptr_t)body};
     double offset[3];
     if (points[i] < 0 || points[i] >= d->npoint) {
-      status = pbContext_Fail(d->ctx, pb_bad_argument, "point %d cannot ride on a body: there are %d", points[i], d->npoint);
+      status = pbContext_Fail(d->ctx, pb_bad_argument, "point %d cannot be attached to a body: expected 0 to %d", points[i],
+                              d->npoint);
       break;
     }
     v3_sub(offset, d->start + 3 * points[i], s->w.xpos + 3 * b);
     m3_tmulv(r.local, s->w.xmat + 9 * b, offset);
-    status = pbDeformable_AddRider(d, &r, &point);
+    status = pbDeformable_AddAttachment(d, &r, &point);
   }
   pbScratch_Destroy(s);
   return status;
@@ -117,9 +118,9 @@ pbStatus pbDeformable_AttachGeom(pbDeformable *d, const pbModel *m, const char *
   const char *body = pbModel_Name(m, pb_objBody, m->geom_bodyid[g]);
   int first = d->npoint, corners[64];
   for (int i = 0; i < s.points; i++) {
-    pbRiderDef r = {.point = -1, .geom = g, .body = (char *)(uintptr_t)body, .size = {s.size[0], s.size[1], s.size[2]}};
+    pbAttachmentDef r = {.point = -1, .geom = g, .body = (char *)(uintptr_t)body, .size = {s.size[0], s.size[1], s.size[2]}};
     memcpy(r.local, s.local + 3 * i, sizeof r.local);
-    PB_TRY(pbDeformable_AddRider(d, &r, &point));
+    PB_TRY(pbDeformable_AddAttachment(d, &r, &point));
     corners[i] = point;
   }
   for (int i = 0; i < 3 * s.triangles; i++) s.triangle[i] += first;

@@ -28,12 +28,13 @@ static pbStatus add_control_names(pbModel *m, const pbDeform *d) {
 // Bodies by name, places of the points on them in the reference configuration, and whether one of the bodies can move.
 static pbStatus find_bodies(pbModel *m, const pbDeformable *from, int *bodies, double *places, bool *moving) {
   pbScratch *s;
-  if (from->nrider == 0) return pb_ok;
-  for (int i = 0; i < from->nrider; i++) {
-    const pbRiderDef *r = &from->riders[i];
+  if (from->nattached == 0) return pb_ok;
+  for (int i = 0; i < from->nattached; i++) {
+    const pbAttachmentDef *r = &from->attachments[i];
     bodies[i] = r->geom >= 0 ? m->geom_bodyid[r->geom] : strcmp(r->body, "world") ? pbModel_Id(m, pb_objBody, r->body) : 0;
     if (bodies[i] < 0)
-      return pbContext_Fail(m->ctx, pb_bad_input, "points ride on a body '%.100s' that the model does not have", r->body);
+      return pbContext_Fail(m->ctx, pb_bad_input, "points are attached to the body '%.100s', which the model does not have",
+                            r->body);
     *moving = *moving || m->body_weldid[bodies[i]] != 0;
   }
   PB_TRY(pbScratch_Create(m->ctx, m, NULL, &s));
@@ -42,8 +43,8 @@ static pbStatus find_bodies(pbModel *m, const pbDeformable *from, int *bodies, d
   if (status == pb_ok) {
     pbScratch_Load(s, m->theta0, x, NULL);
     pbStage_Kinematics_r(&s->w);
-    for (int i = 0; i < from->nrider; i++) {
-      const pbRiderDef *r = &from->riders[i];
+    for (int i = 0; i < from->nattached; i++) {
+      const pbAttachmentDef *r = &from->attachments[i];
       const pbAttachments point = {1, bodies + i, &r->geom, r->size};
       pbAttach_Positions_r(&s->w, &point, r->local, places + 3 * i);
     }
@@ -76,7 +77,7 @@ static pbStatus check_coupled(pbContext *ctx, const pbDeformable *from) {
 pbStatus pbModel_CheckDeform(pbContext *ctx, const pbModel *m) {
   if (!m->deform) return pb_ok;
   PB_TRY(check_model(ctx, m, m->deform->coupled));
-  bool damped = m->deform->coupled && !(m->disableflags & pb_disEulerdamp);  // places of riders are those of explicit damping
+  bool damped = m->deform->coupled && !(m->disableflags & pb_disEulerdamp);  // attached points move as under explicit damping
   return coupled_needs(ctx, damped ? "the flag eulerdamp off: joint damping acts explicitly" : NULL);
 }
 
@@ -88,8 +89,8 @@ pbStatus pbModel_Check(pbContext *ctx, const pbModel *m) {
 pbStatus pbModel_SetDeformable(pbModel *m, const pbDeformable *from) {
   pbDeform *d;
   if (m->deform) return pbContext_Fail(m->ctx, pb_bad_argument, "the model has deformables already");
-  double *places = pbContext_AllocArray(m->ctx, 3 * (size_t)from->nrider + 1, sizeof(double));
-  int *bodies = pbContext_AllocArray(m->ctx, (size_t)from->nrider + 1, sizeof(int));
+  double *places = pbContext_AllocArray(m->ctx, 3 * (size_t)from->nattached + 1, sizeof(double));
+  int *bodies = pbContext_AllocArray(m->ctx, (size_t)from->nattached + 1, sizeof(int));
   bool moving = false;
   pbStatus status = places && bodies ? find_bodies(m, from, bodies, places, &moving) : no_memory(m);
   if (status == pb_ok) status = check_model(m->ctx, m, moving);

@@ -82,8 +82,8 @@ static pbStatus allocate(pbScratch *s, int contacts, const pbCapacity *capacity)
   if (m->deform) {
     const pbDeformCapacity room = {capacity ? capacity->stencils : 0, capacity ? capacity->matrix : 0};
     PB_TRY(pbDeformWork_Create(s->ctx, m->deform, &room, &s->deform));
-    if (m->deform->nrider) PB_TRY(pbCouple_Create(s));
-    if (pb_coupled(m)) s->deform->riders = &s->couple->riders;
+    if (m->deform->nattached) PB_TRY(pbCouple_Create(s));
+    if (pb_coupled(m)) s->deform->attached = &s->couple->attached;
   }
   return pbScratch_InspectCreate(s);
 }

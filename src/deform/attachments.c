@@ -1,21 +1,21 @@
-// Points on bodies: what an element's matrix says of them goes through the bodies' accelerations.
+// Attached points: their positions follow from the bodies' accelerations, so rows of an element's Hessian for them go through J = dx/da.
 #include <string.h>
 
 #include "deform/deform.h"
 
-void pbRiders_Clear(pbDeformWork *w) {
-  pbRiders *r = w->riders;
+void pbAttached_Clear(pbDeformWork *w) {
+  pbAttachedTerms *r = w->attached;
   size_t n = (size_t)r->n;
 
   memset(r->A, 0, n * n * sizeof(double));
   memset(r->B, 0, n * 3 * (size_t)w->d->nfree * sizeof(double));
 }
 
-// B[:, b] += scale J_a' H_ab for a rider a and a free point b (fixed axes have no column).
-static void with_point(pbDeformWork *w, int rider, int point, const double *H, int n, double scale) {
+// B[:, b] += scale J_a' H_ab for an attached point a and a free point b (fixed axes have no column).
+static void with_point(pbDeformWork *w, int attached, int point, const double *H, int n, double scale) {
   const pbDeform *d = w->d;
-  pbRiders *r = w->riders;
-  const double *J = r->J + (size_t)(3 * rider * r->n);
+  pbAttachedTerms *r = w->attached;
+  const double *J = r->J + (size_t)(3 * attached * r->n);
   int block = d->unknown[point], width = 3 * d->nfree;
 
   for (int k = 0; k < r->n; k++) {
@@ -29,7 +29,7 @@ static void with_point(pbDeformWork *w, int rider, int point, const double *H, i
 }
 
 // A += scale J_a' H_ab J_b.
-static void with_rider(pbRiders *r, int a, int b, const double *H, int n, double scale) {
+static void with_attached(pbAttachedTerms *r, int a, int b, const double *H, int n, double scale) {
   const double *Ja = r->J + (size_t)(3 * a * r->n), *Jb = r->J + (size_t)(3 * b * r->n);
   for (int i = 0; i < 3; i++) {
     for (int l = 0; l < r->n; l++) {
@@ -40,16 +40,16 @@ static void with_rider(pbRiders *r, int a, int b, const double *H, int n, double
   }
 }
 
-void pbRiders_Add(pbDeformWork *w, int points, const int *vertex, const double *H, double scale) {
+void pbAttached_Add(pbDeformWork *w, int points, const int *vertex, const double *H, double scale) {
   const pbDeform *d = w->d;
   int n = 3 * points;
 
   for (int a = 0; a < points; a++) {
-    int rider = d->rider_of[vertex[a]];
-    for (int b = 0; rider >= 0 && b < points; b++) {
+    int attached = d->attached_of[vertex[a]];
+    for (int b = 0; attached >= 0 && b < points; b++) {
       const double *block = H + 3 * a * n + 3 * b;
-      if (d->rider_of[vertex[b]] >= 0) with_rider(w->riders, rider, d->rider_of[vertex[b]], block, n, scale);
-      else if (d->unknown[vertex[b]] >= 0) with_point(w, rider, vertex[b], block, n, scale);
+      if (d->attached_of[vertex[b]] >= 0) with_attached(w->attached, attached, d->attached_of[vertex[b]], block, n, scale);
+      else if (d->unknown[vertex[b]] >= 0) with_point(w, attached, vertex[b], block, n, scale);
     }
   }
 }
