@@ -7,36 +7,44 @@
 int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, double margin, NUM(pbContactPoint) *contacts) {
   num dif[3], local[3], nearest[3], towards[3], pos[3];
   const num *size = box->size;
+
   v3_sub(dif, center, box->pos);
   m3_tmulv(local, box->mat, dif);
+  // Nearest point of the box by clamping; an axis of size zero does not clamp.
   for (int i = 0; i < 3; i++) {
     nearest[i] = re(size[i]) > 0 ? num_clip(local[i], -size[i], size[i]) : local[i];
     towards[i] = nearest[i] - local[i];
   }
+
   num gap2 = v3_dot(towards, towards);
+  // Squares first, with slack for their rounding: the root only where it may be needed.
   double reach = margin + re(radius);
   if (!(re(gap2) <= reach * reach * (1 + 1e-12)) || reach < 0) return 0;
   num gap = re(gap2) > 0 ? num_sqrt(gap2) : 0;
   if (!(re(gap) - re(radius) <= margin)) return 0;
+
   if (re(gap) > PB_TINY) {
     v3_scale(towards, towards, num_div(1, gap));
     for (int i = 0; i < 3; i++) pos[i] = 0.5 * (nearest[i] + local[i] + radius * towards[i]);
   } else {
+    // Depth below each of the six faces; smooth where the center is on the face.
     int face = 0;
     num best = 2 * (size[0] + size[1] + size[2]);
     for (int i = 0; i < 6; i++) {
-      num depth = i % 2 ? size[i / 2] - local[i / 2] : size[i / 2] + local[i / 2];  // smooth where the centre is on the face
+      num depth = i % 2 ? size[i / 2] - local[i / 2] : size[i / 2] + local[i / 2];
       num d = num_make(fabs(re(depth)), im(depth));
       if (re(best) > re(d)) {
         best = d;
         face = i;
       }
     }
+
     v3_zero(towards);
     towards[face / 2] = face % 2 ? -1 : 1;
     v3_along(pos, local, towards, 0.5 * (radius - best));
     gap = -best;
   }
+
   contacts->dist = gap - radius;
   m3_mulv(contacts->normal, box->mat, towards);
   m3_mulv(contacts->pos, box->mat, pos);
@@ -49,7 +57,7 @@ int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, 
 // The nearest point of the capsule's segment to the box is found among features, then a second point on the segment is
 // chosen along the box; both become balls against the box. Positions on the segment are in [-1, 1].
 typedef struct box_segment {
-  num center[3], half[3];  // segment in the box's frame: centre, half axis
+  num center[3], half[3];  // segment in the box's frame: center, half axis
   const num *size;
   num length;     // |half|
   int direction;  // bit i: half[i] > 0
@@ -77,6 +85,7 @@ static void nearest_face(const double center[3], const double half[3], const dou
   for (int end = -1; end <= 1; end += 2) {
     double d2 = 0;
     int outside = 0, face = -1;
+
     for (int j = 0; j < 3; j++) {
       double over = fabs(center[j] + end * half[j]) - size[j];
       if (!(over > 0)) continue;
@@ -84,14 +93,20 @@ static void nearest_face(const double center[3], const double half[3], const dou
       face = j;
       d2 += over * over;
     }
+
     if (outside > 1 || !(d2 < *best)) continue;
     *best = d2;
     *out = (nearest_feature){.kind = near_face, .along = end, .face = face};
   }
 }
 
+static int side_of_unit(double x) {
+  if (x > 1) return 1;
+  return x < -1 ? -1 : 0;
+}
+
 static double clamp_unit(double x, int *clamp) {
-  *clamp = x > 1 ? 1 : x < -1 ? -1 : 0;
+  *clamp = side_of_unit(x);
   return *clamp ? *clamp : x;
 }
 
@@ -100,13 +115,18 @@ static void match_edge(double a, double b, double c, double u, double v, double 
   m->x2 = (a * v - b * u) * idet;
   m->x1 = clamp_unit((c * u - b * v) * idet, &m->clamp1);
   if (m->clamp1) m->x2 = (v - m->x1 * b) / c;
+
   m->x2 = clamp_unit(m->x2, &m->clamp2);
   m->side = m->clamp1;
+  // Clamping x2 frees x1 again, which then may be clamped at another end than before.
   if (m->clamp2) m->x1 = clamp_unit((u - m->x2 * b) / a, &m->clamp1);
   if (m->clamp1) m->side = m->clamp1;
 }
 
-// The edge nearest to the segment, if nearer than best: i its corner, j its axis.
+// Coordinate k of the box's corner with this binary code.
+static num corner_coordinate(const num size[3], int corner, int k) { return corner & (1 << k) ? size[k] : -size[k]; }
+
+// The edge nearest to the segment, if nearer than best. An edge is its axis j and the code i of the corner at its lower end.
 static bool nearest_edge(const double center[3], const double half[3], const double size[3], double length, double *best,
                          int *corner, int *axis, edge_match *match) {
   bool found = false;
@@ -114,18 +134,25 @@ static bool nearest_edge(const double center[3], const double half[3], const dou
   for (int j = 0; j < 3; j++) {
     double a = size[j] * size[j], b = -size[j] * half[j], det = a * c - b * b;
     if (!(fabs(det) >= PB_TINY)) continue;
+
     double idet = 1 / det;
     for (int i = 0; i < 8; i++) {
       if (i & (1 << j)) continue;
-      double dif[3];
-      for (int k = 0; k < 3; k++) dif[k] = (k == j ? 0 : i & (1 << k) ? size[k] : -size[k]) - center[k];
-      double v = half[0] * dif[0] + half[1] * dif[1] + half[2] * dif[2], d2 = 0;
+
+      double dif[3], d2 = 0;
+      for (int k = 0; k < 3; k++) {
+        double corner_k = i & (1 << k) ? size[k] : -size[k];
+        dif[k] = (k == j ? 0 : corner_k) - center[k];
+      }
+      double v = half[0] * dif[0] + half[1] * dif[1] + half[2] * dif[2];
       edge_match m;
       match_edge(a, b, c, -size[j] * dif[j], v, idet, &m);
+
       for (int k = 0; k < 3; k++) {
         double d = dif[k] + half[k] * -m.x2 + (k == j ? size[j] * m.x1 : 0);
         d2 += d * d;
       }
+
       if (!(d2 < *best - PB_TINY)) continue;  // the slack keeps parallel configurations steady
       *best = d2;
       *corner = i;
@@ -140,7 +167,9 @@ static bool nearest_edge(const double center[3], const double half[3], const dou
 // Positions of the match found, in the number type.
 static void set_edge(const box_segment *s, int i, int j, const edge_match *m, nearest_feature *out) {
   num dif[3];
-  for (int k = 0; k < 3; k++) dif[k] = (k == j ? 0 : i & (1 << k) ? s->size[k] : -s->size[k]) - s->center[k];
+  for (int k = 0; k < 3; k++) dif[k] = (k == j ? 0 : corner_coordinate(s->size, i, k)) - s->center[k];
+
+  // The same 2x2 system as in match_edge, with the clamps found there.
   num a = s->size[j] * s->size[j], b = -s->size[j] * s->half[j], c = s->length * s->length;
   num u = -s->size[j] * dif[j], v = v3_dot(s->half, dif), x1 = m->clamp1, x2 = m->clamp2;
   if (!m->clamp1 && !m->clamp2) {
@@ -152,6 +181,7 @@ static void set_edge(const box_segment *s, int i, int j, const edge_match *m, ne
   } else if (!m->clamp2) {
     x2 = num_div(v - x1 * b, c);
   }
+
   int on_edge = 1 + m->side;
   *out = (nearest_feature){
       .kind = near_edge, .along = x2, .edge = j, .on_edge = on_edge, .corner = i | (on_edge == 2 ? 1 << j : 0), .box_along = x1};
@@ -161,11 +191,13 @@ static void find_nearest(const box_segment *s, double best, nearest_feature *out
   double center[3], half[3], size[3];
   int corner = 0, axis = 0;
   edge_match match;
+
   for (int i = 0; i < 3; i++) {
     center[i] = re(s->center[i]);
     half[i] = re(s->half[i]);
     size[i] = re(s->size[i]);
   }
+
   *out = (nearest_feature){.kind = near_nothing};
   nearest_face(center, half, size, &best, out);
   if (nearest_edge(center, half, size, re(s->length), &best, &corner, &axis, &match)) set_edge(s, corner, axis, &match, out);
@@ -181,21 +213,25 @@ static num until(num step, num width, num half) {
 // The three functions below give the step from the nearest position to a second one; false where there is none.
 // From a corner: along the edge the segment leans on, or across a face.
 static bool second_from_corner(const box_segment *s, const nearest_feature *f, num *out) {
-  int turn = s->direction ^ f->corner;
-  if (turn == 0 || turn == 7) return false;  // points at the corner or away from it
+  int against = s->direction ^ f->corner;          // bits: axes along which the segment's upper half leaves the corner inward
+  if (against == 0 || against == 7) return false;  // points at the corner or away from it
+
   num ahead = 1 - f->along, behind = 1 + f->along, sign = 1;
-  if (turn == 3 || turn == 5 || turn == 6) {
-    turn = 7 - turn;
+  if (against == 3 || against == 5 || against == 6) {  // two axes: seen from the other end it is one
+    against = 7 - against;
     ahead = 1 + f->along;
     behind = 1 - f->along;
     sign = -1;
   }
-  int ax = turn == 1 ? 0 : turn == 2 ? 1 : 2, ax1 = (ax + 1) % 3, ax2 = (ax + 2) % 3;
+
+  // The one axis left: its edge, if the segment is within 45 degrees of it, else the face across it.
+  int ax = against >> 1, ax1 = (ax + 1) % 3, ax2 = (ax + 2) % 3;
   double cosine = re(s->half[ax]) / re(s->length);
   if (cosine * cosine > 0.5) {
     *out = sign * until(ahead, 2 * s->size[ax], s->half[ax]);
     return true;
   }
+
   num step = until(behind, 2 * s->size[ax1], s->half[ax1]);
   *out = -sign * until(step, 2 * s->size[ax2], s->half[ax2]);
   return true;
@@ -203,17 +239,23 @@ static bool second_from_corner(const box_segment *s, const nearest_feature *f, n
 
 // From the interior of an edge: towards the face with which the segment makes the smaller angle.
 static bool second_from_edge(const box_segment *s, const nearest_feature *f, num *out) {
-  int ax = f->edge, turn = (s->direction ^ f->corner) & (7 - (1 << ax));
-  if (turn != 1 && turn != 2 && turn != 4) return false;  // crosses the edge like a T
+  int ax = f->edge, against = (s->direction ^ f->corner) & (7 - (1 << ax));
+  if (against != 1 && against != 2 && against != 4) return false;  // crosses the edge like a T
+
+  // ax2: the axis of the two others along which the segment runs more.
   int ax1 = (ax + 1) % 3, ax2 = (ax + 2) % 3;
   if (fabs(re(s->half[ax1])) > fabs(re(s->half[ax2]))) ax1 = ax2;
   ax2 = 3 - ax - ax1;
-  bool up = turn & (1 << ax2);
+
+  bool up = against & (1 << ax2);
   num step = up ? 1 - f->along : 1 + f->along;
   step = until(step, 2 * s->size[ax2], s->half[ax2]);
+
+  // Nor past the end of the edge.
   bool same = ((s->direction & (1 << ax)) != 0) == up;
   num room = same ? 1 - f->box_along : 1 + f->box_along;
   step = until(step, s->size[ax] * room, s->half[ax]);
+
   *out = up ? step : -step;
   return true;
 }
@@ -221,20 +263,25 @@ static bool second_from_edge(const box_segment *s, const nearest_feature *f, num
 // From an end over a face: as far as the segment stays over the face.
 static bool second_from_face(const box_segment *s, const nearest_feature *f, num *out) {
   if (f->face < 0) return false;
+
   double sign = re(f->along) < 0 ? 1 : -1;
   num step = 2;
+
   for (int i = 0; i < 3; i++) {
     if (i == f->face || re(s->half[i]) == 0) continue;
+    // The parameter, counted from the nearest end, at which the segment crosses either side of the face.
     num end = s->center[i] - sign * s->half[i];
     for (int side = 1; side >= -1; side -= 2) {
       num room = sign * num_div(side * s->size[i] - end, s->half[i]);
       if (re(room) > 0 && re(room) < re(step)) step = room;
     }
   }
+
   *out = sign * step;
   return true;
 }
 
+// Contact of the ball about one point of the segment.
 static int segment_ball(const box_segment *s, num along, num radius, const NUM(pbShape) *box, double margin,
                         NUM(pbContactPoint) *contacts) {
   num local[3], world[3];
@@ -242,6 +289,12 @@ static int segment_ball(const box_segment *s, num along, num radius, const NUM(p
   m3_mulv(world, box->mat, local);
   v3_addto(world, box->pos);
   return NUM(pbSphere_Box)(world, radius, box, margin, contacts);
+}
+
+static bool second_position(const box_segment *s, const nearest_feature *f, num *step) {
+  if (f->kind == near_face) return second_from_face(s, f, step);
+  if (f->on_edge == 1) return second_from_edge(s, f, step);
+  return second_from_corner(s, f, step);
 }
 
 int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, double margin, NUM(pbContactPoint) *contacts) {
@@ -252,6 +305,8 @@ int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, dou
   m3_col(axis, capsule->mat, 2);
   m3_tmulv(s.half, box->mat, axis);
   v3_scale(s.half, s.half, s.length);
+
+  // Bounding boxes first: most pairs are apart.
   double reach = margin + re(radius), sizes = 0;
   for (int i = 0; i < 3; i++) {
     sizes += re(box->size[i]);
@@ -262,10 +317,9 @@ int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, dou
   nearest_feature f;
   find_nearest(&s, margin + 2 * (re(radius) + re(s.length) + sizes), &f);
   if (f.kind == near_nothing) return 0;
+
   num step = 0;
-  bool second = f.kind == near_face ? second_from_face(&s, &f, &step)
-                : f.on_edge == 1    ? second_from_edge(&s, &f, &step)
-                                    : second_from_corner(&s, &f, &step);
+  bool second = second_position(&s, &f, &step);
   int count = segment_ball(&s, f.along, radius, box, margin, contacts);
   if (second) count += segment_ball(&s, f.along + step, radius, box, margin, contacts + count);
   return count;
@@ -283,7 +337,7 @@ int NUM(pbCapsule_Box)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, dou
 
 typedef struct box_pair {
   num rot[9];              // axes of box 2 in the frame of box 1 (columns)
-  num pos21[3], pos12[3];  // centre of 2 in frame 1, centre of 1 in frame 2
+  num pos21[3], pos12[3];  // center of 2 in frame 1, center of 1 in frame 2
   const num *size1, *size2;
   const NUM(pbShape) *box1, *box2;
   double margin, slack;  // slack: margin and rounding
@@ -296,6 +350,8 @@ static double abs_re(num x) { return fabs(re(x)); }
 static bool nearly_normal(const double rot[9], int code, int code_face) {
   int i = (code - 6) / 3, j = (code - 6) % 3, i1 = (i + 1) % 3, i2 = (i + 2) % 3;
   double axis[3], cosine;
+
+  // e_i x column j of rot, normalized: its part i is zero.
   axis[i] = 0;
   axis[i1] = -rot[3 * i2 + j];
   axis[i2] = rot[3 * i1 + j];
@@ -311,116 +367,162 @@ static bool nearly_normal(const double rot[9], int code, int code_face) {
   return cosine > 0.99;
 }
 
-// Code of the winning axis: 0..2 faces of box 1, 3..5 of box 2, 6 + 3 i + j edges; -1: separated. Only decisions: in doubles.
-static int separating_axis(const box_pair *p) {
-  double rot[9], rotabs[9], size1[3], size2[3], best = -1e10, face;
-  int code = -1;
-  for (int i = 0; i < 9; i++) {
-    rot[i] = re(p->rot[i]);
-    rotabs[i] = fabs(rot[i]);
-  }
-  for (int i = 0; i < 3; i++) {
-    size1[i] = re(p->size1[i]);
-    size2[i] = re(p->size2[i]);
-  }
-  for (int i = 0; i < 3; i++) {
-    double sep =
-        abs_re(p->pos21[i]) - size1[i] - (rotabs[3 * i] * size2[0] + rotabs[3 * i + 1] * size2[1] + rotabs[3 * i + 2] * size2[2]);
-    if (!(sep <= p->slack)) return -1;
-    if (sep > best) {
-      best = sep;
-      code = i;
-    }
-  }
-  for (int j = 0; j < 3; j++) {
-    double sep = abs_re(p->pos12[j]) - size2[j] - (rotabs[j] * size1[0] + rotabs[3 + j] * size1[1] + rotabs[6 + j] * size1[2]);
-    if (!(sep <= p->slack)) return -1;
-    if (sep > best) {
-      best = sep;
-      code = 3 + j;
-    }
-  }
-  face = best;
-  int code_face = code;
-  for (int i = 0; i < 3; i++) {
-    int i1 = (i + 1) % 3, i2 = (i + 2) % 3;
-    for (int j = 0; j < 3; j++) {
-      int j1 = (j + 1) % 3, j2 = (j + 2) % 3;
-      double c1 = -rot[3 * i2 + j], c2 = rot[3 * i1 + j], norm2 = c1 * c1 + c2 * c2;  // e_i x column j, part i is zero
-      if (!(norm2 >= PARALLEL_SIN2)) continue;
-      double inv = 1 / sqrt(norm2);
-      c1 *= inv;
-      c2 *= inv;
-      double radius1 = size1[i1] * fabs(c1) + size1[i2] * fabs(c2);
-      double d1 = c1 * rot[3 * i1 + j1] + c2 * rot[3 * i2 + j1], d2 = c1 * rot[3 * i1 + j2] + c2 * rot[3 * i2 + j2];
-      double radius2 = size2[j1] * fabs(d1) + size2[j2] * fabs(d2);
-      double sep = fabs(c1 * re(p->pos21[i1]) + c2 * re(p->pos21[i2])) - radius1 - radius2;
-      if (!(sep <= p->slack)) return -1;
-      if (sep - EDGE_BIAS * fabs(sep) > best && sep > face) {
-        best = sep;
-        code = 6 + 3 * i + j;
-      }
-    }
-  }
-  if (code < 6) return code;
+// Penetration tests for one axis each: false where the boxes are separated along it.
+typedef struct axis_search {
+  double rot[9], rotabs[9], size1[3], size2[3];  // real parts
+  double best;
+  int code;  // of the best axis: 0..2 faces of box 1, 3..5 of box 2, 6 + 3 i + j edges
+} axis_search;
 
-  // An edge axis near the best face's gives way to it unless it is better by five percent.
-  return nearly_normal(rot, code, code_face) && best < face + 0.05 * fabs(face) + PB_TINY ? code_face : code;
+static bool try_face_axis(const box_pair *p, axis_search *s, double separation, int code) {
+  if (!(separation <= p->slack)) return false;
+  if (separation > s->best) {
+    s->best = separation;
+    s->code = code;
+  }
+  return true;
 }
 
-// Nearest points w1, w2 (frame 1) of the edge of box 1 along axis i through corner c1 and that of box 2 along d2 through c2.
+// Centers' distance along the face's normal, less the extents of both boxes.
+static bool try_faces(const box_pair *p, axis_search *s) {
+  const double *rotabs = s->rotabs, *size1 = s->size1, *size2 = s->size2;
+  for (int i = 0; i < 3; i++) {
+    double extent2 = rotabs[3 * i] * size2[0] + rotabs[3 * i + 1] * size2[1] + rotabs[3 * i + 2] * size2[2];
+    if (!try_face_axis(p, s, abs_re(p->pos21[i]) - size1[i] - extent2, i)) return false;
+  }
+
+  for (int j = 0; j < 3; j++) {
+    double extent1 = rotabs[j] * size1[0] + rotabs[3 + j] * size1[1] + rotabs[6 + j] * size1[2];
+    if (!try_face_axis(p, s, abs_re(p->pos12[j]) - size2[j] - extent1, 3 + j)) return false;
+  }
+  return true;
+}
+
+// The cross product of axis i of box 1 and axis j of box 2. `face`: the best separation of a face.
+static bool try_edges(const box_pair *p, axis_search *s, int i, int j, double face) {
+  const double *rot = s->rot, *size1 = s->size1, *size2 = s->size2;
+  int i1 = (i + 1) % 3, i2 = (i + 2) % 3, j1 = (j + 1) % 3, j2 = (j + 2) % 3;
+  double c1 = -rot[3 * i2 + j], c2 = rot[3 * i1 + j], norm2 = c1 * c1 + c2 * c2;  // e_i x column j, part i is zero
+  if (!(norm2 >= PARALLEL_SIN2)) return true;
+
+  double inv = 1 / sqrt(norm2);
+  c1 *= inv;
+  c2 *= inv;
+  double extent1 = size1[i1] * fabs(c1) + size1[i2] * fabs(c2);
+  double d1 = c1 * rot[3 * i1 + j1] + c2 * rot[3 * i2 + j1], d2 = c1 * rot[3 * i1 + j2] + c2 * rot[3 * i2 + j2];
+  double extent2 = size2[j1] * fabs(d1) + size2[j2] * fabs(d2);
+  double separation = fabs(c1 * re(p->pos21[i1]) + c2 * re(p->pos21[i2])) - extent1 - extent2;
+  if (!(separation <= p->slack)) return false;
+
+  if (separation - EDGE_BIAS * fabs(separation) > s->best && separation > face) {
+    s->best = separation;
+    s->code = 6 + 3 * i + j;
+  }
+  return true;
+}
+
+// Separating axis theorem: code of the axis of largest separation, -1: separated. Only decisions: in doubles.
+static int separating_axis(const box_pair *p) {
+  axis_search s = {.best = -1e10, .code = -1};
+  for (int i = 0; i < 9; i++) {
+    s.rot[i] = re(p->rot[i]);
+    s.rotabs[i] = fabs(s.rot[i]);
+  }
+  for (int i = 0; i < 3; i++) {
+    s.size1[i] = re(p->size1[i]);
+    s.size2[i] = re(p->size2[i]);
+  }
+
+  if (!try_faces(p, &s)) return -1;
+  double face = s.best;
+  int code_face = s.code;
+  for (int i = 0; i < 3; i++) {
+    for (int j = 0; j < 3; j++) {
+      if (!try_edges(p, &s, i, j, face)) return -1;
+    }
+  }
+  if (s.code < 6) return s.code;
+
+  // An edge axis near the best face's gives way to it unless it is better by five percent.
+  bool yields = nearly_normal(s.rot, s.code, code_face) && s.best < face + 0.05 * fabs(face) + PB_TINY;
+  return yields ? code_face : s.code;
+}
+
+// Nearest points w1, w2 (frame 1) of the edge of box 1 along axis i through corner c1 and that of box 2 along d2 through c2:
+// Ericson, Real-Time Collision Detection, 5.1.9.
 static void nearest_on_edges(const box_pair *p, int i, int j, const num c1[3], const num c2[3], num w1[3], num w2[3]) {
   num d2[3], e[3];
   m3_col(d2, p->rot, j);
   v3_sub(e, c2, c1);
+
   num b = d2[i], denom = 1 - b * b, d1e = e[i], d2e = v3_dot(d2, e);
   num s = re(denom) < PB_TINY ? 0 : num_div(d1e - b * d2e, denom);
   s = num_clip(s, -p->size1[i], p->size1[i]);
   num t = num_clip(b * s - d2e, -p->size2[j], p->size2[j]);
   s = num_clip(d1e + b * t, -p->size1[i], p->size1[i]);
+
   v3_copy(w1, c1);
   w1[i] += s;
   v3_along(w2, c2, d2, t);
 }
 
-static int edge_edge(const box_pair *p, int i, int j) {
-  int i1 = (i + 1) % 3, i2 = (i + 2) % 3, j1 = (j + 1) % 3, j2 = (j + 2) % 3;
-  num axis[3], a2[3];
-  axis[i] = 0;
-  axis[i1] = -p->rot[3 * i2 + j];
-  axis[i2] = p->rot[3 * i1 + j];
-  v3_normalize(axis);
-  if (re(v3_dot(axis, p->pos21)) < 0) v3_neg(axis, axis);
-  m3_tmulv(a2, p->rot, axis);
-  // corners that support the axis; a component that is noise is tried with both signs, the nearest pair wins
-  int vague1 = abs_re(axis[i1]) < SIGN_NOISE ? i1 : abs_re(axis[i2]) < SIGN_NOISE ? i2 : -1;
-  int vague2 = abs_re(a2[j1]) < SIGN_NOISE ? j1 : abs_re(a2[j2]) < SIGN_NOISE ? j2 : -1;
-  num w1[3] = {0}, w2[3] = {0}, gap[3], mid[3];
+// Of two components of an axis the one whose sign is noise; -1: none.
+static int vague_component(const num axis[3], int a, int b) {
+  if (abs_re(axis[a]) < SIGN_NOISE) return a;
+  return abs_re(axis[b]) < SIGN_NOISE ? b : -1;
+}
+
+// Middle of the edge along axis i of a box that is farthest along `axis` (sign 1) or against it (-1), in the box's frame.
+static void supporting_edge(const num size[3], const num axis[3], int i, double sign, num out[3]) {
+  int i1 = (i + 1) % 3, i2 = (i + 2) % 3;
+  out[i] = 0;
+  out[i1] = (re(axis[i1]) >= 0) == (sign > 0) ? size[i1] : -size[i1];
+  out[i2] = (re(axis[i2]) >= 0) == (sign > 0) ? size[i2] : -size[i2];
+}
+
+// Nearest points of the two edges that support the axis (frame 1). A component of the axis that is noise is tried with both
+// signs, and the nearest pair wins.
+static void nearest_edges(const box_pair *p, int i, int j, const num axis[3], num w1[3], num w2[3]) {
+  num axis2[3];
+  m3_tmulv(axis2, p->rot, axis);
+  int vague1 = vague_component(axis, (i + 1) % 3, (i + 2) % 3), vague2 = vague_component(axis2, (j + 1) % 3, (j + 2) % 3);
+
   double best = 1e10;
   for (int k = 0; k < 4; k++) {
     if (((k & 2) && vague1 < 0) || ((k & 1) && vague2 < 0)) continue;
-    num c1[3], cc[3], c2[3], p1[3], p2[3];
-    c1[i] = 0;
-    c1[i1] = re(axis[i1]) >= 0 ? p->size1[i1] : -p->size1[i1];
 
-    c1[i2] = re(axis[i2]) >= 0 ? p->size1[i2] : -p->size1[i2];
-    if (k & 2) c1[vague1] = -c1[vague1];
-    cc[j] = 0;
-    cc[j1] = re(a2[j1]) >= 0 ? -p->size2[j1] : p->size2[j1];
-    cc[j2] = re(a2[j2]) >= 0 ? -p->size2[j2] : p->size2[j2];
-    if (k & 1) cc[vague2] = -cc[vague2];
-    m3_mulv(c2, p->rot, cc);
-    v3_addto(c2, p->pos21);
-    nearest_on_edges(p, i, j, c1, c2, p1, p2);
+    num corner1[3], local2[3], corner2[3], p1[3], p2[3], gap[3];
+    supporting_edge(p->size1, axis, i, 1, corner1);
+    if (k & 2) corner1[vague1] = -corner1[vague1];
+    supporting_edge(p->size2, axis2, j, -1, local2);
+    if (k & 1) local2[vague2] = -local2[vague2];
+    m3_mulv(corner2, p->rot, local2);
+    v3_addto(corner2, p->pos21);
+
+    nearest_on_edges(p, i, j, corner1, corner2, p1, p2);
     v3_sub(gap, p2, p1);
     if (re(v3_dot(gap, gap)) >= best) continue;
     best = re(v3_dot(gap, gap));
     v3_copy(w1, p1);
     v3_copy(w2, p2);
   }
+}
+
+// Edge i of box 1 against edge j of box 2: one contact midway between their nearest points.
+static int edge_edge(const box_pair *p, int i, int j) {
+  int i1 = (i + 1) % 3, i2 = (i + 2) % 3;
+  num axis[3], w1[3] = {0}, w2[3] = {0}, gap[3], mid[3];
+  axis[i] = 0;
+  axis[i1] = -p->rot[3 * i2 + j];
+  axis[i2] = p->rot[3 * i1 + j];
+  v3_normalize(axis);
+  if (re(v3_dot(axis, p->pos21)) < 0) v3_neg(axis, axis);
+
+  nearest_edges(p, i, j, axis, w1, w2);
   v3_sub(gap, w2, w1);
   p->contacts->dist = v3_dot(gap, axis);
   if (!(re(p->contacts->dist) <= p->slack)) return 0;
+
   v3_add(mid, w1, w2);
   v3_scale(mid, mid, 0.5);
   m3_mulv(p->contacts->pos, p->box1->mat, mid);
@@ -430,12 +532,13 @@ static int edge_edge(const box_pair *p, int i, int j) {
   return 1;
 }
 
-// Keep the part of a polygon where sign * v[coord] <= limit; out has room for MAX_VERTICES.
+// Keep the part of a polygon where sign * v[coord] <= limit (Sutherland and Hodgman); out has room for MAX_VERTICES.
 static int clip_half_plane(int n, const num (*in)[3], num (*out)[3], int coord, double sign, num limit) {
   int count = 0;
   for (int k = 0; k < n; k++) {
     const num *p = in[k], *q = in[k + 1 == n ? 0 : k + 1];
     num dp = sign * p[coord] - limit, dq = sign * q[coord] - limit;
+
     if (re(dp) <= 0 && count < MAX_VERTICES) v3_copy(out[count++], p);
     bool crosses = (re(dp) < 0 && re(dq) > 0) || (re(dp) > 0 && re(dq) < 0);
     if (crosses && count < MAX_VERTICES) {
@@ -451,21 +554,27 @@ static int clip_half_plane(int n, const num (*in)[3], num (*out)[3], int coord, 
 static void incident_face(const box_pair *p, bool first, int a, double sign, num poly[4][3]) {
   num inc[9];
   const num *center = first ? p->pos21 : p->pos12, *size = first ? p->size2 : p->size1, *ref = first ? p->size1 : p->size2;
+
   if (first) {
     m3_copy(inc, p->rot);
   } else {
     m3_transpose(inc, p->rot);
   }
+
+  // The axis of the other box that is most parallel to the normal, and which of its two faces looks at us.
   int b = 0;
   for (int k = 1; k < 3; k++) {
     if (abs_re(inc[3 * a + k]) > abs_re(inc[3 * a + b])) b = k;
   }
   double facing = sign * re(inc[3 * a + b]) > 0 ? -1 : 1;
+
   int bu = (b + 1) % 3, bv = (b + 2) % 3, coords[3] = {(a + 1) % 3, (a + 2) % 3, a};
   static const signed char corner[4][2] = {{1, 1}, {-1, 1}, {-1, -1}, {1, -1}};
   for (int r = 0; r < 3; r++) {
     int c = coords[r];
     num mid = center[c] + facing * size[b] * inc[3 * c + b], du = size[bu] * inc[3 * c + bu], dv = size[bv] * inc[3 * c + bv];
+
+    // Heights count outward from the reference face.
     if (r == 2) {
       mid = sign * mid - ref[a];
       du = sign * du;
@@ -475,11 +584,27 @@ static void incident_face(const box_pair *p, bool first, int a, double sign, num
   }
 }
 
+// Vertices of a polygon within margin of the reference face, each once. Returns their number.
+static int keep_vertices(const box_pair *p, int n, const num (*poly)[3], double same, int kept[MAX_VERTICES]) {
+  int count = 0;
+  for (int k = 0; k < n; k++) {
+    bool keep = re(poly[k][2]) <= p->margin;
+    for (int q = 0; q < count && keep; q++) {
+      double dx = re(poly[kept[q]][0]) - re(poly[k][0]), dy = re(poly[kept[q]][1]) - re(poly[k][1]);
+      keep = !(dx * dx + dy * dy < same);
+    }
+    if (keep) kept[count++] = k;
+  }
+  return count;
+}
+
+// The incident face clipped against the sides of the reference face: a contact at each vertex that is left below it.
 static int face_face(const box_pair *p, int code) {
   bool first = code < 3;
-  int a = first ? code : code - 3, ax = (a + 1) % 3, ay = (a + 2) % 3, n = 4, kept[MAX_VERTICES], count = 0;
+  int a = first ? code : code - 3, ax = (a + 1) % 3, ay = (a + 2) % 3, n = 4, kept[MAX_VERTICES];
   const NUM(pbShape) *ref = first ? p->box1 : p->box2;
   double sign = re((first ? p->pos21 : p->pos12)[a]) >= 0 ? 1 : -1;
+
   num poly[2][MAX_VERTICES][3];
   incident_face(p, first, a, sign, poly[0]);
   n = clip_half_plane(n, poly[0], poly[1], 0, 1, ref->size[ax]);
@@ -488,18 +613,13 @@ static int face_face(const box_pair *p, int code) {
   n = clip_half_plane(n, poly[1], poly[0], 1, -1, ref->size[ay]);
 
   double same = SAME_VERTEX * (re(ref->size[ax]) * re(ref->size[ax]) + re(ref->size[ay]) * re(ref->size[ay]));
-  for (int k = 0; k < n; k++) {
-    const num *v = poly[0][k];
-    bool keep = re(v[2]) <= p->margin;
-    for (int q = 0; q < count && keep; q++) {
-      double dx = re(poly[0][kept[q]][0]) - re(v[0]), dy = re(poly[0][kept[q]][1]) - re(v[1]);
-      keep = !(dx * dx + dy * dy < same);
-    }
-    if (keep) kept[count++] = k;
-  }
+  int count = keep_vertices(p, n, poly[0], same, kept);
+
   num normal[3];
   m3_col(normal, ref->mat, a);
   if (first != (sign > 0)) v3_neg(normal, normal);
+
+  // Midway between the vertex and the reference face; the normal points from box 1 to box 2.
   for (int k = 0; k < count; k++) {
     const num *v = poly[0][kept[k]];
     NUM(pbContactPoint) *contact = &p->contacts[k];
@@ -507,6 +627,7 @@ static int face_face(const box_pair *p, int code) {
     local[ax] = v[0];
     local[ay] = v[1];
     local[a] = sign * (ref->size[a] + 0.5 * v[2]);
+
     contact->dist = v[2];
     m3_mulv(contact->pos, ref->mat, local);
     v3_addto(contact->pos, ref->pos);
@@ -525,12 +646,14 @@ int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double ma
                 .slack = margin,
                 .contacts = contacts};
   num dif[3];
+
   v3_sub(dif, box2->pos, box1->pos);
   m3_tmulv(p.pos21, box1->mat, dif);
   v3_neg(dif, dif);
   m3_tmulv(p.pos12, box2->mat, dif);
   m3_tmul(p.rot, box1->mat, box2->mat);
   for (int i = 0; i < 3; i++) p.slack += SEPARATION_SLACK * (re(box1->size[i]) + re(box2->size[i]));
+
   int code = separating_axis(&p);
   if (code < 0) return 0;
   return code >= 6 ? edge_edge(&p, (code - 6) / 3, (code - 6) % 3) : face_face(&p, code);

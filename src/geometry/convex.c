@@ -23,9 +23,11 @@ static void supports(const convex_pair *p, const pbConvexNormal *found, const nu
   for (int k = 0; k < 2; k++) {
     const NUM(pbShape) *shape = p->shape[k];
     num m[3], local[3], *out = k ? b : a;
+
     m3_tmulv(m, shape->mat, n);
     if (k) v3_neg(m, m);
     core_support(shape->type, shape->size, m, k ? found->sign2 : found->sign1, local);
+
     m3_mulv(out, shape->mat, local);
     v3_addto(out, shape->pos);
   }
@@ -33,56 +35,75 @@ static void supports(const convex_pair *p, const pbConvexNormal *found, const nu
 
 // The unit normal in the number type. Where it is a solution (of tangent . (a - b) = 0), one Newton step from the real
 // solution with the real Hessian: its imaginary part is the derivative of the implicit function.
+// Stationary on a circle: one Newton step along t = e x n.
+static void set_circle_normal(convex_pair *p, const pbConvexNormal *found) {
+  num *n = p->n, e[3], t[3], x[3], a[3], b[3];
+  m3_col(e, p->shape[found->shape]->mat, found->axis1);
+  v3_addscl(n, e, -v3_dot(n, e));
+  v3_normalize(n);
+  v3_cross(t, e, n);
+
+  supports(p, found, n, a, b);
+  v3_sub(x, a, b);
+  v3_addscl(n, t, -found->inverse[0] * v3_dot(x, t));
+  v3_normalize(n);
+}
+
+// Stationary on the sphere: one Newton step in the tangent plane, gradient g, inverse Hessian from the search.
+static void set_sphere_normal(convex_pair *p, const pbConvexNormal *found) {
+  const double *inverse = found->inverse;
+  num *n = p->n, g[2] = {0, 0}, x[3], a[3], b[3];
+  supports(p, found, n, a, b);
+  v3_sub(x, a, b);
+  for (int i = 0; i < 3; i++) {
+    g[0] += found->tangent[0][i] * x[i];
+    g[1] += found->tangent[1][i] * x[i];
+  }
+
+  num u = -(inverse[0] * g[0] + inverse[1] * g[1]), v = -(inverse[1] * g[0] + inverse[2] * g[1]);
+  for (int i = 0; i < 3; i++) n[i] += u * found->tangent[0][i] + v * found->tangent[1][i];
+  v3_normalize(n);
+}
+
 static void set_normal(convex_pair *p, const pbConvexNormal *found) {
-  num *n = p->n, e[3], x[3], a[3], b[3];
+  num *n = p->n, e1[3], e2[3];
   for (int i = 0; i < 3; i++) n[i] = found->n[i];
-  if (found->kind == pb_normalFace) {
-    m3_col(n, p->shape[found->shape]->mat, found->axis1);
-    v3_scale(n, n, found->sign);
-  } else if (found->kind == pb_normalCross) {
-    m3_col(e, p->shape[0]->mat, found->axis1);
-    m3_col(x, p->shape[1]->mat, found->axis2);
-    v3_cross(n, e, x);
-    v3_normalize(n);
-    v3_scale(n, n, found->sign);
-  } else if (found->kind == pb_normalCircle) {
-    num t[3];
-    m3_col(e, p->shape[found->shape]->mat, found->axis1);
-    v3_addscl(n, e, -v3_dot(n, e));
-    v3_normalize(n);
-    v3_cross(t, e, n);
-    supports(p, found, n, a, b);
-    v3_sub(x, a, b);
-    v3_addscl(n, t, -found->inverse[0] * v3_dot(x, t));
-    v3_normalize(n);
-  } else if (found->kind == pb_normalSphere) {
-    const double *inv = found->inverse;
-    num g[2] = {0, 0};
-    supports(p, found, n, a, b);
-    v3_sub(x, a, b);
-    for (int i = 0; i < 3; i++) {
-      g[0] += found->tangent[0][i] * x[i];
-      g[1] += found->tangent[1][i] * x[i];
-    }
-    num u = -(inv[0] * g[0] + inv[1] * g[1]), v = -(inv[1] * g[0] + inv[2] * g[1]);
-    for (int i = 0; i < 3; i++) n[i] += u * found->tangent[0][i] + v * found->tangent[1][i];
-    v3_normalize(n);
+
+  switch (found->kind) {
+    case pb_normalFace:
+      m3_col(n, p->shape[found->shape]->mat, found->axis1);
+      v3_scale(n, n, found->sign);
+      break;
+    case pb_normalCross:
+      m3_col(e1, p->shape[0]->mat, found->axis1);
+      m3_col(e2, p->shape[1]->mat, found->axis2);
+      v3_cross(n, e1, e2);
+      v3_normalize(n);
+      v3_scale(n, n, found->sign);
+      break;
+    case pb_normalCircle: set_circle_normal(p, found); break;
+    case pb_normalSphere: set_sphere_normal(p, found); break;
+    case pb_normalFixed: break;
   }
 }
 
-static void prepare(convex_pair *p, const pbConvexNormal *found) {
+// Normal, distance and the supports on the surfaces, radii included.
+static void set_supports(convex_pair *p, const pbConvexNormal *found) {
   num x[3];
   set_normal(p, found);
+
   supports(p, found, p->n, p->point[0], p->point[1]);
   v3_addscl(p->point[0], p->n, p->radius[0]);
   v3_addscl(p->point[1], p->n, -p->radius[1]);
+
   v3_sub(x, p->point[1], p->point[0]);
   p->dist = v3_dot(p->n, x);
+
   p->flat[0] = support_is_flat(p->shape[0]->type, found->sign1);
   p->flat[1] = support_is_flat(p->shape[1]->type, found->sign2);
 }
 
-static void put(NUM(pbContactPoint) *contact, num dist, const num pos[3], const num normal[3]) {
+static void put_contact(NUM(pbContactPoint) *contact, num dist, const num pos[3], const num normal[3]) {
   contact->dist = dist;
   v3_copy(contact->pos, pos);
   v3_copy(contact->normal, normal);
@@ -98,7 +119,7 @@ static void put_deepest(const convex_pair *p, NUM(pbContactPoint) *contact) {
   } else {
     v3_along(pos, p->point[p->flat[0] ? 1 : 0], p->n, (p->flat[0] ? -0.5 : 0.5) * p->dist);
   }
-  put(contact, p->dist, pos, p->n);
+  put_contact(contact, p->dist, pos, p->n);
 }
 
 static bool is_near(const convex_pair *p, const NUM(pbContactPoint) *contacts, int count, const num pos[3], double relative) {
@@ -122,9 +143,11 @@ typedef struct face {
 static void make_face(const NUM(pbShape) *ref, int a, double sign, face *f) {
   int u = (a + 1) % 3, v = (a + 2) % 3;
   f->disc = ref->type == pb_geomCylinder;
+
   m3_col(f->normal, ref->mat, a);
   v3_scale(f->normal, f->normal, sign);
   v3_along(f->center, ref->pos, f->normal, f->disc ? ref->size[1] : ref->size[a]);
+
   m3_col(f->u, ref->mat, u);
   m3_col(f->v, ref->mat, v);
   f->half_u = f->disc ? ref->size[0] : ref->size[u];
@@ -137,12 +160,14 @@ static int reference_face(const convex_pair *p, const pbConvexNormal *found, fac
     make_face(p->shape[found->shape], found->axis1, found->shape ? -found->sign : found->sign, f);
     return found->shape;
   }
-  double best = NEARLY;
+
+  // A normal of another kind: the face whose axis is nearest to it.
+  double best = NEARLY, sign = 1;
   int shape = -1, axis = 0;
-  double sign = 1;
   for (int k = 0; k < 2; k++) {
     int type = p->shape[k]->type;
     if (type != pb_geomBox && type != pb_geomCylinder) continue;
+
     for (int a = type == pb_geomBox ? 0 : 2; a < 3; a++) {
       num e[3];
       m3_col(e, p->shape[k]->mat, a);
@@ -155,6 +180,7 @@ static int reference_face(const convex_pair *p, const pbConvexNormal *found, fac
       }
     }
   }
+
   if (shape >= 0) make_face(p->shape[shape], axis, sign, f);
   return shape;
 }
@@ -165,38 +191,52 @@ static void disc_corner(const num center[3], const num u[3], const num v[3], num
   v3_addscl(out, v, radius * sin(angle));
 }
 
+// The face of a box that looks against `outward`, m in the box's frame.
+static int box_polygon(const NUM(pbShape) *box, const num m[3], num out[][3]) {
+  int a = 0;
+  for (int i = 1; i < 3; i++) {
+    if (fabs(re(m[i])) > fabs(re(m[a]))) a = i;
+  }
+
+  int iu = (a + 1) % 3, iv = (a + 2) % 3;
+  num axis[3], u[3], v[3], center[3];
+  m3_col(axis, box->mat, a);
+  m3_col(u, box->mat, iu);
+  m3_col(v, box->mat, iv);
+  v3_along(center, box->pos, axis, re(m[a]) > 0 ? -box->size[a] : box->size[a]);
+
+  for (int k = 0; k < 4; k++) {
+    v3_along(out[k], center, u, k == 0 || k == 3 ? box->size[iu] : -box->size[iu]);
+    v3_addscl(out[k], v, k < 2 ? box->size[iv] : -box->size[iv]);
+  }
+  return 4;
+}
+
+// The cap that looks down, as a hexagon.
+static int disc_polygon(const NUM(pbShape) *cylinder, const num m[3], num out[][3]) {
+  num axis[3], u[3], v[3], center[3];
+  m3_col(axis, cylinder->mat, 2);
+  m3_col(u, cylinder->mat, 0);
+  m3_col(v, cylinder->mat, 1);
+  v3_along(center, cylinder->pos, axis, re(m[2]) > 0 ? -cylinder->size[1] : cylinder->size[1]);
+  for (int k = 0; k < DISC_SIDES; k++) disc_corner(center, u, v, cylinder->size[0], k, out[k]);
+  return DISC_SIDES;
+}
+
 // Corners of the flat feature of the other shape that faces the plane: a line (2), a rectangle (4), a disc as a hexagon
 // fixed in the shape (6). 0: it has none.
 static int incident_polygon(const NUM(pbShape) *shape, const num outward[3], num out[][3]) {
-  num m[3], axis[3], u[3], v[3], center[3];
+  num m[3], axis[3], u[3], center[3];
+  bool cylinder = shape->type == pb_geomCylinder;
   m3_tmulv(m, shape->mat, outward);
-  if (shape->type == pb_geomBox) {
-    int a = 0;
-    for (int i = 1; i < 3; i++) {
-      if (fabs(re(m[i])) > fabs(re(m[a]))) a = i;
-    }
-    int iu = (a + 1) % 3, iv = (a + 2) % 3;
-    m3_col(axis, shape->mat, a);
-    m3_col(u, shape->mat, iu);
-    m3_col(v, shape->mat, iv);
-    v3_along(center, shape->pos, axis, re(m[a]) > 0 ? -shape->size[a] : shape->size[a]);
-    for (int k = 0; k < 4; k++) {
-      v3_along(out[k], center, u, k == 0 || k == 3 ? shape->size[iu] : -shape->size[iu]);
-      v3_addscl(out[k], v, k < 2 ? shape->size[iv] : -shape->size[iv]);
-    }
-    return 4;
-  }
-  if (shape->type != pb_geomCylinder && shape->type != pb_geomCapsule) return 0;
+  if (shape->type == pb_geomBox) return box_polygon(shape, m, out);
+  if (!cylinder && shape->type != pb_geomCapsule) return 0;
+  if (cylinder && fabs(re(m[2])) > 0.7) return disc_polygon(shape, m, out);
+
+  // The lowest line of the side: straight down from the axis, for a cylinder at right angles to it.
   m3_col(axis, shape->mat, 2);
-  if (shape->type == pb_geomCylinder && fabs(re(m[2])) > 0.7) {
-    m3_col(u, shape->mat, 0);
-    m3_col(v, shape->mat, 1);
-    v3_along(center, shape->pos, axis, re(m[2]) > 0 ? -shape->size[1] : shape->size[1]);
-    for (int k = 0; k < DISC_SIDES; k++) disc_corner(center, u, v, shape->size[0], k, out[k]);
-    return DISC_SIDES;
-  }
-  v3_neg(u, outward);  // the side's lowest line
-  if (shape->type == pb_geomCylinder) {
+  v3_neg(u, outward);
+  if (cylinder) {
     v3_addscl(u, axis, m[2]);
     v3_normalize(u);
   }
@@ -206,12 +246,13 @@ static int incident_polygon(const NUM(pbShape) *shape, const num outward[3], num
   return 2;
 }
 
-// Keep c . (x, y) <= limit.
+// Keep the part of a polygon where c . (x, y) <= limit (Sutherland and Hodgman).
 static int clip(int n, const num (*in)[3], num (*out)[3], double cx, double cy, num limit) {
   int count = 0;
   for (int k = 0; k < n; k++) {
     const num *p = in[k], *q = in[k + 1 == n ? 0 : k + 1];
     num dp = cx * p[0] + cy * p[1] - limit, dq = cx * q[0] + cy * q[1] - limit;
+
     if (re(dp) <= 0 && count < MAX_POLYGON) v3_copy(out[count++], p);
     if (((re(dp) < 0 && re(dq) > 0) || (re(dp) > 0 && re(dq) < 0)) && count < MAX_POLYGON) {
       num step[3];
@@ -227,19 +268,28 @@ static bool over_face(const convex_pair *p, const face *f, const num point[3]) {
   num d[3];
   double slack = 1e-6 * p->scale;
   v3_sub(d, point, f->center);
+
   double x = re(v3_dot(d, f->u)), y = re(v3_dot(d, f->v));
   if (f->disc) return sqrt(x * x + y * y) <= re(f->half_u) + slack;
   return fabs(x) <= re(f->half_u) + slack && fabs(y) <= re(f->half_v) + slack;
 }
 
-// Clip to the face; poly holds (x, y, height) in the face's frame. Returns the buffer with the result.
+// Clip to the face; poly holds (x, y, height) in the face's frame. A disc is clipped as a hexagon, half a side ahead of the
+// incident one. Returns the number of corners, and the buffer with the result.
 static int clip_to_face(const face *f, int n, num poly[2][MAX_POLYGON][3], int *which) {
+  static const double right_angles[4][2] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
   int sides = f->disc ? DISC_SIDES : 4;
   *which = 0;
   for (int k = 0; k < sides; k++) {
-    double angle = (k + (f->disc ? 0.5 : 0)) * (2 * PB_PI / sides);
-    double cx = f->disc ? cos(angle) : k == 0 ? 1 : k == 2 ? -1 : 0, cy = f->disc ? sin(angle) : k == 1 ? 1 : k == 3 ? -1 : 0;
-    num limit = f->disc ? f->half_u * cos(PB_PI / DISC_SIDES) : k % 2 ? f->half_v : f->half_u;
+    double cx = right_angles[k & 3][0], cy = right_angles[k & 3][1];
+    num limit = k % 2 ? f->half_v : f->half_u;
+    if (f->disc) {
+      double angle = (k + 0.5) * (2 * PB_PI / sides);
+      cx = cos(angle);
+      cy = sin(angle);
+      limit = f->half_u * cos(PB_PI / DISC_SIDES);
+    }
+
     n = clip(n, poly[*which], poly[!*which], cx, cy, limit);
     *which = !*which;
   }
@@ -251,26 +301,33 @@ static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
   num corners[MAX_POLYGON][3], poly[2][MAX_POLYGON][3], normal[3];
   int ref = reference_face(p, found, &f), other = !ref, which, count = 0;
   if (ref < 0) return 0;
+
   int n = incident_polygon(p->shape[other], f.normal, corners);
   if (!n) return 0;
+
   for (int k = 0; k < n; k++) {
     num d[3];
     v3_sub(d, corners[k], f.center);
     v3_set(poly[0][k], v3_dot(d, f.u), v3_dot(d, f.v), v3_dot(d, f.normal));
   }
   n = clip_to_face(&f, n, poly, &which);
-  // the deepest point first, unless it is one of many (flat on flat)
-  bool point = found->kind == pb_normalFace ? !p->flat[other] && over_face(p, &f, p->point[other]) : !p->flat[0] || !p->flat[1];
-  if (point) put_deepest(p, &contacts[count++]);
+
+  // The deepest point first, unless it is one of many (flat on flat).
+  bool deepest = !p->flat[0] || !p->flat[1];
+  if (found->kind == pb_normalFace) deepest = !p->flat[other] && over_face(p, &f, p->point[other]);
+  if (deepest) put_deepest(p, &contacts[count++]);
+
+  // Then the corners that are left, each midway between the surfaces.
   v3_scale(normal, f.normal, ref ? -1 : 1);
   for (int k = 0; k < n && count < PB_MAX_CONTACT_POINTS; k++) {
     const num *q = poly[which][k];
     num pos[3];
     if (!(re(q[2]) <= p->margin)) continue;
+
     v3_along(pos, f.center, f.u, q[0]);
     v3_addscl(pos, f.v, q[1]);
     v3_addscl(pos, f.normal, 0.5 * q[2]);
-    if (!is_near(p, contacts, count, pos, 1e-6)) put(&contacts[count++], q[2], pos, normal);
+    if (!is_near(p, contacts, count, pos, 1e-6)) put_contact(&contacts[count++], q[2], pos, normal);
   }
   return count;
 }
@@ -283,6 +340,7 @@ typedef struct line {
 // The straight line of a shape that supports n: the axis of a capsule or cylinder with its radius, an edge of a box.
 static bool support_line(const NUM(pbShape) *shape, const signed char sign[3], line *l) {
   int a = 2;
+  // A box: the edge along the one axis whose corner sign is open.
   if (shape->type == pb_geomBox) {
     int zeros = 0;
     num local[3];
@@ -293,6 +351,7 @@ static bool support_line(const NUM(pbShape) *shape, const signed char sign[3], l
       }
       local[i] = sign[i] * shape->size[i];
     }
+
     if (zeros != 1) return false;
     m3_mulv(l->center, shape->mat, local);
     v3_addto(l->center, shape->pos);
@@ -305,6 +364,7 @@ static bool support_line(const NUM(pbShape) *shape, const signed char sign[3], l
   } else {
     return false;
   }
+
   m3_col(l->axis, shape->mat, a);
   return true;
 }
@@ -315,12 +375,13 @@ static bool put_crossing(const convex_pair *p, const line *l1, const line *l2, N
   v3_cross(cross, l1->axis, l2->axis);
   num det = v3_dot(cross, cross);
   if (!(re(det) > 1e-14)) return false;
+
   v3_sub(dif, l2->center, l1->center);
   num b = v3_dot(l1->axis, l2->axis), u = v3_dot(l1->axis, dif), v = -v3_dot(l2->axis, dif);
   num s = num_div(u + b * v, det);  // s - b t = u, t - b s = v
   v3_along(pos, l1->center, l1->axis, s);
   v3_addscl(pos, p->n, l1->radius + 0.5 * p->dist);
-  put(contact, p->dist, pos, p->n);
+  put_contact(contact, p->dist, pos, p->n);
   return true;
 }
 
@@ -329,6 +390,8 @@ static int put_overlap(const convex_pair *p, const line *l1, const line *l2, NUM
   if (!(fabs(re(v3_dot(l1->axis, l2->axis))) > 0.995)) return count;
   for (int end = -1; end <= 1; end += 2) {
     num dif[3], p1[3], p2[3], s = end * l1->half, t;
+
+    // The end of line 1 and the point of line 2 across from it, or the end of line 2 and the point of line 1.
     v3_along(p1, l1->center, l1->axis, s);
     v3_sub(dif, p1, l2->center);
     t = v3_dot(dif, l2->axis);
@@ -340,9 +403,12 @@ static int put_overlap(const convex_pair *p, const line *l1, const line *l2, NUM
       if (!(fabs(re(s)) <= re(l1->half))) continue;
       v3_along(p1, l1->center, l1->axis, s);
     }
+
     v3_along(p2, l2->center, l2->axis, t);
     NUM(pbContactPoint) contact;
     if (!ball_ball(p1, p->shape[0]->mat, l1->radius, p2, p->shape[1]->mat, l2->radius, p->margin, &contact)) continue;
+
+    // Balls whose normal is another one, or that repeat a contact, add nothing.
     if (re(v3_dot(contact.normal, p->n)) > 0.5 && !is_near(p, contacts, count, contact.pos, 1e-3)) contacts[count++] = contact;
   }
   return count;
@@ -352,6 +418,7 @@ static int line_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
   line l1, l2;
   int count = 0;
   if (!support_line(p->shape[0], found->sign1, &l1) || !support_line(p->shape[1], found->sign2, &l2)) return 0;
+
   if (found->kind == pb_normalCross && put_crossing(p, &l1, &l2, contacts)) count = 1;
   return put_overlap(p, &l1, &l2, contacts, count);
 }
@@ -359,10 +426,13 @@ static int line_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
 int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbConvexNormal *found,
                            NUM(pbContactPoint) *contacts) {
   convex_pair p = {.shape = {shape1, shape2}, .margin = margin, .scale = found->scale};
+
   p.radius[0] = core_radius(shape1);
   p.radius[1] = core_radius(shape2);
-  prepare(&p, found);
+  set_supports(&p, found);
   if (!(re(p.dist) <= margin)) return 0;
+
+  // Most special first: line on line, something flat on a face, and the deepest point alone where neither gives contacts.
   int count = 0;
   if (found->kind != pb_normalFace && p.flat[0] && p.flat[1]) count = line_contacts(&p, found, contacts);
   if (!count) count = face_contacts(&p, found, contacts);
@@ -375,6 +445,7 @@ int NUM(pbConvex_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
   pbConvexNormal found;
   to_core(shape1, &core1);
   to_core(shape2, &core2);
+
   if (!pbConvex_Search(&core1, &core2, margin, &found)) return 0;
   return NUM(pbConvex_Contacts)(shape1, shape2, margin, &found, contacts);
 }

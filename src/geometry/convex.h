@@ -46,6 +46,7 @@ static inline void to_core(const NUM(pbShape) *shape, pbCore *core) {
     core->size[i] = re(shape->size[i]);
   }
   for (int i = 0; i < 9; i++) core->mat[i] = re(shape->mat[i]);
+
   core->radius = 0;
   if (shape->type == pb_geomSphere || shape->type == pb_geomCapsule) {
     core->radius = core->size[0];
@@ -60,6 +61,7 @@ static inline void to_core(const NUM(pbShape) *shape, pbCore *core) {
 // Zero: the feature is flat in that direction, and its middle is meant.
 static inline void core_support(int type, const num size[3], const num m[3], const signed char sign[3], num out[3]) {
   v3_zero(out);
+
   switch (type) {
     case pb_geomCapsule: out[2] = sign[2] * size[1]; break;
     case pb_geomBox:

@@ -22,7 +22,7 @@ enum {
 
 typedef struct search {
   const pbCore *core[2];
-  double offset[3];  // centre 2 - centre 1
+  double offset[3];  // center 2 - center 1
   double limit;      // sigma below this: no contact
   double scale;
   bool apart;

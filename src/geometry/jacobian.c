@@ -1,5 +1,6 @@
-// Jacobians of contacts by the pose of shape 2 and by both sizes. Closed forms for planes, balls and capsules; the other
-// pairs take the complex step of the primal column by column. Only in the double program.
+// Jacobians of contact points by the pose of shape 2 and by both sizes. Closed forms for planes, balls and capsules, each the
+// differential of the formula above it (the primals are in pair.c, box.c and primitive.h); the other pairs take the complex step of
+// the primal, column by column. Only in the double program. Test: tests/unit/test_geometry.c.
 #include "geometry/convex.h"
 #include "geometry/pair.h"
 #include "geometry/primitive.h"
@@ -24,8 +25,8 @@ static void rigid_rate(row r[3], const double l[3]) {
   r[0][MOVE] = r[1][MOVE + 1] = r[2][MOVE + 2] = 1;
 }
 
-// d a for a direction a that turns with shape 2
-static void turn_rate(row r[3], const double a[3]) {
+// d a for a direction a that rotates with shape 2
+static void rotation_rate(row r[3], const double a[3]) {
   rigid_rate(r, a);
   r[0][MOVE] = r[1][MOVE + 1] = r[2][MOVE + 2] = 0;
 }
@@ -44,9 +45,13 @@ static void add_rate(row r[3], const double a[3], const row d) {
 // Plane: dist = n . point - radius, pos = point - n (dist / 2 + radius)
 static void plane_rate(const double n[3], row point[3], int radius_column, pbContactJacobian *j) {
   row dist;
+
   dot_rate(dist, n, point);
   if (radius_column >= 0) dist[radius_column] -= 1;
+
   memcpy(j->d[DIST], dist, sizeof dist);
+
+  // The plane stands still, so the normal's rows stay zero.
   for (int i = 0; i < 3; i++) {
     for (int c = 0; c < COLUMNS; c++) j->d[POS + i][c] = point[i][c] - 0.5 * n[i] * dist[c];
     if (radius_column >= 0) j->d[POS + i][radius_column] -= n[i];
@@ -60,12 +65,16 @@ static void ball_rate(const NUM(pbContactPoint) *contact, double len, double r1,
   const double *n = contact->normal;
   double reach = r1 + 0.5 * contact->dist, inv = 1 / len;
   row rel[3], dlen;
+
+  // Length and direction of the vector between the centers: d len = n . d rel, d n = (d rel - n d len) / len.
   for (int i = 0; i < 3; i++) {
     for (int c = 0; c < COLUMNS; c++) rel[i][c] = c1 ? c2[i][c] - c1[i][c] : c2[i][c];
   }
+
   dot_rate(dlen, n, rel);
   memcpy(j->d[DIST], dlen, sizeof dlen);
   for (int i = 0; i < 3; i++) {
+    // pos = c1 + n (r1 + dist / 2) by the centers; by the radii below: r1 + dist / 2 = (len + r1 - r2) / 2.
     for (int c = 0; c < COLUMNS; c++) {
       double dn = (rel[i][c] - n[i] * dlen[c]) * inv;
       j->d[NORMAL + i][c] = dn;
@@ -80,13 +89,13 @@ static void ball_rate(const NUM(pbContactPoint) *contact, double len, double r1,
 
 // ---- planes -------------------------------------------------------------------------------------------------------
 static void plane_sphere(const NUM(pbShape) *plane, pbContactJacobian *j) {
-  static const double zero[3];
   double n[3];
   row point[3];
+
   m3_col(n, plane->mat, 2);
-  rigid_rate(point, zero);
   memset(point, 0, sizeof point);
   for (int i = 0; i < 3; i++) point[i][MOVE + i] = 1;
+
   plane_rate(n, point, SIZE2, j);
 }
 
@@ -95,17 +104,23 @@ static void plane_capsule(const NUM(pbShape) *plane, const NUM(pbShape) *capsule
                           pbContactJacobian *j) {
   double n[3], axis[3], dif[3], lever[3];
   row hint[3];
+
   m3_col(n, plane->mat, 2);
   m3_col(axis, capsule->mat, 2);
-  turn_rate(hint, axis);
+  rotation_rate(hint, axis);
+
+  // Which of the two ends the primal found: both, or the upper or the lower one alone.
   v3_sub(dif, capsule->pos, plane->pos);
   v3_along(dif, dif, axis, capsule->size[1]);
   bool first = v3_dot(dif, n) <= margin + capsule->size[0];  // the upper end made a contact
+
   for (int k = 0; k < count; k++) {
     double side = first && k == 0 ? 1 : -1;
     row point[3];
+
     v3_scale(lever, axis, side * capsule->size[1]);
     rigid_rate(point, lever);
+
     for (int i = 0; i < 3; i++) point[i][SIZE2 + 1] = side * axis[i];
     plane_rate(n, point, SIZE2, &j[k]);
     memcpy(&j[k].d[HINT], hint, sizeof hint);
@@ -116,93 +131,142 @@ static void plane_capsule(const NUM(pbShape) *plane, const NUM(pbShape) *capsule
 static void plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *e, pbContactJacobian *j) {
   double n[3], m[3], p[3], lever[3], l2 = 0;
   const double *s = e->size;
+
   m3_col(n, plane->mat, 2);
   m3_tmulv(m, e->mat, n);
+
   for (int i = 0; i < 3; i++) l2 += s[i] * s[i] * m[i] * m[i];
   double inv = l2 > 0 ? 1 / sqrt(l2) : 0;
+
+  // Everything in the ellipsoid's frame, where d m_i = (axis_i x n) by rotation: dl, and the point of the primal.
   row point[3], dm[3] = {0}, dl = {0};
   for (int i = 0; i < 3; i++) {
-    double axis[3], turn[3];
+    double axis[3], moment[3];
     m3_col(axis, e->mat, i);
-    v3_cross(turn, axis, n);
-    for (int k = 0; k < 3; k++) dm[i][k] = turn[k];
+    v3_cross(moment, axis, n);
+    for (int k = 0; k < 3; k++) dm[i][k] = moment[k];
+
     p[i] = -s[i] * s[i] * m[i] * inv;
     for (int c = 0; c < 3; c++) dl[c] += s[i] * s[i] * m[i] * inv * dm[i][c];
     dl[SIZE2 + i] = s[i] * m[i] * m[i] * inv;
   }
+
+  // The point rotates with the shape, and moves in its frame: P_i = -s_i^2 m_i / l.
   m3_mulv(lever, e->mat, p);
   rigid_rate(point, lever);
   for (int i = 0; i < 3; i++) {
     double axis[3];
     row dp;
+
     m3_col(axis, e->mat, i);
+
     for (int c = 0; c < COLUMNS; c++) dp[c] = -s[i] * s[i] * dm[i][c] * inv - p[i] * inv * dl[c];
     dp[SIZE2 + i] -= 2 * s[i] * m[i] * inv;
     add_rate(point, axis, dp);
   }
+
   plane_rate(n, point, -1, j);
 }
 
-// Points p2 + x down + y half axis + z side, as pbPlane_Cylinder makes them. axis points to the plane; down = radius u,
-// u = m / |m|, m = axis (n . axis) - n; side = u x axis (unit) times radius sqrt(3) / 2.
-static void plane_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, int count,
-                           pbContactJacobian *j) {
-  double n[3], axis[3], u[3], m[3], side[3], dif[3], radius = cylinder->size[0], half = cylinder->size[1];
-  row daxis[3], du[3], dside[3] = {0};
-  m3_col(n, plane->mat, 2);
-  m3_col(axis, cylinder->mat, 2);
-  if (v3_dot(n, axis) > 0) v3_neg(axis, axis);
-  double slope = v3_dot(n, axis);
-  turn_rate(daxis, axis);
-  v3_scale(m, axis, slope);
-  v3_subfrom(m, n);
-  double len2 = v3_dot(m, m), inv = 1 / sqrt(len2);
-  bool upright = len2 < PB_UPRIGHT * PB_UPRIGHT;
-  if (len2 >= PB_TINY * PB_TINY) v3_scale(u, m, inv);
-  else m3_col(u, cylinder->mat, 0);
-  if (!upright) {
-    row dslope, along;
-    dot_rate(dslope, n, daxis);
-    for (int i = 0; i < 3; i++) {
-      for (int c = 0; c < COLUMNS; c++) du[i][c] = inv * (daxis[i][c] * slope + axis[i] * dslope[c]);
-    }
-    dot_rate(along, u, du);
-    for (int c = 0; c < COLUMNS; c++) along[c] = -along[c];
-    add_rate(du, u, along);
-  } else {
-    turn_rate(du, u);
+// A cylinder on a plane, as pbPlane_Cylinder sees it. axis points to the plane; down = radius u, u = m / |m|,
+// m = axis (n . axis) - n; side = u x axis (unit) times radius sqrt(3) / 2.
+typedef struct standing_cylinder {
+  double n[3], axis[3], u[3], side[3], radius, half;
+  row daxis[3], du[3], dside[3];
+  bool upright;
+  bool other_rim;  // the lowest point of the other rim touches, too
+} standing_cylinder;
+
+// du = (1 - u u') d(axis slope) / |m|; upright, u turns with the cylinder.
+static void steepest_rate(standing_cylinder *s, double slope, double inverse_length) {
+  if (s->upright) {
+    rotation_rate(s->du, s->u);
+    return;
   }
-  v3_cross(side, u, axis);
+
+  row dslope, along;
+  dot_rate(dslope, s->n, s->daxis);
+  for (int i = 0; i < 3; i++) {
+    for (int c = 0; c < COLUMNS; c++) s->du[i][c] = inverse_length * (s->daxis[i][c] * slope + s->axis[i] * dslope[c]);
+  }
+
+  dot_rate(along, s->u, s->du);
+  for (int c = 0; c < COLUMNS; c++) along[c] = -along[c];
+  add_rate(s->du, s->u, along);
+}
+
+// d (u x axis)
+static void side_rate(standing_cylinder *s) {
+  v3_cross(s->side, s->u, s->axis);
+  memset(s->dside, 0, sizeof s->dside);
   for (int i = 0; i < 3; i++) {
     int a = (i + 1) % 3, b = (i + 2) % 3;
     for (int c = 0; c < 3; c++) {
-      dside[i][c] = du[a][c] * axis[b] - du[b][c] * axis[a] + u[a] * daxis[b][c] - u[b] * daxis[a][c];
+      s->dside[i][c] = s->du[a][c] * s->axis[b] - s->du[b][c] * s->axis[a] + s->u[a] * s->daxis[b][c] - s->u[b] * s->daxis[a][c];
     }
   }
+}
+
+static void stand_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, standing_cylinder *s) {
+  double m[3], dif[3];
+  s->radius = cylinder->size[0];
+  s->half = cylinder->size[1];
+  m3_col(s->n, plane->mat, 2);
+  m3_col(s->axis, cylinder->mat, 2);
+  if (v3_dot(s->n, s->axis) > 0) v3_neg(s->axis, s->axis);
+  double slope = v3_dot(s->n, s->axis);
+  rotation_rate(s->daxis, s->axis);
+
+  // The steepest radius; without one, MuJoCo takes the cylinder's x axis.
+  v3_scale(m, s->axis, slope);
+  v3_subfrom(m, s->n);
+  double length2 = v3_dot(m, m), inverse_length = 1 / sqrt(length2);
+  s->upright = length2 < PB_UPRIGHT * PB_UPRIGHT;
+  if (length2 >= PB_TINY * PB_TINY) {
+    v3_scale(s->u, m, inverse_length);
+  } else {
+    m3_col(s->u, cylinder->mat, 0);
+  }
+
+  steepest_rate(s, slope, inverse_length);
+  side_rate(s);
+
   v3_sub(dif, cylinder->pos, plane->pos);
-  bool other = v3_dot(dif, n) - slope * half + radius * v3_dot(u, n) <= margin;
-  static const double place[4][3] = {{1, 1, 0}, {1, -1, 0}, {-0.5, 1, 1}, {-0.5, 1, -1}};
-  for (int k = 0; k < count; k++) {
-    const double *x = place[k == 0 || other ? k : k + 1];
-    double lateral = x[2] * (sqrt(3.0) / 2);
-    row point[3], dist;
-    for (int i = 0; i < 3; i++) {
-      for (int c = 0; c < COLUMNS; c++) point[i][c] = x[0] * radius * du[i][c] + x[1] * half * daxis[i][c];
-      point[i][MOVE + i] += 1;
-      point[i][SIZE2] += x[0] * u[i];
-      point[i][SIZE2 + 1] += x[1] * axis[i];
-    }
-    dot_rate(dist, n, point);
-    for (int i = 0; i < 3; i++) {
-      for (int c = 0; c < 3; c++) point[i][c] += lateral * radius * dside[i][c];
-      point[i][SIZE2] += lateral * side[i];
-    }
-    if (upright) dot_rate(dist, n, point);  // else the sideways part is level
-    for (int i = 0; i < 3; i++) {
-      for (int c = 0; c < COLUMNS; c++) j[k].d[POS + i][c] = point[i][c] - 0.5 * n[i] * dist[c];
-    }
-    memcpy(j[k].d[DIST], dist, sizeof dist);
+  s->other_rim = v3_dot(dif, s->n) - slope * s->half + s->radius * v3_dot(s->u, s->n) <= margin;
+}
+
+// The point p2 + x[0] down + x[1] half axis + x[2] side.
+static void standing_point_rate(const standing_cylinder *s, const double x[3], pbContactJacobian *j) {
+  const double *n = s->n;
+  double lateral = x[2] * (sqrt(3.0) / 2);
+  row point[3], dist;
+  for (int i = 0; i < 3; i++) {
+    for (int c = 0; c < COLUMNS; c++) point[i][c] = x[0] * s->radius * s->du[i][c] + x[1] * s->half * s->daxis[i][c];
+    point[i][MOVE + i] += 1;
+    point[i][SIZE2] += x[0] * s->u[i];
+    point[i][SIZE2 + 1] += x[1] * s->axis[i];
   }
+  dot_rate(dist, n, point);
+
+  // The sideways part is level, so that the distance does not feel it, unless the cylinder is upright.
+  for (int i = 0; i < 3; i++) {
+    for (int c = 0; c < 3; c++) point[i][c] += lateral * s->radius * s->dside[i][c];
+    point[i][SIZE2] += lateral * s->side[i];
+  }
+  if (s->upright) dot_rate(dist, n, point);
+
+  for (int i = 0; i < 3; i++) {
+    for (int c = 0; c < COLUMNS; c++) j->d[POS + i][c] = point[i][c] - 0.5 * n[i] * dist[c];
+  }
+  memcpy(j->d[DIST], dist, sizeof dist);
+}
+
+static void plane_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, int count,
+                           pbContactJacobian *j) {
+  static const double points[4][3] = {{1, 1, 0}, {1, -1, 0}, {-0.5, 1, 1}, {-0.5, 1, -1}};
+  standing_cylinder s;
+  stand_cylinder(plane, cylinder, margin, &s);
+  for (int k = 0; k < count; k++) standing_point_rate(&s, points[k == 0 || s.other_rim ? k : k + 1], &j[k]);
 }
 
 // point = p2 + R (+-size)
@@ -211,17 +275,21 @@ static void plane_box(const NUM(pbShape) *plane, const NUM(pbShape) *box, double
   m3_col(n, plane->mat, 2);
   v3_sub(dif, box->pos, plane->pos);
   double height = v3_dot(dif, n);
+
+  // The corners in the primal's order, those that it takes: below the center, and within the margin.
   for (int corner = 0, k = 0; corner < 8 && k < count; corner++) {
     double vec[3], lever[3];
     for (int i = 0; i < 3; i++) vec[i] = corner & (1 << i) ? box->size[i] : -box->size[i];
     m3_mulv(lever, box->mat, vec);
     double drop = v3_dot(n, lever);
     if (!(height + drop <= margin) || drop > 0) continue;
+
     row point[3];
     rigid_rate(point, lever);
     for (int i = 0; i < 3; i++) {
       for (int s = 0; s < 3; s++) point[i][SIZE2 + s] = corner & (1 << s) ? box->mat[3 * i + s] : -box->mat[3 * i + s];
     }
+
     plane_rate(n, point, -1, &j[k++]);
   }
 }
@@ -230,6 +298,7 @@ static void plane_box(const NUM(pbShape) *plane, const NUM(pbShape) *box, double
 static void sphere_sphere(const NUM(pbShape) *s1, const NUM(pbShape) *s2, const NUM(pbContactPoint) *contact,
                           pbContactJacobian *j) {
   row c2[3] = {0};
+
   for (int i = 0; i < 3; i++) c2[i][MOVE + i] = 1;
   ball_rate(contact, contact->dist + s1->size[0] + s2->size[0], s1->size[0], NULL, c2, SIZE1, SIZE2, j);
 }
@@ -237,21 +306,25 @@ static void sphere_sphere(const NUM(pbShape) *s1, const NUM(pbShape) *s2, const 
 // c2 = p2 + x a, x = a . (p1 - p2) clamped to +-half
 static void sphere_axis(const NUM(pbShape) *sphere, const NUM(pbShape) *shape, bool clamps, const NUM(pbContactPoint) *contact,
                         pbContactJacobian *j) {
-  double a[3], dif[3], lever[3], turn[3], half = shape->size[1];
+  double a[3], dif[3], lever[3], moment[3], half = shape->size[1];
   row c2[3], dx = {0};
+
   m3_col(a, shape->mat, 2);
   v3_sub(dif, sphere->pos, shape->pos);
   double x = v3_dot(a, dif);
+
+  // Clamped, the nearest point stays with the segment's end; else d x = (a x dif) . rotation - a . translation.
   if (clamps && (x < -half || x > half)) {
     x = x < 0 ? -half : half;
     dx[SIZE2 + 1] = x < 0 ? -1 : 1;
   } else {
-    v3_cross(turn, a, dif);
+    v3_cross(moment, a, dif);
     for (int k = 0; k < 3; k++) {
-      dx[ROT + k] = turn[k];
+      dx[ROT + k] = moment[k];
       dx[MOVE + k] = -a[k];
     }
   }
+
   v3_scale(lever, a, x);
   rigid_rate(c2, lever);
   add_rate(c2, a, dx);
@@ -262,15 +335,19 @@ static void sphere_axis(const NUM(pbShape) *sphere, const NUM(pbShape) *shape, b
 static void sphere_cap(const NUM(pbShape) *sphere, const double n[3], const double dif[3], const NUM(pbContactPoint) *contact,
                        pbContactJacobian *j) {
   row dn[3], dist = {0};
-  double turn[3], reach = 0.5 * contact->dist + sphere->size[0];
-  turn_rate(dn, n);
-  v3_cross(turn, n, dif);
+  double moment[3], reach = 0.5 * contact->dist + sphere->size[0];
+
+  rotation_rate(dn, n);
+  v3_cross(moment, n, dif);
   for (int k = 0; k < 3; k++) {
-    dist[ROT + k] = turn[k];
+    dist[ROT + k] = moment[k];
     dist[MOVE + k] = -n[k];
   }
+
+  // By the sizes: the ball's radius, and the half length of the cylinder.
   dist[SIZE1] = dist[SIZE2 + 1] = -1;
   memcpy(j->d[DIST], dist, sizeof dist);
+
   for (int i = 0; i < 3; i++) {
     for (int c = 0; c < COLUMNS; c++) {
       j->d[NORMAL + i][c] = -dn[i][c];
@@ -283,21 +360,26 @@ static void sphere_cap(const NUM(pbShape) *sphere, const double n[3], const doub
 // Rim: c2 = p2 + side half a + radius rho, rho = (dif - a x) / |.|, x = a . dif, dif = p1 - p2
 static void sphere_rim(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder, const double a[3], const double dif[3],
                        const NUM(pbContactPoint) *contact, pbContactJacobian *j) {
-  double x = v3_dot(a, dif), rho[3], lever[3], turn[3], side = x > 0 ? 1 : -1;
+  double x = v3_dot(a, dif), rho[3], lever[3], moment[3], side = x > 0 ? 1 : -1;
   row c2[3], da[3], drad[3], along, dx = {0};
+
   v3_along(rho, dif, a, -x);
   double len = v3_norm(rho), inv = 1 / len;
   v3_scale(rho, rho, inv);
-  v3_cross(turn, a, dif);
+
+  // The radial vector before it is normalized: d (dif - a x), with d dif = -translation.
+  v3_cross(moment, a, dif);
   for (int k = 0; k < 3; k++) {
-    dx[ROT + k] = turn[k];
+    dx[ROT + k] = moment[k];
     dx[MOVE + k] = -a[k];
   }
-  turn_rate(da, a);
+  rotation_rate(da, a);
   for (int i = 0; i < 3; i++) {
     for (int c = 0; c < COLUMNS; c++) drad[i][c] = -da[i][c] * x - a[i] * dx[c];
     drad[i][MOVE + i] -= 1;
   }
+
+  // The rim's point: along the axis it turns with the cylinder, radially it follows d rho = (1 - rho rho') d rad / len.
   dot_rate(along, rho, drad);
   v3_scale(lever, a, side * cylinder->size[1]);
   rigid_rate(c2, lever);
@@ -306,6 +388,7 @@ static void sphere_rim(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder,
     c2[i][SIZE2] = rho[i];
     c2[i][SIZE2 + 1] = side * a[i];
   }
+
   ball_rate(contact, contact->dist + sphere->size[0], sphere->size[0], NULL, c2, SIZE1, -1, j);
 }
 
@@ -316,6 +399,7 @@ static void sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cyli
   v3_sub(dif, sphere->pos, cylinder->pos);
   double x = v3_dot(a, dif);
   v3_along(radial, dif, a, -x);
+
   cylinder_zone zone = cylinder_zone_of(x, v3_dot(radial, radial), cylinder->size[0], cylinder->size[1]);
   if (zone == zone_side) {
     sphere_axis(sphere, cylinder, false, contact, j);
@@ -332,28 +416,32 @@ static void sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cyli
 // the mean of both
 static void segment_rates(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, const double a1[3], const double a2[3],
                           const segment_pair *near, row ds1, row ds2) {
-  double dif[3], turn_v[3], turn_b[3], b = v3_dot(a1, a2), s1 = near->x1 * shape1->size[1], s2 = near->x2 * shape2->size[1];
+  double dif[3], moment_v[3], moment_b[3], b = v3_dot(a1, a2), s1 = near->x1 * shape1->size[1], s2 = near->x2 * shape2->size[1];
   row r1 = {0}, r2 = {0};  // du + db s2, dv + db s1
+
   v3_sub(dif, shape1->pos, shape2->pos);
-  v3_cross(turn_v, a2, dif);
-  v3_cross(turn_b, a2, a1);
+  v3_cross(moment_v, a2, dif);
+  v3_cross(moment_b, a2, a1);
   for (int k = 0; k < 3; k++) {
-    r1[ROT + k] = turn_b[k] * s2;
+    r1[ROT + k] = moment_b[k] * s2;
     r1[MOVE + k] = a1[k];
-    r2[ROT + k] = turn_v[k] + turn_b[k] * s1;
+    r2[ROT + k] = moment_v[k] + moment_b[k] * s1;
     r2[MOVE + k] = -a2[k];
   }
+
+  // Both inside their segments: the 2x2 system above with determinant 1 - b^2.
   memset(ds1, 0, sizeof(row));
   memset(ds2, 0, sizeof(row));
   if (near->share1 == 1 && near->share2 == 1) {
-    double inv = 1 / v3_dot(turn_b, turn_b);  // 1 - b^2
+    double inv = 1 / v3_dot(moment_b, moment_b);  // 1 - b^2
     for (int c = 0; c < COLUMNS; c++) {
       ds1[c] = (r1[c] + b * r2[c]) * inv;
       ds2[c] = (r2[c] + b * r1[c]) * inv;
     }
     return;
   }
-  // each follows the other's end
+
+  // Otherwise each follows the other's end, or is at its own.
   double at1 = near->share1 < 1 ? near->x1 : 0, at2 = near->share2 < 1 ? near->x2 : 0;
   for (int c = 0; c < COLUMNS; c++) {
     double end1 = c == SIZE1 + 1 ? at1 : 0, end2 = c == SIZE2 + 1 ? at2 : 0;
@@ -371,22 +459,27 @@ static bool capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, doub
   m3_col(a2, s2->mat, 2);
   v3_scale(axis1, a1, s1->size[1]);
   v3_scale(axis2, a2, s2->size[1]);
+
   segment_pair near[2];
   int found = nearest_on_segments(s1->pos, axis1, s2->pos, axis2, near);
   for (int i = 0, k = 0; i < found && k < count; i++) {
     double p1[3], p2[3], lever[3];
     NUM(pbContactPoint) contact;
+    // The nearest points of the primal, and whether it made a contact of them.
     v3_along(p1, s1->pos, axis1, near[i].x1);
     v3_along(p2, s2->pos, axis2, near[i].x2);
     if (!ball_ball(p1, s1->mat, s1->size[0], p2, s2->mat, s2->size[0], margin, &contact)) continue;
     double len = contacts[k].dist + s1->size[0] + s2->size[0];
     if (len < PB_TINY) return false;
+
     row ds1, ds2, c1[3] = {0}, c2[3];
     segment_rates(s1, s2, a1, a2, &near[i], ds1, ds2);
     add_rate(c1, a1, ds1);
+
     v3_scale(lever, axis2, near[i].x2);
     rigid_rate(c2, lever);
     add_rate(c2, a2, ds2);
+
     ball_rate(&contacts[k], len, s1->size[0], c1, c2, SIZE1, SIZE2, &j[k]);
     k++;
   }
@@ -395,62 +488,87 @@ static bool capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, doub
 
 // In the box's frame: c = R' (p1 - p2), nearest point of the box by clamping, t = (nearest - c) / gap,
 // pos = (nearest + c + r t) / 2; inside: t fixed, depth = size -+ c, pos = c + t (r - depth) / 2
-static void sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, const NUM(pbContactPoint) *contact,
-                       pbContactJacobian *j) {
-  double dif[3], c[3], t[3], lever[3], gap = contact->dist + sphere->size[0], radius = sphere->size[0];
-  row dc[3] = {0}, dgap = {0}, dt[3] = {0}, dpos[3] = {0};
-  v3_sub(dif, sphere->pos, box->pos);
-  m3_tmulv(c, box->mat, dif);
-  m3_tmulv(t, box->mat, contact->normal);
+typedef struct ball_in_box {
+  double c[3], t[3];
+  row dc[3], dt[3], dpos[3], dgap;
+} ball_in_box;
+
+static void outside_box_rate(const NUM(pbShape) *box, double radius, double gap, ball_in_box *b) {
+  row toward[3];  // d (nearest - c): a clamped coordinate stays on its face, the others follow the center
   for (int i = 0; i < 3; i++) {
-    double axis[3], turn[3];
-    m3_col(axis, box->mat, i);
-    v3_cross(turn, axis, dif);
-    for (int k = 0; k < 3; k++) {
-      dc[i][ROT + k] = turn[k];
-      dc[i][MOVE + k] = -axis[k];
-    }
+    bool clamped = box->size[i] > 0 && fabs(b->c[i]) > box->size[i];
+    for (int k = 0; k < COLUMNS; k++) toward[i][k] = clamped ? -b->dc[i][k] : 0;
+    if (clamped) toward[i][SIZE2 + i] += b->c[i] > 0 ? 1 : -1;
+    for (int k = 0; k < COLUMNS; k++) b->dpos[i][k] = b->dc[i][k] + 0.5 * toward[i][k];
   }
-  if (gap > PB_TINY) {
-    row dtow[3];
-    for (int i = 0; i < 3; i++) {
-      bool clamped = box->size[i] > 0 && fabs(c[i]) > box->size[i];
-      for (int k = 0; k < COLUMNS; k++) dtow[i][k] = clamped ? -dc[i][k] : 0;
-      if (clamped) dtow[i][SIZE2 + i] += c[i] > 0 ? 1 : -1;
-      for (int k = 0; k < COLUMNS; k++) dpos[i][k] = dc[i][k] + 0.5 * dtow[i][k];
-    }
-    dot_rate(dgap, t, dtow);
-    for (int i = 0; i < 3; i++) {
-      for (int k = 0; k < COLUMNS; k++) dt[i][k] = (dtow[i][k] - t[i] * dgap[k]) / gap;
-      for (int k = 0; k < COLUMNS; k++) dpos[i][k] += 0.5 * radius * dt[i][k];
-      dpos[i][SIZE1] += 0.5 * t[i];
-    }
-  } else {
-    int face = fabs(t[0]) > 0.5 ? 0 : fabs(t[1]) > 0.5 ? 1 : 2;
-    double sign = t[face] > 0 ? 1 : -1;  // depth = size + sign c
-    for (int k = 0; k < COLUMNS; k++) dgap[k] = -sign * dc[face][k];
-    dgap[SIZE2 + face] -= 1;
-    memcpy(dpos, dc, sizeof dpos);
-    for (int k = 0; k < COLUMNS; k++) dpos[face][k] += 0.5 * sign * dgap[k];
-    dpos[face][SIZE1] += 0.5 * sign;
-  }
-  memcpy(j->d[DIST], dgap, sizeof dgap);
-  j->d[DIST][SIZE1] -= 1;
-  v3_sub(lever, contact->pos, box->pos);
-  row turn[3], move[3];
-  rigid_rate(move, lever);
-  turn_rate(turn, contact->normal);
+
+  dot_rate(b->dgap, b->t, toward);
   for (int i = 0; i < 3; i++) {
-    const double *m = &box->mat[3 * i];
-    for (int k = 0; k < COLUMNS; k++) {
-      j->d[POS + i][k] = move[i][k] + m[0] * dpos[0][k] + m[1] * dpos[1][k] + m[2] * dpos[2][k];
-      j->d[NORMAL + i][k] = turn[i][k] + m[0] * dt[0][k] + m[1] * dt[1][k] + m[2] * dt[2][k];
-    }
+    for (int k = 0; k < COLUMNS; k++) b->dt[i][k] = (toward[i][k] - b->t[i] * b->dgap[k]) / gap;
+    for (int k = 0; k < COLUMNS; k++) b->dpos[i][k] += 0.5 * radius * b->dt[i][k];
+    b->dpos[i][SIZE1] += 0.5 * b->t[i];
   }
 }
 
+static void inside_box_rate(ball_in_box *b) {
+  int face = 2;
+  if (fabs(b->t[0]) > 0.5) {
+    face = 0;
+  } else if (fabs(b->t[1]) > 0.5) {
+    face = 1;
+  }
+  double sign = b->t[face] > 0 ? 1 : -1;  // depth = size + sign c
+
+  for (int k = 0; k < COLUMNS; k++) b->dgap[k] = -sign * b->dc[face][k];
+  b->dgap[SIZE2 + face] -= 1;
+
+  memcpy(b->dpos, b->dc, sizeof b->dpos);
+  for (int k = 0; k < COLUMNS; k++) b->dpos[face][k] += 0.5 * sign * b->dgap[k];
+  b->dpos[face][SIZE1] += 0.5 * sign;
+}
+
+static void sphere_box(const NUM(pbShape) *sphere, const NUM(pbShape) *box, const NUM(pbContactPoint) *contact,
+                       pbContactJacobian *j) {
+  double dif[3], lever[3], gap = contact->dist + sphere->size[0];
+  ball_in_box b = {0};
+  v3_sub(dif, sphere->pos, box->pos);
+  m3_tmulv(b.c, box->mat, dif);
+  m3_tmulv(b.t, box->mat, contact->normal);
+
+  // The center seen from the box: d c_i = (axis_i x dif) . rotation - axis_i . translation.
+  for (int i = 0; i < 3; i++) {
+    double axis[3], moment[3];
+    m3_col(axis, box->mat, i);
+    v3_cross(moment, axis, dif);
+    for (int k = 0; k < 3; k++) {
+      b.dc[i][ROT + k] = moment[k];
+      b.dc[i][MOVE + k] = -axis[k];
+    }
+  }
+
+  if (gap > PB_TINY) {
+    outside_box_rate(box, sphere->size[0], gap, &b);
+  } else {
+    inside_box_rate(&b);
+  }
+  memcpy(j->d[DIST], b.dgap, sizeof b.dgap);
+  j->d[DIST][SIZE1] -= 1;
+
+  // Back to the world: what moves in the box's frame, and the box's own motion.
+  v3_sub(lever, contact->pos, box->pos);
+  row rotation[3], move[3];
+  rigid_rate(move, lever);
+  rotation_rate(rotation, contact->normal);
+  for (int i = 0; i < 3; i++) {
+    const double *m = &box->mat[3 * i];
+    for (int k = 0; k < COLUMNS; k++) {
+      j->d[POS + i][k] = move[i][k] + m[0] * b.dpos[0][k] + m[1] * b.dpos[1][k] + m[2] * b.dpos[2][k];
+      j->d[NORMAL + i][k] = rotation[i][k] + m[0] * b.dt[0][k] + m[1] * b.dt[1][k] + m[2] * b.dt[2][k];
+    }
+  }
+}
 // ---- complex step -------------------------------------------------------------------------------------------------
-static void lift(const NUM(pbShape) *in, pbShape_c *out) {
+static void lift_shape(const NUM(pbShape) *in, pbShape_c *out) {
   out->type = in->type;
   for (int i = 0; i < 3; i++) {
     out->pos[i] = in->pos[i];
@@ -465,7 +583,7 @@ static int size_count(int type) {
   return type >= 0 && type <= pb_geomBox ? counts[type] : 0;
 }
 
-static void seed(const NUM(pbShape) *shape2, int column, pbShape_c *c1, pbShape_c *c2) {
+static void seed_column(const NUM(pbShape) *shape2, int column, pbShape_c *c1, pbShape_c *c2) {
   if (column < MOVE) {  // R -> (1 + i step [e_k]) R
     int a = (column + 1) % 3, b = (column + 2) % 3;
     for (int k = 0; k < 3; k++) {
@@ -494,21 +612,26 @@ static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
   int used1 = size_count(shape1->type), used2 = size_count(shape2->type);
   bool convex = is_convex(shape1->type, shape2->type);
   pbConvexNormal found;
+  // The search looks at real parts only: one normal serves all columns.
+
   if (convex) {
     pbCore core1, core2;
     to_core(shape1, &core1);
     to_core(shape2, &core2);
     if (!pbConvex_Search(&core1, &core2, margin, &found)) return;
   }
+
   for (int column = 0; column < COLUMNS; column++) {
     if (column >= SIZE1 + used1 && column < SIZE2) continue;
     if (column >= SIZE2 + used2) continue;
+
     pbShape_c c1, c2;
     pbContactPoint_c contacts[PB_MAX_CONTACT_POINTS];
-    lift(shape1, &c1);
-    lift(shape2, &c2);
-    seed(shape2, column, &c1, &c2);
+    lift_shape(shape1, &c1);
+    lift_shape(shape2, &c2);
+    seed_column(shape2, column, &c1, &c2);
     int made = convex ? pbConvex_Contacts_c(&c1, &c2, margin, &found, contacts) : pbPair_Collide_c(&c1, &c2, margin, contacts);
+
     for (int k = 0; k < count && k < made; k++) {
       const double *value = (const double *)&contacts[k];  // real and imaginary parts of the ten rows
       for (int r = 0; r < 10; r++) j[k].d[r][column] = value[2 * r + 1] / PB_IMAG_STEP;
@@ -516,8 +639,8 @@ static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
   }
 }
 
-// Whether the closed form divides by a distance of centres that is zero; the complex step has the finite value then.
-static bool singular(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, const NUM(pbContactPoint) *contact) {
+// Whether the closed form divides by a distance of centers that is zero; the complex step has the finite value then.
+static bool is_singular(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, const NUM(pbContactPoint) *contact) {
   double len = contact->dist + shape1->size[0] + shape2->size[0];
   return len < PB_TINY;
 }
@@ -525,7 +648,9 @@ static bool singular(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, con
 void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
                           const NUM(pbContactPoint) *contacts, pbContactJacobian *jacobians) {
   if (count <= 0) return;
+
   memset(jacobians, 0, (size_t)count * sizeof *jacobians);
+
 #define PAIR(a, b) ((a)*8 + (b))
   switch (PAIR(shape1->type, shape2->type)) {
     case PAIR(pb_geomPlane, pb_geomSphere): plane_sphere(shape1, jacobians); return;
@@ -534,15 +659,15 @@ void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
     case PAIR(pb_geomPlane, pb_geomCylinder): plane_cylinder(shape1, shape2, margin, count, jacobians); return;
     case PAIR(pb_geomPlane, pb_geomBox): plane_box(shape1, shape2, margin, count, jacobians); return;
     case PAIR(pb_geomSphere, pb_geomSphere):
-      if (singular(shape1, shape2, contacts)) break;
+      if (is_singular(shape1, shape2, contacts)) break;
       sphere_sphere(shape1, shape2, contacts, jacobians);
       return;
     case PAIR(pb_geomSphere, pb_geomCapsule):
-      if (singular(shape1, shape2, contacts)) break;
+      if (is_singular(shape1, shape2, contacts)) break;
       sphere_axis(shape1, shape2, true, contacts, jacobians);
       return;
     case PAIR(pb_geomSphere, pb_geomCylinder):
-      if (fabs(contacts->dist + shape1->size[0]) < PB_TINY || singular(shape1, shape2, contacts)) break;
+      if (fabs(contacts->dist + shape1->size[0]) < PB_TINY || is_singular(shape1, shape2, contacts)) break;
       sphere_cylinder(shape1, shape2, contacts, jacobians);
       return;
     case PAIR(pb_geomSphere, pb_geomBox): sphere_box(shape1, shape2, contacts, jacobians); return;

@@ -11,12 +11,14 @@ static int plane_sphere(const NUM(pbShape) *plane, const NUM(pbShape) *sphere, d
   return plane_ball(plane->pos, normal, sphere->pos, sphere->size[0], margin, contacts);
 }
 
-// The two ends as balls; the first tangent is wished along the axis.
+// The two ends as balls; the hint asks for the first tangent along the axis.
 static int plane_capsule(const NUM(pbShape) *plane, const NUM(pbShape) *capsule, double margin, NUM(pbContactPoint) *contacts) {
   num normal[3], axis[3], end[3];
   int count = 0;
+
   m3_col(normal, plane->mat, 2);
   m3_col(axis, capsule->mat, 2);
+
   for (int side = 1; side >= -1; side -= 2) {
     v3_along(end, capsule->pos, axis, side * capsule->size[1]);
     if (plane_ball(plane->pos, normal, end, capsule->size[0], margin, &contacts[count])) v3_copy(contacts[count++].hint, axis);
@@ -24,21 +26,26 @@ static int plane_capsule(const NUM(pbShape) *plane, const NUM(pbShape) *capsule,
   return count;
 }
 
-// Deepest point of the surface: centre - S^2 n / |S n| in the ellipsoid's frame.
+// Deepest point of the surface: center - S^2 n / |S n| in the ellipsoid's frame.
 static int plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *ellipsoid, double margin,
                            NUM(pbContactPoint) *contacts) {
   num normal[3], local[3], point[3], world[3], dif[3];
   const num *size = ellipsoid->size;
+
   m3_col(normal, plane->mat, 2);
   m3_tmulv(local, ellipsoid->mat, normal);
+  // local = S R' n, so that |local| is the support's distance from the center.
   for (int i = 0; i < 3; i++) local[i] *= size[i];
   num len = v3_norm(local), inv = re(len) > 0 ? num_div(-1, len) : 0;
   for (int i = 0; i < 3; i++) point[i] = local[i] * size[i] * inv;
+
   m3_mulv(world, ellipsoid->mat, point);
   v3_addto(world, ellipsoid->pos);
   v3_sub(dif, world, plane->pos);
+
   num dist = v3_dot(dif, normal);
   if (!(re(dist) <= margin)) return 0;
+
   contacts->dist = dist;
   v3_copy(contacts->normal, normal);
   v3_along(contacts->pos, world, normal, -0.5 * dist);
@@ -53,12 +60,13 @@ static void plane_point(const num point[3], const num normal[3], num dist, NUM(p
   v3_zero(contact->hint);
 }
 
-// v keeps its value and turns with a shape; its length follows that of `size`, where it is not zero.
-static void turn_with(const num mat[9], num size, num v[3]) {
+// v keeps its value and rotates with a shape; its length follows that of `size`, where it is not zero.
+static void rotate_with(const num mat[9], num size, num v[3]) {
   double local[3] = {0}, growth = re(size) > 0 ? im(size) / re(size) : 0;
   for (int k = 0; k < 3; k++) {
     for (int i = 0; i < 3; i++) local[k] += re(mat[3 * i + k]) * re(v[i]);
   }
+
   for (int i = 0; i < 3; i++) {
     double slope = growth * re(v[i]);
     for (int k = 0; k < 3; k++) slope += im(mat[3 * i + k]) * local[k];
@@ -70,6 +78,7 @@ static void turn_with(const num mat[9], num size, num v[3]) {
 int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, NUM(pbContactPoint) *contacts) {
   num normal[3], axis[3], down[3], dif[3], point[3];
   num radius = cylinder->size[0];
+
   m3_col(normal, plane->mat, 2);
   m3_col(axis, cylinder->mat, 2);
   num slope = v3_dot(normal, axis);
@@ -80,7 +89,7 @@ int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinde
   v3_sub(dif, cylinder->pos, plane->pos);
   num height = v3_dot(dif, normal);
 
-  // steepest radius: -normal without its part along the axis; standing upright, MuJoCo takes the cylinder's x axis
+  // The steepest radius: -normal without its part along the axis; standing upright, MuJoCo takes the cylinder's x axis.
   v3_scale(down, axis, slope);
   v3_subfrom(down, normal);
   num len2 = v3_dot(down, down);
@@ -90,29 +99,37 @@ int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinde
     m3_col(down, cylinder->mat, 0);
     v3_scale(down, down, radius);
   }
+
   bool upright = re(len2) < PB_UPRIGHT * PB_UPRIGHT;
-  if (PB_IS_COMPLEX && upright) turn_with(cylinder->mat, radius, down);
+  if (PB_IS_COMPLEX && upright) rotate_with(cylinder->mat, radius, down);
+
+  // Heights of the lowest points of both rims, and of the two beside the lowest.
   num drop = v3_dot(down, normal), along = slope * cylinder->size[1];
   v3_scale(axis, axis, cylinder->size[1]);
 
   int count = 0;
   num low = height + along + drop, other = height - along + drop, third = height + along - 0.5 * drop;
   if (!(re(low) <= margin)) return 0;
+
   v3_add(point, cylinder->pos, down);
   v3_addto(point, axis);
   plane_point(point, normal, low, &contacts[count++]);
+
   if (re(other) <= margin) {
     v3_add(point, cylinder->pos, down);
     v3_subfrom(point, axis);
     plane_point(point, normal, other, &contacts[count++]);
   }
-  if (re(third) <= margin) {  // the lower rim's two points at +-120 degrees from the lowest
+
+  // The lower rim's two points at +-120 degrees from the lowest.
+  if (re(third) <= margin) {
     num side[3], base[3];
     v3_cross(side, down, axis);
     v3_normalize(side);
     v3_scale(side, side, radius * (sqrt(3.0) / 2));
     v3_along(base, cylinder->pos, down, -0.5);
     v3_addto(base, axis);
+
     num lift = num_make(0, upright ? im(v3_dot(side, normal)) : 0);  // else the side is level
     v3_add(point, base, side);
     plane_point(point, normal, PB_IS_COMPLEX ? third + lift : third, &contacts[count++]);
@@ -122,24 +139,30 @@ int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinde
   return count;
 }
 
-// Corners below the centre, in binary order, four at most.
+// Corners below the center, in binary order, four at most.
 static int plane_box(const NUM(pbShape) *plane, const NUM(pbShape) *box, double margin, NUM(pbContactPoint) *contacts) {
   num normal[3], dif[3], local[3];
+
   m3_col(normal, plane->mat, 2);
   v3_sub(dif, box->pos, plane->pos);
   num height = v3_dot(dif, normal);
+
+  // Most boxes are far above: the extent along the normal tells at once. The tests below decide.
   m3_tmulv(local, box->mat, normal);
   double reach = 0;
   for (int i = 0; i < 3; i++) reach += fabs(re(local[i])) * re(box->size[i]);
-  if (!(re(height) - reach <= margin + 1e-9 * reach)) return 0;  // the tests below decide; this one is for speed
+  if (!(re(height) - reach <= margin + 1e-9 * reach)) return 0;
+
   int count = 0;
   for (int i = 0; i < 8 && count < 4; i++) {
     num vec[3] = {i & 1 ? box->size[0] : -box->size[0], i & 2 ? box->size[1] : -box->size[1],
                   i & 4 ? box->size[2] : -box->size[2]};
+
     num corner[3];
     m3_mulv(corner, box->mat, vec);
     num drop = v3_dot(normal, corner);
     if (!(re(height) + re(drop) <= margin) || re(drop) > 0) continue;
+
     v3_addto(corner, box->pos);
     plane_point(corner, normal, height + drop, &contacts[count++]);
   }
@@ -152,8 +175,10 @@ static int sphere_sphere(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double 
 
 static int sphere_capsule(const NUM(pbShape) *sphere, const NUM(pbShape) *capsule, double margin, NUM(pbContactPoint) *contacts) {
   num axis[3], dif[3], center[3], half = capsule->size[1];
+
   m3_col(axis, capsule->mat, 2);
   v3_sub(dif, sphere->pos, capsule->pos);
+  // Nearest point of the axis.
   num x = num_clip(v3_dot(axis, dif), -half, half);
   v3_along(center, capsule->pos, axis, x);
   return ball_ball(sphere->pos, sphere->mat, sphere->size[0], center, capsule->mat, capsule->size[0], margin, contacts);
@@ -162,18 +187,23 @@ static int sphere_capsule(const NUM(pbShape) *sphere, const NUM(pbShape) *capsul
 static int sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder, double margin,
                            NUM(pbContactPoint) *contacts) {
   num axis[3], dif[3], center[3], radial[3], radius = cylinder->size[0], half = cylinder->size[1];
+
   m3_col(axis, cylinder->mat, 2);
   v3_sub(dif, sphere->pos, cylinder->pos);
+  // The center in the cylinder: x along the axis, radial across it.
   num x = v3_dot(axis, dif);
   v3_along(radial, dif, axis, -x);
   num radial2 = v3_dot(radial, radial);
   double reach = margin + re(sphere->size[0]);
+
   if (!(fabs(re(x)) <= re(half) + reach)) return 0;
+  // Side, as a ball on the axis; cap, as a plane; rim, as a ball of radius zero.
   cylinder_zone zone = cylinder_zone_of(re(x), re(radial2), re(radius), re(half));
-  if (zone == zone_side) {  // as a ball on the axis
+  if (zone == zone_side) {
     v3_along(center, cylinder->pos, axis, x);
     return ball_ball(sphere->pos, sphere->mat, sphere->size[0], center, cylinder->mat, radius, margin, contacts);
   }
+
   num side = re(x) > 0 ? 1 : -1;
   if (zone == zone_cap) {
     num origin[3], normal[3];
@@ -183,6 +213,7 @@ static int sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cylin
     if (count) v3_neg(contacts->normal, contacts->normal);
     return count;
   }
+
   num length = re(radial2) > 0 ? num_sqrt(radial2) : 1;
   v3_along(center, cylinder->pos, axis, side * half);
   v3_addscl(center, radial, num_div(radius, length));
@@ -200,14 +231,18 @@ static void half_axis(const NUM(pbShape) *capsule, num axis[3]) {
 
 static int capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, NUM(pbContactPoint) *contacts) {
   num axis1[3], axis2[3], dif[3];
+
   v3_sub(dif, s2->pos, s1->pos);
   double reach = margin + re(s1->size[0]) + re(s2->size[0]) + re(s1->size[1]) + re(s2->size[1]);
   if (!(re(v3_dot(dif, dif)) <= reach * reach * (1 + 1e-9))) return 0;
+
   half_axis(s1, axis1);
   half_axis(s2, axis2);
+
   segment_pair nearest[2];
   int found = nearest_on_segments(s1->pos, axis1, s2->pos, axis2, nearest), count = 0;
   for (int k = 0; k < found; k++) {
+    // Balls about the nearest points.
     num c1[3], c2[3];
     v3_along(c1, s1->pos, axis1, nearest[k].x1);
     v3_along(c2, s2->pos, axis2, nearest[k].x2);
@@ -251,6 +286,7 @@ static int capsules_feature(const NUM(pbShape) *s1, const NUM(pbShape) *s2) {
   half_axis(s1, axis1);
   half_axis(s2, axis2);
   int found = nearest_on_segments(s1->pos, axis1, s2->pos, axis2, nearest), feature = found;
+  // A tie: the slopes are the mean of two features.
   for (int k = 0; k < found; k++) {
     if (nearest[k].share1 == 0.5 || nearest[k].share2 == 0.5) return -1;
     feature = 4 * feature + 2 * (nearest[k].share1 > 0) + (nearest[k].share2 > 0);
@@ -261,6 +297,7 @@ static int capsules_feature(const NUM(pbShape) *s1, const NUM(pbShape) *s2) {
 int NUM(pbPair_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2) {
   if (shape1->type == pb_geomCapsule && shape2->type == pb_geomCapsule) return capsules_feature(shape1, shape2);
   if (shape1->type != pb_geomPlane || (shape2->type != pb_geomCylinder && shape2->type != pb_geomCapsule)) return 0;
+
   double normal[3], axis[3], across[3];
   m3_col(normal, shape1->mat, 2);
   m3_col(axis, shape2->mat, 2);
