@@ -133,7 +133,7 @@ FAULTS = [
      "a quotient of rollouts that contradicts the gradient is left out"),
     ("src/geometry/primitive.h", "if (!(fabs(fabs(re(x)) - 1) <= SEGMENT_TIE)) return clipped;", "return clipped;", "unit/test_geometry",
      "ends of parallel capsules side by side: one has the whole slope"),
-    ("src/geometry/jacobian.c", "if (upright) dot_rate(dist, n, point);", "", "unit/test_geometry",
+    ("src/geometry/jacobian.c", "if (s->upright) dot_rate(dist, n, point);", "", "unit/test_geometry",
      "a cylinder that stands on a plane does not tilt about all axes"),
     ("src/step/solve_report.c", "if (met < 0) return 0;", "", "pytest:tests/oracle/test_cli.py::test_a_right_gradient_at_a_tie_is_not_called_off",
      "a quotient across a tie of features calls a right gradient off"),

@@ -3,9 +3,9 @@
 #include "geometry/primitive.h"
 
 // ---- ball and box -------------------------------------------------------------------------------------------------
-// Centre outside: towards the nearest point of the box. Centre inside: out through the nearest face.
+// Center outside: toward the nearest point of the box. Center inside: out through the nearest face.
 int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, double margin, NUM(pbContactPoint) *contacts) {
-  num dif[3], local[3], nearest[3], towards[3], pos[3];
+  num dif[3], local[3], nearest[3], toward[3], pos[3];
   const num *size = box->size;
 
   v3_sub(dif, center, box->pos);
@@ -13,10 +13,10 @@ int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, 
   // Nearest point of the box by clamping; an axis of size zero does not clamp.
   for (int i = 0; i < 3; i++) {
     nearest[i] = re(size[i]) > 0 ? num_clip(local[i], -size[i], size[i]) : local[i];
-    towards[i] = nearest[i] - local[i];
+    toward[i] = nearest[i] - local[i];
   }
 
-  num gap2 = v3_dot(towards, towards);
+  num gap2 = v3_dot(toward, toward);
   // Squares first, with slack for their rounding: the root only where it may be needed.
   double reach = margin + re(radius);
   if (!(re(gap2) <= reach * reach * (1 + 1e-12)) || reach < 0) return 0;
@@ -24,8 +24,8 @@ int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, 
   if (!(re(gap) - re(radius) <= margin)) return 0;
 
   if (re(gap) > PB_TINY) {
-    v3_scale(towards, towards, num_div(1, gap));
-    for (int i = 0; i < 3; i++) pos[i] = 0.5 * (nearest[i] + local[i] + radius * towards[i]);
+    v3_scale(toward, toward, num_div(1, gap));
+    for (int i = 0; i < 3; i++) pos[i] = 0.5 * (nearest[i] + local[i] + radius * toward[i]);
   } else {
     // Depth below each of the six faces; smooth where the center is on the face.
     int face = 0;
@@ -39,14 +39,14 @@ int NUM(pbSphere_Box)(const num center[3], num radius, const NUM(pbShape) *box, 
       }
     }
 
-    v3_zero(towards);
-    towards[face / 2] = face % 2 ? -1 : 1;
-    v3_along(pos, local, towards, 0.5 * (radius - best));
+    v3_zero(toward);
+    toward[face / 2] = face % 2 ? -1 : 1;
+    v3_along(pos, local, toward, 0.5 * (radius - best));
     gap = -best;
   }
 
   contacts->dist = gap - radius;
-  m3_mulv(contacts->normal, box->mat, towards);
+  m3_mulv(contacts->normal, box->mat, toward);
   m3_mulv(contacts->pos, box->mat, pos);
   v3_addto(contacts->pos, box->pos);
   v3_zero(contacts->hint);
@@ -87,6 +87,7 @@ static void nearest_face(const double center[3], const double half[3], const dou
     int outside = 0, face = -1;
 
     for (int j = 0; j < 3; j++) {
+      // Outside along one axis: over that face. Along two or three: an edge or a corner is nearer.
       double over = fabs(center[j] + end * half[j]) - size[j];
       if (!(over > 0)) continue;
       outside++;
@@ -200,6 +201,8 @@ static void find_nearest(const box_segment *s, double best, nearest_feature *out
 
   *out = (nearest_feature){.kind = near_nothing};
   nearest_face(center, half, size, &best, out);
+
+  // Faces first: an edge must be nearer than what they gave.
   if (nearest_edge(center, half, size, re(s->length), &best, &corner, &axis, &match)) set_edge(s, corner, axis, &match, out);
 }
 
@@ -237,7 +240,7 @@ static bool second_from_corner(const box_segment *s, const nearest_feature *f, n
   return true;
 }
 
-// From the interior of an edge: towards the face with which the segment makes the smaller angle.
+// From the interior of an edge: toward the face with which the segment makes the smaller angle.
 static bool second_from_edge(const box_segment *s, const nearest_feature *f, num *out) {
   int ax = f->edge, against = (s->direction ^ f->corner) & (7 - (1 << ax));
   if (against != 1 && against != 2 && against != 4) return false;  // crosses the edge like a T
@@ -455,6 +458,7 @@ static void nearest_on_edges(const box_pair *p, int i, int j, const num c1[3], c
   m3_col(d2, p->rot, j);
   v3_sub(e, c2, c1);
 
+  // Axis i is a unit vector of frame 1, so that its products are components.
   num b = d2[i], denom = 1 - b * b, d1e = e[i], d2e = v3_dot(d2, e);
   num s = re(denom) < PB_TINY ? 0 : num_div(d1e - b * d2e, denom);
   s = num_clip(s, -p->size1[i], p->size1[i]);
@@ -516,6 +520,8 @@ static int edge_edge(const box_pair *p, int i, int j) {
   axis[i1] = -p->rot[3 * i2 + j];
   axis[i2] = p->rot[3 * i1 + j];
   v3_normalize(axis);
+
+  // From box 1 to box 2.
   if (re(v3_dot(axis, p->pos21)) < 0) v3_neg(axis, axis);
 
   nearest_edges(p, i, j, axis, w1, w2);
@@ -540,8 +546,11 @@ static int clip_half_plane(int n, const num (*in)[3], num (*out)[3], int coord, 
     num dp = sign * p[coord] - limit, dq = sign * q[coord] - limit;
 
     if (re(dp) <= 0 && count < MAX_VERTICES) v3_copy(out[count++], p);
+
+    // A side that crosses the line gives its crossing point.
     bool crosses = (re(dp) < 0 && re(dq) > 0) || (re(dp) > 0 && re(dq) < 0);
     if (crosses && count < MAX_VERTICES) {
+      // Linear interpolation of the signed distances.
       num t = num_div(dp, dp - dq), step[3];
       v3_sub(step, q, p);
       v3_along(out[count++], p, step, t);
@@ -648,6 +657,8 @@ int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double ma
   num dif[3];
 
   v3_sub(dif, box2->pos, box1->pos);
+
+  // Each box's center and axes in the frame of the other.
   m3_tmulv(p.pos21, box1->mat, dif);
   v3_neg(dif, dif);
   m3_tmulv(p.pos12, box2->mat, dif);

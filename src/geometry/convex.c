@@ -198,6 +198,7 @@ static int box_polygon(const NUM(pbShape) *box, const num m[3], num out[][3]) {
     if (fabs(re(m[i])) > fabs(re(m[a]))) a = i;
   }
 
+  // Its corners in order around it.
   int iu = (a + 1) % 3, iv = (a + 2) % 3;
   num axis[3], u[3], v[3], center[3];
   m3_col(axis, box->mat, a);
@@ -290,6 +291,7 @@ static int clip_to_face(const face *f, int n, num poly[2][MAX_POLYGON][3], int *
       limit = f->half_u * cos(PB_PI / DISC_SIDES);
     }
 
+    // Back and forth between two buffers.
     n = clip(n, poly[*which], poly[!*which], cx, cy, limit);
     *which = !*which;
   }

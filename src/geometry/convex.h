@@ -48,6 +48,8 @@ static inline void to_core(const NUM(pbShape) *shape, pbCore *core) {
   for (int i = 0; i < 9; i++) core->mat[i] = re(shape->mat[i]);
 
   core->radius = 0;
+
+  // Sizes that the core does not have are zero.
   if (shape->type == pb_geomSphere || shape->type == pb_geomCapsule) {
     core->radius = core->size[0];
     core->size[0] = 0;
@@ -67,7 +69,7 @@ static inline void core_support(int type, const num size[3], const num m[3], con
     case pb_geomBox:
       for (int i = 0; i < 3; i++) out[i] = sign[i] * size[i];
       break;
-    case pb_geomCylinder: {
+    case pb_geomCylinder: {  // radius m / |m| across the axis, and a cap
       num rho2 = m[0] * m[0] + m[1] * m[1];
       if (sign[0] && re(rho2) > 0) {
         num k = num_div(size[0], num_sqrt(rho2));
@@ -77,7 +79,7 @@ static inline void core_support(int type, const num size[3], const num m[3], con
       out[2] = sign[2] * size[1];
       break;
     }
-    case pb_geomEllipsoid: {
+    case pb_geomEllipsoid: {  // S^2 m / |S m|
       num s[3], l2 = 0;
       for (int i = 0; i < 3; i++) {
         s[i] = size[i] * m[i];

@@ -3,11 +3,11 @@
 // circles (at right angles to a line: sampled, then Newton in a bracket), or in the smooth rest (Newton from several
 // starts). The lowest of all candidates is taken. Where the shapes without their radii are apart, sigma's minimum is unique,
 // and the first one found ends the search. Everything is bounded in iterations.
-#include "geometry/convex.h"
+#include "number/number.h"
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
+#include "geometry/convex_probe.h"
 
-#define FLAT     1e-10  // components of a local direction below it are zero
 #define GRADIENT 1e-11  // relative slope of a stationary point
 enum {
   CIRCLE_SAMPLES = 12,
@@ -20,124 +20,13 @@ enum {
   ROUNDS = 3
 };
 
-typedef struct search {
-  const pbCore *core[2];
-  double offset[3];  // center 2 - center 1
-  double limit;      // sigma below this: no contact
-  double scale;
-  bool apart;
-  double best;  // lowest sigma
-  pbConvexNormal *out;
-} search;
-
-// sigma and what it comes from at one direction
-typedef struct probe {
-  double n[3], value;
-  double x[3];     // a - b, its gradient
-  double m[2][3];  // n in the frame of shape 1, -n in that of shape 2
-} probe;
-
-static void pick_signs(int type, const double m[3], double zero, signed char sign[3]) {
-  sign[0] = sign[1] = sign[2] = 0;
-  if (type == pb_geomSphere || type == pb_geomEllipsoid) return;
-  sign[2] = m[2] > zero ? 1 : m[2] < -zero ? -1 : 0;
-  if (type == pb_geomBox) {
-    for (int i = 0; i < 2; i++) sign[i] = m[i] > zero ? 1 : m[i] < -zero ? -1 : 0;
-  } else if (type == pb_geomCylinder) {
-    sign[0] = m[0] * m[0] + m[1] * m[1] > zero * zero;
-  }
-}
-
-// n . support
-static double support_value(const pbCore *core, const double m[3]) {
-  const double *s = core->size;
-  switch (core->type) {
-    case pb_geomCapsule: return s[1] * fabs(m[2]);
-    case pb_geomBox: return s[0] * fabs(m[0]) + s[1] * fabs(m[1]) + s[2] * fabs(m[2]);
-    case pb_geomCylinder: return s[0] * sqrt(m[0] * m[0] + m[1] * m[1]) + s[1] * fabs(m[2]);
-    case pb_geomEllipsoid: {
-      double a = s[0] * m[0], b = s[1] * m[1], c = s[2] * m[2];
-      return sqrt(a * a + b * b + c * c);
-    }
-    default: return 0;
-  }
-}
-
-static double sigma(const search *s, const double n[3]) {
-  double m[3], value = -v3_dot(n, s->offset);
-  for (int k = 0; k < 2; k++) {  // supports are even functions of the direction
-    m3_tmulv(m, s->core[k]->mat, n);
-    value += support_value(s->core[k], m);
-  }
-  return value;
-}
-
-// Supports with components below zero taken as flat.
-static void probe_at(const search *s, const double n[3], double zero, probe *p) {
-  v3_copy(p->n, n);
-  v3_neg(p->x, s->offset);
-  for (int k = 0; k < 2; k++) {
-    const pbCore *core = s->core[k];
-    double point[3], world[3], dir = k ? -1 : 1, *m = p->m[k];
-    signed char sign[3];
-    m3_tmulv(m, core->mat, n);
-    v3_scale(m, m, dir);
-    pick_signs(core->type, m, zero, sign);
-    core_support(core->type, core->size, m, sign, point);
-    m3_mulv(world, core->mat, point);
-    v3_addscl(p->x, world, dir);
-  }
-  p->value = v3_dot(n, p->x);
-}
-
-// a' (d x / d n) b for two tangents
-static double curvature(const search *s, const probe *p, const double a[3], const double b[3]) {
-  double sum = 0;
-  for (int k = 0; k < 2; k++) {
-    const pbCore *core = s->core[k];
-    const double *m = p->m[k];
-    double la[3], lb[3];
-    if (core->type != pb_geomEllipsoid && core->type != pb_geomCylinder) continue;
-    m3_tmulv(la, core->mat, a);
-    m3_tmulv(lb, core->mat, b);
-    if (core->type == pb_geomEllipsoid) {  // (S^2 - q q') / l,  q = S^2 m / l,  l = |S m|
-      double l2 = 0, ab = 0, qa = 0, qb = 0;
-      for (int i = 0; i < 3; i++) {
-        double s2 = core->size[i] * core->size[i];
-        l2 += s2 * m[i] * m[i];
-        ab += s2 * la[i] * lb[i];
-        qa += s2 * m[i] * la[i];
-        qb += s2 * m[i] * lb[i];
-      }
-      if (l2 > 0) sum += (ab - qa * qb / l2) / sqrt(l2);
-    } else {  // r / rho times the part across the radius
-      double rho2 = m[0] * m[0] + m[1] * m[1];
-      double ca = m[0] * la[1] - m[1] * la[0], cb = m[0] * lb[1] - m[1] * lb[0];
-      if (rho2 > 0) sum += core->size[0] * ca * cb / (rho2 * sqrt(rho2));
-    }
-  }
-  return sum;
-}
-
-// Take a candidate if it is lower by slack. Earlier kinds win ties, also of directions that are equal within FLAT.
-static bool offer(search *s, const double n[3], double value, double slack, pbNormalKind kind) {
-  if (value < s->limit) s->apart = true;
-  if (!(value < s->best - slack * s->scale)) return false;
-  double turn[3];
-  v3_sub(turn, n, s->out->n);
-  if (s->out->kind != pb_normalFixed && v3_dot(turn, turn) < 4 * FLAT * FLAT) return false;
-  s->best = value;
-  s->out->kind = kind;
-  v3_copy(s->out->n, n);
-  return true;
-}
-
 // ---- isolated directions ------------------------------------------------------------------------------------------
 static void offer_both_signs(search *s, const double direction[3], pbNormalKind kind, int shape, int axis1, int axis2) {
   for (int sign = 1; sign >= -1; sign -= 2) {
     double n[3];
     v3_scale(n, direction, sign);
     if (!offer(s, n, sigma(s, n), 1e-14, kind)) continue;
+
     s->out->shape = shape;
     s->out->axis1 = axis1;
     s->out->axis2 = axis2;
@@ -148,14 +37,17 @@ static void offer_both_signs(search *s, const double direction[3], pbNormalKind 
 // Axes that are normals of faces, and directions of straight lines: first axis and number.
 static void face_axes(int type, int *first, int *count) {
   *first = type == pb_geomBox ? 0 : 2;
-  *count = type == pb_geomBox ? 3 : type == pb_geomCylinder ? 1 : 0;
+  *count = type == pb_geomCylinder;
+  if (type == pb_geomBox) *count = 3;
 }
 static void line_axes(int type, int *first, int *count) {
   *first = type == pb_geomBox ? 0 : 2;
-  *count = type == pb_geomBox ? 3 : type == pb_geomCylinder || type == pb_geomCapsule ? 1 : 0;
+  *count = type == pb_geomCylinder || type == pb_geomCapsule;
+  if (type == pb_geomBox) *count = 3;
 }
 
 static void try_isolated(search *s) {
+  // Normals of faces.
   for (int k = 0; k < 2; k++) {
     int first, count;
     face_axes(s->core[k]->type, &first, &count);
@@ -165,13 +57,17 @@ static void try_isolated(search *s) {
       offer_both_signs(s, axis, pb_normalFace, k, a, 0);
     }
   }
+
+  // Cross products of two straight lines.
   int first1, count1, first2, count2;
   line_axes(s->core[0]->type, &first1, &count1);
   line_axes(s->core[1]->type, &first2, &count2);
+
   for (int a = first1; a < first1 + count1; a++) {
     for (int b = first2; b < first2 + count2; b++) {
       double e1[3], e2[3], n[3];
       m3_col(e1, s->core[0]->mat, a);
+
       m3_col(e2, s->core[1]->mat, b);
       v3_cross(n, e1, e2);
       if (v3_normalize(n) > 1e-7) offer_both_signs(s, n, pb_normalCross, 0, a, b);
@@ -180,6 +76,26 @@ static void try_isolated(search *s) {
 }
 
 static double line_half(const pbCore *core, int axis) { return core->type == pb_geomBox ? core->size[axis] : core->size[1]; }
+
+// The differences of the supports seen in the frame of the shape with the face: within its face?
+static bool is_over_face(const pbCore *core, int axis, const double over[3]) {
+  if (core->type == pb_geomCylinder) return over[0] * over[0] + over[1] * over[1] <= core->size[0] * core->size[0];
+  for (int i = 0; i < 3; i++) {
+    if (i != axis && !(fabs(over[i]) <= core->size[i])) return false;
+  }
+  return true;
+}
+
+// x = t1 e1 + t2 e2 across n: do both lines reach that far?
+static bool lines_cross(const search *s, const double x[3]) {
+  const pbConvexNormal *best = s->out;
+  double e1[3], e2[3];
+  m3_col(e1, s->core[0]->mat, best->axis1);
+  m3_col(e2, s->core[1]->mat, best->axis2);
+  double c = v3_dot(e1, e2), x1 = v3_dot(x, e1), x2 = v3_dot(x, e2), inv = 1 / (1 - c * c);
+  return fabs((x1 - c * x2) * inv) <= line_half(s->core[0], best->axis1) &&
+         fabs((x2 - c * x1) * inv) <= line_half(s->core[1], best->axis2);
+}
 
 // Whether the best candidate so far is a minimum for certain: 0 is among the differences of the two supports' points,
 // seen along n. (May say no of one that is, never yes of one that is not.)
@@ -190,23 +106,12 @@ static bool is_minimum(const search *s) {
   double over[3];
   probe_at(s, best->n, FLAT, &p);
   m3_tmulv(over, core->mat, p.x);
+
   switch (best->kind) {
     case pb_normalSphere: return true;
     case pb_normalCircle: return fabs(over[best->axis1]) <= line_half(core, best->axis1);
-    case pb_normalFace:
-      if (core->type == pb_geomCylinder) return over[0] * over[0] + over[1] * over[1] <= core->size[0] * core->size[0];
-      for (int i = 0; i < 3; i++) {
-        if (i != best->axis1 && !(fabs(over[i]) <= core->size[i])) return false;
-      }
-      return true;
-    case pb_normalCross: {  // x = t1 e1 + t2 e2 across n
-      double e1[3], e2[3];
-      m3_col(e1, s->core[0]->mat, best->axis1);
-      m3_col(e2, s->core[1]->mat, best->axis2);
-      double c = v3_dot(e1, e2), x1 = v3_dot(p.x, e1), x2 = v3_dot(p.x, e2), inv = 1 / (1 - c * c);
-      return fabs((x1 - c * x2) * inv) <= line_half(s->core[0], best->axis1) &&
-             fabs((x2 - c * x1) * inv) <= line_half(s->core[1], best->axis2);
-    }
+    case pb_normalFace: return is_over_face(core, best->axis1, over);
+    case pb_normalCross: return lines_cross(s, p.x);
     default: return false;
   }
 }
@@ -229,19 +134,40 @@ static void on_circle(const circle *c, double x, double y, double n[3]) {
   for (int i = 0; i < 3; i++) n[i] = x * c->u[i] + y * c->v[i];
 }
 
-// n at an angle, slope of sigma and second derivative along the circle
+// n at an angle, slope of sigma and second derivative along the circle: sigma' = x . t, sigma'' = t' (dx/dn) t - sigma.
 static void circle_slope(const search *s, const circle *c, double angle, double n[3], double *slope, double *hessian) {
   probe p;
   double t[3];
+
   on_circle(c, cos(angle), sin(angle), n);
   probe_at(s, n, FLAT, &p);
+
   v3_cross(t, c->e, n);
   *slope = v3_dot(p.x, t);
   *hessian = curvature(s, &p, t, t) - p.value;
 }
 
-// Minimum within lo..hi, where the slope goes from negative to positive: Newton kept inside the bracket by bisection.
-// False where the minimum is a crease (those are among the isolated directions).
+// Newton at the minimum itself, where the slope is small and bisection no longer helps: a step must lower the slope.
+static bool polish_circle(const search *s, const circle *c, double angle, double slope, double n[3], double *hessian) {
+  for (int step = 0; step < 3; step++) {
+    if (!(*hessian > 1e-9 * s->scale) || fabs(slope) > 1e-3 * s->scale) return false;
+
+    // Far away or no better: what there is counts as it is.
+    double move = -slope / *hessian, trial[3], trial_slope, trial_hessian;
+    if (fabs(move) > 1e-6) break;
+    circle_slope(s, c, angle + move, trial, &trial_slope, &trial_hessian);
+    if (!(fabs(trial_slope) < fabs(slope))) break;
+
+    angle += move;
+    slope = trial_slope;
+    *hessian = trial_hessian;
+    v3_copy(n, trial);
+  }
+  return fabs(slope) < GRADIENT * s->scale && (*hessian) > 1e-9 * s->scale;
+}
+
+// Minimum within lo..hi, where the slope goes from negative to positive: Newton kept inside the bracket by bisection
+// (Press et al., Numerical Recipes, rtsafe). False where the minimum is a crease (those are among the isolated directions).
 static bool circle_minimum(const search *s, const circle *c, double lo, double hi, double n[3], double *hessian) {
   double angle = 0.5 * (lo + hi), slope = 0, width = hi - lo;
   for (int step = 0; step < CIRCLE_STEPS; step++) {
@@ -253,32 +179,26 @@ static bool circle_minimum(const search *s, const circle *c, double lo, double h
       lo = angle;
     }
     if (hi - lo < 1e-10) break;
+
     double next = *hessian > 0 ? angle - slope / *hessian : lo;
     bool shrinks = hi - lo < 0.6 * width || step % 3;  // bisect now and then, so that the bracket closes
     width = hi - lo;
     angle = next > lo && next < hi && shrinks ? next : 0.5 * (lo + hi);
   }
-  for (int step = 0; step < 3; step++) {  // polish
-    if (!(*hessian > 1e-9 * s->scale) || fabs(slope) > 1e-3 * s->scale) return false;
-    double move = -slope / *hessian, trial[3], trial_slope, trial_hessian;
-    if (fabs(move) > 1e-6) break;
-    circle_slope(s, c, angle + move, trial, &trial_slope, &trial_hessian);
-    if (!(fabs(trial_slope) < fabs(slope))) break;
-    angle += move;
-    slope = trial_slope;
-    *hessian = trial_hessian;
-    v3_copy(n, trial);
-  }
-  return fabs(slope)<GRADIENT * s->scale && * hessian> 1e-9 * s->scale;
+  return polish_circle(s, c, angle, slope, n, hessian);
 }
 
 // The side of a crease at an angle in the bracket on which sigma falls; false: the crease is the minimum.
 static bool leave_crease(const search *s, const circle *c, double crease, double *lo, double *hi) {
   double n[3], before, after, hessian;
   if (!(crease > *lo && crease < *hi)) return true;
+
   circle_slope(s, c, crease - 4 * FLAT, n, &before, &hessian);
   circle_slope(s, c, crease + 4 * FLAT, n, &after, &hessian);
+
+  // Downhill toward the crease from both sides: it is the minimum.
   if (before <= 0 && after >= 0) return false;
+
   if (before > 0) {
     *hi = crease - 4 * FLAT;
   } else {
@@ -291,18 +211,23 @@ static bool leave_crease(const search *s, const circle *c, double crease, double
 static bool leave_creases(const search *s, const circle *c, double *lo, double *hi) {
   const double quarter = 0.5 * PB_PI;
   if (s->core[c->shape]->type == pb_geomBox && !leave_crease(s, c, ceil(*lo / quarter) * quarter, lo, hi)) return false;
+
   pbNormalKind kind = s->out->kind;
   if ((kind != pb_normalFace && kind != pb_normalCross) || fabs(v3_dot(s->out->n, c->e)) > FLAT) return true;
+
   double angle = atan2(v3_dot(s->out->n, c->v), v3_dot(s->out->n, c->u));
   if (angle < *lo) angle += 2 * PB_PI;
   return leave_crease(s, c, angle, lo, hi);
 }
 
+// The minimum downhill from an angle, offered as a candidate.
 static void circle_from(search *s, const circle *c, double angle) {
   double n[3], slope, hessian, other, lo = angle, hi = angle, step = 2 * PB_PI / CIRCLE_SAMPLES;
+
   circle_slope(s, c, angle, n, &slope, &hessian);
+  // Walk down until the slope changes sign: a bracket.
   bool down = slope > 0;
-  for (int k = 0; k < CIRCLE_SAMPLES; k++) {  // walk down until the slope turns
+  for (int k = 0; k < CIRCLE_SAMPLES; k++) {
     double next = down ? lo - step : hi + step;
     circle_slope(s, c, next, n, &other, &hessian);
     if (down) {
@@ -314,8 +239,10 @@ static void circle_from(search *s, const circle *c, double angle) {
     }
     if ((other > 0) != down) break;
   }
+
   if (!leave_creases(s, c, &lo, &hi)) return;
   if (!circle_minimum(s, c, lo, hi, n, &hessian)) return;
+
   v3_normalize(n);
   if (!offer(s, n, sigma(s, n), 1e-14, pb_normalCircle)) return;
   s->out->shape = c->shape;
@@ -330,18 +257,25 @@ static void try_circle(search *s, int shape, int axis) {
   double n[3], values[CIRCLE_SAMPLES], x = cos(first), y = sin(first);
   int lowest = 0;
   make_circle(s, shape, axis, &c);
+
+  // Values all around, the directions by the addition theorem.
   for (int k = 0; k < CIRCLE_SAMPLES; k++) {
     on_circle(&c, x, y, n);
-    double turned = x * dx - y * dy;
+    double rotated = x * dx - y * dy;
     y = x * dy + y * dx;
-    x = turned;
+    x = rotated;
+
     values[k] = sigma(s, n);
     if (values[k] < values[lowest]) lowest = k;
   }
+
   if (values[lowest] < s->limit) s->apart = true;
   if (!(values[lowest] < INFINITY) || s->apart) return;
+
   circle_from(s, &c, first + lowest * step);
   if (s->best < 0) return;  // only one valley counts
+
+  // Other local minima of the samples.
   for (int k = 0; k < CIRCLE_SAMPLES; k++) {
     double before = values[(k + CIRCLE_SAMPLES - 1) % CIRCLE_SAMPLES], after = values[(k + 1) % CIRCLE_SAMPLES];
     bool valley = k != lowest && values[k] <= before && values[k] <= after;
@@ -351,8 +285,13 @@ static void try_circle(search *s, int shape, int axis) {
 }
 
 // ---- the whole sphere ---------------------------------------------------------------------------------------------
+static int least_component(const double n[3]) {
+  int least = fabs(n[0]) < fabs(n[1]) ? 0 : 1;
+  return fabs(n[least]) < fabs(n[2]) ? least : 2;
+}
+
 static void tangents(const double n[3], double t[2][3]) {
-  int i = fabs(n[0]) < fabs(n[1]) ? (fabs(n[0]) < fabs(n[2]) ? 0 : 2) : (fabs(n[1]) < fabs(n[2]) ? 1 : 2);
+  int i = least_component(n);
   double axis[3] = {i == 0, i == 1, i == 2};
   v3_cross(t[0], n, axis);
   v3_normalize(t[0]);
@@ -369,19 +308,23 @@ static void sphere_derivatives(const search *s, const probe *p, double t[2][3], 
   h[2] = curvature(s, p, t[1], t[1]) - p->value;
 }
 
-// Descent direction: Newton with eigenvalues made positive
+// Descent direction: Newton with the eigenvalues of the 2x2 Hessian made positive, at most half a radian.
 static void newton_move(const double h[3], const double g[2], double floor, double move[2]) {
   double mean = 0.5 * (h[0] + h[2]), diff = 0.5 * (h[0] - h[2]), root = sqrt(diff * diff + h[1] * h[1]);
-  double c = 1, d = 0;  // first eigenvector: half the angle of (diff, h1)
+
+  // The first eigenvector (c, d) is at half the angle of (diff, h1).
+  double c = 1, d = 0;
   if (root > 0) {
     c = sqrt(fmax(0, 0.5 * (1 + diff / root)));
     d = sqrt(fmax(0, 0.5 * (1 - diff / root)));
     if (h[1] < 0) d = -d;
   }
+
   double l1 = fmax(fabs(mean + root), floor), l2 = fmax(fabs(mean - root), floor);
   double p = -(c * g[0] + d * g[1]) / l1, q = -(-d * g[0] + c * g[1]) / l2;
   move[0] = c * p - d * q;
   move[1] = d * p + c * q;
+
   double len = sqrt(move[0] * move[0] + move[1] * move[1]);
   if (len > 0.5) {
     move[0] *= 0.5 / len;
@@ -391,6 +334,7 @@ static void newton_move(const double h[3], const double g[2], double floor, doub
 
 // Descent got stuck at n on a crease: go on along it. n itself is a last resort.
 static void from_crease(search *s, const double n[3], double value) {
+  // Circles about straight lines that n is nearly at right angles to.
   for (int k = 0; k < 2; k++) {
     int first, count;
     line_axes(s->core[k]->type, &first, &count);
@@ -416,49 +360,69 @@ static int piece(const search *s, const probe *p) {
 // A step along the move that lowers sigma, shortened as needed; false: none does.
 static bool descend(search *s, probe *p, double t[2][3], double move[2], double g2) {
   for (int half = 0; half < HALVINGS; half++, move[0] *= 0.5, move[1] *= 0.5) {
+    // A shorter step each time.
     double n[3], tt[2][3];
     for (int i = 0; i < 3; i++) n[i] = p->n[i] + move[0] * t[0][i] + move[1] * t[1][i];
     v3_normalize(n);
+
     double value = sigma(s, n);
     if (value < s->limit) s->apart = true;
     if (!(value <= p->value + 1e-15 * s->scale)) continue;
+
     probe trial;
     probe_at(s, n, 0, &trial);
-    if (value >= p->value) {  // level to rounding: the gradient decides
+
+    // Level to rounding: the gradient decides.
+    if (value >= p->value) {
       tangents(n, tt);
       double u = v3_dot(trial.x, tt[0]), v = v3_dot(trial.x, tt[1]);
       if (!(u * u + v * v < g2)) continue;
     }
+
     *p = trial;
     return true;
   }
   return false;
 }
 
-static void sphere_newton(search *s, const double start[3]) {
-  probe p;
-  double t[2][3], h[3], g[2], g2 = 0, move[2], scale2 = s->scale * s->scale;
-  probe_at(s, start, 0, &p);
-  int current = piece(s, &p), changes = 0;
+// Newton's method from p on, until the gradient is down, no step lowers sigma, or it has changed pieces too often: then it
+// zigzags across a crease. Leaves tangents and derivatives at the last direction; returns the squared gradient.
+static double iterate_newton(search *s, probe *p, double t[2][3], double h[3]) {
+  double g[2], move[2], scale2 = s->scale * s->scale;
+  int current = piece(s, p), changes = 0;
   for (int step = 0;; step++) {
-    sphere_derivatives(s, &p, t, g, h);
-    g2 = g[0] * g[0] + g[1] * g[1];
-    if (step == NEWTON_STEPS || !(g2 > 1e-32 * scale2) || changes > CREASES) break;
+    sphere_derivatives(s, p, t, g, h);
+    double g2 = g[0] * g[0] + g[1] * g[1];
+    if (step == NEWTON_STEPS || !(g2 > 1e-32 * scale2) || changes > CREASES) return g2;
+
+    // sigma's pieces are smooth: count the changes from one to another.
     newton_move(h, g, 1e-9 * s->scale, move);
-    if (!descend(s, &p, t, move, g2) || s->apart) break;
-    int next = piece(s, &p);
+    if (!descend(s, p, t, move, g2) || s->apart) return g2;
+
+    int next = piece(s, p);
     changes += next != current;
     current = next;
   }
+}
+
+// The local minimum that Newton's method reaches from a direction, offered as a candidate.
+static void sphere_newton(search *s, const double start[3]) {
+  probe p;
+  double t[2][3], h[3], scale2 = s->scale * s->scale;
+  probe_at(s, start, 0, &p);
+  double g2 = iterate_newton(s, &p, t, h);
   if (s->apart) return;
   if (!(g2 < GRADIENT * GRADIENT * scale2)) {
     from_crease(s, p.n, p.value);
     return;
   }
+
   double det = h[0] * h[2] - h[1] * h[1];
   bool regular = det > 1e-18 * scale2 && h[0] > 0;
   if (!offer(s, p.n, p.value, 1e-13, regular ? pb_normalSphere : pb_normalFixed)) return;
+
   memcpy(s->out->tangent, t, sizeof t);
+  // The inverse Hessian carries the derivative of the normal (convex.c).
   if (regular) {
     s->out->inverse[0] = h[2] / det;
     s->out->inverse[1] = -h[1] / det;
@@ -466,40 +430,56 @@ static void sphere_newton(search *s, const double start[3]) {
   }
 }
 
-// If n sits on a crease of sigma from which it can fall (the other shape's point is beyond the flat feature), step off it.
-// False: n is a minimum as far as its creases go.
-static bool step_off(const search *s, double n[3]) {
+// Directions in which sigma falls from n, for each shape with a flat feature there: the other shape's point is beyond it.
+// creased: there is a flat feature at all. Returns whether sigma falls.
+static bool crease_push(const search *s, const double n[3], double push[3], bool *creased) {
   probe p;
-  double push[3] = {0, 0, 0};
-  bool creased = false, falls = false;
+  bool falls = false;
   probe_at(s, n, FLAT, &p);
+  v3_zero(push);
+  *creased = false;
   for (int k = 0; k < 2; k++) {
     const pbCore *core = s->core[k];
     double over[3], local[3] = {0, 0, 0}, world[3];
     signed char sign[3];
+
     m3_tmulv(over, core->mat, p.x);
     pick_signs(core->type, p.m[k], FLAT, sign);
     if (!support_is_flat(core->type, sign)) continue;
-    creased = true;
+    *creased = true;
+
+    // Beyond an edge of a box, an end of a line, the rim of a disc.
     for (int i = core->type == pb_geomBox ? 0 : 2; i < 3; i++) {
       if (!sign[i] && fabs(over[i]) > line_half(core, i)) local[i] = over[i] > 0 ? -1 : 1;
     }
+
     double rho = sqrt(over[0] * over[0] + over[1] * over[1]);
     if (core->type == pb_geomCylinder && !sign[0] && rho > core->size[0]) {
       local[0] = -over[0] / rho;
       local[1] = -over[1] / rho;
     }
+
     falls = falls || local[0] != 0 || local[1] != 0 || local[2] != 0;
     m3_mulv(world, core->mat, local);
     v3_addto(push, world);
   }
-  if (!falls) return !creased;
-  double lowest = INFINITY, base[3];
+  return falls;
+}
+
+// If n sits on a crease of sigma from which it can fall, step off it. False: n is a minimum as far as its creases go.
+static bool step_off(const search *s, double n[3]) {
+  double push[3], lowest = INFINITY, base[3];
+  bool creased;
+  if (!crease_push(s, n, push, &creased)) return !creased;
+
   v3_copy(base, n);
+
+  // The lowest of ten lengths of step.
   for (double step = 1e-1; step > 1e-10; step *= 0.1) {
     double trial[3];
     v3_along(trial, base, push, step);
     v3_normalize(trial);
+
     double value = sigma(s, trial);
     if (value < lowest) {
       lowest = value;
@@ -516,16 +496,26 @@ static void spread(const search *s, double out[SPHERE_SAMPLES][3]) {
   const pbCore *core = s->core[1];
   double x = 1, y = 0;
   for (int k = 0; k < SPHERE_SAMPLES; k++) {
-    double z = 1 - (2 * k + 1.0) / SPHERE_SAMPLES, rho = sqrt(1 - z * z), turned = x * dx - y * dy;
+    double z = 1 - (2 * k + 1.0) / SPHERE_SAMPLES, rho = sqrt(1 - z * z), rotated = x * dx - y * dy;
     double local[3] = {rho * x, rho * y, z};
     y = x * dy + y * dx;
-    x = turned;
+    x = rotated;
+
     if (core->type == pb_geomEllipsoid) {
       for (int i = 0; i < 3; i++) local[i] /= fmax(core->size[i], 1e-9 * s->scale);
     }
+
     m3_mulv(out[k], core->mat, local);
     v3_normalize(out[k]);
   }
+}
+
+static int lowest_sample(const double values[SPHERE_SAMPLES]) {
+  int lowest = -1;
+  for (int k = 0; k < SPHERE_SAMPLES; k++) {
+    if (values[k] < INFINITY && (lowest < 0 || values[k] < values[lowest])) lowest = k;
+  }
+  return lowest;
 }
 
 // From the lowest samples that are not close to each other.
@@ -537,16 +527,16 @@ static void try_samples(search *s) {
     values[k] = sigma(s, directions[k]);
     if (values[k] < s->limit) s->apart = true;
   }
+
   while (count < SPHERE_STARTS && !s->apart) {
-    int lowest = -1;
-    for (int k = 0; k < SPHERE_SAMPLES; k++) {
-      if (values[k] < INFINITY && (lowest < 0 || values[k] < values[lowest])) lowest = k;
-    }
+    int lowest = lowest_sample(values);
     if (lowest < 0) break;
-    values[lowest] = INFINITY;
+    values[lowest] = INFINITY;  // taken
+
     bool fresh = true;
     for (int k = 0; k < count; k++) fresh = fresh && v3_dot(directions[starts[k]], directions[lowest]) < 0.88;
     if (!fresh) continue;
+
     starts[count++] = lowest;
     sphere_newton(s, directions[lowest]);
   }
@@ -558,13 +548,18 @@ static bool curved(const search *s) {
   return type1 == pb_geomEllipsoid || type2 == pb_geomEllipsoid || (type1 == pb_geomCylinder && type2 == pb_geomCylinder);
 }
 
+static int radius_count(int type) {
+  if (type == pb_geomBox || type == pb_geomEllipsoid) return 3;
+  return type == pb_geomCylinder ? 2 : 0;
+}
+
 // Whether the best candidate is so shallow that lower valleys can only be near it. Not so where two rims meet.
 static bool shallow(const search *s) {
   double smallest = INFINITY;
   bool smooth = false;
   for (int k = 0; k < 2; k++) {
     const pbCore *core = s->core[k];
-    int radii = core->type == pb_geomBox || core->type == pb_geomEllipsoid ? 3 : core->type == pb_geomCylinder ? 2 : 0;
+    int radii = radius_count(core->type);
     for (int i = 0; i < radii; i++) smallest = fmin(smallest, core->size[i]);
     smooth = smooth || core->type == pb_geomEllipsoid;
   }
@@ -574,15 +569,18 @@ static bool shallow(const search *s) {
 // Look around the best direction on all scales; go on from where it is lower. Guards against starts that missed the lowest
 // valley, or stopped where valleys meet.
 static void try_around(search *s) {
+  static const double c[8] = {1, 0.7, 0, -0.7, -1, -0.7, 0, 0.7};  // cosines, roughly
   for (int round = 0; round < ROUNDS && !s->apart; round++) {
     double t[2][3], n[3], lower[3], lowest = s->best - 1e-12 * s->scale;
     bool found = false;
+
     tangents(s->out->n, t);
+    // Rings of eight directions, each 0.4 times as wide as the one before.
     for (double width = 0.6; width > 1e-4; width *= 0.4) {
       for (int k = 0; k < 8; k++) {
-        static const double c[8] = {1, 0.7, 0, -0.7, -1, -0.7, 0, 0.7};
         for (int i = 0; i < 3; i++) n[i] = s->out->n[i] + width * (c[k] * t[0][i] + c[(k + 6) % 8] * t[1][i]);
         v3_normalize(n);
+
         double value = sigma(s, n);
         if (value < lowest) {
           lowest = value;
@@ -591,21 +589,29 @@ static void try_around(search *s) {
         }
       }
     }
+
     if (!found) return;
     sphere_newton(s, lower);
   }
 }
 
-static void find(search *s) {
+// Cheapest candidates first; where the shapes overlap not even without their radii, a certain minimum ends the search.
+static void find_minimum(search *s) {
   double n[3];
+
+  // The direction between the centers: apart along it, or a value to begin with.
   v3_copy(n, s->offset);
   v3_normalize(n);
   double first = sigma(s, n);
   offer(s, n, first, 0, pb_normalFixed);
   s->best = first + 1e-9 * s->scale;  // any real candidate wins against it
   if (s->apart) return;
+
+  // Isolated directions.
   try_isolated(s);
   if (s->apart || (s->best < 0 && is_minimum(s))) return;
+
+  // Circles about straight lines.
   for (int k = 0; k < 2; k++) {
     int first_axis, count;
     line_axes(s->core[k]->type, &first_axis, &count);
@@ -615,6 +621,8 @@ static void find(search *s) {
     }
   }
   if (s->best < 0 && is_minimum(s)) return;
+
+  // The smooth rest: from the best so far, then from samples, then all around the best.
   v3_copy(n, s->out->n);
   if (step_off(s, n)) sphere_newton(s, n);
   if (!s->apart && s->best >= 0 && curved(s) && !(shallow(s) && is_minimum(s))) try_samples(s);
@@ -626,14 +634,19 @@ bool pbConvex_Search(const pbCore *core1, const pbCore *core2, double margin, pb
   memset(out, 0, sizeof *out);
   out->kind = pb_normalFixed;
   v3_sub(s.offset, core2->pos, core1->pos);
+
   double radii = core1->radius + core2->radius, distance = v3_norm(s.offset);
   for (int i = 0; i < 3; i++) s.scale = fmax(s.scale, fmax(core1->size[i], core2->size[i]));
   s.limit = -radii - margin;
   s.scale += radii;
+
   if (!(s.scale > 0 && s.scale < 1e150 && distance < 1e150)) return false;  // also where a position is NaN
+
   out->scale = s.scale;
-  find(&s);
+  find_minimum(&s);
+
   if (s.apart || !(s.best < INFINITY)) return false;
+  // The features that support the normal, which the derivative freezes.
   for (int k = 0; k < 2; k++) {
     double m[3];
     m3_tmulv(m, s.core[k]->mat, out->n);

@@ -1,91 +1,13 @@
 // Jacobians of contact points by the pose of shape 2 and by both sizes. Closed forms for planes, balls and capsules, each the
-// differential of the formula above it (the primals are in pair.c, box.c and primitive.h); the other pairs take the complex step of
-// the primal, column by column. Only in the double program. Test: tests/unit/test_geometry.c.
+// differential of the formula above it (the primals are in pair.c, box.c and primitive.h); the other pairs take the complex
+// step of the primal, column by column. Only in the double program. Test: tests/unit/test_geometry.c.
 #include "geometry/convex.h"
 #include "geometry/pair.h"
 #include "geometry/primitive.h"
 #include "model/model.h"
 
 #if !PB_IS_COMPLEX
-
-enum { COLUMNS = 12, ROT = 0, MOVE = 3, SIZE1 = 6, SIZE2 = 9 };  // columns of a Jacobian
-enum { DIST = 0, POS = 1, NORMAL = 4, HINT = 7 };                // rows
-
-typedef double row[COLUMNS];
-
-// d (p2 + lever) where the lever turns with shape 2: e_k x lever by rotation, e_k by translation
-static void rigid_rate(row r[3], const double l[3]) {
-  memset(r, 0, 3 * sizeof(row));
-  r[0][1] = l[2];
-  r[0][2] = -l[1];
-  r[1][0] = -l[2];
-  r[1][2] = l[0];
-  r[2][0] = l[1];
-  r[2][1] = -l[0];
-  r[0][MOVE] = r[1][MOVE + 1] = r[2][MOVE + 2] = 1;
-}
-
-// d a for a direction a that rotates with shape 2
-static void rotation_rate(row r[3], const double a[3]) {
-  rigid_rate(r, a);
-  r[0][MOVE] = r[1][MOVE + 1] = r[2][MOVE + 2] = 0;
-}
-
-static void dot_rate(row out, const double a[3], row r[3]) {
-  for (int c = 0; c < COLUMNS; c++) out[c] = a[0] * r[0][c] + a[1] * r[1][c] + a[2] * r[2][c];
-}
-
-// r += a * d, for a vector a and the row d of a scalar
-static void add_rate(row r[3], const double a[3], const row d) {
-  for (int i = 0; i < 3; i++) {
-    for (int c = 0; c < COLUMNS; c++) r[i][c] += a[i] * d[c];
-  }
-}
-
-// Plane: dist = n . point - radius, pos = point - n (dist / 2 + radius)
-static void plane_rate(const double n[3], row point[3], int radius_column, pbContactJacobian *j) {
-  row dist;
-
-  dot_rate(dist, n, point);
-  if (radius_column >= 0) dist[radius_column] -= 1;
-
-  memcpy(j->d[DIST], dist, sizeof dist);
-
-  // The plane stands still, so the normal's rows stay zero.
-  for (int i = 0; i < 3; i++) {
-    for (int c = 0; c < COLUMNS; c++) j->d[POS + i][c] = point[i][c] - 0.5 * n[i] * dist[c];
-    if (radius_column >= 0) j->d[POS + i][radius_column] -= n[i];
-  }
-}
-
-// Two balls: len = |c2 - c1|, n = (c2 - c1) / len, dist = len - r1 - r2, pos = c1 + n (r1 + dist / 2).
-// c1 NULL: it does not move. A radius column below zero: no radius.
-static void ball_rate(const NUM(pbContactPoint) *contact, double len, double r1, row *c1, row *c2, int column1, int column2,
-                      pbContactJacobian *j) {
-  const double *n = contact->normal;
-  double reach = r1 + 0.5 * contact->dist, inv = 1 / len;
-  row rel[3], dlen;
-
-  // Length and direction of the vector between the centers: d len = n . d rel, d n = (d rel - n d len) / len.
-  for (int i = 0; i < 3; i++) {
-    for (int c = 0; c < COLUMNS; c++) rel[i][c] = c1 ? c2[i][c] - c1[i][c] : c2[i][c];
-  }
-
-  dot_rate(dlen, n, rel);
-  memcpy(j->d[DIST], dlen, sizeof dlen);
-  for (int i = 0; i < 3; i++) {
-    // pos = c1 + n (r1 + dist / 2) by the centers; by the radii below: r1 + dist / 2 = (len + r1 - r2) / 2.
-    for (int c = 0; c < COLUMNS; c++) {
-      double dn = (rel[i][c] - n[i] * dlen[c]) * inv;
-      j->d[NORMAL + i][c] = dn;
-      j->d[POS + i][c] = (c1 ? c1[i][c] : 0) + dn * reach + 0.5 * n[i] * dlen[c];
-    }
-    if (column1 >= 0) j->d[POS + i][column1] += 0.5 * n[i];
-    if (column2 >= 0) j->d[POS + i][column2] -= 0.5 * n[i];
-  }
-  if (column1 >= 0) j->d[DIST][column1] -= 1;
-  if (column2 >= 0) j->d[DIST][column2] -= 1;
-}
+#include "geometry/rate.h"
 
 // ---- planes -------------------------------------------------------------------------------------------------------
 static void plane_sphere(const NUM(pbShape) *plane, pbContactJacobian *j) {
@@ -185,6 +107,8 @@ static void steepest_rate(standing_cylinder *s, double slope, double inverse_len
   }
 
   row dslope, along;
+
+  // d (axis slope) by the product rule; the part along u drops out with the normalization.
   dot_rate(dslope, s->n, s->daxis);
   for (int i = 0; i < 3; i++) {
     for (int c = 0; c < COLUMNS; c++) s->du[i][c] = inverse_length * (s->daxis[i][c] * slope + s->axis[i] * dslope[c]);
@@ -401,6 +325,7 @@ static void sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cyli
   v3_along(radial, dif, a, -x);
 
   cylinder_zone zone = cylinder_zone_of(x, v3_dot(radial, radial), cylinder->size[0], cylinder->size[1]);
+  // The zones of the primal: against the axis, the cap's plane, the rim.
   if (zone == zone_side) {
     sphere_axis(sphere, cylinder, false, contact, j);
   } else if (zone == zone_cap) {
@@ -590,7 +515,7 @@ static void seed_column(const NUM(pbShape) *shape2, int column, pbShape_c *c1, p
       __imag__ c2->mat[3 * a + k] = -PB_IMAG_STEP * shape2->mat[3 * b + k];
       __imag__ c2->mat[3 * b + k] = PB_IMAG_STEP * shape2->mat[3 * a + k];
     }
-  } else if (column < SIZE1) {
+  } else if (column < SIZE1) {  // p -> p + i step e_k
     __imag__ c2->pos[column - MOVE] = PB_IMAG_STEP;
   } else if (column < SIZE2) {
     __imag__ c1->size[column - SIZE1] = PB_IMAG_STEP;
@@ -652,6 +577,7 @@ void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
   memset(jacobians, 0, (size_t)count * sizeof *jacobians);
 
 #define PAIR(a, b) ((a)*8 + (b))
+  // Closed forms where there are any and nothing in them is divided by zero.
   switch (PAIR(shape1->type, shape2->type)) {
     case PAIR(pb_geomPlane, pb_geomSphere): plane_sphere(shape1, jacobians); return;
     case PAIR(pb_geomPlane, pb_geomCapsule): plane_capsule(shape1, shape2, margin, count, jacobians); return;
@@ -678,6 +604,7 @@ void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
     default: break;
   }
 #undef PAIR
+
   by_complex_step(shape1, shape2, margin, count, jacobians);
 }
 

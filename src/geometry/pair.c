@@ -74,67 +74,83 @@ static void rotate_with(const num mat[9], num size, num v[3]) {
   }
 }
 
-// Up to four points: the lowest of the rim, the same on the other rim (lying), two more of the lower rim (standing).
-int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, NUM(pbContactPoint) *contacts) {
-  num normal[3], axis[3], down[3], dif[3], point[3];
-  num radius = cylinder->size[0];
+// A cylinder on a plane: its axis toward the plane, as long as half of it, and its steepest radius.
+typedef struct standing_cylinder {
+  num normal[3], axis[3], down[3];
+  num radius, height, along;  // height of the center; the axis' part along the normal
+  bool upright;
+} standing_cylinder;
 
-  m3_col(normal, plane->mat, 2);
-  m3_col(axis, cylinder->mat, 2);
-  num slope = v3_dot(normal, axis);
-  if (re(slope) > 0) {  // towards the plane
-    v3_neg(axis, axis);
+static void stand_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, standing_cylinder *s) {
+  num dif[3];
+  s->radius = cylinder->size[0];
+  m3_col(s->normal, plane->mat, 2);
+  m3_col(s->axis, cylinder->mat, 2);
+  num slope = v3_dot(s->normal, s->axis);
+  if (re(slope) > 0) {
+    v3_neg(s->axis, s->axis);
     slope = -slope;
   }
   v3_sub(dif, cylinder->pos, plane->pos);
-  num height = v3_dot(dif, normal);
+  s->height = v3_dot(dif, s->normal);
 
   // The steepest radius: -normal without its part along the axis; standing upright, MuJoCo takes the cylinder's x axis.
-  v3_scale(down, axis, slope);
-  v3_subfrom(down, normal);
-  num len2 = v3_dot(down, down);
+  v3_scale(s->down, s->axis, slope);
+  v3_subfrom(s->down, s->normal);
+  num len2 = v3_dot(s->down, s->down);
   if (re(len2) >= PB_TINY * PB_TINY) {
-    v3_scale(down, down, num_div(radius, num_sqrt(len2)));
+    v3_scale(s->down, s->down, num_div(s->radius, num_sqrt(len2)));
   } else {
-    m3_col(down, cylinder->mat, 0);
-    v3_scale(down, down, radius);
+    m3_col(s->down, cylinder->mat, 0);
+    v3_scale(s->down, s->down, s->radius);
   }
+  s->upright = re(len2) < PB_UPRIGHT * PB_UPRIGHT;
+  if (PB_IS_COMPLEX && s->upright) rotate_with(cylinder->mat, s->radius, s->down);
 
-  bool upright = re(len2) < PB_UPRIGHT * PB_UPRIGHT;
-  if (PB_IS_COMPLEX && upright) rotate_with(cylinder->mat, radius, down);
+  s->along = slope * cylinder->size[1];
+  v3_scale(s->axis, s->axis, cylinder->size[1]);
+}
+
+// The lower rim's two points at +-120 degrees from the lowest, at this height; level with each other unless upright.
+static void put_third_points(const standing_cylinder *s, const num center[3], num height, NUM(pbContactPoint) *contacts) {
+  num side[3], base[3], point[3];
+  v3_cross(side, s->down, s->axis);
+  v3_normalize(side);
+  v3_scale(side, side, s->radius * (sqrt(3.0) / 2));
+  v3_along(base, center, s->down, -0.5);
+  v3_addto(base, s->axis);
+
+  num lift = num_make(0, s->upright ? im(v3_dot(side, s->normal)) : 0);
+  v3_add(point, base, side);
+  plane_point(point, s->normal, PB_IS_COMPLEX ? height + lift : height, &contacts[0]);
+  v3_sub(point, base, side);
+  plane_point(point, s->normal, PB_IS_COMPLEX ? height - lift : height, &contacts[1]);
+}
+
+// Up to four points: the lowest of the rim, the same on the other rim (lying), two more of the lower rim (standing).
+int NUM(pbPlane_Cylinder)(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, double margin, NUM(pbContactPoint) *contacts) {
+  standing_cylinder s;
+  num point[3];
+  stand_cylinder(plane, cylinder, &s);
 
   // Heights of the lowest points of both rims, and of the two beside the lowest.
-  num drop = v3_dot(down, normal), along = slope * cylinder->size[1];
-  v3_scale(axis, axis, cylinder->size[1]);
-
-  int count = 0;
-  num low = height + along + drop, other = height - along + drop, third = height + along - 0.5 * drop;
+  num drop = v3_dot(s.down, s.normal);
+  num low = s.height + s.along + drop, other = s.height - s.along + drop, third = s.height + s.along - 0.5 * drop;
   if (!(re(low) <= margin)) return 0;
 
-  v3_add(point, cylinder->pos, down);
-  v3_addto(point, axis);
-  plane_point(point, normal, low, &contacts[count++]);
+  int count = 0;
+  v3_add(point, cylinder->pos, s.down);
+  v3_addto(point, s.axis);
+  plane_point(point, s.normal, low, &contacts[count++]);
 
   if (re(other) <= margin) {
-    v3_add(point, cylinder->pos, down);
-    v3_subfrom(point, axis);
-    plane_point(point, normal, other, &contacts[count++]);
+    v3_add(point, cylinder->pos, s.down);
+    v3_subfrom(point, s.axis);
+    plane_point(point, s.normal, other, &contacts[count++]);
   }
-
-  // The lower rim's two points at +-120 degrees from the lowest.
   if (re(third) <= margin) {
-    num side[3], base[3];
-    v3_cross(side, down, axis);
-    v3_normalize(side);
-    v3_scale(side, side, radius * (sqrt(3.0) / 2));
-    v3_along(base, cylinder->pos, down, -0.5);
-    v3_addto(base, axis);
-
-    num lift = num_make(0, upright ? im(v3_dot(side, normal)) : 0);  // else the side is level
-    v3_add(point, base, side);
-    plane_point(point, normal, PB_IS_COMPLEX ? third + lift : third, &contacts[count++]);
-    v3_sub(point, base, side);
-    plane_point(point, normal, PB_IS_COMPLEX ? third - lift : third, &contacts[count++]);
+    put_third_points(&s, cylinder->pos, third, &contacts[count]);
+    count += 2;
   }
   return count;
 }
@@ -253,6 +269,7 @@ static int capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, doubl
 
 int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbContactPoint) *contacts) {
 #define PAIR(a, b) ((a)*8 + (b))
+
   switch (PAIR(shape1->type, shape2->type)) {
     case PAIR(pb_geomPlane, pb_geomSphere): return plane_sphere(shape1, shape2, margin, contacts);
     case PAIR(pb_geomPlane, pb_geomCapsule): return plane_capsule(shape1, shape2, margin, contacts);
@@ -266,6 +283,8 @@ int NUM(pbPair_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, 
     case PAIR(pb_geomCapsule, pb_geomCapsule): return capsule_capsule(shape1, shape2, margin, contacts);
     case PAIR(pb_geomCapsule, pb_geomBox): return NUM(pbCapsule_Box)(shape1, shape2, margin, contacts);
     case PAIR(pb_geomBox, pb_geomBox): return NUM(pbBox_Box)(shape1, shape2, margin, contacts);
+
+    // The others: the best normal by search.
     case PAIR(pb_geomSphere, pb_geomEllipsoid):
     case PAIR(pb_geomCapsule, pb_geomEllipsoid):
     case PAIR(pb_geomCapsule, pb_geomCylinder):
@@ -286,8 +305,9 @@ static int capsules_feature(const NUM(pbShape) *s1, const NUM(pbShape) *s2) {
   half_axis(s1, axis1);
   half_axis(s2, axis2);
   int found = nearest_on_segments(s1->pos, axis1, s2->pos, axis2, nearest), feature = found;
-  // A tie: the slopes are the mean of two features.
+
   for (int k = 0; k < found; k++) {
+    // A tie: the slopes are the mean of two features.
     if (nearest[k].share1 == 0.5 || nearest[k].share2 == 0.5) return -1;
     feature = 4 * feature + 2 * (nearest[k].share1 > 0) + (nearest[k].share2 > 0);
   }

@@ -50,6 +50,8 @@ static inline int ball_ball(const num c1[3], const num mat1[9], num r1, const nu
 
   num len = re(d2) > 0 ? num_sqrt(d2) : 0;
   contact->dist = len - r1 - r2;
+
+  // Concentric balls have no direction of their own.
   if (re(len) < PB_TINY) {
     coincident_normal(mat1, mat2, contact->normal);
   } else {
@@ -116,6 +118,8 @@ static inline void nearest_at_angle(const segment_system *s, num det, segment_pa
   num a = s->a, b = s->b, c = s->c, u = s->u, v = s->v;
   num x1 = num_div(c * u - b * v, det), x2 = num_div(a * v - b * u, det);
   double share1 = 1, share2 = 1;
+
+  // x1 beyond an end: there, and x2 stationary for it. Then the same for x2, which may free x1 again.
   if (re(x1) > 1) {
     x1 = 1;
     share1 = 0;
