@@ -318,6 +318,7 @@ int NUM(pbPair_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2) 
   if (shape1->type == pb_geomCapsule && shape2->type == pb_geomCapsule) return capsules_feature(shape1, shape2);
   if (shape1->type != pb_geomPlane || (shape2->type != pb_geomCylinder && shape2->type != pb_geomCapsule)) return 0;
 
+  // Upright, any point of a cylinder's rim may be the lowest, and a capsule's axis gives no tangent.
   double normal[3], axis[3], across[3];
   m3_col(normal, shape1->mat, 2);
   m3_col(axis, shape2->mat, 2);
