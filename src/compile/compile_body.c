@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "math/vec.h"
+#include "model/joint.h"
 #include "compile/compile.h"
 
 #define MIN_VALUE 1e-15  // MuJoCo's mjMINVAL: least mass and inertia of what moves
@@ -371,7 +372,6 @@ static pbStatus compile_joint(pbCompiler *c, pbJointWork *j) {
 
 // The joints of a body in order, and which combinations MuJoCo allows.
 static pbStatus compile_joints(pbCompiler *c, pbBodyWork *b) {
-  static const int dofs[4] = {6, 3, 1, 1};
   bool ball = false;
   int n = 0;
 
@@ -379,7 +379,7 @@ static pbStatus compile_joints(pbCompiler *c, pbBodyWork *b) {
     pbJointWork *j = &c->joints[i];
     int type = j->def->type;
     PB_TRY(compile_joint(c, j));
-    b->ndof += dofs[type & 3];
+    b->ndof += pbJoint_DofCount(type);
     n++;
 
     if (ball && (type == pb_jntBall || type == pb_jntHinge))

@@ -5,8 +5,6 @@
 #include "model/joint.h"
 #include "compile/compile.h"
 
-static const int joint_dofs[4] = {6, 3, 1, 1}, joint_coordinates[4] = {7, 4, 1, 1};
-
 // ---- ids ----------------------------------------------------------------------------------------------------------
 // Ids follow the bodies in depth-first order; what stands in a body, in the order of the spec.
 static pbStatus number_items(pbCompiler *c, const pbBodyWork *b) {
@@ -15,8 +13,8 @@ static pbStatus number_items(pbCompiler *c, const pbBodyWork *b) {
 
   for (int i = b->joints.head; i >= 0; i = c->joints[i].next) {
     c->joints[i].id = m->njnt++;
-    m->nv += joint_dofs[c->joints[i].def->type & 3];
-    m->nq += joint_coordinates[c->joints[i].def->type & 3];
+    m->nv += pbJoint_DofCount(c->joints[i].def->type);
+    m->nq += pbJoint_PositionCount(c->joints[i].def->type);
   }
 
   // discardvisual must not change what moves.
@@ -274,14 +272,14 @@ typedef struct pbCursor {
 static void store_joints(pbCompiler *c, pbBodyWork *b, pbCursor *at) {
   for (int i = b->joints.head; i >= 0; i = c->joints[i].next) {
     const pbJointWork *j = &c->joints[i];
-    int type = j->def->type & 3;
+    int type = j->def->type;
     store_joint(c, j, b->id, at->qpos, at->dof);
     store_reference(c, b, j, at->qpos);
 
-    for (int k = 0; k < joint_dofs[type]; k++) store_dof(c, b, j, at->dof + k);
+    for (int k = 0; k < pbJoint_DofCount(type); k++) store_dof(c, b, j, at->dof + k);
     at->joint++;
-    at->dof += joint_dofs[type];
-    at->qpos += joint_coordinates[type];
+    at->dof += pbJoint_DofCount(type);
+    at->qpos += pbJoint_PositionCount(type);
     c->m->body_jntnum[b->id]++;
   }
 }

@@ -1,4 +1,4 @@
-// pbModel_SetConstants and its pullback.
+// pbModel_SetConstants and its pullback; its directional derivative is in constants_jvp.c.
 //
 // The pullback freezes what the inverse mass matrix does to each weight (setconst.h, pbFrozen). What remains is a scalar without
 // an inverse, differentiated by complex step of the same source: one cheap run per parameter, once per gradient.
@@ -13,13 +13,19 @@
 #include "model/equality_data.h"
 
 // ---- blocks of the mass matrix ------------------------------------------------------------------------------------
+// One dense block for each kinematic tree. Leaves come first, so that the Cholesky factor has no fill (Featherstone 2008, 6.4).
 static void fill_plan(const pbModel *m, pbDerivePlan *plan) {
   for (int i = 0; i < m->nv; i++) {
     int c = plan->comp[i] = m->dof_treeid[i];
     if (!plan->size[c]) plan->start[c] = i;
     plan->size[c]++;
   }
-  for (int i = 0; i < m->nv; i++) plan->local[i] = plan->start[plan->comp[i]] + plan->size[plan->comp[i]] - 1 - i;
+
+  for (int i = 0; i < m->nv; i++) {
+    int c = plan->comp[i];
+    plan->local[i] = plan->start[c] + plan->size[c] - 1 - i;
+  }
+
   for (int c = 0; c < plan->ncomp; c++) {
     plan->block[c] = plan->entries;
     plan->entries += (size_t)plan->size[c] * (size_t)plan->size[c];
@@ -28,14 +34,18 @@ static void fill_plan(const pbModel *m, pbDerivePlan *plan) {
 }
 
 pbStatus pbDerive_MakePlan(pbContext *ctx, const pbModel *m, pbDerivePlan *plan) {
-  size_t nv = (size_t)m->nv, ntree = nv ? (size_t)m->dof_treeid[nv - 1] + 1 : 0;
+  size_t nv = (size_t)m->nv;
+  size_t ntree = nv ? (size_t)m->dof_treeid[nv - 1] + 1 : 0;
   int *memory = pbContext_AllocArray(ctx, 2 * nv + 2 * ntree, sizeof(int));
   size_t *blocks = pbContext_AllocArray(ctx, ntree, sizeof(size_t));
   *plan = (pbDerivePlan){.ncomp = (int)ntree, .comp = memory, .block = blocks};
+
   if (!memory || !blocks) {
     pbDerive_FreePlan(ctx, plan);
     return pbContext_Fail(ctx, pb_no_memory, "out of memory for derived constants");
   }
+
+  // memory: comp, local (nv each), size, start (ntree each).
   plan->local = memory + nv;
   plan->size = memory + 2 * nv;
   plan->start = plan->size + ntree;
@@ -60,6 +70,8 @@ static pbStatus check_theta(pbContext *ctx, const pbModel *m, const double *thet
 pbStatus pbDerive_Create(pbContext *ctx, const pbModel *m, pbDerive_r *w, void **memory) {
   *memory = NULL;
   PB_TRY(pbDerive_MakePlan(ctx, m, &w->plan));
+
+  // Measured, allocated, laid out.
   pbArena arena = pbArena_Measure();
   pbDerive_Layout_r(&arena, m, w);
   size_t needed = pbArena_Needed(&arena);
@@ -68,6 +80,7 @@ pbStatus pbDerive_Create(pbContext *ctx, const pbModel *m, pbDerive_r *w, void *
     pbDerive_FreePlan(ctx, &w->plan);
     return pbContext_Fail(ctx, pb_no_memory, "out of memory for derived constants");
   }
+
   arena = pbArena_Over(*memory, needed);
   pbDerive_Layout_r(&arena, m, w);
   return pb_ok;
@@ -83,6 +96,7 @@ pbStatus pbModel_SetConstants(pbContext *ctx, const pbModel *m, double *theta) {
   void *memory;
   PB_TRY(check_theta(ctx, m, theta));
   PB_TRY(pbDerive_Create(ctx, m, &w, &memory));
+
   int bad = pbDerive_Run_r(m, theta, &w);
   pbDerive_Destroy(ctx, &w, memory);
   if (bad >= 0) pbContext_Warn(ctx, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
@@ -115,7 +129,7 @@ typedef struct pbPullback {
   pbDerive_c w;
 } pbPullback;
 
-// Cotangents of derived entries are taken out of theta_bar.
+// Cotangents of derived entries move from theta_bar to bar.
 static void take_slice(pbPullback *p, const double *field, int count) {
   size_t start = (size_t)(field - p->m->theta0);
   for (size_t i = start; i < start + (size_t)count; i++) {
@@ -148,35 +162,48 @@ static void take_all(pbPullback *p) {
 // ---- freezing: x = M^-1 row for every weight, C += c x x' ---------------------------------------------------------
 // The row of `real` (n touched dofs) with weight c: 2 c x at the touched dofs goes to out, `stride` apart (NULL: not wanted).
 static void freeze_row(pbPullback *p, int n, double c, double *out, int stride) {
+  if (c == 0) return;
   pbDerive_r *w = &p->real;
-  for (int k = 0; k < w->plan.ncomp && c != 0; k++) {
+
+  for (int k = 0; k < w->plan.ncomp; k++) {
     int size = w->plan.size[k];
     bool any = false;
     for (int i = 0; i < n && !any; i++) any = w->plan.comp[w->touched[i]] == k;
     if (!any) continue;
+
+    // x = M^-1 row, in the block's order
     memset(p->x, 0, (size_t)size * sizeof *p->x);
     for (int i = 0; i < n; i++) {
       if (w->plan.comp[w->touched[i]] == k) p->x[w->plan.local[w->touched[i]]] = w->row[w->touched[i]];
     }
+
     pbDerive_Solve_r(w, k, p->x, false);
+
     double *C = p->f.C + w->plan.block[k];
     for (int i = 0; i < size; i++) {
       for (int j = 0; j <= i; j++) C[(size_t)size * (size_t)i + (size_t)j] += c * p->x[i] * p->x[j];
     }
-    for (int i = 0; out && i < n; i++) {
+
+    if (!out) continue;
+    for (int i = 0; i < n; i++) {
       if (w->plan.comp[w->touched[i]] == k) out[(size_t)stride * (size_t)i] = 2 * c * p->x[w->plan.local[w->touched[i]]];
     }
   }
 }
 
+// In the order of body_power (setconst.c): forces, then torques, of each body with general weights; three axes side by side.
 static void freeze_bodies(pbPullback *p) {
   const pbModel *m = p->m;
   const double *bar = p->bar + (m->body_invweight0 - m->theta0);
   double *out = p->f.x_body;
+
   for (int b = 1; b < m->nbody; b++) {
     if (m->body_dofnum[m->body_weldid[b]] == 0 || m->body_simple[b] == 2) continue;
+
     for (int k = 0; k < 2; k++) {
       int n = 0;
+
+      // The weight is a mean over three axes.
       for (int axis = 0; axis < 3; axis++) {
         const double unit[3] = {axis == 0, axis == 1, axis == 2}, none[3] = {0, 0, 0};
         n = pbDerive_AddPoint_r(m, &p->real, b, p->real.xipos + 3 * b, k ? none : unit, k ? unit : NULL, 1, 0);
@@ -188,15 +215,19 @@ static void freeze_bodies(pbPullback *p) {
   }
 }
 
+// A mean over the dofs of a translation or rotation. Rows of dofs are constant, so no x is wanted.
 static void freeze_dofs(pbPullback *p) {
   const pbModel *m = p->m;
   for (int j = 0; j < m->njnt; j++) {
-    int type = m->jnt_type[j], groups = pbJoint_DofCount(type) / pbJoint_GroupSize(type), each = pbJoint_GroupSize(type);
     if (m->body_simple[m->jnt_bodyid[j]] == 2) continue;
+    int each = pbJoint_GroupSize(m->jnt_type[j]);
+    int groups = pbJoint_DofCount(m->jnt_type[j]) / each;
+
     for (int g = 0; g < groups; g++) {
       int adr = m->jnt_dofadr[j] + 3 * g;
       double mean = 0;
       for (int k = 0; k < each; k++) mean += p->bar[m->dof_invweight0 - m->theta0 + adr + k] / each;
+
       for (int k = 0; k < each; k++) {
         p->real.touched[0] = adr + k;
         p->real.row[adr + k] = 1;
@@ -218,6 +249,7 @@ static void freeze_tendons(pbPullback *p) {
 }
 
 // ---- one complex step per parameter -------------------------------------------------------------------------------
+// Im Power(theta + i h e_k) / h for each entry k: exact to rounding (Squire and Trapp 1998).
 static void pull_slice(pbPullback *p, const double *field, int count) {
   size_t start = (size_t)(field - p->m->theta0);
   for (size_t i = start; i < start + (size_t)count; i++) {
@@ -227,6 +259,7 @@ static void pull_slice(pbPullback *p, const double *field, int count) {
   }
 }
 
+// All that the derived entries depend on.
 static void pull_all(pbPullback *p) {
   const pbModel *m = p->m;
   pull_slice(p, m->qpos0, m->nq);
@@ -236,11 +269,14 @@ static void pull_all(pbPullback *p) {
   pull_slice(p, m->body_iquat, 4 * m->nbody);
   pull_slice(p, m->body_mass, m->nbody);
   pull_slice(p, m->body_inertia, 3 * m->nbody);
+
   pull_slice(p, m->jnt_pos, 3 * m->njnt);
   pull_slice(p, m->jnt_axis, 3 * m->njnt);
   pull_slice(p, m->dof_armature, m->nv);
+
   if (m->ntendon) pull_slice(p, m->site_pos, 3 * m->nsite);
   pull_slice(p, m->wrap_prm, m->nwrap);
+
   pull_slice(p, m->tendon_armature, m->ntendon);
   pull_slice(p, m->actuator_armature, m->nu);
   for (int a = 0; a < m->nu; a++) pull_slice(p, m->actuator_gear + 6 * a, 1);
@@ -253,27 +289,36 @@ static void pull_all(pbPullback *p) {
 }
 
 // ---- memory -------------------------------------------------------------------------------------------------------
+// Dofs that move a body.
 static size_t chain_length(const pbModel *m, int body) {
   while (body > 0 && !m->body_dofnum[body]) body = m->body_parentid[body];
+
   size_t n = 0;
   for (int i = body > 0 ? m->body_dofadr[body] + m->body_dofnum[body] - 1 : -1; i >= 0; i = m->dof_parentid[i]) n++;
   return n;
 }
 
-static void layout(pbArena *a, pbPullback *p) {
+static void lay_out_pullback(pbArena *a, pbPullback *p) {
   const pbModel *m = p->m;
-  size_t chains = 0, stations = 0;
+
+  // Room for the x of every row: six rows a body, and one a tendon with at most the chains of its sites.
+  size_t chains = 0;
+  size_t stations = 0;
   for (int b = 0; b < m->nbody; b++) chains += 6 * chain_length(m, b);
-  for (int i = 0; i < m->nwrap; i++)
+  for (int i = 0; i < m->nwrap; i++) {
     stations += m->wrap_type[i] == pb_wrapSite ? chain_length(m, m->site_bodyid[m->wrap_objid[i]]) : 1;
+  }
+
   p->values = pbArena_Take(a, m->ntheta, sizeof(double));
   p->bar = pbArena_Take(a, m->ntheta, sizeof(double));
   p->at = pbArena_Take(a, m->ntheta, sizeof(_Complex double));
   p->x = pbArena_Take(a, (size_t)p->w.plan.max_size, sizeof(double));
+
   p->f.C = pbArena_Take(a, p->w.plan.entries, sizeof(double));
   p->f.x_body = pbArena_Take(a, chains, sizeof(double));
   p->f.x_tendon = pbArena_Take(a, stations, sizeof(double));
   p->f.bar = p->bar;
+
   pbDerive_Layout_r(a, m, &p->real);
   pbDerive_Layout_c(a, m, &p->w);
 }
@@ -284,9 +329,11 @@ static int run_pullback(pbPullback *p, const double *theta) {
   int bad = pbDerive_Run_r(m, p->values, &p->real);
   take_all(p);
   if (bad >= 0 || !p->any) return bad;
+
   freeze_bodies(p);  // into memory that starts as zeros
   freeze_dofs(p);
   freeze_tendons(p);
+
   for (size_t i = 0; i < m->ntheta; i++) p->at[i] = p->values[i];
   pull_all(p);
   return bad;
@@ -297,16 +344,19 @@ pbStatus pbModel_SetConstantsVjp(pbContext *ctx, const pbModel *m, const double 
   PB_TRY(check_theta(ctx, m, theta));
   PB_TRY(pbDerive_MakePlan(ctx, m, &p.w.plan));
   p.real.plan = p.w.plan;
+
+  // Both numbers' work memory and the rows in one block.
   pbArena arena = pbArena_Measure();
-  layout(&arena, &p);
+  lay_out_pullback(&arena, &p);
   size_t needed = pbArena_Needed(&arena);
   void *memory = needed < PB_DERIVE_LIMIT ? pbContext_Alloc(ctx, needed) : NULL;
   int bad = -1;
   if (memory) {
     arena = pbArena_Over(memory, needed);
-    layout(&arena, &p);
+    lay_out_pullback(&arena, &p);
     bad = run_pullback(&p, theta);
   }
+
   pbContext_Free(ctx, memory);
   pbDerive_FreePlan(ctx, &p.w.plan);
   if (!memory) return pbContext_Fail(ctx, pb_no_memory, "out of memory for derived constants");

@@ -1,22 +1,27 @@
-// Directional derivative of the derived constants: the complex run of the same text.
+// Directional derivative of the derived constants: the complex run of the same source (setconst.c).
 #include "number/number.h"
 #include "base/context.h"
 #include "compile/setconst.h"
 
-static void layout(pbArena *a, const pbModel *m, pbDerive_c *w, _Complex double **at) {
+static void lay_out_run(pbArena *a, const pbModel *m, pbDerive_c *w, _Complex double **at) {
   *at = pbArena_Take(a, m->ntheta, sizeof **at);
   pbDerive_Layout_c(a, m, w);
 }
 
-static int run(const pbModel *m, const double *theta, double *direction, pbDerive_c *w, _Complex double *at) {
+// Complex step along `direction`, which becomes that of theta with its constants.
+static int push_direction(const pbModel *m, const double *theta, double *direction, pbDerive_c *w, _Complex double *at) {
   double most = 0;
   int exponent = 0;
+
+  // The imaginary step fits directions of about unit size: scaled by a power of two, which rounds nothing.
   for (size_t i = 0; i < m->ntheta; i++) most = fmax(most, fabs(direction[i]));
-  if (isfinite(most)) frexp(most, &exponent);  // the imaginary step is right for directions of about unit size
+  if (isfinite(most)) frexp(most, &exponent);
+
   for (size_t i = 0; i < m->ntheta; i++) {
     __real__ at[i] = theta[i];
     __imag__ at[i] = ldexp(direction[i], -exponent) * PB_IMAG_STEP;
   }
+
   int bad = pbDerive_Run_c(m, at, w);
   for (size_t i = 0; i < m->ntheta; i++) direction[i] = ldexp(__imag__ at[i] / PB_IMAG_STEP, exponent);
   return bad;
@@ -28,17 +33,21 @@ pbStatus pbModel_SetConstantsJvp(pbContext *ctx, const pbModel *m, const double 
   char text[640];
   bool unit;
   if (!pbModel_Readable(m, theta, &unit, text, sizeof text)) return pbContext_Fail(ctx, pb_bad_input, "%s", text);
+
   PB_TRY(pbDerive_MakePlan(ctx, m, &w.plan));
+
   pbArena arena = pbArena_Measure();
-  layout(&arena, m, &w, &at);
+  lay_out_run(&arena, m, &w, &at);
   size_t needed = pbArena_Needed(&arena);
   void *memory = needed < PB_DERIVE_LIMIT ? pbContext_Alloc(ctx, needed) : NULL;
+
   int bad = -1;
   if (memory) {
     arena = pbArena_Over(memory, needed);
-    layout(&arena, m, &w, &at);
-    bad = run(m, theta, direction, &w, at);
+    lay_out_run(&arena, m, &w, &at);
+    bad = push_direction(m, theta, direction, &w, at);
   }
+
   pbContext_Free(ctx, memory);
   pbDerive_FreePlan(ctx, &w.plan);
   if (!memory) return pbContext_Fail(ctx, pb_no_memory, "out of memory for derived constants");

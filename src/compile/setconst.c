@@ -1,5 +1,6 @@
-// Derived constants at the reference configuration; see setconst.h. Small, dense and clear: it runs once per model, and once
-// per parameter for the pullback.
+// Derived constants at the reference configuration, and the frozen scalar that their pullback differentiates; see setconst.h.
+// Small and dense: it runs once per model, and once per parameter for the pullback. Forward kinematics, composite inertia and
+// Cholesky factor as in Featherstone 2008 (chapters 4 and 6), with MuJoCo 4.0's conventions.
 #include "model/joint.h"
 #include "compile/setconst.h"
 
@@ -10,12 +11,13 @@
 
 #define MIN_VALUE  1e-15  // MuJoCo's mjMINVAL
 #define PIVOT_TINY 1e-14  // a smaller pivot of M, relative to the diagonal, is rounding: M is singular
-#define FLUID_TINY 1e-14  // and mjEPS of its compiler
 
 typedef NUM(pbDerive) derive;
 
 void NUM(pbDerive_Layout)(pbArena *a, const pbModel *m, derive *w) {
-  size_t nb = (size_t)m->nbody, nv = (size_t)m->nv, nj = (size_t)m->njnt;
+  size_t nb = (size_t)m->nbody;
+  size_t nv = (size_t)m->nv;
+  size_t nj = (size_t)m->njnt;
 #define TAKE(member, count) w->member = pbArena_Take(a, count, sizeof *w->member)
   TAKE(xpos, 3 * nb);
   TAKE(xquat, 4 * nb);
@@ -23,15 +25,19 @@ void NUM(pbDerive_Layout)(pbArena *a, const pbModel *m, derive *w) {
   TAKE(xipos, 3 * nb);
   TAKE(ximat, 9 * nb);
   TAKE(com, 3 * nb);
+
   TAKE(xanchor, 3 * nj);
   TAKE(xaxis, 3 * nj);
+
   TAKE(inertia, 10 * nb);
   TAKE(cdof, 6 * nv);
   TAKE(M, w->plan.entries);
   TAKE(M0, nv);
   TAKE(diagonal, nv);
+
   TAKE(site_xpos, 3 * (size_t)m->nsite);
   TAKE(ten_length, (size_t)m->ntendon);
+
   TAKE(row, nv);
   TAKE(jac, 6 * (size_t)w->plan.max_size);
   TAKE(touched, nv);
@@ -40,12 +46,17 @@ void NUM(pbDerive_Layout)(pbArena *a, const pbModel *m, derive *w) {
 }
 
 // ---- poses --------------------------------------------------------------------------------------------------------
-// One joint moves the pose (x, q) of its body.
+// One joint moves the pose (x, q) of its body, and leaves its anchor and axis in world coordinates.
 static void joint_pose(const pbModel *m, const NUM(pbPar) *p, const num *qpos, int j, derive *w, num x[3], num q[4]) {
-  const num *at = qpos + m->jnt_qposadr[j], *pos = p->jnt_pos + 3 * j;
-  num *anchor = w->xanchor + 3 * j, *xaxis = w->xaxis + 3 * j, axis[3], arm[3], turn[4];
+  const num *at = qpos + m->jnt_qposadr[j];
+  const num *pos = p->jnt_pos + 3 * j;
+  num *anchor = w->xanchor + 3 * j;
+  num *xaxis = w->xaxis + 3 * j;
+  num axis[3], arm[3], rotation[4];
   v3_copy(axis, p->jnt_axis + 3 * j);
   v3_normalize(axis);
+
+  // A free joint replaces the pose.
   if (m->jnt_type[j] == pb_jntFree) {
     v3_copy(x, at);
     quat_copy(q, at + 3);
@@ -54,38 +65,50 @@ static void joint_pose(const pbModel *m, const NUM(pbPar) *p, const num *qpos, i
     v3_copy(xaxis, axis);
     return;
   }
+
   quat_rotate(arm, q, pos);
   v3_add(anchor, x, arm);
   quat_rotate(xaxis, q, axis);
-  num moved = at[0] - p->qpos0[m->jnt_qposadr[j]];
+
+  // A slide joint and a hinge are measured from the reference configuration.
+  num displacement = at[0] - p->qpos0[m->jnt_qposadr[j]];
   if (m->jnt_type[j] == pb_jntSlide) {
-    v3_addscl(x, xaxis, moved);
+    v3_addscl(x, xaxis, displacement);
     return;
   }
+
   if (m->jnt_type[j] == pb_jntHinge) {
-    quat_axisangle(turn, axis, moved);
+    quat_axisangle(rotation, axis, displacement);
   } else {
-    quat_copy(turn, at);
-    quat_normalize(turn);
+    quat_copy(rotation, at);
+    quat_normalize(rotation);
   }
-  quat_mul(q, q, turn);
+
+  // A rotation about the anchor, which stays where it is.
+  quat_mul(q, q, rotation);
   quat_rotate(arm, q, pos);
   v3_sub(x, anchor, arm);
 }
 
+// Pose of a body from that of its parent: its own, then its joints in order, then the inertial frame.
 static void body_pose(const pbModel *m, const NUM(pbPar) *p, const num *qpos, int b, derive *w) {
   int parent = m->body_parentid[b];
-  num *x = w->xpos + 3 * b, *q = w->xquat + 4 * b, local[4], iquat[4], moved[3];
+  num *x = w->xpos + 3 * b;
+  num *q = w->xquat + 4 * b;
+  num local[4], iquat[4], offset[3];
+
   quat_copy(local, p->body_quat + 4 * b);
   quat_normalize(local);
-  m3_mulv(moved, w->xmat + 9 * parent, p->body_pos + 3 * b);
-  v3_add(x, w->xpos + 3 * parent, moved);
+  m3_mulv(offset, w->xmat + 9 * parent, p->body_pos + 3 * b);
+  v3_add(x, w->xpos + 3 * parent, offset);
   quat_mul(q, w->xquat + 4 * parent, local);
+
   for (int k = 0; k < m->body_jntnum[b]; k++) joint_pose(m, p, qpos, m->body_jntadr[b] + k, w, x, q);
   quat_normalize(q);
   quat_to_mat(w->xmat + 9 * b, q);
-  m3_mulv(moved, w->xmat + 9 * b, p->body_ipos + 3 * b);
-  v3_add(w->xipos + 3 * b, x, moved);
+
+  m3_mulv(offset, w->xmat + 9 * b, p->body_ipos + 3 * b);
+  v3_add(w->xipos + 3 * b, x, offset);
   quat_copy(iquat, p->body_iquat + 4 * b);
   quat_normalize(iquat);
   quat_mul(iquat, q, iquat);
@@ -94,17 +117,19 @@ static void body_pose(const pbModel *m, const NUM(pbPar) *p, const num *qpos, in
 
 static num fixed_length(const pbModel *m, const NUM(pbPar) *p, const num *qpos, int t) {
   num length = 0;
-  for (int i = m->tendon_adr[t]; i < m->tendon_adr[t] + m->tendon_num[t]; i++)
+  for (int i = m->tendon_adr[t]; i < m->tendon_adr[t] + m->tendon_num[t]; i++) {
     length += p->wrap_prm[i] * qpos[m->jnt_qposadr[m->wrap_objid[i]]];
+  }
   return length;
 }
 
-// Length of the straight pieces between neighbouring sites, each divided by the divisor of the branch's pulley.
+// Length of the straight segments between neighboring sites, each divided by the divisor of the branch's pulley.
 static num spatial_length(const pbModel *m, const NUM(pbPar) *p, const derive *w, int t) {
   num length = 0, divisor = 1;
   for (int i = m->tendon_adr[t]; i + 1 < m->tendon_adr[t] + m->tendon_num[t]; i++) {
     if (m->wrap_type[i] == pb_wrapPulley) divisor = num_max(p->wrap_prm[i], MIN_VALUE);
     if (m->wrap_type[i] != pb_wrapSite || m->wrap_type[i + 1] != pb_wrapSite) continue;
+
     num d[3];
     v3_sub(d, w->site_xpos + 3 * m->wrap_objid[i + 1], w->site_xpos + 3 * m->wrap_objid[i]);
     length += v3_norm(d) / divisor;
@@ -115,17 +140,20 @@ static num spatial_length(const pbModel *m, const NUM(pbPar) *p, const derive *w
 void NUM(pbDerive_Poses)(const pbModel *m, const num *theta, const num *qpos, derive *w) {
   NUM(pbPar) p;
   par_view(&p, m, theta);
+
   memset(w->xpos, 0, 3 * sizeof(num));
   memset(w->xipos, 0, 3 * sizeof(num));
   quat_identity(w->xquat);
   m3_identity(w->xmat);
   m3_identity(w->ximat);
+
   for (int b = 1; b < m->nbody; b++) body_pose(m, &p, qpos, b, w);
   for (int s = 0; s < m->nsite; s++) {
-    num moved[3];
-    m3_mulv(moved, w->xmat + 9 * m->site_bodyid[s], p.site_pos + 3 * s);
-    v3_add(w->site_xpos + 3 * s, w->xpos + 3 * m->site_bodyid[s], moved);
+    num offset[3];
+    m3_mulv(offset, w->xmat + 9 * m->site_bodyid[s], p.site_pos + 3 * s);
+    v3_add(w->site_xpos + 3 * s, w->xpos + 3 * m->site_bodyid[s], offset);
   }
+
   for (int t = 0; t < m->ntendon; t++) {
     bool fixed = m->wrap_type[m->tendon_adr[t]] == pb_wrapJoint;
     w->ten_length[t] = fixed ? fixed_length(m, &p, qpos, t) : spatial_length(m, &p, w, t);
@@ -133,18 +161,23 @@ void NUM(pbDerive_Poses)(const pbModel *m, const num *theta, const num *qpos, de
 }
 
 // ---- inertia ------------------------------------------------------------------------------------------------------
-static const num *reference(const pbModel *m, const derive *w, int body) { return w->com + 3 * m->body_rootid[body]; }
+// Spatial vectors of a tree are about the center of mass of the whole tree, as in MuJoCo.
+static const num *reference_point(const pbModel *m, const derive *w, int body) { return w->com + 3 * m->body_rootid[body]; }
 
-static void centres(const pbModel *m, const NUM(pbPar) *p, num *subtreemass, derive *w) {
+// Masses and centers of mass of subtrees, from the leaves to the root.
+static void find_centers(const pbModel *m, const NUM(pbPar) *p, num *subtreemass, derive *w) {
   for (int b = 0; b < m->nbody; b++) {
     subtreemass[b] = p->body_mass[b];
     v3_scale(w->com + 3 * b, w->xipos + 3 * b, p->body_mass[b]);
   }
+
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = m->body_parentid[b];
     subtreemass[parent] += subtreemass[b];
     v3_addto(w->com + 3 * parent, w->com + 3 * b);
   }
+
+  // Subtrees without mass have the center of their body.
   for (int b = 0; b < m->nbody; b++) {
     if (re(subtreemass[b]) < MIN_VALUE) {
       v3_copy(w->com + 3 * b, w->xipos + 3 * b);
@@ -154,75 +187,90 @@ static void centres(const pbModel *m, const NUM(pbPar) *p, num *subtreemass, der
   }
 }
 
-// I = {xx yy zz xy xz yz, m d, m} about the reference point.
+// I = {xx yy zz xy xz yz, m d, m} about the reference point, d from there to the center of mass: R diag R' + m (|d|^2 1 - d d').
 static void body_inertia(const pbModel *m, const NUM(pbPar) *p, int b, derive *w) {
   static const int row[6] = {0, 1, 2, 0, 0, 1}, col[6] = {0, 1, 2, 1, 2, 2};
-  const num *R = w->ximat + 9 * b, *I = p->body_inertia + 3 * b;
-  num *out = w->inertia + 10 * b, mass = p->body_mass[b], d[3];
-  v3_sub(d, w->xipos + 3 * b, reference(m, w, b));
+  const num *R = w->ximat + 9 * b;
+  const num *I = p->body_inertia + 3 * b;
+  num *out = w->inertia + 10 * b;
+  num mass = p->body_mass[b];
+  num d[3];
+  v3_sub(d, w->xipos + 3 * b, reference_point(m, w, b));
+
   for (int e = 0; e < 6; e++) {
     int i = row[e], j = col[e];
     num sum = 0;
     for (int k = 0; k < 3; k++) sum += R[3 * i + k] * I[k] * R[3 * j + k];
     out[e] = sum + mass * ((i == j ? v3_norm2(d) : 0) - d[i] * d[j]);
   }
+
   v3_scale(out + 6, d, mass);
   out[9] = mass;
 }
 
-// Momentum (angular about the reference point, linear) of the inertia I under the motion S.
+// Momentum I S (angular about the reference point, linear) of the inertia I under the motion S = (rotation w, velocity v):
+//   (J w + m d x v, m v + w x m d).
 static void momentum(num r[6], const num I[10], const num S[6]) {
   num c[3];
+
   r[0] = I[0] * S[0] + I[3] * S[1] + I[4] * S[2];
   r[1] = I[3] * S[0] + I[1] * S[1] + I[5] * S[2];
   r[2] = I[4] * S[0] + I[5] * S[1] + I[2] * S[2];
   v3_addcross(r, I + 6, S + 3);
+
   v3_cross(c, S, I + 6);
   for (int k = 0; k < 3; k++) r[3 + k] = I[9] * S[3 + k] + c[k];
 }
 
 static num dot6(const num a[6], const num b[6]) { return v3_dot(a, b) + v3_dot(a + 3, b + 3); }
 
-// Motion of the bodies behind a joint per unit of each of its velocities.
+// Motion of the bodies that a joint moves per unit of each of its velocities: rotation, and velocity of the reference point.
 static void joint_motion(const pbModel *m, int j, derive *w) {
   int b = m->jnt_bodyid[j];
   num *S = w->cdof + 6 * m->jnt_dofadr[j], arm[3];
-  v3_sub(arm, reference(m, w, b), w->xanchor + 3 * j);
+  v3_sub(arm, reference_point(m, w, b), w->xanchor + 3 * j);
+
   if (m->jnt_type[j] == pb_jntSlide) {
     v3_zero(S);
     v3_copy(S + 3, w->xaxis + 3 * j);
     return;
   }
+
   if (m->jnt_type[j] == pb_jntHinge) {
     v3_copy(S, w->xaxis + 3 * j);
     v3_cross(S + 3, S, arm);
     return;
   }
+
+  // Translations along the world's axes, then rotations about the body's.
   if (m->jnt_type[j] == pb_jntFree) {
     memset(S, 0, 18 * sizeof(num));
     for (int k = 0; k < 3; k++) S[6 * k + 3 + k] = 1;
     S += 18;
   }
+
   for (int k = 0; k < 3; k++) {
     m3_col(S + 6 * k, w->xmat + 9 * b, k);
     v3_cross(S + 6 * k + 3, S + 6 * k, arm);
   }
 }
 
-static num *entry(const derive *w, int i, int j) {  // of two dofs of one component
-  int a = w->plan.local[i], b = w->plan.local[j], comp = w->plan.comp[i];
+// Entry of M at two dofs of one tree. In the block, leaves come first, so the larger index is the row.
+static num *mass_entry(const derive *w, int i, int j) {
+  int a = w->plan.local[i];
+  int b = w->plan.local[j];
+  int comp = w->plan.comp[i];
   size_t high = (size_t)(a > b ? a : b), low = (size_t)(a > b ? b : a);
   return w->M + w->plan.block[comp] + high * (size_t)w->plan.size[comp] + low;
 }
 
 // Armature of actuators, reflected to their joint or tendon.
 static void add_actuator_armature(const pbModel *m, const NUM(pbPar) *p, derive *w) {
-  static const int dofs[4] = {6, 3, 1, 1};
   for (int a = 0; a < m->nu; a++) {
     if (m->actuator_trntype[a] > pb_trnJointInParent) continue;
     int j = m->actuator_trnid[2 * a];
     num reflected = p->actuator_armature[a] * p->actuator_gear[6 * a] * p->actuator_gear[6 * a];
-    for (int k = 0; k < dofs[m->jnt_type[j] & 3]; k++) w->M0[m->jnt_dofadr[j] + k] += reflected;
+    for (int k = 0; k < pbJoint_DofCount(m->jnt_type[j]); k++) w->M0[m->jnt_dofadr[j] + k] += reflected;
   }
 }
 
@@ -235,43 +283,60 @@ static num tendon_armature(const pbModel *m, const NUM(pbPar) *p, int t) {
   return armature;
 }
 
-static void mass_matrix(const pbModel *m, const NUM(pbPar) *p, const num *theta, derive *w) {
-  for (size_t i = 0; i < w->plan.entries; i++) w->M[i] = 0;
-  for (int b = 1; b < m->nbody; b++) body_inertia(m, p, b, w);
-  for (int j = 0; j < m->njnt; j++) joint_motion(m, j, w);
-  for (int b = m->nbody - 1; b > 0; b--) {
-    int parent = m->body_parentid[b];
-    for (int k = 0; parent && k < 10; k++) w->inertia[10 * parent + k] += w->inertia[10 * b + k];
-  }
-  for (int i = 0; i < m->nv; i++) w->M0[i] = p->dof_armature[i];
-  add_actuator_armature(m, p, w);
-  for (int i = 0; i < m->nv; i++) {
-    num f[6];
-    momentum(f, w->inertia + 10 * m->dof_bodyid[i], w->cdof + 6 * i);
-    w->M0[i] += dot6(w->cdof + 6 * i, f);
-    *entry(w, i, i) = w->M0[i];
-    for (int j = m->dof_parentid[i]; j >= 0; j = m->dof_parentid[j]) *entry(w, i, j) = dot6(w->cdof + 6 * j, f);
-  }
+// M += armature r r', r the row of the tendon's length, on the pattern of M alone: as in MuJoCo, couplings between branches have
+// no place in it.
+static void add_tendon_armature(const pbModel *m, const NUM(pbPar) *p, const num *theta, derive *w) {
   for (int t = 0; t < m->ntendon; t++) {
     num armature = tendon_armature(m, p, t);
     if (re(armature) == 0 && im(armature) == 0) continue;
+
     int n = NUM(pbDerive_TendonRow)(m, theta, w, t);
     for (int a = 0; a < n; a++) {
-      for (int i = w->touched[a], j = i; j >= 0; j = m->dof_parentid[j]) {  // as MuJoCo: other couplings have no place in M
-        if (w->mark[j]) *entry(w, i, j) += armature * w->row[i] * w->row[j];
+      int i = w->touched[a];
+      for (int j = i; j >= 0; j = m->dof_parentid[j]) {
+        if (w->mark[j]) *mass_entry(w, i, j) += armature * w->row[i] * w->row[j];
       }
     }
     NUM(pbDerive_ClearRow)(w, n);
   }
-  for (int i = 0; i < m->nv; i++) w->diagonal[i] = *entry(w, i, i);
 }
 
-// Cholesky of each block in place; -1, or the last dof whose pivot is not positive.
-static int factor(const derive *w) {
+// Composite rigid body algorithm (Featherstone 2008, section 6.2), into the blocks of M and its diagonals.
+static void mass_matrix(const pbModel *m, const NUM(pbPar) *p, const num *theta, derive *w) {
+  for (size_t i = 0; i < w->plan.entries; i++) w->M[i] = 0;
+  for (int b = 1; b < m->nbody; b++) body_inertia(m, p, b, w);
+  for (int j = 0; j < m->njnt; j++) joint_motion(m, j, w);
+
+  // Inertia of each subtree; the world needs none.
+  for (int b = m->nbody - 1; b > 0; b--) {
+    int parent = m->body_parentid[b];
+    if (!parent) continue;
+    for (int k = 0; k < 10; k++) w->inertia[10 * parent + k] += w->inertia[10 * b + k];
+  }
+
+  for (int i = 0; i < m->nv; i++) w->M0[i] = p->dof_armature[i];
+  add_actuator_armature(m, p, w);
+
+  // M_ij = S_j . I_i S_i for j = i and its ancestors; other entries of a row are zero.
+  for (int i = 0; i < m->nv; i++) {
+    num f[6];
+    momentum(f, w->inertia + 10 * m->dof_bodyid[i], w->cdof + 6 * i);
+    w->M0[i] += dot6(w->cdof + 6 * i, f);
+    *mass_entry(w, i, i) = w->M0[i];
+    for (int j = m->dof_parentid[i]; j >= 0; j = m->dof_parentid[j]) *mass_entry(w, i, j) = dot6(w->cdof + 6 * j, f);
+  }
+
+  add_tendon_armature(m, p, theta, w);
+  for (int i = 0; i < m->nv; i++) w->diagonal[i] = *mass_entry(w, i, i);
+}
+
+// Cholesky factor of each block in place, row by row; -1, or the last dof whose pivot is not positive.
+static int factor_blocks(const derive *w) {
   int bad = -1;
   for (int c = 0; c < w->plan.ncomp; c++) {
     int n = w->plan.size[c];
     num *A = w->plan.block[c] + w->M;
+
     for (int i = 0; i < n; i++) {
       num *row = A + (size_t)i * (size_t)n;
       double diagonal = re(row[i]);
@@ -279,6 +344,7 @@ static int factor(const derive *w) {
         const num *other = A + (size_t)j * (size_t)n;
         num sum = row[j];
         for (int k = 0; k < j; k++) sum -= row[k] * other[k];
+
         if (j < i) {
           row[j] = sum / other[j];
         } else if (re(sum) > PIVOT_TINY * diagonal) {
@@ -293,16 +359,20 @@ static int factor(const derive *w) {
   return bad;
 }
 
+// Forward substitution, and unless `half`, back substitution.
 void NUM(pbDerive_Solve)(const derive *w, int comp, num *x, bool half) {
   int n = w->plan.size[comp];
   const num *L = w->M + w->plan.block[comp];
+
   for (int i = 0; i < n; i++) {
     const num *row = L + (size_t)i * (size_t)n;
     num sum = x[i];
     for (int k = 0; k < i; k++) sum -= row[k] * x[k];
     x[i] = sum / row[i];
   }
+
   if (half) return;
+
   for (int i = n - 1; i >= 0; i--) {
     const num *row = L + (size_t)i * (size_t)n;
     x[i] /= row[i];
@@ -311,7 +381,8 @@ void NUM(pbDerive_Solve)(const derive *w, int comp, num *x, bool half) {
 }
 
 // ---- rows ---------------------------------------------------------------------------------------------------------
-static int touch(derive *w, int dof, int n) {
+// A dof that is new to the row begins with zero; the new count.
+static int touch_dof(derive *w, int dof, int n) {
   if (w->mark[dof]) return n;
   w->mark[dof] = true;
   w->row[dof] = 0;
@@ -323,6 +394,7 @@ void NUM(pbDerive_ClearRow)(derive *w, int n) {
   for (int i = 0; i < n; i++) w->mark[w->touched[i]] = false;
 }
 
+// Last dof that moves a body, its own or an ancestor's; -1 if none.
 static int last_dof(const pbModel *m, int body) {
   while (body > 0 && !m->body_dofnum[body]) body = m->body_parentid[body];
   return body > 0 ? m->body_dofadr[body] + m->body_dofnum[body] - 1 : -1;
@@ -331,11 +403,13 @@ static int last_dof(const pbModel *m, int body) {
 int NUM(pbDerive_AddPoint)(const pbModel *m, derive *w, int body, const num *point, const num *force, const num *torque,
                            num scale, int n) {
   num arm[3], moment[3];
-  v3_sub(arm, point, reference(m, w, body));
+  v3_sub(arm, point, reference_point(m, w, body));
   v3_cross(moment, arm, force);
   if (torque) v3_addto(moment, torque);
+
+  // Virtual power of the wrench at the reference point under the motion of each dof above the body.
   for (int i = last_dof(m, body); i >= 0; i = m->dof_parentid[i]) {
-    n = touch(w, i, n);
+    n = touch_dof(w, i, n);
     w->row[i] += scale * (v3_dot(w->cdof + 6 * i, moment) + v3_dot(w->cdof + 6 * i + 3, force));
   }
   return n;
@@ -344,21 +418,29 @@ int NUM(pbDerive_AddPoint)(const pbModel *m, derive *w, int body, const num *poi
 int NUM(pbDerive_TendonRow)(const pbModel *m, const num *theta, derive *w, int t) {
   NUM(pbPar) p;
   par_view(&p, m, theta);
-  int begin = m->tendon_adr[t], end = begin + m->tendon_num[t], n = 0;
+  int begin = m->tendon_adr[t];
+  int end = begin + m->tendon_num[t];
+  int n = 0;
   num divisor = 1;
+
   for (int i = begin; i < end; i++) {
     if (m->wrap_type[i] == pb_wrapJoint) {
       int dof = m->jnt_dofadr[m->wrap_objid[i]];
-      n = touch(w, dof, n);
+      n = touch_dof(w, dof, n);
       w->row[dof] += p.wrap_prm[i];
     }
+
     if (m->wrap_type[i] == pb_wrapPulley) divisor = num_max(p.wrap_prm[i], MIN_VALUE);
     if (m->wrap_type[i] != pb_wrapSite || i + 1 >= end || m->wrap_type[i + 1] != pb_wrapSite) continue;
-    int s = m->wrap_objid[i], next = m->wrap_objid[i + 1];
+
+    // A segment between two bodies pulls at both of its ends, along itself.
+    int s = m->wrap_objid[i];
+    int next = m->wrap_objid[i + 1];
     if (m->site_bodyid[s] == m->site_bodyid[next]) continue;
     num along[3];
     v3_sub(along, w->site_xpos + 3 * next, w->site_xpos + 3 * s);
     v3_normalize(along);
+
     n = NUM(pbDerive_AddPoint)(m, w, m->site_bodyid[next], w->site_xpos + 3 * next, along, NULL, 1 / divisor, n);
     n = NUM(pbDerive_AddPoint)(m, w, m->site_bodyid[s], w->site_xpos + 3 * s, along, NULL, -1 / divisor, n);
   }
@@ -366,19 +448,24 @@ int NUM(pbDerive_TendonRow)(const pbModel *m, const num *theta, derive *w, int t
 }
 
 // ---- derived fields -----------------------------------------------------------------------------------------------
-// row' M^-1 row of the row, which lies in one component or in several.
+// row' M^-1 row = sum over its blocks of |L^-1 row|^2.
 static num row_weight(derive *w, int n) {
   num sum = 0;
   for (int a = 0; a < n; a++) {
-    int comp = w->plan.comp[w->touched[a]], size = w->plan.size[comp];
+    int comp = w->plan.comp[w->touched[a]];
+    int size = w->plan.size[comp];
+
+    // Each block once, at the first of its dofs.
     bool first = true;
     for (int b = 0; b < a && first; b++) first = w->plan.comp[w->touched[b]] != comp;
     if (!first) continue;
+
     for (int i = 0; i < size; i++) w->jac[i] = 0;
     for (int b = a; b < n; b++) {
       int dof = w->touched[b];
       if (w->plan.comp[dof] == comp) w->jac[w->plan.local[dof]] = w->row[dof];
     }
+
     NUM(pbDerive_Solve)(w, comp, w->jac, true);
     for (int i = 0; i < size; i++) sum += w->jac[i] * w->jac[i];
   }
@@ -391,13 +478,14 @@ static num unit_weight(derive *w, int dof) {
   return row_weight(w, 1);
 }
 
-// Mean over the axes of what a unit force, and a unit torque, at the centre of mass accelerate it.
+// Mean over the axes of the acceleration at the center of mass by a unit force there, and by a unit torque.
 static void body_weight(const pbModel *m, int b, derive *w, num out[2]) {
   for (int k = 0; k < 2; k++) {
     num sum = 0;
     for (int axis = 0; axis < 3; axis++) {
       num unit[3] = {axis == 0, axis == 1, axis == 2}, none[3] = {0, 0, 0};
       int n = NUM(pbDerive_AddPoint)(m, w, b, w->xipos + 3 * b, k ? none : unit, k ? unit : NULL, 1, 0);
+
       sum += row_weight(w, n);
       NUM(pbDerive_ClearRow)(w, n);
     }
@@ -407,10 +495,12 @@ static void body_weight(const pbModel *m, int b, derive *w, num out[2]) {
 
 static num sliding_weight(num mass) { return 1 / num_max(mass, MIN_VALUE); }
 
+// body_invweight0: zero for what stands still.
 static void body_weights(const pbModel *m, const NUM(pbPar) *p, num *out, derive *w) {
   for (int b = 0; b < m->nbody; b++) {
     out[2 * b] = out[2 * b + 1] = 0;
     if (b == 0 || m->body_dofnum[m->body_weldid[b]] == 0) continue;
+
     if (m->body_simple[b] == 2) {
       out[2 * b] = sliding_weight(p->body_mass[b]);
     } else {
@@ -419,23 +509,28 @@ static void body_weights(const pbModel *m, const NUM(pbPar) *p, num *out, derive
   }
 }
 
+// dof_invweight0: the same for all directions of a translation or rotation, their mean.
 static void dof_weights(const pbModel *m, const NUM(pbPar) *p, num *out, derive *w) {
   for (int j = 0; j < m->njnt; j++) {
-    int adr = m->jnt_dofadr[j], type = m->jnt_type[j], groups = pbJoint_DofCount(type) / pbJoint_GroupSize(type),
-        each = pbJoint_GroupSize(type);
+    int adr = m->jnt_dofadr[j];
+    int each = pbJoint_GroupSize(m->jnt_type[j]);
+    int groups = pbJoint_DofCount(m->jnt_type[j]) / each;
+
     if (m->body_simple[m->jnt_bodyid[j]] == 2) {
       out[adr] = sliding_weight(p->body_mass[m->jnt_bodyid[j]]);
       continue;
     }
+
     for (int g = 0; g < groups; g++) {
       num sum = 0;
       for (int k = 0; k < each; k++) sum += unit_weight(w, adr + 3 * g + k);
+
       for (int k = 0; k < each; k++) out[adr + 3 * g + k] = sum / each;
     }
   }
 }
 
-// A point given in body `from`, seen from body `to`.
+// A point given in body `from`, expressed in body `to`.
 static void carry_point(const derive *w, int from, int to, const num point[3], num out[3]) {
   num x[3];
   m3_mulv(x, w->xmat + 9 * from, point);
@@ -455,73 +550,22 @@ static void equality(const pbModel *m, int e, num *data, const derive *w) {
   quat_mul(data + pb_weldRelquat, back, w->xquat + 4 * b2);
 }
 
-// ---- fluid --------------------------------------------------------------------------------------------------------
-// Green's integral of an ellipsoid's virtual mass,
-//   kappa_x = dx dy dz * integral over l > 0 of ((dx^2 + l)^3 (dy^2 + l) (dz^2 + l))^-1/2,
-// by Gauss-Kronrod's 15 points on x in (0, 1) with l = scale x^3 / (1 - x)^2 (MuJoCo manual, computation/fluid). Points and
-// weights are rounded as in MuJoCo, whose compiled numbers are the standard here.
-static num green_kappa(num dx, num dy, num dz) {
-  static const double weight[15] = {0.01146766, 0.03154605, 0.05239501, 0.07032663, 0.08450236,
-                                    0.09517529, 0.10221647, 0.10474107, 0.10221647, 0.09517529,
-                                    0.08450236, 0.07032663, 0.05239501, 0.03154605, 0.01146766};
-  static const double lambda[15] = {7.865151709349917e-08, 1.7347976913907274e-05, 0.0003548008144506193, 0.002846636252924549,
-                                    0.014094260903596077,  0.053063261727396636,   0.17041978741317773,   0.5,
-                                    1.4036301548686991,    3.9353484827022642,     11.644841677041734,    39.53187807410903,
-                                    177.5711362220801,     1429.4772912937397,     54087.416549217705};
-  static const double slope[15] = {5.538677720489877e-05, 0.002080868285293228, 0.016514126520723166, 0.07261900344370877,
-                                   0.23985243401862602,   0.6868318249020725,   1.8551129519182894,   5.0,
-                                   14.060031152313941,    43.28941239611009,    156.58546376397112,   747.9826085305024,
-                                   5827.4042950027115,    116754.0197944512,    25482945.327264845};
-  num scale = num_pow(dx * dx * dx * dy * dz, 0.4), kappa = 0;
-  for (int i = 0; i < 15; i++) {
-    num l = scale * lambda[i], ax = 1 + l / (dx * dx), ay = 1 + l / (dy * dy), az = 1 + l / (dz * dz);
-    kappa += scale * slope[i] / (ax * num_sqrt(ax * ay * az)) * weight[i];
-  }
-  return kappa / (dx * dx);
-}
-
-static num inertia_factor(num a, num b, num ka, num kb) {
-  num below = num_abs(2 * (a * a - b * b) + (a * a + b * b) * (ka - kb));
-  return (a * a - b * b) * (a * a - b * b) * num_abs(kb - ka) / num_max(FLUID_TINY, below);
-}
-
-static void semiaxes(int type, const num s[3], num d[3]) {
-  v3_copy(d, s);
-  if (type == pb_geomSphere) d[1] = d[2] = s[0];
-  if (type == pb_geomCapsule) {
-    d[1] = s[0];
-    d[2] = s[0] + s[1];
-  }
-  if (type == pb_geomCylinder) {
-    d[1] = s[0];
-    d[2] = s[1];
-  }
-}
-
-// Virtual mass and inertia, the last six numbers of geom_fluid.
-static void virtual_inertia(int type, const num size[3], num out[6]) {
-  num d[3], k[3];
-  semiaxes(type, size, d);
-  num volume = 4.0 / 3.0 * PB_PI * d[0] * d[1] * d[2];
-  for (int i = 0; i < 3; i++) k[i] = green_kappa(d[i], d[(i + 1) % 3], d[(i + 2) % 3]);
-  for (int i = 0; i < 3; i++) {
-    int a = (i + 1) % 3, b = (i + 2) % 3;
-    out[i] = volume * k[i] / num_max(FLUID_TINY, 2 - k[i]);
-    out[3 + i] = volume * inertia_factor(d[a], d[b], k[a], k[b]) / 5;
-  }
-}
-
+// ---- all of them -----------------------------------------------------------------------------------------------------
 int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
   NUM(pbPar) p;
   par_view(&p, m, theta);
+
 #define OUT(field) (theta + (m->field - m->theta0))
   NUM(pbDerive_Poses)(m, theta, p.qpos0, w);
   memset(w->mark, 0, (size_t)m->nv * sizeof *w->mark);
-  centres(m, &p, OUT(body_subtreemass), w);
+  find_centers(m, &p, OUT(body_subtreemass), w);
   mass_matrix(m, &p, theta, w);
-  int bad = factor(w);
+  int bad = factor_blocks(w);
+
+  // Weights: see setconst.h.
   body_weights(m, &p, OUT(body_invweight0), w);
   dof_weights(m, &p, OUT(dof_invweight0), w);
+
   for (int t = 0; t < m->ntendon; t++) {
     int n = NUM(pbDerive_TendonRow)(m, theta, w, t);
     OUT(tendon_invweight0)[t] = row_weight(w, n);
@@ -530,7 +574,8 @@ int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
   }
   for (int e = 0; e < m->neq; e++) equality(m, e, OUT(eq_data) + pbEquality_Data(e), w);
   for (int g = 0; g < m->ngeom; g++) {
-    if (re(p.geom_fluid[12 * g]) > 0) virtual_inertia(m->geom_type[g], p.geom_size + 3 * g, OUT(geom_fluid) + 12 * g + 6);
+    if (re(p.geom_fluid[12 * g]) > 0)
+      NUM(pbDerive_VirtualInertia)(m->geom_type[g], p.geom_size + 3 * g, OUT(geom_fluid) + 12 * g + 6);
   }
 #undef OUT
   return bad;
@@ -540,7 +585,8 @@ int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
 // 2 c x . r summed over the three axes of forces (k = 0) or torques (k = 1) at a body's centre of mass; x along the chain.
 static num body_power(const pbModel *m, int b, int k, const double **x, const derive *w) {
   num arm[3], sum = 0;
-  v3_sub(arm, w->xipos + 3 * b, reference(m, w, b));
+  v3_sub(arm, w->xipos + 3 * b, reference_point(m, w, b));
+
   for (int i = last_dof(m, b); i >= 0; i = m->dof_parentid[i], *x += 3) {
     const num *S = w->cdof + 6 * i;
     num u[3];
@@ -549,17 +595,22 @@ static num body_power(const pbModel *m, int b, int k, const double **x, const de
       v3_cross(u, S, arm);
       v3_addto(u, S + 3);
     }
+
     for (int axis = 0; axis < 3; axis++) sum += (*x)[axis] * u[axis];
   }
   return sum;
 }
 
 static num body_powers(const pbModel *m, const NUM(pbPar) *p, const pbFrozen *f, const derive *w) {
-  const double *bar = f->bar + (m->body_invweight0 - m->theta0), *dof_bar = f->bar + (m->dof_invweight0 - m->theta0),
-               *x = f->x_body;
+  const double *bar = f->bar + (m->body_invweight0 - m->theta0);
+  const double *dof_bar = f->bar + (m->dof_invweight0 - m->theta0);
+  const double *x = f->x_body;
   num sum = 0;
+
   for (int b = 1; b < m->nbody; b++) {
     if (m->body_dofnum[m->body_weldid[b]] == 0) continue;
+
+    // A body that only slides has weights of its mass alone, without M.
     if (m->body_simple[b] == 2) {
       double weight = bar[2 * b];
       for (int i = 0; i < m->body_dofnum[b]; i++) weight += dof_bar[m->body_dofadr[b] + i];
@@ -572,13 +623,14 @@ static num body_powers(const pbModel *m, const NUM(pbPar) *p, const pbFrozen *f,
   return sum;
 }
 
-// <C, M>, both symmetric and stored as lower triangles
+// <C, M>, both symmetric and stored as lower triangles: entries beside the diagonal count twice.
 static num inertia_power(const pbFrozen *f, const derive *w) {
   num sum = 0;
   for (int c = 0; c < w->plan.ncomp; c++) {
     size_t n = (size_t)w->plan.size[c];
     const num *M = w->M + w->plan.block[c];
     const double *C = f->C + w->plan.block[c];
+
     for (size_t i = 0; i < n; i++) {
       for (size_t j = 0; j < i; j++) sum += 2 * C[n * i + j] * M[n * i + j];
       sum += C[n * i + i] * M[n * i + i];
@@ -588,8 +640,10 @@ static num inertia_power(const pbFrozen *f, const derive *w) {
 }
 
 static num tendon_powers(const pbModel *m, const num *theta, const pbFrozen *f, derive *w) {
-  const double *bar = f->bar + (m->tendon_length0 - m->theta0), *x = f->x_tendon;
+  const double *bar = f->bar + (m->tendon_length0 - m->theta0);
+  const double *x = f->x_tendon;
   num sum = 0;
+
   for (int t = 0; t < m->ntendon; t++) {
     int n = NUM(pbDerive_TendonRow)(m, theta, w, t);
     for (int i = 0; i < n; i++) sum += *x++ * w->row[w->touched[i]];
@@ -599,6 +653,7 @@ static num tendon_powers(const pbModel *m, const num *theta, const pbFrozen *f, 
   return sum;
 }
 
+// <bar, values>
 static num pair(const double *bar, const num *values, int n) {
   num sum = 0;
   for (int i = 0; i < n; i++) sum += bar[i] * values[i];
@@ -610,10 +665,13 @@ num NUM(pbDerive_Power)(const pbModel *m, num *theta, const pbFrozen *f, derive 
   par_view(&p, m, theta);
 #define OUT(field) (theta + (m->field - m->theta0))
 #define BAR(field) (f->bar + (m->field - m->theta0))
+
+  // As Run, up to the factor.
   NUM(pbDerive_Poses)(m, theta, p.qpos0, w);
   memset(w->mark, 0, (size_t)m->nv * sizeof *w->mark);
-  centres(m, &p, OUT(body_subtreemass), w);
+  find_centers(m, &p, OUT(body_subtreemass), w);
   mass_matrix(m, &p, theta, w);
+
   num sum = body_powers(m, &p, f, w) - inertia_power(f, w) + tendon_powers(m, theta, f, w);
   sum += pair(BAR(body_subtreemass), p.body_subtreemass, m->nbody);
   for (int e = 0; e < m->neq; e++) {
@@ -622,7 +680,7 @@ num NUM(pbDerive_Power)(const pbModel *m, num *theta, const pbFrozen *f, derive 
   }
   for (int g = 0; g < m->ngeom; g++) {
     if (!(re(p.geom_fluid[12 * g]) > 0)) continue;
-    virtual_inertia(m->geom_type[g], p.geom_size + 3 * g, OUT(geom_fluid) + 12 * g + 6);
+    NUM(pbDerive_VirtualInertia)(m->geom_type[g], p.geom_size + 3 * g, OUT(geom_fluid) + 12 * g + 6);
     sum += pair(BAR(geom_fluid) + 12 * g + 6, p.geom_fluid + 12 * g + 6, 6);
   }
 #undef OUT

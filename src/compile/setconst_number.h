@@ -31,6 +31,9 @@ void NUM(pbDerive_Poses)(const pbModel *m, const num *theta, const num *qpos, NU
 // -1, or a dof at which the mass matrix is singular; its pivot is then replaced by 1e-15, as in MuJoCo.
 int NUM(pbDerive_Run)(const pbModel *m, num *theta, NUM(pbDerive) *w);
 
+// setconst_fluid.c: virtual mass and inertia of a geom by its type and size, the last six numbers of its geom_fluid.
+void NUM(pbDerive_VirtualInertia)(int type, const num size[3], num out[6]);
+
 // bar . derived(theta), up to a constant: value and slope equal those of the derived entries at the theta it was frozen at.
 // Writes derived entries of theta.
 num NUM(pbDerive_Power)(const pbModel *m, num *theta, const pbFrozen *f, NUM(pbDerive) *w);
@@ -39,7 +42,8 @@ num NUM(pbDerive_Power)(const pbModel *m, num *theta, const pbFrozen *f, NUM(pbD
 // number is returned. The caller clears by pbDerive_ClearRow.
 int NUM(pbDerive_TendonRow)(const pbModel *m, const num *theta, NUM(pbDerive) *w, int tendon);
 void NUM(pbDerive_ClearRow)(NUM(pbDerive) *w, int touched);
-// After Run: adds direction . (velocity of a point fixed to a body) and turn . (angular velocity) to the row; the new count.
+// After Run: adds scale (force . velocity of a point fixed to a body + torque . its angular velocity) to the row; the new count.
+// torque may be NULL.
 int NUM(pbDerive_AddPoint)(const pbModel *m, NUM(pbDerive) *w, int body, const num *point, const num *force, const num *torque,
                            num scale, int touched);
 // Solve M x = row for the dofs of one component: x has plan.size[comp] entries; half: only the first triangle, |x|^2 = row' M^-1

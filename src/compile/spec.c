@@ -1,4 +1,5 @@
-// The spec's container: creation, defaults, copies of what is added, look-up by name. Checks are in spec_check.c.
+// The spec's container: creation, defaults, copies of what is added, look-up by name, errors at a place. Checks are in
+// spec_check.c, memory of strings and lists in spec_pool.c.
 #include <pullback/spec.h>
 
 #include <math.h>
@@ -14,18 +15,23 @@ static const double solref0[2] = {0.02, 1};
 static const double solimp0[5] = {0.9, 0.95, 0.001, 0.5, 2};
 static const double grey[4] = {0.5, 0.5, 0.5, 1};
 
-static void set(double *to, const double *from, int n) { memcpy(to, from, (size_t)n * sizeof *to); }
+static void copy_reals(double *to, const double *from, int n) { memcpy(to, from, (size_t)n * sizeof *to); }
 
-static pbPose pose0(void) {
+static pbPose identity_pose(void) {
   pbPose pose = {.quat = {1, 0, 0, 0}};
   return pose;
 }
 
-pbFrameDef pbFrameDef_Default(void) { return (pbFrameDef){.name = "", .parent = -1, .pose = pose0()}; }
+pbFrameDef pbFrameDef_Default(void) { return (pbFrameDef){.name = "", .parent = -1, .pose = identity_pose()}; }
 
 pbBodyDef pbBodyDef_Default(void) {
-  pbBodyDef def = {
-      .name = "", .frame = -1, .pose = pose0(), .inertial = pose0(), .inertial_frame = -1, .simple = true, .fuse = true};
+  pbBodyDef def = {.name = "",
+                   .frame = -1,
+                   .pose = identity_pose(),
+                   .inertial = identity_pose(),
+                   .inertial_frame = -1,
+                   .simple = true,
+                   .fuse = true};
   def.inertial.pos[0] = NAN;
   def.fullinertia[0] = NAN;
   return def;
@@ -39,10 +45,10 @@ pbJointDef pbJointDef_Default(void) {
                     .limited = pb_auto,
                     .actfrclimited = pb_auto,
                     .align = pb_auto};
-  set(def.solref_limit, solref0, 2);
-  set(def.solimp_limit, solimp0, 5);
-  set(def.solref_friction, solref0, 2);
-  set(def.solimp_friction, solimp0, 5);
+  copy_reals(def.solref_limit, solref0, 2);
+  copy_reals(def.solimp_limit, solimp0, 5);
+  copy_reals(def.solref_friction, solref0, 2);
+  copy_reals(def.solimp_friction, solimp0, 5);
   return def;
 }
 
@@ -50,7 +56,7 @@ pbGeomDef pbGeomDef_Default(void) {
   pbGeomDef def = {.name = "",
                    .frame = -1,
                    .type = pb_geomSphere,
-                   .pose = pose0(),
+                   .pose = identity_pose(),
                    .contype = 1,
                    .conaffinity = 1,
                    .condim = 3,
@@ -64,24 +70,29 @@ pbGeomDef pbGeomDef_Default(void) {
                    .hfield = "",
                    .fitscale = 1};
   def.fromto[0] = NAN;
-  set(def.solref, solref0, 2);
-  set(def.solimp, solimp0, 5);
-  set(def.rgba, grey, 4);
+  copy_reals(def.solref, solref0, 2);
+  copy_reals(def.solimp, solimp0, 5);
+  copy_reals(def.rgba, grey, 4);
   return def;
 }
 
 pbSiteDef pbSiteDef_Default(void) {
-  pbSiteDef def = {
-      .name = "", .frame = -1, .type = pb_geomSphere, .pose = pose0(), .size = {0.005, 0.005, 0.005}, .material = "", .mesh = ""};
+  pbSiteDef def = {.name = "",
+                   .frame = -1,
+                   .type = pb_geomSphere,
+                   .pose = identity_pose(),
+                   .size = {0.005, 0.005, 0.005},
+                   .material = "",
+                   .mesh = ""};
   def.fromto[0] = NAN;
-  set(def.rgba, grey, 4);
+  copy_reals(def.rgba, grey, 4);
   return def;
 }
 
 pbCameraDef pbCameraDef_Default(void) {
   return (pbCameraDef){.name = "",
                        .frame = -1,
-                       .pose = pose0(),
+                       .pose = identity_pose(),
                        .mode = pb_camFixed,
                        .target = "",
                        .fovy = 45,
@@ -106,8 +117,8 @@ pbLightDef pbLightDef_Default(void) {
 
 pbPairDef pbPairDef_Default(void) {
   pbPairDef def = {.name = "", .geom1 = "", .geom2 = "", .condim = 3, .friction = {1, 1, 0.005, 0.0001, 0.0001}};
-  set(def.solref, solref0, 2);
-  set(def.solimp, solimp0, 5);
+  copy_reals(def.solref, solref0, 2);
+  copy_reals(def.solimp, solimp0, 5);
   return def;
 }
 
@@ -116,19 +127,19 @@ pbExcludeDef pbExcludeDef_Default(void) { return (pbExcludeDef){.name = "", .bod
 pbEqualityDef pbEqualityDef_Default(void) {
   pbEqualityDef def = {
       .name = "", .type = pb_eqConnect, .active = true, .name1 = "", .name2 = "", .torquescale = 1, .polycoef = {0, 1, 0, 0, 0}};
-  set(def.solref, solref0, 2);
-  set(def.solimp, solimp0, 5);
+  copy_reals(def.solref, solref0, 2);
+  copy_reals(def.solimp, solimp0, 5);
   return def;
 }
 
 pbTendonDef pbTendonDef_Default(void) {
   pbTendonDef def = {
       .name = "", .limited = pb_auto, .actfrclimited = pb_auto, .springlength = {-1, -1}, .width = 0.003, .material = ""};
-  set(def.solref_limit, solref0, 2);
-  set(def.solimp_limit, solimp0, 5);
-  set(def.solref_friction, solref0, 2);
-  set(def.solimp_friction, solimp0, 5);
-  set(def.rgba, grey, 4);
+  copy_reals(def.solref_limit, solref0, 2);
+  copy_reals(def.solimp_limit, solimp0, 5);
+  copy_reals(def.solref_friction, solref0, 2);
+  copy_reals(def.solimp_friction, solimp0, 5);
+  copy_reals(def.rgba, grey, 4);
   return def;
 }
 
@@ -165,6 +176,7 @@ static void set_defaults(pbSpec *spec) {
                                         .inertiagrouprange = {0, 5},
                                         .lengthrange_mode = 1,
                                         .useexisting = true};
+
   spec->option = (pbOptionSettings){.timestep = 0.002,
                                     .gravity = {0, 0, -9.81},
                                     .magnetic = {0, -0.5, 0},
@@ -175,8 +187,10 @@ static void set_defaults(pbSpec *spec) {
                                     .solver = pb_solNewton,
                                     .iterations = 100,
                                     .ls_iterations = 50};
-  set(spec->option.o_solref, solref0, 2);
-  set(spec->option.o_solimp, solimp0, 5);
+  copy_reals(spec->option.o_solref, solref0, 2);
+  copy_reals(spec->option.o_solimp, solimp0, 5);
+
+  // NaN, or -1: not stated, so the compiler computes it.
   spec->statistic = (pbStatisticSettings){NAN, NAN, NAN, NAN, {NAN, NAN, NAN}};
   spec->size = (pbSizeSettings){.nuser_body = -1,
                                 .nuser_jnt = -1,
@@ -199,10 +213,13 @@ pbStatus pbSpec_Create(pbContext *ctx, pbSpec **spec) {
     pbContext_Free(ctx, pool);
     return pbContext_Fail(ctx, pb_no_memory, "no memory for a spec");
   }
+
   pool->ctx = ctx;
   made->ctx = ctx;
   made->pool = pool;
   set_defaults(made);
+
+  // Body 0 is the world.
   pbBodyDef world = pbBodyDef_Default();
   world.name = "world";
   world.parent = 0;
@@ -210,6 +227,7 @@ pbStatus pbSpec_Create(pbContext *ctx, pbSpec **spec) {
     pbSpec_Destroy(made);
     return pb_no_memory;
   }
+
   *spec = made;
   return pb_ok;
 }
@@ -235,9 +253,10 @@ const char *pbSpec_Text(pbSpec *spec, const char *text) {
 pbReals pbSpec_Reals(pbSpec *spec, const double *data, int count) {
   pbReals none = {NULL, 0};
   if (count <= 0 || !data) return none;
+
   double *copy = pbPool_Take(spec->pool, (size_t)count, sizeof *copy);
   if (!copy) return none;
-  set(copy, data, count);
+  copy_reals(copy, data, count);
   return (pbReals){copy, count};
 }
 
@@ -245,6 +264,7 @@ const pbWrap *pbSpec_Wraps(pbSpec *spec, const pbWrap *path, int count) {
   if (count <= 0 || !path) return NULL;
   pbWrap *copy = pbPool_Take(spec->pool, (size_t)count, sizeof *copy);
   if (!copy) return NULL;
+
   memcpy(copy, path, (size_t)count * sizeof *copy);
   for (int i = 0; i < count; i++) {
     copy[i].target = pbSpec_Text(spec, path[i].target);
@@ -254,9 +274,9 @@ const pbWrap *pbSpec_Wraps(pbSpec *spec, const pbWrap *path, int count) {
 }
 
 // The own_* functions replace what an element points at by copies; false when out of memory.
-static bool own_text(pbSpec *spec, const char **text) { return (*text = pbSpec_Text(spec, *text)) != NULL; }
+static bool copy_text(pbSpec *spec, const char **text) { return (*text = pbSpec_Text(spec, *text)) != NULL; }
 
-static bool own_reals(pbSpec *spec, pbReals *list) {
+static bool copy_list(pbSpec *spec, pbReals *list) {
   if (list->count <= 0 || !list->data) {
     *list = (pbReals){NULL, 0};
     return true;
@@ -265,44 +285,52 @@ static bool own_reals(pbSpec *spec, pbReals *list) {
   return list->data != NULL;
 }
 
-static bool own_Frame(pbSpec *spec, pbFrameDef *def) { return (void)spec, (void)def, true; }
-static bool own_Body(pbSpec *spec, pbBodyDef *def) { return own_reals(spec, &def->user); }
-static bool own_Joint(pbSpec *spec, pbJointDef *def) { return own_reals(spec, &def->user); }
+static bool own_Frame(pbSpec *spec, pbFrameDef *def) {
+  (void)spec;
+  (void)def;
+  return true;
+}
+static bool own_Body(pbSpec *spec, pbBodyDef *def) { return copy_list(spec, &def->user); }
+static bool own_Joint(pbSpec *spec, pbJointDef *def) { return copy_list(spec, &def->user); }
 static bool own_Geom(pbSpec *spec, pbGeomDef *def) {
-  return own_text(spec, &def->material) && own_text(spec, &def->mesh) && own_text(spec, &def->hfield) &&
-         own_reals(spec, &def->user);
+  return copy_text(spec, &def->material) && copy_text(spec, &def->mesh) && copy_text(spec, &def->hfield) &&
+         copy_list(spec, &def->user);
 }
 static bool own_Site(pbSpec *spec, pbSiteDef *def) {
-  return own_text(spec, &def->material) && own_text(spec, &def->mesh) && own_reals(spec, &def->user);
+  return copy_text(spec, &def->material) && copy_text(spec, &def->mesh) && copy_list(spec, &def->user);
 }
-static bool own_Camera(pbSpec *spec, pbCameraDef *def) { return own_text(spec, &def->target) && own_reals(spec, &def->user); }
-static bool own_Light(pbSpec *spec, pbLightDef *def) { return own_text(spec, &def->target); }
-static bool own_Pair(pbSpec *spec, pbPairDef *def) { return own_text(spec, &def->geom1) && own_text(spec, &def->geom2); }
-static bool own_Exclude(pbSpec *spec, pbExcludeDef *def) { return own_text(spec, &def->body1) && own_text(spec, &def->body2); }
-static bool own_Equality(pbSpec *spec, pbEqualityDef *def) { return own_text(spec, &def->name1) && own_text(spec, &def->name2); }
+static bool own_Camera(pbSpec *spec, pbCameraDef *def) { return copy_text(spec, &def->target) && copy_list(spec, &def->user); }
+static bool own_Light(pbSpec *spec, pbLightDef *def) { return copy_text(spec, &def->target); }
+static bool own_Pair(pbSpec *spec, pbPairDef *def) { return copy_text(spec, &def->geom1) && copy_text(spec, &def->geom2); }
+static bool own_Exclude(pbSpec *spec, pbExcludeDef *def) { return copy_text(spec, &def->body1) && copy_text(spec, &def->body2); }
+static bool own_Equality(pbSpec *spec, pbEqualityDef *def) {
+  return copy_text(spec, &def->name1) && copy_text(spec, &def->name2);
+}
 static bool own_Tendon(pbSpec *spec, pbTendonDef *def) {
   if (def->path_count > 0 && !(def->path = pbSpec_Wraps(spec, def->path, def->path_count))) return false;
-  return own_text(spec, &def->material) && own_reals(spec, &def->user);
+  return copy_text(spec, &def->material) && copy_list(spec, &def->user);
 }
 static bool own_Actuator(pbSpec *spec, pbActuatorDef *def) {
-  return own_text(spec, &def->target) && own_text(spec, &def->refsite) && own_reals(spec, &def->user);
+  return copy_text(spec, &def->target) && copy_text(spec, &def->refsite) && copy_list(spec, &def->user);
 }
 static bool own_Sensor(pbSpec *spec, pbSensorDef *def) {
-  return own_text(spec, &def->objname) && own_text(spec, &def->refname) && own_reals(spec, &def->user);
+  return copy_text(spec, &def->objname) && copy_text(spec, &def->refname) && copy_list(spec, &def->user);
 }
 static bool own_Key(pbSpec *spec, pbKeyDef *def) {
-  return own_reals(spec, &def->qpos) && own_reals(spec, &def->qvel) && own_reals(spec, &def->act) &&
-         own_reals(spec, &def->ctrl) && own_reals(spec, &def->mpos) && own_reals(spec, &def->mquat);
+  return copy_list(spec, &def->qpos) && copy_list(spec, &def->qvel) && copy_list(spec, &def->act) &&
+         copy_list(spec, &def->ctrl) && copy_list(spec, &def->mpos) && copy_list(spec, &def->mquat);
 }
-static bool own_Numeric(pbSpec *spec, pbNumericDef *def) { return own_reals(spec, &def->data); }
-static bool own_Text(pbSpec *spec, pbTextDef *def) { return own_text(spec, &def->data); }
+static bool own_Numeric(pbSpec *spec, pbNumericDef *def) { return copy_list(spec, &def->data); }
+static bool own_Text(pbSpec *spec, pbTextDef *def) { return copy_text(spec, &def->data); }
 static bool own_Tuple(pbSpec *spec, pbTupleDef *def) {
   if (def->count <= 0) return true;
   pbTupleEntry *copy = pbPool_Take(spec->pool, (size_t)def->count, sizeof *copy);
   if (!copy) return false;
   memcpy(copy, def->entries, (size_t)def->count * sizeof *copy);
-  for (int i = 0; i < def->count; i++)
-    if (!own_text(spec, &copy[i].objname)) return false;
+
+  for (int i = 0; i < def->count; i++) {
+    if (!copy_text(spec, &copy[i].objname)) return false;
+  }
   def->entries = copy;
   return true;
 }
@@ -310,41 +338,48 @@ static bool own_Visual(pbSpec *spec, pbVisualDef *def) {
   size_t count = def->count > 0 ? (size_t)def->count : 0;
   const char **texts = pbPool_Take(spec->pool, 2 * count, sizeof *texts);  // keys, then values
   if (!texts) return false;
+
   for (size_t i = 0; i < count; i++) {
     texts[i] = pbSpec_Text(spec, def->keys[i]);
     texts[count + i] = pbSpec_Text(spec, def->values[i]);
     if (!texts[i] || !texts[count + i]) return false;
   }
+
   def->keys = texts;
   def->values = texts + count;
-  return own_text(spec, &def->element);
+  return copy_text(spec, &def->element);
 }
 
 // ---- adding -------------------------------------------------------------------------------------------------------------
 
-// Room for one more in an array of `count`: capacities are 8, 16, 32, ..., so they need not be kept.
-static bool grow(pbContext *ctx, void **array, int count, size_t size) {
+// Room for one more in an array of `count`: capacities are 8, 16, 32, ..., so they need not be stored.
+static bool grow_list(pbContext *ctx, void **array, int count, size_t size) {
   bool full = count == 0 || (count >= 8 && (count & (count - 1)) == 0);
   if (!full) return true;
+
   size_t capacity = count ? 2 * (size_t)count : 8;
   void *grown = pbContext_Resize(ctx, *array, capacity * size);
   if (grown) *array = grown;
   return grown != NULL;
 }
 
-// Where an element stands: -1 for kinds that stand beside the tree.
-static bool place_ok(pbSpec *spec, const char *kind, const char *name, int body, int frame) {
+// Does the body that an element names exist, and the frame (-1: none)?
+static bool check_place(pbSpec *spec, const char *kind, const char *name, int body, int frame) {
   if (body >= 0 && body < spec->nbody && frame >= -1 && frame < spec->nframe) return true;
   (void)pbContext_Fail(spec->ctx, pb_bad_argument, "%s '%s': there is no body %d or no frame %d", kind, name ? name : "", body,
                        frame);
   return false;
 }
-#define IN_TREE(Kind)                                                 \
-  static bool stands_##Kind(pbSpec *spec, const pb##Kind##Def *def) { \
-    return place_ok(spec, #Kind, def->name, def->body, def->frame);   \
+#define IN_TREE(Kind)                                                  \
+  static bool stands_##Kind(pbSpec *spec, const pb##Kind##Def *def) {  \
+    return check_place(spec, #Kind, def->name, def->body, def->frame); \
   }
-#define BESIDE(Kind) \
-  static bool stands_##Kind(pbSpec *spec, const pb##Kind##Def *def) { return (void)spec, (void)def, true; }
+#define BESIDE(Kind)                                                  \
+  static bool stands_##Kind(pbSpec *spec, const pb##Kind##Def *def) { \
+    (void)spec;                                                       \
+    (void)def;                                                        \
+    return true;                                                      \
+  }
 IN_TREE(Joint)
 IN_TREE(Geom)
 IN_TREE(Site)
@@ -362,28 +397,29 @@ BESIDE(Text)
 BESIDE(Tuple)
 BESIDE(Visual)
 static bool stands_Frame(pbSpec *spec, const pbFrameDef *def) {
-  return place_ok(spec, "Frame", def->name, def->body, def->parent);
+  return check_place(spec, "Frame", def->name, def->body, def->parent);
 }
 static bool stands_Body(pbSpec *spec, const pbBodyDef *def) {
-  return spec->nbody == 0 || place_ok(spec, "Body", def->name, def->parent, def->frame);  // the world stands nowhere
+  return spec->nbody == 0 || check_place(spec, "Body", def->name, def->parent, def->frame);  // the world stands nowhere
 }
 
-#define X(Kind, member, count)                                                                                           \
-  int pbSpec_Add##Kind(pbSpec *spec, const pb##Kind##Def *def) {                                                         \
-    if (!stands_##Kind(spec, def)) return -1;                                                                            \
-    pb##Kind##Def copy = *def;                                                                                           \
-    bool owned = spec->pool->borrow || (own_text(spec, &copy.name) && own_##Kind(spec, &copy));                          \
-    if (spec->count == INT32_MAX / 2 || !owned || !grow(spec->ctx, (void **)&spec->member, spec->count, sizeof copy)) {  \
-      (void)pbContext_Fail(spec->ctx, pb_no_memory, "no memory for element " #Kind " '%s'", def->name ? def->name : ""); \
-      return -1;                                                                                                         \
-    }                                                                                                                    \
-    spec->member[spec->count] = copy;                                                                                    \
-    return spec->count++;                                                                                                \
-  }                                                                                                                      \
-  pb##Kind##Def *pbSpec_Find##Kind(pbSpec *spec, const char *name) {                                                     \
-    for (int i = 0; i < spec->count; i++)                                                                                \
-      if (*name && !strcmp(spec->member[i].name, name)) return &spec->member[i];                                         \
-    return NULL;                                                                                                         \
+#define X(Kind, member, count)                                                                                               \
+  int pbSpec_Add##Kind(pbSpec *spec, const pb##Kind##Def *def) {                                                             \
+    if (!stands_##Kind(spec, def)) return -1;                                                                                \
+    pb##Kind##Def copy = *def;                                                                                               \
+    bool owned = spec->pool->borrow || (copy_text(spec, &copy.name) && own_##Kind(spec, &copy));                             \
+    if (spec->count == INT32_MAX / 2 || !owned || !grow_list(spec->ctx, (void **)&spec->member, spec->count, sizeof copy)) { \
+      (void)pbContext_Fail(spec->ctx, pb_no_memory, "no memory for element " #Kind " '%s'", def->name ? def->name : "");     \
+      return -1;                                                                                                             \
+    }                                                                                                                        \
+    spec->member[spec->count] = copy;                                                                                        \
+    return spec->count++;                                                                                                    \
+  }                                                                                                                          \
+  pb##Kind##Def *pbSpec_Find##Kind(pbSpec *spec, const char *name) {                                                         \
+    for (int i = 0; i < spec->count; i++) {                                                                                  \
+      if (*name && !strcmp(spec->member[i].name, name)) return &spec->member[i];                                             \
+    }                                                                                                                        \
+    return NULL;                                                                                                             \
   }
 PB_SPEC_LISTS(X)
 #undef X
@@ -397,8 +433,11 @@ pbStatus pbSpec_Fail(const pbSpec *spec, pbStatus status, const pbPlace *place, 
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
+
+  // "FILE:LINE:COLUMN: ELEMENT 'NAME': TEXT", without what is not known.
   if (place && place->line > 0) snprintf(where, sizeof where, "%.400s:%d:%d: ", place->file, place->line, place->column);
   const char *quote = name && *name ? "'" : "";
+
   return pbContext_Fail(spec->ctx, status, "%s%s%s%s%.200s%s: %s", where, element, *quote ? " " : "", quote, *quote ? name : "",
                         quote, text);
 }

@@ -1,5 +1,6 @@
-// What no compile may accept. Everything else that can be wrong with a spec (names that are not there, sizes, masses) is found
-// while compiling, with the same places.
+// What no compile may accept: trees that are none, names given twice, kinds that are not supported, sizes out of proportion.
+// Everything else that can be wrong with a spec (names that are not there, sizes, masses) is found while compiling, with the same
+// places.
 #include <math.h>
 #include <string.h>
 
@@ -7,15 +8,16 @@
 
 #include "compile/spec_names.h"
 
-typedef struct counted {  // the opening members of every element
+typedef struct pbNamedElement {  // the opening members of every element
   PB_ELEMENT
-} counted;
+} pbNamedElement;
 
 #define REFUSE(element, what, ...) pbSpec_Fail(spec, pb_unsupported, &(element)->place, what, (element)->name, __VA_ARGS__)
 #define FAIL(element, what, ...)   pbSpec_Fail(spec, pb_bad_input, &(element)->place, what, (element)->name, __VA_ARGS__)
 
 // ---- the tree holds together --------------------------------------------------------------------------------------------
 
+// Does the body exist, and the frame in it (-1: none)?
 static bool stands(const pbSpec *spec, int body, int frame) {
   if (body < 0 || body >= spec->nbody || frame < -1 || frame >= spec->nframe) return false;
   return frame < 0 || spec->frames[frame].body == body;
@@ -23,31 +25,38 @@ static bool stands(const pbSpec *spec, int body, int frame) {
 
 static pbStatus check_tree(const pbSpec *spec) {
   if (spec->nbody < 1) return pbContext_Fail(spec->ctx, pb_bad_input, "the spec has no world body");
+
+  // Bodies and frames come after their parents, so there are no loops.
   for (int i = 1; i < spec->nbody; i++) {
     const pbBodyDef *body = &spec->bodies[i];
     if (body->parent >= i || !stands(spec, body->parent, body->frame))
       return FAIL(body, "body", "its parent is body %d and its frame %d, which does not make a tree", body->parent, body->frame);
   }
+
   for (int i = 0; i < spec->nframe; i++) {
     const pbFrameDef *frame = &spec->frames[i];
     if (frame->parent >= i || !stands(spec, frame->body, frame->parent))
       return FAIL(frame, "frame", "its body is %d and its frame %d, which does not make a tree", frame->body, frame->parent);
   }
+
 #define X(member, count, what)                                                                                     \
-  for (int i = 0; i < spec->count; i++)                                                                            \
+  for (int i = 0; i < spec->count; i++) {                                                                          \
     if (!stands(spec, spec->member[i].body, spec->member[i].frame))                                                \
       return FAIL(&spec->member[i], what, "stands in body %d, frame %d, which is not there", spec->member[i].body, \
-                  spec->member[i].frame);
-  // clang-format off
-  X(joints, njoint, "joint") X(geoms, ngeom, "geom") X(sites, nsite, "site") X(cameras, ncamera, "camera") X(lights, nlight, "light")
-  // clang-format on
+                  spec->member[i].frame);                                                                          \
+  }
+  X(joints, njoint, "joint")
+  X(geoms, ngeom, "geom")
+  X(sites, nsite, "site")
+  X(cameras, ncamera, "camera")
+  X(lights, nlight, "light")
 #undef X
-      return pb_ok;
+  return pb_ok;
 }
 
 // ---- names --------------------------------------------------------------------------------------------------------------
 
-static pbStatus add_name(const pbSpec *spec, pbNames *names, int kind, const char *what, int id, const counted *element) {
+static pbStatus add_name(const pbSpec *spec, pbNames *names, int kind, const char *what, int id, const pbNamedElement *element) {
   if (!*element->name) return pb_ok;
   if (pbNames_Find(names, kind, element->name) >= 0) return FAIL(element, what, "there are two of this name");
   return pbNames_Set(names, kind, element->name, id) ? pb_ok : pbContext_Fail(spec->ctx, pb_no_memory, "no memory for the names");
@@ -56,30 +65,45 @@ static pbStatus add_name(const pbSpec *spec, pbNames *names, int kind, const cha
 // Names of a kind are unique; frames and visual-only elements may share names.
 static pbStatus check_names(const pbSpec *spec, pbNames *names) {
   int kind = 0;
-#define X(member, count, what) \
-  kind++;                      \
-  for (int i = 0; i < spec->count; i++) PB_TRY(add_name(spec, names, kind, what, i, (const counted *)&spec->member[i]));
-  // clang-format off
-  X(bodies, nbody, "body") X(joints, njoint, "joint") X(geoms, ngeom, "geom") X(sites, nsite, "site") X(cameras, ncamera, "camera")
-  X(lights, nlight, "light") X(pairs, npair, "pair") X(excludes, nexclude, "exclude") X(equalities, nequality, "equality")
-  X(tendons, ntendon, "tendon") X(actuators, nactuator, "actuator") X(sensors, nsensor, "sensor") X(keys, nkey, "key")
-  X(numerics, nnumeric, "numeric") X(texts, ntext, "text") X(tuples, ntuple, "tuple")
-  // clang-format on
+#define X(member, count, what)                                                \
+  kind++;                                                                     \
+  for (int i = 0; i < spec->count; i++) {                                     \
+    const pbNamedElement *element = (const pbNamedElement *)&spec->member[i]; \
+    PB_TRY(add_name(spec, names, kind, what, i, element));                    \
+  }
+  X(bodies, nbody, "body")
+  X(joints, njoint, "joint")
+  X(geoms, ngeom, "geom")
+  X(sites, nsite, "site")
+  X(cameras, ncamera, "camera")
+  X(lights, nlight, "light")
+  X(pairs, npair, "pair")
+  X(excludes, nexclude, "exclude")
+  X(equalities, nequality, "equality")
+  X(tendons, ntendon, "tendon")
+  X(actuators, nactuator, "actuator")
+  X(sensors, nsensor, "sensor")
+  X(keys, nkey, "key")
+  X(numerics, nnumeric, "numeric")
+  X(texts, ntext, "text")
+  X(tuples, ntuple, "tuple")
 #undef X
-                  return pb_ok;
+  return pb_ok;
 }
 
 enum { IN_PAIR = 100 };  // kind under which the geoms of pairs are noted
 
 static pbStatus note_pairs(const pbSpec *spec, pbNames *names) {
-  for (int i = 0; i < spec->npair; i++)
+  for (int i = 0; i < spec->npair; i++) {
     if (!pbNames_Set(names, IN_PAIR, spec->pairs[i].geom1, i) || !pbNames_Set(names, IN_PAIR, spec->pairs[i].geom2, i))
       return pbContext_Fail(spec->ctx, pb_no_memory, "no memory for the names");
+  }
   return pb_ok;
 }
 
 // ---- visual-only shapes -------------------------------------------------------------------------------------------------
 
+// As pbCompile_GivesMass, before volumes are known.
 static bool gives_mass(const pbSpec *spec, const pbGeomDef *geom) {
   const pbCompilerSettings *compiler = &spec->compiler;
   bool from_geoms =
@@ -89,23 +113,29 @@ static bool gives_mass(const pbSpec *spec, const pbGeomDef *geom) {
   return geom->body > 0 && from_geoms && in_group && heavy;
 }
 
+// Meshes and height fields are not read: they may not touch, weigh, or feel a fluid.
 static pbStatus check_geom(const pbSpec *spec, const pbNames *names, const pbGeomDef *geom) {
   if (geom->type < pb_geomPlane || geom->type > pb_geomMesh) return REFUSE(geom, "geom", "type %d is not supported", geom->type);
-  bool mesh = geom->type == pb_geomMesh, hfield = geom->type == pb_geomHfield;
+
+  bool mesh = geom->type == pb_geomMesh;
+  bool hfield = geom->type == pb_geomHfield;
   if (!mesh && *geom->mesh)
     return REFUSE(geom, "geom", "attribute 'mesh' is not supported here: a primitive shape fitted to a mesh");
   if (!mesh && !hfield) return pb_ok;
+
   const char *type = mesh ? "mesh" : "hfield";
   if (geom->contype || geom->conaffinity || pbNames_Find(names, IN_PAIR, geom->name) >= 0)
     return REFUSE(geom, "geom",
-                  "attribute 'type' is \"%s\" and the geom collides, which is not supported; a %s may only be seen "
+                  "attribute 'type' is \"%s\" and the geom collides, which is not supported; a %s may only be visual "
                   "(contype=\"0\" conaffinity=\"0\", in no pair)",
                   type, type);
+
   if (gives_mass(spec, geom))
     return REFUSE(geom, "geom",
                   "attribute 'type' is \"%s\" and the geom gives its body mass, which is not supported; give the body "
                   "an <inertial>, or the geom mass=\"0\"",
                   type);
+
   if (geom->fluid_ellipsoid) return REFUSE(geom, "geom", "attribute 'fluidshape' is not supported on a %s", type);
   return pb_ok;
 }
@@ -114,8 +144,10 @@ static pbStatus check_geom(const pbSpec *spec, const pbNames *names, const pbGeo
 
 static pbStatus check_actuator(const pbSpec *spec, const pbActuatorDef *actuator) {
   int trn = actuator->trntype;
+
   if (trn != pb_trnJoint && trn != pb_trnJointInParent && trn != pb_trnTendon && trn != pb_trnSite)
     return REFUSE(actuator, "actuator", "acts on nothing that is supported; it may act on a joint, a tendon or a site");
+
   if (actuator->dyntype < pb_dynNone || actuator->dyntype > pb_dynFilterExact || actuator->gaintype < pb_gainFixed ||
       actuator->gaintype > pb_gainAffine || actuator->biastype < pb_biasNone || actuator->biastype > pb_biasAffine)
     return REFUSE(actuator, "actuator", "its dynamics, gain or bias is not supported");
@@ -146,15 +178,22 @@ static pbStatus check_others(const pbSpec *spec) {
   for (int i = 0; i < spec->nactuator; i++) PB_TRY(check_actuator(spec, &spec->actuators[i]));
   for (int i = 0; i < spec->nsensor; i++) PB_TRY(check_sensor(spec, &spec->sensors[i]));
   for (int i = 0; i < spec->ntendon; i++) PB_TRY(check_tendon(spec, &spec->tendons[i]));
-  for (int i = 0; i < spec->nequality; i++)
-    if (spec->equalities[i].type < pb_eqConnect || spec->equalities[i].type > pb_eqTendon)
-      return REFUSE(&spec->equalities[i], "equality", "type %d is not supported", spec->equalities[i].type);
-  for (int i = 0; i < spec->njoint; i++)
-    if (spec->joints[i].type < pb_jntFree || spec->joints[i].type > pb_jntHinge)
-      return FAIL(&spec->joints[i], "joint", "type %d is not a joint's", spec->joints[i].type);
-  for (int i = 0; i < spec->nsite; i++)
-    if (spec->sites[i].type < pb_geomSphere || spec->sites[i].type > pb_geomBox)
-      return REFUSE(&spec->sites[i], "site", "type %d is not supported", spec->sites[i].type);
+
+  for (int i = 0; i < spec->nequality; i++) {
+    int type = spec->equalities[i].type;
+    if (type < pb_eqConnect || type > pb_eqTendon)
+      return REFUSE(&spec->equalities[i], "equality", "type %d is not supported", type);
+  }
+
+  for (int i = 0; i < spec->njoint; i++) {
+    int type = spec->joints[i].type;
+    if (type < pb_jntFree || type > pb_jntHinge) return FAIL(&spec->joints[i], "joint", "type %d is not a joint's", type);
+  }
+
+  for (int i = 0; i < spec->nsite; i++) {
+    int type = spec->sites[i].type;
+    if (type < pb_geomSphere || type > pb_geomBox) return REFUSE(&spec->sites[i], "site", "type %d is not supported", type);
+  }
   return pb_ok;
 }
 
@@ -165,6 +204,7 @@ static pbStatus check_option(const pbSpec *spec) {
   if (option->integrator != pb_intEuler && option->integrator != pb_intRK4 && option->integrator != pb_intImplicitfast)
     return pbContext_Fail(spec->ctx, pb_unsupported, "integrator %d is not supported (Euler, RK4 and implicitfast are)",
                           option->integrator);
+
   if (option->enableflags & pb_enDiagexact)
     return pbContext_Fail(spec->ctx, pb_unsupported, "option flag 'diagexact' is not supported");
   return pb_ok;
@@ -173,35 +213,47 @@ static pbStatus check_option(const pbSpec *spec) {
 // A few bytes of a file must not ask for gigabytes of user data or keyframes.
 static pbStatus check_sizes(const pbSpec *spec) {
   enum { MOST = 1 << 24 };
+
   const pbSizeSettings *size = &spec->size;
   double dofs = 7.0 * spec->njoint + spec->nactuator + 1;
   double users[][2] = {
       {size->nuser_body, spec->nbody},         {size->nuser_jnt, spec->njoint},     {size->nuser_geom, spec->ngeom},
       {size->nuser_site, spec->nsite},         {size->nuser_cam, spec->ncamera},    {size->nuser_tendon, spec->ntendon},
       {size->nuser_actuator, spec->nactuator}, {size->nuser_sensor, spec->nsensor}, {size->nkey, dofs}};
-#define X(member, total, index)         \
-  for (int i = 0; i < spec->total; i++) \
-    if (spec->member[i].user.count > users[index][0]) users[index][0] = spec->member[i].user.count;
-  // clang-format off
-  X(bodies, nbody, 0) X(joints, njoint, 1) X(geoms, ngeom, 2) X(sites, nsite, 3) X(cameras, ncamera, 4) X(tendons, ntendon, 5)
-  X(actuators, nactuator, 6) X(sensors, nsensor, 7)
-  // clang-format on
+
+  // Lists of an element may be longer than the stated number of columns.
+#define X(member, total, index)                                                                     \
+  for (int i = 0; i < spec->total; i++) {                                                           \
+    if (spec->member[i].user.count > users[index][0]) users[index][0] = spec->member[i].user.count; \
+  }
+  X(bodies, nbody, 0)
+  X(joints, njoint, 1)
+  X(geoms, ngeom, 2)
+  X(sites, nsite, 3)
+  X(cameras, ncamera, 4)
+  X(tendons, ntendon, 5)
+  X(actuators, nactuator, 6)
+  X(sensors, nsensor, 7)
 #undef X
-          if (spec->nkey > users[8][0]) users[8][0] = spec->nkey;
-  for (size_t i = 0; i < sizeof users / sizeof *users; i++)
+  if (spec->nkey > users[8][0]) users[8][0] = spec->nkey;
+
+  for (size_t i = 0; i < sizeof users / sizeof *users; i++) {
     if (users[i][0] * users[i][1] > MOST)
       return pbContext_Fail(spec->ctx, pb_bad_input, "the model asks for more than 2^24 numbers of %s",
                             i == 8 ? "keyframes" : "user data");
+  }
   return pb_ok;
 }
 
 pbStatus pbSpec_Check(const pbSpec *spec) {
   PB_TRY(check_tree(spec));
+
   pbNames names = {.ctx = spec->ctx};
   pbStatus status = check_names(spec, &names);
   if (status == pb_ok) status = note_pairs(spec, &names);
   for (int i = 0; status == pb_ok && i < spec->ngeom; i++) status = check_geom(spec, &names, &spec->geoms[i]);
   pbNames_Clear(&names);
+
   PB_TRY(status);
   PB_TRY(check_others(spec));
   PB_TRY(check_option(spec));

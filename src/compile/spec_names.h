@@ -5,7 +5,7 @@
 #include <pullback/base.h>
 
 typedef struct pbNameEntry {
-  const char *name;  // NULL: free. Kept by reference
+  const char *name;  // NULL: free. By reference: its text must outlive the table
   int kind, id;
 } pbNameEntry;
 

@@ -1,3 +1,4 @@
+// Memory of a spec (spec_pool.h): a list of blocks, each filled from its start.
 #include "compile/spec_pool.h"
 
 #include <string.h>
@@ -15,7 +16,9 @@ static pbPoolBlock *add_block(pbSpecPool *pool, size_t size) {
   pbPoolBlock *block = pbContext_Alloc(pool->ctx, sizeof *block + capacity);
   if (!block) return NULL;
   block->capacity = capacity;
-  if (pool->blocks && capacity != BLOCK_SIZE) {  // a large piece of its own: keep filling the block at hand
+
+  // A large piece has a block of its own, behind the one that is being filled.
+  if (pool->blocks && capacity != BLOCK_SIZE) {
     block->next = pool->blocks->next;
     pool->blocks->next = block;
   } else {
@@ -28,11 +31,15 @@ static pbPoolBlock *add_block(pbSpecPool *pool, size_t size) {
 void *pbPool_Take(pbSpecPool *pool, size_t count, size_t size) {
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2) return NULL;
+
+  // Rounded up to the alignment of any type; never zero, so that each piece has an address of its own.
   bytes = (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
   if (!bytes) bytes = sizeof(max_align_t);
+
   pbPoolBlock *block = pool->blocks;
   if (!block || block->capacity - block->used < bytes) block = add_block(pool, bytes);
   if (!block) return NULL;
+
   void *memory = (char *)block->data + block->used;
   block->used += bytes;
   return memory;

@@ -131,22 +131,17 @@ static pbStatus unknown_row(pbContext *ctx, const pbModel *m, const pbParam *p, 
                         pbSuggest_Write(&near, hint, sizeof hint));
 }
 
-static int joint_dofs(const pbModel *m, int j) {
-  static const int dofs[4] = {6, 3, 1, 1};
-  return dofs[m->jnt_type[j] & 3];
-}
-
 // Rows that a name stands for: one, or those of a joint (several where it is a ball or free joint). False if there are none.
 static bool find_rows(const pbModel *m, const pbParam *p, bool positions, const char *row, int *first, int *count) {
   *count = 1;
   if (pbText_Count(row, first)) return *first < p->rows;
 
-  // Degrees of freedom and coordinates go by the name of their joint; a quaternion has one coordinate more than velocities.
+  // Degrees of freedom and positions go by the name of their joint.
   if (positions || p->rows_are == pb_objDof) {
     int j = pbModel_Id(m, pb_objJoint, row);
     if (j < 0) return false;
     *first = positions ? m->jnt_qposadr[j] : m->jnt_dofadr[j];
-    *count = joint_dofs(m, j) + (positions && pbJoint_HasRotation(m->jnt_type[j]));
+    *count = positions ? pbJoint_PositionCount(m->jnt_type[j]) : pbJoint_DofCount(m->jnt_type[j]);
     return true;
   }
 
@@ -217,7 +212,7 @@ pbStatus pbModel_Param(pbContext *ctx, const pbModel *m, const char *name, pbPar
 // ":NAME" of a row where no other row has that name (the degrees of freedom of a ball joint share one), else ":NUMBER".
 static void put_row(const pbModel *m, const pbParam *p, int row, char *text, size_t size) {
   const char *name = p->rows_are < pb_objCount ? pbModel_Name(m, p->rows_are, row) : "";
-  bool shared = p->rows_are == pb_objDof && joint_dofs(m, m->dof_jntid[row]) > 1;
+  bool shared = p->rows_are == pb_objDof && pbJoint_DofCount(m->jnt_type[m->dof_jntid[row]]) > 1;
 
   if (*name && !shared) snprintf(text, size, ":%.150s", name);
   else snprintf(text, size, ":%d", row);
