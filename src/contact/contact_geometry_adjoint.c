@@ -76,7 +76,7 @@ static void pull_geom_parameters(LANE(pbAdjoint) *a, int geom, const double wren
   for (int k = 0; k < 3; k++) PB_THETA(a, geom_pos, 3 * geom + k, local[k]);
   for (int k = 0; k < 3; k++) PB_THETA(a, geom_size, 3 * geom + k, size[k]);
   m3_tmulv(local, w->geom_xmat + 9 * geom, wrench);
-  LANE(pbSweep_Quat)(a, a->bar.geom_quat + 4 * geom, w->p.geom_quat + 4 * geom, local);
+  pb_quat_pull(a->bar.geom_quat + 4 * geom, w->p.geom_quat + 4 * geom, local);
 }
 #endif
 

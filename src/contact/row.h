@@ -10,6 +10,8 @@ const num *NUM(pbRow_Parameters)(const NUM(pbWork) *w, const NUM(pbRow) *r, cons
 void NUM(pbRow_Reference)(const NUM(pbWork) *w, const num *solref, num out[2], bool friction);
 // Impedance d(pos) and its slope by pos.
 void NUM(pbRow_Impedance)(const num *solimp, num pos, num margin, num *imp, num *slope);
+// Impedance, k, b, R, D and aref of a row whose J, pos, margin and diag are set, at the velocity v.
+void NUM(pbRow_SetNumbers)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v);
 // The row of a limit or contact as it is where its distance passes the margin at the velocity v.
 void NUM(pbRow_AtGuard)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v);
 // Any row at another velocity.

@@ -145,8 +145,6 @@ void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const 
 // Gradient by a site's place: cotangent of its world position and torque on its frame (world axes); adds the wrench to P
 // only where asked (the caller may have done so).
 void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lane torque[3]);
-// theta of a quaternion field: torque in the axes the quaternion maps from.
-void LANE(pbSweep_Quat)(LANE(pbAdjoint) *a, double *theta_quat, const double *q, const double torque[3]);
 
 // ---- forces ---------------------------------------------------------------------------------------------------------
 void LANE(pbForce_Joints)(LANE(pbAdjoint) *a);          // springs, dampers, armature, applied forces, gravity compensation

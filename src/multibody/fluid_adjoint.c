@@ -9,20 +9,16 @@
 #pragma GCC diagnostic ignored "-Wpsabi"  // lanes are passed between functions of this file only
 #endif
 
-#define SET3(r, expression)                            \
-  do {                                                 \
-    for (int k = 0; k < 3; k++) (r)[k] = (expression); \
-  } while (0)
 // r = R x, r = R' x for both halves of a spatial vector
-#define OUTWARD(r, R, x)                                                                    \
-  do {                                                                                      \
-    SET3(r, (R)[3 * k] * (x)[0] + (R)[3 * k + 1] * (x)[1] + (R)[3 * k + 2] * (x)[2]);       \
-    SET3((r) + 3, (R)[3 * k] * (x)[3] + (R)[3 * k + 1] * (x)[4] + (R)[3 * k + 2] * (x)[5]); \
+#define OUTWARD(r, R, x)                                                                                              \
+  do {                                                                                                                \
+    for (int k = 0; k < 3; k++) (r)[k] = (R)[3 * k] * (x)[0] + (R)[3 * k + 1] * (x)[1] + (R)[3 * k + 2] * (x)[2];     \
+    for (int k = 0; k < 3; k++) (r)[3 + k] = (R)[3 * k] * (x)[3] + (R)[3 * k + 1] * (x)[4] + (R)[3 * k + 2] * (x)[5]; \
   } while (0)
-#define INWARD(r, R, x)                                                         \
-  do {                                                                          \
-    SET3(r, (R)[k] * (x)[0] + (R)[3 + k] * (x)[1] + (R)[6 + k] * (x)[2]);       \
-    SET3((r) + 3, (R)[k] * (x)[3] + (R)[3 + k] * (x)[4] + (R)[6 + k] * (x)[5]); \
+#define INWARD(r, R, x)                                                                                   \
+  do {                                                                                                    \
+    for (int k = 0; k < 3; k++) (r)[k] = (R)[k] * (x)[0] + (R)[3 + k] * (x)[1] + (R)[6 + k] * (x)[2];     \
+    for (int k = 0; k < 3; k++) (r)[3 + k] = (R)[k] * (x)[3] + (R)[3 + k] * (x)[4] + (R)[6 + k] * (x)[5]; \
   } while (0)
 // The part's frame moves while a field X stays, M its motion at the part (angular, linear) and C its cotangent there (both in
 // world axes): adds to torque and force on the frame.
@@ -56,7 +52,7 @@ static void begin(patch *p) {
 
 // Motion of the part under a field about ref, in world axes.
 static void field_at(const patch *p, const lane *X, lane M[6]) {
-  SET3(M, X[k]);
+  for (int k = 0; k < 3; k++) M[k] = X[k];
   PB_POINTVEL(M + 3, X, p->part.d);
 }
 
@@ -86,14 +82,6 @@ static void damping_by(const patch *p, int i, const double field[6], double out[
 
 // ---- parameters (one lane) --------------------------------------------------------------------------------------------
 #if PB_LANES == 1
-// Ambient gradient by the quaternion of a local frame: 2 q (0, t), t the torque in the frame's own axes.
-static void add_quat(double *g, const double *q, const double *t) {
-  g[0] += 2 * (-q[1] * t[0] - q[2] * t[1] - q[3] * t[2]);
-  g[1] += 2 * (q[0] * t[0] + q[2] * t[2] - q[3] * t[1]);
-  g[2] += 2 * (q[0] * t[1] + q[3] * t[0] - q[1] * t[2]);
-  g[3] += 2 * (q[0] * t[2] + q[1] * t[1] - q[2] * t[0]);
-}
-
 // What a part hangs on: its place in the body (from the cotangent of its pose), the medium, its shape.
 static void add_place(LANE(pbAdjoint) *a, const patch *p) {
   const NUM(pbWork) *w = a->w;
@@ -102,8 +90,8 @@ static void add_place(LANE(pbAdjoint) *a, const patch *p) {
   double *pos = p->geom < 0 ? a->bar.body_ipos + 3 * p->body : a->bar.geom_pos + 3 * p->geom, t[3];
   double *quat = p->geom < 0 ? a->bar.body_iquat + 4 * p->body : a->bar.geom_quat + 4 * p->geom;
   for (int k = 0; k < 3; k++) pos[k] += Rb[k] * F[0] + Rb[3 + k] * F[1] + Rb[6 + k] * F[2];
-  SET3(t, R[k] * T[0] + R[3 + k] * T[1] + R[6 + k] * T[2]);
-  add_quat(quat, q, t);
+  for (int k = 0; k < 3; k++) t[k] = R[k] * T[0] + R[3 + k] * T[1] + R[6 + k] * T[2];
+  pb_quat_pull(quat, q, t);
 }
 
 static void add_shape(LANE(pbAdjoint) *a, const patch *p, int i, double value) {
@@ -215,7 +203,7 @@ static void pull_damping(LANE(pbAdjoint) *a, patch *p, double h) {
   lane M[6], y[6], yB[6], C[6], ub[6];
   begin(p);
   for (int k = 0; k < 6; k++) X[k] = h * (Va[k] - Vw[k]);
-  SET3(MX, X[k]);
+  for (int k = 0; k < 3; k++) MX[k] = X[k];
   PB_POINTVEL(MX + 3, X, p->part.d);
   INWARD(z, R, MX);
   field_at(p, a->Vm + 6 * p->body, M);

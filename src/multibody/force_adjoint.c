@@ -36,7 +36,7 @@ static void rotation_spring(LANE(pbAdjoint) *a, int j, int qadr, int dof) {
     double back[3], minus[3] = {-d[0], -d[1], -d[2]};
     pb_log_pull(minus, g, back);
     v3_neg(back, back);
-    LANE(pbSweep_Quat)(a, a->bar.qpos_spring + qadr, w->p.qpos_spring + qadr, back);
+    pb_quat_pull(a->bar.qpos_spring + qadr, w->p.qpos_spring + qadr, back);
   }
 #endif
 }
@@ -588,8 +588,8 @@ static void refsite_rotation(LANE(pbAdjoint) *a, int site, int ref, const double
   if (a->theta) {
     double *bar = a->bar.site_quat, other[3];
     v3_neg(other, left);
-    LANE(pbSweep_Quat)(a, bar + 4 * site, w->p.site_quat + 4 * site, right);
-    LANE(pbSweep_Quat)(a, bar + 4 * ref, w->p.site_quat + 4 * ref, other);
+    pb_quat_pull(bar + 4 * site, w->p.site_quat + 4 * site, right);
+    pb_quat_pull(bar + 4 * ref, w->p.site_quat + 4 * ref, other);
     for (int k = 0; k < 3; k++) PB_THETA(a, actuator_gear, (int)(gear - w->p.actuator_gear) + k, length * d[k]);
   }
 #else

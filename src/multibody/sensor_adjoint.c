@@ -12,15 +12,6 @@
 
 #define TINY 1e-15  // MuJoCo's mjMINVAL
 
-#define SET3(r, expression)                            \
-  do {                                                 \
-    for (int k = 0; k < 3; k++) (r)[k] = (expression); \
-  } while (0)
-#define ADD3(r, expression)                             \
-  do {                                                  \
-    for (int k = 0; k < 3; k++) (r)[k] += (expression); \
-  } while (0)
-
 static bool is_zero(const lane *x, int n) {
   for (int i = 0; i < n; i++) {
     double part[PB_LANES];
@@ -53,24 +44,21 @@ static void seat_at(const LANE(pbAdjoint) *a, int type, int id, seat *s) {
 }
 
 // Gradients by the frame's place in its body: position, and quaternion as 2 q (0, t) with t in the frame's own axes.
-#define SEAT_THETA(a, s, field_pos, field_quat)                                                                            \
-  do {                                                                                                                     \
-    const double *B = (a)->w->xmat + 9 * (s)->f.body, *R = (s)->f.mat, *q = (a)->w->p.field_quat + 4 * (s)->id;            \
-    lane t[3];                                                                                                             \
-    SET3(t, R[k] * (s)->torque[0] + R[3 + k] * (s)->torque[1] + R[6 + k] * (s)->torque[2]);                                \
-    for (int k = 0; k < 3; k++) {                                                                                          \
-      PB_THETA(a, field_pos, 3 * (s)->id + k, B[k] * (s)->force[0] + B[3 + k] * (s)->force[1] + B[6 + k] * (s)->force[2]); \
-    }                                                                                                                      \
-    PB_THETA(a, field_quat, 4 * (s)->id, -2.0 * (q[1] * t[0] + q[2] * t[1] + q[3] * t[2]));                                \
-    PB_THETA(a, field_quat, 4 * (s)->id + 1, 2.0 * (q[0] * t[0] + q[2] * t[2] - q[3] * t[1]));                             \
-    PB_THETA(a, field_quat, 4 * (s)->id + 2, 2.0 * (q[0] * t[1] + q[3] * t[0] - q[1] * t[2]));                             \
-    PB_THETA(a, field_quat, 4 * (s)->id + 3, 2.0 * (q[0] * t[2] + q[1] * t[1] - q[2] * t[0]));                             \
+#define SEAT_THETA(a, s, field_pos, field_quat)                                                                                 \
+  do {                                                                                                                          \
+    const double *B = (a)->w->xmat + 9 * (s)->f.body, *R = (s)->f.mat, *q = (a)->w->p.field_quat + 4 * (s)->id;                 \
+    double t[3];                                                                                                                \
+    for (int k = 0; k < 3; k++) t[k] = PB_LANE0(R[k] * (s)->torque[0] + R[3 + k] * (s)->torque[1] + R[6 + k] * (s)->torque[2]); \
+    for (int k = 0; k < 3; k++) {                                                                                               \
+      PB_THETA(a, field_pos, 3 * (s)->id + k, B[k] * (s)->force[0] + B[3 + k] * (s)->force[1] + B[6 + k] * (s)->force[2]);      \
+    }                                                                                                                           \
+    if ((a)->theta) pb_quat_pull((a)->bar.field_quat + 4 * (s)->id, q, t);                                                      \
   } while (0)
 
 static void seat_done(LANE(pbAdjoint) *a, const seat *s) {
   lane *P = a->P + 6 * s->f.body;
   PB_ADDWRENCH(P, 1, s->f.d, s->force);
-  ADD3(P, s->torque[k]);
+  for (int k = 0; k < 3; k++) P[k] += s->torque[k];
   if (PB_LANES > 1 || !a->theta) return;
   if (s->type == pb_refSite) SEAT_THETA(a, s, site_pos, site_quat);
   if (s->type == pb_refGeom) SEAT_THETA(a, s, geom_pos, geom_quat);
@@ -113,7 +101,7 @@ static void static_loads(LANE(pbAdjoint) *a, int b, const lane s[6]) {
     const double *applied = w->xfrc_applied + 6 * c;
     seat_at(a, pb_refBody, c, &at);
     PB_POINTVEL(u, s, at.f.d);
-    SET3(load, mass * A[k] - applied[k]);
+    for (int k = 0; k < 3; k++) load[k] = mass * A[k] - applied[k];
     PB_ADDCROSS(at.force, 1, load, s);
     for (int k = 0; k < 3 && a->xfrc; k++) {
       a->xfrc[6 * c + k] -= u[k];
@@ -173,10 +161,10 @@ static bool next_segment(const LANE(pbAdjoint) *a, int tendon, int *i, segment *
   if (g->pulley < w->m->tendon_adr[tendon]) g->pulley = -1;
   seat_at(a, pb_refSite, site[0], &g->s1);
   seat_at(a, pb_refSite, site[1], &g->s2);
-  SET3(g->dir, g->s2.f.pos[k] - g->s1.f.pos[k]);
+  for (int k = 0; k < 3; k++) g->dir[k] = g->s2.f.pos[k] - g->s1.f.pos[k];
   g->length = sqrt(PB_DOT3(g->dir, g->dir));
   if (g->length < TINY || g->s1.f.body == g->s2.f.body) return next_segment(a, tendon, i, g);
-  SET3(g->dir, g->dir[k] / g->length);
+  for (int k = 0; k < 3; k++) g->dir[k] = g->dir[k] / g->length;
   return true;
 }
 
@@ -199,18 +187,18 @@ static lane tension_power(LANE(pbAdjoint) *a, int tendon, double T) {
   for (int i = a->w->m->tendon_adr[tendon]; next_segment(a, tendon, &i, &g);) {
     lane X1[6], X2[6], u1[3], u2[3], zero = {0};
     double pull[3];
-    SET3(pull, T / g.divisor * g.dir[k]);
+    for (int k = 0; k < 3; k++) pull[k] = T / g.divisor * g.dir[k];
     hold_motion(a, g.s1.f.body, X1);
     hold_motion(a, g.s2.f.body, X2);
     PB_POINTVEL(u1, X1, g.s1.f.d);
     PB_POINTVEL(u2, X2, g.s2.f.d);
-    SET3(u2, u2[k] - u1[k]);
+    for (int k = 0; k < 3; k++) u2[k] = u2[k] - u1[k];
     lane part = PB_DOT3(g.dir, u2) / g.divisor;
     rate += part;
     if (g.pulley >= 0) PB_THETA(a, wrap_prm, g.pulley, part * (-T / g.divisor));
     PB_ADDCROSS(g.s1.force, -1, pull, X1);
     PB_ADDCROSS(g.s2.force, 1, pull, X2);
-    SET3(u2, u2[k] * (T / g.divisor));
+    for (int k = 0; k < 3; k++) u2[k] = u2[k] * (T / g.divisor);
     pull_segment(a, &g, u2, zero);
   }
   return rate;
@@ -226,22 +214,22 @@ static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
     NUM(pbSensor_Velocity)(a->w, &g.s2.f, v);
     NUM(pbSensor_Acceleration)(a->w, &g.s1.f, a1);
     NUM(pbSensor_Acceleration)(a->w, &g.s2.f, acc);
-    SET3(v, v[k] - v1[k]);
-    SET3(acc, acc[k] - a1[k]);
+    for (int k = 0; k < 3; k++) v[k] = v[k] - v1[k];
+    for (int k = 0; k < 3; k++) acc[k] = acc[k] - a1[k];
     double along = PB_DOT3(g.dir, v), turn = PB_DOT3(v, v) - along * along,
            part = (PB_DOT3(g.dir, acc) + turn / g.length) / g.divisor;
     lane push[3], back[3], dir[3], cd = c / g.divisor;
     sum += part;
     if (g.pulley >= 0) PB_THETA(a, wrap_prm, g.pulley, c * (-part / g.divisor));
-    SET3(push, cd * g.dir[k]);
-    SET3(back, -push[k]);
+    for (int k = 0; k < 3; k++) push[k] = cd * g.dir[k];
+    for (int k = 0; k < 3; k++) back[k] = -push[k];
     pull_acceleration(a, &g.s2, push);
     pull_acceleration(a, &g.s1, back);
-    SET3(push, cd * (2 * (v[k] - along * g.dir[k]) / g.length));
-    SET3(back, -push[k]);
+    for (int k = 0; k < 3; k++) push[k] = cd * (2 * (v[k] - along * g.dir[k]) / g.length);
+    for (int k = 0; k < 3; k++) back[k] = -push[k];
     pull_velocity(a, &g.s2, push);
     pull_velocity(a, &g.s1, back);
-    SET3(dir, cd * (acc[k] - 2 * along * v[k] / g.length));
+    for (int k = 0; k < 3; k++) dir[k] = cd * (acc[k] - 2 * along * v[k] / g.length);
     pull_segment(a, &g, dir, cd * (-turn / (g.length * g.length)));
   }
   return sum;
@@ -341,7 +329,7 @@ static void tendons_under_holds(LANE(pbAdjoint) *a) {
 // ---- sensors of sites and frames --------------------------------------------------------------------------------------
 // g = mat y, y' = mat' g
 static void to_world(lane g[3], const double *mat, const lane y[3]) {
-  SET3(g, mat[3 * k] * y[0] + mat[3 * k + 1] * y[1] + mat[3 * k + 2] * y[2]);
+  for (int k = 0; k < 3; k++) g[k] = mat[3 * k] * y[0] + mat[3 * k + 1] * y[1] + mat[3 * k + 2] * y[2];
 }
 
 // y = mat' v: the frame's axes take G x v, the vector G.
@@ -364,24 +352,24 @@ static void site_adjoint(LANE(pbAdjoint) *a, int type, int site, const lane y[3]
       pull_velocity(a, &s, G);
       break;
     case pb_sensGyro:
-      SET3(v, w->V[6 * b + k]);
-      ADD3(a->FV + 6 * b, G[k]);
+      for (int k = 0; k < 3; k++) v[k] = w->V[6 * b + k];
+      for (int k = 0; k < 3; k++) a->FV[6 * b + k] += G[k];
       break;
     case pb_sensForce:
-      SET3(v, hold[3 + k]);
-      SET3(motion + 3, G[k]);
+      for (int k = 0; k < 3; k++) v[k] = hold[3 + k];
+      for (int k = 0; k < 3; k++) motion[3 + k] = G[k];
       pull_hold(a, b, motion);
       break;
     case pb_sensTorque:  // tau - d x f: the motion turns about the site
-      SET3(v, hold[k]);
+      for (int k = 0; k < 3; k++) v[k] = hold[k];
       PB_ADDCROSS(v, -1, d, hold + 3);
-      SET3(motion, G[k]);
+      for (int k = 0; k < 3; k++) motion[k] = G[k];
       PB_CROSS(motion + 3, d, G);
       pull_hold(a, b, motion);
       PB_ADDCROSS(s.force, 1, G, hold + 3);
       break;
     default:
-      SET3(v, w->p.magnetic[k]);
+      for (int k = 0; k < 3; k++) v[k] = w->p.magnetic[k];
       for (int k = 0; k < 3; k++) PB_THETA(a, magnetic, k, G[k]);
   }
   PB_ADDCROSS(s.torque, 1, G, v);
@@ -422,12 +410,12 @@ static void framequat_adjoint(LANE(pbAdjoint) *a, int i, const lane bar[4]) {
     y[2] = r[0] * qo[2] - r[2] * qo[0] - r[3] * qo[1] + r[1] * qo[3];
     y[3] = r[0] * qo[3] - r[3] * qo[0] - r[1] * qo[2] + r[2] * qo[1];
     quat_right(t, bar, y);
-    SET3(half, -0.5 * t[1 + k]);
+    for (int k = 0; k < 3; k++) half[k] = -0.5 * t[1 + k];
     to_world(ref.torque, ref.f.mat, half);
     seat_done(a, &ref);
   }
   quat_left(t, y, bar);
-  SET3(half, 0.5 * t[1 + k]);
+  for (int k = 0; k < 3; k++) half[k] = 0.5 * t[1 + k];
   to_world(o.torque, o.f.mat, half);
   seat_done(a, &o);
 }
@@ -440,11 +428,11 @@ static void linvel_adjoint(LANE(pbAdjoint) *a, seat *o, seat *ref, const lane G[
   const double *wr = a->w->V + 6 * ref->f.body;
   double u[3], arm[3];
   lane back[3], *FV = a->FV + 6 * ref->f.body;
-  SET3(back, -G[k]);
+  for (int k = 0; k < 3; k++) back[k] = -G[k];
   pull_velocity(a, ref, back);
   NUM(pbSensor_Velocity)(a->w, &ref->f, u);
-  SET3(arm, o->f.pos[k] - ref->f.pos[k]);
-  SET3(z, z[k] - u[k]);
+  for (int k = 0; k < 3; k++) arm[k] = o->f.pos[k] - ref->f.pos[k];
+  for (int k = 0; k < 3; k++) z[k] = z[k] - u[k];
   PB_ADDCROSS(z, 1, arm, wr);
   PB_ADDCROSS(o->force, 1, wr, G);
   PB_ADDCROSS(ref->force, -1, wr, G);
@@ -459,33 +447,34 @@ static void frame_adjoint(LANE(pbAdjoint) *a, int i, int type, const lane y[3]) 
   double z[3] = {0};  // the sensor's vector before it is turned into the reference frame
   bool relative = m->sensor_refid[i] >= 0 && type != pb_sensFramelinacc && type != pb_sensFrameangacc;
   seat_at(a, m->sensor_objtype[i], m->sensor_objid[i], &o);
-  SET3(G, y[k]);
+  for (int k = 0; k < 3; k++) G[k] = y[k];
   if (relative) {
     seat_at(a, m->sensor_reftype[i], m->sensor_refid[i], &ref);
     to_world(G, ref.f.mat, y);
   }
   switch (type) {
     case pb_sensFramepos:
-      ADD3(o.force, G[k]);
+      for (int k = 0; k < 3; k++) o.force[k] += G[k];
       if (!relative) break;
-      SET3(z, o.f.pos[k] - ref.f.pos[k]);
-      ADD3(ref.force, -G[k]);
+      for (int k = 0; k < 3; k++) z[k] = o.f.pos[k] - ref.f.pos[k];
+      for (int k = 0; k < 3; k++) ref.force[k] += -G[k];
       break;
     case pb_sensFramexaxis:
     case pb_sensFrameyaxis:
     case pb_sensFramezaxis:
-      SET3(z, o.f.mat[3 * k + type - pb_sensFramexaxis]);
+      for (int k = 0; k < 3; k++) z[k] = o.f.mat[3 * k + type - pb_sensFramexaxis];
       PB_ADDCROSS(o.torque, 1, z, G);
       break;
     case pb_sensFramelinvel: linvel_adjoint(a, &o, relative ? &ref : NULL, G, z); break;
     case pb_sensFrameangvel:
-      ADD3(a->FV + 6 * o.f.body, G[k]);
+      for (int k = 0; k < 3; k++) a->FV[6 * o.f.body + k] += G[k];
       if (!relative) break;
-      SET3(z, w->V[6 * o.f.body + k] - w->V[6 * ref.f.body + k]);
-      ADD3(a->FV + 6 * ref.f.body, -G[k]);
+      for (int k = 0; k < 3; k++) z[k] = w->V[6 * o.f.body + k] - w->V[6 * ref.f.body + k];
+      for (int k = 0; k < 3; k++) a->FV[6 * ref.f.body + k] += -G[k];
       break;
     case pb_sensFramelinacc: pull_acceleration(a, &o, G); break;
-    default: ADD3(a->FA + 6 * o.f.body, G[k]);
+    default:
+      for (int k = 0; k < 3; k++) a->FA[6 * o.f.body + k] += G[k];
   }
   seat_done(a, &o);
   if (!relative) return;
@@ -504,7 +493,7 @@ static void com_adjoint(LANE(pbAdjoint) *a, int b, const lane g[3]) {
     seat s;
     seat_at(a, pb_refBody, j, &s);
     double share = M < TINY ? 1 : w->p.body_mass[j] / M;
-    SET3(s.force, g[k] * share);
+    for (int k = 0; k < 3; k++) s.force[k] = g[k] * share;
     if (M >= TINY) PB_THETA(a, body_mass, j, PB_DOT3(s.f.pos, g) / M);
     seat_done(a, &s);
   }
@@ -523,7 +512,7 @@ static void linvel_of_subtree_adjoint(LANE(pbAdjoint) *a, int b, const lane g[3]
     double v[3];
     seat_at(a, pb_refBody, j, &s);
     NUM(pbSensor_Velocity)(w, &s.f, v);
-    SET3(share, g[k] * (w->p.body_mass[j] / M));
+    for (int k = 0; k < 3; k++) share[k] = g[k] * (w->p.body_mass[j] / M);
     pull_velocity(a, &s, share);
     PB_THETA(a, body_mass, j, PB_DOT3(v, g) / M);
     seat_done(a, &s);
@@ -536,14 +525,14 @@ static void spin_adjoint(LANE(pbAdjoint) *a, seat *s, const lane g[3]) {
   const double *R = s->f.mat, *I = a->w->p.body_inertia + 3 * s->id, *V = a->w->V + 6 * s->f.body;
   double wl[3], spin[3];
   lane gl[3], Jg[3];
-  SET3(wl, R[k] * V[0] + R[3 + k] * V[1] + R[6 + k] * V[2]);
-  SET3(gl, R[k] * g[0] + R[3 + k] * g[1] + R[6 + k] * g[2]);
+  for (int k = 0; k < 3; k++) wl[k] = R[k] * V[0] + R[3 + k] * V[1] + R[6 + k] * V[2];
+  for (int k = 0; k < 3; k++) gl[k] = R[k] * g[0] + R[3 + k] * g[1] + R[6 + k] * g[2];
   for (int k = 0; k < 3; k++) PB_THETA(a, body_inertia, 3 * s->id + k, gl[k] * wl[k]);
-  SET3(wl, wl[k] * I[k]);
-  SET3(gl, gl[k] * I[k]);
-  SET3(spin, R[3 * k] * wl[0] + R[3 * k + 1] * wl[1] + R[3 * k + 2] * wl[2]);
+  for (int k = 0; k < 3; k++) wl[k] = wl[k] * I[k];
+  for (int k = 0; k < 3; k++) gl[k] = gl[k] * I[k];
+  for (int k = 0; k < 3; k++) spin[k] = R[3 * k] * wl[0] + R[3 * k + 1] * wl[1] + R[3 * k + 2] * wl[2];
   to_world(Jg, R, gl);
-  ADD3(a->FV + 6 * s->f.body, Jg[k]);
+  for (int k = 0; k < 3; k++) a->FV[6 * s->f.body + k] += Jg[k];
   PB_ADDCROSS(s->torque, 1, spin, g);
   PB_ADDCROSS(s->torque, 1, Jg, V);
 }
@@ -552,7 +541,7 @@ static void spin_adjoint(LANE(pbAdjoint) *a, seat *s, const lane g[3]) {
 static void orbit_adjoint(LANE(pbAdjoint) *a, seat *s, const double *c, const lane g[3]) {
   double mass = a->w->p.body_mass[s->id], arm[3], v[3], turn[3];
   lane gv[3] = {0};
-  SET3(arm, s->f.pos[k] - c[k]);
+  for (int k = 0; k < 3; k++) arm[k] = s->f.pos[k] - c[k];
   NUM(pbSensor_Velocity)(a->w, &s->f, v);
   PB_CROSS(turn, arm, v);
   PB_THETA(a, body_mass, s->id, PB_DOT3(turn, g));
@@ -605,11 +594,11 @@ static void ball_axis_adjoint(const LANE(pbAdjoint) *a, int j, const lane c[3], 
   double angle = fmax(w->p.jnt_range[2 * j], w->p.jnt_range[2 * j + 1]) - row->pos[0], v[3], g;
   lane p[3], t[3];
   if (angle < 1e-8) return;
-  SET3(v, -angle * w->row_J[row->J + k]);
+  for (int k = 0; k < 3; k++) v[k] = -angle * w->row_J[row->J + k];
   lane along = PB_DOT3(v, c) / (angle * angle);
-  SET3(p, (c[k] - along * v[k]) / angle);
+  for (int k = 0; k < 3; k++) p[k] = (c[k] - along * v[k]) / angle;
   g = (1 - 0.5 * angle / tan(0.5 * angle)) / (angle * angle);
-  ADD3(out, p[k]);
+  for (int k = 0; k < 3; k++) out[k] += p[k];
   PB_ADDCROSS(out, -0.5, v, p);
   PB_CROSS(t, v, p);
   PB_ADDCROSS(out, g, v, t);
@@ -627,7 +616,7 @@ static void joint_limit_adjoint(LANE(pbAdjoint) *a, int type, int j, lane bar) {
     lane c[3] = {0};
     for (int i = 0; i < row->n; i++) a->v[dofs[i]] += bar * J[i];
     if (row->n != 3) return;
-    SET3(c, bar * -w->qvel[dofs[k]]);
+    for (int k = 0; k < 3; k++) c[k] = bar * -w->qvel[dofs[k]];
     ball_axis_adjoint(a, j, c, a->q + dofs[0]);
   } else {
     const double *range = w->p.jnt_range + 2 * j;
@@ -661,7 +650,7 @@ static void ballquat_adjoint(LANE(pbAdjoint) *a, int j, const lane bar[4]) {
   if (n < TINY) return;
   for (int k = 0; k < 4; k++) y[k] = q[k] / n;
   quat_left(t, y, bar);
-  ADD3(a->q + a->w->m->jnt_dofadr[j], 0.5 * t[1 + k]);
+  for (int k = 0; k < 3; k++) a->q[a->w->m->jnt_dofadr[j] + k] += 0.5 * t[1 + k];
 }
 
 static void scalar_adjoint(LANE(pbAdjoint) *a, int type, int id, const lane *bar) {
@@ -689,7 +678,9 @@ static void scalar_adjoint(LANE(pbAdjoint) *a, int type, int id, const lane *bar
       }
       break;
     case pb_sensBallquat: ballquat_adjoint(a, id, bar); break;
-    case pb_sensBallangvel: ADD3(a->v + m->jnt_dofadr[id], bar[k]); break;
+    case pb_sensBallangvel:
+      for (int k = 0; k < 3; k++) a->v[m->jnt_dofadr[id] + k] += bar[k];
+      break;
     case pb_sensJointlimitpos:
     case pb_sensJointlimitvel:
     case pb_sensJointlimitfrc: joint_limit_adjoint(a, type, id, bar[0]); break;

@@ -71,7 +71,7 @@
     (r)[2] = (x)[0] * (y)[2] - (x)[1] * (y)[3] + (x)[2] * (y)[0] + (x)[3] * (y)[1]; \
     (r)[3] = (x)[0] * (y)[3] + (x)[1] * (y)[2] - (x)[2] * (y)[1] + (x)[3] * (y)[0]; \
   } while (0)
-// r = q (0, v): twice this is the gradient by a unit quaternion q, v the torque in the axes that q maps from
+// r = q (0, v)
 #define PB_QUATPURE(r, q, v)                                       \
   do {                                                             \
     (r)[0] = -(q)[1] * (v)[0] - (q)[2] * (v)[1] - (q)[3] * (v)[2]; \
@@ -79,5 +79,12 @@
     (r)[2] = (q)[0] * (v)[1] + (q)[3] * (v)[0] - (q)[1] * (v)[2];  \
     (r)[3] = (q)[0] * (v)[2] + (q)[1] * (v)[1] - (q)[2] * (v)[0];  \
   } while (0)
+
+// Gradient by a unit quaternion q, added: 2 q (0, torque), the torque in the axes that q maps from.
+static inline void pb_quat_pull(double bar[4], const double q[4], const double torque[3]) {
+  double t[4];
+  PB_QUATPURE(t, q, torque);
+  for (int k = 0; k < 4; k++) bar[k] += 2 * t[k];
+}
 
 #endif

@@ -71,14 +71,6 @@ void LANE(pbSweep_Acceleration)(LANE(pbAdjoint) *a) {
   }
 }
 
-void LANE(pbSweep_Quat)(LANE(pbAdjoint) *a, double *bar, const double *q, const double t[3]) {
-  (void)a;
-  bar[0] += 2 * (-q[1] * t[0] - q[2] * t[1] - q[3] * t[2]);
-  bar[1] += 2 * (q[0] * t[0] + q[2] * t[2] - q[3] * t[1]);
-  bar[2] += 2 * (q[0] * t[1] + q[3] * t[0] - q[1] * t[2]);
-  bar[3] += 2 * (q[0] * t[2] + q[1] * t[1] - q[2] * t[0]);
-}
-
 // ---- inertia --------------------------------------------------------------------------------------------------------
 #if PB_LANES == 1
 // Gradient of X . I Y by I: mass, m d, diagonal, and the entries xy, yz, zx.
@@ -118,7 +110,7 @@ static void inertia_parameters(LANE(pbAdjoint) *a, int b, const inertia_bar *g) 
     int i = (k + 1) % 3, j = (k + 2) % 3;
     turn[k] = 2 * (R[i] * GR[j] + R[3 + i] * GR[3 + j] + R[6 + i] * GR[6 + j]) * (I[i] - I[j]);
   }
-  LANE(pbSweep_Quat)(a, a->bar.body_iquat + 4 * b, w->p.body_iquat + 4 * b, turn);
+  pb_quat_pull(a->bar.body_iquat + 4 * b, w->p.body_iquat + 4 * b, turn);
 }
 #endif
 
@@ -205,7 +197,7 @@ void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lan
   for (int k = 0; k < 3; k++) PB_THETA(a, site_pos, 3 * site + k, local[k]);
   if (!torque) return;
   m3_tmulv(local, w->site_xmat + 9 * site, torque);
-  LANE(pbSweep_Quat)(a, a->bar.site_quat + 4 * site, w->p.site_quat + 4 * site, local);
+  pb_quat_pull(a->bar.site_quat + 4 * site, w->p.site_quat + 4 * site, local);
 #else
   (void)a, (void)site, (void)p, (void)torque;
 #endif
@@ -270,7 +262,7 @@ static void body_parameters(LANE(pbAdjoint) *a, int b, const l6 *Q, const p3 R[3
   m3_mulv(x0, w->xmat + 9 * parent, w->p.body_pos + 3 * b);
   v3_addto(x0, w->xpos + 3 * parent);
   l3_store(t, l3_columns(R, Q->a + l3_cross(Q->l, arm_to(w, b, x0))));
-  LANE(pbSweep_Quat)(a, a->bar.body_quat + 4 * b, w->p.body_quat + 4 * b, t);
+  pb_quat_pull(a->bar.body_quat + 4 * b, w->p.body_quat + 4 * b, t);
 }
 #endif
 

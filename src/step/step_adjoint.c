@@ -126,7 +126,7 @@ static void free_frame(LANE(pbAdjoint) *a, int root, int b, const lane place[3],
   double local[3];
   m3_tmulv(local, w->xmat + 9 * b, f);
   for (int k = 0; k < 3; k++) PB_THETA(a, body_ipos, 3 * b + k, local[k]);
-  LANE(pbSweep_Quat)(a, a->bar.body_iquat + 4 * b, w->p.body_iquat + 4 * b, turn);
+  pb_quat_pull(a->bar.body_iquat + 4 * b, w->p.body_iquat + 4 * b, turn);
 #endif
 }
 
