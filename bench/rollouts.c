@@ -154,7 +154,7 @@ static void measure(Bench *b, int steps, int pairs) {
   set_steps(b, steps);
   need(pbRollout_Plan(b->ctx, b->m, steps, 0, &plan), pbContext_Error(b->ctx));
   need(pbRollout_Create(b->ctx, b->m, &plan, NULL, &kept), pbContext_Error(b->ctx));
-  plan.planned_bytes -= plan.kept_bytes, plan.kept_bytes = 0;
+  plan.planned_bytes -= plan.cached_bytes, plan.cached_bytes = 0;
   need(pbRollout_Create(b->ctx, b->m, &plan, NULL, &thin), pbContext_Error(b->ctx));
   ours(b, kept, want_all), ours(b, thin, want_all), theirs(b);
   for (int i = 0; i < pairs; i++) {

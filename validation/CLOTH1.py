@@ -78,7 +78,7 @@ def rows():
         wanted = np.array([slope(lambda e: throw.loss(p + e * d)[0], 1e-3) for d in np.eye(4)])
         cost[steps] = forward, backward, throw.plan.full_bytes
         out += [row(f"{name}: forward", f"{forward:.3f} s", "reported", True), row(f"{name}: gradient", f"{backward:.3f} s", "reported", True),
-                row(f"{name}: tape, and room for factors kept beside it at will", f"{cost[steps][2] / 1e6:.1f} MB, {throw.plan.kept_bytes / 1e6:.1f} MB", "reported", True),
+                row(f"{name}: tape, and room for factors kept beside it at will", f"{cost[steps][2] / 1e6:.1f} MB, {throw.plan.cached_bytes / 1e6:.1f} MB", "reported", True),
                 below(f"{name}: gradient against differences, relative", apart(found, wanted), 1e-6)]
         best, taken = search(throw, p)
         out.append(below(f"{name}: distance of the middle from the target [m], found by gradient", np.linalg.norm(throw.loss(best)[1]), 1e-3))

@@ -6,7 +6,7 @@
 //
 // Reverse mode keeps a thin tape (pbTape_Size doubles a step). Where the tape of all steps does not fit the budget, states are
 // kept at steps of a binomial schedule and the rest is computed again (Griewank & Walther 2000, algorithm 799 "revolve",
-// with leaves of several steps). Where the budget leaves room, the evaluations themselves are kept too (some 30 times the
+// with leaves of several steps). Where the budget leaves room, the evaluations themselves are cached too (some 30 times the
 // thin tape) and save the pullback from repeating them. A gradient has the same bits for every budget.
 #ifndef PULLBACK_ROLLOUT_H
 #define PULLBACK_ROLLOUT_H
@@ -25,15 +25,15 @@ typedef struct pbRolloutPlan {
   size_t record_bytes;    // of one tape record
   size_t snapshot_bytes;  // of one state
   size_t full_bytes;      // tape of all steps
-  size_t planned_bytes;   // records, snapshots and kept evaluations of this plan; never above the budget
-  size_t kept_bytes;      // of these: room for whole evaluations, so that the pullback need not repeat them
+  size_t planned_bytes;   // records, snapshots and cached evaluations of this plan; never above the budget
+  size_t cached_bytes;    // of these: room for whole evaluations, so that the pullback need not repeat them
   size_t fixed_bytes;     // everything else a rollout holds beside pbScratch, however many steps
   int64_t forward_steps;  // steps computed by one Forward and one Vjp together
   int64_t recomputed;     // of these, computed again: forward_steps - steps
 } pbRolloutPlan;
 
-// Cheapest plan (fewest steps computed) whose records, snapshots and kept evaluations stay within `budget` bytes; 0: no
-// limit. Kept evaluations take what the core's own cache (L2) holds, 16 MiB at most, and are those of the last steps; of
+// Cheapest plan (fewest steps computed) whose records, snapshots and cached evaluations stay within `budget` bytes; 0: no
+// limit. Cached evaluations take what the core's own cache (L2) holds, 16 MiB at most, and are those of the last steps; of
 // deformables, whose factors cost more than reading them, 1 GiB at most.
 // pb_capacity where not even one record fits (the text says how much is needed at least).
 PB_API PB_NODISCARD pbStatus pbRollout_Plan(pbContext *ctx, const pbModel *model, int steps, size_t budget, pbRolloutPlan *plan);

@@ -18,7 +18,7 @@ static double bound(const NUM(pbWork) *w, int g) {
 
 // Balls that hold the geoms and their margins, a little larger than needed.
 static void set_balls(NUM(pbWork) *w) {
-  bool override = w->m->enableflags & pb_enblOverride;
+  bool override = w->m->enableflags & pb_enOverride;
   for (int g = 0; g < w->m->ngeom; g++) {
     double *ball = w->geom_ball + 4 * g, margin = override ? 0.5 * re(w->p.o_margin[0]) : re(w->p.geom_margin[g]);
     for (int k = 0; k < 3; k++) ball[k] = re(w->geom_xpos[3 * g + k]);
@@ -40,7 +40,7 @@ static inline bool may_touch(const NUM(pbWork) *w, const double *balls, int g1, 
 int NUM(pbContact_Near)(NUM(pbWork) *w, double reach) {
   const pbCandidate *c = w->t->candidate;
   const double *balls = w->geom_ball;
-  if (w->m->disableflags & (pb_dsblConstraint | pb_dsblContact)) return 0;
+  if (w->m->disableflags & (pb_disConstraint | pb_disContact)) return 0;
   set_balls(w);
   int count = w->t->ncandidate, masked = count, n = 0, *near = w->near;
   while (masked > 0 && c[masked - 1].pair >= 0) masked--;  // explicit pairs come last, and have margins of their own
@@ -78,7 +78,7 @@ num NUM(pbMixing_Of)(pbContactMixing mixing, num a, num b) {
 num NUM(pbContact_FrictionGiven)(const NUM(pbWork) *w, const NUM(pbContact) *c, int k) {
   static const int kind[5] = {0, 0, 1, 2, 2};  // sliding, spinning, rolling
   int p1 = w->m->geom_priority[c->geom1], p2 = w->m->geom_priority[c->geom2];
-  if (w->m->enableflags & pb_enblOverride) return w->p.o_friction[k];
+  if (w->m->enableflags & pb_enOverride) return w->p.o_friction[k];
   if (c->pair >= 0) return w->p.pair_friction[5 * c->pair + k];
   num f1 = w->p.geom_friction[3 * c->geom1 + kind[k]], f2 = w->p.geom_friction[3 * c->geom2 + kind[k]];
   return p1 > p2 ? f1 : p2 > p1 ? f2 : NUM(pbMixing_Of)(w->m->contact.mixing, f1, f2);
@@ -113,7 +113,7 @@ static void set_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
   } else {
     geom_parameters(w, c);
   }
-  if (w->m->enableflags & pb_enblOverride) {
+  if (w->m->enableflags & pb_enOverride) {
     memcpy(c->solref, w->p.o_solref, sizeof c->solref);
     memcpy(c->solreffriction, w->p.o_solref, sizeof c->solreffriction);
     memcpy(c->solimp, w->p.o_solimp, sizeof c->solimp);
@@ -139,7 +139,7 @@ static void make_frame(num frame[9], const num normal[3], const num hint[3]) {
 
 // Distance at which force starts, where no onset makes it start before.
 static num force_margin(const NUM(pbWork) *w, const pbCandidate *k) {
-  if (w->m->enableflags & pb_enblOverride) return w->p.o_margin[0];
+  if (w->m->enableflags & pb_enOverride) return w->p.o_margin[0];
   return k->pair >= 0 ? w->p.pair_margin[k->pair] : w->p.geom_margin[k->geom1] + w->p.geom_margin[k->geom2];
 }
 

@@ -31,7 +31,7 @@ void LANE(pbContact_PullFrame)(const NUM(pbContact) *c, lane n_bar[3], lane t1[3
     lane rotated = PB_DOT3(n, t1);
     for (int k = 0; k < 3; k++) {
       n_bar[k] -= rotated * y[k];
-      hint_bar[k] = PB_LZERO;
+      hint_bar[k] = PB_LANE_ZERO;
     }
     return;
   }
@@ -43,7 +43,7 @@ void LANE(pbContact_PullFrame)(const NUM(pbContact) *c, lane n_bar[3], lane t1[3
   lane gn = PB_DOT3(g, n);
   for (int k = 0; k < 3; k++) {
     n_bar[k] -= gn * y0[k] + along * g[k];
-    hint_bar[k] = hinted ? g[k] - gn * n[k] : PB_LZERO;
+    hint_bar[k] = hinted ? g[k] - gn * n[k] : PB_LANE_ZERO;
   }
 }
 

@@ -73,16 +73,16 @@ static void set_rotation_rows(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row
   PB_CROSS(cross, w->V + b1, w->V + b2);
 
   for (int k = 0; k < 3; k++) {
-    rho[of_force][k] = PB_LZERO + r->f[3 + k];
+    rho[of_force][k] = PB_LANE_ZERO + r->f[3 + k];
     rho[of_acceleration][k] = -bar->z[3 + k];
     rho[of_velocity][k] = -r->b * bar->z[3 + k];
     rho[of_residual][k] = bar->pos[3 + k];
     s->Y[of_force][1 + k] = 0.5 * (a->Vx[b1 + k] - a->Vx[b2 + k]);
-    s->Y[of_acceleration][1 + k] = PB_LZERO + 0.5 * (w->A[b1 + k] - w->A[b2 + k] + cross[k]);
-    s->Y[of_velocity][1 + k] = PB_LZERO + 0.5 * s->rel[k];
+    s->Y[of_acceleration][1 + k] = PB_LANE_ZERO + 0.5 * (w->A[b1 + k] - w->A[b2 + k] + cross[k]);
+    s->Y[of_velocity][1 + k] = PB_LANE_ZERO + 0.5 * s->rel[k];
   }
-  s->Y[of_acceleration][0] = PB_LZERO - 0.25 * PB_DOT3(s->rel, s->rel);
-  s->Y[of_residual][0] = PB_LZERO + 1;
+  s->Y[of_acceleration][0] = PB_LANE_ZERO - 0.25 * PB_DOT3(s->rel, s->rel);
+  s->Y[of_residual][0] = PB_LANE_ZERO + 1;
   for (int i = 0; i < 4; i++) weld_torque(e->q2, rho[i], e->q1, s->G[i]);
 }
 
@@ -150,7 +150,7 @@ static void pull_weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ro
   set_rotation_rows(a, r, bar, e, &s);
   add_rotation_torques(a, e, scale, &s);
 
-  for (int k = 0; k < 3; k++) torque1[k] = torque2[k] = PB_LZERO;
+  for (int k = 0; k < 3; k++) torque1[k] = torque2[k] = PB_LANE_ZERO;
   for (int i = 0; i < 4; i++) {
     // Rotations t of q1 and q2: <G, Y (0, t) / 2> and -<G, (0, t) / 2 Y>.
     const lane *Y = s.Y[i];
@@ -249,7 +249,7 @@ static lane second_entries(const LANE(pbAdjoint) *a, const NUM(pbRow) *r, const 
   const NUM(pbWork) *w = a->w;
   if (joints) return LANE(pbRow_EntryBar)(a, r, bar, w->m->jnt_dofadr[id]);
 
-  lane sum = PB_LZERO;
+  lane sum = PB_LANE_ZERO;
   for (int i = w->ten_start[id]; i < w->ten_start[id + 1]; i++)
     sum += w->ten_J[i] * LANE(pbRow_EntryBar)(a, r, bar, w->ten_dofs[i]);
   return sum;

@@ -29,7 +29,7 @@ static rise rising(const NUM(pbWork) *w, const NUM(pbRow) *r) {
 void LANE(pbRow_PullRegularization)(const NUM(pbWork) *w, const NUM(pbRow) *r, int n, const lane *g, row_bar *bar) {
   bool mixing = pb_mixing(w->m, r->kind);
   bool some = false;
-  lane moved = PB_LZERO;
+  lane moved = PB_LANE_ZERO;
   for (int i = 0; i < n; i++) {
     if (NUM(pbRow_Regularization)(w, r, i) <= PB_LEAST_R) continue;
     some = true;
@@ -175,7 +175,7 @@ static double pull_solref(LANE(pbAdjoint) *a, const double *solref, bool frictio
 
   // The safety rules: mixed formats are replaced, the time constant may be two steps.
   bool replaced = (solref[0] > 0) != (solref[1] > 0);
-  if (!(w->m->disableflags & pb_dsblRefsafe) && ref[0] > 0) {
+  if (!(w->m->disableflags & pb_disRefsafe) && ref[0] > 0) {
     double share = timestep_share(a, replaced ? 0.02 : solref[0]);
     a->h_bar += (1 - share) * 2 * g[0];
     g[0] *= share;
@@ -272,7 +272,7 @@ static void add_mixed(const pbModel *m, const double *values, double *to, int i1
 }
 
 static void pull_contact_margin(LANE(pbAdjoint) *a, const NUM(pbContact) *c, double bar) {
-  if (a->w->m->enableflags & pb_enblOverride) {
+  if (a->w->m->enableflags & pb_enOverride) {
     PB_THETA(a, o_margin, 0, bar);
   } else if (c->pair >= 0) {
     PB_THETA(a, pair_margin, c->pair, bar);
@@ -325,7 +325,7 @@ static void pull_mixed_geoms(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const 
 static void pull_contact_source(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const double friction[5], const sol_bar *own) {
   const NUM(pbWork) *w = a->w;
   pbBars *to = &a->bar;
-  if (w->m->enableflags & pb_enblOverride) {
+  if (w->m->enableflags & pb_enOverride) {
     add_entries(to->o_solref, own->solref, 2);
     add_entries(to->o_solref, own->solreffriction, 2);
     add_entries(to->o_solimp, own->solimp, 5);

@@ -14,7 +14,7 @@ void LANE(pbPenalty_Pull)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowB
   double slide = NUM(pbPenalty_Slide)(r->dim, friction, slip, v);
 
   // By the normal force.
-  lane W = PB_LZERO;
+  lane W = PB_LANE_ZERO;
   for (int j = 1; j < r->dim; j++) W += friction[j - 1] * friction[j - 1] * v[j] / slide * bar->y[j];
   lane y = bar->y[0] - W;
   bar->pos[0] -= y * N.by_depth;

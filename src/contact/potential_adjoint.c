@@ -23,7 +23,7 @@ static void pull_friction_loss(const NUM(pbWork) *w, const NUM(pbRow) *r, row_ba
 // ---- contacts ---------------------------------------------------------------------------------------------------------
 // The force of a cone is proportional to D_0 (a pyramid's to that of its edges). Returns y . f.
 static lane pull_first_D(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
-  lane g = PB_LZERO;
+  lane g = PB_LANE_ZERO;
   for (int i = 0; i < r->dim; i++) g += bar->y[i] * r->f[i];
   LANE(pbRow_PullRegularization)(w, r, 1, &g, bar);
   return g;
@@ -60,7 +60,7 @@ static void pull_cone_middle(const NUM(pbRow) *r, const double *friction, double
   double m = r->mu;
   double c = -r->D[0] / (1 + m * m);
   double T = 0;
-  lane W = PB_LZERO;
+  lane W = PB_LANE_ZERO;
   for (int k = 1; k < r->dim; k++) T += friction[k - 1] * friction[k - 1] * r->x[k] * r->x[k];
   T = sqrt(T);
   for (int k = 1; k < r->dim; k++) W += friction[k - 1] * friction[k - 1] * r->x[k] / T * bar->y[k];

@@ -504,11 +504,11 @@ static void equality_rows(NUM(pbWork) *w) {
 pbStatus NUM(pbStage_Rows)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   w->nrow = w->ndofs_used = w->nJ_used = 0;
-  if (m->disableflags & pb_dsblConstraint) return pb_ok;
+  if (m->disableflags & pb_disConstraint) return pb_ok;
 
-  if (!(m->disableflags & pb_dsblEquality)) equality_rows(w);
-  if (!(m->disableflags & pb_dsblFrictionloss)) friction_rows(w);
-  if (!(m->disableflags & pb_dsblLimit)) limit_rows(w);
+  if (!(m->disableflags & pb_disEquality)) equality_rows(w);
+  if (!(m->disableflags & pb_disFrictionloss)) friction_rows(w);
+  if (!(m->disableflags & pb_disLimit)) limit_rows(w);
   if (m->contact.method == pb_contactImpact) return pb_ok;
   for (int c = 0; c < w->ncon; c++) contact_row(w, c);
   return pb_ok;

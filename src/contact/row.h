@@ -60,7 +60,7 @@ static inline bool pb_lands(const NUM(pbWork) *w, const NUM(pbRow) *r) {
 static inline num pb_weight(const NUM(pbWork) *w) {
   const num *g = w->p.gravity;
   double size = re(g[0]) * re(g[0]) + re(g[1]) * re(g[1]) + re(g[2]) * re(g[2]);
-  if (!(size > 0) || (w->m->disableflags & pb_dsblGravity)) return 0;
+  if (!(size > 0) || (w->m->disableflags & pb_disGravity)) return 0;
   return num_sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2]);
 }
 

@@ -11,7 +11,7 @@ void LANE(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *v,
   const int *dofs = w->row_dofs + r->dofs;
   const double *J = w->row_J + r->J;
   for (int k = 0; k < r->dim; k++, J += r->n) {
-    lane s = PB_LZERO;
+    lane s = PB_LANE_ZERO;
     for (int i = 0; i < r->n; i++) s += J[i] * v[dofs[i]];
     out[k] = s;
   }

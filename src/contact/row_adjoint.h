@@ -37,7 +37,7 @@ typedef struct LANE(pbRowBar) {
 // z = K y
 static inline void LANE(pbRow_HessianTimes)(const NUM(pbRow) *r, const lane *y, lane *z) {
   for (int i = 0; i < r->dim; i++) {
-    z[i] = PB_LZERO;
+    z[i] = PB_LANE_ZERO;
     for (int j = 0; j < r->dim; j++) z[i] += r->K[i * r->dim + j] * y[j];
   }
 }

@@ -119,7 +119,7 @@ void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) *a);
 void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) *a, double h);
 
 // ---- sweeps ---------------------------------------------------------------------------------------------------------
-#define PB_LZERO ((lane){0})
+#define PB_LANE_ZERO ((lane){0})
 
 // x := A^-1 x for a factored tree matrix.
 void LANE(pbSweep_Solve)(const pbTreePattern *tree, const double *LD, const double *diag_inv, lane *x);

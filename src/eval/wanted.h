@@ -5,9 +5,9 @@
 
 // clang-format off
 enum {
-  pb_wantPlaces = 1 << 0,        // of bodies in their parents, of joints in bodies
+  pb_wantPoses = 1 << 0,        // of bodies in their parents, of joints in bodies
   pb_wantInertia = 1 << 1,       // masses, their centres and axes
-  pb_wantTurn = 1 << 2,          // axes of inertia
+  pb_wantInertiaAxes = 1 << 2,          // axes of inertia
   pb_wantMedium = 1 << 3,        // density and viscosity
   pb_wantFluidShape = 1 << 4,    // of what the fluid pushes
   pb_wantGeoms = 1 << 5,         // places and sizes of geoms that touch

@@ -10,17 +10,6 @@
 #include "model/par.h"
 #include "model/topology.h"
 
-// mjtDisableBit and mjtEnableBit as used here
-// clang-format off
-enum {
-  pb_dsblConstraint = 1 << 0, pb_dsblEquality = 1 << 1, pb_dsblFrictionloss = 1 << 2, pb_dsblLimit = 1 << 3,
-  pb_dsblContact = 1 << 4, pb_dsblSpring = 1 << 5, pb_dsblDamper = 1 << 6, pb_dsblGravity = 1 << 7,
-  pb_dsblClampctrl = 1 << 8, pb_dsblWarmstart = 1 << 9, pb_dsblFilterparent = 1 << 10, pb_dsblActuation = 1 << 11,
-  pb_dsblRefsafe = 1 << 12, pb_dsblSensor = 1 << 13, pb_dsblMidphase = 1 << 14, pb_dsblEulerdamp = 1 << 15
-};
-// clang-format on
-enum { pb_enblOverride = 1 << 0, pb_enblEnergy = 1 << 1 };
-
 #ifdef PB_NUMBER_SUFFIX  // one type for all variants of doubles (number.h)
 #define pbContact_v3 pbContact_r
 #define pbContact_v4 pbContact_r
@@ -113,7 +102,7 @@ typedef struct NUM(pbWork) {
   num *xpos, *xquat, *xmat;        // nbody x 3, 4, 9
   num *xipos, *ximat;              // nbody x 3, 9: inertial frame
   num *xanchor, *xaxis;            // njnt x 3
-  num *jnt_turn;                   // njnt x 4: rotation by the joint (hinge, ball)
+  num *jnt_rotation;               // njnt x 4: rotation by the joint (hinge, ball)
   num *geom_xpos, *geom_xmat;      // ngeom x 3, 9
   double *geom_ball;               // ngeom x 4: centre, and radius of a ball about it that holds the geom and its margin
   num *site_xpos, *site_xmat;      // nsite x 3, 9
@@ -186,40 +175,39 @@ typedef struct NUM(pbWork) {
   num *q0, *v0, *a0;        // nq, nv, na
   num *rk_v, *rk_a, *rk_d;  // 4 x nv, 4 x nv, 4 x na (the first stage also for the other integrators)
 
-  num *strike_J;  // 48 x nv: rows of contacts that strike, and these by M^-1 (contact method impact)
+  num *impact_J;  // 48 x nv: rows of contacts that strike, and these by M^-1 (contact method impact)
 
-  // what was seen at the start of the step (a later stage overwrites xpos)
-  num *seen_xpos, *seen_site;  // nbody x 3, nsite x 3
+  // what is observed at the start of the step (a later stage overwrites xpos)
+  num *observed_xpos, *observed_site;  // nbody x 3, nsite x 3
 
   // sensors
   num *sensordata;                    // nsensordata
   num *subtree_com, *subtree_linvel;  // nbody x 3: centre of mass of a body and all below it, its velocity; for sensors
   num *cfrc_int;                      // nbody x 6: about ref, what holds the body; filled when a force or torque sensor asks
   void *memory;                       // the block everything lies in
-  size_t kept_from, kept_bytes;       // part of it that a pullback reads besides rows and the factor of H,
-  char *kept_at;                      // and where that part is now (pbWork_Place)
+  size_t cached_from, cached_bytes;   // part of it that a pullback reads besides rows and the factor of H,
+  char *cached_at;                    // and where that part is now (pbWork_MoveTo)
   char error[200];                    // what went wrong
 } NUM(pbWork);
 
 // Size of the block for a capacity of contacts, and carving it (the same code: memory NULL counts).
 size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, void *memory);
-// Put what a pullback reads into another block of kept_bytes (aligned to 64; NULL: back to its own place), without what is in it.
-void NUM(pbWork_Place)(NUM(pbWork) *w, void *block);
+// Put what a pullback reads into another block of cached_bytes (aligned to 64; NULL: back to its own place), without what is in it.
+void NUM(pbWork_MoveTo)(NUM(pbWork) *w, void *block);
 
 // ---- stages, in order; each reads what the ones before it wrote ----------------------------------------------------
-void NUM(pbStage_Kinematics)(NUM(pbWork) *w);     // xpos .. site_xmat, S, inert
-void NUM(pbStage_Inertia)(NUM(pbWork) *w);        // crb, M (with tendon armature)
-void NUM(pbStage_Tendon)(NUM(pbWork) *w);         // ten_length, ten_J (before Inertia)
-void NUM(pbStage_Velocity)(NUM(pbWork) *w);       // V, Vb, Sdot, A0, qfrc_bias, ten_velocity
-void NUM(pbStage_Passive)(NUM(pbWork) *w);        // qfrc_spring, damper, gravcomp, fluid, passive
-void NUM(pbStage_Actuation)(NUM(pbWork) *w);      // actuator length, velocity, force, act_dot, qfrc_actuator
-void NUM(pbStage_Smooth)(NUM(pbWork) *w);         // qfrc_smooth
-pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w);    // contact
-pbStatus NUM(pbStage_Rows)(NUM(pbWork) *w);       // row
-pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w);      // qacc, forces, H factor
-pbStatus NUM(pbStage_Integrate)(NUM(pbWork) *w);  // Mhat, qacc_integrated
-void NUM(pbStage_Acceleration)(NUM(pbWork) *w);   // A
-void NUM(pbStage_Sensors)(NUM(pbWork) *w);        // sensordata (needs A)
+void NUM(pbStage_Kinematics)(NUM(pbWork) *w);    // xpos .. site_xmat, S, inert
+void NUM(pbStage_Inertia)(NUM(pbWork) *w);       // crb, M (with tendon armature)
+void NUM(pbStage_Tendon)(NUM(pbWork) *w);        // ten_length, ten_J (before Inertia)
+void NUM(pbStage_Velocity)(NUM(pbWork) *w);      // V, Vb, Sdot, A0, qfrc_bias, ten_velocity
+void NUM(pbStage_Passive)(NUM(pbWork) *w);       // qfrc_spring, damper, gravcomp, fluid, passive
+void NUM(pbStage_Actuation)(NUM(pbWork) *w);     // actuator length, velocity, force, act_dot, qfrc_actuator
+void NUM(pbStage_Smooth)(NUM(pbWork) *w);        // qfrc_smooth
+pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w);   // contact
+pbStatus NUM(pbStage_Rows)(NUM(pbWork) *w);      // row
+pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w);     // qacc, forces, H factor
+void NUM(pbStage_Acceleration)(NUM(pbWork) *w);  // A
+void NUM(pbStage_Sensors)(NUM(pbWork) *w);       // sensordata (needs A)
 
 // Armature of a tendon with that reflected by its actuators; damping likewise: linear and two polynomial coefficients.
 num NUM(pbTendon_Armature)(const NUM(pbWork) *w, int tendon);
@@ -235,7 +223,7 @@ void NUM(pbForce_Derivative)(const NUM(pbWork) *w, num *D);
 // Is the actuator off, by a flag or by its group? Then it has no force, and its activation stays.
 static inline bool pb_actuator_off(const pbModel *m, int actuator) {
   int group = m->actuator_group[actuator];
-  return (m->disableflags & pb_dsblActuation) || (group >= 0 && group <= 30 && (m->disableactuator >> group & 1));
+  return (m->disableflags & pb_disActuation) || (group >= 0 && group <= 30 && (m->disableactuator >> group & 1));
 }
 // Is the actuator's force held by a limit (its own, its joint's, its tendon's), or is it off?
 bool NUM(pbActuator_Saturated)(const NUM(pbWork) *w, int actuator);
@@ -247,11 +235,11 @@ num NUM(pbActuator_Wrap)(const NUM(pbWork) *w, int actuator, num setpoint);
 num NUM(pbActuator_Next)(const NUM(pbWork) *w, int actuator, num act, num act_dot);
 
 // Polynomial force coefficients: c0 + c1 |x| + c2 x^2 (odd: |x|; else x), and the derivative of x times it.
-static inline num poly_force(const num c[3], num x, bool odd) {
+static inline num pb_polynomialForce(const num c[3], num x, bool odd) {
   if (odd) x = num_abs(x);
   return c[0] + x * (c[1] + x * c[2]);
 }
-static inline num poly_slope(const num c[3], num x, bool odd) {
+static inline num pb_polynomialSlope(const num c[3], num x, bool odd) {
   if (odd) x = num_abs(x);
   return c[0] + x * (2 * c[1] + 3 * x * c[2]);
 }

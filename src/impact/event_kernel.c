@@ -163,7 +163,7 @@ static pbStatus group(jumps *j, int first, int end) {
 // The rows anew, those of the events at the end, and the acceleration without these.
 static pbStatus prepare(jumps *j, const double *v, int count) {
   NUM(pbWork) *w = j->w;
-  NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc, w->Ma);  // of all other forces an evaluation that is kept has only the sum
+  NUM(pbTree_Mul)(&w->t->M, w->M, w->qacc, w->Ma);  // of all other forces an evaluation that is cached has only the sum
   for (int i = 0; i < w->m->nv; i++) w->qfrc_smooth[i] = w->Ma[i] - w->qfrc_constraint[i];
   w->replay = false;
   PB_TRY(NUM(pbStage_Rows)(w));

@@ -429,7 +429,7 @@ static bool cap(NUM(pbStrike) *s) {
 static bool strike_together(NUM(pbWork) *w, int point, bool together, NUM(pbStrike) *s) {
   int nv = w->m->nv;
   s->count = s->n = 0, s->capped = false, s->used = s->restitution;
-  s->J = w->strike_J, s->X = w->strike_J + pb_strikeRows * nv;
+  s->J = w->impact_J, s->X = w->impact_J + pb_strikeRows * nv;
   add_contact(w, s, point);
   for (int i = 0; together && i < w->ncon && s->count < pb_strikeMost; i++) {
     num u[3];

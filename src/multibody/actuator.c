@@ -100,7 +100,7 @@ static void site_moment(NUM(pbWork) *w, int u, int *used) {
 
 static void transmission(NUM(pbWork) *w) {
   int used = 0;
-  bool off = w->m->disableflags & pb_dsblActuation;  // then velocities are zero, as MuJoCo 4.0.0
+  bool off = w->m->disableflags & pb_disActuation;  // then velocities are zero, as MuJoCo 4.0.0
   for (int u = 0; u < w->m->nu; u++) {
     w->mom_start[u] = used;
     switch (w->m->actuator_trntype[u]) {
@@ -152,7 +152,7 @@ num NUM(pbActuator_Wrap)(const NUM(pbWork) *w, int u, num setpoint) {
 static num actuator_input(NUM(pbWork) *w, int u) {
   const pbModel *m = w->m;
   num ctrl = w->ctrl[u];
-  if (m->actuator_ctrllimited[u] && !(m->disableflags & pb_dsblClampctrl)) {
+  if (m->actuator_ctrllimited[u] && !(m->disableflags & pb_disClampctrl)) {
     ctrl = num_clip(ctrl, w->p.actuator_ctrlrange[2 * u], w->p.actuator_ctrlrange[2 * u + 1]);
   }
   if (m->actuator_dyntype[u] == pb_dynNone) return ctrl;
@@ -198,7 +198,7 @@ void NUM(pbStage_Actuation)(NUM(pbWork) *w) {
   memset(w->qfrc_actuator, 0, bytes);
   memset(w->act_dot, 0, (size_t)m->na * sizeof(num));
   transmission(w);
-  bool off = m->disableflags & pb_dsblActuation;
+  bool off = m->disableflags & pb_disActuation;
   for (int u = 0; u < m->nu; u++) {
     w->act_scale[u] = 1;
     w->actuator_force[u] = w->act_raw[u] = pb_actuator_off(m, u) ? 0 : actuator_force(w, u);

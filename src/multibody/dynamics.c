@@ -136,7 +136,7 @@ void NUM(pbStage_Velocity)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   memset(w->V, 0, 6 * sizeof(num));
   memset(w->A0, 0, 6 * sizeof(num));
-  if (!(m->disableflags & pb_dsblGravity)) {
+  if (!(m->disableflags & pb_disGravity)) {
     for (int k = 0; k < 3; k++) w->A0[3 + k] = -w->p.gravity[k];
   }
   num *force = w->cfrc_int;  // sum of I A + V x* I V over the subtree

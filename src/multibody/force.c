@@ -35,7 +35,7 @@ void NUM(pbTendon_Damping)(const NUM(pbWork) *w, int tendon, num c[3]) {
 // force -= k(|dif|) dif
 static void add_spring3(const num c[3], const num dif[3], num *force) {
   num r = re(v3_dot(dif, dif)) > 0 ? v3_norm(dif) : 0;
-  v3_addscl(force, dif, -poly_force(c, r, false));
+  v3_addscl(force, dif, -pb_polynomialForce(c, r, false));
 }
 
 static void joint_spring(NUM(pbWork) *w, int j) {
@@ -60,7 +60,7 @@ static void joint_spring(NUM(pbWork) *w, int j) {
       quat_log(dif, q);
       add_spring3(c, dif, force);
       return;
-    default: force[0] -= (qpos[0] - rest[0]) * poly_force(c, qpos[0] - rest[0], false);
+    default: force[0] -= (qpos[0] - rest[0]) * pb_polynomialForce(c, qpos[0] - rest[0], false);
   }
 }
 
@@ -71,11 +71,11 @@ static void tendon_passive(NUM(pbWork) *w, int k, bool springs, bool dampers) {
     c[0] = w->p.tendon_stiffness[k];
     c[1] = w->p.tendon_stiffnesspoly[2 * k];
     c[2] = w->p.tendon_stiffnesspoly[2 * k + 1];
-    spring = -x * poly_force(c, x, false);
+    spring = -x * pb_polynomialForce(c, x, false);
   }
   if (dampers) {
     NUM(pbTendon_Damping)(w, k, c);
-    damper = -w->ten_velocity[k] * poly_force(c, w->ten_velocity[k], true);
+    damper = -w->ten_velocity[k] * pb_polynomialForce(c, w->ten_velocity[k], true);
   }
   for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) {
     w->qfrc_spring[w->ten_dofs[a]] += w->ten_J[a] * spring;
@@ -90,7 +90,7 @@ static void add_wrench(const NUM(pbWork) *w, int body, const num wrench[6], num 
 
 static bool gravity_acts(const NUM(pbWork) *w) {
   const num *g = w->p.gravity;
-  return !(w->m->disableflags & pb_dsblGravity) && !v3_is_zero(g);
+  return !(w->m->disableflags & pb_disGravity) && !v3_is_zero(g);
 }
 
 static void gravity_compensation(NUM(pbWork) *w) {
@@ -121,13 +121,13 @@ void NUM(pbStage_Passive)(NUM(pbWork) *w) {
   memset(w->qfrc_gravcomp, 0, bytes);
   memset(w->qfrc_fluid, 0, bytes);
   w->has_fluid = !num_is(w->p.density[0], 0) || !num_is(w->p.viscosity[0], 0);
-  bool springs = !(m->disableflags & pb_dsblSpring), dampers = !(m->disableflags & pb_dsblDamper);
+  bool springs = !(m->disableflags & pb_disSpring), dampers = !(m->disableflags & pb_disDamper);
   if (springs || dampers) {
     for (int j = 0; springs && j < m->njnt; j++) joint_spring(w, j);
     for (int i = 0; dampers && i < m->nv; i++) {
       num c[3], v = w->qvel[i];
       NUM(pbDof_Damping)(w, i, c);
-      w->qfrc_damper[i] = -v * poly_force(c, v, true);
+      w->qfrc_damper[i] = -v * pb_polynomialForce(c, v, true);
     }
     for (int k = 0; k < m->ntendon; k++) tendon_passive(w, k, springs, dampers);
     if (gravity_acts(w)) gravity_compensation(w);
@@ -191,27 +191,27 @@ static void add_body_block(const NUM(pbWork) *w, int body, const num B[36], num 
 void NUM(pbForce_Derivative)(const NUM(pbWork) *w, num *D) {
   const pbModel *m = w->m;
   const pbTreePattern *tree = &w->t->M;
-  for (int u = 0; u < m->nu && !(m->disableflags & pb_dsblActuation); u++) {
+  for (int u = 0; u < m->nu && !(m->disableflags & pb_disActuation); u++) {
     num slope = NUM(pbActuator_Slope)(w, u);
     int adr = w->mom_start[u];
     if (re(slope) != 0 || im(slope) != 0) add_outer(w, w->mom_dofs + adr, w->mom + adr, w->mom_start[u + 1] - adr, slope, D);
   }
-  if ((m->disableflags & pb_dsblSpring) && (m->disableflags & pb_dsblDamper)) return;
+  if ((m->disableflags & pb_disSpring) && (m->disableflags & pb_disDamper)) return;
   for (int b = 1; w->has_fluid && b < m->nbody; b++) {
     if (w->t->body_tree[b] < 0 || re(w->p.body_mass[b]) < 1e-15) continue;
     num B[36] = {0};
     NUM(pbFluid_Damping)(w, b, B);
     add_body_block(w, b, B, D);
   }
-  if (m->disableflags & pb_dsblDamper) return;
+  if (m->disableflags & pb_disDamper) return;
   num c[3];
   for (int i = 0; i < m->nv; i++) {
     NUM(pbDof_Damping)(w, i, c);
-    D[tree->adr[i] + tree->depth[i]] -= poly_slope(c, w->qvel[i], true);
+    D[tree->adr[i] + tree->depth[i]] -= pb_polynomialSlope(c, w->qvel[i], true);
   }
   for (int k = 0; k < m->ntendon; k++) {
     NUM(pbTendon_Damping)(w, k, c);
-    num slope = poly_slope(c, w->ten_velocity[k], true);
+    num slope = pb_polynomialSlope(c, w->ten_velocity[k], true);
     int adr = w->ten_start[k];
     if (re(slope) != 0 || im(slope) != 0) add_outer(w, w->ten_dofs + adr, w->ten_J + adr, w->ten_start[k + 1] - adr, -slope, D);
   }

@@ -10,7 +10,7 @@
 static void spring3(LANE(pbAdjoint) *a, int j, const double d[3], const lane *lam, lane g[3]) {
   const NUM(pbWork) *w = a->w;
   double c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]};
-  double r = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]), k = poly_force(c, r, false);
+  double r = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]), k = pb_polynomialForce(c, r, false);
   double slope = r > 0 ? (c[1] + 2 * c[2] * r) / r : 0;
   lane along = PB_DOT3(lam, d);
   for (int i = 0; i < 3; i++) g[i] = -k * lam[i] - slope * along * d[i];
@@ -50,7 +50,7 @@ static void joint_spring(LANE(pbAdjoint) *a, int j) {
   if (none && !PB_WANTS(a, pb_wantSprings)) return;
   if (pbJoint_IsScalar(type)) {  // W = -lam x k(x)
     double x = w->qpos[qadr] - w->p.qpos_spring[qadr];
-    lane slope = -a->lam[dof] * poly_slope(c, x, false);
+    lane slope = -a->lam[dof] * pb_polynomialSlope(c, x, false);
     a->q[dof] += slope;
     PB_THETA(a, qpos_spring, qadr, -slope);
     PB_THETA(a, jnt_stiffness, j, -a->lam[dof] * x);
@@ -105,11 +105,11 @@ static void dof_damper(LANE(pbAdjoint) *a, int i) {
   double v = w->qvel[i], s = fabs(v), h = w->p.timestep[0];
   lane bar[3], lam = a->lam[i];
   // W = -lam v b(|v|)
-  a->v[i] -= lam * poly_slope(c, v, true);
+  a->v[i] -= lam * pb_polynomialSlope(c, v, true);
   bar[0] = -lam * v;
   bar[1] = -lam * v * s;
   bar[2] = -lam * v * s * s;
-  bool euler = w->m->integrator == pb_intEuler && !(w->m->disableflags & pb_dsblEulerdamp),
+  bool euler = w->m->integrator == pb_intEuler && !(w->m->disableflags & pb_disEulerdamp),
        fast = w->m->integrator == pb_intImplicitfast;
   if (a->has_mu && (euler || fast)) {  // W = -h mu slope(v) ahat
     lane x = -h * a->mu[i] * w->qacc_integrated[i];
@@ -117,7 +117,7 @@ static void dof_damper(LANE(pbAdjoint) *a, int i) {
     bar[0] += x;
     bar[1] += x * 2 * s;
     bar[2] += x * 3 * s * s;
-    a->h_bar += PB_LANE0(x) / h * poly_slope(c, v, true);
+    a->h_bar += PB_LANE0(x) / h * pb_polynomialSlope(c, v, true);
   }
   if (PB_WANTS(a, pb_wantDamping)) {
     damping_parameters(a, bar, a->bar.dof_damping + i, a->bar.dof_dampingpoly + 2 * i, w->t->dof_actuator_start,
@@ -201,9 +201,9 @@ static void compensate(LANE(pbAdjoint) *a, int b, const lane *X, double *field) 
 static bool gravity_acts(const LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const double *g = w->p.gravity;
-  bool passive = !(w->m->disableflags & pb_dsblSpring) || !(w->m->disableflags & pb_dsblDamper);
+  bool passive = !(w->m->disableflags & pb_disSpring) || !(w->m->disableflags & pb_disDamper);
   bool some = g[0] != 0 || g[1] != 0 || g[2] != 0 || (PB_LANES == 1 && a->theta);  // gravity has slopes at zero, too
-  return passive && !(w->m->disableflags & pb_dsblGravity) && some;
+  return passive && !(w->m->disableflags & pb_disGravity) && some;
 }
 
 // Where gravity compensation goes through actuators it feels their limits: then it has a field of its own.
@@ -214,8 +214,8 @@ static void gravity_compensation(LANE(pbAdjoint) *a) {
   for (int b = 1; b < m->nbody; b++) any = any || w->p.body_gravcomp[b] != 0;
   if (!any || !gravity_acts(a)) return;
   for (int i = 0; i < m->nv; i++) {
-    bool through = m->jnt_actgravcomp[m->dof_jntid[i]], off = m->disableflags & pb_dsblActuation;
-    a->c[i] = through ? (off || !m->nu ? PB_LZERO : a->lam_act[i]) : a->lam[i];
+    bool through = m->jnt_actgravcomp[m->dof_jntid[i]], off = m->disableflags & pb_disActuation;
+    a->c[i] = through ? (off || !m->nu ? PB_LANE_ZERO : a->lam_act[i]) : a->lam[i];
     own = own || through;
   }
   if (own) {
@@ -247,7 +247,7 @@ static void empty_medium(LANE(pbAdjoint) *a) {
 void LANE(pbForce_Joints)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
-  bool springs = !(m->disableflags & pb_dsblSpring), dampers = !(m->disableflags & pb_dsblDamper);
+  bool springs = !(m->disableflags & pb_disSpring), dampers = !(m->disableflags & pb_disDamper);
   for (int j = 0; j < m->njnt && springs; j++) joint_spring(a, j);
   for (int i = 0; i < m->nv; i++) {
     if (dampers) dof_damper(a, i);
@@ -285,7 +285,7 @@ void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   for (int i = 0; i < m->nv; i++) a->lam_act[i] = a->lam[i] + a->qfrc_actuator[i];
-  if ((m->disableflags & pb_dsblActuation) || !m->nu) return;
+  if ((m->disableflags & pb_disActuation) || !m->nu) return;
   for (int j = 0; j < m->njnt; j++) {
     int dof = m->jnt_dofadr[j];
     if (!m->jnt_actfrclimited[j]) continue;
@@ -293,7 +293,7 @@ void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a) {
       double edge = w->p.jnt_actfrcrange[2 * j + side];
       if (w->qfrc_actuator[dof] != edge || before_joint_limit(w, dof) == edge) continue;
       PB_THETA(a, jnt_actfrcrange, 2 * j + side, a->lam_act[dof]);
-      a->lam_act[dof] = PB_LZERO;
+      a->lam_act[dof] = PB_LANE_ZERO;
       break;
     }
   }
@@ -336,7 +336,7 @@ void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int u, int index, double act, double
 // Cotangent of the control to ctrl or the end of its range.
 static void to_control(LANE(pbAdjoint) *a, int u, lane bar) {
   const NUM(pbWork) *w = a->w;
-  if (w->m->actuator_ctrllimited[u] && !(w->m->disableflags & pb_dsblClampctrl)) {
+  if (w->m->actuator_ctrllimited[u] && !(w->m->disableflags & pb_disClampctrl)) {
     for (int side = 0; side < 2; side++) {
       double edge = w->p.actuator_ctrlrange[2 * u + side];
       if (side ? w->ctrl[u] <= edge : w->ctrl[u] >= edge) continue;
@@ -392,13 +392,13 @@ static lane before_limits(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) 
   int end = holding_end(w, u);
   if (end >= 0) {
     PB_THETA(a, actuator_forcerange, 2 * u + end, bar);
-    return PB_LZERO;
+    return PB_LANE_ZERO;
   }
   if (w->act_scale[u] == 1) return bar;
   // f = held f0 / total: all actuators of the tendon share the scale
   int k = m->actuator_trnid[2 * u];
   double total = 0;
-  lane shared = PB_LZERO;
+  lane shared = PB_LANE_ZERO;
   for (int o = 0; o < m->nu; o++) {
     if (m->actuator_trntype[o] != pb_trnTendon || m->actuator_trnid[2 * o] != k) continue;
     total += w->act_raw[o];
@@ -443,9 +443,9 @@ static bool related(const NUM(pbWork) *w, int i, int j) {
 // W = s mu' (r r') x on the pattern of M, for a sparse row r: adds its gradient by r to c, returns W / s.
 static lane outer_power(const NUM(pbWork) *w, const int *dofs, const double *row, int n, double s, const lane *mu,
                         const double *x, lane *c) {
-  lane power = PB_LZERO;
+  lane power = PB_LANE_ZERO;
   for (int i = 0; i < n; i++) {
-    lane rmu = PB_LZERO;
+    lane rmu = PB_LANE_ZERO;
     double rx = 0;
     for (int j = 0; j < n; j++) {
       if (!related(w, dofs[i], dofs[j])) continue;
@@ -608,7 +608,7 @@ static void site_moment(LANE(pbAdjoint) *a, int u, lane length) {
   m3_mulv(torque, R, gear + 3);
   if (ref >= 0) {  // motions common to both ends do not count
     int stop = common_dof(w, m->site_bodyid[site], m->site_bodyid[ref]);
-    for (int i = stop; i >= 0; i = m->dof_parentid[i]) a->c[i] = PB_LZERO;
+    for (int i = stop; i >= 0; i = m->dof_parentid[i]) a->c[i] = PB_LANE_ZERO;
     v3_sub(apart, w->site_xpos + 3 * site, w->site_xpos + 3 * ref);
     for (int k = 0; k < 3; k++) at[k] = length * force[k];  // length: force . apart
     if (gear[3] != 0 || gear[4] != 0 || gear[5] != 0) refsite_rotation(a, site, ref, gear + 3, length);
@@ -662,13 +662,13 @@ static void one_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
   if (a->damped && m->integrator == pb_intImplicitfast) implicit_actuator(a, u);
   through_transmission(a, u, length);
   if (m->actuator_trntype[u] == pb_trnSite) memset(a->c, 0, (size_t)m->nv * sizeof(lane));
-  for (int i = adr; i < end; i++) a->c[w->mom_dofs[i]] = PB_LZERO;
+  for (int i = adr; i < end; i++) a->c[w->mom_dofs[i]] = PB_LANE_ZERO;
 }
 
 void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
-  if (m->disableflags & pb_dsblActuation) {  // no forces, but lengths are still seen
+  if (m->disableflags & pb_disActuation) {  // no forces, but lengths are still seen
     memset(a->c, 0, (size_t)m->nv * sizeof(lane));
     for (int u = 0; u < m->nu; u++) through_transmission(a, u, a->act_len[u]);
     return;
@@ -693,30 +693,30 @@ static void tendon_forces(LANE(pbAdjoint) *a, int k, lane power) {
   const double *band = w->p.tendon_lengthspring + 2 * k;
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr, nv = m->nv;
   lane bar[3];
-  if (!(m->disableflags & pb_dsblSpring)) {  // W = -x k(x) (J lam)
+  if (!(m->disableflags & pb_disSpring)) {  // W = -x k(x) (J lam)
     double share[2];
     band_shares(length, band[0], band[1], share);
     x = tendon_stretch(w, k);
     c[0] = w->p.tendon_stiffness[k];
     c[1] = w->p.tendon_stiffnesspoly[2 * k];
     c[2] = w->p.tendon_stiffnesspoly[2 * k + 1];
-    force -= x * poly_force(c, x, false);
-    lane slope = -power * poly_slope(c, x, false);
+    force -= x * pb_polynomialForce(c, x, false);
+    lane slope = -power * pb_polynomialSlope(c, x, false);
     a->ten_len[k] += slope * (share[0] + share[1]);
     for (int side = 0; side < 2; side++) PB_THETA(a, tendon_lengthspring, 2 * k + side, -slope * share[side]);
     PB_THETA(a, tendon_stiffness, k, -power * x);
     PB_THETA(a, tendon_stiffnesspoly, 2 * k, -power * x * x);
     PB_THETA(a, tendon_stiffnesspoly, 2 * k + 1, -power * x * x * x);
   }
-  if (!(m->disableflags & pb_dsblDamper)) {
+  if (!(m->disableflags & pb_disDamper)) {
     NUM(pbTendon_Damping)(w, k, c);
-    force -= v * poly_force(c, v, true);
-    a->ten_vel[k] -= power * poly_slope(c, v, true);
+    force -= v * pb_polynomialForce(c, v, true);
+    a->ten_vel[k] -= power * pb_polynomialSlope(c, v, true);
     bar[0] = -power * v;
     bar[1] = -power * v * s;
     bar[2] = -power * v * s * s;
     if (a->damped && m->integrator == pb_intImplicitfast) {  // W = -h slope mu' (J'J) ahat
-      double slope = poly_slope(c, v, true);
+      double slope = pb_polynomialSlope(c, v, true);
       lane p = outer_power(w, w->ten_dofs + adr, w->ten_J + adr, n, -h * slope, a->mu, w->qacc_integrated, a->ten_c + k * nv);
       a->h_bar -= PB_LANE0(p) * slope;
       a->ten_vel[k] -= h * p * sign_of(v) * (2 * c[1] + 6 * c[2] * s);
@@ -902,7 +902,7 @@ void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   for (int k = 0; k < m->ntendon; k++) {
-    lane power = PB_LZERO, *c = a->ten_c + k * m->nv;
+    lane power = PB_LANE_ZERO, *c = a->ten_c + k * m->nv;
     for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) power += w->ten_J[i] * a->lam[w->ten_dofs[i]];
     tendon_forces(a, k, power);
     tendon_armature(a, k, power);

@@ -36,7 +36,7 @@ static void place_geom(NUM(pbWork) *w, int g) {
 static void apply_joint(NUM(pbWork) *w, int j, num x[3], num q[4]) {
   const pbModel *m = w->m;
   const num *qpos = w->qpos + m->jnt_qposadr[j];
-  num *anchor = w->xanchor + 3 * j, *axis = w->xaxis + 3 * j, *r = w->jnt_turn + 4 * j, t[3];
+  num *anchor = w->xanchor + 3 * j, *axis = w->xaxis + 3 * j, *r = w->jnt_rotation + 4 * j, t[3];
   if (m->jnt_type[j] == pb_jntFree) {
     v3_copy(x, qpos);
     quat_copy(q, qpos + 3);

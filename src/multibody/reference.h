@@ -12,7 +12,7 @@ static inline void safe_reference(const NUM(pbWork) *w, const num *solref, num o
     out[0] = friction ? 0 : 0.02;
     out[1] = friction ? 0 : 1;
   }
-  if (!(w->m->disableflags & pb_dsblRefsafe) && re(out[0]) > 0) out[0] = num_max(out[0], 2 * w->p.timestep[0]);
+  if (!(w->m->disableflags & pb_disRefsafe) && re(out[0]) > 0) out[0] = num_max(out[0], 2 * w->p.timestep[0]);
 }
 
 // Stiffness and damping from that and the upper impedance d1.

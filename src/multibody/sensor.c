@@ -171,15 +171,15 @@ static num tendon_row_force(const NUM(pbWork) *w, const NUM(pbRow) *r, int tendo
 
 static num spring_and_damper(const NUM(pbWork) *w, int k) {
   num force = 0;
-  if (!(w->m->disableflags & pb_dsblSpring)) {
+  if (!(w->m->disableflags & pb_disSpring)) {
     num x = tendon_stretch(w, k);
     num c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
-    force -= x * poly_force(c, x, false);
+    force -= x * pb_polynomialForce(c, x, false);
   }
-  if (!(w->m->disableflags & pb_dsblDamper)) {
+  if (!(w->m->disableflags & pb_disDamper)) {
     num c[3];
     NUM(pbTendon_Damping)(w, k, c);
-    force -= w->ten_velocity[k] * poly_force(c, w->ten_velocity[k], true);
+    force -= w->ten_velocity[k] * pb_polynomialForce(c, w->ten_velocity[k], true);
   }
   return force;
 }
@@ -490,7 +490,7 @@ void NUM(pbStage_Sensors)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   bool holds = false, subtrees = false;
   memset(w->sensordata, 0, (size_t)m->nsensordata * sizeof(num));
-  if (m->disableflags & pb_dsblSensor) return;
+  if (m->disableflags & pb_disSensor) return;
   for (int i = 0; i < m->nsensor; i++) {
     holds = holds || m->sensor_type[i] == pb_sensForce || m->sensor_type[i] == pb_sensTorque;
     subtrees = subtrees || (m->sensor_type[i] >= pb_sensSubtreecom && m->sensor_type[i] <= pb_sensSubtreeangmom);

@@ -108,7 +108,7 @@ static void static_loads(LANE(pbAdjoint) *a, int b, const lane s[6]) {
       a->xfrc[6 * c + 3 + k] -= s[k];
     }
     PB_THETA(a, body_mass, c, A[0] * u[0] + A[1] * u[1] + A[2] * u[2]);
-    if (!(w->m->disableflags & pb_dsblGravity)) {
+    if (!(w->m->disableflags & pb_disGravity)) {
       for (int k = 0; k < 3; k++) PB_THETA(a, gravity, k, -mass * u[k]);
     }
     seat_done(a, &at);
@@ -238,11 +238,11 @@ static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
 static void pull_spring(LANE(pbAdjoint) *a, int k, lane T) {
   const NUM(pbWork) *w = a->w;
   double length = w->ten_length[k], lower = w->p.tendon_lengthspring[2 * k], upper = w->p.tendon_lengthspring[2 * k + 1];
-  if (w->m->disableflags & pb_dsblSpring) return;
+  if (w->m->disableflags & pb_disSpring) return;
   double x = tendon_stretch(w, k), share[2];
   band_shares(length, lower, upper, share);
   double c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
-  double slope = poly_slope(c, x, false);
+  double slope = pb_polynomialSlope(c, x, false);
   a->ten_len[k] -= T * (slope * (share[0] + share[1]));
   for (int side = 0; side < 2; side++) PB_THETA(a, tendon_lengthspring, 2 * k + side, T * (slope * share[side]));
   PB_THETA(a, tendon_stiffness, k, T * -x);
@@ -253,9 +253,9 @@ static void pull_spring(LANE(pbAdjoint) *a, int k, lane T) {
 static void pull_damper(LANE(pbAdjoint) *a, int k, lane T) {
   const NUM(pbWork) *w = a->w;
   double c[3], v = w->ten_velocity[k], speed = fabs(v);
-  if (w->m->disableflags & pb_dsblDamper) return;
+  if (w->m->disableflags & pb_disDamper) return;
   NUM(pbTendon_Damping)(w, k, c);
-  a->ten_vel[k] -= T * poly_slope(c, v, true);
+  a->ten_vel[k] -= T * pb_polynomialSlope(c, v, true);
   PB_THETA(a, tendon_damping, k, T * -v);
   PB_THETA(a, tendon_dampingpoly, 2 * k, T * (-v * speed));
   PB_THETA(a, tendon_dampingpoly, 2 * k + 1, T * (-v * v * v));
@@ -266,7 +266,7 @@ static void pull_damper(LANE(pbAdjoint) *a, int k, lane T) {
     PB_THETA(a, actuator_damping, u, T * (-v * g2));
     PB_THETA(a, actuator_dampingpoly, 2 * u, T * (-v * speed * g2));
     PB_THETA(a, actuator_dampingpoly, 2 * u + 1, T * (-v * v * v * g2));
-    PB_THETA(a, actuator_gear, 6 * u, T * (-2 * gear * v * poly_force(own, v, true)));
+    PB_THETA(a, actuator_gear, 6 * u, T * (-2 * gear * v * pb_polynomialForce(own, v, true)));
   }
 }
 
@@ -668,7 +668,7 @@ static void scalar_adjoint(LANE(pbAdjoint) *a, int type, int id, const lane *bar
     case pb_sensTendonvel: a->ten_vel[id] += bar[0]; break;
     case pb_sensActuatorpos: a->act_len[id] += bar[0]; break;
     case pb_sensActuatorvel:
-      if (!(m->disableflags & pb_dsblActuation)) a->act_vel[id] += bar[0];
+      if (!(m->disableflags & pb_disActuation)) a->act_vel[id] += bar[0];
       break;
     case pb_sensActuatorfrc: a->act_force[id] += bar[0]; break;
     case pb_sensJointactuatorfrc: a->qfrc_actuator[m->jnt_dofadr[id]] += bar[0]; break;
@@ -729,7 +729,7 @@ static void pull_cutoff(LANE(pbAdjoint) *a, int i, int dim, lane *bar) {
 void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, const lane *bar) {
   const pbModel *m = a->w->m;
   bool holds = false;
-  if (m->disableflags & pb_dsblSensor) return;
+  if (m->disableflags & pb_disSensor) return;
   for (int i = 0; i < m->nsensor; i++) {
     lane y[4] = {0};
     int dim = m->sensor_dim[i] < 4 ? m->sensor_dim[i] : 4;

@@ -105,7 +105,7 @@ static void inertia_parameters(LANE(pbAdjoint) *a, int b, const inertia_bar *g) 
   for (int k = 0; k < 3; k++) {  // R' G R, in the inertial frame; a turn t changes diag by [t]x diag - diag [t]x
     PB_THETA(a, body_inertia, 3 * b + k, R[k] * GR[k] + R[3 + k] * GR[3 + k] + R[6 + k] * GR[6 + k]);
   }
-  if (!PB_WANTS(a, pb_wantTurn)) return;
+  if (!PB_WANTS(a, pb_wantInertiaAxes)) return;
   for (int k = 0; k < 3; k++) {
     int i = (k + 1) % 3, j = (k + 2) % 3;
     turn[k] = 2 * (R[i] * GR[j] + R[3 + i] * GR[3 + j] + R[6 + i] * GR[6 + j]) * (I[i] - I[j]);
@@ -229,7 +229,7 @@ static void joint_parameters(LANE(pbAdjoint) *a, int j, const l6 *Sb, const l6 *
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   int type = m->jnt_type[j], dof = m->jnt_dofadr[j], qadr = m->jnt_qposadr[j];
-  const double *turn = w->jnt_turn + 4 * j, *unit = w->p.jnt_axis + 3 * j;
+  const double *turn = w->jnt_rotation + 4 * j, *unit = w->p.jnt_axis + 3 * j;
   p3 axis = {0};
   if (type == pb_jntSlide) {
     axis = Sb[0].l + (w->qpos[qadr] - w->p.qpos0[qadr]) * Q->l;
@@ -270,7 +270,7 @@ static void body_parameters(LANE(pbAdjoint) *a, int b, const l6 *Q, const p3 R[3
 static void through_joint(LANE(pbAdjoint) *a, int j, int first, int n, const l6 *Sb, l6 *Q, p3 R[3]) {
   const NUM(pbWork) *w = a->w;
 #if PB_LANES == 1
-  if (PB_WANTS(a, pb_wantPlaces) && w->m->jnt_type[j] != pb_jntFree) joint_parameters(a, j, Sb, Q, R);
+  if (PB_WANTS(a, pb_wantPoses) && w->m->jnt_type[j] != pb_jntFree) joint_parameters(a, j, Sb, Q, R);
 #else
   (void)R;
 #endif
@@ -340,7 +340,7 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
       f.W = l6_load(a->FW + at);
       f.M = p6_load(a->FM + at);
     }
-    if (PB_WANTS(a, pb_wantPlaces)) rows_load(R, w->xmat + 9 * b);
+    if (PB_WANTS(a, pb_wantPoses)) rows_load(R, w->xmat + 9 * b);
     for (int k = m->body_jntnum[b] - 1; k >= 0; k--) {
       int j = m->body_jntadr[b] + k, type = m->jnt_type[j], dof = m->jnt_dofadr[j];
       if (pbJoint_IsScalar(type)) {
@@ -354,7 +354,7 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
       }
     }
 #if PB_LANES == 1
-    if (PB_WANTS(a, pb_wantPlaces) && !is_free(m, b)) body_parameters(a, b, &f.Q, R);
+    if (PB_WANTS(a, pb_wantPoses) && !is_free(m, b)) body_parameters(a, b, &f.Q, R);
 #endif
     const p3 *moved = other_point(w, b, &shift) ? &shift : NULL;
     const double *ref = moved ? w->ref + 3 * w->t->body_tree[b] : NULL;
@@ -368,7 +368,7 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
       add_plain(a->FM + parent, a->FM + at, ref);
     }
   }
-  if (!(m->disableflags & pb_dsblGravity)) {
+  if (!(m->disableflags & pb_disGravity)) {
     for (int k = 0; k < 3; k++) PB_THETA(a, gravity, k, -a->FA[3 + k]);
   }
 }
@@ -394,7 +394,7 @@ void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) {
       }
     }
 #if PB_LANES == 1
-    if (PB_WANTS(a, pb_wantPlaces) && !is_free(m, b)) body_parameters(a, b, &Q, R);
+    if (PB_WANTS(a, pb_wantPoses) && !is_free(m, b)) body_parameters(a, b, &Q, R);
 #endif
     bool root = other_point(w, b, &shift);
     add_load(a->G + 6 * parent, Q, root ? &shift : NULL);

@@ -7,11 +7,11 @@ static void *take(char *block, size_t *used, size_t size) {
   return block ? block + at : NULL;
 }
 
-// What a pullback reads of an evaluation, rows and factors aside: in one piece, which pbWork_Place puts where it is kept.
+// What a pullback reads of an evaluation, rows and factors aside: in one piece, which pbWork_MoveTo puts where it is cached.
 // clang-format off
-#define KEPT(X) \
+#define CACHED(X) \
   X(ref, 3 * t->ntree) X(xpos, 3 * m->nbody) X(xquat, 4 * m->nbody) X(xmat, 9 * m->nbody) X(xipos, 3 * m->nbody) \
-  X(ximat, 9 * m->nbody) X(xanchor, 3 * m->njnt) X(xaxis, 3 * m->njnt) X(jnt_turn, 4 * m->njnt) \
+  X(ximat, 9 * m->nbody) X(xanchor, 3 * m->njnt) X(xaxis, 3 * m->njnt) X(jnt_rotation, 4 * m->njnt) \
   X(geom_xpos, 3 * m->ngeom) X(geom_xmat, 9 * m->ngeom) X(site_xpos, 3 * m->nsite) X(site_xmat, 9 * m->nsite) \
   X(S, 6 * m->nv) X(inert, 10 * m->nbody) X(M, t->M.size) X(ten_length, m->ntendon) X(ten_velocity, m->ntendon) \
   X(ten_start, m->ntendon + 1) X(act_length, m->nu) X(act_velocity, m->nu) X(actuator_force, m->nu) X(act_dot, m->na) \
@@ -32,10 +32,10 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
 #define TAKE(field, count) w->field = take(memory, &used, sizeof(*w->field) * (size_t)(count));
   TAKE(qpos, m->nq) TAKE(qvel, m->nv) TAKE(act, m->na) TAKE(ctrl, m->nu) TAKE(qfrc_applied, m->nv)
   TAKE(xfrc_applied, 6 * m->nbody)
-  w->kept_from = used;
-  KEPT(TAKE)
-  w->kept_bytes = used - w->kept_from;
-  w->kept_at = memory ? (char *)memory + w->kept_from : NULL;
+  w->cached_from = used;
+  CACHED(TAKE)
+  w->cached_bytes = used - w->cached_from;
+  w->cached_at = memory ? (char *)memory + w->cached_from : NULL;
   TAKE(ten_dofs, m->ntendon * m->nv) TAKE(ten_J, m->ntendon * m->nv) TAKE(mom_dofs, m->nu * m->nv) TAKE(mom, m->nu * m->nv)
   int pair_dofs = 2 * t->max_chain < m->nv ? 2 * t->max_chain : m->nv;
   w->max_con = max_contacts;
@@ -55,8 +55,8 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
   TAKE(qfrc_spring, m->nv) TAKE(qfrc_damper, m->nv) TAKE(qfrc_gravcomp, m->nv) TAKE(qfrc_fluid, m->nv)
   TAKE(qacc_warmstart, m->nv) TAKE(grad, m->nv) TAKE(step, m->nv) TAKE(Ma, m->nv) TAKE(Mstep, m->nv) TAKE(tmp, m->nv)
   TAKE(q0, m->nq) TAKE(v0, m->nv) TAKE(a0, m->na) TAKE(rk_v, 4 * m->nv) TAKE(rk_a, 4 * m->nv) TAKE(rk_d, 4 * m->na)
-  TAKE(strike_J, (m->contact.method == pb_contactImpact) * 48 * m->nv)
-  TAKE(seen_xpos, 3 * m->nbody) TAKE(seen_site, 3 * m->nsite)
+  TAKE(impact_J, (m->contact.method == pb_contactImpact) * 48 * m->nv)
+  TAKE(observed_xpos, 3 * m->nbody) TAKE(observed_site, 3 * m->nsite)
   TAKE(sensordata, m->nsensordata) TAKE(subtree_com, 3 * m->nbody) TAKE(subtree_linvel, 3 * m->nbody)
   TAKE(cfrc_int, 6 * m->nbody)
   int n = w->dual.max = pb_hard(m) ? max_contacts * t->max_dim + t->max_blocks + 5 * m->neq : 0;
@@ -69,14 +69,14 @@ size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, voi
       return used;
 }
 
-void NUM(pbWork_Place)(NUM(pbWork) *w, void *block) {
-  char *from = w->kept_at, *to = block ? block : (char *)w->memory + w->kept_from;
+void NUM(pbWork_MoveTo)(NUM(pbWork) *w, void *block) {
+  char *from = w->cached_at, *to = block ? block : (char *)w->memory + w->cached_from;
   if (from == to) return;
-  w->kept_at = to;
+  w->cached_at = to;
   const pbModel *m = w->m;
   const pbTopology *t = w->t;
 #define MOVE(field, count) w->field = (void *)(to + ((char *)w->field - from));
-  KEPT(MOVE)
+  CACHED(MOVE)
 #undef MOVE
   (void)m, (void)t;
 }

@@ -19,7 +19,7 @@ static void finish(pbRolloutPlan *plan, int64_t cost) {
   plan->recomputed = cost - plan->steps;
 }
 
-// What the core's own cache holds. From slower memory kept evaluations gain nothing: a step is evaluated again as soon.
+// What the core's own cache holds. From slower memory cached evaluations gain nothing: a step is evaluated again as soon.
 static size_t cache_bytes(void) {
   enum { unknown = 1 << 20, most = 16 << 20 };
   long size = sysconf(_SC_LEVEL2_CACHE_SIZE);
@@ -29,11 +29,11 @@ static size_t cache_bytes(void) {
 // What is left of the budget holds evaluations.
 static void keep(const pbModel *model, size_t budget, pbRolloutPlan *plan) {
   enum { contacts = 16, factors = 1 << 30 };  // of most steps; one with more of them may take the room of another
-  size_t room = (size_t)plan->leaf * pbKept_Room(model, contacts), left = budget - plan->planned_bytes;
+  size_t room = (size_t)plan->leaf * pbCached_Room(model, contacts), left = budget - plan->planned_bytes;
   size_t most = model->deform ? factors : cache_bytes();  // a factor of deformables costs more than reading it
   if (room > most) room = most;
-  plan->kept_bytes = room < left ? room : left;
-  plan->planned_bytes += plan->kept_bytes;
+  plan->cached_bytes = room < left ? room : left;
+  plan->planned_bytes += plan->cached_bytes;
 }
 
 pbStatus pbRollout_Plan(pbContext *ctx, const pbModel *model, int steps, size_t budget, pbRolloutPlan *plan) {

@@ -13,8 +13,8 @@
 static void layout(pbArena *a, pbRollout *r) {
   size_t nx = (size_t)r->nx, n = (size_t)r->n, record = (size_t)r->nrecord;
   r->records = pbArena_Take(a, (size_t)r->plan.leaf, record * sizeof(double));
-  r->kept = pbArena_Take(a, r->plan.kept_bytes, 1);
-  r->kept_at = pbArena_Take(a, (size_t)r->plan.leaf, sizeof(size_t));
+  r->cached = pbArena_Take(a, r->plan.cached_bytes, 1);
+  r->cached_at = pbArena_Take(a, (size_t)r->plan.leaf, sizeof(size_t));
   r->snapshots = pbArena_Take(a, (size_t)r->plan.snapshots, nx * sizeof(double));
   r->held = pbArena_Take(a, (size_t)r->plan.snapshots, sizeof(int));
   r->final_record = pbArena_Take(a, record, sizeof(double));
@@ -198,21 +198,23 @@ static double *record_of(const pbRollout *r, int k) { return r->records + (size_
 // Around a step with `left` steps of its leaf to go: its evaluation, from where there is room for those of all that follow. These
 // are read first on the way back, while they are still near the core.
 static bool keep(pbRollout *r, int left) {
-  size_t room = r->plan.kept_bytes - r->kept_used;
+  size_t room = r->plan.cached_bytes - r->cached_used;
   if (room == 0) return false;
-  if (r->kept_used == 0 && pbKept_Guess(r->scratch) > room / (size_t)left) return false;
-  return pbKept_Begin(r->scratch, r->kept + r->kept_used, room);
+  if (r->cached_used == 0 && pbCached_Guess(r->scratch) > room / (size_t)left) return false;
+  return pbCached_Begin(r->scratch, r->cached + r->cached_used, room);
 }
 
-static pbStatus kept(pbRollout *r, int index, bool begun) {
+static pbStatus save_evaluation(pbRollout *r, int index, bool begun) {
   size_t size = 0;
-  if (begun) PB_TRY(pbKept_Save(r->scratch, r->plan.kept_bytes - r->kept_used, &size));
-  r->kept_at[index] = size ? r->kept_used : SIZE_MAX;
-  r->kept_used += size < r->plan.kept_bytes - r->kept_used ? size : r->plan.kept_bytes - r->kept_used;
+  if (begun) PB_TRY(pbCached_Save(r->scratch, r->plan.cached_bytes - r->cached_used, &size));
+  r->cached_at[index] = size ? r->cached_used : SIZE_MAX;
+  r->cached_used += size < r->plan.cached_bytes - r->cached_used ? size : r->plan.cached_bytes - r->cached_used;
   return pb_ok;
 }
 
-static void *kept_of(const pbRollout *r, int index) { return r->kept_at[index] == SIZE_MAX ? NULL : r->kept + r->kept_at[index]; }
+static void *cached_of(const pbRollout *r, int index) {
+  return r->cached_at[index] == SIZE_MAX ? NULL : r->cached + r->cached_at[index];
+}
 
 // Step k from r->x. left: steps that are still to be recorded, this one among them; 0: it is not.
 static pbStatus advance(pbRollout *r, int k, int left, const pbRolloutOutput *out) {
@@ -230,7 +232,7 @@ static pbStatus advance(pbRollout *r, int k, int left, const pbRolloutOutput *ou
   if (!early) put_positions(r, &wanted);
   if (left == 0) return pb_ok;
   pbTape_Record(r->model, r->x_before, r->scratch, record_of(r, k));
-  pbStatus status = kept(r, k - r->leaf_from, begun);
+  pbStatus status = save_evaluation(r, k - r->leaf_from, begun);
   return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbStatus_Text(status));
 }
 
@@ -246,7 +248,7 @@ static pbStatus sweep(pbRollout *r, pbRolloutOutput *out, bool first, pbSchedule
     bool record = a.kind == pb_scheduleRecord;
     if (record) {
       r->leaf_from = a.from;
-      r->kept_used = 0;
+      r->cached_used = 0;
     }
     for (int k = a.from; k < a.to; k++) {
       PB_TRY(advance(r, k, record ? a.to - k : 0, first ? out : NULL));
@@ -389,7 +391,7 @@ static void count(int64_t *all, int *first, int here, int k) {
 }
 
 // Step k and what is seen at its state, by the kind of gradient.
-static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const double *record, void *kept,
+static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const double *record, void *cached,
                           const pbObservationBar *observed, bool *events, pbCertificate *c) {
   const pbModel *m = r->model;
   pbScratch *s = r->scratch;
@@ -401,9 +403,9 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const
     m = r->smooth;
     s = r->smooth_scratch;
     record = r->smooth_record;
-    kept = NULL;
+    cached = NULL;
   }
-  const pbStepRecord step = {m, r->theta, record, kept, &input};
+  const pbStepRecord step = {m, r->theta, record, cached, &input};
   const pbStepBar out = {r->costate_before, &input_bar, g->theta};
   pbStatus status;
   s->ticks = k;
@@ -426,15 +428,15 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const
 }
 
 // Pullback through what is seen at state k and, unless it is the last, through step k. The result is in r->costate.
-static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, const double *record, void *kept,
+static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, const double *record, void *cached,
                      pbCertificate *certificate) {
   bool last = k == r->plan.steps, events = false;
   pbObservationBar observed;
   bool sees = observed_at(r, bar, k, &observed);
   memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate);
   if (r->sample && !last) pbSample_Before(r, r->sample, k);
-  if (sees || !last) PB_TRY(pull_step(r, g, k, record, kept, sees ? &observed : NULL, &events, certificate));
-  if (r->sample && !last) PB_TRY(pbSample_Step(r, r->sample, k, record, kept, sees ? &observed : NULL, events, certificate));
+  if (sees || !last) PB_TRY(pull_step(r, g, k, record, cached, sees ? &observed : NULL, &events, certificate));
+  if (r->sample && !last) PB_TRY(pbSample_Step(r, r->sample, k, record, cached, sees ? &observed : NULL, events, certificate));
   add_direct(r, bar, k, r->costate_before);
   double *swap = r->costate;
   r->costate = r->costate_before;
@@ -529,7 +531,7 @@ static pbStatus backward(pbRollout *r, const pbRolloutBar *bar, const pbRolloutG
   PB_TRY(first_leaf(r, &action));
   while (action.kind == pb_scheduleReverse) {
     for (int k = action.to - 1; k >= action.from; k--) {
-      PB_TRY(pull(r, bar, g, k, record_of(r, k), kept_of(r, k - r->leaf_from), certificate));
+      PB_TRY(pull(r, bar, g, k, record_of(r, k), cached_of(r, k - r->leaf_from), certificate));
       PB_TRY(measure(r, bar, &growth, certificate, k));
       if (pbTicker_Step(&r->ticker)) return pbRollout_Stopped(r, k);
     }

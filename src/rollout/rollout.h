@@ -8,7 +8,7 @@
 
 #include "rollout/schedule.h"
 #include "impact/event.h"
-#include "world/kept.h"
+#include "world/cached.h"
 
 typedef struct pbTicker {  // progress of one call, and its end
   pbProgressFunction function;
@@ -52,9 +52,9 @@ struct pbRollout {
   double *records;       // (leaf, nrecord)
   double *final_record;  // nrecord: observation at the last state
   bool has_final_record;
-  char *kept;  // evaluations of the steps in `records`, as far as they fit
-  size_t kept_used;
-  size_t *kept_at;    // leaf: where in `kept`, SIZE_MAX: not there
+  char *cached;  // evaluations of the steps in `records`, as far as they fit
+  size_t cached_used;
+  size_t *cached_at;  // leaf: where in `cached`, SIZE_MAX: not there
   double *snapshots;  // (snapshots, nx)
   int *held;
   double *x, *x_before, *x_final;    // nx
@@ -122,7 +122,7 @@ void pbSample_DrawTheta(const pbRollout *r, pbRng *rng, bool together, double *w
 // Before the pullback of step k, and right after it: r->costate_before is the cotangent of its state but for what the caller gave
 // there. events: those of gradient by events were corrected in it.
 void pbSample_Before(pbRollout *r, pbSample *sample, int k);
-PB_NODISCARD pbStatus pbSample_Step(pbRollout *r, pbSample *sample, int k, const double *record, void *kept,
+PB_NODISCARD pbStatus pbSample_Step(pbRollout *r, pbSample *sample, int k, const double *record, void *cached,
                                     const pbObservationBar *observed, bool events, pbCertificate *certificate);
 
 // ---- certificate.c: the whole rollout

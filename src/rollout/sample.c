@@ -50,7 +50,7 @@ typedef struct at {
   const pbModel *m;
   pbScratch *scratch;
   const double *record;
-  void *kept;
+  void *cached;
   const pbObservationBar *observed;  // NULL: nothing
   const double *w_next, *w;
   pbInput input;
@@ -279,7 +279,7 @@ static pbStatus pull_again(const at *a) {
   for (int i = 0; i < 5; i++) {
     if (all[i]) memset(all[i], 0, n[i] * sizeof(double));
   }
-  const pbStepRecord step = {a->m, r->theta, a->record, a->kept, &a->input};
+  const pbStepRecord step = {a->m, r->theta, a->record, a->cached, &a->input};
   const pbStepBar out = {g->x, &bar, g->theta};
   pbStatus status;
   a->scratch->ticks = a->k;
@@ -568,7 +568,7 @@ static void added_inputs(const at *a) {
   }
 }
 
-pbStatus pbSample_Step(pbRollout *r, pbSample *s, int k, const double *record, void *kept, const pbObservationBar *observed,
+pbStatus pbSample_Step(pbRollout *r, pbSample *s, int k, const double *record, void *cached, const pbObservationBar *observed,
                        bool events, pbCertificate *c) {
   bool smooth = r->gradient == pb_gradientSmooth;
   bool both = next_is(s->steps, s->step_count, k) || (events && !s->event_seen);
@@ -581,7 +581,7 @@ pbStatus pbSample_Step(pbRollout *r, pbSample *s, int k, const double *record, v
           .m = smooth ? r->smooth : r->model,
           .scratch = smooth ? r->smooth_scratch : r->scratch,
           .record = smooth ? r->smooth_record : record,
-          .kept = smooth ? NULL : kept,
+          .cached = smooth ? NULL : cached,
           .observed = observed,
           .w_next = r->costate,
           .w = r->costate_before,

@@ -32,11 +32,11 @@ static void by_dofs(LANE(pbAdjoint) *a) {
       const double *B = w->dual.Binv + 36 * k, *K = w->dual.K + 36 * k;
       lane *z = a->z + 6 * k, y[6], minus[6];
       if (!r->zone) continue;
-      for (int i = 0; i < 6; i++) y[i] = PB_LZERO;
+      for (int i = 0; i < 6; i++) y[i] = PB_LANE_ZERO;
       if (side) LANE(pbRow_Times)(w, r, a->lam, y);
       for (int i = 0; i < r->dim; i++) y[i] += a->y0[6 * k + i];
       for (int i = 0; i < r->dim; i++) {
-        z[i] = a->u[at + i] = PB_LZERO;
+        z[i] = a->u[at + i] = PB_LANE_ZERO;
         for (int j = 0; j < r->dim; j++) z[i] += K[j * r->dim + i] * y[j], a->u[at + i] += B[j * r->dim + i] * y[j];
         minus[i] = -z[i];
       }
@@ -82,7 +82,7 @@ pbStatus LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a) {
     if (!r->zone) continue;
     NUM(pbLaw_Here)(w, r, &law);
     for (int i = 0; i < r->dim; i++) {
-      z[i] = PB_LZERO;
+      z[i] = PB_LANE_ZERO;
       for (int j = 0; j < r->dim; j++) z[i] += law.Nw[j * r->dim + i] * u[at + j];
       minus[i] = -z[i];
     }

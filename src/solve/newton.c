@@ -329,7 +329,7 @@ static double cost_at(NUM(pbWork) *w, const double *a) {
 // unconstrained acceleration: qacc, Ma and the rows there.
 static pbStatus choose_start(NUM(pbWork) *w, double *cost) {
   const double *start = w->qacc_warmstart;
-  bool may_use = w->couple_S || !(w->m->disableflags & pb_dsblWarmstart);
+  bool may_use = w->couple_S || !(w->m->disableflags & pb_disWarmstart);
   if (may_use) *cost = cost_at(w, start);
 
   if (!w->couple_S && !(may_use && *cost < cost_at_rest(w))) {

@@ -82,7 +82,7 @@ void NUM(pbSolve6)(const num A[36], num x[6], bool transposed) {
 static void fluid_upper(const NUM(pbWork) *w, int body, int dof, num A[36]) {
   num B[36] = {0}, h = w->p.timestep[0];
   if (!w->has_fluid || re(w->p.body_mass[body]) < 1e-15 ||
-      ((w->m->disableflags & pb_dsblSpring) && (w->m->disableflags & pb_dsblDamper)))
+      ((w->m->disableflags & pb_disSpring) && (w->m->disableflags & pb_disDamper)))
     return;
   NUM(pbFluid_Damping)(w, body, B);
   for (int r = 0; r < 6; r++) {
@@ -123,12 +123,12 @@ static bool euler_matrix(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   const pbTreePattern *tree = &w->t->M;
   bool any = false;
-  if (m->disableflags & (pb_dsblEulerdamp | pb_dsblDamper)) return false;
+  if (m->disableflags & (pb_disEulerdamp | pb_disDamper)) return false;
   memcpy(w->Mhat, w->M, (size_t)tree->size * sizeof(num));
   for (int i = 0; i < m->nv; i++) {
     num c[3];
     NUM(pbDof_Damping)(w, i, c);
-    w->damp[i] = poly_slope(c, w->qvel[i], true);
+    w->damp[i] = pb_polynomialSlope(c, w->qvel[i], true);
     any = any || re(w->damp[i]) != 0 || im(w->damp[i]) != 0;
     w->Mhat[tree->adr[i] + tree->depth[i]] += w->p.timestep[0] * w->damp[i];
   }
@@ -186,7 +186,7 @@ void NUM(pbIntegrate_Position)(const pbModel *m, num *qpos, const num *v, num h)
 
 void NUM(pbIntegrate_Activation)(const NUM(pbWork) *w, const num *act0, const num *act_dot, num *act) {
   const pbModel *m = w->m;
-  if (m->disableflags & pb_dsblActuation) {
+  if (m->disableflags & pb_disActuation) {
     memmove(act, act0, (size_t)m->na * sizeof(num));
     return;
   }

@@ -154,8 +154,8 @@ pbStatus pbJvp_Run(void *block, const pbStepRecord *step, double *stages, const 
 
   if (out->next) read_next(j, out->next);
   pbJvp_Imaginary(j, out->sensordata, w->sensordata, m->nsensordata);
-  pbJvp_Imaginary(j, out->xpos, w->seen_xpos, 3 * m->nbody);
-  pbJvp_Imaginary(j, out->site_xpos, w->seen_site, 3 * m->nsite);
+  pbJvp_Imaginary(j, out->xpos, w->observed_xpos, 3 * m->nbody);
+  pbJvp_Imaginary(j, out->site_xpos, w->observed_site, 3 * m->nsite);
   return pb_ok;
 }
 

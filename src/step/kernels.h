@@ -6,7 +6,7 @@
 
 // One step from the state in w (qpos, qvel, act; inputs set). Leaves the state after it in w. stages: pb_stages(m) x nv,
 // the acceleration found by each evaluation: written, or with replay given (then nothing is iterated). sense: sensordata,
-// seen_xpos, seen_site are filled from the first evaluation. integrate: false stops after the first evaluation.
+// observed_xpos, observed_site are filled from the first evaluation. integrate: false stops after the first evaluation.
 pbStatus NUM(pbStep_Run)(NUM(pbWork) *w, double *stages, bool replay, bool sense, bool integrate);
 // Evaluation `stage` alone, its state rebuilt from the state at the start and the accelerations of the stages before;
 // for the backward pass. Leaves rk_v of the stages up to this one.

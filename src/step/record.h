@@ -8,7 +8,7 @@ typedef struct pbStepRecord {
   const pbModel *model;
   const double *theta;
   const double *record;  // pbTape_Record: the state before the step first, then what the step found
-  void *cached;          // what pbKept_Save left of its evaluation; NULL: it is evaluated again
+  void *cached;          // what pbCached_Save left of its evaluation; NULL: it is evaluated again
   const pbInput *input;
 } pbStepRecord;
 

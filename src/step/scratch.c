@@ -86,8 +86,8 @@ void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pb
   const pbModel *m = s->model;
   pbStateLayout at = state_layout(m);
   pbWork_r *w = &s->w;
-  pbWork_Place_r(w, s->place);
-  s->place = NULL;
+  pbWork_MoveTo_r(w, s->cache_at);
+  s->cache_at = NULL;
   par_view(&w->p, m, theta);
   w->time = x[at.time];
   load(w->qpos, x + at.qpos, m->nq);

@@ -30,13 +30,13 @@ struct pbScratch {
   struct pbGathered *gathered;        // dense copies for inspection (step/inspect.c)
   struct pbImpacts *impacts;          // contact method impact (impact/impact.h); otherwise NULL
   struct pbDeformWork *deform;        // NULL: nothing deforms
-  void *kept_factor;                  // where the next step's factor is to be kept
+  void *cached_factor;                // where the next step's factor is to be cached
   struct pbCouple *couple;            // NULL: nothing deformable hangs on a body that moves
   struct pbEvent *events;             // 2 x rows: of a step (impact/event.h)
   double *event_numbers;              // rows + 2 n: cotangents or tangents of distances, of the state after and before
   double *event_columns;              // hard contact: pbEvents_Room numbers
   int *event_parent;                  // rows
-  void *place;                        // where the next evaluation is to be kept; NULL: at its own place
+  void *cache_at;                     // where the next evaluation is to be cached; NULL: at its own place
   int contacts_before;                // contacts of the last step, to see onsets and releases; -1 before the first
   int *ids, *ids_before;              // their geoms and numbers of the contact points, in order
   pbReport report;
@@ -47,7 +47,7 @@ struct pbScratch {
   double *theta_unit;     // ParamSize: the last theta looked at, its directions normalised
   bool unit_before;       // they were of length one already
   unsigned skip;          // groups of parameters that pullbacks leave out (eval/wanted.h)
-  double *theta_way;      // ParamSize: a direction of theta, likewise
+  double *theta_tangent;  // ParamSize: a direction of theta, likewise
   double *theta_aside;    // 4 numbers a direction: what a gradient held before a pullback (sphere.h)
   char worst_row[256];    // of the last solve, if it did not converge
   char error[512];

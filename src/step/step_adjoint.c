@@ -275,7 +275,7 @@ static bool observe(block *k, const pbPullback *p) {
     LANE(pbSweep_Site)(a, s, f, NULL);
   }
   for (int i = 0; p->distance && i < w->nrow; i++) {
-    if (p->distance[i] != 0) LANE(pbRows_Distance)(a, i, PB_LZERO + p->distance[i]);
+    if (p->distance[i] != 0) LANE(pbRows_Distance)(a, i, PB_LANE_ZERO + p->distance[i]);
   }
   return any;
 }
@@ -396,7 +396,7 @@ static pbStatus euler(block *k, const pbPullback *p, bool step) {
     else undamped_velocity(k, h);
     for (int u = 0; u < m->nu; u++) {
       for (int i = m->actuator_actadr[u], e = i + m->actuator_actnum[u]; i >= 0 && i < e; i++) {
-        if (m->disableflags & pb_dsblActuation) a->act[i] += k->act_next[i];
+        if (m->disableflags & pb_disActuation) a->act[i] += k->act_next[i];
         else LANE(pbForce_Next)(a, u, i, w->act[i], w->act_dot[i], k->act_next[i], a->act, a->act_dot);
       }
     }
@@ -407,10 +407,10 @@ static pbStatus euler(block *k, const pbPullback *p, bool step) {
   return pb_ok;
 }
 
-// The evaluation as the step left it, from the accelerations of the tape or (kept) from all but a few fields.
-static pbStatus evaluate(block *k, NUM(pbWork) *w, const double *stages, bool kept, bool sense) {
+// The evaluation as the step left it, from the accelerations of the tape or (cached) from all but a few fields.
+static pbStatus evaluate(block *k, NUM(pbWork) *w, const double *stages, bool cached, bool sense) {
   const pbModel *m = w->m;
-  if (!kept) {
+  if (!cached) {
     PB_TRY(NUM(pbStep_Stage)(w, stages, 0));
     if (m->integrator == pb_intRK4) memcpy(w->qacc_integrated, w->qacc, (size_t)m->nv * sizeof(double)), w->damped = false;
     else PB_TRY(NUM(pbIntegrate_Damp)(w));
@@ -538,7 +538,7 @@ static void runge_kutta_end(block *k) {
     for (int i = m->actuator_actadr[u], e = i + m->actuator_actnum[u]; i >= 0 && i < e; i++) {
       double dot = 0;
       for (int s = 0; s < 4; s++) dot += pb_rkWeight[s] * w->rk_d[s * m->na + i];
-      if (m->disableflags & pb_dsblActuation) k->act_sum[i] += k->act_next[i];
+      if (m->disableflags & pb_disActuation) k->act_sum[i] += k->act_next[i];
       else LANE(pbForce_Next)(a, u, i, w->a0[i], dot, k->act_next[i], k->act_sum, a->act_dot);
       for (int s = 0; s < 4; s++) k->rk_d[s * m->na + i] += pb_rkWeight[s] * a->act_dot[i];
     }
@@ -740,7 +740,7 @@ static pbStatus pull(block *k, NUM(pbWork) *w, const double *stages, const pbPul
   memcpy(w->v0, w->qvel, (size_t)m->nv * sizeof(double));
   memcpy(w->a0, w->act, (size_t)m->na * sizeof(double));
   if (step && m->integrator == pb_intRK4) return runge_kutta(k, w, stages, p);
-  if (!p->evaluated) PB_TRY(evaluate(k, w, stages, p->kept, p->sensordata != NULL));
+  if (!p->evaluated) PB_TRY(evaluate(k, w, stages, p->cached, p->sensordata != NULL));
   LANE(pbVjp_Begin)(k, w);
   return euler(k, p, step);
 }

@@ -13,8 +13,8 @@ static void keep_start(NUM(pbWork) *w) {
 static void see(NUM(pbWork) *w) {
   NUM(pbStage_Acceleration)(w);
   NUM(pbStage_Sensors)(w);
-  memcpy(w->seen_xpos, w->xpos, 3 * (size_t)w->m->nbody * sizeof(num));
-  memcpy(w->seen_site, w->site_xpos, 3 * (size_t)w->m->nsite * sizeof(num));
+  memcpy(w->observed_xpos, w->xpos, 3 * (size_t)w->m->nbody * sizeof(num));
+  memcpy(w->observed_site, w->site_xpos, 3 * (size_t)w->m->nsite * sizeof(num));
 }
 
 // Evaluate at the state in w; the solution goes to (replay: comes from) stages.
@@ -123,7 +123,7 @@ static void activation_rates(NUM(pbWork) *w, num *dot) {
     int a = m->actuator_actadr[u] + m->actuator_actnum[u] - 1;
     if (m->actuator_dyntype[u] == pb_dynNone || pb_actuator_off(m, u)) continue;
     num ctrl = w->ctrl[u];
-    if (m->actuator_ctrllimited[u] && !(m->disableflags & pb_dsblClampctrl)) {
+    if (m->actuator_ctrllimited[u] && !(m->disableflags & pb_disClampctrl)) {
       ctrl = num_clip(ctrl, w->p.actuator_ctrlrange[2 * u], w->p.actuator_ctrlrange[2 * u + 1]);
     }
     dot[a] =

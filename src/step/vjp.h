@@ -20,7 +20,7 @@ typedef struct pbPullback {
   unsigned skip;                                // groups of its fields that are not wanted (eval/wanted.h)
   const double *qacc;                           // more cotangent of the accelerations; one cotangent only. NULL: none
   double *lam;                                  // out, written: solution of the adjoint system; one cotangent only
-  bool kept;                                    // work holds the evaluation of this step, accelerations and sensors aside
+  bool cached;                                  // work holds the evaluation of this step, accelerations and sensors aside
   bool evaluated;                               // work holds the replay of this step already (not for Runge-Kutta)
 } pbPullback;
 

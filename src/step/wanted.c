@@ -11,13 +11,13 @@ static const struct {
   const char *name;
   unsigned groups;
 } needs[] = {
-    {"body_pos", pb_wantPlaces},
-    {"body_quat", pb_wantPlaces},
-    {"jnt_pos", pb_wantPlaces},
-    {"jnt_axis", pb_wantPlaces},
+    {"body_pos", pb_wantPoses},
+    {"body_quat", pb_wantPoses},
+    {"jnt_pos", pb_wantPoses},
+    {"jnt_axis", pb_wantPoses},
     {"body_mass", pb_wantInertia | pb_wantFluidShape},
     {"body_ipos", pb_wantInertia},
-    {"body_iquat", pb_wantInertia | pb_wantTurn},
+    {"body_iquat", pb_wantInertia | pb_wantInertiaAxes},
     {"body_inertia", pb_wantInertia | pb_wantFluidShape},
     {"density", pb_wantMedium},
     {"viscosity", pb_wantMedium},

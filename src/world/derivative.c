@@ -8,7 +8,7 @@
 #include "couple/deform_step.h"
 #include "impact/impact.h"
 #include "step/jvp.h"
-#include "world/kept.h"
+#include "world/cached.h"
 #include "step/scratch.h"
 #include "model/sphere.h"
 #include "step/vjp.h"
@@ -49,9 +49,9 @@ pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record,
 
   // Kernels see directions of length one, so the direction of theta goes there too.
   if (step.theta != theta && direction->theta) {
-    memcpy(s->theta_way, direction->theta, m->ntheta * sizeof(double));
-    pbSphere_Push(m, theta, s->theta_way);
-    along.theta = s->theta_way;
+    memcpy(s->theta_tangent, direction->theta, m->ntheta * sizeof(double));
+    pbSphere_Push(m, theta, s->theta_tangent);
+    along.theta = s->theta_tangent;
   }
   return push_step(s, &step, &along, &(pbStepTangent){next, sensordata, xpos, site_xpos});
 }

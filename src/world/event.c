@@ -8,7 +8,7 @@
 #include "impact/variants.h"
 #include "step/integrate.h"
 #include "step/jvp.h"
-#include "world/kept.h"
+#include "world/cached.h"
 #include "step/scratch.h"
 
 // ---- the events of a step -------------------------------------------------------------------------------------------------
@@ -48,9 +48,9 @@ static void velocity_across(const pbScratch *s, const double *stages, double *v)
 
 // A cached evaluation stays as it is: events work on a copy.
 static void copy_cached(pbWork_r *w) {
-  const char *cached = w->kept_at;
-  pbWork_Place_r(w, NULL);
-  if (cached != w->kept_at) memcpy(w->kept_at, cached, w->kept_bytes);
+  const char *cached = w->cached_at;
+  pbWork_MoveTo_r(w, NULL);
+  if (cached != w->cached_at) memcpy(w->cached_at, cached, w->cached_bytes);
 }
 
 static void count_events(const pbScratch *s, const pbEvent *events, int n, pbEventCount *count) {

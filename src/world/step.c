@@ -66,9 +66,9 @@ static pbStatus allocate_vectors(pbScratch *s) {
   s->row = reals(s, jacobian_row(m));
   s->state = reals(s, (size_t)pbModel_StateSize(m));
   s->theta_unit = reals(s, m->ntheta + 1);
-  s->theta_way = reals(s, m->ntheta + 1);
+  s->theta_tangent = reals(s, m->ntheta + 1);
   s->theta_aside = reals(s, (size_t)(4 * m->topology->nsphere + 1));
-  bool all = s->stages && s->seeds && s->row && s->state && s->theta_unit && s->theta_way && s->theta_aside;
+  bool all = s->stages && s->seeds && s->row && s->state && s->theta_unit && s->theta_tangent && s->theta_aside;
   return all ? pb_ok : pb_no_memory;
 }
 
@@ -149,7 +149,7 @@ void pbScratch_Destroy(pbScratch *s) {
 
   void *blocks[] = {s->w.memory, s->complex_work, s->adjoint_one, s->adjoint_lanes, s->stages,        s->seeds,
                     s->row,      s->state,        s->events,      s->event_numbers, s->event_columns, s->event_parent,
-                    s->ids,      s->ids_before,   s->theta_unit,  s->theta_way,     s->theta_aside};
+                    s->ids,      s->ids_before,   s->theta_unit,  s->theta_tangent, s->theta_aside};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) pbContext_Free(ctx, blocks[i]);
   pbContext_Free(ctx, s);
 }

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "world/kept.h"
+#include "world/cached.h"
 #include "step/scratch.h"
 
 #include <pullback/pullback.h>
@@ -32,7 +32,7 @@ static void run(const pbModel *m, pbScratch *scratch, bool hostile, bool keep, R
   const double *theta = pbModel_DefaultParams(m);
   int n = pbModel_TangentSize(m), tape = pbTape_Size(m);
   double *records = calloc((size_t)tape * steps, sizeof *records), bar[256] = {0}, x[256] = {0};
-  size_t room = (pbKept_Room(m, 30) + 63) & ~(size_t)63, size;
+  size_t room = (pbCached_Room(m, 30) + 63) & ~(size_t)63, size;
   char *kept = aligned_alloc(64, steps * room);
   memset(kept, 0xff, steps * room);
   const double ctrl[64] = {0.4, -0.2, 0.3};
@@ -42,11 +42,11 @@ static void run(const pbModel *m, pbScratch *scratch, bool hostile, bool keep, R
   memcpy(r->states[0], x, sizeof x);
   for (int k = 0; k < steps; k++) {
     if (hostile) poison(scratch);
-    assert_true(pbKept_Begin(scratch, kept + (size_t)k * room, room));
+    assert_true(pbCached_Begin(scratch, kept + (size_t)k * room, room));
     assert_int_equal(pbStep_Forward(m, theta, x, &input, scratch, r->sensors[k]), pb_ok);
     pbTape_Record(m, r->states[k], scratch, records + k * tape);
     memcpy(r->states[k + 1], x, sizeof x);
-    assert_int_equal(pbKept_Save(scratch, room, &size), pb_ok);
+    assert_int_equal(pbCached_Save(scratch, room, &size), pb_ok);
     assert_true(size > 0);
   }
   double sensor_bar[256];

@@ -177,7 +177,7 @@ static size_t planned_gradient(World *s, const pbRolloutPlan *plan, double *out)
   good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
   pbRolloutGradient g = {.x0 = out, .ctrl = out + s->n, .theta = out + s->n + N};
   good(s, pbRollout_Vjp(r, &bar, NULL, &g, NULL));
-  size_t used = r->kept_used;
+  size_t used = r->cached_used;
   pbRollout_Destroy(r);
   return used;
 }
@@ -188,15 +188,15 @@ static void test_kept_evaluations_change_no_bit(void **state) {
   double *thin = calloc(size, sizeof *thin), *kept = calloc(size, sizeof *kept);
   pbRolloutPlan plan, part;
   good(s, pbRollout_Plan(s->ctx, s->model, N, 0, &plan));
-  size_t room = plan.kept_bytes;
+  size_t room = plan.cached_bytes;
   assert_true(room > 0);
-  plan.kept_bytes = 0;
+  plan.cached_bytes = 0;
   assert_int_equal(planned_gradient(s, &plan, thin), 0);
   for (int share = 1; share <= 64; share *= 4) {  // room for all, for some, for very few
-    plan.kept_bytes = room / (size_t)share;
+    plan.cached_bytes = room / (size_t)share;
     memset(kept, 0, size * sizeof *kept);
     size_t used = planned_gradient(s, &plan, kept);
-    assert_true(used > 0 && used <= plan.kept_bytes);
+    assert_true(used > 0 && used <= plan.cached_bytes);
     assert_memory_equal(thin, kept, size * sizeof *thin);
   }
   // a budget is kept to: tape first, what is left for evaluations; on a schedule they are those of the last stretch
@@ -218,15 +218,15 @@ static void test_the_last_evaluations_are_kept(void **state) {
   pbRollout *r;
   long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
   good(s, pbRollout_Plan(s->ctx, s->model, LONG, 0, &plan));
-  assert_int_equal(plan.kept_bytes, cache <= 0 ? 1 << 20 : cache < CACHE_MOST ? cache : CACHE_MOST);
-  plan.kept_bytes = 64 << 10;
+  assert_int_equal(plan.cached_bytes, cache <= 0 ? 1 << 20 : cache < CACHE_MOST ? cache : CACHE_MOST);
+  plan.cached_bytes = 64 << 10;
   good(s, pbRollout_Create(s->ctx, s->model, &plan, NULL, &r));
   good(s, pbRollout_Forward(r, s->theta, s->x0, &(pbRolloutInput){.constant = true}, NULL));
   int first = 0;
-  while (first < LONG && r->kept_at[first] == SIZE_MAX) first++;
-  for (int k = first; k < LONG; k++) assert_true(r->kept_at[k] != SIZE_MAX);
-  print_message("room for %d of %d steps, %zu of %zu bytes\n", LONG - first, LONG, r->kept_used, plan.kept_bytes);
-  assert_true(first < LONG && r->kept_used <= plan.kept_bytes && 2 * r->kept_used > plan.kept_bytes);
+  while (first < LONG && r->cached_at[first] == SIZE_MAX) first++;
+  for (int k = first; k < LONG; k++) assert_true(r->cached_at[k] != SIZE_MAX);
+  print_message("room for %d of %d steps, %zu of %zu bytes\n", LONG - first, LONG, r->cached_used, plan.cached_bytes);
+  assert_true(first < LONG && r->cached_used <= plan.cached_bytes && 2 * r->cached_used > plan.cached_bytes);
   pbRollout_Destroy(r);
 }
 
@@ -345,7 +345,7 @@ static void test_long_rollout_in_a_twentieth_of_the_tape(void **state) {
   enum { LONG = 10000 };
   pbRolloutPlan full, small;
   good(s, pbRollout_Plan(s->ctx, s->model, LONG, 0, &full));
-  assert_true(full.planned_bytes - full.kept_bytes == full.full_bytes && full.recomputed == 0);
+  assert_true(full.planned_bytes - full.cached_bytes == full.full_bytes && full.recomputed == 0);
   good(s, pbRollout_Plan(s->ctx, s->model, LONG, full.full_bytes / 20, &small));
   print_message("10000 steps: %zu of %zu bytes, %d snapshots, leaf %d, %.4f steps computed a step\n", small.planned_bytes,
                 small.full_bytes, small.snapshots, small.leaf, (double)small.forward_steps / LONG);

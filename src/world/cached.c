@@ -1,5 +1,5 @@
 // Evaluations cached for pullbacks: how large they are, saving and loading them, and the pullback that uses them.
-#include "world/kept.h"
+#include "world/cached.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static void pass_rows(walk *k, pbWork_r *w) {
   pass_reals(k, w->row_J, (size_t)w->nJ_used);
 }
 
-// What the step does not write in its own place (pbKept_Begin).
+// What the step does not write in its own place (pbCached_Begin).
 static void pass_evaluation(walk *k, pbWork_r *w) {
   const pbModel *m = w->m;
   pass_counts(k, w);
@@ -84,7 +84,7 @@ static size_t deform_room(const pbModel *m) {
 // Runge-Kutta evaluates more than once, hard contact is solved again, impacts fly again.
 static bool evaluates_again(const pbModel *m) { return pb_stages(m) > 1 || pb_hard(m) || m->contact.method == pb_contactImpact; }
 
-size_t pbKept_Room(const pbModel *m, int contacts) {
+size_t pbCached_Room(const pbModel *m, int contacts) {
   if (m->deform) return deform_room(m);
   if (evaluates_again(m)) return 0;
   if (contacts > m->topology->max_contacts) contacts = m->topology->max_contacts;
@@ -93,10 +93,10 @@ size_t pbKept_Room(const pbModel *m, int contacts) {
   pbWork_Carve_r(&w, m, contacts, NULL);
   size_t entries = (size_t)w.max_dofs * (sizeof(int) + 3 * sizeof(double)) + (size_t)m->nu * (size_t)w.t->max_chain * 12;
   size_t factor = (size_t)w.t->M.size * sizeof(double);
-  return w.kept_bytes + factor + entries + (size_t)contacts * sizeof *w.contact + (size_t)w.max_row * sizeof *w.row;
+  return w.cached_bytes + factor + entries + (size_t)contacts * sizeof *w.contact + (size_t)w.max_row * sizeof *w.row;
 }
 
-size_t pbKept_Guess(pbScratch *s) {
+size_t pbCached_Guess(pbScratch *s) {
   if (s->deform) {
     size_t empty = pb_coupled(s->model) ? 0 : deform_room(s->model);
     if (empty == 0) return 0;
@@ -105,42 +105,42 @@ size_t pbKept_Guess(pbScratch *s) {
   }
 
   if (evaluates_again(s->model)) return 0;
-  walk k = {.used = s->w.kept_bytes};
+  walk k = {.used = s->w.cached_bytes};
   pass_evaluation(&k, &s->w);
   return k.used;
 }
 
 // ---- saving ---------------------------------------------------------------------------------------------------------------
-bool pbKept_Begin(pbScratch *s, void *cached, size_t room) {
+bool pbCached_Begin(pbScratch *s, void *cached, size_t room) {
   if (s->deform) {
-    s->kept_factor = cached;
+    s->cached_factor = cached;
     return !pb_coupled(s->model) && deform_room(s->model) > 0;
   }
 
-  if (evaluates_again(s->model) || room < s->w.kept_bytes) return false;
-  s->place = cached;
+  if (evaluates_again(s->model) || room < s->w.cached_bytes) return false;
+  s->cache_at = cached;
   return true;
 }
 
 static size_t whole_lines(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
-pbStatus pbKept_Save(pbScratch *s, size_t room, size_t *size) {
+pbStatus pbCached_Save(pbScratch *s, size_t room, size_t *size) {
   *size = 0;
   if (s->deform) {
     size_t bytes = whole_lines(pbDeform_KeptBytes(s->deform));
     if (bytes == 0 || bytes > room) return pb_ok;
-    pbDeform_Keep(s->deform, s->kept_factor);
+    pbDeform_Keep(s->deform, s->cached_factor);
     *size = bytes;
     return pb_ok;
   }
 
   PB_TRY(s->variant->complete(&s->w));
-  walk count = {.used = s->w.kept_bytes};
+  walk count = {.used = s->w.cached_bytes};
   pass_evaluation(&count, &s->w);
   if (count.used > room) return pb_ok;
 
   *size = whole_lines(count.used);
-  walk save = {.at = s->w.kept_at, .used = s->w.kept_bytes};
+  walk save = {.at = s->w.cached_at, .used = s->w.cached_bytes};
   pass_evaluation(&save, &s->w);
   return pb_ok;
 }
@@ -169,14 +169,14 @@ static pbPullback bodies_pullback(const pbModel *m, const pbStepCotangent *in, c
 
 // Bodies alone: from the cached evaluation, or from one made again.
 static pbStatus pull_bodies(pbScratch *s, const pbStepRecord *step, pbPullback *p) {
-  s->place = step->cached;
+  s->cache_at = step->cached;
   pbScratch_Load(s, step->theta, step->record, step->input);
   if (step->cached) {
-    walk k = {.at = step->cached, .used = s->w.kept_bytes, .load = true};
+    walk k = {.at = step->cached, .used = s->w.cached_bytes, .load = true};
     pass_evaluation(&k, &s->w);
   }
 
-  p->kept = step->cached != NULL;
+  p->cached = step->cached != NULL;
   pbStatus status = s->variant->vjp_one(s->adjoint_one, &s->w, step->record + tape_stages(step->model), p);
   s->report.residual = s->w.residual;
   return status == pb_ok ? status : pbScratch_Fail(s, status, "pullback: %s", pbStatus_Text(status));

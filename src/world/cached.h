@@ -1,23 +1,23 @@
 // Evaluations cached beside the thin tape: all that the pullback of a step reads, so that it need not evaluate again. The
 // record of the step (state, accelerations) is still what identifies it; with or without, the gradient has the same bits. Not
 // for Runge-Kutta, which evaluates more than once.
-#ifndef PB_KEPT_H
-#define PB_KEPT_H
+#ifndef PB_CACHED_H
+#define PB_CACHED_H
 
 #include <pullback/world.h>
 
 #include "step/record.h"
 
 // Bytes that a step with this many contacts needs at most; 0: it cannot be cached.
-size_t pbKept_Room(const pbModel *model, int contacts);
+size_t pbCached_Room(const pbModel *model, int contacts);
 // Before pbStep_Forward: the evaluation is written there at once (aligned to 64 bytes). False: there is not enough room, or it
 // cannot be cached.
-bool pbKept_Begin(pbScratch *scratch, void *cached, size_t room);
+bool pbCached_Begin(pbScratch *scratch, void *cached, size_t room);
 // Bytes that the step evaluated last would take, as a guess at the next one's; 0: it cannot be cached.
-size_t pbKept_Guess(pbScratch *scratch);
+size_t pbCached_Guess(pbScratch *scratch);
 // After it: what else is cached, behind that; completes what the step left undone (the factor at its solution). *size: bytes
 // taken in all, 0 where there is not enough room.
-PB_NODISCARD pbStatus pbKept_Save(pbScratch *scratch, size_t room, size_t *size);
+PB_NODISCARD pbStatus pbCached_Save(pbScratch *scratch, size_t room, size_t *size);
 
 // pbStep_Vjp, with the cached evaluation of the step where there is one, and with cotangents of distances.
 PB_NODISCARD pbStatus pbStep_VjpCached(const pbStepRecord *step, const pbStepCotangent *in, pbScratch *scratch,
