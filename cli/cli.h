@@ -239,7 +239,7 @@ pbStatus cliRun_Simulate(cliRun *run, pbArrays *set);
 // What --vtu and --glb ask for, from the arrays of a trajectory.
 pbStatus cliMotion_Write(cliRun *run, const pbArrays *set);
 pbStatus cli_save(cliApp *app, const pbArrays *set);  // to --output, without a signal in between
-// What was written into a stream of open_memstream, to --output, without a signal in between; closes the stream and frees the text.
+// What was written into a stream of open_memstream, to --output, without a signal in between; closes the stream, frees the text.
 pbStatus cli_saveText(cliApp *app, FILE *stream, char **text, const size_t *size);
 
 #endif

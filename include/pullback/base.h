@@ -79,8 +79,8 @@ PB_API void *pbContext_Alloc(pbContext *ctx, size_t size);
 PB_API void *pbContext_Resize(pbContext *ctx, void *memory, size_t size);
 PB_API void pbContext_Free(pbContext *ctx, void *memory);
 
-// Of `count` names the one that was probably meant by a word that is none of them, by edit distance ("body_mas": "body_mass"); NULL
-// where none is near. What the library's own "did you mean" suggests.
+// Of `count` names the one that was probably meant by a word that is none of them, by edit distance ("body_mas": "body_mass");
+// NULL where none is near. What the library's own "did you mean" suggests.
 PB_API const char *pbName_Nearest(const char *word, const char *const *names, int count);
 
 PB_API const char *pbVersion(void);  // "0.1.0"

@@ -1,4 +1,5 @@
-// Pullback: files. MJCF models and deformables in; whole files out. A library that was built with PULLBACK_IO=OFF lacks all of it.
+// Pullback: files. MJCF models and deformables in; whole files out.
+// A library that was built with PULLBACK_IO=OFF lacks all of it.
 #ifndef PULLBACK_IO_H
 #define PULLBACK_IO_H
 
@@ -26,8 +27,8 @@ PB_API PB_NODISCARD pbStatus pbDeformable_Load(pbContext *ctx, const pbModel *mo
 PB_API PB_NODISCARD pbStatus pbModel_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model);
 
 // A file of these bytes that appears whole or not at all: written beside its place under another name, then renamed; on failure
-// nothing is left behind. A device or pipe is written directly. pb_file with the reason; a pipe that nobody reads: pb_interrupted by
-// a signal, one that is held back (SIGINT, SIGTERM) included.
+// nothing is left behind. A device or pipe is written directly. pb_file with the reason; a pipe that nobody reads: pb_interrupted
+// by a signal, one that is held back (SIGINT, SIGTERM) included.
 PB_API PB_NODISCARD pbStatus pbFile_Write(pbContext *ctx, const char *path, const void *bytes, size_t size);
 // Whether the file could be written, asked before the work that is to be written; a device or pipe is left alone.
 PB_API PB_NODISCARD pbStatus pbFile_CanWrite(pbContext *ctx, const char *path);

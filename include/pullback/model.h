@@ -79,8 +79,8 @@ PB_API PB_NODISCARD pbStatus pbModel_SetConstants(pbContext *ctx, const pbModel 
 PB_API PB_NODISCARD pbStatus pbModel_SetConstantsVjp(pbContext *ctx, const pbModel *model, const double *theta,
                                                      double *theta_bar);
 
-// Of a slice that was given a value before pbModel_SetConstants: pb_bad_argument where that computed another value, which would drop
-// what was given without a word. before, after: theta (ParamSize) before and after that call.
+// Of a slice that was given a value before pbModel_SetConstants: pb_bad_argument where that computed another value, which would
+// drop what was given without a word. before, after: theta (ParamSize) before and after that call.
 PB_API PB_NODISCARD pbStatus pbModel_CheckGiven(pbContext *ctx, const pbModel *model, const pbParam *slice, const double *before,
                                                 const double *after);
 

@@ -1,6 +1,6 @@
 // Pullback: random numbers that can be seeded and saved: xoshiro256** (Blackman & Vigna 2018), seeded by splitmix64; normal
-// deviates by the polar method (Marsaglia & Bray 1964). The same seed gives the same numbers on every machine (normal deviates: with
-// the same C library).
+// deviates by the polar method (Marsaglia & Bray 1964). The same seed gives the same numbers on every machine (normal deviates:
+// with the same C library).
 #ifndef PULLBACK_RANDOM_H
 #define PULLBACK_RANDOM_H
 
