@@ -178,8 +178,8 @@ typedef enum pbSpotCheck {
   pb_checkSteps,
   // Two more rollouts (more where they disagree): derivative along one random direction of x0, and the inputs and parameters
   // wanted, both ways. A gradient is off where quotients over shorter and shorter moves agree with each other and not with it;
-  // and those to both sides do, on one branch of every step. Else there is a kink, or no reliable difference, and the comparison is left out. Not where
-  // events were corrected, nor for smooth: there a difference quotient of the program is no truth.
+  // and those to both sides do, on one branch of every step. Else there is a kink, or no reliable difference, and the comparison
+  // is left out. Not where events were corrected, nor for smooth: there a difference quotient of the program is no truth.
   pb_checkFull
 } pbSpotCheck;
 

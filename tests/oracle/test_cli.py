@@ -218,7 +218,7 @@ def test_a_right_gradient_at_a_tie_is_not_called_off(run, tmp_path, model, nv):
     """A cylinder or capsule stands upright, capsules lie side by side: any small move takes one of two branches there, at every length."""
     rng = np.random.default_rng(5)
     np.savez(tmp_path / "c.npz", qpos=rng.normal(size=nv), qvel=rng.normal(size=nv))
-    for seed in range(8):
+    for seed in range(10, 30):  # about one of six directions shows it
         said = run("gradient", HERE / "models" / f"{model}.xml", "--cotangent", tmp_path / "c.npz", "--steps", 30, "--seed", seed, "--strict", "-o", tmp_path / "g.npz")
         assert said.stderr == ""
 
