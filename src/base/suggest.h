@@ -15,7 +15,8 @@ typedef struct pbSuggest {
 } pbSuggest;
 
 pbSuggest pbSuggest_For(const char *word);
-// Near is also a candidate that ends in "_word" ("mass" for "body_mass"), and one that the word abbreviates ("ctrl" for "control").
+// Near is also a candidate that ends in "_word" ("mass" for "body_mass"), and one that the word abbreviates ("ctrl" for
+// "control").
 void pbSuggest_Offer(pbSuggest *s, const char *candidate);
 // Closing part of an error message, always terminated; returns text.
 const char *pbSuggest_Write(const pbSuggest *s, char *text, size_t size);

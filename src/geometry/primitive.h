@@ -79,8 +79,8 @@ static inline int plane_ball(const num origin[3], const num normal[3], const num
   return 1;
 }
 
-// Which points of two segments are nearest: x in [-1, 1] along each; share: how far it follows its stationary value instead of an
-// end: 1 inside, 0 at an end, 0.5 at a tie of both.
+// Which points of two segments are nearest: x in [-1, 1] along each; share: how far it follows its stationary value instead of
+// an end: 1 inside, 0 at an end, 0.5 at a tie of both.
 typedef struct segment_pair {
   num x1, x2;
   double share1, share2;

@@ -9,8 +9,8 @@
 
 // Pattern: parent[i] < i (or -1), depth[i] = number of ancestors, row i of the matrix starts at adr[i] and has depth[i] + 1
 // entries, the diagonal last; chain (same layout) holds the column of each entry. Rows are padded to whole vectors
-// (PB_TREE_PAD): what stands in the padding is arbitrary, and never reaches an entry. block[i] is the number of rows of the block
-// that i begins or ends.
+// (PB_TREE_PAD): what stands in the padding is arbitrary, and never reaches an entry. block[i] is the number of rows of the
+// block that i begins or ends.
 enum { PB_TREE_PAD = 4, PB_TREE_BLOCK = 4 };
 // Room that a pattern of n rows may need.
 #define PB_TREE_ROOM(n) ((n) * ((n) + 1) / 2 + (PB_TREE_PAD - 1) * (n))

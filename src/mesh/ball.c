@@ -1,6 +1,6 @@
 // Spheres and balls from an icosahedron. A sphere's faces are cut into lattice triangles and pushed out to the radius; a ball's
-// twenty tetrahedra (centre and face) are cut into lattice tetrahedra and octahedra, shell by shell, so that the k-th shell is a
-// sphere with k cuts. An octahedron's inner diagonal is no neighbour's business: the shortest is taken.
+// twenty tetrahedra (centre and face) are cut into lattice tetrahedra and octahedra, shell by shell, so that the k-th shell is
+// a sphere with k cuts. An octahedron's inner diagonal is no neighbour's business: the shortest is taken.
 #include "mesh/mesh.h"
 
 // Corners 1 and -1 at z = +-, in two rings of five between.
@@ -30,7 +30,8 @@ static int edge_between(int a, int b) {
   return e;
 }
 
-// Number of the lattice point of face f with weights w of its corners, which add up to `cuts`: corners, then edges, then insides.
+// Number of the lattice point of face f with weights w of its corners, which add up to `cuts`: corners, then edges, then
+// insides.
 static int sphere_point(int f, const int *w, int cuts) {
   const int *c = face_corner[f];
   for (int k = 0; k < 3; k++)
@@ -147,8 +148,8 @@ static void cut_octahedron(Cut *c, const int *v) {
   for (int k = 0; k < 4; k++) add_tetrahedron(c, v[best], v[best + 3], ring[k], ring[k + 1]);
 }
 
-// What hangs at lattice point u away from the centre: a tetrahedron, an octahedron, a tetrahedron the other way round. Each stays within
-// the shells.
+// What hangs at lattice point u away from the centre: a tetrahedron, an octahedron, a tetrahedron the other way round. Each
+// stays within the shells.
 static void cut_cell(Cut *c, int f, const int *u, int room) {
   int step[3], pair[3], far[3] = {u[0] + 1, u[1] + 1, u[2] + 1};
   for (int k = 0; k < 3; k++) {

@@ -207,7 +207,8 @@ static void check_cells(Check *c) {
   rest(c, c->r.inverted, "inverted cells");
 }
 
-// ---- cells among each other -----------------------------------------------------------------------------------------------------
+// ---- cells among each other
+// -----------------------------------------------------------------------------------------------------
 
 typedef struct Rows {
   int count, width;
@@ -334,7 +335,8 @@ static pbStatus check_faces(Check *c) {
   return status;
 }
 
-// ---- parts --------------------------------------------------------------------------------------------------------------------
+// ---- parts
+// --------------------------------------------------------------------------------------------------------------------
 
 static int root_of(int *up, int i) {
   for (; up[i] != i; i = up[i]) up[i] = up[up[i]];
@@ -388,7 +390,8 @@ pbStatus pbMesh_Check(pbContext *ctx, const pbMesh *m, unsigned wishes, pbMeshRe
   return c.faults ? pbContext_Fail(ctx, pb_bad_input, "%s", c.text) : pb_ok;
 }
 
-// ---- orientation ----------------------------------------------------------------------------------------------------------------
+// ---- orientation
+// ----------------------------------------------------------------------------------------------------------------
 
 // Corners 0 and 1 change places, and with them the nodes on the edges from them.
 static void turn(pbMesh *m, pbCellKind kind) {

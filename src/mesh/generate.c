@@ -70,7 +70,8 @@ pbStatus pbMesh_Grid(pbContext *ctx, const pbGrid *g, pbMesh **mesh) {
   return pb_ok;
 }
 
-// ---- disc and cylinder --------------------------------------------------------------------------------------------------------
+// ---- disc and cylinder
+// --------------------------------------------------------------------------------------------------------
 
 // Rings of 6 k points around point 0.
 static int disc_points(int rings) { return 1 + 3 * rings * (rings + 1); }

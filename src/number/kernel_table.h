@@ -1,7 +1,7 @@
 // Tables of kernels, one for each variant of doubles, so that sources outside the kernels call the best that the processor has.
 //
-// A folder lists the kernels in its table once, as X(member, function, ...); what they take and return stands only in the header
-// that their own sources include. From the list come
+// A folder lists the kernels in its table once, as X(member, function, ...); what they take and return stands only in the
+// header that their own sources include. From the list come
 //   PB_KERNEL_MEMBER    the members of the table's struct, pointers of just that type;
 //   PB_KERNEL_DECLARE   declarations of the same function in the other variants;
 //   PB_KERNEL_ENTRY     the entries of the table of one variant.

@@ -1,3 +1,5 @@
+// Multifrontal factorization A = P' L D L' P over an analysis, solution with its factor, and an estimate of the condition. The
+// arithmetic is in factor_kernel.c and solve_kernel.c, the memory of fronts in analysis.h. Tests: tests/unit/test_sparse.c.
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +14,7 @@ struct pbSparseFactor {
   const pbSparseAnalysis *analysis;
   const pbSparseKernels *kernels;
   double *L, *D;    // panels; pivots by place
-  double smallest;  // of the last factorisation
+  double smallest;  // of the last factorization
   int smallest_place;
 };
 
@@ -20,8 +22,8 @@ struct pbSparseFactor {
 static int least(int a, int b) { return a < b ? a : b; }
 
 static pbFactorWork factor_work(pbArena *arena, const pbSparseAnalysis *a) {
-  size_t depth = (size_t)least(a->most_pivots, PB_DEPTH), rows = (size_t)least(a->most_rows, PB_STRIP),
-         columns = (size_t)least(a->most_rows, PB_BREADTH);
+  size_t depth = (size_t)least(a->most_pivots, PB_DEPTH), rows = (size_t)least(a->most_rows, PB_STRIP);
+  size_t columns = (size_t)least(a->most_rows, PB_BREADTH);
   pbFactorWork w;
   w.stack = pbArena_Take(arena, a->stack_size, sizeof(double));
   w.tiny = pbArena_Take(arena, 3 * (size_t)a->n, sizeof(double));
@@ -48,6 +50,8 @@ size_t pbSparseAnalysis_WorkSize(const pbSparseAnalysis *a) {
   pbArena factor = pbArena_Measure(), solve = pbArena_Measure();
   factor_work(&factor, a);
   solve_work(&solve, a);
+
+  // One room for both, never used together.
   size_t f = pbArena_Needed(&factor), s = pbArena_Needed(&solve);
   return f > s ? f : s;
 }
@@ -66,6 +70,8 @@ pbStatus pbSparseFactor_Create(pbContext *ctx, const pbSparseAnalysis *a, pbSpar
     *f = (pbSparseFactor){.ctx = ctx, .analysis = a, .kernels = pbSparseKernels_At(0)};
     f->L = pbContext_Alloc(ctx, panel_bytes(a));
     f->D = pbContext_AllocArray(ctx, 3 * (size_t)a->n + 1, sizeof *f->D);
+
+    // All of it or nothing.
     if (f->L && f->D) {
       *factor = f;
       return pb_ok;
@@ -112,34 +118,36 @@ void pbSparseFactor_Load(pbSparseFactor *f, const void *memory) {
   memcpy(f->L, from + n + 2, panel_bytes(f->analysis));
 }
 
-// ---- factorisation --------------------------------------------------------------------------------------------------
-static void raise(double *most, double x) { *most = fabs(x) > *most ? fabs(x) : *most; }
+// ---- factorization --------------------------------------------------------------------------------------------------
+static void raise_to(double *most, double x) { *most = fabs(x) > *most ? fabs(x) : *most; }
 
-// Largest entry of each row, times TINY.
+// Largest entry of each row, times TINY. Diagonal blocks are read below the diagonal only.
 static void find_tiny(const pbSparseAnalysis *a, const double *values, double *tiny) {
   memset(tiny, 0, sizeof *tiny * 3 * (size_t)a->n);
   for (int s = 0; s < a->slots; s++) {
     double *row = tiny + 3 * a->place[a->slot_row[s]], *column = tiny + 3 * a->place[a->slot_column[s]];
     bool diagonal = a->slot_row[s] == a->slot_column[s];
-    for (int r = 0; r < 3; r++)
+    for (int r = 0; r < 3; r++) {
       for (int c = 0; c < (diagonal ? r + 1 : 3); c++) {
         double v = values[9 * (size_t)s + (size_t)(3 * r + c)];
-        raise(&row[r], v);
-        raise(&column[c], v);
+        raise_to(&row[r], v);
+        raise_to(&column[c], v);
       }
+    }
   }
   for (int i = 0; i < 3 * a->n; i++) tiny[i] *= TINY;
 }
 
-static pbStatus refuse(pbContext *ctx, const pbSparseFactor *f, int place, double most, int *block) {
+static pbStatus refuse_pivot(pbContext *ctx, const pbSparseFactor *f, int place, double most, int *block) {
   int row = f->analysis->order[place / 3];
   double pivot = f->D[place];
   if (block) *block = row;
+
   if (!isfinite(pivot))
-    return pbContext_Fail(ctx, pb_not_finite, "sparse factorisation: the pivot of block row %d, component %d, is not finite", row,
+    return pbContext_Fail(ctx, pb_not_finite, "sparse factorization: the pivot of block row %d, component %d, is not finite", row,
                           place % 3);
   return pbContext_Fail(ctx, pb_singular,
-                        "sparse factorisation: the pivot of block row %d, component %d, is %g beside entries up to %g", row,
+                        "sparse factorization: the pivot of block row %d, component %d, is %g beside entries up to %g", row,
                         place % 3, pivot, most);
 }
 
@@ -149,7 +157,9 @@ pbStatus pbSparse_Factor(pbContext *ctx, pbSparseFactor *f, const double *values
   pbFactorWork w = factor_work(&arena, a);
   find_tiny(a, values, w.tiny);
   int bad = f->kernels->eliminate(a, values, f->L, f->D, &w);
-  if (bad >= 0) return refuse(ctx, f, bad, w.tiny[bad] / TINY, block);
+  if (bad >= 0) return refuse_pivot(ctx, f, bad, w.tiny[bad] / TINY, block);
+
+  // The smallest pivot beside its row says how near to singular the matrix is.
   f->smallest = a->n ? INFINITY : 1;
   f->smallest_place = 0;
   for (int i = 0; i < 3 * a->n; i++) {
@@ -165,27 +175,39 @@ pbStatus pbSparse_Factor(pbContext *ctx, pbSparseFactor *f, const double *values
 pbSparseInertia pbSparseFactor_Inertia(const pbSparseFactor *f) {
   const pbSparseAnalysis *a = f->analysis;
   pbSparseInertia inertia = {.smallest = f->smallest, .block = a->n ? a->order[f->smallest_place / 3] : 0};
-  for (int i = 0; i < 3 * a->n; i++) f->D[i] > 0 ? inertia.positive++ : inertia.negative++;
+  for (int i = 0; i < 3 * a->n; i++) {
+    if (f->D[i] > 0) {
+      inertia.positive++;
+    } else {
+      inertia.negative++;
+    }
+  }
   return inertia;
 }
 
 // ---- solution -------------------------------------------------------------------------------------------------------
-static void solve(const pbSparseFactor *f, const double *b, double *x, const SolveWork *w) {
+static void solve_one(const pbSparseFactor *f, const double *b, double *x, const SolveWork *w) {
   const pbSparseAnalysis *a = f->analysis;
+
+  // Blocks in the order of elimination, and back.
   for (int k = 0; k < a->n; k++) memcpy(w->y + 3 * k, b + 3 * a->order[k], 3 * sizeof *b);
   f->kernels->substitute(a, f->L, f->D, w->y, w->front);
   for (int k = 0; k < a->n; k++) memcpy(x + 3 * a->order[k], w->y + 3 * k, 3 * sizeof *x);
 }
 
-// PB_SOLVE_LANES at once.
+// PB_SOLVE_LANES at once: component i of all of them side by side.
 static void solve_lanes(const pbSparseFactor *f, const double *b, double *x, const SolveWork *w) {
   const pbSparseAnalysis *a = f->analysis;
   size_t n = 3 * (size_t)a->n;
-  for (size_t i = 0; i < n; i++)
-    for (size_t v = 0; v < PB_SOLVE_LANES; v++) w->y[PB_SOLVE_LANES * i + v] = b[v * n + 3 * (size_t)a->order[i / 3] + i % 3];
+  for (size_t i = 0; i < n; i++) {
+    const double *from = b + 3 * (size_t)a->order[i / 3] + i % 3;
+    for (size_t v = 0; v < PB_SOLVE_LANES; v++) w->y[PB_SOLVE_LANES * i + v] = from[v * n];
+  }
   f->kernels->substitute_lanes(a, f->L, f->D, w->y, w->front);
-  for (size_t i = 0; i < n; i++)
-    for (size_t v = 0; v < PB_SOLVE_LANES; v++) x[v * n + 3 * (size_t)a->order[i / 3] + i % 3] = w->y[PB_SOLVE_LANES * i + v];
+  for (size_t i = 0; i < n; i++) {
+    double *to = x + 3 * (size_t)a->order[i / 3] + i % 3;
+    for (size_t v = 0; v < PB_SOLVE_LANES; v++) to[v * n] = w->y[PB_SOLVE_LANES * i + v];
+  }
 }
 
 static SolveWork work_over(const pbSparseAnalysis *a, void *work) {
@@ -198,12 +220,12 @@ void pbSparse_Solve(const pbSparseFactor *f, int count, const double *b, double 
   size_t n = 3 * (size_t)f->analysis->n;
   int i = 0;
   for (; i + PB_SOLVE_LANES <= count; i += PB_SOLVE_LANES) solve_lanes(f, b + (size_t)i * n, x + (size_t)i * n, &w);
-  for (; i < count; i++) solve(f, b + (size_t)i * n, x + (size_t)i * n, &w);
+  for (; i < count; i++) solve_one(f, b + (size_t)i * n, x + (size_t)i * n, &w);
 }
 
 static double largest(const double *x, int n) {
   double most = 0;
-  for (int i = 0; i < n; i++) raise(&most, x[i]);
+  for (int i = 0; i < n; i++) raise_to(&most, x[i]);
   return most;
 }
 
@@ -212,11 +234,13 @@ double pbSparse_SolveRefined(const pbSparseFactor *f, const pbSparsePattern *pat
   SolveWork w = work_over(f->analysis, work);
   int n = 3 * f->analysis->n;
   double size = largest(b, n);
-  solve(f, b, x, &w);
+  solve_one(f, b, x, &w);
+
+  // x += A^-1 (b - A x)
   pbSparse_Multiply(pattern, values, NULL, false, x, w.residual);
   for (int i = 0; i < n; i++) w.residual[i] = b[i] - w.residual[i];
   double residual = largest(w.residual, n);
-  solve(f, w.residual, w.correction, &w);
+  solve_one(f, w.residual, w.correction, &w);
   for (int i = 0; i < n; i++) x[i] += w.correction[i];
   return size > 0 ? residual / size : 0;
 }
@@ -231,38 +255,55 @@ static double norm1(const double *x, int n) {
 // The largest column sum of |A|.
 static double matrix_norm(const pbSparsePattern *p, const double *values, double *sum) {
   memset(sum, 0, sizeof *sum * 3 * (size_t)p->n);
-  for (int j = 0; j < p->n; j++)
-    for (int s = p->begin[j]; s < p->begin[j + 1]; s++)
+  for (int j = 0; j < p->n; j++) {
+    for (int s = p->begin[j]; s < p->begin[j + 1]; s++) {
       for (int e = 0; e < 9; e++) {
         double v = fabs(values[9 * (size_t)s + (size_t)e]);
         sum[3 * j + e % 3] += v;
         if (p->row[s] != j) sum[3 * p->row[s] + e / 3] += v;
       }
+    }
+  }
   return largest(sum, 3 * p->n);
 }
 
-double pbSparse_Condition(const pbSparseFactor *f, const pbSparsePattern *p, const double *values, void *work) {
-  SolveWork w = work_over(f->analysis, work);
-  int n = 3 * p->n, last = -1;
-  if (n == 0) return 1;
-  double norm = matrix_norm(p, values, w.residual), *x = w.residual, *y = w.correction, estimate = 0;
+// Hager's ascent: |A^-1 x|_1 is convex in x, so that its maximum over the unit ball of the 1-norm is at a unit vector; from
+// one to the next by the gradient. Leaves the last direction in x.
+static double inverse_norm(const pbSparseFactor *f, int n, double *x, double *y, const SolveWork *w) {
+  double estimate = 0;
+  int last = -1;
   for (int i = 0; i < n; i++) x[i] = 1.0 / n;
   for (int round = 0; round < 5; round++) {
-    solve(f, x, y, &w);
+    solve_one(f, x, y, w);
     double now = norm1(y, n);
     if (now <= estimate) break;
     estimate = now;
+
+    // The gradient of the norm by x; A is symmetric.
     for (int i = 0; i < n; i++) y[i] = y[i] >= 0 ? 1 : -1;
-    solve(f, y, x, &w);  // the gradient of the norm by x
+    solve_one(f, y, x, w);
     int best = 0;
     for (int i = 1; i < n; i++) best = fabs(x[i]) > fabs(x[best]) ? i : best;
     if (best == last) break;
+
     memset(x, 0, sizeof *x * (size_t)n);
     x[best] = 1;
     last = best;
   }
-  for (int i = 0; i < n; i++) x[i] = (i % 2 ? -1 : 1) * (1 + (double)i / (n > 1 ? n - 1 : 1));  // Higham's safeguard
-  solve(f, x, y, &w);
+  return estimate;
+}
+
+double pbSparse_Condition(const pbSparseFactor *f, const pbSparsePattern *p, const double *values, void *work) {
+  SolveWork w = work_over(f->analysis, work);
+  int n = 3 * p->n;
+  if (n == 0) return 1;
+
+  double norm = matrix_norm(p, values, w.residual), *x = w.residual, *y = w.correction;
+  double estimate = inverse_norm(f, n, x, y, &w);
+
+  // Higham's safeguard: a vector of alternating signs and growing size finds what the ascent missed.
+  for (int i = 0; i < n; i++) x[i] = (i % 2 ? -1 : 1) * (1 + (double)i / (n > 1 ? n - 1 : 1));
+  solve_one(f, x, y, &w);
   double other = 2 * norm1(y, n) / (3.0 * n);
   return norm * (other > estimate ? other : estimate);
 }

@@ -17,15 +17,21 @@ enum {
   PB_BLOCK_COLUMNS = 24  // columns of a panel that are factored without tiles
 };
 
+// Room for packed slivers of PB_DEPTH columns (or as many as there are): (PB_STRIP + PB_TILE_ROWS) rows left and (PB_BREADTH +
+// PB_TILE_COLUMNS) right, or m and a tile where that is less.
 typedef struct pbFrontWork {
-  double *left,
-      *right;  // packed: (PB_STRIP + PB_TILE_ROWS) and (PB_BREADTH + PB_TILE_COLUMNS), or m and a tile where that is less, times PB_DEPTH
+  double *left, *right;
 } pbFrontWork;
 
-// C := C - L D L', the lower triangle of its first `columns` columns; L has `rows` >= columns rows and `depth` columns. Entries of
-// C above the diagonal, and rows up to whole vectors, are overwritten with anything.
-void NUM(pbFront_Update)(const double *L, int lead, const double *D, int depth, double *C, int lead_C, int rows, int columns,
-                         const pbFrontWork *work);
+// L D L' of `depth` columns of L.
+typedef struct pbFrontProduct {
+  const double *L, *D;
+  int lead, depth;
+} pbFrontProduct;
+
+// C := C - L D L', the lower triangle of its first `columns` columns; L has `rows` >= columns rows. Entries of C above the
+// diagonal, and rows up to whole vectors, are overwritten with anything.
+void NUM(pbFront_Update)(const pbFrontProduct *product, double *C, int lead, int rows, int columns, const pbFrontWork *work);
 
 // In place the first k columns of L D L' of a panel with m rows. tiny[j]: pivots up to this are none. Returns the first such
 // column (D holds its pivot), -1 where there is none.

@@ -1,3 +1,5 @@
+// Dense kernels of a front (front.h): products by register tiles over packed slivers (Goto & van de Geijn 2008), panels by
+// halves.
 #include "sparse/front.h"
 
 typedef double wide __attribute__((vector_size(8 * PB_REGISTER), aligned(8), may_alias));
@@ -5,9 +7,13 @@ enum {
   W = PB_REGISTER,
   VECTORS = W == 8 ? 3 : 2,  // of rows in a tile
   TILE = VECTORS * W,
-  COLUMNS = W == 8   ? 8
-            : W == 4 ? 5
-                     : 4
+#if PB_REGISTER == 8
+  COLUMNS = 8
+#elif PB_REGISTER == 4
+  COLUMNS = 5
+#else
+  COLUMNS = 4
+#endif
 };
 static inline wide load(const double *x) { return *(const wide *)x; }
 
@@ -20,7 +26,9 @@ static inline __attribute__((always_inline)) void tile(int vectors, int depth, c
   for (int j = 0; j < COLUMNS; j++)
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; v++) sum[j][v] = (wide){0};
+
   for (int p = 0; p < depth; p++, a += vectors * W, b += COLUMNS) {
+    // Rank one: a column of A times a row of B.
     wide row[VECTORS];
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; v++) row[v] = load(a + v * W);
@@ -29,8 +37,10 @@ static inline __attribute__((always_inline)) void tile(int vectors, int depth, c
 #pragma GCC unroll 8
       for (int v = 0; v < vectors; v++) sum[j][v] += row[v] * b[j];
   }
+
 #pragma GCC unroll 8
   for (int j = 0; j < COLUMNS; j++) {
+    // Sums go to C once, so that the order of sums does not depend on the tile.
     if (j >= columns) break;
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; v++) {
@@ -43,6 +53,7 @@ static inline __attribute__((always_inline)) void tile(int vectors, int depth, c
 // Rows in slivers of TILE, the last one of as many whole vectors as it needs.
 static void pack_left(const double *L, int lead, int rows, int depth, double *out) {
   for (int i = 0; i < rows; i += TILE) {
+    // A sliver's rows of one column follow each other, then those of the next.
     int width = rows - i >= TILE ? TILE : (rows - i + W - 1) / W * W;
     for (int p = 0; p < depth; p++, out += width) {
       const double *from = L + (size_t)p * (size_t)lead + i;
@@ -57,6 +68,8 @@ static void pack_right(const double *L, int lead, const double *D, int rows, int
     int count = rows - i < COLUMNS ? rows - i : COLUMNS;
     for (int p = 0; p < depth; p++, out += COLUMNS) {
       const double *from = L + (size_t)p * (size_t)lead + i;
+
+      // Whole slivers without a test in the loop.
       if (count == COLUMNS) {
 #pragma GCC unroll 8
         for (int j = 0; j < COLUMNS; j++) out[j] = from[j] * D[p];
@@ -67,34 +80,46 @@ static void pack_right(const double *L, int lead, const double *D, int rows, int
   }
 }
 
-// Tiles of one strip that meet the lower triangle; row and column of the strip's first entries.
-static void strip(const double *left, const double *right, int depth, double *C, int lead, int row, int rows, int column,
-                  int columns) {
-  for (int j = 0; j < columns; j += COLUMNS, right += (size_t)COLUMNS * (size_t)depth) {
-    int above = column + j - row, first = above > 0 ? above / TILE * TILE : 0, wanted = columns - j;
-    for (int i = first; i < rows; i += TILE) {
+// What of C a packed strip of rows and columns covers.
+typedef struct Strip {
+  int row, rows, column, columns;
+} Strip;
+
+// Tiles of one strip that meet the lower triangle.
+static void update_strip(const double *left, const double *right, int depth, double *C, int lead, Strip s) {
+  for (int j = 0; j < s.columns; j += COLUMNS, right += (size_t)COLUMNS * (size_t)depth) {
+    // Tiles that are above the diagonal altogether are left out.
+    int above = s.column + j - s.row, first = above > 0 ? above / TILE * TILE : 0, wanted = s.columns - j;
+    for (int i = first; i < s.rows; i += TILE) {
       const double *a = left + (size_t)i * (size_t)depth;
-      double *c = C + (size_t)(column + j) * (size_t)lead + row + i;
-      int vectors = (rows - i + W - 1) / W;
-      if (vectors >= VECTORS) tile(VECTORS, depth, a, right, c, lead, wanted);
-      else if (vectors == 2) tile(VECTORS > 2 ? 2 : 1, depth, a, right, c, lead, wanted);
-      else tile(1, depth, a, right, c, lead, wanted);
+      double *c = C + (size_t)(s.column + j) * (size_t)lead + s.row + i;
+      int vectors = (s.rows - i + W - 1) / W;
+      if (vectors >= VECTORS) {
+        tile(VECTORS, depth, a, right, c, lead, wanted);
+      } else if (vectors == 2) {
+        tile(VECTORS > 2 ? 2 : 1, depth, a, right, c, lead, wanted);
+      } else {
+        tile(1, depth, a, right, c, lead, wanted);
+      }
     }
   }
 }
 
-void NUM(pbFront_Update)(const double *L, int lead, const double *D, int depth, double *C, int lead_C, int rows, int columns,
-                         const pbFrontWork *work) {
+void NUM(pbFront_Update)(const pbFrontProduct *product, double *C, int lead, int rows, int columns, const pbFrontWork *work) {
+  const double *D = product->D;
   for (int j = 0; j < columns; j += PB_BREADTH) {
     int breadth = columns - j < PB_BREADTH ? columns - j : PB_BREADTH;
-    for (int p = 0; p < depth; p += PB_DEPTH) {
-      int deep = depth - p < PB_DEPTH ? depth - p : PB_DEPTH;
-      const double *from = L + (size_t)p * (size_t)lead;
-      pack_right(from + j, lead, D + p, breadth, deep, work->right);
+    for (int p = 0; p < product->depth; p += PB_DEPTH) {
+      int deep = product->depth - p < PB_DEPTH ? product->depth - p : PB_DEPTH;
+      const double *from = product->L + (size_t)p * (size_t)product->lead;
+      pack_right(from + j, product->lead, D + p, breadth, deep, work->right);
+
+      // Strips of rows from the diagonal down, packed one after the other into the same room.
       for (int i = j; i < rows; i += PB_STRIP) {
         int height = rows - i < PB_STRIP ? rows - i : PB_STRIP;
-        pack_left(from + i, lead, height, deep, work->left);
-        strip(work->left, work->right, deep, C, lead_C, i, height, j, breadth);
+        pack_left(from + i, product->lead, height, deep, work->left);
+        const Strip strip = {.row = i, .rows = height, .column = j, .columns = breadth};
+        update_strip(work->left, work->right, deep, C, lead, strip);
       }
     }
   }
@@ -102,7 +127,7 @@ void NUM(pbFront_Update)(const double *L, int lead, const double *D, int depth, 
 
 // ---- panels ---------------------------------------------------------------------------------------------------------
 // y -= s x over whole vectors from that of row `from` on
-static inline void take(double *restrict y, const double *restrict x, double s, int from, int rows) {
+static inline void subtract_column(double *restrict y, const double *restrict x, double s, int from, int rows) {
   for (int i = from & -W; i < rows; i += W) *(wide *)(y + i) -= load(x + i) * s;
 }
 
@@ -111,12 +136,16 @@ static int factor_top(double *A, int lead, int rows, int k, double *D, const dou
   for (int j = 0; j < k; j++) {
     double *column = A + (size_t)j * (size_t)lead, d = column[j], inverse = 1 / d, X[PB_BLOCK_COLUMNS];
     D[j] = d;
+
+    // No pivot: too small beside its row, or NaN.
     if (!(fabs(d) > tiny[j]) || !isfinite(d)) return j;
+
     for (int i = j + 1; i < rows; i++) {
       X[i] = column[i];
       column[i] *= inverse;
     }
-    for (int c = j + 1; c < k; c++) take(A + (size_t)c * (size_t)lead, column, X[c], c, rows);
+
+    for (int c = j + 1; c < k; c++) subtract_column(A + (size_t)c * (size_t)lead, column, X[c], c, rows);
   }
   return -1;
 }
@@ -129,11 +158,14 @@ static inline __attribute__((always_inline)) void solve_rows(int count, const do
     wide sum[4];
 #pragma GCC unroll 4
     for (int v = 0; v < count; v++) sum[v] = load(A + (size_t)j * (size_t)lead + v * W);
+
     for (int p = 0; p < j; p++) {
+      // Forward substitution, column by column.
       double s = top[(size_t)p * (size_t)lead + j];
 #pragma GCC unroll 4
       for (int v = 0; v < count; v++) sum[v] -= load(X[p] + v * W) * s;
     }
+
 #pragma GCC unroll 4
     for (int v = 0; v < count; v++) {
       *(wide *)(X[j] + v * W) = sum[v];
@@ -142,9 +174,11 @@ static inline __attribute__((always_inline)) void solve_rows(int count, const do
   }
 }
 
+// A block of k <= PB_BLOCK_COLUMNS columns: its top, then the rows below, four vectors at a time.
 static int factor_block(double *A, int lead, int m, int k, double *D, const double *tiny) {
   int i = pb_aligned(k), bad = factor_top(A, lead, i, k, D, tiny);
   if (bad >= 0) return bad;
+
   double inverse[PB_BLOCK_COLUMNS];
   for (int j = 0; j < k; j++) inverse[j] = 1 / D[j];
   for (; i + 4 * W <= m; i += 4 * W) solve_rows(4, A, A + i, lead, k, inverse);
@@ -154,11 +188,16 @@ static int factor_block(double *A, int lead, int m, int k, double *D, const doub
 
 int NUM(pbFront_Factor)(double *A, int lead, int m, int k, double *D, const double *tiny, const pbFrontWork *work) {
   if (k <= PB_BLOCK_COLUMNS) return factor_block(A, lead, m, k, D, tiny);
+
+  // By halves, so that almost all products are of tiles: the left half, its update of the right, the right half.
   int blocks = (k + PB_BLOCK_COLUMNS - 1) / PB_BLOCK_COLUMNS, half = blocks / 2 * PB_BLOCK_COLUMNS;
   int bad = NUM(pbFront_Factor)(A, lead, m, half, D, tiny, work);
   if (bad >= 0) return bad;
+
   double *rest = A + (size_t)half * (size_t)lead + half;
-  NUM(pbFront_Update)(A + half, lead, D, half, rest, lead, m - half, k - half, work);
+  const pbFrontProduct left = {.L = A + half, .lead = lead, .D = D, .depth = half};
+  NUM(pbFront_Update)(&left, rest, lead, m - half, k - half, work);
+
   bad = NUM(pbFront_Factor)(rest, lead, m - half, k - half, D + half, tiny + half, work);
   return bad < 0 ? -1 : half + bad;
 }

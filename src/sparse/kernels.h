@@ -1,4 +1,4 @@
-// The kernels of a factorisation and of a solution, and the table of their variants.
+// The kernels of a factorization and of a solution, and the table of their variants.
 #ifndef PB_SPARSE_KERNELS_H
 #define PB_SPARSE_KERNELS_H
 
@@ -6,8 +6,8 @@
 #include "sparse/analysis.h"
 #include "sparse/front.h"
 
-// L: panels; D: 3n, 1 / tiny: 3n by place. Work: pbSparse_WorkOf. Returns the first pivot (by place, scalar) that is too small or
-// not finite, -1 where there is none.
+// L: panels; D: 3n, 1 / tiny: 3n by place. Work: pbSparse_WorkOf. Returns the first pivot (by place, scalar) that is too small
+// or not finite, -1 where there is none.
 typedef struct pbFactorWork {
   double *stack, *tiny;
   pbFrontWork front;

@@ -1,3 +1,5 @@
+// Conjugate gradients and restarted GMRES (krylov.h), with the matrices and preconditioners of block matrices. Tests:
+// tests/unit/test_sparse_krylov.c.
 #include "sparse/krylov.h"
 
 #include <math.h>
@@ -20,17 +22,22 @@ static void apply_inverse(void *user, bool transposed, const double *x, double *
 }
 pbLinear pbLinear_Inverse(pbSparseInverse *inverse) { return (pbLinear){apply_inverse, inverse}; }
 
+// Inverses of 3x3 blocks by cofactors.
 int pbBlockJacobi_Make(const pbSparsePattern *p, const double *values, pbBlockJacobi *jacobi) {
   int bad = -1;
   for (int j = 0; j < p->n; j++) {
     const double *B = values + 9 * (size_t)p->begin[j];
     double *inverse = jacobi->inverse + 9 * (size_t)j, most = 0;
+
     for (int e = 0; e < 9; e++) most = fmax(most, fabs(B[e]));
-    for (int r = 0; r < 3; r++)
+    for (int r = 0; r < 3; r++) {
       for (int c = 0; c < 3; c++) {
         int a = (c + 1) % 3, b = (c + 2) % 3, d = (r + 1) % 3, e = (r + 2) % 3;
         inverse[3 * r + c] = B[3 * a + d] * B[3 * b + e] - B[3 * a + e] * B[3 * b + d];
       }
+    }
+
+    // Along the first row.
     double det = B[0] * inverse[0] + B[1] * inverse[3] + B[2] * inverse[6];
     if (bad < 0 && !(fabs(det) > 1e-14 * most * most * most)) bad = j;
     for (int e = 0; e < 9; e++) inverse[e] /= det;
@@ -42,6 +49,8 @@ static void apply_jacobi(void *user, bool transposed, const double *x, double *y
   const pbBlockJacobi *jacobi = user;
   for (int i = 0; i < jacobi->n; i++) {
     const double *B = jacobi->inverse + 9 * (size_t)i, *v = x + 3 * (size_t)i;
+
+    // Strides down and along a row of B or of B'.
     int down = transposed ? 1 : 3, along = transposed ? 3 : 1;
     for (int r = 0; r < 3; r++) y[3 * i + r] = B[down * r] * v[0] + B[down * r + along] * v[1] + B[down * r + 2 * along] * v[2];
   }
@@ -49,11 +58,13 @@ static void apply_jacobi(void *user, bool transposed, const double *x, double *y
 pbLinear pbLinear_Jacobi(pbBlockJacobi *jacobi) { return (pbLinear){apply_jacobi, jacobi}; }
 
 // ---- vectors --------------------------------------------------------------------------------------------------------
+// Four sums side by side, as a vector register may hold them: the same on every instruction set.
 static double dot(const double *x, const double *y, int n) {
   double sum[4] = {0};
   int i = 0;
-  for (; i + 4 <= n; i += 4)
+  for (; i + 4 <= n; i += 4) {
     for (int c = 0; c < 4; c++) sum[c] += x[i + c] * y[i + c];
+  }
   for (; i < n; i++) sum[0] += x[i] * y[i];
   return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
@@ -69,20 +80,26 @@ static double find_residual(const pbKrylov *k, const double *b, const double *x,
   return norm(r, k->n);
 }
 static void precondition(const pbKrylov *k, const double *x, double *y) {
-  if (k->precondition.apply) k->precondition.apply(k->precondition.user, k->transposed, x, y);
-  else memcpy(y, x, sizeof *y * (size_t)k->n);
+  if (k->precondition.apply) {
+    k->precondition.apply(k->precondition.user, k->transposed, x, y);
+  } else {
+    memcpy(y, x, sizeof *y * (size_t)k->n);
+  }
 }
 
-static pbStatus finish(pbContext *ctx, const pbKrylov *k, const char *method, pbStatus status, double size, double residual,
-                       pbKrylovReport *report) {
+static pbStatus report_end(pbContext *ctx, const pbKrylov *k, const char *method, pbStatus status, double size, double residual,
+                           pbKrylovReport *report) {
   report->residual = size > 0 ? residual / size : residual;
   if (!isfinite(report->residual)) return pbContext_Fail(ctx, pb_not_finite, "%s: the residual is not finite", method);
+
   if (status == pb_singular)
     return pbContext_Fail(ctx, status, "%s: no positive curvature after %d iterations, residual %g", method, report->iterations,
                           report->residual);
+
   if (residual > k->tolerance * size)
-    return pbContext_Fail(ctx, pb_no_convergence, "%s: residual %g after %d iterations, wanted %g", method, report->residual,
+    return pbContext_Fail(ctx, pb_no_convergence, "%s: residual %g after %d iterations, expected %g", method, report->residual,
                           report->iterations, k->tolerance);
+
   return pb_ok;
 }
 
@@ -109,12 +126,20 @@ static bool cg_pass(const pbKrylov *k, double wanted, double *x, const CgWork *w
   double rz = 0;
   for (bool first = true; *iterations < k->iterations; first = false, ++*iterations) {
     if (norm(w->r, k->n) <= wanted) return true;
+
+    // Search directions that are conjugate: p = z + beta p.
     precondition(k, w->r, w->z);
+
+    // Fletcher and Reeves.
     double now = dot(w->r, w->z, k->n), beta = first ? 0 : now / rz;
     for (int i = 0; i < k->n; i++) w->p[i] = first ? w->z[i] : w->z[i] + beta * w->p[i];
+
     k->matrix.apply(k->matrix.user, false, w->p, w->q);
     double curvature = dot(w->p, w->q, k->n);
+
+    // Otherwise the step would go to a maximum or a saddle.
     if (!(curvature > 0) || !(now > 0)) return false;
+
     axpy(x, now / curvature, w->p, k->n);
     axpy(w->r, -now / curvature, w->q, k->n);
     rz = now;
@@ -128,14 +153,16 @@ pbStatus pbCg_Solve(pbContext *ctx, const pbKrylov *k, const double *b, double *
   CgWork w = cg_work(&arena, k->n);
   double size = norm(b, k->n), residual = find_residual(k, b, x, w.r);
   *report = (pbKrylovReport){0};
+
   while (residual > k->tolerance * size && report->iterations < k->iterations) {
     bool positive = cg_pass(k, k->tolerance * size, x, &w, &report->iterations);
+
     double before = residual;
     residual = find_residual(k, b, x, w.r);
-    if (!positive) return finish(ctx, k, "conjugate gradients", pb_singular, size, residual, report);
+    if (!positive) return report_end(ctx, k, "conjugate gradients", pb_singular, size, residual, report);
     if (!(residual < 0.5 * before)) break;  // as far as rounding lets it
   }
-  return finish(ctx, k, "conjugate gradients", pb_ok, size, residual, report);
+  return report_end(ctx, k, "conjugate gradients", pb_ok, size, residual, report);
 }
 
 // ---- GMRES ----------------------------------------------------------------------------------------------------------
@@ -163,28 +190,31 @@ size_t pbGmres_WorkSize(int n, int restart) {
 }
 
 // v := the part of v across the first `count` vectors, its norm returned; twice, which is enough (Giraud et al. 2005).
-static double orthogonalise(const double *V, int count, int n, double *v, double *h) {
+static double orthogonalize(const double *V, int count, int n, double *v, double *h) {
   memset(h, 0, sizeof *h * (size_t)count);
-  for (int twice = 0; twice < 2; twice++)
+  for (int twice = 0; twice < 2; twice++) {
     for (int i = 0; i < count; i++) {
       const double *u = V + (size_t)i * (size_t)n;
       double along = dot(u, v, n);
       h[i] += along;
       axpy(v, -along, u, n);
     }
+  }
   return norm(v, n);
 }
 
-// Column j of H turned into the triangle; the new one of its rotations.
-static void rotate(const GmresWork *w, double *h, int j) {
+// Givens rotations: those there are on column j of H, and a new one that makes its last entry zero.
+static void rotate_column(const GmresWork *w, double *h, int j) {
   for (int i = 0; i < j; i++) {
     double a = h[i], b = h[i + 1];
     h[i] = w->cosine[i] * a + w->sine[i] * b;
     h[i + 1] = w->cosine[i] * b - w->sine[i] * a;
   }
+
   double length = hypot(h[j], h[j + 1]);
   w->cosine[j] = length > 0 ? h[j] / length : 1;
   w->sine[j] = length > 0 ? h[j + 1] / length : 0;
+
   h[j] = length;
   w->g[j + 1] = -w->sine[j] * w->g[j];
   w->g[j] *= w->cosine[j];
@@ -193,10 +223,13 @@ static void rotate(const GmresWork *w, double *h, int j) {
 // x += M^-1 V y with H y = g
 static void add_solution(const pbKrylov *k, const GmresWork *w, int count, double *x) {
   double *sum = w->V + (size_t)count * (size_t)k->n;  // the last vector is needed no more
+
+  // Back substitution in the triangle.
   for (int j = count - 1; j >= 0; j--) {
     for (int i = j + 1; i < count; i++) w->g[j] -= w->H[i * (k->restart + 1) + j] * w->g[i];
     w->g[j] /= w->H[j * (k->restart + 1) + j];
   }
+
   memset(sum, 0, sizeof *sum * (size_t)k->n);
   for (int j = 0; j < count; j++) axpy(sum, w->g[j], w->V + (size_t)j * (size_t)k->n, k->n);
   precondition(k, sum, w->z);
@@ -209,23 +242,33 @@ static bool gmres_cycle(const pbKrylov *k, double residual, double wanted, doubl
   bool regular = true;
   for (int i = 0; i < k->n; i++) w->V[i] /= residual;
   w->g[0] = residual;
+
   while (j < k->restart && *iterations < k->iterations && fabs(w->g[j]) > wanted) {
     double *h = w->H + (size_t)j * (size_t)(k->restart + 1), *v = w->V + (size_t)(j + 1) * (size_t)k->n;
+
+    // Arnoldi: the next vector of the Krylov space, at right angles to the others.
     precondition(k, w->V + (size_t)j * (size_t)k->n, w->z);
     k->matrix.apply(k->matrix.user, k->transposed, w->z, v);
     double size = norm(v, k->n);
-    h[j + 1] = orthogonalise(w->V, j + 1, k->n, v, h);
+    h[j + 1] = orthogonalize(w->V, j + 1, k->n, v, h);
     double left = h[j + 1];
-    rotate(w, h, j);
+
+    rotate_column(w, h, j);
     ++*iterations;
+
+    // Breakdown without a solution: the column is in the span of the others.
     if (!(h[j] > 0)) {
       regular = false;
       break;
     }
+
     j++;
+
+    // Nothing new: the solution is in the space.
     if (!(left > 1e-15 * size)) break;
     for (int i = 0; i < k->n; i++) v[i] /= left;
   }
+
   add_solution(k, w, j, x);
   return regular;
 }
@@ -235,10 +278,11 @@ pbStatus pbGmres_Solve(pbContext *ctx, const pbKrylov *k, const double *b, doubl
   GmresWork w = gmres_work(&arena, k->n, k->restart);
   double size = norm(b, k->n), residual = find_residual(k, b, x, w.V);
   *report = (pbKrylovReport){0};
+
   while (residual > k->tolerance * size && report->iterations < k->iterations) {
     bool regular = gmres_cycle(k, residual, k->tolerance * size, x, &w, &report->iterations);
     residual = find_residual(k, b, x, w.V);
     if (!regular || !isfinite(residual)) break;
   }
-  return finish(ctx, k, "GMRES", pb_ok, size, residual, report);
+  return report_end(ctx, k, "GMRES", pb_ok, size, residual, report);
 }

@@ -1,6 +1,7 @@
-// Iterative solution of linear systems: conjugate gradients where the matrix is symmetric and positive definite, restarted GMRES
-// where it is not. Matrix and preconditioner are functions, among them block matrices, block Jacobi and a factor, be it that of the
-// matrix, of its symmetric part or of an earlier matrix: a stale factor costs a solve an iteration and no factorisation.
+// Iterative solution of linear systems: conjugate gradients where the matrix is symmetric and positive definite, restarted
+// GMRES where it is not. Matrix and preconditioner are functions, among them block matrices, block Jacobi and a factor, be it
+// that of the matrix, of its symmetric part or of an earlier matrix: a stale factor costs a solve an iteration and no
+// factorization.
 #ifndef PB_SPARSE_KRYLOV_H
 #define PB_SPARSE_KRYLOV_H
 
@@ -26,8 +27,8 @@ typedef struct pbSparseInverse {
 } pbSparseInverse;
 pbLinear pbLinear_Inverse(pbSparseInverse *inverse);
 
-// Inverses of the diagonal blocks (9n, the caller's; whole blocks are read). pbBlockJacobi_Make returns the first block row whose
-// determinant is not above 1e-14 of the cube of its largest entry, -1 where there is none.
+// Inverses of the diagonal blocks (9n, the caller's; whole blocks are read). pbBlockJacobi_Make returns the first block row
+// whose determinant is not above 1e-14 of the cube of its largest entry, -1 where there is none.
 typedef struct pbBlockJacobi {
   int n;
   double *inverse;
@@ -49,8 +50,8 @@ typedef struct pbKrylovReport {
   double residual;  // |b - A x| / |b|, computed from x
 } pbKrylovReport;
 
-// x: the start on entry. pb_no_convergence: x is as far as it came, the report says how far. pb_singular: conjugate gradients met a
-// direction of no positive curvature (matrix or preconditioner). pb_not_finite. work: as many bytes as asked for here.
+// x: the start on entry. pb_no_convergence: x is as far as it came, the report says how far. pb_singular: conjugate gradients
+// met a direction of no positive curvature (matrix or preconditioner). pb_not_finite. work: as many bytes as asked for here.
 size_t pbCg_WorkSize(int n);
 size_t pbGmres_WorkSize(int n, int restart);
 PB_NODISCARD pbStatus pbCg_Solve(pbContext *ctx, const pbKrylov *k, const double *b, double *x, void *work,

@@ -1,4 +1,4 @@
-// Linear algebra of implicit deformables: symmetric sparse matrices of 3x3 blocks, their factorisation A = P' L D L' P, and
+// Linear algebra of implicit deformables: symmetric sparse matrices of 3x3 blocks, their factorization A = P' L D L' P, and
 // iterative methods on them.
 //
 // A matrix is a pattern and an array of values. The pattern holds the lower triangle by block columns: column j has the rows
@@ -36,20 +36,21 @@ int pbSparse_Slot(const pbSparsePattern *pattern, int i, int j);
 void pbSparse_Multiply(const pbSparsePattern *pattern, const double *values, const double *upper, bool transposed,
                        const double *x, double *y);
 
-// ---- factorisation --------------------------------------------------------------------------------------------------
+// ---- factorization --------------------------------------------------------------------------------------------------
 // What is known from the pattern alone: an order that keeps fill small, the tree of fronts, where everything goes. Const, so
 // one analysis serves many threads and factors; it does not look at the pattern again.
 typedef struct pbSparseAnalysis pbSparseAnalysis;
 typedef struct pbSparseFactor pbSparseFactor;
 
-// order: n blocks in the order of their elimination; NULL: found here, which takes most of the time. pb_bad_input where it is no
-// permutation. The order of an earlier analysis serves again where the pattern lost blocks, or gained some between neighbours; blocks
-// that join distant parts, as contacts do, make it many times worse (pbSparseAnalysis_Flops tells) than a new one.
+// order: n blocks in the order of their elimination; NULL: found here, which takes most of the time. pb_bad_input where it is
+// no permutation. The order of an earlier analysis serves again where the pattern lost blocks, or gained some between
+// neighbors; blocks that join distant parts, as contacts do, make it many times worse (pbSparseAnalysis_Flops tells) than a
+// new one.
 PB_NODISCARD pbStatus pbSparseAnalysis_Create(pbContext *ctx, const pbSparsePattern *pattern, const int *order,
                                               pbSparseAnalysis **analysis);
 void pbSparseAnalysis_Destroy(pbSparseAnalysis *analysis);  // NULL is fine
 const int *pbSparseAnalysis_Order(const pbSparseAnalysis *analysis);
-double pbSparseAnalysis_Flops(const pbSparseAnalysis *analysis);     // of one factorisation: multiplications and additions
+double pbSparseAnalysis_Flops(const pbSparseAnalysis *analysis);     // of one factorization: multiplications and additions
 size_t pbSparseAnalysis_Entries(const pbSparseAnalysis *analysis);   // of L, zeros that were let in included
 size_t pbSparseAnalysis_WorkSize(const pbSparseAnalysis *analysis);  // bytes of `work` below; any alignment, any contents
 
@@ -77,8 +78,8 @@ typedef struct pbSparseInertia {
 PB_NODISCARD pbStatus pbSparse_Factor(pbContext *ctx, pbSparseFactor *factor, const double *values, void *work, int *block);
 pbSparseInertia pbSparseFactor_Inertia(const pbSparseFactor *factor);
 
-// X = A^-1 B for `count` right-hand sides, one after the other (3n each); x may be b. A is symmetric: also the transposed. A solution
-// has the same bits alone and among others.
+// X = A^-1 B for `count` right-hand sides, one after the other (3n each); x may be b. A is symmetric: also the transposed. A
+// solution has the same bits alone and among others.
 void pbSparse_Solve(const pbSparseFactor *factor, int count, const double *b, double *x, void *work);
 // The same for one, then one step of refinement with the matrix itself. Returns the largest |b - A x| over the largest |b|
 // before that step, 0 where b = 0. x is not b.
