@@ -20,7 +20,7 @@ bool pbText_Real(const char *text, double *value) {
 bool pbText_Count(const char *text, int *value) {
   size_t length = strlen(text);
   if (!length || length > 9 || strspn(text, "0123456789") != length) return false;
-  *value = atoi(text);
+  *value = (int)strtol(text, NULL, 10);
   return true;
 }
 
