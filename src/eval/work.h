@@ -175,7 +175,7 @@ typedef struct NUM(pbWork) {
   num *q0, *v0, *a0;        // nq, nv, na
   num *rk_v, *rk_a, *rk_d;  // 4 x nv, 4 x nv, 4 x na (the first stage also for the other integrators)
 
-  num *impact_J;  // 48 x nv: rows of contacts that strike, and these by M^-1 (contact method impact)
+  num *impact_J;  // 48 x nv: rows of the contacts of an impact, and these by M^-1 (contact method impact)
 
   // what is observed at the start of the step (a later stage overwrites xpos)
   num *observed_xpos, *observed_site;  // nbody x 3, nsite x 3

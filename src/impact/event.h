@@ -6,11 +6,11 @@
 //
 // Hard contact changes velocities by an impulse at once. A step with an onset is the jump map D of the saltation matrix
 // D + (F+ - D F) n' / rate, with F and F+ the rates of the state before and after, each with the forces of its own velocity. Onsets of
-// a step whose impulses change what the others do strike together, at one moment (group); groups leave each other alone.
+// a step whose impulses change what the others do act together, at one time (group); groups do not affect each other.
 //
 // A row that appears at the first state within the margin has acted a whole step h less where the distance just stayed outside: so
 // an onset belongs to the step that begins with the row, behind its acceleration and before its positions. A release belongs behind
-// the last step with the row. Both are told from that step alone: semi-implicit Euler moves the distance by h J_n v.
+// the last step with the row. Both follow from that step alone: semi-implicit Euler moves the distance by h J_n v.
 #ifndef PB_EVENT_H
 #define PB_EVENT_H
 
@@ -19,16 +19,16 @@
 #include "step/record.h"
 
 typedef struct pbEvent {
-  int row, place;  // in the evaluation; where pbEvent_Jumps has put it
-  int kind, id;    // of the row
+  int row, slot;  // in the evaluation; where pbEvent_Jumps has put it
+  int kind, id;   // of the row
   bool release;
   bool pushes;            // there is a force at the guard, so something jumps
   bool grazing;           // the rate may change its sign within a step: not corrected
   bool together;          // with another event at the same time: the mean of both orders
   double when, rate;      // time from the event to the state (onset), from the state to the event (release)
   bool acts;              // hard contact: pushes and does not graze,
-  int group;              // strikes together with others of this group,
-  double impulse, share;  // and has this share in their moment, by its impulse
+  int group;              // acts together with others of this group,
+  double impulse, share;  // and has this share in their time, by its impulse
   double bar;             // cotangent of its distance, on the way
 } pbEvent;
 

@@ -1,5 +1,5 @@
-// Contact method `impact`: a step flies, without contact rows, to the first instant at which two geoms touch, lets them strike,
-// and flies on. Behind pbStep_*; kernels in impact_kernel.c.
+// Contact method `impact`: a step is a ballistic flight, without contact rows, to the first instant at which two geoms touch, the
+// impact there, and the next flight. Behind pbStep_*; kernels in impact_kernel.c.
 #ifndef PB_IMPACT_H
 #define PB_IMPACT_H
 

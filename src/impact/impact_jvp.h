@@ -4,8 +4,12 @@
 
 #include <pullback/world.h>
 
-// Contact `point` of a candidate strikes in state x: the slope of its gap, and of the velocity after (nv), along a direction.
-pbStatus pbJvp_Strike(void *block, const double *theta, const double *x, const pbDirection *direction, int candidate, int point,
-                      double *gap, double *velocity);
+// The impact at contact point `point` of a candidate in a state.
+typedef struct pbImpactAt {
+  const double *theta, *x;
+  int candidate, point;
+} pbImpactAt;
+// The slope of its gap, and of the velocity after (nv), along a direction.
+pbStatus pbJvp_Impact(void *block, const pbImpactAt *impact, const pbDirection *direction, double *gap, double *velocity);
 
 #endif

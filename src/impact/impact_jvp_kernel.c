@@ -8,18 +8,20 @@
 #include "model/state_layout.h"
 #include "step/jvp_parts.h"
 
-pbStatus pbJvp_Strike(void *block, const double *theta, const double *x, const pbDirection *d, int candidate, int point,
-                      double *gap, double *velocity) {
+pbStatus pbJvp_Impact(void *block, const pbImpactAt *impact, const pbDirection *d, double *gap, double *velocity) {
   pbJvp *j = block;
   pbWork_c *w = &j->w;
   const pbModel *m = w->m;
   pbStateLayout at = state_layout(m);
-  pbStrike_c s;
+  pbImpact_c s;
+
+  // The state and theta with their direction
   pbJvp_SetScale(j, d);
-  pbJvp_LoadTheta(j, theta, d->theta);
-  pbJvp_LoadPosition(j, x + at.qpos, d->x);
-  pbJvp_Blend(j, w->qvel, x + at.qvel, d->x ? d->x + m->nv : NULL, m->nv);
-  PB_TRY(pbImpact_Strike_c(w, candidate, point, &s));
+  pbJvp_LoadTheta(j, impact->theta, d->theta);
+  pbJvp_LoadPosition(j, impact->x + at.qpos, d->x);
+  pbJvp_Blend(j, w->qvel, impact->x + at.qvel, d->x ? d->x + m->nv : NULL, m->nv);
+
+  PB_TRY(pbImpact_Solve_c(w, impact->candidate, impact->point, &s));
   pbJvp_Imaginary(j, gap, &s.gap, 1);
   pbJvp_Imaginary(j, velocity, w->qvel, m->nv);
   return pb_ok;

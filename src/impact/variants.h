@@ -8,16 +8,16 @@
 #include "number/kernel_table.h"
 
 // X(member, function, ...), as PB_STEP_KERNELS.
-#define PB_IMPACT_KERNELS(X, ...)                \
-  X(event_find, pbEvent_Find, ##__VA_ARGS__)     \
-  X(event_jumps, pbEvent_Jumps, ##__VA_ARGS__)   \
-  X(event_look, pbEvent_Look, ##__VA_ARGS__)     \
-  X(event_group, pbEvent_Group, ##__VA_ARGS__)   \
-  X(event_rate, pbEvent_Rate, ##__VA_ARGS__)     \
-  X(look, pbImpact_Look, ##__VA_ARGS__)          \
-  X(gap, pbImpact_Gap, ##__VA_ARGS__)            \
-  X(change, pbImpact_Change, ##__VA_ARGS__)      \
-  X(vjp_strike, pbVjp_Strike_one, ##__VA_ARGS__) \
+#define PB_IMPACT_KERNELS(X, ...)                        \
+  X(event_find, pbEvent_Find, ##__VA_ARGS__)             \
+  X(event_jumps, pbEvent_Jumps, ##__VA_ARGS__)           \
+  X(event_classify, pbEvent_Classify, ##__VA_ARGS__)     \
+  X(event_group, pbEvent_Group, ##__VA_ARGS__)           \
+  X(event_rate, pbEvent_Rate, ##__VA_ARGS__)             \
+  X(find_contacts, pbImpact_FindContacts, ##__VA_ARGS__) \
+  X(gap, pbImpact_Gap, ##__VA_ARGS__)                    \
+  X(change, pbImpact_Change, ##__VA_ARGS__)              \
+  X(vjp_impact, pbVjp_Impact_one, ##__VA_ARGS__)         \
   X(vjp_gap, pbVjp_Gap_one, ##__VA_ARGS__)
 
 typedef struct pbImpactKernels {

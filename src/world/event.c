@@ -137,10 +137,10 @@ static pbStatus group_events(impacts *p) {
   pbScratch *s = p->s;
   const double *v = p->step.record + state_layout(s->model).qvel;
   double *a = p->F + s->model->nv;
-  s->variant->impact->event_look(&s->w, p->events, p->count, NULL);
+  s->variant->impact->event_classify(&s->w, p->events, p->count, NULL);
   PB_TRY(find_rate(p, v, pb_eventsAll, true, a));
   PB_TRY(find_rate(p, v, pb_eventsNone, false, p->by_flow));
-  s->variant->impact->event_look(&s->w, p->events, p->count, a);
+  s->variant->impact->event_classify(&s->w, p->events, p->count, a);
   p->groups = s->variant->impact->event_group(&s->w, p->events, p->count, s->event_parent);
   for (int g = 0; g < p->groups; g++) set_shares(p, g);
   return pb_ok;
