@@ -50,6 +50,7 @@ static bool find_blocks(pbCondensed *c, int contact) {
       }
     }
   }
+
   c->blocks = 0;
   for (int i = 0; i < m; i++) parent[i] = root(parent, i);
   for (int i = 0; i < m; i++) {  // a root is the first row of its block: blocks in that order
@@ -57,6 +58,7 @@ static bool find_blocks(pbCondensed *c, int contact) {
     int block = parent[i] = first ? c->blocks++ : parent[parent[i]];
     count[block] = first ? 1 : count[block] + 1;
   }
+
   c->begin[0] = 0;
   c->square[0] = 0;
   for (int b = 0; b < c->blocks; b++) {
@@ -65,6 +67,7 @@ static bool find_blocks(pbCondensed *c, int contact) {
     c->square[b + 1] = c->square[b] + (size_t)(count[b] * count[b]);
     count[b] = c->begin[b];
   }
+
   for (int i = 0; i < m; i++) c->row[count[parent[i]]++] = i;
   return true;
 }
@@ -79,11 +82,13 @@ static void find_dofs(pbCondensed *c, int b, unsigned char *seen) {
       if (j < n && g[j] != 0) seen[j] = 1;
     }
   }
+
   for (int j = 0; j < n; j++)
     if (seen[j]) {
       dof[count++] = j;
       seen[j] = 0;
     }
+
   c->dof_begin[b + 1] = c->dof_begin[b] + count;
 }
 
@@ -94,6 +99,7 @@ static double multiple(const double *g, const double *J, const int *dof, int n) 
     if (J[j] != 0) sign = g[dof[j]] == J[j] ? 1 : -1;
   for (int j = 0; j < n; j++)
     if (g[dof[j]] != sign * J[j]) return 0;
+
   return sign;
 }
 
@@ -102,21 +108,26 @@ static void find_features(pbCondensed *c, int b) {
   int n = c->dof_begin[b + 1] - c->dof_begin[b], count = 0;
   const int *dof = c->dof + c->dof_begin[b];
   double *J = c->J + c->J_begin[b];
+
   for (int k = c->begin[b]; k < c->begin[b + 1]; k++) {
     const double *g = c->l->G + (size_t)c->row[k] * (size_t)c->n;
     bool zero = true;
+
     for (int j = 0; j < n; j++) zero &= g[dof[j]] == 0;
     c->feature[k] = -1;
     c->factor[k] = 0;
+
     for (int f = 0; f < count && !zero && c->feature[k] < 0; f++) {
       c->factor[k] = multiple(g, J + (size_t)(f * n), dof, n);
       if (c->factor[k] != 0) c->feature[k] = f;
     }
+
     if (zero || c->feature[k] >= 0) continue;
     for (int j = 0; j < n; j++) J[count * n + j] = g[dof[j]];
     c->feature[k] = count++;
     c->factor[k] = 1;
   }
+
   c->features[b] = count;
   c->J_begin[b + 1] = c->J_begin[b] + (size_t)(count * n);
 }
@@ -132,6 +143,7 @@ static void find_neighbours(const pbCondensed *c, unsigned char *next_to) {
   for (int b = 0; b < c->blocks; b++)
     for (int i = c->dof_begin[b]; i < c->dof_begin[b + 1]; i++)
       for (int j = c->dof_begin[b]; j < c->dof_begin[b + 1]; j++) next_to[(size_t)c->dof[i] * n + (size_t)c->dof[j]] = 1;
+
   for (int k = 0; k < c->l->e; k++) {
     const double *a = c->l->A + (size_t)k * n;
     for (size_t i = 0; i < n; i++)
@@ -145,6 +157,7 @@ static int spread(pbCondensed *c, const unsigned char *next_to, int from, int co
   int at = count;
   c->order[count] = from;
   c->place[from] = count++;
+
   for (; at < count; at++) {
     const unsigned char *row = next_to + (size_t)c->order[at] * (size_t)c->n;
     for (int j = 0; j < c->n; j++)
@@ -153,6 +166,7 @@ static int spread(pbCondensed *c, const unsigned char *next_to, int from, int co
         c->place[j] = count++;
       }
   }
+
   return count;
 }
 
@@ -166,9 +180,11 @@ static void find_order(pbCondensed *c, unsigned char *next_to) {
     for (int k = count; k < end; k++) c->place[c->order[k]] = -1;
     count = spread(c, next_to, last, count);
   }
+
   for (int i = 0; i < n; i++) {
     const unsigned char *row = next_to + (size_t)c->order[i] * (size_t)n;
     int first = i;
+
     for (int j = 0; j < n; j++)
       if (row[j] && c->place[j] < first) first = c->place[j];
     c->start[i] = first;
@@ -184,12 +200,14 @@ static void scale_block(pbCondensed *c, int b) {
   int rows = c->begin[b + 1] - c->begin[b], n = c->dof_begin[b + 1] - c->dof_begin[b], *dof = c->dof + c->dof_begin[b];
   const int *row = c->row + c->begin[b];
   double *J = c->J + c->J_begin[b], *F = c->F + c->square[b], scale[PB_BLOCK] = {0};
+
   for (int i = 0; i < rows; i++) {
     int f = c->feature[c->begin[b] + i];
     if (f < 0) continue;
     if (scale[f] == 0) scale[f] = S[row[i]];
     c->factor[c->begin[b] + i] *= S[row[i]] / scale[f];
   }
+
   for (int i = 0; i < rows; i++)
     for (int j = 0; j < rows; j++)
       F[i * rows + j] = c->l->F ? S[row[i]] * c->l->F[(size_t)row[i] * (size_t)c->m + (size_t)row[j]] * S[row[j]] : 0;
@@ -201,6 +219,7 @@ static void scale_block(pbCondensed *c, int b) {
       int d = dof[j];
       dof[j] = dof[j - 1];
       dof[j - 1] = d;
+
       for (int f = 0; f < c->features[b]; f++) {
         double t = J[f * n + j];
         J[f * n + j] = J[f * n + j - 1];
@@ -216,9 +235,11 @@ static void place_mass(pbCondensed *c) {
       int a = c->order[i], b = c->order[j];
       in_row(c->Q, i, n)[j] = c->l->Q[(size_t)(a > b ? a : b) * (size_t)n + (size_t)(a > b ? b : a)];
     }
+
   for (int k = 0; k < c->l->e; k++) {
     const double *A = c->l->A + (size_t)k * (size_t)n;
     double weight = c->reduced->row[k] * c->reduced->row[k] / PENALTY;
+
     for (int i = 0; i < n; i++) {
       double a = weight * A[c->order[i]];
       for (int j = c->start[i]; j <= i && a != 0; j++) in_row(c->Q, i, n)[j] += a * A[c->order[j]];
@@ -236,17 +257,21 @@ void pbCondensed_Make(pbCondensed *c, const pbReduced *reduced, const pbLcp *pro
   c->dof_begin[0] = 0;
   c->J_begin[0] = 0;
   memset(bytes, 0, (size_t)c->n);
+
   for (int b = 0; b < c->blocks; b++) {
     find_dofs(c, b, bytes);
     find_features(c, b);
   }
+
   find_neighbours(c, bytes);
   find_order(c, bytes);
   for (int i = 0; i < c->n; i++) here += (double)(i - c->start[i]) * (i - c->start[i]);
+
   for (int b = 0; b < c->blocks; b++) {
     int rows = c->begin[b + 1] - c->begin[b], dofs = c->dof_begin[b + 1] - c->dof_begin[b];
     here += (double)rows * rows * rows + dofs * (dofs + 10) * c->features[b];
   }
+
   if (here > dense) return;
   for (int b = 0; b < c->blocks; b++) scale_block(c, b);
   place_mass(c);
@@ -261,6 +286,7 @@ static void gather(pbCondensed *c, const double *v) {
     double f[PB_BLOCK] = {0};
     const int *dof = c->dof + c->dof_begin[b];
     int n = c->dof_begin[b + 1] - c->dof_begin[b];
+
     for (int k = c->begin[b]; k < c->begin[b + 1]; k++)
       if (c->feature[k] >= 0) f[c->feature[k]] += c->factor[k] * v[c->row[k]];
     for (int k = 0; k < c->features[b]; k++) {
@@ -274,12 +300,15 @@ static void scatter(const pbCondensed *c, const double *x, double *v) {
     double f[PB_BLOCK];
     const int *dof = c->dof + c->dof_begin[b];
     int n = c->dof_begin[b + 1] - c->dof_begin[b];
+
     for (int k = 0; k < c->features[b]; k++) {
       const double *J = c->J + c->J_begin[b] + (size_t)(k * n);
       double sum = 0;
+
       for (int j = 0; j < n; j++) sum += J[j] * x[dof[j]];
       f[k] = sum;
     }
+
     for (int k = c->begin[b]; k < c->begin[b + 1]; k++) v[c->row[k]] = c->feature[k] >= 0 ? c->factor[k] * f[c->feature[k]] : 0;
   }
 }
@@ -289,6 +318,7 @@ static void square_times(const pbCondensed *c, const double *A, int b, bool tran
   int n = c->begin[b + 1] - c->begin[b];
   const int *row = c->row + c->begin[b];
   double in[PB_BLOCK];
+
   for (int i = 0; i < n; i++) in[i] = v[row[i]];
   for (int i = 0; i < n; i++) {
     double sum = 0;
@@ -331,6 +361,7 @@ void pbCondensed_OwnT(const pbCondensed *c, const double *v, double *out) {
 static bool invert(double *A, int n, double *log_det) {
   double det = 1;
   int swapped[PB_BLOCK];
+
   for (int k = 0; k < n; k++) {
     int best = k;
     for (int i = k + 1; i < n; i++)
@@ -345,9 +376,11 @@ static bool invert(double *A, int n, double *log_det) {
         A[k * n + j] = A[best * n + j];
         A[best * n + j] = t;
       }
+
     double inverse = 1 / pivot;
     A[k * n + k] = 1;
     for (int j = 0; j < n; j++) A[k * n + j] *= inverse;
+
     for (int i = 0; i < n; i++) {
       double f = A[i * n + k];
       if (i == k || f == 0) continue;
@@ -355,12 +388,14 @@ static bool invert(double *A, int n, double *log_det) {
       for (int j = 0; j < n; j++) A[i * n + j] -= f * A[k * n + j];
     }
   }
+
   for (int k = n - 1; k >= 0; k--)
     for (int i = 0; i < n && swapped[k] != k; i++) {
       double t = A[i * n + k];
       A[i * n + k] = A[i * n + swapped[k]];
       A[i * n + swapped[k]] = t;
     }
+
   if (log_det) *log_det += log(fabs(det));
   return true;
 }
@@ -371,8 +406,10 @@ static void combine(const double *weights, const double *restrict J, int feature
     const double *restrict J1 = J + stride, *restrict J2 = J + 2 * stride;
     double a = weights[0], b = weights[1], c = weights[2];
     for (int j = 0; j < n; j++) out[j] = a * J[j] + b * J1[j] + c * J2[j];
+
     return;
   }
+
   for (int j = 0; j < n; j++) out[j] = 0;
   for (int f = 0; f < features; f++)
     for (int j = 0; j < n; j++) out[j] += weights[f] * J[f * stride + j];
@@ -384,6 +421,7 @@ static void add_block(pbCondensed *c, int b, const double *K) {
   const int *dof = c->dof + c->dof_begin[b];
   const double *J = c->J + c->J_begin[b];
   double *low = c->low, *up = c->up;
+
   for (int i = 0; i < n; i++) {
     double lower[PB_BLOCK], upper[PB_BLOCK];  // row i of J'K, column i of K J
     for (int g = 0; g < features; g++) {
@@ -393,13 +431,16 @@ static void add_block(pbCondensed *c, int b, const double *K) {
         upper[g] += K[g * features + f] * J[f * n + i];
       }
     }
+
     double *L = in_row(c->L, dof[i], c->n), *U = in_row(c->U, dof[i], c->n);
     combine(lower, J, features, n, i + 1, low);
     combine(upper, J, features, n, i, up);
+
     for (int j = 0; j < i; j++) {
       L[dof[j]] += low[j];
       U[dof[j]] += up[j];
     }
+
     c->D[dof[i]] += low[i];
   }
 }
@@ -409,6 +450,7 @@ static void to_features(const pbCondensed *c, int b, const double *A, double *K)
   int rows = c->begin[b + 1] - c->begin[b], features = c->features[b];
   const int *feature = c->feature + c->begin[b];
   const double *factor = c->factor + c->begin[b];
+
   memset(K, 0, sizeof *K * (size_t)(features * features));
   for (int i = 0; i < rows; i++)
     for (int j = 0; j < rows; j++)
@@ -424,18 +466,22 @@ static bool factor_envelope(pbCondensed *c) {
       const double *Lj = in_row(c->L, j, n), *Uj = in_row(c->U, j, n);
       int from = c->start[i] > c->start[j] ? c->start[i] : c->start[j];
       double l = 0, u = 0;
+
       for (int k = from; k < j; k++) {
         l += Li[k] * Uj[k];
         u += Ui[k] * Lj[k];
       }
+
       Li[j] = (Li[j] - l) / c->D[j];
       Ui[j] -= u;
     }
+
     for (int k = c->start[i]; k < i; k++) sum += Li[k] * Ui[k];
     c->D[i] -= sum;
     if (!(fabs(c->D[i]) > SMALL * before)) return false;
     c->log_det += log(fabs(c->D[i]));
   }
+
   return true;
 }
 
@@ -445,6 +491,7 @@ static void begin_factor(pbCondensed *c) {
   for (int i = 0; i < n; i++) {
     size_t bytes = sizeof *c->L * (size_t)(i - c->start[i]);
     const double *Q = in_row(c->Q, i, n) + c->start[i];
+
     memcpy(in_row(c->L, i, n) + c->start[i], Q, bytes);
     memcpy(in_row(c->U, i, n) + c->start[i], Q, bytes);
     c->D[i] = Q[i - c->start[i]];
@@ -455,22 +502,26 @@ bool pbCondensed_Factor(pbCondensed *c, const double *diag, const bool *active) 
   double K[PB_BLOCK * PB_BLOCK];
   c->plain = true;
   begin_factor(c);
+
   for (int b = 0; b < c->blocks; b++) {
     int n = c->begin[b + 1] - c->begin[b];
     const int *row = c->row + c->begin[b];
     double *B = c->B + c->square[b];
+
     memcpy(B, c->F + c->square[b], sizeof *B * (size_t)(n * n));
     for (int i = 0; i < n; i++) {
       if (active && !active[row[i]])
         for (int j = 0; j < n; j++) B[i * n + j] = B[j * n + i] = 0;
       B[i * n + i] = active && !active[row[i]] ? 1 : B[i * n + i] + diag[row[i]];
     }
+
     if (!invert(B, n, active ? &c->log_det : NULL)) return false;
     for (int i = 0; i < n && active; i++)
       if (!active[row[i]]) B[i * n + i] = 0;
     to_features(c, b, B, K);
     add_block(c, b, K);
   }
+
   return factor_envelope(c);
 }
 
@@ -478,6 +529,7 @@ bool pbCondensed_FactorLaws(pbCondensed *c, double (*by_s)[3][3], double (*by_z)
   double K[PB_BLOCK * PB_BLOCK], product[9];
   c->plain = false;
   begin_factor(c);
+
   for (int b = 0; b < c->blocks; b++) {
     double *B = c->B + c->square[b], *S = c->S + c->square[b];
     memcpy(S, by_s[b], sizeof *S * 9);
@@ -489,9 +541,11 @@ bool pbCondensed_FactorLaws(pbCondensed *c, double (*by_s)[3][3], double (*by_z)
         product[3 * i + j] = 0;
         for (int k = 0; k < 3; k++) product[3 * i + j] += B[3 * i + k] * S[3 * k + j];
       }
+
     to_features(c, b, product, K);
     add_block(c, b, K);
   }
+
   return factor_envelope(c);
 }
 
@@ -499,13 +553,16 @@ bool pbCondensed_FactorLaws(pbCondensed *c, double (*by_s)[3][3], double (*by_z)
 static void solve_envelope(pbCondensed *c, bool transposed) {
   int n = c->n;
   double *x = c->x, *low = transposed ? c->U : c->L, *up = transposed ? c->L : c->U;
+
   for (int i = 0; i < n; i++) {
     const double *row = in_row(low, i, n);
     double sum = 0;
+
     for (int k = c->start[i]; k < i; k++) sum += row[k] * x[k];
     x[i] -= sum;
     if (transposed) x[i] /= c->D[i];
   }
+
   for (int i = n - 1; i >= 0; i--) {
     const double *row = in_row(up, i, n);
     if (!transposed) x[i] /= c->D[i];
@@ -542,5 +599,6 @@ double pbCondensed_Condition(pbCondensed *c, double *v, double *t) {
     if (round) inverse = fmax(inverse, after > 0 ? size / after : 0);
     for (int i = 0; i < c->m; i++) v[i] = after > 0 ? t[i] / after : 0;
   }
+
   return fmax(1, largest * inverse);
 }

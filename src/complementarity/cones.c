@@ -25,6 +25,7 @@ size_t pbCones_WorkSize(int n, int contacts, int e) {
   pbArena a = pbArena_Measure();
   pbConesWork w;
   pbConesWork_Layout(&a, &w, n, contacts, e);
+
   return pbArena_Needed(&a);
 }
 
@@ -35,12 +36,14 @@ pbLcp pbCones_Linear(const pbCones *k) {
 pbStatus pbConesWork_Begin(pbContext *ctx, const pbCones *k, void *work, size_t work_size, pbConesWork *w) {
   size_t need = pbCones_WorkSize(k->n, k->contacts, k->e);
   pbLcp l = need ? pbCones_Linear(k) : (pbLcp){.n = k->n, .m = k->contacts, .e = k->e};
+
   PB_TRY(pbLcpWork_Check(ctx, &l, work_size, need));
   PB_TRY(pbLcpWork_CheckArray(ctx, "mu", k->mu, (size_t)k->contacts, false));
   for (int i = 0; i < k->contacts; i++)
     if (k->mu[i] < 0) return pbContext_Fail(ctx, pb_bad_input, "LCP: friction of contact %d is negative", i);
   pbArena a = pbArena_Over(work, work_size);
   pbConesWork_Layout(&a, w, k->n, k->contacts, k->e);
+
   return pb_ok;
 }
 
@@ -53,6 +56,7 @@ static void project(double mu, double *v) {
     v[0] = v[1] = v[2] = 0;
     return;
   }
+
   double n = (v[0] + mu * t) / (1 + mu * mu), f = mu * n / t;
   v[0] = n;
   v[1] *= f;
@@ -65,6 +69,7 @@ static double off_law(double mu, const double *z, const double *s) {
   project(mu, v);
   for (int k = 0; k < 3; k++)
     if (!(fabs(z[k] - v[k]) <= worst)) worst = fabs(z[k] - v[k]);
+
   return worst;
 }
 
@@ -72,13 +77,16 @@ static double off_law(double mu, const double *z, const double *s) {
 static double residual(const pbConesWork *w, const double *mu, const double *z, double *s) {
   const pbReduced *r = &w->base.reduced;
   double worst = 0;
+
   if (w->base.interior.condensed) pbCondensed_Mul(w->base.interior.condensed, z, s);
   else pbDense_Mul(s, r->M, z, r->m, r->m);
   for (int i = 0; i < r->m; i++) s[i] += r->q[i];
+
   for (int c = 0; 3 * c < r->m; c++) {
     double off = off_law(mu[c], z + 3 * c, s + 3 * c);
     if (!(off <= worst)) worst = off;
   }
+
   return worst;
 }
 
@@ -93,17 +101,21 @@ typedef struct Map {
 static Map map_of(double mu, const double *z, const double *s) {
   Map f = {.state = pb_contactOpen};
   double normal = z[0] - s[0], limit = mu * normal, a[2] = {z[1] - s[1], z[2] - s[2]}, norm = hypot(a[0], a[1]);
+
   if (normal <= 0) {
     for (int k = 0; k < 3; k++) {
       f.value[k] = z[k];
       f.by_z[k][k] = 1;
     }
+
     return f;
   }
+
   f.state = limit > 0 && norm <= limit ? pb_contactSticks : pb_contactSlides;
   f.value[0] = s[0];
   f.by_s[0][0] = 1;
   double d[2] = {norm > 0 ? a[0] / norm : 0, norm > 0 ? a[1] / norm : 0}, bend = norm > 0 ? limit / norm : 0;
+
   for (int i = 0; i < 2; i++) {
     bool sticks = f.state == pb_contactSticks;
     f.value[1 + i] = sticks ? s[1 + i] : z[1 + i] - limit * d[i];
@@ -111,12 +123,14 @@ static Map map_of(double mu, const double *z, const double *s) {
     if (sticks) continue;
     f.by_z[1 + i][0] = -mu * d[i];
     f.by_s[1 + i][0] = mu * d[i];
+
     for (int j = 0; j < 2; j++) {
       double across = bend * ((i == j) - d[i] * d[j]);
       f.by_z[1 + i][1 + j] = (i == j) - across;
       f.by_s[1 + i][1 + j] = across;
     }
   }
+
   return f;
 }
 
@@ -128,6 +142,7 @@ static double merit(const pbConesWork *w, const double *mu, const double *z, dou
     Map f = map_of(mu[c], z + 3 * c, s + 3 * c);
     sum += pbDense_Dot(f.value, f.value, 3);
   }
+
   return sum;
 }
 
@@ -136,6 +151,7 @@ static void newton_target(pbConesWork *w, const double *mu) {
   const pbReduced *r = &w->base.reduced;
   pbInterior *in = &w->base.interior;
   int m = r->m, k = 0, *rows = in->rows;
+
   memcpy(w->target, w->z, sizeof *w->z * (size_t)m);
   for (int c = 0; 3 * c < m; c++) {
     bool open = map_of(mu[c], w->z + 3 * c, w->s + 3 * c).state == pb_contactOpen;
@@ -143,22 +159,27 @@ static void newton_target(pbConesWork *w, const double *mu) {
       if (open) w->target[i] = 0;
       else rows[k++] = i;
   }
+
   if (!k) return;
   residual(w, mu, w->target, w->tmp);  // s without the open contacts
   in->cod.n = k;
+
   for (int a = 0; a < k; a += 3) {
     const int *at = rows + a, c = at[0] / 3;
     Map f = map_of(mu[c], w->z + 3 * c, w->s + 3 * c);
+
     for (int i = 0; i < 3; i++) {
       w->step[a + i] = -f.value[i];
       for (int j = 0; j < 3; j++) w->step[a + i] -= f.by_s[i][j] * (w->tmp[at[j]] - w->s[at[j]]);
     }
+
     for (int b = 0; b < k; b++) {
       double *column = in->cod.A + (size_t)b * (size_t)k + a, W[3];
       for (int j = 0; j < 3; j++) W[j] = r->M[(size_t)at[j] * (size_t)m + (size_t)rows[b]];
       for (int i = 0; i < 3; i++) column[i] = pbDense_Dot(f.by_s[i], W, 3) + (b >= a && b < a + 3 ? f.by_z[i][b - a] : 0);
     }
   }
+
   pbDenseCod_Factor(&in->cod, 1e-11);
   in->iterations++;
   pbDenseCod_Solve(&in->cod, w->step, w->tmp);
@@ -174,10 +195,12 @@ static bool newton_target_condensed(pbConesWork *w, const double *mu, double val
     memcpy(w->by_s[c], f.by_s, sizeof f.by_s);
     for (int i = 0; i < 3; i++) w->target[3 * c + i] = -f.value[i];
   }
+
   w->base.interior.iterations++;
   if (!pbCondensed_FactorLaws(w->base.interior.condensed, w->by_s, w->by_z, fmin(fmax(sqrt(value), 1e-11), 1e-3))) return false;
   pbCondensed_Solve(w->base.interior.condensed, w->target);
   pbDense_Add(w->target, 1, w->z, m);
+
   return true;
 }
 
@@ -185,25 +208,30 @@ static bool newton_target_condensed(pbConesWork *w, const double *mu, double val
 static bool newton(pbConesWork *w, const double *mu, double tolerance, double *best) {
   int m = w->base.reduced.m;
   double value = merit(w, mu, w->z, w->s), size = fmax(1, .1 * pbDense_MaxAbs(w->z, m));  // rounding grows with the forces
+
   for (int it = 0; it < 40 && w->base.interior.iterations < w->base.interior.limit; it++) {
     if (!w->base.interior.condensed) newton_target(w, mu);
     else if (!newton_target_condensed(w, mu, value)) return false;
     double t = 1, now = INFINITY;
+
     for (; t > 1e-3; t *= .5) {
       for (int i = 0; i < m; i++) w->step[i] = w->z[i] + t * (w->target[i] - w->z[i]);
       now = merit(w, mu, w->step, w->s);
       if (now < (1 - .1 * t) * value) break;
     }
+
     memcpy(w->z, w->step, sizeof *w->z * (size_t)m);
     double off = residual(w, mu, w->z, w->s);
     if (off < *best) {
       *best = off;
       memcpy(w->zbest, w->z, sizeof *w->z * (size_t)m);
     }
+
     if (*best <= tolerance * size) return true;
     if (!(now < value) || (w->base.interior.condensed && t < .5)) return false;
     value = now;
   }
+
   return false;
 }
 
@@ -216,17 +244,20 @@ static double edge(const pbConesWork *w, int row, int contacts, int *c, double d
   double angle = w->angle[*c] + (row - contacts) % EDGES * (2 * 3.14159265358979323846 / EDGES);
   d[1] = cos(angle);
   d[2] = sin(angle);
+
   return 1;
 }
 
 static void build_pyramids(pbConesWork *w, const double *mu, int contacts) {
   const pbReduced *r = &w->base.reduced;
   int m = ROWS * contacts, forces = (1 + EDGES) * contacts;
+
   memset(w->M, 0, sizeof *w->M * (size_t)m * (size_t)m);
   memset(w->q, 0, sizeof *w->q * (size_t)m);
   for (int i = 0; i < forces; i++) {
     int a, b;
     double da[3], db[3], *row = w->M + (size_t)i * (size_t)m;
+
     edge(w, i, contacts, &a, da);
     w->q[i] = pbDense_Dot(r->q + 3 * a, da, 3);
     for (int j = 0; j < forces; j++) {
@@ -235,6 +266,7 @@ static void build_pyramids(pbConesWork *w, const double *mu, int contacts) {
         if (da[k] != 0) row[j] += da[k] * pbDense_Dot(r->M + (size_t)(3 * a + k) * (size_t)r->m + 3 * b, db, 3);
     }
   }
+
   for (int c = 0; c < contacts; c++) {
     size_t speed = (size_t)(forces + c);
     w->M[speed * (size_t)m + (size_t)c] = mu[c];
@@ -253,9 +285,11 @@ static void turn(pbConesWork *w, const double *mu, int contacts) {
   for (int i = 0; i < (1 + EDGES) * contacts; i++) {
     int c;
     double d[3];
+
     edge(w, i, contacts, &c, d);
     pbDense_Add(w->z + 3 * c, f[i], d, 3);
   }
+
   residual(w, mu, w->z, w->s);
   for (int c = 0; c < contacts; c++) {
     const double *z = w->z + 3 * c, *s = w->s + 3 * c;
@@ -279,6 +313,7 @@ static bool search_condensed(pbConesWork *w, const double *mu, const pbLcp *l, d
   Goal goal = {mu, tolerance, INFINITY};
   static const double starts[] = {1, 10, .1};
   bool found = false;
+
   pbCondensed_Make(&w->base.condensed, &w->base.reduced, l, 3);
   if (!w->base.condensed.pays) return false;
   in->condensed = &w->base.condensed;
@@ -286,6 +321,7 @@ static bool search_condensed(pbConesWork *w, const double *mu, const pbLcp *l, d
   for (int k = 0; k < 3 && !found; k++) found = pbCones_Interior(w, mu, starts[k], try_newton, &goal);
   in->condensed = NULL;
   report->iterations = in->iterations;
+
   return found;
 }
 
@@ -294,9 +330,11 @@ static void search(pbConesWork *w, const double *mu, int contacts, double tolera
   Goal goal = {mu, tolerance, INFINITY};
   int limit = in->limit, used = in->iterations;
   bool found = false;
+
   memset(w->angle, 0, sizeof *w->angle * (size_t)contacts);
   memset(w->zbest, 0, sizeof *w->zbest * 3 * (size_t)contacts);
   in->cod.condition = 1;
+
   for (int round = 0; round < ROUNDS && used < limit && !found; round++) {
     pbLcpMethod method;
     build_pyramids(w, mu, contacts);
@@ -308,13 +346,16 @@ static void search(pbConesWork *w, const double *mu, int contacts, double tolera
     found = try_newton(w, &goal);
     used += in->iterations;
   }
+
   static const double starts[] = {1, .1, 10, .01};
   in->iterations = used;
   in->limit = limit;
+
   for (int k = 0; k < 4 && !found; k++) {
     report->method = pb_lcpPath;
     found = pbCones_Follow(w, mu, starts[k], try_newton, &goal);
   }
+
   in->condition = in->cod.condition;
   report->iterations = in->iterations;
 }
@@ -328,6 +369,7 @@ static void tidy(double mu, double tiny_z, double tiny_s, double *z, double *s) 
     if (s[0] < 0) s[0] = 0;
     return;
   }
+
   s[0] = 0;
   if (hypot(s[1], s[2]) <= tiny_s) s[1] = s[2] = 0;
   if (t > mu * z[0]) {
@@ -356,11 +398,13 @@ pbStatus pbCones_Solve(pbContext *ctx, const pbCones *k, const pbLcpOptions *opt
   in->q = w.q;
   in->limit = options && options->iterations > 0 ? options->iterations : 1500;
   in->tolerance = fmin(1e-12, tolerance);
+
   if (!search_condensed(&w, k->mu, &l, in->tolerance, report)) {
     pbReduced_Matrices(r, &l);
     pbReduced_Vector(r, &l);
     search(&w, k->mu, k->contacts, in->tolerance, report);
   }
+
   pbLcpWork_Recover(&w.base, &l, w.zbest);
   report->complementarity = 0;
   for (int c = 0; c < k->contacts; c++) {
@@ -370,6 +414,7 @@ pbStatus pbCones_Solve(pbContext *ctx, const pbCones *k, const pbLcpOptions *opt
       report->worst_row = 3 * c;
     }
   }
+
   PB_TRY(pbLcpWork_Judge(ctx, &w.base, &l, tolerance, report));
   for (int c = 0; c < k->contacts; c++)
     tidy(k->mu[c], 1e-11 * r->S[3 * c] * r->size, 1e-11 * r->size / r->S[3 * c], w.base.z + 3 * c, w.base.s + 3 * c);
@@ -377,5 +422,6 @@ pbStatus pbCones_Solve(pbContext *ctx, const pbCones *k, const pbLcpOptions *opt
   if (l.e) memcpy(out->y, w.base.y, sizeof(double) * (size_t)l.e);
   if (l.m) memcpy(out->z, w.base.z, sizeof(double) * (size_t)l.m);
   if (l.m) memcpy(out->s, w.base.s, sizeof(double) * (size_t)l.m);
+
   return pb_ok;
 }

@@ -33,6 +33,7 @@ typedef struct Iterate {
 static double room_left(const Iterate *p, int i) {
   const double *z = p->at.z + 3 * i;
   double b = p->mu[i] * z[0];
+
   return b - dot2(z, z) / b - p->at.g[i];
 }
 
@@ -49,10 +50,12 @@ static void follow_room(Iterate *p) {
 static void linearise(const Iterate *p, int i, double by_s[3][3], double by_z[3][3]) {
   const double *z = p->at.z + 3 * i, *s = p->at.s + 3 * i;
   double mu = p->mu[i], b = mu * z[0], psi = p->at.psi[i], steep = psi / p->at.g[i];
+
   memset(by_s, 0, 9 * sizeof(double));
   memset(by_z, 0, 9 * sizeof(double));
   by_z[0][0] = s[0];
   by_s[0][0] = z[0];
+
   for (int k = 1; k < 3; k++) {
     by_z[k][k] = mu > 0 ? psi : 1;
     if (mu == 0) continue;
@@ -67,6 +70,7 @@ static bool factor(Iterate *p) {
   if (in->iterations >= in->limit) return false;
   in->iterations++;
   for (int i = 0; i < p->contacts; i++) linearise(p, i, p->w->by_s[i], p->w->by_z[i]);
+
   return pbCondensed_FactorLaws(p->c, p->w->by_s, p->w->by_z, 1e-13);
 }
 
@@ -75,9 +79,11 @@ static void direction(Iterate *p, double t, bool second, Point to) {
   for (int i = 0; i < p->contacts; i++) {
     const double *z = p->at.z + 3 * i, *s = p->at.s + 3 * i, *az = p->ahead.z + 3 * i, *as = p->ahead.s + 3 * i;
     double mu = p->mu[i], b = mu * z[0], psi = p->at.psi[i], g = p->at.g[i], *v = to.z + 3 * i, ab = mu * az[0];
+
     v[0] = t - z[0] * s[0] - (second ? az[0] * as[0] : 0);
     v[1] = -z[1];
     v[2] = -z[2];
+
     if (mu > 0) {  // to.g: dg without dz; to.psi: dpsi without dg
       double bend[2] = {az[1] - z[1] * ab / b, az[2] - z[2] * ab / b};
       to.g[i] = room_left(p, i) - (second ? (bend[0] * bend[0] + bend[1] * bend[1]) / b : 0);
@@ -86,14 +92,18 @@ static void direction(Iterate *p, double t, bool second, Point to) {
         v[k] =
             -b * s[k] - psi * z[k] - (second ? ab * as[k] + p->ahead.psi[i] * az[k] : 0) - z[k] * (to.psi[i] - psi / g * to.g[i]);
     }
+
     for (int k = 0; k < 3; k++) v[k] -= p->w->by_s[i][k][k] * p->r[3 * i + k];
   }
+
   pbCondensed_Solve(p->c, to.z);
   pbCondensed_Mul(p->c, to.z, to.s);
   for (int i = 0; i < p->m; i++) to.s[i] += p->r[i];
+
   for (int i = 0; i < p->contacts; i++) {
     const double *z = p->at.z + 3 * i, *dz = to.z + 3 * i;
     double mu = p->mu[i], b = mu * z[0], second_order = second ? p->ahead.z[3 * i] * p->ahead.s[3 * i] : 0;
+
     to.s[3 * i] = (t - second_order - p->at.s[3 * i] * dz[0]) / z[0] - p->at.s[3 * i];  // by its law: s_n keeps its digits
     if (mu == 0) continue;
     to.g[i] += (1 + dot2(z, z) / (b * b)) * mu * dz[0] - 2 * dot2(z, dz) / b;
@@ -106,6 +116,7 @@ static double within(double b, const double *v, double db, const double *dv) {
   double A = db * db - dot2(dv, dv), B = b * db - dot2(v, dv), C = b * b - dot2(v, v), root = B * B - A * C;
   if (root < 0 || (A >= 0 && B >= 0)) return 1e300;
   double far = C / (-B + sqrt(root));  // the smaller positive root of A a^2 + 2 B a + C
+
   return far > 0 ? far : 1e300;
 }
 
@@ -120,6 +131,7 @@ static double longest(const Iterate *p, Point d) {
     if (p->at.g[i] > ROOM * b) a = min(a, within(b, p->at.z + 3 * i, p->mu[i] * d.z[3 * i], d.z + 3 * i));
     else if (d.g[i] < 0) a = min(a, -p->at.g[i] / d.g[i]);
   }
+
   return a;
 }
 
@@ -127,12 +139,14 @@ static double longest(const Iterate *p, Point d) {
 static double gap(const Iterate *p, double a) {
   double sum = 0;
   int count = p->contacts;
+
   for (int i = 0; i < p->contacts; i++) {
     sum += (p->at.z[3 * i] + a * p->ahead.z[3 * i]) * (p->at.s[3 * i] + a * p->ahead.s[3 * i]);
     if (p->mu[i] == 0) continue;
     sum += (p->at.psi[i] + a * p->ahead.psi[i]) * (p->at.g[i] + a * p->ahead.g[i]);
     count++;
   }
+
   return sum / count;
 }
 
@@ -143,6 +157,7 @@ static bool decided(const Iterate *p) {
     if (z < APART * s && s < APART * z) return false;
     if (p->mu[i] > 0 && z > s && psi < APART * g && g < APART * psi) return false;
   }
+
   return true;
 }
 
@@ -155,26 +170,31 @@ bool pbCones_Interior(pbConesWork *w, const double *mu, double start, pbConesTry
   int m = w->base.reduced.m, contacts = m / 3, all = 5 * contacts, short_steps = 0;
   double next = 1e-2;
   Iterate p = {.w = w, .c = in->condensed, .mu = mu, .q = w->base.reduced.q, .contacts = contacts, .m = m, .r = in->r};
+
   p.at = point_of(in->z, in->s, contacts);
   p.ahead = point_of(in->az, in->as, contacts);
   p.step = point_of(in->dz, in->ds, contacts);
   double *every[] = {in->z, in->s, in->az, in->as, in->dz, in->ds};
   for (int k = 0; k < 6; k++) memset(every[k], 0, sizeof(double) * (size_t)all);
+
   for (int i = 0; i < contacts; i++) {
     p.at.z[3 * i] = p.at.s[3 * i] = start;
     p.at.g[i] = mu[i] * start;
     p.at.psi[i] = mu[i] > 0 ? start / mu[i] : 1;
   }
+
   for (int it = 0; it < 60; it++) {
     pbCondensed_Mul(p.c, p.at.z, p.r);
     for (int i = 0; i < m; i++) p.r[i] += p.q[i] - p.at.s[i];
     double t = gap(&p, 0), size = max(1, pbDense_MaxAbs(p.at.z, m)), level = t / size;
     if (!isfinite(level)) return false;
+
     if (level < next && (level < 1e-15 || decided(&p))) {
       next = .1 * level;
       memcpy(w->z, p.at.z, sizeof(double) * (size_t)m);
       if (try(w, user)) return true;
     }
+
     if (t <= 1e-26 * size || !factor(&p)) return false;
     memset(p.ahead.z, 0, sizeof(double) * (size_t)all);
     direction(&p, 0, false, p.ahead);
@@ -188,5 +208,6 @@ bool pbCones_Interior(pbConesWork *w, const double *mu, double start, pbConesTry
     pbDense_Add(in->s, a, in->ds, m);
     follow_room(&p);
   }
+
   return false;
 }

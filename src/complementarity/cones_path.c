@@ -36,6 +36,7 @@ static double off_path(const Path *p, double t) {
   for (int i = 0; i < p->contacts; i++) {
     const double *z = p->nz + 3 * i, *s = p->ns + 3 * i;
     double f[4];
+
     misfit(p, i, z, s, p->np[i], t, f);
     if (!(z[0] > 0) || !(s[0] > 0)) return INFINITY;
     worst = fmax(worst, fabs(f[0]) / (t * p->c[i]));
@@ -43,6 +44,7 @@ static double off_path(const Path *p, double t) {
     if (!(p->np[i] > hypot(s[1], s[2])) || !(p->mu[i] * z[0] > hypot(z[1], z[2]))) return INFINITY;
     worst = fmax(worst, (fabs(f[1]) + hypot(f[2], f[3])) / (t * p->e));
   }
+
   return worst;
 }
 
@@ -54,6 +56,7 @@ static Rows rows_of(const Path *p, int i) {
   const double *z = p->z + 3 * i, *s = p->s + 3 * i;
   double mu = p->mu[i], b = mu * z[0], psi = p->psi[i];
   Rows r = {0};
+
   r.by_z[0][0] = s[0];
   r.by_s[0][0] = z[0];
   for (int k = 1; k < 3; k++) {
@@ -61,11 +64,13 @@ static Rows rows_of(const Path *p, int i) {
     if (mu == 0) continue;
     r.by_s[k][k] = b;
     r.by_z[k][0] = mu * s[k] - z[k] * psi / z[0];
+
     for (int j = 1; j < 3; j++) {
       r.by_z[k][j] -= z[k] * s[j] / b;
       r.by_s[k][j] -= z[k] * z[j] / b;
     }
   }
+
   return r;
 }
 
@@ -73,6 +78,7 @@ static bool factor(pbInterior *in, const Path *p) {
   int m = p->m;
   if (in->iterations >= in->limit) return false;
   in->iterations++;
+
   for (int i = 0; i < p->contacts; i++) {
     Rows r = rows_of(p, i);
     for (int k = 0; k < 3; k++) {
@@ -83,6 +89,7 @@ static bool factor(pbInterior *in, const Path *p) {
       for (int j = 0; j < 3; j++) row[3 * i + j] += r.by_z[k][j];
     }
   }
+
   return pbDense_Lu(in->K, in->perm, m);
 }
 
@@ -92,6 +99,7 @@ static void direction(const pbInterior *in, const Path *p, double dt, double sha
   for (int i = 0; i < p->contacts; i++) {
     const double *z = p->z + 3 * i, *s = p->s + 3 * i;
     double f[4], mu = p->mu[i], *out = dz + 3 * i;
+
     misfit(p, i, z, s, p->psi[i], p->t, f);
     Rows r = rows_of(p, i);
     double second = dt * p->e - share * f[1];
@@ -100,12 +108,15 @@ static void direction(const pbInterior *in, const Path *p, double dt, double sha
     for (int k = 0; k < 3; k++)
       for (int j = 0; j < 3; j++) out[k] -= r.by_s[k][j] * dt * p->d[3 * i + j];
   }
+
   pbDense_LuSolve(in->K, in->perm, dz, m);
   pbDense_Mul(ds, p->M, dz, m, m);
   for (int i = 0; i < m; i++) ds[i] += dt * p->d[i];
+
   for (int i = 0; i < p->contacts; i++) {
     const double *z = p->z + 3 * i, *s = p->s + 3 * i;
     double f[4], mu = p->mu[i];
+
     misfit(p, i, z, s, p->psi[i], p->t, f);
     dpsi[i] =
         mu > 0 ? (dt * p->e - share * f[1] - mu * p->psi[i] * dz[3 * i] - dot2(z, ds + 3 * i) - dot2(s, dz + 3 * i)) / (mu * z[0])
@@ -120,9 +131,11 @@ static double product(const Path *p, const double *az, const double *as, const d
   for (int i = 0; i < p->contacts; i++) {
     const double *z = p->z + 3 * i, *s = p->s + 3 * i;
     double b = p->mu[i] * z[0], psi = p->psi[i];
+
     sum += az[3 * i] * bz[3 * i] / (z[0] * z[0]) + as[3 * i] * bs[3 * i] / (s[0] * s[0]);
     if (b > 0) sum += dot2(az + 3 * i, bz + 3 * i) / (b * b) + (dot2(as + 3 * i, bs + 3 * i) + ap[i] * bp[i]) / (psi * psi);
   }
+
   return sum;
 }
 static double speed(const Path *p) {
@@ -130,9 +143,11 @@ static double speed(const Path *p) {
   for (int i = 0; i < p->contacts; i++) {
     const double *dz = p->tz + 3 * i, *ds = p->ts + 3 * i;
     double z = p->z[3 * i], s = p->s[3 * i], b = p->mu[i] * z, psi = p->psi[i];
+
     most = fmax(most, fmax(fabs(dz[0]) / z, fabs(ds[0]) / s));
     if (b > 0) most = fmax(most, fmax(hypot(dz[1], dz[2]) / b, fmax(hypot(ds[1], ds[2]), fabs(p->tp[i])) / psi));
   }
+
   return most;
 }
 
@@ -143,20 +158,24 @@ static bool step(pbInterior *in, Path *p, double way, double *h) {
   double length = 1 / (p->t * p->t) + product(p, p->tz, p->ts, p->tp, p->tz, p->ts, p->tp);
   double along = product(p, p->tz, p->ts, p->tp, p->cz, p->cs, p->cp), pace = speed(p);
   *h = fmin(1, 2 * *h);
+
   for (int tries = 0; tries < 40; tries++, *h *= .5) {
     double dt = *h * way / pace - along / length;
     for (int i = 0; i < m; i++) {
       p->nz[i] = p->z[i] + p->cz[i] + dt * p->tz[i];
       p->ns[i] = p->s[i] + p->cs[i] + dt * p->ts[i];
     }
+
     for (int i = 0; i < p->contacts; i++) p->np[i] = p->psi[i] + p->cp[i] + dt * p->tp[i];
     if (!(off_path(p, p->t + dt) < .4)) continue;
     p->t += dt;
     memcpy(p->z, p->nz, sizeof *p->z * (size_t)m);
     memcpy(p->s, p->ns, sizeof *p->s * (size_t)m);
     memcpy(p->psi, p->np, sizeof *p->psi * (size_t)p->contacts);
+
     return true;
   }
+
   return false;
 }
 
@@ -169,6 +188,7 @@ static void start(Path *p, double z) {
   pbDense_Mul(p->s, p->M, p->z, p->m, p->m);
   double most = 1;
   for (int i = 0; i < p->m; i++) most = fmax(most, fabs(p->s[i] += p->q[i]));
+
   for (int i = 0; i < p->contacts; i++) {
     double *s = p->s + 3 * i, *d = p->d + 3 * i;
     d[0] = 3 * most * (1 + p->mu[i]);
@@ -204,6 +224,7 @@ bool pbCones_Follow(pbConesWork *w, const double *mu, double z, pbConesTry *try,
             .np = in->ss,
             .d = in->d,
             .c = in->r};
+
   start(&p, z);
   double h = .1, first = 0, next = 1e-4;
   for (int it = 0; it < 500; it++) {
@@ -212,10 +233,12 @@ bool pbCones_Follow(pbConesWork *w, const double *mu, double z, pbConesTry *try,
       memcpy(w->z, p.z, sizeof *p.z * (size_t)m);
       if (try(w, user)) return true;
     }
+
     if (p.t < 1e-15 || pbDense_MaxAbs(p.z, m) > 1e9 || !factor(in, &p)) return false;
     double sign = pbDense_LuSign(in->K, in->perm, m);
     if (!it) first = sign;
     if (!step(in, &p, -sign * first, &h)) return false;
   }
+
   return false;
 }

@@ -20,11 +20,13 @@ typedef struct Law {
 static Law law_of(pbContactState state, double mu, const double *z, const double *s) {
   Law law = {0};
   double speed = hypot(s[1], s[2]), d[2] = {speed > 0 ? s[1] / speed : 0, speed > 0 ? s[2] / speed : 0};
+
   if (state == pb_contactSticks)
     for (int k = 0; k < 3; k++) law.by_s[k][k] = 1;
   if (state == pb_contactSlides) {
     // across the slip times speed / (speed + mu z_n), so that no entry is large
     double across = speed > 0 ? speed / (speed + mu * z[0]) : 1;
+
     law.by_s[0][0] = 1;
     for (int i = 0; i < 2; i++) {
       law.by_z[1 + i][0] = mu * d[i];
@@ -35,6 +37,7 @@ static Law law_of(pbContactState state, double mu, const double *z, const double
       }
     }
   }
+
   return law;
 }
 
@@ -62,11 +65,13 @@ static Law law(const Cones *k, int c) {
 static void find_states(Cones *k, pbLcpAdjointReport *report) {
   const pbReduced *r = &k->w->base.reduced;
   double size = 0, z[3], s[3];
+
   k->count = 0;
   for (int c = 0; 3 * c < r->m; c++) {
     scaled(k, c, z, s);
     size = fmax(size, fmax(pbDense_MaxAbs(z, 3), pbDense_MaxAbs(s, 3)));
   }
+
   for (int c = 0; 3 * c < r->m; c++) {
     scaled(k, c, z, s);
     bool slips = hypot(s[1], s[2]) > NONE * size;
@@ -75,6 +80,7 @@ static void find_states(Cones *k, pbLcpAdjointReport *report) {
     report->degenerate += open ? s[0] <= NONE * size : !slips && k->mu[c] > 0 && edge;
     for (int i = 0; i < 3 && !open; i++) k->rows[k->count++] = 3 * c + i;
   }
+
   report->active = k->count / 3;
 }
 
@@ -82,6 +88,7 @@ static void find_states(Cones *k, pbLcpAdjointReport *report) {
 static void velocities(Cones *k) {
   const double *gs = k->a.bar->s;
   const pbReduced *r = &k->w->base.reduced;
+
   for (int c = 0; 3 * c < r->m; c++) {
     Law l = law(k, c);
     for (int j = 0; j < 3; j++) {
@@ -90,6 +97,7 @@ static void velocities(Cones *k) {
       k->a.u[3 * c + j] = (gs ? gs[3 * c + j] : 0) - sum * r->S[3 * c + j];
     }
   }
+
   pbLcpAdjoint_Primal(&k->a);
 }
 
@@ -98,9 +106,11 @@ static double left(const Cones *k, int row) {
   const pbLcp *p = k->a.l;
   Law l = law(k, row / 3);
   double sum = -pbDense_Dot(p->G + (size_t)row * (size_t)p->n, k->a.lambda, p->n);
+
   if (k->a.bar->z) sum += k->a.bar->z[row];
   sum *= k->w->base.reduced.S[row];
   for (int i = 0; i < 3; i++) sum -= l.by_z[i][row % 3] * k->multiplier[row / 3 * 3 + i];
+
   return sum;
 }
 
@@ -108,6 +118,7 @@ static double left(const Cones *k, int row) {
 static double left_condensed(const Cones *k, double *out) {
   const pbReduced *r = &k->w->base.reduced;
   double worst = 0;
+
   pbCondensed_Rows(&k->w->base.condensed, k->a.lambda, out);
   for (int row = 0; row < r->m; row++) {
     double sum = -out[row] + (k->a.bar->z ? k->a.bar->z[row] * r->S[row] : 0);
@@ -115,6 +126,7 @@ static double left_condensed(const Cones *k, double *out) {
     out[row] = k->w->state[row / 3] == pb_contactOpen ? 0 : sum;
     worst = fmax(worst, fabs(out[row]));
   }
+
   return worst;
 }
 
@@ -125,16 +137,19 @@ static bool solve_condensed(Cones *k, pbLcpAdjointReport *report) {
   pbCondensed *c = &k->w->base.condensed;
   int m = k->w->base.reduced.m;
   double grown[2], first = 0, rest = INFINITY, last;
+
   for (int i = 0; 3 * i < m; i++) {
     Law l = law(k, i);
     memcpy(k->w->by_z[i], l.by_z, sizeof l.by_z);
     memcpy(k->w->by_s[i], l.by_s, sizeof l.by_s);
     for (int j = 0; j < 3 && k->w->state[i] == pb_contactOpen; j++) k->w->by_z[i][j][j] = 1;
   }
+
   for (int round = 0; round < 2; round++) {
     if (!pbCondensed_FactorLaws(c, k->w->by_s, k->w->by_z, (round ? 1 : 10) * PB_CONDENSED_DELTA)) return false;
     grown[round] = c->log_det;
   }
+
   for (int round = 0; round < 8; round++) {
     last = rest;
     rest = left_condensed(k, in->r);
@@ -145,9 +160,11 @@ static bool solve_condensed(Cones *k, pbLcpAdjointReport *report) {
       if (k->w->state[i / 3] != pb_contactOpen) k->multiplier[i] += in->r[i];
     velocities(k);
   }
+
   report->deficiency = (int)lround((grown[0] - grown[1]) / log(10));
   report->condition = fmax(k->w->base.reduced.condition, pbCondensed_Condition(c, in->r, in->t));
   report->residual = first > 0 ? rest / first : 0;
+
   return report->residual <= 1e-6;
 }
 
@@ -156,15 +173,18 @@ static void solve(Cones *k, pbLcpAdjointReport *report) {
   const pbReduced *r = &k->w->base.reduced;
   pbInterior *in = &k->w->base.interior;
   int n = in->cod.n = k->count;
+
   for (int b = 0; b < n; b++) {
     int c = k->rows[b] / 3, row = k->rows[b] % 3;
     Law l = law(k, c);
+
     for (int a = 0; a < n; a++) {
       double *to = in->cod.A + (size_t)b * (size_t)n + a;
       *to = pbDense_Dot(r->M + (size_t)k->rows[a] * (size_t)r->m + 3 * c, l.by_s[row], 3);
       if (k->rows[a] / 3 == c) *to += l.by_z[row][k->rows[a] % 3];
     }
   }
+
   pbDenseCod_Factor(&in->cod, SINGULAR);
   double first = 0, rest = 0;
   for (int round = 0; round < 2; round++) {
@@ -174,6 +194,7 @@ static void solve(Cones *k, pbLcpAdjointReport *report) {
     for (int i = 0; i < n; i++) k->multiplier[k->rows[i]] += in->r[i];
     velocities(k);
   }
+
   for (int i = 0; i < n; i++) rest = fmax(rest, fabs(left(k, k->rows[i])));
   report->deficiency = n - in->cod.rank;
   report->condition = fmax(r->condition, in->cod.condition);
@@ -214,9 +235,11 @@ pbStatus pbCones_Vjp(pbContext *ctx, const pbCones *p, const pbLcpSolution *at, 
   find(&k, report);
   pbLcpBar linear = {.Q = bar->Q, .p = bar->p, .G = bar->G, .h = bar->h, .A = bar->A, .b = bar->b};
   PB_TRY(pbLcpAdjoint_HandOut(ctx, &k.a, &linear));
+
   for (int c = 0; c < p->contacts && bar->mu; c++) {
     Law of = law(&k, c);
     for (int i = 0; i < 3; i++) bar->mu[c] -= k.multiplier[3 * c + i] * of.by_mu[i];
   }
+
   return pb_ok;
 }

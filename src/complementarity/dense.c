@@ -9,12 +9,14 @@
 double pbDense_Dot(const double *a, const double *b, int n) {
   double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
   int i = 0;
+
   for (; i + 4 <= n; i += 4) {
     s0 += a[i] * b[i];
     s1 += a[i + 1] * b[i + 1];
     s2 += a[i + 2] * b[i + 2];
     s3 += a[i + 3] * b[i + 3];
   }
+
   for (; i < n; i++) s0 += a[i] * b[i];
   return (s0 + s1) + (s2 + s3);
 }
@@ -36,6 +38,7 @@ double pbDense_MaxAbs(const double *x, int n) {
   double most = 0;
   for (int i = 0; i < n; i++)
     if (!(fabs(x[i]) <= most)) most = fabs(x[i]);
+
   return most;
 }
 
@@ -44,12 +47,14 @@ int pbDense_Cholesky(double *A, int n, double smallest) {
   for (int i = 0; i < n; i++) {
     double *row = &AT(A, i, 0, n);
     int first = 0;  // bodies apart from each other leave blocks of zeros
+
     while (row[first] == 0 && first < i) first++;
     for (int j = first; j < i; j++) row[j] = (row[j] - pbDense_Dot(row + first, &AT(A, j, first, n), j - first)) / AT(A, j, j, n);
     double d = row[i] - pbDense_Dot(row + first, row + first, i - first);
     if (!(d > smallest)) return i;
     row[i] = sqrt(d);
   }
+
   return -1;
 }
 
@@ -86,12 +91,14 @@ static bool panel(double *A, int *perm, int n, int first, int last) {
     if (pivot == 0 || !isfinite(pivot)) return false;
     perm[k] = best;
     if (best != k) swap_rows(A, best, k, n);
+
     for (int i = k + 1; i < n; i++) {
       double *row = &AT(A, i, 0, n);
       row[k] /= pivot;
       if (row[k] != 0) pbDense_Add(row + k + 1, -row[k], &AT(A, k, k + 1, n), last - k - 1);
     }
   }
+
   return true;
 }
 
@@ -99,12 +106,15 @@ static bool panel(double *A, int *perm, int n, int first, int last) {
 static void eliminate(double *A, int n, int i, int first, int last, int begin) {
   double *restrict row = &AT(A, i, 0, n);
   int k = first;
+
   for (; k + 4 <= last; k += 4) {
     const double *restrict u = &AT(A, k, 0, n);
     double a0 = row[k], a1 = row[k + 1], a2 = row[k + 2], a3 = row[k + 3];
+
     if (a0 == 0 && a1 == 0 && a2 == 0 && a3 == 0) continue;
     for (int j = begin; j < n; j++) row[j] -= (a0 * u[j] + a1 * u[j + n]) + (a2 * u[j + 2 * n] + a3 * u[j + 3 * n]);
   }
+
   for (; k < last; k++) pbDense_Add(row + begin, -row[k], &AT(A, k, begin, n), n - begin);
 }
 
@@ -116,6 +126,7 @@ bool pbDense_Lu(double *A, int *perm, int n) {
       for (int k = first; k < i; k++) pbDense_Add(&AT(A, i, last, n), -AT(A, i, k, n), &AT(A, k, last, n), n - last);
     for (int i = last; i < n; i++) eliminate(A, n, i, first, last, last);
   }
+
   return true;
 }
 
@@ -125,6 +136,7 @@ void pbDense_LuSolve(const double *LU, const int *perm, double *x, int n) {
     x[perm[k]] = x[k];
     x[k] = t;
   }
+
   for (int i = 0; i < n; i++) x[i] -= pbDense_Dot(&AT(LU, i, 0, n), x, i);
   for (int i = n - 1; i >= 0; i--) x[i] = (x[i] - pbDense_Dot(&AT(LU, i, i + 1, n), x + i + 1, n - i - 1)) / AT(LU, i, i, n);
 }
@@ -134,6 +146,7 @@ void pbDense_LuSolveT(const double *LU, const int *perm, double *x, int n) {
     x[i] /= AT(LU, i, i, n);
     pbDense_Add(x + i + 1, -x[i], &AT(LU, i, i + 1, n), n - i - 1);
   }
+
   for (int i = n - 1; i >= 0; i--) pbDense_Add(x, -x[i], &AT(LU, i, 0, n), i);
   for (int k = n - 1; k >= 0; k--) {
     double t = x[perm[k]];
@@ -148,6 +161,7 @@ double pbDense_LuSign(const double *LU, const int *perm, int n) {
     if (AT(LU, i, i, n) < 0) sign = -sign;
     if (perm[i] != i) sign = -sign;
   }
+
   return sign;
 }
 
@@ -158,6 +172,7 @@ double pbDense_Norm1(const double *A, int n) {
     for (int i = 0; i < n; i++) sum += fabs(AT(A, i, j, n));
     if (!(sum <= most)) most = sum;
   }
+
   return most;
 }
 
@@ -171,6 +186,7 @@ double pbDense_LuInverseNorm(const double *LU, const int *perm, double *x, doubl
       norm += fabs(x[i]);
       sign[i] = x[i] >= 0 ? 1 : -1;
     }
+
     if (!(norm > estimate)) break;
     estimate = norm;
     pbDense_LuSolveT(LU, perm, sign, n);
@@ -180,6 +196,7 @@ double pbDense_LuInverseNorm(const double *LU, const int *perm, double *x, doubl
     memset(x, 0, sizeof *x * (size_t)n);
     x[most] = 1;
   }
+
   return estimate;
 }
 
@@ -192,6 +209,7 @@ static double householder(double *v, int n) {
   double scale = 1 / (v[0] - beta);
   for (int i = 1; i < n; i++) v[i] *= scale;
   v[0] = beta;
+
   return tau;
 }
 static void reflect(const double *v, double tau, double *x, int n) {
@@ -218,6 +236,7 @@ void pbDenseCod_Factor(pbDenseCod *c, double tolerance) {
   c->rank = n;
   c->condition = 1;
   double first = 0;
+
   for (int k = 0; k < n; k++) {
     int best = k;
     for (int j = k; j < n; j++) {
@@ -225,24 +244,30 @@ void pbDenseCod_Factor(pbDenseCod *c, double tolerance) {
       c->norm[j] = pbDense_Dot(col, col, n - k);
       if (c->norm[j] > c->norm[best]) best = j;
     }
+
     swap_columns(c, k, best);
     double pivot = sqrt(c->norm[k]);
     if (k == 0) first = pivot;
+
     if (!(pivot > tolerance * first)) {
       c->rank = k;
       break;
     }
+
     c->condition = first / pivot;
     double *col = &AT(c->A, k, k, n);
     c->tau[k] = householder(col, n - k);
     for (int j = k + 1; j < n; j++) reflect(col, c->tau[k], &AT(c->A, j, k, n), n - k);
     if (k + 1 == n) break;
   }
+
   // [R11 R12]' (columns of length n, one per row of R) by reflections again: T holds them and the triangle.
   int r = c->rank;
+
   if (r == n) return;
   for (int i = 0; i < r; i++)
     for (int j = 0; j < n; j++) AT(c->T, i, j, n) = j < i ? 0 : AT(c->A, j, i, n);
+
   for (int k = 0; k < r; k++) {
     double *col = &AT(c->T, k, k, n);
     c->tau2[k] = householder(col, n - k);
@@ -254,6 +279,7 @@ void pbDenseCod_Solve(const pbDenseCod *c, double *x, double *tmp) {
   int n = c->n, r = c->rank;
   for (int k = 0; k < r; k++) reflect(&AT(c->A, k, k, n), c->tau[k], x + k, n - k);
   memset(tmp, 0, sizeof *tmp * (size_t)n);
+
   if (r == n) {
     memcpy(tmp, x, sizeof *tmp * (size_t)n);
     for (int i = n - 1; i >= 0; i--) {
@@ -261,12 +287,15 @@ void pbDenseCod_Solve(const pbDenseCod *c, double *x, double *tmp) {
       pbDense_Add(tmp, -tmp[i], &AT(c->A, i, 0, n), i);
     }
   } else {  // [R11 R12] = U' Z': U' y = x, then Z y
+
     for (int i = 0; i < r; i++) {
       double sum = x[i];
       for (int k = 0; k < i; k++) sum -= AT(c->T, i, k, n) * tmp[k];
       tmp[i] = sum / AT(c->T, i, i, n);
     }
+
     for (int k = r - 1; k >= 0; k--) reflect(&AT(c->T, k, k, n), c->tau2[k], tmp + k, n - k);
   }
+
   for (int j = 0; j < n; j++) x[c->perm[j]] = tmp[j];
 }

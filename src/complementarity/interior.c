@@ -38,6 +38,7 @@ static double residual(const pbInterior *w, const double *z, double *s) {
     double e = fabs(min(s[i], z[i]));
     if (!(e <= worst)) worst = e;
   }
+
   return worst;
 }
 
@@ -47,6 +48,7 @@ static bool keep_best(pbInterior *w, const double *z) {
   w->best = e;
   memcpy(w->zbest, z, sizeof *z * (size_t)w->m);
   memcpy(w->sbest, w->t, sizeof *z * (size_t)w->m);
+
   return e <= w->tolerance;
 }
 
@@ -55,9 +57,11 @@ static bool keep_best(pbInterior *w, const double *z) {
 static bool polish_dense(pbInterior *w) {
   int m = w->m;
   double *z = w->zs, *s = w->ss;
+
   memcpy(z, w->z, sizeof *z * (size_t)m);
   memcpy(s, w->s, sizeof *s * (size_t)m);
   double last = INFINITY;
+
   for (int round = 0; round < 5 && w->iterations < w->limit; round++) {
     int k = 0;
     for (int i = 0; i < m; i++)
@@ -67,23 +71,28 @@ static bool polish_dense(pbInterior *w) {
     for (int j = 0; j < k; j++)
       for (int i = 0; i < k; i++)
         w->K[(size_t)j * (size_t)k + (size_t)i] = w->M[(size_t)w->rows[i] * (size_t)m + (size_t)w->rows[j]];
+
     if (k) {
       pbDenseCod_Factor(&w->cod, 1e-11);
       w->iterations++;
     }
+
     for (int again = 0; again < 3 && k; again++) {
       for (int a = 0; a < k; a++) w->r[a] = -w->q[w->rows[a]] - pbDense_Dot(w->M + (size_t)w->rows[a] * (size_t)m, z, m);
       pbDenseCod_Solve(&w->cod, w->r, w->t);
       for (int a = 0; a < k; a++) z[w->rows[a]] += w->r[a];
     }
+
     double e = residual(w, z, s);
     if (e <= 1e-6) {
       for (int i = 0; i < m; i++) w->dz[i] = max(z[i], 0);
       if (keep_best(w, w->dz)) return true;
     }
+
     if (!(e < last) && round > 2) break;
     last = e;
   }
+
   return false;
 }
 
@@ -92,9 +101,11 @@ static bool polish_dense(pbInterior *w) {
 static bool polish_round(pbInterior *w, double *z, double *s) {
   int m = w->m;
   double last = INFINITY;
+
   for (int i = 0; i < m; i++) w->d[i] = PB_CONDENSED_DELTA;
   w->iterations++;
   if (!pbCondensed_Factor(w->condensed, w->d, w->active)) return false;
+
   for (int again = 0;; again++) {
     times(w, z, s);
     double rest = 0;
@@ -103,6 +114,7 @@ static bool polish_round(pbInterior *w, double *z, double *s) {
       w->az[i] = w->active[i] ? -s[i] : 0;
       rest = max(rest, fabs(w->az[i]));
     }
+
     if (again == 6 || rest <= .01 * w->tolerance || !(rest < .5 * last)) return isfinite(rest);
     last = rest;
     pbCondensed_Solve(w->condensed, w->az);
@@ -114,6 +126,7 @@ static bool polish_round(pbInterior *w, double *z, double *s) {
 static bool polish_condensed(pbInterior *w) {
   int m = w->m;
   double *z = w->zs, *s = w->ss, last = INFINITY;
+
   memcpy(z, w->z, sizeof *z * (size_t)m);
   memcpy(s, w->s, sizeof *s * (size_t)m);
   for (int round = 0; round < 5 && w->iterations < w->limit; round++) {
@@ -121,16 +134,20 @@ static bool polish_condensed(pbInterior *w) {
       w->active[i] = z[i] > s[i];
       if (!w->active[i]) z[i] = 0;
     }
+
     if (!polish_round(w, z, s)) return false;
     double e = 0;
     for (int i = 0; i < m; i++) e = max(e, fabs(min(s[i], z[i])));
+
     if (e <= 1e-6) {
       for (int i = 0; i < m; i++) w->dz[i] = max(z[i], 0);
       if (keep_best(w, w->dz)) return true;
     }
+
     if (!(e < last) && round > 1) return false;
     last = e;
   }
+
   return false;
 }
 
@@ -141,10 +158,12 @@ static bool factor(pbInterior *w) {
   int m = w->m;
   if (w->iterations >= w->limit) return false;
   w->iterations++;
+
   if (w->condensed) {
     for (int i = 0; i < m; i++) w->d[i] = w->s[i] / w->z[i] + 1e-13;
     return pbCondensed_Factor(w->condensed, w->d, NULL);
   }
+
   memcpy(w->K, w->M, sizeof *w->K * (size_t)m * (size_t)m);
   for (int i = 0; i < m; i++) w->K[(size_t)i * (size_t)(m + 1)] += w->s[i] / w->z[i] + 1e-13;
   return pbDense_Lu(w->K, w->perm, m);
@@ -165,6 +184,7 @@ static double longest(const pbInterior *w, const double *dz, const double *ds) {
     if (dz[i] < 0) a = min(a, -w->z[i] / dz[i]);
     if (ds[i] < 0) a = min(a, -w->s[i] / ds[i]);
   }
+
   return a;
 }
 
@@ -199,17 +219,21 @@ static bool nearly_there(pbInterior *w, double level, double *next) {
 static bool start_from_equations(pbInterior *w) {
   double d = .1, least = 0, dot = 0, sum_z = 0, sum_s = 0;
   int m = w->m;
+
   for (int i = 0; i < m; i++) {
     w->d[i] = d;
     w->z[i] = -w->q[i];
   }
+
   w->iterations++;
   if (!pbCondensed_Factor(w->condensed, w->d, NULL)) return false;
   pbCondensed_Solve(w->condensed, w->z);
+
   for (int i = 0; i < m; i++) {
     w->s[i] = -d * w->z[i];
     least = min(least, min(w->z[i], w->s[i]));
   }
+
   for (int i = 0; i < m; i++) {
     w->z[i] -= 1.5 * least;
     w->s[i] -= 1.5 * least;
@@ -217,10 +241,12 @@ static bool start_from_equations(pbInterior *w) {
     sum_z += w->z[i];
     sum_s += w->s[i];
   }
+
   for (int i = 0; i < m; i++) {
     w->z[i] += .5 * dot / sum_s;
     w->s[i] += .5 * dot / sum_z;
   }
+
   return true;
 }
 
@@ -228,6 +254,7 @@ static bool start_from_equations(pbInterior *w) {
 static bool mehrotra(pbInterior *w, double start) {
   int m = w->m, short_steps = 0;
   double next = w->condensed ? 1 : 1e-5;
+
   for (int i = 0; i < m && start > 0; i++) w->z[i] = w->s[i] = start;
   if (start == 0 && !start_from_equations(w)) return false;
   for (int it = 0; it < 60; it++) {
@@ -249,6 +276,7 @@ static bool mehrotra(pbInterior *w, double start) {
     pbDense_Add(w->z, a, w->dz, m);
     pbDense_Add(w->s, a, w->ds, m);
   }
+
   return false;
 }
 
@@ -259,6 +287,7 @@ static double off_path(const pbInterior *w, double mu) {
     if (!(w->zs[i] > 0) || !(w->ss[i] > 0)) return INFINITY;
     worst = max(worst, fabs(w->ss[i] * w->zs[i] / (mu * w->c[i]) - 1));
   }
+
   return isfinite(mu) && mu > 0 ? worst : INFINITY;
 }
 
@@ -266,9 +295,11 @@ static double off_path(const pbInterior *w, double mu) {
 static void path_start(pbInterior *w, double z) {
   int m = w->m;
   double least = INFINITY;
+
   for (int i = 0; i < m; i++) w->z[i] = z;
   pbDense_Mul(w->s, w->M, w->z, m, m);
   for (int i = 0; i < m; i++) least = min(least, w->s[i] += w->q[i]);
+
   for (int i = 0; i < m; i++) {
     w->d[i] = max(1, 1 - least);
     w->s[i] += w->d[i];
@@ -285,12 +316,14 @@ static bool path_step(pbInterior *w, double way, double *mu, double *h) {
   for (int i = 0; i < m; i++) w->t[i] = *mu * w->c[i] - w->s[i] * w->z[i];
   direction(w, w->r, w->t, w->dz, w->ds);
   double length = 1 / (*mu * *mu), along = 0, speed = 1 / *mu;
+
   for (int i = 0; i < m; i++) {
     double az = w->az[i] / w->z[i], as = w->as[i] / w->s[i];
     length += az * az + as * as;
     along += az * w->dz[i] / w->z[i] + as * w->ds[i] / w->s[i];
     speed = max(speed, max(fabs(az), fabs(as)));
   }
+
   *h = min(1, 2 * *h);
   for (int tries = 0; tries < 40; tries++, *h *= .5) {
     double dmu = *h * way / speed - along / length;
@@ -298,16 +331,20 @@ static bool path_step(pbInterior *w, double way, double *mu, double *h) {
       w->zs[i] = w->z[i] + w->dz[i] + dmu * w->az[i];
       w->ss[i] = w->s[i] + w->ds[i] + dmu * w->as[i];
     }
+
     if (!(off_path(w, *mu + dmu) < .4)) continue;
     *mu += dmu;
     memcpy(w->z, w->zs, sizeof *w->z * (size_t)m);
     pbDense_Mul(w->t, w->M, w->z, m, m);
+
     for (int i = 0; i < m; i++) {  // s from its equation where that keeps it, lest rounding adds up
       double s = w->t[i] + w->q[i] + *mu * w->d[i];
       w->s[i] = fabs(s - w->ss[i]) < 1e-3 * w->ss[i] ? s : w->ss[i];
     }
+
     return true;
   }
+
   return false;
 }
 
@@ -325,6 +362,7 @@ static bool follow(pbInterior *w, double z) {
     if (!it) first = sign;
     if (!path_step(w, -sign * first, &mu, &h)) return false;
   }
+
   return false;
 }
 
@@ -337,6 +375,7 @@ static double condition(pbInterior *w) {
   double inverse = pbDense_LuInverseNorm(w->K, w->perm, w->r, w->t, w->m);
   memcpy(w->K, w->M, sizeof *w->K * (size_t)w->m * (size_t)w->m);
   for (int i = 0; i < w->m; i++) w->K[(size_t)i * (size_t)(w->m + 1)] += w->s[i] / w->z[i];
+
   return inverse * pbDense_Norm1(w->K, w->m);
 }
 
@@ -348,10 +387,12 @@ bool pbInterior_Solve(pbInterior *w, pbLcpMethod *method) {
   if (keep_best(w, w->z)) return true;
   bool found = mehrotra(w, w->condensed ? 0 : 1) || mehrotra(w, 10) || mehrotra(w, .1);
   static const double starts[] = {1, .1, 10};
+
   for (int k = 0; k < 3 && !found && !w->condensed; k++) {
     *method = pb_lcpPath;
     found = follow(w, starts[k]);
   }
+
   w->condition = w->condensed ? pbCondensed_Condition(w->condensed, w->r, w->t) : found ? w->cod.condition : condition(w);
   return found;
 }

@@ -15,6 +15,7 @@ size_t pbLcp_WorkSize(int n, int m, int e) {
   pbArena a = pbArena_Measure();
   pbLcpWork w;
   pbLcpWork_Layout(&a, &w, n, m, e, m);
+
   return pbArena_Needed(&a);
 }
 
@@ -23,11 +24,13 @@ static void find(pbLcpWork *w, const pbLcp *l, pbLcpMethod *method) {
   pbInterior *in = &w->interior;
   pbCondensed_Make(&w->condensed, &w->reduced, l, 1);
   in->condensed = w->condensed.pays ? &w->condensed : NULL;
+
   if (in->condensed) {
     pbReduced_Vector(&w->reduced, l);
     if (pbInterior_Solve(in, method)) return;
     in->condensed = NULL;
   }
+
   pbReduced_Matrices(&w->reduced, l);
   pbReduced_Vector(&w->reduced, l);
   in->M = w->reduced.M;
@@ -58,6 +61,7 @@ pbStatus pbLcp_Solve(pbContext *ctx, const pbLcp *l, const pbLcpOptions *options
   report->iterations = in->iterations;
   pbLcpWork_Recover(&w, l, in->zbest);
   report->complementarity = 0;
+
   for (int i = 0; i < l->m; i++) {
     double off = fabs(fmin(w.s[i], w.z[i]));
     if (!(off <= report->complementarity)) {
@@ -65,12 +69,14 @@ pbStatus pbLcp_Solve(pbContext *ctx, const pbLcp *l, const pbLcpOptions *options
       report->worst_row = i;
     }
   }
+
   PB_TRY(pbLcpWork_Judge(ctx, &w, l, tolerance, report));
   for (int i = 0; i < l->m; i++) {
     bool open = w.s[i] > w.z[i];
     out->z[i] = open ? 0 : w.z[i];
     out->s[i] = open ? w.s[i] : 0;
   }
+
   memcpy(out->x, w.x, sizeof(double) * (size_t)l->n);
   if (l->e) memcpy(out->y, w.y, sizeof(double) * (size_t)l->e);
   return pb_ok;

@@ -35,6 +35,7 @@ static pbStatus factor_mass(pbReduced *r, const pbLcp *l, int *bad_row) {
     if (!(d > 0)) return pb_singular;
     r->dx[i] = 1 / sqrt(d);
   }
+
   for (int i = 0; i < n; i++)
     for (int j = 0; j <= i; j++) row_of(r->L, i, n)[j] = l->Q[(size_t)i * (size_t)n + (size_t)j] * r->dx[i] * r->dx[j];
   *bad_row = pbDense_Cholesky(r->L, n, SINGULAR);
@@ -42,6 +43,7 @@ static pbStatus factor_mass(pbReduced *r, const pbLcp *l, int *bad_row) {
   double least = 1;
   for (int i = 0; i < n; i++) least = fmin(least, row_of(r->L, i, n)[i]);
   r->condition = 1 / (least * least);
+
   return pb_ok;
 }
 
@@ -71,6 +73,7 @@ static void factor_equalities(pbReduced *r, const pbLcp *l) {
   if (!e) return;
   memcpy(r->V, l->A, sizeof(double) * (size_t)e * (size_t)n);
   memset(r->R, 0, sizeof(double) * (size_t)e * (size_t)e);
+
   for (int i = 0; i < e; i++) {
     double *v = row_of(r->V, i, n);
     whiten(r, v);
@@ -79,10 +82,12 @@ static void factor_equalities(pbReduced *r, const pbLcp *l) {
     for (int j = 0; j < n; j++) v[j] *= r->row[i];
     r->kept[i] = i;
   }
+
   r->rank = 0;
   for (int k = 0; k < e; k++) {
     int best = k;
     double most = -1;
+
     for (int i = k; i < e; i++) {
       double *v = row_of(r->V, i, n), left = pbDense_Dot(v, v, n);
       if (left > most) {
@@ -90,6 +95,7 @@ static void factor_equalities(pbReduced *r, const pbLcp *l) {
         best = i;
       }
     }
+
     if (best != k) {
       double *a = row_of(r->V, k, n), *b = row_of(r->V, best, n), *ca = row_of(r->R, k, e), *cb = row_of(r->R, best, e), t;
       for (int j = 0; j < n; j++) {
@@ -97,15 +103,18 @@ static void factor_equalities(pbReduced *r, const pbLcp *l) {
         a[j] = b[j];
         b[j] = t;
       }
+
       for (int j = 0; j < k; j++) {
         t = ca[j];
         ca[j] = cb[j];
         cb[j] = t;
       }
+
       int i = r->kept[k];
       r->kept[k] = r->kept[best];
       r->kept[best] = i;
     }
+
     double *v = row_of(r->V, k, n);
     project(r, v, row_of(r->R, k, e), k);
     double norm = sqrt(pbDense_Dot(v, v, n));
@@ -114,6 +123,7 @@ static void factor_equalities(pbReduced *r, const pbLcp *l) {
     row_of(r->R, k, e)[k] = norm;
     r->condition = fmax(r->condition, 1 / norm);
     r->rank = k + 1;
+
     for (int i = k + 1; i < e; i++) {
       double *u = row_of(r->V, i, n), d = pbDense_Dot(u, v, n);
       pbDense_Add(u, -d, v, n);
@@ -127,6 +137,7 @@ static void equality_point(const pbReduced *r, const double *b, double *c) {
   for (int i = 0; i < r->rank; i++) {
     const double *R = r->R + (size_t)i * (size_t)r->e;
     double rhs = b ? b[r->kept[i]] * r->row[r->kept[i]] : 0;
+
     c[i] = (rhs - pbDense_Dot(R, c, i)) / R[i];
   }
 }
@@ -140,10 +151,12 @@ static void scale_rows(pbReduced *r, const pbLcp *l, const double *diagonal) {
     if (l->F) d += fabs(l->F[(size_t)i * (size_t)m + (size_t)i]);
     r->S[i] = d > 0 ? 1 / sqrt(d) : 0;
   }
+
   for (int i = 0; i + 2 < m && r->by_contact; i += 3) {  // cones keep their shape
     double least = fmin(r->S[i] > 0 ? r->S[i] : 1, fmin(r->S[i + 1] > 0 ? r->S[i + 1] : 1, r->S[i + 2] > 0 ? r->S[i + 2] : 1));
     r->S[i] = r->S[i + 1] = r->S[i + 2] = least;
   }
+
   double *most = r->tmp2;
   memset(most, 0, sizeof *most * (size_t)m);
   for (int i = 0; i < m && l->F; i++) {
@@ -155,6 +168,7 @@ static void scale_rows(pbReduced *r, const pbLcp *l, const double *diagonal) {
       if (r->S[j] == 0) most[j] = fmax(most[j], fabs(f[j]) * r->S[i]);
     }
   }
+
   for (int i = 0; i < m; i++)
     if (r->S[i] == 0) r->S[i] = most[i] > 0 ? 1 / most[i] : 1;
 }
@@ -168,6 +182,7 @@ pbStatus pbReduced_Begin(pbReduced *r, const pbLcp *l, int *bad_row) {
     for (int j = 0; j < r->n; j++)
       if (g[j] != 0) r->tmp[i] += g[j] * r->dx[j] * (g[j] * r->dx[j]);
   }
+
   scale_rows(r, l, r->tmp);
   return pb_ok;
 }
@@ -181,17 +196,20 @@ void pbReduced_Matrices(pbReduced *r, const pbLcp *l) {
     double before = pbDense_Dot(c, c, n), after;
     project(r, c, NULL, r->rank);
     after = pbDense_Dot(c, c, n);
+
     if (after <= DEPENDENT * DEPENDENT * before) {
       memset(c, 0, sizeof *c * (size_t)n);
       after = 0;
     }  // the equalities fix it
     r->tmp[i] = after;
   }
+
   scale_rows(r, l, r->tmp);
   for (int i = 0; i < m; i++) {
     double *c = row_of(r->C, i, n);
     for (int j = 0; j < n; j++) c[j] *= r->S[i];
   }
+
   for (int i = 0; i < m; i++)
     for (int j = 0; j <= i; j++)
       row_of(r->M, i, m)[j] = row_of(r->M, j, m)[i] = pbDense_Dot(row_of(r->C, i, n), row_of(r->C, j, n), n);
@@ -203,10 +221,12 @@ void pbReduced_Vector(pbReduced *r, const pbLcp *l) {
   memcpy(r->tmp, l->p, sizeof(double) * (size_t)r->n);
   pbReduced_Primal(r, r->tmp, l->b, r->w0, NULL);
   double most = 0;
+
   for (int i = 0; i < r->m; i++) {
     r->q[i] = (l->h[i] - pbDense_Dot(l->G + (size_t)i * (size_t)r->n, r->w0, r->n)) * r->S[i];
     most = fmax(most, fabs(r->q[i]));
   }
+
   r->size = most > 0 ? most : 1;
   for (int i = 0; i < r->m; i++) r->q[i] /= r->size;
 }
@@ -214,14 +234,17 @@ void pbReduced_Vector(pbReduced *r, const pbLcp *l) {
 void pbReduced_Primal(pbReduced *r, double *rhs, const double *b, double *x, double *y) {
   int n = r->n;
   double *c = r->tmp2;
+
   whiten(r, rhs);
   equality_point(r, b, c);
   for (int j = 0; j < n; j++) x[j] = -rhs[j];
   project(r, x, NULL, r->rank);
   for (int k = 0; k < r->rank; k++) pbDense_Add(x, c[k], row_of(r->V, k, n), n);
+
   if (y) {  // R'y = -(c + V rhs) over the rows that count
     memset(y, 0, sizeof(double) * (size_t)r->e);
     for (int k = 0; k < r->rank; k++) c[k] = -(c[k] + pbDense_Dot(row_of(r->V, k, n), rhs, n));
+
     for (int i = r->rank - 1; i >= 0; i--) {
       const double *R = r->R + (size_t)i * (size_t)r->e;
       c[i] /= R[i];
@@ -229,5 +252,6 @@ void pbReduced_Primal(pbReduced *r, double *rhs, const double *b, double *x, dou
       y[r->kept[i]] = c[i] * r->row[r->kept[i]];
     }
   }
+
   colour(r, x);
 }

@@ -48,6 +48,7 @@ static pbStatus check_row(pbContext *ctx, const pbSweeps *p, int i, bool cone) {
     return pbContext_Fail(ctx, pb_bad_input, "sweeps: rows %d and %d are one cone, with two coefficients of friction", i, i + 1);
   if (pbSweeps_Rows(p, cone, i) == 2 && pbSweeps_Rows(p, cone, i + 1) == 2)
     return pbContext_Fail(ctx, pb_bad_input, "sweeps: rows %d to %d: a cone has two rows of friction", i, i + 2);
+
   return pb_ok;
 }
 
@@ -59,6 +60,7 @@ pbStatus pbSweeps_Check(pbContext *ctx, const pbSweeps *p, bool cone, size_t wor
   if (!all_finite(p->A, m * m) || !all_finite(p->b, m))
     return pbContext_Fail(ctx, pb_bad_input, "sweeps: A or b has an entry that is not finite");
   for (int i = 0; i < p->m; i++) PB_TRY(check_row(ctx, p, i, cone));
+
   return pb_ok;
 }
 
@@ -90,10 +92,12 @@ static void project_back(const pbSweeps *p, int i, int rows, const double *f, co
     if (at[0] < 0) bar[0] = 0;
     return;
   }
+
   if (norm <= bound) return;
   double by_bound = 0, d[2] = {at[0] / norm, rows == 2 ? at[1] / norm : 0};
   for (int k = 0; k < rows; k++) by_bound += d[k] * bar[k];
   for (int k = 0; k < rows; k++) bar[k] = rows == 2 ? bound / norm * (bar[k] - by_bound * d[k]) : 0;
+
   if (p->kind[i] == pb_sweepBox) {
     if (out->bound) out->bound[i] += by_bound;
   } else if (f[p->normal[i]] > 0) {
@@ -111,12 +115,15 @@ static double largest_eigenvalue(const pbSweeps *p, bool cone, double *v, double
     for (int i = 0; i < p->m;) {
       int rows = pbSweeps_Rows(p, cone, i);
       double d = pbSweeps_Scale(p, i, rows);
+
       for (int k = 0; k < rows; k++) next[i + k] = pbDense_Dot(row_of(p, i + k), v, p->m) / d;
       i += rows;
     }
+
     lambda = pbDense_MaxAbs(next, p->m);
     for (int i = 0; i < p->m && lambda > 0; i++) v[i] = next[i] / lambda;
   }
+
   return lambda;
 }
 
@@ -133,9 +140,11 @@ static void sweep(const pbSweeps *p, const pbSweepOptions *o, double omega, doub
     memcpy(old, f, sizeof *f * (size_t)p->m);
     from = old;
   }
+
   for (int i = 0; i < p->m;) {
     int rows = pbSweeps_Rows(p, o->cone, i);
     double d = pbSweeps_Scale(p, i, rows), u[2];
+
     for (int k = 0; k < rows; k++) u[k] = from[i + k] - omega * pbSweeps_Velocity(p, i + k, from) / d;
     pbSweeps_Project(p, i, rows, from, u);
     for (int k = 0; k < rows; k++) f[i + k] = u[k];
@@ -149,6 +158,7 @@ static double residual(const pbSweeps *p, bool cone, const double *f, int *worst
   for (int i = 0; i < p->m;) {
     int rows = pbSweeps_Rows(p, cone, i);
     double d = pbSweeps_Scale(p, i, rows), u[2];
+
     for (int k = 0; k < rows; k++) u[k] = f[i + k] - pbSweeps_Velocity(p, i + k, f) / d;
     pbSweeps_Project(p, i, rows, f, u);
     for (int k = 0; k < rows; k++) {
@@ -157,10 +167,13 @@ static double residual(const pbSweeps *p, bool cone, const double *f, int *worst
         worst = off;
         *worst_row = i + k;
       }
+
       size = max(size, max(fabs(f[i + k]), fabs(p->b[i + k]) / d));
     }
+
     i += rows;
   }
+
   return worst / size;
 }
 
@@ -168,6 +181,7 @@ pbStatus pbSweeps_Solve(pbContext *ctx, const pbSweeps *p, const pbSweepOptions 
                         const double *f0, double *f, double *history, pbSweepReport *report) {
   pbSweepReport own;
   pbSweepOptions o = options ? *options : (pbSweepOptions){0};
+
   if (!report) report = &own;
   *report = (pbSweepReport){.residual = INFINITY, .worst_row = -1};
   PB_TRY(pbSweeps_Check(ctx, p, o.cone, work_size, pbSweeps_WorkSize(p->m)));
@@ -180,12 +194,14 @@ pbStatus pbSweeps_Solve(pbContext *ctx, const pbSweeps *p, const pbSweepOptions 
   else memset(x, 0, bytes);
   int limit = o.sweeps > 0 ? o.sweeps : SWEEPS;
   if (history) memcpy(history, x, bytes);
+
   while (report->sweeps < limit) {
     if (o.tolerance > 0 && (report->residual = residual(p, o.cone, x, &report->worst_row)) <= o.tolerance) break;
     sweep(p, &o, report->omega, x, tmp);
     report->sweeps++;
     if (history) memcpy(history + (size_t)report->sweeps * (size_t)p->m, x, bytes);
   }
+
   report->residual = residual(p, o.cone, x, &report->worst_row);
   if (!isfinite(report->residual))
     return pbContext_Fail(ctx, pb_not_finite, "sweeps: diverged, row %d, relaxation %g", report->worst_row, report->omega);
@@ -193,6 +209,7 @@ pbStatus pbSweeps_Solve(pbContext *ctx, const pbSweeps *p, const pbSweepOptions 
   if (report->residual > o.tolerance && o.tolerance > 0)
     return pbContext_Fail(ctx, pb_no_convergence, "sweeps: residual %.1e after %d sweeps, row %d", report->residual,
                           report->sweeps, report->worst_row);
+
   return pb_ok;
 }
 
@@ -206,6 +223,7 @@ static void rows_back(const pbSweeps *p, double omega, int i, int rows, const do
     w[k] = pbSweeps_Velocity(p, i + k, f);
     u[k] = f[i + k] - step * w[k];
   }
+
   project_back(p, i, rows, f, u, bar, f_bar, out);
   for (int k = 0; k < rows; k++) {
     double w_bar = -step * bar[k];
@@ -215,6 +233,7 @@ static void rows_back(const pbSweeps *p, double omega, int i, int rows, const do
     if (out->b) out->b[i + k] += w_bar;
     d_bar += step * w[k] / d * bar[k];
   }
+
   int largest = rows == 2 && row_of(p, i + 1)[i + 1] > row_of(p, i)[i] ? i + 1 : i;
   if (out->A) out->A[(size_t)largest * (size_t)(p->m + 1)] += d_bar;
 }
@@ -232,26 +251,34 @@ pbStatus pbSweeps_VjpUnrolled(pbContext *ctx, const pbSweeps *p, const pbSweepOp
   size_t bytes = sizeof(double) * (size_t)p->m;
   double *now = work, *before = now + p->m, *f = before + p->m;
   memcpy(now, f_bar, bytes);
+
   for (int k = report->sweeps - 1; k >= 0; k--) {
     const double *old = history + (size_t)k * (size_t)p->m;
     bool jacobi = o.order == pb_sweepJacobi;
+
     memcpy(f, jacobi ? old : old + p->m, bytes);
     if (jacobi) memset(before, 0, bytes);
     double *to = jacobi ? before : now;  // Gauss and Seidel's rows write into the state that the next ones read
+
     for (int last = p->m - 1; last >= 0;) {
       int i = first_of(p, o.cone, last), rows = last - i + 1;
       double g[2] = {now[i], rows == 2 ? now[i + 1] : 0};
+
       for (int j = i; j <= last; j++) {
         f[j] = old[j];
         if (!jacobi) now[j] = 0;
       }
+
       rows_back(p, report->omega, i, rows, f, g, to, bar);
       last = i - 1;
     }
+
     if (jacobi) memcpy(now, before, bytes);
   }
+
   if (!all_finite(now, (size_t)p->m))
     return pbContext_Fail(ctx, pb_not_finite, "sweeps: the derivative left the range of finite numbers");
   if (bar->f0) pbDense_Add(bar->f0, 1, now, p->m);
+
   return pb_ok;
 }

@@ -22,20 +22,24 @@ static bool one_law(const pbSweeps *p, int i, double d, double u, const double *
   double bound, side = u < 0 ? -1 : 1;
   *law = free_row(d);
   if (p->kind[i] == pb_sweepEquality) return false;
+
   if (p->kind[i] == pb_sweepOneSided) {
     if (u < 0) *law = held(0);
     return fabs(u) <= tiny;
   }
+
   bound = p->kind[i] == pb_sweepBox ? p->bound[i] : p->mu[i] * fmax(0, f[p->normal[i]]);
   bool kink = bound > tiny && fabs(fabs(u) - bound) <= tiny;
   if (fabs(u) <= bound && bound > 0) return kink;
   *law = held(p->kind[i] == pb_sweepBox ? side : 0);
+
   if (p->kind[i] == pb_sweepFriction && f[p->normal[i]] > 0) {
     law->state = pb_sweepTied;
     law->normal = p->normal[i];
     law->tie = side * p->mu[i];
     law->by_mu = side * f[p->normal[i]];
   }
+
   return kink;
 }
 
@@ -43,6 +47,7 @@ static bool one_law(const pbSweeps *p, int i, double d, double u, const double *
 static bool cone_law(const pbSweeps *p, int i, double d, const double *u, const double *f, double tiny, pbSweepLaw *law) {
   double normal = f[p->normal[i]], bound = p->mu[i] * fmax(0, normal), norm = hypot(u[0], u[1]);
   bool kink = bound > tiny && fabs(norm - bound) <= tiny;
+
   for (int k = 0; k < 2; k++) law[k] = norm <= bound && bound > 0 ? free_row(d) : held(0);
   if ((norm <= bound && bound > 0) || bound == 0) return kink;
   for (int k = 0; k < 2; k++) {
@@ -55,27 +60,34 @@ static bool cone_law(const pbSweeps *p, int i, double d, const double *u, const 
                           .tie = along * p->mu[i],
                           .by_mu = along * normal};
   }
+
   return kink;
 }
 
 static int linearise(const pbSweeps *p, bool cone, const double *f, double *u, pbSweepLaw *law) {
   double tiny = 0;
   int kinks = 0;
+
   for (int i = 0; i < p->m;) {
     int rows = pbSweeps_Rows(p, cone, i);
     double d = pbSweeps_Scale(p, i, rows);
+
     for (int k = i; k < i + rows; k++) {
       u[k] = f[k] - pbSweeps_Velocity(p, k, f) / d;
       tiny = fmax(tiny, NONE * fmax(fabs(u[k]), fabs(f[k])));
     }
+
     i += rows;
   }
+
   for (int i = 0; i < p->m;) {
     int rows = pbSweeps_Rows(p, cone, i);
     double d = pbSweeps_Scale(p, i, rows);
+
     kinks += rows == 2 ? cone_law(p, i, d, u + i, f, tiny, law + i) : one_law(p, i, d, u[i], f, tiny, law + i);
     i += rows;
   }
+
   return kinks;
 }
 
@@ -110,6 +122,7 @@ size_t pbSweeps_ImplicitWorkSize(int m) {
   pbArena arena = pbArena_Measure();
   Adjoint a;
   layout(&arena, &a, m);
+
   return pbArena_Needed(&arena);
 }
 
@@ -119,6 +132,7 @@ static double entry(const Adjoint *a, int i, int j) {
   const double *A = a->p->A;
   size_t m = (size_t)a->p->m;
   double sum = (j == i ? l->force[0] : 0) - (j == l->normal ? l->tie : 0) + l->velocity[0] * A[(size_t)i * m + (size_t)j];
+
   if (l->other >= 0) sum += (j == l->other ? l->force[1] : 0) + l->velocity[1] * A[(size_t)l->other * m + (size_t)j];
   return sum;
 }
@@ -134,6 +148,7 @@ static void solve(Adjoint *a, const double *f_bar, pbSweepAdjointReport *report)
   if (n) pbDenseCod_Factor(&a->cod, 1e-11);
   memset(a->y, 0, sizeof *a->y * (size_t)m);
   double rest = 0;
+
   for (int round = 0; round < 3; round++) {
     rest = 0;
     for (int j = 0; j < n; j++) {
@@ -141,15 +156,18 @@ static void solve(Adjoint *a, const double *f_bar, pbSweepAdjointReport *report)
       for (int i = 0; i < n; i++) a->rhs[j] -= entry(a, a->rows[i], a->rows[j]) * a->y[a->rows[i]];
       rest = fmax(rest, fabs(a->rhs[j]));
     }
+
     if (round == 2 || !n) break;
     pbDenseCod_Solve(&a->cod, a->rhs, a->tmp);
     for (int i = 0; i < n; i++) a->y[a->rows[i]] += a->rhs[i];
   }
+
   for (int j = 0; j < m; j++) {
     if (a->law[j].state != pb_sweepHeld) continue;
     a->y[j] = f_bar[j];
     for (int i = 0; i < n; i++) a->y[j] -= entry(a, a->rows[i], j) * a->y[a->rows[i]];
   }
+
   double size = pbDense_MaxAbs(f_bar, m);
   report->residual = size > 0 ? rest / size : 0;
   report->deficiency = n - (n ? a->cod.rank : 0);
@@ -163,6 +181,7 @@ static pbStatus hand_out(pbContext *ctx, Adjoint *a, const double *f, const pbSw
     a->g[i] += l->velocity[0] * a->y[i];
     if (l->other >= 0) a->g[l->other] += l->velocity[1] * a->y[i];
   }
+
   if (!isfinite(pbDense_MaxAbs(a->y, m)))
     return pbContext_Fail(ctx, pb_not_finite, "sweeps: the adjoint left the range of finite numbers");
   for (int i = 0; i < m; i++) {
@@ -172,6 +191,7 @@ static pbStatus hand_out(pbContext *ctx, Adjoint *a, const double *f, const pbSw
     if (bar->bound) bar->bound[i] += l->by_bound * a->y[i];
     if (bar->mu) bar->mu[l->other >= 0 && l->other < i ? l->other : i] += l->by_mu * a->y[i];
   }
+
   return pb_ok;
 }
 

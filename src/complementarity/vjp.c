@@ -12,14 +12,17 @@ static int active_rows(pbLcpAdjoint *a, int *rows, int *degenerate) {
   const pbReduced *r = &a->w->reduced;
   double size = 0;
   int count = 0;
+
   for (int i = 0; i < r->m; i++) size = fmax(size, fmax(a->at->z[i] / r->S[i], a->at->s[i] * r->S[i]));
   for (int i = 0; i < r->m; i++) {
     double z = a->at->z[i] / r->S[i], s = a->at->s[i] * r->S[i];
     bool active = z > NONE * size && z > 1e-9 * s;
+
     *degenerate += !active && s <= NONE * size;
     a->u[i] = active || !a->bar->s ? 0 : a->bar->s[i];
     if (active) rows[count++] = i;
   }
+
   return count;
 }
 
@@ -27,6 +30,7 @@ static int active_rows(pbLcpAdjoint *a, int *rows, int *degenerate) {
 static double left(const pbLcpAdjoint *a, int i) {
   const pbLcp *l = a->l;
   double sum = pbDense_Dot(l->G + (size_t)i * (size_t)l->n, a->lambda, l->n) - a->at->s[i] / a->at->z[i] * a->u[i];
+
   for (int j = 0; j < l->m && l->F; j++) sum -= l->F[(size_t)j * (size_t)l->m + (size_t)i] * a->u[j];
   if (a->bar->z) sum -= a->bar->z[i];
   return sum * a->w->reduced.S[i];
@@ -36,18 +40,22 @@ static double left(const pbLcpAdjoint *a, int i) {
 static double left_condensed(pbLcpAdjoint *a, const bool *active, double *out) {
   pbReduced *r = &a->w->reduced;
   double *own = a->w->interior.dz, *scaled = a->w->interior.ds, worst = 0;
+
   for (int i = 0; i < r->m; i++) scaled[i] = a->u[i] / r->S[i];
   pbCondensed_Rows(&a->w->condensed, a->lambda, out);
   pbCondensed_OwnT(&a->w->condensed, scaled, own);
+
   for (int i = 0; i < r->m; i++) {
     if (!active[i]) {
       out[i] = 0;
       continue;
     }
+
     out[i] -= own[i] + a->at->s[i] / a->at->z[i] * r->S[i] * a->u[i];
     if (a->bar->z) out[i] -= a->bar->z[i] * r->S[i];
     worst = fmax(worst, fabs(out[i]));
   }
+
   return worst;
 }
 
@@ -58,6 +66,7 @@ static bool solve_condensed(pbLcpAdjoint *a, const int *rows, int k, pbLcpAdjoin
   pbReduced *r = &a->w->reduced;
   pbCondensed *c = &a->w->condensed;
   double grown[2], first = 0, rest = INFINITY, last;
+
   for (int i = 0; i < r->m; i++) in->active[i] = false;
   for (int i = 0; i < k; i++) in->active[rows[i]] = true;
   for (int round = 0; round < 2; round++) {
@@ -67,6 +76,7 @@ static bool solve_condensed(pbLcpAdjoint *a, const int *rows, int k, pbLcpAdjoin
     if (!pbCondensed_Factor(c, in->d, in->active)) return false;
     grown[round] = c->log_det;
   }
+
   pbLcpAdjoint_Primal(a);
   for (int round = 0; round < 8; round++) {
     last = rest;
@@ -77,9 +87,11 @@ static bool solve_condensed(pbLcpAdjoint *a, const int *rows, int k, pbLcpAdjoin
     for (int i = 0; i < k; i++) a->u[rows[i]] += in->r[rows[i]] * r->S[rows[i]];
     pbLcpAdjoint_Primal(a);
   }
+
   report->deficiency = (int)lround((grown[0] - grown[1]) / log(10));
   report->condition = fmax(r->condition, pbCondensed_Condition(c, in->r, in->t));
   report->residual = first > 0 ? rest / first : 0;
+
   return report->residual <= 1e-11;
 }
 
@@ -87,6 +99,7 @@ static bool solve_condensed(pbLcpAdjoint *a, const int *rows, int k, pbLcpAdjoin
 static void solve(pbLcpAdjoint *a, const int *rows, int k, pbLcpAdjointReport *report) {
   pbInterior *in = &a->w->interior;
   pbReduced *r = &a->w->reduced;
+
   in->cod.n = k;
   for (int j = 0; j < k; j++)  // column j of the transposed matrix: row j of M
     for (int i = 0; i < k; i++)
@@ -96,6 +109,7 @@ static void solve(pbLcpAdjoint *a, const int *rows, int k, pbLcpAdjointReport *r
   pbDenseCod_Factor(&in->cod, SINGULAR);
   pbLcpAdjoint_Primal(a);
   double first = 0, rest = 0;
+
   for (int round = 0; round < 2; round++) {
     for (int i = 0; i < k; i++) in->r[i] = left(a, rows[i]);
     if (!round) first = pbDense_MaxAbs(in->r, k);
@@ -103,6 +117,7 @@ static void solve(pbLcpAdjoint *a, const int *rows, int k, pbLcpAdjointReport *r
     for (int i = 0; i < k; i++) a->u[rows[i]] += in->r[i] * r->S[rows[i]];
     pbLcpAdjoint_Primal(a);
   }
+
   for (int i = 0; i < k; i++) rest = fmax(rest, fabs(left(a, rows[i])));
   report->deficiency = k - in->cod.rank;
   report->condition = fmax(r->condition, in->cod.condition);
@@ -112,14 +127,17 @@ static void solve(pbLcpAdjoint *a, const int *rows, int k, pbLcpAdjointReport *r
 static void find(pbLcpAdjoint *a, pbLcpAdjointReport *report) {
   pbReduced *r = &a->w->reduced;
   int *rows = a->w->interior.rows;
+
   if (a->w->condensed.pays) {
     report->active = active_rows(a, rows, &report->degenerate);
     if (!report->active) {
       pbLcpAdjoint_Primal(a);
       return;
     }
+
     if (solve_condensed(a, rows, report->active, report)) return;
   }
+
   report->degenerate = 0;
   pbReduced_Matrices(r, a->l);
   report->active = active_rows(a, rows, &report->degenerate);
@@ -146,5 +164,6 @@ pbStatus pbLcp_Vjp(pbContext *ctx, const pbLcp *l, const pbLcpSolution *at, cons
   pbLcpAdjoint a = {l, at, cotangent, &w, w.x, w.y, w.z};
   report->condition = w.reduced.condition;
   find(&a, report);
+
   return pbLcpAdjoint_HandOut(ctx, &a, bar);
 }

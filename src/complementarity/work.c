@@ -25,9 +25,11 @@ void pbLcpWork_Layout(pbArena *a, pbLcpWork *w, int n, int m, int e, int inner) 
 static bool all_finite(const double *x, size_t count) {
   double sum[4] = {0};
   size_t i = 0;
+
   for (; i + 4 <= count; i += 4)
     for (int k = 0; k < 4; k++) sum[k] += 0 * x[i + (size_t)k];
   for (; i < count; i++) sum[0] += 0 * x[i];
+
   return sum[0] + sum[1] + sum[2] + sum[3] == 0;
 }
 
@@ -35,6 +37,7 @@ pbStatus pbLcpWork_CheckArray(pbContext *ctx, const char *name, const double *da
   if (!count || (optional && !data)) return pb_ok;
   if (!data) return pbContext_Fail(ctx, pb_bad_argument, "LCP: %s is missing", name);
   if (!all_finite(data, count)) return pbContext_Fail(ctx, pb_bad_input, "LCP: %s has an entry that is not finite", name);
+
   return pb_ok;
 }
 
@@ -49,6 +52,7 @@ pbStatus pbLcpWork_Check(pbContext *ctx, const pbLcp *l, size_t work_size, size_
   PB_TRY(pbLcpWork_CheckArray(ctx, "h", l->h, m, false));
   PB_TRY(pbLcpWork_CheckArray(ctx, "F", l->F, m * m, true));
   PB_TRY(pbLcpWork_CheckArray(ctx, "A", l->A, e * n, false));
+
   return pbLcpWork_CheckArray(ctx, "b", l->b, e, false);
 }
 
@@ -59,6 +63,7 @@ void pbLcpWork_Recover(pbLcpWork *w, const pbLcp *l, const double *z) {
   memcpy(w->rhs, l->p, sizeof(double) * (size_t)l->n);
   pbDense_AddMulT(w->rhs, l->G, w->z, l->m, l->n);
   pbReduced_Primal(r, w->rhs, l->b, w->x, w->y);
+
   for (int i = 0; i < l->m; i++) {
     w->s[i] = l->h[i] - pbDense_Dot(l->G + (size_t)i * (size_t)l->n, w->x, l->n);
     if (l->F) w->s[i] += pbDense_Dot(l->F + (size_t)i * (size_t)l->m, w->z, l->m);
@@ -73,11 +78,13 @@ pbStatus pbLcpWork_Judge(pbContext *ctx, pbLcpWork *w, const pbLcp *l, double to
     if (!(off <= report->equality)) report->equality = off;
     if (!(off <= report->complementarity) && off >= report->equality) report->worst_row = l->m + i;
   }
+
   for (int i = 0; i < n; i++) {
     double off = l->p[i];
     for (int j = 0; j < n; j++) off += l->Q[(size_t)(i > j ? i : j) * (size_t)n + (size_t)(i > j ? j : i)] * w->x[j];
     w->rhs[i] = off;
   }
+
   pbDense_AddMulT(w->rhs, l->G, w->z, l->m, n);
   pbDense_AddMulT(w->rhs, l->A, w->y, l->e, n);
   report->stationarity = pbDense_MaxAbs(w->rhs, n);
@@ -86,6 +93,7 @@ pbStatus pbLcpWork_Judge(pbContext *ctx, pbLcpWork *w, const pbLcp *l, double to
   report->dropped_rows = l->e - w->reduced.rank;
   double worst = fmax(report->complementarity, fmax(report->equality, report->stationarity));
   if (worst <= tolerance * report->scale && isfinite(worst)) return pb_ok;
+
   return pbContext_Fail(ctx, pb_no_convergence,
                         "LCP: complementarity %.1e, equality %.1e, stationarity %.1e after %d factorisations, scale %.1e; worst "
                         "row %d, condition %.1e",
@@ -103,6 +111,7 @@ pbStatus pbLcpAdjoint_Check(pbContext *ctx, const pbLcp *l, const pbLcpSolution 
   PB_TRY(pbLcpWork_CheckArray(ctx, "cotangent on x", bar->x, n, true));
   PB_TRY(pbLcpWork_CheckArray(ctx, "cotangent on y", bar->y, e, true));
   PB_TRY(pbLcpWork_CheckArray(ctx, "cotangent on z", bar->z, m, true));
+
   return pbLcpWork_CheckArray(ctx, "cotangent on s", bar->s, m, true);
 }
 
@@ -121,23 +130,28 @@ static void add_outer(double *out, double scale, const double *a, const double *
 pbStatus pbLcpAdjoint_HandOut(pbContext *ctx, const pbLcpAdjoint *a, const pbLcpBar *bar) {
   const double *x = a->at->x, *y = a->at->y, *z = a->at->z;
   int n = a->l->n, m = a->l->m, e = a->l->e;
+
   if (!all_finite(a->lambda, (size_t)n) || !all_finite(a->u, (size_t)m) || !all_finite(a->nu, (size_t)e))
     return pbContext_Fail(ctx, pb_not_finite, "LCP: the adjoint left the range of finite numbers");
   if (bar->p) pbDense_Add(bar->p, -1, a->lambda, n);
+
   if (bar->Q) {
     add_outer(bar->Q, -.5, a->lambda, x, n, n);
     add_outer(bar->Q, -.5, x, a->lambda, n, n);
   }
+
   if (bar->h) pbDense_Add(bar->h, 1, a->u, m);
   if (bar->G) {
     add_outer(bar->G, -1, z, a->lambda, m, n);
     add_outer(bar->G, -1, a->u, x, m, n);
   }
+
   if (bar->F) add_outer(bar->F, 1, a->u, z, m, m);
   if (bar->A) {
     add_outer(bar->A, -1, y, a->lambda, e, n);
     add_outer(bar->A, -1, a->nu, x, e, n);
   }
+
   if (bar->b) pbDense_Add(bar->b, 1, a->nu, e);
   return pb_ok;
 }

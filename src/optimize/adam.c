@@ -24,33 +24,41 @@ static double rate_at(const pbOptimizer *o, int iteration) {
 static pbStatus iterate(pbOptimizer *o) {
   int n = o->n;
   double *g = o->work, *before = o->work + n, *m = o->own, *v = o->own + n, *scalars = o->own + 2 * n;
+
   PB_TRY(pbOptimizer_Gradient(o, o->x, &o->h->value, g));
   memcpy(before, o->x, (size_t)n * sizeof *before);
   if (!isfinite(o->h->value)) {  // half way back to the best, more slowly from here
     if (!isfinite(o->h->best_value)) o->h->outcome = pb_noDescent;
     scalars[adam_slow] *= 0.5;
+
     for (int i = 0; i < n; i++) {
       o->x[i] = 0.5 * (o->x[i] + o->best[i]);
       m[i] = 0;
     }
+
     return pb_ok;
   }
+
   o->h->gradient_norm = pbOptimizer_ProjectedNorm(o, o->x, g);
   if (o->h->gradient_norm <= o->options.gradient_tolerance) {
     o->h->outcome = pb_smallGradient;
     return pb_ok;
   }
+
   double b1 = o->options.beta1, b2 = o->options.beta2, rate = rate_at(o, (int)o->h->iteration) * scalars[adam_slow];
   scalars[adam_b1] *= b1;
   scalars[adam_b2] *= b2;
+
   for (int i = 0; i < n; i++) {
     m[i] = b1 * m[i] + (1 - b1) * g[i];
     v[i] = b2 * v[i] + (1 - b2) * g[i] * g[i];
     o->x[i] -= rate * (m[i] / (1 - scalars[adam_b1])) / (sqrt(v[i] / (1 - scalars[adam_b2])) + o->options.epsilon);
   }
+
   pbOptimizer_Project(o, o->x);
   for (int i = 0; i < n; i++) before[i] -= o->x[i];
   pbOptimizer_Moved(o, pbVec_Norm(before, n));
+
   return pb_ok;
 }
 

@@ -19,10 +19,12 @@ static size_t layout(const pbOptimizer *o, Cma *c) {
   double *next = o->own;
   size_t n = (size_t)o->n, sizes[8] = {PB_RNG_DOUBLES, 1, 1, n * n, n * n, n, n, n}, total = 0;
   double **pieces[8] = {&c->rng, &c->sigma, &c->age, &c->C, &c->B, &c->D, &c->path_c, &c->path_s};
+
   for (int i = 0; i < 8; i++) {
     if (next) *pieces[i] = next + total;
     total += sizes[i];
   }
+
   return total;
 }
 
@@ -48,11 +50,13 @@ static void begin(pbOptimizer *o) {
 static Constants constants(const pbOptimizer *o, double *weights) {
   int lambda = o->options.population, mu = lambda / 2;
   double n = o->n, sum = 0, squares = 0;
+
   for (int i = 0; i < mu; i++) sum += weights[i] = log((lambda + 1) / 2.0) - log(i + 1.0);
   for (int i = 0; i < mu; i++) {
     weights[i] /= sum;
     squares += weights[i] * weights[i];
   }
+
   Constants k = {.mu = mu, .mu_eff = 1 / squares};
   k.cc = (4 + k.mu_eff / n) / (n + 4 + 2 * k.mu_eff / n);
   k.cs = (k.mu_eff + 2) / (n + k.mu_eff + 5);
@@ -60,12 +64,14 @@ static Constants constants(const pbOptimizer *o, double *weights) {
   k.cmu = fmin(1 - k.c1, 2 * (k.mu_eff - 2 + 1 / k.mu_eff) / ((n + 2) * (n + 2) + k.mu_eff));
   k.damps = 1 + 2 * fmax(0, sqrt((k.mu_eff - 1) / (n + 1)) - 1) + k.cs;
   k.chi = sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n * n));
+
   return k;
 }
 
 static pbStatus sample(pbOptimizer *o, const Cma *c, double *ys, double *values, double *x) {
   int n = o->n;
   pbRng rng = pbRng_Load(c->rng);
+
   for (int k = 0; k < o->options.population; k++) {
     double *y = ys + (size_t)k * (size_t)n, *z = x + n;
     for (int i = 0; i < n; i++) z[i] = c->D[i] * pbRng_Normal(&rng);
@@ -74,6 +80,7 @@ static pbStatus sample(pbOptimizer *o, const Cma *c, double *ys, double *values,
     for (int i = 0; i < n; i++) y[i] = (x[i] - o->x[i]) / *c->sigma;
     PB_TRY(pbOptimizer_Value(o, x, &values[k]));
   }
+
   pbRng_Save(&rng, c->rng);
   return pb_ok;
 }
@@ -98,6 +105,7 @@ static void learn(pbOptimizer *o, const Cma *c, const Constants *k, const double
     for (int j = 0; j < n; j++) z[i] += c->B[j * n + i] * y_mean[j];
     z[i] = c->D[i] > 0 ? z[i] / c->D[i] : 0;
   }
+
   double g = o->h->iteration + 1, fs = sqrt(k->cs * (2 - k->cs) * k->mu_eff), fc = sqrt(k->cc * (2 - k->cc) * k->mu_eff);
   for (int i = 0; i < n; i++) c->path_s[i] = (1 - k->cs) * c->path_s[i] + fs * pbVec_Dot(c->B + i * n, z, n);
   double length = pbVec_Norm(c->path_s, n);
@@ -111,8 +119,10 @@ static void learn(pbOptimizer *o, const Cma *c, const Constants *k, const double
         const double *y = ys + (size_t)order[b] * (size_t)n;
         sum += k->cmu * weights[b] * y[i] * y[j];
       }
+
       c->C[i * n + j] = c->C[j * n + i] = sum;
     }
+
   *c->sigma *= exp(fmin(1, k->cs / k->damps * (length / k->chi - 1)));
 }
 
@@ -123,10 +133,12 @@ static void refresh(pbOptimizer *o, const Cma *c, const Constants *k, double *co
   memcpy(copy, c->C, (size_t)n * (size_t)n * sizeof(double));
   pbVec_Eigen(copy, c->B, c->D, n);
   double least = INFINITY, most = 0;
+
   for (int i = 0; i < n; i++) {
     least = fmin(least, c->D[i]);
     most = fmax(most, c->D[i]);
   }
+
   if (!(most <= 1e7 * least)) o->h->outcome = pb_noDescent;
 }
 
@@ -135,17 +147,20 @@ static pbStatus iterate(pbOptimizer *o) {
   double *ys = o->work + n, *values = ys + (size_t)lambda * (size_t)n, *order = values + lambda, *weights = order + lambda;
   double *x = weights + lambda, *copy = x + 2 * n;  // work[0 .. n): scratch of pbOptimizer_Value
   Cma c;
+
   layout(o, &c);
   Constants k = constants(o, weights);
   PB_TRY(sample(o, &c, ys, values, x));
   rank(values, order, lambda);
   o->h->value = values[(int)order[0]];
   double *y_mean = x, *z = x + n, length = 0;
+
   for (int i = 0; i < n; i++) {
     y_mean[i] = 0;
     for (int b = 0; b < k.mu; b++) y_mean[i] += weights[b] * ys[(size_t)order[b] * (size_t)n + (size_t)i];
     length += y_mean[i] * y_mean[i];
   }
+
   double sigma = *c.sigma;
   learn(o, &c, &k, ys, order, weights, y_mean, z);
   for (int i = 0; i < n; i++) o->x[i] += sigma * y_mean[i];
@@ -155,6 +170,7 @@ static pbStatus iterate(pbOptimizer *o) {
   double spread = 0;
   for (int i = 0; i < n; i++) spread = fmax(spread, *c.sigma * sqrt(c.C[i * n + i]));
   if (spread <= o->options.step_tolerance * (1 + pbVec_Norm(o->x, n)) || !isfinite(spread)) o->h->outcome = pb_smallStep;
+
   return pb_ok;
 }
 

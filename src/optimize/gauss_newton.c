@@ -19,6 +19,7 @@ static size_t layout(const pbOptimizer *o, double *base, Work *w) {
   if (m > SIZE_MAX / sizeof(double) / 8 / (n + 2)) return 0;  // too much: refused by the caller
   size_t r = 0, trial_r = m, J = 2 * m, A = J + m * n, L = A + n * n, g = L + n * n, p = g + n, trial = p + n;
   if (base) *w = (Work){base + r, base + trial_r, base + J, base + A, base + L, base + g, base + p, base + trial};
+
   return trial + n;
 }
 static size_t work_size(const pbOptimizer *o) { return layout(o, NULL, NULL); }
@@ -33,6 +34,7 @@ static void normal_equations(const pbOptimizer *o, Work *w) {
   int n = o->n;
   memset(w->A, 0, (size_t)n * (size_t)n * sizeof(double));
   memset(w->g, 0, (size_t)n * sizeof(double));
+
   for (size_t k = 0; k < o->problem.m; k++) {
     const double *row = w->J + k * (size_t)n;
     for (int i = 0; i < n; i++) {
@@ -41,6 +43,7 @@ static void normal_equations(const pbOptimizer *o, Work *w) {
       for (int j = 0; j <= i; j++) w->A[i * n + j] += row[i] * row[j];
     }
   }
+
   for (int i = 0; i < n; i++)
     for (int j = 0; j < i; j++) w->A[j * n + i] = w->A[i * n + j];
 }
@@ -56,25 +59,30 @@ static bool solve(const pbOptimizer *o, Work *w, double lambda) {
   int n = o->n;
   const double *D = o->own;
   double *L = w->L;
+
   for (int i = 0; i < n; i++) {
     bool stuck = pbOptimizer_Stuck(o, o->x, w->g, i);
     w->p[i] = stuck ? 0 : -w->g[i];
     for (int j = 0; j <= i; j++) {
       bool off = stuck || pbOptimizer_Stuck(o, o->x, w->g, j);
       double sum = i == j ? (off ? 1 : w->A[i * n + i] + lambda * D[i]) : off ? 0 : w->A[i * n + j];
+
       for (int k = 0; k < j; k++) sum -= L[i * n + k] * L[j * n + k];
       if (i == j && !(sum > 0)) return false;
       L[i * n + j] = i == j ? sqrt(sum) : sum / L[j * n + j];
     }
   }
+
   for (int i = 0; i < n; i++) {
     for (int k = 0; k < i; k++) w->p[i] -= L[i * n + k] * w->p[k];
     w->p[i] /= L[i * n + i];
   }
+
   for (int i = n - 1; i >= 0; i--) {
     for (int k = i + 1; k < n; k++) w->p[i] -= L[k * n + i] * w->p[k];
     w->p[i] /= L[i * n + i];
   }
+
   return true;
 }
 
@@ -82,10 +90,12 @@ static bool solve(const pbOptimizer *o, Work *w, double lambda) {
 static double project_move(const pbOptimizer *o, Work *w) {
   int n = o->n;
   double promised = 0;
+
   for (int i = 0; i < n; i++) {
     w->trial[i] = fmin(fmax(o->x[i] + w->p[i], o->lower[i]), o->upper[i]);
     w->p[i] = w->trial[i] - o->x[i];
   }
+
   for (int i = 0; i < n; i++) promised -= w->p[i] * (2 * w->g[i] + pbVec_Dot(w->A + i * n, w->p, n));
   return promised;
 }
@@ -97,6 +107,7 @@ static pbStatus move(pbOptimizer *o, Work *w) {
   for (int trial = 0; trial < most_trials; trial++) {
     double promised = solve(o, w, *lambda) ? project_move(o, w) : 0, value = INFINITY;
     double length = pbVec_Norm(w->p, o->n), tiny = 1e-16 * (1 + pbVec_Norm(o->x, o->n));
+
     if (promised > 0) PB_TRY(pbOptimizer_Residuals(o, w->trial, &value, w->trial_r, NULL));
     double ratio = promised > 0 ? (o->h->value - value) / promised : -1;
     if (value < o->h->value && ratio > 1e-4) {
@@ -106,12 +117,15 @@ static pbStatus move(pbOptimizer *o, Work *w) {
       memcpy(o->x, w->trial, (size_t)o->n * sizeof(double));
       o->h->value = value;
       pbOptimizer_Moved(o, length);
+
       return pb_ok;
     }
+
     *lambda *= *growth;
     *growth *= 2;
     if (promised > 0 && length <= tiny) break;
   }
+
   o->h->outcome = pb_noDescent;
   return pb_ok;
 }
@@ -120,18 +134,22 @@ static pbStatus iterate(pbOptimizer *o) {
   Work w = {0};
   layout(o, o->work, &w);
   PB_TRY(pbOptimizer_Residuals(o, o->x, &o->h->value, w.r, w.J));
+
   if (!isfinite(o->h->value)) {
     o->h->outcome = pb_noDescent;
     return pb_ok;
   }
+
   normal_equations(o, &w);
   scale(o, &w);
   for (int i = 0; i < o->n; i++) w.p[i] = 2 * w.g[i];
   o->h->gradient_norm = pbOptimizer_ProjectedNorm(o, o->x, w.p);
+
   if (o->h->gradient_norm <= o->options.gradient_tolerance) {
     o->h->outcome = pb_smallGradient;
     return pb_ok;
   }
+
   return move(o, &w);
 }
 

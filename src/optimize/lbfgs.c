@@ -25,6 +25,7 @@ static void direction(pbOptimizer *o, const double *free, double *d, double *alp
   int n = o->n, used = (int)*pairs_used(o);
   const double *g = o->own;
   double scale = 0;
+
   for (int i = 0; i < n; i++) d[i] = free[i] != 0 ? -g[i] : 0;
   for (int j = used - 1; j >= 0; j--) {
     double sy = free_dot(pair_s(o, j), pair_y(o, j), free, n);
@@ -34,6 +35,7 @@ static void direction(pbOptimizer *o, const double *free, double *d, double *alp
     double a = alpha[2 * j + 1] = free_dot(pair_s(o, j), d, free, n) / sy;
     for (int i = 0; i < n; i++) d[i] -= free[i] * a * pair_y(o, j)[i];
   }
+
   if (scale == 0) scale = 1 / fmax(pbVec_Norm(d, n), 1);  // nothing known yet: a step of length one at most
   for (int i = 0; i < n; i++) d[i] *= scale;
   for (int j = 0; j < used; j++) {
@@ -58,6 +60,7 @@ static pbStatus try_at(pbOptimizer *o, Search *s, double t) {
     s->x[i] = fmin(fmax(wanted, o->lower[i]), o->upper[i]);
     s->cut |= s->x[i] != wanted;
   }
+
   PB_TRY(pbOptimizer_Gradient(o, s->x, &s->value, s->g));
   s->slope = isfinite(s->value) ? pbVec_Dot(s->g, s->d, o->n) : INFINITY;
   return pb_ok;
@@ -71,6 +74,7 @@ static double between(double a, double fa, double da, double b, double fb, doubl
   if (!(root >= 0)) return middle;
   double w = copysign(sqrt(root), b - a), t = b - (b - a) * (db + w - z) / (db - da + 2 * w);
   double low = a + 0.1 * (b - a), high = b - 0.1 * (b - a);
+
   return isfinite(t) ? fmin(fmax(t, low), high) : middle;
 }
 
@@ -79,12 +83,14 @@ static pbStatus search(pbOptimizer *o, Search *s, double first, bool *found) {
   const double c1 = 1e-4, c2 = 0.9;
   double f0 = o->h->value, d0 = pbVec_Dot(o->own, s->d, o->n);
   double low = 0, flow = f0, dlow = d0, high = INFINITY, fhigh = 0, dhigh = 0, t = first;
+
   *found = false;
   for (int trial = 0; trial < most_trials; trial++) {
     PB_TRY(try_at(o, s, t));
     double moved = 0;  // slope along the way really gone
     for (int i = 0; i < o->n; i++) moved += o->own[i] * (s->x[i] - o->x[i]);
     bool less = s->value <= f0 + c1 * fmin(moved, 0) && s->value < f0;
+
     if (!less) {
       high = t;
       fhigh = s->value;
@@ -97,34 +103,41 @@ static pbStatus search(pbOptimizer *o, Search *s, double first, bool *found) {
       *found = true;
       return pb_ok;
     }
+
     t = isinf(high) ? 2 * t : between(low, flow, dlow, high, fhigh, dhigh);
     if (t - low < 1e-16 * (1 + low) && low == 0) break;
   }
+
   if (low > 0) {  // less, though still going down steeply: good enough
     PB_TRY(try_at(o, s, low));
     *found = true;
   }
+
   return pb_ok;
 }
 
 static void remember(pbOptimizer *o, const Search *s) {
   int n = o->n, memory = o->options.memory, used = (int)*pairs_used(o);
   double sy = 0, yy = 0, ss = 0;
+
   for (int i = 0; i < n; i++) {
     double ds = s->x[i] - o->x[i], dy = s->g[i] - o->own[i];
     sy += ds * dy;
     yy += dy * dy;
     ss += ds * ds;
   }
+
   if (!(sy > 1e-10 * sqrt(yy * ss))) return;
   if (used == memory) {
     memmove(pair_s(o, 0), pair_s(o, 1), (size_t)(memory - 1) * 2 * (size_t)n * sizeof(double));
     used--;
   }
+
   for (int i = 0; i < n; i++) {
     pair_s(o, used)[i] = s->x[i] - o->x[i];
     pair_y(o, used)[i] = s->g[i] - o->own[i];
   }
+
   *pairs_used(o) = used + 1;
 }
 
@@ -147,6 +160,7 @@ static pbStatus start(pbOptimizer *o) {
     o->h->outcome = pb_noDescent;
     return pb_ok;
   }
+
   o->h->gradient_norm = pbOptimizer_ProjectedNorm(o, o->x, o->own);
   if (o->h->gradient_norm <= o->options.gradient_tolerance) o->h->outcome = pb_smallGradient;
   return pb_ok;
@@ -155,16 +169,20 @@ static pbStatus start(pbOptimizer *o) {
 static pbStatus iterate(pbOptimizer *o) {
   int n = o->n;
   double *d = o->work, *free = d + n, *alpha = d + 4 * n;
+
   if (o->h->begun == 0) PB_TRY(start(o));
   if (o->h->outcome != pb_running) return pb_ok;
   for (int i = 0; i < n; i++) free[i] = pbOptimizer_Stuck(o, o->x, o->own, i) ? 0 : 1;
   direction(o, free, d, alpha);
+
   if (!(pbVec_Dot(d, o->own, n) < 0)) {
     *pairs_used(o) = 0;
     direction(o, free, d, alpha);
   }
+
   Search s = {.d = d, .x = d + 2 * n, .g = d + 3 * n};
   bool found;
+
   PB_TRY(search(o, &s, 1, &found));
   if (found) {
     accept(o, &s);
@@ -173,6 +191,7 @@ static pbStatus iterate(pbOptimizer *o) {
   } else {
     o->h->outcome = pb_noDescent;
   }
+
   return pb_ok;
 }
 

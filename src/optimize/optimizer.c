@@ -19,6 +19,7 @@ bool pbMethod_Find(const char *name, pbMethod *method) {
       *method = (pbMethod)i;
       return true;
     }
+
   return false;
 }
 
@@ -59,11 +60,13 @@ void pbVec_Eigen(double *A, double *B, double *D, int n) {
         if (A[p * n + q] == 0) continue;
         double theta = (A[q * n + q] - A[p * n + p]) / (2 * A[p * n + q]);
         double t = copysign(1, theta) / (fabs(theta) + sqrt(theta * theta + 1)), c = 1 / sqrt(t * t + 1), s = t * c;
+
         for (int k = 0; k < n; k++) {
           double kp = A[k * n + p], kq = A[k * n + q];
           A[k * n + p] = c * kp - s * kq;
           A[k * n + q] = s * kp + c * kq;
         }
+
         for (int k = 0; k < n; k++) {
           double pk = A[p * n + k], qk = A[q * n + k], kp = B[k * n + p], kq = B[k * n + q];
           A[p * n + k] = c * pk - s * qk;
@@ -73,6 +76,7 @@ void pbVec_Eigen(double *A, double *B, double *D, int n) {
         }
       }
   }
+
   for (int i = 0; i < n; i++) D[i] = sqrt(fmax(A[i * n + i], 0));
 }
 
@@ -86,6 +90,7 @@ static pbStatus settle(pbOptimizer *o, const double *x, pbStatus status, double 
     o->h->best_value = *value;
     memmove(o->best, x, (size_t)o->n * sizeof *x);
   }
+
   return pb_ok;
 }
 
@@ -94,6 +99,7 @@ pbStatus pbOptimizer_Gradient(pbOptimizer *o, const double *x, double *value, do
   pbStatus status = o->problem.gradient(o->problem.user, x, value, gradient);
   for (int i = 0; status == pb_ok && i < o->n; i++)
     if (!isfinite(gradient[i])) status = pbContext_Fail(o->ctx, pb_not_finite, "the gradient by unknown %d is not finite", i);
+
   return settle(o, x, status, value);
 }
 
@@ -103,6 +109,7 @@ pbStatus pbOptimizer_Residuals(pbOptimizer *o, const double *x, double *value, d
   pbStatus status = o->problem.residuals(o->problem.user, x, r, J);
   *value = 0;
   for (size_t i = 0; status == pb_ok && i < o->problem.m; i++) *value += r[i] * r[i];
+
   return settle(o, x, status, value);
 }
 
@@ -111,6 +118,7 @@ pbStatus pbOptimizer_Value(pbOptimizer *o, const double *x, double *value) {
     o->h->values++;
     return settle(o, x, o->problem.value(o->problem.user, x, value), value);
   }
+
   return pbOptimizer_Gradient(o, x, value, o->work);  // only methods without gradients come here; work holds n at least
 }
 
@@ -125,6 +133,7 @@ double pbOptimizer_ProjectedNorm(const pbOptimizer *o, const double *x, const do
     double moved = fmin(fmax(x[i] - g[i], o->lower[i]), o->upper[i]);
     worst = fmax(worst, fabs(moved - x[i]));
   }
+
   return worst;
 }
 
@@ -163,14 +172,17 @@ static pbStatus check(pbContext *ctx, const pbProblem *p, const pbOptimizerOptio
     return pbContext_Fail(ctx, pb_bad_argument, "%s needs residuals: a loss that is a sum of squares", method->name);
   if (!p->value && !p->gradient && !method->needs_residuals)
     return pbContext_Fail(ctx, pb_bad_argument, "%s needs a value", method->name);
+
   for (int i = 0; i < p->n; i++) {
     if (!isfinite(start[i])) return pbContext_Fail(ctx, pb_bad_argument, "start of unknown %d is not finite", i);
     if (p->lower && p->upper && !(p->lower[i] <= p->upper[i]))
       return pbContext_Fail(ctx, pb_bad_argument, "bounds of unknown %d are not in order", i);
   }
+
   for (int i = 0; i < options->rate_count; i++)
     if (!(options->rates[i].rate > 0) || options->rates[i].iteration < (i ? options->rates[i - 1].iteration : 0))
       return pbContext_Fail(ctx, pb_bad_argument, "learning rates must be positive, their iterations ascending");
+
   return pb_ok;
 }
 
@@ -185,6 +197,7 @@ static pbStatus allocate(pbOptimizer *o) {
   if (!o->lower || !o->upper || !o->rates || !o->state || !o->work)
     return pbContext_Fail(o->ctx, pb_no_memory, "no memory for %s with %d unknowns and %zu residuals", o->method->name, o->n,
                           o->problem.m);
+
   return pb_ok;
 }
 
@@ -193,6 +206,7 @@ static void fill(pbOptimizer *o, const double *start) {
     o->lower[i] = o->problem.lower ? o->problem.lower[i] : -INFINITY;
     o->upper[i] = o->problem.upper ? o->problem.upper[i] : INFINITY;
   }
+
   for (int i = 0; i < o->options.rate_count; i++) o->rates[i] = o->options.rates[i];
   if (o->options.rate_count == 0) o->rates[o->options.rate_count++] = (pbRate){0, 1e-2};
   o->options.rates = o->rates;
@@ -218,10 +232,12 @@ pbStatus pbOptimizer_Create(pbContext *ctx, const pbProblem *problem, const pbOp
   *o = (pbOptimizer){.ctx = ctx, .problem = *problem, .options = *options, .method = methods[options->method], .n = problem->n};
   defaults(&o->options, o->n);
   pbStatus status = allocate(o);
+
   if (status != pb_ok) {
     pbOptimizer_Destroy(o);
     return status;
   }
+
   fill(o, start);
   *optimizer = o;
   return pb_ok;
@@ -255,6 +271,7 @@ pbStatus pbOptimizer_Iterate(pbOptimizer *o) {
   PB_TRY(o->method->iterate(o));
   o->h->iteration++;
   if (o->h->outcome != pb_running && o->h->restarts < o->options.restarts) restart(o);
+
   return pb_ok;
 }
 
@@ -282,5 +299,6 @@ pbStatus pbOptimizer_Restore(pbOptimizer *o, const double *state) {
   if (!(h->iteration >= 0 && h->iteration < 1e9) || !(h->outcome >= 0 && h->outcome < pb_outcomeCount))
     return pbContext_Fail(o->ctx, pb_bad_input, "the saved state of the optimiser is not one");
   memcpy(o->state, state, o->state_size * sizeof *state);
+
   return pb_ok;
 }

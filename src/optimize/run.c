@@ -70,6 +70,7 @@ static void keep(Loop *l) {
                .history_count = task->history.count,
                .history_stride = task->history.stride};
   double *out = write_numbers(l->state, (const double *)&kept, KEPT);
+
   out = write_numbers(out, task->met_z, (size_t)task->n);
   out = write_numbers(out, task->last_z, (size_t)task->n);
   out = write_numbers(out, &task->history.rows[0][0], HISTORY);
@@ -80,6 +81,7 @@ static pbStatus restore(Loop *l, const char *file) {
   pbTask *task = l->task;
   Kept kept;
   const double *in = read_numbers(l->state, (double *)&kept, KEPT);
+
   if (kept.version != 1 || kept.key_high != (double)(l->key >> 32) || kept.key_low != (double)(l->key & 0xffffffffu))
     return pbContext_Fail(
         task->ctx, pb_bad_input,
@@ -100,6 +102,7 @@ static pbStatus restore(Loop *l, const char *file) {
   in = read_numbers(in, task->met_z, (size_t)task->n);
   in = read_numbers(in, task->last_z, (size_t)task->n);
   in = read_numbers(in, &task->history.rows[0][0], HISTORY);
+
   return pbOptimizer_Restore(l->optimizer, in);
 }
 
@@ -118,6 +121,7 @@ static void note(pbTask *task, const pbIterate *i) {
     h->stride *= 2;
     if (i->iteration % h->stride != 0) return;
   }
+
   double row[4] = {i->iteration, (double)task->simulations, i->best_value, i->gradient_norm};
   memcpy(h->rows[h->count++], row, sizeof row);
 }
@@ -127,6 +131,7 @@ static int tell(Loop *l) {
   pbIterate i = pbOptimizer_Get(l->optimizer);
   double seconds = pbTask_Clock() - task->clock;
   double left = i.iteration > 0 ? seconds * (l->iterations - i.iteration) / i.iteration : -1;
+
   task->now = (pbProgress){
       .phase = "optimize", .done = i.iteration, .total = l->iterations, .seconds = seconds, .left = left, .value = i.best_value};
   return task->progress ? task->progress(task->user, &task->now) : 0;
@@ -158,6 +163,7 @@ static pbStatus iterate(Loop *l, const pbRunStore *store, double save_seconds) {
 static pbStatus begin(Loop *l, const pbRunOptions *options, const pbRunStore *store, bool *resumed) {
   pbTask *task = l->task;
   pbOptimizerOptions o = task->optimizer;
+
   if (options->has_seed) o.seed = options->seed;
   char text[200];
   if (options->method && !pbMethod_Find(options->method, &o.method))
@@ -187,6 +193,7 @@ static pbStatus begin(Loop *l, const pbRunOptions *options, const pbRunStore *st
   if (options->resume && store && store->load) PB_TRY(store->load(store->user, l->state, l->size, resumed));
   if (*resumed) return restore(l, store->name);
   keep(l);
+
   return pb_ok;
 }
 
@@ -206,6 +213,7 @@ static void reset(pbTask *task, const pbRunOptions *options) {
 static pbStatus conclude(Loop *l, pbRunResult *result) {
   pbTask *task = l->task;
   pbIterate i = pbOptimizer_Get(l->optimizer);
+
   int64_t simulations = task->simulations, evaluations = task->evaluations;
   result->met = task->met;
   result->iterations = i.iteration;
@@ -221,12 +229,14 @@ static pbStatus conclude(Loop *l, pbRunResult *result) {
                           "%.400s: no point could be evaluated, not even the start; the last one: %s", task->name,
                           pbContext_Error(task->ctx));
   pbStatus status = pb_ok;
+
   if (task->confirm > 1) {
     status = pbTask_Confirm(task, task->result_z, &result->confirm_loss, &result->confirm_timestep);
     result->confirmed_run = status == pb_ok;
     if (status == pb_not_finite || status == pb_no_convergence || status == pb_singular)
       status = pb_ok;  // reported as not confirmed
   }
+
   if (status == pb_ok) status = pbTask_Judge(task, i.outcome == pb_running);
   result->outcome = task->verdict.outcome;
   result->reason = task->verdict.reason;
@@ -236,6 +246,7 @@ static pbStatus conclude(Loop *l, pbRunResult *result) {
   if (status == pb_ok) status = pbTask_Loss(task, task->result_z, &loss, NULL);
   task->simulations = simulations;
   task->evaluations = evaluations;
+
   return status;
 }
 
@@ -246,14 +257,17 @@ pbStatus pbTask_RunLoop(pbTask *task, const pbRunOptions *options, const pbRunSt
   pbStatus status = begin(&loop, options, store, &result->resumed);
   loop.saved_at = pbTask_Clock();
   if (status == pb_ok) status = iterate(&loop, store, options->save_seconds > 0 ? options->save_seconds : 1);
+
   if (status == pb_ok && loop.iterations == 0) {  // nothing to look for: the start is the answer
     double value;
     status = pbTask_Loss(task, pbOptimizer_Get(loop.optimizer).best, &value, NULL);
   }
+
   task->watch = false;
   if (status == pb_ok) status = conclude(&loop, result);
   pbOptimizer_Destroy(loop.optimizer);
   pbContext_Free(task->ctx, loop.state);
   task->progress = NULL;
+
   return status;
 }

@@ -18,11 +18,13 @@ void pbTask_Destroy(pbTask *task) {
   if (!task) return;
   pbContext *ctx = task->ctx;
   for (int t = 0; task->trajectories && t < task->trajectory_count; t++) free_trajectory(ctx, &task->trajectories[t]);
+
   for (int i = 0; task->variables && i < task->variable_count; i++) {
     pbContext_Free(ctx, task->variables[i].name);
     pbContext_Free(ctx, task->variables[i].index);
     pbContext_Free(ctx, task->variables[i].rows);
   }
+
   for (int i = 0; task->stop.terms && i < task->stop.term_count; i++) pbContext_Free(ctx, task->stop.terms[i]);
   pbContext_Free(ctx, task->made_from);
   void *all[] = {task->name,       task->theta,           task->theta_now, task->theta_used, task->theta_bar,    task->variables,
@@ -93,6 +95,7 @@ static pbStatus set_up_trajectory(pbTask *task, pbTrajectory *tr) {
   PB_TRY(pbRollout_SetGradient(tr->rollout, task->gradient));
   PB_TRY(pbTask_Want(task, tr->rollout));
   pbRollout_OnProgress(tr->rollout, on_tick, task);
+
   return pb_ok;
 }
 
@@ -100,11 +103,13 @@ pbStatus pbTask_SetUpRun(pbTask *task) {
   PB_TRY(numbers(task, task->ntheta, &task->theta_now));
   PB_TRY(numbers(task, task->ntheta, &task->theta_used));
   PB_TRY(numbers(task, (size_t)task->n, &task->value));
+
   for (int t = 0; t < task->trajectory_count; t++) {
     pbTrajectory *tr = &task->trajectories[t];
     PB_TRY(numbers(task, (size_t)tr->terms.nx, &tr->x0_now));
     PB_TRY(numbers(task, (size_t)tr->steps * (size_t)pb_controls(task->model), &tr->ctrl_now));
   }
+
   return pb_ok;
 }
 
@@ -118,15 +123,18 @@ pbStatus pbTask_SetUp(pbTask *task) {
   task->verdict.notes = pbContext_AllocArray(task->ctx, n + 1, 1);
   if (!task->verdict.notes) return no_memory(task);
   bool squares = true;
+
   for (int t = 0; t < task->trajectory_count; t++) {
     PB_TRY(set_up_trajectory(task, &task->trajectories[t]));
     size_t m = pbTermSet_Residuals(&task->trajectories[t].terms);
     squares &= m > 0;
     task->m += m;
   }
+
   if (!squares) task->m = 0;
   task->now.value = NAN;
   task->now.phase = "optimize";
+
   return pb_ok;
 }
 
@@ -134,6 +142,7 @@ pbStatus pbTask_SetUp(pbTask *task) {
 static pbStatus run_forward(pbTask *task, pbTrajectory *tr) {
   pbRolloutInput input = {.ctrl = tr->ctrl_now};
   pbRolloutOutput output = pbTermSet_Output(&tr->terms);
+
   return pbRollout_Forward(tr->rollout, task->theta_used, tr->x0_now, &input, &output);
 }
 
@@ -157,6 +166,7 @@ bool pbTask_Met(const pbTask *task, double value) {
         const pbTerm *term = &task->trajectories[t].terms.terms[i];
         if (strcmp(term->name, stop->terms[s]) == 0 && !(term->deviation <= stop->deviations[s])) return false;
       }
+
   return true;
 }
 
@@ -168,6 +178,7 @@ static pbStatus evaluated(pbTask *task, const double *z, double value) {
   task->met = true;
   task->met_value = value;
   memcpy(task->met_z, z, (size_t)task->n * sizeof *z);
+
   return pb_ok;
 }
 
@@ -193,6 +204,7 @@ static size_t batch_each(const pbTask *task, const pbTrajectory *tr, size_t size
                             s->xpos ? rows * 3 * (size_t)s->nbody : 0,
                             s->site_xpos ? rows * 3 * (size_t)s->nsite : 0};
   size_t total = 0;
+
   for (int i = 0; i < 7; i++) total += sizes[i] = wanted[i];
   return total;
 }
@@ -201,12 +213,14 @@ static pbStatus batch_begin(pbTask *task, const pbTrajectory *tr, Batch *b) {
   size_t sizes[7], each = batch_each(task, tr, sizes);
   b->count = task->n < most_batch ? task->n : most_batch;
   PB_TRY(numbers(task, each * (size_t)b->count, &b->memory));
+
   for (int i = 0; i < b->count; i++) {
     double *piece[7], *next = b->memory + (size_t)i * each;
     for (int k = 0; k < 7; k++) {
       piece[k] = sizes[k] ? next : NULL;
       next += sizes[k];
     }
+
     b->theta[i] = piece[0];
     b->x0[i] = piece[1];
     b->ctrl[i] = piece[2] ? piece[2] : piece[1];
@@ -219,6 +233,7 @@ static pbStatus batch_begin(pbTask *task, const pbTrajectory *tr, Batch *b) {
                                         .row_count = tr->terms.row_count};
     b->seen[i] = (pbSeenTangent){piece[3], piece[4], piece[5], piece[6], piece[2]};
   }
+
   return pb_ok;
 }
 
@@ -233,11 +248,13 @@ static pbStatus gradient_forward(pbTask *task, const double *z, int t, double *g
   pbTrajectory *tr = &task->trajectories[t];
   Batch b = {0};
   pbStatus status = batch_begin(task, tr, &b);
+
   for (int first = 0, count = 0; status == pb_ok && first < task->n; first += count) {
     status = batch_run(task, z, t, &b, first, &count);
     for (int i = 0; status == pb_ok && i < count; i++)
       gradient[first + i] += pbTermSet_Along(&tr->terms, &b.seen[i], tr->ctrl_bar);
   }
+
   pbContext_Free(task->ctx, b.memory);
   return status;
 }
@@ -250,6 +267,7 @@ static void clear_bars(pbTask *task, pbTrajectory *tr) {
 static pbStatus pull_back(pbTask *task, pbTrajectory *tr) {
   pbRolloutBar bar = pbTermSet_Bar(&tr->terms);
   pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = pb_controls(task->model) ? tr->ctrl_bar : NULL, .theta = task->theta_bar};
+
   return pbRollout_Vjp(tr->rollout, &bar, NULL, &g, NULL);
 }
 
@@ -268,6 +286,7 @@ static pbStatus check_derivatives(const pbTask *task, const double *z, const dou
     return pbContext_Fail(task->ctx, pb_not_finite, "%s: the derivative by %s is %s", task->name, name,
                           isnan(rows[i]) ? "NaN" : "infinite");
   }
+
   return pb_ok;
 }
 
@@ -279,6 +298,7 @@ pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradi
   PB_TRY(pbTask_Apply(task, z));
   if (gradient) memset(gradient, 0, (size_t)task->n * sizeof *gradient);
   if (gradient) memset(task->theta_bar, 0, task->ntheta * sizeof(double));
+
   for (int t = 0; t < task->trajectory_count; t++) {
     pbTrajectory *tr = &task->trajectories[t];
     PB_TRY(run_forward(task, tr));
@@ -286,6 +306,7 @@ pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradi
     *value += pbTermSet_Value(&tr->terms, tr->ctrl_now, gradient != NULL, tr->ctrl_bar);
     if (gradient) PB_TRY(forward ? gradient_forward(task, z, t, gradient) : gradient_reverse(task, z, t, gradient));
   }
+
   if (gradient && !forward) PB_TRY(pbTask_PullTheta(task, z, gradient));
   PB_TRY(check_derivatives(task, z, gradient, 1));
   return evaluated(task, z, *value);
@@ -296,11 +317,13 @@ static pbStatus jacobian_forward(pbTask *task, const double *z, int t, double *J
   pbTrajectory *tr = &task->trajectories[t];
   Batch b = {0};
   pbStatus status = batch_begin(task, tr, &b);
+
   for (int first = 0, count = 0; status == pb_ok && first < task->n; first += count) {
     status = batch_run(task, z, t, &b, first, &count);
     for (int i = 0; status == pb_ok && i < count; i++)
       pbTermSet_Push(&tr->terms, &b.seen[i], J, (size_t)task->n, (size_t)(first + i));
   }
+
   pbContext_Free(task->ctx, b.memory);
   return status;
 }
@@ -308,6 +331,7 @@ static pbStatus jacobian_forward(pbTask *task, const double *z, int t, double *J
 static pbStatus jacobian_reverse(pbTask *task, const double *z, int t, double *J) {
   pbTrajectory *tr = &task->trajectories[t];
   size_t m = pbTermSet_Residuals(&tr->terms);
+
   for (size_t k = 0; k < m; k++) {
     double *row = J + k * (size_t)task->n;
     memset(row, 0, (size_t)task->n * sizeof *row);
@@ -317,6 +341,7 @@ static pbStatus jacobian_reverse(pbTask *task, const double *z, int t, double *J
     PB_TRY(gradient_reverse(task, z, t, row));
     PB_TRY(pbTask_PullTheta(task, z, row));
   }
+
   return pb_ok;
 }
 
@@ -329,9 +354,11 @@ pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
   double value = 0;
   begin_run(task, z);
   PB_TRY(pbTask_Apply(task, z));
+
   for (int t = 0; t < task->trajectory_count; t++) {
     pbTrajectory *tr = &task->trajectories[t];
     size_t m = pbTermSet_Residuals(&tr->terms);
+
     if (!again) PB_TRY(run_forward(task, tr));
     value += pbTermSet_Value(&tr->terms, tr->ctrl_now, false, NULL);
     pbTermSet_Write(&tr->terms, tr->ctrl_now, r);
@@ -340,6 +367,7 @@ pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
     r += m;
     if (J) J += m * (size_t)task->n;
   }
+
   task->same = true;
   return evaluated(task, z, value);
 }
@@ -351,6 +379,7 @@ pbStatus pbTask_Expand(pbTask *task, const double *z, int t, double *theta, doub
   if (theta) memcpy(theta, task->theta_used, task->ntheta * sizeof *theta);
   if (x0) memcpy(x0, tr->x0_now, (size_t)tr->terms.nx * sizeof *x0);
   if (ctrl) memcpy(ctrl, tr->ctrl_now, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof *ctrl);
+
   return pb_ok;
 }
 
@@ -371,6 +400,7 @@ pbStatus pbTask_Certify(pbTask *task, const double *z, int t, pbCertificate *cer
   pbRolloutBar bar = pbTermSet_Bar(&tr->terms);
   pbVjpOptions options = {.spot_check = pb_checkSteps, .seed = 1};
   pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = pb_controls(task->model) ? tr->ctrl_bar : NULL, .theta = task->theta_bar};
+
   return pbRollout_Vjp(tr->rollout, &bar, &options, &g, certificate);
 }
 
@@ -383,25 +413,31 @@ static pbStatus finer(pbTask *task, pbTrajectory *tr, int divide, double *value)
   double *ctrl = NULL;
   int *rows = pbContext_AllocArray(task->ctx, (size_t)fine.row_count + 1, sizeof *rows);
   pbStatus status = rows ? numbers(task, steps * nu, &ctrl) : no_memory(task);
+
   for (int i = 0; rows && i < fine.row_count; i++) rows[i] = fine.rows[i] * divide;
   for (size_t k = 0; ctrl && k < steps; k++) memcpy(ctrl + k * nu, tr->ctrl_now + k / (size_t)divide * nu, nu * sizeof *ctrl);
   if (status == pb_ok) status = pbRollout_PlanSlots(task->ctx, task->model, (int)steps, 0, 1, &plan);
   if (status == pb_ok) status = pbRollout_Create(task->ctx, task->model, &plan, NULL, &rollout);
+
   if (status == pb_ok) {
     pbRolloutInput input = {.ctrl = ctrl};
     pbRolloutOutput output = pbTermSet_Output(&fine);
+
     output.rows = rows;
     pbRollout_OnProgress(rollout, on_tick, task);
     status = pbRollout_Forward(rollout, task->theta_used, tr->x0_now, &input, &output);
   }
+
   if (status == pb_ok) *value += pbTermSet_Value(&fine, tr->ctrl_now, false, NULL);
   for (int i = 0; status == pb_ok && i < fine.count; i++) {
     fine.terms[i].confirm_value = fine.terms[i].value;
     fine.terms[i].confirm_deviation = fine.terms[i].deviation;
   }
+
   pbRollout_Destroy(rollout);
   pbContext_Free(task->ctx, rows);
   pbContext_Free(task->ctx, ctrl);
+
   return status;
 }
 
@@ -412,11 +448,13 @@ pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *tim
   PB_TRY(pbTask_Apply(task, z));
   *timestep = task->theta_used[h.offset] /= task->confirm;
   *loss = 0;
+
   for (int t = 0; t < task->trajectory_count; t++) {
     pbTrajectory *tr = &task->trajectories[t];
     if ((int64_t)tr->steps * task->confirm > INT32_MAX)
       return pbContext_Fail(task->ctx, pb_bad_argument, "%s: too many steps to confirm", task->name);
     PB_TRY(finer(task, tr, task->confirm, loss));
   }
+
   return pb_ok;
 }

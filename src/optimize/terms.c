@@ -21,6 +21,7 @@ void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *m, int steps
                      .nbody = m->nbody,
                      .nsite = m->nsite,
                      .np = 3 * pbModel_PointCount(m)};
+
   for (int i = 0; i < pbModel_StateFieldCount(m); i++) {
     pbStateField f = pbModel_StateFieldAt(m, i);
     if (strcmp(f.name, "qpos") == 0) set->qpos_at = f.offset;
@@ -38,6 +39,7 @@ void pbTermSet_Free(pbTermSet *set) {
     pbContext_Free(set->ctx, t->steps);
     pbContext_Free(set->ctx, t->target);
   }
+
   void *all[] = {
       set->terms, set->rows,  set->states,     set->sensordata, set->xpos,     set->site_xpos,  set->bar_q,
       set->bar_v, set->bar_a, set->bar_sensor, set->bar_xpos,   set->bar_site, set->bar_points, set->bar_point_velocity};
@@ -59,11 +61,13 @@ static pbStatus collect_rows(pbTermSet *set) {
     set->uses[set->terms[i].quantity] = true;
     for (int k = 0; k < set->terms[i].step_count; k++) mark[set->terms[i].steps[k]] = 1;
   }
+
   for (int k = 0; k <= set->steps; k++) set->row_count += mark[k];
   set->rows = pbContext_AllocArray(set->ctx, (size_t)set->row_count + 1, sizeof(int));
   for (int k = 0, at = 0; set->rows && k <= set->steps; k++)
     if (mark[k]) set->rows[at++] = k;
   pbContext_Free(set->ctx, mark);
+
   return set->rows ? pb_ok : pbContext_Fail(set->ctx, pb_no_memory, "no memory for the loss");
 }
 
@@ -82,6 +86,7 @@ pbStatus pbTermSet_Finish(pbTermSet *set) {
   PB_TRY(room(set, u[pb_seenBody], 3 * set->nbody, &set->bar_xpos));
   PB_TRY(room(set, u[pb_seenPoints], set->np, &set->bar_points));
   PB_TRY(room(set, u[pb_seenPointVelocity], set->np, &set->bar_point_velocity));
+
   return room(set, u[pb_seenSite], 3 * set->nsite, &set->bar_site);
 }
 
@@ -97,6 +102,7 @@ pbRolloutOutput pbTermSet_Output(const pbTermSet *set) {
 pbRolloutBar pbTermSet_Bar(const pbTermSet *s) {
   int count = s->row_count;
   const int *rows = s->rows;
+
   return (pbRolloutBar){
       {s->bar_q, count, rows},    {s->bar_v, count, rows},    {s->bar_a, count, rows},      {s->bar_sensor, count, rows},
       {s->bar_xpos, count, rows}, {s->bar_site, count, rows}, {s->bar_points, count, rows}, {s->bar_point_velocity, count, rows}};
@@ -110,6 +116,7 @@ static void rotation_between(const double *t, const double *q, double *w) {
                  t[0] * q[3] - t[1] * q[2] + t[2] * q[1] - t[3] * q[0]};
   double s = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]), sign = c < 0 ? -1 : 1;
   double f = sign * (s > 1e-300 ? 2 * atan2(s, fabs(c)) / s : 2);
+
   for (int i = 0; i < 3; i++) w[i] = f * v[i];
 }
 
@@ -119,6 +126,7 @@ static void rotation_row(const double *w, int axis, double *row) {
   double aa = w[0] * w[0] + w[1] * w[1] + w[2] * w[2], a = sqrt(aa);
   double k = a < 1e-3 ? 1.0 / 12 + aa / 720 : 1 / aa - 0.5 / (a * tan(0.5 * a));
   const double W[9] = {0, -w[2], w[1], w[2], 0, -w[0], -w[1], w[0], 0};
+
   for (int j = 0; j < 3; j++) {
     double square = w[axis] * w[j] - (axis == j ? aa : 0);
     row[j] = (axis == j) + 0.5 * W[3 * axis + j] + k * square;
@@ -151,6 +159,7 @@ static const double *seen_row(const pbTermSet *s, const Place *p, const double *
 static double *bar_row(const pbTermSet *s, const Place *p, double *ctrl_bar) {
   size_t row = (size_t)p->row;
   int last = s->steps > 0 ? s->steps - 1 : 0;
+
   switch (p->term->quantity) {
     case pb_seenQpos: return s->bar_q + row * (size_t)s->nv;
     case pb_seenQvel: return s->bar_v + row * (size_t)s->nv;
@@ -185,6 +194,7 @@ static double deviation(const pbPart *part, const pbTerm *term, const double *se
   if (part->axis < 0) return seen[term->quantity == pb_seenQpos ? part->coord : part->index] - target[part->target];
   double w[3];
   rotation_between(target + part->target, seen + part->coord, w);
+
   return w[part->axis];
 }
 
@@ -194,6 +204,7 @@ static void deviation_pull(const pbPart *part, const double *seen, const double 
     out[part->index] += bar;
     return;
   }
+
   double w[3], row[3];
   rotation_between(target + part->target, seen + part->coord, w);
   rotation_row(w, part->axis, row);
@@ -207,6 +218,7 @@ static double deviation_push(const pbPart *part, const double *seen, const doubl
   rotation_between(target + part->target, seen + part->coord, w);
   rotation_row(w, part->axis, row);
   const double *d = tangent + part->index - part->axis;
+
   return row[0] * d[0] + row[1] * d[1] + row[2] * d[2];
 }
 
@@ -223,6 +235,7 @@ static double entry(const pbTerm *t, double d, double norm, double *slope) {
     case pb_termNorm: *slope = d / norm; return 0;  // the value is added once per state
     case pb_termHuber:
       *slope = fabs(d) <= t->delta ? 2 * d : 2 * copysign(t->delta, d);
+
       return fabs(d) <= t->delta ? d * d : t->delta * (2 * fabs(d) - t->delta);
     default: *slope = 2 * d; return d * d;
   }
@@ -231,10 +244,12 @@ static double entry(const pbTerm *t, double d, double norm, double *slope) {
 static double term_at(const pbTermSet *s, pbTerm *t, const Place *p, const double *ctrl, bool pull, double *ctrl_bar) {
   const double *seen = seen_row(s, p, ctrl);
   double *bar = pull ? bar_row(s, p, ctrl_bar) : NULL, squares = 0, value = 0;
+
   for (int i = 0; i < t->part_count; i++) {
     double d = deviation(&t->parts[i], t, seen, p->target);
     squares += d * d;
   }
+
   double norm = sqrt(squares + t->epsilon * t->epsilon);
   t->deviation = squares <= t->deviation * t->deviation ? t->deviation : sqrt(squares);
   for (int i = 0; i < t->part_count; i++) {
@@ -242,12 +257,14 @@ static double term_at(const pbTermSet *s, pbTerm *t, const Place *p, const doubl
     value += entry(t, deviation(&t->parts[i], t, seen, p->target), norm, &slope);
     if (pull) deviation_pull(&t->parts[i], seen, p->target, t->weight * slope, bar);
   }
+
   return t->weight * (t->type == pb_termNorm ? norm : value);
 }
 
 static void clear_bars(pbTermSet *s) {
   double *bars[] = {s->bar_q, s->bar_v, s->bar_a, s->bar_sensor, s->bar_xpos, s->bar_site, s->bar_points, s->bar_point_velocity};
   int widths[] = {s->nv, s->nv, s->na, s->ns, 3 * s->nbody, 3 * s->nsite, s->np, s->np};
+
   for (int i = 0; i < 8; i++)
     if (bars[i]) memset(bars[i], 0, (size_t)s->row_count * (size_t)widths[i] * sizeof(double));
 }
@@ -259,12 +276,15 @@ double pbTermSet_Value(pbTermSet *s, const double *ctrl, bool pull, double *ctrl
     pbTerm *t = &s->terms[i];
     t->value = t->deviation = 0;
     Place p = {.row = 0};
+
     for (int k = 0; k < t->step_count; k++) {
       p = place(s, t, k, p.row);
       t->value += term_at(s, t, &p, ctrl, pull, ctrl_bar);
     }
+
     sum += t->value;
   }
+
   return sum;
 }
 
@@ -275,6 +295,7 @@ size_t pbTermSet_Residuals(const pbTermSet *s) {
     if (s->terms[i].type != pb_termSquared || s->terms[i].weight < 0) return 0;
     m += (size_t)s->terms[i].part_count * (size_t)s->terms[i].step_count;
   }
+
   return m;
 }
 
@@ -282,6 +303,7 @@ void pbTermSet_Write(const pbTermSet *s, const double *ctrl, double *r) {
   for (int i = 0; i < s->count; i++) {
     const pbTerm *t = &s->terms[i];
     Place p = {.row = 0};
+
     for (int k = 0; k < t->step_count; k++) {
       p = place(s, t, k, p.row);
       const double *seen = seen_row(s, &p, ctrl);
@@ -294,6 +316,7 @@ void pbTermSet_Push(const pbTermSet *s, const pbSeenTangent *tangent, double *J,
   for (int i = 0; i < s->count; i++) {
     const pbTerm *t = &s->terms[i];
     Place p = {.row = 0};
+
     for (int k = 0; k < t->step_count; k++) {
       p = place(s, t, k, p.row);
       const double *seen = seen_row(s, &p, NULL), *moved = tangent_row(s, &p, tangent);
@@ -308,13 +331,16 @@ void pbTermSet_PullResidual(pbTermSet *s, size_t which, double *ctrl_bar) {
   for (int i = 0; i < s->count; i++) {
     const pbTerm *t = &s->terms[i];
     size_t mine = (size_t)t->part_count * (size_t)t->step_count;
+
     if (which >= mine) {
       which -= mine;
       continue;
     }
+
     Place p = place(s, t, (int)(which / (size_t)t->part_count), 0);
     deviation_pull(&t->parts[which % (size_t)t->part_count], seen_row(s, &p, NULL), p.target, sqrt(t->weight),
                    bar_row(s, &p, ctrl_bar));
+
     return;
   }
 }
@@ -328,6 +354,7 @@ static double dot(const double *a, const double *b, size_t n) {
 double pbTermSet_Along(const pbTermSet *s, const pbSeenTangent *t, const double *ctrl_bar) {
   double sum = dot(ctrl_bar, t->ctrl, (size_t)s->steps * (size_t)s->nu);
   size_t nv = (size_t)s->nv;
+
   for (size_t k = 0; k < (size_t)s->row_count; k++) {
     const double *x = t->x ? t->x + k * (size_t)s->n : NULL;
     if (x && s->bar_q) sum += dot(s->bar_q + k * nv, x, nv);
@@ -338,6 +365,7 @@ double pbTermSet_Along(const pbTermSet *s, const pbSeenTangent *t, const double 
     if (x && s->bar_points) sum += dot(s->bar_points + k * np, points, np);
     if (x && s->bar_point_velocity) sum += dot(s->bar_point_velocity + k * np, points + np, np);
   }
+
   size_t rows = (size_t)s->row_count;
   return sum + dot(s->bar_sensor, t->sensordata, rows * (size_t)s->ns) + dot(s->bar_xpos, t->xpos, rows * 3 * (size_t)s->nbody) +
          dot(s->bar_site, t->site_xpos, rows * 3 * (size_t)s->nsite);

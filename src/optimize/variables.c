@@ -56,6 +56,7 @@ static void turn(double *q, const double *w) {
   double e[4] = {cos(0.5 * a), f * w[0], f * w[1], f * w[2]};
   double out[4] = {q[0] * e[0] - q[1] * e[1] - q[2] * e[2] - q[3] * e[3], q[0] * e[1] + q[1] * e[0] + q[2] * e[3] - q[3] * e[2],
                    q[0] * e[2] - q[1] * e[3] + q[2] * e[0] + q[3] * e[1], q[0] * e[3] + q[1] * e[2] - q[2] * e[1] + q[3] * e[0]};
+
   memcpy(q, out, sizeof out);
 }
 
@@ -65,6 +66,7 @@ static void turn_column(const double *w, int axis, double *column) {
   double aa = w[0] * w[0] + w[1] * w[1] + w[2] * w[2], a = sqrt(aa);
   double b = a < 1e-3 ? 0.5 - aa / 24 : (1 - cos(a)) / aa, c = a < 1e-3 ? 1.0 / 6 - aa / 120 : (a - sin(a)) / (aa * a);
   const double W[9] = {0, -w[2], w[1], w[2], 0, -w[0], -w[1], w[0], 0};
+
   for (int i = 0; i < 3; i++) column[i] = (i == axis) - b * W[3 * i + axis] + c * (w[i] * w[axis] - (i == axis ? aa : 0));
 }
 
@@ -74,6 +76,7 @@ static int dof_axis(const pbModel *m, size_t dof, int *coord) {
   *coord = m->jnt_qposadr[j] + k;
   if (type == pb_jntFree && k >= 3) *coord = m->jnt_qposadr[j] + 3;
   if (type == pb_jntBall) *coord = m->jnt_qposadr[j];
+
   return type == pb_jntBall ? k : type == pb_jntFree && k >= 3 ? k - 3 : -1;
 }
 
@@ -99,6 +102,7 @@ static int knot_at(const pbVariable *v, int step, int steps, double *right) {
   double at = steps > 1 ? (double)step * (v->knots - 1) / (steps - 1) : 0;
   int knot = (int)at < v->knots - 2 ? (int)at : v->knots - 2;
   *right = at - knot;
+
   return knot;
 }
 
@@ -111,6 +115,7 @@ static void apply_qpos(pbTask *task, int t, const pbVariable *v) {
       qpos[coord] = task->value[v->first + k];
       continue;
     }
+
     rotation_of(task, t, v->index[k], w);  // several unknowns of one joint: from the file's quaternion every time
     memcpy(qpos + coord, task->trajectories[t].x0 + task->trajectories[t].terms.qpos_at + coord, 4 * sizeof *qpos);
     turn(qpos + coord, w);
@@ -121,6 +126,7 @@ static void apply_control(pbTask *task, pbTrajectory *tr, const pbVariable *v) {
   for (int step = 0; step < tr->steps; step++) {
     double right;
     int knot = knot_at(v, step, tr->steps, &right);
+
     for (int a = 0; a < v->index_count; a++) {
       const double *u = task->value + v->first + (size_t)knot * (size_t)v->index_count + a;
       tr->ctrl_now[(size_t)step * (size_t)pb_controls(task->model) + v->index[a]] =
@@ -173,10 +179,12 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
     for (int i = 0; i < task->variable_count; i++)
       if (task->variables[i].kind != pb_varyParam) apply_state(task, t, &task->variables[i]);
   }
+
   pbTask_PutParameters(task, task->theta_now);
   memcpy(task->theta_used, task->theta_now, task->ntheta * sizeof(double));
   // parameters without meaning are a point to step back from, as one where the simulation fails
   if (pbModel_CheckParams(task->ctx, task->model, task->theta_used) != pb_ok) return pb_not_finite;
+
   return task->recompute ? pbModel_SetConstants(task->ctx, task->model, task->theta_used) : pb_ok;
 }
 
@@ -192,6 +200,7 @@ static const char *field_at(const pbModel *m, size_t entry) {
 pbStatus pbTask_Want(pbTask *task, pbRollout *rollout) {
   int count = 0;
   const char **names = pbContext_AllocArray(task->ctx, (size_t)task->variable_count + 1, sizeof *names);
+
   if (!names) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the names of its variables", task->name);
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
@@ -210,6 +219,7 @@ static double pull_param(const pbTask *task, const pbVariable *v, const double *
   if (!row) return task->theta_bar[v->index[k]] * slope(v, task->value[v->first + k]);
   double sum = 0;
   for (int c = 0; c < row->size; c++) sum += task->theta_bar[v->index[row->at[c]]] * row_slope(task, v, row, z, c, k);
+
   return sum;
 }
 
@@ -219,6 +229,7 @@ pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gradient) {
     const pbVariable *v = &task->variables[i];
     for (int k = 0; v->kind == pb_varyParam && k < v->count; k++) gradient[v->first + k] += pull_param(task, v, z, k);
   }
+
   return pb_ok;
 }
 
@@ -232,6 +243,7 @@ static int qpos_motion(const pbTask *task, int t, const pbVariable *v, int k, si
   rotation_of(task, t, v->index[k], w);
   turn_column(w, axis, motion);
   *dof -= (size_t)axis;
+
   return 3;
 }
 
@@ -246,15 +258,19 @@ void pbTask_PullTrajectory(pbTask *task, const double *z, int t, double *gradien
       double motion[3] = {1, 0, 0}, sum = 0;
       int entries = v->kind == pb_varyQpos ? qpos_motion(task, t, v, k, &dof, motion) : 1;
       const double *bar = tr->x0_bar + tangent_at(&tr->terms, v->kind);
+
       for (int e = 0; e < entries; e++) sum += motion[e] * bar[dof + (size_t)e];
       gradient[v->first + k] += sum * slope(v, task->value[v->first + k]);
     }
+
     for (int step = 0; v->kind == pb_varyControl && step < tr->steps; step++) {
       double right;
       int knot = knot_at(v, step, tr->steps, &right);
+
       for (int a = 0; a < v->index_count; a++) {
         double bar = tr->ctrl_bar[(size_t)step * (size_t)pb_controls(task->model) + v->index[a]];
         size_t at = (size_t)v->first + (size_t)knot * (size_t)v->index_count + (size_t)a, next = at + (size_t)v->index_count;
+
         gradient[at] += (1 - right) * bar * slope(v, task->value[at]);
         if (right > 0) gradient[next] += right * bar * slope(v, task->value[next]);
       }
@@ -269,6 +285,7 @@ static void control_direction(const pbTask *task, const pbVariable *v, const pbT
     double right;
     int knot = knot_at(v, step, tr->steps, &right);
     double weight = knot == mine ? 1 - right : knot + 1 == mine ? right : 0;
+
     ctrl[(size_t)step * (size_t)pb_controls(task->model) + v->index[actuator]] = weight * size;
   }
 }
@@ -290,11 +307,13 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
   pbTrajectory *tr = &task->trajectories[t];
   double size = slope(v, task->value[i]), motion[3] = {1, 0, 0};
   int k = i - v->first;
+
   memset(theta, 0, task->ntheta * sizeof *theta);
   memset(x0, 0, (size_t)tr->terms.n * sizeof *x0);
   memset(ctrl, 0, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof *ctrl);
   if (v->trajectory >= 0 && v->trajectory != t) return pb_ok;
   size_t dof = v->kind == pb_varyControl ? 0 : v->index[k];
+
   switch (v->kind) {
     case pb_varyParam:
       param_direction(task, v, z, k, theta);
@@ -302,6 +321,7 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
     case pb_varyQpos:
       for (int e = 0, entries = qpos_motion(task, t, v, k, &dof, motion); e < entries; e++)
         x0[dof + (size_t)e] = size * motion[e];
+
       return pb_ok;
     case pb_varyControl: control_direction(task, v, tr, k, size, ctrl); return pb_ok;
     default: x0[tangent_at(&tr->terms, v->kind) + dof] = size; return pb_ok;
@@ -312,6 +332,7 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
 void pbTask_Unknown(const pbTask *task, int i, const double *z, char *name, size_t size, double *value) {
   const pbVariable *v = variable_of(task, i);
   int k = i - v->first;
+
   if (v->count == 1) snprintf(name, size, "%s", v->name);
   else if (v->kind == pb_varyControl && v->knots > 1)
     snprintf(name, size, "%s[%d,%d]", v->name, k / v->index_count, k % v->index_count);

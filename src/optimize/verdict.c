@@ -45,6 +45,7 @@ static pbStatus value_at(Judge *j, const double *z, double *value) {
   pbStatus status = pbTask_Loss(j->task, z, value, NULL);
   if (!soft(status)) return status;
   *value = INFINITY;
+
   return pb_ok;
 }
 
@@ -77,6 +78,7 @@ static const char *name_of(const Judge *j, int i, char *name, size_t size) {
 static void list_names(const Judge *j, unsigned note, char *text, size_t size) {
   int all = 0, shown = 0;
   size_t used = 0;
+
   for (int i = 0; i < j->n; i++) all += (j->verdict->notes[i] & note) != 0;
   text[0] = 0;
   for (int i = 0; i < j->n && shown < 4; i++) {
@@ -85,6 +87,7 @@ static void list_names(const Judge *j, unsigned note, char *text, size_t size) {
     used += (size_t)snprintf(text + used, size - used, "%s%s", shown++ ? ", " : "", name_of(j, i, name, sizeof name));
     if (used >= size - 1) return;
   }
+
   if (all > shown) snprintf(text + used, size - used, " and %d more", all - shown);
 }
 
@@ -106,6 +109,7 @@ static pbStatus jacobian(Judge *j) {
   if (status == pb_ok) return pb_ok;
   pbContext_Free(j->task->ctx, j->J);
   j->J = NULL;
+
   return soft(status) ? pb_ok : status;
 }
 
@@ -120,6 +124,7 @@ static pbStatus derivatives(Judge *j) {
   double first = isfinite(j->task->first_value) ? fabs(j->task->first_value) : 0;
   j->noise = noise_of_loss * fabs(j->value) + 1e-18 * first;
   j->negligible = no_gain * fabs(j->value) + 1e-20 * first;
+
   return j->smooth ? jacobian(j) : pb_ok;
 }
 
@@ -145,17 +150,20 @@ static const pbVariable *variable_of(const Judge *j, int i) {
 static void hold_lengths(const Judge *j, double *A, const double *length) {
   int n = j->n;
   double size = 0;
+
   for (int i = 0; i < n; i++) size = fmax(size, A[i * n + i]);
   for (int v = 0; v < j->task->variable_count; v++) {
     const pbVariable *variable = &j->task->variables[v];
     for (int k = 0; k < variable->row_count; k++) {
       const pbDirectionRow *row = &variable->rows[k];
       double along[4], squared = 0;
+
       for (int c = 0; c < row->size; c++) {
         int i = variable->first + row->at[c];
         along[c] = j->z[i] * (length ? length[i] : 1);
         squared += along[c] * along[c];
       }
+
       if (!(squared > 0)) continue;
       for (int a = 0; a < row->size; a++) {
         for (int b = 0; b < row->size; b++) {
@@ -172,6 +180,7 @@ static bool zero_derivative(const Judge *j, int i) {
   if (!j->J) return j->g[i] == 0;
   for (size_t k = 0; k < j->task->m; k++)
     if (j->J[k * (size_t)j->n + (size_t)i] != 0) return false;
+
   return true;
 }
 
@@ -179,10 +188,12 @@ static bool zero_derivative(const Judge *j, int i) {
 static bool zero_gradient(const Judge *j, int i) {
   const pbVariable *v = variable_of(j, i);
   const pbDirectionRow *row = pbVariable_Row(v, i - v->first);
+
   if (!row) return zero_derivative(j, i);
   for (int c = 0; c < row->size; c++) {
     if (!zero_derivative(j, v->first + row->at[c])) return false;
   }
+
   return true;
 }
 
@@ -206,6 +217,7 @@ static pbStatus changes(Judge *j, int first, int end, double out[2], bool *any) 
     PB_TRY(value_at(j, j->trial, &out[side]));
     *any |= out[side] != j->value;
   }
+
   return pb_ok;
 }
 
@@ -214,6 +226,7 @@ static pbStatus beside(Judge *j, int i, double way, double *value) {
   memcpy(j->trial, j->z, (size_t)j->n * sizeof(double));
   j->trial[i] = fmin(fmax(j->z[i] + way, j->task->lower[i]), j->task->upper[i]);
   *value = j->value;
+
   return j->trial[i] == j->z[i] ? pb_ok : value_at(j, j->trial, value);
 }
 
@@ -221,6 +234,7 @@ static pbStatus beside(Judge *j, int i, double way, double *value) {
 static void tell_kink(Judge *j, int i, double way, double fall) {
   char name[160];
   double before, after;
+
   j->verdict->notes[i] |= pb_unknownKink;
   memcpy(j->trial, j->z, (size_t)j->n * sizeof(double));
   j->trial[i] = fmin(fmax(j->z[i] + way, j->task->lower[i]), j->task->upper[i]);
@@ -245,11 +259,13 @@ static pbStatus look_at(Judge *j, int i, const double far[2]) {
       best = j->value - near;
       way = 1e-3 * sign * size;
     }
+
     if (j->value - far[side] > best) {
       best = j->value - far[side];
       way = sign * size;
     }
   }
+
   if (way != 0) tell_kink(j, i, way, best);
   return pb_ok;
 }
@@ -258,31 +274,38 @@ static pbStatus find_inert(Judge *j) {
   int suspects = 0, looked = 0;
   bool any;
   double values[2];
+
   for (int i = 0; i < j->n; i++) {
     bool zero = zero_gradient(j, i);
     suspects += zero;
     if (zero) j->verdict->notes[i] |= pb_unknownInert;
   }
+
   if (suspects == 0) return pb_ok;
   PB_TRY(changes(j, 0, j->n, values, &any));
   if (!any) return pb_ok;
+
   for (int v = 0; v < j->task->variable_count; v++) {
     const pbVariable *variable = &j->task->variables[v];
     int first = variable->first, end = first + variable->count, mine = 0;
+
     for (int i = first; i < end; i++) mine += (j->verdict->notes[i] & pb_unknownInert) != 0;
     if (mine == 0) continue;
     PB_TRY(changes(j, first, end, values, &any));
+
     for (int i = first; i < end && any; i++) {
       if (!(j->verdict->notes[i] & pb_unknownInert)) continue;
       if (++looked > MOST_PROBES) {
         j->verdict->notes[i] &= (unsigned char)~pb_unknownInert;  // not known
         continue;
       }
+
       bool alone;
       PB_TRY(changes(j, i, i + 1, values, &alone));
       if (alone) PB_TRY(look_at(j, i, values));
     }
   }
+
   return pb_ok;
 }
 
@@ -298,6 +321,7 @@ static void name_direction(Judge *j, size_t e, const double *length) {
   size_t n = (size_t)j->n, used = 0;
   char text[400] = "", name[160];
   double largest = 0;
+
   for (size_t i = 0; i < n; i++)
     if (length[i] > 0) largest = fmax(largest, fabs(j->B[i * n + e]) / length[i]);
   for (size_t i = 0; i < n && used < sizeof text - 1; i++) {
@@ -306,6 +330,7 @@ static void name_direction(Judge *j, size_t e, const double *length) {
     used += (size_t)snprintf(text + used, sizeof text - used, "%s%+.3g %s", used ? ", " : "", part,
                              name_of(j, (int)i, name, sizeof name));
   }
+
   add(j, "the loss does not determine all unknowns: a change by %s together leaves it as it is", text);
 }
 
@@ -314,11 +339,13 @@ static void find_unseen(Judge *j) {
   size_t n = (size_t)j->n;
   if (!j->J) return;
   double *length = j->d, most = 0;
+
   for (size_t i = 0; i < n; i++) {
     double sum = 0;
     for (size_t k = 0; k < j->task->m; k++) sum += j->J[k * n + i] * j->J[k * n + i];
     length[i] = sqrt(sum);
   }
+
   memset(j->A, 0, n * n * sizeof(double));
   for (size_t k = 0; k < j->task->m; k++) {
     const double *row = j->J + k * n;
@@ -327,11 +354,13 @@ static void find_unseen(Judge *j) {
       for (size_t b = 0; b < n; b++) j->A[a * n + b] += length[b] > 0 ? row[a] / length[a] * (row[b] / length[b]) : 0;
     }
   }
+
   for (size_t i = 0; i < n; i++)
     if (length[i] == 0) j->A[i * n + i] = 1;  // those without influence are named already
   hold_lengths(j, j->A, length);
   pbVec_Eigen(j->A, j->B, j->D, j->n);
   for (size_t i = 0; i < n; i++) most = fmax(most, j->D[i]);
+
   for (size_t e = 0; e < n; e++) {
     if (j->D[e] > 1e-6 * most) continue;
     j->verdict->unseen++;
@@ -345,12 +374,14 @@ static void find_unseen(Judge *j) {
 static double newton_direction(Judge *j) {
   int n = j->n;
   double *A = j->A, *L = j->B, *p = j->d, promised = 0;
+
   memset(A, 0, (size_t)n * (size_t)n * sizeof(double));
   for (size_t k = 0; k < j->task->m; k++) {
     const double *row = j->J + k * (size_t)n;
     for (int a = 0; a < n; a++)
       for (int b = 0; b < n && row[a] != 0; b++) A[a * n + b] += row[a] * row[b];
   }
+
   hold_lengths(j, A, NULL);
   for (int i = 0; i < n; i++) {
     bool stuck = held(j, i) || A[i * n + i] == 0;
@@ -358,23 +389,28 @@ static double newton_direction(Judge *j) {
     for (int k = 0; k <= i; k++) {
       bool off = stuck || held(j, k) || A[k * n + k] == 0;
       double sum = i == k ? (off ? 1 : A[i * n + i] * (1 + 1e-12)) : off ? 0 : A[i * n + k];
+
       for (int l = 0; l < k; l++) sum -= L[i * n + l] * L[k * n + l];
       if (i == k && !(sum > 1e-14 * A[i * n + i])) sum = fmax(A[i * n + i], 1);  // not seen: leave it where it is
       L[i * n + k] = i == k ? sqrt(sum) : sum / L[k * n + k];
     }
   }
+
   for (int i = 0; i < n; i++) {
     for (int k = 0; k < i; k++) p[i] -= L[i * n + k] * p[k];
     p[i] /= L[i * n + i];
   }
+
   for (int i = n - 1; i >= 0; i--) {
     for (int k = i + 1; k < n; k++) p[i] -= L[k * n + i] * p[k];
     p[i] /= L[i * n + i];
   }
+
   for (int i = 0; i < n; i++) {
     p[i] = fmin(fmax(j->z[i] + p[i], j->task->lower[i]), j->task->upper[i]) - j->z[i];
     promised -= j->g[i] * p[i];
   }
+
   for (int a = 0; a < n; a++) promised -= p[a] * pbVec_Dot(A + a * n, p, n);
   return promised;
 }
@@ -388,6 +424,7 @@ static bool normalise(Judge *j) {
   double most = 0;
   for (int i = 0; i < j->n; i++) most = fmax(most, fabs(j->d[i]) / (1 + fabs(j->z[i])));
   for (int i = 0; i < j->n && most > 0; i++) j->d[i] /= most;
+
   return most > 0;
 }
 
@@ -407,6 +444,7 @@ static pbStatus look_along(Judge *j, Line *line) {
     along(j, line->at[k], j->trial);
     PB_TRY(value_at(j, j->trial, &line->value[k]));
   }
+
   return pb_ok;
 }
 
@@ -426,6 +464,7 @@ static double parabola_gain(const Judge *j, const Line *line) {
     if (bend > 0 && before > 0.5 * bend && before < 2 * bend) return line->slope * line->slope / (2 * bend);
     before = bend;
   }
+
   return INFINITY;
 }
 
@@ -440,11 +479,13 @@ static bool suspect_jump(const Judge *j, const Line *line, double *low, double *
       *high = line->at[k];
       return true;
     }
+
     if (!isfinite(line->value[k])) return false;
     if (dt > 0 && change > 1e3 * j->noise) steep = fmax(steep, change / dt);
     t = line->at[k];
     value = line->value[k];
   }
+
   return false;
 }
 
@@ -456,6 +497,7 @@ static pbStatus narrow(Judge *j, double *low, double *high, double *jump) {
   along(j, *high, j->trial);
   PB_TRY(value_at(j, j->trial, &last));
   double whole = fabs(last - first);
+
   for (int i = 0; i < BISECTIONS; i++) {
     double t = 0.5 * (*low + *high);
     if (!(t > *low && t < *high) || *high - *low < 1e-15) break;
@@ -465,6 +507,7 @@ static pbStatus narrow(Judge *j, double *low, double *high, double *jump) {
     *(right ? low : high) = t;
     *(right ? &first : &last) = middle;
   }
+
   *jump = last - first;
   if (!isfinite(*jump) || fabs(*jump) < 0.1 * whole || fabs(*jump) < 1e3 * j->noise) *jump = 0;
   return pb_ok;
@@ -486,11 +529,13 @@ static void end_side(Judge *j, Side *side) {
 static pbStatus begin_side(Judge *j, double t, int trajectory, Side *side) {
   const pbModel *m = pbTask_Model(j->task);
   size_t controls = (size_t)pbTask_Steps(j->task, trajectory) * (size_t)pb_controls(m);
+
   along(j, t, j->trial);
   PB_TRY(numbers(j, j->task->ntheta, &side->theta));
   PB_TRY(numbers(j, (size_t)pbModel_StateSize(m), &side->x));
   PB_TRY(numbers(j, controls, &side->ctrl));
   PB_TRY(pbTask_Expand(j->task, j->trial, trajectory, side->theta, side->x, side->ctrl));
+
   return pbScratch_Create(j->task->ctx, m, NULL, &side->scratch);
 }
 
@@ -506,6 +551,7 @@ static int contacts_of(const Side *side, const double **pairs) {
   *pairs = NULL;
   if (pbScratch_Report(side->scratch).contacts == 0) return 0;
   pbScratch_Gather(side->scratch);
+
   return pbScratch_Field(side->scratch, "contact_geom", pairs, &rows, &cols) && cols == 2 ? rows : 0;
 }
 
@@ -513,12 +559,15 @@ static int contacts_of(const Side *side, const double **pairs) {
 static bool differs(const Side *more, const Side *less, int pair[2]) {
   const double *a, *b;
   int na = contacts_of(more, &a), nb = contacts_of(less, &b);
+
   for (int i = 0; i < na && i < MOST_PAIRS; i++) {
     if (touches(a, na, a + 2 * i) <= touches(b, nb, a + 2 * i)) continue;
     pair[0] = (int)a[2 * i];
     pair[1] = (int)a[2 * i + 1];
+
     return true;
   }
+
   return false;
 }
 
@@ -536,6 +585,7 @@ static void compare_step(Judge *j, int trajectory, int step, const Side *a, cons
   pbReport before = pbScratch_Report(a->scratch), after = pbScratch_Report(b->scratch);
   bool begins = differs(b, a, pair), ends = !begins && differs(a, b, pair);
   char first[120], second[120], where[40] = "";
+
   if (pbTask_TrajectoryCount(j->task) > 1) snprintf(where, sizeof where, " of trajectory %d", trajectory);
   if (begins || ends)
     snprintf(text, size, "contact of %s and %s %s at step %d of %d%s", geom_name(m, pair[0], first, sizeof first),
@@ -548,17 +598,21 @@ static void compare_step(Judge *j, int trajectory, int step, const Side *a, cons
 static pbStatus step_both(Judge *j, int trajectory, Side sides[2], char *text, size_t size) {
   const pbModel *m = pbTask_Model(j->task);
   int nu = pb_controls(m);
+
   for (int k = 0; k < pbTask_Steps(j->task, trajectory) && !*text; k++) {
     for (int s = 0; s < 2; s++) {
       pbInput input = {.ctrl = sides[s].ctrl + (size_t)k * (size_t)nu};
       pbStatus status;
+
       do {
         status = pbStep_Forward(m, sides[s].theta, sides[s].x, &input, sides[s].scratch, NULL);
       } while (pbScratch_Grow(sides[s].scratch, &status));
       if (status != pb_ok) return pb_ok;
     }
+
     compare_step(j, trajectory, k, &sides[0], &sides[1], text, size);
   }
+
   return pb_ok;
 }
 
@@ -567,18 +621,21 @@ static pbStatus find_contact(Judge *j, double low, double high, char *text, size
   for (int t = 0; t < pbTask_TrajectoryCount(j->task) && !*text; t++) {
     Side sides[2] = {{0}};
     pbStatus status = begin_side(j, low, t, &sides[0]);
+
     if (status == pb_ok) status = begin_side(j, high, t, &sides[1]);
     if (status == pb_ok) status = step_both(j, t, sides, text, size);
     end_side(j, &sides[0]);
     end_side(j, &sides[1]);
     if (status != pb_ok && !soft(status)) return status;
   }
+
   return pb_ok;
 }
 
 static pbStatus look_for_jump(Judge *j, const Line *line, bool *found) {
   double low, high, jump = 0;
   char contact[320];
+
   *found = false;
   if (!suspect_jump(j, line, &low, &high)) return pb_ok;
   PB_TRY(narrow(j, &low, &high, &jump));
@@ -591,6 +648,7 @@ static pbStatus look_for_jump(Judge *j, const Line *line, bool *found) {
       "try a smoothed contact first (\"contact\": {\"kappa\": 1000, \"onset\": 0.02}, then smaller) and go on sharp from its "
       "answer; or "
       "\"restarts\", or method cmaes (docs/contact-gradients.md, Choosing)");
+
   return pb_ok;
 }
 
@@ -606,6 +664,7 @@ static double projected_norm(const Judge *j) {
     double moved = fmin(fmax(j->z[i] - j->g[i], j->task->lower[i]), j->task->upper[i]);
     worst = fmax(worst, fabs(moved - j->z[i]));
   }
+
   return worst;
 }
 
@@ -613,6 +672,7 @@ static double projected_norm(const Judge *j) {
 static pbStatus stalled(Judge *j, double promised) {
   Line line;
   bool jump = false, looked = false;
+
   for (int pass = 0; pass < 2; pass++) {
     if (pass == 0 && !(j->J && promised > 0)) continue;  // Newton's direction first, then the gradient's
     if (pass == 1) downhill(j);
@@ -620,16 +680,19 @@ static pbStatus stalled(Judge *j, double promised) {
     PB_TRY(look_along(j, &line));
     looked = true;
     PB_TRY(look_for_jump(j, &line, &jump));
+
     if (jump) {
       j->verdict->outcome = pb_runStalledAtJump;
       return pb_ok;
     }
+
     if (pass == 1 && !j->J && gain(j, &line) <= j->negligible && parabola_gain(j, &line) <= j->negligible) {
       j->verdict->outcome = pb_runConverged;
       say(j, "along its gradient the loss has no more than a hundred-millionth of itself to lose");
       return pb_ok;
     }
   }
+
   j->verdict->outcome = pb_runStalled;
   if (looked && gain(j, &line) > j->negligible)
     say(j, "the search found no better point, though the loss still falls by %.3g along its gradient: its surface is rough there",
@@ -639,6 +702,7 @@ static pbStatus stalled(Judge *j, double promised) {
         "the search found no better point, and the gradient is not zero: a kink of the loss, or a gradient that is not that of "
         "the loss "
         "('pullback check' tells)");
+
   return pb_ok;
 }
 
@@ -649,6 +713,7 @@ static pbStatus no_influence(Judge *j) {
   if (count_notes(j, pb_unknownInert) < j->n) return pb_ok;
   j->verdict->outcome = pb_runNoInfluence;
   say(j, "the loss depends on none of the variables");
+
   return pb_ok;
 }
 
@@ -660,6 +725,7 @@ static pbStatus judge(Judge *j, bool used_up) {
     say(j, "the stop criteria are met");
     return pb_ok;
   }
+
   PB_TRY(derivatives(j));
   j->verdict->outcome = used_up ? pb_runIterationLimit : pb_runStalled;
   say(j, used_up ? "the iterations are used up" : "no gradient can be had at the answer: %s", pbContext_Error(j->task->ctx));
@@ -676,27 +742,32 @@ static pbStatus judge(Judge *j, bool used_up) {
                     : j->J && promised <= j->negligible
                         ? "a full Newton step would gain less than a hundred-millionth of the loss"
                         : NULL;
+
   if (why) {
     j->verdict->outcome = pb_runConverged;
     say(j, "%s", why);
     return pb_ok;
   }
+
   if (used_up) return pb_ok;
   if (kinks > 0) {
     j->verdict->outcome = pb_runStalled;
     say(j, "the gradient is zero at a kink or bound, and the loss falls beside it");
     return pb_ok;
   }
+
   return stalled(j, promised);
 }
 
 pbStatus pbTask_Judge(pbTask *task, bool used_up) {
   Judge j = {.task = task, .verdict = &task->verdict, .z = task->result_z, .n = task->n};
   unsigned char *notes = task->verdict.notes;
+
   memset(notes, 0, (size_t)task->n);
   task->verdict = (pbVerdict){.notes = notes};
   pbStatus status = judge(&j, used_up);
   double *all[] = {j.g, j.trial, j.d, j.J, j.A, j.B, j.D, j.residuals};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(task->ctx, all[i]);
+
   return status;
 }

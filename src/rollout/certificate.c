@@ -13,6 +13,7 @@ void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *wo
     c->most_contacts = report->contacts;
     c->most_contacts_step = step;
   }
+
   if (report->rows > c->most_rows) c->most_rows = report->rows;
   if ((report->rows > 0 || report->deforms) && (c->worst_residual_step < 0 || report->residual > c->worst_residual)) {
     c->worst_residual = report->residual;
@@ -20,20 +21,24 @@ void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *wo
     c->worst_condition = report->condition;
     snprintf(c->worst_row, sizeof c->worst_row, "%s", worst_row);
   }
+
   c->unconverged += !report->converged;
   c->simultaneous += report->simultaneous;
   c->approach = fmin(c->approach, report->approach);
+
   if (report->penetration > c->penetration) {
     c->penetration = report->penetration;
     memcpy(c->penetrating, report->penetrating, sizeof c->penetrating);
     c->penetration_step = step;
   }
+
   c->gains += report->gains;
   if (report->gain > c->gain) {
     c->gain = report->gain;
     c->gain_step = step;
     memcpy(c->gaining, report->gaining, sizeof c->gaining);
   }
+
   if (step == 0 && !isfinite(report->approach))
     return;  // what the scratch did before is another rollout; impacts are of the step
   c->onsets += report->onsets;
@@ -45,6 +50,7 @@ void pbGrowth_Add(pbGrowth *g, pbCertificate *c, double t, double norm, int step
     c->costate_worst = norm;
     c->costate_worst_step = step;
   }
+
   if (t == 0) c->costate_final = norm;
   c->costate_initial = norm;  // the last one told is step 0
   if (!(norm > 0)) return;
@@ -93,10 +99,12 @@ pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbR
     return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
   pbRng rng = pbRng_Seed(options->seed);
   double norm = 0;
+
   for (size_t i = 0; i < total; i++) {
     s->memory[i] = pbRng_Normal(&rng);
     norm += s->memory[i] * s->memory[i];
   }
+
   for (size_t i = 0; i < total; i++) s->memory[i] /= sqrt(norm);
   s->x0 = s->memory;
   s->ctrl = s->nctrl ? s->memory + r->n : NULL;
@@ -106,6 +114,7 @@ pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbR
   pbSample_DrawTheta(r, &rng, true, s->theta);
   s->before = products(s, g);
   s->theta_before = dot(s->theta, g->theta, s->ntheta);
+
   return pb_ok;
 }
 
@@ -127,9 +136,11 @@ static double *take(double **next, size_t n) {
 static pbStatus twin_begin(const pbRollout *r, Twin *t) {
   size_t nx = (size_t)r->nx, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
   size_t total = 2 * (nx + ns + nb + nsite) + (size_t)r->n + (size_t)r->nu + (size_t)r->nv + 2 * nb + 2 * r->ntheta;
+
   if (!(t->memory = pbContext_AllocArray(r->ctx, total, sizeof(double))))
     return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
   double *next = t->memory;
+
   for (int side = 0; side < 2; side++) {
     t->x[side] = take(&next, nx);
     t->sensor[side] = take(&next, ns);
@@ -137,10 +148,12 @@ static pbStatus twin_begin(const pbRollout *r, Twin *t) {
     t->site[side] = take(&next, nsite);
     t->theta[side] = take(&next, r->ntheta);
   }
+
   t->difference = take(&next, (size_t)r->n);
   t->ctrl = take(&next, (size_t)r->nu);
   t->qfrc = take(&next, (size_t)r->nv);
   t->xfrc = take(&next, 2 * nb);
+
   return pb_ok;
 }
 
@@ -156,22 +169,26 @@ static pbStatus twin_step(pbRollout *r, const pbSpot *s, Twin *t, int side, int 
   double size = t->at[side];
   const double *theta = s->theta ? t->theta[side] : r->theta;
   pbInput in = pbRollout_InputAt(r, k);
+
   in.ctrl = moved(in.ctrl, r->input.ctrl, s->ctrl, r->nu, size, t->ctrl);
   in.qfrc = moved(in.qfrc, r->input.qfrc, s->qfrc, r->nv, size, t->qfrc);
   in.xfrc = moved(in.xfrc, r->input.xfrc, s->xfrc, 6 * r->nbody, size, t->xfrc);
   bool last = k == r->plan.steps;
+
   if (last || (sees_positions && r->xpos_by_observing)) {
     pbStatus status = pbStep_Observe(r->model, theta, t->x[side], &in, r->scratch, t->sensor[side]);
     if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
   } else {
     PB_TRY(pbRollout_StepChecked(r, theta, t->x[side], &in, k, t->sensor[side]));
   }
+
   if (sees_positions) {
     const double *xpos = pbRollout_SeenField(r, "xpos"), *site = pbRollout_SeenField(r, "site_xpos");
     if (xpos) memcpy(t->xpos[side], xpos, 3 * (size_t)r->nbody * sizeof *xpos);
     if (site) memcpy(t->site[side], site, 3 * (size_t)r->nsite * sizeof *site);
     if (!last && r->xpos_by_observing) return pbRollout_StepChecked(r, theta, t->x[side], &in, k, NULL);
   }
+
   return pb_ok;
 }
 
@@ -186,6 +203,7 @@ static double state_part(const pbRollout *r, const pbRolloutBar *bar, Twin *t, i
   const double *q = pbCotangent_At(&bar->qpos, r->nv, k, steps), *v = pbCotangent_At(&bar->qvel, r->nv, k, steps);
   const double *a = pbCotangent_At(&bar->act, r->na, k, steps);
   const double *p = pbCotangent_At(&bar->points, r->np, k, steps), *pv = pbCotangent_At(&bar->point_velocity, r->np, k, steps);
+
   if (!q && !v && !a && !p && !pv) return 0;
   pbState_Difference(r->model, t->x[0], t->x[1], t->difference);
   return dot(q, t->difference, (size_t)r->nv) + dot(v, t->difference + r->nv, (size_t)r->nv) +
@@ -200,23 +218,28 @@ static pbStatus twin_run(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar,
     if (t->at[side] != 0) pbState_Move(r->model, t->x[side], s->x0, t->at[side]);
     for (size_t i = 0; i < s->ntheta; i++) t->theta[side][i] = r->theta[i] + t->at[side] * s->theta[i];
   }
+
   t->parted = -1;
   for (int k = 0; k <= steps; k++) {
     const double *xpos = pbCotangent_At(&bar->xpos, 3 * r->nbody, k, steps),
                  *site = pbCotangent_At(&bar->site_xpos, 3 * r->nsite, k, steps);
     const double *sensor = pbCotangent_At(&bar->sensordata, r->ns, k, steps);
+
     *sum += state_part(r, bar, t, k);
     if (k == steps && !xpos && !site && !sensor) break;
     uint64_t branch[2];
+
     for (int side = 0; side < 2; side++) {
       PB_TRY(twin_step(r, s, t, side, k, xpos || site));
       branch[side] = pbScratch_Branch(r->scratch);
     }
+
     if (t->parted < 0 && (branch[0] != branch[1] || !branch[0])) t->parted = k;
     *sum += across(sensor, t->sensor[0], t->sensor[1], r->ns) + across(xpos, t->xpos[0], t->xpos[1], 3 * r->nbody) +
             across(site, t->site[0], t->site[1], 3 * r->nsite);
     if (pbTicker_Step(&r->ticker)) return pbRollout_Stopped(r, k);
   }
+
   return pb_ok;
 }
 
@@ -228,6 +251,7 @@ static pbStatus twin(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar, dou
   if (pbTicker_Begin(&r->ticker, "check", r->plan.steps)) return pbRollout_Stopped(r, 0);
   PB_TRY(twin_run(r, s, bar, t, &sum));
   *quotient = sum / (to - from);
+
   return pb_ok;
 }
 
@@ -240,6 +264,7 @@ static pbStatus is_smooth(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar
   if (t->parted >= 0) return pb_ok;
   PB_TRY(twin(r, s, bar, 0, s->size, t, &ahead));
   *smooth = t->parted < 0 && 2 * fabs(ahead - value) < gap / 8;
+
   return pb_ok;
 }
 
@@ -249,6 +274,7 @@ static pbStatus compare(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, Twin *
   enum { sizes = 4, shorter = 32 };
   double before = NAN, first = s->size;
   *decided = false;
+
   for (int i = 0; i < sizes && !*decided; i++) {
     double value = 0;
     s->size = first / pow(shorter, i);
@@ -263,6 +289,7 @@ static pbStatus compare(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, Twin *
     c->spot_kink = *decided ? -1 : t->parted;
     before = value;
   }
+
   s->size = first;
   return pb_ok;
 }
@@ -274,6 +301,7 @@ pbStatus pbSpot_Check(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, const do
   pbStatus status = twin_begin(r, &t);
   double by_theta = dot(s->theta, g->theta, s->ntheta) - s->theta_before;
   bool decided = false;
+
   c->spot_gradient = dot(s->x0, x0_bar, (size_t)r->n) + products(s, g) - s->before;
   if (status == pb_ok) status = compare(r, s, bar, &t, c, &decided);
   if (status == pb_ok && !decided && s->theta) {
@@ -282,11 +310,13 @@ pbStatus pbSpot_Check(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, const do
     s->ntheta = 0;
     status = compare(r, s, bar, &t, c, &decided);
   }
+
   c->spot_quotients += decided;
   c->spot_left_out += !decided;
   pbContext_Free(r->ctx, t.memory);
   c->spot_checked = status == pb_ok;
   c->spot_part |= status == pb_ok ? pb_partRollout : 0;
+
   return status;
 }
 

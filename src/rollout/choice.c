@@ -25,6 +25,7 @@ static pbStatus field_of(const pbRollout *r, const char *name, int *field) {
   PB_TRY(pbModel_Param(r->ctx, r->model, name, &p));
   *field = 0;
   while (strcmp(pbModel_ParamAt(r->model, *field).name, p.name) != 0) ++*field;
+
   return pb_ok;
 }
 
@@ -33,6 +34,7 @@ pbStatus pbRollout_WantParameters(pbRollout *r, const char *const *names, int co
   if (count < 0) return pbContext_Fail(r->ctx, pb_bad_argument, "%d names of parameters: a count from 0 on is needed", count);
   for (int i = 0; names && i < count; i++) PB_TRY(field_of(r, names[i], &field));
   if (!names) pbChoice_Destroy(r);
+
   if (names && !r->unwanted) {
     r->unwanted = pbContext_AllocArray(r->ctx, (size_t)fields, sizeof *r->unwanted);
     r->theta_aside = pbContext_AllocArray(r->ctx, r->ntheta + 1, sizeof *r->theta_aside);
@@ -41,11 +43,13 @@ pbStatus pbRollout_WantParameters(pbRollout *r, const char *const *names, int co
       return pbContext_Fail(r->ctx, pb_no_memory, "no memory for a choice of parameters");
     }
   }
+
   for (int i = 0; names && i < fields; i++) r->unwanted[i] = !(constants && pbWanted_Taken(r->model, i));
   for (int i = 0; names && i < count; i++) {
     PB_TRY(field_of(r, names[i], &field));
     r->unwanted[field] = false;
   }
+
   pbChoice_Tell(r);
   return pb_ok;
 }
@@ -54,6 +58,7 @@ bool pbChoice_None(const pbRollout *r) {
   for (int i = 0; r->unwanted && i < pbModel_ParamCount(r->model); i++) {
     if (!r->unwanted[i]) return false;
   }
+
   return r->unwanted != NULL;
 }
 
@@ -66,6 +71,7 @@ static void put(const pbRollout *r, const double *from, double *theta) {
   for (int i = 0; r->unwanted && theta && i < pbModel_ParamCount(r->model); i++) {
     pbParam p = pbModel_ParamAt(r->model, i);
     size_t size = (size_t)p.rows * (size_t)p.cols * sizeof *theta;
+
     if (!r->unwanted[i]) continue;
     if (from) memcpy(theta + p.offset, from + p.offset, size);
     else memset(theta + p.offset, 0, size);

@@ -8,6 +8,7 @@
 static bool shows_time(const pbRollout *r, int i, const double *state) {
   const pbModel *m = r->model;
   double time = state[state_layout(m).time], cutoff = r->theta[m->sensor_cutoff - m->theta0 + i];
+
   if (m->sensor_type[i] != pb_sensClock || (m->disableflags & pb_disSensor)) return false;
   return !(cutoff > 0) || m->sensor_datatype[i] != pb_dataReal || (time < cutoff && time > -cutoff);
 }

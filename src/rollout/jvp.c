@@ -20,6 +20,7 @@ static pbDirection direction_at(const pbRollout *r, const pbRolloutDirection *d,
   out.ctrl = row(d->ctrl, k, r->nu);
   out.qfrc = row(d->qfrc, k, r->nv);
   out.xfrc = row(d->xfrc, k, 6 * r->nbody);
+
   return out;
 }
 
@@ -27,20 +28,24 @@ static pbStatus push_all(pbRollout *r, Ride *ride, int k, const pbRolloutDirecti
                          const pbRolloutTangent *tangents) {
   pbInput input = pbRollout_InputAt(r, k);
   bool smooth = r->gradient == pb_gradientSmooth;
+
   if (smooth) PB_TRY(pbSmooth_Step(r, ride->record, &input, k));
   const pbModel *m = smooth ? r->smooth : r->model;
   pbScratch *s = smooth ? r->smooth_scratch : r->scratch;
   const double *record = smooth ? r->smooth_record : ride->record;
+
   for (int i = 0; i < ride->count; i++) {
     const pbRolloutTangent *t = &tangents[i];
     int at = pbRows_Find(t->rows, t->row_count, k);
     bool sees = at >= 0 && (t->sensordata || t->xpos || t->site_xpos);
     double *now = ride->now + (size_t)i * (size_t)r->n, *next = ride->next + (size_t)i * (size_t)r->n;
+
     if (t->x && at >= 0) memcpy(out_row(t->x, at, r->n), now, (size_t)r->n * sizeof *now);
     if (k == r->plan.steps && !sees) continue;
     pbDirection d = direction_at(r, &directions[i], now, k);
     pbStatus status;
     s->ticks = k;
+
     do {
       status = pbStep_Jvp(m, r->theta, record, &input, &d, s, next, out_row(t->sensordata, at, r->ns),
                           out_row(t->xpos, at, 3 * r->nbody), out_row(t->site_xpos, at, 3 * r->nsite));
@@ -51,9 +56,11 @@ static pbStatus push_all(pbRollout *r, Ride *ride, int k, const pbRolloutDirecti
       status = pbStep_EventsJvp(&(pbStepRecord){m, r->theta, record, NULL, &input}, ride->x, &d, k == 0, s, next);
     if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(s));
   }
+
   double *swap = ride->now;
   ride->now = ride->next;
   ride->next = swap;
+
   return pb_ok;
 }
 
@@ -75,10 +82,12 @@ static pbStatus ride_through(pbRollout *r, Ride *ride, const pbRolloutDirection 
       pbStatus status = pbStep_Observe(r->model, r->theta, ride->x, &input, r->scratch, NULL);
       if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
     }
+
     pbTape_Record(r->model, ride->before, r->scratch, ride->record);
     PB_TRY(push_all(r, ride, k, directions, tangents));
     if (k < steps && pbTicker_Step(&r->ticker)) return pbRollout_Stopped(r, k);
   }
+
   return pb_ok;
 }
 
@@ -100,5 +109,6 @@ pbStatus pbRollout_Jvp(pbRollout *r, int count, const pbRolloutDirection *direct
   pbStatus status = pbTicker_Begin(&r->ticker, "forward", r->plan.steps) ? pbRollout_Stopped(r, 0)
                                                                          : ride_through(r, &ride, directions, tangents);
   pbContext_Free(r->ctx, memory);
+
   return status;
 }

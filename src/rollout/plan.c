@@ -10,6 +10,7 @@ static pbStatus begin(pbContext *ctx, const pbModel *model, int steps, pbRollout
   *plan = (pbRolloutPlan){.steps = steps, .record_bytes = record * sizeof(double), .snapshot_bytes = nx * sizeof(double)};
   plan->full_bytes = plan->record_bytes * (size_t)steps;
   plan->fixed_bytes = sizeof(pbRollout) + (3 * nx + 2 * n + record) * sizeof(double);
+
   return pb_ok;
 }
 
@@ -46,6 +47,7 @@ pbStatus pbRollout_Plan(pbContext *ctx, const pbModel *model, int steps, size_t 
                           plan->record_bytes, steps, plan->full_bytes);
   finish(plan, cost);
   keep(model, budget, plan);
+
   return pb_ok;
 }
 
@@ -56,6 +58,7 @@ pbStatus pbRollout_PlanSlots(pbContext *ctx, const pbModel *model, int steps, in
   plan->snapshots = snapshots < steps ? snapshots : steps;
   plan->leaf = steps == 0 ? 1 : leaf < steps ? leaf : steps;
   finish(plan, pbSchedule_Cost(steps, (int64_t)plan->snapshots + 1, plan->leaf));
+
   return pb_ok;
 }
 

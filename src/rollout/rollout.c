@@ -54,13 +54,16 @@ pbStatus pbRollout_Create(pbContext *ctx, const pbModel *model, const pbRolloutP
   pbStatus status = needed == SIZE_MAX || !(r->memory = pbContext_Alloc(ctx, needed))
                         ? pbContext_Fail(ctx, pb_no_memory, "no memory for the tape of a rollout: %zu bytes", plan->planned_bytes)
                         : pbScratch_Create(ctx, model, capacity, &r->scratch);
+
   if (status != pb_ok) {
     pbRollout_Destroy(r);
     return status;
   }
+
   a = pbArena_Over(r->memory, needed);
   layout(&a, r);
   *rollout = r;
+
   return pb_ok;
 }
 
@@ -91,6 +94,7 @@ pbStatus pbRollout_Ready(pbRollout *r) {
   if (r->gradient == pb_gradientSmooth && !pbSmooth_Fits(r))
     return pbContext_Fail(r->ctx, pb_bad_argument,
                           "smooth_kappa or smooth_onset has changed since the gradient 'smooth' was chosen; choose it again");
+
   return r->smooth_scratch ? pbScratch_Trust(r->smooth_scratch, r->smooth, r->theta) : pb_ok;
 }
 
@@ -124,10 +128,12 @@ static bool within(const double *x, int n, double bound) {
 static pbStatus out_of_bounds(pbRollout *r, const double *x, int k) {
   char text[320], name[160];
   int i = 0;
+
   while (fabs(x[i]) <= r->bound) i++;
   snprintf(text, sizeof text,
            "%s became %g: the state grows beyond bounds (unstable motion; a smaller time step or more damping helps)",
            pbState_EntryName(r->model, i, name, sizeof name), x[i]);
+
   return pbRollout_StepFailed(r, pb_not_finite, k, text);
 }
 
@@ -137,6 +143,7 @@ pbStatus pbRollout_StepChecked(pbRollout *r, const double *theta, double *x, con
     status = pbStep_Forward(r->model, theta, x, input, r->scratch, sensordata);
   } while (pbScratch_Grow(r->scratch, &status));
   if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
+
   return within(x, r->nx, r->bound) ? pb_ok : out_of_bounds(r, x, k);
 }
 
@@ -149,6 +156,7 @@ const double *pbRollout_SeenField(const pbRollout *r, const char *name) {
 static pbStatus observe(pbRollout *r, const double *x, int k, double *sensordata) {
   pbInput input = pbRollout_InputAt(r, k);
   pbStatus status = pbStep_Observe(r->model, r->theta, x, &input, r->scratch, sensordata);
+
   return status == pb_ok ? pb_ok : pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
 }
 
@@ -162,6 +170,7 @@ int pbRows_Find(const int *rows, int count, int k) {
     if (rows[middle] < k) low = middle + 1;
     else high = middle;
   }
+
   return count > 0 && rows[low] == k ? low : -1;
 }
 
@@ -170,6 +179,7 @@ pbStatus pbRows_Check(const pbRollout *r, const int *rows, int count) {
     if (rows[i] < (i ? rows[i - 1] + 1 : 0) || rows[i] > r->plan.steps)
       return pbContext_Fail(r->ctx, pb_bad_argument, "states to keep: %d (number %d) is not ascending in 0 .. %d", rows[i], i,
                             r->plan.steps);
+
   return pb_ok;
 }
 
@@ -182,6 +192,7 @@ static pbRolloutOutput wanted_at(const pbRollout *r, const pbRolloutOutput *out,
   int row = out ? pbRows_Find(out->rows, out->row_count, k) : -1;
   if (row < 0) return (pbRolloutOutput){0};
   size_t at = (size_t)row;
+
   return (pbRolloutOutput){.states = out->states ? out->states + at * (size_t)r->nx : NULL,
                            .sensordata = out->sensordata ? out->sensordata + at * (size_t)r->ns : NULL,
                            .xpos = out->xpos ? out->xpos + at * 3 * (size_t)r->nbody : NULL,
@@ -201,6 +212,7 @@ static bool keep(pbRollout *r, int left) {
   size_t room = r->plan.cached_bytes - r->cached_used;
   if (room == 0) return false;
   if (r->cached_used == 0 && pbCached_Guess(r->scratch) > room / (size_t)left) return false;
+
   return pbCached_Begin(r->scratch, r->cached + r->cached_used, room);
 }
 
@@ -209,6 +221,7 @@ static pbStatus save_evaluation(pbRollout *r, int index, bool begun) {
   if (begun) PB_TRY(pbCached_Save(r->scratch, r->plan.cached_bytes - r->cached_used, &size));
   r->cached_at[index] = size ? r->cached_used : SIZE_MAX;
   r->cached_used += size < r->plan.cached_bytes - r->cached_used ? size : r->plan.cached_bytes - r->cached_used;
+
   return pb_ok;
 }
 
@@ -220,19 +233,23 @@ static void *cached_of(const pbRollout *r, int index) {
 static pbStatus advance(pbRollout *r, int k, int left, const pbRolloutOutput *out) {
   pbInput input = pbRollout_InputAt(r, k);
   pbRolloutOutput wanted = wanted_at(r, out, k);
+
   memcpy(r->x_before, r->x, (size_t)r->nx * sizeof *r->x);
   put(wanted.states, 0, r->nx, r->x);
   bool early = r->xpos_by_observing && (wanted.xpos || wanted.site_xpos);
+
   if (early) {
     PB_TRY(observe(r, r->x, k, NULL));
     put_positions(r, &wanted);
   }
+
   bool begun = left > 0 && keep(r, left);
   PB_TRY(pbRollout_StepChecked(r, r->theta, r->x, &input, k, wanted.sensordata));
   if (!early) put_positions(r, &wanted);
   if (left == 0) return pb_ok;
   pbTape_Record(r->model, r->x_before, r->scratch, record_of(r, k));
   pbStatus status = save_evaluation(r, k - r->leaf_from, begun);
+
   return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbStatus_Text(status));
 }
 
@@ -246,10 +263,12 @@ static pbStatus sweep(pbRollout *r, pbRolloutOutput *out, bool first, pbSchedule
     if (a.kind == pb_scheduleRestore) memcpy(r->x, a.slot < 0 ? r->x0 : r->snapshots + (size_t)a.slot * (size_t)r->nx, bytes);
     if (a.kind != pb_scheduleAdvance && a.kind != pb_scheduleRecord) continue;
     bool record = a.kind == pb_scheduleRecord;
+
     if (record) {
       r->leaf_from = a.from;
       r->cached_used = 0;
     }
+
     for (int k = a.from; k < a.to; k++) {
       PB_TRY(advance(r, k, record ? a.to - k : 0, first ? out : NULL));
       if (first) {
@@ -257,6 +276,7 @@ static pbStatus sweep(pbRollout *r, pbRolloutOutput *out, bool first, pbSchedule
         pbCertificate_Step(&r->seen, &report, pbScratch_WorstRow(r->scratch), k);
         if (out) out->steps_done = k + 1;
       }
+
       if (pbTicker_Step(&r->ticker)) return pbRollout_Stopped(r, k + 1);
     }
   }
@@ -266,6 +286,7 @@ static pbStatus read_timestep(pbRollout *r) {
   pbParam timestep;
   PB_TRY(pbModel_Param(r->ctx, r->model, "timestep", &timestep));
   r->timestep = r->theta[timestep.offset];
+
   return pb_ok;
 }
 
@@ -277,6 +298,7 @@ static pbStatus final_state(pbRollout *r, pbRolloutOutput *out) {
   if (!wanted.sensordata && !wanted.xpos && !wanted.site_xpos) return pb_ok;
   PB_TRY(observe(r, r->x, r->plan.steps, wanted.sensordata));
   put_positions(r, &wanted);
+
   return pb_ok;
 }
 
@@ -318,6 +340,7 @@ pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, 
   // the schedule stands before its first Reverse: Vjp goes on from here
   PB_TRY(final_state(r, out));
   r->ran = r->tape_fresh = true;
+
   return pb_ok;
 }
 
@@ -340,6 +363,7 @@ static pbStatus check_cotangent(const pbRollout *r, const pbCotangent *c, const 
       return pbContext_Fail(r->ctx, pb_bad_argument, "cotangent of %s: step %d of row %d is not ascending in 0 .. %d", name,
                             c->steps[i], i, r->plan.steps);
   if (c->steps || c->count <= 1 || c->count == r->plan.steps + 1) return pb_ok;
+
   return pbContext_Fail(r->ctx, pb_bad_argument, "cotangent of %s: %d rows; 1 (final state) or %d (every state) are meant", name,
                         c->count, r->plan.steps + 1);
 }
@@ -352,6 +376,7 @@ pbStatus pbRolloutBar_Check(const pbRollout *r, const pbRolloutBar *bar) {
   PB_TRY(check_cotangent(r, &bar->xpos, "xpos"));
   PB_TRY(check_cotangent(r, &bar->points, "points"));
   PB_TRY(check_cotangent(r, &bar->point_velocity, "point_velocity"));
+
   return check_cotangent(r, &bar->site_xpos, "site_xpos");
 }
 
@@ -364,6 +389,7 @@ static bool observed_at(const pbRollout *r, const pbRolloutBar *bar, int k, pbOb
   observed->sensordata = pbCotangent_At(&bar->sensordata, r->ns, k, steps);
   observed->xpos = pbCotangent_At(&bar->xpos, 3 * r->nbody, k, steps);
   observed->site_xpos = pbCotangent_At(&bar->site_xpos, 3 * r->nsite, k, steps);
+
   return observed->sensordata || observed->xpos || observed->site_xpos;
 }
 
@@ -398,6 +424,7 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const
   pbInput input = pbRollout_InputAt(r, k);
   pbInputBar input_bar = input_bar_at(r, g, k);
   const double *next = k == r->plan.steps ? NULL : r->costate;
+
   if (r->gradient == pb_gradientSmooth) {
     PB_TRY(pbSmooth_Step(r, record, &input, k));
     m = r->smooth;
@@ -405,15 +432,18 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const
     record = r->smooth_record;
     cached = NULL;
   }
+
   const pbStepRecord step = {m, r->theta, record, cached, &input};
   const pbStepBar out = {r->costate_before, &input_bar, g->theta};
   pbStatus status;
+
   s->ticks = k;
   do {
     status = pbStep_VjpCached(&step, &(pbStepCotangent){.next = next, .observed = observed}, s, &out);
   } while (pbScratch_Grow(s, &status));
   s->ticks = 0;
   pbEventCount here = {0};
+
   if (status == pb_ok && next && r->gradient == pb_gradientEvent) {
     status = pbStep_EventsVjp(&step, next, k == 0, s, &out, &here);
     count(&c->events, &c->event_step, here.corrected, k);
@@ -423,6 +453,7 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const
     if (here.together) memcpy(c->simultaneous_contact, here.together_name, sizeof c->simultaneous_contact);
     *events = here.corrected > 0;
   }
+
   if (status == pb_ok) pbClock_Pull(r, observed ? observed->sensordata : NULL, record, k, g->theta);
   return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbScratch_Error(s));
 }
@@ -433,6 +464,7 @@ static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradi
   bool last = k == r->plan.steps, events = false;
   pbObservationBar observed;
   bool sees = observed_at(r, bar, k, &observed);
+
   memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate);
   if (r->sample && !last) pbSample_Before(r, r->sample, k);
   if (sees || !last) PB_TRY(pull_step(r, g, k, record, cached, sees ? &observed : NULL, &events, certificate));
@@ -441,6 +473,7 @@ static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradi
   double *swap = r->costate;
   r->costate = r->costate_before;
   r->costate_before = swap;
+
   return pb_ok;
 }
 
@@ -471,6 +504,7 @@ static pbStatus costate_lost(pbRollout *r, const pbRolloutBar *bar, const pbGrow
   const char *given = bad_cotangent(r, bar, k);
   char name[160], text[480];
   int i = 0;
+
   while (i < r->n && isfinite(r->costate[i])) i++;
   bool grown = i == r->n || (growth->count > 0 && growth->now > large);
   if (given) {
@@ -486,6 +520,7 @@ static pbStatus costate_lost(pbRollout *r, const pbRolloutBar *bar, const pbGrow
         "an input of extreme size)",
         pbState_TangentName(r->model, i, name, sizeof name), isnan(r->costate[i]) ? "NaN" : "infinite");
   }
+
   return pbRollout_StepFailed(r, pb_not_finite, k, text);
 }
 
@@ -494,6 +529,7 @@ static pbStatus measure(pbRollout *r, const pbRolloutBar *bar, pbGrowth *growth,
   for (int i = 0; i < r->n; i++) sum += r->costate[i] * r->costate[i];
   if (!isfinite(sum)) return costate_lost(r, bar, growth, k);
   pbGrowth_Add(growth, certificate, (r->plan.steps - k) * r->timestep, sqrt(sum), k);
+
   return pb_ok;
 }
 
@@ -504,6 +540,7 @@ static pbStatus pull_final(pbRollout *r, const pbRolloutBar *bar, const pbRollou
     pbTape_Record(r->model, r->x_final, r->scratch, r->final_record);
     r->has_final_record = true;
   }
+
   return pull(r, bar, g, r->plan.steps, r->final_record, NULL, certificate);
 }
 
@@ -514,11 +551,13 @@ static pbStatus first_leaf(pbRollout *r, pbScheduleAction *action) {
     r->schedule.next = pb_scheduleDone;
     return pb_ok;
   }
+
   if (r->tape_fresh) {
     *action = (pbScheduleAction){pb_scheduleReverse, r->leaf_from, r->plan.steps, -1};
     r->tape_fresh = false;
     return pb_ok;
   }
+
   restart(r);
   return sweep(r, NULL, false, action);
 }
@@ -529,14 +568,17 @@ static pbStatus backward(pbRollout *r, const pbRolloutBar *bar, const pbRolloutG
   PB_TRY(measure(r, bar, &growth, certificate, r->plan.steps));
   pbScheduleAction action;
   PB_TRY(first_leaf(r, &action));
+
   while (action.kind == pb_scheduleReverse) {
     for (int k = action.to - 1; k >= action.from; k--) {
       PB_TRY(pull(r, bar, g, k, record_of(r, k), cached_of(r, k - r->leaf_from), certificate));
       PB_TRY(measure(r, bar, &growth, certificate, k));
       if (pbTicker_Step(&r->ticker)) return pbRollout_Stopped(r, k);
     }
+
     PB_TRY(sweep(r, NULL, false, &action));
   }
+
   pbGrowth_Finish(&growth, certificate);
   return pb_ok;
 }
@@ -554,6 +596,7 @@ static pbStatus check_gradient(const pbRollout *r, const pbRolloutGradient *g) {
   if (bad < r->ntheta)
     return pbContext_Fail(r->ctx, pb_not_finite, "the gradient by parameter %s is %s: it has no finite derivative there",
                           pbModel_ParamName(r->model, bad, name, sizeof name), isnan(g->theta[bad]) ? "NaN" : "infinite");
+
   for (int k = 0; k < 3; k++) {
     for (size_t i = 0; inputs[k].data && i < rows * inputs[k].width; i++) {
       if (isfinite(inputs[k].data[i])) continue;
@@ -562,6 +605,7 @@ static pbStatus check_gradient(const pbRollout *r, const pbRolloutGradient *g) {
                             isnan(inputs[k].data[i]) ? "NaN" : "infinite");
     }
   }
+
   return pb_ok;
 }
 
@@ -569,6 +613,7 @@ pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions
                        pbCertificate *certificate) {
   pbRolloutGradient wanted = gradient ? *gradient : (pbRolloutGradient){0};
   pbCertificate local;
+
   if (pbChoice_None(r)) wanted.theta = NULL;
   gradient = &wanted;
   if (!certificate) certificate = &local;
@@ -600,5 +645,6 @@ pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions
   pbSample_End(r, r->sample);
   r->sample = NULL;
   if (status != pb_ok) r->tape_fresh = false;
+
   return status;
 }

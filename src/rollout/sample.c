@@ -82,6 +82,7 @@ static vectors carve(const pbRollout *r, const pbRolloutGradient *g, double **ne
   if (g->qfrc) v.qfrc = take(next, (size_t)r->nv);
   if (g->xfrc) v.xfrc = take(next, 6 * (size_t)r->nbody);
   if (g->theta) v.theta = take(next, r->ntheta);
+
   return v;
 }
 
@@ -95,8 +96,10 @@ static int draw_steps(pbRng *rng, int steps, int count, int one, int *out) {
       if (one < k) out[n++] = one;
       one = -1;
     }
+
     if (n == 0 || out[n - 1] < k) out[n++] = k;
   }
+
   if (one >= 0) out[n++] = one;
   return n;
 }
@@ -108,6 +111,7 @@ pbStatus pbSample_Begin(pbRollout *r, const pbVjpOptions *options, const pbRollo
   size_t total = 3 * one + inputs + 2 * n + 5 * nx + 3 * (ns + nb + nsite);
   size_t numbers = (size_t)(count + quotients + 4);
   pbSample *s = *sample = pbContext_Alloc(r->ctx, sizeof *s);
+
   if (s) s->memory = pbContext_AllocArray(r->ctx, total + numbers, sizeof(double));
   if (!s || !s->memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
   double *next = s->memory;
@@ -119,12 +123,14 @@ pbStatus pbSample_Begin(pbRollout *r, const pbVjpOptions *options, const pbRollo
   s->next = take(&next, n);
   s->apart = take(&next, n);
   for (int i = 0; i < 2; i++) s->state[i] = take(&next, nx);
+
   for (int i = 0; i < 3; i++) {
     s->after[i] = take(&next, nx);
     s->sensor[i] = take(&next, ns);
     s->xpos[i] = take(&next, nb);
     s->site[i] = take(&next, nsite);
   }
+
   s->steps = (int *)take(&next, numbers);
   s->quotients = s->steps + count + 2;
   s->rng = pbRng_Seed(options->seed);
@@ -132,6 +138,7 @@ pbStatus pbSample_Begin(pbRollout *r, const pbVjpOptions *options, const pbRollo
   int crowded = r->seen.most_contacts_step;
   s->step_count = draw_steps(&s->rng, steps, count, steps < few || steps > 2 * per_sample ? crowded : -1, s->steps);
   s->quotient_count = draw_steps(&s->rng, steps, quotients, steps < few || steps > 2 * per_sample ? crowded : -1, s->quotients);
+
   return pb_ok;
 }
 
@@ -153,10 +160,12 @@ static void turn(pbRng *rng, const double *value, double *way, int n) {
   double along = 0, size = dot(value, value, (size_t)n);
   memset(way, 0, (size_t)n * sizeof *way);
   if (!(size > 0)) return;
+
   for (int i = 0; i < n; i++) {
     way[i] = any(rng) * sqrt(size);
     along += value[i] * way[i];
   }
+
   for (int i = 0; i < n; i++) way[i] -= value[i] * along / size;
 }
 
@@ -184,6 +193,7 @@ typedef struct field {
 static void restrict_field(pbRng *rng, const pbModel *m, const field *f, const double *theta, double *way) {
   bool quaternion = f->cols == 4 && ends_with(f->name, "quat"), axis = f->cols == 3 && strcmp(f->name, "jnt_axis") == 0;
   bool weld = f->cols == 12 && strcmp(f->name, "eq_data") == 0, impedance = f->cols == 5 && strstr(f->name, "solimp") != NULL;
+
   for (int row = 0; row < f->rows; row++) {
     size_t i = f->from + (size_t)row * (size_t)f->cols;
     if (quaternion) turn(rng, theta + i, way + i, 4);
@@ -191,6 +201,7 @@ static void restrict_field(pbRng *rng, const pbModel *m, const field *f, const d
     if (weld && m->eq_type[row] == pb_eqWeld) turn(rng, theta + i + 6, way + i + 6, 4);
     if (impedance) way[i + 3] = way[i + 4] = 0;
   }
+
   if (strcmp(f->name, "qpos0") == 0 || strcmp(f->name, "qpos_spring") == 0) turn_joints(rng, m, f->from, theta, way);
 }
 
@@ -204,16 +215,19 @@ static void draw_field(const pbRollout *r, pbRng *rng, const field *f, bool toge
   size_t n = (size_t)f->rows * (size_t)f->cols;
   double factor = any(rng), most = largest(r->theta + f->from, n), usual = most > 0 ? most : 1;
   bool unwanted = r->unwanted && r->unwanted[f->number];
+
   for (size_t i = f->from; i < f->from + n; i++) {
     double size = fabs(r->theta[i]), own = size > 0 ? size : usual;
     way[i] = unwanted ? 0 : together ? factor * size : any(rng) * own;
   }
+
   if (together && !unwanted) restrict_field(rng, r->model, f, r->theta, way);
 }
 
 void pbSample_DrawTheta(const pbRollout *r, pbRng *rng, bool together, double *way) {
   const pbModel *m = r->model;
   int number = 0;
+
   if (!way) return;
 #define X(name, rows, cols, unit) \
   draw_field(r, rng, &(field){number++, #name, (size_t)(m->name - m->theta0), m->rows, cols}, together, way);
@@ -237,6 +251,7 @@ static void keep_range(double *way, size_t n, size_t from, size_t to) {
 static void keep_part(const pbRollout *r, const vectors *d, int part) {
   size_t nv = (size_t)r->nv, na = (size_t)r->na, n = (size_t)r->n;
   const size_t ends[] = {0, nv, 2 * nv, 2 * nv + na, n};
+
   if (part == part_all) return;
   bool state = part <= part_points;
   keep_range(d->x, n, state ? ends[part] : 0, state ? ends[part + 1] : 0);
@@ -258,6 +273,7 @@ static double reverse(const at *a, const vectors *d, bool theta, double *size) {
   const pbRollout *r = a->r;
   const vectors *g = &a->s->added;
   size_t nv = (size_t)r->nv, nu = (size_t)r->nu, nb = 6 * (size_t)r->nbody, nt = theta ? r->ntheta : 0;
+
   *size += dot_sizes(d->x, a->w, (size_t)r->n) + dot_sizes(d->ctrl, g->ctrl, nu) + dot_sizes(d->qfrc, g->qfrc, nv) +
            dot_sizes(d->xfrc, g->xfrc, nb) + dot_sizes(d->theta, g->theta, nt);
   return dot(d->x, a->w, (size_t)r->n) + dot(d->ctrl, g->ctrl, nu) + dot(d->qfrc, g->qfrc, nv) + dot(d->xfrc, g->xfrc, nb) +
@@ -276,12 +292,15 @@ static pbStatus pull_again(const at *a) {
   pbEventCount count = {0};
   double *all[] = {g->x, g->ctrl, g->qfrc, g->xfrc, g->theta};
   const size_t n[] = {(size_t)r->n, (size_t)r->nu, (size_t)r->nv, 6 * (size_t)r->nbody, r->ntheta};
+
   for (int i = 0; i < 5; i++) {
     if (all[i]) memset(all[i], 0, n[i] * sizeof(double));
   }
+
   const pbStepRecord step = {a->m, r->theta, a->record, a->cached, &a->input};
   const pbStepBar out = {g->x, &bar, g->theta};
   pbStatus status;
+
   a->scratch->ticks = a->k;
   do {
     status = pbStep_VjpCached(&step, &(pbStepCotangent){.next = a->w_next, .observed = a->observed}, a->scratch, &out);
@@ -291,6 +310,7 @@ static pbStatus pull_again(const at *a) {
   if (status == pb_ok && r->gradient == pb_gradientEvent)
     status = pbStep_EventsVjp(&step, a->w_next, a->k == 0, a->scratch, &out, &count);
   pbChoice_Clear(r, g->theta);
+
   return failed(a, status);
 }
 
@@ -301,25 +321,30 @@ static pbStatus forward(const at *a, const vectors *d, double *value, double *si
   const pbObservationBar none = {0}, *o = a->observed ? a->observed : &none;
   pbDirection direction = {.x = d->x, .ctrl = d->ctrl, .qfrc = d->qfrc, .xfrc = d->xfrc, .theta = d->theta};
   size_t n = (size_t)r->n, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
+
   memset(s->next, 0, n * sizeof(double));
   pbStatus status;
   a->scratch->ticks = a->k;
+
   do {
     status = pbStep_Jvp(a->m, r->theta, a->record, &a->input, &direction, a->scratch, s->next,
                         o->sensordata ? s->sensor[0] : NULL, o->xpos ? s->xpos[0] : NULL, o->site_xpos ? s->site[0] : NULL);
   } while (pbScratch_Grow(a->scratch, &status));
   a->scratch->ticks = 0;
   if (status == pb_ok) pbClock_Push(r, d->theta, a->record, a->k, o->sensordata ? s->sensor[0] : NULL);
+
   if (status == pb_ok && r->gradient == pb_gradientEvent) {
     memcpy(s->after[2], a->record, (size_t)r->nx * sizeof(double));
     status = pbStep_Forward(a->m, r->theta, s->after[2], &a->input, a->scratch, NULL);
     const pbStepRecord step = {a->m, r->theta, a->record, NULL, &a->input};
     if (status == pb_ok) status = pbStep_EventsJvp(&step, s->after[2], &direction, a->k == 0, a->scratch, s->next);
   }
+
   *value = dot(a->w_next, s->next, n) + dot(o->sensordata, s->sensor[0], ns) + dot(o->xpos, s->xpos[0], nb) +
            dot(o->site_xpos, s->site[0], nsite);
   *size += dot_sizes(a->w_next, s->next, n) + dot_sizes(o->sensordata, s->sensor[0], ns) + dot_sizes(o->xpos, s->xpos[0], nb) +
            dot_sizes(o->site_xpos, s->site[0], nsite);
+
   return failed(a, status);
 }
 
@@ -349,10 +374,12 @@ static bool evaluate(const at *a, const vectors *d, double size, bool theta, int
                 moved(a->input.xfrc, d->xfrc, size, 6 * (size_t)r->nbody, s->moved.xfrc)};
   const double *parameters = theta ? moved(r->theta, d->theta, size, r->ntheta, s->moved.theta) : r->theta;
   bool places = o && (o->xpos || o->site_xpos), early = places && r->xpos_by_observing;
+
   memcpy(x, a->record, (size_t)r->nx * sizeof(double));
   if (size != 0) pbState_Move(a->m, x, d->x, size);
   if (theta && d->theta) x[state_layout(a->m).time] += a->k * size * d->theta[a->m->timestep - a->m->theta0];
   if (early && pbStep_Observe(a->m, parameters, x, &in, a->scratch, NULL) != pb_ok) return false;
+
   for (int pass = early ? 0 : 1; pass < 2; pass++) {
     if (pass == 1 && !advance(a, parameters, x, &in, o && o->sensordata ? s->sensor[side] : NULL)) return false;
     if (!places || (early && pass == 1)) continue;
@@ -363,6 +390,7 @@ static bool evaluate(const at *a, const vectors *d, double size, bool theta, int
     if (pbScratch_Field(a->scratch, "site_xpos", &site, &rows, &cols))
       memcpy(s->site[side], site, 3 * (size_t)r->nsite * sizeof *site);
   }
+
   *branch = pbScratch_Branch(a->scratch);
   return true;
 }
@@ -377,6 +405,7 @@ static double product_between(const at *a, int from, int to) {
   pbRollout *r = a->r;
   pbSample *s = a->s;
   const pbObservationBar none = {0}, *o = a->observed ? a->observed : &none;
+
   pbState_Difference(a->m, s->after[from], s->after[to], s->apart);
   return dot(a->w_next, s->apart, (size_t)r->n) + across(o->sensordata, s->sensor[from], s->sensor[to], (size_t)r->ns) +
          across(o->xpos, s->xpos[from], s->xpos[to], 3 * (size_t)r->nbody) +
@@ -388,6 +417,7 @@ static double rounding(const at *a) {
   const pbRollout *r = a->r;
   const double *x = a->s->after[1];
   double state = 0, w = 0;
+
   for (int i = 0; i < r->nx; i++) state = fmax(state, fabs(x[i]));
   for (int i = 0; i < r->n; i++) w += fabs(a->w_next[i]);
   return 4 * DBL_EPSILON * w * fmax(1, state);
@@ -404,6 +434,7 @@ static verdict compare(const at *a, const vectors *d, bool theta, quotient *q) {
   double size = 0, before = NAN, h = longest;
   q->gradient = reverse(a, d, theta, &size);
   if (!(size > 0)) return agrees;
+
   for (int i = 0; i < sizes; i++, h *= shorter) {
     uint64_t branch[2] = {0, 0};
     if (!evaluate(a, d, -h, theta, 0, branch) || !evaluate(a, d, h, theta, 1, branch + 1) || branch[0] != branch[1]) continue;
@@ -418,8 +449,10 @@ static verdict compare(const at *a, const vectors *d, bool theta, quotient *q) {
     uint64_t middle;
     if (!evaluate(a, d, 0, theta, 2, &middle) || middle != branch[0] || !middle) return undecided;
     double bend = fabs(product_between(a, 2, 1) - product_between(a, 0, 2)) / h;
+
     return bend < gap / 8 ? differs : undecided;
   }
+
   return undecided;
 }
 
@@ -435,6 +468,7 @@ static bool worst_is_off(const at *a, pbCertificate *c, double gradient, double 
   c->spot_step = a->k;
   c->spot_off = off;
   c->spot_where[0] = c->spot_row[0] = 0;
+
   return off;
 }
 
@@ -445,25 +479,30 @@ static void blame(const at *a, const vectors *d, bool by_quotient, pbCertificate
   double most = 0;
   size_t n = (size_t)(a->s->added.x - a->s->way.x);  // numbers of a direction
   double *whole = a->s->way.x, *copy = pbContext_AllocArray(r->ctx, n, sizeof *copy);
+
   if (!copy) return;
   memcpy(copy, whole, n * sizeof *copy);
   for (int part = 0; part < parts; part++) {
     double size = 0, value = 0, gap;
     quotient q = {0};
+
     memcpy(whole, copy, n * sizeof *copy);
     keep_part(r, d, part);
     double back = reverse(a, d, true, &size);
+
     if (by_quotient) {
       gap = compare(a, d, true, &q) == differs ? fabs(q.value - q.gradient) : 0;
     } else {
       if (forward(a, d, &value, &size) != pb_ok) break;
       gap = fabs(value - back);
     }
+
     if (gap > most) {
       most = gap;
       worst = part;
     }
   }
+
   memcpy(whole, copy, n * sizeof *copy);
   pbContext_Free(r->ctx, copy);
   snprintf(c->spot_where, sizeof c->spot_where, "%s", part_name(r, worst));
@@ -478,6 +517,7 @@ static void blame(const at *a, const vectors *d, bool by_quotient, pbCertificate
 static double allowed_by_rounding(const at *a) {
   const pbRollout *r = a->r;
   double half = sqrt(DBL_EPSILON), terms = 16 * (double)(r->n + r->nu + a->scratch->w.nrow);
+
   if (r->model->deform || pb_hard(a->m) || a->scratch->impacts) return half;
   return fmin(half, DBL_EPSILON * terms * pbScratch_Condition(a->scratch));
 }
@@ -485,6 +525,7 @@ static double allowed_by_rounding(const at *a) {
 static pbStatus check_forward(const at *a, pbCertificate *c) {
   pbSample *s = a->s;
   double value, size = 0, limit = allowed_by_rounding(a), back, other = 0;
+
   draw(&s->rng, s->way.x, (size_t)a->r->n);
   draw(&s->rng, s->way.ctrl, (size_t)a->r->nu);
   draw(&s->rng, s->way.qfrc, (size_t)a->r->nv);
@@ -495,6 +536,7 @@ static pbStatus check_forward(const at *a, pbCertificate *c) {
   double error = size + other > 0 ? fabs(value - back) / (size + other) : 0;
   c->spot_steps++;
   if (worst_is_off(a, c, back, value, error, limit)) blame(a, &s->way, false, c);
+
   return pb_ok;
 }
 
@@ -503,6 +545,7 @@ static void unit(const pbRollout *r, const vectors *d) {
   double *all[] = {d->x, d->ctrl, d->qfrc, d->xfrc};
   const size_t n[] = {(size_t)r->n, (size_t)r->nu, (size_t)r->nv, 6 * (size_t)r->nbody};
   double sum = 0;
+
   for (int i = 0; i < 4; i++) sum += v[i] ? dot(v[i], v[i], n[i]) : 0;
   for (int i = 0; i < 4; i++) {
     for (size_t k = 0; all[i] && sum > 0 && k < n[i]; k++) all[i][k] /= sqrt(sum);
@@ -513,6 +556,7 @@ static void unit(const pbRollout *r, const vectors *d) {
 static void check_quotient(const at *a, bool theta, pbCertificate *c) {
   pbSample *s = a->s;
   quotient q = {0};
+
   draw(&s->rng, s->way.x, (size_t)a->r->n);
   draw(&s->rng, s->way.ctrl, (size_t)a->r->nu);
   draw(&s->rng, s->way.qfrc, (size_t)a->r->nv);
@@ -522,14 +566,17 @@ static void check_quotient(const at *a, bool theta, pbCertificate *c) {
   if (theta) pbSample_DrawTheta(a->r, &s->rng, true, s->way.theta);
   else way.theta = NULL;
   verdict v = compare(a, &way, theta, &q);
+
   if (v == undecided && theta) {
     way.theta = NULL;
     v = compare(a, &way, false, &q);
   }
+
   if (v == undecided) {
     c->spot_left_out++;
     return;
   }
+
   c->spot_quotients++;
   if (worst_is_off(a, c, q.gradient, q.value, q.error, q.limit)) blame(a, &way, true, c);
 }
@@ -544,12 +591,14 @@ static size_t input_row(const pbRollout *r, const pbRolloutGradient *g, int k, c
   width[2] = g->xfrc ? 6 * (size_t)r->nbody : 0;
   const double *all[] = {g->ctrl, g->qfrc, g->xfrc};
   for (int i = 0; i < 3; i++) rows[i] = all[i] ? all[i] + row * width[i] : NULL;
+
   return width[0] + width[1] + width[2];
 }
 
 void pbSample_Before(pbRollout *r, pbSample *s, int k) {
   const double *rows[3];
   size_t width[3], from = 0;
+
   if (!next_is(s->steps, s->step_count, k) && !next_is(s->quotients, s->quotient_count, k)) return;
   input_row(r, s->gradient, k, rows, width);
   for (int i = 0; i < 3; from += width[i], i++) {
@@ -562,6 +611,7 @@ static void added_inputs(const at *a) {
   const double *rows[3];
   size_t width[3], from = 0;
   double *out[] = {a->s->added.ctrl, a->s->added.qfrc, a->s->added.xfrc};
+
   input_row(a->r, a->s->gradient, a->k, rows, width);
   for (int i = 0; i < 3; from += width[i], i++) {
     for (size_t j = 0; j < width[i]; j++) out[i][j] = rows[i][j] - a->s->input_before[from + j];
@@ -573,6 +623,7 @@ pbStatus pbSample_Step(pbRollout *r, pbSample *s, int k, const double *record, v
   bool smooth = r->gradient == pb_gradientSmooth;
   bool both = next_is(s->steps, s->step_count, k) || (events && !s->event_seen);
   bool differences = next_is(s->quotients, s->quotient_count, k);
+
   if (next_is(s->steps, s->step_count, k)) s->step_count--;
   if (differences) s->quotient_count--;
   if (!both && !differences) return pb_ok;
@@ -596,5 +647,6 @@ pbStatus pbSample_Step(pbRollout *r, pbSample *s, int k, const double *record, v
   bool impact = events || pbImpacts_Recorded(r->scratch, record);
   c->spot_checked = true;
   c->spot_part |= impact ? pb_partImpacts : pb_partSteps;
+
   return pb_ok;
 }

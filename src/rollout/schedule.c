@@ -8,10 +8,12 @@ int64_t pbSchedule_Reach(int64_t slots, int64_t r, int64_t leaf) {
   uint64_t c = 1;
   if (r < 0) return 0;
   int64_t few = r < slots ? r : slots, many = r < slots ? slots : r;
+
   for (int64_t i = 1; i <= few; i++) {
     c = c * (uint64_t)(many + i) / (uint64_t)i;
     if (c >= (uint64_t)saturated) return saturated;
   }
+
   return (int64_t)c > saturated / leaf ? saturated : (int64_t)c * leaf;
 }
 
@@ -19,6 +21,7 @@ static int64_t repeats(int64_t steps, int64_t slots, int64_t leaf) {
   if (slots == 1) return (steps - 1) / leaf;
   int64_t r = 0;
   while (pbSchedule_Reach(slots, r, leaf) < steps) r++;
+
   return r;
 }
 
@@ -28,6 +31,7 @@ int64_t pbSchedule_Cost(int64_t steps, int64_t slots, int64_t leaf) {
   if (slots == 1) return (r + 1) * steps - leaf * (r * (r + 1) / 2);
   int64_t cost = (r + 1) * steps;
   for (int64_t i = 0; i < r; i++) cost -= pbSchedule_Reach(slots, i, leaf);
+
   return cost;
 }
 
@@ -42,6 +46,7 @@ int64_t pbSchedule_Choose(int steps, uint64_t budget, uint64_t snapshot_bytes, u
   for (int s = 0; s <= steps && s * snapshot_bytes + record_bytes <= budget; s++) {
     uint64_t room = (budget - s * snapshot_bytes) / record_bytes;
     int records = room > (uint64_t)steps ? (steps > 0 ? steps : 1) : (int)room;
+
     int64_t cost = pbSchedule_Cost(steps, (int64_t)s + 1, records);
     if (best >= 0 && cost >= best) continue;
     best = cost;
@@ -49,6 +54,7 @@ int64_t pbSchedule_Choose(int steps, uint64_t budget, uint64_t snapshot_bytes, u
     *leaf = records;
     if (cost == steps) break;
   }
+
   return best;
 }
 
@@ -68,10 +74,12 @@ static pbScheduleAction descend(pbSchedule *s) {
     s->next = pb_scheduleReverse;
     return (pbScheduleAction){pb_scheduleRecord, s->at, s->end, -1};
   }
+
   int from = s->at, slots = s->snapshots - s->depth + 1;
   s->at += (int)pbSchedule_Split(length, slots, s->leaf);
   // a part that is recorded at once needs no state kept at its start
   s->next = s->end - s->at <= s->leaf ? pb_scheduleAdvance : pb_scheduleStore;
+
   return (pbScheduleAction){pb_scheduleAdvance, from, s->at, -1};
 }
 
@@ -86,6 +94,7 @@ static pbScheduleAction reverse(pbSchedule *s) {
   s->end = s->at;
   while (s->depth > 0 && s->held[s->depth - 1] >= s->end) s->depth--;
   s->next = s->end == 0 ? pb_scheduleDone : pb_scheduleRestore;
+
   return action;
 }
 

@@ -14,6 +14,7 @@ bool pbGradientKind_Named(const char *name, pbGradientKind *kind) {
   for (int i = 0; i < pb_gradientKindCount; i++) {
     if (strcmp(names[i], name) == 0) return *kind = (pbGradientKind)i, true;
   }
+
   return false;
 }
 
@@ -43,6 +44,7 @@ static pbStatus create(pbRollout *r) {
   *r->smooth = *r->model;
   if (c->smooth_kappa > r->smooth->contact.kappa) r->smooth->contact.kappa = c->smooth_kappa;
   if (c->smooth_onset > r->smooth->contact.onset) r->smooth->contact.onset = c->smooth_onset;
+
   return pbScratch_Create(r->ctx, r->smooth, &r->capacity, &r->smooth_scratch);
 }
 
@@ -58,12 +60,14 @@ pbStatus pbRollout_SetGradient(pbRollout *r, pbGradientKind kind) {
   if (kind == pb_gradientSmooth && r->model->contact.method != pb_contactSoft)
     return pbContext_Fail(r->ctx, pb_bad_argument, "gradient 'smooth': it takes the contact method soft only");
   if (r->smooth && !pbSmooth_Fits(r)) pbSmooth_Destroy(r);
+
   if (kind == pb_gradientSmooth && !r->smooth) {
     pbStatus status = create(r);
     if (status != pb_ok) pbSmooth_Destroy(r);
     PB_TRY(status);
     pbChoice_Tell(r);
   }
+
   r->gradient = kind;
   return pb_ok;
 }
@@ -74,5 +78,6 @@ pbStatus pbSmooth_Step(pbRollout *r, const double *record, const pbInput *input,
                                        : pbStep_Forward(r->smooth, r->theta, r->smooth_x, input, r->smooth_scratch, NULL);
   if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->smooth_scratch));
   pbTape_Record(r->smooth, record, r->smooth_scratch, r->smooth_record);
+
   return pb_ok;
 }

@@ -12,6 +12,7 @@ static double now(void) {
 static int tell(pbTicker *t, double time) {
   double seconds = time - t->start;
   pbProgress p = {.phase = t->phase, .done = t->done, .total = t->total, .seconds = seconds, .left = -1, .value = NAN};
+
   if (t->done > 0) p.left = seconds * (double)(t->total - t->done) / (double)t->done;
   t->last = time;
   return t->function(t->user, &p);
@@ -23,6 +24,7 @@ int pbTicker_Begin(pbTicker *t, const char *phase, int64_t total) {
   t->total = total;
   if (!t->function) return 0;
   t->start = now();
+
   return tell(t, t->start);
 }
 
@@ -30,5 +32,6 @@ int pbTicker_Step(pbTicker *t) {
   t->done++;
   if (!t->function) return 0;
   double time = now();
+
   return time - t->last < 0.1 ? 0 : tell(t, time);
 }
