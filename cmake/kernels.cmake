@@ -6,7 +6,7 @@
 # Which are there is told to the other sources by PB_HAVE_V3 and PB_HAVE_V4; they choose at run time.
 
 # Whole folders of kernels, and in other folders *_kernel.c, *_adjoint.c, and the derived constants.
-set(PULLBACK_KERNEL_PATTERN "/src/(math|linalg|geometry|multibody|contact|solve)/[^/]*\\.c$|/src/(energy|sparse|barrier|deform|step|impact|couple)/[^/]*_(kernel|adjoint)\\.c$|/src/compile/setconst(_fluid)?\\.c$")
+set(PULLBACK_KERNEL_PATTERN "/src/(math|linalg|geometry|multibody|contact|solve)/[^/]*\\.c$|/src/(energy|sparse|barrier|deform|step|impact|couple)/[^/]*_(kernel|adjoint)\\.c$|/src/compile/setconst(_[a-z]+)?\\.c$")
 
 function(pullback_split_kernels sources kernels_out plain_out)
   set(kernels ${sources})
@@ -47,7 +47,7 @@ function(pullback_add_kernels sources objects_out)
   variant(pullback_adjoint "${adjoints}")
   variant(pullback_adjoint_lanes "${adjoints}" -DPB_LANES=2 ${abi})
   if(PULLBACK_WIDE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    list(FILTER sources EXCLUDE REGEX "/setconst(_fluid)?\\.c$")  # runs once per model
+    list(FILTER sources EXCLUDE REGEX "/setconst(_[a-z]+)?\\.c$")  # runs once per model
     # GCC 12 fuses products with alternating sums (vfmaddsub) in spite of -ffp-contract=off when it vectorises straight code.
     set(separate $<$<C_COMPILER_ID:GNU>:-fno-tree-slp-vectorize>)
     foreach(level 3 4)

@@ -1,5 +1,4 @@
 // Spec to model: the order of the work, sizes, options, keyframes and custom data. Ids, rules and numbers are MuJoCo 4.0's.
-#include "model/joint.h"
 #include "compile/compile.h"
 
 #include <math.h>
@@ -7,6 +6,7 @@
 
 #include "base/context.h"
 #include "compile/setconst.h"
+#include "model/joint.h"
 
 void *pbCompile_Take(pbCompiler *c, size_t count, size_t size) {
   void *memory = c->nblocks < PB_COMPILE_BLOCKS ? pbContext_AllocArray(c->ctx, count, size) : NULL;
@@ -58,6 +58,8 @@ static pbStatus take_work(pbCompiler *c) {
 static pbStatus count_user(pbCompiler *c) {
   const pbSpec *s = c->spec;
   pbModel *m = c->m;
+
+  // What is not stored needs no room: fused bodies, discarded geoms.
   USER_SIZE(bodies, nbody, nuser_body, "body", c->bodies[i].id >= 0);
   USER_SIZE(joints, njoint, nuser_jnt, "joint", true);
   USER_SIZE(geoms, ngeom, nuser_geom, "geom", c->geoms[i].needed || !s->compiler.discardvisual);
@@ -74,6 +76,8 @@ static pbStatus count_numerics(pbCompiler *c) {
   double total = 0;
   for (int i = 0; i < s->nnumeric; i++) {
     const pbNumericDef *d = &s->numerics[i];
+
+    // The size as stated, or as many as are given; at least one.
     if (d->size < 0) return PB_AT(c, d, "numeric", "size cannot be negative");
     if (d->size && d->data.count > d->size) return PB_AT(c, d, "numeric", "size is smaller than the number of data");
     if (!d->size && !d->data.count) return PB_AT(c, d, "numeric", "it is empty");
@@ -90,6 +94,8 @@ static pbStatus count_numerics(pbCompiler *c) {
 static pbStatus count_elements(pbCompiler *c) {
   const pbSpec *s = c->spec;
   pbModel *m = c->m;
+
+  // Kinds whose ids are the indices of the spec.
   m->npair = s->npair;
   m->nexclude = s->nexclude;
   m->neq = s->nequality;
@@ -101,10 +107,13 @@ static pbStatus count_elements(pbCompiler *c) {
   m->ntuple = s->ntuple;
   m->nkey = s->nkey > s->size.nkey ? s->nkey : s->size.nkey;
 
+  // Stations of all tendons in one list.
   double stations = 0;
   for (int i = 0; i < s->ntendon; i++) stations += s->tendons[i].path_count;
   if (stations > 1e8) return pbContext_Fail(c->ctx, pb_no_memory, "the paths of the tendons take too much memory");
   m->nwrap = (int)stations;
+
+  // An activation for each actuator with dynamics.
   for (int i = 0; i < s->nactuator; i++) m->na += s->actuators[i].dyntype != pb_dynNone;
 
   // Sensors mark geoms that stay, whose user numbers count then.
@@ -118,6 +127,8 @@ static pbStatus count_elements(pbCompiler *c) {
 static void store_options(pbCompiler *c) {
   const pbOptionSettings *o = &c->spec->option;
   pbModel *m = c->m;
+
+  // Parameters: entries of theta.
   m->timestep[0] = o->timestep;
   m->density[0] = o->density;
   m->viscosity[0] = o->viscosity;
@@ -133,6 +144,7 @@ static void store_options(pbCompiler *c) {
   COPY(o_friction);
 #undef COPY
 
+  // Structure: what a step branches on.
   m->integrator = o->integrator;
   m->cone = o->cone;
   m->solver = o->solver;
@@ -176,6 +188,7 @@ static void normalize_quaternions(const pbModel *m, double *qpos) {
 static pbStatus store_keys(pbCompiler *c) {
   pbModel *m = c->m;
   for (int k = 0; k < m->nkey; k++) {
+    // What a keyframe does not state is that of the reference configuration, or zero.
     size_t row = (size_t)k;
     double *qpos = m->key_qpos + row * (size_t)m->nq;
     if (m->nq) memcpy(qpos, m->qpos0, (size_t)m->nq * sizeof *qpos);
@@ -212,6 +225,7 @@ static pbStatus prepare_model(pbCompiler *c) {
   if (c->spec->nbody >= BODIES_LIMIT)
     return pbContext_Fail(c->ctx, pb_bad_input, "there are %d bodies; at most %d are possible", c->spec->nbody, BODIES_LIMIT);
 
+  // Poses and inertias in the spec's order; fused bodies get no id.
   PB_TRY(take_work(c));
   PB_TRY(pbCompile_Names(c));
   PB_TRY(pbCompile_Tree(c));
@@ -220,6 +234,7 @@ static pbStatus prepare_model(pbCompiler *c) {
   pbCompile_NumberBodies(c);
   PB_TRY(pbCompile_Pairs(c));
 
+  // Final counts, then ids of what stands in bodies.
   PB_TRY(count_elements(c));
   PB_TRY(pbCompile_Number(c));
   return pbModel_Allocate(c->m);
@@ -259,6 +274,8 @@ pbStatus pbSpec_Compile(const pbSpec *spec, pbModel **model) {
 
   pbStatus status = prepare_model(&c);
   if (status == pb_ok) status = fill_model(&c);
+
+  // Working copies go in either case; of a failed compile, the model too.
   for (int i = 0; i < c.nblocks; i++) pbContext_Free(spec->ctx, c.blocks[i]);
 
   if (status == pb_ok) {

@@ -28,6 +28,7 @@ static pbStatus resolve_target(pbCompiler *c, const pbActuatorDef *d, int *index
   if (kind == pb_refNone) return PB_AT(c, d, "actuator", "a target (joint, tendon or site) is missing");
   PB_TRY(pbCompile_Resolve(c, kind, d->target, &d->place, "actuator", d->name, index));
 
+  // The transmission of a site may be relative to another site.
   int reference = -1;
   bool referred = d->trntype == pb_trnSite && d->refsite && *d->refsite;
   if (referred) PB_TRY(pbCompile_Resolve(c, pb_refSite, d->refsite, &d->place, "actuator", d->name, &reference));
@@ -42,6 +43,7 @@ static pbStatus inherit_range(pbCompiler *c, const pbActuatorDef *d, int target,
   bool servo = d->gaintype == pb_gainFixed && d->biastype == pb_biasAffine && d->gainprm[0] == -d->biasprm[1];
   if (!(d->inheritrange > 0) || !servo) return pb_ok;
 
+  // An integrated velocity is limited in its activation, a position in its control.
   double *range = d->dyntype == pb_dynIntegrator ? r->act : r->ctrl;
   if (d->dyntype == pb_dynFilter) return PB_AT(c, d, "actuator", "inheritrange is for position and intvelocity actuators");
 
@@ -57,6 +59,8 @@ static pbStatus inherit_range(pbCompiler *c, const pbActuatorDef *d, int target,
   }
 
   if (from[0] == from[1]) return PB_AT(c, d, "actuator", "inheritrange is set, but '%s' has no range", d->target);
+
+  // radius: half of the range, scaled
   double mean = 0.5 * (from[1] + from[0]);
   double radius = 0.5 * (from[1] - from[0]) * d->inheritrange;
   range[0] = mean - radius;
@@ -65,6 +69,7 @@ static pbStatus inherit_range(pbCompiler *c, const pbActuatorDef *d, int target,
 }
 
 static pbStatus check_ranges(pbCompiler *c, const pbActuatorDef *d, pbRanges *r) {
+  // Open limits follow from the ranges, inherited ones included.
   PB_TRY(pbCompile_Limited(c, &d->place, "actuator", d->name, "force", d->forcelimited, d->forcerange, &r->force_limited));
   PB_TRY(pbCompile_Limited(c, &d->place, "actuator", d->name, "ctrl", d->ctrllimited, r->ctrl, &r->ctrl_limited));
   PB_TRY(pbCompile_Limited(c, &d->place, "actuator", d->name, "act", d->actlimited, r->act, &r->act_limited));
@@ -77,7 +82,6 @@ static pbStatus check_ranges(pbCompiler *c, const pbActuatorDef *d, pbRanges *r)
   if (r->act_limited && r->act[0] >= r->act[1]) return PB_AT(c, d, "actuator", "actrange[0] must be smaller than actrange[1]");
 
   // act follows the dynamics: without them there is nothing to limit.
-
   if (r->act_limited && d->dyntype == pb_dynNone)
     return PB_AT(c, d, "actuator", "actrange is given, but there is no activation (dyntype is none)");
   return pb_ok;
@@ -110,6 +114,7 @@ static void store_numbers(pbModel *m, const pbActuatorDef *d, const pbRanges *r,
   COPY(actuator_lengthrange, i, 2, d->lengthrange);
   COPY(actuator_dampingpoly, i, 2, d->damping + 1);
 
+  // Linear coefficients have fields of their own.
   m->actuator_damping[i] = d->damping[0];
   m->actuator_armature[i] = d->armature;
   pbCompile_User(m->actuator_user + (size_t)m->nuser_actuator * (size_t)i, m->nuser_actuator, d->user);
@@ -121,6 +126,7 @@ static pbStatus length_range(pbCompiler *c, const pbActuatorDef *d, int i) {
   const pbCompilerSettings *set = &c->spec->compiler;
   double *range = m->actuator_lengthrange + 2 * i;
 
+  // mode 3 is "all"; below, only actuators of other kinds (muscles, user) are in question.
   if (set->lengthrange_mode < 3 || (set->useexisting && range[0] < range[1])) return pb_ok;
 
   const double *from = NULL;
@@ -132,6 +138,7 @@ static pbStatus length_range(pbCompiler *c, const pbActuatorDef *d, int i) {
     return pbSpec_Fail(c->spec, pb_unsupported, &d->place, "actuator", d->name,
                        "a lengthrange found by simulation (compiler/lengthrange mode=\"all\") is not supported");
 
+  // From the target, where it has limits.
   range[0] = from[0];
   range[1] = from[1];
   return pb_ok;
@@ -145,6 +152,7 @@ pbStatus pbCompile_Actuators(pbCompiler *c) {
     pbRanges r = {.ctrl = {d->ctrlrange[0], d->ctrlrange[1]}, .act = {d->actrange[0], d->actrange[1]}};
     int target;
 
+    // Target, then ranges (which may be the target's), then what must fit together.
     PB_TRY(resolve_target(c, d, &target, m->actuator_trnid + 2 * i));
     PB_TRY(inherit_range(c, d, target, &r));
     PB_TRY(check_ranges(c, d, &r));
@@ -154,6 +162,8 @@ pbStatus pbCompile_Actuators(pbCompiler *c) {
     m->actuator_dyntype[i] = d->dyntype;
     m->actuator_gaintype[i] = d->gaintype;
     m->actuator_biastype[i] = d->biastype;
+
+    // At most one activation, in the order of the actuators.
     m->actuator_actnum[i] = d->dyntype != pb_dynNone;
     m->actuator_actadr[i] = m->actuator_actnum[i] ? adr : -1;
     adr += m->actuator_actnum[i];
@@ -165,6 +175,8 @@ pbStatus pbCompile_Actuators(pbCompiler *c) {
     m->actuator_group[i] = d->group;
 
     store_numbers(m, d, &r, i);
+
+    // Last, since it may overwrite a stated range.
     PB_TRY(length_range(c, d, i));
   }
   return pb_ok;

@@ -12,6 +12,7 @@
 // ---- structure ----------------------------------------------------------------------------------------------------
 // Lists of children, in the order of the spec.
 static pbStatus link_bodies(pbCompiler *c) {
+  // Lists begin empty; the world has no parent.
   const pbSpec *s = c->spec;
   for (int i = 0; i < s->nbody; i++) {
     pbBodyWork *b = &c->bodies[i];
@@ -147,6 +148,8 @@ static pbStatus geom_pose(pbCompiler *c, pbGeomWork *g) {
   const pbGeomDef *d = g->def;
   memcpy(g->pos, d->pose.pos, sizeof g->pos);
   memcpy(g->size, d->size, sizeof g->size);
+
+  // A fromto replaces pose and length.
   if (!all_finite(g->pos, 3)) return PB_AT(c, d, "geom", "pos is not finite");
 
   const char *wrong = isnan(d->fromto[0]) ? pbPose_Orientation(&c->spec->compiler, &d->pose, g->quat)
@@ -177,6 +180,7 @@ static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
   const pbCompilerSettings *set = &c->spec->compiler;
   const pbBodyWork *b = &c->bodies[g->body];
 
+  // Dimensions of the contact: normal; and tangential; and torsional; and rolling.
   if (d->condim != 1 && d->condim != 3 && d->condim != 4 && d->condim != 6)
     return PB_AT(c, d, "geom", "condim is %d, but must be 1, 3, 4 or 6", d->condim);
   if (d->type == pb_geomPlane && b->weld != 0) return PB_AT(c, d, "geom", "a plane must stand still, but its body moves");
@@ -188,6 +192,7 @@ static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
                d->group >= set->inertiagrouprange[0] && d->group <= set->inertiagrouprange[1];
   if (gives) PB_TRY(geom_mass(c, g));
 
+  // The box is in the geom's own frame; the pose is from now on that in the body.
   pbPrimitive_Box(d->type, g->size, g->aabb);
   compose_with_frame(c, d->frame, g->pos, g->quat);
   g->needed = g->needed || d->contype || d->conaffinity || d->fluid_ellipsoid;
@@ -206,6 +211,7 @@ static const char *inertia_of_geoms(const pbCompiler *c, pbBodyWork *b) {
   double mass = 0, center[3] = {0, 0, 0}, total[6] = {0}, r[3];
   int n = 0;
 
+  // Mass, and its first moment.
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
     const pbGeomWork *g = &c->geoms[i];
     if (!pbCompile_GivesMass(c, g)) continue;
@@ -248,6 +254,7 @@ static pbStatus stated_inertia(pbCompiler *c, pbBodyWork *b) {
   memcpy(b->ipos, d->inertial.pos, sizeof b->ipos);
   memcpy(b->inertia, d->diaginertia, sizeof b->inertia);
 
+  // Either form excludes the other, as in MuJoCo.
   const char *wrong = NULL;
   if (full && d->inertial.alt != pb_altNone) wrong = "fullinertia and an orientation cannot both be given";
   if (full && (d->diaginertia[0] || d->diaginertia[1] || d->diaginertia[2]))
@@ -262,6 +269,7 @@ static pbStatus stated_inertia(pbCompiler *c, pbBodyWork *b) {
   }
   if (wrong) return PB_AT(c, d, "inertial", "%s", wrong);
 
+  // The inertial frame may stand in frames of its own.
   if (d->inertial_frame < -1 || d->inertial_frame >= c->spec->nframe)
     return PB_AT(c, d, "inertial", "its frame %d does not exist", d->inertial_frame);
 
@@ -276,11 +284,13 @@ static pbStatus check_inertia(pbCompiler *c, pbBodyWork *b) {
   if (!all_finite(&b->mass, 1) || !all_finite(I, 3) || !all_finite(b->ipos, 3))
     return PB_AT(c, b->def, "body", "mass, inertia or center of mass is not finite");
 
+  // Bounds first: one may correct a negative mass.
   b->adjusted = b->mass < set->boundmass || I[0] < set->boundinertia || I[1] < set->boundinertia || I[2] < set->boundinertia;
   b->mass = fmax(b->mass, set->boundmass);
   for (int k = 0; k < 3; k++) I[k] = fmax(I[k], set->boundinertia);
   if (b->mass < 0 || I[0] < 0 || I[1] < 0 || I[2] < 0) return PB_AT(c, b->def, "body", "mass and inertia cannot be negative");
 
+  // I_xx + I_yy >= I_zz for every order of axes, or no distribution of mass has it.
   if (I[0] + I[1] >= I[2] && I[0] + I[2] >= I[1] && I[1] + I[2] >= I[0]) return pb_ok;
   if (!set->balanceinertia)
     return PB_AT(c, b->def, "body",
@@ -306,6 +316,7 @@ pbStatus pbCompile_Limited(const pbCompiler *c, const pbPlace *place, const char
   if (isnan(range[0]) || isnan(range[1]))
     return pbSpec_Fail(c->spec, pb_bad_input, place, element, name, "%srange is not a number", attribute);
 
+  // Without autolimits, a range alone does not say whether it holds.
   if (!c->spec->compiler.autolimits && limited == pb_auto && (range[0] || range[1]))
     return pbSpec_Fail(c->spec, pb_bad_input, place, element, name,
                        "%srange is given without %slimited, and compiler autolimits is off", attribute, attribute);
@@ -316,6 +327,8 @@ pbStatus pbCompile_Limited(const pbCompiler *c, const pbPlace *place, const char
 
 static pbStatus joint_limits(pbCompiler *c, pbJointWork *j) {
   const pbJointDef *d = j->def;
+
+  // Free joints have no limits.
   bool ball = d->type == pb_jntBall;
   memcpy(j->range, d->range, sizeof j->range);
   j->limited = j->actfrclimited = false;
@@ -331,6 +344,7 @@ static pbStatus joint_limits(pbCompiler *c, pbJointWork *j) {
 
   if (ball || d->type == pb_jntFree) return pb_ok;
 
+  // Limits on the force of actuators, of scalar joints alone.
   PB_TRY(pbCompile_Limited(c, &d->place, "joint", d->name, "actuatorfrc", d->actfrclimited, d->actfrcrange, &j->actfrclimited));
   if (j->actfrclimited && d->actfrcrange[0] >= d->actfrcrange[1])
     return PB_AT(c, d, "joint", "actuatorfrcrange[0] must be smaller than actuatorfrcrange[1]");
@@ -347,6 +361,7 @@ static pbStatus compile_joint(pbCompiler *c, pbJointWork *j) {
     return PB_AT(c, d, "joint", "both numbers of springdamper must be positive");
   PB_TRY(joint_limits(c, j));
 
+  // Checked as stated, before they are composed with frames.
   memcpy(j->axis, d->axis, sizeof j->axis);
   memcpy(j->pos, d->pos, sizeof j->pos);
   if (!all_finite(j->axis, 3) || !all_finite(j->pos, 3)) return PB_AT(c, d, "joint", "axis or pos is not finite");
@@ -365,6 +380,7 @@ static pbStatus compile_joint(pbCompiler *c, pbJointWork *j) {
     move_point_by_frame(c, d->frame, j->pos);
   }
 
+  // Reference and spring reference of a hinge are angles too.
   j->ref = d->ref * angle;
   j->springref = d->springref * angle;
   return pb_ok;
@@ -382,10 +398,12 @@ static pbStatus compile_joints(pbCompiler *c, pbBodyWork *b) {
     b->ndof += pbJoint_DofCount(type);
     n++;
 
+    // A ball's velocities are in the frame of its body, which a rotation after it would turn.
     if (ball && (type == pb_jntBall || type == pb_jntHinge))
       return PB_AT(c, j->def, "joint", "no rotation can follow a ball joint");
     ball = ball || type == pb_jntBall;
 
+    // The coordinates of a free joint are the body's pose in the world.
     if (type == pb_jntFree && b->parent != 0)
       return PB_AT(c, j->def, "joint", "only children of the world can have a free joint");
     if ((type == pb_jntFree && i != b->joints.head) || (n > 1 && c->joints[b->joints.head].def->type == pb_jntFree))
@@ -406,6 +424,7 @@ static pbStatus compile_site(pbCompiler *c, pbSiteWork *s) {
   if (d->type < pb_geomSphere || d->type > pb_geomBox)
     return PB_AT(c, d, "site", "a site must be a sphere, capsule, ellipsoid, cylinder or box");
 
+  // As stated, or by two end points.
   const char *wrong = isnan(d->fromto[0]) ? pbPose_Orientation(&c->spec->compiler, &d->pose, s->quat)
                                           : pbPose_FromTo(d->type, d->fromto, s->pos, s->quat, s->size);
   if (!wrong) wrong = pbPrimitive_CheckSize(d->type, s->size);
@@ -421,6 +440,8 @@ static pbStatus compile_camera(pbCompiler *c, pbCameraWork *k) {
   memcpy(k->pos, d->pose.pos, sizeof k->pos);
   const char *wrong = pbPose_Orientation(&c->spec->compiler, &d->pose, k->quat);
   if (!wrong && !all_finite(k->pos, 3)) wrong = "pos is not finite";
+
+  // A field of view given by the sensor's size is computed when it is stored.
   if (!wrong && d->fovy >= 180) wrong = "fovy must be below 180";
 
   if (wrong) return PB_AT(c, d, "camera", "%s", wrong);
@@ -464,24 +485,31 @@ void pbCompile_ComposeItems(pbCompiler *c, const pbBodyWork *b, const double pos
 // The body's pose takes up the inertial frame, and everything in the body its inverse.
 static void align_body(pbCompiler *c, pbBodyWork *b) {
   double back[3], inverse[4];
+
+  // The inverse pose: -R' p, and R'.
   quat_conj(inverse, b->iquat);
   pbPose_Rotate(back, b->ipos, inverse);
   v3_neg(back, back);
 
+  // New pose = body's pose * inertial pose.
   pbPose_Compose(b->pos, b->quat, b->ipos, b->iquat);
   memcpy(b->pos, b->ipos, sizeof b->pos);
   memcpy(b->quat, b->iquat, sizeof b->quat);
   v3_zero(b->ipos);
   quat_identity(b->iquat);
 
+  // What stands in the body keeps its place in the world.
   pbCompile_ComposeItems(c, b, back, inverse);
 }
 
 static pbStatus body_inertia(pbCompiler *c, pbBodyWork *b, bool world) {
   const pbCompilerSettings *set = &c->spec->compiler;
+
+  // Geoms first: they may be all that is known of the inertia.
   PB_TRY(stated_inertia(c, b));
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) PB_TRY(compile_geom(c, &c->geoms[i]));
 
+  // As stated, unless inertiafromgeom says otherwise.
   bool infer = set->inertiafromgeom == pb_true || (!b->has_ipos && set->inertiafromgeom == pb_auto);
   const char *wrong = !world && infer ? inertia_of_geoms(c, b) : NULL;
   if (wrong && !(set->boundinertia > 0)) return PB_AT(c, b->def, "body", "%s", wrong);
@@ -508,6 +536,8 @@ static pbStatus compile_body(pbCompiler *c, int index) {
   for (int i = b->child; i >= 0; i = c->bodies[i].sibling) {
     c->bodies[i].weld = c->bodies[i].joints.head >= 0 ? i : b->weld;
   }
+
+  // After the inertia, whose fallback is the pose without frames.
   PB_TRY(body_inertia(c, b, index == 0));
   compose_with_frame(c, d->frame, b->pos, b->quat);
   PB_TRY(compile_joints(c, b));
@@ -519,6 +549,7 @@ static pbStatus compile_body(pbCompiler *c, int index) {
 }
 
 static void align_bodies(pbCompiler *c) {
+  // Children that are left after fusing.
   for (int k = 1; k < c->norder; k++) {
     const pbBodyWork *b = &c->bodies[c->order[k]];
     if (b->id >= 0) c->bodies[b->parent].nchild++;
@@ -539,11 +570,13 @@ static pbStatus check_moving(pbCompiler *c) {
   bool *has_mass = pbCompile_Take(c, (size_t)c->spec->nbody, sizeof *has_mass);
   if (!has_mass) return pb_no_memory;
 
+  // What is welded together shares the root of its weld.
   for (int k = 0; k < c->norder; k++) {
     const pbBodyWork *b = &c->bodies[c->order[k]];
     if (has_mass_and_inertia(b)) has_mass[b->weld] = true;
   }
 
+  // Only bodies with joints are roots that move.
   for (int k = 1; k < c->norder; k++) {
     int i = c->order[k];
     if (c->bodies[i].joints.head >= 0 && !has_mass[i])
@@ -553,6 +586,7 @@ static pbStatus check_moving(pbCompiler *c) {
 }
 
 pbStatus pbCompile_Tree(pbCompiler *c) {
+  // Frames do not depend on bodies.
   for (int i = 0; i < c->spec->nframe; i++) {
     if (!all_finite(c->spec->frames[i].pose.pos, 3)) return PB_AT(c, &c->spec->frames[i], "frame", "pos is not finite");
     PB_TRY(resolve_frame(c, i));
@@ -562,12 +596,14 @@ pbStatus pbCompile_Tree(pbCompiler *c) {
   PB_TRY(order_bodies(c));
   PB_TRY(link_items(c));
 
+  // Poses are composed with frames, so those must exist.
   for (int i = 1; i < c->spec->nbody; i++) {
     int frame = c->spec->bodies[i].frame;
     if (frame < -1 || frame >= c->spec->nframe)
       return PB_AT(c, &c->spec->bodies[i], "body", "its frame %d does not exist", frame);
   }
 
+  // Parents before children; fusing needs all inertias, and aligning what is left after it.
   for (int k = 0; k < c->norder; k++) PB_TRY(compile_body(c, c->order[k]));
   if (c->spec->compiler.fusestatic) PB_TRY(pbCompile_Fuse(c));
   align_bodies(c);

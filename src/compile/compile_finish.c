@@ -28,11 +28,13 @@ static int joint_moment(const pbModel *m, int a, pbDerive_r *w, double *length) 
   const double *q = m->qpos0 + m->jnt_qposadr[j];
   bool in_parent = m->actuator_trntype[a] == pb_trnJointInParent;
 
+  // Scalar joints: length = gear q.
   if (pbJoint_IsScalar(m->jnt_type[j])) {
     *length = q[0] * gear[0];
     return add_dof(w, dof, gear[0], 0);
   }
 
+  // The torque in the child's frame, in which velocities of rotations are.
   bool ball = m->jnt_type[j] == pb_jntBall;
   const double *torque = ball ? gear : gear + 3;
   double in_child[3];
@@ -51,6 +53,7 @@ static int joint_moment(const pbModel *m, int a, pbDerive_r *w, double *length) 
     *length = v3_dot(vector, in_child);
   }
 
+  // Forces of a free joint act along the world's axes.
   int n = 0;
   if (!ball) {
     for (int k = 0; k < 3; k++) n = add_dof(w, dof++, gear[k], n);
@@ -75,6 +78,8 @@ static void clear_common(const pbModel *m, int s1, int s2, pbDerive_r *w) {
   int j = last_dof_of_weld(m, m->site_bodyid[s2]);
 
   // The first common ancestor: of two dofs, the one with the larger id cannot be an ancestor of the other.
+
+  // All dofs above that are common.
   while (i >= 0 && j >= 0 && i != j) {
     if (i < j) {
       j = m->dof_parentid[j];
@@ -95,6 +100,7 @@ static int site_moment(const pbModel *m, int a, pbDerive_r *w, double *length) {
   double mat[9], quat[4], force[3], torque[3];
   site_pose(m, w, s, mat, quat);
 
+  // Without a reference there is a force, and no length.
   if (r < 0) {
     m3_mulv(force, mat, gear);
     m3_mulv(torque, mat, gear + 3);
@@ -117,6 +123,7 @@ static int site_moment(const pbModel *m, int a, pbDerive_r *w, double *length) {
     *length += v3_dot(relative, gear + 3);
   }
 
+  // The wrench acts on one site and its opposite on the other.
   int n = pbDerive_AddPoint_r(m, w, m->site_bodyid[s], w->site_xpos + 3 * s, force, torque, 1, 0);
   n = pbDerive_AddPoint_r(m, w, m->site_bodyid[r], w->site_xpos + 3 * r, force, torque, -1, n);
   clear_common(m, s, r, w);
@@ -128,6 +135,7 @@ static int actuator_moment(const pbModel *m, int a, pbDerive_r *w, double *lengt
   if (m->actuator_trntype[a] == pb_trnSite) return site_moment(m, a, w, length);
   if (m->actuator_trntype[a] != pb_trnTendon) return joint_moment(m, a, w, length);
 
+  // A tendon scaled by the gear.
   int t = m->actuator_trnid[2 * a];
   *length = w->ten_length[t] * m->actuator_gear[6 * a];
   int n = pbDerive_TendonRow_r(m, m->theta0, w, t);
@@ -144,6 +152,7 @@ static double acceleration(pbDerive_r *w, int n, double *mobility) {
     bool any = false;
     memset(w->jac, 0, (size_t)w->plan.size[c] * sizeof *w->jac);
 
+    // The part of the row in this block.
     for (int i = 0; i < n; i++) {
       int dof = w->touched[i];
       if (w->plan.comp[dof] != c) continue;
@@ -152,6 +161,7 @@ static double acceleration(pbDerive_r *w, int n, double *mobility) {
     }
     if (!any) continue;
 
+    // x = M^-1 row adds |x|^2 and x . row.
     pbDerive_Solve_r(w, c, w->jac, false);
     for (int i = 0; i < w->plan.size[c]; i++) sum += w->jac[i] * w->jac[i];
 
@@ -197,6 +207,7 @@ static void finish_springdampers(pbCompiler *c) {
     int adr = m->jnt_dofadr[id];
     int n = pbJoint_DofCount(m->jnt_type[id]);
 
+    // The mean of inverse weights is 1 / I.
     double sum = 0;
     for (int k = 0; k < n; k++) sum += m->dof_invweight0[adr + k];
     double inertia = n / fmax(MIN_VALUE, sum);
@@ -214,6 +225,7 @@ static void finish_tendon_springs(pbModel *m, pbDerive_r *w) {
   }
   if (!needed) return;
 
+  // One more forward kinematics, with all joint springs at rest.
   pbDerive_Poses_r(m, m->theta0, m->qpos_spring, w);
   for (int t = 0; t < m->ntendon; t++) {
     double *range = m->tendon_lengthspring + 2 * t;
@@ -246,6 +258,8 @@ static void geom_position(const pbModel *m, const pbDerive_r *w, int g, double x
   int b = m->geom_bodyid[g];
   const double *quat = m->geom_quat + 4 * g;
   const double *iquat = m->body_iquat + 4 * b;
+
+  // The same frame: the position is then that of the inertial one, bit by bit.
   if (near(m->geom_pos + 3 * g, m->body_ipos + 3 * b, 3, 1) && (near(quat, iquat, 4, 1) || near(quat, iquat, 4, -1))) {
     v3_copy(x, w->xipos + 3 * b);
     return;
@@ -257,6 +271,7 @@ static void geom_position(const pbModel *m, const pbDerive_r *w, int g, double x
 
 // How far a geom reaches: planes, which are infinite, by a tenth of their stated size.
 static double visible_radius(const pbModel *m, int g) {
+  if (m->geom_rbound[g] > 0) return m->geom_rbound[g];
   if (m->geom_type[g] != pb_geomPlane) return 0;
 
   double largest = fmax(m->geom_size[3 * g], m->geom_size[3 * g + 1]);
@@ -268,6 +283,7 @@ static void find_extent(pbModel *m, const pbDerive_r *w) {
   pbBox box = {{1e10, 1e10, 1e10}, {-1e10, -1e10, -1e10}};
   double x[3];
 
+  // Frames and centers of mass of bodies, anchors, sites, then geoms with their radius.
   for (int b = 1; b < m->nbody; b++) {
     enclose(&box, w->xpos + 3 * b, 0);
     enclose(&box, w->xipos + 3 * b, 0);
@@ -281,6 +297,7 @@ static void find_extent(pbModel *m, const pbDerive_r *w) {
     enclose(&box, x, visible_radius(m, g));
   }
 
+  // An empty model keeps the default extent.
   for (int k = 0; k < 3; k++) m->stat_center[k] = 0.5 * (box.low[k] + box.high[k]);
   if (!(box.high[0] > box.low[0])) return;  // it is empty
   double extent = 1e-5;
@@ -303,6 +320,7 @@ static void body_lengths(const pbModel *m, const pbDerive_r *w, double *length) 
     length[parent] = fmax(length[parent], distance(w->xipos + 3 * parent, w->xanchor + 3 * j));
   }
 
+  // The world has no length.
   length[0] = 0;
   for (int g = 0; g < m->ngeom; g++) {
     int b = m->geom_bodyid[g];
@@ -312,6 +330,7 @@ static void body_lengths(const pbModel *m, const pbDerive_r *w, double *length) 
     if (b > 0 && m->geom_rbound[g] > 0) length[b] = fmax(length[b], m->geom_rbound[g] + distance(w->xipos + 3 * b, x));
   }
 
+  // It divides, so it is never zero.
   for (int b = 1; b < m->nbody; b++) length[b] = fmax(length[b], 1e-5);
 }
 
@@ -327,6 +346,7 @@ static void dof_lengths(pbModel *m, const double *length) {
 
 static void find_means(pbModel *m, const pbDerive_r *w, const double *length) {
   if (m->nbody > 1) {
+    // The world does not count.
     m->stat_meansize[0] = m->stat_meanmass[0] = 0;
     for (int b = 1; b < m->nbody; b++) {
       m->stat_meansize[0] += length[b] / (m->nbody - 1);
@@ -338,6 +358,7 @@ static void find_means(pbModel *m, const pbDerive_r *w, const double *length) {
   m->stat_extent[0] = fmax(m->stat_extent[0], 2 * m->stat_meansize[0]);
   if (!m->nv) return;
 
+  // Mean diagonal of the mass matrix.
   m->stat_meaninertia[0] = 0;
   for (int i = 0; i < m->nv; i++) m->stat_meaninertia[0] += w->diagonal[i];
   m->stat_meaninertia[0] /= m->nv;
@@ -379,7 +400,7 @@ pbStatus pbCompile_Constants(pbCompiler *c) {
   if (bad >= 0) pbContext_Warn(c->ctx, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
   if (m->nv) memcpy(m->dof_M0, w.M0, (size_t)m->nv * sizeof *w.M0);
 
-  // Acceleration of actuators first: springdampers go by weights, tendon springs move the poses.
+  // Actuators go by the factor of M at qpos0, springdampers by weights. Springs of tendons move the poses, so they come last.
   finish_actuators(m, &w);
   finish_springdampers(c);
   pbStatus status = finish_statistics(c, &w);

@@ -24,6 +24,8 @@ static void mark_sensor(const pbCompiler *c, bool *used, const pbSensorDef *d) {
 // Bodies that something refers to by name.
 static void mark_used(const pbCompiler *c, bool *used) {
   const pbSpec *s = c->spec;
+
+  // Targets of cameras and lights.
   for (int i = 0; i < s->ncamera; i++) mark_name(c, used, s->cameras[i].target);
   for (int i = 0; i < s->nlight; i++) mark_name(c, used, s->lights[i].target);
 
@@ -40,6 +42,7 @@ static void mark_used(const pbCompiler *c, bool *used) {
     mark_name(c, used, e->name2);
   }
 
+  // Objects of sensors and of tuples.
   for (int i = 0; i < s->nsensor; i++) mark_sensor(c, used, &s->sensors[i]);
   for (int i = 0; i < s->ntuple; i++) {
     for (int k = 0; k < s->tuples[i].count; k++) {
@@ -55,6 +58,7 @@ static const char *merge_inertia(pbBodyWork *p, const pbBodyWork *b) {
   memcpy(quat, b->iquat, sizeof quat);
   pbPose_Compose(b->pos, b->quat, pos, quat);
 
+  // Common center of mass.
   double mass = p->mass + b->mass;
   for (int k = 0; k < 3; k++) center[k] = (p->mass * p->ipos[k] + b->mass * pos[k]) / mass;
 
@@ -98,6 +102,7 @@ static pbStatus fuse_body(pbCompiler *c, int index) {
 
   p->absorbed = true;
 
+  // Children move up.
   for (int i = b->child; i >= 0; i = c->bodies[i].sibling) {
     pbPose_Compose(b->pos, b->quat, c->bodies[i].pos, c->bodies[i].quat);
     c->bodies[i].parent = parent;
@@ -109,6 +114,7 @@ static pbStatus fuse_body(pbCompiler *c, int index) {
     p->last_child = b->last_child;
   }
 
+  // Items move up, at the end of the parent's lists.
   pbCompile_ComposeItems(c, b, b->pos, b->quat);
   MOVE(geoms, geoms);
   MOVE(sites, sites);

@@ -7,6 +7,7 @@
 
 double pbPose_Normalize(double *v, int n) {
   double sum = 0;
+  // The threshold is on the square, as in MuJoCo's compiler.
   for (int i = 0; i < n; i++) sum += v[i] * v[i];
   if (!(sum >= PB_TINY)) return 0;
   double length = sqrt(sum);
@@ -33,6 +34,8 @@ void pbPose_Rotate(double r[3], const double v[3], const double quat[4]) {
 
 void pbPose_Compose(const double pos[3], const double quat[4], double child_pos[3], double child_quat[4]) {
   double rotated[3];
+
+  // Quaternions that are exactly one leave the bits of points alone.
   pbPose_Rotate(rotated, child_pos, quat);
   v3_add(child_pos, pos, rotated);
   pbPose_MulQuat(child_quat, quat, child_quat);
@@ -74,6 +77,7 @@ static void from_axes(const double x[3], const double y[3], const double z[3], d
       quat[1 + k] = 0.25 * (m[i][j] - m[j][i]) / quat[0];
     }
   } else {
+    // The trace is small: k is the largest entry of the diagonal.
     int k = largest_of(x[0], y[1], z[2]);
     int i = (k + 1) % 3;
     int j = (k + 2) % 3;
@@ -278,6 +282,7 @@ const char *pbPose_FromTo(int type, const double fromto[6], double pos[3], doubl
   size[1] = pbPose_Normalize(along, 3) / 2;
   if (size[1] < PB_TINY) return "the points of fromto are too close";
 
+  // Radius and half length; of ellipsoids and boxes, the first size twice.
   if (solid) {
     size[2] = size[1];
     size[1] = size[0];

@@ -45,6 +45,7 @@ static pbStatus resolve_pair(pbCompiler *c, pbPairWork *p) {
     b2 = b;
   }
 
+  // Geoms of a pair may touch whatever their masks say, so they stay.
   p->signature = signature_of(b1, b2);
   c->geoms[p->geom1].needed = c->geoms[p->geom2].needed = true;
   return pb_ok;
@@ -56,6 +57,7 @@ static pbStatus resolve_exclude(pbCompiler *c, pbExcludeWork *e) {
   PB_TRY(pbCompile_Resolve(c, pb_refBody, d->body1, &d->place, "exclude", d->name, &b1));
   PB_TRY(pbCompile_Resolve(c, pb_refBody, d->body2, &d->place, "exclude", d->name, &b2));
 
+  // Excludes have no order of their own: the smaller id comes first.
   b1 = c->bodies[b1].id;
   b2 = c->bodies[b2].id;
   e->signature = b1 < b2 ? signature_of(b1, b2) : signature_of(b2, b1);
@@ -122,12 +124,15 @@ static pbStatus resolve_equality(pbCompiler *c, const pbEqualityDef *d, int *id1
   int kind = equality_refers_to(d);
   int a, b = -1;
   bool second = d->name2 && *d->name2;
+
+  // The second object may be left out, except that a site needs a partner.
   PB_TRY(pbCompile_Resolve(c, kind, d->name1, &d->place, word, d->name, &a));
   if (second || kind == pb_refSite) PB_TRY(pbCompile_Resolve(c, kind, d->name2, &d->place, word, d->name, &b));
 
   // A connect or weld to nothing is to the world.
   if (kind == pb_refBody && !second) b = 0;
 
+  // Two different objects, and of joints only those whose position is one number.
   if (a == b) return PB_AT(c, d, word, "'%s' cannot be tied to itself", d->name1);
   if (kind == pb_refJoint && (!is_scalar(c, a) || (second && !is_scalar(c, b))))
     return PB_AT(c, d, word, "only hinge and slide joints can be coupled");
@@ -141,6 +146,8 @@ static pbStatus resolve_equality(pbCompiler *c, const pbEqualityDef *d, int *id1
 static void equality_data(const pbEqualityDef *d, double data[pb_eqDataSize]) {
   bool weld = d->type == pb_eqWeld;
   if (d->type == pb_eqConnect && d->sites) return;
+
+  // Other entries that a type does not use hold MuJoCo's defaults.
   data[pb_weldTorquescale] = weld ? d->torquescale : 1;
   if (d->type >= pb_eqJoint) {
     memcpy(data + pb_couplingPolycoef, d->polycoef, sizeof d->polycoef);
@@ -149,6 +156,8 @@ static void equality_data(const pbEqualityDef *d, double data[pb_eqDataSize]) {
   } else {
     memcpy(data, d->anchor, sizeof d->anchor);
   }
+
+  // A relative pose with a quaternion of zero is not given: it follows from qpos0.
   if (!weld || d->sites) return;
   memcpy(data + pb_weldAnchor + 3, d->relpose, sizeof d->relpose);
   data[pb_weldFollows] = pbPose_Normalize(data + pb_weldRelquat, 4) == 0;
@@ -186,12 +195,14 @@ static pbStatus check_station(pbCompiler *c, const pbTendonDef *d, int i) {
   const pbWrap *w = &d->path[i];
   if (!d->spatial) return w->type == pb_wrapJoint ? pb_ok : fail_at_station(c, d, i, "a fixed tendon can only hold joints");
 
+  // A pulley begins a branch, which must have a segment.
   if (w->type == pb_wrapPulley) {
     if (i > 0 && d->path[i - 1].type == pb_wrapPulley) return fail_at_station(c, d, i, "a pulley cannot follow a pulley");
     if (i == d->path_count - 1) return fail_at_station(c, d, i, "a path cannot end with a pulley");
     return w->value > 0 ? pb_ok : fail_at_station(c, d, i, "the divisor of a pulley must be positive");
   }
 
+  // A site must have a segment on one side at least, and a segment a direction.
   if (w->type != pb_wrapSite) return fail_at_station(c, d, i, "a spatial tendon can only pass through sites and pulleys");
   if (wrap_at(d, i - 1) == pb_wrapPulley && wrap_at(d, i + 1) == pb_wrapPulley)
     return fail_at_station(c, d, i, "a site needs a neighbor that is not a pulley");
@@ -220,6 +231,7 @@ static pbStatus store_path(pbCompiler *c, const pbTendonDef *d, int adr) {
       }
     }
 
+    // wrap_prm: the coefficient of a joint, the divisor of a pulley.
     m->wrap_type[adr + i] = w->type;
     m->wrap_objid[adr + i] = index < 0 ? -1 : pbCompile_Id(c, ref, index);
     m->wrap_prm[adr + i] = w->type == pb_wrapSite ? 0 : w->value;
@@ -234,6 +246,7 @@ static pbStatus check_tendon(pbCompiler *c, const pbTendonDef *d, bool *limited,
   if (d->spatial && !(d->width > 0)) return PB_AT(c, d, word, "width must be positive");
   if (d->armature < 0) return PB_AT(c, d, word, "armature cannot be negative");
 
+  // Limits: of the length, and of the force of actuators, which must be able to rest.
   PB_TRY(pbCompile_Limited(c, &d->place, word, d->name, "", d->limited, d->range, limited));
   if (*limited && d->range[0] >= d->range[1]) return PB_AT(c, d, word, "range[0] must be smaller than range[1]");
 
@@ -241,6 +254,7 @@ static pbStatus check_tendon(pbCompiler *c, const pbTendonDef *d, bool *limited,
   if (*actfrclimited && (d->actfrcrange[0] >= d->actfrcrange[1] || d->actfrcrange[0] > 0 || d->actfrcrange[1] < 0))
     return PB_AT(c, d, word, "actuatorfrcrange must be increasing and hold zero");
 
+  // -1 -1, the length at rest, passes.
   if (d->springlength[0] > d->springlength[1])
     return PB_AT(c, d, word, "springlength[0] must not be larger than springlength[1]");
   return pb_ok;
@@ -258,6 +272,7 @@ static void store_tendon(pbModel *m, const pbTendonDef *d, int t) {
   COPY(tendon_lengthspring, t, 2, d->springlength);
   COPY(tendon_rgba, t, 4, d->rgba);
 
+  // Linear coefficients have fields of their own, apart from the polynomials.
   m->tendon_group[t] = d->group;
   m->tendon_margin[t] = d->margin;
   m->tendon_stiffness[t] = d->stiffness[0];
@@ -275,6 +290,8 @@ pbStatus pbCompile_Tendons(pbCompiler *c) {
   for (int t = 0; t < m->ntendon; t++) {
     const pbTendonDef *d = &c->spec->tendons[t];
     bool limited, actfrclimited;
+
+    // Checked first: the path needs stations.
 
     PB_TRY(check_tendon(c, d, &limited, &actfrclimited));
 

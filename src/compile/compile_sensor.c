@@ -116,8 +116,7 @@ static const char *misfit(const pbCompiler *c, int attach, int ref, int index) {
     case on_tendon: return ref == pb_refTendon ? NULL : "it needs a tendon";
     case on_limited_tendon: return ref == pb_refTendon && c->m->tendon_limited[index] ? NULL : "it needs a tendon with limits";
     case on_actuator: return ref == pb_refActuator ? NULL : "it needs an actuator";
-    // A camera is a frame where it is fixed.
-    case on_frame:
+    case on_frame:  // a camera is a frame where it is fixed
       if (follows(c, ref, index)) return "sensors of cameras that are not fixed are not supported";
       return is_frame(ref) ? NULL : "it needs a body, geom, site or camera";
     case on_body: return ref == pb_refBody ? NULL : "it needs a body";
@@ -147,6 +146,7 @@ pbStatus pbCompile_CountSensors(pbCompiler *c) {
     mark_geom(c, s->sensors[i].reftype, s->sensors[i].refname);
   }
 
+  // Tuples refer to anything; what is not compiled is not checked.
   for (int i = 0; i < s->ntuple; i++) {
     const pbTupleDef *t = &s->tuples[i];
     if (!t->count) return PB_AT(c, t, "tuple", "it is empty");

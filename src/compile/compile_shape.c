@@ -38,6 +38,7 @@ double pbPrimitive_Volume(int type, const double s[3], bool shell) {
   double r = s[0];
   double length = 2 * s[1];
 
+  // Of a shell the area.
   switch (type) {
     case pb_geomSphere: return shell ? 4 * PB_PI * r * r : 4 * PB_PI * r * r * r / 3;
     case pb_geomCapsule: return shell ? 4 * PB_PI * r * r + 2 * PB_PI * r * length : PB_PI * (r * r * length + 4 * r * r * r / 3);
@@ -79,12 +80,15 @@ static void capsule_inertia(double r, double half, bool shell, double mass, doub
 static void cylinder_inertia(double r, double half, bool shell, double mass, double I[3]) {
   double length = 2 * half;
   if (!shell) {
+    // A solid cylinder.
     I[0] = I[1] = mass * (3 * r * r + length * length) / 12;
     I[2] = mass * r * r / 2;
     return;
   }
 
   double disk_area = PB_PI * r * r;
+
+  // Mass by area.
   double disk = mass * disk_area / (2 * disk_area + 2 * PB_PI * r * length);
   double tube = mass - 2 * disk;
   I[0] = I[1] = tube * (6 * r * r + length * length) / 12 + 2 * (disk * r * r / 4 + disk * half * half);
@@ -112,6 +116,8 @@ static void ellipsoid_shell_inertia(const double s[3], double mass, double I[3])
 // Six rectangles, with mass shared by surface.
 static void box_shell_inertia(const double s[3], double mass, double I[3]) {
   double total = 0;
+
+  // Surface of all six.
   for (int i = 0; i < 3; i++) {
     I[i] = 0;
     total += 8 * s[i] * s[(i + 1) % 3];
@@ -170,6 +176,7 @@ void pbPrimitive_Box(int type, const double s[3], double aabb[6]) {
   double half[3] = {s[0], s[1], s[2]};
   memset(aabb, 0, 6 * sizeof *aabb);
 
+  // Half sides along the axes; what a shape does not use stays as stated.
   switch (type) {
     case pb_geomSphere: half[1] = half[2] = s[0]; break;
     case pb_geomCapsule:

@@ -11,6 +11,7 @@ static pbStatus number_items(pbCompiler *c, const pbBodyWork *b) {
   pbModel *m = c->m;
   const pbCompilerSettings *set = &c->spec->compiler;
 
+  // Joints come with their dofs and coordinates.
   for (int i = b->joints.head; i >= 0; i = c->joints[i].next) {
     c->joints[i].id = m->njnt++;
     m->nv += pbJoint_DofCount(c->joints[i].def->type);
@@ -60,6 +61,7 @@ static void store_joint(pbCompiler *c, const pbJointWork *j, int body, int qpos,
   const pbJointDef *d = j->def;
   int id = j->id;
 
+  // Type, addresses, which limits hold.
   m->jnt_type[id] = d->type;
   m->jnt_group[id] = d->group;
   m->jnt_limited[id] = j->limited;
@@ -69,11 +71,13 @@ static void store_joint(pbCompiler *c, const pbJointWork *j, int body, int qpos,
   m->jnt_dofadr[id] = dof;
   m->jnt_bodyid[id] = body;
 
+  // Geometry and springs.
   COPY(jnt_pos, id, 3, j->pos);
   COPY(jnt_axis, id, 3, j->axis);
   m->jnt_stiffness[id] = d->stiffness[0];
   COPY(jnt_stiffnesspoly, id, 2, d->stiffness + 1);
 
+  // Limits.
   COPY(jnt_range, id, 2, j->range);
   COPY(jnt_actfrcrange, id, 2, d->actfrcrange);
   COPY(jnt_solref, id, 2, d->solref_limit);
@@ -108,6 +112,7 @@ static void store_dof(pbCompiler *c, pbBodyWork *b, const pbJointWork *j, int do
   m->dof_parentid[dof] = b->last_dof;
   b->last_dof = dof;
 
+  // Friction, armature and damping.
   COPY(dof_solref, dof, 2, d->solref_friction);
   COPY(dof_solimp, dof, 5, d->solimp_friction);
   COPY(dof_dampingpoly, dof, 2, d->damping + 1);
@@ -121,6 +126,7 @@ static void store_geom(pbCompiler *c, const pbGeomWork *g, int body) {
   const pbGeomDef *d = g->def;
   int id = g->id;
 
+  // Type and filters.
   m->geom_type[id] = d->type;
   m->geom_contype[id] = d->contype;
   m->geom_conaffinity[id] = d->conaffinity;
@@ -129,6 +135,7 @@ static void store_geom(pbCompiler *c, const pbGeomWork *g, int body) {
   m->geom_group[id] = d->group;
   m->geom_priority[id] = d->priority;
 
+  // Shape, pose, contact parameters.
   COPY(geom_size, id, 3, g->size);
   COPY(geom_aabb, id, 6, g->aabb);
   COPY(geom_pos, id, 3, g->pos);
@@ -143,6 +150,7 @@ static void store_geom(pbCompiler *c, const pbGeomWork *g, int body) {
     memcpy(m->geom_fluid + 12 * id + 1, d->fluid_coef, sizeof d->fluid_coef);
   }
 
+  // Looks, and what pairs combine.
   COPY(geom_rgba, id, 4, d->rgba);
   m->geom_solmix[id] = d->solmix;
   m->geom_margin[id] = d->margin;
@@ -160,6 +168,7 @@ static void store_sites(pbCompiler *c, const pbBodyWork *b) {
     m->site_bodyid[s->id] = b->id;
     m->site_group[s->id] = s->def->group;
 
+    // Pose and looks.
     COPY(site_size, s->id, 3, s->size);
     COPY(site_pos, s->id, 3, s->pos);
     COPY(site_quat, s->id, 4, s->quat);
@@ -176,6 +185,7 @@ static void store_cameras(pbCompiler *c, const pbBodyWork *b) {
     COPY(cam_pos, k->id, 3, k->pos);
     COPY(cam_quat, k->id, 4, k->quat);
 
+    // A sensor's size takes precedence over fovy.
     bool has_sensor = k->def->sensorsize[1] > 0 && k->def->sensorsize[0] > 0;
     m->cam_fovy[k->id] = has_sensor ? pbCompile_FieldOfView(k->def) : k->def->fovy;
     pbCompile_User(m->cam_user + (size_t)m->nuser_cam * (size_t)k->id, m->nuser_cam, k->def->user);
@@ -291,6 +301,7 @@ static void store_geoms(pbCompiler *c, pbBodyWork *b) {
     const pbGeomWork *g = &c->geoms[i];
     if (g->id < 0) continue;
 
+    // body_margin is the largest margin of its geoms.
     b->margin = fmax(b->margin, g->def->margin + g->def->gap);
     if (!m->body_geomnum[b->id]++) m->body_geomadr[b->id] = g->id;
     store_geom(c, g, b->id);
@@ -302,6 +313,7 @@ static void store_body(pbCompiler *c, pbBodyWork *b, pbCursor *at) {
   int id = b->id;
   int parent = b->parent < 0 ? 0 : c->bodies[b->parent].id;
 
+  // Where it stands in the tree.
   m->body_parentid[id] = parent;
   m->body_rootid[id] = id == 0 || parent == 0 ? id : m->body_rootid[parent];
   m->body_weldid[id] = c->bodies[b->weld].id;
@@ -309,6 +321,7 @@ static void store_body(pbCompiler *c, pbBodyWork *b, pbCursor *at) {
   m->body_dofnum[id] = b->ndof;
   m->body_dofadr[id] = b->ndof ? at->dof : -1;
 
+  // Pose and inertia.
   COPY(body_pos, id, 3, b->pos);
   COPY(body_quat, id, 4, b->quat);
   COPY(body_ipos, id, 3, b->ipos);
@@ -319,6 +332,7 @@ static void store_body(pbCompiler *c, pbBodyWork *b, pbCursor *at) {
   m->body_gravcomp[id] = b->def->gravcomp;
   pbCompile_User(m->body_user + (size_t)m->nuser_body * (size_t)id, m->nuser_body, b->def->user);
 
+  // What stands in it.
   store_geoms(c, b);
   m->body_margin[id] = b->margin;
   store_sites(c, b);
@@ -329,6 +343,7 @@ static void store_body(pbCompiler *c, pbBodyWork *b, pbCursor *at) {
   if (parent > 0) m->body_simple[parent] = 0;
   m->body_simple[id] = simplicity(c, b);
 
+  // Dofs continue the chain of the nearest ancestor with one.
   b->last_dof = b->parent < 0 ? -1 : c->bodies[b->parent].last_dof;
   store_joints(c, b, at);
 }
@@ -347,6 +362,7 @@ static void scale_mass(pbModel *m, double target) {
   double total = 0;
   for (int i = 1; i < m->nbody; i++) total += m->body_mass[i];
 
+  // At least mjMINVAL, so that nothing vanishes.
   double scale = fmax(1e-15, target / fmax(1e-15, total));
 
   for (int i = 1; i < m->nbody; i++) {
@@ -362,6 +378,7 @@ pbStatus pbCompile_StoreTree(pbCompiler *c) {
     if (b->id >= 0) store_body(c, b, &at);
   }
 
+  // Trees of dofs, and settotalmass, need all bodies.
   number_trees(c->m);
   if (c->spec->compiler.settotalmass > 0) scale_mass(c->m, c->spec->compiler.settotalmass);
   return pb_ok;

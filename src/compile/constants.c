@@ -21,11 +21,13 @@ static void fill_plan(const pbModel *m, pbDerivePlan *plan) {
     plan->size[c]++;
   }
 
+  // Last dofs first.
   for (int i = 0; i < m->nv; i++) {
     int c = plan->comp[i];
     plan->local[i] = plan->start[c] + plan->size[c] - 1 - i;
   }
 
+  // Square blocks, one after the other.
   for (int c = 0; c < plan->ncomp; c++) {
     plan->block[c] = plan->entries;
     plan->entries += (size_t)plan->size[c] * (size_t)plan->size[c];
@@ -97,6 +99,7 @@ pbStatus pbModel_SetConstants(pbContext *ctx, const pbModel *m, double *theta) {
   PB_TRY(check_theta(ctx, m, theta));
   PB_TRY(pbDerive_Create(ctx, m, &w, &memory));
 
+  // A singular M is replaced by MuJoCo's pivot, with a warning: values are usable.
   int bad = pbDerive_Run_r(m, theta, &w);
   pbDerive_Destroy(ctx, &w, memory);
   if (bad >= 0) pbContext_Warn(ctx, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
@@ -105,6 +108,8 @@ pbStatus pbModel_SetConstants(pbContext *ctx, const pbModel *m, double *theta) {
 
 pbStatus pbModel_CheckGiven(pbContext *ctx, const pbModel *m, const pbParam *slice, const double *before, const double *after) {
   char name[256];
+
+  // What was given may differ by rounding.
   for (size_t i = slice->offset; i < slice->offset + (size_t)slice->rows * (size_t)slice->cols; i++) {
     if (fabs(after[i] - before[i]) <= 1e-9 * (1 + fabs(after[i]))) continue;
     return pbContext_Fail(ctx, pb_bad_argument,
@@ -144,11 +149,15 @@ static bool in_fluid(const pbPullback *p, int geom) { return p->values[p->m->geo
 static void take_all(pbPullback *p) {
   const pbModel *m = p->m;
   const double *data = p->values + (m->eq_data - m->theta0);
+
+  // Weights, masses and lengths.
   take_slice(p, m->body_subtreemass, m->nbody);
   take_slice(p, m->body_invweight0, 2 * m->nbody);
   take_slice(p, m->dof_invweight0, m->nv);
   take_slice(p, m->tendon_length0, m->ntendon);
   take_slice(p, m->tendon_invweight0, m->ntendon);
+
+  // Relative poses where they follow from qpos0, and virtual inertias.
   for (int e = 0; e < m->neq; e++) {
     if (m->eq_objtype[e] != pb_refBody) continue;
     if (m->eq_type[e] == pb_eqConnect) take_slice(p, m->eq_data + pbConnect_Anchor(e, 1), 3);
@@ -179,11 +188,13 @@ static void freeze_row(pbPullback *p, int n, double c, double *out, int stride) 
 
     pbDerive_Solve_r(w, k, p->x, false);
 
+    // C += c x x', lower triangle
     double *C = p->f.C + w->plan.block[k];
     for (int i = 0; i < size; i++) {
       for (int j = 0; j <= i; j++) C[(size_t)size * (size_t)i + (size_t)j] += c * p->x[i] * p->x[j];
     }
 
+    // 2 c x, which Power pairs with the row (setconst.h).
     if (!out) continue;
     for (int i = 0; i < n; i++) {
       if (w->plan.comp[w->touched[i]] == k) out[(size_t)stride * (size_t)i] = 2 * c * p->x[w->plan.local[w->touched[i]]];
@@ -198,6 +209,7 @@ static void freeze_bodies(pbPullback *p) {
   double *out = p->f.x_body;
 
   for (int b = 1; b < m->nbody; b++) {
+    // Bodies that stand still have no weight, and those that only slide one without M.
     if (m->body_dofnum[m->body_weldid[b]] == 0 || m->body_simple[b] == 2) continue;
 
     for (int k = 0; k < 2; k++) {
@@ -226,6 +238,8 @@ static void freeze_dofs(pbPullback *p) {
     for (int g = 0; g < groups; g++) {
       int adr = m->jnt_dofadr[j] + 3 * g;
       double mean = 0;
+
+      // All dofs of the group have the mean as their weight.
       for (int k = 0; k < each; k++) mean += p->bar[m->dof_invweight0 - m->theta0 + adr + k] / each;
 
       for (int k = 0; k < each; k++) {
@@ -262,6 +276,8 @@ static void pull_slice(pbPullback *p, const double *field, int count) {
 // All that the derived entries depend on.
 static void pull_all(pbPullback *p) {
   const pbModel *m = p->m;
+
+  // Poses and inertias.
   pull_slice(p, m->qpos0, m->nq);
   pull_slice(p, m->body_pos, 3 * m->nbody);
   pull_slice(p, m->body_quat, 4 * m->nbody);
@@ -270,16 +286,21 @@ static void pull_all(pbPullback *p) {
   pull_slice(p, m->body_mass, m->nbody);
   pull_slice(p, m->body_inertia, 3 * m->nbody);
 
+  // Joints.
   pull_slice(p, m->jnt_pos, 3 * m->njnt);
   pull_slice(p, m->jnt_axis, 3 * m->njnt);
   pull_slice(p, m->dof_armature, m->nv);
 
+  // Sites and coefficients of tendons.
   if (m->ntendon) pull_slice(p, m->site_pos, 3 * m->nsite);
   pull_slice(p, m->wrap_prm, m->nwrap);
 
+  // Armature, its own and reflected.
   pull_slice(p, m->tendon_armature, m->ntendon);
   pull_slice(p, m->actuator_armature, m->nu);
   for (int a = 0; a < m->nu; a++) pull_slice(p, m->actuator_gear + 6 * a, 1);
+
+  // What relative poses and virtual inertias are computed from.
   for (int e = 0; e < m->neq; e++) {
     if (m->eq_type[e] <= pb_eqWeld) pull_slice(p, m->eq_data + pbEquality_Data(e), 3);
   }
@@ -309,16 +330,19 @@ static void lay_out_pullback(pbArena *a, pbPullback *p) {
     stations += m->wrap_type[i] == pb_wrapSite ? chain_length(m, m->site_bodyid[m->wrap_objid[i]]) : 1;
   }
 
+  // Work of this file.
   p->values = pbArena_Take(a, m->ntheta, sizeof(double));
   p->bar = pbArena_Take(a, m->ntheta, sizeof(double));
   p->at = pbArena_Take(a, m->ntheta, sizeof(_Complex double));
   p->x = pbArena_Take(a, (size_t)p->w.plan.max_size, sizeof(double));
 
+  // What is frozen.
   p->f.C = pbArena_Take(a, p->w.plan.entries, sizeof(double));
   p->f.x_body = pbArena_Take(a, chains, sizeof(double));
   p->f.x_tendon = pbArena_Take(a, stations, sizeof(double));
   p->f.bar = p->bar;
 
+  // Work of the kernel, in both numbers.
   pbDerive_Layout_r(a, m, &p->real);
   pbDerive_Layout_c(a, m, &p->w);
 }

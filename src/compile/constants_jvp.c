@@ -17,11 +17,13 @@ static int push_direction(const pbModel *m, const double *theta, double *directi
   for (size_t i = 0; i < m->ntheta; i++) most = fmax(most, fabs(direction[i]));
   if (isfinite(most)) frexp(most, &exponent);
 
+  // theta + i h d
   for (size_t i = 0; i < m->ntheta; i++) {
     __real__ at[i] = theta[i];
     __imag__ at[i] = ldexp(direction[i], -exponent) * PB_IMAG_STEP;
   }
 
+  // The imaginary part over h is the derivative, of derived and other entries alike.
   int bad = pbDerive_Run_c(m, at, w);
   for (size_t i = 0; i < m->ntheta; i++) direction[i] = ldexp(__imag__ at[i] / PB_IMAG_STEP, exponent);
   return bad;
@@ -34,6 +36,7 @@ pbStatus pbModel_SetConstantsJvp(pbContext *ctx, const pbModel *m, const double 
   bool unit;
   if (!pbModel_Readable(m, theta, &unit, text, sizeof text)) return pbContext_Fail(ctx, pb_bad_input, "%s", text);
 
+  // Measured, allocated, laid out.
   PB_TRY(pbDerive_MakePlan(ctx, m, &w.plan));
 
   pbArena arena = pbArena_Measure();
@@ -51,5 +54,7 @@ pbStatus pbModel_SetConstantsJvp(pbContext *ctx, const pbModel *m, const double 
   pbContext_Free(ctx, memory);
   pbDerive_FreePlan(ctx, &w.plan);
   if (!memory) return pbContext_Fail(ctx, pb_no_memory, "out of memory for derived constants");
+
+  // A singular M has no derivative.
   return bad < 0 ? pb_ok : pbContext_Fail(ctx, pb_singular, PB_SINGULAR_TEXT, pbModel_Name(m, pb_objDof, bad));
 }

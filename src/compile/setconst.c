@@ -1,12 +1,14 @@
 // Derived constants at the reference configuration, and the frozen scalar that their pullback differentiates; see setconst.h.
+// Poses are in setconst_poses.c, virtual inertia in setconst_fluid.c.
+//
 // Small and dense: it runs once per model, and once per parameter for the pullback. Forward kinematics, composite inertia and
 // Cholesky factor as in Featherstone 2008 (chapters 4 and 6), with MuJoCo 4.0's conventions.
-#include "model/joint.h"
 #include "compile/setconst.h"
 
 #include "math/vec.h"
 #include "number/number.h"
 #include "model/equality_data.h"
+#include "model/joint.h"
 #include "model/par.h"
 
 #define MIN_VALUE  1e-15  // MuJoCo's mjMINVAL
@@ -19,6 +21,8 @@ void NUM(pbDerive_Layout)(pbArena *a, const pbModel *m, derive *w) {
   size_t nv = (size_t)m->nv;
   size_t nj = (size_t)m->njnt;
 #define TAKE(member, count) w->member = pbArena_Take(a, count, sizeof *w->member)
+
+  // Poses.
   TAKE(xpos, 3 * nb);
   TAKE(xquat, 4 * nb);
   TAKE(xmat, 9 * nb);
@@ -26,138 +30,27 @@ void NUM(pbDerive_Layout)(pbArena *a, const pbModel *m, derive *w) {
   TAKE(ximat, 9 * nb);
   TAKE(com, 3 * nb);
 
+  // Joints.
   TAKE(xanchor, 3 * nj);
   TAKE(xaxis, 3 * nj);
 
+  // Inertia and motion about the reference points, and the mass matrix.
   TAKE(inertia, 10 * nb);
   TAKE(cdof, 6 * nv);
   TAKE(M, w->plan.entries);
   TAKE(M0, nv);
   TAKE(diagonal, nv);
 
+  // Sites and tendons.
   TAKE(site_xpos, 3 * (size_t)m->nsite);
   TAKE(ten_length, (size_t)m->ntendon);
 
+  // One row of a Jacobian.
   TAKE(row, nv);
   TAKE(jac, 6 * (size_t)w->plan.max_size);
   TAKE(touched, nv);
   TAKE(mark, nv);
 #undef TAKE
-}
-
-// ---- poses --------------------------------------------------------------------------------------------------------
-// One joint moves the pose (x, q) of its body, and leaves its anchor and axis in world coordinates.
-static void joint_pose(const pbModel *m, const NUM(pbPar) *p, const num *qpos, int j, derive *w, num x[3], num q[4]) {
-  const num *at = qpos + m->jnt_qposadr[j];
-  const num *pos = p->jnt_pos + 3 * j;
-  num *anchor = w->xanchor + 3 * j;
-  num *xaxis = w->xaxis + 3 * j;
-  num axis[3], arm[3], rotation[4];
-  v3_copy(axis, p->jnt_axis + 3 * j);
-  v3_normalize(axis);
-
-  // A free joint replaces the pose.
-  if (m->jnt_type[j] == pb_jntFree) {
-    v3_copy(x, at);
-    quat_copy(q, at + 3);
-    quat_normalize(q);
-    v3_copy(anchor, x);
-    v3_copy(xaxis, axis);
-    return;
-  }
-
-  quat_rotate(arm, q, pos);
-  v3_add(anchor, x, arm);
-  quat_rotate(xaxis, q, axis);
-
-  // A slide joint and a hinge are measured from the reference configuration.
-  num displacement = at[0] - p->qpos0[m->jnt_qposadr[j]];
-  if (m->jnt_type[j] == pb_jntSlide) {
-    v3_addscl(x, xaxis, displacement);
-    return;
-  }
-
-  if (m->jnt_type[j] == pb_jntHinge) {
-    quat_axisangle(rotation, axis, displacement);
-  } else {
-    quat_copy(rotation, at);
-    quat_normalize(rotation);
-  }
-
-  // A rotation about the anchor, which stays where it is.
-  quat_mul(q, q, rotation);
-  quat_rotate(arm, q, pos);
-  v3_sub(x, anchor, arm);
-}
-
-// Pose of a body from that of its parent: its own, then its joints in order, then the inertial frame.
-static void body_pose(const pbModel *m, const NUM(pbPar) *p, const num *qpos, int b, derive *w) {
-  int parent = m->body_parentid[b];
-  num *x = w->xpos + 3 * b;
-  num *q = w->xquat + 4 * b;
-  num local[4], iquat[4], offset[3];
-
-  quat_copy(local, p->body_quat + 4 * b);
-  quat_normalize(local);
-  m3_mulv(offset, w->xmat + 9 * parent, p->body_pos + 3 * b);
-  v3_add(x, w->xpos + 3 * parent, offset);
-  quat_mul(q, w->xquat + 4 * parent, local);
-
-  for (int k = 0; k < m->body_jntnum[b]; k++) joint_pose(m, p, qpos, m->body_jntadr[b] + k, w, x, q);
-  quat_normalize(q);
-  quat_to_mat(w->xmat + 9 * b, q);
-
-  m3_mulv(offset, w->xmat + 9 * b, p->body_ipos + 3 * b);
-  v3_add(w->xipos + 3 * b, x, offset);
-  quat_copy(iquat, p->body_iquat + 4 * b);
-  quat_normalize(iquat);
-  quat_mul(iquat, q, iquat);
-  quat_to_mat(w->ximat + 9 * b, iquat);
-}
-
-static num fixed_length(const pbModel *m, const NUM(pbPar) *p, const num *qpos, int t) {
-  num length = 0;
-  for (int i = m->tendon_adr[t]; i < m->tendon_adr[t] + m->tendon_num[t]; i++) {
-    length += p->wrap_prm[i] * qpos[m->jnt_qposadr[m->wrap_objid[i]]];
-  }
-  return length;
-}
-
-// Length of the straight segments between neighboring sites, each divided by the divisor of the branch's pulley.
-static num spatial_length(const pbModel *m, const NUM(pbPar) *p, const derive *w, int t) {
-  num length = 0, divisor = 1;
-  for (int i = m->tendon_adr[t]; i + 1 < m->tendon_adr[t] + m->tendon_num[t]; i++) {
-    if (m->wrap_type[i] == pb_wrapPulley) divisor = num_max(p->wrap_prm[i], MIN_VALUE);
-    if (m->wrap_type[i] != pb_wrapSite || m->wrap_type[i + 1] != pb_wrapSite) continue;
-
-    num d[3];
-    v3_sub(d, w->site_xpos + 3 * m->wrap_objid[i + 1], w->site_xpos + 3 * m->wrap_objid[i]);
-    length += v3_norm(d) / divisor;
-  }
-  return length;
-}
-
-void NUM(pbDerive_Poses)(const pbModel *m, const num *theta, const num *qpos, derive *w) {
-  NUM(pbPar) p;
-  par_view(&p, m, theta);
-
-  memset(w->xpos, 0, 3 * sizeof(num));
-  memset(w->xipos, 0, 3 * sizeof(num));
-  quat_identity(w->xquat);
-  m3_identity(w->xmat);
-  m3_identity(w->ximat);
-
-  for (int b = 1; b < m->nbody; b++) body_pose(m, &p, qpos, b, w);
-  for (int s = 0; s < m->nsite; s++) {
-    num offset[3];
-    m3_mulv(offset, w->xmat + 9 * m->site_bodyid[s], p.site_pos + 3 * s);
-    v3_add(w->site_xpos + 3 * s, w->xpos + 3 * m->site_bodyid[s], offset);
-  }
-
-  for (int t = 0; t < m->ntendon; t++) {
-    bool fixed = m->wrap_type[m->tendon_adr[t]] == pb_wrapJoint;
-    w->ten_length[t] = fixed ? fixed_length(m, &p, qpos, t) : spatial_length(m, &p, w, t);
-  }
 }
 
 // ---- inertia ------------------------------------------------------------------------------------------------------
@@ -166,11 +59,13 @@ static const num *reference_point(const pbModel *m, const derive *w, int body) {
 
 // Masses and centers of mass of subtrees, from the leaves to the root.
 static void find_centers(const pbModel *m, const NUM(pbPar) *p, num *subtreemass, derive *w) {
+  // First moments, m x.
   for (int b = 0; b < m->nbody; b++) {
     subtreemass[b] = p->body_mass[b];
     v3_scale(w->com + 3 * b, w->xipos + 3 * b, p->body_mass[b]);
   }
 
+  // Children come after their parents.
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = m->body_parentid[b];
     subtreemass[parent] += subtreemass[b];
@@ -213,11 +108,13 @@ static void body_inertia(const pbModel *m, const NUM(pbPar) *p, int b, derive *w
 static void momentum(num r[6], const num I[10], const num S[6]) {
   num c[3];
 
+  // J w + m d x v
   r[0] = I[0] * S[0] + I[3] * S[1] + I[4] * S[2];
   r[1] = I[3] * S[0] + I[1] * S[1] + I[5] * S[2];
   r[2] = I[4] * S[0] + I[5] * S[1] + I[2] * S[2];
   v3_addcross(r, I + 6, S + 3);
 
+  // m v + w x m d
   v3_cross(c, S, I + 6);
   for (int k = 0; k < 3; k++) r[3 + k] = I[9] * S[3 + k] + c[k];
 }
@@ -249,6 +146,7 @@ static void joint_motion(const pbModel *m, int j, derive *w) {
     S += 18;
   }
 
+  // A rotation about an axis through the anchor moves the reference point by axis x arm.
   for (int k = 0; k < 3; k++) {
     m3_col(S + 6 * k, w->xmat + 9 * b, k);
     v3_cross(S + 6 * k + 3, S + 6 * k, arm);
@@ -290,6 +188,7 @@ static void add_tendon_armature(const pbModel *m, const NUM(pbPar) *p, const num
     num armature = tendon_armature(m, p, t);
     if (re(armature) == 0 && im(armature) == 0) continue;
 
+    // Only pairs of a dof and its ancestors have entries.
     int n = NUM(pbDerive_TendonRow)(m, theta, w, t);
     for (int a = 0; a < n; a++) {
       int i = w->touched[a];
@@ -339,6 +238,8 @@ static int factor_blocks(const derive *w) {
 
     for (int i = 0; i < n; i++) {
       num *row = A + (size_t)i * (size_t)n;
+
+      // The pivot is compared with the diagonal as it was before the sums.
       double diagonal = re(row[i]);
       for (int j = 0; j <= i; j++) {
         const num *other = A + (size_t)j * (size_t)n;
@@ -371,6 +272,7 @@ void NUM(pbDerive_Solve)(const derive *w, int comp, num *x, bool half) {
     x[i] = sum / row[i];
   }
 
+  // |L^-1 x|^2 is all that is wanted.
   if (half) return;
 
   for (int i = n - 1; i >= 0; i--) {
@@ -424,12 +326,14 @@ int NUM(pbDerive_TendonRow)(const pbModel *m, const num *theta, derive *w, int t
   num divisor = 1;
 
   for (int i = begin; i < end; i++) {
+    // Fixed tendons: coefficients are the row.
     if (m->wrap_type[i] == pb_wrapJoint) {
       int dof = m->jnt_dofadr[m->wrap_objid[i]];
       n = touch_dof(w, dof, n);
       w->row[dof] += p.wrap_prm[i];
     }
 
+    // Spatial ones: segments between sites.
     if (m->wrap_type[i] == pb_wrapPulley) divisor = num_max(p.wrap_prm[i], MIN_VALUE);
     if (m->wrap_type[i] != pb_wrapSite || i + 1 >= end || m->wrap_type[i + 1] != pb_wrapSite) continue;
 
@@ -460,12 +364,14 @@ static num row_weight(derive *w, int n) {
     for (int b = 0; b < a && first; b++) first = w->plan.comp[w->touched[b]] != comp;
     if (!first) continue;
 
+    // The part of the row in this block.
     for (int i = 0; i < size; i++) w->jac[i] = 0;
     for (int b = a; b < n; b++) {
       int dof = w->touched[b];
       if (w->plan.comp[dof] == comp) w->jac[w->plan.local[dof]] = w->row[dof];
     }
 
+    // L^-1 row alone: its square is the weight.
     NUM(pbDerive_Solve)(w, comp, w->jac, true);
     for (int i = 0; i < size; i++) sum += w->jac[i] * w->jac[i];
   }
@@ -501,6 +407,7 @@ static void body_weights(const pbModel *m, const NUM(pbPar) *p, num *out, derive
     out[2 * b] = out[2 * b + 1] = 0;
     if (b == 0 || m->body_dofnum[m->body_weldid[b]] == 0) continue;
 
+    // A body that only slides moves against its own mass alone, in MuJoCo's formula.
     if (m->body_simple[b] == 2) {
       out[2 * b] = sliding_weight(p->body_mass[b]);
     } else {
@@ -516,6 +423,7 @@ static void dof_weights(const pbModel *m, const NUM(pbPar) *p, num *out, derive 
     int each = pbJoint_GroupSize(m->jnt_type[j]);
     int groups = pbJoint_DofCount(m->jnt_type[j]) / each;
 
+    // As its body.
     if (m->body_simple[m->jnt_bodyid[j]] == 2) {
       out[adr] = sliding_weight(p->body_mass[m->jnt_bodyid[j]]);
       continue;
@@ -523,6 +431,8 @@ static void dof_weights(const pbModel *m, const NUM(pbPar) *p, num *out, derive 
 
     for (int g = 0; g < groups; g++) {
       num sum = 0;
+
+      // The row of a dof is a unit vector.
       for (int k = 0; k < each; k++) sum += unit_weight(w, adr + 3 * g + k);
 
       for (int k = 0; k < each; k++) out[adr + 3 * g + k] = sum / each;
@@ -556,6 +466,8 @@ int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
   par_view(&p, m, theta);
 
 #define OUT(field) (theta + (m->field - m->theta0))
+
+  // Kinematics and mass matrix.
   NUM(pbDerive_Poses)(m, theta, p.qpos0, w);
   memset(w->mark, 0, (size_t)m->nv * sizeof *w->mark);
   find_centers(m, &p, OUT(body_subtreemass), w);
@@ -572,6 +484,7 @@ int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
     NUM(pbDerive_ClearRow)(w, n);
     OUT(tendon_length0)[t] = w->ten_length[t];
   }
+
   for (int e = 0; e < m->neq; e++) equality(m, e, OUT(eq_data) + pbEquality_Data(e), w);
   for (int g = 0; g < m->ngeom; g++) {
     if (re(p.geom_fluid[12 * g]) > 0)
@@ -590,6 +503,8 @@ static num body_power(const pbModel *m, int b, int k, const double **x, const de
   for (int i = last_dof(m, b); i >= 0; i = m->dof_parentid[i], *x += 3) {
     const num *S = w->cdof + 6 * i;
     num u[3];
+
+    // Velocity of the center of mass (k = 0), or angular velocity, by this dof.
     v3_copy(u, S);
     if (k == 0) {
       v3_cross(u, S, arm);

@@ -23,6 +23,7 @@ static num green_kappa(num dx, num dy, num dz) {
                                    14.060031152313941,    43.28941239611009,    156.58546376397112,   747.9826085305024,
                                    5827.4042950027115,    116754.0197944512,    25482945.327264845};
 
+  // With a = 1 + l / d^2 for each axis, the integrand is 1 / (a_x sqrt(a_x a_y a_z)), up to a power of the axes.
   num scale = num_pow(dx * dx * dx * dy * dz, 0.4);
   num kappa = 0;
   for (int i = 0; i < 15; i++) {
@@ -60,6 +61,7 @@ void NUM(pbDerive_VirtualInertia)(int type, const num size[3], num out[6]) {
   semiaxes(type, size, d);
   num volume = 4.0 / 3.0 * PB_PI * d[0] * d[1] * d[2];
 
+  // The integral is symmetric in the last two of its axes.
   for (int i = 0; i < 3; i++) k[i] = green_kappa(d[i], d[(i + 1) % 3], d[(i + 2) % 3]);
 
   for (int i = 0; i < 3; i++) {

@@ -22,7 +22,7 @@ typedef struct NUM(pbDerive) {
 // Arrays for a plan that is already made.
 void NUM(pbDerive_Layout)(pbArena *arena, const pbModel *m, NUM(pbDerive) *w);
 
-// Poses at qpos (nq), sites, lengths of tendons.
+// setconst_poses.c: poses at qpos (nq), sites, lengths of tendons.
 void NUM(pbDerive_Poses)(const pbModel *m, const num *theta, const num *qpos, NUM(pbDerive) *w);
 
 // Everything at qpos0, written into the derived entries of theta: body_subtreemass, body_invweight0, dof_invweight0,

@@ -32,6 +32,8 @@ pbBodyDef pbBodyDef_Default(void) {
                    .inertial_frame = -1,
                    .simple = true,
                    .fuse = true};
+
+  // NaN: not stated.
   def.inertial.pos[0] = NAN;
   def.fullinertia[0] = NAN;
   return def;
@@ -45,6 +47,8 @@ pbJointDef pbJointDef_Default(void) {
                     .limited = pb_auto,
                     .actfrclimited = pb_auto,
                     .align = pb_auto};
+
+  // Limits and friction loss have solver parameters of their own.
   copy_reals(def.solref_limit, solref0, 2);
   copy_reals(def.solimp_limit, solimp0, 5);
   copy_reals(def.solref_friction, solref0, 2);
@@ -69,6 +73,8 @@ pbGeomDef pbGeomDef_Default(void) {
                    .mesh = "",
                    .hfield = "",
                    .fitscale = 1};
+
+  // NaN: stated by pose and size.
   def.fromto[0] = NAN;
   copy_reals(def.solref, solref0, 2);
   copy_reals(def.solimp, solimp0, 5);
@@ -214,6 +220,7 @@ pbStatus pbSpec_Create(pbContext *ctx, pbSpec **spec) {
     return pbContext_Fail(ctx, pb_no_memory, "no memory for a spec");
   }
 
+  // What the spec holds lies in the pool, apart from the arrays of elements.
   pool->ctx = ctx;
   made->ctx = ctx;
   made->pool = pool;
@@ -238,6 +245,8 @@ void pbSpec_Destroy(pbSpec *spec) {
 #define X(Kind, member, count) pbContext_Free(ctx, spec->member);
   PB_SPEC_LISTS(X)
 #undef X
+
+  // Strings and lists last, with the pool.
   pbPool_Clear(spec->pool);
   pbContext_Free(ctx, spec->pool);
   pbContext_Free(ctx, spec);
@@ -265,6 +274,7 @@ const pbWrap *pbSpec_Wraps(pbSpec *spec, const pbWrap *path, int count) {
   pbWrap *copy = pbPool_Take(spec->pool, (size_t)count, sizeof *copy);
   if (!copy) return NULL;
 
+  // The names of the stations are copied too.
   memcpy(copy, path, (size_t)count * sizeof *copy);
   for (int i = 0; i < count; i++) {
     copy[i].target = pbSpec_Text(spec, path[i].target);
@@ -436,6 +446,8 @@ pbStatus pbSpec_Fail(const pbSpec *spec, pbStatus status, const pbPlace *place, 
 
   // "FILE:LINE:COLUMN: ELEMENT 'NAME': TEXT", without what is not known.
   if (place && place->line > 0) snprintf(where, sizeof where, "%.400s:%d:%d: ", place->file, place->line, place->column);
+
+  // Quotes around a name that there is.
   const char *quote = name && *name ? "'" : "";
 
   return pbContext_Fail(spec->ctx, status, "%s%s%s%s%.200s%s: %s", where, element, *quote ? " " : "", quote, *quote ? name : "",

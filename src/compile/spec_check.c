@@ -117,12 +117,14 @@ static bool gives_mass(const pbSpec *spec, const pbGeomDef *geom) {
 static pbStatus check_geom(const pbSpec *spec, const pbNames *names, const pbGeomDef *geom) {
   if (geom->type < pb_geomPlane || geom->type > pb_geomMesh) return REFUSE(geom, "geom", "type %d is not supported", geom->type);
 
+  // A primitive fitted to a mesh would need the mesh.
   bool mesh = geom->type == pb_geomMesh;
   bool hfield = geom->type == pb_geomHfield;
   if (!mesh && *geom->mesh)
     return REFUSE(geom, "geom", "attribute 'mesh' is not supported here: a primitive shape fitted to a mesh");
   if (!mesh && !hfield) return pb_ok;
 
+  // No collision.
   const char *type = mesh ? "mesh" : "hfield";
   if (geom->contype || geom->conaffinity || pbNames_Find(names, IN_PAIR, geom->name) >= 0)
     return REFUSE(geom, "geom",
@@ -130,12 +132,14 @@ static pbStatus check_geom(const pbSpec *spec, const pbNames *names, const pbGeo
                   "(contype=\"0\" conaffinity=\"0\", in no pair)",
                   type, type);
 
+  // No mass.
   if (gives_mass(spec, geom))
     return REFUSE(geom, "geom",
                   "attribute 'type' is \"%s\" and the geom gives its body mass, which is not supported; give the body "
                   "an <inertial>, or the geom mass=\"0\"",
                   type);
 
+  // No fluid forces of their own.
   if (geom->fluid_ellipsoid) return REFUSE(geom, "geom", "attribute 'fluidshape' is not supported on a %s", type);
   return pb_ok;
 }
@@ -148,6 +152,7 @@ static pbStatus check_actuator(const pbSpec *spec, const pbActuatorDef *actuator
   if (trn != pb_trnJoint && trn != pb_trnJointInParent && trn != pb_trnTendon && trn != pb_trnSite)
     return REFUSE(actuator, "actuator", "acts on nothing that is supported; it may act on a joint, a tendon or a site");
 
+  // MuJoCo's user-defined and muscle types are missing.
   if (actuator->dyntype < pb_dynNone || actuator->dyntype > pb_dynFilterExact || actuator->gaintype < pb_gainFixed ||
       actuator->gaintype > pb_gainAffine || actuator->biastype < pb_biasNone || actuator->biastype > pb_biasAffine)
     return REFUSE(actuator, "actuator", "its dynamics, gain or bias is not supported");
@@ -215,6 +220,8 @@ static pbStatus check_sizes(const pbSpec *spec) {
   enum { MOST = 1 << 24 };
 
   const pbSizeSettings *size = &spec->size;
+
+  // Columns and rows of each kind; of keyframes, about as many columns as there are positions, velocities, activations, controls.
   double dofs = 7.0 * spec->njoint + spec->nactuator + 1;
   double users[][2] = {
       {size->nuser_body, spec->nbody},         {size->nuser_jnt, spec->njoint},     {size->nuser_geom, spec->ngeom},
@@ -251,6 +258,8 @@ pbStatus pbSpec_Check(const pbSpec *spec) {
   pbNames names = {.ctx = spec->ctx};
   pbStatus status = check_names(spec, &names);
   if (status == pb_ok) status = note_pairs(spec, &names);
+
+  // Names of geoms in pairs tell which geoms collide.
   for (int i = 0; status == pb_ok && i < spec->ngeom; i++) status = check_geom(spec, &names, &spec->geoms[i]);
   pbNames_Clear(&names);
 

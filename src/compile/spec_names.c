@@ -27,6 +27,7 @@ static bool grow_table(pbNames *names) {
   pbNameEntry *entries = pbContext_Alloc(names->ctx, capacity * sizeof *entries);
   if (!entries) return false;
 
+  // Slots depend on the capacity, so every name moves.
   for (size_t i = 0; i < names->capacity; i++) {
     const pbNameEntry *entry = &names->entries[i];
     if (entry->name) entries[slot_of(entries, capacity, entry->kind, entry->name)] = *entry;

@@ -32,17 +32,23 @@ static bool is_mixed(const pbModel *m, const double *theta, const pbParam *p, in
   if (m->geom_priority[geom1] != m->geom_priority[geom2]) return false;
   if (strcmp(p->name, "geom_friction") == 0) return extreme;
   const double *solref = theta + (m->geom_solref - m->theta0);
+
   return strcmp(p->name, "geom_solref") == 0 && !(solref[2 * geom1] > 0 && solref[2 * geom2] > 0);
 }
 
 static bool find_tie(const pbModel *m, const double *theta, const pbParam *p, int row, int column, pbBend *bend) {
   if (p->rows_are != pb_objGeom) return false;
   const double *values = theta + p->offset;
+
   for (int c = 0; c < m->topology->ncandidate; c++) {
     const pbCandidate *pair = m->topology->candidate + c;
     if (pair->pair >= 0 || (pair->geom1 != row && pair->geom2 != row)) continue;
+
+    // Both geoms have the same value and one of them counts: which one depends on the smallest change of either.
     int other = pair->geom1 == row ? pair->geom2 : pair->geom1;
-    if (values[other * p->cols + column] != values[row * p->cols + column] || !is_mixed(m, theta, p, row, other)) continue;
+    bool level = values[other * p->cols + column] == values[row * p->cols + column];
+    if (!level || !is_mixed(m, theta, p, row, other)) continue;
+
     bend->kind = pb_bendTie;
     bend->other = p->offset + (size_t)(other * p->cols + column);
     return true;
@@ -50,15 +56,23 @@ static bool find_tie(const pbModel *m, const double *theta, const pbParam *p, in
   return false;
 }
 
+static pbBendKind kind_at_end(Clamp c, double value) {
+  if (value == c.least) return pb_bendLower;
+  return value == c.most ? pb_bendUpper : pb_bendNone;
+}
+
 pbBend pbBend_At(const pbModel *m, const double *theta, const pbParam *p, int row, int column) {
   double value = theta[p->offset + (size_t)(row * p->cols + column)];
   Clamp c = clamp_of(p, column);
   pbBend bend = {.at = value};
+
+  // Beyond an end the value has no effect; at an end it has a slope on one side.
   if (value < c.least || value > c.most) {
     bend.kind = pb_bendFlat;
     bend.at = value < c.least ? c.least : c.most;
   } else if (!find_tie(m, theta, p, row, column, &bend)) {
-    bend.kind = value == c.least ? pb_bendLower : value == c.most ? pb_bendUpper : pb_bendNone;
+    bend.kind = kind_at_end(c, value);
   }
+
   return bend;
 }

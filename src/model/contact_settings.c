@@ -82,11 +82,13 @@ bool pbModel_ContactSettingAt(const pbModel *m, int index, const char **name, ch
   const pbSetting *e = &setting_table[index];
   *name = e->name;
 
+  // Words go by the enumerator.
   if (e->words) {
     snprintf(text, size, "%s", e->words[*(int *)member_of(&m->contact, e)]);
     return true;
   }
 
+  // Numbers with all digits, so that they can be set again.
   double value = e->is_param ? common_value(m, e) : *(double *)member_of(&m->contact, e);
   if (e->can_be_off && value < 0) snprintf(text, size, "off");
   else snprintf(text, size, "%.17g", value);
@@ -104,6 +106,7 @@ static pbStatus check_impact(pbContext *ctx, const pbModel *m) {
     return pbContext_Fail(ctx, pb_bad_argument,
                           "contact setting %s is of methods whose contacts are rows; method impact has none", set);
 
+  // Torsional and rolling friction are of rows.
   for (int g = 0; g < m->ngeom; g++) {
     if (m->geom_condim[g] > 3 && (m->geom_contype[g] || m->geom_conaffinity[g]))
       return pbContext_Fail(ctx, pb_bad_argument, "geom %d '%.80s' has condim %d; contact method impact takes 1 and 3", g,
@@ -171,6 +174,7 @@ double pbModel_ContactTimestep(const pbModel *m, const double *theta, int geoms[
     double inverse = weight[2 * m->geom_bodyid[p->geom1]] + weight[2 * m->geom_bodyid[p->geom2]];
     if (inverse <= 0) continue;
     double h = stable_timestep(m, p->contacts * stiffness, p->contacts * damping, 1 / inverse);
+
     if (!(h < shortest)) continue;
 
     shortest = h;
@@ -223,6 +227,7 @@ static pbStatus set_number(pbModel *m, const pbSetting *e, const char *value) {
     return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s: '%.80s' is not a number from %g to %g%s", e->name, value,
                           e->lower, e->upper, e->can_be_off ? ", nor 'off'" : "");
 
+  // Counts are stored as numbers too.
   if (e->whole && number != floor(number))
     return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s: '%.80s' is not a whole number", e->name, value);
 
@@ -231,6 +236,7 @@ static pbStatus set_number(pbModel *m, const pbSetting *e, const char *value) {
     return pb_ok;
   }
 
+  // A parameter has one value for all of its rows.
   int rows;
   double *values = rows_of(m, e, &rows);
   for (int i = 0; i < rows; i++) values[i] = number;

@@ -1,5 +1,5 @@
-// eq_data: what its 12 entries an equality mean, by the equality's type, and where they are in the field. Entries that mean nothing
-// to a type hold MuJoCo's defaults; those of ends at sites are not read.
+// eq_data: what its 12 entries an equality mean, by the equality's type, and where they are in the field. Entries that mean
+// nothing to a type hold MuJoCo's defaults; those of ends at sites are not read.
 #ifndef PB_EQUALITY_DATA_H
 #define PB_EQUALITY_DATA_H
 
@@ -7,8 +7,8 @@ enum {
   pb_eqDataSize = 12,
   // connect: the anchor, in the axes of body 1 and of body 2
   pb_connectAnchor = 0,
-  // weld: the anchor in the axes of body 2 and of body 1 (in this order), orientation of body 2 in body 1, scale of the rotational
-  // rows, and whether the relative pose follows from the reference configuration (not 0) or was given
+  // weld: the anchor in the axes of body 2 and of body 1 (in this order), orientation of body 2 in body 1, scale of the
+  // rotational rows, and whether the relative pose follows from the reference configuration (not 0) or was given
   pb_weldAnchor = 0,
   pb_weldRelquat = 6,
   pb_weldTorquescale = 10,

@@ -133,6 +133,7 @@ pbStatus pbModel_Allocate(pbModel *m) {
   m->reals_block = m->theta0 = pbContext_AllocArray(m->ctx, params + constants, sizeof(double));
   if (!m->ints_block || !m->reals_block) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the model");
 
+  // Empty names until a compile fills them.
   for (int kind = 0; kind < pb_objCount; kind++) {
     m->names[kind] = pbContext_AllocArray(m->ctx, (size_t)m->names_count[kind], sizeof(char *));
     if (!m->names[kind]) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the model's names");
@@ -152,6 +153,7 @@ pbStatus pbModel_GrowParams(pbModel *m, size_t count) {
   memcpy(grown, m->theta0, params * sizeof *grown);
   memcpy(grown + params + count, m->theta0 + params, constants * sizeof *grown);
 
+  // Every pointer into the block moves.
   pbContext_Free(m->ctx, m->reals_block);
   m->reals_block = m->theta0 = grown;
   m->ntheta += count;
@@ -173,6 +175,7 @@ void pbModel_Destroy(pbModel *m) {
   if (!m) return;
   if (m->topology) pbTopology_Destroy(m->ctx, m->topology);
 
+  // Deformables and names have memory of their own.
   pbDeform_Destroy(m->deform);
   free_names(m);
 
@@ -226,6 +229,7 @@ bool pbModel_FieldAt(const pbModel *m, int index, pbField *field) {
   const void *pointer = (const char *)m + e->pointer;
   *field = (pbField){.name = e->name, .rows = rows_of(m, e), .cols = cols_of(m, e)};
 
+  // A number stands in the model itself.
   if (e->kind == kind_number) {
     field->integers = pointer;
   } else if (e->kind == kind_ints) {
@@ -303,6 +307,7 @@ static const char *write_choices(const char *name, const char *near, char *text,
     return text;
   }
 
+  // As many words as the text has room for.
   for (int i = 0; i < CHOICE_COUNT && used < size; i++) {
     if (strcmp(choice_table[i].option, name) != 0) continue;
     used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "; there are ", choice_table[i].word);
@@ -367,6 +372,7 @@ static pbStatus unknown_option(pbModel *m, const char *name) {
   pbSuggest near = pbSuggest_For(name);
   char hint[256];
 
+  // Candidates: options and flags alike.
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) pbSuggest_Offer(&near, others[i]);
   for (int i = 0; i < FLAG_COUNT; i++) pbSuggest_Offer(&near, flag_table[i].name);
 
@@ -387,6 +393,7 @@ static pbStatus change_option(pbModel *m, const char *name, const char *value) {
   if (!strcmp(name, "ls_iterations")) return set_count(m, name, value, &m->ls_iterations);
   if (!strcmp(name, "tolerance")) return set_tolerance(m, value);
 
+  // Everything else is a flag.
   for (int i = 0; i < FLAG_COUNT; i++) {
     if (!strcmp(flag_table[i].name, name)) return set_flag(m, &flag_table[i], value);
   }
@@ -399,6 +406,7 @@ pbStatus pbModel_SetOption(pbModel *m, const char *name, const char *value) {
   pbModel before = *m;
   PB_TRY(change_option(m, name, value));
 
+  // The old tables stay until the new ones stand.
   m->topology = NULL;
   pbStatus status = pbModel_Finish(m);
   pbTopology_Destroy(m->ctx, status == pb_ok ? before.topology : m->topology);

@@ -85,6 +85,7 @@ pbParam pbModel_ParamAt(const pbModel *m, int index) {
   if (index >= PARAM_COUNT && index < pbModel_ParamCount(m)) return deform_param(m, &m->deform->slice[index - PARAM_COUNT]);
   if (index < 0 || index >= PARAM_COUNT) return (pbParam){.name = "", .unit = "", .rows_are = pb_objCount};
 
+  // The pointer of a field says where in theta it begins.
   const pbParamEntry *e = &param_table[index];
   const double *start = *(double *const *)(const void *)((const char *)m + e->pointer);
 
@@ -180,10 +181,12 @@ static pbStatus choose_rows(pbContext *ctx, const pbModel *m, bool positions, co
   }
   if (!found) return unknown_row(ctx, m, p, positions ? pb_objJoint : p->rows_are, text);
 
+  // From here on the slice is that of the rows.
   p->offset += (size_t)first * (size_t)p->cols;
   p->rows = count;
   if (!one) return pb_ok;
 
+  // Messages name the rows with the field.
   char name[360];
   snprintf(name, sizeof name, "%s:%s", p->name, row);
   return choose_entry(ctx, name, colon + 1, p);
@@ -199,12 +202,15 @@ pbStatus pbModel_Param(pbContext *ctx, const pbModel *m, const char *name, pbPar
     *param = pbModel_ParamAt(m, index);
     if (strlen(param->name) == length && !strncmp(param->name, name, length)) break;
   }
+
+  // The name as written, cut to what a message holds.
   if (index == count) {
     char head[96];
     snprintf(head, sizeof head, "%.*s", (int)(length < 90 ? length : 90), name);
     return unknown_param(ctx, m, head);
   }
 
+  // Positions have no objects of their own: their rows go by joints.
   bool positions = index < PARAM_COUNT && param_table[index].rows == offsetof(pbModel, nq);
   return colon ? choose_rows(ctx, m, positions, colon + 1, param) : pb_ok;
 }
@@ -226,8 +232,8 @@ char *pbModel_ParamName(const pbModel *m, size_t index, char *text, size_t size)
     size_t cols = (size_t)p.cols;
     if (index < p.offset || entry >= (size_t)p.rows * cols) continue;
 
+    // FIELD:ROW:COMPONENT, without what there is only one of.
     char name[256] = "", component[24] = "";
-
     if (!p.option) put_row(m, &p, (int)(entry / cols), name, sizeof name);
     if (cols > 1) snprintf(component, sizeof component, ":%zu", entry % cols);
     snprintf(text, size, "%s%s%s", p.name, name, component);
@@ -268,6 +274,7 @@ bool pbModel_Readable(const pbModel *m, const double *theta, bool *unit, char *t
   char name[512];
   size_t bad = pbModel_FirstNotFinite(m, theta);
 
+  // The message names the entry and its value.
   if (bad < m->ntheta) {
     snprintf(text, size, "parameter %s is %s: a finite number is needed", pbModel_ParamName(m, bad, name, sizeof name),
              isnan(theta[bad]) ? "NaN" : "infinite");
@@ -373,6 +380,7 @@ pbStatus pbModel_CheckParams(pbContext *ctx, const pbModel *m, const double *the
   // A compile has no topology yet; it checks directions at its end, since some come with the derived constants.
   if (m->topology) PB_TRY(pbModel_CheckDirections(ctx, m, theta));
 
+  // Ranges must be ascending where their limits hold.
   PB_TRY(check_ranges(&c, "jnt_range", m->jnt_range, m->jnt_limited, m->njnt, pb_objJoint));
   PB_TRY(check_ranges(&c, "jnt_actfrcrange", m->jnt_actfrcrange, m->jnt_actfrclimited, m->njnt, pb_objJoint));
 

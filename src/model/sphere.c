@@ -22,6 +22,7 @@ static int add_field(const pbModel *m, const double *field, int count, int size,
 
 int pbSphere_Rows(const pbModel *m, pbSphereRow *rows) {
   int n = 0;
+
   n = add_field(m, m->jnt_axis, m->njnt, 3, rows, n);
   n = add_field(m, m->body_quat, m->nbody, 4, rows, n);
   n = add_field(m, m->body_iquat, m->nbody, 4, rows, n);
@@ -37,6 +38,7 @@ int pbSphere_Rows(const pbModel *m, pbSphereRow *rows) {
     n = add_row(m, m->qpos_spring + q, 4, rows, n);
   }
 
+  // Relative orientations of welds.
   for (int e = 0; e < m->neq; e++) {
     if (m->eq_type[e] == pb_eqWeld && m->eq_objtype[e] == pb_refBody) n = add_row(m, m->eq_data + pbWeld_Relquat(e), 4, rows, n);
   }
@@ -95,6 +97,7 @@ void pbSphere_Explain(const pbModel *m, const double *theta, const pbSphereRow *
   char first[256], last[256];
   double length = pbSphere_Length(theta + row->at, row->size);
 
+  // A row is named by its first entry and its last.
   pbModel_ParamName(m, row->at, first, sizeof first);
   pbModel_ParamName(m, row->at + (size_t)row->size - 1, last, sizeof last);
 

@@ -54,6 +54,7 @@ static int reflecting_actuators(const pbModel *m, bool tendons, int id, int *lis
     bool fits = tendons ? type == pb_trnTendon : on_joint;
     if (!fits || m->actuator_trnid[2 * u] != id) continue;
 
+    // Without a list they are only counted.
     if (list) list[n] = u;
     n++;
   }
@@ -90,6 +91,7 @@ static bool bodies_collide(const pbModel *m, int b1, int b2) {
   bool filter = !(m->disableflags & pb_disFilterparent);
   if (filter && w1 && w2 && (w1 == p2 || w2 == p1)) return false;
 
+  // Excluded pairs, by signature as they were compiled.
   int low = b1 < b2 ? b1 : b2, high = b1 < b2 ? b2 : b1;
   for (int i = 0; i < m->nexclude; i++) {
     if (m->exclude_signature[i] == (low << 16) + high) return false;
@@ -104,6 +106,7 @@ static int max_contact_points(int type1, int type2) {
     return type2 == pb_geomCapsule ? 2 : 4;
   }
 
+  // Sphere: one point. Capsule: one at each end, but on an ellipsoid. Others: a face against a face.
   if (type1 == pb_geomSphere) return 1;
   if (type1 == pb_geomCapsule && type2 <= pb_geomBox) return type2 == pb_geomEllipsoid ? 1 : 2;
 
@@ -123,6 +126,7 @@ static void add_candidate(const pbModel *m, pbTopology *t, int g1, int g2, int p
   int t2 = m->geom_type[c.geom2];
   if (t2 == pb_geomPlane || t1 > pb_geomBox || t2 > pb_geomBox || t1 == pb_geomHfield) return;
 
+  // Counted in the first round, stored in the second.
   c.contacts = max_contact_points(t1, t2);
   if (t->candidate) t->candidate[t->ncandidate] = c;
   t->ncandidate++;
@@ -156,6 +160,7 @@ static void find_candidates(const pbModel *m, pbTopology *t) {
 
   for (int b1 = 0; b1 < m->nbody; b1++) {
     for (int b2 = b1 + 1; b2 < m->nbody; b2++) {
+      // Two bodies that stand still need no contact.
       bool fixed = t->body_dofend[b1] < 0 && t->body_dofend[b2] < 0;
       if (!fixed && m->body_geomnum[b1] && m->body_geomnum[b2] && bodies_collide(m, b1, b2)) body_candidates(m, t, b1, b2);
     }
@@ -189,9 +194,11 @@ static pbStatus list_directions(const pbModel *m, pbTopology *t) {
 // at every dof.
 static void bound_rows(const pbModel *m, pbTopology *t) {
   int two_chains = 2 * t->max_chain < m->nv ? 2 * t->max_chain : m->nv;
+
   t->max_blocks = m->neq + m->nv + 2 * m->njnt + 3 * m->ntendon;
   t->max_rowdata = m->nv + 6 * m->njnt + 3 * m->ntendon * m->nv;
 
+  // Most rows of one contact.
   t->max_dim = 1;
   for (int g = 0; g < m->ngeom; g++) {
     if (m->geom_condim[g] > t->max_dim) t->max_dim = m->geom_condim[g];
@@ -200,6 +207,7 @@ static void bound_rows(const pbModel *m, pbTopology *t) {
     if (m->pair_dim[p] > t->max_dim) t->max_dim = m->pair_dim[p];
   }
 
+  // J entries of equalities.
   for (int e = 0; e < m->neq; e++) {
     bool of_bodies = m->eq_type[e] == pb_eqConnect || m->eq_type[e] == pb_eqWeld;
     t->max_rowdata += of_bodies ? two_chains : m->nv;
@@ -220,6 +228,7 @@ static int *carve_tables(const pbModel *m, pbTopology *t) {
 #define CARVE(member, count) \
   member = next;             \
   next += count
+
   CARVE(t->body_tree, nb);
   CARVE(t->body_dofend, nb);
   CARVE(t->tree_root, nb);
@@ -230,6 +239,7 @@ static int *carve_tables(const pbModel *m, pbTopology *t) {
   CARVE(t->ten_actuator_start, nt + 1);
   CARVE(t->ten_actuator, nu);
 
+  // The mass matrix.
   CARVE(t->M.parent, nv);
   CARVE(t->M.depth, nv);
   CARVE(t->M.adr, nv);
@@ -244,6 +254,7 @@ pbStatus pbModel_Finish(pbModel *m) {
   m->topology = t;
   if (!t || !carve_tables(m, t)) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the tables of a model");
 
+  // In this order: candidates ask which bodies move, bounds for the longest chain.
   find_trees(m, t);
   lay_out_mass(m, t);
   list_actuators(m, t);

@@ -252,7 +252,7 @@ def field_table():
     """Lists of src/model/model_fields.h: name -> kind ('int', 'param', 'constant', 'size', 'option')."""
     import re
 
-    text = open(os.path.join(HERE, "..", "..", "src", "world", "model_fields.h")).read()
+    text = open(os.path.join(HERE, "..", "..", "src", "model", "model_fields.h")).read()
     out = {}
     for macro, kind in (("SIZES", "size"), ("INTS", "int"), ("PARAMS", "param"), ("CONSTANTS", "constant"), ("OPTIONS", "option")):
         block = re.search(r"#define PB_MODEL_%s\(X\)(.*?)(?:\n\n|\Z)" % macro, text, re.S)[1]
