@@ -104,7 +104,7 @@ static pbMjcfClass *find_class(const pbMjcfReader *reader, const char *name) {
 static pbStatus add_class(pbMjcfReader *reader, const pbXmlNode *node, const char *name, const pbMjcfClass *parent,
                           pbMjcfClass **class) {
   if (reader->class_count >= PB_MJCF_CLASSES) return FAIL(node, "there are more than %d defaults classes", PB_MJCF_CLASSES);
-  pbMjcfClass *made = pbPool_Take(&reader->document.pool, 1, sizeof *made);
+  pbMjcfClass *made = pbSpecPool_Take(&reader->document.pool, 1, sizeof *made);
   const char *copy = made ? pbSpec_Text(reader->spec, name) : NULL;
   if (!copy || !pbNames_Set(&reader->names, CLASS_KIND, copy, reader->class_count)) return NO_MEMORY(node);
   if (parent) {
@@ -375,7 +375,7 @@ static pbStatus read_equality(pbMjcfReader *reader, const pbXmlNode *section) {
 static pbStatus read_path(pbMjcfReader *reader, const pbXmlNode *tendon, pbTendonDef *def) {
   int count = 0;
   for (const pbXmlNode *child = tendon->first; child; child = child->next) count++;
-  pbWrap *path = pbPool_Take(reader->spec->pool, (size_t)count, sizeof *path), *wrap = path;
+  pbWrap *path = pbSpecPool_Take(reader->spec->pool, (size_t)count, sizeof *path), *wrap = path;
   if (!path) return pbXml_Fail(&reader->document, pb_no_memory, tendon, "no memory for its path");
   for (const pbXmlNode *node = tendon->first; node; node = node->next) {
     wrap->place = node->place;
@@ -485,7 +485,7 @@ static pbStatus read_tuple(pbMjcfReader *reader, const pbXmlNode *tuple) {
   PB_TRY(pbMjcf_Store(reader, tuple, &def));
   for (const pbXmlNode *child = tuple->first; child; child = child->next) def.count++;
   if (!def.count) return FAIL(tuple, "is empty");
-  pbTupleEntry *entry = pbPool_Take(reader->spec->pool, (size_t)def.count, sizeof *entry);
+  pbTupleEntry *entry = pbSpecPool_Take(reader->spec->pool, (size_t)def.count, sizeof *entry);
   if (!entry) return pbXml_Fail(&reader->document, pb_no_memory, tuple, "no memory for its elements");
   def.entries = entry;
   for (const pbXmlNode *node = tuple->first; node; node = node->next) {
@@ -523,7 +523,7 @@ static pbStatus read_custom(pbMjcfReader *reader, const pbXmlNode *section) {
 // rgba: of a material that gives none; NULL: anything else.
 static pbStatus keep_seen(pbMjcfReader *reader, const pbXmlNode *node, int parent, const double *rgba) {
   pbVisualDef def = pbVisualDef_Default();
-  const char **keys = pbPool_Take(reader->spec->pool, 2 * (size_t)node->attribute_count, sizeof *keys);
+  const char **keys = pbSpecPool_Take(reader->spec->pool, 2 * (size_t)node->attribute_count, sizeof *keys);
   if (!keys) return NO_MEMORY(node);
   const char **values = keys + node->attribute_count;
   for (int i = 0; i < node->attribute_count; i++) {
@@ -571,7 +571,7 @@ static pbStatus read_sections(pbMjcfReader *reader, const char *name, section_re
 }
 
 static pbStatus begin_spec(pbMjcfReader *reader) {
-  reader->classes = pbPool_Take(&reader->document.pool, PB_MJCF_CLASSES, sizeof *reader->classes);
+  reader->classes = pbSpecPool_Take(&reader->document.pool, PB_MJCF_CLASSES, sizeof *reader->classes);
   pbMjcfClass *class;
   if (!reader->classes) return NO_MEMORY(reader->document.root);
   PB_TRY(add_class(reader, reader->document.root, "main", NULL, &class));

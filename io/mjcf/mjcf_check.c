@@ -12,7 +12,7 @@ pbStatus pbMjcf_Index(pbMjcfReader *reader) {
   reader->rows = pbMjcf_Table(&count);
   int elements = 0;
   for (int i = 0; i < count; i++) elements += !reader->rows[i].attribute;
-  reader->elements = pbPool_Take(&reader->document.pool, (size_t)elements, sizeof *reader->elements);
+  reader->elements = pbSpecPool_Take(&reader->document.pool, (size_t)elements, sizeof *reader->elements);
   if (!reader->elements) return pbContext_Fail(reader->ctx, pb_no_memory, "no memory to read the model");
   for (int i = 0; i < count; i++) {
     if (!reader->rows[i].attribute) reader->elements[reader->element_count++] = (pbMjcfElement){reader->rows[i].element, i, 0};

@@ -57,7 +57,7 @@ static int kind_beside(const pbXmlNode *section) {
 
 static const char *with_suffix(pbMjcfReader *reader, const char *text, const char *suffix) {
   size_t length = strlen(text), more = strlen(suffix);
-  char *made = pbPool_Take(&reader->document.pool, length + more + 1, 1);
+  char *made = pbSpecPool_Take(&reader->document.pool, length + more + 1, 1);
   if (!made) return NULL;
   memcpy(made, text, length);
   memcpy(made + length, suffix, more);
@@ -66,7 +66,7 @@ static const char *with_suffix(pbMjcfReader *reader, const char *text, const cha
 
 // Give a node attributes of its own, with `attribute` set to value.
 static pbStatus set_attribute(pbMjcfReader *reader, pbXmlNode *node, const char *attribute, const char *value) {
-  pbXmlAttribute *own = pbPool_Take(&reader->document.pool, (size_t)node->attribute_count, sizeof *own);
+  pbXmlAttribute *own = pbSpecPool_Take(&reader->document.pool, (size_t)node->attribute_count, sizeof *own);
   if (!own || !value) return NO_MEMORY(node);
   for (int i = 0; i < node->attribute_count; i++) {
     own[i] = node->attributes[i];
@@ -360,7 +360,7 @@ static void from_euler(const pbCompilerSettings *compiler, const double *angles,
 
 static pbStatus one_replica(unroll *u, const pbXmlNode *replicate, pbXmlNode *parent, const double *pose) {
   pbXmlNode *frame = pbXml_Copy(&u->reader->document, replicate, parent);
-  double *own = pbPool_Take(&u->reader->document.pool, 7, sizeof *own);
+  double *own = pbSpecPool_Take(&u->reader->document.pool, 7, sizeof *own);
   pbMjcfReader *reader = u->reader;
   if (!frame) return pb_bad_input;
   if (!own) return NO_MEMORY(replicate);

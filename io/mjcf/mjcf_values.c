@@ -176,7 +176,7 @@ static bool store_list(pbMjcfReader *reader, const char *value, pbReals *list) {
   int count;
   const char *bad;
   (void)pbMjcf_Numbers(reader, value, NULL, 0, &count, &bad);
-  double *data = pbPool_Take(reader->spec->pool, (size_t)count, sizeof *data);
+  double *data = pbSpecPool_Take(reader->spec->pool, (size_t)count, sizeof *data);
   if (!data) return false;
   (void)pbMjcf_Numbers(reader, value, data, count, &count, &bad);
   *list = (pbReals){count ? data : NULL, count};

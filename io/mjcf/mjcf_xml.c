@@ -52,7 +52,7 @@ static pbXmlNode *new_node(pbXmlDocument *document) {
     (void)pbContext_Fail(document->ctx, pb_bad_input, "the model has more than %d elements (replicas counted)", PB_XML_ELEMENTS);
     return NULL;
   }
-  pbXmlNode *node = pbPool_Take(&document->pool, 1, sizeof *node);
+  pbXmlNode *node = pbSpecPool_Take(&document->pool, 1, sizeof *node);
   if (!node) {
     (void)pbContext_Fail(document->ctx, pb_no_memory, "no memory for the elements of the model");
     return NULL;
@@ -100,10 +100,10 @@ static bool copy_attributes(parse *p, pbXmlNode *node, const XML_Char **attribut
     stop(p, fail_here(p, pb_bad_input, "an element has more than 64 attributes"));
     return false;
   }
-  pbXmlAttribute *copy = pbPool_Take(&p->document->pool, (size_t)count, sizeof *copy);
+  pbXmlAttribute *copy = pbSpecPool_Take(&p->document->pool, (size_t)count, sizeof *copy);
   for (int i = 0; copy && i < count; i++) {
-    copy[i].name = pbPool_Text(&p->document->pool, attributes[2 * i], strlen(attributes[2 * i]));
-    copy[i].value = pbPool_Text(&p->document->pool, attributes[2 * i + 1], strlen(attributes[2 * i + 1]));
+    copy[i].name = pbSpecPool_Text(&p->document->pool, attributes[2 * i], strlen(attributes[2 * i]));
+    copy[i].value = pbSpecPool_Text(&p->document->pool, attributes[2 * i + 1], strlen(attributes[2 * i + 1]));
     if (!copy[i].name || !copy[i].value) copy = NULL;
   }
   if (!copy) stop(p, fail_here(p, pb_no_memory, "no memory for attributes"));
@@ -125,7 +125,7 @@ static void on_start(void *user, const XML_Char *name, const XML_Char **attribut
     return;
   }
   node->place = (pbPlace){p->file, (int)XML_GetCurrentLineNumber(p->parser), (int)XML_GetCurrentColumnNumber(p->parser) + 1};
-  node->name = pbPool_Text(&p->document->pool, name, strlen(name));
+  node->name = pbSpecPool_Text(&p->document->pool, name, strlen(name));
   if (!node->name) {
     stop(p, fail_here(p, pb_no_memory, "no memory for elements"));
     return;
@@ -157,7 +157,7 @@ static pbStatus parse_text(pbXmlDocument *document, const char *text, size_t len
     return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: the model's files together are longer than 64 MiB", name);
   parse p = {.document = document};
   p.at = &p.top;
-  p.file = pbPool_Text(document->names, name, strlen(name));
+  p.file = pbSpecPool_Text(document->names, name, strlen(name));
   p.parser = p.file ? XML_ParserCreate(NULL) : NULL;
   char reason[160];
   if (!p.parser) return pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", name);
@@ -189,14 +189,14 @@ static pbStatus real_path(pbXmlDocument *document, const char *path, char **real
   char resolved[PATH_MAX];
   *real = NULL;
   if (!realpath(path, resolved)) return pb_ok;
-  *real = pbPool_Text(&document->pool, resolved, strlen(resolved));
+  *real = pbSpecPool_Text(&document->pool, resolved, strlen(resolved));
   return *real ? pb_ok : pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", path);
 }
 
 static pbStatus read_file(pbXmlDocument *document, const char *real, const char *shown, pbXmlNode **root) {
-  pbXmlFile *file = pbPool_Take(&document->pool, 1, sizeof *file);
+  pbXmlFile *file = pbSpecPool_Take(&document->pool, 1, sizeof *file);
   if (!file) return pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", shown);
-  file->real = pbPool_Text(&document->pool, real, strlen(real));
+  file->real = pbSpecPool_Text(&document->pool, real, strlen(real));
   if (!file->real) return pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", shown);
   file->next = document->files;
   document->files = file;
@@ -320,6 +320,6 @@ pbStatus pbXml_Parse(pbXmlDocument *document, const char *text, size_t length, c
 }
 
 void pbXml_Close(pbXmlDocument *document) {
-  pbPool_Clear(&document->pool);
+  pbSpecPool_Clear(&document->pool);
   document->root = NULL;
 }

@@ -247,7 +247,7 @@ void pbSpec_Destroy(pbSpec *spec) {
 #undef X
 
   // Strings and lists last, with the pool.
-  pbPool_Clear(spec->pool);
+  pbSpecPool_Clear(spec->pool);
   pbContext_Free(ctx, spec->pool);
   pbContext_Free(ctx, spec);
 }
@@ -256,14 +256,14 @@ void pbSpec_Destroy(pbSpec *spec) {
 
 const char *pbSpec_Text(pbSpec *spec, const char *text) {
   if (!text || !*text) return "";
-  return pbPool_Text(spec->pool, text, strlen(text));
+  return pbSpecPool_Text(spec->pool, text, strlen(text));
 }
 
 pbReals pbSpec_Reals(pbSpec *spec, const double *data, int count) {
   pbReals none = {NULL, 0};
   if (count <= 0 || !data) return none;
 
-  double *copy = pbPool_Take(spec->pool, (size_t)count, sizeof *copy);
+  double *copy = pbSpecPool_Take(spec->pool, (size_t)count, sizeof *copy);
   if (!copy) return none;
   copy_reals(copy, data, count);
   return (pbReals){copy, count};
@@ -271,7 +271,7 @@ pbReals pbSpec_Reals(pbSpec *spec, const double *data, int count) {
 
 const pbWrap *pbSpec_Wraps(pbSpec *spec, const pbWrap *path, int count) {
   if (count <= 0 || !path) return NULL;
-  pbWrap *copy = pbPool_Take(spec->pool, (size_t)count, sizeof *copy);
+  pbWrap *copy = pbSpecPool_Take(spec->pool, (size_t)count, sizeof *copy);
   if (!copy) return NULL;
 
   // The names of the stations are copied too.
@@ -334,7 +334,7 @@ static bool own_Numeric(pbSpec *spec, pbNumericDef *def) { return copy_list(spec
 static bool own_Text(pbSpec *spec, pbTextDef *def) { return copy_text(spec, &def->data); }
 static bool own_Tuple(pbSpec *spec, pbTupleDef *def) {
   if (def->count <= 0) return true;
-  pbTupleEntry *copy = pbPool_Take(spec->pool, (size_t)def->count, sizeof *copy);
+  pbTupleEntry *copy = pbSpecPool_Take(spec->pool, (size_t)def->count, sizeof *copy);
   if (!copy) return false;
   memcpy(copy, def->entries, (size_t)def->count * sizeof *copy);
 
@@ -346,7 +346,7 @@ static bool own_Tuple(pbSpec *spec, pbTupleDef *def) {
 }
 static bool own_Visual(pbSpec *spec, pbVisualDef *def) {
   size_t count = def->count > 0 ? (size_t)def->count : 0;
-  const char **texts = pbPool_Take(spec->pool, 2 * count, sizeof *texts);  // keys, then values
+  const char **texts = pbSpecPool_Take(spec->pool, 2 * count, sizeof *texts);  // keys, then values
   if (!texts) return false;
 
   for (size_t i = 0; i < count; i++) {

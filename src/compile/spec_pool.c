@@ -5,15 +5,15 @@
 
 enum { BLOCK_SIZE = 32 * 1024 };
 
-struct pbPoolBlock {
-  pbPoolBlock *next;
+struct pbSpecPoolBlock {
+  pbSpecPoolBlock *next;
   size_t used, capacity;
   max_align_t data[];
 };
 
-static pbPoolBlock *add_block(pbSpecPool *pool, size_t size) {
+static pbSpecPoolBlock *add_block(pbSpecPool *pool, size_t size) {
   size_t capacity = size > BLOCK_SIZE / 4 ? size : BLOCK_SIZE;
-  pbPoolBlock *block = pbContext_Alloc(pool->ctx, sizeof *block + capacity);
+  pbSpecPoolBlock *block = pbContext_Alloc(pool->ctx, sizeof *block + capacity);
   if (!block) return NULL;
   block->capacity = capacity;
 
@@ -28,7 +28,7 @@ static pbPoolBlock *add_block(pbSpecPool *pool, size_t size) {
   return block;
 }
 
-void *pbPool_Take(pbSpecPool *pool, size_t count, size_t size) {
+void *pbSpecPool_Take(pbSpecPool *pool, size_t count, size_t size) {
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2) return NULL;
 
@@ -36,7 +36,7 @@ void *pbPool_Take(pbSpecPool *pool, size_t count, size_t size) {
   bytes = (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
   if (!bytes) bytes = sizeof(max_align_t);
 
-  pbPoolBlock *block = pool->blocks;
+  pbSpecPoolBlock *block = pool->blocks;
   if (!block || block->capacity - block->used < bytes) block = add_block(pool, bytes);
   if (!block) return NULL;
 
@@ -45,15 +45,15 @@ void *pbPool_Take(pbSpecPool *pool, size_t count, size_t size) {
   return memory;
 }
 
-char *pbPool_Text(pbSpecPool *pool, const char *text, size_t length) {
-  char *copy = pbPool_Take(pool, length + 1, 1);
+char *pbSpecPool_Text(pbSpecPool *pool, const char *text, size_t length) {
+  char *copy = pbSpecPool_Take(pool, length + 1, 1);
   if (copy) memcpy(copy, text, length);
   return copy;
 }
 
-void pbPool_Clear(pbSpecPool *pool) {
+void pbSpecPool_Clear(pbSpecPool *pool) {
   while (pool->blocks) {
-    pbPoolBlock *next = pool->blocks->next;
+    pbSpecPoolBlock *next = pool->blocks->next;
     pbContext_Free(pool->ctx, pool->blocks);
     pool->blocks = next;
   }

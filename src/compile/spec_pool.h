@@ -5,18 +5,18 @@
 
 #include <pullback/base.h>
 
-typedef struct pbPoolBlock pbPoolBlock;
+typedef struct pbSpecPoolBlock pbSpecPoolBlock;
 
 typedef struct pbSpecPool {
   pbContext *ctx;
-  pbPoolBlock *blocks;  // the newest first
-  bool borrow;          // of a spec: what is added to it lies in this pool already, no copies are needed
+  pbSpecPoolBlock *blocks;  // the newest first
+  bool borrow;              // of a spec: what is added to it lies in this pool already, no copies are needed
 } pbSpecPool;
 
 // count * size bytes, zeroed, aligned for any number or pointer; NULL when out of memory.
-void *pbPool_Take(pbSpecPool *pool, size_t count, size_t size);
+void *pbSpecPool_Take(pbSpecPool *pool, size_t count, size_t size);
 // Copy of the first `length` bytes of a text, closed by zero.
-char *pbPool_Text(pbSpecPool *pool, const char *text, size_t length);
-void pbPool_Clear(pbSpecPool *pool);
+char *pbSpecPool_Text(pbSpecPool *pool, const char *text, size_t length);
+void pbSpecPool_Clear(pbSpecPool *pool);
 
 #endif
