@@ -4,7 +4,7 @@
 
 #include "eval/work.h"
 
-// Where a contact's parameters come from: needed again by the derivative.
+// Where a contact's parameters come from: the derivative needs it again.
 typedef struct NUM(pbMix) {
   int winner;   // -1 both geoms mixed, else the geom whose priority is higher
   bool direct;  // solref: elementwise minimum (direct format), not the mixture

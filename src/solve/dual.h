@@ -1,15 +1,15 @@
 // Hard contact in a step: forces f of all rows and their residuals w = J a - aref + R f = A f + b, A = J M^-1 J' + R, related by
-// the laws of contact/law.h, which are no minimum of a potential. Found by sweeps over the rows and Newton's method on the laws;
-// the same equations, linearised at the solution, give the derivatives. Real numbers throughout; in the complex program the
-// imaginary parts of f follow from those of w by one solve.
+// the laws of contact/law.h, which are no minimum of a potential. Found by projected Gauss-Seidel and Newton's method on the
+// laws; the same equations, linearized at the solution, give the derivatives. Real numbers throughout; in the complex program
+// the imaginary parts of f follow from those of w by one solve.
 #ifndef PB_DUAL_H
 #define PB_DUAL_H
 
 #include "eval/work.h"
 
-// Forces, qacc, Ma, x, zones (0: no force), from nothing. pb_no_convergence: w->residual and w->worst_row tell.
+// Forces, qacc, Ma, x, zones (open: no force), from nothing. pb_no_convergence: w->residual and w->worst_row tell.
 pbStatus NUM(pbDual_Solve)(NUM(pbWork) *w);
-// Factor of the linearised equations at the solution, for derivatives: dual.LU over the dual.count rows dual.active.
+// Factor of the linearized equations at the solution, for derivatives: dual.LU over the dual.count rows dual.active.
 pbStatus NUM(pbDual_Factor)(NUM(pbWork) *w);
 
 #endif

@@ -1,6 +1,6 @@
 // The adjoint of hard contact. With q = J M^-1 c + g, c and g the cotangents of qacc and of the rows' forces:
 //
-//   T'u = q (T = Nw A + Nf, over rows that are not held; or by way of the dofs, see dual.c),   z = Nw'u,   lam = M^-1 (c - J'z)
+//   T'u = q,   z = Nw'u,   lam = M^-1 (c - J'z),   T = Nw A + Nf of rows that are not held (or by way of dofs: dual_newton.c)
 //
 // and the cotangents are  z . (-dJ a + d(aref) - f dR),  -u . (dN by mu and loss),  lam . (the residual of the equations of
 // motion).
@@ -11,6 +11,8 @@
 // x := A'^-1 x of P A = L U; y is room for as many.
 static void solve_transposed(const double *LU, const int *perm, int n, lane *x, lane *y) {
   memcpy(y, x, (size_t)n * sizeof(lane));
+
+  // U'y = x, then L' of the result, both by rows of LU.
   for (int k = 0; k < n; k++) {
     const double *row = LU + k * n;
     y[k] /= row[k];
@@ -23,49 +25,61 @@ static void solve_transposed(const double *LU, const int *perm, int n, lane *x, 
   for (int k = 0; k < n; k++) x[perm[k]] = y[k];
 }
 
-// u = B^-T (J lam + y0), z = Nw'u = K'(J lam + y0), with lam from  H'lam = c - J'K'y0.
-static void by_dofs(LANE(pbAdjoint) *a) {
-  const NUM(pbWork) *w = a->w;
-  for (int side = 0, at = 0; side < 2; side++, at = 0) {
-    for (int k = 0; k < w->nrow; k++) {
-      const NUM(pbRow) *r = w->row + k;
-      const double *B = w->dual.Binv + 36 * k, *K = w->dual.K + 36 * k;
-      lane *z = a->z + 6 * k, y[6], minus[6];
-      if (!r->zone) continue;
-      for (int i = 0; i < 6; i++) y[i] = PB_LANE_ZERO;
-      if (side) LANE(pbRow_Times)(w, r, a->lam, y);
-      for (int i = 0; i < r->dim; i++) y[i] += a->y0[6 * k + i];
-      for (int i = 0; i < r->dim; i++) {
-        z[i] = a->u[at + i] = PB_LANE_ZERO;
-        for (int j = 0; j < r->dim; j++) z[i] += K[j * r->dim + i] * y[j], a->u[at + i] += B[j * r->dim + i] * y[j];
-        minus[i] = -z[i];
-      }
-      if (!side) LANE(pbRow_AddForce)(w, r, minus, a->lam);
-      at += r->dim;
-    }
-    if (!side) solve_transposed(w->dual.LU, w->dual.perm, w->m->nv, a->lam, a->c);
+// lam -= J'z of a row.
+static void subtract_force(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const lane *z) {
+  lane minus[6];
+  for (int i = 0; i < r->dim; i++) minus[i] = -z[i];
+  LANE(pbRow_AddForce)(a->w, r, minus, a->lam);
+}
+
+// ---- by way of the dofs -----------------------------------------------------------------------------------------------
+// out = X'y of a row's block X.
+static void transposed_times(const NUM(pbRow) *r, const double *X, const lane *y, lane *out) {
+  for (int i = 0; i < r->dim; i++) {
+    out[i] = PB_LANE_ZERO;
+    for (int j = 0; j < r->dim; j++) out[i] += X[j * r->dim + i] * y[j];
   }
 }
 
-pbStatus LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a) {
-  NUM(pbWork) *w = (NUM(pbWork) *)a->w;
-  const pbTreePattern *tree = &w->t->M;
-  size_t bytes = (size_t)w->m->nv * sizeof(lane);
-  lane *free = a->c, *u = a->u;
+// H'lam = c - J'K'g, H = M + J'K J.
+static void solve_by_dofs(LANE(pbAdjoint) *a) {
+  const NUM(pbWork) *w = a->w;
+  for (int k = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    lane z[6];
+    if (!r->zone) continue;
+    transposed_times(r, w->dual.K + 36 * k, a->y0 + 6 * k, z);
+    subtract_force(a, r, z);
+  }
+  solve_transposed(w->dual.LU, w->dual.perm, w->m->nv, a->lam, a->c);
+}
+
+// u = B^-T (J lam + g), z = Nw'u = K'(J lam + g)
+static void rows_by_dofs(LANE(pbAdjoint) *a) {
+  const NUM(pbWork) *w = a->w;
   int at = 0;
-  memcpy(a->lam, a->qacc, bytes);
-  if (!w->nrow) {
-    LANE(pbSweep_Solve)(&w->H, w->H_LD, w->H_Dinv, a->lam);
-    return pb_ok;
+  for (int k = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    lane y[6];
+    if (!r->zone) continue;
+    LANE(pbRow_Times)(w, r, a->lam, y);
+    for (int i = 0; i < r->dim; i++) y[i] += a->y0[6 * k + i];
+    transposed_times(r, w->dual.K + 36 * k, y, a->z + 6 * k);
+    transposed_times(r, w->dual.Binv + 36 * k, y, a->u + at);
+    at += r->dim;
   }
-  if (a->fresh_dual) PB_TRY(NUM(pbDual_Factor)(w));
-  a->fresh_dual = false;
-  if (w->dual.condensed) {
-    by_dofs(a);
-    return pb_ok;
-  }
-  memcpy(free, a->qacc, bytes);
-  LANE(pbSweep_Solve)(tree, w->LD, w->Dinv, free);
+}
+
+// ---- by rows ----------------------------------------------------------------------------------------------------------
+// T'u = q, q = J M^-1 c + g.
+static void solve_by_rows(LANE(pbAdjoint) *a) {
+  const NUM(pbWork) *w = a->w;
+  lane *free = a->c;  // M^-1 c
+  lane *u = a->u;
+  memcpy(free, a->qacc, (size_t)w->m->nv * sizeof(lane));
+  LANE(pbSweep_Solve)(&w->t->M, w->LD, w->Dinv, free);
+
+  int at = 0;
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     if (!r->zone) continue;
@@ -74,21 +88,42 @@ pbStatus LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a) {
     at += r->dim;
   }
   solve_transposed(w->dual.LU, w->dual.perm, w->dual.count, u, u + w->dual.count);
-  at = 0;
+}
+
+// z = Nw'u, lam = M^-1 (c - J'z)
+static void motion_by_rows(LANE(pbAdjoint) *a) {
+  const NUM(pbWork) *w = a->w;
+  int at = 0;
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
-    lane *z = a->z + 6 * k, minus[6];
     pbLaw law;
     if (!r->zone) continue;
     NUM(pbLaw_Here)(w, r, &law);
-    for (int i = 0; i < r->dim; i++) {
-      z[i] = PB_LANE_ZERO;
-      for (int j = 0; j < r->dim; j++) z[i] += law.Nw[j * r->dim + i] * u[at + j];
-      minus[i] = -z[i];
-    }
-    LANE(pbRow_AddForce)(w, r, minus, a->lam);
+    transposed_times(r, law.Nw, a->u + at, a->z + 6 * k);
+    subtract_force(a, r, a->z + 6 * k);
     at += r->dim;
   }
-  LANE(pbSweep_Solve)(tree, w->LD, w->Dinv, a->lam);
+  LANE(pbSweep_Solve)(&w->t->M, w->LD, w->Dinv, a->lam);
+}
+
+pbStatus LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a) {
+  NUM(pbWork) *w = (NUM(pbWork) *)a->w;
+  memcpy(a->lam, a->qacc, (size_t)w->m->nv * sizeof(lane));
+  if (!w->nrow) {
+    LANE(pbSweep_Solve)(&w->H, w->H_LD, w->H_Dinv, a->lam);
+    return pb_ok;
+  }
+
+  // The factor of the laws at the solution serves all cotangents.
+  if (a->fresh_dual) PB_TRY(NUM(pbDual_Factor)(w));
+  a->fresh_dual = false;
+
+  if (w->dual.condensed) {
+    solve_by_dofs(a);
+    rows_by_dofs(a);
+  } else {
+    solve_by_rows(a);
+    motion_by_rows(a);
+  }
   return pb_ok;
 }

@@ -1,36 +1,53 @@
-// Newton's method on the laws of hard contact, and the solution of their linearised equations.
+// Newton's method on the laws of hard contact, and the solution of their linearized equations.
 #include "contact/law.h"
 #include "contact/row.h"
 #include "solve/dual_parts.h"
 
 static const double tie = 1e-10;  // forces that are found to this share decide at random where a law is undecided
 
-// Zones: 0 where a row can have no force (f - rho w < 0), else 1.
+// Zones: open where a row can have no force (f - rho w < 0), else active.
 void NUM(pbDual_Classify)(NUM(pbWork) *w, const double *f, const double *x) {
-  for (int k = 0; k < w->nrow; k++) w->row[k].zone = !NUM(pbLaw_Held)(w, w->row + k, f + w->row[k].at, x + w->row[k].at);
+  for (int k = 0; k < w->nrow; k++) {
+    NUM(pbRow) *r = w->row + k;
+    r->zone = NUM(pbLaw_Held)(w, r, f + r->at, x + r->at) ? pb_zoneOpen : pb_zoneActive;
+  }
 }
 
-// ---- the linearised laws --------------------------------------------------------------------------------------------------
-// T df = rhs, T = Nw (J M^-1 J' + R) + Nf over the rows of zone 1: either as it stands, or, where there are more rows than dofs,
+// ---- the linearized laws --------------------------------------------------------------------------------------------------
+// T df = rhs, T = Nw (J M^-1 J' + R) + Nf over the active rows: either as it stands, or, where there are more rows than dofs,
 // with B = Nw R + Nf row by row and K = B^-1 Nw, by way of the dofs:  H h = J'B^-1 rhs,  df = B^-1 rhs - K J h,  H = M + J'K J.
 
-// Inverse of B (n x n, destroyed); false where it is singular.
+static void swap_rows(double *A, int n, int a, int b) {
+  for (int j = 0; j < n; j++) {
+    double t = A[a * n + j];
+    A[a * n + j] = A[b * n + j];
+    A[b * n + j] = t;
+  }
+}
+
+// Inverse of B (n x n, destroyed) by Gauss-Jordan elimination with partial pivoting; false where it is singular.
 static bool invert(int n, double *B, double *inverse) {
   for (int i = 0; i < n * n; i++) inverse[i] = i % (n + 1) == 0;
+
   for (int k = 0; k < n; k++) {
-    int p = k;
-    for (int i = k + 1; i < n; i++) p = fabs(B[i * n + k]) > fabs(B[p * n + k]) ? i : p;
-    if (!(fabs(B[p * n + k]) > 0)) return false;
-    for (int j = 0; j < n; j++) {
-      double t = B[p * n + j], u = inverse[p * n + j];
-      B[p * n + j] = B[k * n + j], B[k * n + j] = t;
-      inverse[p * n + j] = inverse[k * n + j], inverse[k * n + j] = u;
-    }
+    int pivot = k;
+    for (int i = k + 1; i < n; i++) pivot = fabs(B[i * n + k]) > fabs(B[pivot * n + k]) ? i : pivot;
+    if (!(fabs(B[pivot * n + k]) > 0)) return false;
+    swap_rows(B, n, pivot, k);
+    swap_rows(inverse, n, pivot, k);
+
     double scale = 1 / B[k * n + k];
-    for (int j = 0; j < n; j++) B[k * n + j] *= scale, inverse[k * n + j] *= scale;
+    for (int j = 0; j < n; j++) {
+      B[k * n + j] *= scale;
+      inverse[k * n + j] *= scale;
+    }
     for (int i = 0; i < n; i++) {
+      if (i == k) continue;
       double s = B[i * n + k];
-      for (int j = 0; i != k && j < n; j++) B[i * n + j] -= s * B[k * n + j], inverse[i * n + j] -= s * inverse[k * n + j];
+      for (int j = 0; j < n; j++) {
+        B[i * n + j] -= s * B[k * n + j];
+        inverse[i * n + j] -= s * inverse[k * n + j];
+      }
     }
   }
   return true;
@@ -40,11 +57,14 @@ static bool invert(int n, double *B, double *inverse) {
 static bool set_block(NUM(pbWork) *w, int index, const pbLaw *law) {
   const NUM(pbRow) *r = w->row + index;
   int n = r->dim;
-  double B[36], *inverse = w->dual.Binv + 36 * index, *K = w->dual.K + 36 * index;
+  double B[36];
+  double *inverse = w->dual.Binv + 36 * index;
+  double *K = w->dual.K + 36 * index;
   for (int i = 0; i < n; i++) {
     for (int j = 0; j < n; j++) B[i * n + j] = law->Nw[i * n + j] * re(r->R[j]) + law->Nf[i * n + j];
   }
   if (!invert(n, B, inverse)) return false;
+
   for (int i = 0; i < n; i++) {
     for (int j = 0; j < n; j++) {
       K[i * n + j] = 0;
@@ -60,7 +80,7 @@ static void add_block(NUM(pbWork) *w, int index) {
   const int *dofs = w->row_dofs + r->dofs;
   const double *K = w->dual.K + 36 * index;
   for (int j = 0; j < r->n; j++) {
-    double KJ[6] = {0};
+    double KJ[6] = {0};  // column j of K J
     for (int k = 0; k < r->dim; k++) {
       for (int l = 0; l < r->dim; l++) KJ[k] += K[k * r->dim + l] * re(w->row_J[r->J + l * r->n + j]);
     }
@@ -71,7 +91,7 @@ static void add_block(NUM(pbWork) *w, int index) {
   }
 }
 
-static void dense_mass(NUM(pbWork) *w) {
+static void set_dense_mass(NUM(pbWork) *w) {
   int nv = w->m->nv;
   const pbTreePattern *M = &w->t->M;
   memset(w->dual.LU, 0, (size_t)(nv * nv) * sizeof(double));
@@ -93,21 +113,32 @@ static void add_law(NUM(pbWork) *w, int index, int at, const pbLaw *law) {
     for (int j = 0; j < r->dim; j++) {
       double s = law->Nw[i * r->dim + j];
       const double *A = w->dual.A + (r->at + j) * w->dual.n;
-      for (int c = 0; s != 0 && c < count; c++) row[c] += s * A[w->dual.active[c]];
+      if (s != 0) {
+        for (int c = 0; c < count; c++) row[c] += s * A[w->dual.active[c]];
+      }
       row[at + j] += law->Nf[i * r->dim + j];
     }
   }
 }
 
-pbStatus NUM(pbDual_FactorLaws)(NUM(pbWork) *w, const double *f, const double *x) {
+// The numbers of the rows that are not held.
+static void set_active(NUM(pbWork) *w) {
   int count = 0;
   for (int k = 0; k < w->nrow; k++) {
-    for (int j = 0; w->row[k].zone && j < w->row[k].dim; j++) w->dual.active[count++] = w->row[k].at + j;
+    const NUM(pbRow) *r = w->row + k;
+    if (!r->zone) continue;
+    for (int j = 0; j < r->dim; j++) w->dual.active[count++] = r->at + j;
   }
   w->dual.count = count;
-  w->dual.condensed = count > w->m->nv;
-  if (w->dual.condensed) dense_mass(w);
-  for (int k = 0, at = 0; k < w->nrow; k++) {
+}
+
+pbStatus NUM(pbDual_FactorLaws)(NUM(pbWork) *w, const double *f, const double *x) {
+  set_active(w);
+  w->dual.condensed = w->dual.count > w->m->nv;
+  if (w->dual.condensed) set_dense_mass(w);
+
+  int at = 0;
+  for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     pbLaw law;
     if (!r->zone) continue;
@@ -117,7 +148,9 @@ pbStatus NUM(pbDual_FactorLaws)(NUM(pbWork) *w, const double *f, const double *x
     else return pb_singular;
     at += r->dim;
   }
-  return NUM(pbLu_Factor)(w->dual.LU, w->dual.perm, w->dual.condensed ? w->m->nv : count) ? pb_ok : pb_singular;
+
+  int size = w->dual.condensed ? w->m->nv : w->dual.count;
+  return NUM(pbLu_Factor)(w->dual.LU, w->dual.perm, size) ? pb_ok : pb_singular;
 }
 
 // out = B x of a block of n numbers.
@@ -128,6 +161,23 @@ static void block_times(int n, const double *B, const double *x, double *out) {
   }
 }
 
+// x := B^-1 x of every active row; h = J'x.
+static void eliminate_blocks(NUM(pbWork) *w, double *x, double *h) {
+  int at = 0;
+  memset(h, 0, (size_t)w->m->nv * sizeof(double));
+  for (int k = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    double g[6];
+    if (!r->zone) continue;
+    block_times(r->dim, w->dual.Binv + 36 * k, x + at, g);
+    for (int i = 0; i < r->dim; i++) {
+      x[at + i] = g[i];
+      for (int j = 0; j < r->n; j++) h[w->row_dofs[r->dofs + j]] += re(w->row_J[r->J + i * r->n + j]) * g[i];
+    }
+    at += r->dim;
+  }
+}
+
 // x (count numbers, room for twice) := T^-1 x
 void NUM(pbDual_SolveLaws)(NUM(pbWork) *w, double *x) {
   double *h = w->dual.h;
@@ -135,19 +185,13 @@ void NUM(pbDual_SolveLaws)(NUM(pbWork) *w, double *x) {
     NUM(pbLu_Solve)(w->dual.LU, w->dual.perm, w->dual.count, x);
     return;
   }
-  memset(h, 0, (size_t)w->m->nv * sizeof(double));
-  for (int k = 0, at = 0; k < w->nrow; k++) {
-    const NUM(pbRow) *r = w->row + k;
-    double g[6];
-    if (!r->zone) continue;
-    block_times(r->dim, w->dual.Binv + 36 * k, x + at, g);
-    for (int i = 0; i < r->dim; i++, at++) {
-      x[at] = g[i];
-      for (int j = 0; j < r->n; j++) h[w->row_dofs[r->dofs + j]] += re(w->row_J[r->J + i * r->n + j]) * g[i];
-    }
-  }
+
+  eliminate_blocks(w, x, h);
   NUM(pbLu_Solve)(w->dual.LU, w->dual.perm, w->m->nv, h);
-  for (int k = 0, at = 0; k < w->nrow; k++) {
+
+  // x -= K J h
+  int at = 0;
+  for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     double Jh[6] = {0}, KJh[6];
     if (!r->zone) continue;
@@ -155,13 +199,16 @@ void NUM(pbDual_SolveLaws)(NUM(pbWork) *w, double *x) {
       for (int j = 0; j < r->n; j++) Jh[i] += re(w->row_J[r->J + i * r->n + j]) * h[w->row_dofs[r->dofs + j]];
     }
     block_times(r->dim, w->dual.K + 36 * k, Jh, KJh);
-    for (int i = 0; i < r->dim; i++, at++) x[at] -= KJh[i];
+    for (int i = 0; i < r->dim; i++) x[at + i] -= KJh[i];
+    at += r->dim;
   }
 }
 
+// ---- steps ----------------------------------------------------------------------------------------------------------------
 // Right-hand side of Newton's step: -N - Nw (x_after - x), where the other rows let go (x_after: the residuals then).
 static void newton_rhs(const NUM(pbWork) *w, const double *f, const double *x, const double *x_after, double *rhs) {
-  for (int k = 0, at = 0; k < w->nrow; k++) {
+  int at = 0;
+  for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     pbLaw law;
     double move[6];
@@ -175,7 +222,6 @@ static void newton_rhs(const NUM(pbWork) *w, const double *f, const double *x, c
   }
 }
 
-// ---- steps ----------------------------------------------------------------------------------------------------------------
 // Misfits as an energy.
 static double merit(const NUM(pbWork) *w, const double *f, const double *x) {
   double sum = 0;
@@ -188,13 +234,13 @@ static double merit(const NUM(pbWork) *w, const double *f, const double *x) {
   return sum;
 }
 
-// How far towards `after`: with smoothed laws, forces of one sign stay inside.
-static double longest(const NUM(pbWork) *w, const double *from, const double *after) {
+// How far towards `after`: with smoothed laws, forces of one sign stay inside (fraction to the boundary).
+static double longest_step(const NUM(pbWork) *w, const double *from, const double *after) {
   double alpha = 1;
-  for (int k = 0; k < w->nrow && w->dual.kappa > 0; k++) {
+  if (!(w->dual.kappa > 0)) return alpha;
+  for (int k = 0; k < w->nrow; k++) {
     int i = w->row[k].at;
-    bool signed_force = is_contact(w->row + k) || w->row[k].kind == pb_rowLimit;
-    if (signed_force && after[i] < 0.05 * from[i]) alpha = fmin(alpha, 0.95 * from[i] / (from[i] - after[i]));
+    if (is_one_sided(w->row + k) && after[i] < 0.05 * from[i]) alpha = fmin(alpha, 0.95 * from[i] / (from[i] - after[i]));
   }
   return alpha;
 }
@@ -202,21 +248,29 @@ static double longest(const NUM(pbWork) *w, const double *from, const double *af
 // The forces after a whole step of Newton's method on the misfit, in w->dual.after; false where its matrix is singular.
 static bool whole_step(NUM(pbWork) *w, const double *f, const double *x) {
   int n = w->dual.n;
-  double *step = w->dual.step, *after = w->dual.after;
-  memcpy(after, x, (size_t)n * sizeof(double));
+  double *step = w->dual.step;
+  double *after = w->dual.after;
   NUM(pbDual_Classify)(w, f, x);
+
+  // The residuals where the held rows let go.
+  memcpy(after, x, (size_t)n * sizeof(double));
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
-    for (int i = r->at; !r->zone && i < r->at + r->dim; i++) {
+    if (r->zone) continue;
+    for (int i = r->at; i < r->at + r->dim; i++) {
       if (f[i] != 0) pb_axpy(after, -f[i], w->dual.A + i * n, n);
     }
   }
   if (NUM(pbDual_FactorLaws)(w, f, x) != pb_ok) return false;
   newton_rhs(w, f, x, after, step);
   NUM(pbDual_SolveLaws)(w, step);
-  memcpy(after, f, (size_t)n * sizeof(double));  // until here the residuals where the other rows let go
+
+  // The forces: none of those rows, a step of the others.
+  memcpy(after, f, (size_t)n * sizeof(double));
   for (int k = 0; k < w->nrow; k++) {
-    for (int i = w->row[k].at; !w->row[k].zone && i < w->row[k].at + w->row[k].dim; i++) after[i] = 0;
+    const NUM(pbRow) *r = w->row + k;
+    if (r->zone) continue;
+    for (int i = r->at; i < r->at + r->dim; i++) after[i] = 0;
   }
   for (int c = 0; c < w->dual.count; c++) after[w->dual.active[c]] += step[c];
   return true;
@@ -225,22 +279,27 @@ static bool whole_step(NUM(pbWork) *w, const double *f, const double *x) {
 // One step, shortened until the misfit falls; false where its matrix is singular.
 static bool newton_step(NUM(pbWork) *w, double *f, double *x) {
   int n = w->dual.n;
-  double *after = w->dual.after, *from = w->dual.from, before = merit(w, f, x);
+  double *after = w->dual.after;
+  double *from = w->dual.from;
+  double before = merit(w, f, x);
   if (!whole_step(w, f, x)) return false;
+
   memcpy(from, f, (size_t)n * sizeof(double));
-  double most = longest(w, from, after);
+  double most = longest_step(w, from, after);
   for (double alpha = most; alpha > 1e-3 * most; alpha *= 0.5) {
     for (int i = 0; i < n; i++) f[i] = from[i] + alpha * (after[i] - from[i]);
     NUM(pbDual_Residuals)(w, f, x);
     if (merit(w, f, x) < (1 - 1e-3 * alpha) * before) return true;
   }
+
+  // No decrease. Sharp laws: the whole step, either at rounding or to start again elsewhere.
   if (w->dual.kappa > 0) return false;
-  memcpy(f, after, (size_t)n * sizeof(double));  // at rounding, or a fresh start elsewhere
+  memcpy(f, after, (size_t)n * sizeof(double));
   NUM(pbDual_Residuals)(w, f, x);
   return true;
 }
 
-// Do the laws of sweeps, whose slopes are steps, decide alike at f, x and at g, y?
+// Do the laws of method sweeps, whose slopes are steps, decide alike at f, x and at g, y?
 static bool decide_alike(const NUM(pbWork) *w, const double *f, const double *x, const double *g, const double *y) {
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
@@ -248,7 +307,9 @@ static bool decide_alike(const NUM(pbWork) *w, const double *f, const double *x,
     bool held = NUM(pbLaw_Held)(w, r, f + r->at, x + r->at);
     if (held != NUM(pbLaw_Held)(w, r, g + r->at, y + r->at)) return false;
     if (held) continue;
-    NUM(pbLaw_At)(w, r, f + r->at, x + r->at, &here), NUM(pbLaw_At)(w, r, g + r->at, y + r->at, &there);
+
+    NUM(pbLaw_At)(w, r, f + r->at, x + r->at, &here);
+    NUM(pbLaw_At)(w, r, g + r->at, y + r->at, &there);
     for (int i = 0; i < r->dim * r->dim; i++) {
       if (here.Nw[i] != there.Nw[i] || here.Nf[i] != there.Nf[i]) return false;
     }
@@ -257,14 +318,18 @@ static bool decide_alike(const NUM(pbWork) *w, const double *f, const double *x,
 }
 
 double NUM(pbDual_Distance)(NUM(pbWork) *w, const double *f, const double *x) {
-  double most = 0, size = 1e-300, *end = w->dual.from;
   if (!whole_step(w, f, x)) return 1;
+
+  double most = 0;
+  double size = 1e-300;
   for (int i = 0; i < w->dual.n; i++) {
     double moved = fabs(w->dual.after[i] - f[i]);
     if (!(moved <= most)) most = moved;
     size = fmax(size, fmax(fabs(f[i]), fabs(w->dual.after[i])));
   }
   double distance = most / size;
+
+  double *end = w->dual.from;  // residuals after the step
   NUM(pbDual_Residuals)(w, w->dual.after, end);
   return !(distance > tie) || decide_alike(w, f, x, w->dual.after, end) ? distance : fmax(1, distance);
 }
@@ -273,9 +338,11 @@ double NUM(pbDual_Distance)(NUM(pbWork) *w, const double *f, const double *x) {
 bool NUM(pbDual_Polish)(NUM(pbWork) *w, double tolerance, double *f, double *x) {
   double least = INFINITY;
   for (int it = 0; it < 12; it++) {
-    double e = NUM(pbDual_Worst)(w, f, x);
-    if (e <= fmax(tolerance, 1e-15) || (e <= 1e-11 && !(e < 0.5 * least))) return true;
-    least = fmin(least, e);
+    // At rounding, or close to it and no longer improving.
+    double misfit = NUM(pbDual_Worst)(w, f, x);
+    if (misfit <= fmax(tolerance, 1e-15) || (misfit <= 1e-11 && !(misfit < 0.5 * least))) return true;
+
+    least = fmin(least, misfit);
     w->iterations++;
     if (!newton_step(w, f, x)) return false;
   }

@@ -1,5 +1,5 @@
-// Parts of the solver of hard contact (dual.h), which share the numbers in w->dual: f forces, x residuals, of all rows side by
-// side.
+// Parts of the solver of hard contact (dual.h), which share the numbers in w->dual: f forces, x residuals, of all rows one after
+// the other.
 #ifndef PB_DUAL_PARTS_H
 #define PB_DUAL_PARTS_H
 
@@ -13,20 +13,20 @@ void NUM(pbDual_Residuals)(const NUM(pbWork) *w, const double *f, double *x);
 double NUM(pbDual_Worst)(NUM(pbWork) *w, const double *f, const double *x);
 
 // ---- dual_newton.c ----------------------------------------------------------------------------------------------------
-// Zones: 0 where a row can have no force (f - rho w < 0), else 1.
+// Zones: open where a row can have no force (f - rho w < 0), else active.
 void NUM(pbDual_Classify)(NUM(pbWork) *w, const double *f, const double *x);
-// The linearised laws T over the rows of zone 1 (w->dual.active), factored; and x := T^-1 x, with room for twice the rows.
+// The linearized laws T over the active rows (w->dual.active), factored; and x := T^-1 x, with room for twice the rows.
 pbStatus NUM(pbDual_FactorLaws)(NUM(pbWork) *w, const double *f, const double *x);
 void NUM(pbDual_SolveLaws)(NUM(pbWork) *w, double *x);
 // Newton's method from f, x; true where it came below the tolerance, at 0 to rounding.
 bool NUM(pbDual_Polish)(NUM(pbWork) *w, double tolerance, double *f, double *x);
-// How far forces that sweeps have left are from their fixed point, relative to the largest: the length of one step of Newton's
-// method. 1 where the laws decide otherwise at its end (sticks or slides, pushes or not): derivatives there are those of another
-// motion.
+// How far forces that projected Gauss-Seidel has left are from their fixed point, relative to the largest: the length of one
+// step of Newton's method. 1 where the laws decide otherwise at its end (sticks or slides, pushes or not): derivatives there are
+// those of another motion.
 double NUM(pbDual_Distance)(NUM(pbWork) *w, const double *f, const double *x);
 
 // ---- dual_path.c ------------------------------------------------------------------------------------------------------
-// From forces near a solution of sharp laws, where redundant rows leave them open: by the proximal point method.
+// From forces near a solution of sharp laws, where redundant rows leave them undetermined: by the proximal point method.
 bool NUM(pbDual_Approach)(NUM(pbWork) *w, double share, double *f, double *x);
 // From nothing along the central path, which begins at forces sigma times the typical one.
 bool NUM(pbDual_Follow)(NUM(pbWork) *w, double sigma, double *f, double *x);
