@@ -22,8 +22,8 @@ static void free_middles(pbContext *ctx, Middles *e) {
 static void list_edges(const pbCells *cells, pbCellKind kind, int *end) {
   const pbCellShape *s = &pb_cellShape[kind];
   for (int i = 0; i < cells->count * s->edges; i++, end += 2) {
-    for (int k = 0; k < 2; k++)
-      end[k] = cells->vertex[(size_t)(i / s->edges) * (size_t)s->nodes + (size_t)s->edge[i % s->edges][k]];
+    const int *v = cells->vertex + (size_t)(i / s->edges) * (size_t)s->nodes;
+    for (int k = 0; k < 2; k++) end[k] = v[s->edge[i % s->edges][k]];
     pbRow_Sort(end, 2);
   }
 }
@@ -34,11 +34,17 @@ static pbStatus find_middles(pbContext *ctx, const pbMesh *m, Middles *e) {
   e->order = pbContext_AllocArray(ctx, (size_t)e->count, sizeof(int));
   e->node = pbContext_AllocArray(ctx, (size_t)e->count, sizeof(int));
   if (!e->end || !e->order || !e->node) return pbMesh_NoMemory(ctx, m->name);
+  // Triangles first, tetrahedra then.
+
   list_edges(&m->cells[pb_cellTriangle], pb_cellTriangle, e->end);
   list_edges(&m->cells[pb_cellTetrahedron], pb_cellTetrahedron, e->end + 6 * (size_t)m->cells[pb_cellTriangle].count);
   PB_TRY(pbRows_Sort(ctx, e->end, e->count, 2, m->points, e->order));
+
+  // Runs of equal edges share a node, behind the points there are.
   for (int i = 0; i < e->count; i++) {
     const int *now = e->end + 2 * (size_t)e->order[i], *before = i ? e->end + 2 * (size_t)e->order[i - 1] : NULL;
+
+    // A new pair of points is a new node.
     if (!before || memcmp(now, before, 2 * sizeof *now) != 0) e->nodes++;
     e->node[e->order[i]] = m->points + e->nodes - 1;
   }
@@ -59,6 +65,7 @@ static void raise_cells(const pbMesh *m, const Middles *e, pbMesh *q) {
     const pbCells *from = &m->cells[pairs[p].from];
     pbCells *to = &q->cells[pairs[p].to];
     for (int i = 0; i < from->count; i++, node += s->edges) {
+      // Corners, then middles in the order of the edges.
       int *row = to->vertex + (size_t)i * (size_t)(s->nodes + s->edges);
       memcpy(row, from->vertex + (size_t)i * (size_t)s->nodes, (size_t)s->nodes * sizeof *row);
       memcpy(row + s->nodes, node, (size_t)s->edges * sizeof *row);
@@ -68,23 +75,28 @@ static void raise_cells(const pbMesh *m, const Middles *e, pbMesh *q) {
   }
 }
 
-static void fill(const pbMesh *m, const Middles *e, pbMesh *q) {
+static void fill_quadratic(const pbMesh *m, const Middles *e, pbMesh *q) {
   if (m->points) memcpy(q->point, m->point, (size_t)m->points * 3 * sizeof(double));
   for (int i = 0; i < e->count; i++) {
     const double *a = m->point + 3 * (size_t)e->end[2 * (size_t)i], *b = m->point + 3 * (size_t)e->end[2 * (size_t)i + 1];
     for (int k = 0; k < 3; k++) q->point[3 * (size_t)e->node[i] + (size_t)k] = 0.5 * (a[k] + b[k]);
   }
+
   raise_cells(m, e, q);
+
+  // Points and edges stay what they are.
   append_cells(&m->cells[pb_cellPoint], 1, &q->cells[pb_cellPoint], 0);
   append_cells(&m->cells[pb_cellEdge], 2, &q->cells[pb_cellEdge], 0);
 }
 
-static pbStatus make(pbContext *ctx, const pbMesh *m, Middles *e, pbMesh **q) {
+static pbStatus make_quadratic(pbContext *ctx, const pbMesh *m, Middles *e, pbMesh **q) {
   PB_TRY(find_middles(ctx, m, e));
   int64_t counts[pb_cellKindCount] = {[pb_cellPoint] = m->cells[pb_cellPoint].count, [pb_cellEdge] = m->cells[pb_cellEdge].count};
   for (int p = 0; p < 2; p++) counts[pairs[p].to] = (int64_t)m->cells[pairs[p].from].count + m->cells[pairs[p].to].count;
+  // Groups are kept, of cells and by name.
+
   PB_TRY(pbMesh_Create(ctx, m->name, (int64_t)m->points + e->nodes, counts, q));
-  fill(m, e, *q);
+  fill_quadratic(m, e, *q);
   for (int i = 0; i < m->groups; i++) PB_TRY(pbMesh_NameGroup(*q, m->group[i].dimension, m->group[i].number, m->group[i].name));
   return pb_ok;
 }
@@ -92,9 +104,13 @@ static pbStatus make(pbContext *ctx, const pbMesh *m, Middles *e, pbMesh **q) {
 pbStatus pbMesh_Quadratic(pbContext *ctx, const pbMesh *m, pbMesh **quadratic) {
   Middles e = {0};
   pbMesh *q = NULL;
-  pbStatus status = make(ctx, m, &e, &q);
+  pbStatus status = make_quadratic(ctx, m, &e, &q);
   free_middles(ctx, &e);
-  if (status == pb_ok) *quadratic = q;
-  else pbMesh_Destroy(q);
+
+  if (status == pb_ok) {
+    *quadratic = q;
+  } else {
+    pbMesh_Destroy(q);
+  }
   return status;
 }
