@@ -4,10 +4,10 @@
 #include "contact/row.h"
 #include "step/scratch.h"
 
-// The impulse p = h f of a step does the work p . (J v- + J v+) / 2. The forces beside it (weight, springs) share the step, and as
-// well can come first: then it is p . (J v' + J v+) / 2, with v' the velocity that they alone lead to. The two differ by O(h); what
-// is less of them counts, for each contact's normal and for its friction, so that nothing is called a gain that is one by the order
-// alone. Without restitution, without friction, and where contacts do not couple normals with slip, none is positive.
+// The impulse p = h f of a step does the work p . (J v- + J v+) / 2. The forces beside it (weight, springs) share the step, and
+// as well can come first: then it is p . (J v' + J v+) / 2, with v' the velocity that they alone lead to. The two differ by O(h);
+// the lesser of them counts, for each contact's normal and for its friction, so that nothing is called a gain that is one by the
+// order alone. Without restitution, without friction, and where contacts do not couple normals with slip, none is positive.
 typedef struct work_done {
   double work;   // J: the lesser of both
   double moved;  // J: sum of sizes, what rounding is measured by
@@ -18,6 +18,7 @@ static work_done work_of(const pbWork_r *w, const pbRow_r *r, int from, int to, 
   double h = w->p.timestep[0], during = 0, after = 0, moved = 0;
 
   for (int i = from; i < to; i++) {
+    // Velocities before the impulse, with the smooth forces alone, and after the step.
     double impulse = h * r->f[i], smooth = w->dual.b[r->at + i] + r->aref[i];
     double before = r->vel[i] - asked, free = before + h * smooth, last = before + h * (r->x[i] + r->aref[i]);
     during += 0.5 * impulse * (before + last);
@@ -34,6 +35,7 @@ static bool bounces(const pbWork_r *w, const pbRow_r *r) {
 }
 
 static work_done work_of_contact(const pbWork_r *w, const pbRow_r *r) {
+  // Where a row does not bounce, error reduction asks for a velocity, h aref beyond the one before; its work is not the impact's.
   double asked = bounces(w, r) ? 0 : r->vel[0] + w->p.timestep[0] * r->aref[0];
   work_done normal = work_of(w, r, 0, 1, asked), friction = work_of(w, r, 1, r->dim, 0);
   return (work_done){normal.work + friction.work, normal.moved + friction.moved};
@@ -57,13 +59,17 @@ void pbScratch_NoteBounces(pbScratch *s) {
   for (k = 0; k < w->nrow; k++) {
     const pbRow_r *r = w->row + k;
     work_done done = r->kind == pb_rowContact ? work_of_contact(w, r) : work_of_other(w, r);
-    gain += done.work, moved += done.moved;
+    gain += done.work;
+    moved += done.moved;
     if (!bounces(w, r) || (worst && done.work <= most)) continue;
-    worst = r, most = done.work;
+    worst = r;
+    most = done.work;
   }
   if (!(gain > (1e-9 + w->residual) * moved)) return;
 
-  const pbContact_r *c = w->contact + worst->id;
-  s->report.gains = 1, s->report.gain = gain;
-  s->report.gaining[0] = c->geom1, s->report.gaining[1] = c->geom2;
+  const pbContact_r *c = w->contact + worst->contact;
+  s->report.gains = 1;
+  s->report.gain = gain;
+  s->report.gaining[0] = c->geom1;
+  s->report.gaining[1] = c->geom2;
 }

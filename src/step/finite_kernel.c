@@ -17,13 +17,24 @@ double NUM(pbFinite_Sum)(const double *x, size_t n) {
   wide a = {0}, b = {0}, c = {0}, d = {0};
   size_t i = 0;
   double sum = 0;
-  if (n > 0 && (size_t)x % 16) sum = *x++, n--;
+
+  // Four sums side by side hide the latency of additions; only the first number may be off the alignment of 16.
+  if (n > 0 && (size_t)x % 16) {
+    sum = *x++;
+    n--;
+  }
   for (; i + together <= n; i += together) {
     const wide *v = (const wide *)(x + i);
 #pragma GCC unroll 8
-    for (int k = 0; k < turns; k++, v += 4) a += v[0], b += v[1], c += v[2], d += v[3];
+    for (int k = 0; k < turns; k++, v += 4) {
+      a += v[0];
+      b += v[1];
+      c += v[2];
+      d += v[3];
+    }
   }
   for (; i < n; i++) sum += x[i];
+
   a += b + (c + d);
   for (int k = 0; k < width; k++) sum += a[k];
   return sum;

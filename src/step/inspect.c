@@ -1,6 +1,8 @@
 // Quantities of the last evaluation by MuJoCo's name.
 #include <string.h>
 
+#include "base/arena.h"
+#include "base/assert.h"
 #include "base/context.h"
 #include "contact/row.h"
 #include "multibody/spatial.h"
@@ -16,32 +18,41 @@ struct pbGathered {
   void *block;
 };
 
-static void *take(char *block, size_t *used, int count) {
-  void *p = block ? block + *used : NULL;
-  *used += (size_t)count * sizeof(double);
-  return p;
-}
-
-static size_t carve(struct pbGathered *g, const pbWork_r *w, void *block) {
+// Every piece is of doubles, or of pointers' size and less aligned.
+#define TAKE(field, count) g->field = pbArena_Take(arena, (size_t)(count), sizeof *g->field)
+static void lay_out_copies(pbArena *arena, struct pbGathered *g, const pbWork_r *w) {
   const pbModel *m = w->m;
-  size_t used = 0;
   g->max_efc = 10 * w->max_con + 6 * m->neq + w->t->max_blocks;
-  g->M = take(block, &used, m->nv * m->nv), g->cvel = take(block, &used, 6 * m->nbody), g->com = take(block, &used, 3 * m->nbody);
-  g->contact_dist = take(block, &used, w->max_con), g->contact_pos = take(block, &used, 3 * w->max_con);
-  g->contact_frame = take(block, &used, 9 * w->max_con), g->contact_geom = take(block, &used, 2 * w->max_con);
-  g->pos = take(block, &used, g->max_efc), g->margin = take(block, &used, g->max_efc);
-  g->aref = take(block, &used, g->max_efc), g->R = take(block, &used, g->max_efc);
-  g->force = take(block, &used, g->max_efc), g->diag = take(block, &used, g->max_efc);
-  return used;
+  TAKE(M, m->nv * m->nv);
+  TAKE(cvel, 6 * m->nbody);
+  TAKE(com, 3 * m->nbody);
+
+  TAKE(contact_dist, w->max_con);
+  TAKE(contact_pos, 3 * w->max_con);
+  TAKE(contact_frame, 9 * w->max_con);
+  TAKE(contact_geom, 2 * w->max_con);
+
+  TAKE(pos, g->max_efc);
+  TAKE(margin, g->max_efc);
+  TAKE(aref, g->max_efc);
+  TAKE(R, g->max_efc);
+  TAKE(force, g->max_efc);
+  TAKE(diag, g->max_efc);
 }
+#undef TAKE
 
 pbStatus pbScratch_InspectCreate(pbScratch *s) {
   struct pbGathered probe;
+  pbArena measure = pbArena_Measure();
+  lay_out_copies(&measure, &probe, &s->w);
   s->gathered = pbContext_Alloc(s->ctx, sizeof *s->gathered);
   if (!s->gathered) return pb_no_memory;
-  s->gathered->block = pbContext_Alloc(s->ctx, carve(&probe, &s->w, NULL) + sizeof(double));
+  s->gathered->block = pbContext_Alloc(s->ctx, pbArena_Needed(&measure));
   if (!s->gathered->block) return pb_no_memory;
-  carve(s->gathered, &s->w, s->gathered->block);
+
+  pbArena arena = pbArena_Over(s->gathered->block, pbArena_Needed(&measure));
+  lay_out_copies(&arena, s->gathered, &s->w);
+  PB_ASSERT(!arena.failed && arena.used == measure.used);
   return pb_ok;
 }
 
@@ -55,6 +66,8 @@ void pbScratch_InspectDestroy(pbScratch *s) {
 static void dense_mass(const pbWork_r *w, double *M) {
   const pbTreePattern *tree = &w->t->M;
   memset(M, 0, (size_t)tree->n * (size_t)tree->n * sizeof(double));
+
+  // Row i of the sparse factor's pattern holds the dofs that move dof i, itself last.
   for (int i = 0; i < tree->n; i++) {
     for (int a = 0; a <= tree->depth[i]; a++) {
       int j = tree->chain[tree->adr[i] + a];
@@ -74,49 +87,81 @@ static void world_velocity(const pbWork_r *w, double *cvel) {
   }
 }
 
-// Centres of mass of subtrees; an empty one is at its body.
-static void subtree_centres(const pbWork_r *w, double *com) {
+// Centers of mass of subtrees; an empty one is at its body.
+static void subtree_centers(const pbWork_r *w, double *com) {
   const pbModel *m = w->m;
   for (int b = 0; b < m->nbody; b++) {
     for (int k = 0; k < 3; k++) com[3 * b + k] = w->p.body_mass[b] * w->xipos[3 * b + k];
   }
+
   for (int b = m->nbody - 1; b > 0; b--) {
     for (int k = 0; k < 3; k++) com[3 * m->body_parentid[b] + k] += com[3 * b + k];
   }
+
   for (int b = 0; b < m->nbody; b++) {
     double mass = w->p.body_subtreemass[b];
     for (int k = 0; k < 3; k++) com[3 * b + k] = mass < 1e-15 ? w->xipos[3 * b + k] : com[3 * b + k] / mass;
   }
 }
 
-// One MuJoCo row: weights of the basis rows, what it reports.
-static void emit(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r, const double *weight, double pos, double R,
-                 double force) {
+// One MuJoCo row: weights of the basis rows, what it reports. MuJoCo's diagApprox follows from R = (1 - d) / d diagApprox.
+typedef struct efc_row {
+  double weight[6], pos, R, force;
+} efc_row;
+
+static void add_efc_row(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r, const efc_row *row) {
   int e = g->nefc++;
   double aref = 0;
+  PB_ASSERT(e < g->max_efc);
   for (int k = 0; k < r->dim; k++) {
-    aref += weight[k] * r->aref[k];
-    for (int i = 0; g->J && i < r->n; i++)
-      g->J[e * w->m->nv + w->row_dofs[r->dofs + i]] += weight[k] * w->row_J[r->J + k * r->n + i];
+    aref += row->weight[k] * r->aref[k];
+    if (!g->J) continue;
+    for (int i = 0; i < r->n; i++) {
+      int dof = w->row_dofs[r->dofs + i];
+      g->J[e * w->m->nv + dof] += row->weight[k] * w->row_J[r->J + k * r->n + i];
+    }
   }
-  g->pos[e] = pos, g->aref[e] = aref, g->R[e] = R, g->force[e] = force;
-  g->margin[e] = pos == 0 && r->dim > 1 ? 0 : r->margin;
-  g->diag[e] = R * r->imp / (1 - r->imp);
+
+  g->pos[e] = row->pos;
+  g->aref[e] = aref;
+  g->R[e] = row->R;
+  g->force[e] = row->force;
+  g->margin[e] = row->pos == 0 && r->dim > 1 ? 0 : r->margin;
+  g->diag[e] = row->R * r->imp / (1 - r->imp);
 }
 
-static void emit_row(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r) {
-  bool pyramid = pb_pyramidal(w->m, r);
-  for (int k = 0; k < r->dim && !pyramid; k++) {
-    double weight[6] = {0};
-    weight[k] = 1;
-    emit(g, w, r, weight, r->pos[k], r->R[k], r->f[k]);
-  }
-  for (int k = 1; k < r->dim && pyramid; k++) {
+// A pyramidal contact is reported by its edges, normal +- mu tangent; everything else by its basis rows.
+static void add_edges(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r) {
+  for (int k = 1; k < r->dim; k++) {
     for (int s = 0; s < 2; s++) {
-      double mu = (s ? -1 : 1) * w->contact[r->contact].friction[k - 1], weight[6] = {1}, x = r->x[0] + mu * r->x[k];
-      weight[k] = mu;
-      emit(g, w, r, weight, r->pos[0], r->edge_R, x < 0 ? -r->edge_D * x : 0);
+      double mu = (s ? -1 : 1) * w->contact[r->contact].friction[k - 1], x = r->x[0] + mu * r->x[k];
+      efc_row row = {.weight = {1}, .pos = r->pos[0], .R = r->edge_R, .force = x < 0 ? -r->edge_D * x : 0};
+      row.weight[k] = mu;
+      add_efc_row(g, w, r, &row);
     }
+  }
+}
+
+static void add_efc_rows(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r) {
+  if (pb_pyramidal(w->m, r)) {
+    add_edges(g, w, r);
+    return;
+  }
+  for (int k = 0; k < r->dim; k++) {
+    efc_row row = {.pos = r->pos[k], .R = r->R[k], .force = r->f[k]};
+    row.weight[k] = 1;
+    add_efc_row(g, w, r, &row);
+  }
+}
+
+static void copy_contacts(struct pbGathered *g, const pbWork_r *w) {
+  for (int i = 0; i < w->ncon; i++) {
+    const pbContact_r *c = w->contact + i;
+    g->contact_dist[i] = c->dist;
+    memcpy(g->contact_pos + 3 * i, c->pos, sizeof c->pos);
+    memcpy(g->contact_frame + 9 * i, c->frame, sizeof c->frame);
+    g->contact_geom[2 * i] = c->geom1;
+    g->contact_geom[2 * i + 1] = c->geom2;
   }
 }
 
@@ -124,23 +169,24 @@ void pbScratch_Gather(pbScratch *s) {
   const pbWork_r *w = &s->w;
   struct pbGathered *g = s->gathered;
   if (pbScratch_Stale(s, s->model)) return;
-  if (pbSolve_Smooth_r(&s->w) != pb_ok) memset(w->qacc_smooth, 0, (size_t)w->m->nv * sizeof(double));  // M is singular
+
+  // Where M is singular there is no smooth acceleration to show.
+  if (pbSolve_Smooth_r(&s->w) != pb_ok) memset(w->qacc_smooth, 0, (size_t)w->m->nv * sizeof(double));
   dense_mass(w, g->M);
   world_velocity(w, g->cvel);
-  subtree_centres(w, g->com);
-  for (int i = 0; i < w->ncon; i++) {
-    const pbContact_r *c = w->contact + i;
-    g->contact_dist[i] = c->dist;
-    memcpy(g->contact_pos + 3 * i, c->pos, sizeof c->pos);
-    memcpy(g->contact_frame + 9 * i, c->frame, sizeof c->frame);
-    g->contact_geom[2 * i] = c->geom1, g->contact_geom[2 * i + 1] = c->geom2;
-  }
+  subtree_centers(w, g->com);
+  copy_contacts(g, w);
+
+  // J is dense and of as many rows as there are now; without memory for it everything else is still shown.
   int rows = 0;
-  for (int k = 0; k < w->nrow; k++) rows += pb_pyramidal(w->m, w->row + k) ? 2 * (w->row[k].dim - 1) : w->row[k].dim;
+  for (int k = 0; k < w->nrow; k++) {
+    const pbRow_r *r = w->row + k;
+    rows += pb_pyramidal(w->m, r) ? 2 * (r->dim - 1) : r->dim;
+  }
   pbContext_Free(s->ctx, g->J);
   g->J = pbContext_Alloc(s->ctx, (size_t)(rows * w->m->nv + 1) * sizeof(double));
   g->nefc = 0;
-  for (int k = 0; k < w->nrow; k++) emit_row(g, w, w->row + k);
+  for (int k = 0; k < w->nrow; k++) add_efc_rows(g, w, w->row + k);
 }
 
 bool pbScratch_Field(const pbScratch *s, const char *name, const double **data, int *rows, int *cols) {
@@ -148,6 +194,8 @@ bool pbScratch_Field(const pbScratch *s, const char *name, const double **data, 
   const pbModel *m = w->m;
   const struct pbGathered *g = s->gathered;
   if (pbScratch_Stale(s, m)) return false;
+
+  // A field of this name is these numbers; a table in the order of MuJoCo's mjData.
   const struct {
     const char *name;
     const double *data;
@@ -193,9 +241,12 @@ bool pbScratch_Field(const pbScratch *s, const char *name, const double **data, 
       {"efc_diagApprox", g->diag, g->nefc, 1},
       {"sensordata", w->sensordata, m->nsensordata, 1},
   };
+
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
     if (strcmp(fields[i].name, name)) continue;
-    *data = fields[i].data, *rows = fields[i].rows, *cols = fields[i].cols;
+    *data = fields[i].data;
+    *rows = fields[i].rows;
+    *cols = fields[i].cols;
     return true;
   }
   return false;

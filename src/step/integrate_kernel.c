@@ -1,5 +1,8 @@
+// One evaluation in stages, and how its accelerations move a state: implicit damping, positions, activations. Derivatives in
+// integrate_adjoint.c, step_adjoint.c and runge_kutta_adjoint.c.
 #include "step/integrate.h"
 
+#include "base/assert.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
 
@@ -8,6 +11,8 @@ pbStatus NUM(pbEvaluate)(NUM(pbWork) *w, bool replay) {
   NUM(pbStage_Kinematics)(w);
   NUM(pbStage_Tendon)(w);
   NUM(pbStage_Inertia)(w);
+
+  // What follows from positions alone is done; now velocities, then forces, then the accelerations that they and the rows give.
   PB_TRY(NUM(pbStage_Collide)(w));
   NUM(pbStage_Velocity)(w);
   NUM(pbStage_Passive)(w);
@@ -24,6 +29,8 @@ void NUM(pbFree_Frame)(const NUM(pbWork) *w, int root, int body, num ipos[3], nu
     quat_copy(iquat, w->p.body_iquat + 4 * body);
     return;
   }
+
+  // Position and orientation of the body's inertial frame, both taken back by the root's.
   num q[4];
   v3_sub(ipos, w->xipos + 3 * body, w->xpos + 3 * root);
   m3_tmulv(ipos, w->xmat + 9 * root, ipos);
@@ -32,58 +39,85 @@ void NUM(pbFree_Frame)(const NUM(pbWork) *w, int root, int body, num ipos[3], nu
   quat_mul(iquat, q, w->p.body_iquat + 4 * body);
 }
 
+// The bias is the force m w x (w x s), s the center of mass, and about the body's origin the torque s x force + w x I w. Its
+// derivative by w along wa: m (wa x (w x s) + w x (wa x s)), and wa x I w + w x I wa. All in world axes, but for the torque at last.
 void NUM(pbFree_BiasDerivative)(const num R[9], const num rate[3], const num a[3], num mass, const num ipos[3],
                                 const num iquat[4], const num inertia[3], num out[6]) {
-  // bias: force m w x (w x s), torque about the body's origin s x force + w x I w; everything in world axes, torque turned back
   num w[3], wa[3], s[3], t[3], u[3], force[3], torque[3], Xi[9], X[9], Iw[3], Ia[3];
-  m3_mulv(w, R, rate), m3_mulv(wa, R, a), m3_mulv(s, R, ipos);
-  v3_cross(t, w, s), v3_cross(force, wa, t);
-  v3_cross(t, wa, s), v3_cross(u, w, t);
+  m3_mulv(w, R, rate);
+  m3_mulv(wa, R, a);
+  m3_mulv(s, R, ipos);
+
+  v3_cross(t, w, s);
+  v3_cross(force, wa, t);
+  v3_cross(t, wa, s);
+  v3_cross(u, w, t);
   v3_addto(force, u);
   v3_scale(force, force, mass);
+
+  // I w = X diag(I) X' w, X the principal axes in the world.
   quat_to_mat(Xi, iquat);
   m3_mul(X, R, Xi);
-  m3_tmulv(Iw, X, w), m3_tmulv(Ia, X, wa);
-  for (int k = 0; k < 3; k++) Iw[k] *= inertia[k], Ia[k] *= inertia[k];
-  m3_mulv(Iw, X, Iw), m3_mulv(Ia, X, Ia);
+  m3_tmulv(Iw, X, w);
+  m3_tmulv(Ia, X, wa);
+  for (int k = 0; k < 3; k++) {
+    Iw[k] *= inertia[k];
+    Ia[k] *= inertia[k];
+  }
+  m3_mulv(Iw, X, Iw);
+  m3_mulv(Ia, X, Ia);
+
   v3_cross(torque, s, force);
   v3_addcross(torque, wa, Iw);
   v3_addcross(torque, w, Ia);
+
   v3_copy(out, force);
   m3_tmulv(out + 3, R, torque);
 }
 
-// Dense A x = b for a 6x6, Gaussian elimination with pivots; transposed on request. A is not changed.
+// a := its row k changed with the one below it whose entry in column k is the largest; x likewise.
+static void pivot_row(num a[36], num x[6], int k) {
+  int p = k;
+  for (int i = k + 1; i < 6; i++) p = fabs(re(a[6 * i + k])) > fabs(re(a[6 * p + k])) ? i : p;
+  if (p == k) return;
+
+  for (int j = 0; j < 6; j++) {
+    num t = a[6 * k + j];
+    a[6 * k + j] = a[6 * p + j];
+    a[6 * p + j] = t;
+  }
+  num t = x[k];
+  x[k] = x[p];
+  x[p] = t;
+}
+
+// Dense A x = b for a 6x6, Gaussian elimination with partial pivots; transposed on request. A is not changed.
 void NUM(pbSolve6)(const num A[36], num x[6], bool transposed) {
   num a[36];
   for (int i = 0; i < 36; i++) a[i] = transposed ? A[(i % 6) * 6 + i / 6] : A[i];
+
   for (int k = 0; k < 6; k++) {
-    int p = k;
-    for (int i = k + 1; i < 6; i++) p = fabs(re(a[6 * i + k])) > fabs(re(a[6 * p + k])) ? i : p;
-    for (int j = 0; j < 6 && p != k; j++) {
-      num t = a[6 * k + j];
-      a[6 * k + j] = a[6 * p + j], a[6 * p + j] = t;
-    }
-    num t = x[k];
-    x[k] = x[p], x[p] = t;
+    pivot_row(a, x, k);
     for (int i = k + 1; i < 6; i++) {
       num f = a[6 * i + k] / a[6 * k + k];
       for (int j = k; j < 6; j++) a[6 * i + j] -= f * a[6 * k + j];
       x[i] -= f * x[k];
     }
   }
+
   for (int k = 5; k >= 0; k--) {
     for (int j = k + 1; j < 6; j++) x[k] -= a[6 * k + j] * x[j];
     x[k] /= a[6 * k + k];
   }
 }
 
-// Fluid damping of such a body is not symmetric (MuJoCo symmetrises it elsewhere); D has taken its lower triangle for both.
-static void fluid_upper(const NUM(pbWork) *w, int body, int dof, num A[36]) {
+// Fluid damping of such a body is not symmetric (MuJoCo symmetrizes it elsewhere); D has taken its lower triangle for both, so its
+// upper one is made good here.
+static void correct_upper_triangle(const NUM(pbWork) *w, int body, int dof, num A[36]) {
   num B[36] = {0}, h = w->p.timestep[0];
-  if (!w->has_fluid || re(w->p.body_mass[body]) < 1e-15 ||
-      ((w->m->disableflags & pb_disSpring) && (w->m->disableflags & pb_disDamper)))
-    return;
+  bool passive = !(w->m->disableflags & pb_disSpring) || !(w->m->disableflags & pb_disDamper);
+  if (!w->has_fluid || re(w->p.body_mass[body]) < 1e-15 || !passive) return;
+
   NUM(pbFluid_Damping)(w, body, B);
   for (int r = 0; r < 6; r++) {
     for (int c = r + 1; c < 6; c++) {
@@ -94,23 +128,26 @@ static void fluid_upper(const NUM(pbWork) *w, int body, int dof, num A[36]) {
 }
 
 // M - h D + h dbias/dv of a standalone free body; its rows of the symmetric matrix go back to M.
-static void free_block(NUM(pbWork) *w, int j) {
+static void make_free_block(NUM(pbWork) *w, int j) {
   const pbModel *m = w->m;
   const pbTreePattern *tree = &w->t->M;
   int dof = m->jnt_dofadr[j], b = m->jnt_bodyid[j];
   num *A = w->free_A + 36 * j, h = w->p.timestep[0];
+  PB_ASSERT(m->jnt_type[j] == pb_jntFree && tree->depth[dof + 5] == 5);
   for (int r = 0; r < 6; r++) {
     for (int c = 0; c <= r; c++) {
       A[6 * r + c] = A[6 * c + r] = w->Mhat[tree->adr[dof + r] + c];
       w->Mhat[tree->adr[dof + r] + c] = w->M[tree->adr[dof + r] + c];
     }
   }
+
+  // Three columns of dbias/dv, by rates about the body's axes; the bodies of the tree are a rigid whole.
   for (int c = 0; c < 3; c++) {
     num e[3] = {0}, column[6], ipos[3], iquat[4];
     e[c] = 1;
-    for (int k = b; k < m->nbody; k++) {  // the bodies of the tree, a rigid whole
+    for (int k = b; k < m->nbody; k++) {
       if (w->t->body_tree[k] != w->t->body_tree[b]) continue;
-      if (c == 0) fluid_upper(w, k, dof, A);
+      if (c == 0) correct_upper_triangle(w, k, dof, A);
       NUM(pbFree_Frame)(w, b, k, ipos, iquat);
       NUM(pbFree_BiasDerivative)(w->xmat + 9 * b, w->qvel + dof + 3, e, w->p.body_mass[k], ipos, iquat, w->p.body_inertia + 3 * k,
                                  column);
@@ -119,11 +156,13 @@ static void free_block(NUM(pbWork) *w, int j) {
   }
 }
 
-static bool euler_matrix(NUM(pbWork) *w) {
+// Mhat = M + h B, B the dampers' slopes. Is any of them not zero?
+static bool make_euler_matrix(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   const pbTreePattern *tree = &w->t->M;
   bool any = false;
   if (m->disableflags & (pb_disEulerdamp | pb_disDamper)) return false;
+
   memcpy(w->Mhat, w->M, (size_t)tree->size * sizeof(num));
   for (int i = 0; i < m->nv; i++) {
     num c[3];
@@ -135,37 +174,54 @@ static bool euler_matrix(NUM(pbWork) *w) {
   return any;
 }
 
-static bool implicitfast_matrix(NUM(pbWork) *w) {
+// Mhat = M - h D, D the derivative of smooth forces by velocity.
+static bool make_implicitfast_matrix(NUM(pbWork) *w) {
   const pbTreePattern *tree = &w->t->M;
   memset(w->Mhat, 0, (size_t)tree->size * sizeof(num));
   NUM(pbForce_Derivative)(w, w->Mhat);
   for (int i = 0; i < tree->size; i++) w->Mhat[i] = w->M[i] - w->p.timestep[0] * w->Mhat[i];
+
   for (int j = 0; j < w->m->njnt; j++) {
-    if (free_standalone(w->m, j)) free_block(w, j);
+    if (free_standalone(w->m, j)) make_free_block(w, j);
   }
   return true;
+}
+
+// qacc_integrated: of the free bodies that stand alone, by blocks of their own.
+static void solve_free_blocks(NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  for (int j = 0; j < m->njnt; j++) {
+    if (!free_standalone(m, j)) continue;
+    num *x = w->qacc_integrated + m->jnt_dofadr[j];
+    memcpy(x, w->Ma + m->jnt_dofadr[j], 6 * sizeof(num));
+    NUM(pbSolve6)(w->free_A + 36 * j, x, false);
+  }
 }
 
 pbStatus NUM(pbIntegrate_Damp)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   const pbTreePattern *tree = &w->t->M;
   bool fast = m->integrator == pb_intImplicitfast;
-  w->damped = fast ? implicitfast_matrix(w) : m->integrator == pb_intEuler && euler_matrix(w);
+  w->damped = fast ? make_implicitfast_matrix(w) : m->integrator == pb_intEuler && make_euler_matrix(w);
   memcpy(w->qacc_integrated, w->qacc, (size_t)m->nv * sizeof(num));
   if (!w->damped) return pb_ok;
+
   if (NUM(pbTree_Factor)(tree, w->Mhat, w->Mhat_Dinv) >= 0) return pb_singular;
+  PB_ASSERT(m->nv == 0 || re(w->Mhat_Dinv[m->nv - 1]) > 0);
   memcpy(w->qacc_integrated, w->Ma, (size_t)m->nv * sizeof(num));
   NUM(pbTree_Solve)(tree, w->Mhat, w->Mhat_Dinv, w->qacc_integrated);
-  for (int j = 0; fast && j < m->njnt; j++) {
-    if (!free_standalone(m, j)) continue;
-    num *x = w->qacc_integrated + m->jnt_dofadr[j];
-    memcpy(x, w->Ma + m->jnt_dofadr[j], 6 * sizeof(num));
-    NUM(pbSolve6)(w->free_A + 36 * j, x, false);
-  }
+  if (fast) solve_free_blocks(w);
   return pb_ok;
 }
 
 // ---- positions, activations -----------------------------------------------------------------------------------------
+// Off the unit sphere by no more than rounding? What is not a number is so for a reason that is told elsewhere.
+static inline bool is_unit(const num q[4]) {
+  double squared = 0;
+  for (int k = 0; k < 4; k++) squared += re(q[k]) * re(q[k]);
+  return !(fabs(squared - 1) > 1e-9);
+}
+
 void NUM(pbIntegrate_Position)(const pbModel *m, num *qpos, const num *v, num h) {
   for (int j = 0; j < m->njnt; j++) {
     num *q = qpos + m->jnt_qposadr[j];
@@ -173,11 +229,13 @@ void NUM(pbIntegrate_Position)(const pbModel *m, num *qpos, const num *v, num h)
     switch (m->jnt_type[j]) {
       case pb_jntFree:
         v3_addscl(q, u, h);
-        q += 3, u += 3;
+        q += 3;
+        u += 3;
         // fall through
       case pb_jntBall:
         quat_normalize(q);
         quat_integrate(q, u, h);
+        PB_VALIDATE(is_unit(q));
         break;
       default: q[0] += h * u[0];
     }
@@ -190,14 +248,20 @@ void NUM(pbIntegrate_Activation)(const NUM(pbWork) *w, const num *act0, const nu
     memmove(act, act0, (size_t)m->na * sizeof(num));
     return;
   }
+
   for (int u = 0; u < m->nu; u++) {
-    for (int a = m->actuator_actadr[u], e = a + m->actuator_actnum[u]; a >= 0 && a < e; a++) {
+    int first = m->actuator_actadr[u], end = first + m->actuator_actnum[u];
+    PB_ASSERT(first < 0 || end <= m->na);
+    if (first < 0) continue;
+    for (int a = first; a < end; a++) {
       act[a] = NUM(pbActuator_Next)(w, u, act0[a], act_dot[a]);
-      if (a == e - 1 && m->actuator_dyntype[u] == pb_dynIntegrator) act[a] = NUM(pbActuator_Wrap)(w, u, act[a]);
+      if (a == end - 1 && m->actuator_dyntype[u] == pb_dynIntegrator) act[a] = NUM(pbActuator_Wrap)(w, u, act[a]);
     }
   }
 }
 
+// Of a tangent rate k at the rotation exp(u) from the start: to the rate of u itself, by the inverse right Jacobian of exp
+// (Hairer, Lubich, Wanner, Geometric Numerical Integration, IV.7).
 void NUM(pbRk_Correct)(const num u[3], const num k[3], num K[3]) {
   num t2 = v3_dot(u, u), g, c[3], cc[3];
   if (re(t2) < 1e-4) {  // series of (1 - t/2 cot(t/2)) / t^2
@@ -206,6 +270,8 @@ void NUM(pbRk_Correct)(const num u[3], const num k[3], num K[3]) {
     num t = num_sqrt(t2), half = 0.5 * t;
     g = (1 - half * num_cos(half) / num_sin(half)) / t2;
   }
-  v3_cross(c, u, k), v3_cross(cc, u, c);
+
+  v3_cross(c, u, k);
+  v3_cross(cc, u, c);
   for (int i = 0; i < 3; i++) K[i] = k[i] + 0.5 * c[i] + g * cc[i];
 }

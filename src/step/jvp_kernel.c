@@ -3,6 +3,7 @@
 #include "number/number.h"
 
 #if PB_IS_COMPLEX
+#include "base/assert.h"
 
 #include "math/vec.h"
 #include "step/integrate.h"
@@ -13,27 +14,30 @@
 #include "model/state_layout.h"
 
 // The handle lies at the start of the block, theta and the work behind it.
-static size_t head(const pbModel *m) {
+static size_t handle_bytes(const pbModel *m) {
   return (sizeof(pbJvp) + 63 + (m->ntheta + (size_t)m->nv) * sizeof(num) + 63) & ~(size_t)63;
 }
 
 size_t pbJvp_Size(const pbModel *m, int contacts) {
   pbWork_c probe;
-  return head(m) + pbWork_Carve_c(&probe, m, contacts, NULL) + 64;
+  return handle_bytes(m) + pbWork_Carve_c(&probe, m, contacts, NULL) + 64;
 }
 
 void pbJvp_Carve(void *block, const pbModel *m, int contacts) {
   pbJvp *j = block;
-  char *work = (char *)block + head(m);
+  char *work = (char *)block + handle_bytes(m);
   work += (64 - (size_t)work % 64) % 64;
   pbWork_Carve_c(&j->w, m, contacts, work);
+
   j->theta = (num *)((char *)block + ((sizeof(pbJvp) + 63) & ~(size_t)63));
   j->couple = j->theta + m->ntheta;
+  PB_ASSERT((char *)(j->couple + m->nv) <= work);  // theta and couple end where the work begins
 }
 
 // ---- scale ----------------------------------------------------------------------------------------------------------
-static double largest(double most, const double *v, size_t n) {
-  for (size_t i = 0; v && i < n; i++) most = fmax(most, fabs(v[i]));
+static double largest_entry(double most, const double *v, size_t n) {
+  if (!v) return most;
+  for (size_t i = 0; i < n; i++) most = fmax(most, fabs(v[i]));
   return most;
 }
 
@@ -41,16 +45,20 @@ static double largest(double most, const double *v, size_t n) {
 // changes no bit of what comes out.
 void pbJvp_SetScale(pbJvp *j, const pbDirection *d) {
   const pbModel *m = j->w.m;
-  double most = largest(0, d->x, (size_t)pbModel_TangentSize(m));
+  double most = largest_entry(0, d->x, (size_t)pbModel_TangentSize(m));
   int exponent = 0;
-  most = largest(most, d->ctrl, (size_t)m->nu);
-  most = largest(most, d->qfrc, (size_t)m->nv);
-  most = largest(most, d->xfrc, 6 * (size_t)m->nbody);
-  most = largest(most, d->theta, m->ntheta);
+  most = largest_entry(most, d->ctrl, (size_t)m->nu);
+  most = largest_entry(most, d->qfrc, (size_t)m->nv);
+  most = largest_entry(most, d->xfrc, 6 * (size_t)m->nbody);
+  most = largest_entry(most, d->theta, m->ntheta);
+
   if (isfinite(most)) frexp(most, &exponent);
-  exponent = exponent > 1000 ? 1000 : exponent < -1000 ? -1000 : exponent;  // both factors are normal numbers
+  if (exponent > 1000) exponent = 1000;  // both factors are normal numbers
+  if (exponent < -1000) exponent = -1000;
+
   j->shrink = ldexp(1, -exponent);
   j->grow = ldexp(1, exponent);
+  PB_ASSERT(j->shrink * j->grow == 1);
 }
 
 // ---- in -------------------------------------------------------------------------------------------------------------
@@ -63,17 +71,25 @@ void pbJvp_Blend(const pbJvp *j, num *out, const double *value, const double *sl
 void pbJvp_Project(num *v, int rows, int cols) {
   for (int r = 0; r < rows; r++, v += cols) {
     double s = 0, n = 0;
-    for (int c = 0; c < cols; c++) s += re(v[c]) * im(v[c]), n += re(v[c]) * re(v[c]);
-    for (int c = 0; c < cols && n > 0; c++) v[c] = num_make(re(v[c]), im(v[c]) - re(v[c]) * s / n);
+    for (int c = 0; c < cols; c++) {
+      s += re(v[c]) * im(v[c]);
+      n += re(v[c]) * re(v[c]);
+    }
+    if (!(n > 0)) continue;
+    for (int c = 0; c < cols; c++) v[c] = num_make(re(v[c]), im(v[c]) - re(v[c]) * s / n);
   }
 }
 
 void pbJvp_LoadTheta(pbJvp *j, const double *theta, const double *direction) {
   const pbModel *m = j->w.m;
   for (size_t i = 0; i < m->ntheta; i++) j->theta[i] = num_make(theta[i], direction ? pbJvp_StepIn(j, direction[i]) : 0);
-  const pbTopology *t = j->w.t;
-  for (const pbSphereRow *r = t->sphere; direction && r < t->sphere + t->nsphere; r++)
-    pbJvp_Project(j->theta + r->at, 1, r->size);
+  if (direction) {
+    const pbTopology *t = j->w.t;
+    for (const pbSphereRow *r = t->sphere; r < t->sphere + t->nsphere; r++) {
+      PB_ASSERT(r->at + r->size <= m->ntheta);
+      pbJvp_Project(j->theta + r->at, 1, r->size);
+    }
+  }
   par_view(&j->w.p, m, j->theta);
 }
 
@@ -81,22 +97,27 @@ void pbJvp_LoadTheta(pbJvp *j, const double *theta, const double *direction) {
 void pbJvp_LoadPosition(pbJvp *j, const double *qpos, const double *tangent) {
   const pbModel *m = j->w.m;
   pbJvp_Blend(j, j->w.qpos, qpos, NULL, m->nq);
-  for (int k = 0; tangent && k < m->njnt; k++) {
+  if (!tangent) return;
+
+  for (int k = 0; k < m->njnt; k++) {
     num *q = j->w.qpos + m->jnt_qposadr[k];
     const double *t = tangent + m->jnt_dofadr[k];
     int type = m->jnt_type[k], n = pbJoint_PlainCount(type);
     for (int i = 0; i < n; i++) q[i] = num_make(re(q[i]), pbJvp_StepIn(j, t[i]));
     if (!pbJoint_HasRotation(type)) continue;
-    q += n, t += n;
-    num turn[4] = {1, num_make(0, 0.5 * pbJvp_StepIn(j, t[0])), num_make(0, 0.5 * pbJvp_StepIn(j, t[1])),
-                   num_make(0, 0.5 * pbJvp_StepIn(j, t[2]))};
-    quat_mul(q, q, turn);
+
+    q += n;
+    t += n;
+    num rotation[4] = {1};
+    for (int i = 0; i < 3; i++) rotation[1 + i] = num_make(0, 0.5 * pbJvp_StepIn(j, t[i]));
+    quat_mul(q, q, rotation);
   }
 }
 
 // ---- out ------------------------------------------------------------------------------------------------------------
 void pbJvp_Imaginary(const pbJvp *j, double *out, const num *x, int n) {
-  for (int i = 0; out && i < n; i++) out[i] = pbJvp_StepOut(j, im(x[i]));
+  if (!out) return;
+  for (int i = 0; i < n; i++) out[i] = pbJvp_StepOut(j, im(x[i]));
 }
 
 // Tangent of the state after the step; a rotation's is twice the vector part of conj(q) dq.
@@ -108,23 +129,27 @@ static void read_next(const pbJvp *j, double *next) {
     int type = m->jnt_type[k], n = pbJoint_PlainCount(type);
     pbJvp_Imaginary(j, t, q, n);
     if (!pbJoint_HasRotation(type)) continue;
-    q += n, t += n;
+
+    q += n;
+    t += n;
     double a[4] = {re(q[0]), -re(q[1]), -re(q[2]), -re(q[3])}, d[4] = {im(q[0]), im(q[1]), im(q[2]), im(q[3])};
     t[0] = pbJvp_StepOut(j, 2 * (a[0] * d[1] + a[1] * d[0] + a[2] * d[3] - a[3] * d[2]));
     t[1] = pbJvp_StepOut(j, 2 * (a[0] * d[2] - a[1] * d[3] + a[2] * d[0] + a[3] * d[1]));
     t[2] = pbJvp_StepOut(j, 2 * (a[0] * d[3] + a[1] * d[2] - a[2] * d[1] + a[3] * d[0]));
   }
+
   pbJvp_Imaginary(j, next + m->nv, j->w.qvel, m->nv);
   pbJvp_Imaginary(j, next + 2 * m->nv, j->w.act, m->na);
 }
 
-// The state before the step, inputs and theta, each with its direction.
-static void load(pbJvp *j, const pbStepRecord *step, const pbDirection *d) {
+// Numbers of bodies before the step and inputs, each with its direction.
+static void load_step(pbJvp *j, const pbStepRecord *step, const pbDirection *d) {
   pbWork_c *w = &j->w;
   const pbModel *m = w->m;
   const pbInput *input = step->input;
   const double *x = step->record;
   pbStateLayout at = state_layout(m);
+
   pbJvp_SetScale(j, d);
   pbJvp_LoadTheta(j, step->theta, d->theta);
   pbJvp_LoadPosition(j, x + at.qpos, d->x);
@@ -149,7 +174,7 @@ pbStatus pbJvp_Run(void *block, const pbStepRecord *step, double *stages, const 
   pbWork_c *w = &j->w;
   const pbModel *m = w->m;
   bool sense = out->sensordata || out->xpos || out->site_xpos;
-  load(j, step, d);
+  load_step(j, step, d);
   PB_TRY(pbStep_Run_c(w, stages, true, sense, integrate));
 
   if (out->next) read_next(j, out->next);

@@ -1,8 +1,15 @@
-// What the pullback of a step works with, for the files that write parts of it.
+// What the pullback of a step works with, for the files that write parts of it:
+//   step_adjoint.c         memory, one evaluation, Euler and implicitfast, the step
+//   runge_kutta_adjoint.c  the four stages of Runge-Kutta
+//   integrate_adjoint.c    how positions move, the gyroscopic block of free bodies (primal: integrate_kernel.c)
+//   jacobian_adjoint.c     rows of the Jacobian of the new velocities, many seeds at once
 #ifndef PB_STEP_ADJOINT_H
 #define PB_STEP_ADJOINT_H
 
 #include "eval/adjoint.h"
+#include "step/vjp.h"
+
+enum { pb_jacobianStrips = 4 };  // Jacobians solve for so many times PB_LANES right-hand sides together
 
 typedef struct LANE(pbVjpBlock) {
   LANE(pbAdjoint) a;
@@ -29,5 +36,25 @@ static inline LANE(pbVjpBlock) *LANE(pbVjp_Block)(void *memory) {
 void LANE(pbVjp_Begin)(LANE(pbVjpBlock) *k, const NUM(pbWork) *w);
 // to += from, for the cotangents that are wanted (to NULL: not).
 void LANE(pbVjp_AddOut)(double *to, const lane *from, int n);
+
+// ---- one evaluation (step_adjoint.c) --------------------------------------------------------------------------------
+// The evaluation at the state in w as the step left it: from the accelerations of the tape, or (cached) from all but a few fields.
+PB_NODISCARD pbStatus LANE(pbVjp_Replay)(LANE(pbVjpBlock) *k, NUM(pbWork) *w, const double *stages, bool cached, bool sense);
+// Cotangents of what is observed at the start of the step. Returns whether sensors gave any.
+bool LANE(pbVjp_Observe)(LANE(pbVjpBlock) *k, const pbPullback *p);
+// With the cotangents of qacc (a->qacc) and of what sensors see set: lam, and everything else. sensed: by pbVjp_Observe.
+PB_NODISCARD pbStatus LANE(pbVjp_Evaluation)(LANE(pbVjpBlock) *k, bool sensed);
+// The gradient of the virtual power W at lam and mu.
+void LANE(pbVjp_Power)(LANE(pbVjpBlock) *k);
+// The state before the step, which later stages overwrite.
+void LANE(pbVjp_SaveStart)(NUM(pbWork) *w);
+
+// ---- integrators ----------------------------------------------------------------------------------------------------
+// q+ = q (+) h u: cotangent of q+ to q (added), to u (added), to h.
+void LANE(pbVjp_Position)(const pbModel *m, const double *u, double h, const lane *q_next, lane *q, lane *rate, double *h_bar);
+// Before the sweep down: W = -h mu . (dbias/dv ahat) of the tree on free joint j, under implicitfast.
+void LANE(pbVjp_FreeBias)(LANE(pbAdjoint) *a, int joint, double h);
+// The whole step under Runge-Kutta.
+PB_NODISCARD pbStatus LANE(pbVjp_RungeKutta)(LANE(pbVjpBlock) *k, NUM(pbWork) *w, const double *stages, const pbPullback *p);
 
 #endif

@@ -1,16 +1,20 @@
+// A step from one state to the next: Euler and implicitfast in one evaluation, Runge-Kutta (classical, of order 4) in four. Pullback:
+// step_adjoint.c and runge_kutta_adjoint.c; forward derivative: jvp_kernel.c.
+#include "base/assert.h"
 #include "model/joint.h"
 #include "math/vec.h"
 #include "step/integrate.h"
 #include "step/kernels.h"
 
-static void keep_start(NUM(pbWork) *w) {
+static void save_start(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   memcpy(w->q0, w->qpos, (size_t)m->nq * sizeof(num));
   memcpy(w->v0, w->qvel, (size_t)m->nv * sizeof(num));
   memcpy(w->a0, w->act, (size_t)m->na * sizeof(num));
 }
 
-static void see(NUM(pbWork) *w) {
+// Sensors and positions, as they are at the start of the step.
+static void observe_start(NUM(pbWork) *w) {
   NUM(pbStage_Acceleration)(w);
   NUM(pbStage_Sensors)(w);
   memcpy(w->observed_xpos, w->xpos, 3 * (size_t)w->m->nbody * sizeof(num));
@@ -20,10 +24,17 @@ static void see(NUM(pbWork) *w) {
 // Evaluate at the state in w; the solution goes to (replay: comes from) stages.
 static pbStatus evaluate(NUM(pbWork) *w, double *stages, int stage, bool replay) {
   int nv = w->m->nv;
-  double *solution = stages + stage * nv, worst = stage ? w->residual : 0;  // the residual of a step is that of its worst stage
-  for (int i = 0; replay && i < nv; i++) w->qacc_warmstart[i] = solution[i];
+  double *solution = stages + stage * nv;
+  double worst = stage ? w->residual : 0;  // the residual of a step is that of its worst stage
+  PB_ASSERT(stage >= 0 && stage < pb_stages(w->m));
+  if (replay) {
+    for (int i = 0; i < nv; i++) w->qacc_warmstart[i] = solution[i];
+  }
+
   PB_TRY(NUM(pbEvaluate)(w, replay));
   w->residual = fmax(w->residual, worst);
+
+  // Later stages, and pullbacks, build states from these.
   for (int i = 0; i < nv; i++) {
     if (!replay) solution[i] = re(w->qacc[i]);
     w->rk_v[stage * nv + i] = w->qvel[i];
@@ -33,7 +44,9 @@ static pbStatus evaluate(NUM(pbWork) *w, double *stages, int stage, bool replay)
   return pb_ok;
 }
 
-// u <- rotation vector of a stage, K <- corrected rates, for one rotation; see pbRk_Correct.
+// ---- Runge-Kutta ----------------------------------------------------------------------------------------------------
+// K <- corrected rates of one rotation, in the stages before `stage`: K_i at the rotation vector u_i = h c_i K_{i-1} from the
+// start, u_0 = 0; see pbRk_Correct.
 static void rotation_rates(const NUM(pbWork) *w, int dof, int stage, num K[4][3]) {
   int nv = w->m->nv;
   num h = w->p.timestep[0], u[3] = {0};
@@ -43,63 +56,67 @@ static void rotation_rates(const NUM(pbWork) *w, int dof, int stage, num K[4][3]
   }
 }
 
+// Of the rates of stages, `stride` numbers apart: that of the stage before s, or (s = 4) all of them by their weights.
+static num combined_rate(const num *rates, int stride, int s) {
+  num sum = 0;
+  if (s < 4) return rates[(s - 1) * stride];
+  for (int k = 0; k < 4; k++) sum += pb_rkWeight[k] * rates[k * stride];
+  return sum;
+}
+
 // Rates that move positions from the start: to stage s (then times pb_rkStep[s] h), or over the whole step (s = 4).
 static void position_rates(NUM(pbWork) *w, int s, num *rate) {
   const pbModel *m = w->m;
-  for (int i = 0; i < m->nv; i++) {
-    rate[i] = s < 4 ? w->rk_v[(s - 1) * m->nv + i] : 0;
-    for (int k = 0; k < 4 && s == 4; k++) rate[i] += pb_rkWeight[k] * w->rk_v[k * m->nv + i];
-  }
+  PB_ASSERT(s >= 1 && s <= 4);
+  for (int i = 0; i < m->nv; i++) rate[i] = combined_rate(w->rk_v + i, m->nv, s);
+
   for (int j = 0; j < m->njnt; j++) {
     if (!pbJoint_HasRotation(m->jnt_type[j])) continue;
     int dof = m->jnt_dofadr[j] + pbJoint_PlainCount(m->jnt_type[j]);
     num K[4][3];
     rotation_rates(w, dof, s, K);
-    for (int c = 0; c < 3; c++) {
-      rate[dof + c] = s < 4 ? K[s - 1][c] : 0;
-      for (int k = 0; k < 4 && s == 4; k++) rate[dof + c] += pb_rkWeight[k] * K[k][c];
-    }
+    for (int c = 0; c < 3; c++) rate[dof + c] = combined_rate(&K[0][c], 3, s);
   }
 }
 
 // The state of stage s > 0 from the start and the stage before.
-static void stage_state(NUM(pbWork) *w, int s) {
+static void make_stage_state(NUM(pbWork) *w, int s) {
   const pbModel *m = w->m;
   num h = pb_rkStep[s] * w->p.timestep[0];
   position_rates(w, s, w->tmp);
   memcpy(w->qpos, w->q0, (size_t)m->nq * sizeof(num));
   NUM(pbIntegrate_Position)(m, w->qpos, w->tmp, h);
+
   for (int i = 0; i < m->nv; i++) w->qvel[i] = w->v0[i] + h * w->rk_a[(s - 1) * m->nv + i];
   for (int i = 0; i < m->na; i++) w->act[i] = w->a0[i] + h * w->rk_d[(s - 1) * m->na + i];
 }
 
-static pbStatus runge_kutta(NUM(pbWork) *w, double *stages, bool replay) {
+// The state after the step: from the start, by the weighted rates of all stages.
+static void combine_stages(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   num h = w->p.timestep[0];
-  for (int s = 1; s < 4; s++) {
-    memcpy(w->qacc_warmstart, w->qacc, (size_t)m->nv * sizeof(num));
-    stage_state(w, s);
-    PB_TRY(evaluate(w, stages, s, replay));
-  }
-  for (int i = 0; i < m->na; i++) {
-    num d = 0;
-    for (int k = 0; k < 4; k++) d += pb_rkWeight[k] * w->rk_d[k * m->na + i];
-    w->act_dot[i] = d;
-  }
+  for (int i = 0; i < m->na; i++) w->act_dot[i] = combined_rate(w->rk_d + i, m->na, 4);
   NUM(pbIntegrate_Activation)(w, w->a0, w->act_dot, w->act);
+
   position_rates(w, 4, w->tmp);
   memcpy(w->qpos, w->q0, (size_t)m->nq * sizeof(num));
   NUM(pbIntegrate_Position)(m, w->qpos, w->tmp, h);
-  for (int i = 0; i < m->nv; i++) {
-    num a = 0;
-    for (int k = 0; k < 4; k++) a += pb_rkWeight[k] * w->rk_a[k * m->nv + i];
-    w->qvel[i] = w->v0[i] + h * a;
+  for (int i = 0; i < m->nv; i++) w->qvel[i] = w->v0[i] + h * combined_rate(w->rk_a + i, m->nv, 4);
+}
+
+static pbStatus step_runge_kutta(NUM(pbWork) *w, double *stages, bool replay) {
+  for (int s = 1; s < 4; s++) {
+    memcpy(w->qacc_warmstart, w->qacc, (size_t)w->m->nv * sizeof(num));
+    make_stage_state(w, s);
+    PB_TRY(evaluate(w, stages, s, replay));
   }
+  combine_stages(w);
   return pb_ok;
 }
 
+// ---- Euler, implicitfast --------------------------------------------------------------------------------------------
 // Semi-implicit: velocities first, positions with the new ones.
-static pbStatus euler(NUM(pbWork) *w) {
+static pbStatus step_euler(NUM(pbWork) *w) {
   num h = w->p.timestep[0];
   PB_TRY(NUM(pbIntegrate_Damp)(w));
   NUM(pbIntegrate_Activation)(w, w->a0, w->act_dot, w->act);
@@ -109,25 +126,27 @@ static pbStatus euler(NUM(pbWork) *w) {
 }
 
 pbStatus NUM(pbStep_Run)(NUM(pbWork) *w, double *stages, bool replay, bool sense, bool integrate) {
-  keep_start(w);
+  save_start(w);
   PB_TRY(evaluate(w, stages, 0, replay));
-  if (sense) see(w);
+  if (sense) observe_start(w);
   if (!integrate) return pb_ok;
-  return w->m->integrator == pb_intRK4 ? runge_kutta(w, stages, replay) : euler(w);
+  return w->m->integrator == pb_intRK4 ? step_runge_kutta(w, stages, replay) : step_euler(w);
 }
 
+// ---- one stage again ------------------------------------------------------------------------------------------------
 // act_dot of the activations at the state in w: closed forms, without a whole evaluation.
 static void activation_rates(NUM(pbWork) *w, num *dot) {
   const pbModel *m = w->m;
   for (int u = 0; u < m->nu; u++) {
     int a = m->actuator_actadr[u] + m->actuator_actnum[u] - 1;
     if (m->actuator_dyntype[u] == pb_dynNone || pb_actuator_off(m, u)) continue;
+
     num ctrl = w->ctrl[u];
     if (m->actuator_ctrllimited[u] && !(m->disableflags & pb_disClampctrl)) {
       ctrl = num_clip(ctrl, w->p.actuator_ctrlrange[2 * u], w->p.actuator_ctrlrange[2 * u + 1]);
     }
-    dot[a] =
-        m->actuator_dyntype[u] == pb_dynIntegrator ? ctrl : (ctrl - w->act[a]) / num_max(w->p.actuator_dynprm[10 * u], 1e-15);
+    if (m->actuator_dyntype[u] == pb_dynIntegrator) dot[a] = ctrl;
+    else dot[a] = (ctrl - w->act[a]) / num_max(w->p.actuator_dynprm[10 * u], 1e-15);
   }
 }
 
@@ -136,11 +155,16 @@ pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage) {
   memcpy(w->qpos, w->q0, (size_t)m->nq * sizeof(num));
   memcpy(w->qvel, w->v0, (size_t)m->nv * sizeof(num));
   memcpy(w->act, w->a0, (size_t)m->na * sizeof(num));
+
+  // The states of the stages before need their accelerations, which are on the tape, and nothing else of their evaluations.
   for (int s = 0; s < stage; s++) {
-    for (int i = 0; i < m->nv; i++) w->rk_v[s * m->nv + i] = w->qvel[i], w->rk_a[s * m->nv + i] = stages[s * m->nv + i];
+    for (int i = 0; i < m->nv; i++) {
+      w->rk_v[s * m->nv + i] = w->qvel[i];
+      w->rk_a[s * m->nv + i] = stages[s * m->nv + i];
+    }
     memset(w->rk_d + s * m->na, 0, (size_t)m->na * sizeof(num));
     activation_rates(w, w->rk_d + s * m->na);
-    stage_state(w, s + 1);
+    make_stage_state(w, s + 1);
   }
   return evaluate(w, (double *)stages, stage, true);
 }

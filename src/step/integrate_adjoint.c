@@ -1,0 +1,197 @@
+// Derivatives of what integrate_kernel.c does: how velocities move positions, and the gyroscopic block of free bodies that
+// implicitfast takes. Tests: tests/conformance/test_step.c.
+#include "step/step_adjoint.h"
+
+#include "base/assert.h"
+#include "model/joint.h"
+#include "math/vec.h"
+#include "multibody/spatial.h"
+#include "step/integrate.h"
+
+// out = R y for a rotation matrix
+static void rotate_lanes(const double R[9], const lane y[3], lane out[3]) {
+  for (int k = 0; k < 3; k++) out[k] = R[3 * k] * y[0] + R[3 * k + 1] * y[1] + R[3 * k + 2] * y[2];
+}
+
+// ---- positions ------------------------------------------------------------------------------------------------------
+// out = exp(w) x for a rotation vector w
+static void rotate_by(const double w[3], const lane x[3], lane out[3]) {
+  double q[4], R[9];
+  quat_exp(q, w);
+  quat_to_mat(R, q);
+  rotate_lanes(R, x, out);
+}
+
+// Right Jacobian of exp, transposed: out = Jr(w)' x = x + (1 - cos t) / t^2 w x x + (t - sin t) / t^3 w x (w x x), t = |w|
+// (Chirikjian, Stochastic Models, Information Theory, and Lie Groups, 2); near zero by its series.
+static void right_jacobian(const double w[3], const lane x[3], lane out[3]) {
+  double t2 = v3_dot(w, w), t = sqrt(t2), b, c;
+  lane y[3], yy[3];
+  if (t2 < 1e-6) {
+    b = 0.5 - t2 / 24;
+    c = 1. / 6 - t2 / 120;
+  } else {
+    b = (1 - cos(t)) / t2;
+    c = (t - sin(t)) / (t2 * t);
+  }
+
+  PB_CROSS(y, w, x);
+  PB_CROSS(yy, w, y);
+  for (int k = 0; k < 3; k++) out[k] = x[k] + b * y[k] + c * yy[k];
+}
+
+void LANE(pbVjp_Position)(const pbModel *m, const double *u, double h, const lane *q_next, lane *q, lane *rate, double *h_bar) {
+  for (int j = 0; j < m->njnt; j++) {
+    int dof = m->jnt_dofadr[j], type = m->jnt_type[j], n = pbJoint_PlainCount(type);
+    for (int i = dof; i < dof + n; i++) {
+      q[i] += q_next[i];
+      rate[i] += h * q_next[i];
+      *h_bar += PB_LANE0(q_next[i]) * u[i];
+    }
+    if (!pbJoint_HasRotation(type)) continue;
+
+    // q+ = q exp(h w): a tangent before it is seen through the rotation, one of w through the Jacobian of exp.
+    const double *w = u + dof + n, rotation[3] = {h * w[0], h * w[1], h * w[2]};
+    lane back[3], onto[3];
+    rotate_by(rotation, q_next + dof + n, back);
+    right_jacobian(rotation, q_next + dof + n, onto);
+    for (int k = 0; k < 3; k++) {
+      q[dof + n + k] += back[k];
+      rate[dof + n + k] += h * onto[k];
+      *h_bar += PB_LANE0(q_next[dof + n + k]) * w[k];
+    }
+  }
+}
+
+// ---- gyroscopic force of free bodies, implicitfast ------------------------------------------------------------------
+// The bias derivative of a tree on one free joint; its gradient by complex step, one direction at a time.
+
+enum { free_rotation = 0, free_rate = 3, free_mass = 6, free_ipos = 7, free_iquat = 10, free_inertia = 13, free_inputs = 16 };
+
+// What pbFree_BiasDerivative is a function of.
+typedef struct free_arguments {
+  _Complex double R[9], rate[3], a[3], mass, ipos[3], iquat[4], inertia[3];
+} free_arguments;
+
+static void load_free_arguments(const NUM(pbWork) *w, int j, int b, free_arguments *z) {
+  int root = w->m->jnt_bodyid[j], dof = w->m->jnt_dofadr[j] + 3;
+  double ipos[3], iquat[4];
+  NUM(pbFree_Frame)(w, root, b, ipos, iquat);
+
+  z->mass = w->p.body_mass[b];
+  for (int k = 0; k < 9; k++) z->R[k] = w->xmat[9 * root + k];
+  for (int k = 0; k < 4; k++) z->iquat[k] = iquat[k];
+  for (int k = 0; k < 3; k++) {
+    z->rate[k] = w->qvel[dof + k];
+    z->a[k] = w->qacc_integrated[dof + k];
+    z->ipos[k] = ipos[k];
+    z->inertia[k] = w->p.body_inertia[3 * b + k];
+  }
+}
+
+// R moves by R [e_axis]x, in the child frame: its two other columns.
+static void perturb_rotation(_Complex double R[9], const double *xmat, int axis) {
+  int p = (axis + 1) % 3, q = (axis + 2) % 3;
+  for (int r = 0; r < 3; r++) {
+    __imag__ R[3 * r + p] = PB_IMAG_STEP * xmat[3 * r + q];
+    __imag__ R[3 * r + q] = -PB_IMAG_STEP * xmat[3 * r + p];
+  }
+}
+
+static void perturb_quaternion(_Complex double q[4], int axis) {
+  double value[4], half[3] = {0}, tangent[4];
+  for (int k = 0; k < 4; k++) value[k] = __real__ q[k];
+  half[axis] = 0.5;
+  quat_mulaxis(tangent, value, half);
+  for (int k = 0; k < 4; k++) __imag__ q[k] = PB_IMAG_STEP * tangent[k];
+}
+
+// Column of the derivative of body b's share of dbias/dv ahat by one input: a rotation of the tree, its rates, mass, position and
+// rotation of the body's inertial frame in the root's, principal inertia.
+static void free_column(const NUM(pbWork) *w, int j, int b, int input, double out[6]) {
+  free_arguments z;
+  _Complex double value[6];
+  PB_ASSERT(input >= 0 && input < free_inputs);
+  load_free_arguments(w, j, b, &z);
+
+  if (input < free_rate) perturb_rotation(z.R, w->xmat + 9 * w->m->jnt_bodyid[j], input);
+  else if (input < free_mass) __imag__ z.rate[input - free_rate] = PB_IMAG_STEP;
+  else if (input < free_ipos) __imag__ z.mass = PB_IMAG_STEP;
+  else if (input < free_iquat) __imag__ z.ipos[input - free_ipos] = PB_IMAG_STEP;
+  else if (input < free_inertia) perturb_quaternion(z.iquat, input - free_iquat);
+  else __imag__ z.inertia[input - free_inertia] = PB_IMAG_STEP;
+
+  pbFree_BiasDerivative_c(z.R, z.rate, z.a, z.mass, z.ipos, z.iquat, z.inertia, value);
+  for (int k = 0; k < 6; k++) out[k] = __imag__ value[k] / PB_IMAG_STEP;
+}
+
+// Cotangents of a body's inertial frame in the root's (position; rotation in the inertial frame's axes) to its own parameters and,
+// for a child, to its pose relative to the root.
+static void pull_free_frame(LANE(pbAdjoint) *a, int root, int b, const lane position[3], const lane rotation[3]) {
+  const NUM(pbWork) *w = a->w;
+  lane force[3], torque[3];
+  double d[3];
+  rotate_lanes(w->xmat + 9 * root, position, force);
+  rotate_lanes(w->ximat + 9 * b, rotation, torque);
+  body_offset(w, b, w->xipos + 3 * b, d);
+
+  // Moving both bodies together changes nothing, so the root gets the opposite.
+  if (b != root) {
+    for (int side = 0; side < 2; side++) {
+      int body = side ? root : b;
+      double sign = side ? -1 : 1;
+      PB_ADDWRENCH(a->P + 6 * body, sign, d, force);
+      for (int k = 0; k < 3; k++) a->P[6 * body + k] += sign * torque[k];
+    }
+  }
+
+#if PB_LANES == 1
+  if (!a->theta) return;
+  double local[3];
+  m3_tmulv(local, w->xmat + 9 * b, force);
+  for (int k = 0; k < 3; k++) PB_THETA(a, body_ipos, 3 * b + k, local[k]);
+  pb_quat_pull(a->bar.body_iquat + 4 * b, w->p.body_iquat + 4 * b, rotation);
+#endif
+}
+
+// The time step's share: the power over h.
+static void pull_free_step(LANE(pbAdjoint) *a, int root, int b, int dof) {
+#if PB_LANES == 1
+  const NUM(pbWork) *w = a->w;
+  double value[6], ipos[3], iquat[4];
+  if (!a->theta) return;
+  NUM(pbFree_Frame)(w, root, b, ipos, iquat);
+  NUM(pbFree_BiasDerivative)(w->xmat + 9 * root, w->qvel + dof + 3, w->qacc_integrated + dof + 3, w->p.body_mass[b], ipos, iquat,
+                             w->p.body_inertia + 3 * b, value);
+  a->h_bar -= PB_DOT6(value, a->mu + dof);
+#else
+  (void)a;
+  (void)root;
+  (void)b;
+  (void)dof;
+#endif
+}
+
+void LANE(pbVjp_FreeBias)(LANE(pbAdjoint) *a, int j, double h) {
+  const NUM(pbWork) *w = a->w;
+  int root = w->m->jnt_bodyid[j], dof = w->m->jnt_dofadr[j];
+  PB_ASSERT(w->m->jnt_type[j] == pb_jntFree && dof + 6 <= w->m->nv);
+  for (int b = root; b < w->m->nbody; b++) {
+    lane position[3], rotation[3];
+    if (w->t->body_tree[b] != w->t->body_tree[root]) continue;
+
+    for (int i = 0; i < free_inputs; i++) {
+      double d[6];
+      free_column(w, j, b, i, d);
+      lane g = -h * PB_DOT6(d, a->mu + dof);
+      if (i < free_rate) a->q[dof + 3 + i] += g;
+      else if (i < free_mass) a->v[dof + 3 + i - free_rate] += g;
+      else if (i < free_ipos) PB_THETA(a, body_mass, b, g);
+      else if (i < free_iquat) position[i - free_ipos] = g;
+      else if (i < free_inertia) rotation[i - free_iquat] = g;
+      else PB_THETA(a, body_inertia, 3 * b + i - free_inertia, g);
+    }
+    pull_free_frame(a, root, b, position, rotation);
+    pull_free_step(a, root, b, dof);
+  }
+}
