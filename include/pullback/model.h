@@ -68,7 +68,7 @@ PB_API char *pbModel_ParamName(const pbModel *model, size_t entry, char *text, s
 // Values the model was compiled with; theta of every call may be this. Length pbModel_ParamSize.
 PB_API const double *pbModel_DefaultParams(const pbModel *model);
 // Checks values before a run: finite, masses and sizes in range, inertias positive, ranges ordered, axes and quaternions of a
-// length from 1e-6 to 1e6 (they are normalised where they are used). pb_bad_input with the entry in the text of ctx (NULL: none is wanted).
+// length from 1e-6 to 1e6 (they are normalized where they are used). pb_bad_input with the entry in the text of ctx (NULL: none is wanted).
 PB_API PB_NODISCARD pbStatus pbModel_CheckParams(pbContext *ctx, const pbModel *model, const double *theta);
 
 // Recompute the derived entries of theta in place, as mj_setConst does (body_subtreemass, *_invweight0,

@@ -101,7 +101,7 @@ typedef struct pbReals {  // a list of numbers
   int count;
 } pbReals;
 
-// Orientation. If alt is not pb_altNone it rules, otherwise quat (w x y z, normalised when compiling).
+// Orientation. If alt is not pb_altNone it rules, otherwise quat (w x y z, normalized when compiling).
 typedef enum pbAlt { pb_altNone, pb_altAxisangle, pb_altXyaxes, pb_altZaxis, pb_altEuler } pbAlt;
 typedef struct pbPose {
   double pos[3];

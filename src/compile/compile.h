@@ -131,7 +131,7 @@ int pbCompile_Id(const pbCompiler *c, int ref_kind, int index);
 
 // ---- compile_pose.c ----
 double pbPose_Normalize(double *v, int n);  // returns the length before; 0 and v untouched if it is smaller than 1e-7
-void pbPose_MulQuat(double r[4], const double a[4], const double b[4]);  // normalised
+void pbPose_MulQuat(double r[4], const double a[4], const double b[4]);  // normalized
 void pbPose_Rotate(double r[3], const double v[3], const double quat[4]);
 // Pose of a child given in the frame (pos, quat) becomes its pose in the frame's parent.
 void pbPose_Compose(const double pos[3], const double quat[4], double child_pos[3], double child_quat[4]);
@@ -140,7 +140,7 @@ void pbPose_FromZ(double quat[4], const double z[3]);  // least rotation that ta
 const char *pbPose_Orientation(const pbCompilerSettings *settings, const pbPose *pose, double quat[4]);
 // Eigenvalues in decreasing order and principal axes of (xx yy zz xy xz yz); NULL, or what is wrong.
 const char *pbPose_Principal(const double full[6], double quat[4], double diagonal[3]);
-// Inertia (xx yy zz xy xz yz) of a rigid part about a point, r its centre seen from there, is added to total.
+// Inertia (xx yy zz xy xz yz) of a rigid part about a point, with its center of mass at r from there, is added to total.
 void pbPose_AddInertia(double total[6], double mass, const double diagonal[3], const double quat[4], const double r[3]);
 // Pose and size of a shape given by its end points; NULL, or what is wrong.
 const char *pbPose_FromTo(int type, const double fromto[6], double pos[3], double quat[4], double size[3]);
@@ -151,7 +151,7 @@ const char *pbPrimitive_CheckSize(int type, const double size[3]);
 double pbPrimitive_Volume(int type, const double size[3], bool shell);  // m^3, or m^2 of a shell
 void pbPrimitive_Inertia(int type, const double size[3], bool shell, double mass, double inertia[3]);
 double pbPrimitive_Radius(int type, const double size[3]);             // of the bounding ball; 0: unbounded
-void pbPrimitive_Box(int type, const double size[3], double aabb[6]);  // centre, half sizes
+void pbPrimitive_Box(int type, const double size[3], double aabb[6]);  // center, half sizes
 
 // ---- compile_body.c: the tree ----
 PB_NODISCARD pbStatus pbCompile_Tree(pbCompiler *c);

@@ -182,7 +182,7 @@ static pbStatus compile_geom(pbCompiler *c, pbGeomWork *g) {
 
   // Dimensions of the contact: normal; and tangential; and torsional; and rolling.
   if (d->condim != 1 && d->condim != 3 && d->condim != 4 && d->condim != 6)
-    return PB_AT(c, d, "geom", "condim is %d, but must be 1, 3, 4 or 6", d->condim);
+    return PB_AT(c, d, "geom", "expected condim 1, 3, 4 or 6, found %d", d->condim);
   if (d->type == pb_geomPlane && b->weld != 0) return PB_AT(c, d, "geom", "a plane must stand still, but its body moves");
 
   PB_TRY(geom_pose(c, g));

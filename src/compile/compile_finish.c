@@ -144,7 +144,7 @@ static int actuator_moment(const pbModel *m, int a, pbDerive_r *w, double *lengt
 }
 
 // |M^-1 row|, the acceleration by a unit force of the actuator, and row' M^-1 row.
-static double acceleration(pbDerive_r *w, int n, double *mobility) {
+static double solve_acceleration(pbDerive_r *w, int n, double *mobility) {
   double sum = 0;
   *mobility = 0;
 
@@ -188,7 +188,7 @@ static void finish_actuators(pbModel *m, pbDerive_r *w) {
   for (int a = 0; a < m->nu; a++) {
     int n = actuator_moment(m, a, w, &m->actuator_length0[a]);
     double mobility;
-    m->actuator_acc0[a] = acceleration(w, n, &mobility);
+    m->actuator_acc0[a] = solve_acceleration(w, n, &mobility);
 
     resolve_damping_ratio(m, a, mobility);
     pbDerive_ClearRow_r(w, n);
@@ -239,14 +239,14 @@ typedef struct pbBox {
   double low[3], high[3];
 } pbBox;
 
-static void enclose(pbBox *box, const double x[3], double radius) {
+static void enclose_ball(pbBox *box, const double x[3], double radius) {
   for (int k = 0; k < 3; k++) {
     box->low[k] = fmin(box->low[k], x[k] - radius);
     box->high[k] = fmax(box->high[k], x[k] + radius);
   }
 }
 
-static bool near(const double *a, const double *b, int n, double sign) {
+static bool are_near(const double *a, const double *b, int n, double sign) {
   for (int i = 0; i < n; i++) {
     if (!(fabs(a[i] - sign * b[i]) < 1e-6)) return false;
   }
@@ -260,7 +260,8 @@ static void geom_position(const pbModel *m, const pbDerive_r *w, int g, double x
   const double *iquat = m->body_iquat + 4 * b;
 
   // The same frame: the position is then that of the inertial one, bit by bit.
-  if (near(m->geom_pos + 3 * g, m->body_ipos + 3 * b, 3, 1) && (near(quat, iquat, 4, 1) || near(quat, iquat, 4, -1))) {
+  if (are_near(m->geom_pos + 3 * g, m->body_ipos + 3 * b, 3, 1) &&
+      (are_near(quat, iquat, 4, 1) || are_near(quat, iquat, 4, -1))) {
     v3_copy(x, w->xipos + 3 * b);
     return;
   }
@@ -285,16 +286,16 @@ static void find_extent(pbModel *m, const pbDerive_r *w) {
 
   // Frames and centers of mass of bodies, anchors, sites, then geoms with their radius.
   for (int b = 1; b < m->nbody; b++) {
-    enclose(&box, w->xpos + 3 * b, 0);
-    enclose(&box, w->xipos + 3 * b, 0);
+    enclose_ball(&box, w->xpos + 3 * b, 0);
+    enclose_ball(&box, w->xipos + 3 * b, 0);
   }
 
-  for (int j = 0; j < m->njnt; j++) enclose(&box, w->xanchor + 3 * j, 0);
-  for (int s = 0; s < m->nsite; s++) enclose(&box, w->site_xpos + 3 * s, 0);
+  for (int j = 0; j < m->njnt; j++) enclose_ball(&box, w->xanchor + 3 * j, 0);
+  for (int s = 0; s < m->nsite; s++) enclose_ball(&box, w->site_xpos + 3 * s, 0);
 
   for (int g = 0; g < m->ngeom; g++) {
     geom_position(m, w, g, x);
-    enclose(&box, x, visible_radius(m, g));
+    enclose_ball(&box, x, visible_radius(m, g));
   }
 
   // An empty model keeps the default extent.
@@ -306,7 +307,7 @@ static void find_extent(pbModel *m, const pbDerive_r *w) {
   m->stat_extent[0] = extent;
 }
 
-static double distance(const double a[3], const double b[3]) {
+static double distance_between(const double a[3], const double b[3]) {
   double d[3];
   v3_sub(d, a, b);
   return v3_norm(d);
@@ -316,8 +317,8 @@ static double distance(const double a[3], const double b[3]) {
 static void body_lengths(const pbModel *m, const pbDerive_r *w, double *length) {
   for (int j = 0; j < m->njnt; j++) {
     int b = m->jnt_bodyid[j], parent = m->body_parentid[b];
-    length[b] = fmax(length[b], distance(w->xipos + 3 * b, w->xanchor + 3 * j));
-    length[parent] = fmax(length[parent], distance(w->xipos + 3 * parent, w->xanchor + 3 * j));
+    length[b] = fmax(length[b], distance_between(w->xipos + 3 * b, w->xanchor + 3 * j));
+    length[parent] = fmax(length[parent], distance_between(w->xipos + 3 * parent, w->xanchor + 3 * j));
   }
 
   // The world has no length.
@@ -327,7 +328,7 @@ static void body_lengths(const pbModel *m, const pbDerive_r *w, double *length) 
     double x[3];
 
     geom_position(m, w, g, x);
-    if (b > 0 && m->geom_rbound[g] > 0) length[b] = fmax(length[b], m->geom_rbound[g] + distance(w->xipos + 3 * b, x));
+    if (b > 0 && m->geom_rbound[g] > 0) length[b] = fmax(length[b], m->geom_rbound[g] + distance_between(w->xipos + 3 * b, x));
   }
 
   // It divides, so it is never zero.

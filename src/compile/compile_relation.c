@@ -28,7 +28,7 @@ static int exclude_by_signature(const void *a, const void *b) {
 static pbStatus resolve_pair(pbCompiler *c, pbPairWork *p) {
   const pbPairDef *d = p->def;
   if (d->condim != 1 && d->condim != 3 && d->condim != 4 && d->condim != 6)
-    return PB_AT(c, d, "pair", "condim is %d, but must be 1, 3, 4 or 6", d->condim);
+    return PB_AT(c, d, "pair", "expected condim 1, 3, 4 or 6, found %d", d->condim);
 
   PB_TRY(pbCompile_Resolve(c, pb_refGeom, d->geom1, &d->place, "pair", d->name, &p->geom1));
   PB_TRY(pbCompile_Resolve(c, pb_refGeom, d->geom2, &d->place, "pair", d->name, &p->geom2));

@@ -100,12 +100,12 @@ static bool is_frame(int ref) {
 }
 
 // A camera that rotates towards something or follows it has no fixed pose in its body.
-static bool follows(const pbCompiler *c, int ref, int index) {
+static bool is_moving_camera(const pbCompiler *c, int ref, int index) {
   return ref == pb_refCamera && index >= 0 && c->spec->cameras[index].mode != pb_camFixed;
 }
 
 // NULL, or what the sensor needs instead of its object (index of the spec).
-static const char *misfit(const pbCompiler *c, int attach, int ref, int index) {
+static const char *find_misfit(const pbCompiler *c, int attach, int ref, int index) {
   bool joint = ref == pb_refJoint;
   switch (attach) {
     case on_site: return ref == pb_refSite ? NULL : "it needs a site";
@@ -117,7 +117,7 @@ static const char *misfit(const pbCompiler *c, int attach, int ref, int index) {
     case on_limited_tendon: return ref == pb_refTendon && c->m->tendon_limited[index] ? NULL : "it needs a tendon with limits";
     case on_actuator: return ref == pb_refActuator ? NULL : "it needs an actuator";
     case on_frame:  // a camera is a frame where it is fixed
-      if (follows(c, ref, index)) return "sensors of cameras that are not fixed are not supported";
+      if (is_moving_camera(c, ref, index)) return "sensors of cameras that are not fixed are not supported";
       return is_frame(ref) ? NULL : "it needs a body, geom, site or camera";
     case on_body: return ref == pb_refBody ? NULL : "it needs a body";
     default: return NULL;
@@ -177,13 +177,14 @@ static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
   // The object it measures, and the frame it measures in, if any.
   if (rule->attach != on_nothing || d->objtype)
     PB_TRY(pbCompile_Resolve(c, d->objtype, d->objname, &d->place, word, d->name, &object));
-  const char *wrong = misfit(c, rule->attach, d->objtype, object);
+  const char *wrong = find_misfit(c, rule->attach, d->objtype, object);
   if (wrong) return PB_AT(c, d, word, "%s", wrong);
 
   if (d->reftype) {
     PB_TRY(pbCompile_Resolve(c, d->reftype, d->refname, &d->place, word, d->name, &reference));
     if (!is_frame(d->reftype)) return PB_AT(c, d, word, "its reference must be a body, geom, site or camera");
-    if (follows(c, d->reftype, reference)) return PB_AT(c, d, word, "references to cameras that are not fixed are not supported");
+    if (is_moving_camera(c, d->reftype, reference))
+      return PB_AT(c, d, word, "references to cameras that are not fixed are not supported");
   }
 
   m->sensor_type[i] = d->type;

@@ -7,7 +7,7 @@
 #include "compile/compile.h"
 
 static double sq(double x) { return x * x; }
-static double larger(double a, double b) { return a > b ? a : b; }
+static double larger_of(double a, double b) { return a > b ? a : b; }
 
 const char *pbPrimitive_CheckSize(int type, const double size[3]) {
   static const int count[8] = {0, 0, 1, 2, 3, 2, 3, 0};  // sizes that a type has
@@ -165,7 +165,7 @@ double pbPrimitive_Radius(int type, const double s[3]) {
     case pb_geomSphere: return s[0];
     case pb_geomCapsule: return s[0] + s[1];
     case pb_geomCylinder: return sqrt(s[0] * s[0] + s[1] * s[1]);
-    case pb_geomEllipsoid: return larger(larger(s[0], s[1]), s[2]);
+    case pb_geomEllipsoid: return larger_of(larger_of(s[0], s[1]), s[2]);
     case pb_geomBox: return sqrt(s[0] * s[0] + s[1] * s[1] + s[2] * s[2]);
     default: return 0;
   }

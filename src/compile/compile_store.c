@@ -233,7 +233,7 @@ static bool joint_is_simple(const pbJointWork *j) {
 }
 
 // body_simple: 0 not simple, 1 simple, 2 simple and only slides.
-static int simplicity(const pbCompiler *c, const pbBodyWork *b) {
+static int rate_simplicity(const pbCompiler *c, const pbBodyWork *b) {
   const pbModel *m = c->m;
   int parent = m->body_parentid[b->id];
 
@@ -341,7 +341,7 @@ static void store_body(pbCompiler *c, pbBodyWork *b, pbCursor *at) {
 
   // A body with a child is not simple; ids of children are larger, so this corrects what the parent was given.
   if (parent > 0) m->body_simple[parent] = 0;
-  m->body_simple[id] = simplicity(c, b);
+  m->body_simple[id] = rate_simplicity(c, b);
 
   // Dofs continue the chain of the nearest ancestor with one.
   b->last_dof = b->parent < 0 ? -1 : c->bodies[b->parent].last_dof;

@@ -105,7 +105,7 @@ static void body_inertia(const pbModel *m, const NUM(pbPar) *p, int b, derive *w
 
 // Momentum I S (angular about the reference point, linear) of the inertia I under the motion S = (rotation w, velocity v):
 //   (J w + m d x v, m v + w x m d).
-static void momentum(num r[6], const num I[10], const num S[6]) {
+static void momentum_of(num r[6], const num I[10], const num S[6]) {
   num c[3];
 
   // J w + m d x v
@@ -219,7 +219,7 @@ static void mass_matrix(const pbModel *m, const NUM(pbPar) *p, const num *theta,
   // M_ij = S_j . I_i S_i for j = i and its ancestors; other entries of a row are zero.
   for (int i = 0; i < m->nv; i++) {
     num f[6];
-    momentum(f, w->inertia + 10 * m->dof_bodyid[i], w->cdof + 6 * i);
+    momentum_of(f, w->inertia + 10 * m->dof_bodyid[i], w->cdof + 6 * i);
     w->M0[i] += dot6(w->cdof + 6 * i, f);
     *mass_entry(w, i, i) = w->M0[i];
     for (int j = m->dof_parentid[i]; j >= 0; j = m->dof_parentid[j]) *mass_entry(w, i, j) = dot6(w->cdof + 6 * j, f);
@@ -449,7 +449,7 @@ static void carry_point(const derive *w, int from, int to, const num point[3], n
   m3_tmulv(out, w->xmat + 9 * to, x);
 }
 
-static void equality(const pbModel *m, int e, num *data, const derive *w) {
+static void derive_equality(const pbModel *m, int e, num *data, const derive *w) {
   int b1 = m->eq_obj1id[e], b2 = m->eq_obj2id[e];
   if (m->eq_objtype[e] != pb_refBody) return;
   if (m->eq_type[e] == pb_eqConnect) carry_point(w, b1, b2, data + pb_connectAnchor, data + pb_connectAnchor + 3);
@@ -485,7 +485,7 @@ int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
     OUT(tendon_length0)[t] = w->ten_length[t];
   }
 
-  for (int e = 0; e < m->neq; e++) equality(m, e, OUT(eq_data) + pbEquality_Data(e), w);
+  for (int e = 0; e < m->neq; e++) derive_equality(m, e, OUT(eq_data) + pbEquality_Data(e), w);
   for (int g = 0; g < m->ngeom; g++) {
     if (re(p.geom_fluid[12 * g]) > 0)
       NUM(pbDerive_VirtualInertia)(m->geom_type[g], p.geom_size + 3 * g, OUT(geom_fluid) + 12 * g + 6);
@@ -495,7 +495,7 @@ int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
 }
 
 // ---- pullback -----------------------------------------------------------------------------------------------------
-// 2 c x . r summed over the three axes of forces (k = 0) or torques (k = 1) at a body's centre of mass; x along the chain.
+// 2 c x . r summed over the three axes of forces (k = 0) or torques (k = 1) at a body's center of mass; x along the chain.
 static num body_power(const pbModel *m, int b, int k, const double **x, const derive *w) {
   num arm[3], sum = 0;
   v3_sub(arm, w->xipos + 3 * b, reference_point(m, w, b));
@@ -569,7 +569,7 @@ static num tendon_powers(const pbModel *m, const num *theta, const pbFrozen *f, 
 }
 
 // <bar, values>
-static num pair(const double *bar, const num *values, int n) {
+static num pair_cotangents(const double *bar, const num *values, int n) {
   num sum = 0;
   for (int i = 0; i < n; i++) sum += bar[i] * values[i];
   return sum;
@@ -588,15 +588,15 @@ num NUM(pbDerive_Power)(const pbModel *m, num *theta, const pbFrozen *f, derive 
   mass_matrix(m, &p, theta, w);
 
   num sum = body_powers(m, &p, f, w) - inertia_power(f, w) + tendon_powers(m, theta, f, w);
-  sum += pair(BAR(body_subtreemass), p.body_subtreemass, m->nbody);
+  sum += pair_cotangents(BAR(body_subtreemass), p.body_subtreemass, m->nbody);
   for (int e = 0; e < m->neq; e++) {
-    equality(m, e, OUT(eq_data) + pbEquality_Data(e), w);
-    sum += pair(BAR(eq_data) + pbEquality_Data(e), p.eq_data + pbEquality_Data(e), pb_eqDataSize);
+    derive_equality(m, e, OUT(eq_data) + pbEquality_Data(e), w);
+    sum += pair_cotangents(BAR(eq_data) + pbEquality_Data(e), p.eq_data + pbEquality_Data(e), pb_eqDataSize);
   }
   for (int g = 0; g < m->ngeom; g++) {
     if (!(re(p.geom_fluid[12 * g]) > 0)) continue;
     NUM(pbDerive_VirtualInertia)(m->geom_type[g], p.geom_size + 3 * g, OUT(geom_fluid) + 12 * g + 6);
-    sum += pair(BAR(geom_fluid) + 12 * g + 6, p.geom_fluid + 12 * g + 6, 6);
+    sum += pair_cotangents(BAR(geom_fluid) + 12 * g + 6, p.geom_fluid + 12 * g + 6, 6);
   }
 #undef OUT
 #undef BAR

@@ -43,7 +43,7 @@ static num inertia_factor(num a, num b, num ka, num kb) {
 }
 
 // Of the ellipsoid that stands for a shape.
-static void semiaxes(int type, const num s[3], num d[3]) {
+static void find_semiaxes(int type, const num s[3], num d[3]) {
   v3_copy(d, s);
   if (type == pb_geomSphere) d[1] = d[2] = s[0];
   if (type == pb_geomCapsule) {
@@ -58,7 +58,7 @@ static void semiaxes(int type, const num s[3], num d[3]) {
 
 void NUM(pbDerive_VirtualInertia)(int type, const num size[3], num out[6]) {
   num d[3], k[3];
-  semiaxes(type, size, d);
+  find_semiaxes(type, size, d);
   num volume = 4.0 / 3.0 * PB_PI * d[0] * d[1] * d[2];
 
   // The integral is symmetric in the last two of its axes.

@@ -18,7 +18,7 @@ typedef struct pbNamedElement {  // the opening members of every element
 // ---- the tree holds together --------------------------------------------------------------------------------------------
 
 // Does the body exist, and the frame in it (-1: none)?
-static bool stands(const pbSpec *spec, int body, int frame) {
+static bool stands_in_tree(const pbSpec *spec, int body, int frame) {
   if (body < 0 || body >= spec->nbody || frame < -1 || frame >= spec->nframe) return false;
   return frame < 0 || spec->frames[frame].body == body;
 }
@@ -29,19 +29,19 @@ static pbStatus check_tree(const pbSpec *spec) {
   // Bodies and frames come after their parents, so there are no loops.
   for (int i = 1; i < spec->nbody; i++) {
     const pbBodyDef *body = &spec->bodies[i];
-    if (body->parent >= i || !stands(spec, body->parent, body->frame))
+    if (body->parent >= i || !stands_in_tree(spec, body->parent, body->frame))
       return FAIL(body, "body", "its parent is body %d and its frame %d, which does not make a tree", body->parent, body->frame);
   }
 
   for (int i = 0; i < spec->nframe; i++) {
     const pbFrameDef *frame = &spec->frames[i];
-    if (frame->parent >= i || !stands(spec, frame->body, frame->parent))
+    if (frame->parent >= i || !stands_in_tree(spec, frame->body, frame->parent))
       return FAIL(frame, "frame", "its body is %d and its frame %d, which does not make a tree", frame->body, frame->parent);
   }
 
 #define X(member, count, what)                                                                                     \
   for (int i = 0; i < spec->count; i++) {                                                                          \
-    if (!stands(spec, spec->member[i].body, spec->member[i].frame))                                                \
+    if (!stands_in_tree(spec, spec->member[i].body, spec->member[i].frame))                                        \
       return FAIL(&spec->member[i], what, "stands in body %d, frame %d, which is not there", spec->member[i].body, \
                   spec->member[i].frame);                                                                          \
   }

@@ -121,7 +121,7 @@ static pbStatus check_impact(pbContext *ctx, const pbModel *m) {
   return pb_ok;
 }
 
-static pbStatus refuse(pbContext *ctx, const pbModel *m, const char *what) {
+static pbStatus refuse_combination(pbContext *ctx, const pbModel *m, const char *what) {
   return pbContext_Fail(ctx, pb_unsupported, "contact method %s does not go with %s", method_words[m->contact.method], what);
 }
 
@@ -131,15 +131,16 @@ static pbStatus check_method(pbContext *ctx, const pbModel *m) {
   if (m->contact.method == pb_contactImpact) return check_impact(ctx, m);
 
   if (c->restitution_law != pb_restitutionNewton)
-    return refuse(ctx, m, "restitution_law capped: it is of method impact, whose impacts have an instant and an energy");
-  if (c->method == pb_contactPenalty && c->onset > 0) return refuse(ctx, m, "onset: its force sets in over `width`");
+    return refuse_combination(ctx, m,
+                              "restitution_law capped: it is of method impact, whose impacts have an instant and an energy");
+  if (c->method == pb_contactPenalty && c->onset > 0) return refuse_combination(ctx, m, "onset: its force sets in over `width`");
 
   // What follows is of the hard methods, which have no potential to smooth.
   if (!pb_hard(m)) return pb_ok;
-  if (c->kappa > 0) return refuse(ctx, m, "kappa: it smooths soft rows");
-  if (c->onset > 0) return refuse(ctx, m, "onset: it is of soft rows");
+  if (c->kappa > 0) return refuse_combination(ctx, m, "kappa: it smooths soft rows");
+  if (c->onset > 0) return refuse_combination(ctx, m, "onset: it is of soft rows");
   if (m->integrator == pb_intRK4)
-    return refuse(ctx, m, "integrator RK4: it solves for the velocity after one step, not for a force");
+    return refuse_combination(ctx, m, "integrator RK4: it solves for the velocity after one step, not for a force");
   return pb_ok;
 }
 
@@ -224,12 +225,12 @@ static pbStatus set_number(pbModel *m, const pbSetting *e, const char *value) {
   double number = -1;
   bool off = e->can_be_off && strcmp(value, "off") == 0;
   if (!off && (!pbText_Real(value, &number) || !(number >= e->lower && number <= e->upper)))
-    return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s: '%.80s' is not a number from %g to %g%s", e->name, value,
-                          e->lower, e->upper, e->can_be_off ? ", nor 'off'" : "");
+    return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s: expected a number from %g to %g%s, found '%.80s'",
+                          e->name, e->lower, e->upper, e->can_be_off ? " or 'off'" : "", value);
 
   // Counts are stored as numbers too.
   if (e->whole && number != floor(number))
-    return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s: '%.80s' is not a whole number", e->name, value);
+    return pbContext_Fail(m->ctx, pb_bad_argument, "contact setting %s: expected a whole number, found '%.80s'", e->name, value);
 
   if (!e->is_param) {
     *(double *)member_of(&m->contact, e) = number;

@@ -341,7 +341,7 @@ static pbStatus set_choice(pbModel *m, const char *name, const char *value, int 
 static pbStatus set_flag(pbModel *m, const pbFlag *flag, const char *value) {
   bool on = !strcmp(value, "enable");
   if (!on && strcmp(value, "disable"))
-    return pbContext_Fail(m->ctx, pb_bad_argument, "option %s: '%.80s' is neither 'enable' nor 'disable'", flag->name, value);
+    return pbContext_Fail(m->ctx, pb_bad_argument, "option %s: expected 'enable' or 'disable', found '%.80s'", flag->name, value);
 
   // "enable" sets a bit of enableflags, and clears one of disableflags.
   int *bits = flag->enables ? &m->enableflags : &m->disableflags;
@@ -352,7 +352,7 @@ static pbStatus set_flag(pbModel *m, const pbFlag *flag, const char *value) {
 static pbStatus set_tolerance(pbModel *m, const char *value) {
   double tolerance;
   if (!pbText_Real(value, &tolerance) || !(tolerance >= 0) || tolerance > 1)
-    return pbContext_Fail(m->ctx, pb_bad_argument, "option tolerance: '%.80s' is not a number from 0 to 1", value);
+    return pbContext_Fail(m->ctx, pb_bad_argument, "option tolerance: expected a number from 0 to 1, found '%.80s'", value);
 
   m->tolerance = tolerance;
   return pb_ok;
@@ -361,7 +361,8 @@ static pbStatus set_tolerance(pbModel *m, const char *value) {
 static pbStatus set_count(pbModel *m, const char *name, const char *value, int *target) {
   int count;
   if (!pbText_Count(value, &count) || count < 1)
-    return pbContext_Fail(m->ctx, pb_bad_argument, "option %s: '%.80s' is not a whole number of at least 1", name, value);
+    return pbContext_Fail(m->ctx, pb_bad_argument, "option %s: expected a whole number of at least 1, found '%.80s'", name,
+                          value);
 
   *target = count;
   return pb_ok;

@@ -276,7 +276,7 @@ bool pbModel_Readable(const pbModel *m, const double *theta, bool *unit, char *t
 
   // The message names the entry and its value.
   if (bad < m->ntheta) {
-    snprintf(text, size, "parameter %s is %s: a finite number is needed", pbModel_ParamName(m, bad, name, sizeof name),
+    snprintf(text, size, "parameter %s is %s: expected a finite number", pbModel_ParamName(m, bad, name, sizeof name),
              isnan(theta[bad]) ? "NaN" : "infinite");
     return false;
   }
@@ -301,10 +301,11 @@ static pbStatus check_bounds(const pbChecker *c) {
 
     for (size_t k = p.offset; k < p.offset + (size_t)p.rows * (size_t)p.cols; k++) {
       double v = c->theta[k];
-      if (!isfinite(v)) return fail_at_entry(c, k, "a finite number is needed");
-      if (positive && !(v > 0)) return fail_at_entry(c, k, "it must be positive");
-      if (v < p.lower && p.lower == 0) return fail_at_entry(c, k, "it must not be negative");
-      if (i >= PARAM_COUNT && !(v >= p.lower && v <= p.upper)) return fail_at_entry(c, k, "it is outside of its energy's range");
+      if (!isfinite(v)) return fail_at_entry(c, k, "expected a finite number");
+      if (positive && !(v > 0)) return fail_at_entry(c, k, "expected a positive number");
+      if (v < p.lower && p.lower == 0) return fail_at_entry(c, k, "expected zero or a positive number");
+      if (i >= PARAM_COUNT && !(v >= p.lower && v <= p.upper))
+        return fail_at_entry(c, k, "expected a value in its energy's range");
     }
   }
   return pb_ok;

@@ -46,7 +46,7 @@ int pbSphere_Rows(const pbModel *m, pbSphereRow *rows) {
 }
 
 // ---- lengths --------------------------------------------------------------------------------------------------------
-static double squared(const double *v, int size) {
+static double squared_length(const double *v, int size) {
   double s = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
   return size == 4 ? s + v[3] * v[3] : s;
 }
@@ -62,7 +62,7 @@ double pbSphere_Length(const double *v, int size) {
   return most * sqrt(s);
 }
 
-static bool is_unit(const double *v, int size) { return fabs(squared(v, size) - 1) <= 2e-12; }
+static bool is_unit(const double *v, int size) { return fabs(squared_length(v, size) - 1) <= 2e-12; }
 
 bool pbSphere_On(const pbModel *m, const double *theta) {
   const pbTopology *t = m->topology;
@@ -71,17 +71,18 @@ bool pbSphere_On(const pbModel *m, const double *theta) {
   return on;
 }
 
-static bool same(const pbModel *m, const double *a, const double *b, const double *field, int count) {
+static bool is_same_field(const pbModel *m, const double *a, const double *b, const double *field, int count) {
   // A null pointer may stand for an empty field.
   size_t at = (size_t)(field - m->theta0);
   return count == 0 || memcmp(a + at, b + at, (size_t)count * sizeof(double)) == 0;
 }
 
 bool pbSphere_Same(const pbModel *m, const double *a, const double *b) {
-  return same(m, a, b, m->jnt_axis, 3 * m->njnt) && same(m, a, b, m->body_quat, 4 * m->nbody) &&
-         same(m, a, b, m->body_iquat, 4 * m->nbody) && same(m, a, b, m->geom_quat, 4 * m->ngeom) &&
-         same(m, a, b, m->site_quat, 4 * m->nsite) && same(m, a, b, m->cam_quat, 4 * m->ncam) && same(m, a, b, m->qpos0, m->nq) &&
-         same(m, a, b, m->qpos_spring, m->nq) && same(m, a, b, m->eq_data, pb_eqDataSize * m->neq);
+  return is_same_field(m, a, b, m->jnt_axis, 3 * m->njnt) && is_same_field(m, a, b, m->body_quat, 4 * m->nbody) &&
+         is_same_field(m, a, b, m->body_iquat, 4 * m->nbody) && is_same_field(m, a, b, m->geom_quat, 4 * m->ngeom) &&
+         is_same_field(m, a, b, m->site_quat, 4 * m->nsite) && is_same_field(m, a, b, m->cam_quat, 4 * m->ncam) &&
+         is_same_field(m, a, b, m->qpos0, m->nq) && is_same_field(m, a, b, m->qpos_spring, m->nq) &&
+         is_same_field(m, a, b, m->eq_data, pb_eqDataSize * m->neq);
 }
 
 const pbSphereRow *pbSphere_Bad(const pbModel *m, const double *theta) {
@@ -125,7 +126,7 @@ void pbSphere_Normalize(const pbModel *m, const double *theta, double *out) {
 }
 
 // g := (1 - u u') g / |v|, symmetric: for directions and cotangents.
-static void tangential(const double *v, int size, double *g) {
+static void project_tangential(const double *v, int size, double *g) {
   double length = pbSphere_Length(v, size), along = 0;
 
   // along = u . g
@@ -135,7 +136,8 @@ static void tangential(const double *v, int size, double *g) {
 
 void pbSphere_Push(const pbModel *m, const double *theta, double *direction) {
   const pbTopology *t = m->topology;
-  for (const pbSphereRow *r = t->sphere; r < t->sphere + t->nsphere; r++) tangential(theta + r->at, r->size, direction + r->at);
+  for (const pbSphereRow *r = t->sphere; r < t->sphere + t->nsphere; r++)
+    project_tangential(theta + r->at, r->size, direction + r->at);
 }
 
 void pbSphere_Aside(const pbModel *m, double *bar, double *aside) {
@@ -151,7 +153,7 @@ void pbSphere_Pull(const pbModel *m, const double *theta, const double *aside, d
 
   // Transpose of the push (the matrix is symmetric), added to what was set aside.
   for (const pbSphereRow *r = t->sphere; r < t->sphere + t->nsphere; r++, aside += 4) {
-    tangential(theta + r->at, r->size, bar + r->at);
+    project_tangential(theta + r->at, r->size, bar + r->at);
     for (int k = 0; k < r->size; k++) bar[r->at + (size_t)k] += aside[k];
   }
 }

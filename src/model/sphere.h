@@ -1,5 +1,5 @@
 // Directions in theta: axes of joints and quaternions. What they mean does not depend on their length, so a step reads them
-// normalised: u = v / |v|, and a derivative by v is (1 - u u') / |v| times that by u. Lengths within 1e-12 of one are left alone,
+// normalized: u = v / |v|, and a derivative by v is (1 - u u') / |v| times that by u. Lengths within 1e-12 of one are left alone,
 // so that models keep the bits of their files. Kernels see unit rows only; their derivatives by these are tangential already.
 #ifndef PB_SPHERE_H
 #define PB_SPHERE_H
@@ -28,12 +28,12 @@ bool pbSphere_Same(const pbModel *m, const double *theta, const double *other);
 const pbSphereRow *pbSphere_Bad(const pbModel *m, const double *theta);
 void pbSphere_Explain(const pbModel *m, const double *theta, const pbSphereRow *row, char *text, size_t size);
 
-// out: theta with its rows normalised.
+// out: theta with its rows normalized.
 void pbSphere_Normalize(const pbModel *m, const double *theta, double *out);
-// A direction of theta in place: that of the normalised theta.
+// A direction of theta in place: that of the normalized theta.
 void pbSphere_Push(const pbModel *m, const double *theta, double *direction);
 // Cotangents: what `bar` holds of the rows is put aside (4 numbers a row) and zeroed; then, when bar has the cotangents by the
-// normalised theta, they are brought back and added to what was there.
+// normalized theta, they are brought back and added to what was there.
 void pbSphere_Aside(const pbModel *m, double *bar, double *aside);
 void pbSphere_Pull(const pbModel *m, const double *theta, const double *aside, double *bar);
 

@@ -799,8 +799,8 @@ def test_bad_values(run, tmp_path, arm):
     for empty in ({}, dict(meta="nothing")):
         np.savez(tmp_path / "c.npz", **empty)
         assert "holds no cotangent" in refuse(run, tmp_path, 3, "gradient", arm, "--cotangent", tmp_path / "c.npz")
-    for value, words in {"timestep=0": "timestep is 0: it must be positive", "timestep=-1": "timestep is -1: it must be positive",
-                         "body_mass:lower=-2": "body_mass:lower is -2: it must not be negative"}.items():
+    for value, words in {"timestep=0": "timestep is 0: expected a positive number", "timestep=-1": "timestep is -1: expected a positive number",
+                         "body_mass:lower=-2": "body_mass:lower is -2: expected zero or a positive number"}.items():
         assert words in refuse(run, tmp_path, 3, "simulate", arm, "--param", value)
     for cot in (dict(qpos=np.zeros(3)), dict(qpso=np.zeros(2)), dict(qvel=np.zeros((3, 2))), dict(qpos=np.array([1, np.nan]))):
         np.savez(tmp_path / "c.npz", **cot)

@@ -274,7 +274,7 @@ static void test_refusals(void **state) {
   refuses(&b, "axis is too short");
   b = rich();
   b.spec->option.timestep = 0;
-  refuses(&b, "timestep is 0: it must be positive");
+  refuses(&b, "timestep is 0: expected a positive number");
   b = rich();
   b.spec->bodies[1].parent = 2, b.spec->bodies[2].parent = 1;
   refuses(&b, "");
@@ -341,14 +341,14 @@ static void test_values_are_checked(void **state) {
   static const struct {
     const char *name, *complaint;
     double value;
-  } cases[] = {{"body_mass:lower", "body_mass:lower is -1: it must not be negative", -1},
+  } cases[] = {{"body_mass:lower", "body_mass:lower is -1: expected zero or a positive number", -1},
                {"body_mass:lower", "too small", 0},
-               {"gravity:1", "gravity:1 is NaN: a finite number", NAN},
-               {"gravity", "gravity:0 is inf: a finite number", INFINITY},
-               {"timestep", "timestep is 0: it must be positive", 0},
-               {"timestep", "timestep is -0.5: it must be positive", -0.5},
-               {"timestep", "timestep is NaN: a finite number", NAN},
-               {"impratio", "impratio is -1: it must be positive", -1},
+               {"gravity:1", "gravity:1 is NaN: expected a finite number", NAN},
+               {"gravity", "gravity:0 is inf: expected a finite number", INFINITY},
+               {"timestep", "timestep is 0: expected a positive number", 0},
+               {"timestep", "timestep is -0.5: expected a positive number", -0.5},
+               {"timestep", "timestep is NaN: expected a finite number", NAN},
+               {"impratio", "impratio is -1: expected a positive number", -1},
                {"body_inertia:upper", "is no inertia", 1e3},
                {"geom_size:0", "must be positive", 0}};
   Bench b = rich();
