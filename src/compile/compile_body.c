@@ -398,7 +398,7 @@ static pbStatus compile_joints(pbCompiler *c, pbBodyWork *b) {
     b->ndof += pbJoint_DofCount(type);
     n++;
 
-    // A ball's velocities are in the frame of its body, which a rotation after it would turn.
+    // A ball's velocities are in the frame of its body, which a rotation after it would rotate.
     if (ball && (type == pb_jntBall || type == pb_jntHinge))
       return PB_AT(c, j->def, "joint", "no rotation can follow a ball joint");
     ball = ball || type == pb_jntBall;

@@ -210,7 +210,7 @@ double pbCompile_FieldOfView(const pbCameraDef *d) {
 }
 
 // ---- simple bodies ------------------------------------------------------------------------------------------------
-// MuJoCo has a shorter way for bodies whose inertia is diagonal in their joints, and body_invweight0 of those that only slide
+// MuJoCo has a faster path for bodies whose inertia is diagonal in their joints, and body_invweight0 of those that only slide
 // comes from another formula. Frames closer than this count as equal.
 #define SAME_FRAME 1e-6
 
@@ -241,7 +241,7 @@ static int rate_simplicity(const pbCompiler *c, const pbBodyWork *b) {
   bool near_root = m->body_rootid[b->id] == b->id || (m->body_parentid[parent] == 0 && m->body_dofnum[parent] == 0);
   if (!near_root || !b->def->simple || !is_null_pose(b->ipos, b->iquat)) return 0;
 
-  // A joint after a rotation moves along axes that the rotation turns.
+  // A joint after a rotation moves along axes that depend on that rotation.
   bool rotates = false;
   bool slides = b->ndof > 0;
   for (int i = b->joints.head; i >= 0; i = c->joints[i].next) {

@@ -18,7 +18,7 @@ struct pbModel {
   int one;           // 1, the row count of options in the field lists
   double tolerance;  // of Newton; 0: rounding
   pbContactSettings contact;
-  double file_tolerance;  // what the file said ("option tolerance"), kept for information
+  double file_tolerance;  // of the file ("option tolerance"), for information
 
 #define X(name, rows, cols) int *name;
   PB_MODEL_INTS(X)

@@ -74,7 +74,7 @@
   X(actuator_armature, nu, 1, "") X(sensor_cutoff, nsensor, 1, "")                                                \
   X(contact_stiffness, one, 1, "N/m") X(contact_damping, one, 1, "N s/m")
 
-// X(name, rows, columns): real fields that are kept and compared, but that no step reads
+// X(name, rows, columns): real fields that are stored and compared, but that no step reads
 #define PB_MODEL_CONSTANTS(X)                                                                                 \
   X(geom_rbound, ngeom, 1) X(geom_aabb, ngeom, 6) X(actuator_acc0, nu, 1) X(actuator_length0, nu, 1)           \
   X(actuator_lengthrange, nu, 2) X(dof_M0, nv, 1) X(dof_length, nv, 1) X(sensor_noise, nsensor, 1)              \
