@@ -40,13 +40,13 @@ PB_API PB_NODISCARD pbStatus pbDeformable_Fix(pbDeformable *deformable, int coun
 // All points, those added later too, keep their z: a planar scene.
 PB_API void pbDeformable_SetPlanar(pbDeformable *deformable, bool planar);
 
-// Appends points that ride on a body of the model (or "world"), at places `local` (count x 3, m, body frame; the parameter
+// Appends points attached to a body of the model (or "world"), at positions `local` (count x 3, m, body frame; the parameter
 // attach_local). Energies and surfaces over them push the body, inside the same step; they have no mass of their own, and their part of
 // the state is written by the step. Joint damping of such a world acts explicitly.
 PB_API PB_NODISCARD pbStatus pbDeformable_Attach(pbDeformable *deformable, const char *body, int count, const double *local,
                                                  int *first);
-// Points there already ride on a body from now on, from where they start in the reference configuration of the model; what they had
-// of masses, pins and velocities is lost.
+// Attaches points to a body, where they are in the reference configuration of the model; masses, pins and velocities that they had are
+// lost.
 PB_API PB_NODISCARD pbStatus pbDeformable_AttachPoints(pbDeformable *deformable, const pbModel *model, const char *body,
                                                        int count, const int *points);
 // A geom of the model as a surface that deformables meet: sphere (a point with a radius), capsule (an edge with a radius), box, plane

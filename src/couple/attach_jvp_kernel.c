@@ -51,7 +51,7 @@ static void right_jacobian_transposed(const num rotation[3], const num x[3], num
 }
 
 // Generalized forces are gradients by motions at the end of the step. The accelerations move that end by h^2, times the right
-// Jacobian where a joint turns by h u.
+// Jacobian where a joint rotates by h u.
 static void by_acceleration(const pbModel *m, const num *u, num h, num *tau) {
   for (int k = 0; k < m->njnt; k++) {
     int type = m->jnt_type[k];

@@ -6,6 +6,7 @@
 // Local coordinates of point i in meters: those on a geom count in its sizes.
 static void local_position(const NUM(pbWork) *w, const pbAttachments *points, int i, const num *local, num p[3]) {
   int geom = points->geom[i];
+
   v3_copy(p, local);
   if (geom < 0) return;
 
@@ -32,6 +33,7 @@ void NUM(pbAttach_Positions)(const NUM(pbWork) *w, const pbAttachments *points, 
 static void collect_wrenches(const NUM(pbWork) *w, const pbAttachments *points, const num *x, const double *f, num *wrench) {
   memset(wrench, 0, 6 * (size_t)w->m->nbody * sizeof *wrench);
   for (int i = 0; i < points->count; i++) {
+    // Torque of the force about the point of reference, and the force
     num offset[3];
     num force[3] = {f[3 * i], f[3 * i + 1], f[3 * i + 2]};
     num *F = wrench + 6 * points->body[i];
@@ -44,6 +46,7 @@ static void collect_wrenches(const NUM(pbWork) *w, const pbAttachments *points, 
 void NUM(pbAttach_Force)(const NUM(pbWork) *w, const pbAttachments *points, const num *x, const double *f, num *wrench,
                          num *tau) {
   const pbModel *m = w->m;
+
   collect_wrenches(w, points, x, f, wrench);
 
   // Down the tree: a body bears what its children bear. A tree has one point of reference, so sums need no shift.

@@ -54,6 +54,7 @@ pbStatus pbCouple_Create(pbScratch *s) {
   layout(&a, m, c);
   size_t needed = pbArena_Needed(&a);
   if (needed == SIZE_MAX || !(c->memory = pbContext_Alloc(s->ctx, needed))) return pb_no_memory;
+  // The same walk again, now over the block
   a = pbArena_Over(c->memory, needed);
   layout(&a, m, c);
 
@@ -101,6 +102,7 @@ void pbCouple_LoadAttachments(pbScratch *s, const double *theta, const double *x
   pbCouple *c = s->couple;
   pbStateLayout at = state_layout(m);
 
+  // The bodies' state, and local coordinates on them
   c->query.qpos = x + at.qpos;
   c->query.qvel = x + at.qvel;
   c->query.acc = c->acc;
@@ -124,6 +126,7 @@ void pbCouple_PlaceAtStart(pbScratch *s, const double *theta, const double *x, d
 void pbCouple_PlaceAt(pbScratch *s, const double *acc, double *points) {
   pbCouple *c = s->couple;
   pbAttachmentQuery query = c->query;
+
   query.acc = acc;
   query.force = NULL;
   pbJvp_Attachments(s->complex_work, &query, &no_tangent, &(pbAttachmentOut){.x = c->attached.x});
@@ -150,6 +153,7 @@ static void differentiate_forces(pbScratch *s, const double *force) {
   pbCouple *c = s->couple;
   int nv = c->attached.n;
   pbAttachmentQuery query = c->query;
+
   query.force = force;
 
   memset(c->unit, 0, (size_t)nv * sizeof(double));
@@ -166,6 +170,7 @@ static void differentiate_forces(pbScratch *s, const double *force) {
 pbStatus pbCouple_Begin(pbScratch *s, const double *theta, const double *x, const pbInput *input, double *state) {
   const pbModel *m = s->model;
   pbDeformInput in = pbDeformInput_Of(m, theta, x, input);
+
   in.ticks = s->ticks;
 
   memcpy(state, x + state_layout(m).deform, (size_t)m->deform_state * sizeof(double));
@@ -222,6 +227,7 @@ static pbStatus solve_columns(pbScratch *s) {
     for (int i = 0; i < width; i++) column[pb_freeAt(d, i)] = c->attached.B[k * width + i];
     PB_TRY(pbDeform_Solve(s->deform, false, column));
   }
+
   return pb_ok;
 }
 
@@ -230,7 +236,9 @@ static void reduce_gradient(pbScratch *s, double h4) {
   pbCouple *c = s->couple;
   const pbDeform *d = s->deform->d;
   int width = 3 * d->nfree;
+
   for (int k = 0; k < c->attached.n; k++) {
+    // The sum in the order of the points
     double sum = pbCouple_AddFree(d, c->tau[k], -1, c->attached.B + k * width, s->deform->step);
     c->g[k] = sum / h4;
   }
@@ -289,7 +297,9 @@ void pbCouple_UseModel(pbScratch *s, bool on) {
 pbStatus pbCouple_Settle(pbScratch *s, pbStatus status, unsigned failures) {
   pbDeformWork *w = s->deform;
   bool explained = s->failures != failures && !w->lacks;
+
   status = pbDeform_Settle(w, status);
+  // Solvers of the deformables leave their text in w->error.
   if (status == pb_ok || explained) return status;
   return pbScratch_Fail(s, status, "%s at time %.9g", *w->error ? w->error : pbStatus_Text(status), s->w.time);
 }

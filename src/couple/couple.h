@@ -27,7 +27,7 @@ typedef struct pbCouple {
 
   // The line search
   double *direction, *phi_gradient;         // nv: of a; dPhi/da
-  double *trial_acc, *path_acc;             // nv: at a trial; on the way there
+  double *trial_acc, *path_acc;             // nv: at a trial; on the path there
   double *path_from, *path_to, *path_step;  // 3 npoint: ends of a piece of the path of points
 
   // Derivatives: cotangents (bar), tangents

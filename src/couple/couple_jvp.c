@@ -9,6 +9,7 @@ void pbCouple_PushAttachments(pbScratch *s, const double *theta, const double *x
   const pbModel *m = s->model;
   pbCouple *c = s->couple;
   pbAttachmentTangent tangent = {.q = direction->x};
+
   if (direction->x) tangent.v = direction->x + m->nv;
   if (direction->theta) tangent.local = direction->theta + m->deform_theta + m->deform->local_at;
   pbCouple_LoadAttachments(s, theta, x, direction->theta);
@@ -37,7 +38,7 @@ static const double *state_tangent(pbScratch *s, const double *given) {
 }
 
 // dg = (dtau + B dx0 - 2 tau dh / h) / h^4 at held accelerations, dtau = (J'f)' with f held + J' df and dx0 = -Hxx^-1 dV_x: what
-// the model of the deformables changes by. w->step holds -df on attached points, -dV_x on free ones, and dx0 afterwards.      (14)
+// the model of the deformables changes by. w->step holds -df on attached points, -dV_x on free ones, and dx0 afterwards.    (14)
 static pbStatus reduce_tangent(pbScratch *s, double h_tangent) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
@@ -57,6 +58,7 @@ static pbStatus reduce_tangent(pbScratch *s, double h_tangent) {
     double sum = pbCouple_AddFree(d, c->g_tangent[k], 1, c->attached.B + k * 3 * d->nfree, w->step);
     c->g_tangent[k] = sum / h4;
   }
+
   return pb_ok;
 }
 
@@ -67,6 +69,7 @@ static pbStatus solve_tangent_bodies(pbScratch *s, const pbStepRecord *step, con
 
   pbJvp_Couple(s->complex_work, c->S, c->g, c->g_tangent, c->model_at);
   pbStatus status = pbJvp_Run(s->complex_work, step, c->acc, direction, true, out);
+  // The run's, before the quadratic is taken away
   pbJvp_Acceleration(s->complex_work, c->acc_tangent);
   pbJvp_Couple(s->complex_work, NULL, NULL, NULL, NULL);
   return status;

@@ -10,6 +10,7 @@ const double *pbCouple_State(pbScratch *s, const double *theta, const double *x)
   pbCouple *c = s->couple;
 
   memcpy(c->state, x + state_layout(m).deform, (size_t)m->deform_state * sizeof(double));
+  // Their entries in x are not read: they follow from theta.
   pbCouple_PlaceAtStart(s, theta, x, c->state);
   pbCouple_ClearVelocities(m->deform, c->state);
   return c->state;
@@ -30,6 +31,7 @@ static void clear_coupled_cotangents(pbScratch *s) {
   pbCouple *c = s->couple;
   size_t attached = 3 * (size_t)c->points.count * sizeof(double);
   size_t dofs = (size_t)s->model->nv * sizeof(double);
+
   memset(c->end_bar, 0, attached);
   memset(c->force, 0, attached);
   memset(c->lam, 0, dofs);

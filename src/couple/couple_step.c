@@ -40,6 +40,7 @@ static void back_substitute_free(pbScratch *s) {
   const pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   int all = 3 * w->d->npoint;
+
   for (int k = 0; k < c->attached.n; k++) {
     const double *column = c->columns + (size_t)k * (size_t)all;
     for (int i = 0; i < all; i++) w->step[i] += column[i] * c->direction[k];
@@ -94,7 +95,7 @@ static double objective(pbScratch *s, const double *acc, double *x) {
   return pow(w->in.h, 4) * s->variant->cost(&s->w, acc, s->couple->phi_gradient) + potential;
 }
 
-// Pieces of a path to a trial, in each of which no body turns by more than this.
+// Pieces of a path to a trial, in each of which no body rotates by more than this.
 static int count_pieces(const pbScratch *s, double size) {
   static const double rotation = 0.25;  // rad
   const pbCouple *c = s->couple;
@@ -108,6 +109,7 @@ static bool path_is_free(pbScratch *s, double size) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   int all = 3 * w->d->npoint;
+
   if (!w->barrier) return true;
 
   // Accelerations and free points go straight, attached points where accelerations take them.
@@ -117,6 +119,7 @@ static bool path_is_free(pbScratch *s, double size) {
   memcpy(from, w->x, (size_t)all * sizeof(double));
   for (int p = 1; p <= pieces; p++) {
     double share = (double)p / pieces;
+    // The end of piece p
     for (int i = 0; i < c->attached.n; i++) c->path_acc[i] = c->acc[i] + share * size * c->direction[i];
     for (int i = 0; i < all; i++) to[i] = w->x[i] + share * (w->next_x[i] - w->x[i]);
     pbCouple_PlaceAt(s, c->path_acc, to);
@@ -129,6 +132,7 @@ static bool path_is_free(pbScratch *s, double size) {
     to = from;
     from = end;
   }
+
   return true;
 }
 
@@ -162,6 +166,7 @@ static bool line_search(pbScratch *s, const iteration *it, double tolerance) {
     accept_trial(s);
     return k == 0 || size * it->length > tolerance;
   }
+
   return false;
 }
 
@@ -173,6 +178,7 @@ static pbStatus minimize(pbScratch *s) {
   double tolerance = pbDeform_Tolerance(w->d);
   iteration it = {.length = INFINITY};
   bool moved = true;
+
   w->report = (pbDeformReport){0};
   w->project = 0;
 

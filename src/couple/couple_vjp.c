@@ -21,6 +21,7 @@ double pbCouple_Pull(pbScratch *s, const pbAttachmentTangent *tangent) {
   double sum = pb_dot(c->end_bar, c->x_tangent, n) - pb_dot(c->lam, c->tau_tangent, nv);
 
   // At its start
+  // Forces act at the end alone.
   query.start = true;
   query.force = NULL;
   pbJvp_Attachments(s->complex_work, &query, tangent, &(pbAttachmentOut){.x_tangent = c->x_tangent});
@@ -48,6 +49,7 @@ static void pull_field(pbScratch *s, const double *theta, const field *f, double
 static void pull_local_positions(pbScratch *s, double *local_bar) {
   pbCouple *c = s->couple;
   int n = 3 * c->points.count;
+
   memset(c->local_unit, 0, (size_t)n * sizeof(double));
   for (int i = 0; i < n; i++) {
     c->local_unit[i] = 1;
@@ -70,6 +72,7 @@ void pbCouple_PullParameters(pbScratch *s, const double *theta, double *theta_ba
 static void pull_attachment_points(pbScratch *s, const double *theta, const double *x, double *x_bar, double *theta_bar) {
   pbCouple *c = s->couple;
   int nv = s->model->nv;
+
   pbCouple_LoadAttachments(s, theta, x, NULL);
   memcpy(c->force, c->attached.gradient, 3 * (size_t)c->points.count * sizeof(double));
 
@@ -115,6 +118,7 @@ static pbStatus solve_adjoint_bodies(pbScratch *s, const pbStepRecord *step, pbP
     for (int i = 0; i < 3 * d->nattached; i++) c->adjoint_rhs[k] += c->attached.J[i * nv + k] * c->end_bar[i];
   }
 
+  // With S in the solver as in the step
   pull->qacc = c->adjoint_rhs;
   pull->lam = c->lam;
   pbCouple_UseModel(s, true);
@@ -122,6 +126,7 @@ static pbStatus solve_adjoint_bodies(pbScratch *s, const pbStepRecord *step, pbP
   pbCouple_UseModel(s, false);
   PB_TRY(status);
 
+  // Theirs is h^4 times the coupled system's.
   for (int k = 0; k < nv; k++) c->lam[k] /= h4;
   return pb_ok;
 }
@@ -148,6 +153,7 @@ static pbStatus pull_points(pbScratch *s, const pbDeformBar *bar) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   const pbDeform *d = w->d;
+
   if (bar->h) *bar->h += 2 / w->in.h * pb_dot(c->lam, c->tau, c->attached.n);
   PB_TRY(pbDeform_VjpEnd(w, c->next_bar, c->state_bar, bar));
 

@@ -25,6 +25,7 @@ pbDeformInput pbDeformInput_Of(const pbModel *m, const double *theta, const doub
 
 pbDeformBar pbDeformBar_Of(const pbModel *m, const pbInputBar *input_bar, double *theta_bar) {
   pbDeformBar bar = {NULL};
+
   if (input_bar && input_bar->ctrl) bar.control = input_bar->ctrl + m->nu;
   if (!theta_bar) return bar;
 
@@ -36,6 +37,7 @@ pbDeformBar pbDeformBar_Of(const pbModel *m, const pbInputBar *input_bar, double
 
 pbDeformDirection pbDeformDirection_Of(const pbModel *m, const pbDirection *direction) {
   pbDeformDirection d = {NULL};
+
   if (direction->x) d.state = direction->x + 2 * m->nv + m->na;
   if (direction->ctrl) d.control = direction->ctrl + m->nu;
   if (!direction->theta) return d;
@@ -50,8 +52,10 @@ pbDeformDirection pbDeformDirection_Of(const pbModel *m, const pbDirection *dire
 void pbScratch_NoteDeform(pbScratch *s) {
   const pbDeformReport *from = &s->deform->report;
   pbReport *to = &s->report;
+
   to->iterations = from->iterations > to->iterations ? from->iterations : to->iterations;
   to->residual = from->residual > to->residual ? from->residual : to->residual;
+  // Of bodies and deformables the worse
   to->converged = to->converged && from->converged;
   to->deforms = true;
   if (s->deform->barrier) to->contacts += pbBarrier_ContactCount(s->deform->barrier);
@@ -69,6 +73,7 @@ static const double *state_of(pbScratch *s, const double *theta, const double *x
 pbStatus pbScratch_DeformStep(pbScratch *s, const double *theta, const double *x, const pbInput *input, double *next) {
   pbDeformInput in = pbDeformInput_Of(s->model, theta, x, input);
   pbStatus status = pbDeform_Step(s->deform, &in, state_of(s, theta, x), next + state_layout(s->model).deform);
+
   if (status != pb_ok) return fail_at(s, status, in.time);
   pbScratch_NoteDeform(s);
   return pb_ok;
@@ -77,7 +82,9 @@ pbStatus pbScratch_DeformStep(pbScratch *s, const double *theta, const double *x
 void pbScratch_DeformRecord(const pbScratch *s, double *record) {
   const pbModel *m = s->model;
   size_t points = 3 * (size_t)m->deform->npoint;
+
   memcpy(record, s->state + state_layout(m).deform, (size_t)m->deform_state * sizeof(double));
+  // The preconditioner's point, and whether it has one: a coupled step leaves none.
   memcpy(record + m->deform_state, s->deform->anchor, points * sizeof(double));
   record[m->deform_state + (int)points] = !pb_coupled(m) && s->deform->anchored;
 }
@@ -109,6 +116,7 @@ pbStatus pbScratch_DeformVjp(pbScratch *s, const pbStepRecord *step, const doubl
     const double *state = x + state_layout(m).deform;
     status = pbDeform_Vjp(s->deform, &in, state, next, &near, next_bar + tangent, out->x + tangent, &bar);
   }
+
   return status == pb_ok ? pb_ok : fail_at(s, status, in.time);
 }
 

@@ -1,16 +1,16 @@
 // Events: limits and contacts whose rows appear (onset) or go (release) because a distance passes its margin, with a force that
-// is not zero there. The acceleration then jumps by Da, and a change of the distance, which moves the moment of the event, changes
-// the velocity after it (saltation; docs/contact-gradients.md):
+// is not zero there. The acceleration then jumps by Da, and a change of the distance, which moves the moment of the event,
+// changes the velocity after it (saltation; docs/contact-gradients.md):
 //
 //   dv += Da d(dist - margin) / rate,     rate = J_n v
 //
-// Hard contact changes velocities by an impulse at once. A step with an onset is the jump map D of the saltation matrix
-// D + (F+ - D F) n' / rate, with F and F+ the rates of the state before and after, each with the forces of its own velocity. Onsets of
+// Hard contact changes velocities by an impulse at once. A step with an onset is the jump map D of the saltation matrix D + (F+
+// - D F) n' / rate, with F and F+ the rates of the state before and after, each with the forces of its own velocity. Onsets of
 // a step whose impulses change what the others do act together, at one time (group); groups do not affect each other.
 //
-// A row that appears at the first state within the margin has acted a whole step h less where the distance just stayed outside: so
-// an onset belongs to the step that begins with the row, behind its acceleration and before its positions. A release belongs behind
-// the last step with the row. Both follow from that step alone: semi-implicit Euler moves the distance by h J_n v.
+// A row that appears at the first state within the margin has acted a whole step h less where the distance just stayed outside:
+// so an onset belongs to the step that begins with the row, behind its acceleration and before its positions. A release belongs
+// behind the last step with the row. Both follow from that step alone: semi-implicit Euler moves the distance by h J_n v.
 #ifndef PB_EVENT_H
 #define PB_EVENT_H
 
@@ -29,7 +29,7 @@ typedef struct pbEvent {
   bool acts;              // hard contact: pushes and does not graze,
   int group;              // acts together with others of this group,
   double impulse, share;  // and has this share in their time, by its impulse
-  double bar;             // cotangent of its distance, on the way
+  double bar;             // cotangent of its distance, as it gathers
 } pbEvent;
 
 // What the jumps of a number of events do to cotangents or tangents. Added to; NULL where not wanted.

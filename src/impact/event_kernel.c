@@ -15,8 +15,8 @@ static const double same_time = 1e-6;  // part of a time step
 static const double structural = 1e-9;
 static const double weak = 1e-3;
 
-// The distance a step back is known to first order only. Hard contact that was there before does not close, so it is no risk to look a
-// little further back, by this part of a step.
+// The distance a step back is known to first order only. Hard contact that was there before does not close, so it is no risk to
+// look a little further back, by this part of a step.
 static const double bend = 0.1;
 
 // ---- which ----------------------------------------------------------------------------------------------------------
@@ -44,6 +44,7 @@ static void insert(pbEvent *events, int n, pbEvent e) {
 int NUM(pbEvent_Find)(const NUM(pbWork) *w, const double *v_next, pbEvent *events) {
   double h = w->p.timestep[0];
   int n = 0;
+
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     if (!has_events(w, r)) continue;
@@ -58,6 +59,7 @@ int NUM(pbEvent_Find)(const NUM(pbWork) *w, const double *v_next, pbEvent *event
     pbEvent e = {.row = k, .kind = r->kind, .id = r->id, .release = v_next, .when = fabs(gap / rate), .rate = rate};
     insert(events, n++, e);
   }
+
   return n;
 }
 
@@ -83,6 +85,7 @@ static void reverse_rows(NUM(pbWork) *w, int first, int end) {
 // Rows of the events to the end, as they are at the guard.
 static void move_to_end(jumps *j, const double *v, int count) {
   NUM(pbWork) *w = j->w;
+
   j->rows = w->nrow - count;
   for (int e = count - 1; e >= 0; e--) {
     int from = j->events[e].slot;
@@ -111,6 +114,7 @@ static void pull_jump(const jumps *j, const pbEvent *e, const NUM(pbRow) *r, dou
   const pbEventPull *p = j->pull;
   double h = w->p.timestep[0];
   double g = 0;
+
   for (int i = 0; i < w->m->nv; i++) g += change[i] * (p->v_bar[i] + (p->q_bar ? h * p->q_bar[i] : 0));
   g *= factor;
   p->distance_bar[e->row] += g;
@@ -127,6 +131,7 @@ static void push_jump(const jumps *j, const pbEvent *e, const NUM(pbRow) *r, dou
   const pbEventPull *p = j->pull;
   double h = w->p.timestep[0];
   double moved = factor * (p->distance[e->row] + (e->release ? h * normal_times(w, r, p->v_next) : 0));
+
   for (int i = 0; i < w->m->nv; i++) p->v[i] += moved * change[i];
   if (!p->q) return;
   for (int i = 0; i < w->m->nv; i++) p->q[i] += moved * h * change[i];
@@ -139,6 +144,8 @@ static void apply_jump(jumps *j, const pbEvent *e, int rows, double share) {
   size_t nv = (size_t)w->m->nv;
   double *with = j->base + 2 * nv;
   double *change = j->base + 3 * nv;
+
+  // The jump Da: with the row less without it
   memcpy(with, w->qacc_integrated, nv * sizeof(double));
   for (size_t i = 0; i < nv; i++) change[i] = with[i] - j->last[i];
 
@@ -153,20 +160,23 @@ static void apply_jump(jumps *j, const pbEvent *e, int rows, double share) {
 // Rows of events first .. end - 1, which come at the same time, one after the other; `back`: from the last to the first.
 static pbStatus add_rows(jumps *j, int first, int end, bool back, double share) {
   NUM(pbWork) *w = j->w;
+
   memcpy(j->last, j->base, (size_t)w->m->nv * sizeof(double));
   if (back) reverse_rows(w, j->rows + first, j->rows + end);
   for (int i = first; i < end; i++) {
     pbEvent *e = j->events + (back ? first + end - 1 - i : i);
     PB_TRY(solve(w, j->rows + i + 1));
+    // In either order
     e->pushes = e->pushes || w->row[j->rows + i].zone;
     apply_jump(j, e, j->rows + i + 1, share);
   }
+
   return pb_ok;
 }
 
-// A soft row takes the time 1/b or 1/sqrt(k) to change a speed. What speeds up by more than its rate in that time, or its row changes
-// the rate much faster, is pressed together or slides past, without an impact: bodies that come to rest do so many times, each for a
-// moment, and 1 / rate says nothing of it.
+// A soft row takes the time 1/b or 1/sqrt(k) to change a speed. What speeds up by more than its rate in that time, or its row
+// changes the rate much faster, is pressed together or slides past, without an impact: bodies that come to rest do so many
+// times, each for a moment, and 1 / rate says nothing of it.
 static bool grazes(const NUM(pbWork) *w, const NUM(pbRow) *r, double rate, const double *without, const double *with) {
   static const double much = 4;
   double h = w->p.timestep[0];
@@ -180,10 +190,12 @@ static bool grazes(const NUM(pbWork) *w, const NUM(pbRow) *r, double rate, const
 static pbStatus apply_group(jumps *j, int first, int end) {
   NUM(pbWork) *w = j->w;
   bool together = end - first > 1;
+
   memcpy(j->base, w->qacc_integrated, (size_t)w->m->nv * sizeof(double));
   PB_TRY(solve(w, j->rows + end));
   for (int i = first; i < end; i++) {
     pbEvent *e = j->events + i;
+    // Grazing is judged with the whole group at once.
     e->together = together;
     e->grazing = grazes(w, w->row + j->rows + i, e->rate, j->base, w->qacc_integrated);
   }
@@ -204,6 +216,7 @@ static pbStatus prepare(jumps *j, const double *v, int count) {
   w->replay = false;
   PB_TRY(NUM(pbStage_Rows)(w));
 
+  // Where their rows are, before any moves
   for (int e = 0; e < count; e++) j->events[e].slot = j->events[e].row;
   move_to_end(j, v, count);
   return solve(w, j->rows);
@@ -211,6 +224,7 @@ static pbStatus prepare(jumps *j, const double *v, int count) {
 
 pbStatus NUM(pbEvent_Jumps)(NUM(pbWork) *w, const double *v, pbEvent *events, int count, const pbEventPull *pull) {
   jumps j = {.w = w, .events = events, .pull = pull, .base = w->rk_v, .last = w->rk_v + w->m->nv};
+
   PB_TRY(prepare(&j, v, count));
 
   // Groups of events at the same time, in order
@@ -219,6 +233,7 @@ pbStatus NUM(pbEvent_Jumps)(NUM(pbWork) *w, const double *v, pbEvent *events, in
     while (end < count && events[first].when - events[end].when <= tie) end++;
     PB_TRY(apply_group(&j, first, end));
   }
+
   return pb_ok;
 }
 
@@ -226,13 +241,16 @@ pbStatus NUM(pbEvent_Jumps)(NUM(pbWork) *w, const double *v, pbEvent *events, in
 // M^-1 J'f of a row.
 static void by_force(const NUM(pbWork) *w, const NUM(pbRow) *r, double *a) {
   memset(a, 0, (size_t)w->m->nv * sizeof(double));
+  // Its force through the rows' Jacobian
   NUM(pbRow_AddForce)(w, r, r->f, a);
   NUM(pbTree_Solve)(&w->t->M, w->LD, w->Dinv, a);
 }
 
-// Does the change dv of the velocity, by an impulse of another contact that closed at the speed `rate`, change what this row does?
+// Does the change dv of the velocity, by an impulse of another contact that closed at the speed `rate`, change what this row
+// does?
 static bool disturbed(const NUM(pbWork) *w, const NUM(pbRow) *r, bool onset, const double *dv, double rate) {
   double u[6];
+
   NUM(pbRow_Times)(w, r, dv, u);
   if (!onset) {
     for (int i = 0; i < r->dim; i++) {
@@ -265,10 +283,12 @@ static void join_disturbed(const NUM(pbWork) *w, const pbEvent *events, int coun
   double h = w->p.timestep[0];
   double *dv = w->rk_v;
   int row = events[e].row;
+
   by_force(w, w->row + row, dv);
   for (int i = 0; i < w->m->nv; i++) dv[i] *= h;
 
   for (int k = 0; k < w->nrow; k++) {
+    // Rows without force have nothing to change.
     if (k == row || !w->row[k].zone) continue;
     bool onset = acts_at_row(events, count, k);
     if (disturbed(w, w->row + k, onset, dv, events[e].rate)) parent[find_root(parent, k)] = find_root(parent, row);
@@ -290,18 +310,22 @@ int NUM(pbEvent_Group)(const NUM(pbWork) *w, pbEvent *events, int count, int *pa
     if (!events[e].acts) continue;
     int own = find_root(parent, events[e].row);
     int f = 0;
+    // The number of an earlier event in the same set, or a new one
     while (f < e && !(events[f].acts && find_root(parent, events[f].row) == own)) f++;
     events[e].group = f < e ? events[f].group : groups++;
     events[e].impulse = h * w->row[events[e].row].f[0];
   }
+
   return groups;
 }
 
 void NUM(pbEvent_Classify)(const NUM(pbWork) *w, pbEvent *events, int count, const double *a) {
   double h = w->p.timestep[0];
+
   for (int e = 0; e < count; e++) {
     const NUM(pbRow) *r = w->row + events[e].row;
     events[e].pushes = r->zone;
+    // A rate that its own acceleration undoes within the step says nothing of the time.
     events[e].grazing = a && fabs(events[e].rate) <= h * fabs(normal_times(w, r, a));
     events[e].acts = events[e].pushes && !events[e].grazing;
   }
@@ -318,13 +342,16 @@ static const pbEvent *event_of(const pbEvent *events, int count, int row) {
 // The rows to solve with, without those of a group; returns their number.
 static int keep_rows(NUM(pbWork) *w, const double *v, const pbEvent *events, int count, int without, bool at_guard) {
   int rows = 0;
+
   for (int k = 0; k < w->nrow; k++) {
     const pbEvent *e = event_of(events, count, k);
+    // At the guard the distance is the margin.
     if (e && at_guard) NUM(pbRow_AtGuard)(w, w->row + k, v);
     if (e && (without == pb_eventsAll || e->group == without)) continue;
     if (rows < k) w->row[rows] = w->row[k];
     rows++;
   }
+
   return rows;
 }
 

@@ -10,8 +10,9 @@
 // evaluation at its solution and leaves it elsewhere; v: the velocity at the events.
 int NUM(pbEvent_Find)(const NUM(pbWork) *w, const double *v_next, pbEvent *events);
 pbStatus NUM(pbEvent_Jumps)(NUM(pbWork) *w, const double *v, pbEvent *events, int count, const pbEventPull *pull);
-// Hard contact. Classify, at the solution: which events push, graze (a: acceleration without their rows; NULL: not asked) and so act.
-// Group: onsets whose impulses change what others do belong together; returns the number of groups; parent: room for nrow.
+// Hard contact. Classify, at the solution: which events push, graze (a: acceleration without their rows; NULL: not asked) and
+// so act. Group: onsets whose impulses change what others do belong together; returns the number of groups; parent: room for
+// nrow.
 void NUM(pbEvent_Classify)(const NUM(pbWork) *w, pbEvent *events, int count, const double *a);
 int NUM(pbEvent_Group)(const NUM(pbWork) *w, pbEvent *events, int count, int *parent);
 // Acceleration (nv) at the velocity v and the positions in work, all forces at that velocity. Without the onsets of one group, of

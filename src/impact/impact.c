@@ -1,7 +1,6 @@
-// Contact method `impact`: a step as a sequence of ballistic flights and impacts between them, its pullback and its forward derivative
-// with the times of the impacts (docs/contact-gradients.md).
-#include "impact/impact.h"
-#include "impact/impact_jvp.h"
+// Contact method `impact`: a step as a sequence of ballistic flights and impacts between them, its pullback and its forward
+// derivative with the times of the impacts (docs/contact-gradients.md).
+#include "impact/impact_parts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,40 +8,9 @@
 
 #include "base/context.h"
 #include "impact/variants.h"
-#include "step/jvp.h"
-#include "step/scratch.h"
 #include "model/topology.h"
 
-enum { max_impacts = 128 };     // in a step
 static const double reach = 1;  // m: gaps are measured up to here
-
-// From `start` for a time to `end`; there, but for the last of a step, is an impact at a contact point of a candidate.
-typedef struct flight {
-  double time;
-  int candidate, point;
-  bool timed;  // the time of the impact moves with the gap; false: the geoms overlapped at the start, and it is there
-  double *start, *end, *stages;
-} flight;
-
-// Contacts near touch at one state.
-typedef struct touches {
-  pbTouch *list;
-  int count;
-} touches;
-
-struct pbImpacts {
-  int count, simultaneous;  // of the last step
-  int gains, gaining[2];    // impacts that made energy, geoms of the worst, and its joules
-  double approach, residual, gain;
-  bool converged;  // every solve of its flights
-  flight flight[max_impacts + 1];
-  touches now, then;                   // at a flight's start, and at its end
-  int most;                            // in a list
-  double *theta, *direction, *unused;  // ntheta: theta with a flight's time step; one of its directions; a gradient not wanted
-  double *stages;                      // of the evaluation at the start of the step
-  double *x_bar, *pulled, *by_time, *slope;  // tangent size, and nv: cotangents, motion by a flight's time, slope of a gap
-  double *v_bar, *tangent, *moved;
-};
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 static double *take(double *block, size_t *used, size_t count) {
@@ -56,18 +24,22 @@ static size_t carve(pbImpacts *p, const pbModel *m, double *block) {
   size_t nx = (size_t)pbModel_StateSize(m);
   size_t n = (size_t)pbModel_TangentSize(m);
   size_t stages = (size_t)(pb_stages(m) * m->nv);
-  for (int i = 0; i <= max_impacts; i++) {
-    flight *f = &p->flight[i];
+
+  // The start of the first flight is the block itself, which is freed by it.
+  for (int i = 0; i <= pb_maxImpacts; i++) {
+    pbFlight *f = &p->flight[i];
     f->start = take(block, &used, nx);
     f->end = take(block, &used, nx);
     f->stages = take(block, &used, stages);
   }
 
+  // Parameters with a time step of their own, and their directions
   p->theta = take(block, &used, m->ntheta);
   p->direction = take(block, &used, m->ntheta);
   p->unused = take(block, &used, m->ntheta);
   p->stages = take(block, &used, stages);
 
+  // Cotangents and tangents
   p->x_bar = take(block, &used, n);
   p->pulled = take(block, &used, n);
   p->by_time = take(block, &used, n);
@@ -88,6 +60,7 @@ pbStatus pbImpacts_Create(pbScratch *s, int contacts) {
   p->flight[0].start = pbContext_AllocArray(ctx, carve(&probe, s->model, NULL), sizeof(double));
   p->now.list = pbContext_AllocArray(ctx, (size_t)(2 * contacts + 1), sizeof *p->now.list);
   if (!p->flight[0].start || !p->now.list) return pb_no_memory;
+  // One list behind the other
   p->then.list = p->now.list + contacts;
   carve(p, s->model, p->flight[0].start);
   return pb_ok;
@@ -107,24 +80,7 @@ int pbImpacts_Recorded(const pbScratch *s, const double *record) {
   return s->impacts ? (int)record[pbTape_Size(s->model) - 1] : 0;
 }
 
-// ---- small things -------------------------------------------------------------------------------------------------------
-static size_t timestep_at(const pbModel *m) { return (size_t)(m->timestep - m->theta0); }
-static size_t state_bytes(const pbModel *m) { return (size_t)pbModel_StateSize(m) * sizeof(double); }
-static size_t stage_bytes(const pbModel *m) { return (size_t)(pb_stages(m) * m->nv) * sizeof(double); }
-static size_t tangent_bytes(const pbModel *m) { return (size_t)pbModel_TangentSize(m) * sizeof(double); }
-
-static void set_time(pbScratch *s, double time) { s->impacts->theta[timestep_at(s->model)] = time; }
-
-static double dot(const double *a, const double *b, int n) {
-  double sum = 0;
-  for (int i = 0; i < n; i++) sum += a[i] * b[i];
-  return sum;
-}
-
-static void add(double *to, const double *from, int n) {
-  for (int i = 0; i < n; i++) to[i] += from[i];
-}
-
+// ---- failures -------------------------------------------------------------------------------------------------------
 static const char *geom_name(const pbScratch *s, int geom, char text[96]) {
   const char *name = pbModel_Name(s->model, pb_objGeom, geom);
   if (name && *name) snprintf(text, 96, "'%.80s'", name);
@@ -136,35 +92,30 @@ static const char *geom_name(const pbScratch *s, int geom, char text[96]) {
 static pbStatus fail_at_rest(pbScratch *s, const double *x, int candidate, const char *how) {
   const pbCandidate *c = s->model->topology->candidate + candidate;
   char first[96], second[96];
+
   return pbScratch_Fail(s, pb_no_convergence,
                         "geoms %s and %s %s at time %.9g: impacts alone cannot hold a contact, contact method soft can",
                         geom_name(s, c->geom1, first), geom_name(s, c->geom2, second), how, x[state_layout(s->model).time]);
 }
 
-static const char reverse[] = "pullback";
-static const char forward[] = "forward derivative";
-
-// What failed in a derivative.
-static pbStatus explain(pbScratch *s, pbStatus status, const char *what) {
-  return status == pb_ok ? status : pbScratch_Fail(s, status, "%s: %s", what, pbStatus_Text(status));
-}
-
 // ---- flights --------------------------------------------------------------------------------------------------------
 // Work and f->end: the state after `time`.
-static pbStatus fly(pbScratch *s, flight *f, const pbInput *input, double time, bool sense) {
+static pbStatus fly(pbScratch *s, pbFlight *f, const pbInput *input, double time, bool sense) {
   pbImpacts *p = s->impacts;
-  set_time(s, time);
+
+  pbImpacts_SetTime(s, time);
   f->time = time;
   pbScratch_Load(s, p->theta, f->start, input);
   PB_TRY(pbScratch_Run(s, sense, true));
 
+  // The report speaks of one solve, the step of all.
   p->residual = fmax(p->residual, s->report.residual);
   p->converged = p->converged && s->report.converged;
   pbScratch_State(s, f->start[state_layout(s->model).time] + time, f->end);
   return pb_ok;
 }
 
-static pbStatus find_touches(pbScratch *s, const double *x, const pbInput *input, touches *found) {
+static pbStatus find_touches(pbScratch *s, const double *x, const pbInput *input, pbTouches *found) {
   pbScratch_Load(s, s->impacts->theta, x, input);
   found->count = s->variant->impact->find_contacts(&s->w, PB_TOUCH, s->impacts->most, found->list);
   if (found->count >= 0) return pb_ok;
@@ -172,8 +123,9 @@ static pbStatus find_touches(pbScratch *s, const double *x, const pbInput *input
 }
 
 // Smallest gap and rate of a candidate in a list; false: it is not there.
-static bool find_nearest(const touches *in, int candidate, double *gap, double *rate) {
+static bool find_nearest(const pbTouches *in, int candidate, double *gap, double *rate) {
   bool found = false;
+
   for (int i = 0; i < in->count; i++) {
     const pbTouch *t = in->list + i;
     if (t->candidate != candidate) continue;
@@ -181,12 +133,14 @@ static bool find_nearest(const touches *in, int candidate, double *gap, double *
     *rate = found ? fmin(*rate, t->rate) : t->rate;
     found = true;
   }
+
   return found;
 }
 
 // The contact that approaches fastest, of one candidate or of all (-1); -1 where none does.
-static int find_fastest(const touches *in, int candidate) {
+static int find_fastest(const pbTouches *in, int candidate) {
   int best = -1;
+
   for (int i = 0; i < in->count; i++) {
     const pbTouch *t = in->list + i;
     if (candidate >= 0 && t->candidate != candidate) continue;
@@ -199,22 +153,25 @@ static int find_fastest(const touches *in, int candidate) {
 static int find_deepest(const pbImpacts *p) {
   double most = -PB_TOUCH;
   int found = -1;
+
   for (int i = 0; i < p->then.count; i++) {
     const pbTouch *t = p->then.list + i;
     double gap = 0;
     double rate;
+    // What overlapped already is no new touch.
     if (!(t->gap < most)) continue;
     if (find_nearest(&p->now, t->candidate, &gap, &rate) && gap < -PB_TOUCH) continue;
     most = t->gap;
     found = t->candidate;
   }
+
   return found;
 }
 
 // ---- the time of impact ---------------------------------------------------------------------------------------------
 // The gap of a candidate as a function of a flight's time.
 typedef struct gap_function {
-  flight *f;
+  pbFlight *f;
   const pbInput *input;
   int candidate;
   bool touched;  // it touches at the start: the gap is divided by the time, so that the start is no root
@@ -222,12 +179,13 @@ typedef struct gap_function {
 
 static pbStatus gap_after(pbScratch *s, const gap_function *g, double time, double *gap) {
   PB_TRY(fly(s, g->f, g->input, time, false));
+  // The gap over the time is the mean rate, which starts at the rate and stays positive until the next touch.
   *gap = s->variant->impact->gap(&s->w, g->candidate, reach) / (g->touched ? time : 1);
   return pb_ok;
 }
 
-// Brent's zeroin (Brent 1973, chapter 4): b is the best estimate, a the one before, and the root lies between b and c. d is the last
-// step, e that before it.
+// Brent's zeroin (Brent 1973, chapter 4): b is the best estimate, a the one before, and the root lies between b and c. d is the
+// last step, e that before it.
 typedef struct bracket {
   double a, b, c, fa, fb, fc, d, e;
 } bracket;
@@ -269,9 +227,11 @@ static void choose_step(bracket *z, double tolerance, double m) {
     p = r * (2 * m * u * (u - v) - (z->b - z->a) * (v - 1));
     q = (u - 1) * (v - 1) * (r - 1);
   }
+  // p positive, the sign in q
   if (p > 0) q = -q;
   else p = -p;
 
+  // Interpolation is taken if it lands within three quarters of the bracket and moves less than half of the step before the last.
   bool good = 2 * p < fmin(3 * m * q - fabs(tolerance * q), fabs(z->e * q));
   z->e = good ? z->d : m;
   z->d = good ? p / q : m;
@@ -280,6 +240,7 @@ static void choose_step(bracket *z, double tolerance, double m) {
 // Root between 0, where the gap is `open` > 0, and `end`, where it is not, to rounding.
 static pbStatus find_touch_time(pbScratch *s, const gap_function *g, double open, double end, double *time) {
   bracket z = {.a = 0, .fa = open, .b = end, .c = 0, .fc = open, .d = end, .e = end};
+
   PB_TRY(gap_after(s, g, z.b, &z.fb));
   for (int i = 0; i < 200; i++) {
     order_bracket(&z);
@@ -300,8 +261,9 @@ static pbStatus find_touch_time(pbScratch *s, const gap_function *g, double open
 }
 
 // Shorten the flight, which ends in an overlap, to the first touch: candidate by candidate, as long as any overlaps at its end.
-static pbStatus shorten_to_touch(pbScratch *s, flight *f, const pbInput *input, int *candidate) {
+static pbStatus shorten_to_touch(pbScratch *s, pbFlight *f, const pbInput *input, int *candidate) {
   pbImpacts *p = s->impacts;
+
   for (int next = find_deepest(p); next >= 0; next = find_deepest(p)) {
     double gap = reach;
     double rate = 0;
@@ -321,15 +283,18 @@ static pbStatus shorten_to_touch(pbScratch *s, flight *f, const pbInput *input, 
     PB_TRY(find_touch_time(s, &g, touched ? rate : gap, end, &time));
     PB_TRY(fly(s, f, input, time, false));
     PB_TRY(find_touches(s, f->end, input, &p->then));
+    // To rounding the same flight: no further candidate can shorten it.
     if (time >= end) break;
   }
+
   return pb_ok;
 }
 
 // The impact at the end of a flight: contact `index` of those that touch there.
-static void set_impact(pbImpacts *p, flight *f, const touches *at, int index) {
+static void set_impact(pbImpacts *p, pbFlight *f, const pbTouches *at, int index) {
   f->candidate = at->list[index].candidate;
   f->point = at->list[index].point;
+  // For the report: the slowest approach, and whether another contact approaches at the same time
   p->approach = fmin(p->approach, -at->list[index].rate);
   for (int i = 0; i < at->count; i++) {
     if (i == index || !(at->list[i].rate < -PB_REST)) continue;
@@ -340,22 +305,24 @@ static void set_impact(pbImpacts *p, flight *f, const touches *at, int index) {
 
 // ---- the step -------------------------------------------------------------------------------------------------------
 // An impact at the start of a flight, which takes no time.
-static void set_impact_at_start(pbScratch *s, flight *f, int index) {
+static void set_impact_at_start(pbScratch *s, pbFlight *f, int index) {
   pbImpacts *p = s->impacts;
   set_impact(p, f, &p->now, index);
   f->time = 0;
   f->timed = p->now.list[index].gap >= -PB_TOUCH;
-  memcpy(f->end, f->start, state_bytes(s->model));
+  memcpy(f->end, f->start, pb_stateBytes(s->model));
 }
 
 // A flight up to its impact, or to the end of the step. False in *ends: the latter.
-static pbStatus fly_to_impact(pbScratch *s, flight *f, const pbInput *input, double left, bool sense, bool *ends) {
+static pbStatus fly_to_impact(pbScratch *s, pbFlight *f, const pbInput *input, double left, bool sense, bool *ends) {
   pbImpacts *p = s->impacts;
+
   *ends = true;
   f->timed = true;
   PB_TRY(fly(s, f, input, left, sense));
-  memcpy(f->stages, s->stages, stage_bytes(s->model));
+  memcpy(f->stages, s->stages, pb_stageBytes(s->model));
 
+  // At the start geoms that touch and approach collide at once.
   PB_TRY(find_touches(s, f->start, input, &p->now));
   int index = find_fastest(&p->now, -1);
   if (index >= 0) {
@@ -364,11 +331,13 @@ static pbStatus fly_to_impact(pbScratch *s, flight *f, const pbInput *input, dou
   }
 
   PB_TRY(find_touches(s, f->end, input, &p->then));
+  // Without an overlap at its end the flight is the rest of the step.
   if (find_deepest(p) < 0) {
     *ends = false;
     return pb_ok;
   }
 
+  // Else it ends at the first touch.
   int candidate = -1;
   PB_TRY(shorten_to_touch(s, f, input, &candidate));
   index = find_fastest(&p->then, candidate);
@@ -380,13 +349,16 @@ static pbStatus fly_to_impact(pbScratch *s, flight *f, const pbInput *input, dou
   return pb_ok;
 }
 
-// Kinetic energy after an impact less that before, (w + v)' M (w - v) / 2, where it is more than rounding; v: the velocities before.
-static void note_energy(pbScratch *s, const flight *f, const double *v) {
+// Kinetic energy after an impact less that before, (w + v)' M (w - v) / 2, where it is more than rounding; v: the velocities
+// before.
+static void note_energy(pbScratch *s, const pbFlight *f, const double *v) {
   pbImpacts *p = s->impacts;
   pbWork_r *w = &s->w;
   int nv = s->model->nv;
   double gain = 0;
   double before = 0;
+
+  // M (w - v), then M v, in the same vector
   for (int i = 0; i < nv; i++) w->tmp[i] = w->qvel[i] - v[i];
   pbTree_Mul_r(&w->t->M, w->M, w->tmp, w->Mstep);
   for (int i = 0; i < nv; i++) gain += 0.5 * (w->qvel[i] + v[i]) * w->Mstep[i];
@@ -394,6 +366,7 @@ static void note_energy(pbScratch *s, const flight *f, const double *v) {
   for (int i = 0; i < nv; i++) before += 0.5 * v[i] * w->Mstep[i];
   if (!(gain > 1e-9 * before)) return;
 
+  // The worst of the step is named.
   p->gains++;
   if (gain <= p->gain) return;
   const pbCandidate *pair = s->model->topology->candidate + f->candidate;
@@ -403,25 +376,29 @@ static void note_energy(pbScratch *s, const flight *f, const double *v) {
 }
 
 // The state after the impact at the end of a flight.
-static pbStatus apply_impact(pbScratch *s, const flight *f, const pbInput *input, double *after) {
+static pbStatus apply_impact(pbScratch *s, const pbFlight *f, const pbInput *input, double *after) {
   const pbModel *m = s->model;
   int qvel = state_layout(m).qvel;
-  set_time(s, 0);
+
+  pbImpacts_SetTime(s, 0);
   pbScratch_Load(s, s->impacts->theta, f->end, input);
   pbStatus status = s->variant->impact->change(&s->w, f->candidate, f->point);
+  // A singular mass matrix has its own text.
   if (status == pb_singular) return pbScratch_Explain(s, status);
   if (status != pb_ok) return fail_at_rest(s, f->end, f->candidate, "collide without a solution of Coulomb's law");
 
   note_energy(s, f, f->end + qvel);
-  memcpy(after, f->end, state_bytes(m));
+  // Positions stay, velocities jump.
+  memcpy(after, f->end, pb_stateBytes(m));
   memcpy(after + qvel, s->w.qvel, (size_t)m->nv * sizeof(double));
   return pb_ok;
 }
 
 static void begin_step(pbScratch *s, const double *theta, const double *x) {
   pbImpacts *p = s->impacts;
+
   memcpy(p->theta, theta, s->model->ntheta * sizeof(double));
-  memcpy(p->flight[0].start, x, state_bytes(s->model));
+  memcpy(p->flight[0].start, x, pb_stateBytes(s->model));
   p->count = 0;
   p->simultaneous = 0;
   p->approach = INFINITY;
@@ -434,21 +411,24 @@ static void begin_step(pbScratch *s, const double *theta, const double *x) {
 }
 
 // All flights of the step from x.
-static pbStatus fly_step(pbScratch *s, const double *theta, const double *x, const pbInput *input, bool sense) {
+pbStatus pbImpacts_Fly(pbScratch *s, const double *theta, const double *x, const pbInput *input, bool sense) {
   const pbModel *m = s->model;
   pbImpacts *p = s->impacts;
-  double left = theta[timestep_at(m)];
+  double left = theta[pb_timestepAt(m)];
+
+  // Flights and impacts alternate, each flight trying to take all the time that is left
   begin_step(s, theta, x);
   for (;; p->count++) {
-    flight *f = p->flight + p->count;
+    pbFlight *f = p->flight + p->count;
     bool impact;
     PB_TRY(fly_to_impact(s, f, input, left, sense && p->count == 0, &impact));
-    if (p->count == 0) memcpy(p->stages, f->stages, stage_bytes(m));
+    if (p->count == 0) memcpy(p->stages, f->stages, pb_stageBytes(m));
     if (!impact) return pb_ok;
 
     // The shortened flight has accelerations of its own.
-    if (f->time > 0) memcpy(f->stages, s->stages, stage_bytes(m));
-    if (p->count == max_impacts) return fail_at_rest(s, f->end, f->candidate, "collide too often in one step: they come to rest");
+    if (f->time > 0) memcpy(f->stages, s->stages, pb_stageBytes(m));
+    if (p->count == pb_maxImpacts)
+      return fail_at_rest(s, f->end, f->candidate, "collide too often in one step: they come to rest");
     left -= f->time;
     PB_TRY(apply_impact(s, f, input, f[1].start));
   }
@@ -457,6 +437,7 @@ static pbStatus fly_step(pbScratch *s, const double *theta, const double *x, con
 static void report_impacts(pbScratch *s) {
   const pbImpacts *p = s->impacts;
   pbReport *r = &s->report;
+
   r->contacts = p->count;
   r->onsets = p->count;
   r->releases = 0;
@@ -473,213 +454,14 @@ pbStatus pbImpacts_Step(pbScratch *s, const double *theta, const double *x, cons
   const pbModel *m = s->model;
   pbImpacts *p = s->impacts;
   int time = state_layout(m).time;
-  PB_TRY(fly_step(s, theta, x, input, sense));
+
+  PB_TRY(pbImpacts_Fly(s, theta, x, input, sense));
 
   // The sum of the flights' times is the step but for rounding.
-  memcpy(next, p->flight[p->count].end, state_bytes(m));
-  next[time] = x[time] + theta[timestep_at(m)];
-  memcpy(s->stages, p->stages, stage_bytes(m));
+  memcpy(next, p->flight[p->count].end, pb_stateBytes(m));
+  next[time] = x[time] + theta[pb_timestepAt(m)];
+  memcpy(s->stages, p->stages, pb_stageBytes(m));
   s->w.ncon = 0;
   report_impacts(s);
-  return pb_ok;
-}
-
-// ---- reverse --------------------------------------------------------------------------------------------------------
-// Flights of a recorded step, computed again.
-static pbStatus replay(pbScratch *s, const pbStepRecord *step) {
-  return fly_step(s, step->theta, step->record, step->input, false);
-}
-
-// Pullback of a flight: x_bar becomes the cotangent of its start. *time_bar: that of its time.
-static pbStatus pull_flight(pbScratch *s, const flight *f, const pbInput *input, const pbStepBar *out, double *time_bar) {
-  const pbModel *m = s->model;
-  pbImpacts *p = s->impacts;
-  size_t nv = (size_t)m->nv;
-  double *x = p->x_bar;
-  double *start = p->pulled;
-  pbPullback b = {.q_next = x,
-                  .v_next = x + nv,
-                  .act_next = x + 2 * nv,
-                  .q = start,
-                  .v = start + nv,
-                  .act = start + 2 * nv,
-                  .theta = out->theta};
-  if (out->input) {
-    b.ctrl = out->input->ctrl;
-    b.qfrc = out->input->qfrc;
-    b.xfrc = out->input->xfrc;
-  }
-
-  // The flight's time is the kernels' time step.
-  double *step_bar = out->theta + timestep_at(m);
-  double before = *step_bar;
-  memset(start, 0, tangent_bytes(m));
-  *step_bar = 0;
-  set_time(s, f->time);
-  pbScratch_Load(s, p->theta, f->start, input);
-  PB_TRY(explain(s, s->variant->vjp_one(s->adjoint_one, &s->w, f->stages, &b), reverse));
-  *time_bar = *step_bar;
-  *step_bar = before;
-
-  p->x_bar = start;
-  p->pulled = x;
-  return pb_ok;
-}
-
-// tangent := D(flight) along a direction.
-static pbStatus push_along(pbScratch *s, const flight *f, const pbInput *input, const pbDirection *direction, double *tangent) {
-  const pbModel *m = s->model;
-  const pbStepRecord step = {m, s->impacts->theta, f->start, NULL, input};
-  memcpy(s->stages, f->stages, stage_bytes(m));
-  set_time(s, f->time);
-  pbStatus status = pbJvp_Run(s->complex_work, &step, s->stages, direction, true, &(pbStepTangent){.next = tangent});
-  return explain(s, status, forward);
-}
-
-// Motion of the state by a flight's time, at its end.
-static pbStatus motion_by_time(pbScratch *s, const flight *f, const pbInput *input) {
-  pbImpacts *p = s->impacts;
-  memset(p->direction, 0, s->model->ntheta * sizeof(double));
-  p->direction[timestep_at(s->model)] = 1;
-  return push_along(s, f, input, &(pbDirection){.theta = p->direction}, p->by_time);
-}
-
-// Pullback of the impact at the end of a flight: x_bar becomes the cotangent of the state before it, the share of its time included.
-// rest_bar: cotangent of the time left after it.
-static pbStatus pull_impact(pbScratch *s, const flight *f, const pbInput *input, double *theta_bar, double rest_bar) {
-  const pbModel *m = s->model;
-  pbImpacts *p = s->impacts;
-  int nv = m->nv;
-  double *q = p->x_bar;
-  double *v = q + nv;
-  if (f->timed) PB_TRY(motion_by_time(s, f, input));
-
-  // The velocity after, at a given time
-  memcpy(p->v_bar, v, (size_t)nv * sizeof(double));
-  pbPullback b = {.v_next = p->v_bar, .q = q, .v = v, .theta = theta_bar};
-  set_time(s, 0);
-  pbScratch_Load(s, p->theta, f->end, input);
-  pbStatus status = s->variant->impact->vjp_impact(s->adjoint_one, &s->w, f->candidate, f->point, &b, p->slope);
-  PB_TRY(explain(s, status, reverse));
-  if (!f->timed) return pb_ok;
-
-  // The time, at which the gap is zero: dt = -dgap / (rate of the gap by the time)
-  double time_bar = dot(p->x_bar, p->by_time, pbModel_TangentSize(m)) - rest_bar;
-  s->variant->impact->vjp_gap(s->adjoint_one, &s->w, f->point, -time_bar / dot(p->slope, p->by_time, nv), &b);
-  return pb_ok;
-}
-
-// From x_bar after the step to x_bar before it.
-static pbStatus pull_step(pbScratch *s, const pbInput *input, const pbStepBar *out) {
-  pbImpacts *p = s->impacts;
-  double rest_bar, time_bar;
-  PB_TRY(pull_flight(s, p->flight + p->count, input, out, &rest_bar));
-  for (int i = p->count - 1; i >= 0; i--) {
-    const flight *f = p->flight + i;
-    PB_TRY(pull_impact(s, f, input, out->theta, rest_bar));
-    if (f->time > 0) PB_TRY(pull_flight(s, f, input, out, &time_bar));
-  }
-  out->theta[timestep_at(s->model)] += rest_bar;
-  return pb_ok;
-}
-
-pbStatus pbImpacts_Vjp(pbScratch *s, const pbStepRecord *step, const double *next_bar, const pbStepBar *given) {
-  const pbModel *m = s->model;
-  pbImpacts *p = s->impacts;
-  pbStepBar out = *given;
-  PB_TRY(replay(s, step));
-
-  memcpy(p->x_bar, next_bar, tangent_bytes(m));
-  if (!out.theta) {
-    memset(p->unused, 0, m->ntheta * sizeof(double));
-    out.theta = p->unused;
-  }
-  PB_TRY(pull_step(s, step->input, &out));
-  add(out.x, p->x_bar, pbModel_TangentSize(m));
-  return pb_ok;
-}
-
-pbStatus pbImpacts_Jacobian(pbScratch *s, const pbStepRecord *step, double *A, double *B) {
-  const pbModel *m = s->model;
-  pbImpacts *p = s->impacts;
-  size_t n = (size_t)pbModel_TangentSize(m);
-  size_t nu = (size_t)m->nu;
-  PB_TRY(replay(s, step));
-  for (size_t i = 0; i < n; i++) {
-    pbInputBar bar = {.ctrl = B ? B + i * nu : NULL};
-    if (B) memset(bar.ctrl, 0, nu * sizeof(double));
-
-    // One row: the pullback of a unit cotangent
-    memset(p->x_bar, 0, n * sizeof(double));
-    memset(p->unused, 0, m->ntheta * sizeof(double));
-    p->x_bar[i] = 1;
-    PB_TRY(pull_step(s, step->input, &(pbStepBar){.input = &bar, .theta = p->unused}));
-    if (A) memcpy(A + i * n, p->x_bar, n * sizeof(double));
-  }
-  return pb_ok;
-}
-
-// ---- forward derivatives --------------------------------------------------------------------------------------------
-// tangent := D(flight) (tangent, direction), the flight's time moving at `rate`.
-static pbStatus push_flight(pbScratch *s, const flight *f, const pbInput *input, const pbDirection *d, double rate) {
-  const pbModel *m = s->model;
-  pbImpacts *p = s->impacts;
-  if (d->theta) memcpy(p->direction, d->theta, m->ntheta * sizeof(double));
-  else memset(p->direction, 0, m->ntheta * sizeof(double));
-  p->direction[timestep_at(m)] = rate;
-
-  pbDirection along = *d;
-  along.x = p->tangent;
-  along.theta = p->direction;
-  PB_TRY(push_along(s, f, input, &along, p->moved));
-  memcpy(p->tangent, p->moved, tangent_bytes(m));
-  return pb_ok;
-}
-
-// tangent := that of the state after the impact. *rate: of the time left.
-static pbStatus push_impact(pbScratch *s, const flight *f, const pbInput *input, const pbDirection *d, double *rate) {
-  pbImpacts *p = s->impacts;
-  int nv = s->model->nv;
-  const pbImpactAt impact = {p->theta, f->end, f->candidate, f->point};
-  double gap, closing;
-
-  // Motion by the time: the gap's rate, and what the impact makes of the velocity
-  if (f->timed) {
-    const pbDirection later = {.x = p->by_time};
-    PB_TRY(motion_by_time(s, f, input));
-    set_time(s, 0);
-    PB_TRY(explain(s, pbJvp_Impact(s->complex_work, &impact, &later, &closing, p->v_bar), forward));
-  }
-
-  // The velocity after, at a given time
-  const pbDirection along = {.x = p->tangent, .theta = d->theta};
-  set_time(s, 0);
-  PB_TRY(pbJvp_Impact(s->complex_work, &impact, &along, &gap, p->moved));
-  memcpy(p->tangent + nv, p->moved, (size_t)nv * sizeof(double));
-  if (!f->timed) return pb_ok;
-
-  // The time, at which the gap is zero
-  double later = -gap / closing;
-  memcpy(p->by_time + nv, p->v_bar, (size_t)nv * sizeof(double));
-  for (int i = 0; i < pbModel_TangentSize(s->model); i++) p->tangent[i] += later * p->by_time[i];
-  *rate -= later;
-  return pb_ok;
-}
-
-pbStatus pbImpacts_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection *d, double *next) {
-  const pbModel *m = s->model;
-  pbImpacts *p = s->impacts;
-  double rate = d->theta ? d->theta[timestep_at(m)] : 0;
-  PB_TRY(replay(s, step));
-
-  if (d->x) memcpy(p->tangent, d->x, tangent_bytes(m));
-  else memset(p->tangent, 0, tangent_bytes(m));
-  for (int i = 0; i < p->count; i++) {
-    const flight *f = p->flight + i;
-    if (f->time > 0) PB_TRY(push_flight(s, f, step->input, d, 0));
-    PB_TRY(push_impact(s, f, step->input, d, &rate));
-  }
-  PB_TRY(push_flight(s, p->flight + p->count, step->input, d, rate));
-  memcpy(next, p->tangent, tangent_bytes(m));
   return pb_ok;
 }

@@ -22,6 +22,7 @@ typedef struct pbImpactBar {
 // eta, of the gain; nu, of the law alone, becomes the one beside it, which no restitution moves.
 static double cap_multiplier(const NUM(pbImpact) *s, double *nu) {
   double by[pb_impactRows], slope[pb_impactRows];
+
   NUM(pbImpact_Border)(s, by, slope);
   NUM(pbImpact_SolveLaw)(s, slope, true);
 
@@ -31,15 +32,17 @@ static double cap_multiplier(const NUM(pbImpact) *s, double *nu) {
     law += by[i] * nu[i];
     gain += by[i] * slope[i];
   }
+  // Orthogonal to what the restitution moves
   for (int i = 0; i < s->n; i++) nu[i] -= law / gain * slope[i];
   return law / gain;
 }
 
 // nu, with (A C_w' + C_p') nu = J M^-1 w_bar, to C_w' nu (after) and C_u' nu (before).
-static void multipliers(const NUM(pbImpact) *s, const double *seen, pbImpactBar *b) {
+static void multipliers(const NUM(pbImpact) *s, const double *rows_bar, pbImpactBar *b) {
   double nu[pb_impactRows];
   double eta = 0;
-  memcpy(nu, seen, sizeof nu);
+
+  memcpy(nu, rows_bar, sizeof nu);
   NUM(pbImpact_SolveLaw)(s, nu, true);
   if (s->capped) eta = cap_multiplier(s, nu);
 
@@ -49,12 +52,14 @@ static void multipliers(const NUM(pbImpact) *s, const double *seen, pbImpactBar 
     const pbImpactContact *t = s->contact + c;
     double *after = b->after + t->first;
     double *before = b->before + t->first;
+    // C_w' nu; of C_u only the restitution in the first row
     NUM(pbImpact_Law)(s, c, &law);
     for (int i = 0; i < t->n; i++) {
       after[i] = 0;
       before[i] = 0;
       for (int j = 0; j < t->n; j++) after[i] += law.by_after[j][i] * nu[t->first + j];
     }
+    // The restitution is a parameter unless it is capped, where it is an unknown.
     before[0] = s->used * after[0];
     if (!s->capped) {
       b->restitution -= after[0] * s->before[t->first];
@@ -73,11 +78,13 @@ static void multipliers(const NUM(pbImpact) *s, const double *seen, pbImpactBar 
 //   M lam = w_bar - J' C_w' nu
 static void solve_multipliers(const NUM(pbWork) *w, const NUM(pbImpact) *s, const double *w_bar, pbImpactBar *b) {
   int nv = w->m->nv;
-  double seen[pb_impactRows] = {0};
+  // What the rows see of w_bar: J M^-1 w_bar
+  double rows_bar[pb_impactRows] = {0};
+
   for (int k = 0; k < s->n; k++) {
-    for (int i = 0; i < nv; i++) seen[k] += s->X[k * nv + i] * w_bar[i];
+    for (int i = 0; i < nv; i++) rows_bar[k] += s->X[k * nv + i] * w_bar[i];
   }
-  multipliers(s, seen, b);
+  multipliers(s, rows_bar, b);
 
   memcpy(b->lam, w_bar, (size_t)nv * sizeof(double));
   for (int k = 0; k < s->n; k++) {
@@ -100,13 +107,14 @@ static void to_tangents(const pbImpactContact *t, double x[3]) {
   x[2] = t->sin * a + t->cos * b;
 }
 
-// The rows' velocities under a body field X (of the second body less the first), times coefficients: to the field's cotangent F, and
-// to those of the point, axes and frictions.
+// The rows' velocities under a body field X (of the second body less the first), times coefficients: to the field's cotangent
+// F, and to those of the point, axes and frictions.
 static void pull_velocities(const NUM(pbWork) *w, const NUM(pbContact) *c, const double coefficient[3], const double *X,
                             double *F, geometry_bar *bar) {
   double force[3] = {0};
   double u[3] = {0};
   double rotation[3] = {0};
+
   for (int k = 0; k < 3; k++) v3_addscl(force, c->frame + 3 * k, coefficient[k] * (k ? c->friction[k - 1] : 1));
 
   for (int side = 0; side < 2; side++) {
@@ -139,6 +147,7 @@ static void pull_contact(LANE(pbAdjoint) *a, const NUM(pbImpact) *s, int index, 
   double p[3] = {0};
   double change[3] = {0};
   double start[3] = {0};
+
   for (int k = 0; k < t->n; k++) {
     int row = t->first + k;
     p[k] = -s->impulse[row];  // a's virtual velocity is -lam
@@ -153,6 +162,7 @@ static void pull_contact(LANE(pbAdjoint) *a, const NUM(pbImpact) *s, int index, 
   pull_velocities(w, c, p, a->Vm, a->FM, &bar);
   pull_velocities(w, c, change, a->Vw, a->FW, &bar);
   pull_velocities(w, c, start, w->V, a->FV, &bar);
+  // From there to the geoms' poses and parameters; the restitution is that of the first contact.
   LANE(pbRows_Touch)(a, t->point, PB_TOUCH, 0, bar.point, bar.axes, bar.friction, index == 0 ? b->restitution : 0);
 }
 
@@ -164,10 +174,12 @@ static void begin_impact(block *k, NUM(pbWork) *w, const pbPullback *p) {
   LANE(pbAdjoint) *a = &k->a;
   size_t nv = (size_t)w->m->nv;
   size_t bodies = 6 * (size_t)w->m->nbody;
+
   LANE(pbVjp_Begin)(k, w);
   memset(k->base + k->bodies_from, 0, k->cleared_from - k->bodies_from);
   memset(a->lam, 0, nv * sizeof(lane));
   memset(a->Vl, 0, bodies * sizeof(lane));
+  // No tangents of positions: Vx is zero as Vl is.
   a->fresh = false;
   a->Vx = a->Vl;
 
@@ -189,6 +201,8 @@ static void end_impact(block *k, const pbPullback *p) {
 // The impact again; then the evaluation of a state whose acceleration is the change of velocity, and whose velocity that before.
 static pbStatus replay_impact(NUM(pbWork) *w, int candidate, int point, NUM(pbImpact) *s) {
   int nv = w->m->nv;
+
+  // No constraint rows take part.
   w->nrow = 0;
   memcpy(w->v0, w->qvel, (size_t)nv * sizeof(double));
   PB_TRY(NUM(pbImpact_Solve)(w, candidate, point, s));
@@ -215,6 +229,7 @@ pbStatus LANE(pbVjp_Impact)(void *memory, NUM(pbWork) *w, int candidate, int poi
   LANE(pbAdjoint) *a = &k->a;
   NUM(pbImpact) s;
   int nv = w->m->nv;
+
   PB_TRY(replay_impact(w, candidate, point, &s));
   memcpy(gap_slope, s.J, (size_t)nv * sizeof(double));
 
@@ -223,6 +238,7 @@ pbStatus LANE(pbVjp_Impact)(void *memory, NUM(pbWork) *w, int candidate, int poi
   solve_multipliers(w, &s, p->v_next, &b);
   for (int i = 0; i < nv; i++) a->mu[i] = -a->mu[i];
 
+  // Fields of the evaluation at that acceleration
   evaluate_change(w);
   LANE(pbSweep_Evaluation)(a, w);
   begin_impact(k, w, p);
@@ -242,6 +258,7 @@ pbStatus LANE(pbVjp_Impact)(void *memory, NUM(pbWork) *w, int candidate, int poi
 void LANE(pbVjp_Gap)(void *memory, NUM(pbWork) *w, int point, double bar, const pbPullback *p) {
   block *k = LANE(pbVjp_Block)(memory);
   geometry_bar geometry = {.point = {0}};
+
   begin_impact(k, w, p);
   LANE(pbRows_Touch)(&k->a, point, PB_TOUCH, bar, geometry.point, geometry.axes, geometry.friction, 0);
   end_impact(k, p);

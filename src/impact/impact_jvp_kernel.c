@@ -22,6 +22,7 @@ pbStatus pbJvp_Impact(void *block, const pbImpactAt *impact, const pbDirection *
   pbJvp_Blend(j, w->qvel, impact->x + at.qvel, d->x ? d->x + m->nv : NULL, m->nv);
 
   PB_TRY(pbImpact_Solve_c(w, impact->candidate, impact->point, &s));
+  // The gap, and the velocity after
   pbJvp_Imaginary(j, gap, &s.gap, 1);
   pbJvp_Imaginary(j, velocity, w->qvel, m->nv);
   return pb_ok;

@@ -9,6 +9,8 @@
 // Body velocities alone, without the forces they make.
 static void push_velocities(NUM(pbWork) *w) {
   const pbModel *m = w->m;
+
+  // The world rests; parents come before children.
   memset(w->V, 0, 6 * sizeof(num));
   for (int b = 1; b < m->nbody; b++) {
     num *V = w->V + 6 * b;
@@ -31,6 +33,7 @@ static void relative_velocity(const NUM(pbWork) *w, const NUM(pbContact) *c, num
   const num *V2 = w->V + 6 * b2;
   num offset[3], u1[3];
 
+  // Velocities of the point as one of either body
   body_offset(w, b1, c->pos, offset);
   PB_POINTVEL(u1, V1, offset);
   body_offset(w, b2, c->pos, offset);
@@ -49,9 +52,11 @@ static double gap_of(const NUM(pbContact) *c) { return re(c->dist) - re(c->margi
 
 int NUM(pbImpact_FindContacts)(NUM(pbWork) *w, double reach, int most, pbTouch *touch) {
   int count = 0;
+
   NUM(pbStage_Kinematics)(w);
   push_velocities(w);
 
+  // Pairs whose bounding volumes are that close
   int near = NUM(pbContact_Near)(w, reach);
   for (int k = 0; k < near; k++) {
     w->ncon = 0;
@@ -61,11 +66,13 @@ int NUM(pbImpact_FindContacts)(NUM(pbWork) *w, double reach, int most, pbTouch *
       touch[count++] = (pbTouch){w->near[k], i, gap_of(c), normal_velocity(w, c)};
     }
   }
+
   return count;
 }
 
 double NUM(pbImpact_Gap)(NUM(pbWork) *w, int candidate, double reach) {
   double gap = reach;
+
   NUM(pbStage_Kinematics)(w);
   w->ncon = 0;
   if (NUM(pbContact_Pair)(w, candidate, reach) != pb_ok) return reach;
@@ -87,6 +94,8 @@ static void contact_rows(const NUM(pbWork) *w, const NUM(pbContact) *c, num *J) 
   int b1 = w->m->geom_bodyid[c->geom1];
   int b2 = w->m->geom_bodyid[c->geom2];
   num d1[3], d2[3];
+
+  // From the point of reference of each body's tree to the contact
   body_offset(w, b1, c->pos, d1);
   body_offset(w, b2, c->pos, d2);
 
@@ -124,13 +133,16 @@ static void rotate_rows(const pbImpactContact *t, int nv, num *J) {
   }
 }
 
-// The two tangents become the principal directions of their mobility (one rotation of Jacobi's method for eigenvectors), the larger
-// first; of those that can be moved at all there are t->n - 1: a scene in the plane has one.
+// The two tangents become the principal directions of their mobility (one rotation of Jacobi's method for eigenvectors), the
+// larger first; of those that can be moved at all there are t->n - 1: a scene in the plane has one.
 static void principal_tangents(const NUM(pbWork) *w, const NUM(pbContact) *c, pbImpactContact *t, num *J, num *X) {
   int nv = w->m->nv;
   double A[3][3];
+
+  // A = J M^-1 J' of this contact
   for (int i = 0; i < 9; i++) A[i / 3][i % 3] = re(dot(J + i / 3 * nv, X + i % 3 * nv, nv));
 
+  // The rotation that makes A[1][2] zero
   double angle = 0.5 * atan2(2 * A[1][2], A[1][1] - A[2][2]);
   t->cos = cos(angle);
   t->sin = sin(angle);
@@ -154,6 +166,7 @@ static void add_contact(NUM(pbWork) *w, NUM(pbImpact) *s, int point) {
   pbImpactContact *t = s->contact + s->count++;
   num *J = s->J + s->n * nv;
   num *X = s->X + s->n * nv;
+
   *t = (pbImpactContact){.point = point, .first = s->n};
 
   // J, X = M^-1 J'
@@ -182,6 +195,7 @@ static bool solve_contacts(NUM(pbWork) *w, int point, bool together, NUM(pbImpac
   s->X = w->impact_J + pb_impactRows * w->m->nv;
   add_contact(w, s, point);
 
+  // Slower contacts than PB_REST rest: they take no part.
   int others = together ? w->ncon : 0;
   for (int i = 0; i < others && s->count < pb_impactContacts; i++) {
     if (i != point && normal_velocity(w, w->contact + i) < -PB_REST) add_contact(w, s, i);
@@ -198,6 +212,7 @@ static pbStatus load_pair(NUM(pbWork) *w, int candidate, int point) {
   NUM(pbStage_Inertia)(w);
   push_velocities(w);
   w->ncon = 0;
+  // Contact points are numbered as in the search, within the same distance.
   PB_TRY(NUM(pbContact_Pair)(w, candidate, PB_TOUCH));
   if (point >= w->ncon) return pb_no_convergence;
 
@@ -207,6 +222,7 @@ static pbStatus load_pair(NUM(pbWork) *w, int candidate, int point) {
 
 pbStatus NUM(pbImpact_Solve)(NUM(pbWork) *w, int candidate, int point, NUM(pbImpact) *s) {
   int nv = w->m->nv;
+
   PB_TRY(load_pair(w, candidate, point));
   s->gap = w->contact[point].dist - w->contact[point].margin;
   s->restitution = w->contact[point].restitution;
@@ -217,6 +233,7 @@ pbStatus NUM(pbImpact_Solve)(NUM(pbWork) *w, int candidate, int point, NUM(pbImp
   for (int k = 0; k < s->n; k++) {
     for (int i = 0; i < nv; i++) w->qvel[i] += s->X[k * nv + i] * s->impulse[k];
   }
+
   return pb_ok;
 }
 

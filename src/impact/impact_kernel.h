@@ -1,5 +1,5 @@
-// Impacts on the number type: which contacts touch, and the instantaneous change of velocity. The composition of flights and impacts
-// to a step is in impact.c.
+// Impacts on the number type: which contacts touch, and the instantaneous change of velocity. The composition of flights and
+// impacts to a step is in impact.c.
 #ifndef PB_IMPACT_KERNEL_H
 #define PB_IMPACT_KERNEL_H
 
@@ -17,8 +17,8 @@ typedef struct pbImpactContact {
   double cos, sin;    // directions of slip from the contact's tangents
 } pbImpactContact;
 
-// Contacts of one pair in one impact: w->qvel before; after it w->qvel += X' impulse. Velocities and impulses along directions of slip
-// are scaled by friction.
+// Contacts of one pair in one impact: w->qvel before; after it w->qvel += X' impulse. Velocities and impulses along directions
+// of slip are scaled by friction.
 typedef struct NUM(pbImpact) {
   int count, n;  // contacts, rows
   pbImpactContact contact[pb_impactContacts];
@@ -35,20 +35,20 @@ typedef struct NUM(pbImpact) {
 int NUM(pbImpact_FindContacts)(NUM(pbWork) *w, double reach, int most, pbTouch *touch);
 // Smallest gap of a candidate at the positions in w; `reach` where it is larger than that.
 double NUM(pbImpact_Gap)(NUM(pbWork) *w, int candidate, double reach);
-// The impact at contact point `point` of the candidate (numbered as pbImpact_FindContacts does within PB_TOUCH), with those of the same
-// pair that touch and approach too. Changes w->qvel and leaves the factor of M in w->LD.
+// The impact at contact point `point` of the candidate (numbered as pbImpact_FindContacts does within PB_TOUCH), with those of
+// the same pair that touch and approach too. Changes w->qvel and leaves the factor of M in w->LD.
 pbStatus NUM(pbImpact_Solve)(NUM(pbWork) *w, int candidate, int point, NUM(pbImpact) *s);
 pbStatus NUM(pbImpact_Change)(NUM(pbWork) *w, int candidate, int point);  // the same, of the velocity alone
 
 // ---- impact_law_kernel.c ------------------------------------------------------------------------------------------------
-// The law of impact C(before, after, impulse) = 0 of contact c and its slopes by `after` and `impulse`, n x n; by `before` there is
-// one, the restitution in the first entry (none where it is open).
+// The law of impact C(before, after, impulse) = 0 of contact c and its slopes by `after` and `impulse`, n x n; by `before`
+// there is one, the restitution in the first entry (none where it is open).
 typedef struct NUM(pbImpactLaw) {
   num C[3], by_after[3][3], by_impulse[3][3];
 } NUM(pbImpactLaw);
 void NUM(pbImpact_Law)(const NUM(pbImpact) *s, int c, NUM(pbImpactLaw) *law);
-// The impulses that meet the law, and velocities after; restitution less where it would make energy and may be capped. False: none were
-// found.
+// The impulses that meet the law, and velocities after; restitution less where it would make energy and may be capped. False:
+// none were found.
 bool NUM(pbImpact_FindImpulses)(NUM(pbImpact) *s, bool may_cap);
 // The power that the capped law forbids, p . (before + after): twice the energy that the impact makes.
 num NUM(pbImpact_Gain)(const NUM(pbImpact) *s);

@@ -1,5 +1,5 @@
-// The law of impact of Newton and Coulomb for the contacts of one impact: its equations, the search for which contacts are open, stick or
-// slide, Newton's method to rounding, and the cap on restitution that keeps an impact from making energy.
+// The law of impact of Newton and Coulomb for the contacts of one impact: its equations, the search for which contacts are
+// open, stick or slide, Newton's method to rounding, and the cap on restitution that keeps an impact from making energy.
 #include "impact/impact_kernel.h"
 
 #include "math/vec.h"
@@ -18,9 +18,11 @@ void NUM(pbImpact_Law)(const NUM(pbImpact) *s, int c, NUM(pbImpactLaw) *law) {
   const num *after = s->after + t->first;
   const num *impulse = s->impulse + t->first;
   int n = t->n;
+
   memset(law->by_after, 0, sizeof law->by_after);
   memset(law->by_impulse, 0, sizeof law->by_impulse);
 
+  // Open: no impulse
   if (t->open) {
     for (int i = 0; i < n; i++) {
       law->C[i] = impulse[i];
@@ -29,8 +31,10 @@ void NUM(pbImpact_Law)(const NUM(pbImpact) *s, int c, NUM(pbImpactLaw) *law) {
     return;
   }
 
+  // Closed: Newton's restitution along the normal
   law->C[0] = after[0] + s->used * s->before[t->first];
   law->by_after[0][0] = 1;
+  // Sticking: no slip after
   if (!t->slides) {
     for (int i = 1; i < n; i++) {
       law->C[i] = after[i];
@@ -39,6 +43,7 @@ void NUM(pbImpact_Law)(const NUM(pbImpact) *s, int c, NUM(pbImpactLaw) *law) {
     return;
   }
 
+  // Sliding: friction at its limit, against the slip after. Rows are scaled by friction, so the cone is round with slope one.
   num speed = num_sqrt(dot(after + 1, after + 1, n - 1));
   for (int i = 1; i < n; i++) {
     num d = after[i] / speed;
@@ -57,6 +62,7 @@ static void linearize_law(const NUM(pbImpact) *s, num *K, num *C) {
     int n = s->contact[c].n;
     NUM(pbImpact_Law)(s, c, &law);
     for (int i = 0; i < n; i++) {
+      // after = before + A impulse, so slopes by `after` go through A
       num *row = K + (first + i) * pb_impactRows;
       C[first + i] = law.C[i];
       for (int j = 0; j < s->n; j++) {
@@ -82,6 +88,7 @@ static num *entry(const factor *f, int i, int j) { return f->K + f->rows[i] * pb
 static void choose_pivot(factor *f, int k) {
   int row = k;
   int column = k;
+
   for (int i = k; i < f->n; i++) {
     for (int j = k; j < f->n; j++) {
       if (!(fabs(re(*entry(f, i, j))) > (1 + 1e-9) * fabs(re(*entry(f, row, column))))) continue;
@@ -90,6 +97,7 @@ static void choose_pivot(factor *f, int k) {
     }
   }
 
+  // Rows and columns change places by their numbers alone.
   int old_row = f->rows[k];
   int old_column = f->columns[k];
   f->rows[k] = f->rows[row];
@@ -100,6 +108,7 @@ static void choose_pivot(factor *f, int k) {
 
 static void eliminate(factor *f) {
   double largest = 0;
+
   for (int i = 0; i < f->n; i++) {
     f->rows[i] = i;
     f->columns[i] = i;
@@ -110,6 +119,7 @@ static void eliminate(factor *f) {
     choose_pivot(f, k);
     double pivot = fabs(re(*entry(f, k, k)));
     largest = fmax(largest, pivot);
+    // What is left is rounding: the rank is k.
     if (!(pivot > 1e-12 * largest)) return;
 
     for (int i = k + 1; i < f->n; i++) {
@@ -123,6 +133,7 @@ static void eliminate(factor *f) {
 static void solve(int n, num *K, num *x, bool transposed) {
   factor f = {.K = K, .n = n};
   num y[pb_impactRows];
+
   eliminate(&f);
   const int *in = transposed ? f.columns : f.rows;
   const int *out = transposed ? f.rows : f.columns;
@@ -140,6 +151,7 @@ static void solve(int n, num *K, num *x, bool transposed) {
     if (!transposed) y[i] /= *entry(&f, i, i);
   }
 
+  // Redundant impulses are zero.
   memset(x, 0, (size_t)n * sizeof(num));
   for (int i = 0; i < f.rank; i++) x[out[i]] = y[i];
 }
@@ -178,13 +190,16 @@ static void set_after(NUM(pbImpact) *s) {
 }
 
 // ---- Newton's method --------------------------------------------------------------------------------------------------------
-// C, the misfit of the law, becomes the step of the impulses; the restitution moves too, so that the gain is none: the bordered system
+// C, the misfit of the law, becomes the step of the impulses; the restitution moves too, so that the gain is none: the bordered
+// system
 //   [K  b] [dp]   [C   ]
 //   [g' 0] [de] = [gain]       b: by_restitution, g: gain_by
 static void step_capped(NUM(pbImpact) *s, num *C) {
   num by[pb_impactRows], slope[pb_impactRows];
+
   NUM(pbImpact_Border)(s, by, slope);
   NUM(pbImpact_SolveLaw)(s, by, false);
+  // The restitution's step from the second row, then the impulses' from the first
   num change = (NUM(pbImpact_Gain)(s) - dot(slope, C, s->n)) / dot(slope, by, s->n);
   for (int i = 0; i < s->n; i++) C[i] += change * by[i];
   s->used += change;
@@ -193,6 +208,7 @@ static void step_capped(NUM(pbImpact) *s, num *C) {
 // One step of Newton's method on the impulses; from a solution in real numbers it gives that in complex ones.
 static void newton_step(NUM(pbImpact) *s) {
   num K[pb_impactRows * pb_impactRows], C[pb_impactRows];
+
   set_after(s);
   linearize_law(s, K, C);
   solve(s->n, K, C, false);
@@ -219,13 +235,15 @@ static double largest(const num *x, int n) {
   return most;
 }
 
-// Is the law of a contact met to rounding, and is what was assumed of it so: open contacts part as restitution wants, closed ones push,
-// sticking ones stay in the cone?
+// Is the law of a contact met to rounding, and is what was assumed of it so: open contacts part as restitution wants, closed
+// ones push, sticking ones stay in the cone?
 static bool contact_is_met(const NUM(pbImpact) *s, int c, double speed, double impulse) {
   NUM(pbImpactLaw) law;
   const pbImpactContact *t = s->contact + c;
+
   NUM(pbImpact_Law)(s, c, &law);
   for (int i = 0; i < t->n; i++) {
+    // Equations between impulses are measured by impulses, those between velocities by speeds.
     bool of_impulse = t->open || (i && t->slides);
     if (!(fabs(re(law.C[i])) <= 1e-9 * (of_impulse ? impulse : speed))) return false;
   }
@@ -241,6 +259,7 @@ static bool contact_is_met(const NUM(pbImpact) *s, int c, double speed, double i
 static bool is_met(const NUM(pbImpact) *s) {
   double speed = largest(s->before, s->n);
   double impulse = largest(s->impulse, s->n);
+
   if (s->capped && !(fabs(relative_gain(s)) <= 1e-12)) return false;
   for (int c = 0; c < s->count; c++) {
     if (!contact_is_met(s, c, speed, impulse)) return false;
@@ -273,12 +292,14 @@ static bool sticks(block *b) {
     b->impulse[i] = -(b->u[i] + b->A[i][0] * b->impulse[0]) / b->A[i][i];
     friction += b->impulse[i] * b->impulse[i];
   }
+
   return b->impulse[0] > 0 && friction <= b->impulse[0] * b->impulse[0];
 }
 
 // Friction at its limit against the direction at an angle: the impulse, and the slip across it. True where that slip is along it.
 static bool slides_along(block *b, double angle, double *across) {
   double d[2] = {cos(angle), sin(angle)};
+
   if (b->n == 2) {  // one direction of slip: the angle is its sign
     d[0] = angle;
     d[1] = 0;
@@ -303,12 +324,15 @@ static bool slides_along(block *b, double angle, double *across) {
 // Bisection of the slip across between two angles, at the first of which it is `across`.
 static bool bisect_angle(block *b, double from, double to, double across) {
   double middle_across;
+
   for (int i = 0; i < 60; i++) {
     double middle = 0.5 * (from + to);
+    // The half in which the sign changes
     slides_along(b, middle, &middle_across);
     if ((middle_across > 0) == (across > 0)) from = middle;
     else to = middle;
   }
+
   return slides_along(b, from, &middle_across);
 }
 
@@ -330,9 +354,11 @@ static bool slides(block *b) {
     double to = from + side * 2 * PB_PI / parts;
     bool from_start = slides_along(b, from, &start_across);
     bool from_end = slides_along(b, to, &end_across);
+    // A root of the slip across lies in this part.
     bool changes_sign = (start_across > 0) != (end_across > 0);
     if ((from_start || from_end) && changes_sign && bisect_angle(b, from, to, start_across)) return true;
   }
+
   return false;
 }
 
@@ -344,6 +370,7 @@ static bool solve_block(block *b) {
     memset(b->impulse, 0, sizeof b->impulse);
     return true;
   }
+  // Sticking first: it is unique where it is consistent.
   if (sticks(b)) return true;
   b->slides = true;
   return slides(b);
@@ -353,7 +380,9 @@ static bool solve_block(block *b) {
 // All stick: of the impulses that stop all slip those of least size, but for 1e-9. False where one pulls or is beyond the cone.
 static bool all_stick(NUM(pbImpact) *s) {
   num K[pb_impactRows * pb_impactRows];
+  // A impulse = -before, restitution along normals; a small share of the trace makes the system regular
   double trace = 0;
+
   for (int i = 0; i < s->n; i++) trace += re(s->A[i][i]);
 
   for (int c = 0; c < s->count; c++) {
@@ -370,8 +399,10 @@ static bool all_stick(NUM(pbImpact) *s) {
   for (int c = 0; c < s->count; c++) {
     const pbImpactContact *t = s->contact + c;
     double push = re(s->impulse[t->first]);
+    // Each pushes, within its cone?
     if (!(push > 0 && norm2(s->impulse + t->first + 1, t->n - 1) <= push * push)) return false;
   }
+
   return true;
 }
 
@@ -379,15 +410,18 @@ static bool all_stick(NUM(pbImpact) *s) {
 static block block_of(const NUM(pbImpact) *s, int c) {
   const pbImpactContact *t = s->contact + c;
   block b = {.n = t->n, .target = -re(s->used) * re(s->before[t->first])};
+
   for (int i = 0; i < t->n; i++) {
     int row = t->first + i;
     b.u[i] = re(s->before[row]);
     for (int j = 0; j < s->n; j++) {
       bool own = j >= t->first && j < t->first + t->n;
+      // Its own block of A, and the velocity that all others leave it
       if (own) b.A[i][j - t->first] = re(s->A[row][j]);
       else b.u[i] += re(s->A[row][j]) * re(s->impulse[j]);
     }
   }
+
   return b;
 }
 
@@ -402,6 +436,7 @@ static bool solve_contacts(NUM(pbImpact) *s) {
     for (int c = 0; c < s->count; c++) {
       pbImpactContact *t = s->contact + c;
       block b = block_of(s, c);
+      // A block without a solution of Coulomb's law ends the search.
       if (!solve_block(&b)) return false;
       t->open = b.open;
       t->slides = b.slides;
@@ -412,16 +447,20 @@ static bool solve_contacts(NUM(pbImpact) *s) {
         s->impulse[t->first + i] = b.impulse[i];
       }
     }
+    // One contact needs no second sweep.
     if (s->count == 1 || change <= 1e-10 * most) return true;
   }
+
   return false;
 }
 
-// The restitution at which an impact that would make energy makes none, by bisection. With no restitution none does: the normal's share
-// is -p'Ap / 2 or less, and friction's power on the slip after is not positive. So there is one between 0 and the contact's.
+// The restitution at which an impact that would make energy makes none, by bisection. With no restitution none does: the
+// normal's share is -p'Ap / 2 or less, and friction's power on the slip after is not positive. So there is one between 0 and
+// the contact's.
 static bool cap_restitution(NUM(pbImpact) *s) {
   double low = 0;
   double high = re(s->restitution);
+
   for (int i = 0; i < 60; i++) {
     s->used = 0.5 * (low + high);
     if (!solve_contacts(s)) return false;
@@ -430,6 +469,7 @@ static bool cap_restitution(NUM(pbImpact) *s) {
     else low = re(s->used);
   }
 
+  // The end of the bisection that makes no energy; Newton's method finds the rest of the digits.
   s->used = low;
   if (!solve_contacts(s)) return false;
   s->capped = true;

@@ -20,6 +20,7 @@ typedef struct walk {
 } walk;
 
 static void pass(walk *k, void *field, size_t bytes) {
+  // Every field starts on a multiple of 8 bytes.
   if (k->at && k->load) memcpy(field, k->at + k->used, bytes);
   if (k->at && !k->load) memcpy(k->at + k->used, field, bytes);
   k->used += (bytes + 7) & ~(size_t)7;
@@ -41,8 +42,10 @@ static void pass_counts(walk *k, pbWork_r *w) {
 
 static void pass_transmissions(walk *k, pbWork_r *w) {
   const pbModel *m = w->m;
+  // Entries of the sparse rows of tendons and actuators
   size_t tendon = m->ntendon ? (size_t)w->ten_start[m->ntendon] : 0;
   size_t moment = m->nu ? (size_t)w->mom_start[m->nu] : 0;
+
   pass_ints(k, w->ten_dofs, tendon);
   pass_reals(k, w->ten_J, tendon);
   pass_ints(k, w->mom_dofs, moment);
@@ -51,6 +54,7 @@ static void pass_transmissions(walk *k, pbWork_r *w) {
 
 static void pass_rows(walk *k, pbWork_r *w) {
   pass(k, w->contact, (size_t)w->ncon * sizeof *w->contact);
+  // K is the last field, and only its first dim x dim numbers are used.
   for (pbRow_r *r = w->row; r < w->row + w->nrow; r++) {
     pass(k, r, offsetof(pbRow_r, K));
     pass_reals(k, r->K, (size_t)(r->dim * r->dim));
@@ -62,6 +66,7 @@ static void pass_rows(walk *k, pbWork_r *w) {
 // What the step does not write in its own place (pbCached_Begin).
 static void pass_evaluation(walk *k, pbWork_r *w) {
   const pbModel *m = w->m;
+
   pass_counts(k, w);
   pass_transmissions(k, w);
   pass_rows(k, w);
@@ -91,6 +96,7 @@ size_t pbCached_Room(const pbModel *m, int contacts) {
 
   pbWork_r w;
   pbWork_Carve_r(&w, m, contacts, NULL);
+  // Rows, transmissions and the factor at their largest
   size_t entries = (size_t)w.max_dofs * (sizeof(int) + 3 * sizeof(double)) + (size_t)m->nu * (size_t)w.t->max_chain * 12;
   size_t factor = (size_t)w.t->M.size * sizeof(double);
   return w.cached_bytes + factor + entries + (size_t)contacts * sizeof *w.contact + (size_t)w.max_row * sizeof *w.row;
@@ -100,6 +106,7 @@ size_t pbCached_Guess(pbScratch *s) {
   if (s->deform) {
     size_t empty = pb_coupled(s->model) ? 0 : deform_room(s->model);
     if (empty == 0) return 0;
+    // Room for a factor without contact, or as much as the last one took
     size_t last = pbDeform_KeptBytes(s->deform);
     return empty > last ? empty : last;
   }
@@ -134,7 +141,9 @@ pbStatus pbCached_Save(pbScratch *s, size_t room, size_t *size) {
     return pb_ok;
   }
 
+  // The factor at the solution, which the step may not have made
   PB_TRY(s->variant->complete(&s->w));
+  // Counted first: nothing is written where it does not fit.
   walk count = {.used = s->w.cached_bytes};
   pass_evaluation(&count, &s->w);
   if (count.used > room) return pb_ok;
@@ -149,6 +158,8 @@ pbStatus pbCached_Save(pbScratch *s, size_t room, size_t *size) {
 // What the bodies' kernels take and give.
 static pbPullback bodies_pullback(const pbModel *m, const pbStepCotangent *in, const pbStepBar *out) {
   pbPullback p = {.q = out->x, .v = out->x + m->nv, .act = out->x + 2 * m->nv, .theta = out->theta, .distance = in->distance};
+
+  // Without cotangents of the state after there is no step to pull.
   if (in->next) {
     p.q_next = in->next;
     p.v_next = in->next + m->nv;
@@ -164,6 +175,7 @@ static pbPullback bodies_pullback(const pbModel *m, const pbStepCotangent *in, c
     p.qfrc = out->input->qfrc;
     p.xfrc = out->input->xfrc;
   }
+
   return p;
 }
 
@@ -187,6 +199,7 @@ static pbStatus pull_step(const pbStepRecord *given, const pbStepCotangent *cota
   const pbModel *m = given->model;
   pbStepRecord step = *given;
   pbStepCotangent in = *cotangent;
+
   if (m->deform && !pb_coupled(s->model) && in.next) PB_TRY(pbScratch_DeformVjp(s, &step, in.next, out));
   if (m->deform) step.cached = NULL;  // it is of deformables, not of bodies
 
@@ -206,6 +219,7 @@ static pbStatus pull_step(const pbStepRecord *given, const pbStepCotangent *cota
 pbStatus pbStep_VjpCached(const pbStepRecord *given, const pbStepCotangent *in, pbScratch *s, const pbStepBar *out) {
   const pbModel *m = given->model;
   pbStepRecord step = *given;
+
   PB_TRY(pbScratch_Enter(s, m, &step.theta));
   PB_TRY(pbScratch_CheckRecord(s, step.record));
 

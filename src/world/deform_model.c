@@ -12,73 +12,107 @@ static pbStatus no_memory(const pbModel *m) { return pbContext_Fail(m->ctx, pb_n
 
 // Their controls answer to names as actuators do.
 static pbStatus add_control_names(pbModel *m, const pbDeform *d) {
-  int before = m->names_count[pb_objActuator], after = before + d->ncontrol;
+  int *count = &m->names_count[pb_objActuator];
+  int before = *count;
+  int after = before + d->ncontrol;
   char **names = pbContext_AllocArray(m->ctx, (size_t)after + 1, sizeof *names);
   if (!names) return no_memory(m);
+  // The names of the actuators come first.
   if (before) memcpy(names, m->names[pb_objActuator], (size_t)before * sizeof *names);
   pbContext_Free(m->ctx, m->names[pb_objActuator]);
   m->names[pb_objActuator] = names;
-  for (; m->names_count[pb_objActuator] < after; m->names_count[pb_objActuator]++) {
-    int i = m->names_count[pb_objActuator];
-    if (!(names[i] = pbContext_CopyText(m->ctx, d->control_name[i - before]))) return no_memory(m);
+
+  // The count follows name by name: so many are freed if one is missing.
+  for (; *count < after; (*count)++) {
+    names[*count] = pbContext_CopyText(m->ctx, d->control_name[*count - before]);
+    if (!names[*count]) return no_memory(m);
   }
+
   return pb_ok;
 }
 
-// Bodies by name, places of the points on them in the reference configuration, and whether one of the bodies can move.
-static pbStatus find_bodies(pbModel *m, const pbDeformable *from, int *bodies, double *places, bool *moving) {
-  pbScratch *s;
-  if (from->nattached == 0) return pb_ok;
+// ---- attached points ------------------------------------------------------------------------------------------------------
+// Of the points attached: their bodies, their positions in the reference configuration, and whether one of the bodies can move.
+typedef struct attached {
+  int *bodies;
+  double *positions;
+  bool moving;
+} attached;
+
+// Of a point on a geom that of the geom, else by its name; -1: there is none.
+static int body_of(const pbModel *m, const pbAttachmentDef *a) {
+  if (a->geom >= 0) return m->geom_bodyid[a->geom];
+  return strcmp(a->body, "world") ? pbModel_Id(m, pb_objBody, a->body) : 0;
+}
+
+static pbStatus find_bodies(const pbModel *m, const pbDeformable *from, attached *to) {
   for (int i = 0; i < from->nattached; i++) {
-    const pbAttachmentDef *r = &from->attachments[i];
-    bodies[i] = r->geom >= 0 ? m->geom_bodyid[r->geom] : strcmp(r->body, "world") ? pbModel_Id(m, pb_objBody, r->body) : 0;
-    if (bodies[i] < 0)
+    const pbAttachmentDef *a = &from->attachments[i];
+    to->bodies[i] = body_of(m, a);
+    if (to->bodies[i] < 0)
       return pbContext_Fail(m->ctx, pb_bad_input, "points are attached to the body '%.100s', which the model does not have",
-                            r->body);
-    *moving = *moving || m->body_weldid[bodies[i]] != 0;
+                            a->body);
+    to->moving = to->moving || m->body_weldid[to->bodies[i]] != 0;
   }
+
+  return pb_ok;
+}
+
+// By kinematics of the reference configuration, in a scratch of its own.
+static pbStatus find_positions(const pbModel *m, const pbDeformable *from, const attached *to) {
+  pbScratch *s;
+
   PB_TRY(pbScratch_Create(m->ctx, m, NULL, &s));
-  double *x = s->state;
-  pbStatus status = pbState_Init(m->ctx, m, m->theta0, -1, x);
+  pbStatus status = pbState_Init(m->ctx, m, m->theta0, -1, s->state);
   if (status == pb_ok) {
-    pbScratch_Load(s, m->theta0, x, NULL);
+    pbScratch_Load(s, m->theta0, s->state, NULL);
     pbStage_Kinematics_r(&s->w);
     for (int i = 0; i < from->nattached; i++) {
-      const pbAttachmentDef *r = &from->attachments[i];
-      const pbAttachments point = {1, bodies + i, &r->geom, r->size};
-      pbAttach_Positions_r(&s->w, &point, r->local, places + 3 * i);
+      const pbAttachmentDef *a = &from->attachments[i];
+      // One point at a time
+      const pbAttachments point = {1, to->bodies + i, &a->geom, a->size};
+      pbAttach_Positions_r(&s->w, &point, a->local, to->positions + 3 * i);
     }
   }
   pbScratch_Destroy(s);
   return status;
 }
 
-static pbStatus coupled_needs(pbContext *ctx, const char *text) {
-  return text ? pbContext_Fail(ctx, pb_unsupported, "deformables that hang on bodies that move need %s", text) : pb_ok;
+// ---- what goes together ---------------------------------------------------------------------------------------------------
+// NULL: nothing is missing.
+static pbStatus require_coupled(pbContext *ctx, const char *missing) {
+  if (!missing) return pb_ok;
+  return pbContext_Fail(ctx, pb_unsupported, "deformables attached to bodies that move need %s", missing);
 }
 
-// What options and contact settings leave possible.
+// What options and contact settings admit.
 static pbStatus check_model(pbContext *ctx, const pbModel *m, bool coupled) {
   if (m->integrator == pb_intRK4)
     return pbContext_Fail(ctx, pb_unsupported, "deformables need the integrator Euler or implicitfast: RK4 has no implicit step");
-  return coupled_needs(ctx, !coupled                                              ? NULL
-                            : m->integrator != pb_intEuler                        ? "the integrator Euler"
-                            : pb_hard(m) || m->contact.method == pb_contactImpact ? "the contact method soft or penalty"
-                                                                                  : NULL);
+  if (!coupled) return pb_ok;
+
+  // A coupled step is one minimum: of semi-implicit Euler, and of convex contact potentials (docs/coupling.md).
+  const char *missing = NULL;
+  if (pb_hard(m) || m->contact.method == pb_contactImpact) missing = "the contact method soft or penalty";
+  if (m->integrator != pb_intEuler) missing = "the integrator Euler";
+  return require_coupled(ctx, missing);
 }
 
 static pbStatus check_coupled(pbContext *ctx, const pbDeformable *from) {
-  return coupled_needs(ctx, from->options.scheme != pb_schemeImplicitEuler ? "the scheme implicit_euler"
-                            : from->options.method != pb_minimiseNewton    ? "the method newton"
-                            : from->contact.kind == pb_frictionImplicit    ? "friction that is lagged"
-                                                                           : NULL);
+  const char *missing = NULL;
+  if (from->contact.kind == pb_frictionImplicit) missing = "friction that is lagged";
+  if (from->options.method != pb_minimiseNewton) missing = "the method newton";
+  if (from->options.scheme != pb_schemeImplicitEuler) missing = "the scheme implicit_euler";
+  return require_coupled(ctx, missing);
 }
 
 pbStatus pbModel_CheckDeform(pbContext *ctx, const pbModel *m) {
   if (!m->deform) return pb_ok;
   PB_TRY(check_model(ctx, m, m->deform->coupled));
-  bool damped = m->deform->coupled && !(m->disableflags & pb_disEulerdamp);  // attached points move as under explicit damping
-  return coupled_needs(ctx, damped ? "the flag eulerdamp off: joint damping acts explicitly" : NULL);
+
+  // Attached points move as bodies do under explicit damping.
+  bool damped = m->deform->coupled && !(m->disableflags & pb_disEulerdamp);
+  return require_coupled(ctx, damped ? "the flag eulerdamp off: joint damping acts explicitly" : NULL);
 }
 
 pbStatus pbModel_Check(pbContext *ctx, const pbModel *m) {
@@ -86,49 +120,72 @@ pbStatus pbModel_Check(pbContext *ctx, const pbModel *m) {
   return pbModel_CheckDeform(ctx, m);
 }
 
-pbStatus pbModel_SetDeformable(pbModel *m, const pbDeformable *from) {
-  pbDeform *d;
-  if (m->deform) return pbContext_Fail(m->ctx, pb_bad_argument, "the model has deformables already");
-  double *places = pbContext_AllocArray(m->ctx, 3 * (size_t)from->nattached + 1, sizeof(double));
-  int *bodies = pbContext_AllocArray(m->ctx, (size_t)from->nattached + 1, sizeof(int));
-  bool moving = false;
-  pbStatus status = places && bodies ? find_bodies(m, from, bodies, places, &moving) : no_memory(m);
-  if (status == pb_ok) status = check_model(m->ctx, m, moving);
-  if (status == pb_ok && moving) status = check_coupled(m->ctx, from);
-  if (status == pb_ok) status = pbDeform_Compile(m->ctx, from, bodies, places, &d);
-  pbContext_Free(m->ctx, places);
-  pbContext_Free(m->ctx, bodies);
-  PB_TRY(status);
-  d->coupled = moving;
-  if (moving) m->disableflags |= pb_disEulerdamp;
+// ---- into the model ---------------------------------------------------------------------------------------------------------
+static pbStatus compile(pbModel *m, const pbDeformable *from, attached *to, pbDeform **deform) {
+  if (!to->positions || !to->bodies) return no_memory(m);
+  // Where they are attached says whether they couple, and that what else must hold.
+  PB_TRY(find_bodies(m, from, to));
+  if (from->nattached > 0) PB_TRY(find_positions(m, from, to));
+  PB_TRY(check_model(m->ctx, m, to->moving));
+  if (to->moving) PB_TRY(check_coupled(m->ctx, from));
+  return pbDeform_Compile(m->ctx, from, to->bodies, to->positions, deform);
+}
+
+// Parameters and controls go behind those of the bodies.
+static pbStatus add_to_model(pbModel *m, pbDeform *d) {
   size_t at = m->ntheta;
-  status = pbModel_GrowParams(m, d->ntheta);
-  if (status == pb_ok) status = add_control_names(m, d);
-  if (status != pb_ok) {
-    pbDeform_Destroy(d);
-    return status;
-  }
+
+  PB_TRY(pbModel_GrowParams(m, d->ntheta));
+  PB_TRY(add_control_names(m, d));
+
   memcpy(m->theta0 + at, d->theta0, d->ntheta * sizeof(double));
   m->deform = d;
   m->deform_theta = at;
-  m->revision++;
   m->deform_state = pbDeform_State(d).size;
   m->deform_tangent = pbDeform_State(d).tangent;
   m->deform_controls = d->ncontrol;
+  m->revision++;
   return pb_ok;
 }
 
+pbStatus pbModel_SetDeformable(pbModel *m, const pbDeformable *from) {
+  pbDeform *d;
+
+  if (m->deform) return pbContext_Fail(m->ctx, pb_bad_argument, "the model has deformables already");
+
+  size_t count = (size_t)from->nattached;
+  attached to = {.positions = pbContext_AllocArray(m->ctx, 3 * count + 1, sizeof(double)),
+                 .bodies = pbContext_AllocArray(m->ctx, count + 1, sizeof(int))};
+  pbStatus status = compile(m, from, &to, &d);
+  pbContext_Free(m->ctx, to.positions);
+  pbContext_Free(m->ctx, to.bodies);
+  PB_TRY(status);
+
+  // A coupled world has explicit damping from here on.
+  d->coupled = to.moving;
+  if (to.moving) m->disableflags |= pb_disEulerdamp;
+  status = add_to_model(m, d);
+  if (status != pb_ok) pbDeform_Destroy(d);
+  return status;
+}
+
+// ---- what callers ask -------------------------------------------------------------------------------------------------------
 void pbModel_StartControls(const pbModel *m, int keyframe, double *ctrl) {
-  for (int i = 0; i < m->nu; i++) ctrl[i] = keyframe >= 0 && keyframe < m->nkey ? m->key_ctrl[keyframe * m->nu + i] : 0;
+  bool exists = keyframe >= 0 && keyframe < m->nkey;
+  for (int i = 0; i < m->nu; i++) ctrl[i] = exists ? m->key_ctrl[keyframe * m->nu + i] : 0;
+  // Keyframes have none of the deformables.
   if (m->deform_controls) memcpy(ctrl + m->nu, m->deform->control0, (size_t)m->deform_controls * sizeof *ctrl);
 }
 
 pbStatus pbModel_PointMasses(pbContext *ctx, const pbModel *m, const double *theta, double *mass) {
   pbDeformWork *w;
+
   if (!m->deform) return pb_ok;
   PB_TRY(pbDeformWork_Create(ctx, m->deform, NULL, &w));
+
+  // Statics ask for no masses, so none are refused.
   w->in.theta = theta + m->deform_theta;
-  w->scheme = pbScheme_Table(pb_schemeStatic, true);  // which asks for none
+  w->scheme = pbScheme_Table(pb_schemeStatic, true);
   pbStatus status = pbDeform_Masses(w);
   if (status == pb_ok) memcpy(mass, w->mass, (size_t)m->deform->npoint * sizeof *mass);
   else status = pbContext_Fail(ctx, status, "%s", w->error);
@@ -143,12 +200,15 @@ pbStatus pbModel_PointMesh(pbContext *ctx, const pbModel *m, const double *theta
 }
 
 const int *pbModel_PointSet(const pbModel *m, const char *name, int *count) {
-  for (int i = 0; m->deform && i < m->deform->nset; i++) {
+  if (!m->deform) return NULL;
+
+  for (int i = 0; i < m->deform->nset; i++) {
     const pbPointSet *s = &m->deform->set[i];
     if (strcmp(s->name, name)) continue;
     *count = s->count;
     return s->points;
   }
+
   return NULL;
 }
 
@@ -158,6 +218,7 @@ const char *pbModel_PointSetName(const pbModel *m, int index) {
 
 bool pbModel_DeformGroupAt(const pbModel *m, int index, pbDeformGroup *group) {
   if (!m->deform || index < 0 || index >= m->deform->ngroup) return false;
+
   const pbElementGroup *g = &m->deform->group[index];
   *group = (pbDeformGroup){.name = g->name,
                            .energy = pbEnergy_Definition(g->energy)->name,

@@ -25,6 +25,7 @@ static pbStatus push_coupled(pbScratch *s, const pbStepRecord *step, const pbDir
 static pbStatus push_step(pbScratch *s, const pbStepRecord *step, const pbDirection *direction, const pbStepTangent *given) {
   const pbModel *m = step->model;
   pbStepTangent out = *given;
+
   if (pb_coupled(m) && out.next) return push_coupled(s, step, direction, &out);
   if (m->deform && out.next) PB_TRY(pbScratch_DeformJvp(s, step, direction, out.next));
 
@@ -34,6 +35,7 @@ static pbStatus push_step(pbScratch *s, const pbStepRecord *step, const pbDirect
     out.next = NULL;
   }
 
+  // The step is replayed from the accelerations that it found.
   memcpy(s->stages, step->record + tape_stages(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
   pbStatus status = pbJvp_Run(s->complex_work, step, s->stages, direction, out.next != NULL, &out);
   return status == pb_ok ? status : pbScratch_Fail(s, status, "forward derivative: %s", pbStatus_Text(status));
@@ -44,6 +46,7 @@ pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record,
                     double *site_xpos) {
   pbStepRecord step = {m, theta, record, NULL, input};
   pbDirection along = *direction;
+
   PB_TRY(pbScratch_Enter(s, m, &step.theta));
   PB_TRY(pbScratch_CheckRecord(s, record));
 
@@ -53,6 +56,7 @@ pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record,
     pbSphere_Push(m, theta, s->theta_tangent);
     along.theta = s->theta_tangent;
   }
+
   return push_step(s, &step, &along, &(pbStepTangent){next, sensordata, xpos, site_xpos});
 }
 
@@ -69,7 +73,9 @@ pbStatus pbStep_Vjp(const pbModel *m, const double *theta, const double *record,
 //   J e = e - b r x e + c r x (r x e),   b = (1 - cos t) / t^2,   c = (t - sin t) / t^3,   t = |r|
 static void rotation_step(const double rotation[3], double back[9], double J[9]) {
   double minus[3], q[4];
+
   v3_neg(minus, rotation);
+  // back = exp(-r)
   quat_exp(q, minus);
   quat_to_mat(back, q);
 
@@ -80,6 +86,7 @@ static void rotation_step(const double rotation[3], double back[9], double J[9])
   for (int k = 0; k < 3; k++) {
     double e[3] = {0};
     double once[3], twice[3];
+    // Column k
     e[k] = 1;
     v3_cross(once, rotation, e);
     v3_cross(twice, rotation, once);
@@ -124,6 +131,8 @@ static batch begin_batch(pbScratch *s, const pbStepRecord *step) {
   size_t na = (size_t)m->na;
   size_t ns = (size_t)m->nsensordata;
   double *room = s->seeds;
+
+  // Seeds are zero but for the row at hand.
   memset(room, 0, lanes * (2 * nv + na + ns) * sizeof(double));
 
   batch b = {.s = s, .step = *step, .lanes = (int)lanes};
@@ -141,6 +150,7 @@ static batch begin_batch(pbScratch *s, const pbStepRecord *step) {
 static pbStatus pull_batch(batch *b, bool step) {
   const pbModel *m = b->step.model;
   pbPullback p = {.q = b->q, .v = b->v, .act = b->act, .ctrl = b->ctrl, .evaluated = b->evaluated};
+
   if (step) {
     p.q_next = b->seed_q;
     p.v_next = b->seed_v;
@@ -149,6 +159,7 @@ static pbStatus pull_batch(batch *b, bool step) {
     p.sensordata = b->seed_sensor;
   }
 
+  // Pullbacks add.
   memset(b->q, 0, (size_t)(b->lanes * (2 * m->nv + m->na + m->nu)) * sizeof(double));
   if (!b->evaluated) pbScratch_Load(b->s, b->step.theta, b->step.record, b->step.input);
   b->evaluated = m->integrator != pb_intRK4;
@@ -159,6 +170,7 @@ static pbStatus pull_batch(batch *b, bool step) {
 static void store_row(const batch *b, int lane, jacobians to) {
   const pbModel *m = b->step.model;
   int nv = m->nv;
+
   if (to.A) {
     for (int i = 0; i < nv; i++) to.A[i] = b->q[i * b->lanes + lane];
     for (int i = 0; i < nv; i++) to.A[nv + i] = b->v[i * b->lanes + lane];
@@ -173,6 +185,7 @@ static void store_row(const batch *b, int lane, jacobians to) {
 static pbStatus pull_rows(batch *b, double *seed, int count, bool step, jacobians to) {
   for (int first = 0; first < count; first += b->lanes) {
     int here = count - first < b->lanes ? count - first : b->lanes;
+    // As many unit cotangents as there are lanes, side by side
     for (int l = 0; l < here; l++) seed[(first + l) * b->lanes + l] = 1;
     PB_TRY(pull_batch(b, step));
     for (int l = 0; l < here; l++) {
@@ -180,6 +193,7 @@ static pbStatus pull_rows(batch *b, double *seed, int count, bool step, jacobian
       store_row(b, l, rows_from(b, to, first + l));
     }
   }
+
   return pb_ok;
 }
 
@@ -208,10 +222,12 @@ static void position_rows(const batch *b, jacobians to) {
   int n = pbModel_TangentSize(m);
   int nv = m->nv;
   double h = w->p.timestep[0];
+
   for (int j = 0; j < m->njnt; j++) {
     int type = m->jnt_type[j];
     int dof = m->jnt_dofadr[j];
     int translations = pbJoint_PlainCount(type);
+    // Plain positions: dq+ = dq + h dv+
     for (int i = dof; i < dof + translations; i++) {
       translation_row(h, i, nv + i, to.A, n);
       translation_row(h, i, nv + i, to.B, m->nu);
@@ -219,6 +235,7 @@ static void position_rows(const batch *b, jacobians to) {
     }
     if (!pbJoint_HasRotation(type)) continue;
 
+    // The rotation by h v+: dq+ = back dq + J h dv+
     double rotation[3], back[9], right[9];
     dof += translations;
     for (int k = 0; k < 3; k++) rotation[k] = h * (w->v0[dof + k] + h * w->qacc_integrated[dof + k]);
@@ -235,8 +252,10 @@ static pbStatus state_rows(batch *b, jacobians to) {
   const pbStepRecord *step = &b->step;
   const pbModel *m = step->model;
   pbScratch *s = b->s;
+
   if (pbImpacts_Recorded(s, step->record)) return pbImpacts_Jacobian(s, step, to.A, to.B);
 
+  // Runge-Kutta and hard contact pull every row; else rows of positions follow from those of velocities.
   jacobians of_v = rows_from(b, to, m->nv);
   if (m->integrator == pb_intRK4 || pb_hard(m)) {
     PB_TRY(pull_rows(b, b->seed_q, m->nv, true, to));
@@ -247,6 +266,7 @@ static pbStatus state_rows(batch *b, jacobians to) {
     b->evaluated = true;
     position_rows(b, to);
   }
+
   return pull_rows(b, b->seed_act, m->na, true, rows_from(b, to, 2 * m->nv));
 }
 
@@ -257,20 +277,23 @@ static pbStatus row_by_row(const pbStepRecord *given, pbScratch *s, jacobians of
   size_t nu = (size_t)pb_controls(m);
   size_t ns = (size_t)m->nsensordata;
   double *seed = s->row;
-  double *seen = seed + n;
-  double *x_bar = seen + ns;
+  double *sensor_seed = seed + n;
+  double *x_bar = sensor_seed + ns;
   double *ctrl_bar = x_bar + n;
-  const pbObservationBar observed = {.sensordata = seen};
+  const pbObservationBar observed = {.sensordata = sensor_seed};
   const pbInputBar input_bar = {.ctrl = ctrl_bar};
+
   memset(seed, 0, (2 * n + nu + ns) * sizeof *seed);
 
   for (size_t r = 0; r < n + ns; r++) {
+    // First rows of the state, then of the sensors
     bool step = r < n;
     size_t row = step ? r : r - n;
     jacobians to = step ? of_state : of_sensors;
     if (!to.A && !to.B) continue;
 
     memset(x_bar, 0, (n + nu) * sizeof *x_bar);
+    // The seeds of both stand side by side.
     seed[r] = 1;
     pbStepCotangent in = {.next = step ? seed : NULL, .observed = step ? NULL : &observed};
     pbStatus status = pbStep_VjpCached(given, &in, s, &(pbStepBar){x_bar, &input_bar, NULL});
@@ -279,6 +302,7 @@ static pbStatus row_by_row(const pbStepRecord *given, pbScratch *s, jacobians of
     if (to.B) memcpy(to.B + row * nu, ctrl_bar, nu * sizeof *ctrl_bar);
     PB_TRY(status);
   }
+
   return pb_ok;
 }
 
@@ -286,6 +310,7 @@ static pbStatus row_by_row(const pbStepRecord *given, pbScratch *s, jacobians of
 pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
                          double *A, double *B, double *C, double *D) {
   pbStepRecord step = {m, theta, record, NULL, input};
+
   PB_TRY(pbScratch_Enter(s, m, &step.theta));
   PB_TRY(pbScratch_CheckRecord(s, record));
   if (m->deform) return row_by_row(&step, s, (jacobians){A, B}, (jacobians){C, D});

@@ -35,8 +35,10 @@ static void velocity_across(const pbScratch *s, const double *stages, double *v)
   int nv = s->model->nv;
   double h = w->p.timestep[0];
   bool rk4 = s->model->integrator == pb_intRK4;
+
   for (int i = 0; i < nv; i++) {
     double a = 0;
+    // Runge-Kutta: half of the weighted sum is about the mean velocity.
     if (rk4) {
       for (int k = 0; k < 4; k++) a += 0.5 * pb_rkWeight[k] * stages[k * nv + i];
     } else {
@@ -50,12 +52,14 @@ static void velocity_across(const pbScratch *s, const double *stages, double *v)
 static void copy_cached(pbWork_r *w) {
   const char *cached = w->cached_at;
   pbWork_MoveTo_r(w, NULL);
+  // Where it had a place of its own
   if (cached != w->cached_at) memcpy(w->cached_at, cached, w->cached_bytes);
 }
 
 static void count_events(const pbScratch *s, const pbEvent *events, int n, pbEventCount *count) {
   for (int i = 0; i < n; i++) {
     const pbEvent *e = events + i;
+    // Without a force at the guard nothing jumps.
     if (!e->pushes) continue;
     if (e->grazing) pbScratch_KindName(s, e->kind, e->id, count->grazing_name, sizeof count->grazing_name);
     if (e->together) pbScratch_KindName(s, e->kind, e->id, count->together_name, sizeof count->together_name);
@@ -99,6 +103,7 @@ size_t pbEvents_Room(const pbModel *m) {
 
 static void carve_columns(impacts *p, double *room) {
   size_t n = (size_t)pbModel_TangentSize(p->s->model);
+
   memset(room, 0, columns * n * sizeof(double));
   p->F = room;
   p->F_after = room + n;
@@ -118,6 +123,7 @@ static pbStatus find_rate(impacts *p, const double *v, int without, bool at_guar
 static void set_shares(impacts *p, int group) {
   double total = 0;
   int members = 0;
+
   for (int i = 0; i < p->count; i++) {
     if (!p->events[i].acts || p->events[i].group != group) continue;
     total += p->events[i].impulse;
@@ -137,8 +143,11 @@ static pbStatus group_events(impacts *p) {
   pbScratch *s = p->s;
   const double *v = p->step.record + state_layout(s->model).qvel;
   double *a = p->F + s->model->nv;
+
   s->variant->impact->event_classify(&s->w, p->events, p->count, NULL);
+  // Without their rows: does that acceleration undo the closing speed?
   PB_TRY(find_rate(p, v, pb_eventsAll, true, a));
+  // Back to the solution of the step
   PB_TRY(find_rate(p, v, pb_eventsNone, false, p->by_flow));
   s->variant->impact->event_classify(&s->w, p->events, p->count, a);
   p->groups = s->variant->impact->event_group(&s->w, p->events, p->count, s->event_parent);
@@ -149,7 +158,9 @@ static pbStatus group_events(impacts *p) {
 // column = F+ - D F, D the step from the record.
 static pbStatus saltation_column(impacts *p, const double *record, double *column) {
   const pbModel *m = p->s->model;
+  // D F: the step along the rate of the state before
   const pbDirection flow = {.x = p->F};
+
   PB_TRY(pbStep_Jvp(m, p->step.theta, record, p->step.input, &flow, p->s, p->by_flow, NULL, NULL, NULL));
   for (int i = 0; i < 2 * m->nv; i++) column[i] = p->F_after[i] - p->by_flow[i];
   return pb_ok;
@@ -160,6 +171,7 @@ static void apply_column(impacts *p, int group, const double *column, double sca
   int n = 2 * p->s->model->nv;
   double along = 0;
   double moved = 0;
+
   if (p->bar) {
     for (int i = 0; i < n; i++) along += column[i] * p->bar[i];
   }
@@ -167,6 +179,7 @@ static void apply_column(impacts *p, int group, const double *column, double sca
   for (int k = 0; k < p->count; k++) {
     pbEvent *e = p->events + k;
     if (!e->acts || e->group != group) continue;
+    // dt = sum of share d(dist - margin) / rate
     e->bar += scale * along * e->share / e->rate;
     if (p->distance) moved += scale * e->share * p->distance[e->row] / e->rate;
   }
@@ -195,6 +208,7 @@ static pbStatus take_as_last(impacts *p, int group) {
   memcpy(p->modified + state_layout(m).qvel, v, nv * sizeof(double));
   memcpy(p->modified + tape_stages(m), s->w.qacc, nv * sizeof(double));
 
+  // Its saltation from there
   PB_TRY(find_rate(p, v, group, true, a));
   PB_TRY(saltation_column(p, p->modified, column));
   apply_column(p, group, column, 1);
@@ -212,6 +226,7 @@ static double largest(const double *x, int n) {
 static bool groups_commute(impacts *p) {
   static const double little = 0.01;
   int nv = p->s->model->nv;
+  // The difference against the rates it is made of
   for (int i = 0; i < 2 * nv; i++) p->sum[i] -= p->all[i];
   double v = largest(p->all, nv);
   double a = largest(p->all + nv, nv) + largest(p->F_after + nv, nv);
@@ -222,6 +237,8 @@ static bool groups_commute(impacts *p) {
 static void join_groups(impacts *p) {
   double total = 0;
   int members = 0;
+
+  // What the groups gave is taken back: one group of all.
   memset(p->moves, 0, 2 * (size_t)p->s->model->nv * sizeof(double));
   for (int i = 0; i < p->count; i++) {
     pbEvent *e = p->events + i;
@@ -250,6 +267,7 @@ static void add_results(const impacts *p) {
 static pbStatus whole_column(impacts *p) {
   size_t nv = (size_t)p->s->model->nv;
   const double *v = p->step.record + state_layout(p->s->model).qvel;
+
   memcpy(p->F_after, p->v_after, nv * sizeof(double));
   PB_TRY(find_rate(p, p->v_after, pb_eventsNone, true, p->F_after + nv));
   PB_TRY(find_rate(p, v, pb_eventsAll, true, p->F + nv));
@@ -270,6 +288,7 @@ static pbStatus differentiate_impacts(impacts *p) {
   }
 
   for (int g = 0; g < p->groups; g++) PB_TRY(take_as_last(p, g));
+  // What little the order matters is shared out among the groups.
   if (groups_commute(p)) {
     for (int g = 0; g < p->groups; g++) apply_column(p, g, p->sum, -1. / p->groups);
   } else {
@@ -289,8 +308,10 @@ static pbStatus pull_events(pbScratch *s, const step_events *f, const double *v,
   size_t nv = (size_t)s->model->nv;
   double *after = release_bar + pbModel_TangentSize(s->model);
   pbEventPull pull = {.v_bar = next_bar + nv, .distance_bar = distance_bar, .v_next_bar = release_bar + nv};
+
   PB_TRY(apply_jumps(s, v, f->releases, f->release_count, &pull));
 
+  // Onsets come before releases: their velocity goes on through these.
   for (size_t i = 0; i < nv; i++) after[i] = next_bar[nv + i] + release_bar[nv + i];
   pull.v_bar = after;
   pull.q_bar = next_bar;
@@ -306,6 +327,7 @@ static pbStatus pull_impacts(pbScratch *s, const pbStepRecord *step, const step_
                .v_after = v,
                .bar = next_bar,
                .distance_bar = distance_bar};
+
   PB_TRY(differentiate_impacts(&p));
   *some = p.groups > 0;
   return pb_ok;
@@ -318,12 +340,14 @@ pbStatus pbStep_EventsVjp(const pbStepRecord *step, const double *next_bar, bool
   double *next = s->event_numbers;
   double *distance = next + n + n;
   double *v = s->state;
+
   velocity_across(s, step->record + tape_stages(m), v);
   step_events f = find_events(s, v, first);
   if (!f.release_count && !f.onset_count) return pb_ok;
 
   memset(next, 0, n * sizeof(double));
   memset(distance, 0, (size_t)s->w.nrow * sizeof(double));
+  // Events solve with other rows.
   copy_cached(&s->w);
   bool some = true;
   if (pb_hard(m)) PB_TRY(pull_impacts(s, step, &f, v, next_bar, distance, &some));
@@ -340,8 +364,10 @@ static pbStatus push_events(pbScratch *s, const step_events *f, const double *v,
   size_t nv = (size_t)s->model->nv;
   double *after = s->event_numbers;
   const pbEventPull onsets = {.distance = distance, .q = next, .v = next + nv};
+
   PB_TRY(apply_jumps(s, s->w.qvel, f->onsets, f->onset_count, &onsets));
 
+  // Releases see the velocity that onsets have moved.
   memcpy(after, next + nv, nv * sizeof(double));
   const pbEventPull releases = {.distance = distance, .v_next = after, .v = next + nv};
   return apply_jumps(s, v, f->releases, f->release_count, &releases);
@@ -351,6 +377,7 @@ pbStatus pbStep_EventsJvp(const pbStepRecord *given, const double *x_next, const
                           double *next) {
   const pbModel *m = given->model;
   pbStepRecord step = *given;
+
   PB_TRY(pbScratch_Enter(s, m, &step.theta));
   size_t nv = (size_t)m->nv;
   double *distance = s->event_numbers + nv;

@@ -29,6 +29,7 @@ static double *reals(pbScratch *s, size_t count) { return pbContext_AllocArray(s
 static pbStatus allocate_work(pbScratch *s, int contacts) {
   const pbModel *m = s->model;
   pbContext *ctx = s->ctx;
+  // Carving at NULL counts the bytes; 64 more to align them.
   pbWork_r probe;
   void *block = pbContext_Alloc(ctx, pbWork_Carve_r(&probe, m, contacts, NULL) + 64);
   if (!block) return pb_no_memory;
@@ -48,8 +49,10 @@ static pbStatus allocate_events(pbScratch *s, int contacts) {
   const pbModel *m = s->model;
   size_t rows = (size_t)(contacts + m->topology->max_blocks + 1);
   size_t ids = (size_t)(contacts + 1) * id_size;
+
   s->events = pbContext_AllocArray(s->ctx, 2 * rows, sizeof *s->events);
   s->event_numbers = reals(s, rows + 2 * (size_t)pbModel_TangentSize(m));
+  // Columns of the saltation matrix: hard contact alone
   s->event_columns = reals(s, pb_hard(m) ? pbEvents_Room(m) : 1);
   s->event_parent = pbContext_AllocArray(s->ctx, rows, sizeof(int));
   s->ids = pbContext_AllocArray(s->ctx, ids, sizeof(int));
@@ -60,7 +63,9 @@ static pbStatus allocate_events(pbScratch *s, int contacts) {
 
 static pbStatus allocate_vectors(pbScratch *s) {
   const pbModel *m = s->model;
+  // Unit cotangents and what comes of them, for as many lanes as any variant has
   size_t seeds = (size_t)(4 * m->nv + 2 * m->na + m->nsensordata + m->nu + 1);
+
   s->stages = reals(s, (size_t)(pb_stages(m) * m->nv + 1));
   s->seeds = reals(s, pb_lanesMost * seeds);
   s->row = reals(s, jacobian_row(m));
@@ -74,6 +79,7 @@ static pbStatus allocate_vectors(pbScratch *s) {
 
 static pbStatus allocate(pbScratch *s, int contacts, const pbCapacity *capacity) {
   const pbModel *m = s->model;
+
   PB_TRY(allocate_work(s, contacts));
   PB_TRY(allocate_vectors(s));
   PB_TRY(allocate_events(s, contacts));
@@ -83,8 +89,10 @@ static pbStatus allocate(pbScratch *s, int contacts, const pbCapacity *capacity)
     const pbDeformCapacity room = {capacity ? capacity->stencils : 0, capacity ? capacity->matrix : 0};
     PB_TRY(pbDeformWork_Create(s->ctx, m->deform, &room, &s->deform));
     if (m->deform->nattached) PB_TRY(pbCouple_Create(s));
+    // The sum over elements fills what the bodies see of it.
     if (pb_coupled(m)) s->deform->attached = &s->couple->attached;
   }
+
   return pbScratch_InspectCreate(s);
 }
 
@@ -124,6 +132,7 @@ pbStatus pbScratch_Create(pbContext *ctx, const pbModel *m, const pbCapacity *ca
   s->model = m;
   s->revision = m->revision;
   s->variant = pbVariant_Best();
+  // There is no step before the first.
   s->contacts_before = -1;
   s->report.approach = INFINITY;
   pbScratch_ForgetGain(s);
@@ -171,14 +180,17 @@ bool pbScratch_Grow(pbScratch *s, pbStatus *status) {
 static int count_common(const int *a, int count_a, const int *b, int count_b) {
   int common = 0;
   int next = 0;  // in b: what stands before it has been found or passed
+
   for (int i = 0; i < count_a; i++) {
     for (int k = next; k < count_b; k++) {
+      // Both lists are sorted alike: no contact is searched from the start.
       if (memcmp(a + id_size * i, b + id_size * k, id_size * sizeof(int))) continue;
       common++;
       next = k + 1;
       break;
     }
   }
+
   return common;
 }
 
@@ -186,9 +198,11 @@ static int count_common(const int *a, int count_a, const int *b, int count_b) {
 static void count_events(pbScratch *s) {
   int n = s->model->contact.onset > 0 ? 0 : s->w.ncon;
   int *ids = s->ids;
+
   for (int i = 0; i < n; i++) {
     const pbContact_r *c = s->w.contact + i;
     int *id = ids + id_size * i;
+    // Which contact it is: the pair and the number of its contact point
     id[0] = c->geom1;
     id[1] = c->geom2;
     id[2] = c->point;
@@ -202,6 +216,7 @@ static void count_events(pbScratch *s) {
     s->report.releases = s->contacts_before - common;
   }
 
+  // These are the ids before of the next step.
   s->contacts_before = n;
   s->ids = s->ids_before;
   s->ids_before = ids;
@@ -231,6 +246,7 @@ pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const 
   pbStateLayout at = state_layout(m);
   double *next = s->state;
   PB_TRY(advance(s, theta, x, input, sensordata != NULL));
+  // Deformables that no body feels step by themselves, after the bodies.
   if (pb_coupled(m)) pbScratch_NoteDeform(s);
   else if (m->deform) PB_TRY(pbScratch_DeformStep(s, theta, x, input, next));
 
@@ -252,6 +268,7 @@ pbStatus pbStep_Observe(const pbModel *m, const double *theta, const double *x, 
   PB_TRY(check_state(s, x));
 
   pbScratch_Load(s, theta, x, input);
+  // It is no step: there are no impacts to count.
   if (s->impacts) pbImpacts_Forget(s);
   PB_TRY(pbScratch_Run(s, true, false));
   if (sensordata) memcpy(sensordata, s->w.sensordata, (size_t)m->nsensordata * sizeof(double));
@@ -263,12 +280,14 @@ enum { no_revision = -1 };
 
 void pbTape_Record(const pbModel *m, const double *x_before, const pbScratch *s, double *record) {
   int stages = tape_stages(m);
+
   memcpy(record, x_before, (size_t)pbModel_StateSize(m) * sizeof(double));
   record[tape_revision(m)] = s->model == m ? s->revision : no_revision;
 
   // No step of this model can have succeeded with a stale scratch.
   if (pbScratch_Stale(s, m)) return;
   memcpy(record + stages, s->stages, (size_t)(pb_stages(m) * m->nv) * sizeof(double));
+  // What a method adds to the record
   if (s->impacts) record[stages + pb_stages(m) * m->nv] = pbImpacts_Count(s);
   if (m->deform) pbScratch_DeformRecord(s, record + pbTape_Size(m) - pb_deformRecord(m));
 }

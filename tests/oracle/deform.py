@@ -170,7 +170,7 @@ class World(pb.Model):
         return number.value
 
     def attach(self, body, points):
-        """These points ride on a body of the model, from where they start."""
+        """Attaches these points to a body of the model, where they start."""
         v, pv = integers(points)
         lib().pbDeformable_AttachPoints(self.deformable, self.ptr, body.encode(), len(v), pv)
 
