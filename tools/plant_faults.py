@@ -48,7 +48,7 @@ FAULTS = [
      "a chosen gradient misses a part of its own"),
     ("src/step/wanted.c", 'strcmp(p.name, "eq_data") == 0 || ', "", "pytest:tests/oracle/test_wanted.py::test_program_writes_the_same_gradients",
      "a chosen gradient misses what flows through derived constants"),
-    ("src/rollout/rollout.c", "  pbChoice_Restore(r, gradient->theta);\n", "", "unit/test_rollout", "gradients that nobody asked for are written"),
+    ("src/rollout/pullback.c", "  pbSelection_Restore(r, gradient->theta);\n", "", "unit/test_rollout", "gradients that nobody asked for are written"),
     ("src/world/cached.c", "  p.skip = s->skip;\n", "", "unit/test_rollout", "a gradient by chosen parameters pays for all"),
     ("io/file.c", "  pbContext_FileOpened(ctx, path);\n", "", "pytest:tests/oracle/test_cli.py::test_optimize_resumes_only_what_it_was",
      "a run goes on with another model or recording"),

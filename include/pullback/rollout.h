@@ -119,7 +119,7 @@ typedef struct pbRolloutGradient {  // added to; NULL: not wanted
   double *theta;                    // ParamSize
 } pbRolloutGradient;
 
-// What a gradient says of itself.
+// Diagnostics of a gradient.
 typedef struct pbCertificate {
   double worst_residual;     // largest relative residual of a step's constraint solve, or of its deformables' (pbReport)
   int worst_residual_step;   // its step; -1 if no step had constraints or deformables

@@ -1,20 +1,25 @@
-// What a gradient says of itself: growth of the costate, and a spot check against a difference quotient.
+// Gradient diagnostics: what a certificate gathers from the steps, growth of the costate, and the spot check of a whole rollout
+// against a difference quotient. Single steps are checked by sample.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include <pullback/random.h>
 #include "rollout/rollout.h"
 #include "step/scratch.h"
 
 void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *worst_row, int step) {
+  PB_ASSERT(step >= 0 && report->contacts >= 0 && report->rows >= 0);
   if (report->contacts > c->most_contacts) {
     c->most_contacts = report->contacts;
     c->most_contacts_step = step;
   }
 
   if (report->rows > c->most_rows) c->most_rows = report->rows;
+
+  // Without rows and deformables nothing was solved: there is no residual.
   if ((report->rows > 0 || report->deforms) && (c->worst_residual_step < 0 || report->residual > c->worst_residual)) {
     c->worst_residual = report->residual;
     c->worst_residual_step = step;
@@ -22,6 +27,7 @@ void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *wo
     snprintf(c->worst_row, sizeof c->worst_row, "%s", worst_row);
   }
 
+  // Counts and extremes over all steps; of an extreme the step that it was met at.
   c->unconverged += !report->converged;
   c->simultaneous += report->simultaneous;
   c->approach = fmin(c->approach, report->approach);
@@ -39,13 +45,16 @@ void pbCertificate_Step(pbCertificate *c, const pbReport *report, const char *wo
     memcpy(c->gaining, report->gaining, sizeof c->gaining);
   }
 
-  if (step == 0 && !isfinite(report->approach))
-    return;  // what the scratch did before is another rollout; impacts are of the step
+  // What the scratch did before step 0 is another rollout, so contacts cannot have come and gone; impacts are of the step itself.
+  if (step == 0 && !isfinite(report->approach)) return;
   c->onsets += report->onsets;
   c->releases += report->releases;
 }
 
 void pbGrowth_Add(pbGrowth *g, pbCertificate *c, double t, double norm, int step) {
+  PB_ASSERT(norm >= 0 && isfinite(norm));
+
+  // Costates come from the last step to the first.
   if (norm > c->costate_worst) {
     c->costate_worst = norm;
     c->costate_worst_step = step;
@@ -54,6 +63,8 @@ void pbGrowth_Add(pbGrowth *g, pbCertificate *c, double t, double norm, int step
   if (t == 0) c->costate_final = norm;
   c->costate_initial = norm;  // the last one told is step 0
   if (!(norm > 0)) return;
+
+  // Sums for the line through (t, ln norm).
   double y = log(norm);
   if (isnan(g->first)) g->first = y;
   g->now = y;
@@ -64,6 +75,7 @@ void pbGrowth_Add(pbGrowth *g, pbCertificate *c, double t, double norm, int step
   g->ty += t * y;
 }
 
+// Slope by least squares: (n sum ty - sum t sum y) / (n sum tt - (sum t)^2).
 void pbGrowth_Finish(const pbGrowth *g, pbCertificate *c) {
   double spread = g->count * g->tt - g->t * g->t;
   c->growth = g->count > 0 ? g->now - g->first : 0;
@@ -71,18 +83,21 @@ void pbGrowth_Finish(const pbGrowth *g, pbCertificate *c) {
 }
 
 // ---- spot check -----------------------------------------------------------------------------------------------------
-// With z(s) all that is seen of the rollout from x0 (+) s d, u + s d_u, theta + s d_theta, and w the cotangents:
+// With z(s) all that is observed of the rollout from x0 (+) s d, u + s d_u, theta + s d_theta, and w the cotangents:
 // <w, z(+s) - z(-s)> / 2s against <gradient, d>. Both rollouts go side by side, so no trajectory is kept. Where they disagree,
 // shorter moves, one-sided quotients and the branches that the rollouts take tell whether it is the quotient that is off:
 // something begins or ends within the move.
-static size_t rows(const pbRollout *r) { return r->input.constant ? 1 : (size_t)r->plan.steps; }
+static size_t input_rows(const pbRollout *r) { return r->input.constant ? 1 : (size_t)r->plan.steps; }
 
 static double dot(const double *a, const double *b, size_t n) {
+  if (!a || !b) return 0;
+
   double sum = 0;
-  for (size_t i = 0; a && b && i < n; i++) sum += a[i] * b[i];
+  for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
   return sum;
 }
 
+// <gradient, d>, but for the initial state.
 static double products(const pbSpot *s, const pbRolloutGradient *g) {
   return dot(s->ctrl, g->ctrl, s->nctrl) + dot(s->qfrc, g->qfrc, s->nqfrc) + dot(s->xfrc, g->xfrc, s->nxfrc) +
          dot(s->theta, g->theta, s->ntheta);
@@ -90,28 +105,32 @@ static double products(const pbSpot *s, const pbRolloutGradient *g) {
 
 pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *g, pbSpot *s) {
   s->size = options->spot_size > 0 ? options->spot_size : 1e-6;
-  s->nctrl = g->ctrl && r->input.ctrl ? rows(r) * (size_t)r->nu : 0;
-  s->nqfrc = g->qfrc && r->input.qfrc ? rows(r) * (size_t)r->nv : 0;
-  s->nxfrc = g->xfrc && r->input.xfrc ? rows(r) * 6 * (size_t)r->nbody : 0;
+  s->nctrl = g->ctrl && r->input.ctrl ? input_rows(r) * (size_t)r->nu : 0;
+  s->nqfrc = g->qfrc && r->input.qfrc ? input_rows(r) * (size_t)r->nv : 0;
+  s->nxfrc = g->xfrc && r->input.xfrc ? input_rows(r) * 6 * (size_t)r->nbody : 0;
   s->ntheta = g->theta ? r->ntheta : 0;
   size_t total = (size_t)r->n + s->nctrl + s->nqfrc + s->nxfrc;
-  if (!(s->memory = pbContext_AllocArray(r->ctx, total + s->ntheta + 1, sizeof(double))))
-    return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
+  s->memory = pbContext_AllocArray(r->ctx, total + s->ntheta + 1, sizeof(double));
+  if (!s->memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
+
+  // The direction of state and inputs together is of length 1, evenly distributed.
   pbRng rng = pbRng_Seed(options->seed);
   double norm = 0;
-
   for (size_t i = 0; i < total; i++) {
     s->memory[i] = pbRng_Normal(&rng);
     norm += s->memory[i] * s->memory[i];
   }
-
   for (size_t i = 0; i < total; i++) s->memory[i] /= sqrt(norm);
+
+  // Inputs that the caller gives none of do not move.
   s->x0 = s->memory;
   s->ctrl = s->nctrl ? s->memory + r->n : NULL;
   s->qfrc = s->nqfrc ? s->memory + (size_t)r->n + s->nctrl : NULL;
   s->xfrc = s->nxfrc ? s->memory + (size_t)r->n + s->nctrl + s->nqfrc : NULL;
   s->theta = s->ntheta ? s->memory + total : NULL;
   pbSample_DrawTheta(r, &rng, true, s->theta);
+
+  // A pullback adds to what the gradient arrays hold.
   s->before = products(s, g);
   s->theta_before = dot(s->theta, g->theta, s->ntheta);
 
@@ -135,10 +154,12 @@ static double *take(double **next, size_t n) {
 
 static pbStatus twin_begin(const pbRollout *r, Twin *t) {
   size_t nx = (size_t)r->nx, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
-  size_t total = 2 * (nx + ns + nb + nsite) + (size_t)r->n + (size_t)r->nu + (size_t)r->nv + 2 * nb + 2 * r->ntheta;
+  size_t outputs = ns + nb + nsite;
+  size_t total = 2 * (nx + outputs + r->ntheta) + (size_t)r->n + (size_t)r->nu + (size_t)r->nv + 2 * nb;
+  t->memory = pbContext_AllocArray(r->ctx, total, sizeof(double));
+  if (!t->memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
 
-  if (!(t->memory = pbContext_AllocArray(r->ctx, total, sizeof(double))))
-    return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
+  // What one side has of its own, then what both use in turn.
   double *next = t->memory;
 
   for (int side = 0; side < 2; side++) {
@@ -154,13 +175,17 @@ static pbStatus twin_begin(const pbRollout *r, Twin *t) {
   t->qfrc = take(&next, (size_t)r->nv);
   t->xfrc = take(&next, 2 * nb);
 
+  PB_ASSERT(next == t->memory + total);
   return pb_ok;
 }
 
-static const double *moved(const double *base, const double *all, const double *direction, int width, double size, double *out) {
+// A row of inputs, displaced along the same row of the direction.
+static const double *displaced(const double *base, const double *all, const double *direction, int width, double size,
+                               double *out) {
   if (!base || !direction) return base;
-  direction += base - all;  // the same row of the direction
-  for (int i = 0; i < width; i++) out[i] = base[i] + size * direction[i];
+
+  const double *along = direction + (base - all);
+  for (int i = 0; i < width; i++) out[i] = base[i] + size * along[i];
   return out;
 }
 
@@ -170,9 +195,11 @@ static pbStatus twin_step(pbRollout *r, const pbSpot *s, Twin *t, int side, int 
   const double *theta = s->theta ? t->theta[side] : r->theta;
   pbInput in = pbRollout_InputAt(r, k);
 
-  in.ctrl = moved(in.ctrl, r->input.ctrl, s->ctrl, r->nu, size, t->ctrl);
-  in.qfrc = moved(in.qfrc, r->input.qfrc, s->qfrc, r->nv, size, t->qfrc);
-  in.xfrc = moved(in.xfrc, r->input.xfrc, s->xfrc, 6 * r->nbody, size, t->xfrc);
+  in.ctrl = displaced(in.ctrl, r->input.ctrl, s->ctrl, r->nu, size, t->ctrl);
+  in.qfrc = displaced(in.qfrc, r->input.qfrc, s->qfrc, r->nv, size, t->qfrc);
+  in.xfrc = displaced(in.xfrc, r->input.xfrc, s->xfrc, 6 * r->nbody, size, t->xfrc);
+
+  // Where a step's last evaluation is not at its first state, positions and sensors take one of their own.
   bool last = k == r->plan.steps;
 
   if (last || (sees_positions && r->xpos_by_observing)) {
@@ -182,8 +209,9 @@ static pbStatus twin_step(pbRollout *r, const pbSpot *s, Twin *t, int side, int 
     PB_TRY(pbRollout_StepChecked(r, theta, t->x[side], &in, k, t->sensor[side]));
   }
 
+  // Copied at once: the other side evaluates with the same scratch.
   if (sees_positions) {
-    const double *xpos = pbRollout_SeenField(r, "xpos"), *site = pbRollout_SeenField(r, "site_xpos");
+    const double *xpos = pbRollout_ObservedField(r->scratch, "xpos"), *site = pbRollout_ObservedField(r->scratch, "site_xpos");
     if (xpos) memcpy(t->xpos[side], xpos, 3 * (size_t)r->nbody * sizeof *xpos);
     if (site) memcpy(t->site[side], site, 3 * (size_t)r->nsite * sizeof *site);
     if (!last && r->xpos_by_observing) return pbRollout_StepChecked(r, theta, t->x[side], &in, k, NULL);
@@ -192,12 +220,16 @@ static pbStatus twin_step(pbRollout *r, const pbSpot *s, Twin *t, int side, int 
   return pb_ok;
 }
 
+// <w, plus - minus>
 static double across(const double *w, const double *minus, const double *plus, int n) {
+  if (!w) return 0;
+
   double sum = 0;
-  for (int i = 0; w && i < n; i++) sum += w[i] * (plus[i] - minus[i]);
+  for (int i = 0; i < n; i++) sum += w[i] * (plus[i] - minus[i]);
   return sum;
 }
 
+// <w, x(+) (-) x(-)> of the state itself, in its tangent space.
 static double state_part(const pbRollout *r, const pbRolloutBar *bar, Twin *t, int k) {
   int steps = r->plan.steps;
   const double *q = pbCotangent_At(&bar->qpos, r->nv, k, steps), *v = pbCotangent_At(&bar->qvel, r->nv, k, steps);
@@ -205,14 +237,19 @@ static double state_part(const pbRollout *r, const pbRolloutBar *bar, Twin *t, i
   const double *p = pbCotangent_At(&bar->points, r->np, k, steps), *pv = pbCotangent_At(&bar->point_velocity, r->np, k, steps);
 
   if (!q && !v && !a && !p && !pv) return 0;
+
   pbState_Difference(r->model, t->x[0], t->x[1], t->difference);
-  return dot(q, t->difference, (size_t)r->nv) + dot(v, t->difference + r->nv, (size_t)r->nv) +
-         dot(a, t->difference + 2 * r->nv, (size_t)r->na) + dot(p, t->difference + 2 * r->nv + r->na, (size_t)r->np) +
-         dot(pv, t->difference + 2 * r->nv + r->na + r->np, (size_t)r->np);
+  const double *act = t->difference + 2 * r->nv;
+  const double *points = act + r->na;
+  return dot(q, t->difference, (size_t)r->nv) + dot(v, t->difference + r->nv, (size_t)r->nv) + dot(a, act, (size_t)r->na) +
+         dot(p, points, (size_t)r->np) + dot(pv, points + r->np, (size_t)r->np);
 }
 
+// Both rollouts side by side: *sum += <w, z(to) - z(from)>.
 static pbStatus twin_run(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar, Twin *t, double *sum) {
   int steps = r->plan.steps;
+
+  // Both start displaced along the direction, by theta too.
   for (int side = 0; side < 2; side++) {
     memcpy(t->x[side], r->x0, (size_t)r->nx * sizeof(double));
     if (t->at[side] != 0) pbState_Move(r->model, t->x[side], s->x0, t->at[side]);
@@ -221,12 +258,13 @@ static pbStatus twin_run(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar,
 
   t->parted = -1;
   for (int k = 0; k <= steps; k++) {
-    const double *xpos = pbCotangent_At(&bar->xpos, 3 * r->nbody, k, steps),
-                 *site = pbCotangent_At(&bar->site_xpos, 3 * r->nsite, k, steps);
+    const double *xpos = pbCotangent_At(&bar->xpos, 3 * r->nbody, k, steps);
+    const double *site = pbCotangent_At(&bar->site_xpos, 3 * r->nsite, k, steps);
     const double *sensor = pbCotangent_At(&bar->sensordata, r->ns, k, steps);
-
     *sum += state_part(r, bar, t, k);
     if (k == steps && !xpos && !site && !sensor) break;
+
+    // One step of each: the outputs at state k, and the branches that were taken.
     uint64_t branch[2];
 
     for (int side = 0; side < 2; side++) {
@@ -235,20 +273,24 @@ static pbStatus twin_run(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar,
     }
 
     if (t->parted < 0 && (branch[0] != branch[1] || !branch[0])) t->parted = k;
+
+    // What is observed enters with the caller's cotangents of this state.
     *sum += across(sensor, t->sensor[0], t->sensor[1], r->ns) + across(xpos, t->xpos[0], t->xpos[1], 3 * r->nbody) +
             across(site, t->site[0], t->site[1], 3 * r->nsite);
-    if (pbTicker_Step(&r->ticker)) return pbRollout_Stopped(r, k);
+    if (pbProgressMeter_Step(&r->meter)) return pbRollout_Stopped(r, k);
   }
 
   return pb_ok;
 }
 
-// The difference quotient between two places along the direction.
+// The difference quotient between two positions along the direction.
 static pbStatus twin(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar, double from, double to, Twin *t, double *quotient) {
+  PB_ASSERT(to > from);
   double sum = 0;
   t->at[0] = from;
   t->at[1] = to;
-  if (pbTicker_Begin(&r->ticker, "check", r->plan.steps)) return pbRollout_Stopped(r, 0);
+  if (pbProgressMeter_Begin(&r->meter, "check", r->plan.steps)) return pbRollout_Stopped(r, 0);
+
   PB_TRY(twin_run(r, s, bar, t, &sum));
   *quotient = sum / (to - from);
 
@@ -262,6 +304,7 @@ static pbStatus is_smooth(pbRollout *r, const pbSpot *s, const pbRolloutBar *bar
   double ahead = value;
   *smooth = false;
   if (t->parted >= 0) return pb_ok;
+
   PB_TRY(twin(r, s, bar, 0, s->size, t, &ahead));
   *smooth = t->parted < 0 && 2 * fabs(ahead - value) < gap / 8;
 
@@ -274,19 +317,27 @@ static pbStatus compare(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, Twin *
   enum { sizes = 4, shorter = 32 };
   double before = NAN, first = s->size;
   *decided = false;
+  PB_ASSERT(first > 0);
 
-  for (int i = 0; i < sizes && !*decided; i++) {
+  for (int i = 0; i < sizes; i++) {
     double value = 0;
     s->size = first / pow(shorter, i);
     PB_TRY(twin(r, s, bar, -s->size, s->size, t, &value));
-    double scale = fmax(fabs(c->spot_gradient), fabs(value)), gap = fabs(c->spot_gradient - value);
+
+    // The change that curvature may make over the move is the limit, not rounding alone.
+    double scale = fmax(fabs(c->spot_gradient), fabs(value));
+    double gap = fabs(c->spot_gradient - value);
     c->spot_difference = value;
     c->spot_error = scale > 0 ? gap / scale : 0;
     c->spot_limit = s->size * (1 + exp(c->growth));
-    bool agrees = c->spot_error <= c->spot_limit, contradicts = !agrees && fabs(value - before) < gap / 8;
+
+    // Two quotients that agree with each other against the gradient, where the motion is smooth, decide.
+    bool agrees = c->spot_error <= c->spot_limit;
+    bool contradicts = !agrees && fabs(value - before) < gap / 8;
     if (contradicts) PB_TRY(is_smooth(r, s, bar, t, value, gap, &c->spot_off));
     *decided = c->spot_off || agrees;
     c->spot_kink = *decided ? -1 : t->parted;
+    if (*decided) break;
     before = value;
   }
 
@@ -294,7 +345,6 @@ static pbStatus compare(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, Twin *
   return pb_ok;
 }
 
-// With theta, and where that meets a kink without.
 pbStatus pbSpot_Check(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, const double *x0_bar, const pbRolloutGradient *g,
                       pbCertificate *c) {
   Twin t = {0};
@@ -302,6 +352,7 @@ pbStatus pbSpot_Check(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, const do
   double by_theta = dot(s->theta, g->theta, s->ntheta) - s->theta_before;
   bool decided = false;
 
+  // First along all of the direction, then, where theta meets a kink, without it.
   c->spot_gradient = dot(s->x0, x0_bar, (size_t)r->n) + products(s, g) - s->before;
   if (status == pb_ok) status = compare(r, s, bar, &t, c, &decided);
   if (status == pb_ok && !decided && s->theta) {
@@ -311,6 +362,7 @@ pbStatus pbSpot_Check(pbRollout *r, pbSpot *s, const pbRolloutBar *bar, const do
     status = compare(r, s, bar, &t, c, &decided);
   }
 
+  // Undecided is no verdict: it is counted apart.
   c->spot_quotients += decided;
   c->spot_left_out += !decided;
   pbContext_Free(r->ctx, t.memory);

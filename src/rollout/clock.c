@@ -1,5 +1,6 @@
 // Sensors that read the clock. Time is no direction of the state, so a step's derivatives hold it; through a rollout the clock of
 // state k is that of the start and k time steps.
+#include "base/assert.h"
 #include "multibody/sensor.h"
 #include "rollout/rollout.h"
 #include "model/state_layout.h"
@@ -9,20 +10,25 @@ static bool shows_time(const pbRollout *r, int i, const double *state) {
   const pbModel *m = r->model;
   double time = state[state_layout(m).time], cutoff = r->theta[m->sensor_cutoff - m->theta0 + i];
 
+  // A real reading beyond its cutoff is clamped to it, and no longer depends on time.
   if (m->sensor_type[i] != pb_sensClock || (m->disableflags & pb_disSensor)) return false;
   return !(cutoff > 0) || m->sensor_datatype[i] != pb_dataReal || (time < cutoff && time > -cutoff);
 }
 
 void pbClock_Pull(const pbRollout *r, const double *sensor_bar, const double *state, int k, double *theta_bar) {
   const pbModel *m = r->model;
-  for (int i = 0; sensor_bar && theta_bar && i < m->nsensor; i++) {
+  if (!sensor_bar || !theta_bar) return;
+
+  for (int i = 0; i < m->nsensor; i++) {
     if (shows_time(r, i, state)) theta_bar[m->timestep - m->theta0] += k * sensor_bar[m->sensor_adr[i]];
   }
 }
 
 void pbClock_Push(const pbRollout *r, const double *theta, const double *state, int k, double *sensordata) {
   const pbModel *m = r->model;
-  for (int i = 0; sensordata && theta && i < m->nsensor; i++) {
+  if (!sensordata || !theta) return;
+
+  for (int i = 0; i < m->nsensor; i++) {
     if (shows_time(r, i, state)) sensordata[m->sensor_adr[i]] += k * theta[m->timestep - m->theta0];
   }
 }

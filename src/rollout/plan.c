@@ -1,20 +1,30 @@
+// The memory plan of a rollout: how many snapshots, tape records and cached evaluations a budget holds, and what they save.
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "rollout/rollout.h"
 #include "model/model.h"
 
-static pbStatus begin(pbContext *ctx, const pbModel *model, int steps, pbRolloutPlan *plan) {
+static pbStatus begin_plan(pbContext *ctx, const pbModel *model, int steps, pbRolloutPlan *plan) {
   if (steps < 0)
     return pbContext_Fail(ctx, pb_bad_argument, "rollout of %d steps: the number of steps must not be negative", steps);
-  size_t nx = (size_t)pbModel_StateSize(model), n = (size_t)pbModel_TangentSize(model), record = (size_t)pbTape_Size(model);
+
+  size_t nx = (size_t)pbModel_StateSize(model);
+  size_t n = (size_t)pbModel_TangentSize(model);
+  size_t record = (size_t)pbTape_Size(model);
+  PB_ASSERT(record >= nx && nx >= n);
+
   *plan = (pbRolloutPlan){.steps = steps, .record_bytes = record * sizeof(double), .snapshot_bytes = nx * sizeof(double)};
   plan->full_bytes = plan->record_bytes * (size_t)steps;
+
+  // What layout() in rollout.c takes however many steps there are: three states, two costates, the record of the last state.
   plan->fixed_bytes = sizeof(pbRollout) + (3 * nx + 2 * n + record) * sizeof(double);
 
   return pb_ok;
 }
 
-static void finish(pbRolloutPlan *plan, int64_t cost) {
+static void sum_costs(pbRolloutPlan *plan, int64_t cost) {
+  PB_ASSERT(cost >= plan->steps);
   plan->planned_bytes = (size_t)plan->leaf * plan->record_bytes + (size_t)plan->snapshots * plan->snapshot_bytes;
   plan->forward_steps = cost;
   plan->recomputed = cost - plan->steps;
@@ -24,40 +34,51 @@ static void finish(pbRolloutPlan *plan, int64_t cost) {
 static size_t cache_bytes(void) {
   enum { unknown = 1 << 20, most = 16 << 20 };
   long size = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  return size <= 0 ? unknown : size < most ? (size_t)size : most;
+  if (size <= 0) return unknown;
+  return size < most ? (size_t)size : most;
 }
 
-// What is left of the budget holds evaluations.
-static void keep(const pbModel *model, size_t budget, pbRolloutPlan *plan) {
+// What is left of the budget holds cached evaluations.
+static void plan_cache(const pbModel *model, size_t budget, pbRolloutPlan *plan) {
   enum { contacts = 16, factors = 1 << 30 };  // of most steps; one with more of them may take the room of another
-  size_t room = (size_t)plan->leaf * pbCached_Room(model, contacts), left = budget - plan->planned_bytes;
-  size_t most = model->deform ? factors : cache_bytes();  // a factor of deformables costs more than reading it
+  PB_ASSERT(plan->planned_bytes <= budget);
+
+  // A factor of deformables costs more than reading it from slow memory.
+  size_t room = (size_t)plan->leaf * pbCached_Room(model, contacts);
+  size_t left = budget - plan->planned_bytes;
+  size_t most = model->deform ? factors : cache_bytes();
   if (room > most) room = most;
+
   plan->cached_bytes = room < left ? room : left;
   plan->planned_bytes += plan->cached_bytes;
 }
 
 pbStatus pbRollout_Plan(pbContext *ctx, const pbModel *model, int steps, size_t budget, pbRolloutPlan *plan) {
-  PB_TRY(begin(ctx, model, steps, plan));
+  PB_TRY(begin_plan(ctx, model, steps, plan));
   if (budget == 0) budget = SIZE_MAX;
+
   int64_t cost = pbSchedule_Choose(steps, budget, plan->snapshot_bytes, plan->record_bytes, &plan->snapshots, &plan->leaf);
   if (cost < 0)
     return pbContext_Fail(ctx, pb_capacity,
                           "memory of %zu bytes is too little: one tape record takes %zu bytes (all %d steps take %zu)", budget,
                           plan->record_bytes, steps, plan->full_bytes);
-  finish(plan, cost);
-  keep(model, budget, plan);
+
+  sum_costs(plan, cost);
+  plan_cache(model, budget, plan);
 
   return pb_ok;
 }
 
 pbStatus pbRollout_PlanSlots(pbContext *ctx, const pbModel *model, int steps, int snapshots, int leaf, pbRolloutPlan *plan) {
-  PB_TRY(begin(ctx, model, steps, plan));
+  PB_TRY(begin_plan(ctx, model, steps, plan));
   if (snapshots < 0 || leaf < 1)
     return pbContext_Fail(ctx, pb_bad_argument, "a plan needs at least 0 snapshots and 1 record; got %d and %d", snapshots, leaf);
+
+  // More than one for each step is of no use; no step at all still has a record, of the last state.
+  int most = steps > 0 ? steps : 1;
   plan->snapshots = snapshots < steps ? snapshots : steps;
-  plan->leaf = steps == 0 ? 1 : leaf < steps ? leaf : steps;
-  finish(plan, pbSchedule_Cost(steps, (int64_t)plan->snapshots + 1, plan->leaf));
+  plan->leaf = leaf < most ? leaf : most;
+  sum_costs(plan, pbSchedule_Cost(steps, (int64_t)plan->snapshots + 1, plan->leaf));
 
   return pb_ok;
 }

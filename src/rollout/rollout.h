@@ -10,16 +10,16 @@
 #include "impact/event.h"
 #include "world/cached.h"
 
-typedef struct pbTicker {  // progress of one call, and its end
+typedef struct pbProgressMeter {  // progress of one call, and its end
   pbProgressFunction function;
   void *user;
   const char *phase;
   int64_t done, total;
   double start, last;
-} pbTicker;
+} pbProgressMeter;
 // 0, or nonzero where the caller wants to stop.
-int pbTicker_Begin(pbTicker *ticker, const char *phase, int64_t total);
-int pbTicker_Step(pbTicker *ticker);
+int pbProgressMeter_Begin(pbProgressMeter *meter, const char *phase, int64_t total);
+int pbProgressMeter_Step(pbProgressMeter *meter);
 
 struct pbRollout {
   pbContext *ctx;
@@ -31,7 +31,7 @@ struct pbRollout {
   double bound, timestep;
   pbCapacity capacity;
   bool xpos_by_observing;  // the last evaluation of a step is not at its first state (RK4, impacts)
-  pbTicker ticker;
+  pbProgressMeter meter;
 
   struct pbSample *sample;  // while a Vjp checks steps
   pbGradientKind gradient;
@@ -45,12 +45,12 @@ struct pbRollout {
   bool ran, tape_fresh;  // tape_fresh: no Vjp has used up the records of the last Forward
 
   pbSchedule schedule;
-  int leaf_from;         // step of records[0]
-  bool *unwanted;        // fields of theta whose gradients are not wanted, by number; NULL: all are
-  double *theta_aside;   // ParamSize, where `unwanted` is there: what the caller's gradient held before a Vjp
-  pbCertificate seen;    // what Forward saw (solver, contacts)
-  double *records;       // (leaf, nrecord)
-  double *final_record;  // nrecord: observation at the last state
+  int leaf_from;          // step of records[0]
+  bool *unwanted;         // fields of theta whose gradients are not wanted, by number; NULL: all are
+  double *theta_aside;    // ParamSize, where `unwanted` is there: what the caller's gradient held before a Vjp
+  pbCertificate forward;  // what Forward met (solver, contacts)
+  double *records;        // (leaf, nrecord)
+  double *final_record;   // nrecord: observation at the last state
   bool has_final_record;
   char *cached;  // evaluations of the steps in `records`, as far as they fit
   size_t cached_used;
@@ -63,14 +63,23 @@ struct pbRollout {
 };
 
 PB_NODISCARD pbStatus pbRollout_Ready(pbRollout *r);
-// Row of an input that acts at state k (the last row also at the last state).
+// Row of an input that acts at state k (the last row also at the last state), and what it holds.
+int pbRollout_InputRow(const pbRollout *r, int k);
 pbInput pbRollout_InputAt(const pbRollout *r, int k);
 // One step from r->x with its checks; sensordata may be NULL. k: its number, for messages.
 PB_NODISCARD pbStatus pbRollout_StepChecked(pbRollout *r, const double *theta, double *x, const pbInput *input, int k,
                                             double *sensordata);
 PB_NODISCARD pbStatus pbRollout_StepFailed(pbRollout *r, pbStatus status, int k, const char *what);
-// Positions of bodies and sites of the last evaluation (which must have been at the state meant).
-const double *pbRollout_SeenField(const pbRollout *r, const char *name);
+// Positions of bodies and sites of a scratch's last evaluation (which must have been at the state meant); NULL: there are none.
+const double *pbRollout_ObservedField(const pbScratch *s, const char *name);
+// An evaluation at state k without a step; sensordata may be NULL.
+PB_NODISCARD pbStatus pbRollout_Observe(pbRollout *r, const double *x, int k, double *sensordata);
+// The schedule from its start, and its actions up to the next Reverse or Done, which is returned. out: NULL but in Forward.
+void pbRollout_Restart(pbRollout *r);
+PB_NODISCARD pbStatus pbRollout_Play(pbRollout *r, pbRolloutOutput *out, bool first, pbScheduleAction *action);
+// Of step k of the present leaf: its tape record, and its cached evaluation or NULL.
+double *pbRollout_RecordAt(const pbRollout *r, int k);
+void *pbRollout_CachedAt(const pbRollout *r, int k);
 PB_NODISCARD pbStatus pbRollout_Stopped(const pbRollout *r, int k);
 
 // The caller's choice of states: ascending, and there.
@@ -87,14 +96,14 @@ bool pbSmooth_Fits(const pbRollout *r);  // to smooth_kappa and smooth_onset as 
 // The step (or, at the last state, the observation) of a record with the smooth model: its record goes to r->smooth_record.
 PB_NODISCARD pbStatus pbSmooth_Step(pbRollout *r, const double *record, const pbInput *input, int k);
 
-// ---- choice.c
-void pbChoice_Destroy(pbRollout *r);
-void pbChoice_Tell(pbRollout *r);        // to the scratches there are now
-bool pbChoice_None(const pbRollout *r);  // nothing is wanted
+// ---- selection.c
+void pbSelection_Destroy(pbRollout *r);
+void pbSelection_Apply(pbRollout *r);       // to the scratches there are now
+bool pbSelection_None(const pbRollout *r);  // nothing is wanted
 // Entries of a gradient that are not wanted: remembered, put back; zero. theta may be NULL.
-void pbChoice_Keep(const pbRollout *r, const double *theta);
-void pbChoice_Restore(const pbRollout *r, double *theta);
-void pbChoice_Clear(const pbRollout *r, double *theta);
+void pbSelection_Keep(const pbRollout *r, const double *theta);
+void pbSelection_Restore(const pbRollout *r, double *theta);
+void pbSelection_Clear(const pbRollout *r, double *theta);
 
 // ---- clock.c: what a row of sensordata owes to the time step by the k steps before `state`
 void pbClock_Pull(const pbRollout *r, const double *sensor_bar, const double *state, int k, double *theta_bar);
@@ -110,7 +119,7 @@ void pbGrowth_Finish(const pbGrowth *growth, pbCertificate *certificate);
 // worst_row: pbScratch_WorstRow of the step.
 void pbCertificate_Step(pbCertificate *certificate, const pbReport *report, const char *worst_row, int step);
 
-// ---- sample.c: checks of single steps on the way back
+// ---- sample.c, direction.c: checks of single steps on the way back
 typedef struct pbSample pbSample;
 PB_NODISCARD pbStatus pbSample_Begin(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient,
                                      pbSample **sample);
@@ -118,7 +127,7 @@ void pbSample_End(const pbRollout *r, pbSample *sample);  // NULL is fine
 // A direction of theta. together: for quotients: relative to what is there, of each field by one factor, and not across kinks: a
 // zero (no friction, no margin) is a kink of many fields, as are values that are equal where the larger of two counts, and stay
 // so. Else for derivatives, which have a side there: every number moves. Unwanted fields never do.
-void pbSample_DrawTheta(const pbRollout *r, pbRng *rng, bool together, double *way);
+void pbSample_DrawTheta(const pbRollout *r, pbRng *rng, bool together, double *direction);
 // Before the pullback of step k, and right after it: r->costate_before is the cotangent of its state but for what the caller gave
 // there. events: those of gradient by events were corrected in it.
 void pbSample_Before(pbRollout *r, pbSample *sample, int k);

@@ -1,6 +1,7 @@
-// Which gradient a rollout gives; the smooth one: each recorded step again with smooth contacts, and the derivative of that.
+// Which gradient a rollout gives. The smooth one: each recorded step once more with smooth contacts, and the derivative of that.
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "rollout/rollout.h"
 #include "model/model.h"
@@ -12,7 +13,9 @@ const char *pbGradientKind_Name(pbGradientKind kind) { return (unsigned)kind < p
 
 bool pbGradientKind_Named(const char *name, pbGradientKind *kind) {
   for (int i = 0; i < pb_gradientKindCount; i++) {
-    if (strcmp(names[i], name) == 0) return *kind = (pbGradientKind)i, true;
+    if (strcmp(names[i], name) != 0) continue;
+    *kind = (pbGradientKind)i;
+    return true;
   }
 
   return false;
@@ -33,14 +36,17 @@ bool pbSmooth_Fits(const pbRollout *r) {
   return now->smooth_kappa == then->smooth_kappa && now->smooth_onset == then->smooth_onset;
 }
 
-static pbStatus create(pbRollout *r) {
+// A copy of the model whose contacts are at least as smooth as the settings ask for, with a scratch and a record of its own.
+static pbStatus create_smooth(pbRollout *r) {
   const pbContactSettings *c = &r->model->contact;
   if (pbScratch_Stale(r->scratch, r->model)) return pbRollout_Ready(r);  // says why not
+
   size_t numbers = (size_t)r->nrecord + (size_t)r->nx;
   r->smooth = pbContext_Alloc(r->ctx, sizeof *r->smooth);
   r->smooth_record = pbContext_AllocArray(r->ctx, numbers, sizeof(double));
   if (!r->smooth || !r->smooth_record) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for smooth gradients");
   r->smooth_x = r->smooth_record + r->nrecord;
+
   *r->smooth = *r->model;
   if (c->smooth_kappa > r->smooth->contact.kappa) r->smooth->contact.kappa = c->smooth_kappa;
   if (c->smooth_onset > r->smooth->contact.onset) r->smooth->contact.onset = c->smooth_onset;
@@ -51,6 +57,8 @@ static pbStatus create(pbRollout *r) {
 pbStatus pbRollout_SetGradient(pbRollout *r, pbGradientKind kind) {
   const char *name = pbGradientKind_Name(kind);
   if (!name) return pbContext_Fail(r->ctx, pb_bad_argument, "gradient number %d: there is none", (int)kind);
+
+  // Which gradients a contact method has: docs/contact-gradients.md.
   if (kind != pb_gradientExact && r->model->contact.method == pb_contactImpact)
     return pbContext_Fail(r->ctx, pb_bad_argument,
                           "gradient '%s': the contact method impact has none; its exact gradient contains the moments of touch",
@@ -59,13 +67,15 @@ pbStatus pbRollout_SetGradient(pbRollout *r, pbGradientKind kind) {
     return pbContext_Fail(r->ctx, pb_unsupported, "gradient '%s': worlds with deformables have the exact one only", name);
   if (kind == pb_gradientSmooth && r->model->contact.method != pb_contactSoft)
     return pbContext_Fail(r->ctx, pb_bad_argument, "gradient 'smooth': it takes the contact method soft only");
+
+  // Settings may have changed since a smooth gradient was chosen before.
   if (r->smooth && !pbSmooth_Fits(r)) pbSmooth_Destroy(r);
 
   if (kind == pb_gradientSmooth && !r->smooth) {
-    pbStatus status = create(r);
+    pbStatus status = create_smooth(r);
     if (status != pb_ok) pbSmooth_Destroy(r);
     PB_TRY(status);
-    pbChoice_Tell(r);
+    pbSelection_Apply(r);
   }
 
   r->gradient = kind;
@@ -73,10 +83,15 @@ pbStatus pbRollout_SetGradient(pbRollout *r, pbGradientKind kind) {
 }
 
 pbStatus pbSmooth_Step(pbRollout *r, const double *record, const pbInput *input, int k) {
+  PB_ASSERT(r->smooth && r->smooth_scratch && k >= 0 && k <= r->plan.steps);
+
+  // From the state of the sharp rollout, whose record begins with it: the smooth steps make no trajectory of their own.
   memcpy(r->smooth_x, record, (size_t)r->nx * sizeof(double));
-  pbStatus status = k == r->plan.steps ? pbStep_Observe(r->smooth, r->theta, r->smooth_x, input, r->smooth_scratch, NULL)
-                                       : pbStep_Forward(r->smooth, r->theta, r->smooth_x, input, r->smooth_scratch, NULL);
+  pbStatus status;
+  if (k == r->plan.steps) status = pbStep_Observe(r->smooth, r->theta, r->smooth_x, input, r->smooth_scratch, NULL);
+  else status = pbStep_Forward(r->smooth, r->theta, r->smooth_x, input, r->smooth_scratch, NULL);
   if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->smooth_scratch));
+
   pbTape_Record(r->smooth, record, r->smooth_scratch, r->smooth_record);
 
   return pb_ok;

@@ -1,0 +1,110 @@
+// Random directions of theta for the spot checks (sample.c, certificate.c).
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include <pullback/random.h>
+#include "model/joint.h"
+#include "model/model.h"
+#include "rollout/rollout.h"
+
+static double draw_symmetric(pbRng *rng) { return 2 * pbRng_Uniform(rng) - 1; }
+
+// What is itself a direction in space moves on its sphere: a random move less its part along the value.
+static void draw_rotation(pbRng *rng, const double *value, double *direction, int n) {
+  double along = 0, squared = 0;
+  for (int i = 0; i < n; i++) squared += value[i] * value[i];
+  memset(direction, 0, (size_t)n * sizeof *direction);
+  if (!(squared > 0)) return;
+
+  for (int i = 0; i < n; i++) {
+    direction[i] = draw_symmetric(rng) * sqrt(squared);
+    along += value[i] * direction[i];
+  }
+  for (int i = 0; i < n; i++) direction[i] -= value[i] * along / squared;
+}
+
+static bool ends_with(const char *text, const char *suffix) {
+  size_t n = strlen(text), m = strlen(suffix);
+  return n >= m && strcmp(text + n - m, suffix) == 0;
+}
+
+// Quaternions among the positions of joints.
+static void draw_joint_rotations(pbRng *rng, const pbModel *m, size_t from, const double *theta, double *direction) {
+  for (int j = 0; j < m->njnt; j++) {
+    size_t q = from + (size_t)m->jnt_qposadr[j] + pbJoint_PlainCount(m->jnt_type[j]);
+    if (pbJoint_HasRotation(m->jnt_type[j])) draw_rotation(rng, theta + q, direction + q, 4);
+  }
+}
+
+// A field of theta: its rows from `from` on.
+typedef struct ThetaField {
+  int number;
+  const char *name;
+  size_t from;
+  int rows, cols;
+} ThetaField;
+
+// Axes and quaternions rotate; exponents with a kink at their defaults do not move.
+static void restrict_field(pbRng *rng, const pbModel *m, const ThetaField *f, const double *theta, double *direction) {
+  bool quaternion = f->cols == 4 && ends_with(f->name, "quat");
+  bool axis = f->cols == 3 && strcmp(f->name, "jnt_axis") == 0;
+  bool weld = f->cols == 12 && strcmp(f->name, "eq_data") == 0;
+  bool impedance = f->cols == 5 && strstr(f->name, "solimp") != NULL;
+
+  for (int row = 0; row < f->rows; row++) {
+    size_t i = f->from + (size_t)row * (size_t)f->cols;
+    if (quaternion) draw_rotation(rng, theta + i, direction + i, 4);
+    if (axis) draw_rotation(rng, theta + i, direction + i, 3);
+    if (weld && m->eq_type[row] == pb_eqWeld) draw_rotation(rng, theta + i + 6, direction + i + 6, 4);
+    if (!impedance) continue;
+    direction[i + 3] = 0;
+    direction[i + 4] = 0;
+  }
+
+  bool positions = strcmp(f->name, "qpos0") == 0 || strcmp(f->name, "qpos_spring") == 0;
+  if (positions) draw_joint_rotations(rng, m, f->from, theta, direction);
+}
+
+static double largest(const double *x, size_t n) {
+  double most = 0;
+  for (size_t i = 0; i < n; i++) most = fmax(most, fabs(x[i]));
+  return most;
+}
+
+static void draw_field(const pbRollout *r, pbRng *rng, const ThetaField *f, bool together, double *direction) {
+  size_t n = (size_t)f->rows * (size_t)f->cols;
+  PB_ASSERT(f->from + n <= r->ntheta);
+  double factor = draw_symmetric(rng), most = largest(r->theta + f->from, n), usual = most > 0 ? most : 1;
+
+  if (r->unwanted && r->unwanted[f->number]) {
+    for (size_t i = f->from; i < f->from + n; i++) direction[i] = 0;
+    return;
+  }
+
+  // Relative to what is there; a zero of its own moves as far as the largest of its field.
+  for (size_t i = f->from; i < f->from + n; i++) {
+    double size = fabs(r->theta[i]);
+    if (together) direction[i] = factor * size;
+    else direction[i] = draw_symmetric(rng) * (size > 0 ? size : usual);
+  }
+
+  if (together) restrict_field(rng, r->model, f, r->theta, direction);
+}
+
+void pbSample_DrawTheta(const pbRollout *r, pbRng *rng, bool together, double *direction) {
+  const pbModel *m = r->model;
+  int number = 0;
+  if (!direction) return;
+
+#define X(name, rows, cols, unit) \
+  draw_field(r, rng, &(ThetaField){number++, #name, (size_t)(m->name - m->theta0), m->rows, cols}, together, direction);
+  PB_MODEL_PARAMS(X)
+#undef X
+
+  // Fields of deformables follow.
+  for (; number < pbModel_ParamCount(m); number++) {
+    pbParam p = pbModel_ParamAt(m, number);
+    draw_field(r, rng, &(ThetaField){number, p.name, p.offset, p.rows, p.cols}, together, direction);
+  }
+}

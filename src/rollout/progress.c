@@ -1,0 +1,44 @@
+// Progress of a long call: tells the caller's function at the start and then about ten times a second, which may stop the call.
+#include <math.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "rollout/rollout.h"
+
+static const double interval = 0.1;  // s, between two reports
+
+static double monotonic_seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int report(pbProgressMeter *t, double time) {
+  double seconds = time - t->start;
+  pbProgress p = {.phase = t->phase, .done = t->done, .total = t->total, .seconds = seconds, .left = -1, .value = NAN};
+
+  // The rest goes on as fast as what is done, on average.
+  if (t->done > 0) p.left = seconds * (double)(t->total - t->done) / (double)t->done;
+
+  t->last = time;
+  return t->function(t->user, &p);
+}
+
+int pbProgressMeter_Begin(pbProgressMeter *t, const char *phase, int64_t total) {
+  PB_ASSERT(total >= 0);
+  t->phase = phase;
+  t->done = 0;
+  t->total = total;
+  if (!t->function) return 0;
+
+  t->start = monotonic_seconds();
+  return report(t, t->start);
+}
+
+int pbProgressMeter_Step(pbProgressMeter *t) {
+  t->done++;
+  if (!t->function) return 0;
+
+  double time = monotonic_seconds();
+  return time - t->last < interval ? 0 : report(t, time);
+}

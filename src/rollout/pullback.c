@@ -1,0 +1,392 @@
+// The pullback of a rollout: the schedule's Reverse actions, each step's own pullback, and the checks of what comes out.
+// Forward and the actions in between: rollout.c. Tests: tests/unit/test_rollout.c, tests/unit/test_kinks.c.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "rollout/rollout.h"
+#include "model/model.h"
+#include "step/scratch.h"
+
+// ---- cotangents -----------------------------------------------------------------------------------------------------
+const double *pbCotangent_At(const pbCotangent *c, int width, int k, int steps) {
+  if (!c->data || c->count == 0 || width == 0) return NULL;
+  PB_ASSERT(k >= 0 && k <= steps);
+  PB_ASSERT(c->steps || c->count == 1 || c->count == steps + 1);
+
+  // Without steps: the final state alone, or every state.
+  if (!c->steps) {
+    if (c->count == 1) return k == steps ? c->data : NULL;
+    return c->data + (size_t)k * (size_t)width;
+  }
+
+  int row = pbRows_Find(c->steps, c->count, k);
+  return row < 0 ? NULL : c->data + (size_t)row * (size_t)width;
+}
+
+static pbStatus check_cotangent(const pbRollout *r, const pbCotangent *c, const char *name) {
+  if (!c->data) return pb_ok;
+  if (c->count < 0) return pbContext_Fail(r->ctx, pb_bad_argument, "cotangent of %s: a negative number of rows", name);
+
+  if (!c->steps) {
+    if (c->count <= 1 || c->count == r->plan.steps + 1) return pb_ok;
+    return pbContext_Fail(r->ctx, pb_bad_argument, "cotangent of %s: expected 1 row (final state) or %d (every state), found %d",
+                          name, r->plan.steps + 1, c->count);
+  }
+
+  for (int i = 0; i < c->count; i++) {
+    int least = i ? c->steps[i - 1] + 1 : 0;
+    if (c->steps[i] < least || c->steps[i] > r->plan.steps)
+      return pbContext_Fail(r->ctx, pb_bad_argument, "cotangent of %s: step %d of row %d is not ascending in 0 .. %d", name,
+                            c->steps[i], i, r->plan.steps);
+  }
+
+  return pb_ok;
+}
+
+pbStatus pbRolloutBar_Check(const pbRollout *r, const pbRolloutBar *bar) {
+  PB_TRY(check_cotangent(r, &bar->qpos, "qpos"));
+  PB_TRY(check_cotangent(r, &bar->qvel, "qvel"));
+  PB_TRY(check_cotangent(r, &bar->act, "act"));
+  PB_TRY(check_cotangent(r, &bar->sensordata, "sensordata"));
+  PB_TRY(check_cotangent(r, &bar->xpos, "xpos"));
+  PB_TRY(check_cotangent(r, &bar->points, "points"));
+  PB_TRY(check_cotangent(r, &bar->point_velocity, "point_velocity"));
+
+  return check_cotangent(r, &bar->site_xpos, "site_xpos");
+}
+
+// out += in; NULL counts as zero.
+static void add(double *out, const double *in, int n) {
+  if (!in) return;
+  for (int i = 0; i < n; i++) out[i] += in[i];
+}
+
+static bool observed_at(const pbRollout *r, const pbRolloutBar *bar, int k, pbObservationBar *observed) {
+  int steps = r->plan.steps;
+
+  // NULL where state k has no cotangent.
+  observed->sensordata = pbCotangent_At(&bar->sensordata, r->ns, k, steps);
+  observed->xpos = pbCotangent_At(&bar->xpos, 3 * r->nbody, k, steps);
+  observed->site_xpos = pbCotangent_At(&bar->site_xpos, 3 * r->nsite, k, steps);
+
+  return observed->sensordata || observed->xpos || observed->site_xpos;
+}
+
+// What the caller's cotangents say of the state itself, in the order of its tangent space.
+static void add_direct(const pbRollout *r, const pbRolloutBar *bar, int k, double *x_bar) {
+  int steps = r->plan.steps;
+
+  // Order of the tangent space: positions, velocities, activations, points, their velocities.
+  add(x_bar, pbCotangent_At(&bar->qpos, r->nv, k, steps), r->nv);
+  add(x_bar + r->nv, pbCotangent_At(&bar->qvel, r->nv, k, steps), r->nv);
+  add(x_bar + 2 * r->nv, pbCotangent_At(&bar->act, r->na, k, steps), r->na);
+
+  double *points = x_bar + 2 * r->nv + r->na;
+  add(points, pbCotangent_At(&bar->points, r->np, k, steps), r->np);
+  add(points + r->np, pbCotangent_At(&bar->point_velocity, r->np, k, steps), r->np);
+}
+
+static double *row_bar(double *data, int k, int width) { return data ? data + (size_t)k * (size_t)width : NULL; }
+
+static pbInputBar input_bar_at(const pbRollout *r, const pbRolloutGradient *g, int k) {
+  if (r->plan.steps == 0 && !r->input.constant) return (pbInputBar){NULL, NULL, NULL};
+
+  k = pbRollout_InputRow(r, k);
+  return (pbInputBar){row_bar(g->ctrl, k, r->nu), row_bar(g->qfrc, k, r->nv), row_bar(g->xfrc, k, 6 * r->nbody)};
+}
+
+static void count_events(int64_t *all, int *first, int here, int k) {
+  *all += here;
+  if (here) *first = k;  // steps come from the last to the first
+}
+
+// What the correction for the times of events found at step k.
+static void note_events(const pbEventCount *here, int k, pbCertificate *c) {
+  count_events(&c->events, &c->event_step, here->corrected, k);
+  count_events(&c->grazing, &c->grazing_step, here->grazing, k);
+  count_events(&c->simultaneous, &c->simultaneous_step, here->together, k);
+  if (here->grazing) memcpy(c->grazing_contact, here->grazing_name, sizeof c->grazing_contact);
+  if (here->together) memcpy(c->simultaneous_contact, here->together_name, sizeof c->simultaneous_contact);
+}
+
+// Step k and what is observed at its state, by the kind of gradient.
+static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const double *record, void *cached,
+                          const pbObservationBar *observed, bool *events, pbCertificate *c) {
+  const pbModel *m = r->model;
+  pbScratch *s = r->scratch;
+  pbInput input = pbRollout_InputAt(r, k);
+  pbInputBar input_bar = input_bar_at(r, g, k);
+  const double *next = k == r->plan.steps ? NULL : r->costate;
+
+  // The smooth gradient is that of the same step with smooth contacts, evaluated here.
+  if (r->gradient == pb_gradientSmooth) {
+    PB_TRY(pbSmooth_Step(r, record, &input, k));
+    m = r->smooth;
+    s = r->smooth_scratch;
+    record = r->smooth_record;
+    cached = NULL;
+  }
+
+  const pbStepRecord step = {m, r->theta, record, cached, &input};
+  const pbStepBar out = {r->costate_before, &input_bar, g->theta};
+  const pbStepCotangent cotangent = {.next = next, .observed = observed};
+  pbStatus status;
+  s->ticks = k;
+  do {
+    status = pbStep_VjpCached(&step, &cotangent, s, &out);
+  } while (pbScratch_Grow(s, &status));
+  s->ticks = 0;
+
+  // Saltation: what a step with frozen rows leaves out, that the time of an onset or a release moves.
+  if (status == pb_ok && next && r->gradient == pb_gradientEvent) {
+    pbEventCount here = {0};
+    status = pbStep_EventsVjp(&step, next, k == 0, s, &out, &here);
+    note_events(&here, k, c);
+    *events = here.corrected > 0;
+  }
+
+  if (status == pb_ok) pbClock_Pull(r, observed ? observed->sensordata : NULL, record, k, g->theta);
+  return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbScratch_Error(s));
+}
+
+// Pullback through what is observed at state k and, unless it is the last, through step k. The result is in r->costate.
+static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, const double *record, void *cached,
+                     pbCertificate *certificate) {
+  PB_ASSERT(k >= 0 && k <= r->plan.steps);
+  PB_VALIDATE(k == r->plan.steps || pb_allFinite(r->costate, (size_t)r->n));
+  bool last = k == r->plan.steps;
+  bool events = false;
+  pbObservationBar bars;
+  const pbObservationBar *observed = observed_at(r, bar, k, &bars) ? &bars : NULL;
+  memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate);
+
+  // A sampled step is checked with the numbers that its pullback had: costates before and after.
+  if (r->sample && !last) pbSample_Before(r, r->sample, k);
+  if (observed || !last) PB_TRY(pull_step(r, g, k, record, cached, observed, &events, certificate));
+  if (r->sample && !last) PB_TRY(pbSample_Step(r, r->sample, k, record, cached, observed, events, certificate));
+  add_direct(r, bar, k, r->costate_before);
+
+  // The costate before this step is the one after the step before.
+  double *swap = r->costate;
+  r->costate = r->costate_before;
+  r->costate_before = swap;
+
+  return pb_ok;
+}
+
+static bool all_finite(const double *v, int n) { return !v || pb_allFinite(v, (size_t)n); }
+
+// Which of the caller's cotangents at state k is not finite; NULL: none.
+static const char *bad_cotangent(const pbRollout *r, const pbRolloutBar *bar, int k) {
+  const struct {
+    const char *name;
+    const pbCotangent *cotangent;
+    int width;
+  } all[] = {{"qpos", &bar->qpos, r->nv},        {"qvel", &bar->qvel, r->nv},
+             {"act", &bar->act, r->na},          {"sensordata", &bar->sensordata, r->ns},
+             {"xpos", &bar->xpos, 3 * r->nbody}, {"site_xpos", &bar->site_xpos, 3 * r->nsite},
+             {"points", &bar->points, r->np},    {"point_velocity", &bar->point_velocity, r->np}};
+
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    if (!all_finite(pbCotangent_At(all[i].cotangent, all[i].width, k, r->plan.steps), all[i].width)) return all[i].name;
+  }
+
+  return NULL;
+}
+
+// Why the costate at state k is not finite: it grew on its way back, or one step has no derivative, or it was handed in so.
+static pbStatus costate_lost(pbRollout *r, const pbRolloutBar *bar, const pbGrowth *growth, int k) {
+  static const double large = 230;  // ln of 1e100, beyond which products may overflow in any step
+  const char *given = bad_cotangent(r, bar, k);
+  char name[160], text[480];
+
+  // The first entry that is not finite names the coordinate.
+  int i = 0;
+
+  while (i < r->n && isfinite(r->costate[i])) i++;
+  bool grown = i == r->n || (growth->count > 0 && growth->now > large);
+
+  if (given) {
+    snprintf(text, sizeof text, "the cotangent of %s given for this state is not finite", given);
+  } else if (grown) {
+    snprintf(text, sizeof text,
+             "the gradient grows beyond bounds on its way back to this state (chaotic or stiff motion; a shorter horizon or more "
+             "damping helps)");
+  } else {
+    snprintf(
+        text, sizeof text,
+        "the gradient by %s is %s: this step has no finite derivative there (a length of zero under a root, or a parameter or "
+        "an input of extreme size)",
+        pbState_TangentName(r->model, i, name, sizeof name), isnan(r->costate[i]) ? "NaN" : "infinite");
+  }
+
+  return pbRollout_StepFailed(r, pb_not_finite, k, text);
+}
+
+static pbStatus measure_costate(pbRollout *r, const pbRolloutBar *bar, pbGrowth *growth, pbCertificate *certificate, int k) {
+  // One test for all entries: a sum of squares is finite only if every entry is.
+  double sum = 0;
+  for (int i = 0; i < r->n; i++) sum += r->costate[i] * r->costate[i];
+
+  if (!isfinite(sum)) return costate_lost(r, bar, growth, k);
+  pbGrowth_Add(growth, certificate, (r->plan.steps - k) * r->timestep, sqrt(sum), k);
+
+  return pb_ok;
+}
+
+static pbStatus pull_final(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, pbCertificate *certificate) {
+  pbObservationBar observed;
+
+  // A record of the last state, kept for further pullbacks.
+  if (observed_at(r, bar, r->plan.steps, &observed) && !r->has_final_record) {
+    PB_TRY(pbRollout_Observe(r, r->x_final, r->plan.steps, NULL));
+    pbTape_Record(r->model, r->x_final, r->scratch, r->final_record);
+    r->has_final_record = true;
+  }
+
+  return pull(r, bar, g, r->plan.steps, r->final_record, NULL, certificate);
+}
+
+// The records of the last leaf are there from Forward, unless an earlier Vjp used them up.
+static pbStatus first_leaf(pbRollout *r, pbScheduleAction *action) {
+  // A tape of all steps is never used up.
+  if (r->plan.leaf >= r->plan.steps) {
+    *action = (pbScheduleAction){r->plan.steps > 0 ? pb_scheduleReverse : pb_scheduleDone, 0, r->plan.steps, -1};
+    r->schedule.next = pb_scheduleDone;
+    return pb_ok;
+  }
+
+  // Forward stopped before its last leaf was reversed.
+  if (r->tape_fresh) {
+    *action = (pbScheduleAction){pb_scheduleReverse, r->leaf_from, r->plan.steps, -1};
+    r->tape_fresh = false;
+    return pb_ok;
+  }
+
+  // Its records are gone: play the schedule from the start.
+  pbRollout_Restart(r);
+  return pbRollout_Play(r, NULL, false, action);
+}
+
+static pbStatus backward(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, pbCertificate *certificate) {
+  pbGrowth growth = {.first = NAN};
+
+  // What the last state owes to its outputs and to the caller's cotangents.
+  PB_TRY(pull_final(r, bar, g, certificate));
+  PB_TRY(measure_costate(r, bar, &growth, certificate, r->plan.steps));
+
+  pbScheduleAction action;
+  PB_TRY(first_leaf(r, &action));
+
+  // Leaf by leaf: reverse it, then let the schedule record the one before.
+  while (action.kind == pb_scheduleReverse) {
+    for (int k = action.to - 1; k >= action.from; k--) {
+      PB_TRY(pull(r, bar, g, k, pbRollout_RecordAt(r, k), pbRollout_CachedAt(r, k), certificate));
+      PB_TRY(measure_costate(r, bar, &growth, certificate, k));
+      if (pbProgressMeter_Step(&r->meter)) return pbRollout_Stopped(r, k);
+    }
+
+    PB_TRY(pbRollout_Play(r, NULL, false, &action));
+  }
+
+  PB_ASSERT(action.kind == pb_scheduleDone);
+  pbGrowth_Finish(&growth, certificate);
+  return pb_ok;
+}
+
+// Where a costate is finite, what it gives parameters and inputs need not be.
+static pbStatus check_theta(const pbRollout *r, const double *theta) {
+  if (!theta) return pb_ok;
+  size_t bad = pbModel_FirstNotFinite(r->model, theta);
+  if (bad >= r->ntheta) return pb_ok;
+
+  char name[256];
+  return pbContext_Fail(r->ctx, pb_not_finite, "the gradient by parameter %s is %s: it has no finite derivative there",
+                        pbModel_ParamName(r->model, bad, name, sizeof name), isnan(theta[bad]) ? "NaN" : "infinite");
+}
+
+static pbStatus check_input(const pbRollout *r, const char *name, const double *data, int width) {
+  if (!data) return pb_ok;
+
+  size_t rows = r->input.constant ? 1 : (size_t)r->plan.steps;
+  size_t columns = (size_t)width;
+  for (size_t i = 0; i < rows * columns; i++) {
+    if (isfinite(data[i])) continue;
+    return pbContext_Fail(r->ctx, pb_not_finite, "the gradient by %s[%zu] of step %zu is %s: it has no finite derivative there",
+                          name, i % columns, i / columns, isnan(data[i]) ? "NaN" : "infinite");
+  }
+
+  return pb_ok;
+}
+
+static pbStatus check_gradient(const pbRollout *r, const pbRolloutGradient *g) {
+  PB_TRY(check_theta(r, g->theta));
+  PB_TRY(check_input(r, "ctrl", g->ctrl, r->nu));
+  PB_TRY(check_input(r, "qfrc", g->qfrc, r->nv));
+  return check_input(r, "xfrc", g->xfrc, 6 * r->nbody);
+}
+
+static void begin_certificate(const pbRollout *r, pbCertificate *c) {
+  *c = r->forward;
+  c->steps = r->plan.steps;
+  c->recomputed = r->plan.recomputed;
+  c->tape_bytes = r->plan.planned_bytes;
+  c->full_tape_bytes = r->plan.full_bytes;
+
+  // Where an earlier Vjp has used up the last leaf, everything up to it is run once more.
+  if (r->plan.leaf < r->plan.steps && !r->tape_fresh) c->recomputed += r->plan.steps;
+}
+
+static pbStatus begin_spot_check(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient, pbSpot *spot) {
+  if (!options) return pb_ok;
+
+  switch (options->spot_check) {
+    case pb_checkFull: return pbSpot_Begin(r, options, gradient, spot);
+    case pb_checkSteps: return pbSample_Begin(r, options, gradient, &r->sample);
+    default: return pb_ok;
+  }
+}
+
+pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions *options, const pbRolloutGradient *gradient,
+                       pbCertificate *certificate) {
+  pbRolloutGradient wanted = gradient ? *gradient : (pbRolloutGradient){0};
+  pbCertificate local;
+  PB_ASSERT(!r->sample);
+
+  if (pbSelection_None(r)) wanted.theta = NULL;
+  gradient = &wanted;
+  if (!certificate) certificate = &local;
+  if (!r->ran) return pbContext_Fail(r->ctx, pb_bad_argument, "a pullback needs a rollout that ran to its end first");
+  PB_TRY(pbRollout_Ready(r));
+  PB_TRY(pbRolloutBar_Check(r, bar));
+
+  begin_certificate(r, certificate);
+  if (pbProgressMeter_Begin(&r->meter, "backward", certificate->recomputed + r->plan.steps))
+    return pbRollout_Stopped(r, r->plan.steps);
+
+  // Kernels may write entries of fields that are not wanted: the caller's are put aside and back.
+  pbSpot spot = {0};
+  pbStatus status = begin_spot_check(r, options, gradient, &spot);
+  pbSelection_Keep(r, gradient->theta);
+  if (status == pb_ok) status = backward(r, bar, gradient, certificate);
+  pbSelection_Restore(r, gradient->theta);
+  if (status == pb_ok) status = check_gradient(r, gradient);
+
+  // Where events were corrected or contacts smoothed, the program's difference quotient is not what the gradient should be.
+  bool full = options && options->spot_check == pb_checkFull;
+  bool comparable = r->gradient == pb_gradientExact || (r->gradient == pb_gradientEvent && certificate->events == 0);
+  if (status == pb_ok && full && comparable) status = pbSpot_Check(r, &spot, bar, r->costate, gradient, certificate);
+
+  if (status == pb_ok && gradient->x0) add(gradient->x0, r->costate, r->n);
+
+  // Whatever happened, nothing of this call stays.
+  pbSpot_End(r, &spot);
+  pbSample_End(r, r->sample);
+  r->sample = NULL;
+  if (status != pb_ok) r->tape_fresh = false;
+
+  return status;
+}
