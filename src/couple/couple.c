@@ -95,7 +95,7 @@ void pbCouple_AddTo(double *to, const double *from, int n) {
 }
 
 // ---- positions of attached points -------------------------------------------------------------------------------------
-static const pbAttachmentTangent no_tangent = {NULL};
+static const pbAttachmentTangent no_tangent = {.q = NULL};
 
 void pbCouple_LoadAttachments(pbScratch *s, const double *theta, const double *x, const double *theta_tangent) {
   const pbModel *m = s->model;

@@ -41,7 +41,7 @@ static void pull_field(pbScratch *s, const double *theta, const field *f, double
   for (int i = 0; i < f->rows * f->cols; i++) {
     size_t entry = first + (size_t)i;
     pbJvp_SeedAttachmentTheta(s->complex_work, theta, entry, i % f->cols, f->cols, f->unit, 1);
-    theta_bar[entry] += pbCouple_Pull(s, &(pbAttachmentTangent){NULL});
+    theta_bar[entry] += pbCouple_Pull(s, &(pbAttachmentTangent){.q = NULL});
     pbJvp_SeedAttachmentTheta(s->complex_work, theta, entry, i % f->cols, f->cols, f->unit, 0);
   }
 }

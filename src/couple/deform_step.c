@@ -24,7 +24,7 @@ pbDeformInput pbDeformInput_Of(const pbModel *m, const double *theta, const doub
 }
 
 pbDeformBar pbDeformBar_Of(const pbModel *m, const pbInputBar *input_bar, double *theta_bar) {
-  pbDeformBar bar = {NULL};
+  pbDeformBar bar = {.theta = NULL};
 
   if (input_bar && input_bar->ctrl) bar.control = input_bar->ctrl + m->nu;
   if (!theta_bar) return bar;
@@ -36,7 +36,7 @@ pbDeformBar pbDeformBar_Of(const pbModel *m, const pbInputBar *input_bar, double
 }
 
 pbDeformDirection pbDeformDirection_Of(const pbModel *m, const pbDirection *direction) {
-  pbDeformDirection d = {NULL};
+  pbDeformDirection d = {.state = NULL};
 
   if (direction->x) d.state = direction->x + 2 * m->nv + m->na;
   if (direction->ctrl) d.control = direction->ctrl + m->nu;
