@@ -119,7 +119,7 @@ static void json_deformables(const cliRun *run, cliJson *j) {
 
   cliJson_Open(j, "deformables", '{');
   cliJson_Text(j, "scheme", pbScheme_Name(info.scheme));
-  cliJson_Text(j, "method", pbMinimiser_Name(info.method));
+  cliJson_Text(j, "method", pbDeformMinimizer_Name(info.method));
   cliJson_Integer(j, "points", info.points);
   cliJson_Integer(j, "points_that_move", info.moving);
   cliJson_Number(j, "mass", total_mass(run));
@@ -289,7 +289,7 @@ static void text_deformables(const cliRun *run) {
   if (!pbModel_DeformInfo(m, &info)) return;
 
   printf("\ndeformables\n  %d points, %d of them move, %.6g kg; scheme %s by %s\n  points                    number  rows\n",
-         info.points, info.moving, total_mass(run), pbScheme_Name(info.scheme), pbMinimiser_Name(info.method));
+         info.points, info.moving, total_mass(run), pbScheme_Name(info.scheme), pbDeformMinimizer_Name(info.method));
   for (int i = 0; (name = pbModel_PointSetName(m, i)) != NULL; i++) {
     int count = 0;
     const int *points = pbModel_PointSet(m, name, &count);

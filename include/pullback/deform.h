@@ -41,23 +41,23 @@ PB_API PB_NODISCARD pbStatus pbDeformable_Fix(pbDeformable *deformable, int coun
 PB_API void pbDeformable_SetPlanar(pbDeformable *deformable, bool planar);
 
 // Appends points attached to a body of the model (or "world"), at positions `local` (count x 3, m, body frame; the parameter
-// attach_local). Energies and surfaces over them push the body, inside the same step; they have no mass of their own, and their part of
-// the state is written by the step. Joint damping of such a world acts explicitly.
+// attach_local). Energies and surfaces over them push the body, inside the same step; they have no mass of their own, and their
+// part of the state is written by the step. Joint damping of such a world acts explicitly.
 PB_API PB_NODISCARD pbStatus pbDeformable_Attach(pbDeformable *deformable, const char *body, int count, const double *local,
                                                  int *first);
-// Attaches points to a body, where they are in the reference configuration of the model; masses, pins and velocities that they had are
-// lost.
+// Attaches points to a body, where they are in the reference configuration of the model; masses, pins and velocities that they
+// had are lost.
 PB_API PB_NODISCARD pbStatus pbDeformable_AttachPoints(pbDeformable *deformable, const pbModel *model, const char *body,
                                                        int count, const int *points);
-// A geom of the model as a surface that deformables meet: sphere (a point with a radius), capsule (an edge with a radius), box, plane
-// exactly; cylinder and ellipsoid as closed meshes. Follows geom_pos, geom_quat, geom_size and the poses of bodies, radii aside
-// (contact.radius).
+// A geom of the model as a surface that deformables meet: sphere (a point with a radius), capsule (an edge with a radius), box,
+// plane exactly; cylinder and ellipsoid as closed meshes. Follows geom_pos, geom_quat, geom_size and the poses of bodies, radii
+// aside (contact.radius).
 PB_API PB_NODISCARD pbStatus pbDeformable_AttachGeom(pbDeformable *deformable, const pbModel *model, const char *geom,
                                                      int *number);
 
 // ---- energies -----------------------------------------------------------------------------------------------------
 // Appends `count` elements (count x def->points indices of points) under the energy `def`; `name` is that of the group, unique,
-// a word without ':' . Parameters start as pbDeformable_SetParameter says; all must be said before use. *group: its number.
+// a word without ':' . Parameters start as pbDeformable_SetParameter says; all must be set before use. *group: its number.
 PB_API PB_NODISCARD pbStatus pbDeformable_AddEnergy(pbDeformable *deformable, const char *name, const pbEnergyDef *def, int count,
                                                     const int *vertex, int *group);
 // The same, for masses: `def` gives an element's mass [kg] (of rest positions and parameters; density times volume), which its
@@ -68,11 +68,12 @@ PB_API PB_NODISCARD pbStatus pbDeformable_AddMass(pbDeformable *deformable, cons
 PB_API PB_NODISCARD pbStatus pbDeformable_SetParameter(pbDeformable *deformable, int group, const char *parameter, int rows,
                                                        const double *values);
 // The parameter follows controls instead of theta: each of its numbers is one more entry of ctrl after the model's actuators
-// (muscle activations, moving targets, forces that vary in time), named GROUP.PARAMETER or GROUP.PARAMETER[row], starting value as set.
+// (muscle activations, moving targets, forces that vary in time), named GROUP.PARAMETER or GROUP.PARAMETER[row], starting value
+// as set.
 PB_API PB_NODISCARD pbStatus pbDeformable_Control(pbDeformable *deformable, int group, const char *parameter);
 
 // ---- stepping -----------------------------------------------------------------------------------------------------
-// Steps minimise an incremental potential 1/2 |x - xhat|^2_M + c h^2 sum_e E(x) (design of each: src/deform/scheme.c).
+// Steps minimize an incremental potential 1/2 |x - xhat|^2_M + c h^2 sum_e E(x) (design of each: src/deform/scheme.c).
 typedef enum pbScheme {
   pb_schemeImplicitEuler,    // order 1, dissipates
   pb_schemeBdf2,             // order 2, dissipates little; its first step is one of implicit Euler
@@ -84,17 +85,18 @@ typedef enum pbScheme {
 } pbScheme;
 // How the minimum is looked for. All but Newton are there to be compared with, and for energies whose Hessians are of no use; the
 // pullback is the same for all of them and supposes that the minimum was reached.
-typedef enum pbMinimiser {
-  pb_minimiseNewton,    // exact Hessians, sparse factorisation
-  pb_minimiseNewtonCg,  // the same by preconditioned conjugate gradients: less memory
-  pb_minimiseLbfgs,
-  pb_minimiseGradient,  // steepest descent with line search
-  pb_minimiseAdam,
-  pb_minimiseUser,
-  pb_minimiserCount
-} pbMinimiser;
-PB_API const char *pbMinimiser_Name(pbMinimiser method);  // "newton", "newton_cg", "lbfgs", "gradient", "adam", "user"
-PB_API bool pbMinimiser_Named(const char *name, pbMinimiser *method);
+typedef enum pbDeformMinimizer {
+  pb_minimizeNewton,    // exact Hessians, sparse factorization
+  pb_minimizeNewtonCg,  // the same by preconditioned conjugate gradients: less memory
+  pb_minimizeLbfgs,
+  pb_minimizeGradient,  // steepest descent with line search
+  pb_minimizeAdam,
+  pb_minimizeUser,
+  pb_deformMinimizerCount
+} pbDeformMinimizer;
+PB_API const char *pbDeformMinimizer_Name(
+    pbDeformMinimizer method);  // "newton", "newton_cg", "lbfgs", "gradient", "adam", "user"
+PB_API bool pbDeformMinimizer_Named(const char *name, pbDeformMinimizer *method);
 
 // The potential of a step over `n` = 3 npoint coordinates; the gradient is zero at fixed ones, which must stay as they are.
 typedef struct pbPotential {
@@ -105,19 +107,19 @@ typedef struct pbPotential {
   double (*max_step)(const struct pbPotential *potential, const double *x, const double *step);
   void *inside;
 } pbPotential;
-// A minimiser of the user's: x from the start to a minimum; *iterations counts. pb_ok: converged.
-typedef pbStatus (*pbMinimise)(void *user, const pbPotential *potential, double *x, int *iterations);
+// A minimizer of the user's: x from the start to a minimum; *iterations counts. pb_ok: converged.
+typedef pbStatus (*pbDeformMinimize)(void *user, const pbPotential *potential, double *x, int *iterations);
 
 typedef struct pbDeformOptions {
   pbScheme scheme;
-  pbMinimiser method;
+  pbDeformMinimizer method;
   int iterations;    // most a step; 0: 100 of Newton's, 100 000 of others
   double tolerance;  // m: a step has converged when Newton's next change of any coordinate is below it; 0: 1e-10 times the size
                      // of the scene
   double residual;   // N: other methods end when no force that is left over is larger; 0: 1e-8
   double rate;       // of Adam, m; 0: 0.1
   bool approximate;  // go on from a step that did not converge (reported) instead of failing
-  pbMinimise minimise;
+  pbDeformMinimize minimize;
   void *user;
 } pbDeformOptions;
 PB_API const char *pbScheme_Name(pbScheme scheme);  // "implicit_euler", "bdf2", "trapezoid", "avf4", "symplectic_euler", "static"
@@ -137,8 +139,8 @@ typedef struct pbSurface {
   double radius;  // m: thickness around all of it; the parameter contact.radius
   bool self;      // meets itself too
 } pbSurface;
-// Stiffness and friction are stated for pairs, so that theta grows with the square of the surfaces: pbModel_SetDeformable refuses more
-// than these with pb_capacity.
+// Stiffness and friction are stated for pairs, so that theta grows with the square of the surfaces: pbModel_SetDeformable refuses
+// more than these with pb_capacity.
 #define PB_MOST_SURFACES 2048
 // *number: of the surface, from 0. By name: -1 where there is none.
 PB_API int pbDeformable_FindSurface(const pbDeformable *deformable, const char *name);
@@ -174,7 +176,7 @@ PB_API int pbModel_PointCount(const pbModel *model);
 // What the model's deformables are, all together; false (*info as it was) where it has none.
 typedef struct pbDeformInfo {
   pbScheme scheme;
-  pbMinimiser method;
+  pbDeformMinimizer method;
   int points, moving;  // rows of "points" in a state; those with an axis that is not fixed
   int controls;        // the last so many of ctrl ("nu"), named as actuators are (pb_objActuator)
 } pbDeformInfo;

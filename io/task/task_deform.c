@@ -345,7 +345,7 @@ static const char *one_of(int count, const char *(*name)(int), char *text, size_
   return text;
 }
 static const char *scheme_name(int i) { return pbScheme_Name((pbScheme)i); }
-static const char *method_name(int i) { return pbMinimiser_Name((pbMinimiser)i); }
+static const char *method_name(int i) { return pbDeformMinimizer_Name((pbDeformMinimizer)i); }
 
 // What is near is suggested; else all that there is.
 static pbStatus unknown_name(pbTaskReader *r, const char *key, const char *given, int count, const char *(*name)(int)) {
@@ -363,11 +363,11 @@ static pbStatus read_scheme(pbTaskReader *r, const json_t *o, pbScheme *scheme) 
   return unknown_name(r, "scheme", name, pb_schemeCount, scheme_name);
 }
 
-static pbStatus read_method(pbTaskReader *r, const json_t *o, pbMinimiser *method) {
+static pbStatus read_method(pbTaskReader *r, const json_t *o, pbDeformMinimizer *method) {
   const char *name = NULL;
   PB_TRY(pbTaskReader_Text(r, o, "method", &name));
-  if (!name || (pbMinimiser_Named(name, method) && *method != pb_minimiseUser)) return pb_ok;
-  return unknown_name(r, "method", name, pb_minimiseUser, method_name);
+  if (!name || (pbDeformMinimizer_Named(name, method) && *method != pb_minimizeUser)) return pb_ok;
+  return unknown_name(r, "method", name, pb_minimizeUser, method_name);
 }
 
 static pbStatus positive(pbTaskReader *r, const json_t *o, const char *key, double *out) {

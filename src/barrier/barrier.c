@@ -234,7 +234,8 @@ static pbStatus add_edges(Finder *f, const pbPair *p, const pbClosest *c) {
   return add(f, pb_stencilEPP, a[i], a[1 - i], b[j], b[1 - j], 1);
 }
 
-// ---- a point over several triangles: edges are subtracted as often as they are counted too often, vertices put right again -----------
+// ---- a point over several triangles: edges are subtracted as often as they are counted too often, vertices put right again
+// -----------
 static bool has(const int *t, int v) { return t[0] == v || t[1] == v || t[2] == v; }
 
 // Vertices of triangle t besides v
@@ -254,8 +255,8 @@ static bool counted_before(const pbCollision *c, int number, int a, int b, int p
   return false;
 }
 
-// Triangles at v without p, less their edges but one per triangle: 1 inside of a surface, 0 at its boundary. Zero, too, if triangle
-// `number` is not the first of them: it is said once.
+// Triangles at v without p, less their edges but one per triangle: 1 inside of a surface, 0 at its boundary. Zero, too, if
+// triangle `number` is not the first of them: it is said once.
 static double vertex_weight(const pbCollision *c, int number, int v, int p) {
   int triangles = 0, neighbours = 0;
   for (int k = c->star[v]; k < c->star[v + 1]; k++) {

@@ -1,22 +1,24 @@
-// Contact without intersections: barrier potentials between points, edges, triangles and planes that move with vertices, and friction
-// on top of them (Li et al. 2020, Incremental Potential Contact; thickness: Li, Kaufman, Jiang 2021).
+// Contact without intersections: barrier potentials between points, edges, triangles and planes that move with vertices, and
+// friction on top of them (Li et al. 2020, Incremental Potential Contact; thickness: Li, Kaufman, Jiang 2021).
 //
-// Everything is a formula over a few vertices (pullback/energy.h), so forces, Hessians and all derivatives, by x, rest positions X,
-// start of the step y and every parameter, come from the one formula. Here is the geometry: which few vertices, at which positions.
+// Everything is a formula over a few vertices (pullback/energy.h), so forces, Hessians and all derivatives, by x, rest positions
+// X, start of the step y and every parameter, come from the one formula. Here is the geometry: which few vertices, at which
+// positions.
 //
 // The potential is a sum over pairs of primitives, each a function of the distance d between the two:
 //
 //   kappa dhat^2 B(s),   B(s) = -(1 - s)^2 ln s for s < 1, else 0,   s = (d^2 - xi^2) / ((dhat + xi)^2 - xi^2)
 //
-// xi is the sum of both groups' radii: the gap g = d - xi never closes, dhat is the gap at which the force begins. kappa is in N/m: the
-// force of a pair is 4.33 kappa dhat at half the gap dhat (xi = 0), so kappa = (force a pair carries) / (4 dhat) lets it settle there;
-// any kappa keeps bodies apart. Twice differentiable in d everywhere.
+// xi is the sum of both groups' radii: the gap g = d - xi never closes, dhat is the gap at which the force begins. kappa is in
+// N/m: the force of a pair is 4.33 kappa dhat at half the gap dhat (xi = 0), so kappa = (force a pair carries) / (4 dhat) lets it
+// settle there; any kappa keeps bodies apart. Twice differentiable in d everywhere.
 //
-// Pairs are point-triangle and edge-edge, and between what belongs to no triangle also point-edge and point-point, and each point with
-// each plane. A pair is evaluated on its closest features. Edge-edge pairs fade out where edges become parallel and their distance has
-// no derivative (weight m below; threshold 1e-3 |e1|^2 |e2|^2 at rest). Triangles of one surface count as the surface: what lies over
-// an edge or a vertex of it is not counted once per triangle there (Li et al. 2023, inclusion and exclusion), so a point over a flat
-// surface feels the same force wherever the triangles meet. The sum has a continuous gradient in x.
+// Pairs are point-triangle and edge-edge, and between what belongs to no triangle also point-edge and point-point, and each point
+// with each plane. A pair is evaluated on its closest features. Edge-edge pairs fade out where edges become parallel and their
+// distance has no derivative (weight m below; threshold 1e-3 |e1|^2 |e2|^2 at rest). Triangles of one surface count as the
+// surface: what lies over an edge or a vertex of it is not counted once per triangle there (Li et al. 2023, inclusion and
+// exclusion), so a point over a flat surface feels the same force wherever the triangles meet. The sum has a continuous gradient
+// in x.
 #ifndef PB_BARRIER_H
 #define PB_BARRIER_H
 
@@ -109,9 +111,10 @@ void pbBarrier_Destroy(pbBarrier *barrier);
 // Text of the last failure of the calls below; the context's is left alone.
 const char *pbBarrier_Error(const pbBarrier *barrier);
 
-// Call at the start of a step, before the others: positions y fix the search tree and the stencils of lagged friction. X: rest positions.
-// pb_bad_input: values out of range; pb_not_finite: a position, with its vertex; pb_capacity: more stencils than there is room for,
-// until pbBarrier_Grow. No call but that one allocates.
+// Call at the start of a step, before the others: positions y fix the search tree and the stencils of lagged friction. X: rest
+// positions.
+// pb_bad_input: values out of range; pb_not_finite: a position, with its vertex; pb_capacity: more stencils than there is room
+// for, until pbBarrier_Grow. No call but that one allocates.
 PB_NODISCARD pbStatus pbBarrier_Begin(pbBarrier *barrier, const pbBarrierValues *values, const double *y, const double *X);
 // Stencils active at x, and those of implicit friction. Lists stay until the next call, and are the same for the same positions.
 PB_NODISCARD pbStatus pbBarrier_Update(pbBarrier *barrier, const pbBarrierValues *values, const double *x, const double *X);
@@ -131,13 +134,13 @@ pbElements pbStencils_Elements(const pbStencils *stencils, const double *x, cons
 bool pbStencils_Pullback(const pbBarrier *barrier, const pbStencils *stencils, const pbElements *elements, const double *w,
                          const pbElementsBar *points, const pbBarrierBar *values, void *work, pbEnergyFault *fault);
 
-// The largest step s in (0, 1] so that on the way from x to x + s dx no gap falls below `keep` (in (0, 1), say 0.1) of what it is at
-// x, found by conservative advancement: within a tenth or so, never above. pb_bad_input: a gap is closed at x; names the pair.
+// The largest step s in (0, 1] so that on the way from x to x + s dx no gap falls below `keep` (in (0, 1), say 0.1) of what it is
+// at x, found by conservative advancement: within a tenth or so, never above. pb_bad_input: a gap is closed at x; names the pair.
 PB_NODISCARD pbStatus pbBarrier_MaxStep(pbBarrier *barrier, const pbBarrierValues *values, const double *x, const double *dx,
                                         double keep, double *step);
 
-// Acceptance test of positions: no edge meets a triangle (decided exactly), no gap is closed (distances, to rounding), no point is
-// behind a plane. pb_bad_input: names the first pair, where it is, and how many there are.
+// Acceptance test of positions: no edge meets a triangle (decided exactly), no gap is closed (distances, to rounding), no point
+// is behind a plane. pb_bad_input: names the first pair, where it is, and how many there are.
 PB_NODISCARD pbStatus pbBarrier_Check(pbBarrier *barrier, const pbBarrierValues *values, const double *x);
 
 #endif

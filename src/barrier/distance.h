@@ -1,5 +1,5 @@
-// Closest features of small convex primitives (points, edges, triangles), exact arithmetic not needed: where two features are equally
-// far, either is right.
+// Closest features of small convex primitives (points, edges, triangles), exact arithmetic not needed: where two features are
+// equally far, either is right.
 #ifndef PB_BARRIER_DISTANCE_H
 #define PB_BARRIER_DISTANCE_H
 

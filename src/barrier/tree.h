@@ -1,5 +1,6 @@
-// Binary tree of axis-aligned boxes: who overlaps a box. Leaves are primitives 0..count-1. The shape of the tree depends on the count
-// alone, so it needs no links: a node over k leaves has its left child, over (k + 1) / 2 of them, right behind it, then the other.
+// Binary tree of axis-aligned boxes: who overlaps a box. Leaves are primitives 0..count-1. The shape of the tree depends on the
+// count alone, so it needs no links: a node over k leaves has its left child, over (k + 1) / 2 of them, right behind it, then the
+// other.
 #ifndef PB_BARRIER_TREE_H
 #define PB_BARRIER_TREE_H
 

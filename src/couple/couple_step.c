@@ -205,9 +205,9 @@ static pbStatus move_prescribed_points(pbScratch *s) {
   enum { most = 200 };
   pbDeformWork *w = s->deform;
 
-  for (int k = 0; k < most && pbDeform_WayOfFixed(w); k++) {
+  for (int k = 0; k < most && pbDeform_PrescribedStep(w); k++) {
     double share = pbDeform_MaxStep(w, w->x, w->step);
-    pbDeform_MoveFixed(w, share);
+    pbDeform_MovePrescribed(w, share);
     if (share == 1) return pb_ok;
 
     // A contact stops them: the rest gives way.
@@ -215,7 +215,7 @@ static pbStatus move_prescribed_points(pbScratch *s) {
     if (status != pb_ok && status != pb_no_convergence) return status;
   }
 
-  if (!pbDeform_WayOfFixed(w)) return pb_ok;
+  if (!pbDeform_PrescribedStep(w)) return pb_ok;
   return pbScratch_Fail(s, pb_no_convergence,
                         "prescribed points are blocked by contact: no step towards their positions is admissible");
 }

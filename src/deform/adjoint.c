@@ -7,6 +7,8 @@
 // h v+ = new x+ + sum next[i] e[i]:  l = x_bar+ + new/h v_bar+ is the cotangent of x+,
 static void finish_vjp(pbDeformWork *w, const double *next_bar) {
   pbDeformState at = pbDeform_State(w->d);
+  PB_VALIDATE(pb_allFinite(next_bar, (size_t)at.tangent));
+
   for (int i = 0; i < 3 * w->d->npoint; i++) {
     w->adjoint[i] = next_bar[at.x + i];
     if (!pbDeform_IsFixed(w->d, i)) w->adjoint[i] += w->scheme->new / w->in.h *next_bar[at.v + i];
@@ -20,25 +22,37 @@ void pbDeform_VjpPast(pbDeformWork *w, const double *next, const double *next_ba
   pbDeformState at = pbDeform_State(d);
   int n = 3 * d->npoint;
   double h = w->in.h, sum = 0;
+
   for (int i = 0; i < n; i++) {
     double vb = next_bar[at.v + i];
+
+    // x1+ = x, v1+ = v.
     if (at.tangent > 2 * n) {
       state_bar[at.x + i] += next_bar[at.x1 + i];
       state_bar[at.v + i] += next_bar[at.v1 + i];
     }
-    if (pbDeform_IsFixed(d, i)) {  // v+ = v
+
+    // A fixed coordinate keeps its velocity: v+ = v.
+    if (pbDeform_IsFixed(d, i)) {
       state_bar[at.v + i] += vb;
       continue;
     }
+
+    // v+ = (new x+ + sum next[i] e[i]) / h, of which x+ had its share in finish_vjp.
     state_bar[at.x + i] += s->next[pb_pastX] / h * vb;
     state_bar[at.v + i] += s->next[pb_pastV] * vb;
+
     if (s->history) {
       state_bar[at.x1 + i] += s->next[pb_pastX1] / h * vb;
       state_bar[at.v1 + i] += s->next[pb_pastV1] * vb;
     }
+
+    // By h: the terms with h v inside less the whole over h.
     double past = s->next[pb_pastV] * w->v[i] + (s->history ? s->next[pb_pastV1] * w->v1[i] : 0);
-    sum += vb * (past - next[at.v + i]) / h;  // v+ = (...) / h with h v inside
+
+    sum += vb * (past - next[at.v + i]) / h;
   }
+
   if (bar->h) *bar->h += sum;
 }
 
@@ -46,6 +60,7 @@ void pbDeform_VjpPast(pbDeformWork *w, const double *next, const double *next_ba
 static void ago_vjp(pbDeformWork *w, const double *coefficient, double *state_bar, double *h_bar) {
   pbDeformState at = pbDeform_State(w->d);
   double h = w->in.h, sum = 0;
+
   for (int i = 0; i < 3 * w->d->npoint; i++) {
     double g = w->ago_bar[i];
     w->y_bar[i] += coefficient[pb_pastX] * g;
@@ -53,47 +68,68 @@ static void ago_vjp(pbDeformWork *w, const double *coefficient, double *state_ba
     sum += coefficient[pb_pastV] * w->v[i] * g;
     if (w->scheme->history) state_bar[at.x1 + i] += coefficient[pb_pastX1] * g;
   }
+
   if (h_bar) *h_bar += sum;
 }
 
 // r = M (x - xhat) + c h^2 (...): with w = H^-T l, -w . dr for everything but x. Masses gather in mass_bar.
-static pbStatus residual_vjp(pbDeformWork *w, double *state_bar, const pbDeformBar *bar, double *time_bar) {
-  const pbDeform *d = w->d;
+// The terms of r that do not come from energies: masses, gravity and h.
+static void inertia_vjp(pbDeformWork *w, const pbDeformBar *bar) {
   const pbSchemeTable *s = w->scheme;
-  int n = 3 * d->npoint;
-  double c = pbDeform_Scale(w), gravity = c * pbScheme_ConstantWeight(s), inertia = 0;
-  memset(w->z_bar, 0, (size_t)n * sizeof(double));
-  for (int i = 0; i < n; i++) {
+  double gravity = pbDeform_Scale(w) * pbScheme_ConstantWeight(s), inertia = 0;
+
+  for (int i = 0; i < 3 * w->d->npoint; i++) {
     double lam = w->adjoint[i], dx = s->inertia ? w->x[i] - w->xhat[i] : 0;
     w->mass_bar[i / 3] -= lam * (dx - gravity * w->in.gravity[i % 3]);
     if (bar->gravity) bar->gravity[i % 3] += gravity * w->mass[i / 3] * lam;
-    inertia += lam * w->mass[i / 3] * dx;  // at the solution M dx = -c h^2 (...), so c h^2 (...) . w = -inertia
+    inertia += lam * w->mass[i / 3] * dx;
   }
+
+  // By the factor c h^2: at the solution M dx = -c h^2 (...), so c h^2 (...) . w = -inertia.
   if (bar->h && s->inertia) *bar->h += 2 / w->in.h * inertia;
-  for (int t = 0; t < s->terms; t++) {
-    double b = s->at[t], at_time = 0;
-    const double *z = pbDeform_At(w, w->x, t);
-    memset(w->past_bar, 0, (size_t)n * sizeof(double));
-    if (w->barrier) PB_TRY(pbDeformContact_Update(w, z));
-    double span_bar = 0;
-    const double *ago = pbDeform_Ago(w, t);
-    pbEvaluation at = {.z = z, .y = w->y, .ago = ago, .span = s->span * w->in.h, .time = w->in.time + b * w->in.h};
-    pbEvaluationBar points = {
-        .z = w->past_bar, .y = w->y_bar, .ago = w->y_bar, .span = bar->h ? &span_bar : NULL, .time = &at_time};
-    if (ago == w->ago) {
-      points.ago = w->ago_bar;
-      memset(w->ago_bar, 0, (size_t)n * sizeof(double));
-    }
-    PB_TRY(pbDeform_Pull(w, &at, -c * s->weight[t] * b, w->adjoint, &points, bar));
-    if (bar->h) *bar->h += s->span * span_bar;
-    if (ago == w->ago) ago_vjp(w, s->ago[t], state_bar, bar->h);
-    *time_bar += at_time;
-    if (bar->h) *bar->h += b * at_time;
-    for (int i = 0; i < n; i++) {  // z = b x + (1 - b) y
-      w->z_bar[i] += b * w->past_bar[i];
-      w->y_bar[i] += (1 - b) * w->past_bar[i];
-    }
+}
+
+// Term t of the energies, at z = b x + (1 - b) y.
+static pbStatus term_vjp(pbDeformWork *w, int t, double *state_bar, const pbDeformBar *bar, double *time_bar) {
+  const pbSchemeTable *s = w->scheme;
+  int n = 3 * w->d->npoint;
+  double b = s->at[t], at_time = 0, span_bar = 0;
+  const double *z = pbDeform_At(w, w->x, t), *ago = pbDeform_Ago(w, t);
+
+  memset(w->past_bar, 0, (size_t)n * sizeof(double));
+  if (w->barrier) PB_TRY(pbDeformContact_Update(w, z));
+
+  // What stands for the start of the step is y itself, or a combination of the past, whose cotangent is gathered apart.
+  pbEvaluation at = {.z = z, .y = w->y, .ago = ago, .span = s->span * w->in.h, .time = w->in.time + b * w->in.h};
+  pbEvaluationBar points = {
+      .z = w->past_bar, .y = w->y_bar, .ago = w->y_bar, .span = bar->h ? &span_bar : NULL, .time = &at_time};
+  if (ago == w->ago) {
+    points.ago = w->ago_bar;
+    memset(w->ago_bar, 0, (size_t)n * sizeof(double));
   }
+
+  PB_TRY(pbDeform_Pull(w, &at, -pbDeform_Scale(w) * s->weight[t] * b, w->adjoint, &points, bar));
+
+  // span = s h, ago = sum coefficient[i] e[i], time = time at the start + b h.
+  if (bar->h) *bar->h += s->span * span_bar;
+  if (ago == w->ago) ago_vjp(w, s->ago[t], state_bar, bar->h);
+  *time_bar += at_time;
+  if (bar->h) *bar->h += b * at_time;
+
+  for (int i = 0; i < n; i++) {  // z = b x + (1 - b) y
+    w->z_bar[i] += b * w->past_bar[i];
+    w->y_bar[i] += (1 - b) * w->past_bar[i];
+  }
+
+  return pb_ok;
+}
+
+// r = M (x - xhat) + c h^2 (...): with w = H^-T l, -w . dr for everything but x. Masses gather in mass_bar.
+static pbStatus residual_vjp(pbDeformWork *w, double *state_bar, const pbDeformBar *bar, double *time_bar) {
+  memset(w->z_bar, 0, 3 * (size_t)w->d->npoint * sizeof(double));
+  inertia_vjp(w, bar);
+
+  for (int t = 0; t < w->scheme->terms; t++) PB_TRY(term_vjp(w, t, state_bar, bar, time_bar));
   return pb_ok;
 }
 
@@ -103,6 +139,8 @@ static pbStatus acceleration_vjp(pbDeformWork *w, double *state_bar, const pbDef
   pbDeformState at = pbDeform_State(d);
   int n = 3 * d->npoint;
   double sum = 0;
+
+  // a = force / m + gravity: by mass, gravity and force; points without mass have a = 0.
   for (int i = 0; i < n; i++) {
     double m = w->mass[i / 3], share = m > 0 ? w->adjoint[i] / m : 0;
     w->mass_bar[i / 3] -= share * (w->accel[i] - (m > 0 ? w->in.gravity[i % 3] : 0));
@@ -110,17 +148,22 @@ static pbStatus acceleration_vjp(pbDeformWork *w, double *state_bar, const pbDef
     w->adjoint[i] = share;
     w->point[i] = w->y[i] - w->in.h * w->v[i];
   }
+
   memset(w->z_bar, 0, (size_t)n * sizeof(double));
   memset(w->past_bar, 0, (size_t)n * sizeof(double));
   if (w->barrier) PB_TRY(pbDeformContact_Update(w, w->y));
+
+  // Friction and damping of the step that led to y: its start is y - h v.
   pbEvaluation start = {.z = w->y, .y = w->point, .ago = w->point, .span = w->in.h, .time = w->in.time};
   pbEvaluationBar points = {.z = w->z_bar, .y = w->past_bar, .ago = w->past_bar, .span = bar->h, .time = time_bar};
+
   PB_TRY(pbDeform_Pull(w, &start, -1, w->adjoint, &points, bar));
   for (int i = 0; i < n; i++) {
     state_bar[at.x + i] += w->z_bar[i] + w->past_bar[i];
     state_bar[at.v + i] -= w->in.h * w->past_bar[i];
     sum -= w->v[i] * w->past_bar[i];
   }
+
   if (bar->h) *bar->h += sum;
   return pb_ok;
 }
@@ -132,19 +175,24 @@ static void start_vjp(pbDeformWork *w, double *state_bar, double *h_bar) {
   pbDeformState at = pbDeform_State(d);
   int n = 3 * d->npoint;
   double h = w->in.h, sum = 0;
+
   for (int i = 0; i < n; i++) {
     double g = s->inertia ? w->mass[i / 3] * w->adjoint[i] : 0;
     state_bar[at.x + i] += s->start[pb_pastX] * g;
     state_bar[at.v + i] += s->start[pb_pastV] * h * g;
     sum += g * s->start[pb_pastV] * w->v[i];
+
     if (s->history) {
       state_bar[at.x1 + i] += s->start[pb_pastX1] * g;
       state_bar[at.v1 + i] += s->start[pb_pastV1] * h * g;
       sum += g * s->start[pb_pastV1] * w->v1[i];
     }
+
+    // By h^2 a: what goes to a waits in w->adjoint for acceleration_vjp.
     sum += 2 * h * s->start[pb_pastA] * g * w->accel[i];
     w->adjoint[i] = h * h * s->start[pb_pastA] * g;
   }
+
   if (h_bar) *h_bar += sum;
 }
 
@@ -152,9 +200,11 @@ static void start_vjp(pbDeformWork *w, double *state_bar, double *h_bar) {
 static void fixed_vjp(pbDeformWork *w, const double *next_bar, double *state_bar, double *h_bar) {
   const pbDeform *d = w->d;
   pbDeformState at = pbDeform_State(d);
+
   for (int i = 0; i < 3 * d->npoint; i++) {
     bool coupled = w->attached && d->attached_of[i / 3] >= 0;
     if (!pbDeform_IsFixed(d, i) || coupled) continue;
+
     double g = next_bar[at.x + i] + w->z_bar[i];
     state_bar[at.x + i] += g;
     state_bar[at.v + i] += w->in.h * g;
@@ -166,6 +216,8 @@ void pbDeform_VjpBegin(pbDeformWork *w, const double *state, const double *next,
   const pbDeform *d = w->d;
   pbDeformState at = pbDeform_State(d);
   size_t bytes = 3 * (size_t)d->npoint * sizeof(double);
+
+  // All that is gathered across the parts starts from zero.
   if (w->scheme->history) memcpy(w->v1, state + at.v1, bytes);
   memcpy(w->x, next + at.x, bytes);
   memset(w->mass_bar, 0, (size_t)d->npoint * sizeof(double));
@@ -178,34 +230,46 @@ pbStatus pbDeform_VjpEnd(pbDeformWork *w, const double *next_bar, double *state_
   const pbDeform *d = w->d;
   pbDeformState at = pbDeform_State(d);
   double time_bar = 0;
+
+  // In the order opposite to that of the step: the solution, what is fixed, what the past predicts, masses.
   if (w->scheme->implicit) PB_TRY(residual_vjp(w, state_bar, bar, &time_bar));
   fixed_vjp(w, next_bar, state_bar, bar->h);
   for (int i = 0; i < 3 * d->npoint; i++) state_bar[at.x + i] += w->y_bar[i];
   start_vjp(w, state_bar, bar->h);
+
   if (pbScheme_NeedsAcceleration(w->scheme)) PB_TRY(acceleration_vjp(w, state_bar, bar, &time_bar));
   if (bar->theta) PB_TRY(pbDeform_MassesVjp(w, w->mass_bar, bar->theta));
+
+  // Time at the start of the step is a number of steps times h.
   if (bar->time) *bar->time += time_bar;
   if (bar->h) *bar->h += w->in.ticks * time_bar;
+
   return pb_ok;
 }
 
 // ---- the adjoint system -----------------------------------------------------------------------------------------------
-typedef struct kept_head {
-  size_t pairs;  // of contacts, behind this; then the factor
-} kept_head;
+// What pbDeform_Keep leaves: this, the pairs that contacts couple, then the factor.
+typedef struct KeptHead {
+  size_t pairs;
+} KeptHead;
+
+// Pairs that contacts add to the elements' pattern in the matrix at hand.
+static size_t contact_pairs(const pbDeformMatrix *m) { return m->own && m->pattern == m->own ? m->pair_count : 0; }
 
 size_t pbDeform_KeptBytes(const pbDeformWork *w) {
   const pbDeformMatrix *m = &w->matrix;
   if (!w->anchored || !w->d->nfree) return 0;
-  size_t pairs = m->pattern == m->own && m->own ? m->pair_count : 0;
-  return sizeof(kept_head) + 2 * pairs * sizeof(int) + pbSparseFactor_SavedBytes(m->analysis);
+
+  return sizeof(KeptHead) + 2 * contact_pairs(m) * sizeof(int) + pbSparseFactor_SavedBytes(m->analysis);
 }
 
 void pbDeform_Keep(const pbDeformWork *w, void *memory) {
   const pbDeformMatrix *m = &w->matrix;
-  kept_head head = {m->pattern == m->own && m->own ? m->pair_count : 0};
-  memcpy(memory, &head, sizeof head);
+  KeptHead head = {contact_pairs(m)};
   char *to = (char *)memory + sizeof head;
+
+  PB_ASSERT(w->anchored);
+  memcpy(memory, &head, sizeof head);
   if (head.pairs) memcpy(to, m->pairs, 2 * head.pairs * sizeof(int));
   pbSparseFactor_Save(m->factor, to + 2 * head.pairs * sizeof(int));
 }
@@ -213,11 +277,13 @@ void pbDeform_Keep(const pbDeformWork *w, void *memory) {
 // The factor of the anchor, where contacts couple the same points there as at the solution, whose matrix is at hand.
 static bool load_kept(pbDeformWork *w, const void *memory) {
   pbDeformMatrix *m = &w->matrix;
-  kept_head head;
-  memcpy(&head, memory, sizeof head);
+  KeptHead head;
   const char *from = (const char *)memory + sizeof head;
-  size_t pairs = m->pattern == m->own && m->own ? m->pair_count : 0;
+  size_t pairs = contact_pairs(m);
+
+  memcpy(&head, memory, sizeof head);
   if (pairs != head.pairs || (pairs && memcmp(m->pairs, from, 2 * pairs * sizeof(int)))) return false;
+
   pbSparseFactor_Load(m->factor, from + 2 * pairs * sizeof(int));
   return true;
 }
@@ -227,16 +293,19 @@ static pbStatus factor_anchor(pbDeformWork *w, const double *x, bool *same) {
   pbDeformMatrix *m = &w->matrix;
   int negative;
   double value;
+
   PB_TRY(pbDeform_Look(w, x, &value, NULL, true, 0));
   PB_TRY(pbDeformMatrix_Factor(w, &negative));
   const pbSparseFactor *factor = m->factor;
   unsigned made = m->made;
+
   PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, 0));
   *same = m->factor == factor && m->made == made;
   return pb_ok;
 }
 
 // adjoint := H^-T adjoint by the factor of a matrix nearby; false where that does not converge.
+// x := H^-T x by conjugate gradients, with the factor of a matrix nearby as preconditioner; false where that does not converge.
 static bool solve_near(pbDeformWork *w, double *x) {
   const pbDeform *d = w->d;
   pbDeformMatrix *m = &w->matrix;
@@ -250,15 +319,23 @@ static bool solve_near(pbDeformWork *w, double *x) {
                 .tolerance = 1e-15,  // as far as rounding lets it
                 .iterations = 8};
   pbKrylovReport report;
+
+  // The right-hand side packed by blocks, fixed coordinates zero.
   pbDeformMatrix_Finish(w);
   for (int i = 0; i < d->nfree; i++) {
     for (int c = 0; c < 3; c++) b[3 * i + c] = d->fixed[d->point[i]] >> c & 1 ? 0 : x[3 * d->point[i] + c];
   }
+
+  // From the solution with the factor alone.
   pbSparse_Solve(m->factor, 1, b, packed, m->work);
   pbStatus status = pbCg_Solve(NULL, &k, b, packed, w->cg_work, &report);
+
+  // Rounding may end it a little short of the tolerance: good enough, and no worse than a factorization's own.
   bool at_rounding = status == pb_no_convergence && report.iterations < k.iterations && report.residual < 1e-8;
+
   if (status != pb_ok && !at_rounding) return false;
   memset(x, 0, 3 * (size_t)d->npoint * sizeof(double));
+
   for (int i = 0; i < d->nfree; i++) memcpy(x + 3 * d->point[i], packed + 3 * i, 3 * sizeof(double));
   return true;
 }
@@ -266,12 +343,15 @@ static bool solve_near(pbDeformWork *w, double *x) {
 static pbStatus solve_adjoint(pbDeformWork *w, const pbDeformAnchor *anchor) {
   double value;
   bool same = anchor->x && !w->d->unsymmetric && w->d->nfree;
+
+  // A factor of the anchor that is cached, or made again there, or (the last two lines) one of the matrix at the solution.
   if (same && anchor->kept) {
     PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, 0));
     same = load_kept(w, anchor->kept);
   } else if (same) {
     PB_TRY(factor_anchor(w, anchor->x, &same));
   }
+
   if (same && solve_near(w, w->adjoint)) return pb_ok;
   PB_TRY(pbDeform_Factor(w));
   return pbDeform_Solve(w, true, w->adjoint);
@@ -280,14 +360,18 @@ static pbStatus solve_adjoint(pbDeformWork *w, const pbDeformAnchor *anchor) {
 static pbStatus vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
                     const pbDeformAnchor *anchor, const double *next_bar, double *state_bar, const pbDeformBar *bar) {
   const pbDeform *d = w->d;
+
   PB_TRY(pbDeform_Begin(w, in, state));
   pbDeform_VjpBegin(w, state, next, next_bar);
+
+  // w = H^-T l; of an explicit scheme x+ = xhat, and the mass takes the place of H.
   if (w->scheme->implicit) {
     PB_TRY(solve_adjoint(w, anchor));
-  } else {  // x+ = xhat
+  } else {
     for (int i = 0; i < 3 * d->npoint; i++)
       w->adjoint[i] = pbDeform_IsFixed(d, i) || w->mass[i / 3] <= 0 ? 0 : w->adjoint[i] / w->mass[i / 3];
   }
+
   if (w->lacks) return pb_capacity;  // before anything is added
   pbDeform_VjpPast(w, next, next_bar, state_bar, bar);
   return pbDeform_VjpEnd(w, next_bar, state_bar, bar);

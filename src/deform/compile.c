@@ -9,38 +9,39 @@
 
 void pbDeform_Destroy(pbDeform *d) {
   if (!d) return;
-  for (int i = 0; d->group && i < d->ngroup; i++) {
-    pbElementGroup *g = &d->group[i];
-    void *all[] = {g->name, g->vertex, g->parameter, g->slot};
 
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) pbContext_Free(d->ctx, all[k]);
+  for (int i = 0; i < d->ngroup; i++) {
+    pbElementGroup *g = &d->group[i];
+    void *parts[] = {g->name, g->vertex, g->parameter, g->slot};
+
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) pbContext_Free(d->ctx, parts[k]);
     pbEnergy_Destroy(g->energy);
   }
 
-  for (int i = 0; d->control_name && i < d->ncontrol; i++) pbContext_Free(d->ctx, d->control_name[i]);
-  for (int i = 0; d->slice && i < d->nslice; i++) pbContext_Free(d->ctx, d->slice[i].name);
-  for (int i = 0; d->set && i < d->nset; i++) {
+  // Controls are counted before their names are allocated, all other lists as they grow.
+  int names = d->control_name ? d->ncontrol : 0;
+  for (int i = 0; i < names; i++) pbContext_Free(d->ctx, d->control_name[i]);
+  for (int i = 0; i < d->nslice; i++) pbContext_Free(d->ctx, d->slice[i].name);
+  for (int i = 0; i < d->nscenery; i++) pbContext_Free(d->ctx, d->scenery[i].name);
+
+  for (int i = 0; i < d->nset; i++) {
     pbContext_Free(d->ctx, d->set[i].name);
     pbContext_Free(d->ctx, d->set[i].points);
   }
 
-  pbContext_Free(d->ctx, d->set);
-  for (int i = 0; d->scenery && i < d->nscenery; i++) pbContext_Free(d->ctx, d->scenery[i].name);
-  pbContext_Free(d->ctx, d->scenery);
   pbCellSets_Free(d->ctx, &d->cells);
   pbCollision_Destroy(d->collision);
   pbSparseAnalysis_Destroy(d->analysis);
   pbSparsePattern_Destroy(d->pattern);
-  pbContext_Free(d->ctx, d->attached);
-  pbContext_Free(d->ctx, d->attached_of);
-  pbContext_Free(d->ctx, d->loose);
-  void *all[] = {d->group,   d->control_name, d->slice,  d->start, d->velocity, d->fixed,
-                 d->unknown, d->point,        d->theta0, d->data,  d->control0, d};
+
   pbContext *ctx = d->ctx;
+  void *all[] = {d->set,      d->scenery, d->attached, d->attached_of, d->loose,  d->group, d->control_name, d->slice, d->start,
+                 d->velocity, d->fixed,   d->unknown,  d->point,       d->theta0, d->data,  d->control0,     d};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
 
-static void *copy(pbContext *ctx, const void *from, size_t count, size_t size) {
+// A copy that is not NULL for an empty list either.
+static void *copy_list(pbContext *ctx, const void *from, size_t count, size_t size) {
   void *to = pbContext_AllocArray(ctx, count + 1, size);
   if (to && count) memcpy(to, from, count * size);
   return to;
@@ -49,45 +50,65 @@ static void *copy(pbContext *ctx, const void *from, size_t count, size_t size) {
 static pbStatus no_memory(const pbDeform *d) { return pbContext_Fail(d->ctx, pb_no_memory, "no memory for deformables"); }
 
 // ---- points -------------------------------------------------------------------------------------------------------
-static pbStatus points(pbDeform *d, const pbDeformable *from, const double *attached_x) {
-  size_t n = (size_t)(d->npoint = from->npoint);
-  d->start = copy(d->ctx, from->start, 3 * n, sizeof(double));
-  d->velocity = copy(d->ctx, from->velocity, 3 * n, sizeof(double));
-  d->fixed = copy(d->ctx, from->fixed, n, 1);
+static pbStatus allocate_points(pbDeform *d, const pbDeformable *from) {
+  size_t n = (size_t)from->npoint;
+  d->start = copy_list(d->ctx, from->start, 3 * n, sizeof(double));
+  d->velocity = copy_list(d->ctx, from->velocity, 3 * n, sizeof(double));
+  d->fixed = copy_list(d->ctx, from->fixed, n, 1);
   d->unknown = pbContext_AllocArray(d->ctx, n + 1, sizeof(int));
   d->point = pbContext_AllocArray(d->ctx, n + 1, sizeof(int));
-  if (!d->start || !d->velocity || !d->fixed || !d->unknown || !d->point) return no_memory(d);
-  for (int i = 0; i < from->nattached; i++)
-    memcpy(d->start + 3 * from->attachments[i].point, attached_x + 3 * i, 3 * sizeof(double));
-  double low[3], high[3];
+
+  d->npoint = from->npoint;
+  return d->start && d->velocity && d->fixed && d->unknown && d->point ? pb_ok : no_memory(d);
+}
+
+// Largest extent of the scene along an axis; 1 where all points coincide.
+static double scene_size(const pbDeform *d) {
+  double low[3] = {0}, high[3] = {0}, size = 0;
 
   for (int i = 0; i < d->npoint; i++) {
-    if (from->planar) d->fixed[i] |= pb_fixZ;
-    d->unknown[i] = d->fixed[i] == pb_fixAll ? -1 : d->nfree;
-    if (d->unknown[i] >= 0) d->point[d->nfree++] = i;
-
     for (int k = 0; k < 3; k++) {
       double x = d->start[3 * i + k];
       low[k] = i ? fmin(low[k], x) : x;
       high[k] = i ? fmax(high[k], x) : x;
-      d->size = fmax(d->size, high[k] - low[k]);
+      size = fmax(size, high[k] - low[k]);
     }
   }
 
-  if (!(d->size > 0)) d->size = 1;
+  return size > 0 ? size : 1;
+}
+
+static pbStatus compile_points(pbDeform *d, const pbDeformable *from, const double *attached_x) {
+  PB_TRY(allocate_points(d, from));
+
+  // Attached points start where their bodies have them.
+  for (int i = 0; i < from->nattached; i++)
+    memcpy(d->start + 3 * from->attachments[i].point, attached_x + 3 * i, 3 * sizeof(double));
+
+  // Points with a free axis get blocks of unknowns, in their order.
+  for (int i = 0; i < d->npoint; i++) {
+    if (from->planar) d->fixed[i] |= pb_fixZ;
+    d->unknown[i] = d->fixed[i] == pb_fixAll ? -1 : d->nfree;
+    if (d->unknown[i] >= 0) d->point[d->nfree++] = i;
+  }
+
+  d->size = scene_size(d);
   return pb_ok;
 }
 
-static pbStatus sets(pbDeform *d, const pbDeformable *from) {
+static pbStatus copy_sets(pbDeform *d, const pbDeformable *from) {
   if (!(d->set = pbContext_AllocArray(d->ctx, (size_t)from->nset + 1, sizeof *d->set))) return no_memory(d);
+
   for (; d->nset < from->nset; d->nset++) {
     const pbPointSet *s = &from->sets[d->nset];
     pbPointSet *to = &d->set[d->nset];
 
-    *to = (pbPointSet){pbContext_CopyText(d->ctx, s->name), s->count, copy(d->ctx, s->points, (size_t)s->count, sizeof(int))};
+    *to = (pbPointSet){.name = pbContext_CopyText(d->ctx, s->name),
+                       .count = s->count,
+                       .points = copy_list(d->ctx, s->points, (size_t)s->count, sizeof(int))};
     if (to->name && to->points) continue;
-    d->nset++;  // what it has is freed
 
+    d->nset++;  // half made, and freed with the others
     return no_memory(d);
   }
 
@@ -95,25 +116,28 @@ static pbStatus sets(pbDeform *d, const pbDeformable *from) {
 }
 
 // Points of a surface: from the least to the largest. Those of planes and geoms are made at once, so that nothing lies between.
-static void widen(int count, const int *points, int *low, int *high) {
+static void widen_range(int count, const int *points, int *low, int *high) {
   for (int i = 0; i < count; i++) {
     *low = points[i] < *low ? points[i] : *low;
     *high = points[i] > *high ? points[i] : *high;
   }
 }
 
-static pbStatus scenery(pbDeform *d, const pbDeformable *from) {
+static pbStatus compile_scenery(pbDeform *d, const pbDeformable *from) {
   if (!(d->scenery = pbContext_AllocArray(d->ctx, (size_t)from->nsurface + 1, sizeof *d->scenery))) return no_memory(d);
+
   for (int i = 0; i < from->nsurface; i++) {
     const pbSurfaceDef *s = &from->surfaces[i];
     int low = d->npoint, high = -1;
 
-    widen(3 * s->triangles, s->triangle, &low, &high);
-    widen(2 * s->edges, s->edge, &low, &high);
-    widen(s->points, s->point, &low, &high);
+    widen_range(3 * s->triangles, s->triangle, &low, &high);
+    widen_range(2 * s->edges, s->edge, &low, &high);
+    widen_range(s->points, s->point, &low, &high);
+
     int attached = high < 0 ? -1 : d->attached_of[low];
     bool geom = attached >= 0 && d->attached_geom[attached] >= 0;
     if (!geom && !s->plane) continue;
+
     char *name = pbContext_CopyText(d->ctx, s->name);
     if (!name) return no_memory(d);
     d->scenery[d->nscenery++] = (pbSceneryPoints){name, geom, low, high - low + 1};
@@ -122,19 +146,25 @@ static pbStatus scenery(pbDeform *d, const pbDeformable *from) {
   return pb_ok;
 }
 
-static pbStatus attachments(pbDeform *d, const pbDeformable *from, const int *attached_body) {
+static pbStatus compile_attachments(pbDeform *d, const pbDeformable *from, const int *attached_body) {
   size_t n = (size_t)(d->nattached = from->nattached);
+
+  // One allocation for the lists of attached points: the point, its body, its geom, three sizes.
   d->attached_of = pbContext_AllocArray(d->ctx, (size_t)d->npoint + 1, sizeof(int));
   d->attached = pbContext_AllocArray(d->ctx, 6 * n + 1, sizeof(int));
   if (!d->attached || !d->attached_of) return no_memory(d);
+
   d->attached_body = d->attached + n;
   d->attached_geom = d->attached + 2 * n;
   d->attached_size = d->attached + 3 * n;
+
   for (int i = 0; i < d->npoint; i++) d->attached_of[i] = -1;
 
   for (int i = 0; i < d->nattached; i++) {
     const pbAttachmentDef *r = &from->attachments[i];
+    PB_ASSERT(r->point >= 0 && r->point < d->npoint);
     d->attached[i] = r->point;
+    PB_ASSERT(d->fixed[r->point] == pb_fixAll);
     d->attached_of[r->point] = i;
     d->attached_geom[i] = r->geom;
     d->attached_body[i] = attached_body[i];
@@ -145,43 +175,75 @@ static pbStatus attachments(pbDeform *d, const pbDeformable *from, const int *at
 }
 
 // ---- parameters -----------------------------------------------------------------------------------------------------
-static pbStatus place_parameter(pbDeform *d, const pbElementGroup *g, const pbValues *values, pbGroupParameter *p) {
+static pbSource source_of(const pbGroupParameter *p, const pbValues *values) {
+  if (p->def->constant) return pb_fromData;
+  return values->control ? pb_fromControl : pb_fromTheta;
+}
+
+// Takes `count` numbers of where the parameter's values are kept; the offset of the first.
+static size_t take_numbers(pbDeform *d, pbSource source, size_t count) {
+  size_t first;
+
+  switch (source) {
+    case pb_fromTheta:
+      first = d->ntheta;
+      d->ntheta += count;
+      return first;
+    case pb_fromControl:
+      first = (size_t)d->ncontrol;
+      d->ncontrol += (int)count;
+      return first;
+    default:
+      first = d->ndata;
+      d->ndata += count;
+      return first;
+  }
+}
+
+static pbStatus allot_parameter(pbDeform *d, const pbElementGroup *g, const pbValues *values, pbGroupParameter *p) {
   if (!values->data)
     return pbContext_Fail(d->ctx, pb_bad_input, "%s: the parameter '%s' of energy '%s' has no value", g->name, p->def->name,
                           pbEnergy_Definition(g->energy)->name);
+
+  PB_ASSERT(values->rows == 1 || values->rows == g->count);
   p->rows = values->rows;
   p->size = p->def->rows * p->def->cols;
-  p->source = p->def->constant ? pb_fromData : values->control ? pb_fromControl : pb_fromTheta;
+  p->source = source_of(p, values);
   if (p->source == pb_fromData && values->control)
     return pbContext_Fail(d->ctx, pb_bad_input, "%s.%s cannot follow controls: it is a constant of the energy", g->name,
                           p->def->name);
-  size_t count = (size_t)p->rows * (size_t)p->size;
-  p->offset = p->source == pb_fromTheta ? d->ntheta : p->source == pb_fromControl ? (size_t)d->ncontrol : d->ndata;
-  if (p->source == pb_fromTheta) d->ntheta += count;
-  if (p->source == pb_fromControl) d->ncontrol += (int)count;
-  if (p->source == pb_fromData) d->ndata += count;
 
+  p->offset = take_numbers(d, p->source, (size_t)p->rows * (size_t)p->size);
   return pb_ok;
 }
 
-static pbStatus group(pbDeform *d, const pbGroupDef *from, pbElementGroup *g) {
+static void widen_work(pbDeform *d, const pbElementGroup *g) {
+  size_t real = pbEnergy_WorkSize(g->energy), complex = pbEnergy_WorkSizeComplex(g->energy);
+
+  if (real > d->work_bytes) d->work_bytes = real;
+  if (complex > d->work_bytes) d->work_bytes = complex;
+  if (g->points > d->most_points) d->most_points = g->points;
+  if (g->parameter_count > d->most_parameters) d->most_parameters = g->parameter_count;
+}
+
+static pbStatus compile_group(pbDeform *d, const pbGroupDef *from, pbElementGroup *g) {
   const pbEnergyDef *def = pbEnergy_Definition(from->energy);
   *g = (pbElementGroup){.mass = from->mass, .count = from->count, .points = def->points, .parameter_count = def->parameter_count};
+
   g->name = pbContext_CopyText(d->ctx, from->name);
-  g->vertex = copy(d->ctx, from->vertex, (size_t)(g->count * g->points), sizeof(int));
+  g->vertex = copy_list(d->ctx, from->vertex, (size_t)(g->count * g->points), sizeof(int));
   g->parameter = pbContext_AllocArray(d->ctx, (size_t)g->parameter_count + 1, sizeof *g->parameter);
   if (!g->name || !g->vertex || !g->parameter) return no_memory(d);
+
+  // The group has a copy of the energy: what was described may be destroyed.
   PB_TRY(pbEnergy_Create(d->ctx, def, &g->energy));
   def = pbEnergy_Definition(g->energy);
   d->unsymmetric = d->unsymmetric || !pbEnergy_Symmetric(g->energy);
-  size_t sizes[2] = {pbEnergy_WorkSize(g->energy), pbEnergy_WorkSizeComplex(g->energy)};
-  for (int i = 0; i < 2; i++) d->work_bytes = sizes[i] > d->work_bytes ? sizes[i] : d->work_bytes;
-  if (g->points > d->most_points) d->most_points = g->points;
-  if (g->parameter_count > d->most_parameters) d->most_parameters = g->parameter_count;
+  widen_work(d, g);
 
   for (int i = 0; i < g->parameter_count; i++) {
     g->parameter[i].def = &def->parameters[i];
-    PB_TRY(place_parameter(d, g, &from->values[i], &g->parameter[i]));
+    PB_TRY(allot_parameter(d, g, &from->values[i], &g->parameter[i]));
   }
 
   return pb_ok;
@@ -199,15 +261,27 @@ static pbStatus name_controls(pbDeform *d, const pbElementGroup *g, const pbGrou
   return pb_ok;
 }
 
-static pbStatus values(pbDeform *d, const pbDeformable *from) {
+static double *initial_values(const pbDeform *d, pbSource source) {
+  if (source == pb_fromTheta) return d->theta0;
+  return source == pb_fromControl ? d->control0 : d->data;
+}
+
+static pbStatus allocate_values(pbDeform *d) {
   d->theta0 = pbContext_AllocArray(d->ctx, d->ntheta + 1, sizeof(double));
   d->data = pbContext_AllocArray(d->ctx, d->ndata + 1, sizeof(double));
   d->control0 = pbContext_AllocArray(d->ctx, (size_t)d->ncontrol + 1, sizeof(double));
   d->control_name = pbContext_AllocArray(d->ctx, (size_t)d->ncontrol + 1, sizeof(char *));
-  if (!d->theta0 || !d->data || !d->control0 || !d->control_name) return no_memory(d);
+
+  return d->theta0 && d->data && d->control0 && d->control_name ? pb_ok : no_memory(d);
+}
+
+// Initial parameters: rest positions, masses, positions on bodies, contact, then the groups'.
+static pbStatus copy_values(pbDeform *d, const pbDeformable *from) {
+  PB_TRY(allocate_values(d));
   memcpy(d->theta0 + pb_restAt, from->rest, 3 * (size_t)d->npoint * sizeof(double));
   memcpy(d->theta0 + pb_massAt(d), from->mass, (size_t)d->npoint * sizeof(double));
 
+  // Points made for an attachment rest where the reference configuration has them.
   for (int i = 0; i < d->nattached; i++) {
     size_t at = 3 * (size_t)d->attached[i];
     if (from->attachments[i].own) memcpy(d->theta0 + pb_restAt + at, d->start + at, 3 * sizeof(double));
@@ -216,11 +290,12 @@ static pbStatus values(pbDeform *d, const pbDeformable *from) {
   for (int i = 0; i < d->nattached; i++)
     memcpy(d->theta0 + d->local_at + 3 * (size_t)i, from->attachments[i].local, 3 * sizeof(double));
   pbDeformContact_Values(d, from);
+
   for (int i = 0; i < d->ngroup; i++) {
     const pbElementGroup *g = &d->group[i];
     for (int k = 0; k < g->parameter_count; k++) {
       const pbGroupParameter *p = &g->parameter[k];
-      double *base = p->source == pb_fromTheta ? d->theta0 : p->source == pb_fromControl ? d->control0 : d->data;
+      double *base = initial_values(d, p->source);
 
       memcpy(base + p->offset, from->groups[i].values[k].data, (size_t)(p->rows * p->size) * sizeof(double));
       if (p->source == pb_fromControl) PB_TRY(name_controls(d, g, p));
@@ -239,36 +314,26 @@ static pbStatus add_slice(pbDeform *d, const char *group, const char *name, pbDe
   return pb_ok;
 }
 
-static pbStatus slices(pbDeform *d) {
-  size_t most = 8;
-  for (int i = 0; i < d->ngroup; i++) most += (size_t)d->group[i].parameter_count;
-  if (!(d->slice = pbContext_AllocArray(d->ctx, most, sizeof *d->slice))) return no_memory(d);
-  PB_TRY(add_slice(
-      d, "", "point_rest",
-      (pbDeformSlice){.unit = "m", .offset = pb_restAt, .rows = d->npoint, .cols = 3, .lower = -INFINITY, .upper = INFINITY}));
-  PB_TRY(add_slice(d, "", "point_mass",
-                   (pbDeformSlice){.unit = "kg", .offset = pb_massAt(d), .rows = d->npoint, .cols = 1, .upper = INFINITY}));
-  if (d->nattached)
-    PB_TRY(add_slice(
-        d, "", "attach_local",
-        (pbDeformSlice){
-            .unit = "m", .offset = d->local_at, .rows = d->nattached, .cols = 3, .lower = -INFINITY, .upper = INFINITY}));
-  if (d->collision) {
-    int n = d->nsurface;
-    static const char *const names[5] = {"stiffness", "friction", "radius", "distance", "velocity"};
-    const pbDeformSlice contact[] = {{NULL, "N/m", d->stiffness_at, n * n, 1, 0, INFINITY},
-                                     {NULL, "", d->friction_at, n * n, 1, 0, INFINITY},
-                                     {NULL, "m", d->radius_at, n, 1, 0, INFINITY},
-                                     {NULL, "m", d->distance_at, 1, 1, 0, INFINITY},
-                                     {NULL, "m/s", d->velocity_at, 1, 1, 0, INFINITY}};
+static pbStatus add_contact_slices(pbDeform *d) {
+  int n = d->nsurface;
+  static const char *const names[5] = {"stiffness", "friction", "radius", "distance", "velocity"};
+  const pbDeformSlice contact[] = {{NULL, "N/m", d->stiffness_at, n * n, 1, 0, INFINITY},
+                                   {NULL, "", d->friction_at, n * n, 1, 0, INFINITY},
+                                   {NULL, "m", d->radius_at, n, 1, 0, INFINITY},
+                                   {NULL, "m", d->distance_at, 1, 1, 0, INFINITY},
+                                   {NULL, "m/s", d->velocity_at, 1, 1, 0, INFINITY}};
 
-    for (int i = 0; i < 5; i++) PB_TRY(add_slice(d, "contact", names[i], contact[i]));
-  }
+  for (int i = 0; i < 5; i++) PB_TRY(add_slice(d, "contact", names[i], contact[i]));
+  return pb_ok;
+}
 
+static pbStatus add_group_slices(pbDeform *d) {
   for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
     for (const pbGroupParameter *p = g->parameter; p < g->parameter + g->parameter_count; p++) {
       if (p->source != pb_fromTheta) continue;
+      // A definition without bounds has both zero.
       bool open = p->def->lower == 0 && p->def->upper == 0;
+      PB_ASSERT(p->offset + (size_t)p->rows * (size_t)p->size <= d->ntheta);
       pbDeformSlice s = {.unit = p->def->unit ? p->def->unit : "",
                          .offset = p->offset,
                          .rows = p->rows,
@@ -282,16 +347,45 @@ static pbStatus slices(pbDeform *d) {
   return pb_ok;
 }
 
+// Names, units and bounds of the parts of theta.
+static pbStatus compile_slices(pbDeform *d) {
+  size_t most = 8;  // points, masses, attachments, contact
+  for (int i = 0; i < d->ngroup; i++) most += (size_t)d->group[i].parameter_count;
+  d->slice = pbContext_AllocArray(d->ctx, most, sizeof *d->slice);
+  if (!d->slice) return no_memory(d);
+
+  const pbDeformSlice rest = {
+      .unit = "m", .offset = pb_restAt, .rows = d->npoint, .cols = 3, .lower = -INFINITY, .upper = INFINITY};
+  const pbDeformSlice mass = {.unit = "kg", .offset = pb_massAt(d), .rows = d->npoint, .cols = 1, .upper = INFINITY};
+  const pbDeformSlice local = {
+      .unit = "m", .offset = d->local_at, .rows = d->nattached, .cols = 3, .lower = -INFINITY, .upper = INFINITY};
+  PB_TRY(add_slice(d, "", "point_rest", rest));
+  PB_TRY(add_slice(d, "", "point_mass", mass));
+  if (d->nattached) PB_TRY(add_slice(d, "", "attach_local", local));
+
+  if (d->collision) PB_TRY(add_contact_slices(d));
+  PB_TRY(add_group_slices(d));
+  PB_ASSERT((size_t)d->nslice <= most);
+  return pb_ok;
+}
+
 // ---- the matrix -----------------------------------------------------------------------------------------------------
-static size_t pairs_of(const pbDeform *d, int *pairs) {
+// Pairs (i, j) of blocks with i >= j that the elements couple, the diagonal among them; pairs NULL: their number alone.
+static size_t coupled_pairs(const pbDeform *d, int *pairs) {
   size_t count = 0;
+
   for (int i = 0; i < d->nfree; i++, count++) {
-    if (pairs) pairs[2 * count] = pairs[2 * count + 1] = i;
+    if (!pairs) continue;
+    pairs[2 * count] = i;
+    pairs[2 * count + 1] = i;
   }
 
   for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
     int p = g->points;
-    for (int e = 0; !g->mass && e < g->count * p * p; e++) {
+    if (g->mass) continue;  // masses have no stiffness
+
+    // The lower triangle of blocks of each element: entry e of count x points x points.
+    for (int e = 0; e < g->count * p * p; e++) {
       const int *v = g->vertex + e / (p * p) * p;
       int a = d->unknown[v[e / p % p]], b = d->unknown[v[e % p]];
 
@@ -308,9 +402,11 @@ static size_t pairs_of(const pbDeform *d, int *pairs) {
   return count;
 }
 
-static pbStatus slots(pbDeform *d, pbElementGroup *g) {
+// Where the blocks of each element go in the values of the matrix; -1: above the diagonal, or of a point without unknowns.
+static pbStatus compile_slots(pbDeform *d, pbElementGroup *g) {
   int p = g->points;
   if (g->mass) return pb_ok;
+
   g->slot = pbContext_AllocArray(d->ctx, (size_t)(g->count * p * p) + 1, sizeof(int));
   if (!g->slot) return no_memory(d);
 
@@ -319,36 +415,42 @@ static pbStatus slots(pbDeform *d, pbElementGroup *g) {
     int a = d->unknown[v[e / p % p]], b = d->unknown[v[e % p]];
 
     g->slot[e] = a < 0 || b < 0 || a < b ? -1 : pbSparse_Slot(d->pattern, a, b);
+    PB_ASSERT(g->slot[e] >= 0 || a < b || b < 0);  // the pattern holds every pair that elements couple
   }
 
   return pb_ok;
 }
 
-static pbStatus matrix(pbDeform *d) {
-  size_t count = pairs_of(d, NULL);
+static pbStatus compile_matrix(pbDeform *d) {
+  size_t count = coupled_pairs(d, NULL);
   int *pairs = pbContext_AllocArray(d->ctx, 2 * count + 1, sizeof *pairs);
 
   if (!pairs) return no_memory(d);
-  pairs_of(d, pairs);
+  coupled_pairs(d, pairs);
   pbStatus status = pbSparsePattern_Create(d->ctx, d->nfree, NULL, pairs, count, &d->pattern);
   pbContext_Free(d->ctx, pairs);
+
   if (status == pb_ok && d->nfree) status = pbSparseAnalysis_Create(d->ctx, d->pattern, NULL, &d->analysis);
-  for (int i = 0; status == pb_ok && i < d->ngroup; i++) status = slots(d, &d->group[i]);
+  for (int i = 0; status == pb_ok && i < d->ngroup; i++) status = compile_slots(d, &d->group[i]);
 
   return status;
 }
 
 // ---- equilibria -----------------------------------------------------------------------------------------------------
+// Root of a tree of the disjoint sets, with path halving.
 static int root_of(int *parent, int i) {
   while (parent[i] != i) i = parent[i] = parent[parent[i]];
   return i;
 }
 
 // Each point to the first of those that it is connected with by elements.
-static void connect(const pbDeform *d, int *parent) {
+static void connect_elements(const pbDeform *d, int *parent) {
   for (int i = 0; i < d->npoint; i++) parent[i] = i;
+
+  // Disjoint sets (Tarjan 1975): the root of each is its least point, so that results do not depend on the order of elements.
   for (const pbElementGroup *g = d->group; g < d->group + d->ngroup; g++) {
-    for (int e = 0; !g->mass && e < g->count * g->points; e++) {
+    if (g->mass) continue;
+    for (int e = 0; e < g->count * g->points; e++) {
       int a = root_of(parent, g->vertex[e]), b = root_of(parent, g->vertex[e / g->points * g->points]);
       parent[a > b ? a : b] = a < b ? a : b;
     }
@@ -368,14 +470,16 @@ static void name_piece(const pbDeform *d, int point, char *text, size_t size) {
   }
 }
 
+// The end of the message: which piece, what holds it, what it needs.
 static pbStatus explain_loose(pbDeform *d, int point, int held, bool planar) {
   char piece[80], text[400], count[40];
+  const char *needed = planar ? "two points" : "three points that are not in a line";
   name_piece(d, point, piece, sizeof piece);
   snprintf(count, sizeof count, held ? "only %d coordinates" : "no point", held);
   snprintf(text, sizeof text,
            " (of %s %s %s pinned; an equilibrium needs what holds it: \"pins\", of %s for a solid, or an energy or contact that "
            "keeps it in its place)",
-           piece, count, held > 1 ? "are" : "is", planar ? "two points" : "three points that are not in a line");
+           piece, count, held > 1 ? "are" : "is", needed);
 
   return (d->loose = pbContext_CopyText(d->ctx, text)) ? pb_ok : no_memory(d);
 }
@@ -383,10 +487,12 @@ static pbStatus explain_loose(pbDeform *d, int point, int held, bool planar) {
 // The first piece that can move as a whole, as far as pins tell: said where an equilibrium is not found.
 static pbStatus find_loose(pbDeform *d, bool planar) {
   int needed = planar ? 3 : 6, axes = planar ? pb_fixX | pb_fixY : pb_fixAll, loose = -1;
-  int *parent = pbContext_AllocArray(d->ctx, 2 * (size_t)d->npoint + 1, sizeof *parent), *held = parent + d->npoint;
-
+  int *parent = pbContext_AllocArray(d->ctx, 2 * (size_t)d->npoint + 1, sizeof *parent);
   if (!parent) return no_memory(d);
-  connect(d, parent);
+  int *held = parent + d->npoint;
+
+  // Coordinates that pins hold, of each piece: as many as it has rigid motions must be.
+  connect_elements(d, parent);
   for (int i = 0; i < d->npoint; i++) held[i] = 0;
   for (int i = 0; i < d->npoint; i++) held[parent[i]] += __builtin_popcount(d->fixed[i] & (unsigned)axes);
 
@@ -400,38 +506,45 @@ static pbStatus find_loose(pbDeform *d, bool planar) {
   return status;
 }
 
-static pbStatus compile(pbDeform *d, const pbDeformable *from, const int *attached_body, const double *attached_x) {
-  PB_TRY(points(d, from, attached_x));
-  PB_TRY(sets(d, from));
-  PB_TRY(attachments(d, from, attached_body));
-  PB_TRY(scenery(d, from));
-  d->local_at = 4 * (size_t)d->npoint;
-  d->ntheta = d->local_at + 3 * (size_t)d->nattached;
-  for (const pbCellSet *c = from->cells.list; c < from->cells.list + from->cells.count; c++)
-    PB_TRY(pbCellSets_Add(d->ctx, &d->cells, c->name, c->kind, c->count, c->vertex));
-  d->most_points = 4;  // of contacts
+static pbStatus compile_groups(pbDeform *d, const pbDeformable *from) {
   d->group = pbContext_AllocArray(d->ctx, (size_t)from->ngroup + 1, sizeof *d->group);
   if (!d->group) return no_memory(d);
 
-  for (; d->ngroup < from->ngroup; d->ngroup++) {
-    pbStatus status = group(d, &from->groups[d->ngroup], &d->group[d->ngroup]);
-    if (status != pb_ok) {
-      d->ngroup++;  // what it has is freed
-      return status;
-    }
+  pbStatus status = pb_ok;
+  while (status == pb_ok && d->ngroup < from->ngroup) {
+    int number = d->ngroup++;  // counted first: what is half made is freed with the others
+    status = compile_group(d, &from->groups[number], &d->group[number]);
   }
 
+  return status;
+}
+
+// Offsets in theta are handed out in this order: rest positions, masses, positions on bodies, groups, contact.
+static pbStatus compile_all(pbDeform *d, const pbDeformable *from, const int *attached_body, const double *attached_x) {
+  PB_TRY(compile_points(d, from, attached_x));
+  PB_TRY(copy_sets(d, from));
+  PB_TRY(compile_attachments(d, from, attached_body));
+  PB_TRY(compile_scenery(d, from));
+
+  d->local_at = 4 * (size_t)d->npoint;
+  d->ntheta = d->local_at + 3 * (size_t)d->nattached;
+  d->most_points = 4;  // of contacts
+  for (const pbCellSet *c = from->cells.list; c < from->cells.list + from->cells.count; c++)
+    PB_TRY(pbCellSets_Add(d->ctx, &d->cells, c->name, c->kind, c->count, c->vertex));
+
+  PB_TRY(compile_groups(d, from));
   PB_TRY(pbDeformContact_Compile(d, from));
-  if (d->unsymmetric && d->options.method != pb_minimiseNewton)
+  if (d->unsymmetric && d->options.method != pb_minimizeNewton)
     return pbContext_Fail(d->ctx, pb_unsupported,
                           "forces without a potential (implicit friction, freeze) need the method newton, not %s",
-                          pbMinimiser_Name(d->options.method));
-  PB_TRY(values(d, from));
-  PB_TRY(slices(d));
+                          pbDeformMinimizer_Name(d->options.method));
+
+  PB_TRY(copy_values(d, from));
+  PB_TRY(compile_slices(d));
   PB_TRY(pbDeformContact_Check(d));
   if (d->options.scheme == pb_schemeStatic) PB_TRY(find_loose(d, from->planar));
 
-  return matrix(d);
+  return compile_matrix(d);
 }
 
 // Elements that cannot be where they start (inverted, without volume, of no length) are refused here and not in the first step.
@@ -444,8 +557,11 @@ static pbStatus check_start(pbDeform *d) {
   w->scheme = pbScheme_Table(d->options.scheme, true);
   memcpy(w->x, d->start, 3 * (size_t)d->npoint * sizeof(double));
   memset(w->gradient, 0, 3 * (size_t)d->npoint * sizeof(double));
+
+  // Contact has its own check, with its own messages.
   pbBarrier *barrier = w->barrier;
-  w->barrier = NULL;  // contact was looked at
+  w->barrier = NULL;
+
   pbStatus status = pbDeform_Evaluate(w, &(pbEvaluation){.z = w->x,
                                                          .y = w->x,
                                                          .ago = w->x,
@@ -454,6 +570,7 @@ static pbStatus check_start(pbDeform *d) {
                                                          .value_scale = 1,
                                                          .gradient = w->gradient,
                                                          .gradient_scale = 1});
+
   w->barrier = barrier;
   if (status != pb_ok) status = pbContext_Fail(d->ctx, status, "%s", w->error);
   pbDeformWork_Destroy(w);
@@ -466,8 +583,9 @@ pbStatus pbDeform_Compile(pbContext *ctx, const pbDeformable *from, const int *a
   pbDeform *d = pbContext_Alloc(ctx, sizeof *d);
   *deform = NULL;
   if (!d) return pbContext_Fail(ctx, pb_no_memory, "no memory for deformables");
+
   *d = (pbDeform){.ctx = ctx, .options = from->options};
-  pbStatus status = compile(d, from, attached_body, attached_x);
+  pbStatus status = compile_all(d, from, attached_body, attached_x);
   if (status == pb_ok) status = check_start(d);
   if (status != pb_ok) pbDeform_Destroy(d);
   else *deform = d;

@@ -10,25 +10,36 @@
 enum { chunk = PB_DEFORM_CHUNK };
 
 // ---- compile ----------------------------------------------------------------------------------------------------------
-typedef struct lists {
+// What the collision lists are made of: the primitives of all surfaces, each point's surface, and which pairs of surfaces meet.
+typedef struct SurfaceLists {
   int triangles, edges, points, planes;
   int *triangle, *edge, *point, *plane, *group;
   bool *collide;
-} lists;
+} SurfaceLists;
 
-static void add_surface(const pbSurfaceDef *s, int number, lists *l) {
+static void add_plane(const pbSurfaceDef *s, int number, SurfaceLists *l) {
+  memcpy(l->plane + 3 * l->planes, s->point, 3 * sizeof(int));
+  l->planes++;
+  for (int k = 0; k < 3; k++) l->group[s->point[k]] = number;
+}
+
+static void add_surface(const pbSurfaceDef *s, int number, SurfaceLists *l) {
   int *edge = l->edge + 2 * l->edges, *point = l->point + l->points;
   if (s->plane) {
-    memcpy(l->plane + 3 * l->planes++, s->point, 3 * sizeof(int));
-    for (int k = 0; k < 3; k++) l->group[s->point[k]] = number;
+    add_plane(s, number, l);
     return;
   }
 
   memcpy(l->triangle + 3 * l->triangles, s->triangle, 3 * (size_t)s->triangles * sizeof(int));
+
+  // Edges: those of the triangles, each once, then lines.
   l->triangles += s->triangles;
   int from_triangles = pbCollision_Edges(s->triangle, s->triangles, edge);
   memcpy(edge + 2 * from_triangles, s->edge, 2 * (size_t)s->edges * sizeof(int));
   l->edges += from_triangles + s->edges;
+
+  // Points: corners of triangles, ends of lines and points by themselves. A point may be several of these, so once more over all
+  // of them, into the room behind, and back.
   int corners = pbCollision_Points(s->triangle, s->triangles, 3, point);
   int ends = pbCollision_Points(s->edge, s->edges, 2, point + corners);
   memcpy(point + corners + ends, s->point, (size_t)s->points * sizeof(int));
@@ -38,15 +49,26 @@ static void add_surface(const pbSurfaceDef *s, int number, lists *l) {
   for (int i = 0; i < all; i++) l->group[point[i]] = number;
 }
 
-static pbStatus collide(pbDeform *d, const pbDeformable *from, lists *l) {
-  for (int i = 0; i < from->nsurface; i++) {
-    for (int k = 0; k < from->nsurface; k++) l->collide[i * from->nsurface + k] = i != k || from->surfaces[i].self;
+static void fill_lists(const pbDeformable *from, SurfaceLists *l) {
+  int n = from->nsurface;
+
+  for (int i = 0; i < n; i++) {
+    for (int k = 0; k < n; k++) l->collide[i * n + k] = i != k || from->surfaces[i].self;
     add_surface(&from->surfaces[i], i, l);
   }
 
-  for (const pbSurfacePair *p = from->pairs; p < from->pairs + from->npair; p++)
-    l->collide[p->first * from->nsurface + p->second] = l->collide[p->second * from->nsurface + p->first] = p->meet;
+  // What was said of pairs, the last word.
+  for (const pbSurfacePair *p = from->pairs; p < from->pairs + from->npair; p++) {
+    l->collide[p->first * n + p->second] = p->meet;
+    l->collide[p->second * n + p->first] = p->meet;
+  }
+}
+
+static pbStatus create_collision(pbDeform *d, const pbDeformable *from, SurfaceLists *l) {
   static const pbBarrierFriction kinds[] = {pb_barrierNone, pb_barrierLagged, pb_barrierImplicit};
+  PB_ASSERT((int)from->contact.kind >= 0 && (size_t)from->contact.kind < sizeof kinds / sizeof *kinds);
+  fill_lists(from, l);
+
   pbCollisionDef def = {.vertices = d->npoint,
                         .group = l->group,
                         .groups = from->nsurface,
@@ -62,11 +84,12 @@ static pbStatus collide(pbDeform *d, const pbDeformable *from, lists *l) {
                         .planar = from->planar,
                         .friction = kinds[from->contact.kind]};
 
+  PB_VALIDATE(pb_allWithin(l->point, l->points, 0, d->npoint) && pb_allWithin(l->edge, 2 * l->edges, 0, d->npoint));
   return pbCollision_Create(d->ctx, &def, &d->collision);
 }
 
-static pbStatus make_lists(pbDeform *d, const pbDeformable *from) {
-  lists l = {0};
+// Room for the most primitives that the surfaces may give; false: no memory.
+static bool allocate_lists(pbDeform *d, const pbDeformable *from, SurfaceLists *l) {
   size_t triangles = 0, edges = 0, points = 0, n = (size_t)from->nsurface;
 
   for (int i = 0; i < from->nsurface; i++) {
@@ -76,62 +99,89 @@ static pbStatus make_lists(pbDeform *d, const pbDeformable *from) {
     points += 2 * ((size_t)s->points + 2 * (size_t)s->edges + 3 * (size_t)s->triangles);
   }
 
-  l.triangle = pbContext_AllocArray(d->ctx, 3 * triangles + 1, sizeof(int));
-  l.edge = pbContext_AllocArray(d->ctx, 2 * edges + 1, sizeof(int));
-  l.point = pbContext_AllocArray(d->ctx, points + 1, sizeof(int));
-  l.plane = pbContext_AllocArray(d->ctx, 3 * n + 1, sizeof(int));
-  l.group = pbContext_AllocArray(d->ctx, (size_t)d->npoint + 1, sizeof(int));
-  l.collide = pbContext_AllocArray(d->ctx, n * n + 1, sizeof(bool));
-  bool good = l.triangle && l.edge && l.point && l.plane && l.group && l.collide;
-  for (int i = 0; good && i < d->npoint; i++) l.group[i] = -1;
-  pbStatus status = good ? collide(d, from, &l) : pbContext_Fail(d->ctx, pb_no_memory, "no memory for surfaces");
+  l->triangle = pbContext_AllocArray(d->ctx, 3 * triangles + 1, sizeof(int));
+  l->edge = pbContext_AllocArray(d->ctx, 2 * edges + 1, sizeof(int));
+  l->point = pbContext_AllocArray(d->ctx, points + 1, sizeof(int));
+  l->plane = pbContext_AllocArray(d->ctx, 3 * n + 1, sizeof(int));
+  l->group = pbContext_AllocArray(d->ctx, (size_t)d->npoint + 1, sizeof(int));
+  l->collide = pbContext_AllocArray(d->ctx, n * n + 1, sizeof(bool));
+  return l->triangle && l->edge && l->point && l->plane && l->group && l->collide;
+}
+
+static pbStatus make_lists(pbDeform *d, const pbDeformable *from) {
+  SurfaceLists l = {0};
+  pbStatus status;
+
+  if (allocate_lists(d, from, &l)) {
+    for (int i = 0; i < d->npoint; i++) l.group[i] = -1;
+    status = create_collision(d, from, &l);
+  } else {
+    status = pbContext_Fail(d->ctx, pb_no_memory, "no memory for surfaces");
+  }
+
   void *all[] = {l.triangle, l.edge, l.point, l.plane, l.group, l.collide};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(d->ctx, all[i]);
-
   return status;
 }
 
-static size_t take(pbDeform *d, size_t count) {
+// Takes room for `count` parameters; the offset of the first.
+static size_t take_theta(pbDeform *d, size_t count) {
   size_t at = d->ntheta;
   d->ntheta += count;
   return at;
 }
 
-pbStatus pbDeformContact_Compile(pbDeform *d, const pbDeformable *from) {
-  if (from->nsurface == 0) return pb_ok;
+static pbStatus check_settings(pbDeform *d, const pbDeformable *from) {
+  bool friction = from->contact.kind != pb_frictionNone;
+
   if (!(from->contact.distance > 0))
     return pbContext_Fail(d->ctx, pb_bad_input,
                           "surfaces need contact settings: distance and stiffness (pbDeformable_SetContact)");
-  if (from->contact.kind != pb_frictionNone && pbScheme_NeedsAcceleration(pbScheme_Table(from->options.scheme, false)))
+
+  // Friction is a force of the step; schemes that average forces over it would need it at the start of the step too.
+  if (friction && pbScheme_NeedsAcceleration(pbScheme_Table(from->options.scheme, false)))
     return pbContext_Fail(d->ctx, pb_unsupported,
                           "friction of deformables needs the scheme implicit_euler, bdf2 or static, not %s",
                           pbScheme_Name(from->options.scheme));
+
   if (from->nsurface > PB_MOST_SURFACES)
     return pbContext_Fail(
         d->ctx, pb_capacity,
         "%d surfaces in contact: each pair of them has a stiffness and a friction, and no more than %d surfaces are "
         "taken; bodies that share these can be one body",
         from->nsurface, PB_MOST_SURFACES);
+
+  return pb_ok;
+}
+
+pbStatus pbDeformContact_Compile(pbDeform *d, const pbDeformable *from) {
+  if (from->nsurface == 0) return pb_ok;
+  PB_TRY(check_settings(d, from));
+
   size_t n = (size_t)(d->nsurface = from->nsurface);
   d->friction = from->contact.kind != pb_frictionNone;
   d->unsymmetric = d->unsymmetric || from->contact.kind == pb_frictionImplicit;
-  d->stiffness_at = take(d, n * n);
-  d->friction_at = take(d, n * n);
-  d->radius_at = take(d, n);
-  d->distance_at = take(d, 1);
-  d->velocity_at = take(d, 1);
+
+  // Stiffness and friction of pairs as symmetric matrices, radii of surfaces, then one distance and one velocity.
+  d->stiffness_at = take_theta(d, n * n);
+  d->friction_at = take_theta(d, n * n);
+  d->radius_at = take_theta(d, n);
+  d->distance_at = take_theta(d, 1);
+  d->velocity_at = take_theta(d, 1);
 
   return make_lists(d, from);
 }
 
 void pbDeformContact_Values(pbDeform *d, const pbDeformable *from) {
   if (!d->collision) return;
+
   int n = d->nsurface;
   for (int i = 0; i < n * n; i++) {
     d->theta0[d->stiffness_at + (size_t)i] = from->contact.stiffness;
     d->theta0[d->friction_at + (size_t)i] = from->contact.friction;
   }
 
+  // Pairs with values of their own (negative: those of the contact settings), on both sides of the diagonal.
   for (const pbSurfacePair *p = from->pairs; p < from->pairs + from->npair; p++) {
     for (int side = 0; side < 2; side++) {
       size_t at = (size_t)(side ? p->second * n + p->first : p->first * n + p->second);
@@ -153,27 +203,33 @@ pbBarrierValues pbDeformContact_ValuesOf(const pbDeform *d, const double *theta)
                            .eps_v = theta[d->velocity_at]};
 }
 
-// Also room for the energies of its stencils.
+// Room for the energies of stencils, as much as the largest of their types needs.
+static void widen_work(pbDeform *d, const pbStencils *s) {
+  if (!s || !s->energy) return;
+  size_t real = pbEnergy_WorkSize(s->energy), complex = pbEnergy_WorkSizeComplex(s->energy);
+
+  if (real > d->work_bytes) d->work_bytes = real;
+  if (complex > d->work_bytes) d->work_bytes = complex;
+}
+
 pbStatus pbDeformContact_Check(pbDeform *d) {
   pbBarrier *barrier;
   if (!d->collision) return pb_ok;
+
   pbBarrierValues values = pbDeformContact_ValuesOf(d, d->theta0);
   PB_TRY(pbBarrier_Create(d->ctx, d->collision, 0, &barrier));
 
-  for (int t = 0; t < 2 * pb_stencilTypes; t++) {
-    const pbStencils *s = t < pb_stencilTypes ? pbBarrier_Contacts(barrier, (pbStencilType)t)
-                          : d->friction       ? pbBarrier_Friction(barrier, (pbStencilType)(t - pb_stencilTypes))
-                                              : NULL;
-    size_t sizes[2] = {s && s->energy ? pbEnergy_WorkSize(s->energy) : 0,
-                       s && s->energy ? pbEnergy_WorkSizeComplex(s->energy) : 0};
-
-    for (int i = 0; i < 2; i++) d->work_bytes = sizes[i] > d->work_bytes ? sizes[i] : d->work_bytes;
+  for (pbStencilType t = 0; t < pb_stencilTypes; t++) {
+    widen_work(d, pbBarrier_Contacts(barrier, t));
+    if (d->friction) widen_work(d, pbBarrier_Friction(barrier, t));
   }
 
+  // What is close at the start, with more room as long as that is what lacks.
   pbStatus status;
   do {
     status = pbBarrier_Begin(barrier, &values, d->start, d->theta0 + pb_restAt);
   } while (status == pb_capacity && (status = pbBarrier_Grow(barrier)) == pb_ok);
+
   if (status == pb_ok) status = pbBarrier_Check(barrier, &values, d->start);
   if (status != pb_ok) pbContext_Fail(d->ctx, status, "%s", pbBarrier_Error(barrier));
   pbBarrier_Destroy(barrier);
@@ -182,33 +238,34 @@ pbStatus pbDeformContact_Check(pbDeform *d) {
 }
 
 // ---- stencils ---------------------------------------------------------------------------------------------------------
-// Contacts, then friction: number of a list, NULL beyond the last.
-static const pbStencils *list(const pbDeformWork *w, int index) {
+// Lists of stencils by number: contacts, then friction; NULL beyond the last.
+static const pbStencils *stencils_at(const pbDeformWork *w, int index) {
   if (index < pb_stencilTypes) return pbBarrier_Contacts(w->barrier, (pbStencilType)index);
   if (!w->d->friction || index >= 2 * pb_stencilTypes) return NULL;
   return pbBarrier_Friction(w->barrier, (pbStencilType)(index - pb_stencilTypes));
 }
 
-static pbStatus told(pbDeformWork *w, pbStatus status) {
+// The barrier's status, in the words of the deformables.
+static pbStatus report_barrier(pbDeformWork *w, pbStatus status) {
   if (status == pb_capacity) return pbDeform_Lacks(w, "contact: %s", pbBarrier_Error(w->barrier));
   return status == pb_ok ? pb_ok : pbDeform_Fail(w, status, "contact: %s", pbBarrier_Error(w->barrier));
 }
 
 pbStatus pbDeformContact_Begin(pbDeformWork *w) {
   pbBarrierValues values = pbDeformContact_ValuesOf(w->d, w->in.theta);
-  return told(w, pbBarrier_Begin(w->barrier, &values, w->y, w->in.theta + pb_restAt));
+  return report_barrier(w, pbBarrier_Begin(w->barrier, &values, w->y, w->in.theta + pb_restAt));
 }
 
 pbStatus pbDeformContact_Update(pbDeformWork *w, const double *z) {
   pbBarrierValues values = pbDeformContact_ValuesOf(w->d, w->in.theta);
-  return told(w, pbBarrier_Update(w->barrier, &values, z, w->in.theta + pb_restAt));
+  return report_barrier(w, pbBarrier_Update(w->barrier, &values, z, w->in.theta + pb_restAt));
 }
 
 size_t pbDeformContact_Pairs(const pbDeformWork *w, int *pairs) {
   size_t count = 0;
   const pbStencils *s;
 
-  for (int t = 0; (s = list(w, t)); t++) {
+  for (int t = 0; (s = stencils_at(w, t)); t++) {
     for (int e = 0; e < s->count * s->points * s->points; e++) {
       const int *v = s->vertex + e / (s->points * s->points) * s->points;
       int a = w->d->unknown[v[e / s->points % s->points]], b = w->d->unknown[v[e % s->points]];
@@ -226,27 +283,31 @@ size_t pbDeformContact_Pairs(const pbDeformWork *w, int *pairs) {
   return count;
 }
 
-// Elements `first` .. of a list; at most a chunk.
-static pbElements part(const pbDeformWork *w, const pbStencils *s, int first, const double *z, const double *y,
-                       const double **parameter) {
+// A chunk of a list: elements `first` and up to PB_DEFORM_CHUNK - 1 after it. parameter: room of the caller's.
+static pbElements chunk_stencils(const pbDeformWork *w, const pbStencils *s, int first, const double *z, const double *y,
+                                 const double **parameter) {
   pbElements in = pbStencils_Elements(s, z, w->in.theta + pb_restAt, y, w->in.h);
   in.count = s->count - first < chunk ? s->count - first : chunk;
+
   in.vertex += (size_t)first * (size_t)s->points;
   for (int i = 0; i < pb_stencilParameters; i++)
     parameter[i] = s->parameter[i] ? s->parameter[i] + (size_t)first * (size_t)s->stride[i] : NULL;
+
   in.parameter = parameter;
 
   return in;
 }
 
-static void spread(const pbElements *in, int points, const double *from, double scale, double *to) {
+static void add_vectors(const pbElements *in, int points, const double *from, double scale, double *to) {
   for (int i = 0; i < in->count * points; i++) {
     for (int k = 0; k < 3; k++) to[3 * in->vertex[i] + k] += scale * from[3 * i + k];
   }
 }
 
-static void scatter(pbDeformWork *w, const pbElements *in, int p, double scale) {
+static void add_matrices(pbDeformWork *w, const pbElements *in, int p, double scale) {
   int n = 3 * p, slot[16];
+  PB_ASSERT(p * p <= (int)(sizeof slot / sizeof *slot));
+
   for (int e = 0; e < in->count; e++) {
     for (int i = 0; i < p * p; i++) {
       int a = w->d->unknown[in->vertex[e * p + i / p]], b = w->d->unknown[in->vertex[e * p + i % p]];
@@ -257,30 +318,44 @@ static void scatter(pbDeformWork *w, const pbElements *in, int p, double scale) 
   }
 }
 
-static pbStatus closed(pbDeformWork *w, const pbElements *in, int points, const pbEnergyFault *fault) {
+static pbStatus fail_closed(pbDeformWork *w, const pbElements *in, int points, const pbEnergyFault *fault) {
   const int *v = in->vertex + (size_t)(fault->element * points);
   return pbDeform_Fail(w, pb_bad_input, "contact of points %d and %d: %s", v[0], v[points - 1], fault->what);
 }
 
+static pbStatus evaluate_chunk(pbDeformWork *w, const pbStencils *s, int first, const pbEvaluation *e) {
+  const double *parameter[pb_stencilParameters];
+  pbElements in = chunk_stencils(w, s, first, e->z, e->y, parameter);
+  pbElementsOut out = {.value = e->value ? w->value_out : NULL,
+                       .gradient = e->gradient ? w->gradient_out : NULL,
+                       .hessian = e->hessian ? w->hessian_out : NULL};
+  pbEnergyFault fault;
+  int n = 3 * s->points;
+  bool inside = pbEnergy_Evaluate(s->energy, &in, &out, w->energy_work, &fault);
+
+  // As of elements: a value may be infinite, where a gap is closed; derivatives may not.
+  if (!inside && (e->gradient || e->hessian)) return fail_closed(w, &in, s->points, &fault);
+
+  if (e->value) {
+    for (int i = 0; i < in.count; i++) *e->value += e->value_scale * w->value_out[i];
+  }
+
+  if (e->gradient) add_vectors(&in, s->points, w->gradient_out, e->gradient_scale, e->gradient);
+  if (!e->hessian) return pb_ok;
+
+  if (e->project > 0) {
+    for (int i = 0; i < in.count; i++) pbProject_Definite(w->hessian_out + (size_t)i * (size_t)(n * n), n, e->project, w->eigen);
+  }
+
+  add_matrices(w, &in, s->points, e->hessian_scale);
+  return pb_ok;
+}
+
 pbStatus pbDeformContact_Evaluate(pbDeformWork *w, const pbEvaluation *e) {
   const pbStencils *s;
-  const double *parameter[pb_stencilParameters];
-  pbEnergyFault fault;
 
-  for (int t = 0; (s = list(w, t)); t++) {
-    for (int first = 0; first < s->count; first += chunk) {
-      pbElements in = part(w, s, first, e->z, e->y, parameter);
-      pbElementsOut out = {e->value ? w->value_out : NULL, e->gradient ? w->gradient_out : NULL,
-                           e->hessian ? w->hessian_out : NULL};
-      bool inside = pbEnergy_Evaluate(s->energy, &in, &out, w->energy_work, &fault);
-
-      if (!inside && (e->gradient || e->hessian)) return closed(w, &in, s->points, &fault);
-      for (int i = 0; e->value && i < in.count; i++) *e->value += e->value_scale * w->value_out[i];
-      if (e->gradient) spread(&in, s->points, w->gradient_out, e->gradient_scale, e->gradient);
-      for (int i = 0; e->hessian && e->project > 0 && i < in.count; i++)
-        pbProject_Definite(w->hessian_out + (size_t)i * 9 * (size_t)(s->points * s->points), 3 * s->points, e->project, w->eigen);
-      if (e->hessian) scatter(w, &in, s->points, e->hessian_scale);
-    }
+  for (int t = 0; (s = stencils_at(w, t)); t++) {
+    for (int first = 0; first < s->count; first += chunk) PB_TRY(evaluate_chunk(w, s, first, e));
   }
 
   return pb_ok;
@@ -298,43 +373,50 @@ pbStatus pbDeformContact_Pull(pbDeformWork *w, const double *z, const double *y,
   if (theta)
     values = (pbBarrierBar){theta + d->stiffness_at, theta + d->friction_at, theta + d->radius_at, theta + d->distance_at,
                             theta + d->velocity_at};
+
   pbElementsBar points = {.x = z_bar, .rest = theta ? theta + pb_restAt : NULL, .previous = y_bar, .timestep = bar->h};
 
-  for (int t = 0; (s = list(w, t)); t++) {
+  for (int t = 0; (s = stencils_at(w, t)); t++) {
     if (!s->count) continue;
     pbElements in = pbStencils_Elements(s, z, w->in.theta + pb_restAt, y, w->in.h);
     if (!pbStencils_Pullback(w->barrier, s, &in, weights, &points, &values, w->energy_work, &fault))
-      return closed(w, &in, s->points, &fault);
+      return fail_closed(w, &in, s->points, &fault);
   }
 
   return pb_ok;
 }
 
-// The numbers a stencil has of its own, as complex numbers along a direction of theta.
-static void blend(const pbDeformWork *w, const pbStencils *s, int first, int count, const double *way) {
-  const pbDeform *d = w->d;
-  for (int e = 0; e < count; e++) {
-    int pair = s->pair[first + e], a = pair / d->nsurface, b = pair % d->nsurface;
-    double slope[pb_stencilParameters] = {0};
+// Tangents of the numbers that a stencil of a pair of surfaces has of its own; of a NULL direction: zero.
+static void stencil_tangent(const pbDeform *d, int pair, const double *theta_dot, double tangent[pb_stencilParameters]) {
+  memset(tangent, 0, pb_stencilParameters * sizeof *tangent);
+  if (!theta_dot) return;
+  int a = pair / d->nsurface, b = pair % d->nsurface;
 
-    if (way) {
-      slope[pb_parameterKappa] = way[d->stiffness_at + (size_t)pair];
-      slope[pb_parameterXi] = way[d->radius_at + (size_t)a] + way[d->radius_at + (size_t)b];
-      slope[pb_parameterDhat] = way[d->distance_at];
-      slope[pb_parameterMu] = way[d->friction_at + (size_t)pair];
-      slope[pb_parameterEps] = way[d->velocity_at];
-    }
+  tangent[pb_parameterKappa] = theta_dot[d->stiffness_at + (size_t)pair];
+  tangent[pb_parameterXi] = theta_dot[d->radius_at + (size_t)a] + theta_dot[d->radius_at + (size_t)b];
+  tangent[pb_parameterDhat] = theta_dot[d->distance_at];
+  tangent[pb_parameterMu] = theta_dot[d->friction_at + (size_t)pair];
+  tangent[pb_parameterEps] = theta_dot[d->velocity_at];
+}
+
+// Parameters of a chunk of stencils as complex numbers: value + i PB_IMAG_STEP tangent.
+static void load_complex(const pbDeformWork *w, const pbStencils *s, int first, int count, const double *theta_dot) {
+  double tangent[pb_stencilParameters];
+
+  for (int e = 0; e < count; e++) {
+    PB_ASSERT(s->pair[first + e] >= 0 && s->pair[first + e] < w->d->nsurface * w->d->nsurface);
+    stencil_tangent(w->d, s->pair[first + e], theta_dot, tangent);
 
     for (int i = 0; i < pb_stencilParameters; i++) {
-      _Complex double *to = w->complex_stencil + i * chunk + e;
       if (!s->parameter[i]) continue;
+      _Complex double *to = w->complex_stencil + i * chunk + e;
       __real__ *to = s->parameter[i][(size_t)(first + e) * (size_t)s->stride[i]];
-      __imag__ *to = PB_IMAG_STEP * slope[i];
+      __imag__ *to = PB_IMAG_STEP * tangent[i];
     }
   }
 }
 
-pbStatus pbDeformContact_Push(pbDeformWork *w, const double *way, double scale, double *out, const _Complex double *h) {
+pbStatus pbDeformContact_Push(pbDeformWork *w, const double *theta_dot, double scale, double *out, const _Complex double *h) {
   static const int stride[pb_stencilParameters] = {1, 1, 1, 1, 1, 1};
   const pbStencils *s;
   pbEnergyFault fault;
@@ -342,10 +424,13 @@ pbStatus pbDeformContact_Push(pbDeformWork *w, const double *way, double scale, 
   const void *parameter[pb_stencilParameters];
 
   for (int i = 0; i < pb_stencilParameters; i++) parameter[i] = w->complex_stencil + i * chunk;
-  for (int t = 0; (s = list(w, t)); t++) {
+
+  for (int t = 0; (s = stencils_at(w, t)); t++) {
     for (int first = 0; first < s->count; first += chunk) {
       int count = s->count - first < chunk ? s->count - first : chunk;
-      blend(w, s, first, count, way);
+      load_complex(w, s, first, count, theta_dot);
+
+      // The imaginary part of the gradient at z + i eps dz is eps times its derivative along dz.
       pbComplexElements in = {.count = count,
                               .vertex = s->vertex + (size_t)first * (size_t)s->points,
                               .x = w->complex_z,

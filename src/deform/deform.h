@@ -2,9 +2,9 @@
 //
 // A step finds x with r(x) = 0 along the coordinates that are free,
 //   r(x) = M (x - xhat) + c h^2 (sum_t a_t b_t grad E(b_t x + (1 - b_t) y) - M gravity),
-// which is the gradient of an incremental potential (scheme.c has the coefficients). y is the state before; energies that look at
-// velocities, (z - y)/h, get positions and a time (pbDeform_Ago) that make this the velocity of the scheme there. Its derivatives with
-// respect to anything p are -H^-1 dr/dp, H = dr/dx; the pullback takes w = H^-T l once and then w . dr/dp, energy by energy.
+// which is the gradient of an incremental potential (scheme.c has the coefficients). y is the state before; energies of
+// velocities, (z - y)/h, get positions and a time (pbDeform_Ago) that make this the velocity of the scheme there. Its derivatives
+// with respect to anything p are -H^-1 dr/dp, H = dr/dx; the pullback takes w = H^-T l once and then w . dr/dp, energy by energy.
 #ifndef PB_DEFORM_H
 #define PB_DEFORM_H
 
@@ -14,6 +14,7 @@
 #include <pullback/world.h>
 
 #include "barrier/barrier.h"
+#include "base/assert.h"
 #include "base/pool.h"
 #include "deform/deformable.h"
 #include "deform/project.h"
@@ -36,8 +37,9 @@ typedef struct pbElementGroup {
   int count, points, *vertex;
   int parameter_count;
   pbGroupParameter *parameter;
-  int *
-      slot;  // count x points x points: block of the matrix; -1: a point without unknowns. Entries with a < b (as unknowns) are NULL work
+  // count x points x points: block of the matrix; -1: above the diagonal (unknowns a < b), or of a point without unknowns. NULL:
+  // masses.
+  int *slot;
 } pbElementGroup;
 
 typedef struct pbDeformSlice {  // of theta, for the table of parameters
@@ -188,7 +190,7 @@ typedef struct pbDeformMatrix {
   size_t pair_count, wanted_count, pair_room;
 } pbDeformMatrix;
 
-// Room for contacts, had when working memory is made (0: in keeping with the surfaces and the matrix of the elements).
+// Room for contacts, allocated with the working memory (0: in keeping with the surfaces and the matrix of the elements).
 typedef struct pbDeformCapacity {
   int stencils;   // pairs of each type that are close, of contact and of friction
   size_t matrix;  // bytes of the matrix that they couple, its analysis and factor
@@ -249,8 +251,9 @@ PB_NODISCARD pbStatus pbDeform_Fail(pbDeformWork *work, pbStatus status, const c
 // Masses of all points from theta; their pullback.
 PB_NODISCARD pbStatus pbDeform_Masses(pbDeformWork *w);
 PB_NODISCARD pbStatus pbDeform_MassesVjp(pbDeformWork *w, const double *mass_bar, double *theta_bar);
-// Sum over elements at positions z, for which the start of the step is `ago`, the time step `span`; for contact they are y and h. value alone: infinite outside of an energy's domain, pb_ok;
-// with derivatives: pb_bad_input that names the element. project > 0: negative eigenvalues of element matrices changed by that share
+// Sum over elements at positions z, for which the start of the step is `ago`, the time step `span`; for contact they are y and h.
+// value alone: infinite outside of an energy's domain, pb_ok; with derivatives: pb_bad_input that names the element. project > 0:
+// negative eigenvalues of element matrices changed by that share
 // (project.h).
 typedef struct pbEvaluation {
   const double *z, *y, *ago;
@@ -261,8 +264,8 @@ typedef struct pbEvaluation {
   double project;
 } pbEvaluation;
 PB_NODISCARD pbStatus pbDeform_Evaluate(pbDeformWork *w, const pbEvaluation *e);
-// Adds scale weights . d(grad E)/d{z, y, ago, span, time}, and of theta, control and h; of `at` only the points are read. Cotangents of
-// points npoint x 3; ago and y may be the same, and span and bar->h.
+// Adds scale weights . d(grad E)/d{z, y, ago, span, time}, and of theta, control and h; of `at` only the points are read.
+// Cotangents of points npoint x 3; ago and y may be the same, and span and bar->h.
 typedef struct pbEvaluationBar {
   double *z, *y, *ago, *span, *time;
 } pbEvaluationBar;
@@ -273,8 +276,8 @@ PB_NODISCARD pbStatus pbDeform_Pull(pbDeformWork *w, const pbEvaluation *at, dou
 pbStatus pbDeformMatrix_Create(pbDeformWork *w, size_t bytes);  // of the matrix of contacts; 0: as many as that of the elements
 void pbDeformMatrix_Destroy(pbDeformWork *w);
 PB_NODISCARD pbStatus pbDeformMatrix_Grow(pbDeformWork *w);
-// Zero, with the blocks that the contacts at hand need; pb_capacity where these have no room. The pattern follows from these alone, never from the steps before, so that
-// a step is a function of its state to the last bit.
+// Zero, with the blocks that the contacts at hand need; pb_capacity where these have no room. The pattern follows from these
+// alone, never from the steps before, so that a step is a function of its state to the last bit.
 PB_NODISCARD pbStatus pbDeformMatrix_Begin(pbDeformWork *w);
 // Fixed axes out of it.
 void pbDeformMatrix_Finish(pbDeformWork *w);
@@ -300,12 +303,13 @@ PB_NODISCARD pbStatus pbDeformContact_Pull(pbDeformWork *w, const double *z, con
                                            double *z_bar, double *y_bar, const pbDeformBar *bar);
 PB_NODISCARD pbStatus pbDeformContact_Push(pbDeformWork *w, const double *theta_direction, double scale, double *out,
                                            const _Complex double *h);
-// Calls for every pair of blocks (i > j) that a contact couples.
+// Pairs of blocks (i > j) that contacts couple, each as often as they do; pairs NULL: their number alone.
 size_t pbDeformContact_Pairs(const pbDeformWork *w, int *pairs);
 PB_NODISCARD pbStatus pbDeformContact_Check(pbDeform *d);  // no intersections at the start
 
-// ---- attachments.c: points on bodies ---------------------------------------------------------------------------------------
-// What the bodies' part of a coupled step and the deformables' part share: n = nv accelerations, p = 3 nattached coordinates.
+// ---- attachments.c: points attached to bodies
+// --------------------------------------------------------------------------------------- What the bodies' part of a coupled step
+// and the deformables' part share: n = nv accelerations, p = 3 nattached coordinates.
 typedef struct pbAttachedTerms {
   int n;
   double *x;         // p: where they are
@@ -319,8 +323,8 @@ void pbAttached_Clear(pbDeformWork *w);  // A and B to zero
 void pbAttached_Add(pbDeformWork *w, int points, const int *vertex, const double *H, double scale);
 
 // ---- newton.c -----------------------------------------------------------------------------------------------------
-// Of Newton's methods here and in couple/couple_step.c: which part of the decrease that the slope promises a step must make; iterations
-// without an option for them; how often a step is halved. Below the tolerance (m) Newton's step counts as none.
+// Of Newton's methods here and in couple/couple_step.c: which part of the decrease that the slope promises a step must make;
+// iterations without an option for them; how often a step is halved. Below the tolerance (m) Newton's step counts as none.
 #define PB_SUFFICIENT_DECREASE 1e-4
 enum { pb_newtonIterations = 100, pb_newtonHalvings = 60 };
 double pbDeform_Tolerance(const pbDeform *deform);
@@ -346,12 +350,12 @@ PB_NODISCARD pbStatus pbDeform_LookDefinite(pbDeformWork *w, const double *x, do
 void pbDeform_ShiftDiagonal(pbDeformWork *w, double share);
 // Largest s <= 1 that x - s step may go.
 double pbDeform_MaxStep(pbDeformWork *w, const double *x, const double *step);
-// Whether next_x := x - s step is better than x: by the potential (`value` and `slope` along the step at x), and where rounding hides
-// what it gains or the move is very short, by the slope there: a parabola with it would have decreased (Hager and Zhang 2005,
-// approximate Wolfe conditions).
+// Whether next_x := x - s step is better than x: by the potential (`value` and `slope` along the step at x), and where rounding
+// hides what it gains or the move is very short, by the slope there: a parabola with it would have decreased (Hager and Zhang
+// 2005, approximate Wolfe conditions).
 bool pbDeform_Decreases(pbDeformWork *w, double value, double s, double slope);
-// minimise.c: the other methods, as pbDeform_Newton.
-PB_NODISCARD pbStatus pbDeform_Minimise(pbDeformWork *w);
+// minimize.c: the other methods, as pbDeform_Newton.
+PB_NODISCARD pbStatus pbDeform_Minimize(pbDeformWork *w);
 
 // ---- step.c, adjoint.c, jvp.c -------------------------------------------------------------------------------------
 // Masses, what the past predicts (w->y, v, xhat, accel), and which scheme it is.
@@ -359,13 +363,16 @@ PB_NODISCARD pbStatus pbDeform_Begin(pbDeformWork *w, const pbDeformInput *in, c
 bool pbScheme_NeedsAcceleration(const pbSchemeTable *scheme);
 // state to next (both pbDeform_State.size numbers; may be the same). On failure next is untouched.
 PB_NODISCARD pbStatus pbDeform_Step(pbDeformWork *w, const pbDeformInput *in, const double *state, double *next);
-// Where fixed points go that ride on nothing: the way there to w->step (w->x less it), false: they are there; a share of that way.
-bool pbDeform_WayOfFixed(pbDeformWork *w);
-void pbDeform_MoveFixed(pbDeformWork *w, double share);
+// Prescribed coordinates (fixed, of points on no body): what is left to where they go, to w->step (x - step is there); false:
+// they are
+// there. Move takes a share of it.
+bool pbDeform_PrescribedStep(pbDeformWork *w);
+void pbDeform_MovePrescribed(pbDeformWork *w, double share);
 // The state after the step whose solution is w->x; `next` may be `state`.
 void pbDeform_Finish(const pbDeformWork *w, const double *state, double *next);
 // The anchor: what Newton's last factor was made at, if it was of the matrix as it is and definite. So near the solution it makes
-// conjugate gradients with the matrix there converge in a few steps, so the pullback needs no factorisation where the factor was kept.
+// conjugate gradients with the matrix there converge in a few steps, so the pullback needs no factorisation where the factor was
+// kept.
 typedef struct pbDeformAnchor {
   const double *x;   // npoint x 3; NULL: none, the matrix at the solution is factored
   const void *kept;  // what pbDeform_Keep left; NULL: factored again there, which gives the same bits
@@ -376,8 +383,8 @@ void pbDeform_Keep(const pbDeformWork *w, void *memory);
 PB_NODISCARD pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
                                    const pbDeformAnchor *anchor, const double *next_bar, double *state_bar,
                                    const pbDeformBar *bar);
-// Its parts: after pbDeform_Begin, the cotangent of x to w->adjoint, which adds nothing yet; what goes to the past around x; and, where
-// w->adjoint is H^-T of what it was, the rest.
+// Its parts: after pbDeform_Begin, the cotangent of x to w->adjoint, which adds nothing yet; what goes to the past around x; and,
+// where w->adjoint is H^-T of what it was, the rest.
 void pbDeform_VjpBegin(pbDeformWork *w, const double *state, const double *next, const double *next_bar);
 void pbDeform_VjpPast(pbDeformWork *w, const double *next, const double *next_bar, double *state_bar, const pbDeformBar *bar);
 PB_NODISCARD pbStatus pbDeform_VjpEnd(pbDeformWork *w, const double *next_bar, double *state_bar, const pbDeformBar *bar);
@@ -388,8 +395,8 @@ typedef struct pbDeformDirection {  // NULL: zero
 PB_NODISCARD pbStatus pbDeform_Jvp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
                                    const pbDeformDirection *direction, double *out);
 
-// Its parts, after pbDeform_Begin: minus the derivative of the residual, all else held, to w->step (attached_dot: that of the points on
-// bodies after the step, 3 nattached; NULL: none move); and, where w->step is the derivative of x, the rest.
+// Its parts, after pbDeform_Begin: minus the derivative of the residual, all else held, to w->step (attached_dot: that of the
+// points on bodies after the step, 3 nattached; NULL: none move); and, where w->step is the derivative of x, the rest.
 PB_NODISCARD pbStatus pbDeform_JvpBegin(pbDeformWork *w, const double *state, const double *next,
                                         const pbDeformDirection *direction, const double *attached_dot);
 void pbDeform_JvpEnd(pbDeformWork *w, const double *state, const double *next, const pbDeformDirection *direction, double *out);

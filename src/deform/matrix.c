@@ -6,18 +6,22 @@
 #include "sparse/krylov.h"
 
 enum { restart = 40 };  // of GMRES
+
+// GMRES and, behind it, a right-hand side.
 static size_t krylov_room(const pbDeform *d) {
   return pbGmres_WorkSize(3 * d->nfree, restart) + 3 * (size_t)d->nfree * sizeof(double) + 64;
 }
 
-static size_t blocks(const pbSparsePattern *p) { return 9 * (size_t)p->slots * sizeof(double); }
+static size_t block_bytes(const pbSparsePattern *p) { return 9 * (size_t)p->slots * sizeof(double); }
 
 // Bytes that hold a matrix like that of the elements twice over, analysis and factor included.
 static size_t usual_room(const pbDeform *d) {
-  size_t slots = (size_t)d->pattern->slots, analysis = 64 * sizeof(int) * (slots + (size_t)d->nfree);
-  return 2 * (blocks(d->pattern) * (d->unsymmetric ? 3 : 1) + analysis + pbSparseFactor_Bytes(d->analysis) +
-              pbSparseAnalysis_WorkSize(d->analysis)) +
-         ((size_t)1 << 20);
+  size_t slots = (size_t)d->pattern->slots;
+  size_t values = block_bytes(d->pattern) * (d->unsymmetric ? 3 : 1);  // lower, upper and symmetric part
+  size_t analysis = 64 * sizeof(int) * (slots + (size_t)d->nfree);
+  size_t factor = pbSparseFactor_Bytes(d->analysis) + pbSparseAnalysis_WorkSize(d->analysis);
+
+  return 2 * (values + analysis + factor) + ((size_t)1 << 20);
 }
 
 // Pairs of blocks that all stencils together can couple.
@@ -38,12 +42,14 @@ static pbStatus make_pairs(pbDeformWork *w) {
 
   if (room <= m->pair_room) return pb_ok;
   int *pairs = pbContext_Resize(w->ctx, NULL, bytes), *wanted = pbContext_Resize(w->ctx, NULL, bytes);
+
   if (!pairs || !wanted) {
     pbContext_Free(w->ctx, pairs);
     pbContext_Free(w->ctx, wanted);
     return pb_no_memory;
   }
 
+  // The pairs of `own` are still those of the matrix at hand; the wanted ones are found again.
   if (m->pair_count) memcpy(pairs, m->pairs, 2 * m->pair_count * sizeof(int));
   pbContext_Free(w->ctx, m->pairs);
   pbContext_Free(w->ctx, m->wanted);
@@ -54,10 +60,10 @@ static pbStatus make_pairs(pbDeformWork *w) {
   return pb_ok;
 }
 
-static pbStatus create(pbDeformWork *w, size_t bytes) {
+static pbStatus create_matrix(pbDeformWork *w, size_t bytes) {
   const pbDeform *d = w->d;
   pbDeformMatrix *m = &w->matrix;
-  size_t values = blocks(d->pattern);
+  size_t values = block_bytes(d->pattern);
 
   m->base_values = pbContext_Alloc(w->ctx, values);
   m->base_work = pbContext_Alloc(w->ctx, pbSparseAnalysis_WorkSize(d->analysis));
@@ -71,6 +77,7 @@ static pbStatus create(pbDeformWork *w, size_t bytes) {
   }
 
   PB_TRY(pbSparseFactor_Create(w->ctx, d->analysis, &m->base_factor));
+
   if (!w->barrier) return pb_ok;
   PB_TRY(make_pairs(w));
 
@@ -78,10 +85,12 @@ static pbStatus create(pbDeformWork *w, size_t bytes) {
 }
 
 pbStatus pbDeformMatrix_Create(pbDeformWork *w, size_t bytes) {
-  pbStatus status = w->d->nfree ? create(w, bytes) : pb_ok;
-  return status == pb_ok ? pb_ok : pbContext_Fail(w->ctx, status, "no memory for a matrix of %d points", w->d->nfree);
+  pbStatus status = w->d->nfree ? create_matrix(w, bytes) : pb_ok;
+  if (status == pb_ok) return pb_ok;
+  return pbContext_Fail(w->ctx, status, "no memory for a matrix of %d points", w->d->nfree);
 }
 
+// The matrix of contacts lives in the pool altogether: it goes with it.
 static void drop_own(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
   if (m->pool) pbPool_Reset(m->pool);
@@ -95,6 +104,7 @@ static void drop_own(pbDeformWork *w) {
 pbStatus pbDeformMatrix_Grow(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
   if (!m->pool) return pb_ok;
+
   PB_TRY(make_pairs(w));
   size_t size = pbPool_Size(m->pool), wanted = pbPool_Wanted(m->pool);
   if (!wanted) return pb_ok;
@@ -113,9 +123,10 @@ void pbDeformMatrix_Destroy(pbDeformWork *w) {
 }
 
 // ---- blocks of contacts -----------------------------------------------------------------------------------------------
-static bool before(const int *a, const int *b) { return a[1] != b[1] ? a[1] < b[1] : a[0] < b[0]; }
+// By column, then by row.
+static bool pair_less(const int *a, const int *b) { return a[1] != b[1] ? a[1] < b[1] : a[0] < b[0]; }
 
-static void swap(int *a, int *b) {
+static void swap_pairs(int *a, int *b) {
   int pair[2];
   memcpy(pair, a, sizeof pair);
   memcpy(a, b, sizeof pair);
@@ -126,43 +137,51 @@ static void swap(int *a, int *b) {
 static void sort_pairs(int *pairs, size_t count) {
   size_t top = count / 2, end = count;
   while (end > 1) {
-    if (top > 0) top--;
-    else swap(pairs, pairs + 2 * --end);
+    // First the heap is built from its last parent up, then its largest pair goes to the end, again and again.
+    if (top > 0) {
+      top--;
+    } else {
+      end--;
+      swap_pairs(pairs, pairs + 2 * end);
+    }
+
     for (size_t parent = top, child; (child = 2 * parent + 1) < end; parent = child) {
-      if (child + 1 < end && before(pairs + 2 * child, pairs + 2 * child + 2)) child++;
-      if (!before(pairs + 2 * parent, pairs + 2 * child)) break;
-      swap(pairs + 2 * parent, pairs + 2 * child);
+      if (child + 1 < end && pair_less(pairs + 2 * child, pairs + 2 * child + 2)) child++;
+      if (!pair_less(pairs + 2 * parent, pairs + 2 * child)) break;
+      swap_pairs(pairs + 2 * parent, pairs + 2 * child);
     }
   }
 }
 
 // Blocks that contacts couple and the elements do not, sorted, each once.
-static void want(pbDeformWork *w) {
+static void find_wanted_pairs(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
-  size_t count = pbDeformContact_Pairs(w, m->wanted), kept = 0;
+  size_t count = pbDeformContact_Pairs(w, m->wanted), distinct = 0;
+  PB_ASSERT(count <= m->pair_room);
 
   sort_pairs(m->wanted, count);
   for (size_t k = 0; k < count; k++) {
     const int *p = m->wanted + 2 * k;
-    if (kept && !memcmp(p, m->wanted + 2 * (kept - 1), 2 * sizeof(int))) continue;
+    if (distinct && !memcmp(p, m->wanted + 2 * (distinct - 1), 2 * sizeof(int))) continue;
     if (pbSparse_Slot(w->d->pattern, p[0], p[1]) >= 0) continue;
-    memmove(m->wanted + 2 * kept++, p, 2 * sizeof(int));
+    memmove(m->wanted + 2 * distinct, p, 2 * sizeof(int));
+    distinct++;
   }
 
-  m->wanted_count = kept;
+  m->wanted_count = distinct;
 }
 
 static size_t align(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
-typedef struct own_parts {  // offsets in own_memory
+typedef struct OwnParts {  // offsets in own_memory; the values of the lower blocks are at its start
   size_t upper, symmetric, slot, work, all;
-} own_parts;
+} OwnParts;
 
-static own_parts parts_of(const pbDeformWork *w) {
+static OwnParts own_parts(const pbDeformWork *w) {
   const pbDeformMatrix *m = &w->matrix;
-  size_t values = align(blocks(m->own)), more = w->d->unsymmetric ? values : 0;
+  size_t values = align(block_bytes(m->own)), more = w->d->unsymmetric ? values : 0;
 
-  own_parts p = {.upper = values, .symmetric = values + more, .slot = values + 2 * more};
+  OwnParts p = {.upper = values, .symmetric = values + more, .slot = values + 2 * more};
   p.work = p.slot + align(((size_t)w->d->pattern->slots + 1) * sizeof(int));
   p.all = p.work + pbSparseAnalysis_WorkSize(m->own_analysis);
 
@@ -177,14 +196,19 @@ static pbStatus build_own(pbDeformWork *w) {
   PB_TRY(pbSparsePattern_Create(ctx, d->nfree, d->pattern, m->wanted, m->wanted_count, &m->own));
   PB_TRY(pbSparseAnalysis_Create(ctx, m->own, NULL, &m->own_analysis));
   PB_TRY(pbSparseFactor_Create(ctx, m->own_analysis, &m->own_factor));
-  own_parts at = parts_of(w);
+
+  OwnParts at = own_parts(w);
   m->own_memory = pbContext_Alloc(ctx, at.all);
   if (!m->own_memory) return pb_no_memory;
+
+  // The elements' blocks, found in the larger pattern.
   int *slot = (int *)(void *)((char *)m->own_memory + at.slot);
 
   for (int column = 0; column < d->nfree; column++) {
-    for (int k = d->pattern->begin[column]; k < d->pattern->begin[column + 1]; k++)
+    for (int k = d->pattern->begin[column]; k < d->pattern->begin[column + 1]; k++) {
       slot[k] = pbSparse_Slot(m->own, d->pattern->row[k], column);
+      PB_ASSERT(slot[k] >= 0);
+    }
   }
 
   memcpy(m->pairs, m->wanted, 2 * m->wanted_count * sizeof(int));
@@ -197,7 +221,10 @@ static pbStatus make_own(pbDeformWork *w) {
   drop_own(w);
   m->made++;
   pbStatus status = build_own(w);
+
   if (status == pb_ok) return pb_ok;
+
+  // Most likely the pool is too small: pbDeformWork_Grow helps.
   drop_own(w);
   if (status != pb_no_memory)
     return pbDeform_Fail(w, status, "the matrix of contacts: %s", pbContext_Error(pbPool_Context(m->pool)));
@@ -222,8 +249,10 @@ static void use_base(pbDeformWork *w) {
 
 static void use_own(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
-  own_parts at = parts_of(w);
+  OwnParts at = own_parts(w);
   char *memory = m->own_memory;
+  PB_ASSERT(m->own && m->own_factor && memory);
+
   m->pattern = m->own;
   m->analysis = m->own_analysis;
   m->factor = m->own_factor;
@@ -237,9 +266,11 @@ static void use_own(pbDeformWork *w) {
 pbStatus pbDeformMatrix_Begin(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
   if (!w->d->nfree) return pb_ok;
-  m->wanted_count = 0;
-  if (w->barrier) want(w);
 
+  m->wanted_count = 0;
+  if (w->barrier) find_wanted_pairs(w);
+
+  // The pattern of the elements where contacts need nothing else; else one of their own, which is made again where they differ.
   if (m->wanted_count == 0) {
     use_base(w);
   } else {
@@ -248,8 +279,8 @@ pbStatus pbDeformMatrix_Begin(pbDeformWork *w) {
     use_own(w);
   }
 
-  memset(m->values, 0, blocks(m->pattern));
-  if (m->upper) memset(m->upper, 0, blocks(m->pattern));
+  memset(m->values, 0, block_bytes(m->pattern));
+  if (m->upper) memset(m->upper, 0, block_bytes(m->pattern));
   return pb_ok;
 }
 
@@ -257,10 +288,13 @@ pbStatus pbDeformMatrix_Begin(pbDeformWork *w) {
 void pbDeformMatrix_Add(pbDeformWork *w, int points, const int *vertex, const int *slot, const double *H, double scale) {
   int n = 3 * points;
   if (w->attached) pbAttached_Add(w, points, vertex, H, scale);
+
   for (int a = 0; a < points; a++) {
     for (int b = 0; b < points; b++) {
       if (slot[a * points + b] < 0) continue;
+      PB_ASSERT(slot[a * points + b] < w->matrix.pattern->slots);
       size_t at = 9 * (size_t)slot[a * points + b];
+
       for (int i = 0; i < 3; i++) {
         for (int j = 0; j < 3; j++) {
           w->matrix.values[at + (size_t)(3 * i + j)] += scale * H[(3 * a + i) * n + 3 * b + j];
@@ -272,33 +306,41 @@ void pbDeformMatrix_Add(pbDeformWork *w, int points, const int *vertex, const in
 }
 
 // ---- factor -----------------------------------------------------------------------------------------------------------
+// The rows and columns of fixed axes to those of the identity, in one block. rows, columns: bits of fixed axes.
+static void fix_axes(double *lower, double *upper, int rows, int columns, bool diagonal) {
+  for (int i = 0; i < 9; i++) {
+    if ((rows >> (i / 3) & 1) || (columns >> (i % 3) & 1)) lower[i] = diagonal && i % 4 == 0;
+    if (upper && ((columns >> (i / 3) & 1) || (rows >> (i % 3) & 1))) upper[i] = 0;
+  }
+}
+
 void pbDeformMatrix_Finish(pbDeformWork *w) {
   const pbDeform *d = w->d;
-  const pbSparsePattern *p = w->matrix.pattern;
+  const pbDeformMatrix *m = &w->matrix;
+  const pbSparsePattern *p = m->pattern;
 
   for (int column = 0; column < p->n; column++) {
     for (int k = p->begin[column]; k < p->begin[column + 1]; k++) {
-      int r = d->fixed[d->point[p->row[k]]], c = d->fixed[d->point[column]];
-      double *block = w->matrix.values + 9 * (size_t)k, *upper = w->matrix.upper ? w->matrix.upper + 9 * (size_t)k : NULL;
-
-      for (int i = 0; i < 9 && (r || c); i++) {
-        if ((r >> (i / 3) & 1) || (c >> (i % 3) & 1)) block[i] = p->row[k] == column && i % 4 == 0;
-        if (upper && ((c >> (i / 3) & 1) || (r >> (i % 3) & 1))) upper[i] = 0;
-      }
+      int row = p->row[k], row_axes = d->fixed[d->point[row]], column_axes = d->fixed[d->point[column]];
+      if (!row_axes && !column_axes) continue;
+      fix_axes(m->values + 9 * (size_t)k, m->upper ? m->upper + 9 * (size_t)k : NULL, row_axes, column_axes, row == column);
     }
   }
 }
 
+// (A + A')/2, as lower blocks.
 static const double *symmetric_part(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
   const pbSparsePattern *p = m->pattern;
   double *sum = m->symmetric;
+
   for (int column = 0; column < p->n; column++) {
     for (int k = p->begin[column]; k < p->begin[column + 1]; k++) {
       const double *lower = m->values + 9 * (size_t)k, *other = p->row[k] == column ? lower : m->upper + 9 * (size_t)k;
       for (int i = 0; i < 9; i++) sum[9 * (size_t)k + (size_t)i] = 0.5 * (lower[i] + other[3 * (i % 3) + i / 3]);
     }
   }
+
   return sum;
 }
 
@@ -314,12 +356,20 @@ pbStatus pbDeformMatrix_Solve(pbDeformWork *w, bool transposed, double *x) {
 
   pbSparseMatrix matrix = {m->pattern, m->values, m->upper};
   pbSparseInverse inverse = {m->factor, m->work};
-  pbKrylov k = {n, pbLinear_Matrix(&matrix), pbLinear_Inverse(&inverse), 2e-15, 120, restart, transposed};
+  pbKrylov k = {.n = n,
+                .matrix = pbLinear_Matrix(&matrix),
+                .precondition = pbLinear_Inverse(&inverse),
+                .tolerance = 2e-15,
+                .iterations = 120,
+                .restart = restart,
+                .transposed = transposed};
   pbKrylovReport report;
   double *b = m->krylov;
 
+  // From the solution of the symmetric part; the tolerance is as far as rounding may let it, so a little short of it will do.
   memcpy(b, x, (size_t)n * sizeof *b);
   pbSparse_Solve(m->factor, 1, x, x, m->work);
+
   pbStatus status = pbGmres_Solve(NULL, &k, b, x, b + n, &report);
   if (status == pb_ok || (status == pb_no_convergence && report.residual < 1e-9)) return pb_ok;
 
@@ -331,6 +381,7 @@ pbStatus pbDeformMatrix_Factor(pbDeformWork *w, int *negative) {
   int block = 0;
 
   *negative = 0;
+
   if (!w->d->nfree) return pb_ok;
   pbDeformMatrix_Finish(w);
   const double *values = m->upper ? symmetric_part(w) : m->values;

@@ -1,3 +1,4 @@
+// Negative eigenvalues of element matrices changed: elimination finds most matrices definite; the others are diagonalized.
 #include "deform/project.h"
 
 #include <float.h>
@@ -5,27 +6,37 @@
 #include <stdbool.h>
 #include <string.h>
 
-// Most matrices need nothing: elimination without a negative pivot says so for a fraction of the cost. L: in, the matrix; destroyed.
+#include "base/assert.h"
+
+// Most matrices need nothing: elimination without a negative pivot says so for a fraction of the cost. L: in, the matrix;
+// destroyed.
 static bool semidefinite(double *L, int n) {
   double most = 0;
   for (int i = 0; i < n; i++) most = fmax(most, fabs(L[i * n + i]));
+
+  // A triangular factorization without pivoting, in the lower triangle of L.
   for (int k = 0; k < n; k++) {
     double pivot = L[k * n + k];
-    bool none = fabs(pivot) <= 1e-10 * most;  // a rigid motion: the rest of its column must vanish too
+
+    // A rigid motion has no pivot: the rest of its column must vanish too.
+    bool none = fabs(pivot) <= 1e-10 * most;
 
     if (!none && pivot < 0) return false;
     for (int i = k + 1; i < n; i++) {
       double f = L[i * n + k];
       if (none && fabs(f) > 1e-9 * most) return false;
-      for (int j = k + 1; j <= i && !none; j++) L[i * n + j] -= f * L[j * n + k] / pivot;
+      if (none) continue;
+      for (int j = k + 1; j <= i; j++) L[i * n + j] -= f * L[j * n + k] / pivot;
     }
   }
 
   return true;
 }
 
-// A := (1 - beta v v') A (1 - beta v v') on its trailing rows and columns from `first`, where v lives; A symmetric. p: room, n numbers.
+// A := (1 - beta v v') A (1 - beta v v') on its trailing rows and columns from `first`, where v lives; A symmetric. p: room, n
+// numbers.
 static void reflect(double *A, int n, int first, const double *v, double beta, double *p) {
+  // p = beta A v, then A -= v w' + w v' with w = p - (beta/2) (p.v) v (Golub and Van Loan 8.3.1).
   double pv = 0;
   for (int i = first; i < n; i++) {
     p[i] = 0;
@@ -56,14 +67,20 @@ static void reflect_rows(double *Q, int n, int first, const double *v, double be
 static void tridiagonal(double *A, int n, double *Q, double *d, double *e) {
   memset(Q, 0, (size_t)(n * n) * sizeof *Q);
   for (int i = 0; i < n; i++) Q[i * n + i] = 1;
+
   for (int k = 0; k + 1 < n; k++) {
-    double *v = d, below = 0, head = A[(k + 1) * n + k];  // d is filled when the reflections are done
+    // The reflection that maps column k below its head to a multiple of the first unit vector. v in d: filled when all are done.
+    double *v = d, below = 0, head = A[(k + 1) * n + k];
     for (int i = k + 2; i < n; i++) below += A[i * n + k] * A[i * n + k];
+
     if (below > 0) {
       double length = sqrt(head * head + below);
+
+      // The head moves away from zero, so that nothing cancels.
       for (int i = k + 1; i < n; i++) v[i] = A[i * n + k];
       v[k + 1] += head >= 0 ? length : -length;
       double beta = 2 / (v[k + 1] * v[k + 1] + below);
+
       reflect(A, n, k + 1, v, beta, e);
       reflect_rows(Q, n, k + 1, v, beta, e);
       A[k * n + k + 1] = head >= 0 ? -length : length;
@@ -76,18 +93,22 @@ static void tridiagonal(double *A, int n, double *Q, double *d, double *e) {
   for (int i = 0; i + 1 < n; i++) e[i] = A[i * n + i + 1];
 }
 
-// One implicit QR sweep over rows lo .. hi of T with Wilkinson's shift; the rows of Q turn along.
+// One implicit QR sweep over rows lo .. hi of T with Wilkinson's shift (Golub and Van Loan, algorithm 8.3.2); the rows of Q
+// rotate along.
 static void sweep(double *d, double *e, int lo, int hi, double *Q, int n) {
   double half = 0.5 * (d[hi - 1] - d[hi]), last = e[hi - 1], root = sqrt(half * half + last * last);
   double x = d[lo] - (d[hi] - last * last / (half >= 0 ? half + root : half - root)), z = e[lo];
 
   for (int k = lo; k < hi; k++) {
+    // The rotation that takes z, the bulge beside the subdiagonal, to zero.
     double r = hypot(x, z), c = r > 0 ? x / r : 1, s = r > 0 ? -z / r : 0, a = d[k], b = e[k], g = d[k + 1];
+
     if (k > lo) e[k - 1] = r;
     d[k] = c * c * a - 2 * c * s * b + s * s * g;
     d[k + 1] = s * s * a + 2 * c * s * b + c * c * g;
     e[k] = c * s * (a - g) + (c * c - s * s) * b;
 
+    // It makes the next bulge, one row below.
     if (k + 1 < hi) {
       x = e[k];
       z = -s * e[k + 1];
@@ -104,10 +125,13 @@ static void sweep(double *d, double *e, int lo, int hi, double *Q, int n) {
 }
 
 // Eigenvalues to d, eigenvectors to the rows of Q; false where T is not finite.
-static bool diagonalise(double *d, double *e, double *Q, int n) {
+static bool diagonalize(double *d, double *e, double *Q, int n) {
   int hi = n - 1;
+
   for (int left = 30 * n; hi > 0 && left > 0; left--) {
     int lo = hi;
+
+    // The trailing block that does not decouple yet.
     while (lo > 0 && fabs(e[lo - 1]) > DBL_EPSILON * (fabs(d[lo - 1]) + fabs(d[lo]))) lo--;
     if (lo == hi) hi--;
     else sweep(d, e, lo, hi, Q, n);
@@ -118,17 +142,29 @@ static bool diagonalise(double *d, double *e, double *Q, int n) {
 
 void pbProject_Definite(double *A, int n, double share, double *room) {
   double *S = room, *Q = S + n * n, *d = Q + n * n, *e = d + n;
+  PB_ASSERT(n > 0 && share > 0 && share <= 1);
+
+  // The symmetric part twice: one is destroyed by the test for definiteness.
   for (int i = 0; i < n; i++) {
-    for (int j = 0; j <= i; j++) S[i * n + j] = S[j * n + i] = Q[i * n + j] = 0.5 * (A[i * n + j] + A[j * n + i]);
+    for (int j = 0; j <= i; j++) {
+      double mean = 0.5 * (A[i * n + j] + A[j * n + i]);
+      S[i * n + j] = mean;
+      S[j * n + i] = mean;
+      Q[i * n + j] = mean;
+    }
   }
 
   if (semidefinite(Q, n)) return;
   tridiagonal(S, n, Q, d, e);
-  if (!diagonalise(d, e, Q, n)) return;
+  if (!diagonalize(d, e, Q, n)) return;
+
+  // A += (l' - l) q q' for each negative eigenvalue l, which becomes l' = (1 - share) l - share l.
 
   for (int k = 0; k < n; k++) {
     const double *q = Q + k * n;
-    for (int i = 0; i < n && d[k] < 0; i++) {
+    if (!(d[k] < 0)) continue;
+
+    for (int i = 0; i < n; i++) {
       double more = -2 * share * d[k] * q[i];
       for (int j = 0; j < n; j++) A[i * n + j] += more * q[j];
     }

@@ -1,18 +1,19 @@
-// The schemes as one table: what they keep of the past, where they look at energies.
+// The schemes as one table: what they keep of the past, where they evaluate energies.
 //   Euler      x+ = x + h v + h^2 a(x+),                          h v+ = x+ - x
 //   BDF2       x+ = (4 x - x1)/3 + (2/9) h (4 v - v1) + (4/9) h^2 a(x+),   h v+ = (3 x+ - 4 x + x1)/2
 //   trapezoid  x+ = x + h v + h^2/4 (a(x) + a(x+)),               h v+ = 2 (x+ - x) - h v
 //   AVF4       x+ = x + h v + h^2 (a(x)/12 + a((x + x+)/2)/3 + a(x+)/12),  h v+ = 2 (x+ - x) - h v
 //   symplectic x+ = x + h v + h^2 a(x),                           h v+ = x+ - x
 //   static     0 = a(x+),                                         v+ = 0
-// Velocities are those of the scheme at the same place: v where a(x) stands, (x+ - x)/h in the middle, v+ where a(x+) stands. Energies
-// say them as (z - y)/h, so y and h become what gives that (ago and span of the table): of BDF2 v+ = (x+ - (4 x - x1)/3) / (2/3 h), of the
-// trapezoid v+ = (x+ - (x + h v/2)) / (h/2).
+// Velocities are those of the scheme at the same time: v where a(x) stands, (x+ - x)/h in the middle, v+ where a(x+) stands.
+// Energies write them as (z - y)/h, so y and h become what gives that (ago and span of the table): of BDF2 v+ = (x+ - (4 x -
+// x1)/3) / (2/3 h), of the trapezoid v+ = (x+ - (x + h v/2)) / (h/2).
 // (Quispel and McLaren 2008 for the average vector field; Simpson's rule makes it exact for quartic energies.)
 #include <string.h>
 
 #include "deform/deform.h"
 
+// Velocities at x+ by the difference of positions, and with half of the velocity at the start.
 #define NOW \
   { 1, 0, 0 }
 #define HALF \
@@ -72,8 +73,13 @@ static const pbSchemeTable table[pb_schemeCount] = {
     [pb_schemeStatic] =
         {.name = "static", .factor = 1, .terms = 1, .weight = {1}, .at = {1}, .ago = {NOW}, .span = 1, .implicit = true},
 };
+
 const pbSchemeTable *pbScheme_Table(pbScheme scheme, bool first) {
-  return &table[first && table[scheme].history ? pb_schemeImplicitEuler : scheme];
+  PB_ASSERT((int)scheme >= 0 && scheme < pb_schemeCount);
+
+  // A scheme that needs two states of the past begins with one that needs one.
+  bool begins = first && table[scheme].history;
+  return &table[begins ? pb_schemeImplicitEuler : scheme];
 }
 
 const char *pbScheme_Name(pbScheme scheme) { return scheme >= 0 && scheme < pb_schemeCount ? table[scheme].name : NULL; }
@@ -90,7 +96,10 @@ bool pbScheme_Named(const char *name, pbScheme *scheme) {
 
 pbDeformState pbDeform_State(const pbDeform *d) {
   int n = 3 * d->npoint;
+
   bool history = table[d->options.scheme].history;
+
+  // Positions and velocities, of some schemes those of the state before too, and whether there was one.
   pbDeformState s = {.x = 0, .v = n, .x1 = 2 * n, .v1 = 3 * n, .begun = 4 * n, .size = 2 * n, .tangent = 2 * n};
 
   if (history) {

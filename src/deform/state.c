@@ -1,4 +1,4 @@
-// Fields of the deformables' state, by name.
+// Fields of the deformables' state, by name; offsets are those of pbDeform_State (scheme.c).
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +16,8 @@ pbStateField pbDeform_FieldAt(const pbDeform *d, int index, int base) {
 
 char *pbDeform_EntryName(const pbDeform *d, int entry, char *text, size_t size) {
   int n = 3 * d->npoint, field = n ? entry / n : 4, i = n ? entry % n : 0;
+
+  PB_ASSERT(entry >= 0 && entry < pbDeform_State(d).size);
   if (field >= 4) snprintf(text, size, "points_begun");
   else snprintf(text, size, "%s[%d] (point %d, %c)", field_names[field], i, i / 3, "xyz"[i % 3]);
 

@@ -328,7 +328,8 @@ static void gradient_of(pbGraph *g, int value, int *gradient) {
   pbContext_Free(g->ctx, active);
 }
 
-// Derivatives of nodes by the pivots, rows x r. symmetric: the nodes belong to the pivots; the lower triangle is made and mirrored.
+// Derivatives of nodes by the pivots, rows x r. symmetric: the nodes belong to the pivots; the lower triangle is made and
+// mirrored.
 static void jacobian_of(pbGraph *g, const int *node, int rows, const Basis *b, bool symmetric, int *jacobian) {
   int count = g->count, zero = constant(g, 0), *t = ints(g, g->count);
   uint8_t *needed = flags(g, g->count);

@@ -67,8 +67,8 @@ int pbGraph_PowNode(pbGraph *g, int a, int b);  // integer and half powers by mu
 
 int pbOp_Operands(pbOp op);
 double pbOp_Value(pbOp op, double a, double b, double c);
-// s1 + s2 + s3 from s1^2 + s2^2 + s3^2, the products s1^2 s2^2 + ..., and s1 s2 s3, at most one of which is negative: the largest root
-// f of (f^2 - a)^2 - 8 c f - 4 b.
+// s1 + s2 + s3 from s1^2 + s2^2 + s3^2, the products s1^2 s2^2 + ..., and s1 s2 s3, at most one of which is negative: the largest
+// root f of (f^2 - a)^2 - 8 c f - 4 b.
 double pbOp_Stretch(double a, double b, double c);
 
 static inline int pb_add(pbGraph *g, int a, int b) { return pbGraph_Node(g, pb_opAdd, a, b, 0); }

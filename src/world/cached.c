@@ -82,7 +82,7 @@ static void pass_evaluation(walk *k, pbWork_r *w) {
 // of another.
 static size_t deform_room(const pbModel *m) {
   const pbDeform *d = m->deform;
-  bool newton = pbScheme_Table(d->options.scheme, false)->implicit && d->options.method == pb_minimiseNewton;
+  bool newton = pbScheme_Table(d->options.scheme, false)->implicit && d->options.method == pb_minimizeNewton;
   return newton && !d->unsymmetric && !d->coupled && d->analysis ? pbSparseFactor_SavedBytes(d->analysis) + 128 : 0;
 }
 

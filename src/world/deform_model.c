@@ -101,7 +101,7 @@ static pbStatus check_model(pbContext *ctx, const pbModel *m, bool coupled) {
 static pbStatus check_coupled(pbContext *ctx, const pbDeformable *from) {
   const char *missing = NULL;
   if (from->contact.kind == pb_frictionImplicit) missing = "friction that is lagged";
-  if (from->options.method != pb_minimiseNewton) missing = "the method newton";
+  if (from->options.method != pb_minimizeNewton) missing = "the method newton";
   if (from->options.scheme != pb_schemeImplicitEuler) missing = "the scheme implicit_euler";
   return require_coupled(ctx, missing);
 }

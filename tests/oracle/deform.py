@@ -16,7 +16,7 @@ METHODS = ("newton", "newton_cg", "lbfgs", "gradient", "adam", "user")
 
 EnergyParameter, EnergyDef, Elements, ElementsOut = pb.NATIVE.pbEnergyParameter, pb.NATIVE.pbEnergyDef, pb.NATIVE.pbElements, pb.NATIVE.pbElementsOut
 Stencil, Fault, Options = pb.NATIVE.pbStencil, pb.NATIVE.pbEnergyFault, pb.NATIVE.pbDeformOptions
-Surface, Contact, MINIMISE = pb.NATIVE.pbSurface, pb.NATIVE.pbDeformContact, pb.NATIVE.pbMinimise
+Surface, Contact, MINIMISE = pb.NATIVE.pbSurface, pb.NATIVE.pbDeformContact, pb.NATIVE.pbDeformMinimize
 lib = pb.lib
 
 
@@ -190,7 +190,7 @@ class World(pb.Model):
     def freeze(self, scheme="implicit_euler", method="newton", minimise=None, **options):
         """Options, then into the model. `minimise(evaluate, x)` -> (x, iterations): a minimiser of the caller's."""
         self._keep_minimise = MINIMISE(self._user(minimise)) if minimise else MINIMISE()
-        o = Options(scheme=SCHEMES.index(scheme), method=METHODS.index(method), minimise=self._keep_minimise, **options)
+        o = Options(scheme=SCHEMES.index(scheme), method=METHODS.index(method), minimize=self._keep_minimise, **options)
         lib().pbDeformable_SetOptions(self.deformable, ct.byref(o))
         lib().pbModel_SetDeformable(self.ptr, self.deformable)
         self.n = lib().pbModel_PointCount(self.ptr)

@@ -115,23 +115,23 @@ static void test_same_minimum(void **unused) {
     World exact = rope(&(pbDeformOptions){.scheme = schemes[k]});
     assert_int_equal(step(&exact), pb_ok);
     assert_int_equal(step(&exact), pb_ok);
-    for (int method = pb_minimiseNewtonCg; method < pb_minimiserCount; method++) {
-      if (method == pb_minimiseUser && k == 0) continue;
+    for (int method = pb_minimizeNewtonCg; method < pb_deformMinimizerCount; method++) {
+      if (method == pb_minimizeUser && k == 0) continue;
       double rate = schemes[k] == pb_schemeStatic ? 3e-3 : 3e-4;
       World w = rope(&(pbDeformOptions){.scheme = schemes[k],
-                                        .method = (pbMinimiser)method,
-                                        .minimise = descend,
+                                        .method = (pbDeformMinimizer)method,
+                                        .minimize = descend,
                                         .user = &shorten,
                                         .rate = rate,
-                                        .iterations = method == pb_minimiseAdam ? 3000 : 0,
-                                        .residual = method == pb_minimiseAdam ? 1e-6 : 1e-9});
+                                        .iterations = method == pb_minimizeAdam ? 3000 : 0,
+                                        .residual = method == pb_minimizeAdam ? 1e-6 : 1e-9});
       for (int i = 0; i < 2; i++) {
-        if (step(&w) != pb_ok) fail_msg("%s: %s", pbMinimiser_Name((pbMinimiser)method), pbScratch_Error(w.scratch));
+        if (step(&w) != pb_ok) fail_msg("%s: %s", pbDeformMinimizer_Name((pbDeformMinimizer)method), pbScratch_Error(w.scratch));
         if (k) assert_true(pbScratch_Report(w.scratch).iterations > 0);
       }
       for (int i = 0; i < 6 * points; i++) {
-        double gap = fabs(w.state[w.at + i] - exact.state[exact.at + i]), limit = method == pb_minimiseAdam ? 1e-5 : 1e-7;
-        if (!(gap <= limit)) fail_msg("%s, scheme %d: entry %d is off by %g", pbMinimiser_Name((pbMinimiser)method), k, i, gap);
+        double gap = fabs(w.state[w.at + i] - exact.state[exact.at + i]), limit = method == pb_minimizeAdam ? 1e-5 : 1e-7;
+        if (!(gap <= limit)) fail_msg("%s, scheme %d: entry %d is off by %g", pbDeformMinimizer_Name((pbDeformMinimizer)method), k, i, gap);
       }
       done(&w);
     }
@@ -142,13 +142,13 @@ static void test_same_minimum(void **unused) {
 // What each method remembers or knows saves iterations.
 static void test_iterations(void **unused) {
   (void)unused;
-  static const pbMinimiser methods[] = {pb_minimiseNewton, pb_minimiseNewtonCg, pb_minimiseLbfgs, pb_minimiseGradient};
+  static const pbDeformMinimizer methods[] = {pb_minimizeNewton, pb_minimizeNewtonCg, pb_minimizeLbfgs, pb_minimizeGradient};
   static const int least[] = {2, 2, 20, 100}, most[] = {12, 12, 70, 2000};
   for (int k = 0; k < 4; k++) {
     World w = rope(&(pbDeformOptions){.scheme = pb_schemeStatic, .method = methods[k]});
     OK(step(&w));
     int n = pbScratch_Report(w.scratch).iterations;
-    if (n < least[k] || n > most[k]) fail_msg("%s: %d iterations", pbMinimiser_Name(methods[k]), n);
+    if (n < least[k] || n > most[k]) fail_msg("%s: %d iterations", pbDeformMinimizer_Name(methods[k]), n);
     done(&w);
   }
 }
@@ -157,7 +157,7 @@ static void test_iterations(void **unused) {
 static void test_adam(void **unused) {
   (void)unused;
   World w = rope(&(pbDeformOptions){
-      .scheme = pb_schemeStatic, .method = pb_minimiseAdam, .iterations = 1, .rate = 1e-3, .approximate = true});
+      .scheme = pb_schemeStatic, .method = pb_minimizeAdam, .iterations = 1, .rate = 1e-3, .approximate = true});
   double before[room];
   memcpy(before, w.state, sizeof before);
   OK(step(&w));
@@ -172,7 +172,7 @@ static void test_adam(void **unused) {
 // At the saddle between two wells the matrix is indefinite; a little aside of it all methods go down.
 static void test_negative_curvature(void **unused) {
   (void)unused;
-  static const pbMinimiser methods[] = {pb_minimiseNewton, pb_minimiseNewtonCg, pb_minimiseLbfgs, pb_minimiseGradient};
+  static const pbDeformMinimizer methods[] = {pb_minimizeNewton, pb_minimizeNewtonCg, pb_minimizeLbfgs, pb_minimizeGradient};
   for (int k = 0; k < 4; k++) {
     pbDeformable *d;
     World w = empty(&d);
@@ -185,7 +185,7 @@ static void test_negative_curvature(void **unused) {
     OK(step(&w));
     const double *x = w.state + w.at;
     if (!(fabs(x[0]) + fabs(fabs(x[1]) - 0.5) + fabs(x[2]) < 1e-8))
-      fail_msg("%s ends at %g %g %g", pbMinimiser_Name(methods[k]), x[0], x[1], x[2]);
+      fail_msg("%s ends at %g %g %g", pbDeformMinimizer_Name(methods[k]), x[0], x[1], x[2]);
     done(&w);
   }
 }
@@ -202,7 +202,7 @@ static void test_tight_tolerance(void **unused) {
     OK(pbDeformable_AddEnergy(d, "springs", &spring, 3, (int[]){0, 1, 1, 2, 2, 0}, &group));
     OK(pbDeformable_SetParameter(d, group, "k", 1, (double[]){80}));
     OK(pbDeformable_SetParameter(d, group, "l0", 3, (double[]){1, 1.3, 1.4}));
-    start(&w, d, k ? &(pbDeformOptions){.method = pb_minimiseLbfgs, .residual = 1e-10} : &(pbDeformOptions){.tolerance = 1e-14});
+    start(&w, d, k ? &(pbDeformOptions){.method = pb_minimizeLbfgs, .residual = 1e-10} : &(pbDeformOptions){.tolerance = 1e-14});
     for (int i = 0; i < 200; i++) {
       if (step(&w) != pb_ok) fail_msg("step %d: %s", i, pbScratch_Error(w.scratch));
       assert_true(k || pbScratch_Report(w.scratch).iterations < 20);
@@ -235,11 +235,11 @@ static void test_errors(void **unused) {
     pbDeformOptions options;
     pbStatus status;
     const char *text;
-  } all[] = {{{.method = pb_minimiseGradient, .iterations = 3}, pb_no_convergence, "gradient did not converge: a force of"},
-             {{.method = pb_minimiseUser, .minimise = gives_up, .user = &no}, pb_interrupted, "the user's minimiser failed"},
-             {{.method = pb_minimiseUser, .minimise = gives_up, .user = &yes}, pb_no_convergence, "user did not converge"},
-             {{.method = pb_minimiseUser, .minimise = moves_what_is_fixed}, pb_bad_argument, "moved point 0"},
-             {{.method = pb_minimiseUser, .minimise = loses_itself}, pb_not_finite, "left point 1 at"}};
+  } all[] = {{{.method = pb_minimizeGradient, .iterations = 3}, pb_no_convergence, "gradient did not converge: a force of"},
+             {{.method = pb_minimizeUser, .minimize = gives_up, .user = &no}, pb_interrupted, "the user's minimizer failed"},
+             {{.method = pb_minimizeUser, .minimize = gives_up, .user = &yes}, pb_no_convergence, "user did not converge"},
+             {{.method = pb_minimizeUser, .minimize = moves_what_is_fixed}, pb_bad_argument, "moved point 0"},
+             {{.method = pb_minimizeUser, .minimize = loses_itself}, pb_not_finite, "left point 1 at"}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     World w = rope(&all[i].options);
     double before[room];
@@ -257,9 +257,9 @@ static void test_options(void **unused) {
   static const struct {
     pbDeformOptions options;
     const char *text;
-  } all[] = {{{.method = (pbMinimiser)-3}, "no method -3"},
-             {{.method = pb_minimiserCount}, "no method"},
-             {{.method = pb_minimiseUser}, "needs a function"},
+  } all[] = {{{.method = (pbDeformMinimizer)-3}, "no method -3"},
+             {{.method = pb_deformMinimizerCount}, "no method"},
+             {{.method = pb_minimizeUser}, "needs a function"},
              {{.scheme = (pbScheme)-1}, "no scheme -1"},
              {{.residual = -1}, "not negative"},
              {{.rate = NAN}, "not negative"}};

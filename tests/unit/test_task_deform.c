@@ -119,7 +119,7 @@ static void test_deformables_say_what_they_are(void **state) {
   pbScenery scenery;
 
   assert_true(pbModel_DeformInfo(m, &info));
-  assert_true(info.scheme == pb_schemeBdf2 && info.method == pb_minimiseNewton);
+  assert_true(info.scheme == pb_schemeBdf2 && info.method == pb_minimizeNewton);
   assert_true(info.points == 8 && info.moving == 4 && info.controls == 0);
 
   assert_true(pbModel_DeformGroupAt(m, 0, &group));
@@ -390,8 +390,8 @@ static void test_bad_files_are_refused_with_the_place(void **state) {
        "deformables.scheme: 'rk4' is unknown: \"implicit_euler\", \"bdf2\", \"trapezoid\", \"avf4\", \"symplectic_euler\" or "
        "\"static\" "
        "is meant"},
-      {SOLID(0), "energies[0].parameters.young: b_stvk.young, row 0: 0; a positive number is meant"},
-      {SOLID(-5), "b_stvk.young, row 0: -5; a positive number is meant"},
+      {SOLID(0), "energies[0].parameters.young: b_stvk.young, row 0: 0; expected a positive number"},
+      {SOLID(-5), "b_stvk.young, row 0: -5; expected a positive number"},
       {"{'deformables': {'tolerance': 0, 'bodies': []}}", "deformables.tolerance: a positive"},
       {"{'deformables': {'bodies': []}}", "deformables.bodies: a list"},
       {"{'deformables': {'bodies': [\n{}]}}", "test.json:2: deformables.bodies[0]: \"name\" is missing"},

@@ -1,7 +1,7 @@
 // What the files of built-in energies share: their list, short ways to write parameters, and the kinematics of cells.
 //
-// A formula of finite elements is put together from text: KINEMATICS gives, at quadrature point q ("1", "2", ...), the matrix Dq of
-// the rest edges and the deformation gradient Fq, LAW the energy density Wq of Fq, the cell the weights. PB_TEXT makes
+// A formula of finite elements is put together from text: KINEMATICS gives, at quadrature point q ("1", "2", ...), the matrix Dq
+// of the rest edges and the deformation gradient Fq, LAW the energy density Wq of Fq, the cell the weights. PB_TEXT makes
 // text of what stands in it, with q filled in: PB_TEXT(J##q = det(F##q);) is "J1 = det(F1);" where q is 1.
 #ifndef PB_ENERGY_BUILTIN_H
 #define PB_ENERGY_BUILTIN_H
@@ -86,8 +86,8 @@ PB_MATERIAL_FILES(X)
   "thickness*(abs(det(D1))*W1 + abs(det(D2))*W2 + abs(det(D3))*W3)/6"
 
 // ---- sheets in space --------------------------------------------------------------------------------------------------
-// Metrics of the surface at point q: Aq at rest, Mq = A^-1 (metric now), whose trace and determinant are those of F'F, Nq the same
-// at the start of the step; sqrt(det A) is twice the area.
+// Metrics of the surface at point q: Aq at rest, Mq = A^-1 (metric now), whose trace and determinant are those of F'F, Nq the
+// same at the start of the step; sqrt(det A) is twice the area.
 #define PB_METRIC(u, v) PB_TEXT([[dot(u, u), dot(u, v)], [dot(u, v), dot(v, v)]])
 #define PB_SHEET(q, Xu, Xv, xu, xv, yu, yv)                                                                   \
   PB_TEXT(U##q =) Xu PB_TEXT(; V##q =) Xv PB_TEXT(; u##q =) xu PB_TEXT(; v##q =) xv PB_TEXT(; A##q =) PB_METRIC(U##q, V##q) \
@@ -114,7 +114,8 @@ PB_MATERIAL_FILES(X)
 #define PB_POISSON_SHEET PB_SCALAR("poisson", "1", -1 + 1e-9, 0.5)
 #define PB_LAME          "mu = young/(2*(1 + poisson)); lambda = young*poisson/((1 + poisson)*(1 - 2*poisson));"
 
-// A family on tetrahedra and, in plane strain, on triangles. `parameters` and `numbers` end with the thickness, for triangles alone.
+// A family on tetrahedra and, in plane strain, on triangles. `parameters` and `numbers` end with the thickness, for triangles
+// alone.
 #define PB_MEMBER(law, kind, the_cell, bits, text, points, parameters, less, numbers, data)                     \
   {                                                                                                             \
     .name = law "_" kind, .family = law, .cell = the_cell, .traits = bits,                                      \

@@ -14,7 +14,8 @@ static const double start[] = {1e6, 5e5, 0.2, 1e5, 1, 0, 0, 1e-3};
   "weft. warp: its direction at rest, any length, projected onto the triangle. Finite everywhere, soft under compression; a "    \
   "warp that is normal to the triangle is a fault."
 // clang-format off
-// Warp and weft by their parts along the rest edges: a = A^-1 [warp . U, warp . V], and a turned by a right angle in the metric A.
+// Warp and weft by their parts along the rest edges: a = A^-1 [warp . U, warp . V], and a turned by a right angle in the metric
+// A.
 #define LAW(q) PB_TEXT(                                                        \
   a##q = inverse(A##q)*[dot(warp, U##q), dot(warp, V##q)]; b##q = A##q*a##q;                                              \
   w##q = [-b##q.y, b##q.x]/sqrt(det(A##q)); B##q = A##q*(M##q - identity(2))/(2*dot(a##q, b##q));                         \
