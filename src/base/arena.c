@@ -1,3 +1,4 @@
+// A bump allocator that also measures: the same layout code first says how much it needs, then takes it.
 #include "base/arena.h"
 
 #include <stdint.h>
@@ -15,13 +16,16 @@ pbArena pbArena_Over(void *memory, size_t size) {
 void *pbArena_Take(pbArena *arena, size_t count, size_t size) {
   size_t start = arena->used;  // always a multiple of the alignment
   size_t room = arena->capacity > start ? arena->capacity - start : 0;
+  // Checked by division, so that no product overflows.
   if (size && count > room / size) {
     arena->failed = true;
     return NULL;
   }
+
   size_t bytes = count * size;
   arena->used = start + (bytes + PB_ARENA_ALIGN - 1) / PB_ARENA_ALIGN * PB_ARENA_ALIGN;
   if (arena->used > arena->peak) arena->peak = arena->used;
+
   return arena->base ? arena->base + start : NULL;
 }
 

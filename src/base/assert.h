@@ -1,13 +1,12 @@
 // Assertions: errors of the programmer, not of data. Bad data and missing convergence are a pbStatus.
 //
-//   PB_ASSERT(condition)    what a function relies on, in constant time: sizes, ranges, the order of calls; in all builds but
-// release.
-//   PB_VALIDATE(condition)  an invariant, whatever it costs: sorted lists, unit quaternions, positive definite factors; where
-// the
+//   PB_ASSERT(condition)    what a function relies on, in constant time: sizes, ranges, the order of calls; in all
+//                           builds but release.
+//   PB_VALIDATE(condition)  an invariant, whatever it costs: sorted lists, unit quaternions, positive definite factors; where the
 //                           build has PULLBACK_VALIDATE (the presets `validate`, `asan` and `asan-quick`).
 //
-// One that does not hold names itself on standard error and aborts. With PULLBACK_ASSERT=off in the environment it goes on: so
-// a test of tests can see who else notices. Where they are off, conditions are compiled, not evaluated.
+// One that does not hold names itself on standard error and aborts. With PULLBACK_ASSERT=off in the environment it goes on: so a
+// test of tests can see who else notices. Where they are off, conditions are compiled, not evaluated.
 #ifndef PB_BASE_ASSERT_H
 #define PB_BASE_ASSERT_H
 

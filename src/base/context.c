@@ -1,3 +1,4 @@
+// The context: allocator, error text, warnings, and who is told of files that are opened.
 #include "base/context.h"
 
 #include <stdarg.h>
@@ -30,11 +31,14 @@ static void default_release(void *user, void *memory) {
 pbContext *pbContext_Create(const pbAllocator *allocator) {
   pbAllocator hooks = {default_alloc, default_resize, default_release, NULL};
   if (allocator && allocator->alloc) {
+    // All three or none: memory of one allocator must not be given to another.
     if (!allocator->resize || !allocator->release) return NULL;
     hooks = *allocator;
   }
+
   pbContext *ctx = hooks.alloc(hooks.user, sizeof *ctx);
   if (!ctx) return NULL;
+
   memset(ctx, 0, sizeof *ctx);
   ctx->hooks = hooks;
   return ctx;
@@ -51,11 +55,14 @@ const char *pbContext_Error(const pbContext *ctx) { return ctx ? ctx->error : ""
 
 pbStatus pbContext_Fail(pbContext *ctx, pbStatus status, const char *format, ...) {
   if (!ctx) return status;
-  char text[PB_ERROR_TEXT];  // an argument may be the text of the last error, which is about to be written over
+
+  // An argument may be the text of the last error, which is about to be written over.
+  char text[PB_ERROR_TEXT];
   va_list args;
   va_start(args, format);
   int length = vsnprintf(text, sizeof text, format, args);
   va_end(args);
+
   if (length < 0) text[0] = 0;
   memcpy(ctx->error, text, sizeof text);
   return status;
@@ -74,8 +81,10 @@ static bool warnings_room(pbContext *ctx, size_t more) {
   size_t need = ctx->warnings_length + more;
   if (need <= ctx->warnings_capacity) return true;
   if (need > PB_WARNING_TEXT) return false;
+
   size_t capacity = ctx->warnings_capacity ? ctx->warnings_capacity : 512;
   while (capacity < need) capacity *= 2;
+
   char *grown = pbContext_Resize(ctx, ctx->warnings, capacity);
   if (!grown) return false;
   ctx->warnings = grown;
@@ -85,14 +94,18 @@ static bool warnings_room(pbContext *ctx, size_t more) {
 
 void pbContext_Warn(pbContext *ctx, const char *format, ...) {
   if (!ctx) return;
+
   char line[PB_ERROR_TEXT];
   va_list args;
   va_start(args, format);
   int length = vsnprintf(line, sizeof line, format, args);
   va_end(args);
   if (length < 0) return;
+  // A line each.
+
   size_t kept = strlen(line);
   if (!warnings_room(ctx, kept + 2)) return;
+
   char *end = ctx->warnings + ctx->warnings_length;
   memcpy(end, line, kept);
   memcpy(end + kept, "\n", 2);

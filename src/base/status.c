@@ -1,3 +1,4 @@
+// Texts and exit codes of statuses, and the version.
 #include <pullback/base.h>
 
 static const struct {

@@ -21,7 +21,7 @@ void pbSuggest_Offer(pbSuggest *s, const char *candidate);
 // Closing part of an error message, always terminated; returns text.
 const char *pbSuggest_Write(const pbSuggest *s, char *text, size_t size);
 
-// Insertions, deletions, changes and swaps of neighbours (optimal string alignment) between two words, times two; 1 where
+// Insertions, deletions, changes and swaps of neighbors (optimal string alignment) between two words, times two; 1 where
 // they differ in case alone; words longer than 63 characters are compared by their first 63.
 int pbSuggest_Distance(const char *a, const char *b);
 

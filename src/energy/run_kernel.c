@@ -134,10 +134,10 @@ static void load_block(const pbRun *run, int first, int live, Block *b) {
 }
 
 // ---- out --------------------------------------------------------------------------------------------------------------
-// Slots hold a value of many elements, rows many values of an element: turned over in tiles of four by four.
+// Slots hold a value of many elements, rows many values of an element: transposed in tiles of four by four.
 static void store_tile(const Slot *slot, const uint16_t *output, num *to, size_t n) {
   const num *a = slot[output[0]].lane, *b = slot[output[1]].lane, *c = slot[output[2]].lane, *d = slot[output[3]].lane;
-  for (int i = 0; i < PB_BLOCK; i += 4, to += 4 * n) num_turn4(a + i, b + i, c + i, d + i, to, n);
+  for (int i = 0; i < PB_BLOCK; i += 4, to += 4 * n) num_transpose4(a + i, b + i, c + i, d + i, to, n);
 }
 
 static void store_rows(const pbRun *run, const pbRows *rows, const Block *b) {

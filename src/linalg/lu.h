@@ -1,4 +1,4 @@
-// Dense LU factorisation with partial pivoting of square matrices of plain doubles, row-major; element by element, so that
+// Dense LU factorization with partial pivoting of square matrices of plain doubles, row-major; element by element, so that
 // every instruction set gives the same bits.
 #ifndef PB_LU_H
 #define PB_LU_H

@@ -1,4 +1,4 @@
-// L'DL factorisation of symmetric matrices whose sparsity is a tree (Featherstone 2005): entry (i, j), j < i, is non-zero
+// L'DL factorization of symmetric matrices whose sparsity is a tree (Featherstone 2005): entry (i, j), j < i, is non-zero
 // only where j is an ancestor of i. Rows hold the chain root..parent(i), i; eliminating from the leaves makes no fill.
 // Because the ancestors of an ancestor come first in every row, each inner loop is one contiguous AXPY. Rows that follow each
 // other up a chain share their ancestors: up to PB_TREE_BLOCK of them are taken together.

@@ -20,12 +20,16 @@ typedef double pbVector __attribute__((vector_size(8 * PB_WIDTH), aligned(8), ma
 static inline double vec_sum(const pbVector *v) { return ((*v)[0] + (*v)[2]) + ((*v)[1] + (*v)[3]); }
 // Entries of x at ascending places, which mostly follow each other.
 static inline void vec_gather(const double *x, const int *at, pbVector *v) {
-  if (at[3] - at[0] == 3) *v = *(const pbVector *)(x + at[0]);
-  else *v = (pbVector){x[at[0]], x[at[1]], x[at[2]], x[at[3]]};
+  if (at[3] - at[0] == 3) {
+    *v = *(const pbVector *)(x + at[0]);
+  } else {
+    *v = (pbVector){x[at[0]], x[at[1]], x[at[2]], x[at[3]]};
+  }
 }
 static inline void vec_scatter(const pbVector *v, double *x, const int *at) {
-  if (at[3] - at[0] == 3) *(pbVector *)(x + at[0]) = *v;
-  else {
+  if (at[3] - at[0] == 3) {
+    *(pbVector *)(x + at[0]) = *v;
+  } else {
     x[at[0]] = (*v)[0];
     x[at[1]] = (*v)[1];
     x[at[2]] = (*v)[2];

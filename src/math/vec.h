@@ -8,6 +8,8 @@
 // overflows where the divisor is tiny).
 static inline num num_div(num a, num b) {
   if (!PB_IS_COMPLEX) return a / b;
+
+  // q' = (a' - q b') / b
   double q = re(a) / re(b);
   return num_make(q, (im(a) - q * im(b)) / re(b));
 }
@@ -74,6 +76,7 @@ static inline void v3_addcross(num r[3], const num a[3], const num b[3]) {
 // To unit length; returns the length before. Shorter than MuJoCo's mjMINVAL (1e-15): becomes the x axis, as there.
 static inline num v3_normalize(num r[3]) {
   num n = v3_norm(r);
+
   if (re(n) < 1e-15) {
     v3_set(r, 1, 0, 0);
   } else {
@@ -134,9 +137,12 @@ static inline num m3_det(const num a[9]) {
 static inline bool m3_solve(num r[3], const num a[9], const num x[3]) {
   num d = m3_det(a), c0[3], c1[3], c2[3], t[3];
   if (!(re(d) != 0)) return false;
+
   m3_col(c0, a, 0);
   m3_col(c1, a, 1);
   m3_col(c2, a, 2);
+
+  // Each component is a determinant with x in place of a column.
   num s[3];
   v3_cross(t, c1, c2);
   s[0] = num_div(v3_dot(t, x), d);
@@ -144,6 +150,7 @@ static inline bool m3_solve(num r[3], const num a[9], const num x[3]) {
   s[1] = num_div(v3_dot(t, x), d);
   v3_cross(t, c0, c1);
   s[2] = num_div(v3_dot(t, x), d);
+
   v3_copy(r, s);
   return true;
 }
@@ -175,6 +182,7 @@ static inline num quat_norm(const num q[4]) { return num_sqrt(q[0] * q[0] + q[1]
 // To unit length; returns the length before. Shorter than 1e-15: becomes the identity (as MuJoCo).
 static inline num quat_normalize(num q[4]) {
   num n = quat_norm(q);
+
   if (re(n) < 1e-15) {
     quat_identity(q);
   } else {
@@ -188,6 +196,8 @@ static inline void quat_rotate(num r[3], const num q[4], const num v[3]) {
   num t[3];
   v3_set(t, q[0] * v[0] + q[2] * v[2] - q[3] * v[1], q[0] * v[1] + q[3] * v[0] - q[1] * v[2],
          q[0] * v[2] + q[1] * v[1] - q[2] * v[0]);
+
+  // v + 2 u x (w v + u x v), q = (w, u)
   v3_set(r, v[0] + 2 * (q[2] * t[2] - q[3] * t[1]), v[1] + 2 * (q[3] * t[0] - q[1] * t[2]),
          v[2] + 2 * (q[1] * t[1] - q[2] * t[0]));
 }
@@ -195,6 +205,7 @@ static inline void quat_rotate(num r[3], const num q[4], const num v[3]) {
 static inline void quat_to_mat(num m[9], const num q[4]) {
   num q00 = q[0] * q[0], q11 = q[1] * q[1], q22 = q[2] * q[2], q33 = q[3] * q[3];
   num q01 = q[0] * q[1], q02 = q[0] * q[2], q03 = q[0] * q[3], q12 = q[1] * q[2], q13 = q[1] * q[3], q23 = q[2] * q[3];
+
   m[0] = q00 + q11 - q22 - q33;
   m[1] = 2 * (q12 - q03);
   m[2] = 2 * (q13 + q02);
@@ -207,13 +218,16 @@ static inline void quat_to_mat(num m[9], const num q[4]) {
 }
 // Quaternion of a rotation by angle about a unit axis
 static inline void quat_axisangle(num q[4], const num axis[3], num angle) {
+  // (cos(angle / 2), axis sin(angle / 2))
   num s = num_sin(0.5 * angle), c = num_cos(0.5 * angle);
   quat_set(q, c, axis[0] * s, axis[1] * s, axis[2] * s);
 }
 // Quaternion of the rotation vector v (exponential map). At zero the value is the identity and the slope v / 2.
 static inline void quat_exp(num q[4], const num v[3]) {
   num n2 = v3_dot(v, v), half, c;
-  if (re(n2) < 1e-12) {  // sin(n/2)/n and cos(n/2) by their series, exact to 1e-26
+
+  // half = sin(n/2) / n and c = cos(n/2), near zero by their series, exact to 1e-26.
+  if (re(n2) < 1e-12) {
     half = 0.5 - n2 / 48 + n2 * n2 / 3840;
     c = 1 - n2 / 8 + n2 * n2 / 384;
   } else {
@@ -228,17 +242,22 @@ static inline void quat_integrate(num q[4], const num v[3], num scale) {
   num w[3], d[4];
   v3_scale(w, v, scale);
   quat_exp(d, w);
+
   quat_mul(q, q, d);
 }
 // Rotation vector of a unit quaternion, its angle in (-pi, pi] (inverse of quat_exp; MuJoCo's quat2Vel for dt = 1)
 static inline void quat_log(num v[3], const num q[4]) {
   num axis[3] = {q[1], q[2], q[3]};
   num s2 = v3_dot(axis, axis);
-  if (re(s2) < 1e-16) {  // angle / sin(angle / 2) by its series
+
+  // angle / sin(angle / 2) by its series
+  if (re(s2) < 1e-16) {
     num k = num_div(2, q[0]);
     v3_scale(v, axis, k - num_div(k * s2, 3 * q[0] * q[0]));
     return;
   }
+
+  // q and -q are one rotation: the shorter way.
   num s = num_sqrt(s2), angle = 2 * num_atan2(s, q[0]);
   if (re(angle) > PB_PI) angle -= 2 * PB_PI;
   v3_scale(v, axis, num_div(angle, s));

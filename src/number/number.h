@@ -71,6 +71,8 @@ static inline num num_chain(num x, double value, double slope) { return num_make
 
 static inline num num_sqrt(num x) {
   if (!PB_IS_COMPLEX) return num_make(sqrt(re(x)), 0);
+
+  // The slope at zero is infinite: 0 keeps a branch that does not use it finite.
   double r = sqrt(re(x));
   return num_chain(x, r, r > 0 ? 0.5 / r : 0);
 }
@@ -81,32 +83,50 @@ static inline num num_log(num x) { return num_chain(x, log(re(x)), 1 / re(x)); }
 static inline num num_asin(num x) { return num_chain(x, asin(re(x)), PB_IS_COMPLEX ? 1 / sqrt(1 - re(x) * re(x)) : 0); }
 static inline num num_acos(num x) { return num_chain(x, acos(re(x)), PB_IS_COMPLEX ? -1 / sqrt(1 - re(x) * re(x)) : 0); }
 static inline num num_atan2(num y, num x) {
+  // d atan2 = (x dy - y dx) / (x^2 + y^2)
   double d = re(x) * re(x) + re(y) * re(y);
   return num_make(atan2(re(y), re(x)), PB_IS_COMPLEX && d > 0 ? (re(x) * im(y) - re(y) * im(x)) / d : 0);
 }
 static inline num num_pow(num x, num p) {  // x >= 0
   double v = pow(re(x), re(p));
   if (!PB_IS_COMPLEX) return num_make(v, 0);
-  double dx = re(x) > 0 ? re(p) * pow(re(x), re(p) - 1) : (re(p) == 1 ? 1 : 0), dp = re(x) > 0 ? v * log(re(x)) : 0;
+
+  // At zero only x itself has a slope.
+  double dx = re(p) == 1, dp = 0;
+  if (re(x) > 0) {
+    dx = re(p) * pow(re(x), re(p) - 1);
+    dp = v * log(re(x));
+  }
   return num_make(v, dx * im(x) + dp * im(p));
 }
 // Branches on the real part; at a tie both have an even share of the slope, which is the central difference. |x| has slope 0 at
 // 0, the mean of both sides.
 static inline num num_abs(num x) {
   if (!PB_IS_COMPLEX) return num_make(fabs(re(x)), 0);
-  return re(x) < 0 ? -x : re(x) > 0 ? x : num_make(0, 0);
+
+  if (re(x) < 0) return -x;
+  return re(x) > 0 ? x : num_make(0, 0);
 }
 static inline num num_max(num a, num b) {
+  // A tie.
   if (PB_IS_COMPLEX && re(a) == re(b)) return num_make(re(a), 0.5 * (im(a) + im(b)));
+
   return re(a) >= re(b) ? a : b;
 }
 static inline num num_min(num a, num b) {
   if (PB_IS_COMPLEX && re(a) == re(b)) return num_make(re(a), 0.5 * (im(a) + im(b)));
+
   return re(a) <= re(b) ? a : b;
 }
 // max(x, least) of a value that means no less: at the bound itself the slope into the domain.
 static inline num num_at_least(num x, double least) { return re(x) >= least ? x : least; }
-static inline num num_clip(num x, num lo, num hi) { return re(x) < re(lo) ? lo : re(x) > re(hi) ? hi : x; }
-static inline num num_sign(num x) { return re(x) > 0 ? 1 : re(x) < 0 ? -1 : 0; }
+static inline num num_clip(num x, num lo, num hi) {
+  if (re(x) < re(lo)) return lo;
+  return re(x) > re(hi) ? hi : x;
+}
+static inline num num_sign(num x) {
+  if (re(x) > 0) return 1;
+  return re(x) < 0 ? -1 : 0;
+}
 
 #endif
