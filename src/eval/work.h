@@ -192,7 +192,8 @@ typedef struct NUM(pbWork) {
 
 // Size of the block for a capacity of contacts, and carving it (the same code: memory NULL counts).
 size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, void *memory);
-// Put what a pullback reads into another block of cached_bytes (aligned to 64; NULL: back to its own place), without what is in it.
+// Put what a pullback reads into another block of cached_bytes (aligned to 64; NULL: back to its own place), without what is in
+// it.
 void NUM(pbWork_MoveTo)(NUM(pbWork) *w, void *block);
 
 // ---- stages, in order; each reads what the ones before it wrote ----------------------------------------------------

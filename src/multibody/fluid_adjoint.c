@@ -238,7 +238,8 @@ static void pull_damping(LANE(pbAdjoint) *a, patch *p, double h) {
   finish(a, p);
 }
 
-// A geom whose interaction coefficient is zero beside one that has some: the slope by the coefficient, W = coefficient Vl . wrench.
+// A geom whose interaction coefficient is zero beside one that has some: the slope by the coefficient, W = coefficient Vl .
+// wrench.
 static void flag_slope(LANE(pbAdjoint) *a, int body, int index) {
 #if PB_LANES == 1
   patch p = {.body = body, .geom = a->w->m->body_geomadr[body] + index};

@@ -268,8 +268,8 @@ void LANE(pbForce_Joints)(LANE(pbAdjoint) *a) {
 }
 
 // ---- actuators ------------------------------------------------------------------------------------------------------
-// A limit holds what is beyond it. What has its very value is free, as in the forward program: forces of zero on a range that begins
-// there, above all.
+// A limit holds what is beyond it. What has its very value is free, as in the forward program: forces of zero on a range that
+// begins there, above all.
 // Force of actuators on a dof before the joint's limit, summed as the forward program does.
 static double before_joint_limit(const NUM(pbWork) *w, int dof) {
   double sum = 0;

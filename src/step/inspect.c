@@ -189,18 +189,20 @@ void pbScratch_Gather(pbScratch *s) {
   for (int k = 0; k < w->nrow; k++) add_efc_rows(g, w, w->row + k);
 }
 
-bool pbScratch_Field(const pbScratch *s, const char *name, const double **data, int *rows, int *cols) {
+typedef struct named_field {
+  const char *name;
+  const double *data;
+  int rows, cols;
+} named_field;
+
+enum { most_fields = 64 };
+
+// All of them, by MuJoCo's names and in the order of its mjData; returns their number.
+static int list_fields(const pbScratch *s, named_field list[most_fields]) {
   const pbWork_r *w = &s->w;
   const pbModel *m = w->m;
   const struct pbGathered *g = s->gathered;
-  if (pbScratch_Stale(s, m)) return false;
-
-  // A field of this name is these numbers; a table in the order of MuJoCo's mjData.
-  const struct {
-    const char *name;
-    const double *data;
-    int rows, cols;
-  } fields[] = {
+  const named_field fields[] = {
       {"xpos", w->xpos, m->nbody, 3},
       {"xquat", w->xquat, m->nbody, 4},
       {"xmat", w->xmat, m->nbody, 9},
@@ -241,12 +243,19 @@ bool pbScratch_Field(const pbScratch *s, const char *name, const double **data, 
       {"efc_diagApprox", g->diag, g->nefc, 1},
       {"sensordata", w->sensordata, m->nsensordata, 1},
   };
+  _Static_assert(sizeof fields <= most_fields * sizeof *list, "room for all");
+  memcpy(list, fields, sizeof fields);
+  return sizeof fields / sizeof *fields;
+}
 
-  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-    if (strcmp(fields[i].name, name)) continue;
-    *data = fields[i].data;
-    *rows = fields[i].rows;
-    *cols = fields[i].cols;
+bool pbScratch_Field(const pbScratch *s, const char *name, const double **data, int *rows, int *cols) {
+  named_field list[most_fields];
+  if (pbScratch_Stale(s, s->model)) return false;
+  for (int i = 0, n = list_fields(s, list); i < n; i++) {
+    if (strcmp(list[i].name, name)) continue;
+    *data = list[i].data;
+    *rows = list[i].rows;
+    *cols = list[i].cols;
     return true;
   }
   return false;

@@ -43,6 +43,8 @@ static void right_jacobian(const double w[3], const lane x[3], lane out[3]) {
 void LANE(pbVjp_Position)(const pbModel *m, const double *u, double h, const lane *q_next, lane *q, lane *rate, double *h_bar) {
   for (int j = 0; j < m->njnt; j++) {
     int dof = m->jnt_dofadr[j], type = m->jnt_type[j], n = pbJoint_PlainCount(type);
+
+    // Slides, hinges, and the translations of free joints: q+ = q + h u.
     for (int i = dof; i < dof + n; i++) {
       q[i] += q_next[i];
       rate[i] += h * q_next[i];
@@ -78,6 +80,7 @@ static void load_free_arguments(const NUM(pbWork) *w, int j, int b, free_argumen
   double ipos[3], iquat[4];
   NUM(pbFree_Frame)(w, root, b, ipos, iquat);
 
+  // Real numbers all, until one is perturbed.
   z->mass = w->p.body_mass[b];
   for (int k = 0; k < 9; k++) z->R[k] = w->xmat[9 * root + k];
   for (int k = 0; k < 4; k++) z->iquat[k] = iquat[k];
@@ -125,8 +128,8 @@ static void free_column(const NUM(pbWork) *w, int j, int b, int input, double ou
   for (int k = 0; k < 6; k++) out[k] = __imag__ value[k] / PB_IMAG_STEP;
 }
 
-// Cotangents of a body's inertial frame in the root's (position; rotation in the inertial frame's axes) to its own parameters and,
-// for a child, to its pose relative to the root.
+// Cotangents of a body's inertial frame in the root's (position; rotation in the inertial frame's axes) to its own parameters
+// and, for a child, to its pose relative to the root.
 static void pull_free_frame(LANE(pbAdjoint) *a, int root, int b, const lane position[3], const lane rotation[3]) {
   const NUM(pbWork) *w = a->w;
   lane force[3], torque[3];
@@ -180,6 +183,7 @@ void LANE(pbVjp_FreeBias)(LANE(pbAdjoint) *a, int j, double h) {
     lane position[3], rotation[3];
     if (w->t->body_tree[b] != w->t->body_tree[root]) continue;
 
+    // Contract each column with mu; what it is by goes to the state or to parameters.
     for (int i = 0; i < free_inputs; i++) {
       double d[6];
       free_column(w, j, b, i, d);

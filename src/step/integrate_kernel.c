@@ -40,7 +40,8 @@ void NUM(pbFree_Frame)(const NUM(pbWork) *w, int root, int body, num ipos[3], nu
 }
 
 // The bias is the force m w x (w x s), s the center of mass, and about the body's origin the torque s x force + w x I w. Its
-// derivative by w along wa: m (wa x (w x s) + w x (wa x s)), and wa x I w + w x I wa. All in world axes, but for the torque at last.
+// derivative by w along wa: m (wa x (w x s) + w x (wa x s)), and wa x I w + w x I wa. All in world axes, but for the torque at
+// last.
 void NUM(pbFree_BiasDerivative)(const num R[9], const num rate[3], const num a[3], num mass, const num ipos[3],
                                 const num iquat[4], const num inertia[3], num out[6]) {
   num w[3], wa[3], s[3], t[3], u[3], force[3], torque[3], Xi[9], X[9], Iw[3], Ia[3];
@@ -111,8 +112,8 @@ void NUM(pbSolve6)(const num A[36], num x[6], bool transposed) {
   }
 }
 
-// Fluid damping of such a body is not symmetric (MuJoCo symmetrizes it elsewhere); D has taken its lower triangle for both, so its
-// upper one is made good here.
+// Fluid damping of such a body is not symmetric (MuJoCo symmetrizes it elsewhere); D has taken its lower triangle for both, so
+// its upper one is made good here.
 static void correct_upper_triangle(const NUM(pbWork) *w, int body, int dof, num A[36]) {
   num B[36] = {0}, h = w->p.timestep[0];
   bool passive = !(w->m->disableflags & pb_disSpring) || !(w->m->disableflags & pb_disDamper);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "model/sphere.h"
 
@@ -23,19 +24,21 @@ pbStatus pbScratch_Fail(pbScratch *s, pbStatus status, const char *format, ...) 
 }
 
 // ---- what comes in ------------------------------------------------------------------------------------------------------
-// A theta like the last one, as a cheap look tells: finite, and with the same directions, which were of length one.
-static bool as_before(const pbScratch *s, const double *theta) {
+// A theta like the last one, as a cheap comparison tells: finite, and with the same directions, which were of length one.
+static bool resembles_last_theta(const pbScratch *s, const double *theta) {
   return s->unit_before && isfinite(s->variant->sum(theta, s->model->ntheta)) && pbSphere_Same(s->model, theta, s->theta_unit);
 }
 
-// theta as kernels read it.
-static pbStatus look_at(pbScratch *s, const double *theta) {
+// theta as kernels read it: as it is, or with its directions normalized.
+static pbStatus check_theta(pbScratch *s, const double *theta) {
   char text[640];
-  s->theta = theta;
-  if (as_before(s, theta)) return pb_ok;
-  s->unit_before = false;
   bool unit;
+  s->theta = theta;
+  if (resembles_last_theta(s, theta)) return pb_ok;
+
+  s->unit_before = false;
   if (!pbModel_Readable(s->model, theta, &unit, text, sizeof text)) return pbScratch_Fail(s, pb_bad_input, "%s", text);
+
   pbSphere_Normalize(s->model, theta, s->theta_unit);
   s->unit_before = unit;
   if (!unit) s->theta = s->theta_unit;
@@ -53,7 +56,7 @@ static pbStatus check_model(pbScratch *s, const pbModel *m) {
 pbStatus pbScratch_Trust(pbScratch *s, const pbModel *m, const double *theta) {
   s->trusted = NULL;
   PB_TRY(check_model(s, m));
-  PB_TRY(look_at(s, theta));
+  PB_TRY(check_theta(s, theta));
   s->trusted = theta;
   return pb_ok;
 }
@@ -63,7 +66,7 @@ pbStatus pbScratch_Enter(pbScratch *s, const pbModel *m, const double **theta) {
   if (*theta == s->theta_unit) return pb_ok;  // of a call that came through here
   if (!s->trusted || *theta != s->trusted) {
     s->trusted = NULL;
-    PB_TRY(look_at(s, *theta));
+    PB_TRY(check_theta(s, *theta));
   }
   *theta = s->theta;
   return pb_ok;
@@ -77,7 +80,7 @@ pbStatus pbScratch_CheckRecord(pbScratch *s, const double *record) {
       "of this model; make it anew");
 }
 
-static void load(double *to, const double *from, int n) {
+static void copy_or_clear(double *to, const double *from, int n) {
   if (from) memcpy(to, from, (size_t)n * sizeof(double));
   else memset(to, 0, (size_t)n * sizeof(double));
 }
@@ -86,43 +89,65 @@ void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pb
   const pbModel *m = s->model;
   pbStateLayout at = state_layout(m);
   pbWork_r *w = &s->w;
+
+  // The evaluation goes where it is to be cached, once.
   pbWork_MoveTo_r(w, s->cache_at);
   s->cache_at = NULL;
+
+  PB_VALIDATE(pb_allFinite(theta, m->ntheta));
   par_view(&w->p, m, theta);
   w->time = x[at.time];
-  load(w->qpos, x + at.qpos, m->nq);
-  load(w->qvel, x + at.qvel, m->nv);
-  load(w->act, x + at.act, m->na);
-  load(w->qacc_warmstart, x + at.warm, m->nv);
-  load(w->ctrl, input ? input->ctrl : NULL, m->nu);
-  load(w->qfrc_applied, input ? input->qfrc : NULL, m->nv);
-  load(w->xfrc_applied, input ? input->xfrc : NULL, 6 * m->nbody);
+  copy_or_clear(w->qpos, x + at.qpos, m->nq);
+  copy_or_clear(w->qvel, x + at.qvel, m->nv);
+  copy_or_clear(w->act, x + at.act, m->na);
+  copy_or_clear(w->qacc_warmstart, x + at.warm, m->nv);
+  copy_or_clear(w->ctrl, input ? input->ctrl : NULL, m->nu);
+  copy_or_clear(w->qfrc_applied, input ? input->qfrc : NULL, m->nv);
+  copy_or_clear(w->xfrc_applied, input ? input->xfrc : NULL, 6 * m->nbody);
 }
 
 // ---- evaluation -----------------------------------------------------------------------------------------------------
+// Is every block of rows a sorted list of the model's dofs, within what was used of the lists of all? Has it a positive
+// regularization?
+static bool rows_are_valid(const pbWork_r *w) {
+  for (const pbRow_r *r = w->row; r < w->row + w->nrow; r++) {
+    const int *dofs = w->row_dofs + r->dofs;
+    if (r->dim < 1 || r->dim > 6) return false;
+    if (r->dofs + r->n > w->ndofs_used || r->J + r->dim * r->n > w->nJ_used) return false;
+    if (!pb_ascending(dofs, r->n) || !pb_allWithin(dofs, r->n, 0, w->m->nv)) return false;
+    if (!(r->R[0] >= 0)) return false;
+  }
+  return true;
+}
+
 void pbScratch_ForgetGain(pbScratch *s) {
   pbReport *report = &s->report;
-  report->gains = 0, report->gain = 0;
+  report->gains = 0;
+  report->gain = 0;
   report->gaining[0] = report->gaining[1] = -1;
 }
 
 static void find_penetration(pbScratch *s) {
   pbReport *r = &s->report;
-  r->penetration = 0, r->penetrating[0] = r->penetrating[1] = -1;
+  r->penetration = 0;
+  r->penetrating[0] = r->penetrating[1] = -1;
   for (int i = 0; i < s->w.ncon; i++) {
     const pbContact_r *c = s->w.contact + i;
     if (!(-c->dist > r->penetration)) continue;
-    r->penetration = -c->dist, r->penetrating[0] = c->geom1, r->penetrating[1] = c->geom2;
+    r->penetration = -c->dist;
+    r->penetrating[0] = c->geom1;
+    r->penetrating[1] = c->geom2;
   }
 }
 
 double pbScratch_WithoutSign(double x) { return isnan(x) ? (double)NAN : x; }  // "-nan" is no help in a message
 
-// -1: all are finite.
+// -1: all are finite. Most often they are, which a loop without branches tells.
 int pbScratch_FirstNotFinite(const double *x, int n) {
   bool good = true;
   for (int i = 0; i < n; i++) good &= x[i] - x[i] == 0;
   if (good) return -1;
+
   int i = 0;
   while (isfinite(x[i])) i++;
   return i;
@@ -143,15 +168,21 @@ pbStatus pbScratch_Explain(pbScratch *s, pbStatus status) {
 pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate) {
   pbStatus status = s->variant->run(&s->w, s->stages, false, sense, integrate);
   if (status != pb_ok) return pbScratch_Explain(s, status);
+  PB_ASSERT(s->w.ncon <= s->w.max_con && s->w.nrow <= s->w.max_row);
+  PB_VALIDATE(rows_are_valid(&s->w));
+
   s->report.contacts = s->w.ncon;
   s->report.rows = s->w.nrow;
   s->report.iterations = s->w.iterations;
   s->report.residual = s->w.residual;
   pbScratch_ForgetGain(s);  // method impact notes its own after its flights
+
+  // Notes that cost a look at contacts and rows.
   if (integrate && pb_hard(s->model)) pbScratch_NoteBounces(s);
   find_penetration(s);
   pbScratch_NoteSolve(s);
   if (integrate) PB_TRY(pbScratch_CheckStiffness(s));
+
   int nv = s->model->nv, bad = pbScratch_FirstNotFinite(s->stages, pb_stages(s->model) * nv);
   char name[160];
   if (bad < 0) return pb_ok;
@@ -165,10 +196,10 @@ void pbScratch_State(const pbScratch *s, double time, double *x) {
   pbStateLayout at = state_layout(m);
   const pbWork_r *w = &s->w;
   x[at.time] = time;
-  load(x + at.qpos, w->qpos, m->nq);
-  load(x + at.qvel, w->qvel, m->nv);
-  load(x + at.act, w->act, m->na);
-  load(x + at.warm, w->qacc, m->nv);
+  copy_or_clear(x + at.qpos, w->qpos, m->nq);
+  copy_or_clear(x + at.qvel, w->qvel, m->nv);
+  copy_or_clear(x + at.act, w->act, m->na);
+  copy_or_clear(x + at.warm, w->qacc, m->nv);
 }
 
 int pbTape_Size(const pbModel *m) {

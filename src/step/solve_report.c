@@ -1,7 +1,8 @@
-// What a constraint solve that did not converge says of itself: the row that is to blame, in words, and a condition number.
+// What a constraint solve that did not converge says of itself: the worst row, in words, and a condition number.
 #include <math.h>
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "contact/contact.h"
 #include "solve/newton.h"
 #include "step/scratch.h"
@@ -21,9 +22,11 @@ char *pbScratch_KindName(const pbScratch *s, int kind, int id, char *text, size_
     put_object(m, pb_objEquality, "equality", id, text, size);
   } else if (kind == pb_rowContact) {
     const pbContact_r *c = s->w.contact + id;
-    put_object(m, pb_objGeom, "geom", c->geom1, a, sizeof a), put_object(m, pb_objGeom, "geom", c->geom2, b, sizeof b);
+    put_object(m, pb_objGeom, "geom", c->geom1, a, sizeof a);
+    put_object(m, pb_objGeom, "geom", c->geom2, b, sizeof b);
     snprintf(text, size, "contact of %s and %s", a, b);
   } else {
+    // Joints and dofs are counted first, tendons behind them.
     bool limit = kind == pb_rowLimit;
     int joints = limit ? m->njnt : m->nv;
     if (id >= joints) put_object(m, pb_objTendon, "tendon", id - joints, a, sizeof a);
@@ -34,7 +37,19 @@ char *pbScratch_KindName(const pbScratch *s, int kind, int id, char *text, size_
 }
 
 char *pbScratch_RowName(const pbScratch *s, int row, char *text, size_t size) {
+  PB_ASSERT(row >= 0 && row < s->w.nrow);
   return pbScratch_KindName(s, s->w.row[row].kind, s->w.row[row].id, text, size);
+}
+
+// Force of a row on entry i of its dofs, and its curvature J' K J there.
+static void row_push(const pbWork_r *w, const pbRow_r *r, int i, double *push, double *curve) {
+  const double *J = w->row_J + r->J;
+  *push = *curve = 0;
+  if (!r->zone) return;
+  for (int a = 0; a < r->dim; a++) {
+    *push += J[a * r->n + i] * r->f[a];
+    for (int b = 0; b < r->dim; b++) *curve += J[a * r->n + i] * r->K[a * r->dim + b] * J[b * r->n + i];
+  }
 }
 
 // The row that pushes the dof most (stiffness: that is stiffest there); -1: none touches it.
@@ -43,55 +58,60 @@ static int strongest_row(const pbWork_r *w, int dof, bool stiffness) {
   int found = -1;
   for (int k = 0; k < w->nrow; k++) {
     const pbRow_r *r = w->row + k;
-    const double *J = w->row_J + r->J;
-    double push = 0, curve = 0;
+    double push, curve;
     int i = 0;
     while (i < r->n && w->row_dofs[r->dofs + i] != dof) i++;
     if (i == r->n) continue;
-    for (int a = 0; r->zone && a < r->dim; a++) {
-      push += J[a * r->n + i] * r->f[a];
-      for (int b = 0; b < r->dim; b++) curve += J[a * r->n + i] * r->K[a * r->dim + b] * J[b * r->n + i];
-    }
+
+    row_push(w, r, i, &push, &curve);
     double size = fabs(stiffness ? curve : push);
-    if (size > most) most = size, found = k;
+    if (size > most) {
+      most = size;
+      found = k;
+    }
   }
   return found;
 }
 
-// Of H = M + J'DJ. Its pivots D_i as last factored give that of H scaled to a unit diagonal, H_ii = D_i + sum over rows k below of
-// L_ki^2 D_k; where rounding opens and closes rows, diagApprox D of a row gives that of M^-1 H. Both are lower bounds.
+// Of H = M + J'DJ. Its pivots D_i as last factored give that of H scaled to a unit diagonal, H_ii = D_i + sum over rows k below
+// of L_ki^2 D_k; where rounding opens and closes rows, diagApprox D of a row gives that of M^-1 H. Both are lower bounds.
 double pbScratch_Condition(const pbScratch *s) {
   const pbWork_r *w = &s->w;
   const pbTreePattern *H = &w->H;
   double worst = 1, *diagonal = w->tmp;
+
+  // The diagonal of H, from its factor.
   for (int i = 0; i < H->n; i++) diagonal[i] = 1 / w->H_Dinv[i];
   for (int k = 0; k < H->n; k++) {
     const double *L = w->H_LD + H->adr[k];
     for (int a = 0; a < H->depth[k]; a++) diagonal[H->chain[H->adr[k] + a]] += L[a] * L[a] / w->H_Dinv[k];
   }
+
   for (int i = 0; i < H->n; i++) worst = fmax(worst, diagonal[i] * w->H_Dinv[i]);
   for (int k = 0; k < w->nrow; k++) worst = fmax(worst, w->row[k].diag[0] * w->row[k].D[0]);
   return worst;
 }
 
-static int feature(const pbWork_r *w, const pbContact_r *c) {
+static int contact_feature(const pbWork_r *w, const pbContact_r *c) {
   pbShape_r s1, s2;
   geom_shape(w, c->geom1, &s1);
   geom_shape(w, c->geom2, &s2);
   return pbPair_Feature_r(&s1, &s2);
 }
 
-// FNV-1a over what decides: rows and the zones of their potentials, contacts and their features.
+// FNV-1a (Fowler, Noll, Vo) over what decides: rows and the zones of their potentials, contacts and their features.
 static uint64_t mix(uint64_t hash, int value) { return (hash ^ (uint64_t)(unsigned)value) * 1099511628211u; }
 
 uint64_t pbScratch_Branch(const pbScratch *s) {
   const pbWork_r *w = &s->w;
   uint64_t hash = 14695981039346656037u;
   for (const pbRow_r *r = w->row; r < w->row + w->nrow; r++) {
-    hash = mix(mix(mix(mix(hash, (int)r->kind), r->kind == pb_rowContact ? 0 : r->id), (int)r->side), (int)r->zone);
+    hash = mix(mix(hash, (int)r->kind), r->kind == pb_rowContact ? 0 : r->id);
+    hash = mix(mix(hash, (int)r->side), (int)r->zone);
     if (r->kind != pb_rowContact) continue;
+
     const pbContact_r *c = w->contact + r->contact;
-    int met = feature(w, c);
+    int met = contact_feature(w, c);
     if (met < 0) return 0;
     hash = mix(mix(mix(mix(hash, c->geom1), c->geom2), c->point), met);
   }
@@ -103,15 +123,19 @@ char *pbScratch_StrongestRow(const pbScratch *s, char *text, size_t size) {
   int found = -1;
   double most = 0;
   for (int k = 0; k < w->nrow; k++) {
-    if (w->row[k].zone && fabs(w->row[k].f[0]) > most) most = fabs(w->row[k].f[0]), found = k;
+    const pbRow_r *r = w->row + k;
+    if (!r->zone || !(fabs(r->f[0]) > most)) continue;
+    most = fabs(r->f[0]);
+    found = k;
   }
+
   if (found >= 0) return pbScratch_RowName(s, found, text, size);
   if (size) text[0] = 0;
   return text;
 }
 
-// A spring and damper k, b on a row of impedance d is stable in Euler's steps of h where h^2 k d^2 + 2 h b d < 4; in RK4's, a little below 8.
-// Beyond that what it pushes leaves faster than it came.
+// A spring and damper k, b on a row of impedance d is stable in Euler's steps of h where h^2 k d^2 + 2 h b d < 4; in RK4's, a
+// little below 8. Beyond that what it pushes leaves faster than it came.
 pbStatus pbScratch_CheckStiffness(pbScratch *s) {
   double h = s->w.p.timestep[0], limit = s->model->integrator == pb_intRK4 ? 8 : 4;
   if (pb_hard(s->model)) return pb_ok;  // solves for the velocity after the step
@@ -120,6 +144,7 @@ pbStatus pbScratch_CheckStiffness(pbScratch *s) {
     double gain = h * r->imp * (h * r->k * r->imp + 2 * r->b);
     char name[256];
     if (!r->zone || r->kind == pb_rowFriction || !(gain > limit)) continue;
+
     return pbScratch_Fail(s, pb_not_finite,
                           "the %s is too stiff for the time step %.3g at time %.9g: its motion would explode (h^2 k d^2 + 2 h b "
                           "d is %.3g, stable below "
@@ -131,17 +156,20 @@ pbStatus pbScratch_CheckStiffness(pbScratch *s) {
 
 void pbScratch_NoteSolve(pbScratch *s) {
   pbWork_r *w = &s->w;
-  int worst = 0, row;
+  int worst = 0;
   s->report.converged = w->nrow == 0 || w->residual <= fmax(residual_limit, s->model->tolerance);
   s->report.condition = 0;
   s->worst_row[0] = 0;
   if (s->report.converged) return;
+
   if (pb_hard(s->model)) {
     pbScratch_RowName(s, w->worst_row, s->worst_row, sizeof s->worst_row);
     return;
   }
+
+  // Of the dof with the largest residual: the row that pushes it most.
   for (int i = 1; i < s->model->nv; i++) worst = fabs(w->grad[i]) > fabs(w->grad[worst]) ? i : worst;
-  row = strongest_row(w, worst, false);
+  int row = strongest_row(w, worst, false);
   if (row >= 0) pbScratch_RowName(s, row, s->worst_row, sizeof s->worst_row);
   s->report.condition = pbScratch_Condition(s);
 }
@@ -158,16 +186,19 @@ pbStatus pbScratch_ExplainHard(pbScratch *s) {
 
 pbStatus pbScratch_ExplainSingular(pbScratch *s) {
   pbWork_r *w = &s->w;
-  int dof = s->model->nv - 1, row;
-  char place[160], name[160] = "constraints";
-  if (pbSolve_Smooth_r(w) == pb_ok) {  // else M itself
+  int dof = s->model->nv - 1;
+  char entry[160], name[160] = "constraints";
+
+  // M itself, or H = M + J'DJ at its first pivot without a digit left.
+  if (pbSolve_Smooth_r(w) == pb_ok) {
     while (dof >= 0 && w->H_Dinv[dof] > 0) dof--;
-    if (w->nrow && dof >= 0 && (row = strongest_row(w, dof, true)) >= 0)
+    int row = w->nrow && dof >= 0 ? strongest_row(w, dof, true) : -1;
+    if (row >= 0)
       return pbScratch_Fail(
           s, pb_singular,
           "the constraint solve loses all digits at time %.9g (condition number above 1e15) at %s: the %s is too "
           "stiff for the masses it acts on; a softer one (cfm, solref, solimp) can be solved",
-          w->time, pbState_TangentName(s->model, dof, place, sizeof place), pbScratch_RowName(s, row, name, sizeof name));
+          w->time, pbState_TangentName(s->model, dof, entry, sizeof entry), pbScratch_RowName(s, row, name, sizeof name));
   }
   return pbScratch_Fail(s, pb_singular,
                         "the mass matrix is not positive definite at time %.9g: masses, inertias, sizes or the state are beyond "

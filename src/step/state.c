@@ -68,11 +68,14 @@ pbStatus pbState_Init(pbContext *ctx, const pbModel *m, const double *theta, int
   pbStateLayout s = state_layout(m);
   memset(x, 0, (size_t)s.size * sizeof(double));
   if (m->deform) pbDeform_Init(m->deform, x + s.deform);
+
+  // Rest, or a keyframe.
   if (key < 0) {
     memcpy(x + s.qpos, theta + (m->qpos0 - m->theta0), (size_t)m->nq * sizeof(double));
     return pb_ok;
   }
   if (key >= m->nkey) return pbContext_Fail(ctx, pb_bad_argument, "keyframe %d: the model has %d keyframes", key, m->nkey);
+
   x[s.time] = m->key_time[key];
   memcpy(x + s.qpos, m->key_qpos + (size_t)key * (size_t)m->nq, (size_t)m->nq * sizeof(double));
   memcpy(x + s.qvel, m->key_qvel + (size_t)key * (size_t)m->nv, (size_t)m->nv * sizeof(double));
@@ -80,7 +83,7 @@ pbStatus pbState_Init(pbContext *ctx, const pbModel *m, const double *theta, int
   return pb_ok;
 }
 
-// Calls for each rotation of the state: its first quaternion entry and its first dof.
+// Every rotation of a state in turn: its first quaternion entry and its first dof.
 typedef struct rotation_walk {
   int joint, q, dof;
 } rotation_walk;
@@ -102,6 +105,7 @@ bool pbState_Readable(const pbModel *m, const double *x, char *text, size_t size
   for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {
     const double *q = x + s.qpos + r.q;
     double squared = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
+
     if (squared >= 1e-12 && squared <= 1e12) continue;
     double length = pbSphere_Length(q, 4);
     if (isnan(squared) || !isfinite(length)) continue;  // that is another mistake
@@ -115,18 +119,24 @@ bool pbState_Readable(const pbModel *m, const double *x, char *text, size_t size
 
 void pbState_Difference(const pbModel *m, const double *a, const double *b, double *out) {
   pbStateLayout s = state_layout(m);
+
+  // Joints without a rotation, and what others have before it, subtract; rotations take the rotation vector from one to the
+  // other.
   for (int j = 0; j < m->njnt; j++) {
     int n = pbJoint_PlainCount(m->jnt_type[j]);
     for (int k = 0; k < n; k++) out[m->jnt_dofadr[j] + k] = b[s.qpos + m->jnt_qposadr[j] + k] - a[s.qpos + m->jnt_qposadr[j] + k];
   }
   for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {
     double qa[4], qb[4];
-    quat_copy(qa, a + s.qpos + r.q), quat_copy(qb, b + s.qpos + r.q);
-    quat_normalize(qa), quat_normalize(qb);
+    quat_copy(qa, a + s.qpos + r.q);
+    quat_copy(qb, b + s.qpos + r.q);
+    quat_normalize(qa);
+    quat_normalize(qb);
     quat_conj(qa, qa);
     quat_mul(qa, qa, qb);
     quat_log(out + r.dof, qa);
   }
+
   for (int i = 0; i < m->nv + m->na; i++) out[m->nv + i] = b[s.qvel + i] - a[s.qvel + i];
   for (int i = 0; i < m->deform_tangent; i++) out[2 * m->nv + m->na + i] = b[s.deform + i] - a[s.deform + i];
 }
@@ -134,6 +144,7 @@ void pbState_Difference(const pbModel *m, const double *a, const double *b, doub
 void pbState_Move(const pbModel *m, double *x, const double *tangent, double eps) {
   pbStateLayout s = state_layout(m);
   pbIntegrate_Position_r(m, x + s.qpos, tangent, eps);
+
   for (int i = 0; i < m->nv + m->na; i++) x[s.qvel + i] += eps * tangent[m->nv + i];
   for (int i = 0; i < m->deform_tangent; i++) x[s.deform + i] += eps * tangent[2 * m->nv + m->na + i];
 }
@@ -145,6 +156,7 @@ void pbState_TangentFromAmbient(const pbModel *m, const double *x, const double 
     int n = pbJoint_PlainCount(m->jnt_type[j]);
     for (int k = 0; k < n; k++) dq_bar[m->jnt_dofadr[j] + k] = qpos_bar[m->jnt_qposadr[j] + k];
   }
+
   for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {
     double u[4], t[4];
     quat_copy(u, q + r.q);
@@ -161,6 +173,7 @@ void pbState_AmbientFromTangent(const pbModel *m, const double *x, const double 
     int n = pbJoint_PlainCount(m->jnt_type[j]);
     for (int k = 0; k < n; k++) qpos_bar[m->jnt_qposadr[j] + k] = dq_bar[m->jnt_dofadr[j] + k];
   }
+
   for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {
     double u[4], t[3];
     quat_copy(u, q + r.q);

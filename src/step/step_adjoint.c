@@ -16,10 +16,12 @@ typedef LANE(pbVjpBlock) block;
 
 // Cotangents after the step, results, and those that Runge-Kutta passes from stage to stage.
 static void lay_out_step(pbArena *arena, block *k, const pbModel *m) {
+  // cotangents after the step
   TAKE(k->q_next, m->nv);
   TAKE(k->v_next, m->nv);
   TAKE(k->act_next, m->na);
 
+  // results
   TAKE(k->q_sum, m->nv);
   TAKE(k->v_sum, m->nv);
   TAKE(k->act_sum, m->na);
@@ -27,6 +29,7 @@ static void lay_out_step(pbArena *arena, block *k, const pbModel *m) {
   TAKE(k->qfrc, m->nv);
   TAKE(k->xfrc, 6 * m->nbody);
 
+  // of Runge-Kutta's stages
   TAKE(k->rk_v, 4 * m->nv);
   TAKE(k->rk_a, 4 * m->nv);
   TAKE(k->rk_d, 4 * m->na);
@@ -38,12 +41,14 @@ static void lay_out_step(pbArena *arena, block *k, const pbModel *m) {
 static void lay_out_motions(pbArena *arena, block *k, const pbModel *m, int contacts) {
   LANE(pbAdjoint) *a = &k->a;
   int bodies = 6 * m->nbody;
+  // virtual motions: of joints and of bodies
   TAKE(a->lam, m->nv);
   TAKE(a->mu, m->nv);
   TAKE(a->Vl, bodies);
   TAKE(a->Vm, bodies);
   TAKE(k->Vx, bodies);
 
+  // by the evaluation alone
   TAKE(a->Va, bodies);
   TAKE(a->Vw, bodies);
   TAKE(a->IV, bodies);
@@ -52,6 +57,7 @@ static void lay_out_motions(pbArena *arena, block *k, const pbModel *m, int cont
   TAKE(a->damping, 3 * m->nv);
   TAKE(a->contact_jacobian, contacts);
 
+  // room to work in
   TAKE(a->c, m->nv);
   TAKE(a->lam_act, m->nv);
   TAKE(a->X, bodies);
@@ -60,12 +66,13 @@ static void lay_out_motions(pbArena *arena, block *k, const pbModel *m, int cont
   TAKE(a->y0, 6 * (contacts + m->topology->max_blocks));
 }
 
-// What is zero at the start of an evaluation: fields of bodies (cleared where sensors come first, else by the inertial sweep), and
-// the others.
+// What is zero at the start of an evaluation: fields of bodies (cleared where sensors come first, else by the inertial sweep),
+// and the others.
 static void lay_out_collected(pbArena *arena, block *k, const pbModel *m) {
   LANE(pbAdjoint) *a = &k->a;
   int bodies = 6 * m->nbody;
   k->bodies_from = pbArena_Mark(arena);
+  // fields of bodies
   TAKE(a->Vs, bodies);
   TAKE(a->FV, bodies);
   TAKE(a->FA, bodies);
@@ -77,6 +84,7 @@ static void lay_out_collected(pbArena *arena, block *k, const pbModel *m) {
   TAKE(a->P, bodies);
 
   k->cleared_from = pbArena_Mark(arena);
+  // direct cotangents of sensors, and what is pulled through tendons and joints
   TAKE(a->qacc, m->nv);
   TAKE(a->ten_len, m->ntendon);
   TAKE(a->ten_vel, m->ntendon);
@@ -101,6 +109,7 @@ static void lay_out_block(pbArena *arena, block *k, const pbModel *m, int contac
   lay_out_motions(arena, k, m, contacts);
   lay_out_collected(arena, k, m);
 
+  // Jacobians solve for all seeds before they traverse the tree for some.
   if (PB_LANES > 1 && m->integrator != pb_intRK4) {
     size_t groups = (nv + PB_LANES - 1) / PB_LANES;
     size_t strips = (groups + pb_jacobianStrips - 1) / pb_jacobianStrips * pb_jacobianStrips;
@@ -202,12 +211,14 @@ static void add_sensor_inertia(LANE(pbAdjoint) *a, double sign) {
   }
 }
 
-// The share of sensors in the cotangent of qacc. Their inertia is taken out again: the inertial sweep adds it with the rest of Vx.
+// The share of sensors in the cotangent of qacc. Their inertia is taken out again: the inertial sweep adds it with the rest of
+// Vx.
 static void pull_sensed_accelerations(block *k) {
   LANE(pbAdjoint) *a = &k->a;
   memset(a->Vl, 0, 6 * (size_t)a->w->m->nbody * sizeof(lane));
   inject_sensor_motions(k);
 
+  // W = -Vs . I A: the cotangent of A is -I Vs.
   add_sensor_inertia(a, -1);
   LANE(pbSweep_Acceleration)(a);
   add_sensor_inertia(a, 1);
@@ -268,9 +279,11 @@ bool LANE(pbVjp_Observe)(block *k, const pbPullback *p) {
 
   a->fresh = false;
   memset(k->base + k->bodies_from, 0, k->cleared_from - k->bodies_from);
+
   bool sensed = p->sensordata && m->nsensordata;
   if (sensed) observe_sensors(k, p->sensordata);
 
+  // Positions of bodies and sites.
   if (p->xpos) {
     for (int b = 0; b < m->nbody; b++) {
       memcpy(f, p->xpos + (size_t)(3 * b * PB_LANES), sizeof f);
@@ -284,6 +297,8 @@ bool LANE(pbVjp_Observe)(block *k, const pbPullback *p) {
       LANE(pbSweep_Site)(a, s, f, NULL);
     }
   }
+
+  // Distances of limits and contacts.
   if (p->distance) {
     for (int i = 0; i < w->nrow; i++) {
       if (p->distance[i] != 0) LANE(pbRows_Distance)(a, i, PB_LANE_ZERO + p->distance[i]);
@@ -355,6 +370,7 @@ static void pull_undamped_velocity(block *k, double h) {
     a->qacc[i] += a->mu[i];
   }
 
+  // H mu is of no use to the accelerations; only W = -h mu . B ahat has a slope by B at zero.
   a->has_mu = PB_WANTS(a, pb_wantDamping);
   if (!a->has_mu) return;
   memcpy(w->LD, w->M, (size_t)w->t->M.size * sizeof(num));  // a replay leaves M unfactored
@@ -389,6 +405,8 @@ static void pull_euler_update(block *k) {
     k->v_sum[i] += k->v_next[i];
     a->h_bar += PB_LANE0(k->v_next[i]) * w->qacc_integrated[i];
   }
+
+  // v+ = v + h Mhat^-1 M qacc
   if (w->damped) pull_damped_velocity(k, h);
   else pull_undamped_velocity(k, h);
   pull_activations(k);
@@ -422,6 +440,7 @@ pbStatus LANE(pbVjp_Replay)(block *k, NUM(pbWork) *w, const double *stages, bool
     }
   }
 
+  // What the way back reads besides: accelerations of bodies, momenta, how contacts move.
   NUM(pbStage_Acceleration)(w);
   if (sense) NUM(pbStage_Sensors)(w);
   LANE(pbSweep_Evaluation)(&k->a, w);
@@ -459,6 +478,8 @@ pbStatus LANE(pbVjp_Run)(void *memory, NUM(pbWork) *w, const double *stages, con
   want_parameters(a, m, p);
   k->more_qacc = p->qacc;
   k->lam_out = p->lam;
+
+  // Cotangents that are not given are zero; inputs that are not wanted have no room.
   copy_or_clear(k->q_next, p->q_next, nv);
   copy_or_clear(k->v_next, p->v_next, nv);
   copy_or_clear(k->act_next, p->act_next, m->na);
@@ -477,6 +498,7 @@ pbStatus LANE(pbVjp_Run)(void *memory, NUM(pbWork) *w, const double *stages, con
     if (results[i].sum) memset(results[i].sum, 0, (size_t)results[i].size * sizeof(lane));
   }
 
+  // The step itself; the time step's gradient was collected from everywhere.
   PB_TRY(pull_step(k, w, stages, p));
   for (int i = 0; i < 6; i++) LANE(pbVjp_AddOut)(results[i].out, results[i].sum, results[i].size);
   if (a->theta) *a->bar.timestep += a->h_bar;

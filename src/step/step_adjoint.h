@@ -38,7 +38,8 @@ void LANE(pbVjp_Begin)(LANE(pbVjpBlock) *k, const NUM(pbWork) *w);
 void LANE(pbVjp_AddOut)(double *to, const lane *from, int n);
 
 // ---- one evaluation (step_adjoint.c) --------------------------------------------------------------------------------
-// The evaluation at the state in w as the step left it: from the accelerations of the tape, or (cached) from all but a few fields.
+// The evaluation at the state in w as the step left it: from the accelerations of the tape, or (cached) from all but a few
+// fields.
 PB_NODISCARD pbStatus LANE(pbVjp_Replay)(LANE(pbVjpBlock) *k, NUM(pbWork) *w, const double *stages, bool cached, bool sense);
 // Cotangents of what is observed at the start of the step. Returns whether sensors gave any.
 bool LANE(pbVjp_Observe)(LANE(pbVjpBlock) *k, const pbPullback *p);

@@ -9,8 +9,8 @@
 
 enum { pb_lanesMost = 8 };  // cotangents side by side: at most; see pbVariant
 
-// What goes in and out, for `lanes` cotangents at once (1 or those of the variant): entry i of cotangent l stands at [i * lanes + l].
-// Everything in is added to; NULL in: zero; NULL out: not wanted.
+// What goes in and out, for `lanes` cotangents at once (1 or those of the variant): entry i of cotangent l stands at [i * lanes +
+// l]. Everything in is added to; NULL in: zero; NULL out: not wanted.
 typedef struct pbPullback {
   const double *q_next, *v_next, *act_next;     // nv, nv, na: cotangents after the step; q_next NULL: no step
   const double *sensordata, *xpos, *site_xpos;  // cotangents of what is seen before it
