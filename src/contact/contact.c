@@ -11,6 +11,8 @@ static double bounding_radius(const NUM(pbWork) *w, int geom) {
   double a = re(size[0]);
   double b = re(size[1]);
   double c = re(size[2]);
+
+  // Each shape by its own sizes: a, b, c are radius and half lengths, semi-axes or half edges.
   switch (w->m->geom_type[geom]) {
     case pb_geomSphere: return a;
     case pb_geomCapsule: return a + b;
@@ -24,6 +26,8 @@ static double bounding_radius(const NUM(pbWork) *w, int geom) {
 // Balls that hold the geoms and their margins, a little larger than needed.
 static void set_balls(NUM(pbWork) *w) {
   bool override = w->m->enableflags & pb_enOverride;
+
+  // Half of a margin that counts for all pairs, else each geom its own: a pair has the sum.
   for (int g = 0; g < w->m->ngeom; g++) {
     double *ball = w->geom_ball + 4 * g;
     double margin = override ? 0.5 * re(w->p.o_margin[0]) : re(w->p.geom_margin[g]);
@@ -46,6 +50,7 @@ static inline bool may_touch(const NUM(pbWork) *w, const double *balls, int g1, 
     const num *R = w->geom_xmat + 9 * g1;
     return !(x * re(R[2]) + y * re(R[5]) + z * re(R[8]) > reach);
   }
+
   return !(x * x + y * y + z * z > reach * reach);
 }
 
@@ -54,6 +59,7 @@ int NUM(pbContact_Near)(NUM(pbWork) *w, double reach) {
   const double *balls = w->geom_ball;
   int *near = w->near;
   int count = w->t->ncandidate;
+
   if (w->m->disableflags & (pb_disConstraint | pb_disContact)) return 0;
   set_balls(w);
 
@@ -68,6 +74,7 @@ int NUM(pbContact_Near)(NUM(pbWork) *w, double reach) {
   for (int k = masked; k < count; k++) {
     if (may_touch(w, balls, c[k].geom1, c[k].geom2, reach + fabs(re(w->p.pair_margin[c[k].pair])))) near[n++] = k;
   }
+
   return n;
 }
 
@@ -111,6 +118,7 @@ num NUM(pbContact_FrictionGiven)(const NUM(pbWork) *w, const NUM(pbContact) *c, 
   if (w->m->enableflags & pb_enOverride) return w->p.o_friction[k];
   if (c->pair >= 0) return w->p.pair_friction[5 * c->pair + k];
 
+  // The winner of the priorities alone, or a mixture.
   num f1 = w->p.geom_friction[3 * c->geom1 + kind[k]];
   num f2 = w->p.geom_friction[3 * c->geom2 + kind[k]];
   int winner = winner_of(w->m, c->geom1, c->geom2);
@@ -124,6 +132,7 @@ static void set_geom_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
   int g1 = c->geom1;
   int g2 = c->geom2;
   NUM(pbMix) mix;
+
   NUM(pbContact_Mix)(w, g1, g2, &mix);
   c->solreffriction[0] = c->solreffriction[1] = 0;
 
@@ -134,6 +143,7 @@ static void set_geom_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
     return;
   }
 
+  // MuJoCo's rule: the larger condim; solref and solimp weighted, or the lesser solref in the direct format.
   num s = mix.mix;
   const num *r1 = w->p.geom_solref + 2 * g1;
   const num *r2 = w->p.geom_solref + 2 * g2;
@@ -154,6 +164,7 @@ static void set_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
     set_geom_parameters(w, c);
   }
 
+  // The global override counts for all contacts, tangents included.
   if (w->m->enableflags & pb_enOverride) {
     memcpy(c->solref, w->p.o_solref, sizeof c->solref);
     memcpy(c->solreffriction, w->p.o_solref, sizeof c->solreffriction);
@@ -169,6 +180,7 @@ static void make_frame(num frame[9], const num normal[3], const num hint[3]) {
   num *x = frame;
   num *y = frame + 3;
   num *z = frame + 6;
+
   v3_copy(x, normal);
   v3_copy(y, hint);
   if (re(v3_dot(y, y)) < 0.25) {
@@ -194,11 +206,13 @@ pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach) {
   num margin = force_margin(w, k);
   NUM(pbShape) s1, s2;
   NUM(pbContactPoint) points[PB_MAX_CONTACT_POINTS];
+
   geom_shape(w, k->geom1, &s1);
   geom_shape(w, k->geom2, &s2);
   int n = NUM(pbPair_Collide)(&s1, &s2, re(margin) + reach, points);
   if (w->ncon + n > w->max_con) return pb_capacity;
 
+  // Each point becomes a contact, with the parameters of its pair.
   for (int i = 0; i < n; i++) {
     NUM(pbContact) *c = w->contact + w->ncon++;
     c->geom1 = k->geom1;
@@ -212,6 +226,7 @@ pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach) {
     make_frame(c->frame, points[i].normal, points[i].hint);
     set_parameters(w, c);
   }
+
   return pb_ok;
 }
 

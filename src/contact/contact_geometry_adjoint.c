@@ -12,6 +12,7 @@ void LANE(pbContact_PullFrame)(const NUM(pbContact) *c, lane n_bar[3], lane t1[3
   const double *y = c->frame + 3;
   double y0[3] = {c->hint[0], c->hint[1], c->hint[2]};
   bool hinted = v3_dot(y0, y0) >= 0.25;
+
   if (!hinted) {
     bool upright = fabs(n[1]) < 0.5;
     v3_set(y0, 0, upright ? 1 : 0, upright ? 0 : 1);
@@ -54,9 +55,11 @@ void LANE(pbContact_PairJacobians)(LANE(pbAdjoint) *a, int first, double reach) 
   const NUM(pbContact) *c = w->contact + first;
   NUM(pbShape) s1, s2;
   NUM(pbContactPoint) points[PB_MAX_CONTACT_POINTS];
+
   geom_shape(w, c->geom1, &s1);
   geom_shape(w, c->geom2, &s2);
 
+  // The contact points as the pair's routine gave them.
   int n = 0;
   for (; first + n < w->ncon && c[n].geom1 == c->geom1 && c[n].geom2 == c->geom2 && c[n].point == n; n++) {
     points[n].dist = c[n].dist;
@@ -72,6 +75,7 @@ void LANE(pbContact_PairJacobians)(LANE(pbAdjoint) *a, int first, double reach) 
 static void pull_geom_parameters(LANE(pbAdjoint) *a, int geom, const double wrench[6], const double size[3]) {
   const NUM(pbWork) *w = a->w;
   double local[3];
+
   m3_tmulv(local, w->xmat + 9 * w->m->geom_bodyid[geom], wrench + 3);
   for (int k = 0; k < 3; k++) PB_THETA(a, geom_pos, 3 * geom + k, local[k]);
   for (int k = 0; k < 3; k++) PB_THETA(a, geom_size, 3 * geom + k, size[k]);
@@ -86,6 +90,7 @@ void LANE(pbContact_PullPair)(LANE(pbAdjoint) *a, int contact, const lane bar[10
   const NUM(pbContact) *c = w->contact + contact;
   const pbContactJacobian *J = a->contact_jacobian + contact;
   lane in[12];  // wrench on geom 2 (torque about its center, force), sizes of geom 1, of geom 2
+
   for (int i = 0; i < 12; i++) {
     in[i] = bar[0] * J->d[0][i];
     for (int r = 1; r < 10; r++) in[i] += bar[r] * J->d[r][i];
@@ -162,6 +167,8 @@ static void set_functionals(const NUM(pbContact) *c, const NUM(pbRow) *r, const 
 static void add_wrenches(LANE(pbAdjoint) *a, int body, const double d[3], double sign, const functionals *s) {
   double wrench[6] = {0};
   lane wa[6] = {0}, wv[6] = {0};
+
+  // Forces at the point, with their moments about the reference point, and pure torques.
   PB_ADDWRENCH(wrench, sign, d, s->F);
   PB_ADDWRENCH(wa, sign, d, s->Fa);
   PB_ADDWRENCH(wv, sign, d, s->Fv);
@@ -171,6 +178,7 @@ static void add_wrenches(LANE(pbAdjoint) *a, int body, const double d[3], double
     wv[k] += sign * s->Tv[k];
   }
 
+  // Va is the motion by qacc without the velocity's part: contacts have no drift, as in MuJoCo.
   PB_AXPY6(a->FX + 6 * body, 1, wrench);
   PB_AXPY6(a->FVa + 6 * body, 1, wa);
   PB_AXPY6(a->FV + 6 * body, 1, wv);
@@ -194,6 +202,7 @@ static void pull_point_and_frame(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const 
   int b2 = 6 * w->m->geom_bodyid[c->geom2];
   double ua[3], oa[3], uv[3], ov[3], u1[3];
   lane ux[3], ox[3], v1[3];
+
   RELATIVE_MOTION(ux, ox, v1, a->Vx + b1, a->Vx + b2, d1, d2);
   RELATIVE_MOTION(ua, oa, u1, a->Va + b1, a->Va + b2, d1, d2);
   RELATIVE_MOTION(uv, ov, u1, w->V + b1, w->V + b2, d1, d2);
@@ -205,6 +214,7 @@ static void pull_point_and_frame(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const 
   PB_ADDCROSS(bar + 1, 1, s->Fa, oa);
   PB_ADDCROSS(bar + 1, 1, s->Fv, ov);
 
+  // An axis that changes by de changes J v of its rows by de . u and de . o.
   lane axis_bar[3][3];
   for (int k = 0; k < 3; k++) {
     for (int e = 0; e < 3; e++) {
@@ -224,8 +234,11 @@ void LANE(pbContact_PullRows)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LAN
   int b2 = w->m->geom_bodyid[c->geom2];
   double d1[3], d2[3];
   functionals s;
+
   body_offset(w, b1, c->pos, d1);
   body_offset(w, b2, c->pos, d2);
+
+  // Equal and opposite on the two bodies.
   set_functionals(c, r, bar, &s);
   add_wrenches(a, b1, d1, -1, &s);
   add_wrenches(a, b2, d2, 1, &s);

@@ -32,10 +32,13 @@ void LANE(pbEquality_RelativeRows)(const NUM(pbWork) *w, const NUM(pbRow) *r, co
   ends e = find_ends(w, r);
   double d1[3], d2[3];
   lane u1[3], u2[3], omega[3];
+
   body_offset(w, e.body[0], e.p1, d1);
   body_offset(w, e.body[1], e.p2, d2);
   PB_POINTVEL(u1, X + 6 * e.body[0], d1);
   PB_POINTVEL(u2, X + 6 * e.body[1], d2);
+
+  // The points against each other, then the bodies' rotation.
   for (int k = 0; k < 3; k++) {
     out[k] = u1[k] - u2[k];
     omega[k] = X[6 * e.body[0] + k] - X[6 * e.body[1] + k];
@@ -68,10 +71,12 @@ static void set_rotation_rows(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row
   int b2 = 6 * e->body[1];
   double cross[3];
   lane rho[4][3];
+
   memset(s, 0, sizeof *s);
   v3_sub(s->rel, w->V + b1, w->V + b2);
   PB_CROSS(cross, w->V + b1, w->V + b2);
 
+  // rho: the coefficients of the rows; Y: vector parts, then scalar parts.
   for (int k = 0; k < 3; k++) {
     rho[of_force][k] = PB_LANE_ZERO + r->f[3 + k];
     rho[of_acceleration][k] = -bar->z[3 + k];
@@ -92,8 +97,10 @@ static void add_rotation_torques(LANE(pbAdjoint) *a, const ends *e, double scale
   const NUM(pbWork) *w = a->w;
   const lane *G = s->G[of_acceleration];
   double T[3];
+
   for (int k = 0; k < 3; k++) T[k] = 0.5 * scale * PB_LANE0(s->G[of_force][1 + k]);  // the same in all lanes
 
+  // The two bodies' torques are opposite; of the drift each takes the cross product with the other's velocity.
   for (int side = 0; side < 2; side++) {
     int b = 6 * e->body[side];
     const double *other = w->V + 6 * e->body[1 - side];
@@ -124,6 +131,7 @@ static void pull_weld_data(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ends *
   const NUM(pbWork) *w = a->w;
   int torquescale = pbWeld_Torquescale(r->equality);
   double value = 0;
+
   for (int k = 0; k < 4; k++) value += G[k] * Y[k];
   PB_THETA(a, eq_data, torquescale, value);
   if (w->m->eq_objtype[r->equality] == pb_eqObjSite) return;
@@ -147,6 +155,7 @@ static void pull_weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ro
                                lane torque2[3]) {
   double scale = a->w->p.eq_data[pbWeld_Torquescale(r->equality)];
   rotation_rows s;
+
   set_rotation_rows(a, r, bar, e, &s);
   add_rotation_torques(a, e, scale, &s);
 
@@ -177,6 +186,7 @@ static void pull_end(LANE(pbAdjoint) *a, int body, const double p[3], double sig
   const double *A = w->A + 6 * body;
   double d[3], F[3], u[3], wrench[6] = {0};
   lane Fa[3], Fv[3], wa[6] = {0}, wv[6] = {0};
+
   body_offset(w, body, p, d);
   PB_POINTVEL(u, V, d);
   for (int k = 0; k < 3; k++) {
@@ -198,6 +208,7 @@ static void pull_end(LANE(pbAdjoint) *a, int body, const double p[3], double sig
   PB_ADDCROSS(point, 1, Fv, V);
   for (int k = 0; k < 3; k++) point[k] += sign * bar->pos[k];
 
+  // To the fields of motion, and to the pose of the body as a force at the point.
   PB_AXPY6(a->FX + 6 * body, 1, wrench);
   PB_AXPY6(a->FA + 6 * body, 1, wa);
   PB_AXPY6(a->FV + 6 * body, 1, wv);
@@ -211,6 +222,8 @@ static void pull_anchors(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ends *e,
   const pbModel *m = w->m;
   bool weld = r->dim == 6;
   int id = r->equality;
+
+  // A site's own position and orientation take what the end has collected.
   for (int end = 0; end < 2; end++) {
     if (m->eq_objtype[id] == pb_eqObjSite) {
       LANE(pbSweep_Site)(a, end ? m->eq_obj2id[id] : m->eq_obj1id[id], point[end], weld ? torque[end] : NULL);
@@ -229,9 +242,11 @@ void LANE(pbEquality_PullEnds)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ro
   ends e = find_ends(a->w, r);
   lane point[2][3];
   lane torque[2][3] = {0};
+
   pull_end(a, e.body[0], e.p1, 1, r, bar, point[0]);
   pull_end(a, e.body[1], e.p2, -1, r, bar, point[1]);
 
+  // Torques on the orientations are couples: the same about any point.
   if (r->dim == 6) {
     pull_weld_rotation(a, r, bar, &e, torque[0], torque[1]);
     for (int end = 0; end < 2; end++) {
@@ -259,6 +274,8 @@ static lane second_entries(const LANE(pbAdjoint) *a, const NUM(pbRow) *r, const 
 static void pull_value(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, bool joints, int id, lane x_bar,
                        double scale) {
   const pbModel *m = a->w->m;
+
+  // The value is counted from that at rest.
   if (joints) {
     a->q[m->jnt_dofadr[id]] += x_bar;
     PB_THETA(a, qpos0, m->jnt_qposadr[id], -x_bar);
@@ -277,12 +294,14 @@ void LANE(pbEquality_PullCoupling)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, cons
   int first = m->eq_obj1id[r->equality];
   int second = m->eq_obj2id[r->equality];
   int polycoef = pbCoupling_Polycoef(r->equality);
+
   PB_THETA(a, eq_data, polycoef, -bar->pos[0]);
   if (second < 0) {
     pull_value(a, r, bar, joints, first, bar->pos[0], 1);
     return;
   }
 
+  // x2 moves the residual by -P' and, in J1 - P' J2, the Jacobian by -P'' J2.
   const double *c = w->p.eq_data + polycoef;
   int q = joints ? m->jnt_qposadr[second] : 0;
   double x = joints ? w->qpos[q] - w->p.qpos0[q] : w->ten_length[second] - w->p.tendon_length0[second];

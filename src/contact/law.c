@@ -9,6 +9,7 @@ static double positive(double y, double kappa, double *slope) {
     return fmax(0, y);
   }
 
+  // Without cancellation for y < 0.
   double root = sqrt(y * y + 4 * kappa);
   double value = y < 0 ? 2 * kappa / (root - y) : 0.5 * (y + root);
   *slope = value / root;
@@ -21,11 +22,13 @@ static void on_disk(int n, double radius, double kappa, double *y, double *Q, do
   double square = kappa;
   for (int j = 0; j < n; j++) square += y[j] * y[j];
 
+  // scale: radius / max(radius, |y|), 1 inside.
   double slope;
   double size = sqrt(square);
   double most = radius + positive(size - radius, kappa, &slope);
   double scale = most > 0 ? radius / most : 0;
 
+  // scale = radius / most, d(most) = (1 - slope) d(radius) + slope d|y|.
   if (Q) {
     for (int i = 0; i < n; i++) {
       g[i] = most > 0 ? y[i] / most * (1 - radius / most * (1 - slope)) : 0;
@@ -60,6 +63,7 @@ static double sharp_cut(int n, const double *y, double radius, double *sign) {
   }
   if (sum <= radius) return 0;
 
+  // What is left of the sum is cut by equal amounts; who would change sign drops out.
   double cut = 0;
   int count = n;
   bool dropped = true;
@@ -74,6 +78,7 @@ static double sharp_cut(int n, const double *y, double radius, double *sign) {
       dropped = true;
     }
   }
+
   return cut;
 }
 
@@ -81,13 +86,17 @@ static double sharp_cut(int n, const double *y, double radius, double *sign) {
 static double find_cut(int n, const double *y, double radius, double kappa) {
   double sign[5], slope;
   double cut = sharp_cut(n, y, radius, sign);
+
   cut = fmax(cut, kappa / fmax(radius, sqrt(kappa)));
+
+  // The first guess is a lower bound of the root.
   for (int it = 0; it < 100; it++) {
     double sum = beyond(n, y, cut, kappa, &slope);
     double move = (sum - radius + kappa / cut) / (kappa / (cut * cut) - slope);
     cut += move;
     if (!(move > 1e-14 * cut)) break;
   }
+
   return cut;
 }
 
@@ -96,10 +105,12 @@ static void on_sharp_linear(int n, double radius, double *y, double *Q, double *
   double sign[5];
   double cut = sharp_cut(n, y, radius, sign);
   double count = 0;  // entries that stay, where there is a cut
+
   if (cut > 0) {
     for (int j = 0; j < n; j++) count += fabs(sign[j]);
   }
 
+  // d(cut) = (sum of sign_j dy_j - d(radius)) / count, over the entries that stay.
   if (Q) {
     for (int i = 0; i < n; i++) {
       g[i] = count > 0 ? sign[i] / count : 0;
@@ -134,6 +145,7 @@ static void on_smooth_linear(int n, double radius, double kappa, double *y, doub
 
 // The same in a box: each |y_j| is at most the radius.
 static void in_box(int n, double radius, double *y, double *Q, double *g) {
+  // Entries are independent: the derivative is 1 inside and 0 outside, where they follow the radius.
   for (int i = 0; i < n; i++) {
     bool inside = fabs(y[i]) <= radius;
     double sign = y[i] > 0 ? 1 : -1;
@@ -206,9 +218,11 @@ static void friction_law(const NUM(pbWork) *w, const NUM(pbRow) *r, const double
   int t = n - 1;
   const double *rho = w->dual.rho + r->at;
   double y[5], Q[25], g[5];
+
   friction_trial(w, r, f, x, y);
   project_friction(w, t, fmax(0, f[0]), y, Q, g);
 
+  // d(u - P(y)): 1 - Q of the scaled force, Q rho mu of the residual; the radius is f_n where it pushes.
   for (int i = 1; i < n; i++) {
     law->Nf[i * n] = f[0] > 0 ? -g[i - 1] : 0;
     for (int j = 1; j < n; j++) {
@@ -225,6 +239,7 @@ static void friction_law(const NUM(pbWork) *w, const NUM(pbRow) *r, const double
 void NUM(pbLaw_At)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, const double *x, pbLaw *law) {
   int n = r->dim;
   const double *rho = w->dual.rho + r->at;
+
   memset(law, 0, sizeof *law);
   if (r->kind == pb_rowEquality) {
     for (int j = 0; j < n; j++) law->Nw[j * (n + 1)] = rho[j];

@@ -9,6 +9,7 @@ static void pull_softness(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowB
   double little = pb_little(w->m);
   for (int i = 0; i < r->dim; i++) bar->diag[pb_diag_entry(r, i)] -= bar->z[i] * r->f[i] * little;
 
+  // Friction loss has no error reduction: its R is that of soft rows.
   if (r->kind == pb_rowFriction) {
     lane g = bar->z[0] * r->f[0] * (r->R[0] - little * r->diag[0]);
     LANE(pbRow_PullRegularization)(w, r, 1, &g, bar);

@@ -17,6 +17,7 @@ static void pull_ball_limit(LANE(pbAdjoint) *a, const NUM(pbRow) *r, lane pos, c
   const pbModel *m = w->m;
   int dof = m->jnt_dofadr[r->joint];
   double q[4], d[3], axis[3];
+
   quat_copy(q, w->qpos + m->jnt_qposadr[r->joint]);
   quat_normalize(q);
   quat_log(d, q);
@@ -29,6 +30,8 @@ static void pull_ball_limit(LANE(pbAdjoint) *a, const NUM(pbRow) *r, lane pos, c
   lane radial = PB_DOT3(axis, g);
   for (int k = 0; k < 3; k++) g[k] += -radial * axis[k] - pos * axis[k];
   pb_log_pull(d, g, t);
+
+  // By the rotation vector, to the tangent of the quaternion.
   for (int k = 0; k < 3; k++) a->q[dof + k] += t[k];
 
   // The larger end counts, half each at a tie.
@@ -63,6 +66,7 @@ void LANE(pbLimit_PullRow)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(p
     return;
   }
 
+  // The angle of a ball has a Jacobian that moves with its axis; others have constant entries.
   if (!r->side) {
     lane J[3];
     for (int k = 0; k < 3; k++) J[k] = LANE(pbRow_EntryBar)(a, r, bar, a->w->m->jnt_dofadr[r->joint] + k);

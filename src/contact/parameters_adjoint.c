@@ -17,6 +17,8 @@ static rise rising(const NUM(pbWork) *w, const NUM(pbRow) *r) {
   double depth = r->margin - r->pos[0];
   double speed = pb_rising(g, h, depth);
   double root = speed + 0.5 * g * h;
+
+  // root = sqrt((g h / 2)^2 + 2 g depth)
   return (rise){.speed = speed,
                 .by_depth = g / root,
                 .by_weight = (depth + 0.25 * g * h * h) / root - 0.5 * h,
@@ -30,6 +32,7 @@ void LANE(pbRow_PullRegularization)(const NUM(pbWork) *w, const NUM(pbRow) *r, i
   bool mixing = pb_mixing(w->m, r->kind);
   bool some = false;
   lane moved = PB_LANE_ZERO;
+
   for (int i = 0; i < n; i++) {
     if (NUM(pbRow_Regularization)(w, r, i) <= PB_LEAST_R) continue;
     some = true;
@@ -37,10 +40,12 @@ void LANE(pbRow_PullRegularization)(const NUM(pbWork) *w, const NUM(pbRow) *r, i
     if (!mixing) bar->diag[i] -= g[i] / r->diag[i];
   }
 
+  // By the impedance: 1 / d + 1 / (1 - d); by the logarithm of the time step.
   if (some) bar->imp += moved * (mixing ? 1 / r->imp : 1 / (r->imp * (1 - r->imp)));
   if (mixing) bar->log_timestep += moved;
   if (mixing || !pb_pyramidal(w->m, r)) return;
 
+  // An edge's D, see set_cone_regularization.
   double mu = w->contact[r->contact].friction[0];
   bar->impratio += g[0] / w->p.impratio[0];
   bar->friction[0] -= g[0] * (2 / mu + (some ? 2 * mu / (1 + mu * mu) : 0));
@@ -56,6 +61,7 @@ static void pull_impedance_distance(const NUM(pbRow) *r, row_bar *bar) {
     return;
   }
 
+  // The norm has no slope at zero.
   double norm = 0;
   for (int i = 0; i < r->dim; i++) norm += r->pos[i] * r->pos[i];
   norm = sqrt(norm);
@@ -70,6 +76,7 @@ void LANE(pbRow_PullReference)(const NUM(pbWork) *w, const NUM(pbRow) *r, row_ba
   double k = r->k;
   double by_depth = law == pb_normalRise ? rising(w, r).by_depth / w->p.timestep[0] : k;
 
+  // J v, and where there is one the spring k d (pos - margin).
   for (int i = 0; i < r->dim; i++) {
     bool tangent = r->kind == pb_rowContact && i > 0;
     bar->vel[i] = -(own_damping && tangent ? r->b_tangent : r->b) * bar->z[i];
@@ -107,6 +114,7 @@ static void impedance_slopes(const double *solimp, double pos, double margin, do
   double width = fmax(0, solimp[2]);
   double power = fmax(1, solimp[4]);
   double x = width > 1e-15 ? fabs(pos - margin) / width : 0;
+
   memset(slope, 0, 5 * sizeof *slope);
   if (width <= 1e-15) {
     slope[0] = slope[1] = 0.5;
@@ -160,6 +168,7 @@ static double timestep_share(const LANE(pbAdjoint) *a, double given) {
 static double pull_solref(LANE(pbAdjoint) *a, const double *solref, bool friction, double d1, const spring *s, double *out) {
   const NUM(pbWork) *w = a->w;
   double ref[2];
+
   NUM(pbRow_Reference)(w, solref, ref, friction);
   double d1_bar = -s->k_bar * 2 * s->k / d1 - s->b_bar * s->b / d1;
 
@@ -184,6 +193,7 @@ static double pull_solref(LANE(pbAdjoint) *a, const double *solref, bool frictio
     out[0] += g[0];
     out[1] += g[1];
   }
+
   return d1_bar;
 }
 
@@ -199,11 +209,13 @@ static void pull_mixing(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *
   const NUM(pbWork) *w = a->w;
   double h = w->p.timestep[0];
   double others = bar->log_timestep - bar->b * r->b - bar->b_tangent * r->b_tangent;
+
   if (pb_normal_law(w, r) != pb_normalRise) {
     a->h_bar += (others - 2 * bar->k * r->k) / h;
     return;
   }
 
+  // The speed of rising depends on gravity and the time step itself.
   rise up = rising(w, r);
   double g = pb_weight(w);
   double speed_bar = bar->z[0] / h;
@@ -231,6 +243,7 @@ static void pull_reference_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, c
   }
   d1_bar += pull_solref(a, solref, false, d1, &s, own->solref);
 
+  // Impedance: through the upper value in k and b, and through d itself; before touch it is that at touch, faded.
   if (!PB_WANTS(a, pb_wantImpedance)) return;
   if (inside(solimp[1], 1e-4, 0.9999)) own->solimp[1] += d1_bar;
   if (!pb_before_touch(r)) pull_impedance(solimp, impedance_distance(r), r->margin, bar->imp, own->solimp);
@@ -290,6 +303,7 @@ static void pull_mixed_geoms(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const 
   int g2 = c->geom2;
   double x = mix->mix;
   double x_bar = 0;
+
   for (int k = 0; k < 3; k++) add_mixed(w->m, w->p.geom_friction, a->bar.geom_friction, 3 * g1 + k, 3 * g2 + k, friction[k]);
 
   // solimp = x solimp_1 + (1 - x) solimp_2
@@ -325,6 +339,7 @@ static void pull_mixed_geoms(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const 
 static void pull_contact_source(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const double friction[5], const sol_bar *own) {
   const NUM(pbWork) *w = a->w;
   pbBars *to = &a->bar;
+
   if (w->m->enableflags & pb_enOverride) {
     add_entries(to->o_solref, own->solref, 2);
     add_entries(to->o_solref, own->solreffriction, 2);
@@ -357,6 +372,8 @@ static void pull_contact_parameters(LANE(pbAdjoint) *a, const NUM(pbContact) *c,
   const NUM(pbWork) *w = a->w;
   PB_THETA(a, contact_stiffness, 0, bar->stiffness);
   PB_THETA(a, contact_damping, 0, bar->damping);
+
+  // Restitution always mixes that of both geoms.
   if (bar->restitution != 0)
     add_mixed(w->m, w->p.geom_restitution, a->bar.geom_restitution, c->geom1, c->geom2, bar->restitution);
   pull_contact_margin(a, c, bar->margin);
@@ -377,6 +394,8 @@ void LANE(pbContact_PullParameters)(LANE(pbAdjoint) *a, int contact, const row_b
 static void pull_diag(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
+
+  // Friction loss and limits: of the tendon or dof.
   if (r->tendon >= 0) {
     PB_THETA(a, tendon_invweight0, r->tendon, bar->diag[0]);
   } else if (r->kind == pb_rowFriction) {

@@ -11,6 +11,7 @@ static num quadratic(const NUM(pbRow) *r, point *p) {
   num cost = 0;
   if (p->K && r->dim > 1) memset(p->K, 0, sizeof(num) * (size_t)(r->dim * r->dim));
 
+  // K is diagonal; a single row needs no clearing.
   for (int k = 0; k < r->dim; k++) {
     p->f[k] = -r->D[k] * p->x[k];
     cost += 0.5 * r->D[k] * p->x[k] * p->x[k];
@@ -82,6 +83,7 @@ static num pyramid(const num *mu, const NUM(pbRow) *r, double kappa, point *p) {
   int zone = pb_zoneOpen;
   num D = r->edge_D;
   num cost = 0;
+
   for (int k = 0; k < n; k++) p->f[k] = 0;
   if (p->K) {
     for (int k = 0; k < n * n; k++) p->K[k] = 0;
@@ -142,6 +144,7 @@ static num cone(const num *friction, const NUM(pbRow) *r, point *p) {
   num mu = r->mu;
   num N = mu * p->x[0];
   num U[6], T2 = 0, T = 0;
+
   for (int k = 1; k < r->dim; k++) {
     U[k] = friction[k - 1] * p->x[k];
     T2 += U[k] * U[k];
@@ -209,6 +212,7 @@ void NUM(pbCone_Smooth)(int n, const num *x, num D, num mu, const num *friction,
 static num smooth_cone(const num *friction, const NUM(pbRow) *r, double kappa, point *p) {
   double mu = re(r->mu);
   double D = re(r->D[0]);
+
   NUM(pbCone_Smooth)(r->dim, p->x, r->D[0], r->mu, friction, kappa, p->f, p->K);
   p->zone = pb_zoneActive;
 

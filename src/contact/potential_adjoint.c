@@ -34,6 +34,7 @@ static void pull_pyramid(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar
   const double *mu = w->contact[r->contact].friction;
   pull_first_D(w, r, bar);
 
+  // By m = +-mu_k: the share of the edge's force on the tangent, and the force through its residual.
   for (int k = 1; k < r->dim; k++) {
     for (int side = 0; side < 2; side++) {
       double sign = side ? -1 : 1;
@@ -61,6 +62,7 @@ static void pull_cone_middle(const NUM(pbRow) *r, const double *friction, double
   double c = -r->D[0] / (1 + m * m);
   double T = 0;
   lane W = PB_LANE_ZERO;
+
   for (int k = 1; k < r->dim; k++) T += friction[k - 1] * friction[k - 1] * r->x[k] * r->x[k];
   T = sqrt(T);
   for (int k = 1; k < r->dim; k++) W += friction[k - 1] * friction[k - 1] * r->x[k] / T * bar->y[k];
@@ -99,6 +101,7 @@ void LANE(pbPotential_PullSmoothCone)(const NUM(pbWork) *w, const NUM(pbRow) *r,
   for (int k = 0; k < r->dim; k++) x[k] = r->x[k];
   for (int k = 1; k < r->dim; k++) input[k] = friction[k - 1];
 
+  // Input 0 is mu, input k the friction of tangent k.
   for (int k = 0; k < r->dim; k++) {
     double g = 0;
     __imag__ input[k] = PB_IMAG_STEP;

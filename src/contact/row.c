@@ -21,6 +21,8 @@ static NUM(pbRow) *new_row(NUM(pbWork) *w, pbRowKind kind, int id, int dim) {
   r->n = 0;
   r->dofs = w->ndofs_used;
   r->J = w->nJ_used;
+
+  // Zero unless its kind sets it.
   r->zone = pb_zoneOpen;
   r->margin = 0;
   r->mu = 0;
@@ -52,11 +54,13 @@ static int merge_chains(const NUM(pbWork) *w, int body1, int body2, bool skip_co
     if (b == top) b = w->m->dof_parentid[b];
   }
 
+  // From descending to ascending.
   for (int i = 0; i < n / 2; i++) {
     int t = dofs[i];
     dofs[i] = dofs[n - 1 - i];
     dofs[n - 1 - i] = t;
   }
+
   return n;
 }
 
@@ -82,12 +86,14 @@ static void add_column(const NUM(pbWork) *w, int i, const num offset[3], double 
 PB_COPIES void times(int dim, const num *J, const int *dofs, int n, const num *v, num *out) {
   pbVector dot[6] = {0};
   int i = 0;
+
   for (; i + PB_WIDTH <= n; i += PB_WIDTH) {
     pbVector u;
     vec_gather(v, dofs + i, &u);
     for (int k = 0; k < dim; k++) dot[k] += *vec_in(J + k * n + i) * u;
   }
 
+  // The rest, one by one.
   for (int k = 0; k < dim; k++) out[k] = vec_sum(dot + k);
   for (; i < n; i++) {
     for (int k = 0; k < dim; k++) out[k] += J[k * n + i] * v[dofs[i]];
@@ -112,6 +118,7 @@ PB_COPIES void add_force(int dim, const num *J, const int *dofs, int n, const nu
     vec_scatter(&u, out, dofs + i);
   }
 
+  // The rest, one by one.
   for (; i < n; i++) {
     for (int k = 0; k < dim; k++) out[dofs[i]] += f[k] * J[k * n + i];
   }
@@ -158,6 +165,7 @@ static void drift(const NUM(pbWork) *w, int body, const num p[3], num lin[3], nu
   const num *V = w->V + 6 * body;
   const num *A = w->A0 + 6 * body;
 
+  // A + w x u, less gravity, which A0 holds as an acceleration of the world.
   PB_POINTVEL(u, V, d);
   PB_POINTVEL(lin, A, d);
   v3_cross(t, V, u);
@@ -208,9 +216,11 @@ static void fill_relative_jacobian(NUM(pbWork) *w, NUM(pbRow) *r, const ends *e)
   int n = merge_chains(w, e->body[0], e->body[1], false, dofs);
   num *J = claim(w, r, n);
   num d1[3], d2[3];
+
   body_offset(w, e->body[0], e->p1, d1);
   body_offset(w, e->body[1], e->p2, d2);
 
+  // Columns: velocity of the anchors against each other, and the rate of the orientation residual.
   for (int i = 0; i < n; i++) {
     num lin[3] = {0}, ang[3] = {0}, rotation[3];
     if (moves(w, dofs[i], e->body[0])) add_column(w, dofs[i], d1, 1, lin, ang);
@@ -228,6 +238,7 @@ static void connect_or_weld(NUM(pbWork) *w, int equality) {
   bool weld = w->m->eq_type[equality] == pb_eqWeld;
   NUM(pbRow) *r = new_row(w, pb_rowEquality, equality, weld ? 6 : 3);
   ends e = {.scale = w->p.eq_data[pbWeld_Torquescale(equality)]};
+
   NUM(pbEquality_Ends)(w, equality, e.body, e.p1, e.p2, e.q1, e.q2);
 
   v3_sub(r->pos, e.p1, e.p2);
@@ -238,6 +249,8 @@ static void connect_or_weld(NUM(pbWork) *w, int equality) {
     v3_scale(r->pos + 3, t + 1, e.scale);
   }
   fill_relative_jacobian(w, r, &e);
+
+  // diagApprox: the inverse weights of both bodies, of translation or rotation.
   for (int k = 0; k < r->dim; k++) {
     int rotational = k > 2;
     r->diag[k] = w->p.body_invweight0[2 * e.body[0] + rotational] + w->p.body_invweight0[2 * e.body[1] + rotational];
@@ -273,6 +286,7 @@ static void add_coupled(const NUM(pbWork) *w, int equality, int id, num scale, d
     return;
   }
 
+  // A tendon: its own row of the tendons' Jacobian.
   for (int a = w->ten_start[id]; a < w->ten_start[id + 1]; a++) {
     row->touched[w->ten_dofs[a]] = true;
     row->J[w->ten_dofs[a]] += scale * w->ten_J[a];
@@ -302,6 +316,7 @@ static void joint_or_tendon(NUM(pbWork) *w, int equality) {
   }
   r->diag[0] = row.diag;
 
+  // From the dense row to the dofs that it touches.
   int n = 0;
   int *dofs = w->row_dofs + r->dofs;
   for (int i = 0; i < m->nv; i++) {
@@ -327,8 +342,10 @@ static NUM(pbRow) *tendon_row(NUM(pbWork) *w, pbRowKind kind, int id, int tendon
   NUM(pbRow) *r = new_row(w, kind, id, 1);
   int start = w->ten_start[tendon];
   int n = w->ten_start[tendon + 1] - start;
+
   r->tendon = tendon;
 
+  // Its Jacobian, as the tendon stage has left it.
   memcpy(w->row_dofs + r->dofs, w->ten_dofs + start, (size_t)n * sizeof(int));
   num *J = claim(w, r, n);
   for (int i = 0; i < n; i++) J[i] = sign * w->ten_J[start + i];
@@ -344,6 +361,7 @@ static void loss_slopes(NUM(pbWork) *w) {
     w->qfrc_smooth[i] += num_make(0, -loss_sign(w, i, w->qacc_warmstart) * im(loss));
   }
 
+  // Tendons pull by their Jacobian, whose own derivative meets no force.
   for (int k = 0; k < w->m->ntendon; k++) {
     num loss = w->p.tendon_frictionloss[k];
     if (re(loss) > 0 || im(loss) == 0) continue;
@@ -365,6 +383,7 @@ static void friction_rows(NUM(pbWork) *w) {
     finish_row(w, r);
   }
 
+  // As in MuJoCo, dofs make rows for all losses but zero, tendons for positive ones.
   for (int k = 0; k < m->ntendon; k++) {
     if (!(re(w->p.tendon_frictionloss[k]) > 0)) continue;
     NUM(pbRow) *r = tendon_row(w, pb_rowFriction, m->nv + k, k, 1);
@@ -377,6 +396,7 @@ static void friction_rows(NUM(pbWork) *w) {
 static void ball_limit(NUM(pbWork) *w, int joint) {
   const pbModel *m = w->m;
   num q[4], axis[3];
+
   quat_copy(q, w->qpos + m->jnt_qposadr[joint]);
   quat_normalize(q);
   quat_log(axis, q);
@@ -384,6 +404,7 @@ static void ball_limit(NUM(pbWork) *w, int joint) {
   num range = num_max(w->p.jnt_range[2 * joint], w->p.jnt_range[2 * joint + 1]);
   if (!(re(range - angle) < re(w->p.jnt_margin[joint]))) return;
 
+  // The row acts on all three dofs of the ball, against the axis of its rotation.
   NUM(pbRow) *r = new_row(w, pb_rowLimit, joint, 1);
   for (int k = 0; k < 3; k++) w->row_dofs[r->dofs + k] = m->jnt_dofadr[joint] + k;
   num *J = claim(w, r, 3);
@@ -401,6 +422,7 @@ static void joint_limit(NUM(pbWork) *w, int joint) {
     num dist = side * (w->p.jnt_range[2 * joint + (side > 0)] - w->qpos[m->jnt_qposadr[joint]]);
     if (!(re(dist) < re(w->p.jnt_margin[joint]))) continue;
 
+    // Pushing back into the range.
     NUM(pbRow) *r = dof_row(w, pb_rowLimit, joint, m->jnt_dofadr[joint], -side);
     r->side = side;
     r->pos[0] = dist;
@@ -430,6 +452,7 @@ static void limit_rows(NUM(pbWork) *w) {
     if (pbJoint_IsScalar(m->jnt_type[j])) joint_limit(w, j);
   }
 
+  // Then tendons, as MuJoCo orders them.
   for (int k = 0; k < m->ntendon; k++) {
     if (m->tendon_limited[k]) tendon_limit(w, k);
   }
@@ -442,10 +465,12 @@ static void set_force(NUM(pbWork) *w, NUM(pbRow) *r) {
   const pbContactSettings *c = &w->m->contact;
   num stiffness = w->p.contact_stiffness[0];
   num damping = w->p.contact_damping[0];
+
   NUM(pbRow_Times)(w, r, w->qvel, r->vel);
   num normal = NUM(pbPenalty_Normal)(stiffness, damping, c->width, r->margin - r->pos[0], r->vel[0]).force;
   NUM(pbPenalty_Force)(r->dim, normal, friction, c->slip, r->vel, r->f);
 
+  // Nothing is solved for: no reference, no regularization.
   r->imp = r->dimp = 0;
   r->k = r->b = r->b_tangent = 0;
   for (int i = 0; i < r->dim; i++) r->aref[i] = r->R[i] = r->D[i] = 0;
@@ -457,9 +482,11 @@ static void fill_contact_jacobian(NUM(pbWork) *w, NUM(pbRow) *r, int b1, int b2,
   const int *dofs = w->row_dofs + r->dofs;
   num *J = claim(w, r, n);
   num d1[3], d2[3];
+
   body_offset(w, b1, c->pos, d1);
   body_offset(w, b2, c->pos, d2);
 
+  // A dof moves one of the two: those that move both are left out.
   for (int i = 0; i < n; i++) {
     const num *S = w->S + 6 * dofs[i];
     bool second = moves(w, dofs[i], b2);
@@ -506,6 +533,7 @@ pbStatus NUM(pbStage_Rows)(NUM(pbWork) *w) {
   w->nrow = w->ndofs_used = w->nJ_used = 0;
   if (m->disableflags & pb_disConstraint) return pb_ok;
 
+  // Rigid impacts have no contact rows: they come between steps.
   if (!(m->disableflags & pb_disEquality)) equality_rows(w);
   if (!(m->disableflags & pb_disFrictionloss)) friction_rows(w);
   if (!(m->disableflags & pb_disLimit)) limit_rows(w);

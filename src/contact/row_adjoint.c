@@ -10,6 +10,7 @@ typedef LANE(pbRowBar) row_bar;
 void LANE(pbRow_Times)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane *v, lane *out) {
   const int *dofs = w->row_dofs + r->dofs;
   const double *J = w->row_J + r->J;
+
   for (int k = 0; k < r->dim; k++, J += r->n) {
     lane s = PB_LANE_ZERO;
     for (int i = 0; i < r->n; i++) s += J[i] * v[dofs[i]];
@@ -33,6 +34,7 @@ static void relative_contact_rows(const NUM(pbWork) *w, const NUM(pbRow) *r, con
   int b2 = w->m->geom_bodyid[c->geom2];
   double d1[3], d2[3];
   lane u1[3], u[3], omega[3];
+
   body_offset(w, b1, c->pos, d1);
   body_offset(w, b2, c->pos, d2);
 
@@ -42,6 +44,8 @@ static void relative_contact_rows(const NUM(pbWork) *w, const NUM(pbRow) *r, con
     u[k] -= u1[k];
     omega[k] = X[6 * b2 + k] - X[6 * b1 + k];
   }
+
+  // In the frame: normal and tangents, then spin and rolling.
   for (int k = 0; k < r->dim; k++) out[k] = k < 3 ? PB_DOT3(c->frame + 3 * k, u) : PB_DOT3(c->frame + 3 * (k - 3), omega);
 }
 
@@ -80,6 +84,7 @@ static void pull_solved_force(LANE(pbAdjoint) *a, int index, int at, row_bar *ba
   const NUM(pbWork) *w = a->w;
   const NUM(pbRow) *r = w->row + index;
 
+  // z is the cotangent of the residual: solved for with lam where forces are hard, K y where they are not.
   if (pb_hard(w->m)) {
     memcpy(bar->z, a->z + 6 * index, sizeof bar->z);
     bar->u = a->u + at;
@@ -112,10 +117,13 @@ static void pull_row(LANE(pbAdjoint) *a, int index, int at) {
   const NUM(pbWork) *w = a->w;
   const NUM(pbRow) *r = w->row + index;
   row_bar bar;
+
   memset(&bar, 0, sizeof bar);
 
   LANE(pbRow_Times)(w, r, a->lam, bar.y);
   for (int i = 0; i < r->dim; i++) bar.y[i] += a->y0[6 * index + i];
+
+  // The force, and what its residual was made of.
   if (pb_explicit(w->m, r)) LANE(pbPenalty_Pull)(w, r, &bar);
   else pull_solved_force(a, index, at, &bar);
 
@@ -134,6 +142,7 @@ void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
     const NUM(pbRow) *r = w->row + k;
     if (r->kind != pb_rowContact || !r->zone) continue;
 
+    // Contacts of a pair follow each other; the first of them stands for all.
     int first = r->contact - w->contact[r->contact].point;
     if (first == done) continue;
     LANE(pbContact_PairJacobians)(a, first, w->m->contact.onset);
@@ -145,6 +154,7 @@ void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int index, lane distance_bar) {
   const NUM(pbWork) *w = a->w;
   const NUM(pbRow) *r = w->row + index;
 
+  // Of a contact: through the distance that its pair has found.
   if (r->kind == pb_rowContact) {
     lane bar[10] = {distance_bar};
     LANE(pbContact_PairJacobians)(a, r->contact - w->contact[r->contact].point, w->m->contact.onset);
@@ -169,6 +179,7 @@ static void pull_zero_losses(LANE(pbAdjoint) *a) {
     if (w->p.dof_frictionloss[i] == 0) PB_THETA(a, dof_frictionloss, i, -loss_sign(w, i, w->qacc) * a->lam[i]);
   }
 
+  // Tendons: the power of their Jacobian.
   for (int k = 0; k < w->m->ntendon; k++) {
     if (w->p.tendon_frictionloss[k] > 0) continue;
     double power = 0;
@@ -183,8 +194,10 @@ static void pull_zero_losses(LANE(pbAdjoint) *a) {
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   int at = 0;
+
   pull_zero_losses(a);
 
+  // Rows that carry no force have no power.
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     if (!r->zone) continue;

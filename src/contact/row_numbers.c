@@ -16,6 +16,7 @@ void NUM(pbRow_Impedance)(const num *solimp, num pos, num margin, num *imp, num 
   num width = num_at_least(solimp[2], 0);
   num mid = num_clip(solimp[3], 1e-4, 0.9999);
   num power = num_at_least(solimp[4], 1);
+
   *slope = 0;
   if (re(width) <= 1e-15) {
     *imp = 0.5 * (d0 + d1);
@@ -62,6 +63,7 @@ static num impedance_distance(const NUM(pbRow) *r) {
 // Share of a contact's impedance while its geoms are still `gap` apart, 0 < gap < onset: from 1 to 0, twice differentiable at
 // both ends; and its slope.
 static num fade(num gap, double onset, num *slope) {
+  // t^3 (10 - 15 t + 6 t^2)
   num t = 1 - gap / onset;
   *slope = -30 * t * t * (1 - t) * (1 - t) / onset;
   return t * t * t * (10 + t * (6 * t - 15));
@@ -72,6 +74,7 @@ static void set_impedance(const NUM(pbWork) *w, NUM(pbRow) *r, const num *solimp
   bool mixing = pb_mixing(w->m, r->kind);
   num pos = impedance_distance(r);
   num touch = mixing ? 1 : num_clip(solimp[0], 1e-4, 0.9999);
+
   r->imp = touch;
   r->dimp = 0;
 
@@ -125,6 +128,7 @@ static void set_mixing_reference(const NUM(pbWork) *w, NUM(pbRow) *r) {
   r->k = pb_erp(w->m) / (h * h);
   r->b = r->b_tangent = 1 / h;
 
+  // What lands or is thrown back follows its velocity alone; what rises stops at the surface.
   pbNormalLaw law = pb_normal_law(w, r);
   num depth = r->margin - r->pos[0];
   if (law == pb_normalBounce) {
@@ -173,6 +177,7 @@ static void set_cone_regularization(const NUM(pbWork) *w, NUM(pbRow) *r) {
   const num *friction = w->contact[r->contact].friction;
   num ratio = num_max(1e-15, w->p.impratio[0]);
   num R1 = r->R[0] / ratio;
+
   r->mu = friction[0] / num_sqrt(ratio);
 
   if (pb_pyramidal(w->m, r)) {
@@ -180,6 +185,8 @@ static void set_cone_regularization(const NUM(pbWork) *w, NUM(pbRow) *r) {
     r->edge_D = 1 / r->edge_R;
     return;
   }
+
+  // Elliptic: friction in proportion to its coefficient squared.
   for (int i = 1; i < r->dim; i++) r->R[i] = R1 * friction[0] * friction[0] / (friction[i - 1] * friction[i - 1]);
   for (int i = 0; i < r->dim; i++) r->D[i] = 1 / r->R[i];
 }
@@ -193,6 +200,7 @@ static void set_regularization(const NUM(pbWork) *w, NUM(pbRow) *r) {
     else r->R[i] = num_max(PB_LEAST_R, R);
   }
 
+  // The other rows of a cone follow from the normal's.
   if (cone) {
     set_cone_regularization(w, r);
     return;
@@ -204,11 +212,13 @@ static void set_regularization(const NUM(pbWork) *w, NUM(pbRow) *r) {
 void NUM(pbRow_SetNumbers)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {
   const num *solimp, *solreffriction;
   const num *solref = NUM(pbRow_Parameters)(w, r, &solimp, &solreffriction);
+
   set_impedance(w, r, solimp);
   NUM(pbRow_Times)(w, r, v, r->vel);
   set_reference(w, r, solref, solreffriction, solimp);
   set_regularization(w, r);
 
+  // Tangents have damping alone.
   bool own_damping = pb_tangent_damping(w->m, r);
   for (int i = 0; i < r->dim; i++) {
     bool tangent = r->kind == pb_rowContact && i > 0;

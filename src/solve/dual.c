@@ -12,6 +12,7 @@
 static void half_solve(NUM(pbWork) *w) {
   const pbTreePattern *tree = &w->t->M;
   int n = w->dual.n;
+
   memset(w->dual.Z, 0, (size_t)(tree->n * n) * sizeof(double));
 
   // J', dense.
@@ -37,8 +38,10 @@ static void set_delassus(NUM(pbWork) *w) {
   int n = w->dual.n;
   int *nonzero = w->dual.active;
   double *A = w->dual.A;
+
   memset(A, 0, (size_t)(n * n) * sizeof(double));
 
+  // Dof by dof: the outer product of the rows that it moves.
   for (int i = 0; i < w->m->nv; i++) {
     const double *z = w->dual.Z + i * n;
     double scale = re(w->Dinv[i]);
@@ -53,6 +56,7 @@ static void set_delassus(NUM(pbWork) *w) {
     }
   }
 
+  // Regularization makes A positive definite.
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     for (int j = 0; j < r->dim; j++) A[(r->at + j) * (n + 1)] += re(r->R[j]);
@@ -74,6 +78,7 @@ static void set_scale(const NUM(pbWork) *w, const NUM(pbRow) *r, double *rho) {
   const double *A = w->dual.A + r->at * (w->dual.n + 1);
   double bound = 0;
   double most = 1e-2 * re(r->diag[0]);
+
   for (int i = 0; i < r->dim; i++) {
     most = fmax(most, A[i * (w->dual.n + 1)]);
     if (i == 0 || !is_contact(r)) continue;
@@ -83,6 +88,7 @@ static void set_scale(const NUM(pbWork) *w, const NUM(pbRow) *r, double *rho) {
     bound = fmax(bound, sum);
   }
 
+  // rho is the inverse of what a unit of force changes in the row itself.
   for (int i = 0; i < r->dim; i++) {
     double diagonal = A[i * (w->dual.n + 1)];
     double own = is_contact(r) && i > 0 ? bound : diagonal;
@@ -92,6 +98,7 @@ static void set_scale(const NUM(pbWork) *w, const NUM(pbRow) *r, double *rho) {
 }
 
 static pbStatus assemble(NUM(pbWork) *w) {
+  // Where each row begins among all numbers.
   int n = 0;
   PB_TRY(NUM(pbSolve_Smooth)(w));
   for (int k = 0; k < w->nrow; k++) {
@@ -109,6 +116,7 @@ static pbStatus assemble(NUM(pbWork) *w) {
     for (int j = 0; j < r->dim; j++) w->dual.b[r->at + j] = re(r->x[j]);
     set_scale(w, r, w->dual.rho + r->at);
   }
+
   return pb_ok;
 }
 
@@ -125,6 +133,8 @@ void NUM(pbDual_Residuals)(const NUM(pbWork) *w, const double *f, double *x) {
 double NUM(pbDual_Worst)(NUM(pbWork) *w, const double *f, const double *x) {
   double most = 0;
   double size = 1e-300;
+
+  // The scale: forces, and those that the residuals without force ask for.
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     double move[6];
@@ -136,6 +146,7 @@ double NUM(pbDual_Worst)(NUM(pbWork) *w, const double *f, const double *x) {
       w->worst_row = k;
     }
   }
+
   return most / size;
 }
 
@@ -156,6 +167,7 @@ static void add_move(NUM(pbWork) *w, const NUM(pbRow) *r, int from, int to, doub
 static void relax(NUM(pbWork) *w, const NUM(pbRow) *r, double omega, double *f, double *x) {
   double move[6];
   int j = 0;
+
   while (j < r->dim) {
     int next = is_contact(r) && j > 0 ? r->dim : j + 1;
     NUM(pbLaw_Misfit)(w, r, f + r->at, x + r->at, move);
@@ -185,6 +197,8 @@ static double largest_eigenvalue(NUM(pbWork) *w) {
   double *v = w->dual.trial;
   double *Av = w->dual.trial_x;
   double size = 1;
+
+  // A start that no symmetry of a model shares; the norm is the largest entry.
   for (int i = 0; i < n; i++) v[i] = 1 + 0.1 * (i % 7);
 
   for (int it = 0; it < 40; it++) {
@@ -198,6 +212,7 @@ static double largest_eigenvalue(NUM(pbWork) *w) {
     }
     for (int i = 0; i < n; i++) v[i] = Av[i] / size;
   }
+
   return size;
 }
 
@@ -215,11 +230,13 @@ static bool relax_only(NUM(pbWork) *w) {
   double *f = w->dual.f;
   double *x = w->dual.x;
   double omega = relaxation(w);
+
   for (w->iterations = 0; w->iterations < c->sweeps; w->iterations++) {
     if (c->order == pb_orderGaussSeidel) relax_all(w, omega, f, x);
     if (c->order == pb_orderJacobi) relax_together(w, omega, f, x);
   }
 
+  // The misfit at the end, and the length of a Newton step from there.
   w->residual = NUM(pbDual_Worst)(w, f, x);
   if (w->residual - w->residual != 0) return false;  // they grow beyond bounds
   w->residual = fmax(w->residual, NUM(pbDual_Distance)(w, f, x));
@@ -233,8 +250,10 @@ static bool find_exact(NUM(pbWork) *w) {
   size_t bytes = (size_t)w->dual.n * sizeof(double);
   double *f = w->dual.f;
   double *x = w->dual.x;
+
   for (int s = 0; s < 8; s++) relax_all(w, 1, f, x);
 
+  // On a copy: what follows a failure begins at the relaxed forces.
   memcpy(w->dual.trial, f, bytes);
   memcpy(w->dual.trial_x, x, bytes);
   if (NUM(pbDual_Polish)(w, 0, w->dual.trial, w->dual.trial_x)) {
@@ -242,6 +261,7 @@ static bool find_exact(NUM(pbWork) *w) {
     memcpy(x, w->dual.trial_x, bytes);
     return true;
   }
+
   return NUM(pbDual_Approach)(w, 1e-3, f, x) || NUM(pbDual_Follow)(w, 1, f, x) || NUM(pbDual_Follow)(w, 1e3, f, x);
 }
 
@@ -251,6 +271,8 @@ static bool find_forces(NUM(pbWork) *w) {
   w->dual.kappa = 0;
   memset(w->dual.f, 0, bytes);
   memcpy(w->dual.x, w->dual.b, bytes);
+
+  // Sweeps leave what so many iterations leave; the other methods solve the laws.
   if (w->m->contact.method == pb_contactSweeps) return relax_only(w);
 
   // The residual is that of the sharp laws, whatever kappa the solution has kept.
@@ -270,6 +292,7 @@ static void accelerate(NUM(pbWork) *w) {
     if (w->row[k].zone) NUM(pbRow_AddForce)(w, w->row + k, w->row[k].f, w->qfrc_constraint);
   }
 
+  // M a = qfrc_smooth + J'f
   for (int i = 0; i < w->m->nv; i++) w->Ma[i] = w->qfrc_smooth[i] + w->qfrc_constraint[i];
   memcpy(w->qacc, w->Ma, bytes);
   NUM(pbTree_Solve)(&w->t->M, w->LD, w->Dinv, w->qacc);
@@ -293,9 +316,11 @@ static void refine(NUM(pbWork) *w, const double *rhs, double *step) {
   int count = w->dual.count;
   double *left = w->dual.path;    // rhs - T step
   double *moved = w->dual.after;  // A step
+
   memset(moved, 0, (size_t)w->dual.n * sizeof(double));
   for (int c = 0; c < count; c++) pb_axpy(moved, step[c], w->dual.A + w->dual.active[c] * w->dual.n, w->dual.n);
 
+  // left = rhs - Nw A step - Nf step, row by row.
   int first = 0;
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
@@ -322,6 +347,8 @@ static void derivative_rhs(const NUM(pbWork) *w, double *rhs) {
     pbLaw law;
     if (!r->zone) continue;
     NUM(pbLaw_At)(w, r, w->dual.f + r->at, w->dual.x + r->at, &law);
+
+    // x holds J a - aref at the real solution: its imaginary part is what moved besides f.
     for (int i = 0; i < r->dim; i++, at++) {
       rhs[at] = -law.Nloss * im(r->loss);
       for (int j = 0; j < r->dim; j++) rhs[at] -= law.Nw[i * r->dim + j] * (im(r->x[j]) + im(r->R[j]) * re(r->f[j]));
@@ -343,6 +370,7 @@ static pbStatus carry_derivative(NUM(pbWork) *w) {
   NUM(pbDual_SolveLaws)(w, step);
   if (w->dual.condensed) refine(w, rhs, step);
 
+  // Imaginary parts of the active rows' forces, then of the acceleration they give.
   int at = 0;
   for (int k = 0; k < w->nrow; k++) {
     NUM(pbRow) *r = w->row + k;

@@ -44,6 +44,8 @@ static void transposed_times(const NUM(pbRow) *r, const double *X, const lane *y
 // H'lam = c - J'K'g, H = M + J'K J.
 static void solve_by_dofs(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
+
+  // What the forces' own cotangents ask of the motion.
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     lane z[6];
@@ -58,10 +60,13 @@ static void solve_by_dofs(LANE(pbAdjoint) *a) {
 static void rows_by_dofs(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   int at = 0;
+
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     lane y[6];
     if (!r->zone) continue;
+
+    // y = J lam + g
     LANE(pbRow_Times)(w, r, a->lam, y);
     for (int i = 0; i < r->dim; i++) y[i] += a->y0[6 * k + i];
     transposed_times(r, w->dual.K + 36 * k, y, a->z + 6 * k);
@@ -76,9 +81,11 @@ static void solve_by_rows(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   lane *free = a->c;  // M^-1 c
   lane *u = a->u;
+
   memcpy(free, a->qacc, (size_t)w->m->nv * sizeof(lane));
   LANE(pbSweep_Solve)(&w->t->M, w->LD, w->Dinv, free);
 
+  // q in the place of u.
   int at = 0;
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
@@ -94,11 +101,14 @@ static void solve_by_rows(LANE(pbAdjoint) *a) {
 static void motion_by_rows(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   int at = 0;
+
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     pbLaw law;
     if (!r->zone) continue;
     NUM(pbLaw_Here)(w, r, &law);
+
+    // z, and its share of c - J'z.
     transposed_times(r, law.Nw, a->u + at, a->z + 6 * k);
     subtract_force(a, r, a->z + 6 * k);
     at += r->dim;
@@ -125,5 +135,6 @@ pbStatus LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a) {
     solve_by_rows(a);
     motion_by_rows(a);
   }
+
   return pb_ok;
 }

@@ -36,6 +36,7 @@ static bool invert(int n, double *B, double *inverse) {
     swap_rows(B, n, pivot, k);
     swap_rows(inverse, n, pivot, k);
 
+    // Normalize the pivot's row and clear its column in all others.
     double scale = 1 / B[k * n + k];
     for (int j = 0; j < n; j++) {
       B[k * n + j] *= scale;
@@ -60,17 +61,20 @@ static bool set_block(NUM(pbWork) *w, int index, const pbLaw *law) {
   double B[36];
   double *inverse = w->dual.Binv + 36 * index;
   double *K = w->dual.K + 36 * index;
+
   for (int i = 0; i < n; i++) {
     for (int j = 0; j < n; j++) B[i * n + j] = law->Nw[i * n + j] * re(r->R[j]) + law->Nf[i * n + j];
   }
   if (!invert(n, B, inverse)) return false;
 
+  // K = B^-1 Nw
   for (int i = 0; i < n; i++) {
     for (int j = 0; j < n; j++) {
       K[i * n + j] = 0;
       for (int k = 0; k < n; k++) K[i * n + j] += inverse[i * n + k] * law->Nw[k * n + j];
     }
   }
+
   return true;
 }
 
@@ -79,11 +83,14 @@ static void add_block(NUM(pbWork) *w, int index) {
   const NUM(pbRow) *r = w->row + index;
   const int *dofs = w->row_dofs + r->dofs;
   const double *K = w->dual.K + 36 * index;
+
   for (int j = 0; j < r->n; j++) {
     double KJ[6] = {0};  // column j of K J
     for (int k = 0; k < r->dim; k++) {
       for (int l = 0; l < r->dim; l++) KJ[k] += K[k * r->dim + l] * re(w->row_J[r->J + l * r->n + j]);
     }
+
+    // All of H, not a triangle: K is not symmetric.
     for (int i = 0; i < r->n; i++) {
       double *entry = w->dual.LU + dofs[i] * w->m->nv + dofs[j];
       for (int k = 0; k < r->dim; k++) *entry += re(w->row_J[r->J + k * r->n + i]) * KJ[k];
@@ -94,7 +101,10 @@ static void add_block(NUM(pbWork) *w, int index) {
 static void set_dense_mass(NUM(pbWork) *w) {
   int nv = w->m->nv;
   const pbTreePattern *M = &w->t->M;
+
   memset(w->dual.LU, 0, (size_t)(nv * nv) * sizeof(double));
+
+  // From the chains of the tree, lower triangle, to a full matrix.
   for (int i = 0; i < nv; i++) {
     for (int a = 0; a <= M->depth[i]; a++) {
       int j = M->chain[M->adr[i] + a];
@@ -107,9 +117,12 @@ static void set_dense_mass(NUM(pbWork) *w) {
 static void add_law(NUM(pbWork) *w, int index, int at, const pbLaw *law) {
   const NUM(pbRow) *r = w->row + index;
   int count = w->dual.count;
+
   for (int i = 0; i < r->dim; i++) {
     double *row = w->dual.LU + (at + i) * count;
     memset(row, 0, (size_t)count * sizeof(double));
+
+    // Nw A over the active columns, Nf on the row's own.
     for (int j = 0; j < r->dim; j++) {
       double s = law->Nw[i * r->dim + j];
       const double *A = w->dual.A + (r->at + j) * w->dual.n;
@@ -137,6 +150,7 @@ pbStatus NUM(pbDual_FactorLaws)(NUM(pbWork) *w, const double *f, const double *x
   w->dual.condensed = w->dual.count > w->m->nv;
   if (w->dual.condensed) set_dense_mass(w);
 
+  // Assembled from the laws linearized at f, x.
   int at = 0;
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
@@ -170,6 +184,8 @@ static void eliminate_blocks(NUM(pbWork) *w, double *x, double *h) {
     double g[6];
     if (!r->zone) continue;
     block_times(r->dim, w->dual.Binv + 36 * k, x + at, g);
+
+    // B^-1 x stays in place, its force goes to the dofs.
     for (int i = 0; i < r->dim; i++) {
       x[at + i] = g[i];
       for (int j = 0; j < r->n; j++) h[w->row_dofs[r->dofs + j]] += re(w->row_J[r->J + i * r->n + j]) * g[i];
@@ -215,6 +231,8 @@ static void newton_rhs(const NUM(pbWork) *w, const double *f, const double *x, c
     if (!r->zone) continue;
     NUM(pbLaw_At)(w, r, f + r->at, x + r->at, &law);
     NUM(pbLaw_Misfit)(w, r, f + r->at, x + r->at, move);
+
+    // Friction has its equation in its own scale.
     for (int i = 0; i < r->dim; i++, at++) {
       rhs[at] = is_contact(r) && i > 0 ? move[i] / row_mu(w, r, i) : move[i];
       for (int j = 0; j < r->dim; j++) rhs[at] -= law.Nw[i * r->dim + j] * (x_after[r->at + j] - x[r->at + j]);
@@ -250,6 +268,7 @@ static bool whole_step(NUM(pbWork) *w, const double *f, const double *x) {
   int n = w->dual.n;
   double *step = w->dual.step;
   double *after = w->dual.after;
+
   NUM(pbDual_Classify)(w, f, x);
 
   // The residuals where the held rows let go.
@@ -282,8 +301,10 @@ static bool newton_step(NUM(pbWork) *w, double *f, double *x) {
   double *after = w->dual.after;
   double *from = w->dual.from;
   double before = merit(w, f, x);
+
   if (!whole_step(w, f, x)) return false;
 
+  // Backtracking on the merit of the misfits.
   memcpy(from, f, (size_t)n * sizeof(double));
   double most = longest_step(w, from, after);
   for (double alpha = most; alpha > 1e-3 * most; alpha *= 0.5) {
@@ -308,18 +329,21 @@ static bool decide_alike(const NUM(pbWork) *w, const double *f, const double *x,
     if (held != NUM(pbLaw_Held)(w, r, g + r->at, y + r->at)) return false;
     if (held) continue;
 
+    // In the box slopes have two values, inside and outside: equal ones mean the same decision.
     NUM(pbLaw_At)(w, r, f + r->at, x + r->at, &here);
     NUM(pbLaw_At)(w, r, g + r->at, y + r->at, &there);
     for (int i = 0; i < r->dim * r->dim; i++) {
       if (here.Nw[i] != there.Nw[i] || here.Nf[i] != there.Nf[i]) return false;
     }
   }
+
   return true;
 }
 
 double NUM(pbDual_Distance)(NUM(pbWork) *w, const double *f, const double *x) {
   if (!whole_step(w, f, x)) return 1;
 
+  // The longest move of a force, in units of the largest.
   double most = 0;
   double size = 1e-300;
   for (int i = 0; i < w->dual.n; i++) {
@@ -346,5 +370,6 @@ bool NUM(pbDual_Polish)(NUM(pbWork) *w, double tolerance, double *f, double *x) 
     w->iterations++;
     if (!newton_step(w, f, x)) return false;
   }
+
   return NUM(pbDual_Worst)(w, f, x) <= 1e-9;
 }

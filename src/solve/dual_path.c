@@ -31,6 +31,7 @@ bool NUM(pbDual_Approach)(NUM(pbWork) *w, double share, double *f, double *x) {
   double *trial = w->dual.trial;
   double *trial_x = w->dual.trial_x;
   double misfit = INFINITY;
+
   memcpy(w->dual.origin, w->dual.b, bytes);
   for (int i = 0; i < w->dual.n; i++) w->dual.diagonal[i] = w->dual.A[i * (w->dual.n + 1)];
   w->dual.kappa = 0;
@@ -145,6 +146,7 @@ static bool correct(NUM(pbWork) *w, const path *p, double *tau) {
     if (!all_push(w, p->trial)) return false;
     if (far <= 1e-4 * fmin(size, exp(*tau) * 10)) return true;
   }
+
   return false;
 }
 
@@ -177,11 +179,13 @@ static bool begin_path(NUM(pbWork) *w, path *p, double sigma) {
       if (is_one_sided(r)) p->f[r->at] = sigma * p->scale;
     }
 
+    // Onto the path; where Newton's method does not get there, smoother laws.
     NUM(pbDual_Residuals)(w, p->f, w->dual.trial_x);
     if (!NUM(pbDual_Polish)(w, 1e-6, p->f, w->dual.trial_x)) continue;
     for (int i = 0; i < w->dual.n; i++) p->scale = fmax(p->scale, fabs(p->f[i]));
     return true;
   }
+
   return false;
 }
 
@@ -197,6 +201,7 @@ static bool accept_nearby(NUM(pbWork) *w, const path *p, double *x) {
     memcpy(p->f, p->across, bytes);
   }
 
+  // Back to the smoothed laws, and onto their solution to full accuracy.
   set_tau(w, p->tau);
   NUM(pbDual_Residuals)(w, p->f, x);
   return NUM(pbDual_Polish)(w, 0, p->f, x);
@@ -207,6 +212,7 @@ bool NUM(pbDual_Follow)(NUM(pbWork) *w, double sigma, double *f, double *x) {
   size_t bytes = (size_t)n * sizeof(double);
   double *room = w->dual.path;
   path p = {.f = f, .tangent = room, .trial = room + n, .across = room + 2 * n, .by_tau = room + 3 * n};
+
   p.tangent_tau = -1;
   p.scale = force_scale(w);
   memset(p.tangent, 0, bytes);
@@ -236,5 +242,6 @@ bool NUM(pbDual_Follow)(NUM(pbWork) *w, double sigma, double *f, double *x) {
     memcpy(x, w->dual.trial_x, bytes);
     return true;
   }
+
   return accept_nearby(w, &p, x);
 }

@@ -73,6 +73,7 @@ static void set_pattern(NUM(pbWork) *w) {
 static void copy_mass(NUM(pbWork) *w) {
   const pbTreePattern *M = &w->t->M;
   const pbTreePattern *H = &w->H;
+
   if (!w->need_cross) {
     memcpy(w->H_LD, w->M, (size_t)M->size * sizeof(num));
     return;
@@ -86,6 +87,7 @@ static void copy_mass(NUM(pbWork) *w) {
     num *to = w->H_LD + H->adr[i];
     for (int a = 0; a <= M->depth[i]; a++) to[H->depth[chain[a]]] = from[a];
 
+    // The deformables' curvature, dense.
     if (!w->couple_S) continue;
     for (int k = 0; k <= i; k++) to[H->depth[k]] += w->couple_S[i * M->n + k];
   }
@@ -127,6 +129,8 @@ PB_COPIES void add_row(int dim, bool aligned, NUM(pbWork) *w, const NUM(pbRow) *
 // The same, by a copy of add_row for the common sizes.
 static void add_curvature(NUM(pbWork) *w, const NUM(pbRow) *r) {
   const int *dofs = w->row_dofs + r->dofs;
+
+  // Friction loss and limits of joints touch one entry.
   if (r->n == 1 && r->dim == 1) {
     num J = w->row_J[r->J];
     w->H_LD[w->H.adr[dofs[0]] + w->H.depth[dofs[0]]] += r->K[0] * J * J;
@@ -184,8 +188,10 @@ static inline double larger(double a, double b) { return b > a ? b : a; }
 static double set_gradient(NUM(pbWork) *w) {
   double size = 1e-300;
   double worst = 0;
+
   set_constraint_force(w);
 
+  // A residual is small beside what it is the difference of.
   for (int i = 0; i < w->m->nv; i++) {
     num Ma = w->Ma[i];
     num smooth = w->qfrc_smooth[i];
@@ -197,6 +203,7 @@ static double set_gradient(NUM(pbWork) *w) {
     size = larger(larger(size, fabs(re(Ma))), larger(fabs(re(smooth)), fabs(re(force))));
     worst = larger(worst, fabs(re(gradient)));
   }
+
   return worst / size;
 }
 
@@ -231,6 +238,7 @@ static bool factor_holds(const NUM(pbWork) *w) {
     curved &= !pb_explicit(w->m, r);
     if (curved || r->zone != r->factor_zone) return false;
   }
+
   return true;
 }
 
@@ -253,6 +261,7 @@ static void line_derivatives(const NUM(pbWork) *w, double alpha, const double qu
     NUM(pbPotential_At)(w, r, &p);
     if (!p.zone) continue;
 
+    // Slope -f . Jp, curvature Jp . K Jp.
     for (int i = 0; i < r->dim; i++) {
       *slope -= f[i] * r->Jp[i];
       for (int j = 0; j < r->dim; j++) *curve += r->Jp[i] * K[i * r->dim + j] * r->Jp[j];
@@ -268,6 +277,7 @@ static void begin_line(NUM(pbWork) *w, double quadratic[2]) {
   quadratic[1] = dot(w->step, w->Mstep, nv);
   for (int i = 0; i < nv; i++) quadratic[0] += w->step[i] * (w->Ma[i] - w->qfrc_smooth[i]);
 
+  // The deformables' quadratic model along the step.
   if (w->couple_S) {
     for (int i = 0; i < nv; i++) {
       quadratic[0] += w->step[i] * couple_slope(w, w->qacc, i);
@@ -282,6 +292,7 @@ static void begin_line(NUM(pbWork) *w, double quadratic[2]) {
 static double line_search(NUM(pbWork) *w, int limit) {
   double quadratic[2], slope, curve;
   double lo = 0, hi = INFINITY, alpha = 1;
+
   begin_line(w, quadratic);
   double first = fabs(dot(w->step, w->grad, w->m->nv));
 
@@ -297,6 +308,7 @@ static double line_search(NUM(pbWork) *w, int limit) {
     if (fabs(next - alpha) <= 1e-14 * alpha) break;
     alpha = next;
   }
+
   return alpha;
 }
 
@@ -305,12 +317,14 @@ static double line_search(NUM(pbWork) *w, int limit) {
 static double cost_at_rest(const NUM(pbWork) *w) {
   double cost = 0;
   double x[6], f[6];
+
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     NUM(pbPotential) p = {.x = x, .f = f};
     for (int i = 0; i < r->dim; i++) x[i] = -r->aref[i];
     cost += NUM(pbPotential_At)(w, r, &p);
   }
+
   return cost;
 }
 
@@ -330,8 +344,10 @@ static double cost_at(NUM(pbWork) *w, const double *a) {
 static pbStatus choose_start(NUM(pbWork) *w, double *cost) {
   const double *start = w->qacc_warmstart;
   bool may_use = w->couple_S || !(w->m->disableflags & pb_disWarmstart);
+
   if (may_use) *cost = cost_at(w, start);
 
+  // With coupled deformables the caller has chosen the start.
   if (!w->couple_S && !(may_use && *cost < cost_at_rest(w))) {
     PB_TRY(NUM(pbSolve_Smooth)(w));
     start = w->qacc_smooth;
@@ -347,11 +363,13 @@ static pbStatus choose_start(NUM(pbWork) *w, double *cost) {
 static double accept_step(NUM(pbWork) *w) {
   double change = 0;
   double size = 1e-300;
+
   for (int i = 0; i < w->m->nv; i++) {
     change = larger(change, fabs(w->tmp[i] - w->qacc[i]));
     size = larger(size, fabs(w->tmp[i]));
     w->qacc[i] = w->tmp[i];
   }
+
   return change / size;
 }
 
@@ -394,6 +412,7 @@ static pbStatus newton(NUM(pbWork) *w) {
   PB_TRY(choose_start(w, &cost));
   set_pattern(w);
 
+  // The gradient is measured where the last step has ended.
   for (w->iterations = 0;; w->iterations++) {
     w->residual = set_gradient(w);
 
@@ -447,6 +466,7 @@ pbStatus NUM(pbSolve_Smooth)(NUM(pbWork) *w) {
 static pbStatus solve_without_rows(NUM(pbWork) *w) {
   size_t bytes = (size_t)w->m->nv * sizeof(num);
   bool known = w->replay && !PB_IS_COMPLEX;  // the solution as it was found
+
   memset(w->qfrc_constraint, 0, bytes);
   memcpy(w->Ma, w->qfrc_smooth, bytes);
   w->iterations = 0;
@@ -476,6 +496,7 @@ double NUM(pbSolve_Cost)(NUM(pbWork) *w, const double *a, double *grad) {
   const double *S = w->couple_S;
   w->couple_S = NULL;
 
+  // Without the coupling's model: the caller evaluates the deformables themselves.
   double cost = cost_at(w, a);
   set_constraint_force(w);
   for (int i = 0; i < w->m->nv; i++) grad[i] = w->Ma[i] - w->qfrc_smooth[i] - w->qfrc_constraint[i];
@@ -488,6 +509,7 @@ pbStatus NUM(pbSolve_Again)(NUM(pbWork) *w, double *a) {
   bool replay = w->replay;
   w->replay = false;
 
+  // Iterations are wanted even where the step is replayed.
   memcpy(w->qacc_warmstart, a, (size_t)w->m->nv * sizeof *a);
   pbStatus status = NUM(pbStage_Solve)(w);
 
