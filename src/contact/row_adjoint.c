@@ -207,10 +207,10 @@ void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a) {
 }
 
 #if PB_LANES == 1
-void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, double dist, const double place[3], double axes[3][3],
+void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, double dist, const double pos[3], double axes[3][3],
                         const double friction[2], double restitution) {
   const NUM(pbContact) *c = a->w->contact + contact;
-  double bar[10] = {dist, place[0], place[1], place[2]};
+  double bar[10] = {dist, pos[0], pos[1], pos[2]};
 
   // The frame to normal and hint, these and the point to the geoms.
   LANE(pbContact_PairJacobians)(a, contact - c->point, reach);

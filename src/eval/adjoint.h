@@ -183,9 +183,9 @@ void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a);
 // Cotangent of pos - margin of a limit or contact: to positions and parameters, at held fields.
 void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int row, lane bar);
 #if PB_LANES == 1
-// Cotangents of one contact's distance less its margin, place, axes of its frame (changed), frictions and restitution: to P of
+// Cotangents of one contact's distance less its margin, position, axes of its frame (changed), frictions and restitution: to P of
 // both bodies and theta. reach: how far beyond the margin contacts were looked for.
-void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, double dist, const double place[3], double axes[3][3],
+void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, double dist, const double pos[3], double axes[3][3],
                         const double friction[2], double restitution);
 #endif
 
