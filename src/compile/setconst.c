@@ -5,6 +5,7 @@
 // Cholesky factor as in Featherstone 2008 (chapters 4 and 6), with MuJoCo 4.0's conventions.
 #include "compile/setconst.h"
 
+#include "linalg/small.h"
 #include "math/vec.h"
 #include "number/number.h"
 #include "model/equality_data.h"
@@ -241,19 +242,12 @@ static int factor_blocks(const derive *w) {
 
       // The pivot is compared with the diagonal as it was before the sums.
       double diagonal = re(row[i]);
-      for (int j = 0; j <= i; j++) {
-        const num *other = A + (size_t)j * (size_t)n;
-        num sum = row[j];
-        for (int k = 0; k < j; k++) sum -= row[k] * other[k];
-
-        if (j < i) {
-          row[j] = sum / other[j];
-        } else if (re(sum) > PIVOT_TINY * diagonal) {
-          row[i] = num_sqrt(sum);
-        } else {
-          row[i] = num_sqrt(MIN_VALUE);
-          bad = w->plan.start[c] + n - 1 - i;
-        }
+      num pivot = small_cholesky_row(A, n, i);
+      if (re(pivot) > PIVOT_TINY * diagonal) {
+        row[i] = num_sqrt(pivot);
+      } else {
+        row[i] = num_sqrt(MIN_VALUE);
+        bad = w->plan.start[c] + n - 1 - i;
       }
     }
   }
@@ -265,21 +259,9 @@ void NUM(pbDerive_Solve)(const derive *w, int comp, num *x, bool half) {
   int n = w->plan.size[comp];
   const num *L = w->M + w->plan.block[comp];
 
-  for (int i = 0; i < n; i++) {
-    const num *row = L + (size_t)i * (size_t)n;
-    num sum = x[i];
-    for (int k = 0; k < i; k++) sum -= row[k] * x[k];
-    x[i] = sum / row[i];
-  }
-
-  // |L^-1 x|^2 is all that is wanted.
-  if (half) return;
-
-  for (int i = n - 1; i >= 0; i--) {
-    const num *row = L + (size_t)i * (size_t)n;
-    x[i] /= row[i];
-    for (int k = 0; k < i; k++) x[k] -= row[k] * x[i];
-  }
+  // Half: |L^-1 x|^2 is all that is wanted.
+  small_forward(L, n, x);
+  if (!half) small_backward(L, n, x);
 }
 
 // ---- rows ---------------------------------------------------------------------------------------------------------
