@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "linalg/small.h"
 #include "optimize/optimizer.h"
 
 // own state: D (n), lambda, growth of lambda
@@ -54,30 +55,35 @@ static void scale(pbOptimizer *o, const Work *w) {
   for (int i = 0; i < o->n; i++) D[i] = fmax(fmax(D[i], w->A[i * o->n + i]), fmax(1e-14 * most, 1e-300));
 }
 
-// Solve for p; false where the matrix is not positive definite.
-static bool solve(const pbOptimizer *o, Work *w, double lambda) {
+// L := A + lambda D, p := -g; variables at a bound that the move would cross stay: rows of the identity, and 0.
+static void begin_move(const pbOptimizer *o, Work *w, double lambda) {
   int n = o->n;
   const double *D = o->own;
-  double *L = w->L;
-
   for (int i = 0; i < n; i++) {
     bool stuck = pbOptimizer_Stuck(o, o->x, w->g, i);
     w->p[i] = stuck ? 0 : -w->g[i];
-    for (int j = 0; j <= i; j++) {
+    for (int j = 0; j < i; j++) {
       bool off = stuck || pbOptimizer_Stuck(o, o->x, w->g, j);
-      double sum = i == j ? (off ? 1 : w->A[i * n + i] + lambda * D[i]) : off ? 0 : w->A[i * n + j];
-
-      for (int k = 0; k < j; k++) sum -= L[i * n + k] * L[j * n + k];
-      if (i == j && !(sum > 0)) return false;
-      L[i * n + j] = i == j ? sqrt(sum) : sum / L[j * n + j];
+      w->L[i * n + j] = off ? 0 : w->A[i * n + j];
     }
+    w->L[i * n + i] = stuck ? 1 : w->A[i * n + i] + lambda * D[i];
   }
+}
+
+// Solve for p; false where the matrix is not positive definite.
+static bool solve_move(const pbOptimizer *o, Work *w, double lambda) {
+  int n = o->n;
+  double *L = w->L;
+  begin_move(o, w, lambda);
 
   for (int i = 0; i < n; i++) {
-    for (int k = 0; k < i; k++) w->p[i] -= L[i * n + k] * w->p[k];
-    w->p[i] /= L[i * n + i];
+    double pivot = small_cholesky_row(L, n, i);
+    if (!(pivot > 0)) return false;
+    L[i * n + i] = sqrt(pivot);
   }
+  small_forward(L, n, w->p);
 
+  // Back substitution by columns of L.
   for (int i = n - 1; i >= 0; i--) {
     for (int k = i + 1; k < n; k++) w->p[i] -= L[k * n + i] * w->p[k];
     w->p[i] /= L[i * n + i];
@@ -105,7 +111,7 @@ enum { most_trials = 40 };
 static pbStatus move(pbOptimizer *o, Work *w) {
   double *lambda = &o->own[o->n + gn_lambda], *growth = &o->own[o->n + gn_growth];
   for (int trial = 0; trial < most_trials; trial++) {
-    double promised = solve(o, w, *lambda) ? project_move(o, w) : 0, value = INFINITY;
+    double promised = solve_move(o, w, *lambda) ? project_move(o, w) : 0, value = INFINITY;
     double length = pbVec_Norm(w->p, o->n), tiny = 1e-16 * (1 + pbVec_Norm(o->x, o->n));
 
     if (promised > 0) PB_TRY(pbOptimizer_Residuals(o, w->trial, &value, w->trial_r, NULL));
