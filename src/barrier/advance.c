@@ -1,19 +1,23 @@
+// Conservative advancement: a lower bound of the time of contact is safe to move for, again and again.
 #include "barrier/advance.h"
 
 #include <math.h>
 
 #include "barrier/distance.h"
 #include "barrier/parts.h"
+#include "base/assert.h"
 #include "math/vec.h"
 
 enum { most_advances = 200 };  // what is reached by then is safe
 
-static void move(double *to, const double *from, const double *by, double t, int count) {
+static void move_vertices(double *to, const double *from, const double *by, double t, int count) {
   for (int k = 0; k < 3 * count; k++) to[k] = from[k] + t * by[k];
 }
 
-static double largest(const double *v, const double *mean, int count) {
+// Largest distance of some vectors from `mean`.
+static double largest_deviation(const double *v, const double *mean, int count) {
   double most = 0;
+
   for (int k = 0; k < count; k++) {
     double r[3];
     v3_sub(r, v + 3 * k, mean);
@@ -24,23 +28,28 @@ static double largest(const double *v, const double *mean, int count) {
 }
 
 // Fastest that any two points of A and B approach each other: motion in common taken off
-static double top_speed(int na, const double *dA, int nb, const double *dB) {
+static double top_speed(const pbMoving *a, const pbMoving *b) {
+  int na = a->count, nb = b->count;
+  const double *dA = a->dx, *dB = b->dx;
+
   double mean[3] = {0};
   for (int k = 0; k < na; k++) v3_addscl(mean, dA + 3 * k, 1. / (na + nb));
   for (int k = 0; k < nb; k++) v3_addscl(mean, dB + 3 * k, 1. / (na + nb));
 
-  return largest(dA, mean, na) + largest(dB, mean, nb);
+  return largest_deviation(dA, mean, na) + largest_deviation(dB, mean, nb);
 }
 
-// How long two slabs across direction n stay apart by `target`: hulls move as their vertices do.
-static double slab_time(int na, const double *A, const double *dA, int nb, const double *B, const double *dB, const double *n,
-                        double target) {
+// How long two slabs across direction n stay apart by `target`: hulls move as their vertices do. A, B: where the vertices are
+// now.
+static double slab_time(const pbMoving *a, const double *A, const pbMoving *b, const double *B, const double *n, double target) {
   double time = INFINITY;
-  for (int i = 0; i < na; i++) {
-    for (int j = 0; j < nb; j++) {
+
+  for (int i = 0; i < a->count; i++) {
+    for (int j = 0; j < b->count; j++) {
       double r[3], v[3];
       v3_sub(r, A + 3 * i, B + 3 * j);
-      v3_sub(v, dA + 3 * i, dB + 3 * j);
+      v3_sub(v, a->dx + 3 * i, b->dx + 3 * j);
+
       double room = v3_dot(r, n) - target, rate = v3_dot(v, n);
       if (room <= 0) return 0;
       if (rate < 0) time = fmin(time, room / -rate);
@@ -50,26 +59,33 @@ static double slab_time(int na, const double *A, const double *dA, int nb, const
   return time;
 }
 
-double pbAdvance_Pair(int na, const double *A, const double *dA, int nb, const double *B, const double *dB, double xi,
-                      double dhat, double keep) {
-  double a[9], b[9], speed = top_speed(na, dA, nb, dB), target = 0, least = 0, t = 0, safe = 0;
+double pbAdvance_Pair(const pbMoving *first, const pbMoving *second, double xi, double dhat, double keep) {
+  int na = first->count, nb = second->count;
+  double a[9], b[9], speed = top_speed(first, second), target = 0, least = 0, t = 0, safe = 0;
+  PB_ASSERT(na >= 1 && nb >= 1 && na + nb <= 4 && xi >= 0);
+
   for (int k = 0; k < most_advances; k++) {
-    move(a, A, dA, t, na);
-    move(b, B, dB, t, nb);
+    move_vertices(a, first->x, first->dx, t, na);
+    move_vertices(b, second->x, second->dx, t, nb);
     pbClosest c = pbClosest_Find(na, a, nb, b);
     double d = sqrt(c.d2), n[3];
 
+    // What must be left of the gap.
     if (k == 0) {
       if (!(d > xi)) return -1;
       least = keep * fmin(d - xi, dhat);
       target = xi + least;
     }
 
-    if (d < target - .5 * least) return safe;  // rounding, where a gap is not large beside the coordinates' last digits
+    // Below it by rounding alone, where a gap is not large beside the coordinates' last digits: back to what was safe.
+    if (d < target - .5 * least) return safe;
     safe = t;
     if (d < target + .1 * least) return t;
+
+    // The better of two bounds: slabs across the line of shortest distance, and the fastest that any two points approach.
     v3_scale(n, c.apart, 1 / d);
-    double time = fmax(slab_time(na, a, dA, nb, b, dB, n, target), (d - target) / speed);
+    double time = fmax(slab_time(first, a, second, b, n, target), (d - target) / speed);
+    PB_ASSERT(!(time < 0));
     if (!(t + time < 1)) return 1;
     t += time;
   }
@@ -77,43 +93,57 @@ double pbAdvance_Pair(int na, const double *A, const double *dA, int nb, const d
   return safe;
 }
 
-// Height of a point over a plane on their way, and bounds of what it may do until the end of it
+// Height of a moving point over a moving plane, and bounds of what it may do until the end of the motion.
 typedef struct Height {
   double now, rate;
   double bend;     // of the second derivative at most,
   double horizon;  // for as long as this: the normal, not brought to unit length, keeps half of it
 } Height;
 
+// z = r . n / |n| with n = e2 x e3: the height over the plane of a point at r from the plane's first vertex, and
+//   dz/dt = (v . n + r . dn - z n . dn / |n|) / |n|.
+// Everything moves along lines, so the norms of r, e2 and e3 are largest at an end of the motion, which bounds d2z/dt2.
 static Height height_at(const double *p, const double *dp, const double *plane, const double *dplane, double t) {
   double q[3], P[9], e2[3], e3[3], w2[3], w3[3], n[3], dn[3], r[3], v[3], end[3], f2[3], f3[3];
-  move(q, p, dp, t, 1);
-  move(P, plane, dplane, t, 3);
+
+  // Positions at t and velocities, relative to the first vertex of the plane.
+  move_vertices(q, p, dp, t, 1);
+  move_vertices(P, plane, dplane, t, 3);
   v3_sub(e2, P + 3, P);
   v3_sub(e3, P + 6, P);
   v3_sub(r, q, P);
   v3_sub(w2, dplane + 3, dplane);
   v3_sub(w3, dplane + 6, dplane);
   v3_sub(v, dp, dplane);
+
   v3_cross(n, e2, e3);
   v3_cross(dn, w2, e3);
   v3_addcross(dn, e2, w3);
+
   double size = v3_norm(n), now = v3_dot(r, n) / size;
   double rate = (v3_dot(v, n) + v3_dot(r, dn) - now * v3_dot(n, dn) / size) / size;
+
+  // Where r and the edges are at the end.
   v3_along(end, r, v, 1 - t);
   v3_along(f2, e2, w2, 1 - t);
   v3_along(f3, e3, w3, 1 - t);
-  double lever = fmax(v3_norm(r), v3_norm(end)), width = v3_norm(w2), length = v3_norm(w3);
-  double change = width * fmax(v3_norm(e3), v3_norm(f3)) + length * fmax(v3_norm(e2), v3_norm(f2));  // of n, per time
-  double turn = 2 * change / size;                                                                   // of the unit normal
 
-  return (Height){now, rate, lever * (4 * width * length / size + 2 * turn * turn) + 2 * turn * v3_norm(v), .5 * size / change};
+  // The normal changes by at most `change` per unit of time, so its direction rotates at most at `rotation` while |n| keeps half.
+  double lever = fmax(v3_norm(r), v3_norm(end)), width = v3_norm(w2), length = v3_norm(w3);
+  double change = width * fmax(v3_norm(e3), v3_norm(f3)) + length * fmax(v3_norm(e2), v3_norm(f2));
+  double rotation = 2 * change / size;
+  double bend = lever * (4 * width * length / size + 2 * rotation * rotation) + 2 * rotation * v3_norm(v);
+
+  return (Height){.now = now, .rate = rate, .bend = bend, .horizon = .5 * size / change};
 }
 
 double pbAdvance_Plane(const double *p, const double *dp, const double *plane, const double *dplane, double xi, double dhat,
                        double keep) {
   double target = 0, least = 0, t = 0, safe = 0;
+
   for (int k = 0; k < most_advances; k++) {
     Height h = height_at(p, dp, plane, dplane, t);
+
     if (k == 0) {
       if (!(h.now > xi)) return -1;
       least = keep * fmin(h.now - xi, dhat);
@@ -123,7 +153,8 @@ double pbAdvance_Plane(const double *p, const double *dp, const double *plane, c
     if (!(h.now > target - .5 * least)) return safe;
     safe = t;
     if (h.now < target + .1 * least) return t;
-    // the first root of room + rate t - bend/2 t^2
+
+    // The first root of room + rate t - bend/2 t^2, in the form without cancellation.
     double room = h.now - target, root = sqrt(h.rate * h.rate + 2 * h.bend * room);
     t += fmin(h.rate > 0 ? (h.rate + root) / h.bend : 2 * room / (root - h.rate), h.horizon);
     if (!(t < 1)) return 1;

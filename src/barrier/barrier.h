@@ -121,8 +121,8 @@ PB_NODISCARD pbStatus pbBarrier_Update(pbBarrier *barrier, const pbBarrierValues
 
 // Room for the most that any Begin or Update found, and half as many again, where there is less; pb_no_memory: all is as before.
 PB_NODISCARD pbStatus pbBarrier_Grow(pbBarrier *barrier);
-size_t pbBarrier_Room(const pbBarrier *barrier,
-                      int type);  // stencils of a type that there is room for, contact and friction together
+// Stencils of a type that there is room for, contact and friction together.
+size_t pbBarrier_Room(const pbBarrier *barrier, int type);
 
 const pbStencils *pbBarrier_Contacts(const pbBarrier *barrier, pbStencilType type);  // as of Update
 const pbStencils *pbBarrier_Friction(const pbBarrier *barrier, pbStencilType type);  // as of Begin (lagged) or Update (implicit)
@@ -134,7 +134,7 @@ pbElements pbStencils_Elements(const pbStencils *stencils, const double *x, cons
 bool pbStencils_Pullback(const pbBarrier *barrier, const pbStencils *stencils, const pbElements *elements, const double *w,
                          const pbElementsBar *points, const pbBarrierBar *values, void *work, pbEnergyFault *fault);
 
-// The largest step s in (0, 1] so that on the way from x to x + s dx no gap falls below `keep` (in (0, 1), say 0.1) of what it is
+// The largest step s in (0, 1] so that from x to x + s dx no gap falls below `keep` (in (0, 1), say 0.1) of what it is
 // at x, found by conservative advancement: within a tenth or so, never above. pb_bad_input: a gap is closed at x; names the pair.
 PB_NODISCARD pbStatus pbBarrier_MaxStep(pbBarrier *barrier, const pbBarrierValues *values, const double *x, const double *dx,
                                         double keep, double *step);

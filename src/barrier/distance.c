@@ -1,11 +1,15 @@
+// Closest features: regions of points, edges and triangles (Ericson 2005, 5.1).
 #include "barrier/distance.h"
 
+#include <stdbool.h>
+
+#include "base/assert.h"
 #include "math/vec.h"
 
 // Below these sines squared, edges count as parallel and triangles as edges: the closest feature has fewer vertices then.
 static const double PARALLEL = 1e-14, SLIVER = 1e-20;
 
-static pbClosest points(const double *p, const double *q, int a, int b) {
+static pbClosest closest_points(const double *p, const double *q, int a, int b) {
   pbClosest c = {.na = 1, .nb = 1, .a = {a}, .b = {b}};
   v3_sub(c.apart, p, q);
   c.d2 = v3_norm2(c.apart);
@@ -14,15 +18,18 @@ static pbClosest points(const double *p, const double *q, int a, int b) {
 }
 
 // Point p, number a of its primitive, and edge of vertices b0 and b1 of theirs
-static pbClosest point_edge(const double *p, int a, const double *B, int b0, int b1) {
+static pbClosest closest_point_edge(const double *p, int a, const double *B, int b0, int b1) {
   const double *q0 = B + 3 * b0, *q1 = B + 3 * b1;
   double e[3], r[3];
 
   v3_sub(e, q1, q0);
   v3_sub(r, p, q0);
   double along = v3_dot(r, e), length2 = v3_norm2(e);
-  if (!(along > 0)) return points(p, q0, a, b0);
-  if (!(along < length2)) return points(p, q1, a, b1);
+
+  // Beyond an end, and for edges without length: an end.
+  if (!(along > 0)) return closest_points(p, q0, a, b0);
+  if (!(along < length2)) return closest_points(p, q1, a, b1);
+
   pbClosest c = {.na = 1, .nb = 2, .a = {a}, .b = {b0, b1}};
   v3_along(c.apart, r, e, -along / length2);
   c.d2 = v3_norm2(c.apart);
@@ -31,18 +38,22 @@ static pbClosest point_edge(const double *p, int a, const double *B, int b0, int
 }
 
 // Squared distance of p from the edge of vertices b0 and b1
-static double to_edge2(const double *p, const double *B, int b0, int b1) {
+static double edge_distance2(const double *p, const double *B, int b0, int b1) {
   double e[3], r[3];
+
   v3_sub(e, B + 3 * b1, B + 3 * b0);
   v3_sub(r, p, B + 3 * b0);
-  double along = v3_dot(r, e), length2 = v3_norm2(e);
-  double w = !(along > 0) ? 0 : !(along < length2) ? 1 : along / length2;
+
+  // The nearest point at w of the edge; comparisons are false for edges without length.
+  double along = v3_dot(r, e), length2 = v3_norm2(e), w = 0;
+  if (along > 0) w = along < length2 ? along / length2 : 1;
   v3_addscl(r, e, -w);
 
   return v3_norm2(r);
 }
 
-static pbClosest swapped(pbClosest c) {
+// The same pair, the other primitive first.
+static pbClosest swap_sides(pbClosest c) {
   pbClosest r = {.na = c.nb, .nb = c.na, .d2 = c.d2};
   for (int k = 0; k < 3; k++) {
     r.a[k] = c.b[k];
@@ -53,12 +64,13 @@ static pbClosest swapped(pbClosest c) {
   return r;
 }
 
-static int nearest(const double *d2, int count) {
+static int index_of_least(const double *d2, int count) {
   int best = 0;
   for (int k = 1; k < count; k++) best = d2[k] < d2[best] ? k : best;
   return best;
 }
 
+// Whether p is over the inside of triangle T, whose normal is n: to the left of each edge.
 static bool over_triangle(const double *p, const double *T, const double *n) {
   for (int k = 0; k < 3; k++) {
     double e[3], r[3], c[3];
@@ -71,18 +83,20 @@ static bool over_triangle(const double *p, const double *T, const double *n) {
   return true;
 }
 
-static pbClosest point_triangle(const double *p, const double *T) {
+static pbClosest closest_point_triangle(const double *p, const double *T) {
   double e1[3], e2[3], n[3], r[3];
+
   v3_sub(e1, T + 3, T);
   v3_sub(e2, T + 6, T);
   v3_cross(n, e1, e2);
   double nn = v3_norm2(n);
 
+  // Outside of the prism over the triangle, or over one without area: the nearest edge.
   if (!(nn > SLIVER * v3_norm2(e1) * v3_norm2(e2) && over_triangle(p, T, n))) {
-    double d2[3] = {to_edge2(p, T, 0, 1), to_edge2(p, T, 1, 2), to_edge2(p, T, 0, 2)};
-    int k = nearest(d2, 3);
+    double d2[3] = {edge_distance2(p, T, 0, 1), edge_distance2(p, T, 1, 2), edge_distance2(p, T, 0, 2)};
+    int k = index_of_least(d2, 3);
 
-    return point_edge(p, 0, T, k == 1 ? 1 : 0, k == 0 ? 1 : 2);
+    return closest_point_edge(p, 0, T, k == 1 ? 1 : 0, k == 0 ? 1 : 2);
   }
 
   pbClosest c = {.na = 1, .nb = 3, .b = {0, 1, 2}};
@@ -93,15 +107,17 @@ static pbClosest point_triangle(const double *p, const double *T) {
   return c;
 }
 
-static pbClosest edges(const double *A, const double *B) {
+static pbClosest closest_edges(const double *A, const double *B) {
   double u[3], v[3], w[3], n[3], vn[3], un[3];
+
   v3_sub(u, A + 3, A);
   v3_sub(v, B + 3, B);
   v3_sub(w, A, B);
   v3_cross(n, u, v);
   double nn = v3_norm2(n);
 
-  if (nn > PARALLEL * v3_norm2(u) * v3_norm2(v)) {  // A + s u and B + t v are closest
+  // Lines that are not parallel: A + s u and B + t v are closest, with s and t times n.n here.
+  if (nn > PARALLEL * v3_norm2(u) * v3_norm2(v)) {
     v3_cross(vn, v, n);
     v3_cross(un, u, n);
     double s = -v3_dot(w, vn), t = -v3_dot(w, un);
@@ -115,13 +131,20 @@ static pbClosest edges(const double *A, const double *B) {
     }
   }
 
-  double d2[4] = {to_edge2(A, B, 0, 1), to_edge2(A + 3, B, 0, 1), to_edge2(B, A, 0, 1), to_edge2(B + 3, A, 0, 1)};
-  int k = nearest(d2, 4);
+  // Else an end of one of them and the other edge.
+  double d2[4] = {edge_distance2(A, B, 0, 1), edge_distance2(A + 3, B, 0, 1), edge_distance2(B, A, 0, 1),
+                  edge_distance2(B + 3, A, 0, 1)};
+  int k = index_of_least(d2, 4);
 
-  return k < 2 ? point_edge(A + 3 * k, k, B, 0, 1) : swapped(point_edge(B + 3 * (k - 2), k - 2, A, 0, 1));
+  if (k < 2) return closest_point_edge(A + 3 * k, k, B, 0, 1);
+  return swap_sides(closest_point_edge(B + 3 * (k - 2), k - 2, A, 0, 1));
 }
 
 pbClosest pbClosest_Find(int na, const double *A, int nb, const double *B) {
-  if (na == 2) return edges(A, B);
-  return nb == 1 ? points(A, B, 0, 0) : nb == 2 ? point_edge(A, 0, B, 0, 1) : point_triangle(A, B);
+  PB_ASSERT((na == 1 && nb >= 1 && nb <= 3) || (na == 2 && nb == 2));
+
+  if (na == 2) return closest_edges(A, B);
+  if (nb == 1) return closest_points(A, B, 0, 0);
+  if (nb == 2) return closest_point_edge(A, 0, B, 0, 1);
+  return closest_point_triangle(A, B);
 }

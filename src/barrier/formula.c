@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "barrier/parts.h"
+#include "base/assert.h"
 
 const int pbStencil_Points[pb_stencilTypes] = {2, 3, 4, 4, 4, 4, 4};
 
@@ -67,22 +68,24 @@ typedef struct Text {
 } Text;
 
 // Adds a statement; '@' becomes `at`, freeze() is left out where what is inside does not depend on x anyway.
-static void add(Text *t, const char *piece, char at) {
+static void add_statement(Text *t, const char *piece, char at) {
   for (; *piece; piece++) {
     if (at == 'y' && strncmp(piece, "freeze(", 7) == 0) piece += 6;
-    t->text[t->used++] = *piece == '@' ? at : *piece;
+    PB_ASSERT(t->used + 2 < sizeof t->text);
+    t->text[t->used] = *piece == '@' ? at : *piece;
+    t->used++;
   }
 
   t->text[t->used++] = ';';
   t->text[t->used] = 0;
 }
 
-static bool edges(pbStencilType type) { return type == pb_stencilEE || type == pb_stencilEPE || type == pb_stencilEPP; }
+static bool has_mollifier(pbStencilType type) { return type == pb_stencilEE || type == pb_stencilEPE || type == pb_stencilEPP; }
 
 static void add_distance(Text *t, pbStencilType type, char at) {
-  add(t, distance[type], at);
-  add(t, edges(type) ? mollifier : no_mollifier, at);
-  add(t, scaled, at);
+  add_statement(t, distance[type], at);
+  add_statement(t, has_mollifier(type) ? mollifier : no_mollifier, at);
+  add_statement(t, scaled, at);
 }
 
 static const pbEnergyParameter parameters[pb_stencilParameters] = {
@@ -93,7 +96,7 @@ static const pbEnergyParameter parameters[pb_stencilParameters] = {
     {.name = "mu", .unit = "", .rows = 1, .cols = 1},
     {.name = "eps_v", .unit = "m/s", .rows = 1, .cols = 1}};
 
-static pbStatus create(pbContext *ctx, const Text *t, pbStencilType type, int count, pbEnergy **energy) {
+static pbStatus create_energy(pbContext *ctx, const Text *t, pbStencilType type, int count, pbEnergy **energy) {
   pbEnergyDef def = {.name = names[type],
                      .formula = t->text,
                      .points = pbStencil_Points[type],
@@ -105,18 +108,22 @@ static pbStatus create(pbContext *ctx, const Text *t, pbStencilType type, int co
 
 pbStatus pbCollision_MakeEnergies(pbCollision *c) {
   for (pbStencilType type = 0; type < pb_stencilTypes; type++) {
+    // The barrier, of the first parameters alone.
     Text t = {.used = 0};
     add_distance(&t, type, 'x');
-    add(&t, barrier, 'x');
-    PB_TRY(create(c->ctx, &t, type, pb_parameterMu, &c->contact_energy[type]));
+    add_statement(&t, barrier, 'x');
+    PB_TRY(create_energy(c->ctx, &t, type, pb_parameterMu, &c->contact_energy[type]));
+
     if (c->friction == pb_barrierNone) continue;
+
+    // The same distance, of the start of the step or of its end, gives the normal force; the sliding is that of the step.
     char at = c->friction == pb_barrierLagged ? 'y' : 'x';
     t = (Text){.used = 0};
     add_distance(&t, type, at);
-    add(&t, normal_force, at);
-    add(&t, slide[type], at);
-    add(&t, sliding, at);
-    PB_TRY(create(c->ctx, &t, type, pb_stencilParameters, &c->friction_energy[type]));
+    add_statement(&t, normal_force, at);
+    add_statement(&t, slide[type], at);
+    add_statement(&t, sliding, at);
+    PB_TRY(create_energy(c->ctx, &t, type, pb_stencilParameters, &c->friction_energy[type]));
   }
 
   return pb_ok;

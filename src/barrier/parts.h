@@ -47,7 +47,7 @@ struct pbBarrier {
   char error[512];
   void *memory;
   pbBoxTree triangles, edges, bare_edges, lone_points;
-  int *hits, *first;  // room: for a query of a tree, one per vertex
+  int *overlaps, *first;  // room: for a query of a tree, one per vertex
   bool begun;
   double dhat, eps_v;  // as of the last Update or Begin, for the views
   pbStencilList contact[pb_stencilTypes], friction[pb_stencilTypes];
@@ -63,7 +63,7 @@ typedef struct pbPair {
   double xi;               // sum of radii
 } pbPair;
 typedef struct pbPairs {  // what to look for
-  const double *x, *dx;   // positions; on a way to x + dx, or NULL
+  const double *x, *dx;   // positions; moving to x + dx, or NULL: at rest
   const double *radius;
   double reach;                                       // gaps below this
   bool crossings;                                     // edges with triangles instead of pairs that have potentials

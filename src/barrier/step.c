@@ -6,6 +6,7 @@
 #include "barrier/distance.h"
 #include "barrier/exact.h"
 #include "barrier/parts.h"
+#include "base/assert.h"
 #include "base/context.h"
 #include "math/vec.h"
 
@@ -15,7 +16,7 @@ typedef struct Mover {
   double dhat, keep, step;
 } Mover;
 
-static pbStatus closed(pbBarrier *b, const pbPair *p, const double *x, const char *what, int more) {
+static pbStatus fail_closed(pbBarrier *b, const pbPair *p, const double *x, const char *what, int more) {
   const double *at = x + 3 * (size_t)p->a[0];
   char rest[40] = "";
 
@@ -24,7 +25,8 @@ static pbStatus closed(pbBarrier *b, const pbPair *p, const double *x, const cha
                         at[0], at[1], at[2], rest);
 }
 
-static pbStatus shorten(void *user, const pbPair *p) {
+// The step that a pair allows. user: a Mover.
+static pbStatus shorten_step(void *user, const pbPair *p) {
   Mover *m = user;
   double A[9], B[9], dA[9], dB[9];
 
@@ -32,9 +34,17 @@ static pbStatus shorten(void *user, const pbPair *p) {
   pbPair_Gather(m->dx, p->a, p->na, dA);
   pbPair_Gather(m->x, p->b, p->nb, B);
   pbPair_Gather(m->dx, p->b, p->nb, dB);
-  double t = p->kind == pb_pairPN ? pbAdvance_Plane(A, dA, B, dB, p->xi, m->dhat, m->keep)
-                                  : pbAdvance_Pair(p->na, A, dA, p->nb, B, dB, p->xi, m->dhat, m->keep);
-  if (t < 0) return closed(m->b, p, m->x, "have no gap between them", 1);
+
+  double t;
+  if (p->kind == pb_pairPN) {
+    t = pbAdvance_Plane(A, dA, B, dB, p->xi, m->dhat, m->keep);
+  } else {
+    const pbMoving a = {p->na, A, dA}, b = {p->nb, B, dB};
+    t = pbAdvance_Pair(&a, &b, p->xi, m->dhat, m->keep);
+  }
+
+  if (t < 0) return fail_closed(m->b, p, m->x, "have no gap between them", 1);
+  PB_ASSERT(t <= 1);
   m->step = fmin(m->step, t);
 
   return pb_ok;
@@ -46,8 +56,10 @@ pbStatus pbBarrier_MaxStep(pbBarrier *b, const pbBarrierValues *values, const do
   PB_TRY(pbBarrier_CheckPositions(b, "x", x));
   PB_TRY(pbBarrier_CheckPositions(b, "the motion", dx));
   if (!(keep > 0 && keep < 1)) return pbBarrier_Fail(b, pb_bad_argument, "barrier: keep is %g, not between 0 and 1", keep);
+
+  // All pairs whose boxes, around the whole motion, come close.
   Mover m = {.b = b, .x = x, .dx = dx, .dhat = values->dhat, .keep = keep, .step = 1};
-  pbPairs pairs = {.x = x, .dx = dx, .radius = values->radius, .reach = values->dhat, .visit = shorten, .user = &m};
+  pbPairs pairs = {.x = x, .dx = dx, .radius = values->radius, .reach = values->dhat, .visit = shorten_step, .user = &m};
   PB_TRY(pbBarrier_Pairs(b, &pairs, !b->begun));
   b->begun = true;
   *step = m.step;
@@ -62,13 +74,14 @@ typedef struct Checker {
   pbPair first;  // of all in order, so that the message does not depend on the tree
 } Checker;
 
-static bool before(const pbPair *a, const pbPair *b) {
+static bool pair_less(const pbPair *a, const pbPair *b) {
   if (a->kind != b->kind) return a->kind < b->kind;
   return a->number_a != b->number_a ? a->number_a < b->number_a : a->number_b < b->number_b;
 }
 
-static void note(Checker *k, const pbPair *p) {
-  if (!k->count++ || before(p, &k->first)) k->first = *p;
+static void note_pair(Checker *k, const pbPair *p) {
+  if (!k->count || pair_less(p, &k->first)) k->first = *p;
+  k->count++;
 }
 
 static pbStatus check_gap(void *user, const pbPair *p) {
@@ -78,7 +91,7 @@ static pbStatus check_gap(void *user, const pbPair *p) {
   pbPair_Gather(k->x, p->a, p->na, A);
   pbPair_Gather(k->x, p->b, p->nb, B);
   double d = p->kind == pb_pairPN ? pbPair_OverPlane(A, B) : sqrt(pbClosest_Find(p->na, A, p->nb, B).d2);
-  if (!(d > p->xi)) note(k, p);
+  if (!(d > p->xi)) note_pair(k, p);
 
   return pb_ok;
 }
@@ -89,7 +102,7 @@ static pbStatus check_crossing(void *user, const pbPair *p) {
 
   pbPair_Gather(k->x, p->a, 2, A);
   pbPair_Gather(k->x, p->b, 3, B);
-  if (pbExact_EdgeMeetsTriangle(A, B)) note(k, p);
+  if (pbExact_EdgeMeetsTriangle(A, B)) note_pair(k, p);
 
   return pb_ok;
 }
@@ -97,14 +110,17 @@ static pbStatus check_crossing(void *user, const pbPair *p) {
 pbStatus pbBarrier_Check(pbBarrier *b, const pbBarrierValues *values, const double *x) {
   PB_TRY(pbBarrier_CheckValues(b, values, false));
   PB_TRY(pbBarrier_CheckPositions(b, "x", x));
+
+  // Crossings first: where there are some, gaps say nothing.
   Checker k = {.x = x};
   pbPairs pairs = {.x = x, .radius = values->radius, .crossings = true, .visit = check_crossing, .user = &k};
   PB_TRY(pbBarrier_Pairs(b, &pairs, !b->begun));
   b->begun = true;
-  if (k.count) return closed(b, &k.first, x, "meet", k.count);
+  if (k.count) return fail_closed(b, &k.first, x, "meet", k.count);
+
   pairs.crossings = false;
   pairs.visit = check_gap;
   PB_TRY(pbBarrier_Pairs(b, &pairs, false));
 
-  return k.count ? closed(b, &k.first, x, "have no gap between them", k.count) : pb_ok;
+  return k.count ? fail_closed(b, &k.first, x, "have no gap between them", k.count) : pb_ok;
 }

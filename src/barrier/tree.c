@@ -1,6 +1,10 @@
+// Bounding volume hierarchy of boxes (Ericson 2005, chapter 6), its nodes in one array, in the order of a walk.
 #include "barrier/tree.h"
 
 #include <math.h>
+#include <stdbool.h>
+
+#include "base/assert.h"
 
 void pbBoxTree_Layout(pbArena *a, pbBoxTree *t, int count) {
   t->count = count;
@@ -11,7 +15,7 @@ void pbBoxTree_Layout(pbArena *a, pbBoxTree *t, int count) {
   for (int i = 0; i < count; i++) t->leaf[i] = i;
 }
 
-static pbBounds join(const pbBounds *a, const pbBounds *b) {
+static pbBounds join_boxes(const pbBounds *a, const pbBounds *b) {
   pbBounds r;
   for (int k = 0; k < 3; k++) {
     r.lo[k] = fmin(a->lo[k], b->lo[k]);
@@ -21,10 +25,13 @@ static pbBounds join(const pbBounds *a, const pbBounds *b) {
   return r;
 }
 
+// Twice the middle of a box: comparisons do not mind.
 static inline double middle(const pbBoxTree *t, int i, int axis) { return t->box[i].lo[axis] + t->box[i].hi[axis]; }
 
+// The axis along which the middles of some leaves are spread most.
 static int longest_axis(const pbBoxTree *t, int first, int count) {
   double lo[3], hi[3];
+
   for (int k = 0; k < 3; k++) {
     lo[k] = INFINITY;
     hi[k] = -INFINITY;
@@ -39,7 +46,8 @@ static int longest_axis(const pbBoxTree *t, int first, int count) {
   }
 
   double x = hi[0] - lo[0], y = hi[1] - lo[1], z = hi[2] - lo[2];
-  return x >= y && x >= z ? 0 : y >= z ? 1 : 2;
+  if (x >= y && x >= z) return 0;
+  return y >= z ? 1 : 2;
 }
 
 // The k smallest of leaf[0..count) come first (Hoare's selection, middle element as pivot).
@@ -49,83 +57,93 @@ static void select_smallest(const pbBoxTree *t, int *leaf, int count, int k, int
     double pivot = middle(t, leaf[lo + (hi - lo) / 2], axis);
     int i = lo, j = hi;
 
+    // Partition: what is at most the pivot to the left, what is at least the pivot to the right.
     while (i <= j) {
       while (middle(t, leaf[i], axis) < pivot) i++;
       while (middle(t, leaf[j], axis) > pivot) j--;
       if (i > j) break;
+
       int swap = leaf[i];
-      leaf[i++] = leaf[j];
-      leaf[j--] = swap;
+      leaf[i] = leaf[j];
+      leaf[j] = swap;
+      i++;
+      j--;
     }
 
+    // The part that holds the k-th; between j and i all are the pivot.
     if (k - 1 <= j) hi = j;
     else if (k - 1 >= i) lo = i;
     else return;
   }
 }
 
-static void order(pbBoxTree *t, int first, int count) {
+// Leaves of a node and of all below it, halved at the median along the longest axis.
+static void order_leaves(pbBoxTree *t, int first, int count) {
   if (count < 3) return;
   int left = (count + 1) / 2;
+
   select_smallest(t, t->leaf + first, count, left, longest_axis(t, first, count));
-  order(t, first, left);
-  order(t, first + left, count - left);
+  order_leaves(t, first, left);
+  order_leaves(t, first + left, count - left);
 }
 
-static void refit(pbBoxTree *t, int node, int first, int count) {
+static void refit_node(pbBoxTree *t, int node, int first, int count) {
   if (count == 1) {
     t->node[node] = t->box[t->leaf[first]];
     return;
   }
 
+  // The left child stands right behind its parent, with its 2 left - 1 nodes, then the other.
   int left = (count + 1) / 2, other = node + 2 * left;
-  refit(t, node + 1, first, left);
-  refit(t, other, first + left, count - left);
-  t->node[node] = join(t->node + node + 1, t->node + other);
+  refit_node(t, node + 1, first, left);
+  refit_node(t, other, first + left, count - left);
+  t->node[node] = join_boxes(t->node + node + 1, t->node + other);
 }
 
 void pbBoxTree_Refit(pbBoxTree *t) {
-  if (t->count) refit(t, 0, 0, t->count);
+  if (t->count) refit_node(t, 0, 0, t->count);
 }
 
 void pbBoxTree_Build(pbBoxTree *t) {
-  order(t, 0, t->count);
+  order_leaves(t, 0, t->count);
   pbBoxTree_Refit(t);
 }
 
-static inline bool touch(const pbBounds *a, const pbBounds *b) {
-  return a->lo[0] <= b->hi[0] && b->lo[0] <= a->hi[0] && a->lo[1] <= b->hi[1] && b->lo[1] <= a->hi[1] && a->lo[2] <= b->hi[2] &&
-         b->lo[2] <= a->hi[2];
-}
-
-int pbBoxTree_Query(const pbBoxTree *t, const pbBounds *box, int from, int *hits) {
-  struct {
-    int node, first, count;
-  } stack[64];  // one open right child per level, 31 at most
-  int depth = 0, found = 0;
-
-  if (t->count) {
-    stack[depth].node = 0;
-    stack[depth].first = 0;
-    stack[depth++].count = t->count;
+static inline bool overlap(const pbBounds *a, const pbBounds *b) {
+  for (int k = 0; k < 3; k++) {
+    if (!(a->lo[k] <= b->hi[k] && b->lo[k] <= a->hi[k])) return false;
   }
 
+  return true;
+}
+
+typedef struct Open {  // a node to be looked into, with its leaves
+  int node, first, count;
+} Open;
+
+int pbBoxTree_Query(const pbBoxTree *t, const pbBounds *box, int from, int *overlaps) {
+  Open stack[64];  // one open right child per level, 31 at most
+  int depth = 0, found = 0;
+
+  if (t->count) stack[depth++] = (Open){0, 0, t->count};
+
   while (depth) {
-    int node = stack[--depth].node, first = stack[depth].first, count = stack[depth].count;
-    if (first + count <= from || !touch(t->node + node, box)) continue;
-    if (count == 1) {
-      hits[found++] = t->leaf[first];
+    depth--;
+    Open at = stack[depth];
+    if (at.first + at.count <= from || !overlap(t->node + at.node, box)) continue;
+
+    if (at.count == 1) {
+      overlaps[found++] = t->leaf[at.first];
       continue;
     }
 
-    int left = (count + 1) / 2;
-    stack[depth].node = node + 2 * left;
-    stack[depth].first = first + left;
-    stack[depth++].count = count - left;
-    stack[depth].node = node + 1;
-    stack[depth].first = first;
-    stack[depth++].count = left;
+    // The left child on top, so that leaves come in order.
+    int left = (at.count + 1) / 2;
+    PB_ASSERT(depth + 2 <= (int)(sizeof stack / sizeof *stack));
+    stack[depth++] = (Open){at.node + 2 * left, at.first + left, at.count - left};
+    stack[depth++] = (Open){at.node + 1, at.first, left};
   }
 
+  PB_ASSERT(found <= t->count);
   return found;
 }

@@ -20,7 +20,7 @@ typedef struct pbBoxTree {
 void pbBoxTree_Layout(pbArena *arena, pbBoxTree *tree, int count);
 void pbBoxTree_Build(pbBoxTree *tree);  // orders the leaves by the middles of their boxes, then as Refit
 void pbBoxTree_Refit(pbBoxTree *tree);
-// Primitives leaf[from], leaf[from + 1], ... whose boxes touch `box`, into hits (room for count). Returns how many.
-int pbBoxTree_Query(const pbBoxTree *tree, const pbBounds *box, int from, int *hits);
+// Primitives leaf[from], leaf[from + 1], ... whose boxes touch `box`, into `overlaps` (room for count). Returns how many.
+int pbBoxTree_Query(const pbBoxTree *tree, const pbBounds *box, int from, int *overlaps);
 
 #endif

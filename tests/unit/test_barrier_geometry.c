@@ -109,7 +109,7 @@ static void test_advance(void **state) {
     if (trial % 13 == 0) {  // straight at each other
       for (int k = 0; k < 9; k++) dA[k] = speed * (B[k % 3] - A[k % 3]), dB[k] = 0;
     }
-    double target = xi + keep * (d - xi), t = pbAdvance_Pair(na, A, dA, nb, B, dB, xi, dhat, keep);
+    double target = xi + keep * (d - xi), t = pbAdvance_Pair(&(pbMoving){na, A, dA}, &(pbMoving){nb, B, dB}, xi, dhat, keep);
     assert_true(t >= 0 && t <= 1);
     for (int k = 0; k <= 300; k++) assert_true(gap_at(na, A, dA, nb, B, dB, t * k / 300.) > target * (1 - 1e-9));
     double truth = first_time(na, A, dA, nb, B, dB, xi + 1.12 * keep * (d - xi));  // it stops within a tenth
@@ -133,7 +133,7 @@ static void test_advance_never_passes(void **state) {
     double d = sqrt(c.d2), shrink = size / d;
     if (d < 1e-3) continue;
     for (int k = 0; k < 3 * na; k++) A[k] -= c.apart[k % 3] * (1 - shrink), dA[k] = -10 * c.apart[k % 3];
-    double t = pbAdvance_Pair(na, A, dA, nb, B, dB, 0, 1, .1), touch = fmin(1, size / (10 * d));
+    double t = pbAdvance_Pair(&(pbMoving){na, A, dA}, &(pbMoving){nb, B, dB}, 0, 1, .1), touch = fmin(1, size / (10 * d));
     assert_true(gap_at(na, A, dA, nb, B, dB, t) > 0 && t > .8 * touch && t < 1.001 * touch);
   }
 }
