@@ -111,8 +111,9 @@ PB_COPIES void add_row(int dim, bool aligned, NUM(pbWork) *w, const NUM(pbRow) *
 
     // Its products with columns j <= i of J, some at a time where they are side by side in H.
     num *row = w->H_LD + w->H.adr[dofs[i]];
+    int last = aligned ? i + 1 - PB_WIDTH : -1;
     int j = 0;
-    for (; aligned && j + PB_WIDTH <= i + 1; j += PB_WIDTH) {
+    for (; j <= last; j += PB_WIDTH) {
       pbVector v = *vec_in(row + before + j);
       pbVector s = KJ[0] * *vec_in(J + j);
       for (int k = 1; k < dim; k++) s += KJ[k] * *vec_in(J + k * n + j);
