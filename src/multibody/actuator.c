@@ -1,10 +1,12 @@
 // Actuators: transmission (length, moment), activation dynamics, forces.
+#include "base/assert.h"
 #include "model/joint.h"
 #include "multibody/spatial.h"
 #include "eval/work.h"
 #include "math/vec.h"
 
-static void put(NUM(pbWork) *w, int *used, int dof, num value) {
+static void put_moment(NUM(pbWork) *w, int *used, int dof, num value) {
+  PB_ASSERT(dof >= 0 && dof < w->m->nv && *used < w->m->nu * w->m->nv);
   w->mom_dofs[*used] = dof;
   w->mom[(*used)++] = value;
 }
@@ -16,29 +18,36 @@ static void joint_moment(NUM(pbWork) *w, int u, int *used) {
   const num *gear = w->p.actuator_gear + 6 * u, *qpos = w->qpos + m->jnt_qposadr[j];
   if (pbJoint_IsScalar(type)) {
     w->act_length[u] = qpos[0] * gear[0];
-    put(w, used, dof, gear[0]);
+    put_moment(w, used, dof, gear[0]);
     return;
   }
-  num q[4], axis[3] = {0}, turned[3];
+
+  // Rotations: the length is gear . (rotation vector); of a free joint it is zero, as in MuJoCo.
+  num q[4], axis[3] = {0}, rotated[3];
   bool free = type == pb_jntFree;
+
   quat_copy(q, free ? qpos + 3 : qpos);
   quat_normalize(q);
-  v3_copy(turned, free ? gear + 3 : gear);
+  v3_copy(rotated, free ? gear + 3 : gear);
   if (!free) quat_log(axis, q);
   if (m->actuator_trntype[u] == pb_trnJointInParent) {
     quat_conj(q, q);
-    quat_rotate(turned, q, free ? gear + 3 : gear);
+    quat_rotate(rotated, q, free ? gear + 3 : gear);
   }
-  w->act_length[u] = free ? 0 : v3_dot(axis, turned);
-  for (int k = 0; free && k < 3; k++) put(w, used, dof + k, gear[k]);
-  for (int k = 0; k < 3; k++) put(w, used, dof + (free ? 3 : 0) + k, turned[k]);
+  w->act_length[u] = free ? 0 : v3_dot(axis, rotated);
+
+  if (free) {
+    for (int k = 0; k < 3; k++) put_moment(w, used, dof + k, gear[k]);
+  }
+  for (int k = 0; k < 3; k++) put_moment(w, used, dof + (free ? 3 : 0) + k, rotated[k]);
 }
 
+// A tendon: its length and Jacobian, times the gear.
 static void tendon_moment(NUM(pbWork) *w, int u, int *used) {
   int k = w->m->actuator_trnid[2 * u];
   num gear = w->p.actuator_gear[6 * u];
   w->act_length[u] = w->ten_length[k] * gear;
-  for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) put(w, used, w->ten_dofs[a], w->ten_J[a] * gear);
+  for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) put_moment(w, used, w->ten_dofs[a], w->ten_J[a] * gear);
 }
 
 // Last dof that moves both bodies; -1 if none.
@@ -56,6 +65,7 @@ static void add_site_moment(const NUM(pbWork) *w, int site, const num force[3], 
                             num *dense) {
   int b = w->m->site_bodyid[site];
   num d[3], wrench[6] = {0};
+
   body_offset(w, b, w->site_xpos + 3 * site, d);
   PB_ADDWRENCH(wrench, 1, d, force);
   v3_addto(wrench, torque);
@@ -65,13 +75,13 @@ static void add_site_moment(const NUM(pbWork) *w, int site, const num force[3], 
 // Length of a site transmission with a reference site: position and orientation in the reference's frame.
 static num refsite_length(const NUM(pbWork) *w, int site, int ref, const num gear[6]) {
   num vec[3], q[4], r[4], length = 0;
-  bool turns = re(gear[3]) != 0 || re(gear[4]) != 0 || re(gear[5]) != 0;
+  bool rotates = re(gear[3]) != 0 || re(gear[4]) != 0 || re(gear[5]) != 0;
   if (re(gear[0]) != 0 || re(gear[1]) != 0 || re(gear[2]) != 0) {
     v3_sub(vec, w->site_xpos + 3 * site, w->site_xpos + 3 * ref);
     m3_tmulv(vec, w->site_xmat + 9 * ref, vec);
     length += v3_dot(vec, gear);
   }
-  if (turns) {
+  if (rotates) {
     quat_mul(q, w->xquat + 4 * w->m->site_bodyid[site], w->p.site_quat + 4 * site);
     quat_mul(r, w->xquat + 4 * w->m->site_bodyid[ref], w->p.site_quat + 4 * ref);
     quat_conj(r, r);
@@ -82,6 +92,7 @@ static num refsite_length(const NUM(pbWork) *w, int site, int ref, const num gea
   return length;
 }
 
+// A wrench of gear in the frame of the site or of its reference; dofs that move both do not count.
 static void site_moment(NUM(pbWork) *w, int u, int *used) {
   const pbModel *m = w->m;
   int site = m->actuator_trnid[2 * u], ref = m->actuator_trnid[2 * u + 1], stop = -1;
@@ -89,16 +100,20 @@ static void site_moment(NUM(pbWork) *w, int u, int *used) {
   num force[3], torque[3], *dense = w->tmp;
   m3_mulv(force, R, gear);
   m3_mulv(torque, R, gear + 3);
+
   memset(dense, 0, (size_t)m->nv * sizeof(num));
   w->act_length[u] = ref < 0 ? 0 : refsite_length(w, site, ref, gear);
   if (ref >= 0) stop = common_dof(w, m->site_bodyid[site], m->site_bodyid[ref]);
+
   add_site_moment(w, site, force, torque, 1, stop, dense);
   if (ref >= 0) add_site_moment(w, ref, force, torque, -1, stop, dense);
+
+  // Zeros, too: they may have slopes.
   int e1 = w->t->body_dofend[m->site_bodyid[site]], e2 = ref < 0 ? -1 : w->t->body_dofend[m->site_bodyid[ref]];
-  for (int i = stop + 1; i <= (e1 > e2 ? e1 : e2); i++) put(w, used, i, dense[i]);  // zeros, too: they may have slopes
+  for (int i = stop + 1; i <= (e1 > e2 ? e1 : e2); i++) put_moment(w, used, i, dense[i]);
 }
 
-static void transmission(NUM(pbWork) *w) {
+static void transmissions(NUM(pbWork) *w) {
   int used = 0;
   bool off = w->m->disableflags & pb_disActuation;  // then velocities are zero, as MuJoCo 4.0.0
   for (int u = 0; u < w->m->nu; u++) {
@@ -108,6 +123,7 @@ static void transmission(NUM(pbWork) *w) {
       case pb_trnSite: site_moment(w, u, &used); break;
       default: joint_moment(w, u, &used);
     }
+
     num v = 0;
     for (int a = off ? used : w->mom_start[u]; a < used; a++) v += w->mom[a] * w->qvel[w->mom_dofs[a]];
     w->act_velocity[u] = v;
@@ -115,6 +131,7 @@ static void transmission(NUM(pbWork) *w) {
   if (w->m->nu) w->mom_start[w->m->nu] = used;
 }
 
+// act_next = act + act_dot h, or exactly for a filter whose control stays: act + act_dot tau (1 - exp(-h / tau)).
 num NUM(pbActuator_Next)(const NUM(pbWork) *w, int u, num act, num act_dot) {
   num h = w->p.timestep[0];
   if (w->m->actuator_dyntype[u] == pb_dynFilterExact) {
@@ -127,7 +144,7 @@ num NUM(pbActuator_Next)(const NUM(pbWork) *w, int u, num act, num act_dot) {
   return act;
 }
 
-// Setpoints of servos on rotations are taken modulo a turn; 0 where they are not.
+// Setpoints of servos on rotations are taken modulo a full rotation; 0 where they are not.
 static double wrap_period(const NUM(pbWork) *w, int u) {
   const pbModel *m = w->m;
   bool servo = m->actuator_gaintype[u] == pb_gainFixed && m->actuator_biastype[u] == pb_biasAffine &&
@@ -135,14 +152,17 @@ static double wrap_period(const NUM(pbWork) *w, int u) {
                (m->actuator_dyntype[u] == pb_dynNone || m->actuator_dyntype[u] == pb_dynIntegrator);
   const num *gear = w->p.actuator_gear + 6 * u;
   if (!servo) return 0;
+
+  // A site's rotation against its reference, and a ball joint's.
   if (m->actuator_trntype[u] == pb_trnSite) {
-    bool turn = m->actuator_trnid[2 * u + 1] >= 0 && re(gear[0]) == 0 && re(gear[1]) == 0 && re(gear[2]) == 0;
-    return turn ? 2 * PB_PI * re(v3_norm(gear + 3)) : 0;
+    bool rotation = m->actuator_trnid[2 * u + 1] >= 0 && re(gear[0]) == 0 && re(gear[1]) == 0 && re(gear[2]) == 0;
+    return rotation ? 2 * PB_PI * re(v3_norm(gear + 3)) : 0;
   }
   bool ball = m->actuator_trntype[u] != pb_trnTendon && m->jnt_type[m->actuator_trnid[2 * u]] == pb_jntBall;
   return ball ? 2 * PB_PI * re(v3_norm(gear)) : 0;
 }
 
+// The setpoint nearest to the length, by whole periods.
 num NUM(pbActuator_Wrap)(const NUM(pbWork) *w, int u, num setpoint) {
   double period = wrap_period(w, u);
   return period > 0 ? setpoint - period * round((re(setpoint) - re(w->act_length[u])) / period) : setpoint;
@@ -156,17 +176,22 @@ static num actuator_input(NUM(pbWork) *w, int u) {
     ctrl = num_clip(ctrl, w->p.actuator_ctrlrange[2 * u], w->p.actuator_ctrlrange[2 * u + 1]);
   }
   if (m->actuator_dyntype[u] == pb_dynNone) return ctrl;
+
+  // act_dot = ctrl (integrator) or (ctrl - act) / tau (filters); actearly takes the activation after this step.
   int adr = m->actuator_actadr[u] + m->actuator_actnum[u] - 1;
   num act = w->act[adr], *dot = w->act_dot + adr;
   *dot = m->actuator_dyntype[u] == pb_dynIntegrator ? ctrl : (ctrl - act) / num_max(w->p.actuator_dynprm[10 * u], 1e-15);
   return m->actuator_actearly[u] ? NUM(pbActuator_Next)(w, u, act, *dot) : act;
 }
 
+// force = gain input + bias, gain and bias affine in length and velocity.
 static num actuator_force(NUM(pbWork) *w, int u) {
   const num *g = w->p.actuator_gainprm + 10 * u, *b = w->p.actuator_biasprm + 10 * u;
   num l = w->act_length[u], v = w->act_velocity[u];
+
   w->act_input[u] = NUM(pbActuator_Wrap)(w, u, actuator_input(w, u));
   w->act_gain[u] = w->m->actuator_gaintype[u] == pb_gainAffine ? g[0] + g[1] * l + g[2] * v : g[0];
+
   num force = w->act_gain[u] * w->act_input[u];
   if (w->m->actuator_biastype[u] == pb_biasAffine) force += b[0] + b[1] * l + b[2] * v;
   return force;
@@ -177,11 +202,13 @@ static void limit_tendons(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   for (int k = 0; k < m->ntendon; k++) {
     if (!m->tendon_actfrclimited[k]) continue;
+
     num total = 0;
     for (int u = 0; u < m->nu; u++) {
       if (m->actuator_trntype[u] == pb_trnTendon && m->actuator_trnid[2 * u] == k) total += w->actuator_force[u];
     }
     num held = num_clip(total, w->p.tendon_actfrcrange[2 * k], w->p.tendon_actfrcrange[2 * k + 1]);
+
     if (re(held) == re(total) || re(total) == 0) continue;
     for (int u = 0; u < m->nu; u++) {
       if (m->actuator_trntype[u] == pb_trnTendon && m->actuator_trnid[2 * u] == k) {
@@ -192,19 +219,9 @@ static void limit_tendons(NUM(pbWork) *w) {
   }
 }
 
-void NUM(pbStage_Actuation)(NUM(pbWork) *w) {
+// Forces of joints by actuators: moments, gravity compensation that goes through them, the joint's limit.
+static void joint_forces(NUM(pbWork) *w) {
   const pbModel *m = w->m;
-  size_t bytes = (size_t)m->nv * sizeof(num);
-  memset(w->qfrc_actuator, 0, bytes);
-  memset(w->act_dot, 0, (size_t)m->na * sizeof(num));
-  transmission(w);
-  bool off = m->disableflags & pb_disActuation;
-  for (int u = 0; u < m->nu; u++) {
-    w->act_scale[u] = 1;
-    w->actuator_force[u] = w->act_raw[u] = pb_actuator_off(m, u) ? 0 : actuator_force(w, u);
-  }
-  if (off || !m->nu) return;
-  limit_tendons(w);
   for (int u = 0; u < m->nu; u++) {
     if (m->actuator_forcelimited[u]) {
       w->actuator_force[u] = num_clip(w->actuator_force[u], w->p.actuator_forcerange[2 * u], w->p.actuator_forcerange[2 * u + 1]);
@@ -212,13 +229,33 @@ void NUM(pbStage_Actuation)(NUM(pbWork) *w) {
     for (int a = w->mom_start[u]; a < w->mom_start[u + 1]; a++)
       w->qfrc_actuator[w->mom_dofs[a]] += w->mom[a] * w->actuator_force[u];
   }
+
   for (int j = 0; j < m->njnt; j++) {
     int dof = m->jnt_dofadr[j], n = pbJoint_DofCount(m->jnt_type[j]);
-    for (int k = dof; m->jnt_actgravcomp[j] && k < dof + n; k++) w->qfrc_actuator[k] += w->qfrc_gravcomp[k];
+    if (m->jnt_actgravcomp[j]) {
+      for (int k = dof; k < dof + n; k++) w->qfrc_actuator[k] += w->qfrc_gravcomp[k];
+    }
     if (m->jnt_actfrclimited[j]) {
       w->qfrc_actuator[dof] = num_clip(w->qfrc_actuator[dof], w->p.jnt_actfrcrange[2 * j], w->p.jnt_actfrcrange[2 * j + 1]);
     }
   }
+}
+
+void NUM(pbStage_Actuation)(NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  memset(w->qfrc_actuator, 0, (size_t)m->nv * sizeof(num));
+  memset(w->act_dot, 0, (size_t)m->na * sizeof(num));
+  transmissions(w);
+
+  for (int u = 0; u < m->nu; u++) {
+    w->act_scale[u] = 1;
+    w->actuator_force[u] = w->act_raw[u] = pb_actuator_off(m, u) ? 0 : actuator_force(w, u);
+  }
+
+  // Switched off, lengths are still there for sensors.
+  if ((m->disableflags & pb_disActuation) || !m->nu) return;
+  limit_tendons(w);
+  joint_forces(w);
 }
 
 void NUM(pbStage_Smooth)(NUM(pbWork) *w) {
@@ -226,9 +263,12 @@ void NUM(pbStage_Smooth)(NUM(pbWork) *w) {
   for (int i = 0; i < m->nv; i++) {
     w->qfrc_smooth[i] = w->qfrc_passive[i] - w->qfrc_bias[i] + w->qfrc_applied[i] + w->qfrc_actuator[i];
   }
+
+  // Applied wrenches act at centers of mass.
   for (int b = 1; b < m->nbody; b++) {
-    const num *x = w->xfrc_applied + 6 * b;  // force, torque at the centre of mass
+    const num *x = w->xfrc_applied + 6 * b;
     if (w->t->body_tree[b] < 0 || (v3_is_zero(x) && v3_is_zero(x + 3))) continue;
+
     num d[3], wrench[6] = {0};
     body_offset(w, b, w->xipos + 3 * b, d);
     PB_ADDWRENCH(wrench, 1, d, x);

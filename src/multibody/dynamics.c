@@ -1,4 +1,5 @@
 // Mass matrix, velocities, bias forces, accelerations.
+#include "base/assert.h"
 #include "model/joint.h"
 #include "multibody/spatial.h"
 #include "eval/work.h"
@@ -25,6 +26,8 @@ static void add_tendon_armature(NUM(pbWork) *w, int tendon, num armature) {
   const int *dofs = w->ten_dofs + w->ten_start[tendon];
   const num *J = w->ten_J + w->ten_start[tendon];
   int n = w->ten_start[tendon + 1] - w->ten_start[tendon];
+
+  // The entry of two dofs stands in the row of the later one, at the depth of the other, if that lies on its way to the root.
   for (int a = 0; a < n; a++) {
     for (int b = 0; b <= a; b++) {
       int i = dofs[a], j = dofs[b], depth = tree->depth[j];
@@ -34,26 +37,31 @@ static void add_tendon_armature(NUM(pbWork) *w, int tendon, num armature) {
 }
 
 // out = I X: momentum of a motion
+// out = I X: momentum of a motion, with I X = (I_o w + m d x v, m v - m d x w)
 static inline void momentum(num out[6], const num I[10], const num X[6]) {
-  num a[3], b[3], c[3], turn[3];
-  v3_set(turn, I[4] * X[0] + I[7] * X[1] + I[8] * X[2], I[7] * X[0] + I[5] * X[1] + I[9] * X[2],
+  num a[3], b[3], c[3], rotated[3];
+  v3_set(rotated, I[4] * X[0] + I[7] * X[1] + I[8] * X[2], I[7] * X[0] + I[5] * X[1] + I[9] * X[2],
          I[8] * X[0] + I[9] * X[1] + I[6] * X[2]);
   v3_cross(a, I + 1, X + 3);
   v3_cross(b, X, I + 1);
   v3_scale(c, X + 3, I[0]);
-  v3_add(out, turn, a);
+  v3_add(out, rotated, a);
   v3_add(out + 3, c, b);
 }
 
-// Row i of M: M_ij = S_j . I_composite S_i.
+// Row i of M: M_ij = S_j . I_composite S_i (Featherstone, Rigid Body Dynamics Algorithms, 6.2).
 static void mass_row(NUM(pbWork) *w, int i) {
   const pbTreePattern *tree = &w->t->M;
   const int *chain = tree->chain + tree->adr[i], depth = tree->depth[i];
   bool free = w->m->jnt_type[w->m->dof_jntid[chain[0]]] == pb_jntFree;
   const num *motions = w->S;
   num F[6], *row = w->M + tree->adr[i];
+
   momentum(F, w->crb + 10 * w->m->dof_bodyid[i], w->S + 6 * i);
-  int along = !free ? 0 : depth < 3 ? depth + 1 : 3;  // the first three of a free joint: along the world's axes
+
+  // The first three dofs of a free joint go along the world's axes: there S . F is an entry of F.
+  int along = 0;
+  if (free) along = depth < 3 ? depth + 1 : 3;
   for (int a = 0; a < along; a++) row[a] = F[3 + a];
   for (int a = along; a <= depth; a++) {
     const num *S = motions + 6 * chain[a];
@@ -64,6 +72,8 @@ static void mass_row(NUM(pbWork) *w, int i) {
 void NUM(pbStage_Inertia)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   const pbTreePattern *tree = &w->t->M;
+
+  // Composite inertias: of a body and all below it, from the leaves. Bodies that cannot move belong to no tree.
   memcpy(w->crb, w->inert, 10 * (size_t)m->nbody * sizeof(num));
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = m->body_parentid[b];
@@ -72,11 +82,13 @@ void NUM(pbStage_Inertia)(NUM(pbWork) *w) {
     num *sum = w->crb + 10 * parent;
     for (int k = 0; k < 10; k++) sum[k] += child[k];
   }
+
   for (int i = 0; i < m->nv; i++) {
     mass_row(w, i);
     w->M[tree->adr[i] + tree->depth[i]] +=
         w->p.dof_armature[i] + reflected_armature(w, w->p.actuator_armature, w->t->dof_actuator_start, w->t->dof_actuator, i);
   }
+
   for (int k = 0; k < m->ntendon; k++) {
     num armature = NUM(pbTendon_Armature)(w, k);
     if (!num_is(armature, 0)) add_tendon_armature(w, k, armature);
@@ -112,13 +124,17 @@ static void body_velocity(NUM(pbWork) *w, int b, num V[6], num A[6]) {
   for (int k = 0; k < m->body_jntnum[b]; k++) {
     int j = m->body_jntadr[b] + k, dof = m->jnt_dofadr[j], type = m->jnt_type[j];
     int count = pbJoint_HasRotation(type) ? 3 : 1;
-    if (type == pb_jntFree) {  // translations: world axes, S-dot = 0
+
+    // Translations of a free joint go along world axes: S-dot = 0.
+    if (type == pb_jntFree) {
       for (int i = 0; i < 3; i++) v6_copy(w->Vb + 6 * (dof + i), V);
       memset(w->Sdot + 6 * dof, 0, 18 * sizeof(num));
       for (int i = dof; i < dof + 3; i++) PB_AXPY6(V, w->qvel[i], w->S + 6 * i);
       dof += 3;
     }
-    for (int i = dof; i < dof + count; i++) {  // all of a joint's turns about the velocity before the first
+
+    // All of a joint's rotations move with the velocity before the first.
+    for (int i = dof; i < dof + count; i++) {
       num *Sdot = w->Sdot + 6 * i, rate = w->qvel[i], d[6];
       v6_copy(w->Vb + 6 * i, V);
       motion_cross(d, V, w->S + 6 * i);
@@ -132,14 +148,9 @@ static void body_velocity(NUM(pbWork) *w, int b, num V[6], num A[6]) {
 // Second derivative of a spatial tendon's length by time at zero joint acceleration.
 static num tendon_dot(const NUM(pbWork) *w, int tendon);
 
-void NUM(pbStage_Velocity)(NUM(pbWork) *w) {
+// Velocities and accelerations at qacc = 0, from the root.
+static void push_velocities(NUM(pbWork) *w, num *force) {
   const pbModel *m = w->m;
-  memset(w->V, 0, 6 * sizeof(num));
-  memset(w->A0, 0, 6 * sizeof(num));
-  if (!(m->disableflags & pb_disGravity)) {
-    for (int k = 0; k < 3; k++) w->A0[3 + k] = -w->p.gravity[k];
-  }
-  num *force = w->cfrc_int;  // sum of I A + V x* I V over the subtree
   for (int b = 1; b < m->nbody; b++) {
     int parent = m->body_parentid[b];
     num V[6], A[6];
@@ -150,6 +161,11 @@ void NUM(pbStage_Velocity)(NUM(pbWork) *w) {
     v6_copy(w->A0 + 6 * b, A);
     if (w->t->body_tree[b] >= 0) inertial_wrench(force + 6 * b, w->inert + 10 * b, A, V);
   }
+}
+
+// qfrc_bias = S' (sum of the wrenches over the subtree), from the leaves.
+static void pull_bias(NUM(pbWork) *w, num *force) {
+  const pbModel *m = w->m;
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = m->body_parentid[b];
     const num *F = force + 6 * b;
@@ -162,15 +178,36 @@ void NUM(pbStage_Velocity)(NUM(pbWork) *w) {
       w->qfrc_bias[i] = PB_DOT6(S, F);
     }
   }
+}
+
+// Velocities of tendons; armature along a moving path adds J' armature (dJ/dt v) to the bias.
+static void tendon_velocities(NUM(pbWork) *w) {
+  const pbModel *m = w->m;
   for (int k = 0; k < m->ntendon; k++) {
     num s = 0;
     for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) s += w->ten_J[a] * w->qvel[w->ten_dofs[a]];
     w->ten_velocity[k] = s;
+
     num armature = NUM(pbTendon_Armature)(w, k);
     if (num_is(armature, 0)) continue;
     num bias = armature * tendon_dot(w, k);
     for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) w->qfrc_bias[w->ten_dofs[a]] += bias * w->ten_J[a];
   }
+}
+
+// Recursive Newton-Euler (Featherstone, 5.3): gravity counts as an upward acceleration of the world.
+void NUM(pbStage_Velocity)(NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  memset(w->V, 0, 6 * sizeof(num));
+  memset(w->A0, 0, 6 * sizeof(num));
+  if (!(m->disableflags & pb_disGravity)) {
+    for (int k = 0; k < 3; k++) w->A0[3 + k] = -w->p.gravity[k];
+  }
+
+  num *force = w->cfrc_int;  // sum of I A + V x* I V over the subtree
+  push_velocities(w, force);
+  pull_bias(w, force);
+  tendon_velocities(w);
 }
 
 // ---- tendons ------------------------------------------------------------------------------------------------------
@@ -179,11 +216,14 @@ static void site_motion(const NUM(pbWork) *w, int site, num vel[3], num acc[3]) 
   int b = w->m->site_bodyid[site];
   num d[3], t[3];
   body_offset(w, b, w->site_xpos + 3 * site, d);
+
   const num *V = w->V + 6 * b, *A = w->A0 + 6 * b;
   PB_POINTVEL(vel, V, d);
   PB_POINTVEL(acc, A, d);
   v3_cross(t, V, vel);
   v3_addto(acc, t);
+
+  // Gravity is in A0 as an acceleration of the world.
   for (int k = 0; k < 3; k++) acc[k] -= w->A0[3 + k];
 }
 
@@ -191,10 +231,12 @@ static num tendon_dot(const NUM(pbWork) *w, int tendon) {
   const pbModel *m = w->m;
   int adr = m->tendon_adr[tendon], end = adr + m->tendon_num[tendon];
   if (m->wrap_type[adr] == pb_wrapJoint) return 0;
+
   num divisor = 1, sum = 0;
   for (int i = adr; i < end - 1; i++) {
     if (m->wrap_type[i] == pb_wrapPulley) divisor = w->p.wrap_prm[i];
     if (m->wrap_type[i] != pb_wrapSite || m->wrap_type[i + 1] != pb_wrapSite) continue;
+
     int s1 = m->wrap_objid[i], s2 = m->wrap_objid[i + 1];
     num v1[3], a1[3], v2[3], a2[3], dir[3];
     site_motion(w, s1, v1, a1);
@@ -202,9 +244,11 @@ static num tendon_dot(const NUM(pbWork) *w, int tendon) {
     v3_sub(dir, w->site_xpos + 3 * s2, w->site_xpos + 3 * s1);
     num length = v3_normalize(dir);
     if (re(length) < 1e-15) continue;
+
+    // d2L/dt2 = dir . acc + (|v|^2 - (dir . v)^2) / L
     v3_subfrom(v2, v1);
     v3_subfrom(a2, a1);
-    num along = v3_dot(dir, v2);  // d2L/dt2 = dir . acc + (|v|^2 - (dir . v)^2) / L
+    num along = v3_dot(dir, v2);
     sum += (v3_dot(dir, a2) + (v3_dot(v2, v2) - along * along) / length) / divisor;
   }
   return sum;
@@ -216,6 +260,7 @@ num NUM(pbTendon_Dot)(const NUM(pbWork) *w, int tendon) { return tendon_dot(w, t
 static void add_site_row(const NUM(pbWork) *w, int site, const num dir[3], num scale, num *dense) {
   int b = w->m->site_bodyid[site];
   num d[3], u[3];
+
   body_offset(w, b, w->site_xpos + 3 * site, d);
   for (int i = w->t->body_dofend[b]; i >= 0; i = w->m->dof_parentid[i]) {
     const num *S = w->S + 6 * i;
@@ -224,6 +269,8 @@ static void add_site_row(const NUM(pbWork) *w, int site, const num dir[3], num s
   }
 }
 
+// Length of a tendon and its derivative by every dof: a sum over joints, or over segments between sites, each divided by the
+// pulley before it.
 static void tendon_path(NUM(pbWork) *w, int tendon, num *dense) {
   const pbModel *m = w->m;
   int adr = m->tendon_adr[tendon], end = adr + m->tendon_num[tendon];
@@ -235,17 +282,22 @@ static void tendon_path(NUM(pbWork) *w, int tendon, num *dense) {
       dense[m->jnt_dofadr[j]] += w->p.wrap_prm[i];
       continue;
     }
+
     if (m->wrap_type[i] == pb_wrapPulley) divisor = w->p.wrap_prm[i];
     if (i + 1 == end || m->wrap_type[i] != pb_wrapSite || m->wrap_type[i + 1] != pb_wrapSite) continue;
+
     int s1 = m->wrap_objid[i], s2 = m->wrap_objid[i + 1];
     num dir[3];
     v3_sub(dir, w->site_xpos + 3 * s2, w->site_xpos + 3 * s1);
     length += v3_norm(dir) / divisor;
     v3_normalize(dir);
+
+    // A segment within one body does not change its length.
     if (m->site_bodyid[s1] == m->site_bodyid[s2]) continue;
     add_site_row(w, s2, dir, 1 / divisor, dense);
     add_site_row(w, s1, dir, -1 / divisor, dense);
   }
+
   w->ten_length[tendon] = length;
 }
 
@@ -264,11 +316,14 @@ void NUM(pbStage_Tendon)(NUM(pbWork) *w) {
   bool *touched = (bool *)w->step;
   num *dense = w->tmp;
   int used = 0;
+
   for (int k = 0; k < m->ntendon; k++) {
     memset(touched, 0, (size_t)m->nv * sizeof(bool));
     memset(dense, 0, (size_t)m->nv * sizeof(num));
     tendon_dofs(w, k, touched);
     tendon_path(w, k, dense);
+
+    // What stays zero, too: it may have slopes.
     w->ten_start[k] = used;
     for (int i = 0; i < m->nv; i++) {
       if (!touched[i]) continue;
@@ -277,6 +332,7 @@ void NUM(pbStage_Tendon)(NUM(pbWork) *w) {
     }
   }
   if (m->ntendon) w->ten_start[m->ntendon] = used;
+  PB_ASSERT(used <= m->ntendon * m->nv);
 }
 
 void NUM(pbStage_Acceleration)(NUM(pbWork) *w) {

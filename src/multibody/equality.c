@@ -6,6 +6,7 @@
 #include "model/equality_data.h"
 
 void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int e, int body[2], num p1[3], num p2[3], num q1[4], num q2[4]) {
+  // Sites: their frames.
   const pbModel *m = w->m;
   int a = m->eq_obj1id[e], b = m->eq_obj2id[e];
   if (m->eq_objtype[e] == pb_eqObjSite) {
@@ -17,12 +18,15 @@ void NUM(pbEquality_Ends)(const NUM(pbWork) *w, int e, int body[2], num p1[3], n
     quat_mul(q2, w->xquat + 4 * body[1], w->p.site_quat + 4 * b);
     return;
   }
+
+  // Bodies: anchors in their frames; the first one's rotation with the relative pose that a weld holds.
   bool weld = m->eq_type[e] == pb_eqWeld;
   body[0] = a;
   body[1] = b;
   m3_mulv(p1, w->xmat + 9 * a, w->p.eq_data + (weld ? pbWeld_Anchor(e, 0) : pbConnect_Anchor(e, 0)));
   v3_addto(p1, w->xpos + 3 * a);
   m3_mulv(p2, w->xmat + 9 * b, w->p.eq_data + (weld ? pbWeld_Anchor(e, 1) : pbConnect_Anchor(e, 1)));
+
   v3_addto(p2, w->xpos + 3 * b);
   if (weld) quat_mul(q1, w->xquat + 4 * a, w->p.eq_data + pbWeld_Relquat(e));
   else quat_copy(q1, w->xquat + 4 * a);

@@ -1,27 +1,32 @@
 // Poses of bodies, joints, geoms and sites; motion axes; inertias about the reference points.
 #include "multibody/spatial.h"
+#include "base/assert.h"
 #include "eval/work.h"
 #include "math/vec.h"
 
 // Pose of the frame (pos, quat given in the body) in the world.
-static void place(const NUM(pbWork) *w, int body, const num pos[3], const num quat[4], num xpos[3], num xmat[9]) {
+static void frame_pose(const NUM(pbWork) *w, int body, const num pos[3], const num quat[4], num xpos[3], num xmat[9]) {
   const num *R = w->xmat + 9 * body;
   num q[4];
+
+  // Most frames are at their body's, or only moved: products with zero and one are left out.
   v3_copy(xpos, w->xpos + 3 * body);
   if (!v3_is_zero(pos)) {
     m3_mulv(q, R, pos);
     v3_addto(xpos, q);
   }
+
   if (quat_is_identity(quat)) {
     m3_copy(xmat, R);
     return;
   }
+
   quat_mul(q, w->xquat + 4 * body, quat);
   quat_to_mat(xmat, q);
 }
 
-// A geom; often its frame is the body's inertial frame, which is placed already.
-static void place_geom(NUM(pbWork) *w, int g) {
+// A geom; often its frame is the body's inertial frame, whose pose is known already.
+static void geom_pose(NUM(pbWork) *w, int g) {
   int b = w->m->geom_bodyid[g];
   const num *pos = w->p.geom_pos + 3 * g, *quat = w->p.geom_quat + 4 * g;
   if (num_same(pos, w->p.body_ipos + 3 * b, 3) && num_same(quat, w->p.body_iquat + 4 * b, 4)) {
@@ -29,7 +34,7 @@ static void place_geom(NUM(pbWork) *w, int g) {
     m3_copy(w->geom_xmat + 9 * g, w->ximat + 9 * b);
     return;
   }
-  place(w, b, pos, quat, w->geom_xpos + 3 * g, w->geom_xmat + 9 * g);
+  frame_pose(w, b, pos, quat, w->geom_xpos + 3 * g, w->geom_xmat + 9 * g);
 }
 
 // Apply one joint to the pose (x, q) of its body; leaves anchor and axis in the world.
@@ -37,6 +42,8 @@ static void apply_joint(NUM(pbWork) *w, int j, num x[3], num q[4]) {
   const pbModel *m = w->m;
   const num *qpos = w->qpos + m->jnt_qposadr[j];
   num *anchor = w->xanchor + 3 * j, *axis = w->xaxis + 3 * j, *r = w->jnt_rotation + 4 * j, t[3];
+
+  // A free joint is the pose itself.
   if (m->jnt_type[j] == pb_jntFree) {
     v3_copy(x, qpos);
     quat_copy(q, qpos + 3);
@@ -45,18 +52,23 @@ static void apply_joint(NUM(pbWork) *w, int j, num x[3], num q[4]) {
     v3_copy(axis, w->p.jnt_axis + 3 * j);
     return;
   }
-  bool central = v3_is_zero(w->p.jnt_pos + 3 * j);  // the anchor is the origin
+
+  // Anchor and axis before the joint. An anchor at the origin stays there.
+  bool central = v3_is_zero(w->p.jnt_pos + 3 * j);
   v3_copy(anchor, x);
   if (!central) {
     quat_rotate(t, q, w->p.jnt_pos + 3 * j);
     v3_addto(anchor, t);
   }
   quat_rotate(axis, q, w->p.jnt_axis + 3 * j);
+
   switch (m->jnt_type[j]) {
     case pb_jntSlide: v3_addscl(x, axis, qpos[0] - w->p.qpos0[m->jnt_qposadr[j]]); return;
     case pb_jntHinge: quat_axisangle(r, w->p.jnt_axis + 3 * j, qpos[0] - w->p.qpos0[m->jnt_qposadr[j]]); break;
     default: quat_copy(r, qpos); quat_normalize(r);
   }
+
+  // Rotate about the anchor: the anchor stays, the origin moves.
   quat_mul(q, q, r);
   if (!central) {
     quat_rotate(t, q, w->p.jnt_pos + 3 * j);
@@ -64,19 +76,24 @@ static void apply_joint(NUM(pbWork) *w, int j, num x[3], num q[4]) {
   }
 }
 
+// Pose of a body: its frame in the parent, then its joints in order.
 static void body_pose(NUM(pbWork) *w, int b) {
   const pbModel *m = w->m;
   int parent = m->body_parentid[b];
   num *x = w->xpos + 3 * b, *q = w->xquat + 4 * b, t[3];
   bool free = m->body_jntnum[b] == 1 && m->jnt_type[m->body_jntadr[b]] == pb_jntFree;
+  PB_ASSERT(parent < b);
+
   if (!free) {
     m3_mulv(t, w->xmat + 9 * parent, w->p.body_pos + 3 * b);
     v3_add(x, w->xpos + 3 * parent, t);
     quat_copy(q, w->xquat + 4 * parent);
     if (!quat_is_identity(w->p.body_quat + 4 * b)) quat_mul(q, q, w->p.body_quat + 4 * b);
   }
+
   for (int k = 0; k < m->body_jntnum[b]; k++) apply_joint(w, m->body_jntadr[b] + k, x, q);
   quat_normalize(q);
+  PB_VALIDATE(!(fabs(re(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]) - 1) > 1e-9));
   quat_to_mat(w->xmat + 9 * b, q);
 }
 
@@ -102,6 +119,8 @@ static void joint_motion(NUM(pbWork) *w, int j) {
       break;
     default: break;
   }
+
+  // Rotations of ball and free joints: about the body's axes.
   for (int k = 0; k < 3; k++) {
     m3_col(S + 6 * k, w->xmat + 9 * b, k);
     v3_cross(S + 6 * k + 3, arm, S + 6 * k);
@@ -113,10 +132,13 @@ static void body_inertia(NUM(pbWork) *w, int b) {
   num *I = w->inert + 10 * b, d[3], *R = w->ximat + 9 * b;
   const num *inertia = w->p.body_inertia + 3 * b;
   num mass = w->p.body_mass[b];
+
   body_offset(w, b, w->xipos + 3 * b, d);
   num dd = v3_dot(d, d);
   I[0] = mass;
   v3_scale(I + 1, d, mass);
+
+  // R diag(I) R' + m (|d|^2 1 - d d'): Steiner's theorem.
   num RI[9];
   for (int k = 0; k < 9; k++) RI[k] = R[k] * inertia[k % 3];
   I[4] = PB_DOT3(RI, R) + mass * (dd - d[0] * d[0]);
@@ -129,21 +151,27 @@ static void body_inertia(NUM(pbWork) *w, int b) {
 
 void NUM(pbStage_Kinematics)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
+
+  // The world's frame, then bodies, parents first.
   v3_zero(w->xpos);
   quat_identity(w->xquat);
   m3_identity(w->xmat);
   for (int b = 1; b < m->nbody; b++) body_pose(w, b);
+
+  // The reference point of a tree is where its root is: a constant to derivatives, so the real part.
   for (int k = 0; k < w->t->ntree; k++) {
     for (int c = 0; c < 3; c++) w->ref[3 * k + c] = re(w->xpos[3 * w->t->tree_root[k] + c]);
   }
+
+  // Frames fixed to bodies, inertias, and axes of joints.
   for (int b = 0; b < m->nbody; b++)
-    place(w, b, w->p.body_ipos + 3 * b, w->p.body_iquat + 4 * b, w->xipos + 3 * b, w->ximat + 9 * b);
+    frame_pose(w, b, w->p.body_ipos + 3 * b, w->p.body_iquat + 4 * b, w->xipos + 3 * b, w->ximat + 9 * b);
   for (int b = 1; b < m->nbody; b++) {
     if (w->t->body_tree[b] >= 0) body_inertia(w, b);
   }
-  for (int g = 0; g < m->ngeom; g++) place_geom(w, g);
+  for (int g = 0; g < m->ngeom; g++) geom_pose(w, g);
   for (int s = 0; s < m->nsite; s++) {
-    place(w, m->site_bodyid[s], w->p.site_pos + 3 * s, w->p.site_quat + 4 * s, w->site_xpos + 3 * s, w->site_xmat + 9 * s);
+    frame_pose(w, m->site_bodyid[s], w->p.site_pos + 3 * s, w->p.site_quat + 4 * s, w->site_xpos + 3 * s, w->site_xmat + 9 * s);
   }
   for (int j = 0; j < m->njnt; j++) joint_motion(w, j);
 }

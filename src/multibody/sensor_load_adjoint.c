@@ -1,0 +1,282 @@
+// Gradients of force and torque sensors: what holds a body, and tendons as loads on it. The sensor gives the body and all below
+// it a motion Vs, under which every load does virtual work. Primal: sensor.c (interaction forces); tests:
+// tests/conformance/test_step.c.
+#include "model/equality_data.h"
+#include "multibody/kink.h"
+#include "multibody/sensor_adjoint.h"
+
+// ---- interaction wrenches ---------------------------------------------------------------------------------------------
+// Bodies that cannot move, felt at body b under the motion s: u the velocity of their centre of mass p, their weight gives
+// m A . u, the applied force and torque take f . u + t . s_ang off.
+static void static_loads(LANE(pbAdjoint) *a, int b, const lane s[6]) {
+  const NUM(pbWork) *w = a->w;
+  const double *A = w->A + 3;
+  for (int c = b; c < w->m->nbody; c++) {
+    if (w->t->body_tree[c] >= 0 || !NUM(pbSensor_Below)(w->m, c, b)) continue;
+
+    frame_bar at;
+    lane u[3];
+    double mass = w->p.body_mass[c], load[3];
+    const double *applied = w->xfrc_applied + 6 * c;
+    frame_bar_at(a, pb_refBody, c, &at);
+    PB_POINTVEL(u, s, at.f.d);
+    for (int k = 0; k < 3; k++) load[k] = mass * A[k] - applied[k];
+    PB_ADDCROSS(at.force, 1, load, s);
+    if (a->xfrc) {
+      for (int k = 0; k < 3; k++) {
+        a->xfrc[6 * c + k] -= u[k];
+        a->xfrc[6 * c + 3 + k] -= s[k];
+      }
+    }
+
+    // Its weight: A of the world is the upward acceleration -g.
+    PB_THETA(a, body_mass, c, A[0] * u[0] + A[1] * u[1] + A[2] * u[2]);
+    if (!(w->m->disableflags & pb_disGravity)) {
+      for (int k = 0; k < 3; k++) PB_THETA(a, gravity, k, -mass * u[k]);
+    }
+    frame_bar_done(a, &at);
+  }
+}
+
+// Loads on the world itself do not count, so there s goes to what stands in it, about the reference point of its tree.
+static void pull_hold_of_world(LANE(pbAdjoint) *a, const lane s[6]) {
+  const NUM(pbWork) *w = a->w;
+  for (int b = 1; b < w->m->nbody; b++) {
+    lane X[6];
+    int tree = w->t->body_tree[b];
+    if (w->m->body_parentid[b] != 0) continue;
+    memcpy(X, s, sizeof X);
+    if (tree >= 0) PB_ADDCROSS(X + 3, 1, s, w->ref + 3 * tree);
+    LANE(pbSensor_PullHold)(a, b, X);
+  }
+}
+
+void LANE(pbSensor_PullHold)(LANE(pbAdjoint) *a, int body, const lane s[6]) {
+  PB_ASSERT(body >= 0 && body < a->w->m->nbody);
+  if (body == 0) {
+    pull_hold_of_world(a, s);
+    return;
+  }
+
+  a->has_Vs = true;
+  for (int k = 0; k < 6; k++) a->Vs[6 * body + k] -= s[k];
+  if (a->w->t->body_tree[body] < 0) static_loads(a, body, s);
+}
+
+// Motion that the sensors' Vs give to a body, about its ref.
+static void hold_motion(const LANE(pbAdjoint) *a, int body, lane X[6]) {
+  const NUM(pbWork) *w = a->w;
+  int tree = w->t->body_tree[body];
+  memset(X, 0, 6 * sizeof *X);
+  for (int b = body; b > 0; b = w->m->body_parentid[b]) {
+    const lane *s = a->Vs + 6 * b;
+    for (int k = 0; k < 6; k++) X[k] += s[k];
+    if (tree >= 0 && w->t->body_tree[b] < 0) PB_ADDCROSS(X + 3, 1, s, w->ref + 3 * tree);
+  }
+}
+
+// ---- spatial tendons under force and torque sensors -------------------------------------------------------------------
+typedef struct segment {
+  frame_bar s1, s2;
+  double dir[3], length, divisor;
+  int pulley;  // station of the divisor, -1
+} segment;
+
+static bool next_segment(const LANE(pbAdjoint) *a, int tendon, int *i, segment *g) {
+  const NUM(pbWork) *w = a->w;
+  int site[2];
+
+  // The last pulley before the segment divides it.
+  if (!NUM(pbSensor_Segment)(w, tendon, i, site, &g->divisor)) return false;
+  g->pulley = *i - 2;
+  while (g->pulley >= w->m->tendon_adr[tendon] && w->m->wrap_type[g->pulley] != pb_wrapPulley) g->pulley--;
+  if (g->pulley < w->m->tendon_adr[tendon]) g->pulley = -1;
+
+  // Ends, direction and length; a segment without length, or within one body, is no load.
+  frame_bar_at(a, pb_refSite, site[0], &g->s1);
+  frame_bar_at(a, pb_refSite, site[1], &g->s2);
+  for (int k = 0; k < 3; k++) g->dir[k] = g->s2.f.pos[k] - g->s1.f.pos[k];
+  g->length = sqrt(PB_DOT3(g->dir, g->dir));
+  if (g->length < TINY || g->s1.f.body == g->s2.f.body) return next_segment(a, tendon, i, g);
+  for (int k = 0; k < 3; k++) g->dir[k] = g->dir[k] / g->length;
+  return true;
+}
+
+// Cotangents of the direction and length of a segment, to its ends.
+static void pull_segment(LANE(pbAdjoint) *a, segment *g, const lane dir[3], lane length) {
+  lane along = PB_DOT3(g->dir, dir);
+  for (int k = 0; k < 3; k++) {
+    lane F = (dir[k] - along * g->dir[k]) / g->length + length * g->dir[k];
+    g->s1.force[k] -= F;
+    g->s2.force[k] += F;
+  }
+  frame_bar_done(a, &g->s1);
+  frame_bar_done(a, &g->s2);
+}
+
+// Power of a tension under the sensors' motions: T sum dir . (u2 - u1) / divisor. Returns its derivative by T.
+static lane tension_power(LANE(pbAdjoint) *a, int tendon, double T) {
+  lane rate = {0};
+  segment g = {.divisor = 1};
+  for (int i = a->w->m->tendon_adr[tendon]; next_segment(a, tendon, &i, &g);) {
+    lane X1[6], X2[6], u1[3], u2[3], zero = {0};
+    double pull[3];
+    for (int k = 0; k < 3; k++) pull[k] = T / g.divisor * g.dir[k];
+
+    hold_motion(a, g.s1.f.body, X1);
+    hold_motion(a, g.s2.f.body, X2);
+    PB_POINTVEL(u1, X1, g.s1.f.d);
+    PB_POINTVEL(u2, X2, g.s2.f.d);
+    for (int k = 0; k < 3; k++) u2[k] = u2[k] - u1[k];
+
+    // Linear in T, by which the sum is the derivative; in the ends' motions; and in the direction.
+    lane part = PB_DOT3(g.dir, u2) / g.divisor;
+    rate += part;
+    if (g.pulley >= 0) PB_THETA(a, wrap_prm, g.pulley, part * (-T / g.divisor));
+    PB_ADDCROSS(g.s1.force, -1, pull, X1);
+    PB_ADDCROSS(g.s2.force, 1, pull, X2);
+    for (int k = 0; k < 3; k++) u2[k] = u2[k] * (T / g.divisor);
+    pull_segment(a, &g, u2, zero);
+  }
+  return rate;
+}
+
+// Acceleration of a tendon's length: sum (dir . (a2 - a1) + (|v|^2 - (dir . v)^2) / length) / divisor; cotangent c.
+static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
+  double sum = 0;
+  segment g = {.divisor = 1};
+  for (int i = a->w->m->tendon_adr[tendon]; next_segment(a, tendon, &i, &g);) {
+    double v1[3], v[3], a1[3], acc[3];
+    NUM(pbSensor_Velocity)(a->w, &g.s1.f, v1);
+    NUM(pbSensor_Velocity)(a->w, &g.s2.f, v);
+    NUM(pbSensor_Acceleration)(a->w, &g.s1.f, a1);
+    NUM(pbSensor_Acceleration)(a->w, &g.s2.f, acc);
+    for (int k = 0; k < 3; k++) v[k] = v[k] - v1[k];
+    for (int k = 0; k < 3; k++) acc[k] = acc[k] - a1[k];
+    double along = PB_DOT3(g.dir, v), turn = PB_DOT3(v, v) - along * along,
+           part = (PB_DOT3(g.dir, acc) + turn / g.length) / g.divisor;
+
+    // By accelerations, velocities, and the segment itself.
+    lane push[3], back[3], dir[3], cd = c / g.divisor;
+    sum += part;
+    if (g.pulley >= 0) PB_THETA(a, wrap_prm, g.pulley, c * (-part / g.divisor));
+    for (int k = 0; k < 3; k++) push[k] = cd * g.dir[k];
+    for (int k = 0; k < 3; k++) back[k] = -push[k];
+    pull_acceleration(a, &g.s2, push);
+    pull_acceleration(a, &g.s1, back);
+
+    for (int k = 0; k < 3; k++) push[k] = cd * (2 * (v[k] - along * g.dir[k]) / g.length);
+    for (int k = 0; k < 3; k++) back[k] = -push[k];
+    pull_velocity(a, &g.s2, push);
+    pull_velocity(a, &g.s1, back);
+
+    for (int k = 0; k < 3; k++) dir[k] = cd * (acc[k] - 2 * along * v[k] / g.length);
+    pull_segment(a, &g, dir, cd * (-turn / (g.length * g.length)));
+  }
+  return sum;
+}
+
+static void pull_spring(LANE(pbAdjoint) *a, int k, lane T) {
+  const NUM(pbWork) *w = a->w;
+  double length = w->ten_length[k], lower = w->p.tendon_lengthspring[2 * k], upper = w->p.tendon_lengthspring[2 * k + 1];
+  if (w->m->disableflags & pb_disSpring) return;
+  double x = tendon_stretch(w, k), share[2];
+  band_shares(length, lower, upper, share);
+
+  // T = -x k(x), x the stretch beyond the band; at an end of the band half of a slope belongs to each side.
+  double c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
+  double slope = pb_polynomialSlope(c, x, false);
+  a->ten_len[k] -= T * (slope * (share[0] + share[1]));
+  for (int side = 0; side < 2; side++) PB_THETA(a, tendon_lengthspring, 2 * k + side, T * (slope * share[side]));
+
+  PB_THETA(a, tendon_stiffness, k, T * -x);
+  PB_THETA(a, tendon_stiffnesspoly, 2 * k, T * (-x * x));
+  PB_THETA(a, tendon_stiffnesspoly, 2 * k + 1, T * (-x * x * x));
+}
+
+static void pull_damper(LANE(pbAdjoint) *a, int k, lane T) {
+  const NUM(pbWork) *w = a->w;
+  double c[3], v = w->ten_velocity[k], speed = fabs(v);
+  if (w->m->disableflags & pb_disDamper) return;
+  NUM(pbTendon_Damping)(w, k, c);
+  a->ten_vel[k] -= T * pb_polynomialSlope(c, v, true);
+
+  // Its own coefficients, and those that actuators reflect to it, times gear^2.
+  PB_THETA(a, tendon_damping, k, T * -v);
+  PB_THETA(a, tendon_dampingpoly, 2 * k, T * (-v * speed));
+  PB_THETA(a, tendon_dampingpoly, 2 * k + 1, T * (-v * v * v));
+  for (int i = w->t->ten_actuator_start[k]; i < w->t->ten_actuator_start[k + 1]; i++) {
+    int u = w->t->ten_actuator[i];
+    double gear = w->p.actuator_gear[6 * u], g2 = gear * gear;
+    double own[3] = {w->p.actuator_damping[u], w->p.actuator_dampingpoly[2 * u], w->p.actuator_dampingpoly[2 * u + 1]};
+    PB_THETA(a, actuator_damping, u, T * (-v * g2));
+    PB_THETA(a, actuator_dampingpoly, 2 * u, T * (-v * speed * g2));
+    PB_THETA(a, actuator_dampingpoly, 2 * u + 1, T * (-v * v * v * g2));
+    PB_THETA(a, actuator_gear, 6 * u, T * (-2 * gear * v * pb_polynomialForce(own, v, true)));
+  }
+}
+
+static void pull_armature(LANE(pbAdjoint) *a, int k, lane T) {
+  const NUM(pbWork) *w = a->w;
+  double armature = NUM(pbTendon_Armature)(w, k), rate = pull_tendon_acceleration(a, k, T * -armature);
+
+  PB_THETA(a, tendon_armature, k, T * -rate);
+  for (int i = w->t->ten_actuator_start[k]; i < w->t->ten_actuator_start[k + 1]; i++) {
+    int u = w->t->ten_actuator[i];
+    double gear = w->p.actuator_gear[6 * u];
+    PB_THETA(a, actuator_armature, u, T * (-rate * gear * gear));
+    PB_THETA(a, actuator_gear, 6 * u, T * (-2 * rate * gear * w->p.actuator_armature[u]));
+  }
+}
+
+// An equality's row couples the tendon by 1 - P'(x) where it is the second of the pair.
+static void pull_coupling(LANE(pbAdjoint) *a, int row, int tendon, lane T) {
+  const NUM(pbWork) *w = a->w;
+  int e = w->row[row].equality;
+  pull_force(a, w->row + row, T * NUM(pbSensor_Coupling)(w, e, tendon));
+  if (w->m->eq_type[e] != pb_eqTendon || w->m->eq_obj2id[e] != tendon) return;
+  const double *c = w->p.eq_data + pbCoupling_Polycoef(e);
+
+  // P' = c1 + 2 c2 x + 3 c3 x^2 + 4 c4 x^3
+  double x = w->ten_length[tendon] - w->p.tendon_length0[tendon], f = w->row[row].f[0];
+  double bend = 2 * c[2] + x * (6 * c[3] + x * 12 * c[4]), power = 1;
+  a->ten_len[tendon] -= T * (f * bend);
+  PB_THETA(a, tendon_length0, tendon, T * (f * bend));
+  for (int i = 1; i <= 4; i++, power *= x) PB_THETA(a, eq_data, pbCoupling_Polycoef(e) + i, T * (-f * i * power));
+}
+
+static void pull_tension(LANE(pbAdjoint) *a, int k, lane T) {
+  const NUM(pbWork) *w = a->w;
+  const pbModel *m = w->m;
+  pull_spring(a, k, T);
+  pull_damper(a, k, T);
+  pull_armature(a, k, T);
+
+  // Forces of actuators and of rows along the tendon.
+  for (int u = 0; u < m->nu; u++) {
+    if (m->actuator_trntype[u] != pb_trnTendon || m->actuator_trnid[2 * u] != k) continue;
+    a->act_force[u] += T * w->p.actuator_gear[6 * u];
+    PB_THETA(a, actuator_gear, 6 * u, T * w->actuator_force[u]);
+  }
+  for (int r = 0; r < w->nrow; r++) {
+    const NUM(pbRow) *row = w->row + r;
+    if (row->kind == pb_rowEquality) pull_coupling(a, r, k, T);
+    if (row->kind == pb_rowFriction && row->tendon == k) pull_force(a, row, T);
+    if (row->kind == pb_rowLimit && row->tendon == k) pull_force(a, row, T * -(double)row->side);
+  }
+
+  // A loss of zero makes no row, but has a slope.
+  if (loss_acts(m) && !(w->p.tendon_frictionloss[k] > 0))
+    PB_THETA(a, tendon_frictionloss, k, T * -loss_sign(w, m->nv + k, w->qacc));
+}
+
+void LANE(pbSensor_PullTendons)(LANE(pbAdjoint) *a) {
+  const pbModel *m = a->w->m;
+  for (int k = 0; k < m->ntendon; k++) {
+    if (m->wrap_type[m->tendon_adr[k]] == pb_wrapJoint) continue;
+
+    // What the tension does under the sensors' motions is its cotangent.
+    lane T = tension_power(a, k, NUM(pbSensor_Tension)(a->w, k));
+    if (!is_zero(&T, 1)) pull_tension(a, k, T);
+  }
+}
