@@ -23,6 +23,8 @@ static void box_edges(const num shape[4], num box[3]) {
 static void box_drag(const num *medium, const num *shape, num linear[6], num quadratic[6]) {
   num box[3], density = medium[0], viscosity = medium[1];
   box_edges(shape, box);
+
+  // Viscous drag of a sphere of the mean diameter, quadratic drag of the box's faces.
   num diameter = (box[0] + box[1] + box[2]) / 3.0;
   for (int k = 0; k < 3; k++) {
     int i = (k + 1) % 3, j = (k + 2) % 3;
@@ -98,6 +100,7 @@ static void ellipsoid_of(const NUM(pbFluidPart) *part, const num v[3], ellipsoid
   const num *c = part->shape + 3;
   num s[3];
   semiaxes(part->type, part->shape, s);
+
   e->density = part->medium[0];
   e->viscosity = part->medium[1];
   e->interaction = c[0];
@@ -108,12 +111,16 @@ static void ellipsoid_of(const NUM(pbFluidPart) *part, const num v[3], ellipsoid
   e->magnus = c[5];
   e->added_mass = c + 6;
   e->added_inertia = c + 9;
+
   num largest = extreme_of(s, 1), smallest = extreme_of(s, -1);
   num middle = s[0] + s[1] + s[2] - largest - smallest;
   e->volume = 4.0 / 3.0 * PB_PI * s[0] * s[1] * s[2];
   e->area_max = PB_PI * largest * middle;
   e->diameter = 2.0 / 3.0 * (s[0] + s[1] + s[2]);
+
   drag_moments(s, largest, middle, e);
+
+  // Area of the ellipsoid's shadow along v: pi |N| / sqrt(v . N), N = square o v.
   e->projection[0] = e->projection[1] = 0;
   for (int k = 0; k < 3; k++) {
     e->square[k] = sq(s[(k + 1) % 3] * s[(k + 2) % 3]);
@@ -131,6 +138,7 @@ static void added_mass(const ellipsoid *e, const num *w, const num *v, num f[6])
     p[k] = e->density * e->added_mass[k] * v[k];
     l[k] = e->density * e->added_inertia[k] * w[k];
   }
+
   v3_addcross(f, p, v);
   v3_addcross(f, l, w);
   v3_addcross(f + 3, p, w);
@@ -140,23 +148,29 @@ static void ellipsoid_force(const NUM(pbFluidPart) *part, const num u[6], num f[
   const num *w = u, *v = u + 3;
   ellipsoid e;
   ellipsoid_of(part, v, &e);
-  num lift[3], normal[3], circulation[3], turning[3];
+  num lift[3], normal[3], circulation[3], spinning[3];
   for (int k = 0; k < 3; k++) {
     normal[k] = e.square[k] * v[k];
-    turning[k] = e.moment[k] * w[k];
+    spinning[k] = e.moment[k] * w[k];
   }
+
+  // Added mass, Magnus' force of spin and Kutta's lift.
   added_mass(&e, w, v, f);
-  v3_cross(lift, w, v);  // Magnus
+  v3_cross(lift, w, v);
+  // Magnus
   v3_addscl(f + 3, lift, e.magnus * e.density * e.volume);
   num cosine = ratio(e.projection[0], e.speed * e.projection[1]);
-  v3_cross(circulation, normal, v);  // Kutta
+  v3_cross(circulation, normal, v);
   v3_cross(lift, circulation, v);
   v3_addscl(f + 3, lift, e.kutta * e.density * cosine * e.area);
+
+  // Drag: viscous, and quadratic between blunt and slender.
   num drag =
       e.viscosity * 3.0 * PB_PI * e.diameter + e.density * e.speed * (e.area * e.blunt + e.slender * (e.area_max - e.area));
-  num spin = e.viscosity * PB_PI * e.diameter * e.diameter * e.diameter + e.density * v3_norm(turning);
+  num spin = e.viscosity * PB_PI * e.diameter * e.diameter * e.diameter + e.density * v3_norm(spinning);
   v3_addscl(f, w, -spin);
   v3_addscl(f + 3, v, -drag);
+
   for (int k = 0; k < 6; k++) f[k] *= e.interaction;
 }
 
@@ -177,6 +191,7 @@ static void add_momentum(num B[36], int row, int xcol, int ycol, num density, co
   num p[3];
   for (int k = 0; k < 3; k++) p[k] = density * c[k] * x[k];
   add_skew(B, row, ycol, 1, p);
+
   num skew[36] = {0};
   add_skew(skew, 0, 0, -1, y);
   for (int i = 0; i < 3; i++) {
@@ -188,6 +203,7 @@ static void kutta_damping(const ellipsoid *e, const num v[3], num B[36]) {
   const num *a = e->square;
   num pn = e->projection[0], pd = e->projection[1], vv = v3_dot(v, v), d[3];
   num scale = ratio(PB_PI * e->kutta * e->density, num_sqrt(pd * pn * vv)), thin = ratio(pn, pd), cosine = ratio(pn, vv);
+
   for (int k = 0; k < 3; k++) d[k] = a[k] * vv - pn;
   for (int i = 0; i < 3; i++) {
     for (int k = 0; k < 3; k++) {
@@ -203,6 +219,7 @@ static void drag_damping(const ellipsoid *e, const num v[3], num B[36]) {
   num pn = e->projection[0], pd = e->projection[1], vv = v3_dot(v, v);
   num quadratic = e->density * (e->area * e->blunt + e->slender * (e->area_max - e->area));
   num per_speed = ratio(quadratic, e->speed);
+
   num slope = ratio(PB_PI, num_sqrt(pn * pn * pn * pd)) * e->density * e->speed * (e->blunt - e->slender);
   for (int k = 0; k < 3; k++) {
     num area = slope * a[k] * v[k] * (a[k] * pn - pd);  // |v| times the derivative of the projected area
@@ -211,14 +228,16 @@ static void drag_damping(const ellipsoid *e, const num v[3], num B[36]) {
   }
 }
 
+// Torque -(linear + density |m o w|) w, m the moments: its derivative by w.
 static void spin_damping(const ellipsoid *e, const num w[3], num B[36]) {
-  num turning[3];
-  for (int k = 0; k < 3; k++) turning[k] = e->moment[k] * w[k];
-  num scale = ratio(e->density, v3_norm(turning));
+  num spinning[3];
+  for (int k = 0; k < 3; k++) spinning[k] = e->moment[k] * w[k];
+  num scale = ratio(e->density, v3_norm(spinning));
+
   num linear = e->viscosity * PB_PI * e->diameter * e->diameter * e->diameter;
   for (int i = 0; i < 3; i++) {
-    for (int k = 0; k < 3; k++) B[6 * i + k] -= scale * w[i] * turning[k] * e->moment[k];
-    B[7 * i] -= scale * v3_dot(turning, turning) + linear;
+    for (int k = 0; k < 3; k++) B[6 * i + k] -= scale * w[i] * spinning[k] * e->moment[k];
+    B[7 * i] -= scale * v3_dot(spinning, spinning) + linear;
   }
 }
 
@@ -226,12 +245,16 @@ static void ellipsoid_damping(const NUM(pbFluidPart) *part, const num u[6], num 
   const num *w = u, *v = u + 3;
   ellipsoid e;
   ellipsoid_of(part, v, &e);
+
+  // One term for each of the force, in its order.
   add_momentum(B, 0, 3, 3, e.density, e.added_mass, v, v);
   add_momentum(B, 0, 0, 0, e.density, e.added_inertia, w, w);
   add_momentum(B, 3, 3, 0, e.density, e.added_mass, v, w);
+
   num magnus = e.magnus * e.density * e.volume;
   add_skew(B, 3, 3, magnus, w);
   add_skew(B, 3, 0, -magnus, v);
+
   kutta_damping(&e, v, B);
   drag_damping(&e, v, B);
   spin_damping(&e, w, B);
@@ -242,6 +265,7 @@ void NUM(pbFluid_LocalVelocity)(const NUM(pbFluidPart) *part, num u[6]) {
   num v[3];
   PB_POINTVEL(v, part->V, part->d);
   v3_subfrom(v, part->medium + 2);
+
   m3_tmulv(u, part->R, part->V);
   m3_tmulv(u + 3, part->R, v);
 }
@@ -262,7 +286,9 @@ void NUM(pbFluid_LocalDamping)(const NUM(pbFluidPart) *part, const num u[6], num
   } else {
     ellipsoid_damping(part, u, B);
   }
-  for (int i = 0; part->symmetric && i < 6; i++) {
+  if (!part->symmetric) return;
+
+  for (int i = 0; i < 6; i++) {
     for (int k = 0; k < i; k++) B[6 * i + k] = B[6 * k + i] = 0.5 * (B[6 * i + k] + B[6 * k + i]);
   }
 }
@@ -271,6 +297,8 @@ void NUM(pbFluid_Wrench)(const NUM(pbFluidPart) *part, num wrench[6]) {
   num u[6], f[6], torque[3], force[3];
   NUM(pbFluid_LocalVelocity)(part, u);
   NUM(pbFluid_LocalForce)(part, u, f);
+
+  // Back to the world's axes and the reference point.
   m3_mulv(torque, part->R, f);
   m3_mulv(force, part->R, f + 3);
   PB_ADDWRENCH(wrench, 1, part->d, force);
@@ -281,6 +309,7 @@ void NUM(pbFluid_PartDamping)(const NUM(pbFluidPart) *part, num B[36]) {
   num u[6], local[36];
   NUM(pbFluid_LocalVelocity)(part, u);
   NUM(pbFluid_LocalDamping)(part, u, local);
+
   // T: motion about ref -> local velocity, columns of unit motions; B += T' local T
   num T[36], LT[36];
   for (int c = 0; c < 6; c++) {
@@ -324,12 +353,15 @@ void NUM(pbFluid_Fill)(const NUM(pbWork) *w, int body, bool box, int index, NUM(
   int g = box ? 0 : m->body_geomadr[body] + index;
   part->type = box ? pb_fluidBox : m->geom_type[g];
   part->symmetric = !box && m->integrator == pb_intImplicitfast && !standalone(w, body);
+
   body_offset(w, body, box ? w->xipos + 3 * body : w->geom_xpos + 3 * g, part->d);
   m3_copy(part->R, box ? w->ximat + 9 * body : w->geom_xmat + 9 * g);
   memcpy(part->V, w->V + 6 * body, sizeof part->V);
+
   part->medium[0] = w->p.density[0];
   part->medium[1] = w->p.viscosity[0];
   v3_copy(part->medium + 2, w->p.wind);
+
   memset(part->shape, 0, sizeof part->shape);
   if (box) {
     part->shape[0] = w->p.body_mass[body];
@@ -348,6 +380,7 @@ bool NUM(pbFluid_Take)(const NUM(pbWork) *w, int body, bool box, int index, NUM(
   int g = box ? 0 : w->m->body_geomadr[body] + index;
   num interaction = w->p.geom_fluid[12 * g];
   if (!box && re(interaction) == 0 && (im(interaction) == 0 || !NUM(pbFluid_Sloped)(w, g))) return false;
+
   NUM(pbFluid_Fill)(w, body, box, index, part);
   return true;
 }
@@ -386,6 +419,8 @@ static void box_unit_power(const NUM(pbWork) *w, int b, const num X[6], num powe
   const num *R = w->ximat + 9 * b, both[2] = {1, 1};
   const num shape[4] = {w->p.body_mass[b], w->p.body_inertia[3 * b], w->p.body_inertia[3 * b + 1], w->p.body_inertia[3 * b + 2]};
   num d[3], v[3], u[6], x[6], linear[6], quadratic[6];
+
+  // Velocities of the box and of X there, in its own axes.
   body_offset(w, b, w->xipos + 3 * b, d);
   PB_POINTVEL(v, w->V + 6 * b, d);
   for (int k = 0; k < 3; k++) v[k] -= w->p.wind[k];
@@ -394,6 +429,7 @@ static void box_unit_power(const NUM(pbWork) *w, int b, const num X[6], num powe
   PB_POINTVEL(v, X, d);
   m3_tmulv(x, R, X);
   m3_tmulv(x + 3, R, v);
+
   box_drag(both, shape, linear, quadratic);
   for (int k = 0; k < 6; k++) {
     power[0] -= x[k] * quadratic[k] * num_abs(u[k]) * u[k];
@@ -406,9 +442,11 @@ void NUM(pbFluid_UnitPower)(const NUM(pbWork) *w, const num *X, num power[2]) {
   bool box;
   for (int b = 1; b < w->m->nbody; b++) {
     if (w->t->body_tree[b] < 0) continue;
+
     int n = NUM(pbFluid_Parts)(w, b, &box);
     if (box && n) box_unit_power(w, b, X + 6 * b, power);
-    for (int k = 0; k < n && !box; k++) {
+    if (box) continue;
+    for (int k = 0; k < n; k++) {
       if (NUM(pbFluid_Take)(w, b, box, k, &part)) unit_power(&part, X + 6 * b, power);
     }
   }
@@ -428,12 +466,15 @@ void NUM(pbFluid_UnitDamping)(const NUM(pbWork) *w, const num *Y, const num *X, 
   for (int b = 1; b < w->m->nbody; b++) {
     if (w->t->body_tree[b] < 0) continue;
     num Z[6], u[6], y[6], z[6], B[36];
+
     for (int k = 0; k < 6; k++) Z[k] = X[6 * b + k] - Xless[6 * b + k];
     for (int k = 0, n = NUM(pbFluid_Parts)(w, b, &box); k < n; k++) {
       if (!NUM(pbFluid_Take)(w, b, box, k, &part)) continue;
       NUM(pbFluid_LocalVelocity)(&part, u);
       inward(&part, Y + 6 * b, y);
       inward(&part, Z, z);
+
+      // Damping is linear in density and viscosity: one at a time.
       for (int which = 0; which < 2; which++) {
         part.medium[which] = 1;
         part.medium[1 - which] = 0;

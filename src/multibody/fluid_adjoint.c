@@ -22,7 +22,7 @@
   } while (0)
 // The part's frame moves while a field X stays, M its motion at the part (angular, linear) and C its cotangent there (both in
 // world axes): adds to torque and force on the frame.
-#define TURN(torque, force, M, C)              \
+#define PULL_FRAME(torque, force, M, C)        \
   do {                                         \
     PB_ADDCROSS(torque, -1, M, C);             \
     PB_ADDCROSS(torque, -1, (M) + 3, (C) + 3); \
@@ -43,7 +43,7 @@ typedef struct patch {
   lane torque[3], force[3];  // cotangent of the part's pose (world, at its origin)
 } patch;
 
-static void begin(patch *p) {
+static void begin_patch(patch *p) {
   NUM(pbFluid_LocalVelocity)(&p->part, p->u);
   OUTWARD(p->M, p->part.R, p->u);
   memset(p->torque, 0, sizeof p->torque);
@@ -73,6 +73,7 @@ static void damping_by(const patch *p, int i, const double field[6], double out[
   to_complex(p, &z, u);
   if (i < 6) __imag__ u[i] = PB_IMAG_STEP;
   else __imag__ z.shape[i - 6] = PB_IMAG_STEP;
+
   pbFluid_LocalDamping_c(&z, u, B);
   for (int r = 0; r < 6; r++) {
     out[r] = 0;
@@ -82,8 +83,8 @@ static void damping_by(const patch *p, int i, const double field[6], double out[
 
 // ---- parameters (one lane) --------------------------------------------------------------------------------------------
 #if PB_LANES == 1
-// What a part hangs on: its place in the body (from the cotangent of its pose), the medium, its shape.
-static void add_place(LANE(pbAdjoint) *a, const patch *p) {
+// What a part depends on: its pose in the body (from the cotangent of its pose), the medium, its shape.
+static void add_pose(LANE(pbAdjoint) *a, const patch *p) {
   const NUM(pbWork) *w = a->w;
   const double *Rb = w->xmat + 9 * p->body, *R = p->part.R, *F = p->force, *T = p->torque;
   const double *q = p->geom < 0 ? w->p.body_iquat + 4 * p->body : w->p.geom_quat + 4 * p->geom;
@@ -111,7 +112,7 @@ static void force_by_shape(const patch *p, int i, double out[6]) {
   for (int k = 0; k < 6; k++) out[k] = __imag__ f[k] / PB_IMAG_STEP;
 }
 
-static int shapes(const patch *p) { return p->geom < 0 ? 4 : pb_fluidShape; }
+static int shape_count(const patch *p) { return p->geom < 0 ? 4 : pb_fluidShape; }
 
 // The part in a medium of density or viscosity 1 alone: forces are linear in both.
 static NUM(pbFluidPart) unit_medium(const patch *p, int which) {
@@ -129,7 +130,7 @@ static void force_parameters(LANE(pbAdjoint) *a, const patch *p, const double y[
     if (k) PB_THETA(a, viscosity, 0, PB_DOT6(y, d));
     else PB_THETA(a, density, 0, PB_DOT6(y, d));
   }
-  for (int i = 0; i < shapes(p) && PB_WANTS(a, pb_wantFluidShape); i++) {
+  for (int i = 0; i < shape_count(p) && PB_WANTS(a, pb_wantFluidShape); i++) {
     force_by_shape(p, i, d);
     add_shape(a, p, i, PB_DOT6(y, d));
   }
@@ -145,7 +146,7 @@ static void damping_parameters(LANE(pbAdjoint) *a, const patch *p, const double 
     if (k) PB_THETA(a, viscosity, 0, s);
     else PB_THETA(a, density, 0, s);
   }
-  for (int i = 0; i < shapes(p) && PB_WANTS(a, pb_wantFluidShape); i++) {
+  for (int i = 0; i < shape_count(p) && PB_WANTS(a, pb_wantFluidShape); i++) {
     damping_by(p, 6 + i, field, d);
     add_shape(a, p, i, PB_DOT6(y, d));
   }
@@ -158,16 +159,16 @@ static void pull_velocity(LANE(pbAdjoint) *a, patch *p, const lane ub[6]) {
   lane C[6];
   OUTWARD(C, p->part.R, ub);
   ADD_FIELD(a->FV + 6 * p->body, 1, p->part.d, C);
-  TURN(p->torque, p->force, p->M, C);
+  PULL_FRAME(p->torque, p->force, p->M, C);
   for (int k = 0; k < 3; k++) PB_THETA(a, wind, k, -C[3 + k]);
 }
 
-static void finish(LANE(pbAdjoint) *a, const patch *p) {
+static void finish_patch(LANE(pbAdjoint) *a, const patch *p) {
   lane *P = a->P + 6 * p->body;
   PB_ADDWRENCH(P, 1, p->part.d, p->force);
   for (int k = 0; k < 3; k++) P[k] += p->torque[k];
 #if PB_LANES == 1
-  if (a->theta) add_place(a, p);
+  if (a->theta) add_pose(a, p);
 #endif
 }
 
@@ -176,13 +177,17 @@ static void pull_force(LANE(pbAdjoint) *a, patch *p) {
   NUM(pbFluidPart) part = p->part;
   double f[6], F[6], J[36], scale = p->geom < 0 ? 1 : part.shape[3];
   lane M[6], y[6], ub[6];
-  begin(p);
+  begin_patch(p);
   NUM(pbFluid_LocalForce)(&part, p->u, f);
   OUTWARD(F, part.R, f);
+
+  // To the virtual motion; to the frame, which the motion sees.
   ADD_FIELD(a->FL + 6 * p->body, 1, part.d, F);
   field_at(p, a->Vl + 6 * p->body, M);
   INWARD(y, part.R, M);
-  TURN(p->torque, p->force, M, F);
+  PULL_FRAME(p->torque, p->force, M, F);
+
+  // By the velocity: df/du is the local damping, but for symmetry and the interaction coefficient.
   part.symmetric = false;
   NUM(pbFluid_LocalDamping)(&part, p->u, J);  // df/du but for the interaction coefficient
   for (int k = 0; k < 6; k++) {
@@ -193,7 +198,7 @@ static void pull_force(LANE(pbAdjoint) *a, patch *p) {
 #if PB_LANES == 1
   if (a->theta) force_parameters(a, p, y);
 #endif
-  finish(a, p);
+  finish_patch(a, p);
 }
 
 // W += Vm . B X, X = h (Va - Vw)
@@ -201,28 +206,35 @@ static void pull_damping(LANE(pbAdjoint) *a, patch *p, double h) {
   const double *Va = a->Va + 6 * p->body, *Vw = a->Vw + 6 * p->body, *R = p->part.R;
   double X[6], MX[6], z[6], B[36], Bz[6], F[6];
   lane M[6], y[6], yB[6], C[6], ub[6];
-  begin(p);
+  begin_patch(p);
+
+  // Both motions in the part's own frame.
   for (int k = 0; k < 6; k++) X[k] = h * (Va[k] - Vw[k]);
   for (int k = 0; k < 3; k++) MX[k] = X[k];
   PB_POINTVEL(MX + 3, X, p->part.d);
   INWARD(z, R, MX);
   field_at(p, a->Vm + 6 * p->body, M);
   INWARD(y, R, M);
+
+  // B z and B' y
   NUM(pbFluid_LocalDamping)(&p->part, p->u, B);
   for (int r = 0; r < 6; r++) {
-    Bz[r] = 0, yB[r] = (lane){0};
+    Bz[r] = 0;
+    yB[r] = (lane){0};
     for (int c = 0; c < 6; c++) {
       Bz[r] += B[6 * r + c] * z[c];
       yB[r] += y[c] * B[6 * c + r];
     }
   }
+
+  // To the fields, and to the frame that both see.
   OUTWARD(F, R, Bz);
   OUTWARD(C, R, yB);
   ADD_FIELD(a->FM + 6 * p->body, 1, p->part.d, F);
   ADD_FIELD(a->FVa + 6 * p->body, h, p->part.d, C);
   ADD_FIELD(a->FW + 6 * p->body, -h, p->part.d, C);
-  TURN(p->torque, p->force, M, F);
-  TURN(p->torque, p->force, MX, C);
+  PULL_FRAME(p->torque, p->force, M, F);
+  PULL_FRAME(p->torque, p->force, MX, C);
   for (int k = 0; k < 6; k++) {
     double d[6];
     damping_by(p, k, z, d);
@@ -235,7 +247,7 @@ static void pull_damping(LANE(pbAdjoint) *a, patch *p, double h) {
     damping_parameters(a, p, y, z);
   }
 #endif
-  finish(a, p);
+  finish_patch(a, p);
 }
 
 // A geom whose interaction coefficient is zero beside one that has some: the slope by the coefficient, W = coefficient Vl .
@@ -245,14 +257,17 @@ static void flag_slope(LANE(pbAdjoint) *a, int body, int index) {
   patch p = {.body = body, .geom = a->w->m->body_geomadr[body] + index};
   double M[6], y[6], d[6];
   if (!PB_WANTS(a, pb_wantFluidShape) || !NUM(pbFluid_Sloped)(a->w, p.geom)) return;
+
   NUM(pbFluid_Fill)(a->w, body, false, index, &p.part);
-  begin(&p);
+  begin_patch(&p);
   field_at(&p, a->Vl + 6 * body, M);
   INWARD(y, p.part.R, M);
   force_by_shape(&p, 3, d);
   PB_THETA(a, geom_fluid, 12 * p.geom, PB_DOT6(y, d));
 #else
-  (void)a, (void)body, (void)index;
+  (void)a;
+  (void)body;
+  (void)index;
 #endif
 }
 

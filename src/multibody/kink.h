@@ -26,25 +26,38 @@ static const double rest_speed = 1e-10, rest_acceleration = 1e-9;  // m/s, m/s^2
 static inline double loss_sign(const NUM(pbWork) *w, int id, const num *a) {
   int tendon = id - w->m->nv;
   double acc = tendon < 0 ? re(a[id]) : 0, vel = re(tendon < 0 ? w->qvel[id] : w->ten_velocity[tendon]);
-  for (int i = tendon < 0 ? 0 : w->ten_start[tendon], end = tendon < 0 ? 0 : w->ten_start[tendon + 1]; i < end; i++)
-    acc += re(w->ten_J[i]) * re(a[w->ten_dofs[i]]);
+  if (tendon >= 0) {
+    for (int i = w->ten_start[tendon]; i < w->ten_start[tendon + 1]; i++) acc += re(w->ten_J[i]) * re(a[w->ten_dofs[i]]);
+  }
   if (fabs(vel) < rest_speed && fabs(acc) < rest_acceleration) return 0;
-  double x = acc > 0 && vel > 0 ? 1 : acc < 0 && vel < 0 ? -1 : acc + loss_damping(w, id) * vel;
-  return x > 0 ? 1 : x < 0 ? -1 : 0;
+
+  // The row would ask for the acceleration -b v. Where both go one way it is against both, whatever b is.
+  if (acc > 0 && vel > 0) return 1;
+  if (acc < 0 && vel < 0) return -1;
+  double x = acc + loss_damping(w, id) * vel;
+  if (x > 0) return 1;
+  return x < 0 ? -1 : 0;
 }
 
 // ---- rest band of a tendon's spring -------------------------------------------------------------------------------------
 // Shares of the lower and upper end in the stretch: half at an end itself. Where both are one length (the default), which is
 // where a model rests, they add up to one.
 static inline void band_shares(double length, double lower, double upper, double share[2]) {
-  share[1] = length > upper ? 1 : length == upper ? 0.5 : 0;
-  share[0] = length > upper ? 0 : length < lower ? 1 : length == lower ? 0.5 : 0;
+  share[0] = share[1] = 0;
+  if (length > upper) {
+    share[1] = 1;
+    return;
+  }
+  if (length == upper) share[1] = 0.5;
+  if (length < lower) share[0] = 1;
+  if (length == lower) share[0] = 0.5;
 }
 
 // Stretch of a tendon beyond its rest band.
 static inline num tendon_stretch(const NUM(pbWork) *w, int k) {
   num above = w->ten_length[k] - w->p.tendon_lengthspring[2 * k + 1], below = w->ten_length[k] - w->p.tendon_lengthspring[2 * k];
-  return re(above) > 0 ? above : re(below) < 0 ? below : num_max(above, 0) + num_min(below, 0);
+  if (re(above) > 0) return above;
+  return re(below) < 0 ? below : num_max(above, 0) + num_min(below, 0);
 }
 
 #endif

@@ -15,6 +15,7 @@ static void camera_pose(const NUM(pbWork) *w, int camera, NUM(pbSensorFrame) *f)
   f->mat = f->own + 3;
   m3_mulv(f->own, w->xmat + 9 * f->body, w->p.cam_pos + 3 * camera);
   v3_addto(f->own, w->xpos + 3 * f->body);
+
   quat_mul(q, w->xquat + 4 * f->body, w->p.cam_quat + 4 * camera);
   quat_to_mat(f->own + 3, q);
 }
@@ -42,6 +43,7 @@ void NUM(pbSensor_Frame)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbSen
       f->pos = w->xpos + 3 * objid;
       f->mat = w->xmat + 9 * objid;
   }
+
   body_offset(w, f->body, f->pos, f->d);
 }
 
@@ -72,6 +74,8 @@ void NUM(pbSensor_Acceleration)(const NUM(pbWork) *w, const NUM(pbSensorFrame) *
 // Where a x^2 + 2 b x + c <= 0, intersected with [x[0], x[1]].
 static bool clip_quadratic(double a, double b, double c, double x[2]) {
   if (a < TINY) return c <= 0;
+
+  // Between the roots.
   double det = b * b - a * c;
   if (det < 0) return false;
   x[0] = fmax(x[0], (-b - sqrt(det)) / a);
@@ -123,6 +127,8 @@ bool NUM(pbSensor_Touches)(const NUM(pbWork) *w, const NUM(pbRow) *row, int site
   const NUM(pbContact) *c = w->contact + row->contact;
   int body = w->m->site_bodyid[site], second = w->m->geom_bodyid[c->geom2];
   if (body != second && body != w->m->geom_bodyid[c->geom1]) return false;
+
+  // The force's line from the contact point, seen from the site: away from the body that it presses.
   double sign = body == second ? -1 : 1, p[3] = {0}, d[3] = {0}, size[3];
   for (int k = 0; k < 3; k++) {
     size[k] = re(w->p.site_size[3 * site + k]);
@@ -132,6 +138,7 @@ bool NUM(pbSensor_Touches)(const NUM(pbWork) *w, const NUM(pbRow) *row, int site
       d[k] += e * sign * re(c->frame[a]);
     }
   }
+
   return ray_meets(w->m->site_type[site], size, p, d);
 }
 
@@ -153,6 +160,8 @@ num NUM(pbSensor_Coupling)(const NUM(pbWork) *w, int e, int tendon) {
   const pbModel *m = w->m;
   if (m->eq_type[e] != pb_eqTendon) return 0;
   num s = m->eq_obj1id[e] == tendon ? 1 : 0;
+
+  // L1 - L1_0 = P(L2 - L2_0): the second tendon counts by -P'.
   int other = m->eq_obj2id[e];
   if (other != tendon) return s;
   const num *c = w->p.eq_data + pbCoupling_Polycoef(e);
@@ -191,9 +200,14 @@ num NUM(pbSensor_Tension)(const NUM(pbWork) *w, int k) {
     if (m->actuator_trntype[u] == pb_trnTendon && m->actuator_trnid[2 * u] == k)
       force += w->p.actuator_gear[6 * u] * w->actuator_force[u];
   }
+
   for (int r = 0; r < w->nrow; r++) force += tendon_row_force(w, w->row + r, k);
+
+  // A loss of zero makes no row; what it would do is a slope.
   num loss = w->p.tendon_frictionloss[k];
   if (PB_IS_COMPLEX && loss_acts(m) && !(re(loss) > 0)) force += num_make(0, -loss_sign(w, m->nv + k, w->qacc) * im(loss));
+
+  // Armature resists the acceleration of the length, J a + dJ/dt v.
   if (re(armature) != 0 || im(armature) != 0) {
     num rate = NUM(pbTendon_Dot)(w, k);
     for (int a = w->ten_start[k]; a < w->ten_start[k + 1]; a++) rate += w->ten_J[a] * w->qacc[w->ten_dofs[a]];
@@ -207,28 +221,36 @@ num NUM(pbSensor_Tension)(const NUM(pbWork) *w, int k) {
 static void take_load(NUM(pbWork) *w, int body, const num point[3], const num force[3], const num torque[3], double sign) {
   num d[3], *F = w->cfrc_int + 6 * body;
   if (body == 0) return;
+
   body_offset(w, body, point, d);
   PB_ADDWRENCH(F, -sign, d, force);
-  for (int k = 0; torque && k < 3; k++) F[k] -= sign * torque[k];
+  if (!torque) return;
+  for (int k = 0; k < 3; k++) F[k] -= sign * torque[k];
 }
 
 static void inertial_wrench(NUM(pbWork) *w, int b) {
   num *F = w->cfrc_int + 6 * b, momentum[6] = {0}, force[3];
   const num *V = w->V + 6 * b, *A = w->A + 6 * b;
-  if (w->t->body_tree[b] < 0) {  // at rest: only its weight
+  // A body that cannot move is held against its weight alone.
+  if (w->t->body_tree[b] < 0) {
     v3_scale(force, A + 3, -w->p.body_mass[b]);
     take_load(w, b, w->xipos + 3 * b, force, NULL, 1);
     return;
   }
+
+  // I A + V x* I V
   const num *I = w->inert + 10 * b;
   PB_ADDINERT(F, 1, I, A);
   PB_ADDINERT(momentum, 1, I, V);
   PB_ADDMXF(F, 1, V, momentum);
 }
 
+// Forces act on the second geom's body along the frame, on the first's against it.
 static void contact_load(NUM(pbWork) *w, const NUM(pbRow) *r) {
   const NUM(pbContact) *c = w->contact + r->contact;
   num force[3] = {0}, torque[3] = {0};
+
+  // Three forces, then three torques, about the same axes.
   for (int k = 0; k < r->dim; k++) v3_addscl(k < 3 ? force : torque, c->frame + 3 * (k % 3), r->f[k]);
   take_load(w, w->m->geom_bodyid[c->geom1], c->pos, force, torque, -1);
   take_load(w, w->m->geom_bodyid[c->geom2], c->pos, force, torque, 1);
@@ -251,6 +273,7 @@ static void equality_load(NUM(pbWork) *w, const NUM(pbRow) *r) {
   take_load(w, body[1], p2, r->f, torque, -1);
 }
 
+// A path through sites pulls at the ends of each of its segments.
 static void tendon_load(NUM(pbWork) *w, int k) {
   int site[2], i = w->m->tendon_adr[k];
   num divisor = 1, force[3];
@@ -259,6 +282,7 @@ static void tendon_load(NUM(pbWork) *w, int k) {
   while (NUM(pbSensor_Segment)(w, k, &i, site, &divisor)) {
     int b1 = w->m->site_bodyid[site[0]], b2 = w->m->site_bodyid[site[1]];
     if (b1 == b2) continue;
+
     v3_sub(force, w->site_xpos + 3 * site[1], w->site_xpos + 3 * site[0]);
     v3_normalize(force);
     v3_scale(force, force, tension / divisor);
@@ -269,7 +293,7 @@ static void tendon_load(NUM(pbWork) *w, int k) {
 
 // What holds each body: inertia of it and all below, less the loads (as MuJoCo's mj_rnePostConstraint counts them: applied
 // forces on bodies, contacts, connect, weld, spatial tendons; not fluid, gravity compensation, sites' actuators).
-static void interaction(NUM(pbWork) *w) {
+static void interaction_wrenches(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   memset(w->cfrc_int, 0, 6 * (size_t)m->nbody * sizeof(num));
   for (int b = 1; b < m->nbody; b++) {
@@ -281,6 +305,8 @@ static void interaction(NUM(pbWork) *w) {
     if (w->row[k].kind == pb_rowEquality) equality_load(w, w->row + k);
   }
   for (int k = 0; k < m->ntendon; k++) tendon_load(w, k);
+
+  // Sums over subtrees, from the leaves; those on the world are about its origin.
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = m->body_parentid[b], tree = w->t->body_tree[b];
     num *F = w->cfrc_int + 6 * b, *Fp = w->cfrc_int + 6 * parent;
@@ -298,7 +324,7 @@ bool NUM(pbSensor_Below)(const pbModel *m, int j, int b) {
   return j == b;
 }
 
-// Centres of mass and their velocities; massless subtrees: the body's own.
+// Centers of mass and their velocities; massless subtrees: the body's own.
 static void subtree_motion(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   num d[3], v[3];
@@ -309,19 +335,22 @@ static void subtree_motion(NUM(pbWork) *w) {
     v3_scale(w->subtree_com + 3 * b, w->xipos + 3 * b, w->p.body_mass[b]);
     v3_scale(w->subtree_linvel + 3 * b, v, w->p.body_mass[b]);
   }
+
+  // A body's sums are whole when all below it have added theirs; then they are divided by its mass.
   for (int b = m->nbody - 1; b >= 0; b--) {
     num *com = w->subtree_com + 3 * b, *vel = w->subtree_linvel + 3 * b, mass = w->p.body_subtreemass[b];
     if (b) {
       v3_addto(w->subtree_com + 3 * m->body_parentid[b], com);
       v3_addto(w->subtree_linvel + 3 * m->body_parentid[b], vel);
     }
+
     if (re(mass) < TINY) v3_copy(com, w->xipos + 3 * b);
     else v3_scale(com, com, num_div(1, mass));
     v3_scale(vel, vel, num_div(1, num_max(TINY, mass)));
   }
 }
 
-// Angular momentum of a subtree about its centre of mass, in MuJoCo's sum over the tree written out: with x, v, m, h place,
+// Angular momentum of a subtree about its center of mass, in MuJoCo's sum over the tree written out: with x, v, m, h position,
 // velocity, mass, spin of bodies and c, s, M those of subtrees,
 //   sum h + m (x - c_b) x v  -  sum (M_i - m_i - sum of M of i's children) c_i x s_i   (m of the world: 0);
 // the second sum vanishes where body_subtreemass is what its name says, but not its derivative.
@@ -332,14 +361,19 @@ static void angular_momentum(const NUM(pbWork) *w, int b, num L[3]) {
     if (!NUM(pbSensor_Below)(m, j, b)) continue;
     const num *V = w->V + 6 * j, *R = w->ximat + 9 * j;
     num d[3], v[3], arm[3], spin[3], mass = j ? w->p.body_mass[j] : 0, excess = mass - w->p.body_subtreemass[j];
+
+    // Spin of the body, and its orbit about the center of mass.
     body_offset(w, j, w->xipos + 3 * j, d);
     PB_POINTVEL(v, V, d);
+
     m3_tmulv(spin, R, V);
     for (int k = 0; k < 3; k++) spin[k] *= w->p.body_inertia[3 * j + k];
     m3_mulv(spin, R, spin);
     v3_addto(L, spin);
     v3_sub(arm, w->xipos + 3 * j, w->subtree_com + 3 * b);
     PB_ADDCROSS(L, mass, arm, v);
+
+    // What the sum's recursion leaves where masses of subtrees are not sums of masses.
     for (int c = j + 1; c < m->nbody; c++) {
       if (m->body_parentid[c] == j) excess += w->p.body_subtreemass[c];
     }
@@ -357,6 +391,7 @@ const NUM(pbRow) *NUM(pbSensor_Limit)(const NUM(pbWork) *w, int id) {
 }
 
 // Sensors of joints, tendons, actuators, rows.
+// They read one number that a stage left, but for limits, which read their row where it is active.
 static void scalar_value(const NUM(pbWork) *w, int type, int id, num *y) {
   const pbModel *m = w->m;
   const NUM(pbRow) *r;
@@ -387,6 +422,7 @@ static void scalar_value(const NUM(pbWork) *w, int type, int id, num *y) {
     case pb_sensClock: y[0] = w->time; return;
     default: break;
   }
+
   bool joint = type <= pb_sensJointlimitfrc;
   r = NUM(pbSensor_Limit)(w, joint ? id : m->njnt + id);
   if (!r) return;
@@ -400,6 +436,8 @@ static void site_value(const NUM(pbWork) *w, int type, int site, num y[3]) {
   NUM(pbSensorFrame) f;
   num v[3];
   NUM(pbSensor_Frame)(w, pb_refSite, site, &f);
+
+  // A vector in world axes, then in the site's.
   const num *hold = w->cfrc_int + 6 * f.body;
   switch (type) {
     case pb_sensAccelerometer: NUM(pbSensor_Acceleration)(w, &f, v); break;
@@ -412,6 +450,7 @@ static void site_value(const NUM(pbWork) *w, int type, int site, num y[3]) {
       break;
     default: v3_copy(v, w->p.magnetic);
   }
+
   m3_tmulv(y, f.mat, v);
 }
 
@@ -432,6 +471,7 @@ static void relative_velocity(const NUM(pbWork) *w, int type, const NUM(pbSensor
   v3_addcross(v, arm, w->V + 6 * ref->body);
 }
 
+// Relative to a reference frame where one is given; accelerations never are.
 static void frame_value(const NUM(pbWork) *w, int i, int type, num y[4]) {
   const pbModel *m = w->m;
   int objtype = m->sensor_objtype[i], objid = m->sensor_objid[i], reftype = m->sensor_reftype[i], refid = m->sensor_refid[i];
@@ -460,6 +500,7 @@ static void frame_value(const NUM(pbWork) *w, int i, int type, num y[4]) {
     case pb_sensFrameangacc: v3_copy(y, w->A + 6 * f.body); break;
     default: relative_velocity(w, type, &f, relative ? &ref : NULL, y);
   }
+
   if (relative) m3_tmulv(y, ref.mat, y);
 }
 
@@ -495,7 +536,9 @@ void NUM(pbStage_Sensors)(NUM(pbWork) *w) {
     holds = holds || m->sensor_type[i] == pb_sensForce || m->sensor_type[i] == pb_sensTorque;
     subtrees = subtrees || (m->sensor_type[i] >= pb_sensSubtreecom && m->sensor_type[i] <= pb_sensSubtreeangmom);
   }
-  if (holds) interaction(w);
+
+  // What several sensors share, where one asks for it.
+  if (holds) interaction_wrenches(w);
   if (subtrees) subtree_motion(w);
   for (int i = 0; i < m->nsensor; i++) {
     num y[4] = {0};

@@ -125,7 +125,7 @@ static void frame_adjoint(LANE(pbAdjoint) *a, int i, int type, const lane y[3]) 
   const pbModel *m = w->m;
   frame_bar o, ref;
   lane G[3];
-  double z[3] = {0};  // the sensor's vector before it is turned into the reference frame
+  double z[3] = {0};  // the sensor's vector before it is rotated into the reference frame
   bool relative = m->sensor_refid[i] >= 0 && type != pb_sensFramelinacc && type != pb_sensFrameangacc;
   frame_bar_at(a, m->sensor_objtype[i], m->sensor_objid[i], &o);
 
@@ -160,6 +160,7 @@ static void frame_adjoint(LANE(pbAdjoint) *a, int i, int type, const lane y[3]) 
       for (int k = 0; k < 3; k++) a->FA[6 * o.f.body + k] += G[k];
   }
   frame_bar_done(a, &o);
+
   if (!relative) return;
   PB_ADDCROSS(ref.torque, 1, G, z);
   frame_bar_done(a, &ref);
@@ -175,6 +176,7 @@ static void com_adjoint(LANE(pbAdjoint) *a, int b, const lane g[3]) {
     if (!NUM(pbSensor_Below)(w->m, j, b) || (M < TINY && j > b)) continue;
     frame_bar s;
     frame_bar_at(a, pb_refBody, j, &s);
+
     double share = M < TINY ? 1 : w->p.body_mass[j] / M;
     for (int k = 0; k < 3; k++) s.force[k] = g[k] * share;
     if (M >= TINY) PB_THETA(a, body_mass, j, PB_DOT3(s.f.pos, g) / M);
@@ -239,6 +241,7 @@ static void excess_adjoint(LANE(pbAdjoint) *a, int j, int b, const lane g[3]) {
   const double *c = w->subtree_com + 3 * j, *vel = w->subtree_linvel + 3 * j;
   double turn[3], mass = w->p.body_subtreemass[j], e = (j ? w->p.body_mass[j] : 0) - mass;
   PB_CROSS(turn, c, vel);
+
   lane each = PB_DOT3(turn, g);
   if (j) PB_THETA(a, body_mass, j, each);
   PB_THETA(a, body_subtreemass, j, -each);
@@ -247,6 +250,8 @@ static void excess_adjoint(LANE(pbAdjoint) *a, int j, int b, const lane g[3]) {
     e += w->p.body_subtreemass[i];
     PB_THETA(a, body_subtreemass, i, each);
   }
+
+  // By the center of mass and its velocity, which are sums of their own.
   lane gc[3] = {0}, gs[3] = {0};
   if (fabs(e) > 1e-12 * mass) {
     PB_ADDCROSS(gc, e, vel, g);
@@ -278,8 +283,11 @@ static void ball_axis_adjoint(const LANE(pbAdjoint) *a, int j, const lane c[3], 
   lane p[3], t[3];
   if (angle < 1e-8) return;
   for (int k = 0; k < 3; k++) v[k] = -angle * w->row_J[row->J + k];
+
+  // By v / |v|, then by the tangent.
   lane along = PB_DOT3(v, c) / (angle * angle);
   for (int k = 0; k < 3; k++) p[k] = (c[k] - along * v[k]) / angle;
+
   g = (1 - 0.5 * angle / tan(0.5 * angle)) / (angle * angle);
   for (int k = 0; k < 3; k++) out[k] += p[k];
   PB_ADDCROSS(out, -0.5, v, p);
@@ -291,6 +299,7 @@ static void joint_limit_adjoint(LANE(pbAdjoint) *a, int type, int j, lane bar) {
   const NUM(pbWork) *w = a->w;
   const NUM(pbRow) *row = NUM(pbSensor_Limit)(w, j);
   if (!row) return;
+
   const int *dofs = w->row_dofs + row->dofs;
   const double *J = w->row_J + row->J;
   if (type == pb_sensJointlimitfrc) {
@@ -330,6 +339,7 @@ static void ballquat_adjoint(LANE(pbAdjoint) *a, int j, const lane bar[4]) {
   const double *q = a->w->qpos + a->w->m->jnt_qposadr[j];
   double y[4], n = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
   lane t[4];
+
   if (n < TINY) return;
   for (int k = 0; k < 4; k++) y[k] = q[k] / n;
   quat_left(t, y, bar);
@@ -402,7 +412,8 @@ static void pull_cutoff(LANE(pbAdjoint) *a, int i, int dim, lane *bar) {
   if (!(cutoff > 0) || (datatype != pb_dataReal && datatype != pb_dataPositive)) return;
   for (int k = 0; k < dim; k++) {
     double y = w->sensordata[w->m->sensor_adr[i] + k];
-    int side = y >= cutoff ? 1 : y <= -cutoff && datatype == pb_dataReal ? -1 : 0;
+    int side = y >= cutoff;
+    if (y <= -cutoff && datatype == pb_dataReal) side = -1;
     if (!side) continue;
     PB_THETA(a, sensor_cutoff, i, bar[k] * (double)side);
     bar[k] = (lane){0};
@@ -417,10 +428,13 @@ void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, const lane *bar) {
     lane y[4] = {0};
     int dim = m->sensor_dim[i] < 4 ? m->sensor_dim[i] : 4;
     for (int k = 0; k < dim; k++) y[k] = bar[m->sensor_adr[i] + k];
+
     if (is_zero(y, dim)) continue;
     pull_cutoff(a, i, dim, y);
     holds = holds || m->sensor_type[i] == pb_sensForce || m->sensor_type[i] == pb_sensTorque;
     sensor_adjoint(a, i, y);
   }
+
+  // Tendons load bodies under motions that all sensors have given.
   if (holds) LANE(pbSensor_PullTendons)(a);
 }

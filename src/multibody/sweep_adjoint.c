@@ -12,16 +12,19 @@ void LANE(pbSweep_Solve)(const pbTreePattern *tree, const double *LD, const doub
 
 void LANE(pbSweep_Mul)(const pbTreePattern *tree, const double *A, const lane *x, lane *y) { NUM(pbTree_Mul)(tree, A, x, y); }
 #else
+// The same for lanes: L' D L x = b, from the leaves, then from the root (linalg/tree_ldl.h).
 void LANE(pbSweep_Solve)(const pbTreePattern *tree, const double *LD, const double *diag_inv, lane *x) {
   for (int k = tree->n - 1; k >= 0; k--) {
     const int *chain = tree->chain + tree->adr[k];
     const double *row = LD + tree->adr[k];
+
     lane xk = x[k];
     for (int a = 0; a < tree->depth[k]; a++) x[chain[a]] -= row[a] * xk;
   }
   for (int k = 0; k < tree->n; k++) {
     const int *chain = tree->chain + tree->adr[k];
     const double *row = LD + tree->adr[k];
+
     lane s = x[k] * diag_inv[k];
     for (int a = 0; a < tree->depth[k]; a++) s -= row[a] * x[chain[a]];
     x[k] = s;
@@ -92,30 +95,38 @@ static void inertia_parameters(LANE(pbAdjoint) *a, int b, const inertia_bar *g) 
   const double *R = w->ximat + 9 * b, *I = w->p.body_inertia + 3 * b, mass = w->p.body_mass[b];
   const double xy = 0.5 * g->off[0], yz = 0.5 * g->off[1], zx = 0.5 * g->off[2], h[3] = {g->h[0], g->h[1], g->h[2]};
   const double G[9] = {g->diag[0], xy, zx, xy, g->diag[1], yz, zx, yz, g->diag[2]};
-  double d[3], Gd[3], move[3], GR[9], turn[3], trace = (G[0] + G[4]) + G[8];
+  double d[3], Gd[3], move[3], GR[9], rotation[3], trace = (G[0] + G[4]) + G[8];
   body_offset(w, b, w->xipos + 3 * b, d);
   m3_mulv(Gd, G, d);
+
   double dd = v3_dot(d, d);
   // I(d) = R diag R' + m (|d|^2 1 - d d')
   PB_THETA(a, body_mass, b, g->m + v3_dot(h, d) + dd * trace - v3_dot(d, Gd));
   for (int k = 0; k < 3; k++) move[k] = mass * (h[k] + 2 * (trace * d[k] - Gd[k]));
+
+  // Its position in the body's axes.
   m3_tmulv(move, w->xmat + 9 * b, move);
   for (int k = 0; k < 3; k++) PB_THETA(a, body_ipos, 3 * b + k, move[k]);
+
+  // R' G R in the inertial frame: a rotation t changes diag(I) by [t]x diag(I) - diag(I) [t]x.
   m3_mul(GR, G, R);
-  for (int k = 0; k < 3; k++) {  // R' G R, in the inertial frame; a turn t changes diag by [t]x diag - diag [t]x
+  for (int k = 0; k < 3; k++) {
     PB_THETA(a, body_inertia, 3 * b + k, R[k] * GR[k] + R[3 + k] * GR[3 + k] + R[6 + k] * GR[6 + k]);
   }
+
   if (!PB_WANTS(a, pb_wantInertiaAxes)) return;
   for (int k = 0; k < 3; k++) {
     int i = (k + 1) % 3, j = (k + 2) % 3;
-    turn[k] = 2 * (R[i] * GR[j] + R[3 + i] * GR[3 + j] + R[6 + i] * GR[6 + j]) * (I[i] - I[j]);
+    rotation[k] = 2 * (R[i] * GR[j] + R[3 + i] * GR[3 + j] + R[6 + i] * GR[6 + j]) * (I[i] - I[j]);
   }
-  pb_quat_pull(a->bar.body_iquat + 4 * b, w->p.body_iquat + 4 * b, turn);
+  pb_quat_pull(a->bar.body_iquat + 4 * b, w->p.body_iquat + 4 * b, rotation);
 }
 #endif
 
 void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
   const pbModel *m = w->m;
+
+  // Motions of bodies by the accelerations, and by what implicit damping took of them.
   LANE(pbSweep_PushPlain)(w, w->qacc, a->Va);
   if (w->damped) {
     for (int i = 0; i < m->nv; i++) w->tmp[i] = w->qacc[i] - w->qacc_integrated[i];
@@ -125,15 +136,19 @@ void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
     if (w->t->body_tree[b] < 0) continue;
     const double *I = w->inert + 10 * b, *V = w->V + 6 * b, *A = w->A + 6 * b, *Vw = a->Vw + 6 * b;
     double momentum[6] = {0}, rate[6] = {0}, moved[6] = {0};
+
+    // I V, and what the body's motion takes: I A + V x* I V.
     PB_ADDINERT(momentum, 1, I, V);
     PB_ADDINERT(rate, 1, I, A);
     PB_ADDMXF(rate, 1, V, momentum);
     memcpy(a->IV + 6 * b, momentum, sizeof momentum);
     memcpy(a->rate_IV + 6 * b, rate, sizeof rate);
+
     if (!w->damped) continue;
     PB_ADDINERT(moved, 1, I, Vw);
     memcpy(a->IW + 6 * b, moved, sizeof moved);
   }
+
   for (int i = 0; i < m->nv; i++) NUM(pbDof_Damping)(w, i, a->damping + 3 * i);
 }
 
@@ -153,12 +168,16 @@ void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a) {
   for (int b = 0; b < w->m->nbody; b++) {
     if (a->fresh) clear_body(a, b);
     if (w->t->body_tree[b] < 0) continue;
+
     const p3inertia I = inertia_load(w->inert + 10 * b);
     const p6 V = p6_load(w->V + 6 * b), A = p6_load(w->A + 6 * b);
-    const l6 Vx = l6_load(a->Vx + 6 * b), moved = inertia_times(&I, Vx), turned = l6_motion(V, Vx);  // V x Vx
-    const l6 fv = l6_sub(inertia_times(&I, turned), l6_onto(p6_load(a->IV + 6 * b), Vx));
+    const l6 Vx = l6_load(a->Vx + 6 * b), moved = inertia_times(&I, Vx), across = l6_motion(V, Vx);  // V x Vx
+    const l6 fv = l6_sub(inertia_times(&I, across), l6_onto(p6_load(a->IV + 6 * b), Vx));
+
+    // By A: -I Vx; by V: I (V x Vx) - (Vx x* I V) with its sign; by Vx: what the motion takes.
     l6 P = l6_sub(l6_wrench(A, moved), l6_wrench(V, fv));
     P = l6_sub(P, l6_onto(p6_load(a->rate_IV + 6 * b), Vx));
+
     l6_store(a->FA + 6 * b, l6_sub(l6_load(a->FA + 6 * b), moved));
     l6_store(a->FV + 6 * b, l6_add(l6_load(a->FV + 6 * b), fv));
     for (int k = 6 * b; k < 6 * b + 6; k++) a->FX[k] -= a->rate_IV[k];
@@ -174,7 +193,7 @@ void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a) {
     if (PB_WANTS(a, pb_wantInertia)) {  // Vx . (V x* I V) = (Vx x V) . I V
       inertia_bar g = {0};
       inertia_gradient(&g, Vx, A, -1);
-      inertia_gradient(&g, turned, V, 1);
+      inertia_gradient(&g, across, V, 1);
       if (a->damped) inertia_gradient(&g, p6_load(a->Vm + 6 * b), p6_load(a->Vw + 6 * b), 1);
       inertia_parameters(a, b, &g);
     }
@@ -193,13 +212,18 @@ void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lan
   const NUM(pbWork) *w = a->w;
   double local[3];
   if (!PB_WANTS(a, pb_wantSites)) return;
+
+  // Position in the body's axes, orientation in the site's own.
   m3_tmulv(local, w->xmat + 9 * w->m->site_bodyid[site], p);
   for (int k = 0; k < 3; k++) PB_THETA(a, site_pos, 3 * site + k, local[k]);
   if (!torque) return;
   m3_tmulv(local, w->site_xmat + 9 * site, torque);
   pb_quat_pull(a->bar.site_quat + 4 * site, w->p.site_quat + 4 * site, local);
 #else
-  (void)a, (void)site, (void)p, (void)torque;
+  (void)a;
+  (void)site;
+  (void)p;
+  (void)torque;
 #endif
 }
 
@@ -209,7 +233,7 @@ void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lan
 //   Q_before = Q_after + S x* Sb,   Sb = gradient by S itself = sum over fields of (cotangent) (rate) - rate_v Vb x* FA
 // because what is carried, and S, turn together. Every kinematic gradient is a projection of these two.
 #if PB_LANES == 1
-// The vector y turned by a unit quaternion.
+// The vector y rotated by a unit quaternion.
 PB_INLINE p3 rotated(const double q[4], p3 y) {
   const p3 axis = p3_load(q + 1), t = l3_cross(axis, y);
   return y + 2 * (t * q[0] + l3_cross(axis, t));
@@ -229,36 +253,42 @@ static void joint_parameters(LANE(pbAdjoint) *a, int j, const l6 *Sb, const l6 *
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   int type = m->jnt_type[j], dof = m->jnt_dofadr[j], qadr = m->jnt_qposadr[j];
-  const double *turn = w->jnt_rotation + 4 * j, *unit = w->p.jnt_axis + 3 * j;
+  const double *rotation = w->jnt_rotation + 4 * j, *unit = w->p.jnt_axis + 3 * j;
+
   p3 axis = {0};
   if (type == pb_jntSlide) {
     axis = Sb[0].l + (w->qpos[qadr] - w->p.qpos0[qadr]) * Q->l;
   } else {
     p3 after = l3_columns(R, Q->l), drawn = Q->l;
     for (int k = 0; k < (type == pb_jntBall ? 3 : 1); k++) drawn += l3_cross(p3_load(w->S + 6 * (dof + k)), Sb[k].l);
-    if (type == pb_jntHinge) {  // what is carried turns by sin x da + (1 - cos x) a x da about the anchor
-      double half = v3_dot(turn + 1, unit), whole = turn[0];  // sin, cos of x / 2
+    if (type == pb_jntHinge) {  // what is carried rotates by sin x da + (1 - cos x) a x da about the anchor
+      double half = v3_dot(rotation + 1, unit), whole = rotation[0];  // sin, cos of x / 2
       double s = 2 * half * whole, c = whole * whole - half * half;
       p3 arm = arm_to(w, m->jnt_bodyid[j], w->xanchor + 3 * j), t = Q->a + l3_cross(Q->l, arm);
       axis = Sb[0].a + s * t + l3_cross2(Sb[0].l, arm, (1 - c) * t, p3_load(w->xaxis + 3 * j));
     }
-    for (int k = 0; k < 3; k++) R[k] = rotated(turn, R[k]);
+    for (int k = 0; k < 3; k++) R[k] = rotated(rotation, R[k]);
     add3(a->bar.jnt_pos + 3 * j, l3_columns(R, drawn) - after);
   }
   if (type == pb_jntBall) return;
+
+  // An axis moves on the unit sphere.
   axis = l3_columns(R, axis);
   add3(a->bar.jnt_axis + 3 * j, axis - l3_dot(axis, p3_load(unit)) * p3_load(unit));
 }
 
-// Gradient by the body's place in its parent. Q: of a rigid motion of the body's frame and all it carries; R: rows of its
+// Gradient by the body's pose in its parent. Q: of a rigid motion of the body's frame and all it carries; R: rows of its
 // orientation before its joints.
 static void body_parameters(LANE(pbAdjoint) *a, int b, const l6 *Q, const p3 R[3]) {
   const NUM(pbWork) *w = a->w;
   int parent = w->m->body_parentid[b];
   double x0[3], t[3];
   p3 Rp[3];
+
   rows_load(Rp, w->xmat + 9 * parent);
   add3(a->bar.body_pos + 3 * b, l3_columns(Rp, Q->l));
+
+  // Its orientation: a rotation about the frame's origin before the joints.
   m3_mulv(x0, w->xmat + 9 * parent, w->p.body_pos + 3 * b);
   v3_addto(x0, w->xpos + 3 * parent);
   l3_store(t, l3_columns(R, Q->a + l3_cross(Q->l, arm_to(w, b, x0))));
@@ -302,14 +332,18 @@ typedef struct load {
 } load;
 
 // Gradients by n axes from dof `first` on, and by their rates; f->V becomes that before them.
-PB_INLINE void peel(LANE(pbAdjoint) *a, int first, int n, load *f, l6 *Sb) {
+PB_INLINE void pull_axes(LANE(pbAdjoint) *a, int first, int n, load *f, l6 *Sb) {
   const NUM(pbWork) *w = a->w;
   for (int k = 0; k < n; k++) {
     int i = first + k;
     double v = w->qvel[i], acc = w->qacc[i];
+
+    // By the axis itself: every field that it moves, times its rate there.
     l6 g = l6_add(l6_times(f->L, a->lam[i]), l6_scale(f->a, acc));
     g = l6_add(g, l6_scale(l6_sub(f->V, l6_wrench(p6_load(w->Vb + 6 * i), f->A)), v));
     if (a->damped) g = l6_add(g, l6_add(l6_times(f->M, a->mu[i]), l6_scale(f->W, acc - w->qacc_integrated[i])));
+
+    // By its rate: V by S, A by S-dot.
     a->v[i] += l6_dot(p6_load(w->S + 6 * i), f->V) + l6_dot(p6_load(w->Sdot + 6 * i), f->A);
     Sb[k] = g;
   }
@@ -331,6 +365,7 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
   const pbModel *m = w->m;
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = 6 * m->body_parentid[b], at = 6 * b;
+
     l6 Sb[3], acc = l6_load(a->FVa + at);
     p3 R[3], shift;
     for (int k = 0; k < 6; k++) a->FX[at + k] += a->FL[at + k];
@@ -340,22 +375,26 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
       f.W = l6_load(a->FW + at);
       f.M = p6_load(a->FM + at);
     }
+
+    // Through the joints, from the last to the first.
     if (PB_WANTS(a, pb_wantPoses)) rows_load(R, w->xmat + 9 * b);
     for (int k = m->body_jntnum[b] - 1; k >= 0; k--) {
       int j = m->body_jntadr[b] + k, type = m->jnt_type[j], dof = m->jnt_dofadr[j];
       if (pbJoint_IsScalar(type)) {
-        peel(a, dof, 1, &f, Sb);
+        pull_axes(a, dof, 1, &f, Sb);
         through_joint(a, j, dof, 1, Sb, &f.Q, R);
         continue;
       }
       for (int first = type == pb_jntFree ? dof + 3 : dof; first >= dof; first -= 3) {
-        peel(a, first, 3, &f, Sb);
+        pull_axes(a, first, 3, &f, Sb);
         through_joint(a, j, first, 3, Sb, &f.Q, R);
       }
     }
 #if PB_LANES == 1
     if (PB_WANTS(a, pb_wantPoses) && !is_free(m, b)) body_parameters(a, b, &f.Q, R);
 #endif
+
+    // To the parent; a root's wrenches about the world's origin.
     const p3 *moved = other_point(w, b, &shift) ? &shift : NULL;
     const double *ref = moved ? w->ref + 3 * w->t->body_tree[b] : NULL;
     add_load(a->P + parent, f.Q, moved);
@@ -368,6 +407,8 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
       add_plain(a->FM + parent, a->FM + at, ref);
     }
   }
+
+  // Gravity is the world's upward acceleration.
   if (!(m->disableflags & pb_disGravity)) {
     for (int k = 0; k < 3; k++) PB_THETA(a, gravity, k, -a->FA[3 + k]);
   }
@@ -396,6 +437,7 @@ void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) {
 #if PB_LANES == 1
     if (PB_WANTS(a, pb_wantPoses) && !is_free(m, b)) body_parameters(a, b, &Q, R);
 #endif
+
     bool root = other_point(w, b, &shift);
     add_load(a->G + 6 * parent, Q, root ? &shift : NULL);
     add_plain(a->F + 6 * parent, F, root ? w->ref + 3 * w->t->body_tree[b] : NULL);

@@ -1,11 +1,7 @@
+// The layout of an evaluation: what it consists of, and how much memory that takes for a capacity of contacts.
+#include "base/arena.h"
+#include "base/assert.h"
 #include "eval/work.h"
-
-// Hand out the next piece of the block; with no block, only count.
-static void *take(char *block, size_t *used, size_t size) {
-  size_t at = *used;
-  *used = (at + size + 63) & ~(size_t)63;
-  return block ? block + at : NULL;
-}
 
 // What a pullback reads of an evaluation, rows and factors aside: in one piece, which pbWork_MoveTo puts where it is cached.
 // clang-format off
@@ -21,62 +17,165 @@ static void *take(char *block, size_t *used, size_t size) {
   X(Mhat, t->M.size)
 // clang-format on
 
-size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, void *memory) {
-  const pbTopology *t = m->topology;
-  size_t used = 0;
-  memset(w, 0, sizeof *w);
-  w->m = m;
-  w->t = t;
-  w->memory = memory;
-  // clang-format off
-#define TAKE(field, count) w->field = take(memory, &used, sizeof(*w->field) * (size_t)(count));
-  TAKE(qpos, m->nq) TAKE(qvel, m->nv) TAKE(act, m->na) TAKE(ctrl, m->nu) TAKE(qfrc_applied, m->nv)
+#define TAKE(field, count) w->field = pbArena_Take(arena, (size_t)(count), sizeof(*w->field));
+
+static void lay_out_inputs(pbArena *arena, NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  TAKE(qpos, m->nq)
+  TAKE(qvel, m->nv)
+  TAKE(act, m->na)
+  TAKE(ctrl, m->nu)
+  TAKE(qfrc_applied, m->nv)
   TAKE(xfrc_applied, 6 * m->nbody)
-  w->cached_from = used;
-  CACHED(TAKE)
-  w->cached_bytes = used - w->cached_from;
-  w->cached_at = memory ? (char *)memory + w->cached_from : NULL;
-  TAKE(ten_dofs, m->ntendon * m->nv) TAKE(ten_J, m->ntendon * m->nv) TAKE(mom_dofs, m->nu * m->nv) TAKE(mom, m->nu * m->nv)
+}
+
+// Lists as long as the most that a model and its contacts can need: Jacobians of tendons and moments, rows, the pattern of H.
+static void lay_out_lists(pbArena *arena, NUM(pbWork) *w, int max_contacts) {
+  const pbModel *m = w->m;
+  const pbTopology *t = w->t;
+  TAKE(ten_dofs, m->ntendon * m->nv)
+  TAKE(ten_J, m->ntendon * m->nv)
+  TAKE(mom_dofs, m->nu * m->nv)
+  TAKE(mom, m->nu * m->nv)
+
   int pair_dofs = 2 * t->max_chain < m->nv ? 2 * t->max_chain : m->nv;
   w->max_con = max_contacts;
   w->max_row = max_contacts + t->max_blocks;
   w->max_dofs = max_contacts * pair_dofs + t->max_rowdata;
   w->max_J = 6 * w->max_dofs;
-  TAKE(contact, w->max_con) TAKE(row, w->max_row) TAKE(row_dofs, w->max_dofs) TAKE(row_J, w->max_J)
+  TAKE(contact, w->max_con)
+  TAKE(row, w->max_row)
+  TAKE(row_dofs, w->max_dofs)
+  TAKE(row_J, w->max_J)
+
   int triangle = PB_TREE_ROOM(m->nv);
   w->joined.n = m->nv;
-  TAKE(joined.parent, m->nv) TAKE(joined.depth, m->nv) TAKE(joined.adr, m->nv) TAKE(joined.block, m->nv)
-  TAKE(joined.chain, triangle) TAKE(H_LD, triangle)
+  TAKE(joined.parent, m->nv)
+  TAKE(joined.depth, m->nv)
+  TAKE(joined.adr, m->nv)
+  TAKE(joined.block, m->nv)
+  TAKE(joined.chain, triangle)
+  TAKE(H_LD, triangle)
   TAKE(free_A, 36 * m->njnt)
-  // the rest
-  TAKE(geom_ball, 4 * m->ngeom) TAKE(near, t->ncandidate) TAKE(crb, 10 * m->nbody) TAKE(LD, t->M.size) TAKE(Dinv, m->nv)
-  TAKE(A, 6 * m->nbody)
-  TAKE(qfrc_bias, m->nv) TAKE(qfrc_passive, m->nv) TAKE(qfrc_smooth, m->nv) TAKE(qacc_smooth, m->nv)
-  TAKE(qfrc_spring, m->nv) TAKE(qfrc_damper, m->nv) TAKE(qfrc_gravcomp, m->nv) TAKE(qfrc_fluid, m->nv)
-  TAKE(qacc_warmstart, m->nv) TAKE(grad, m->nv) TAKE(step, m->nv) TAKE(Ma, m->nv) TAKE(Mstep, m->nv) TAKE(tmp, m->nv)
-  TAKE(q0, m->nq) TAKE(v0, m->nv) TAKE(a0, m->na) TAKE(rk_v, 4 * m->nv) TAKE(rk_a, 4 * m->nv) TAKE(rk_d, 4 * m->na)
-  TAKE(impact_J, (m->contact.method == pb_contactImpact) * 48 * m->nv)
-  TAKE(observed_xpos, 3 * m->nbody) TAKE(observed_site, 3 * m->nsite)
-  TAKE(sensordata, m->nsensordata) TAKE(subtree_com, 3 * m->nbody) TAKE(subtree_linvel, 3 * m->nbody)
-  TAKE(cfrc_int, 6 * m->nbody)
-  int n = w->dual.max = pb_hard(m) ? max_contacts * t->max_dim + t->max_blocks + 5 * m->neq : 0;
-  int square = n > m->nv ? n : m->nv, blocks = n ? 36 * w->max_row : 0;
-  TAKE(dual.A, n * n) TAKE(dual.LU, n ? square * square : 0) TAKE(dual.Binv, blocks) TAKE(dual.K, blocks) TAKE(dual.h, n ? 2 * m->nv : 0) TAKE(dual.Z, n * m->nv) TAKE(dual.b, n) TAKE(dual.rho, n) TAKE(dual.f, n)
-  TAKE(dual.x, n) TAKE(dual.diagonal, n) TAKE(dual.trial, n) TAKE(dual.trial_x, n) TAKE(dual.after, n) TAKE(dual.from, n) TAKE(dual.path, 4 * n) TAKE(dual.origin, n) TAKE(dual.weight, n) TAKE(dual.step, 2 * n)
-  TAKE(dual.active, n) TAKE(dual.perm, n ? square : 0)
-#undef TAKE
-      // clang-format on
-      return used;
 }
+
+// What only the evaluation itself reads.
+static void lay_out_stages(pbArena *arena, NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  const pbTopology *t = w->t;
+  TAKE(geom_ball, 4 * m->ngeom)
+  TAKE(near, t->ncandidate)
+  TAKE(crb, 10 * m->nbody)
+  TAKE(LD, t->M.size)
+  TAKE(Dinv, m->nv)
+  TAKE(A, 6 * m->nbody)
+
+  // forces and accelerations
+  TAKE(qfrc_bias, m->nv)
+  TAKE(qfrc_passive, m->nv)
+  TAKE(qfrc_smooth, m->nv)
+  TAKE(qacc_smooth, m->nv)
+  TAKE(qfrc_spring, m->nv)
+  TAKE(qfrc_damper, m->nv)
+  TAKE(qfrc_gravcomp, m->nv)
+  TAKE(qfrc_fluid, m->nv)
+
+  // the solver's
+  TAKE(qacc_warmstart, m->nv)
+  TAKE(grad, m->nv)
+  TAKE(step, m->nv)
+  TAKE(Ma, m->nv)
+  TAKE(Mstep, m->nv)
+  TAKE(tmp, m->nv)
+}
+
+// States and rates of a step, impacts, what is observed.
+static void lay_out_step(pbArena *arena, NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  TAKE(q0, m->nq)
+  TAKE(v0, m->nv)
+  TAKE(a0, m->na)
+  TAKE(rk_v, 4 * m->nv)
+  TAKE(rk_a, 4 * m->nv)
+  TAKE(rk_d, 4 * m->na)
+  TAKE(impact_J, (m->contact.method == pb_contactImpact) * 48 * m->nv)
+
+  TAKE(observed_xpos, 3 * m->nbody)
+  TAKE(observed_site, 3 * m->nsite)
+  TAKE(sensordata, m->nsensordata)
+  TAKE(subtree_com, 3 * m->nbody)
+  TAKE(subtree_linvel, 3 * m->nbody)
+  TAKE(cfrc_int, 6 * m->nbody)
+}
+
+// Hard contact (solve/dual.h): nothing where the method needs none.
+static void lay_out_dual(pbArena *arena, NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  const pbTopology *t = w->t;
+  int n = pb_hard(m) ? w->max_con * t->max_dim + t->max_blocks + 5 * m->neq : 0;
+  int square = n > m->nv ? n : m->nv, blocks = n ? 36 * w->max_row : 0;
+  w->dual.max = n;
+  TAKE(dual.A, n * n)
+  TAKE(dual.LU, n ? square * square : 0)
+  TAKE(dual.Binv, blocks)
+  TAKE(dual.K, blocks)
+  TAKE(dual.h, n ? 2 * m->nv : 0)
+  TAKE(dual.Z, n * m->nv)
+
+  TAKE(dual.b, n)
+  TAKE(dual.rho, n)
+  TAKE(dual.f, n)
+  TAKE(dual.x, n)
+  TAKE(dual.diagonal, n)
+  TAKE(dual.trial, n)
+  TAKE(dual.trial_x, n)
+  TAKE(dual.after, n)
+  TAKE(dual.from, n)
+  TAKE(dual.path, 4 * n)
+  TAKE(dual.origin, n)
+  TAKE(dual.weight, n)
+  TAKE(dual.step, 2 * n)
+  TAKE(dual.active, n)
+  TAKE(dual.perm, n ? square : 0)
+}
+
+size_t NUM(pbWork_Carve)(NUM(pbWork) *w, const pbModel *m, int max_contacts, void *memory) {
+  const pbTopology *t = m->topology;
+  pbArena whole = pbArena_Measure(), *arena = &whole;
+  PB_ASSERT(max_contacts >= 0);
+  memset(w, 0, sizeof *w);
+  w->m = m;
+  w->t = t;
+  w->memory = memory;
+  whole.base = memory;  // what it was measured to be
+
+  lay_out_inputs(arena, w);
+  w->cached_from = pbArena_Mark(arena);
+  CACHED(TAKE)
+  w->cached_bytes = pbArena_Mark(arena) - w->cached_from;
+  w->cached_at = memory ? (char *)memory + w->cached_from : NULL;
+
+  lay_out_lists(arena, w, max_contacts);
+  lay_out_stages(arena, w);
+  lay_out_step(arena, w);
+  lay_out_dual(arena, w);
+  PB_ASSERT(!whole.failed);
+  return pbArena_Mark(arena);
+}
+#undef TAKE
 
 void NUM(pbWork_MoveTo)(NUM(pbWork) *w, void *block) {
   char *from = w->cached_at, *to = block ? block : (char *)w->memory + w->cached_from;
+  PB_ASSERT(to != NULL);
   if (from == to) return;
+
+  // Every pointer of the piece by as much. The counts of the list are of no use here.
   w->cached_at = to;
   const pbModel *m = w->m;
   const pbTopology *t = w->t;
 #define MOVE(field, count) w->field = (void *)(to + ((char *)w->field - from));
   CACHED(MOVE)
 #undef MOVE
-  (void)m, (void)t;
+  (void)m;
+  (void)t;
 }
