@@ -1,4 +1,4 @@
-// A context whose memory is one block that is had beforehand: what is made and dropped within a step without a call of the
+// A context whose memory is one block that is allocated beforehand: what is made and dropped within a step without a call of the
 // allocator. Blocks are stacked; what is released is taken back once all above it is released too.
 #ifndef PB_POOL_H
 #define PB_POOL_H

@@ -99,7 +99,7 @@ typedef struct standing_cylinder {
   bool other_rim;  // the lowest point of the other rim touches, too
 } standing_cylinder;
 
-// du = (1 - u u') d(axis slope) / |m|; upright, u turns with the cylinder.
+// du = (1 - u u') d(axis slope) / |m|; upright, u rotates with the cylinder.
 static void steepest_rate(standing_cylinder *s, double slope, double inverse_length) {
   if (s->upright) {
     rotation_rate(s->du, s->u);
@@ -303,7 +303,7 @@ static void sphere_rim(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder,
     drad[i][MOVE + i] -= 1;
   }
 
-  // The rim's point: along the axis it turns with the cylinder, radially it follows d rho = (1 - rho rho') d rad / len.
+  // The rim's point: along the axis it rotates with the cylinder, radially it follows d rho = (1 - rho rho') d rad / len.
   dot_rate(along, rho, drad);
   v3_scale(lever, a, side * cylinder->size[1]);
   rigid_rate(c2, lever);

@@ -33,7 +33,7 @@ static inline void coincident_normal(const num mat1[9], const num mat2[9], num n
 
 // A cylinder whose axis is nearer to a plane's normal than this (its sine) counts as upright: which radius is steepest is
 // rounding there (its part along the normal, the square of this, is a difference of numbers near 1). Slopes are those of
-// points that turn with the cylinder, which to first order move its load as the points of the steepest radius do: so
+// points that rotate with the cylinder, which to first order move its load as the points of the steepest radius do: so
 // differences over larger moves say too.
 #define PB_UPRIGHT 1e-6
 

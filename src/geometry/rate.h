@@ -11,7 +11,7 @@ enum { DIST = 0, POS = 1, NORMAL = 4, HINT = 7 };                // rows
 
 typedef double row[COLUMNS];
 
-// d (p2 + lever) where the lever turns with shape 2: e_k x lever by rotation, e_k by translation
+// d (p2 + lever) where the lever rotates with shape 2: e_k x lever by rotation, e_k by translation
 static inline void rigid_rate(row r[3], const double l[3]) {
   memset(r, 0, 3 * sizeof(row));
   r[0][1] = l[2];

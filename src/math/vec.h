@@ -203,6 +203,7 @@ static inline void quat_rotate(num r[3], const num q[4], const num v[3]) {
 }
 // Rotation matrix of a unit quaternion
 static inline void quat_to_mat(num m[9], const num q[4]) {
+  // Products once: m = (w^2 - u.u) 1 + 2 u u' + 2 w [u]
   num q00 = q[0] * q[0], q11 = q[1] * q[1], q22 = q[2] * q[2], q33 = q[3] * q[3];
   num q01 = q[0] * q[1], q02 = q[0] * q[2], q03 = q[0] * q[3], q12 = q[1] * q[2], q13 = q[1] * q[3], q23 = q[2] * q[3];
 

@@ -93,7 +93,7 @@ static void place_slots(const pbSparseAnalysis *a, Scratch *s) {
     s->low[k] = i > j ? j : i;
     if (i != j) s->begin[s->high[k]]++;
   }
-  // Counts become ends; filling from the back turns ends into beginnings.
+  // Counts become ends; filling from the back makes beginnings of ends.
 
   int sum = 0;
   for (int i = 0; i <= a->n; i++) {

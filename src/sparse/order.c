@@ -133,7 +133,7 @@ static void gather_variables(Quotient *q, const int *from, int count) {
   }
 }
 
-// The pivot turns into an element: all that it is coupled to, by matrix entries or elements, which it absorbs.
+// The pivot becomes an element: all that it is coupled to, by matrix entries or elements, which it absorbs.
 static void make_element(Quotient *q, int p) {
   int need = q->length[p] - q->elements[p];
   for (int k = 0; k < q->elements[p]; k++) need += q->length[q->list[q->begin[p] + k]];
