@@ -13,86 +13,6 @@ enum { CLASS_KIND = -1 };
 
 #define IS(node, text) (!strcmp((node)->name, text))
 
-// ---- settings -----------------------------------------------------------------------------------------------------------
-
-static pbStatus read_compiler(pbMjcfReader *reader, const pbXmlNode *node) {
-  pbCompilerSettings *compiler = &reader->spec->compiler;
-  PB_TRY(pbMjcf_Store(reader, node, compiler));
-  compiler->degree = pbMjcf_Word(reader, node, "angle", compiler->degree);
-  const char *eulerseq = pbXml_Get(node, "eulerseq");
-  if (eulerseq) {
-    if (strlen(eulerseq) != 3 || strspn(eulerseq, "xyzXYZ") != 3)
-      return FAIL(node, "attribute 'eulerseq' is \"%.40s\", expected three of x, y, z, X, Y, Z", eulerseq);
-    memcpy(compiler->eulerseq, eulerseq, 4);
-  }
-  for (const pbXmlNode *child = node->first; child; child = child->next)
-    PB_TRY(pbMjcf_Store(reader, child, compiler));  // lengthrange
-  return pb_ok;
-}
-
-// Groups of actuators that do nothing, as bits.
-static pbStatus read_disabled_groups(pbMjcfReader *reader, const pbXmlNode *node, int *bits) {
-  enum { groups = 31 };
-  double group[groups];
-  int count = 0;
-  if (!pbMjcf_Reals(reader, node, "actuatorgroupdisable", group, groups, &count)) return pb_ok;
-  for (int i = 0; i < count; i++) {
-    if (!(group[i] >= 0 && group[i] < groups) || group[i] != floor(group[i]))
-      return FAIL(node, "attribute 'actuatorgroupdisable' names group %g, expected whole numbers from 0 to %d", group[i],
-                  groups - 1);
-    *bits |= 1 << (int)group[i];
-  }
-  return pb_ok;
-}
-
-static pbStatus read_option(pbMjcfReader *reader, const pbXmlNode *node) {
-  pbOptionSettings *option = &reader->spec->option;
-  PB_TRY(pbMjcf_Store(reader, node, option));
-  if (option->iterations < 1) return FAIL(node, "attribute 'iterations' is %d, expected at least 1", option->iterations);
-  if (option->ls_iterations < 1) return FAIL(node, "attribute 'ls_iterations' is %d, expected at least 1", option->ls_iterations);
-  PB_TRY(read_disabled_groups(reader, node, &option->disableactuator));
-  for (const pbXmlNode *child = node->first; child; child = child->next) PB_TRY(pbMjcf_Store(reader, child, option));  // flag
-  return pb_ok;
-}
-
-// Memory and counts of MuJoCo's own data have no effect here; what it would not take is an error all the same.
-static pbStatus check_capacities(pbMjcfReader *reader, const pbXmlNode *node) {
-  static const char *const counts[] = {"njmax", "nconmax", "nstack"};
-  const char *memory = pbXml_Get(node, "memory");
-  size_t digits = memory ? strspn(memory, "0123456789") : 0, zeros = memory ? strspn(memory, "0") : 0;
-  bool size = digits > zeros && digits < 19 && strlen(memory + digits) <= 1 &&
-              strspn(memory + digits, "KMGTPEkmgtpe") == strlen(memory + digits);
-  if (memory && !size && strcmp(memory, "-1") != 0)
-    return FAIL(node,
-                "attribute 'memory' is \"%.40s\", expected a positive whole number, with K, M, G, T, P or E behind it or not",
-                memory);
-  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-    double value;
-    if (pbMjcf_Real(reader, node, counts[i], &value) && value < -1)
-      return FAIL(node, "attribute '%s' is %g, expected at least -1", counts[i], value);
-  }
-  return pb_ok;
-}
-
-static pbStatus read_size(pbMjcfReader *reader, const pbXmlNode *node) {
-  const pbSizeSettings *size = &reader->spec->size;
-  PB_TRY(pbMjcf_Store(reader, node, &reader->spec->size));
-  const int users[] = {size->nuser_body, size->nuser_jnt,    size->nuser_geom,     size->nuser_site,
-                       size->nuser_cam,  size->nuser_tendon, size->nuser_actuator, size->nuser_sensor};
-  for (size_t i = 0; i < sizeof users / sizeof *users; i++)
-    if (users[i] < -1 || users[i] > 10000) return FAIL(node, "a size of user data is %d, expected -1 to 10000", users[i]);
-  if (size->nkey > 100000) return FAIL(node, "attribute 'nkey' is %d, expected at most 100000", size->nkey);
-  if (size->nkey < 0) reader->spec->size.nkey = 0;
-  if (size->nuserdata < 0) return FAIL(node, "attribute 'nuserdata' is negative");
-  return check_capacities(reader, node);
-}
-
-static pbStatus read_statistic(pbMjcfReader *reader, const pbXmlNode *node) {
-  PB_TRY(pbMjcf_Store(reader, node, &reader->spec->statistic));
-  if (reader->spec->statistic.extent <= 0) return FAIL(node, "attribute 'extent' must be positive");
-  return pb_ok;
-}
-
 // ---- defaults -----------------------------------------------------------------------------------------------------------
 
 static pbMjcfClass *find_class(const pbMjcfReader *reader, const char *name) {
@@ -104,9 +24,12 @@ static pbMjcfClass *find_class(const pbMjcfReader *reader, const char *name) {
 static pbStatus add_class(pbMjcfReader *reader, const pbXmlNode *node, const char *name, const pbMjcfClass *parent,
                           pbMjcfClass **class) {
   if (reader->class_count >= PB_MJCF_CLASSES) return FAIL(node, "there are more than %d defaults classes", PB_MJCF_CLASSES);
+
   pbMjcfClass *made = pbSpecPool_Take(&reader->document.pool, 1, sizeof *made);
+  // The name lives as long as the spec, the class only as long as the reader.
   const char *copy = made ? pbSpec_Text(reader->spec, name) : NULL;
   if (!copy || !pbNames_Set(&reader->names, CLASS_KIND, copy, reader->class_count)) return NO_MEMORY(node);
+
   if (parent) {
     *made = *parent;
   } else {
@@ -124,6 +47,7 @@ static pbStatus add_class(pbMjcfReader *reader, const pbXmlNode *node, const cha
                           pbActuatorDef_Default(),
                           {1, 1, 1, 1}};
   }
+
   made->name = copy;
   made->parent = parent;
   *class = reader->classes[reader->class_count++] = made;
@@ -141,32 +65,38 @@ static void read_springlength(const pbMjcfReader *reader, const pbXmlNode *node,
     def->springlength[1] = def->springlength[0];
 }
 
-static pbStatus keep_seen(pbMjcfReader *reader, const pbXmlNode *node, int parent, const double *rgba);
+static pbStatus record_visual(pbMjcfReader *reader, const pbXmlNode *node, int parent, const double *rgba);
 
 static pbStatus read_class_member(pbMjcfReader *reader, const pbXmlNode *node, pbMjcfClass *class) {
+  // A defaults class has one value for each kind of element, named like the element.
   int count;
   if (IS(node, "joint")) return pbMjcf_Store(reader, node, &class->joint);
   if (IS(node, "geom")) {
     read_fluidshape(reader, node, &class->geom);
     return pbMjcf_Store(reader, node, &class->geom);
   }
+
   if (IS(node, "site")) return pbMjcf_Store(reader, node, &class->site);
   if (IS(node, "camera")) return pbMjcf_Store(reader, node, &class->camera);
   if (IS(node, "light")) return pbMjcf_Store(reader, node, &class->light);
   if (IS(node, "pair")) return pbMjcf_Store(reader, node, &class->pair);
   if (IS(node, "equality")) return pbMjcf_Store(reader, node, &class->equality);
+
   if (IS(node, "tendon")) {
     read_springlength(reader, node, &class->tendon);
     return pbMjcf_Store(reader, node, &class->tendon);
   }
+
+  // Visual elements: all are recorded as they stand; the color is what elements of the class inherit.
   if (IS(node, "material")) (void)pbMjcf_Reals(reader, node, "rgba", class->material_rgba, 4, &count);
-  if (IS(node, "mesh") || IS(node, "material") || IS(node, "texture")) return keep_seen(reader, node, -1, NULL);
+  if (IS(node, "mesh") || IS(node, "material") || IS(node, "texture")) return record_visual(reader, node, -1, NULL);
   return pbMjcf_ActuatorDefault(reader, node, class);
 }
 
 static pbStatus read_default(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfClass *parent) {
   const char *name = pbXml_Get(node, "class");
   pbMjcfClass *class = reader->classes[0];
+
   if (parent) {
     if (!name || !*name) return FAIL(node, "a nested default needs a class");
     if (find_class(reader, name)) return FAIL(node, "there are two defaults classes '%s'", name);
@@ -174,6 +104,8 @@ static pbStatus read_default(pbMjcfReader *reader, const pbXmlNode *node, const 
   } else if (name && *name && strcmp(name, "main")) {
     return FAIL(node, "the outermost defaults class is named 'main', not '%s'", name);
   }
+
+  // Members first: a nested class copies what its parent has.
   for (const pbXmlNode *child = node->first; child; child = child->next)
     if (!IS(child, "default")) PB_TRY(read_class_member(reader, child, class));
   for (const pbXmlNode *child = node->first; child; child = child->next)
@@ -203,7 +135,10 @@ typedef struct spot {  // where elements are being read
 static pbStatus read_inertial(pbMjcfReader *reader, const pbXmlNode *node, const spot *at) {
   if (at->body == 0) return FAIL(node, "the world has no inertia");
   pbBodyDef *body = &reader->spec->bodies[at->body];
-  body->has_inertial = true, body->inertial_frame = at->frame;
+  body->has_inertial = true;
+  body->inertial_frame = at->frame;
+  // Six numbers of a full matrix or three of a diagonal one.
+
   PB_TRY(pbMjcf_Store(reader, node, body));
   if (pbXml_Get(node, "fullinertia") && pbXml_Get(node, "diaginertia"))
     return FAIL(node, "'diaginertia' and 'fullinertia' both give the inertia; give one");
@@ -213,7 +148,10 @@ static pbStatus read_inertial(pbMjcfReader *reader, const pbXmlNode *node, const
 static pbStatus read_joint(pbMjcfReader *reader, const pbXmlNode *node, const spot *at, const pbMjcfClass *class) {
   if (at->body == 0) return FAIL(node, "the world cannot have joints");
   pbJointDef def = class->joint;
-  def.body = at->body, def.frame = at->frame, def.place = node->place;
+  def.body = at->body;
+  def.frame = at->frame;
+  def.place = node->place;
+
   PB_TRY(pbMjcf_Store(reader, node, &def));
   return ADD(Joint, &def);
 }
@@ -222,14 +160,20 @@ static pbStatus read_freejoint(pbMjcfReader *reader, const pbXmlNode *node, cons
   if (at->body == 0) return FAIL(node, "the world cannot have joints");
   pbJointDef def = pbJointDef_Default();
   def.type = pb_jntFree;
-  def.body = at->body, def.frame = at->frame, def.place = node->place;
+  def.body = at->body;
+  def.frame = at->frame;
+  def.place = node->place;
+
   PB_TRY(pbMjcf_Store(reader, node, &def));
   return ADD(Joint, &def);
 }
 
 static pbStatus read_geom(pbMjcfReader *reader, const pbXmlNode *node, const spot *at, const pbMjcfClass *class) {
   pbGeomDef def = class->geom;
-  def.body = at->body, def.frame = at->frame, def.place = node->place;
+  def.body = at->body;
+  def.frame = at->frame;
+  def.place = node->place;
+
   read_fluidshape(reader, node, &def);
   PB_TRY(pbMjcf_Store(reader, node, &def));
   return ADD(Geom, &def);
@@ -237,22 +181,33 @@ static pbStatus read_geom(pbMjcfReader *reader, const pbXmlNode *node, const spo
 
 static pbStatus read_site(pbMjcfReader *reader, const pbXmlNode *node, const spot *at, const pbMjcfClass *class) {
   pbSiteDef def = class->site;
-  def.body = at->body, def.frame = at->frame, def.place = node->place;
+  def.body = at->body;
+  def.frame = at->frame;
+  def.place = node->place;
+
   PB_TRY(pbMjcf_Store(reader, node, &def));
   return ADD(Site, &def);
 }
 
 static pbStatus read_camera(pbMjcfReader *reader, const pbXmlNode *node, const spot *at, const pbMjcfClass *class) {
   pbCameraDef def = class->camera;
-  def.body = at->body, def.frame = at->frame, def.place = node->place;
+  def.body = at->body;
+  def.frame = at->frame;
+  def.place = node->place;
+
   PB_TRY(pbMjcf_Store(reader, node, &def));
   return ADD(Camera, &def);
 }
 
 static pbStatus read_light(pbMjcfReader *reader, const pbXmlNode *node, const spot *at, const pbMjcfClass *class) {
   pbLightDef def = class->light;
-  def.body = at->body, def.frame = at->frame, def.place = node->place;
+  def.body = at->body;
+  def.frame = at->frame;
+  def.place = node->place;
+
   PB_TRY(pbMjcf_Store(reader, node, &def));
+
+  // 'directional' is the older word for one of the types.
   if (pbXml_Get(node, "type") && pbXml_Get(node, "directional"))
     return FAIL(node, "'type' and 'directional' say the same; give one");
   if (pbXml_Get(node, "type")) def.directional = pbMjcf_Word(reader, node, "type", 0) == 1;
@@ -265,14 +220,20 @@ static pbStatus read_frame(pbMjcfReader *reader, const pbXmlNode *node, const sp
   spot inside = *at;
   inside.class = class_of(reader, node, "childclass", at->class);
   if (!inside.class) return pb_bad_input;
+
   pbFrameDef def = pbFrameDef_Default();
-  def.body = at->body, def.parent = at->frame, def.place = node->place;
+  def.body = at->body;
+  def.parent = at->frame;
+  def.place = node->place;
+
+  // A frame made by replicate has its pose computed; one of the file has it in attributes.
   if (node->pose) {
     memcpy(def.pose.pos, node->pose, sizeof def.pose.pos);
     memcpy(def.pose.quat, node->pose + 3, sizeof def.pose.quat);
   } else {
     PB_TRY(pbMjcf_Store(reader, node, &def));
   }
+
   inside.frame = pbSpec_AddFrame(reader->spec, &def);
   if (inside.frame < 0) return NO_MEMORY(node);
   return read_content(reader, node, &inside);
@@ -281,11 +242,18 @@ static pbStatus read_frame(pbMjcfReader *reader, const pbXmlNode *node, const sp
 static pbStatus read_body(pbMjcfReader *reader, const pbXmlNode *node, const spot *at) {
   spot inside = {.frame = -1, .class = class_of(reader, node, "childclass", at->class)};
   if (!inside.class) return pb_bad_input;
+
   pbBodyDef def = pbBodyDef_Default();
-  def.parent = at->body, def.frame = at->frame, def.place = node->place;
+  def.parent = at->body;
+  def.frame = at->frame;
+  def.place = node->place;
+
   PB_TRY(pbMjcf_Store(reader, node, &def));
+
+  // Both steer simplifications of bodies and their inertia; they are on unless a body says otherwise.
   def.simple = pbMjcf_Word(reader, node, "simple", 1);
   def.fuse = pbMjcf_Word(reader, node, "fuse", 1);
+
   inside.body = pbSpec_AddBody(reader->spec, &def);
   if (inside.body < 0) return NO_MEMORY(node);
   return read_content(reader, node, &inside);
@@ -301,8 +269,11 @@ static pbStatus read_content(pbMjcfReader *reader, const pbXmlNode *parent, cons
       PB_TRY(read_frame(reader, node, at));
       continue;
     }
+
+    // Bodies and frames look up a childclass themselves; everything else names its own class.
     const pbMjcfClass *class = class_of(reader, node, "class", at->class);
     if (!class) return pb_bad_input;
+
     if (IS(node, "inertial")) PB_TRY(read_inertial(reader, node, at));
     else if (IS(node, "joint")) PB_TRY(read_joint(reader, node, at, class));
     else if (IS(node, "freejoint")) PB_TRY(read_freejoint(reader, node, at));
@@ -324,12 +295,14 @@ static pbStatus read_worldbody(pbMjcfReader *reader, const pbXmlNode *node) {
 static pbStatus read_contact(pbMjcfReader *reader, const pbXmlNode *section) {
   for (const pbXmlNode *node = section->first; node; node = node->next) {
     if (IS(node, "exclude")) {
+      // Excluded pairs of bodies have no defaults.
       pbExcludeDef def = pbExcludeDef_Default();
       def.place = node->place;
       PB_TRY(pbMjcf_Store(reader, node, &def));
       PB_TRY(ADD(Exclude, &def));
       continue;
     }
+
     const pbMjcfClass *class = class_of(reader, node, "class", reader->classes[0]);
     if (!class) return pb_bad_input;
     pbPairDef def = class->pair;
@@ -344,12 +317,17 @@ static pbStatus read_contact(pbMjcfReader *reader, const pbXmlNode *section) {
 static pbStatus read_ends(pbMjcfReader *reader, const pbXmlNode *node, pbEqualityDef *def) {
   const char *body1 = pbXml_Get(node, "body1"), *body2 = pbXml_Get(node, "body2");
   const char *site1 = pbXml_Get(node, "site1"), *site2 = pbXml_Get(node, "site2");
+
+  // A weld may have an anchor, a connect of two bodies must have one, two sites bring their own.
   bool anchor = pbXml_Get(node, "anchor");
   bool bodies = body1 && !site1 && !site2 && (anchor || def->type == pb_eqWeld);
   def->sites = site1 && site2 && !body1 && !body2 && !anchor;
+
   if (!bodies && !def->sites)
     return FAIL(node, "needs either 'body1'%s (and 'body2', or it is the world) or 'site1' and 'site2'",
                 def->type == pb_eqWeld ? "" : " and 'anchor'");
+
+  // The first two names of the definition are those of whatever it connects.
   def->name1 = pbSpec_Text(reader->spec, def->sites ? site1 : body1);
   def->name2 = pbSpec_Text(reader->spec, def->sites ? site2 : body2);
   return def->name1 && def->name2 ? pb_ok : NO_MEMORY(node);
@@ -360,32 +338,52 @@ static pbStatus read_equality(pbMjcfReader *reader, const pbXmlNode *section) {
   for (const pbXmlNode *node = section->first; node; node = node->next) {
     const pbMjcfClass *class = class_of(reader, node, "class", reader->classes[0]);
     if (!class) return pb_bad_input;
+
     pbEqualityDef def = class->equality;
     def.place = node->place;
     for (int i = 0; i < 4; i++)
       if (IS(node, types[i])) def.type = i;
+
+    // As a file leaves it: the quaternion of zeros stands for "the reference configuration".
+    if (def.type == pb_eqWeld) def.relpose[1] = 1;
+
     if (def.type == pb_eqWeld) def.relpose[1] = 1;  // as a file leaves it: the quaternion of zeros says "reference configuration"
+
     PB_TRY(pbMjcf_Store(reader, node, &def));
+    // joint1, joint2, tendon1, tendon2 are in the table.
     if (def.type == pb_eqConnect || def.type == pb_eqWeld) PB_TRY(read_ends(reader, node, &def));
     PB_TRY(ADD(Equality, &def));
   }
   return pb_ok;
 }
 
+static int wrap_type(const pbXmlNode *node) {
+  if (IS(node, "joint")) return pb_wrapJoint;
+  if (IS(node, "pulley")) return pb_wrapPulley;
+  return pb_wrapSite;
+}
+
 static pbStatus read_path(pbMjcfReader *reader, const pbXmlNode *tendon, pbTendonDef *def) {
   int count = 0;
   for (const pbXmlNode *child = tendon->first; child; child = child->next) count++;
-  pbWrap *path = pbSpecPool_Take(reader->spec->pool, (size_t)count, sizeof *path), *wrap = path;
+  size_t entries = (size_t)count;
+  pbWrap *path = pbSpecPool_Take(reader->spec->pool, entries, sizeof *path);
+
   if (!path) return pbXml_Fail(&reader->document, pb_no_memory, tendon, "no memory for its path");
+  pbWrap *wrap = path;
   for (const pbXmlNode *node = tendon->first; node; node = node->next) {
     wrap->place = node->place;
-    wrap->type = IS(node, "joint") ? pb_wrapJoint : IS(node, "pulley") ? pb_wrapPulley : pb_wrapSite;
+    wrap->type = wrap_type(node);
     (void)pbMjcf_Real(reader, node, wrap->type == pb_wrapPulley ? "divisor" : "coef", &wrap->value);
-    wrap->target = pbSpec_Text(reader->spec, pbXml_Get(node, node->name));  // joint joint="..", site site=".."
+
+    // The attribute is named like the element: joint joint="..", site site="..".
+    wrap->target = pbSpec_Text(reader->spec, pbXml_Get(node, node->name));
     if (!wrap->target) return NO_MEMORY(node);
     if (wrap->type == pb_wrapPulley && wrap->value < 0) return FAIL(node, "attribute 'divisor' is negative");
+
     wrap++;
   }
+
   def->path = path;
   def->path_count = count;
   return pb_ok;
@@ -395,10 +393,12 @@ static pbStatus read_tendon(pbMjcfReader *reader, const pbXmlNode *section) {
   for (const pbXmlNode *node = section->first; node; node = node->next) {
     const pbMjcfClass *class = class_of(reader, node, "class", reader->classes[0]);
     if (!class) return pb_bad_input;
+
     pbTendonDef def = class->tendon;
     def.place = node->place;
     def.spatial = IS(node, "spatial");
     read_springlength(reader, node, &def);
+
     PB_TRY(pbMjcf_Store(reader, node, &def));
     PB_TRY(read_path(reader, node, &def));
     PB_TRY(ADD(Tendon, &def));
@@ -410,8 +410,11 @@ static pbStatus read_actuator(pbMjcfReader *reader, const pbXmlNode *section) {
   for (const pbXmlNode *node = section->first; node; node = node->next) {
     const pbMjcfClass *class = class_of(reader, node, "class", reader->classes[0]);
     if (!class) return pb_bad_input;
+
     pbActuatorDef def;
     PB_TRY(pbMjcf_Actuator(reader, node, class, &def));
+
+    // A default may leave the target open, an actuator may not.
     if (def.trntype == pb_trnNone) return FAIL(node, "needs 'joint', 'tendon' or 'site': what it acts on");
     PB_TRY(ADD(Actuator, &def));
   }
@@ -437,16 +440,21 @@ static pbStatus read_sensor(pbMjcfReader *reader, const pbXmlNode *section) {
       PB_SENSOR_TABLE(X)
 #undef X
   };
+
   for (const pbXmlNode *node = section->first; node; node = node->next) {
     pbSensorDef def = pbSensorDef_Default();
     def.place = node->place;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
       if (IS(node, kinds[i].element)) def.type = kinds[i].type;
+
     def.objtype = sensed_type(node);
     PB_TRY(pbMjcf_Store(reader, node, &def));
+
+    // Measured relative to something: its kind and its name.
     if ((def.reftype != pb_refNone) != (*def.refname != 0)) return FAIL(node, "'reftype' and 'refname' go together");
     PB_TRY(ADD(Sensor, &def));
   }
+
   return pb_ok;
 }
 
@@ -461,19 +469,24 @@ static pbStatus read_keyframe(pbMjcfReader *reader, const pbXmlNode *section) {
 }
 
 static pbStatus read_numeric(pbMjcfReader *reader, const pbXmlNode *node) {
+  // Without a size, the numbers given say it; with one, the rest is filled with zeros.
   pbNumericDef def = pbNumericDef_Default();
   def.place = node->place;
   PB_TRY(pbMjcf_Store(reader, node, &def));
+
   if (!pbXml_Get(node, "size")) def.size = def.data.count;
   if (def.size < 1 || def.size > 500) return FAIL(node, "has %d numbers, expected 1 to 500", def.size);
   if (def.data.count > def.size) return FAIL(node, "attribute 'data' has %d numbers, but 'size' is %d", def.data.count, def.size);
+
   return ADD(Numeric, &def);
 }
 
 static int object_type(const char *name) {
+  // The order is that of pb_ref*, which begins at 1.
   static const char *const names[] = {"body",     "xbody",  "joint",    "dof",    "geom",    "site",     "camera", "light",
                                       "flex",     "mesh",   "skin",     "hfield", "texture", "material", "pair",   "exclude",
                                       "equality", "tendon", "actuator", "sensor", "numeric", "text",     "tuple",  "key"};
+
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!strcmp(name, names[i])) return (int)i + 1;
   return pb_refNone;
@@ -483,21 +496,27 @@ static pbStatus read_tuple(pbMjcfReader *reader, const pbXmlNode *tuple) {
   pbTupleDef def = pbTupleDef_Default();
   def.place = tuple->place;
   PB_TRY(pbMjcf_Store(reader, tuple, &def));
+
   for (const pbXmlNode *child = tuple->first; child; child = child->next) def.count++;
   if (!def.count) return FAIL(tuple, "is empty");
+
   pbTupleEntry *entry = pbSpecPool_Take(reader->spec->pool, (size_t)def.count, sizeof *entry);
   if (!entry) return pbXml_Fail(&reader->document, pb_no_memory, tuple, "no memory for its elements");
   def.entries = entry;
+
   for (const pbXmlNode *node = tuple->first; node; node = node->next) {
     const char *type = pbXml_Get(node, "objtype");
     entry->objtype = object_type(type);
+    // Whether an object of that name exists is checked when the model is compiled.
     if (entry->objtype == pb_refNone) return FAIL(node, "attribute 'objtype' is \"%.40s\", which is no kind of object", type);
+
     entry->objname = pbSpec_Text(reader->spec, pbXml_Get(node, "objname"));
     if (!entry->objname) return NO_MEMORY(node);
     (void)pbMjcf_Real(reader, node, "prm", &entry->prm);
     entry++;
   }
-  const pbXmlNode *node = tuple;
+
+  const pbXmlNode *node = tuple;  // ADD names it where memory is out
   return ADD(Tuple, &def);
 }
 
@@ -520,46 +539,63 @@ static pbStatus read_custom(pbMjcfReader *reader, const pbXmlNode *section) {
 
 // ---- visual-only elements -----------------------------------------------------------------------------------------------
 
-// rgba: of a material that gives none; NULL: anything else.
-static pbStatus keep_seen(pbMjcfReader *reader, const pbXmlNode *node, int parent, const double *rgba) {
+// An element that is only seen by viewers, with all its attributes as text, and what is inside of it. rgba: the color of a
+// material that gives none; NULL: anything else.
+static pbStatus record_visual(pbMjcfReader *reader, const pbXmlNode *node, int parent, const double *rgba) {
   pbVisualDef def = pbVisualDef_Default();
+  // One list for both, names of attributes first.
   const char **keys = pbSpecPool_Take(reader->spec->pool, 2 * (size_t)node->attribute_count, sizeof *keys);
+
   if (!keys) return NO_MEMORY(node);
   const char **values = keys + node->attribute_count;
+
   for (int i = 0; i < node->attribute_count; i++) {
     keys[i] = pbSpec_Text(reader->spec, node->attributes[i].name);
     values[i] = pbSpec_Text(reader->spec, node->attributes[i].value);
     if (!keys[i] || !values[i]) return NO_MEMORY(node);
     if (!strcmp(keys[i], "name")) def.name = values[i];
   }
+
+  // Its kind, as a path of the table, says which attributes those are.
   def.element = pbSpec_Text(reader->spec, reader->elements[node->element].path);
   if (!def.element) return NO_MEMORY(node);
-  def.keys = keys, def.values = values;
+  def.keys = keys;
+  def.values = values;
+  def.count = node->attribute_count;
+  def.parent = parent;
+  def.place = node->place;
+
   int numbers;
-  if (rgba) memcpy(def.rgba, rgba, sizeof def.rgba), (void)pbMjcf_Reals(reader, node, "rgba", def.rgba, 4, &numbers);
-  def.count = node->attribute_count, def.parent = parent, def.place = node->place;
+  if (rgba) {
+    memcpy(def.rgba, rgba, sizeof def.rgba);
+    (void)pbMjcf_Reals(reader, node, "rgba", def.rgba, 4, &numbers);
+  }
+
   int id = pbSpec_AddVisual(reader->spec, &def);
   if (id < 0) return NO_MEMORY(node);
-  for (const pbXmlNode *child = node->first; child; child = child->next) PB_TRY(keep_seen(reader, child, id, NULL));
+
+  for (const pbXmlNode *child = node->first; child; child = child->next) PB_TRY(record_visual(reader, child, id, NULL));
   return pb_ok;
 }
 
-static pbStatus keep_section(pbMjcfReader *reader, const pbXmlNode *section) {
-  for (const pbXmlNode *node = section->first; node; node = node->next) PB_TRY(keep_seen(reader, node, -1, NULL));
+static pbStatus record_section(pbMjcfReader *reader, const pbXmlNode *section) {
+  for (const pbXmlNode *node = section->first; node; node = node->next) PB_TRY(record_visual(reader, node, -1, NULL));
   return pb_ok;
 }
 
-static pbStatus keep_assets(pbMjcfReader *reader, const pbXmlNode *section) {
+static pbStatus record_assets(pbMjcfReader *reader, const pbXmlNode *section) {
   for (const pbXmlNode *node = section->first; node; node = node->next) {
+    // Only materials have a default that is used: their color.
     const pbMjcfClass *class = IS(node, "material") ? class_of(reader, node, "class", reader->classes[0]) : NULL;
     if (IS(node, "material") && !class) return pb_bad_input;
-    PB_TRY(keep_seen(reader, node, -1, class ? class->material_rgba : NULL));
+    PB_TRY(record_visual(reader, node, -1, class ? class->material_rgba : NULL));
   }
   return pb_ok;
 }
 
 // ---- the file -----------------------------------------------------------------------------------------------------------
 
+// The outermost default, the class 'main'.
 static pbStatus read_defaults(pbMjcfReader *reader, const pbXmlNode *node) { return read_default(reader, node, NULL); }
 
 typedef pbStatus (*section_reader)(pbMjcfReader *, const pbXmlNode *);
@@ -570,13 +606,17 @@ static pbStatus read_sections(pbMjcfReader *reader, const char *name, section_re
   return pb_ok;
 }
 
+// The defaults class 'main', and what the root element and the file's name say about the model.
 static pbStatus begin_spec(pbMjcfReader *reader) {
   reader->classes = pbSpecPool_Take(&reader->document.pool, PB_MJCF_CLASSES, sizeof *reader->classes);
   pbMjcfClass *class;
   if (!reader->classes) return NO_MEMORY(reader->document.root);
+
   PB_TRY(add_class(reader, reader->document.root, "main", NULL, &class));
+
   const char *model = pbXml_Get(reader->document.root, "model");
   if (model && !(reader->spec->model_name = pbSpec_Text(reader->spec, model))) return NO_MEMORY(reader->document.root);
+
   if (reader->document.folder && !(reader->spec->folder = pbSpec_Text(reader->spec, reader->document.folder)))
     return NO_MEMORY(reader->document.root);
   return pb_ok;
@@ -586,24 +626,29 @@ static pbStatus read_model(pbMjcfReader *reader) {
   static const struct {
     const char *name;
     section_reader read;
-  } sections[] = {{"compiler", read_compiler},   {"option", read_option},      {"size", read_size},
-                  {"statistic", read_statistic}, {"visual", keep_section},     {"default", read_defaults},
-                  {"asset", keep_assets},        {"deformable", keep_section}, {"worldbody", NULL},
-                  {"worldbody", read_worldbody}, {"contact", read_contact},    {"equality", read_equality},
-                  {"tendon", read_tendon},       {"actuator", read_actuator},  {"sensor", read_sensor},
-                  {"keyframe", read_keyframe},   {"custom", read_custom}};
+  } sections[] = {{"compiler", pbMjcf_Compiler},   {"option", pbMjcf_Option},      {"size", pbMjcf_Size},
+                  {"statistic", pbMjcf_Statistic}, {"visual", record_section},     {"default", read_defaults},
+                  {"asset", record_assets},        {"deformable", record_section}, {"worldbody", NULL},
+                  {"worldbody", read_worldbody},   {"contact", read_contact},      {"equality", read_equality},
+                  {"tendon", read_tendon},         {"actuator", read_actuator},    {"sensor", read_sensor},
+                  {"keyframe", read_keyframe},     {"custom", read_custom}};
+
   PB_TRY(pbMjcf_Index(reader));
   PB_TRY(pbMjcf_CheckTree(reader));
   PB_TRY(begin_spec(reader));
+
   for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+    // Replicas need the settings (angles) and must be made before the tree is read.
     if (sections[i].read) PB_TRY(read_sections(reader, sections[i].name, sections[i].read));
     else PB_TRY(pbMjcf_Replicate(reader));  // settings are known, the tree is not read yet
   }
+
   return pbSpec_Check(reader->spec);
 }
 
 static pbStatus open_reader(pbMjcfReader *reader, pbContext *ctx) {
   *reader = (pbMjcfReader){.ctx = ctx, .document.ctx = ctx, .document.pool.ctx = ctx, .names.ctx = ctx};
+
   pbContext_ClearWarnings(ctx);
   PB_TRY(pbSpec_Create(ctx, &reader->spec));
   reader->document.names = reader->spec->pool;
@@ -612,11 +657,13 @@ static pbStatus open_reader(pbMjcfReader *reader, pbContext *ctx) {
   return reader->c_locale ? pb_ok : pbContext_Fail(ctx, pb_no_memory, "no memory for the C locale");
 }
 
+// The spec goes to the caller if all went well; else it is destroyed with the rest.
 static void close_reader(pbMjcfReader *reader, pbStatus status, pbSpec **spec) {
   if (reader->c_locale) freelocale(reader->c_locale);
   pbNames_Clear(&reader->names);
   pbXml_Close(&reader->document);
   if (reader->spec) reader->spec->pool->borrow = false;
+
   if (status != pb_ok) pbSpec_Destroy(reader->spec);
   else *spec = reader->spec;
 }
@@ -625,8 +672,10 @@ pbStatus pbSpec_LoadMjcf(pbContext *ctx, const char *path, const pbLoadOptions *
   *spec = NULL;
   pbMjcfReader reader;
   pbStatus status = open_reader(&reader, ctx);
+
   if (status == pb_ok) status = pbXml_Load(&reader.document, path, options);
   if (status == pb_ok) status = read_model(&reader);
+
   close_reader(&reader, status, spec);
   return status;
 }
@@ -635,8 +684,10 @@ pbStatus pbSpec_ParseMjcf(pbContext *ctx, const char *text, size_t length, const
   *spec = NULL;
   pbMjcfReader reader;
   pbStatus status = open_reader(&reader, ctx);
+
   if (status == pb_ok) status = pbXml_Parse(&reader.document, text, length, name ? name : "model");
   if (status == pb_ok) status = read_model(&reader);
+
   close_reader(&reader, status, spec);
   return status;
 }

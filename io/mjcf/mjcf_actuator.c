@@ -16,13 +16,16 @@ static pbStatus read_target(pbMjcfReader *reader, const pbXmlNode *node, pbActua
   const char *first = NULL;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     const char *target = pbXml_Get(node, kinds[i].attribute);
+
     if (!target) continue;
     if (first) return FAIL(node, "has both '%s' and '%s'; an actuator acts on one thing", first, kinds[i].attribute);
+
     first = kinds[i].attribute;
     def->trntype = kinds[i].type;
     def->target = pbSpec_Text(reader->spec, target);
     if (!def->target) return NO_MEMORY(node);
   }
+
   if (pbXml_Get(node, "refsite") && def->trntype != pb_trnSite && def->trntype != pb_trnNone)
     return FAIL(node, "'refsite' goes with 'site' only");
   return pb_ok;
@@ -38,17 +41,24 @@ struct shortcut {
   pbStatus (*read)(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def);
 };
 
+// A motor is the general form as it is: force = gear * u.
 static pbStatus read_motor(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
-  (void)reader, (void)node, (void)from, (void)def;
+  (void)reader;
+  (void)node;
+  (void)from;
+  (void)def;
   return pb_ok;
 }
 
+// biasprm[2] is -kv; where positive it is a damping ratio, made a kv when the mass is known.
 static pbStatus read_damping(pbMjcfReader *reader, const pbXmlNode *node, pbActuatorDef *def) {
   double kv, ratio;
-  bool has_kv = pbMjcf_Real(reader, node, "kv", &kv), has_ratio = pbMjcf_Real(reader, node, "dampratio", &ratio);
-  if (has_kv && has_ratio) return FAIL(node, "'kv' and 'dampratio' both say how it is damped; give one");
+  bool has_kv = pbMjcf_Real(reader, node, "kv", &kv);
+  bool has_ratio = pbMjcf_Real(reader, node, "dampratio", &ratio);
+  if (has_kv && has_ratio) return FAIL(node, "'kv' and 'dampratio' both give the damping; give one");
   if (has_kv && kv < 0) return FAIL(node, "'kv' is negative");
   if (has_ratio && ratio < 0) return FAIL(node, "'dampratio' is negative");
+
   if (has_kv) def->biasprm[2] = -kv;
   if (has_ratio) def->biasprm[2] = ratio;
   return pb_ok;
@@ -59,8 +69,11 @@ static pbStatus read_range(pbMjcfReader *reader, const pbXmlNode *node, const ch
                            double *inheritrange) {
   bool own = pbMjcf_Real(reader, node, "inheritrange", inheritrange) && *inheritrange > 0;
   bool given = pbXml_Get(node, attribute);
+
   if (own && !given) range[0] = range[1] = 0;
   if (given && !own) *inheritrange = 0;
+
+  // Both in the same element, or both in the same defaults class.
   if (*inheritrange > 0 && (range[0] || range[1]))
     return FAIL(node, "'%s' and 'inheritrange' both give the range; give one", attribute);
   return pb_ok;
@@ -69,18 +82,24 @@ static pbStatus read_range(pbMjcfReader *reader, const pbXmlNode *node, const ch
 // force = kp (u - length) - kv velocity
 static pbStatus read_servo(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
   double kp = from->gainprm[0], timeconst;
+
   (void)pbMjcf_Real(reader, node, "kp", &kp);
   def->gainprm[0] = kp;
   def->biastype = pb_biasAffine;
   def->biasprm[1] = -kp;
+  // Damping is inherited unless the element gives its own.
   def->biasprm[2] = from->biasprm[2];
+
   PB_TRY(read_damping(reader, node, def));
+  // An exact first-order filter of the control is inherited; a time constant of zero switches it off.
   if (from->dyntype == pb_dynFilterExact) {
     def->dyntype = pb_dynFilterExact;
     def->dynprm[0] = from->dynprm[0];
   }
+
   if (!pbMjcf_Real(reader, node, "timeconst", &timeconst)) return pb_ok;
   if (timeconst < 0) return FAIL(node, "'timeconst' is negative");
+
   def->dynprm[0] = timeconst;
   def->dyntype = timeconst == 0 ? pb_dynNone : pb_dynFilterExact;
   return pb_ok;
@@ -99,9 +118,11 @@ static pbStatus read_intvelocity(pbMjcfReader *reader, const pbXmlNode *node, co
   return read_range(reader, node, "actrange", def->actrange, &def->inheritrange);
 }
 
+// force = kv (u - velocity)
 static pbStatus read_velocity(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
   double kv = from->gainprm[0];
   (void)pbMjcf_Real(reader, node, "kv", &kv);
+
   def->gainprm[0] = kv;
   def->biasprm[2] = -kv;
   def->biastype = pb_biasAffine;
@@ -112,8 +133,11 @@ static pbStatus read_velocity(pbMjcfReader *reader, const pbXmlNode *node, const
 static pbStatus read_damper(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
   double kv = from->gaintype == pb_gainAffine ? -from->gainprm[2] : 0;
   (void)pbMjcf_Real(reader, node, "kv", &kv);
+
   if (kv < 0) return FAIL(node, "'kv' is negative");
+  // A control below zero would drive instead of damp.
   if (def->ctrlrange[0] < 0 || def->ctrlrange[1] < 0) return FAIL(node, "'ctrlrange' of a damper is negative");
+
   def->gaintype = pb_gainAffine;
   def->gainprm[0] = 0;
   def->gainprm[2] = -kv;
@@ -121,18 +145,24 @@ static pbStatus read_damper(pbMjcfReader *reader, const pbXmlNode *node, const p
   return pb_ok;
 }
 
+// force = area u + bias, the control filtered with a time constant.
 static pbStatus read_cylinder(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
   double diameter = -1;
   int count;
+
+  // What is inherited ...
   def->dyntype = pb_dynFilter;
   def->dynprm[0] = from->dynprm[0];
   def->biastype = pb_biasAffine;
   memcpy(def->biasprm, from->biasprm, 3 * sizeof(double));
   def->gainprm[0] = from->gainprm[0];
+
+  // ... and what the element says; a diameter, where there is one, rules over the area.
   (void)pbMjcf_Real(reader, node, "timeconst", &def->dynprm[0]);
   (void)pbMjcf_Reals(reader, node, "bias", def->biasprm, 3, &count);
   (void)pbMjcf_Real(reader, node, "area", &def->gainprm[0]);
   if (pbMjcf_Real(reader, node, "diameter", &diameter) && diameter >= 0)
+    // Area of a circle.
     def->gainprm[0] = 3.14159265358979323846 / 4 * diameter * diameter;
   return pb_ok;
 }
@@ -153,11 +183,13 @@ static bool can_inherit(const shortcut *s, const pbMjcfClass *class) {
   return !strcmp(class->written_as, "general") && class->actuator.gaintype == s->gaintype;
 }
 
-static void reset(pbActuatorDef *def) {
+static void reset_law(pbActuatorDef *def) {
   pbActuatorDef plain = pbActuatorDef_Default();
+
   memcpy(def->dynprm, plain.dynprm, sizeof plain.dynprm);
   memcpy(def->gainprm, plain.gainprm, sizeof plain.gainprm);
   memcpy(def->biasprm, plain.biasprm, sizeof plain.biasprm);
+
   def->dyntype = plain.dyntype;
   def->gaintype = plain.gaintype;
   def->biastype = plain.biastype;
@@ -177,6 +209,7 @@ static void forget_actlimited(pbMjcfReader *reader, const pbXmlNode *node, pbAct
 
 pbStatus pbMjcf_Actuator(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfClass *class, pbActuatorDef *def) {
   *def = class->actuator;
+
   def->place = node->place;
   if (!strcmp(node->name, "general")) {
     PB_TRY(pbMjcf_Store(reader, node, def));
@@ -184,13 +217,18 @@ pbStatus pbMjcf_Actuator(pbMjcfReader *reader, const pbXmlNode *node, const pbMj
   }
   for (size_t i = 0; i < sizeof shortcuts / sizeof *shortcuts; i++) {
     const shortcut *s = &shortcuts[i];
+
     if (strcmp(node->name, s->element)) continue;
+
     pbActuatorDef plain = pbActuatorDef_Default();
+    // The nearest default up the hierarchy that means the same by these attributes.
     const pbMjcfClass *from = class;
     while (from && !can_inherit(s, from)) from = from->parent;
-    reset(def);
+
+    reset_law(def);
     PB_TRY(pbMjcf_Store(reader, node, def));
     PB_TRY(read_target(reader, node, def));
+
     forget_actlimited(reader, node, def);
     return s->read(reader, node, from ? &from->actuator : &plain, def);
   }
@@ -200,6 +238,7 @@ pbStatus pbMjcf_Actuator(pbMjcfReader *reader, const pbXmlNode *node, const pbMj
 pbStatus pbMjcf_ActuatorDefault(pbMjcfReader *reader, const pbXmlNode *node, pbMjcfClass *class) {
   pbActuatorDef def;
   PB_TRY(pbMjcf_Actuator(reader, node, class, &def));
+
   class->actuator = def;
   class->written_as = node->name;
   return pb_ok;

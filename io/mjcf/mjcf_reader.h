@@ -41,8 +41,9 @@ typedef struct pbMjcfReader {
   int element_count;
   pbMjcfClass **classes;
   int class_count;
-  int work;       // elements looked at for replicas
+  int work;       // elements visited for replicas
   pbNames names;  // of defaults classes (kind -1), and while replicas are made of elements (kind: pb_ref*)
+
 } pbMjcfReader;
 
 #define FAIL(node, ...)   pbXml_Fail(&reader->document, pb_bad_input, node, __VA_ARGS__)
@@ -61,6 +62,12 @@ bool pbMjcf_Real(const pbMjcfReader *reader, const pbXmlNode *node, const char *
 bool pbMjcf_Reals(const pbMjcfReader *reader, const pbXmlNode *node, const char *attribute, double *values, int most, int *count);
 int pbMjcf_Word(const pbMjcfReader *reader, const pbXmlNode *node, const char *attribute, int otherwise);
 const pbMjcfRow *pbMjcf_Row(const pbMjcfReader *reader, const pbXmlNode *node, const char *attribute);
+
+// ---- mjcf_settings.c: one element each
+PB_NODISCARD pbStatus pbMjcf_Compiler(pbMjcfReader *reader, const pbXmlNode *node);
+PB_NODISCARD pbStatus pbMjcf_Option(pbMjcfReader *reader, const pbXmlNode *node);
+PB_NODISCARD pbStatus pbMjcf_Size(pbMjcfReader *reader, const pbXmlNode *node);
+PB_NODISCARD pbStatus pbMjcf_Statistic(pbMjcfReader *reader, const pbXmlNode *node);
 
 // ---- mjcf_check.c: the whole tree against the table
 PB_NODISCARD pbStatus pbMjcf_Index(pbMjcfReader *reader);

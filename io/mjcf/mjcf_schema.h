@@ -13,8 +13,8 @@ typedef enum pbMjcfSupport {
 
 // How a value is read:
 //   t text   n name of the element   c defaults class   d real numbers   i integers   v any count of numbers, kept as pbReals
-//   q quaternion   o other orientation (arg: pbAlt)   b false/true   k one of `words`   a any text   r any count of numbers, checked
-//   f, e option flag that disables, enables (arg: its bit)
+//   q quaternion   o other orientation (arg: pbAlt)   b false/true   k one of `words`   a any text
+//   r any count of numbers, checked   f, e option flag that disables, enables (arg: its bit)
 typedef struct pbMjcfRow {
   const char *element;    // path: "option/flag", "body/joint" (wherever bodies nest), "default/joint", "actuator/motor"
   const char *attribute;  // NULL: the row is about the element itself

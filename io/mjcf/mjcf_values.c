@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "io/mjcf/mjcf_reader.h"
 
 enum { MOST = 32 };  // numbers an attribute of fixed size can have
@@ -21,6 +22,10 @@ static bool read_number(locale_t c_locale, const char **text, double *value) {
   size_t length = strcspn(*text, spaces);
   if (strspn(*text, "0123456789+-.eE") != length) return false;
   char *end;
+
+  // strtod takes more than numbers in decimal, so its characters were looked at first.
+
+  // In the C locale: a decimal point, whatever language the program runs in.
   *value = strtod_l(*text, &end, c_locale);
   if (end != *text + length || !isfinite(*value)) return false;
   *text = end;
@@ -31,11 +36,13 @@ bool pbMjcf_Numbers(const pbMjcfReader *reader, const char *text, double *out, i
   *count = 0;
   for (text += strspn(text, spaces); *text; text += strspn(text, spaces)) {
     double value;
+    // Where the message points to, should this one be bad.
     *bad = text;
     if (!read_number(reader->c_locale, &text, &value)) return false;
     if (*count < most) out[*count] = value;
     if (*count < INT_MAX) ++*count;
   }
+
   return true;
 }
 
@@ -49,15 +56,20 @@ typedef struct word {
 
 // Next word of a list, false at its end.
 static bool next_word(const char **list, word *w) {
+  // Leading blanks, then '!' before a word that is refused.
   *list += strspn(*list, " ");
   if (!**list) return false;
   w->refused = **list == '!';
   if (w->refused) ++*list;
+
   w->text = *list;
   w->length = (int)strcspn(*list, " =");
   *list += w->length;
+
+  // Values count on from the word before, unless one is given.
   w->value++;
   if (**list == '=') w->value = (int)strtol(*list + 1, (char **)list, 10);
+
   return true;
 }
 
@@ -72,13 +84,19 @@ static bool find_word(const char *list, const char *text, word *found) {
 static void show_words(const char *list, char *out, size_t size) {
   size_t used = 0;
   word w = {.value = -1};
+
   out[0] = 0;
-  while (next_word(&list, &w))
-    if (!w.refused && used + (size_t)w.length + 3 < size) {
-      if (used) memcpy(out + used, ", ", 2), used += 2;
-      memcpy(out + used, w.text, (size_t)w.length);
-      out[used += (size_t)w.length] = 0;
+  while (next_word(&list, &w)) {
+    if (w.refused || used + (size_t)w.length + 3 >= size) continue;
+
+    if (used) {
+      memcpy(out + used, ", ", 2);
+      used += 2;
     }
+    memcpy(out + used, w.text, (size_t)w.length);
+    used += (size_t)w.length;
+    out[used] = 0;
+  }
 }
 
 // ---- checking -----------------------------------------------------------------------------------------------------------
@@ -87,11 +105,15 @@ static pbStatus check_word(pbMjcfReader *reader, const pbXmlNode *node, const pb
   word found;
   char words[256];
   if (row->neutral && !strcmp(value, row->neutral)) return pb_ok;
+
   if (find_word(row->words, value, &found)) {
+    // A word of MuJoCo's that is not supported is told apart from one that MuJoCo does not know.
+    // A word of MuJoCo's that is not supported is told apart from one that nobody knows.
     if (!found.refused) return pb_ok;
     show_words(row->words, words, sizeof words);
     return REFUSE(node, "attribute '%s' is \"%s\", which is not supported (supported: %s)", row->attribute, value, words);
   }
+
   show_words(row->words, words, sizeof words);
   return FAIL(node, "attribute '%s' is \"%.40s\", expected one of: %s", row->attribute, value, words);
 }
@@ -108,17 +130,25 @@ static pbStatus check_numbers(pbMjcfReader *reader, const pbXmlNode *node, const
   double values[MOST] = {0};
   int count;
   const char *bad;
+
   if (!pbMjcf_Numbers(reader, value, values, MOST, &count, &bad))
     return FAIL(node, "attribute '%s' has \"%.*s\" where a finite number is expected", row->attribute,
                 (int)(strcspn(bad, spaces) < 40 ? strcspn(bad, spaces) : 40), bad);
-  if (row->type == 'v' || row->type == 'r' || (!count && !row->required)) return pb_ok;  // empty: as if it were not given
+
+  // Lists have any length; an empty value is as if it were not given.
+  if (row->type == 'v' || row->type == 'r' || (!count && !row->required)) return pb_ok;
   if (count < row->least || count > row->most) {
     if (row->least == row->most)
       return FAIL(node, "attribute '%s' has %d numbers, expected %d", row->attribute, count, row->most);
     return FAIL(node, "attribute '%s' has %d numbers, expected %d to %d", row->attribute, count, row->least, row->most);
   }
+
+  // No rotation has this quaternion, and it cannot be normalized.
+
+  // No rotation has this quaternion, and it cannot be normalized.
   if (row->type == 'q' && !values[0] && !values[1] && !values[2] && !values[3])
     return FAIL(node, "attribute '%s' is a quaternion of zeros", row->attribute);
+
   return row->type == 'i' ? check_integers(reader, node, row, values, count) : pb_ok;
 }
 
@@ -126,40 +156,54 @@ static pbStatus check_numbers(pbMjcfReader *reader, const pbXmlNode *node, const
 static bool is_neutral(const pbMjcfReader *reader, const char *value, const char *neutral) {
   if (!neutral) return false;
   if (!strcmp(value, neutral)) return true;
+
   double have, want;
   int count, one;
   const char *bad;
   if (!pbMjcf_Numbers(reader, neutral, &want, 1, &one, &bad) || one < 1) return !*neutral && !value[strspn(value, spaces)];
+
   // neutral values repeat one number: "0 0 0" is neutral in any length
+
   for (const char *at = value; *(at += strspn(at, spaces)); at += strcspn(at, spaces))
     if (!pbMjcf_Numbers(reader, at, &have, 1, &count, &bad) || have != want) return false;
+
   return value[strspn(value, spaces)] != 0;
 }
 
 static pbStatus check_refused(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfRow *row, const char *value) {
   if (is_neutral(reader, value, row->neutral)) return pb_ok;
+
   if (row->neutral && *row->neutral)
     return REFUSE(node, "attribute '%s' is not supported (only its neutral value \"%s\" is)", row->attribute, row->neutral);
   return REFUSE(node, "attribute '%s' is not supported", row->attribute);
 }
 
 pbStatus pbMjcf_CheckValue(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfRow *row, const char *value) {
+  // A refused attribute may be there with the value that means it is not.
   if (row->support == pb_mjcfRefused) return check_refused(reader, node, row, value);
+
   switch (row->type) {
+    // Words: keywords, booleans, flags.
     case 'k':
     case 'b':
     case 'f':
     case 'e': return check_word(reader, node, row, value);
+
+    // Numbers, of a fixed count or of any.
     case 'd':
     case 'i':
     case 'q':
     case 'o':
     case 'v':
     case 'r': return check_numbers(reader, node, row, value);
+
+    // Names: their length is limited, since replicas append to them.
     case 'n':
     case 'c':
       if (strlen(value) > PB_MJCF_TEXT) return FAIL(node, "attribute '%s' is longer than %d bytes", row->attribute, PB_MJCF_TEXT);
       return pb_ok;
+
+    // Texts may be anything.
     default: return pb_ok;
   }
 }
@@ -167,7 +211,9 @@ pbStatus pbMjcf_CheckValue(pbMjcfReader *reader, const pbXmlNode *node, const pb
 // ---- storing ------------------------------------------------------------------------------------------------------------
 
 static void store_flag(const pbMjcfRow *row, const char *value, int *flags) {
+  // Bits of 'f' disable, so "enable" clears them; those of 'e' enable.
   bool enable = *value == 'e';  // "enable", else "disable"
+
   bool set = row->type == 'e' ? enable : !enable;
   *flags = set ? *flags | row->arg : *flags & ~row->arg;
 }
@@ -175,10 +221,14 @@ static void store_flag(const pbMjcfRow *row, const char *value, int *flags) {
 static bool store_list(pbMjcfReader *reader, const char *value, pbReals *list) {
   int count;
   const char *bad;
+
+  // Once to count them, once to store them.
   (void)pbMjcf_Numbers(reader, value, NULL, 0, &count, &bad);
   double *data = pbSpecPool_Take(reader->spec->pool, (size_t)count, sizeof *data);
+
   if (!data) return false;
   (void)pbMjcf_Numbers(reader, value, data, count, &count, &bad);
+
   *list = (pbReals){count ? data : NULL, count};
   return true;
 }
@@ -189,10 +239,17 @@ static bool store_one(pbMjcfReader *reader, const pbMjcfRow *row, const char *va
   int count = 0;
   const char *bad;
   word found;
+
+  // Numbers of fixed count; none of them is as if the attribute were not given.
   if (strchr("diqo", row->type)) (void)pbMjcf_Numbers(reader, value, values, MOST, &count, &bad);
   if (!count && strchr("diqo", row->type)) return true;
+  PB_ASSERT(count <= MOST);
+
   switch (row->type) {
+    // A text.
+    // A text, and numbers as they are or as int.
     case 't': return (*(const char **)to = pbSpec_Text(reader->spec, value)) != NULL;
+    // Numbers as they are, whole ones as int.
     case 'd': memcpy(to, values, (size_t)count * sizeof(double)); return true;
     case 'q': {  // rules over a default's euler angles and the like
       pbPose *pose = (pbPose *)((char *)to - offsetof(pbPose, quat));
@@ -207,6 +264,7 @@ static bool store_one(pbMjcfReader *reader, const pbMjcfRow *row, const char *va
       ((pbPose *)to)->alt = (pbAlt)row->arg;
       memcpy(((pbPose *)to)->value, values, (size_t)count * sizeof(double));
       return true;
+    // Words: the value of the keyword, a bool, a bit.
     case 'k':
       if (find_word(row->words, value, &found)) *(int *)to = found.value;
       return true;
@@ -228,9 +286,11 @@ const pbMjcfRow *pbMjcf_Row(const pbMjcfReader *reader, const pbXmlNode *node, c
 }
 
 pbStatus pbMjcf_Store(pbMjcfReader *reader, const pbXmlNode *node, void *def) {
+  // Every definition begins with its name.
   for (int i = 0; i < node->attribute_count; i++) {
     const pbMjcfRow *row = pbMjcf_Row(reader, node, node->attributes[i].name);
     if (!row) continue;
+
     if (row->type == 'n' && !(*(const char **)def = pbSpec_Text(reader->spec, node->attributes[i].value))) return NO_MEMORY(node);
     if (row->offset != pb_mjcfNowhere && row->support != pb_mjcfRefused &&
         !store_one(reader, row, node->attributes[i].value, def))

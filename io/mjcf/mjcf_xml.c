@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "io/file.h"
 
 // ---- errors -------------------------------------------------------------------------------------------------------------
@@ -23,17 +24,21 @@ pbStatus pbXml_Fail(const pbXmlDocument *document, pbStatus status, const pbXmlN
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
+
+  // "file:line:column: element 'name': text", without the name where there is none.
   const char *name = pbXml_Get(node, "name");
   if (!name) name = "";
+
   return pbContext_Fail(document->ctx, status, "%.400s:%d:%d: %.100s%s%.200s%s: %s", node->place.file, node->place.line,
                         node->place.column, node->name, *name ? " '" : "", name, *name ? "'" : "", text);
 }
 
 // ---- nodes --------------------------------------------------------------------------------------------------------------
 
-static void append(pbXmlNode *parent, pbXmlNode *node) {
+static void append_child(pbXmlNode *parent, pbXmlNode *node) {
   node->parent = parent;
   node->next = NULL;
+
   if (parent->last) parent->last->next = node;
   else parent->first = node;
   parent->last = node;
@@ -41,9 +46,11 @@ static void append(pbXmlNode *parent, pbXmlNode *node) {
 
 void pbXml_Remove(pbXmlNode *node, pbXmlNode *before) {
   pbXmlNode *parent = node->parent;
+
   if (before) before->next = node->next;
   else parent->first = node->next;
   if (parent->last == node) parent->last = before;
+
   node->next = NULL;
 }
 
@@ -52,11 +59,13 @@ static pbXmlNode *new_node(pbXmlDocument *document) {
     (void)pbContext_Fail(document->ctx, pb_bad_input, "the model has more than %d elements (replicas counted)", PB_XML_ELEMENTS);
     return NULL;
   }
+
   pbXmlNode *node = pbSpecPool_Take(&document->pool, 1, sizeof *node);
   if (!node) {
     (void)pbContext_Fail(document->ctx, pb_no_memory, "no memory for the elements of the model");
     return NULL;
   }
+
   node->element = -1;
   document->elements++;
   return node;
@@ -65,9 +74,11 @@ static pbXmlNode *new_node(pbXmlDocument *document) {
 pbXmlNode *pbXml_Copy(pbXmlDocument *document, const pbXmlNode *node, pbXmlNode *parent) {
   pbXmlNode *copy = new_node(document);
   if (!copy) return NULL;
+
+  // Attributes are shared with the original, children are not copied.
   *copy = *node;
   copy->first = copy->last = NULL;
-  append(parent, copy);
+  append_child(parent, copy);
   return copy;
 }
 
@@ -83,7 +94,8 @@ typedef struct parse {
   pbStatus status;  // of the first failure
 } parse;
 
-static void stop(parse *p, pbStatus status) {
+// No more of the file is read; the first failure is the one that is told.
+static void stop_parser(parse *p, pbStatus status) {
   if (p->status == pb_ok) p->status = status;
   XML_StopParser(p->parser, XML_FALSE);
 }
@@ -93,20 +105,25 @@ static pbStatus fail_here(parse *p, pbStatus status, const char *text) {
                         (int)XML_GetCurrentColumnNumber(p->parser) + 1, text);
 }
 
+// Names and values outlive the parser: they go to the document's pool.
 static bool copy_attributes(parse *p, pbXmlNode *node, const XML_Char **attributes) {
+  // Expat gives names and values in turn, closed by NULL.
   int count = 0;
   while (attributes[2 * count]) count++;
+
   if (count > PB_XML_ATTRIBUTES) {
-    stop(p, fail_here(p, pb_bad_input, "an element has more than 64 attributes"));
+    stop_parser(p, fail_here(p, pb_bad_input, "an element has more than 64 attributes"));
     return false;
   }
+
   pbXmlAttribute *copy = pbSpecPool_Take(&p->document->pool, (size_t)count, sizeof *copy);
   for (int i = 0; copy && i < count; i++) {
     copy[i].name = pbSpecPool_Text(&p->document->pool, attributes[2 * i], strlen(attributes[2 * i]));
     copy[i].value = pbSpecPool_Text(&p->document->pool, attributes[2 * i + 1], strlen(attributes[2 * i + 1]));
     if (!copy[i].name || !copy[i].value) copy = NULL;
   }
-  if (!copy) stop(p, fail_here(p, pb_no_memory, "no memory for attributes"));
+  if (!copy) stop_parser(p, fail_here(p, pb_no_memory, "no memory for attributes"));
+
   node->attributes = copy;
   node->attribute_count = copy ? count : 0;
   return copy != NULL;
@@ -115,23 +132,28 @@ static bool copy_attributes(parse *p, pbXmlNode *node, const XML_Char **attribut
 static void on_start(void *user, const XML_Char *name, const XML_Char **attributes) {
   parse *p = user;
   if (p->status != pb_ok) return;
+
   if (++p->depth > PB_XML_DEPTH) {
-    stop(p, fail_here(p, pb_bad_input, "elements are nested more than 256 deep"));
+    stop_parser(p, fail_here(p, pb_bad_input, "elements are nested more than 256 deep"));
     return;
   }
+
   pbXmlNode *node = new_node(p->document);
   if (!node) {
-    stop(p, p->document->elements >= PB_XML_ELEMENTS ? pb_bad_input : pb_no_memory);
+    stop_parser(p, p->document->elements >= PB_XML_ELEMENTS ? pb_bad_input : pb_no_memory);
     return;
   }
+
   node->place = (pbPlace){p->file, (int)XML_GetCurrentLineNumber(p->parser), (int)XML_GetCurrentColumnNumber(p->parser) + 1};
   node->name = pbSpecPool_Text(&p->document->pool, name, strlen(name));
   if (!node->name) {
-    stop(p, fail_here(p, pb_no_memory, "no memory for elements"));
+    stop_parser(p, fail_here(p, pb_no_memory, "no memory for elements"));
     return;
   }
+
+  // The element is open now: what follows lies inside of it until it ends.
   if (!copy_attributes(p, node, attributes)) return;
-  append(p->at, node);
+  append_child(p->at, node);
   p->at = node;
 }
 
@@ -139,37 +161,53 @@ static void on_end(void *user, const XML_Char *name) {
   parse *p = user;
   (void)name;
   if (p->status != pb_ok) return;
+
+  PB_ASSERT(p->depth > 0);  // expat reports ends of what has begun only
   p->depth--;
   p->at = p->at->parent;
 }
 
 static void on_doctype(void *user, const XML_Char *name, const XML_Char *system_id, const XML_Char *public_id, int internal) {
   parse *p = user;
-  (void)name, (void)system_id, (void)public_id, (void)internal;
-  stop(p, fail_here(p, pb_bad_input, "document type declarations (<!DOCTYPE>) are not accepted: MJCF needs none"));
+  (void)name;
+  (void)system_id;
+  (void)public_id;
+  (void)internal;
+
+  stop_parser(p, fail_here(p, pb_bad_input, "document type declarations (<!DOCTYPE>) are not accepted: MJCF needs none"));
 }
 
 // Parse one file's text; its root element goes to *root.
 static pbStatus parse_text(pbXmlDocument *document, const char *text, size_t length, const char *name, pbXmlNode **root) {
   if (length > PB_XML_FILE) return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: longer than 32 MiB", name);
+
   document->bytes += length;
+  // Includes cannot make a model grow without bound.
   if (document->bytes > PB_XML_BYTES)
     return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: the model's files together are longer than 64 MiB", name);
+
+  // The root element becomes a child of `top`, so that all elements are appended alike.
   parse p = {.document = document};
   p.at = &p.top;
   p.file = pbSpecPool_Text(document->names, name, strlen(name));
   p.parser = p.file ? XML_ParserCreate(NULL) : NULL;
-  char reason[160];
   if (!p.parser) return pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", name);
+
   XML_SetUserData(p.parser, &p);
   XML_SetElementHandler(p.parser, on_start, on_end);
   XML_SetStartDoctypeDeclHandler(p.parser, on_doctype);
+
+  // Handlers stop the parser with a status of their own; else the parser says what is wrong.
   if (XML_Parse(p.parser, text, (int)length, 1) != XML_STATUS_OK && p.status == pb_ok) {
+    char reason[160];
     enum XML_Error code = XML_GetErrorCode(p.parser);
     snprintf(reason, sizeof reason, "not well-formed XML: %s", XML_ErrorString(code));
     p.status = fail_here(&p, code == XML_ERROR_NO_MEMORY ? pb_no_memory : pb_bad_input, reason);
   }
+
   XML_ParserFree(p.parser);
+
+  // The pool holds the nodes, also where the rest of the file was bad.
   *root = p.top.first;
   if (p.status == pb_ok && *root) (*root)->parent = NULL;
   return p.status;
@@ -188,6 +226,7 @@ static bool inside(const char *path, const char *folder) {
 static pbStatus real_path(pbXmlDocument *document, const char *path, char **real) {
   char resolved[PATH_MAX];
   *real = NULL;
+
   if (!realpath(path, resolved)) return pb_ok;
   *real = pbSpecPool_Text(&document->pool, resolved, strlen(resolved));
   return *real ? pb_ok : pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", path);
@@ -196,14 +235,18 @@ static pbStatus real_path(pbXmlDocument *document, const char *path, char **real
 static pbStatus read_file(pbXmlDocument *document, const char *real, const char *shown, pbXmlNode **root) {
   pbXmlFile *file = pbSpecPool_Take(&document->pool, 1, sizeof *file);
   if (!file) return pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", shown);
+
   file->real = pbSpecPool_Text(&document->pool, real, strlen(real));
   if (!file->real) return pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", shown);
+  // Known from now on: it may not be included again.
   file->next = document->files;
   document->files = file;
+
   char *text = NULL;
   size_t length = 0;
   PB_TRY(pbFile_ReadAll(document->ctx, real, PB_XML_FILE, &text, &length));
   pbStatus status = parse_text(document, text, length, shown, root);
+
   pbContext_Free(document->ctx, text);
   return status;
 }
@@ -214,6 +257,7 @@ static pbStatus read_file(pbXmlDocument *document, const char *real, const char 
 static bool join_path(char *out, size_t size, const char *of, const char *name) {
   const char *slash = strrchr(of, '/');
   int n = *name == '/' || !slash ? snprintf(out, size, "%s", name) : snprintf(out, size, "%.*s/%s", (int)(slash - of), of, name);
+
   return n > 0 && (size_t)n < size;
 }
 
@@ -221,9 +265,13 @@ static bool join_path(char *out, size_t size, const char *of, const char *name) 
 static pbStatus find_included(pbXmlDocument *document, const pbXmlNode *node, const char *name, char *shown, size_t size,
                               char **real) {
   const pbXmlNode *root = document->root;
+
   *real = NULL;
   if (!join_path(shown, size, root->place.file, name)) return pb_ok;
+
+  // Beside the main file; where there is none, beside the file that includes.
   PB_TRY(real_path(document, shown, real));
+
   if (*real || !join_path(shown, size, node->place.file, name)) return pb_ok;
   return real_path(document, shown, real);
 }
@@ -242,7 +290,9 @@ static pbStatus check_allowed(pbXmlDocument *document, const pbXmlNode *node, co
 // Put the children of `root` where `node` stands. `before` is its elder sibling.
 static void paste(pbXmlNode *node, pbXmlNode *before, pbXmlNode *root) {
   pbXmlNode *parent = node->parent;
+
   for (pbXmlNode *child = root->first; child; child = child->next) child->parent = parent;
+
   root->last->next = node->next;
   if (before) before->next = root->first;
   else parent->first = root->first;
@@ -256,11 +306,15 @@ static pbStatus include_one(pbXmlDocument *document, pbXmlNode *node, pbXmlNode 
     return pbXml_Fail(document, pb_bad_input, node, "takes the attribute 'file' and nothing else");
   if (!document->folder) return pbXml_Fail(document, pb_unsupported, node, "a model given as text cannot include files");
   if (nesting >= PB_XML_INCLUDES) return pbXml_Fail(document, pb_bad_input, node, "includes are nested more than 32 deep");
+
   char shown[PATH_MAX];
   char *real;
   PB_TRY(find_included(document, node, name, shown, sizeof shown, &real));
   if (!real) return pbXml_Fail(document, pb_file, node, "file '%s' cannot be found", name);
+
   PB_TRY(check_allowed(document, node, name, real));
+
+  // Its elements stand where the include stood; the root element itself is dropped.
   pbXmlNode *root = NULL;
   PB_TRY(read_file(document, real, shown, &root));
   if (!root || !root->first) return pbXml_Fail(document, pb_bad_input, node, "file '%s' has nothing to include", name);
@@ -273,12 +327,14 @@ static pbStatus include_all(pbXmlDocument *document, pbXmlNode *parent, int dept
   if (depth > PB_XML_DEPTH) return pbXml_Fail(document, pb_bad_input, parent, "elements are nested more than 256 deep");
   pbXmlNode *before = NULL;
   int nesting = 0;
+
   for (pbXmlNode *node = parent->first; node;) {
     if (!strcmp(node->name, "include")) {
       PB_TRY(include_one(document, node, before, nesting++));
-      node = before ? before->next : parent->first;
+      node = before ? before->next : parent->first;  // the first of what was pasted
       continue;
     }
+
     nesting = 0;
     PB_TRY(include_all(document, node, depth + 1));
     before = node;
@@ -294,10 +350,15 @@ static pbStatus find_folders(pbXmlDocument *document, const char *path, const pb
   char beside[PATH_MAX];
   if (!join_path(beside, sizeof beside, path, "."))
     return pbContext_Fail(document->ctx, pb_file, "%.400s: the name is too long", path);
+
   PB_TRY(real_path(document, beside, &document->folder));
   if (!document->folder) return pbContext_Fail(document->ctx, pb_file, "%.400s: its folder cannot be found", path);
+
   if (!options || !options->allow_root) return pb_ok;
+
+  // A second folder that the user allows.
   PB_TRY(real_path(document, options->allow_root, &document->allowed));
+
   if (!document->allowed)
     return pbContext_Fail(document->ctx, pb_file, "folder '%.400s' to be allowed cannot be found", options->allow_root);
   return pb_ok;
@@ -306,10 +367,13 @@ static pbStatus find_folders(pbXmlDocument *document, const char *path, const pb
 pbStatus pbXml_Load(pbXmlDocument *document, const char *path, const pbLoadOptions *options) {
   document->pool.ctx = document->ctx;
   char *real;
+
   PB_TRY(real_path(document, path, &real));
   if (!real) return pbContext_Fail(document->ctx, pb_file, "%.400s: the file cannot be found", path);
+
   PB_TRY(find_folders(document, path, options));
   PB_TRY(read_file(document, real, path, &document->root));
+
   return include_all(document, document->root, 1);
 }
 

@@ -239,7 +239,7 @@ static void test_malformed(void **state) {
       {"<mujoco>", "no element found"},
       {"<mujoco></worldbody>", "mismatched tag"},
       {"<robot/>", "this is URDF"},
-      {"<thing/>", "root element must be 'mujoco'"},
+      {"<thing/>", "expected the root element 'mujoco'"},
       {"<!DOCTYPE mujoco [<!ENTITY a 'aaaa'>]><mujoco model='&a;'/>", "DOCTYPE"},
       {"<!DOCTYPE mujoco SYSTEM 'file:///etc/passwd'><mujoco/>", "DOCTYPE"},
       {"<mujoco model='&a;'/>", "undefined entity"},
