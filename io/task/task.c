@@ -515,7 +515,7 @@ pbStatus pbLoss_Gradient(pbLoss *loss, pbRollout *rollout, const double *theta, 
                          const pbVjpOptions *options, double *value, const pbRolloutGradient *gradient,
                          pbCertificate *certificate) {
   pbRolloutOutput output = pbTermSet_Output(&loss->terms);
-  if (input->constant && loss->terms.uses[pb_seenControl])
+  if (input->constant && loss->terms.uses[pb_observedControl])
     return pbContext_Fail(loss->ctx, pb_bad_argument, "a loss on controls needs a row of controls for every step");
   PB_TRY(pbRollout_Forward(rollout, theta, x0, input, &output));
   *value = pbTermSet_Value(&loss->terms, input->ctrl, true, gradient ? gradient->ctrl : NULL);

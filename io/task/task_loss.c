@@ -52,28 +52,28 @@ typedef struct Kind {
 } Kind;
 static Kind kind_of(const pbModel *m, pbQuantity q) {
   switch (q) {
-    case pb_seenQpos: return (Kind){pb_objJoint, m->njnt, m->nq};
-    case pb_seenQvel: return (Kind){pb_objJoint, m->njnt, m->nv};
-    case pb_seenAct: return (Kind){pb_objActuator, m->nu, m->na};
-    case pb_seenSensor: return (Kind){pb_objSensor, m->nsensor, m->nsensordata};
-    case pb_seenBody: return (Kind){pb_objBody, m->nbody, 3 * m->nbody};
-    case pb_seenSite: return (Kind){pb_objSite, m->nsite, 3 * m->nsite};
-    case pb_seenPoints:
-    case pb_seenPointVelocity: return (Kind){pb_objPoint, pbModel_PointCount(m), 3 * pbModel_PointCount(m)};
+    case pb_observedQpos: return (Kind){pb_objJoint, m->njnt, m->nq};
+    case pb_observedQvel: return (Kind){pb_objJoint, m->njnt, m->nv};
+    case pb_observedAct: return (Kind){pb_objActuator, m->nu, m->na};
+    case pb_observedSensor: return (Kind){pb_objSensor, m->nsensor, m->nsensordata};
+    case pb_observedBody: return (Kind){pb_objBody, m->nbody, 3 * m->nbody};
+    case pb_observedSite: return (Kind){pb_objSite, m->nsite, 3 * m->nsite};
+    case pb_observedPoints:
+    case pb_observedPointVelocity: return (Kind){pb_objPoint, pbModel_PointCount(m), 3 * pbModel_PointCount(m)};
     default: return (Kind){pb_objActuator, pb_controls(m), pb_controls(m)};
   }
 }
 
 static void add_object(Layout *l, const pbModel *m, pbQuantity q, int id) {
   switch (q) {
-    case pb_seenQpos: add_joint_positions(l, m, id); return;
-    case pb_seenQvel: add_plain(l, m->jnt_dofadr[id], joint_dofs(m, id)); return;
-    case pb_seenAct: add_plain(l, m->actuator_actadr[id], m->actuator_actadr[id] < 0 ? 0 : m->actuator_actnum[id]); return;
-    case pb_seenSensor: add_plain(l, m->sensor_adr[id], m->sensor_dim[id]); return;
-    case pb_seenBody:
-    case pb_seenPoints:
-    case pb_seenPointVelocity:
-    case pb_seenSite: add_plain(l, 3 * id, 3); return;
+    case pb_observedQpos: add_joint_positions(l, m, id); return;
+    case pb_observedQvel: add_plain(l, m->jnt_dofadr[id], joint_dofs(m, id)); return;
+    case pb_observedAct: add_plain(l, m->actuator_actadr[id], m->actuator_actadr[id] < 0 ? 0 : m->actuator_actnum[id]); return;
+    case pb_observedSensor: add_plain(l, m->sensor_adr[id], m->sensor_dim[id]); return;
+    case pb_observedBody:
+    case pb_observedPoints:
+    case pb_observedPointVelocity:
+    case pb_observedSite: add_plain(l, 3 * id, 3); return;
     default: add_plain(l, id, 1); return;
   }
 }
@@ -87,8 +87,8 @@ static pbStatus read_layout(pbTaskReader *r, const json_t *value, pbQuantity q, 
   // an object may be named twice at most as often as there are objects: bound the room by that
   pbStatus status = count > kind.all ? pbTaskReader_Fail(r, pb_bad_input, "more names than the model has") : pb_ok;
   size_t room = (size_t)count * 7 + (size_t)kind.full;
-  for (int i = 0; status == pb_ok && q == pb_seenSensor && i < count; i++) room += (size_t)m->sensor_dim[ids[i]];
-  for (int i = 0; status == pb_ok && q == pb_seenAct && i < count; i++) room += (size_t)m->actuator_actnum[ids[i]];
+  for (int i = 0; status == pb_ok && q == pb_observedSensor && i < count; i++) room += (size_t)m->sensor_dim[ids[i]];
+  for (int i = 0; status == pb_ok && q == pb_observedAct && i < count; i++) room += (size_t)m->actuator_actnum[ids[i]];
   if (status == pb_ok) {
     l->parts = pbContext_AllocArray(r->ctx, room + 1, sizeof *l->parts);
     l->columns = pbContext_AllocArray(r->ctx, room + 1, sizeof *l->columns);
@@ -247,7 +247,7 @@ static pbStatus recorded_rows(pbTaskReader *r, const pbArray *data, const pbArra
   if (times && (times->type != pb_arrayReal || times->count != rows))
     return pbTaskReader_Fail(r, pb_bad_input, "\"time\" has %zu entries, the data %zu rows", times->count, rows);
   bool each = rows == (size_t)t->step_count,
-       every = rows == (size_t)steps + 1 || (t->quantity == pb_seenControl && rows == (size_t)steps);
+       every = rows == (size_t)steps + 1 || (t->quantity == pb_observedControl && rows == (size_t)steps);
   if (!times && !each && !every)
     return pbTaskReader_Fail(r, pb_bad_input,
                              "%zu rows; %d (one a time asked for) or %d (every state) are meant, or an array \"time\"", rows,

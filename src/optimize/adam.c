@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "optimize/optimizer.h"
 
 // own state: m (n), v (n), products of the betas, damping after failed evaluations
@@ -10,32 +11,43 @@ enum { adam_b1, adam_b2, adam_slow, adam_scalars };
 static size_t state_size(const pbOptimizer *o) { return 2 * (size_t)o->n + adam_scalars; }
 static size_t work_size(const pbOptimizer *o) { return 2 * (size_t)o->n; }
 
-static void begin(pbOptimizer *o) {
+static void begin_adam(pbOptimizer *o) {
   double *scalars = o->own + 2 * o->n;
-  scalars[adam_b1] = scalars[adam_b2] = scalars[adam_slow] = 1;
+  for (int i = 0; i < adam_scalars; i++) scalars[i] = 1;
 }
 
 static double rate_at(const pbOptimizer *o, int iteration) {
+  PB_ASSERT(o->options.rate_count >= 1);
   double rate = o->rates[0].rate;
-  for (int i = 0; i < o->options.rate_count && o->rates[i].iteration <= iteration; i++) rate = o->rates[i].rate;
+
+  for (int i = 0; i < o->options.rate_count; i++) {
+    if (o->rates[i].iteration > iteration) break;
+    rate = o->rates[i].rate;
+  }
+
   return rate;
 }
 
-static pbStatus iterate(pbOptimizer *o) {
+// The last step led where nothing can be evaluated: half way back to the best point, more slowly from here.
+static void retreat(pbOptimizer *o, double *m, double *scalars) {
+  if (!isfinite(o->h->best_value)) o->h->outcome = pb_noDescent;
+  scalars[adam_slow] *= 0.5;
+
+  for (int i = 0; i < o->n; i++) {
+    o->x[i] = 0.5 * (o->x[i] + o->best[i]);
+    m[i] = 0;
+  }
+}
+
+static pbStatus iterate_adam(pbOptimizer *o) {
   int n = o->n;
   double *g = o->work, *before = o->work + n, *m = o->own, *v = o->own + n, *scalars = o->own + 2 * n;
 
   PB_TRY(pbOptimizer_Gradient(o, o->x, &o->h->value, g));
   memcpy(before, o->x, (size_t)n * sizeof *before);
-  if (!isfinite(o->h->value)) {  // half way back to the best, more slowly from here
-    if (!isfinite(o->h->best_value)) o->h->outcome = pb_noDescent;
-    scalars[adam_slow] *= 0.5;
 
-    for (int i = 0; i < n; i++) {
-      o->x[i] = 0.5 * (o->x[i] + o->best[i]);
-      m[i] = 0;
-    }
-
+  if (!isfinite(o->h->value)) {
+    retreat(o, m, scalars);
     return pb_ok;
   }
 
@@ -45,6 +57,7 @@ static pbStatus iterate(pbOptimizer *o) {
     return pb_ok;
   }
 
+  // Moments m and v with their bias corrected: x -= rate m^ / (sqrt(v^) + epsilon).
   double b1 = o->options.beta1, b2 = o->options.beta2, rate = rate_at(o, (int)o->h->iteration) * scalars[adam_slow];
   scalars[adam_b1] *= b1;
   scalars[adam_b2] *= b2;
@@ -62,4 +75,4 @@ static pbStatus iterate(pbOptimizer *o) {
   return pb_ok;
 }
 
-const pbMinimizer pbMinimizer_Adam = {"adam", true, false, state_size, work_size, begin, iterate};
+const pbMinimizer pbMinimizer_Adam = {"adam", true, false, state_size, work_size, begin_adam, iterate_adam};

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include <pullback/random.h>
 #include "optimize/optimizer.h"
 
@@ -20,6 +21,7 @@ static size_t layout(const pbOptimizer *o, Cma *c) {
   size_t n = (size_t)o->n, sizes[8] = {PB_RNG_DOUBLES, 1, 1, n * n, n * n, n, n, n}, total = 0;
   double **pieces[8] = {&c->rng, &c->sigma, &c->age, &c->C, &c->B, &c->D, &c->path_c, &c->path_s};
 
+  // With no memory yet this only adds up.
   for (int i = 0; i < 8; i++) {
     if (next) *pieces[i] = next + total;
     total += sizes[i];
@@ -32,31 +34,46 @@ static size_t state_size(const pbOptimizer *o) {
   Cma unused;
   return layout(o, &unused);
 }
+
 // work: population of moves y (lambda n), values and order (lambda each), weights (lambda), n to spare twice, (n n)
 static size_t work_size(const pbOptimizer *o) {
   size_t n = (size_t)o->n, lambda = (size_t)o->options.population;
   return lambda * (n + 3) + 3 * n + n * n;
 }
 
-static void begin(pbOptimizer *o) {
+static void begin_cmaes(pbOptimizer *o) {
   Cma c;
   layout(o, &c);
+
+  // The generator is a part of the state: a resumed run draws the same numbers.
   pbRng rng = pbRng_Seed(o->options.seed);
   pbRng_Save(&rng, c.rng);
   *c.sigma = o->options.sigma;
-  for (int i = 0; i < o->n; i++) c.C[i * o->n + i] = c.B[i * o->n + i] = c.D[i] = 1;
+
+  // C = B D^2 B' is the unit matrix.
+  for (int i = 0; i < o->n; i++) {
+    c.C[i * o->n + i] = 1;
+    c.B[i * o->n + i] = 1;
+    c.D[i] = 1;
+  }
 }
 
+// Table 1 of the tutorial.
 static Constants constants(const pbOptimizer *o, double *weights) {
   int lambda = o->options.population, mu = lambda / 2;
   double n = o->n, sum = 0, squares = 0;
 
-  for (int i = 0; i < mu; i++) sum += weights[i] = log((lambda + 1) / 2.0) - log(i + 1.0);
+  // Logarithmic weights of the better half, summing to one.
+  for (int i = 0; i < mu; i++) {
+    weights[i] = log((lambda + 1) / 2.0) - log(i + 1.0);
+    sum += weights[i];
+  }
   for (int i = 0; i < mu; i++) {
     weights[i] /= sum;
     squares += weights[i] * weights[i];
   }
 
+  // mu_eff: the number of equal weights that would vary as much.
   Constants k = {.mu = mu, .mu_eff = 1 / squares};
   k.cc = (4 + k.mu_eff / n) / (n + 4 + 2 * k.mu_eff / n);
   k.cs = (k.mu_eff + 2) / (n + k.mu_eff + 5);
@@ -68,11 +85,14 @@ static Constants constants(const pbOptimizer *o, double *weights) {
   return k;
 }
 
-static pbStatus sample(pbOptimizer *o, const Cma *c, double *ys, double *values, double *x) {
+// A generation: x = mean + sigma B D z, z normal, put on the bounds; y is the move that became of it.
+static pbStatus sample_generation(pbOptimizer *o, const Cma *c, double *ys, double *values, double *x) {
+  PB_ASSERT(*c->sigma > 0);
   int n = o->n;
   pbRng rng = pbRng_Load(c->rng);
 
   for (int k = 0; k < o->options.population; k++) {
+    // Of each point only the move is kept.
     double *y = ys + (size_t)k * (size_t)n, *z = x + n;
     for (int i = 0; i < n; i++) z[i] = c->D[i] * pbRng_Normal(&rng);
     for (int i = 0; i < n; i++) x[i] = o->x[i] + *c->sigma * pbVec_Dot(c->B + i * n, z, n);
@@ -85,7 +105,8 @@ static pbStatus sample(pbOptimizer *o, const Cma *c, double *ys, double *values,
   return pb_ok;
 }
 
-static void rank(const double *values, double *order, int count) {  // insertion: stable, and populations are small
+// Insertion: stable, and populations are small.
+static void rank_values(const double *values, double *order, int count) {
   for (int k = 0; k < count; k++) {
     int at = k;
     while (at > 0 && values[(int)order[at - 1]] > values[k]) {
@@ -96,11 +117,31 @@ static void rank(const double *values, double *order, int count) {  // insertion
   }
 }
 
+// C = keep C + c1 p_c p_c' + c_mu sum_b w_b y_b y_b'.
+static void update_covariance(const Cma *c, const Constants *k, const double *ys, const double *order, const double *weights,
+                              double keep, int n) {
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j <= i; j++) {
+      // Rank one by the path, rank mu by the best moves.
+      double sum = keep * c->C[i * n + j] + k->c1 * c->path_c[i] * c->path_c[j];
+      for (int b = 0; b < k->mu; b++) {
+        const double *y = ys + (size_t)order[b] * (size_t)n;
+        sum += k->cmu * weights[b] * y[i] * y[j];
+      }
+
+      c->C[i * n + j] = sum;
+      c->C[j * n + i] = sum;
+    }
+  }
+}
+
 // Paths and covariance after a generation; y_mean is the weighted mean of the best moves.
 static void learn(pbOptimizer *o, const Cma *c, const Constants *k, const double *ys, const double *order, const double *weights,
                   const double *y_mean, double *z) {
   int n = o->n;
-  for (int i = 0; i < n; i++) {  // z = D^-1 B' y, then path_s += B z
+
+  // z = D^-1 B' y, the move in the coordinates in which the distribution is round.
+  for (int i = 0; i < n; i++) {
     z[i] = 0;
     for (int j = 0; j < n; j++) z[i] += c->B[j * n + i] * y_mean[j];
     z[i] = c->D[i] > 0 ? z[i] / c->D[i] : 0;
@@ -108,30 +149,31 @@ static void learn(pbOptimizer *o, const Cma *c, const Constants *k, const double
 
   double g = o->h->iteration + 1, fs = sqrt(k->cs * (2 - k->cs) * k->mu_eff), fc = sqrt(k->cc * (2 - k->cc) * k->mu_eff);
   for (int i = 0; i < n; i++) c->path_s[i] = (1 - k->cs) * c->path_s[i] + fs * pbVec_Dot(c->B + i * n, z, n);
+
+  // Where the path of the step size is long, the path of C waits: else C would grow too fast along it.
   double length = pbVec_Norm(c->path_s, n);
   bool go = length / sqrt(1 - pow(1 - k->cs, 2 * g)) < (1.4 + 2.0 / (n + 1)) * k->chi;
   for (int i = 0; i < n; i++) c->path_c[i] = (1 - k->cc) * c->path_c[i] + (go ? fc * y_mean[i] : 0);
+
   double keep = 1 - k->c1 - k->cmu + (go ? 0 : k->c1 * k->cc * (2 - k->cc));
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j <= i; j++) {
-      double sum = keep * c->C[i * n + j] + k->c1 * c->path_c[i] * c->path_c[j];
-      for (int b = 0; b < k->mu; b++) {
-        const double *y = ys + (size_t)order[b] * (size_t)n;
-        sum += k->cmu * weights[b] * y[i] * y[j];
-      }
+  update_covariance(c, k, ys, order, weights, keep, n);
 
-      c->C[i * n + j] = c->C[j * n + i] = sum;
-    }
-
+  // A path as long as that of a random walk leaves sigma as it is.
   *c->sigma *= exp(fmin(1, k->cs / k->damps * (length / k->chi - 1)));
 }
 
-static void refresh(pbOptimizer *o, const Cma *c, const Constants *k, double *copy) {
+// B and D from C, now and then: it costs n^3.
+static void refresh_axes(pbOptimizer *o, const Cma *c, const Constants *k, double *copy) {
   int n = o->n;
-  if (++*c->age < 0.1 / (n * (k->c1 + k->cmu))) return;
+  ++*c->age;
+  if (*c->age < 0.1 / (n * (k->c1 + k->cmu))) return;
+
   *c->age = 0;
+
+  // Jacobi's method destroys its matrix.
   memcpy(copy, c->C, (size_t)n * (size_t)n * sizeof(double));
   pbVec_Eigen(copy, c->B, c->D, n);
+
   double least = INFINITY, most = 0;
 
   for (int i = 0; i < n; i++) {
@@ -139,10 +181,11 @@ static void refresh(pbOptimizer *o, const Cma *c, const Constants *k, double *co
     most = fmax(most, c->D[i]);
   }
 
+  // Axes whose lengths differ beyond double precision.
   if (!(most <= 1e7 * least)) o->h->outcome = pb_noDescent;
 }
 
-static pbStatus iterate(pbOptimizer *o) {
+static pbStatus iterate_cmaes(pbOptimizer *o) {
   int n = o->n, lambda = o->options.population;
   double *ys = o->work + n, *values = ys + (size_t)lambda * (size_t)n, *order = values + lambda, *weights = order + lambda;
   double *x = weights + lambda, *copy = x + 2 * n;  // work[0 .. n): scratch of pbOptimizer_Value
@@ -150,9 +193,11 @@ static pbStatus iterate(pbOptimizer *o) {
 
   layout(o, &c);
   Constants k = constants(o, weights);
-  PB_TRY(sample(o, &c, ys, values, x));
-  rank(values, order, lambda);
+  PB_TRY(sample_generation(o, &c, ys, values, x));
+  rank_values(values, order, lambda);
   o->h->value = values[(int)order[0]];
+
+  // The mean of the better half, weighted.
   double *y_mean = x, *z = x + n, length = 0;
 
   for (int i = 0; i < n; i++) {
@@ -161,12 +206,15 @@ static pbStatus iterate(pbOptimizer *o) {
     length += y_mean[i] * y_mean[i];
   }
 
+  // The move has the step size that it was drawn with.
   double sigma = *c.sigma;
   learn(o, &c, &k, ys, order, weights, y_mean, z);
   for (int i = 0; i < n; i++) o->x[i] += sigma * y_mean[i];
   pbOptimizer_Project(o, o->x);
-  refresh(o, &c, &k, copy);
+  refresh_axes(o, &c, &k, copy);
   o->h->step_norm = sigma * sqrt(length);
+
+  // The longest standard deviation along an axis of the unknowns.
   double spread = 0;
   for (int i = 0; i < n; i++) spread = fmax(spread, *c.sigma * sqrt(c.C[i * n + i]));
   if (spread <= o->options.step_tolerance * (1 + pbVec_Norm(o->x, n)) || !isfinite(spread)) o->h->outcome = pb_smallStep;
@@ -174,4 +222,4 @@ static pbStatus iterate(pbOptimizer *o) {
   return pb_ok;
 }
 
-const pbMinimizer pbMinimizer_Cmaes = {"cmaes", false, false, state_size, work_size, begin, iterate};
+const pbMinimizer pbMinimizer_Cmaes = {"cmaes", false, false, state_size, work_size, begin_cmaes, iterate_cmaes};

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "linalg/small.h"
 #include "optimize/optimizer.h"
 
@@ -18,14 +19,17 @@ typedef struct Work {
 static size_t layout(const pbOptimizer *o, double *base, Work *w) {
   size_t n = (size_t)o->n, m = o->problem.m;
   if (m > SIZE_MAX / sizeof(double) / 8 / (n + 2)) return 0;  // too much: refused by the caller
+
+  // Offsets of the pieces.
   size_t r = 0, trial_r = m, J = 2 * m, A = J + m * n, L = A + n * n, g = L + n * n, p = g + n, trial = p + n;
   if (base) *w = (Work){base + r, base + trial_r, base + J, base + A, base + L, base + g, base + p, base + trial};
 
   return trial + n;
 }
+
 static size_t work_size(const pbOptimizer *o) { return layout(o, NULL, NULL); }
 
-static void begin(pbOptimizer *o) {
+static void begin_gauss_newton(pbOptimizer *o) {
   o->own[o->n + gn_lambda] = o->options.damping;
   o->own[o->n + gn_growth] = 2;
 }
@@ -36,6 +40,7 @@ static void normal_equations(const pbOptimizer *o, Work *w) {
   memset(w->A, 0, (size_t)n * (size_t)n * sizeof(double));
   memset(w->g, 0, (size_t)n * sizeof(double));
 
+  // The lower triangle, row by row of J; what is zero is passed over.
   for (size_t k = 0; k < o->problem.m; k++) {
     const double *row = w->J + k * (size_t)n;
     for (int i = 0; i < n; i++) {
@@ -45,12 +50,16 @@ static void normal_equations(const pbOptimizer *o, Work *w) {
     }
   }
 
-  for (int i = 0; i < n; i++)
+  for (int i = 0; i < n; i++) {
     for (int j = 0; j < i; j++) w->A[j * n + i] = w->A[i * n + j];
+  }
 }
 
-static void scale(pbOptimizer *o, const Work *w) {
+// D only grows, so that the region of trust shrinks where the model has once been steep; unknowns without influence get a little.
+static void update_scale(pbOptimizer *o, const Work *w) {
   double *D = o->own, most = 0;
+
+  // The largest entry says what is small.
   for (int i = 0; i < o->n; i++) most = fmax(most, w->A[i * o->n + i]);
   for (int i = 0; i < o->n; i++) D[i] = fmax(fmax(D[i], w->A[i * o->n + i]), fmax(1e-14 * most, 1e-300));
 }
@@ -59,6 +68,7 @@ static void scale(pbOptimizer *o, const Work *w) {
 static void begin_move(const pbOptimizer *o, Work *w, double lambda) {
   int n = o->n;
   const double *D = o->own;
+
   for (int i = 0; i < n; i++) {
     bool stuck = pbOptimizer_Stuck(o, o->x, w->g, i);
     w->p[i] = stuck ? 0 : -w->g[i];
@@ -70,10 +80,11 @@ static void begin_move(const pbOptimizer *o, Work *w, double lambda) {
   }
 }
 
-// Solve for p; false where the matrix is not positive definite.
+// Solves L L' p = -g; false where the matrix is not positive definite.
 static bool solve_move(const pbOptimizer *o, Work *w, double lambda) {
   int n = o->n;
   double *L = w->L;
+  PB_ASSERT(lambda > 0);
   begin_move(o, w, lambda);
 
   for (int i = 0; i < n; i++) {
@@ -97,33 +108,43 @@ static double project_move(const pbOptimizer *o, Work *w) {
   int n = o->n;
   double promised = 0;
 
+  // P(x + p) and the move that is left of p.
   for (int i = 0; i < n; i++) {
     w->trial[i] = fmin(fmax(o->x[i] + w->p[i], o->lower[i]), o->upper[i]);
     w->p[i] = w->trial[i] - o->x[i];
   }
 
+  // |r|^2 - |r + J p|^2 = -p'(2 J'r + J'J p)
   for (int i = 0; i < n; i++) promised -= w->p[i] * (2 * w->g[i] + pbVec_Dot(w->A + i * n, w->p, n));
+
   return promised;
+}
+
+// The move makes the sum smaller: it is made, and the damping falls by how well the linear model foretold it.
+static void accept_move(pbOptimizer *o, const Work *w, double value, double ratio, double length) {
+  double *lambda = &o->own[o->n + gn_lambda], *growth = &o->own[o->n + gn_growth];
+  double q = 2 * ratio - 1;
+  *lambda = fmax(*lambda * fmax(1.0 / 3, 1 - q * q * q), 1e-15);
+  *growth = 2;
+  memcpy(o->x, w->trial, (size_t)o->n * sizeof(double));
+  o->h->value = value;
+  pbOptimizer_Moved(o, length);
 }
 
 // Damping up until a move makes the sum smaller.
 enum { most_trials = 40 };
-static pbStatus move(pbOptimizer *o, Work *w) {
+static pbStatus find_move(pbOptimizer *o, Work *w) {
   double *lambda = &o->own[o->n + gn_lambda], *growth = &o->own[o->n + gn_growth];
+
   for (int trial = 0; trial < most_trials; trial++) {
     double promised = solve_move(o, w, *lambda) ? project_move(o, w) : 0, value = INFINITY;
     double length = pbVec_Norm(w->p, o->n), tiny = 1e-16 * (1 + pbVec_Norm(o->x, o->n));
 
+    // Moves that promise nothing are not tried, but damped more.
     if (promised > 0) PB_TRY(pbOptimizer_Residuals(o, w->trial, &value, w->trial_r, NULL));
     double ratio = promised > 0 ? (o->h->value - value) / promised : -1;
     if (value < o->h->value && ratio > 1e-4) {
-      double q = 2 * ratio - 1;
-      *lambda = fmax(*lambda * fmax(1.0 / 3, 1 - q * q * q), 1e-15);
-      *growth = 2;
-      memcpy(o->x, w->trial, (size_t)o->n * sizeof(double));
-      o->h->value = value;
-      pbOptimizer_Moved(o, length);
-
+      accept_move(o, w, value, ratio, length);
       return pb_ok;
     }
 
@@ -136,18 +157,21 @@ static pbStatus move(pbOptimizer *o, Work *w) {
   return pb_ok;
 }
 
-static pbStatus iterate(pbOptimizer *o) {
+static pbStatus iterate_gauss_newton(pbOptimizer *o) {
   Work w = {0};
   layout(o, o->work, &w);
   PB_TRY(pbOptimizer_Residuals(o, o->x, &o->h->value, w.r, w.J));
 
+  // The point stands since the last iteration; only the start can fail.
   if (!isfinite(o->h->value)) {
     o->h->outcome = pb_noDescent;
     return pb_ok;
   }
 
   normal_equations(o, &w);
-  scale(o, &w);
+  update_scale(o, &w);
+
+  // The gradient of r'r is 2 J'r; p lends its room.
   for (int i = 0; i < o->n; i++) w.p[i] = 2 * w.g[i];
   o->h->gradient_norm = pbOptimizer_ProjectedNorm(o, o->x, w.p);
 
@@ -156,7 +180,8 @@ static pbStatus iterate(pbOptimizer *o) {
     return pb_ok;
   }
 
-  return move(o, &w);
+  return find_move(o, &w);
 }
 
-const pbMinimizer pbMinimizer_GaussNewton = {"gauss-newton", false, true, state_size, work_size, begin, iterate};
+const pbMinimizer pbMinimizer_GaussNewton = {"gauss-newton",      false, true, state_size, work_size, begin_gauss_newton,
+                                             iterate_gauss_newton};

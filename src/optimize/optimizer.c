@@ -1,9 +1,12 @@
+// What all minimizers share: options and their defaults, evaluations that count and keep the best point, bounds, the saved state.
+// Tests: tests/unit/test_optimize.c.
 #include "optimize/optimizer.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include <pullback/random.h>
 #include "base/suggest.h"
@@ -14,11 +17,11 @@ static const pbMinimizer *const methods[pb_methodCount] = {&pbMinimizer_Adam, &p
 const char *pbMethod_Name(pbMethod method) { return (unsigned)method < pb_methodCount ? methods[method]->name : "unknown"; }
 
 bool pbMethod_Find(const char *name, pbMethod *method) {
-  for (int i = 0; i < pb_methodCount; i++)
-    if (strcmp(name, methods[i]->name) == 0) {
-      *method = (pbMethod)i;
-      return true;
-    }
+  for (int i = 0; i < pb_methodCount; i++) {
+    if (strcmp(name, methods[i]->name) != 0) continue;
+    *method = (pbMethod)i;
+    return true;
+  }
 
   return false;
 }
@@ -46,46 +49,69 @@ double pbVec_Dot(const double *a, const double *b, int n) {
 
 double pbVec_Norm(const double *a, int n) { return sqrt(pbVec_Dot(a, a, n)); }
 
-// Jacobi's rotations (cyclic).
-void pbVec_Eigen(double *A, double *B, double *D, int n) {
-  memset(B, 0, (size_t)n * (size_t)n * sizeof(double));
-  for (int i = 0; i < n; i++) B[i * n + i] = 1;
-  for (int sweep = 0; sweep < 60; sweep++) {
-    double off = 0, diagonal = 0;
-    for (int i = 0; i < n; i++)
-      for (int j = 0; j < n; j++) *(i == j ? &diagonal : &off) += A[i * n + j] * A[i * n + j];
-    if (off <= 1e-30 * diagonal) break;
-    for (int p = 0; p < n; p++)
-      for (int q = p + 1; q < n; q++) {
-        if (A[p * n + q] == 0) continue;
-        double theta = (A[q * n + q] - A[p * n + p]) / (2 * A[p * n + q]);
-        double t = copysign(1, theta) / (fabs(theta) + sqrt(theta * theta + 1)), c = 1 / sqrt(t * t + 1), s = t * c;
+// Rotates rows and columns p and q of A, and columns of B, so that A_pq becomes zero (Golub & Van Loan, 8.5: the smaller angle).
+static void rotate_pair(double *A, double *B, int n, int p, int q) {
+  double theta = (A[q * n + q] - A[p * n + p]) / (2 * A[p * n + q]);
+  double t = copysign(1, theta) / (fabs(theta) + sqrt(theta * theta + 1));
+  double c = 1 / sqrt(t * t + 1), s = t * c;
 
-        for (int k = 0; k < n; k++) {
-          double kp = A[k * n + p], kq = A[k * n + q];
-          A[k * n + p] = c * kp - s * kq;
-          A[k * n + q] = s * kp + c * kq;
-        }
-
-        for (int k = 0; k < n; k++) {
-          double pk = A[p * n + k], qk = A[q * n + k], kp = B[k * n + p], kq = B[k * n + q];
-          A[p * n + k] = c * pk - s * qk;
-          A[q * n + k] = s * pk + c * qk;
-          B[k * n + p] = c * kp - s * kq;
-          B[k * n + q] = s * kp + c * kq;
-        }
-      }
+  for (int k = 0; k < n; k++) {
+    double kp = A[k * n + p], kq = A[k * n + q];
+    A[k * n + p] = c * kp - s * kq;
+    A[k * n + q] = s * kp + c * kq;
   }
 
+  for (int k = 0; k < n; k++) {
+    double pk = A[p * n + k], qk = A[q * n + k], kp = B[k * n + p], kq = B[k * n + q];
+    A[p * n + k] = c * pk - s * qk;
+    A[q * n + k] = s * pk + c * qk;
+    B[k * n + p] = c * kp - s * kq;
+    B[k * n + q] = s * kp + c * kq;
+  }
+}
+
+// Are the entries off the diagonal rounding?
+static bool is_diagonal(const double *A, int n) {
+  double off = 0, diagonal = 0;
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < n; j++) {
+      double squared = A[i * n + j] * A[i * n + j];
+      if (i == j) diagonal += squared;
+      else off += squared;
+    }
+  }
+
+  return off <= 1e-30 * diagonal;
+}
+
+// Jacobi's method, cyclic by rows.
+void pbVec_Eigen(double *A, double *B, double *D, int n) {
+  enum { most_sweeps = 60 };
+  memset(B, 0, (size_t)n * (size_t)n * sizeof(double));
+  for (int i = 0; i < n; i++) B[i * n + i] = 1;
+
+  for (int sweep = 0; sweep < most_sweeps && !is_diagonal(A, n); sweep++) {
+    for (int p = 0; p < n; p++) {
+      for (int q = p + 1; q < n; q++) {
+        if (A[p * n + q] != 0) rotate_pair(A, B, n, p, q);
+      }
+    }
+  }
+
+  // Of a positive semidefinite matrix: below zero is rounding.
   for (int i = 0; i < n; i++) D[i] = sqrt(fmax(A[i * n + i], 0));
 }
 
 // ---- evaluations ----------------------------------------------------------------------------------------------------
-static bool soft(pbStatus status) { return status == pb_not_finite || status == pb_no_convergence || status == pb_singular; }
+static bool is_soft(pbStatus status) { return status == pb_not_finite || status == pb_no_convergence || status == pb_singular; }
 
-static pbStatus settle(pbOptimizer *o, const double *x, pbStatus status, double *value) {
-  if (status != pb_ok && !soft(status)) return status;
+// An evaluation is complete: a soft failure is an infinite value, the best point is remembered.
+static pbStatus end_evaluation(pbOptimizer *o, const double *x, pbStatus status, double *value) {
+  PB_VALIDATE(pb_allFinite(x, (size_t)o->n));
+  if (status != pb_ok && !is_soft(status)) return status;
   if (status != pb_ok || isnan(*value)) *value = INFINITY;
+
+  // x may be best itself.
   if (*value < o->h->best_value) {
     o->h->best_value = *value;
     memmove(o->best, x, (size_t)o->n * sizeof *x);
@@ -97,29 +123,36 @@ static pbStatus settle(pbOptimizer *o, const double *x, pbStatus status, double 
 pbStatus pbOptimizer_Gradient(pbOptimizer *o, const double *x, double *value, double *gradient) {
   o->h->gradients++;
   pbStatus status = o->problem.gradient(o->problem.user, x, value, gradient);
-  for (int i = 0; status == pb_ok && i < o->n; i++)
-    if (!isfinite(gradient[i])) status = pbContext_Fail(o->ctx, pb_not_finite, "the gradient by unknown %d is not finite", i);
+  if (status == pb_ok && !pb_allFinite(gradient, (size_t)o->n)) {
+    int i = 0;
+    while (isfinite(gradient[i])) i++;
+    status = pbContext_Fail(o->ctx, pb_not_finite, "the gradient by unknown %d is not finite", i);
+  }
 
-  return settle(o, x, status, value);
+  return end_evaluation(o, x, status, value);
 }
 
 pbStatus pbOptimizer_Residuals(pbOptimizer *o, const double *x, double *value, double *r, double *J) {
   if (J) o->h->jacobians++;
   else o->h->values++;
+
   pbStatus status = o->problem.residuals(o->problem.user, x, r, J);
   *value = 0;
-  for (size_t i = 0; status == pb_ok && i < o->problem.m; i++) *value += r[i] * r[i];
+  if (status == pb_ok) {
+    for (size_t i = 0; i < o->problem.m; i++) *value += r[i] * r[i];
+  }
 
-  return settle(o, x, status, value);
+  return end_evaluation(o, x, status, value);
 }
 
 pbStatus pbOptimizer_Value(pbOptimizer *o, const double *x, double *value) {
   if (o->problem.value) {
     o->h->values++;
-    return settle(o, x, o->problem.value(o->problem.user, x, value), value);
+    return end_evaluation(o, x, o->problem.value(o->problem.user, x, value), value);
   }
 
-  return pbOptimizer_Gradient(o, x, value, o->work);  // only methods without gradients come here; work holds n at least
+  // Only methods without gradients come here; work holds n numbers at least.
+  return pbOptimizer_Gradient(o, x, value, o->work);
 }
 
 // ---- bounds ---------------------------------------------------------------------------------------------------------
@@ -147,25 +180,32 @@ void pbOptimizer_Moved(pbOptimizer *o, double length) {
 }
 
 // ---- life -----------------------------------------------------------------------------------------------------------
-static void defaults(pbOptimizerOptions *p, int n) {
+static void set_defaults(pbOptimizerOptions *p, int n) {
+  // beta1 and beta2: zero is the default, below zero is none.
   if (p->beta1 == 0) p->beta1 = 0.9;
   if (p->beta2 == 0) p->beta2 = 0.999;
   p->beta1 = fmax(p->beta1, 0);
   p->beta2 = fmax(p->beta2, 0);
+
+  // Of L-BFGS, Gauss-Newton and CMA-ES (Hansen's population).
   if (p->epsilon == 0) p->epsilon = 1e-8;
   if (p->memory <= 0) p->memory = 10;
   if (p->damping <= 0) p->damping = 1e-3;
   if (p->sigma <= 0) p->sigma = 1;
   if (p->population < 4) p->population = 4 + (int)floor(3 * log(n > 1 ? n : 1));
+
+  // Below zero: never satisfied.
   if (p->gradient_tolerance == 0) p->gradient_tolerance = 1e-9;
   if (p->step_tolerance == 0) p->step_tolerance = 1e-12;
   if (p->restart_size <= 0) p->restart_size = 0.01;
 }
 
-static pbStatus check(pbContext *ctx, const pbProblem *p, const pbOptimizerOptions *options, const double *start) {
+static pbStatus check_problem(pbContext *ctx, const pbProblem *p, const pbOptimizerOptions *options, const double *start) {
   if (p->n < 1) return pbContext_Fail(ctx, pb_bad_argument, "there is nothing to vary: 0 unknowns");
   if ((unsigned)options->method >= pb_methodCount)
     return pbContext_Fail(ctx, pb_bad_argument, "unknown method %d", (int)options->method);
+
+  // What the method needs.
   const pbMinimizer *method = methods[options->method];
   if (method->needs_gradient && !p->gradient) return pbContext_Fail(ctx, pb_bad_argument, "%s needs a gradient", method->name);
   if (method->needs_residuals && (!p->residuals || p->m == 0))
@@ -173,27 +213,34 @@ static pbStatus check(pbContext *ctx, const pbProblem *p, const pbOptimizerOptio
   if (!p->value && !p->gradient && !method->needs_residuals)
     return pbContext_Fail(ctx, pb_bad_argument, "%s needs a value", method->name);
 
+  // What a search would take for data must be in order.
   for (int i = 0; i < p->n; i++) {
     if (!isfinite(start[i])) return pbContext_Fail(ctx, pb_bad_argument, "start of unknown %d is not finite", i);
     if (p->lower && p->upper && !(p->lower[i] <= p->upper[i]))
       return pbContext_Fail(ctx, pb_bad_argument, "bounds of unknown %d are not in order", i);
   }
 
-  for (int i = 0; i < options->rate_count; i++)
-    if (!(options->rates[i].rate > 0) || options->rates[i].iteration < (i ? options->rates[i - 1].iteration : 0))
+  for (int i = 0; i < options->rate_count; i++) {
+    int least = i ? options->rates[i - 1].iteration : 0;
+    if (!(options->rates[i].rate > 0) || options->rates[i].iteration < least)
       return pbContext_Fail(ctx, pb_bad_argument, "learning rates must be positive, their iterations ascending");
+  }
 
   return pb_ok;
 }
 
-static pbStatus allocate(pbOptimizer *o) {
+static pbStatus allocate_optimizer(pbOptimizer *o) {
   size_t n = (size_t)o->n, work = o->method->work_size(o);
   o->state_size = PB_HEADER_DOUBLES + 2 * n + o->method->state_size(o);
+
+  // Bounds and rates are copied: the caller's need not stay.
   o->lower = pbContext_AllocArray(o->ctx, n, sizeof(double));
   o->upper = pbContext_AllocArray(o->ctx, n, sizeof(double));
   o->rates = pbContext_AllocArray(o->ctx, (size_t)o->options.rate_count + 1, sizeof *o->rates);
   o->state = pbContext_AllocArray(o->ctx, o->state_size, sizeof(double));
   o->work = work < n ? NULL : pbContext_AllocArray(o->ctx, work, sizeof(double));
+
+  // work is none, too, where the problem is too large for the method.
   if (!o->lower || !o->upper || !o->rates || !o->state || !o->work)
     return pbContext_Fail(o->ctx, pb_no_memory, "no memory for %s with %d unknowns and %zu residuals", o->method->name, o->n,
                           o->problem.m);
@@ -201,22 +248,31 @@ static pbStatus allocate(pbOptimizer *o) {
   return pb_ok;
 }
 
-static void fill(pbOptimizer *o, const double *start) {
+static void begin_optimizer(pbOptimizer *o, const double *start) {
   for (int i = 0; i < o->n; i++) {
     o->lower[i] = o->problem.lower ? o->problem.lower[i] : -INFINITY;
     o->upper[i] = o->problem.upper ? o->problem.upper[i] : INFINITY;
+    PB_ASSERT(o->lower[i] <= o->upper[i]);
   }
 
   for (int i = 0; i < o->options.rate_count; i++) o->rates[i] = o->options.rates[i];
   if (o->options.rate_count == 0) o->rates[o->options.rate_count++] = (pbRate){0, 1e-2};
+
+  // From here on our copies of what was the caller's.
   o->options.rates = o->rates;
   o->problem.lower = o->lower;
   o->problem.upper = o->upper;
+
   o->h = (pbOptimizerHeader *)o->state;
   *o->h = (pbOptimizerHeader){.value = INFINITY, .best_value = INFINITY, .gradient_norm = NAN, .step_norm = NAN};
+
+  // Header, x, best, then what the method adds.
   o->x = o->state + PB_HEADER_DOUBLES;
   o->best = o->x + o->n;
   o->own = o->best + o->n;
+  PB_ASSERT(o->own + o->method->state_size(o) == o->state + o->state_size);
+
+  // The start is moved within its bounds.
   memcpy(o->x, start, (size_t)o->n * sizeof *start);
   pbOptimizer_Project(o, o->x);
   memcpy(o->best, o->x, (size_t)o->n * sizeof *start);
@@ -226,19 +282,20 @@ static void fill(pbOptimizer *o, const double *start) {
 pbStatus pbOptimizer_Create(pbContext *ctx, const pbProblem *problem, const pbOptimizerOptions *options, const double *start,
                             pbOptimizer **optimizer) {
   *optimizer = NULL;
-  PB_TRY(check(ctx, problem, options, start));
+  PB_TRY(check_problem(ctx, problem, options, start));
   pbOptimizer *o = pbContext_Alloc(ctx, sizeof *o);
-  if (!o) return pbContext_Fail(ctx, pb_no_memory, "no memory for an optimiser");
+  if (!o) return pbContext_Fail(ctx, pb_no_memory, "no memory for an optimizer");
   *o = (pbOptimizer){.ctx = ctx, .problem = *problem, .options = *options, .method = methods[options->method], .n = problem->n};
-  defaults(&o->options, o->n);
-  pbStatus status = allocate(o);
+  set_defaults(&o->options, o->n);
+
+  pbStatus status = allocate_optimizer(o);
 
   if (status != pb_ok) {
     pbOptimizer_Destroy(o);
     return status;
   }
 
-  fill(o, start);
+  begin_optimizer(o, start);
   *optimizer = o;
   return pb_ok;
 }
@@ -259,6 +316,8 @@ static void restart(pbOptimizer *o) {
   h->restarts++;
   pbRng rng = pbRng_Seed(o->options.seed ^ ((uint64_t)h->restarts << 32));
   for (int i = 0; i < o->n; i++) o->x[i] = o->best[i] + o->options.restart_size * (1 + fabs(o->best[i])) * pbRng_Normal(&rng);
+
+  // As if begun there, but for the counts and the best point.
   pbOptimizer_Project(o, o->x);
   memset(o->own, 0, o->method->state_size(o) * sizeof *o->own);
   o->method->begin(o);
@@ -267,6 +326,7 @@ static void restart(pbOptimizer *o) {
 }
 
 pbStatus pbOptimizer_Iterate(pbOptimizer *o) {
+  // A search that ended is begun again beside its best point, as often as it may.
   if (o->h->outcome != pb_running) return pb_ok;
   PB_TRY(o->method->iterate(o));
   o->h->iteration++;
@@ -297,7 +357,9 @@ void pbOptimizer_Save(const pbOptimizer *o, double *state) { memcpy(state, o->st
 pbStatus pbOptimizer_Restore(pbOptimizer *o, const double *state) {
   const pbOptimizerHeader *h = (const pbOptimizerHeader *)state;
   if (!(h->iteration >= 0 && h->iteration < 1e9) || !(h->outcome >= 0 && h->outcome < pb_outcomeCount))
-    return pbContext_Fail(o->ctx, pb_bad_input, "the saved state of the optimiser is not one");
+    return pbContext_Fail(o->ctx, pb_bad_input, "the saved state of the optimizer is not one");
+
+  // Options and bounds are not part of it: they come from the task again.
   memcpy(o->state, state, o->state_size * sizeof *state);
 
   return pb_ok;

@@ -1,4 +1,4 @@
-// Inside of the minimisers. All that passes from one iteration to the next is in one block of numbers, `state`: a header,
+// Inside of the minimizers. All that passes from one iteration to the next is in one block of numbers, `state`: a header,
 // x, best, and what the method adds. So saving is a copy, and a resumed run has the same bits.
 #ifndef PB_OPTIMIZER_H
 #define PB_OPTIMIZER_H

@@ -1,15 +1,18 @@
-// Loss of a task, its gradient and its residuals, over all trajectories.
+// Loss of a task, its gradient and its residuals, over all trajectories. Terms of the loss: terms.c; unknowns: variables.c.
 #include "optimize/task.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "model/model.h"
 
 static void free_trajectory(pbContext *ctx, pbTrajectory *tr) {
   pbTermSet_Free(&tr->terms);
   pbRollout_Destroy(tr->rollout);
+
+  // All that is allocated of it by itself.
   void *all[] = {tr->x0, tr->ctrl, tr->x0_now, tr->ctrl_now, tr->x0_bar, tr->ctrl_bar};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
@@ -17,16 +20,27 @@ static void free_trajectory(pbContext *ctx, pbTrajectory *tr) {
 void pbTask_Destroy(pbTask *task) {
   if (!task) return;
   pbContext *ctx = task->ctx;
-  for (int t = 0; task->trajectories && t < task->trajectory_count; t++) free_trajectory(ctx, &task->trajectories[t]);
 
-  for (int i = 0; task->variables && i < task->variable_count; i++) {
-    pbContext_Free(ctx, task->variables[i].name);
-    pbContext_Free(ctx, task->variables[i].index);
-    pbContext_Free(ctx, task->variables[i].rows);
+  // Also of a task that was left half read.
+  if (task->trajectories) {
+    for (int t = 0; t < task->trajectory_count; t++) free_trajectory(ctx, &task->trajectories[t]);
   }
 
-  for (int i = 0; task->stop.terms && i < task->stop.term_count; i++) pbContext_Free(ctx, task->stop.terms[i]);
+  if (task->variables) {
+    for (int i = 0; i < task->variable_count; i++) {
+      pbContext_Free(ctx, task->variables[i].name);
+      pbContext_Free(ctx, task->variables[i].index);
+      pbContext_Free(ctx, task->variables[i].rows);
+    }
+  }
+
+  if (task->stop.terms) {
+    for (int i = 0; i < task->stop.term_count; i++) pbContext_Free(ctx, task->stop.terms[i]);
+  }
+
   pbContext_Free(ctx, task->made_from);
+
+  // All arrays of numbers.
   void *all[] = {task->name,       task->theta,           task->theta_now, task->theta_used, task->theta_bar,    task->variables,
                  task->start,      task->lower,           task->upper,     task->value,      task->trajectories, task->rates,
                  task->stop.terms, task->stop.deviations, task->met_z,     task->result_z,   task->last_z};
@@ -36,7 +50,7 @@ void pbTask_Destroy(pbTask *task) {
   pbContext_Free(ctx, task);
 }
 
-// ---- what is known of a task ----------------------------------------------------------------------------------------
+// ---- properties of a task -------------------------------------------------------------------------------------------
 const pbModel *pbTask_Model(const pbTask *task) { return task->model; }
 int pbTask_Size(const pbTask *task) { return task->n; }
 size_t pbTask_ResidualCount(const pbTask *task) { return task->m; }
@@ -59,9 +73,12 @@ int pbTask_TermCount(const pbTask *task) {
   return count;
 }
 
+// Terms are numbered through all trajectories.
 void pbTask_Term(const pbTask *task, int i, const char **name, double *value, double *deviation) {
+  PB_ASSERT(i >= 0 && i < pbTask_TermCount(task));
   int t = 0;
   while (i >= task->trajectories[t].terms.count) i -= task->trajectories[t++].terms.count;
+
   const pbTerm *term = &task->trajectories[t].terms.terms[i];
   *name = term->name;
   *value = term->value;
@@ -73,11 +90,13 @@ static pbStatus no_memory(const pbTask *task) {
   return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the task", task->name);
 }
 
-static pbStatus numbers(pbTask *task, size_t count, double **data) {
-  return (*data = pbContext_AllocArray(task->ctx, count + 1, sizeof(double))) ? pb_ok : no_memory(task);
+static pbStatus allocate_numbers(pbTask *task, size_t count, double **data) {
+  *data = pbContext_AllocArray(task->ctx, count + 1, sizeof(double));
+  return *data ? pb_ok : no_memory(task);
 }
 
-static int on_tick(void *user, const pbProgress *p) {  // a rollout's tick carries the optimiser's news
+// A rollout reports its progress with the optimizer's news.
+static int on_progress(void *user, const pbProgress *p) {
   pbTask *task = user;
   (void)p;
   if (!task->progress) return 0;
@@ -87,27 +106,33 @@ static int on_tick(void *user, const pbProgress *p) {  // a rollout's tick carri
 
 static pbStatus set_up_trajectory(pbTask *task, pbTrajectory *tr) {
   size_t n = (size_t)tr->terms.n, controls = (size_t)tr->steps * (size_t)pb_controls(task->model);
+  PB_ASSERT(tr->steps >= 0 && tr->terms.steps == tr->steps);
   PB_TRY(pbTermSet_Finish(&tr->terms));
-  PB_TRY(numbers(task, n, &tr->x0_bar));
-  PB_TRY(numbers(task, controls, &tr->ctrl_bar));
+  PB_TRY(allocate_numbers(task, n, &tr->x0_bar));
+  PB_TRY(allocate_numbers(task, controls, &tr->ctrl_bar));
+
+  // Once for all evaluations: its tape, and which parameters it gives gradients by.
   PB_TRY(pbRollout_Plan(task->ctx, task->model, tr->steps, task->memory, &tr->plan));
   PB_TRY(pbRollout_Create(task->ctx, task->model, &tr->plan, NULL, &tr->rollout));
   PB_TRY(pbRollout_SetGradient(tr->rollout, task->gradient));
   PB_TRY(pbTask_Want(task, tr->rollout));
-  pbRollout_OnProgress(tr->rollout, on_tick, task);
+
+  // A caller that stops a run stops it within a rollout, too.
+  pbRollout_OnProgress(tr->rollout, on_progress, task);
 
   return pb_ok;
 }
 
 pbStatus pbTask_SetUpRun(pbTask *task) {
-  PB_TRY(numbers(task, task->ntheta, &task->theta_now));
-  PB_TRY(numbers(task, task->ntheta, &task->theta_used));
-  PB_TRY(numbers(task, (size_t)task->n, &task->value));
+  PB_TRY(allocate_numbers(task, task->ntheta, &task->theta_now));
+  PB_TRY(allocate_numbers(task, task->ntheta, &task->theta_used));
+  PB_TRY(allocate_numbers(task, (size_t)task->n, &task->value));
 
+  // Initial state and controls of each trajectory with the unknowns in.
   for (int t = 0; t < task->trajectory_count; t++) {
     pbTrajectory *tr = &task->trajectories[t];
-    PB_TRY(numbers(task, (size_t)tr->terms.nx, &tr->x0_now));
-    PB_TRY(numbers(task, (size_t)tr->steps * (size_t)pb_controls(task->model), &tr->ctrl_now));
+    PB_TRY(allocate_numbers(task, (size_t)tr->terms.nx, &tr->x0_now));
+    PB_TRY(allocate_numbers(task, (size_t)tr->steps * (size_t)pb_controls(task->model), &tr->ctrl_now));
   }
 
   return pb_ok;
@@ -116,22 +141,24 @@ pbStatus pbTask_SetUpRun(pbTask *task) {
 pbStatus pbTask_SetUp(pbTask *task) {
   size_t n = (size_t)task->n;
   PB_TRY(pbTask_SetUpRun(task));
-  PB_TRY(numbers(task, task->ntheta, &task->theta_bar));
-  PB_TRY(numbers(task, n, &task->met_z));
-  PB_TRY(numbers(task, n, &task->result_z));
-  PB_TRY(numbers(task, n, &task->last_z));
+  PB_TRY(allocate_numbers(task, task->ntheta, &task->theta_bar));
+  PB_TRY(allocate_numbers(task, n, &task->met_z));
+  PB_TRY(allocate_numbers(task, n, &task->result_z));
+  PB_TRY(allocate_numbers(task, n, &task->last_z));
   task->verdict.notes = pbContext_AllocArray(task->ctx, n + 1, 1);
   if (!task->verdict.notes) return no_memory(task);
-  bool squares = true;
 
+  // A loss is a sum of squares where the terms of every trajectory are.
+  bool squares = true;
   for (int t = 0; t < task->trajectory_count; t++) {
     PB_TRY(set_up_trajectory(task, &task->trajectories[t]));
     size_t m = pbTermSet_Residuals(&task->trajectories[t].terms);
     squares &= m > 0;
     task->m += m;
   }
-
   if (!squares) task->m = 0;
+
+  // Nothing has been evaluated yet.
   task->now.value = NAN;
   task->now.phase = "optimize";
 
@@ -148,33 +175,47 @@ static pbStatus run_forward(pbTask *task, pbTrajectory *tr) {
 
 static bool is_last(const pbTask *task, const double *z) { return memcmp(z, task->last_z, (size_t)task->n * sizeof *z) == 0; }
 
-// Note that the rollouts are about to hold the run at z, and count it.
+// Notes that the rollouts are about to hold the run at z, and counts it.
 static void begin_run(pbTask *task, const double *z) {
+  // The residuals of a point and their Jacobian right after are one run.
   if (!(task->counted && is_last(task, z))) task->simulations += task->trajectory_count;
   memcpy(task->last_z, z, (size_t)task->n * sizeof *z);
   task->counted = true;
   task->same = false;
 }
 
+// Is every term of this name within its deviation?
+static bool within_deviation(const pbTask *task, const char *name, double most) {
+  // Terms of one name may be on several trajectories.
+  for (int t = 0; t < task->trajectory_count; t++) {
+    const pbTermSet *set = &task->trajectories[t].terms;
+    for (int i = 0; i < set->count; i++) {
+      if (strcmp(set->terms[i].name, name) == 0 && !(set->terms[i].deviation <= most)) return false;
+    }
+  }
+
+  return true;
+}
+
 bool pbTask_Met(const pbTask *task, double value) {
   const pbStop *stop = &task->stop;
   if (!pbTask_HasStop(task)) return false;
   if (stop->has_loss && !(value <= stop->loss)) return false;
-  for (int s = 0; s < stop->term_count; s++)
-    for (int t = 0; t < task->trajectory_count; t++)
-      for (int i = 0; i < task->trajectories[t].terms.count; i++) {
-        const pbTerm *term = &task->trajectories[t].terms.terms[i];
-        if (strcmp(term->name, stop->terms[s]) == 0 && !(term->deviation <= stop->deviations[s])) return false;
-      }
+
+  for (int s = 0; s < stop->term_count; s++) {
+    if (!within_deviation(task, stop->terms[s], stop->deviations[s])) return false;
+  }
 
   return true;
 }
 
 // An evaluation is complete: does it end the run?
-static pbStatus evaluated(pbTask *task, const double *z, double value) {
+static pbStatus end_evaluation(pbTask *task, const double *z, double value) {
   if (task->evaluations++ == 0) task->first_value = value;
   if (!isfinite(value)) return pbContext_Fail(task->ctx, pb_not_finite, "%s: the loss is not finite", task->name);
   if (!task->watch || task->met || !pbTask_Met(task, value)) return pb_ok;
+
+  // Kept apart: the method may have gone on from here to another point.
   task->met = true;
   task->met_value = value;
   memcpy(task->met_z, z, (size_t)task->n * sizeof *z);
@@ -182,17 +223,18 @@ static pbStatus evaluated(pbTask *task, const double *z, double value) {
   return pb_ok;
 }
 
-// ---- forward mode: the tangents of a batch of unknowns, seen where the loss looks -----------------------------------
+// ---- forward mode: the tangents of a batch of unknowns, of what the loss observes -----------------------------------
 enum { most_batch = 16 };
 typedef struct Batch {
   int count, first;
   double *theta[most_batch], *x0[most_batch], *ctrl[most_batch];
-  pbSeenTangent seen[most_batch];
+  pbObservedTangent observed[most_batch];
   pbRolloutDirection directions[most_batch];
   pbRolloutTangent tangents[most_batch];
   double *memory;
 } Batch;
 
+// Numbers of each direction: theta, x0, ctrl, then the outputs' tangents; returns their sum.
 static size_t batch_each(const pbTask *task, const pbTrajectory *tr, size_t sizes[7]) {
   const pbTermSet *s = &tr->terms;
   size_t rows = (size_t)s->row_count;
@@ -205,15 +247,20 @@ static size_t batch_each(const pbTask *task, const pbTrajectory *tr, size_t size
                             s->site_xpos ? rows * 3 * (size_t)s->nsite : 0};
   size_t total = 0;
 
-  for (int i = 0; i < 7; i++) total += sizes[i] = wanted[i];
+  for (int i = 0; i < 7; i++) {
+    sizes[i] = wanted[i];
+    total += wanted[i];
+  }
+
   return total;
 }
 
-static pbStatus batch_begin(pbTask *task, const pbTrajectory *tr, Batch *b) {
+static pbStatus allocate_batch(pbTask *task, const pbTrajectory *tr, Batch *b) {
   size_t sizes[7], each = batch_each(task, tr, sizes);
   b->count = task->n < most_batch ? task->n : most_batch;
-  PB_TRY(numbers(task, each * (size_t)b->count, &b->memory));
+  PB_TRY(allocate_numbers(task, each * (size_t)b->count, &b->memory));
 
+  // Each direction's numbers follow one another; what the loss does not observe has none.
   for (int i = 0; i < b->count; i++) {
     double *piece[7], *next = b->memory + (size_t)i * each;
     for (int k = 0; k < 7; k++) {
@@ -221,6 +268,7 @@ static pbStatus batch_begin(pbTask *task, const pbTrajectory *tr, Batch *b) {
       next += sizes[k];
     }
 
+    // Without controls pbTask_Direction still takes an array, of no size.
     b->theta[i] = piece[0];
     b->x0[i] = piece[1];
     b->ctrl[i] = piece[2] ? piece[2] : piece[1];
@@ -231,28 +279,32 @@ static pbStatus batch_begin(pbTask *task, const pbTrajectory *tr, Batch *b) {
                                         .site_xpos = piece[6],
                                         .rows = tr->terms.rows,
                                         .row_count = tr->terms.row_count};
-    b->seen[i] = (pbSeenTangent){piece[3], piece[4], piece[5], piece[6], piece[2]};
+    b->observed[i] = (pbObservedTangent){piece[3], piece[4], piece[5], piece[6], piece[2]};
   }
 
   return pb_ok;
 }
 
-// Unknowns first .. first + batch - 1 of trajectory t; returns how many there were.
+// Unknowns first .. first + batch - 1 of trajectory t; *count: how many there were.
 static pbStatus batch_run(pbTask *task, const double *z, int t, Batch *b, int first, int *count) {
+  PB_ASSERT(first >= 0 && first < task->n);
   *count = task->n - first < b->count ? task->n - first : b->count;
   for (int i = 0; i < *count; i++) PB_TRY(pbTask_Direction(task, z, first + i, t, b->theta[i], b->x0[i], b->ctrl[i]));
+
   return pbRollout_Jvp(task->trajectories[t].rollout, *count, b->directions, b->tangents);
 }
 
 static pbStatus gradient_forward(pbTask *task, const double *z, int t, double *gradient) {
   pbTrajectory *tr = &task->trajectories[t];
   Batch b = {0};
-  pbStatus status = batch_begin(task, tr, &b);
+  pbStatus status = allocate_batch(task, tr, &b);
 
-  for (int first = 0, count = 0; status == pb_ok && first < task->n; first += count) {
+  // A batch of tangents rides on one run of the trajectory.
+  int count = 0;
+  for (int first = 0; status == pb_ok && first < task->n; first += count) {
     status = batch_run(task, z, t, &b, first, &count);
-    for (int i = 0; status == pb_ok && i < count; i++)
-      gradient[first + i] += pbTermSet_Along(&tr->terms, &b.seen[i], tr->ctrl_bar);
+    if (status != pb_ok) break;
+    for (int i = 0; i < count; i++) gradient[first + i] += pbTermSet_Along(&tr->terms, &b.observed[i], tr->ctrl_bar);
   }
 
   pbContext_Free(task->ctx, b.memory);
@@ -266,21 +318,25 @@ static void clear_bars(pbTask *task, pbTrajectory *tr) {
 
 static pbStatus pull_back(pbTask *task, pbTrajectory *tr) {
   pbRolloutBar bar = pbTermSet_Bar(&tr->terms);
+
+  // Cotangents of the controls only where there are any.
   pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = pb_controls(task->model) ? tr->ctrl_bar : NULL, .theta = task->theta_bar};
 
   return pbRollout_Vjp(tr->rollout, &bar, NULL, &g, NULL);
 }
 
-static pbStatus gradient_reverse(pbTask *task, const double *z, int t, double *gradient) {
+static pbStatus gradient_reverse(pbTask *task, int t, double *gradient) {
   PB_TRY(pull_back(task, &task->trajectories[t]));
-  pbTask_PullTrajectory(task, z, t, gradient);
+  pbTask_PullTrajectory(task, t, gradient);
   return pb_ok;
 }
 
 // Rows of derivatives by all unknowns: which one is not finite.
 static pbStatus check_derivatives(const pbTask *task, const double *z, const double *rows, size_t count) {
+  if (!rows) return pb_ok;
+
   char name[256];
-  for (size_t i = 0; rows && i < count * (size_t)task->n; i++) {
+  for (size_t i = 0; i < count * (size_t)task->n; i++) {
     if (isfinite(rows[i])) continue;
     pbTask_Unknown(task, (int)(i % (size_t)task->n), z, name, sizeof name, NULL);
     return pbContext_Fail(task->ctx, pb_not_finite, "%s: the derivative by %s is %s", task->name, name,
@@ -288,6 +344,11 @@ static pbStatus check_derivatives(const pbTask *task, const double *z, const dou
   }
 
   return pb_ok;
+}
+
+static pbStatus add_gradient(pbTask *task, const double *z, int t, double *gradient) {
+  bool forward = pbRollout_GradientMode((size_t)task->n, 1) == pb_modeForward;
+  return forward ? gradient_forward(task, z, t, gradient) : gradient_reverse(task, t, gradient);
 }
 
 pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradient) {
@@ -299,29 +360,33 @@ pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradi
   if (gradient) memset(gradient, 0, (size_t)task->n * sizeof *gradient);
   if (gradient) memset(task->theta_bar, 0, task->ntheta * sizeof(double));
 
+  // Forward, value with its cotangents, and back: trajectory by trajectory.
   for (int t = 0; t < task->trajectory_count; t++) {
     pbTrajectory *tr = &task->trajectories[t];
     PB_TRY(run_forward(task, tr));
     clear_bars(task, tr);
     *value += pbTermSet_Value(&tr->terms, tr->ctrl_now, gradient != NULL, tr->ctrl_bar);
-    if (gradient) PB_TRY(forward ? gradient_forward(task, z, t, gradient) : gradient_reverse(task, z, t, gradient));
+    if (gradient) PB_TRY(add_gradient(task, z, t, gradient));
   }
 
+  // Parameters are shared by all trajectories: pulled back once, from the sum of their cotangents.
   if (gradient && !forward) PB_TRY(pbTask_PullTheta(task, z, gradient));
   PB_TRY(check_derivatives(task, z, gradient, 1));
-  return evaluated(task, z, *value);
+  return end_evaluation(task, z, *value);
 }
 
 // ---- residuals ------------------------------------------------------------------------------------------------------
 static pbStatus jacobian_forward(pbTask *task, const double *z, int t, double *J) {
   pbTrajectory *tr = &task->trajectories[t];
   Batch b = {0};
-  pbStatus status = batch_begin(task, tr, &b);
+  pbStatus status = allocate_batch(task, tr, &b);
 
-  for (int first = 0, count = 0; status == pb_ok && first < task->n; first += count) {
+  // Columns of J, batch by batch.
+  int count = 0;
+  for (int first = 0; status == pb_ok && first < task->n; first += count) {
     status = batch_run(task, z, t, &b, first, &count);
-    for (int i = 0; status == pb_ok && i < count; i++)
-      pbTermSet_Push(&tr->terms, &b.seen[i], J, (size_t)task->n, (size_t)(first + i));
+    if (status != pb_ok) break;
+    for (int i = 0; i < count; i++) pbTermSet_Push(&tr->terms, &b.observed[i], J, (size_t)task->n, (size_t)(first + i));
   }
 
   pbContext_Free(task->ctx, b.memory);
@@ -332,29 +397,37 @@ static pbStatus jacobian_reverse(pbTask *task, const double *z, int t, double *J
   pbTrajectory *tr = &task->trajectories[t];
   size_t m = pbTermSet_Residuals(&tr->terms);
 
+  // One pullback a residual.
   for (size_t k = 0; k < m; k++) {
     double *row = J + k * (size_t)task->n;
     memset(row, 0, (size_t)task->n * sizeof *row);
     memset(task->theta_bar, 0, task->ntheta * sizeof(double));
     clear_bars(task, tr);
     pbTermSet_PullResidual(&tr->terms, k, tr->ctrl_bar);
-    PB_TRY(gradient_reverse(task, z, t, row));
+    PB_TRY(gradient_reverse(task, t, row));
     PB_TRY(pbTask_PullTheta(task, z, row));
   }
 
   return pb_ok;
 }
 
+static pbStatus jacobian_rows(pbTask *task, const double *z, int t, double *J) {
+  bool forward = pbRollout_GradientMode((size_t)task->n, task->m) == pb_modeForward;
+  return forward ? jacobian_forward(task, z, t, J) : jacobian_reverse(task, z, t, J);
+}
+
 pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
   if (task->m == 0)
     return pbContext_Fail(task->ctx, pb_bad_argument,
                           "%s: the loss is no sum of squares (terms of type \"squared\" with weights >= 0)", task->name);
-  bool forward = pbRollout_GradientMode((size_t)task->n, task->m) == pb_modeForward;
-  bool again = J && task->same && is_last(task, z);  // the Jacobian at a point whose residuals were had just before
+
+  // The Jacobian at a point whose residuals were computed just before: the rollouts still hold that run.
+  bool again = J && task->same && is_last(task, z);
   double value = 0;
   begin_run(task, z);
   PB_TRY(pbTask_Apply(task, z));
 
+  // Residuals and rows of J follow one another through the trajectories.
   for (int t = 0; t < task->trajectory_count; t++) {
     pbTrajectory *tr = &task->trajectories[t];
     size_t m = pbTermSet_Residuals(&tr->terms);
@@ -362,14 +435,14 @@ pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
     if (!again) PB_TRY(run_forward(task, tr));
     value += pbTermSet_Value(&tr->terms, tr->ctrl_now, false, NULL);
     pbTermSet_Write(&tr->terms, tr->ctrl_now, r);
-    if (J) PB_TRY(forward ? jacobian_forward(task, z, t, J) : jacobian_reverse(task, z, t, J));
+    if (J) PB_TRY(jacobian_rows(task, z, t, J));
     PB_TRY(check_derivatives(task, z, J, m));
     r += m;
     if (J) J += m * (size_t)task->n;
   }
 
   task->same = true;
-  return evaluated(task, z, value);
+  return end_evaluation(task, z, value);
 }
 
 pbStatus pbTask_Expand(pbTask *task, const double *z, int t, double *theta, double *x0, double *ctrl) {
@@ -385,6 +458,8 @@ pbStatus pbTask_Expand(pbTask *task, const double *z, int t, double *theta, doub
 
 void pbTask_Parameters(pbTask *task, const double *z, double *theta) {
   pbTask_Values(task, z, task->value);
+
+  // As the file has them, but for what is unknown.
   memcpy(theta, task->theta, task->ntheta * sizeof *theta);
   pbTask_PutParameters(task, theta);
 }
@@ -397,6 +472,8 @@ pbStatus pbTask_Certify(pbTask *task, const double *z, int t, pbCertificate *cer
   clear_bars(task, tr);
   memset(task->theta_bar, 0, task->ntheta * sizeof(double));
   pbTermSet_Value(&tr->terms, tr->ctrl_now, true, tr->ctrl_bar);
+
+  // Checked at steps only: the gradient is that of the loss at this very run.
   pbRolloutBar bar = pbTermSet_Bar(&tr->terms);
   pbVjpOptions options = {.spot_check = pb_checkSteps, .seed = 1};
   pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = pb_controls(task->model) ? tr->ctrl_bar : NULL, .theta = task->theta_bar};
@@ -405,36 +482,53 @@ pbStatus pbTask_Certify(pbTask *task, const double *z, int t, pbCertificate *cer
 }
 
 // ---- the same at a finer step ---------------------------------------------------------------------------------------
-static pbStatus finer(pbTask *task, pbTrajectory *tr, int divide, double *value) {
-  size_t nu = (size_t)pb_controls(task->model), steps = (size_t)tr->steps * (size_t)divide;
-  pbTermSet fine = tr->terms;  // borrows terms and buffers; its rows are the same states, further apart
+// Forward alone, with the controls of each step held over all of its parts.
+static pbStatus run_fine(pbTask *task, const pbTrajectory *tr, int divide, const pbRolloutInput *input,
+                         const pbRolloutOutput *wanted) {
+  int steps = tr->steps * divide;
+  pbRolloutOutput output = *wanted;
   pbRolloutPlan plan;
   pbRollout *rollout = NULL;
+  PB_TRY(pbRollout_PlanSlots(task->ctx, task->model, steps, 0, 1, &plan));
+  PB_TRY(pbRollout_Create(task->ctx, task->model, &plan, NULL, &rollout));
+
+  pbRollout_OnProgress(rollout, on_progress, task);
+  pbStatus status = pbRollout_Forward(rollout, task->theta_used, tr->x0_now, input, &output);
+  pbRollout_Destroy(rollout);
+
+  return status;
+}
+
+static void note_confirmed(const pbTermSet *fine) {
+  for (int i = 0; i < fine->count; i++) {
+    fine->terms[i].confirm_value = fine->terms[i].value;
+    fine->terms[i].confirm_deviation = fine->terms[i].deviation;
+  }
+}
+
+static pbStatus confirm_trajectory(pbTask *task, pbTrajectory *tr, int divide, double *value) {
+  size_t nu = (size_t)pb_controls(task->model), steps = (size_t)tr->steps * (size_t)divide;
+  pbTermSet fine = tr->terms;  // borrows terms and buffers; its rows are the same states, further apart
   double *ctrl = NULL;
   int *rows = pbContext_AllocArray(task->ctx, (size_t)fine.row_count + 1, sizeof *rows);
-  pbStatus status = rows ? numbers(task, steps * nu, &ctrl) : no_memory(task);
+  pbStatus status = rows ? allocate_numbers(task, steps * nu, &ctrl) : no_memory(task);
 
-  for (int i = 0; rows && i < fine.row_count; i++) rows[i] = fine.rows[i] * divide;
-  for (size_t k = 0; ctrl && k < steps; k++) memcpy(ctrl + k * nu, tr->ctrl_now + k / (size_t)divide * nu, nu * sizeof *ctrl);
-  if (status == pb_ok) status = pbRollout_PlanSlots(task->ctx, task->model, (int)steps, 0, 1, &plan);
-  if (status == pb_ok) status = pbRollout_Create(task->ctx, task->model, &plan, NULL, &rollout);
-
+  // States at the same times, controls held over the shorter steps.
   if (status == pb_ok) {
+    for (int i = 0; i < fine.row_count; i++) rows[i] = fine.rows[i] * divide;
+    for (size_t k = 0; k < steps; k++) memcpy(ctrl + k * nu, tr->ctrl_now + k / (size_t)divide * nu, nu * sizeof *ctrl);
+
     pbRolloutInput input = {.ctrl = ctrl};
     pbRolloutOutput output = pbTermSet_Output(&fine);
-
     output.rows = rows;
-    pbRollout_OnProgress(rollout, on_tick, task);
-    status = pbRollout_Forward(rollout, task->theta_used, tr->x0_now, &input, &output);
+    status = run_fine(task, tr, divide, &input, &output);
   }
 
-  if (status == pb_ok) *value += pbTermSet_Value(&fine, tr->ctrl_now, false, NULL);
-  for (int i = 0; status == pb_ok && i < fine.count; i++) {
-    fine.terms[i].confirm_value = fine.terms[i].value;
-    fine.terms[i].confirm_deviation = fine.terms[i].deviation;
+  if (status == pb_ok) {
+    *value += pbTermSet_Value(&fine, tr->ctrl_now, false, NULL);
+    note_confirmed(&fine);
   }
 
-  pbRollout_Destroy(rollout);
   pbContext_Free(task->ctx, rows);
   pbContext_Free(task->ctx, ctrl);
 
@@ -442,18 +536,21 @@ static pbStatus finer(pbTask *task, pbTrajectory *tr, int divide, double *value)
 }
 
 pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *timestep) {
+  PB_ASSERT(task->confirm >= 1);
   pbParam h;
   PB_TRY(pbModel_Param(task->ctx, task->model, "timestep", &h));
   task->same = false;
   PB_TRY(pbTask_Apply(task, z));
-  *timestep = task->theta_used[h.offset] /= task->confirm;
+
+  task->theta_used[h.offset] /= task->confirm;
+  *timestep = task->theta_used[h.offset];
   *loss = 0;
 
   for (int t = 0; t < task->trajectory_count; t++) {
     pbTrajectory *tr = &task->trajectories[t];
     if ((int64_t)tr->steps * task->confirm > INT32_MAX)
       return pbContext_Fail(task->ctx, pb_bad_argument, "%s: too many steps to confirm", task->name);
-    PB_TRY(finer(task, tr, task->confirm, loss));
+    PB_TRY(confirm_trajectory(task, tr, task->confirm, loss));
   }
 
   return pb_ok;

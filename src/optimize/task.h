@@ -7,15 +7,15 @@
 
 // ---- terms of a loss ------------------------------------------------------------------------------------------------
 typedef enum pbQuantity {
-  pb_seenQpos,
-  pb_seenQvel,
-  pb_seenAct,
-  pb_seenSensor,
-  pb_seenBody,
-  pb_seenSite,
-  pb_seenPoints,
-  pb_seenPointVelocity,
-  pb_seenControl,
+  pb_observedQpos,
+  pb_observedQvel,
+  pb_observedAct,
+  pb_observedSensor,
+  pb_observedBody,
+  pb_observedSite,
+  pb_observedPoints,
+  pb_observedPointVelocity,
+  pb_observedControl,
   pb_quantityCount
 } pbQuantity;
 typedef enum pbTermType { pb_termSquared, pb_termNorm, pb_termHuber } pbTermType;
@@ -67,12 +67,12 @@ pbRolloutBar pbTermSet_Bar(const pbTermSet *set);
 size_t pbTermSet_Residuals(const pbTermSet *set);  // 0 where a term is no sum of squares
 void pbTermSet_Write(const pbTermSet *set, const double *ctrl, double *r);
 // Tangent rows (as set->rows) of one direction into column `column` of J (stride n).
-typedef struct pbSeenTangent {
+typedef struct pbObservedTangent {
   const double *x, *sensordata, *xpos, *site_xpos, *ctrl;
-} pbSeenTangent;
-void pbTermSet_Push(const pbTermSet *set, const pbSeenTangent *tangent, double *J, size_t stride, size_t column);
+} pbObservedTangent;
+void pbTermSet_Push(const pbTermSet *set, const pbObservedTangent *tangent, double *J, size_t stride, size_t column);
 // Derivative of the value along a tangent, with the bars of the last pull.
-double pbTermSet_Along(const pbTermSet *set, const pbSeenTangent *tangent, const double *ctrl_bar);
+double pbTermSet_Along(const pbTermSet *set, const pbObservedTangent *tangent, const double *ctrl_bar);
 // Bars of the k-th residual alone.
 void pbTermSet_PullResidual(pbTermSet *set, size_t k, double *ctrl_bar);
 
@@ -95,8 +95,8 @@ typedef struct pbVariable {
   pbVariableKind kind;
   int trajectory;    // -1: all
   int first, count;  // its unknowns
-  size_t *
-      index;  // param: entries of theta; qpos and qvel: degrees of freedom; act, points: entries; control: actuators (index_count)
+  // param: entries of theta; qpos and qvel: degrees of freedom; act, points: entries; control: actuators (index_count)
+  size_t *index;
   int index_count, knots;  // control: count = knots * index_count; else knots 1
   bool linear;             // control: linear between knots, else constant
   bool logarithm;
@@ -133,14 +133,14 @@ typedef struct pbVerdict {  // why the run ended
   pbRunOutcome outcome;
   char reason[512], advice[2048];
   unsigned char *notes;  // n
-  int unseen;            // directions that the loss does not see
+  int undetermined;      // directions that the loss does not see
 } pbVerdict;
 
 struct pbTask {
   pbContext *ctx;
   char *name;
-  // What a result hangs on, a line each: the program's version, the task (all of it but its count of iterations) and every file that
-  // was read for it, "HASH NAME".
+  // What a result depends on, a line each: the program's version, the task (all of it but its count of iterations) and every
+  // file that was read for it, "HASH NAME".
   char *made_from;
   pbModel *model;
   bool borrowed;  // the model is another's
@@ -171,7 +171,7 @@ struct pbTask {
   pbHistory history;
   pbProgressFunction progress;
   void *user;
-  pbProgress now;  // news of the optimiser
+  pbProgress now;  // news of the optimizer
   double clock;    // when the run began, less what it had taken before it was resumed
   pbVerdict verdict;
 };
@@ -185,12 +185,12 @@ const pbDirectionRow *pbVariable_Row(const pbVariable *v, int k);
 void pbTask_PutParameters(const pbTask *task, double *theta);  // those that are unknowns, from task->value
 // theta_used, x0_now, ctrl_now of every trajectory from z.
 PB_NODISCARD pbStatus pbTask_Apply(pbTask *task, const double *z);
-// Pullbacks of a rollout give gradients by the fields of theta that variables are entries of, and by no others: the variables' own
-// numbers have the same bits, and what only other fields need is left out.
+// Pullbacks of a rollout give gradients by the fields of theta that variables are entries of, and by no others: the variables'
+// own numbers have the same bits, and what only other fields need is left out.
 PB_NODISCARD pbStatus pbTask_Want(pbTask *task, pbRollout *rollout);
 // gradient by z (added to) from theta_bar (of theta_used; changed), and the bars of trajectory t.
 PB_NODISCARD pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gradient);
-void pbTask_PullTrajectory(pbTask *task, const double *z, int t, double *gradient);
+void pbTask_PullTrajectory(pbTask *task, int t, double *gradient);
 // Direction of unknown i in trajectory t: theta (ntheta), x0 (n), ctrl (steps, nu); all overwritten.
 PB_NODISCARD pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *theta, double *x0, double *ctrl);
 // Loss at z once more with the time step divided.

@@ -1,14 +1,17 @@
-// Terms of a loss on what is seen of a trajectory: value, pullback, push-forward, side by side.
+// Terms of a loss on what is observed of a trajectory: value, pullback, push-forward, side by side.
+// Tests: tests/unit/test_task.c.
 #include <math.h>
 #include <string.h>
 
 #include <pullback/deform.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "optimize/task.h"
 #include "model/model.h"
 
 void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *m, int steps) {
+  PB_ASSERT(steps >= 0);
   *set = (pbTermSet){.ctx = ctx,
                      .model = m,
                      .steps = steps,
@@ -22,6 +25,7 @@ void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *m, int steps
                      .nsite = m->nsite,
                      .np = 3 * pbModel_PointCount(m)};
 
+  // Where the observed fields begin in a state.
   for (int i = 0; i < pbModel_StateFieldCount(m); i++) {
     pbStateField f = pbModel_StateFieldAt(m, i);
     if (strcmp(f.name, "qpos") == 0) set->qpos_at = f.offset;
@@ -32,14 +36,17 @@ void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *m, int steps
 }
 
 void pbTermSet_Free(pbTermSet *set) {
-  for (int i = 0; set->terms && i < set->count; i++) {
-    pbTerm *t = &set->terms[i];
-    pbContext_Free(set->ctx, t->name);
-    pbContext_Free(set->ctx, t->parts);
-    pbContext_Free(set->ctx, t->steps);
-    pbContext_Free(set->ctx, t->target);
+  if (set->terms) {
+    for (int i = 0; i < set->count; i++) {
+      pbTerm *t = &set->terms[i];
+      pbContext_Free(set->ctx, t->name);
+      pbContext_Free(set->ctx, t->parts);
+      pbContext_Free(set->ctx, t->steps);
+      pbContext_Free(set->ctx, t->target);
+    }
   }
 
+  // Rows, what Forward wrote, cotangents.
   void *all[] = {
       set->terms, set->rows,  set->states,     set->sensordata, set->xpos,     set->site_xpos,  set->bar_q,
       set->bar_v, set->bar_a, set->bar_sensor, set->bar_xpos,   set->bar_site, set->bar_points, set->bar_point_velocity};
@@ -47,25 +54,35 @@ void pbTermSet_Free(pbTermSet *set) {
   *set = (pbTermSet){0};
 }
 
-static pbStatus room(const pbTermSet *set, bool wanted, int width, double **data) {
+static pbStatus allocate_rows(const pbTermSet *set, bool wanted, int width, double **data) {
   if (!wanted) return pb_ok;
+
   *data = pbContext_AllocArray(set->ctx, (size_t)set->row_count * (size_t)width + 1, sizeof(double));
-  return *data ? pb_ok
-               : pbContext_Fail(set->ctx, pb_no_memory, "no memory for what the loss looks at (%d states)", set->row_count);
+  if (*data) return pb_ok;
+  return pbContext_Fail(set->ctx, pb_no_memory, "no memory for what the loss observes (%d states)", set->row_count);
 }
 
+// The states that any term observes, ascending.
 static pbStatus collect_rows(pbTermSet *set) {
   char *mark = pbContext_Alloc(set->ctx, (size_t)set->steps + 1);
   if (!mark) return pbContext_Fail(set->ctx, pb_no_memory, "no memory for the loss");
+
   for (int i = 0; i < set->count; i++) {
-    set->uses[set->terms[i].quantity] = true;
-    for (int k = 0; k < set->terms[i].step_count; k++) mark[set->terms[i].steps[k]] = 1;
+    const pbTerm *t = &set->terms[i];
+    PB_ASSERT(pb_ascending(t->steps, t->step_count) && pb_allWithin(t->steps, t->step_count, 0, set->steps + 1));
+    set->uses[t->quantity] = true;
+    for (int k = 0; k < t->step_count; k++) mark[t->steps[k]] = 1;
   }
 
+  // Count them, then list them.
   for (int k = 0; k <= set->steps; k++) set->row_count += mark[k];
   set->rows = pbContext_AllocArray(set->ctx, (size_t)set->row_count + 1, sizeof(int));
-  for (int k = 0, at = 0; set->rows && k <= set->steps; k++)
-    if (mark[k]) set->rows[at++] = k;
+  if (set->rows) {
+    int at = 0;
+    for (int k = 0; k <= set->steps; k++) {
+      if (mark[k]) set->rows[at++] = k;
+    }
+  }
   pbContext_Free(set->ctx, mark);
 
   return set->rows ? pb_ok : pbContext_Fail(set->ctx, pb_no_memory, "no memory for the loss");
@@ -74,20 +91,25 @@ static pbStatus collect_rows(pbTermSet *set) {
 pbStatus pbTermSet_Finish(pbTermSet *set) {
   PB_TRY(collect_rows(set));
   const bool *u = set->uses;
-  PB_TRY(room(set, u[pb_seenQpos] || u[pb_seenQvel] || u[pb_seenAct] || u[pb_seenPoints] || u[pb_seenPointVelocity], set->nx,
-              &set->states));
-  PB_TRY(room(set, u[pb_seenSensor], set->ns, &set->sensordata));
-  PB_TRY(room(set, u[pb_seenBody], 3 * set->nbody, &set->xpos));
-  PB_TRY(room(set, u[pb_seenSite], 3 * set->nsite, &set->site_xpos));
-  PB_TRY(room(set, u[pb_seenQpos], set->nv, &set->bar_q));
-  PB_TRY(room(set, u[pb_seenQvel], set->nv, &set->bar_v));
-  PB_TRY(room(set, u[pb_seenAct], set->na, &set->bar_a));
-  PB_TRY(room(set, u[pb_seenSensor], set->ns, &set->bar_sensor));
-  PB_TRY(room(set, u[pb_seenBody], 3 * set->nbody, &set->bar_xpos));
-  PB_TRY(room(set, u[pb_seenPoints], set->np, &set->bar_points));
-  PB_TRY(room(set, u[pb_seenPointVelocity], set->np, &set->bar_point_velocity));
 
-  return room(set, u[pb_seenSite], 3 * set->nsite, &set->bar_site);
+  // What Forward writes.
+  bool positions = u[pb_observedQpos] || u[pb_observedPoints];
+  bool velocities = u[pb_observedQvel] || u[pb_observedPointVelocity];
+  PB_TRY(allocate_rows(set, positions || velocities || u[pb_observedAct], set->nx, &set->states));
+  PB_TRY(allocate_rows(set, u[pb_observedSensor], set->ns, &set->sensordata));
+  PB_TRY(allocate_rows(set, u[pb_observedBody], 3 * set->nbody, &set->xpos));
+  PB_TRY(allocate_rows(set, u[pb_observedSite], 3 * set->nsite, &set->site_xpos));
+
+  // The cotangents of it.
+  PB_TRY(allocate_rows(set, u[pb_observedQpos], set->nv, &set->bar_q));
+  PB_TRY(allocate_rows(set, u[pb_observedQvel], set->nv, &set->bar_v));
+  PB_TRY(allocate_rows(set, u[pb_observedAct], set->na, &set->bar_a));
+  PB_TRY(allocate_rows(set, u[pb_observedSensor], set->ns, &set->bar_sensor));
+  PB_TRY(allocate_rows(set, u[pb_observedBody], 3 * set->nbody, &set->bar_xpos));
+  PB_TRY(allocate_rows(set, u[pb_observedPoints], set->np, &set->bar_points));
+  PB_TRY(allocate_rows(set, u[pb_observedPointVelocity], set->np, &set->bar_point_velocity));
+
+  return allocate_rows(set, u[pb_observedSite], 3 * set->nsite, &set->bar_site);
 }
 
 pbRolloutOutput pbTermSet_Output(const pbTermSet *set) {
@@ -112,9 +134,12 @@ pbRolloutBar pbTermSet_Bar(const pbTermSet *s) {
 // w with q = t exp(w): the rotation from t to q, in the frame of t (and, along w, of q).
 static void rotation_between(const double *t, const double *q, double *w) {
   double c = t[0] * q[0] + t[1] * q[1] + t[2] * q[2] + t[3] * q[3];
+
+  // conj(t) q: its real part and its axis.
   double v[3] = {t[0] * q[1] - t[1] * q[0] - t[2] * q[3] + t[3] * q[2], t[0] * q[2] + t[1] * q[3] - t[2] * q[0] - t[3] * q[1],
                  t[0] * q[3] - t[1] * q[2] + t[2] * q[1] - t[3] * q[0]};
   double s = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]), sign = c < 0 ? -1 : 1;
+  // Near zero 2 atan2(s, c) / s is 2; c and -c are the same rotation, of which the shorter is taken.
   double f = sign * (s > 1e-300 ? 2 * atan2(s, fabs(c)) / s : 2);
 
   for (int i = 0; i < 3; i++) w[i] = f * v[i];
@@ -124,7 +149,10 @@ static void rotation_between(const double *t, const double *q, double *w) {
 // Jacobian of the exponential). Row `axis` of that matrix.
 static void rotation_row(const double *w, int axis, double *row) {
   double aa = w[0] * w[0] + w[1] * w[1] + w[2] * w[2], a = sqrt(aa);
+  // Near zero by the series of k, whose closed form cancels.
   double k = a < 1e-3 ? 1.0 / 12 + aa / 720 : 1 / aa - 0.5 / (a * tan(0.5 * a));
+
+  // [w] as a matrix.
   const double W[9] = {0, -w[2], w[1], w[2], 0, -w[0], -w[1], w[0], 0};
 
   for (int j = 0; j < 3; j++) {
@@ -134,128 +162,145 @@ static void rotation_row(const double *w, int axis, double *row) {
 }
 
 // ---- one component --------------------------------------------------------------------------------------------------
-typedef struct Place {  // where a term looks in one evaluation
+typedef struct TermState {  // a state that a term observes
   const pbTerm *term;
   int row, step;  // row in set->rows, number of the state
   const double *target;
-} Place;
+} TermState;
 
-static const double *seen_row(const pbTermSet *s, const Place *p, const double *ctrl) {
-  size_t row = (size_t)p->row;
+// The last state has the controls of the last step.
+static size_t control_offset(const pbTermSet *s, const TermState *p) {
   int last = s->steps > 0 ? s->steps - 1 : 0;
+  return (size_t)(p->step < last ? p->step : last) * (size_t)s->nu;
+}
+
+static const double *observed_row(const pbTermSet *s, const TermState *p, const double *ctrl) {
+  size_t row = (size_t)p->row;
+  PB_ASSERT(p->row < s->row_count && s->rows[p->row] == p->step);
+
   switch (p->term->quantity) {
-    case pb_seenQpos: return s->states + row * (size_t)s->nx + s->qpos_at;
-    case pb_seenQvel: return s->states + row * (size_t)s->nx + s->qvel_at;
-    case pb_seenAct: return s->states + row * (size_t)s->nx + s->act_at;
-    case pb_seenSensor: return s->sensordata + row * (size_t)s->ns;
-    case pb_seenBody: return s->xpos + row * 3 * (size_t)s->nbody;
-    case pb_seenSite: return s->site_xpos + row * 3 * (size_t)s->nsite;
-    case pb_seenPoints: return s->states + row * (size_t)s->nx + s->points_at;
-    case pb_seenPointVelocity: return s->states + row * (size_t)s->nx + s->points_at + s->np;
-    default: return ctrl ? ctrl + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
+    case pb_observedQpos: return s->states + row * (size_t)s->nx + s->qpos_at;
+    case pb_observedQvel: return s->states + row * (size_t)s->nx + s->qvel_at;
+    case pb_observedAct: return s->states + row * (size_t)s->nx + s->act_at;
+    case pb_observedSensor: return s->sensordata + row * (size_t)s->ns;
+    case pb_observedBody: return s->xpos + row * 3 * (size_t)s->nbody;
+    case pb_observedSite: return s->site_xpos + row * 3 * (size_t)s->nsite;
+    case pb_observedPoints: return s->states + row * (size_t)s->nx + s->points_at;
+    case pb_observedPointVelocity: return s->states + row * (size_t)s->nx + s->points_at + s->np;
+    default: return ctrl ? ctrl + control_offset(s, p) : NULL;
   }
 }
 
-static double *bar_row(const pbTermSet *s, const Place *p, double *ctrl_bar) {
+static double *bar_row(const pbTermSet *s, const TermState *p, double *ctrl_bar) {
   size_t row = (size_t)p->row;
-  int last = s->steps > 0 ? s->steps - 1 : 0;
-
   switch (p->term->quantity) {
-    case pb_seenQpos: return s->bar_q + row * (size_t)s->nv;
-    case pb_seenQvel: return s->bar_v + row * (size_t)s->nv;
-    case pb_seenAct: return s->bar_a + row * (size_t)s->na;
-    case pb_seenSensor: return s->bar_sensor + row * (size_t)s->ns;
-    case pb_seenBody: return s->bar_xpos + row * 3 * (size_t)s->nbody;
-    case pb_seenSite: return s->bar_site + row * 3 * (size_t)s->nsite;
-    case pb_seenPoints: return s->bar_points + row * (size_t)s->np;
-    case pb_seenPointVelocity: return s->bar_point_velocity + row * (size_t)s->np;
-    default: return ctrl_bar ? ctrl_bar + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
+    case pb_observedQpos: return s->bar_q + row * (size_t)s->nv;
+    case pb_observedQvel: return s->bar_v + row * (size_t)s->nv;
+    case pb_observedAct: return s->bar_a + row * (size_t)s->na;
+    case pb_observedSensor: return s->bar_sensor + row * (size_t)s->ns;
+    case pb_observedBody: return s->bar_xpos + row * 3 * (size_t)s->nbody;
+    case pb_observedSite: return s->bar_site + row * 3 * (size_t)s->nsite;
+    case pb_observedPoints: return s->bar_points + row * (size_t)s->np;
+    case pb_observedPointVelocity: return s->bar_point_velocity + row * (size_t)s->np;
+    default: return ctrl_bar ? ctrl_bar + control_offset(s, p) : NULL;
   }
 }
 
-static const double *tangent_row(const pbTermSet *s, const Place *p, const pbSeenTangent *t) {
+static const double *tangent_row(const pbTermSet *s, const TermState *p, const pbObservedTangent *t) {
   size_t row = (size_t)p->row;
-  int last = s->steps > 0 ? s->steps - 1 : 0;
+
+  // Where the quantity begins in the tangent space of the state.
   switch (p->term->quantity) {
-    case pb_seenQpos: return t->x + row * (size_t)s->n;
-    case pb_seenQvel: return t->x + row * (size_t)s->n + s->nv;
-    case pb_seenAct: return t->x + row * (size_t)s->n + 2 * s->nv;
-    case pb_seenSensor: return t->sensordata + row * (size_t)s->ns;
-    case pb_seenBody: return t->xpos + row * 3 * (size_t)s->nbody;
-    case pb_seenSite: return t->site_xpos + row * 3 * (size_t)s->nsite;
-    case pb_seenPoints: return t->x + row * (size_t)s->n + 2 * s->nv + s->na;
-    case pb_seenPointVelocity: return t->x + row * (size_t)s->n + 2 * s->nv + s->na + s->np;
-    default: return t->ctrl ? t->ctrl + (size_t)(p->step < last ? p->step : last) * (size_t)s->nu : NULL;
+    case pb_observedQpos: return t->x + row * (size_t)s->n;
+    case pb_observedQvel: return t->x + row * (size_t)s->n + s->nv;
+    case pb_observedAct: return t->x + row * (size_t)s->n + 2 * s->nv;
+    case pb_observedSensor: return t->sensordata + row * (size_t)s->ns;
+    case pb_observedBody: return t->xpos + row * 3 * (size_t)s->nbody;
+    case pb_observedSite: return t->site_xpos + row * 3 * (size_t)s->nsite;
+    case pb_observedPoints: return t->x + row * (size_t)s->n + 2 * s->nv + s->na;
+    case pb_observedPointVelocity: return t->x + row * (size_t)s->n + 2 * s->nv + s->na + s->np;
+    default: return t->ctrl ? t->ctrl + control_offset(s, p) : NULL;
   }
 }
 
-static double deviation(const pbPart *part, const pbTerm *term, const double *seen, const double *target) {
-  if (!seen) return -target[part->target];
-  if (part->axis < 0) return seen[term->quantity == pb_seenQpos ? part->coord : part->index] - target[part->target];
+// The component itself; controls that are not given are zero.
+static double deviation(const pbPart *part, const pbTerm *term, const double *observed, const double *target) {
+  if (!observed) return -target[part->target];
+
+  // A coordinate is compared as it is, a rotation by its rotation vector.
+  if (part->axis < 0) return observed[term->quantity == pb_observedQpos ? part->coord : part->index] - target[part->target];
+
   double w[3];
-  rotation_between(target + part->target, seen + part->coord, w);
+  rotation_between(target + part->target, observed + part->coord, w);
 
   return w[part->axis];
 }
 
-static void deviation_pull(const pbPart *part, const double *seen, const double *target, double bar, double *out) {
+static void deviation_pull(const pbPart *part, const double *observed, const double *target, double bar, double *out) {
   if (!out || bar == 0) return;
   if (part->axis < 0) {
     out[part->index] += bar;
     return;
   }
 
+  // The rotation's cotangent is in the body's frame, as the state's tangent is.
   double w[3], row[3];
-  rotation_between(target + part->target, seen + part->coord, w);
+  rotation_between(target + part->target, observed + part->coord, w);
   rotation_row(w, part->axis, row);
   for (int j = 0; j < 3; j++) out[part->index - part->axis + j] += bar * row[j];
 }
 
-static double deviation_push(const pbPart *part, const double *seen, const double *target, const double *tangent) {
+static double deviation_push(const pbPart *part, const double *observed, const double *target, const double *tangent) {
   if (!tangent) return 0;
   if (part->axis < 0) return tangent[part->index];
+
+  // As deviation_pull.
   double w[3], row[3];
-  rotation_between(target + part->target, seen + part->coord, w);
+  rotation_between(target + part->target, observed + part->coord, w);
   rotation_row(w, part->axis, row);
   const double *d = tangent + part->index - part->axis;
 
   return row[0] * d[0] + row[1] * d[1] + row[2] * d[2];
 }
 
-// The k-th state a term looks at. Steps and rows ascend, so the search starts where the last one ended.
-static Place place(const pbTermSet *s, const pbTerm *t, int k, int row) {
+// The k-th state that a term observes. Steps and rows ascend, so the search starts where the last one ended.
+static TermState find_state(const pbTermSet *s, const pbTerm *t, int k, int row) {
+  PB_ASSERT(k >= 0 && k < t->step_count);
   while (s->rows[row] < t->steps[k]) row++;
-  return (Place){t, row, t->steps[k], t->target + (size_t)(t->target_rows > 1 ? k : 0) * (size_t)t->target_width};
+
+  return (TermState){t, row, t->steps[k], t->target + (size_t)(t->target_rows > 1 ? k : 0) * (size_t)t->target_width};
 }
 
 // ---- value ----------------------------------------------------------------------------------------------------------
 // Loss of one deviation, and its slope.
-static double entry(const pbTerm *t, double d, double norm, double *slope) {
+static double entry_loss(const pbTerm *t, double d, double norm, double *slope) {
   switch (t->type) {
     case pb_termNorm: *slope = d / norm; return 0;  // the value is added once per state
     case pb_termHuber:
+      // Quadratic up to delta, linear beyond it.
       *slope = fabs(d) <= t->delta ? 2 * d : 2 * copysign(t->delta, d);
-
       return fabs(d) <= t->delta ? d * d : t->delta * (2 * fabs(d) - t->delta);
     default: *slope = 2 * d; return d * d;
   }
 }
 
-static double term_at(const pbTermSet *s, pbTerm *t, const Place *p, const double *ctrl, bool pull, double *ctrl_bar) {
-  const double *seen = seen_row(s, p, ctrl);
+static double term_at(const pbTermSet *s, pbTerm *t, const TermState *p, const double *ctrl, bool pull, double *ctrl_bar) {
+  const double *observed = observed_row(s, p, ctrl);
   double *bar = pull ? bar_row(s, p, ctrl_bar) : NULL, squares = 0, value = 0;
 
+  // All components first: of a norm every slope needs the sum.
   for (int i = 0; i < t->part_count; i++) {
-    double d = deviation(&t->parts[i], t, seen, p->target);
+    double d = deviation(&t->parts[i], t, observed, p->target);
     squares += d * d;
   }
 
+  // The largest deviation of any state is what stop criteria compare; epsilon rounds off the kink of the norm at zero.
   double norm = sqrt(squares + t->epsilon * t->epsilon);
   t->deviation = squares <= t->deviation * t->deviation ? t->deviation : sqrt(squares);
   for (int i = 0; i < t->part_count; i++) {
     double slope;
-    value += entry(t, deviation(&t->parts[i], t, seen, p->target), norm, &slope);
-    if (pull) deviation_pull(&t->parts[i], seen, p->target, t->weight * slope, bar);
+    value += entry_loss(t, deviation(&t->parts[i], t, observed, p->target), norm, &slope);
+    if (pull) deviation_pull(&t->parts[i], observed, p->target, t->weight * slope, bar);
   }
 
   return t->weight * (t->type == pb_termNorm ? norm : value);
@@ -265,8 +310,9 @@ static void clear_bars(pbTermSet *s) {
   double *bars[] = {s->bar_q, s->bar_v, s->bar_a, s->bar_sensor, s->bar_xpos, s->bar_site, s->bar_points, s->bar_point_velocity};
   int widths[] = {s->nv, s->nv, s->na, s->ns, 3 * s->nbody, 3 * s->nsite, s->np, s->np};
 
-  for (int i = 0; i < 8; i++)
+  for (int i = 0; i < 8; i++) {
     if (bars[i]) memset(bars[i], 0, (size_t)s->row_count * (size_t)widths[i] * sizeof(double));
+  }
 }
 
 double pbTermSet_Value(pbTermSet *s, const double *ctrl, bool pull, double *ctrl_bar) {
@@ -274,11 +320,12 @@ double pbTermSet_Value(pbTermSet *s, const double *ctrl, bool pull, double *ctrl
   if (pull) clear_bars(s);
   for (int i = 0; i < s->count; i++) {
     pbTerm *t = &s->terms[i];
-    t->value = t->deviation = 0;
-    Place p = {.row = 0};
+    t->value = 0;
+    t->deviation = 0;
+    TermState p = {.row = 0};
 
     for (int k = 0; k < t->step_count; k++) {
-      p = place(s, t, k, p.row);
+      p = find_state(s, t, k, p.row);
       t->value += term_at(s, t, &p, ctrl, pull, ctrl_bar);
     }
 
@@ -293,6 +340,8 @@ size_t pbTermSet_Residuals(const pbTermSet *s) {
   size_t m = 0;
   for (int i = 0; i < s->count; i++) {
     if (s->terms[i].type != pb_termSquared || s->terms[i].weight < 0) return 0;
+
+    // One for each component at each state.
     m += (size_t)s->terms[i].part_count * (size_t)s->terms[i].step_count;
   }
 
@@ -302,26 +351,29 @@ size_t pbTermSet_Residuals(const pbTermSet *s) {
 void pbTermSet_Write(const pbTermSet *s, const double *ctrl, double *r) {
   for (int i = 0; i < s->count; i++) {
     const pbTerm *t = &s->terms[i];
-    Place p = {.row = 0};
+    TermState p = {.row = 0};
 
+    // In the order of pbTermSet_PullResidual.
     for (int k = 0; k < t->step_count; k++) {
-      p = place(s, t, k, p.row);
-      const double *seen = seen_row(s, &p, ctrl);
-      for (int j = 0; j < t->part_count; j++) *r++ = sqrt(t->weight) * deviation(&t->parts[j], t, seen, p.target);
+      p = find_state(s, t, k, p.row);
+      const double *observed = observed_row(s, &p, ctrl);
+      for (int j = 0; j < t->part_count; j++) *r++ = sqrt(t->weight) * deviation(&t->parts[j], t, observed, p.target);
     }
   }
 }
 
-void pbTermSet_Push(const pbTermSet *s, const pbSeenTangent *tangent, double *J, size_t stride, size_t column) {
+void pbTermSet_Push(const pbTermSet *s, const pbObservedTangent *tangent, double *J, size_t stride, size_t column) {
   for (int i = 0; i < s->count; i++) {
     const pbTerm *t = &s->terms[i];
-    Place p = {.row = 0};
+    TermState p = {.row = 0};
 
     for (int k = 0; k < t->step_count; k++) {
-      p = place(s, t, k, p.row);
-      const double *seen = seen_row(s, &p, NULL), *moved = tangent_row(s, &p, tangent);
-      for (int j = 0; j < t->part_count; j++, J += stride)
-        J[column] = sqrt(t->weight) * deviation_push(&t->parts[j], seen, p.target, moved);
+      p = find_state(s, t, k, p.row);
+      const double *observed = observed_row(s, &p, NULL), *moved = tangent_row(s, &p, tangent);
+      for (int j = 0; j < t->part_count; j++) {
+        J[column] = sqrt(t->weight) * deviation_push(&t->parts[j], observed, p.target, moved);
+        J += stride;
+      }
     }
   }
 }
@@ -332,13 +384,14 @@ void pbTermSet_PullResidual(pbTermSet *s, size_t which, double *ctrl_bar) {
     const pbTerm *t = &s->terms[i];
     size_t mine = (size_t)t->part_count * (size_t)t->step_count;
 
+    // Residuals are numbered by term, state, component.
     if (which >= mine) {
       which -= mine;
       continue;
     }
 
-    Place p = place(s, t, (int)(which / (size_t)t->part_count), 0);
-    deviation_pull(&t->parts[which % (size_t)t->part_count], seen_row(s, &p, NULL), p.target, sqrt(t->weight),
+    TermState p = find_state(s, t, (int)(which / (size_t)t->part_count), 0);
+    deviation_pull(&t->parts[which % (size_t)t->part_count], observed_row(s, &p, NULL), p.target, sqrt(t->weight),
                    bar_row(s, &p, ctrl_bar));
 
     return;
@@ -346,27 +399,29 @@ void pbTermSet_PullResidual(pbTermSet *s, size_t which, double *ctrl_bar) {
 }
 
 static double dot(const double *a, const double *b, size_t n) {
+  if (!a || !b) return 0;
+
   double sum = 0;
-  for (size_t i = 0; a && b && i < n; i++) sum += a[i] * b[i];
+  for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
   return sum;
 }
 
-double pbTermSet_Along(const pbTermSet *s, const pbSeenTangent *t, const double *ctrl_bar) {
+double pbTermSet_Along(const pbTermSet *s, const pbObservedTangent *t, const double *ctrl_bar) {
+  size_t nv = (size_t)s->nv, na = (size_t)s->na, np = (size_t)s->np, rows = (size_t)s->row_count;
   double sum = dot(ctrl_bar, t->ctrl, (size_t)s->steps * (size_t)s->nu);
-  size_t nv = (size_t)s->nv;
 
-  for (size_t k = 0; k < (size_t)s->row_count; k++) {
-    const double *x = t->x ? t->x + k * (size_t)s->n : NULL;
-    if (x && s->bar_q) sum += dot(s->bar_q + k * nv, x, nv);
-    if (x && s->bar_v) sum += dot(s->bar_v + k * nv, x + nv, nv);
-    if (x && s->bar_a) sum += dot(s->bar_a + k * (size_t)s->na, x + 2 * nv, (size_t)s->na);
-    const double *points = x ? x + 2 * nv + (size_t)s->na : NULL;
-    size_t np = (size_t)s->np;
-    if (x && s->bar_points) sum += dot(s->bar_points + k * np, points, np);
-    if (x && s->bar_point_velocity) sum += dot(s->bar_point_velocity + k * np, points + np, np);
+  // Entries of the state, in the order of its tangent space.
+  size_t states = t->x ? rows : 0;
+  for (size_t k = 0; k < states; k++) {
+    const double *x = t->x + k * (size_t)s->n;
+    const double *points = x + 2 * nv + na;
+    if (s->bar_q) sum += dot(s->bar_q + k * nv, x, nv);
+    if (s->bar_v) sum += dot(s->bar_v + k * nv, x + nv, nv);
+    if (s->bar_a) sum += dot(s->bar_a + k * na, x + 2 * nv, na);
+    if (s->bar_points) sum += dot(s->bar_points + k * np, points, np);
+    if (s->bar_point_velocity) sum += dot(s->bar_point_velocity + k * np, points + np, np);
   }
 
-  size_t rows = (size_t)s->row_count;
   return sum + dot(s->bar_sensor, t->sensordata, rows * (size_t)s->ns) + dot(s->bar_xpos, t->xpos, rows * 3 * (size_t)s->nbody) +
          dot(s->bar_site, t->site_xpos, rows * 3 * (size_t)s->nsite);
 }

@@ -1,8 +1,10 @@
-// Unknowns of a task and what they mean: parameters, initial state, controls; forth, and back for derivatives.
+// Unknowns of a task and what they mean: parameters, initial state, controls; from unknowns to values, and back for derivatives.
+// Tests: tests/unit/test_task.c, tests/unit/test_task_sphere.c.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "optimize/task.h"
 #include "model/model.h"
@@ -30,14 +32,16 @@ static double row_length(const pbVariable *v, const pbDirectionRow *row, const d
 }
 
 // A row of no length, or of one that is no number, stays as it is: it is refused where parameters are checked.
-static void normalise(const pbVariable *v, const pbDirectionRow *row, const double *z, double *value) {
+static void normalize_row(const pbVariable *v, const pbDirectionRow *row, const double *z, double *value) {
   double length = row_length(v, row, z);
   if (!(length > 0) || !isfinite(length) || fabs(length - 1) <= 1e-12) return;
+
   for (int c = 0; c < row->size; c++) value[v->first + row->at[c]] /= length;
 }
 
 // Motion of the row's entry c by its unknown k: (1 - u u') / |z|.
 static double row_slope(const pbTask *task, const pbVariable *v, const pbDirectionRow *row, const double *z, int c, int k) {
+  PB_ASSERT(k >= 0 && k < v->count && c >= 0 && c < row->size);
   const double *u = task->value + v->first;
   return ((row->at[c] == k) - u[row->at[c]] * u[k]) * v->scale / row_length(v, row, z);
 }
@@ -45,14 +49,18 @@ static double row_slope(const pbTask *task, const pbVariable *v, const pbDirecti
 void pbTask_Values(const pbTask *task, const double *z, double *value) {
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
+
+    // Each by itself, then axes and quaternions to length one.
     for (int k = v->first; k < v->first + v->count; k++) value[k] = physical(v, z[k]);
-    for (int r = 0; r < v->row_count; r++) normalise(v, v->rows + r, z, value);
+    for (int r = 0; r < v->row_count; r++) normalize_row(v, v->rows + r, z, value);
   }
 }
 
 // ---- rotations: q = q0 exp(w) ---------------------------------------------------------------------------------------
-static void turn(double *q, const double *w) {
+static void rotate_quaternion(double *q, const double *w) {
   double a = sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2]), f = a > 1e-12 ? sin(0.5 * a) / a : 0.5;
+
+  // exp(w), and the product q exp(w): w is in the body's frame.
   double e[4] = {cos(0.5 * a), f * w[0], f * w[1], f * w[2]};
   double out[4] = {q[0] * e[0] - q[1] * e[1] - q[2] * e[2] - q[3] * e[3], q[0] * e[1] + q[1] * e[0] + q[2] * e[3] - q[3] * e[2],
                    q[0] * e[2] - q[1] * e[3] + q[2] * e[0] + q[3] * e[1], q[0] * e[3] + q[1] * e[2] - q[2] * e[1] + q[3] * e[0]};
@@ -62,9 +70,13 @@ static void turn(double *q, const double *w) {
 
 // Column `axis` of the right Jacobian of exp at w: motion of q, in its own frame, by w[axis].
 // 1 - (1 - cos a) / a^2 [w] + (a - sin a) / a^3 [w]^2
-static void turn_column(const double *w, int axis, double *column) {
+static void rotation_column(const double *w, int axis, double *column) {
+  PB_ASSERT(axis >= 0 && axis < 3);
   double aa = w[0] * w[0] + w[1] * w[1] + w[2] * w[2], a = sqrt(aa);
-  double b = a < 1e-3 ? 0.5 - aa / 24 : (1 - cos(a)) / aa, c = a < 1e-3 ? 1.0 / 6 - aa / 120 : (a - sin(a)) / (aa * a);
+
+  // Near zero by the series of both, whose closed forms cancel.
+  double b = a < 1e-3 ? 0.5 - aa / 24 : (1 - cos(a)) / aa;
+  double c = a < 1e-3 ? 1.0 / 6 - aa / 120 : (a - sin(a)) / (aa * a);
   const double W[9] = {0, -w[2], w[1], w[2], 0, -w[0], -w[1], w[0], 0};
 
   for (int i = 0; i < 3; i++) column[i] = (i == axis) - b * W[3 * i + axis] + c * (w[i] * w[axis] - (i == axis ? aa : 0));
@@ -73,20 +85,34 @@ static void turn_column(const double *w, int axis, double *column) {
 // Which axis of a rotation a degree of freedom is; -1: a plain coordinate. *coord: its entry in qpos (or of the quaternion).
 static int dof_axis(const pbModel *m, size_t dof, int *coord) {
   int j = m->dof_jntid[dof], type = m->jnt_type[j], k = (int)dof - m->jnt_dofadr[j];
-  *coord = m->jnt_qposadr[j] + k;
-  if (type == pb_jntFree && k >= 3) *coord = m->jnt_qposadr[j] + 3;
-  if (type == pb_jntBall) *coord = m->jnt_qposadr[j];
+  PB_ASSERT((int)dof < m->nv);
 
-  return type == pb_jntBall ? k : type == pb_jntFree && k >= 3 ? k - 3 : -1;
+  // Of a ball joint all three are rotations.
+  if (type == pb_jntBall) {
+    *coord = m->jnt_qposadr[j];
+    return k;
+  }
+
+  // Of a free joint the first three are positions.
+  if (type == pb_jntFree && k >= 3) {
+    *coord = m->jnt_qposadr[j] + 3;
+    return k - 3;
+  }
+
+  *coord = m->jnt_qposadr[j] + k;
+  return -1;
 }
 
 // Rotation vector the variables of trajectory t give the joint of `dof`.
 static void rotation_of(const pbTask *task, int t, size_t dof, double *w) {
   const pbModel *m = task->model;
-  w[0] = w[1] = w[2] = 0;
+  memset(w, 0, 3 * sizeof *w);
+
+  // Each unknown of the joint is a component of the vector.
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
     if (v->kind != pb_varyQpos || (v->trajectory >= 0 && v->trajectory != t)) continue;
+
     for (int k = 0; k < v->count; k++) {
       int coord, axis = dof_axis(m, v->index[k], &coord);
       if (axis >= 0 && m->dof_jntid[v->index[k]] == m->dof_jntid[dof]) w[axis] = task->value[v->first + k];
@@ -95,10 +121,14 @@ static void rotation_of(const pbTask *task, int t, size_t dof, double *w) {
 }
 
 // ---- controls: weights of the knots at a step -----------------------------------------------------------------------
+// The knot at or before a step, and the weight of the one after it.
 static int knot_at(const pbVariable *v, int step, int steps, double *right) {
+  PB_ASSERT(step >= 0 && step < steps && v->knots >= 1);
   *right = 0;
   if (v->knots == 1) return 0;
   if (!v->linear) return (int)((int64_t)step * v->knots / steps);
+
+  // The first knot is at the first step, the last knot at the last.
   double at = steps > 1 ? (double)step * (v->knots - 1) / (steps - 1) : 0;
   int knot = (int)at < v->knots - 2 ? (int)at : v->knots - 2;
   *right = at - knot;
@@ -106,19 +136,22 @@ static int knot_at(const pbVariable *v, int step, int steps, double *right) {
   return knot;
 }
 
-// ---- forth ----------------------------------------------------------------------------------------------------------
+// ---- from unknowns to values ----------------------------------------------------------------------------------------
 static void apply_qpos(pbTask *task, int t, const pbVariable *v) {
   double *qpos = task->trajectories[t].x0_now + task->trajectories[t].terms.qpos_at, w[3];
   for (int k = 0; k < v->count; k++) {
     int coord, axis = dof_axis(task->model, v->index[k], &coord);
+
+    // Lengths and angles are values themselves.
     if (axis < 0) {
       qpos[coord] = task->value[v->first + k];
       continue;
     }
 
-    rotation_of(task, t, v->index[k], w);  // several unknowns of one joint: from the file's quaternion every time
+    // Several unknowns of one joint: from the file's quaternion every time.
+    rotation_of(task, t, v->index[k], w);
     memcpy(qpos + coord, task->trajectories[t].x0 + task->trajectories[t].terms.qpos_at + coord, 4 * sizeof *qpos);
-    turn(qpos + coord, w);
+    rotate_quaternion(qpos + coord, w);
   }
 }
 
@@ -127,6 +160,7 @@ static void apply_control(pbTask *task, pbTrajectory *tr, const pbVariable *v) {
     double right;
     int knot = knot_at(v, step, tr->steps, &right);
 
+    // Between two knots by their distance.
     for (int a = 0; a < v->index_count; a++) {
       const double *u = task->value + v->first + (size_t)knot * (size_t)v->index_count + a;
       tr->ctrl_now[(size_t)step * (size_t)pb_controls(task->model) + v->index[a]] =
@@ -156,33 +190,48 @@ static size_t tangent_at(const pbTermSet *s, pbVariableKind kind) {
 static void apply_state(pbTask *task, int t, const pbVariable *v) {
   pbTrajectory *tr = &task->trajectories[t];
   if (v->trajectory >= 0 && v->trajectory != t) return;
-  if (v->kind == pb_varyQpos) apply_qpos(task, t, v);
-  if (v->kind == pb_varyControl) apply_control(task, tr, v);
-  for (int k = 0; v->kind != pb_varyQpos && v->kind != pb_varyControl && k < v->count; k++)
-    tr->x0_now[state_at(&tr->terms, v->kind) + (int)v->index[k]] = task->value[v->first + k];
+
+  switch (v->kind) {
+    case pb_varyQpos: apply_qpos(task, t, v); return;
+    case pb_varyControl: apply_control(task, tr, v); return;
+    default: break;
+  }
+
+  int from = state_at(&tr->terms, v->kind);
+  for (int k = 0; k < v->count; k++) tr->x0_now[from + (int)v->index[k]] = task->value[v->first + k];
 }
 
 void pbTask_PutParameters(const pbTask *task, double *theta) {
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
-    for (int k = 0; v->kind == pb_varyParam && k < v->count; k++) theta[v->index[k]] = task->value[v->first + k];
+    if (v->kind != pb_varyParam) continue;
+    for (int k = 0; k < v->count; k++) {
+      PB_ASSERT(v->index[k] < task->ntheta);
+      theta[v->index[k]] = task->value[v->first + k];
+    }
   }
 }
 
 pbStatus pbTask_Apply(pbTask *task, const double *z) {
   pbTask_Values(task, z, task->value);
   memcpy(task->theta_now, task->theta, task->ntheta * sizeof(double));
+
   for (int t = 0; t < task->trajectory_count; t++) {
     pbTrajectory *tr = &task->trajectories[t];
+
+    // From the file's values each time: nothing of the last point stays.
     memcpy(tr->x0_now, tr->x0, (size_t)tr->terms.nx * sizeof(double));
     memcpy(tr->ctrl_now, tr->ctrl, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof(double));
-    for (int i = 0; i < task->variable_count; i++)
+    for (int i = 0; i < task->variable_count; i++) {
       if (task->variables[i].kind != pb_varyParam) apply_state(task, t, &task->variables[i]);
+    }
   }
 
+  // Parameters come from one set of unknowns for all trajectories.
   pbTask_PutParameters(task, task->theta_now);
   memcpy(task->theta_used, task->theta_now, task->ntheta * sizeof(double));
-  // parameters without meaning are a point to step back from, as one where the simulation fails
+
+  // Parameters without meaning are a point to step back from, as one where the simulation fails.
   if (pbModel_CheckParams(task->ctx, task->model, task->theta_used) != pb_ok) return pb_not_finite;
 
   return task->recompute ? pbModel_SetConstants(task->ctx, task->model, task->theta_used) : pb_ok;
@@ -190,6 +239,7 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
 
 // ---- which parameters gradients are wanted by -----------------------------------------------------------------------
 static const char *field_at(const pbModel *m, size_t entry) {
+  // The field whose range the entry is in.
   for (int i = 0; i < pbModel_ParamCount(m); i++) {
     pbParam p = pbModel_ParamAt(m, i);
     if (entry >= p.offset && entry - p.offset < (size_t)p.rows * (size_t)p.cols) return p.name;
@@ -202,6 +252,8 @@ pbStatus pbTask_Want(pbTask *task, pbRollout *rollout) {
   const char **names = pbContext_AllocArray(task->ctx, (size_t)task->variable_count + 1, sizeof *names);
 
   if (!names) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the names of its variables", task->name);
+
+  // All entries of a variable are of one field.
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
     if (v->kind == pb_varyParam && v->count > 0) names[count++] = field_at(task->model, v->index[0]);
@@ -212,11 +264,13 @@ pbStatus pbTask_Want(pbTask *task, pbRollout *rollout) {
   return status;
 }
 
-// ---- back -----------------------------------------------------------------------------------------------------------
+// ---- derivatives: from cotangents of values to those of unknowns ----------------------------------------------------
 // Derivative by unknown k of a variable of parameters.
 static double pull_param(const pbTask *task, const pbVariable *v, const double *z, int k) {
   const pbDirectionRow *row = pbVariable_Row(v, k);
   if (!row) return task->theta_bar[v->index[k]] * slope(v, task->value[v->first + k]);
+
+  // All components of an axis or quaternion move with each.
   double sum = 0;
   for (int c = 0; c < row->size; c++) sum += task->theta_bar[v->index[row->at[c]]] * row_slope(task, v, row, z, c, k);
 
@@ -225,9 +279,11 @@ static double pull_param(const pbTask *task, const pbVariable *v, const double *
 
 pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gradient) {
   if (task->recompute) PB_TRY(pbModel_SetConstantsVjp(task->ctx, task->model, task->theta_now, task->theta_bar));
+
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
-    for (int k = 0; v->kind == pb_varyParam && k < v->count; k++) gradient[v->first + k] += pull_param(task, v, z, k);
+    if (v->kind != pb_varyParam) continue;
+    for (int k = 0; k < v->count; k++) gradient[v->first + k] += pull_param(task, v, z, k);
   }
 
   return pb_ok;
@@ -239,58 +295,75 @@ static int qpos_motion(const pbTask *task, int t, const pbVariable *v, int k, si
   *dof = v->index[k];
   motion[0] = 1;
   if (axis < 0) return 1;
+
   double w[3];
   rotation_of(task, t, v->index[k], w);
-  turn_column(w, axis, motion);
+  rotation_column(w, axis, motion);
   *dof -= (size_t)axis;
 
   return 3;
 }
 
-void pbTask_PullTrajectory(pbTask *task, const double *z, int t, double *gradient) {
-  pbTrajectory *tr = &task->trajectories[t];
-  (void)z;
+static void pull_control(const pbTask *task, const pbTrajectory *tr, const pbVariable *v, double *gradient) {
+  size_t nu = (size_t)pb_controls(task->model), width = (size_t)v->index_count;
+
+  for (int step = 0; step < tr->steps; step++) {
+    double right;
+    int knot = knot_at(v, step, tr->steps, &right);
+
+    for (size_t a = 0; a < width; a++) {
+      double bar = tr->ctrl_bar[(size_t)step * nu + v->index[a]];
+      size_t at = (size_t)v->first + (size_t)knot * width + a, next = at + width;
+
+      // The transpose of apply_control.
+      gradient[at] += (1 - right) * bar * slope(v, task->value[at]);
+      if (right > 0) gradient[next] += right * bar * slope(v, task->value[next]);
+    }
+  }
+}
+
+static void pull_initial_state(const pbTask *task, int t, const pbVariable *v, double *gradient) {
+  const pbTrajectory *tr = &task->trajectories[t];
+  const double *bar = tr->x0_bar + tangent_at(&tr->terms, v->kind);
+
+  for (int k = 0; k < v->count; k++) {
+    size_t dof = v->index[k];
+    double motion[3] = {1, 0, 0}, sum = 0;
+
+    // A component of a rotation vector moves three degrees of freedom.
+    int entries = v->kind == pb_varyQpos ? qpos_motion(task, t, v, k, &dof, motion) : 1;
+
+    for (int e = 0; e < entries; e++) sum += motion[e] * bar[dof + (size_t)e];
+    gradient[v->first + k] += sum * slope(v, task->value[v->first + k]);
+  }
+}
+
+void pbTask_PullTrajectory(pbTask *task, int t, double *gradient) {
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
     if (v->kind == pb_varyParam || (v->trajectory >= 0 && v->trajectory != t)) continue;
-    for (int k = 0; k < v->count && v->kind != pb_varyControl; k++) {
-      size_t dof = v->index[k];
-      double motion[3] = {1, 0, 0}, sum = 0;
-      int entries = v->kind == pb_varyQpos ? qpos_motion(task, t, v, k, &dof, motion) : 1;
-      const double *bar = tr->x0_bar + tangent_at(&tr->terms, v->kind);
-
-      for (int e = 0; e < entries; e++) sum += motion[e] * bar[dof + (size_t)e];
-      gradient[v->first + k] += sum * slope(v, task->value[v->first + k]);
-    }
-
-    for (int step = 0; v->kind == pb_varyControl && step < tr->steps; step++) {
-      double right;
-      int knot = knot_at(v, step, tr->steps, &right);
-
-      for (int a = 0; a < v->index_count; a++) {
-        double bar = tr->ctrl_bar[(size_t)step * (size_t)pb_controls(task->model) + v->index[a]];
-        size_t at = (size_t)v->first + (size_t)knot * (size_t)v->index_count + (size_t)a, next = at + (size_t)v->index_count;
-
-        gradient[at] += (1 - right) * bar * slope(v, task->value[at]);
-        if (right > 0) gradient[next] += right * bar * slope(v, task->value[next]);
-      }
-    }
+    if (v->kind == pb_varyControl) pull_control(task, &task->trajectories[t], v, gradient);
+    else pull_initial_state(task, t, v, gradient);
   }
 }
 
 // ---- directions -----------------------------------------------------------------------------------------------------
 static void control_direction(const pbTask *task, const pbVariable *v, const pbTrajectory *tr, int k, double size, double *ctrl) {
-  int mine = k / v->index_count, actuator = k % v->index_count;
-  for (int step = 0; step < tr->steps; step++) {
-    double right;
-    int knot = knot_at(v, step, tr->steps, &right);
-    double weight = knot == mine ? 1 - right : knot + 1 == mine ? right : 0;
+  int own_knot = k / v->index_count, actuator = k % v->index_count;
 
+  for (int step = 0; step < tr->steps; step++) {
+    double right, weight = 0;
+    int knot = knot_at(v, step, tr->steps, &right);
+    if (knot == own_knot) weight = 1 - right;
+    if (knot + 1 == own_knot) weight = right;
+
+    // Weight of its knot at this step: that of apply_control.
     ctrl[(size_t)step * (size_t)pb_controls(task->model) + v->index[actuator]] = weight * size;
   }
 }
 
 static const pbVariable *variable_of(const pbTask *task, int i) {
+  PB_ASSERT(i >= 0 && i < task->n);
   const pbVariable *v = task->variables;
   while (i >= v->first + v->count) v++;
   return v;
@@ -298,8 +371,12 @@ static const pbVariable *variable_of(const pbTask *task, int i) {
 
 static void param_direction(const pbTask *task, const pbVariable *v, const double *z, int k, double *theta) {
   const pbDirectionRow *row = pbVariable_Row(v, k);
-  if (!row) theta[v->index[k]] = slope(v, task->value[v->first + k]);
-  for (int c = 0; row && c < row->size; c++) theta[v->index[row->at[c]]] = row_slope(task, v, row, z, c, k);
+  if (!row) {
+    theta[v->index[k]] = slope(v, task->value[v->first + k]);
+    return;
+  }
+
+  for (int c = 0; c < row->size; c++) theta[v->index[row->at[c]]] = row_slope(task, v, row, z, c, k);
 }
 
 pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *theta, double *x0, double *ctrl) {
@@ -308,21 +385,24 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
   double size = slope(v, task->value[i]), motion[3] = {1, 0, 0};
   int k = i - v->first;
 
+  // Zero but for what the unknown moves.
   memset(theta, 0, task->ntheta * sizeof *theta);
   memset(x0, 0, (size_t)tr->terms.n * sizeof *x0);
   memset(ctrl, 0, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof *ctrl);
+
   if (v->trajectory >= 0 && v->trajectory != t) return pb_ok;
   size_t dof = v->kind == pb_varyControl ? 0 : v->index[k];
 
+  // Derived constants follow parameters.
   switch (v->kind) {
     case pb_varyParam:
       param_direction(task, v, z, k, theta);
       return task->recompute ? pbModel_SetConstantsJvp(task->ctx, task->model, task->theta_now, theta) : pb_ok;
-    case pb_varyQpos:
-      for (int e = 0, entries = qpos_motion(task, t, v, k, &dof, motion); e < entries; e++)
-        x0[dof + (size_t)e] = size * motion[e];
-
+    case pb_varyQpos: {
+      int entries = qpos_motion(task, t, v, k, &dof, motion);
+      for (int e = 0; e < entries; e++) x0[dof + (size_t)e] = size * motion[e];
       return pb_ok;
+    }
     case pb_varyControl: control_direction(task, v, tr, k, size, ctrl); return pb_ok;
     default: x0[tangent_at(&tr->terms, v->kind) + dof] = size; return pb_ok;
   }
@@ -333,11 +413,14 @@ void pbTask_Unknown(const pbTask *task, int i, const double *z, char *name, size
   const pbVariable *v = variable_of(task, i);
   int k = i - v->first;
 
+  // By knot and actuator, or by the number within its variable.
   if (v->count == 1) snprintf(name, size, "%s", v->name);
   else if (v->kind == pb_varyControl && v->knots > 1)
     snprintf(name, size, "%s[%d,%d]", v->name, k / v->index_count, k % v->index_count);
   else snprintf(name, size, "%s[%d]", v->name, k);
   if (!value) return;
+
+  // Of an axis or quaternion that is not of length one, what it is normalized to.
   const pbDirectionRow *row = pbVariable_Row(v, k);
   double length = row ? row_length(v, row, z) : 1;
   *value = physical(v, z[i]);
