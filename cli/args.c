@@ -12,43 +12,44 @@ typedef struct Option {
 } Option;
 
 static const Option option_table[opt_count] = {
-    [opt_steps] = {"steps", "N", "number of steps; without it as many as the inputs have rows, else 1"},
+    [opt_steps] = {"steps", "N", "number of steps (default: as many as the inputs have rows, else 1)"},
     [opt_init] = {"init", "FILE.npz", "initial state: any of qpos, qvel, act, time, ..., or a trajectory (its last row)"},
     [opt_init_row] = {"init-row", "K", "row of the trajectory to start from (negative: from the end)"},
     [opt_keyframe] = {"keyframe", "K", "start in a keyframe, by number or name, with its controls"},
-    [opt_trajectory] = {"trajectory", "K", "of a task with several trajectories: which, counted from 0"},
-    [opt_every] = {"every", "N", "states to write: every N-th, the first and the last (default: 1, all)"},
-    [opt_control] = {"control", "FILE.npy", "controls (N, nu), or (nu,) for constant ones; or a trajectory"},
-    [opt_qfrc] = {"qfrc", "FILE.npy", "applied generalised forces (N, nv), or (nv,)"},
-    [opt_xfrc] = {"xfrc", "FILE.npy", "applied forces and torques on bodies (N, nbody, 6), or (nbody, 6)"},
+    [opt_trajectory] = {"trajectory", "K", "which of a task's trajectories, counted from 0"},
+    [opt_every] = {"every", "N", "write every N-th state, the first and the last included (default: 1)"},
+    [opt_control] = {"control", "FILE.npy", "controls (N, nu), or (nu,) if constant; or a trajectory"},
+    [opt_qfrc] = {"qfrc", "FILE.npy", "applied generalized forces (N, nv), or (nv,) if constant"},
+    [opt_xfrc] = {"xfrc", "FILE.npy", "applied forces and torques on bodies (N, nbody, 6), or (nbody, 6) if constant"},
     [opt_param] = {"param", "NAME=VALUE|FILE.npy",
                    "set a parameter: gravity=0,0,-9.81, body_mass:torso=3.2, geom_friction:floor:0=0.8 (repeatable)"},
     [opt_option] = {"option", "NAME=VALUE", "set an option: integrator=implicitfast, tolerance, iterations (repeatable)"},
-    [opt_contact] = {"contact", "NAME=VALUE", "set how contacts are modelled: method, kappa, onset, ... (repeatable)"},
+    [opt_contact] = {"contact", "NAME=VALUE", "set how contacts are modeled: method, kappa, onset, ... (repeatable)"},
     [opt_constants] = {"constants", "keep|recompute",
-                       "derived fields (dof_invweight0, ...): as they are (default), or following"},
+                       "derived fields (dof_invweight0, ...): as compiled (default), or recomputed"},
     [opt_deformables] = {"deformables", "FILE.json", "deformable bodies in the model's world (docs/deformables.md)"},
     [opt_allow_root] = {"allow-root", "DIR", "a second folder that files may be read from"},
     [opt_output] = {"output", "FILE", "file to write"},
-    [opt_vtu] = {"vtu", "FILE.pvd", "the motion as a series for ParaView, files of each state beside it"},
+    [opt_vtu] = {"vtu", "FILE.pvd", "the motion as a ParaView series, one set of files per state"},
     [opt_glb] = {"glb", "FILE.glb", "the motion as an animated glTF file"},
     [opt_cotangent] =
         {"cotangent", "COT.npz",
-         "cotangents qpos, qvel (nv), act, points, point_velocity, sensordata, xpos, site_xpos; or (N+1, ...) each"},
+         "cotangents of the final state (qpos, qvel, act, points, ..., sensordata, xpos, site_xpos), or (N+1, ...) of all"},
     [opt_wrt] = {"wrt", "NAME,...", "gradients to write (default: all)"},
     [opt_memory] = {"memory", "SIZE", "memory for the tape, such as 200MiB (default: 1GiB)"},
     [opt_loss] = {"loss", "TASK.json", "losses of a task instead of cotangents"},
     [opt_json] = {"json", NULL, "write JSON"},
     [opt_mode] = {"mode", "exact|event|smooth",
-                  "gradients of the program (default), corrected where contacts begin or end, or of smoothed contacts"},
-    [opt_spot_check] = {"spot-check", "steps|full|none",
-                        "compare the gradient with others: in some steps at random (default), over the whole rollout, or not"},
-    [opt_strict] = {"strict", NULL, "end with 1 where the gradient is found to be off or a solve did not converge"},
+                  "gradient of the program (default), corrected where contacts begin or end, or of smoothed contacts"},
+    [opt_spot_check] =
+        {"spot-check", "steps|full|none",
+         "compare the gradient with differences: in random steps (default), over the whole rollout, or not at all"},
+    [opt_strict] = {"strict", NULL, "exit with 1 if the gradient is found to be wrong or a solve did not converge"},
     [opt_seed] = {"seed", "INT", "seed of random numbers (default: 0)"},
     [opt_compressed] = {"compressed", NULL, "compress the arrays of the output"},
     [opt_quiet] = {"quiet", NULL, "no progress"},
     [opt_horizon] = {"horizon", "N", "steps of the rollout that is checked (default: 20)"},
-    [opt_fresh] = {"fresh", NULL, "start anew, whatever an interrupted run has left"},
+    [opt_fresh] = {"fresh", NULL, "start over, ignoring what an interrupted run has left"},
     [opt_help] = {"help", NULL, "this text"},
     [opt_version] = {"version", NULL, "version of the program"},
 };
@@ -57,6 +58,7 @@ const char *cliArgs_Name(cliOptionId id) { return option_table[id].name; }
 
 static uint64_t options_of(const cliCommand *command) { return command->options | 1ull << opt_help | 1ull << opt_version; }
 
+// strtod would take leading blanks and hexadecimal numbers, too
 bool cli_number(const char *text, const char **end, double *value) {
   char *stop = NULL;
   if (!*text || strchr(" \t\n\r\v\f", *text)) return false;
@@ -72,15 +74,20 @@ static pbStatus unknown_option(pbContext *ctx, const cliCommand *command, const 
   for (int i = 0; i < opt_count; i++) {
     if (options_of(command) >> i & 1) names[count++] = option_table[i].name;
   }
+
   char bare[64];
   snprintf(bare, sizeof bare, "%.*s", (int)strcspn(typed + strspn(typed, "-"), "="), typed + strspn(typed, "-"));
+
+  // an option of another command
   for (int i = 0; i < opt_count; i++) {
     if (strcmp(option_table[i].name, bare) == 0)
       return pbContext_Fail(ctx, pb_bad_argument, "'%s' takes no option --%s%s", command->name, bare,
                             i == opt_steps && command->options >> opt_horizon & 1 ? "; --horizon N says how many steps" : "");
   }
+
   if (strcmp(bare, "duration") == 0)
     return pbContext_Fail(ctx, pb_bad_argument, "unknown option '%s': --steps N is a duration of N time steps", typed);
+
   const char *near = pbName_Nearest(bare, names, count);
   return pbContext_Fail(ctx, pb_bad_argument, "unknown option '%s'%s%s%s", typed, near ? "; did you mean --" : "",
                         near ? near : "", near ? "?" : "");
@@ -90,18 +97,20 @@ static pbStatus unknown_option(pbContext *ctx, const cliCommand *command, const 
 static pbStatus check_output(pbContext *ctx, const cliCommand *command, const char *name) {
   static const char *const kinds[] = {"npz", "json", "html", "npy", "csv", "txt", "mat",
                                       "h5",  "hdf5", "pkl",  "xml", "vtu", "pvd", "glb"};
-  const char *dot = name ? strrchr(name, '.') : NULL, *mine = command->output;
-  if (!dot || strchr(dot, '/') || !mine || strcmp(dot + 1, mine) == 0) return pb_ok;
+  const char *dot = name ? strrchr(name, '.') : NULL, *own = command->output;
+  if (!dot || strchr(dot, '/') || !own || strcmp(dot + 1, own) == 0) return pb_ok;
+
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     if (strcmp(dot + 1, kinds[i]) != 0) continue;
-    return pbContext_Fail(ctx, pb_bad_argument, "--output %s: '%s' writes .%s files", name, command->name, mine);
+    return pbContext_Fail(ctx, pb_bad_argument, "--output %s: '%s' writes .%s files", name, command->name, own);
   }
   return pb_ok;
 }
 
 static pbStatus append(pbContext *ctx, cliList *list, const char *text) {
   const char **items = pbContext_Resize(ctx, list->items, (size_t)(list->count + 1) * sizeof *items);
-  if (!items) return pbContext_Fail(ctx, pb_no_memory, "out of memory");
+  if (!items) return cli_noMemory(ctx);
+
   list->items = items;
   items[list->count++] = text;
   return pb_ok;
@@ -119,16 +128,19 @@ static int make_long_options(const cliCommand *command, struct option *out) {
 
 static pbStatus check_operands(pbContext *ctx, const cliCommand *command, const cliArgs *args, int given) {
   if (args->text[opt_help] || args->text[opt_version]) return pb_ok;
+
   if (given < command->least) {
     const char *missing = command->operands;
     for (int i = 0; i < given; i++) missing = strchr(missing, ' ') + 1;
     return pbContext_Fail(ctx, pb_bad_argument, "%s is missing%s%s%s", missing, given ? " (after '" : "",
                           given ? args->positional[given - 1] : "", given ? "')" : "");
   }
+
   if (given > command->most) {
-    return pbContext_Fail(ctx, pb_bad_argument, "'%.200s' is one operand too many (%s is expected)",
-                          args->positional[command->most], command->operands);
+    return pbContext_Fail(ctx, pb_bad_argument, "unexpected operand '%.200s' (expected only %s)", args->positional[command->most],
+                          command->operands);
   }
+
   for (int i = 0; i < opt_count; i++) {
     if (command->required >> i & 1 && !args->text[i]) {
       return pbContext_Fail(ctx, pb_bad_argument, "--%s %s is missing", option_table[i].name, option_table[i].argument);
@@ -137,27 +149,46 @@ static pbStatus check_operands(pbContext *ctx, const cliCommand *command, const 
   return pb_ok;
 }
 
+// Id of an option from the code of getopt_long; of a wrong one beyond the table.
+static int option_of(const cliCommand *command, int code) {
+  if (code == 'o') return opt_output;
+  if (code == 'h') return opt_help;
+  if (code == 'q' && options_of(command) >> opt_quiet & 1) return opt_quiet;
+  return code - 256;
+}
+
+// `--steps -o` is an option without its value, not one with the value -o; negative numbers are values.
+static bool looks_like_option(const char *value) {
+  return strncmp(value, "--", 2) == 0 || (value[0] == '-' && isalpha((unsigned char)value[1]));
+}
+
+static pbStatus take_option(pbContext *ctx, const cliCommand *command, int code, const char *typed, cliArgs *args) {
+  int id = option_of(command, code);
+  if (code == ':') return pbContext_Fail(ctx, pb_bad_argument, "option '%s' needs a value", typed);
+  if (id < 0 || id >= opt_count)
+    return unknown_option(ctx, command, optopt && optopt < 256 ? (char[3]){'-', (char)optopt, 0} : typed);
+  if (optarg && looks_like_option(optarg))
+    return pbContext_Fail(ctx, pb_bad_argument, "option '--%s' needs a value, but '%.80s' follows it", option_table[id].name,
+                          optarg);
+
+  args->text[id] = optarg ? optarg : "";
+  if (id == opt_param) return append(ctx, &args->params, optarg);
+  if (id == opt_option) return append(ctx, &args->options, optarg);
+  return id == opt_contact ? append(ctx, &args->contact, optarg) : pb_ok;
+}
+
 pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char **argv, cliArgs *args) {
   struct option longs[opt_count + 1];
   make_long_options(command, longs);
   *args = (cliArgs){0};
   bool output = command->options >> opt_output & 1;
+
+  // the messages are ours; a leading colon tells a missing value from an unknown option
   opterr = 0;
   optind = 1;
-  for (int code; (code = getopt_long(argc, argv, output ? ":ho:q" : ":hq", longs, NULL)) != -1;) {
-    int id = code == 'o' ? opt_output : code == 'h' ? opt_help : code - 256;
-    if (code == 'q' && options_of(command) >> opt_quiet & 1) id = opt_quiet;
-    if (code == ':') return pbContext_Fail(ctx, pb_bad_argument, "option '%s' needs a value", argv[optind - 1]);
-    if (id < 0 || id >= opt_count)
-      return unknown_option(ctx, command, optopt && optopt < 256 ? (char[3]){'-', (char)optopt, 0} : argv[optind - 1]);
-    if (optarg && (strncmp(optarg, "--", 2) == 0 || (optarg[0] == '-' && isalpha((unsigned char)optarg[1]))))
-      return pbContext_Fail(ctx, pb_bad_argument, "option '--%s' needs a value, but '%.80s' follows it", option_table[id].name,
-                            optarg);
-    args->text[id] = optarg ? optarg : "";
-    if (id == opt_param) PB_TRY(append(ctx, &args->params, optarg));
-    if (id == opt_option) PB_TRY(append(ctx, &args->options, optarg));
-    if (id == opt_contact) PB_TRY(append(ctx, &args->contact, optarg));
-  }
+  for (int code; (code = getopt_long(argc, argv, output ? ":ho:q" : ":hq", longs, NULL)) != -1;)
+    PB_TRY(take_option(ctx, command, code, argv[optind - 1], args));
+
   for (int i = optind; i < argc && i < optind + 3; i++) args->positional[args->positionals++] = argv[i];
   PB_TRY(check_output(ctx, command, args->text[opt_output]));
   return check_operands(ctx, command, args, argc - optind);
@@ -169,21 +200,29 @@ void cliArgs_Free(pbContext *ctx, cliArgs *args) {
   pbContext_Free(ctx, args->contact.items);
 }
 
+static const char *short_name(int id) {
+  switch (id) {
+    case opt_output: return "-o, ";
+    case opt_help: return "-h, ";
+    case opt_quiet: return "-q, ";
+    default: return "";
+  }
+}
+
 void cliArgs_Help(const cliCommand *command) {
   printf("Usage: pullback %s %s [options]\n%s\n\nOptions:\n", command->name, command->operands, command->summary);
+
   for (int i = 0; i < opt_count; i++) {
     if (!(options_of(command) >> i & 1)) continue;
     char left[64];
     const Option *o = &option_table[i];
-    snprintf(left, sizeof left, "%s--%s%s%s",
-             i == opt_output  ? "-o, "
-             : i == opt_help  ? "-h, "
-             : i == opt_quiet ? "-q, "
-                              : "",
-             o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+    snprintf(left, sizeof left, "%s--%s%s%s", short_name(i), o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+
+    // a long option gets a line of its own
     printf("  %-30s%s%s%s\n", left, strlen(left) >= 30 ? "\n                                " : "", o->help,
            command->required >> i & 1 ? " (required)" : "");
   }
+
   if (command->more) printf("\n%s\n", command->more);
 }
 
@@ -191,12 +230,14 @@ pbStatus cliArgs_Integer(cliApp *app, cliOptionId id, long least, long most, lon
   const char *text = app->args.text[id];
   *value = other;
   if (!text) return pb_ok;
+
   char *end = NULL;
   long long given = strtoll(text, &end, 10);
   if (end == text || *end || given < least || given > most) {
-    return pbContext_Fail(app->ctx, pb_bad_argument, "--%s: '%.60s' is not a whole number from %ld to %ld", option_table[id].name,
-                          text, least, most);
+    return pbContext_Fail(app->ctx, pb_bad_argument, "--%s: expected a whole number from %ld to %ld, found '%.60s'",
+                          option_table[id].name, least, most, text);
   }
+
   *value = (long)given;
   return pb_ok;
 }
@@ -205,8 +246,9 @@ pbStatus cliArgs_Mode(cliApp *app, pbGradientKind *kind) {
   const char *text = app->args.text[opt_mode], *names[pb_gradientKindCount];
   *kind = pb_gradientExact;
   if (!text || pbGradientKind_Named(text, kind)) return pb_ok;
+
   for (int i = 0; i < pb_gradientKindCount; i++) names[i] = pbGradientKind_Name((pbGradientKind)i);
   const char *near = pbName_Nearest(text, names, pb_gradientKindCount);
-  return pbContext_Fail(app->ctx, pb_bad_argument, "--mode: there is no '%.60s'%s%s%s (exact, event, smooth)", text,
+  return pbContext_Fail(app->ctx, pb_bad_argument, "--mode: unknown mode '%.60s'%s%s%s (exact, event, smooth)", text,
                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }

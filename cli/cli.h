@@ -197,8 +197,8 @@ typedef struct cliRun {
 pbStatus cliRun_Model(cliApp *app, cliRun *run);
 // Sizes of run->model into the run.
 void cliRun_Sizes(cliRun *run);
-// The same with initial state and inputs; `steps` where nothing says how many. A task file is a run: its trajectory (--trajectory, else
-// the first) and its variables' start values hold unless options say otherwise.
+// The same with initial state and inputs; `steps` where nothing says how many. A task file is a run: its trajectory
+// (--trajectory, else the first) and its variables' start values hold unless options say otherwise.
 pbStatus cliRun_Begin(cliApp *app, long steps, cliRun *run);
 // Go on with another trajectory of the task: initial state, controls, steps.
 pbStatus cliRun_Trajectory(cliRun *run, int trajectory);
@@ -217,6 +217,8 @@ pbStatus cliRun_StepFailed(const cliRun *run, pbStatus status, long k);
 // pb_not_finite where an entry of the state after step k is beyond what MuJoCo takes for a state.
 pbStatus cliRun_CheckState(const cliRun *run, const double *x, long k);
 bool cli_finite(const double *values, size_t count);
+bool cli_hasSuffix(const char *text, const char *suffix);
+pbStatus cli_noMemory(pbContext *ctx);  // fails with pb_no_memory
 // Field of the state by name; the size is 0 where the model has none.
 pbStateField cliRun_StateField(const cliRun *run, const char *name);
 

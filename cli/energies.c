@@ -28,7 +28,11 @@ static void put_filled(const char *text) {
   int column = 0;
   for (const char *at = text; *at;) {
     int n = (int)strcspn(at, " \n");
-    if (column && column + n > 100) column = 0, putchar('\n');
+    if (column && column + n > 100) {
+      column = 0;
+      putchar('\n');
+    }
+
     printf("%s%.*s", column ? " " : "  ", n, at);
     column += n + 1;
     at += n;
@@ -48,16 +52,19 @@ static void put_formula(const char *formula) {
 static void put_one(const pbMaterial *m) {
   printf("%s, on elements of kind %s (%d points)%s%s\n", m->name, pbMaterial_CellName(m->cell), m->def.points,
          m->mass ? ", with mass by density: " : "", m->mass ? m->mass : "");
+
   for (int i = 0; i < m->def.parameter_count; i++) {
     const pbEnergyParameter *p = &m->def.parameters[i];
     char shape[16] = "";
     if (p->rows * p->cols > 1) snprintf(shape, sizeof shape, " (%d x %d)", p->rows, p->cols);
+
     printf("  %s%s [%s]", p->name, shape, p->unit ? p->unit : "1");
     if (p->lower == PB_MORE_THAN_ZERO) printf(", positive");
     else if (p->lower != 0 || p->upper != 0) printf(", from %g", p->lower);
     if (p->upper != 0 && p->upper < 1e300) printf(" to %g", p->upper);
     putchar('\n');
   }
+
   put_filled(m->sheet);
   put_formula(m->def.formula);
 }
@@ -89,14 +96,17 @@ static void json_all(const char *name) {
   const pbMaterial *m;
   cliJson j = {.out = stdout};
   cliJson_Open(&j, NULL, '[');
+
   for (int i = 0; (m = pbMaterial_At(i)); i++) {
     if (name && !is_called(m, name)) continue;
+
     cliJson_Open(&j, NULL, '{');
     cliJson_Text(&j, "name", m->name);
     cliJson_Text(&j, "family", m->family);
     cliJson_Text(&j, "elements", pbMaterial_CellName(m->cell));
     cliJson_Integer(&j, "points", m->def.points);
     if (m->mass) cliJson_Text(&j, "mass", m->mass);
+
     cliJson_Open(&j, "parameters", '[');
     for (int k = 0; k < m->def.parameter_count; k++) json_parameter(m, k, &j);
     cliJson_Close(&j, ']');
@@ -109,10 +119,14 @@ static void json_all(const char *name) {
 
 pbStatus cliEnergies_Run(cliApp *app) {
   const char *name = app->args.positional[0];
-  const pbMaterial *m = NULL;
-  for (int i = 0; name && (m = pbMaterial_At(i)) && !is_called(m, name); i++) {
+  const pbMaterial *m = pbMaterial_At(0);
+  if (name) {
+    for (int i = 0; m && !is_called(m, name); i++) m = pbMaterial_At(i + 1);
   }
+
+  // the library's message, with what is similar
   if (name && !m) return pbMaterial_Get(app->ctx, name, -1, &m);
+
   if (app->args.text[opt_json]) json_all(name);
   else if (name) show(name);
   else list_all();

@@ -4,82 +4,60 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "gradient.h"
 
-enum { BAR_COUNT = 8, STATE_COUNT = 8, DEFAULT_MEMORY_MIB = 1024 };
+enum { BAR_COUNT = 8, DEFAULT_MEMORY_MIB = 1024 };
 // What can be asked for beside parameters; the order of `wanted`.
-static const char *const state_names[STATE_COUNT] = {"qpos",           "qvel",    "act",  "points",
-                                                     "point_velocity", "control", "qfrc", "xfrc"};
+static const char *const state_names[CLI_GRADIENT_STATES] = {"qpos",           "qvel",    "act",  "points",
+                                                             "point_velocity", "control", "qfrc", "xfrc"};
 enum { want_qpos, want_qvel, want_act, want_points, want_point_velocity, want_control, want_qfrc, want_xfrc };
-
-typedef struct Slice {  // parameters to write
-  char name[256];       // as it was asked for
-  bool part;            // not a whole field
-  pbParam param;
-} Slice;
-
-typedef struct Gradient {
-  cliRun *run;
-  bool wanted[STATE_COUNT];
-  Slice *slices;
-  int slice_count;
-  pbRolloutPlan plan;
-  pbRollout *rollout;
-  pbArrays *cotangents;
-  pbRolloutBar bar;
-  pbLoss *loss;
-  pbGradientKind mode;
-  pbSpotCheck check;
-  int count;                                 // trajectories of a task that are summed over; 1 for all else
-  long most_steps;                           // of one of them
-  double loss_value;                         // the sum
-  double *losses;                            // count
-  double *x0, *theta;                        // cotangents of the initial states (count rows) and of theta (NULL: not wanted)
-  pbCertificate certificate, *certificates;  // of the trajectory at hand; of all
-} Gradient;
-
-static pbStatus no_memory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "out of memory"); }
 
 // ---- what is wanted ------------------------------------------------------------------------------------------------
 
-static pbStatus unknown_wanted(const Gradient *g, const char *name) {
+static pbStatus unknown_wanted(const cliGradient *g, const char *name) {
   enum { MOST = 512 };
   const char *names[MOST];
   int n = 0;
-  for (int i = 0; i < STATE_COUNT; i++) names[n++] = state_names[i];
+
+  for (int i = 0; i < CLI_GRADIENT_STATES; i++) names[n++] = state_names[i];
   for (int i = 0; i < pbModel_ParamCount(g->run->model) && n < MOST; i++) names[n++] = pbModel_ParamAt(g->run->model, i).name;
+
   const char *near = pbName_Nearest(name, names, n);
   return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: unknown name '%s'%s%s%s", name, near ? "; did you mean '" : "",
                         near ? near : "",
                         near ? "'?" : " (qpos, qvel, act, points, point_velocity, control, qfrc, xfrc, param, or a parameter)");
 }
 
-static pbStatus add_slice(Gradient *g, const char *name, const pbParam *param) {
+static pbStatus add_slice(cliGradient *g, const char *name, const pbParam *param) {
   for (int i = 0; i < g->slice_count; i++) {
     if (strcmp(g->slices[i].name, name) == 0) return pb_ok;
   }
-  Slice *grown = pbContext_Resize(g->run->ctx, g->slices, ((size_t)g->slice_count + 1) * sizeof *grown);
-  if (!grown) return no_memory(g->run->ctx);
+
+  cliSlice *grown = pbContext_Resize(g->run->ctx, g->slices, ((size_t)g->slice_count + 1) * sizeof *grown);
+  if (!grown) return cli_noMemory(g->run->ctx);
   g->slices = grown;
-  Slice *s = &g->slices[g->slice_count++];
-  *s = (Slice){.part = strchr(name, ':') != NULL, .param = *param};
+
+  cliSlice *s = &g->slices[g->slice_count++];
+  *s = (cliSlice){.part = strchr(name, ':') != NULL, .param = *param};
   snprintf(s->name, sizeof s->name, "%s", name);
   return pb_ok;
 }
 
-static pbStatus want_parameter(Gradient *g, const char *name) {
+static pbStatus want_parameter(cliGradient *g, const char *name) {
   pbParam param;
   bool part = strchr(name, ':') != NULL;
   pbStatus status = pbModel_Param(g->run->ctx, g->run->model, name, &param);
   if (status != pb_ok) return part ? status : unknown_wanted(g, name);
+
   if (param.derived && g->run->recompute) {
     return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: '%s' follows from other parameters with --constants recompute",
                           name);
   }
+
   return add_slice(g, name, &param);
 }
 
-static pbStatus want_all_parameters(Gradient *g) {
+static pbStatus want_all_parameters(cliGradient *g) {
   for (int i = 0; i < pbModel_ParamCount(g->run->model); i++) {
     pbParam param = pbModel_ParamAt(g->run->model, i);
     if (!(g->run->recompute && param.derived)) PB_TRY(add_slice(g, param.name, &param));
@@ -87,29 +65,37 @@ static pbStatus want_all_parameters(Gradient *g) {
   return pb_ok;
 }
 
-static pbStatus want_name(Gradient *g, const char *name) {
+static pbStatus want_name(cliGradient *g, const char *name) {
   if (strcmp(name, "param") == 0) return want_all_parameters(g);
-  for (int i = 0; i < STATE_COUNT; i++) {
-    if (strcmp(name, state_names[i]) == 0) return g->wanted[i] = true, pb_ok;
+
+  for (int i = 0; i < CLI_GRADIENT_STATES; i++) {
+    if (strcmp(name, state_names[i]) != 0) continue;
+    g->wanted[i] = true;
+    return pb_ok;
   }
+
   return want_parameter(g, strncmp(name, "param/", 6) == 0 ? name + 6 : name);
 }
 
-static pbStatus read_wanted(Gradient *g) {
+static pbStatus read_wanted(cliGradient *g) {
   const cliRun *run = g->run;
   const char *text = run->app->args.text[opt_wrt];
+
+  // everything that the run has
   if (!text) {
-    for (int i = 0; i < STATE_COUNT; i++) g->wanted[i] = true;
+    for (int i = 0; i < CLI_GRADIENT_STATES; i++) g->wanted[i] = true;
     g->wanted[want_points] = g->wanted[want_point_velocity] = pbModel_PointCount(run->model) > 0;
     g->wanted[want_qfrc] = run->qfrc != NULL;
     g->wanted[want_xfrc] = run->xfrc != NULL;
     return want_all_parameters(g);
   }
+
   for (const char *at = text;; at++) {
     char name[240];
     at += strspn(at, " ");
     size_t n = strcspn(at, ",");
     if (!n || n >= sizeof name) return pbContext_Fail(run->ctx, pb_bad_argument, "--wrt: '%.80s' is not a list of names", text);
+
     memcpy(name, at, n);
     name[n] = 0;
     PB_TRY(want_name(g, name));
@@ -130,44 +116,64 @@ typedef struct Bar {
 // Those of points may be (n, 3) as well as (3 n,).
 static bool triples(const Bar *b) { return strncmp(b->name, "point", 5) == 0; }
 
-static pbStatus wrong_shape(const Gradient *g, const char *file, const Bar *b, const pbArray *a) {
+static pbStatus wrong_shape(const cliGradient *g, const char *file, const Bar *b, const pbArray *a) {
   char given[200], inner[48], more[96] = "";
   snprintf(inner, sizeof inner, b->ndim == 1 ? "%zu" : "%zu, %zu", b->shape[0], b->shape[1]);
   if (triples(b))
     snprintf(more, sizeof more, " (or (%zu, 3), with %ld in front for every state)", b->shape[0] / 3, g->run->steps + 1);
+
+  // the common mistake: a cotangent as long as qpos
   bool ambient =
       strcmp(b->name, "qpos") == 0 && a->ndim && g->run->nq != g->run->nv && a->shape[a->ndim - 1] == (size_t)g->run->nq;
-  return pbContext_Fail(
-      g->run->ctx, pb_bad_input, "%s: '%s' has shape %s; (%s%s) for the last state or (%ld, %s) for every state is expected%s%s",
-      file, b->name, pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), inner, b->ndim == 1 ? "," : "", g->run->steps + 1,
-      inner, more, ambient ? " (cotangents of positions are in the tangent space: nv, not nq)" : "");
+  const char *advice = ambient ? " (cotangents of positions are in the tangent space: nv, not nq)" : "";
+  return pbContext_Fail(g->run->ctx, pb_bad_input,
+                        "%s: '%s' has shape %s; expected (%s%s) for the last state or (%ld, %s) for every state%s%s", file,
+                        b->name, pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), inner, b->ndim == 1 ? "," : "",
+                        g->run->steps + 1, inner, more, advice);
 }
 
 // Whether an array has this shape, or this one for every state.
-static bool fits(const Gradient *g, const pbArray *a, int ndim, const size_t *shape) {
+static bool fits(const cliGradient *g, const pbArray *a, int ndim, const size_t *shape) {
   if (a->type != pb_arrayReal || (a->ndim != ndim && a->ndim != ndim + 1)) return false;
+
   for (int i = 0; i < ndim; i++) {
     if (a->shape[a->ndim - ndim + i] != shape[i]) return false;
   }
+
   return a->ndim == ndim || a->shape[0] == (size_t)g->run->steps + 1;
 }
 
-static pbStatus take_bar(const Gradient *g, const char *file, const Bar *b, const pbArray *a) {
+static pbStatus read_bar(const cliGradient *g, const char *file, const Bar *b, const pbArray *a) {
   const size_t by_point[2] = {b->shape[0] / 3, 3};
   bool flat = fits(g, a, b->ndim, b->shape);
   int ndim = flat ? b->ndim : 2;
   if (!flat && !(triples(b) && fits(g, a, ndim, by_point))) return wrong_shape(g, file, b, a);
+
   PB_TRY(pbArray_CheckFinite(g->run->ctx, a, file));
   if (!a->count) return pb_ok;
+
   *b->cotangent = (pbCotangent){.data = a->reals, .count = a->ndim == ndim ? 1 : (int)a->shape[0]};
   return pb_ok;
 }
 
-static pbStatus read_cotangents(Gradient *g) {
+// An array that is no cotangent: only meta may be there.
+static pbStatus pass_over(const cliGradient *g, const char *file, const char *const *names, const pbArray *a) {
+  if (strcmp(a->name, "meta") == 0) return pb_ok;
+  if (!*a->name)
+    return pbContext_Fail(g->run->ctx, pb_bad_input,
+                          "%s: expected an NPZ file with qpos, qvel, ..., found one array without a name", file);
+
+  const char *near = pbName_Nearest(a->name, names, BAR_COUNT);
+  return pbContext_Fail(g->run->ctx, pb_bad_input,
+                        "%s: unknown array '%.80s'%s%s%s (qpos, qvel, act, points, point_velocity, sensordata, xpos, site_xpos)",
+                        file, a->name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static pbStatus read_cotangents(cliGradient *g) {
   const cliRun *run = g->run;
   const char *file = run->app->args.text[opt_cotangent];
-  size_t nv = (size_t)run->nv, na = (size_t)run->na, ns = (size_t)run->nsensordata,
-         np = 3 * (size_t)pbModel_PointCount(run->model);
+  size_t nv = (size_t)run->nv, na = (size_t)run->na, ns = (size_t)run->nsensordata;
+  size_t np = 3 * (size_t)pbModel_PointCount(run->model);
   const Bar bars[BAR_COUNT] = {{"qpos", &g->bar.qpos, 1, {nv}},
                                {"qvel", &g->bar.qvel, 1, {nv}},
                                {"act", &g->bar.act, 1, {na}},
@@ -176,32 +182,27 @@ static pbStatus read_cotangents(Gradient *g) {
                                {"sensordata", &g->bar.sensordata, 1, {ns}},
                                {"xpos", &g->bar.xpos, 2, {(size_t)run->nbody, 3}},
                                {"site_xpos", &g->bar.site_xpos, 2, {(size_t)run->nsite, 3}}};
-  PB_TRY(pbArrays_Load(run->ctx, file, &g->cotangents));
   const char *names[BAR_COUNT];
-  int used = 0;
   for (int i = 0; i < BAR_COUNT; i++) names[i] = bars[i].name;
+
+  PB_TRY(pbArrays_Load(run->ctx, file, &g->cotangents));
+  int used = 0;
   for (size_t k = 0; k < pbArrays_Count(g->cotangents); k++) {
     const pbArray *a = pbArrays_At(g->cotangents, k);
     int i = 0;
     while (i < BAR_COUNT && strcmp(a->name, names[i]) != 0) i++;
-    if (i < BAR_COUNT) {
-      PB_TRY(take_bar(g, file, &bars[i], a));
-      used++;
-    } else if (!*a->name) {
-      return pbContext_Fail(run->ctx, pb_bad_input,
-                            "%s: holds one array without a name; cotangents are an NPZ file with qpos, qvel, ...", file);
-    } else if (strcmp(a->name, "meta") != 0) {
-      const char *near = pbName_Nearest(a->name, names, BAR_COUNT);
-      return pbContext_Fail(
-          run->ctx, pb_bad_input,
-          "%s: unknown array '%.80s'%s%s%s (qpos, qvel, act, points, point_velocity, sensordata, xpos, site_xpos)", file, a->name,
-          near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    if (i == BAR_COUNT) {
+      PB_TRY(pass_over(g, file, names, a));
+      continue;
     }
+    PB_TRY(read_bar(g, file, &bars[i], a));
+    used++;
   }
+
   if (used) return pb_ok;
   return pbContext_Fail(
       run->ctx, pb_bad_input,
-      "%s: holds no cotangent; at least one of qpos, qvel, act, points, point_velocity, sensordata, xpos, site_xpos is needed",
+      "%s: holds no cotangent; expected at least one of qpos, qvel, act, points, point_velocity, sensordata, xpos, site_xpos",
       file);
 }
 
@@ -216,21 +217,23 @@ static pbStatus read_memory(cliApp *app, size_t *bytes) {
   const char *text = app->args.text[opt_memory], *end = NULL;
   *bytes = (size_t)DEFAULT_MEMORY_MIB << 20;
   if (!text) return pb_ok;
+
   double value = 0;
-  bool number = cli_number(text, &end, &value);
-  for (size_t i = 0; number && i < sizeof units / sizeof *units; i++) {
+  size_t count = cli_number(text, &end, &value) ? sizeof units / sizeof *units : 0;
+  for (size_t i = 0; i < count; i++) {
     double size = value * units[i].factor;
     if (strcmp(end, units[i].suffix) != 0 || size < 1 || size > 1e18) continue;
     *bytes = (size_t)size;
     return pb_ok;
   }
-  return pbContext_Fail(app->ctx, pb_bad_argument, "--memory: '%.40s' is not a size such as 200MiB", text);
+  return pbContext_Fail(app->ctx, pb_bad_argument, "--memory: expected a size such as 200MiB, found '%.40s'", text);
 }
 
-static void say_plan(const cliApp *app, const pbRolloutPlan *plan) {
+static void print_plan(const cliApp *app, const pbRolloutPlan *plan) {
   cliProgress probe;
   cliProgress_Begin(&probe, app, "");
   if (!probe.on && (!app->args.text[opt_memory] || app->args.text[opt_quiet])) return;
+
   fprintf(stderr, "tape: %.3g MiB for %d steps, %.3g MiB held with cached evaluations, %.2f times the forward steps\n",
           (double)plan->full_bytes / 1048576, plan->steps, (double)plan->planned_bytes / 1048576,
           (double)plan->forward_steps / (plan->steps ? plan->steps : 1));
@@ -245,63 +248,75 @@ static int show_progress(void *user, const pbProgress *p) {
 
 // ---- the gradient --------------------------------------------------------------------------------------------------
 
-// Where the gradient of an input goes: straight into the set; of several trajectories with an axis for them, and zero beyond the
-// last step of shorter ones.
-static pbStatus add_input(const Gradient *g, pbArrays *set, int which, size_t width, double **memory) {
+// Where the gradient of an input goes: straight into the set. Several trajectories get an axis of their own, with zeros beyond
+// the last step of shorter ones.
+static pbStatus add_input(const cliGradient *g, pbArrays *set, int which, size_t width, double **memory) {
   size_t shape[4] = {(size_t)g->count, (size_t)g->most_steps, which == want_xfrc ? (size_t)g->run->nbody : width, 6};
   int one = g->count == 1;
   *memory = NULL;
+
   if (!g->wanted[which]) return pb_ok;
   return pbArrays_AddReals(set, state_names[which], (which == want_xfrc ? 4 : 3) - one, shape + one, NULL, memory);
 }
 
-static pbStatus pull_back(Gradient *g, const pbRolloutGradient *out) {
+static pbStatus pull_back(cliGradient *g, const pbRolloutGradient *out) {
   const cliRun *run = g->run;
   pbRolloutInput input = {.ctrl = run->control, .qfrc = run->qfrc, .xfrc = run->xfrc};
   long seed = 0;
+
   PB_TRY(cliArgs_Integer(run->app, opt_seed, 0, LONG_MAX, 0, &seed));
   pbVjpOptions options = {.spot_check = g->check, .seed = (uint64_t)seed};
+
   if (g->loss) {
     return pbLoss_Gradient(g->loss, g->rollout, run->theta, run->x0, &input, &options, &g->loss_value, out, &g->certificate);
   }
+
   PB_TRY(pbRollout_Forward(g->rollout, run->theta, run->x0, &input, NULL));
   return pbRollout_Vjp(g->rollout, &g->bar, &options, out, &g->certificate);
 }
 
-// The fields of --wrt.
-static pbStatus choose_parameters(const Gradient *g) {
+// Restricts the pullback to the fields of --wrt.
+static pbStatus choose_parameters(const cliGradient *g) {
   const cliRun *run = g->run;
   const char **names = pbContext_Alloc(run->ctx, (size_t)(g->slice_count + 1) * sizeof *names);
-  if (!names) return no_memory(run->ctx);
+  if (!names) return cli_noMemory(run->ctx);
+
   for (int i = 0; i < g->slice_count; i++) names[i] = g->slices[i].param.name;
   pbStatus status = pbRollout_WantParameters(g->rollout, names, g->slice_count, run->recompute);
   pbContext_Free(run->ctx, names);
   return status;
 }
 
-// Gradient of trajectory t (of the run as it stands), added to the sums; `all` has the inputs of the first.
-static pbStatus one_trajectory(Gradient *g, int t, const pbRolloutGradient *all, cliProgress *progress) {
+// cliGradient of trajectory t (the run's present one), added to the sums; `all` has the inputs of the first.
+static pbStatus one_trajectory(cliGradient *g, int t, const pbRolloutGradient *all, cliProgress *progress) {
   cliRun *run = g->run;
   const char *const *text = run->app->args.text;
-  size_t budget = 0, row = (size_t)t * (size_t)g->most_steps;
+  size_t budget = 0;
   PB_TRY(read_memory(run->app, &budget));
+
+  // a loss of its own for each: targets and terms may differ
   if (text[opt_loss]) {
     PB_TRY(pbLoss_Load(run->ctx, text[opt_loss], text[opt_allow_root], run->model, run->trajectory, (int)run->steps, run->theta,
                        &g->loss));
   }
+
   PB_TRY(pbRollout_Plan(run->ctx, run->model, (int)run->steps, budget, &g->plan));
-  if (t == 0) say_plan(run->app, &g->plan);
+  if (t == 0) print_plan(run->app, &g->plan);
   PB_TRY(pbRollout_Create(run->ctx, run->model, &g->plan, NULL, &g->rollout));
   PB_TRY(pbRollout_SetGradient(g->rollout, g->mode));
   PB_TRY(choose_parameters(g));
   pbRollout_OnProgress(g->rollout, show_progress, progress);
+  // rows of this trajectory in the arrays of all
+  size_t row = (size_t)t * (size_t)g->most_steps;
   pbRolloutGradient out = {.x0 = g->x0 + (size_t)t * (size_t)run->nt, .theta = g->theta};
   if (all->ctrl) out.ctrl = all->ctrl + row * (size_t)run->nu;
   if (all->qfrc) out.qfrc = all->qfrc + row * (size_t)run->nv;
   if (all->xfrc) out.xfrc = all->xfrc + row * 6 * (size_t)run->nbody;
+
   PB_TRY(pull_back(g, &out));
   g->certificates[t] = g->certificate;
   g->losses[t] = g->loss_value;
+
   pbLoss_Destroy(g->loss);
   pbRollout_Destroy(g->rollout);
   g->loss = NULL;
@@ -309,7 +324,7 @@ static pbStatus one_trajectory(Gradient *g, int t, const pbRolloutGradient *all,
   return pb_ok;
 }
 
-static pbStatus all_trajectories(Gradient *g, const pbRolloutGradient *all, cliProgress *progress) {
+static pbStatus all_trajectories(cliGradient *g, const pbRolloutGradient *all, cliProgress *progress) {
   double sum = 0;
   for (int t = 0; t < g->count; t++) {
     if (g->count > 1) PB_TRY(cliRun_Trajectory(g->run, t));
@@ -320,23 +335,27 @@ static pbStatus all_trajectories(Gradient *g, const pbRolloutGradient *all, cliP
   return pb_ok;
 }
 
-static pbStatus compute(Gradient *g, pbArrays *set) {
+static pbStatus compute_gradient(cliGradient *g, pbArrays *set) {
   cliRun *run = g->run;
   size_t count = (size_t)g->count;
   g->x0 = pbContext_Alloc(run->ctx, count * (size_t)run->nt * sizeof *g->x0);
   g->losses = pbContext_Alloc(run->ctx, count * sizeof *g->losses);
   g->certificates = pbContext_Alloc(run->ctx, count * sizeof *g->certificates);
   if (g->slice_count) g->theta = pbContext_Alloc(run->ctx, run->ntheta * sizeof *g->theta);
-  if (!g->x0 || !g->losses || !g->certificates || (g->slice_count && !g->theta)) return no_memory(run->ctx);
+  if (!g->x0 || !g->losses || !g->certificates || (g->slice_count && !g->theta)) return cli_noMemory(run->ctx);
+
   pbRolloutGradient out = {0};
   PB_TRY(add_input(g, set, want_control, (size_t)run->nu, &out.ctrl));
   PB_TRY(add_input(g, set, want_qfrc, (size_t)run->nv, &out.qfrc));
   PB_TRY(add_input(g, set, want_xfrc, 0, &out.xfrc));
+
   cliProgress progress;
   cliProgress_Begin(&progress, run->app, "gradient");
   pbStatus status = all_trajectories(g, &out, &progress);
   cliProgress_End(&progress);
   PB_TRY(status);
+
+  // from the parameters as they are used to those that were given: derived constants follow from others
   if (run->recompute && g->theta) PB_TRY(pbModel_SetConstantsVjp(run->ctx, run->model, run->theta_before, g->theta));
   return pb_ok;
 }
@@ -350,6 +369,7 @@ static pbStatus not_finite(const cliRun *run, const pbArray *a, size_t at) {
     stride /= a->shape[d];
     used += (size_t)snprintf(place + used, sizeof place - used, "%s%zu", d ? ", " : "[", at / stride % a->shape[d]);
   }
+
   return pbContext_Fail(
       run->ctx, pb_not_finite,
       "the gradient by %s%s%s is %s: some step has no finite derivative there (a length of zero under a root, or a "
@@ -367,7 +387,7 @@ static pbStatus check_result(const cliRun *run, const pbArrays *set) {
   return pb_ok;
 }
 
-// Of rows of a field: a single row or column is no dimension.
+// Shape of some rows of a field: a single row or column is no dimension.
 static int part_shape(const pbParam *param, size_t shape[2]) {
   int n = 0;
   if (param->rows > 1) shape[n++] = (size_t)param->rows;
@@ -376,29 +396,35 @@ static int part_shape(const pbParam *param, size_t shape[2]) {
 }
 
 // Part of the initial state's gradient; of several trajectories a row each.
-static pbStatus add_state(const Gradient *g, pbArrays *set, int which, size_t from, size_t width) {
+static pbStatus add_state(const cliGradient *g, pbArrays *set, int which, size_t from, size_t width) {
   double *out = NULL;
   if (!g->wanted[which]) return pb_ok;
+
   size_t shape[2] = {(size_t)g->count, width}, rows = (size_t)g->count, nt = (size_t)g->run->nt;
   int one = g->count == 1;
   PB_TRY(pbArrays_AddReals(set, state_names[which], 2 - one, shape + one, NULL, &out));
-  for (size_t t = 0; t < rows && width; t++) memcpy(out + t * width, g->x0 + t * nt + from, width * sizeof *out);
+  if (!width) return pb_ok;
+  for (size_t t = 0; t < rows; t++) memcpy(out + t * width, g->x0 + t * nt + from, width * sizeof *out);
   return pb_ok;
 }
 
-static pbStatus add_results(const Gradient *g, pbArrays *set) {
+static pbStatus add_results(const cliGradient *g, pbArrays *set) {
   const cliRun *run = g->run;
-  size_t nv = (size_t)run->nv, na = (size_t)run->na, np = 3 * (size_t)pbModel_PointCount(run->model), count = (size_t)g->count;
+  size_t nv = (size_t)run->nv, na = (size_t)run->na, count = (size_t)g->count;
+  size_t np = 3 * (size_t)pbModel_PointCount(run->model);
   bool loss = run->app->args.text[opt_loss] != NULL;
+
   PB_TRY(add_state(g, set, want_qpos, 0, nv));
   PB_TRY(add_state(g, set, want_qvel, nv, nv));
   PB_TRY(add_state(g, set, want_act, 2 * nv, na));
   PB_TRY(add_state(g, set, want_points, 2 * nv + na, np));
   PB_TRY(add_state(g, set, want_point_velocity, 2 * nv + na + np, np));
+
   if (loss && count > 1) PB_TRY(pbArrays_AddReals(set, "losses", 1, &count, g->losses, NULL));
   if (loss) PB_TRY(pbArrays_AddReals(set, "loss", 0, NULL, &g->loss_value, NULL));
+
   for (int i = 0; i < g->slice_count; i++) {
-    const Slice *s = &g->slices[i];
+    const cliSlice *s = &g->slices[i];
     char name[sizeof s->name + 8];
     size_t shape[2];
     int ndim = s->part ? part_shape(&s->param, shape) : cliParam_Shape(&s->param, shape);
@@ -408,209 +434,68 @@ static pbStatus add_results(const Gradient *g, pbArrays *set) {
   return check_result(run, set);
 }
 
-static void write_spot(const pbCertificate *c, cliJson *j) {
-  cliJson_Bool(j, "spot_checked", c->spot_checked);
-  cliJson_Text(j, "checked", pbCertificate_Checked(c));
-  if (!c->spot_checked) return;
-  cliJson_Number(j, "spot_gradient", c->spot_gradient);
-  cliJson_Number(j, "spot_difference", c->spot_difference);
-  cliJson_Number(j, "spot_error", c->spot_error);
-  cliJson_Number(j, "spot_limit", c->spot_limit);
-  cliJson_Bool(j, "spot_off", c->spot_off);
-  cliJson_Integer(j, "spot_step", c->spot_step);
-  cliJson_Text(j, "spot_where", c->spot_where);
-  cliJson_Text(j, "spot_row", c->spot_row);
-  cliJson_Integer(j, "spot_steps", (long)c->spot_steps);
-  cliJson_Integer(j, "spot_quotients", (long)c->spot_quotients);
-  cliJson_Integer(j, "spot_left_out", (long)c->spot_left_out);
-  cliJson_Integer(j, "spot_kink", c->spot_kink);
-}
-
-static void write_certificate(const Gradient *g, const char *key, const pbCertificate *c, cliJson *j) {
-  cliJson_Open(j, key, '{');
-  cliJson_Text(j, "mode", pbGradientKind_Name(g->mode));
-  cliJson_Number(j, "worst_residual", c->worst_residual);
-  cliJson_Integer(j, "worst_residual_step", c->worst_residual_step);
-  cliJson_Integer(j, "unconverged", (long)c->unconverged);
-  cliJson_Text(j, "worst_row", c->worst_row);
-  cliJson_Number(j, "worst_condition", c->worst_condition);
-  cliJson_Integer(j, "onsets", (long)c->onsets);
-  cliJson_Integer(j, "releases", (long)c->releases);
-  if (isfinite(c->approach)) {
-    cliJson_Integer(j, "simultaneous_impacts", (long)c->simultaneous);
-    cliJson_Number(j, "slowest_approach", c->approach);
-  }
-  if (g->mode == pb_gradientEvent) {
-    cliJson_Integer(j, "events", (long)c->events);
-    cliJson_Integer(j, "event_step", c->event_step);
-    cliJson_Integer(j, "grazing", (long)c->grazing);
-    cliJson_Integer(j, "grazing_step", c->grazing_step);
-    cliJson_Text(j, "grazing_contact", c->grazing_contact);
-    cliJson_Integer(j, "simultaneous", (long)c->simultaneous);
-    cliJson_Integer(j, "simultaneous_step", c->simultaneous_step);
-    cliJson_Text(j, "simultaneous_contact", c->simultaneous_contact);
-  }
-  if (c->gains) cli_energy_made(j, (long)c->gains, c->gain, c->gain_step, c->gaining);
-  cliJson_Integer(j, "most_contacts", c->most_contacts);
-  cliJson_Integer(j, "most_rows", c->most_rows);
-  cliJson_Number(j, "costate_initial", c->costate_initial);
-  cliJson_Number(j, "costate_final", c->costate_final);
-  cliJson_Number(j, "growth", c->growth);
-  cliJson_Number(j, "growth_rate", c->growth_rate);
-  cliJson_Number(j, "costate_worst", c->costate_worst);
-  cliJson_Integer(j, "costate_worst_step", c->costate_worst_step);
-  cliJson_Integer(j, "steps", (long)c->steps);
-  cliJson_Integer(j, "recomputed", (long)c->recomputed);
-  cliJson_Integer(j, "tape_bytes", (long)c->tape_bytes);
-  cliJson_Integer(j, "full_tape_bytes", (long)c->full_tape_bytes);
-  write_spot(c, j);
-  cliJson_Close(j, '}');
-}
-
-static void write_certificates(const Gradient *g, cliJson *j) {
-  cliJson_Integer(j, "trajectories", g->count);
-  cliJson_Open(j, "certificates", '[');
-  for (int t = 0; t < g->count; t++) write_certificate(g, NULL, &g->certificates[t], j);
-  cliJson_Close(j, ']');
-}
-
-static pbStatus add_meta(const Gradient *g, pbArrays *set) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *stream = open_memstream(&text, &size);
-  if (!stream) return no_memory(g->run->ctx);
-  cliJson j = {.out = stream, .compact = true};
-  cliJson_Open(&j, NULL, '{');
-  cliRun_Meta(g->run, &j);
-  if (g->run->app->args.text[opt_loss]) cliJson_Number(&j, "loss", g->loss_value);
-  if (g->count == 1) write_certificate(g, "certificate", &g->certificates[0], &j);
-  if (g->count > 1) write_certificates(g, &j);
-  cliJson_Close(&j, '}');
-  return cliRun_AddMeta(set, stream, &text);
-}
-
-static void warn_growth(const cliRun *run, const pbCertificate *c) {
-  double factor = exp(c->growth);
-  if (!(factor > cli_growthLimit)) return;
-  fprintf(
-      stderr,
-      "pullback: warning: going back through %ld steps the costate grows by a factor of %.1e (largest at step %d): the gradient "
-      "says little about changes larger than %.0e ('pullback check' looks closer)\n",
-      run->steps, factor, c->costate_worst_step, 1 / factor);
-}
-
-static void warn_events(const Gradient *g, const pbCertificate *c) {
-  if (g->mode != pb_gradientEvent) return;
-  if (c->grazing > 0) {
-    fprintf(stderr,
-            "pullback: warning: %ld of %ld contact events graze (first at step %d: %s): their moment has no usable derivative "
-            "and was left "
-            "out; --mode smooth has a gradient there\n",
-            (long)c->grazing, (long)(c->grazing + c->events), c->grazing_step, c->grazing_contact);
-  }
-  if (c->simultaneous > 0) {
-    fprintf(stderr,
-            "pullback: warning: %ld of %ld contact events come together with others (first at step %d: %s): the gradient is "
-            "right for "
-            "changes that keep them together, and a mean of both sides for others\n",
-            (long)c->simultaneous, (long)(c->grazing + c->events), c->simultaneous_step, c->simultaneous_contact);
-  }
-}
-
-static pbStatus read_check(Gradient *g) {
+static pbStatus read_check(cliGradient *g) {
   static const char *const names[] = {"none", "steps", "full"};
   const char *text = g->run->app->args.text[opt_spot_check];
   g->check = pb_checkSteps;
-  for (int i = 0; text && i < 3; i++) {
-    if (strcmp(text, names[i]) == 0) return g->check = (pbSpotCheck)i, pb_ok;
-  }
   if (!text) return pb_ok;
+
+  for (int i = 0; i < 3; i++) {
+    if (strcmp(text, names[i]) != 0) continue;
+    g->check = (pbSpotCheck)i;
+    return pb_ok;
+  }
+
   const char *near = pbName_Nearest(text, names, 3);
-  return pbContext_Fail(g->run->ctx, pb_bad_argument, "--spot-check: there is no '%.60s'%s%s%s (steps, full, none)", text,
+  return pbContext_Fail(g->run->ctx, pb_bad_argument, "--spot-check: unknown kind '%.60s'%s%s%s (steps, full, none)", text,
                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-// The check of a whole rollout that could not be made: no word on the gradient.
-static void tell_kink(const pbCertificate *c) {
-  char where[128] = "";
-  if (c->spot_kink >= 0)
-    snprintf(where, sizeof where, ": a constraint or a feature of a contact changes at step %d", c->spot_kink);
-  fprintf(stderr,
-          "pullback: note: over the whole rollout the gradient was not compared: differences over shorter moves, or to both "
-          "sides, are not "
-          "the same, as about a kink%s (--spot-check steps compares single steps)\n",
-          where);
-}
-
-static void warn_spot(const pbCertificate *c) {
-  if (!c->spot_off && (c->spot_part & pb_partRollout) && c->spot_left_out) tell_kink(c);
-  if (!c->spot_off) return;
-  char where[64] = "over the whole rollout";
-  if (c->spot_step >= 0) snprintf(where, sizeof where, "at step %d of %ld", c->spot_step, (long)c->steps);
-  fprintf(
-      stderr,
-      "pullback: warning: the gradient is off %s: along a random direction it gives %.6g, and %.6g is found otherwise (apart by "
-      "%.1e of their terms, where %.0e is allowed)%s%s%s%s%s ('pullback check' looks closer)\n",
-      where, c->spot_gradient, c->spot_difference, c->spot_error, c->spot_limit, c->spot_where[0] ? "; most by '" : "",
-      c->spot_where, c->spot_where[0] ? "'" : "", c->spot_row[0] ? "; there acts the " : "", c->spot_row);
-}
-
-// What a user should know of the certificate of trajectory t.
-static void warn(const Gradient *g, int t) {
-  cliRun *run = g->run;
-  const pbCertificate *c = &g->certificates[t];
-  if (c->worst_residual_step >= 0) {
-    run->unconverged = c->unconverged;
-    cliRun_NoteResidual(run, c->worst_residual, c->worst_condition, c->worst_row, c->worst_residual_step);
-  }
-  cliRun_NotePenetration(run, c->penetration, c->penetrating, c->penetration_step);
-  run->gains = (long)c->gains, run->gain = c->gain, run->gain_step = c->gain_step;
-  memcpy(run->gaining, c->gaining, sizeof run->gaining);
-  cliRun_WarnSolver(run);
-  run->gains = 0;  // told; the certificate has it, and meta none for all trajectories
-  warn_growth(run, c);
-  warn_events(g, c);
-  warn_spot(c);
-}
-
-// For --strict: no gradient was found to be off, and every solve converged.
-static bool is_sound(const Gradient *g) {
+// For --strict: no gradient was found to be wrong, and every solve converged.
+static bool is_sound(const cliGradient *g) {
   for (int t = 0; t < g->count; t++) {
     if (g->certificates[t].spot_off || g->certificates[t].unconverged) return false;
   }
   return true;
 }
 
-// Several trajectories are summed only as the task has them.
-static pbStatus count_trajectories(Gradient *g) {
+// Several trajectories are summed only as the task defines them.
+static pbStatus count_trajectories(cliGradient *g) {
   static const cliOptionId single[] = {opt_cotangent, opt_init, opt_init_row, opt_keyframe,
                                        opt_control,   opt_qfrc, opt_xfrc,     opt_steps};
   cliRun *run = g->run;
   g->count = run->trajectories > 1 ? run->trajectories : 1;
   g->most_steps = run->steps;
-  for (int t = 0; t < g->count && g->count > 1; t++)
+  if (g->count == 1) return pb_ok;
+
+  for (int t = 0; t < g->count; t++) {
     if (pbTask_Steps(run->task, t) > g->most_steps) g->most_steps = pbTask_Steps(run->task, t);
-  for (size_t i = 0; i < sizeof single / sizeof *single && g->count > 1; i++) {
+  }
+
+  for (size_t i = 0; i < sizeof single / sizeof *single; i++) {
     if (!run->app->args.text[single[i]]) continue;
-    return pbContext_Fail(run->ctx, pb_bad_argument, "--%s is of one trajectory; %s has %d: --trajectory K picks one",
+    return pbContext_Fail(run->ctx, pb_bad_argument, "--%s applies to one trajectory; %s has %d: choose one with --trajectory K",
                           cliArgs_Name(single[i]), run->model_path, g->count);
   }
   return pb_ok;
 }
 
-static pbStatus gradient(Gradient *g, pbArrays *set) {
+static pbStatus write_gradient(cliGradient *g, pbArrays *set) {
   cliRun *run = g->run;
   const char *const *text = run->app->args.text;
   PB_TRY(cliArgs_Mode(run->app, &g->mode));
   if (run->task && !text[opt_mode]) g->mode = pbTask_GradientKind(run->task);
+
   PB_TRY(count_trajectories(g));
   PB_TRY(read_check(g));
   PB_TRY(read_wanted(g));
   if (text[opt_cotangent]) PB_TRY(read_cotangents(g));
-  PB_TRY(compute(g, set));
-  for (int t = 0; t < g->count; t++) warn(g, t);
+
+  PB_TRY(compute_gradient(g, set));
+  for (int t = 0; t < g->count; t++) cliGradient_Warn(g, t);
+
   PB_TRY(add_results(g, set));
-  PB_TRY(add_meta(g, set));
+  PB_TRY(cliGradient_AddMeta(g, set));
   PB_TRY(cli_save(run->app, set));
   return text[opt_strict] && !is_sound(g) ? pb_check_failed : pb_ok;
 }
@@ -618,14 +503,17 @@ static pbStatus gradient(Gradient *g, pbArrays *set) {
 pbStatus cliGradient_Run(cliApp *app) {
   const char *const *text = app->args.text;
   if (!text[opt_cotangent] == !text[opt_loss]) {
-    return pbContext_Fail(app->ctx, pb_bad_argument, "one of --cotangent COT.npz and --loss TASK.json is needed");
+    return pbContext_Fail(app->ctx, pb_bad_argument, "expected one of --cotangent COT.npz and --loss TASK.json");
   }
+
   cliRun run = {0};
-  Gradient g = {.run = &run};
+  cliGradient g = {.run = &run};
   pbArrays *set = NULL;
+
   pbStatus status = cliRun_Begin(app, 1, &run);
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
-  if (status == pb_ok) status = gradient(&g, set);
+  if (status == pb_ok) status = write_gradient(&g, set);
+
   pbLoss_Destroy(g.loss);
   pbRollout_Destroy(g.rollout);
   pbArrays_Destroy(g.cotangents);

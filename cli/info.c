@@ -107,7 +107,10 @@ static double total_mass(const cliRun *run) {
   size_t n = (size_t)pbModel_PointCount(run->model);
   double *mass = pbContext_Alloc(run->ctx, n * sizeof *mass), sum = 0;
   bool good = mass && pbModel_PointMasses(run->ctx, run->model, run->theta, mass) == pb_ok;
-  for (size_t i = 0; good && i < n; i++) sum += mass[i];
+  if (good) {
+    for (size_t i = 0; i < n; i++) sum += mass[i];
+  }
+
   pbContext_Free(run->ctx, mass);
   return good ? sum : NAN;
 }
@@ -151,9 +154,13 @@ static void json_table(const pbModel *model, const Table *t, cliJson *j) {
     cliJson_OpenLine(j, NULL, '{');
     cliJson_Integer(j, "id", i);
     cliJson_Text(j, "name", name_of(model, t->kind, i));
+
     for (int k = 0; k < column_count(t); k++) {
       int value = 0;
+
       if (!column_value(model, &t->columns[k], i, &value)) continue;
+
+      // things are named by their ids, types by words
       const char *word = t->columns[k].words ? word_of(model, &t->columns[k], value) : NULL;
       if (word) cliJson_Text(j, t->columns[k].label, word);
       else cliJson_Integer(j, t->columns[k].label, value);
@@ -169,11 +176,13 @@ static void json_params(const cliRun *run, cliJson *j) {
     pbParam p = pbModel_ParamAt(run->model, i);
     size_t shape[2];
     int ndim = cliParam_Shape(&p, shape);
+
     cliJson_OpenLine(j, NULL, '{');
     cliJson_Text(j, "name", p.name);
     cliJson_OpenLine(j, "shape", '[');
     for (int d = 0; d < ndim; d++) cliJson_Integer(j, NULL, (long)shape[d]);
     cliJson_Close(j, ']');
+
     cliJson_Text(j, "unit", p.unit);
     cliJson_Number(j, "lower", p.lower);
     cliJson_Number(j, "upper", p.upper);
@@ -192,16 +201,19 @@ static void json_info(const cliRun *run) {
   cliJson_Text(&j, "model", run->model_path);
   cliJson_Text(&j, "version", pbVersion());
   cliJson_Text(&j, "constants", run->recompute ? "recompute" : "keep");
+
   cliJson_OpenLine(&j, "sizes", '{');
   for (size_t i = 0; i < sizeof size_names / sizeof *size_names; i++)
     cliJson_Integer(&j, size_names[i], pbModel_Size(m, size_names[i]));
   cliJson_Close(&j, '}');
+
   const char *integrator = option_word(m, "integrator", integrators, 4), *cone = option_word(m, "cone", cones, 2);
   cliJson_OpenLine(&j, "options", '{');
   if (integrator) cliJson_Text(&j, "integrator", integrator);
   if (cone) cliJson_Text(&j, "cone", cone);
   cliJson_Close(&j, '}');
   cliRun_Contact(run, &j);
+
   cliJson_Open(&j, "state", '[');
   for (int i = 0; i < pbModel_StateFieldCount(m); i++) {
     pbStateField f = pbModel_StateFieldAt(m, i);
@@ -212,6 +224,7 @@ static void json_info(const cliRun *run) {
     cliJson_Close(&j, '}');
   }
   cliJson_Close(&j, ']');
+
   for (int i = 0; i < TABLE_COUNT; i++) json_table(m, &tables[i], &j);
   json_deformables(run, &j);
   json_params(run, &j);
@@ -223,8 +236,11 @@ static void json_info(const cliRun *run) {
 // Names come from files: nothing in them may steer a terminal.
 static void put_name(const char *name, int width) {
   int n = 0;
-  for (const unsigned char *c = (const unsigned char *)name; *c; c++, n += (*c & 0xC0) != 0x80)
+  for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
     putchar(*c < 32 || *c == 127 ? '?' : *c);
+    n += (*c & 0xC0) != 0x80;  // bytes that continue a UTF-8 character take no column
+  }
+
   for (; n < width; n++) putchar(' ');
 }
 
@@ -234,13 +250,16 @@ static void text_table(const pbModel *model, const Table *t) {
   printf("\n%s\n   id  %-24s", t->label, "name");
   for (int k = 0; k < columns; k++) printf("  %-10s", t->columns[k].label);
   putchar('\n');
+
   for (int i = 0; i < count; i++) {
     printf("  %3d  ", i);
     put_name(name_of(model, t->kind, i), 24);
+
     for (int k = 0; k < columns; k++) {
       int value = 0;
       char text[16] = "";
       bool known = column_value(model, &t->columns[k], i, &value);
+
       const char *word = known ? word_of(model, &t->columns[k], value) : NULL;
       if (known && !word) snprintf(text, sizeof text, "%d", value);
       printf("  ");
@@ -260,12 +279,16 @@ static void text_params(const cliRun *run) {
   for (int i = 0; i < pbModel_ParamCount(run->model); i++) {
     pbParam p = pbModel_ParamAt(run->model, i);
     if (!p.rows || !p.cols) continue;
+
     size_t shape[2];
     char text[64], lower[24], upper[24];
+
     pbArray_ShapeText(cliParam_Shape(&p, shape), shape, text, sizeof text);
     bound_text(p.lower, lower, sizeof lower);
     bound_text(p.upper, upper, sizeof upper);
     printf("  %-22s  %-12s  %-18s  [%s, %s]%s", p.name, text, *p.unit ? p.unit : "-", lower, upper, p.derived ? "  derived" : "");
+
+    // short values only
     if (p.rows == 1 && p.cols <= 3) {
       printf("  =");
       for (int k = 0; k < p.cols; k++) printf(" %.10g", run->theta[p.offset + (size_t)k]);
@@ -297,6 +320,7 @@ static void text_deformables(const cliRun *run) {
     put_name(name, 24);
     put_rows(count, count ? points[0] : 0, cli_consecutive(count, points));
   }
+
   for (int i = 0; pbModel_SceneryAt(m, i, &s); i++) {
     printf("    ");
     put_name(*s.name ? s.name : "(plane)", 24);
@@ -321,13 +345,16 @@ static void text_info(const cliRun *run) {
     int count = pbModel_Size(m, size_names[i]);
     if (count > 0) printf(" %s %d", size_names[i], count);
   }
+
   const char *integrator = option_word(m, "integrator", integrators, 4), *cone = option_word(m, "cone", cones, 2);
   if (integrator && cone) printf("\n\noptions\n  integrator %s  cone %s", integrator, cone);
+
   printf("\n\nstate\n");
   for (int i = 0; i < pbModel_StateFieldCount(m); i++) {
     pbStateField f = pbModel_StateFieldAt(m, i);
     printf("  %-16s  from %d, %d numbers\n", f.name, f.offset, f.size);
   }
+
   for (int i = 0; i < TABLE_COUNT; i++) text_table(m, &tables[i]);
   text_deformables(run);
   text_params(run);

@@ -1,23 +1,23 @@
-// pullback inspect: all compiled fields, and all quantities of one forward evaluation. For tests and the curious.
+// pullback inspect: all compiled fields, and all quantities of one forward evaluation. For tests and for looking inside.
 #include <string.h>
 
 #include "cli.h"
 
-static bool has_suffix(const char *text, const char *suffix) {
-  size_t n = strlen(text), m = strlen(suffix);
-  return n >= m && strcmp(text + n - m, suffix) == 0;
-}
-
 // One column is one dimension, except where the number of columns depends on the model.
 static int field_shape(const pbModel *model, const pbField *f, size_t shape[2]) {
   pbParam param;
-  bool varies = has_suffix(f->name, "_user") || (strncmp(f->name, "key_", 4) == 0 && strcmp(f->name, "key_time") != 0);
+
+  // one column is a dimension of its own where another model has more
+  bool varies = cli_hasSuffix(f->name, "_user") || (strncmp(f->name, "key_", 4) == 0 && strcmp(f->name, "key_time") != 0);
+
   shape[0] = (size_t)f->rows;
   shape[1] = (size_t)f->cols;
+
   if (pbModel_Param(NULL, model, f->name, &param) == pb_ok && param.option) {
     shape[0] = shape[1];
     return f->cols == 1 ? 0 : 1;
   }
+
   return f->cols == 1 && !varies ? 1 : 2;
 }
 
@@ -27,6 +27,7 @@ static pbStatus add_fields(const cliRun *run, pbArrays *set) {
     char name[160];
     size_t shape[2];
     int ndim = field_shape(run->model, &f, shape);
+
     snprintf(name, sizeof name, "model/%s", f.name);
     if (f.integers) {
       PB_TRY(pbArrays_AddInts(set, name, ndim, shape, f.integers, NULL));
@@ -34,7 +35,9 @@ static pbStatus add_fields(const cliRun *run, pbArrays *set) {
       PB_TRY(pbArrays_AddReals(set, name, ndim, shape, f.reals, NULL));
     }
   }
-  for (int i = 0; i < pbModel_ParamCount(run->model); i++) {  // as the run has them: --param, --constants
+
+  // the parameters as the run has them: with --param and --constants
+  for (int i = 0; i < pbModel_ParamCount(run->model); i++) {
     pbParam p = pbModel_ParamAt(run->model, i);
     char name[160];
     size_t shape[2];
@@ -45,59 +48,31 @@ static pbStatus add_fields(const cliRun *run, pbArrays *set) {
 }
 
 static pbStatus add_quantities(const cliRun *run, pbArrays *set) {
-  static const char *const names[] = {"xpos",
-                                      "xquat",
-                                      "xmat",
-                                      "xipos",
-                                      "ximat",
-                                      "xanchor",
-                                      "xaxis",
-                                      "geom_xpos",
-                                      "geom_xmat",
-                                      "site_xpos",
-                                      "site_xmat",
-                                      "subtree_com",
-                                      "cvel",
-                                      "M",
-                                      "qfrc_bias",
-                                      "qfrc_passive",
-                                      "qfrc_actuator",
-                                      "qfrc_smooth",
-                                      "qacc_smooth",
-                                      "qacc",
-                                      "qfrc_constraint",
-                                      "ten_length",
-                                      "ten_velocity",
-                                      "actuator_length",
-                                      "actuator_velocity",
-                                      "actuator_force",
-                                      "act_dot",
-                                      "contact_dist",
-                                      "contact_pos",
-                                      "contact_frame",
-                                      "contact_geom",
-                                      "contact_dim",
-                                      "contact_friction",
-                                      "contact_includemargin",
-                                      "contact_solref",
-                                      "contact_solimp",
-                                      "efc_J",
-                                      "efc_pos",
-                                      "efc_margin",
-                                      "efc_aref",
-                                      "efc_R",
-                                      "efc_D",
-                                      "efc_vel",
-                                      "efc_force",
-                                      "efc_diagApprox",
-                                      "efc_type",
-                                      "efc_frictionloss",
-                                      "efc_KBIP",
-                                      "sensordata"};
+  // clang-format off
+  static const char *const names[] = {
+      // kinematics
+      "xpos", "xquat", "xmat", "xipos", "ximat", "xanchor", "xaxis", "geom_xpos", "geom_xmat", "site_xpos", "site_xmat",
+      "subtree_com", "cvel",
+
+      // dynamics
+      "M", "qfrc_bias", "qfrc_passive", "qfrc_actuator", "qfrc_smooth", "qacc_smooth", "qacc", "qfrc_constraint",
+      "ten_length", "ten_velocity", "actuator_length", "actuator_velocity", "actuator_force", "act_dot",
+
+      // contacts and constraints
+      "contact_dist", "contact_pos", "contact_frame", "contact_geom", "contact_dim", "contact_friction",
+      "contact_includemargin", "contact_solref", "contact_solimp",
+      "efc_J", "efc_pos", "efc_margin", "efc_aref", "efc_R", "efc_D", "efc_vel", "efc_force", "efc_diagApprox", "efc_type",
+      "efc_frictionloss", "efc_KBIP",
+
+      "sensordata"};
+  // clang-format on
+
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     const double *data = NULL;
     int rows = 0, cols = 0;
     if (!pbScratch_Field(run->scratch, names[i], &data, &rows, &cols)) continue;
+
+    // matrices stay so where they happen to have one column
     bool flat = cols == 1 && strcmp(names[i], "efc_J") != 0 && strcmp(names[i], "M") != 0;
     PB_TRY(pbArrays_AddReals(set, names[i], flat ? 1 : 2, (size_t[]){(size_t)rows, (size_t)cols}, data, NULL));
   }
@@ -109,6 +84,7 @@ static pbStatus add_state(const cliRun *run, pbArrays *set) {
     pbStateField f = pbModel_StateFieldAt(run->model, i);
     PB_TRY(pbArrays_AddReals(set, f.name, 1, (size_t[]){(size_t)f.size}, run->x0 + f.offset, NULL));
   }
+
   pbReport report = pbScratch_Report(run->scratch);
   const struct {
     const char *name;
@@ -117,21 +93,27 @@ static pbStatus add_state(const cliRun *run, pbArrays *set) {
                  {"nefc", report.rows},
                  {"solver_niter", report.iterations},
                  {"solver_residual", report.residual}};
+
   for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
     PB_TRY(pbArrays_AddReals(set, figures[i].name, 0, NULL, &figures[i].value, NULL));
   }
   return pb_ok;
 }
 
-static pbStatus inspect(cliRun *run, pbArrays *set, double *sensordata) {
+static pbStatus write_inspection(cliRun *run, pbArrays *set, double *sensordata) {
   PB_TRY(pbScratch_Create(run->ctx, run->model, NULL, &run->scratch));
   pbInput input = cliRun_Input(run, 0);
+
   pbStatus status = pbStep_Observe(run->model, run->theta, run->x0, &input, run->scratch, sensordata);
   if (status != pb_ok) return cliRun_StepFailed(run, status, 0);
+
   pbScratch_Gather(run->scratch);
+
   PB_TRY(add_fields(run, set));
   PB_TRY(add_state(run, set));
   PB_TRY(add_quantities(run, set));
+
+  // a model without sensors has an empty array
   if (!pbArrays_Find(set, "sensordata")) {
     PB_TRY(pbArrays_AddReals(set, "sensordata", 1, (size_t[]){(size_t)run->nsensordata}, sensordata, NULL));
   }
@@ -144,9 +126,12 @@ pbStatus cliInspect_Run(cliApp *app) {
   double *sensordata = NULL;
   pbStatus status = cliRun_Begin(app, 1, &run);
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
-  if (status == pb_ok && !(sensordata = pbContext_Alloc(app->ctx, (size_t)run.nsensordata * sizeof *sensordata)))
-    status = pb_no_memory;
-  if (status == pb_ok) status = inspect(&run, set, sensordata);
+  if (status == pb_ok) {
+    sensordata = pbContext_Alloc(app->ctx, (size_t)run.nsensordata * sizeof *sensordata);
+    if (!sensordata) status = cli_noMemory(app->ctx);
+  }
+  if (status == pb_ok) status = write_inspection(&run, set, sensordata);
+
   pbContext_Free(app->ctx, sensordata);
   pbArrays_Destroy(set);
   cliRun_End(&run);

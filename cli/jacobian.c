@@ -16,17 +16,20 @@ static pbStatus make_matrices(const cliRun *run, pbArrays *set, Matrices *m) {
   return pbArrays_AddReals(set, "D", 3, (size_t[]){steps, ns, nu}, NULL, &m->d);
 }
 
-static pbStatus one_step(cliRun *run, const Matrices *m, double *x, double *before, double *record, long k) {
+static pbStatus jacobian_step(cliRun *run, const Matrices *m, double *x, double *before, double *record, long k) {
   size_t n = (size_t)run->nt, nu = (size_t)run->nu, ns = (size_t)run->nsensordata, row = (size_t)k;
   pbInput input = cliRun_Input(run, k);
+
   memcpy(before, x, (size_t)run->nx * sizeof *x);
   pbStatus status;
   do {
     status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, NULL);
   } while (pbScratch_Grow(run->scratch, &status));
   PB_TRY(status);
+
   cliRun_NoteSolve(run, k);
   pbTape_Record(run->model, before, run->scratch, record);
+
   do {
     status = pbStep_Jacobian(run->model, run->theta, record, &input, run->scratch, m->a + row * n * n, m->b + row * n * nu,
                              m->c + row * ns * n, m->d + row * ns * nu);
@@ -34,24 +37,29 @@ static pbStatus one_step(cliRun *run, const Matrices *m, double *x, double *befo
   return status;
 }
 
+// the last sensor that starts at or before the entry
 static const char *sensor_name(const cliRun *run, size_t entry) {
   pbField address;
   int i = 0;
   if (!pbModel_Field(run->model, "sensor_adr", &address)) return "";
+
   while (i + 1 < address.rows && (size_t)address.integers[i + 1] <= entry) i++;
   return pbModel_Name(run->model, pb_objSensor, i);
 }
 
-// Entry of a matrix that is not finite: which one, of what by what.
+// Refuses a matrix with an entry that is not finite: which one, of what by what.
 static pbStatus check_matrix(const cliRun *run, char letter, const double *values, size_t rows, size_t cols, long k) {
   char of[160], by[160];
   for (size_t i = 0; i < rows * cols; i++) {
     if (isfinite(values[i])) continue;
+
     size_t row = i / cols, col = i % cols;
     if (letter < 'C') pbState_TangentName(run->model, (int)row, of, sizeof of);
     else snprintf(of, sizeof of, "sensordata[%zu] (sensor '%.100s')", row, sensor_name(run, row));
+
     if (letter == 'A' || letter == 'C') pbState_TangentName(run->model, (int)col, by, sizeof by);
     else snprintf(by, sizeof by, "control[%zu] (actuator '%.100s')", col, pbModel_Name(run->model, pb_objActuator, (int)col));
+
     return pbContext_Fail(
         run->ctx, pb_not_finite,
         "step %ld of %ld: %c[%zu, %zu], the derivative of %s by %s, is %s: this step has no finite derivative there "
@@ -74,8 +82,9 @@ static pbStatus add_meta(const cliRun *run, pbArrays *set) {
   char *text = NULL;
   size_t size = 0;
   FILE *stream = open_memstream(&text, &size);
-  if (!stream) return pbContext_Fail(run->ctx, pb_no_memory, "out of memory");
+  if (!stream) return cli_noMemory(run->ctx);
   cliJson j = {.out = stream, .compact = true};
+
   cliJson_Open(&j, NULL, '{');
   cliRun_Meta(run, &j);
   cliJson_Text(&j, "order", "dq (nv, tangent space), dv (nv), dact (na)");
@@ -83,21 +92,25 @@ static pbStatus add_meta(const cliRun *run, pbArrays *set) {
   return cliRun_AddMeta(set, stream, &text);
 }
 
-static pbStatus jacobians(cliRun *run, pbArrays *set, double *work) {
+static pbStatus write_jacobians(cliRun *run, pbArrays *set, double *work) {
   Matrices m = {0};
   PB_TRY(make_matrices(run, set, &m));
   PB_TRY(pbScratch_Create(run->ctx, run->model, NULL, &run->scratch));
+
   double *x = work, *before = x + run->nx, *record = before + run->nx;
   memcpy(x, run->x0, (size_t)run->nx * sizeof *x);
+
   cliProgress progress;
   cliProgress_Begin(&progress, run->app, "jacobian");
   pbStatus status = pb_ok;
+
   for (long k = 0; k < run->steps && status == pb_ok; k++) {
-    status = one_step(run, &m, x, before, record, k);
+    status = jacobian_step(run, &m, x, before, record, k);
     status = status == pb_ok ? check_step(run, &m, x, k) : cliRun_StepFailed(run, status, k);
     cliProgress_Show(&progress, (double)k + 1, (double)run->steps, NULL);
   }
   cliProgress_End(&progress);
+
   PB_TRY(status);
   cliRun_WarnSolver(run);
   PB_TRY(add_meta(run, set));
@@ -111,10 +124,12 @@ pbStatus cliJacobian_Run(cliApp *app) {
   pbStatus status = cliRun_Begin(app, 1, &run);
   if (status == pb_ok) cliRun_FirstTrajectory(&run);
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
+
   if (status == pb_ok) {
     work = pbContext_Alloc(app->ctx, (2 * (size_t)run.nx + (size_t)pbTape_Size(run.model)) * sizeof *work);
-    status = work ? jacobians(&run, set, work) : pb_no_memory;
+    status = work ? write_jacobians(&run, set, work) : cli_noMemory(app->ctx);
   }
+
   pbContext_Free(app->ctx, work);
   pbArrays_Destroy(set);
   cliRun_End(&run);

@@ -6,10 +6,12 @@
 #include "cli.h"
 
 static void line_break(cliJson *j) {
+  // on a line of its own, indented; within a compact value after a blank
   if (j->compact || (j->depth && j->inner[j->depth - 1])) {
     if (j->depth && j->some[j->depth - 1]) fputc(' ', j->out);
     return;
   }
+
   fputc('\n', j->out);
   for (int i = 0; i < j->depth; i++) fputs("  ", j->out);
 }
@@ -17,9 +19,11 @@ static void line_break(cliJson *j) {
 static void begin_value(cliJson *j, const char *key) {
   if (!j->depth) return;
   bool *some = &j->some[j->depth - 1];
+
   if (*some) fputc(',', j->out);
   line_break(j);
   *some = true;
+
   if (!key) return;
   cliJson_TextTo(j->out, key);
   fputs(": ", j->out);
@@ -28,6 +32,7 @@ static void begin_value(cliJson *j, const char *key) {
 static void open_bracket(cliJson *j, const char *key, char bracket, bool inner) {
   begin_value(j, key);
   fputc(bracket, j->out);
+
   inner = inner || (j->depth && j->inner[j->depth - 1]);
   j->some[j->depth] = false;
   j->inner[j->depth++] = inner;
@@ -39,6 +44,7 @@ void cliJson_OpenLine(cliJson *j, const char *key, char bracket) { open_bracket(
 void cliJson_Close(cliJson *j, char bracket) {
   bool some = j->some[j->depth - 1], inner = j->inner[j->depth - 1];
   j->depth--;
+
   if (some && !inner && !j->compact) {
     fputc('\n', j->out);
     for (int i = 0; i < j->depth; i++) fputs("  ", j->out);
@@ -76,6 +82,7 @@ static void put_number(FILE *out, double value) {
     fputs("null", out);
     return;
   }
+
   for (int digits = 15; digits <= 17; digits++) {
     snprintf(text, sizeof text, "%.*g", digits, value);
     if (strtod(text, NULL) == value) break;

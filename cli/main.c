@@ -6,41 +6,39 @@
 #define CLI_BIT(id) (1ull << opt_##id)
 
 static const cliCommand commands[] = {
-    {"info", "MODEL", "Sizes of a model, its names and addresses, its parameters with units and bounds.", 1, 1,
+    {"info", "MODEL", "Show the sizes, names and addresses of a model, and its parameters with units and bounds.", 1, 1,
      CLI_MODEL | CLI_BIT(json), 0, NULL, NULL, cliInfo_Run},
     {"simulate", "MODEL", "Roll a model out and write its states.", 1, 1,
      CLI_RUN | CLI_WRITE | CLI_BIT(every) | CLI_BIT(vtu) | CLI_BIT(glb), CLI_BIT(output), "npz",
      "OUT.npz holds time, qpos, qvel, act and the other state fields (N+1, ...), control (N, nu), sensordata (N+1, ...) and\n"
-     "meta, a JSON text. It can be given to --init: a resumed run equals an uninterrupted one bit for bit. With --every K the "
-     "states\n"
-     "and sensors are those of steps 0, K, 2 K, ... and the last. At most 960 MiB are held.",
+     "meta, a JSON text. Given to --init, it resumes the run, bit for bit as if uninterrupted. With --every K the states\n"
+     "and sensors are those of steps 0, K, 2 K, ... and the last. The arrays may take up to 960 MiB.",
      cliSimulate_Run},
     {"gradient", "MODEL", "Pull a cotangent or a loss on a rollout back to initial state, inputs and parameters.", 1, 1,
      CLI_RUN | CLI_WRITE | CLI_BIT(cotangent) | CLI_BIT(wrt) | CLI_BIT(memory) | CLI_BIT(loss) | CLI_BIT(seed) | CLI_BIT(mode) |
          CLI_BIT(spot_check) | CLI_BIT(strict),
      CLI_BIT(output), "npz",
-     "GRAD.npz holds qpos and qvel in the tangent space (nv), act, control (N, nu), qfrc and xfrc where given, param/NAME in "
-     "the\n"
+     "GRAD.npz holds qpos and qvel in the tangent space (nv), act, control (N, nu), qfrc and xfrc if given, param/NAME in the\n"
      "shape of the field, and meta with the certificate of the gradient.",
      cliGradient_Run},
-    {"jacobian", "MODEL", "Jacobians of every step of a rollout.", 1, 1, CLI_RUN | CLI_WRITE, CLI_BIT(output), "npz",
+    {"jacobian", "MODEL", "Write the Jacobians of every step of a rollout.", 1, 1, CLI_RUN | CLI_WRITE, CLI_BIT(output), "npz",
      "J.npz holds A (N, n, n), B (N, n, nu) for the state, C (N, ns, n), D (N, ns, nu) for the sensors, with n = 2 nv + na in "
      "the\n"
      "order position, velocity, activation.",
      cliJacobian_Run},
-    {"check", "MODEL", "Prove the gradients of a model: dot products, Taylor remainders, differences of its own steps.", 1, 1,
+    {"check", "MODEL", "Test the gradients of a model: dot products, Taylor remainders, differences of its own steps.", 1, 1,
      (CLI_RUN & ~CLI_BIT(steps)) | CLI_BIT(json) | CLI_BIT(seed) | CLI_BIT(horizon) | CLI_BIT(mode), 0, NULL,
-     "Ends with 1 if a check fails. Without --control the rollout has random controls.", cliCheck_Run},
-    {"view", "MODEL TRAJ.npz", "Write one page that plays a trajectory.", 2, 2, CLI_MODEL | CLI_BIT(output), CLI_BIT(output),
-     "html", "The page needs nothing but itself: no network, no other files.", cliView_Run},
-    {"optimize", "TASK.json", "Find parameters, initial states or controls of least loss.", 1, 1,
+     "Exits with 1 if a check fails. Without --control the rollout has random controls.", cliCheck_Run},
+    {"view", "MODEL TRAJ.npz", "Write a web page that plays a trajectory.", 2, 2, CLI_MODEL | CLI_BIT(output), CLI_BIT(output),
+     "html", "The page is self-contained: it needs no network and no other files.", cliView_Run},
+    {"optimize", "TASK.json", "Find the parameters, initial states or controls of least loss.", 1, 1,
      CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh), 0, "json",
      "Writes the result as JSON to standard output, or to the file of -o, and NAME.trajectory.npz beside it (without -o: in the\n"
-     "current folder, NAME from the task). An interrupted run leaves NAME.state; the same command goes on with it.",
+     "current folder, NAME from the task). An interrupted run leaves NAME.state; the same command resumes it.",
      cliOptimize_Run},
-    {"energies", "[NAME]", "The built-in energies of deformables: what they act on, their parameters, formulas and advice.", 0, 1,
-     CLI_BIT(json), 0, NULL, NULL, cliEnergies_Run},
-    {"inspect", "MODEL", "Every compiled field of a model and every quantity of one forward evaluation.", 1, 1,
+    {"energies", "[NAME]", "Show the built-in energies of deformables: what they act on, their parameters, formulas and advice.",
+     0, 1, CLI_BIT(json), 0, NULL, NULL, cliEnergies_Run},
+    {"inspect", "MODEL", "Write every compiled field of a model and every quantity of one forward evaluation.", 1, 1,
      CLI_RUN | CLI_WRITE, CLI_BIT(output), "npz",
      "OUT.npz holds the fields as model/NAME, and the quantities at the initial state (row --init-row of a trajectory).",
      cliInspect_Run},
@@ -56,7 +54,7 @@ static void print_help(void) {
   for (int i = 0; i < COMMAND_COUNT; i++)
     printf("  %-9s %-15s %s\n", commands[i].name, commands[i].operands, commands[i].summary);
   printf(
-      "\nOptions:\n  -h, --help       this text; after a command, its own\n      --version    version of the program\n\n"
+      "\nOptions:\n  -h, --help       this text; after a command, its help\n      --version    version of the program\n\n"
       "Exit status: 0 done, 1 a check failed or a task did not meet its stop criteria, 2 usage, 3 bad input, 4 numerical "
       "failure, 5 memory or files, 130 interrupted.\n");
 }
@@ -77,19 +75,23 @@ static int unknown_command(const char *name) {
   const char *names[COMMAND_COUNT + 3] = {"--help", "--version", "help"};
   for (int i = 0; i < COMMAND_COUNT; i++) names[i + 3] = commands[i].name;
   const char *near = pbName_Nearest(name, names, COMMAND_COUNT + 3);
+
   char text[256];
   snprintf(text, sizeof text, "unknown %s '%.60s'%s%s%s", name[0] == '-' ? "option" : "command", name,
            near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
   return usage_error(text);
 }
 
-static int finish(const cliApp *app, pbStatus status) {
+static int report_status(const cliApp *app, pbStatus status) {
   if (fflush(stdout) != 0 || ferror(stdout)) {
-    fprintf(stderr, "pullback: standard output could not be written\n");
+    fprintf(stderr, "pullback: cannot write standard output\n");
     if (status == pb_ok) status = pb_file;
   }
+
+  // these have told what they found
   const char *text = pbContext_Error(app->ctx);
   if (status == pb_ok || status == pb_check_failed || status == pb_interrupted) return pbStatus_ExitCode(status);
+
   fprintf(stderr, "pullback %s: %s\n", app->command->name, *text ? text : pbStatus_Text(status));
   if (status == pb_bad_argument) fprintf(stderr, "Try 'pullback %s --help'.\n", app->command->name);
   return pbStatus_ExitCode(status);
@@ -101,6 +103,7 @@ static int run_command(const cliCommand *command, int argc, char **argv) {
     fprintf(stderr, "pullback: out of memory\n");
     return pbStatus_ExitCode(pb_no_memory);
   }
+
   pbStatus status = cliArgs_Parse(app.ctx, command, argc, argv, &app.args);
   if (status == pb_ok && app.args.text[opt_help]) {
     cliArgs_Help(command);
@@ -109,25 +112,37 @@ static int run_command(const cliCommand *command, int argc, char **argv) {
   } else if (status == pb_ok) {
     status = command->run(&app);
   }
-  int code = finish(&app, status);
+
+  int code = report_status(&app, status);
   cliArgs_Free(app.ctx, &app.args);
   pbContext_Destroy(app.ctx);
   return code;
 }
 
+// Exit status after text on standard output alone.
+static int flushed(void) { return fflush(stdout) ? pbStatus_ExitCode(pb_file) : 0; }
+
+static int help(const char *name) {
+  const cliCommand *command = name ? find_command(name) : NULL;
+  if (name && !command) return unknown_command(name);
+
+  if (command) cliArgs_Help(command);
+  else print_help();
+  return flushed();
+}
+
 int main(int argc, char **argv) {
   cliSignals_Install();
   if (argc < 2) return usage_error("a command is missing");
+
   const char *name = argv[1];
-  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return print_help(), fflush(stdout) ? 5 : 0;
-  if (strcmp(name, "--version") == 0) return print_version(), fflush(stdout) ? 5 : 0;
-  if (strcmp(name, "help") == 0) {
-    const cliCommand *command = argc > 2 ? find_command(argv[2]) : NULL;
-    if (argc > 2 && !command) return unknown_command(argv[2]);
-    if (command) cliArgs_Help(command);
-    else print_help();
-    return 0;
+  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return help(NULL);
+  if (strcmp(name, "help") == 0) return help(argc > 2 ? argv[2] : NULL);
+  if (strcmp(name, "--version") == 0) {
+    print_version();
+    return flushed();
   }
+
   const cliCommand *command = find_command(name);
   return command ? run_command(command, argc - 1, argv + 1) : unknown_command(name);
 }

@@ -1,10 +1,11 @@
-// A motion as files for other programs: VTU series and glTF. Deformables as they deform; geoms, sites and tendons as they move.
+// A motion as files for other programs: VTU series and glTF. Deformables with their points; geoms, sites and tendons with their
+// bodies.
 #include <math.h>
 #include <string.h>
 
 #include "scene.h"
 
-enum { CONTACT_WIDTH = 9, NAME_SIZE = 160 };  // a contact: place, normal, distance, two geoms
+enum { CONTACT_WIDTH = 9, NAME_SIZE = 160 };  // a contact: position, normal, distance, two geoms
 
 // Numbers of the cells of rigid parts; -1 where a cell is of another kind.
 enum { CELL_BODY, CELL_GEOM, CELL_SITE, CELL_TENDON, CELL_RGBA, CELL_ARRAYS };
@@ -38,21 +39,26 @@ static void *take(const Motion *m, size_t count, size_t size) { return pbContext
 static const double *pose_of(const Motion *m, int body, size_t frame) { return m->pose + 7 * ((size_t)body * m->frames + frame); }
 
 static void move_point(const double *pose, const double at[3], double x[3]) {
-  double turned[3];
-  cli_rotate(turned, pose + 3, at);
-  for (int k = 0; k < 3; k++) x[k] = pose[k] + turned[k];
+  double rotated[3];
+  cli_rotate(rotated, pose + 3, at);
+  for (int k = 0; k < 3; k++) x[k] = pose[k] + rotated[k];
 }
 
 static pbStatus keep_contacts(Motion *m, size_t frame) {
   cliContacts c = cliScene_Contacts(m->run);
   size_t end = m->first[frame] + (size_t)c.count;
+
   m->first[frame + 1] = end;
-  if (end > m->contact_room) {
+  if (!c.count) return pb_ok;
+
+  if (!m->contact || end > m->contact_room) {
     size_t room = 2 * end;
     double *grown = pbContext_Resize(m->run->ctx, m->contact, room * CONTACT_WIDTH * sizeof *grown);
     if (!grown) return no_memory(m);
-    m->contact = grown, m->contact_room = room;
+    m->contact = grown;
+    m->contact_room = room;
   }
+
   for (size_t i = 0; i < (size_t)c.count; i++) {
     double *to = m->contact + CONTACT_WIDTH * (m->first[frame] + i);
     memcpy(to, c.pos + 3 * i, 3 * sizeof *to);
@@ -80,28 +86,35 @@ static pbStatus observe(Motion *m) {
   m->pose = take(m, nbody * m->frames, 7 * sizeof *m->pose);
   m->first = take(m, m->frames, sizeof *m->first);
   double *x = take(m, (size_t)run->nx + 7 * nbody, sizeof *x);
-  pbStatus status = m->pose && m->first && x ? pbState_Init(run->ctx, run->model, run->theta, -1, x) : no_memory(m);
+
+  // an initial state for the fields that the arrays do not hold
+  pbStatus status = pb_no_memory;
+  if (m->pose && m->first && x) status = pbState_Init(run->ctx, run->model, run->theta, -1, x);
   if (status == pb_ok) status = observe_frames(m, x, x + run->nx);
+
   pbContext_Free(run->ctx, x);
   return status;
 }
 
-// Beyond everything that moves, and at least what MuJoCo takes for the model's extent.
-static double far_away(const Motion *m) {
+// Half the size of planes without end: twice the farthest coordinate of the motion, or of MuJoCo's extent of the model.
+static double plane_size(const Motion *m) {
   double far = m->run->drawn.stat_extent[0];
   for (size_t i = 0; i < (size_t)m->run->nbody * m->frames; i++)
     for (int k = 0; k < 3; k++) far = fmax(far, fabs(m->pose[7 * i + (size_t)k]));
-  for (size_t i = 0; m->points && i < m->points->count; i++) far = fmax(far, fabs(m->points->reals[i]));
+  if (!m->points) return 2 * far;
+
+  for (size_t i = 0; i < m->points->count; i++) far = fmax(far, fabs(m->points->reals[i]));
   return 2 * far;
 }
 
 static pbStatus make_shapes(Motion *m) {
   const cliRun *run = m->run;
   int all = cliScene_Shapes(run);
-  m->far = far_away(m);
+  m->far = plane_size(m);
   m->shape = take(m, (size_t)all, sizeof *m->shape);
-  m->surface = take(m, (size_t)all, sizeof *m->surface);
+  m->surface = take(m, (size_t)all, sizeof(void *));
   if (!m->shape || !m->surface) return no_memory(m);
+
   for (int i = 0; i < all; i++) {
     cliShape s = cliScene_Shape(run, i);
     if (s.hidden) continue;
@@ -109,6 +122,7 @@ static pbStatus make_shapes(Motion *m) {
     PB_TRY(cliShape_Mesh(run->ctx, &s, m->far, &m->surface[m->shapes]));
     m->shapes++;
   }
+
   for (int t = 0; t < run->drawn.ntendon; t++) m->pieces += cliTendon_Segments(run, t);
   return pb_ok;
 }
@@ -131,11 +145,13 @@ static void number_cell(Motion *m, int cell, int kind, int id, int body, const d
 static pbStatus make_rigid(Motion *m) {
   int64_t counts[pb_cellKindCount] = {0}, points = 2 * (int64_t)m->pieces;
   counts[pb_cellEdge] = m->pieces;
+
   for (int i = 0; i < m->shapes; i++) {
     points += m->surface[i]->points;
     counts[pb_cellTriangle] += m->surface[i]->cells[pb_cellTriangle].count;
   }
   PB_TRY(pbMesh_Create(m->run->ctx, "rigid", points, counts, &m->rigid));
+
   for (int a = 0; a < CELL_ARRAYS; a++) {
     m->cell[a] = take(m, (size_t)(counts[pb_cellEdge] + counts[pb_cellTriangle]), (a == CELL_RGBA ? 4 : 1) * sizeof(double));
     if (!m->cell[a]) return no_memory(m);
@@ -145,29 +161,36 @@ static pbStatus make_rigid(Motion *m) {
 
 static void fill_rigid(Motion *m) {
   int cell = 0, point = 2 * m->pieces;
+  // the tendons: every piece has two points of its own
   for (int i = 0; i < 2 * m->pieces; i++) m->rigid->cells[pb_cellEdge].vertex[i] = i;
   for (int t = 0; t < m->run->drawn.ntendon; t++) {
     double rgba[4];
-    cliTendon_Colour(m->run, t, rgba);
+    cliTendon_Color(m->run, t, rgba);
     for (int k = cliTendon_Segments(m->run, t); k > 0; k--) number_cell(m, cell++, CELL_TENDON, t, -1, rgba);
   }
+
+  // then the triangles of every shape, their points counted on
   int *to = m->rigid->cells[pb_cellTriangle].vertex;
   for (int i = 0; i < m->shapes; i++) {
     const cliShape *s = &m->shape[i];
     const pbCells *triangles = &m->surface[i]->cells[pb_cellTriangle];
     for (int c = 0; c < 3 * triangles->count; c++) *to++ = point + triangles->vertex[c];
     for (int c = 0; c < triangles->count; c++) number_cell(m, cell++, s->site ? CELL_SITE : CELL_GEOM, s->id, s->body, s->rgba);
+
     point += m->surface[i]->points;
   }
 }
 
 static void move_rigid(Motion *m, size_t frame) {
   double *x = m->rigid->point;
-  for (int t = 0; t < m->run->drawn.ntendon; t++)
+  for (int t = 0; t < m->run->drawn.ntendon; t++) {
     for (int k = 0; k < cliTendon_Segments(m->run, t); k++, x += 6) piece_ends(m, t, k, frame, x);
-  for (int i = 0; i < m->shapes; i++)
-    for (int p = 0; p < m->surface[i]->points; p++, x += 3)
-      move_point(pose_of(m, m->shape[i].body, frame), m->surface[i]->point + 3 * p, x);
+  }
+
+  for (int i = 0; i < m->shapes; i++) {
+    const double *pose = pose_of(m, m->shape[i].body, frame);
+    for (int p = 0; p < m->surface[i]->points; p++, x += 3) move_point(pose, m->surface[i]->point + 3 * p, x);
+  }
 }
 
 static pbStatus write_rigid(Motion *m, pbVtuWriter *writer, size_t frame) {
@@ -178,15 +201,17 @@ static pbStatus write_rigid(Motion *m, pbVtuWriter *writer, size_t frame) {
                                    {"rgba", 4, m->cell[CELL_RGBA]}};
   pbVtuFrame f = {.time = m->time->reals[frame], .cell_arrays = CELL_ARRAYS, .cell = cells};
   if (!m->shapes && !m->pieces) return pb_ok;
+
   move_rigid(m, frame);
   return pbVtuWriter_WritePart(writer, "rigid", m->rigid, &f);
 }
 
-// Contacts of a frame as points. columns: the same numbers, array by array.
+// Contacts of a frame as points. column: room for the arrays, each with all contacts.
 static pbStatus put_contacts(Motion *m, pbVtuWriter *writer, size_t frame, pbMesh *mesh, double *column) {
   size_t count = m->first[frame + 1] - m->first[frame];
   const double *from = m->contact + CONTACT_WIDTH * m->first[frame];
   double *normal = column, *distance = normal + 3 * count, *geoms = distance + count;
+
   for (size_t i = 0; i < count; i++, from += CONTACT_WIDTH) {
     memcpy(mesh->point + 3 * i, from, 3 * sizeof *from);
     memcpy(normal + 3 * i, from + 3, 3 * sizeof *from);
@@ -202,11 +227,15 @@ static pbStatus put_contacts(Motion *m, pbVtuWriter *writer, size_t frame, pbMes
 static pbStatus write_contacts(Motion *m, pbVtuWriter *writer, size_t frame) {
   size_t count = m->first[frame + 1] - m->first[frame];
   pbMesh *mesh = NULL;
-  if (!m->first[m->frames]) return pb_ok;  // none in any frame
+
+  // a part that has none in any frame is left out
+  if (!m->first[m->frames]) return pb_ok;
   int64_t counts[pb_cellKindCount] = {[pb_cellPoint] = (int64_t)count};
   PB_TRY(pbMesh_Create(m->run->ctx, "contacts", (int64_t)count, counts, &mesh));
+
   double *column = take(m, 6 * count, sizeof *column);
   pbStatus status = column ? put_contacts(m, writer, frame, mesh, column) : no_memory(m);
+
   pbContext_Free(m->run->ctx, column);
   pbMesh_Destroy(mesh);
   return status;
@@ -241,10 +270,10 @@ static pbStatus write_vtu(Motion *m, const char *path) {
 
 // ---- glTF -----------------------------------------------------------------------------------------------------------------
 
-// Files have sRGB in mind, glTF's factors are linear.
+// Colors of models are sRGB, glTF's factors linear: the sRGB transfer function (IEC 61966-2-1).
 static double linear(double c) { return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4); }
 
-static void set_colour(pbGlbPart *part, const double rgba[4]) {
+static void set_color(pbGlbPart *part, const double rgba[4]) {
   for (int k = 0; k < 3; k++) part->colour[k] = linear(fmin(fmax(rgba[k], 0), 1));
   part->colour[3] = fmin(fmax(rgba[3], 0), 1);
 }
@@ -252,6 +281,7 @@ static void set_colour(pbGlbPart *part, const double rgba[4]) {
 static pbGlbPart rigid_part(const Motion *m, int i, char *name) {
   const cliShape *s = &m->shape[i];
   const char *body = pbModel_Name(m->run->model, pb_objBody, s->body);
+
   if (*s->name) snprintf(name, NAME_SIZE, "%s", s->name);
   else snprintf(name, NAME_SIZE, "%s %d of %.100s", s->site ? "site" : "geom", s->id, *body ? body : "a body");
   pbGlbPart part = {.name = name,
@@ -259,7 +289,8 @@ static pbGlbPart rigid_part(const Motion *m, int i, char *name) {
                     .points = m->surface[i]->points,
                     .x = m->surface[i]->point,
                     .pose = pose_of(m, s->body, 0)};
-  set_colour(&part, s->rgba);
+
+  set_color(&part, s->rgba);
   return part;
 }
 
@@ -270,11 +301,14 @@ static pbGlbPart tendon_part(const Motion *m, int t, const pbCells *edges, doubl
   int pieces = cliTendon_Segments(m->run, t);
   if (*given) snprintf(name, NAME_SIZE, "%s", given);
   else snprintf(name, NAME_SIZE, "tendon %d", t);
+
   pbGlbPart part = {.name = name, .edges = edges, .points = 2 * pieces, .x = x};
-  for (size_t k = 0; k < m->frames; k++)
+  for (size_t k = 0; k < m->frames; k++) {
     for (int p = 0; p < pieces; p++, x += 6) piece_ends(m, t, p, k, x);
-  cliTendon_Colour(m->run, t, rgba);
-  set_colour(&part, rgba);
+  }
+
+  cliTendon_Color(m->run, t, rgba);
+  set_color(&part, rgba);
   return part;
 }
 
@@ -295,16 +329,18 @@ static pbStatus deforming_part(Motion *m, pbGlbPart *part) {
 typedef struct GlbWork {
   pbGlbPart *part;
   char (*name)[NAME_SIZE];
-  double *tendon;  // places of all tendons
-  int *vertex;     // of the longest
+  double *tendon;  // positions of all tendons, frame by frame
+  int *vertex;     // 0, 1, 2, ...: the points of any tendon
   pbCells *edges;
 } GlbWork;
 
 static pbStatus fill_glb(Motion *m, const char *path, GlbWork *w) {
   int parts = 0, ntendon = m->run->drawn.ntendon;
   double *x = w->tendon;
+
   if (m->mesh) PB_TRY(deforming_part(m, &w->part[parts++]));
   for (int i = 0; i < m->shapes; i++, parts++) w->part[parts] = rigid_part(m, i, w->name[parts]);
+
   for (int i = 0; i < 2 * m->pieces; i++) w->vertex[i] = i;
   for (int t = 0; t < ntendon; t++) {
     int pieces = cliTendon_Segments(m->run, t);
@@ -314,6 +350,7 @@ static pbStatus fill_glb(Motion *m, const char *path, GlbWork *w) {
     parts++;
     x += 6 * (size_t)pieces * m->frames;
   }
+
   pbGlb glb = {.frames = (int)m->frames, .time = m->time->reals, .parts = parts, .part = w->part};
   return pbGlb_Write(m->run->ctx, path, &glb);
 }
@@ -322,12 +359,14 @@ static pbStatus write_glb(Motion *m, const char *path) {
   pbContext *ctx = m->run->ctx;
   size_t ntendon = (size_t)m->run->drawn.ntendon, most = 1 + (size_t)m->shapes + ntendon;
   GlbWork w = {.part = take(m, most, sizeof *w.part),
-               .name = take(m, most, sizeof *w.name),
+               .name = take(m, most, NAME_SIZE),
                .tendon = take(m, 6 * (size_t)m->pieces * m->frames, sizeof *w.tendon),
                .vertex = take(m, 2 * (size_t)m->pieces, sizeof *w.vertex),
                .edges = take(m, ntendon, sizeof *w.edges)};
+
   bool room = w.part && w.name && w.tendon && w.vertex && w.edges;
   pbStatus status = room ? fill_glb(m, path, &w) : no_memory(m);
+
   pbContext_Free(ctx, w.part);
   pbContext_Free(ctx, w.name);
   pbContext_Free(ctx, w.tendon);
@@ -340,12 +379,14 @@ static pbStatus write_glb(Motion *m, const char *path) {
 
 static pbStatus write_files(Motion *m) {
   const char *vtu = m->run->app->args.text[opt_vtu], *glb = m->run->app->args.text[opt_glb];
+
   if (m->points) PB_TRY(pbModel_PointMesh(m->run->ctx, m->run->model, m->run->theta, &m->mesh));
   PB_TRY(observe(m));
   PB_TRY(make_shapes(m));
   if (!m->mesh && !m->shapes && !m->pieces)
     return pbContext_Fail(m->run->ctx, pb_bad_argument, "--%s: the model has nothing to draw: no geoms, sites or deformables",
                           vtu ? "vtu" : "glb");
+
   cliSignals_Hold();
   pbStatus status = vtu ? write_vtu(m, vtu) : pb_ok;
   if (status == pb_ok && glb) status = write_glb(m, glb);
@@ -360,9 +401,11 @@ pbStatus cliMotion_Write(cliRun *run, const pbArrays *set) {
               .points = pbArrays_Find(set, "points"),
               .velocity = pbArrays_Find(set, "point_velocity")};
   if (!run->app->args.text[opt_vtu] && !run->app->args.text[opt_glb]) return pb_ok;
+
   cliScene_Begin(run);
   m.frames = m.time->count;
   pbStatus status = write_files(&m);
+
   for (int i = 0; i < m.shapes; i++) pbMesh_Destroy(m.surface[i]);
   for (int a = 0; a < CELL_ARRAYS; a++) pbContext_Free(run->ctx, m.cell[a]);
   pbContext_Free(run->ctx, m.shape);

@@ -15,10 +15,12 @@ typedef struct Names {  // files beside the result
 static pbStatus make_names(cliApp *app, Names *n) {
   const char *output = app->args.text[opt_output], *from = output ? output : app->args.positional[0];
   if (!output && strrchr(from, '/')) from = strrchr(from, '/') + 1;
+
   size_t length = strlen(from);
   if (length > 5 && strcmp(from + length - 5, ".json") == 0) length -= 5;
   if (!length || length >= MOST_PATH)
     return pbContext_Fail(app->ctx, pb_bad_argument, "-o: the name of the output is too long or empty");
+
   memcpy(n->stem, from, length);
   n->stem[length] = 0;
   snprintf(n->state, sizeof n->state, "%s.state", n->stem);
@@ -33,13 +35,14 @@ static void name_trajectory(Names *n, int trajectory) {
 static int on_progress(void *user, const pbProgress *p) {
   cliProgress *progress = user;
   char note[64] = "first evaluation";
+
   if (isfinite(p->value)) snprintf(note, sizeof note, "loss %.6g", p->value);
   progress->what = p->phase;
   cliProgress_Show(progress, (double)p->done, (double)p->total, note);
   return cliSignals_Caught();
 }
 
-// Whatever is written here appears whole: signals wait.
+// The trajectory that a solution gives. Its file appears whole: signals wait.
 static pbStatus save_trajectory(cliApp *app, pbTask *task, const double *z, int trajectory, const char *path) {
   cliRun run = {.app = app,
                 .ctx = app->ctx,
@@ -48,17 +51,21 @@ static pbStatus save_trajectory(cliApp *app, pbTask *task, const double *z, int 
                 .steps = pbTask_Steps(task, trajectory)};
   cliRun_Sizes(&run);
   run.recompute = strcmp(pbTask_Constants(task), "recompute") == 0;
-  pbArrays *set = NULL;
+
   run.theta = pbContext_Alloc(app->ctx, run.ntheta * sizeof *run.theta);
   run.x0 = pbContext_Alloc(app->ctx, (size_t)run.nx * sizeof *run.x0);
   run.control = pbContext_Alloc(app->ctx, (size_t)run.steps * (size_t)run.nu * sizeof *run.control);
-  pbStatus status = run.theta && run.x0 && run.control ? pbTask_Expand(task, z, trajectory, run.theta, run.x0, run.control)
-                                                       : pbContext_Fail(app->ctx, pb_no_memory, "out of memory");
+  pbStatus status = pb_no_memory;
+  if (run.theta && run.x0 && run.control) status = pbTask_Expand(task, z, trajectory, run.theta, run.x0, run.control);
+
+  pbArrays *set = NULL;
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
   if (status == pb_ok) status = cliRun_Simulate(&run, set);
+
   cliSignals_Hold();
   if (status == pb_ok) status = pbArrays_SaveNpz(set, path, false);
   cliSignals_Release();
+
   pbArrays_Destroy(set);
   cliRun_End(&run);
   return status;
@@ -74,6 +81,8 @@ static void write_json(FILE *out, const pbTask *task, Names *names, const char *
     cliJson_Text(&j, NULL, names->trajectory);
   }
   cliJson_Close(&j, ']');
+
+  // what follows the object's own opening brace
   const char *inside = text + strspn(text, " \t\r\n");
   inside += *inside == '{';
   const char *next = inside + strspn(inside, " \t\r\n");
@@ -86,10 +95,11 @@ static pbStatus save_json(cliApp *app, const pbTask *task, Names *names, const c
     write_json(stdout, task, names, text);
     return pb_ok;
   }
+
   char *page = NULL;
   size_t size = 0;
   FILE *stream = open_memstream(&page, &size);
-  if (!stream) return pbContext_Fail(app->ctx, pb_no_memory, "out of memory");
+  if (!stream) return cli_noMemory(app->ctx);
   write_json(stream, task, names, text);
 
   return cli_saveText(app, stream, &page, &size);
@@ -99,6 +109,7 @@ static pbStatus run_task(cliApp *app, pbTask *task, const Names *names, pbRunRes
   long seed = 0;
   PB_TRY(cliArgs_Integer(app, opt_seed, 0, __LONG_MAX__, 0, &seed));
   if (app->args.text[opt_fresh]) unlink(names->state);
+
   cliProgress progress;
   cliProgress_Begin(&progress, app, "optimize");
   pbRunOptions options = {.state_file = names->state,
@@ -107,11 +118,13 @@ static pbStatus run_task(cliApp *app, pbTask *task, const Names *names, pbRunRes
                           .seed = (uint64_t)seed,
                           .progress = on_progress,
                           .user = &progress};
+
+  // from here on an interrupt is a flag that the run asks for: it saves its state before it ends
   cliSignals_Defer();
   pbStatus status = pbTask_Run(task, &options, result);
   cliProgress_End(&progress);
   if (status == pb_interrupted || (status == pb_ok && cliSignals_Caught())) {
-    fprintf(stderr, "pullback optimize: interrupted; %s holds the run, the same command goes on with it\n", names->state);
+    fprintf(stderr, "pullback optimize: interrupted; the run is saved in %s, and the same command resumes it\n", names->state);
     return pb_interrupted;
   }
   cliSignals_Undefer();
@@ -121,17 +134,19 @@ static pbStatus run_task(cliApp *app, pbTask *task, const Names *names, pbRunRes
 // ---- summary on standard error: at most 12 lines ---------------------------------------------------------------------
 enum { SUMMARY_VARIABLES = 4, SUMMARY_ADVICE = 3 };
 
+// The most important of a variable's notes.
 static const char *note_text(unsigned note) {
-  return note & pb_unknownInert     ? "  no influence"
-         : note & pb_unknownKink    ? "  kink"
-         : note & pb_unknownAtLower ? "  at lower bound"
-         : note & pb_unknownAtUpper ? "  at upper bound"
-                                    : "";
+  if (note & pb_unknownInert) return "  no influence";
+  if (note & pb_unknownKink) return "  kink";
+  if (note & pb_unknownAtLower) return "  at lower bound";
+  return note & pb_unknownAtUpper ? "  at upper bound" : "";
 }
 
 static void print_variables(const pbTask *task, const pbRunResult *result) {
   int n = pbTask_Size(task), shown = n <= SUMMARY_VARIABLES + 1 ? n : SUMMARY_VARIABLES;
+
   fprintf(stderr, "  %-32s %14s %14s\n", "variable", "start", "found");
+
   for (int i = 0; i < shown; i++) {
     char name[256];
     double start, found;
@@ -152,51 +167,58 @@ static void print_advice(const char *text) {
 
 static void print_summary(cliApp *app, const pbTask *task, Names *names, const pbRunResult *result) {
   int count = pbTask_TrajectoryCount(task);
+  const char *output = app->args.text[opt_output];
   if (app->args.text[opt_quiet]) return;
+
   fprintf(stderr, "pullback optimize: %s: %s\n", pbRunOutcome_Name(result->outcome), result->reason);
   fprintf(stderr, "  loss %.7g at the start, %.7g found; %d iterations, %lld simulations, %.3g s\n", result->start_loss,
           result->loss, result->iterations, (long long)result->simulations, result->seconds);
   print_variables(task, result);
   print_advice(result->advice);
+
   name_trajectory(names, 0);
-  fprintf(stderr, "  written: %s%s%s", app->args.text[opt_output] ? app->args.text[opt_output] : "",
-          app->args.text[opt_output] ? ", " : "", names->trajectory);
+  fprintf(stderr, "  written: %s%s%s", output ? output : "", output ? ", " : "", names->trajectory);
   if (count > 1) fprintf(stderr, " and %d more", count - 1);
   fputc('\n', stderr);
 }
 
-static pbStatus finish(cliApp *app, pbTask *task, Names *names, const pbRunResult *result) {
+static pbStatus write_results(cliApp *app, pbTask *task, Names *names, const pbRunResult *result) {
   for (int t = 0; t < pbTask_TrajectoryCount(task); t++) {
     name_trajectory(names, t);
     PB_TRY(save_trajectory(app, task, result->z, t, names->trajectory));
   }
+
   char *text = NULL;
   PB_TRY(pbTask_ResultJson(task, result, &text));
   pbStatus status = save_json(app, task, names, text);
   pbContext_Free(app->ctx, text);
   PB_TRY(status);
-  unlink(names->state);  // done: the next run starts anew
+
+  // done: the next run starts over
+  unlink(names->state);
   print_summary(app, task, names, result);
   return pbTask_HasStop(task) && !result->met ? pb_check_failed : pb_ok;
 }
 
-static pbStatus optimize(cliApp *app, Names *names) {
+static pbStatus optimize_task(cliApp *app, Names *names) {
   PB_TRY(make_names(app, names));
   pbTask *task = NULL;
   pbRunResult result = {0};
   PB_TRY(pbTask_Load(app->ctx, app->args.positional[0], app->args.text[opt_allow_root], &task));
+
   pbStatus status = run_task(app, task, names, &result);
-  if (status == pb_ok) status = finish(app, task, names, &result);
-  if (status != pb_ok && pbStatus_ExitCode(status) == pbStatus_ExitCode(pb_not_finite))
-    unlink(names->state);  // it would fail again
+  if (status == pb_ok) status = write_results(app, task, names, &result);
+
+  // a run that failed numerically would fail again where it left off
+  if (status != pb_ok && pbStatus_ExitCode(status) == pbStatus_ExitCode(pb_not_finite)) unlink(names->state);
   pbTask_Destroy(task);
   return status;
 }
 
 pbStatus cliOptimize_Run(cliApp *app) {
   Names *names = pbContext_Alloc(app->ctx, sizeof *names);
-  if (!names) return pbContext_Fail(app->ctx, pb_no_memory, "out of memory");
-  pbStatus status = optimize(app, names);
+  if (!names) return cli_noMemory(app->ctx);
+  pbStatus status = optimize_task(app, names);
   pbContext_Free(app->ctx, names);
   return status;
 }

@@ -1,10 +1,10 @@
-// Shapes, tendons and colours as they are to be seen, and their surfaces as triangles.
+// Shapes, tendons and colors as they are shown, and their surfaces as triangles.
 #include "scene.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { SHOWN_GROUPS = 3, AROUND = 24, PROFILE = 16 };
+enum { SHOWN_GROUPS = 3, AROUND = 24, PROFILE = 16 };  // facets around an axis, points of a profile
 
 // ---- fields ------------------------------------------------------------------------------------------------------------
 
@@ -41,8 +41,8 @@ void cli_rotate(double r[3], const double q[4], const double v[3]) {
   double t[3] = {w * v[0] + y * v[2] - z * v[1], w * v[1] + z * v[0] - x * v[2], w * v[2] + x * v[1] - y * v[0]};
 
   // v + 2 u x (w v + u x v), u the vector part of q
-  double turned[3] = {v[0] + 2 * (y * t[2] - z * t[1]), v[1] + 2 * (z * t[0] - x * t[2]), v[2] + 2 * (x * t[1] - y * t[0])};
-  memcpy(r, turned, sizeof turned);
+  double rotated[3] = {v[0] + 2 * (y * t[2] - z * t[1]), v[1] + 2 * (z * t[0] - x * t[2]), v[2] + 2 * (x * t[1] - y * t[0])};
+  memcpy(r, rotated, sizeof rotated);
 }
 
 // ---- shapes ------------------------------------------------------------------------------------------------------------
@@ -52,8 +52,8 @@ static const double *row_of(const cliRun *run, const double *field, int row, int
   return run->theta + (field - pbModel_DefaultParams(run->model)) + (size_t)row * (size_t)cols;
 }
 
-// MuJoCo's rule: a colour of its own, which is any but the default, wins over the material's.
-static void colour_of(const cliDrawn *m, const double *own, int material, double rgba[4]) {
+// MuJoCo's rule: a color of its own, which is any but the default, wins over the material's.
+static void color_of(const cliDrawn *m, const double *own, int material, double rgba[4]) {
   bool given = own[0] != 0.5 || own[1] != 0.5 || own[2] != 0.5 || own[3] != 1;
   memcpy(rgba, given || material < 0 ? own : m->mat_rgba + 4 * (size_t)material, 4 * sizeof *rgba);
 }
@@ -61,11 +61,13 @@ static void colour_of(const cliDrawn *m, const double *own, int material, double
 static cliShape geom_shape(const cliRun *run, int g) {
   const cliDrawn *m = &run->drawn;
   cliShape s = {.id = g, .type = m->geom_type[g], .body = m->geom_bodyid[g], .name = pbModel_Name(run->model, pb_objGeom, g)};
+
   memcpy(s.size, row_of(run, m->geom_size, g, 3), sizeof s.size);
   memcpy(s.pos, row_of(run, m->geom_pos, g, 3), sizeof s.pos);
   memcpy(s.quat, row_of(run, m->geom_quat, g, 4), sizeof s.quat);
   memcpy(s.box, m->geom_aabb + 6 * (size_t)g, sizeof s.box);
-  colour_of(m, m->geom_rgba + 4 * (size_t)g, m->geom_matid[g], s.rgba);
+
+  color_of(m, m->geom_rgba + 4 * (size_t)g, m->geom_matid[g], s.rgba);
   s.hidden = !(s.rgba[3] > 0);
   return s;
 }
@@ -77,7 +79,7 @@ static cliShape site_shape(const cliRun *run, int i) {
   memcpy(s.size, row_of(run, m->site_size, i, 3), sizeof s.size);
   memcpy(s.pos, row_of(run, m->site_pos, i, 3), sizeof s.pos);
   memcpy(s.quat, row_of(run, m->site_quat, i, 4), sizeof s.quat);
-  colour_of(m, m->site_rgba + 4 * (size_t)i, m->site_matid[i], s.rgba);
+  color_of(m, m->site_rgba + 4 * (size_t)i, m->site_matid[i], s.rgba);
   s.hidden = !(s.rgba[3] > 0) || m->site_group[i] >= SHOWN_GROUPS;
   return s;
 }
@@ -106,7 +108,10 @@ int cliTendon_Segments(const cliRun *run, int t) {
 void cliTendon_Segment(const cliRun *run, int t, int segment, cliStation end[2]) {
   const cliDrawn *m = &run->drawn;
   int at = m->tendon_adr[t];
+
+  // segments count from 0, and pulleys lie in between
   for (int left = segment; !is_segment(m, at) || left-- > 0;) at++;
+
   for (int i = 0; i < 2; i++) {
     int site = m->wrap_objid[at + i];
     end[i].body = m->site_bodyid[site];
@@ -114,9 +119,9 @@ void cliTendon_Segment(const cliRun *run, int t, int segment, cliStation end[2])
   }
 }
 
-void cliTendon_Colour(const cliRun *run, int t, double rgba[4]) {
+void cliTendon_Color(const cliRun *run, int t, double rgba[4]) {
   const cliDrawn *m = &run->drawn;
-  colour_of(m, m->tendon_rgba + 4 * (size_t)t, m->tendon_matid[t], rgba);
+  color_of(m, m->tendon_rgba + 4 * (size_t)t, m->tendon_matid[t], rgba);
 }
 
 // ---- a row of a trajectory -----------------------------------------------------------------------------------------------
@@ -131,17 +136,21 @@ const pbArray *cliScene_StateArray(const pbArrays *trajectory, const pbStateFiel
 pbStatus cliScene_Observe(cliRun *run, const pbArrays *trajectory, size_t row, double *x) {
   for (int i = 0; i < pbModel_StateFieldCount(run->model); i++) {
     pbStateField f = pbModel_StateFieldAt(run->model, i);
-    bool place = !strcmp(f.name, "qpos") || !strcmp(f.name, "time") || !strcmp(f.name, "points");
-    if (!place) continue;  // what is seen follows from these alone
+
+    // poses and contacts follow from these alone
+    bool shown = !strcmp(f.name, "qpos") || !strcmp(f.name, "time") || !strcmp(f.name, "points");
+    if (!shown) continue;
     const pbArray *a = cliScene_StateArray(trajectory, &f);
     size_t size = (size_t)f.size;
     if (a && size && (row + 1) * size <= a->count) memcpy(x + f.offset, a->reals + row * size, size * sizeof *x);
   }
+
   pbInput none = {0};
   pbStatus status;
   do {
     status = pbStep_Observe(run->model, run->theta, x, &none, run->scratch, NULL);
   } while (pbScratch_Grow(run->scratch, &status));
+
   if (status != pb_ok) return cliRun_StepFailed(run, status, (long)row);
   pbScratch_Gather(run->scratch);
   return pb_ok;
@@ -150,8 +159,10 @@ pbStatus cliScene_Observe(cliRun *run, const pbArrays *trajectory, size_t row, d
 pbStatus cliScene_Poses(const cliRun *run, double *poses) {
   const double *pos = NULL, *quat = NULL;
   int rows = 0, cols = 0;
-  if (!pbScratch_Field(run->scratch, "xpos", &pos, &rows, &cols) || !pbScratch_Field(run->scratch, "xquat", &quat, &rows, &cols))
-    return pbContext_Fail(run->ctx, pb_unsupported, "the poses of bodies are not to be had");
+  bool known =
+      pbScratch_Field(run->scratch, "xpos", &pos, &rows, &cols) && pbScratch_Field(run->scratch, "xquat", &quat, &rows, &cols);
+  if (!known) return pbContext_Fail(run->ctx, pb_unsupported, "the poses of bodies are not available");
+
   for (int b = 0; b < run->nbody; b++, poses += 7) {
     memcpy(poses, pos + 3 * b, 3 * sizeof *poses);
     memcpy(poses + 3, quat + 4 * b, 4 * sizeof *poses);
@@ -179,23 +190,32 @@ static pbStatus new_mesh(pbContext *ctx, const cliShape *s, int points, int tria
 }
 
 static int *put_triangle(int *to, int a, int b, int c) {
-  to[0] = a, to[1] = b, to[2] = c;
+  to[0] = a;
+  to[1] = b;
+  to[2] = c;
   return to + 3;
 }
 
-// A profile (radius, height) from the lower pole to the upper one, turned around z. The poles are points 0 and 1.
-static pbStatus turn_profile(pbContext *ctx, const cliShape *s, double (*profile)[2], int count, pbMesh **mesh) {
+// Surface of revolution of a profile (radius, height) from the lower pole to the upper one. The poles are points 0 and 1.
+static pbStatus revolve_profile(pbContext *ctx, const cliShape *s, double (*profile)[2], int count, pbMesh **mesh) {
   int rings = count - 2;
   PB_TRY(new_mesh(ctx, s, 2 + rings * AROUND, 2 * AROUND * rings, mesh));
   double *x = (*mesh)->point;
   int *to = (*mesh)->cells[pb_cellTriangle].vertex;
-  x[2] = profile[0][1], x[5] = profile[count - 1][1];
+
+  x[2] = profile[0][1];
+  x[5] = profile[count - 1][1];
+
   for (int r = 0; r < rings; r++) {
     for (int k = 0; k < AROUND; k++) {
       double angle = 2 * M_PI * k / AROUND, *p = x + 3 * (2 + r * AROUND + k);
-      p[0] = profile[r + 1][0] * cos(angle), p[1] = profile[r + 1][0] * sin(angle), p[2] = profile[r + 1][1];
+      p[0] = profile[r + 1][0] * cos(angle);
+      p[1] = profile[r + 1][0] * sin(angle);
+      p[2] = profile[r + 1][1];
     }
   }
+
+  // fans at the poles, two triangles for each quad between rings
   for (int k = 0; k < AROUND; k++) {
     int next = (k + 1) % AROUND, top = 2 + (rings - 1) * AROUND;
     to = put_triangle(to, 0, 2 + next, 2 + k);
@@ -209,24 +229,32 @@ static pbStatus turn_profile(pbContext *ctx, const cliShape *s, double (*profile
   return pb_ok;
 }
 
-// Two half circles `half` above and below the middle; none: a ball.
+// Two half circles `half` above and below the middle; without `half` a ball.
 static pbStatus round_mesh(pbContext *ctx, const cliShape *s, double radius, double half, pbMesh **mesh) {
   double profile[PROFILE][2];
+  const int middle = PROFILE / 2;
+
   for (int i = 0; i < PROFILE; i++) {
-    bool upper = i >= PROFILE / 2;
-    double steps = half > 0 ? PROFILE / 2 - 1 : 0.5 * (PROFILE - 1);
-    double angle = (half > 0 && upper ? i - PROFILE / 2 : i - steps) / steps * M_PI / 2;
-    profile[i][0] = radius * cos(angle), profile[i][1] = radius * sin(angle) + (upper ? half : -half);
+    bool upper = i >= middle;
+
+    // a capsule's halves both reach the equator, a ball has no point there
+    double steps = half > 0 ? middle - 1 : 0.5 * (PROFILE - 1);
+    double angle = (half > 0 && upper ? i - middle : i - steps) / steps * M_PI / 2;
+    profile[i][0] = radius * cos(angle);
+    profile[i][1] = radius * sin(angle) + (upper ? half : -half);
   }
-  return turn_profile(ctx, s, profile, PROFILE, mesh);
+
+  return revolve_profile(ctx, s, profile, PROFILE, mesh);
 }
 
 static pbStatus box_mesh(pbContext *ctx, const cliShape *s, const double center[3], const double half[3], pbMesh **mesh) {
   static const int quads[6][4] = {{0, 2, 3, 1}, {4, 5, 7, 6}, {0, 1, 5, 4}, {2, 6, 7, 3}, {0, 4, 6, 2}, {1, 3, 7, 5}};
   PB_TRY(new_mesh(ctx, s, 8, 12, mesh));
   int *to = (*mesh)->cells[pb_cellTriangle].vertex;
+
   for (int i = 0; i < 8; i++)
     for (int k = 0; k < 3; k++) (*mesh)->point[3 * i + k] = center[k] + (i >> k & 1 ? half[k] : -half[k]);
+
   for (int f = 0; f < 6; f++) {
     const int *q = quads[f];
     to = put_triangle(to, q[0], q[1], q[2]);
@@ -238,24 +266,27 @@ static pbStatus box_mesh(pbContext *ctx, const cliShape *s, const double center[
 static pbStatus plane_mesh(pbContext *ctx, const cliShape *s, double far, pbMesh **mesh) {
   PB_TRY(new_mesh(ctx, s, 4, 2, mesh));
   double u = s->size[0] > 0 ? s->size[0] : far, v = s->size[1] > 0 ? s->size[1] : far;
+
   for (int i = 0; i < 4; i++) {
     (*mesh)->point[3 * i] = i & 1 ? u : -u;
     (*mesh)->point[3 * i + 1] = i & 2 ? v : -v;
   }
+
   int *to = (*mesh)->cells[pb_cellTriangle].vertex;
   put_triangle(put_triangle(to, 0, 1, 3), 0, 3, 2);
   return pb_ok;
 }
 
-static pbStatus centred_mesh(pbContext *ctx, const cliShape *s, double far, pbMesh **mesh) {
+static pbStatus centered_mesh(pbContext *ctx, const cliShape *s, double far, pbMesh **mesh) {
   static const double zero[3] = {0};
   double r = s->size[0], h = s->size[1];
   double can[4][2] = {{0, -h}, {r, -h}, {r, h}, {0, h}};
+
   switch (s->type) {
     case pb_geomPlane: return plane_mesh(ctx, s, far, mesh);
     case pb_geomSphere: return round_mesh(ctx, s, r, 0, mesh);
     case pb_geomCapsule: return round_mesh(ctx, s, r, h, mesh);
-    case pb_geomCylinder: return turn_profile(ctx, s, can, 4, mesh);
+    case pb_geomCylinder: return revolve_profile(ctx, s, can, 4, mesh);
     case pb_geomBox: return box_mesh(ctx, s, zero, s->size, mesh);
     case pb_geomEllipsoid:
       PB_TRY(round_mesh(ctx, s, 1, 0, mesh));
@@ -266,11 +297,11 @@ static pbStatus centred_mesh(pbContext *ctx, const cliShape *s, double far, pbMe
 }
 
 pbStatus cliShape_Mesh(pbContext *ctx, const cliShape *s, double far, pbMesh **mesh) {
-  PB_TRY(centred_mesh(ctx, s, far, mesh));
+  PB_TRY(centered_mesh(ctx, s, far, mesh));
   for (int i = 0; i < (*mesh)->points; i++) {
-    double *x = (*mesh)->point + 3 * i, turned[3];
-    cli_rotate(turned, s->quat, x);
-    for (int k = 0; k < 3; k++) x[k] = s->pos[k] + turned[k];
+    double *x = (*mesh)->point + 3 * i, rotated[3];
+    cli_rotate(rotated, s->quat, x);
+    for (int k = 0; k < 3; k++) x[k] = s->pos[k] + rotated[k];
   }
   return pb_ok;
 }

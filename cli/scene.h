@@ -1,4 +1,4 @@
-// What there is to see of a model: shapes of geoms and sites, paths of tendons, colours; and all of it at a row of a trajectory.
+// What there is to see of a model: shapes of geoms and sites, paths of tendons, colors; and all of it at a row of a trajectory.
 #ifndef PB_CLI_SCENE_H
 #define PB_CLI_SCENE_H
 
@@ -9,7 +9,7 @@ typedef struct cliShape {
   int id;                                            // of the geom or site
   int type, body;                                    // pb_geom*; the body it moves with
   const char *name;                                  // "" where it has none
-  double size[3], pos[3], quat[4], box[6], rgba[4];  // box: centre and half sizes of what has no size (meshes)
+  double size[3], pos[3], quat[4], box[6], rgba[4];  // box: center and half sizes of what has no size (meshes)
   bool hidden;                                       // transparent, or a site of a group that is not shown (above 2)
 } cliShape;
 
@@ -25,7 +25,7 @@ typedef struct cliStation {
 // Straight pieces of a tendon, two stations each; none for tendons of joints.
 int cliTendon_Segments(const cliRun *run, int tendon);
 void cliTendon_Segment(const cliRun *run, int tendon, int segment, cliStation end[2]);
-void cliTendon_Colour(const cliRun *run, int tendon, double rgba[4]);
+void cliTendon_Color(const cliRun *run, int tendon, double rgba[4]);
 
 // Array of a trajectory that holds a field of the state; NULL where there is none of its shape.
 const pbArray *cliScene_StateArray(const pbArrays *trajectory, const pbStateField *field);

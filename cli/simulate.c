@@ -29,10 +29,12 @@ static double *sensors_of(const cliRun *run, const Recorder *r, long k) {
   return run->nsensordata && row >= 0 ? r->sensordata + (size_t)row * (size_t)run->nsensordata : NULL;
 }
 
-// The least `every` whose arrays can be held; 0: none can.
-static long least_every(const cliRun *run, double inputs, double state) {
-  double states = floor((PB_ARRAY_LIMIT - inputs) / state);
+// The smallest `every` whose arrays fit; 0: none can.
+static long smallest_every(const cliRun *run, double inputs, double state) {
+  double states = floor(((double)PB_ARRAY_LIMIT - inputs) / state);
   if (states < 3) return 0;
+
+  // all but the first and the last are `every` steps apart
   return (long)((double)run->steps / (states - 2)) + 1;
 }
 
@@ -41,31 +43,33 @@ static pbStatus check_size(const cliRun *run, const Recorder *r) {
   for (int i = 0; i < r->count; i++) numbers += r->fields[i].size;
   if (run->qfrc) input += run->nv;
   if (run->xfrc) input += 6. * run->nbody;
+
   double inputs = META_ROOM + sizeof(double) * input * (double)run->steps, state = sizeof(double) * numbers;
   if (inputs + state * (double)r->kept <= (double)PB_ARRAY_LIMIT) return pb_ok;
+
   char advice[80] = "";
-  long every = least_every(run, inputs, state);
-  if (every && every <= run->steps) snprintf(advice, sizeof advice, "; --every %ld keeps few enough", every);
-  return pbContext_Fail(
-      run->ctx, pb_capacity,
-      "%zu states of %.0f bytes, the inputs of %ld steps and meta need %.0f MiB, but not more than %zu MiB are held%s", r->kept,
-      state, run->steps, (inputs + state * (double)r->kept) / 1048576, PB_ARRAY_LIMIT >> 20, advice);
+  long every = smallest_every(run, inputs, state);
+  if (every && every <= run->steps) snprintf(advice, sizeof advice, "; --every %ld would fit", every);
+  return pbContext_Fail(run->ctx, pb_capacity,
+                        "%zu states of %.0f bytes, the inputs of %ld steps and meta need %.0f MiB, at most %zu MiB are allowed%s",
+                        r->kept, state, run->steps, (inputs + state * (double)r->kept) / 1048576, PB_ARRAY_LIMIT >> 20, advice);
 }
 
 static pbStatus make_recorder(const cliRun *run, pbArrays *set, Recorder *r) {
   size_t n = (size_t)run->steps;
   r->count = pbModel_StateFieldCount(run->model);
   if (r->count > MOST_FIELDS) return pbContext_Fail(run->ctx, pb_capacity, "too many state fields");
-  for (int i = 0; i < r->count; i++) {
-    r->fields[i] = pbModel_StateFieldAt(run->model, i);
-  }
+  for (int i = 0; i < r->count; i++) r->fields[i] = pbModel_StateFieldAt(run->model, i);
+
   r->kept = kept_states(run->steps, run->every);
   PB_TRY(check_size(run, r));
+
   for (int i = 0; i < r->count; i++) {
     bool is_time = strcmp(r->fields[i].name, "time") == 0;
     size_t shape[2] = {r->kept, (size_t)r->fields[i].size};
     PB_TRY(pbArrays_AddReals(set, r->fields[i].name, is_time ? 1 : 2, shape, NULL, &r->rows[i]));
   }
+
   PB_TRY(pbArrays_AddReals(set, "control", 2, (size_t[]){n, (size_t)run->nu}, run->control, NULL));
   if (run->qfrc) PB_TRY(pbArrays_AddReals(set, "qfrc", 2, (size_t[]){n, (size_t)run->nv}, run->qfrc, NULL));
   if (run->xfrc) PB_TRY(pbArrays_AddReals(set, "xfrc", 3, (size_t[]){n, (size_t)run->nbody, 6}, run->xfrc, NULL));
@@ -75,6 +79,7 @@ static pbStatus make_recorder(const cliRun *run, pbArrays *set, Recorder *r) {
 static void record(const cliRun *run, const Recorder *r, const double *x, long k) {
   long row = row_of(run, r, k);
   if (row < 0) return;
+
   for (int i = 0; i < r->count; i++) {
     size_t size = (size_t)r->fields[i].size;
     if (size) memcpy(r->rows[i] + (size_t)row * size, x + r->fields[i].offset, size * sizeof *x);
@@ -84,20 +89,25 @@ static void record(const cliRun *run, const Recorder *r, const double *x, long k
 static pbStatus run_steps(cliRun *run, const Recorder *r, double *x, cliProgress *progress) {
   for (long k = 0; k < run->steps; k++) {
     record(run, r, x, k);
+
     pbInput input = cliRun_Input(run, k);
     pbStatus status;
     do {
       status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, sensors_of(run, r, k));
     } while (pbScratch_Grow(run->scratch, &status));
     if (status != pb_ok) return cliRun_StepFailed(run, status, k);
+
     cliRun_NoteSolve(run, k);
     PB_TRY(cliRun_CheckState(run, x, k));
     cliProgress_Show(progress, (double)k + 1, (double)run->steps, NULL);
   }
+
+  // the last state is observed with the last input, for its sensors
   record(run, r, x, run->steps);
   pbInput input = cliRun_Input(run, run->steps);
   pbStatus status = pbStep_Observe(run->model, run->theta, x, &input, run->scratch, sensors_of(run, r, run->steps));
   if (status != pb_ok) return cliRun_StepFailed(run, status, run->steps);
+
   cliRun_NoteSolve(run, run->steps);
   return pb_ok;
 }
@@ -106,10 +116,12 @@ static pbStatus add_meta(const cliRun *run, pbArrays *set) {
   char *text = NULL;
   size_t size = 0;
   FILE *stream = open_memstream(&text, &size);
-  if (!stream) return pbContext_Fail(run->ctx, pb_no_memory, "out of memory");
+  if (!stream) return cli_noMemory(run->ctx);
+
   cliJson j = {.out = stream, .compact = true};
   cliJson_Open(&j, NULL, '{');
   cliRun_Meta(run, &j);
+
   if (run->every > 1) cliJson_Integer(&j, "every", run->every);
   cliJson_Close(&j, '}');
   return cliRun_AddMeta(set, stream, &text);
@@ -119,12 +131,15 @@ static pbStatus simulate(cliRun *run, pbArrays *set, double *x) {
   Recorder recorder = {0};
   PB_TRY(make_recorder(run, set, &recorder));
   PB_TRY(pbScratch_Create(run->ctx, run->model, NULL, &run->scratch));
+
   cliProgress progress;
   cliProgress_Begin(&progress, run->app, "simulate");
+
   memcpy(x, run->x0, (size_t)run->nx * sizeof *x);
   pbStatus status = run_steps(run, &recorder, x, &progress);
   cliProgress_End(&progress);
   PB_TRY(status);
+
   cliRun_WarnSolver(run);
   return add_meta(run, set);
 }
@@ -132,7 +147,7 @@ static pbStatus simulate(cliRun *run, pbArrays *set, double *x) {
 pbStatus cliRun_Simulate(cliRun *run, pbArrays *set) {
   if (run->every < 1) run->every = 1;
   double *x = pbContext_Alloc(run->ctx, (size_t)run->nx * sizeof *x);
-  if (!x) return pbContext_Fail(run->ctx, pb_no_memory, "out of memory");
+  if (!x) return cli_noMemory(run->ctx);
   pbStatus status = simulate(run, set, x);
   pbContext_Free(run->ctx, x);
   return status;
@@ -143,6 +158,7 @@ pbStatus cliSimulate_Run(cliApp *app) {
   pbArrays *set = NULL;
   pbStatus status = cliRun_Begin(app, 1, &run);
   if (status == pb_ok) status = cliArgs_Integer(app, opt_every, 1, INT_MAX, 1, &run.every);
+
   if (status == pb_ok) cliRun_FirstTrajectory(&run);
   if (status == pb_ok) status = pbFile_CanWrite(app->ctx, app->args.text[opt_output]);  // before the work, not after it
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);

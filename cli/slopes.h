@@ -2,9 +2,7 @@
 #ifndef PB_SLOPES_H
 #define PB_SLOPES_H
 
-#include <pullback/random.h>
-
-#include "cli.h"
+#include "check.h"
 
 enum { slopes_most = 4, slopes_words = 320, slopes_bends = 6 };
 
@@ -27,8 +25,6 @@ typedef struct cliSlopes {
   int bend_count;
 } cliSlopes;
 
-// Random direction of a parameter that keeps unit vectors on their spheres; zeros stay.
-void cliCheck_DrawParameter(const cliRun *run, pbRng *rng, const pbParam *p, double *way);
 // The first steps of the run from run->x0, moved along random directions: states and sensors against gradient and tangent.
 pbStatus cliSlopes_Run(cliRun *run, pbRng *rng, cliSlopes *slopes);
 

@@ -9,6 +9,7 @@
 static volatile sig_atomic_t signal_caught, signal_deferred;
 
 static void on_signal(int number) {
+  // a terminal shows ^C: what follows begins on a line of its own
   (void)number;
   signal_caught = 1;
   if (signal_deferred) return;

@@ -33,17 +33,17 @@ typedef struct View {
 
 static const char *file_name(const char *path) { return strrchr(path, '/') ? strrchr(path, '/') + 1 : path; }
 
-static pbStatus no_memory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "out of memory"); }
-
 // ---- the motion ----------------------------------------------------------------------------------------------------
 
 static pbStatus load_points(View *v, const char *file) {
   const cliRun *run = v->run;
   size_t width = 3 * (size_t)pbModel_PointCount(run->model);
+
   const pbArray *points = pbArrays_Find(v->trajectory, "points");
   if (!width) return pb_ok;
   if (!points || points->type != pb_arrayReal || points->ndim != 2 || points->shape[0] != v->rows || points->shape[1] != width)
-    return pbContext_Fail(run->ctx, pb_bad_input, "%s: 'points' of shape (N+1, %zu) are expected for this model", file, width);
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: expected 'points' of shape (N+1, %zu) for this model", file, width);
+
   v->points = points;
   PB_TRY(pbModel_PointMesh(run->ctx, run->model, run->theta, &v->mesh));
   return pbMesh_Skin(run->ctx, v->mesh, &v->skin);
@@ -53,16 +53,20 @@ static pbStatus load_trajectory(View *v) {
   const cliRun *run = v->run;
   const char *file = run->app->args.positional[1];
   PB_TRY(pbArrays_Load(run->ctx, file, &v->trajectory));
+
   const pbArray *qpos = pbArrays_Find(v->trajectory, "qpos");
   char text[200];
   if (!qpos)
-    return pbContext_Fail(run->ctx, pb_bad_input, "%s: holds no 'qpos'; a trajectory is what 'pullback simulate' writes", file);
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: holds no 'qpos'; expected a trajectory, as 'pullback simulate' writes it",
+                          file);
   if (qpos->type != pb_arrayReal || qpos->ndim != 2 || qpos->shape[1] != (size_t)run->nq || !qpos->shape[0]) {
-    return pbContext_Fail(run->ctx, pb_bad_input, "%s: 'qpos' has shape %s; (N+1, %d) is expected for this model", file,
+    return pbContext_Fail(run->ctx, pb_bad_input, "%s: 'qpos' has shape %s; expected (N+1, %d) for this model", file,
                           pbArray_ShapeText(qpos->ndim, qpos->shape, text, sizeof text), run->nq);
   }
+
   v->rows = qpos->shape[0];
   PB_TRY(load_points(v, file));
+
   for (size_t i = 0; i < pbArrays_Count(v->trajectory); i++) {
     const pbArray *a = pbArrays_At(v->trajectory, i);
     if (strcmp(a->name, "qpos") == 0 || strcmp(a->name, "time") == 0 || a == v->points)
@@ -74,26 +78,34 @@ static pbStatus load_trajectory(View *v) {
 static double row_time(const View *v, size_t row) {
   const pbArray *time = pbArrays_Find(v->trajectory, "time");
   if (time && time->type == pb_arrayReal && time->ndim == 1 && time->count == v->rows) return time->reals[row];
+
+  // files without times: the model's steps, or just the rows
   pbParam timestep;
-  return pbModel_Param(v->run->ctx, v->run->model, "timestep", &timestep) == pb_ok ? (double)row * v->run->theta[timestep.offset]
-                                                                                   : (double)row;
+  bool known = pbModel_Param(v->run->ctx, v->run->model, "timestep", &timestep) == pb_ok;
+  return known ? (double)row * v->run->theta[timestep.offset] : (double)row;
 }
 
-// Every row, or as many as an eye can follow.
+// Every row, or as many per second of motion as the eye can follow.
 static pbStatus choose_frames(View *v) {
   v->row_of = pbContext_Alloc(v->run->ctx, v->rows * sizeof *v->row_of);
   v->time = pbContext_Alloc(v->run->ctx, v->rows * sizeof *v->time);
-  if (!v->row_of || !v->time) return no_memory(v->run->ctx);
+  if (!v->row_of || !v->time) return cli_noMemory(v->run->ctx);
+
   double span = row_time(v, v->rows - 1) - row_time(v, 0), gap = 1.0 / FRAMES_PER_SECOND;
   if (span * FRAMES_PER_SECOND > MOST_FRAMES) gap = span / MOST_FRAMES;
-  size_t stride = v->rows / MOST_FRAMES + 1;  // where times do not ascend
+
+  // where times do not ascend, every so many rows
+  size_t stride = v->rows / MOST_FRAMES + 1;
   double next = -INFINITY;
   for (size_t row = 0; row < v->rows; row++) {
     double time = row_time(v, row);
     bool due = span > 0 ? time >= next - 1e-9 : row % stride == 0;
+
     if (!due && row + 1 < v->rows) continue;
     v->row_of[v->frames] = row;
     v->time[v->frames++] = time;
+
+    // the next frame is due one gap later, counted on a fixed grid unless rows are further apart
     next = (next == -INFINITY || time - next > gap ? time : next) + gap;
   }
   return pb_ok;
@@ -103,17 +115,23 @@ static pbStatus keep_contacts(View *v, size_t frame) {
   cliContacts c = cliScene_Contacts(v->run);
   size_t first = v->contact_start[frame], end = first + (size_t)c.count;
   v->contact_start[frame + 1] = end;
+
+  // room grows by doubling, up to what a page can hold
   if (end > v->contact_room) {
-    size_t room = 2 * end;
-    float *grown = room * CONTACT_WIDTH * sizeof *grown > PB_ARRAY_LIMIT / 4
-                       ? NULL
-                       : pbContext_Resize(v->run->ctx, v->contacts, room * CONTACT_WIDTH * sizeof *grown);
-    if (!grown) return no_memory(v->run->ctx);
-    v->contacts = grown, v->contact_room = room;
+    size_t room = 2 * end, bytes = room * CONTACT_WIDTH * sizeof(float);
+    float *grown = NULL;
+    if (bytes <= PB_ARRAY_LIMIT / 4) grown = pbContext_Resize(v->run->ctx, v->contacts, bytes);
+    if (!grown) return cli_noMemory(v->run->ctx);
+    v->contacts = grown;
+    v->contact_room = room;
   }
+
   for (size_t i = 0; i < (size_t)c.count; i++) {
     float *to = v->contacts + CONTACT_WIDTH * (first + i);
-    for (int k = 0; k < 3; k++) to[k] = (float)c.pos[3 * i + (size_t)k], to[3 + k] = (float)c.frame[9 * i + (size_t)k];
+    for (int k = 0; k < 3; k++) {
+      to[k] = (float)c.pos[3 * i + (size_t)k];
+      to[3 + k] = (float)c.frame[9 * i + (size_t)k];
+    }
   }
   return pb_ok;
 }
@@ -122,6 +140,7 @@ static pbStatus one_frame(View *v, size_t frame, double *x, double *poses) {
   cliRun *run = v->run;
   PB_TRY(cliScene_Observe(run, v->trajectory, v->row_of[frame], x));
   PB_TRY(cliScene_Poses(run, poses));
+
   size_t width = 7 * (size_t)run->nbody;
   for (size_t i = 0; i < width; i++) v->poses[frame * width + i] = (float)poses[i];
   return keep_contacts(v, frame);
@@ -129,12 +148,17 @@ static pbStatus one_frame(View *v, size_t frame, double *x, double *poses) {
 
 static pbStatus make_places(View *v) {
   if (!v->points) return pb_ok;
+
   size_t width = v->points->shape[1];
   if (v->frames * width * sizeof *v->places > PB_ARRAY_LIMIT / 4)
     return pbContext_Fail(v->run->ctx, pb_capacity, "the trajectory is too long for a page");
+
   v->places = pbContext_Alloc(v->run->ctx, v->frames * width * sizeof *v->places);
-  if (!v->places) return no_memory(v->run->ctx);
-  for (size_t i = 0; i < v->frames * width; i++) v->places[i] = (float)v->points->reals[v->row_of[i / width] * width + i % width];
+  if (!v->places) return cli_noMemory(v->run->ctx);
+  for (size_t i = 0; i < v->frames * width; i++) {
+    size_t row = v->row_of[i / width];
+    v->places[i] = (float)v->points->reals[row * width + i % width];
+  }
   return pb_ok;
 }
 
@@ -143,30 +167,36 @@ static pbStatus make_poses(View *v) {
   size_t count = v->frames * 7 * (size_t)run->nbody;
   if (count * sizeof *v->poses > PB_ARRAY_LIMIT / 4)
     return pbContext_Fail(run->ctx, pb_capacity, "the trajectory is too long for a page");
+
   v->poses = pbContext_Alloc(run->ctx, count * sizeof *v->poses);
   v->contact_start = pbContext_Alloc(run->ctx, (v->frames + 1) * sizeof *v->contact_start);
   double *x = pbContext_Alloc(run->ctx, ((size_t)run->nx + 7 * (size_t)run->nbody) * sizeof *x);
-  pbStatus status =
-      v->poses && v->contact_start && x ? pbState_Init(run->ctx, run->model, run->theta, -1, x) : no_memory(run->ctx);
+
+  // an initial state for the fields that a trajectory does not hold
+  pbStatus status = pb_no_memory;
+  if (v->poses && v->contact_start && x) status = pbState_Init(run->ctx, run->model, run->theta, -1, x);
   if (status == pb_ok) status = pbScratch_Create(run->ctx, run->model, NULL, &run->scratch);
   for (size_t k = 0; k < v->frames && status == pb_ok; k++) status = one_frame(v, k, x, x + run->nx);
+
   pbContext_Free(run->ctx, x);
   return status;
 }
 
 // ---- the page ------------------------------------------------------------------------------------------------------
 
-// A float as base64 wants it: least byte first, on any machine.
+// Floats as base64, least byte first on any machine (RFC 4648: three bytes give four letters, missing ones '=').
 static void put_base64(FILE *out, const float *values, size_t count) {
   static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   unsigned char three[3];
   int held = 0;
   fputc('"', out);
+
   for (size_t i = 0; i < 4 * count; i++) {
     uint32_t bits;
     memcpy(&bits, &values[i / 4], sizeof bits);
     three[held++] = (unsigned char)(bits >> (8 * (i % 4)));
     if (held < 3 && i + 1 < 4 * count) continue;
+
     for (int k = held; k < 3; k++) three[k] = 0;
     uint32_t group = (uint32_t)three[0] << 16 | (uint32_t)three[1] << 8 | three[2];
     for (int k = 0; k < 4; k++) fputc(k <= held ? letters[group >> (18 - 6 * k) & 63] : '=', out);
@@ -200,16 +230,20 @@ static void put_shapes(const cliRun *run, const char *key, bool sites, cliJson *
 // Two ends a piece, each fixed to a body.
 static void put_tendon(const cliRun *run, int t, int segments, const double rgba[4], cliJson *j) {
   cliStation end[2];
+
   cliJson_OpenLine(j, NULL, '{');
   cliJson_Text(j, "name", pbModel_Name(run->model, pb_objTendon, t));
   cliJson_Number(j, "width", run->drawn.tendon_width[t]);
   cliJson_Numbers(j, "rgba", rgba, 4);
+
   cliJson_OpenLine(j, "bodies", '[');
   for (int k = 0; k < segments; k++) {
     cliTendon_Segment(run, t, k, end);
-    cliJson_Integer(j, NULL, end[0].body), cliJson_Integer(j, NULL, end[1].body);
+    cliJson_Integer(j, NULL, end[0].body);
+    cliJson_Integer(j, NULL, end[1].body);
   }
   cliJson_Close(j, ']');
+
   cliJson_OpenLine(j, "points", '[');
   for (int k = 0; k < segments; k++) {
     cliTendon_Segment(run, t, k, end);
@@ -224,7 +258,7 @@ static void put_tendons(const cliRun *run, cliJson *j) {
   for (int t = 0; t < run->drawn.ntendon; t++) {
     double rgba[4];
     int segments = cliTendon_Segments(run, t);
-    cliTendon_Colour(run, t, rgba);
+    cliTendon_Color(run, t, rgba);
     if (segments && rgba[3] > 0) put_tendon(run, t, segments, rgba, j);
   }
   cliJson_Close(j, ']');
@@ -233,16 +267,18 @@ static void put_tendons(const cliRun *run, cliJson *j) {
 static void put_contacts(const View *v, cliJson *j) {
   size_t count = v->contact_start[v->frames];
   if (!count) return;
+
   cliJson_Open(j, "contacts", '{');
   cliJson_OpenLine(j, "start", '[');
   for (size_t k = 0; k <= v->frames; k++) cliJson_Integer(j, NULL, (long)v->contact_start[k]);
   cliJson_Close(j, ']');
+
   fputs(",\n    \"places\": ", j->out);
   put_base64(j->out, v->contacts, CONTACT_WIDTH * count);
   cliJson_Close(j, '}');
 }
 
-// ---- the scene: where the camera looks from ------------------------------------------------------------------------
+// ---- the scene: what the camera looks at -----------------------------------------------------------------------------
 
 typedef struct Box {
   double low[3], high[3];
@@ -263,15 +299,15 @@ static double size_of(const Box *box) {
   return size;
 }
 
-// A ball around a shape; 0 for what has no end.
+// Radius of a ball around a shape; 0 for planes.
 static double radius_of(int type, const double *size, const double *box) {
   switch (type) {
-    case 0: return 0;
-    case 2: return size[0];
-    case 3: return size[0] + size[1];
-    case 4: return fmax(size[0], fmax(size[1], size[2]));
-    case 5: return hypot(size[0], size[1]);
-    case 6: return sqrt(size[0] * size[0] + size[1] * size[1] + size[2] * size[2]);
+    case pb_geomPlane: return 0;
+    case pb_geomSphere: return size[0];
+    case pb_geomCapsule: return size[0] + size[1];
+    case pb_geomEllipsoid: return fmax(size[0], fmax(size[1], size[2]));
+    case pb_geomCylinder: return hypot(size[0], size[1]);
+    case pb_geomBox: return sqrt(size[0] * size[0] + size[1] * size[1] + size[2] * size[2]);
     default: return box ? hypot(hypot(box[0], box[1]), box[2]) + hypot(hypot(box[3], box[4]), box[5]) : 0;
   }
 }
@@ -283,6 +319,7 @@ static void widen_frame(const View *v, size_t frame, Box *box) {
     cliShape s = cliScene_Shape(run, i);
     double radius = s.site ? 0 : radius_of(s.type, s.size, s.box);
     if (!s.body || !(radius > 0 && isfinite(radius))) continue;
+
     const float *pose = v->poses + 7 * (frame * (size_t)run->nbody + (size_t)s.body);
     double quat[4] = {pose[3], pose[4], pose[5], pose[6]}, center[3];
     cli_rotate(center, quat, s.pos);
@@ -295,38 +332,46 @@ static void widen_cells(const double *x, const pbCells *cells, int nodes, Box *b
   for (int i = 0; i < cells->count * nodes; i++) widen(box, x + 3 * cells->vertex[i], 0);
 }
 
-// What is drawn of deformables; of points alone all.
+// What is drawn of deformables: surface and edges, or all points where there are neither.
 static void widen_points(const View *v, size_t frame, Box *box) {
   if (!v->points) return;
+
   const double *x = v->points->reals + v->row_of[frame] * v->points->shape[1];
   const pbCells *edges = &v->mesh->cells[pb_cellEdge];
   widen_cells(x, &v->skin, 3, box);
   widen_cells(x, edges, 2, box);
-  for (int i = 0; !v->skin.count && !edges->count && i < v->mesh->points; i++) widen(box, x + 3 * i, 0);
+  if (v->skin.count || edges->count) return;
+
+  for (int i = 0; i < v->mesh->points; i++) widen(box, x + 3 * i, 0);
 }
 
-// Farthest a body gets from where it was at the start.
-static double way_of(const View *v, size_t body) {
+// Largest distance of a body from where it was at the start.
+static double distance_of(const View *v, size_t body) {
   size_t nbody = (size_t)v->run->nbody;
   const float *start = v->poses + 7 * body;
-  double way = 0;
+  double distance = 0;
+
   for (size_t k = 1; k < v->frames; k++) {
     const float *at = start + 7 * nbody * k;
-    way = fmax(way, hypot(hypot((double)at[0] - start[0], (double)at[1] - start[1]), (double)at[2] - start[2]));
+    distance = fmax(distance, hypot(hypot((double)at[0] - start[0], (double)at[1] - start[1]), (double)at[2] - start[2]));
   }
-  return way;
+  return distance;
 }
 
-// The body the camera may follow: the one that goes farthest, or the root of its tree where that comes along. 0: none moves.
+// The body the camera may follow: the one that goes farthest, or the root of its tree if that moves along with it. 0: none moves.
 static int moving_body(const View *v) {
   double most = 0;
   int far = 0;
   for (int b = 1; b < v->run->nbody; b++) {
-    double way = way_of(v, (size_t)b);
-    if (way > most) most = way, far = b;
+    double distance = distance_of(v, (size_t)b);
+    if (distance > most) {
+      most = distance;
+      far = b;
+    }
   }
+
   int root = cliModel_Integer(v->run->model, "body_rootid", far);
-  return root && way_of(v, (size_t)root) > 0.5 * most ? root : far;
+  return root && distance_of(v, (size_t)root) > 0.5 * most ? root : far;
 }
 
 typedef struct Scene {
@@ -335,14 +380,20 @@ typedef struct Scene {
   bool following;  // from the start
 } Scene;
 
-// All of the motion where it fits; where it leads far away, the model at its start, which the camera then follows.
+// Shows the whole motion if it fits; if it leads far away, the model at its start, followed by the camera.
 static Scene make_scene(const View *v) {
   Box first = empty_box, all = empty_box;
-  widen_frame(v, 0, &first), widen_points(v, 0, &first);
-  for (size_t k = 0; k < v->frames; k++) widen_frame(v, k, &all), widen_points(v, k, &all);
+  widen_frame(v, 0, &first);
+  widen_points(v, 0, &first);
+  for (size_t k = 0; k < v->frames; k++) {
+    widen_frame(v, k, &all);
+    widen_points(v, k, &all);
+  }
+
   Scene s = {.extent = 1, .follow = moving_body(v)};
   if (!(size_of(&first) > 1e-9)) return s;
   s.following = s.follow && size_of(&all) > 5 * size_of(&first);
+
   const Box *shown = s.following ? &first : &all;
   s.extent = (s.following ? 2 : 1) * size_of(shown);
   for (int i = 0; i < 3; i++) s.center[i] = 0.5 * (shown->low[i] + shown->high[i]);
@@ -355,7 +406,7 @@ static void put_cells(cliJson *j, const char *key, const pbCells *cells, int nod
   cliJson_Close(j, ']');
 }
 
-// Surface, edges and places of all points, as the poses.
+// Surface, edges and positions of all points, encoded as the poses are.
 static void put_skin(const View *v, cliJson *j) {
   if (!v->points) return;
   size_t width = v->points->shape[1];
@@ -371,6 +422,7 @@ static void put_data(const View *v, FILE *out) {
   const cliRun *run = v->run;
   Scene scene = make_scene(v);
   cliJson j = {.out = out};
+
   cliJson_Open(&j, NULL, '{');
   cliJson_Text(&j, "title", file_name(run->model_path));
   cliJson_Text(&j, "version", pbVersion());
@@ -378,14 +430,17 @@ static void put_data(const View *v, FILE *out) {
   cliJson_Numbers(&j, "center", scene.center, 3);
   cliJson_Integer(&j, "follow", scene.follow);
   cliJson_Bool(&j, "following", scene.following);
+
   cliJson_OpenLine(&j, "bodies", '[');
   for (int b = 0; b < run->nbody; b++) cliJson_Text(&j, NULL, pbModel_Name(run->model, pb_objBody, b));
   cliJson_Close(&j, ']');
+
   put_shapes(run, "geoms", false, &j);
   put_shapes(run, "sites", true, &j);
   put_tendons(run, &j);
   put_contacts(v, &j);
   put_skin(v, &j);
+
   cliJson_Numbers(&j, "time", v->time, v->frames);
   fputs(",\n  \"poses\": ", out);
   put_base64(out, v->poses, v->frames * 7 * (size_t)run->nbody);
@@ -411,6 +466,7 @@ static void put_page(const View *v, const char *page, const char *library, FILE 
     if (!mark) mark = at + strlen(at);
     fwrite(at, 1, (size_t)(mark - at), out);
     at = mark;
+
     if (strncmp(at, "{{title}}", 9) == 0) {
       put_html_text(out, file_name(v->run->model_path));
       at += 9;
@@ -447,24 +503,25 @@ static char *read_text(pbContext *ctx, const char *path) {
 }
 
 static pbStatus find_library(View *v, const char **library) {
-  static const char *const places[] = {"/usr/share/javascript/three/three.min.js", "/usr/share/nodejs/three/build/three.min.js"};
+  static const char *const paths[] = {"/usr/share/javascript/three/three.min.js", "/usr/share/nodejs/three/build/three.min.js"};
   *library = pb_asset_three_js;
   if (!pb_asset_view_html[0])
     return pbContext_Fail(v->run->ctx, pb_unsupported, "this program was built without the page of the viewer");
   if (**library) return pb_ok;
 
-  for (size_t i = 0; i < sizeof places / sizeof *places && !v->library; i++) v->library = read_text(v->run->ctx, places[i]);
+  for (size_t i = 0; i < sizeof paths / sizeof *paths && !v->library; i++) v->library = read_text(v->run->ctx, paths[i]);
   if (v->library) {
     *library = v->library;
     return pb_ok;
   }
+
   return pbContext_Fail(v->run->ctx, pb_file,
-                        "three.js is not there: it was missing when the program was built, and %s does not exist "
+                        "three.js not found: it was missing when the program was built, and %s does not exist "
                         "(Debian: apt install libjs-three)",
-                        places[0]);
+                        paths[0]);
 }
 
-static pbStatus view(View *v) {
+static pbStatus write_view(View *v) {
   const char *library = NULL;
   PB_TRY(find_library(v, &library));
   PB_TRY(load_trajectory(v));
@@ -475,7 +532,7 @@ static pbStatus view(View *v) {
   char *page = NULL;
   size_t size = 0;
   FILE *stream = open_memstream(&page, &size);
-  if (!stream) return no_memory(v->run->ctx);
+  if (!stream) return cli_noMemory(v->run->ctx);
   put_page(v, pb_asset_view_html, library, stream);
 
   return cli_saveText(v->run->app, stream, &page, &size);
@@ -486,7 +543,8 @@ pbStatus cliView_Run(cliApp *app) {
   View v = {.run = &run};
   pbStatus status = cliRun_Model(app, &run);
   if (status == pb_ok) cliScene_Begin(&run);
-  if (status == pb_ok) status = view(&v);
+  if (status == pb_ok) status = write_view(&v);
+
   pbArrays_Destroy(v.trajectory);
   pbContext_Free(app->ctx, v.row_of);
   pbContext_Free(app->ctx, v.time);

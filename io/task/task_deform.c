@@ -51,7 +51,10 @@ pbStatus pbTaskReader_Rows(pbTaskReader *r, const json_t *value, size_t cols, si
   pbTaskNumbers n = {0};
   PB_TRY(json_is_object(value) ? from_file(r, value, &n) : pbTaskReader_Numbers(r, value, &n));
   *data = n.data;
-  if (json_array_size(value) == 0 && json_is_array(value)) n.rows = 0, n.cols = cols;
+  if (json_array_size(value) == 0 && json_is_array(value)) {
+    n.rows = 0;
+    n.cols = cols;
+  }
   if (n.cols != cols || (json_is_array(value) && !n.nested && n.rows))
     return pbTaskReader_Fail(r, pb_bad_input, "rows of %zu numbers are meant", cols);
   if (*rows && n.rows != *rows) return pbTaskReader_Fail(r, pb_bad_input, "%zu rows; %zu are meant", n.rows, *rows);
@@ -78,7 +81,8 @@ static void of_euler(const double *degrees, double *R) {
     int a = (axis + 1) % 3, b = (axis + 2) % 3;
     turn[4 * axis] = 1;
     turn[4 * a] = turn[4 * b] = cos(angle);
-    turn[3 * b + a] = sin(angle), turn[3 * a + b] = -sin(angle);
+    turn[3 * b + a] = sin(angle);
+    turn[3 * a + b] = -sin(angle);
     memcpy(before, R, sizeof before);
     times(R, before, turn);
   }

@@ -88,7 +88,8 @@ static int outline(const pbCells *skin, int *edge) {
   int count = 3 * skin->count, kept = 0;
   for (int i = 0; i < count; i++) {
     int a = skin->vertex[i], b = skin->vertex[i % 3 == 2 ? i - 2 : i + 1];
-    edge[2 * i] = a < b ? a : b, edge[2 * i + 1] = a < b ? b : a;
+    edge[2 * i] = a < b ? a : b;
+    edge[2 * i + 1] = a < b ? b : a;
   }
   qsort(edge, (size_t)count, 2 * sizeof(int), by_corners);
   for (int i = 0, same; i < count; i += same) {

@@ -48,7 +48,8 @@ static pbStatus values_of_each(pbTaskReader *r, const json_t *value, int element
   v->data = a.data;
   v->rows = elements;
   size_t width = a.ndim >= 2 ? a.shape[1] : 1;
-  v->shape_rows = (int)(width < 10 ? width : 10), v->shape_cols = 1;
+  v->shape_rows = (int)(width < 10 ? width : 10);
+  v->shape_cols = 1;
   if (a.ndim == 3) v->shape_cols = (int)(a.shape[2] < 10 ? a.shape[2] : 10);
   else if (width == 4 || width == 9) v->shape_rows = v->shape_cols = width == 4 ? 2 : 3;
   if (a.ndim < 1 || a.shape[0] != (size_t)elements)
@@ -87,7 +88,10 @@ static pbStatus declare(pbTaskReader *r, const char *name, const json_t *value, 
   *p = (pbEnergyParameter){.name = name, .rows = v->shape_rows, .cols = v->shape_cols};
   if (!json_is_object(value)) return pb_ok;
   bool bounded = json_object_get(value, "lower") || json_object_get(value, "upper");
-  if (bounded) p->lower = -1e300, p->upper = 1e300;
+  if (bounded) {
+    p->lower = -1e300;
+    p->upper = 1e300;
+  }
   PB_TRY(pbTaskReader_Real(r, value, "lower", &p->lower));
   PB_TRY(pbTaskReader_Real(r, value, "upper", &p->upper));
   if (bounded && !(p->lower < p->upper)) return pbTaskReader_Fail(r, pb_bad_input, "\"lower\" must be below \"upper\"");
@@ -228,7 +232,10 @@ static pbStatus set_builtin(pbTaskReader *r, const char *name, const json_t *val
   pbStatus status = read_values(r, value, elements, &v);
   if (status == pb_ok && v.shape_rows * v.shape_cols != p->rows * p->cols)
     status = pbTaskReader_Fail(r, pb_bad_input, "%d numbers; %d are meant", v.shape_rows * v.shape_cols, p->rows * p->cols);
-  if (status == pb_ok) pbTaskReader_Leave(r), pbTaskReader_Leave(r);
+  if (status == pb_ok) {
+    pbTaskReader_Leave(r);
+    pbTaskReader_Leave(r);
+  }
   if (status == pb_ok && own) status = set_values(r, group, name, &v, d);
   if (status == pb_ok && of_mass) status = set_values(r, mass_group, name, &v, d);
   if (status == pb_ok) pbTaskReader_Enter(r, "parameters");

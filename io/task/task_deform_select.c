@@ -57,7 +57,10 @@ static pbStatus take_nearest(pbTaskReader *r, const pbMesh *mesh, const json_t *
   for (int i = 0; i < mesh->points; i++) {
     double d = 0;
     for (int k = 0; k < 3; k++) d += (mesh->point[3 * i + k] - at[k]) * (mesh->point[3 * i + k] - at[k]);
-    if (d < least) least = d, nearest = i;
+    if (d < least) {
+      least = d;
+      nearest = i;
+    }
   }
   take(c, nearest);
   return pb_ok;
@@ -190,7 +193,9 @@ static pbStatus bends_of(pbTaskReader *r, const pbMesh *mesh, const pbCells *edg
   for (int i = 0; ends && bends->vertex && i < mesh->points; i++) {
     if (ends[3 * i + 2] != 2) continue;
     int *b = bends->vertex + 3 * bends->count++;
-    b[0] = ends[3 * i], b[1] = i, b[2] = ends[3 * i + 1];
+    b[0] = ends[3 * i];
+    b[1] = i;
+    b[2] = ends[3 * i + 1];
   }
   bool good = ends && bends->vertex;
   pbContext_Free(r->ctx, ends);

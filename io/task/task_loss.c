@@ -217,8 +217,10 @@ static pbStatus inline_target(pbTaskReader *r, const json_t *target, const Layou
   PB_TRY(pbTaskReader_Numbers(r, target, &numbers));
   // a flat list over several times is one value a time where the term is a single number
   bool single = t->part_count == 1 && numbers.cols != (size_t)t->target_width && numbers.cols != (size_t)l->full_width;
-  if (!numbers.nested && (t->target_width == 1 || single) && numbers.cols == (size_t)t->step_count)
-    numbers.rows = numbers.cols, numbers.cols = 1;
+  if (!numbers.nested && (t->target_width == 1 || single) && numbers.cols == (size_t)t->step_count) {
+    numbers.rows = numbers.cols;
+    numbers.cols = 1;
+  }
   pbStatus status = numbers.rows != 1 && numbers.rows != (size_t)t->step_count
                         ? pbTaskReader_Fail(r, pb_bad_input, "%zu rows; 1 or %d are meant", numbers.rows, t->step_count)
                         : target_room(r, t, numbers.rows);

@@ -34,9 +34,11 @@ static void skip_value(Scan *s) {
     if (*s->at == '"') {
       skip_string(s);
     } else if (strchr("[{", *s->at)) {
-      depth++, s->at++;
+      depth++;
+      s->at++;
     } else if (strchr("]}", *s->at)) {
-      depth--, s->at++;
+      depth--;
+      s->at++;
     } else {
       while (s->at < s->end && !strchr(" \t\r\n,]}", *s->at)) s->at++;
     }

@@ -29,7 +29,8 @@ static pbStatus compare(const Store *store, const char *then, const char *now) {
       snprintf(why, sizeof why, "holds a run from before %.*s was changed", length < 500 ? length : 500, now + digits);
       return not_of_task(store, why);
     }
-    then += a + (then[a] != 0), now += b + (now[b] != 0);
+    then += a + (then[a] != 0);
+    now += b + (now[b] != 0);
   }
   return *then || *now ? not_of_task(store, "holds a run of a task that read other files") : pb_ok;
 }

@@ -266,7 +266,8 @@ static pbStatus start_rows(pbTaskReader *r, const pbVariable *v, double *start, 
     for (int c = 0; c < row->size; c++) {
       int k = row->at[c];
       if (fabs(length - 1) > 1e-12) start[k] /= length;
-      lower[k] = -INFINITY, upper[k] = INFINITY;
+      lower[k] = -INFINITY;
+      upper[k] = INFINITY;
     }
   }
   return pb_ok;

@@ -232,7 +232,7 @@ def test_a_kink_in_a_whole_rollout_is_told(run, tmp_path, model):
     np.savez(tmp_path / "c.npz", **{k: v for k, v in seen.items() if len(v)})
     said = run("gradient", path, "--cotangent", tmp_path / "c.npz", "--steps", 30, "--strict", "--spot-check", "full", "-o", tmp_path / "g.npz").stderr
     c = meta(np.load(tmp_path / "g.npz"))["certificate"]
-    assert said.startswith("pullback: note: over the whole rollout") and "off" not in said, said
+    assert said.startswith("pullback: note: the gradient was not compared over the whole rollout") and "off" not in said, said
     assert c["checked"] == "rollout" and not c["spot_off"] and c["spot_left_out"] == 1 and c["spot_quotients"] == 0, c
     assert (c["spot_kink"] >= 0) == ("changes at step" in said) == (model == "margins"), c
 
@@ -245,7 +245,7 @@ def test_a_wrong_gradient_is_called_off(run, tmp_path):
     base = ("gradient", tmp_path / "pile.xml", "--init", tmp_path / "x.npz", "--steps", 10, "--cotangent", tmp_path / "c.npz", "--contact",
             "method=sweeps", "--contact", "sweeps=30", "-o", tmp_path / "g.npz")
     words = run(*base).stderr
-    assert "warning: the gradient is off at step" in words and "most by '" in words and "there acts the contact of geom" in words, words
+    assert "warning: the gradient is off at step" in words and "mostly by '" in words and "active there: the contact of geom" in words, words
     assert run(*base, "--strict", code=1).stderr == words
     c = meta(np.load(tmp_path / "g.npz"))["certificate"]
     assert c["spot_off"] and c["spot_error"] > c["spot_limit"] and c["spot_step"] >= 0 and c["spot_row"].startswith("contact of geom")
@@ -818,20 +818,20 @@ def test_mistakes_are_answered(run, tmp_path, arm):
     sim, grad = ["simulate", arm], ["gradient", arm, "--steps", 5, "--cotangent", tmp_path / "c.npz"]
     for code, words, *arguments in (
             (3, "rows and columns seem to be exchanged", *sim, "--control", tmp_path / "turned.npy"),
-            (3, "0 rows; one for every step is needed", *sim, "--control", tmp_path / "none.npy"),
-            (3, "holds text; numbers are needed", *sim, "--control", tmp_path / "text.npy"),
+            (3, "expected one row per step, found 0 rows", *sim, "--control", tmp_path / "none.npy"),
+            (3, "expected numbers, found text", *sim, "--control", tmp_path / "text.npy"),
             (3, "'<c16' is not supported", *sim, "--control", tmp_path / "complex.npy"),
-            (3, "holds 2 arrays; one, or one named 'control', is needed", *sim, "--control", tmp_path / "two.npz"),
+            (3, "holds 2 arrays; expected one, or one named 'control'", *sim, "--control", tmp_path / "two.npz"),
             (3, "neither an NPY nor an NPZ file", *sim, "--control", tmp_path / "u.csv"),
-            (3, "an initial state is an NPZ file with qpos", *sim, "--init", tmp_path / "u.npy"),
+            (3, "expected an NPZ file with qpos, qvel, act, time, ..., found one array without a name", *sim, "--init", tmp_path / "u.npy"),
             (3, "not well-formed XML: syntax error", "simulate", tmp_path / "words.xml"),
             (3, "(it has 1, counted from 0)", *sim, "--keyframe", 1),
             (2, "'--steps' needs a value, but '-o' follows it", *sim, "--steps"),
             (2, "'info' takes no option --steps", "info", arm, "--steps", 3),
-            (2, "'more.npz' is one operand too many", *sim, "more.npz"),
+            (2, "unexpected operand 'more.npz' (expected only MODEL)", *sim, "more.npz"),
             (2, "'pullback info MODEL' lists them", *sim, "--param", "weight:lower=3"),
             (2, "did you mean 'body_mass'", *sim, "--param", "mass:lower=3"),
-            (3, "cotangents are an NPZ file with qpos", "gradient", arm, "--cotangent", tmp_path / "u.npy"),
+            (3, "expected an NPZ file with qpos, qvel, ..., found one array without a name", "gradient", arm, "--cotangent", tmp_path / "u.npy"),
             (3, "(2,) for the last state or (6, 2) for every state", "gradient", arm, "--steps", 5, "--cotangent", tmp_path / "rows.npz"),
             (2, "(qpos, qvel, act, points, point_velocity, control, qfrc, xfrc, param, or a parameter)", *grad, "--wrt", "thrust")):
         assert words in refuse(run, tmp_path, code, *arguments), words

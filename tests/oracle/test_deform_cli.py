@@ -120,7 +120,7 @@ def test_gradient_against_differences(run, tmp_path, net):
 
 
 def test_a_minimum_that_was_not_found_is_told(run, tmp_path):
-    """Residual, warning and check of the gradient are those of the deformables' minimiser; a tolerance that is met may be too loose."""
+    """Residual, warning and check of the gradient are those of the deformables' minimizer; a tolerance that is met may be too loose."""
     np.savez(tmp_path / "cot.npz", points=np.ones(15))
     path, words, meta = tmp_path / "net.json", {}, {}
     for name, change in (("well", {}), ("cut", dict(iterations=1, approximate=True)), ("loose", dict(tolerance=1e-2))):
@@ -136,7 +136,7 @@ def test_a_minimum_that_was_not_found_is_told(run, tmp_path):
     assert meta["well"]["spot_steps"] > 0 and meta["well"]["spot_quotients"] > 0
     for command in ("simulate", "gradient"):
         text = words["cut", command]
-        assert "the minimiser of the deformables stopped where points still moved by" in text and "step -1" not in text, text
+        assert "the minimizer of the deformables stopped where points still moved by" in text and "step -1" not in text, text
         assert "condition number" not in text, text
     assert meta["cut"]["unconverged"] > 0 and meta["cut"]["worst_residual"] > 1e-6
     for name in ("cut", "loose"):

@@ -152,13 +152,13 @@ def test_options_come_before_the_task(run, tmp_path):
     np.save(tmp_path / "u.npy", np.zeros((60, 2)))
     s, _ = simulate("--control", tmp_path / "u.npy")
     assert not s["control"].any() and np.array_equal(s["qpos"][0], plain[0])
-    assert "61 steps are asked for" in run("simulate", path, "--steps", 61, "-o", tmp_path / "s.npz", code=3).stderr
+    assert "the controls cover 60 steps, but 61 are requested" in run("simulate", path, "--steps", 61, "-o", tmp_path / "s.npz", code=3).stderr
 
 
 def test_what_does_not_fit_is_refused(run, tmp_path):
     path = write(tmp_path, several(3))
     out = ("-o", tmp_path / "g.npz")
-    assert "--trajectory K picks one" in run("gradient", path, "--loss", path, "--steps", 5, *out, code=2).stderr
+    assert "choose one with --trajectory K" in run("gradient", path, "--loss", path, "--steps", 5, *out, code=2).stderr
     assert "from 0 to 2" in run("gradient", path, "--loss", path, "--trajectory", 3, *out, code=2).stderr
     assert "no list of trajectories" in run("simulate", tmp_path / "arm.xml", "--trajectory", 0, *out, code=2).stderr
     assert "trajectory 0 of 3" in run("simulate", path, *out).stderr

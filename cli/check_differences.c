@@ -1,0 +1,191 @@
+// pullback check, derivatives of single steps against Richardson differences of the model's own step. Kinks are found, named
+// and left out: next to one, a difference says nothing about a derivative.
+#include <math.h>
+#include <string.h>
+
+#include "check.h"
+
+// ---- one step: differences -----------------------------------------------------------------------------------------
+
+typedef struct Probe {  // the functional <w, x'(e) - x'(0)> of a step moved by e along a direction
+  cliCheck *d;
+  long step;
+  cliStepDirection direction;
+  cliTrace trace;  // of the last evaluation
+} Probe;
+
+static pbStatus moved_step(Probe *p, double e, double *value) {
+  cliCheck *d = p->d;
+  const cliRun *run = d->run;
+  double *x = cliCheck_Vector(d, vec_moved_state), *control = cliCheck_Vector(d, vec_moved_ctrl),
+         *change = cliCheck_Vector(d, vec_change);
+  const double *theta = run->theta;
+  pbInput input = cliRun_Input(run, p->step);
+
+  memcpy(x, d->states + (size_t)p->step * (size_t)d->nx, (size_t)d->nx * sizeof *x);
+  if (p->direction.x) pbState_Move(run->model, x, p->direction.x, e);
+
+  if (p->direction.ctrl) {
+    for (int i = 0; i < d->nu; i++) control[i] = input.ctrl[i] + e * p->direction.ctrl[i];
+    input.ctrl = control;
+  }
+
+  if (p->direction.theta) {
+    for (size_t i = 0; i < d->np; i++) d->theta_try[i] = run->theta[i] + e * p->direction.theta[i];
+    theta = d->theta_try;
+  }
+
+  pbStatus status;
+  do {
+    status = pbStep_Forward(run->model, theta, x, &input, run->scratch, NULL);
+  } while (pbScratch_Grow(run->scratch, &status));
+  if (status != pb_ok) return cliRun_StepFailed(run, status, p->step);
+
+  p->trace = cliCheck_Trace(d);
+  pbState_Difference(run->model, d->states + (size_t)(p->step + 1) * (size_t)d->nx, x, change);
+  *value = cli_dot(cliCheck_Vector(d, vec_next_bar), change, (size_t)d->nt);
+  return pb_ok;
+}
+
+typedef struct Difference {
+  double value, uncertainty;
+  const char *kink;  // NULL: none
+} Difference;
+
+// Where shapes share a center or an axis point, the normal of their contact is arbitrary: the smallest move makes it jump.
+static bool normals_jump(const cliTrace *a, const cliTrace *b, double e) {
+  return e < 2e-6 && a->contacts == b->contacts && fabs(a->normals - b->normals) > 0.02;
+}
+
+// The one-sided slopes differ by k(e): at a smooth point k(e/2) = k(e) / 2, at a kink k(e/2) = k(e).
+static bool is_bent(const double f[4], double e, double slope) {
+  double k1 = fabs(f[0] + f[1]) / (2 * e), k2 = fabs(f[2] + f[3]) / e;
+  return k2 > 0.7 * k1 && k2 > 1e-6 * (1e-4 + fabs(slope)) + 1e-15 / e;
+}
+
+// Central differences at e and e/2, extrapolated to order 4 (Richardson): (4 d(e/2) - d(e)) / 3.
+static pbStatus central_difference(Probe *p, double e, Difference *q) {
+  double f[4] = {0};
+  cliTrace traces[4];
+  const double at[4] = {e, -e, e / 2, -e / 2};
+  for (int i = 0; i < 4; i++) {
+    PB_TRY(moved_step(p, at[i], &f[i]));
+    traces[i] = p->trace;
+  }
+
+  double d1 = (f[0] - f[1]) / (2 * e), d2 = (f[2] - f[3]) / e;
+  *q = (Difference){.value = (4 * d2 - d1) / 3, .uncertainty = fabs(d2 - d1) / 3};
+
+  // what a moved step saw, against the step itself
+  const cliTrace *own = &p->d->traces[p->step];
+  bool bent = is_bent(f, e, d2);
+  for (int i = 0; i < 4; i++) {
+    if (!q->kink && !cliTrace_Same(&traces[i], own)) q->kink = cliTrace_Kink(own, &traces[i]);
+  }
+  if (bent && !q->kink) q->kink = cliTrace_Kink(&traces[0], &traces[0]);
+
+  // the set of contacts or rows changed, but the motion went smoothly
+  if (!bent && q->uncertainty < 1e-8 * (1e-4 + fabs(d2))) q->kink = NULL;
+  for (int i = 0; i < 4; i++) {
+    if (normals_jump(&traces[i], own, e)) q->kink = "a contact whose normal jumps";
+  }
+  return pb_ok;
+}
+
+// The quotient of least uncertainty over three step sizes. A kink at any of them, or the lack of two that agree, is noted: such a
+// difference proves nothing against a derivative.
+static pbStatus best_difference(Probe *p, Difference *best) {
+  static const double sizes[] = {1e-4, 1e-5, 1e-6};
+  enum { COUNT = sizeof sizes / sizeof *sizes };
+  Difference q[COUNT];
+  *best = (Difference){.uncertainty = INFINITY};
+  const char *kink = NULL;
+  double spread = INFINITY;
+
+  for (int i = 0; i < COUNT; i++) {
+    PB_TRY(central_difference(p, sizes[i], &q[i]));
+    if (q[i].uncertainty < best->uncertainty) *best = q[i];
+    if (q[i].kink) kink = q[i].kink;
+    if (i) spread = fmin(spread, fabs(q[i].value - q[i - 1].value));
+  }
+
+  best->kink = kink;
+  best->uncertainty = fmax(best->uncertainty, spread);
+  return pb_ok;
+}
+
+// At a kink each direction of differentiation may choose another side.
+pbStatus cliCheck_FindKink(cliCheck *d, long k, const cliStepDirection *direction, const char **kink) {
+  Probe probe = {.d = d, .step = k, .direction = *direction};
+  Difference q;
+  double *w = cliCheck_Vector(d, vec_next_bar), *saved = cliCheck_Vector(d, vec_saved);
+
+  // whatever the cotangent was: a kink shows in the state after the step
+  memcpy(saved, w, (size_t)d->nt * sizeof *w);
+  cliCheck_DrawNormals(d, w, (size_t)d->nt);
+  pbStatus status = best_difference(&probe, &q);
+  memcpy(w, saved, (size_t)d->nt * sizeof *w);
+
+  *kink = status == pb_ok ? q.kink : NULL;
+  return status;
+}
+
+// One direction of one step; `name` (of a parameter, or NULL) goes into the remarks.
+static pbStatus difference_case(cliCheck *d, long k, cliInputKind kind, const char *name, cliCheckTest *t) {
+  const double *direction = kind == kind_theta ? d->theta_direction : cliCheck_Vector(d, vec_direction);
+  double back = cli_dotAlong(cliCheck_Pulled(d, kind), direction, cliCheck_KindSize(d, kind));
+  Probe probe = {.d = d, .step = k, .direction = cliCheck_Direction(d, kind, cliCheck_Vector(d, vec_direction))};
+  Difference q;
+  PB_TRY(best_difference(&probe, &q));
+
+  // without degrees of freedom all is zero
+  double size = 1e-3 * cli_norm(cliCheck_Vector(d, vec_next_bar), (size_t)d->nt) + fabs(q.value) + fabs(back);
+  double error = size > 0 ? fabs(q.value - back) / size : size;
+  if (error > t->limit && (q.kink || q.uncertainty > 0.5 * t->limit * size)) {
+    cliCheck_LeaveOut(t, name, q.kink ? q.kink : "no reliable difference", k);
+    return pb_ok;
+  }
+
+  size_t used = strlen(t->words);
+  if (error > t->limit && name && used + 60 < sizeof t->words) {
+    snprintf(t->words + used, sizeof t->words - used, "%s%s disagrees", used ? "; " : "", name);
+  }
+  cliCheck_CountCase(t, error, k);
+  return pb_ok;
+}
+
+static pbStatus difference_parameters(cliCheck *d, long k, cliCheckTest *t) {
+  for (int i = 0; i < pbModel_ParamCount(d->run->model); i++) {
+    pbParam p = pbModel_ParamAt(d->run->model, i);
+    size_t count = (size_t)p.rows * (size_t)p.cols;
+    memset(d->theta_direction, 0, d->np * sizeof *d->theta_direction);
+    cliCheck_DrawParameter(d->run, &d->rng, &p, d->theta_direction);
+    if (cli_norm(d->theta_direction + p.offset, count) > 0) PB_TRY(difference_case(d, k, kind_theta, p.name, t));
+  }
+  return pb_ok;
+}
+
+pbStatus cliCheck_Differences(cliCheck *d) {
+  cliCheckTest *tests[kind_count] = {0};
+  for (cliInputKind kind = 0; kind < kind_count; kind++) {
+    char name[48];
+    snprintf(name, sizeof name, "differences, step by %s", cliCheck_KindName(kind));
+    if (cliCheck_KindSize(d, kind)) tests[kind] = cliCheck_AddTest(d, name, 1e-6);
+  }
+
+  long most = d->run->steps < CLI_CHECK_DIFFERENCES ? d->run->steps : CLI_CHECK_DIFFERENCES;
+  for (long i = 0; i < most; i++) {
+    long k = i * d->run->steps / most;
+    cliCheck_DrawNormals(d, cliCheck_Vector(d, vec_next_bar), (size_t)d->nt);
+    PB_TRY(cliCheck_PullStep(d, k, false));
+
+    for (cliInputKind kind = 0; kind < kind_theta; kind++) {
+      if (!tests[kind]) continue;
+      cliCheck_DrawNormals(d, cliCheck_Vector(d, vec_direction), cliCheck_KindSize(d, kind));
+      PB_TRY(difference_case(d, k, kind, NULL, tests[kind]));
+    }
+
+    if (i % 2 == 0 && tests[kind_theta]) PB_TRY(difference_parameters(d, k, tests[kind_theta]));
+  }
+  return pb_ok;
+}

@@ -1,0 +1,202 @@
+// pullback check, in words: what is wrong or worth knowing about a rollout's gradient, where and why.
+#include <math.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { MOST_EVENTS = 6 };  // findings of one kind
+
+static const char *solver_advice(const pbModel *m) {
+  switch (pbModel_ContactSettings(m).method) {
+    case pb_contactSweeps: return " Raise --contact sweeps.";
+    case pb_contactLcp:
+    case pb_contactCones: return " The laws are undecided there, as between sticking and sliding; --contact cfm softens them.";
+    default: return " Raise --option iterations, or set --option tolerance=0.";
+  }
+}
+
+void cliCheck_SolverFindings(cliCheck *d) {
+  static const double residual_limit = 1e-8;
+  cliCheckTest *t = cliCheck_AddTest(d, cli_solverTest, residual_limit);
+  char where[96];
+  int bad = 0;
+
+  for (long k = 0; k < d->run->steps; k++) {
+    if (!d->reports[k].rows) continue;
+    double residual = d->reports[k].residual;
+    cliCheck_CountCase(t, residual, k);
+    bad += !(residual <= residual_limit);
+  }
+
+  if (!bad) return;
+  snprintf(where, sizeof where, "%d of %ld steps, worst at step %ld", bad, d->run->steps, t->step);
+
+  cliCheck_AddFinding(
+      d, "unconverged solve", where,
+      "the constraint solve stopped at relative residual %.1e after %d iterations%s%s. The adjoint differentiates the exact "
+      "solution, so gradients through these steps are wrong by about as much.%s",
+      t->worst, d->reports[t->step].iterations, d->run->worst_row[0] ? " at the " : "", d->run->worst_row,
+      solver_advice(d->run->model));
+}
+
+// Rigid impacts: the gradient covers the times of impact, but not their order.
+static void impact_findings(cliCheck *d) {
+  char where[64];
+  int events = 0;
+
+  for (long k = 0; k < d->run->steps; k++) {
+    if (!d->reports[k].simultaneous || ++events > MOST_EVENTS) continue;
+    snprintf(where, sizeof where, "step %ld", k);
+    cliCheck_AddFinding(
+        d, "simultaneous impacts", where,
+        "several contacts touch and approach at the same instant. Impacts of one pair are resolved together, pairs one after the "
+        "other, the fastest first. A change of the state can separate them or change that order; the gradient does not cover "
+        "that.");
+  }
+}
+
+static void event_findings(cliCheck *d) {
+  const pbCertificate *c = &d->certificate;
+  char where[288];
+
+  if (c->grazing) {
+    snprintf(where, sizeof where, "%ld, first at step %d: %s", (long)c->grazing, c->grazing_step, c->grazing_contact);
+    cliCheck_AddFinding(
+        d, "grazing contacts", where,
+        "they touch too slowly for the time of impact to have a usable derivative; they are treated as in mode exact. "
+        "Mode smooth has a gradient there.");
+  }
+
+  if (c->simultaneous) {
+    snprintf(where, sizeof where, "%ld, first at step %d: %s", (long)c->simultaneous, c->simultaneous_step,
+             c->simultaneous_contact);
+    cliCheck_AddFinding(
+        d, "simultaneous contacts", where,
+        "which one comes first depends on the direction of a change. The gradient is right for changes that keep them together; "
+        "for others it is the mean of both sides.");
+  }
+}
+
+// Mode exact: every step at which the number of contacts changes.
+static void onset_findings(cliCheck *d) {
+  char where[64];
+  int events = 0;
+  const char *advice = "--mode event does that";
+  if (pbModel_PointCount(d->run->model)) advice = "worlds with deformables have no mode that does that";
+
+  for (long k = 1; k < d->run->steps; k++) {
+    const cliTrace *a = &d->traces[k - 1], *b = &d->traces[k];
+    if (a->contacts == b->contacts || ++events > MOST_EVENTS) continue;
+
+    const double *x = d->states + (size_t)k * (size_t)d->nx;
+    double time = x[pbModel_StateFieldAt(d->run->model, 0).offset];
+    snprintf(where, sizeof where, "step %ld, time %.6g", k, time);
+    cliCheck_AddFinding(
+        d, cliTrace_Kink(a, b), where,
+        "the number of contacts changes from %d to %d. The gradient is that of the discrete steps: the time of %s is not "
+        "differentiated, so a finite change that moves it to another step is not foreseen; %s.",
+        a->contacts, b->contacts, a->contacts < b->contacts ? "impact" : "release", advice);
+  }
+
+  if (events > MOST_EVENTS)
+    cliCheck_AddFinding(d, "more contact events", "later steps", "%d more contact onsets or releases in this rollout.",
+                        events - MOST_EVENTS);
+}
+
+void cliCheck_ContactFindings(cliCheck *d) {
+  pbContactSettings settings = pbModel_ContactSettings(d->run->model);
+
+  // with an onset distance contacts fade in: nothing to report
+  if (settings.onset > 0) return;
+
+  if (settings.method == pb_contactImpact) impact_findings(d);
+  else if (d->mode != pb_gradientExact) event_findings(d);
+  else onset_findings(d);
+}
+
+// Half the smallest extent of a geom; infinite for planes.
+static double half_extent(const cliRun *run, int geom) {
+  pbParam size;
+  pbField type;
+  double least = INFINITY;
+
+  bool known = pbModel_Param(run->ctx, run->model, "geom_size", &size) == pb_ok && pbModel_Field(run->model, "geom_type", &type);
+  if (!known || type.integers[geom] == pb_geomPlane) return INFINITY;
+
+  const double *s = run->theta + size.offset + (size_t)(geom * size.cols);
+  for (int i = 0; i < size.cols; i++) least = s[i] > 0 && s[i] < least ? s[i] : least;
+  return least;
+}
+
+static void put_geom(const cliRun *run, int geom, char *text, size_t size) {
+  const char *name = pbModel_Name(run->model, pb_objGeom, geom);
+  if (name && *name) snprintf(text, size, "'%.60s'", name);
+  else snprintf(text, size, "%d", geom);
+}
+
+void cliCheck_PenetrationFindings(cliCheck *d) {
+  static const double penetration_limit = 0.1;
+  const cliRun *run = d->run;
+  if (run->penetration_step < 0) return;
+
+  char where[96], a[80], b[80];
+  const int *g = run->penetrating;
+  double extent = fmin(half_extent(run, g[0]), half_extent(run, g[1])), part = run->penetration / extent;
+
+  // a tenth of the half extent is more than any contact should yield
+  if (!(part > penetration_limit)) return;
+
+  put_geom(run, g[0], a, sizeof a);
+  put_geom(run, g[1], b, sizeof b);
+  snprintf(where, sizeof where, "step %ld", run->penetration_step);
+  cliCheck_AddFinding(
+      d, "deep penetration", where,
+      "geoms %s and %s overlap by %.3g m, %.0f %% of half the smaller one's smallest extent. The contact is too soft for the "
+      "load or impact it carries, so the motion is that of the softness; solref and solimp (method penalty: stiffness) set "
+      "how stiff it is.",
+      a, b, run->penetration, 100 * part);
+}
+
+void cliCheck_GrowthFindings(cliCheck *d) {
+  const pbCertificate *c = &d->certificate;
+  double factor = exp(c->growth);
+  if (!(factor > cli_growthLimit)) return;
+
+  char where[64];
+  snprintf(where, sizeof where, "largest at step %d", c->costate_worst_step);
+  cliCheck_AddFinding(
+      d, "chaotic growth", where,
+      "going back through %ld steps the costate grows by a factor of %.1e (%.3g per second). The gradient is exact, but "
+      "says little about changes larger than %.0e. Shorten the horizon or raise the damping.",
+      d->run->steps, factor, c->growth_rate, 1 / factor);
+}
+
+// A failed test as a finding; `event`: other constraints act at its step than at the one before.
+static void failure_finding(cliCheck *d, const cliCheckTest *t, const char *where, bool event) {
+  const char *joint = t->words[0] ? "; " : "";
+  if (isnan(t->worst)) {
+    cliCheck_AddFinding(
+        d, t->name, where,
+        "the derivative is not finite (NaN or infinite)%s%s. A length of zero under a root, or a parameter or an input of "
+        "extreme size, has none; 'pullback jacobian' names the entry.",
+        joint, t->words);
+    return;
+  }
+
+  cliCheck_AddFinding(d, t->name, where, "found %.2e, expected at most %.0e%s%s.%s", t->worst, t->limit, joint, t->words,
+                      event ? " The set of active constraints changes at this step." : "");
+}
+
+void cliCheck_FailureFindings(cliCheck *d) {
+  for (int i = 0; i < d->test_count; i++) {
+    const cliCheckTest *t = &d->tests[i];
+
+    // the solver and missing derivatives have findings of their own
+    if (t->holds || strcmp(t->name, cli_solverTest) == 0 || strcmp(t->name, cli_finiteTest) == 0) continue;
+
+    char where[64] = "the whole rollout";
+    if (t->step >= 0) snprintf(where, sizeof where, "step %ld", t->step);
+    bool event = t->step >= 1 && !cliTrace_Same(&d->traces[t->step], &d->traces[t->step - 1]);
+    failure_finding(d, t, where, event);
+  }
+}
