@@ -142,7 +142,7 @@ PB_API size_t pbEnergy_WorkSize(const pbEnergy *energy);  // bytes for one call 
 PB_API bool pbEnergy_Evaluate(const pbEnergy *energy, const pbElements *elements, const pbElementsOut *out, void *work,
                               pbEnergyFault *fault);
 // Derivatives of phi = sum over elements of w . gradient, w of the shape of x; .x gets H'w. False as above: such elements
-// add nothing. Only what is computed is looked at: the slope of log(x) is finite at a negative x, where the value is not.
+// add nothing. Outputs that are not wanted are ignored: the slope of log(x) is finite at a negative x, where the value is not.
 PB_API bool pbEnergy_Pullback(const pbEnergy *energy, const pbElements *elements, const double *w, const pbElementsBar *bar,
                               void *work, pbEnergyFault *fault);
 
@@ -151,18 +151,18 @@ PB_API bool pbEnergy_Pullback(const pbEnergy *energy, const pbElements *elements
 // first + i + size[0] (j + size[1] k). Nothing is stored of which element has which points: rows of the grid are read and added
 // into shifted against each other, as a convolution does. Element (i, j, k) is number i + n0 (j + n1 k) for parameters and faults,
 // n0 and n1 the places along each axis.
-typedef struct pbStencil {
+typedef struct pbGridStencil {
   int size[3];             // 1: no such axis
   int first;               // point of the corner
   const int (*offset)[3];  // of each point of an element from its place, >= 0
-} pbStencil;
-PB_API int pbStencil_Count(const pbStencil *stencil, int points);  // elements; 0 where the stencil does not fit
+} pbGridStencil;
+PB_API int pbGridStencil_Count(const pbGridStencil *stencil, int points);  // elements; 0 where the stencil does not fit
 // Adds the sum of the values to *value and the gradients to `gradient` (vertices x 3); NULL: not wanted. `elements` as elsewhere, but
 // for count, vertex and row. False as above: *value is infinite, elements with a fault add nothing to the gradient.
-PB_API bool pbEnergy_EvaluateStencil(const pbEnergy *energy, const pbStencil *stencil, const pbElements *elements, double *value,
-                                     double *gradient, void *work, pbEnergyFault *fault);
+PB_API bool pbEnergy_EvaluateStencil(const pbEnergy *energy, const pbGridStencil *stencil, const pbElements *elements,
+                                     double *value, double *gradient, void *work, pbEnergyFault *fault);
 // pbEnergy_Pullback of all its elements.
-PB_API bool pbEnergy_PullbackStencil(const pbEnergy *energy, const pbStencil *stencil, const pbElements *elements,
+PB_API bool pbEnergy_PullbackStencil(const pbEnergy *energy, const pbGridStencil *stencil, const pbElements *elements,
                                      const double *w, const pbElementsBar *bar, void *work, pbEnergyFault *fault);
 
 // The same programs as C text: functions NAME_value, NAME_gradient, NAME_hessian with the arguments that the text explains.

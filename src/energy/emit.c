@@ -12,11 +12,16 @@ typedef struct Text {
   bool failed;
 } Text;
 
-static bool make_room(Text *t, size_t more) {
+static bool reserve_text(Text *t, size_t more) {
   if (t->failed || t->length + more < t->capacity) return !t->failed;
   size_t capacity = 2 * t->capacity + more + 4096;
   char *grown = pbContext_Resize(t->ctx, t->text, capacity);
-  if (!grown) return !(t->failed = true);
+
+  if (!grown) {
+    t->failed = true;
+    return false;
+  }
+
   t->text = grown;
   t->capacity = capacity;
 
@@ -25,7 +30,9 @@ static bool make_room(Text *t, size_t more) {
 
 static void put(Text *t, const char *format, ...) PB_PRINTF(2, 3);
 static void put(Text *t, const char *format, ...) {
-  for (int again = 0; again < 2 && !t->failed; again++) {
+  // What does not fit is written again, with room for it.
+  for (int again = 0; again < 2; again++) {
+    if (t->failed) return;
     size_t room = t->capacity - t->length;
     va_list args;
     va_start(args, format);
@@ -37,7 +44,7 @@ static void put(Text *t, const char *format, ...) {
       return;
     }
 
-    make_room(t, (size_t)length + 1);
+    reserve_text(t, (size_t)length + 1);
   }
 }
 
@@ -45,15 +52,21 @@ static void put(Text *t, const char *format, ...) {
 static void put_number(Text *t, double value) {
   char digits[40];
   snprintf(digits, sizeof digits, "%.17g", value);
-  for (char *s = digits; *s; s++)
+
+  for (char *s = digits; *s; s++) {
     if (!strchr("0123456789eE+-", *s)) *s = '.';
+  }
+
   put(t, "%s%s", digits, strpbrk(digits, ".e") ? "" : ".0");
 }
 
 // ---- what stands before the functions ---------------------------------------------------------------------------------------
 static void put_comment(Text *t, const char *text) {
   put(t, "//   ");
-  for (; text && *text; text++) put(t, *text == '\n' ? "\n//   " : "%c", *text);
+  if (text) {
+    for (; *text; text++) put(t, *text == '\n' ? "\n//   " : "%c", *text);
+  }
+
   put(t, "\n");
 }
 
@@ -82,7 +95,7 @@ static const struct {
 };
 enum { LANE_FUNCTIONS = sizeof lane_functions / sizeof *lane_functions };
 
-static void put_head(Text *t, const pbEnergy *e, const char *name) {
+static void put_explanation(Text *t, const pbEnergy *e) {
   put(t, "// The energy '%s', its gradient and its Hessian, for elements of %d points.\n", e->def.name, e->def.points);
   if (e->def.formula) put_comment(t, e->def.formula);
   put(t, "// vertex: count x %d; x, X, y: vertices x 3; parameters: ", e->def.points);
@@ -96,6 +109,10 @@ static void put_head(Text *t, const pbEnergy *e, const char *name) {
       "// Compile with -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math. Outside of the domain results "
       "are\n"
       "// not finite.\n");
+}
+
+static void put_lane_functions(Text *t, const char *name) {
+  // The same Newton iteration as pbOp_Stretch.
   put(t, "#include <math.h>\n#include <stddef.h>\n\n#ifndef PB_LANES\n#define PB_LANES 4\n#endif\n");
   put(t, "typedef double %s_lanes __attribute__((vector_size(8 * PB_LANES)));\n", name);
   put(t,
@@ -110,12 +127,15 @@ static void put_head(Text *t, const pbEnergy *e, const char *name) {
       "  return f;\n"
       "}\n#define ROOT %s_root\n",
       name, name);
+
+  // One function for each, lane by lane: vectors of GCC have no functions of their own.
   put(t,
       "#define LANE_FUNCTION(name, expression) \\\n"
       "  static inline __attribute__((unused)) %s_lanes %s_##name(%s_lanes a, %s_lanes b, %s_lanes c) { \\\n"
       "    %s_lanes r; \\\n    for (int i = 0; i < PB_LANES; i++) r[i] = expression; \\\n    (void)b, (void)c; \\\n    return r; "
       "\\\n  }\n",
       name, name, name, name, name, name);
+
   for (int k = 0; k < LANE_FUNCTIONS; k++) put(t, "LANE_FUNCTION(%s, %s)\n", lane_functions[k].name, lane_functions[k].body);
   put(t, "#undef LANE_FUNCTION\n#undef ROOT\n");
 }
@@ -138,9 +158,11 @@ typedef struct Named {
   int number;
 } Named;
 
+// An operand that an operation does not have is written as its first, where a function of lanes takes three.
 static void put_operation(Text *t, const pbInstruction *s, const char *name, const Named *in) {
   const Named *v[4];
   for (int k = 0; k < 4; k++) v[k] = &in[s->of[k < pbCode_Operands((pbCode)s->code) ? k : 0]];
+
 #define V(k) v[k]->kind, v[k]->number
   switch (s->code) {
     case pb_opAdd_code: put(t, "%c%d + %c%d", V(0), V(1)); return;
@@ -157,8 +179,9 @@ static void put_operation(Text *t, const pbInstruction *s, const char *name, con
     default: break;
   }
 
-  for (int k = 0; k < LANE_FUNCTIONS; k++)
+  for (int k = 0; k < LANE_FUNCTIONS; k++) {
     if (lane_functions[k].code == s->code) put(t, "%s_%s(%c%d, %c%d, %c%d)", name, lane_functions[k].name, V(0), V(1), V(2));
+  }
 #undef V
 }
 
@@ -169,6 +192,7 @@ static void put_outputs(Text *t, const pbProgram *p, const Named *in, const char
     put(t, "%s%c%d%s", k % 12 ? " " : "\n        ", v.kind, v.number, k + 1 < p->output_count ? "," : "};\n");
   }
 
+  // Lanes beyond the last element repeat it and are not written.
   put(t, "    for (int i = 0; i < PB_LANES && e + i < count; i++) {\n      value[e + i] = out[0][i];\n");
   if (p->output_count > 1)
     put(t, "      for (int k = 0; k < %d; k++) gradient[(size_t)at[i] * %d + (size_t)k] = out[1 + k][i];\n", n, n);
@@ -178,6 +202,7 @@ static void put_outputs(Text *t, const pbProgram *p, const Named *in, const char
 }
 
 static void put_body(Text *t, const pbEnergy *e, const pbProgram *p, const char *name, Named *in) {
+  // Constants are slots from zero on, inputs where their ports say.
   for (int k = 0; k < p->constant_count; k++) {
     in[k] = (Named){'c', k};
     put(t, "    const %s_lanes c%d = (%s_lanes){0} + ", name, k, name);
@@ -190,6 +215,7 @@ static void put_body(Text *t, const pbEnergy *e, const pbProgram *p, const char 
     put_input(t, e, &p->input[k], name, k);
   }
 
+  // One result for each instruction; its slot is named after the last that wrote there.
   for (int k = 0; k < p->count; k++) {
     put(t, "    const %s_lanes r%d = ", name, k);
     put_operation(t, &p->code[k], name, in);
@@ -204,6 +230,8 @@ static void put_function(Text *t, const pbEnergy *e, const pbProgram *p, const c
                          const char *results) {
   Named *in = pbContext_Alloc(t->ctx, (size_t)p->slots * sizeof *in);
   if (!in) t->failed = true;
+
+  // A prototype, so that -Wmissing-prototypes has nothing to say.
   put(t,
       "\nvoid %s_%s(int count, const int *vertex, const double *x, const double *X, const double *y, const double *const "
       "*parameter,\n"
@@ -214,6 +242,7 @@ static void put_function(Text *t, const pbEnergy *e, const pbProgram *p, const c
       "*parameter,\n"
       "    const int *stride, double h, double t, %s) {\n",
       name, what, results);
+
   put(t,
       "  (void)vertex, (void)x, (void)X, (void)y, (void)parameter, (void)stride, (void)h, (void)t;\n"
       "  for (int e = 0; e < count; e += PB_LANES) {\n    int at[PB_LANES];\n"
@@ -225,11 +254,13 @@ static void put_function(Text *t, const pbEnergy *e, const pbProgram *p, const c
 
 char *pbEnergy_EmitC(const pbEnergy *e, const char *name) {
   Text t = {.ctx = e->ctx};
-  make_room(&t, 1);
-  put_head(&t, e, name);
+  reserve_text(&t, 1);
+  put_explanation(&t, e);
+  put_lane_functions(&t, name);
   put_function(&t, e, &e->value, name, "value", "double *value");
   put_function(&t, e, &e->gradient, name, "gradient", "double *value, double *gradient");
   put_function(&t, e, &e->hessian, name, "hessian", "double *value, double *gradient, double *hessian");
+
   if (!t.failed) return t.text;
   pbContext_Free(e->ctx, t.text);
 

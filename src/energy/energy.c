@@ -1,5 +1,8 @@
+// Energies: a formula or a graph, its derivatives, their programs; and evaluation, which picks the program and the variant of the
+// kernel.
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "energy/derive.h"
 #include "energy/energy_inside.h"
@@ -15,16 +18,19 @@ static bool copy_text(pbContext *ctx, const char *text, const char **copy) {
 
 static bool copy_definition(pbEnergy *e, const pbEnergyDef *def) {
   e->def.points = def->points;
+
   if (!copy_text(e->ctx, def->name ? def->name : "", &e->def.name) || !copy_text(e->ctx, def->formula, &e->def.formula))
     return false;
-  e->def.parameters = e->parameter = pbContext_AllocArray(e->ctx, (size_t)def->parameter_count, sizeof *e->parameter);
+  e->parameter = pbContext_AllocArray(e->ctx, (size_t)def->parameter_count, sizeof *e->parameter);
+  e->def.parameters = e->parameter;
   if (!e->parameter) return false;
 
   for (int i = 0; i < def->parameter_count; i++) {
     pbEnergyParameter *p = &e->parameter[i];
     *p = def->parameters[i];
-    p->name = p->unit = NULL;
-    e->def.parameter_count = i + 1;
+    p->name = NULL;
+    p->unit = NULL;
+    e->def.parameter_count = i + 1;  // so that what is copied is freed where the next copy fails
     if (!copy_text(e->ctx, def->parameters[i].name ? def->parameters[i].name : "", &p->name)) return false;
     if (!copy_text(e->ctx, def->parameters[i].unit, &p->unit)) return false;
   }
@@ -50,30 +56,36 @@ void pbEnergy_Destroy(pbEnergy *e) {
 }
 
 static void note_inputs(pbEnergy *e, const pbProgram *p) {
-  for (int k = 0; k < p->input_count; k++)
+  for (int k = 0; k < p->input_count; k++) {
     if (p->input[k].group <= pb_groupTime) e->uses[p->input[k].group] = true;
+  }
 }
 
-static void compile(pbGraph *g, const pbDerived *d, pbEnergy *e) {
+static void compile_programs(pbGraph *g, const pbDerived *d, pbEnergy *e) {
   int n = 3 * g->inputs.points, *all = pbContext_AllocArray(g->ctx, (size_t)(1 + n + n * n), sizeof *all);
   if (!all) {
     pbGraph_Fail(g, pb_no_memory, "out of memory");
     return;
   }
 
+  // One list of outputs, of which the programs compute a part: value; and gradient; and Hessian.
   all[0] = d->value;
   memcpy(all + 1, d->gradient, sizeof *all * (size_t)n);
   memcpy(all + 1 + n, d->hessian, sizeof *all * (size_t)(n * n));
+
   const int outputs[] = {1, 1 + n, 1 + n + n * n};
   pbProgram *const programs[] = {&e->value, &e->gradient, &e->hessian};
+
   for (int i = 0; i < 3 && !g->status; i++) pbProgram_Compile(g, all, outputs[i], programs[i]);
   pbContext_Free(g->ctx, all);
+
+  // Pullbacks by positions apart from all others: a pullback may want them alone.
   if (!g->status) pbProgram_CompilePull(g, d->pull, 0, n, &e->pull_x);
   if (!g->status) pbProgram_CompilePull(g, d->pull, n, g->inputs.weight, &e->pull_rest);
   note_inputs(e, &e->value);
 }
 
-static pbStatus finish(pbContext *ctx, pbGraph *g, int value, const pbEnergyDef *def, pbEnergy **energy) {
+static pbStatus create_energy(pbContext *ctx, pbGraph *g, int value, const pbEnergyDef *def, pbEnergy **energy) {
   pbEnergy *e = pbContext_Alloc(ctx, sizeof *e);
   pbDerived d = {0};
 
@@ -82,7 +94,7 @@ static pbStatus finish(pbContext *ctx, pbGraph *g, int value, const pbEnergyDef 
   if (!copy_definition(e, def)) pbGraph_Fail(g, pb_no_memory, "out of memory");
   if (!g->status) pbDerive_All(g, def, value, &d);
   e->symmetric = d.symmetric;
-  if (!g->status) compile(g, &d, e);
+  if (!g->status) compile_programs(g, &d, e);
   pbDerived_Destroy(ctx, &d);
 
   if (!g->status) {
@@ -101,7 +113,7 @@ pbStatus pbEnergy_FromGraph(pbContext *ctx, pbGraph *g, pbValue value, const pbE
     pbGraph_Fail(g, pb_bad_argument, "the graph was made with other points or parameters");
   if (g->status) return pbContext_Fail(ctx, g->status, "energy '%.64s': %s", def->name ? def->name : "", g->error);
 
-  return finish(ctx, g, value.node[0], def, energy);
+  return create_energy(ctx, g, value.node[0], def, energy);
 }
 
 pbStatus pbEnergy_Create(pbContext *ctx, const pbEnergyDef *def, pbEnergy **energy) {
@@ -112,7 +124,7 @@ pbStatus pbEnergy_Create(pbContext *ctx, const pbEnergyDef *def, pbEnergy **ener
   PB_TRY(pbGraph_Create(ctx, def, &g));
   pbStatus status = pbFormula_CheckNames(ctx, def);
   if (!status) status = pbFormula_Read(g, def, &value);
-  if (!status) status = finish(ctx, g, value, def, energy);
+  if (!status) status = create_energy(ctx, g, value, def, energy);
   pbGraph_Destroy(g);
 
   return status;
@@ -161,15 +173,22 @@ static pbRun new_run(const pbEnergy *e, const pbComplexElements *in, void *work)
                  .work = work};
 }
 
+static const pbProgram *program_for(const pbEnergy *e, const pbComplexOut *out) {
+  if (out->hessian) return &e->hessian;
+  return out->gradient ? &e->gradient : &e->value;
+}
+
 static int evaluate(const pbEnergy *e, const pbComplexElements *in, const pbComplexOut *out, void *work, pbRunElements *elements,
                     pbEnergyFault *fault) {
   int n = 3 * e->def.points;
+  PB_ASSERT(in->count >= 0 && (in->count == 0 || in->vertex || in->row));
   pbRun run = new_run(e, in, work);
 
-  run.program = out->hessian ? &e->hessian : out->gradient ? &e->gradient : &e->value;
-  run.rows[0] = (pbRows){out->value, 0, 1};
-  run.rows[1] = (pbRows){out->gradient, 1, n};
-  run.rows[2] = (pbRows){out->hessian, 1 + n, n * n};
+  // Outputs of a program: the value, n of the gradient, n x n of the Hessian.
+  run.program = program_for(e, out);
+  run.rows[0] = (pbOutputRows){out->value, 0, 1};
+  run.rows[1] = (pbOutputRows){out->gradient, 1, n};
+  run.rows[2] = (pbOutputRows){out->hessian, 1 + n, n * n};
 
   return elements(&run, fault);
 }
@@ -179,12 +198,16 @@ static bool pullback(const pbEnergy *e, const pbComplexElements *in, const void 
   pbRun run = new_run(e, in, work);
   void *const to[] = {bar->x, bar->rest, bar->previous, bar->timestep, bar->time};
 
+  // Cotangents by group, as the ports of the programs name them.
   memcpy(run.bar, to, sizeof to);
   run.parameter_bar = bar->parameter;
   run.vertices[pb_groupWeight] = w;
   if (fault) fault->element = -1;
+
+  // Outputs that are not wanted are ignored: their program does not run.
   run.program = &e->pull_x;
   if (bar->x && elements(&run, fault) >= 0) return false;
+
   run.program = &e->pull_rest;
   bool rest = bar->rest || bar->previous || bar->timestep || bar->time || bar->parameter;
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "base/suggest.h"
 #include "base/text.h"
@@ -66,8 +67,9 @@ static void stand_at(Parser *p, const char *place) {
 static bool is_name_start(char c) { return isalpha((unsigned char)c) || c == '_'; }
 static bool is_name_part(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
-static void new_line(Parser *p) {
-  p->line_start = ++p->at;
+static void begin_line(Parser *p) {
+  p->at++;
+  p->line_start = p->at;
   p->line++;
 }
 
@@ -78,32 +80,35 @@ static void skip_spaces(Parser *p) {
     } else if (*p->at == ' ' || *p->at == '\t' || *p->at == '\r') {
       p->at++;
     } else if (*p->at == '\n' && p->brackets) {
-      new_line(p);
+      begin_line(p);
     } else {
       return;
     }
   }
 }
 
-static const char *digits(const char *s) {
+static const char *skip_digits(const char *s) {
   while (isdigit((unsigned char)*s)) s++;
   return s;
 }
 
+// digits [ '.' digits ] [ ('e' | 'E') [ sign ] digits ]
 static void read_number(Parser *p) {
   Token *t = &p->token;
   char text[64];
-  const char *end = digits(p->at);
+  const char *end = skip_digits(p->at);
 
-  if (*end == '.') end = digits(end + 1);
+  if (*end == '.') end = skip_digits(end + 1);
   if (*end == 'e' || *end == 'E') {
     const char *exponent = end + 1 + (end[1] == '+' || end[1] == '-');
-    if (isdigit((unsigned char)*exponent)) end = digits(exponent);
+    if (isdigit((unsigned char)*exponent)) end = skip_digits(exponent);
   }
 
   t->kind = tk_number;
   t->length = end - p->at < 1000 ? (int)(end - p->at) : 1000;
   p->at = end;
+
+  // Through a copy, since the number's text must end where it does; in the C locale.
   snprintf(text, sizeof text, "%.*s", t->length, t->start);
   if (t->length >= (int)sizeof text || !pbText_Real(text, &t->number) || !(t->number < 1e300))
     FAIL(p, t->start, "this is not a number that can be used");
@@ -121,10 +126,12 @@ static void read_mark(Parser *p) {
   if (c == '=' && second == '=') FAIL(p, t->start, "numbers are compared by < <= > >=");
 }
 
-static void next(Parser *p) {
+// The next token, by its first character.
+static void next_token(Parser *p) {
   skip_spaces(p);
   Token *t = &p->token;
   *t = (Token){tk_end, p->at, 0, p->line, (int)(p->at - p->line_start) + 1, 0};
+
   char c = *p->at;
   if (!c || failed(p)) return;
 
@@ -137,7 +144,7 @@ static void next(Parser *p) {
   } else if (c == ';' || c == '\n') {
     t->kind = tk_break;
     t->length = 1;
-    if (c == '\n') new_line(p);
+    if (c == '\n') begin_line(p);
     else p->at++;
   } else if (strchr("+-*/^<>=()[],.", c)) {
     read_mark(p);
@@ -159,6 +166,7 @@ static const char *what_stands(const Parser *p, char *text, size_t size) {
   if (p->token.kind == tk_end) return "the end of the formula";
   if (p->token.kind == tk_break) return *p->token.start == ';' ? "';'" : "the end of the line";
   snprintf(text, size, "'%.*s'", p->token.length > 40 ? 40 : p->token.length, p->token.start);
+
   return text;
 }
 
@@ -166,7 +174,7 @@ static void expect(Parser *p, const char *mark, const char *why) {
   char text[64];
   if (is_mark(p, mark)) {
     if (strchr(")]", *mark)) p->brackets--;
-    next(p);
+    next_token(p);
   } else if (!failed(p)) {
     FAIL(p, p->token.start, "expected '%s' %s, not %s", mark, why, what_stands(p, text, sizeof text));
   }
@@ -175,16 +183,16 @@ static void expect(Parser *p, const char *mark, const char *why) {
 // Behind an opening mark and behind an operator ends of lines are spaces.
 static void next_operand(Parser *p) {
   p->brackets++;
-  next(p);
+  next_token(p);
   p->brackets--;
 }
 static void open_bracket(Parser *p) {
   p->brackets++;
-  next(p);
+  next_token(p);
 }
 
 // What the graph makes for a function has the place of its word.
-static pbValue apply(Parser *p, const Token *word, pbFunction f, int count, const pbValue *a) {
+static pbValue apply_function(Parser *p, const Token *word, pbFunction f, int count, const pbValue *a) {
   stand_at(p, word->start);
   p->g->at.line = word->line;
   p->g->at.column = word->column;
@@ -211,6 +219,7 @@ static bool find_function(const Token *t, pbFunction *f) {
 // x3, X0, y12: a letter and digits
 static bool find_point(const Token *t, int *index) {
   if (t->length < 2 || t->length > 6 || !strchr("xXy", *t->start)) return false;
+
   *index = 0;
   for (int i = 1; i < t->length; i++) {
     if (!isdigit((unsigned char)t->start[i])) return false;
@@ -220,7 +229,7 @@ static bool find_point(const Token *t, int *index) {
   return true;
 }
 
-static bool reserved(const Token *t) {
+static bool is_reserved(const Token *t) {
   int index;
   pbFunction f;
 
@@ -229,60 +238,73 @@ static bool reserved(const Token *t) {
 }
 
 static bool is_parameter(const Parser *p, const Token *t) {
-  for (int i = 0; i < p->def->parameter_count; i++)
+  for (int i = 0; i < p->def->parameter_count; i++) {
     if (is_word(t, p->def->parameters[i].name)) return true;
+  }
+
   return false;
 }
 
-static void unknown(Parser *p, const Token *t) {
+static void fail_unknown(Parser *p, const Token *t) {
   char word[NAME], text[120];
   snprintf(word, sizeof word, "%.*s", t->length < NAME ? t->length : NAME - 1, t->start);
+
+  // What is near, of all names there are here.
   pbSuggest s = pbSuggest_For(word);
   for (int i = 0; i < p->variable_count; i++) pbSuggest_Offer(&s, p->variable[i].name);
   for (int i = 0; i < p->def->parameter_count; i++) pbSuggest_Offer(&s, p->def->parameters[i].name);
-  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
     if (is_name_start(functions[i].name[0])) pbSuggest_Offer(&s, functions[i].name);
+  }
+
   pbSuggest_Offer(&s, "identity");
   FAIL(p, t->start, "unknown name '%s'%s", word, pbSuggest_Write(&s, text, sizeof text));
 }
 
-static pbValue point(Parser *p, const Token *t, int index) {
+static pbValue point_value(Parser *p, const Token *t, int index) {
   stand_at(p, t->start);
   if (*t->start == 'x') return pbGraph_Position(p->g, index);
   return *t->start == 'X' ? pbGraph_Rest(p->g, index) : pbGraph_Previous(p->g, index);
 }
 
-static pbValue named(Parser *p, const Token *t) {
+static pbValue name_value(Parser *p, const Token *t) {
   pbGraph *g = p->g;
   int index;
   pbFunction f;
 
-  for (int i = 0; i < p->def->parameter_count; i++)
+  for (int i = 0; i < p->def->parameter_count; i++) {
     if (is_word(t, p->def->parameters[i].name)) return pbGraph_Parameter(g, i);
-  for (int i = 0; i < p->variable_count; i++)
+  }
+
+  for (int i = 0; i < p->variable_count; i++) {
     if (is_word(t, p->variable[i].name)) return p->variable[i].value;
+  }
+
   if (is_word(t, "pi")) return pbGraph_Number(g, 3.14159265358979323846);
   if (is_word(t, "h")) return pbGraph_Timestep(g);
   if (is_word(t, "t")) return pbGraph_Time(g);
-  if (find_point(t, &index)) return point(p, t, index);
+  if (find_point(t, &index)) return point_value(p, t, index);
+
   if (find_function(t, &f) || is_word(t, "identity")) FAIL(p, t->start, "a function: its arguments in ( ) are missing");
-  else unknown(p, t);
+  else fail_unknown(p, t);
 
   return (pbValue){0};
 }
 
 // ---- expressions ------------------------------------------------------------------------------------------------------
-static pbValue comparison(Parser *p);
+// A function for each rule of the grammar above (recursive descent, Aho et al. 2006, 4.4).
+static pbValue parse_comparison(Parser *p);
 
 // expression { ',' expression } up to the closing mark
-static int arguments(Parser *p, pbValue *a, int most, const char *closing) {
+static int parse_arguments(Parser *p, pbValue *a, int most, const char *closing) {
   int count = 0;
+
   while (!failed(p)) {
-    pbValue v = comparison(p);
+    pbValue v = parse_comparison(p);
     if (count < most) a[count] = v;
     count++;
     if (!is_mark(p, ",")) break;
-    next(p);
+    next_token(p);
   }
 
   expect(p, closing, "or ','");
@@ -290,10 +312,10 @@ static int arguments(Parser *p, pbValue *a, int most, const char *closing) {
 }
 
 // A whole number written out
-static int whole(Parser *p, const char *what) {
+static int parse_whole(Parser *p, const char *what) {
   Token t = p->token;
   if (t.kind == tk_number && fabs(t.number) < 1e9 && t.number == (int)t.number) {
-    next(p);
+    next_token(p);
     return (int)t.number;
   }
 
@@ -302,62 +324,67 @@ static int whole(Parser *p, const char *what) {
 }
 
 // A name that is no function's
-static bool known(const Parser *p, const Token *t) {
-  for (int i = 0; i < p->variable_count; i++)
+static bool is_known(const Parser *p, const Token *t) {
+  for (int i = 0; i < p->variable_count; i++) {
     if (is_word(t, p->variable[i].name)) return true;
-  return reserved(t) || is_parameter(p, t);
+  }
+
+  return is_reserved(t) || is_parameter(p, t);
 }
 
-static pbValue call(Parser *p, const Token *word) {
-  pbValue a[8], v;
+static pbValue parse_identity(Parser *p, const Token *word) {
+  int n = parse_whole(p, "the size of identity");
+  stand_at(p, word->start);
+
+  pbValue v = pbGraph_Identity(p->g, n);
+  expect(p, ")", "after the size");
+  return v;
+}
+
+static pbValue parse_call(Parser *p, const Token *word) {
+  pbValue a[8];
   pbFunction f = pb_fnCount;
   bool identity = is_word(word, "identity");
 
+  // A name before '(' that is no function's.
   if (!identity && !find_function(word, &f)) {
-    if (!failed(p) && known(p, word))
+    if (!failed(p) && is_known(p, word))
       FAIL(p, p->token.start, "'%.*s' is no function: is there an operator missing?", word->length, word->start);
-    else if (!failed(p)) unknown(p, word);
+    else if (!failed(p)) fail_unknown(p, word);
 
     return (pbValue){0};
   }
 
   open_bracket(p);
-  if (identity) {
-    int n = whole(p, "the size of identity");
-    stand_at(p, word->start);
-    v = pbGraph_Identity(p->g, n);
-    expect(p, ")", "after the size");
-
-    return v;
-  }
+  if (identity) return parse_identity(p, word);
 
   if (is_mark(p, ")")) {
     FAIL(p, p->token.start, "arguments are missing");
     return (pbValue){0};
   }
 
-  int count = arguments(p, a, 8, ")");
-  return apply(p, word, f, count, a);
+  int count = parse_arguments(p, a, 8, ")");
+  return apply_function(p, word, f, count, a);
 }
 
-static pbValue primary(Parser *p) {
+static pbValue parse_primary(Parser *p) {
   char text[64];
   pbValue v = {0}, column[3];
   Token t = p->token;
 
   if (t.kind == tk_number) {
-    next(p);
+    next_token(p);
     return pbGraph_Number(p->g, t.number);
   }
 
   if (t.kind == tk_name) {
-    next(p);
-    return is_mark(p, "(") ? call(p, &t) : named(p, &t);
+    next_token(p);
+    return is_mark(p, "(") ? parse_call(p, &t) : name_value(p, &t);
   }
 
   if (is_mark(p, "(")) {
     open_bracket(p);
-    v = comparison(p);
+    v = parse_comparison(p);
     expect(p, ")", "to close '('");
 
     return v;
@@ -365,7 +392,7 @@ static pbValue primary(Parser *p) {
 
   if (is_mark(p, "[")) {
     open_bracket(p);
-    int count = arguments(p, column, 3, "]");
+    int count = parse_arguments(p, column, 3, "]");
     stand_at(p, t.start);
 
     return pbGraph_Columns(p->g, count, column);
@@ -375,8 +402,8 @@ static pbValue primary(Parser *p) {
   return v;
 }
 
-static pbValue component(Parser *p, pbValue v) {
-  next(p);
+static pbValue parse_component(Parser *p, pbValue v) {
+  next_token(p);
   Token t = p->token;
   int row = t.length == 1 && t.kind == tk_name ? *t.start - 'x' : -1;
 
@@ -388,19 +415,19 @@ static pbValue component(Parser *p, pbValue v) {
   stand_at(p, t.start);
   if (v.cols != 1 || (v.rows == 1 && v.cols == 1))
     FAIL(p, t.start, "only vectors have components; entries of a matrix are m[i,j]");
-  next(p);
+  next_token(p);
 
   return pbGraph_At(p->g, v, row, 0);
 }
 
-static pbValue entry(Parser *p, pbValue v) {
+static pbValue parse_entry(Parser *p, pbValue v) {
   open_bracket(p);
   const char *place = p->token.start;
-  int row = whole(p, "an index"), col = 0;
+  int row = parse_whole(p, "an index"), col = 0;
 
   if (is_mark(p, ",")) {
-    next(p);
-    col = whole(p, "an index");
+    next_token(p);
+    col = parse_whole(p, "an index");
   } else if (v.cols > 1 && !failed(p)) {
     FAIL(p, p->token.start, "an entry of a matrix has two indices");
   }
@@ -410,35 +437,40 @@ static pbValue entry(Parser *p, pbValue v) {
   return pbGraph_At(p->g, v, row, col);
 }
 
-static pbValue sign(Parser *p);
+static pbValue parse_sign(Parser *p);
 
-static pbValue power(Parser *p) {
-  pbValue v[2] = {primary(p)};
-  while (!failed(p) && (is_mark(p, ".") || is_mark(p, "["))) v[0] = is_mark(p, ".") ? component(p, v[0]) : entry(p, v[0]);
+static pbValue parse_power(Parser *p) {
+  pbValue v[2] = {parse_primary(p)};
+
+  while (!failed(p) && (is_mark(p, ".") || is_mark(p, "[")))
+    v[0] = is_mark(p, ".") ? parse_component(p, v[0]) : parse_entry(p, v[0]);
   if (!is_mark(p, "^")) return v[0];
+
+  // The exponent is a sign, so x^-2 and x^y^z = x^(y^z).
   Token t = p->token;
   next_operand(p);
-  v[1] = sign(p);
+  v[1] = parse_sign(p);
 
-  return apply(p, &t, pb_fnPower, 2, v);
+  return apply_function(p, &t, pb_fnPower, 2, v);
 }
 
-// Depth is bounded here: every way down leads through a sign.
-static pbValue sign(Parser *p) {
+// Depth is bounded here: every recursion passes through a sign.
+static pbValue parse_sign(Parser *p) {
   Token t = p->token;
   pbValue v = {0};
 
-  if (++p->depth > DEPTH) {
+  p->depth++;
+  if (p->depth > DEPTH) {
     FAIL(p, t.start, "nested more than %d deep", DEPTH);
   } else if (is_mark(p, "-")) {
     next_operand(p);
-    v = sign(p);
-    v = apply(p, &t, pb_fnNegate, 1, &v);
+    v = parse_sign(p);
+    v = apply_function(p, &t, pb_fnNegate, 1, &v);
   } else if (is_mark(p, "+")) {
     next_operand(p);
-    v = sign(p);
+    v = parse_sign(p);
   } else {
-    v = power(p);
+    v = parse_power(p);
   }
 
   p->depth--;
@@ -446,40 +478,46 @@ static pbValue sign(Parser *p) {
 }
 
 // left { operator right }, operators of one rank
-static pbValue chain(Parser *p, pbValue (*operand)(Parser *), const char *const *marks, const pbFunction *fs, int most) {
+static pbValue parse_chain(Parser *p, pbValue (*operand)(Parser *), const char *const *marks, const pbFunction *fs, int most) {
   pbValue v[2] = {operand(p)};
-  for (int done = 0, k = 0; !failed(p) && done < most; done++) {
-    for (k = 0; marks[k] && !is_mark(p, marks[k]); k++) continue;
+
+  for (int done = 0; !failed(p) && done < most; done++) {
+    int k = 0;
+    while (marks[k] && !is_mark(p, marks[k])) k++;
     if (!marks[k]) break;
+
+    // Left to right: what there is so far is the next operator's left operand.
     Token t = p->token;
     next_operand(p);
     v[1] = operand(p);
-    v[0] = apply(p, &t, fs[k], 2, v);
+    v[0] = apply_function(p, &t, fs[k], 2, v);
   }
 
   return v[0];
 }
 
-static pbValue term(Parser *p) {
+static pbValue parse_term(Parser *p) {
   static const char *const marks[] = {"*", "/", NULL};
-  return chain(p, sign, marks, (const pbFunction[]){pb_fnMul, pb_fnDiv}, 1 << 20);
+  return parse_chain(p, parse_sign, marks, (const pbFunction[]){pb_fnMul, pb_fnDiv}, 1 << 20);
 }
 
-static pbValue sum(Parser *p) {
+static pbValue parse_sum(Parser *p) {
   static const char *const marks[] = {"+", "-", NULL};
-  return chain(p, term, marks, (const pbFunction[]){pb_fnAdd, pb_fnSub}, 1 << 20);
+  return parse_chain(p, parse_term, marks, (const pbFunction[]){pb_fnAdd, pb_fnSub}, 1 << 20);
 }
 
-static pbValue comparison(Parser *p) {
+static pbValue parse_comparison(Parser *p) {
   static const char *const marks[] = {"<", "<=", ">", ">=", NULL};
-  return chain(p, sum, marks, (const pbFunction[]){pb_fnLess, pb_fnLessEqual, pb_fnGreater, pb_fnGreaterEqual}, 1);
+  return parse_chain(p, parse_sum, marks, (const pbFunction[]){pb_fnLess, pb_fnLessEqual, pb_fnGreater, pb_fnGreaterEqual}, 1);
 }
 
 // ---- statements -------------------------------------------------------------------------------------------------------
-static void assign(Parser *p, const Token *name, pbValue value) {
+static void assign_name(Parser *p, const Token *name, pbValue value) {
   if (failed(p)) return;
+
+  // A name of its own, that nothing else has.
   if (name->length >= NAME) FAIL(p, name->start, "a name has at most %d letters", NAME - 1);
-  else if (reserved(name)) FAIL(p, name->start, "'%.*s' has a meaning already", name->length, name->start);
+  else if (is_reserved(name)) FAIL(p, name->start, "'%.*s' has a meaning already", name->length, name->start);
   else if (is_parameter(p, name)) FAIL(p, name->start, "'%.*s' is a parameter", name->length, name->start);
   else if (p->variable_count == NAMES) FAIL(p, name->start, "more than %d names", NAMES);
 
@@ -488,17 +526,20 @@ static void assign(Parser *p, const Token *name, pbValue value) {
   }
 
   if (failed(p)) return;
-  Variable *v = &p->variable[p->variable_count++];
+
+  PB_ASSERT(p->variable_count < NAMES);
+  Variable *v = &p->variable[p->variable_count];
+  p->variable_count++;
   snprintf(v->name, sizeof v->name, "%.*s", name->length, name->start);
   v->value = value;
 }
 
-// name '=' ahead? Then both are passed over.
+// name '=' ahead? Then both are passed over; else the parser is where it was.
 static bool begins_assignment(Parser *p, Token *name) {
   Parser before = *p;
   *name = p->token;
   if (name->kind != tk_name) return false;
-  next(p);
+  next_token(p);
 
   if (!failed(p) && is_mark(p, "=")) {
     next_operand(p);
@@ -516,14 +557,21 @@ static bool begins_assignment(Parser *p, Token *name) {
 }
 
 static void skip_breaks(Parser *p) {
-  while (p->token.kind == tk_break) next(p);
+  while (p->token.kind == tk_break) next_token(p);
 }
 
-static pbValue formula(Parser *p) {
+// After the last statement: the energy is its value, a scalar without a name.
+static void check_energy(Parser *p, const Token *first, bool assigned, pbValue value) {
+  if (assigned) FAIL(p, first->start, "the last statement must be the energy itself, without a name");
+  else if (value.rows != 1 || value.cols != 1)
+    FAIL(p, first->start, "the energy must be a scalar, not %d x %d numbers", value.rows, value.cols);
+}
+
+static pbValue parse_formula(Parser *p) {
   char text[64];
   pbValue value = {0};
 
-  next(p);
+  next_token(p);
   skip_breaks(p);
   if (p->token.kind == tk_end) FAIL(p, p->token.start, "the formula is empty");
 
@@ -531,17 +579,17 @@ static pbValue formula(Parser *p) {
     Token first = p->token, name;
     bool assigned = begins_assignment(p, &name);
 
-    value = comparison(p);
-    if (assigned) assign(p, &name, value);
+    value = parse_comparison(p);
+    if (assigned) assign_name(p, &name, value);
     if (failed(p)) break;
+
     if (p->token.kind != tk_break && p->token.kind != tk_end)
       FAIL(p, p->token.start, "expected an operator or the end of the statement, not %s", what_stands(p, text, sizeof text));
+
     skip_breaks(p);
 
     if (p->token.kind == tk_end && !failed(p)) {
-      if (assigned) FAIL(p, first.start, "the last statement must be the energy itself, without a name");
-      else if (value.rows != 1 || value.cols != 1)
-        FAIL(p, first.start, "the energy must be a scalar, not %d x %d numbers", value.rows, value.cols);
+      check_energy(p, &first, assigned, value);
       break;
     }
 
@@ -553,11 +601,12 @@ static pbValue formula(Parser *p) {
 
 // ---- errors -----------------------------------------------------------------------------------------------------------
 // "energy 'spring', line 1, column 8: unknown name 'nrm', did you mean 'norm'?", the line, a caret below the place
-static pbStatus report(const Parser *p) {
+static pbStatus report_error(const Parser *p) {
   const char *begin = p->place, *end = p->place;
   char shown[SHOWN + 1], caret[SHOWN + 1];
   int line = 1, length = 0, before;
 
+  // The line where the place is, shortened at its left where it is long.
   for (const char *s = p->def->formula; s < p->place; s++) line += *s == '\n';
   while (begin > p->def->formula && begin[-1] != '\n') begin--;
   while (*end && *end != '\n') end++;
@@ -565,12 +614,14 @@ static pbStatus report(const Parser *p) {
   if (p->place - begin > SHOWN - 20) begin = p->place - (SHOWN - 20);
   before = (int)(p->place - begin);
 
+  // Tabs and such as single spaces, so that the caret stands below its letter.
   for (; length < SHOWN && begin + length < end; length++) {
     unsigned char c = (unsigned char)begin[length];
     shown[length] = c < 32 ? ' ' : (char)c;
   }
 
   shown[length] = 0;
+
   snprintf(caret, sizeof caret, "%*s^", before, "");
   const char *name = p->def->name ? p->def->name : "";
 
@@ -580,37 +631,51 @@ static pbStatus report(const Parser *p) {
 
 pbStatus pbFormula_Read(pbGraph *g, const pbEnergyDef *def, int *value) {
   Parser p = {.g = g, .def = def, .at = def->formula, .line_start = def->formula, .line = 1, .place = def->formula};
-  if (strlen(def->formula) > LONGEST)  // bounds how deep choices nest, and with them the recursion of simplification
+
+  // The length bounds how deep choices nest, and with them the recursion of simplification.
+  if (strlen(def->formula) > LONGEST)
     return pbContext_Fail(g->ctx, pb_bad_input, "energy '%.64s': the formula has more than %d characters",
                           def->name ? def->name : "", LONGEST);
+
   p.variable = pbContext_AllocArray(g->ctx, NAMES, sizeof *p.variable);
   if (!p.variable) return pbContext_Fail(g->ctx, pb_no_memory, "out of memory");
-  pbValue v = formula(&p);
+
+  pbValue v = parse_formula(&p);
   pbContext_Free(g->ctx, p.variable);
   if (g->status == pb_no_memory) return pbContext_Fail(g->ctx, pb_no_memory, "out of memory");
-  if (g->status) return report(&p);
+  if (g->status) return report_error(&p);
+
   *value = v.node[0];
 
   return pb_ok;
 }
 
-static pbStatus bad_name(pbContext *ctx, const pbEnergyDef *def, int i, const char *why) {
+static pbStatus fail_name(pbContext *ctx, const pbEnergyDef *def, int i, const char *why) {
   return pbContext_Fail(ctx, pb_bad_input, "energy '%.64s', parameter %d, '%.64s': %s", def->name ? def->name : "", i,
                         def->parameters[i].name ? def->parameters[i].name : "", why);
 }
 
-pbStatus pbFormula_CheckNames(pbContext *ctx, const pbEnergyDef *def) {
-  for (int i = 0; i < def->parameter_count && i < PB_ENERGY_PARAMETERS; i++) {
-    const char *name = def->parameters[i].name;
-    if (!name || !is_name_start(*name)) return bad_name(ctx, def, i, "a name begins with a letter");
-    if (strlen(name) >= NAME) return bad_name(ctx, def, i, "this name is too long");
-    for (const char *s = name; *s; s++)
-      if (!is_name_part(*s)) return bad_name(ctx, def, i, "a name has letters, digits and '_' only");
-    if (reserved(&(Token){.start = name, .length = (int)strlen(name)}))
-      return bad_name(ctx, def, i, "has a meaning in formulas already");
-    for (int k = 0; k < i; k++)
-      if (!strcmp(name, def->parameters[k].name)) return bad_name(ctx, def, i, "two parameters of one name");
+// A parameter's name: a word, short enough, that means nothing else.
+static pbStatus check_name(pbContext *ctx, const pbEnergyDef *def, int i) {
+  const char *name = def->parameters[i].name;
+  if (!name || !is_name_start(*name)) return fail_name(ctx, def, i, "a name begins with a letter");
+  if (strlen(name) >= NAME) return fail_name(ctx, def, i, "this name is too long");
+
+  for (const char *s = name; *s; s++) {
+    if (!is_name_part(*s)) return fail_name(ctx, def, i, "a name has letters, digits and '_' only");
   }
 
+  if (is_reserved(&(Token){.start = name, .length = (int)strlen(name)}))
+    return fail_name(ctx, def, i, "has a meaning in formulas already");
+
+  for (int k = 0; k < i; k++) {
+    if (!strcmp(name, def->parameters[k].name)) return fail_name(ctx, def, i, "two parameters of one name");
+  }
+
+  return pb_ok;
+}
+
+pbStatus pbFormula_CheckNames(pbContext *ctx, const pbEnergyDef *def) {
+  for (int i = 0; i < def->parameter_count && i < PB_ENERGY_PARAMETERS; i++) PB_TRY(check_name(ctx, def, i));
   return pb_ok;
 }

@@ -1,7 +1,9 @@
+// From nodes to instructions: products fused into sums, an order that keeps few values alive, and slots for them.
 #include "energy/program.h"
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 
 int pbCode_Operands(pbCode code) {
@@ -9,7 +11,7 @@ int pbCode_Operands(pbCode code) {
   return code >= pb_mulAddMul ? 4 : 3;
 }
 
-static void *array(pbGraph *g, int count, size_t size) {
+static void *take_array(pbGraph *g, int count, size_t size) {
   void *a = pbContext_AllocArray(g->ctx, (size_t)count + 1, size);
   if (!a) pbGraph_Fail(g, pb_no_memory, "out of memory");
   return a;
@@ -38,6 +40,7 @@ static void count_uses(Compiler *c, const int *output, int outputs) {
     c->step[output[k]].is_root = true;
   }
 
+  // From the last node to the first: a node is used when one that uses it is.
   for (int i = c->g->count - 1; i >= 0; i--) {
     const pbNode *n = &c->g->node[i];
     Step *s = &c->step[i];
@@ -45,7 +48,8 @@ static void count_uses(Compiler *c, const int *output, int outputs) {
     s->code = n->op;
     s->slot = -1;
     memcpy(s->of, n->of, sizeof n->of);
-    for (int k = 0; s->uses && k < pbOp_Operands(n->op); k++) c->step[n->of[k]].uses++;
+    if (!s->uses) continue;
+    for (int k = 0; k < pbOp_Operands(n->op); k++) c->step[n->of[k]].uses++;
   }
 }
 
@@ -58,7 +62,7 @@ static void take_product(Compiler *c, Step *s, int at, int product) {
 }
 
 // Products that one sum alone reads become part of it.
-static void fuse(Compiler *c) {
+static void fuse_products(Compiler *c) {
   for (int i = 0; i < c->g->count; i++) {
     Step *s = &c->step[i];
     bool sum = s->code == pb_opAdd_code;
@@ -66,6 +70,8 @@ static void fuse(Compiler *c) {
     if (!s->uses || (!sum && s->code != pb_opSub_code)) continue;
     int a = s->of[0], b = s->of[1];
     bool left = is_product(c, a), right = is_product(c, b);
+
+    // a b + c, a b - c, c - a b, and both sides products.
     if (left) take_product(c, s, 0, a);
     if (right) take_product(c, s, left ? 2 : 0, b);
     if (left && right) s->code = sum ? pb_mulAddMul : pb_mulSubMul;
@@ -84,24 +90,37 @@ static bool is_leaf(const Step *s) { return s->code == pb_opConstant_code || s->
 
 static void order_as_made(Compiler *c) {
   c->count = 0;
-  for (int i = 0; i < c->g->count; i++)
+
+  for (int i = 0; i < c->g->count; i++) {
     if (c->step[i].uses && !is_leaf(&c->step[i])) c->order[c->count++] = i;
+  }
 }
 
-// Each output with what it alone needs right before it.
+// An operand that is not computed yet, or -1.
+static int open_operand(const Compiler *c, const Step *s) {
+  if (s->done) return -1;
+
+  for (int j = 0; j < pbCode_Operands((pbCode)s->code); j++) {
+    if (!c->step[s->of[j]].done) return s->of[j];
+  }
+
+  return -1;
+}
+
+// Each output with what it alone needs right before it: depth first, with a stack instead of recursion.
 static void order_by_need(Compiler *c, const int *output, int outputs, int *stack) {
   c->count = 0;
   for (int i = 0; i < c->g->count; i++) c->step[i].done = is_leaf(&c->step[i]);
+
   for (int k = 0; k < outputs; k++) {
     int depth = 0;
     stack[depth++] = output[k];
     while (depth) {
       Step *s = &c->step[stack[depth - 1]];
-      int open = -1;
+      int open = open_operand(c, s);
 
-      for (int j = 0; !s->done && j < pbCode_Operands((pbCode)s->code) && open < 0; j++)
-        if (!c->step[s->of[j]].done) open = s->of[j];
       if (open >= 0) {
+        stack[depth++] = open;
         stack[depth++] = open;
         continue;
       }
@@ -114,26 +133,39 @@ static void order_by_need(Compiler *c, const int *output, int outputs, int *stac
 }
 
 // ---- which slots ------------------------------------------------------------------------------------------------------
-static int take_slot(Compiler *c) { return c->free_count ? c->free_slot[--c->free_count] : c->slots++; }
+static int take_slot(Compiler *c) {
+  if (!c->free_count) return c->slots++;
+  c->free_count--;
+  return c->free_slot[c->free_count];
+}
 
 static void find_last_uses(Compiler *c) {
-  for (int i = 0; i < c->g->count; i++)
-    c->step[i].last = c->step[i].is_root || c->step[i].code == pb_opConstant_code ? c->count : -1;
+  // Outputs and constants are read after the last step.
+  for (int i = 0; i < c->g->count; i++) {
+    bool stays = c->step[i].is_root || c->step[i].code == pb_opConstant_code;
+    c->step[i].last = stays ? c->count : -1;
+  }
+
   for (int at = c->count - 1; at >= 0; at--) {
     const Step *s = &c->step[c->order[at]];
-    for (int k = 0; k < pbCode_Operands((pbCode)s->code); k++)
+    for (int k = 0; k < pbCode_Operands((pbCode)s->code); k++) {
       if (c->step[s->of[k]].last < at) c->step[s->of[k]].last = at;
+    }
   }
 }
 
 static void assign_slots(Compiler *c) {
-  c->free_count = c->slots = 0;
+  c->free_count = 0;
+  c->slots = 0;
   find_last_uses(c);
+
+  // Constants first, then inputs, where a run finds them by number.
   for (int leaf = pb_opConstant_code; leaf <= (int)pb_opInput_code; leaf++) {
     for (int i = 0; i < c->g->count; i++)
       if (c->step[i].uses && c->step[i].code == leaf) c->step[i].slot = take_slot(c);
   }
 
+  // A step writes where an operand stood that nothing reads after it.
   for (int at = 0; at < c->count; at++) {
     Step *s = &c->step[c->order[at]];
     for (int k = 0; k < pbCode_Operands((pbCode)s->code); k++) {
@@ -143,13 +175,17 @@ static void assign_slots(Compiler *c) {
       operand->last = -1;  // once, if it occurs twice
     }
 
+    // Reuse of the slot just freed.
     s->slot = take_slot(c);
   }
 }
 
 // ---- the program ------------------------------------------------------------------------------------------------------
+// Which number an input is: the group of its array, its index there and the entry.
 static pbPort port_of(const pbInputs *in, int input) {
   const int starts[] = {0, in->rest, in->previous, in->timestep, in->time};
+  PB_ASSERT(input >= 0 && input < in->count);
+
   for (int group = pb_groupTime; group >= 0 && input < in->parameter[0]; group--) {
     int at = input - starts[group];
     if (at >= 0) return (pbPort){.group = (uint8_t)group, .index = (uint8_t)(at / 3), .offset = (uint8_t)(at % 3)};
@@ -181,6 +217,7 @@ static void write_leaves(Compiler *c, pbProgram *p) {
 
 static void write_code(Compiler *c, const int *output, int outputs, pbProgram *p) {
   write_leaves(c, p);
+
   for (int at = 0; at < c->count; at++) {
     const Step *s = &c->step[c->order[at]];
     pbInstruction *to = &p->code[at];
@@ -191,6 +228,7 @@ static void write_code(Compiler *c, const int *output, int outputs, pbProgram *p
     p->place[at] = c->g->node[c->order[at]].place;
   }
 
+  // The same slot may be several outputs: stored says each once, to be checked.
   for (int k = 0; k < outputs; k++) {
     Step *s = &c->step[output[k]];
     p->output[k] = (uint16_t)s->slot;
@@ -203,38 +241,51 @@ static void write_code(Compiler *c, const int *output, int outputs, pbProgram *p
   p->output_count = outputs;
 }
 
+// Slots in the better of two orders: as the nodes were made, which keeps what derivatives share close, or by need. The fewer, the
+// more of a block stays in cache.
+static void choose_order(Compiler *c, const int *output, int outputs, int *stack) {
+  count_uses(c, output, outputs);
+  fuse_products(c);
+  order_as_made(c);
+  assign_slots(c);
+  int as_made = c->slots;
+
+  order_by_need(c, output, outputs, stack);
+  assign_slots(c);
+  if (c->slots <= as_made) return;
+
+  order_as_made(c);
+  assign_slots(c);
+}
+
+static void allocate_program(Compiler *c, int outputs, pbProgram *p) {
+  pbGraph *g = c->g;
+  int leaves = 0;
+
+  for (int i = 0; i < g->count; i++) leaves += c->step[i].uses && is_leaf(&c->step[i]);
+  p->code = take_array(g, c->count, sizeof *p->code);
+  p->place = take_array(g, c->count, sizeof *p->place);
+  p->constant = take_array(g, leaves, sizeof *p->constant);
+  p->input = take_array(g, leaves, sizeof *p->input);
+  p->output = take_array(g, outputs, sizeof *p->output);
+  p->stored = take_array(g, outputs, sizeof *p->stored);
+}
+
 void pbProgram_Compile(pbGraph *g, const int *output, int outputs, pbProgram *p) {
   *p = (pbProgram){0};
-  Compiler c = {.g = g, .step = array(g, g->count, sizeof(Step)), .order = array(g, g->count, sizeof(int))};
-  c.free_slot = array(g, g->count, sizeof(int));
-  int *stack = array(g, g->count, sizeof(int)), made = 0, leaves = 0;
+  Compiler c = {.g = g, .step = take_array(g, g->count, sizeof(Step)), .order = take_array(g, g->count, sizeof(int))};
+  c.free_slot = take_array(g, g->count, sizeof(int));
+  int *stack = take_array(g, g->count, sizeof(int));
 
   if (!g->status) {
-    count_uses(&c, output, outputs);
-    fuse(&c);
-    order_as_made(&c);
-    assign_slots(&c);
-    made = c.slots;
-    order_by_need(&c, output, outputs, stack);
-    assign_slots(&c);
-
-    if (c.slots > made) {
-      order_as_made(&c);
-      assign_slots(&c);
-    }
-
-    for (int i = 0; i < g->count; i++) leaves += c.step[i].uses && is_leaf(&c.step[i]);
-    p->code = array(g, c.count, sizeof *p->code);
-    p->place = array(g, c.count, sizeof *p->place);
-    p->constant = array(g, leaves, sizeof *p->constant);
-    p->input = array(g, leaves, sizeof *p->input);
-    p->output = array(g, outputs, sizeof *p->output);
-    p->stored = array(g, outputs, sizeof *p->stored);
+    choose_order(&c, output, outputs, stack);
+    allocate_program(&c, outputs, p);
     if (c.slots > UINT16_MAX)
       pbGraph_Fail(g, pb_bad_input, "the formula is too large: more than %d values at a time", UINT16_MAX);
   }
 
   if (!g->status) write_code(&c, output, outputs, p);
+
   pbContext_Free(g->ctx, c.step);
   pbContext_Free(g->ctx, c.order);
   pbContext_Free(g->ctx, c.free_slot);
@@ -242,13 +293,15 @@ void pbProgram_Compile(pbGraph *g, const int *output, int outputs, pbProgram *p)
 }
 
 void pbProgram_CompilePull(pbGraph *g, const int *node, int first, int last, pbProgram *p) {
-  int *output = array(g, last - first, sizeof *output), count = 0, zero = pbGraph_Constant(g, 0);
-  pbPort *port = array(g, last - first, sizeof *port);
+  int *output = take_array(g, last - first, sizeof *output), count = 0, zero = pbGraph_Constant(g, 0);
+  pbPort *port = take_array(g, last - first, sizeof *port);
 
+  // Derivatives that vanish are no outputs.
   for (int i = first; i < last && !g->status; i++) {
     if (node[i] == zero) continue;
     port[count] = port_of(&g->inputs, i);
-    output[count++] = node[i];
+    output[count] = node[i];
+    count++;
   }
 
   *p = (pbProgram){0};

@@ -7,10 +7,10 @@
 
 enum { PB_BLOCK = 32 };  // elements side by side
 
-typedef struct pbRows {  // outputs first, first + 1, ... of an element are n numbers in a row; to[e n]
-  void *to;              // NULL: not wanted
+typedef struct pbOutputRows {  // outputs first, first + 1, ... of an element are n numbers in a row; to[e n]
+  void *to;                    // NULL: not wanted
   int first, n;
-} pbRows;
+} pbOutputRows;
 
 typedef struct pbRun {
   const pbProgram *program;
@@ -19,7 +19,7 @@ typedef struct pbRun {
   const void *vertices[pb_groupWeight + 1];  // x, X, y and w by group, vertices x 3; time step and time: one number
   const void *const *parameter;
   const int *stride;              // NULL: all 0
-  pbRows rows[3];                 // value first: it is infinite in elements with a fault, everything else 0
+  pbOutputRows rows[3];           // value first: it is infinite in elements with a fault, everything else 0
   void *bar[pb_groupWeight + 1];  // or: derivatives, added into by the ports of the program
   void *const *parameter_bar;
   void *work;  // pbRun_WorkSize

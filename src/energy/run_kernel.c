@@ -8,16 +8,43 @@ typedef struct Slot {
   _Alignas(64) num lane[PB_BLOCK];
 } Slot;
 
-static num sign_of(num x) { return re(x) > 0 ? 1 : re(x) < 0 ? -1 : num_make(re(x), 0); }
+// Decisions are taken on real parts; comparisons of NaN are false both ways, and what chooses by one gives NaN.
+static num sign_of(num x) {
+  if (re(x) > 0) return 1;
+  return re(x) < 0 ? -1 : num_make(re(x), 0);
+}
+
+// Real powers, and their derivatives by both: where only one operand moves the other's derivative may not exist.
 static num power_of(num x, num p) {
-  double v = pow(re(x), re(p)), dx = im(x) != 0 ? re(p) * pow(re(x), re(p) - 1) : 0, dp = im(p) != 0 ? v * log(re(x)) : 0;
+  double v = pow(re(x), re(p));
+  double dx = im(x) != 0 ? re(p) * pow(re(x), re(p) - 1) : 0, dp = im(p) != 0 ? v * log(re(x)) : 0;
   return num_make(v, dx * im(x) + dp * im(p));
 }
-static num least(num a, num b) { return re(a) <= re(b) ? a : re(b) < re(a) ? b : num_make(NAN, 0); }
-static num most(num a, num b) { return re(a) >= re(b) ? a : re(b) > re(a) ? b : num_make(NAN, 0); }
-static num less(num a, num b) { return re(a) < re(b) ? 1 : re(a) >= re(b) ? 0 : NAN; }
-static num less_equal(num a, num b) { return re(a) <= re(b) ? 1 : re(a) > re(b) ? 0 : NAN; }
-static num choose(num c, num a, num b) { return re(c) > 0 ? a : re(c) <= 0 ? b : num_make(NAN, 0); }
+
+static num least(num a, num b) {
+  if (re(a) <= re(b)) return a;
+  return re(b) < re(a) ? b : num_make(NAN, 0);
+}
+
+static num largest(num a, num b) {
+  if (re(a) >= re(b)) return a;
+  return re(b) > re(a) ? b : num_make(NAN, 0);
+}
+
+static num less(num a, num b) {
+  if (re(a) < re(b)) return 1;
+  return re(a) >= re(b) ? 0 : NAN;
+}
+
+static num less_equal(num a, num b) {
+  if (re(a) <= re(b)) return 1;
+  return re(a) > re(b) ? 0 : NAN;
+}
+
+static num choose(num c, num a, num b) {
+  if (re(c) > 0) return a;
+  return re(c) <= 0 ? b : num_make(NAN, 0);
+}
 
 // pbOp_Stretch and its derivatives
 static num stretch(num a, num b, num c) {
@@ -61,7 +88,7 @@ static void execute(const pbInstruction *code, int count, Slot *slot) {
       case pb_opAbs_code: LANES(num_abs(a[i]))
       case pb_opSign_code: LANES(sign_of(a[i]))
       case pb_opMin_code: LANES(least(a[i], b[i]))
-      case pb_opMax_code: LANES(most(a[i], b[i]))
+      case pb_opMax_code: LANES(largest(a[i], b[i]))
       case pb_opLess_code: LANES(less(a[i], b[i]))
       case pb_opLessEqual_code: LANES(less_equal(a[i], b[i]))
       case pb_opSelect_code: LANES(choose(a[i], b[i], c[i]))
@@ -81,9 +108,10 @@ typedef struct Block {
   int first, live;              // elements of the block; lanes beyond repeat the last one
   const int *vertex[PB_BLOCK];  // of the element in each lane
   double bad[PB_BLOCK];         // 0, or NaN where an input or an output is not finite
-  int *origin;                  // scratch of diagnose
+  int *origin;                  // of each slot, for find_origin
 } Block;
 
+// x * 0 is zero of a finite x, and NaN of others.
 static void check_finite(double *restrict bad, const num *restrict x) {
   for (int i = 0; i < PB_BLOCK; i++) bad[i] += re(x[i]) * 0 + im(x[i]) * 0;
 }
@@ -103,7 +131,7 @@ static void load_strided(const Block *b, const num *from, size_t stride, num *to
   for (int i = b->live; i < PB_BLOCK; i++) to[i] = to[b->live - 1];
 }
 
-static void load(const pbRun *run, const pbPort *port, const Block *b, num *to) {
+static void load_input(const pbRun *run, const pbPort *port, const Block *b, num *to) {
   if (port->group == pb_groupParameter) {
     size_t stride = run->stride ? (size_t)run->stride[port->index] : 0;
     load_strided(b, (const num *)run->parameter[port->index] + port->offset, stride, to);
@@ -121,6 +149,7 @@ static void load_block(const pbRun *run, int first, int live, Block *b) {
   b->first = first;
   b->live = live;
 
+  // Lanes beyond the last element of a short block repeat it, so that they are finite where it is.
   for (int i = 0; i < PB_BLOCK; i++) {
     b->bad[i] = 0;
     if (run->vertex) b->vertex[i] = run->vertex + (size_t)(first + (i < live ? i : live - 1)) * (size_t)run->points;
@@ -128,7 +157,7 @@ static void load_block(const pbRun *run, int first, int live, Block *b) {
 
   for (int k = 0; k < p->input_count; k++) {
     num *to = b->slot[p->input[k].slot].lane;
-    load(run, &p->input[k], b, to);
+    load_input(run, &p->input[k], b, to);
     check_finite(b->bad, to);
   }
 }
@@ -140,24 +169,31 @@ static void store_tile(const Slot *slot, const uint16_t *output, num *to, size_t
   for (int i = 0; i < PB_BLOCK; i += 4, to += 4 * n) num_transpose4(a + i, b + i, c + i, d + i, to, n);
 }
 
-static void store_rows(const pbRun *run, const pbRows *rows, const Block *b) {
+static void store_rows(const pbRun *run, const pbOutputRows *rows, const Block *b) {
   const uint16_t *output = run->program->output + rows->first;
   size_t n = (size_t)rows->n;
   num *to = (num *)rows->to + (size_t)b->first * n;
   int k = 0;
 
-  for (; k + 4 <= rows->n && b->live == PB_BLOCK; k += 4) store_tile(b->slot, output + k, to + k, n);
-  for (; k < rows->n; k++)
+  if (b->live == PB_BLOCK) {
+    for (; k + 4 <= rows->n; k += 4) store_tile(b->slot, output + k, to + k, n);
+  }
+
+  // What is left of full blocks, and all of short ones.
+  for (; k < rows->n; k++) {
     for (int i = 0; i < b->live; i++) to[(size_t)i * n + (size_t)k] = b->slot[output[k]].lane[i];
+  }
 }
 
+// Results of an element with a fault: an infinite value, no gradient and no Hessian.
 static void spoil_rows(const pbRun *run, int e) {
   for (int r = 0; r < 3; r++) {
-    const pbRows *rows = &run->rows[r];
+    const pbOutputRows *rows = &run->rows[r];
     num *to = rows->to;
 
-    if (to) to += (size_t)e * (size_t)rows->n;
-    for (int k = 0; to && k < rows->n; k++) to[k] = r == 0 ? INFINITY : 0;
+    if (!to) continue;
+    to += (size_t)e * (size_t)rows->n;
+    for (int k = 0; k < rows->n; k++) to[k] = r == 0 ? INFINITY : 0;
   }
 }
 
@@ -165,12 +201,18 @@ static size_t vertex_of(const pbRun *run, int point, int e) {
   return (size_t)(run->vertex ? run->vertex[(size_t)e * (size_t)run->points + (size_t)point] : run->row[point] + e);
 }
 
+// Where the cotangents of a port's array go; NULL: not wanted.
+static num *cotangents_of(const pbRun *run, const pbPort *port) {
+  if (port->group != pb_groupParameter) return run->bar[port->group];
+  return run->parameter_bar ? run->parameter_bar[port->index] : NULL;
+}
+
 // Element by element, so that sums do not depend on the size of blocks.
 static void add_port(const pbRun *run, const pbPort *port, const Block *b, const num *from) {
   bool parameter = port->group == pb_groupParameter;
-  num *to = !parameter ? run->bar[port->group] : run->parameter_bar ? run->parameter_bar[port->index] : NULL;
-
+  num *to = cotangents_of(run, port);
   if (!to) return;
+
   size_t stride = parameter && run->stride ? (size_t)run->stride[port->index] : 0;
   for (int i = 0; i < b->live; i++) {
     if (b->bad[i] != 0) continue;
@@ -183,13 +225,15 @@ static void add_port(const pbRun *run, const pbPort *port, const Block *b, const
 // Step by step again: `origin` of a slot is the instruction that made it not finite from finite operands, counted from 1.
 static int find_origin(const pbProgram *p, Slot *slot, int *origin) {
   for (int k = 0; k < p->slots; k++) origin[k] = 0;
-  int last = 0;
+
   for (int at = 0; at < p->count; at++) {
     const pbInstruction *s = &p->code[at];
     int before = 0;
     double value[4] = {0};
 
     for (int k = 0; k < pbCode_Operands((pbCode)s->code); k++) value[k] = re(slot[s->of[k]].lane[0]);
+
+    // An operand that was not finite before; of a choice only what is taken counts.
     for (int k = 0; k < pbCode_Operands((pbCode)s->code) && !before; k++) {
       bool taken = s->code != pb_opSelect_code || k == 0 || (value[0] > 0) == (k == 1);
       if (taken) before = origin[s->of[k]];
@@ -198,9 +242,11 @@ static int find_origin(const pbProgram *p, Slot *slot, int *origin) {
     execute(s, 1, slot);
     num result = slot[s->to].lane[0];
     bool bad = re(result) * 0 + im(result) * 0 != 0;
-    origin[s->to] = !bad ? 0 : before ? before : at + 1;
+    origin[s->to] = 0;
+    if (bad) origin[s->to] = before ? before : at + 1;
   }
 
+  int last = 0;
   for (int k = 0; k < p->output_count && !last; k++) last = origin[p->output[k]];
   return last;
 }
@@ -222,6 +268,7 @@ static bool diagnose_input(const pbProgram *p, const Block *b, pbEnergyFault *fa
   return false;
 }
 
+// Why an element has a fault: run once more, alone, instruction by instruction.
 static void diagnose(const pbRun *run, int element, Block *b, pbEnergyFault *fault) {
   const pbProgram *p = run->program;
   double operand[4] = {0};
@@ -229,8 +276,11 @@ static void diagnose(const pbRun *run, int element, Block *b, pbEnergyFault *fau
   fault->element = element;
   load_block(run, element, 1, b);
   if (diagnose_input(p, b, fault)) return;
+
   int at = find_origin(p, b->slot, b->origin) - 1;
   if (at < 0) return;
+
+  // Its operands, before later instructions write over their slots.
   load_block(run, element, 1, b);
   operands_at(p, at, b->slot, operand);
   pbRun_Explain(p, at, operand, fault);
@@ -240,9 +290,14 @@ static void diagnose(const pbRun *run, int element, Block *b, pbEnergyFault *fau
 static void store_block(const pbRun *run, Block *b) {
   const pbProgram *p = run->program;
   for (int k = 0; k < p->stored_count; k++) check_finite(b->bad, b->slot[p->stored[k]].lane);
-  for (int r = 0; r < 3; r++)
+
+  for (int r = 0; r < 3; r++) {
     if (run->rows[r].to) store_rows(run, &run->rows[r], b);
-  for (int k = 0; p->port && k < p->output_count; k++) add_port(run, &p->port[k], b, b->slot[p->output[k]].lane);
+  }
+
+  if (p->port) {
+    for (int k = 0; k < p->output_count; k++) add_port(run, &p->port[k], b, b->slot[p->output[k]].lane);
+  }
 }
 
 int NUM(pbRun_Elements)(const pbRun *run, pbEnergyFault *fault) {
@@ -252,8 +307,11 @@ int NUM(pbRun_Elements)(const pbRun *run, pbEnergyFault *fault) {
              .origin = pbArena_Take(&arena, (size_t)p->slots, sizeof(int))};
   int first_bad = -1;
 
-  for (int k = 0; k < p->constant_count; k++)
+  // Constants have the first slots, which nothing writes.
+  for (int k = 0; k < p->constant_count; k++) {
     for (int i = 0; i < PB_BLOCK; i++) b.slot[k].lane[i] = p->constant[k];
+  }
+
   for (int first = 0; first < run->count; first += PB_BLOCK) {
     load_block(run, first, run->count - first < PB_BLOCK ? run->count - first : PB_BLOCK, &b);
     execute(p->code, p->count, b.slot);
@@ -267,6 +325,7 @@ int NUM(pbRun_Elements)(const pbRun *run, pbEnergyFault *fault) {
   }
 
   if (fault) *fault = (pbEnergyFault){.element = -1};
+
   if (fault && first_bad >= 0) diagnose(run, first_bad, &b, fault);
   return first_bad;
 }

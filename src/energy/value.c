@@ -1,6 +1,7 @@
 // Small values over scalar nodes: shapes, and every function of the formula language.
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "energy/graph.h"
 
@@ -10,6 +11,7 @@ static pbInputs number_inputs(const pbEnergyDef *def) {
   int n = 3 * def->points;
   pbInputs in = {.points = def->points, .parameter_count = def->parameter_count, .rest = n, .previous = 2 * n};
 
+  // x, X, y, the time step, the time, parameters, then the weights of pullbacks.
   in.timestep = 3 * n;
   in.time = in.timestep + 1;
   in.parameter[0] = in.time + 1;
@@ -21,7 +23,7 @@ static pbInputs number_inputs(const pbEnergyDef *def) {
   return in;
 }
 
-static pbStatus check(pbContext *ctx, const pbEnergyDef *def) {
+static pbStatus check_definition(pbContext *ctx, const pbEnergyDef *def) {
   if (def->points < 1 || def->points > PB_ENERGY_POINTS)
     return pbContext_Fail(ctx, pb_bad_input, "an energy has 1 to %d points, not %d", PB_ENERGY_POINTS, def->points);
   if (def->parameter_count < 0 || def->parameter_count > PB_ENERGY_PARAMETERS)
@@ -39,9 +41,10 @@ static pbStatus check(pbContext *ctx, const pbEnergyDef *def) {
 }
 
 pbStatus pbGraph_Create(pbContext *ctx, const pbEnergyDef *def, pbGraph **graph) {
-  PB_TRY(check(ctx, def));
+  PB_TRY(check_definition(ctx, def));
   pbGraph *g = pbContext_Alloc(ctx, sizeof *g);
   if (!g) return pbContext_Fail(ctx, pb_no_memory, "out of memory");
+
   g->ctx = ctx;
   g->at.function = pb_fnCount;
   g->inputs = number_inputs(def);
@@ -66,30 +69,30 @@ void pbGraph_Destroy(pbGraph *g) {
 // ---- leaves -----------------------------------------------------------------------------------------------------------
 static pbValue scalar(int node) { return (pbValue){1, 1, {node}}; }
 
-static pbValue inputs(pbGraph *g, int first, int rows, int cols) {
+static pbValue input_value(pbGraph *g, int first, int rows, int cols) {
   pbValue v = {rows, cols, {0}};
   for (int i = 0; i < rows * cols; i++) v.node[i] = pbGraph_Input(g, first + i);
   return v;
 }
 
-static pbValue point(pbGraph *g, int first, int index, char letter) {
-  if (index >= 0 && index < g->inputs.points) return inputs(g, first + 3 * index, 3, 1);
+static pbValue point_value(pbGraph *g, int first, int index, char letter) {
+  if (index >= 0 && index < g->inputs.points) return input_value(g, first + 3 * index, 3, 1);
   pbGraph_Fail(g, pb_bad_input, "%c%d: the element has %d points, %c0 to %c%d", letter, index, g->inputs.points, letter, letter,
                g->inputs.points - 1);
 
   return failed;
 }
 
-pbValue pbGraph_Position(pbGraph *g, int index) { return point(g, 0, index, 'x'); }
-pbValue pbGraph_Rest(pbGraph *g, int index) { return point(g, g->inputs.rest, index, 'X'); }
-pbValue pbGraph_Previous(pbGraph *g, int index) { return point(g, g->inputs.previous, index, 'y'); }
-pbValue pbGraph_Timestep(pbGraph *g) { return inputs(g, g->inputs.timestep, 1, 1); }
-pbValue pbGraph_Time(pbGraph *g) { return inputs(g, g->inputs.time, 1, 1); }
+pbValue pbGraph_Position(pbGraph *g, int index) { return point_value(g, 0, index, 'x'); }
+pbValue pbGraph_Rest(pbGraph *g, int index) { return point_value(g, g->inputs.rest, index, 'X'); }
+pbValue pbGraph_Previous(pbGraph *g, int index) { return point_value(g, g->inputs.previous, index, 'y'); }
+pbValue pbGraph_Timestep(pbGraph *g) { return input_value(g, g->inputs.timestep, 1, 1); }
+pbValue pbGraph_Time(pbGraph *g) { return input_value(g, g->inputs.time, 1, 1); }
 pbValue pbGraph_Number(pbGraph *g, double value) { return scalar(pbGraph_Constant(g, value)); }
 
 pbValue pbGraph_Parameter(pbGraph *g, int index) {
   if (index >= 0 && index < g->inputs.parameter_count)
-    return inputs(g, g->inputs.parameter[index], g->shape[index].rows, g->shape[index].cols);
+    return input_value(g, g->inputs.parameter[index], g->shape[index].rows, g->shape[index].cols);
   pbGraph_Fail(g, pb_bad_input, "there is no parameter %d", index);
 
   return failed;
@@ -120,7 +123,8 @@ pbValue pbGraph_Columns(pbGraph *g, int count, const pbValue *column) {
     return failed;
   }
 
-  if (rows == 1) {  // scalars stand below each other
+  // Scalars stand below each other, vectors beside each other.
+  if (rows == 1) {
     pbValue v = {count, 1, {0}};
     for (int i = 0; i < count; i++) v.node[i] = column[i].node[0];
 
@@ -149,7 +153,7 @@ typedef struct Text {
   char text[32];
 } Text;
 
-static Text shape(pbValue v) {
+static Text shape_text(pbValue v) {
   Text t;
   if (v.rows == 1 && v.cols == 1) snprintf(t.text, sizeof t.text, "a scalar");
   else if (v.cols == 1) snprintf(t.text, sizeof t.text, "a vector of %d", v.rows);
@@ -168,8 +172,10 @@ static const char *name_of(pbFunction f) {
 }
 
 static pbValue refuse(pbGraph *g, pbFunction f, const char *wants, int count, const pbValue *a) {
-  if (count == 1) pbGraph_Fail(g, pb_bad_input, "'%s' takes %s, not %s", name_of(f), wants, shape(a[0]).text);
-  else pbGraph_Fail(g, pb_bad_input, "'%s' takes %s, not %s and %s", name_of(f), wants, shape(a[0]).text, shape(a[1]).text);
+  Text first = shape_text(a[0]);
+
+  if (count == 1) pbGraph_Fail(g, pb_bad_input, "'%s' takes %s, not %s", name_of(f), wants, first.text);
+  else pbGraph_Fail(g, pb_bad_input, "'%s' takes %s, not %s and %s", name_of(f), wants, first.text, shape_text(a[1]).text);
   return failed;
 }
 
@@ -177,12 +183,14 @@ static bool is_scalar(pbValue v) { return v.rows == 1 && v.cols == 1; }
 static bool same_shape(pbValue a, pbValue b) { return a.rows == b.rows && a.cols == b.cols; }
 static bool is_square(pbValue v) { return v.rows == v.cols; }
 
+// Entry by entry.
 static pbValue each(pbGraph *g, pbOp op, pbValue a, pbValue b) {
   pbValue v = {a.rows, a.cols, {0}};
   for (int i = 0; i < a.rows * a.cols; i++) v.node[i] = pbGraph_Node(g, op, a.node[i], b.node[i], 0);
   return v;
 }
 
+// Every entry with one scalar.
 static pbValue each_by(pbGraph *g, pbOp op, pbValue a, int s) {
   pbValue v = {a.rows, a.cols, {0}};
   for (int i = 0; i < a.rows * a.cols; i++) v.node[i] = pbGraph_Node(g, op, a.node[i], s, 0);
@@ -191,16 +199,20 @@ static pbValue each_by(pbGraph *g, pbOp op, pbValue a, int s) {
 
 static pbValue transpose(pbValue a) {
   pbValue v = {a.cols, a.rows, {0}};
-  for (int i = 0; i < a.rows; i++)
+  for (int i = 0; i < a.rows; i++) {
     for (int j = 0; j < a.cols; j++) v.node[j * a.rows + i] = a.node[i * a.cols + j];
+  }
 
   return v;
 }
 
 static pbValue product(pbGraph *g, pbValue a, pbValue b) {
   pbValue v = {a.rows, b.cols, {0}};
+  PB_ASSERT(a.cols == b.rows && a.rows <= 3 && b.cols <= 3);
+
   for (int i = 0; i < a.rows; i++) {
     for (int j = 0; j < b.cols; j++) {
+      // Sums begin with their first term, not with zero.
       int sum = pb_mul(g, a.node[i * a.cols], b.node[j]);
       for (int k = 1; k < a.cols; k++) sum = pb_add(g, sum, pb_mul(g, a.node[i * a.cols + k], b.node[k * b.cols + j]));
       v.node[i * b.cols + j] = sum;
@@ -215,6 +227,7 @@ static pbValue multiply(pbGraph *g, const pbValue *a) {
   if (is_scalar(a[1])) return each_by(g, pb_opMul, a[0], a[1].node[0]);
   if (a[0].cols == a[1].rows) return product(g, a[0], a[1]);
 
+  // Two columns: which product is meant?
   if (a[0].cols == 1 && a[1].cols == 1) {
     pbGraph_Fail(g, pb_bad_input, "a product of two vectors: dot(a, b), cross(a, b) or outer(a, b)?");
     return failed;
@@ -245,7 +258,9 @@ static pbValue adjugate(pbGraph *g, pbValue a) {
   const int *m = a.node;
   if (a.rows == 1) return scalar(pbGraph_Constant(g, 1));
   if (a.rows == 2) return (pbValue){2, 2, {m[3], pb_neg(g, m[1]), pb_neg(g, m[2]), m[0]}};
-  pbValue c[3] = {cross(g, m + 3, m + 6), cross(g, m + 6, m), cross(g, m, m + 3)};  // its columns
+
+  // Its columns are cross products of the rows.
+  pbValue c[3] = {cross(g, m + 3, m + 6), cross(g, m + 6, m), cross(g, m, m + 3)};
 
   return pbGraph_Columns(g, 3, c);
 }
@@ -279,49 +294,82 @@ static pbValue extreme(pbGraph *g, pbOp op, int count, const pbValue *a) {
   return scalar(v);
 }
 
-static pbValue function(pbGraph *g, pbFunction f, int count, const pbValue *a) {
-  int s = a[0].node[0], one = pbGraph_Constant(g, 1);
+static pbValue select_value(pbGraph *g, const pbValue *a) {
+  if (!is_scalar(a[0]) || !same_shape(a[1], a[2])) {
+    pbGraph_Fail(g, pb_bad_input, "'select' takes a scalar condition and two values of one shape, not %s, %s and %s",
+                 shape_text(a[0]).text, shape_text(a[1]).text, shape_text(a[2]).text);
+    return failed;
+  }
+
+  pbValue v = {a[1].rows, a[1].cols, {0}};
+  int condition = a[0].node[0];
+  for (int i = 0; i < v.rows * v.cols; i++) v.node[i] = pbGraph_Node(g, pb_opSelect, condition, a[1].node[i], a[2].node[i]);
+  return v;
+}
+
+static pbValue trace(pbGraph *g, pbValue a) {
+  int sum = a.node[0];
+  for (int i = 1; i < a.rows; i++) sum = pb_add(g, sum, a.node[i * (a.cols + 1)]);
+  return scalar(sum);
+}
+
+// Functions of square matrices.
+static pbValue square_function(pbGraph *g, pbFunction f, const pbValue *a) {
+  if (!is_square(a[0])) return refuse(g, f, "a square matrix", 1, a);
+
   switch (f) {
-    case pb_fnAdd: return same_shape(a[0], a[1]) ? each(g, pb_opAdd, a[0], a[1]) : refuse(g, f, "two values of one shape", 2, a);
-    case pb_fnSub: return same_shape(a[0], a[1]) ? each(g, pb_opSub, a[0], a[1]) : refuse(g, f, "two values of one shape", 2, a);
+    case pb_fnDet: return scalar(det(g, a[0]));
+    case pb_fnInverse: return inverse(g, a[0]);
+    case pb_fnStretch: return scalar(stretch(g, a[0]));
+    default: return trace(g, a[0]);
+  }
+}
+
+// Functions of two values of one shape.
+static pbValue pair_function(pbGraph *g, pbFunction f, const pbValue *a) {
+  if (!same_shape(a[0], a[1])) return refuse(g, f, "two values of one shape", 2, a);
+
+  switch (f) {
+    case pb_fnAdd: return each(g, pb_opAdd, a[0], a[1]);
+    case pb_fnSub: return each(g, pb_opSub, a[0], a[1]);
+    default: return scalar(dot(g, a[0], a[1]));
+  }
+}
+
+// Functions of vectors and matrices. *known: it is one of these.
+static pbValue matrix_function(pbGraph *g, pbFunction f, const pbValue *a, bool *known) {
+  *known = true;
+
+  switch (f) {
+    case pb_fnAdd:
+    case pb_fnSub:
+    case pb_fnDot: return pair_function(g, f, a);
+    case pb_fnDet:
+    case pb_fnInverse:
+    case pb_fnStretch:
+    case pb_fnTrace: return square_function(g, f, a);
     case pb_fnMul: return multiply(g, a);
     case pb_fnDiv: return is_scalar(a[1]) ? each_by(g, pb_opDiv, a[0], a[1].node[0]) : refuse(g, f, "a scalar below", 2, a);
     case pb_fnNegate: return each_by(g, pb_opNeg, a[0], 0);
-    case pb_fnDot: return same_shape(a[0], a[1]) ? scalar(dot(g, a[0], a[1])) : refuse(g, f, "two values of one shape", 2, a);
     case pb_fnNorm: return is_scalar(a[0]) ? refuse(g, f, "a vector or a matrix", 1, a) : scalar(norm(g, a[0]));
     case pb_fnNormalize:
-      return is_scalar(a[0]) ? refuse(g, f, "a vector", 1, a) : each_by(g, pb_opMul, a[0], pb_div(g, one, norm(g, a[0])));
+      if (is_scalar(a[0])) return refuse(g, f, "a vector", 1, a);
+      return each_by(g, pb_opMul, a[0], pb_div(g, pbGraph_Constant(g, 1), norm(g, a[0])));
     case pb_fnCross:
       if (a[0].rows != 3 || a[0].cols != 1 || !same_shape(a[0], a[1])) return refuse(g, f, "two vectors of 3", 2, a);
-
       return cross(g, a[0].node, a[1].node);
     case pb_fnOuter:
       if (a[0].cols != 1 || a[1].cols != 1) return refuse(g, f, "two vectors", 2, a);
-
       return product(g, a[0], transpose(a[1]));
-    case pb_fnDet: return is_square(a[0]) ? scalar(det(g, a[0])) : refuse(g, f, "a square matrix", 1, a);
-    case pb_fnInverse: return is_square(a[0]) ? inverse(g, a[0]) : refuse(g, f, "a square matrix", 1, a);
-    case pb_fnStretch: return is_square(a[0]) ? scalar(stretch(g, a[0])) : refuse(g, f, "a square matrix", 1, a);
-    case pb_fnTrace:
-      if (!is_square(a[0])) return refuse(g, f, "a square matrix", 1, a);
-      for (int i = 1; i < a[0].rows; i++) s = pb_add(g, s, a[0].node[i * (a[0].cols + 1)]);
-
-      return scalar(s);
     case pb_fnTranspose: return transpose(a[0]);
     case pb_fnFreeze: return each_by(g, pb_opFreeze, a[0], 0);
-    case pb_fnSelect: {
-      if (!is_scalar(a[0]) || !same_shape(a[1], a[2])) {
-        pbGraph_Fail(g, pb_bad_input, "'select' takes a scalar condition and two values of one shape, not %s, %s and %s",
-                     shape(a[0]).text, shape(a[1]).text, shape(a[2]).text);
-        return failed;
-      }
-
-      pbValue v = {a[1].rows, a[1].cols, {0}};
-      for (int i = 0; i < v.rows * v.cols; i++) v.node[i] = pbGraph_Node(g, pb_opSelect, s, a[1].node[i], a[2].node[i]);
-      return v;
-    }
-    default: break;
+    case pb_fnSelect: return select_value(g, a);
+    default: *known = false; return failed;
   }
+}
+
+static pbValue scalar_function(pbGraph *g, pbFunction f, int count, const pbValue *a) {
+  int s = a[0].node[0], one = pbGraph_Constant(g, 1);
 
   for (int k = 0; k < count; k++) {
     if (!is_scalar(a[k])) return refuse(g, f, count == 1 ? "a scalar" : "scalars", count > 1 ? 2 : 1, a);
@@ -353,6 +401,15 @@ static pbValue function(pbGraph *g, pbFunction f, int count, const pbValue *a) {
   }
 }
 
+static pbValue apply_shaped(pbGraph *g, pbFunction f, int count, const pbValue *a) {
+  bool known;
+
+  // One is a node of every graph: programs number what they compute in the order that it was made.
+  pbGraph_Constant(g, 1);
+  pbValue v = matrix_function(g, f, a, &known);
+  return known ? v : scalar_function(g, f, count, a);
+}
+
 pbValue pbGraph_Apply(pbGraph *g, pbFunction f, int count, const pbValue *a) {
   static const struct {
     int least, most;
@@ -370,14 +427,17 @@ pbValue pbGraph_Apply(pbGraph *g, pbFunction f, int count, const pbValue *a) {
                  takes[f].most > takes[f].least ? " or more" : "", takes[f].most == 1 ? "" : "s", count);
   }
 
+  // Values of a graph have a shape; zeros are what a failed call returned.
   for (int k = 0; k < count && !g->status; k++) {
     if (a[k].rows < 1) pbGraph_Fail(g, pb_bad_argument, "'%s': an argument is no value of a graph", name_of(f));
   }
 
   if (g->status) return failed;
+
+  // Faults are told by the function that the formula names, not by those that it is made of.
   uint8_t outer = g->at.function;
   g->at.function = (uint8_t)f;
-  pbValue v = function(g, f, count, a);
+  pbValue v = apply_shaped(g, f, count, a);
   g->at.function = outer;
 
   return g->status ? failed : v;

@@ -15,7 +15,7 @@ METHODS = ("newton", "newton_cg", "lbfgs", "gradient", "adam", "user")
 
 
 EnergyParameter, EnergyDef, Elements, ElementsOut = pb.NATIVE.pbEnergyParameter, pb.NATIVE.pbEnergyDef, pb.NATIVE.pbElements, pb.NATIVE.pbElementsOut
-Stencil, Fault, Options = pb.NATIVE.pbStencil, pb.NATIVE.pbEnergyFault, pb.NATIVE.pbDeformOptions
+Stencil, Fault, Options = pb.NATIVE.pbGridStencil, pb.NATIVE.pbEnergyFault, pb.NATIVE.pbDeformOptions
 Surface, Contact, MINIMISE = pb.NATIVE.pbSurface, pb.NATIVE.pbDeformContact, pb.NATIVE.pbDeformMinimize
 lib = pb.lib
 

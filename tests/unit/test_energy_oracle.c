@@ -235,8 +235,8 @@ static void test_same_bits(void **state) {
                    .vertices = {in.x, in.rest, in.previous, &in.timestep, &in.time},
                    .parameter = (const void *const *)in.parameter,
                    .stride = in.stride};
-        r.rows[0] = (pbRows){part.value, 0, 1}, r.rows[1] = (pbRows){part.gradient, 1, n},
-        r.rows[2] = (pbRows){part.hessian, 1 + n, n * n};
+        r.rows[0] = (pbOutputRows){part.value, 0, 1}, r.rows[1] = (pbOutputRows){part.gradient, 1, n},
+        r.rows[2] = (pbOutputRows){part.hessian, 1 + n, n * n};
         r.work = (char *)work + 8;  // alignment is not asked for
         assert_int_equal(run(&r, NULL), -1);
         assert_memory_equal(part.value, whole.value, sizeof(double) * (size_t)count);

@@ -38,7 +38,7 @@ static void same(const char *what, const double *a, const double *b, int count, 
 }
 
 // The table that a stencil saves.
-static int table(const pbStencil *s, int points, int *vertex) {
+static int table(const pbGridStencil *s, int points, int *vertex) {
   int count = 0, reach[3] = {0, 0, 0};
   for (int p = 0; p < points; p++)
     for (int c = 0; c < 3; c++) reach[c] = s->offset[p][c] > reach[c] ? s->offset[p][c] : reach[c];
@@ -56,9 +56,9 @@ static void compare(const pbEnergyDef *def, const int (*offset)[3], bool each) {
   pbContext *ctx = pbContext_Create(NULL);
   pbEnergy *energy;
   assert_int_equal(pbEnergy_Create(ctx, def, &energy), pb_ok);
-  pbStencil s = {{nx, ny, nz}, extra, offset};
+  pbGridStencil s = {{nx, ny, nz}, extra, offset};
   int points = def->points, *vertex = malloc(sizeof(int) * 3 * most), count = table(&s, points, vertex);
-  assert_int_equal(pbStencil_Count(&s, points), count);
+  assert_int_equal(pbGridStencil_Count(&s, points), count);
   double *x = numbers(3 * vertices, 1), *rest = numbers(3 * vertices, 2), *y = numbers(3 * vertices, 3),
          *weights = numbers(3 * vertices, 4), *k = numbers((size_t)count, 5), *a = numbers(3 * (size_t)count, 6);
   for (int i = 0; i < 3 * count; i++) a[i] *= 0.1;
@@ -135,9 +135,9 @@ static void test_same(void **state) {
 static void test_count(void **state) {
   (void)state;
   static const int offset[2][3] = {{0, 0, 0}, {4, 0, 1}};
-  assert_int_equal(pbStencil_Count(&(pbStencil){{5, 3, 2}, 0, offset}, 2), 3);
-  assert_int_equal(pbStencil_Count(&(pbStencil){{4, 3, 2}, 0, offset}, 2), 0);
-  assert_int_equal(pbStencil_Count(&(pbStencil){{1, 3, 2}, 0, offset}, 2), 0);
+  assert_int_equal(pbGridStencil_Count(&(pbGridStencil){{5, 3, 2}, 0, offset}, 2), 3);
+  assert_int_equal(pbGridStencil_Count(&(pbGridStencil){{4, 3, 2}, 0, offset}, 2), 0);
+  assert_int_equal(pbGridStencil_Count(&(pbGridStencil){{1, 3, 2}, 0, offset}, 2), 0);
 }
 
 int main(void) {
