@@ -338,11 +338,11 @@ static pbStatus joint_limits(pbCompiler *c, pbJointWork *j) {
   if (j->limited) {
     if (!ball && d->range[0] >= d->range[1]) return PB_AT(c, d, "joint", "range[0] must be smaller than range[1]");
     if (ball && d->range[0] != 0) return PB_AT(c, d, "joint", "range[0] of a ball joint must be 0");
-    bool angle = ball || d->type == pb_jntHinge;
+    bool angle = ball || pbJoint_IsAngle(d->type);
     for (int k = 0; k < 2; k++) j->range[k] *= angle && c->spec->compiler.degree ? PB_DEGREE : 1;
   }
 
-  if (ball || d->type == pb_jntFree) return pb_ok;
+  if (!pbJoint_IsScalar(d->type)) return pb_ok;
 
   // Limits on the force of actuators, of scalar joints alone.
   PB_TRY(pbCompile_Limited(c, &d->place, "joint", d->name, "actuatorfrc", d->actfrclimited, d->actfrcrange, &j->actfrclimited));
@@ -354,8 +354,8 @@ static pbStatus joint_limits(pbCompiler *c, pbJointWork *j) {
 static pbStatus compile_joint(pbCompiler *c, pbJointWork *j) {
   const pbJointDef *d = j->def;
   bool free = d->type == pb_jntFree;
-  bool has_axis = !free && d->type != pb_jntBall;
-  double angle = d->type == pb_jntHinge && c->spec->compiler.degree ? PB_DEGREE : 1;
+  bool has_axis = !pbJoint_HasRotation(d->type);
+  double angle = pbJoint_IsAngle(d->type) && c->spec->compiler.degree ? PB_DEGREE : 1;
 
   if ((d->springdamper[0] || d->springdamper[1]) && !(d->springdamper[0] > 0 && d->springdamper[1] > 0))
     return PB_AT(c, d, "joint", "both numbers of springdamper must be positive");
@@ -399,7 +399,7 @@ static pbStatus compile_joints(pbCompiler *c, pbBodyWork *b) {
     n++;
 
     // A ball's velocities are in the frame of its body, which a rotation after it would rotate.
-    if (ball && (type == pb_jntBall || type == pb_jntHinge))
+    if (ball && (type == pb_jntBall || pbJoint_IsAngle(type)))
       return PB_AT(c, j->def, "joint", "no rotation can follow a ball joint");
     ball = ball || type == pb_jntBall;
 

@@ -340,7 +340,7 @@ static void dof_lengths(pbModel *m, const double *length) {
   for (int i = 0; i < m->nv; i++) {
     int j = m->dof_jntid[i];
     int type = m->jnt_type[j];
-    bool rotates = type == pb_jntHinge || (pbJoint_HasRotation(type) && i - m->jnt_dofadr[j] >= pbJoint_PlainCount(type));
+    bool rotates = pbJoint_IsAngle(type) || (pbJoint_HasRotation(type) && i - m->jnt_dofadr[j] >= pbJoint_PlainCount(type));
     m->dof_length[i] = rotates ? length[m->dof_bodyid[i]] : 1;
   }
 }

@@ -247,8 +247,8 @@ static int rate_simplicity(const pbCompiler *c, const pbBodyWork *b) {
   for (int i = b->joints.head; i >= 0; i = c->joints[i].next) {
     int type = c->joints[i].def->type;
     if (rotates || !joint_is_simple(&c->joints[i])) return 0;
-    rotates = rotates || type == pb_jntBall || type == pb_jntHinge;
-    slides = slides && type == pb_jntSlide;
+    rotates = rotates || pbJoint_HasRotation(type) || pbJoint_IsAngle(type);
+    slides = slides && pbJoint_IsScalar(type) && !pbJoint_IsAngle(type);
   }
   return slides ? 2 : 1;
 }

@@ -7,6 +7,7 @@
 #include <pullback/spec.h>
 
 #include "compile/spec_names.h"
+#include "model/joint.h"
 
 typedef struct pbNamedElement {  // the opening members of every element
   PB_ELEMENT
@@ -192,7 +193,7 @@ static pbStatus check_others(const pbSpec *spec) {
 
   for (int i = 0; i < spec->njoint; i++) {
     int type = spec->joints[i].type;
-    if (type < pb_jntFree || type > pb_jntHinge) return FAIL(&spec->joints[i], "joint", "type %d is not a joint's", type);
+    if (!pbJoint_Exists(type)) return FAIL(&spec->joints[i], "joint", "type %d is not a joint's", type);
   }
 
   for (int i = 0; i < spec->nsite; i++) {

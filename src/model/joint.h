@@ -27,6 +27,11 @@ static inline bool pbJoint_HasRotation(int type) { return type == pb_jntFree || 
 // One position and one degree of freedom, which are the same number?
 static inline bool pbJoint_IsScalar(int type) { return type == pb_jntSlide || type == pb_jntHinge; }
 
+// Is its one position an angle, in degrees where a file says so?
+static inline bool pbJoint_IsAngle(int type) { return type == pb_jntHinge; }
+
+static inline bool pbJoint_Exists(int type) { return type >= pb_jntFree && type <= pb_jntHinge; }
+
 static inline int pbJoint_PositionCount(int type) { return pbJoint_PlainCount(type) + (pbJoint_HasRotation(type) ? 4 : 0); }
 
 static inline int pbJoint_DofCount(int type) { return pbJoint_PlainCount(type) + (pbJoint_HasRotation(type) ? 3 : 0); }
