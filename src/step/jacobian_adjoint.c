@@ -1,5 +1,5 @@
 // Rows of the Jacobian of the new velocities: lam and mu of every seed by solves with many right-hand sides at once, then a
-// traversal of the tree for every PB_LANES of them. Tests: tests/conformance/test_jacobian.c.
+// traversal of the tree for every PB_LANES of them. Tests: tests/conformance/test_step.c.
 #include "step/step_adjoint.h"
 
 #if PB_LANES > 1

@@ -2,7 +2,11 @@
 
 A fence names its language; ```LANG fragment=KIND is a piece that the test of that kind completes. A block without `fragment`
 stands on its own: a shell script, a Python program behind it, a task that `optimize` takes and that ends well.
+
+Files and identifiers of the repository that the pages name must exist.
 """
+import fnmatch
+import functools
 import json
 import os
 import pathlib
@@ -169,3 +173,137 @@ def test_the_example_of_the_man_page(checkout):
     text = (ROOT / "man" / "pullback.1").read_text().split(".SH EXAMPLE\n.nf\n")[1].split(".fi")[0]
     assert "pullback optimize" in text and "pullback view" in text
     shell("cd examples/hopper\n" + text.replace("\\-", "-"), checkout)
+
+
+# ---- what the pages name is there -----------------------------------------------------------------------------------------
+TOP = r"(?:src|io|cli|include|tests|tools|validation|bench|cmake|docs|examples|man|\.ci)"
+SUFFIX = r"(?:c|h|def|py|inc|md|1|xml|json|csv|svg|html|txt)"
+# Folders that "Where the next things go" of docs/architecture.md foresees, and what a build or a run writes.
+FORESEEN = {"src/policy", "src/batch", "src/control", "src/learn", "python/"}
+WRITTEN = {"out/", "build/", "pullback_abi.json", "run.json", "run.html", "task.json", "result.json", "progress.csv"}
+GENERIC = re.compile(r"(?:^|[/_])(?:X|NAME)(?:[_./]|$)")  # tests/unit/test_X.c
+
+
+def expand(path):
+    """src/{a,b}/c -> src/a/c, src/b/c"""
+    found = re.search(r"\{([^{}]*)\}", path)
+    if not found:
+        return [path]
+    return [p for one in found[1].split(",") for p in expand(path[:found.start()] + one + path[found.end():])]
+
+
+@functools.cache
+def tracked():
+    """Files of the project, but what builds and runs leave in it."""
+    top = [p for p in ROOT.iterdir() if p.name not in ("build", "out", ".git")]
+    files = [f for p in top for f in ([p] if p.is_file() else p.rglob("*")) if f.is_file() and "__pycache__" not in f.parts]
+    return [str(f.relative_to(ROOT)) for f in files]
+
+
+@functools.cache
+def basenames():
+    return {p.rsplit("/", 1)[-1] for p in tracked()}
+
+
+def is_there(path):
+    """By its whole path, by that below src or tests, as it is included or as ctest calls it, or by its name alone."""
+    if "/" not in path:
+        return bool(fnmatch.filter(basenames(), path))
+    return any(any(ROOT.glob(base + path.rstrip("/") + end)) for base in ("", "src/", "tests/", "io/", "include/") for end in ("", ".c", ".py"))
+
+
+def prose(page):
+    """Lines outside of fences, with their numbers."""
+    inside = False
+    for n, line in enumerate((ROOT / page).read_text().splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            inside = not inside
+        elif not inside:
+            yield n, line
+
+
+def paths(line):
+    """Paths of the repository in a line: with a folder of it in front, or in backquotes with a suffix."""
+    found = re.findall(rf"(?<![\w/.{{-])({TOP}/[\w./*{{}},-]*)", line)
+    found += re.findall(rf"`((?:\w+/)*[\w*{{}},-]+\.{SUFFIX})(?::\d+)?`", line)
+    found += re.findall(r"`((?:unit|conformance|hostile|oracle)/\w+)`", line)
+    for path in (p.rstrip(".,:-") for p in found):
+        if path.strip("/") not in FORESEEN and path not in WRITTEN and not GENERIC.search(path):
+            yield from expand(path)
+
+
+def links(page, line):
+    for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)", line):
+        yield (ROOT / page).parent / target
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_pages_name_exist(page):
+    missing = [f"{page}:{n}: {path}" for n, line in prose(page) for path in paths(line) if not is_there(path)]
+    missing += [f"{page}:{n}: {target}" for n, line in prose(page) for target in links(page, line) if not target.exists()]
+    assert not missing, "\n".join(missing)
+
+
+@functools.cache
+def identifiers():
+    names = set()
+    for path in tracked():
+        if path.startswith(("src/", "include/", "io/", "cli/", "cmake/", "tests/", "tools/", "examples/", "CMakeLists")) and "seeds" not in path:
+            names.update(re.findall(r"\w+", (ROOT / path).read_text(errors="ignore")))
+    return names
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p != "docs/renames.md"])
+def test_identifiers_that_pages_name_exist(page):
+    text = "\n".join(line for _, line in prose(page))
+    named = set(re.findall(r"\b(?:pb[A-Z]\w*|pb_[a-z]\w*|PB_[A-Z]\w*)\b(?!\w|\*)", text)) - {"pbThing", "pbThing_Verb", "pb_value", "PB_MACRO"}
+    missing = sorted(n for n in named if n not in identifiers() and not n.endswith("_"))
+    assert not missing, f"{page}: {', '.join(missing)}"
+
+
+def test_symbols_of_the_glossary_exist():
+    """The third column of its tables: names in backquotes, but formulas, wildcards and what is said of another page."""
+    missing, rows = [], 0
+    for n, line in prose("docs/glossary.md"):
+        cells = [c.strip() for c in line.split(" | ")]
+        if len(cells) != 4 or cells[0] == "| term":
+            continue
+        rows += 1
+        for symbol in re.findall(r"`(\w+)`", cells[2]):
+            if symbol not in identifiers():
+                missing.append(f"docs/glossary.md:{n}: {symbol}")
+    assert rows > 60 and not missing, "\n".join(missing)
+
+
+@pytest.mark.parametrize("page", ["docs/map.md", "docs/adding.md"])
+def test_functions_of_maps_and_recipes_exist(page):
+    """Names of functions in backquotes, static ones too."""
+    named = {name for _, line in prose(page) for name in re.findall(r"`([a-z]+(?:_\w+)+)`", line)}
+    assert len(named) > 5 and not named - identifiers(), sorted(named - identifiers())
+
+
+def anchors(page):
+    heads = re.findall(r"^#+ (.*)$", page.read_text(), re.M) + re.findall(r'<a id="([^"]+)">', page.read_text())
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_to_headings_exist(page):
+    missing = []
+    for n, line in prose(page):
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", line):
+            to = (ROOT / page).parent / target if target else ROOT / page
+            if not target.startswith("http") and (not to.exists() or anchor not in anchors(to)):
+                missing.append(f"{page}:{n}: {target}#{anchor}")
+    assert not missing, "\n".join(missing)
+
+
+def test_files_that_sources_point_to_exist():
+    """Comments of sources send readers to documents and tests."""
+    missing = []
+    for path in tracked():
+        if path.startswith(("src/", "include/", "io/", "cli/")) and path.endswith((".c", ".h")):
+            for found in re.findall(r"(?<![\w/.])(?:docs|tests|tools|bench|validation|examples)/[\w./-]+\w", (ROOT / path).read_text()):
+                if not is_there(found):
+                    missing.append(f"{path}: {found}")
+    assert not missing, "\n".join(missing)
