@@ -235,7 +235,7 @@ int main(int argc, char **argv) {
     instance_free(&w);
   }
   printf(
-      "solved %d of %d (%d by the path), factorisations %.1f (at most %d), %.2f ms (at most %.0f), adjoint %.2f ms; relative "
+      "solved %d of %d (%d by the path), factorizations %.1f (at most %d), %.2f ms (at most %.0f), adjoint %.2f ms; relative "
       "complementarity %.1e, stationarity %.1e, joints %.1e\n",
       t.solved, t.count, t.by_path, t.iterations / t.count, t.most, 1e3 * t.seconds / t.count, 1e3 * t.longest,
       1e3 * t.adjoint / (t.solved ? t.solved : 1), t.complementarity, t.stationarity, t.equality);

@@ -69,7 +69,7 @@ def rows():
     for name, scheme, steps in (("120 implicit steps", "implicit_euler", 120), ("1920 explicit steps", "symplectic_euler", 1920)):
         throw = Throw(scheme, steps)
         found = throw.gradient(p)
-        times = [(throw.forward, throw.backward)]  # of neighbours in time
+        times = [(throw.forward, throw.backward)]  # of neighbors in time
         for _ in range(6):
             throw.gradient(p)
             times.append((throw.forward, throw.backward))

@@ -1,5 +1,5 @@
 """Springs relaxed by Adam on their elastic energy, every number of the run against independently measured ones; the same
-equilibrium by every minimiser from many starts."""
+equilibrium by every minimizer from many starts."""
 import numpy as np
 
 from common import apart, below, near, pb, row

@@ -1,4 +1,4 @@
-"""Inertia as one more energy: springs stepped by minimisation. Energies against independently measured ones, the adjoint against
+"""Inertia as one more energy: springs stepped by minimization. Energies against independently measured ones, the adjoint against
 difference quotients and against the derivative of an unrolled solver in NumPy."""
 import numpy as np
 

@@ -1,5 +1,5 @@
-"""Minimisers side by side: iterations and time to a residual of 1e-8 N on springs at rest, one step of springs, and one step of sheets
-of triangles; Newton's iterations against stiffness; a minimiser of the user's."""
+"""Minimizers side by side: iterations and time to a residual of 1e-8 N on springs at rest, one step of springs, and one step of sheets
+of triangles; Newton's iterations against stiffness; a minimizer of the user's."""
 import time
 
 import numpy as np
@@ -68,7 +68,7 @@ def solve(build, method, gravity, most=20000):
 
 
 def by_user():
-    """SciPy's conjugate gradients as the minimiser of a step: how far from Newton's."""
+    """SciPy's conjugate gradients as the minimizer of a step: how far from Newton's."""
     def minimise(evaluate, x):
         done = minimize(evaluate, x, jac=True, method="CG", options={"gtol": 1e-11, "maxiter": 10000})
         return done.x, done.nit

@@ -1,4 +1,4 @@
-"""A thousand stiffnesses chosen so that a loaded beam takes a prescribed shape (K42: optimisation of materials): two soft bends where
+"""A thousand stiffnesses chosen so that a loaded beam takes a prescribed shape (K42: optimization of materials): two soft bends where
 a uniform beam curves evenly."""
 import time
 

@@ -25,7 +25,7 @@ def rows():
             y[:] = x
             l.pbStep_Forward(m.ptr, pb.ptr(m.theta), pb.ptr(y), inputs, m._scratch(), None)
 
-    ratios = []  # of neighbours in time: the machine's clock changes more than what is looked for
+    ratios = []  # of neighbors in time: the machine's clock changes more than what is looked for
     _, _, record = m.step_recorded(x, u)
     for _ in range(200):
         before = spent(steps)

@@ -30,7 +30,7 @@ def rows():
                       float(np.linalg.norm(place[:, -1] - place[0, -1], axis=-1).max()), 1e-3),
                 below(f"{cone}: drift of any box, from second 1 on [m]", float(np.linalg.norm(place - place[500], axis=-1)[500:].max()), 1e-3),
                 row(f"{cone}: turn of any box [rad]", float(turn.max()), "reported", True),
-                below(f"{cone}: deepest penetration of two neighbours [m]", float(max(s.max() for s in sink)), 1e-3),
+                below(f"{cone}: deepest penetration of two neighbors [m]", float(max(s.max() for s in sink)), 1e-3),
                 below(f"{cone}: speed at the end [m/s, rad/s]", float(np.abs(run["qvel"][-1]).max()), 1e-6),
             ]
         run = bench.simulate(bench.write("stack.xml", model("elliptic", 0.01, OVERLAP)), "--steps", round(SECONDS / 0.01), "--contact", "method=cones")

@@ -51,7 +51,7 @@ class Watched:
 
 
 def rmsprop(f, m, limit=100):
-    """The source's optimiser and its stop."""
+    """The source's optimizer and its stop."""
     square, last = 0.0, np.inf
     for k in range(limit):
         loss, g = f(m)
@@ -85,8 +85,8 @@ def search(f, m, limit=100):
 def drift(q):
     """Largest gap of a joint's two anchors [px], the first against the world."""
     q = q.reshape(len(q), -1, 3)[:, :LINKS]
-    centre = q[..., :2] + np.stack([np.full(LINKS, chain.X), 50 + chain.PITCH * np.arange(LINKS)], -1)
-    end = lambda y: centre + y * np.stack([-np.sin(q[..., 2]), np.cos(q[..., 2])], -1)
+    center = q[..., :2] + np.stack([np.full(LINKS, chain.X), 50 + chain.PITCH * np.arange(LINKS)], -1)
+    end = lambda y: center + y * np.stack([-np.sin(q[..., 2]), np.cos(q[..., 2])], -1)
     upper, lower = end(-25.0), end(25.0)
     upper[:, 0] = end(-20.0)[:, 0]
     lower = np.concatenate([np.broadcast_to([chain.X, chain.TOP], (len(q), 1, 2)), lower[:, :-1]], 1)

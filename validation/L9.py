@@ -2,7 +2,7 @@
 hulls that spin for three minutes.
 
 Not here: its tests of hulls as shapes (centroid, inertia, a hexagon on a ramp), since meshes are refused; the hulls are boxes. Links of the
-chain meet the ball alone, there also each other but their neighbours. Parts of debug_demo are scenes of their own.
+chain meet the ball alone, there also each other but their neighbors. Parts of debug_demo are scenes of their own.
 The chain whirls after the hit, and Euler's method gives it energy then, the less the shorter the steps: in the demo's own steps of 1/30 s it
 doubles in 40 s, so there are shorter ones here.
 """
@@ -126,7 +126,7 @@ def fixed_ball(bench):
 
 
 def pivot(bench, words, equality=""):
-    """A ball at 50 px/s hits a body that turns about the point (140, 220) beside its centre, by a hinge or an equality: velocities, and the
+    """A ball at 50 px/s hits a body that turns about the point (140, 220) beside its center, by a hinge or an equality: velocities, and the
     angular momentum about the point."""
     body = disc("body", (150.0, 230.0), 20, PLANAR if equality else '<joint type="hinge" axis="0 0 1" pos="-10 -10 0"/>')
     run = bench.simulate(bench.write("pivot.xml", world(disc("ball", (150.0, 150.0), 20) + body, g=0, more=equality)), "--steps", 60, *words,
@@ -206,7 +206,7 @@ def rows():
         out += [below("ball on a fixed ball 1 px aside: place at 1 s against the closed form [px]", place, 1e-9),
                 below("... velocity and spin [px/s, rad/s]", speed, 1e-9)]
         speed, hinge, equality = pivots(bench)
-        out += [below("ball hits a body on an off-centre joint: velocities against the closed form [px/s, rad/s]", speed, 1e-9),
+        out += [below("ball hits a body on an off-center joint: velocities against the closed form [px/s, rad/s]", speed, 1e-9),
                 below("... angular momentum about the joint over 2 s, relative", hinge, 1e-12),
                 below("... the joint as an equality, method cones: in the step of impact, relative", equality, 1e-9)]
         spin, height = thrown(bench)

@@ -8,7 +8,7 @@ import deform
 E, NU, A, R = 1.0, 0.3, 1.0, 1000.0  # A: radius of the contact that the depth goes with
 DEPTH, STAR = A * A / R, E / (1 - NU**2)
 FORCE, SIZE = 4 / 3 * STAR * np.sqrt(R) * DEPTH**1.5, 12 * A
-# x: distance from the axis, y: along it. Hooke's law of triangles that go all the way round, strain at the centre of each
+# x: distance from the axis, y: along it. Hooke's law of triangles that go all the way round, strain at the center of each
 RING = """mu = young/(2*(1 + poisson)); lambda = young*poisson/((1 + poisson)*(1 - 2*poisson))
 D = [[X1.x - X0.x, X1.y - X0.y], [X2.x - X0.x, X2.y - X0.y]]; G = [[x1.x - x0.x, x1.y - x0.y], [x2.x - x0.x, x2.y - x0.y]]*inverse(D)
 r = (X0.x + X1.x + X2.x)/3; hoop = (x0.x + x1.x + x2.x)/(3*r) - 1; s = 0.5*(G + transpose(G)) - identity(2)

@@ -32,7 +32,7 @@ class Bar:
         self.mass[[0, -1]] /= 2
 
     def duration(self):
-        """Twice the time at which the wall's push has its centre, from the momentum p: t = sum t dp/sum dp; and its derivatives by
+        """Twice the time at which the wall's push has its center, from the momentum p: t = sum t dp/sum dp; and its derivatives by
         NAMES, each times quantity/duration."""
         w, X, M = self.w, self.X, self.mass
         s = self.rollout.run()
@@ -41,8 +41,8 @@ class Bar:
         t = self.h * np.arange(self.steps + 1)
         push = np.diff(p)
         at = t[:-1] + self.h / 2
-        centre = at @ push / push.sum()
-        bar_push = 2 * (at - centre) / push.sum()
+        center = at @ push / push.sum()
+        bar_push = 2 * (at - center) / push.sum()
         bar_p = np.concatenate([-bar_push, [0]]) + np.concatenate([[0], bar_push])
         bar = np.zeros((self.steps + 1, w.n, 3))
         bar[:, :self.n + 1, 2] = bar_p[:, None] * M
@@ -53,8 +53,8 @@ class Bar:
         long = (x + rest) @ (X[:, 2] - X[0, 2])
         fast = -SPEED * g["v"][:self.n + 1, 2].sum()
         self.rebound = p[-1] / (SPEED * DENSITY * L)
-        self.held = 2 * centre
-        return 2 * centre, np.array([of("links.axial").item() * AXIAL, masses, long, fast]) / (2 * centre)
+        self.held = 2 * center
+        return 2 * center, np.array([of("links.axial").item() * AXIAL, masses, long, fast]) / (2 * center)
 
 
 def rows():

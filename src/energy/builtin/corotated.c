@@ -6,7 +6,7 @@ static const double start[] = {1e5, 0.3, 1};
 
 #define SHEET                                                                                                                    \
   "W = mu |F - R|^2 + lambda/2 (J - 1)^2, R the rotation nearest to F, det R = 1: fixed corotated, Stomakhin et al. 2012. |F - " \
-  "R|^2 = tr F'F - 2 tr S + 3, and the trace of the stretch S is a function of the language, so there is no factorisation. "     \
+  "R|^2 = tr F'F - 2 tr S + 3, and the trace of the stretch S is a function of the language, so there is no factorization. "     \
   "Large turns at the moduli of small strains. Inverted elements are finite and recover; where the two smaller stretches "       \
   "cancel (collapse to a line, s2 = -s3) R is not unique and derivatives are a fault."
 // clang-format off
