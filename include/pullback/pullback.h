@@ -12,7 +12,7 @@
 #include <pullback/rollout.h>
 #include <pullback/optimize.h>
 #include <pullback/lcp.h>
-#include <pullback/sweeps.h>
+#include <pullback/pgs.h>
 #include <pullback/array.h>
 #include <pullback/energy.h>
 #include <pullback/deform.h>

@@ -1,4 +1,4 @@
-// Projected sweeps: against the complementarity solver, both derivatives, and what they refuse.
+// Projected Gauss-Seidel: against the complementarity solver, both derivatives, and what they refuse.
 #include <complex.h>
 #include <math.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include <pullback/sweeps.h>
+#include <pullback/pgs.h>
 
 #include "lcp_instances.h"
 
@@ -21,17 +21,17 @@ static int teardown(void **state) { return (void)state, pbContext_Destroy(ctx), 
 // A = J J' + cfm, everything in one block: A b bound mu f0, so that derivatives by all of it are one array
 enum { MOST = 40 };
 typedef struct Problem {
-  pbSweeps p;
+  pbPgs p;
   int n;
   double J[MOST * MOST], *all;
   size_t count;
-  pbSweepKind kind[MOST];
+  pbPgsKind kind[MOST];
   int normal[MOST];
 } Problem;
 static size_t total(int m) { return (size_t)m * (size_t)m + 4 * (size_t)m; }
-static pbSweepsBar slices(double *all, int m) {
+static pbPgsBar slices(double *all, int m) {
   double *v = all + m * m;
-  return (pbSweepsBar){.A = all, .b = v, .bound = v + m, .mu = v + 2 * m, .f0 = v + 3 * m};
+  return (pbPgsBar){.A = all, .b = v, .bound = v + m, .mu = v + 2 * m, .f0 = v + 3 * m};
 }
 static const double *start(const Problem *q) { return slices(q->all, q->p.m).f0; }
 
@@ -40,10 +40,10 @@ static Problem *problem(pbRng *r, int contacts, int tangents, int joints, int mo
   Problem *q = calloc(1, sizeof *q);
   int m = contacts * (1 + tangents) + joints + motors, n = q->n = (3 * m + 3) / 4;
   q->count = total(m), q->all = calloc(q->count, 8);
-  pbSweepsBar v = slices(q->all, m);
+  pbPgsBar v = slices(q->all, m);
   for (int i = 0; i < m; i++) {
     bool contact = i < contacts * (1 + tangents), normal = contact && i % (1 + tangents) == 0, joint = !contact && i < m - motors;
-    q->kind[i] = normal ? pb_sweepOneSided : contact ? pb_sweepFriction : joint ? pb_sweepEquality : pb_sweepBox;
+    q->kind[i] = normal ? pb_pgsOneSided : contact ? pb_pgsFriction : joint ? pb_pgsEquality : pb_pgsBox;
     q->normal[i] = contact && !normal ? i - i % (1 + tangents) : -1;
     v.mu[i] = normal || i % (1 + tangents) == 1 ? uniform(r, .2, 1) : i ? v.mu[i - 1] : 0;
     v.bound[i] = uniform(r, .1, .6);
@@ -57,41 +57,41 @@ static Problem *problem(pbRng *r, int contacts, int tangents, int joints, int mo
       for (int k = 0; k < n; k++) sum += q->J[i * n + k] * q->J[j * n + k];
       v.A[i * m + j] = sum;
     }
-  q->p = (pbSweeps){m, v.A, v.b, q->kind, v.bound, q->normal, v.mu};
+  q->p = (pbPgs){m, v.A, v.b, q->kind, v.bound, q->normal, v.mu};
   return q;
 }
 static void done(Problem *q) { free(q->all), free(q); }
 
 typedef struct Run {
   double *f, *history, *bar;
-  pbSweepReport report;
+  pbPgsReport report;
   void *work;
   size_t size;
   pbStatus status;
 } Run;
-static Run run(const Problem *q, const pbSweepOptions *o) {
+static Run run(const Problem *q, const pbPgsOptions *o) {
   int m = q->p.m;
-  size_t size = pbSweeps_ImplicitWorkSize(m) + pbSweeps_WorkSize(m);
+  size_t size = pbPgs_ImplicitWorkSize(m) + pbPgs_WorkSize(m);
   Run s = {.f = calloc((size_t)m + 1, 8), .bar = calloc(q->count, 8), .work = malloc(size), .size = size};
-  s.history = calloc(pbSweeps_HistorySize(m, o->sweeps), 8);
+  s.history = calloc(pbPgs_HistorySize(m, o->sweeps), 8);
   memset(s.work, 0xff, size);
-  s.status = pbSweeps_Solve(ctx, &q->p, o, s.work, size, start(q), s.f, s.history, &s.report);
+  s.status = pbPgs_Solve(ctx, &(pbPgsCall){&q->p, o, s.work, size}, start(q), s.f, s.history, &s.report);
   return s;
 }
 static void over(Run *s) { free(s->f), free(s->history), free(s->bar), free(s->work); }
 
 // ---- the same sweeps in complex numbers -----------------------------------------------------------------------------
 typedef double _Complex cplx;
-static void complex_sweeps(const Problem *q, const pbSweepOptions *o, double omega, const cplx *all, cplx *f) {
+static void complex_sweeps(const Problem *q, const pbPgsOptions *o, double omega, const cplx *all, cplx *f) {
   int m = q->p.m;
   const cplx *A = all, *b = all + m * m, *bound = b + m, *mu = bound + m;
   cplx old[MOST];
   memcpy(f, mu + m, sizeof *f * (size_t)m);
   for (int k = 0; k < o->sweeps; k++) {
     memcpy(old, f, sizeof *f * (size_t)m);
-    const cplx *from = o->order == pb_sweepJacobi ? old : f;
+    const cplx *from = o->order == pb_pgsJacobi ? old : f;
     for (int i = 0; i < m; i++) {
-      bool cone = o->cone && q->kind[i] == pb_sweepFriction && i + 1 < m && q->kind[i + 1] == pb_sweepFriction &&
+      bool cone = o->cone && q->kind[i] == pb_pgsFriction && i + 1 < m && q->kind[i + 1] == pb_pgsFriction &&
                   q->normal[i] == q->normal[i + 1];
       int rows = cone ? 2 : 1;
       cplx d = A[i * m + i], u[2], limit = 0;
@@ -101,13 +101,13 @@ static void complex_sweeps(const Problem *q, const pbSweepOptions *o, double ome
         for (int j = 0; j < m; j++) w += A[(i + c) * m + j] * from[j];
         u[c] = from[i + c] - omega * w / d;
       }
-      if (q->kind[i] == pb_sweepOneSided && creal(u[0]) < 0) u[0] = 0;
-      if (q->kind[i] == pb_sweepBox) limit = bound[i];
-      if (q->kind[i] == pb_sweepFriction && creal(from[q->normal[i]]) > 0) limit = mu[i] * from[q->normal[i]];
-      if (q->kind[i] >= pb_sweepBox && cone) {
+      if (q->kind[i] == pb_pgsOneSided && creal(u[0]) < 0) u[0] = 0;
+      if (q->kind[i] == pb_pgsBox) limit = bound[i];
+      if (q->kind[i] == pb_pgsFriction && creal(from[q->normal[i]]) > 0) limit = mu[i] * from[q->normal[i]];
+      if (q->kind[i] >= pb_pgsBox && cone) {
         cplx norm = csqrt(u[0] * u[0] + u[1] * u[1]);
         if (creal(norm) > creal(limit)) u[0] *= limit / norm, u[1] *= limit / norm;
-      } else if (q->kind[i] >= pb_sweepBox) {
+      } else if (q->kind[i] >= pb_pgsBox) {
         if (creal(u[0]) > creal(limit)) u[0] = limit;
         if (creal(u[0]) < -creal(limit)) u[0] = -limit;
       }
@@ -125,8 +125,7 @@ static void test_unrolled(void **state) {
     int tangents = k % 3;
     Problem *q = problem(&r, 1 + below(&r, 6), tangents, below(&r, 4), below(&r, 4), .1);
     int m = q->p.m;
-    pbSweepOptions o = {
-        .order = k / 3 % 2 ? pb_sweepJacobi : pb_sweepGaussSeidel, .cone = k / 6 % 2, .sweeps = 1 + below(&r, 12)};
+    pbPgsOptions o = {.order = k / 3 % 2 ? pb_pgsJacobi : pb_pgsGaussSeidel, .cone = k / 6 % 2, .sweeps = 1 + below(&r, 12)};
     if (k % 5 == 0) o.omega = .7;
     Run s = run(q, &o);
     assert_int_equal(s.status, pb_ok);
@@ -136,7 +135,7 @@ static void test_unrolled(void **state) {
     double *way = calloc(q->count, 8);
     for (int i = 0; i < m; i++) g[i] = pbRng_Normal(&r);
     for (size_t i = 0; i < q->count; i++) way[i] = pbRng_Normal(&r);
-    pbSweepsBar w = slices(way, m), b = slices(s.bar, m);
+    pbPgsBar w = slices(way, m), b = slices(s.bar, m);
     for (int i = 0; o.cone && i + 1 < m; i++)
       if (q->normal[i] >= 0 && q->normal[i] == q->normal[i + 1]) w.mu[i + 1] = 0;  // a cone's is that of its first row
     for (size_t i = 0; i < q->count; i++) all[i] = q->all[i] + I * 1e-40 * way[i];
@@ -146,7 +145,7 @@ static void test_unrolled(void **state) {
       forward += g[i] * cimag(f[i]) / 1e-40;
     }
     memset(s.work, 0xff, s.size);
-    assert_int_equal(pbSweeps_VjpUnrolled(ctx, &q->p, &o, &s.report, s.history, g, s.work, s.size, &b), pb_ok);
+    assert_int_equal(pbPgs_VjpUnrolled(ctx, &(pbPgsCall){&q->p, &o, s.work, s.size}, &s.report, s.history, g, &b), pb_ok);
     for (size_t i = 0; i < q->count; i++) exact += s.bar[i] * way[i], size += fabs(s.bar[i] * way[i]);
     worst = fmax(worst, fabs(exact - forward) / size);
     free(all), free(way), over(&s), done(q);
@@ -163,24 +162,24 @@ static void test_implicit_is_unrolled_at_convergence(void **state) {
   for (int k = 0; k < 120; k++) {
     Problem *q = problem(&r, 1 + below(&r, 5), k % 3, below(&r, 3), below(&r, 3), .2);
     int m = q->p.m;
-    pbSweepOptions o = {.order = k / 3 % 2 ? pb_sweepJacobi : pb_sweepGaussSeidel, .cone = k / 6 % 2, .sweeps = 3000};
+    pbPgsOptions o = {.order = k / 3 % 2 ? pb_pgsJacobi : pb_pgsGaussSeidel, .cone = k / 6 % 2, .sweeps = 3000};
     Run s = run(q, &o);
     assert_int_equal(s.status, pb_ok);
     double g[MOST], size = 1;
     for (int i = 0; i < m; i++) g[i] = pbRng_Normal(&r);
     double *implicit = calloc(q->count, 8);
-    pbSweepsBar b = slices(s.bar, m), c = slices(implicit, m);
-    pbSweepAdjointReport report;
-    assert_int_equal(pbSweeps_VjpUnrolled(ctx, &q->p, &o, &s.report, s.history, g, s.work, s.size, &b), pb_ok);
+    pbPgsBar b = slices(s.bar, m), c = slices(implicit, m);
+    pbPgsAdjointReport report;
+    assert_int_equal(pbPgs_VjpUnrolled(ctx, &(pbPgsCall){&q->p, &o, s.work, s.size}, &s.report, s.history, g, &b), pb_ok);
     memset(s.work, 0xff, s.size);
-    assert_int_equal(pbSweeps_VjpImplicit(ctx, &q->p, &o, s.f, g, s.work, s.size, &c, &report), pb_ok);
+    assert_int_equal(pbPgs_VjpImplicit(ctx, &(pbPgsCall){&q->p, &o, s.work, s.size}, s.f, g, &c, &report), pb_ok);
     if (s.report.residual < 1e-13 && !report.degenerate) {
       assert_true(report.residual < 1e-12 && report.deficiency == 0);
       for (size_t i = 0; i < q->count; i++) size = fmax(size, fabs(s.bar[i]));
       for (size_t i = 0; i < q->count; i++) apart = fmax(apart, fabs(s.bar[i] - implicit[i]) / size);
       // the laws hold along any change of b
-      pbSweepLaw law[MOST];
-      assert_int_equal(pbSweeps_Linearise(&q->p, &o, s.f, s.work, s.size, law), 0);
+      pbPgsLaw law[MOST];
+      assert_int_equal(pbPgs_Linearize(&(pbPgsCall){&q->p, &o, s.work, s.size}, s.f, law), 0);
       cplx *all = calloc(q->count, sizeof *all), f[MOST], w[MOST];
       for (size_t i = 0; i < q->count; i++) all[i] = q->all[i];
       for (int i = 0; i < m; i++) all[m * m + i] += I * 1e-40 * pbRng_Normal(&r);
@@ -213,7 +212,7 @@ static void test_against_the_complementarity_solver(void **state) {
   for (int k = 0; k < 60; k++) {
     Problem *q = problem(&r, 2 + below(&r, 5), 0, 0, 1 + below(&r, 5), .1);
     int m = q->p.m, boxes = 0, n = q->n, extra[MOST];
-    for (int i = 0; i < m; i++) extra[i] = q->kind[i] == pb_sweepBox ? m + boxes++ : -1;
+    for (int i = 0; i < m; i++) extra[i] = q->kind[i] == pb_pgsBox ? m + boxes++ : -1;
     int M = m + boxes;
     double *Q = calloc((size_t)(n * n), 8), *p = calloc((size_t)n, 8), *G = calloc((size_t)(M * n), 8), *h = calloc((size_t)M, 8);
     double *F = calloc((size_t)(M * M), 8), x[MOST], z[2 * MOST], slack[2 * MOST];
@@ -233,7 +232,7 @@ static void test_against_the_complementarity_solver(void **state) {
     void *work = malloc(size);
     pbLcpSolution at = {x, NULL, z, slack};
     assert_int_equal(pbLcp_Solve(ctx, &l, NULL, work, size, &at, NULL), pb_ok);
-    Run s = run(q, &(pbSweepOptions){.sweeps = 5000, .tolerance = 1e-14});
+    Run s = run(q, &(pbPgsOptions){.sweeps = 5000, .tolerance = 1e-14});
     assert_int_equal(s.status, pb_ok);
     for (int i = 0; i < m; i++) worst = fmax(worst, fabs(s.f[i] - z[i] + (extra[i] >= 0 ? q->p.bound[i] : 0)));
     free(Q), free(p), free(G), free(h), free(F), free(work), over(&s), done(q);
@@ -247,25 +246,25 @@ static void test_jacobi_on_a_stack(void **state) {
   (void)state;
   enum { boxes = 5, m = 2 * boxes };
   double A[m * m] = {0}, b[m], f[m], J[m][3 * boxes] = {0};
-  pbSweepKind kind[m] = {0};
+  pbPgsKind kind[m] = {0};
   for (int i = 0; i < m; i++) {
     int body = i / 2;
     double arm = i % 2 ? .5 : -.5, weight = 1 / sqrt(1. / 6);  // turning inertia of a square
     J[i][3 * body + 1] = 1, J[i][3 * body + 2] = arm * weight;
     if (body) J[i][3 * body - 2] = -1, J[i][3 * body - 1] = -arm * weight;
-    b[i] = body ? 0 : -.1, kind[i] = pb_sweepOneSided;
+    b[i] = body ? 0 : -.1, kind[i] = pb_pgsOneSided;
   }
   for (int i = 0; i < m; i++)
     for (int j = 0; j < m; j++)
       for (int k = 0; k < 3 * boxes; k++) A[i * m + j] += J[i][k] * J[j][k];
-  pbSweeps p = {m, A, b, kind, NULL, NULL, NULL};
-  size_t size = pbSweeps_WorkSize(m);
+  pbPgs p = {m, A, b, kind, NULL, NULL, NULL};
+  size_t size = pbPgs_WorkSize(m);
   void *work = malloc(size);
-  pbSweepReport report;
-  pbSweepOptions plain = {.order = pb_sweepJacobi, .omega = 1, .sweeps = 5000}, tuned = {.order = pb_sweepJacobi, .sweeps = 5000};
-  pbStatus status = pbSweeps_Solve(ctx, &p, &plain, work, size, NULL, f, NULL, &report);
+  pbPgsReport report;
+  pbPgsOptions plain = {.order = pb_pgsJacobi, .omega = 1, .sweeps = 5000}, tuned = {.order = pb_pgsJacobi, .sweeps = 5000};
+  pbStatus status = pbPgs_Solve(ctx, &(pbPgsCall){&p, &plain, work, size}, NULL, f, NULL, &report);
   assert_true(status == pb_not_finite || report.residual > .01);
-  assert_int_equal(pbSweeps_Solve(ctx, &p, &tuned, work, size, NULL, f, NULL, &report), pb_ok);
+  assert_int_equal(pbPgs_Solve(ctx, &(pbPgsCall){&p, &tuned, work, size}, NULL, f, NULL, &report), pb_ok);
   print_message("Jacobi's order on a stack: relaxation %.3f, residual %.1e\n", report.omega, report.residual);
   assert_true(report.omega < 1 && report.residual < 1e-10);
   for (int i = 0; i < m; i++) assert_true(fabs(f[i] - .05 * (boxes - i / 2)) < 1e-8);  // weight above, shared by two corners
@@ -277,27 +276,27 @@ static void test_refusals(void **state) {
   pbRng r = pbRng_Seed(11);
   Problem *q = problem(&r, 2, 2, 1, 1, .1);
   int m = q->p.m;
-  size_t size = pbSweeps_WorkSize(m);
+  size_t size = pbPgs_WorkSize(m);
   void *work = malloc(size);
   double f[MOST] = {7};
-  pbSweepReport report;
-  pbSweeps p = q->p;
-  assert_int_equal(pbSweeps_Solve(ctx, &p, NULL, work, size - 1, NULL, f, NULL, NULL), pb_bad_argument);
+  pbPgsReport report;
+  pbPgs p = q->p;
+  assert_int_equal(pbPgs_Solve(ctx, &(pbPgsCall){&p, NULL, work, size - 1}, NULL, f, NULL, NULL), pb_bad_argument);
   p.b = NULL;
-  assert_int_equal(pbSweeps_Solve(ctx, &p, NULL, work, size, NULL, f, NULL, NULL), pb_bad_argument);
+  assert_int_equal(pbPgs_Solve(ctx, &(pbPgsCall){&p, NULL, work, size}, NULL, f, NULL, NULL), pb_bad_argument);
   p = q->p, p.normal = NULL;
-  assert_int_equal(pbSweeps_Solve(ctx, &p, NULL, work, size, NULL, f, NULL, NULL), pb_bad_input);
+  assert_int_equal(pbPgs_Solve(ctx, &(pbPgsCall){&p, NULL, work, size}, NULL, f, NULL, NULL), pb_bad_input);
   p = q->p, p.bound = NULL;
-  assert_int_equal(pbSweeps_Solve(ctx, &p, NULL, work, size, NULL, f, NULL, NULL), pb_bad_input);
+  assert_int_equal(pbPgs_Solve(ctx, &(pbPgsCall){&p, NULL, work, size}, NULL, f, NULL, NULL), pb_bad_input);
   double keep = q->all[0], *diagonal = q->all;
   *diagonal = 0;
-  assert_int_equal(pbSweeps_Solve(ctx, &q->p, NULL, work, size, NULL, f, NULL, NULL), pb_singular);
+  assert_int_equal(pbPgs_Solve(ctx, &(pbPgsCall){&q->p, NULL, work, size}, NULL, f, NULL, NULL), pb_singular);
   *diagonal = NAN;
-  assert_int_equal(pbSweeps_Solve(ctx, &q->p, NULL, work, size, NULL, f, NULL, NULL), pb_bad_input);
+  assert_int_equal(pbPgs_Solve(ctx, &(pbPgsCall){&q->p, NULL, work, size}, NULL, f, NULL, NULL), pb_bad_input);
   *diagonal = keep;
   assert_true(f[0] == 7);
-  pbSweepOptions few = {.sweeps = 1, .tolerance = 1e-12};
-  assert_int_equal(pbSweeps_Solve(ctx, &q->p, &few, work, size, NULL, f, NULL, &report), pb_no_convergence);
+  pbPgsOptions few = {.sweeps = 1, .tolerance = 1e-12};
+  assert_int_equal(pbPgs_Solve(ctx, &(pbPgsCall){&q->p, &few, work, size}, NULL, f, NULL, &report), pb_no_convergence);
   assert_true(f[0] != 7 && report.residual > 1e-12 && report.sweeps == 1);
   free(work), done(q);
 }

@@ -1,4 +1,4 @@
-"""Projected sweeps (include/pullback/sweeps.h) on the contacts of a heap of boxes, for the cases about their derivatives."""
+"""Projected Gauss-Seidel (include/pullback/pgs.h) on the contacts of a heap of boxes, for the cases about their derivatives."""
 import ctypes as ct
 import os
 
@@ -10,8 +10,8 @@ import pb
 D, I = ct.POINTER(ct.c_double), ct.POINTER(ct.c_int)
 
 
-Problem, Options, Report = pb.NATIVE.pbSweeps, pb.NATIVE.pbSweepOptions, pb.NATIVE.pbSweepReport
-Bar, AdjointReport = pb.NATIVE.pbSweepsBar, pb.NATIVE.pbSweepAdjointReport
+Problem, Options, Report = pb.NATIVE.pbPgs, pb.NATIVE.pbPgsOptions, pb.NATIVE.pbPgsReport
+Call, Bar, AdjointReport = pb.NATIVE.pbPgsCall, pb.NATIVE.pbPgsBar, pb.NATIVE.pbPgsAdjointReport
 
 
 def reals(a):
@@ -41,18 +41,17 @@ class Heap:
         self.problem = Problem(self.m, reals(self.A), reals(self.b), self.kind.ctypes.data_as(I), None,
                                self.normal.ctypes.data_as(I), reals(self.mu))
         self.lib = pb.lib()
-        self.size = self.lib.pbSweeps_ImplicitWorkSize(self.m)
+        self.size = self.lib.pbPgs_ImplicitWorkSize(self.m)
         self.work = np.zeros(self.size // 8 + 1)
         self.ctx = ct.c_void_p(self.lib.pbContext_Create(None))
 
-    def _work(self):
-        return ct.c_void_p(self.work.ctypes.data), ct.c_size_t(8 * len(self.work))
+    def _call(self, options):
+        return ct.byref(Call(ct.pointer(self.problem), ct.pointer(options), self.work.ctypes.data, 8 * len(self.work)))
 
     def solve(self, order, cone, sweeps):
         options, report, f = Options(order, cone, sweeps, 0, 0), Report(), np.zeros(self.m)
         history = np.zeros((sweeps + 1, self.m))
-        self.lib.pbSweeps_Solve(self.ctx, ct.byref(self.problem), ct.byref(options), *self._work(), None, reals(f),
-                                            reals(history), ct.byref(report))
+        self.lib.pbPgs_Solve(self.ctx, self._call(options), None, reals(f), reals(history), ct.byref(report))
         return f, history, options, report
 
     def _bars(self):
@@ -62,15 +61,13 @@ class Heap:
     def unrolled(self, solved, g):
         _, history, options, report = solved
         bars, out = self._bars()
-        self.lib.pbSweeps_VjpUnrolled(self.ctx, ct.byref(self.problem), ct.byref(options), ct.byref(report), reals(history),
-                                                  reals(g), *self._work(), ct.byref(out))
+        self.lib.pbPgs_VjpUnrolled(self.ctx, self._call(options), ct.byref(report), reals(history), reals(g), ct.byref(out))
         return bars
 
     def implicit(self, solved, g):
         bars, out = self._bars()
         report = AdjointReport()
-        self.lib.pbSweeps_VjpImplicit(self.ctx, ct.byref(self.problem), ct.byref(solved[2]), reals(solved[0]), reals(g),
-                                                  *self._work(), ct.byref(out), ct.byref(report))
+        self.lib.pbPgs_VjpImplicit(self.ctx, self._call(solved[2]), reals(solved[0]), reals(g), ct.byref(out), ct.byref(report))
         return bars, report
 
 

@@ -1,40 +1,45 @@
-// The rows' laws at a fixed point of projected sweeps, and its implicit derivative: with the laws F df + W dw = T df + c of the
-// rows (T takes the normal row's force), dw = A df + dA f + db and K = F - T + W A,
+// The rows' laws at a fixed point of projected Gauss-Seidel, and its implicit derivative: with the laws
+// F df + W dw = T df + c of the rows (T takes the normal row's force), dw = A df + dA f + db and K = F - T + W A,
 //
 //   K'y = f_bar,   b_bar = -W'y,   A_bar = -(W'y) f',   and c's derivatives by mu and bounds times y.
 #include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "complementarity/sweeps.h"
+#include "base/assert.h"
+#include "complementarity/pgs.h"
 
 static const double NONE = 1e-11;  // of the largest: counts as zero
 
-static pbSweepLaw held(double by_bound) {
-  return (pbSweepLaw){.state = pb_sweepHeld, .other = -1, .normal = -1, .force = {1}, .by_bound = by_bound};
+static pbPgsLaw held(double by_bound) {
+  return (pbPgsLaw){.state = pb_pgsHeld, .other = -1, .normal = -1, .force = {1}, .by_bound = by_bound};
 }
-static pbSweepLaw free_row(double d) {  // w = 0, as a force
-  return (pbSweepLaw){.state = pb_sweepFree, .other = -1, .normal = -1, .velocity = {1 / d}};
+
+// w = 0, as a force.
+static pbPgsLaw free_row(double d) {
+  PB_ASSERT(d > 0);
+  return (pbPgsLaw){.state = pb_pgsFree, .other = -1, .normal = -1, .velocity = {1 / d}};
 }
 
 // A row of its own; u = f - w / d. True: at a kink.
-static bool one_law(const pbSweeps *p, int i, double d, double u, const double *f, double tiny, pbSweepLaw *law) {
+static bool one_law(const pbPgs *p, int i, double d, double u, const double *f, double tiny, pbPgsLaw *law) {
   double bound, side = u < 0 ? -1 : 1;
   *law = free_row(d);
-  if (p->kind[i] == pb_sweepEquality) return false;
+  if (p->kind[i] == pb_pgsEquality) return false;
 
-  if (p->kind[i] == pb_sweepOneSided) {
+  if (p->kind[i] == pb_pgsOneSided) {
     if (u < 0) *law = held(0);
     return fabs(u) <= tiny;
   }
 
-  bound = p->kind[i] == pb_sweepBox ? p->bound[i] : p->mu[i] * fmax(0, f[p->normal[i]]);
+  // Within the bound w = 0; at it the row is held, and friction's follows the normal row's force.
+  bound = p->kind[i] == pb_pgsBox ? p->bound[i] : p->mu[i] * fmax(0, f[p->normal[i]]);
   bool kink = bound > tiny && fabs(fabs(u) - bound) <= tiny;
   if (fabs(u) <= bound && bound > 0) return kink;
-  *law = held(p->kind[i] == pb_sweepBox ? side : 0);
+  *law = held(p->kind[i] == pb_pgsBox ? side : 0);
 
-  if (p->kind[i] == pb_sweepFriction && f[p->normal[i]] > 0) {
-    law->state = pb_sweepTied;
+  if (p->kind[i] == pb_pgsFriction && f[p->normal[i]] > 0) {
+    law->state = pb_pgsTied;
     law->normal = p->normal[i];
     law->tie = side * p->mu[i];
     law->by_mu = side * f[p->normal[i]];
@@ -44,36 +49,38 @@ static bool one_law(const pbSweeps *p, int i, double d, double u, const double *
 }
 
 // A cone's two rows: f = P(f - w / d), P on the disc of radius mu f_normal, its derivative bound / |u| across u
-static bool cone_law(const pbSweeps *p, int i, double d, const double *u, const double *f, double tiny, pbSweepLaw *law) {
+static bool cone_law(const pbPgs *p, int i, double d, const double *u, const double *f, double tiny, pbPgsLaw *law) {
   double normal = f[p->normal[i]], bound = p->mu[i] * fmax(0, normal), norm = hypot(u[0], u[1]);
   bool kink = bound > tiny && fabs(norm - bound) <= tiny;
 
   for (int k = 0; k < 2; k++) law[k] = norm <= bound && bound > 0 ? free_row(d) : held(0);
   if ((norm <= bound && bound > 0) || bound == 0) return kink;
+
   for (int k = 0; k < 2; k++) {
     double along = u[k] / norm, own = bound / norm * (1 - along * along), other = -bound / norm * along * u[1 - k] / norm;
-    law[k] = (pbSweepLaw){.state = pb_sweepTied,
-                          .other = i + 1 - k,
-                          .normal = p->normal[i],
-                          .force = {1 - own, -other},
-                          .velocity = {own / d, other / d},
-                          .tie = along * p->mu[i],
-                          .by_mu = along * normal};
+    law[k] = (pbPgsLaw){.state = pb_pgsTied,
+                        .other = i + 1 - k,
+                        .normal = p->normal[i],
+                        .force = {1 - own, -other},
+                        .velocity = {own / d, other / d},
+                        .tie = along * p->mu[i],
+                        .by_mu = along * normal};
   }
 
   return kink;
 }
 
-static int linearise(const pbSweeps *p, bool cone, const double *f, double *u, pbSweepLaw *law) {
+static int linearize(const pbPgs *p, bool cone, const double *f, double *u, pbPgsLaw *law) {
   double tiny = 0;
   int kinks = 0;
 
+  // What a row tends to, and what is small beside the largest.
   for (int i = 0; i < p->m;) {
-    int rows = pbSweeps_Rows(p, cone, i);
-    double d = pbSweeps_Scale(p, i, rows);
+    int rows = pbPgs_Rows(p, cone, i);
+    double d = pbPgs_Scale(p, i, rows);
 
     for (int k = i; k < i + rows; k++) {
-      u[k] = f[k] - pbSweeps_Velocity(p, k, f) / d;
+      u[k] = f[k] - pbPgs_Velocity(p, k, f) / d;
       tiny = fmax(tiny, NONE * fmax(fabs(u[k]), fabs(f[k])));
     }
 
@@ -81,32 +88,32 @@ static int linearise(const pbSweeps *p, bool cone, const double *f, double *u, p
   }
 
   for (int i = 0; i < p->m;) {
-    int rows = pbSweeps_Rows(p, cone, i);
-    double d = pbSweeps_Scale(p, i, rows);
+    int rows = pbPgs_Rows(p, cone, i);
+    double d = pbPgs_Scale(p, i, rows);
 
-    kinks += rows == 2 ? cone_law(p, i, d, u + i, f, tiny, law + i) : one_law(p, i, d, u[i], f, tiny, law + i);
+    if (rows == 2) kinks += cone_law(p, i, d, u + i, f, tiny, law + i);
+    else kinks += one_law(p, i, d, u[i], f, tiny, law + i);
     i += rows;
   }
 
   return kinks;
 }
 
-int pbSweeps_Linearise(const pbSweeps *p, const pbSweepOptions *options, const double *f, void *work, size_t work_size,
-                       pbSweepLaw *law) {
-  if (work_size < sizeof(double) * (size_t)p->m) return 0;
-  return linearise(p, options && options->cone, f, work, law);
+int pbPgs_Linearize(const pbPgsCall *call, const double *f, pbPgsLaw *law) {
+  if (call->work_size < sizeof(double) * (size_t)call->problem->m) return 0;
+  return linearize(call->problem, pbPgs_OptionsOf(call).cone, f, call->work, law);
 }
 
 // ---- the adjoint ----------------------------------------------------------------------------------------------------
 typedef struct Adjoint {
-  const pbSweeps *p;
-  pbSweepLaw *law;
+  const pbPgs *p;
+  pbPgsLaw *law;
   double *u, *y, *g, *rhs, *tmp;  // m each
   int *rows;                      // those that are not held
   pbDenseCod cod;
 } Adjoint;
 
-static void layout(pbArena *arena, Adjoint *a, int m) {
+static void layout_adjoint(pbArena *arena, Adjoint *a, int m) {
   size_t M = (size_t)m;
   *a = (Adjoint){.law = pbArena_Take(arena, M, sizeof *a->law)};
   double **vectors[] = {&a->u, &a->y, &a->g, &a->rhs, &a->tmp, &a->cod.tau, &a->cod.tau2, &a->cod.norm};
@@ -117,18 +124,19 @@ static void layout(pbArena *arena, Adjoint *a, int m) {
   a->rows = pbArena_Take(arena, M, sizeof(int));
 }
 
-size_t pbSweeps_ImplicitWorkSize(int m) {
-  if (!pbSweeps_WorkSize(m)) return 0;
+size_t pbPgs_ImplicitWorkSize(int m) {
+  if (!pbPgs_WorkSize(m)) return 0;
   pbArena arena = pbArena_Measure();
   Adjoint a;
-  layout(&arena, &a, m);
+  layout_adjoint(&arena, &a, m);
 
   return pbArena_Needed(&arena);
 }
 
 // Entry of K: the law of row i by the force of row j
-static double entry(const Adjoint *a, int i, int j) {
-  const pbSweepLaw *l = a->law + i;
+static double entry_of(const Adjoint *a, int i, int j) {
+  PB_ASSERT(i >= 0 && i < a->p->m && j >= 0 && j < a->p->m);
+  const pbPgsLaw *l = a->law + i;
   const double *A = a->p->A;
   size_t m = (size_t)a->p->m;
   double sum = (j == i ? l->force[0] : 0) - (j == l->normal ? l->tie : 0) + l->velocity[0] * A[(size_t)i * m + (size_t)j];
@@ -138,22 +146,28 @@ static double entry(const Adjoint *a, int i, int j) {
 }
 
 // K'y = f_bar: rows that are held come after the others, as no other law's adjoint sees them.
-static void solve(Adjoint *a, const double *f_bar, pbSweepAdjointReport *report) {
+static void solve_adjoint(Adjoint *a, const double *f_bar, pbPgsAdjointReport *report) {
   int m = a->p->m, n = 0;
-  for (int i = 0; i < m; i++)
-    if (a->law[i].state != pb_sweepHeld) a->rows[n++] = i;
+  for (int i = 0; i < m; i++) {
+    if (a->law[i].state != pb_pgsHeld) a->rows[n++] = i;
+  }
+
+  // Rows may be redundant: of all solutions that of least norm.
   a->cod.n = n;
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < n; j++) a->cod.A[(size_t)i * (size_t)n + (size_t)j] = entry(a, a->rows[i], a->rows[j]);
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < n; j++) a->cod.A[(size_t)i * (size_t)n + (size_t)j] = entry_of(a, a->rows[i], a->rows[j]);
+  }
   if (n) pbDenseCod_Factor(&a->cod, 1e-11);
   memset(a->y, 0, sizeof *a->y * (size_t)m);
+
+  // Two rounds, the second for the rounding of the first; the third only measures.
   double rest = 0;
 
   for (int round = 0; round < 3; round++) {
     rest = 0;
     for (int j = 0; j < n; j++) {
       a->rhs[j] = f_bar[a->rows[j]];
-      for (int i = 0; i < n; i++) a->rhs[j] -= entry(a, a->rows[i], a->rows[j]) * a->y[a->rows[i]];
+      for (int i = 0; i < n; i++) a->rhs[j] -= entry_of(a, a->rows[i], a->rows[j]) * a->y[a->rows[i]];
       rest = fmax(rest, fabs(a->rhs[j]));
     }
 
@@ -162,10 +176,11 @@ static void solve(Adjoint *a, const double *f_bar, pbSweepAdjointReport *report)
     for (int i = 0; i < n; i++) a->y[a->rows[i]] += a->rhs[i];
   }
 
+  // Now the held rows: each by itself.
   for (int j = 0; j < m; j++) {
-    if (a->law[j].state != pb_sweepHeld) continue;
+    if (a->law[j].state != pb_pgsHeld) continue;
     a->y[j] = f_bar[j];
-    for (int i = 0; i < n; i++) a->y[j] -= entry(a, a->rows[i], j) * a->y[a->rows[i]];
+    for (int i = 0; i < n; i++) a->y[j] -= entry_of(a, a->rows[i], j) * a->y[a->rows[i]];
   }
 
   double size = pbDense_MaxAbs(f_bar, m);
@@ -173,19 +188,21 @@ static void solve(Adjoint *a, const double *f_bar, pbSweepAdjointReport *report)
   report->deficiency = n - (n ? a->cod.rank : 0);
 }
 
-static pbStatus hand_out(pbContext *ctx, Adjoint *a, const double *f, const pbSweepsBar *bar) {
+static pbStatus add_bars(pbContext *ctx, Adjoint *a, const double *f, const pbPgsBar *bar) {
   int m = a->p->m;
+  // g = W'y.
   memset(a->g, 0, sizeof *a->g * (size_t)m);
   for (int i = 0; i < m; i++) {
-    const pbSweepLaw *l = a->law + i;
+    const pbPgsLaw *l = a->law + i;
     a->g[i] += l->velocity[0] * a->y[i];
     if (l->other >= 0) a->g[l->other] += l->velocity[1] * a->y[i];
   }
 
   if (!isfinite(pbDense_MaxAbs(a->y, m)))
     return pbContext_Fail(ctx, pb_not_finite, "sweeps: the adjoint left the range of finite numbers");
+
   for (int i = 0; i < m; i++) {
-    const pbSweepLaw *l = a->law + i;
+    const pbPgsLaw *l = a->law + i;
     if (bar->b) bar->b[i] -= a->g[i];
     if (bar->A) pbDense_Add(bar->A + (size_t)i * (size_t)m, -a->g[i], f, m);
     if (bar->bound) bar->bound[i] += l->by_bound * a->y[i];
@@ -195,26 +212,29 @@ static pbStatus hand_out(pbContext *ctx, Adjoint *a, const double *f, const pbSw
   return pb_ok;
 }
 
-pbStatus pbSweeps_VjpImplicit(pbContext *ctx, const pbSweeps *p, const pbSweepOptions *options, const double *f,
-                              const double *f_bar, void *work, size_t work_size, const pbSweepsBar *bar,
-                              pbSweepAdjointReport *report) {
-  pbSweepAdjointReport own;
-  bool cone = options && options->cone;
+pbStatus pbPgs_VjpImplicit(pbContext *ctx, const pbPgsCall *call, const double *f, const double *f_bar, const pbPgsBar *bar,
+                           pbPgsAdjointReport *report) {
+  const pbPgs *p = call->problem;
+  pbPgsAdjointReport own;
+  bool cone = pbPgs_OptionsOf(call).cone;
   if (!report) report = &own;
-  *report = (pbSweepAdjointReport){0};
-  PB_TRY(pbSweeps_Check(ctx, p, cone, work_size, pbSweeps_ImplicitWorkSize(p->m)));
+  *report = (pbPgsAdjointReport){0};
+  PB_TRY(pbPgs_Check(ctx, call, cone, pbPgs_ImplicitWorkSize(p->m)));
   if (p->m && (!isfinite(pbDense_MaxAbs(f, p->m)) || !isfinite(pbDense_MaxAbs(f_bar, p->m))))
     return pbContext_Fail(ctx, pb_bad_input, "sweeps: the forces or their cotangent have an entry that is not finite");
-  pbArena arena = pbArena_Over(work, work_size);
+
+  pbArena arena = pbArena_Over(call->work, call->work_size);
   Adjoint a;
-  layout(&arena, &a, p->m);
+  layout_adjoint(&arena, &a, p->m);
   a.p = p;
-  report->degenerate = linearise(p, cone, f, a.u, a.law);
+  report->degenerate = linearize(p, cone, f, a.u, a.law);
   for (int i = 0; i < p->m; i++) {
-    report->free += a.law[i].state == pb_sweepFree;
-    report->held += a.law[i].state == pb_sweepHeld;
-    report->tied += a.law[i].state == pb_sweepTied;
+    report->free += a.law[i].state == pb_pgsFree;
+    report->held += a.law[i].state == pb_pgsHeld;
+    report->tied += a.law[i].state == pb_pgsTied;
   }
-  solve(&a, f_bar, report);
-  return hand_out(ctx, &a, f, bar);
+  PB_ASSERT(report->free + report->held + report->tied == p->m);
+
+  solve_adjoint(&a, f_bar, report);
+  return add_bars(ctx, &a, f, bar);
 }
