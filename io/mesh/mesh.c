@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "io/file.h"
 #include "io/mesh/mesh_reader.h"
+#include "io/mesh/vtu.h"
 #include "mesh/mesh.h"
 
 // ---- errors -----------------------------------------------------------------------------------------------------------------
@@ -16,6 +18,8 @@
 static pbStatus fail_at(const pbMeshReader *r, pbStatus status, const char *format, va_list args) {
   char text[1024];
   vsnprintf(text, sizeof text, format, args);
+
+  // Bytes of binary files have no lines to count.
   if (r->binary || r->by_byte)
     return pbContext_Fail(r->ctx, status, "%.400s: byte %zu: %s", r->name, (size_t)(r->at - r->begin), text);
   return pbContext_Fail(r->ctx, status, "%.400s:%d: %s", r->name, r->line, text);
@@ -43,9 +47,11 @@ static bool blank(unsigned char c) { return c == ' ' || c == '\t' || c == '\r' |
 
 bool pbRead_LineWord(pbMeshReader *r, char word[PB_MESH_WORD]) {
   size_t n = 0;
+
   while (r->at < r->end && blank(*r->at)) r->at++;
   for (; r->at < r->end && !blank(*r->at) && *r->at != '\n'; r->at++)
     if (n < PB_MESH_WORD - 1) word[n++] = (char)*r->at;
+
   word[n] = 0;
   return n > 0;
 }
@@ -53,6 +59,7 @@ bool pbRead_LineWord(pbMeshReader *r, char word[PB_MESH_WORD]) {
 bool pbRead_Word(pbMeshReader *r, char word[PB_MESH_WORD]) {
   while (!pbRead_LineWord(r, word)) {
     if (r->at >= r->end) return false;
+    // The end of a line: words go on in the next.
     r->at++;
     r->line++;
   }
@@ -61,17 +68,22 @@ bool pbRead_Word(pbMeshReader *r, char word[PB_MESH_WORD]) {
 
 void pbRead_SkipLine(pbMeshReader *r) {
   const unsigned char *end = r->at < r->end ? memchr(r->at, '\n', (size_t)(r->end - r->at)) : NULL;
+  // The last line may have no end.
   r->at = end ? end + 1 : r->end;
   r->line += end != NULL;
 }
 
 void pbRead_Line(pbMeshReader *r, char line[PB_MESH_WORD]) {
   while (r->at < r->end && blank(*r->at)) r->at++;
+
   const unsigned char *from = r->at;
   pbRead_SkipLine(r);
   const unsigned char *to = r->at;
   while (to > from && (blank(to[-1]) || to[-1] == '\n')) to--;
-  size_t n = (size_t)(to - from) < PB_MESH_WORD - 1 ? (size_t)(to - from) : PB_MESH_WORD - 1;
+
+  // As much of it as `line` holds.
+  size_t length = (size_t)(to - from);
+  size_t n = length < PB_MESH_WORD - 1 ? length : PB_MESH_WORD - 1;
   memcpy(line, from, n);
   line[n] = 0;
 }
@@ -79,14 +91,15 @@ void pbRead_Line(pbMeshReader *r, char line[PB_MESH_WORD]) {
 pbStatus pbRead_Expect(pbMeshReader *r, const char *word) {
   char found[PB_MESH_WORD];
   pbRead_Word(r, found);
-  return strcmp(found, word) ? pbRead_Fail(r, "'%s' is expected, not '%.60s'", word, found) : pb_ok;
+  return strcmp(found, word) ? pbRead_Fail(r, "expected '%s', found '%.60s'", word, found) : pb_ok;
 }
 
 pbStatus pbRead_WordReal(pbMeshReader *r, const char *word, double *value) {
   char *end;
   double x = *word ? strtod_l(word, &end, r->locale) : NAN;
-  if (!*word || *end) return pbRead_Fail(r, "a number is expected, not '%.60s'", word);
-  if (!isfinite(x)) return pbRead_Fail(r, "'%.60s' is not finite", word);
+  if (!*word || *end) return pbRead_Fail(r, "expected a number, found '%.60s'", word);
+  if (!isfinite(x)) return pbRead_Fail(r, "expected a finite number, found '%.60s'", word);
+
   *value = x;
   return pb_ok;
 }
@@ -94,10 +107,13 @@ pbStatus pbRead_WordReal(pbMeshReader *r, const char *word, double *value) {
 pbStatus pbRead_WordInteger(pbMeshReader *r, const char *word, int64_t *value) {
   const char *digit = word + (*word == '-' || *word == '+');
   int64_t x = 0;
+
+  // Digit by digit, as long as 64 bits hold the number.
   bool good = *digit != 0;
   for (; good && *digit; digit++)
     good = isdigit((unsigned char)*digit) && !__builtin_mul_overflow(x, 10, &x) && !__builtin_add_overflow(x, *digit - '0', &x);
-  if (!good) return pbRead_Fail(r, "a whole number is expected, not '%.60s'", word);
+  if (!good) return pbRead_Fail(r, "expected a whole number, found '%.60s'", word);
+
   *value = *word == '-' ? -x : x;
   return pb_ok;
 }
@@ -106,10 +122,13 @@ pbStatus pbRead_WordInteger(pbMeshReader *r, const char *word, int64_t *value) {
 
 int pbRead_Width(pbReadType type) {
   static const int width[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
+  PB_ASSERT((size_t)type < sizeof width / sizeof *width);
   return width[type];
 }
 
+// The bits of a number of `width` bytes, the lowest byte first in the file, or last (swap).
 static uint64_t bits_at(const unsigned char *bytes, int width, bool swap) {
+  // Put together by value, so the order of bytes in memory does not matter.
   uint64_t bits = 0;
   for (int i = 0; i < width; i++) bits |= (uint64_t)bytes[swap ? width - 1 - i : i] << (8 * i);
   return bits;
@@ -118,6 +137,8 @@ static uint64_t bits_at(const unsigned char *bytes, int width, bool swap) {
 int64_t pbRead_IntegerAt(const unsigned char *bytes, pbReadType type, bool swap) {
   int width = pbRead_Width(type);
   uint64_t bits = bits_at(bytes, width, swap);
+
+  // Signed types extend their sign; uint64_t beyond INT64_MAX wraps to negative values.
   switch (type) {
     case pb_readInt8: return (int8_t)bits;
     case pb_readInt16: return (int16_t)bits;
@@ -128,17 +149,27 @@ int64_t pbRead_IntegerAt(const unsigned char *bytes, pbReadType type, bool swap)
 
 double pbRead_RealAt(const unsigned char *bytes, pbReadType type, bool swap) {
   uint64_t bits = bits_at(bytes, pbRead_Width(type), swap);
-  uint32_t low = (uint32_t)bits;
-  float single;
-  double value;
-  if (type == pb_readFloat32) return memcpy(&single, &low, sizeof single), (double)single;
-  if (type == pb_readFloat64) return memcpy(&value, &bits, sizeof value), value;
+
+  // memcpy: the bits are those of the number.
+  if (type == pb_readFloat32) {
+    uint32_t low = (uint32_t)bits;
+    float single;
+    memcpy(&single, &low, sizeof single);
+    return (double)single;
+  }
+  if (type == pb_readFloat64) {
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+  }
   return (double)pbRead_IntegerAt(bytes, type, swap);
 }
 
 // `width` bytes, NULL where the file ends before.
-static const unsigned char *take(pbMeshReader *r, size_t width) {
+static const unsigned char *take_bytes(pbMeshReader *r, size_t width) {
+  // Compared as a difference: a pointer behind the end would be undefined.
   if ((size_t)(r->end - r->at) < width) return NULL;
+
   const unsigned char *bytes = r->at;
   r->at += width;
   return bytes;
@@ -146,39 +177,51 @@ static const unsigned char *take(pbMeshReader *r, size_t width) {
 
 pbStatus pbRead_Real(pbMeshReader *r, pbReadType type, double *value) {
   char word[PB_MESH_WORD];
-  if (!r->binary)
-    return pbRead_Word(r, word) ? pbRead_WordReal(r, word, value) : pbRead_Fail(r, "the file ends where a number is expected");
-  const unsigned char *bytes = take(r, (size_t)pbRead_Width(type));
+  if (!r->binary) {
+    if (!pbRead_Word(r, word)) return pbRead_Fail(r, "expected a number, found the end of the file");
+    return pbRead_WordReal(r, word, value);
+  }
+
+  const unsigned char *bytes = take_bytes(r, (size_t)pbRead_Width(type));
   if (!bytes) return pbRead_Fail(r, "the file is cut short");
+
   double x = pbRead_RealAt(bytes, type, r->swap);
-  if (!isfinite(x)) return pbRead_Fail(r, "a number is not finite");
+  if (!isfinite(x)) return pbRead_Fail(r, "expected a finite number, found one that is not");
+
   *value = x;
   return pb_ok;
 }
 
 pbStatus pbRead_Integer(pbMeshReader *r, pbReadType type, int64_t *value) {
   char word[PB_MESH_WORD];
-  if (!r->binary)
-    return pbRead_Word(r, word) ? pbRead_WordInteger(r, word, value)
-                                : pbRead_Fail(r, "the file ends where a whole number is expected");
-  const unsigned char *bytes = take(r, (size_t)pbRead_Width(type));
+  if (!r->binary) {
+    if (!pbRead_Word(r, word)) return pbRead_Fail(r, "expected a whole number, found the end of the file");
+    return pbRead_WordInteger(r, word, value);
+  }
+
+  const unsigned char *bytes = take_bytes(r, (size_t)pbRead_Width(type));
   if (!bytes) return pbRead_Fail(r, "the file is cut short");
+
   *value = pbRead_IntegerAt(bytes, type, r->swap);
   return pb_ok;
 }
 
 pbStatus pbRead_Pass(pbMeshReader *r, pbReadType type) {
   char word[PB_MESH_WORD];
-  if (!r->binary ? pbRead_Word(r, word) : take(r, (size_t)pbRead_Width(type)) != NULL) return pb_ok;
-  return pbRead_Fail(r, "the file is cut short");
+  bool found = r->binary ? take_bytes(r, (size_t)pbRead_Width(type)) != NULL : pbRead_Word(r, word);
+  return found ? pb_ok : pbRead_Fail(r, "the file is cut short");
 }
 
 pbStatus pbRead_Count(pbMeshReader *r, pbReadType type, size_t bytes, const char *what, int *count) {
   int64_t n;
   PB_TRY(pbRead_Integer(r, type, &n));
-  size_t left = (size_t)(r->end - r->at), least = r->binary ? bytes : (bytes + 1) / 2;
+
+  // What is left of the file pays for what it says it holds: memory stays within a fixed multiple of the file.
+  size_t left = (size_t)(r->end - r->at);
+  size_t least = r->binary ? bytes : (bytes + 1) / 2;
   if (n < 0 || (uint64_t)n > left / (least ? least : 1) + 1)
     return pbRead_Fail(r, "%lld %s; the file has room for at most %zu", (long long)n, what, left / (least ? least : 1));
+
   if (n > PB_MESH_MOST) return pbRead_Fail(r, "%lld %s; at most %d are read", (long long)n, what, PB_MESH_MOST);
   *count = (int)n;
   return pb_ok;
@@ -186,7 +229,7 @@ pbStatus pbRead_Count(pbMeshReader *r, pbReadType type, size_t bytes, const char
 
 // ---- the mesh ---------------------------------------------------------------------------------------------------------------
 
-static bool grow(pbContext *ctx, void *array, size_t room, size_t size) {
+static bool grow_array(pbContext *ctx, void *array, size_t room, size_t size) {
   void *grown = pbContext_Resize(ctx, *(void **)array, room * size);
   if (grown) *(void **)array = grown;
   return grown != NULL;
@@ -194,26 +237,33 @@ static bool grow(pbContext *ctx, void *array, size_t room, size_t size) {
 
 pbStatus pbRead_AddPoint(pbMeshReader *r, const double x[3]) {
   pbMesh *m = r->mesh;
+
   if (m->points == PB_MESH_MOST) return pbRead_Fail(r, "more than %d points", PB_MESH_MOST);
   if (m->points == r->point_room) {
     int room = r->point_room ? 2 * r->point_room : 64;
-    if (!grow(r->ctx, &m->point, (size_t)room, 3 * sizeof(double))) return pbMesh_NoMemory(r->ctx, r->name);
+    if (!grow_array(r->ctx, &m->point, (size_t)room, 3 * sizeof(double))) return pbMesh_NoMemory(r->ctx, r->name);
     r->point_room = room;
   }
+
   memcpy(m->point + 3 * m->points++, x, 3 * sizeof(double));
   return pb_ok;
 }
 
 pbStatus pbRead_AddCell(pbMeshReader *r, pbCellKind kind, const int *vertex, int group) {
+  PB_ASSERT(kind >= 0 && kind < pb_cellKindCount);
   pbCells *c = &r->mesh->cells[kind];
   size_t nodes = (size_t)pb_cellShape[kind].nodes;
+
   if (c->count == PB_MESH_MOST) return pbRead_Fail(r, "more than %d %s", PB_MESH_MOST, pb_cellShape[kind].many);
+  // Vertices and groups grow together, by doubling.
   if (c->count == r->cell_room[kind]) {
     int room = r->cell_room[kind] ? 2 * r->cell_room[kind] : 64;
-    if (!grow(r->ctx, &c->vertex, (size_t)room * nodes, sizeof(int)) || !grow(r->ctx, &c->group, (size_t)room, sizeof(int)))
+    if (!grow_array(r->ctx, &c->vertex, (size_t)room * nodes, sizeof(int)) ||
+        !grow_array(r->ctx, &c->group, (size_t)room, sizeof(int)))
       return pbMesh_NoMemory(r->ctx, r->name);
     r->cell_room[kind] = room;
   }
+
   memcpy(c->vertex + (size_t)c->count * nodes, vertex, nodes * sizeof(int));
   c->group[c->count++] = group;
   return pb_ok;
@@ -221,6 +271,7 @@ pbStatus pbRead_AddCell(pbMeshReader *r, pbCellKind kind, const int *vertex, int
 
 pbStatus pbRead_AddPolygon(pbMeshReader *r, const int *vertex, int corners, int group) {
   if (corners < 3) return pbRead_Fail(r, "a polygon with %d corners", corners);
+  // A fan of triangles around the first corner.
   for (int i = 2; i < corners; i++)
     PB_TRY(pbRead_AddCell(r, pb_cellTriangle, (int[3]){vertex[0], vertex[i - 1], vertex[i]}, group));
   return pb_ok;
@@ -232,24 +283,48 @@ pbStatus pbRead_Range(const pbMeshReader *r, int64_t vertex, int64_t first) {
                      (long long)first);
 }
 
+// Triangles of a strip: each corner from the third on makes one with the two before it, turned every other time.
+static pbStatus add_strip(pbMeshReader *r, const int *vertex, int nodes, int group) {
+  for (int i = 2; i < nodes; i++)
+    PB_TRY(pbRead_AddCell(r, pb_cellTriangle, (int[3]){vertex[i - 2], vertex[i - 1 + i % 2], vertex[i - i % 2]}, group));
+  return pb_ok;
+}
+
 pbStatus pbRead_AddVtkCell(pbMeshReader *r, int type, const int *vertex, int nodes, int group) {
   static const struct {
     int type, nodes;
     pbCellKind kind;
-  } single[] = {{1, 1, pb_cellPoint},        {3, 2, pb_cellEdge},       {5, 3, pb_cellTriangle},
-                {10, 4, pb_cellTetrahedron}, {22, 6, pb_cellTriangle6}, {24, 10, pb_cellTetrahedron10}};
+  } single[] = {{pb_vtkVertex, 1, pb_cellPoint},
+                {pb_vtkLine, 2, pb_cellEdge},
+                {pb_vtkTriangle, 3, pb_cellTriangle},
+                {pb_vtkTetra, 4, pb_cellTetrahedron},
+                {pb_vtkQuadraticTriangle, 6, pb_cellTriangle6},
+                {pb_vtkQuadraticTetra, 10, pb_cellTetrahedron10}};
+
+  // Types that are one cell of a mesh.
   for (size_t i = 0; i < sizeof single / sizeof *single; i++) {
     if (single[i].type != type) continue;
     if (single[i].nodes != nodes) return pbRead_Fail(r, "a cell of type %d with %d points", type, nodes);
     return pbRead_AddCell(r, single[i].kind, vertex, group);
   }
-  if (type == 7 || (type == 9 && nodes == 4)) return pbRead_AddPolygon(r, vertex, nodes, group);
-  for (int i = 0; type == 2 && i < nodes; i++) PB_TRY(pbRead_AddCell(r, pb_cellPoint, vertex + i, group));
-  for (int i = 1; type == 4 && i < nodes; i++) PB_TRY(pbRead_AddCell(r, pb_cellEdge, vertex + i - 1, group));
-  for (int i = 2; type == 6 && i < nodes; i++)  // every other triangle of a strip is turned
-    PB_TRY(pbRead_AddCell(r, pb_cellTriangle, (int[3]){vertex[i - 2], vertex[i - 1 + i % 2], vertex[i - i % 2]}, group));
-  r->left_out += type == 21;  // curved lines
-  if (type == 2 || type == 4 || type == 6 || type == 21) return pb_ok;
+
+  // Types that are several, or none.
+  switch (type) {
+    case pb_vtkPolyVertex:
+      for (int i = 0; i < nodes; i++) PB_TRY(pbRead_AddCell(r, pb_cellPoint, vertex + i, group));
+      return pb_ok;
+    case pb_vtkPolyLine:
+      for (int i = 1; i < nodes; i++) PB_TRY(pbRead_AddCell(r, pb_cellEdge, vertex + i - 1, group));
+      return pb_ok;
+    case pb_vtkTriangleStrip: return add_strip(r, vertex, nodes, group);
+    case pb_vtkPolygon: return pbRead_AddPolygon(r, vertex, nodes, group);
+    case pb_vtkQuad:
+      if (nodes == 4) return pbRead_AddPolygon(r, vertex, nodes, group);
+      break;
+    case pb_vtkQuadraticEdge: r->left_out++; return pb_ok;
+    default: break;
+  }
+
   return pbRead_Unsupported(r, "cells of VTK's type %d with %d points are not supported (triangles and tetrahedra are)", type,
                             nodes);
 }
@@ -264,26 +339,34 @@ static const struct {
 
 static int format_of(const char *name) {
   const char *dot = strrchr(name, '.');
-  for (int i = 0; dot && i < (int)(sizeof formats / sizeof *formats); i++)
+  if (!dot) return -1;
+
+  for (int i = 0; i < (int)(sizeof formats / sizeof *formats); i++)
     if (!strcasecmp(dot, formats[i].ending)) return i;
   return -1;
 }
 
 static pbStatus read_mesh(pbMeshReader *r, int format) {
   PB_TRY(formats[format].read(r));
+
   if (!r->mesh->points) return pbContext_Fail(r->ctx, pb_bad_input, "%.400s: holds no points", r->name);
   if (r->left_out) pbContext_Warn(r->ctx, "%.400s: %d curved lines are left out", r->name, r->left_out);
+
   return pbMesh_CheckNumbers(r->ctx, r->mesh);
 }
 
 pbStatus pbMesh_Parse(pbContext *ctx, const void *bytes, size_t size, const char *name, pbMesh **mesh) {
   int format = format_of(name);
   if (format < 0) return pbContext_Fail(ctx, pb_unsupported, "%.400s: the ending is none of .obj .stl .ply .msh .vtk .vtu", name);
+
   pbMeshReader r = {.ctx = ctx, .name = name, .begin = bytes, .at = bytes, .end = (const unsigned char *)bytes + size, .line = 1};
+
   PB_TRY(pbMesh_Create(ctx, name, 0, NULL, &r.mesh));
+  // Numbers have a decimal point, whatever language the program runs in.
   r.locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   pbStatus status = r.locale ? read_mesh(&r, format) : pbMesh_NoMemory(ctx, name);
   if (r.locale) freelocale(r.locale);
+
   if (status == pb_ok) *mesh = r.mesh;
   else pbMesh_Destroy(r.mesh);
   return status;
@@ -292,7 +375,9 @@ pbStatus pbMesh_Parse(pbContext *ctx, const void *bytes, size_t size, const char
 pbStatus pbMesh_Load(pbContext *ctx, const char *path, pbMesh **mesh) {
   char *bytes = NULL;
   size_t size = 0;
+  // A name with another ending is refused by Parse, before the file is read.
   if (format_of(path) >= 0) PB_TRY(pbFile_ReadAll(ctx, path, PB_MESH_FILE, &bytes, &size));
+
   pbStatus status = pbMesh_Parse(ctx, bytes, size, path, mesh);
   pbContext_Free(ctx, bytes);
   return status;

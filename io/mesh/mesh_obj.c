@@ -1,12 +1,16 @@
 // Wavefront OBJ: v, f, l, p, and groups (g); what only looks (normals, textures, materials) is passed over.
 #include "base/context.h"
 #include "io/mesh/mesh_reader.h"
+#include "io/mesh/vtu.h"
 
 // "7", "7/1", "7//3", "-1": the point's number.
-static pbStatus corner(pbMeshReader *r, char *word, int *vertex) {
+static pbStatus read_corner(pbMeshReader *r, char *word, int *vertex) {
   int64_t n;
+
   word[strcspn(word, "/")] = 0;
   PB_TRY(pbRead_WordInteger(r, word, &n));
+
+  // Numbers count from 1, negative ones back from the last point so far.
   if (n < 0) n += (int64_t)r->mesh->points + 1;
   PB_TRY(pbRead_Range(r, n, 1));
   *vertex = (int)n - 1;
@@ -22,7 +26,7 @@ static bool next_word(pbMeshReader *r, char *word) {
   return false;
 }
 
-static pbStatus point(pbMeshReader *r) {
+static pbStatus read_point(pbMeshReader *r) {
   char word[PB_MESH_WORD];
   double x[3];
   for (int k = 0; k < 3; k++) {
@@ -32,26 +36,32 @@ static pbStatus point(pbMeshReader *r) {
   return pbRead_AddPoint(r, x);
 }
 
-static pbStatus cells(pbMeshReader *r, char what, int group) {
+static pbStatus read_cells(pbMeshReader *r, char what, int group) {
   char word[PB_MESH_WORD];
-  int v[PB_MESH_POLYGON], n = 0;
+  int v[PB_MESH_POLYGON];
+  int n = 0;
+
   while (next_word(r, word)) {
     if (n == PB_MESH_POLYGON) return pbRead_Fail(r, "more than %d corners", PB_MESH_POLYGON);
-    PB_TRY(corner(r, word, &v[n++]));
+    PB_TRY(read_corner(r, word, &v[n++]));
   }
+
   if (what == 'f') return pbRead_AddPolygon(r, v, n, group);
   if (!n || (what == 'l' && n < 2)) return pbRead_Fail(r, "a line with %d points", n);
-  return pbRead_AddVtkCell(r, what == 'l' ? 4 : 2, v, n, 0);
+  return pbRead_AddVtkCell(r, what == 'l' ? pb_vtkPolyLine : pb_vtkPolyVertex, v, n, 0);
 }
 
 static pbStatus change_group(pbMeshReader *r, int *group) {
   char name[PB_MESH_WORD];
   const pbMesh *m = r->mesh;
+
   pbRead_Line(r, name);
   *group = 0;
   if (!*name) return pb_ok;
+  // Groups are numbered in the order in which they are first named.
   const pbMeshGroup *known = pbMesh_FindGroup(m, name);
   if (!known && m->groups >= 4096) return pbRead_Fail(r, "more than 4096 groups");
+
   *group = known ? known->number : m->groups + 1;
   return known ? pb_ok : pbMesh_NameGroup(r->mesh, 2, *group, name);
 }
@@ -72,9 +82,12 @@ pbStatus pbRead_Obj(pbMeshReader *r) {
       PB_TRY(change_group(r, &group));
       continue;
     }
-    if (!strcmp(word, "v")) PB_TRY(point(r));
-    else if (!strcmp(word, "f") || !strcmp(word, "l") || !strcmp(word, "p")) PB_TRY(cells(r, *word, group));
-    else if (!only_looks(word)) return pbRead_Fail(r, "'%.60s' is no statement of OBJ that is known", word);
+
+    if (!strcmp(word, "v")) PB_TRY(read_point(r));
+    else if (!strcmp(word, "f") || !strcmp(word, "l") || !strcmp(word, "p")) PB_TRY(read_cells(r, *word, group));
+    else if (!only_looks(word)) return pbRead_Fail(r, "unknown statement '%.60s'", word);
+
+    // More numbers (weights, colors) are left.
     pbRead_SkipLine(r);
   }
   return pb_ok;

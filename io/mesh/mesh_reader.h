@@ -1,5 +1,5 @@
-// Inside of mesh files: bytes read as text or as binary numbers, with places for messages, and the mesh that grows. Every count is
-// paid for by bytes that are there, so memory stays within a fixed multiple of the file.
+// Inside of mesh files: bytes read as text or as binary numbers, with positions for messages, and the mesh that grows. Every
+// count is paid for by bytes that are there, so memory stays within a fixed multiple of the file.
 #ifndef PB_IO_MESH_READER_H
 #define PB_IO_MESH_READER_H
 
