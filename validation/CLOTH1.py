@@ -1,4 +1,6 @@
-"""A sheet of 16 x 16 squares thrown, tumbling, so that its middle is at a target after 2 s: 120 implicit steps against 1920 explicit ones
+"""Thrown cloth: implicit against explicit steps
+
+A sheet of 16 x 16 squares thrown, tumbling, so that its middle is at a target after 2 s: 120 implicit steps against 1920 explicit ones
 of the same sheet (as Newton's example of a differentiable cloth takes them), in time, memory and error of the gradient."""
 import ctypes as ct
 import time

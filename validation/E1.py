@@ -1,4 +1,6 @@
-"""Springs relaxed by Adam on their elastic energy, every number of the run against independently measured ones; the same
+"""Springs relaxed to an equilibrium
+
+Springs relaxed by Adam on their elastic energy, every number of the run against independently measured ones; the same
 equilibrium by every minimizer from many starts."""
 import numpy as np
 

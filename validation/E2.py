@@ -1,4 +1,6 @@
-"""The force is minus the derivative of the energy: every built-in energy on 1000 random states against differences, symmetric Hessians, no
+"""Forces are minus the slopes of energies
+
+The force is minus the derivative of the energy: every built-in energy on 1000 random states against differences, symmetric Hessians, no
 net force and no net torque of what is internal."""
 import numpy as np
 

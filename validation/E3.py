@@ -1,4 +1,6 @@
-"""The same energy and gradient of a grid of springs three ways: by a dense incidence matrix, by elements with a table of points, and by
+"""One grid of springs, stated three ways
+
+The same energy and gradient of a grid of springs three ways: by a dense incidence matrix, by elements with a table of points, and by
 stencils over the grid, without a table."""
 import subprocess
 import sys

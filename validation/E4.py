@@ -1,4 +1,6 @@
-"""Inertia as one more energy: springs stepped by minimization. Energies against independently measured ones, the adjoint against
+"""Springs stepped by minimization
+
+Inertia as one more energy: springs stepped by minimization. Energies against independently measured ones, the adjoint against
 difference quotients and against the derivative of an unrolled solver in NumPy."""
 import numpy as np
 

@@ -1,4 +1,6 @@
-"""Finite elements stepped by minimization: patch test, beams, muscles at random on a floor, the ledger of energy, gradients of
+"""Finite elements stepped by minimization
+
+Finite elements stepped by minimization: patch test, beams, muscles at random on a floor, the ledger of energy, gradients of
 rollouts, Newton's iterations beside those of first-order methods. The scenes are those of the engine of 2019 (soft.py), the meshes
 ours, of its sizes."""
 import numpy as np

@@ -1,4 +1,6 @@
-"""Minimizers side by side: iterations and time to a residual of 1e-8 N on springs at rest, one step of springs, and one step of sheets
+"""Minimizers side by side
+
+Minimizers side by side: iterations and time to a residual of 1e-8 N on springs at rest, one step of springs, and one step of sheets
 of triangles; Newton's iterations against stiffness; a minimizer of the user's."""
 import time
 

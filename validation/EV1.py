@@ -1,4 +1,6 @@
-"""Mode event against truth: gradients through contacts that begin with a force that depends on velocity, several at a time, soft ones."""
+"""Gradients through contact events
+
+Mode event against truth: gradients through contacts that begin with a force that depends on velocity, several at a time, soft ones."""
 import numpy as np
 
 from common import Bench, below, row

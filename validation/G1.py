@@ -1,4 +1,6 @@
-"""A pendulum's length, damping and gravity from its motion; sensitivities against closed forms."""
+"""Pendulum: identification and sensitivities
+
+A pendulum's length, damping and gravity from its motion; sensitivities against closed forms."""
 import os
 import shutil
 

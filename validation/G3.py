@@ -1,4 +1,6 @@
-"""Rollouts: <w, J v> by forward sensitivities equals <J' w, v> by the reverse sweep, for every scene at hand."""
+"""Forward against reverse derivatives
+
+Rollouts: <w, J v> by forward sensitivities equals <J' w, v> by the reverse sweep, for every scene at hand."""
 import glob
 import os
 

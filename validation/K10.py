@@ -1,4 +1,6 @@
-"""A thousand stiffnesses chosen so that a loaded beam takes a prescribed shape (K42: optimization of materials): two soft bends where
+"""A beam's stiffnesses from the shape it takes
+
+A thousand stiffnesses chosen so that a loaded beam takes a prescribed shape (K42: optimization of materials): two soft bends where
 a uniform beam curves evenly."""
 import time
 

@@ -1,4 +1,6 @@
-"""Everything in one scene: a gripper of two soft pads on servo joints takes a rigid box from the floor and lifts it, told what to do by a
+"""Gripper with soft pads lifts a box
+
+Everything in one scene: a gripper of two soft pads on servo joints takes a rigid box from the floor and lifts it, told what to do by a
 neural network that sees it. Derivatives by stiffness, friction, mass, the network and the rest shape pass through integration,
 constraints, forces, contacts, material response and control. And a cloth over an arm that moves."""
 import numpy as np

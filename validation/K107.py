@@ -1,4 +1,6 @@
-"""Contact explosions: stiffness beyond what the time step can follow, and a ball pressed into the corner of three bodies."""
+"""Contact explosions
+
+Contact explosions: stiffness beyond what the time step can follow, and a ball pressed into the corner of three bodies."""
 import json
 import subprocess
 

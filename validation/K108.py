@@ -1,4 +1,6 @@
-"""Energy of an undamped pendulum over a million steps, by integrator."""
+"""Energy of a pendulum over a million steps
+
+Energy of an undamped pendulum over a million steps, by integrator."""
 import os
 
 import numpy as np

@@ -1,4 +1,6 @@
-"""Unknown forces on a beam, varying in time, from its motion with noise. They follow controls (parameters of a load energy); the
+"""Forces on a beam from its noisy motion
+
+Unknown forces on a beam, varying in time, from its motion with noise. They follow controls (parameters of a load energy); the
 truth runs with a quarter of the time step and another integrator. Regularized by a Gaussian process: f = K^(1/2) z, K a covariance
 with a length of time, and |z|^2 is added to the misfit, as Bayes has it."""
 import numpy as np

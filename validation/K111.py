@@ -1,4 +1,6 @@
-"""Solves that do not converge: a status per step with the residual and the constraint's name, from the library and from every command."""
+"""Solves that do not converge
+
+Solves that do not converge: a status per step with the residual and the constraint's name, from the library and from every command."""
 import json
 import re
 import subprocess

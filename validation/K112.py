@@ -1,4 +1,6 @@
-"""Artefacts of soft contact: heavy on light. The deepest penetration is reported, and named where it is deep."""
+"""Heavy on light: depth of soft contact
+
+Artefacts of soft contact: heavy on light. The deepest penetration is reported, and named where it is deep."""
 import json
 import subprocess
 

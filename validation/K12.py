@@ -1,4 +1,6 @@
-"""System identification: the pendulum of G1 with noise."""
+"""Pendulum identified from noisy motion
+
+System identification: the pendulum of G1 with noise."""
 import G1
 
 

@@ -1,4 +1,6 @@
-"""What gradients cost: nothing where none is taken, a stated factor where they are."""
+"""Cost of gradients
+
+What gradients cost: nothing where none is taken, a stated factor where they are."""
 import os
 import time
 

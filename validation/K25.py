@@ -1,4 +1,6 @@
-"""Reverse accumulation through time: the dot products of G3."""
+"""Reverse accumulation through time
+
+Reverse accumulation through time: the dot products of G3."""
 import G3
 
 

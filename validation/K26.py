@@ -1,4 +1,6 @@
-"""M(q) a + c(q, v) = f: identities, the double pendulum's closed form, slopes, and cost of long chains."""
+"""Equations of motion of trees
+
+M(q) a + c(q, v) = f: identities, the double pendulum's closed form, slopes, and cost of long chains."""
 
 import numpy as np
 

@@ -1,4 +1,6 @@
-"""Smooth penetration forces (method penalty): a twice differentiable law, rest at weight over stiffness, no jump at touch."""
+"""Smooth penalty contact
+
+Smooth penetration forces (method penalty): a twice differentiable law, rest at weight over stiffness, no jump at touch."""
 import numpy as np
 
 from common import Bench, below

@@ -1,4 +1,6 @@
-"""Penalty contact from soft to stiff in one scene: it converges to rigid contact, and steps must be short."""
+"""Penalty contact from soft to stiff
+
+Penalty contact from soft to stiff in one scene: it converges to rigid contact, and steps must be short."""
 import numpy as np
 
 from common import Bench, apart, below, near, row

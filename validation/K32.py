@@ -1,4 +1,6 @@
-"""A ball bouncing five times under gravity: derivatives through the impacts against products of saltation matrices. Two elastic balls."""
+"""Bouncing ball: derivatives through impacts
+
+A ball bouncing five times under gravity: derivatives through the impacts against products of saltation matrices. Two elastic balls."""
 import numpy as np
 
 from common import Bench, below, row

@@ -1,4 +1,6 @@
-"""Contact methods and gradient modes side by side, by the code of bench/contacts.py, which prints the whole table."""
+"""Contact methods and gradient modes side by side
+
+Contact methods and gradient modes side by side, by the code of bench/contacts.py, which prints the whole table."""
 import os
 import sys
 

@@ -1,4 +1,6 @@
-"""Stresses: uniform strain gives uniform Cauchy stress on irregular meshes of every kind of cell, and the largest von Mises stress in a pulled
+"""Stresses and their gradients
+
+Stresses: uniform strain gives uniform Cauchy stress on irregular meshes of every kind of cell, and the largest von Mises stress in a pulled
 plate has the gradient by its shape that differences have."""
 import numpy as np
 

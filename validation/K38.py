@@ -1,4 +1,6 @@
-"""Constitutive laws: stress is the derivative of the energy, curves of bars and blocks on irregular meshes against closed forms, moduli of
+"""Constitutive laws
+
+Constitutive laws: stress is the derivative of the energy, curves of bars and blocks on irregular meshes against closed forms, moduli of
 small strains."""
 import numpy as np
 

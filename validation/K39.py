@@ -1,4 +1,6 @@
-"""Cloth of 50 x 50 points: it hangs at a minimum of its energy, its bending stiffness is found from where a noisy camera sees it hang, and it
+"""Hanging and moving cloth
+
+Cloth of 50 x 50 points: it hangs at a minimum of its energy, its bending stiffness is found from where a noisy camera sees it hang, and it
 meets itself without passing through when its corners are drawn together."""
 import numpy as np
 

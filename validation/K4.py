@@ -1,4 +1,6 @@
-"""Derivatives by geometry: where a body lands and rests by its size, where a chain's tip goes by its links."""
+"""Derivatives by geometry
+
+Derivatives by geometry: where a body lands and rests by its size, where a chain's tip goes by its links."""
 import numpy as np
 
 from common import Bench, apart, below, row, slope, values

@@ -1,4 +1,6 @@
-"""Tissue: a block with four muscles along it, as a tongue or a trunk, clamped at one end. How active each muscle is, from where markers on its skin
+"""Tissue with four muscles
+
+Tissue: a block with four muscles along it, as a tongue or a trunk, clamped at one end. How active each muscle is, from where markers on its skin
 are seen; the truth comes from a finer mesh, with noise."""
 import json
 

@@ -1,4 +1,6 @@
-"""Joints of trees of every kind: they cannot drift, and their gradients are right."""
+"""Joints of every kind
+
+Joints of trees of every kind: they cannot drift, and their gradients are right."""
 import numpy as np
 
 from common import Bench, apart, below, slope

@@ -1,4 +1,6 @@
-"""Nonpenetration: a crooked stack of ten boxes stands for a minute, with either cone."""
+"""Crooked stack of ten boxes
+
+Nonpenetration: a crooked stack of ten boxes stands for a minute, with either cone."""
 import numpy as np
 
 from common import Bench, below, row

@@ -1,4 +1,6 @@
-"""Derivatives through all sweeps and at the fixed point: the same at convergence, two things when stopped early."""
+"""Derivatives through all iterations and at the fixed point
+
+Derivatives through all sweeps and at the fixed point: the same at convergence, two things when stopped early."""
 import numpy as np
 
 from common import below, row

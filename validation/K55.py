@@ -1,4 +1,6 @@
-"""Memory of both derivatives of projected Gauss-Seidel with 10 and with 1000 sweeps."""
+"""Memory of derivatives of iterations
+
+Memory of both derivatives of projected Gauss-Seidel with 10 and with 1000 sweeps."""
 import numpy as np
 
 from common import below, row

@@ -1,4 +1,6 @@
-"""Friction from sliding: how far a block slides, by the coefficient, and the coefficient from watching the slide of L9."""
+"""Friction coefficient of a sliding block
+
+Friction from sliding: how far a block slides, by the coefficient, and the coefficient from watching the slide of L9."""
 import numpy as np
 
 from common import Bench, below, near, row, slope, values

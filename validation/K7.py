@@ -1,4 +1,6 @@
-"""Young's modulus and Poisson's ratio of a beam from its noisy deflection under an oblique pull. The truth comes from a finer mesh
+"""Young's modulus and Poisson's ratio of a beam
+
+Young's modulus and Poisson's ratio of a beam from its noisy deflection under an oblique pull. The truth comes from a finer mesh
 than the fit, so that the answer is not in the question."""
 import numpy as np
 from scipy.optimize import least_squares

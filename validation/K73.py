@@ -1,4 +1,6 @@
-"""The discrete adjoint is the exact derivative of the program, and tends to the continuous one at the integrator's order."""
+"""Discrete and continuous adjoint
+
+The discrete adjoint is the exact derivative of the program, and tends to the continuous one at the integrator's order."""
 import os
 
 import numpy as np

@@ -1,4 +1,6 @@
-"""Ill-conditioned worlds: mass ratios up to 1:1e6 and joints held several times over either converge or say what is wrong."""
+"""Ill-conditioned worlds
+
+Ill-conditioned worlds: mass ratios up to 1:1e6 and joints held several times over either converge or say what is wrong."""
 
 import numpy as np
 

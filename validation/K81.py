@@ -1,4 +1,6 @@
-"""Checkpointing: the same bits for every memory, recomputation by the binomial optimum, memory as planned."""
+"""Checkpointing
+
+Checkpointing: the same bits for every memory, recomputation by the binomial optimum, memory as planned."""
 import json
 import math
 import os

@@ -1,4 +1,6 @@
-"""The size of a tape is told before a run; what the process then takes is that."""
+"""Size of a tape
+
+The size of a tape is told before a run; what the process then takes is that."""
 import json
 import os
 import subprocess

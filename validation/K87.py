@@ -1,4 +1,6 @@
-"""Many worlds in several threads: the same bits as in one, trajectories and gradients."""
+"""Many worlds in several threads
+
+Many worlds in several threads: the same bits as in one, trajectories and gradients."""
 import threading
 import time
 

@@ -1,4 +1,6 @@
-"""Contacts that appear and vanish by the hundred inside a differentiated rollout."""
+"""Hundreds of contacts that come and go
+
+Contacts that appear and vanish by the hundred inside a differentiated rollout."""
 import json
 
 import numpy as np

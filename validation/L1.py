@@ -1,4 +1,6 @@
-"""Random contact problems with Coulomb friction as complementarity problems: how many are solved, and how well."""
+"""Random contact problems with friction
+
+Random contact problems with Coulomb friction as complementarity problems: how many are solved, and how well."""
 import os
 import re
 import subprocess

@@ -1,4 +1,6 @@
-"""Derivatives of a complementarity problem's solution by all of its data: exact values, and what a missing transpose would give."""
+"""Derivatives of complementarity problems
+
+Derivatives of a complementarity problem's solution by all of its data: exact values, and what a missing transpose would give."""
 import ctypes as ct
 
 import numpy as np

@@ -1,4 +1,6 @@
-"""The mass of a chain from watching it being hit by a ball of known mass (lcp-physics, experiments/inference.py)."""
+"""Mass of a chain from a collision
+
+The mass of a chain from watching it being hit by a ball of known mass (lcp-physics, experiments/inference.py)."""
 import numpy as np
 
 from common import Bench, below, contact, row, slope

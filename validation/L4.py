@@ -1,4 +1,6 @@
-"""What analytic and numerical gradients cost, over 1 to 200 parameters of a chain hit by a ball (the world of L3 with twenty links)."""
+"""Cost of analytic against numerical gradients
+
+What analytic and numerical gradients cost, over 1 to 200 parameters of a chain hit by a ball (the world of L3 with twenty links)."""
 import itertools
 
 import numpy as np

@@ -1,4 +1,6 @@
-"""The demos of lcp-physics with the assertions they never had: collisions, a clock, a slide, rollers, a chain, boxes welded together, and
+"""Demos of lcp-physics, with assertions
+
+The demos of lcp-physics with the assertions they never had: collisions, a clock, a slide, rollers, a chain, boxes welded together, and
 hulls that spin for three minutes.
 
 Not here: its tests of hulls as shapes (centroid, inertia, a hexagon on a ramp), since meshes are refused; the hulls are boxes. Links of the

@@ -1,4 +1,6 @@
-"""Nothing passes through: after every step of hard scenes no edge meets a triangle, decided without rounding by a program of its own."""
+"""No intersections, decided exactly
+
+Nothing passes through: after every step of hard scenes no edge meets a triangle, decided without rounding by a program of its own."""
 import numpy as np
 
 from common import below, row

@@ -1,4 +1,6 @@
-"""A block under a force at the edge of sliding: d(sliding distance)/d(force) is a step for exact contact, and smoothed contact converges to it."""
+"""Block at the edge of sliding
+
+A block under a force at the edge of sliding: d(sliding distance)/d(force) is a step for exact contact, and smoothed contact converges to it."""
 import numpy as np
 
 from common import Bench, below, contact, row, slope

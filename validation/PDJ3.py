@@ -1,4 +1,6 @@
-"""Direction of friction: a block that slides askew to the axes keeps its line on the cone, and leaves it on the pyramid."""
+"""Direction of friction on cone and pyramid
+
+Direction of friction: a block that slides askew to the axes keeps its line on the cone, and leaves it on the pyramid."""
 import numpy as np
 
 from common import Bench, below, near, row

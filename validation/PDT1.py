@@ -1,4 +1,6 @@
-"""Billiards: the cue ball breaks a triangle of ten; the last ball's distance to a goal by the cue's place and velocity."""
+"""Billiards
+
+Billiards: the cue ball breaks a triangle of ten; the last ball's distance to a goal by the cue's place and velocity."""
 import time
 
 import numpy as np

@@ -1,4 +1,6 @@
-"""DiffTaichi's triangle of springs: its explicit program stated as energies, rest lengths optimized until the area is as wanted.
+"""DiffTaichi's triangle of springs
+
+DiffTaichi's triangle of springs: its explicit program stated as energies, rest lengths optimized until the area is as wanted.
 
 That program damps velocities by a factor exp(-20 h) a step, and moves points by the velocity *before* the wall takes it away. So
 the velocity here is the one before the wall, and wall and damping act where it is used: an element that looks at x and y = x - h v,

@@ -1,4 +1,6 @@
-"""A bounce on the floor without gravity: the height at the end by the height at the start, at any time step."""
+"""Bounce on the floor at any time step
+
+A bounce on the floor without gravity: the height at the end by the height at the start, at any time step."""
 import numpy as np
 
 from common import Bench, below, near

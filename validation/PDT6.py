@@ -1,4 +1,6 @@
-"""A box dropped on the one or the other edge: the motion jumps at the angle 0, and on both sides its gradient is right.
+"""Box dropped on one edge or the other
+
+A box dropped on the one or the other edge: the motion jumps at the angle 0, and on both sides its gradient is right.
 
 A box in the plane, half size 0.1, turned by an angle of at most 0.02, flies down with (-1, -2) m/s. The lower corner strikes first and turns
 it, the one way or the other: with rigid impacts what it does later jumps where the angle changes its sign and both corners strike

@@ -1,4 +1,6 @@
-"""Bodies in free flight and in collision: what an engine without gyroscopic torque, or with spheres on a plane only, cannot do."""
+"""Free flight and collisions of bodies
+
+Bodies in free flight and in collision: what an engine without gyroscopic torque, or with spheres on a plane only, cannot do."""
 import numpy as np
 from scipy.special import ellipk
 

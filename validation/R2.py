@@ -1,4 +1,6 @@
-"""A ball thrown so that it lies at rest 10 m away after 5 s, found from standstill through bounces, slip and roll."""
+"""Thrown ball that comes to rest at a target
+
+A ball thrown so that it lies at rest 10 m away after 5 s, found from standstill through bounces, slip and roll."""
 import os
 import resource
 

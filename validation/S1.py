@@ -1,4 +1,6 @@
-"""A clamped beam: small deflections under a load and its own weight, the elasticity solution with orders of convergence, the elastica;
+"""Clamped beam under load
+
+A clamped beam: small deflections under a load and its own weight, the elasticity solution with orders of convergence, the elastica;
 gradients of all of them in closed form."""
 import numpy as np
 

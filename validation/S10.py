@@ -1,4 +1,6 @@
-"""Derivatives of whole steps where they are hardest: edges near parallel at the barrier's reach, pairs about to part, friction between
+"""Gradients of steps where they are hardest
+
+Derivatives of whole steps where they are hardest: edges near parallel at the barrier's reach, pairs about to part, friction between
 sticking and sliding. Forward against reverse, and differences along the gradient itself (random directions average such faults out)."""
 import numpy as np
 

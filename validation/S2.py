@@ -1,4 +1,6 @@
-"""A clamped beam that vibrates freely: its first bending frequency, from a run, against Euler and Bernoulli's, with its gradient."""
+"""Bending frequency of a beam
+
+A clamped beam that vibrates freely: its first bending frequency, from a run, against Euler and Bernoulli's, with its gradient."""
 import numpy as np
 
 from common import below, row

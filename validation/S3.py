@@ -1,4 +1,6 @@
-"""One mass on a spring: what each scheme does to amplitude and phase in closed form, state and gradient; orders of both under refinement,
+"""Time integration schemes on an oscillator
+
+One mass on a spring: what each scheme does to amplitude and phase in closed form, state and gradient; orders of both under refinement,
 for a spring that hardens too."""
 import numpy as np
 

@@ -1,4 +1,6 @@
-"""A hanging chain of elastic links: forces and shape against the chain of finitely many links and the elastic catenary, both in closed
+"""Hanging chain of elastic links
+
+A hanging chain of elastic links: forces and shape against the chain of finitely many links and the elastic catenary, both in closed
 form, with their gradients."""
 import numpy as np
 

@@ -1,4 +1,6 @@
-"""A point and a block on an incline: sticking, creep, sliding, stopping distance, and their derivatives by the friction coefficient, friction
+"""Friction on an incline
+
+A point and a block on an incline: sticking, creep, sliding, stopping distance, and their derivatives by the friction coefficient, friction
 lagged and implicit."""
 import numpy as np
 

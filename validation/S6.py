@@ -1,4 +1,6 @@
-"""Hertz: an elastic half space, its surface a shallow paraboloid, pressed on a rigid plane; in axial symmetry by an energy written for it.
+"""Hertz contact
+
+Hertz: an elastic half space, its surface a shallow paraboloid, pressed on a rigid plane; in axial symmetry by an energy written for it.
 Mesh and barrier shrink together. Force and radius of the contact, and their derivatives by stiffness, depth and curvature."""
 import numpy as np
 

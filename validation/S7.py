@@ -1,4 +1,6 @@
-"""An elastic bar that hits a wall along its length: it stays for 2 L/c, whatever its speed, and leaves with it; derivatives of the duration."""
+"""Elastic bar that hits a wall
+
+An elastic bar that hits a wall along its length: it stays for 2 L/c, whatever its speed, and leaves with it; derivatives of the duration."""
 import numpy as np
 
 from common import below, row

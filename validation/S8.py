@@ -1,4 +1,6 @@
-"""Energy of unforced runs by backward Euler: where it is convex it never grows, whatever the step; where it is not, a ledger says to the
+"""Energy of unforced runs by backward Euler
+
+Energy of unforced runs by backward Euler: where it is convex it never grows, whatever the step; where it is not, a ledger says to the
 last digits what came and went."""
 import numpy as np
 

@@ -1,4 +1,6 @@
-"""Derivatives through Newton's iterations and at the minimum: the same where they converge; stopped early, unrolling lags one iteration
+"""Derivatives through Newton's iterations and at the minimum
+
+Derivatives through Newton's iterations and at the minimum: the same where they converge; stopped early, unrolling lags one iteration
 behind the implicit derivative, whose error follows the residual."""
 import numpy as np
 

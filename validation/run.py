@@ -6,9 +6,10 @@
   validation/run.py --quick [--seed S]   those that take under 10 s, in one process and the seed's order; nothing is written,
                                          and rows about time do not fail. Of the others: whose sources changed since they were measured
   validation/run.py --document           the page alone, from what is kept
+  validation/run.py --list               codes and titles
 
-A case is a file NAME.py with rows(), which measures with the program or the library and returns rows (common.py); its docstring says
-what it shows. cases.csv has each case's processor time and the hash of what it was measured with (provenance.py). The exit code is 1
+A case is a file NAME.py with rows(), which measures with the program or the library and returns rows (common.py); its docstring is a
+title, a blank line, and what it shows. cases.csv has each case's processor time and the hash of what it was measured with (provenance.py). The exit code is 1
 if a row does not hold.
 """
 import argparse
@@ -38,11 +39,19 @@ def cases():
     return sorted(names, key=lambda n: (re.match("[A-Z]+", n)[0] == "K", re.match("[A-Z]+", n)[0], int(re.search(r"\d+", n)[0])))
 
 
-def words(name):
-    """What a case shows: the first sentence of its docstring, in one line."""
+def docstring(name):
     with open(os.path.join(HERE, name + ".py"), encoding="utf-8") as f:
-        text = ast.get_docstring(ast.parse(f.read())) or ""
-    return re.match(r"(.*?\.)(\s|$)|.*", " ".join(text.split("\n\n")[0].split()))[0].strip()
+        return [" ".join(part.split()) for part in (ast.get_docstring(ast.parse(f.read())) or "").split("\n\n")]
+
+
+def title(name):
+    """What a case is: the first line of its docstring."""
+    return docstring(name)[0]
+
+
+def words(name):
+    """What a case shows: the first sentence below the title."""
+    return re.match(r"(.*?\.)(\s|$)|.*", " ".join(docstring(name)[1:2]))[0].strip()
 
 
 # ---- measuring --------------------------------------------------------------------------------------------------------------
@@ -104,20 +113,26 @@ class Kept:
         document(self)
 
 
+def anchor(name):
+    """Of a case's heading in the page, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", f"{name}: {title(name)}".lower()).replace(" ", "-")
+
+
 def document(kept):
     """The same as a page of the docs."""
     cell = lambda x: x.replace("|", "\\|")
     lines = ["# Validation", "",
-             "Each case is a file of `validation/`; `make validate` measures them all anew, `make validate CASE=R2` one of them. Written by that",
-             "command, from `validation/results.csv`. \"Reported\" means that nothing is required of the number. Seconds are of processor time.",
+             "Each case is a file of `validation/`, named by a code; `validation/run.py --list` prints codes and titles. `make validate` measures all",
+             "cases again, `make validate CASE=R2` one of them, and writes this page from `validation/results.csv`. \"Reported\" means that nothing is",
+             "required of the number. Seconds are of processor time.",
              "Some claims are rows of other cases: initial conditions (K1) in R2 and PDT1, masses (K5) in L3, implicit differentiation (K30) in L2,",
              "relaxed contact (K31) in PDJ1, elastic deformation (K35) in E5, optimization of materials (K42) in K10.", "",
-             "| case | what it shows | rows | seconds |", "|---|---|---|---|"]
+             "| case | title | what it shows | rows | seconds |", "|---|---|---|---|---|"]
     for n in cases():
         seconds = f"{kept.about[n][0]:.1f}" if n in kept.about else ""
-        lines.append(f"| [{n}](#{n.lower()}) | {cell(words(n))} | {len(kept.rows[n])} | {seconds} |")
+        lines.append(f"| {n} | [{cell(title(n))}](#{anchor(n)}) | {cell(words(n))} | {len(kept.rows[n])} | {seconds} |")
     for n in cases():
-        lines += ["", f"## {n}", "", words(n), "", "| quantity | measured | required | holds |", "|---|---|---|---|"]
+        lines += ["", f"## {n}: {title(n)}", "", words(n), "", "| quantity | measured | required | holds |", "|---|---|---|---|"]
         lines += ["| " + " | ".join(map(cell, r[1:])) + " |" for r in kept.rows[n]]
     with open(PAGE, "w", encoding="utf-8") as f:
         f.write("\n".join(lines) + "\n")
@@ -139,7 +154,7 @@ def measure_all():
         print(f"going on with an interrupted run: {len(done)} of {len(cases())} cases are measured", flush=True)
     failed = 0
     for k, name in enumerate(n for n in cases() if n not in done):
-        print(f"---- {name} ({len(done) + k + 1} of {len(cases())}): {words(name)}", flush=True)
+        print(f"---- {name} ({len(done) + k + 1} of {len(cases())}): {title(name)}", flush=True)
         rows, _, seconds = measure(name)
         show(rows, seconds)
         kept.put(name, rows, seconds)
@@ -196,10 +211,14 @@ def main():
     parser.add_argument("--quick", action="store_true", help=f"those that take under {QUICK} s; nothing is written")
     parser.add_argument("--seed", default="0", help="of their order")
     parser.add_argument("--document", action="store_true", help="write the page alone")
+    parser.add_argument("--list", action="store_true", help="print codes and titles")
     chosen = parser.parse_args()
     unknown = set(chosen.case or ()) - set(cases())
     if unknown:
         sys.exit(f"no case {', '.join(sorted(unknown))}; there are {', '.join(cases())}")
+    if chosen.list:
+        print("\n".join(f"{n:7}{title(n)}" for n in cases()))
+        return 0
     if chosen.document:
         document(Kept())
         return 0

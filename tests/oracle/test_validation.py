@@ -11,9 +11,9 @@ import pb
 
 COMMON = 'from collections import namedtuple\nRow = namedtuple("Row", "quantity measured required holds time")\n' \
     'row, timing = (lambda *a, t=t: Row(*a, t) for t in (False, True))\n'
-A = '"""A thing that holds. More of it."""\nfrom common import row, timing\n\ndef rows():\n    open("measured", "a").write("A")\n' \
+A = '"""A case\n\nA thing that holds. More of it."""\nfrom common import row, timing\n\ndef rows():\n    open("measured", "a").write("A")\n' \
     '    return [row("a", 1, "1", True), timing("speed", 9, "<= 8", {fast})]\n'
-B = '"""Another."""\nimport os\nfrom common import row\n\ndef rows():\n    open("measured", "a").write("B")\n' \
+B = '"""Another case\n\nAnother."""\nimport os\nfrom common import row\n\ndef rows():\n    open("measured", "a").write("B")\n' \
     '    if os.path.exists("die"):\n        os._exit(9)\n    return [row("b", 2, "2", not os.path.exists("wrong"))]\n'
 
 
@@ -44,7 +44,8 @@ def test_whole_run(project):
     with open(path / "validation" / "results.csv", newline="") as f:
         assert [r[:2] for r in csv.reader(f)] == [["case", "quantity"], ["A1", "a"], ["A1", "speed"], ["B1", "b"]]
     page = (path / "docs" / "validation.md").read_text()
-    assert "| [A1](#a1) | A thing that holds. | 2 |" in page and "## B1\n\nAnother.\n" in page
+    assert "| A1 | [A case](#a1-a-case) | A thing that holds. | 2 |" in page and "## B1: Another case\n\nAnother.\n" in page
+    assert run("--list") == (0, "A1     A case\nB1     Another case\n", "")
     assert run()[2] == "AB"  # a new run, everything anew
 
 
@@ -84,6 +85,20 @@ def test_quick_run(project):
 
 def test_a_case_that_fails_is_a_row(project):
     path, run = project
-    (path / "validation" / "A1.py").write_text('"""A."""\n\ndef rows():\n    raise ValueError("no")\n')
+    (path / "validation" / "A1.py").write_text('"""A case"""\n\ndef rows():\n    raise ValueError("no")\n')
     code, text, _ = run("--case", "A1")
     assert code == 1 and "measured at all: ValueError: no" in text
+
+
+def test_every_case_has_a_title_and_the_page_is_of_these_results(tmp_path):
+    """docs/validation.md is what --document writes now: titles, rows and seconds."""
+    names = [f[:-3] for f in os.listdir(os.path.join(pb.ROOT, "validation")) if f[0].isupper() and f.endswith(".py")]
+    for name in names:
+        with open(os.path.join(pb.ROOT, "validation", name + ".py"), encoding="utf-8") as f:
+            first, blank = f.readline().rstrip("\n"), f.readline()
+        assert 8 < len(first) < 75 and not first.endswith((".", '"')) and blank == "\n", f"{name}: no title"
+    shutil.copytree(os.path.join(pb.ROOT, "validation"), tmp_path / "validation", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "docs").mkdir()
+    subprocess.run([sys.executable, str(tmp_path / "validation" / "run.py"), "--document"], check=True)
+    with open(os.path.join(pb.ROOT, "docs", "validation.md"), encoding="utf-8") as f:
+        assert f.read() == (tmp_path / "docs" / "validation.md").read_text(encoding="utf-8"), "validation/run.py --document"
