@@ -33,6 +33,8 @@ static double top_speed(const pbMoving *a, const pbMoving *b) {
   const double *dA = a->dx, *dB = b->dx;
 
   double mean[3] = {0};
+
+  // The mean velocity of all vertices.
   for (int k = 0; k < na; k++) v3_addscl(mean, dA + 3 * k, 1. / (na + nb));
   for (int k = 0; k < nb; k++) v3_addscl(mean, dB + 3 * k, 1. / (na + nb));
 
@@ -47,6 +49,8 @@ static double slab_time(const pbMoving *a, const double *A, const pbMoving *b, c
   for (int i = 0; i < a->count; i++) {
     for (int j = 0; j < b->count; j++) {
       double r[3], v[3];
+
+      // The slabs touch when the first two vertices do, and no vertex leaves its line.
       v3_sub(r, A + 3 * i, B + 3 * j);
       v3_sub(v, a->dx + 3 * i, b->dx + 3 * j);
 

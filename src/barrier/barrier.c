@@ -76,7 +76,6 @@ static pbStatus make_room(pbBarrier *b, pbStencilList *l, int capacity) {
 static int usual_room(const pbCollision *c, pbStencilType type) {
   enum { least = 256 };
   int all = c->points + c->edges + c->triangles, few = (c->planar ? 0 : c->edges) / 16;
-
   switch (type) {
     case pb_stencilPN: return least + (c->planes ? c->points / 4 : 0);
     case pb_stencilEPE:
@@ -106,6 +105,7 @@ pbStatus pbBarrier_Create(pbContext *ctx, const pbCollision *collision, int sten
     b->friction[type].view = (pbStencils){.energy = collision->friction_energy[type], .points = pbStencil_Points[type]};
   }
 
+  // Trees and room for queries, measured and laid out by the same code.
   pbArena a = pbArena_Measure();
   lay_out(&a, b);
   size_t need = pbArena_Needed(&a);
@@ -308,6 +308,7 @@ static void add_surface(Finder *f, const pbPair *p, const double *A, const doubl
   const pbCollision *c = f->b->collision;
 
   for (int k = 0; k < 3; k++) {
+    // Edge k of the triangle, and the vertex where it begins.
     int i = k, j = (k + 1) % 3;
     pbPair edge = {.na = 1, .nb = 2, .a = p->a, .b = (int[]){p->b[i], p->b[j]}};
     double ends[6];
@@ -420,6 +421,7 @@ static void fill_view(pbBarrier *b, pbStencilList *l, const pbBarrierValues *val
     const pbStencilRow *row = l->row + e;
     memcpy(vertex + e * s->points, row->vertex, (size_t)s->points * sizeof *vertex);
 
+    // The first vertex belongs to one primitive, the last to the other.
     int g = c->group[row->vertex[0]], h = c->group[row->vertex[s->points - 1]];
     pair[e] = pbCollision_Pair(c, g, h);
     PB_ASSERT(g >= 0 && h >= 0 && c->collide[pair[e]]);
@@ -443,6 +445,7 @@ static void note_most(pbStencilList *l) { l->most = l->found > l->most ? l->foun
 
 static pbStatus make_stencils(pbBarrier *b, pbStencilList *list, const pbBarrierValues *values, const double *x, const double *X,
                               bool build) {
+  // Every pair of primitives that may be close is offered to find_stencils.
   Finder f = {.b = b, .list = list, .x = x, .X = X, .dhat = values->dhat};
   pbPairs pairs = {.x = x, .radius = values->radius, .reach = values->dhat, .visit = find_stencils, .user = &f};
 
@@ -478,6 +481,7 @@ static pbStatus friction_of_contacts(pbBarrier *b, const pbBarrierValues *values
     pbStencilList *l = b->friction + type;
     pbStencilRow *own = l->row;
 
+    // As many as of contact.
     l->found = b->contact[type].rows;
     note_most(l);
     if (l->found > l->capacity)
@@ -573,6 +577,7 @@ bool pbStencils_Pullback(const pbBarrier *b, const pbStencils *s, const pbElemen
   if (values->radius) bar[pb_parameterXi] = s->bar[pb_parameterXi];
   if (values->mu) bar[pb_parameterMu] = s->bar[pb_parameterMu];
 
+  // Cotangents of each stencil's own parameters, gathered from zero.
   for (int k = 0; k < own_bars; k++) {
     if (bar[own_bar[k]]) clear(bar[own_bar[k]], s->count);
   }

@@ -105,6 +105,8 @@ static pbStatus check_def(pbContext *ctx, const pbCollisionDef *d) {
   }
 
   PB_TRY(check_symmetry(ctx, d));
+
+  // In the plane triangles have no inside to be in.
   if (d->planar && d->triangles)
     return pbContext_Fail(ctx, pb_bad_input, "collision: planar, and %d triangles; a planar body collides by its boundary edges",
                           d->triangles);
@@ -178,6 +180,7 @@ static pbStatus find_bare(pbCollision *c) {
   }
 
   for (int i = 0; i < c->points; i++) {
+    // A vertex with triangles around it is bare of none.
     int v = c->point[i];
     if (c->star[v + 1] > c->star[v]) continue;
     c->bare_point[c->bare_points++] = i;
@@ -216,6 +219,8 @@ pbStatus pbCollision_Create(pbContext *ctx, const pbCollisionDef *d, pbCollision
 
   pbCollision *c = pbContext_Alloc(ctx, sizeof *c);
   if (!c) return pbContext_Fail(ctx, pb_no_memory, "collision: out of memory");
+
+  // Lists are copied: the definition may go.
   *c = (pbCollision){.ctx = ctx,
                      .vertices = d->vertices,
                      .groups = d->groups,

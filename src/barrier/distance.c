@@ -120,6 +120,8 @@ static pbClosest closest_edges(const double *A, const double *B) {
   if (nn > PARALLEL * v3_norm2(u) * v3_norm2(v)) {
     v3_cross(vn, v, n);
     v3_cross(un, u, n);
+
+    // Inside of both edges, or the closest points are at an end.
     double s = -v3_dot(w, vn), t = -v3_dot(w, un);
 
     if (s > 0 && s < nn && t > 0 && t < nn) {

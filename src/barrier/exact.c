@@ -27,6 +27,7 @@ static void sum_add(Sum *s, double x) {
 
 // x y z as four doubles: two-products by fused multiplication.
 static void sum_add_product(Sum *s, double x, double y, double z) {
+  // x y = xy + error, and both times z again as pairs.
   double xy = x * y, error = fma(x, y, -xy);
   double high = xy * z, low = error * z;
 
@@ -77,6 +78,8 @@ int pbExact_Side(const double *a, const double *b, const double *c, const double
 
   for (int i = 0; i < 3; i++) {
     int j = (i + 1) % 3, k = (i + 2) % 3;
+
+    // u . (v x w), and the same with absolute values, which bounds its error.
     double p = v[j] * w[k], q = v[k] * w[j];
 
     det += u[i] * (p - q);
@@ -93,6 +96,7 @@ int pbExact_Side(const double *a, const double *b, const double *c, const double
 static int orientation(const double *a, const double *b, const double *c, int i, int j) {
   Sum s = {.count = 0};
 
+  // b x c - a x c + a x b, each product exact.
   sum_add_product(&s, b[i], c[j], 1);
   sum_add_product(&s, -b[j], c[i], 1);
   sum_add_product(&s, -a[i], c[j], 1);

@@ -70,6 +70,7 @@ typedef struct Text {
 // Adds a statement; '@' becomes `at`, freeze() is left out where what is inside does not depend on x anyway.
 static void add_statement(Text *t, const char *piece, char at) {
   for (; *piece; piece++) {
+    // Positions of the start of the step are no variables: they need no freeze.
     if (at == 'y' && strncmp(piece, "freeze(", 7) == 0) piece += 6;
     PB_ASSERT(t->used + 2 < sizeof t->text);
     t->text[t->used] = *piece == '@' ? at : *piece;
@@ -83,6 +84,7 @@ static void add_statement(Text *t, const char *piece, char at) {
 static bool has_mollifier(pbStencilType type) { return type == pb_stencilEE || type == pb_stencilEPE || type == pb_stencilEPP; }
 
 static void add_distance(Text *t, pbStencilType type, char at) {
+  // Squared distance, fading where edges are parallel, and both by the gap at which forces begin.
   add_statement(t, distance[type], at);
   add_statement(t, has_mollifier(type) ? mollifier : no_mollifier, at);
   add_statement(t, scaled, at);

@@ -18,6 +18,7 @@ static pbBounds box_of(const pbPairs *p, const int *vertex, int count, double mo
   for (int k = 0; k < count; k++) {
     const double *x = p->x + 3 * (size_t)vertex[k], *dx = p->dx ? p->dx + 3 * (size_t)vertex[k] : NULL;
     for (int i = 0; i < 3; i++) {
+      // Vertices move along lines: the ends of their motion bound it.
       double end = dx ? x[i] + dx[i] : x[i];
       box.lo[i] = fmin(box.lo[i], fmin(x[i], end));
       box.hi[i] = fmax(box.hi[i], fmax(x[i], end));
@@ -44,6 +45,7 @@ typedef const int *Vertices(const pbCollision *c, int i);
 // Boxes of all primitives of a tree, and the tree's around them; build: the shape of the tree too.
 static void update_tree(pbBoxTree *t, const pbCollision *c, const pbPairs *p, Vertices *of, int size, bool build) {
   for (int i = 0; i < t->count; i++) {
+    // A primitive's box has its group's radius around it.
     const int *v = of(c, i);
     t->box[i] = box_of(p, v, size, p->radius[c->group[v[0]]]);
   }
@@ -67,6 +69,8 @@ static bool may_meet(const pbCollision *c, const pbPair *p) {
 
 static pbStatus visit_pair(const pbCollision *c, const pbPairs *p, pbPair *pair) {
   if (!may_meet(c, pair)) return pb_ok;
+
+  // Two primitives of one group have its radius twice.
   pair->xi = p->radius[c->group[pair->a[0]]] + p->radius[c->group[pair->b[0]]];
   return p->visit(p->user, pair);
 }

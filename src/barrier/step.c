@@ -18,6 +18,8 @@ typedef struct Mover {
 
 static pbStatus fail_closed(pbBarrier *b, const pbPair *p, const double *x, const char *what, int more) {
   const double *at = x + 3 * (size_t)p->a[0];
+
+  // The first pair is named, the others are counted.
   char rest[40] = "";
 
   if (more > 1) snprintf(rest, sizeof rest, "; %d such pairs in all", more);
@@ -27,6 +29,7 @@ static pbStatus fail_closed(pbBarrier *b, const pbPair *p, const double *x, cons
 
 // The step that a pair allows. user: a Mover.
 static pbStatus shorten_step(void *user, const pbPair *p) {
+  // Both primitives and their motions, vertex by vertex.
   Mover *m = user;
   double A[9], B[9], dA[9], dB[9];
 
@@ -90,6 +93,8 @@ static pbStatus check_gap(void *user, const pbPair *p) {
 
   pbPair_Gather(k->x, p->a, p->na, A);
   pbPair_Gather(k->x, p->b, p->nb, B);
+
+  // The gap of a plane has a sign: behind it, it is negative.
   double d = p->kind == pb_pairPN ? pbPair_OverPlane(A, B) : sqrt(pbClosest_Find(p->na, A, p->nb, B).d2);
   if (!(d > p->xi)) note_pair(k, p);
 
@@ -118,6 +123,7 @@ pbStatus pbBarrier_Check(pbBarrier *b, const pbBarrierValues *values, const doub
   b->begun = true;
   if (k.count) return fail_closed(b, &k.first, x, "meet", k.count);
 
+  // No crossing: now gaps.
   pairs.crossings = false;
   pairs.visit = check_gap;
   PB_TRY(pbBarrier_Pairs(b, &pairs, false));

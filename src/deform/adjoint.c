@@ -63,6 +63,8 @@ static void ago_vjp(pbDeformWork *w, const double *coefficient, double *state_ba
 
   for (int i = 0; i < 3 * w->d->npoint; i++) {
     double g = w->ago_bar[i];
+
+    // e = (x, h v, x1): x is y here.
     w->y_bar[i] += coefficient[pb_pastX] * g;
     state_bar[at.v + i] += coefficient[pb_pastV] * h * g;
     sum += coefficient[pb_pastV] * w->v[i] * g;
@@ -177,6 +179,7 @@ static void start_vjp(pbDeformWork *w, double *state_bar, double *h_bar) {
   double h = w->in.h, sum = 0;
 
   for (int i = 0; i < n; i++) {
+    // The cotangent of xhat is M w.
     double g = s->inertia ? w->mass[i / 3] * w->adjoint[i] : 0;
     state_bar[at.x + i] += s->start[pb_pastX] * g;
     state_bar[at.v + i] += s->start[pb_pastV] * h * g;
@@ -205,6 +208,7 @@ static void fixed_vjp(pbDeformWork *w, const double *next_bar, double *state_bar
     bool coupled = w->attached && d->attached_of[i / 3] >= 0;
     if (!pbDeform_IsFixed(d, i) || coupled) continue;
 
+    // Its own cotangent, and what other points' energies felt of it.
     double g = next_bar[at.x + i] + w->z_bar[i];
     state_bar[at.x + i] += g;
     state_bar[at.v + i] += w->in.h * g;
@@ -296,6 +300,8 @@ static pbStatus factor_anchor(pbDeformWork *w, const double *x, bool *same) {
 
   PB_TRY(pbDeform_Look(w, x, &value, NULL, true, 0));
   PB_TRY(pbDeformMatrix_Factor(w, &negative));
+
+  // Only as long as the pattern stays is the factor one of the matrix at the solution's size.
   const pbSparseFactor *factor = m->factor;
   unsigned made = m->made;
 

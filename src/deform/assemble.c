@@ -66,6 +66,7 @@ static void add_matrices(pbDeformWork *w, const pbElementGroup *g, int first, in
 }
 
 static pbStatus fail_outside(pbDeformWork *w, const pbElementGroup *g, int first, const pbEnergyFault *fault) {
+  // The element by its group and number, and where its first point is.
   const int *v = g->vertex + (size_t)(first + fault->element) * (size_t)g->points;
   const double *x = w->x + 3 * v[0];
 
@@ -128,6 +129,7 @@ static pbStatus pull_chunk(pbDeformWork *w, const pbElementGroup *g, int first, 
     w->parameter_bar[i] = base ? base + (size_t)first * (size_t)w->stride[i] : NULL;
   }
 
+  // Masses want neither positions nor time.
   pbElementsBar out = {.x = points->z,
                        .rest = bar->theta ? bar->theta + pb_restAt : NULL,
                        .previous = points->ago,
@@ -142,6 +144,8 @@ static pbStatus pull_chunk(pbDeformWork *w, const pbElementGroup *g, int first, 
 pbStatus pbDeform_Pull(pbDeformWork *w, const pbEvaluation *at, double scale, const double *weights,
                        const pbEvaluationBar *points, const pbDeformBar *bar) {
   PB_VALIDATE(pb_allFinite(weights, 3 * (size_t)w->d->npoint));
+
+  // Elements see scaled weights, so that cotangents of shared parameters need no scaling afterwards.
   for (int i = 0; i < 3 * w->d->npoint; i++) w->weights[i] = scale * weights[i];
   for (const pbElementGroup *g = w->d->group; g < w->d->group + w->d->ngroup; g++) {
     if (g->mass) continue;

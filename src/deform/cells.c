@@ -52,7 +52,6 @@ static int group_number(pbMesh *mesh, const pbCellSet *set) {
     if (!strcmp(mesh->group[i].name, set->name) && mesh->group[i].dimension == pbCellKind_Dimension(set->kind))
       return mesh->group[i].number;
   }
-
   int number = mesh->groups + 1;
   return pbMesh_NameGroup(mesh, pbCellKind_Dimension(set->kind), number, set->name) == pb_ok ? number : 0;
 }
@@ -64,6 +63,7 @@ static pbStatus fill_mesh(pbMesh *mesh, const pbCellSets *sets) {
     pbCells *cells = &mesh->cells[set->kind];
     int nodes = pbCellKind_Nodes(set->kind), *first = &filled[set->kind], number = group_number(mesh, set);
 
+    // Cells of a kind are one list in the mesh, whatever set they come from.
     if (!number) return pb_no_memory;
     memcpy(cells->vertex + *first * nodes, set->vertex, (size_t)(set->count * nodes) * sizeof(int));
     for (int i = 0; i < set->count; i++) cells->group[*first + i] = number;

@@ -12,6 +12,8 @@ void pbDeform_Destroy(pbDeform *d) {
 
   for (int i = 0; i < d->ngroup; i++) {
     pbElementGroup *g = &d->group[i];
+
+    // What a group owns.
     void *parts[] = {g->name, g->vertex, g->parameter, g->slot};
 
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) pbContext_Free(d->ctx, parts[k]);
@@ -251,6 +253,7 @@ static pbStatus compile_group(pbDeform *d, const pbGroupDef *from, pbElementGrou
 
 static pbStatus name_controls(pbDeform *d, const pbElementGroup *g, const pbGroupParameter *p) {
   for (int i = 0; i < p->rows * p->size; i++) {
+    // GROUP.PARAMETER, with [row] where there are several and .entry where they have several numbers.
     char text[256], row[16] = "", entry[16] = "";
     if (p->rows > 1) snprintf(row, sizeof row, "[%d]", i / p->size);
     if (p->size > 1) snprintf(entry, sizeof entry, ".%d", i % p->size);
@@ -427,6 +430,8 @@ static pbStatus compile_matrix(pbDeform *d) {
 
   if (!pairs) return no_memory(d);
   coupled_pairs(d, pairs);
+
+  // The pattern's own analysis serves every step without contacts.
   pbStatus status = pbSparsePattern_Create(d->ctx, d->nfree, NULL, pairs, count, &d->pattern);
   pbContext_Free(d->ctx, pairs);
 
@@ -486,6 +491,7 @@ static pbStatus explain_loose(pbDeform *d, int point, int held, bool planar) {
 
 // The first piece that can move as a whole, as far as pins tell: said where an equilibrium is not found.
 static pbStatus find_loose(pbDeform *d, bool planar) {
+  // Rigid motions: three in the plane, six in space.
   int needed = planar ? 3 : 6, axes = planar ? pb_fixX | pb_fixY : pb_fixAll, loose = -1;
   int *parent = pbContext_AllocArray(d->ctx, 2 * (size_t)d->npoint + 1, sizeof *parent);
   if (!parent) return no_memory(d);
@@ -497,6 +503,7 @@ static pbStatus find_loose(pbDeform *d, bool planar) {
   for (int i = 0; i < d->npoint; i++) held[parent[i]] += __builtin_popcount(d->fixed[i] & (unsigned)axes);
 
   for (int i = d->npoint - 1; i >= 0; i--) {
+    // The first of all pieces that may move: the loop ends with it.
     bool moves = d->unknown[i] >= 0 && held[parent[i]] < needed;
     loose = moves ? parent[i] : loose;
   }
@@ -534,6 +541,8 @@ static pbStatus compile_all(pbDeform *d, const pbDeformable *from, const int *at
 
   PB_TRY(compile_groups(d, from));
   PB_TRY(pbDeformContact_Compile(d, from));
+
+  // Only Newton's method finds the zero of forces that are no gradient.
   if (d->unsymmetric && d->options.method != pb_minimizeNewton)
     return pbContext_Fail(d->ctx, pb_unsupported,
                           "forces without a potential (implicit friction, freeze) need the method newton, not %s",
@@ -553,6 +562,8 @@ static pbStatus check_start(pbDeform *d) {
   double value = 0;
 
   PB_TRY(pbDeformWork_Create(d->ctx, d, NULL, &w));
+
+  // Forces at the start, as of a step at rest; only whether they exist matters.
   w->in = (pbDeformInput){.theta = d->theta0, .control = d->control0, .h = 1};
   w->scheme = pbScheme_Table(d->options.scheme, true);
   memcpy(w->x, d->start, 3 * (size_t)d->npoint * sizeof(double));

@@ -67,6 +67,8 @@ static void fill_lists(const pbDeformable *from, SurfaceLists *l) {
 static pbStatus create_collision(pbDeform *d, const pbDeformable *from, SurfaceLists *l) {
   static const pbBarrierFriction kinds[] = {pb_barrierNone, pb_barrierLagged, pb_barrierImplicit};
   PB_ASSERT((int)from->contact.kind >= 0 && (size_t)from->contact.kind < sizeof kinds / sizeof *kinds);
+
+  // Numbers of groups are those of surfaces.
   fill_lists(from, l);
 
   pbCollisionDef def = {.vertices = d->npoint,
@@ -175,6 +177,7 @@ pbStatus pbDeformContact_Compile(pbDeform *d, const pbDeformable *from) {
 void pbDeformContact_Values(pbDeform *d, const pbDeformable *from) {
   if (!d->collision) return;
 
+  // Of all pairs, as the contact settings say.
   int n = d->nsurface;
   for (int i = 0; i < n * n; i++) {
     d->theta0[d->stiffness_at + (size_t)i] = from->contact.stiffness;
@@ -191,6 +194,8 @@ void pbDeformContact_Values(pbDeform *d, const pbDeformable *from) {
   }
 
   for (int i = 0; i < n; i++) d->theta0[d->radius_at + (size_t)i] = from->surfaces[i].radius;
+
+  // The velocity below which friction is smooth matters with friction alone.
   d->theta0[d->distance_at] = from->contact.distance;
   d->theta0[d->velocity_at] = from->contact.velocity > 0 ? from->contact.velocity : 1e-3;
 }
@@ -217,6 +222,8 @@ pbStatus pbDeformContact_Check(pbDeform *d) {
   if (!d->collision) return pb_ok;
 
   pbBarrierValues values = pbDeformContact_ValuesOf(d, d->theta0);
+
+  // A barrier of its own, for as long as this takes.
   PB_TRY(pbBarrier_Create(d->ctx, d->collision, 0, &barrier));
 
   for (pbStencilType t = 0; t < pb_stencilTypes; t++) {
@@ -267,6 +274,7 @@ size_t pbDeformContact_Pairs(const pbDeformWork *w, int *pairs) {
 
   for (int t = 0; (s = stencils_at(w, t)); t++) {
     for (int e = 0; e < s->count * s->points * s->points; e++) {
+      // Entry e of count x points x points: pairs of points of a stencil, the lower triangle.
       const int *v = s->vertex + e / (s->points * s->points) * s->points;
       int a = w->d->unknown[v[e / s->points % s->points]], b = w->d->unknown[v[e % s->points]];
 
@@ -289,6 +297,7 @@ static pbElements chunk_stencils(const pbDeformWork *w, const pbStencils *s, int
   pbElements in = pbStencils_Elements(s, z, w->in.theta + pb_restAt, y, w->in.h);
   in.count = s->count - first < chunk ? s->count - first : chunk;
 
+  // Parameters of each stencil begin with its first; shared ones have stride 0.
   in.vertex += (size_t)first * (size_t)s->points;
   for (int i = 0; i < pb_stencilParameters; i++)
     parameter[i] = s->parameter[i] ? s->parameter[i] + (size_t)first * (size_t)s->stride[i] : NULL;
@@ -370,6 +379,7 @@ pbStatus pbDeformContact_Pull(pbDeformWork *w, const double *z, const double *y,
   double *theta = bar->theta;
   pbBarrierBar values = {0};
 
+  // Where theta is wanted, its parts for contact.
   if (theta)
     values = (pbBarrierBar){theta + d->stiffness_at, theta + d->friction_at, theta + d->radius_at, theta + d->distance_at,
                             theta + d->velocity_at};

@@ -98,6 +98,7 @@ pbStatus pbDeformable_AddPoints(pbDeformable *d, int count, const double *rest, 
   if (count < 0 || count > most_points - d->npoint)
     return pbContext_Fail(d->ctx, pb_bad_argument, "%d more points: expected 0 to %d in all", count, most_points);
 
+  // Everything is checked before anything changes.
   PB_TRY(check_finite(d, "rest position", rest, count, 3));
   PB_TRY(check_finite(d, "start position", start, count, 3));
   PB_TRY(check_finite(d, "velocity", velocity, count, 3));
@@ -112,6 +113,7 @@ pbStatus pbDeformable_AddPoints(pbDeformable *d, int count, const double *rest, 
   int n = d->npoint;
   PB_ASSERT(n + count <= d->capacity);
 
+  // Without start positions points start at rest; without masses they have those of groups alone.
   copy_or_clear(d->rest + 3 * n, rest, 3 * count);
   copy_or_clear(d->start + 3 * n, start ? start : rest, 3 * count);
   copy_or_clear(d->velocity + 3 * n, velocity, 3 * count);
@@ -377,9 +379,11 @@ pbStatus pbDeformable_SetParameter(pbDeformable *d, int group, const char *param
     return pbContext_Fail(d->ctx, pb_bad_argument, "%s.%s: %d rows; expected 1 or %d (one an element)", g->name, p->name, rows,
                           g->count);
 
+  // Every row against the bounds of the definition.
   size_t size = (size_t)(p->rows * p->cols), count = (size_t)rows * size;
   for (size_t i = 0; i < count; i++) PB_TRY(check_value(d, g, p, i / size, values[i]));
 
+  // New values before the old ones go.
   double *data = pbContext_AllocArray(d->ctx, count + 1, sizeof *data);
   if (!data) return pbContext_Fail(d->ctx, pb_no_memory, "no memory for %s.%s", g->name, p->name);
 

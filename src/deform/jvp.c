@@ -132,6 +132,7 @@ static void push_start(pbDeformWork *w, const double *state, const pbDeformDirec
   double h = w->in.h;
 
   for (int i = 0; i < 3 * w->d->npoint; i++) {
+    // Products with h: d(h v) = h dv + v dh.
     double sum = s->start[pb_pastX] * entry(dir->state, at.x + i) +
                  s->start[pb_pastV] * (h * entry(dir->state, at.v + i) + dir->h * w->v[i]);
 
@@ -207,6 +208,8 @@ static void push_finish(pbDeformWork *w, const double *state, const double *next
 
   for (int i = 0; i < 3 * d->npoint; i++) {
     double dy = entry(dir->state, at.x + i), dv = entry(dir->state, at.v + i);
+
+    // d(h v+) as in the primal; then dv+ = (d(h v+) - v+ dh) / h.
     double hv = s->new * w->step[i] + s->next[pb_pastX] * dy + s->next[pb_pastV] * (h * dv + dir->h * w->v[i]);
 
     if (s->history)
@@ -239,6 +242,7 @@ pbStatus pbDeform_JvpBegin(pbDeformWork *w, const double *state, const double *n
   load_complex(w->complex_data, d->data, NULL, d->ndata);
   w->theta_dot = dir->theta;
 
+  // In the order of the step: masses, acceleration, xhat, then the residual.
   PB_TRY(push_masses(w, dir, mass));
   if (pbScheme_NeedsAcceleration(w->scheme)) PB_TRY(push_acceleration(w, dir, mass));
   push_start(w, state, dir);
@@ -272,6 +276,7 @@ static pbStatus push_step(pbDeformWork *w, const pbDeformInput *in, const double
 
   PB_TRY(pbDeform_JvpBegin(w, state, next, dir, NULL));
   if (w->scheme->implicit) {
+    // dx = -H^-1 dr.
     PB_TRY(pbDeform_Factor(w));
     PB_TRY(pbDeform_Solve(w, false, w->step));
   }

@@ -69,6 +69,7 @@ static pbStatus create_matrix(pbDeformWork *w, size_t bytes) {
   m->base_work = pbContext_Alloc(w->ctx, pbSparseAnalysis_WorkSize(d->analysis));
   if (!m->base_values || !m->base_work) return pb_no_memory;
 
+  // Forces without potential: upper blocks, the symmetric part for the preconditioner, and room for GMRES.
   if (d->unsymmetric) {
     m->base_upper = pbContext_Alloc(w->ctx, values);
     m->base_symmetric = pbContext_Alloc(w->ctx, values);
@@ -76,6 +77,7 @@ static pbStatus create_matrix(pbDeformWork *w, size_t bytes) {
     if (!m->base_upper || !m->base_symmetric || !m->krylov) return pb_no_memory;
   }
 
+  // The factor of the elements; contacts build theirs in the pool.
   PB_TRY(pbSparseFactor_Create(w->ctx, d->analysis, &m->base_factor));
 
   if (!w->barrier) return pb_ok;
@@ -106,6 +108,8 @@ pbStatus pbDeformMatrix_Grow(pbDeformWork *w) {
   if (!m->pool) return pb_ok;
 
   PB_TRY(make_pairs(w));
+
+  // Twice as much, or as much as a request that failed.
   size_t size = pbPool_Size(m->pool), wanted = pbPool_Wanted(m->pool);
   if (!wanted) return pb_ok;
   PB_TRY(pbPool_Grow(m->pool, wanted > 2 * size ? wanted : 2 * size));
@@ -354,6 +358,7 @@ pbStatus pbDeformMatrix_Solve(pbDeformWork *w, bool transposed, double *x) {
     return pb_ok;
   }
 
+  // As an unsymmetric matrix, preconditioned.
   pbSparseMatrix matrix = {m->pattern, m->values, m->upper};
   pbSparseInverse inverse = {m->factor, m->work};
   pbKrylov k = {.n = n,
@@ -383,6 +388,8 @@ pbStatus pbDeformMatrix_Factor(pbDeformWork *w, int *negative) {
   *negative = 0;
 
   if (!w->d->nfree) return pb_ok;
+
+  // Indefinite matrices have a factor too; only a pivot that vanishes fails.
   pbDeformMatrix_Finish(w);
   const double *values = m->upper ? symmetric_part(w) : m->values;
   pbStatus status = pbSparse_Factor(NULL, m->factor, values, m->work, &block);
@@ -392,6 +399,7 @@ pbStatus pbDeformMatrix_Factor(pbDeformWork *w, int *negative) {
     return pb_ok;
   }
 
+  // Where it fails, in the terms of the scene.
   int point = w->d->point[block];
   const double *x = w->x + 3 * point;
 

@@ -127,6 +127,7 @@ static void truncated_newton(pbDeformWork *w) {
   for (int k = 0; k < 10 * n && sqrt(pb_dot(r, r, n)) > enough; k++) {
     precondition(w, r, z);
 
+    // Conjugate gradients (Golub and Van Loan 11.5.2).
     double next = pb_dot(r, z, n), beta = k ? next / rz : 0;
 
     rz = next;
@@ -165,6 +166,7 @@ static pbStatus adam_step(pbDeformWork *w, double *value, int k) {
     w->step[i] = rate * (m[i] / (1 - pow(0.9, k + 1))) / (sqrt(v[i] / (1 - pow(0.999, k + 1))) + 1e-8);
   }
 
+  // No line search: only contact shortens the step.
   double s = pbDeform_MaxStep(w, w->x, w->step);
   for (int i = 0; i < n; i++) w->x[i] -= s * w->step[i];
   return pbDeform_Look(w, w->x, value, w->gradient, false, 0);
@@ -186,6 +188,7 @@ static pbStatus minimize_by_user(pbDeformWork *w, double *value) {
 
   if (!o->minimize) return pbDeform_Fail(w, pb_bad_argument, "the method 'user' needs a function that minimizes");
 
+  // What is fixed is compared with where it was.
   memcpy(w->next_x, w->x, (size_t)p.n * sizeof(double));
   pbStatus status = o->minimize(o->user, &p, w->x, &w->report.iterations);
 

@@ -38,6 +38,7 @@ static double inertia_and_gravity(const pbDeformWork *w, const double *x, double
   double value = 0, g = pbDeform_Scale(w) * pbScheme_ConstantWeight(w->scheme);
 
   for (int i = 0; i < 3 * w->d->npoint; i++) {
+    // Of one coordinate; statics have gravity alone.
     double m = w->mass[i / 3], dx = w->scheme->inertia ? x[i] - w->xhat[i] : 0, f = g * w->in.gravity[i % 3];
     value += m * (0.5 * dx * dx - f * x[i]);
     if (gradient) gradient[i] = m * (dx - f);
@@ -239,6 +240,7 @@ bool pbDeform_Decreases(pbDeformWork *w, double value, double s, double slope) {
 static bool search_line(pbDeformWork *w, double value) {
   int n = 3 * w->d->npoint, most = w->d->unsymmetric ? force_halvings : pb_newtonHalvings;
 
+  // The step goes against the gradient: slope is what the potential loses per unit of s.
   double slope = pb_dot(w->step, w->gradient, n), s = pbDeform_MaxStep(w, w->x, w->step);
   for (int k = 0; k < most; k++, s *= 0.5) {
     if (!pbDeform_Decreases(w, value, s, slope)) continue;
@@ -360,6 +362,8 @@ static pbStatus leave_saddle(pbDeformWork *w, int most) {
   pbDeformReport there = w->report;
 
   PB_TRY(pbDeform_Look(w, w->x, &before, NULL, false, 0));
+
+  // From beside the saddle the potential goes down, where it is one.
   memcpy(w->saddle, w->x, bytes);
   if (!nudge(w)) return pb_ok;
 
@@ -402,6 +406,8 @@ pbStatus pbDeform_Newton(pbDeformWork *w) {
 pbStatus pbDeform_Factor(pbDeformWork *w) {
   double value;
   PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, 0));
+
+  // The true Hessian, unprojected: of a step with inertia it may be indefinite, of an equilibrium it may not.
   PB_TRY(pbDeformMatrix_Factor(w, &w->report.negative));
 
   if (w->scheme->inertia || w->d->unsymmetric || w->report.negative == 0) return pb_ok;

@@ -154,6 +154,7 @@ void pbProject_Definite(double *A, int n, double share, double *room) {
     }
   }
 
+  // Most element matrices end here.
   if (semidefinite(Q, n)) return;
   tridiagonal(S, n, Q, d, e);
   if (!diagonalize(d, e, Q, n)) return;

@@ -18,6 +18,8 @@ char *pbDeform_EntryName(const pbDeform *d, int entry, char *text, size_t size) 
   int n = 3 * d->npoint, field = n ? entry / n : 4, i = n ? entry % n : 0;
 
   PB_ASSERT(entry >= 0 && entry < pbDeform_State(d).size);
+
+  // The last number says whether there was a step before.
   if (field >= 4) snprintf(text, size, "points_begun");
   else snprintf(text, size, "%s[%d] (point %d, %c)", field_names[field], i, i / 3, "xyz"[i % 3]);
 

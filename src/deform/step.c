@@ -116,6 +116,8 @@ pbStatus pbDeform_Lacks(pbDeformWork *w, const char *format, ...) {
   va_start(args, format);
   if (!w->lacks) vsnprintf(w->lacking, sizeof w->lacking, format, args);
   va_end(args);
+
+  // The first lack is the one that is told.
   w->lacks = true;
 
   return pbDeform_Fail(w, pb_capacity, "%s", w->lacking);

@@ -56,6 +56,7 @@ static int partial_stretch(pbGraph *g, int i, int a, int c, int k) {
 static int partial(pbGraph *g, int i, int k) {
   int a = g->node[i].of[0], b = g->node[i].of[1];
 
+  // Of the node itself where that is shorter: d sqrt(a) = 1/(2 sqrt(a)), d exp(a) = exp(a).
   switch (op_of(g, i)) {
     case pb_opSqrt: return pb_mul(g, constant(g, 0.5), reciprocal(g, i));
     case pb_opLog: return reciprocal(g, a);
@@ -94,6 +95,8 @@ static int tangent(pbGraph *g, int i, const int *t) {
     case pb_opSub: return pb_sub(g, t[a], t[b]);
     case pb_opNeg: return pb_neg(g, t[a]);
     case pb_opMul: return pb_add(g, pb_mul(g, t[a], b), pb_mul(g, a, t[b]));
+
+    // d(a/b) = (da - (a/b) db)/b.
     case pb_opDiv: return pb_mul(g, pb_sub(g, t[a], pb_mul(g, i, t[b])), reciprocal(g, b));
     case pb_opSelect: return pbGraph_Node(g, pb_opSelect, a, t[b], t[c]);
     case pb_opMin:
@@ -127,6 +130,7 @@ static void add_adjoints(pbGraph *g, int i, int bar, const uint8_t *active, int 
       break;
     case pb_opNeg: to[0] = pb_neg(g, bar); break;
     case pb_opMul:
+      // Only what leads to a variable is made.
       if (active[a]) to[0] = pb_mul(g, bar, b);
       if (active[b]) to[1] = pb_mul(g, bar, a);
       break;
@@ -135,6 +139,7 @@ static void add_adjoints(pbGraph *g, int i, int bar, const uint8_t *active, int 
       if (active[b]) to[1] = pb_neg(g, pb_mul(g, to[0], i));
       break;
     case pb_opSelect:
+      // The side that is taken gets all of it; the condition has no derivative.
       to[1] = pbGraph_Node(g, pb_opSelect, a, bar, zero);
       to[2] = pbGraph_Node(g, pb_opSelect, a, zero, bar);
       break;
@@ -162,6 +167,7 @@ static int *reverse(pbGraph *g, int root, uint8_t *active) {
   if (g->status) return adjoint;
 
   // Operands have smaller numbers: upwards once.
+  PB_ASSERT(root < g->count);
   for (int i = 0; i <= root; i++) {
     adjoint[i] = zero;
     if (active[i] || op_of(g, i) == pb_opFreeze) continue;
@@ -276,6 +282,7 @@ static void add_row(Basis *b, const double *v) {
   // Nothing but rounding: the row adds nothing to the span.
   if (!(fabs(rest[pivot]) > 1e-9 * size)) return;
 
+  // A unit entry at the pivot; entries of rounding are zeros.
   double one_over = 1 / rest[pivot];
   for (int j = 0; j < n; j++) rest[j] = fabs(rest[j]) > 1e-13 * size ? rest[j] * one_over : 0;
 
@@ -317,6 +324,7 @@ static int linear_row(const pbGraph *g, int i, int n, const uint8_t *kind, doubl
       break;
     case pb_opNeg: fa = -1; break;
     case pb_opMul:
+      // Numbers are the first factor: pbGraph_Node sees to that.
       if (op_of(g, a) != pb_opConstant) return bent;
       fb = g->node[a].value;
       break;
@@ -361,6 +369,7 @@ static Basis make_basis(pbGraph *g, const int *root, int roots) {
     return b;
   }
 
+  // What the roots are made of, its kind and its coefficients.
   uint8_t *needed = take_flags(g, count), *kind = take_flags(g, count);
   double *row = take_reals(g, room);
 
@@ -386,6 +395,13 @@ static void mark_positions(const pbGraph *g, int value, uint8_t *active) {
   }
 }
 
+// The adjoints of variables, by the numbers of their inputs.
+static void collect_adjoints(const pbGraph *g, int root, const uint8_t *active, const int *adjoint, int *out) {
+  for (int i = 0; i <= root; i++) {
+    if (active[i] == 2) out[g->node[i].of[0]] = adjoint[i];
+  }
+}
+
 static void derive_gradient(pbGraph *g, int value, int *gradient) {
   uint8_t *active = take_flags(g, value);
   int zero = constant(g, 0), n = 3 * g->inputs.points;
@@ -395,9 +411,7 @@ static void derive_gradient(pbGraph *g, int value, int *gradient) {
 
   // Positions that the value does not depend on have no node.
   for (int i = 0; i < n; i++) gradient[i] = zero;
-  for (int i = 0; i <= value && !g->status; i++) {
-    if (active[i] == 2) gradient[g->node[i].of[0]] = adjoint[i];
-  }
+  if (!g->status) collect_adjoints(g, value, active, adjoint, gradient);
 
   pbContext_Free(g->ctx, adjoint);
   pbContext_Free(g->ctx, active);
@@ -424,8 +438,11 @@ static void derive_jacobian(pbGraph *g, const int *node, int rows, const Basis *
   for (int k = 0; k < b->r && !g->status; k++) {
     for (int i = 0; i < count; i++) t[i] = seeded_tangent(g, i, b->pivot[k], needed, t);
 
+    if (g->status) break;
+
+    // Of a symmetric matrix the column below the diagonal, which is the row beside it.
     int first = symmetric ? k : 0;
-    for (int i = first; i < rows && !g->status; i++) {
+    for (int i = first; i < rows; i++) {
       jacobian[i * b->r + k] = t[node[i]];
       if (symmetric) jacobian[k * b->r + i] = t[node[i]];
     }
@@ -528,19 +545,21 @@ static bool is_variable(const pbGraph *g, const pbEnergyDef *def, int input) {
 
 static void derive_pullback(pbGraph *g, const pbEnergyDef *def, pbDerived *d) {
   int phi = along_weights(g, d->value);
+
+  // Weights stand for directions of the gradient as it is evaluated: what was frozen moves from here on.
   if (!d->symmetric && !g->status) unfreeze(g, &phi, 1);
 
   uint8_t *active = take_flags(g, phi);
-  for (int i = 0; i <= phi && !g->status; i++) {
-    if (op_of(g, i) == pb_opInput && is_variable(g, def, g->node[i].of[0])) active[i] = 2;
+  if (!g->status) {
+    for (int i = 0; i <= phi; i++) {
+      if (op_of(g, i) == pb_opInput && is_variable(g, def, g->node[i].of[0])) active[i] = 2;
+    }
   }
 
   int *adjoint = g->status ? NULL : reverse(g, phi, active), zero = constant(g, 0);
 
   for (int i = 0; i < g->inputs.weight; i++) d->pull[i] = zero;
-  for (int i = 0; i <= phi && !g->status; i++) {
-    if (active[i] == 2) d->pull[g->node[i].of[0]] = adjoint[i];
-  }
+  if (!g->status) collect_adjoints(g, phi, active, adjoint, d->pull);
 
   pbContext_Free(g->ctx, adjoint);
   pbContext_Free(g->ctx, active);
@@ -554,15 +573,29 @@ static bool has_freeze(const pbGraph *g, int value) {
   return false;
 }
 
+// Whether the lower triangle and the upper one are of the same nodes.
+static bool is_mirrored(const int *hessian, int n) {
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < i; j++) {
+      if (hessian[i * n + j] != hessian[j * n + i]) return false;
+    }
+  }
+
+  return true;
+}
+
 void pbDerive_All(pbGraph *g, const pbEnergyDef *def, int value, pbDerived *d) {
   int n = 3 * g->inputs.points;
   *d = (pbDerived){
       .value = value, .gradient = take_ints(g, n), .hessian = take_ints(g, n * n), .pull = take_ints(g, g->inputs.weight)};
   if (g->status) return;
 
+  // Without freeze() the gradient is one, and its Jacobian symmetric.
+  PB_ASSERT(value >= 0 && value < g->count);
   d->symmetric = !has_freeze(g, value);
   derive_gradient(g, value, d->gradient);
   if (!g->status && d->symmetric) symmetric_hessian(g, d);
+  PB_VALIDATE(g->status || !d->symmetric || is_mirrored(d->hessian, n));
   if (!g->status && !d->symmetric) frozen_hessian(g, d);
   if (!g->status) derive_pullback(g, def, d);
 

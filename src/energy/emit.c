@@ -142,6 +142,7 @@ static void put_lane_functions(Text *t, const char *name) {
 
 // ---- one function -----------------------------------------------------------------------------------------------------
 static void put_input(Text *t, const pbEnergy *e, const pbPort *port, const char *name, int k) {
+  // By the groups of ports.
   static const char *const arrays[] = {"x", "X", "y", "h", "t"};
   put(t, "    %s_lanes i%d;\n    for (int i = 0; i < PB_LANES; i++) i%d[i] = ", name, k, k);
   if (port->group <= pb_groupPrevious)
@@ -163,6 +164,7 @@ static void put_operation(Text *t, const pbInstruction *s, const char *name, con
   const Named *v[4];
   for (int k = 0; k < 4; k++) v[k] = &in[s->of[k < pbCode_Operands((pbCode)s->code) ? k : 0]];
 
+// A letter and a number: the name of an operand.
 #define V(k) v[k]->kind, v[k]->number
   switch (s->code) {
     case pb_opAdd_code: put(t, "%c%d + %c%d", V(0), V(1)); return;
@@ -186,6 +188,7 @@ static void put_operation(Text *t, const pbInstruction *s, const char *name, con
 }
 
 static void put_outputs(Text *t, const pbProgram *p, const Named *in, const char *name, int n) {
+  // All outputs of the lanes, then element by element to where they belong.
   put(t, "    const %s_lanes out[] = {", name);
   for (int k = 0; k < p->output_count; k++) {
     Named v = in[p->output[k]];

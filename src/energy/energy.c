@@ -83,6 +83,7 @@ static void compile_programs(pbGraph *g, const pbDerived *d, pbEnergy *e) {
   if (!g->status) pbProgram_CompilePull(g, d->pull, 0, n, &e->pull_x);
   if (!g->status) pbProgram_CompilePull(g, d->pull, n, g->inputs.weight, &e->pull_rest);
   note_inputs(e, &e->value);
+  PB_ASSERT(g->status || e->hessian.output_count == 1 + n + n * n);
 }
 
 static pbStatus create_energy(pbContext *ctx, pbGraph *g, int value, const pbEnergyDef *def, pbEnergy **energy) {
@@ -91,6 +92,8 @@ static pbStatus create_energy(pbContext *ctx, pbGraph *g, int value, const pbEne
 
   if (!e) return no_memory(ctx);
   e->ctx = ctx;
+
+  // The definition, which messages and users read; then derivatives, then programs.
   if (!copy_definition(e, def)) pbGraph_Fail(g, pb_no_memory, "out of memory");
   if (!g->status) pbDerive_All(g, def, value, &d);
   e->symmetric = d.symmetric;
@@ -121,6 +124,8 @@ pbStatus pbEnergy_Create(pbContext *ctx, const pbEnergyDef *def, pbEnergy **ener
   int value = 0;
 
   if (!def->formula) return pbContext_Fail(ctx, pb_bad_argument, "energy '%.64s' has no formula", def->name ? def->name : "");
+
+  // Through a graph, which is of no use afterwards.
   PB_TRY(pbGraph_Create(ctx, def, &g));
   pbStatus status = pbFormula_CheckNames(ctx, def);
   if (!status) status = pbFormula_Read(g, def, &value);
@@ -142,7 +147,6 @@ pbRunElements *pbRun_Variant(int index) {
 #define X(suffix) pbRun_Elements##suffix,
   static pbRunElements *const variants[] = {PB_VARIANTS(X)};
 #undef X
-
   int variant = pbCpu_Variant(index);
   return variant < 0 ? NULL : variants[variant];
 }
@@ -201,6 +205,7 @@ static bool pullback(const pbEnergy *e, const pbComplexElements *in, const void 
   // Cotangents by group, as the ports of the programs name them.
   memcpy(run.bar, to, sizeof to);
   run.parameter_bar = bar->parameter;
+  PB_ASSERT(w || in->count == 0);
   run.vertices[pb_groupWeight] = w;
   if (fault) fault->element = -1;
 

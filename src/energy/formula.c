@@ -75,6 +75,7 @@ static void begin_line(Parser *p) {
 
 static void skip_spaces(Parser *p) {
   for (;;) {
+    // A remark, to the end of its line.
     if (*p->at == '#') {
       while (*p->at && *p->at != '\n') p->at++;
     } else if (*p->at == ' ' || *p->at == '\t' || *p->at == '\r') {
@@ -134,7 +135,6 @@ static void next_token(Parser *p) {
 
   char c = *p->at;
   if (!c || failed(p)) return;
-
   if (isdigit((unsigned char)c) || (c == '.' && isdigit((unsigned char)p->at[1]))) {
     read_number(p);
   } else if (is_name_start(c)) {
@@ -154,6 +154,7 @@ static void next_token(Parser *p) {
     FAIL(p, t->start, "a character that has no meaning in a formula (code %d)", (unsigned char)c);
   }
 
+  // After an error the text is over.
   if (failed(p)) t->kind = tk_end;
 }
 
@@ -163,6 +164,7 @@ static bool is_mark(const Parser *p, const char *mark) {
 }
 
 static const char *what_stands(const Parser *p, char *text, size_t size) {
+  // As messages call it.
   if (p->token.kind == tk_end) return "the end of the formula";
   if (p->token.kind == tk_break) return *p->token.start == ';' ? "';'" : "the end of the line";
   snprintf(text, size, "'%.*s'", p->token.length > 40 ? 40 : p->token.length, p->token.start);
@@ -280,6 +282,7 @@ static pbValue name_value(Parser *p, const Token *t) {
     if (is_word(t, p->variable[i].name)) return p->variable[i].value;
   }
 
+  // Names of the language; parameters and variables cannot have these.
   if (is_word(t, "pi")) return pbGraph_Number(g, 3.14159265358979323846);
   if (is_word(t, "h")) return pbGraph_Timestep(g);
   if (is_word(t, "t")) return pbGraph_Time(g);
@@ -301,6 +304,7 @@ static int parse_arguments(Parser *p, pbValue *a, int most, const char *closing)
 
   while (!failed(p)) {
     pbValue v = parse_comparison(p);
+    // More than there is room for are counted: the function says how many it takes.
     if (count < most) a[count] = v;
     count++;
     if (!is_mark(p, ",")) break;
@@ -314,6 +318,7 @@ static int parse_arguments(Parser *p, pbValue *a, int most, const char *closing)
 // A whole number written out
 static int parse_whole(Parser *p, const char *what) {
   Token t = p->token;
+  // Sizes and indices decide what is computed, so they are no values of the graph.
   if (t.kind == tk_number && fabs(t.number) < 1e9 && t.number == (int)t.number) {
     next_token(p);
     return (int)t.number;
@@ -371,7 +376,6 @@ static pbValue parse_primary(Parser *p) {
   char text[64];
   pbValue v = {0}, column[3];
   Token t = p->token;
-
   if (t.kind == tk_number) {
     next_token(p);
     return pbGraph_Number(p->g, t.number);
@@ -390,6 +394,7 @@ static pbValue parse_primary(Parser *p) {
     return v;
   }
 
+  // Columns, or entries of a vector.
   if (is_mark(p, "[")) {
     open_bracket(p);
     int count = parse_arguments(p, column, 3, "]");
@@ -398,6 +403,7 @@ static pbValue parse_primary(Parser *p) {
     return pbGraph_Columns(p->g, count, column);
   }
 
+  // Nothing that begins an operand.
   if (!failed(p)) FAIL(p, t.start, "expected a number, a name or a bracket, not %s", what_stands(p, text, sizeof text));
   return v;
 }
@@ -405,6 +411,8 @@ static pbValue parse_primary(Parser *p) {
 static pbValue parse_component(Parser *p, pbValue v) {
   next_token(p);
   Token t = p->token;
+
+  // x, y, z are 0, 1, 2.
   int row = t.length == 1 && t.kind == tk_name ? *t.start - 'x' : -1;
 
   if (row < 0 || row > 2) {
@@ -422,6 +430,8 @@ static pbValue parse_component(Parser *p, pbValue v) {
 
 static pbValue parse_entry(Parser *p, pbValue v) {
   open_bracket(p);
+
+  // Errors of an index are told where it stands.
   const char *place = p->token.start;
   int row = parse_whole(p, "an index"), col = 0;
 
@@ -541,12 +551,14 @@ static bool begins_assignment(Parser *p, Token *name) {
   if (name->kind != tk_name) return false;
   next_token(p);
 
+  // Behind '=' the value may begin on the next line.
   if (!failed(p) && is_mark(p, "=")) {
     next_operand(p);
     return true;
   }
 
   if (!failed(p)) {
+    // Not an assignment: the name is read again, as an operand.
     p->at = before.at;
     p->line = before.line;
     p->line_start = before.line_start;
@@ -577,6 +589,8 @@ static pbValue parse_formula(Parser *p) {
 
   while (!failed(p)) {
     Token first = p->token, name;
+
+    // Every statement but the last gives a name to a value.
     bool assigned = begins_assignment(p, &name);
 
     value = parse_comparison(p);
@@ -592,7 +606,6 @@ static pbValue parse_formula(Parser *p) {
       check_energy(p, &first, assigned, value);
       break;
     }
-
     if (!assigned) FAIL(p, first.start, "a value that goes nowhere: only the last statement may be without a name");
   }
 
@@ -623,6 +636,8 @@ static pbStatus report_error(const Parser *p) {
   shown[length] = 0;
 
   snprintf(caret, sizeof caret, "%*s^", before, "");
+
+  // The formula's line, and a caret below the place.
   const char *name = p->def->name ? p->def->name : "";
 
   return pbContext_Fail(p->g->ctx, p->g->status, "energy '%.64s', line %d, column %d: %s\n  %s\n  %s", name, line, column,

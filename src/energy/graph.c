@@ -59,6 +59,7 @@ static int find_slot(const pbGraph *g, const pbNode *n) {
 
 // Twice the room for nodes, and a table four times as large as the nodes.
 static bool grow_nodes(pbGraph *g) {
+  // A bound, since derivatives of a formula that is not long may be.
   int capacity = g->capacity ? 2 * g->capacity : 256;
   if (capacity > PB_GRAPH_MOST_NODES) {
     pbGraph_Fail(g, pb_bad_input, "the formula is too large: its derivatives take more than %d operations", PB_GRAPH_MOST_NODES);
@@ -109,6 +110,7 @@ static bool becomes_guard(const pbGraph *g, const pbNode *n) {
 
 // The number of a node: of the one that is there, or a new one behind all others.
 static int make_node(pbGraph *g, pbNode n) {
+  PB_ASSERT(n.op < pb_opCount);
   if (g->status) return 0;
   if (g->count == g->capacity && !grow_nodes(g)) return 0;
   int slot = find_slot(g, &n);
@@ -170,6 +172,8 @@ static int make_commutative(pbGraph *g, pbOp op, int a, int b) {
 static int make_sum(pbGraph *g, int a, int b) {
   if (is_value(g, a, 0)) return b;
   if (is_value(g, b, 0)) return a;
+
+  // a + a = 2 a, and signs: a + -b = a - b.
   if (a == b) return pb_mul(g, pbGraph_Constant(g, 2), a);
   if (is(g, b, pb_opNeg)) return pb_sub(g, a, of(g, b, 0));
   if (is(g, a, pb_opNeg)) return pb_sub(g, b, of(g, a, 0));
@@ -181,6 +185,8 @@ static int make_sum(pbGraph *g, int a, int b) {
 static int make_difference(pbGraph *g, int a, int b) {
   if (is_value(g, b, 0)) return a;
   if (is_value(g, a, 0)) return pb_neg(g, b);
+
+  // a - a = 0, a - -b = a + b, -a - b = -(a + b).
   if (a == b) return pbGraph_Constant(g, 0);
   if (is(g, b, pb_opNeg)) return pb_add(g, a, of(g, b, 0));
   if (is(g, a, pb_opNeg)) return pb_neg(g, pb_add(g, of(g, a, 0), b));
@@ -200,6 +206,7 @@ static int make_product(pbGraph *g, int a, int b) {
     b = swap;
   }
 
+  // 0 b = 0, 1 b = b, -1 b = -b.
   if (is_value(g, a, 0)) return a;
   if (is_value(g, a, 1)) return b;
   if (is_value(g, a, -1)) return pb_neg(g, b);
@@ -217,6 +224,7 @@ static int make_product(pbGraph *g, int a, int b) {
 
   // Factors that are numbers come first and are one.
   if (has_factor(g, b)) {
+    // a (n r) = n (a r), or (a n) r where a is a number too and that is finite.
     int number = of(g, b, 0), rest = of(g, b, 1);
     double both = g->node[a].value * g->node[number].value;
     if (!is(g, a, pb_opConstant)) return pb_mul(g, number, pb_mul(g, a, rest));
@@ -224,6 +232,8 @@ static int make_product(pbGraph *g, int a, int b) {
   }
 
   if (has_factor(g, a)) return pb_mul(g, of(g, a, 0), pb_mul(g, of(g, a, 1), b));
+
+  // sqrt(a) sqrt(a) = a.
   if (a == b && is(g, a, pb_opSqrt)) return of(g, a, 0);
   if (is(g, a, pb_opConstant)) return make_node(g, (pbNode){.op = pb_opMul, .of = {a, b}});
 
@@ -252,6 +262,8 @@ static int make_quotient(pbGraph *g, int a, int b) {
 
 static int make_negative(pbGraph *g, int a) {
   if (is(g, a, pb_opNeg)) return of(g, a, 0);
+
+  // -(a - b) = b - a, -(n a) = (-n) a, and into the sides of a guard.
   if (is(g, a, pb_opSub)) return pb_sub(g, of(g, a, 1), of(g, a, 0));
   if (has_factor(g, a)) return pb_mul(g, pbGraph_Constant(g, -g->node[of(g, a, 0)].value), of(g, a, 1));
   if (is_guard(g, a) && is(g, a, pb_opSelect))
@@ -314,6 +326,7 @@ static double choose(double a, double b, double c) {
 }
 
 double pbOp_Value(pbOp op, double a, double b, double c) {
+  // As the kernel computes, so that folding a constant changes no result.
   switch (op) {
     case pb_opAdd: return a + b;
     case pb_opSub: return a - b;
@@ -365,6 +378,7 @@ int pbGraph_Node(pbGraph *g, pbOp op, int a, int b, int c) {
   if (fold_constants(g, op, (int[3]){a, b, c}, &value)) return pbGraph_Constant(g, value);
   PB_ASSERT(a >= 0 && a < g->count && b >= 0 && b < g->count && c >= 0 && c < g->count);
 
+  // Rules for operations that have some; all others are nodes as they are.
   switch (op) {
     case pb_opAdd: return make_sum(g, a, b);
     case pb_opSub: return make_difference(g, a, b);
@@ -374,6 +388,7 @@ int pbGraph_Node(pbGraph *g, pbOp op, int a, int b, int c) {
     case pb_opSelect: return make_select(g, a, b, c);
     case pb_opMin:
     case pb_opMax:
+      // min(a, a) = a.
       if (a == b) return a;
       break;
     case pb_opAbs:

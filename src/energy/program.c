@@ -35,6 +35,7 @@ typedef struct Compiler {
 
 // ---- which instructions -----------------------------------------------------------------------------------------------
 static void count_uses(Compiler *c, const int *output, int outputs) {
+  // Outputs are used by the caller.
   for (int k = 0; k < outputs; k++) {
     c->step[output[k]].uses++;
     c->step[output[k]].is_root = true;
@@ -44,7 +45,6 @@ static void count_uses(Compiler *c, const int *output, int outputs) {
   for (int i = c->g->count - 1; i >= 0; i--) {
     const pbNode *n = &c->g->node[i];
     Step *s = &c->step[i];
-
     s->code = n->op;
     s->slot = -1;
     memcpy(s->of, n->of, sizeof n->of);
@@ -114,13 +114,16 @@ static void order_by_need(Compiler *c, const int *output, int outputs, int *stac
 
   for (int k = 0; k < outputs; k++) {
     int depth = 0;
+    PB_ASSERT(output[k] >= 0 && output[k] < c->g->count);
     stack[depth++] = output[k];
+
+    // What is on top waits for its operands, one after the other; then it is next in the order.
     while (depth) {
       Step *s = &c->step[stack[depth - 1]];
       int open = open_operand(c, s);
 
       if (open >= 0) {
-        stack[depth++] = open;
+        PB_ASSERT(depth <= c->g->count);
         stack[depth++] = open;
         continue;
       }
@@ -170,6 +173,7 @@ static void assign_slots(Compiler *c) {
     Step *s = &c->step[c->order[at]];
     for (int k = 0; k < pbCode_Operands((pbCode)s->code); k++) {
       Step *operand = &c->step[s->of[k]];
+      PB_ASSERT(operand->slot >= 0);  // computed before it is read
       if (operand->last != at) continue;
       c->free_slot[c->free_count++] = operand->slot;
       operand->last = -1;  // once, if it occurs twice
@@ -186,9 +190,12 @@ static pbPort port_of(const pbInputs *in, int input) {
   const int starts[] = {0, in->rest, in->previous, in->timestep, in->time};
   PB_ASSERT(input >= 0 && input < in->count);
 
-  for (int group = pb_groupTime; group >= 0 && input < in->parameter[0]; group--) {
+  // Arrays of points and the two single numbers: the last that begins before it.
+  if (input < in->parameter[0]) {
+    int group = pb_groupTime;
+    while (input < starts[group]) group--;
     int at = input - starts[group];
-    if (at >= 0) return (pbPort){.group = (uint8_t)group, .index = (uint8_t)(at / 3), .offset = (uint8_t)(at % 3)};
+    return (pbPort){.group = (uint8_t)group, .index = (uint8_t)(at / 3), .offset = (uint8_t)(at % 3)};
   }
 
   if (input >= in->weight) {
@@ -207,6 +214,7 @@ static void write_leaves(Compiler *c, pbProgram *p) {
     if (!s->uses) continue;
     if (s->code == pb_opConstant_code) p->constant[p->constant_count++] = c->g->node[i].value;
 
+    // Ports say where an input's numbers are, and the slot where they go.
     if (s->code == pb_opInput_code) {
       pbPort port = port_of(&c->g->inputs, c->g->node[i].of[0]);
       port.slot = (uint16_t)s->slot;
@@ -225,17 +233,21 @@ static void write_code(Compiler *c, const int *output, int outputs, pbProgram *p
     to->code = (uint16_t)s->code;
     to->to = (uint16_t)s->slot;
     for (int k = 0; k < pbCode_Operands((pbCode)s->code); k++) to->of[k] = (uint16_t)c->step[s->of[k]].slot;
+
+    // Where a fault of this instruction is told.
     p->place[at] = c->g->node[c->order[at]].place;
   }
 
   // The same slot may be several outputs: stored says each once, to be checked.
   for (int k = 0; k < outputs; k++) {
     Step *s = &c->step[output[k]];
+    PB_ASSERT(s->slot >= 0 && s->slot < c->slots);
     p->output[k] = (uint16_t)s->slot;
     if (s->is_root) p->stored[p->stored_count++] = (uint16_t)s->slot;
     s->is_root = false;
   }
 
+  PB_ASSERT(p->stored_count <= outputs);
   p->count = c->count;
   p->slots = c->slots;
   p->output_count = outputs;
@@ -297,7 +309,8 @@ void pbProgram_CompilePull(pbGraph *g, const int *node, int first, int last, pbP
   pbPort *port = take_array(g, last - first, sizeof *port);
 
   // Derivatives that vanish are no outputs.
-  for (int i = first; i < last && !g->status; i++) {
+  int end = g->status ? first : last;
+  for (int i = first; i < end; i++) {
     if (node[i] == zero) continue;
     port[count] = port_of(&g->inputs, i);
     output[count] = node[i];

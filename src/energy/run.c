@@ -11,6 +11,8 @@
 size_t pbRun_WorkSize(const pbProgram *p, bool in_complex) {
   pbArena a = pbArena_Measure();
   pbArena_Take(&a, (size_t)p->slots, (in_complex ? 2 : 1) * PB_BLOCK * sizeof(double));
+
+  // What find_origin notes of each slot.
   pbArena_Take(&a, (size_t)p->slots, sizeof(int));
 
   return pbArena_Needed(&a);
@@ -38,6 +40,7 @@ static const char *inside_function(const pbOrigin *place, const char *operation,
 static void explain_primal(const pbOrigin *place, int code, const double *v, char *text, size_t size) {
   char where[32];
 
+  // What the operation was given, by the name that the formula has for it.
   switch (code) {
     case pb_opSqrt_code:
       snprintf(text, size, "sqrt of %.6g%s", v[0], inside_function(place, "sqrt", where, sizeof where));
@@ -89,6 +92,7 @@ static const char *single_input(int group) {
 }
 
 void pbRun_ExplainInput(const pbPort *port, double value, pbEnergyFault *fault) {
+  // Points by the letters of the formula language.
   static const char *const letters[] = {"x", "X", "y"};
   const char *kind = not_finite(value);
 

@@ -1,7 +1,10 @@
 // Runs a program over blocks of elements: every instruction is a loop over the lanes of a block.
 #include "energy/run.h"
 
+#include <limits.h>
+
 #include "base/arena.h"
+#include "base/assert.h"
 #include "number/block.h"
 
 typedef struct Slot {
@@ -62,6 +65,7 @@ static num stretch(num a, num b, num c) {
 
 static void execute(const pbInstruction *code, int count, Slot *slot) {
   for (const pbInstruction *at = code; at < code + count; at++) {
+    // Operands that an instruction does not have are those of slot 0, and not read.
     num *to = slot[at->to].lane;
     const num *a = slot[at->of[0]].lane, *b = slot[at->of[1]].lane, *c = slot[at->of[2]].lane, *d = slot[at->of[3]].lane;
 
@@ -133,11 +137,13 @@ static void load_strided(const Block *b, const num *from, size_t stride, num *to
 
 static void load_input(const pbRun *run, const pbPort *port, const Block *b, num *to) {
   if (port->group == pb_groupParameter) {
+    // One parameter for all, or one in each stride.
     size_t stride = run->stride ? (size_t)run->stride[port->index] : 0;
     load_strided(b, (const num *)run->parameter[port->index] + port->offset, stride, to);
   } else if (port->group == pb_groupTimestep || port->group == pb_groupTime) {
     load_strided(b, run->vertices[port->group], 0, to);
   } else if (run->vertex) {
+    // By the element's table of points, or in rows of a grid.
     load_vertices(b, run->vertices[port->group], port, to);
   } else {
     load_strided(b, (const num *)run->vertices[port->group] + 3 * (size_t)run->row[port->index] + port->offset, 3, to);
@@ -146,6 +152,7 @@ static void load_input(const pbRun *run, const pbPort *port, const Block *b, num
 
 static void load_block(const pbRun *run, int first, int live, Block *b) {
   const pbProgram *p = run->program;
+  PB_ASSERT(live > 0 && live <= PB_BLOCK && first + live <= run->count);
   b->first = first;
   b->live = live;
 
@@ -170,6 +177,7 @@ static void store_tile(const Slot *slot, const uint16_t *output, num *to, size_t
 }
 
 static void store_rows(const pbRun *run, const pbOutputRows *rows, const Block *b) {
+  PB_ASSERT(rows->first + rows->n <= run->program->output_count);
   const uint16_t *output = run->program->output + rows->first;
   size_t n = (size_t)rows->n;
   num *to = (num *)rows->to + (size_t)b->first * n;
@@ -212,7 +220,6 @@ static void add_port(const pbRun *run, const pbPort *port, const Block *b, const
   bool parameter = port->group == pb_groupParameter;
   num *to = cotangents_of(run, port);
   if (!to) return;
-
   size_t stride = parameter && run->stride ? (size_t)run->stride[port->index] : 0;
   for (int i = 0; i < b->live; i++) {
     if (b->bad[i] != 0) continue;
@@ -252,6 +259,7 @@ static int find_origin(const pbProgram *p, Slot *slot, int *origin) {
 }
 
 static void operands_at(const pbProgram *p, int at, Slot *slot, double *operand) {
+  // All instructions before it.
   execute(p->code, at, slot);
   for (int k = 0; k < pbCode_Operands((pbCode)p->code[at].code); k++) operand[k] = re(slot[p->code[at].of[k]].lane[0]);
 }
@@ -302,6 +310,8 @@ static void store_block(const pbRun *run, Block *b) {
 
 int NUM(pbRun_Elements)(const pbRun *run, pbEnergyFault *fault) {
   const pbProgram *p = run->program;
+  PB_ASSERT(p->constant_count + p->input_count <= p->slots);
+  PB_VALIDATE(!run->vertex || pb_allWithin(run->vertex, run->count * run->points, 0, INT_MAX));
   pbArena arena = pbArena_Over(run->work, SIZE_MAX / 2);
   Block b = {.slot = pbArena_Take(&arena, (size_t)p->slots, sizeof(Slot)),
              .origin = pbArena_Take(&arena, (size_t)p->slots, sizeof(int))};
@@ -313,6 +323,7 @@ int NUM(pbRun_Elements)(const pbRun *run, pbEnergyFault *fault) {
   }
 
   for (int first = 0; first < run->count; first += PB_BLOCK) {
+    // Load, run, store; what is not finite is found in inputs and outputs alone.
     load_block(run, first, run->count - first < PB_BLOCK ? run->count - first : PB_BLOCK, &b);
     execute(p->code, p->count, b.slot);
     store_block(run, &b);

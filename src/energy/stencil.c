@@ -19,6 +19,7 @@ static void count_places(const pbGridStencil *s, int points, int places[3]) {
   for (int axis = 0; axis < 3; axis++) {
     places[axis] = s->size[axis];
     for (int k = 0; k < points; k++) {
+      // A point that far along the axis leaves so many places.
       int fits = s->size[axis] - s->offset[k][axis];
       if (fits < places[axis]) places[axis] = fits > 0 ? fits : 0;
     }
@@ -43,6 +44,7 @@ static Sweep start_sweep(const pbEnergy *energy, const pbGridStencil *stencil, c
 // The next piece, beginning with element `first`: within one row.
 static void begin_piece(Sweep *w, int first, const pbElements *elements) {
   const int *n = w->places, *size = w->stencil->size;
+  PB_ASSERT(first < n[0] * n[1] * n[2]);
   int i = first % n[0], j = first / n[0] % n[1], k = first / (n[0] * n[1]);
 
   // Where the row of each point begins.
@@ -95,6 +97,7 @@ bool pbEnergy_EvaluateStencil(const pbEnergy *energy, const pbGridStencil *stenc
   for (int first = 0; first < count; first += w.in.count) {
     pbEnergyFault found;
     begin_piece(&w, first, elements);
+    // All pieces are evaluated, so that only elements with a fault are missing from the gradient.
     if (!pbEnergy_Evaluate(energy, &w.in, &out, work, &found)) note_fault(&found, first, &inside, fault);
 
     if (value) {

@@ -71,6 +71,8 @@ static pbValue scalar(int node) { return (pbValue){1, 1, {node}}; }
 
 static pbValue input_value(pbGraph *g, int first, int rows, int cols) {
   pbValue v = {rows, cols, {0}};
+  PB_ASSERT(rows >= 1 && rows <= 3 && cols >= 1 && cols <= 3);
+
   for (int i = 0; i < rows * cols; i++) v.node[i] = pbGraph_Input(g, first + i);
   return v;
 }
@@ -116,6 +118,7 @@ pbValue pbGraph_Columns(pbGraph *g, int count, const pbValue *column) {
     return failed;
   }
 
+  // All of one length.
   int rows = column[0].rows;
   for (int j = 0; j < count; j++) {
     if (column[j].rows == rows && column[j].cols == 1) continue;
@@ -186,6 +189,8 @@ static bool is_square(pbValue v) { return v.rows == v.cols; }
 // Entry by entry.
 static pbValue each(pbGraph *g, pbOp op, pbValue a, pbValue b) {
   pbValue v = {a.rows, a.cols, {0}};
+  PB_ASSERT(same_shape(a, b));
+
   for (int i = 0; i < a.rows * a.cols; i++) v.node[i] = pbGraph_Node(g, op, a.node[i], b.node[i], 0);
   return v;
 }
@@ -223,6 +228,7 @@ static pbValue product(pbGraph *g, pbValue a, pbValue b) {
 }
 
 static pbValue multiply(pbGraph *g, const pbValue *a) {
+  // A scalar with anything, then matrices.
   if (is_scalar(a[0])) return each_by(g, pb_opMul, a[1], a[0].node[0]);
   if (is_scalar(a[1])) return each_by(g, pb_opMul, a[0], a[1].node[0]);
   if (a[0].cols == a[1].rows) return product(g, a[0], a[1]);
@@ -267,6 +273,8 @@ static pbValue adjugate(pbGraph *g, pbValue a) {
 
 static int det(pbGraph *g, pbValue a) {
   const int *m = a.node;
+  PB_ASSERT(is_square(a));
+
   if (a.rows == 1) return m[0];
   if (a.rows == 2) return minor(g, m, m + 2, 0, 1);
 
@@ -282,6 +290,8 @@ static pbValue inverse(pbGraph *g, pbValue a) {
 static int stretch(pbGraph *g, pbValue a) {
   const int *m = a.node;
   if (a.rows == 1) return m[0];
+
+  // R S with a rotation by atan2(m2 - m1, m0 + m3): the trace is the length of that.
   if (a.rows == 2) return norm(g, (pbValue){2, 1, {pb_add(g, m[0], m[3]), pb_sub(g, m[2], m[1])}});
   pbValue cofactors = adjugate(g, a);
 
@@ -338,6 +348,7 @@ static pbValue pair_function(pbGraph *g, pbFunction f, const pbValue *a) {
 
 // Functions of vectors and matrices. *known: it is one of these.
 static pbValue matrix_function(pbGraph *g, pbFunction f, const pbValue *a, bool *known) {
+  // Shapes are checked here, or by those that are called.
   *known = true;
 
   switch (f) {
@@ -375,6 +386,7 @@ static pbValue scalar_function(pbGraph *g, pbFunction f, int count, const pbValu
     if (!is_scalar(a[k])) return refuse(g, f, count == 1 ? "a scalar" : "scalars", count > 1 ? 2 : 1, a);
   }
 
+  // All of these are single operations, or two.
   int b = count > 1 ? a[1].node[0] : 0;
   switch (f) {
     case pb_fnPower:

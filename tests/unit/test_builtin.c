@@ -696,8 +696,8 @@ static void test_lookup(void **state) {
     pbStatus status;
     const char *text;
   } bad[] = {{"von_mises", -1, pb_unsupported, "plasticity is not supported"},
-             {"stvk", -1, pb_bad_input, "is there on tetrahedron, tetrahedron10, triangle, triangle6: which?"},
-             {"spring", pb_cellTriangle, pb_bad_input, "is there on edge, not on triangle"},
+             {"stvk", -1, pb_bad_input, "defined for tetrahedron, tetrahedron10, triangle, triangle6; add the element type"},
+             {"spring", pb_cellTriangle, pb_bad_input, "is defined for edge, not for triangle"},
              {"neo_hokean", -1, pb_bad_input, "did you mean 'neo_hookean'?"},
              {"spring", 77, pb_bad_argument, "no kind of element 77"}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

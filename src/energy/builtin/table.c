@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/suggest.h"
 #include "energy/builtin/builtin.h"
 
@@ -67,6 +68,7 @@ static const char *homes(const char *name, char *text, size_t size) {
 
 pbStatus pbMaterial_Get(pbContext *ctx, const char *name, int cell, const pbMaterial **material) {
   char text[240];
+  PB_ASSERT(name && material);
   const pbMaterial *m = find(name, cell);
 
   if (m) {
@@ -85,11 +87,13 @@ pbStatus pbMaterial_Get(pbContext *ctx, const char *name, int cell, const pbMate
   if (cell >= 0 && !pbMaterial_CellName(cell))
     return pbContext_Fail(ctx, pb_bad_argument, "there is no kind of element %d", cell);
   if (*homes(name, text, sizeof text)) {
-    return cell < 0 ? pbContext_Fail(ctx, pb_bad_input, "material '%.60s' is there on %s: which?", name, text)
-                    : pbContext_Fail(ctx, pb_bad_input, "material '%.60s' is there on %s, not on %s", name, text,
+    return cell < 0 ? pbContext_Fail(ctx, pb_bad_input, "material '%.60s' is ambiguous: defined for %s; add the element type",
+                                     name, text)
+                    : pbContext_Fail(ctx, pb_bad_input, "material '%.60s' is defined for %s, not for %s", name, text,
                                      pbMaterial_CellName(cell));
   }
 
+  // Of no kind of element: names that are near.
   pbSuggest s = pbSuggest_For(name);
   for (int i = 0; (m = pbMaterial_At(i)); i++) {
     pbSuggest_Offer(&s, m->family);
