@@ -1,5 +1,16 @@
 // The adjoint of one evaluation: gradient of the frozen scalar W, the virtual power (multibody derivation: docs/derivatives.md).
-// Cotangents are of type lane: double, or several seeds side by side (Jacobians). Primal quantities are plain double.
+//
+// Lanes. An adjoint is compiled for one cotangent, and once more for several side by side: rows of a Jacobian share the traversal
+// of the tree and differ in their cotangents alone.
+//   lane          the type of a cotangent: double, or a vector of PB_LANES doubles, one for each seed. Primal quantities are
+// double.
+//   PB_LANES      how many: 1, or as many as a vector register holds (2, 4, 8)
+//   LANE(name)    name_one_r or name_lanes_r, name_one_v3, ...: a function or struct that is there in both versions (eval/lane.h)
+//   _one, _lanes  these two versions, by which other sources call them (step/variants.h)
+//   PB_LANE0(x)   the only lane of x where there is one, the first of several: for sums that several lanes do not want
+//   PB_LANE_ZERO  zero in all lanes
+// Arithmetic works on both alike. Gradients by parameters (theta) are for one cotangent: PB_THETA and PB_WANTS do nothing for
+// several.
 #ifndef PB_ADJOINT_H
 #define PB_ADJOINT_H
 
@@ -89,10 +100,20 @@ typedef struct LANE(pbAdjoint) {
 // Short blocks: memset and memcpy would be string instructions, slow to start.
 static inline void LANE(pbLane_Zero6)(lane x[6]) {
   const lane zero = {0};
-  x[0] = zero, x[1] = zero, x[2] = zero, x[3] = zero, x[4] = zero, x[5] = zero;
+  x[0] = zero;
+  x[1] = zero;
+  x[2] = zero;
+  x[3] = zero;
+  x[4] = zero;
+  x[5] = zero;
 }
 static inline void LANE(pbLane_Copy6)(lane to[6], const lane x[6]) {
-  to[0] = x[0], to[1] = x[1], to[2] = x[2], to[3] = x[3], to[4] = x[4], to[5] = x[5];
+  to[0] = x[0];
+  to[1] = x[1];
+  to[2] = x[2];
+  to[3] = x[3];
+  to[4] = x[4];
+  to[5] = x[5];
 }
 
 // theta[field row, column] += value, where theta is wanted.
@@ -140,9 +161,9 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a);
 // pose cotangents are left in P for the main sweep.
 void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *c);
 // A point of a body, offset d: force F on its velocity under a field (F plain; added to the field's cotangent `field`),
-// cotangent p of the point's place with the field held.
+// cotangent p of the point's position with the field held.
 void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const double F[3], const lane p[3], double *field);
-// Gradient by a site's place: cotangent of its world position and torque on its frame (world axes); adds the wrench to P
+// Gradient by a site's pose: cotangent of its world position and torque on its frame (world axes); adds the wrench to P
 // only where asked (the caller may have done so).
 void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lane torque[3]);
 
@@ -154,7 +175,8 @@ void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a);  // lam_act, before the o
 // Cotangent of act_next = Next(act, act_dot): adds to act and act_dot, theta.
 void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int actuator, int index, double act, double act_dot, lane bar, lane *act_bar,
                         lane *dot_bar);
-// g . d log(q^-1..) : cotangent of a rotation vector d to the tangent at the right (child frame): Jr(d)^-T g.
+// Cotangent g of a rotation vector d = log(q) to the tangent of q at the right (child frame), by the inverse right Jacobian of
+// exp, transposed: Jr(d)^-T g = g - 1/2 d x g + c d x (d x g), c = (1 - t/2 cot(t/2)) / t^2 with t = |d|, near zero its series.
 static inline void pb_log_pull(const double d[3], const lane g[3], lane out[3]) {
   double t2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2], c;
   if (t2 < 1e-4) {
@@ -163,9 +185,15 @@ static inline void pb_log_pull(const double d[3], const lane g[3], lane out[3]) 
     double t = sqrt(t2), half = 0.5 * t;
     c = (1 - half * cos(half) / sin(half)) / t2;
   }
+
+  // x = d x g, xx = d x x
   lane x[3], xx[3];
-  x[0] = d[1] * g[2] - d[2] * g[1], x[1] = d[2] * g[0] - d[0] * g[2], x[2] = d[0] * g[1] - d[1] * g[0];
-  xx[0] = d[1] * x[2] - d[2] * x[1], xx[1] = d[2] * x[0] - d[0] * x[2], xx[2] = d[0] * x[1] - d[1] * x[0];
+  x[0] = d[1] * g[2] - d[2] * g[1];
+  x[1] = d[2] * g[0] - d[0] * g[2];
+  x[2] = d[0] * g[1] - d[1] * g[0];
+  xx[0] = d[1] * x[2] - d[2] * x[1];
+  xx[1] = d[2] * x[0] - d[0] * x[2];
+  xx[2] = d[0] * x[1] - d[1] * x[0];
   for (int k = 0; k < 3; k++) out[k] = g[k] - 0.5 * x[k] + c * xx[k];
 }
 

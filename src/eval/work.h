@@ -4,6 +4,7 @@
 #define PB_WORK_H
 
 #include "base/arena.h"
+#include "base/assert.h"
 #include "geometry/pair.h"
 #include "linalg/tree_ldl.h"
 #include "number/number.h"
@@ -104,7 +105,7 @@ typedef struct NUM(pbWork) {
   num *xanchor, *xaxis;            // njnt x 3
   num *jnt_rotation;               // njnt x 4: rotation by the joint (hinge, ball)
   num *geom_xpos, *geom_xmat;      // ngeom x 3, 9
-  double *geom_ball;               // ngeom x 4: centre, and radius of a ball about it that holds the geom and its margin
+  double *geom_ball;               // ngeom x 4: center, and radius of a ball about it that holds the geom and its margin
   num *site_xpos, *site_xmat;      // nsite x 3, 9
   num *S;                          // nv x 6: motion of the body by the dof
   num *inert, *crb;                // nbody x 10: inertia, composite inertia about ref
@@ -146,8 +147,8 @@ typedef struct NUM(pbWork) {
   int iterations;
   double residual;
 
-  // A further potential of the accelerations, of what hangs on the bodies (couple/couple.h), to second order: g . (a - at) +
-  // 1/2 (a - at) . S (a - at), S nv x nv. NULL: none.
+  // A further potential of the accelerations, the quadratic model of deformables that are coupled to the bodies
+  // (couple/couple.h): g . (a - at) + 1/2 (a - at) . S (a - at), S nv x nv. NULL: none.
   const double *couple_S, *couple_at;
   const num *couple_g;
 
@@ -182,7 +183,7 @@ typedef struct NUM(pbWork) {
 
   // sensors
   num *sensordata;                    // nsensordata
-  num *subtree_com, *subtree_linvel;  // nbody x 3: centre of mass of a body and all below it, its velocity; for sensors
+  num *subtree_com, *subtree_linvel;  // nbody x 3: center of mass of a body and all below it, its velocity; for sensors
   num *cfrc_int;                      // nbody x 6: about ref, what holds the body; filled when a force or torque sensor asks
   void *memory;                       // the block everything lies in
   size_t cached_from, cached_bytes;   // part of it that a pullback reads besides rows and the factor of H,
@@ -224,6 +225,7 @@ void NUM(pbForce_Derivative)(const NUM(pbWork) *w, num *D);
 // Is the actuator off, by a flag or by its group? Then it has no force, and its activation stays.
 static inline bool pb_actuator_off(const pbModel *m, int actuator) {
   int group = m->actuator_group[actuator];
+  PB_ASSERT(actuator >= 0 && actuator < m->nu);
   return (m->disableflags & pb_disActuation) || (group >= 0 && group <= 30 && (m->disableactuator >> group & 1));
 }
 // Is the actuator's force held by a limit (its own, its joint's, its tendon's), or is it off?
@@ -255,13 +257,19 @@ void NUM(pbFluid_Body)(const NUM(pbWork) *w, int body, num wrench[6]);
 // A tree of exactly one free joint, jointless children or not: implicitfast gives its six dofs an unsymmetric block.
 static inline bool free_standalone(const pbModel *m, int joint) {
   int dof = m->jnt_dofadr[joint];
+  PB_ASSERT(joint >= 0 && joint < m->njnt);
   if (m->jnt_type[joint] != pb_jntFree) return false;
+
+  // The next dof, if there is one, belongs to another tree.
   return dof + 6 == m->nv || m->dof_treeid[dof + 6] != m->dof_treeid[dof];
 }
 
 // Offset of a world point from the reference point of a body's tree.
 static inline void body_offset(const NUM(pbWork) *w, int body, const num point[3], num d[3]) {
   int tree = w->t->body_tree[body];
+  PB_ASSERT(tree < w->t->ntree);
+
+  // Bodies that cannot move belong to no tree; their reference is the world's origin.
   for (int k = 0; k < 3; k++) d[k] = point[k] - (tree < 0 ? 0 : w->ref[3 * tree + k]);
 }
 

@@ -76,11 +76,14 @@ static void add_site_moment(const NUM(pbWork) *w, int site, const num force[3], 
 static num refsite_length(const NUM(pbWork) *w, int site, int ref, const num gear[6]) {
   num vec[3], q[4], r[4], length = 0;
   bool rotates = re(gear[3]) != 0 || re(gear[4]) != 0 || re(gear[5]) != 0;
+
+  // Position and rotation are seen in the reference's frame; what no gear asks for is left out.
   if (re(gear[0]) != 0 || re(gear[1]) != 0 || re(gear[2]) != 0) {
     v3_sub(vec, w->site_xpos + 3 * site, w->site_xpos + 3 * ref);
     m3_tmulv(vec, w->site_xmat + 9 * ref, vec);
     length += v3_dot(vec, gear);
   }
+
   if (rotates) {
     quat_mul(q, w->xquat + 4 * w->m->site_bodyid[site], w->p.site_quat + 4 * site);
     quat_mul(r, w->xquat + 4 * w->m->site_bodyid[ref], w->p.site_quat + 4 * ref);
@@ -134,6 +137,7 @@ static void transmissions(NUM(pbWork) *w) {
 // act_next = act + act_dot h, or exactly for a filter whose control stays: act + act_dot tau (1 - exp(-h / tau)).
 num NUM(pbActuator_Next)(const NUM(pbWork) *w, int u, num act, num act_dot) {
   num h = w->p.timestep[0];
+
   if (w->m->actuator_dyntype[u] == pb_dynFilterExact) {
     num tau = num_max(w->p.actuator_dynprm[10 * u], 1e-15);
     act += act_dot * tau * (1 - num_exp(-h / tau));
@@ -203,6 +207,7 @@ static void limit_tendons(NUM(pbWork) *w) {
   for (int k = 0; k < m->ntendon; k++) {
     if (!m->tendon_actfrclimited[k]) continue;
 
+    // Where the sum of their forces leaves the range, all get the same share of its end.
     num total = 0;
     for (int u = 0; u < m->nu; u++) {
       if (m->actuator_trntype[u] == pb_trnTendon && m->actuator_trnid[2 * u] == k) total += w->actuator_force[u];

@@ -105,6 +105,8 @@ static void pull_activation(LANE(pbAdjoint) *a, int u) {
   const pbModel *m = w->m;
   if (m->actuator_dyntype[u] == pb_dynNone) return;
   int i = m->actuator_actadr[u] + m->actuator_actnum[u] - 1;
+
+  // A filter's rate depends on the activation and the time constant.
   lane bar = a->act_dot[i];
   double tau = w->p.actuator_dynprm[10 * u];
 
@@ -159,12 +161,14 @@ static lane pull_limits(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
 static void pull_force_law(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lane *velocity) {
   const NUM(pbWork) *w = a->w;
   const double *g = w->p.actuator_gainprm + 10 * u, *b = w->p.actuator_biasprm + 10 * u;
+  PB_ASSERT(u >= 0 && u < w->m->nu);
   double l = w->act_length[u], v = w->act_velocity[u], input = w->act_input[u];
 
   pull_input(a, u, bar * w->act_gain[u]);
   lane gain = bar * input;
   PB_THETA(a, actuator_gainprm, 10 * u, gain);
 
+  // gain = g0 + g1 length + g2 velocity
   if (w->m->actuator_gaintype[u] == pb_gainAffine) {
     *length += gain * g[1];
     *velocity += gain * g[2];
@@ -172,6 +176,7 @@ static void pull_force_law(LANE(pbAdjoint) *a, int u, lane bar, lane *length, la
     PB_THETA(a, actuator_gainprm, 10 * u + 2, gain * v);
   }
 
+  // bias = b0 + b1 length + b2 velocity
   if (w->m->actuator_biastype[u] == pb_biasAffine) {
     *length += bar * b[1];
     *velocity += bar * b[2];
@@ -248,6 +253,7 @@ static void joint_moment(LANE(pbAdjoint) *a, int u, lane length) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   int j = m->actuator_trnid[2 * u], dof = m->jnt_dofadr[j];
+
   if (!pbJoint_IsScalar(m->jnt_type[j])) {
     rotation_moment(a, u, length);
     return;
@@ -431,6 +437,7 @@ static void pull_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) 
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   int adr = w->mom_start[u], end = w->mom_start[u + 1];
+  PB_VALIDATE(pb_ascending(w->mom_dofs + adr, end - adr) && pb_allWithin(w->mom_dofs + adr, end - adr, 0, m->nv));
   lane length = a->act_len[u], velocity = a->act_vel[u];
   if (!pb_actuator_off(m, u)) pull_force_law(a, u, pull_limits(a, u, bar, all), &length, &velocity);
 

@@ -56,6 +56,7 @@ static void mass_row(NUM(pbWork) *w, int i) {
   bool free = w->m->jnt_type[w->m->dof_jntid[chain[0]]] == pb_jntFree;
   const num *motions = w->S;
   num F[6], *row = w->M + tree->adr[i];
+  PB_ASSERT(chain[depth] == i);
 
   momentum(F, w->crb + 10 * w->m->dof_bodyid[i], w->S + 6 * i);
 
@@ -108,6 +109,7 @@ static inline void motion_cross(num out[6], const num X[6], const num Y[6]) {
 // out = I A + V x* I V: wrench of a body's inertia
 static inline void inertial_wrench(num out[6], const num I[10], const num A[6], const num V[6]) {
   num f[6], p[6], a[3], b[3], c[3];
+
   momentum(f, I, A);
   momentum(p, I, V);
   v3_cross(a, V, p);
@@ -158,6 +160,7 @@ static void push_velocities(NUM(pbWork) *w, num *force) {
     v6_copy(A, w->A0 + 6 * parent);
     body_velocity(w, b, V, A);
     v6_copy(w->V + 6 * b, V);
+
     v6_copy(w->A0 + 6 * b, A);
     if (w->t->body_tree[b] >= 0) inertial_wrench(force + 6 * b, w->inert + 10 * b, A, V);
   }
@@ -169,6 +172,9 @@ static void pull_bias(NUM(pbWork) *w, num *force) {
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = m->body_parentid[b];
     const num *F = force + 6 * b;
+    PB_ASSERT(parent < b);
+
+    // The subtree's wrench is whole: to the parent, and on the body's own axes.
     if (w->t->body_tree[b] >= 0 && w->t->body_tree[parent] >= 0) {
       num *sum = force + 6 * parent;
       PB_AXPY6(sum, 1, F);
@@ -337,6 +343,7 @@ void NUM(pbStage_Tendon)(NUM(pbWork) *w) {
 
 void NUM(pbStage_Acceleration)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
+
   memcpy(w->A, w->A0, 6 * sizeof(num));
   for (int b = 1; b < m->nbody; b++) {
     num A[6];

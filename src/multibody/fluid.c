@@ -1,5 +1,6 @@
 // Fluid forces: inertia-box and ellipsoid model (formulas: MuJoCo's manual, "Fluid forces"), and their velocity derivative
 // as implicitfast takes it.
+#include "base/assert.h"
 #include "multibody/fluid.h"
 #include "multibody/spatial.h"
 #include "math/vec.h"
@@ -190,6 +191,8 @@ static void add_skew(num B[36], int row, int col, num s, const num a[3]) {
 static void add_momentum(num B[36], int row, int xcol, int ycol, num density, const num *c, const num *x, const num *y) {
   num p[3];
   for (int k = 0; k < 3; k++) p[k] = density * c[k] * x[k];
+
+  // By y, then by x.
   add_skew(B, row, ycol, 1, p);
 
   num skew[36] = {0};
@@ -202,6 +205,8 @@ static void add_momentum(num B[36], int row, int xcol, int ycol, num density, co
 static void kutta_damping(const ellipsoid *e, const num v[3], num B[36]) {
   const num *a = e->square;
   num pn = e->projection[0], pd = e->projection[1], vv = v3_dot(v, v), d[3];
+
+  // The lift is scale times a form of v; its derivative, term by term (MuJoCo's engine_passive).
   num scale = ratio(PB_PI * e->kutta * e->density, num_sqrt(pd * pn * vv)), thin = ratio(pn, pd), cosine = ratio(pn, vv);
 
   for (int k = 0; k < 3; k++) d[k] = a[k] * vv - pn;
@@ -336,6 +341,8 @@ void NUM(pbFluid_PartDamping)(const NUM(pbFluidPart) *part, num B[36]) {
 
 int NUM(pbFluid_Parts)(const NUM(pbWork) *w, int body, bool *box) {
   const pbModel *m = w->m;
+
+  // A geom with an interaction coefficient replaces the box.
   *box = true;
   if (re(w->p.body_mass[body]) < TINY) return 0;
   for (int k = 0; k < m->body_geomnum[body]; k++) *box = *box && !(re(w->p.geom_fluid[12 * (m->body_geomadr[body] + k)]) > 0);
@@ -345,12 +352,15 @@ int NUM(pbFluid_Parts)(const NUM(pbWork) *w, int body, bool *box) {
 // Does the body belong to a tree with an unsymmetric block of its own?
 static bool standalone(const NUM(pbWork) *w, int body) {
   int root = w->t->tree_root[w->t->body_tree[body]];
+  PB_ASSERT(w->m->body_jntnum[root] > 0);
   return free_standalone(w->m, w->m->body_jntadr[root]);
 }
 
 void NUM(pbFluid_Fill)(const NUM(pbWork) *w, int body, bool box, int index, NUM(pbFluidPart) *part) {
   const pbModel *m = w->m;
   int g = box ? 0 : m->body_geomadr[body] + index;
+
+  // Its frame, and the body's velocity there.
   part->type = box ? pb_fluidBox : m->geom_type[g];
   part->symmetric = !box && m->integrator == pb_intImplicitfast && !standalone(w, body);
 

@@ -87,9 +87,12 @@ static void damping_by(const patch *p, int i, const double field[6], double out[
 static void add_pose(LANE(pbAdjoint) *a, const patch *p) {
   const NUM(pbWork) *w = a->w;
   const double *Rb = w->xmat + 9 * p->body, *R = p->part.R, *F = p->force, *T = p->torque;
+
+  // The box lies in the inertial frame.
   const double *q = p->geom < 0 ? w->p.body_iquat + 4 * p->body : w->p.geom_quat + 4 * p->geom;
   double *pos = p->geom < 0 ? a->bar.body_ipos + 3 * p->body : a->bar.geom_pos + 3 * p->geom, t[3];
   double *quat = p->geom < 0 ? a->bar.body_iquat + 4 * p->body : a->bar.geom_quat + 4 * p->geom;
+
   for (int k = 0; k < 3; k++) pos[k] += Rb[k] * F[0] + Rb[3 + k] * F[1] + Rb[6 + k] * F[2];
   for (int k = 0; k < 3; k++) t[k] = R[k] * T[0] + R[3 + k] * T[1] + R[6 + k] * T[2];
   pb_quat_pull(quat, q, t);
@@ -107,6 +110,7 @@ static void force_by_shape(const patch *p, int i, double out[6]) {
   pbFluidPart_c z;
   _Complex double u[6], f[6];
   to_complex(p, &z, u);
+
   __imag__ z.shape[i] = PB_IMAG_STEP;
   pbFluid_LocalForce_c(&z, u, f);
   for (int k = 0; k < 6; k++) out[k] = __imag__ f[k] / PB_IMAG_STEP;
@@ -124,6 +128,7 @@ static NUM(pbFluidPart) unit_medium(const patch *p, int which) {
 
 static void force_parameters(LANE(pbAdjoint) *a, const patch *p, const double y[6]) {
   double d[6];
+
   for (int k = 0; k < 2 && PB_WANTS(a, pb_wantMedium); k++) {
     NUM(pbFluidPart) part = unit_medium(p, k);
     NUM(pbFluid_LocalForce)(&part, p->u, d);
@@ -137,9 +142,11 @@ static void force_parameters(LANE(pbAdjoint) *a, const patch *p, const double y[
 }
 
 static void damping_parameters(LANE(pbAdjoint) *a, const patch *p, const double y[6], const double field[6]) {
+  // The medium: forces are linear in density and viscosity. Then the shape, one number at a time.
   double d[6], B[36];
   for (int k = 0; k < 2 && PB_WANTS(a, pb_wantMedium); k++) {
     NUM(pbFluidPart) part = unit_medium(p, k);
+
     double s = 0;
     NUM(pbFluid_LocalDamping)(&part, p->u, B);
     for (int i = 0; i < 36; i++) s += y[i / 6] * B[i] * field[i % 6];
@@ -277,12 +284,15 @@ static void each_part(LANE(pbAdjoint) *a, bool damping, double h) {
   if (!w->has_fluid) return;
   for (int b = 1; b < w->m->nbody; b++) {
     if (w->t->body_tree[b] < 0) continue;
+
+    // The inertia box, or every geom that interacts.
     for (int k = 0, n = NUM(pbFluid_Parts)(w, b, &box); k < n; k++) {
       patch p;
       if (!NUM(pbFluid_Take)(w, b, box, k, &p.part)) {
         if (!damping) flag_slope(a, b, k);
         continue;
       }
+
       p.body = b;
       p.geom = box ? -1 : w->m->body_geomadr[b] + k;
       if (damping) pull_damping(a, &p, h);

@@ -1,4 +1,5 @@
 // Passive forces: springs, dampers, gravity compensation, fluid; and their derivative by velocity for implicitfast.
+#include "base/assert.h"
 #include "multibody/kink.h"
 #include "multibody/spatial.h"
 #include "eval/work.h"
@@ -166,6 +167,7 @@ void NUM(pbStage_Passive)(NUM(pbWork) *w) {
 static void add_outer(const NUM(pbWork) *w, const int *dofs, const num *row, int n, num b, num *D) {
   const pbTreePattern *tree = &w->t->M;
   for (int a = 0; a < n; a++) {
+    PB_ASSERT(dofs[a] >= 0 && dofs[a] < w->m->nv);
     for (int c = 0; c <= a; c++) {
       int i = dofs[a], depth = tree->depth[dofs[c]];
       if (depth <= tree->depth[i] && tree->chain[tree->adr[i] + depth] == dofs[c]) D[tree->adr[i] + depth] += b * row[a] * row[c];
@@ -202,6 +204,7 @@ static void add_body_block(const NUM(pbWork) *w, int body, const num B[36], num 
   int end = w->t->body_dofend[body];
   if (end < 0) return;
   const int *chain = tree->chain + tree->adr[end];
+  PB_VALIDATE(pb_ascending(chain, tree->depth[end] + 1));
 
   for (int a = 0; a <= tree->depth[end]; a++) {
     num BS[6];

@@ -30,6 +30,7 @@ static void rotation_spring(LANE(pbAdjoint) *a, int j, int qadr, int dof) {
   double q[4], s[4], d[3];
   lane g[3], t[3];
 
+  // d is the rotation vector from rest.
   quat_copy(q, w->qpos + qadr);
   quat_normalize(q);
   quat_conj(s, w->p.qpos_spring + qadr);
@@ -125,6 +126,8 @@ static void dof_armature(LANE(pbAdjoint) *a, int i) {
   const NUM(pbWork) *w = a->w;
   if (!PB_WANTS(a, pb_wantArmature)) return;
   double bar = -a->lam[i] * w->qacc[i];
+
+  // Implicit damping sees it, too: in M and in Mhat.
   if (a->damped) bar += a->mu[i] * (w->qacc[i] - w->qacc_integrated[i]);
 
   // Actuators reflect their rotors' armature times gear^2.
@@ -146,6 +149,7 @@ static void dof_armature(LANE(pbAdjoint) *a, int i) {
 static void applied_wrench(LANE(pbAdjoint) *a, int b) {
   const NUM(pbWork) *w = a->w;
   const double *x = w->xfrc_applied + 6 * b;
+  PB_ASSERT(w->t->body_tree[b] >= 0);
   const lane *X = a->Vx + 6 * b;
   bool none = x[0] == 0 && x[1] == 0 && x[2] == 0 && x[3] == 0 && x[4] == 0 && x[5] == 0;
   double d[3];
@@ -182,6 +186,8 @@ static void compensate_body(LANE(pbAdjoint) *a, int b, const lane *X, double *fi
   double d[3], force[3], m = w->p.body_mass[b], gc = w->p.body_gravcomp[b];
   const double *g = w->p.gravity;
   lane u[3], p[3];
+
+  // What compensates nothing may still have a slope.
   if (gc == 0 && !PB_WANTS(a, pb_wantGravcomp)) return;
 
   body_offset(w, b, w->xipos + 3 * b, d);
@@ -218,6 +224,7 @@ static bool gravity_acts(const LANE(pbAdjoint) *a) {
 static bool compensated_rates(LANE(pbAdjoint) *a) {
   const pbModel *m = a->w->m;
   bool off = (m->disableflags & pb_disActuation) || !m->nu, own = false;
+
   for (int i = 0; i < m->nv; i++) {
     bool through = m->jnt_actgravcomp[m->dof_jntid[i]];
     if (!through) a->c[i] = a->lam[i];
@@ -233,6 +240,7 @@ static void gravity_compensation(LANE(pbAdjoint) *a) {
   const pbModel *m = w->m;
   bool any = PB_WANTS(a, pb_wantGravcomp);
   for (int b = 1; b < m->nbody; b++) any = any || w->p.body_gravcomp[b] != 0;
+
   if (!any || !gravity_acts(a)) return;
 
   bool own = compensated_rates(a);

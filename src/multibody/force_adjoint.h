@@ -24,6 +24,7 @@ static inline void damping_parameters(LANE(pbAdjoint) *a, const lane bar[3], dou
   poly[0] += bar[1];
   poly[1] += bar[2];
 
+  // b of the damper is its own and, times gear^2, those of actuators on it.
   for (int k = start[i]; k < start[i + 1]; k++) {
     int u = list[k];
     PB_ASSERT(u >= 0 && u < w->m->nu);
@@ -63,10 +64,12 @@ static inline lane pb_outerPower(const NUM(pbWork) *w, const int *dofs, const do
     lane rmu = PB_LANE_ZERO;
     double rx = 0;
     for (int j = 0; j < n; j++) {
+      // couplings between branches have no place in M
       if (!dofs_are_related(w, dofs[i], dofs[j])) continue;
       rmu += row[j] * mu[dofs[j]];
       rx += row[j] * x[dofs[j]];
     }
+
     c[dofs[i]] += s * (mu[dofs[i]] * rx + x[dofs[i]] * rmu);
     power += row[i] * mu[dofs[i]] * rx;
   }

@@ -1,4 +1,5 @@
 // Poses of bodies, joints, geoms and sites; motion axes; inertias about the reference points.
+#include "model/joint.h"
 #include "multibody/spatial.h"
 #include "base/assert.h"
 #include "eval/work.h"
@@ -41,6 +42,7 @@ static void geom_pose(NUM(pbWork) *w, int g) {
 static void apply_joint(NUM(pbWork) *w, int j, num x[3], num q[4]) {
   const pbModel *m = w->m;
   const num *qpos = w->qpos + m->jnt_qposadr[j];
+  PB_ASSERT(m->jnt_qposadr[j] >= 0 && m->jnt_qposadr[j] < m->nq);
   num *anchor = w->xanchor + 3 * j, *axis = w->xaxis + 3 * j, *r = w->jnt_rotation + 4 * j, t[3];
 
   // A free joint is the pose itself.
@@ -102,6 +104,7 @@ static void joint_motion(NUM(pbWork) *w, int j) {
   const pbModel *m = w->m;
   int b = m->jnt_bodyid[j];
   num *S = w->S + 6 * m->jnt_dofadr[j], arm[3];
+  PB_ASSERT(m->jnt_dofadr[j] + pbJoint_DofCount(m->jnt_type[j]) <= m->nv);
   body_offset(w, b, w->xanchor + 3 * j, arm);
   switch (m->jnt_type[j]) {
     case pb_jntSlide:

@@ -1,4 +1,5 @@
 // Sensors, by MuJoCo's types.
+#include "base/assert.h"
 #include "multibody/sensor.h"
 #include "multibody/kink.h"
 #include "multibody/spatial.h"
@@ -92,6 +93,7 @@ static bool clip_slab(double p, double d, double s, double x[2]) {
   return x[0] <= x[1];
 }
 
+// Within a ball on the axis.
 static bool clip_ball(const double p[3], const double d[3], double shift, double radius, double x[2]) {
   double z = p[2] - shift;
   return clip_quadratic(d[0] * d[0] + d[1] * d[1] + d[2] * d[2], p[0] * d[0] + p[1] * d[1] + z * d[2],
@@ -113,9 +115,13 @@ static bool ray_meets(int type, const double size[3], double p[3], double d[3]) 
         d[k] /= size[k];
       }
       return clip_ball(p, d, 0, 1, x);
+
+    // A tube and two balls.
     case pb_geomCapsule:
       return clip_tube(p, d, size, x) || clip_ball(p, d, size[1], size[0], top) || clip_ball(p, d, -size[1], size[0], bottom);
     case pb_geomCylinder: return clip_tube(p, d, size, x);
+
+    // Within three slabs.
     case pb_geomBox:
       return clip_slab(p[0], d[0], size[0], x) && clip_slab(p[1], d[1], size[1], x) && clip_slab(p[2], d[2], size[2], x);
     default: return clip_ball(p, d, 0, size[0], x);
@@ -124,6 +130,8 @@ static bool ray_meets(int type, const double size[3], double p[3], double d[3]) 
 
 bool NUM(pbSensor_Touches)(const NUM(pbWork) *w, const NUM(pbRow) *row, int site) {
   if (row->kind != pb_rowContact || !(re(row->f[0]) > 0)) return false;
+
+  // Only contacts of the site's own body count.
   const NUM(pbContact) *c = w->contact + row->contact;
   int body = w->m->site_bodyid[site], second = w->m->geom_bodyid[c->geom2];
   if (body != second && body != w->m->geom_bodyid[c->geom1]) return false;
@@ -145,6 +153,7 @@ bool NUM(pbSensor_Touches)(const NUM(pbWork) *w, const NUM(pbRow) *row, int site
 // ---- tendons as loads on bodies ---------------------------------------------------------------------------------------
 bool NUM(pbSensor_Segment)(const NUM(pbWork) *w, int tendon, int *i, int site[2], num *divisor) {
   const pbModel *m = w->m;
+
   for (int end = m->tendon_adr[tendon] + m->tendon_num[tendon]; *i < end - 1; ++*i) {
     if (m->wrap_type[*i] == pb_wrapPulley) *divisor = w->p.wrap_prm[*i];
     if (m->wrap_type[*i] != pb_wrapSite || m->wrap_type[*i + 1] != pb_wrapSite) continue;
@@ -159,6 +168,7 @@ bool NUM(pbSensor_Segment)(const NUM(pbWork) *w, int tendon, int *i, int site[2]
 num NUM(pbSensor_Coupling)(const NUM(pbWork) *w, int e, int tendon) {
   const pbModel *m = w->m;
   if (m->eq_type[e] != pb_eqTendon) return 0;
+
   num s = m->eq_obj1id[e] == tendon ? 1 : 0;
 
   // L1 - L1_0 = P(L2 - L2_0): the second tendon counts by -P'.
@@ -180,6 +190,7 @@ static num tendon_row_force(const NUM(pbWork) *w, const NUM(pbRow) *r, int tendo
 
 static num spring_and_damper(const NUM(pbWork) *w, int k) {
   num force = 0;
+
   if (!(w->m->disableflags & pb_disSpring)) {
     num x = tendon_stretch(w, k);
     num c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
@@ -220,6 +231,7 @@ num NUM(pbSensor_Tension)(const NUM(pbWork) *w, int k) {
 // The load (force at a point, torque) on a body, taken off what holds it.
 static void take_load(NUM(pbWork) *w, int body, const num point[3], const num force[3], const num torque[3], double sign) {
   num d[3], *F = w->cfrc_int + 6 * body;
+  PB_ASSERT(body >= 0 && body < w->m->nbody);
   if (body == 0) return;
 
   body_offset(w, body, point, d);
@@ -261,6 +273,7 @@ static void equality_load(NUM(pbWork) *w, const NUM(pbRow) *r) {
   int body[2], type = w->m->eq_type[r->equality];
   num p1[3], p2[3], q1[4], q2[4], t[4], c[4];
   if (type != pb_eqConnect && type != pb_eqWeld) return;
+
   NUM(pbEquality_Ends)(w, r->equality, body, p1, p2, q1, q2);
   num torque[3] = {0};
   if (type == pb_eqWeld) {
@@ -269,6 +282,7 @@ static void equality_load(NUM(pbWork) *w, const NUM(pbRow) *r) {
     quat_mul(t, t, c);
     v3_scale(torque, t + 1, 0.5 * w->p.eq_data[pbWeld_Torquescale(r->equality)]);
   }
+
   take_load(w, body[0], p1, r->f, torque, 1);
   take_load(w, body[1], p2, r->f, torque, -1);
 }
@@ -309,6 +323,7 @@ static void interaction_wrenches(NUM(pbWork) *w) {
   // Sums over subtrees, from the leaves; those on the world are about its origin.
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = m->body_parentid[b], tree = w->t->body_tree[b];
+    PB_ASSERT(parent < b);
     num *F = w->cfrc_int + 6 * b, *Fp = w->cfrc_int + 6 * parent;
     PB_AXPY6(Fp, 1, F);
     if (tree >= 0 && w->t->body_tree[parent] < 0) {  // there about the origin
@@ -339,6 +354,8 @@ static void subtree_motion(NUM(pbWork) *w) {
   // A body's sums are whole when all below it have added theirs; then they are divided by its mass.
   for (int b = m->nbody - 1; b >= 0; b--) {
     num *com = w->subtree_com + 3 * b, *vel = w->subtree_linvel + 3 * b, mass = w->p.body_subtreemass[b];
+
+    // Massless subtrees stand at their body, without velocity.
     if (b) {
       v3_addto(w->subtree_com + 3 * m->body_parentid[b], com);
       v3_addto(w->subtree_linvel + 3 * m->body_parentid[b], vel);
@@ -401,6 +418,8 @@ static void scalar_value(const NUM(pbWork) *w, int type, int id, num *y) {
         if (NUM(pbSensor_Touches)(w, w->row + k, id)) y[0] += w->row[k].f[0];
       }
       return;
+
+    // Numbers that a stage left.
     case pb_sensJointpos: y[0] = w->qpos[m->jnt_qposadr[id]]; return;
     case pb_sensJointvel: y[0] = w->qvel[m->jnt_dofadr[id]]; return;
     case pb_sensTendonpos: y[0] = w->ten_length[id]; return;
@@ -409,6 +428,8 @@ static void scalar_value(const NUM(pbWork) *w, int type, int id, num *y) {
     case pb_sensActuatorvel: y[0] = w->act_velocity[id]; return;
     case pb_sensActuatorfrc: y[0] = w->actuator_force[id]; return;
     case pb_sensJointactuatorfrc: y[0] = w->qfrc_actuator[m->jnt_dofadr[id]]; return;
+
+    // Sums over actuators, rotations, the clock.
     case pb_sensTendonactuatorfrc:
       for (int u = 0; u < m->nu; u++) {
         if (m->actuator_trntype[u] == pb_trnTendon && m->actuator_trnid[2 * u] == id) y[0] += w->actuator_force[u];
@@ -424,6 +445,7 @@ static void scalar_value(const NUM(pbWork) *w, int type, int id, num *y) {
   }
 
   bool joint = type <= pb_sensJointlimitfrc;
+  // Limits that are not active have no row: zero.
   r = NUM(pbSensor_Limit)(w, joint ? id : m->njnt + id);
   if (!r) return;
   if (type == pb_sensJointlimitpos || type == pb_sensTendonlimitpos) y[0] = r->pos[0] - r->margin;
@@ -458,6 +480,7 @@ static void site_value(const NUM(pbWork) *w, int type, int site, num y[3]) {
 static void relative_velocity(const NUM(pbWork) *w, int type, const NUM(pbSensorFrame) *f, const NUM(pbSensorFrame) *ref,
                               num v[3]) {
   num u[3], arm[3];
+
   if (type == pb_sensFrameangvel) {
     v3_copy(v, w->V + 6 * f->body);
     if (ref) v3_subfrom(v, w->V + 6 * ref->body);
@@ -480,6 +503,7 @@ static void frame_value(const NUM(pbWork) *w, int i, int type, num y[4]) {
   NUM(pbSensor_Frame)(w, objtype, objid, &f);
   if (relative) NUM(pbSensor_Frame)(w, reftype, refid, &ref);
   switch (type) {
+    // The orientation is not a vector: nothing is left to rotate.
     case pb_sensFramequat:
       NUM(pbSensor_Quat)(w, objtype, objid, y);
       if (relative) {
@@ -489,6 +513,7 @@ static void frame_value(const NUM(pbWork) *w, int i, int type, num y[4]) {
         quat_mul(y, q, y);
       }
       return;
+
     case pb_sensFramepos:
       v3_copy(y, f.pos);
       if (relative) v3_subfrom(y, ref.pos);
@@ -506,6 +531,8 @@ static void frame_value(const NUM(pbWork) *w, int i, int type, num y[4]) {
 
 static void sensor_value(const NUM(pbWork) *w, int i, num y[4]) {
   int type = w->m->sensor_type[i], id = w->m->sensor_objid[i];
+  PB_ASSERT(w->m->sensor_dim[i] >= 1 && w->m->sensor_dim[i] <= 4);
+
   if (type == pb_sensSubtreecom) {
     v3_copy(y, w->subtree_com + 3 * id);
   } else if (type == pb_sensSubtreelinvel) {

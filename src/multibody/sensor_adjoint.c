@@ -1,5 +1,6 @@
 // Gradients of sensors: each function pulls the cotangent of a sensor's value to what the value was made of. Primal: sensor.c;
 // tests: tests/conformance/test_step.c, tests/oracle.
+#include "base/assert.h"
 #include "multibody/sensor_adjoint.h"
 
 // ---- sensors of sites and frames --------------------------------------------------------------------------------------
@@ -17,6 +18,7 @@ static void site_adjoint(LANE(pbAdjoint) *a, int type, int site, const lane y[3]
   const double *hold = w->cfrc_int + 6 * b, *d = s.f.d;
   double v[3];
   lane G[3], motion[6] = {0};
+
   to_world(G, s.f.mat, y);
   switch (type) {
     case pb_sensAccelerometer:
@@ -74,6 +76,8 @@ static void framequat_adjoint(LANE(pbAdjoint) *a, int i, const lane bar[4]) {
   frame_bar o, ref;
   double qo[4], y[4];
   lane t[4], half[3];
+
+  // The value y = r* o; bar to the first frame through the second, and the other way round.
   bool relative = m->sensor_refid[i] >= 0;
   frame_bar_at(a, m->sensor_objtype[i], m->sensor_objid[i], &o);
   NUM(pbSensor_Quat)(w, o.type, o.id, qo);
@@ -182,6 +186,7 @@ static void com_adjoint(LANE(pbAdjoint) *a, int b, const lane g[3]) {
     if (M >= TINY) PB_THETA(a, body_mass, j, PB_DOT3(s.f.pos, g) / M);
     frame_bar_done(a, &s);
   }
+
   if (M >= TINY) PB_THETA(a, body_subtreemass, b, -PB_DOT3(com, g) / M);
 }
 
@@ -202,6 +207,7 @@ static void linvel_of_subtree_adjoint(LANE(pbAdjoint) *a, int b, const lane g[3]
     PB_THETA(a, body_mass, j, PB_DOT3(v, g) / M);
     frame_bar_done(a, &s);
   }
+
   if (M > TINY) PB_THETA(a, body_subtreemass, b, -PB_DOT3(vel, g) / M);
 }
 
@@ -216,6 +222,8 @@ static void spin_adjoint(LANE(pbAdjoint) *a, frame_bar *s, const lane g[3]) {
   for (int k = 0; k < 3; k++) wl[k] = wl[k] * I[k];
   for (int k = 0; k < 3; k++) gl[k] = gl[k] * I[k];
   for (int k = 0; k < 3; k++) spin[k] = R[3 * k] * wl[0] + R[3 * k + 1] * wl[1] + R[3 * k + 2] * wl[2];
+
+  // By the angular velocity: the inertia is symmetric. By the orientation: both sides of it rotate.
   to_world(Jg, R, gl);
   for (int k = 0; k < 3; k++) a->FV[6 * s->f.body + k] += Jg[k];
   PB_ADDCROSS(s->torque, 1, spin, g);
@@ -228,6 +236,7 @@ static void orbit_adjoint(LANE(pbAdjoint) *a, frame_bar *s, const double *c, con
   lane gv[3] = {0};
   for (int k = 0; k < 3; k++) arm[k] = s->f.pos[k] - c[k];
   NUM(pbSensor_Velocity)(a->w, &s->f, v);
+
   PB_CROSS(turn, arm, v);
   PB_THETA(a, body_mass, s->id, PB_DOT3(turn, g));
   PB_ADDCROSS(s->force, mass, v, g);
@@ -281,6 +290,7 @@ static void ball_axis_adjoint(const LANE(pbAdjoint) *a, int j, const lane c[3], 
   const NUM(pbRow) *row = NUM(pbSensor_Limit)(w, j);
   double angle = fmax(w->p.jnt_range[2 * j], w->p.jnt_range[2 * j + 1]) - row->pos[0], v[3], g;
   lane p[3], t[3];
+
   if (angle < 1e-8) return;
   for (int k = 0; k < 3; k++) v[k] = -angle * w->row_J[row->J + k];
 
@@ -302,6 +312,8 @@ static void joint_limit_adjoint(LANE(pbAdjoint) *a, int type, int j, lane bar) {
 
   const int *dofs = w->row_dofs + row->dofs;
   const double *J = w->row_J + row->J;
+
+  // Its force, its velocity J v, or its distance; of a ball joint J is the axis of its rotation vector.
   if (type == pb_sensJointlimitfrc) {
     pull_force(a, row, bar);
   } else if (type == pb_sensJointlimitvel) {
@@ -323,6 +335,7 @@ static void joint_limit_adjoint(LANE(pbAdjoint) *a, int type, int j, lane bar) {
 static void tendon_limit_adjoint(LANE(pbAdjoint) *a, int type, int k, lane bar) {
   const NUM(pbRow) *row = NUM(pbSensor_Limit)(a->w, a->w->m->njnt + k);
   if (!row) return;
+
   double side = row->side;
   if (type == pb_sensTendonlimitfrc) {
     pull_force(a, row, bar);
@@ -355,6 +368,8 @@ static void scalar_adjoint(LANE(pbAdjoint) *a, int type, int id, const lane *bar
         if (NUM(pbSensor_Touches)(w, w->row + k, id)) pull_force(a, w->row + k, bar[0]);
       }
       break;
+
+    // Numbers that a stage left.
     case pb_sensJointpos: a->q[m->jnt_dofadr[id]] += bar[0]; break;
     case pb_sensJointvel: a->v[m->jnt_dofadr[id]] += bar[0]; break;
     case pb_sensTendonpos: a->ten_len[id] += bar[0]; break;
@@ -365,6 +380,8 @@ static void scalar_adjoint(LANE(pbAdjoint) *a, int type, int id, const lane *bar
       break;
     case pb_sensActuatorfrc: a->act_force[id] += bar[0]; break;
     case pb_sensJointactuatorfrc: a->qfrc_actuator[m->jnt_dofadr[id]] += bar[0]; break;
+
+    // Sums over actuators; rotations; limits.
     case pb_sensTendonactuatorfrc:
       for (int u = 0; u < m->nu; u++) {
         if (m->actuator_trntype[u] == pb_trnTendon && m->actuator_trnid[2 * u] == id) a->act_force[u] += bar[0];
@@ -387,6 +404,9 @@ static void scalar_adjoint(LANE(pbAdjoint) *a, int type, int id, const lane *bar
 // ---- all --------------------------------------------------------------------------------------------------------------
 static void sensor_adjoint(LANE(pbAdjoint) *a, int i, const lane *bar) {
   int type = a->w->m->sensor_type[i], id = a->w->m->sensor_objid[i];
+  PB_ASSERT(i >= 0 && i < a->w->m->nsensor);
+
+  // Every type by what it is of: subtrees, frames, sites, and the rest by one number.
   if (type == pb_sensSubtreecom) {
     com_adjoint(a, id, bar);
   } else if (type == pb_sensSubtreelinvel) {
@@ -410,6 +430,7 @@ static void pull_cutoff(LANE(pbAdjoint) *a, int i, int dim, lane *bar) {
   double cutoff = w->p.sensor_cutoff[i];
   int datatype = w->m->sensor_datatype[i];
   if (!(cutoff > 0) || (datatype != pb_dataReal && datatype != pb_dataPositive)) return;
+
   for (int k = 0; k < dim; k++) {
     double y = w->sensordata[w->m->sensor_adr[i] + k];
     int side = y >= cutoff;
@@ -427,6 +448,7 @@ void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, const lane *bar) {
   for (int i = 0; i < m->nsensor; i++) {
     lane y[4] = {0};
     int dim = m->sensor_dim[i] < 4 ? m->sensor_dim[i] : 4;
+    PB_ASSERT(m->sensor_adr[i] + dim <= m->nsensordata);
     for (int k = 0; k < dim; k++) y[k] = bar[m->sensor_adr[i] + k];
 
     if (is_zero(y, dim)) continue;

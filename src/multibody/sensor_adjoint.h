@@ -81,6 +81,7 @@ static inline void pull_acceleration(LANE(pbAdjoint) *a, frame_bar *s, const lan
   const double *V = a->w->V + 6 * s->f.body, *A = a->w->A + 6 * s->f.body;
   lane *FA = a->FA + 6 * s->f.body, *FV = a->FV + 6 * s->f.body, gu[3];
   double u[3];
+
   a->has_FA = true;
   NUM(pbSensor_Velocity)(a->w, &s->f, u);
   PB_ADDWRENCH(FA, 1, s->f.d, g);

@@ -41,6 +41,7 @@ static void static_loads(LANE(pbAdjoint) *a, int b, const lane s[6]) {
 // Loads on the world itself do not count, so there s goes to what stands in it, about the reference point of its tree.
 static void pull_hold_of_world(LANE(pbAdjoint) *a, const lane s[6]) {
   const NUM(pbWork) *w = a->w;
+
   for (int b = 1; b < w->m->nbody; b++) {
     lane X[6];
     int tree = w->t->body_tree[b];

@@ -1,4 +1,5 @@
 // Sweeps of the adjoint over the tree: motions up, wrenches down. Derivation in docs/derivatives.md.
+#include "base/assert.h"
 #include "model/joint.h"
 #include "math/vec.h"
 #include "eval/adjoint.h"
@@ -365,6 +366,7 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
   const pbModel *m = w->m;
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = 6 * m->body_parentid[b], at = 6 * b;
+    PB_ASSERT(parent < at);
 
     l6 Sb[3], acc = l6_load(a->FVa + at);
     p3 R[3], shift;
@@ -422,6 +424,7 @@ void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) {
   memset(a->G, 0, 6 * (size_t)m->nbody * sizeof(lane));
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = m->body_parentid[b];
+    PB_ASSERT(parent < b);
     l6 Q = l6_load(a->G + 6 * b), Sb[3];
     double *F = a->F + 6 * b;
     p3 R[3], shift;
@@ -430,6 +433,7 @@ void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) {
       int j = m->body_jntadr[b] + k, dof = m->jnt_dofadr[j], type = m->jnt_type[j];
       for (int first = type == pb_jntFree ? dof + 3 : dof; first >= dof; first -= 3) {
         int n = pbJoint_GroupSize(type);
+        // all that an axis moves is the field: its wrench times the rate
         for (int i = 0; i < n; i++) Sb[i] = l6_times(p6_load(F), rate[first + i]);
         through_joint(a, j, first, n, Sb, &Q, R);
       }

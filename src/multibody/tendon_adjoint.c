@@ -32,6 +32,7 @@ static void implicit_damper(LANE(pbAdjoint) *a, int k, const double c[3], lane b
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;
   lane *row = a->ten_c + k * w->m->nv;
   lane p = pb_outerPower(w, w->ten_dofs + adr, w->ten_J + adr, n, -h * slope, a->mu, w->qacc_integrated, row);
+
   a->h_bar -= PB_LANE0(p) * slope;
   a->ten_vel[k] -= h * p * pb_signOf(v) * (2 * c[1] + 6 * c[2] * s);
   bar[0] -= h * p;
@@ -82,11 +83,13 @@ typedef struct segment {
 static bool next_segment(const NUM(pbWork) *w, int k, int *i, segment *s) {
   const pbModel *m = w->m;
   int end = m->tendon_adr[k] + m->tendon_num[k];
+  // A walk begins at -1; a pulley divides all segments behind it.
   if (*i < 0) {
     *i = m->tendon_adr[k];
     s->divisor = 1;
   }
 
+  // Sites side by side are the ends of a segment.
   for (; *i < end - 1; (*i)++) {
     if (m->wrap_type[*i] == pb_wrapPulley) s->divisor = w->p.wrap_prm[*i];
     if (m->wrap_type[*i] != pb_wrapSite || m->wrap_type[*i + 1] != pb_wrapSite) continue;
@@ -97,6 +100,7 @@ static bool next_segment(const NUM(pbWork) *w, int k, int *i, segment *s) {
       body_offset(w, s->body[e], w->site_xpos + 3 * s->site[e], s->d[e]);
     }
     v3_sub(s->dir, w->site_xpos + 3 * s->site[1], w->site_xpos + 3 * s->site[0]);
+
     s->length = v3_normalize(s->dir);
     (*i)++;
     return true;
@@ -135,6 +139,7 @@ static void pull_path(LANE(pbAdjoint) *a, int k, lane length) {
     divisor_bar = -(length * s.length + along) / (s.divisor * s.divisor);
 
     for (int e = 0; e < 2; e++) {
+      // Equal and opposite forces at the ends.
       double F[3];
       lane p[3];
       v3_scale(F, s.dir, (e ? 1 : -1) / s.divisor);
@@ -143,6 +148,7 @@ static void pull_path(LANE(pbAdjoint) *a, int k, lane length) {
       LANE(pbSweep_Point)(a, s.body[e], s.d[e], F, p, a->F);
       LANE(pbSweep_Site)(a, s.site[e], p, NULL);
     }
+    // Its divisor.
     int pulley = pulley_of(m, k, i - 1);
     if (pulley >= 0) PB_THETA(a, wrap_prm, pulley, divisor_bar);
   }
@@ -249,6 +255,7 @@ static void tendon_armature(LANE(pbAdjoint) *a, int k, lane power) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   double armature = NUM(pbTendon_Armature)(w, k), drift = 0;
+  PB_ASSERT(w->ten_start[k + 1] - w->ten_start[k] <= m->nv);
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;
   bool wanted = PB_WANTS(a, pb_wantTendon);
   if (armature == 0 && !wanted) return;
@@ -282,6 +289,7 @@ void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a) {
   const pbModel *m = w->m;
   for (int k = 0; k < m->ntendon; k++) {
     lane power = PB_LANE_ZERO, *c = a->ten_c + k * m->nv;
+    PB_VALIDATE(pb_ascending(w->ten_dofs + w->ten_start[k], w->ten_start[k + 1] - w->ten_start[k]));
     for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) power += w->ten_J[i] * a->lam[w->ten_dofs[i]];
     tendon_forces(a, k, power);
     tendon_armature(a, k, power);

@@ -33,6 +33,7 @@ static void lay_out_inputs(pbArena *arena, NUM(pbWork) *w) {
 static void lay_out_lists(pbArena *arena, NUM(pbWork) *w, int max_contacts) {
   const pbModel *m = w->m;
   const pbTopology *t = w->t;
+  // sparse rows of tendons and moments
   TAKE(ten_dofs, m->ntendon * m->nv)
   TAKE(ten_J, m->ntendon * m->nv)
   TAKE(mom_dofs, m->nu * m->nv)
@@ -43,6 +44,7 @@ static void lay_out_lists(pbArena *arena, NUM(pbWork) *w, int max_contacts) {
   w->max_row = max_contacts + t->max_blocks;
   w->max_dofs = max_contacts * pair_dofs + t->max_rowdata;
   w->max_J = 6 * w->max_dofs;
+  // contacts and rows
   TAKE(contact, w->max_con)
   TAKE(row, w->max_row)
   TAKE(row_dofs, w->max_dofs)
@@ -50,6 +52,7 @@ static void lay_out_lists(pbArena *arena, NUM(pbWork) *w, int max_contacts) {
 
   int triangle = PB_TREE_ROOM(m->nv);
   w->joined.n = m->nv;
+  // the pattern of H where rows join branches, and its factor
   TAKE(joined.parent, m->nv)
   TAKE(joined.depth, m->nv)
   TAKE(joined.adr, m->nv)
@@ -63,6 +66,7 @@ static void lay_out_lists(pbArena *arena, NUM(pbWork) *w, int max_contacts) {
 static void lay_out_stages(pbArena *arena, NUM(pbWork) *w) {
   const pbModel *m = w->m;
   const pbTopology *t = w->t;
+  // broad phase, inertias
   TAKE(geom_ball, 4 * m->ngeom)
   TAKE(near, t->ncandidate)
   TAKE(crb, 10 * m->nbody)
@@ -92,6 +96,7 @@ static void lay_out_stages(pbArena *arena, NUM(pbWork) *w) {
 // States and rates of a step, impacts, what is observed.
 static void lay_out_step(pbArena *arena, NUM(pbWork) *w) {
   const pbModel *m = w->m;
+  // the start, and rates of the stages
   TAKE(q0, m->nq)
   TAKE(v0, m->nv)
   TAKE(a0, m->na)
@@ -115,6 +120,7 @@ static void lay_out_dual(pbArena *arena, NUM(pbWork) *w) {
   int n = pb_hard(m) ? w->max_con * t->max_dim + t->max_blocks + 5 * m->neq : 0;
   int square = n > m->nv ? n : m->nv, blocks = n ? 36 * w->max_row : 0;
   w->dual.max = n;
+  // matrices: over all numbers of rows, and over those that are active
   TAKE(dual.A, n * n)
   TAKE(dual.LU, n ? square * square : 0)
   TAKE(dual.Binv, blocks)
@@ -122,6 +128,7 @@ static void lay_out_dual(pbArena *arena, NUM(pbWork) *w) {
   TAKE(dual.h, n ? 2 * m->nv : 0)
   TAKE(dual.Z, n * m->nv)
 
+  // vectors of all numbers
   TAKE(dual.b, n)
   TAKE(dual.rho, n)
   TAKE(dual.f, n)

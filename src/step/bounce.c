@@ -53,6 +53,7 @@ void pbScratch_NoteBounces(pbScratch *s) {
   double gain = 0, moved = 0, most = 0;
   int k = 0;
 
+  // Only where something bounces is anything summed.
   while (k < w->nrow && !bounces(w, w->row + k)) k++;
   if (k == w->nrow) return;
 
@@ -65,8 +66,11 @@ void pbScratch_NoteBounces(pbScratch *s) {
     worst = r;
     most = done.work;
   }
+
+  // A gain within the solve's residual is none.
   if (!(gain > (1e-9 + w->residual) * moved)) return;
 
+  // The contact that makes most is named.
   const pbContact_r *c = w->contact + worst->contact;
   s->report.gains = 1;
   s->report.gain = gain;

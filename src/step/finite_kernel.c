@@ -35,6 +35,7 @@ double NUM(pbFinite_Sum)(const double *x, size_t n) {
   }
   for (; i < n; i++) sum += x[i];
 
+  // Infinities and NaN come through every sum.
   a += b + (c + d);
   for (int k = 0; k < width; k++) sum += a[k];
   return sum;

@@ -203,6 +203,7 @@ static int list_fields(const pbScratch *s, named_field list[most_fields]) {
   const pbModel *m = w->m;
   const struct pbGathered *g = s->gathered;
   const named_field fields[] = {
+      // poses
       {"xpos", w->xpos, m->nbody, 3},
       {"xquat", w->xquat, m->nbody, 4},
       {"xmat", w->xmat, m->nbody, 9},
@@ -214,6 +215,8 @@ static int list_fields(const pbScratch *s, named_field list[most_fields]) {
       {"geom_xmat", w->geom_xmat, m->ngeom, 9},
       {"site_xpos", w->site_xpos, m->nsite, 3},
       {"site_xmat", w->site_xmat, m->nsite, 9},
+
+      // the mass matrix, forces and accelerations
       {"subtree_com", g->com, m->nbody, 3},
       {"cvel", g->cvel, m->nbody, 6},
       {"M", g->M, m->nv, m->nv},
@@ -224,12 +227,16 @@ static int list_fields(const pbScratch *s, named_field list[most_fields]) {
       {"qacc_smooth", w->qacc_smooth, m->nv, 1},
       {"qacc", w->qacc, m->nv, 1},
       {"qfrc_constraint", w->qfrc_constraint, m->nv, 1},
+
+      // tendons and actuators
       {"ten_length", w->ten_length, m->ntendon, 1},
       {"ten_velocity", w->ten_velocity, m->ntendon, 1},
       {"actuator_length", w->act_length, m->nu, 1},
       {"actuator_velocity", w->act_velocity, m->nu, 1},
       {"actuator_force", w->actuator_force, m->nu, 1},
       {"act_dot", w->act_dot, m->na, 1},
+
+      // contacts and constraint rows
       {"contact_dist", g->contact_dist, w->ncon, 1},
       {"contact_pos", g->contact_pos, w->ncon, 3},
       {"contact_frame", g->contact_frame, w->ncon, 9},

@@ -95,6 +95,8 @@ static void pivot_row(num a[36], num x[6], int k) {
 // Dense A x = b for a 6x6, Gaussian elimination with partial pivots; transposed on request. A is not changed.
 void NUM(pbSolve6)(const num A[36], num x[6], bool transposed) {
   num a[36];
+
+  // Forward elimination, then back substitution.
   for (int i = 0; i < 36; i++) a[i] = transposed ? A[(i % 6) * 6 + i / 6] : A[i];
 
   for (int k = 0; k < 6; k++) {
@@ -168,6 +170,7 @@ static bool make_euler_matrix(NUM(pbWork) *w) {
   for (int i = 0; i < m->nv; i++) {
     num c[3];
     NUM(pbDof_Damping)(w, i, c);
+
     w->damp[i] = pb_polynomialSlope(c, w->qvel[i], true);
     any = any || re(w->damp[i]) != 0 || im(w->damp[i]) != 0;
     w->Mhat[tree->adr[i] + tree->depth[i]] += w->p.timestep[0] * w->damp[i];
@@ -203,6 +206,8 @@ pbStatus NUM(pbIntegrate_Damp)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   const pbTreePattern *tree = &w->t->M;
   bool fast = m->integrator == pb_intImplicitfast;
+
+  // Without damping the accelerations move velocities as they are.
   w->damped = fast ? make_implicitfast_matrix(w) : m->integrator == pb_intEuler && make_euler_matrix(w);
   memcpy(w->qacc_integrated, w->qacc, (size_t)m->nv * sizeof(num));
   if (!w->damped) return pb_ok;
@@ -228,11 +233,13 @@ void NUM(pbIntegrate_Position)(const pbModel *m, num *qpos, const num *v, num h)
     num *q = qpos + m->jnt_qposadr[j];
     const num *u = v + m->jnt_dofadr[j];
     switch (m->jnt_type[j]) {
+      // A translation in world axes, then the rotation.
       case pb_jntFree:
         v3_addscl(q, u, h);
         q += 3;
         u += 3;
         // fall through
+      // A rotation: by exp(h u) from the right, so rates are about the body's axes.
       case pb_jntBall:
         quat_normalize(q);
         quat_integrate(q, u, h);

@@ -113,6 +113,7 @@ static void solve_free_block(const NUM(pbWork) *w, int joint, lane *x) {
 static void solve_damped(const NUM(pbWork) *w, lane *x) {
   const pbModel *m = w->m;
   int from = 0;
+
   if (m->integrator == pb_intImplicitfast) {
     for (int j = 0; j < m->njnt; j++) {
       if (!free_standalone(m, j)) continue;
@@ -154,6 +155,8 @@ static void store_row(const block *k, int i, int l, double *A, double *B) {
   int nv = m->nv, n = 2 * nv + m->na;
   const double *q = (const double *)a->q + l, *v = (const double *)a->v + l;
   const double *act = (const double *)a->act + l, *ctrl = (const double *)a->ctrl + l;
+
+  // By the state before the step.
   if (A) {
     double *row = A + i * n;
     for (int c = 0; c < nv; c++) {
@@ -163,6 +166,8 @@ static void store_row(const block *k, int i, int l, double *A, double *B) {
     for (int c = 0; c < m->na; c++) row[2 * nv + c] = act[PB_LANES * c];
     row[nv + i] += 1;  // v+ = v + h ahat
   }
+
+  // By the controls.
   if (B) {
     for (int c = 0; c < m->nu; c++) B[i * m->nu + c] = ctrl[PB_LANES * c];
   }

@@ -82,6 +82,7 @@ void pbJvp_Project(num *v, int rows, int cols) {
 
 void pbJvp_LoadTheta(pbJvp *j, const double *theta, const double *direction) {
   const pbModel *m = j->w.m;
+
   for (size_t i = 0; i < m->ntheta; i++) j->theta[i] = num_make(theta[i], direction ? pbJvp_StepIn(j, direction[i]) : 0);
   if (direction) {
     const pbTopology *t = j->w.t;
@@ -150,16 +151,19 @@ static void load_step(pbJvp *j, const pbStepRecord *step, const pbDirection *d) 
   const double *x = step->record;
   pbStateLayout at = state_layout(m);
 
+  // The state, then inputs.
   pbJvp_SetScale(j, d);
   pbJvp_LoadTheta(j, step->theta, d->theta);
   pbJvp_LoadPosition(j, x + at.qpos, d->x);
   pbJvp_Blend(j, w->qvel, x + at.qvel, d->x ? d->x + m->nv : NULL, m->nv);
   pbJvp_Blend(j, w->act, x + at.act, d->x ? d->x + 2 * m->nv : NULL, m->na);
+
   pbJvp_Blend(j, w->ctrl, input ? input->ctrl : NULL, d->ctrl, m->nu);
   pbJvp_Blend(j, w->qfrc_applied, input ? input->qfrc : NULL, d->qfrc, m->nv);
   pbJvp_Blend(j, w->xfrc_applied, input ? input->xfrc : NULL, d->xfrc, 6 * m->nbody);
   w->time = x[at.time];
 
+  // What a coupled step adds to the objective.
   w->couple_S = j->couple_S;
   if (w->couple_S) {
     pbJvp_Blend(j, j->couple, j->couple_g, j->couple_g_tangent, m->nv);
@@ -177,6 +181,7 @@ pbStatus pbJvp_Run(void *block, const pbStepRecord *step, double *stages, const 
   load_step(j, step, d);
   PB_TRY(pbStep_Run_c(w, stages, true, sense, integrate));
 
+  // Out come imaginary parts.
   if (out->next) read_next(j, out->next);
   pbJvp_Imaginary(j, out->sensordata, w->sensordata, m->nsensordata);
   pbJvp_Imaginary(j, out->xpos, w->observed_xpos, 3 * m->nbody);

@@ -81,6 +81,8 @@ static void pull_rates(block *k, int s) {
   PB_ASSERT(s >= 1 && s <= 4);
   for (int j = 0; j < m->njnt; j++) {
     int dof = m->jnt_dofadr[j], type = m->jnt_type[j], n = pbJoint_PlainCount(type);
+
+    // Everything else: a stage moves by the velocity of the one before, the step by the weighted ones.
     for (int i = dof; i < dof + n; i++) {
       if (s < 4) {
         k->rk_v[(s - 1) * nv + i] += k->rate[i];
@@ -90,6 +92,7 @@ static void pull_rates(block *k, int s) {
     }
     if (!pbJoint_HasRotation(type)) continue;
 
+    // Rotations: to the corrected rates, and through the correction.
     lane bar[4][3] = {0};
     for (int c = 0; c < 3; c++) {
       if (s < 4) {
@@ -123,6 +126,7 @@ static void rotation_rate(const NUM(pbWork) *w, int dof, int s, double rate[3]) 
 // Rates over the whole step or to a stage, as the forward program has them (step_kernel.c).
 static void position_rates(const NUM(pbWork) *w, int s, double *rate) {
   const pbModel *m = w->m;
+
   for (int i = 0; i < m->nv; i++) {
     rate[i] = s < 4 ? w->rk_v[(s - 1) * m->nv + i] : 0;
     if (s < 4) continue;
@@ -145,10 +149,12 @@ static void pull_last_activations(block *k) {
     int first = m->actuator_actadr[u], end = first + m->actuator_actnum[u];
     if (first < 0) continue;
     for (int i = first; i < end; i++) {
+      // the rate of the whole step; its cotangent goes to every stage's by its weight
       double dot = 0;
       for (int s = 0; s < 4; s++) dot += pb_rkWeight[s] * w->rk_d[s * m->na + i];
       if (m->disableflags & pb_disActuation) k->act_sum[i] += k->act_next[i];
       else LANE(pbForce_Next)(a, u, i, w->a0[i], dot, k->act_next[i], k->act_sum, a->act_dot);
+
       for (int s = 0; s < 4; s++) k->rk_d[s * m->na + i] += pb_rkWeight[s] * a->act_dot[i];
     }
   }
@@ -166,11 +172,13 @@ static void pull_last_line(block *k) {
   memset(k->rk_d, 0, 4 * (size_t)m->na * sizeof(lane));
   memset(k->rate, 0, (size_t)nv * sizeof(lane));
 
+  // q+ = q0 (+) h rate
   position_rates(w, 4, w->tmp);
   LANE(pbVjp_Position)(m, w->tmp, h, k->q_next, k->q_sum, k->rate, &a->h_bar);
   pull_rates(k, 4);
 
   for (int i = 0; i < nv; i++) {
+    // v+ = v0 + h sum b_i a_i
     k->v_sum[i] += k->v_next[i];
     for (int s = 0; s < 4; s++) {
       k->rk_a[s * nv + i] += h * pb_rkWeight[s] * k->v_next[i];

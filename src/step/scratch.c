@@ -64,6 +64,8 @@ pbStatus pbScratch_Trust(pbScratch *s, const pbModel *m, const double *theta) {
 pbStatus pbScratch_Enter(pbScratch *s, const pbModel *m, const double **theta) {
   PB_TRY(check_model(s, m));
   if (*theta == s->theta_unit) return pb_ok;  // of a call that came through here
+
+  // A theta that a rollout vouches for is looked at once.
   if (!s->trusted || *theta != s->trusted) {
     s->trusted = NULL;
     PB_TRY(check_theta(s, *theta));
@@ -129,6 +131,7 @@ void pbScratch_ForgetGain(pbScratch *s) {
 
 static void find_penetration(pbScratch *s) {
   pbReport *r = &s->report;
+
   r->penetration = 0;
   r->penetrating[0] = r->penetrating[1] = -1;
   for (int i = 0; i < s->w.ncon; i++) {
@@ -144,6 +147,7 @@ double pbScratch_WithoutSign(double x) { return isnan(x) ? (double)NAN : x; }  /
 
 // -1: all are finite. Most often they are, which a loop without branches tells.
 int pbScratch_FirstNotFinite(const double *x, int n) {
+  // x - x is zero for finite numbers alone.
   bool good = true;
   for (int i = 0; i < n; i++) good &= x[i] - x[i] == 0;
   if (good) return -1;
@@ -155,6 +159,7 @@ int pbScratch_FirstNotFinite(const double *x, int n) {
 
 pbStatus pbScratch_Explain(pbScratch *s, pbStatus status) {
   const pbWork_r *w = &s->w;
+
   switch (status) {
     case pb_capacity:
       return pbScratch_Fail(s, status, "more than %d contacts at time %.9g%s", w->max_con, w->time,
@@ -195,6 +200,7 @@ void pbScratch_State(const pbScratch *s, double time, double *x) {
   const pbModel *m = s->model;
   pbStateLayout at = state_layout(m);
   const pbWork_r *w = &s->w;
+
   x[at.time] = time;
   copy_or_clear(x + at.qpos, w->qpos, m->nq);
   copy_or_clear(x + at.qvel, w->qvel, m->nv);

@@ -18,6 +18,8 @@ static void put_object(const pbModel *m, pbObject kind, const char *word, int id
 char *pbScratch_KindName(const pbScratch *s, int kind, int id, char *text, size_t size) {
   const pbModel *m = s->model;
   char a[96], b[96];
+
+  // Equalities and contacts by name; the others by the joint or tendon that they are of.
   if (kind == pb_rowEquality) {
     put_object(m, pb_objEquality, "equality", id, text, size);
   } else if (kind == pb_rowContact) {

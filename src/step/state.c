@@ -18,6 +18,7 @@ int pbModel_StateFieldCount(const pbModel *m) { return 5 + (m->deform ? pbDeform
 
 pbStateField pbModel_StateFieldAt(const pbModel *m, int index) {
   pbStateLayout s = state_layout(m);
+
   switch (index) {
     case 0: return (pbStateField){"time", s.time, 1};
     case 1: return (pbStateField){"qpos", s.qpos, m->nq};
@@ -46,12 +47,15 @@ static char *put_activation(const pbModel *m, int i, char *text, size_t size) {
 
 char *pbState_EntryName(const pbModel *m, int entry, char *text, size_t size) {
   pbStateLayout s = state_layout(m);
+  // From the last field to the first.
   if (entry >= s.deform) return pbDeform_EntryName(m->deform, entry - s.deform, text, size);
   if (entry >= s.warm) return pbState_DofName(m, "qacc_warmstart", entry - s.warm, text, size);
   if (entry >= s.act) return put_activation(m, entry - s.act, text, size);
   if (entry >= s.qvel) return pbState_DofName(m, "qvel", entry - s.qvel, text, size);
   snprintf(text, size, "time");
   if (entry < s.qpos) return text;
+
+  // The joint that has the entry of qpos.
   int joint = m->njnt - 1;
   while (m->jnt_qposadr[joint] > entry - s.qpos) joint--;
   return put_entry("qpos", entry - s.qpos, "joint", pbModel_Name(m, pb_objJoint, joint), text, size);
@@ -66,6 +70,7 @@ char *pbState_TangentName(const pbModel *m, int entry, char *text, size_t size) 
 
 pbStatus pbState_Init(pbContext *ctx, const pbModel *m, const double *theta, int key, double *x) {
   pbStateLayout s = state_layout(m);
+
   memset(x, 0, (size_t)s.size * sizeof(double));
   if (m->deform) pbDeform_Init(m->deform, x + s.deform);
 

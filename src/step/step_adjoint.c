@@ -277,6 +277,7 @@ bool LANE(pbVjp_Observe)(block *k, const pbPullback *p) {
   lane f[3];
   if (!p->sensordata && !p->xpos && !p->site_xpos && !p->distance) return false;
 
+  // Cotangents of body fields come before the inertial sweep, which else clears them.
   a->fresh = false;
   memset(k->base + k->bodies_from, 0, k->cleared_from - k->bodies_from);
 
@@ -334,6 +335,7 @@ void LANE(pbVjp_AddOut)(double *to, const lane *from, int n) {
 static void solve_free_block(block *k, int joint, double h) {
   const NUM(pbWork) *w = k->a.w;
   int dof = w->m->jnt_dofadr[joint];
+
   for (int l = 0; l < PB_LANES; l++) {
     double x[6];
     for (int r = 0; r < 6; r++) x[r] = h * ((const double *)(k->v_next + dof + r))[l];
@@ -382,6 +384,7 @@ static void pull_activations(block *k) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
+
   for (int u = 0; u < m->nu; u++) {
     int first = m->actuator_actadr[u], end = first + m->actuator_actnum[u];
     if (first < 0) continue;
