@@ -224,8 +224,9 @@ void NUM(pbDof_Damping)(const NUM(pbWork) *w, int dof, num c[3]);
 void NUM(pbForce_Derivative)(const NUM(pbWork) *w, num *D);
 // Is the actuator off, by a flag or by its group? Then it has no force, and its activation stays.
 static inline bool pb_actuator_off(const pbModel *m, int actuator) {
-  int group = m->actuator_group[actuator];
   PB_ASSERT(actuator >= 0 && actuator < m->nu);
+  int group = m->actuator_group[actuator];
+
   return (m->disableflags & pb_disActuation) || (group >= 0 && group <= 30 && (m->disableactuator >> group & 1));
 }
 // Is the actuator's force held by a limit (its own, its joint's, its tendon's), or is it off?
@@ -240,10 +241,12 @@ num NUM(pbActuator_Next)(const NUM(pbWork) *w, int actuator, num act, num act_do
 // Polynomial force coefficients: c0 + c1 |x| + c2 x^2 (odd: |x|; else x), and the derivative of x times it.
 static inline num pb_polynomialForce(const num c[3], num x, bool odd) {
   if (odd) x = num_abs(x);
+
   return c[0] + x * (c[1] + x * c[2]);
 }
 static inline num pb_polynomialSlope(const num c[3], num x, bool odd) {
   if (odd) x = num_abs(x);
+
   return c[0] + x * (2 * c[1] + 3 * x * c[2]);
 }
 
@@ -256,8 +259,8 @@ void NUM(pbFluid_Body)(const NUM(pbWork) *w, int body, num wrench[6]);
 
 // A tree of exactly one free joint, jointless children or not: implicitfast gives its six dofs an unsymmetric block.
 static inline bool free_standalone(const pbModel *m, int joint) {
-  int dof = m->jnt_dofadr[joint];
   PB_ASSERT(joint >= 0 && joint < m->njnt);
+  int dof = m->jnt_dofadr[joint];
   if (m->jnt_type[joint] != pb_jntFree) return false;
 
   // The next dof, if there is one, belongs to another tree.
@@ -266,8 +269,8 @@ static inline bool free_standalone(const pbModel *m, int joint) {
 
 // Offset of a world point from the reference point of a body's tree.
 static inline void body_offset(const NUM(pbWork) *w, int body, const num point[3], num d[3]) {
+  PB_ASSERT(body >= 0 && body < w->m->nbody);
   int tree = w->t->body_tree[body];
-  PB_ASSERT(tree < w->t->ntree);
 
   // Bodies that cannot move belong to no tree; their reference is the world's origin.
   for (int k = 0; k < 3; k++) d[k] = point[k] - (tree < 0 ? 0 : w->ref[3 * tree + k]);

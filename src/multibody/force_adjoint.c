@@ -145,7 +145,7 @@ static void dof_armature(LANE(pbAdjoint) *a, int i) {
 }
 
 // ---- applied forces, gravity compensation ---------------------------------------------------------------------------
-// W = force . (velocity of the centre of mass) + torque . (angular velocity), under Vx
+// W = force . (velocity of the center of mass) + torque . (angular velocity), under Vx
 static void applied_wrench(LANE(pbAdjoint) *a, int b) {
   const NUM(pbWork) *w = a->w;
   const double *x = w->xfrc_applied + 6 * b;
@@ -180,7 +180,7 @@ static void applied_wrench(LANE(pbAdjoint) *a, int b) {
 #endif
 }
 
-// W = -m gravcomp g . (velocity of the centre of mass) under the field X
+// W = -m gravcomp g . (velocity of the center of mass) under the field X
 static void compensate_body(LANE(pbAdjoint) *a, int b, const lane *X, double *field) {
   const NUM(pbWork) *w = a->w;
   double d[3], force[3], m = w->p.body_mass[b], gc = w->p.body_gravcomp[b];

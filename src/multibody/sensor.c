@@ -22,6 +22,7 @@ static void camera_pose(const NUM(pbWork) *w, int camera, NUM(pbSensorFrame) *f)
 }
 
 void NUM(pbSensor_Frame)(const NUM(pbWork) *w, int objtype, int objid, NUM(pbSensorFrame) *f) {
+  // What the object's frame is: MuJoCo takes a body's inertial frame unless its own is asked for.
   switch (objtype) {
     case pb_refSite:
       f->body = w->m->site_bodyid[objid];

@@ -38,7 +38,7 @@ static void site_adjoint(LANE(pbAdjoint) *a, int type, int site, const lane y[3]
       for (int k = 0; k < 3; k++) motion[3 + k] = G[k];
       LANE(pbSensor_PullHold)(a, b, motion);
       break;
-    case pb_sensTorque:  // tau - d x f: the motion turns about the site
+    case pb_sensTorque:  // tau - d x f: the motion rotates about the site
       for (int k = 0; k < 3; k++) v[k] = hold[k];
       PB_ADDCROSS(v, -1, d, hold + 3);
       for (int k = 0; k < 3; k++) motion[k] = G[k];
@@ -69,7 +69,7 @@ static void quat_right(lane r[4], const lane *b, const double *p) {
   r[3] = p[0] * b[3] - p[3] * b[0] - (b[1] * p[2] - b[2] * p[1]);
 }
 
-// y = r* o: o turns by y (0, t/2), r by -(0, t/2) y, each in its own axes.
+// y = r* o: o rotates by y (0, t/2), r by -(0, t/2) y, each in its own axes.
 static void framequat_adjoint(LANE(pbAdjoint) *a, int i, const lane bar[4]) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
@@ -232,13 +232,13 @@ static void spin_adjoint(LANE(pbAdjoint) *a, frame_bar *s, const lane g[3]) {
 
 // m (x - c) x v of one body, cotangent g.
 static void orbit_adjoint(LANE(pbAdjoint) *a, frame_bar *s, const double *c, const lane g[3]) {
-  double mass = a->w->p.body_mass[s->id], arm[3], v[3], turn[3];
+  double mass = a->w->p.body_mass[s->id], arm[3], v[3], swing[3];
   lane gv[3] = {0};
   for (int k = 0; k < 3; k++) arm[k] = s->f.pos[k] - c[k];
   NUM(pbSensor_Velocity)(a->w, &s->f, v);
 
-  PB_CROSS(turn, arm, v);
-  PB_THETA(a, body_mass, s->id, PB_DOT3(turn, g));
+  PB_CROSS(swing, arm, v);
+  PB_THETA(a, body_mass, s->id, PB_DOT3(swing, g));
   PB_ADDCROSS(s->force, mass, v, g);
   PB_ADDCROSS(gv, mass, g, arm);
   pull_velocity(a, s, gv);
@@ -248,10 +248,10 @@ static void orbit_adjoint(LANE(pbAdjoint) *a, frame_bar *s, const double *c, con
 static void excess_adjoint(LANE(pbAdjoint) *a, int j, int b, const lane g[3]) {
   const NUM(pbWork) *w = a->w;
   const double *c = w->subtree_com + 3 * j, *vel = w->subtree_linvel + 3 * j;
-  double turn[3], mass = w->p.body_subtreemass[j], e = (j ? w->p.body_mass[j] : 0) - mass;
-  PB_CROSS(turn, c, vel);
+  double swing[3], mass = w->p.body_subtreemass[j], e = (j ? w->p.body_mass[j] : 0) - mass;
+  PB_CROSS(swing, c, vel);
 
-  lane each = PB_DOT3(turn, g);
+  lane each = PB_DOT3(swing, g);
   if (j) PB_THETA(a, body_mass, j, each);
   PB_THETA(a, body_subtreemass, j, -each);
   for (int i = j + 1; i < w->m->nbody; i++) {

@@ -6,7 +6,7 @@
 #include "multibody/sensor_adjoint.h"
 
 // ---- interaction wrenches ---------------------------------------------------------------------------------------------
-// Bodies that cannot move, felt at body b under the motion s: u the velocity of their centre of mass p, their weight gives
+// Bodies that cannot move, felt at body b under the motion s: u the velocity of their center of mass p, their weight gives
 // m A . u, the applied force and torque take f . u + t . s_ang off.
 static void static_loads(LANE(pbAdjoint) *a, int b, const lane s[6]) {
   const NUM(pbWork) *w = a->w;
@@ -154,8 +154,8 @@ static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
     NUM(pbSensor_Acceleration)(a->w, &g.s2.f, acc);
     for (int k = 0; k < 3; k++) v[k] = v[k] - v1[k];
     for (int k = 0; k < 3; k++) acc[k] = acc[k] - a1[k];
-    double along = PB_DOT3(g.dir, v), turn = PB_DOT3(v, v) - along * along,
-           part = (PB_DOT3(g.dir, acc) + turn / g.length) / g.divisor;
+    double along = PB_DOT3(g.dir, v), across = PB_DOT3(v, v) - along * along,
+           part = (PB_DOT3(g.dir, acc) + across / g.length) / g.divisor;
 
     // By accelerations, velocities, and the segment itself.
     lane push[3], back[3], dir[3], cd = c / g.divisor;
@@ -172,7 +172,7 @@ static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
     pull_velocity(a, &g.s1, back);
 
     for (int k = 0; k < 3; k++) dir[k] = cd * (acc[k] - 2 * along * v[k] / g.length);
-    pull_segment(a, &g, dir, cd * (-turn / (g.length * g.length)));
+    pull_segment(a, &g, dir, cd * (-across / (g.length * g.length)));
   }
   return sum;
 }

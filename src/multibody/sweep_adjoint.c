@@ -232,7 +232,7 @@ void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lan
 // P[b] is the gradient by the pose of body b with all its fields held. Going down through a dof with axis S, the gradient
 // by a rigid motion of everything it carries, with the fields before it held, is
 //   Q_before = Q_after + S x* Sb,   Sb = gradient by S itself = sum over fields of (cotangent) (rate) - rate_v Vb x* FA
-// because what is carried, and S, turn together. Every kinematic gradient is a projection of these two.
+// because what is carried, and S, rotate together. Every kinematic gradient is a projection of these two.
 #if PB_LANES == 1
 // The vector y rotated by a unit quaternion.
 PB_INLINE p3 rotated(const double q[4], p3 y) {
@@ -325,7 +325,7 @@ static bool other_point(const NUM(pbWork) *w, int b, p3 *shift) {
   return true;
 }
 
-// Sums over subtrees at a body, on the way from what its joints carry to what they hang on.
+// Sums over subtrees at a body, on the way from what its joints carry to its parent.
 typedef struct load {
   l6 Q, V, A, a;  // of the pose, V, A; of A and Va together
   l6 W;           // of Vw

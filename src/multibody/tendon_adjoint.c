@@ -198,8 +198,8 @@ static void drift_of_segment(const NUM(pbWork) *w, const segment *s, segment_dri
   // By the ends' distance vector: dir moves by (I - dir dir') / L, L along dir.
   double along_acc = v3_dot(s->dir, racc);
   for (int x = 0; x < 3; x++) {
-    double turning = (racc[x] - along_acc * s->dir[x]) / L - 2 * along * f->across[x] / (L * L);
-    f->position[x] = (turning - speed2 * s->dir[x] / (L * L)) / s->divisor;
+    double by_direction = (racc[x] - along_acc * s->dir[x]) / L - 2 * along * f->across[x] / (L * L);
+    f->position[x] = (by_direction - speed2 * s->dir[x] / (L * L)) / s->divisor;
   }
 }
 

@@ -13,7 +13,7 @@ enum { width = 2 };
 typedef double wide __attribute__((vector_size(width * sizeof(double)), aligned(16), may_alias));
 
 double NUM(pbFinite_Sum)(const double *x, size_t n) {
-  enum { turns = 8, together = 4 * width * turns };
+  enum { rounds = 8, together = 4 * width * rounds };
   wide a = {0}, b = {0}, c = {0}, d = {0};
   size_t i = 0;
   double sum = 0;
@@ -26,7 +26,7 @@ double NUM(pbFinite_Sum)(const double *x, size_t n) {
   for (; i + together <= n; i += together) {
     const wide *v = (const wide *)(x + i);
 #pragma GCC unroll 8
-    for (int k = 0; k < turns; k++, v += 4) {
+    for (int k = 0; k < rounds; k++, v += 4) {
       a += v[0];
       b += v[1];
       c += v[2];

@@ -81,6 +81,7 @@ static void world_velocity(const pbWork_r *w, double *cvel) {
   for (int b = 0; b < w->m->nbody; b++) {
     double d[3], origin[3] = {0, 0, 0};
     const double *V = w->V + 6 * b;
+
     body_offset(w, b, origin, d);
     memcpy(cvel + 6 * b, V, 3 * sizeof(double));
     PB_POINTVEL(cvel + 6 * b + 3, V, d);
@@ -136,6 +137,7 @@ static void add_edges(struct pbGathered *g, const pbWork_r *w, const pbRow_r *r)
     for (int s = 0; s < 2; s++) {
       double mu = (s ? -1 : 1) * w->contact[r->contact].friction[k - 1], x = r->x[0] + mu * r->x[k];
       efc_row row = {.weight = {1}, .pos = r->pos[0], .R = r->edge_R, .force = x < 0 ? -r->edge_D * x : 0};
+
       row.weight[k] = mu;
       add_efc_row(g, w, r, &row);
     }
@@ -160,6 +162,7 @@ static void copy_contacts(struct pbGathered *g, const pbWork_r *w) {
     g->contact_dist[i] = c->dist;
     memcpy(g->contact_pos + 3 * i, c->pos, sizeof c->pos);
     memcpy(g->contact_frame + 9 * i, c->frame, sizeof c->frame);
+
     g->contact_geom[2 * i] = c->geom1;
     g->contact_geom[2 * i + 1] = c->geom2;
   }
@@ -258,6 +261,7 @@ static int list_fields(const pbScratch *s, named_field list[most_fields]) {
 bool pbScratch_Field(const pbScratch *s, const char *name, const double **data, int *rows, int *cols) {
   named_field list[most_fields];
   if (pbScratch_Stale(s, s->model)) return false;
+
   for (int i = 0, n = list_fields(s, list); i < n; i++) {
     if (strcmp(list[i].name, name)) continue;
     *data = list[i].data;

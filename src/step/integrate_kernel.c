@@ -232,6 +232,8 @@ void NUM(pbIntegrate_Position)(const pbModel *m, num *qpos, const num *v, num h)
   for (int j = 0; j < m->njnt; j++) {
     num *q = qpos + m->jnt_qposadr[j];
     const num *u = v + m->jnt_dofadr[j];
+
+    // Quaternions first come to length one: they are read so everywhere.
     switch (m->jnt_type[j]) {
       // A translation in world axes, then the rotation.
       case pb_jntFree:

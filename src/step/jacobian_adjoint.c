@@ -17,11 +17,12 @@ static bool all_zero(const lane *x, int n) {
     memcpy(e, x + i, sizeof e);
     for (int l = 0; l < PB_LANES; l++) bits |= e[l];
   }
+
   return !bits;
 }
 
 // ---- several right-hand sides ---------------------------------------------------------------------------------------
-// x := L^-T x (a row of strips for each dof): from the leaves, each dof is taken off those that it hangs on. Rows of zeros, as
+// x := L^-T x (a row of strips for each dof): from the leaves, each dof is taken off its ancestors. Rows of zeros, as
 // unit vectors have them, cost nothing.
 static void solve_from_leaves(const pbTreePattern *tree, const double *LD, int from, int to, lane *x) {
   for (int k = to - 1; k >= from; k--) {
@@ -62,7 +63,7 @@ static void solve_from_root(const pbTreePattern *tree, const double *LD, const d
   }
 }
 
-// x := A^-1 x, for dofs [from, to) that no others hang on: A = L' D L as linalg/tree_ldl.h factors it.
+// x := A^-1 x, for a range [from, to) of whole trees of dofs: A = L' D L as linalg/tree_ldl.h factors it.
 static void solve_columns(const pbTreePattern *tree, const double *LD, const double *diag_inv, int from, int to, lane *x) {
   PB_ASSERT(0 <= from && from <= to && to <= tree->n);
   solve_from_leaves(tree, LD, from, to, x);
@@ -78,7 +79,7 @@ static void add_product(const pbTreePattern *tree, const double *A, const lane *
     lane *yk = y + strips * k;
     lane y0 = yk[0] + diag * x0, y1 = yk[1] + diag * x1, y2 = yk[2] + diag * x2, y3 = yk[3] + diag * x3;
 
-    // An entry beside the diagonal counts twice: in row k, and in the row that k hangs on.
+    // An entry beside the diagonal counts twice: in row k, and in that of its ancestor.
     for (int a = 0; a < tree->depth[k]; a++) {
       const lane *xa = x + strips * chain[a];
       lane *ya = y + strips * chain[a];
@@ -196,6 +197,7 @@ pbStatus LANE(pbVjp_Velocity)(void *memory, NUM(pbWork) *w, const double *stages
   LANE(pbVjp_SaveStart)(w);
   PB_TRY(LANE(pbVjp_Replay)(k, w, stages, false, false));
 
+  // Gradients by parameters are for one cotangent.
   k->a.theta = NULL;
   k->a.want = 0;
   k->a.ctrl = k->ctrl;

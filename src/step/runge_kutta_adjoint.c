@@ -223,12 +223,14 @@ static void add_first_stage(block *k) {
     k->q_sum[i] += a->q[i];
     k->v_sum[i] += a->v[i] + k->rk_v[i];
   }
+
   for (int i = 0; i < m->na; i++) k->act_sum[i] += a->act[i];
 }
 
 // The evaluation of stage s once more, and what its pullback needs. Nothing is damped implicitly.
 static pbStatus replay_stage(block *k, NUM(pbWork) *w, const double *stages, int s) {
   PB_TRY(NUM(pbStep_Stage)(w, stages, s));
+
   NUM(pbStage_Acceleration)(w);
   memcpy(w->qacc_integrated, w->qacc, (size_t)w->m->nv * sizeof(double));
   w->damped = false;

@@ -114,6 +114,7 @@ void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pb
 static bool rows_are_valid(const pbWork_r *w) {
   for (const pbRow_r *r = w->row; r < w->row + w->nrow; r++) {
     const int *dofs = w->row_dofs + r->dofs;
+
     if (r->dim < 1 || r->dim > 6) return false;
     if (r->dofs + r->n > w->ndofs_used || r->J + r->dim * r->n > w->nJ_used) return false;
     if (!pb_ascending(dofs, r->n) || !pb_allWithin(dofs, r->n, 0, w->m->nv)) return false;

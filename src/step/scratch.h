@@ -10,7 +10,7 @@
 #include "model/state_layout.h"
 #include "step/variants.h"
 
-// Deformables hang on bodies that move: one step for both (couple.h).
+// Deformables are attached to bodies that move: one step for both (couple.h).
 static inline bool pb_coupled(const pbModel *m) { return m->deform && m->deform->coupled; }
 // Numbers that a step leaves in the tape's record: the state after it, and the anchor of its solution (deform.h).
 static inline int pb_deformRecord(const pbModel *m) { return m->deform ? m->deform_state + 3 * m->deform->npoint + 1 : 0; }
@@ -31,7 +31,7 @@ struct pbScratch {
   struct pbImpacts *impacts;          // contact method impact (impact/impact.h); otherwise NULL
   struct pbDeformWork *deform;        // NULL: nothing deforms
   void *cached_factor;                // where the next step's factor is to be cached
-  struct pbCouple *couple;            // NULL: nothing deformable hangs on a body that moves
+  struct pbCouple *couple;            // NULL: nothing deformable is attached to a body that moves
   struct pbEvent *events;             // 2 x rows: of a step (impact/event.h)
   double *event_numbers;              // rows + 2 n: cotangents or tangents of distances, of the state after and before
   double *event_columns;              // hard contact: pbEvents_Room numbers

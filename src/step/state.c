@@ -96,6 +96,7 @@ typedef struct rotation_walk {
 static bool next_rotation(const pbModel *m, rotation_walk *r) {
   for (r->joint++; r->joint < m->njnt; r->joint++) {
     int type = m->jnt_type[r->joint], shift = pbJoint_PlainCount(type);
+
     if (!pbJoint_HasRotation(type)) continue;
     r->q = m->jnt_qposadr[r->joint] + shift;
     r->dof = m->jnt_dofadr[r->joint] + shift;

@@ -105,11 +105,13 @@ static void combine_stages(NUM(pbWork) *w) {
 }
 
 static pbStatus step_runge_kutta(NUM(pbWork) *w, double *stages, bool replay) {
+  // Each stage's solver starts at the solution of the one before.
   for (int s = 1; s < 4; s++) {
     memcpy(w->qacc_warmstart, w->qacc, (size_t)w->m->nv * sizeof(num));
     make_stage_state(w, s);
     PB_TRY(evaluate(w, stages, s, replay));
   }
+
   combine_stages(w);
   return pb_ok;
 }
