@@ -1,4 +1,4 @@
-// Task files: model, trajectories, variables, loss, optimiser. docs/task.md describes them.
+// Task files: model, trajectories, variables, loss, optimizer. docs/task.md describes them.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,11 @@ static pbStatus read_rigid(pbTaskReader *r, const json_t *root, pbTask *task) {
   const char *model = NULL;
   PB_TRY(pbTaskReader_Text(r, root, "model", &model));
   if (!model && !json_object_get(root, "deformables")) return pbTaskReader_Fail(r, pb_bad_input, "\"model\" is missing");
-  if (!model) model = "<mujoco/>";  // deformables in an empty world
+
+  // deformables alone live in an empty world
+  if (!model) model = "<mujoco/>";
+
+  // MJCF in the task itself, or the name of a file
   pbTaskReader_Enter(r, "model");
   pbStatus status;
   if (model[strspn(model, " \t\r\n")] == '<') {
@@ -45,6 +49,7 @@ static pbStatus read_rigid(pbTaskReader *r, const json_t *root, pbTask *task) {
     pbSpec_Destroy(spec);
     pbContext_Free(r->ctx, path);
   }
+
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
   pbTaskReader_Leave(r);
   r->model = task->model;
@@ -55,9 +60,11 @@ static pbStatus read_model(pbTaskReader *r, const json_t *root, pbTask *task) {
   const json_t *value = json_object_get(root, "deformables");
   pbDeformable *d;
   PB_TRY(read_rigid(r, root, task));
+
   if (!value) return pb_ok;
   pbTaskReader_Enter(r, "deformables");
   PB_TRY(pbTask_ReadDeformable(r, value, &d));
+
   pbStatus status = pbModel_SetDeformable(task->model, d);
   pbDeformable_Destroy(d);
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
@@ -65,22 +72,26 @@ static pbStatus read_model(pbTaskReader *r, const json_t *root, pbTask *task) {
   return pb_ok;
 }
 
-// One number for several would be right for none: gravity is no -9.81 along three axes.
+// A single number is spread over nothing: gravity is not -9.81 along three axes.
 static pbStatus set_param(pbTaskReader *r, const pbParam *p, const json_t *object, const char *name, double *theta) {
   size_t count = (size_t)p->rows * (size_t)p->cols;
   bool part = p->option || strchr(name, ':');
+
   if (count != 1 && json_is_number(json_object_get(object, name)))
-    return pbTaskReader_FailAt(r, name, "one number; %zu are meant (one of them is \"%s%s%s\")", count, name,
+    return pbTaskReader_FailAt(r, name, "expected %zu numbers, found one (one entry is \"%s%s%s\")", count, name,
                                part ? "" : ":OBJECT", part || p->cols > 1 ? ":ENTRY" : "");
+
   return pbTaskReader_Spread(r, object, name, count, theta + p->offset);
 }
 
 static pbStatus read_parameters(pbTaskReader *r, const json_t *object, double *theta) {
   const char *name;
   json_t *value;
+
   if (!object) return pb_ok;
   pbTaskReader_Enter(r, "parameters");
-  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "an object {name: value} is meant");
+  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "expected an object {name: value}");
+
   json_object_foreach((json_t *)object, name, value) {
     pbParam p;
     pbTaskReader_Enter(r, name);
@@ -96,22 +107,25 @@ static pbStatus read_parameters(pbTaskReader *r, const json_t *object, double *t
 static pbStatus read_options(pbTaskReader *r, const json_t *object, pbTask *task) {
   const char *name;
   json_t *value;
+
   if (!object) return pb_ok;
   pbTaskReader_Enter(r, "options");
-  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "an object {name: value} is meant");
+  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "expected an object {name: value}");
   json_object_foreach((json_t *)object, name, value) {
     pbParam p;
     char text[64];
+    bool known = pbModel_Param(NULL, task->model, name, &p) == pb_ok;
     pbTaskReader_Enter(r, name);
-    if (pbModel_Param(NULL, task->model, name, &p) == pb_ok && p.option) {
+    if (known && p.option) {
       pbTaskReader_Leave(r);
       PB_TRY(set_param(r, &p, object, name, task->theta));
       continue;
     }
-    if (pbModel_Param(NULL, task->model, name, &p) == pb_ok)
-      return pbTaskReader_Fail(r, pb_bad_input, "is no option but a parameter: it belongs into \"parameters\"");
+    if (known) return pbTaskReader_Fail(r, pb_bad_input, "is a parameter, not an option: move it to \"parameters\"");
+
     if (json_is_number(value)) pbText_PutReal(text, sizeof text, json_number_value(value));
-    else if (!json_is_string(value)) return pbTaskReader_Fail(r, pb_bad_input, "a text or a number is meant");
+    else if (!json_is_string(value)) return pbTaskReader_Fail(r, pb_bad_input, "expected a text or a number");
+
     pbStatus status = pbModel_SetOption(task->model, name, json_is_string(value) ? json_string_value(value) : text);
     if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
     pbTaskReader_Leave(r);
@@ -120,18 +134,21 @@ static pbStatus read_options(pbTaskReader *r, const json_t *object, pbTask *task
   return pb_ok;
 }
 
-// Some settings are parameters of the model: before theta is copied from there.
+// Some settings are parameters of the model: they are read before theta is copied from it.
 static pbStatus read_contact(pbTaskReader *r, const json_t *object, pbTask *task) {
   const char *name;
   json_t *value;
+
   if (!object) return pb_ok;
   pbTaskReader_Enter(r, "contact");
-  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "an object {name: value} is meant");
+  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "expected an object {name: value}");
+
   json_object_foreach((json_t *)object, name, value) {
     char text[64];
     pbTaskReader_Enter(r, name);
     if (json_is_number(value)) pbText_PutReal(text, sizeof text, json_number_value(value));
-    else if (!json_is_string(value)) return pbTaskReader_Fail(r, pb_bad_input, "a number or a text is meant");
+    else if (!json_is_string(value)) return pbTaskReader_Fail(r, pb_bad_input, "expected a number or a text");
+
     pbStatus status = pbModel_SetContact(task->model, name, json_is_string(value) ? json_string_value(value) : text);
     if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
     pbTaskReader_Leave(r);
@@ -145,6 +162,7 @@ static pbStatus check_settings(pbTaskReader *r, const pbTask *task) {
   pbStatus status = pbModel_CheckContact(task->ctx, task->model);
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
   pbTaskReader_Leave(r);
+
   status = pbModel_CheckDeform(task->ctx, task->model);
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
 }
@@ -153,18 +171,22 @@ static pbStatus read_mode(pbTaskReader *r, const json_t *root, pbTask *task) {
   const char *mode = "exact";
   PB_TRY(pbTaskReader_Text(r, root, "mode", &mode));
   if (pbGradientKind_Named(mode, &task->gradient)) return pb_ok;
-  return pbTaskReader_FailAt(r, "mode", "\"exact\", \"event\" or \"smooth\" is meant");
+  return pbTaskReader_FailAt(r, "mode", "expected \"exact\", \"event\" or \"smooth\"");
 }
 
+// Derived constants from the others; those that the file gives itself must not change.
 static pbStatus recompute(pbTaskReader *r, const json_t *given, pbTask *task) {
   const char *name;
   json_t *value;
   pbParam p;
   double *before = pbContext_AllocArray(r->ctx, task->ntheta + 1, sizeof *before);
   if (!before) return pbTaskReader_Fail(r, pb_no_memory, "no memory for parameters");
+
   memcpy(before, task->theta, task->ntheta * sizeof *before);
+
   pbStatus status = pbModel_SetConstants(task->ctx, task->model, task->theta);
   if (status != pb_ok) status = pbTaskReader_FailAgain(r, status);
+
   json_object_foreach((json_t *)given, name, value) {
     if (status != pb_ok) break;
     status = pbTask_FindParam(r, name, &p);
@@ -183,32 +205,41 @@ static pbStatus read_constants(pbTaskReader *r, const json_t *root, pbTask *task
   PB_TRY(pbTaskReader_Text(r, root, "constants", &constants));
   task->recompute = strcmp(constants, "recompute") == 0;
   if (!task->recompute && strcmp(constants, "keep") != 0)
-    return pbTaskReader_FailAt(r, "constants", "\"keep\" or \"recompute\" is meant");
+    return pbTaskReader_FailAt(r, "constants", "expected \"keep\" or \"recompute\"");
+
   pbStatus status = pbModel_CheckParams(task->ctx, task->model, task->theta);
   if (status == pb_ok && task->recompute) return recompute(r, json_object_get(root, "parameters"), task);
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
 }
 
-// ---- optimiser ------------------------------------------------------------------------------------------------------
+// ---- optimizer ------------------------------------------------------------------------------------------------------
+// One learning rate, or rows [iteration, rate] that hold from their iteration on.
 static pbStatus read_rates(pbTaskReader *r, const json_t *object, pbTask *task) {
   pbTaskNumbers n;
   const json_t *rate = json_object_get(object, "rate");
   if (!rate) return pb_ok;
+
   pbTaskReader_Enter(r, "rate");
   PB_TRY(pbTaskReader_Numbers(r, rate, &n));
+
   size_t count = n.nested ? n.rows : 1;
   bool good = n.nested ? n.cols == 2 && count > 0 && n.data[0] == 0 : json_is_number(rate);
-  task->rates = good ? pbContext_AllocArray(r->ctx, count, sizeof *task->rates) : NULL;
-  for (size_t i = 0; task->rates && i < count; i++) {
+  if (good) task->rates = pbContext_AllocArray(r->ctx, count, sizeof *task->rates);
+  size_t filled = task->rates ? count : 0;
+  for (size_t i = 0; i < filled; i++) {
     double from = n.nested ? n.data[2 * i] : 0, value = n.nested ? n.data[2 * i + 1] : n.data[0];
+
+    // iterations ascend and are small enough for an int
     good &= from >= 0 && from < 1e9 && value > 0 && (i == 0 || from > n.data[2 * i - 2]);
     task->rates[i] = (pbRate){good ? (int)from : 0, value};
   }
+
   pbContext_Free(r->ctx, n.data);
   if (!good)
     return pbTaskReader_Fail(r, pb_bad_input,
-                             "a positive number, or rows [iteration, rate] with ascending iterations from 0, is meant");
+                             "expected a positive number, or rows [iteration, rate] with ascending iterations from 0");
   if (!task->rates) return pbTaskReader_Fail(r, pb_no_memory, "no memory for learning rates");
+
   task->optimizer.rates = task->rates;
   task->optimizer.rate_count = (int)count;
   pbTaskReader_Leave(r);
@@ -218,7 +249,7 @@ static pbStatus read_rates(pbTaskReader *r, const json_t *object, pbTask *task) 
 static pbStatus not_negative(pbTaskReader *r, const json_t *object, const char *key, double most, double *out) {
   PB_TRY(pbTaskReader_Real(r, object, key, out));
   if (*out >= 0 && *out <= most) return pb_ok;
-  return pbTaskReader_FailAt(r, key, "a number from 0 to %g is meant", most);
+  return pbTaskReader_FailAt(r, key, "expected a number from 0 to %g", most);
 }
 
 static pbStatus read_optimizer(pbTaskReader *r, const json_t *object, pbTask *task) {
@@ -228,19 +259,24 @@ static pbStatus read_optimizer(pbTaskReader *r, const json_t *object, pbTask *ta
   const char *method = "lbfgs";
   char text[200];
   pbOptimizerOptions *o = &task->optimizer;
+
   PB_TRY(pbTaskReader_Keys(r, object, keys));
   PB_TRY(pbTaskReader_Text(r, object, "method", &method));
   if (!pbMethod_Find(method, &o->method))
     return pbTaskReader_FailAt(r, "method", "%s", pbMethod_Unknown(method, text, sizeof text));
+
   PB_TRY(pbTaskReader_Int(r, object, "iterations", 0, 100000000, &task->iterations));
   PB_TRY(read_rates(r, object, task));
   PB_TRY(not_negative(r, object, "beta1", 0.999999999, &o->beta1));
   PB_TRY(not_negative(r, object, "beta2", 0.999999999, &o->beta2));
-  if (o->beta1 == 0 && json_object_get(object, "beta1")) o->beta1 = -1;  // zero means the default to the minimiser
+
+  // to the minimizer zero means its default, a negative value zero
+  if (o->beta1 == 0 && json_object_get(object, "beta1")) o->beta1 = -1;
   if (o->beta2 == 0 && json_object_get(object, "beta2")) o->beta2 = -1;
   PB_TRY(not_negative(r, object, "epsilon", 1, &o->epsilon));
   PB_TRY(not_negative(r, object, "damping", 1e12, &o->damping));
   PB_TRY(not_negative(r, object, "sigma", 1e12, &o->sigma));
+
   PB_TRY(pbTaskReader_Int(r, object, "memory", 1, 1000, &o->memory));
   PB_TRY(pbTaskReader_Int(r, object, "population", 4, 100000, &o->population));
   PB_TRY(pbTaskReader_Int(r, object, "restarts", 0, 1000000, &o->restarts));
@@ -249,25 +285,35 @@ static pbStatus read_optimizer(pbTaskReader *r, const json_t *object, pbTask *ta
   return pbTaskReader_Real(r, object, "step_tolerance", &o->step_tolerance);
 }
 
+static bool has_term(const pbTask *task, const char *name) {
+  for (int t = 0; t < task->trajectory_count; t++) {
+    const pbTermSet *set = &task->trajectories[t].terms;
+    for (int i = 0; i < set->count; i++) {
+      if (strcmp(set->terms[i].name, name) == 0) return true;
+    }
+  }
+  return false;
+}
+
 static pbStatus stop_terms(pbTaskReader *r, const json_t *terms, pbTask *task) {
   const char *name;
   json_t *value;
   pbStop *stop = &task->stop;
   if (!terms) return pb_ok;
+
   pbTaskReader_Enter(r, "terms");
-  if (!json_is_object(terms)) return pbTaskReader_Fail(r, pb_bad_input, "an object {term: deviation} is meant");
+  if (!json_is_object(terms)) return pbTaskReader_Fail(r, pb_bad_input, "expected an object {term: deviation}");
+
   stop->terms = pbContext_AllocArray(r->ctx, json_object_size(terms) + 1, sizeof *stop->terms);
   stop->deviations = pbContext_AllocArray(r->ctx, json_object_size(terms) + 1, sizeof *stop->deviations);
   if (!stop->terms || !stop->deviations) return pbTaskReader_Fail(r, pb_no_memory, "no memory for stop criteria");
+
   json_object_foreach((json_t *)terms, name, value) {
-    bool known = false;
-    for (int t = 0; t < task->trajectory_count; t++)
-      for (int i = 0; i < task->trajectories[t].terms.count; i++)
-        known |= strcmp(task->trajectories[t].terms.terms[i].name, name) == 0;
-    if (!known) return pbTaskReader_Fail(r, pb_bad_input, "the loss has no term '%.80s'", name);
+    if (!has_term(task, name)) return pbTaskReader_Fail(r, pb_bad_input, "the loss has no term '%.80s'", name);
+
     PB_TRY(not_negative(r, terms, name, INFINITY, &stop->deviations[stop->term_count]));
-    if (!(stop->terms[stop->term_count++] = pbContext_CopyText(r->ctx, name)))
-      return pbTaskReader_Fail(r, pb_no_memory, "no memory for stop criteria");
+    stop->terms[stop->term_count] = pbContext_CopyText(r->ctx, name);
+    if (!stop->terms[stop->term_count++]) return pbTaskReader_Fail(r, pb_no_memory, "no memory for stop criteria");
   }
   pbTaskReader_Leave(r);
   return pb_ok;
@@ -278,41 +324,50 @@ static pbStatus read_stop(pbTaskReader *r, const json_t *object, pbTask *task) {
   if (!object) return pb_ok;
   pbTaskReader_Enter(r, "stop");
   PB_TRY(pbTaskReader_Keys(r, object, keys));
+
   task->stop.has_loss = json_object_get(object, "loss") != NULL;
   PB_TRY(pbTaskReader_Real(r, object, "loss", &task->stop.loss));
   PB_TRY(pbTaskReader_Real(r, object, "gradient", &task->optimizer.gradient_tolerance));
   PB_TRY(pbTaskReader_Real(r, object, "step", &task->optimizer.step_tolerance));
+
   PB_TRY(stop_terms(r, json_object_get(object, "terms"), task));
   pbTaskReader_Leave(r);
   return pb_ok;
 }
 
-// "200MiB", "1.5GB", or a number of bytes.
-static pbStatus read_memory(pbTaskReader *r, const json_t *root, size_t *bytes) {
+// Bytes of a text such as "200MiB" or "1.5GB"; 0 where it is none. Without strtod, which takes more than numbers and units.
+static double bytes_of_text(const char *text) {
   static const struct {
     const char *unit;
     double size;
   } units[] = {{"", 1}, {"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}};
+  size_t digits = strspn(text, "0123456789"), at = digits;
+  double number = 0, scale = 1;
+  if (!digits) return 0;
+
+  for (size_t i = 0; i < digits; i++) number = 10 * number + (text[i] - '0');
+  if (text[at] == '.') {
+    for (at++; text[at] >= '0' && text[at] <= '9'; at++) {
+      scale /= 10;
+      number += (text[at] - '0') * scale;
+    }
+  }
+
+  const char *unit = text + at + strspn(text + at, " ");
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+    if (strcmp(unit, units[i].unit) == 0) return number * units[i].size;
+  }
+  return 0;
+}
+
+static pbStatus read_memory(pbTaskReader *r, const json_t *root, size_t *bytes) {
   const json_t *value = json_object_get(root, "memory");
-  double number = json_number_value(value), size = 0;
   *bytes = (size_t)256 << 20;
   if (!value) return pb_ok;
-  if (json_is_string(value)) {
-    const char *text = json_string_value(value);
-    size_t digits = strspn(text, "0123456789"), point = digits;
-    double scale = 1;
-    number = 0;
-    for (size_t i = 0; i < digits; i++) number = 10 * number + (text[i] - '0');
-    if (text[point] == '.')
-      for (point++; text[point] >= '0' && text[point] <= '9'; point++) number += (text[point] - '0') * (scale /= 10);
-    const char *unit = text + point + strspn(text + point, " ");
-    for (size_t i = 0; digits && i < sizeof units / sizeof *units; i++)
-      if (strcmp(unit, units[i].unit) == 0) size = units[i].size;
-  } else if (json_is_number(value)) {
-    size = 1;
-  }
-  number *= size;
-  if (!(number >= 1 && number < 1e18)) return pbTaskReader_FailAt(r, "memory", "bytes, or a text such as \"200MiB\", is meant");
+
+  double number = json_is_string(value) ? bytes_of_text(json_string_value(value)) : json_number_value(value);
+
+  if (!(number >= 1 && number < 1e18)) return pbTaskReader_FailAt(r, "memory", "expected bytes, or a text such as \"200MiB\"");
   *bytes = (size_t)number;
   return pb_ok;
 }
@@ -323,10 +378,11 @@ static pbStatus read_confirm(pbTaskReader *r, const json_t *root, pbTask *task) 
     task->confirm = json_is_true(value) ? 4 : 0;
     return pb_ok;
   }
-  if (value && !json_is_number(value)) return pbTaskReader_FailAt(r, "confirm", "true, false or a whole number is meant");
+  if (value && !json_is_number(value)) return pbTaskReader_FailAt(r, "confirm", "expected true, false or a whole number");
   return pbTaskReader_Int(r, root, "confirm", 1, 1000, &task->confirm);
 }
 
+// true confirms with a quarter of the time step
 pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task) {
   const json_t *optimizer = json_object_get(root, "optimizer");
   double seed = 0;
@@ -337,9 +393,10 @@ pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task)
     PB_TRY(read_optimizer(r, optimizer, task));
     pbTaskReader_Leave(r);
   }
+
   PB_TRY(read_stop(r, json_object_get(root, "stop"), task));
   PB_TRY(not_negative(r, root, "seed", 9007199254740992.0, &seed));
-  if (floor(seed) != seed) return pbTaskReader_FailAt(r, "seed", "a whole number is meant");
+  if (floor(seed) != seed) return pbTaskReader_FailAt(r, "seed", "expected a whole number");
   task->optimizer.seed = (uint64_t)seed;
   PB_TRY(read_confirm(r, root, task));
   return read_memory(r, root, &task->memory);
@@ -353,11 +410,14 @@ static pbStatus read_world(pbTaskReader *r, const json_t *root, pbTask *task) {
   task->ntheta = pbModel_ParamSize(task->model);
   task->theta = pbContext_AllocArray(r->ctx, task->ntheta + 1, sizeof(double));
   if (!task->theta) return pbTaskReader_Fail(r, pb_no_memory, "no memory for parameters");
+
   PB_TRY(read_contact(r, json_object_get(root, "contact"), task));
   memcpy(task->theta, pbModel_DefaultParams(task->model), task->ntheta * sizeof(double));
   r->theta = task->theta;
+
   PB_TRY(read_options(r, json_object_get(root, "options"), task));
   PB_TRY(check_settings(r, task));
+
   PB_TRY(read_parameters(r, json_object_get(root, "parameters"), task->theta));
   return read_constants(r, root, task);
 }
@@ -376,9 +436,11 @@ typedef pbStatus (*pbReadPart)(pbTaskReader *r, const json_t *root, pbTask *task
 static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
   pbManifest manifest;
   json_t *root;
+
   PB_TRY(pbTaskReader_Parse(r, &root));
   pbTask *t = pbContext_Alloc(r->ctx, sizeof *t);
   pbStatus status = t ? pb_ok : pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
+
   if (t) {
     t->ctx = r->ctx;
     pbManifest_Begin(&manifest, r->ctx, root);
@@ -387,6 +449,7 @@ static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
     pbStatus ended = pbManifest_End(&manifest, &t->made_from);
     if (status == pb_ok) status = ended;
   }
+
   json_decref(root);
   if (status == pb_ok) *task = t;
   else pbTask_Destroy(t);
@@ -396,6 +459,7 @@ static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
 pbStatus pbTask_Parse(pbContext *ctx, const char *text, size_t length, const char *folder, const char *name, pbTask **task) {
   pbTaskReader r = {.ctx = ctx, .name = name ? name : "task", .text = text, .length = length};
   *task = NULL;
+
   pbStatus status = pbTaskReader_Folders(&r, folder, NULL);
   if (status == pb_ok) status = parse(&r, read_task, task);
   pbTaskReader_End(&r);
@@ -407,6 +471,7 @@ static pbStatus load(pbContext *ctx, const char *path, const char *allow_root, p
   char *text = NULL;
   *task = NULL;
   pbStatus status = pbTaskReader_Open(ctx, path, allow_root, &r, &text);
+
   if (status == pb_ok) status = parse(&r, read, task);
   pbTaskReader_End(&r);
   pbContext_Free(ctx, text);
@@ -421,12 +486,16 @@ pbStatus pbTask_Load(pbContext *ctx, const char *path, const char *allow_root, p
 static pbStatus read_run(pbTaskReader *r, const json_t *root, pbTask *task) {
   const char *constants = "keep";
   PB_TRY(pbTaskReader_Keys(r, root, pbTask_Keys));
-  task->model = (pbModel *)(uintptr_t)r->model;  // only read, and not destroyed
+
+  // the model is the caller's: only read, and not destroyed
+  task->model = (pbModel *)(uintptr_t)r->model;
   task->borrowed = true;
+
   task->ntheta = pbModel_ParamSize(r->model);
   task->theta = pbContext_AllocArray(r->ctx, task->ntheta + 1, sizeof(double));
   if (!task->theta) return pbTaskReader_Fail(r, pb_no_memory, "no memory for parameters");
   memcpy(task->theta, r->theta, task->ntheta * sizeof(double));
+
   PB_TRY(pbTaskReader_Text(r, root, "constants", &constants));
   task->recompute = strcmp(constants, "recompute") == 0;
   PB_TRY(read_mode(r, root, task));
@@ -441,9 +510,11 @@ pbStatus pbTask_LoadRun(pbContext *ctx, const char *path, const char *allow_root
   char *text = NULL;
   *task = NULL;
   pbStatus status = pbTaskReader_Open(ctx, path, allow_root, &r, &text);
+
   r.model = model;
   r.theta = theta;
   r.run = true;
+
   if (status == pb_ok) status = parse(&r, read_run, task);
   pbTaskReader_End(&r);
   pbContext_Free(ctx, text);
@@ -455,6 +526,7 @@ pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const char *allow_ro
   pbTask *task;
   *model = NULL;
   PB_TRY(load(ctx, path, allow_root, read_world, &task));
+
   memcpy(task->model->theta0, task->theta, task->ntheta * sizeof(double));
   *model = task->model;
   task->model = NULL;
@@ -470,13 +542,17 @@ struct pbLoss {
 
 static pbStatus read_loss_only(pbTaskReader *r, const json_t *root, int trajectory, pbTermSet *set) {
   PB_TRY(pbTaskReader_Keys(r, root, pbTask_Keys));
+
   const json_t *list = json_object_get(root, "trajectories"), *loss = NULL;
   if (list && (size_t)trajectory >= json_array_size(list))
     return pbTaskReader_FailAt(r, "trajectories", "there are %zu; trajectory %d (counted from 0) is asked for",
                                json_array_size(list), trajectory);
+
+  // a trajectory's own loss, else that of all
   loss = json_object_get(json_array_get(list, (size_t)trajectory), "loss");
   if (!loss) loss = json_object_get(root, "loss");
   if (!loss) return pbTaskReader_Fail(r, pb_bad_input, "\"loss\" is missing");
+
   pbTaskReader_Enter(r, "loss");
   PB_TRY(pbTask_ReadLoss(r, loss, set));
   return pbTermSet_Finish(set);
@@ -488,18 +564,22 @@ pbStatus pbLoss_Load(pbContext *ctx, const char *path, const char *allow_root, c
   char *text = NULL;
   json_t *root = NULL;
   *loss = NULL;
+
   pbLoss *l = pbContext_Alloc(ctx, sizeof *l);
   if (!l) return pbContext_Fail(ctx, pb_no_memory, "no memory for a loss");
   l->ctx = ctx;
+
   pbTermSet_Begin(&l->terms, ctx, model, steps);
   pbStatus status = pbTaskReader_Open(ctx, path, allow_root, &r, &text);
   r.model = model;
   r.theta = theta;
+
   if (status == pb_ok) status = pbTaskReader_Parse(&r, &root);
   if (status == pb_ok) status = read_loss_only(&r, root, trajectory, &l->terms);
   json_decref(root);
   pbTaskReader_End(&r);
   pbContext_Free(ctx, text);
+
   if (status == pb_ok) *loss = l;
   else pbLoss_Destroy(l);
   return status;
@@ -515,11 +595,14 @@ pbStatus pbLoss_Gradient(pbLoss *loss, pbRollout *rollout, const double *theta, 
                          const pbVjpOptions *options, double *value, const pbRolloutGradient *gradient,
                          pbCertificate *certificate) {
   pbRolloutOutput output = pbTermSet_Output(&loss->terms);
+
   if (input->constant && loss->terms.uses[pb_observedControl])
     return pbContext_Fail(loss->ctx, pb_bad_argument, "a loss on controls needs a row of controls for every step");
+
   PB_TRY(pbRollout_Forward(rollout, theta, x0, input, &output));
   *value = pbTermSet_Value(&loss->terms, input->ctrl, true, gradient ? gradient->ctrl : NULL);
   if (!isfinite(*value)) return pbContext_Fail(loss->ctx, pb_not_finite, "the loss is not finite");
+
   pbRolloutBar bar = pbTermSet_Bar(&loss->terms);
   return pbRollout_Vjp(rollout, &bar, options, gradient, certificate);
 }

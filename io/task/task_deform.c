@@ -15,13 +15,17 @@ static pbStatus made(pbTaskReader *r, pbStatus status) { return status == pb_ok 
 
 // ---- arrays of numbers ----------------------------------------------------------------------------------------------
 static pbStatus take_array(pbTaskReader *r, const pbArrays *set, const char *name, pbTaskArray *out) {
-  const pbArray *a = name ? pbArrays_Find(set, name) : pbArrays_Count(set) == 1 ? pbArrays_At(set, 0) : NULL;
+  const pbArray *a = NULL;
+  if (name) a = pbArrays_Find(set, name);
+  else if (pbArrays_Count(set) == 1) a = pbArrays_At(set, 0);
   if (!a || a->type != pb_arrayReal || a->ndim > 3)
     return name ? pbTaskReader_Fail(r, pb_bad_input, "the file has no array '%.80s' of numbers", name)
                 : pbTaskReader_Fail(r, pb_bad_input, "\"array\" is missing: the file has %zu", pbArrays_Count(set));
+
   *out = (pbTaskArray){.ndim = a->ndim, .count = a->count, .shape = {1, 1, 1}};
   for (int i = 0; i < a->ndim; i++) out->shape[i] = a->shape[i];
-  if (!(out->data = pbContext_AllocArray(r->ctx, a->count + 1, sizeof(double)))) return no_memory(r);
+  out->data = pbContext_AllocArray(r->ctx, a->count + 1, sizeof(double));
+  if (!out->data) return no_memory(r);
   memcpy(out->data, a->reals, a->count * sizeof(double));
   return pb_ok;
 }
@@ -50,44 +54,52 @@ static pbStatus from_file(pbTaskReader *r, const json_t *value, pbTaskNumbers *n
 pbStatus pbTaskReader_Rows(pbTaskReader *r, const json_t *value, size_t cols, size_t *rows, double **data) {
   pbTaskNumbers n = {0};
   PB_TRY(json_is_object(value) ? from_file(r, value, &n) : pbTaskReader_Numbers(r, value, &n));
+
   *data = n.data;
+
+  // an empty list has as many columns as are expected
   if (json_array_size(value) == 0 && json_is_array(value)) {
     n.rows = 0;
     n.cols = cols;
   }
+
   if (n.cols != cols || (json_is_array(value) && !n.nested && n.rows))
-    return pbTaskReader_Fail(r, pb_bad_input, "rows of %zu numbers are meant", cols);
-  if (*rows && n.rows != *rows) return pbTaskReader_Fail(r, pb_bad_input, "%zu rows; %zu are meant", n.rows, *rows);
+    return pbTaskReader_Fail(r, pb_bad_input, "expected rows of %zu numbers", cols);
+  if (*rows && n.rows != *rows) return pbTaskReader_Fail(r, pb_bad_input, "expected %zu rows, found %zu", *rows, n.rows);
   *rows = n.rows;
   return pb_ok;
 }
 
-// ---- where a body is ------------------------------------------------------------------------------------------------
+// ---- the pose of a body ---------------------------------------------------------------------------------------------
 typedef struct Placed {  // a body's points at rest, where they start and how fast
   double *rest, *mass, *start, *velocity;
 } Placed;
 
-static void times(double *out, const double *a, const double *b) {
+// out = a b, of 3 x 3 matrices by rows.
+static void multiply(double *out, const double *a, const double *b) {
   for (int i = 0; i < 9; i++)
     out[i] = a[i / 3 * 3] * b[i % 3] + a[i / 3 * 3 + 1] * b[3 + i % 3] + a[i / 3 * 3 + 2] * b[6 + i % 3];
 }
 
-// Turns by x, then by the new y, then by the newest z, as MJCF's default.
+// Intrinsic rotations about x, the new y and the newest z, MJCF's default: R = Rx Ry Rz.
 static void of_euler(const double *degrees, double *R) {
   static const double unit[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
   memcpy(R, unit, sizeof unit);
   for (int axis = 0; axis < 3; axis++) {
     double angle = degrees[axis] * (3.14159265358979323846 / 180), turn[9] = {0}, before[9];
+
     int a = (axis + 1) % 3, b = (axis + 2) % 3;
     turn[4 * axis] = 1;
     turn[4 * a] = turn[4 * b] = cos(angle);
     turn[3 * b + a] = sin(angle);
     turn[3 * a + b] = -sin(angle);
+
     memcpy(before, R, sizeof before);
-    times(R, before, turn);
+    multiply(R, before, turn);
   }
 }
 
+// Rotation matrix of a quaternion (w, x, y, z) of any length.
 static void of_quaternion(const double *q, double *R) {
   double w = q[0], x = q[1], y = q[2], z = q[3], n = w * w + x * x + y * y + z * z;
   const double all[9] = {w * w + x * x - y * y - z * z, 2 * (x * y - w * z),           2 * (x * z + w * y),
@@ -97,31 +109,35 @@ static void of_quaternion(const double *q, double *R) {
 }
 
 static pbStatus numbers(pbTaskReader *r, const json_t *o, const char *key, size_t count, double *out) {
-  if (json_is_number(json_object_get(o, key))) return pbTaskReader_FailAt(r, key, "%zu numbers are meant", count);
+  if (json_is_number(json_object_get(o, key))) return pbTaskReader_FailAt(r, key, "expected %zu numbers", count);
   return pbTaskReader_Spread(r, o, key, count, out);
 }
 
 static pbStatus read_rotation(pbTaskReader *r, const json_t *o, double *R) {
   double quat[4] = {1, 0, 0, 0}, euler[3] = {0}, size = 0;
   if (json_object_get(o, "quat") && json_object_get(o, "euler"))
-    return pbTaskReader_Fail(r, pb_bad_input, "\"quat\" and \"euler\" both say how it is turned; one of them is meant");
+    return pbTaskReader_Fail(r, pb_bad_input, "expected one of \"quat\" and \"euler\", found both");
+
   PB_TRY(numbers(r, o, "quat", 4, quat));
   PB_TRY(numbers(r, o, "euler", 3, euler));
   for (int i = 0; i < 4; i++) size += quat[i] * quat[i];
   if (!(size > 1e-12 && isfinite(size))) return pbTaskReader_FailAt(r, "quat", "a quaternion of length zero is no orientation");
+
   if (json_object_get(o, "euler")) of_euler(euler, R);
   else of_quaternion(quat, R);
   return pb_ok;
 }
 
+// x = pos + R diag(scale) X
 static pbStatus place_rest(pbTaskReader *r, const json_t *o, const pbMesh *mesh, double *rest) {
   double pos[3] = {0}, scale[3] = {1, 1, 1}, R[9];
   PB_TRY(numbers(r, o, "pos", 3, pos));
   PB_TRY(pbTaskReader_Spread(r, o, "scale", 3, scale));
   PB_TRY(read_rotation(r, o, R));
   for (int i = 0; i < 3; i++) {
-    if (!(scale[i] > 0)) return pbTaskReader_FailAt(r, "scale", "positive numbers are meant");
+    if (!(scale[i] > 0)) return pbTaskReader_FailAt(r, "scale", "expected positive numbers");
   }
+
   for (int i = 0; i < mesh->points; i++) {
     const double *x = mesh->point + 3 * i;
     for (int k = 0; k < 3; k++)
@@ -137,11 +153,14 @@ static pbStatus read_rows(pbTaskReader *r, const json_t *o, const char *key, int
   double *data = NULL;
   *given = value != NULL;
   if (!value) return pb_ok;
+
+  // one row for all
   if (one && json_is_array(value) && json_is_number(json_array_get(value, 0))) {
     PB_TRY(numbers(r, o, key, 3, out));
     for (int i = 3; i < 3 * points; i++) out[i] = out[i - 3];
     return pb_ok;
   }
+
   pbTaskReader_Enter(r, key);
   pbStatus status = pbTaskReader_Rows(r, value, 3, &rows, &data);
   if (status == pb_ok) memcpy(out, data, 3 * rows * sizeof *out);
@@ -167,15 +186,18 @@ static pbStatus read_sets(pbTaskReader *r, const json_t *object, pbDeformBody *b
   json_t *value;
   if (!object) return pb_ok;
   pbTaskReader_Enter(r, "sets");
-  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "an object {name: points} is meant");
+  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "expected an object {name: points}");
+
   body->sets = pbContext_AllocArray(r->ctx, json_object_size(object) + 1, sizeof *body->sets);
   if (!body->sets) return no_memory(r);
+
   json_object_foreach((json_t *)object, name, value) {
     pbBodySet *set = &body->sets[body->set_count];
     pbTaskReader_Enter(r, name);
     PB_TRY(pbTask_SelectPoints(r, body, value, &set->points, &set->count));
     body->set_count++;
-    if (!(set->name = pbContext_CopyText(r->ctx, name))) return no_memory(r);
+    set->name = pbContext_CopyText(r->ctx, name);
+    if (!set->name) return no_memory(r);
     pbTaskReader_Leave(r);
   }
   pbTaskReader_Leave(r);
@@ -187,11 +209,23 @@ static pbStatus name_points(pbTaskReader *r, const pbDeformBody *body, const cha
   char name[256];
   int *all = pbContext_AllocArray(r->ctx, (size_t)count + 1, sizeof *all);
   if (!all) return no_memory(r);
+
+  // a body's points are BODY, those of its sets BODY_SET
   for (int i = 0; i < count; i++) all[i] = body->first + (points ? points[i] : i);
   snprintf(name, sizeof name, "%.60s%s%.180s", body->name, set ? "_" : "", set ? set : "");
+
   pbStatus status = pbDeformable_NamePoints(d, name, count, all);
   pbContext_Free(r->ctx, all);
   return made(r, status);
+}
+
+static int axis_bit(char c) {
+  switch (c) {
+    case 'x': return pb_fixX;
+    case 'y': return pb_fixY;
+    case 'z': return pb_fixZ;
+    default: return 0;
+  }
 }
 
 static pbStatus read_axes(pbTaskReader *r, const json_t *o, int *axes) {
@@ -199,23 +233,25 @@ static pbStatus read_axes(pbTaskReader *r, const json_t *o, int *axes) {
   PB_TRY(pbTaskReader_Text(r, o, "axes", &text));
   *axes = 0;
   for (const char *c = text; *c; c++) {
-    int bit = *c == 'x' ? pb_fixX : *c == 'y' ? pb_fixY : *c == 'z' ? pb_fixZ : 0;
-    if (!bit || *axes & bit) return pbTaskReader_FailAt(r, "axes", "letters out of \"xyz\", each once, are meant");
+    int bit = axis_bit(*c);
+    if (!bit || *axes & bit) return pbTaskReader_FailAt(r, "axes", "expected letters of \"xyz\", each once");
     *axes |= bit;
   }
-  return *axes ? pb_ok : pbTaskReader_FailAt(r, "axes", "letters out of \"xyz\" are meant");
+  return *axes ? pb_ok : pbTaskReader_FailAt(r, "axes", "expected letters of \"xyz\"");
 }
 
-// Held points go on with the velocity the pin gives them, not with the body's.
+// Pinned points keep the velocity that the pin gives them, not the body's.
 static pbStatus hold(pbTaskReader *r, pbDeformBody *body, int count, const int *points, int axes, const double *v,
                      double *velocity) {
   for (int i = 0; i < 3 * count; i++) {
     int bit = 1 << i % 3;
     double *old = velocity + 3 * points[i / 3] + i % 3;
+
     if (!(axes & bit)) continue;
     if (body->fixed[points[i / 3]] & bit && *old != v[i % 3])
       return pbTaskReader_Fail(r, pb_bad_input, "point %d moves at %.6g along %c by another pin, at %.6g by this one",
                                points[i / 3], *old, "xyz"[i % 3], v[i % 3]);
+
     *old = v[i % 3];
     body->fixed[points[i / 3]] |= (unsigned char)bit;
   }
@@ -230,9 +266,11 @@ static pbStatus read_pin(pbTaskReader *r, const json_t *o, pbDeformBody *body, d
   PB_TRY(read_axes(r, o, &axes));
   PB_TRY(numbers(r, o, "velocity", 3, v));
   if (!json_object_get(o, "points")) return pbTaskReader_Fail(r, pb_bad_input, "\"points\" is missing");
+
   pbTaskReader_Enter(r, "points");
   PB_TRY(pbTask_SelectPoints(r, body, json_object_get(o, "points"), &points, &count));
   pbTaskReader_Leave(r);
+
   pbStatus status = hold(r, body, count, points, axes, v, velocity);
   pbContext_Free(r->ctx, points);
   return status;
@@ -242,8 +280,10 @@ static pbStatus read_pins(pbTaskReader *r, const json_t *list, pbDeformBody *bod
   body->fixed = pbContext_AllocArray(r->ctx, (size_t)body->mesh->points + 1, 1);
   if (!body->fixed) return no_memory(r);
   if (!list) return pb_ok;
+
   pbTaskReader_Enter(r, "pins");
-  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "a list of {\"points\": ..., \"axes\": ...} is meant");
+  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of {\"points\": ..., \"axes\": ...}");
+
   for (size_t i = 0; i < json_array_size(list); i++) {
     pbTaskReader_EnterAt(r, i);
     PB_TRY(read_pin(r, json_array_get(list, i), body, velocity));
@@ -260,6 +300,7 @@ static pbStatus add_cells(pbTaskReader *r, const pbDeformBody *body, pbDeformabl
     if (!entries) continue;
     int *vertex = pbContext_AllocArray(r->ctx, (size_t)entries, sizeof *vertex);
     if (!vertex) return no_memory(r);
+
     for (int i = 0; i < entries; i++) vertex[i] = body->first + cells->vertex[i];
     pbStatus status = pbDeformable_AddCells(d, body->name, (pbCellKind)kind, cells->count, vertex);
     pbContext_Free(r->ctx, vertex);
@@ -272,16 +313,21 @@ static pbStatus add_cells(pbTaskReader *r, const pbDeformBody *body, pbDeformabl
 static pbStatus place(pbTaskReader *r, const json_t *o, pbDeformBody *body, const Placed *p, pbDeformable *d) {
   bool started, moving;
   int n = body->mesh->points;
+
   PB_TRY(place_rest(r, o, body->mesh, p->rest));
   PB_TRY(read_mass(r, o, n, p->mass));
   PB_TRY(read_rows(r, o, "start", n, false, p->start, &started));
   PB_TRY(read_rows(r, o, "velocity", n, true, p->velocity, &moving));
   PB_TRY(read_pins(r, json_object_get(o, "pins"), body, p->velocity));
+
   PB_TRY(made(r, pbDeformable_AddPoints(d, n, p->rest, p->mass, started ? p->start : NULL, p->velocity, &body->first)));
+
+  // fixed points go on with their velocity
   for (int i = 0; i < n; i++) {
     int point = body->first + i;
     if (body->fixed[i]) PB_TRY(made(r, pbDeformable_Fix(d, 1, &point, body->fixed[i])));
   }
+
   PB_TRY(add_cells(r, body, d));
   PB_TRY(name_points(r, body, NULL, n, NULL, d));
   for (int i = 0; i < body->set_count; i++)
@@ -293,6 +339,7 @@ static pbStatus add_points(pbTaskReader *r, const json_t *o, pbDeformBody *body,
   size_t n = 3 * (size_t)body->mesh->points;
   double *memory = pbContext_AllocArray(r->ctx, 4 * n + 1, sizeof *memory);
   if (!memory) return no_memory(r);
+
   pbStatus status = place(r, o, body, &(Placed){memory, memory + n, memory + 2 * n, memory + 3 * n}, d);
   pbContext_Free(r->ctx, memory);
   return status;
@@ -301,11 +348,13 @@ static pbStatus add_points(pbTaskReader *r, const json_t *o, pbDeformBody *body,
 static pbStatus fill_body(pbTaskReader *r, const json_t *o, pbDeformTouch touch, pbDeformBody *body, pbDeformable *d) {
   static const char *const keys[] = {"name", "mesh", "quadratic", "pos",      "quat",   "euler",   "scale",   "start", "velocity",
                                      "mass", "sets", "pins",      "energies", "attach", "surface", "comment", NULL};
+
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(pbTaskReader_Text(r, o, "name", &body->name));
   if (!body->name) return pbTaskReader_Fail(r, pb_bad_input, "\"name\" is missing");
   if (!*body->name || strpbrk(body->name, ":. \t\r\n") || strlen(body->name) > 60)
-    return pbTaskReader_FailAt(r, "name", "a word of at most 60 letters without ':' and '.' is meant");
+    return pbTaskReader_FailAt(r, "name", "expected a word of at most 60 letters without ':' and '.'");
+
   PB_TRY(pbTask_ReadMesh(r, o, &body->mesh));
   PB_TRY(read_sets(r, json_object_get(o, "sets"), body));
   PB_TRY(add_points(r, o, body, d));
@@ -317,6 +366,7 @@ static pbStatus fill_body(pbTaskReader *r, const json_t *o, pbDeformTouch touch,
 static pbStatus read_body(pbTaskReader *r, const json_t *o, pbDeformTouch touch, pbDeformable *d) {
   pbDeformBody body = {0};
   pbStatus status = fill_body(r, o, touch, &body, d);
+
   for (int i = 0; i < body.set_count; i++) {
     pbContext_Free(r->ctx, body.sets[i].name);
     pbContext_Free(r->ctx, body.sets[i].points);
@@ -330,7 +380,8 @@ static pbStatus read_body(pbTaskReader *r, const json_t *o, pbDeformTouch touch,
 static pbStatus read_bodies(pbTaskReader *r, const json_t *list, pbDeformTouch touch, pbDeformable *d) {
   if (!list) return pbTaskReader_Fail(r, pb_bad_input, "\"bodies\" is missing");
   pbTaskReader_Enter(r, "bodies");
-  if (!json_is_array(list) || json_array_size(list) == 0) return pbTaskReader_Fail(r, pb_bad_input, "a list of bodies is meant");
+  if (!json_is_array(list) || json_array_size(list) == 0) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of bodies");
+
   for (size_t i = 0; i < json_array_size(list); i++) {
     pbTaskReader_EnterAt(r, i);
     PB_TRY(read_body(r, json_array_get(list, i), touch, d));
@@ -344,6 +395,7 @@ static pbStatus read_bodies(pbTaskReader *r, const json_t *list, pbDeformTouch t
 // "a, b or c", of names by number.
 static const char *one_of(int count, const char *(*name)(int), char *text, size_t size) {
   size_t used = (size_t)snprintf(text, size, "\"%s\"", name(0));
+
   for (int i = 1; i < count && used < size; i++)
     used += (size_t)snprintf(text + used, size - used, "%s\"%s\"", i < count - 1 ? ", " : " or ", name(i));
   return text;
@@ -355,13 +407,15 @@ static const char *method_name(int i) { return pbDeformMinimizer_Name((pbDeformM
 static pbStatus unknown_name(pbTaskReader *r, const char *key, const char *given, int count, const char *(*name)(int)) {
   char hint[200], all[200];
   pbSuggest near = pbSuggest_For(given);
+
   for (int i = 0; i < count; i++) pbSuggest_Offer(&near, name(i));
   if (near.best) return pbTaskReader_FailAt(r, key, "'%.60s' is unknown%s", given, pbSuggest_Write(&near, hint, sizeof hint));
-  return pbTaskReader_FailAt(r, key, "'%.60s' is unknown: %s is meant", given, one_of(count, name, all, sizeof all));
+  return pbTaskReader_FailAt(r, key, "expected %s, found '%.60s'", one_of(count, name, all, sizeof all), given);
 }
 
 static pbStatus read_scheme(pbTaskReader *r, const json_t *o, pbScheme *scheme) {
   const char *name = NULL;
+
   PB_TRY(pbTaskReader_Text(r, o, "scheme", &name));
   if (!name || pbScheme_Named(name, scheme)) return pb_ok;
   return unknown_name(r, "scheme", name, pb_schemeCount, scheme_name);
@@ -377,12 +431,13 @@ static pbStatus read_method(pbTaskReader *r, const json_t *o, pbDeformMinimizer 
 static pbStatus positive(pbTaskReader *r, const json_t *o, const char *key, double *out) {
   PB_TRY(pbTaskReader_Real(r, o, key, out));
   if (!json_object_get(o, key) || *out > 0) return pb_ok;
-  return pbTaskReader_FailAt(r, key, "a positive number is meant");
+  return pbTaskReader_FailAt(r, key, "expected a positive number");
 }
 
 static pbStatus read_options(pbTaskReader *r, const json_t *o, pbDeformable *d) {
   pbDeformOptions options = {0};
   bool planar = false;
+
   PB_TRY(read_scheme(r, o, &options.scheme));
   PB_TRY(read_method(r, o, &options.method));
   PB_TRY(pbTaskReader_Int(r, o, "iterations", 1, 1000000000, &options.iterations));
@@ -391,6 +446,7 @@ static pbStatus read_options(pbTaskReader *r, const json_t *o, pbDeformable *d) 
   PB_TRY(positive(r, o, "rate", &options.rate));
   PB_TRY(pbTaskReader_Bool(r, o, "approximate", &options.approximate));
   PB_TRY(pbTaskReader_Bool(r, o, "planar", &planar));
+
   pbDeformable_SetPlanar(d, planar);
   return made(r, pbDeformable_SetOptions(d, &options));
 }
@@ -400,13 +456,17 @@ static pbStatus read_object(pbTaskReader *r, const json_t *o, pbDeformable **d) 
                                      "planar", "bodies", "energies",   "contact",   "comment",  NULL};
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(made(r, pbDeformable_Create(r->ctx, d)));
+
   pbStatus status = read_options(r, o, *d);
+
+  // with "contact" every body gets a surface; in the plane it is an outline
   const json_t *contact = json_object_get(o, "contact");
   pbDeformTouch touch = {contact != NULL, json_is_true(json_object_get(o, "planar"))};
   if (status == pb_ok) status = read_bodies(r, json_object_get(o, "bodies"), touch, *d);
   if (status == pb_ok) status = pbTask_ReadJoins(r, json_object_get(o, "energies"), *d);
   if (status == pb_ok && contact) status = pbTask_ReadContact(r, contact, *d);
   if (status == pb_ok) return pb_ok;
+
   pbDeformable_Destroy(*d);
   *d = NULL;
   return status;
@@ -421,10 +481,14 @@ pbStatus pbDeformable_Load(pbContext *ctx, const pbModel *model, const char *pat
   *deformable = NULL;
   pbStatus status = pbTaskReader_Open(ctx, path, options ? options->allow_root : NULL, &r, &text);
   r.model = model;
+
   if (status == pb_ok) status = pbTaskReader_Parse(&r, &root);
+
+  // a task file may serve: its deformables
   const json_t *inside = json_object_get(root, "deformables");
   if (status == pb_ok && inside) pbTaskReader_Enter(&r, "deformables");
   if (status == pb_ok) status = read_object(&r, inside ? inside : root, deformable);
+
   json_decref(root);
   pbTaskReader_End(&r);
   pbContext_Free(ctx, text);
@@ -435,6 +499,7 @@ pbStatus pbTask_ReadDeformable(pbTaskReader *r, const json_t *value, pbDeformabl
   char *path = NULL;
   *deformable = NULL;
   if (!json_is_string(value)) return read_object(r, value, deformable);
+
   PB_TRY(pbTaskReader_Path(r, json_string_value(value), &path));
   pbStatus status = pbDeformable_Load(r->ctx, r->model, path, &(pbLoadOptions){.allow_root = r->allow_root}, deformable);
   pbContext_Free(r->ctx, path);

@@ -1,4 +1,4 @@
-// What deformables of a task meet and hang on: bodies of the model, its geoms, planes, each other.
+// Contact and attachment of a task's deformables: to bodies of the model, its geoms, planes and each other.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 static pbStatus made(pbTaskReader *r, pbStatus status) { return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status); }
 
 static pbStatus need_model(pbTaskReader *r, const char *what) {
-  return r->model ? pb_ok : pbTaskReader_Fail(r, pb_bad_input, "there is no model whose %s could be meant", what);
+  return r->model ? pb_ok : pbTaskReader_Fail(r, pb_bad_input, "there is no model to look up this %s in", what);
 }
 
 static void shift(int *points, int count, int by) {
@@ -24,11 +24,13 @@ static pbStatus read_attachment(pbTaskReader *r, const json_t *o, const pbDeform
   int *points = NULL, count;
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(pbTaskReader_Text(r, o, "body", &name));
-  if (!name || !json_object_get(o, "points")) return pbTaskReader_Fail(r, pb_bad_input, "\"points\" and \"body\" are meant");
+  if (!name || !json_object_get(o, "points")) return pbTaskReader_Fail(r, pb_bad_input, "expected \"points\" and \"body\"");
+
   PB_TRY(need_model(r, "body"));
   pbTaskReader_Enter(r, "points");
   PB_TRY(pbTask_SelectPoints(r, body, json_object_get(o, "points"), &points, &count));
   pbTaskReader_Leave(r);
+
   shift(points, count, body->first);
   pbStatus status = made(r, pbDeformable_AttachPoints(d, r->model, name, count, points));
   pbContext_Free(r->ctx, points);
@@ -38,7 +40,8 @@ static pbStatus read_attachment(pbTaskReader *r, const json_t *o, const pbDeform
 pbStatus pbTask_ReadAttachments(pbTaskReader *r, const json_t *list, const pbDeformBody *body, pbDeformable *d) {
   if (!list) return pb_ok;
   pbTaskReader_Enter(r, "attach");
-  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "a list of {\"points\": ..., \"body\": ...} is meant");
+  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of {\"points\": ..., \"body\": ...}");
+
   for (size_t i = 0; i < json_array_size(list); i++) {
     pbTaskReader_EnterAt(r, i);
     PB_TRY(read_attachment(r, json_array_get(list, i), body, d));
@@ -49,18 +52,23 @@ pbStatus pbTask_ReadAttachments(pbTaskReader *r, const json_t *list, const pbDef
 }
 
 // ---- surfaces of bodies -----------------------------------------------------------------------------------------------
+// The surface of a body: its outer triangles, or its edges if it has no triangles, or its points if it has neither.
 static pbStatus add_surface(pbTaskReader *r, const pbDeformBody *body, double radius, bool self, pbDeformable *d) {
   pbCells skin = {0};
   const pbMesh *mesh = body->mesh;
   PB_TRY(made(r, pbMesh_Skin(r->ctx, mesh, &skin)));
+
   const pbCells *lines = &mesh->cells[pb_cellEdge];
-  bool bare = skin.count == 0 && lines->count == 0;  // points alone
+  bool bare = skin.count == 0 && lines->count == 0;
   int edges = skin.count ? 0 : lines->count, points = bare ? mesh->points : 0;
+
+  // one array for all of them
   int *all = pbContext_AllocArray(r->ctx, 3 * (size_t)skin.count + 2 * (size_t)edges + (size_t)points + 1, sizeof(int));
   if (!all) {
     pbCells_Clear(r->ctx, &skin);
     return pbTaskReader_Fail(r, pb_no_memory, "no memory for a surface");
   }
+
   int *triangle = all, *edge = all + 3 * skin.count, *point = edge + 2 * edges;
   if (skin.count) memcpy(triangle, skin.vertex, 3 * (size_t)skin.count * sizeof(int));
   if (edges) memcpy(edge, lines->vertex, 2 * (size_t)edges * sizeof(int));
@@ -75,17 +83,20 @@ static pbStatus add_surface(pbTaskReader *r, const pbDeformBody *body, double ra
                        .point = point,
                        .radius = radius,
                        .self = self};
+
   pbStatus status = made(r, pbDeformable_AddSurface(d, &surface, NULL));
   pbContext_Free(r->ctx, all);
   pbCells_Clear(r->ctx, &skin);
   return status;
 }
 
-// In the plane a body of triangles ends at its outline: the edges that one triangle alone has, from corner to corner; its lines beside them.
 static int by_corners(const void *a, const void *b) { return memcmp(a, b, 2 * sizeof(int)); }
 
+// Outline of a body in the plane: the edges that belong to a single triangle, from corner to corner. Returns their number.
 static int outline(const pbCells *skin, int *edge) {
-  int count = 3 * skin->count, kept = 0;
+  int count = 3 * skin->count, single = 0;
+
+  // every edge of every triangle, ordered so that equal ones follow each other
   for (int i = 0; i < count; i++) {
     int a = skin->vertex[i], b = skin->vertex[i % 3 == 2 ? i - 2 : i + 1];
     edge[2 * i] = a < b ? a : b;
@@ -93,20 +104,24 @@ static int outline(const pbCells *skin, int *edge) {
   }
   qsort(edge, (size_t)count, 2 * sizeof(int), by_corners);
   for (int i = 0, same; i < count; i += same) {
-    for (same = 1; i + same < count && !by_corners(edge + 2 * i, edge + 2 * (i + same)); same++) continue;
-    if (same == 1) memmove(edge + 2 * kept++, edge + 2 * i, 2 * sizeof(int));
+    same = 1;
+    while (i + same < count && !by_corners(edge + 2 * i, edge + 2 * (i + same))) same++;
+    if (same == 1) memmove(edge + 2 * single++, edge + 2 * i, 2 * sizeof(int));
   }
-  return kept;
+  return single;
 }
 
+// In the plane a body's surface is the outline of its triangles with its other edges, or its points if it has neither.
 static pbStatus add_outline(pbTaskReader *r, const pbDeformBody *body, double radius, bool self, pbDeformable *d) {
   pbCells skin = {0};
   const pbMesh *mesh = body->mesh;
   const pbCells *lines = &mesh->cells[pb_cellEdge];
   PB_TRY(made(r, pbMesh_Skin(r->ctx, mesh, &skin)));
+
   bool bare = skin.count == 0 && lines->count == 0;
   int points = bare ? mesh->points : 0;
   int *all = pbContext_AllocArray(r->ctx, 6 * (size_t)skin.count + 2 * (size_t)lines->count + (size_t)points + 1, sizeof(int));
+
   pbStatus status = all ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a surface");
   if (status == pb_ok) {
     int edges = outline(&skin, all), *point = all + 2 * (edges + lines->count);
@@ -114,10 +129,12 @@ static pbStatus add_outline(pbTaskReader *r, const pbDeformBody *body, double ra
     edges += lines->count;
     for (int i = 0; i < points; i++) point[i] = i;
     shift(all, 2 * edges + points, body->first);
+
     pbSurface surface = {
         .name = body->name, .edges = edges, .edge = all, .points = points, .point = point, .radius = radius, .self = self};
     status = made(r, pbDeformable_AddSurface(d, &surface, NULL));
   }
+
   pbContext_Free(r->ctx, all);
   pbCells_Clear(r->ctx, &skin);
   return status;
@@ -130,19 +147,21 @@ pbStatus pbTask_ReadSurface(pbTaskReader *r, const json_t *o, pbDeformTouch touc
   bool self = true;
   if (!touch.contact) return value ? pbTaskReader_FailAt(r, "surface", "\"contact\" of the deformables is missing") : pb_ok;
   if (json_is_false(value)) return pb_ok;
+
   if (value && !json_is_true(value)) {
     pbTaskReader_Enter(r, "surface");
     PB_TRY(pbTaskReader_Keys(r, value, keys));
     PB_TRY(pbTaskReader_Real(r, value, "radius", &radius));
     PB_TRY(pbTaskReader_Bool(r, value, "self", &self));
-    if (!(radius >= 0)) return pbTaskReader_FailAt(r, "radius", "a number of 0 or more is meant");
+    if (!(radius >= 0)) return pbTaskReader_FailAt(r, "radius", "expected a number of 0 or more");
     pbTaskReader_Leave(r);
   }
+
   return touch.planar ? add_outline(r, body, radius, self, d) : add_surface(r, body, radius, self, d);
 }
 
 // ---- contact ----------------------------------------------------------------------------------------------------------
-static bool some_pair_rubs(const json_t *pairs) {
+static bool has_friction(const json_t *pairs) {
   for (size_t i = 0; i < json_array_size(pairs); i++) {
     if (json_number_value(json_object_get(json_array_get(pairs, i), "friction")) > 0) return true;
   }
@@ -153,16 +172,23 @@ static pbStatus read_settings(pbTaskReader *r, const json_t *o, pbDeformable *d)
   static const char *const kinds[pb_frictionKindCount] = {"none", "lagged", "implicit"};
   pbDeformContact c = {.velocity = 1e-3};
   const char *kind = NULL;
+
   PB_TRY(pbTaskReader_Real(r, o, "distance", &c.distance));
   PB_TRY(pbTaskReader_Real(r, o, "stiffness", &c.stiffness));
   PB_TRY(pbTaskReader_Real(r, o, "friction", &c.friction));
   PB_TRY(pbTaskReader_Real(r, o, "velocity", &c.velocity));
   PB_TRY(pbTaskReader_Text(r, o, "kind", &kind));
-  bool rubs = c.friction > 0 || some_pair_rubs(json_object_get(o, "pairs"));
+
+  // without a kind there is friction if any coefficient is positive
+  bool rubs = c.friction > 0 || has_friction(json_object_get(o, "pairs"));
   c.kind = rubs ? pb_frictionLagged : pb_frictionNone;
-  int found = kind ? -1 : (int)c.kind;
-  for (int i = 0; kind && i < pb_frictionKindCount; i++) found = strcmp(kinds[i], kind) ? found : i;
-  if (found < 0) return pbTaskReader_FailAt(r, "kind", "\"none\", \"lagged\" or \"implicit\" is meant");
+  if (!kind) return made(r, pbDeformable_SetContact(d, &c));
+
+  int found = -1;
+  for (int i = 0; i < pb_frictionKindCount; i++) {
+    if (strcmp(kinds[i], kind) == 0) found = i;
+  }
+  if (found < 0) return pbTaskReader_FailAt(r, "kind", "expected \"none\", \"lagged\" or \"implicit\"");
   c.kind = (pbFrictionKind)found;
   return made(r, pbDeformable_SetContact(d, &c));
 }
@@ -183,11 +209,12 @@ static pbStatus add_geom(pbTaskReader *r, const char *name, pbDeformable *d) {
 static pbStatus read_geoms(pbTaskReader *r, const json_t *list, pbDeformable *d) {
   if (!list) return pb_ok;
   pbTaskReader_Enter(r, "geoms");
-  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "a list of names of geoms is meant");
+  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of names of geoms");
+
   for (size_t i = 0; i < json_array_size(list); i++) {
     const char *name = json_string_value(json_array_get(list, i));
     pbTaskReader_EnterAt(r, i);
-    if (!name) return pbTaskReader_Fail(r, pb_bad_input, "the name of a geom is meant");
+    if (!name) return pbTaskReader_Fail(r, pb_bad_input, "expected the name of a geom");
     PB_TRY(add_geom(r, name, d));
     pbTaskReader_Leave(r);
   }
@@ -199,6 +226,7 @@ static pbStatus read_plane(pbTaskReader *r, const json_t *o, pbDeformable *d) {
   static const char *const keys[] = {"name", "point", "normal", "comment", NULL};
   double point[3] = {0}, normal[3] = {0, 0, 1};
   const char *name = NULL;
+
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(pbTaskReader_Text(r, o, "name", &name));
   if (name) PB_TRY(new_name(r, name, d));
@@ -210,7 +238,8 @@ static pbStatus read_plane(pbTaskReader *r, const json_t *o, pbDeformable *d) {
 static pbStatus read_planes(pbTaskReader *r, const json_t *list, pbDeformable *d) {
   if (!list) return pb_ok;
   pbTaskReader_Enter(r, "planes");
-  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "a list of {\"point\": ..., \"normal\": ...} is meant");
+  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of {\"point\": ..., \"normal\": ...}");
+
   for (size_t i = 0; i < json_array_size(list); i++) {
     pbTaskReader_EnterAt(r, i);
     PB_TRY(read_plane(r, json_array_get(list, i), d));
@@ -223,9 +252,11 @@ static pbStatus read_planes(pbTaskReader *r, const json_t *list, pbDeformable *d
 static pbStatus find_surface(pbTaskReader *r, const json_t *item, const pbDeformable *d, int *number) {
   const char *name = json_string_value(item), *candidate;
   char hint[200];
-  if (!name) return pbTaskReader_Fail(r, pb_bad_input, "the names of two surfaces (bodies, geoms, planes) are meant");
+  if (!name) return pbTaskReader_Fail(r, pb_bad_input, "expected the names of two surfaces (bodies, geoms, planes)");
+
   *number = pbDeformable_FindSurface(d, name);
   if (*number >= 0) return pb_ok;
+
   pbSuggest near = pbSuggest_For(name);
   for (int i = 0; (candidate = pbDeformable_SurfaceName(d, i)); i++) pbSuggest_Offer(&near, candidate);
   return pbTaskReader_Fail(r, pb_bad_input, "there is no surface '%.100s'%s", name, pbSuggest_Write(&near, hint, sizeof hint));
@@ -237,25 +268,30 @@ static pbStatus read_pair(pbTaskReader *r, const json_t *o, pbDeformable *d) {
   double stiffness = -1, friction = -1;
   bool meet = true;
   int number[2];
+
   PB_TRY(pbTaskReader_Keys(r, o, keys));
+
   pbTaskReader_Enter(r, "between");
-  if (json_array_size(between) != 2) return pbTaskReader_Fail(r, pb_bad_input, "the names of two surfaces are meant");
+  if (json_array_size(between) != 2) return pbTaskReader_Fail(r, pb_bad_input, "expected the names of two surfaces");
   for (size_t i = 0; i < 2; i++) PB_TRY(find_surface(r, json_array_get(between, i), d, &number[i]));
   pbTaskReader_Leave(r);
+
   PB_TRY(pbTaskReader_Bool(r, o, "meet", &meet));
   PB_TRY(pbTaskReader_Real(r, o, "stiffness", &stiffness));
   PB_TRY(pbTaskReader_Real(r, o, "friction", &friction));
+
   if (json_object_get(o, "stiffness") && !(stiffness > 0))
-    return pbTaskReader_FailAt(r, "stiffness", "a positive number is meant");
+    return pbTaskReader_FailAt(r, "stiffness", "expected a positive number");
   if (json_object_get(o, "friction") && !(friction >= 0))
-    return pbTaskReader_FailAt(r, "friction", "a number of 0 or more is meant");
+    return pbTaskReader_FailAt(r, "friction", "expected a number of 0 or more");
   return made(r, pbDeformable_SetPair(d, number[0], number[1], meet, stiffness, friction));
 }
 
 static pbStatus read_pairs(pbTaskReader *r, const json_t *list, pbDeformable *d) {
   if (!list) return pb_ok;
   pbTaskReader_Enter(r, "pairs");
-  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "a list of {\"between\": [name, name], ...} is meant");
+  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of {\"between\": [name, name], ...}");
+
   for (size_t i = 0; i < json_array_size(list); i++) {
     pbTaskReader_EnterAt(r, i);
     PB_TRY(read_pair(r, json_array_get(list, i), d));
@@ -265,9 +301,10 @@ static pbStatus read_pairs(pbTaskReader *r, const json_t *list, pbDeformable *d)
   return pb_ok;
 }
 
-// Geoms move by the bodies' own contact; only what is deformable is kept apart from them here.
-static pbStatus apart(pbTaskReader *r, int first, pbDeformable *d) {
+// Geoms and planes do not meet each other here: the model's own contact does that.
+static pbStatus separate_scenery(pbTaskReader *r, int first, pbDeformable *d) {
   int count = first;
+
   while (pbDeformable_SurfaceName(d, count)) count++;
   for (int i = first; i < count; i++) {
     for (int k = i + 1; k < count; k++) PB_TRY(made(r, pbDeformable_SetPair(d, i, k, false, -1, -1)));
@@ -282,11 +319,14 @@ pbStatus pbTask_ReadContact(pbTaskReader *r, const json_t *o, pbDeformable *d) {
   pbTaskReader_Enter(r, "contact");
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(read_settings(r, o, d));
+
+  // surfaces from `first` on are geoms and planes
   while (pbDeformable_SurfaceName(d, first)) first++;
   PB_TRY(read_geoms(r, json_object_get(o, "geoms"), d));
   PB_TRY(read_planes(r, json_object_get(o, "planes"), d));
-  PB_TRY(apart(r, first, d));
+  PB_TRY(separate_scenery(r, first, d));
   PB_TRY(read_pairs(r, json_object_get(o, "pairs"), d));
+
   pbTaskReader_Leave(r);
   return pb_ok;
 }

@@ -31,7 +31,7 @@ static pbStatus shared_values(pbTaskReader *r, const json_t *value, Values *v) {
   return fits ? pb_ok
               : pbTaskReader_Fail(
                     r, pb_bad_input,
-                    "a number, a vector or a matrix of up to 3 x 3 is meant (a value an element: {\"each\": [...]})");
+                    "expected a number, a vector or a matrix of up to 3 x 3 (one value per element: {\"each\": [...]})");
 }
 
 static pbStatus listed_values(pbTaskReader *r, const json_t *value, pbTaskArray *a) {
@@ -61,7 +61,7 @@ static pbStatus values_of_each(pbTaskReader *r, const json_t *value, int element
 static pbStatus read_values(pbTaskReader *r, const json_t *value, int elements, Values *v) {
   if (!json_is_object(value)) return shared_values(r, value, v);
   const json_t *each = json_object_get(value, "each"), *shared = json_object_get(value, "value");
-  if (!each == !shared) return pbTaskReader_Fail(r, pb_bad_input, "one of \"value\" and \"each\" is meant");
+  if (!each == !shared) return pbTaskReader_Fail(r, pb_bad_input, "expected one of \"value\" and \"each\"");
   if (each) return values_of_each(r, each, elements, v);
   pbTaskReader_Enter(r, "value");
   PB_TRY(shared_values(r, shared, v));
@@ -104,7 +104,7 @@ static pbStatus declare_all(pbTaskReader *r, const json_t *object, int elements,
   json_t *value;
   if (!object) return pb_ok;
   pbTaskReader_Enter(r, "parameters");
-  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "an object {name: value} is meant");
+  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "expected an object {name: value}");
   if (json_object_size(object) > PB_ENERGY_PARAMETERS)
     return pbTaskReader_Fail(r, pb_capacity, "more than %d parameters", PB_ENERGY_PARAMETERS);
   json_object_foreach((json_t *)object, name, value) {
@@ -144,11 +144,11 @@ static pbStatus group_name(pbTaskReader *r, const pbDeformBody *body, const char
 static pbStatus read_controls(pbTaskReader *r, const json_t *list, int group, pbDeformable *d) {
   if (!list) return pb_ok;
   pbTaskReader_Enter(r, "controls");
-  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "a list of parameters is meant");
+  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of parameters");
   for (size_t i = 0; i < json_array_size(list); i++) {
     const char *name = json_string_value(json_array_get(list, i));
     pbTaskReader_EnterAt(r, i);
-    if (!name) return pbTaskReader_Fail(r, pb_bad_input, "the name of a parameter is meant");
+    if (!name) return pbTaskReader_Fail(r, pb_bad_input, "expected the name of a parameter");
     pbStatus status = pbDeformable_Control(d, group, name);
     if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
     pbTaskReader_Leave(r);
@@ -231,7 +231,7 @@ static pbStatus set_builtin(pbTaskReader *r, const char *name, const json_t *val
   if (json_is_object(value)) PB_TRY(pbTaskReader_Keys(r, value, keys));
   pbStatus status = read_values(r, value, elements, &v);
   if (status == pb_ok && v.shape_rows * v.shape_cols != p->rows * p->cols)
-    status = pbTaskReader_Fail(r, pb_bad_input, "%d numbers; %d are meant", v.shape_rows * v.shape_cols, p->rows * p->cols);
+    status = pbTaskReader_Fail(r, pb_bad_input, "expected %d numbers, found %d", p->rows * p->cols, v.shape_rows * v.shape_cols);
   if (status == pb_ok) {
     pbTaskReader_Leave(r);
     pbTaskReader_Leave(r);
@@ -266,7 +266,7 @@ static pbStatus read_parameters(pbTaskReader *r, const json_t *given, int elemen
   const char *name;
   json_t *value;
   pbTaskReader_Enter(r, "parameters");
-  if (given && !json_is_object(given)) return pbTaskReader_Fail(r, pb_bad_input, "an object {name: value} is meant");
+  if (given && !json_is_object(given)) return pbTaskReader_Fail(r, pb_bad_input, "expected an object {name: value}");
   PB_TRY(check_given(r, given, m));
   PB_TRY(check_given(r, given, mass));
   json_object_foreach((json_t *)given, name, value) {
@@ -315,14 +315,14 @@ static pbStatus read_energy(pbTaskReader *r, const json_t *o, const pbDeformBody
   static const char *const keys[] = {"energy", "formula", "name", "on", "parameters", "mass", "controls", "comment", NULL};
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   if (!json_object_get(o, "formula") == !json_object_get(o, "energy"))
-    return pbTaskReader_Fail(r, pb_bad_input, "one of \"energy\" and \"formula\" is meant");
+    return pbTaskReader_Fail(r, pb_bad_input, "expected one of \"energy\" and \"formula\"");
   return json_object_get(o, "energy") ? read_builtin(r, o, body, e, d) : read_formula(r, o, body, e, d);
 }
 
 pbStatus pbTask_ReadEnergies(pbTaskReader *r, const json_t *list, const pbDeformBody *body, pbDeformable *d) {
   if (!list) return pb_ok;
   pbTaskReader_Enter(r, "energies");
-  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "a list of energies is meant");
+  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of energies");
   for (size_t i = 0; i < json_array_size(list); i++) {
     Elements e = {0};
     pbTaskReader_EnterAt(r, i);
@@ -339,7 +339,7 @@ pbStatus pbTask_ReadEnergies(pbTaskReader *r, const json_t *list, const pbDeform
 static pbStatus named_points(pbTaskReader *r, const json_t *item, const pbDeformable *d, const pbPointSet **set) {
   const char *name = json_string_value(item);
   char hint[200];
-  if (!name) return pbTaskReader_Fail(r, pb_bad_input, "the name of some points (BODY or BODY_SET) is meant");
+  if (!name) return pbTaskReader_Fail(r, pb_bad_input, "expected the name of points (BODY or BODY_SET)");
   pbSuggest near = pbSuggest_For(name);
   for (int i = 0; i < d->nset; i++) {
     *set = &d->sets[i];
@@ -354,7 +354,7 @@ static pbStatus read_between(pbTaskReader *r, const json_t *list, const pbDeform
   const pbPointSet *sets[PB_ENERGY_POINTS];
   size_t n = json_array_size(list);
   pbTaskReader_Enter(r, "between");
-  if (n < 1 || n > PB_ENERGY_POINTS) return pbTaskReader_Fail(r, pb_bad_input, "a list of names of points is meant");
+  if (n < 1 || n > PB_ENERGY_POINTS) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of names of points");
   e->count = 1;
   for (size_t k = 0; k < n; k++) {
     pbTaskReader_EnterAt(r, k);
@@ -400,7 +400,7 @@ static pbStatus read_join(pbTaskReader *r, const json_t *o, Elements *e, pbDefor
   int points = 0;
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   if (!json_object_get(o, "formula") == !json_object_get(o, "energy"))
-    return pbTaskReader_Fail(r, pb_bad_input, "one of \"energy\" and \"formula\" is meant");
+    return pbTaskReader_Fail(r, pb_bad_input, "expected one of \"energy\" and \"formula\"");
   PB_TRY(read_between(r, json_object_get(o, "between"), d, &points, e));
   return json_object_get(o, "energy") ? join_by_builtin(r, o, points, e, d) : join_by_formula(r, o, points, e, d);
 }
@@ -408,7 +408,7 @@ static pbStatus read_join(pbTaskReader *r, const json_t *o, Elements *e, pbDefor
 pbStatus pbTask_ReadJoins(pbTaskReader *r, const json_t *list, pbDeformable *d) {
   if (!list) return pb_ok;
   pbTaskReader_Enter(r, "energies");
-  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "a list of energies is meant");
+  if (!json_is_array(list)) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of energies");
   for (size_t i = 0; i < json_array_size(list); i++) {
     Elements e = {0};
     pbTaskReader_EnterAt(r, i);

@@ -18,7 +18,7 @@ static pbStatus reals(pbTaskReader *r, const json_t *object, const char *key, si
 
 static pbStatus vector(pbTaskReader *r, const json_t *object, const char *key, double *out) {
   const json_t *value = json_object_get(object, key);
-  if (json_is_number(value)) return pbTaskReader_FailAt(r, key, "three numbers are meant");
+  if (json_is_number(value)) return pbTaskReader_FailAt(r, key, "expected three numbers");
   return reals(r, object, key, 3, out);
 }
 
@@ -27,7 +27,7 @@ static pbStatus counts(pbTaskReader *r, const json_t *object, const char *key, i
   PB_TRY(reals(r, object, key, (size_t)count, values));
   for (int i = 0; i < count; i++) {
     if (!(values[i] >= 1 && values[i] <= most_cells && floor(values[i]) == values[i]))
-      return pbTaskReader_FailAt(r, key, "whole numbers from 1 to %d are meant", most_cells);
+      return pbTaskReader_FailAt(r, key, "expected whole numbers from 1 to %d", most_cells);
     out[i] = (int)values[i];
   }
   return pb_ok;
@@ -46,7 +46,7 @@ static pbStatus choice(pbTaskReader *r, const json_t *object, const char *key, c
   PB_TRY(pbTaskReader_Text(r, object, key, &word));
   *is_second = strcmp(word, second) == 0;
   if (*is_second || strcmp(word, first) == 0) return pb_ok;
-  return pbTaskReader_FailAt(r, key, "\"%s\" or \"%s\" is meant", first, second);
+  return pbTaskReader_FailAt(r, key, "expected \"%s\" or \"%s\"", first, second);
 }
 
 // ---- generators -----------------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ static pbStatus read_box(pbTaskReader *r, const json_t *o, pbMesh **mesh) {
   bool five;
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   if (!json_object_get(o, "high") == !json_object_get(o, "size"))
-    return pbTaskReader_Fail(r, pb_bad_input, "one of \"high\" and \"size\" is meant");
+    return pbTaskReader_Fail(r, pb_bad_input, "expected one of \"high\" and \"size\"");
   if (json_object_get(o, "low")) PB_TRY(vector(r, o, "low", box.low));
   if (json_object_get(o, "high")) PB_TRY(vector(r, o, "high", box.high));
   else {
@@ -182,7 +182,7 @@ static pbStatus fill_cells(pbTaskReader *r, const Explicit *e, int i, pbMesh *me
     double v = e->cells[i][k];
     if (!(v >= 0 && v < (double)e->points && floor(v) == v)) {
       pbTaskReader_EnterAt(r, k / (size_t)nodes);
-      return pbTaskReader_Fail(r, pb_bad_input, "%.12g is no number of a point: 0 to %zu are meant", v, e->points - 1);
+      return pbTaskReader_Fail(r, pb_bad_input, "expected a point number from 0 to %zu, found %.12g", e->points - 1, v);
     }
     mesh->cells[lists[i].kind].vertex[k] = (int)v;
   }
@@ -224,7 +224,7 @@ static pbStatus read_generated(pbTaskReader *r, const json_t *value, pbMesh **me
   PB_TRY(pbTaskReader_Keys(r, value, keys));
   if (json_object_size(value) != 1)
     return pbTaskReader_Fail(r, pb_bad_input,
-                             "one of chain, grid, disc, box, cylinder, sphere, ball, or points with elements, is meant");
+                             "expected one of chain, grid, disc, box, cylinder, sphere, ball, or points with elements");
   for (int i = 0; i < generator_count; i++) {
     const json_t *numbers = json_object_get(value, generators[i].name);
     if (!numbers) continue;
@@ -269,7 +269,7 @@ pbStatus pbTask_ReadMesh(pbTaskReader *r, const json_t *body, pbMesh **mesh) {
   pbTaskReader_Enter(r, "mesh");
   if (json_is_string(value)) PB_TRY(read_file(r, json_string_value(value), mesh));
   else if (json_is_object(value)) PB_TRY(read_generated(r, value, mesh));
-  else return pbTaskReader_Fail(r, pb_bad_input, "the name of a file, or an object {generator: numbers}, is meant");
+  else return pbTaskReader_Fail(r, pb_bad_input, "expected the name of a file, or an object {generator: numbers}");
   if (has_cells(*mesh)) {
     PB_TRY(made(r, pbMesh_Orient(*mesh)));
     PB_TRY(made(r, pbMesh_Check(r->ctx, *mesh, 0, NULL)));

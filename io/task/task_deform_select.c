@@ -28,7 +28,7 @@ static pbStatus read_corner(pbTaskReader *r, const json_t *list, double open, do
     good = json_is_number(value) || json_is_null(value);
     out[i] = json_is_null(value) ? open : json_number_value(value);
   }
-  return good ? pb_ok : pbTaskReader_Fail(r, pb_bad_input, "[[x, y, z], [x, y, z]] is meant: two corners, null for an open side");
+  return good ? pb_ok : pbTaskReader_Fail(r, pb_bad_input, "expected [[x, y, z], [x, y, z]]: two corners, null for an open side");
 }
 
 static pbStatus take_box(pbTaskReader *r, const pbMesh *mesh, const json_t *value, Chosen *c) {
@@ -52,7 +52,7 @@ static pbStatus take_box(pbTaskReader *r, const pbMesh *mesh, const json_t *valu
 static pbStatus take_nearest(pbTaskReader *r, const pbMesh *mesh, const json_t *object, Chosen *c) {
   double at[3], least = INFINITY;
   int nearest = 0;
-  if (!json_is_array(json_object_get(object, "nearest"))) return pbTaskReader_FailAt(r, "nearest", "[x, y, z] is meant");
+  if (!json_is_array(json_object_get(object, "nearest"))) return pbTaskReader_FailAt(r, "nearest", "expected [x, y, z]");
   PB_TRY(pbTaskReader_Spread(r, object, "nearest", 3, at));
   for (int i = 0; i < mesh->points; i++) {
     double d = 0;
@@ -69,7 +69,7 @@ static pbStatus take_nearest(pbTaskReader *r, const pbMesh *mesh, const json_t *
 static pbStatus take_place(pbTaskReader *r, const pbMesh *mesh, const json_t *value, Chosen *c) {
   static const char *const keys[] = {"box", "nearest", NULL};
   PB_TRY(pbTaskReader_Keys(r, value, keys));
-  if (json_object_size(value) != 1) return pbTaskReader_Fail(r, pb_bad_input, "one of \"box\" and \"nearest\" is meant");
+  if (json_object_size(value) != 1) return pbTaskReader_Fail(r, pb_bad_input, "expected one of \"box\" and \"nearest\"");
   if (json_object_get(value, "nearest")) return take_nearest(r, mesh, value, c);
   pbTaskReader_Enter(r, "box");
   PB_TRY(take_box(r, mesh, json_object_get(value, "box"), c));
@@ -114,7 +114,7 @@ static pbStatus take_item(pbTaskReader *r, const pbDeformBody *body, const json_
   if (!json_is_integer(value))
     return pbTaskReader_Fail(
         r, pb_bad_input,
-        "a set, a group of the mesh, {\"box\": [low, high]}, {\"nearest\": [x, y, z]}, a number or a list is meant");
+        "expected a set, a group of the mesh, {\"box\": [low, high]}, {\"nearest\": [x, y, z]}, a number or a list");
   json_int_t number = json_integer_value(value);
   if (number < 0 || number >= all)
     return pbTaskReader_Fail(r, pb_bad_input, "'%.80s' has no point %lld: it has %d", body->name, (long long)number, all);
@@ -260,7 +260,7 @@ static pbStatus listed(pbTaskReader *r, const pbDeformBody *body, const json_t *
     if (data[i] >= 0 && data[i] < body->mesh->points && floor(data[i]) == data[i]) continue;
     pbTaskReader_EnterAt(r, i / nodes);
     status =
-        pbTaskReader_Fail(r, pb_bad_input, "%.12g is no number of a point: 0 to %d are meant", data[i], body->mesh->points - 1);
+        pbTaskReader_Fail(r, pb_bad_input, "expected a point number from 0 to %d, found %.12g", body->mesh->points - 1, data[i]);
   }
   pbContext_Free(r->ctx, data);
   return status;

@@ -1,4 +1,4 @@
-// The "loss" of a task: terms, the states they look at, and their targets, given in the file or recorded.
+// The "loss" of a task: terms, the states they observe, and their targets, given in the file or recorded.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,10 +30,12 @@ static void add_part(Layout *l, int index, int coord, int target, int axis) {
   l->parts[l->part_count++] = (pbPart){index, coord, target, axis};
 }
 
+// Positions are columns of their own; a quaternion is one target of four columns with three parts, one for each axis of its tangent.
 static void add_joint_positions(Layout *l, const pbModel *m, int j) {
-  int coords = joint_coords(m, j), dofs = joint_dofs(m, j), first = l->target_width, adr = m->jnt_qposadr[j],
-      dof = m->jnt_dofadr[j];
-  int plain = coords == 4 ? 0 : coords == 7 ? 3 : 1;
+  int coords = joint_coords(m, j), dofs = joint_dofs(m, j);
+  int first = l->target_width, adr = m->jnt_qposadr[j], dof = m->jnt_dofadr[j];
+  int plain = pbJoint_PlainCount(m->jnt_type[j]);
+
   for (int i = 0; i < coords; i++) l->columns[l->target_width++] = adr + i;
   for (int i = 0; i < plain; i++) add_part(l, dof + i, adr + i, first + i, -1);
   for (int i = plain; i < dofs; i++) add_part(l, dof + i, adr + plain, first + plain, i - plain);
@@ -78,25 +80,38 @@ static void add_object(Layout *l, const pbModel *m, pbQuantity q, int id) {
   }
 }
 
+// Entries of the sensors and activations that are named, beside the 7 coordinates that any other object has at most.
+static size_t extra_room(const pbModel *m, pbQuantity q, const int *ids, int count) {
+  size_t room = 0;
+  for (int i = 0; i < count; i++) {
+    if (q == pb_observedSensor) room += (size_t)m->sensor_dim[ids[i]];
+    if (q == pb_observedAct) room += (size_t)m->actuator_actnum[ids[i]];
+  }
+  return room;
+}
+
 static pbStatus read_layout(pbTaskReader *r, const json_t *value, pbQuantity q, Layout *l) {
   const pbModel *m = r->model;
   Kind kind = kind_of(m, q);
   int *ids = NULL, count;
   if (kind.object == pb_objPoint) PB_TRY(pbTaskReader_Points(r, value, &ids, &count));
   else PB_TRY(pbTaskReader_Ids(r, value, kind.object, kind.all, &ids, &count));
-  // an object may be named twice at most as often as there are objects: bound the room by that
+
+  // at most as many names as there are objects: that bounds the room
   pbStatus status = count > kind.all ? pbTaskReader_Fail(r, pb_bad_input, "more names than the model has") : pb_ok;
   size_t room = (size_t)count * 7 + (size_t)kind.full;
-  for (int i = 0; status == pb_ok && q == pb_observedSensor && i < count; i++) room += (size_t)m->sensor_dim[ids[i]];
-  for (int i = 0; status == pb_ok && q == pb_observedAct && i < count; i++) room += (size_t)m->actuator_actnum[ids[i]];
+  if (status == pb_ok) room += extra_room(m, q, ids, count);
+
   if (status == pb_ok) {
     l->parts = pbContext_AllocArray(r->ctx, room + 1, sizeof *l->parts);
     l->columns = pbContext_AllocArray(r->ctx, room + 1, sizeof *l->columns);
     if (!l->parts || !l->columns) status = pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
   }
+
   for (int i = 0; status == pb_ok && i < count; i++) add_object(l, m, q, ids[i]);
   l->full_width = kind.full;
   if (status == pb_ok && l->part_count == 0) status = pbTaskReader_Fail(r, pb_bad_input, "this names nothing the model has");
+
   pbContext_Free(r->ctx, ids);
   return status;
 }
@@ -105,13 +120,16 @@ static pbStatus choose_components(pbTaskReader *r, const json_t *object, Layout 
   int *chosen = pbContext_AllocArray(r->ctx, (size_t)l->part_count + 1, sizeof *chosen), count = 0;
   pbPart *parts = pbContext_AllocArray(r->ctx, (size_t)l->part_count + 1, sizeof *parts);
   pbStatus status = chosen && parts ? pbTaskReader_Components(r, object, l->part_count, chosen, &count)
+
                                     : pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
   if (status == pb_ok && count == 0) status = pbTaskReader_Fail(r, pb_bad_input, "no components");
+
   for (int i = 0; status == pb_ok && i < count; i++) parts[i] = l->parts[chosen[i]];
   if (status == pb_ok) {
     memcpy(l->parts, parts, (size_t)count * sizeof *parts);
     l->part_count = count;
   }
+
   pbContext_Free(r->ctx, chosen);
   pbContext_Free(r->ctx, parts);
   return status;
@@ -122,6 +140,7 @@ static pbStatus step_of_time(const pbTaskReader *r, double time, int steps, int 
   double h = pbTaskReader_Timestep(r), k = time / h;
   if (!(k > -0.5 && k < steps + 0.5))
     return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is outside of the trajectory (0 to %.12g)", time, steps * h);
+
   *step = (int)floor(k + 0.5);
   if (fabs(k - *step) > 1e-5 * (1 + fabs(k) * 1e-6))
     return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is not a multiple of the time step %.12g; the nearest is %.12g", time,
@@ -132,9 +151,11 @@ static pbStatus step_of_time(const pbTaskReader *r, double time, int steps, int 
 static pbStatus steps_of_times(const pbTaskReader *r, const double *times, size_t count, int steps, pbTerm *t) {
   if (count > (size_t)steps + 1)
     return pbTaskReader_Fail(r, pb_bad_input, "%zu times; the trajectory has %d states", count, steps + 1);
+
   t->step_count = (int)count;
   if (!(t->steps = pbContext_AllocArray(r->ctx, count + 1, sizeof *t->steps)))
     return pbTaskReader_Fail(r, pb_no_memory, "no memory for times");
+
   for (size_t i = 0; i < count; i++) {
     PB_TRY(step_of_time(r, times[i], steps, &t->steps[i]));
     if (i && t->steps[i] <= t->steps[i - 1]) return pbTaskReader_Fail(r, pb_bad_input, "times must ascend (entry %zu)", i);
@@ -146,6 +167,7 @@ static pbStatus steps_range(const pbTaskReader *r, int from, int to, int every, 
   t->step_count = from > to ? 0 : (to - from) / every + 1;
   if (!(t->steps = pbContext_AllocArray(r->ctx, (size_t)t->step_count + 1, sizeof *t->steps)))
     return pbTaskReader_Fail(r, pb_no_memory, "no memory for times");
+
   for (int i = 0; i < t->step_count; i++) t->steps[i] = from + i * every;
   return pb_ok;
 }
@@ -153,30 +175,36 @@ static pbStatus steps_range(const pbTaskReader *r, int from, int to, int every, 
 static pbStatus read_range(pbTaskReader *r, const json_t *at, int steps, pbTerm *t) {
   static const char *const keys[] = {"from", "to", "every", NULL};
   double h = pbTaskReader_Timestep(r), from = 0, to = steps * h, every = h;
+
   int first, last, stride;
   PB_TRY(pbTaskReader_Keys(r, at, keys));
   PB_TRY(pbTaskReader_Real(r, at, "from", &from));
   PB_TRY(pbTaskReader_Real(r, at, "to", &to));
   PB_TRY(pbTaskReader_Real(r, at, "every", &every));
+
   PB_TRY(step_of_time(r, from, steps, &first));
   PB_TRY(step_of_time(r, to, steps, &last));
   PB_TRY(step_of_time(r, every, steps, &stride));
-  if (stride < 1 || last < first) return pbTaskReader_Fail(r, pb_bad_input, "from <= to and every > 0 are meant");
+
+  if (stride < 1 || last < first) return pbTaskReader_Fail(r, pb_bad_input, "expected from <= to and every > 0");
   return steps_range(r, first, last, stride, t);
 }
 
 static pbStatus read_at(pbTaskReader *r, const json_t *at, int steps, pbTerm *t) {
   const char *word = json_string_value(at);
+
   if (word && strcmp(word, "final") == 0) return steps_range(r, steps, steps, 1, t);
   if (word && strcmp(word, "all") == 0) return steps_range(r, 0, steps, 1, t);
   if (json_is_object(at)) return read_range(r, at, steps, t);
   if (word)
     return pbTaskReader_Fail(r, pb_bad_input, "'%.40s': expected \"final\", \"all\", a list of times or {from, to, every}%s",
                              word, strcmp(word, "end") == 0 || strcmp(word, "last") == 0 ? "; did you mean \"final\"?" : "");
+
   pbTaskNumbers times;
   PB_TRY(pbTaskReader_Numbers(r, at, &times));
-  pbStatus status = times.nested ? pbTaskReader_Fail(r, pb_bad_input, "a list of times is meant")
+  pbStatus status = times.nested ? pbTaskReader_Fail(r, pb_bad_input, "expected a list of times")
                                  : steps_of_times(r, times.data, times.cols, steps, t);
+
   pbContext_Free(r->ctx, times.data);
   return status;
 }
@@ -189,22 +217,13 @@ static pbStatus target_room(const pbTaskReader *r, pbTerm *t, size_t rows) {
   return t->target ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for targets");
 }
 
-// Row `row` of the target from a row of the data, either the full quantity, or what the term names, or its components.
-static pbStatus fill_row(const pbTaskReader *r, pbTerm *t, const Layout *l, size_t row, const double *data, size_t width) {
-  double *out = t->target + row * (size_t)t->target_width;
-  bool rotations = false;
-  for (int i = 0; i < t->part_count; i++) rotations |= t->parts[i].axis >= 0;
-  if (width == (size_t)t->target_width) memcpy(out, data, width * sizeof *out);
-  else if (width == (size_t)l->full_width)
-    for (int i = 0; i < t->target_width; i++) out[i] = data[l->columns[i]];
-  else if (width == (size_t)t->part_count && !rotations)
-    for (int i = 0; i < t->part_count; i++) out[t->parts[i].target] = data[i];
-  else
-    return pbTaskReader_Fail(r, pb_bad_input, "%zu values a time; %d are meant (or a full row of %d)", width, t->target_width,
-                             l->full_width);
+// Target quaternions, one for each of the three parts that use it, to unit length.
+static pbStatus normalize_quaternions(const pbTaskReader *r, const pbTerm *t, double *out) {
   for (int i = 0; i < t->part_count; i++) {
+    // rotations have more target entries than parts: a row of parts cannot say them
     double *q = out + t->parts[i].target, norm = 0;
     if (t->parts[i].axis < 0) continue;
+
     for (int k = 0; k < 4; k++) norm += q[k] * q[k];
     if (!(norm > 1e-12)) return pbTaskReader_Fail(r, pb_bad_input, "a target quaternion is zero");
     for (int k = 0; k < 4; k++) q[k] /= sqrt(norm);
@@ -212,18 +231,44 @@ static pbStatus fill_row(const pbTaskReader *r, pbTerm *t, const Layout *l, size
   return pb_ok;
 }
 
+// Row `row` of the target from a row of the data: the full quantity, what the term names, or its components.
+static pbStatus fill_row(const pbTaskReader *r, pbTerm *t, const Layout *l, size_t row, const double *data, size_t width) {
+  double *out = t->target + row * (size_t)t->target_width;
+
+  // rotations have more target entries than parts: a row of parts cannot give them
+  bool rotations = false;
+
+  for (int i = 0; i < t->part_count; i++) rotations |= t->parts[i].axis >= 0;
+
+  if (width == (size_t)t->target_width) {
+    memcpy(out, data, width * sizeof *out);
+  } else if (width == (size_t)l->full_width) {
+    for (int i = 0; i < t->target_width; i++) out[i] = data[l->columns[i]];
+  } else if (width == (size_t)t->part_count && !rotations) {
+    for (int i = 0; i < t->part_count; i++) out[t->parts[i].target] = data[i];
+  } else {
+    return pbTaskReader_Fail(r, pb_bad_input, "expected %d values per time (or a full row of %d), found %zu", t->target_width,
+                             l->full_width, width);
+  }
+  return normalize_quaternions(r, t, out);
+}
+
+// A target in the file: one number for all, one row for all times, or a row for each.
 static pbStatus inline_target(pbTaskReader *r, const json_t *target, const Layout *l, pbTerm *t) {
   pbTaskNumbers numbers;
   PB_TRY(pbTaskReader_Numbers(r, target, &numbers));
-  // a flat list over several times is one value a time where the term is a single number
+
+  // a flat list over several times is one value per time where the term is a single number
   bool single = t->part_count == 1 && numbers.cols != (size_t)t->target_width && numbers.cols != (size_t)l->full_width;
   if (!numbers.nested && (t->target_width == 1 || single) && numbers.cols == (size_t)t->step_count) {
     numbers.rows = numbers.cols;
     numbers.cols = 1;
   }
+
   pbStatus status = numbers.rows != 1 && numbers.rows != (size_t)t->step_count
-                        ? pbTaskReader_Fail(r, pb_bad_input, "%zu rows; 1 or %d are meant", numbers.rows, t->step_count)
+                        ? pbTaskReader_Fail(r, pb_bad_input, "expected 1 or %d rows, found %zu", t->step_count, numbers.rows)
                         : target_room(r, t, numbers.rows);
+
   for (size_t i = 0; status == pb_ok && i < numbers.rows; i++) {
     if (json_is_number(target) && t->target_width > 1) {
       for (int k = 0; k < t->target_width; k++) t->target[k] = numbers.data[0];
@@ -232,6 +277,7 @@ static pbStatus inline_target(pbTaskReader *r, const json_t *target, const Layou
       status = fill_row(r, t, l, i, numbers.data + i * numbers.cols, numbers.cols);
     }
   }
+
   pbContext_Free(r->ctx, numbers.data);
   return status;
 }
@@ -244,20 +290,26 @@ static pbStatus find_time(const pbTaskReader *r, const pbArray *times, int k, si
   return pbTaskReader_Fail(r, pb_bad_input, "the recording has nothing at time %.12g (times must be equal)", k * h);
 }
 
+// Targets from an array of rows: those recorded at the term's times, or one row for each of them, or for each state.
 static pbStatus recorded_rows(pbTaskReader *r, const pbArray *data, const pbArray *times, int steps, const Layout *l, pbTerm *t) {
   size_t rows = data->ndim > 0 ? data->shape[0] : 1, width = rows ? data->count / rows : 0, at = 0;
   if (times && (times->type != pb_arrayReal || times->count != rows))
     return pbTaskReader_Fail(r, pb_bad_input, "\"time\" has %zu entries, the data %zu rows", times->count, rows);
-  bool each = rows == (size_t)t->step_count,
-       every = rows == (size_t)steps + 1 || (t->quantity == pb_observedControl && rows == (size_t)steps);
+
+  // controls have no row for the last state: it takes that of the last step
+  bool each = rows == (size_t)t->step_count;
+  bool every = rows == (size_t)steps + 1 || (t->quantity == pb_observedControl && rows == (size_t)steps);
   if (!times && !each && !every)
     return pbTaskReader_Fail(r, pb_bad_input,
-                             "%zu rows; %d (one a time asked for) or %d (every state) are meant, or an array \"time\"", rows,
-                             t->step_count, steps + 1);
+                             "expected %d rows (one per time) or %d (one per state), or an array \"time\"; found %zu rows",
+                             t->step_count, steps + 1, rows);
+
   PB_TRY(target_room(r, t, (size_t)t->step_count));
   for (int i = 0; i < t->step_count; i++) {
+    size_t last = rows - 1, step = (size_t)t->steps[i];
     if (times) PB_TRY(find_time(r, times, t->steps[i], &at));
-    else at = each ? (size_t)i : (size_t)t->steps[i] < rows ? (size_t)t->steps[i] : rows - 1;
+    else if (each) at = (size_t)i;
+    else at = step < rows ? step : last;
     PB_TRY(fill_row(r, t, l, (size_t)i, data->reals + at * width, width));
   }
   return pb_ok;
@@ -271,23 +323,39 @@ static pbStatus recorded_target(pbTaskReader *r, const json_t *target, const jso
   PB_TRY(pbTaskReader_Text(r, target, "array", &name));
   PB_TRY(pbTaskReader_Text(r, target, "time", &time_name));
   PB_TRY(pbTaskReader_Load(r, target, &set));
+
+  // the array of the quantity's name, or the only one of the file
   const pbArray *data = pbArrays_Find(set, name), *times = pbArrays_Find(set, time_name);
   if (!data && pbArrays_Count(set) == 1 && !json_object_get(target, "array")) data = pbArrays_At(set, 0);
+
   pbStatus status = data && data->type == pb_arrayReal
                         ? pb_ok
                         : pbTaskReader_Fail(r, pb_bad_input, "the file has no array '%.80s' of numbers", name);
+
+  // without "at" the recording's own times say which states are observed
   if (status == pb_ok && !at)
     status = times && times->type == pb_arrayReal ? steps_of_times(r, times->reals, times->count, steps, t)
                                                   : steps_range(r, 0, steps, 1, t);
+
   if (status == pb_ok) status = recorded_rows(r, data, times, steps, l, t);
   pbArrays_Destroy(set);
   return status;
+}
+
+// Without a target all values are zero, and rotations none.
+static pbStatus default_target(const pbTaskReader *r, pbTerm *t) {
+  PB_TRY(target_room(r, t, 1));
+  for (int i = 0; i < t->part_count; i++) {
+    if (t->parts[i].axis >= 0) t->target[t->parts[i].target] = 1;
+  }
+  return pb_ok;
 }
 
 static pbStatus read_target(pbTaskReader *r, const json_t *object, int steps, const Layout *l, pbTerm *t) {
   const json_t *target = json_object_get(object, "target"), *at = json_object_get(object, "at");
   pbStatus status = pb_ok;
   t->target_width = l->target_width;
+
   if (at) {
     pbTaskReader_Enter(r, "at");
     status = read_at(r, at, steps, t);
@@ -295,18 +363,19 @@ static pbStatus read_target(pbTaskReader *r, const json_t *object, int steps, co
   } else if (!json_is_object(target)) {
     status = steps_range(r, steps, steps, 1, t);
   }
+
   if (status != pb_ok) return status;
+
   pbTaskReader_Enter(r, "target");
   if (json_is_object(target)) {
     status = recorded_target(r, target, at, steps, l, t);
   } else if (target) {
     status = inline_target(r, target, l, t);
   } else {
-    status = target_room(r, t, 1);
-    for (int i = 0; status == pb_ok && i < t->part_count; i++)
-      if (t->parts[i].axis >= 0) t->target[t->parts[i].target] = 1;  // no rotation
+    status = default_target(r, t);
   }
   pbTaskReader_Leave(r);
+
   if (status == pb_ok && t->step_count == 0) return pbTaskReader_Fail(r, pb_bad_input, "the term looks at no state");
   return status;
 }
@@ -318,14 +387,18 @@ static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
   t->weight = 1;
   t->epsilon = 1e-8;
   t->delta = 1;
+
   PB_TRY(pbTaskReader_Text(r, object, "type", &type));
   PB_TRY(pbTaskReader_Real(r, object, "weight", &t->weight));
   PB_TRY(pbTaskReader_Real(r, object, "epsilon", &t->epsilon));
   PB_TRY(pbTaskReader_Real(r, object, "delta", &t->delta));
   PB_TRY(pbTaskReader_Bool(r, object, "mean", &mean));
-  t->type = strcmp(type, "norm") == 0 ? pb_termNorm : strcmp(type, "huber") == 0 ? pb_termHuber : pb_termSquared;
-  if (t->type == pb_termSquared && strcmp(type, "squared") != 0)
-    return pbTaskReader_FailAt(r, "type", "'%.60s' is unknown: squared, norm or huber is meant", type);
+
+  if (strcmp(type, "squared") == 0) t->type = pb_termSquared;
+  else if (strcmp(type, "norm") == 0) t->type = pb_termNorm;
+  else if (strcmp(type, "huber") == 0) t->type = pb_termHuber;
+  else return pbTaskReader_FailAt(r, "type", "expected squared, norm or huber, found '%.60s'", type);
+
   if (!(t->epsilon > 0) || !(t->delta > 0)) return pbTaskReader_Fail(r, pb_bad_input, "epsilon and delta must be positive");
   if (mean) t->weight /= t->step_count;
   return pb_ok;
@@ -339,15 +412,18 @@ static pbStatus find_quantity(pbTaskReader *r, const json_t *object, pbQuantity 
     *q = (pbQuantity)i;
     found++;
   }
+
   return found == 1 ? pb_ok
                     : pbTaskReader_Fail(r, pb_bad_input,
-                                        "one of qpos, qvel, act, sensor, body, site, points, point_velocity, control is meant");
+                                        "expected one of qpos, qvel, act, sensor, body, site, points, point_velocity, control");
 }
 
 static pbStatus copy_name(pbTaskReader *r, const json_t *object, const json_t *value, pbTerm *t) {
   const char *name = NULL;
   char made[128];
   PB_TRY(pbTaskReader_Text(r, object, "name", &name));
+
+  // without a name of its own a term is called by what it observes
   const char *of = json_string_value(value);
   snprintf(made, sizeof made, "%s%s%.100s", quantity_keys[t->quantity], of ? ":" : "", of ? of : "");
   t->name = pbContext_CopyText(r->ctx, name ? name : made);
@@ -359,33 +435,39 @@ static pbStatus read_term(pbTaskReader *r, const json_t *object, int steps, pbTe
   PB_TRY(pbTaskReader_Keys(r, object, term_keys));
   PB_TRY(find_quantity(r, object, &t->quantity, &value));
   PB_TRY(copy_name(r, object, value, t));
+
   pbTaskReader_Enter(r, quantity_keys[t->quantity]);
   pbStatus status = read_layout(r, value, t->quantity, l);
   pbTaskReader_Leave(r);
   if (status != pb_ok) return status;
+
+  // the term owns its parts from here
   PB_TRY(choose_components(r, object, l));
   t->part_count = l->part_count;
-  t->parts = l->parts;  // the term owns it from here
+  t->parts = l->parts;
   l->parts = NULL;
+
   PB_TRY(read_target(r, object, steps, l, t));
   return read_type(r, object, t);
 }
 
-// Numbers a set will hold: bounded before anything is allocated for them.
+// Numbers that a set will hold: bounded before anything is allocated for them.
 static pbStatus check_size(const pbTaskReader *r, const pbTermSet *s) {
   double rows = 0, widths = 2.0 * s->nx + 2.0 * s->ns + 6.0 * s->nbody + 6.0 * s->nsite;
   for (int i = 0; i < s->count; i++) rows += s->terms[i].step_count;
   if (rows > s->steps + 1.0) rows = s->steps + 1.0;
-  return rows * widths <= 1e8
-             ? pb_ok
-             : pbTaskReader_Fail(r, pb_capacity, "the loss looks at too much: %.0f states of %.0f numbers", rows, widths);
+
+  if (rows * widths <= 1e8) return pb_ok;
+  return pbTaskReader_Fail(r, pb_capacity, "the loss observes too much: %.0f states of %.0f numbers", rows, widths);
 }
 
 pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set) {
-  if (!json_is_array(loss) || json_array_size(loss) == 0) return pbTaskReader_Fail(r, pb_bad_input, "a list of terms is meant");
+  if (!json_is_array(loss) || json_array_size(loss) == 0) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of terms");
   if (json_array_size(loss) > 10000) return pbTaskReader_Fail(r, pb_bad_input, "more than 10000 terms");
+
   set->terms = pbContext_AllocArray(r->ctx, json_array_size(loss), sizeof *set->terms);
   if (!set->terms) return pbTaskReader_Fail(r, pb_no_memory, "no memory for the loss");
+
   pbStatus status = pb_ok;
   for (size_t i = 0; status == pb_ok && i < json_array_size(loss); i++) {
     Layout layout = {0};

@@ -1,5 +1,5 @@
+// Readers of values in a task file: paths and lines for errors, typed values, arrays from files, names of the model.
 #include "io/task/task_reader.h"
-
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
@@ -51,27 +51,35 @@ static bool descend(Scan *s, const pbTaskStep *step) {
   skip_space(s);
   bool object = s->at < s->end && *s->at == '{';
   s->at++;
+
   for (size_t i = 0;; i++) {
     skip_space(s);
     if (s->at >= s->end || *s->at == '}' || *s->at == ']') break;
+
     if (!object && step->key == NULL && i == step->index) return true;
+
     if (object) {
       const char *key = s->at + 1;
       skip_string(s);
       size_t length = (size_t)(s->at - key) - 1;
       if (step->key && strlen(step->key) == length && strncmp(key, step->key, length) == 0) return true;
     }
+
     skip_value(s);
   }
+
   *s = start;
   return false;
 }
 
 static int line_of(const pbTaskReader *r) {
   Scan s = {r->text, r->text + r->length};
-  for (int i = 0; i < r->depth && descend(&s, &r->path[i]); i++) {
-  }
+
+  // as deep as the path goes; an error in a key that is not there is one of its container
+  int depth = 0;
+  while (depth < r->depth && descend(&s, &r->path[depth])) depth++;
   skip_space(&s);
+
   int line = 1;
   for (const char *c = r->text; c < s.at && c < s.end; c++) line += *c == '\n';
   return line;
@@ -80,11 +88,13 @@ static int line_of(const pbTaskReader *r) {
 // ---- errors ---------------------------------------------------------------------------------------------------------
 static void write_path(const pbTaskReader *r, char *out, size_t size) {
   size_t used = 0;
+
   out[0] = 0;
   for (int i = 0; i < r->depth && used < size; i++) {
     const pbTaskStep *step = &r->path[i];
-    int n = step->key ? snprintf(out + used, size - used, "%s%.60s", i ? "." : "", step->key)
-                      : snprintf(out + used, size - used, "[%zu]", step->index);
+    int n = 0;
+    if (step->key) n = snprintf(out + used, size - used, "%s%.60s", i ? "." : "", step->key);
+    else n = snprintf(out + used, size - used, "[%zu]", step->index);
     used += n > 0 ? (size_t)n : 0;
   }
 }
@@ -95,6 +105,7 @@ pbStatus pbTaskReader_Fail(const pbTaskReader *r, pbStatus status, const char *f
   va_start(args, format);
   vsnprintf(reason, sizeof reason, format, args);
   va_end(args);
+
   write_path(r, path, sizeof path);
   return pbContext_Fail(r->ctx, status, "%.400s:%d: %s%s%s", r->name, line_of(r), path, path[0] ? ": " : "", reason);
 }
@@ -105,6 +116,7 @@ pbStatus pbTaskReader_FailAt(pbTaskReader *r, const char *key, const char *forma
   va_start(args, format);
   vsnprintf(reason, sizeof reason, format, args);
   va_end(args);
+
   pbTaskReader_Enter(r, key);
   pbStatus status = pbTaskReader_Fail(r, pb_bad_input, "%s", reason);
   pbTaskReader_Leave(r);
@@ -117,10 +129,12 @@ pbStatus pbTaskReader_FailAgain(const pbTaskReader *r, pbStatus status) {
   return pbTaskReader_Fail(r, status == pb_bad_argument ? pb_bad_input : status, "%s", reason);
 }
 
+// Steps beyond the most that are kept are only counted.
 void pbTaskReader_Enter(pbTaskReader *r, const char *key) {
   if (r->depth < PB_TASK_PATH) r->path[r->depth] = (pbTaskStep){key, 0};
   r->depth++;
 }
+
 void pbTaskReader_EnterAt(pbTaskReader *r, size_t index) {
   if (r->depth < PB_TASK_PATH) r->path[r->depth] = (pbTaskStep){NULL, index};
   r->depth++;
@@ -133,13 +147,16 @@ pbStatus pbTaskReader_Parse(pbTaskReader *r, json_t **root) {
   *root = NULL;
   if (r->length > PB_TASK_TEXT)
     return pbContext_Fail(r->ctx, pb_bad_input, "%.400s: longer than %d MiB", r->name, PB_TASK_TEXT >> 20);
+
   *root = json_loadb(r->text, r->length, JSON_REJECT_DUPLICATES, &error);
-  if (!*root)
+  if (!*root) {
+    bool xml = r->length && r->text[strspn(r->text, " \t\r\n")] == '<';
+    const char *advice =
+        xml ? " (this is XML: a task file in JSON, which names its model, is expected here; see docs/task.md)" : "";
     return pbContext_Fail(r->ctx, pb_bad_input, "%.400s:%d:%d: not valid JSON: %s%s", r->name, error.line, error.column,
-                          error.text,
-                          r->length && r->text[strspn(r->text, " \t\r\n")] == '<'
-                              ? " (this is XML: a task file in JSON, which names its model, is expected here; see docs/task.md)"
-                              : "");
+                          error.text, advice);
+  }
+
   if (json_is_object(*root)) return pb_ok;
   json_decref(*root);
   *root = NULL;
@@ -149,7 +166,8 @@ pbStatus pbTaskReader_Parse(pbTaskReader *r, json_t **root) {
 pbStatus pbTaskReader_Keys(const pbTaskReader *r, const json_t *object, const char *const *keys) {
   const char *key;
   json_t *value;
-  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "an object {...} is meant");
+  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "expected an object {...}");
+
   json_object_foreach((json_t *)object, key, value) {
     bool known = false;
     pbSuggest near = pbSuggest_For(key);
@@ -157,6 +175,7 @@ pbStatus pbTaskReader_Keys(const pbTaskReader *r, const json_t *object, const ch
       known |= strcmp(keys[i], key) == 0;
       pbSuggest_Offer(&near, keys[i]);
     }
+
     char hint[200];
     if (!known)
       return pbTaskReader_Fail(r, pb_bad_input, "unknown key '%.80s'%s", key, pbSuggest_Write(&near, hint, sizeof hint));
@@ -167,7 +186,7 @@ pbStatus pbTaskReader_Keys(const pbTaskReader *r, const json_t *object, const ch
 pbStatus pbTaskReader_Real(pbTaskReader *r, const json_t *object, const char *key, double *out) {
   const json_t *value = json_object_get(object, key);
   if (!value) return pb_ok;
-  if (!json_is_number(value)) return pbTaskReader_FailAt(r, key, "a number is meant");
+  if (!json_is_number(value)) return pbTaskReader_FailAt(r, key, "expected a number");
   *out = json_number_value(value);
   return pb_ok;
 }
@@ -177,7 +196,7 @@ pbStatus pbTaskReader_Int(pbTaskReader *r, const json_t *object, const char *key
   const json_t *value = json_object_get(object, key);
   if (json_is_number(value)) number = json_number_value(value);
   if (value && !(json_is_number(value) && number >= lower && number <= upper && floor(number) == number))
-    return pbTaskReader_FailAt(r, key, "a whole number from %d to %d is meant", lower, upper);
+    return pbTaskReader_FailAt(r, key, "expected a whole number from %d to %d", lower, upper);
   *out = (int)number;
   return pb_ok;
 }
@@ -185,7 +204,7 @@ pbStatus pbTaskReader_Int(pbTaskReader *r, const json_t *object, const char *key
 pbStatus pbTaskReader_Bool(pbTaskReader *r, const json_t *object, const char *key, bool *out) {
   const json_t *value = json_object_get(object, key);
   if (!value) return pb_ok;
-  if (!json_is_boolean(value)) return pbTaskReader_FailAt(r, key, "true or false is meant");
+  if (!json_is_boolean(value)) return pbTaskReader_FailAt(r, key, "expected true or false");
   *out = json_is_true(value);
   return pb_ok;
 }
@@ -193,51 +212,63 @@ pbStatus pbTaskReader_Bool(pbTaskReader *r, const json_t *object, const char *ke
 pbStatus pbTaskReader_Text(pbTaskReader *r, const json_t *object, const char *key, const char **out) {
   const json_t *value = json_object_get(object, key);
   if (!value) return pb_ok;
-  if (!json_is_string(value)) return pbTaskReader_FailAt(r, key, "a text is meant");
+  if (!json_is_string(value)) return pbTaskReader_FailAt(r, key, "expected a text");
   *out = json_string_value(value);
   return pb_ok;
 }
 
 // ---- numbers --------------------------------------------------------------------------------------------------------
+// A flat list of numbers, as long as the first one was.
 static pbStatus check_list(pbTaskReader *r, const json_t *list, size_t cols, double *out) {
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *value = json_array_get(list, i);
     if (!json_is_number(value)) {
       pbTaskReader_EnterAt(r, i);
-      pbStatus status = pbTaskReader_Fail(r, pb_bad_input, "a number is meant");
+      pbStatus status = pbTaskReader_Fail(r, pb_bad_input, "expected a number");
       pbTaskReader_Leave(r);
       return status;
     }
     out[i] = json_number_value(value);
   }
-  return json_array_size(list) == cols
-             ? pb_ok
-             : pbTaskReader_Fail(r, pb_bad_input, "%zu numbers; the first row has %zu", json_array_size(list), cols);
+
+  if (json_array_size(list) == cols) return pb_ok;
+  return pbTaskReader_Fail(r, pb_bad_input, "%zu numbers; the first row has %zu", json_array_size(list), cols);
+}
+
+static pbStatus check_rows(pbTaskReader *r, const json_t *rows, const pbTaskNumbers *out) {
+  for (size_t i = 0; i < out->rows; i++) {
+    const json_t *row = json_array_get(rows, i);
+    bool good = json_is_array(row) && json_array_size(row) == out->cols;
+    pbTaskReader_EnterAt(r, i);
+    pbStatus status = good ? check_list(r, row, out->cols, out->data + i * out->cols)
+                           : pbTaskReader_Fail(r, pb_bad_input, "expected a row of %zu numbers", out->cols);
+    pbTaskReader_Leave(r);
+    PB_TRY(status);
+  }
+  return pb_ok;
 }
 
 pbStatus pbTaskReader_Numbers(pbTaskReader *r, const json_t *value, pbTaskNumbers *out) {
   *out = (pbTaskNumbers){.rows = 1, .cols = 1};
   if (!json_is_number(value) && !json_is_array(value))
-    return pbTaskReader_Fail(r, pb_bad_input, "a number or a list of numbers is meant");
+    return pbTaskReader_Fail(r, pb_bad_input, "expected a number or a list of numbers");
+
+  // shape first: no memory before it is known to be bounded
   out->nested = json_is_array(value) && json_is_array(json_array_get(value, 0));
   if (json_is_array(value)) {
     out->rows = out->nested ? json_array_size(value) : 1;
     out->cols = out->nested ? json_array_size(json_array_get(value, 0)) : json_array_size(value);
   }
-  out->data =
-      out->rows * out->cols > PB_TASK_NUMBERS ? NULL : pbContext_AllocArray(r->ctx, out->rows * out->cols + 1, sizeof(double));
+
+  size_t count = out->rows * out->cols;
+  out->data = count > PB_TASK_NUMBERS ? NULL : pbContext_AllocArray(r->ctx, count + 1, sizeof(double));
   if (!out->data) return pbTaskReader_Fail(r, pb_no_memory, "no memory for %zu x %zu numbers", out->rows, out->cols);
+
   pbStatus status = pb_ok;
   if (json_is_number(value)) out->data[0] = json_number_value(value);
-  else if (!out->nested) status = check_list(r, value, out->cols, out->data);
-  for (size_t i = 0; out->nested && status == pb_ok && i < out->rows; i++) {
-    const json_t *row = json_array_get(value, i);
-    pbTaskReader_EnterAt(r, i);
-    if (!json_is_array(row) || json_array_size(row) != out->cols)
-      status = pbTaskReader_Fail(r, pb_bad_input, "a row of %zu numbers is meant", out->cols);
-    else status = check_list(r, row, out->cols, out->data + i * out->cols);
-    pbTaskReader_Leave(r);
-  }
+  else if (out->nested) status = check_rows(r, value, out);
+  else status = check_list(r, value, out->cols, out->data);
+
   if (status == pb_ok) return pb_ok;
   pbContext_Free(r->ctx, out->data);
   out->data = NULL;
@@ -247,16 +278,20 @@ pbStatus pbTaskReader_Numbers(pbTaskReader *r, const json_t *value, pbTaskNumber
 pbStatus pbTaskReader_Spread(pbTaskReader *r, const json_t *object, const char *key, size_t count, double *out) {
   const json_t *value = json_object_get(object, key);
   if (!value) return pb_ok;
+
   pbTaskNumbers numbers;
   pbTaskReader_Enter(r, key);
   pbStatus status = pbTaskReader_Numbers(r, value, &numbers);
+
+  // one number holds for all
   if (status == pb_ok) {
     size_t have = numbers.rows * numbers.cols;
     bool one = json_is_number(value);
-    if (!one && have != count) status = pbTaskReader_Fail(r, pb_bad_input, "%zu numbers; %zu are meant", have, count);
+    if (!one && have != count) status = pbTaskReader_Fail(r, pb_bad_input, "expected %zu numbers, found %zu", count, have);
     for (size_t i = 0; status == pb_ok && i < count; i++) out[i] = numbers.data[one ? 0 : i];
     pbContext_Free(r->ctx, numbers.data);
   }
+
   pbTaskReader_Leave(r);
   return status;
 }
@@ -265,18 +300,23 @@ pbStatus pbTaskReader_Spread(pbTaskReader *r, const json_t *object, const char *
 pbStatus pbTaskReader_Folders(pbTaskReader *r, const char *folder, const char *allow_root) {
   char resolved[PATH_MAX];
   r->allow_root = allow_root;
+
   if (folder) {
     if (!realpath(*folder ? folder : ".", resolved))
+
       return pbContext_Fail(r->ctx, pb_file, "folder '%.400s' cannot be found", folder);
     if (!(r->folder = pbContext_CopyText(r->ctx, resolved)))
+
       return pbContext_Fail(r->ctx, pb_no_memory, "no memory to read a task");
   }
+
   if (allow_root) {
     if (!realpath(allow_root, resolved))
       return pbContext_Fail(r->ctx, pb_file, "folder '%.400s' to be allowed cannot be found", allow_root);
     if (!(r->allowed = pbContext_CopyText(r->ctx, resolved)))
       return pbContext_Fail(r->ctx, pb_no_memory, "no memory to read a task");
   }
+
   return pb_ok;
 }
 
@@ -284,6 +324,8 @@ pbStatus pbTaskReader_Folders(pbTaskReader *r, const char *folder, const char *a
 static char *folder_of(pbContext *ctx, const char *path) {
   char *folder = pbContext_CopyText(ctx, path);
   char *slash = folder ? strrchr(folder, '/') : NULL;
+
+  // "/task.json" lies in "/", "task.json" in the present folder
   if (slash) slash[slash == folder] = 0;
   else if (folder) folder[0] = 0;
   return folder;
@@ -293,9 +335,11 @@ pbStatus pbTaskReader_Open(pbContext *ctx, const char *path, const char *allow_r
   char *folder = folder_of(ctx, path);
   size_t length = 0;
   *r = (pbTaskReader){.ctx = ctx, .name = path};
+
   pbStatus status = folder ? pbFile_ReadAll(ctx, path, PB_TASK_TEXT, text, &length)
                            : pbContext_Fail(ctx, pb_no_memory, "no memory to read %.400s", path);
   if (status == pb_ok) status = pbTaskReader_Folders(r, folder, allow_root);
+
   r->text = *text;
   r->length = length;
   pbContext_Free(ctx, folder);
@@ -309,6 +353,8 @@ void pbTaskReader_End(pbTaskReader *r) {
 
 static bool inside(const char *path, const char *folder) {
   if (!folder) return false;
+
+  // "/" has everything inside
   size_t length = strlen(folder);
   return length == 1 || (strncmp(path, folder, length) == 0 && path[length] == '/');
 }
@@ -317,14 +363,17 @@ pbStatus pbTaskReader_Path(const pbTaskReader *r, const char *file, char **path)
   char joined[PATH_MAX], resolved[PATH_MAX];
   *path = NULL;
   if (!r->folder) return pbTaskReader_Fail(r, pb_unsupported, "a task given as text cannot read files");
-  int n =
-      file[0] == '/' ? snprintf(joined, sizeof joined, "%s", file) : snprintf(joined, sizeof joined, "%s/%s", r->folder, file);
+  const char *separator = file[0] == '/' ? "" : "/", *base = file[0] == '/' ? "" : r->folder;
+  int n = snprintf(joined, sizeof joined, "%s%s%s", base, separator, file);
   if (n < 0 || (size_t)n >= sizeof joined || !realpath(joined, resolved))
     return pbTaskReader_Fail(r, pb_file, "file '%.300s' cannot be found", file);
+
+  // links are resolved by now: what counts is where the file really is
   if (!inside(resolved, r->folder) && !inside(resolved, r->allowed))
     return pbTaskReader_Fail(
         r, pb_unsupported,
         "file '%.300s' lies outside the task's folder; allow its folder as a root (--allow-root DIR) to read it", file);
+
   *path = pbContext_CopyText(r->ctx, resolved);
   return *path ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory to read a file");
 }
@@ -335,17 +384,20 @@ pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set
   *set = NULL;
   PB_TRY(pbTaskReader_Text(r, object, "file", &file));
   if (!file) return pbTaskReader_Fail(r, pb_bad_input, "\"file\" is missing");
+
   pbTaskReader_Enter(r, "file");
   pbStatus status = pbTaskReader_Path(r, file, &path);
   if (status == pb_ok) {
     status = pbArrays_Load(r->ctx, path, set);
     if (status != pb_ok) status = pbTaskReader_FailAgain(r, status);
   }
+
   for (size_t i = 0; status == pb_ok && i < pbArrays_Count(*set); i++) {
     const pbArray *array = pbArrays_At(*set, i);
     if (array->type == pb_arrayReal && pbArray_CheckFinite(r->ctx, array, file) != pb_ok)
       status = pbTaskReader_FailAgain(r, pb_bad_input);
   }
+
   pbContext_Free(r->ctx, path);
   if (status != pb_ok) {
     pbArrays_Destroy(*set);
@@ -363,39 +415,58 @@ static const char *const kind_names[pb_objCount] = {
 pbStatus pbTaskReader_Id(pbTaskReader *r, const char *name, pbObject kind, int *id) {
   *id = pbModel_Id(r->model, kind, name);
   if (*id >= 0) return pb_ok;
+
+  // the nearest name, else some that there are
   pbSuggest near = pbSuggest_For(name);
   char hint[200];
   const char *candidate;
   for (int i = 0; (candidate = pbModel_Name(r->model, kind, i)); i++) pbSuggest_Offer(&near, candidate);
   pbSuggest_Write(&near, hint, sizeof hint);
-  for (int i = 0; !near.best && i < 6 && (candidate = pbModel_Name(r->model, kind, i)); i++) {
+  int shown = near.best ? 0 : 6;
+  for (int i = 0; i < shown && (candidate = pbModel_Name(r->model, kind, i)); i++) {
     size_t used = strlen(hint);
     snprintf(hint + used, sizeof hint - used, "%s%.30s%s", i ? ", " : "; there are ", *candidate ? candidate : "(without a name)",
              i == 5 && pbModel_Name(r->model, kind, 6) ? ", ..." : "");
   }
+
   return pbTaskReader_Fail(r, pb_bad_input, "the model has no %s '%.100s'%s", kind_names[kind], name, hint);
+}
+
+// One name of a list, or the only one. Actuators beyond `all` are controls of deformables.
+static pbStatus read_id(pbTaskReader *r, const json_t *item, pbObject kind, int all, int *id) {
+  if (!json_is_string(item)) return pbTaskReader_Fail(r, pb_bad_input, "expected a name, a list of names or true");
+  PB_TRY(pbTaskReader_Id(r, json_string_value(item), kind, id));
+  if (*id < all) return pb_ok;
+  return pbTaskReader_Fail(r, pb_bad_input, "'%.100s' is a control of deformables: it has no such thing",
+                           json_string_value(item));
+}
+
+static pbStatus read_ids(pbTaskReader *r, const json_t *value, pbObject kind, int all, int *ids, int count) {
+  if (!json_is_array(value)) return read_id(r, value, kind, all, ids);
+
+  for (int i = 0; i < count; i++) {
+    pbTaskReader_EnterAt(r, (size_t)i);
+    pbStatus status = read_id(r, json_array_get(value, (size_t)i), kind, all, &ids[i]);
+    pbTaskReader_Leave(r);
+    PB_TRY(status);
+  }
+  return pb_ok;
 }
 
 pbStatus pbTaskReader_Ids(pbTaskReader *r, const json_t *value, pbObject kind, int all, int **ids, int *count) {
   size_t listed = json_is_array(value) ? json_array_size(value) : 1;
-  *count = json_is_true(value) ? all : (int)(listed < INT_MAX ? listed : INT_MAX);
+  bool every = json_is_true(value);
+  *count = listed < INT_MAX ? (int)listed : INT_MAX;
+  if (every) *count = all;
   *ids = pbContext_AllocArray(r->ctx, (size_t)*count + 1, sizeof **ids);
   if (!*ids) return pbTaskReader_Fail(r, pb_no_memory, "no memory for names");
-  pbStatus status = pb_ok;
-  for (int i = 0; status == pb_ok && i < *count; i++) {
-    const json_t *item = json_is_array(value) ? json_array_get(value, (size_t)i) : value;
-    if (json_is_true(value)) {
-      (*ids)[i] = i;
-      continue;
-    }
-    if (json_is_array(value)) pbTaskReader_EnterAt(r, (size_t)i);
-    status = json_is_string(item) ? pbTaskReader_Id(r, json_string_value(item), kind, &(*ids)[i])
-                                  : pbTaskReader_Fail(r, pb_bad_input, "a name, a list of names or true is meant");
-    if (status == pb_ok && (*ids)[i] >= all)
-      status = pbTaskReader_Fail(r, pb_bad_input, "'%.100s' is a control of deformables: it has no such thing",
-                                 json_string_value(item));
-    if (json_is_array(value)) pbTaskReader_Leave(r);
+
+  if (every) {
+    for (int i = 0; i < all; i++) (*ids)[i] = i;
+    return pb_ok;
   }
+
+  pbStatus status = read_ids(r, value, kind, all, *ids, *count);
   if (status == pb_ok) return pb_ok;
   pbContext_Free(r->ctx, *ids);
   *ids = NULL;
@@ -408,8 +479,10 @@ static pbStatus point_item(pbTaskReader *r, const json_t *item, int *ids, int *c
   int all = pbModel_PointCount(m), n = 1;
   json_int_t number = json_is_integer(item) ? json_integer_value(item) : -1;
   const int *set = json_is_string(item) ? pbModel_PointSet(m, json_string_value(item), &n) : NULL;
+
   if (json_is_integer(item) && (number < 0 || number >= all))
     return pbTaskReader_Fail(r, pb_bad_input, "there is no point %d: the model has %d", (int)number, all);
+
   if (json_is_string(item) && !set) {
     pbSuggest near = pbSuggest_For(json_string_value(item));
     char hint[200];
@@ -417,8 +490,10 @@ static pbStatus point_item(pbTaskReader *r, const json_t *item, int *ids, int *c
     return pbTaskReader_Fail(r, pb_bad_input, "the model has no points '%.100s'%s", json_string_value(item),
                              pbSuggest_Write(&near, hint, sizeof hint));
   }
+
   if (!json_is_integer(item) && !set)
-    return pbTaskReader_Fail(r, pb_bad_input, "the number of a point, the name of some, or a list of these is meant");
+    return pbTaskReader_Fail(r, pb_bad_input, "expected the number of a point, the name of some, or a list of these");
+
   if (*count + n > all) return pbTaskReader_Fail(r, pb_bad_input, "more points than the model has");
   for (int i = 0; i < n; i++) ids[(*count)++] = set ? set[i] : (int)number;
   return pb_ok;
@@ -430,6 +505,7 @@ pbStatus pbTaskReader_Points(pbTaskReader *r, const json_t *value, int **ids, in
   *count = 0;
   *ids = pbContext_AllocArray(r->ctx, (size_t)all + 1, sizeof **ids);
   if (!*ids) return pbTaskReader_Fail(r, pb_no_memory, "no memory for points");
+
   if (json_is_true(value)) {
     for (; *count < all; ++*count) (*ids)[*count] = *count;
   } else if (json_is_array(value)) {
@@ -441,6 +517,7 @@ pbStatus pbTaskReader_Points(pbTaskReader *r, const json_t *value, int **ids, in
   } else {
     status = point_item(r, value, *ids, count);
   }
+
   if (status == pb_ok) return pb_ok;
   pbContext_Free(r->ctx, *ids);
   *ids = NULL;
@@ -452,11 +529,14 @@ pbStatus pbTaskReader_Components(pbTaskReader *r, const json_t *object, int limi
   *count = limit;
   for (int i = 0; i < limit; i++) chosen[i] = i;
   if (!list) return pb_ok;
+
   pbTaskReader_Enter(r, "components");
   pbStatus status = json_is_array(list) && json_array_size(list) <= (size_t)limit
                         ? pb_ok
-                        : pbTaskReader_Fail(r, pb_bad_input, "a list of at most %d indices is meant", limit);
+                        : pbTaskReader_Fail(r, pb_bad_input, "expected a list of at most %d indices", limit);
+
   *count = status == pb_ok ? (int)json_array_size(list) : 0;
+
   for (int i = 0; status == pb_ok && i < *count; i++) {
     const json_t *item = json_array_get(list, (size_t)i);
     json_int_t index = json_is_integer(item) ? json_integer_value(item) : -1;
@@ -466,6 +546,7 @@ pbStatus pbTaskReader_Components(pbTaskReader *r, const json_t *object, int limi
       if (chosen[k] == (int)index) status = pbTaskReader_Fail(r, pb_bad_input, "component %d is named twice", (int)index);
     chosen[i] = (int)index;
   }
+
   pbTaskReader_Leave(r);
   return status;
 }

@@ -18,10 +18,11 @@ static pbStatus not_of_task(const Store *store, const char *why) {
                         why);
 }
 
-// The first line in which both differ, without its hash.
+// Refuses a state whose task has changed since; names the first line in which both differ, without its hash.
 static pbStatus compare(const Store *store, const char *then, const char *now) {
   enum { digits = 17 };
   char why[600];
+
   while (*then && *now) {
     size_t a = strcspn(then, "\n"), b = strcspn(now, "\n");
     if (a < digits || b < digits || memcmp(then, now, digits)) {
@@ -41,11 +42,14 @@ static pbStatus load_state(void *user, double *state, size_t count, bool *found)
   *found = access(store->path, F_OK) == 0;
   if (!*found) return pb_ok;
   pbStatus status = pbArrays_Load(store->ctx, store->path, &set);
+
   if (status != pb_ok)
     return pbContext_Fail(store->ctx, status, "%s; remove the file or optimize with --fresh to begin anew",
                           pbContext_Error(store->ctx));
+
   const pbArray *run = pbArrays_Find(set, "run"), *made_from = pbArrays_Find(set, "made_from");
   bool known = run && made_from && run->type == pb_arrayReal && made_from->type == pb_arrayText && made_from->count == 1;
+
   status = known ? compare(store, made_from->text, store->made_from) : not_of_task(store, "holds no run of this program");
   if (status == pb_ok && run->count != count) status = not_of_task(store, "holds a run by another method");
   if (status == pb_ok) memcpy(state, run->reals, count * sizeof *state);
@@ -57,6 +61,7 @@ static pbStatus save_state(void *user, const double *state, size_t count) {
   Store *store = user;
   pbArrays *set;
   PB_TRY(pbArrays_Create(store->ctx, &set));
+
   pbStatus status = pbArrays_AddText(set, "made_from", store->made_from);
   if (status == pb_ok) status = pbArrays_AddReals(set, "run", 1, &count, state, NULL);
   if (status == pb_ok) status = pbArrays_SaveNpz(set, store->path, false);
@@ -67,6 +72,7 @@ static pbStatus save_state(void *user, const double *state, size_t count) {
 pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *result) {
   static const pbRunOptions none;
   if (!options) options = &none;
+
   Store store = {task->ctx, options->state_file, task->made_from};
   pbRunStore kept = {&store, options->state_file, load_state, save_state};
   return pbTask_RunLoop(task, options, options->state_file ? &kept : NULL, result);
@@ -77,16 +83,20 @@ static json_t *real(double value) { return isfinite(value) ? json_real(value) : 
 
 static json_t *terms_json(const pbTask *task, bool confirmed) {
   json_t *list = json_array();
-  for (int t = 0; t < task->trajectory_count; t++)
-    for (int i = 0; i < task->trajectories[t].terms.count; i++) {
-      const pbTerm *term = &task->trajectories[t].terms.terms[i];
+  for (int t = 0; t < task->trajectory_count; t++) {
+    const pbTermSet *set = &task->trajectories[t].terms;
+    for (int i = 0; i < set->count; i++) {
+      const pbTerm *term = &set->terms[i];
       json_t *o = json_object();
+
       json_object_set_new(o, "name", json_string(term->name));
       if (task->trajectory_count > 1) json_object_set_new(o, "trajectory", json_integer(t));
       json_object_set_new(o, "value", real(confirmed ? term->confirm_value : term->value));
       json_object_set_new(o, "deviation", real(confirmed ? term->confirm_deviation : term->deviation));
+
       json_array_append_new(list, o);
     }
+  }
   return list;
 }
 
@@ -100,13 +110,12 @@ static json_t *lines_json(const char *text) {
   return list;
 }
 
-// What is to be said of unknown k at the answer; NULL: nothing.
+// The most important note on an unknown at the answer; NULL: none.
 static const char *note_text(unsigned note) {
-  return note & pb_unknownInert     ? "no influence"
-         : note & pb_unknownKink    ? "kink"
-         : note & pb_unknownAtLower ? "at lower bound"
-         : note & pb_unknownAtUpper ? "at upper bound"
-                                    : NULL;
+  if (note & pb_unknownInert) return "no influence";
+  if (note & pb_unknownKink) return "kink";
+  if (note & pb_unknownAtLower) return "at lower bound";
+  return note & pb_unknownAtUpper ? "at upper bound" : NULL;
 }
 
 static json_t *notes_json(const pbVariable *v, const unsigned char *notes) {
@@ -123,6 +132,8 @@ static json_t *variables_json(const pbTask *task, const double *z, const unsigne
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
     json_t *o = json_object(), *values = json_array(), *starts = json_array(), *names = json_array();
+
+    // controls have too many components to name
     for (int k = v->first; k < v->first + v->count; k++) {
       char name[256];
       double value, start;
@@ -132,10 +143,12 @@ static json_t *variables_json(const pbTask *task, const double *z, const unsigne
       json_array_append_new(starts, real(start));
       if (v->kind != pb_varyControl) json_array_append_new(names, json_string(name));
     }
+
     json_object_set_new(o, "name", json_string(v->name));
     json_object_set_new(o, "value", values);
     json_object_set_new(o, "start", starts);
     json_object_set_new(o, "notes", notes_json(v, notes));
+
     if (v->kind == pb_varyControl) {
       json_object_set_new(o, "knots", json_integer(v->knots));
       json_decref(names);
@@ -147,38 +160,22 @@ static json_t *variables_json(const pbTask *task, const double *z, const unsigne
   return list;
 }
 
-static json_t *certificate_json(pbGradientKind kind, const pbCertificate *c) {
-  json_t *o = json_object();
-  json_object_set_new(o, "mode", json_string(pbGradientKind_Name(kind)));
-  json_object_set_new(o, "worst_residual", real(c->worst_residual));
-  json_object_set_new(o, "worst_residual_step", json_integer(c->worst_residual_step));
-  json_object_set_new(o, "contact_onsets", json_integer(c->onsets));
-  json_object_set_new(o, "contact_releases", json_integer(c->releases));
-  if (isfinite(c->approach)) {
-    json_object_set_new(o, "simultaneous_impacts", json_integer(c->simultaneous));
-    json_object_set_new(o, "slowest_approach", real(c->approach));
-  }
-  if (kind == pb_gradientEvent) {
-    json_object_set_new(o, "events", json_integer(c->events));
-    json_object_set_new(o, "event_step", json_integer(c->event_step));
-    json_object_set_new(o, "grazing", json_integer(c->grazing));
-    json_object_set_new(o, "grazing_step", json_integer(c->grazing_step));
-    json_object_set_new(o, "grazing_contact", json_string(c->grazing_contact));
-    json_object_set_new(o, "simultaneous", json_integer(c->simultaneous));
-    json_object_set_new(o, "simultaneous_step", json_integer(c->simultaneous_step));
-    json_object_set_new(o, "simultaneous_contact", json_string(c->simultaneous_contact));
-  }
-  json_object_set_new(o, "most_contacts", json_integer(c->most_contacts));
-  json_object_set_new(o, "penetration", real(c->penetration));
-  json_object_set_new(o, "penetration_step", json_integer(c->penetration_step));
-  json_object_set_new(o, "costate_growth", real(c->growth));
-  json_object_set_new(o, "costate_growth_rate", real(c->growth_rate));
-  json_object_set_new(o, "steps", json_integer(c->steps));
-  json_object_set_new(o, "recomputed_steps", json_integer(c->recomputed));
-  json_object_set_new(o, "tape_bytes", json_integer((json_int_t)c->tape_bytes));
-  json_object_set_new(o, "full_tape_bytes", json_integer((json_int_t)c->full_tape_bytes));
+// Modes event and smooth: what became of the contact events.
+static void add_events(json_t *o, const pbCertificate *c) {
+  json_object_set_new(o, "events", json_integer(c->events));
+  json_object_set_new(o, "event_step", json_integer(c->event_step));
+  json_object_set_new(o, "grazing", json_integer(c->grazing));
+  json_object_set_new(o, "grazing_step", json_integer(c->grazing_step));
+  json_object_set_new(o, "grazing_contact", json_string(c->grazing_contact));
+  json_object_set_new(o, "simultaneous", json_integer(c->simultaneous));
+  json_object_set_new(o, "simultaneous_step", json_integer(c->simultaneous_step));
+  json_object_set_new(o, "simultaneous_contact", json_string(c->simultaneous_contact));
+}
+
+static void add_spot_check(json_t *o, const pbCertificate *c) {
   json_object_set_new(o, "checked", json_string(pbCertificate_Checked(c)));
-  if (!c->spot_checked) return o;
+  if (!c->spot_checked) return;
+
   json_object_set_new(o, "spot_gradient", real(c->spot_gradient));
   json_object_set_new(o, "spot_difference", real(c->spot_difference));
   json_object_set_new(o, "spot_error", real(c->spot_error));
@@ -186,6 +183,39 @@ static json_t *certificate_json(pbGradientKind kind, const pbCertificate *c) {
   json_object_set_new(o, "spot_off", json_boolean(c->spot_off));
   json_object_set_new(o, "spot_step", json_integer(c->spot_step));
   json_object_set_new(o, "spot_where", json_string(c->spot_where));
+}
+
+static json_t *certificate_json(pbGradientKind kind, const pbCertificate *c) {
+  json_t *o = json_object();
+  json_object_set_new(o, "mode", json_string(pbGradientKind_Name(kind)));
+
+  // the constraint solves that the adjoint assumes to be exact
+  json_object_set_new(o, "worst_residual", real(c->worst_residual));
+  json_object_set_new(o, "worst_residual_step", json_integer(c->worst_residual_step));
+
+  // contacts
+  json_object_set_new(o, "contact_onsets", json_integer(c->onsets));
+  json_object_set_new(o, "contact_releases", json_integer(c->releases));
+  if (isfinite(c->approach)) {
+    json_object_set_new(o, "simultaneous_impacts", json_integer(c->simultaneous));
+    json_object_set_new(o, "slowest_approach", real(c->approach));
+  }
+  if (kind == pb_gradientEvent) add_events(o, c);
+  json_object_set_new(o, "most_contacts", json_integer(c->most_contacts));
+  json_object_set_new(o, "penetration", real(c->penetration));
+  json_object_set_new(o, "penetration_step", json_integer(c->penetration_step));
+
+  // growth of the costate, from the last step to the first
+  json_object_set_new(o, "costate_growth", real(c->growth));
+  json_object_set_new(o, "costate_growth_rate", real(c->growth_rate));
+
+  // what it took
+  json_object_set_new(o, "steps", json_integer(c->steps));
+  json_object_set_new(o, "recomputed_steps", json_integer(c->recomputed));
+  json_object_set_new(o, "tape_bytes", json_integer((json_int_t)c->tape_bytes));
+  json_object_set_new(o, "full_tape_bytes", json_integer((json_int_t)c->full_tape_bytes));
+
+  add_spot_check(o, c);
   return o;
 }
 
@@ -206,24 +236,26 @@ static json_t *confirm_json(const pbTask *task, const pbRunResult *result) {
   json_t *o = json_object();
   json_object_set_new(o, "ran", json_boolean(result->confirmed_run));
   if (!result->confirmed_run) return o;
+
   json_object_set_new(o, "timestep", real(result->confirm_timestep));
   json_object_set_new(o, "loss", real(result->confirm_loss));
   json_object_set_new(o, "terms", terms_json(task, true));
   return o;
 }
 
-// Certificates are of the gradient at the answer, one a trajectory; a trajectory whose gradient fails says why.
+// Certificates of the gradient at the answer, one per trajectory; one whose gradient fails says why.
 static json_t *certificates_json(pbTask *task, const double *z) {
   json_t *list = json_array();
   for (int t = 0; t < task->trajectory_count; t++) {
     pbCertificate c;
+    json_t *o = NULL;
     if (pbTask_Certify(task, z, t, &c) == pb_ok) {
-      json_array_append_new(list, certificate_json(pbTask_GradientKind(task), &c));
+      o = certificate_json(pbTask_GradientKind(task), &c);
     } else {
-      json_t *o = json_object();
+      o = json_object();
       json_object_set_new(o, "error", json_string(pbContext_Error(task->ctx)));
-      json_array_append_new(list, o);
     }
+    json_array_append_new(list, o);
   }
   return list;
 }
@@ -231,25 +263,34 @@ static json_t *certificates_json(pbTask *task, const double *z) {
 pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text) {
   json_t *o = json_object();
   *text = NULL;
+
+  // how it ended
   json_object_set_new(o, "outcome", json_string(pbRunOutcome_Name(result->outcome)));
   json_object_set_new(o, "met", json_boolean(result->met));
   json_object_set_new(o, "reason", json_string(result->reason ? result->reason : ""));
   json_object_set_new(o, "advice", lines_json(result->advice));
+
   json_object_set_new(o, "loss", real(result->loss));
   json_object_set_new(o, "start_loss", real(result->start_loss));
+
   json_object_set_new(o, "iterations", json_integer(result->iterations));
   json_object_set_new(o, "simulations", json_integer(result->simulations));
   json_object_set_new(o, "gradients", json_integer(result->gradients));
   json_object_set_new(o, "seconds", real(result->seconds));
   json_object_set_new(o, "resumed", json_boolean(result->resumed));
+
   json_object_set_new(o, "constants", json_string(pbTask_Constants(task)));
   json_object_set_new(o, "version", json_string(pbVersion()));
+
   json_object_set_new(o, "variables", variables_json(task, result->z, result->notes));
   json_object_set_new(o, "terms", terms_json(task, false));
   if (task->confirm > 1) json_object_set_new(o, "confirm", confirm_json(task, result));
+
   json_object_set_new(o, "certificates", certificates_json(task, result->z));
   json_object_set_new(o, "history_columns", json_string("iteration, simulations, best loss, gradient norm"));
   json_object_set_new(o, "history", history_json(&task->history));
+
+  // 17 digits give every double back
   char *dumped = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
   json_decref(o);
   *text = dumped ? pbContext_CopyText(task->ctx, dumped) : NULL;

@@ -12,6 +12,7 @@ static const char *const init_keys[] = {"keyframe",       "qpos",   "qvel", "act
                                         "point_velocity", "joints", "file", "row", NULL};
 static const char *const joint_keys[] = {"qpos", "qvel", NULL};
 
+// A trajectory's own value, else the one for all.
 static const json_t *member(const json_t *own, const json_t *root, const char *key) {
   const json_t *value = json_object_get(own, key);
   return value ? value : json_object_get(root, key);
@@ -30,90 +31,114 @@ static pbStatus read_keyframe(pbTaskReader *r, const json_t *init, int *key) {
   const json_t *value = json_object_get(init, "keyframe");
   *key = -1;
   if (!value) return pb_ok;
+
   if (json_is_string(value)) {
     pbTaskReader_Enter(r, "keyframe");
     pbStatus status = pbTaskReader_Id(r, json_string_value(value), pb_objKeyframe, key);
     pbTaskReader_Leave(r);
     return status;
   }
+
   if (r->model->nkey == 0) return pbTaskReader_Fail(r, pb_bad_input, "the model has no keyframes");
   return pbTaskReader_Int(r, init, "keyframe", 0, r->model->nkey - 1, key);
 }
 
+static pbStatus copy_field(pbTaskReader *r, const pbArray *a, pbStateField f, int row, double *x0) {
+  size_t width = (size_t)f.size, rows = a->count / width, at = rows ? rows - 1 : 0;
+  if (row >= 0) at = (size_t)row;
+
+  bool fits = a->count == rows * width && (a->ndim == 0 || a->shape[a->ndim - 1] == width || f.size == 1);
+  if (!fits || at >= rows)
+    return pbTaskReader_Fail(r, pb_bad_input, "array '%s' of the file: expected rows of %d numbers, row %zu among them", f.name,
+                             f.size, at);
+
+  memcpy(x0 + f.offset, a->reals + at * width, width * sizeof *x0);
+  return pb_ok;
+}
+
+// The state from a file: the row that is asked for, else the last.
 static pbStatus from_file(pbTaskReader *r, const json_t *init, double *x0) {
   pbArrays *set;
   int row = -1;
   PB_TRY(pbTaskReader_Int(r, init, "row", 0, 1 << 30, &row));
   PB_TRY(pbTaskReader_Load(r, init, &set));
+
   pbStatus status = pb_ok;
   for (int i = 0; status == pb_ok && i < pbModel_StateFieldCount(r->model); i++) {
     pbStateField f = pbModel_StateFieldAt(r->model, i);
     const pbArray *a = pbArrays_Find(set, f.name);
-    if (!a || f.size == 0 || a->type != pb_arrayReal) continue;
-    size_t rows = a->count / (size_t)f.size, at = row >= 0 ? (size_t)row : rows ? rows - 1 : 0;
-    if (a->count != rows * (size_t)f.size || (a->ndim > 0 && a->shape[a->ndim - 1] != (size_t)f.size && f.size != 1) ||
-        at >= rows)
-      status = pbTaskReader_Fail(r, pb_bad_input, "array '%s' of the file: rows of %d numbers are meant, row %zu among them",
-                                 f.name, f.size, at);
-    else memcpy(x0 + f.offset, a->reals + at * (size_t)f.size, (size_t)f.size * sizeof *x0);
+    if (a && f.size > 0 && a->type == pb_arrayReal) status = copy_field(r, a, f, row, x0);
   }
+
   pbArrays_Destroy(set);
   return status;
 }
 
 static pbStatus joint_values(pbTaskReader *r, const json_t *joints, double *x0) {
   const pbModel *m = r->model;
-  static const int coords[4] = {7, 4, 1, 1}, dofs[4] = {6, 3, 1, 1};
   const char *name;
   json_t *value;
-  if (!json_is_object(joints)) return pbTaskReader_Fail(r, pb_bad_input, "an object {joint: {qpos, qvel}} is meant");
+  if (!json_is_object(joints)) return pbTaskReader_Fail(r, pb_bad_input, "expected an object {joint: {qpos, qvel}}");
+
   json_object_foreach((json_t *)joints, name, value) {
     int j;
     pbTaskReader_Enter(r, name);
     PB_TRY(pbTaskReader_Id(r, name, pb_objJoint, &j));
     PB_TRY(pbTaskReader_Keys(r, value, joint_keys));
-    int type = m->jnt_type[j] & 3;
-    PB_TRY(pbTaskReader_Spread(r, value, "qpos", (size_t)coords[type], x0 + state_field(m, "qpos").offset + m->jnt_qposadr[j]));
-    PB_TRY(pbTaskReader_Spread(r, value, "qvel", (size_t)dofs[type], x0 + state_field(m, "qvel").offset + m->jnt_dofadr[j]));
+
+    int type = m->jnt_type[j];
+    double *qpos = x0 + state_field(m, "qpos").offset + m->jnt_qposadr[j];
+    double *qvel = x0 + state_field(m, "qvel").offset + m->jnt_dofadr[j];
+    PB_TRY(pbTaskReader_Spread(r, value, "qpos", (size_t)pbJoint_PositionCount(type), qpos));
+    PB_TRY(pbTaskReader_Spread(r, value, "qvel", (size_t)pbJoint_DofCount(type), qvel));
     pbTaskReader_Leave(r);
   }
   return pb_ok;
 }
 
-static pbStatus normalise(pbTaskReader *r, double *x0) {
+static pbStatus normalize_joints(pbTaskReader *r, double *x0) {
   const pbModel *m = r->model;
   double *qpos = x0 + state_field(m, "qpos").offset;
+
   for (int j = 0; j < m->njnt; j++) {
     if (!pbJoint_HasRotation(m->jnt_type[j])) continue;
     double *q = qpos + m->jnt_qposadr[j] + pbJoint_PlainCount(m->jnt_type[j]), norm = 0;
+
     for (int i = 0; i < 4; i++) norm += q[i] * q[i];
     if (!(norm > 1e-20) || !isfinite(norm))
       return pbTaskReader_Fail(r, pb_bad_input, "the quaternion of joint '%s' is zero", pbModel_Name(m, pb_objJoint, j));
-    for (int i = 0; i < 4 && norm != 1; i++) q[i] /= sqrt(norm);
+
+    // a unit quaternion keeps its bits
+    if (norm == 1) continue;
+    for (int i = 0; i < 4; i++) q[i] /= sqrt(norm);
   }
   return pb_ok;
 }
 
 static pbStatus read_init(pbTaskReader *r, const json_t *init, double *x0, int *key) {
+  // later ones replace what earlier ones give: keyframe, file, fields, joints
   *key = -1;
   if (init) PB_TRY(pbTaskReader_Keys(r, init, init_keys));
   if (init) PB_TRY(read_keyframe(r, init, key));
   pbStatus status = pbState_Init(r->ctx, r->model, r->theta, *key, x0);
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
+
   if (!init) return pb_ok;
   if (json_object_get(init, "file")) PB_TRY(from_file(r, init, x0));
+
   static const char *const fields[] = {"qpos", "qvel", "act", "points", "point_velocity"};
   for (int i = 0; i < 5; i++) {
     pbStateField f = state_field(r->model, fields[i]);
     PB_TRY(pbTaskReader_Spread(r, init, f.name, (size_t)f.size, x0 + f.offset));
   }
+
   const json_t *joints = json_object_get(init, "joints");
   if (joints) {
     pbTaskReader_Enter(r, "joints");
     PB_TRY(joint_values(r, joints, x0));
     pbTaskReader_Leave(r);
   }
-  return normalise(r, x0);
+  return normalize_joints(r, x0);
 }
 
 // ---- controls -------------------------------------------------------------------------------------------------------
@@ -129,11 +154,15 @@ static pbStatus recorded_controls(pbTaskReader *r, const json_t *value, Controls
   PB_TRY(pbTaskReader_Keys(r, value, keys));
   PB_TRY(pbTaskReader_Text(r, value, "array", &name));
   PB_TRY(pbTaskReader_Load(r, value, &set));
+
+  // an array of that name, or the only one of the file
   const pbArray *a = pbArrays_Find(set, name);
   if (!a && pbArrays_Count(set) == 1) a = pbArrays_At(set, 0);
+
   pbStatus status = a && a->type == pb_arrayReal && a->ndim >= 1 && a->ndim <= 2
                         ? pb_ok
                         : pbTaskReader_Fail(r, pb_bad_input, "the file has no array '%.80s' of shape (steps, nu)", name);
+
   if (status == pb_ok) {
     c->rows = a->ndim == 2 ? a->shape[0] : 1;
     c->cols = a->ndim == 2 ? a->shape[1] : a->shape[0];
@@ -141,27 +170,32 @@ static pbStatus recorded_controls(pbTaskReader *r, const json_t *value, Controls
     if (c->data) memcpy(c->data, a->reals, a->count * sizeof(double));
     else status = pbTaskReader_Fail(r, pb_no_memory, "no memory for controls");
   }
+
   pbArrays_Destroy(set);
   return status;
 }
 
 static pbStatus read_controls(pbTaskReader *r, const json_t *value, Controls *c) {
   if (!value || json_is_null(value)) return pb_ok;
-  if (json_is_object(value)) PB_TRY(recorded_controls(r, value, c));
-  else {
+  if (json_is_object(value)) {
+    PB_TRY(recorded_controls(r, value, c));
+  } else {
     pbTaskNumbers numbers;
     PB_TRY(pbTaskReader_Numbers(r, value, &numbers));
     *c = (Controls){numbers.data, numbers.rows, numbers.cols};
   }
+
   if (c->cols != (size_t)pb_controls(r->model))
     return pbTaskReader_Fail(r, pb_bad_input, "rows of %zu controls; the model has %d", c->cols, pb_controls(r->model));
   return pb_ok;
 }
 
+// One row for all steps, one for each, or what the keyframe has.
 static pbStatus spread_controls(pbTaskReader *r, const Controls *c, int key, pbTrajectory *tr) {
   size_t nu = (size_t)pb_controls(r->model);
   if (c->data && c->rows != 1 && c->rows != (size_t)tr->steps)
     return pbTaskReader_Fail(r, pb_bad_input, "%zu rows of controls; the trajectory has %d steps", c->rows, tr->steps);
+
   for (size_t k = 0; k < (size_t)tr->steps; k++) {
     if (c->data) memcpy(tr->ctrl + k * nu, c->data + (c->rows == 1 ? 0 : k * nu), nu * sizeof(double));
     else pbModel_StartControls(r->model, key, tr->ctrl + k * nu);
@@ -172,29 +206,40 @@ static pbStatus spread_controls(pbTaskReader *r, const Controls *c, int key, pbT
 // ---- a trajectory ---------------------------------------------------------------------------------------------------
 enum { MOST_STEPS = 10000000, MOST_CONTROLS = 1 << 23 };
 
+static pbStatus steps_of_duration(pbTaskReader *r, const json_t *object, int *steps) {
+  double h = pbTaskReader_Timestep(r), seconds = 0;
+  PB_TRY(pbTaskReader_Real(r, object, "duration", &seconds));
+
+  double k = seconds / h;
+  if (!(k > 0.5 && k <= MOST_STEPS) || fabs(k - floor(k + 0.5)) > 1e-5 * fmax(1, 1e-6 * k))
+    return pbTaskReader_FailAt(r, "duration", "%.12g must be a positive multiple of the time step %.12g (at most %d steps)",
+                               seconds, h, MOST_STEPS);
+  *steps = (int)floor(k + 0.5);
+  return pb_ok;
+}
+
+// "steps" or "duration", a trajectory's own before those for all; else as many as there are rows of controls.
 static pbStatus read_steps(pbTaskReader *r, const json_t *own, const json_t *root, const Controls *c, int *steps) {
   const json_t *count = member(own, root, "steps"), *duration = member(own, root, "duration");
-  if (json_object_get(own, "duration")) count = json_object_get(own, "steps");
-  const json_t *said = json_object_get(own, "steps") || json_object_get(own, "duration") ? own : root;
-  if (json_object_get(said, "steps") && json_object_get(said, "duration"))
-    return pbTaskReader_Fail(r, pb_bad_input, "\"steps\" and \"duration\" both say how long; one of them is meant");
-  double h = pbTaskReader_Timestep(r), seconds = 0;
+  bool own_steps = json_object_get(own, "steps"), own_duration = json_object_get(own, "duration");
+  if (own_duration) count = json_object_get(own, "steps");
+
+  const json_t *given = own_steps || own_duration ? own : root;
+  if (json_object_get(given, "steps") && json_object_get(given, "duration"))
+    return pbTaskReader_Fail(r, pb_bad_input, "expected one of \"steps\" and \"duration\", found both");
+
   *steps = c->rows > 1 ? (int)(c->rows < MOST_STEPS ? c->rows : MOST_STEPS) : 0;
-  if (count) PB_TRY(pbTaskReader_Int(r, json_object_get(own, "steps") ? own : root, "steps", 1, MOST_STEPS, steps));
-  else if (duration) {
-    PB_TRY(pbTaskReader_Real(r, json_object_get(own, "duration") ? own : root, "duration", &seconds));
-    double k = seconds / h;
-    if (!(k > 0.5 && k <= MOST_STEPS) || fabs(k - floor(k + 0.5)) > 1e-5 * fmax(1, 1e-6 * k))
-      return pbTaskReader_FailAt(r, "duration", "%.12g must be a positive multiple of the time step %.12g (at most %d steps)",
-                                 seconds, h, MOST_STEPS);
-    *steps = (int)floor(k + 0.5);
-  }
+  if (count) PB_TRY(pbTaskReader_Int(r, own_steps ? own : root, "steps", 1, MOST_STEPS, steps));
+  else if (duration) PB_TRY(steps_of_duration(r, own_duration ? own : root, steps));
+
   if (*steps == 0 && !r->run) return pbTaskReader_Fail(r, pb_bad_input, "\"steps\" or \"duration\" is missing");
+
   if ((double)*steps * pb_controls(r->model) > MOST_CONTROLS)
     return pbTaskReader_Fail(r, pb_capacity, "%d steps of %d controls are too many", *steps, pb_controls(r->model));
   return pb_ok;
 }
 
+// A part under its key, so that errors name the path to it.
 static pbStatus read_part(pbTaskReader *r, const json_t *value, const char *key,
                           pbStatus (*read)(pbTaskReader *, const json_t *, void *), void *out) {
   pbTaskReader_Enter(r, key);
@@ -207,23 +252,28 @@ typedef struct Start {
   double *x0;
   int key;
 } Start;
+
 static pbStatus init_into(pbTaskReader *r, const json_t *value, void *out) {
   return read_init(r, value, ((Start *)out)->x0, &((Start *)out)->key);
 }
 static pbStatus controls_into(pbTaskReader *r, const json_t *value, void *out) { return read_controls(r, value, out); }
 static pbStatus loss_into(pbTaskReader *r, const json_t *value, void *out) { return pbTask_ReadLoss(r, value, out); }
 
-static pbStatus fill(pbTaskReader *r, const json_t *own, const json_t *root, Controls *controls, pbTrajectory *tr) {
+static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t *root, Controls *controls, pbTrajectory *tr) {
   pbContext *ctx = r->ctx;
   Start start = {pbContext_AllocArray(ctx, (size_t)pbModel_StateSize(r->model) + 1, sizeof(double)), -1};
   tr->x0 = start.x0;
   if (!tr->x0) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a state");
+
   PB_TRY(read_part(r, member(own, root, "init"), "init", init_into, &start));
   PB_TRY(read_part(r, member(own, root, "controls"), "controls", controls_into, controls));
   PB_TRY(read_steps(r, own, root, controls, &tr->steps));
+
   tr->ctrl = pbContext_AllocArray(ctx, (size_t)tr->steps * (size_t)pb_controls(r->model) + 1, sizeof(double));
   if (!tr->ctrl) return pbTaskReader_Fail(r, pb_no_memory, "no memory for controls");
   PB_TRY(spread_controls(r, controls, start.key, tr));
+
+  // a run has no loss
   pbTermSet_Begin(&tr->terms, ctx, r->model, tr->steps);
   if (r->run) return pb_ok;
   if (!member(own, root, "loss")) return pbTaskReader_Fail(r, pb_bad_input, "\"loss\" is missing");
@@ -232,7 +282,7 @@ static pbStatus fill(pbTaskReader *r, const json_t *own, const json_t *root, Con
 
 static pbStatus read_trajectory(pbTaskReader *r, const json_t *own, const json_t *root, pbTrajectory *tr) {
   Controls controls = {0};
-  pbStatus status = fill(r, own, root, &controls, tr);
+  pbStatus status = fill_trajectory(r, own, root, &controls, tr);
   pbContext_Free(r->ctx, controls.data);
   return status;
 }
@@ -242,13 +292,17 @@ pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *root, pbTask *ta
   size_t count = list ? json_array_size(list) : 1;
   pbTaskReader_Enter(r, "trajectories");
   if (list && (!json_is_array(list) || count == 0 || count > 1000))
-    return pbTaskReader_Fail(r, pb_bad_input, "a list of 1 to 1000 objects is meant");
+    return pbTaskReader_Fail(r, pb_bad_input, "expected a list of 1 to 1000 objects");
   if (!list) pbTaskReader_Leave(r);
+
   task->trajectories = pbContext_AllocArray(r->ctx, count, sizeof *task->trajectories);
   if (!task->trajectories) return pbTaskReader_Fail(r, pb_no_memory, "no memory for trajectories");
   task->trajectory_count = (int)count;
+
+  // a trajectory that is never read is freed, too
   for (int t = 0; t < task->trajectory_count; t++) task->trajectories[t].terms.ctx = r->ctx;
   if (!list) return read_trajectory(r, NULL, root, &task->trajectories[0]);
+
   for (size_t t = 0; t < count; t++) {
     const json_t *own = json_array_get(list, t);
     pbTaskReader_EnterAt(r, t);

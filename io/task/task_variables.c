@@ -6,6 +6,7 @@
 
 #include "base/context.h"
 #include "io/task/task_reader.h"
+#include "model/joint.h"
 #include "model/model.h"
 #include "model/sphere.h"
 #include "model/topology.h"
@@ -27,10 +28,12 @@ typedef struct Entries {  // what a variable may be made of, before components a
 } Entries;
 
 static pbStatus entries_room(pbTaskReader *r, size_t count, Entries *e) {
+  // bounded before anything is allocated
   e->count = 0;
   e->index = count > (1u << 22) ? NULL : pbContext_AllocArray(r->ctx, count + 1, sizeof *e->index);
   e->memory = e->index ? pbContext_AllocArray(r->ctx, 3 * count + 1, sizeof(double)) : NULL;
   if (!e->memory) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable of %zu numbers", count);
+
   e->value = e->memory;
   e->lower = e->value + count;
   e->upper = e->lower + count;
@@ -48,14 +51,17 @@ static void add_entry(Entries *e, size_t index, double value, double lower, doub
 static pbStatus param_entries(pbTaskReader *r, const char *name, bool recompute, Entries *e) {
   pbParam p;
   pbTaskReader_Enter(r, "parameter");
+
   PB_TRY(pbTask_FindParam(r, name, &p));
   if (strcmp(p.name, "timestep") == 0)
-    return pbTaskReader_Fail(r, pb_unsupported, "the time step cannot be varied: the times of the loss hang on it");
+    return pbTaskReader_Fail(r, pb_unsupported, "the time step cannot be varied: the times of the loss depend on it");
   if (p.derived && recompute)
     return pbTaskReader_Fail(
         r, pb_bad_input, "%s follows from other parameters with \"constants\": \"recompute\"; vary those, or keep the constants",
         p.name);
+
   pbTaskReader_Leave(r);
+
   size_t count = (size_t)p.rows * (size_t)p.cols;
   PB_TRY(entries_room(r, count, e));
   for (size_t i = 0; i < count; i++) add_entry(e, p.offset + i, r->theta[p.offset + i], p.lower, p.upper);
@@ -68,41 +74,57 @@ static int state_offset(const pbModel *m, const char *name) {
   return 0;
 }
 
-// Degrees of freedom of the joints named; a rotation starts at zero: it is a turn of what the file says.
+// Degrees of freedom of the joints named; rotations start at zero: they are relative to what the file says.
 static pbStatus dof_entries(pbTaskReader *r, const json_t *object, bool velocity, const double *x0, Entries *e) {
-  static const int dofs[4] = {6, 3, 1, 1};
   const pbModel *m = r->model;
   const json_t *joint = json_object_get(object, "joint");
   json_t *all = json_true();
   int *ids, count, qpos = state_offset(m, "qpos"), qvel = state_offset(m, "qvel");
   PB_TRY(pbTaskReader_Ids(r, joint ? joint : all, pb_objJoint, m->njnt, &ids, &count));
+
   pbStatus status = entries_room(r, (size_t)count * 6, e);
-  for (int i = 0; status == pb_ok && i < count; i++) {
-    int j = ids[i], type = m->jnt_type[j] & 3;
-    for (int k = 0; k < dofs[type]; k++) {
-      bool turn = type == pb_jntBall || (type == pb_jntFree && k >= 3);
+  if (status != pb_ok) count = 0;
+  for (int i = 0; i < count; i++) {
+    int j = ids[i], type = m->jnt_type[j];
+    for (int k = 0; k < pbJoint_DofCount(type); k++) {
+      bool rotation = k >= pbJoint_PlainCount(type);
       size_t dof = (size_t)m->jnt_dofadr[j] + (size_t)k;
-      add_entry(e, dof, velocity ? x0[qvel + (int)dof] : turn ? 0 : x0[qpos + m->jnt_qposadr[j] + k], -INFINITY, INFINITY);
+      double value = rotation ? 0 : x0[qpos + m->jnt_qposadr[j] + k];
+      if (velocity) value = x0[qvel + (int)dof];
+      add_entry(e, dof, value, -INFINITY, INFINITY);
     }
   }
+
   pbContext_Free(r->ctx, ids);
   return status;
+}
+
+static void add_control(const pbModel *m, int a, const pbTrajectory *tr, Entries *e) {
+  bool limited = a < m->nu && m->actuator_ctrllimited[a];  // controls of deformables follow the actuators and have no range
+  double lower = limited ? m->actuator_ctrlrange[2 * a] : -INFINITY;
+  double upper = limited ? m->actuator_ctrlrange[2 * a + 1] : INFINITY;
+  add_entry(e, (size_t)a, tr->ctrl[a], lower, upper);
+}
+
+static void add_activations(const pbModel *m, int a, const double *act, Entries *e) {
+  int first = m->actuator_actadr[a];
+  if (first < 0) return;
+
+  for (int k = first; k < first + m->actuator_actnum[a]; k++) add_entry(e, (size_t)k, act[k], -INFINITY, INFINITY);
 }
 
 static pbStatus actuator_entries(pbTaskReader *r, const json_t *names, bool activation, const pbTrajectory *tr, Entries *e) {
   const pbModel *m = r->model;
   int *ids, count, act = state_offset(m, "act");
   PB_TRY(pbTaskReader_Ids(r, names, pb_objActuator, activation ? m->nu : pb_controls(m), &ids, &count));
+
   pbStatus status = entries_room(r, activation ? (size_t)count * ((size_t)m->na + 1) : (size_t)count, e);
-  for (int i = 0; status == pb_ok && i < count; i++) {
-    int a = ids[i];
-    bool limited = a < m->nu && m->actuator_ctrllimited[a];
-    if (!activation)
-      add_entry(e, (size_t)a, tr->ctrl[a], limited ? m->actuator_ctrlrange[2 * a] : -INFINITY,
-                limited ? m->actuator_ctrlrange[2 * a + 1] : INFINITY);
-    for (int k = 0; activation && m->actuator_actadr[a] >= 0 && k < m->actuator_actnum[a]; k++)
-      add_entry(e, (size_t)(m->actuator_actadr[a] + k), tr->x0[act + m->actuator_actadr[a] + k], -INFINITY, INFINITY);
+  if (status != pb_ok) count = 0;
+  for (int i = 0; i < count; i++) {
+    if (activation) add_activations(m, ids[i], tr->x0 + act, e);
+    else add_control(m, ids[i], tr, e);
   }
+
   pbContext_Free(r->ctx, ids);
   return status;
 }
@@ -110,11 +132,13 @@ static pbStatus actuator_entries(pbTaskReader *r, const json_t *names, bool acti
 static pbStatus each_once(pbTaskReader *r, const int *ids, int count) {
   char *seen = pbContext_AllocArray(r->ctx, (size_t)pbModel_PointCount(r->model) + 1, 1);
   if (!seen) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
+
   pbStatus status = pb_ok;
   for (int i = 0; status == pb_ok && i < count; i++) {
     if (seen[ids[i]]) status = pbTaskReader_Fail(r, pb_bad_input, "point %d is named twice", ids[i]);
     seen[ids[i]] = 1;
   }
+
   pbContext_Free(r->ctx, seen);
   return status;
 }
@@ -125,14 +149,17 @@ static pbStatus point_entries(pbTaskReader *r, const json_t *object, const doubl
   int *ids, count;
   pbTaskReader_Enter(r, points ? "points" : "state");
   if (pbModel_PointCount(r->model) == 0) return pbTaskReader_Fail(r, pb_bad_input, "the model has no deformables");
+
   PB_TRY(pbTaskReader_Points(r, points ? points : all, &ids, &count));
   pbStatus status = each_once(r, ids, count);
   if (status == pb_ok) pbTaskReader_Leave(r);
   if (status == pb_ok) status = entries_room(r, 3 * (size_t)count, e);
+
   for (int i = 0; status == pb_ok && i < 3 * count; i++) {
     int entry = 3 * ids[i / 3] + i % 3;
     add_entry(e, (size_t)entry, x0[entry], -INFINITY, INFINITY);
   }
+
   pbContext_Free(r->ctx, ids);
   return status;
 }
@@ -145,16 +172,19 @@ static pbStatus state_entries(pbTaskReader *r, const json_t *object, const char 
     v->kind = pb_varyQpos;
     return dof_entries(r, object, false, tr->x0, e);
   }
+
   if (strcmp(which, "qvel") == 0) {
     v->kind = pb_varyQvel;
     return dof_entries(r, object, true, tr->x0, e);
   }
+
   bool velocity = strcmp(which, "point_velocity") == 0;
   v->kind = velocity ? pb_varyPointVelocity : pb_varyPoints;
   if (velocity || strcmp(which, "points") == 0) return point_entries(r, object, tr->x0 + state_offset(r->model, which), e);
+
   v->kind = pb_varyAct;
   if (strcmp(which, "act") == 0) return actuator_entries(r, actuator ? actuator : all, true, tr, e);
-  return pbTaskReader_FailAt(r, "state", "'%.60s' is unknown: qpos, qvel, act, points or point_velocity is meant", which);
+  return pbTaskReader_FailAt(r, "state", "expected qpos, qvel, act, points or point_velocity, found '%.60s'", which);
 }
 
 static pbStatus control_knots(pbTaskReader *r, const json_t *object, int steps, pbVariable *v) {
@@ -162,9 +192,10 @@ static pbStatus control_knots(pbTaskReader *r, const json_t *object, int steps, 
   v->knots = steps;
   PB_TRY(pbTaskReader_Int(r, object, "knots", 1, steps, &v->knots));
   PB_TRY(pbTaskReader_Text(r, object, "interpolation", &interpolation));
+
   v->linear = strcmp(interpolation, "linear") == 0;
   if (!v->linear && strcmp(interpolation, "constant") != 0)
-    return pbTaskReader_FailAt(r, "interpolation", "\"constant\" or \"linear\" is meant");
+    return pbTaskReader_FailAt(r, "interpolation", "expected \"constant\" or \"linear\"");
   return pb_ok;
 }
 
@@ -174,31 +205,37 @@ static pbStatus find_entries(pbTaskReader *r, const json_t *object, const pbTask
   PB_TRY(pbTaskReader_Text(r, object, "parameter", &parameter));
   PB_TRY(pbTaskReader_Text(r, object, "state", &state));
   if ((parameter != NULL) + (state != NULL) + (control != NULL) != 1)
-    return pbTaskReader_Fail(r, pb_bad_input, "one of parameter, state, control is meant");
+    return pbTaskReader_Fail(r, pb_bad_input, "expected one of parameter, state, control");
+
   v->trajectory = -1;
   v->knots = 1;
   PB_TRY(pbTaskReader_Int(r, object, "trajectory", 0, task->trajectory_count - 1, &v->trajectory));
   const pbTrajectory *tr = &task->trajectories[v->trajectory < 0 ? 0 : v->trajectory];
+
   v->kind = pb_varyParam;
   if (parameter)
     return v->trajectory >= 0 ? pbTaskReader_Fail(r, pb_bad_input, "parameters belong to all trajectories")
                               : param_entries(r, parameter, task->recompute, e);
+
   if (state) return state_entries(r, object, state, tr, v, e);
+
   v->kind = pb_varyControl;
   PB_TRY(control_knots(r, object, tr->steps, v));
   return actuator_entries(r, control, false, tr, e);
 }
 
-static pbStatus choose(pbTaskReader *r, const json_t *object, Entries *e) {
+static pbStatus choose_entries(pbTaskReader *r, const json_t *object, Entries *e) {
   int *chosen = pbContext_AllocArray(r->ctx, (size_t)e->count + 1, sizeof *chosen), count = 0;
   if (!chosen) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
+
+  Entries copy = {0};
   pbStatus status = pbTaskReader_Components(r, object, e->count, chosen, &count);
   if (status == pb_ok && count == 0) status = pbTaskReader_Fail(r, pb_bad_input, "this variable has no components");
-  // room was had for all: chosen ones are moved through a copy, for they may come in any order
-  Entries copy = {0};
   if (status == pb_ok) status = entries_room(r, (size_t)count, &copy);
-  for (int i = 0; status == pb_ok && i < count; i++)
+  if (status != pb_ok) count = 0;
+  for (int i = 0; i < count; i++)
     add_entry(&copy, e->index[chosen[i]], e->value[chosen[i]], e->lower[chosen[i]], e->upper[chosen[i]]);
+
   pbContext_Free(r->ctx, chosen);
   pbContext_Free(r->ctx, e->index);
   pbContext_Free(r->ctx, e->memory);
@@ -207,28 +244,34 @@ static pbStatus choose(pbTaskReader *r, const json_t *object, Entries *e) {
 }
 
 // ---- axes and quaternions -------------------------------------------------------------------------------------------
+// the row's components in the variable's order
 static bool whole_row(const pbVariable *v, const pbSphereRow *from, pbDirectionRow *row) {
   int found = 0;
   row->size = from->size;
+
   for (int k = 0; k < v->count; k++) {
     if (v->index[k] < from->at || v->index[k] >= from->at + (size_t)from->size) continue;
     row->at[v->index[k] - from->at] = k;
     found++;
   }
+
   return found == from->size;
 }
 
-// Rows all of whose components this variable has; single components are numbers like others.
+// Rows of which this variable has all components; single components are numbers like any other.
 static pbStatus find_rows(pbTaskReader *r, pbVariable *v) {
   const pbTopology *t = r->model->topology;
   if (v->kind != pb_varyParam) return pb_ok;
-  if (!(v->rows = pbContext_AllocArray(r->ctx, (size_t)v->count + 1, sizeof *v->rows)))
-    return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
+  v->rows = pbContext_AllocArray(r->ctx, (size_t)v->count + 1, sizeof *v->rows);
+  if (!v->rows) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
+
+  // only rows between the first and the last index can be meant
   size_t first = SIZE_MAX, last = 0;
   for (int k = 0; k < v->count; k++) {
     first = v->index[k] < first ? v->index[k] : first;
     last = v->index[k] > last ? v->index[k] : last;
   }
+
   for (const pbSphereRow *from = t->sphere; from < t->sphere + t->nsphere; from++) {
     bool inside = from->at >= first && from->at + (size_t)from->size <= last + 1;
     if (inside && whole_row(v, from, v->rows + v->row_count)) v->row_count++;
@@ -240,29 +283,34 @@ static const char *what(const pbDirectionRow *row) { return row->size == 3 ? "an
 
 static pbStatus check_rows(pbTaskReader *r, const json_t *object, const pbVariable *v) {
   static const char *const bounds[2] = {"lower", "upper"};
-  for (int k = 0; k < 2 && v->row_count; k++) {
+  if (!v->row_count) return pb_ok;
+
+  for (int k = 0; k < 2; k++) {
     if (json_object_get(object, bounds[k]))
       return pbTaskReader_FailAt(r, bounds[k],
-                                 "%.100s holds %s, which moves on the unit sphere: bounds of all its components have no meaning",
+                                 "%.100s holds %s, which moves on the unit sphere: bounds on all its components are meaningless",
                                  v->name, what(v->rows));
   }
-  if (v->row_count && v->logarithm)
-    return pbTaskReader_FailAt(r, "transform", "%.100s holds %s, which moves on the unit sphere: \"none\" is meant", v->name,
+  if (v->logarithm)
+    return pbTaskReader_FailAt(r, "transform", "%.100s holds %s, which moves on the unit sphere: expected \"none\"", v->name,
                                what(v->rows));
   return pb_ok;
 }
 
-// Starts of length one, without bounds.
+// Scales starts to length one, and removes bounds: a row moves on its sphere.
 static pbStatus start_rows(pbTaskReader *r, const pbVariable *v, double *start, double *lower, double *upper) {
   for (int i = 0; i < v->row_count; i++) {
     const pbDirectionRow *row = &v->rows[i];
     double given[4] = {0};
+
     for (int c = 0; c < row->size; c++) given[c] = start[row->at[c]];
     double length = pbSphere_Length(given, row->size);
+
     if (!(length >= PB_SPHERE_SHORTEST && length <= PB_SPHERE_LONGEST))
       return pbTaskReader_Fail(r, pb_bad_input,
-                               "component %d begins %s that starts with the length %.3g; lengths from %g to %g are meant",
-                               row->at[0], what(row), length, PB_SPHERE_SHORTEST, PB_SPHERE_LONGEST);
+                               "component %d begins %s that starts with length %.3g; expected lengths from %g to %g", row->at[0],
+                               what(row), length, PB_SPHERE_SHORTEST, PB_SPHERE_LONGEST);
+
     for (int c = 0; c < row->size; c++) {
       int k = row->at[c];
       if (fabs(length - 1) > 1e-12) start[k] /= length;
@@ -273,21 +321,25 @@ static pbStatus start_rows(pbTaskReader *r, const pbVariable *v, double *start, 
   return pb_ok;
 }
 
-// Numbers of a variable, in the minimiser's coordinates, appended to the task's.
-static pbStatus append(pbTaskReader *r, pbTask *task, pbVariable *v, const double *start, const double *lower,
-                       const double *upper) {
+static double scaled(const pbVariable *v, double value) {
+  if (!v->logarithm) return value / v->scale;
+  return (value > 0 ? log(value) : -INFINITY) / v->scale;
+}
+
+// Numbers of a variable, in the minimizer's coordinates, appended to the task's.
+static pbStatus append_unknowns(pbTaskReader *r, pbTask *task, pbVariable *v, const double *start, const double *lower,
+                                const double *upper) {
   double **all[3] = {&task->start, &task->lower, &task->upper};
   const double *from[3] = {start, lower, upper};
   size_t count = (size_t)task->n + (size_t)v->count;
+
   for (int k = 0; k < 3; k++) {
     double *grown = pbContext_Resize(r->ctx, *all[k], count * sizeof(double));
     if (!grown) return pbTaskReader_Fail(r, pb_no_memory, "no memory for variables");
     *all[k] = grown;
-    for (int i = 0; i < v->count; i++) {
-      double value = from[k][i];
-      grown[task->n + i] = v->logarithm ? (value > 0 ? log(value) : -INFINITY) / v->scale : value / v->scale;
-    }
+    for (int i = 0; i < v->count; i++) grown[task->n + i] = scaled(v, from[k][i]);
   }
+
   v->first = task->n;
   task->n = (int)count;
   return pb_ok;
@@ -298,9 +350,11 @@ static pbStatus check_range(pbTaskReader *r, const pbVariable *v, const double *
     if (!(lower[i] <= upper[i]))
       return pbTaskReader_Fail(r, pb_bad_input, "component %d: the lower bound %.12g is above the upper bound %.12g", i, lower[i],
                                upper[i]);
+
     if (!(lower[i] <= start[i] && start[i] <= upper[i]))
       return pbTaskReader_Fail(r, pb_bad_input, "component %d starts at %.12g, outside of its bounds %.12g to %.12g", i, start[i],
                                lower[i], upper[i]);
+
     if (v->logarithm && !(start[i] > 0 && upper[i] > 0 && lower[i] >= 0))
       return pbTaskReader_Fail(
           r, pb_bad_input, "a logarithm needs a positive start and bounds that are not negative (component %d starts at %.12g)",
@@ -315,8 +369,9 @@ static pbStatus read_transform(pbTaskReader *r, const json_t *object, pbVariable
   PB_TRY(pbTaskReader_Real(r, object, "scale", &v->scale));
   PB_TRY(pbTaskReader_Text(r, object, "transform", &transform));
   v->logarithm = strcmp(transform, "log") == 0;
-  if (!(v->scale > 0)) return pbTaskReader_FailAt(r, "scale", "a positive number is meant");
-  if (!v->logarithm && strcmp(transform, "none") != 0) return pbTaskReader_FailAt(r, "transform", "\"none\" or \"log\" is meant");
+
+  if (!(v->scale > 0)) return pbTaskReader_FailAt(r, "scale", "expected a positive number");
+  if (!v->logarithm && strcmp(transform, "none") != 0) return pbTaskReader_FailAt(r, "transform", "expected \"none\" or \"log\"");
   return pb_ok;
 }
 
@@ -325,75 +380,97 @@ static pbStatus read_ranges(pbTaskReader *r, const json_t *object, pbTask *task,
   size_t count = (size_t)v->count, each = (size_t)e->count;
   double *memory = pbContext_AllocArray(r->ctx, 3 * count + each, sizeof(double));
   if (!memory) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
+
   double *values[3] = {memory, memory + count, memory + 2 * count}, *few = memory + 3 * count;
   const double *preset[3] = {e->value, e->lower, e->upper};
   const char *const keys[3] = {"start", "lower", "upper"};
   pbStatus status = pb_ok;
+
   for (int k = 0; status == pb_ok && k < 3; k++) {
     const json_t *given = json_object_get(object, keys[k]);
+
+    // one value per component, or one for every knot
     bool spread = json_is_array(given) && json_array_size(given) == each && each != count;
     memcpy(few, preset[k], each * sizeof *few);
     if (spread) status = pbTaskReader_Spread(r, object, keys[k], each, few);
     for (size_t i = 0; i < count; i++) values[k][i] = few[i % each];
     if (!spread && status == pb_ok) status = pbTaskReader_Spread(r, object, keys[k], count, values[k]);
   }
-  if (status == pb_ok && !json_object_get(object, "start"))  // where nothing is said, inside
-    for (size_t i = 0; i < count; i++) values[0][i] = fmin(fmax(values[0][i], values[1][i]), values[2][i]);
+
+  // a start that is not given lies within the bounds
+  bool free_start = status == pb_ok && !json_object_get(object, "start");
+  size_t moved = free_start ? count : 0;
+  for (size_t i = 0; i < moved; i++) values[0][i] = fmin(fmax(values[0][i], values[1][i]), values[2][i]);
+
   if (status == pb_ok) status = start_rows(r, v, values[0], values[1], values[2]);
   if (status == pb_ok) status = check_range(r, v, values[0], values[1], values[2]);
-  if (status == pb_ok) status = append(r, task, v, values[0], values[1], values[2]);
+  if (status == pb_ok) status = append_unknowns(r, task, v, values[0], values[1], values[2]);
+
   pbContext_Free(r->ctx, memory);
   return status;
 }
 
-static pbStatus name_of(pbTaskReader *r, const json_t *object, pbVariable *v) {
-  const char *name = json_string_value(json_object_get(object, "name")),
-             *parameter = json_string_value(json_object_get(object, "parameter"));
-  const char *state = json_string_value(json_object_get(object, "state")),
-             *joint = json_string_value(json_object_get(object, "joint"));
-  const char *control = json_string_value(json_object_get(object, "control")),
-             *points = json_string_value(json_object_get(object, "points"));
+static const char *text_of(const json_t *object, const char *key) { return json_string_value(json_object_get(object, key)); }
+
+// The given name, else one of what varies: "qpos:hinge", "control:motor@1".
+static pbStatus name_variable(pbTaskReader *r, const json_t *object, pbVariable *v) {
+  const char *name = text_of(object, "name"), *parameter = text_of(object, "parameter"), *state = text_of(object, "state");
+  const char *joint = text_of(object, "joint"), *control = text_of(object, "control"), *points = text_of(object, "points");
   const char *of = joint ? joint : points;
   char made[200];
+
   if (parameter) snprintf(made, sizeof made, "%s", parameter);
   else if (state) snprintf(made, sizeof made, "%s%s%s", state, of ? ":" : "", of ? of : "");
   else snprintf(made, sizeof made, "control%s%s", control ? ":" : "", control ? control : "");
+
   if (!name && v->trajectory >= 0) snprintf(made + strlen(made), sizeof made - strlen(made), "@%d", v->trajectory);
   v->name = pbContext_CopyText(r->ctx, name ? name : made);
   return v->name ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a name");
 }
 
-// Two variables for one number: the later would win without a word.
+// Two variables for one number: the later would silently win.
+static bool varies_same(const pbVariable *a, const pbVariable *b, const char *varied, size_t most) {
+  bool apart = a->kind != b->kind || (a->trajectory >= 0 && b->trajectory >= 0 && a->trajectory != b->trajectory);
+  if (apart) return false;
+
+  for (int i = 0; i < a->index_count; i++) {
+    if (a->index[i] <= most && varied[a->index[i]]) return true;
+  }
+  return false;
+}
+
 static pbStatus check_twice(pbTaskReader *r, const pbTask *task, const pbVariable *v) {
   size_t most = 0;
   for (int i = 0; i < v->index_count; i++) most = v->index[i] > most ? v->index[i] : most;
-  char *mine = pbContext_AllocArray(r->ctx, most + 1, 1);
-  if (!mine) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
-  for (int i = 0; i < v->index_count; i++) mine[v->index[i]] = 1;
-  const pbVariable *other = NULL;
-  for (const pbVariable *w = task->variables; w < v && !other; w++) {
-    bool apart = w->kind != v->kind || (w->trajectory >= 0 && v->trajectory >= 0 && w->trajectory != v->trajectory);
-    for (int i = 0; i < w->index_count && !apart && !other; i++)
-      if (w->index[i] <= most && mine[w->index[i]]) other = w;
-  }
-  pbContext_Free(r->ctx, mine);
-  return other ? pbTaskReader_Fail(r, pb_bad_input, "varies what variables[%d] ('%.100s') varies already",
-                                   (int)(other - task->variables), other->name)
-               : pb_ok;
+  char *varied = pbContext_AllocArray(r->ctx, most + 1, 1);
+  if (!varied) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
+
+  for (int i = 0; i < v->index_count; i++) varied[v->index[i]] = 1;
+  const pbVariable *other = task->variables;
+  while (other < v && !varies_same(other, v, varied, most)) other++;
+
+  pbContext_Free(r->ctx, varied);
+  if (other == v) return pb_ok;
+  return pbTaskReader_Fail(r, pb_bad_input, "varies what variables[%d] ('%.100s') varies already", (int)(other - task->variables),
+                           other->name);
 }
 
 static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, Entries *e) {
   PB_TRY(pbTaskReader_Keys(r, object, variable_keys));
   PB_TRY(find_entries(r, object, task, v, e));
-  PB_TRY(choose(r, object, e));
-  PB_TRY(name_of(r, object, v));
+  PB_TRY(choose_entries(r, object, e));
+  PB_TRY(name_variable(r, object, v));
   PB_TRY(read_transform(r, object, v));
+
   double count = (double)e->count * v->knots;
   if (count + task->n > 1 << 20) return pbTaskReader_Fail(r, pb_capacity, "more than %d unknowns", 1 << 20);
+
+  // the variable owns the indices from here
   v->index_count = e->count;
   v->count = (int)count;
   v->index = e->index;
   e->index = NULL;
+
   PB_TRY(check_twice(r, task, v));
   PB_TRY(find_rows(r, v));
   PB_TRY(check_rows(r, object, v));
@@ -404,21 +481,26 @@ pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task)
   const json_t *list = json_object_get(root, "variables");
   if (!list && r->run) return pb_ok;
   pbTaskReader_Enter(r, "variables");
+
   size_t count = json_array_size(list);
   if (json_is_array(list) && count == 0) return pbTaskReader_Fail(r, pb_bad_input, "the list of variables is empty");
   if (!json_is_array(list) || count > 10000) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of variables");
-  if (!(task->variables = pbContext_AllocArray(r->ctx, count, sizeof *task->variables)))
-    return pbTaskReader_Fail(r, pb_no_memory, "no memory for variables");
+
+  task->variables = pbContext_AllocArray(r->ctx, count, sizeof *task->variables);
+  if (!task->variables) return pbTaskReader_Fail(r, pb_no_memory, "no memory for variables");
+
   pbStatus status = pb_ok;
   for (size_t i = 0; status == pb_ok && i < count; i++) {
     Entries e = {0};
     pbTaskReader_EnterAt(r, i);
     task->variable_count++;
     status = read_variable(r, json_array_get(list, i), task, &task->variables[i], &e);
+
     pbContext_Free(r->ctx, e.index);
     pbContext_Free(r->ctx, e.memory);
     if (status == pb_ok) pbTaskReader_Leave(r);
   }
+
   if (status == pb_ok) pbTaskReader_Leave(r);
   return status;
 }

@@ -840,17 +840,17 @@ def test_mistakes_are_answered(run, tmp_path, arm):
     assert (tmp_path / "run.npz").read_bytes() == (tmp_path / "again.npz").read_bytes()
     run(*grad, "--wrt", "qpos, qvel", "-o", tmp_path / "g.npz")
     for words, changes in {
-            ":32: options.gravity: one number; 3 are meant (one of them is \"gravity:ENTRY\")": dict(options={"gravity": -9.81}),
-            ": parameters.geom_friction:floor: one number; 3 are meant": dict(parameters={"geom_friction:floor": .3}),
-            ": parameters.dof_damping: one number; 2 are meant (one of them is \"dof_damping:OBJECT\")": dict(parameters={"dof_damping": .3}),
-            ": options.body_mass:lower: is no option but a parameter": dict(options={"body_mass:lower": 3}),
+            ":32: options.gravity: expected 3 numbers, found one (one entry is \"gravity:ENTRY\")": dict(options={"gravity": -9.81}),
+            ": parameters.geom_friction:floor: expected 3 numbers, found one": dict(parameters={"geom_friction:floor": .3}),
+            ": parameters.dof_damping: expected 2 numbers, found one (one entry is \"dof_damping:OBJECT\")": dict(parameters={"dof_damping": .3}),
+            ": options.body_mass:lower: is a parameter, not an option": dict(options={"body_mass:lower": 3}),
             ": variables[1]: varies what variables[0] ('control:a') varies already": dict(variables=[{"control": "a"}, {"control": True}]),
             ": optimizer.method: gauss-newton needs a loss that is a sum of squares": dict(optimizer={"method": "gauss-newton"}, loss=[{"qpos": True, "type": "huber"}]),
-            ": confirm: true, false or a whole number is meant": dict(confirm="yes"),
-            ": memory: bytes, or a text such as": dict(memory="200 mb"),
-            ": constants: \"keep\" or \"recompute\" is meant": dict(constants="both"),
-            ": loss[0].type: 'l1' is unknown": dict(loss=[{"qpos": True, "type": "l1"}]),
-            ": seed: a whole number is meant": dict(seed=1.5)}.items():
+            ": confirm: expected true, false or a whole number": dict(confirm="yes"),
+            ": memory: expected bytes, or a text such as": dict(memory="200 mb"),
+            ": constants: expected \"keep\" or \"recompute\"": dict(constants="both"),
+            ": loss[0].type: expected squared, norm or huber, found 'l1'": dict(loss=[{"qpos": True, "type": "l1"}]),
+            ": seed: expected a whole number": dict(seed=1.5)}.items():
         task = write_task(tmp_path, **changes)
         task.write_text(json.dumps(json.loads(task.read_text()), indent=0))
         assert words in refuse(run, tmp_path, 3, "optimize", task), words

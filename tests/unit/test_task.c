@@ -369,7 +369,7 @@ static void test_bad_tasks_are_refused_with_the_place(void **state) {
       {"{" POINT_MODEL ", " REST ", \"contact\": {\"kappa\": -1}}",
        "contact.kappa: contact setting kappa: expected a number from 0"},
       {"{" POINT_MODEL ", " REST ", \"contact\": {\"erp\": 0.2}}", "contact: contact setting erp is set and cfm is not"},
-      {"{" POINT_MODEL ", " REST ", \"contact\": 1}", "contact: an object"},
+      {"{" POINT_MODEL ", " REST ", \"contact\": 1}", "contact: expected an object"},
       {"{" POINT_MODEL ", \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\"}]}", "missing"},
       {"{" POINT_MODEL ", \"steps\": 1e300, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [{\"qpos\": \"x\"}]}",
        "whole number"},
