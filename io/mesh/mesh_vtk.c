@@ -102,6 +102,7 @@ static pbStatus read_packed_cells(Vtk *t, int size) {
 static pbStatus read_offset(Vtk *t, pbReadType type, int i, int size) {
   int64_t at;
   PB_TRY(pbRead_Integer(t->r, type, &at));
+
   // Offsets begin at 0 and do not fall; there is one more than there are cells.
   if (at < (i ? t->start[i - 1] : 0) || at > size || (i == 0 && at))
     return pbRead_Fail(t->r, "offset %lld of cell %d", (long long)at, i);
@@ -164,8 +165,8 @@ static pbStatus add_cells(Vtk *t, int64_t type) {
 static pbStatus read_cell_types(Vtk *t) {
   int64_t count;
   PB_TRY(pbRead_Integer(t->r, pb_readInt32, &count));
+  if (count != t->cells) return pbRead_Fail(t->r, "%lld types of %d cells", (long long)count, t->cells);
 
-  set_numbers(t, true);
   set_numbers(t, true);
   pbStatus status = add_cells(t, -1);
   set_numbers(t, false);
