@@ -1,3 +1,5 @@
+// Files that appear whole or not at all, and files read as a whole. A file is written beside its target, without a name where
+// the system has that, and renamed onto it at the end.
 #include "io/file.h"
 
 #include <errno.h>
@@ -17,11 +19,13 @@
 static const char part_name[] = ".part-00000000";  // behind that of the target
 
 static char *copy_text(pbContext *ctx, const char *text, const char *suffix) {
-  size_t a = strlen(text), b = strlen(suffix);
-  char *copy = pbContext_Alloc(ctx, a + b + 1);
+  size_t length = strlen(text);
+  size_t more = strlen(suffix);
+  char *copy = pbContext_Alloc(ctx, length + more + 1);
   if (!copy) return NULL;
-  memcpy(copy, text, a);
-  memcpy(copy + a, suffix, b + 1);
+
+  memcpy(copy, text, length);
+  memcpy(copy + length, suffix, more + 1);
   return copy;
 }
 
@@ -30,9 +34,11 @@ static pbStatus no_memory(pbContext *ctx, const char *path) {
 }
 
 // Names that nobody else makes at the same time: by process, file and moment. Taken ones are refused by O_EXCL.
-static void number_name(const pbFile *file, unsigned attempt) {
+static void set_temporary_name(const pbFile *file, unsigned attempt) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
+
+  // Mixed by a multiplication (Fibonacci hashing): the upper bits depend on all of them.
   uint64_t bits = (uint64_t)(uintptr_t)file ^ (uint64_t)now.tv_nsec << 20 ^ (uint64_t)now.tv_sec << 40 ^ (uint64_t)attempt;
   bits = (bits ^ (uint64_t)getpid() << 32) * 0x9e3779b97f4a7c15u;
   snprintf(file->temporary + strlen(file->path), sizeof part_name, ".part-%08x", (unsigned)(bits >> 32));
@@ -41,9 +47,11 @@ static void number_name(const pbFile *file, unsigned attempt) {
 // The file without a name: nothing of it is left when the program is killed. Not all file systems have that.
 static int open_nameless(const pbFile *file) {
 #ifdef O_TMPFILE
+  // It belongs to the folder of the target.
   char *slash = strrchr(file->path, '/');
   if (!slash) return open(".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
   if (slash == file->path) return open("/", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+
   *slash = 0;
   int fd = open(file->path, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
   *slash = '/';
@@ -54,12 +62,12 @@ static int open_nameless(const pbFile *file) {
 #endif
 }
 
-enum { most_names = 100 };
+enum { MOST_NAMES = 100 };  // names that are tried
 
 static int open_named(const pbFile *file) {
   int fd = -1;
-  for (unsigned attempt = 0; attempt < most_names && fd < 0; attempt++) {
-    number_name(file, attempt);
+  for (unsigned attempt = 0; attempt < MOST_NAMES && fd < 0; attempt++) {
+    set_temporary_name(file, attempt);
     fd = open(file->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     if (fd < 0 && errno != EEXIST) break;
   }
@@ -70,6 +78,7 @@ static int open_named(const pbFile *file) {
 static pbStatus open_temporary(pbFile *file) {
   file->temporary = copy_text(file->ctx, file->path, part_name);
   if (!file->temporary) return no_memory(file->ctx, file->path);
+
   int fd = open_nameless(file);
   file->nameless = fd >= 0;
   if (fd < 0) fd = open_named(file);
@@ -79,8 +88,10 @@ static pbStatus open_temporary(pbFile *file) {
     file->temporary = NULL;
     return status;
   }
+
   file->stream = fdopen(fd, "wb");
   if (file->stream) return pb_ok;
+
   close(fd);
   return no_memory(file->ctx, file->path);
 }
@@ -88,9 +99,11 @@ static pbStatus open_temporary(pbFile *file) {
 // A name for what has none, just before it is renamed.
 static bool give_name(pbFile *file) {
   char self[64];
+  // The kernel's own link to the open file.
   snprintf(self, sizeof self, "/proc/self/fd/%d", fileno(file->stream));
-  for (unsigned attempt = 0; attempt < most_names; attempt++) {
-    number_name(file, attempt);
+
+  for (unsigned attempt = 0; attempt < MOST_NAMES; attempt++) {
+    set_temporary_name(file, attempt);
     if (linkat(AT_FDCWD, self, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW) == 0) {
       file->nameless = false;
       return true;
@@ -109,13 +122,18 @@ static bool signal_waits(void) {
 // A pipe opens when somebody reads it; until then one can still be interrupted.
 static pbStatus open_pipe(pbFile *file, const char *path) {
   static const struct timespec pause = {.tv_nsec = 20000000};
+
+  // Without a reader open fails at once (ENXIO) instead of waiting where no signal is looked at.
   int fd;
   while ((fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0 && errno == ENXIO) {
     if (signal_waits() || nanosleep(&pause, NULL) != 0)
       return pbContext_Fail(file->ctx, pb_interrupted, "%s: interrupted: nobody reads the pipe", path);
   }
+
+  // Writing waits for the reader as usual.
   if (fd >= 0 && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) == 0) file->stream = fdopen(fd, "wb");
   if (file->stream) return pb_ok;
+
   pbStatus status = pbContext_Fail(file->ctx, pb_file, "%s: cannot be written: %s", path, strerror(errno));
   if (fd >= 0) close(fd);
   return status;
@@ -123,10 +141,14 @@ static pbStatus open_pipe(pbFile *file, const char *path) {
 
 pbStatus pbFile_Begin(pbContext *ctx, const char *path, pbFile *file) {
   *file = (pbFile){.ctx = ctx};
-  char *real = realpath(path, NULL);  // the target of a link is replaced, not the link
+
+  // The target of a link is replaced, not the link.
+  char *real = realpath(path, NULL);
   file->path = copy_text(ctx, real ? real : path, "");
   free(real);
   if (!file->path) return no_memory(ctx, path);
+
+  // Regular files are replaced at the end; pipes and devices are written directly.
   struct stat info;
   bool exists = stat(path, &info) == 0;
   pbStatus status = pb_ok;
@@ -140,6 +162,7 @@ pbStatus pbFile_Begin(pbContext *ctx, const char *path, pbFile *file) {
   } else {
     status = open_temporary(file);
   }
+
   if (status != pb_ok) pbFile_Abort(file);
   return status;
 }
@@ -147,34 +170,48 @@ pbStatus pbFile_Begin(pbContext *ctx, const char *path, pbFile *file) {
 pbStatus pbFile_CanWrite(pbContext *ctx, const char *path) {
   struct stat info;
   pbFile file;
+
+  // What is no regular file is opened only when it is written: opening a pipe can wait.
   if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return pb_ok;
+
   PB_TRY(pbFile_Begin(ctx, path, &file));
   pbFile_Abort(&file);
   return pb_ok;
 }
 
 pbStatus pbFile_Commit(pbFile *file) {
+  // The first failure is the one that errno names.
   errno = 0;
+
   bool bad = ferror(file->stream) != 0;
   if (fflush(file->stream) != 0) bad = true;
+
+  // On the disk before it has its name: after a crash the target is the old file or the new one. EINVAL: not to be synced.
   if (file->temporary && !bad && fsync(fileno(file->stream)) != 0 && errno != EINVAL) bad = true;
   if (!bad && file->nameless && !give_name(file)) bad = true;
+
   if (fclose(file->stream) != 0) bad = true;
   file->stream = NULL;
   if (!bad && file->temporary && rename(file->temporary, file->path) != 0) bad = true;
+
   pbStatus status = pb_ok;
   if (bad) status = pbContext_Fail(file->ctx, pb_file, "%s: could not be written: %s", file->path, strerror(errno ? errno : EIO));
+
+  // Renamed: nothing is left for Abort to remove.
   if (!bad && file->temporary) {
     pbContext_Free(file->ctx, file->temporary);
     file->temporary = NULL;
   }
+
   pbFile_Abort(file);
   return status;
 }
 
 void pbFile_Abort(pbFile *file) {
   if (file->stream) fclose(file->stream);
+  // Without a name it is gone already.
   if (file->temporary && !file->nameless) unlink(file->temporary);
+
   if (file->ctx) {
     pbContext_Free(file->ctx, file->temporary);
     pbContext_Free(file->ctx, file->path);
@@ -185,11 +222,13 @@ void pbFile_Abort(pbFile *file) {
 pbStatus pbFile_Open(pbContext *ctx, const char *path, FILE **stream, size_t *size) {
   struct stat info;
   if (stat(path, &info) != 0) return pbContext_Fail(ctx, pb_file, "%s: cannot be read: %s", path, strerror(errno));
-  if (S_ISDIR(info.st_mode)) return pbContext_Fail(ctx, pb_bad_input, "%s: is a folder; a file is expected", path);
+  if (S_ISDIR(info.st_mode)) return pbContext_Fail(ctx, pb_bad_input, "%s: expected a file, found a folder", path);
   if (!S_ISREG(info.st_mode)) return pbContext_Fail(ctx, pb_bad_input, "%s: is not a regular file", path);
+
   pbContext_FileOpened(ctx, path);
   *stream = fopen(path, "rb");
   if (!*stream) return pbContext_Fail(ctx, pb_file, "%s: cannot be read: %s", path, strerror(errno));
+
   *size = (size_t)info.st_size;
   return pb_ok;
 }
@@ -198,8 +237,11 @@ pbStatus pbFile_ReadAll(pbContext *ctx, const char *path, size_t limit, char **t
   FILE *stream = NULL;
   size_t size = 0;
   PB_TRY(pbFile_Open(ctx, path, &stream, &size));
+
   pbStatus status = pb_ok;
   char *memory = NULL;
+
+  // The size is known before anything is allocated; one more byte is the closing zero.
   if (size > limit) {
     status = pbContext_Fail(ctx, pb_bad_input, "%s: %zu bytes; at most %zu are read", path, size, limit);
   } else if (!(memory = pbContext_Alloc(ctx, size + 1))) {
@@ -207,11 +249,13 @@ pbStatus pbFile_ReadAll(pbContext *ctx, const char *path, size_t limit, char **t
   } else if (fread(memory, 1, size, stream) != size) {
     status = pbContext_Fail(ctx, pb_file, "%s: could not be read", path);
   }
+
   fclose(stream);
   if (status != pb_ok) {
     pbContext_Free(ctx, memory);
     return status;
   }
+
   *text = memory;
   *length = size;
   return pb_ok;
@@ -230,6 +274,7 @@ pbStatus pbFile_WriteText(pbContext *ctx, const char *path, void (*put)(FILE *st
   pbFile file;
   locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   if (!plain) return no_memory(ctx, path);
+
   pbStatus status = pbFile_Begin(ctx, path, &file);
   if (status == pb_ok) {
     locale_t before = uselocale(plain);  // of this thread alone
@@ -237,6 +282,7 @@ pbStatus pbFile_WriteText(pbContext *ctx, const char *path, void (*put)(FILE *st
     uselocale(before);
     status = pbFile_Commit(&file);
   }
+
   freelocale(plain);
   return status;
 }

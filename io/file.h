@@ -1,4 +1,4 @@
-// Files that appear whole or not at all: written beside their place under another name, then renamed.
+// Files that appear whole or not at all: written beside their target under another name, then renamed.
 #ifndef PB_IO_FILE_H
 #define PB_IO_FILE_H
 
@@ -14,8 +14,8 @@ typedef struct pbFile {
   char *temporary;  // NULL where path is no regular file (a device, a pipe): that is written directly
 } pbFile;
 
-// Open for writing. pb_file if the folder cannot be written. A pipe that nobody reads: pb_interrupted by a signal, one that is held
-// back (SIGINT, SIGTERM) included.
+// Open for writing. pb_file if the folder cannot be written. A pipe that nobody reads: pb_interrupted by a signal, one that is
+// held back (SIGINT, SIGTERM) included.
 PB_NODISCARD pbStatus pbFile_Begin(pbContext *ctx, const char *path, pbFile *file);
 // Close and put in place; on failure nothing is left behind.
 PB_NODISCARD pbStatus pbFile_Commit(pbFile *file);

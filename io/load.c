@@ -1,3 +1,4 @@
+// A model from a file of either kind: a task (JSON) or MJCF.
 #include <stdio.h>
 #include <string.h>
 
@@ -12,18 +13,21 @@ static bool is_task(const char *path) {
 
 // What is wrong in a model says in which file it stands.
 static pbStatus name_file(pbContext *ctx, const char *path, pbStatus status) {
-  char text[1024];
   if (status == pb_ok || status == pb_no_memory || strstr(pbContext_Error(ctx), path)) return status;
+
+  char text[1024];  // a copy: the error is written over itself
   snprintf(text, sizeof text, "%s", pbContext_Error(ctx));
   return pbContext_Fail(ctx, status, "%.400s: %s", path, text);
 }
 
 pbStatus pbModel_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model) {
   *model = NULL;
+
   if (is_task(path)) return pbTask_LoadModel(ctx, path, options ? options->allow_root : NULL, model);
   pbSpec *spec = NULL;
   pbStatus status = pbSpec_LoadMjcf(ctx, path, options, &spec);
   if (status == pb_ok) status = pbSpec_Compile(spec, model);
+
   pbSpec_Destroy(spec);
   return name_file(ctx, path, status);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <math.h>
 
+#include "base/assert.h"
 #include "io/arrays/arrays.h"
 #include "io/file.h"
 
@@ -40,12 +41,14 @@ const pbArray *pbArrays_Find(const pbArrays *set, const char *name) {
   return NULL;
 }
 
-static pbStatus grow(pbArrays *set) {
+static pbStatus grow_set(pbArrays *set) {
   if (set->count < set->capacity) return pb_ok;
   if (set->count >= MOST_ARRAYS) return pbContext_Fail(set->ctx, pb_bad_input, "more than %d arrays", MOST_ARRAYS);
+
   size_t capacity = set->capacity ? 2 * set->capacity : FIRST_CAPACITY;
   pbArray *items = pbContext_Resize(set->ctx, set->items, capacity * sizeof *items);
   if (!items) return pbContext_Fail(set->ctx, pb_no_memory, "out of memory for arrays");
+
   set->items = items;
   set->capacity = capacity;
   return pb_ok;
@@ -55,14 +58,20 @@ pbStatus pbArrays_Room(pbArrays *set, const char *name, pbArrayType type, int nd
                        pbArray **result) {
   char text[160];
   if (ndim < 0 || ndim > PB_ARRAY_DIMS) return pbContext_Fail(set->ctx, pb_bad_argument, "'%s': %d dimensions", name, ndim);
-  if (pbArrays_Find(set, name)) return pbContext_Fail(set->ctx, pb_bad_argument, "array '%s' is there twice", name);
+  if (pbArrays_Find(set, name)) return pbContext_Fail(set->ctx, pb_bad_argument, "array '%s' is defined twice", name);
   if (bytes > PB_ARRAY_LIMIT - set->bytes) {
     return pbContext_Fail(set->ctx, pb_capacity, "array '%s' of shape %s: arrays of more than %zu MiB in all are not held", name,
                           pbArray_ShapeText(ndim, shape, text, sizeof text), PB_ARRAY_LIMIT >> 20);
   }
-  PB_TRY(grow(set));
+
+  PB_TRY(grow_set(set));
   pbArray array = {.type = type, .ndim = ndim, .count = 1};
-  for (int i = 0; i < ndim; i++) array.count *= array.shape[i] = shape[i];
+  for (int i = 0; i < ndim; i++) {
+    array.shape[i] = shape[i];
+    array.count *= shape[i];
+  }
+
+  // Name and data are the set's own; memory of a context is zero.
   size_t length = strlen(name) + 1;
   char *copy = pbContext_Alloc(set->ctx, length);
   void *data = pbContext_Alloc(set->ctx, bytes);
@@ -71,10 +80,13 @@ pbStatus pbArrays_Room(pbArrays *set, const char *name, pbArrayType type, int nd
     pbContext_Free(set->ctx, data);
     return pbContext_Fail(set->ctx, pb_no_memory, "out of memory for array '%s'", name);
   }
+
   array.name = memcpy(copy, name, length);
   if (type == pb_arrayReal) array.reals = data;
   if (type == pb_arrayInt) array.integers = data;
   if (type == pb_arrayText) array.text = data;
+
+  PB_ASSERT(set->count < set->capacity);
   set->bytes += bytes;
   set->items[set->count] = array;
   *result = &set->items[set->count++];
@@ -82,7 +94,7 @@ pbStatus pbArrays_Room(pbArrays *set, const char *name, pbArrayType type, int nd
 }
 
 // Elements of a shape times the size of one; false when it does not fit.
-static bool bytes_of(int ndim, const size_t *shape, size_t element, size_t *bytes) {
+static bool count_bytes(int ndim, const size_t *shape, size_t element, size_t *bytes) {
   *bytes = element;
   for (int i = 0; i < ndim; i++) {
     if (__builtin_mul_overflow(*bytes, shape[i], bytes)) return false;
@@ -90,12 +102,14 @@ static bool bytes_of(int ndim, const size_t *shape, size_t element, size_t *byte
   return true;
 }
 
-static pbStatus add(pbArrays *set, const char *name, pbArrayType type, int ndim, const size_t *shape, size_t element,
-                    const void *values, pbArray **array) {
+static pbStatus add_values(pbArrays *set, const char *name, pbArrayType type, int ndim, const size_t *shape, size_t element,
+                           const void *values, pbArray **array) {
   size_t bytes = 0;
   if (ndim < 0 || ndim > PB_ARRAY_DIMS) return pbContext_Fail(set->ctx, pb_bad_argument, "'%s': %d dimensions", name, ndim);
-  if (!bytes_of(ndim, shape, element, &bytes)) return pbContext_Fail(set->ctx, pb_no_memory, "array '%s' is too large", name);
+  if (!count_bytes(ndim, shape, element, &bytes)) return pbContext_Fail(set->ctx, pb_no_memory, "array '%s' is too large", name);
+
   PB_TRY(pbArrays_Room(set, name, type, ndim, shape, bytes, array));
+  // Without values the array stays zero, for the caller to fill.
   void *data = type == pb_arrayReal ? (void *)(*array)->reals : (*array)->integers;
   if (values && bytes) memcpy(data, values, bytes);
   return pb_ok;
@@ -104,14 +118,14 @@ static pbStatus add(pbArrays *set, const char *name, pbArrayType type, int ndim,
 pbStatus pbArrays_AddReals(pbArrays *set, const char *name, int ndim, const size_t *shape, const double *values,
                            double **memory) {
   pbArray *array = NULL;
-  PB_TRY(add(set, name, pb_arrayReal, ndim, shape, sizeof *values, values, &array));
+  PB_TRY(add_values(set, name, pb_arrayReal, ndim, shape, sizeof *values, values, &array));
   if (memory) *memory = array->reals;
   return pb_ok;
 }
 
 pbStatus pbArrays_AddInts(pbArrays *set, const char *name, int ndim, const size_t *shape, const int *values, int **memory) {
   pbArray *array = NULL;
-  PB_TRY(add(set, name, pb_arrayInt, ndim, shape, sizeof *values, values, &array));
+  PB_TRY(add_values(set, name, pb_arrayInt, ndim, shape, sizeof *values, values, &array));
   if (memory) *memory = array->integers;
   return pb_ok;
 }
@@ -128,12 +142,15 @@ void pbArrays_CutRows(pbArrays *set, const char *name, size_t rows) {
   for (size_t i = 0; i < set->count; i++) {
     pbArray *array = &set->items[i];
     if (strcmp(array->name, name) != 0 || array->ndim < 1 || array->shape[0] <= rows) continue;
+
+    // Rows lie one after another, so those that are left need not move.
     array->count = array->count / array->shape[0] * rows;
     array->shape[0] = rows;
   }
 }
 
 char *pbArray_ShapeText(int ndim, const size_t *shape, char *text, size_t size) {
+  // As Python writes a tuple: "(3,)", "(2, 3)".
   size_t used = (size_t)snprintf(text, size, "(");
   for (int i = 0; i < ndim && used < size; i++) {
     used += (size_t)snprintf(text + used, size - used, "%s%zu", i ? ", " : "", shape[i]);
@@ -146,18 +163,23 @@ pbStatus pbArray_CheckFinite(pbContext *ctx, const pbArray *array, const char *f
   if (array->type != pb_arrayReal) return pb_ok;
   for (size_t i = 0; i < array->count; i++) {
     if (isfinite(array->reals[i])) continue;
-    char place[24 * PB_ARRAY_DIMS] = "";
-    size_t rest = i, index[PB_ARRAY_DIMS] = {0};
+
+    // Index of the element from its position in row-major order.
+    char position[24 * PB_ARRAY_DIMS] = "";
+    size_t rest = i;
+    size_t index[PB_ARRAY_DIMS] = {0};
     for (int d = array->ndim - 1; d >= 0; d--) {
       index[d] = rest % array->shape[d];
       rest /= array->shape[d];
     }
+
     size_t used = 0;
     for (int d = 0; d < array->ndim; d++) {
-      used += (size_t)snprintf(place + used, sizeof place - used, "%s%zu", d ? ", " : "", index[d]);
+      used += (size_t)snprintf(position + used, sizeof position - used, "%s%zu", d ? ", " : "", index[d]);
     }
+
     return pbContext_Fail(ctx, pb_bad_input, "%s: %s[%s] is %s; numbers here must be finite", file,
-                          array->name[0] ? array->name : "array", place, isnan(array->reals[i]) ? "NaN" : "infinite");
+                          array->name[0] ? array->name : "array", position, isnan(array->reals[i]) ? "NaN" : "infinite");
   }
   return pb_ok;
 }
@@ -170,24 +192,33 @@ pbStatus pbSource_Fail(const pbSource *source, const char *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
+
   return pbContext_Fail(source->ctx, pb_bad_input, "%s: %s%s%s", source->file, source->member, source->member[0] ? ": " : "",
                         text);
 }
 
-static pbStatus inflate_some(pbSource *source, unsigned char *data, size_t size) {
+// Decompress exactly `size` bytes, taking as much from the stream as that needs.
+static pbStatus inflate_bytes(pbSource *source, unsigned char *data, size_t size) {
   z_stream *zip = &source->zip;
   zip->next_out = data;
   zip->avail_out = (uInt)size;
+
   while (zip->avail_out) {
     if (!zip->avail_in) {
+      // More input, but nothing behind the member.
       size_t take = source->stored < sizeof source->input ? (size_t)source->stored : sizeof source->input;
       if (!take || fread(source->input, 1, take, source->stream) != take) return pbSource_Fail(source, "is cut short");
+
       source->stored -= take;
       zip->next_in = source->input;
       zip->avail_in = (uInt)take;
     }
-    uInt before_in = zip->avail_in, before_out = zip->avail_out;
+
+    uInt before_in = zip->avail_in;
+    uInt before_out = zip->avail_out;
     int code = inflate(zip, Z_NO_FLUSH);
+
+    // The end too early, no memory, damage, or no progress: each has its message.
     if (code == Z_STREAM_END && zip->avail_out) return pbSource_Fail(source, "is shorter than it says");
     if (code == Z_MEM_ERROR) return pbContext_Fail(source->ctx, pb_no_memory, "%s: out of memory", source->file);
     bool stuck = zip->avail_in == before_in && zip->avail_out == before_out;
@@ -199,15 +230,19 @@ static pbStatus inflate_some(pbSource *source, unsigned char *data, size_t size)
 pbStatus pbSource_Read(pbSource *source, void *data, size_t size) {
   unsigned char *bytes = data;
   while (size) {
+    // In pieces that zlib's counters hold.
     size_t piece = size < 1u << 20 ? size : 1u << 20;
     if (piece > source->plain) return pbSource_Fail(source, "is cut short");
+
     if (source->deflated) {
-      PB_TRY(inflate_some(source, bytes, piece));
+      PB_TRY(inflate_bytes(source, bytes, piece));
     } else {
       if (piece > source->stored || fread(bytes, 1, piece, source->stream) != piece) return pbSource_Fail(source, "is cut short");
       source->stored -= piece;
     }
+
     if (source->checked) source->crc = (uint32_t)crc32(source->crc, bytes, (uInt)piece);
+
     source->plain -= piece;
     bytes += piece;
     size -= piece;
@@ -226,10 +261,13 @@ static pbStatus read_npy(pbContext *ctx, FILE *stream, size_t size, const char *
 
 static pbStatus read_stream(pbContext *ctx, FILE *stream, size_t size, const char *name, pbArrays **result) {
   unsigned char magic[6] = {0};
+  // What the file is shows in its first bytes, not in its name.
   size_t got = fread(magic, 1, sizeof magic, stream);
   rewind(stream);
+
   pbArrays *set = NULL;
   PB_TRY(pbArrays_Create(ctx, &set));
+
   pbStatus status;
   if (got == 6 && memcmp(magic, "\x93NUMPY", 6) == 0) {
     status = read_npy(ctx, stream, size, name, set);
@@ -240,6 +278,7 @@ static pbStatus read_stream(pbContext *ctx, FILE *stream, size_t size, const cha
   } else {
     status = pbContext_Fail(ctx, pb_bad_input, "%s: is %s an NPY nor an NPZ file", name, got ? "neither" : "empty, neither");
   }
+
   if (status != pb_ok) {
     pbArrays_Destroy(set);
     return status;
@@ -259,10 +298,13 @@ pbStatus pbArrays_Load(pbContext *ctx, const char *path, pbArrays **set) {
 
 pbStatus pbArrays_Parse(pbContext *ctx, const void *data, size_t length, const char *name, pbArrays **set) {
   char empty[1] = {0};
-  FILE *stream = fmemopen(length ? (void *)data : empty, length ? length : 1, "rb");  // it refuses a size of zero
+  // fmemopen refuses a size of zero.
+  FILE *stream = fmemopen(length ? (void *)data : empty, length ? length : 1, "rb");
   if (!stream) return pbContext_Fail(ctx, pb_no_memory, "%s: out of memory", name);
+
   pbStatus status = length ? read_stream(ctx, stream, length, name, set)
                            : pbContext_Fail(ctx, pb_bad_input, "%s: is empty, not an NPY or NPZ file", name);
+
   fclose(stream);
   return status;
 }
@@ -270,12 +312,17 @@ pbStatus pbArrays_Parse(pbContext *ctx, const void *data, size_t length, const c
 pbStatus pbArrays_SaveNpy(const pbArrays *set, const char *path) {
   if (set->count != 1)
     return pbContext_Fail(set->ctx, pb_bad_argument, "%s: an NPY file holds one array, not %zu", path, set->count);
+
   pbFile file;
   PB_TRY(pbFile_Begin(set->ctx, path, &file));
+
   unsigned char buffer[16384];
   size_t next = 0, at = 0, length = pbNpy_Header(&set->items[0], (char *)buffer);
+
+  // The header, then the data piece by piece; Commit finds what could not be written.
   while (length && fwrite(buffer, 1, length, file.stream) == length) {
     length = pbNpy_Piece(&set->items[0], &next, &at, buffer, sizeof buffer);
   }
+
   return pbFile_Commit(&file);
 }

@@ -250,7 +250,7 @@ pbStatus pbRead_AddPoint(pbMeshReader *r, const double x[3]) {
 }
 
 pbStatus pbRead_AddCell(pbMeshReader *r, pbCellKind kind, const int *vertex, int group) {
-  PB_ASSERT(kind >= 0 && kind < pb_cellKindCount);
+  PB_ASSERT((size_t)kind < pb_cellKindCount);
   pbCells *c = &r->mesh->cells[kind];
   size_t nodes = (size_t)pb_cellShape[kind].nodes;
 

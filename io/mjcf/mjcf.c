@@ -347,8 +347,6 @@ static pbStatus read_equality(pbMjcfReader *reader, const pbXmlNode *section) {
     // As a file leaves it: the quaternion of zeros stands for "the reference configuration".
     if (def.type == pb_eqWeld) def.relpose[1] = 1;
 
-    if (def.type == pb_eqWeld) def.relpose[1] = 1;  // as a file leaves it: the quaternion of zeros says "reference configuration"
-
     PB_TRY(pbMjcf_Store(reader, node, &def));
     // joint1, joint2, tendon1, tendon2 are in the table.
     if (def.type == pb_eqConnect || def.type == pb_eqWeld) PB_TRY(read_ends(reader, node, &def));

@@ -49,7 +49,7 @@ def test_mistakes_in_models_name_the_file(run, tmp_path, text, said):
 
 
 def test_a_folder_is_no_model(run, tmp_path):
-    assert "is a folder" in run("info", tmp_path, code=3).stderr
+    assert "expected a file, found a folder" in run("info", tmp_path, code=3).stderr
 
 
 @pytest.mark.parametrize("change, said", [
