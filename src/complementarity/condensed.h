@@ -3,7 +3,7 @@
 //
 //   (S M + Z) dz = v   <=>   H dx = G'B v,   dz = B (v - S G dx),   H = Q + G'B S G,   B = (Z + S F)^-1
 //
-// H is unsymmetric but has a symmetric pattern, that of bodies that touch; it is factored within its envelope, without
+// H is unsymmetric but has a symmetric pattern, that of bodies that touch; it is factorized within its envelope, without
 // exchanging rows. Equalities are held by a penalty: what it lacks, a second round makes up for.
 #ifndef PB_LCP_CONDENSED_H
 #define PB_LCP_CONDENSED_H
@@ -50,7 +50,7 @@ void pbCondensed_OwnT(const pbCondensed *c, const double *v, double *out);  // o
 // S = 1, Z = diag; rows that are not active (NULL: all are) are left out: as 1 in Z, 0 in the solution. False where a pivot is
 // none.
 bool pbCondensed_Factor(pbCondensed *c, const double *diag, const bool *active);
-// S and Z of three rows a contact, regularised: Z + delta S
+// S and Z of three rows a contact, regularized: Z + delta S
 bool pbCondensed_FactorLaws(pbCondensed *c, double (*by_s)[3][3], double (*by_z)[3][3], double delta);
 void pbCondensed_Solve(pbCondensed *c, double *v);   // v = (S M + Z)^-1 v
 void pbCondensed_SolveT(pbCondensed *c, double *v);  // v = (M'S' + Z')^-1 v

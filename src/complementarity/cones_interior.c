@@ -2,12 +2,13 @@
 //
 //   z_n s_n = t,   psi g = t,   b s_t + psi z_t = 0,   g = b - |z_t|^2 / b,   all of z_n, s_n, psi, g positive,
 //
-// at t = 0 (there psi = |s_t|, and g is the cone's room): the path of complementarity/cones_path.c, but with g a variable of its own, which
+// at t = 0 (there psi = |s_t|, and g is the cone's room): the path of cones_path.c, but with g a variable of its own, which
 // keeps its digits as it goes to zero. Newton's method with predictor and corrector (Mehrotra 1992). Contacts without friction
 // have z_t = 0 instead.
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "complementarity/cones.h"
 
 static const double ROOM = 1e-8;  // fraction of a cone's radius
@@ -29,7 +30,7 @@ typedef struct Iterate {
   double *r;              // M z + q - s
 } Iterate;
 
-// What g lacks to its equation
+// The misfit of g to its equation.
 static double room_left(const Iterate *p, int i) {
   const double *z = p->at.z + 3 * i;
   double b = p->mu[i] * z[0];
@@ -41,13 +42,16 @@ static double room_left(const Iterate *p, int i) {
 static void follow_room(Iterate *p) {
   for (int i = 0; i < p->contacts; i++) {
     if (p->mu[i] == 0) continue;
+
+    // Near the mantle g keeps what the steps give it.
     double left = room_left(p, i);
     if (p->at.g[i] + left > ROOM * p->mu[i] * p->at.z[3 * i]) p->at.g[i] += left;
   }
 }
 
-// The laws' derivatives, psi and g eliminated
-static void linearise(const Iterate *p, int i, double by_s[3][3], double by_z[3][3]) {
+// The laws' derivatives, psi and g eliminated.
+static void linearize(const Iterate *p, int i, double by_s[3][3], double by_z[3][3]) {
+  PB_ASSERT(p->at.g[i] > 0 || p->mu[i] == 0);
   const double *z = p->at.z + 3 * i, *s = p->at.s + 3 * i;
   double mu = p->mu[i], b = mu * z[0], psi = p->at.psi[i], steep = psi / p->at.g[i];
 
@@ -56,6 +60,7 @@ static void linearise(const Iterate *p, int i, double by_s[3][3], double by_z[3]
   by_z[0][0] = s[0];
   by_s[0][0] = z[0];
 
+  // Without friction the tangential law is z_t = 0.
   for (int k = 1; k < 3; k++) {
     by_z[k][k] = mu > 0 ? psi : 1;
     if (mu == 0) continue;
@@ -69,42 +74,47 @@ static bool factor(Iterate *p) {
   pbInterior *in = &p->w->base.interior;
   if (in->iterations >= in->limit) return false;
   in->iterations++;
-  for (int i = 0; i < p->contacts; i++) linearise(p, i, p->w->by_s[i], p->w->by_z[i]);
+  for (int i = 0; i < p->contacts; i++) linearize(p, i, p->w->by_s[i], p->w->by_z[i]);
 
   return pbCondensed_FactorLaws(p->c, p->w->by_s, p->w->by_z, 1e-13);
 }
 
-// Step towards t, with the second order of the predictor or without.
-static void direction(Iterate *p, double t, bool second, Point to) {
-  for (int i = 0; i < p->contacts; i++) {
-    const double *z = p->at.z + 3 * i, *s = p->at.s + 3 * i, *az = p->ahead.z + 3 * i, *as = p->ahead.s + 3 * i;
-    double mu = p->mu[i], b = mu * z[0], psi = p->at.psi[i], g = p->at.g[i], *v = to.z + 3 * i, ab = mu * az[0];
+// Right-hand side of a contact, s, psi and g eliminated: to to.z, with to.g: dg without dz, to.psi: dpsi without dg.
+static void contact_target(const Iterate *p, int i, double t, bool second, Point to) {
+  const double *z = p->at.z + 3 * i, *s = p->at.s + 3 * i, *az = p->ahead.z + 3 * i, *as = p->ahead.s + 3 * i;
+  double mu = p->mu[i], b = mu * z[0], psi = p->at.psi[i], g = p->at.g[i], *v = to.z + 3 * i, ab = mu * az[0];
+  v[0] = t - z[0] * s[0] - (second ? az[0] * as[0] : 0);
+  v[1] = -z[1];
+  v[2] = -z[2];
 
-    v[0] = t - z[0] * s[0] - (second ? az[0] * as[0] : 0);
-    v[1] = -z[1];
-    v[2] = -z[2];
-
-    if (mu > 0) {  // to.g: dg without dz; to.psi: dpsi without dg
-      double bend[2] = {az[1] - z[1] * ab / b, az[2] - z[2] * ab / b};
-      to.g[i] = room_left(p, i) - (second ? (bend[0] * bend[0] + bend[1] * bend[1]) / b : 0);
-      to.psi[i] = (t - psi * g - (second ? p->ahead.psi[i] * p->ahead.g[i] : 0)) / g;
-      for (int k = 1; k < 3; k++)
-        v[k] =
-            -b * s[k] - psi * z[k] - (second ? ab * as[k] + p->ahead.psi[i] * az[k] : 0) - z[k] * (to.psi[i] - psi / g * to.g[i]);
+  if (mu > 0) {
+    double bend[2] = {az[1] - z[1] * ab / b, az[2] - z[2] * ab / b};
+    to.g[i] = room_left(p, i) - (second ? (bend[0] * bend[0] + bend[1] * bend[1]) / b : 0);
+    to.psi[i] = (t - psi * g - (second ? p->ahead.psi[i] * p->ahead.g[i] : 0)) / g;
+    for (int k = 1; k < 3; k++) {
+      double second_order = second ? ab * as[k] + p->ahead.psi[i] * az[k] : 0;
+      v[k] = -b * s[k] - psi * z[k] - second_order - z[k] * (to.psi[i] - psi / g * to.g[i]);
     }
-
-    for (int k = 0; k < 3; k++) v[k] -= p->w->by_s[i][k][k] * p->r[3 * i + k];
   }
 
+  for (int k = 0; k < 3; k++) v[k] -= p->w->by_s[i][k][k] * p->r[3 * i + k];
+}
+
+// Step towards t, with the second order of the predictor or without.
+static void find_direction(Iterate *p, double t, bool second, Point to) {
+  for (int i = 0; i < p->contacts; i++) contact_target(p, i, t, second, to);
+
+  // Condensed: dz, then ds = M dz + r.
   pbCondensed_Solve(p->c, to.z);
   pbCondensed_Mul(p->c, to.z, to.s);
   for (int i = 0; i < p->m; i++) to.s[i] += p->r[i];
 
+  // Back substitution: s_n by its law, so that it keeps its digits; g, then psi.
   for (int i = 0; i < p->contacts; i++) {
     const double *z = p->at.z + 3 * i, *dz = to.z + 3 * i;
     double mu = p->mu[i], b = mu * z[0], second_order = second ? p->ahead.z[3 * i] * p->ahead.s[3 * i] : 0;
 
-    to.s[3 * i] = (t - second_order - p->at.s[3 * i] * dz[0]) / z[0] - p->at.s[3 * i];  // by its law: s_n keeps its digits
+    to.s[3 * i] = (t - second_order - p->at.s[3 * i] * dz[0]) / z[0] - p->at.s[3 * i];
     if (mu == 0) continue;
     to.g[i] += (1 + dot2(z, z) / (b * b)) * mu * dz[0] - 2 * dot2(z, dz) / b;
     to.psi[i] -= p->at.psi[i] / p->at.g[i] * to.g[i];
@@ -113,6 +123,7 @@ static void direction(Iterate *p, double t, bool second, Point to) {
 
 // How far (b, z_t) may go along (db, dz_t) within |z_t| <= b
 static double within(double b, const double *v, double db, const double *dv) {
+  // A a^2 + 2 B a + C = 0 where the cone is left.
   double A = db * db - dot2(dv, dv), B = b * db - dot2(v, dv), C = b * b - dot2(v, v), root = B * B - A * C;
   if (root < 0 || (A >= 0 && B >= 0)) return 1e300;
   double far = C / (-B + sqrt(root));  // the smaller positive root of A a^2 + 2 B a + C
@@ -120,13 +131,15 @@ static double within(double b, const double *v, double db, const double *dv) {
   return far > 0 ? far : 1e300;
 }
 
-static double longest(const Iterate *p, Point d) {
+static double longest_step(const Iterate *p, Point d) {
   double a = 1e300;
   for (int i = 0; i < p->contacts; i++) {
     if (d.z[3 * i] < 0) a = min(a, -p->at.z[3 * i] / d.z[3 * i]);
     if (d.s[3 * i] < 0) a = min(a, -p->at.s[3 * i] / d.s[3 * i]);
     if (p->mu[i] == 0) continue;
     if (d.psi[i] < 0) a = min(a, -p->at.psi[i] / d.psi[i]);
+
+    // Where there is room, by the cone itself; else by g.
     double b = p->mu[i] * p->at.z[3 * i];
     if (p->at.g[i] > ROOM * b) a = min(a, within(b, p->at.z + 3 * i, p->mu[i] * d.z[3 * i], d.z + 3 * i));
     else if (d.g[i] < 0) a = min(a, -p->at.g[i] / d.g[i]);
@@ -136,13 +149,15 @@ static double longest(const Iterate *p, Point d) {
 }
 
 // Mean of the products, a of the predictor's step ahead
-static double gap(const Iterate *p, double a) {
+static double mean_product(const Iterate *p, double a) {
   double sum = 0;
   int count = p->contacts;
 
   for (int i = 0; i < p->contacts; i++) {
     sum += (p->at.z[3 * i] + a * p->ahead.z[3 * i]) * (p->at.s[3 * i] + a * p->ahead.s[3 * i]);
     if (p->mu[i] == 0) continue;
+
+    // Contacts without friction have no second product.
     sum += (p->at.psi[i] + a * p->ahead.psi[i]) * (p->at.g[i] + a * p->ahead.g[i]);
     count++;
   }
@@ -165,30 +180,66 @@ static Point point_of(double *zpg, double *s, int contacts) {
   return (Point){.z = zpg, .s = s, .psi = zpg + 3 * contacts, .g = zpg + 4 * contacts};
 }
 
-bool pbCones_Interior(pbConesWork *w, const double *mu, double start, pbConesTry *try, void *user) {
-  pbInterior *in = &w->base.interior;
-  int m = w->base.reduced.m, contacts = m / 3, all = 5 * contacts, short_steps = 0;
-  double next = 1e-2;
-  Iterate p = {.w = w, .c = in->condensed, .mu = mu, .q = w->base.reduced.q, .contacts = contacts, .m = m, .r = in->r};
+static void begin_iterate(Iterate *p, double start) {
+  pbInterior *in = &p->w->base.interior;
+  int all = 5 * p->contacts;
+  p->at = point_of(in->z, in->s, p->contacts);
+  p->ahead = point_of(in->az, in->as, p->contacts);
+  p->step = point_of(in->dz, in->ds, p->contacts);
 
-  p.at = point_of(in->z, in->s, contacts);
-  p.ahead = point_of(in->az, in->as, contacts);
-  p.step = point_of(in->dz, in->ds, contacts);
+  // Two arrays a vector: z, psi and g follow one another.
   double *every[] = {in->z, in->s, in->az, in->as, in->dz, in->ds};
   for (int k = 0; k < 6; k++) memset(every[k], 0, sizeof(double) * (size_t)all);
 
-  for (int i = 0; i < contacts; i++) {
-    p.at.z[3 * i] = p.at.s[3 * i] = start;
-    p.at.g[i] = mu[i] * start;
-    p.at.psi[i] = mu[i] > 0 ? start / mu[i] : 1;
+  // z_n = s_n = start, no friction: in the middle of the cone.
+  for (int i = 0; i < p->contacts; i++) {
+    p->at.s[3 * i] = start;
+    p->at.z[3 * i] = start;
+    p->at.g[i] = p->mu[i] * start;
+    p->at.psi[i] = p->mu[i] > 0 ? start / p->mu[i] : 1;
   }
+}
 
-  for (int it = 0; it < 60; it++) {
+// One step of predictor and corrector; t: the mean of the products. False where no step gets on.
+static bool step_mehrotra(Iterate *p, double t, int *short_steps) {
+  pbInterior *in = &p->w->base.interior;
+  int all = 5 * p->contacts;
+  memset(p->ahead.z, 0, sizeof(double) * (size_t)all);
+  find_direction(p, 0, false, p->ahead);
+
+  // Centering by what the predictor alone would leave.
+  double a = min(1, longest_step(p, p->ahead)), ratio = mean_product(p, a) / t;
+  double sigma = min(1, max(ratio * ratio * ratio, 1e-9));
+  if (*short_steps) sigma = max(sigma, .5);
+  find_direction(p, sigma * t, !*short_steps, p->step);
+
+  a = min(1, max(.99, 1 - t) * longest_step(p, p->step));
+  *short_steps = a < .05 ? *short_steps + 1 : 0;
+  if (!(a > 1e-9) || *short_steps > 8) return false;
+  pbDense_Add(in->z, a, in->dz, all);
+  pbDense_Add(in->s, a, in->ds, p->m);
+  follow_room(p);
+
+  return true;
+}
+
+bool pbCones_Interior(pbConesWork *w, const double *mu, double start, pbConesTry *try, void *user) {
+  enum { most_steps = 60 };
+  pbInterior *in = &w->base.interior;
+  int m = w->base.reduced.m, contacts = m / 3, short_steps = 0;
+  double next = 1e-2;
+  PB_ASSERT(start > 0 && m % 3 == 0);
+  Iterate p = {.w = w, .c = in->condensed, .mu = mu, .q = w->base.reduced.q, .contacts = contacts, .m = m, .r = in->r};
+  begin_iterate(&p, start);
+
+  for (int it = 0; it < most_steps; it++) {
+    // What s lacks to its equation.
     pbCondensed_Mul(p.c, p.at.z, p.r);
     for (int i = 0; i < m; i++) p.r[i] += p.q[i] - p.at.s[i];
-    double t = gap(&p, 0), size = max(1, pbDense_MaxAbs(p.at.z, m)), level = t / size;
+    double t = mean_product(&p, 0), size = max(1, pbDense_MaxAbs(p.at.z, m)), level = t / size;
     if (!isfinite(level)) return false;
 
+    // Every contact decided: Newton's method may finish it.
     if (level < next && (level < 1e-15 || decided(&p))) {
       next = .1 * level;
       memcpy(w->z, p.at.z, sizeof(double) * (size_t)m);
@@ -196,17 +247,7 @@ bool pbCones_Interior(pbConesWork *w, const double *mu, double start, pbConesTry
     }
 
     if (t <= 1e-26 * size || !factor(&p)) return false;
-    memset(p.ahead.z, 0, sizeof(double) * (size_t)all);
-    direction(&p, 0, false, p.ahead);
-    double a = min(1, longest(&p, p.ahead)), ratio = gap(&p, a) / t, sigma = min(1, max(ratio * ratio * ratio, 1e-9));
-    if (short_steps) sigma = max(sigma, .5);
-    direction(&p, sigma * t, !short_steps, p.step);
-    a = min(1, max(.99, 1 - t) * longest(&p, p.step));
-    short_steps = a < .05 ? short_steps + 1 : 0;
-    if (!(a > 1e-9) || short_steps > 8) return false;
-    pbDense_Add(in->z, a, in->dz, all);
-    pbDense_Add(in->s, a, in->ds, m);
-    follow_room(&p);
+    if (!step_mehrotra(&p, t, &short_steps)) return false;
   }
 
   return false;

@@ -97,6 +97,8 @@ void pbPgs_Project(const pbPgs *p, int i, int rows, const double *f, double *u) 
 static void project_back(const pbPgs *p, int i, int rows, const double *f, const double *at, double *bar, double *f_bar,
                          const pbPgsBar *out) {
   double bound = bound_of(p, i, f), norm = rows == 2 ? hypot(at[0], at[1]) : fabs(at[0]);
+
+  // At a kink (exactly at a bound) the derivative within is taken.
   if (p->kind[i] == pb_pgsOneSided) {
     if (at[0] < 0) bar[0] = 0;
     return;
@@ -120,6 +122,7 @@ static void project_back(const pbPgs *p, int i, int rows, const double *f, const
 // ---- forwards -------------------------------------------------------------------------------------------------------
 // Largest eigenvalue of D^-1 A, from below, by the power iteration.
 static double largest_eigenvalue(const pbPgs *p, bool cone, double *v, double *next) {
+  // Its largest entry is what it grows by.
   double lambda = 0;
   for (int i = 0; i < p->m; i++) v[i] = 1 + .1 * (i % 7);
 
@@ -176,9 +179,11 @@ static double residual(const pbPgs *p, bool cone, const double *f, int *worst_ro
     int rows = pbPgs_Rows(p, cone, i);
     double d = pbPgs_Scale(p, i, rows), u[2];
 
+    // With a full step: omega is no part of the fixed point.
     for (int k = 0; k < rows; k++) u[k] = f[i + k] - pbPgs_Velocity(p, i + k, f) / d;
     pbPgs_Project(p, i, rows, f, u);
     for (int k = 0; k < rows; k++) {
+      // NaN is the worst.
       double off = fabs(f[i + k] - u[k]);
       if (!(off <= worst)) {
         worst = off;
@@ -256,6 +261,7 @@ static void pull_rows(const pbPgs *p, double omega, int i, int rows, const doubl
 
   project_back(p, i, rows, f, u, bar, f_bar, out);
   for (int k = 0; k < rows; k++) {
+    // By f itself, by w = A f + b, and by d.
     double w_bar = -step * bar[k];
     f_bar[i + k] += bar[k];
     pbDense_Add(f_bar, w_bar, row_of(p, i + k), p->m);

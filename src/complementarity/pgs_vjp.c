@@ -38,6 +38,7 @@ static bool one_law(const pbPgs *p, int i, double d, double u, const double *f, 
   if (fabs(u) <= bound && bound > 0) return kink;
   *law = held(p->kind[i] == pb_pgsBox ? side : 0);
 
+  // A normal row without force moves no bound.
   if (p->kind[i] == pb_pgsFriction && f[p->normal[i]] > 0) {
     law->state = pb_pgsTied;
     law->normal = p->normal[i];
@@ -57,6 +58,7 @@ static bool cone_law(const pbPgs *p, int i, double d, const double *u, const dou
   if ((norm <= bound && bound > 0) || bound == 0) return kink;
 
   for (int k = 0; k < 2; k++) {
+    // Across u the share bound / |u|, along it the bound.
     double along = u[k] / norm, own = bound / norm * (1 - along * along), other = -bound / norm * along * u[1 - k] / norm;
     law[k] = (pbPgsLaw){.state = pb_pgsTied,
                         .other = i + 1 - k,
@@ -80,6 +82,7 @@ static int linearize(const pbPgs *p, bool cone, const double *f, double *u, pbPg
     double d = pbPgs_Scale(p, i, rows);
 
     for (int k = i; k < i + rows; k++) {
+      // The point that is projected.
       u[k] = f[k] - pbPgs_Velocity(p, k, f) / d;
       tiny = fmax(tiny, NONE * fmax(fabs(u[k]), fabs(f[k])));
     }
@@ -141,6 +144,7 @@ static double entry_of(const Adjoint *a, int i, int j) {
   size_t m = (size_t)a->p->m;
   double sum = (j == i ? l->force[0] : 0) - (j == l->normal ? l->tie : 0) + l->velocity[0] * A[(size_t)i * m + (size_t)j];
 
+  // A cone's law has both of its rows' velocities.
   if (l->other >= 0) sum += (j == l->other ? l->force[1] : 0) + l->velocity[1] * A[(size_t)l->other * m + (size_t)j];
   return sum;
 }
@@ -171,6 +175,7 @@ static void solve_adjoint(Adjoint *a, const double *f_bar, pbPgsAdjointReport *r
       rest = fmax(rest, fabs(a->rhs[j]));
     }
 
+    // A round each, but for the last.
     if (round == 2 || !n) break;
     pbDenseCod_Solve(&a->cod, a->rhs, a->tmp);
     for (int i = 0; i < n; i++) a->y[a->rows[i]] += a->rhs[i];
@@ -206,6 +211,8 @@ static pbStatus add_bars(pbContext *ctx, Adjoint *a, const double *f, const pbPg
     if (bar->b) bar->b[i] -= a->g[i];
     if (bar->A) pbDense_Add(bar->A + (size_t)i * (size_t)m, -a->g[i], f, m);
     if (bar->bound) bar->bound[i] += l->by_bound * a->y[i];
+
+    // A cone's coefficient is that of its first row.
     if (bar->mu) bar->mu[l->other >= 0 && l->other < i ? l->other : i] += l->by_mu * a->y[i];
   }
 
@@ -223,6 +230,7 @@ pbStatus pbPgs_VjpImplicit(pbContext *ctx, const pbPgsCall *call, const double *
   if (p->m && (!isfinite(pbDense_MaxAbs(f, p->m)) || !isfinite(pbDense_MaxAbs(f_bar, p->m))))
     return pbContext_Fail(ctx, pb_bad_input, "sweeps: the forces or their cotangent have an entry that is not finite");
 
+  // Laws of all rows at f, then one linear system.
   pbArena arena = pbArena_Over(call->work, call->work_size);
   Adjoint a;
   layout_adjoint(&arena, &a, p->m);
