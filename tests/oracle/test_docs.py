@@ -265,6 +265,22 @@ def test_identifiers_that_pages_name_exist(page):
     assert not missing, f"{page}: {', '.join(missing)}"
 
 
+def test_map_names_every_derivative_and_folder():
+    sources = [p for p in tracked() if re.match(r"src/.*(adjoint|jvp|vjp|derivative)\w*\.c$", p)]
+    text, layers = ((ROOT / "docs" / page).read_text() for page in ("map.md", "architecture.md"))
+    missing = [p for p in sources if f"`{p}`" not in text]
+    folders = {"/".join(p.split("/")[:2]) for p in tracked() if re.match(r"src/\w+/", p)}
+    missing += [f for f in folders if f"| `{f}` |" not in layers]
+    assert len(sources) > 25 and not missing, missing
+
+
+def test_recipe_of_joints_names_every_place():
+    """Files that ask for a type of joint: none may be added without the recipe (better: a predicate of src/model/joint.h)."""
+    recipe = (ROOT / "docs" / "adding.md").read_text().split("## A joint type")[1].split("\n## ")[0]
+    asking = [p for p in tracked() if re.match(r"(src|io|cli)/.*\.[ch]$", p) and re.search(r"pb_jnt(Free|Ball|Slide|Hinge)", (ROOT / p).read_text())]
+    assert len(asking) > 10 and not [p for p in asking if f"`{p}`" not in recipe]
+
+
 def test_new_names_exist():
     for n, line in prose("docs/renames.md"):
         cells = line.split("|")
