@@ -1,7 +1,7 @@
 """Forces are minus the slopes of energies
 
 The force is minus the derivative of the energy: every built-in energy on 1000 random states against differences, symmetric Hessians, no
-net force and no net torque of what is internal."""
+net force and no net torque of internal energies."""
 import numpy as np
 
 from common import below, row

@@ -1,6 +1,6 @@
 """Projectile: closed forms and aiming
 
-A projectile: closed forms of the rollout and its derivative, a hit by one Newton step, and one through drag."""
+A projectile: closed forms of the rollout and its derivative, a target hit by one Newton step, and one through drag."""
 import numpy as np
 
 from common import Bench, apart, below, row, slope

@@ -1,6 +1,6 @@
 """Heavy on light: depth of soft contact
 
-Artefacts of soft contact: heavy on light. The deepest penetration is reported, and named where it is deep."""
+Artifacts of soft contact: heavy on light. The deepest penetration is reported, and named where it is deep."""
 import json
 import subprocess
 

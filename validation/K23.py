@@ -1,6 +1,6 @@
 """Cost of gradients
 
-What gradients cost: nothing where none is taken, a stated factor where they are."""
+What gradients cost: nothing if none is computed, a stated factor if one is."""
 import os
 import time
 

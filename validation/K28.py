@@ -1,6 +1,6 @@
 """Smooth penalty contact
 
-Smooth penetration forces (method penalty): a twice differentiable law, rest at weight over stiffness, no jump at touch."""
+Smooth penetration forces (method penalty): a twice differentiable law, rest at weight over stiffness, no jump at contact."""
 import numpy as np
 
 from common import Bench, below

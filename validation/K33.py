@@ -1,6 +1,6 @@
 """Gradients where contacts appear and vanish
 
-A small change moves the moment of touch, or makes and removes a contact: gradients by events against the truth of many phases.
+A small change moves the time of a contact, or adds and removes one: gradients by events against the truth of many phases.
 
 Truth is the slope of the mean over the phases of touch within a time step, by a difference of 12 (drop) and 16 mm (plane) of height.
 The gradient is the mean over the same phases: mode exact misses that the moment of touch moves, mode event does not."""

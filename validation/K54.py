@@ -1,4 +1,4 @@
-"""Derivatives through all iterations and at the fixed point
+"""Derivatives of projected Gauss-Seidel, unrolled and implicit
 
 Derivatives through all sweeps and at the fixed point: the same at convergence, two things when stopped early."""
 import numpy as np

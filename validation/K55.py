@@ -1,4 +1,4 @@
-"""Memory of derivatives of iterations
+"""Memory of derivatives of projected Gauss-Seidel
 
 Memory of both derivatives of projected Gauss-Seidel with 10 and with 1000 sweeps."""
 import numpy as np

@@ -1,6 +1,6 @@
 """Size of a tape
 
-The size of a tape is told before a run; what the process then takes is that."""
+The size of a tape is known before a run; the process then takes that much."""
 import json
 import os
 import subprocess

@@ -1,6 +1,6 @@
 """Force inference through a collision
 
-Force inference: the push on one disc that sends another, through their collision, to a given place at a given time (lcp-physics, grad_demo)."""
+Force inference: the push on one disc that sends another, through their collision, to a given position at a given time (lcp-physics, grad_demo)."""
 import numpy as np
 
 from common import Bench, apart, below, row, slope

@@ -1,6 +1,6 @@
 """No intersections, decided exactly
 
-Nothing passes through: after every step of hard scenes no edge meets a triangle, decided without rounding by a program of its own."""
+Nothing passes through: after every step of difficult scenes no edge intersects a triangle, decided exactly by an independent program."""
 import numpy as np
 
 from common import below, row

@@ -1,6 +1,6 @@
 """Billiards
 
-Billiards: the cue ball breaks a triangle of ten; the last ball's distance to a goal by the cue's place and velocity."""
+Billiards: the cue ball breaks a triangle of ten; the last ball's distance to a goal by the position and velocity of the cue ball."""
 import time
 
 import numpy as np
