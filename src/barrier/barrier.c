@@ -286,7 +286,7 @@ static bool counted_before(const pbCollision *c, int number, int a, int b, int p
 }
 
 // Triangles at v without p, less their edges but one per triangle: 1 inside of a surface, 0 at its boundary. Zero, too, if
-// triangle `number` is not the first of them: it is said once.
+// triangle `number` is not the first of them: it is counted once.
 static double vertex_weight(const pbCollision *c, int number, int v, int p) {
   int triangles = 0, edges = 0;
 

@@ -85,8 +85,8 @@ void pbScratch_DeformRecord(const pbScratch *s, double *record) {
 
   memcpy(record, s->state + state_layout(m).deform, (size_t)m->deform_state * sizeof(double));
   // The preconditioner's point, and whether it has one: a coupled step leaves none.
-  memcpy(record + m->deform_state, s->deform->anchor, points * sizeof(double));
-  record[m->deform_state + (int)points] = !pb_coupled(m) && s->deform->anchored;
+  memcpy(record + m->deform_state, s->deform->preconditioner_x, points * sizeof(double));
+  record[m->deform_state + (int)points] = !pb_coupled(m) && s->deform->preconditioner_valid;
 }
 
 // ---- derivatives ----------------------------------------------------------------------------------------------------------
@@ -101,9 +101,9 @@ pbStatus pbScratch_DeformVjp(pbScratch *s, const pbStepRecord *step, const doubl
 
   // Behind the bodies' part of the record: the state after the step, the preconditioner's point, and whether there is one.
   const double *next = x + pbTape_Size(m) - pb_deformRecord(m);
-  const double *anchor = next + m->deform_state;
-  bool anchored = anchor[3 * m->deform->npoint] != 0;
-  pbDeformAnchor near = {anchored ? anchor : NULL, step->cached};
+  const double *point = next + m->deform_state;
+  bool valid = point[3 * m->deform->npoint] != 0;
+  pbDeformPreconditioner near = {valid ? point : NULL, step->cached};
 
   // Points attached to bodies that rest have cotangents of their own.
   pbStatus status;

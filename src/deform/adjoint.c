@@ -252,36 +252,36 @@ pbStatus pbDeform_VjpEnd(pbDeformWork *w, const double *next_bar, double *state_
 }
 
 // ---- the adjoint system -----------------------------------------------------------------------------------------------
-// What pbDeform_Keep leaves: this, the pairs that contacts couple, then the factor.
-typedef struct KeptHead {
+// What pbDeform_SaveFactor leaves: this, the pairs that contacts couple, then the factor.
+typedef struct CachedHead {
   size_t pairs;
-} KeptHead;
+} CachedHead;
 
 // Pairs that contacts add to the elements' pattern in the matrix at hand.
 static size_t contact_pairs(const pbDeformMatrix *m) { return m->own && m->pattern == m->own ? m->pair_count : 0; }
 
-size_t pbDeform_KeptBytes(const pbDeformWork *w) {
+size_t pbDeform_FactorBytes(const pbDeformWork *w) {
   const pbDeformMatrix *m = &w->matrix;
-  if (!w->anchored || !w->d->nfree) return 0;
+  if (!w->preconditioner_valid || !w->d->nfree) return 0;
 
-  return sizeof(KeptHead) + 2 * contact_pairs(m) * sizeof(int) + pbSparseFactor_SavedBytes(m->analysis);
+  return sizeof(CachedHead) + 2 * contact_pairs(m) * sizeof(int) + pbSparseFactor_SavedBytes(m->analysis);
 }
 
-void pbDeform_Keep(const pbDeformWork *w, void *memory) {
+void pbDeform_SaveFactor(const pbDeformWork *w, void *memory) {
   const pbDeformMatrix *m = &w->matrix;
-  KeptHead head = {contact_pairs(m)};
+  CachedHead head = {contact_pairs(m)};
   char *to = (char *)memory + sizeof head;
 
-  PB_ASSERT(w->anchored);
+  PB_ASSERT(w->preconditioner_valid);
   memcpy(memory, &head, sizeof head);
   if (head.pairs) memcpy(to, m->pairs, 2 * head.pairs * sizeof(int));
   pbSparseFactor_Save(m->factor, to + 2 * head.pairs * sizeof(int));
 }
 
-// The factor of the anchor, where contacts couple the same points there as at the solution, whose matrix is at hand.
-static bool load_kept(pbDeformWork *w, const void *memory) {
+// The cached factor, where contacts couple the same points there as at the solution, whose matrix is at hand.
+static bool load_cached(pbDeformWork *w, const void *memory) {
   pbDeformMatrix *m = &w->matrix;
-  KeptHead head;
+  CachedHead head;
   const char *from = (const char *)memory + sizeof head;
   size_t pairs = contact_pairs(m);
 
@@ -293,7 +293,7 @@ static bool load_kept(pbDeformWork *w, const void *memory) {
 }
 
 // The same without: factored again, then the matrix at the solution beside that factor.
-static pbStatus factor_anchor(pbDeformWork *w, const double *x, bool *same) {
+static pbStatus factor_nearby(pbDeformWork *w, const double *x, bool *same) {
   pbDeformMatrix *m = &w->matrix;
   int negative;
   double value;
@@ -346,16 +346,16 @@ static bool solve_near(pbDeformWork *w, double *x) {
   return true;
 }
 
-static pbStatus solve_adjoint(pbDeformWork *w, const pbDeformAnchor *anchor) {
+static pbStatus solve_adjoint(pbDeformWork *w, const pbDeformPreconditioner *near) {
   double value;
-  bool same = anchor->x && !w->d->unsymmetric && w->d->nfree;
+  bool same = near->x && !w->d->unsymmetric && w->d->nfree;
 
-  // A factor of the anchor that is cached, or made again there, or (the last two lines) one of the matrix at the solution.
-  if (same && anchor->kept) {
+  // A factor of the matrix nearby that is cached, or made again there, or (the last two lines) one of the matrix at the solution.
+  if (same && near->cached) {
     PB_TRY(pbDeform_Look(w, w->x, &value, NULL, true, 0));
-    same = load_kept(w, anchor->kept);
+    same = load_cached(w, near->cached);
   } else if (same) {
-    PB_TRY(factor_anchor(w, anchor->x, &same));
+    PB_TRY(factor_nearby(w, near->x, &same));
   }
 
   if (same && solve_near(w, w->adjoint)) return pb_ok;
@@ -364,7 +364,7 @@ static pbStatus solve_adjoint(pbDeformWork *w, const pbDeformAnchor *anchor) {
 }
 
 static pbStatus vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
-                    const pbDeformAnchor *anchor, const double *next_bar, double *state_bar, const pbDeformBar *bar) {
+                    const pbDeformPreconditioner *near, const double *next_bar, double *state_bar, const pbDeformBar *bar) {
   const pbDeform *d = w->d;
 
   PB_TRY(pbDeform_Begin(w, in, state));
@@ -372,7 +372,7 @@ static pbStatus vjp(pbDeformWork *w, const pbDeformInput *in, const double *stat
 
   // w = H^-T l; of an explicit scheme x+ = xhat, and the mass takes the place of H.
   if (w->scheme->implicit) {
-    PB_TRY(solve_adjoint(w, anchor));
+    PB_TRY(solve_adjoint(w, near));
   } else {
     for (int i = 0; i < 3 * d->npoint; i++)
       w->adjoint[i] = pbDeform_IsFixed(d, i) || w->mass[i / 3] <= 0 ? 0 : w->adjoint[i] / w->mass[i / 3];
@@ -384,6 +384,6 @@ static pbStatus vjp(pbDeformWork *w, const pbDeformInput *in, const double *stat
 }
 
 pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
-                      const pbDeformAnchor *anchor, const double *next_bar, double *state_bar, const pbDeformBar *bar) {
-  return pbDeform_Settle(w, vjp(w, in, state, next, anchor, next_bar, state_bar, bar));
+                      const pbDeformPreconditioner *near, const double *next_bar, double *state_bar, const pbDeformBar *bar) {
+  return pbDeform_Settle(w, vjp(w, in, state, next, near, next_bar, state_bar, bar));
 }

@@ -1,4 +1,4 @@
-// Cells of meshes, kept for files and pictures.
+// Cells of meshes, for files and pictures.
 #ifndef PB_DEFORM_CELLS_H
 #define PB_DEFORM_CELLS_H
 

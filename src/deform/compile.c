@@ -489,7 +489,7 @@ static pbStatus explain_loose(pbDeform *d, int point, int held, bool planar) {
   return (d->loose = pbContext_CopyText(d->ctx, text)) ? pb_ok : no_memory(d);
 }
 
-// The first piece that can move as a whole, as far as pins tell: said where an equilibrium is not found.
+// The first piece that can move as a whole, as far as pins show: named in the message where an equilibrium is not found.
 static pbStatus find_loose(pbDeform *d, bool planar) {
   // Rigid motions: three in the plane, six in space.
   int needed = planar ? 3 : 6, axes = planar ? pb_fixX | pb_fixY : pb_fixAll, loose = -1;

@@ -57,7 +57,7 @@ static void fill_lists(const pbDeformable *from, SurfaceLists *l) {
     add_surface(&from->surfaces[i], i, l);
   }
 
-  // What was said of pairs, the last word.
+  // Settings of pairs go last: they overrule those of surfaces.
   for (const pbSurfacePair *p = from->pairs; p < from->pairs + from->npair; p++) {
     l->collide[p->first * n + p->second] = p->meet;
     l->collide[p->second * n + p->first] = p->meet;

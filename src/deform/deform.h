@@ -209,7 +209,7 @@ typedef struct pbDeformWork {
   double *gradient, *step, *next_x;                // of Newton's method
   double *point, *weights;                         // where energies are evaluated; weights of pullbacks
   double *saddle;                                  // npoint x 3, of statics: an equilibrium that is left
-  double *anchor;                                  // npoint x 3: see adjoint.c
+  double *preconditioner_x;                        // npoint x 3: see adjoint.c
   double *adjoint, *z_bar, *y_bar, *past_bar;      // of the pullback
   double *history;                                 // of L-BFGS, moments of Adam, vectors of conjugate gradients
   double *rhs;                                     // nfree x 3
@@ -224,7 +224,7 @@ typedef struct pbDeformWork {
   double *zero_control;
   const double *theta_dot;  // of the forward derivative at hand
   void *energy_work, *cg_work;
-  bool anchored;
+  bool preconditioner_valid;
   double project;      // share of projection that made the last matrix of this step definite
   pbBarrier *barrier;  // NULL: nothing meets
   pbDeformMatrix matrix;
@@ -239,7 +239,7 @@ typedef struct pbDeformWork {
 PB_NODISCARD pbStatus pbDeformWork_Create(pbContext *ctx, const pbDeform *deform, const pbDeformCapacity *capacity,
                                           pbDeformWork **work);
 void pbDeformWork_Destroy(pbDeformWork *work);
-// Room for contacts was too small: said once, and pb_capacity whatever a step or a derivative makes of it (it looks at many
+// Room for contacts was too small: recorded once, and pb_capacity whatever a step or a derivative makes of it (it looks at many
 // positions, some of which may fail). Settle gives the status of the whole.
 PB_NODISCARD pbStatus pbDeform_Lacks(pbDeformWork *work, const char *format, ...) PB_PRINTF(2, 3);
 PB_NODISCARD pbStatus pbDeform_Settle(pbDeformWork *work, pbStatus status);
@@ -370,18 +370,18 @@ bool pbDeform_PrescribedStep(pbDeformWork *w);
 void pbDeform_MovePrescribed(pbDeformWork *w, double share);
 // The state after the step whose solution is w->x; `next` may be `state`.
 void pbDeform_Finish(const pbDeformWork *w, const double *state, double *next);
-// The anchor: what Newton's last factor was made at, if it was of the matrix as it is and definite. So near the solution it makes
-// conjugate gradients with the matrix there converge in a few steps, so the pullback needs no factorisation where the factor was
-// kept.
-typedef struct pbDeformAnchor {
-  const double *x;   // npoint x 3; NULL: none, the matrix at the solution is factored
-  const void *kept;  // what pbDeform_Keep left; NULL: factored again there, which gives the same bits
-} pbDeformAnchor;
-size_t pbDeform_KeptBytes(const pbDeformWork *w);  // after a step; 0: nothing to keep
-void pbDeform_Keep(const pbDeformWork *w, void *memory);
+// The preconditioner point: what Newton's last factor was made at, if it was of the matrix as it is and definite. So near the
+// solution it makes conjugate gradients with the matrix there converge in a few steps, so the pullback needs no factorisation
+// where the factor was kept.
+typedef struct pbDeformPreconditioner {
+  const double *x;     // npoint x 3; NULL: none, the matrix at the solution is factored
+  const void *cached;  // what pbDeform_SaveFactor left; NULL: factored again there, which gives the same bits
+} pbDeformPreconditioner;
+size_t pbDeform_FactorBytes(const pbDeformWork *w);  // after a step; 0: nothing to cache
+void pbDeform_SaveFactor(const pbDeformWork *w, void *memory);
 // Pullback of a step from `state` that ended at `next`: cotangents of the tangent after to that before (added), and of the rest.
 PB_NODISCARD pbStatus pbDeform_Vjp(pbDeformWork *w, const pbDeformInput *in, const double *state, const double *next,
-                                   const pbDeformAnchor *anchor, const double *next_bar, double *state_bar,
+                                   const pbDeformPreconditioner *near, const double *next_bar, double *state_bar,
                                    const pbDeformBar *bar);
 // Its parts: after pbDeform_Begin, the cotangent of x to w->adjoint, which adds nothing yet; what goes to the past around x; and,
 // where w->adjoint is H^-T of what it was, the rest.

@@ -328,7 +328,7 @@ pbStatus pbDeformable_AddMass(pbDeformable *d, const char *name, const pbEnergyD
                               int *group) {
   pbEnergy *energy;
   PB_TRY(check_name(d, name));
-  PB_TRY(pbEnergy_Create(d->ctx, def, &energy));  // an error is told of the formula as it stands, not of the one made of it
+  PB_TRY(pbEnergy_Create(d->ctx, def, &energy));  // errors refer to the formula as written, not to the one made of it
   pbEnergy_Destroy(energy);
 
   PB_TRY(create_mass_energy(d, def, &energy));

@@ -6,7 +6,7 @@
 
 #include "deform/cells.h"
 
-typedef struct pbValues {  // of a parameter, as said
+typedef struct pbValues {  // of a parameter, as set
   double *data;
   int rows;
   bool control;
@@ -17,7 +17,7 @@ typedef struct pbGroupDef {
   bool mass;
   pbEnergy *energy;  // owns the copy of the definition
   int count, *vertex;
-  pbValues *values;  // of each parameter; data NULL: not said yet
+  pbValues *values;  // of each parameter; data NULL: not set yet
 } pbGroupDef;
 
 typedef struct pbPointSet {

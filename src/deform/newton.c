@@ -278,8 +278,8 @@ static pbStatus iterate(pbDeformWork *w, double *length, bool *moved) {
   double value;
   bool found = false;
 
-  memcpy(w->anchor, w->x, (size_t)n * sizeof(double));
-  w->anchored = false;
+  memcpy(w->preconditioner_x, w->x, (size_t)n * sizeof(double));
+  w->preconditioner_valid = false;
 
   // Forces that are no gradient: with the matrix as it is, as long as that decreases them.
   if (w->d->unsymmetric) PB_TRY(step_by_forces(w, &value, &found));
@@ -291,7 +291,7 @@ static pbStatus iterate(pbDeformWork *w, double *length, bool *moved) {
   // Else a descent direction, by a definite matrix. If that needed no projection, its factor serves the adjoint.
   PB_TRY(pbDeform_LookDefinite(w, w->x, &value, w->gradient));
   PB_TRY(newton_step(w));
-  w->anchored = w->report.projections == projections;
+  w->preconditioner_valid = w->report.projections == projections;
   if (w->report.iterations == 1) w->force_size = force_merit(w, w->gradient);
 
   *length = found ? fmax(*length, pb_largest(w->step, n)) : pb_largest(w->step, n);
@@ -376,7 +376,7 @@ static pbStatus leave_saddle(pbDeformWork *w, int most) {
   memcpy(w->x, w->saddle, bytes);
   there.iterations = w->report.iterations;
   w->report = there;
-  w->anchored = false;
+  w->preconditioner_valid = false;
 
   return pb_ok;
 }
@@ -396,7 +396,7 @@ pbStatus pbDeform_Newton(pbDeformWork *w) {
   // A static equilibrium found with projected matrices may be no minimum.
   bool at_rest = !w->scheme->inertia && !d->unsymmetric;
 
-  if (at_rest && w->report.converged && !w->anchored) PB_TRY(leave_saddle(w, most));
+  if (at_rest && w->report.converged && !w->preconditioner_valid) PB_TRY(leave_saddle(w, most));
 
   w->report.residual = w->report.change / d->size;
   w->report.force = pb_largest(w->gradient, n) / pbDeform_Scale(w);

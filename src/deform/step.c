@@ -38,7 +38,7 @@ static void lay_out(pbArena *a, pbDeformWork *w) {
   // Over points: vectors, masses, what solvers need.
   for (size_t i = 0; i < sizeof of_points / sizeof *of_points; i++) *of_points[i] = pbArena_Take(a, 3 * n, real);
   w->history = pbArena_Take(a, 3 * n * history_rows(d->options.method), real);
-  w->anchor = pbArena_Take(a, 3 * n, real);
+  w->preconditioner_x = pbArena_Take(a, 3 * n, real);
   w->saddle = pbArena_Take(a, d->options.scheme == pb_schemeStatic ? 3 * n : 0, real);
   w->cg_work = pbArena_Take(a, pbCg_WorkSize(3 * d->nfree) + 64, 1);
   w->mass = pbArena_Take(a, n, real);
@@ -117,7 +117,7 @@ pbStatus pbDeform_Lacks(pbDeformWork *w, const char *format, ...) {
   if (!w->lacks) vsnprintf(w->lacking, sizeof w->lacking, format, args);
   va_end(args);
 
-  // The first lack is the one that is told.
+  // The first lack is the one that is reported.
   w->lacks = true;
 
   return pbDeform_Fail(w, pb_capacity, "%s", w->lacking);
@@ -284,7 +284,7 @@ void pbDeform_Finish(const pbDeformWork *w, const double *state, double *next) {
 
 static pbStatus take_step(pbDeformWork *w, const pbDeformInput *in, const double *state, double *next) {
   w->report = (pbDeformReport){.converged = true};
-  w->anchored = false;
+  w->preconditioner_valid = false;
   PB_TRY(pbDeform_Begin(w, in, state));
 
   if (w->scheme->implicit) {

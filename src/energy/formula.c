@@ -431,7 +431,7 @@ static pbValue parse_component(Parser *p, pbValue v) {
 static pbValue parse_entry(Parser *p, pbValue v) {
   open_bracket(p);
 
-  // Errors of an index are told where it stands.
+  // Errors of an index are reported where it stands.
   const char *place = p->token.start;
   int row = parse_whole(p, "an index"), col = 0;
 

@@ -234,7 +234,7 @@ static void write_code(Compiler *c, const int *output, int outputs, pbProgram *p
     to->to = (uint16_t)s->slot;
     for (int k = 0; k < pbCode_Operands((pbCode)s->code); k++) to->of[k] = (uint16_t)c->step[s->of[k]].slot;
 
-    // Where a fault of this instruction is told.
+    // The place in the formula that a fault of this instruction refers to.
     p->place[at] = c->g->node[c->order[at]].place;
   }
 

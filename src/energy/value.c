@@ -446,7 +446,7 @@ pbValue pbGraph_Apply(pbGraph *g, pbFunction f, int count, const pbValue *a) {
 
   if (g->status) return failed;
 
-  // Faults are told by the function that the formula names, not by those that it is made of.
+  // Faults name the function that stands in the formula, not by those that it is made of.
   uint8_t outer = g->at.function;
   g->at.function = (uint8_t)f;
   pbValue v = apply_shaped(g, f, count, a);

@@ -12,7 +12,7 @@
 
 // Deformables are attached to bodies that move: one step for both (couple.h).
 static inline bool pb_coupled(const pbModel *m) { return m->deform && m->deform->coupled; }
-// Numbers that a step leaves in the tape's record: the state after it, and the anchor of its solution (deform.h).
+// Numbers that a step leaves in the tape's record: the state after it, and the preconditioner point of its solution (deform.h).
 static inline int pb_deformRecord(const pbModel *m) { return m->deform ? m->deform_state + 3 * m->deform->npoint + 1 : 0; }
 
 struct pbScratch {

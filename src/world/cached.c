@@ -107,7 +107,7 @@ size_t pbCached_Guess(pbScratch *s) {
     size_t empty = pb_coupled(s->model) ? 0 : deform_room(s->model);
     if (empty == 0) return 0;
     // Room for a factor without contact, or as much as the last one took
-    size_t last = pbDeform_KeptBytes(s->deform);
+    size_t last = pbDeform_FactorBytes(s->deform);
     return empty > last ? empty : last;
   }
 
@@ -134,9 +134,9 @@ static size_t whole_lines(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 pbStatus pbCached_Save(pbScratch *s, size_t room, size_t *size) {
   *size = 0;
   if (s->deform) {
-    size_t bytes = whole_lines(pbDeform_KeptBytes(s->deform));
+    size_t bytes = whole_lines(pbDeform_FactorBytes(s->deform));
     if (bytes == 0 || bytes > room) return pb_ok;
-    pbDeform_Keep(s->deform, s->cached_factor);
+    pbDeform_SaveFactor(s->deform, s->cached_factor);
     *size = bytes;
     return pb_ok;
   }
