@@ -99,6 +99,7 @@ static pbStatus open_temporary(pbFile *file) {
 // A name for what has none, just before it is renamed.
 static bool give_name(pbFile *file) {
   char self[64];
+
   // The kernel's own link to the open file.
   snprintf(self, sizeof self, "/proc/self/fd/%d", fileno(file->stream));
 
@@ -123,7 +124,7 @@ static bool signal_waits(void) {
 static pbStatus open_pipe(pbFile *file, const char *path) {
   static const struct timespec pause = {.tv_nsec = 20000000};
 
-  // Without a reader open fails at once (ENXIO) instead of waiting where no signal is looked at.
+  // Without a reader open fails at once (ENXIO) instead of waiting, where no signal would be noticed.
   int fd;
   while ((fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0 && errno == ENXIO) {
     if (signal_waits() || nanosleep(&pause, NULL) != 0)
@@ -209,6 +210,7 @@ pbStatus pbFile_Commit(pbFile *file) {
 
 void pbFile_Abort(pbFile *file) {
   if (file->stream) fclose(file->stream);
+
   // Without a name it is gone already.
   if (file->temporary && !file->nameless) unlink(file->temporary);
 

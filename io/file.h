@@ -17,7 +17,7 @@ typedef struct pbFile {
 // Open for writing. pb_file if the folder cannot be written. A pipe that nobody reads: pb_interrupted by a signal, one that is
 // held back (SIGINT, SIGTERM) included.
 PB_NODISCARD pbStatus pbFile_Begin(pbContext *ctx, const char *path, pbFile *file);
-// Close and put in place; on failure nothing is left behind.
+// Close and move to the target; on failure nothing is left behind.
 PB_NODISCARD pbStatus pbFile_Commit(pbFile *file);
 void pbFile_Abort(pbFile *file);  // drop it; fine after Commit
 // Open a regular file for reading and say its size. A folder, device or pipe is pb_bad_input.

@@ -109,6 +109,7 @@ static pbStatus add_values(pbArrays *set, const char *name, pbArrayType type, in
   if (!count_bytes(ndim, shape, element, &bytes)) return pbContext_Fail(set->ctx, pb_no_memory, "array '%s' is too large", name);
 
   PB_TRY(pbArrays_Room(set, name, type, ndim, shape, bytes, array));
+
   // Without values the array stays zero, for the caller to fill.
   void *data = type == pb_arrayReal ? (void *)(*array)->reals : (*array)->integers;
   if (values && bytes) memcpy(data, values, bytes);
@@ -261,6 +262,7 @@ static pbStatus read_npy(pbContext *ctx, FILE *stream, size_t size, const char *
 
 static pbStatus read_stream(pbContext *ctx, FILE *stream, size_t size, const char *name, pbArrays **result) {
   unsigned char magic[6] = {0};
+
   // What the file is shows in its first bytes, not in its name.
   size_t got = fread(magic, 1, sizeof magic, stream);
   rewind(stream);
@@ -298,6 +300,7 @@ pbStatus pbArrays_Load(pbContext *ctx, const char *path, pbArrays **set) {
 
 pbStatus pbArrays_Parse(pbContext *ctx, const void *data, size_t length, const char *name, pbArrays **set) {
   char empty[1] = {0};
+
   // fmemopen refuses a size of zero.
   FILE *stream = fmemopen(length ? (void *)data : empty, length ? length : 1, "rb");
   if (!stream) return pbContext_Fail(ctx, pb_no_memory, "%s: out of memory", name);

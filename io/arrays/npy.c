@@ -234,7 +234,7 @@ static double element_value(const Header *h, const unsigned char *bytes, bool *e
   return negative ? -value : value;
 }
 
-// Steps through row-major places in the order of the file.
+// Steps through row-major positions in the order of the file.
 typedef struct Walk {
   size_t at, index[PB_ARRAY_DIMS], stride[PB_ARRAY_DIMS];
 } Walk;
@@ -311,7 +311,7 @@ static size_t put_utf8(uint32_t code, char *out) {
   return 4;
 }
 
-// Texts of fixed width, padded with zeros; kept one after another with a zero behind each.
+// Texts of fixed width, padded with zeros; stored one after another with a zero behind each.
 static pbStatus read_texts(pbSource *source, const Header *h, pbArray *array) {
   size_t unit = h->kind == 'U' ? 4 : 1;
   char *out = array->text;
@@ -414,6 +414,7 @@ static uint32_t take_utf8(const char *text, size_t *at) {
 static size_t text_length(const char *text) {
   size_t n = 0;
   for (size_t at = 0; text[at]; n++) take_utf8(text, &at);
+
   // NumPy has no texts of width zero.
   return n ? n : 1;
 }

@@ -57,6 +57,7 @@ static pbStatus read_at(const Zip *zip, uint64_t offset, void *data, size_t size
 // Where the ZIP64 end record is, its numbers replace those of the plain one.
 static pbStatus read_end64(Zip *zip, uint64_t end) {
   unsigned char b[END64_SIZE];
+
   // The locator lies right before the plain end record and says where the other one is.
   if (end < LOCATOR_SIZE) return pb_ok;
   PB_TRY(read_at(zip, end - LOCATOR_SIZE, b, LOCATOR_SIZE));
@@ -106,6 +107,7 @@ static pbStatus find_end(Zip *zip) {
 // ZIP64 extra field: 8-byte values for those of plain size, stored size and offset that did not fit 4 bytes.
 static pbStatus read_extra64(const Zip *zip, const unsigned char *b, size_t size, Member *m) {
   uint64_t *wide[3] = {&m->plain, &m->stored, &m->offset};
+
   // Fields follow each other: id, size, that many bytes. Those of other ids are passed over.
   for (size_t at = 0; at + 4 <= size;) {
     size_t id = get_number(b + at, 2);
@@ -181,6 +183,7 @@ static pbStatus start_source(const Zip *zip, const Member *m, pbSource *source) 
 
   uint64_t begin = m->offset + LOCAL_SIZE + get_number(local + 26, 2) + get_number(local + 28, 2);
   bool possible = m->method == 0 ? m->plain == m->stored : m->plain / MOST_RATIO <= m->stored;
+
   // What deflate can at best make of the stored bytes bounds what is allocated.
   if (begin > zip->size || m->stored > zip->size - begin) return pbSource_Fail(source, "is cut short");
   if (!possible) return pbSource_Fail(source, "says a length that its data cannot have");
@@ -326,11 +329,12 @@ static void measure_array(const pbArray *array, Work *work, Member *m) {
   }
 }
 
-static uint64_t narrow(uint64_t value, bool wide) { return wide ? 0xFFFFFFFF : value; }
+static uint64_t or_all_ones(uint64_t value, bool wide) { return wide ? 0xFFFFFFFF : value; }
 
 // Local (signature ...0403) or central (...0201) header of a member. The date is fixed: same arrays, same bytes.
 static void write_header(Writer *w, const Member *m, bool central) {
   unsigned char b[CENTRAL_SIZE + 32];
+
   // Numbers beyond 4 bytes move to the ZIP64 extra field.
   bool wide = m->plain >= 0xFFFFFFFF || m->stored >= 0xFFFFFFFF;
   bool far = central && m->offset >= 0xFFFFFFFF;
@@ -347,14 +351,14 @@ static void write_header(Writer *w, const Member *m, bool central) {
   n = put_number(b, n, 1 << 5 | 1, 2);  // 1980-01-01
 
   n = put_number(b, n, m->crc, 4);
-  n = put_number(b, n, narrow(m->stored, wide), 4);
-  n = put_number(b, n, narrow(m->plain, wide), 4);
+  n = put_number(b, n, or_all_ones(m->stored, wide), 4);
+  n = put_number(b, n, or_all_ones(m->plain, wide), 4);
   n = put_number(b, n, name, 2);
   n = put_number(b, n, extra ? extra + 4 : 0, 2);
   if (central) {
     n = put_number(b, n, 0, 6);                     // no comment, first disk, no text
     n = put_number(b, n, (uint64_t)0600 << 16, 4);  // permissions, as Python's zipfile sets them
-    n = put_number(b, n, narrow(m->offset, far), 4);
+    n = put_number(b, n, or_all_ones(m->offset, far), 4);
   }
   PB_ASSERT(n == (central ? (size_t)CENTRAL_SIZE : (size_t)LOCAL_SIZE));
   write_bytes(w, b, n);
@@ -405,8 +409,8 @@ static void write_end(Writer *w, uint64_t directory, uint64_t entries) {
   n = put_number(b, n, 0, 4);
   n = put_number(b, n, wide ? 0xFFFF : entries, 2);
   n = put_number(b, n, wide ? 0xFFFF : entries, 2);
-  n = put_number(b, n, narrow(size, wide), 4);
-  n = put_number(b, n, narrow(directory, wide), 4);
+  n = put_number(b, n, or_all_ones(size, wide), 4);
+  n = put_number(b, n, or_all_ones(directory, wide), 4);
   n = put_number(b, n, 0, 2);
   PB_ASSERT(n <= sizeof b);
   write_bytes(w, b, n);

@@ -37,8 +37,8 @@ typedef struct Glb {
 
 // ---- text -----------------------------------------------------------------------------------------------------------------
 
-static void append(pbContext *ctx, Text *t, const char *format, ...) PB_PRINTF(3, 4);
-static void append(pbContext *ctx, Text *t, const char *format, ...) {
+static void append_format(pbContext *ctx, Text *t, const char *format, ...) PB_PRINTF(3, 4);
+static void append_format(pbContext *ctx, Text *t, const char *format, ...) {
   va_list args, again;
   va_start(args, format);
   va_copy(again, args);
@@ -62,9 +62,9 @@ static void append_name(pbContext *ctx, Text *t, const char *name) {
   // JSON escapes quotes, backslashes and control characters; the rest is UTF-8 as it comes.
   for (; name && *name; name++) {
     unsigned char c = (unsigned char)*name;
-    if (c == '"' || c == '\\') append(ctx, t, "\\%c", c);
-    else if (c < 32) append(ctx, t, "\\u%04x", c);
-    else append(ctx, t, "%c", c);
+    if (c == '"' || c == '\\') append_format(ctx, t, "\\%c", c);
+    else if (c < 32) append_format(ctx, t, "\\u%04x", c);
+    else append_format(ctx, t, "%c", c);
   }
 }
 
@@ -99,28 +99,28 @@ static void put_row(Glb *w, const Array *a, const double *x) {
 }
 
 static void append_bounds(Glb *w, const char *name, const float *x, int width) {
-  append(w->ctx, &w->accessors, ",\"%s\":[", name);
-  for (int k = 0; k < width; k++) append(w->ctx, &w->accessors, "%s%.9g", k ? "," : "", (double)x[k]);
-  append(w->ctx, &w->accessors, "]");
+  append_format(w->ctx, &w->accessors, ",\"%s\":[", name);
+  for (int k = 0; k < width; k++) append_format(w->ctx, &w->accessors, "%s%.9g", k ? "," : "", (double)x[k]);
+  append_format(w->ctx, &w->accessors, "]");
 }
 
 static void append_array(Glb *w, const Array *a, const float *low, const float *high) {
   int i = w->accessor_count;  // each array has a view and an accessor of the same number
   uint64_t bytes = (uint64_t)a->rows * (uint64_t)a->width * 4;
 
-  append(w->ctx, &w->views, "%s{\"buffer\":0,\"byteOffset\":%llu,\"byteLength\":%llu", i ? "," : "",
-         (unsigned long long)w->offset, (unsigned long long)bytes);
-  if (a->target) append(w->ctx, &w->views, ",\"target\":%d", a->target);
-  append(w->ctx, &w->views, "}");
+  append_format(w->ctx, &w->views, "%s{\"buffer\":0,\"byteOffset\":%llu,\"byteLength\":%llu", i ? "," : "",
+                (unsigned long long)w->offset, (unsigned long long)bytes);
+  if (a->target) append_format(w->ctx, &w->views, ",\"target\":%d", a->target);
+  append_format(w->ctx, &w->views, "}");
 
   // 5125 is UNSIGNED_INT, 5126 is FLOAT.
-  append(w->ctx, &w->accessors, "%s{\"bufferView\":%d,\"componentType\":%d,\"count\":%zu,\"type\":\"%s\"", i ? "," : "", i,
-         a->whole ? 5125 : 5126, a->rows, a->type);
+  append_format(w->ctx, &w->accessors, "%s{\"bufferView\":%d,\"componentType\":%d,\"count\":%zu,\"type\":\"%s\"", i ? "," : "", i,
+                a->whole ? 5125 : 5126, a->rows, a->type);
   if (a->bounds) {
     append_bounds(w, "min", low, a->width);
     append_bounds(w, "max", high, a->width);
   }
-  append(w->ctx, &w->accessors, "}");
+  append_format(w->ctx, &w->accessors, "}");
 
   w->offset += bytes;
 }
@@ -185,6 +185,7 @@ static void translation_row(const Glb *w, const Array *a, size_t i, double *x) {
 static void rotation_row(const Glb *w, const Array *a, size_t i, double *x) {
   (void)w;
   const double *q = a->part->pose + 7 * i + 3;
+
   // q is w x y z.
   double size = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
   for (int k = 0; k < 4; k++) x[k] = q[(k + 1) % 4] / size;
@@ -226,33 +227,34 @@ static int add_indices(Glb *w, const pbCells *cells, int nodes) {
 }
 
 static void append_primitive(Glb *w, const char *comma, int mode, int indices, int positions, int targets) {
-  append(w->ctx, &w->meshes, "%s{\"mode\":%d,\"indices\":%d,\"attributes\":{\"POSITION\":%d},\"material\":%d", comma, mode,
-         indices, positions, w->mesh_count);
+  append_format(w->ctx, &w->meshes, "%s{\"mode\":%d,\"indices\":%d,\"attributes\":{\"POSITION\":%d},\"material\":%d", comma, mode,
+                indices, positions, w->mesh_count);
 
   // Targets are the arrays behind the positions.
-  if (targets) append(w->ctx, &w->meshes, ",\"targets\":[");
-  for (int k = 1; k <= targets; k++) append(w->ctx, &w->meshes, "%s{\"POSITION\":%d}", k > 1 ? "," : "", positions + k);
+  if (targets) append_format(w->ctx, &w->meshes, ",\"targets\":[");
+  for (int k = 1; k <= targets; k++) append_format(w->ctx, &w->meshes, "%s{\"POSITION\":%d}", k > 1 ? "," : "", positions + k);
 
-  append(w->ctx, &w->meshes, targets ? "]}" : "}");
+  append_format(w->ctx, &w->meshes, targets ? "]}" : "}");
 }
 
 static void append_channel(Glb *w, int times, int values, const char *path) {
   const char *comma = w->sampler_count ? "," : "";
 
   // Values of a node over time; linear interpolation of rotations is spherical (slerp).
-  append(w->ctx, &w->samplers, "%s{\"input\":%d,\"output\":%d,\"interpolation\":\"LINEAR\"}", comma, times, values);
-  append(w->ctx, &w->channels, "%s{\"sampler\":%d,\"target\":{\"node\":%d,\"path\":\"%s\"}}", comma, w->sampler_count++,
-         w->node_count, path);
+  append_format(w->ctx, &w->samplers, "%s{\"input\":%d,\"output\":%d,\"interpolation\":\"LINEAR\"}", comma, times, values);
+  append_format(w->ctx, &w->channels, "%s{\"sampler\":%d,\"target\":{\"node\":%d,\"path\":\"%s\"}}", comma, w->sampler_count++,
+                w->node_count, path);
 }
 
 static void append_material(Glb *w, const double *c) {
   const double gray[4] = {0.7, 0.7, 0.7, 1};
   if (c[0] == 0 && c[1] == 0 && c[2] == 0 && c[3] == 0) c = gray;
 
-  append(w->ctx, &w->materials,
-         "%s{\"doubleSided\":true,\"alphaMode\":\"%s\",\"pbrMetallicRoughness\":{\"baseColorFactor\":[%.9g,%.9g,%.9g,%.9g],"
-         "\"metallicFactor\":0,\"roughnessFactor\":0.8}}",
-         w->mesh_count ? "," : "", c[3] < 1 ? "BLEND" : "OPAQUE", c[0], c[1], c[2], c[3]);
+  append_format(
+      w->ctx, &w->materials,
+      "%s{\"doubleSided\":true,\"alphaMode\":\"%s\",\"pbrMetallicRoughness\":{\"baseColorFactor\":[%.9g,%.9g,%.9g,%.9g],"
+      "\"metallicFactor\":0,\"roughnessFactor\":0.8}}",
+      w->mesh_count ? "," : "", c[3] < 1 ? "BLEND" : "OPAQUE", c[0], c[1], c[2], c[3]);
 }
 
 static void append_pose(Glb *w, const pbGlbPart *p) {
@@ -262,31 +264,32 @@ static void append_pose(Glb *w, const pbGlbPart *p) {
   translation_row(w, &a, 0, translation);
   rotation_row(w, &a, 0, rotation);
 
-  append(w->ctx, &w->nodes, ",\"translation\":[%.9g,%.9g,%.9g],\"rotation\":[%.9g,%.9g,%.9g,%.9g]", translation[0],
-         translation[1], translation[2], rotation[0], rotation[1], rotation[2], rotation[3]);
+  append_format(w->ctx, &w->nodes, ",\"translation\":[%.9g,%.9g,%.9g],\"rotation\":[%.9g,%.9g,%.9g,%.9g]", translation[0],
+                translation[1], translation[2], rotation[0], rotation[1], rotation[2], rotation[3]);
 }
 
 static void append_part(Glb *w, const pbGlbPart *p, int triangles, int edges, int positions, int targets) {
+  // Meshes and materials have the same numbers: one of each for a part.
   const char *comma = w->mesh_count ? "," : "";
 
   append_material(w, p->colour);
 
   // One mesh: triangles (mode 4) and lines (mode 1) share the positions.
-  append(w->ctx, &w->meshes, "%s{\"name\":\"", comma);
+  append_format(w->ctx, &w->meshes, "%s{\"name\":\"", comma);
   append_name(w->ctx, &w->meshes, p->name);
-  append(w->ctx, &w->meshes, "\",\"primitives\":[");
+  append_format(w->ctx, &w->meshes, "\",\"primitives\":[");
 
   if (triangles >= 0) append_primitive(w, "", 4, triangles, positions, targets);
   if (edges >= 0) append_primitive(w, triangles >= 0 ? "," : "", 1, edges, positions, targets);
 
-  append(w->ctx, &w->meshes, "]}");
+  append_format(w->ctx, &w->meshes, "]}");
 
   // One node with this mesh.
-  append(w->ctx, &w->nodes, "%s{\"name\":\"", comma);
+  append_format(w->ctx, &w->nodes, "%s{\"name\":\"", comma);
   append_name(w->ctx, &w->nodes, p->name);
-  append(w->ctx, &w->nodes, "\",\"mesh\":%d", w->mesh_count++);
+  append_format(w->ctx, &w->nodes, "\",\"mesh\":%d", w->mesh_count++);
   if (p->pose) append_pose(w, p);
-  append(w->ctx, &w->nodes, "}");
+  append_format(w->ctx, &w->nodes, "}");
 }
 
 static pbStatus not_finite(Glb *w, const pbGlbPart *p) {
@@ -312,6 +315,7 @@ static bool add_pose(Glb *w, const pbGlbPart *p) {
 
   Array translation = {.type = "VEC3", .width = 3, .rows = (size_t)w->g->frames, .part = p, .row = translation_row};
   Array rotation = {.type = "VEC4", .width = 4, .rows = (size_t)w->g->frames, .part = p, .row = rotation_row};
+
   // The second only where the first was finite.
   w->translations = add_array(w, &translation);
   w->rotations = w->translations < 0 ? -1 : add_array(w, &rotation);
@@ -380,23 +384,25 @@ static pbStatus walk_arrays(Glb *w) {
 // ---- file -----------------------------------------------------------------------------------------------------------------
 
 static void append_all(Glb *w, Text *t) {
-  append(
+  append_format(
       w->ctx, t,
       "{\"asset\":{\"version\":\"2.0\",\"generator\":\"pullback %s\"},\"scene\":0,\"scenes\":[{\"nodes\":[%d]}],\"nodes\":[%s%s",
       pbVersion(), w->node_count, w->nodes.at, w->node_count ? "," : "");
+
   // The root: z is up here, y in glTF.
-  append(w->ctx, t, "{\"rotation\":[-0.70710678118654757,0,0,0.70710678118654757]");
-  for (int i = 0; i < w->node_count; i++) append(w->ctx, t, i ? ",%d" : ",\"children\":[%d", i);
-  append(w->ctx, t, w->node_count ? "]}]" : "}]");
+  append_format(w->ctx, t, "{\"rotation\":[-0.70710678118654757,0,0,0.70710678118654757]");
+  for (int i = 0; i < w->node_count; i++) append_format(w->ctx, t, i ? ",%d" : ",\"children\":[%d", i);
+  append_format(w->ctx, t, w->node_count ? "]}]" : "}]");
 
-  if (w->node_count) append(w->ctx, t, ",\"meshes\":[%s],\"materials\":[%s]", w->meshes.at, w->materials.at);
+  if (w->node_count) append_format(w->ctx, t, ",\"meshes\":[%s],\"materials\":[%s]", w->meshes.at, w->materials.at);
   if (w->sampler_count)
-    append(w->ctx, t, ",\"animations\":[{\"channels\":[%s],\"samplers\":[%s]}]", w->channels.at, w->samplers.at);
+    append_format(w->ctx, t, ",\"animations\":[{\"channels\":[%s],\"samplers\":[%s]}]", w->channels.at, w->samplers.at);
 
-  append(w->ctx, t, ",\"accessors\":[%s],\"bufferViews\":[%s],\"buffers\":[{\"byteLength\":%llu}]}", w->accessors.at, w->views.at,
-         (unsigned long long)w->offset);
+  append_format(w->ctx, t, ",\"accessors\":[%s],\"bufferViews\":[%s],\"buffers\":[{\"byteLength\":%llu}]}", w->accessors.at,
+                w->views.at, (unsigned long long)w->offset);
+
   // Chunks are multiples of four bytes; that of JSON is filled with blanks.
-  while (t->at && t->length % 4) append(w->ctx, t, " ");
+  while (t->at && t->length % 4) append_format(w->ctx, t, " ");
 }
 
 static void put32(FILE *stream, uint64_t value) {
@@ -428,6 +434,7 @@ static pbStatus put_file(Glb *w, const Text *json) {
   pbStatus status = walk_arrays(w);
 
   if (status == pb_ok) return pbFile_Commit(&file);
+
   // A value that changed between the walks: nothing is left behind.
   pbFile_Abort(&file);
   return status;
@@ -499,6 +506,7 @@ pbStatus pbGlb_Write(pbContext *ctx, const char *path, const pbGlb *g) {
 
   locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   pbStatus status = pb_no_memory;
+
   // A point in numbers, whatever the program's language; of this thread alone.
   if (w.used && plain) {
     locale_t before = uselocale(plain);

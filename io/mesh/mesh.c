@@ -59,6 +59,7 @@ bool pbRead_LineWord(pbMeshReader *r, char word[PB_MESH_WORD]) {
 bool pbRead_Word(pbMeshReader *r, char word[PB_MESH_WORD]) {
   while (!pbRead_LineWord(r, word)) {
     if (r->at >= r->end) return false;
+
     // The end of a line: words go on in the next.
     r->at++;
     r->line++;
@@ -68,6 +69,7 @@ bool pbRead_Word(pbMeshReader *r, char word[PB_MESH_WORD]) {
 
 void pbRead_SkipLine(pbMeshReader *r) {
   const unsigned char *end = r->at < r->end ? memchr(r->at, '\n', (size_t)(r->end - r->at)) : NULL;
+
   // The last line may have no end.
   r->at = end ? end + 1 : r->end;
   r->line += end != NULL;
@@ -216,7 +218,7 @@ pbStatus pbRead_Count(pbMeshReader *r, pbReadType type, size_t bytes, const char
   int64_t n;
   PB_TRY(pbRead_Integer(r, type, &n));
 
-  // What is left of the file pays for what it says it holds: memory stays within a fixed multiple of the file.
+  // A count needs that many bytes in what is left of the file, so memory stays within a fixed multiple of the file.
   size_t left = (size_t)(r->end - r->at);
   size_t least = r->binary ? bytes : (bytes + 1) / 2;
   if (n < 0 || (uint64_t)n > left / (least ? least : 1) + 1)
@@ -255,6 +257,7 @@ pbStatus pbRead_AddCell(pbMeshReader *r, pbCellKind kind, const int *vertex, int
   size_t nodes = (size_t)pb_cellShape[kind].nodes;
 
   if (c->count == PB_MESH_MOST) return pbRead_Fail(r, "more than %d %s", PB_MESH_MOST, pb_cellShape[kind].many);
+
   // Vertices and groups grow together, by doubling.
   if (c->count == r->cell_room[kind]) {
     int room = r->cell_room[kind] ? 2 * r->cell_room[kind] : 64;
@@ -271,6 +274,7 @@ pbStatus pbRead_AddCell(pbMeshReader *r, pbCellKind kind, const int *vertex, int
 
 pbStatus pbRead_AddPolygon(pbMeshReader *r, const int *vertex, int corners, int group) {
   if (corners < 3) return pbRead_Fail(r, "a polygon with %d corners", corners);
+
   // A fan of triangles around the first corner.
   for (int i = 2; i < corners; i++)
     PB_TRY(pbRead_AddCell(r, pb_cellTriangle, (int[3]){vertex[0], vertex[i - 1], vertex[i]}, group));
@@ -283,7 +287,7 @@ pbStatus pbRead_Range(const pbMeshReader *r, int64_t vertex, int64_t first) {
                      (long long)first);
 }
 
-// Triangles of a strip: each corner from the third on makes one with the two before it, turned every other time.
+// Triangles of a strip: each corner from the third on makes one with the two before it, reversed every other time.
 static pbStatus add_strip(pbMeshReader *r, const int *vertex, int nodes, int group) {
   for (int i = 2; i < nodes; i++)
     PB_TRY(pbRead_AddCell(r, pb_cellTriangle, (int[3]){vertex[i - 2], vertex[i - 1 + i % 2], vertex[i - i % 2]}, group));
@@ -362,6 +366,7 @@ pbStatus pbMesh_Parse(pbContext *ctx, const void *bytes, size_t size, const char
   pbMeshReader r = {.ctx = ctx, .name = name, .begin = bytes, .at = bytes, .end = (const unsigned char *)bytes + size, .line = 1};
 
   PB_TRY(pbMesh_Create(ctx, name, 0, NULL, &r.mesh));
+
   // Numbers have a decimal point, whatever language the program runs in.
   r.locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   pbStatus status = r.locale ? read_mesh(&r, format) : pbMesh_NoMemory(ctx, name);
@@ -375,6 +380,7 @@ pbStatus pbMesh_Parse(pbContext *ctx, const void *bytes, size_t size, const char
 pbStatus pbMesh_Load(pbContext *ctx, const char *path, pbMesh **mesh) {
   char *bytes = NULL;
   size_t size = 0;
+
   // A name with another ending is refused by Parse, before the file is read.
   if (format_of(path) >= 0) PB_TRY(pbFile_ReadAll(ctx, path, PB_MESH_FILE, &bytes, &size));
 

@@ -93,6 +93,7 @@ static pbStatus read_count(Gmsh *g, size_t bytes, const char *what, int *count) 
   bool binary = r->binary;
   r->binary = false;
   pbStatus status = pbRead_Count(r, pb_readUint64, 2, what, count);
+
   // Numbers as bytes begin behind the end of the line.
   if (binary) pbRead_SkipLine(r);
   r->binary = binary;
@@ -104,6 +105,7 @@ static pbStatus read_format(Gmsh *g) {
   int64_t bytes, size, one;
 
   pbRead_Word(g->r, version);
+
   g->version2 = !strcmp(version, "2.2") || !strcmp(version, "2");
   if (!g->version2 && strcmp(version, "4.1") != 0)
     return pbRead_Unsupported(g->r, "version '%.20s' of MSH is not supported (2.2 and 4.1 are)", version);
@@ -170,7 +172,7 @@ static pbStatus add_entity(Gmsh *g, int dimension, int64_t tag, int64_t physical
   return pb_ok;
 }
 
-// A point, curve, surface or volume: tag, place or bounds, physical groups, and what bounds it.
+// A point, curve, surface or volume: tag, position or bounds, physical groups, and what bounds it.
 static pbStatus read_entity(Gmsh *g, int dimension) {
   int64_t tag, physical = 0, ignored;
   double ignored_real;
@@ -320,6 +322,7 @@ static pbStatus read_old_elements(Gmsh *g) {
   // Text has a header for each element, binary files one for `followers` elements of a type.
   PB_TRY(read_count(g, 4, "elements", &count));
   for (int i = 0; i < count; i += (int)followers) {
+    // An element's number comes first in text; with bytes it comes behind the header of its block.
     if (!g->bytes) PB_TRY(read_whole(g, &tag));
     PB_TRY(read_whole(g, &type));
     if (g->bytes) PB_TRY(read_whole(g, &followers));

@@ -20,6 +20,7 @@ static pbStatus read_corner(pbMeshReader *r, char *word, int *vertex) {
 // The next word of a line that may go on after a backslash.
 static bool next_word(pbMeshReader *r, char *word) {
   while (pbRead_LineWord(r, word)) {
+    // A comment ends the line, a backslash continues it.
     if (strcmp(word, "\\") != 0) return *word != '#';
     pbRead_SkipLine(r);
   }
@@ -58,6 +59,7 @@ static pbStatus change_group(pbMeshReader *r, int *group) {
   pbRead_Line(r, name);
   *group = 0;
   if (!*name) return pb_ok;
+
   // Groups are numbered in the order in which they are first named.
   const pbMeshGroup *known = pbMesh_FindGroup(m, name);
   if (!known && m->groups >= 4096) return pbRead_Fail(r, "more than 4096 groups");

@@ -30,6 +30,7 @@ static pbStatus find_type(pbMeshReader *r, const char *word, pbReadType *type) {
                                          {"int", "int32"},     {"uint", "uint32"},   {"int64", "int64"}, {"uint64", "uint64"},
                                          {"float", "float32"}, {"double", "float64"}};
   for (int i = 0; i <= (int)pb_readFloat64; i++) {
+    // Each type has an old name and one with its bits.
     if (strcmp(word, names[i][0]) != 0 && strcmp(word, names[i][1]) != 0) continue;
     *type = (pbReadType)i;
     return pb_ok;
@@ -96,6 +97,7 @@ static pbStatus add_element(pbMeshReader *r, Ply *p) {
   if (p->elements == MOST_ELEMENTS) return pbRead_Fail(r, "more than %d elements", MOST_ELEMENTS);
 
   Element *e = &p->element[p->elements++];
+
   // Properties that follow are of this element.
   pbRead_LineWord(r, word);
   *e = (Element){.first = p->properties};
@@ -178,6 +180,8 @@ static pbStatus read_list(pbMeshReader *r, const Property *q, Row *row) {
 static pbStatus read_property(pbMeshReader *r, const Property *q, Row *row) {
   if (q->list) return read_list(r, q, row);
   if (q->role >= role_x && q->role <= role_z) return pbRead_Real(r, q->type, &row->x[q->role - role_x]);
+
+  // The two ends of an edge.
   if (q->role >= role_first) return pbRead_Integer(r, q->type, &row->end[q->role - role_first]);
   return pbRead_Pass(r, q->type);
 }

@@ -56,7 +56,7 @@ typedef enum pbReadType {
   pb_readFloat64
 } pbReadType;
 int pbRead_Width(pbReadType type);
-// Value of one number in memory; whole numbers above 2^63 turn negative.
+// Value of one number in memory; whole numbers from 2^63 on become negative.
 double pbRead_RealAt(const unsigned char *bytes, pbReadType type, bool swap);
 int64_t pbRead_IntegerAt(const unsigned char *bytes, pbReadType type, bool swap);
 PB_NODISCARD pbStatus pbRead_Real(pbMeshReader *r, pbReadType type, double *value);  // finite

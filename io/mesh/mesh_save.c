@@ -44,7 +44,7 @@ static void put_obj(FILE *out, const void *mesh) {
   }
 
   for (int i = 0; i < m->cells[pb_cellTriangle].count; i++) {
-    // A line says where the group changes; one without a name gets one, none is an empty one.
+    // Groups begin with a "g" line; those without a name are given one, no group is an empty line.
     int now = m->cells[pb_cellTriangle].group[i];
     const char *name = group_name(m, 2, now);
     if (now != group && *name) fprintf(out, "g %s\n", name);

@@ -1,4 +1,4 @@
-// STL, text or binary: triangles with corners of their own, joined where they lie at the same place.
+// STL, text or binary: triangles with corners of their own, joined where their positions are the same.
 #include "io/mesh/mesh_reader.h"
 
 static pbStatus add_triangle(pbMeshReader *r, const double x[3][3]) {

@@ -35,6 +35,7 @@ static pbStatus read_type(pbMeshReader *r, pbReadType *type) {
   char word[PB_MESH_WORD];
 
   pbRead_Word(r, word);
+
   // VTK itself does not care for case here.
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     if (strcasecmp(word, types[i].name) != 0) continue;
@@ -62,6 +63,8 @@ static pbStatus read_points(Vtk *t, int count, pbReadType type) {
 static pbStatus read_points_section(Vtk *t) {
   int count;
   pbReadType type = pb_readFloat64;
+
+  // Cells come behind the points they name, so there is one section.
   if (t->r->mesh->points) return pbRead_Fail(t->r, "POINTS a second time");
 
   PB_TRY(pbRead_Count(t->r, pb_readInt32, 6, "points", &count));
@@ -88,6 +91,7 @@ static pbStatus read_packed_cells(Vtk *t, int size) {
     int64_t n;
     PB_TRY(pbRead_Integer(t->r, pb_readInt32, &n));
 
+    // `size` entries hold the lengths as well.
     if (n < 1 || n > size - at - 1)
       return pbRead_Fail(t->r, "a cell of %lld points where %d are left", (long long)n, size - at - 1);
 
@@ -143,6 +147,7 @@ static pbStatus read_table(Vtk *t) {
   t->start = pbContext_AllocArray(t->r->ctx, (size_t)t->cells + 1, sizeof(int));
   t->vertex = pbContext_AllocArray(t->r->ctx, (size_t)size, sizeof(int));
   if (!t->start || !t->vertex) return pbMesh_NoMemory(t->r->ctx, t->r->name);
+
   // Up to version 4 the numbers follow at once, later each list has a head of its own.
   if (!t->offsets) set_numbers(t, true);
 

@@ -57,6 +57,7 @@ static size_t decode_base64(const unsigned char *text, size_t length, unsigned c
   size_t n = 0;
   unsigned bits = 0;
   int have = 0;
+
   // Six bits a digit; whenever there are eight, a byte.
   for (size_t i = 0; i < length; i++) {
     int digit = digit_of(text[i]);
@@ -122,6 +123,7 @@ static pbStatus decompress(Vtu *t, Bytes *b) {
   }
 
   size_t total = blocks * size - (last ? size - last : 0);
+
   // Deflate packs at most some 1030 bytes into one, so a total beyond that cannot be true.
   if (total > MOST_BYTES || total / 1100 > b->left) return pbRead_Fail(t->r, "%zu bytes in %zu", total, b->left);
 
@@ -157,6 +159,7 @@ static pbStatus unpack(Vtu *t, Bytes *b) {
 
 static pbStatus alloc_values(Vtu *t, Role role, size_t count) {
   Values *v = &t->values[role];
+
   // Coordinates are reals, everything else whole numbers.
   if (role == role_points) v->real = pbContext_AllocArray(t->r->ctx, count, sizeof(double));
   else v->whole = pbContext_AllocArray(t->r->ctx, count, sizeof(int64_t));
@@ -309,8 +312,11 @@ static pbStatus begin_array(Vtu *t, const XML_Char **a) {
 // Behind the start tag the file need not be XML any more.
 static pbStatus begin_appended(Vtu *t, const XML_Char **a) {
   t->raw = equal_text(get_attribute(a, "encoding"), "raw");
+
   // Raw bytes begin behind "_".
   const unsigned char *at = t->r->begin + XML_GetCurrentByteIndex(t->parser) + XML_GetCurrentByteCount(t->parser);
+
+  // Blanks may stand between the tag and the data.
   while (at < t->r->end && *at && strchr(" \t\r\n", *at)) at++;
 
   if (at >= t->r->end || *at != '_') return pbRead_Fail(t->r, "appended data begin with '_'");
@@ -442,6 +448,7 @@ static pbStatus check_counts(Vtu *t) {
 
   for (int role = 0; role < role_count; role++) {
     const Values *v = &t->values[role];
+
     // Cells need all three of their arrays, groups may be missing.
     bool needed = role == role_points ? t->points > 0 : role != role_group && t->cells > 0;
     t->r->line = v->there ? v->line : t->r->line;
@@ -471,6 +478,7 @@ static pbStatus add_cell(Vtu *t, int64_t i) {
     vertex[k - from] = (int)v[role_connectivity].whole[k];
   }
 
+  // A group that is no int is none.
   int64_t group = v[role_group].there ? v[role_group].whole[i] : 0;
   if (group < 0 || group > INT_MAX) group = 0;
 

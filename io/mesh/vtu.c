@@ -31,6 +31,7 @@ static const char *escape_of(char c) {
 static void put_text(FILE *stream, const char *text) {
   for (; *text; text++) {
     const char *escaped = escape_of(*text);
+
     // XML 1.0 has no control characters.
     if (escaped) fputs(escaped, stream);
     else fputc((unsigned char)*text < 32 ? ' ' : *text, stream);
@@ -181,6 +182,8 @@ struct pbVtuWriter {
 
 pbStatus pbVtuWriter_Create(pbContext *ctx, const char *path, const pbMesh *mesh, pbVtuWriter **writer) {
   size_t length = strlen(path);
+
+  // At least one character in front of the ending.
   if (length < 5 || strcmp(path + length - 4, ".pvd") != 0)
     return pbContext_Fail(ctx, pb_bad_argument, "%.400s: the name of a series ends in .pvd", path);
 

@@ -1,5 +1,5 @@
 // MJCF to spec. The tree is read and checked against the table first (mjcf_xml.c, mjcf_check.c), replicas are made of replicate
-// (mjcf_replicate.c), then sections are taken in the order settings, defaults, tree, everything beside the tree.
+// (mjcf_replicate.c), then sections are taken in the order settings, defaults, tree, everything outside the tree.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // newlocale
 #endif
@@ -26,6 +26,7 @@ static pbStatus add_class(pbMjcfReader *reader, const pbXmlNode *node, const cha
   if (reader->class_count >= PB_MJCF_CLASSES) return FAIL(node, "there are more than %d defaults classes", PB_MJCF_CLASSES);
 
   pbMjcfClass *made = pbSpecPool_Take(&reader->document.pool, 1, sizeof *made);
+
   // The name lives as long as the spec, the class only as long as the reader.
   const char *copy = made ? pbSpec_Text(reader->spec, name) : NULL;
   if (!copy || !pbNames_Set(&reader->names, CLASS_KIND, copy, reader->class_count)) return NO_MEMORY(node);
@@ -137,6 +138,7 @@ static pbStatus read_inertial(pbMjcfReader *reader, const pbXmlNode *node, const
   pbBodyDef *body = &reader->spec->bodies[at->body];
   body->has_inertial = true;
   body->inertial_frame = at->frame;
+
   // Six numbers of a full matrix or three of a diagonal one.
 
   PB_TRY(pbMjcf_Store(reader, node, body));
@@ -290,7 +292,7 @@ static pbStatus read_worldbody(pbMjcfReader *reader, const pbXmlNode *node) {
   return read_content(reader, node, &world);
 }
 
-// ---- beside the tree ----------------------------------------------------------------------------------------------------
+// ---- outside the tree ---------------------------------------------------------------------------------------------------
 
 static pbStatus read_contact(pbMjcfReader *reader, const pbXmlNode *section) {
   for (const pbXmlNode *node = section->first; node; node = node->next) {
@@ -348,6 +350,7 @@ static pbStatus read_equality(pbMjcfReader *reader, const pbXmlNode *section) {
     if (def.type == pb_eqWeld) def.relpose[1] = 1;
 
     PB_TRY(pbMjcf_Store(reader, node, &def));
+
     // joint1, joint2, tendon1, tendon2 are in the table.
     if (def.type == pb_eqConnect || def.type == pb_eqWeld) PB_TRY(read_ends(reader, node, &def));
     PB_TRY(ADD(Equality, &def));
@@ -505,6 +508,7 @@ static pbStatus read_tuple(pbMjcfReader *reader, const pbXmlNode *tuple) {
   for (const pbXmlNode *node = tuple->first; node; node = node->next) {
     const char *type = pbXml_Get(node, "objtype");
     entry->objtype = object_type(type);
+
     // Whether an object of that name exists is checked when the model is compiled.
     if (entry->objtype == pb_refNone) return FAIL(node, "attribute 'objtype' is \"%.40s\", which is no kind of object", type);
 
@@ -537,10 +541,11 @@ static pbStatus read_custom(pbMjcfReader *reader, const pbXmlNode *section) {
 
 // ---- visual-only elements -----------------------------------------------------------------------------------------------
 
-// An element that is only seen by viewers, with all its attributes as text, and what is inside of it. rgba: the color of a
+// A visual-only element with all its attributes as text, and what is inside of it. rgba: the color of a
 // material that gives none; NULL: anything else.
 static pbStatus record_visual(pbMjcfReader *reader, const pbXmlNode *node, int parent, const double *rgba) {
   pbVisualDef def = pbVisualDef_Default();
+
   // One list for both, names of attributes first.
   const char **keys = pbSpecPool_Take(reader->spec->pool, 2 * (size_t)node->attribute_count, sizeof *keys);
 

@@ -37,6 +37,7 @@ typedef struct shortcut shortcut;
 struct shortcut {
   const char *element;
   int gaintype;
+
   // *def has its gain, bias and dynamics reset; `from` is what to inherit them from.
   pbStatus (*read)(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def);
 };
@@ -87,10 +88,12 @@ static pbStatus read_servo(pbMjcfReader *reader, const pbXmlNode *node, const pb
   def->gainprm[0] = kp;
   def->biastype = pb_biasAffine;
   def->biasprm[1] = -kp;
+
   // Damping is inherited unless the element gives its own.
   def->biasprm[2] = from->biasprm[2];
 
   PB_TRY(read_damping(reader, node, def));
+
   // An exact first-order filter of the control is inherited; a time constant of zero switches it off.
   if (from->dyntype == pb_dynFilterExact) {
     def->dyntype = pb_dynFilterExact;
@@ -135,6 +138,7 @@ static pbStatus read_damper(pbMjcfReader *reader, const pbXmlNode *node, const p
   (void)pbMjcf_Real(reader, node, "kv", &kv);
 
   if (kv < 0) return FAIL(node, "'kv' is negative");
+
   // A control below zero would drive instead of damp.
   if (def->ctrlrange[0] < 0 || def->ctrlrange[1] < 0) return FAIL(node, "'ctrlrange' of a damper is negative");
 
@@ -221,6 +225,7 @@ pbStatus pbMjcf_Actuator(pbMjcfReader *reader, const pbXmlNode *node, const pbMj
     if (strcmp(node->name, s->element)) continue;
 
     pbActuatorDef plain = pbActuatorDef_Default();
+
     // The nearest default up the hierarchy that means the same by these attributes.
     const pbMjcfClass *from = class;
     while (from && !can_inherit(s, from)) from = from->parent;

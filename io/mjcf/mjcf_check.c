@@ -13,6 +13,7 @@ pbStatus pbMjcf_Index(pbMjcfReader *reader) {
   reader->rows = pbMjcf_Table(&count);
 
   int elements = 0;
+
   // The rows of an element begin with one that has no attribute.
   for (int i = 0; i < count; i++) elements += !reader->rows[i].attribute;
 
@@ -43,6 +44,7 @@ static void child_path(const char *parent, const char *name, char *out, size_t s
 
 static int find_element(const pbMjcfReader *reader, const char *parent, const char *name) {
   char path[128];
+
   // No element of the table is that long, and the path must hold it.
   if (strlen(name) > 40) return -1;
   child_path(parent, name, path, sizeof path);

@@ -55,7 +55,7 @@ typedef struct pbMjcfReader {
 bool pbMjcf_Numbers(const pbMjcfReader *reader, const char *text, double *out, int most, int *count, const char **bad);
 // Check the value of an attribute against its row; for refused ones against the neutral value.
 PB_NODISCARD pbStatus pbMjcf_CheckValue(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfRow *row, const char *value);
-// Store all attributes of a node that have a place in *def (the definition of its kind).
+// Store all attributes of a node that *def has a member for (the definition of its kind).
 PB_NODISCARD pbStatus pbMjcf_Store(pbMjcfReader *reader, const pbXmlNode *node, void *def);
 // Values of single attributes that code takes up (already checked): true if given.
 bool pbMjcf_Real(const pbMjcfReader *reader, const pbXmlNode *node, const char *attribute, double *value);

@@ -1,5 +1,5 @@
 // replicate, unrolled in the tree before it is read: every replica is a frame with a copy of the contents, names with a suffix.
-// Whatever beside the tree refers to the contents is copied along with each replica, its references with the suffix, and the
+// Whatever outside the tree refers to the contents is copied along with each replica, its references with the suffix, and the
 // original is dropped. The rules of which references may stay without suffix are MuJoCo's (an attach within one model): bodies in
 // the order of the file, the list of an element kind at the time of each replica.
 #include <math.h>
@@ -14,10 +14,10 @@
 typedef struct unroll {
   pbMjcfReader *reader;
   const char *suffix;  // of the replica at work
-  pbXmlNode *dropped;  // elements beside the tree that went with the originals
+  pbXmlNode *dropped;  // elements outside the tree that went with the originals
 } unroll;
 
-// ---- names that are there -----------------------------------------------------------------------------------------------
+// ---- names that exist -----------------------------------------------------------------------------------------------
 
 static int kind_of(const pbXmlNode *node) {
   static const struct {
@@ -30,7 +30,7 @@ static int kind_of(const pbXmlNode *node) {
   return pb_refNone;
 }
 
-static bool is_there(const pbMjcfReader *reader, int kind, const char *name) {
+static bool name_exists(const pbMjcfReader *reader, int kind, const char *name) {
   // xbody is the frame of a body, body its inertial frame: one name for both.
   if (kind == pb_refXbody) kind = pb_refBody;
   return pbNames_Find(&reader->names, kind, name) >= 0;
@@ -49,8 +49,8 @@ static pbStatus set_names_below(pbMjcfReader *reader, const pbXmlNode *node, int
   return pb_ok;
 }
 
-// Kind of the elements of a section beside the tree, as far as others refer to them.
-static int kind_beside(const pbXmlNode *section) {
+// Kind of the elements of a section outside the tree, as far as others refer to them.
+static int kind_outside(const pbXmlNode *section) {
   if (IS(section, "tendon")) return pb_refTendon;
   if (IS(section, "actuator")) return pb_refActuator;
   return IS(section, "sensor") ? pb_refSensor : pb_refNone;
@@ -99,6 +99,7 @@ static pbStatus copy_below(unroll *u, const pbXmlNode *node, pbXmlNode *parent) 
   if (!copy) return pb_bad_input;
 
   PB_TRY(suffix_attribute(u, copy, "name"));
+
   // Their targets are bodies, here taken to be in the same replica.
   if (IS(node, "camera") || IS(node, "light")) PB_TRY(suffix_attribute(u, copy, "target"));
 
@@ -108,14 +109,14 @@ static pbStatus copy_below(unroll *u, const pbXmlNode *node, pbXmlNode *parent) 
 
 // ---- what refers to the contents ----------------------------------------------------------------------------------------
 
-// Does "name" + suffix exist; else, where `loose` allows, "name" itself? *suffixed says which it was.
+// Is there an element of this kind with the name of this replica, `name` with the suffix? *suffixed is the answer as well.
 
-static bool resolves(const unroll *u, int kind, const char *name, bool *suffixed) {
+static bool has_replica(const unroll *u, int kind, const char *name, bool *suffixed) {
   // A name that is too long for any element is not there either.
   char text[2 * PB_MJCF_TEXT + 32];
   int n = snprintf(text, sizeof text, "%s%s", name, u->suffix);
 
-  *suffixed = n > 0 && (size_t)n < sizeof text && is_there(u->reader, kind, text);
+  *suffixed = n > 0 && (size_t)n < sizeof text && name_exists(u->reader, kind, text);
   return *suffixed;
 }
 
@@ -127,7 +128,7 @@ typedef struct reference {
 // The most references of one element: of an actuator, a pair or a sensor all attributes that name something.
 enum { MOST_REFERENCES = 16 };
 
-// References of an element beside the tree; the number of them. Stations of tendons are not among them.
+// References of an element outside the tree; the number of them. Stations of tendons are not among them.
 static int references_of(const pbXmlNode *node, reference *out) {
   static const struct {
     const char *section;
@@ -176,14 +177,14 @@ static bool plan_copy(const unroll *u, const pbXmlNode *node, const reference *r
   // How many of them have a replica?
   int found = 0;
   for (int i = 0; i < count; i++)
-    found += resolves(u, references[i].kind, pbXml_Get(node, references[i].attribute), &suffixed[i]);
+    found += has_replica(u, references[i].kind, pbXml_Get(node, references[i].attribute), &suffixed[i]);
 
   if (found == count) return true;
 
   // Some have: where the rest may stay outside it must at least exist, and come before.
   if (!is_loose(node) || !found) return false;
   for (int i = 0; i < count; i++)
-    if (!suffixed[i] && !is_there(u->reader, references[i].kind, pbXml_Get(node, references[i].attribute))) return false;
+    if (!suffixed[i] && !name_exists(u->reader, references[i].kind, pbXml_Get(node, references[i].attribute))) return false;
   return true;
 }
 
@@ -195,8 +196,8 @@ static pbStatus copy_tendon(unroll *u, const pbXmlNode *node, pbXmlNode *section
     if (IS(station, "pulley")) continue;
     int kind = IS(station, "joint") ? pb_refJoint : pb_refSite;
     const char *name = pbXml_Get(station, station->name);
-    any |= resolves(u, kind, name, &suffixed);
-    if (!suffixed && !is_there(u->reader, kind, name)) return pb_ok;
+    any |= has_replica(u, kind, name, &suffixed);
+    if (!suffixed && !name_exists(u->reader, kind, name)) return pb_ok;
   }
 
   if (!any) return pb_ok;
@@ -211,7 +212,7 @@ static pbStatus copy_tendon(unroll *u, const pbXmlNode *node, pbXmlNode *section
     if (!made) return pb_bad_input;
 
     int kind = IS(station, "joint") ? pb_refJoint : pb_refSite;
-    if (!IS(station, "pulley") && resolves(u, kind, pbXml_Get(station, station->name), &suffixed))
+    if (!IS(station, "pulley") && has_replica(u, kind, pbXml_Get(station, station->name), &suffixed))
       PB_TRY(suffix_attribute(u, made, station->name));
   }
 
@@ -232,7 +233,7 @@ static pbStatus copy_tuple(unroll *u, const pbXmlNode *node, pbXmlNode *section)
   for (pbXmlNode *entry = node->first; entry; entry = entry->next) {
     const char *type = pbXml_Get(entry, "objtype");
     int kind = tuple_entry_kind(type);
-    if (!resolves(u, kind, pbXml_Get(entry, "objname"), &suffixed)) return pb_ok;
+    if (!has_replica(u, kind, pbXml_Get(entry, "objname"), &suffixed)) return pb_ok;
   }
 
   pbXmlNode *copy = pbXml_Copy(&u->reader->document, node, section);
@@ -264,42 +265,44 @@ static pbStatus copy_plain(unroll *u, const pbXmlNode *node, pbXmlNode *section,
   return set_name(u->reader, copy, kind, 1);
 }
 
-// Elements looked at for all replicas together: the time a file can take is limited like everything else.
+// Elements visited for all replicas together: the time a file can take is limited like everything else.
 enum { MOST_WORK = 50000000 };
 
 static pbStatus count_work(pbMjcfReader *reader, const pbXmlNode *node) {
-  return ++reader->work <= MOST_WORK ? pb_ok : FAIL(node, "there are too many replicas for so many elements beside the tree");
+  return ++reader->work <= MOST_WORK ? pb_ok : FAIL(node, "there are too many replicas for so many elements outside the tree");
 }
 
-static pbStatus copy_beside(unroll *u, const pbXmlNode *node, pbXmlNode *section) {
+static pbStatus copy_outside(unroll *u, const pbXmlNode *node, pbXmlNode *section) {
   PB_TRY(count_work(u->reader, node));
 
   if (IS(section, "tendon")) return copy_tendon(u, node, section);
+
   // Numbers and texts refer to nothing.
   if (IS(section, "custom")) return IS(node, "tuple") ? copy_tuple(u, node, section) : pb_ok;
-  return copy_plain(u, node, section, kind_beside(section));
+  return copy_plain(u, node, section, kind_outside(section));
 }
 
 // Sections in the order in which MuJoCo copies them: what is referred to first.
-static const char *const beside[] = {"contact", "tendon", "equality", "actuator", "sensor", "custom"};
-enum { BESIDE = sizeof beside / sizeof *beside };
+static const char *const outside[] = {"contact", "tendon", "equality", "actuator", "sensor", "custom"};
+enum { OUTSIDE = sizeof outside / sizeof *outside };
 
 // Copies of one replica go to the end of the last section of the kind, so that they come after everything of it.
 static pbStatus copy_references(unroll *u) {
   pbXmlNode *root = u->reader->document.root;
+
   // The list of a kind is what it is now: copies of this replica come behind `stop` and are not copied again.
-  for (int k = 0; k < BESIDE; k++) {
+  for (int k = 0; k < OUTSIDE; k++) {
     pbXmlNode *end = NULL;
     for (pbXmlNode *section = root->first; section; section = section->next)
-      if (IS(section, beside[k])) end = section;
+      if (IS(section, outside[k])) end = section;
 
     const pbXmlNode *stop = end ? end->last : NULL;
     for (pbXmlNode *section = root->first; section; section = section->next) {
-      if (!IS(section, beside[k])) continue;
+      if (!IS(section, outside[k])) continue;
 
       const pbXmlNode *last = section == end ? stop : section->last;
       for (pbXmlNode *node = last ? section->first : NULL; node; node = node == last ? NULL : node->next)
-        PB_TRY(copy_beside(u, node, end));
+        PB_TRY(copy_outside(u, node, end));
     }
   }
   return pb_ok;
@@ -314,7 +317,7 @@ typedef struct fate {
   bool gone, unknown;  // refers to what went with the contents; to what was not there before
 } fate;
 
-static void look_up(const pbMjcfReader *reader, int kind, const char *name, fate *f) {
+static void look_up_name(const pbMjcfReader *reader, int kind, const char *name, fate *f) {
   int id = pbNames_Find(&reader->names, kind == pb_refXbody ? pb_refBody : kind, name);
   f->gone |= id == GONE;
   f->unknown |= id < 0 && id != GONE;
@@ -326,17 +329,17 @@ static bool refers_to_gone(const unroll *u, const pbXmlNode *node) {
   fate f = {false, false};
 
   int count = references_of(node, references);
-  for (int i = 0; i < count; i++) look_up(u->reader, references[i].kind, pbXml_Get(node, references[i].attribute), &f);
+  for (int i = 0; i < count; i++) look_up_name(u->reader, references[i].kind, pbXml_Get(node, references[i].attribute), &f);
 
   // Stations of a tendon and entries of a tuple are children.
   if (IS(node->parent, "tendon"))
     for (pbXmlNode *station = node->first; station; station = station->next)
       if (!IS(station, "pulley"))
-        look_up(u->reader, IS(station, "joint") ? pb_refJoint : pb_refSite, pbXml_Get(station, station->name), &f);
+        look_up_name(u->reader, IS(station, "joint") ? pb_refJoint : pb_refSite, pbXml_Get(station, station->name), &f);
 
   if (IS(node, "tuple"))
     for (pbXmlNode *entry = node->first; entry; entry = entry->next)
-      look_up(u->reader, kind_of(&(pbXmlNode){.name = pbXml_Get(entry, "objtype")}), pbXml_Get(entry, "objname"), &f);
+      look_up_name(u->reader, kind_of(&(pbXmlNode){.name = pbXml_Get(entry, "objtype")}), pbXml_Get(entry, "objname"), &f);
 
   return f.gone && !f.unknown;
 }
@@ -345,11 +348,12 @@ static bool refers_to_gone(const unroll *u, const pbXmlNode *node) {
 static void warn_dropped(unroll *u, const pbXmlNode *node) {
   reference references[MOST_REFERENCES];
   int count = references_of(node, references);
+
   // Only where one of the two is still there was it between inside and outside.
   if (!IS(node->parent, "equality") || count < 2) return;
 
   for (int i = 0; i < count; i++)
-    if (is_there(u->reader, references[i].kind, pbXml_Get(node, references[i].attribute)))
+    if (name_exists(u->reader, references[i].kind, pbXml_Get(node, references[i].attribute)))
       pbContext_Warn(u->reader->ctx,
                      "%.400s:%d:%d: %s: joins the contents of a replicate with something outside; dropped, as in MuJoCo",
                      node->place.file, node->place.line, node->place.column, node->name);
@@ -357,9 +361,9 @@ static void warn_dropped(unroll *u, const pbXmlNode *node) {
 
 static pbStatus drop_references(unroll *u) {
   // Names of dropped elements are gone as well, so that later kinds that refer to them (sensors of actuators, say) go too.
-  for (int k = 0; k < BESIDE; k++)
+  for (int k = 0; k < OUTSIDE; k++)
     for (pbXmlNode *section = u->reader->document.root->first; section; section = section->next) {
-      if (!IS(section, beside[k])) continue;
+      if (!IS(section, outside[k])) continue;
 
       pbXmlNode *before = NULL;
       for (pbXmlNode *node = section->first, *next; node; node = next) {
@@ -372,7 +376,7 @@ static pbStatus drop_references(unroll *u) {
         }
 
         warn_dropped(u, node);
-        PB_TRY(set_name(u->reader, node, kind_beside(section), GONE));
+        PB_TRY(set_name(u->reader, node, kind_outside(section), GONE));
 
         pbXml_Remove(node, before);
         node->next = u->dropped;
@@ -382,17 +386,17 @@ static pbStatus drop_references(unroll *u) {
   return pb_ok;
 }
 
-// From here on what is gone is as if it had never been.
+// From here on names that are gone are free again.
 static pbStatus forget_gone(unroll *u, const pbXmlNode *replicate) {
   for (const pbXmlNode *node = u->dropped; node; node = node->next)
-    PB_TRY(set_name(u->reader, node, kind_beside(node->parent), -1));
+    PB_TRY(set_name(u->reader, node, kind_outside(node->parent), -1));
   return set_names_below(u->reader, replicate, -1);
 }
 
-// ---- where replicas stand -----------------------------------------------------------------------------------------------
+// ---- poses of replicas -----------------------------------------------------------------------------------------------
 
 // Hamilton's product of two quaternions (w, x, y, z); `out` may be one of them.
-static void multiply(const double *a, const double *b, double *out) {
+static void multiply_quaternions(const double *a, const double *b, double *out) {
   double w = a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3];
   double x = a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2];
   double y = a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1];
@@ -405,7 +409,7 @@ static void multiply(const double *a, const double *b, double *out) {
 }
 
 // v rotated by a unit quaternion q = (w, u): v + w t + u x t with t = 2 u x v.
-static void rotate(const double *q, const double *v, double *out) {
+static void rotate_vector(const double *q, const double *v, double *out) {
   double t[3] = {2 * (q[2] * v[2] - q[3] * v[1]), 2 * (q[3] * v[0] - q[1] * v[2]), 2 * (q[1] * v[1] - q[2] * v[0])};
   out[0] = v[0] + q[0] * t[0] + q[2] * t[2] - q[3] * t[1];
   out[1] = v[1] + q[0] * t[1] + q[3] * t[0] - q[1] * t[2];
@@ -428,8 +432,8 @@ static void from_euler(const pbCompilerSettings *compiler, const double *angles,
     step[1 + ((axis | 32) - 'x')] = sin(half);  // | 32: lower case
 
     // About an axis of the body the new rotation acts first, about a fixed one last.
-    if (axis >= 'x') multiply(out, step, out);
-    else multiply(step, out, out);
+    if (axis >= 'x') multiply_quaternions(out, step, out);
+    else multiply_quaternions(step, out, out);
   }
 }
 
@@ -444,6 +448,7 @@ static pbStatus one_replica(unroll *u, const pbXmlNode *replicate, pbXmlNode *pa
   if (!own) return NO_MEMORY(replicate);
 
   memcpy(own, pose, 7 * sizeof *own);
+
   // The replicate itself becomes the frame of this replica, with a pose instead of attributes.
   frame->name = "frame";
   frame->attribute_count = 0;
@@ -472,6 +477,7 @@ static pbStatus make_replicas(pbMjcfReader *reader, const pbXmlNode *node, pbXml
   // Numbers in the suffixes all have the digits of the count, as in MuJoCo.
   int digits = snprintf(NULL, 0, "%d", (int)count);
   unroll u = {.reader = reader, .suffix = suffix};
+
   // Replica i has the rotation i * euler; its position is the sum of the offsets, each seen from the replica before.
   double rotation[4] = {1, 0, 0, 0};
   double step[4];
@@ -483,9 +489,9 @@ static pbStatus make_replicas(pbMjcfReader *reader, const pbXmlNode *node, pbXml
 
     PB_TRY(one_replica(&u, node, holder, pose));
     double moved[3];
-    rotate(rotation, offset, moved);
+    rotate_vector(rotation, offset, moved);
     for (int k = 0; k < 3; k++) pose[k] += moved[k];
-    multiply(rotation, step, rotation);
+    multiply_quaternions(rotation, step, rotation);
   }
 
   // What still refers to the originals goes with them.
@@ -546,9 +552,10 @@ pbStatus pbMjcf_Replicate(pbMjcfReader *reader) {
 
   // The world is there without being in the file.
   if (!pbNames_Set(&reader->names, pb_refBody, "world", 1)) return NO_MEMORY(root);
-  // Names of the sections beside the tree are known from the start, those of the tree as the walk meets them.
+
+  // Names of the sections outside the tree are known from the start, those of the tree as the walk meets them.
   for (pbXmlNode *section = root->first; section; section = section->next) {
-    int kind = kind_beside(section);
+    int kind = kind_outside(section);
     if (kind != pb_refNone)
       for (pbXmlNode *node = section->first; node; node = node->next) PB_TRY(set_name(reader, node, kind, 1));
   }

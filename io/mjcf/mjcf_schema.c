@@ -12,9 +12,9 @@
 // elements: supported, may stand only once, without effect, refused
 #define E(p) {p, NULL, pb_mjcfSupported, 0, NULL, NULL, 0, 0, 0, NOWHERE, 0}
 #define E1(p) {p, NULL, pb_mjcfSupported, 1, NULL, NULL, 0, 0, 0, NOWHERE, 0}
-#define SEEN(p) {p, NULL, pb_mjcfNoEffect, 0, NULL, NULL, 0, 0, 0, NOWHERE, 0}
-#define SEEN1(p) {p, NULL, pb_mjcfNoEffect, 1, NULL, NULL, 0, 0, 0, NOWHERE, 0}
-#define GONE(p) {p, NULL, pb_mjcfRefused, 0, NULL, NULL, 0, 0, 0, NOWHERE, 0}
+#define VISUAL(p) {p, NULL, pb_mjcfNoEffect, 0, NULL, NULL, 0, 0, 0, NOWHERE, 0}
+#define VISUAL1(p) {p, NULL, pb_mjcfNoEffect, 1, NULL, NULL, 0, 0, 0, NOWHERE, 0}
+#define REFUSED(p) {p, NULL, pb_mjcfRefused, 0, NULL, NULL, 0, 0, 0, NOWHERE, 0}
 // attributes that act
 #define NUM(p, a, lo, hi, T, m) {p, a, pb_mjcfSupported, 0, NULL, NULL, 'd', lo, hi, AT(T, m), 0}
 #define INT(p, a, lo, hi, T, m) {p, a, pb_mjcfSupported, 0, NULL, NULL, 'i', lo, hi, AT(T, m), 0}
@@ -42,7 +42,7 @@
 #define KEY0(p, a, w) {p, a, pb_mjcfNoEffect, 0, w, NULL, 'k', 1, 1, NOWHERE, 0}
 #define TXT0(p, a) {p, a, pb_mjcfNoEffect, 0, NULL, NULL, 'a', 0, 0, NOWHERE, 0}
 #define VEC0(p, a) {p, a, pb_mjcfNoEffect, 0, NULL, NULL, 'r', 0, 0, NOWHERE, 0}
-// the same, kept in the spec
+// the same, stored in the spec
 #define NUMK(p, a, lo, hi, T, m) {p, a, pb_mjcfNoEffect, 0, NULL, NULL, 'd', lo, hi, AT(T, m), 0}
 #define INTK(p, a, lo, hi, T, m) {p, a, pb_mjcfNoEffect, 0, NULL, NULL, 'i', lo, hi, AT(T, m), 0}
 #define TXTK(p, a, T, m) {p, a, pb_mjcfNoEffect, 0, NULL, NULL, 't', 0, 0, AT(T, m), 0}
@@ -58,10 +58,10 @@
 // ---- groups of attributes -----------------------------------------------------------------------------------------------
 #define QUAT(p, T, m) {p, "quat", pb_mjcfSupported, 0, NULL, NULL, 'q', 4, 4, AT(T, m.quat), 0}
 #define ALT(p, a, n, T, m, kind) {p, a, pb_mjcfSupported, 0, NULL, NULL, 'o', n, n, AT(T, m), kind}
-#define TURN(p, T, m)                                                                                            \
+#define ORIENTATION(p, T, m)                                                                                       \
   QUAT(p, T, m), ALT(p, "axisangle", 4, T, m, pb_altAxisangle), ALT(p, "xyaxes", 6, T, m, pb_altXyaxes),           \
       ALT(p, "zaxis", 3, T, m, pb_altZaxis), ALT(p, "euler", 3, T, m, pb_altEuler)
-#define POSE(p, T) NUM(p, "pos", 3, 3, T, pose.pos), TURN(p, T, pose)
+#define POSE(p, T) NUM(p, "pos", 3, 3, T, pose.pos), ORIENTATION(p, T, pose)
 #define SOLVER(p, T) NUM(p, "solref", 1, 2, T, solref), NUM(p, "solimp", 1, 5, T, solimp)
 #define ROW_SOLVERS(p, T)                                                                                        \
   NUM(p, "solreflimit", 1, 2, T, solref_limit), NUM(p, "solimplimit", 1, 5, T, solimp_limit),                      \
@@ -207,24 +207,26 @@
   SENSOR_OBJECT(p), KEY("sensor/" p, "reftype", FRAME_TYPES, pbSensorDef, reftype), \
   TXT("sensor/" p, "refname", pbSensorDef, refname)
 #define GONE_SENSOR(p)                                                                                           \
-  GONE("sensor/" p), NO("sensor/" p, "name"), NO("sensor/" p, "nsample"), NO("sensor/" p, "interp"), NO("sensor/" p, "delay"), \
+  REFUSED("sensor/" p), NO("sensor/" p, "name"), NO("sensor/" p, "nsample"), NO("sensor/" p, "interp"), \
+  NO("sensor/" p, "delay"), \
       NO("sensor/" p, "interval"), NO("sensor/" p, "cutoff"), NO("sensor/" p, "noise"), NO("sensor/" p, "user")
 #define GONE_GEOMS(p)                                                                                            \
   GONE_SENSOR(p), NO("sensor/" p, "geom1"), NO("sensor/" p, "geom2"), NO("sensor/" p, "body1"), NO("sensor/" p, "body2")
 
 #define PLUGIN(p)                                                                                                \
-  GONE(p "plugin"), NO(p "plugin", "plugin"), NO(p "plugin", "instance"), GONE(p "plugin/config"), NO(p "plugin/config", "key"), \
+  REFUSED(p "plugin"), NO(p "plugin", "plugin"), NO(p "plugin", "instance"), REFUSED(p "plugin/config"), \
+  NO(p "plugin/config", "key"), \
       NO(p "plugin/config", "value")
 #define FLEX_CONTACT(p)                                                                                          \
-  GONE(p), NO(p, "contype"), NO(p, "conaffinity"), NO(p, "condim"), NO(p, "priority"), NO(p, "friction"), NO(p, "solmix"), \
+  REFUSED(p), NO(p, "contype"), NO(p, "conaffinity"), NO(p, "condim"), NO(p, "priority"), NO(p, "friction"), NO(p, "solmix"), \
       NO(p, "solref"), NO(p, "solimp"), NO(p, "margin"), NO(p, "gap"), NO(p, "selfcollide"), NO(p, "activelayers"), \
       NO(p, "passive")
 #define FLEX_ELASTICITY(p)                                                                                       \
-  GONE(p), NO(p, "young"), NO(p, "poisson"), NO(p, "shear"), NO(p, "damping"), NO(p, "thickness"), NO(p, "yield"), \
+  REFUSED(p), NO(p, "young"), NO(p, "poisson"), NO(p, "shear"), NO(p, "damping"), NO(p, "thickness"), NO(p, "yield"), \
       NO(p, "elastic2d"), NO(p, "section"), NO(p, "sectionsize")
 #define SKIN(p)                                                                                                  \
-  SEEN(p), TXT0(p, "name"), TXT0(p, "file"), TXT0(p, "material"), NUM0(p, "rgba", 4, 4), NUM0(p, "inflate", 1, 1), \
-      VEC0(p, "vertex"), VEC0(p, "texcoord"), VEC0(p, "face"), INT0(p, "group", 1, 1), SEEN(p "/bone"),            \
+  VISUAL(p), TXT0(p, "name"), TXT0(p, "file"), TXT0(p, "material"), NUM0(p, "rgba", 4, 4), NUM0(p, "inflate", 1, 1), \
+      VEC0(p, "vertex"), VEC0(p, "texcoord"), VEC0(p, "face"), INT0(p, "group", 1, 1), VISUAL(p "/bone"),            \
       TXT0(p "/bone", "body"), NUM0(p "/bone", "bindpos", 3, 3), NUM0(p "/bone", "bindquat", 4, 4),                \
       VEC0(p "/bone", "vertid"), VEC0(p "/bone", "vertweight")
 #define TEXTURE(p)                                                                                               \
@@ -237,8 +239,8 @@
 #define MATERIAL(p)                                                                                              \
   TXT0(p, "texture"), NUM0(p, "texrepeat", 2, 2), KEY0(p, "texuniform", BOOLEAN), NUM0(p, "emission", 1, 1),       \
       NUM0(p, "specular", 1, 1), NUM0(p, "shininess", 1, 1), NUM0(p, "reflectance", 1, 1), NUM0(p, "metallic", 1, 1), \
-      NUM0(p, "roughness", 1, 1), NUM0(p, "rgba", 4, 4), SEEN(p "/layer"), TXT0(p "/layer", "texture"), TXT0(p "/layer", "role")
-#define COLOUR(a) NUM0("visual/rgba", a, 4, 4)
+      NUM0(p, "roughness", 1, 1), NUM0(p, "rgba", 4, 4), VISUAL(p "/layer"), TXT0(p "/layer", "texture"), TXT0(p "/layer", "role")
+#define COLOR(a) NUM0("visual/rgba", a, 4, 4)
 #define SCALE(a) NUM0("visual/scale", a, 1, 1)
 #define MAP(a) NUM0("visual/map", a, 1, 1)
 
@@ -309,7 +311,7 @@ static const pbMjcfRow table[] = {
     NUM("body", "gravcomp", 1, 1, pbBodyDef, gravcomp), KEY0("body", "sleep", "auto never allowed init"),
     KEYX("body", "simple", "false auto"), KEYX("body", "fuse", "false auto"), VEC("body", "user", pbBodyDef, user),
     E1("body/inertial"), {"body/inertial", "pos", pb_mjcfSupported, 1, NULL, NULL, 'd', 3, 3, AT(pbBodyDef, inertial.pos), 0},
-    TURN("body/inertial", pbBodyDef, inertial),
+    ORIENTATION("body/inertial", pbBodyDef, inertial),
     {"body/inertial", "mass", pb_mjcfSupported, 1, NULL, NULL, 'd', 1, 1, AT(pbBodyDef, mass), 0},
     NUM("body/inertial", "diaginertia", 3, 3, pbBodyDef, diaginertia),
     NUM("body/inertial", "fullinertia", 6, 6, pbBodyDef, fullinertia),
@@ -318,11 +320,11 @@ static const pbMjcfRow table[] = {
     KEY("body/freejoint", "align", TRISTATE, pbJointDef, align),
     E("body/geom"), NAME("body/geom"), CLASS("body/geom", "class"), GEOM("body/geom"), PLUGIN("body/geom/"),
     E("body/site"), NAME("body/site"), CLASS("body/site", "class"), SITE("body/site"),
-    SEEN("body/camera"), NAME("body/camera"), CLASS("body/camera", "class"), CAMERA("body/camera"),
+    VISUAL("body/camera"), NAME("body/camera"), CLASS("body/camera", "class"), CAMERA("body/camera"),
     TXTK("body/camera", "target", pbCameraDef, target),
-    SEEN("body/light"), NAME("body/light"), CLASS("body/light", "class"), LIGHT("body/light"),
+    VISUAL("body/light"), NAME("body/light"), CLASS("body/light", "class"), LIGHT("body/light"),
     TXTK("body/light", "target", pbLightDef, target), TXT0("body/light", "texture"),
-    GONE("body/attach"), NO("body/attach", "model"), NO("body/attach", "body"), NO("body/attach", "frame"),
+    REFUSED("body/attach"), NO("body/attach", "model"), NO("body/attach", "body"), NO("body/attach", "frame"),
     NO("body/attach", "prefix"),
     PLUGIN("body/"),
 
@@ -352,9 +354,9 @@ static const pbMjcfRow table[] = {
     TXT("equality/joint", "joint2", pbEqualityDef, name2), NUM("equality/joint", "polycoef", 1, 5, pbEqualityDef, polycoef),
     E("equality/tendon"), EQUALITY_NAMED("equality/tendon"), TXT_("equality/tendon", "tendon1", pbEqualityDef, name1),
     TXT("equality/tendon", "tendon2", pbEqualityDef, name2), NUM("equality/tendon", "polycoef", 1, 5, pbEqualityDef, polycoef),
-    GONE("equality/flex"), GONE_NAMED("equality/flex"), NO("equality/flex", "active"), NO("equality/flex", "solref"),
+    REFUSED("equality/flex"), GONE_NAMED("equality/flex"), NO("equality/flex", "active"), NO("equality/flex", "solref"),
     NO("equality/flex", "solimp"), NO("equality/flex", "flex"),
-    GONE("equality/flexstrain"), GONE_NAMED("equality/flexstrain"), NO("equality/flexstrain", "active"),
+    REFUSED("equality/flexstrain"), GONE_NAMED("equality/flexstrain"), NO("equality/flexstrain", "active"),
     NO("equality/flexstrain", "solref"),
     NO("equality/flexstrain", "solimp"), NO("equality/flexstrain", "flex"), NO("equality/flexstrain", "cell"),
 
@@ -362,7 +364,7 @@ static const pbMjcfRow table[] = {
     E("tendon/spatial"), NAME("tendon/spatial"), CLASS("tendon/spatial", "class"), TENDON("tendon/spatial"),
     TENDON_SEEN("tendon/spatial"),
     E("tendon/spatial/site"), TXTX_("tendon/spatial/site", "site"),
-    GONE("tendon/spatial/geom"), NO("tendon/spatial/geom", "geom"), NO("tendon/spatial/geom", "sidesite"),
+    REFUSED("tendon/spatial/geom"), NO("tendon/spatial/geom", "geom"), NO("tendon/spatial/geom", "sidesite"),
     E("tendon/spatial/pulley"), NUMX_("tendon/spatial/pulley", "divisor", 1, 1),
     E("tendon/fixed"), NAME("tendon/fixed"), CLASS("tendon/fixed", "class"), TENDON("tendon/fixed"),
     E("tendon/fixed/joint"), TXTX_("tendon/fixed/joint", "joint"), NUMX_("tendon/fixed/joint", "coef", 1, 1),
@@ -373,26 +375,26 @@ static const pbMjcfRow table[] = {
     E("actuator/position"), TRANSMISSION("actuator/position"), POSITION("actuator/position"),
     E("actuator/velocity"), TRANSMISSION("actuator/velocity"), VELOCITY("actuator/velocity"),
     E("actuator/intvelocity"), TRANSMISSION("actuator/intvelocity"), INTVELOCITY("actuator/intvelocity"),
-    GONE("actuator/orientation"), GONE_NAMED("actuator/orientation"), NO("actuator/orientation", "joint"),
+    REFUSED("actuator/orientation"), GONE_NAMED("actuator/orientation"), NO("actuator/orientation", "joint"),
     GONE_SITES("actuator/orientation"),
     GONE_ORIENTATION("actuator/orientation"),
-    GONE("actuator/pid"), GONE_NAMED("actuator/pid"), GONE_TARGET("actuator/pid"), GONE_SITES("actuator/pid"),
+    REFUSED("actuator/pid"), GONE_NAMED("actuator/pid"), GONE_TARGET("actuator/pid"), GONE_SITES("actuator/pid"),
     GONE_PID("actuator/pid"),
     E("actuator/damper"), TRANSMISSION("actuator/damper"), DAMPER("actuator/damper"),
     E("actuator/cylinder"), TRANSMISSION("actuator/cylinder"), CYLINDER("actuator/cylinder"),
-    GONE("actuator/muscle"), GONE_NAMED("actuator/muscle"), GONE_TARGET("actuator/muscle"), GONE_MUSCLE("actuator/muscle"),
+    REFUSED("actuator/muscle"), GONE_NAMED("actuator/muscle"), GONE_TARGET("actuator/muscle"), GONE_MUSCLE("actuator/muscle"),
     NO("actuator/muscle", "tausmooth"),
-    GONE("actuator/adhesion"), GONE_NAMED("actuator/adhesion"), GONE_ADHESION("actuator/adhesion"),
+    REFUSED("actuator/adhesion"), GONE_NAMED("actuator/adhesion"), GONE_ADHESION("actuator/adhesion"),
     NO("actuator/adhesion", "body"),
-    GONE("actuator/dcmotor"), GONE_NAMED("actuator/dcmotor"), GONE_TARGET("actuator/dcmotor"), GONE_SITES("actuator/dcmotor"),
+    REFUSED("actuator/dcmotor"), GONE_NAMED("actuator/dcmotor"), GONE_TARGET("actuator/dcmotor"), GONE_SITES("actuator/dcmotor"),
     GONE_DCMOTOR("actuator/dcmotor"),
-    GONE("actuator/plugin"), GONE_NAMED("actuator/plugin"), GONE_ACT("actuator/plugin"), GONE_DRIVE("actuator/plugin"),
+    REFUSED("actuator/plugin"), GONE_NAMED("actuator/plugin"), GONE_ACT("actuator/plugin"), GONE_DRIVE("actuator/plugin"),
     GONE_TARGET("actuator/plugin"), NO("actuator/plugin", "site"), NO("actuator/plugin", "plugin"),
     NO("actuator/plugin", "instance"),
     NO("actuator/plugin", "ctrllimited"), NO("actuator/plugin", "actlimited"), NO("actuator/plugin", "actrange"),
     NO("actuator/plugin", "actdim"), NO("actuator/plugin", "dyntype"), NO("actuator/plugin", "dynprm"),
     NO("actuator/plugin", "actearly"),
-    GONE("actuator/plugin/config"), NO("actuator/plugin/config", "key"), NO("actuator/plugin/config", "value"),
+    REFUSED("actuator/plugin/config"), NO("actuator/plugin/config", "key"), NO("actuator/plugin/config", "value"),
 
     E("sensor"),
     SENSOR_OF("touch", "site"), SENSOR_OF("accelerometer", "site"), SENSOR_OF("velocimeter", "site"), SENSOR_OF("gyro", "site"),
@@ -418,17 +420,18 @@ static const pbMjcfRow table[] = {
     NO("sensor/contact", "subtree2"), NO("sensor/contact", "site"), NO("sensor/contact", "num"), NO("sensor/contact", "data"),
     NO("sensor/contact", "reduce"),
     GONE_SENSOR("e_potential"), GONE_SENSOR("e_kinetic"), SENSOR("clock"),
-    GONE("sensor/tactile"), NO("sensor/tactile", "name"), NO("sensor/tactile", "geom"), NO("sensor/tactile", "mesh"),
+    REFUSED("sensor/tactile"), NO("sensor/tactile", "name"), NO("sensor/tactile", "geom"), NO("sensor/tactile", "mesh"),
     NO("sensor/tactile", "nsample"), NO("sensor/tactile", "interp"), NO("sensor/tactile", "delay"),
     NO("sensor/tactile", "interval"),
     NO("sensor/tactile", "cutoff"), NO("sensor/tactile", "user"),
-    GONE("sensor/user"), NO("sensor/user", "name"), NO("sensor/user", "objtype"), NO("sensor/user", "objname"),
+    REFUSED("sensor/user"), NO("sensor/user", "name"), NO("sensor/user", "objtype"), NO("sensor/user", "objname"),
     NO("sensor/user", "datatype"),
     NO("sensor/user", "needstage"), NO("sensor/user", "dim"), NO("sensor/user", "cutoff"), NO("sensor/user", "noise"),
     NO("sensor/user", "user"),
-    GONE("sensor/plugin"), NO("sensor/plugin", "name"), NO("sensor/plugin", "plugin"), NO("sensor/plugin", "instance"),
+    REFUSED("sensor/plugin"), NO("sensor/plugin", "name"), NO("sensor/plugin", "plugin"), NO("sensor/plugin", "instance"),
     NO("sensor/plugin", "cutoff"), NO("sensor/plugin", "objtype"), NO("sensor/plugin", "objname"), NO("sensor/plugin", "reftype"),
-    NO("sensor/plugin", "refname"), NO("sensor/plugin", "user"), GONE("sensor/plugin/config"), NO("sensor/plugin/config", "key"),
+    NO("sensor/plugin", "refname"), NO("sensor/plugin", "user"), REFUSED("sensor/plugin/config"),
+    NO("sensor/plugin/config", "key"),
     NO("sensor/plugin/config", "value"),
 
     E("keyframe"),
@@ -438,13 +441,13 @@ static const pbMjcfRow table[] = {
     NO_("keyframe/key", "mquat", ""), VEC("keyframe/key", "ctrl", pbKeyDef, ctrl), NO_("keyframe/key", "plastic", ""),
 
     E("default"), CLASS("default", "class"),
-    SEEN1("default/mesh"), NUM0("default/mesh", "scale", 3, 3), INT0("default/mesh", "maxhullvert", 1, 1),
+    VISUAL1("default/mesh"), NUM0("default/mesh", "scale", 3, 3), INT0("default/mesh", "maxhullvert", 1, 1),
     KEY0("default/mesh", "inertia", "convex exact legacy shell"),
-    SEEN1("default/texture"), TEXTURE("default/texture"),
-    SEEN1("default/material"), MATERIAL("default/material"),
+    VISUAL1("default/texture"), TEXTURE("default/texture"),
+    VISUAL1("default/material"), MATERIAL("default/material"),
     E1("default/joint"), JOINT("default/joint"), E1("default/geom"), GEOM("default/geom"), E1("default/site"),
     SITE("default/site"),
-    SEEN1("default/camera"), CAMERA("default/camera"), SEEN1("default/light"), LIGHT("default/light"), E1("default/pair"),
+    VISUAL1("default/camera"), CAMERA("default/camera"), VISUAL1("default/light"), LIGHT("default/light"), E1("default/pair"),
     PAIR("default/pair"),
     E1("default/equality"), EQUALITY("default/equality"), E1("default/tendon"), TENDON("default/tendon"),
     TENDON_SEEN("default/tendon"),
@@ -452,9 +455,9 @@ static const pbMjcfRow table[] = {
     CTRL_LIMITED("default/motor"),
     E1("default/position"), POSITION("default/position"), E1("default/velocity"), VELOCITY("default/velocity"),
     E1("default/intvelocity"), INTVELOCITY("default/intvelocity"), E1("default/damper"), DAMPER("default/damper"),
-    E1("default/cylinder"), CYLINDER("default/cylinder"), GONE("default/orientation"), GONE_ORIENTATION("default/orientation"),
-    GONE("default/pid"), GONE_PID("default/pid"), GONE("default/muscle"), GONE_MUSCLE("default/muscle"),
-    GONE("default/adhesion"), GONE_ADHESION("default/adhesion"), GONE("default/dcmotor"), GONE_DCMOTOR("default/dcmotor"),
+    E1("default/cylinder"), CYLINDER("default/cylinder"), REFUSED("default/orientation"), GONE_ORIENTATION("default/orientation"),
+    REFUSED("default/pid"), GONE_PID("default/pid"), REFUSED("default/muscle"), GONE_MUSCLE("default/muscle"),
+    REFUSED("default/adhesion"), GONE_ADHESION("default/adhesion"), REFUSED("default/dcmotor"), GONE_DCMOTOR("default/dcmotor"),
 
     E("custom"),
     E("custom/numeric"), NAME_("custom/numeric"), INT("custom/numeric", "size", 1, 1, pbNumericDef, size),
@@ -463,63 +466,63 @@ static const pbMjcfRow table[] = {
     E("custom/tuple"), NAME_("custom/tuple"), E("custom/tuple/element"), TXTX_("custom/tuple/element", "objtype"),
     TXTX_("custom/tuple/element", "objname"), NUMX("custom/tuple/element", "prm", 1, 1),
 
-    SEEN("asset"),
-    SEEN("asset/mesh"), TXT0("asset/mesh", "name"), TXT0("asset/mesh", "class"), TXT0("asset/mesh", "content_type"),
+    VISUAL("asset"),
+    VISUAL("asset/mesh"), TXT0("asset/mesh", "name"), TXT0("asset/mesh", "class"), TXT0("asset/mesh", "content_type"),
     TXT0("asset/mesh", "file"),
     VEC0("asset/mesh", "vertex"), VEC0("asset/mesh", "normal"), VEC0("asset/mesh", "texcoord"), VEC0("asset/mesh", "face"),
     NUM0("asset/mesh", "refpos", 3, 3), NUM0("asset/mesh", "refquat", 4, 4), NUM0("asset/mesh", "scale", 3, 3),
     KEY0("asset/mesh", "smoothnormal", BOOLEAN), INT0("asset/mesh", "maxhullvert", 1, 1),
     KEY0("asset/mesh", "inertia", "convex exact legacy shell"),
     TXT0("asset/mesh", "builtin"), VEC0("asset/mesh", "params"), TXT0("asset/mesh", "material"), PLUGIN("asset/mesh/"),
-    SEEN("asset/hfield"), TXT0("asset/hfield", "name"), TXT0("asset/hfield", "content_type"), TXT0("asset/hfield", "file"),
+    VISUAL("asset/hfield"), TXT0("asset/hfield", "name"), TXT0("asset/hfield", "content_type"), TXT0("asset/hfield", "file"),
     INT0("asset/hfield", "nrow", 1, 1), INT0("asset/hfield", "ncol", 1, 1), NUM0("asset/hfield", "size", 4, 4),
     VEC0("asset/hfield", "elevation"),
     SKIN("asset/skin"),
-    SEEN("asset/texture"), TXT0("asset/texture", "name"), TXT0("asset/texture", "class"), TXT0("asset/texture", "content_type"),
+    VISUAL("asset/texture"), TXT0("asset/texture", "name"), TXT0("asset/texture", "class"), TXT0("asset/texture", "content_type"),
     TXT0("asset/texture", "file"), TXT0("asset/texture", "fileright"), TXT0("asset/texture", "fileleft"),
     TXT0("asset/texture", "fileup"),
     TXT0("asset/texture", "filedown"), TXT0("asset/texture", "filefront"), TXT0("asset/texture", "fileback"),
     TEXTURE("asset/texture"),
-    SEEN("asset/material"), TXT0("asset/material", "name"), TXT0("asset/material", "class"), MATERIAL("asset/material"),
-    GONE("asset/model"), NO("asset/model", "name"), NO("asset/model", "file"), NO("asset/model", "content_type"),
+    VISUAL("asset/material"), TXT0("asset/material", "name"), TXT0("asset/material", "class"), MATERIAL("asset/material"),
+    REFUSED("asset/model"), NO("asset/model", "name"), NO("asset/model", "file"), NO("asset/model", "content_type"),
 
-    SEEN("visual"),
-    SEEN1("visual/global"), INT0("visual/global", "cameraid", 1, 1), KEY0("visual/global", "orthographic", BOOLEAN),
+    VISUAL("visual"),
+    VISUAL1("visual/global"), INT0("visual/global", "cameraid", 1, 1), KEY0("visual/global", "orthographic", BOOLEAN),
     NUM0("visual/global", "fovy", 1, 1), NUM0("visual/global", "ipd", 1, 1), NUM0("visual/global", "azimuth", 1, 1),
     NUM0("visual/global", "elevation", 1, 1), NUM0("visual/global", "linewidth", 1, 1), NUM0("visual/global", "glow", 1, 1),
     INT0("visual/global", "offwidth", 1, 1), INT0("visual/global", "offheight", 1, 1), NUM0("visual/global", "realtime", 1, 1),
     KEY0("visual/global", "ellipsoidinertia", BOOLEAN), KEY0("visual/global", "bvactive", BOOLEAN),
-    SEEN1("visual/quality"), INT0("visual/quality", "shadowsize", 1, 1), INT0("visual/quality", "offsamples", 1, 1),
+    VISUAL1("visual/quality"), INT0("visual/quality", "shadowsize", 1, 1), INT0("visual/quality", "offsamples", 1, 1),
     INT0("visual/quality", "numslices", 1, 1), INT0("visual/quality", "numstacks", 1, 1),
     INT0("visual/quality", "numquads", 1, 1),
-    SEEN1("visual/headlight"), NUM0("visual/headlight", "ambient", 3, 3), NUM0("visual/headlight", "diffuse", 3, 3),
+    VISUAL1("visual/headlight"), NUM0("visual/headlight", "ambient", 3, 3), NUM0("visual/headlight", "diffuse", 3, 3),
     NUM0("visual/headlight", "specular", 3, 3), TXT0("visual/headlight", "active"),
-    SEEN1("visual/map"), MAP("stiffness"), MAP("stiffnessrot"), MAP("force"), MAP("torque"), MAP("alpha"), MAP("fogstart"),
+    VISUAL1("visual/map"), MAP("stiffness"), MAP("stiffnessrot"), MAP("force"), MAP("torque"), MAP("alpha"), MAP("fogstart"),
     MAP("fogend"),
     MAP("znear"), MAP("zfar"), MAP("haze"), MAP("shadowclip"), MAP("shadowscale"), MAP("actuatortendon"),
-    SEEN1("visual/scale"), SCALE("forcewidth"), SCALE("contactwidth"), SCALE("contactheight"), SCALE("connect"), SCALE("com"),
+    VISUAL1("visual/scale"), SCALE("forcewidth"), SCALE("contactwidth"), SCALE("contactheight"), SCALE("connect"), SCALE("com"),
     SCALE("camera"), SCALE("light"), SCALE("selectpoint"), SCALE("jointlength"), SCALE("jointwidth"), SCALE("actuatorlength"),
     SCALE("actuatorwidth"), SCALE("framelength"), SCALE("framewidth"), SCALE("constraint"), SCALE("slidercrank"),
     SCALE("frustum"),
-    SEEN1("visual/rgba"), COLOUR("fog"), COLOUR("haze"), COLOUR("force"), COLOUR("inertia"), COLOUR("joint"), COLOUR("actuator"),
-    COLOUR("actuatornegative"), COLOUR("actuatorpositive"), COLOUR("com"), COLOUR("camera"), COLOUR("light"),
-    COLOUR("selectpoint"),
-    COLOUR("connect"), COLOUR("contactpoint"), COLOUR("contactforce"), COLOUR("contactfriction"), COLOUR("contacttorque"),
-    COLOUR("contactgap"), COLOUR("rangefinder"), COLOUR("constraint"), COLOUR("slidercrank"), COLOUR("crankbroken"),
-    COLOUR("frustum"),
-    COLOUR("bv"), COLOUR("bvactive"),
+    VISUAL1("visual/rgba"), COLOR("fog"), COLOR("haze"), COLOR("force"), COLOR("inertia"), COLOR("joint"), COLOR("actuator"),
+    COLOR("actuatornegative"), COLOR("actuatorpositive"), COLOR("com"), COLOR("camera"), COLOR("light"),
+    COLOR("selectpoint"),
+    COLOR("connect"), COLOR("contactpoint"), COLOR("contactforce"), COLOR("contactfriction"), COLOR("contacttorque"),
+    COLOR("contactgap"), COLOR("rangefinder"), COLOR("constraint"), COLOR("slidercrank"), COLOR("crankbroken"),
+    COLOR("frustum"),
+    COLOR("bv"), COLOR("bvactive"),
 
     E("deformable"), SKIN("deformable/skin"),
-    GONE("deformable/flex"), NO("deformable/flex", "name"), NO("deformable/flex", "group"), NO("deformable/flex", "dim"),
+    REFUSED("deformable/flex"), NO("deformable/flex", "name"), NO("deformable/flex", "group"), NO("deformable/flex", "dim"),
     NO("deformable/flex", "radius"), NO("deformable/flex", "material"), NO("deformable/flex", "rgba"),
     NO("deformable/flex", "flatskin"),
     NO("deformable/flex", "body"), NO("deformable/flex", "vertex"), NO("deformable/flex", "element"),
     NO("deformable/flex", "texcoord"),
     NO("deformable/flex", "elemtexcoord"), NO("deformable/flex", "node"), NO("deformable/flex", "nodecoord"),
     NO("deformable/flex", "cellcount"), NO("deformable/flex", "dof"), FLEX_CONTACT("deformable/flex/contact"),
-    GONE("deformable/flex/edge"),
+    REFUSED("deformable/flex/edge"),
     NO("deformable/flex/edge", "stiffness"), NO("deformable/flex/edge", "damping"), FLEX_ELASTICITY("deformable/flex/elasticity"),
-    GONE("body/flexcomp"), NO("body/flexcomp", "name"), NO("body/flexcomp", "type"), NO("body/flexcomp", "group"),
+    REFUSED("body/flexcomp"), NO("body/flexcomp", "name"), NO("body/flexcomp", "type"), NO("body/flexcomp", "group"),
     NO("body/flexcomp", "dim"),
     NO("body/flexcomp", "dof"), NO("body/flexcomp", "count"), NO("body/flexcomp", "cellcount"), NO("body/flexcomp", "spacing"),
     NO("body/flexcomp", "radius"), NO("body/flexcomp", "rigid"), NO("body/flexcomp", "mass"), NO("body/flexcomp", "inertiabox"),
@@ -527,15 +530,15 @@ static const pbMjcfRow table[] = {
     NO("body/flexcomp", "element"), NO("body/flexcomp", "texcoord"), NO("body/flexcomp", "material"), NO("body/flexcomp", "rgba"),
     NO("body/flexcomp", "flatskin"), NO("body/flexcomp", "pos"), NO("body/flexcomp", "quat"), NO("body/flexcomp", "axisangle"),
     NO("body/flexcomp", "xyaxes"), NO("body/flexcomp", "zaxis"), NO("body/flexcomp", "euler"), NO("body/flexcomp", "origin"),
-    GONE("body/flexcomp/edge"), NO("body/flexcomp/edge", "equality"), NO("body/flexcomp/edge", "solref"),
+    REFUSED("body/flexcomp/edge"), NO("body/flexcomp/edge", "equality"), NO("body/flexcomp/edge", "solref"),
     NO("body/flexcomp/edge", "solimp"),
     NO("body/flexcomp/edge", "stiffness"), NO("body/flexcomp/edge", "damping"), FLEX_ELASTICITY("body/flexcomp/elasticity"),
-    FLEX_CONTACT("body/flexcomp/contact"), GONE("body/flexcomp/pin"), NO("body/flexcomp/pin", "id"),
+    FLEX_CONTACT("body/flexcomp/contact"), REFUSED("body/flexcomp/pin"), NO("body/flexcomp/pin", "id"),
     NO("body/flexcomp/pin", "range"),
     NO("body/flexcomp/pin", "grid"), NO("body/flexcomp/pin", "gridrange"), PLUGIN("body/flexcomp/"),
 
-    GONE("extension"), GONE("extension/plugin"), NO("extension/plugin", "plugin"), GONE("extension/plugin/instance"),
-    NO("extension/plugin/instance", "name"), GONE("extension/plugin/instance/config"),
+    REFUSED("extension"), REFUSED("extension/plugin"), NO("extension/plugin", "plugin"), REFUSED("extension/plugin/instance"),
+    NO("extension/plugin/instance", "name"), REFUSED("extension/plugin/instance/config"),
     NO("extension/plugin/instance/config", "key"),
     NO("extension/plugin/instance/config", "value"),
 };

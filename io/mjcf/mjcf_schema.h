@@ -12,7 +12,7 @@ typedef enum pbMjcfSupport {
 } pbMjcfSupport;
 
 // How a value is read:
-//   t text   n name of the element   c defaults class   d real numbers   i integers   v any count of numbers, kept as pbReals
+//   t text   n name of the element   c defaults class   d real numbers   i integers   v any count of numbers, stored as pbReals
 //   q quaternion   o other orientation (arg: pbAlt)   b false/true   k one of `words`   a any text
 //   r any count of numbers, checked   f, e option flag that disables, enables (arg: its bit)
 typedef struct pbMjcfRow {

@@ -30,6 +30,7 @@ static pbStatus read_disabled_groups(pbMjcfReader *reader, const pbXmlNode *node
   int count = 0;
 
   if (!pbMjcf_Reals(reader, node, "actuatorgroupdisable", group, groups, &count)) return pb_ok;
+
   // Each group is a bit of the mask; the sign bit stays free.
   for (int i = 0; i < count; i++) {
     if (!(group[i] >= 0 && group[i] < groups) || group[i] != floor(group[i]))
@@ -60,6 +61,7 @@ static pbStatus check_capacities(pbMjcfReader *reader, const pbXmlNode *node) {
   static const char *const counts[] = {"njmax", "nconmax", "nstack"};
 
   const char *memory = pbXml_Get(node, "memory");
+
   // A size in bytes: digits, not all zeros and few enough for 64 bits, then at most one unit. -1 leaves the choice to MuJoCo.
   size_t digits = memory ? strspn(memory, "0123456789") : 0, zeros = memory ? strspn(memory, "0") : 0;
   bool size = digits > zeros && digits < 19 && strlen(memory + digits) <= 1 &&

@@ -36,6 +36,7 @@ bool pbMjcf_Numbers(const pbMjcfReader *reader, const char *text, double *out, i
   *count = 0;
   for (text += strspn(text, spaces); *text; text += strspn(text, spaces)) {
     double value;
+
     // Where the message points to, should this one be bad.
     *bad = text;
     if (!read_number(reader->c_locale, &text, &value)) return false;
@@ -264,6 +265,7 @@ static bool store_one(pbMjcfReader *reader, const pbMjcfRow *row, const char *va
       ((pbPose *)to)->alt = (pbAlt)row->arg;
       memcpy(((pbPose *)to)->value, values, (size_t)count * sizeof(double));
       return true;
+
     // Words: the value of the keyword, a bool, a bit.
     case 'k':
       if (find_word(row->words, value, &found)) *(int *)to = found.value;

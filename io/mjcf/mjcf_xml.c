@@ -87,7 +87,7 @@ pbXmlNode *pbXml_Copy(pbXmlDocument *document, const pbXmlNode *node, pbXmlNode 
 typedef struct parse {
   pbXmlDocument *document;
   XML_Parser parser;
-  const char *file;  // name for places
+  const char *file;  // name for messages
   pbXmlNode top;     // parent of the file's root
   pbXmlNode *at;     // element that is open
   int depth;
@@ -182,6 +182,7 @@ static pbStatus parse_text(pbXmlDocument *document, const char *text, size_t len
   if (length > PB_XML_FILE) return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: longer than 32 MiB", name);
 
   document->bytes += length;
+
   // Includes cannot make a model grow without bound.
   if (document->bytes > PB_XML_BYTES)
     return pbContext_Fail(document->ctx, pb_bad_input, "%.400s: the model's files together are longer than 64 MiB", name);
@@ -215,7 +216,7 @@ static pbStatus parse_text(pbXmlDocument *document, const char *text, size_t len
 
 // ---- files and folders --------------------------------------------------------------------------------------------------
 
-static bool inside(const char *path, const char *folder) {
+static bool lies_inside(const char *path, const char *folder) {
   if (!folder) return false;
   size_t length = strlen(folder);
   if (length == 1) return true;  // "/"
@@ -238,6 +239,7 @@ static pbStatus read_file(pbXmlDocument *document, const char *real, const char 
 
   file->real = pbSpecPool_Text(&document->pool, real, strlen(real));
   if (!file->real) return pbContext_Fail(document->ctx, pb_no_memory, "%.400s: no memory to read it", shown);
+
   // Known from now on: it may not be included again.
   file->next = document->files;
   document->files = file;
@@ -277,7 +279,7 @@ static pbStatus find_included(pbXmlDocument *document, const pbXmlNode *node, co
 }
 
 static pbStatus check_allowed(pbXmlDocument *document, const pbXmlNode *node, const char *name, const char *real) {
-  if (!inside(real, document->folder) && !inside(real, document->allowed))
+  if (!lies_inside(real, document->folder) && !lies_inside(real, document->allowed))
     return pbXml_Fail(document, pb_unsupported, node,
                       "file '%s' lies outside the model's folder %s; allow its folder as a root (--allow-root DIR) to read it",
                       name, document->folder);
@@ -288,7 +290,7 @@ static pbStatus check_allowed(pbXmlDocument *document, const pbXmlNode *node, co
 }
 
 // Put the children of `root` where `node` stands. `before` is its elder sibling.
-static void paste(pbXmlNode *node, pbXmlNode *before, pbXmlNode *root) {
+static void replace_by_children(pbXmlNode *node, pbXmlNode *before, pbXmlNode *root) {
   pbXmlNode *parent = node->parent;
 
   for (pbXmlNode *child = root->first; child; child = child->next) child->parent = parent;
@@ -318,7 +320,7 @@ static pbStatus include_one(pbXmlDocument *document, pbXmlNode *node, pbXmlNode 
   pbXmlNode *root = NULL;
   PB_TRY(read_file(document, real, shown, &root));
   if (!root || !root->first) return pbXml_Fail(document, pb_bad_input, node, "file '%s' has nothing to include", name);
-  paste(node, before, root);
+  replace_by_children(node, before, root);
   return pb_ok;
 }
 
@@ -347,11 +349,11 @@ static pbStatus include_all(pbXmlDocument *document, pbXmlNode *parent, int dept
 
 // The model's folder is the one its name was given in, also where that name is a link to somewhere else.
 static pbStatus find_folders(pbXmlDocument *document, const char *path, const pbLoadOptions *options) {
-  char beside[PATH_MAX];
-  if (!join_path(beside, sizeof beside, path, "."))
+  char folder[PATH_MAX];
+  if (!join_path(folder, sizeof folder, path, "."))
     return pbContext_Fail(document->ctx, pb_file, "%.400s: the name is too long", path);
 
-  PB_TRY(real_path(document, beside, &document->folder));
+  PB_TRY(real_path(document, folder, &document->folder));
   if (!document->folder) return pbContext_Fail(document->ctx, pb_file, "%.400s: its folder cannot be found", path);
 
   if (!options || !options->allow_root) return pb_ok;

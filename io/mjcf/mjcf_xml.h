@@ -1,5 +1,5 @@
-// The tree an MJCF file is read into, included files pasted in, with the place of every element. Untrusted: everything that can
-// grow is limited, and no file outside the model's folder is opened.
+// The tree an MJCF file is read into, included files pasted in, with the position of every element in its file. Untrusted:
+// everything that can grow is limited, and no file outside the model's folder is opened.
 #ifndef PB_IO_MJCF_XML_H
 #define PB_IO_MJCF_XML_H
 
@@ -41,7 +41,7 @@ typedef struct pbXmlFile {
 typedef struct pbXmlDocument {
   pbContext *ctx;
   pbSpecPool pool;    // nodes, attributes
-  pbSpecPool *names;  // pool of the spec: names of files in places
+  pbSpecPool *names;  // pool of the spec: names of files in positions
   pbXmlNode *root;
   int elements;  // how many there are
   size_t bytes;
