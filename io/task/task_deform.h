@@ -34,12 +34,13 @@ PB_NODISCARD pbStatus pbTaskReader_Rows(pbTaskReader *r, const json_t *value, si
 PB_NODISCARD pbStatus pbTask_ReadMesh(pbTaskReader *r, const json_t *body, pbMesh **mesh);
 
 // ---- task_deform_select.c: points and elements by name, place or number
-// A name, {"box": ...}, {"nearest": ...}, a number, or a list of these, or true; at least one point. *points: freed by the caller.
+// A name, {"box": ...}, {"nearest": ...}, a number, or a list of these, or true; at least one point. *points: freed by the
+// caller.
 PB_NODISCARD pbStatus pbTask_SelectPoints(pbTaskReader *r, const pbDeformBody *body, const json_t *value, int **points,
                                           int *count);
 // What "on" (may be NULL) of an energy means: elements of the first kind that there is and that `wanted` (bits 1 << kind of cell)
-// allows; a list of elements may be of any kind with `points` points each (0: of a wanted one). *cell: the kind, -1 where it has no
-// name. *vertex: the body's own numbers; freed by the caller.
+// allows; a list of elements may be of any kind with `points` points each (0: of a wanted one). *cell: the kind, -1 where it
+// has no name. *vertex: the body's own numbers; freed by the caller.
 PB_NODISCARD pbStatus pbTask_SelectElements(pbTaskReader *r, const pbDeformBody *body, const json_t *on, unsigned wanted,
                                             int points, int *cell, int **vertex, int *count);
 int pbTask_CellNodes(int cell);       // points of an element of that kind
@@ -64,7 +65,8 @@ PB_NODISCARD pbStatus pbTask_ReadContact(pbTaskReader *r, const json_t *object, 
 PB_NODISCARD pbStatus pbTask_ReadJoins(pbTaskReader *r, const json_t *list, pbDeformable *deformable);
 
 // ---- the whole
-// The value of "deformables" in a task: an object, or the name of a file with such an object. r->model: what bodies and geoms are of.
+// The value of "deformables" in a task: an object, or the name of a file with such an object. r->model: what bodies and geoms
+// are of.
 PB_NODISCARD pbStatus pbTask_ReadDeformable(pbTaskReader *r, const json_t *value, pbDeformable **deformable);
 
 #endif

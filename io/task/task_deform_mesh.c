@@ -25,6 +25,7 @@ static pbStatus vector(pbTaskReader *r, const json_t *object, const char *key, d
 static pbStatus counts(pbTaskReader *r, const json_t *object, const char *key, int count, int *out) {
   double values[3];
   PB_TRY(reals(r, object, key, (size_t)count, values));
+
   for (int i = 0; i < count; i++) {
     if (!(values[i] >= 1 && values[i] <= most_cells && floor(values[i]) == values[i]))
       return pbTaskReader_FailAt(r, key, "expected whole numbers from 1 to %d", most_cells);
@@ -34,7 +35,8 @@ static pbStatus counts(pbTaskReader *r, const json_t *object, const char *key, i
 }
 
 static pbStatus bounded(pbTaskReader *r, double cells) {
-  return cells <= most_cells ? pb_ok : pbTaskReader_Fail(r, pb_capacity, "%.0f cells; %d are the most", cells, most_cells);
+  if (cells <= most_cells) return pb_ok;
+  return pbTaskReader_Fail(r, pb_capacity, "expected at most %d cells, found %.0f", most_cells, cells);
 }
 
 static pbStatus made(pbTaskReader *r, pbStatus status) { return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status); }
@@ -44,6 +46,7 @@ static pbStatus choice(pbTaskReader *r, const json_t *object, const char *key, c
                        bool *is_second) {
   const char *word = first;
   PB_TRY(pbTaskReader_Text(r, object, key, &word));
+
   *is_second = strcmp(word, second) == 0;
   if (*is_second || strcmp(word, first) == 0) return pb_ok;
   return pbTaskReader_FailAt(r, key, "expected \"%s\" or \"%s\"", first, second);
@@ -54,10 +57,12 @@ static pbStatus read_chain(pbTaskReader *r, const json_t *o, pbMesh **mesh) {
   static const char *const keys[] = {"from", "to", "edges", NULL};
   double from[3], to[3];
   int edges;
+
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(vector(r, o, "from", from));
   PB_TRY(vector(r, o, "to", to));
   PB_TRY(counts(r, o, "edges", 1, &edges));
+
   return made(r, pbMesh_Chain(r->ctx, from, to, edges, mesh));
 }
 
@@ -65,6 +70,7 @@ static pbStatus read_grid(pbTaskReader *r, const json_t *o, pbMesh **mesh) {
   static const char *const keys[] = {"corner", "u", "v", "cells", "pattern", NULL};
   pbGrid grid = {.pattern = pb_gridUniform};
   bool alternating;
+
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   if (json_object_get(o, "corner")) PB_TRY(vector(r, o, "corner", grid.corner));
   PB_TRY(vector(r, o, "u", grid.u));
@@ -72,6 +78,7 @@ static pbStatus read_grid(pbTaskReader *r, const json_t *o, pbMesh **mesh) {
   PB_TRY(counts(r, o, "cells", 2, grid.cells));
   PB_TRY(choice(r, o, "pattern", "uniform", "alternating", &alternating));
   if (alternating) grid.pattern = pb_gridAlternating;
+
   PB_TRY(bounded(r, 2.0 * grid.cells[0] * grid.cells[1]));
   return made(r, pbMesh_Grid(r->ctx, &grid, mesh));
 }
@@ -81,18 +88,24 @@ static pbStatus read_box(pbTaskReader *r, const json_t *o, pbMesh **mesh) {
   pbBox box = {.split = pb_boxSix};
   double size[3];
   bool five;
+
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   if (!json_object_get(o, "high") == !json_object_get(o, "size"))
     return pbTaskReader_Fail(r, pb_bad_input, "expected one of \"high\" and \"size\"");
+
   if (json_object_get(o, "low")) PB_TRY(vector(r, o, "low", box.low));
-  if (json_object_get(o, "high")) PB_TRY(vector(r, o, "high", box.high));
-  else {
+  if (json_object_get(o, "high")) {
+    PB_TRY(vector(r, o, "high", box.high));
+  } else {
     PB_TRY(vector(r, o, "size", size));
     for (int i = 0; i < 3; i++) box.high[i] = box.low[i] + size[i];
   }
+
   PB_TRY(counts(r, o, "cells", 3, box.cells));
   PB_TRY(choice(r, o, "split", "six", "five", &five));
   if (five) box.split = pb_boxFive;
+
+  // a cell is five or six tetrahedra
   PB_TRY(bounded(r, 6.0 * box.cells[0] * box.cells[1] * box.cells[2]));
   return made(r, pbMesh_Box(r->ctx, &box, mesh));
 }
@@ -101,9 +114,11 @@ static pbStatus read_disc(pbTaskReader *r, const json_t *o, pbMesh **mesh) {
   static const char *const keys[] = {"radius", "rings", NULL};
   double radius;
   int rings;
+
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(reals(r, o, "radius", 1, &radius));
   PB_TRY(counts(r, o, "rings", 1, &rings));
+
   PB_TRY(bounded(r, 6.0 * rings * rings));
   return made(r, pbMesh_Disc(r->ctx, radius, rings, mesh));
 }
@@ -112,11 +127,13 @@ static pbStatus read_cylinder(pbTaskReader *r, const json_t *o, pbMesh **mesh) {
   static const char *const keys[] = {"radius", "height", "rings", "layers", NULL};
   double radius, height;
   int rings, layers;
+
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(reals(r, o, "radius", 1, &radius));
   PB_TRY(reals(r, o, "height", 1, &height));
   PB_TRY(counts(r, o, "rings", 1, &rings));
   PB_TRY(counts(r, o, "layers", 1, &layers));
+
   PB_TRY(bounded(r, 18.0 * rings * rings * layers));
   return made(r, pbMesh_Cylinder(r->ctx, radius, height, rings, layers, mesh));
 }
@@ -125,9 +142,11 @@ static pbStatus read_sphere(pbTaskReader *r, const json_t *o, pbMesh **mesh) {
   static const char *const keys[] = {"radius", "cuts", NULL};
   double radius;
   int cuts;
+
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(reals(r, o, "radius", 1, &radius));
   PB_TRY(counts(r, o, "cuts", 1, &cuts));
+
   PB_TRY(bounded(r, 20.0 * cuts * cuts));
   return made(r, pbMesh_Sphere(r->ctx, radius, cuts, mesh));
 }
@@ -136,9 +155,11 @@ static pbStatus read_ball(pbTaskReader *r, const json_t *o, pbMesh **mesh) {
   static const char *const keys[] = {"radius", "shells", NULL};
   double radius;
   int shells;
+
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(reals(r, o, "radius", 1, &radius));
   PB_TRY(counts(r, o, "shells", 1, &shells));
+
   PB_TRY(bounded(r, 20.0 * shells * shells * shells));
   return made(r, pbMesh_Ball(r->ctx, radius, shells, mesh));
 }
@@ -160,10 +181,12 @@ typedef struct Explicit {
 } Explicit;
 
 static pbStatus read_lists(pbTaskReader *r, const json_t *o, Explicit *e) {
+  // points first: elements are checked against their number
   pbTaskReader_Enter(r, "points");
   PB_TRY(pbTaskReader_Rows(r, json_object_get(o, "points"), 3, &e->points, &e->point));
   if (e->points == 0) return pbTaskReader_Fail(r, pb_bad_input, "no points");
   pbTaskReader_Leave(r);
+
   for (int i = 0; i < list_count; i++) {
     const json_t *list = json_object_get(o, lists[i].key);
     if (!list) continue;
@@ -177,6 +200,7 @@ static pbStatus read_lists(pbTaskReader *r, const json_t *o, Explicit *e) {
 
 static pbStatus fill_cells(pbTaskReader *r, const Explicit *e, int i, pbMesh *mesh) {
   int nodes = pbCellKind_Nodes(lists[i].kind);
+
   pbTaskReader_Enter(r, lists[i].key);
   for (size_t k = 0; k < e->counts[i] * (size_t)nodes; k++) {
     double v = e->cells[i][k];
@@ -193,6 +217,7 @@ static pbStatus fill_cells(pbTaskReader *r, const Explicit *e, int i, pbMesh *me
 static pbStatus fill_mesh(pbTaskReader *r, const Explicit *e, pbMesh **mesh) {
   int64_t sizes[pb_cellKindCount] = {0};
   for (int i = 0; i < list_count; i++) sizes[lists[i].kind] = (int64_t)e->counts[i];
+
   PB_TRY(made(r, pbMesh_Create(r->ctx, "mesh", (int64_t)e->points, sizes, mesh)));
   memcpy((*mesh)->point, e->point, 3 * e->points * sizeof(double));
   for (int i = 0; i < list_count; i++) PB_TRY(fill_cells(r, e, i, *mesh));
@@ -202,9 +227,11 @@ static pbStatus fill_mesh(pbTaskReader *r, const Explicit *e, pbMesh **mesh) {
 static pbStatus read_explicit(pbTaskReader *r, const json_t *o, pbMesh **mesh) {
   static const char *const keys[] = {"points", "edges", "triangles", "triangles6", "tetrahedra", "tetrahedra10", NULL};
   Explicit e = {0};
+
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   pbStatus status = read_lists(r, o, &e);
   if (status == pb_ok) status = fill_mesh(r, &e, mesh);
+
   pbContext_Free(r->ctx, e.point);
   for (int i = 0; i < list_count; i++) pbContext_Free(r->ctx, e.cells[i]);
   return status;
@@ -225,6 +252,7 @@ static pbStatus read_generated(pbTaskReader *r, const json_t *value, pbMesh **me
   if (json_object_size(value) != 1)
     return pbTaskReader_Fail(r, pb_bad_input,
                              "expected one of chain, grid, disc, box, cylinder, sphere, ball, or points with elements");
+
   for (int i = 0; i < generator_count; i++) {
     const json_t *numbers = json_object_get(value, generators[i].name);
     if (!numbers) continue;
@@ -239,6 +267,7 @@ static pbStatus quadratic(pbTaskReader *r, const json_t *body, pbMesh **mesh) {
   bool wanted = false;
   pbMesh *finer = NULL;
   PB_TRY(pbTaskReader_Bool(r, body, "quadratic", &wanted));
+
   if (!wanted) return pb_ok;
   PB_TRY(made(r, pbMesh_Quadratic(r->ctx, *mesh, &finer)));
   pbMesh_Destroy(*mesh);
@@ -254,11 +283,15 @@ static bool has_cells(const pbMesh *mesh) {
 
 static pbStatus read_file(pbTaskReader *r, const char *file, pbMesh **mesh) {
   char *path = NULL;
+
   PB_TRY(pbTaskReader_Path(r, file, &path));
   pbStatus status = pbMesh_Load(r->ctx, path, mesh);
   pbContext_Free(r->ctx, path);
+
+  // STL repeats the points of every triangle
   if (status == pb_ok && strlen(file) > 4 && !strcmp(file + strlen(file) - 4, ".stl")) status = pbMesh_Weld(*mesh);
   if (status == pb_ok && has_cells(*mesh)) status = pbMesh_DropUnused(*mesh);
+
   PB_TRY(made(r, status));
   return bounded(r, (*mesh)->points);
 }
@@ -266,14 +299,18 @@ static pbStatus read_file(pbTaskReader *r, const char *file, pbMesh **mesh) {
 pbStatus pbTask_ReadMesh(pbTaskReader *r, const json_t *body, pbMesh **mesh) {
   const json_t *value = json_object_get(body, "mesh");
   if (!value) return pbTaskReader_Fail(r, pb_bad_input, "\"mesh\" is missing");
+
   pbTaskReader_Enter(r, "mesh");
   if (json_is_string(value)) PB_TRY(read_file(r, json_string_value(value), mesh));
   else if (json_is_object(value)) PB_TRY(read_generated(r, value, mesh));
   else return pbTaskReader_Fail(r, pb_bad_input, "expected the name of a file, or an object {generator: numbers}");
+
+  // elements of one orientation, and none that is degenerate
   if (has_cells(*mesh)) {
     PB_TRY(made(r, pbMesh_Orient(*mesh)));
     PB_TRY(made(r, pbMesh_Check(r->ctx, *mesh, 0, NULL)));
   }
+
   pbTaskReader_Leave(r);
   return quadratic(r, body, mesh);
 }

@@ -30,7 +30,8 @@ static void add_part(Layout *l, int index, int coord, int target, int axis) {
   l->parts[l->part_count++] = (pbPart){index, coord, target, axis};
 }
 
-// Positions are columns of their own; a quaternion is one target of four columns with three parts, one for each axis of its tangent.
+// Positions are columns of their own; a quaternion is one target of four columns with three parts, one for each axis of its
+// tangent.
 static void add_joint_positions(Layout *l, const pbModel *m, int j) {
   int coords = joint_coords(m, j), dofs = joint_dofs(m, j);
   int first = l->target_width, adr = m->jnt_qposadr[j], dof = m->jnt_dofadr[j];
@@ -108,7 +109,8 @@ static pbStatus read_layout(pbTaskReader *r, const json_t *value, pbQuantity q, 
     if (!l->parts || !l->columns) status = pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
   }
 
-  for (int i = 0; status == pb_ok && i < count; i++) add_object(l, m, q, ids[i]);
+  if (status != pb_ok) count = 0;
+  for (int i = 0; i < count; i++) add_object(l, m, q, ids[i]);
   l->full_width = kind.full;
   if (status == pb_ok && l->part_count == 0) status = pbTaskReader_Fail(r, pb_bad_input, "this names nothing the model has");
 
@@ -120,12 +122,11 @@ static pbStatus choose_components(pbTaskReader *r, const json_t *object, Layout 
   int *chosen = pbContext_AllocArray(r->ctx, (size_t)l->part_count + 1, sizeof *chosen), count = 0;
   pbPart *parts = pbContext_AllocArray(r->ctx, (size_t)l->part_count + 1, sizeof *parts);
   pbStatus status = chosen && parts ? pbTaskReader_Components(r, object, l->part_count, chosen, &count)
-
                                     : pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
   if (status == pb_ok && count == 0) status = pbTaskReader_Fail(r, pb_bad_input, "no components");
 
-  for (int i = 0; status == pb_ok && i < count; i++) parts[i] = l->parts[chosen[i]];
   if (status == pb_ok) {
+    for (int i = 0; i < count; i++) parts[i] = l->parts[chosen[i]];
     memcpy(l->parts, parts, (size_t)count * sizeof *parts);
     l->part_count = count;
   }

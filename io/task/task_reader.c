@@ -288,7 +288,8 @@ pbStatus pbTaskReader_Spread(pbTaskReader *r, const json_t *object, const char *
     size_t have = numbers.rows * numbers.cols;
     bool one = json_is_number(value);
     if (!one && have != count) status = pbTaskReader_Fail(r, pb_bad_input, "expected %zu numbers, found %zu", count, have);
-    for (size_t i = 0; status == pb_ok && i < count; i++) out[i] = numbers.data[one ? 0 : i];
+    size_t filled = status == pb_ok ? count : 0;
+    for (size_t i = 0; i < filled; i++) out[i] = numbers.data[one ? 0 : i];
     pbContext_Free(r->ctx, numbers.data);
   }
 
@@ -303,10 +304,8 @@ pbStatus pbTaskReader_Folders(pbTaskReader *r, const char *folder, const char *a
 
   if (folder) {
     if (!realpath(*folder ? folder : ".", resolved))
-
       return pbContext_Fail(r->ctx, pb_file, "folder '%.400s' cannot be found", folder);
     if (!(r->folder = pbContext_CopyText(r->ctx, resolved)))
-
       return pbContext_Fail(r->ctx, pb_no_memory, "no memory to read a task");
   }
 

@@ -228,7 +228,8 @@ static pbStatus read_steps(pbTaskReader *r, const json_t *own, const json_t *roo
   if (json_object_get(given, "steps") && json_object_get(given, "duration"))
     return pbTaskReader_Fail(r, pb_bad_input, "expected one of \"steps\" and \"duration\", found both");
 
-  *steps = c->rows > 1 ? (int)(c->rows < MOST_STEPS ? c->rows : MOST_STEPS) : 0;
+  *steps = c->rows < MOST_STEPS ? (int)c->rows : MOST_STEPS;
+  if (c->rows <= 1) *steps = 0;
   if (count) PB_TRY(pbTaskReader_Int(r, own_steps ? own : root, "steps", 1, MOST_STEPS, steps));
   else if (duration) PB_TRY(steps_of_duration(r, own_duration ? own : root, steps));
 

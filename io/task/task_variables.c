@@ -155,7 +155,8 @@ static pbStatus point_entries(pbTaskReader *r, const json_t *object, const doubl
   if (status == pb_ok) pbTaskReader_Leave(r);
   if (status == pb_ok) status = entries_room(r, 3 * (size_t)count, e);
 
-  for (int i = 0; status == pb_ok && i < 3 * count; i++) {
+  if (status != pb_ok) count = 0;
+  for (int i = 0; i < 3 * count; i++) {
     int entry = 3 * ids[i / 3] + i % 3;
     add_entry(e, (size_t)entry, x0[entry], -INFINITY, INFINITY);
   }
