@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/assert.h"
+
 void pbAssert_Fail(const char *condition, const char *file, int line, const char *function);
 
 #define PB_CHECKED(condition)   ((condition) ? (void)0 : pbAssert_Fail(#condition, __FILE__, __LINE__, __func__))
@@ -37,6 +39,9 @@ static inline bool pb_allFinite(const double *x, size_t n) {
   }
   return true;
 }
+
+// Are all parts of n numbers of any type finite: doubles, complex numbers, lanes?
+#define PB_FINITE(x, n) pb_allFinite((const double *)(x), (size_t)(n) * (sizeof *(x) / sizeof(double)))
 
 // Do n numbers ascend, each larger than the one before?
 static inline bool pb_ascending(const int *list, int n) {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 struct pbContext {
   pbAllocator hooks;
   char error[PB_ERROR_TEXT];
@@ -104,6 +106,7 @@ void pbContext_Warn(pbContext *ctx, const char *format, ...) {
   // A line each.
 
   size_t kept = strlen(line);
+  PB_ASSERT(kept < sizeof line && (!ctx->warnings || ctx->warnings[ctx->warnings_length] == 0));
   if (!warnings_room(ctx, kept + 2)) return;
 
   char *end = ctx->warnings + ctx->warnings_length;

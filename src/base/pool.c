@@ -39,6 +39,7 @@ static void *take_piece(void *user, size_t size) {
   *piece_at(p, p->used) = (Piece){.below = p->top, .bytes = size};
   p->top = p->used;
   p->used += head + bytes;
+  PB_ASSERT(p->used <= p->size);
   return p->base + p->top + head;
 }
 
@@ -108,14 +109,14 @@ pbStatus pbPool_Grow(pbPool *p, size_t size) {
   char *block = whole > size ? pbContext_Resize(p->parent, NULL, whole) : NULL;  // not zeroed, so not touched
   if (!block) return pb_no_memory;
 
-  pbContext_Free(p->parent, p->block);
   // What was in the block is gone: pools grow between steps.
-
+  pbContext_Free(p->parent, p->block);
   p->block = block;
   p->base = block + (-(uintptr_t)block & (head - 1));
   p->size = size;
   p->wanted = 0;
   p->open = true;
+  PB_ASSERT((size_t)(p->base - block) + size <= whole);
   pbPool_Reset(p);
   return pb_ok;
 }

@@ -7,6 +7,8 @@
 
 #include <pullback/base.h>
 
+#include "base/assert.h"
+
 enum { LONGEST = 63 };
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -36,6 +38,8 @@ int pbSuggest_Distance(const char *a, const char *b) {
     last = now;
     now = free_row;
   }
+
+  PB_ASSERT(last[nb] >= 0 && last[nb] <= 2 * (int)(na > nb ? na : nb));  // at most all letters change
 
   // Words that differ in case alone are not the same.
   return last[nb] ? last[nb] : strncmp(a, b, LONGEST) != 0;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "compile/setconst.h"
 #include "model/joint.h"
@@ -14,6 +15,7 @@ void *pbCompile_Take(pbCompiler *c, size_t count, size_t size) {
     pbContext_Fail(c->ctx, pb_no_memory, "out of memory while compiling");
     return NULL;
   }
+  PB_ASSERT(c->nblocks < PB_COMPILE_BLOCKS);
   c->blocks[c->nblocks++] = memory;
   return memory;
 }
@@ -204,6 +206,7 @@ static pbStatus store_keys(pbCompiler *c) {
 
     if (d->mpos.count || d->mquat.count) return PB_AT(c, d, "key", "mpos and mquat are given, but there are no mocap bodies");
     normalize_quaternions(m, qpos);
+    PB_VALIDATE(pb_allFinite(qpos, (size_t)m->nq));
   }
   return pb_ok;
 }
@@ -216,6 +219,7 @@ static void store_numerics(pbCompiler *c) {
     if (d->data.count) memcpy(to, d->data.data, (size_t)d->data.count * sizeof *to);  // the rest stays zero
     to += size;
   }
+  PB_ASSERT(to == c->m->numeric_data + c->m->nnumericdata);
 }
 
 // ---- the order of the work ----------------------------------------------------------------------------------------
@@ -254,6 +258,8 @@ static pbStatus fill_model(pbCompiler *c) {
   PB_TRY(pbCompile_Sensors(c));
   PB_TRY(store_keys(c));
   store_numerics(c);
+
+  PB_VALIDATE(pb_allFinite(c->m->key_ctrl, (size_t)c->m->nkey * (size_t)c->m->nu));
 
   // FinishSimple asks for armature of actuators; Constants reads every field.
   pbCompile_FinishSimple(c);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "model/joint.h"
 #include "compile/compile.h"
 
@@ -179,5 +180,6 @@ pbStatus pbCompile_Actuators(pbCompiler *c) {
     // Last, since it may overwrite a stated range.
     PB_TRY(length_range(c, d, i));
   }
+  PB_ASSERT(adr == m->na);
   return pb_ok;
 }

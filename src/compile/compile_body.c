@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "math/vec.h"
 #include "model/joint.h"
 #include "compile/compile.h"
@@ -234,6 +235,7 @@ static const char *inertia_of_geoms(const pbCompiler *c, pbBodyWork *b) {
   }
 
   // Parallel axis theorem about the common center of mass.
+  PB_ASSERT(mass > 0);
   for (int k = 0; k < 3; k++) b->ipos[k] = center[k] / mass;
   for (int i = b->geoms.head; i >= 0; i = c->geoms[i].next) {
     const pbGeomWork *g = &c->geoms[i];
@@ -495,6 +497,7 @@ static void align_body(pbCompiler *c, pbBodyWork *b) {
   pbPose_Compose(b->pos, b->quat, b->ipos, b->iquat);
   memcpy(b->pos, b->ipos, sizeof b->pos);
   memcpy(b->quat, b->iquat, sizeof b->quat);
+  PB_VALIDATE(pb_isUnit(b->quat, 4));
   v3_zero(b->ipos);
   quat_identity(b->iquat);
 

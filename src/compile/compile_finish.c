@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "model/joint.h"
 #include "base/context.h"
 #include "math/vec.h"
@@ -187,6 +188,7 @@ static void resolve_damping_ratio(pbModel *m, int a, double mobility) {
 static void finish_actuators(pbModel *m, pbDerive_r *w) {
   for (int a = 0; a < m->nu; a++) {
     int n = actuator_moment(m, a, w, &m->actuator_length0[a]);
+    PB_VALIDATE(n <= m->nv && pb_allWithin(w->touched, n, 0, m->nv));
     double mobility;
     m->actuator_acc0[a] = solve_acceleration(w, n, &mobility);
 
@@ -204,6 +206,7 @@ static void finish_springdampers(pbCompiler *c) {
     const double *set = c->spec->joints[i].springdamper;
     if (!(set[0] > 0 && set[1] > 0)) continue;
     int id = c->joints[i].id;
+    PB_ASSERT(id >= 0 && id < m->njnt);  // joints are never fused or discarded
     int adr = m->jnt_dofadr[id];
     int n = pbJoint_DofCount(m->jnt_type[id]);
 
@@ -356,6 +359,7 @@ static void find_means(pbModel *m, const pbDerive_r *w, const double *length) {
     m->stat_meanmass[0] /= m->nbody - 1;
   }
 
+  PB_ASSERT(m->stat_meansize[0] > 0);
   m->stat_extent[0] = fmax(m->stat_extent[0], 2 * m->stat_meansize[0]);
   if (!m->nv) return;
 

@@ -1,6 +1,7 @@
 // compiler fusestatic: bodies without joints that nothing refers to become part of their parent. Forces do not change by it.
 #include <string.h>
 
+#include "base/assert.h"
 #include "math/vec.h"
 #include "compile/compile.h"
 
@@ -60,6 +61,7 @@ static const char *merge_inertia(pbBodyWork *p, const pbBodyWork *b) {
 
   // Common center of mass.
   double mass = p->mass + b->mass;
+  PB_ASSERT(mass > 0);
   for (int k = 0; k < 3; k++) center[k] = (p->mass * p->ipos[k] + b->mass * pos[k]) / mass;
 
   // Parallel axis theorem for both.
@@ -89,6 +91,7 @@ static const char *merge_inertia(pbBodyWork *p, const pbBodyWork *b) {
 // Everything in body b goes to its parent; poses are composed first.
 static pbStatus fuse_body(pbCompiler *c, int index) {
   pbBodyWork *b = &c->bodies[index];
+  PB_ASSERT(b->id >= 0 && b->parent >= 0 && c->bodies[b->parent].id >= 0);
   pbBodyWork *p = &c->bodies[b->parent];
   int parent = b->parent;
 

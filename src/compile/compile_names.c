@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "base/suggest.h"
 #include "compile/compile.h"
@@ -138,6 +139,7 @@ static pbStatus store_name(pbCompiler *c, pbObject kind, int id, const char *nam
 
   char *copy = pbContext_CopyText(c->ctx, name ? name : "");
   if (!copy) return pbContext_Fail(c->ctx, pb_no_memory, "out of memory for names");
+  PB_ASSERT(id < c->m->names_count[kind] && !c->m->names[kind][id]);  // each has one name
   c->m->names[kind][id] = copy;
   return pb_ok;
 }

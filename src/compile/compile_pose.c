@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "math/vec.h"
 #include "compile/compile.h"
 
@@ -49,6 +50,7 @@ void pbPose_FromZ(double quat[4], const double z[3]) {
 
   // Along the z axis, either way, every axis in the plane rotates to z.
   if (sine < 1e-10) v3_set(axis, 1, 0, 0);
+  PB_VALIDATE(pb_isUnit(z, 3));
   quat_axisangle(quat, axis, atan2(sine, z[2]));
 }
 
@@ -243,6 +245,8 @@ const char *pbPose_Principal(const double full[6], double quat[4], double diagon
   quat_identity(quat);
   int rotations = 0;
   while (rotations < JACOBI_ROTATIONS && rotate_jacobi(mat, quat, diagonal)) rotations++;
+
+  PB_VALIDATE(pb_isUnit(quat, 4));
 
   // Decreasing order, by three exchanges.
   order_pair(quat, diagonal, 0);

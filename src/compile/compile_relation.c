@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "model/joint.h"
 #include "compile/compile.h"
 #include "model/equality_data.h"
@@ -90,6 +91,8 @@ pbStatus pbCompile_StorePairs(pbCompiler *c) {
     m->pair_signature[i] = p->signature;
     m->pair_geom1[i] = c->geoms[p->geom1].id;
     m->pair_geom2[i] = c->geoms[p->geom2].id;
+    PB_ASSERT(m->pair_geom1[i] >= 0 && m->pair_geom2[i] >= 0);
+    PB_ASSERT(i == 0 || m->pair_signature[i - 1] <= m->pair_signature[i]);
 
     COPY(pair_solref, i, 2, d->solref);
     COPY(pair_solreffriction, i, 2, d->solreffriction);
@@ -139,6 +142,7 @@ static pbStatus resolve_equality(pbCompiler *c, const pbEqualityDef *d, int *id1
 
   *id1 = pbCompile_Id(c, kind, a);
   *id2 = b < 0 ? -1 : pbCompile_Id(c, kind, b);
+  PB_ASSERT(*id1 >= 0 && (b < 0 || *id2 >= 0));  // what is referred to is never fused or discarded
   return pb_ok;
 }
 
@@ -304,5 +308,6 @@ pbStatus pbCompile_Tendons(pbCompiler *c) {
     store_tendon(m, d, t);
     adr += d->path_count;
   }
+  PB_ASSERT(adr == m->nwrap);
   return pb_ok;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "model/joint.h"
 #include "compile/compile.h"
 
@@ -194,6 +195,7 @@ static pbStatus store_sensor(pbCompiler *c, const pbSensorDef *d, int i) {
   m->sensor_objid[i] = object < 0 ? -1 : pbCompile_Id(c, d->objtype, object);
   m->sensor_reftype[i] = d->reftype;
   m->sensor_refid[i] = reference < 0 ? -1 : pbCompile_Id(c, d->reftype, reference);
+  PB_ASSERT((object < 0) == (m->sensor_objid[i] < 0) && (reference < 0) == (m->sensor_refid[i] < 0));
   m->sensor_dim[i] = sensor_size(d->type);
   m->sensor_cutoff[i] = d->cutoff;
   m->sensor_noise[i] = d->noise;
@@ -208,5 +210,6 @@ pbStatus pbCompile_Sensors(pbCompiler *c) {
     c->m->sensor_adr[i] = adr;
     adr += c->m->sensor_dim[i];
   }
+  PB_ASSERT(adr == c->m->nsensordata);
   return pb_ok;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "model/joint.h"
 #include "compile/compile.h"
 
@@ -37,6 +38,7 @@ void pbCompile_NumberBodies(pbCompiler *c) {
     pbBodyWork *b = &c->bodies[c->order[k]];
     if (b->id >= 0) b->id = c->m->nbody++;
   }
+  PB_ASSERT(c->m->nbody >= 1 && c->bodies[0].id == 0);  // the world
 }
 
 pbStatus pbCompile_Number(pbCompiler *c) {
@@ -109,6 +111,7 @@ static void store_dof(pbCompiler *c, pbBodyWork *b, const pbJointWork *j, int do
   // A dof's parent is the one before it, of the same body or of the nearest ancestor with one.
   m->dof_bodyid[dof] = b->id;
   m->dof_jntid[dof] = j->id;
+  PB_ASSERT(b->last_dof < dof);
   m->dof_parentid[dof] = b->last_dof;
   b->last_dof = dof;
 
@@ -136,6 +139,7 @@ static void store_geom(pbCompiler *c, const pbGeomWork *g, int body) {
   m->geom_priority[id] = d->priority;
 
   // Shape, pose, contact parameters.
+  PB_VALIDATE(pb_isUnit(g->quat, 4));
   COPY(geom_size, id, 3, g->size);
   COPY(geom_aabb, id, 6, g->aabb);
   COPY(geom_pos, id, 3, g->pos);
@@ -314,6 +318,7 @@ static void store_body(pbCompiler *c, pbBodyWork *b, pbCursor *at) {
   int parent = b->parent < 0 ? 0 : c->bodies[b->parent].id;
 
   // Where it stands in the tree.
+  PB_ASSERT(parent < id || id == 0);
   m->body_parentid[id] = parent;
   m->body_rootid[id] = id == 0 || parent == 0 ? id : m->body_rootid[parent];
   m->body_weldid[id] = c->bodies[b->weld].id;
@@ -327,6 +332,7 @@ static void store_body(pbCompiler *c, pbBodyWork *b, pbCursor *at) {
   COPY(body_ipos, id, 3, b->ipos);
   COPY(body_iquat, id, 4, b->iquat);
   COPY(body_inertia, id, 3, b->inertia);
+  PB_VALIDATE(pb_isUnit(b->quat, 4) && pb_isUnit(b->iquat, 4));
 
   m->body_mass[id] = b->mass;
   m->body_gravcomp[id] = b->def->gravcomp;
@@ -365,6 +371,7 @@ static void scale_mass(pbModel *m, double target) {
   // At least mjMINVAL, so that nothing vanishes.
   double scale = fmax(1e-15, target / fmax(1e-15, total));
 
+  PB_ASSERT(scale > 0);
   for (int i = 1; i < m->nbody; i++) {
     m->body_mass[i] *= scale;
     for (int k = 0; k < 3; k++) m->body_inertia[3 * i + k] *= scale;
@@ -377,6 +384,8 @@ pbStatus pbCompile_StoreTree(pbCompiler *c) {
     pbBodyWork *b = &c->bodies[c->order[k]];
     if (b->id >= 0) store_body(c, b, &at);
   }
+
+  PB_ASSERT(at.joint == c->m->njnt && at.dof == c->m->nv && at.qpos == c->m->nq);
 
   // Trees of dofs, and settotalmass, need all bodies.
   number_trees(c->m);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "model/joint.h"
 #include "base/context.h"
 #include "number/number.h"
@@ -25,6 +26,7 @@ static void fill_plan(const pbModel *m, pbDerivePlan *plan) {
   for (int i = 0; i < m->nv; i++) {
     int c = plan->comp[i];
     plan->local[i] = plan->start[c] + plan->size[c] - 1 - i;
+    PB_ASSERT(plan->local[i] >= 0 && plan->local[i] < plan->size[c]);  // the dofs of a tree follow each other
   }
 
   // Square blocks, one after the other.
@@ -85,6 +87,7 @@ pbStatus pbDerive_Create(pbContext *ctx, const pbModel *m, pbDerive_r *w, void *
 
   arena = pbArena_Over(*memory, needed);
   pbDerive_Layout_r(&arena, m, w);
+  PB_ASSERT(!arena.failed && pbArena_Needed(&arena) == needed);
   return pb_ok;
 }
 
@@ -266,6 +269,7 @@ static void freeze_tendons(pbPullback *p) {
 // Im Power(theta + i h e_k) / h for each entry k: exact to rounding (Squire and Trapp 1998).
 static void pull_slice(pbPullback *p, const double *field, int count) {
   size_t start = (size_t)(field - p->m->theta0);
+  PB_ASSERT(count >= 0 && start + (size_t)count <= p->m->ntheta);
   for (size_t i = start; i < start + (size_t)count; i++) {
     p->at[i] = p->values[i] + PB_IMAG_STEP * I;
     p->theta_bar[i] += cimag(pbDerive_Power_c(p->m, p->at, &p->f, &p->w)) / PB_IMAG_STEP;
@@ -378,6 +382,7 @@ pbStatus pbModel_SetConstantsVjp(pbContext *ctx, const pbModel *m, const double 
   if (memory) {
     arena = pbArena_Over(memory, needed);
     lay_out_pullback(&arena, &p);
+    PB_ASSERT(!arena.failed && pbArena_Needed(&arena) == needed);
     bad = run_pullback(&p, theta);
   }
 

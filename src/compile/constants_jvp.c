@@ -1,4 +1,5 @@
 // Directional derivative of the derived constants: the complex run of the same source (setconst.c).
+#include "base/assert.h"
 #include "number/number.h"
 #include "base/context.h"
 #include "compile/setconst.h"
@@ -16,6 +17,7 @@ static int push_direction(const pbModel *m, const double *theta, double *directi
   // The imaginary step fits directions of about unit size: scaled by a power of two, which rounds nothing.
   for (size_t i = 0; i < m->ntheta; i++) most = fmax(most, fabs(direction[i]));
   if (isfinite(most)) frexp(most, &exponent);
+  PB_ASSERT(!(ldexp(most, -exponent) > 1) || !isfinite(most));
 
   // theta + i h d
   for (size_t i = 0; i < m->ntheta; i++) {
@@ -48,6 +50,7 @@ pbStatus pbModel_SetConstantsJvp(pbContext *ctx, const pbModel *m, const double 
   if (memory) {
     arena = pbArena_Over(memory, needed);
     lay_out_run(&arena, m, &w, &at);
+    PB_ASSERT(!arena.failed && pbArena_Needed(&arena) == needed);
     bad = push_direction(m, theta, direction, &w, at);
   }
 

@@ -5,6 +5,7 @@
 // Cholesky factor as in Featherstone 2008 (chapters 4 and 6), with MuJoCo 4.0's conventions.
 #include "compile/setconst.h"
 
+#include "base/assert.h"
 #include "linalg/small.h"
 #include "math/vec.h"
 #include "number/number.h"
@@ -159,6 +160,7 @@ static num *mass_entry(const derive *w, int i, int j) {
   int a = w->plan.local[i];
   int b = w->plan.local[j];
   int comp = w->plan.comp[i];
+  PB_ASSERT(w->plan.comp[j] == comp);  // dofs of one tree
   size_t high = (size_t)(a > b ? a : b), low = (size_t)(a > b ? b : a);
   return w->M + w->plan.block[comp] + high * (size_t)w->plan.size[comp] + low;
 }
@@ -191,6 +193,7 @@ static void add_tendon_armature(const pbModel *m, const NUM(pbPar) *p, const num
 
     // Only pairs of a dof and its ancestors have entries.
     int n = NUM(pbDerive_TendonRow)(m, theta, w, t);
+    PB_VALIDATE(pb_allWithin(w->touched, n, 0, m->nv));
     for (int a = 0; a < n; a++) {
       int i = w->touched[a];
       for (int j = i; j >= 0; j = m->dof_parentid[j]) {
@@ -236,6 +239,7 @@ static int factor_blocks(const derive *w) {
   for (int c = 0; c < w->plan.ncomp; c++) {
     int n = w->plan.size[c];
     num *A = w->plan.block[c] + w->M;
+    PB_ASSERT(n <= w->plan.max_size && w->plan.block[c] + (size_t)n * (size_t)n <= w->plan.entries);
 
     for (int i = 0; i < n; i++) {
       num *row = A + (size_t)i * (size_t)n;
@@ -454,6 +458,7 @@ int NUM(pbDerive_Run)(const pbModel *m, num *theta, derive *w) {
   memset(w->mark, 0, (size_t)m->nv * sizeof *w->mark);
   find_centers(m, &p, OUT(body_subtreemass), w);
   mass_matrix(m, &p, theta, w);
+  PB_VALIDATE(PB_FINITE(w->M, w->plan.entries));
   int bad = factor_blocks(w);
 
   // Weights: see setconst.h.

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/assert.h"
+
 enum { BLOCK_SIZE = 32 * 1024 };
 
 struct pbSpecPoolBlock {
@@ -42,6 +44,7 @@ void *pbSpecPool_Take(pbSpecPool *pool, size_t count, size_t size) {
 
   void *memory = (char *)block->data + block->used;
   block->used += bytes;
+  PB_ASSERT(block->used <= block->capacity);
   return memory;
 }
 

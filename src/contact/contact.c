@@ -2,6 +2,7 @@
 // of the parameters: parameters_adjoint.c; of frame and geometry: contact_geometry_adjoint.c.
 #include "contact/contact.h"
 
+#include "base/assert.h"
 #include "math/vec.h"
 
 // ---- candidates -------------------------------------------------------------------------------------------------------
@@ -75,6 +76,7 @@ int NUM(pbContact_Near)(NUM(pbWork) *w, double reach) {
     if (may_touch(w, balls, c[k].geom1, c[k].geom2, reach + fabs(re(w->p.pair_margin[c[k].pair])))) near[n++] = k;
   }
 
+  PB_VALIDATE(pb_ascending(near, n) && pb_allWithin(near, n, 0, count));
   return n;
 }
 
@@ -164,6 +166,8 @@ static void set_parameters(const NUM(pbWork) *w, NUM(pbContact) *c) {
     set_geom_parameters(w, c);
   }
 
+  PB_ASSERT(c->dim == 1 || c->dim == 3 || c->dim == 4 || c->dim == 6);
+
   // The global override counts for all contacts, tangents included.
   if (w->m->enableflags & pb_enOverride) {
     memcpy(c->solref, w->p.o_solref, sizeof c->solref);
@@ -195,6 +199,13 @@ static void make_frame(num frame[9], const num normal[3], const num hint[3]) {
   v3_cross(z, x, y);
 }
 
+// Are the first two rows of length one, at right angles? Of a contact's frame normal and first tangent.
+static bool is_frame(const num frame[9]) {
+  static const double rounding = 1e-9;
+  double n = re(v3_dot(frame, frame)), y = re(v3_dot(frame + 3, frame + 3)), both = re(v3_dot(frame, frame + 3));
+  return !(fabs(n - 1) > rounding || fabs(y - 1) > rounding || fabs(both) > rounding);
+}
+
 // Distance at which force starts, where no onset makes it start before.
 static num force_margin(const NUM(pbWork) *w, const pbCandidate *k) {
   if (w->m->enableflags & pb_enOverride) return w->p.o_margin[0];
@@ -202,6 +213,7 @@ static num force_margin(const NUM(pbWork) *w, const pbCandidate *k) {
 }
 
 pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach) {
+  PB_ASSERT(candidate >= 0 && candidate < w->t->ncandidate);
   const pbCandidate *k = w->t->candidate + candidate;
   num margin = force_margin(w, k);
   NUM(pbShape) s1, s2;
@@ -209,7 +221,9 @@ pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach) {
 
   geom_shape(w, k->geom1, &s1);
   geom_shape(w, k->geom2, &s2);
+  PB_VALIDATE(is_frame(s1.mat) && is_frame(s2.mat));
   int n = NUM(pbPair_Collide)(&s1, &s2, re(margin) + reach, points);
+  PB_ASSERT(n >= 0 && n <= PB_MAX_CONTACT_POINTS);
   if (w->ncon + n > w->max_con) return pb_capacity;
 
   // Each point becomes a contact, with the parameters of its pair.
@@ -224,6 +238,7 @@ pbStatus NUM(pbContact_Pair)(NUM(pbWork) *w, int candidate, double reach) {
     v3_copy(c->pos, points[i].pos);
     v3_copy(c->hint, points[i].hint);
     make_frame(c->frame, points[i].normal, points[i].hint);
+    PB_VALIDATE(is_frame(c->frame));
     set_parameters(w, c);
   }
 

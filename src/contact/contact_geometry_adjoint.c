@@ -2,6 +2,7 @@
 // through its frame (make_frame in contact.c), its point and its distance (geometry/pair.h: Jacobians of pairs).
 #include "contact/row_adjoint.h"
 
+#include "base/assert.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
 
@@ -67,6 +68,7 @@ void LANE(pbContact_PairJacobians)(LANE(pbAdjoint) *a, int first, double reach) 
     v3_copy(points[n].normal, c[n].frame);
     v3_copy(points[n].hint, c[n].hint);
   }
+  PB_ASSERT(n >= 1 && n <= PB_MAX_CONTACT_POINTS);  // `first` is the first of its pair
   NUM(pbPair_Jacobian)(&s1, &s2, c->margin + reach, n, points, a->contact_jacobian + first);
 }
 
@@ -89,6 +91,7 @@ void LANE(pbContact_PullPair)(LANE(pbAdjoint) *a, int contact, const lane bar[10
   const NUM(pbWork) *w = a->w;
   const NUM(pbContact) *c = w->contact + contact;
   const pbContactJacobian *J = a->contact_jacobian + contact;
+  PB_ASSERT(contact >= 0 && contact < w->ncon);
   lane in[12];  // wrench on geom 2 (torque about its center, force), sizes of geom 1, of geom 2
 
   for (int i = 0; i < 12; i++) {

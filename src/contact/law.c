@@ -1,6 +1,8 @@
 // Laws of hard contact (law.h): projections on the forces that a row may have, sharp or smoothed by kappa, and their slopes.
 #include "contact/law.h"
 
+#include "base/assert.h"
+
 // ---- projections --------------------------------------------------------------------------------------------------------
 // Smoothed max(0, y) and its slope (Chen-Harker-Kanzow-Smale); sharp at kappa = 0.
 static double positive(double y, double kappa, double *slope) {
@@ -89,6 +91,8 @@ static double find_cut(int n, const double *y, double radius, double kappa) {
 
   cut = fmax(cut, kappa / fmax(radius, sqrt(kappa)));
 
+  PB_ASSERT(kappa > 0 && !(cut <= 0));
+
   // The first guess is a lower bound of the root.
   for (int it = 0; it < 100; it++) {
     double sum = beyond(n, y, cut, kappa, &slope);
@@ -159,6 +163,7 @@ static void in_box(int n, double radius, double *y, double *Q, double *g) {
 
 static void project_friction(const NUM(pbWork) *w, int n, double radius, double *y, double *Q, double *g) {
   double kappa = w->dual.kappa;
+  PB_ASSERT(n >= 1 && n <= 5 && !(radius < 0) && kappa >= 0);
   switch (w->m->contact.method) {
     case pb_contactSweeps: in_box(n, radius, y, Q, g); return;
     case pb_contactLcp:
@@ -188,6 +193,7 @@ void NUM(pbLaw_Misfit)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *
   const double *rho = w->dual.rho + r->at;
   double trial = f[0] - rho[0] * x[0];
   double y[5], slope, by_loss;
+  PB_ASSERT(!(rho[0] <= 0));
 
   // Equalities take any force; friction loss is bounded on both sides.
   if (r->kind == pb_rowEquality) {

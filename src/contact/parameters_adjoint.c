@@ -2,6 +2,7 @@
 // diagApprox, impratio, mixing of geoms, error reduction and force mixing, margins.
 #include "contact/row_adjoint.h"
 
+#include "base/assert.h"
 #include "math/vec.h"
 
 typedef LANE(pbRowBar) row_bar;
@@ -32,6 +33,7 @@ void LANE(pbRow_PullRegularization)(const NUM(pbWork) *w, const NUM(pbRow) *r, i
   bool mixing = pb_mixing(w->m, r->kind);
   bool some = false;
   lane moved = PB_LANE_ZERO;
+  PB_ASSERT(mixing || (r->imp > 0 && r->imp < 1));
 
   for (int i = 0; i < n; i++) {
     if (NUM(pbRow_Regularization)(w, r, i) <= PB_LEAST_R) continue;

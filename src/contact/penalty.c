@@ -1,6 +1,8 @@
 // Forces of penalty contacts (penalty.h). Their derivatives by everything: by_... here, and penalty_adjoint.c.
 #include "contact/penalty.h"
 
+#include "base/assert.h"
+
 // S(t) from 0 to 1, twice differentiable; and its slope.
 static num smooth_step(num t, num *slope) {
   *slope = 0;
@@ -11,6 +13,8 @@ static num smooth_step(num t, num *slope) {
 }
 
 NUM(pbNormalForce) NUM(pbPenalty_Normal)(num k, num c, double width, num depth, num speed) {
+  PB_ASSERT(width > 0 && re(k) > 0);
+
   // g = k depth - c speed S(depth / width), u = g / (k width)
   num fade_slope, share_slope;
   num fade = smooth_step(depth / width, &fade_slope);

@@ -1,6 +1,7 @@
 // Potentials of constraint rows: value, force and Hessian (potential.h). Their derivatives by parameters: potential_adjoint.c.
 #include "contact/potential.h"
 
+#include "base/assert.h"
 #include "contact/row.h"
 
 typedef NUM(pbPotential) point;
@@ -244,6 +245,7 @@ static num contact_potential(const NUM(pbWork) *w, const NUM(pbRow) *r, point *p
   const num *friction = w->contact[r->contact].friction;
   double kappa = w->m->contact.kappa;
   if (r->dim == 1) return one_sided(r, kappa, p);
+  PB_ASSERT(!(re(r->mu) <= 0));
   if (w->m->cone != pb_coneElliptic) return pyramid(friction, r, kappa, p);
   return kappa > 0 ? smooth_cone(friction, r, kappa, p) : cone(friction, r, p);
 }
@@ -258,9 +260,22 @@ num NUM(pbPotential_At)(const NUM(pbWork) *w, const NUM(pbRow) *r, point *p) {
   }
 }
 
+// Is the Hessian of a row that pushes symmetric but for rounding?
+static bool is_symmetric(const NUM(pbRow) *r) {
+  int n = r->zone == pb_zoneOpen ? 0 : r->dim;
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < i; j++) {
+      double a = re(r->K[i * n + j]), b = re(r->K[j * n + i]);
+      if (fabs(a - b) > 1e-9 * (fabs(re(r->K[i * n + i])) + fabs(re(r->K[j * n + j])))) return false;
+    }
+  }
+  return true;
+}
+
 num NUM(pbRow_Evaluate)(const NUM(pbWork) *w, NUM(pbRow) *r) {
   point p = {.x = r->x, .f = r->f, .K = r->K};
   num cost = NUM(pbPotential_At)(w, r, &p);
   r->zone = p.zone;
+  PB_VALIDATE(is_symmetric(r));
   return cost;
 }

@@ -1,5 +1,6 @@
 // Constraint rows: Jacobians and residuals, in MuJoCo's order: equalities, friction loss, limits, contacts. Their other numbers:
 // row_numbers.c. Their derivatives: row_adjoint.h names the files.
+#include "base/assert.h"
 #include "contact/contact.h"
 #include "contact/penalty.h"
 #include "contact/row.h"
@@ -12,6 +13,7 @@
 
 // ---- building blocks ------------------------------------------------------------------------------------------------
 static NUM(pbRow) *new_row(NUM(pbWork) *w, pbRowKind kind, int id, int dim) {
+  PB_ASSERT(w->nrow < w->max_row && dim >= 1 && dim <= 6);
   NUM(pbRow) *r = w->row + w->nrow++;
   r->kind = kind;
   r->id = id;
@@ -33,9 +35,11 @@ static NUM(pbRow) *new_row(NUM(pbWork) *w, pbRowKind kind, int id, int dim) {
 
 // The dofs of the row are known (n in row_dofs at r->dofs): claim them and room for J, to be filled.
 static num *claim(NUM(pbWork) *w, NUM(pbRow) *r, int n) {
+  PB_VALIDATE(pb_ascending(w->row_dofs + r->dofs, n) && pb_allWithin(w->row_dofs + r->dofs, n, 0, w->m->nv));
   r->n = n;
   w->ndofs_used += n;
   w->nJ_used += n * r->dim;
+  PB_ASSERT(w->ndofs_used <= w->max_dofs);
   return w->row_J + r->J;
 }
 

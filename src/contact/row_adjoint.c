@@ -1,6 +1,7 @@
 // The rows' part of the adjoint: which cotangents each row collects, in which order (row_adjoint.h).
 #include "contact/row_adjoint.h"
 
+#include "base/assert.h"
 #include "math/vec.h"
 #include "multibody/kink.h"
 #include "multibody/spatial.h"
@@ -194,6 +195,7 @@ static void pull_zero_losses(LANE(pbAdjoint) *a) {
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a) {
   const NUM(pbWork) *w = a->w;
   int at = 0;
+  PB_VALIDATE(PB_FINITE(a->lam, w->m->nv));
 
   pull_zero_losses(a);
 

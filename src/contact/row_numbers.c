@@ -2,6 +2,7 @@
 // acceleration. Their derivatives: parameters_adjoint.c.
 #include "contact/row.h"
 
+#include "base/assert.h"
 #include "multibody/reference.h"
 
 // ---- impedance ------------------------------------------------------------------------------------------------------
@@ -88,6 +89,7 @@ static void set_impedance(const NUM(pbWork) *w, NUM(pbRow) *r, const num *solimp
   } else if (!mixing) {
     NUM(pbRow_Impedance)(solimp, pos, r->margin, &r->imp, &r->dimp);
   }
+  PB_ASSERT(!(re(r->imp) <= 0 || re(r->imp) > 1 + 1e-9));  // a state that grows beyond bounds makes it NaN
 }
 
 static const num *friction_parameters(const NUM(pbWork) *w, const NUM(pbRow) *r, const num **solimp) {
@@ -125,6 +127,7 @@ const num *NUM(pbRow_Parameters)(const NUM(pbWork) *w, const NUM(pbRow) *r, cons
 // Error reduction and force mixing: k = erp / h^2, b = 1 / h, and what the normal law of a hard contact asks for.
 static void set_mixing_reference(const NUM(pbWork) *w, NUM(pbRow) *r) {
   num h = w->p.timestep[0];
+  PB_ASSERT(re(h) > 0);
   r->k = pb_erp(w->m) / (h * h);
   r->b = r->b_tangent = 1 / h;
 
@@ -191,6 +194,14 @@ static void set_cone_regularization(const NUM(pbWork) *w, NUM(pbRow) *r) {
   for (int i = 0; i < r->dim; i++) r->D[i] = 1 / r->R[i];
 }
 
+// Has no number of a row's regularization the wrong sign? States that grow beyond bounds make them NaN.
+static bool is_positive(const num *x, int n) {
+  for (int i = 0; i < n; i++) {
+    if (re(x[i]) <= 0) return false;
+  }
+  return true;
+}
+
 static void set_regularization(const NUM(pbWork) *w, NUM(pbRow) *r) {
   bool cone = pb_soft_cone(w->m, r);
   for (int i = 0; i < (cone ? 1 : r->dim); i++) {
@@ -203,9 +214,11 @@ static void set_regularization(const NUM(pbWork) *w, NUM(pbRow) *r) {
   // The other rows of a cone follow from the normal's.
   if (cone) {
     set_cone_regularization(w, r);
+    PB_ASSERT(!(re(r->mu) <= 0) && is_positive(pb_pyramidal(w->m, r) ? &r->edge_D : r->D, 1));
     return;
   }
   for (int i = 0; i < r->dim; i++) r->D[i] = 1 / r->R[i];
+  PB_ASSERT(is_positive(r->R, r->dim) && is_positive(r->D, r->dim));
 }
 
 // aref = -b (J v) - k d (pos - margin); tangents of contacts have no stiffness.

@@ -1,4 +1,5 @@
 // Attached points and the forces on them, in the number type.
+#include "base/assert.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
 #include "couple/attach.h"
@@ -6,6 +7,7 @@
 // Local coordinates of point i in meters: those on a geom count in its sizes.
 static void local_position(const NUM(pbWork) *w, const pbAttachments *points, int i, const num *local, num p[3]) {
   int geom = points->geom[i];
+  PB_ASSERT(geom < w->m->ngeom && points->body[i] >= 0 && points->body[i] < w->m->nbody);
 
   v3_copy(p, local);
   if (geom < 0) return;

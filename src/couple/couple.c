@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/context.h"
 #include "model/state_layout.h"
 
@@ -57,6 +58,7 @@ pbStatus pbCouple_Create(pbScratch *s) {
   // The same walk again, now over the block
   a = pbArena_Over(c->memory, needed);
   layout(&a, m, c);
+  PB_ASSERT(!a.failed && pbArena_Needed(&a) == needed);
 
   c->points = (pbAttachments){d->nattached, d->attached_body, d->attached_geom, d->attached_size};
   c->query.points = &c->points;
@@ -185,6 +187,8 @@ pbStatus pbCouple_LoadSolution(pbScratch *s, const pbStepRecord *step, const dou
   pbScratch_Load(s, step->theta, step->record, step->input);
   PB_TRY(pbCouple_Begin(s, step->theta, step->record, step->input, s->couple->state));
 
+  PB_ASSERT(tape_stages(m) + m->nv <= pbTape_Size(m) - pb_deformRecord(m));
+
   // The record has the state after the step behind the bodies' part, and the accelerations found.
   *next = step->record + pbTape_Size(m) - pb_deformRecord(m);
   memcpy(s->couple->acc, step->record + tape_stages(m), (size_t)m->nv * sizeof(double));
@@ -273,6 +277,7 @@ pbStatus pbCouple_Eliminate(pbScratch *s) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   double h4 = pow(w->in.h, 4);
+  PB_ASSERT(h4 > 0);
 
   // Hxx^-1 of all right sides
   memcpy(w->step, w->gradient, 3 * (size_t)w->d->npoint * sizeof(double));

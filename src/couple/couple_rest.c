@@ -2,6 +2,7 @@
 // follow from theta, and derivatives of them go there.
 #include <string.h>
 
+#include "base/assert.h"
 #include "couple/couple_parts.h"
 #include "model/state_layout.h"
 
@@ -9,6 +10,7 @@ const double *pbCouple_State(pbScratch *s, const double *theta, const double *x)
   const pbModel *m = s->model;
   pbCouple *c = s->couple;
 
+  PB_ASSERT(!pb_coupled(m));  // bodies that move have a step of their own
   memcpy(c->state, x + state_layout(m).deform, (size_t)m->deform_state * sizeof(double));
   // Their entries in x are not read: they follow from theta.
   pbCouple_PlaceAtStart(s, theta, x, c->state);

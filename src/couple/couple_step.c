@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "couple/couple_parts.h"
 #include "model/state_layout.h"
 
@@ -114,6 +115,7 @@ static bool path_is_free(pbScratch *s, double size) {
 
   // Accelerations and free points go straight, attached points where accelerations take them.
   int pieces = count_pieces(s, size);
+  PB_ASSERT(pieces >= 1);
   double *from = c->path_from;
   double *to = c->path_to;
   memcpy(from, w->x, (size_t)all * sizeof(double));
@@ -156,6 +158,7 @@ static bool line_search(pbScratch *s, const iteration *it, double tolerance) {
   pbCouple *c = s->couple;
   pbDeformWork *w = s->deform;
   double size = pbDeform_MaxStep(w, w->x, w->step);
+  PB_ASSERT(size >= 0 && size <= 1);
 
   for (int k = 0; k < pb_newtonHalvings; k++, size *= 0.5) {
     move_to_trial(s, size);
@@ -207,6 +210,7 @@ static pbStatus move_prescribed_points(pbScratch *s) {
 
   for (int k = 0; k < most && pbDeform_PrescribedStep(w); k++) {
     double share = pbDeform_MaxStep(w, w->x, w->step);
+    PB_ASSERT(share >= 0 && share <= 1);
     pbDeform_MovePrescribed(w, share);
     if (share == 1) return pb_ok;
 

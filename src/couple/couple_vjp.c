@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "couple/couple_parts.h"
 #include "model/state_layout.h"
 #include "step/vjp.h"
@@ -38,6 +39,7 @@ typedef struct field {
 static void pull_field(pbScratch *s, const double *theta, const field *f, double *theta_bar) {
   // One entry at a time: the direction of theta is that entry alone.
   size_t first = (size_t)(f->at - s->model->theta0);
+  PB_ASSERT(first + (size_t)f->rows * (size_t)f->cols <= s->model->ntheta);
   for (int i = 0; i < f->rows * f->cols; i++) {
     size_t entry = first + (size_t)i;
     pbJvp_SeedAttachmentTheta(s->complex_work, theta, entry, i % f->cols, f->cols, f->unit, 1);
@@ -128,6 +130,7 @@ static pbStatus solve_adjoint_bodies(pbScratch *s, const pbStepRecord *step, pbP
 
   // Theirs is h^4 times the coupled system's.
   for (int k = 0; k < nv; k++) c->lam[k] /= h4;
+  PB_VALIDATE(pb_allFinite(c->lam, (size_t)nv));
   return pb_ok;
 }
 
@@ -200,5 +203,6 @@ static pbStatus vjp(pbScratch *s, const pbStepRecord *step, const double *next_b
 
 pbStatus pbCouple_Vjp(pbScratch *s, const pbStepRecord *step, const double *next_bar, pbPullback *pull, const pbStepBar *out) {
   unsigned failures = s->failures;
+  PB_VALIDATE(pb_allFinite(next_bar, (size_t)pbModel_TangentSize(s->model)));
   return pbCouple_Settle(s, vjp(s, step, next_bar, pull, out), failures);
 }

@@ -1,4 +1,5 @@
 // Boxes against balls, capsules and boxes, with the feature choices of MuJoCo (engine_collision_box.c, 3.12 and later).
+#include "base/assert.h"
 #include "geometry/pair.h"
 #include "geometry/primitive.h"
 
@@ -437,6 +438,7 @@ static int separating_axis(const box_pair *p) {
   }
 
   if (!try_faces(p, &s)) return -1;
+  PB_ASSERT(s.code >= 0 && s.code < 6);
   double face = s.best;
   int code_face = s.code;
   for (int i = 0; i < 3; i++) {
@@ -516,6 +518,7 @@ static void nearest_edges(const box_pair *p, int i, int j, const num axis[3], nu
 static int edge_edge(const box_pair *p, int i, int j) {
   int i1 = (i + 1) % 3, i2 = (i + 2) % 3;
   num axis[3], w1[3] = {0}, w2[3] = {0}, gap[3], mid[3];
+  PB_ASSERT(i >= 0 && i < 3 && j >= 0 && j < 3);
   axis[i] = 0;
   axis[i1] = -p->rot[3 * i2 + j];
   axis[i2] = p->rot[3 * i1 + j];
@@ -610,6 +613,7 @@ static int keep_vertices(const box_pair *p, int n, const num (*poly)[3], double 
 // The incident face clipped against the sides of the reference face: a contact at each vertex that is left below it.
 static int face_face(const box_pair *p, int code) {
   bool first = code < 3;
+  PB_ASSERT(code >= 0 && code < 6);
   int a = first ? code : code - 3, ax = (a + 1) % 3, ay = (a + 2) % 3, n = 4, kept[MAX_VERTICES];
   const NUM(pbShape) *ref = first ? p->box1 : p->box2;
   double sign = re((first ? p->pos21 : p->pos12)[a]) >= 0 ? 1 : -1;
@@ -622,7 +626,9 @@ static int face_face(const box_pair *p, int code) {
   n = clip_half_plane(n, poly[1], poly[0], 1, -1, ref->size[ay]);
 
   double same = SAME_VERTEX * (re(ref->size[ax]) * re(ref->size[ax]) + re(ref->size[ay]) * re(ref->size[ay]));
+  PB_ASSERT(n >= 0 && n <= MAX_VERTICES);
   int count = keep_vertices(p, n, poly[0], same, kept);
+  PB_ASSERT(count <= PB_MAX_CONTACT_POINTS);
 
   num normal[3];
   m3_col(normal, ref->mat, a);

@@ -2,6 +2,8 @@
 // (a line or a face on a face, a line along a line) further points that keep a resting body at rest.
 #include "geometry/convex.h"
 
+#include "base/assert.h"
+
 enum { MAX_POLYGON = 16, DISC_SIDES = 6 };
 #define NEARLY 0.9998  // cosine within which a face whose normal is not n still gives contacts (about one degree)
 
@@ -143,6 +145,7 @@ typedef struct face {
 static void make_face(const NUM(pbShape) *ref, int a, double sign, face *f) {
   int u = (a + 1) % 3, v = (a + 2) % 3;
   f->disc = ref->type == pb_geomCylinder;
+  PB_ASSERT(a >= 0 && a < 3 && fabs(sign) == 1 && (!f->disc || a == 2));
 
   m3_col(f->normal, ref->mat, a);
   v3_scale(f->normal, f->normal, sign);
@@ -304,6 +307,7 @@ static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
   int ref = reference_face(p, found, &f), other = !ref, which, count = 0;
   if (ref < 0) return 0;
 
+  PB_ASSERT(ref == 0 || ref == 1);
   int n = incident_polygon(p->shape[other], f.normal, corners);
   if (!n) return 0;
 
@@ -313,6 +317,7 @@ static int face_contacts(const convex_pair *p, const pbConvexNormal *found, NUM(
     v3_set(poly[0][k], v3_dot(d, f.u), v3_dot(d, f.v), v3_dot(d, f.normal));
   }
   n = clip_to_face(&f, n, poly, &which);
+  PB_ASSERT(n >= 0 && n <= MAX_POLYGON);
 
   // The deepest point first, unless it is one of many (flat on flat).
   bool deepest = !p->flat[0] || !p->flat[1];
@@ -439,6 +444,7 @@ int NUM(pbConvex_Contacts)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape
   if (found->kind != pb_normalFace && p.flat[0] && p.flat[1]) count = line_contacts(&p, found, contacts);
   if (!count) count = face_contacts(&p, found, contacts);
   if (!count) put_deepest(&p, &contacts[count++]);
+  PB_ASSERT(count >= 1 && count <= PB_MAX_CONTACT_POINTS);
   return count;
 }
 

@@ -6,6 +6,7 @@
 #include "number/number.h"
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
+#include "base/assert.h"
 #include "geometry/convex_probe.h"
 
 #define GRADIENT 1e-11  // relative slope of a stationary point
@@ -253,6 +254,7 @@ static void circle_from(search *s, const circle *c, double angle) {
 // From the valleys among samples: the lowest, and others that are not far above the best so far.
 static void try_circle(search *s, int shape, int axis) {
   const double step = 2 * PB_PI / CIRCLE_SAMPLES, first = 0.31 * step, dx = cos(step), dy = sin(step);
+  PB_ASSERT(axis >= 0 && axis < 3);
   circle c;
   double n[3], values[CIRCLE_SAMPLES], x = cos(first), y = sin(first);
   int lowest = 0;
@@ -310,6 +312,7 @@ static void sphere_derivatives(const search *s, const probe *p, double t[2][3], 
 
 // Descent direction: Newton with the eigenvalues of the 2x2 Hessian made positive, at most half a radian.
 static void newton_move(const double h[3], const double g[2], double floor, double move[2]) {
+  PB_ASSERT(floor > 0);
   double mean = 0.5 * (h[0] + h[2]), diff = 0.5 * (h[0] - h[2]), root = sqrt(diff * diff + h[1] * h[1]);
 
   // The first eigenvector (c, d) is at half the angle of (diff, h1).
@@ -537,6 +540,7 @@ static void try_samples(search *s) {
     for (int k = 0; k < count; k++) fresh = fresh && v3_dot(directions[starts[k]], directions[lowest]) < 0.88;
     if (!fresh) continue;
 
+    PB_ASSERT(lowest >= 0 && lowest < SPHERE_SAMPLES);
     starts[count++] = lowest;
     sphere_newton(s, directions[lowest]);
   }

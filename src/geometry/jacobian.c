@@ -7,6 +7,7 @@
 #include "model/model.h"
 
 #if !PB_IS_COMPLEX
+#include "base/assert.h"
 #include "geometry/rate.h"
 
 // ---- planes -------------------------------------------------------------------------------------------------------
@@ -354,6 +355,8 @@ static void segment_rates(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
     r2[MOVE + k] = -a2[k];
   }
 
+  PB_ASSERT(near->share1 >= 0 && near->share1 <= 1 && near->share2 >= 0 && near->share2 <= 1);
+
   // Both inside their segments: the 2x2 system above with determinant 1 - b^2.
   memset(ds1, 0, sizeof(row));
   memset(ds2, 0, sizeof(row));
@@ -557,6 +560,7 @@ static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
     seed_column(shape2, column, &c1, &c2);
     int made = convex ? pbConvex_Contacts_c(&c1, &c2, margin, &found, contacts) : pbPair_Collide_c(&c1, &c2, margin, contacts);
 
+    PB_ASSERT(made <= PB_MAX_CONTACT_POINTS);
     for (int k = 0; k < count && k < made; k++) {
       const double *value = (const double *)&contacts[k];  // real and imaginary parts of the ten rows
       for (int r = 0; r < 10; r++) j[k].d[r][column] = value[2 * r + 1] / PB_IMAG_STEP;
@@ -573,6 +577,7 @@ static bool is_singular(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, 
 void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
                           const NUM(pbContactPoint) *contacts, pbContactJacobian *jacobians) {
   if (count <= 0) return;
+  PB_ASSERT(count <= PB_MAX_CONTACT_POINTS);
 
   memset(jacobians, 0, (size_t)count * sizeof *jacobians);
 

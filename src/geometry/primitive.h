@@ -4,6 +4,7 @@
 #ifndef PB_PRIMITIVE_H
 #define PB_PRIMITIVE_H
 
+#include "base/assert.h"
 #include "geometry/pair.h"
 #include "math/vec.h"
 
@@ -139,6 +140,7 @@ static inline void nearest_at_angle(const segment_system *s, num det, segment_pa
     share2 = 0;
     x1 = clip_unit(num_div(u + b, a), &share1);
   }
+  PB_ASSERT(!(fabs(re(x1)) > 1) && !(fabs(re(x2)) > 1));
   *out = (segment_pair){x1, x2, share1, share2};
 }
 

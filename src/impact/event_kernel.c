@@ -3,6 +3,7 @@
 
 #if !PB_IS_COMPLEX
 
+#include "base/assert.h"
 #include "contact/row.h"
 #include "math/vec.h"
 #include "solve/newton.h"
@@ -41,6 +42,13 @@ static void insert(pbEvent *events, int n, pbEvent e) {
   events[n] = e;
 }
 
+static bool latest_first(const pbEvent *events, int n) {
+  for (int i = 1; i < n; i++) {
+    if (events[i - 1].when < events[i].when) return false;
+  }
+  return true;
+}
+
 int NUM(pbEvent_Find)(const NUM(pbWork) *w, const double *v_next, pbEvent *events) {
   double h = w->p.timestep[0];
   int n = 0;
@@ -60,6 +68,7 @@ int NUM(pbEvent_Find)(const NUM(pbWork) *w, const double *v_next, pbEvent *event
     insert(events, n++, e);
   }
 
+  PB_VALIDATE(latest_first(events, n));
   return n;
 }
 
@@ -90,6 +99,7 @@ static void move_to_end(jumps *j, const double *v, int count) {
   for (int e = count - 1; e >= 0; e--) {
     int from = j->events[e].slot;
     int to = j->rows + e;
+    PB_ASSERT(from >= 0 && from <= to && to < w->nrow);
 
     // The row that makes room may be another event's.
     for (int f = 0; f < e; f++) {
@@ -314,6 +324,7 @@ int NUM(pbEvent_Group)(const NUM(pbWork) *w, pbEvent *events, int count, int *pa
     while (f < e && !(events[f].acts && find_root(parent, events[f].row) == own)) f++;
     events[e].group = f < e ? events[f].group : groups++;
     events[e].impulse = h * w->row[events[e].row].f[0];
+    PB_ASSERT(events[e].group >= 0 && events[e].group < groups);
   }
 
   return groups;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "impact/variants.h"
 #include "model/topology.h"
@@ -102,6 +103,7 @@ static pbStatus fail_at_rest(pbScratch *s, const double *x, int candidate, const
 // Work and f->end: the state after `time`.
 static pbStatus fly(pbScratch *s, pbFlight *f, const pbInput *input, double time, bool sense) {
   pbImpacts *p = s->impacts;
+  PB_ASSERT(!(time < 0));
 
   pbImpacts_SetTime(s, time);
   f->time = time;
@@ -118,6 +120,7 @@ static pbStatus fly(pbScratch *s, pbFlight *f, const pbInput *input, double time
 static pbStatus find_touches(pbScratch *s, const double *x, const pbInput *input, pbTouches *found) {
   pbScratch_Load(s, s->impacts->theta, x, input);
   found->count = s->variant->impact->find_contacts(&s->w, PB_TOUCH, s->impacts->most, found->list);
+  PB_ASSERT(found->count <= s->impacts->most);
   if (found->count >= 0) return pb_ok;
   return pbScratch_Fail(s, pb_capacity, "more than %d contacts at time %.9g", s->impacts->most, s->w.time);
 }
@@ -178,6 +181,7 @@ typedef struct gap_function {
 } gap_function;
 
 static pbStatus gap_after(pbScratch *s, const gap_function *g, double time, double *gap) {
+  PB_ASSERT(!g->touched || time > 0);
   PB_TRY(fly(s, g->f, g->input, time, false));
   // The gap over the time is the mean rate, which starts at the rate and stays positive until the next touch.
   *gap = s->variant->impact->gap(&s->w, g->candidate, reach) / (g->touched ? time : 1);
@@ -292,6 +296,7 @@ static pbStatus shorten_to_touch(pbScratch *s, pbFlight *f, const pbInput *input
 
 // The impact at the end of a flight: contact `index` of those that touch there.
 static void set_impact(pbImpacts *p, pbFlight *f, const pbTouches *at, int index) {
+  PB_ASSERT(index >= 0 && index < at->count);
   f->candidate = at->list[index].candidate;
   f->point = at->list[index].point;
   // For the report: the slowest approach, and whether another contact approaches at the same time
@@ -430,6 +435,7 @@ pbStatus pbImpacts_Fly(pbScratch *s, const double *theta, const double *x, const
     if (p->count == pb_maxImpacts)
       return fail_at_rest(s, f->end, f->candidate, "collide too often in one step: they come to rest");
     left -= f->time;
+    PB_ASSERT(!(left < 0));  // a flight ends within the time that is left
     PB_TRY(apply_impact(s, f, input, f[1].start));
   }
 }

@@ -3,6 +3,7 @@
 // (eta where the restitution is capped: that equation, and the restitution in C as its unknown.)
 // The first term is inertia under a virtual velocity -lam and an "acceleration" w - u; the others see the contact's frame
 // under three fields: lam, w - u and u.
+#include "base/assert.h"
 #include "contact/contact.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
@@ -78,6 +79,7 @@ static void multipliers(const NUM(pbImpact) *s, const double *rows_bar, pbImpact
 //   M lam = w_bar - J' C_w' nu
 static void solve_multipliers(const NUM(pbWork) *w, const NUM(pbImpact) *s, const double *w_bar, pbImpactBar *b) {
   int nv = w->m->nv;
+  PB_VALIDATE(pb_allFinite(w_bar, (size_t)nv));
   // What the rows see of w_bar: J M^-1 w_bar
   double rows_bar[pb_impactRows] = {0};
 

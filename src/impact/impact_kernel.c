@@ -1,6 +1,7 @@
 // Which contacts touch, the rows of those in an impact, and the velocity after it.
 #include "impact/impact_kernel.h"
 
+#include "base/assert.h"
 #include "contact/contact.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
@@ -163,6 +164,7 @@ static void principal_tangents(const NUM(pbWork) *w, const NUM(pbContact) *c, pb
 static void add_contact(NUM(pbWork) *w, NUM(pbImpact) *s, int point) {
   int nv = w->m->nv;
   const NUM(pbContact) *c = w->contact + point;
+  PB_ASSERT(s->count < pb_impactContacts && s->n + 3 <= pb_impactRows && point >= 0 && point < w->ncon);
   pbImpactContact *t = s->contact + s->count++;
   num *J = s->J + s->n * nv;
   num *X = s->X + s->n * nv;
@@ -177,6 +179,18 @@ static void add_contact(NUM(pbWork) *w, NUM(pbImpact) *s, int point) {
   s->n += t->n;
 }
 
+// Is the mobility symmetric but for rounding, with no negative diagonal entry?
+static bool is_symmetric(const NUM(pbImpact) *s) {
+  for (int i = 0; i < s->n; i++) {
+    double own = re(s->A[i][i]);
+    if (own < 0) return false;
+    for (int j = 0; j < i; j++) {
+      if (fabs(re(s->A[i][j] - s->A[j][i])) > 1e-9 * (own + re(s->A[j][j]))) return false;
+    }
+  }
+  return true;
+}
+
 // A = J M^-1 J', and the rows' velocities before
 static void set_mobility(const NUM(pbWork) *w, NUM(pbImpact) *s) {
   int nv = w->m->nv;
@@ -184,6 +198,7 @@ static void set_mobility(const NUM(pbWork) *w, NUM(pbImpact) *s) {
     s->before[i] = dot(s->J + i * nv, w->qvel, nv);
     for (int j = 0; j < s->n; j++) s->A[i][j] = dot(s->J + i * nv, s->X + j * nv, nv);
   }
+  PB_VALIDATE(is_symmetric(s));
 }
 
 // ---- the impact -----------------------------------------------------------------------------------------------------

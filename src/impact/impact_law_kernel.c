@@ -2,6 +2,7 @@
 // open, stick or slide, Newton's method to rounding, and the cap on restitution that keeps an impact from making energy.
 #include "impact/impact_kernel.h"
 
+#include "base/assert.h"
 #include "math/vec.h"
 
 static num dot(const num *a, const num *b, int n) {
@@ -106,6 +107,19 @@ static void choose_pivot(factor *f, int k) {
   f->columns[column] = old_column;
 }
 
+// Are rows and columns each numbers from 0 to n - 1, once?
+static bool is_permuted(const factor *f) {
+  bool row[pb_impactRows] = {false}, column[pb_impactRows] = {false};
+  for (int i = 0; i < f->n; i++) {
+    row[f->rows[i]] = true;
+    column[f->columns[i]] = true;
+  }
+  for (int i = 0; i < f->n; i++) {
+    if (!row[i] || !column[i]) return false;
+  }
+  return true;
+}
+
 static void eliminate(factor *f) {
   double largest = 0;
 
@@ -134,7 +148,9 @@ static void solve(int n, num *K, num *x, bool transposed) {
   factor f = {.K = K, .n = n};
   num y[pb_impactRows];
 
+  PB_ASSERT(n >= 1 && n <= pb_impactRows);
   eliminate(&f);
+  PB_VALIDATE(is_permuted(&f));
   const int *in = transposed ? f.columns : f.rows;
   const int *out = transposed ? f.rows : f.columns;
   for (int i = 0; i < f.rank; i++) y[i] = x[in[i]];
@@ -470,6 +486,7 @@ static bool cap_restitution(NUM(pbImpact) *s) {
   }
 
   // The end of the bisection that makes no energy; Newton's method finds the rest of the digits.
+  PB_ASSERT(low >= 0 && low <= high);
   s->used = low;
   if (!solve_contacts(s)) return false;
   s->capped = true;

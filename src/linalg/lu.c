@@ -1,6 +1,8 @@
 // Dense LU with partial pivoting, outer product form (Golub & Van Loan, Matrix Computations, 3.4).
 #include "linalg/lu.h"
 
+#include "base/assert.h"
+
 static void swap_rows(double *A, int n, int i, int j) {
   if (i == j) return;
   for (int c = 0; c < n; c++) {
@@ -36,6 +38,7 @@ bool NUM(pbLu_Factor)(double *A, int *perm, int n) {
 }
 
 void NUM(pbLu_Solve)(const double *LU, const int *perm, int n, double *x) {
+  PB_VALIDATE(pb_allWithin(perm, n, 0, n));
   double *y = x + n;  // the second half is room for the permuted right-hand side
   for (int i = 0; i < n; i++) y[i] = x[perm[i]];
   // L y := y, U y := y

@@ -1,6 +1,7 @@
 // Shapes of cells, and what follows from cells alone: edges, hinges, boundary.
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "mesh/mesh.h"
 
@@ -57,6 +58,7 @@ pbStatus pbRows_Sort(pbContext *ctx, const int *row, int rows, int width, int ra
   int *start = pbContext_AllocArray(ctx, (size_t)range + 1, sizeof *start);
   int *next = pbContext_AllocArray(ctx, (size_t)rows, sizeof *next);
   bool fits = start && next;
+  PB_VALIDATE(pb_allWithin(row, rows * width, 0, range));
   if (fits) sort_rows(row, rows, width, range, order, start, next);
 
   pbContext_Free(ctx, start);
@@ -114,6 +116,7 @@ static pbStatus unique_edges(pbContext *ctx, const int *row, const int *order, i
   for (int i = 0; i < rows; i += equal_rows(row, order, rows, 2, i)) {
     memcpy(found.vertex + 2 * (size_t)count++, row + 2 * (size_t)order[i], 2 * sizeof *row);
   }
+  PB_ASSERT(count == found.count);
   *edges = found;
   return pb_ok;
 }
@@ -190,6 +193,7 @@ static Place place_of(const pbMesh *m, int at) {
     if (at < count) return (Place){kind, at / faces_of(kind), at % faces_of(kind)};
     at -= count;
   }
+  PB_ASSERT(false);  // the number of a face is below their count
   return (Place){pb_cellPoint, 0, 0};
 }
 

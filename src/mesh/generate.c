@@ -1,6 +1,7 @@
 // Chains, grids, discs, boxes and cylinders.
 #include <string.h>
 
+#include "base/assert.h"
 #include "mesh/mesh.h"
 
 static bool positive(double x) { return x > 0 && isfinite(x); }
@@ -124,6 +125,7 @@ pbStatus pbMesh_Disc(pbContext *ctx, double radius, int rings, pbMesh **mesh) {
 
   place_disc(*mesh, 0, radius, rings, 0);
   disc_triangles(rings, (*mesh)->cells[pb_cellTriangle].vertex);
+  PB_VALIDATE(pbMesh_IsNumbered(*mesh));
   return pb_ok;
 }
 
@@ -167,6 +169,7 @@ pbStatus pbMesh_Cylinder(pbContext *ctx, double radius, double height, int rings
   if (status == pb_ok) {
     for (int k = 0; k <= layers; k++) place_disc(*mesh, k * disc->points, radius, rings, height * k / layers);
     fill_cylinder(*mesh, disc, layers);
+    PB_VALIDATE(pbMesh_IsNumbered(*mesh));
   }
   pbMesh_Destroy(disc);
   return status;
@@ -226,5 +229,6 @@ pbStatus pbMesh_Box(pbContext *ctx, const pbBox *b, pbMesh **mesh) {
     }
   }
   cut_box(m, b->cells, five);
+  PB_VALIDATE(pbMesh_IsNumbered(m));
   return pb_ok;
 }

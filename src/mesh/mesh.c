@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 
 pbStatus pbMesh_NoMemory(pbContext *ctx, const char *name) {
@@ -142,6 +143,7 @@ pbStatus pbMesh_GroupPoints(pbContext *ctx, const pbMesh *m, const char *name, p
     for (int i = 0; i < m->points; i++) {
       if (marked[i]) points->vertex[count++] = i;
     }
+    PB_ASSERT(count == points->count);
   }
   pbContext_Free(ctx, marked);
   return status;
@@ -172,6 +174,7 @@ static void renumber_cells(pbCells *c, int nodes, const int *to, bool once) {
     if (once && has_repeated(row, nodes)) keep = false;
     if (!keep) continue;
 
+    PB_ASSERT(kept <= i);  // rows move towards the front
     memcpy(c->vertex + kept * nodes, row, (size_t)nodes * sizeof *row);
     c->group[kept++] = c->group[i];
   }
@@ -195,6 +198,7 @@ pbStatus pbMesh_DropUnused(pbMesh *m) {
   m->points = kept;
 
   for (int k = 0; k < pb_cellKindCount; k++) renumber_cells(&m->cells[k], pb_cellShape[k].nodes, to, false);
+  PB_VALIDATE(pbMesh_IsNumbered(m));
   pbContext_Free(m->ctx, to);
   return pb_ok;
 }
@@ -245,6 +249,7 @@ pbStatus pbMesh_Weld(pbMesh *m) {
     for (int k = 0; k < pb_cellKindCount; k++) {
       renumber_cells(&m->cells[k], pb_cellShape[k].nodes, to, k == pb_cellTriangle);
     }
+    PB_VALIDATE(pbMesh_IsNumbered(m));
   }
 
   pbContext_Free(m->ctx, to);

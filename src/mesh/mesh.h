@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "base/assert.h"
+
 enum { pb_mostNodes = 10 };
 
 typedef struct pbCellShape {
@@ -27,6 +29,14 @@ PB_NODISCARD pbStatus pbMesh_CheckNumbers(pbContext *ctx, const pbMesh *mesh);
 pbStatus pbMesh_NoMemory(pbContext *ctx, const char *name);
 // Room for `count` cells of `nodes`, zeroed; pb_no_memory leaves nothing behind.
 PB_NODISCARD pbStatus pbCells_Room(pbContext *ctx, const char *name, int count, int nodes, pbCells *cells);
+
+// Is every cell's point one of the mesh? For assertions; pbMesh_CheckNumbers tells users what is wrong.
+static inline bool pbMesh_IsNumbered(const pbMesh *m) {
+  for (int k = 0; k < pb_cellKindCount; k++) {
+    if (!pb_allWithin(m->cells[k].vertex, m->cells[k].count * pb_cellShape[k].nodes, 0, m->points)) return false;
+  }
+  return true;
+}
 
 // det(b - a, c - a, d - a): six times the volume of a tetrahedron.
 static inline double pbMesh_Det(const double *a, const double *b, const double *c, const double *d) {

@@ -1,6 +1,7 @@
 // Nodes in the middle of edges.
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "mesh/mesh.h"
 
@@ -38,6 +39,7 @@ static pbStatus find_middles(pbContext *ctx, const pbMesh *m, Middles *e) {
 
   list_edges(&m->cells[pb_cellTriangle], pb_cellTriangle, e->end);
   list_edges(&m->cells[pb_cellTetrahedron], pb_cellTetrahedron, e->end + 6 * (size_t)m->cells[pb_cellTriangle].count);
+  PB_VALIDATE(pb_allWithin(e->end, 2 * e->count, 0, m->points));
   PB_TRY(pbRows_Sort(ctx, e->end, e->count, 2, m->points, e->order));
 
   // Runs of equal edges share a node, behind the points there are.
@@ -83,6 +85,7 @@ static void fill_quadratic(const pbMesh *m, const Middles *e, pbMesh *q) {
   }
 
   raise_cells(m, e, q);
+  PB_VALIDATE(pbMesh_IsNumbered(q));
 
   // Points and edges stay what they are.
   append_cells(&m->cells[pb_cellPoint], 1, &q->cells[pb_cellPoint], 0);

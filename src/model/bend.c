@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "model/model.h"
 #include "model/topology.h"
 
@@ -62,6 +63,7 @@ static pbBendKind kind_at_end(Clamp c, double value) {
 }
 
 pbBend pbBend_At(const pbModel *m, const double *theta, const pbParam *p, int row, int column) {
+  PB_ASSERT(row >= 0 && row < p->rows && column >= 0 && column < p->cols);
   double value = theta[p->offset + (size_t)(row * p->cols + column)];
   Clamp c = clamp_of(p, column);
   pbBend bend = {.at = value};

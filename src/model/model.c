@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "base/suggest.h"
 #include "base/text.h"
@@ -103,6 +104,7 @@ static void set_pointers(pbModel *m) {
       *reals += n;
     }
   }
+  PB_ASSERT(params <= m->theta0 + m->ntheta);  // parameters of deformables may follow
 }
 
 // Things of each kind; dofs go by the names of their joints.

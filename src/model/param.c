@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "model/joint.h"
 #include "base/context.h"
 #include "base/suggest.h"
@@ -100,6 +101,8 @@ pbParam pbModel_ParamAt(const pbModel *m, int index) {
                .option = e->rows == offsetof(pbModel, one),
                .derived = is_derived(e->name)};
 
+  PB_ASSERT(p.offset + (size_t)p.rows * (size_t)p.cols <= m->ntheta);
+
   // Most fields are unbounded; the table holds the others.
   for (size_t i = 0; i < sizeof bound_table / sizeof *bound_table; i++) {
     if (!strcmp(bound_table[i].name, e->name)) {
@@ -182,6 +185,7 @@ static pbStatus choose_rows(pbContext *ctx, const pbModel *m, bool positions, co
   if (!found) return unknown_row(ctx, m, p, positions ? pb_objJoint : p->rows_are, text);
 
   // From here on the slice is that of the rows.
+  PB_ASSERT(first >= 0 && count >= 1 && first + count <= p->rows);
   p->offset += (size_t)first * (size_t)p->cols;
   p->rows = count;
   if (!one) return pb_ok;

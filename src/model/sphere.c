@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "model/equality_data.h"
 #include "model/joint.h"
 #include "model/topology.h"
@@ -121,6 +122,7 @@ void pbSphere_Normalize(const pbModel *m, const double *theta, double *out) {
     const double *v = theta + r->at;
     if (is_unit(v, r->size)) continue;
     double length = pbSphere_Length(v, r->size);
+    PB_ASSERT(length >= PB_SPHERE_SHORTEST && length <= PB_SPHERE_LONGEST);
     for (int k = 0; k < r->size; k++) out[r->at + (size_t)k] = v[k] / length;
   }
 }

@@ -4,7 +4,9 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/context.h"
+#include "model/invariants.h"
 #include "model/sphere.h"
 
 enum { max_contacts_default = 4096 };
@@ -43,6 +45,7 @@ static void lay_out_mass(const pbModel *m, pbTopology *t) {
     int chain = t->M.depth[i] + 1;
     if (chain > t->max_chain) t->max_chain = chain;
   }
+  PB_ASSERT(t->max_chain <= m->nv && t->M.size <= PB_TREE_ROOM(m->nv));
 }
 
 // Actuators whose damping and armature are reflected to the dofs of joint `id`, or to tendon `id`; counted where list is NULL.
@@ -175,7 +178,10 @@ static pbStatus list_candidates(const pbModel *m, pbTopology *t) {
   t->candidate = pbContext_Alloc(m->ctx, (size_t)(t->ncandidate + 1) * sizeof *t->candidate);
   if (!t->candidate) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for %d pairs of geoms", t->ncandidate);
 
+  int counted = t->ncandidate;
   find_candidates(m, t);
+  (void)counted;
+  PB_ASSERT(t->ncandidate == counted);
   if (t->max_contacts > max_contacts_default) t->max_contacts = max_contacts_default;
   return pb_ok;
 }
@@ -245,14 +251,31 @@ static int *carve_tables(const pbModel *m, pbTopology *t) {
   CARVE(t->M.adr, nv);
   CARVE(t->M.block, nv);
   t->M.chain = next;
+  PB_ASSERT(next + PB_TREE_ROOM(m->nv) <= block + total);
 #undef CARVE
   return block;
+}
+
+// Every index of the fields before anything is derived from them.
+static void validate_fields(const pbModel *m) {
+  (void)m;
+  PB_VALIDATE(pb_bodiesAreLinked(m));
+  PB_VALIDATE(pb_jointsAreLinked(m));
+  PB_VALIDATE(pb_dofsAreLinked(m));
+  PB_VALIDATE(pb_geomsAreLinked(m));
+  PB_VALIDATE(pb_equalitiesAreLinked(m));
+  PB_VALIDATE(pb_tendonsAreLinked(m));
+  PB_VALIDATE(pb_actuatorsAreLinked(m));
+  PB_VALIDATE(pb_sensorsAreLinked(m));
+  PB_VALIDATE(pb_directionsAreUnit(m));
 }
 
 pbStatus pbModel_Finish(pbModel *m) {
   pbTopology *t = pbContext_Alloc(m->ctx, sizeof *t);
   m->topology = t;
   if (!t || !carve_tables(m, t)) return pbContext_Fail(m->ctx, pb_no_memory, "out of memory for the tables of a model");
+
+  validate_fields(m);
 
   // In this order: candidates ask which bodies move, bounds for the longest chain.
   find_trees(m, t);
@@ -261,5 +284,9 @@ pbStatus pbModel_Finish(pbModel *m) {
   PB_TRY(list_candidates(m, t));
   PB_TRY(list_directions(m, t));
   bound_rows(m, t);
+
+  PB_VALIDATE(pb_listsAreRows(t->dof_actuator_start, m->nv, t->dof_actuator, m->nu));
+  PB_VALIDATE(pb_listsAreRows(t->ten_actuator_start, m->ntendon, t->ten_actuator, m->nu));
+  PB_VALIDATE(pb_candidatesAreSorted(m, t));
   return pb_ok;
 }

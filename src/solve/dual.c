@@ -2,6 +2,7 @@
 // the forces.
 #include "solve/dual.h"
 
+#include "base/assert.h"
 #include "contact/law.h"
 #include "contact/row.h"
 #include "solve/dual_parts.h"
@@ -33,6 +34,18 @@ static void half_solve(NUM(pbWork) *w) {
   }
 }
 
+// Symmetric but for rounding, with no negative diagonal entry?
+static bool is_symmetric(const double *A, int n) {
+  for (int i = 0; i < n; i++) {
+    double own = A[i * n + i];
+    if (own < 0) return false;
+    for (int j = 0; j < i; j++) {
+      if (fabs(A[i * n + j] - A[j * n + i]) > 1e-9 * (own + A[j * n + j])) return false;
+    }
+  }
+  return true;
+}
+
 // The Delassus matrix A = Z' D^-1 Z + R.
 static void set_delassus(NUM(pbWork) *w) {
   int n = w->dual.n;
@@ -55,6 +68,8 @@ static void set_delassus(NUM(pbWork) *w) {
       for (int b = 0; b < count; b++) row[nonzero[b]] += s * z[nonzero[b]];
     }
   }
+
+  PB_VALIDATE(is_symmetric(A, n));
 
   // Regularization makes A positive definite.
   for (int k = 0; k < w->nrow; k++) {
@@ -94,6 +109,7 @@ static void set_scale(const NUM(pbWork) *w, const NUM(pbRow) *r, double *rho) {
     double own = is_contact(r) && i > 0 ? bound : diagonal;
     rho[i] = 1 / fmax(own, 1e-6 * most);
     w->dual.weight[r->at + i] = fmax(diagonal, 1e-6 * most);
+    PB_ASSERT(!(rho[i] <= 0));
   }
 }
 
@@ -356,6 +372,7 @@ static void derivative_rhs(const NUM(pbWork) *w, double *rhs) {
       for (int j = 1; j < r->dim; j++) rhs[at] -= law.Nmu[i * (r->dim - 1) + j - 1] * im(w->contact[r->contact].friction[j - 1]);
     }
   }
+  PB_ASSERT(at == w->dual.count);  // an equation for each number that is not held
 }
 
 // Imaginary parts of f: T df = -(Nw dw + Nmu dmu + Nloss dloss).

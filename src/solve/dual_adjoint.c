@@ -4,6 +4,7 @@
 //
 // and the cotangents are  z . (-dJ a + d(aref) - f dR),  -u . (dN by mu and loss),  lam . (the residual of the equations of
 // motion).
+#include "base/assert.h"
 #include "contact/law.h"
 #include "eval/adjoint.h"
 #include "solve/dual.h"
@@ -73,6 +74,7 @@ static void rows_by_dofs(LANE(pbAdjoint) *a) {
     transposed_times(r, w->dual.Binv + 36 * k, y, a->u + at);
     at += r->dim;
   }
+  PB_ASSERT(at == w->dual.count);
 }
 
 // ---- by rows ----------------------------------------------------------------------------------------------------------
@@ -94,6 +96,7 @@ static void solve_by_rows(LANE(pbAdjoint) *a) {
     for (int i = 0; i < r->dim; i++) u[at + i] += a->y0[6 * k + i];
     at += r->dim;
   }
+  PB_ASSERT(at == w->dual.count);
   solve_transposed(w->dual.LU, w->dual.perm, w->dual.count, u, u + w->dual.count);
 }
 

@@ -1,4 +1,5 @@
 // Newton's method on the laws of hard contact, and the solution of their linearized equations.
+#include "base/assert.h"
 #include "contact/law.h"
 #include "contact/row.h"
 #include "solve/dual_parts.h"
@@ -143,6 +144,7 @@ static void set_active(NUM(pbWork) *w) {
     for (int j = 0; j < r->dim; j++) w->dual.active[count++] = r->at + j;
   }
   w->dual.count = count;
+  PB_VALIDATE(pb_ascending(w->dual.active, count) && pb_allWithin(w->dual.active, count, 0, w->dual.n));
 }
 
 pbStatus NUM(pbDual_FactorLaws)(NUM(pbWork) *w, const double *f, const double *x) {
@@ -163,6 +165,7 @@ pbStatus NUM(pbDual_FactorLaws)(NUM(pbWork) *w, const double *f, const double *x
     at += r->dim;
   }
 
+  PB_ASSERT(at == w->dual.count);
   int size = w->dual.condensed ? w->m->nv : w->dual.count;
   return NUM(pbLu_Factor)(w->dual.LU, w->dual.perm, size) ? pb_ok : pb_singular;
 }
@@ -260,6 +263,7 @@ static double longest_step(const NUM(pbWork) *w, const double *from, const doubl
     int i = w->row[k].at;
     if (is_one_sided(w->row + k) && after[i] < 0.05 * from[i]) alpha = fmin(alpha, 0.95 * from[i] / (from[i] - after[i]));
   }
+  PB_ASSERT(!(alpha < 0));  // from inside
   return alpha;
 }
 

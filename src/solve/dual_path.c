@@ -1,5 +1,6 @@
 // Hard contact where Newton's method alone finds no forces: the central path of smoothed laws, followed by its arc length, and
 // the proximal point method for redundant rows.
+#include "base/assert.h"
 #include "contact/law.h"
 #include "contact/row.h"
 #include "solve/dual_parts.h"
@@ -18,6 +19,7 @@ static double force_scale(const NUM(pbWork) *w) {
 // The problem with a proximal term about the forces `at`: the diagonal of A gets a share of the rows' weight more, b loses as
 // much.
 static void set_proximal(NUM(pbWork) *w, double share, const double *at) {
+  PB_ASSERT(share >= 0);
   for (int i = 0; i < w->dual.n; i++) {
     w->dual.A[i * (w->dual.n + 1)] = w->dual.diagonal[i] + share * w->dual.weight[i];
     w->dual.b[i] = w->dual.origin[i] - share * w->dual.weight[i] * at[i];

@@ -7,6 +7,7 @@
 // line search follows; the cost along the step is convex.
 #include "solve/newton.h"
 
+#include "base/assert.h"
 #include "contact/potential.h"
 #include "contact/row.h"
 #include "linalg/vector.h"
@@ -68,6 +69,28 @@ static void set_pattern(NUM(pbWork) *w) {
   if (!w->need_cross) return;
   NUM(pbTree_Layout)(&w->joined);
   w->H = w->joined;
+}
+
+// Are pivots positive, as those of a definite matrix are?
+static bool are_positive(const num *inverse, int n) {
+  for (int i = 0; i < n; i++) {
+    if (!(re(inverse[i]) > 0)) return false;
+  }
+  return true;
+}
+
+// Do the dofs of every row lie on one chain of H, so that its products find their entries?
+static bool pattern_holds(const NUM(pbWork) *w) {
+  for (int k = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    const int *dofs = w->row_dofs + r->dofs;
+    if (pb_explicit(w->m, r)) continue;
+    for (int i = r->n - 1, up = dofs[r->n - 1]; i >= 0; i--) {
+      while (up > dofs[i]) up = w->H.parent[up];
+      if (up != dofs[i]) return false;
+    }
+  }
+  return true;
 }
 
 static void copy_mass(NUM(pbWork) *w) {
@@ -147,13 +170,17 @@ static void add_curvature(NUM(pbWork) *w, const NUM(pbRow) *r) {
 }
 
 pbStatus NUM(pbSolve_Factor)(NUM(pbWork) *w) {
+  PB_VALIDATE(pattern_holds(w));
   copy_mass(w);
   for (int k = 0; k < w->nrow; k++) {
     NUM(pbRow) *r = w->row + k;
     r->factor_zone = r->zone;
     if (r->zone && !pb_explicit(w->m, r)) add_curvature(w, r);
   }
-  return NUM(pbTree_Factor)(&w->H, w->H_LD, w->H_Dinv) < 0 ? pb_ok : pb_singular;
+
+  int bad = NUM(pbTree_Factor)(&w->H, w->H_LD, w->H_Dinv);
+  PB_VALIDATE(bad >= 0 || are_positive(w->H_Dinv, w->m->nv));
+  return bad < 0 ? pb_ok : pb_singular;
 }
 
 // ---- the objective --------------------------------------------------------------------------------------------------
@@ -310,6 +337,7 @@ static double line_search(NUM(pbWork) *w, int limit) {
     alpha = next;
   }
 
+  PB_ASSERT(!(alpha <= 0));
   return alpha;
 }
 
@@ -488,6 +516,7 @@ static pbStatus solve_without_rows(NUM(pbWork) *w) {
 }
 
 pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w) {
+  PB_ASSERT(w->nrow >= 0 && w->nrow <= w->max_row);
   if (!w->nrow) return solve_without_rows(w);
   return pb_hard(w->m) ? NUM(pbDual_Solve)(w) : newton(w);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/context.h"
 #include "sparse/order.h"
 
@@ -160,6 +161,17 @@ static int visit_depth_first(const int *parent, const int *node, int n, Scratch 
   return count;
 }
 
+// Is every column's parent in the elimination tree a later one, and each column once in the postorder, after its children?
+static bool is_postorder(const pbSparseAnalysis *a, Scratch *s) {
+  for (int i = 0; i < a->n; i++) s->mark[i] = -1;
+  for (int k = 0; k < a->n; k++) {
+    int i = s->post[k], up = s->parent[i];
+    if (s->mark[i] >= 0 || (up >= 0 && (up <= i || s->mark[up] >= 0))) return false;
+    s->mark[i] = k;
+  }
+  return true;
+}
+
 static void find_postorder(const pbSparseAnalysis *a, Scratch *s) {
   for (int i = 0; i < a->n; i++) s->head[i] = -1;
   for (int i = a->n - 1; i >= 0; i--) {
@@ -167,7 +179,10 @@ static void find_postorder(const pbSparseAnalysis *a, Scratch *s) {
     s->next[i] = s->head[s->parent[i]];
     s->head[s->parent[i]] = i;
   }
-  visit_depth_first(s->parent, NULL, a->n, s);
+  int count = visit_depth_first(s->parent, NULL, a->n, s);
+  (void)count;
+  PB_ASSERT(count == a->n);  // a tree has no cycle, so every column is reached
+  PB_VALIDATE(is_postorder(a, s));
 }
 
 // ---- fronts ---------------------------------------------------------------------------------------------------------
@@ -303,6 +318,7 @@ static pbStatus number_fronts(pbSparseAnalysis *a, Scratch *s, int count) {
     a->front[f] = (pbFrontShape){.first = first, .columns = s->columns[t], .parent = s->up[t] < 0 ? -1 : s->label[s->up[t]]};
     first += s->columns[t];
   }
+  PB_ASSERT(a->fronts == alive && first == a->n);  // each column is in one front
   return pb_ok;
 }
 
@@ -325,6 +341,14 @@ static void list_children(pbSparseAnalysis *a) {
   }
 }
 
+// Is `place` the inverse of `order`?
+static bool is_permutation(const pbSparseAnalysis *a) {
+  for (int k = 0; k < a->n; k++) {
+    if (a->order[k] < 0 || a->order[k] >= a->n || a->place[a->order[k]] != k) return false;
+  }
+  return true;
+}
+
 // The columns' places by their fronts' numbers, within a front in postorder.
 static void renumber_columns(pbSparseAnalysis *a, Scratch *s) {
   int *fill = s->stack;
@@ -334,6 +358,7 @@ static void renumber_columns(pbSparseAnalysis *a, Scratch *s) {
     a->order[place] = s->mark[k];
     a->place[s->mark[k]] = place;
   }
+  PB_VALIDATE(is_permutation(a));
 }
 
 // Number the fronts that are left, children first, and renumber the columns accordingly. What is said about columns in
@@ -369,6 +394,17 @@ static void walk_rows(const pbSparseAnalysis *a, Scratch *s, bool write) {
   }
 }
 
+// Fronts come before their parents; their further rows ascend and come after their own columns.
+static bool fronts_are_sorted(const pbSparseAnalysis *a) {
+  for (int f = 0; f < a->fronts; f++) {
+    const pbFrontShape *front = &a->front[f];
+    if (front->columns < 1 || (front->parent >= 0 && front->parent <= f)) return false;
+    if (!pb_ascending(a->row + front->row, front->rows)) return false;
+    if (!pb_allWithin(a->row + front->row, front->rows, front->first + front->columns, a->n)) return false;
+  }
+  return true;
+}
+
 static pbStatus find_rows(pbSparseAnalysis *a, Scratch *s) {
   for (int f = 0; f < a->fronts; f++) {
     for (int j = 0; j < a->front[f].columns; j++) s->super[a->front[f].first + j] = f;
@@ -389,6 +425,7 @@ static pbStatus find_rows(pbSparseAnalysis *a, Scratch *s) {
   a->row = pbContext_AllocArray(a->ctx, total + 1, sizeof *a->row);
   if (!a->row) return pb_no_memory;
   walk_rows(a, s, true);
+  PB_VALIDATE(fronts_are_sorted(a));
   return pb_ok;
 }
 
@@ -497,6 +534,7 @@ static pbStatus find_sizes(pbSparseAnalysis *a, Scratch *s) {
 
   for (int i = 0; i < a->fronts; i++) a->front[i].update += s->mark[i] ? peak[0] : 0;
   a->stack_size = peak[0] + peak[1];
+  PB_ASSERT(top[0] == 0 && top[1] == 0);  // every update was taken from its stack
   return pb_ok;
 }
 
@@ -558,6 +596,7 @@ pbStatus pbSparseAnalysis_Create(pbContext *ctx, const pbSparsePattern *pattern,
   if (s.memory && allocated) {
     arena = pbArena_Over(s.memory, pbArena_Needed(&arena));
     layout_scratch(&arena, &s, a->n, a->slots);
+    PB_ASSERT(!arena.failed);
     status = analyze_pattern(a, pattern, order, &s);
   }
   pbContext_Free(ctx, s.memory);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "sparse/order.h"
 
 enum {
@@ -507,9 +508,20 @@ static int list_part(const int *part, int which, const int *id, int n, int *orde
   return count;
 }
 
+// Does no edge join the two sides?
+static bool separates(const Graph *g, const int *part) {
+  for (int v = 0; v < g->n; v++) {
+    for (int e = g->begin[v]; e < g->begin[v + 1]; e++) {
+      if (part[v] + part[g->adjacent[e]] == 1) return false;
+    }
+  }
+  return true;
+}
+
 // Sizes of the parts; false where no separator was found, or none that is of use: it must be small, and leave two sides.
 static int find_parts(Dissection *d, const Graph *g, int *part, int count[3]) {
   if (g->n <= LEAF || !separate_graph(d, g, part)) return 0;
+  PB_VALIDATE(pb_allWithin(part, g->n, 0, SEPARATOR + 1) && separates(g, part));
   for (int v = 0; v < g->n; v++) count[part[v]]++;
   int smaller = count[0] < count[1] ? count[0] : count[1];
   return 16 * smaller >= g->n && 3 * count[SEPARATOR] <= g->n;
@@ -545,6 +557,7 @@ static void dissect(Dissection *d, Graph *g, int *order) {
   }
 
   // The separator last.
+  PB_ASSERT(count[0] + count[1] + count[SEPARATOR] == g->n);
   list_part(part, SEPARATOR, id, g->n, order + count[0] + count[1]);
   s->used = mark;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/context.h"
 #include "sparse/kernels.h"
 
@@ -43,6 +44,7 @@ static SolveWork solve_work(pbArena *arena, const pbSparseAnalysis *a) {
   w.front = pbArena_Take(arena, PB_SOLVE_LANES * (size_t)a->most_rows, sizeof(double));
   w.residual = pbArena_Take(arena, n, sizeof(double));
   w.correction = pbArena_Take(arena, n, sizeof(double));
+  PB_ASSERT(!arena->failed);
   return w;
 }
 
@@ -94,6 +96,7 @@ void pbSparseFactor_Use(pbSparseFactor *f, int index) { f->kernels = pbSparseKer
 void pbSparseFactor_Copy(const pbSparseFactor *from, pbSparseFactor *to) {
   memcpy(to->L, from->L, panel_bytes(from->analysis));
   memcpy(to->D, from->D, sizeof *to->D * 3 * (size_t)from->analysis->n);
+  PB_ASSERT(to->analysis->n == from->analysis->n && to->analysis->panel_size == from->analysis->panel_size);
   to->smallest = from->smallest;
   to->smallest_place = from->smallest_place;
 }
@@ -115,6 +118,7 @@ void pbSparseFactor_Load(pbSparseFactor *f, const void *memory) {
   memcpy(f->D, from, n * sizeof *from);
   f->smallest = from[n];
   f->smallest_place = (int)from[n + 1];
+  PB_ASSERT(f->smallest_place >= 0 && (n == 0 || (size_t)f->smallest_place < n));
   memcpy(f->L, from + n + 2, panel_bytes(f->analysis));
 }
 
@@ -155,6 +159,7 @@ pbStatus pbSparse_Factor(pbContext *ctx, pbSparseFactor *f, const double *values
   const pbSparseAnalysis *a = f->analysis;
   pbArena arena = pbArena_Over(work, pbSparseAnalysis_WorkSize(a));
   pbFactorWork w = factor_work(&arena, a);
+  PB_ASSERT(!arena.failed);
   find_tiny(a, values, w.tiny);
   int bad = f->kernels->eliminate(a, values, f->L, f->D, &w);
   if (bad >= 0) return refuse_pivot(ctx, f, bad, w.tiny[bad] / TINY, block);
@@ -169,6 +174,9 @@ pbStatus pbSparse_Factor(pbContext *ctx, pbSparseFactor *f, const double *values
       f->smallest_place = i;
     }
   }
+
+  // No pivot is zero or below what was taken for none.
+  PB_VALIDATE(pb_allFinite(f->D, 3 * (size_t)a->n) && f->smallest >= TINY * (1 - 1e-9));
   return pb_ok;
 }
 
@@ -233,6 +241,7 @@ double pbSparse_SolveRefined(const pbSparseFactor *f, const pbSparsePattern *pat
                              double *x, void *work) {
   SolveWork w = work_over(f->analysis, work);
   int n = 3 * f->analysis->n;
+  PB_ASSERT(pattern->n == f->analysis->n && pattern->slots == f->analysis->slots && x != b);
   double size = largest(b, n);
   solve_one(f, b, x, &w);
 

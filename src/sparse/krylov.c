@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/context.h"
 
 // ---- matrices and preconditioners -----------------------------------------------------------------------------------
@@ -153,6 +154,7 @@ pbStatus pbCg_Solve(pbContext *ctx, const pbKrylov *k, const double *b, double *
   CgWork w = cg_work(&arena, k->n);
   double size = norm(b, k->n), residual = find_residual(k, b, x, w.r);
   *report = (pbKrylovReport){0};
+  PB_ASSERT(!arena.failed && x != b && !k->transposed);
 
   while (residual > k->tolerance * size && report->iterations < k->iterations) {
     bool positive = cg_pass(k, k->tolerance * size, x, &w, &report->iterations);
@@ -278,6 +280,7 @@ pbStatus pbGmres_Solve(pbContext *ctx, const pbKrylov *k, const double *b, doubl
   GmresWork w = gmres_work(&arena, k->n, k->restart);
   double size = norm(b, k->n), residual = find_residual(k, b, x, w.V);
   *report = (pbKrylovReport){0};
+  PB_ASSERT(!arena.failed && x != b && k->restart >= 1);
 
   while (residual > k->tolerance * size && report->iterations < k->iterations) {
     bool regular = gmres_cycle(k, residual, k->tolerance * size, x, &w, &report->iterations);

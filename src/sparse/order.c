@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 typedef enum State { VARIABLE, ELEMENT, DEAD } State;
 
 typedef struct Quotient {
@@ -308,6 +310,7 @@ static void eliminate_pivot(Quotient *q, int p, int step, int *mark) {
   // The list shrank; at the end of all lists its room is free again.
   if (end == q->free) q->free = to;
   q->length[p] = to - from;
+  PB_ASSERT(to <= end);
   if (to == from) q->state[p] = DEAD;
 }
 
@@ -326,5 +329,6 @@ double pbOrder_MinimumDegree(const pbGraphOf *g, int *order, int *work) {
     for (int i = p; i >= 0; i = q.chain[i]) order[count++] = i;
     for (double rows = q.degree[p]; first < count; first++, rows++) operations += (rows + 1) * (rows + 1);
   }
+  PB_ASSERT(count == most);  // merged variables are eliminated once
   return operations;
 }

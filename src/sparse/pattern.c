@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 
 // Blocks are sorted by two rounds of counting: by row, then by column, which keeps the rows ascending.
@@ -50,6 +51,16 @@ static pbStatus take_pairs(pbContext *ctx, int n, const pbSparsePattern *base, c
 
 static bool repeated(const Lists *l, size_t k) { return k > 0 && l->row[k] == l->row[k - 1] && l->column[k] == l->column[k - 1]; }
 
+// Rows of each column in range and ascending, the diagonal first: sparse.h.
+static bool is_pattern(const pbSparsePattern *p) {
+  for (int j = 0; j < p->n; j++) {
+    const int *row = p->row + p->begin[j];
+    int count = p->begin[j + 1] - p->begin[j];
+    if (count < 1 || row[0] != j || !pb_ascending(row, count) || row[count - 1] >= p->n) return false;
+  }
+  return true;
+}
+
 static pbStatus fill_pattern(pbContext *ctx, pbSparsePattern *p, Lists *l) {
   sort_by_key(l->row, l->total, p->n, l->begin, l->row, l->column, l->row_sorted, l->column_sorted);
   sort_by_key(l->column_sorted, l->total, p->n, l->begin, l->row_sorted, l->column_sorted, l->row, l->column);
@@ -69,6 +80,8 @@ static pbStatus fill_pattern(pbContext *ctx, pbSparsePattern *p, Lists *l) {
     if (!repeated(l, k)) p->row[p->slots++] = l->row[k];
     p->begin[l->column[k] + 1] = p->slots;
   }
+  PB_ASSERT(p->slots == (int)slots && p->begin[p->n] == p->slots);
+  PB_VALIDATE(is_pattern(p));
   return pb_ok;
 }
 
@@ -116,6 +129,8 @@ void pbSparsePattern_Destroy(pbSparsePattern *p) {
 
 int pbSparse_Slot(const pbSparsePattern *p, int i, int j) {
   int row = i > j ? i : j, column = i > j ? j : i, low = p->begin[column], high = p->begin[column + 1] - 1;
+  PB_ASSERT(column >= 0 && row < p->n);
+
   // Bisection in the column's rows.
   while (low < high) {
     int middle = low + (high - low) / 2;
@@ -138,6 +153,7 @@ static void add_transposed(const double *B, const double *x, double *y) {
 
 void pbSparse_Multiply(const pbSparsePattern *p, const double *values, const double *upper, bool transposed, const double *x,
                        double *y) {
+  PB_ASSERT(x != y && values != upper);
   memset(y, 0, sizeof *y * 3 * (size_t)p->n);
   for (int j = 0; j < p->n; j++) {
     const double *xj = x + 3 * j;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "deform/deformable.h"
 #include "math/vec.h"
@@ -17,6 +18,7 @@ typedef struct shape {
 
 static int add_local(shape *s, double x, double y, double z) {
   // Behind those there
+  PB_ASSERT(3 * s->points < (int)(sizeof s->local / sizeof *s->local));
   double *p = s->local + 3 * s->points;
   p[0] = x;
   p[1] = y;
@@ -25,6 +27,8 @@ static int add_local(shape *s, double x, double y, double z) {
 }
 
 static void add_triangle(shape *s, int a, int b, int c) {
+  PB_ASSERT(3 * s->triangles < (int)(sizeof s->triangle / sizeof *s->triangle));
+  PB_ASSERT(a >= 0 && b >= 0 && c >= 0 && a != b && b != c && c != a);
   int *t = s->triangle + 3 * s->triangles++;
   t[0] = a;
   t[1] = b;

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "solve/newton.h"
 #include "couple/couple.h"
 #include "couple/deform_step.h"
@@ -21,6 +22,7 @@ typedef struct walk {
 
 static void pass(walk *k, void *field, size_t bytes) {
   // Every field starts on a multiple of 8 bytes.
+  PB_ASSERT(k->used % 8 == 0);
   if (k->at && k->load) memcpy(field, k->at + k->used, bytes);
   if (k->at && !k->load) memcpy(k->at + k->used, field, bytes);
   k->used += (bytes + 7) & ~(size_t)7;
@@ -53,6 +55,8 @@ static void pass_transmissions(walk *k, pbWork_r *w) {
 }
 
 static void pass_rows(walk *k, pbWork_r *w) {
+  // Counts are those of an evaluation, also where they have just been loaded.
+  PB_ASSERT(w->ncon >= 0 && w->ncon <= w->max_con && w->nrow >= 0 && w->nrow <= w->max_row);
   pass(k, w->contact, (size_t)w->ncon * sizeof *w->contact);
   // K is the last field, and only its first dim x dim numbers are used.
   for (pbRow_r *r = w->row; r < w->row + w->nrow; r++) {
@@ -151,6 +155,7 @@ pbStatus pbCached_Save(pbScratch *s, size_t room, size_t *size) {
   *size = whole_lines(count.used);
   walk save = {.at = s->w.cached_at, .used = s->w.cached_bytes};
   pass_evaluation(&save, &s->w);
+  PB_ASSERT(save.used == count.used);
   return pb_ok;
 }
 
@@ -224,6 +229,7 @@ pbStatus pbStep_VjpCached(const pbStepRecord *given, const pbStepCotangent *in, 
   PB_TRY(pbScratch_CheckRecord(s, step.record));
 
   // Kernels see directions of length one; what they add to the gradient goes back to the theta given.
+  PB_VALIDATE(!in->next || pb_allFinite(in->next, (size_t)pbModel_TangentSize(m)));
   bool normalized = out->theta && step.theta != given->theta;
   if (normalized) pbSphere_Aside(m, out->theta, s->theta_aside);
   pbStatus status = pull_step(&step, in, s, out);

@@ -1,6 +1,7 @@
 // Deformables become part of a model: checks, bodies that points are attached to, parameters, names of controls.
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "couple/attach.h"
 #include "couple/deform_step.h"
@@ -145,6 +146,7 @@ static pbStatus add_to_model(pbModel *m, pbDeform *d) {
   m->deform_tangent = pbDeform_State(d).tangent;
   m->deform_controls = d->ncontrol;
   m->revision++;
+  PB_ASSERT(m->ntheta == at + d->ntheta && m->names_count[pb_objActuator] == pb_controls(m));
   return pb_ok;
 }
 

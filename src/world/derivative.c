@@ -1,6 +1,7 @@
 // The public derivatives of a step.
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "math/vec.h"
 #include "model/joint.h"
@@ -77,6 +78,7 @@ static void rotation_step(const double rotation[3], double back[9], double J[9])
   v3_neg(minus, rotation);
   // back = exp(-r)
   quat_exp(q, minus);
+  PB_VALIDATE(pb_isUnit(q, 4));
   quat_to_mat(back, q);
 
   double t2 = v3_dot(rotation, rotation);
@@ -131,6 +133,8 @@ static batch begin_batch(pbScratch *s, const pbStepRecord *step) {
   size_t na = (size_t)m->na;
   size_t ns = (size_t)m->nsensordata;
   double *room = s->seeds;
+
+  PB_ASSERT(lanes >= 1 && lanes <= pb_lanesMost);
 
   // Seeds are zero but for the row at hand.
   memset(room, 0, lanes * (2 * nv + na + ns) * sizeof(double));

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "impact/variants.h"
 #include "step/integrate.h"
 #include "step/jvp.h"
@@ -26,6 +27,7 @@ static step_events find_events(const pbScratch *s, const double *v, bool first) 
   if (!pb_hard(s->model)) f.release_count = s->variant->impact->event_find(&s->w, v, f.releases);
   f.onsets = f.releases + f.release_count;
   if (!first) f.onset_count = s->variant->impact->event_find(&s->w, NULL, f.onsets);
+  PB_ASSERT(f.release_count <= s->w.nrow && f.onset_count <= s->w.nrow);  // one for a row
   return f;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "couple/couple.h"
 #include "couple/deform_step.h"
@@ -212,6 +213,7 @@ static void count_events(pbScratch *s) {
   s->report.releases = 0;
   if (s->contacts_before >= 0) {
     int common = count_common(ids, n, s->ids_before, s->contacts_before);
+    PB_ASSERT(common <= n && common <= s->contacts_before);
     s->report.onsets = n - common;
     s->report.releases = s->contacts_before - common;
   }
@@ -286,6 +288,7 @@ void pbTape_Record(const pbModel *m, const double *x_before, const pbScratch *s,
 
   // No step of this model can have succeeded with a stale scratch.
   if (pbScratch_Stale(s, m)) return;
+  PB_ASSERT(stages + pb_stages(m) * m->nv <= pbTape_Size(m));
   memcpy(record + stages, s->stages, (size_t)(pb_stages(m) * m->nv) * sizeof(double));
   // What a method adds to the record
   if (s->impacts) record[stages + pb_stages(m) * m->nv] = pbImpacts_Count(s);
