@@ -12,8 +12,8 @@ pbDeformInput pbDeformInput_Of(const pbModel *m, const double *theta, const doub
 pbDeformDirection pbDeformDirection_Of(const pbModel *m, const pbDirection *direction);
 pbDeformBar pbDeformBar_Of(const pbModel *m, const pbInputBar *input_bar, double *theta_bar);
 void pbScratch_DeformRecord(const pbScratch *s, double *record);
-// The deformables' part of a step from x, of its pullback from the tape's record (cached: of pbDeform_SaveFactor), and of its forward
-// derivative.
+// The deformables' part of a step from x, of its pullback from the tape's record (cached: of pbDeform_SaveFactor), and of its
+// forward derivative.
 PB_NODISCARD pbStatus pbScratch_DeformStep(pbScratch *s, const double *theta, const double *x, const pbInput *input,
                                            double *next);
 PB_NODISCARD pbStatus pbScratch_DeformVjp(pbScratch *s, const pbStepRecord *step, const double *next_bar, const pbStepBar *out);
