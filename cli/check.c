@@ -132,6 +132,8 @@ static pbStatus record_rollout(cliCheck *d) {
     memcpy(x, x - d->nx, (size_t)d->nx * sizeof *x);
 
     pbInput input = cliRun_Input(run, k);
+
+    // scratch grows with the number of contacts: the step is made again then
     pbStatus status;
     do {
       status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, NULL);
@@ -139,6 +141,8 @@ static pbStatus record_rollout(cliCheck *d) {
 
     if (status != pb_ok) return cliRun_StepFailed(run, status, k);
     PB_TRY(cliRun_CheckState(run, x, k));
+
+    // what the derivatives of this step start from
     pbTape_Record(run->model, x - d->nx, run->scratch, d->records + (size_t)k * (size_t)d->nr);
 
     d->reports[k] = pbScratch_Report(run->scratch);
@@ -288,6 +292,7 @@ static void report_json(const cliCheck *d) {
 
   tests_json(d, &j);
 
+  // in words
   cliJson_Open(&j, "findings", '[');
   for (int i = 0; i < d->finding_count; i++) {
     cliJson_OpenLine(&j, NULL, '{');
@@ -298,6 +303,7 @@ static void report_json(const cliCheck *d) {
   }
   cliJson_Close(&j, ']');
 
+  // of the rollout itself
   cliJson_Number(&j, "penetration", d->run->penetration);
   cliJson_Integer(&j, "penetration_step", d->run->penetration_step);
   cliJson_Number(&j, "growth", d->certificate.growth);
@@ -384,6 +390,7 @@ static pbStatus slope_tests(cliCheck *d) {
     const cliSlopeTest *s = &found.tests[i];
     if (!s->name) continue;
 
+    // the tests as the others are kept
     cliCheckTest *t = cliCheck_AddTest(d, s->name, s->limit);
     t->tried = s->tried;
     t->skipped = s->skipped;

@@ -22,6 +22,7 @@ static pbStatus moved_step(Probe *p, double e, double *value) {
   const double *theta = run->theta;
   pbInput input = cliRun_Input(run, p->step);
 
+  // x, u and theta, each moved where the direction has it
   memcpy(x, d->states + (size_t)p->step * (size_t)d->nx, (size_t)d->nx * sizeof *x);
   if (p->direction.x) pbState_Move(run->model, x, p->direction.x, e);
 
@@ -41,6 +42,7 @@ static pbStatus moved_step(Probe *p, double e, double *value) {
   } while (pbScratch_Grow(run->scratch, &status));
   if (status != pb_ok) return cliRun_StepFailed(run, status, p->step);
 
+  // the functional of the change, in the tangent space of the unmoved next state
   p->trace = cliCheck_Trace(d);
   pbState_Difference(run->model, d->states + (size_t)(p->step + 1) * (size_t)d->nx, x, change);
   *value = cli_dot(cliCheck_Vector(d, vec_next_bar), change, (size_t)d->nt);
@@ -173,6 +175,7 @@ pbStatus cliCheck_Differences(cliCheck *d) {
     if (cliCheck_KindSize(d, kind)) tests[kind] = cliCheck_AddTest(d, name, 1e-6);
   }
 
+  // a few steps spread over the rollout: differences cost dozens of steps each
   long most = d->run->steps < CLI_CHECK_DIFFERENCES ? d->run->steps : CLI_CHECK_DIFFERENCES;
   for (long i = 0; i < most; i++) {
     long k = i * d->run->steps / most;
@@ -185,6 +188,7 @@ pbStatus cliCheck_Differences(cliCheck *d) {
       PB_TRY(difference_case(d, k, kind, NULL, tests[kind]));
     }
 
+    // parameters are many: in every other of these steps
     if (i % 2 == 0 && tests[kind_theta]) PB_TRY(difference_parameters(d, k, tests[kind_theta]));
   }
   return pb_ok;

@@ -22,6 +22,7 @@ void cliCheck_SolverFindings(cliCheck *d) {
   int bad = 0;
 
   for (long k = 0; k < d->run->steps; k++) {
+    // steps without constraints solve nothing
     if (!d->reports[k].rows) continue;
     double residual = d->reports[k].residual;
     cliCheck_CountCase(t, residual, k);
@@ -45,6 +46,7 @@ static void impact_findings(cliCheck *d) {
   int events = 0;
 
   for (long k = 0; k < d->run->steps; k++) {
+    // one finding per step, up to a few
     if (!d->reports[k].simultaneous || ++events > MOST_EVENTS) continue;
     snprintf(where, sizeof where, "step %ld", k);
     cliCheck_AddFinding(
@@ -86,6 +88,8 @@ static void onset_findings(cliCheck *d) {
 
   for (long k = 1; k < d->run->steps; k++) {
     const cliTrace *a = &d->traces[k - 1], *b = &d->traces[k];
+
+    // the first of them by step, the rest by number
     if (a->contacts == b->contacts || ++events > MOST_EVENTS) continue;
 
     const double *x = d->states + (size_t)k * (size_t)d->nx;
@@ -123,6 +127,7 @@ static double half_extent(const cliRun *run, int geom) {
   bool known = pbModel_Param(run->ctx, run->model, "geom_size", &size) == pb_ok && pbModel_Field(run->model, "geom_type", &type);
   if (!known || type.integers[geom] == pb_geomPlane) return INFINITY;
 
+  // sizes that a type does not use are zero
   const double *s = run->theta + size.offset + (size_t)(geom * size.cols);
   for (int i = 0; i < size.cols; i++) least = s[i] > 0 && s[i] < least ? s[i] : least;
   return least;
@@ -162,6 +167,7 @@ void cliCheck_GrowthFindings(cliCheck *d) {
   double factor = exp(c->growth);
   if (!(factor > cli_growthLimit)) return;
 
+  // exact, but of little use: the linearization holds for tiny changes only
   char where[64];
   snprintf(where, sizeof where, "largest at step %d", c->costate_worst_step);
   cliCheck_AddFinding(

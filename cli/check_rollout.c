@@ -39,6 +39,7 @@ static pbStatus moved_rollout(cliCheck *d, MovedRollout *r, double e, double *va
     } while (pbScratch_Grow(run->scratch, &status));
     if (status != pb_ok) return cliRun_StepFailed(run, status, k);
 
+    // the first step that takes another branch than the unmoved rollout
     cliTrace t = cliCheck_Trace(d);
     if (r->kink_step >= 0 || cliTrace_Same(&t, &d->traces[k])) continue;
     r->kink_step = k;
@@ -126,6 +127,7 @@ static pbStatus rollout_gradient(cliCheck *d, double *x_bar, double *u_bar) {
   pbRolloutGradient out = {.x0 = x_bar, .ctrl = run->nu ? u_bar : NULL};
   pbVjpOptions options = {.spot_check = pb_checkSteps, .seed = 1};
 
+  // the spot check runs with it: its certificate goes into the findings
   pbStatus status = pbRollout_Forward(rollout, run->theta, run->x0, &input, NULL);
   if (status == pb_ok) status = pbRollout_Vjp(rollout, &bar, &options, &out, &d->certificate);
 
@@ -183,6 +185,7 @@ static pbStatus mode_product(cliCheck *d, pbRollout *rollout, cliCheckTest *t) {
          *direction = cliCheck_Vector(d, vec_direction), *end = cliCheck_Vector(d, vec_next_dot);
   int last = (int)run->steps;
 
+  // w and a direction of initial state and parameters
   cliCheck_DrawNormals(d, w, n);
   cliCheck_DrawNormals(d, direction, n);
   cliCheck_DrawTheta(d);
@@ -194,11 +197,13 @@ static pbStatus mode_product(cliCheck *d, pbRollout *rollout, cliCheckTest *t) {
   pbRolloutGradient out = {.x0 = back, .theta = d->theta_bar};
   pbRolloutDirection inputs = {.x0 = direction, .theta = d->theta_direction};
 
+  // one forward pass serves both modes
   PB_TRY(pbRollout_SetGradient(rollout, d->mode));
   PB_TRY(pbRollout_Forward(rollout, run->theta, run->x0, &input, NULL));
   PB_TRY(pbRollout_Vjp(rollout, &bar, NULL, &out, &d->certificate));
   PB_TRY(pbRollout_Jvp(rollout, 1, &inputs, &(pbRolloutTangent){.x = end, .rows = &last, .row_count = 1}));
 
+  // <w, J d> = <J' w, d>
   double forward = cli_dot(w, end, n);
   double reverse = cli_dotAlong(back, direction, n) + cli_dotAlong(d->theta_bar, d->theta_direction, d->np);
   double size = 0;

@@ -48,6 +48,7 @@ static size_t place_arrays(Slopes *s, double *memory) {
   s->states_try = take_piece(&next, n * s->nx);
   s->sensors_try = take_piece(&next, n * s->ns);
 
+  // of each functional: its cotangents and its gradient
   for (int k = 0; k < seen_count; k++) {
     s->w[k] = take_piece(&next, n * (k == in_states ? s->nt : s->ns));
     s->x_bar[k] = take_piece(&next, s->nt);
@@ -55,6 +56,7 @@ static size_t place_arrays(Slopes *s, double *memory) {
     s->theta_bar[k] = take_piece(&next, s->np);
   }
 
+  // cotangents by quantity, tangents of all rows, and the direction
   s->split = take_piece(&next, n * s->nt);
   s->tangent = take_piece(&next, n * (s->nt + s->ns));
   s->x_direction = take_piece(&next, s->nt);

@@ -61,6 +61,7 @@ static pbStatus push_step(cliCheck *d, long k, bool sensors, const cliStepDirect
   } while (pbScratch_Grow(run->scratch, &status));
   if (status != pb_ok) return cliRun_StepFailed(run, status, k);
 
+  // the value, and the norms that bound its rounding
   *value = cli_dot(cliCheck_Vector(d, vec_next_bar), next, (size_t)d->nt) +
            (sensors ? cli_dot(cliCheck_Vector(d, vec_sensor_bar), seen, (size_t)d->ns) : 0);
   *size = cli_norm(cliCheck_Vector(d, vec_next_bar), (size_t)d->nt) * cli_norm(next, (size_t)d->nt);
@@ -85,6 +86,7 @@ static pbStatus blame_parameters(cliCheck *d, long k, bool sensors, cliCheckTest
     double forward = 0, size = 0;
     PB_TRY(push_step(d, k, sensors, &direction, &forward, &size));
 
+    // disagrees beyond rounding, and there is room for its name
     double back = cli_dotAlong(d->theta_bar, d->theta_direction, d->np);
     if (fabs(forward - back) <= cli_dotLimit * (size + fabs(back)) + DBL_MIN || used + 40 > sizeof t->words) continue;
     used += (size_t)snprintf(t->words + used, sizeof t->words - used, "%s%s", used ? ", " : "disagree: ", p.name);
@@ -152,6 +154,7 @@ pbStatus cliCheck_DotProducts(cliCheck *d) {
       tests[kind] = cliCheck_AddTest(d, name, cli_dotLimit);
     }
 
+    // every step, with directions of its own
     for (long k = 0; k < d->run->steps; k++) PB_TRY(dot_step(d, k, sensors, tests));
   }
   return pb_ok;
@@ -223,6 +226,7 @@ pbStatus cliCheck_Jacobians(cliCheck *d) {
   double *A = pbContext_Alloc(d->run->ctx, count * sizeof *A);
   if (!A) return cli_noMemory(d->run->ctx);
 
+  // a few steps spread over the rollout
   cliCheckTest *t = cliCheck_AddTest(d, "Jacobians A, B, C, D", 1e-9);
   long most = d->run->steps < CLI_CHECK_DIFFERENCES ? d->run->steps : CLI_CHECK_DIFFERENCES;
   pbStatus status = pb_ok;

@@ -28,6 +28,8 @@ static void put_filled(const char *text) {
   int column = 0;
   for (const char *at = text; *at;) {
     int n = (int)strcspn(at, " \n");
+
+    // lines of about 100 columns
     if (column && column + n > 100) {
       column = 0;
       putchar('\n');
@@ -59,6 +61,8 @@ static void put_one(const pbMaterial *m) {
     if (p->rows * p->cols > 1) snprintf(shape, sizeof shape, " (%d x %d)", p->rows, p->cols);
 
     printf("  %s%s [%s]", p->name, shape, p->unit ? p->unit : "1");
+
+    // bounds that say nothing are left out
     if (p->lower == PB_MORE_THAN_ZERO) printf(", positive");
     else if (p->lower != 0 || p->upper != 0) printf(", from %g", p->lower);
     if (p->upper != 0 && p->upper < 1e300) printf(" to %g", p->upper);
@@ -98,6 +102,7 @@ static void json_all(const char *name) {
   cliJson_Open(&j, NULL, '[');
 
   for (int i = 0; (m = pbMaterial_At(i)); i++) {
+    // a name is one energy or a family
     if (name && !is_called(m, name)) continue;
 
     cliJson_Open(&j, NULL, '{');

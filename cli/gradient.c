@@ -22,6 +22,7 @@ static pbStatus unknown_wanted(const cliGradient *g, const char *name) {
   for (int i = 0; i < CLI_GRADIENT_STATES; i++) names[n++] = state_names[i];
   for (int i = 0; i < pbModel_ParamCount(g->run->model) && n < MOST; i++) names[n++] = pbModel_ParamAt(g->run->model, i).name;
 
+  // parameters are names, too
   const char *near = pbName_Nearest(name, names, n);
   return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: unknown name '%s'%s%s%s", name, near ? "; did you mean '" : "",
                         near ? near : "",
@@ -33,6 +34,7 @@ static pbStatus add_slice(cliGradient *g, const char *name, const pbParam *param
     if (strcmp(g->slices[i].name, name) == 0) return pb_ok;
   }
 
+  // one named twice is written once
   cliSlice *grown = pbContext_Resize(g->run->ctx, g->slices, ((size_t)g->slice_count + 1) * sizeof *grown);
   if (!grown) return cli_noMemory(g->run->ctx);
   g->slices = grown;
@@ -185,6 +187,7 @@ static pbStatus read_cotangents(cliGradient *g) {
   const char *names[BAR_COUNT];
   for (int i = 0; i < BAR_COUNT; i++) names[i] = bars[i].name;
 
+  // every array is one of these, or meta
   PB_TRY(pbArrays_Load(run->ctx, file, &g->cotangents));
   int used = 0;
   for (size_t k = 0; k < pbArrays_Count(g->cotangents); k++) {
@@ -218,6 +221,7 @@ static pbStatus read_memory(cliApp *app, size_t *bytes) {
   *bytes = (size_t)DEFAULT_MEMORY_MIB << 20;
   if (!text) return pb_ok;
 
+  // a number with a unit right behind it
   double value = 0;
   size_t count = cli_number(text, &end, &value) ? sizeof units / sizeof *units : 0;
   for (size_t i = 0; i < count; i++) {
@@ -344,6 +348,7 @@ static pbStatus compute_gradient(cliGradient *g, pbArrays *set) {
   if (g->slice_count) g->theta = pbContext_Alloc(run->ctx, run->ntheta * sizeof *g->theta);
   if (!g->x0 || !g->losses || !g->certificates || (g->slice_count && !g->theta)) return cli_noMemory(run->ctx);
 
+  // inputs go straight into the arrays of the file
   pbRolloutGradient out = {0};
   PB_TRY(add_input(g, set, want_control, (size_t)run->nu, &out.ctrl));
   PB_TRY(add_input(g, set, want_qfrc, (size_t)run->nv, &out.qfrc));
@@ -370,6 +375,7 @@ static pbStatus not_finite(const cliRun *run, const pbArray *a, size_t at) {
     used += (size_t)snprintf(place + used, sizeof place - used, "%s%zu", d ? ", " : "[", at / stride % a->shape[d]);
   }
 
+  // the index of the entry, row-major
   return pbContext_Fail(
       run->ctx, pb_not_finite,
       "the gradient by %s%s%s is %s: some step has no finite derivative there (a length of zero under a root, or a "
@@ -423,6 +429,7 @@ static pbStatus add_results(const cliGradient *g, pbArrays *set) {
   if (loss && count > 1) PB_TRY(pbArrays_AddReals(set, "losses", 1, &count, g->losses, NULL));
   if (loss) PB_TRY(pbArrays_AddReals(set, "loss", 0, NULL, &g->loss_value, NULL));
 
+  // parameters in the shape that MuJoCo's Python gives them
   for (int i = 0; i < g->slice_count; i++) {
     const cliSlice *s = &g->slices[i];
     char name[sizeof s->name + 8];
@@ -514,6 +521,7 @@ pbStatus cliGradient_Run(cliApp *app) {
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
   if (status == pb_ok) status = write_gradient(&g, set);
 
+  // all of these may be NULL
   pbLoss_Destroy(g.loss);
   pbRollout_Destroy(g.rollout);
   pbArrays_Destroy(g.cotangents);

@@ -140,6 +140,7 @@ static void json_deformables(const cliRun *run, cliJson *j) {
   }
   cliJson_Close(j, ']');
 
+  // controls of deformables follow those of the actuators
   cliJson_OpenLine(j, "controls", '[');
   for (int i = run->nu - info.controls; i < run->nu; i++) cliJson_Text(j, NULL, pbModel_Name(run->model, pb_objActuator, i));
   cliJson_Close(j, ']');
@@ -214,6 +215,7 @@ static void json_info(const cliRun *run) {
   cliJson_Close(&j, '}');
   cliRun_Contact(run, &j);
 
+  // where each field stands in the state vector
   cliJson_Open(&j, "state", '[');
   for (int i = 0; i < pbModel_StateFieldCount(m); i++) {
     pbStateField f = pbModel_StateFieldAt(m, i);
@@ -280,6 +282,7 @@ static void text_params(const cliRun *run) {
     pbParam p = pbModel_ParamAt(run->model, i);
     if (!p.rows || !p.cols) continue;
 
+    // shape, unit, bounds
     size_t shape[2];
     char text[64], lower[24], upper[24];
 
@@ -313,6 +316,8 @@ static void text_deformables(const cliRun *run) {
 
   printf("\ndeformables\n  %d points, %d of them move, %.6g kg; scheme %s by %s\n  points                    number  rows\n",
          info.points, info.moving, total_mass(run), pbScheme_Name(info.scheme), pbDeformMinimizer_Name(info.method));
+
+  // points of bodies and sets, then of geoms and planes that deformables meet
   for (int i = 0; (name = pbModel_PointSetName(m, i)) != NULL; i++) {
     int count = 0;
     const int *points = pbModel_PointSet(m, name, &count);

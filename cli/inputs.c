@@ -44,6 +44,7 @@ static pbStatus parameter_from_file(const cliRun *run, const char *name, const p
   pbStatus status = pb_ok;
   char text[200];
 
+  // one array: as many numbers as the field, and rows as wide or all in one
   if (!array || array->type != pb_arrayReal) {
     status = pbContext_Fail(run->ctx, pb_bad_input, "%s: does not hold one array of numbers", path);
   } else if (array->count != count || (array->ndim > 1 && array->shape[array->ndim - 1] != (size_t)param->cols &&
@@ -271,6 +272,8 @@ static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
 
   // flags first: they decide what parameters mean
   PB_TRY(set_options(run, false));
+
+  // settings may depend on options, parameters on both
   PB_TRY(set_contact(run));
   PB_TRY(set_theta(run, task));
   warn_timestep(run);
@@ -310,6 +313,7 @@ pbStatus cliRun_Trajectory(cliRun *run, int trajectory) {
     *memory[i] = NULL;
   }
 
+  // parameters stay as they are
   run->trajectory = trajectory;
   return begin_trajectory(run);
 }
@@ -334,6 +338,7 @@ void cliRun_End(cliRun *run) {
   double *memory[] = {run->theta, run->theta_before, run->x0, run->control, run->qfrc, run->xfrc};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) pbContext_Free(run->ctx, memory[i]);
 
+  // the model last: others refer to it
   pbTask_Destroy(run->task);
   pbModel_Destroy(run->loaded);
   *run = (cliRun){0};

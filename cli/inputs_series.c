@@ -59,6 +59,7 @@ static pbStatus settle_steps(cliRun *run, const Series *series, int count, long 
   PB_TRY(cliArgs_Integer(run->app, opt_steps, 1, INT_MAX - 1, 0, &given));
   if (given) from = "--steps";
 
+  // files that have a row for each step
   for (int i = 0; i < count; i++) {
     const Series *s = &series[i];
     if (!s->array || s->constant) continue;
@@ -87,6 +88,7 @@ static pbStatus expand(const cliRun *run, const double *values, bool constant, s
     return pbContext_Fail(run->ctx, pb_capacity, "inputs of %zu steps need more than %zu MiB", rows, PB_ARRAY_LIMIT >> 20);
   }
 
+  // zeroed by the allocator
   *out = pbContext_Alloc(run->ctx, rows * width * sizeof **out);
   if (!*out) return cli_noMemory(run->ctx);
   if (!values || !width) return pb_ok;

@@ -18,6 +18,7 @@ pbStatus cliRun_ReadKeyframe(const cliRun *run, int *keyframe) {
   *keyframe = *text && !*end && number >= 0 && number < count ? (int)number : pbModel_Id(run->model, pb_objKeyframe, text);
   if (*keyframe >= 0) return pb_ok;
 
+  // the nearest name is a suggestion only
   const char *names[64];
   int named = 0;
   for (int i = 0; i < count && named < 64; i++) names[named++] = pbModel_Name(run->model, pb_objKeyframe, i);

@@ -28,6 +28,8 @@ static pbStatus jacobian_step(cliRun *run, const Matrices *m, double *x, double 
   PB_TRY(status);
 
   cliRun_NoteSolve(run, k);
+
+  // the Jacobians are those of the recorded step
   pbTape_Record(run->model, before, run->scratch, record);
 
   do {
@@ -53,6 +55,7 @@ static pbStatus check_matrix(const cliRun *run, char letter, const double *value
   for (size_t i = 0; i < rows * cols; i++) {
     if (isfinite(values[i])) continue;
 
+    // rows of A and B are the state's, of C and D the sensors'
     size_t row = i / cols, col = i % cols;
     if (letter < 'C') pbState_TangentName(run->model, (int)row, of, sizeof of);
     else snprintf(of, sizeof of, "sensordata[%zu] (sensor '%.100s')", row, sensor_name(run, row));
@@ -100,6 +103,7 @@ static pbStatus write_jacobians(cliRun *run, pbArrays *set, double *work) {
   double *x = work, *before = x + run->nx, *record = before + run->nx;
   memcpy(x, run->x0, (size_t)run->nx * sizeof *x);
 
+  // every step from the state that the one before left
   cliProgress progress;
   cliProgress_Begin(&progress, run->app, "jacobian");
   pbStatus status = pb_ok;

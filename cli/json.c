@@ -45,6 +45,7 @@ void cliJson_Close(cliJson *j, char bracket) {
   bool some = j->some[j->depth - 1], inner = j->inner[j->depth - 1];
   j->depth--;
 
+  // an empty list stays on its line
   if (some && !inner && !j->compact) {
     fputc('\n', j->out);
     for (int i = 0; i < j->depth; i++) fputs("  ", j->out);
@@ -83,6 +84,7 @@ static void put_number(FILE *out, double value) {
     return;
   }
 
+  // 15 digits suffice for most numbers, 17 for all
   for (int digits = 15; digits <= 17; digits++) {
     snprintf(text, sizeof text, "%.*g", digits, value);
     if (strtod(text, NULL) == value) break;

@@ -74,6 +74,8 @@ static int usage_error(const char *text) {
 static int unknown_command(const char *name) {
   const char *names[COMMAND_COUNT + 3] = {"--help", "--version", "help"};
   for (int i = 0; i < COMMAND_COUNT; i++) names[i + 3] = commands[i].name;
+
+  // options and "help" are candidates, too
   const char *near = pbName_Nearest(name, names, COMMAND_COUNT + 3);
 
   char text[256];
@@ -83,6 +85,7 @@ static int unknown_command(const char *name) {
 }
 
 static int report_status(const cliApp *app, pbStatus status) {
+  // a full disk shows here at the latest
   if (fflush(stdout) != 0 || ferror(stdout)) {
     fprintf(stderr, "pullback: cannot write standard output\n");
     if (status == pb_ok) status = pb_file;

@@ -60,6 +60,7 @@ static pbStatus keep_contacts(Motion *m, size_t frame) {
   }
 
   for (size_t i = 0; i < (size_t)c.count; i++) {
+    // position, normal, distance, geoms
     double *to = m->contact + CONTACT_WIDTH * (m->first[frame] + i);
     memcpy(to, c.pos + 3 * i, 3 * sizeof *to);
     memcpy(to + 3, c.frame + 9 * i, 3 * sizeof *to);
@@ -123,6 +124,7 @@ static pbStatus make_shapes(Motion *m) {
     m->shapes++;
   }
 
+  // pieces of all tendons
   for (int t = 0; t < run->drawn.ntendon; t++) m->pieces += cliTendon_Segments(run, t);
   return pb_ok;
 }
@@ -284,6 +286,8 @@ static pbGlbPart rigid_part(const Motion *m, int i, char *name) {
 
   if (*s->name) snprintf(name, NAME_SIZE, "%s", s->name);
   else snprintf(name, NAME_SIZE, "%s %d of %.100s", s->site ? "site" : "geom", s->id, *body ? body : "a body");
+
+  // the surface once, and the pose of its body in every frame
   pbGlbPart part = {.name = name,
                     .triangles = &m->surface[i]->cells[pb_cellTriangle],
                     .points = m->surface[i]->points,
@@ -342,6 +346,8 @@ static pbStatus fill_glb(Motion *m, const char *path, GlbWork *w) {
   for (int i = 0; i < m->shapes; i++, parts++) w->part[parts] = rigid_part(m, i, w->name[parts]);
 
   for (int i = 0; i < 2 * m->pieces; i++) w->vertex[i] = i;
+
+  // tendons deform: their points are given frame by frame
   for (int t = 0; t < ntendon; t++) {
     int pieces = cliTendon_Segments(m->run, t);
     if (!pieces) continue;
@@ -387,6 +393,7 @@ static pbStatus write_files(Motion *m) {
     return pbContext_Fail(m->run->ctx, pb_bad_argument, "--%s: the model has nothing to draw: no geoms, sites or deformables",
                           vtu ? "vtu" : "glb");
 
+  // files appear whole: signals wait
   cliSignals_Hold();
   pbStatus status = vtu ? write_vtu(m, vtu) : pb_ok;
   if (status == pb_ok && glb) status = write_glb(m, glb);

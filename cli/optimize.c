@@ -21,6 +21,7 @@ static pbStatus make_names(cliApp *app, Names *n) {
   if (!length || length >= MOST_PATH)
     return pbContext_Fail(app->ctx, pb_bad_argument, "-o: the name of the output is too long or empty");
 
+  // everything beside the result is named after it
   memcpy(n->stem, from, length);
   n->stem[length] = 0;
   snprintf(n->state, sizeof n->state, "%s.state", n->stem);
@@ -52,6 +53,7 @@ static pbStatus save_trajectory(cliApp *app, pbTask *task, const double *z, int 
   cliRun_Sizes(&run);
   run.recompute = strcmp(pbTask_Constants(task), "recompute") == 0;
 
+  // parameters, initial state and controls at the solution
   run.theta = pbContext_Alloc(app->ctx, run.ntheta * sizeof *run.theta);
   run.x0 = pbContext_Alloc(app->ctx, (size_t)run.nx * sizeof *run.x0);
   run.control = pbContext_Alloc(app->ctx, (size_t)run.steps * (size_t)run.nu * sizeof *run.control);

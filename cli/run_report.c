@@ -173,6 +173,8 @@ static void point_set(const char *name, int count, const int *points, cliJson *j
   cliJson_OpenLine(j, NULL, '{');
   cliJson_Text(j, "name", name);
   cliJson_Integer(j, "points", count);
+
+  // most sets are ranges
   if (count && cli_consecutive(count, points)) {
     cliJson_Integer(j, "first", points[0]);
   } else {
@@ -209,6 +211,7 @@ void cliRun_PointSets(const cliRun *run, cliJson *j) {
   }
   cliJson_Close(j, ']');
 
+  // points of rigid obstacles follow those of bodies
   scenery_points(run->model, "geoms", true, j);
   scenery_points(run->model, "planes", false, j);
 }
@@ -284,6 +287,7 @@ void cliRun_Meta(const cliRun *run, cliJson *j) {
   cliJson_Text(j, "constants", run->recompute ? "recompute" : "keep");
   cliRun_Contact(run, j);
 
+  // what the numbers mean
   cliJson_Open(j, "units", '{');
   cliJson_Text(j, "time", "s");
   cliJson_Text(j, "qpos", "m|rad|quaternion");
@@ -298,6 +302,7 @@ pbStatus cliRun_AddMeta(pbArrays *set, FILE *stream, char **text) {
   bool bad = ferror(stream) != 0;
   if (fclose(stream) != 0) bad = true;
 
+  // a memory stream fails for want of memory alone
   pbStatus status = bad ? pb_no_memory : pbArrays_AddText(set, "meta", *text);
   free(*text);
   *text = NULL;

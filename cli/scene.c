@@ -62,6 +62,7 @@ static cliShape geom_shape(const cliRun *run, int g) {
   const cliDrawn *m = &run->drawn;
   cliShape s = {.id = g, .type = m->geom_type[g], .body = m->geom_bodyid[g], .name = pbModel_Name(run->model, pb_objGeom, g)};
 
+  // parameters as the run has them, not as compiled
   memcpy(s.size, row_of(run, m->geom_size, g, 3), sizeof s.size);
   memcpy(s.pos, row_of(run, m->geom_pos, g, 3), sizeof s.pos);
   memcpy(s.quat, row_of(run, m->geom_quat, g, 4), sizeof s.quat);
@@ -76,6 +77,8 @@ static cliShape site_shape(const cliRun *run, int i) {
   const cliDrawn *m = &run->drawn;
   cliShape s = {
       .site = true, .id = i, .type = m->site_type[i], .body = m->site_bodyid[i], .name = pbModel_Name(run->model, pb_objSite, i)};
+
+  // parameters as the run has them, not as compiled
   memcpy(s.size, row_of(run, m->site_size, i, 3), sizeof s.size);
   memcpy(s.pos, row_of(run, m->site_pos, i, 3), sizeof s.pos);
   memcpy(s.quat, row_of(run, m->site_quat, i, 4), sizeof s.quat);
@@ -177,6 +180,8 @@ cliContacts cliScene_Contacts(const cliRun *run) {
                pbScratch_Field(run->scratch, "contact_pos", &c.pos, &c.count, &cols) &&
                pbScratch_Field(run->scratch, "contact_frame", &c.frame, &c.count, &cols) &&
                pbScratch_Field(run->scratch, "contact_geom", &c.geom, &c.count, &cols);
+
+  // before the first evaluation there are none
   if (!known) c.count = 0;
   return c;
 }
@@ -255,6 +260,7 @@ static pbStatus box_mesh(pbContext *ctx, const cliShape *s, const double center[
   for (int i = 0; i < 8; i++)
     for (int k = 0; k < 3; k++) (*mesh)->point[3 * i + k] = center[k] + (i >> k & 1 ? half[k] : -half[k]);
 
+  // two triangles for each side, seen from outside counterclockwise
   for (int f = 0; f < 6; f++) {
     const int *q = quads[f];
     to = put_triangle(to, q[0], q[1], q[2]);
@@ -272,6 +278,7 @@ static pbStatus plane_mesh(pbContext *ctx, const cliShape *s, double far, pbMesh
     (*mesh)->point[3 * i + 1] = i & 2 ? v : -v;
   }
 
+  // both face up
   int *to = (*mesh)->cells[pb_cellTriangle].vertex;
   put_triangle(put_triangle(to, 0, 1, 3), 0, 3, 2);
   return pb_ok;

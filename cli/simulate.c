@@ -62,6 +62,8 @@ static pbStatus make_recorder(const cliRun *run, pbArrays *set, Recorder *r) {
   for (int i = 0; i < r->count; i++) r->fields[i] = pbModel_StateFieldAt(run->model, i);
 
   r->kept = kept_states(run->steps, run->every);
+
+  // refused before the first step, not after the last
   PB_TRY(check_size(run, r));
 
   for (int i = 0; i < r->count; i++) {
@@ -132,6 +134,7 @@ static pbStatus simulate(cliRun *run, pbArrays *set, double *x) {
   PB_TRY(make_recorder(run, set, &recorder));
   PB_TRY(pbScratch_Create(run->ctx, run->model, NULL, &run->scratch));
 
+  // the run keeps its initial state: steps are made in a copy
   cliProgress progress;
   cliProgress_Begin(&progress, run->app, "simulate");
 

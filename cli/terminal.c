@@ -63,6 +63,8 @@ void cliProgress_Show(cliProgress *p, double done, double all, const char *note)
   if (now - p->last < 0.2) return;
   p->last = now;
   p->shown = true;
+
+  // nothing is known before something is done
   char left[40] = "";  // nothing is known before something is done
   if (done > 0) snprintf(left, sizeof left, ", %.0f s left", (now - p->started) * (all - done) / done);
   fprintf(stderr, "\r\033[K%s: %.0f of %.0f (%.0f %%)%s%s%s", p->what, done, all, all > 0 ? 100 * done / all : 100, left,

@@ -67,6 +67,7 @@ static pbStatus load_trajectory(View *v) {
   v->rows = qpos->shape[0];
   PB_TRY(load_points(v, file));
 
+  // only what is shown has to be finite
   for (size_t i = 0; i < pbArrays_Count(v->trajectory); i++) {
     const pbArray *a = pbArrays_At(v->trajectory, i);
     if (strcmp(a->name, "qpos") == 0 || strcmp(a->name, "time") == 0 || a == v->points)
@@ -91,6 +92,7 @@ static pbStatus choose_frames(View *v) {
   v->time = pbContext_Alloc(v->run->ctx, v->rows * sizeof *v->time);
   if (!v->row_of || !v->time) return cli_noMemory(v->run->ctx);
 
+  // seconds between frames: what the eye can follow, or more where the page would hold too many
   double span = row_time(v, v->rows - 1) - row_time(v, 0), gap = 1.0 / FRAMES_PER_SECOND;
   if (span * FRAMES_PER_SECOND > MOST_FRAMES) gap = span / MOST_FRAMES;
 
@@ -390,6 +392,7 @@ static Scene make_scene(const View *v) {
     widen_points(v, k, &all);
   }
 
+  // a model without extent keeps the default
   Scene s = {.extent = 1, .follow = moving_body(v)};
   if (!(size_of(&first) > 1e-9)) return s;
   s.following = s.follow && size_of(&all) > 5 * size_of(&first);
@@ -435,12 +438,14 @@ static void put_data(const View *v, FILE *out) {
   for (int b = 0; b < run->nbody; b++) cliJson_Text(&j, NULL, pbModel_Name(run->model, pb_objBody, b));
   cliJson_Close(&j, ']');
 
+  // what is drawn, each in the frame of its body
   put_shapes(run, "geoms", false, &j);
   put_shapes(run, "sites", true, &j);
   put_tendons(run, &j);
   put_contacts(v, &j);
   put_skin(v, &j);
 
+  // and how the bodies move
   cliJson_Numbers(&j, "time", v->time, v->frames);
   fputs(",\n  \"poses\": ", out);
   put_base64(out, v->poses, v->frames * 7 * (size_t)run->nbody);

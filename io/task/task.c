@@ -123,6 +123,7 @@ static pbStatus read_options(pbTaskReader *r, const json_t *object, pbTask *task
     }
     if (known) return pbTaskReader_Fail(r, pb_bad_input, "is a parameter, not an option: move it to \"parameters\"");
 
+    // options are set by text, as on the command line
     if (json_is_number(value)) pbText_PutReal(text, sizeof text, json_number_value(value));
     else if (!json_is_string(value)) return pbTaskReader_Fail(r, pb_bad_input, "expected a text or a number");
 
@@ -146,6 +147,8 @@ static pbStatus read_contact(pbTaskReader *r, const json_t *object, pbTask *task
   json_object_foreach((json_t *)object, name, value) {
     char text[64];
     pbTaskReader_Enter(r, name);
+
+    // settings are set by text, as on the command line
     if (json_is_number(value)) pbText_PutReal(text, sizeof text, json_number_value(value));
     else if (!json_is_string(value)) return pbTaskReader_Fail(r, pb_bad_input, "expected a number or a text");
 
@@ -182,6 +185,7 @@ static pbStatus recompute(pbTaskReader *r, const json_t *given, pbTask *task) {
   double *before = pbContext_AllocArray(r->ctx, task->ntheta + 1, sizeof *before);
   if (!before) return pbTaskReader_Fail(r, pb_no_memory, "no memory for parameters");
 
+  // the values given, to compare with those computed
   memcpy(before, task->theta, task->ntheta * sizeof *before);
 
   pbStatus status = pbModel_SetConstants(task->ctx, task->model, task->theta);
@@ -266,6 +270,8 @@ static pbStatus read_optimizer(pbTaskReader *r, const json_t *object, pbTask *ta
     return pbTaskReader_FailAt(r, "method", "%s", pbMethod_Unknown(method, text, sizeof text));
 
   PB_TRY(pbTaskReader_Int(r, object, "iterations", 0, 100000000, &task->iterations));
+
+  // limits that no sensible task meets keep slips from running for days
   PB_TRY(read_rates(r, object, task));
   PB_TRY(not_negative(r, object, "beta1", 0.999999999, &o->beta1));
   PB_TRY(not_negative(r, object, "beta2", 0.999999999, &o->beta2));
@@ -304,6 +310,7 @@ static pbStatus stop_terms(pbTaskReader *r, const json_t *terms, pbTask *task) {
   pbTaskReader_Enter(r, "terms");
   if (!json_is_object(terms)) return pbTaskReader_Fail(r, pb_bad_input, "expected an object {term: deviation}");
 
+  // names and deviations, side by side
   stop->terms = pbContext_AllocArray(r->ctx, json_object_size(terms) + 1, sizeof *stop->terms);
   stop->deviations = pbContext_AllocArray(r->ctx, json_object_size(terms) + 1, sizeof *stop->deviations);
   if (!stop->terms || !stop->deviations) return pbTaskReader_Fail(r, pb_no_memory, "no memory for stop criteria");
@@ -345,6 +352,7 @@ static double bytes_of_text(const char *text) {
   double number = 0, scale = 1;
   if (!digits) return 0;
 
+  // whole part, then decimals
   for (size_t i = 0; i < digits; i++) number = 10 * number + (text[i] - '0');
   if (text[at] == '.') {
     for (at++; text[at] >= '0' && text[at] <= '9'; at++) {
@@ -411,6 +419,7 @@ static pbStatus read_world(pbTaskReader *r, const json_t *root, pbTask *task) {
   task->theta = pbContext_AllocArray(r->ctx, task->ntheta + 1, sizeof(double));
   if (!task->theta) return pbTaskReader_Fail(r, pb_no_memory, "no memory for parameters");
 
+  // contact before theta, options before parameters: later ones replace earlier ones
   PB_TRY(read_contact(r, json_object_get(root, "contact"), task));
   memcpy(task->theta, pbModel_DefaultParams(task->model), task->ntheta * sizeof(double));
   r->theta = task->theta;
@@ -443,6 +452,8 @@ static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
 
   if (t) {
     t->ctx = r->ctx;
+
+    // the manifest notes every file that is read, for state files
     pbManifest_Begin(&manifest, r->ctx, root);
     t->name = pbContext_CopyText(r->ctx, r->name);
     status = t->name ? read(r, root, t) : pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
@@ -569,6 +580,7 @@ pbStatus pbLoss_Load(pbContext *ctx, const char *path, const char *allow_root, c
   if (!l) return pbContext_Fail(ctx, pb_no_memory, "no memory for a loss");
   l->ctx = ctx;
 
+  // terms are of the caller's model
   pbTermSet_Begin(&l->terms, ctx, model, steps);
   pbStatus status = pbTaskReader_Open(ctx, path, allow_root, &r, &text);
   r.model = model;
@@ -603,6 +615,7 @@ pbStatus pbLoss_Gradient(pbLoss *loss, pbRollout *rollout, const double *theta, 
   *value = pbTermSet_Value(&loss->terms, input->ctrl, true, gradient ? gradient->ctrl : NULL);
   if (!isfinite(*value)) return pbContext_Fail(loss->ctx, pb_not_finite, "the loss is not finite");
 
+  // the value has set the cotangents of all terms
   pbRolloutBar bar = pbTermSet_Bar(&loss->terms);
   return pbRollout_Vjp(rollout, &bar, options, gradient, certificate);
 }

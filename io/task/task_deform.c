@@ -89,6 +89,8 @@ static void of_euler(const double *degrees, double *R) {
     double angle = degrees[axis] * (3.14159265358979323846 / 180), turn[9] = {0}, before[9];
 
     int a = (axis + 1) % 3, b = (axis + 2) % 3;
+
+    // about one axis: the other two rotate into each other
     turn[4 * axis] = 1;
     turn[4 * a] = turn[4 * b] = cos(angle);
     turn[3 * b + a] = sin(angle);
@@ -161,6 +163,7 @@ static pbStatus read_rows(pbTaskReader *r, const json_t *o, const char *key, int
     return pb_ok;
   }
 
+  // one row for each
   pbTaskReader_Enter(r, key);
   pbStatus status = pbTaskReader_Rows(r, value, 3, &rows, &data);
   if (status == pb_ok) memcpy(out, data, 3 * rows * sizeof *out);
@@ -248,6 +251,8 @@ static pbStatus hold(pbTaskReader *r, pbDeformBody *body, int count, const int *
     double *old = velocity + 3 * points[i / 3] + i % 3;
 
     if (!(axes & bit)) continue;
+
+    // two pins may share a point where they agree
     if (body->fixed[points[i / 3]] & bit && *old != v[i % 3])
       return pbTaskReader_Fail(r, pb_bad_input, "point %d moves at %.6g along %c by another pin, at %.6g by this one",
                                points[i / 3], *old, "xyz"[i % 3], v[i % 3]);
@@ -320,6 +325,7 @@ static pbStatus place(pbTaskReader *r, const json_t *o, pbDeformBody *body, cons
   PB_TRY(read_rows(r, o, "velocity", n, true, p->velocity, &moving));
   PB_TRY(read_pins(r, json_object_get(o, "pins"), body, p->velocity));
 
+  // points by now have everything: later ones refer to them by number
   PB_TRY(made(r, pbDeformable_AddPoints(d, n, p->rest, p->mass, started ? p->start : NULL, p->velocity, &body->first)));
 
   // fixed points go on with their velocity

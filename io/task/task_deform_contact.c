@@ -118,12 +118,14 @@ static pbStatus add_outline(pbTaskReader *r, const pbDeformBody *body, double ra
   const pbCells *lines = &mesh->cells[pb_cellEdge];
   PB_TRY(made(r, pbMesh_Skin(r->ctx, mesh, &skin)));
 
+  // points alone where there is nothing else
   bool bare = skin.count == 0 && lines->count == 0;
   int points = bare ? mesh->points : 0;
   int *all = pbContext_AllocArray(r->ctx, 6 * (size_t)skin.count + 2 * (size_t)lines->count + (size_t)points + 1, sizeof(int));
 
   pbStatus status = all ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a surface");
   if (status == pb_ok) {
+    // outline first, then the other edges, then the points
     int edges = outline(&skin, all), *point = all + 2 * (edges + lines->count);
     if (lines->count) memcpy(all + 2 * edges, lines->vertex, 2 * (size_t)lines->count * sizeof(int));
     edges += lines->count;
@@ -148,6 +150,7 @@ pbStatus pbTask_ReadSurface(pbTaskReader *r, const json_t *o, pbDeformTouch touc
   if (!touch.contact) return value ? pbTaskReader_FailAt(r, "surface", "\"contact\" of the deformables is missing") : pb_ok;
   if (json_is_false(value)) return pb_ok;
 
+  // true, or nothing, is the default surface
   if (value && !json_is_true(value)) {
     pbTaskReader_Enter(r, "surface");
     PB_TRY(pbTaskReader_Keys(r, value, keys));
@@ -257,6 +260,7 @@ static pbStatus find_surface(pbTaskReader *r, const json_t *item, const pbDeform
   *number = pbDeformable_FindSurface(d, name);
   if (*number >= 0) return pb_ok;
 
+  // among bodies, geoms and planes
   pbSuggest near = pbSuggest_For(name);
   for (int i = 0; (candidate = pbDeformable_SurfaceName(d, i)); i++) pbSuggest_Offer(&near, candidate);
   return pbTaskReader_Fail(r, pb_bad_input, "there is no surface '%.100s'%s", name, pbSuggest_Write(&near, hint, sizeof hint));
@@ -280,6 +284,7 @@ static pbStatus read_pair(pbTaskReader *r, const json_t *o, pbDeformable *d) {
   PB_TRY(pbTaskReader_Real(r, o, "stiffness", &stiffness));
   PB_TRY(pbTaskReader_Real(r, o, "friction", &friction));
 
+  // what is not given stays that of the contact as a whole
   if (json_object_get(o, "stiffness") && !(stiffness > 0))
     return pbTaskReader_FailAt(r, "stiffness", "expected a positive number");
   if (json_object_get(o, "friction") && !(friction >= 0))

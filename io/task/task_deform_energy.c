@@ -132,6 +132,7 @@ static pbStatus declare_all(pbTaskReader *r, const json_t *object, int elements,
 static int points_of(const char *formula) {
   int most = 0;
   for (const char *at = formula; *at; at++) {
+    // part of a longer name, or of a number
     bool inside = at > formula && (isalnum((unsigned char)at[-1]) || at[-1] == '_' || at[-1] == '.');
     if (inside || !strchr("xXy", *at) || !isdigit((unsigned char)at[1])) continue;
 
@@ -193,6 +194,8 @@ static pbStatus add_formula(pbTaskReader *r, const json_t *o, const pbDeformBody
   PB_TRY(declare_all(r, json_object_get(o, "parameters"), e->count, p));
 
   pbEnergyDef def = {given, formula, points, p->count, p->list};
+
+  // the formula is that of an energy or of a mass
   pbStatus status = mass ? pbDeformable_AddMass(d, name, &def, e->count, e->vertex, &group)
                          : pbDeformable_AddEnergy(d, name, &def, e->count, e->vertex, &group);
 
@@ -390,6 +393,7 @@ static pbStatus named_points(pbTaskReader *r, const json_t *item, const pbDeform
   char hint[200];
   if (!name) return pbTaskReader_Fail(r, pb_bad_input, "expected the name of points (BODY or BODY_SET)");
 
+  // names of bodies and of their sets
   pbSuggest near = pbSuggest_For(name);
   for (int i = 0; i < d->nset; i++) {
     *set = &d->sets[i];
@@ -406,6 +410,7 @@ static pbStatus read_between(pbTaskReader *r, const json_t *list, const pbDeform
   pbTaskReader_Enter(r, "between");
   if (n < 1 || n > PB_ENERGY_POINTS) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of names of points");
 
+  // the longest set gives the number of elements
   e->count = 1;
   for (size_t k = 0; k < n; k++) {
     pbTaskReader_EnterAt(r, k);

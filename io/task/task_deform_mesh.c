@@ -203,6 +203,7 @@ static pbStatus fill_cells(pbTaskReader *r, const Explicit *e, int i, pbMesh *me
 
   pbTaskReader_Enter(r, lists[i].key);
   for (size_t k = 0; k < e->counts[i] * (size_t)nodes; k++) {
+    // numbers of JSON are reals
     double v = e->cells[i][k];
     if (!(v >= 0 && v < (double)e->points && floor(v) == v)) {
       pbTaskReader_EnterAt(r, k / (size_t)nodes);
@@ -290,6 +291,8 @@ static pbStatus read_file(pbTaskReader *r, const char *file, pbMesh **mesh) {
 
   // STL repeats the points of every triangle
   if (status == pb_ok && strlen(file) > 4 && !strcmp(file + strlen(file) - 4, ".stl")) status = pbMesh_Weld(*mesh);
+
+  // points in no element would be without forces
   if (status == pb_ok && has_cells(*mesh)) status = pbMesh_DropUnused(*mesh);
 
   PB_TRY(made(r, status));

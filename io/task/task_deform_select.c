@@ -61,6 +61,7 @@ static pbStatus take_nearest(pbTaskReader *r, const pbMesh *mesh, const json_t *
   if (!json_is_array(json_object_get(object, "nearest"))) return pbTaskReader_FailAt(r, "nearest", "expected [x, y, z]");
   PB_TRY(pbTaskReader_Spread(r, object, "nearest", 3, at));
 
+  // the first of several that are as near
   for (int i = 0; i < mesh->points; i++) {
     double d = 0;
     for (int k = 0; k < 3; k++) d += (mesh->point[3 * i + k] - at[k]) * (mesh->point[3 * i + k] - at[k]);
@@ -257,6 +258,8 @@ static pbStatus cells_of(pbTaskReader *r, const pbMesh *mesh, int cell, int grou
   pbCells part = {0};
   pbStatus status;
   if (cell == pb_cellEdge) return edges_of(r, mesh, group, out);
+
+  // bends and hinges are made from edges and triangles
   if (cell == pb_cellBend) {
     status = edges_of(r, mesh, group, &part);
     if (status == pb_ok) status = bends_of(r, mesh, &part, out);
@@ -291,6 +294,7 @@ static pbStatus listed(pbTaskReader *r, const pbDeformBody *body, const json_t *
   out->count = (int)rows;
   pbStatus status = out->vertex ? pb_ok : no_memory(r);
 
+  // whole numbers of points of this body
   for (size_t i = 0; status == pb_ok && i < rows * nodes; i++) {
     out->vertex[i] = (int)data[i];
     if (data[i] >= 0 && data[i] < body->mesh->points && floor(data[i]) == data[i]) continue;

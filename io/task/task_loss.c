@@ -142,6 +142,7 @@ static pbStatus step_of_time(const pbTaskReader *r, double time, int steps, int 
   if (!(k > -0.5 && k < steps + 0.5))
     return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is outside of the trajectory (0 to %.12g)", time, steps * h);
 
+  // a multiple up to the rounding of times written in decimals
   *step = (int)floor(k + 0.5);
   if (fabs(k - *step) > 1e-5 * (1 + fabs(k) * 1e-6))
     return pbTaskReader_Fail(r, pb_bad_input, "time %.12g is not a multiple of the time step %.12g; the nearest is %.12g", time,
@@ -183,6 +184,7 @@ static pbStatus read_range(pbTaskReader *r, const json_t *at, int steps, pbTerm 
   PB_TRY(pbTaskReader_Real(r, at, "to", &to));
   PB_TRY(pbTaskReader_Real(r, at, "every", &every));
 
+  // times as steps; the stride is a time, too
   PB_TRY(step_of_time(r, from, steps, &first));
   PB_TRY(step_of_time(r, to, steps, &last));
   PB_TRY(step_of_time(r, every, steps, &stride));
@@ -286,6 +288,8 @@ static pbStatus inline_target(pbTaskReader *r, const json_t *target, const Layou
 // Index of the row recorded at the time of step k, from *hint on; times ascend.
 static pbStatus find_time(const pbTaskReader *r, const pbArray *times, int k, size_t *hint) {
   double h = pbTaskReader_Timestep(r);
+
+  // both ascend: one pass over the recording
   while (*hint < times->count && times->reals[*hint] < (k - 0.5) * h) ++*hint;
   if (*hint < times->count && fabs(times->reals[*hint] - k * h) <= 1e-5 * h * (1 + 1e-6 * k)) return pb_ok;
   return pbTaskReader_Fail(r, pb_bad_input, "the recording has nothing at time %.12g (times must be equal)", k * h);
@@ -367,6 +371,7 @@ static pbStatus read_target(pbTaskReader *r, const json_t *object, int steps, co
 
   if (status != pb_ok) return status;
 
+  // from a file, from the task, or none
   pbTaskReader_Enter(r, "target");
   if (json_is_object(target)) {
     status = recorded_target(r, target, at, steps, l, t);
@@ -454,6 +459,7 @@ static pbStatus read_term(pbTaskReader *r, const json_t *object, int steps, pbTe
 
 // Numbers that a set will hold: bounded before anything is allocated for them.
 static pbStatus check_size(const pbTaskReader *r, const pbTermSet *s) {
+  // states that several terms observe are held once
   double rows = 0, widths = 2.0 * s->nx + 2.0 * s->ns + 6.0 * s->nbody + 6.0 * s->nsite;
   for (int i = 0; i < s->count; i++) rows += s->terms[i].step_count;
   if (rows > s->steps + 1.0) rows = s->steps + 1.0;
@@ -470,6 +476,8 @@ pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set) {
   if (!set->terms) return pbTaskReader_Fail(r, pb_no_memory, "no memory for the loss");
 
   pbStatus status = pb_ok;
+
+  // the path stays at the term that failed, for the message
   for (size_t i = 0; status == pb_ok && i < json_array_size(loss); i++) {
     Layout layout = {0};
     pbTaskReader_EnterAt(r, i);

@@ -169,6 +169,7 @@ pbStatus pbTaskReader_Keys(const pbTaskReader *r, const json_t *object, const ch
   if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "expected an object {...}");
 
   json_object_foreach((json_t *)object, key, value) {
+    // a key nobody reads is a mistake, most often of spelling
     bool known = false;
     pbSuggest near = pbSuggest_For(key);
     for (int i = 0; keys[i]; i++) {
@@ -195,6 +196,8 @@ pbStatus pbTaskReader_Int(pbTaskReader *r, const json_t *object, const char *key
   double number = *out;
   const json_t *value = json_object_get(object, key);
   if (json_is_number(value)) number = json_number_value(value);
+
+  // JSON has no integers: 1e3 is one, too
   if (value && !(json_is_number(value) && number >= lower && number <= upper && floor(number) == number))
     return pbTaskReader_FailAt(r, key, "expected a whole number from %d to %d", lower, upper);
   *out = (int)number;
@@ -335,6 +338,7 @@ pbStatus pbTaskReader_Open(pbContext *ctx, const char *path, const char *allow_r
   size_t length = 0;
   *r = (pbTaskReader){.ctx = ctx, .name = path};
 
+  // files are looked for beside the task
   pbStatus status = folder ? pbFile_ReadAll(ctx, path, PB_TASK_TEXT, text, &length)
                            : pbContext_Fail(ctx, pb_no_memory, "no memory to read %.400s", path);
   if (status == pb_ok) status = pbTaskReader_Folders(r, folder, allow_root);
@@ -391,6 +395,7 @@ pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set
     if (status != pb_ok) status = pbTaskReader_FailAgain(r, status);
   }
 
+  // numbers from files are finite, as those of JSON are
   for (size_t i = 0; status == pb_ok && i < pbArrays_Count(*set); i++) {
     const pbArray *array = pbArrays_At(*set, i);
     if (array->type == pb_arrayReal && pbArray_CheckFinite(r->ctx, array, file) != pb_ok)
@@ -477,6 +482,8 @@ static pbStatus point_item(pbTaskReader *r, const json_t *item, int *ids, int *c
   const pbModel *m = r->model;
   int all = pbModel_PointCount(m), n = 1;
   json_int_t number = json_is_integer(item) ? json_integer_value(item) : -1;
+
+  // a name is a set of points, a number one of them
   const int *set = json_is_string(item) ? pbModel_PointSet(m, json_string_value(item), &n) : NULL;
 
   if (json_is_integer(item) && (number < 0 || number >= all))
@@ -505,6 +512,7 @@ pbStatus pbTaskReader_Points(pbTaskReader *r, const json_t *value, int **ids, in
   *ids = pbContext_AllocArray(r->ctx, (size_t)all + 1, sizeof **ids);
   if (!*ids) return pbTaskReader_Fail(r, pb_no_memory, "no memory for points");
 
+  // true is all of them
   if (json_is_true(value)) {
     for (; *count < all; ++*count) (*ids)[*count] = *count;
   } else if (json_is_array(value)) {
@@ -536,6 +544,7 @@ pbStatus pbTaskReader_Components(pbTaskReader *r, const json_t *object, int limi
 
   *count = status == pb_ok ? (int)json_array_size(list) : 0;
 
+  // whole numbers in range, none twice
   for (int i = 0; status == pb_ok && i < *count; i++) {
     const json_t *item = json_array_get(list, (size_t)i);
     json_int_t index = json_is_integer(item) ? json_integer_value(item) : -1;

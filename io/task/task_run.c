@@ -26,6 +26,7 @@ static pbStatus compare(const Store *store, const char *then, const char *now) {
   while (*then && *now) {
     size_t a = strcspn(then, "\n"), b = strcspn(now, "\n");
     if (a < digits || b < digits || memcmp(then, now, digits)) {
+      // the line names the file behind its hash
       int length = b > digits ? (int)(b - digits) : 0;
       snprintf(why, sizeof why, "holds a run from before %.*s was changed", length < 500 ? length : 500, now + digits);
       return not_of_task(store, why);
@@ -48,6 +49,8 @@ static pbStatus load_state(void *user, double *state, size_t count, bool *found)
                           pbContext_Error(store->ctx));
 
   const pbArray *run = pbArrays_Find(set, "run"), *made_from = pbArrays_Find(set, "made_from");
+
+  // the file is this program's, and of this task
   bool known = run && made_from && run->type == pb_arrayReal && made_from->type == pb_arrayText && made_from->count == 1;
 
   status = known ? compare(store, made_from->text, store->made_from) : not_of_task(store, "holds no run of this program");
@@ -73,6 +76,7 @@ pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *resu
   static const pbRunOptions none;
   if (!options) options = &none;
 
+  // without a state file nothing is kept
   Store store = {task->ctx, options->state_file, task->made_from};
   pbRunStore kept = {&store, options->state_file, load_state, save_state};
   return pbTask_RunLoop(task, options, options->state_file ? &kept : NULL, result);
@@ -237,6 +241,7 @@ static json_t *confirm_json(const pbTask *task, const pbRunResult *result) {
   json_object_set_new(o, "ran", json_boolean(result->confirmed_run));
   if (!result->confirmed_run) return o;
 
+  // the same run with a smaller time step
   json_object_set_new(o, "timestep", real(result->confirm_timestep));
   json_object_set_new(o, "loss", real(result->confirm_loss));
   json_object_set_new(o, "terms", terms_json(task, true));

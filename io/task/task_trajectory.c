@@ -102,6 +102,8 @@ static pbStatus normalize_joints(pbTaskReader *r, double *x0) {
 
   for (int j = 0; j < m->njnt; j++) {
     if (!pbJoint_HasRotation(m->jnt_type[j])) continue;
+
+    // a free joint's quaternion comes behind its position
     double *q = qpos + m->jnt_qposadr[j] + pbJoint_PlainCount(m->jnt_type[j]), norm = 0;
 
     for (int i = 0; i < 4; i++) norm += q[i] * q[i];
@@ -164,6 +166,7 @@ static pbStatus recorded_controls(pbTaskReader *r, const json_t *value, Controls
                         : pbTaskReader_Fail(r, pb_bad_input, "the file has no array '%.80s' of shape (steps, nu)", name);
 
   if (status == pb_ok) {
+    // a single row holds for all steps
     c->rows = a->ndim == 2 ? a->shape[0] : 1;
     c->cols = a->ndim == 2 ? a->shape[1] : a->shape[0];
     c->data = pbContext_AllocArray(r->ctx, a->count + 1, sizeof(double));
@@ -296,6 +299,7 @@ pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *root, pbTask *ta
     return pbTaskReader_Fail(r, pb_bad_input, "expected a list of 1 to 1000 objects");
   if (!list) pbTaskReader_Leave(r);
 
+  // without a list the task itself is the only one
   task->trajectories = pbContext_AllocArray(r->ctx, count, sizeof *task->trajectories);
   if (!task->trajectories) return pbTaskReader_Fail(r, pb_no_memory, "no memory for trajectories");
   task->trajectory_count = (int)count;

@@ -179,6 +179,7 @@ static pbStatus state_entries(pbTaskReader *r, const json_t *object, const char 
     return dof_entries(r, object, true, tr->x0, e);
   }
 
+  // points and their velocities are counted alike
   bool velocity = strcmp(which, "point_velocity") == 0;
   v->kind = velocity ? pb_varyPointVelocity : pb_varyPoints;
   if (velocity || strcmp(which, "points") == 0) return point_entries(r, object, tr->x0 + state_offset(r->model, which), e);
@@ -194,6 +195,7 @@ static pbStatus control_knots(pbTaskReader *r, const json_t *object, int steps, 
   PB_TRY(pbTaskReader_Int(r, object, "knots", 1, steps, &v->knots));
   PB_TRY(pbTaskReader_Text(r, object, "interpolation", &interpolation));
 
+  // values hold until the next knot, or run linearly to it
   v->linear = strcmp(interpolation, "linear") == 0;
   if (!v->linear && strcmp(interpolation, "constant") != 0)
     return pbTaskReader_FailAt(r, "interpolation", "expected \"constant\" or \"linear\"");
@@ -211,6 +213,8 @@ static pbStatus find_entries(pbTaskReader *r, const json_t *object, const pbTask
   v->trajectory = -1;
   v->knots = 1;
   PB_TRY(pbTaskReader_Int(r, object, "trajectory", 0, task->trajectory_count - 1, &v->trajectory));
+
+  // a variable of all trajectories starts as in the first
   const pbTrajectory *tr = &task->trajectories[v->trajectory < 0 ? 0 : v->trajectory];
 
   v->kind = pb_varyParam;
@@ -348,6 +352,7 @@ static pbStatus append_unknowns(pbTaskReader *r, pbTask *task, pbVariable *v, co
 
 static pbStatus check_range(pbTaskReader *r, const pbVariable *v, const double *start, const double *lower, const double *upper) {
   for (int i = 0; i < v->count; i++) {
+    // a NaN fails each of these
     if (!(lower[i] <= upper[i]))
       return pbTaskReader_Fail(r, pb_bad_input, "component %d: the lower bound %.12g is above the upper bound %.12g", i, lower[i],
                                upper[i]);
@@ -382,6 +387,7 @@ static pbStatus read_ranges(pbTaskReader *r, const json_t *object, pbTask *task,
   double *memory = pbContext_AllocArray(r->ctx, 3 * count + each, sizeof(double));
   if (!memory) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
 
+  // start, lower, upper
   double *values[3] = {memory, memory + count, memory + 2 * count}, *few = memory + 3 * count;
   const double *preset[3] = {e->value, e->lower, e->upper};
   const char *const keys[3] = {"start", "lower", "upper"};
@@ -492,6 +498,7 @@ pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task)
 
   pbStatus status = pb_ok;
   for (size_t i = 0; status == pb_ok && i < count; i++) {
+    // the path stays at the variable that failed, for the message
     Entries e = {0};
     pbTaskReader_EnterAt(r, i);
     task->variable_count++;
