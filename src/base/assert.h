@@ -18,7 +18,7 @@
 void pbAssert_Fail(const char *condition, const char *file, int line, const char *function);
 
 #define PB_CHECKED(condition)   ((condition) ? (void)0 : pbAssert_Fail(#condition, __FILE__, __LINE__, __func__))
-#define PB_UNCHECKED(condition) ((void)sizeof((condition) ? 1 : 0))
+#define PB_UNCHECKED(condition) ((void)(0 && (condition)))
 
 #ifdef NDEBUG
 #define PB_ASSERT(condition) PB_UNCHECKED(condition)
