@@ -15,13 +15,13 @@ target_compile_options(pullback_flags INTERFACE
   -ffp-contract=off -fno-math-errno -fno-trapping-math
   -Wall -Wextra -Wvla -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wpointer-arith -Wwrite-strings
   $<$<C_COMPILER_ID:GNU>:-Wno-clobbered>
-  $<$<C_COMPILER_ID:Clang>:-Wno-gnu-imaginary-constant>)
+  $<$<C_COMPILER_ID:Clang>:-Wno-gnu-imaginary-constant -Wno-unknown-pragmas>)
 target_compile_definitions(pullback_flags INTERFACE _GNU_SOURCE)
 if(PULLBACK_VALIDATE)
   target_compile_definitions(pullback_flags INTERFACE PULLBACK_VALIDATE)
 endif()
 if(PULLBACK_WERROR)
-  target_compile_options(pullback_flags INTERFACE -Werror -Wno-error=maybe-uninitialized)  # that one guesses
+  target_compile_options(pullback_flags INTERFACE -Werror $<$<C_COMPILER_ID:GNU>:-Wno-error=maybe-uninitialized>)  # that one guesses
 endif()
 if(PULLBACK_SANITIZE)
   target_compile_options(pullback_flags INTERFACE -fsanitize=${PULLBACK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
