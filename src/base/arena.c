@@ -16,6 +16,7 @@ pbArena pbArena_Over(void *memory, size_t size) {
 void *pbArena_Take(pbArena *arena, size_t count, size_t size) {
   size_t start = arena->used;  // always a multiple of the alignment
   PB_ASSERT(start % PB_ARENA_ALIGN == 0 && start <= arena->peak);
+
   size_t room = arena->capacity > start ? arena->capacity - start : 0;
   // Checked by division, so that no product overflows.
   if (size && count > room / size) {

@@ -106,6 +106,7 @@ void pbContext_Warn(pbContext *ctx, const char *format, ...) {
   // A line each.
 
   size_t kept = strlen(line);
+
   PB_ASSERT(kept < sizeof line && (!ctx->warnings || ctx->warnings[ctx->warnings_length] == 0));
   if (!warnings_room(ctx, kept + 2)) return;
 

@@ -39,6 +39,7 @@ static void *take_piece(void *user, size_t size) {
   *piece_at(p, p->used) = (Piece){.below = p->top, .bytes = size};
   p->top = p->used;
   p->used += head + bytes;
+
   PB_ASSERT(p->used <= p->size);
   return p->base + p->top + head;
 }
