@@ -73,8 +73,8 @@ typedef struct pbReport {
   int onsets, releases;  // contacts that appeared or went by the distance test since the last step of this scratch (none with the
                          // contact setting onset: they fade in)
   // Contact method impact: `contacts` and `onsets` count the impacts of the step.
-  int simultaneous;    // of these, while another contact touched and approached too
-  double approach;     // slowest speed of approach [m/s] of an impact; infinite without one
+  int simultaneous;  // of these, while another contact touched and approached too
+  double approach;   // slowest speed of approach [m/s] of an impact; infinite without one
   // Also with lcp, cones, sweeps: all bounces of a step are one impact there.
   int gains;           // impacts that made kinetic energy, as Newton's restitution with friction can; of the worst
   double gain;         // J: what it made, 0 without one, and

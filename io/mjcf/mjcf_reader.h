@@ -4,9 +4,9 @@
 
 #include <locale.h>
 
+#include "compile/spec_names.h"
 #include "io/mjcf/mjcf_schema.h"
 #include "io/mjcf/mjcf_xml.h"
-#include "compile/spec_names.h"
 
 typedef struct pbMjcfElement {  // an element of the table: rows [first + 1, first + count) are its attributes
   const char *path;

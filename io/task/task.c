@@ -11,8 +11,8 @@
 #include "io/file.h"
 #include "io/task/task_deform.h"
 #include "io/task/task_reader.h"
-#include "optimize/optimizer.h"
 #include "model/model.h"
+#include "optimize/optimizer.h"
 
 const char *const pbTask_Keys[] = {"model",     "deformables", "comment", "options",  "contact",      "parameters", "constants",
                                    "steps",     "duration",    "init",    "controls", "trajectories", "variables",  "loss",

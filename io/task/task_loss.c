@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/joint.h"
 #include "base/context.h"
 #include "io/task/task_reader.h"
+#include "model/joint.h"
 #include "model/model.h"
 
 static const char *const term_keys[] = {"name",    "qpos",   "qvel",           "act",        "sensor", "body",   "site",

@@ -2,9 +2,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/joint.h"
 #include "base/context.h"
 #include "io/task/task_reader.h"
+#include "model/joint.h"
 #include "model/model.h"
 
 static const char *const trajectory_keys[] = {"steps", "duration", "init", "controls", "loss", "comment", NULL};

@@ -2,9 +2,9 @@
 #ifndef PB_BARRIER_PARTS_H
 #define PB_BARRIER_PARTS_H
 
-#include "base/arena.h"
 #include "barrier/barrier.h"
 #include "barrier/tree.h"
+#include "base/arena.h"
 
 struct pbCollision {
   pbContext *ctx;

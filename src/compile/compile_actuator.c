@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "model/joint.h"
 #include "compile/compile.h"
+#include "model/joint.h"
 
 #define COPY(field, id, n, values) memcpy(m->field + (n) * (size_t)(id), values, (n) * sizeof(double))
 

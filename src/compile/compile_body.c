@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "compile/compile.h"
 #include "math/vec.h"
 #include "model/joint.h"
-#include "compile/compile.h"
 
 #define MIN_VALUE 1e-15  // MuJoCo's mjMINVAL: least mass and inertia of what moves
 

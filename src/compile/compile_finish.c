@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "model/joint.h"
 #include "base/context.h"
-#include "math/vec.h"
 #include "compile/compile.h"
 #include "compile/setconst.h"
+#include "math/vec.h"
+#include "model/joint.h"
 
 #define MIN_VALUE 1e-15
 

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "math/vec.h"
 #include "compile/compile.h"
+#include "math/vec.h"
 
 static void mark_name(const pbCompiler *c, bool *used, const char *name) {
   int b = pbCompile_Find(c, pb_refBody, name);

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "math/vec.h"
 #include "compile/compile.h"
+#include "math/vec.h"
 
 double pbPose_Normalize(double *v, int n) {
   double sum = 0;

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "model/joint.h"
 #include "compile/compile.h"
+#include "model/joint.h"
 
 // MuJoCo's mjtStage and mjtDataType, by their values
 enum { stage_position = 1, stage_velocity = 2, stage_acceleration = 3 };

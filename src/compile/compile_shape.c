@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "number/number.h"
 #include "compile/compile.h"
+#include "number/number.h"
 
 static double sq(double x) { return x * x; }
 static double larger_of(double a, double b) { return a > b ? a : b; }

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "model/joint.h"
 #include "compile/compile.h"
+#include "model/joint.h"
 
 // ---- ids ----------------------------------------------------------------------------------------------------------
 // Ids follow the bodies in depth-first order; what stands in a body, in the order of the spec.

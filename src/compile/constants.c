@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "model/joint.h"
 #include "base/context.h"
-#include "number/number.h"
 #include "compile/setconst.h"
 #include "model/equality_data.h"
+#include "model/joint.h"
+#include "number/number.h"
 
 // ---- blocks of the mass matrix ------------------------------------------------------------------------------------
 // One dense block for each kinematic tree. Leaves come first, so that the Cholesky factor has no fill (Featherstone 2008, 6.4).

@@ -1,8 +1,8 @@
 // Directional derivative of the derived constants: the complex run of the same source (setconst.c).
 #include "base/assert.h"
-#include "number/number.h"
 #include "base/context.h"
 #include "compile/setconst.h"
+#include "number/number.h"
 
 static void lay_out_run(pbArena *a, const pbModel *m, pbDerive_c *w, _Complex double **at) {
   *at = pbArena_Take(a, m->ntheta, sizeof **at);

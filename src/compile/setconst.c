@@ -8,10 +8,10 @@
 #include "base/assert.h"
 #include "linalg/small.h"
 #include "math/vec.h"
-#include "number/number.h"
 #include "model/equality_data.h"
 #include "model/joint.h"
 #include "model/par.h"
+#include "number/number.h"
 
 #define MIN_VALUE  1e-15  // MuJoCo's mjMINVAL
 #define PIVOT_TINY 1e-14  // a smaller pivot of M, relative to the diagonal, is rounding: M is singular

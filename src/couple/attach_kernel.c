@@ -1,8 +1,8 @@
 // Attached points and the forces on them, in the number type.
 #include "base/assert.h"
+#include "couple/attach.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
-#include "couple/attach.h"
 
 // Local coordinates of point i in meters: those on a geom count in its sizes.
 static void local_position(const NUM(pbWork) *w, const pbAttachments *points, int i, const num *local, num p[3]) {

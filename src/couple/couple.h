@@ -8,8 +8,8 @@
 #define PB_COUPLE_H
 
 #include "couple/attach.h"
-#include "couple/deform_step.h"
 #include "couple/attach_jvp.h"
+#include "couple/deform_step.h"
 #include "step/jvp.h"
 #include "step/record.h"
 

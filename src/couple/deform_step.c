@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/context.h"
-#include "math/vec.h"
 #include "couple/couple.h"
+#include "math/vec.h"
 #include "model/state_layout.h"
 
 // ---- arguments ----------------------------------------------------------------------------------------------------------

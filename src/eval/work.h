@@ -7,9 +7,9 @@
 #include "base/assert.h"
 #include "geometry/pair.h"
 #include "linalg/tree_ldl.h"
-#include "number/number.h"
 #include "model/par.h"
 #include "model/topology.h"
+#include "number/number.h"
 
 #ifdef PB_NUMBER_SUFFIX  // one type for all variants of doubles (number.h)
 #define pbContact_v3 pbContact_r

@@ -5,10 +5,10 @@
 
 #include "base/assert.h"
 #include "contact/row.h"
+#include "impact/event_kernel.h"
 #include "math/vec.h"
 #include "solve/newton.h"
 #include "step/integrate.h"
-#include "impact/event_kernel.h"
 #include "step/kernels.h"
 
 static const double same_time = 1e-6;  // part of a time step

@@ -5,10 +5,10 @@
 // under three fields: lam, w - u and u.
 #include "base/assert.h"
 #include "contact/contact.h"
-#include "math/vec.h"
-#include "multibody/spatial.h"
 #include "impact/impact_adjoint.h"
 #include "impact/impact_kernel.h"
+#include "math/vec.h"
+#include "multibody/spatial.h"
 #include "step/step_adjoint.h"
 
 #if PB_LANES == 1

@@ -2,8 +2,8 @@
 #ifndef PB_PAR_H
 #define PB_PAR_H
 
-#include "number/number.h"
 #include "model/model.h"
+#include "number/number.h"
 
 #ifdef PB_NUMBER_SUFFIX  // one type for all variants of doubles (number.h)
 #define pbPar_v3 pbPar_r

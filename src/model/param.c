@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "model/joint.h"
 #include "base/context.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "deform/deform.h"
+#include "model/joint.h"
 #include "model/model.h"
 #include "model/sphere.h"
 

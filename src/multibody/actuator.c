@@ -1,9 +1,9 @@
 // Actuators: transmission (length, moment), activation dynamics, forces.
 #include "base/assert.h"
-#include "model/joint.h"
-#include "multibody/spatial.h"
 #include "eval/work.h"
 #include "math/vec.h"
+#include "model/joint.h"
+#include "multibody/spatial.h"
 
 static void put_moment(NUM(pbWork) *w, int *used, int dof, num value) {
   PB_ASSERT(dof >= 0 && dof < w->m->nv && *used < w->m->nu * w->m->nv);

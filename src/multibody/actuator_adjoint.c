@@ -1,7 +1,7 @@
 // Gradient of the virtual power of actuators: limits, activations, force laws, transmissions. Each line stands below the power it
 // differentiates. Primal: actuator.c; tests: tests/conformance/test_step.c.
-#include "model/joint.h"
 #include "math/vec.h"
+#include "model/joint.h"
 #include "multibody/force_adjoint.h"
 #include "multibody/spatial.h"
 

@@ -1,9 +1,9 @@
 // Mass matrix, velocities, bias forces, accelerations.
 #include "base/assert.h"
-#include "model/joint.h"
-#include "multibody/spatial.h"
 #include "eval/work.h"
 #include "math/vec.h"
+#include "model/joint.h"
+#include "multibody/spatial.h"
 
 // Rotor inertia that actuators reflect to a joint's dof or a tendon: sum of actuator_armature gear^2.
 static num reflected_armature(const NUM(pbWork) *w, const num *per_actuator, const int *start, const int *list, int i) {

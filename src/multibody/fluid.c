@@ -1,9 +1,9 @@
 // Fluid forces: inertia-box and ellipsoid model (formulas: MuJoCo's manual, "Fluid forces"), and their velocity derivative
 // as implicitfast takes it.
 #include "base/assert.h"
+#include "math/vec.h"
 #include "multibody/fluid.h"
 #include "multibody/spatial.h"
-#include "math/vec.h"
 
 #define TINY 1e-15  // MuJoCo's mjMINVAL
 

@@ -1,9 +1,9 @@
 // Passive forces: springs, dampers, gravity compensation, fluid; and their derivative by velocity for implicitfast.
 #include "base/assert.h"
-#include "multibody/kink.h"
-#include "multibody/spatial.h"
 #include "eval/work.h"
 #include "math/vec.h"
+#include "multibody/kink.h"
+#include "multibody/spatial.h"
 
 // Damping that actuators reflect to a joint's dof or a tendon: actuator_damping gear^2, with its polynomial.
 static inline void add_reflected_damping(const NUM(pbWork) *w, const int *start, const int *list, int i, num c[3]) {

@@ -1,10 +1,10 @@
 // Gradient of the virtual power of passive and applied forces: springs, dampers, armature of joints, applied wrenches, gravity
 // compensation, fluid. Each line stands below the power it differentiates. Primal: force.c; tests: tests/conformance/test_step.c.
-#include "model/joint.h"
-#include "math/vec.h"
 #include "eval/adjoint.h"
-#include "multibody/kink.h"
+#include "math/vec.h"
+#include "model/joint.h"
 #include "multibody/force_adjoint.h"
+#include "multibody/kink.h"
 #include "multibody/spatial.h"
 
 // ---- springs --------------------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 // Poses of bodies, joints, geoms and sites; motion axes; inertias about the reference points.
-#include "model/joint.h"
-#include "multibody/spatial.h"
 #include "base/assert.h"
 #include "eval/work.h"
 #include "math/vec.h"
+#include "model/joint.h"
+#include "multibody/spatial.h"
 
 // Pose of the frame (pos, quat given in the body) in the world.
 static void frame_pose(const NUM(pbWork) *w, int body, const num pos[3], const num quat[4], num xpos[3], num xmat[9]) {

@@ -1,10 +1,10 @@
 // Sensors, by MuJoCo's types.
 #include "base/assert.h"
-#include "multibody/sensor.h"
-#include "multibody/kink.h"
-#include "multibody/spatial.h"
 #include "math/vec.h"
 #include "model/equality_data.h"
+#include "multibody/kink.h"
+#include "multibody/sensor.h"
+#include "multibody/spatial.h"
 
 #define TINY 1e-15  // MuJoCo's mjMINVAL
 

@@ -1,8 +1,8 @@
 // Sweeps of the adjoint over the tree: motions up, wrenches down. Derivation in docs/derivatives.md.
 #include "base/assert.h"
-#include "model/joint.h"
-#include "math/vec.h"
 #include "eval/adjoint.h"
+#include "math/vec.h"
+#include "model/joint.h"
 #include "multibody/lane3.h"
 #include "multibody/spatial.h"
 

@@ -7,8 +7,8 @@
 
 #include "base/assert.h"
 #include "base/context.h"
-#include "optimize/task.h"
 #include "model/model.h"
+#include "optimize/task.h"
 
 void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *m, int steps) {
   PB_ASSERT(steps >= 0);

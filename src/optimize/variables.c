@@ -6,9 +6,9 @@
 
 #include "base/assert.h"
 #include "base/context.h"
-#include "optimize/task.h"
 #include "model/model.h"
 #include "model/sphere.h"
+#include "optimize/task.h"
 
 static double physical(const pbVariable *v, double z) { return v->logarithm ? exp(v->scale * z) : v->scale * z; }
 static double slope(const pbVariable *v, double value) { return v->logarithm ? v->scale * value : v->scale; }

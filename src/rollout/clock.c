@@ -1,9 +1,9 @@
 // Sensors that read the clock. Time is no direction of the state, so a step's derivatives hold it; through a rollout the clock of
 // state k is that of the start and k time steps.
 #include "base/assert.h"
+#include "model/state_layout.h"
 #include "multibody/sensor.h"
 #include "rollout/rollout.h"
-#include "model/state_layout.h"
 
 // Does sensor i show the time of a state, not its cutoff?
 static bool shows_time(const pbRollout *r, int i, const double *state) {

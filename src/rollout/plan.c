@@ -2,8 +2,8 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "rollout/rollout.h"
 #include "model/model.h"
+#include "rollout/rollout.h"
 
 static pbStatus begin_plan(pbContext *ctx, const pbModel *model, int steps, pbRolloutPlan *plan) {
   if (steps < 0)

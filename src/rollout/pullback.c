@@ -6,8 +6,8 @@
 
 #include "base/assert.h"
 #include "base/context.h"
-#include "rollout/rollout.h"
 #include "model/model.h"
+#include "rollout/rollout.h"
 #include "step/scratch.h"
 
 // ---- cotangents -----------------------------------------------------------------------------------------------------

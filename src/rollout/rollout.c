@@ -7,8 +7,8 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/context.h"
-#include "rollout/rollout.h"
 #include "model/model.h"
+#include "rollout/rollout.h"
 #include "step/scratch.h"
 
 // ---- memory ---------------------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@
 #include <pullback/random.h>
 #include <pullback/rollout.h>
 
-#include "rollout/schedule.h"
 #include "impact/event.h"
+#include "rollout/schedule.h"
 #include "world/cached.h"
 
 typedef struct pbProgressMeter {  // progress of one call, and its end

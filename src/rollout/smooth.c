@@ -3,8 +3,8 @@
 
 #include "base/assert.h"
 #include "base/context.h"
-#include "rollout/rollout.h"
 #include "model/model.h"
+#include "rollout/rollout.h"
 #include "step/scratch.h"
 
 static const char *const names[pb_gradientKindCount] = {"exact", "event", "smooth"};

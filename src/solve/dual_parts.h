@@ -3,8 +3,8 @@
 #ifndef PB_DUAL_PARTS_H
 #define PB_DUAL_PARTS_H
 
-#include "linalg/lu.h"
 #include "eval/work.h"
+#include "linalg/lu.h"
 
 // ---- dual.c -----------------------------------------------------------------------------------------------------------
 // x = A f + b

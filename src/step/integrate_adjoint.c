@@ -3,8 +3,8 @@
 #include "step/step_adjoint.h"
 
 #include "base/assert.h"
-#include "model/joint.h"
 #include "math/vec.h"
+#include "model/joint.h"
 #include "multibody/spatial.h"
 #include "step/integrate.h"
 

@@ -6,12 +6,12 @@
 #include "base/assert.h"
 
 #include "math/vec.h"
+#include "model/sphere.h"
+#include "model/state_layout.h"
 #include "step/integrate.h"
 #include "step/jvp.h"
 #include "step/jvp_parts.h"
 #include "step/kernels.h"
-#include "model/sphere.h"
-#include "model/state_layout.h"
 
 // The handle lies at the start of the block, theta and the work behind it.
 static size_t handle_bytes(const pbModel *m) {

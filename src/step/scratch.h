@@ -6,8 +6,8 @@
 
 #include "deform/deform.h"
 #include "eval/work.h"
-#include "step/kernels.h"
 #include "model/state_layout.h"
+#include "step/kernels.h"
 #include "step/variants.h"
 
 // Deformables are attached to bodies that move: one step for both (couple.h).

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/joint.h"
 #include "base/context.h"
 #include "math/vec.h"
+#include "model/joint.h"
 #include "model/sphere.h"
 #include "step/integrate.h"
 #include "step/scratch.h"

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "solve/newton.h"
 #include "couple/couple.h"
 #include "couple/deform_step.h"
 #include "impact/impact.h"
-#include "step/scratch.h"
 #include "model/sphere.h"
+#include "solve/newton.h"
+#include "step/scratch.h"
 
 // ---- what is cached -----------------------------------------------------------------------------------------------------
 // One walk over what is cached, for counting (at NULL), saving and loading alike.

@@ -3,16 +3,16 @@
 
 #include "base/assert.h"
 #include "base/context.h"
-#include "math/vec.h"
-#include "model/joint.h"
 #include "couple/couple.h"
 #include "couple/deform_step.h"
 #include "impact/impact.h"
-#include "step/jvp.h"
-#include "world/cached.h"
-#include "step/scratch.h"
+#include "math/vec.h"
+#include "model/joint.h"
 #include "model/sphere.h"
+#include "step/jvp.h"
+#include "step/scratch.h"
 #include "step/vjp.h"
+#include "world/cached.h"
 
 // ---- forward and reverse ------------------------------------------------------------------------------------------------
 static pbStatus push_coupled(pbScratch *s, const pbStepRecord *step, const pbDirection *direction, const pbStepTangent *out) {

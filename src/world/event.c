@@ -9,8 +9,8 @@
 #include "impact/variants.h"
 #include "step/integrate.h"
 #include "step/jvp.h"
-#include "world/cached.h"
 #include "step/scratch.h"
+#include "world/cached.h"
 
 // ---- the events of a step -------------------------------------------------------------------------------------------------
 // Releases first, then onsets, in scratch->events.

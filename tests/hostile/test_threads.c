@@ -138,7 +138,8 @@ static void errors(Worker *k) {
   must_fail(k, "NaN", pbModel_CheckParams(k->ctx, m, k->theta), "NaN");
   k->theta[0] = kept;
   pbScratch *none;
-  must_fail(k, "a capacity", pbScratch_Create(k->ctx, m, &(pbCapacity){.contacts = -1}, &none), "expected a capacity of 0 contacts");
+  must_fail(k, "a capacity", pbScratch_Create(k->ctx, m, &(pbCapacity){.contacts = -1}, &none),
+            "expected a capacity of 0 contacts");
 }
 
 static void failing_step(Worker *k) {  // last: it leaves its text in the scratch

@@ -131,7 +131,8 @@ static void test_same_minimum(void **unused) {
       }
       for (int i = 0; i < 6 * points; i++) {
         double gap = fabs(w.state[w.at + i] - exact.state[exact.at + i]), limit = method == pb_minimizeAdam ? 1e-5 : 1e-7;
-        if (!(gap <= limit)) fail_msg("%s, scheme %d: entry %d is off by %g", pbDeformMinimizer_Name((pbDeformMinimizer)method), k, i, gap);
+        if (!(gap <= limit))
+          fail_msg("%s, scheme %d: entry %d is off by %g", pbDeformMinimizer_Name((pbDeformMinimizer)method), k, i, gap);
       }
       done(&w);
     }

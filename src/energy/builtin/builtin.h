@@ -36,7 +36,7 @@ PB_MATERIAL_FILES(X)
 #define PB_DEF(name, formula, points, parameters) \
   { name, formula, points, (int)(sizeof(parameters) / sizeof *(parameters)), parameters }
 
-#define PB_POSITIVE 0, INFINITY            // bounds
+#define PB_POSITIVE 0, INFINITY  // bounds
 #define PB_MORE     PB_MORE_THAN_ZERO, INFINITY
 #define PB_ANY      0, 0
 
