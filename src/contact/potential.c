@@ -153,10 +153,11 @@ static num cone(const num *friction, const NUM(pbRow) *r, point *p) {
   if (re(T2) > 0) T = num_sqrt(T2);
   bool sliding = re(T) > 0;
 
-  // Top zone, the dual of the friction cone: the contact separates and carries no force.
+  // Top zone, x_0 >= T, the dual of the friction cone: the contact separates and carries no force.
   if (re(N) >= re(mu) * re(T) || (!sliding && re(N) >= 0)) return no_force(r, p);
 
-  // Bottom zone, the polar cone: the force is inside the friction cone and the contact sticks; every direction is quadratic.
+  // Bottom zone, mu^2 x_0 <= -T, the polar of the top zone in the metric of D: -D x is inside the friction cone, so the contact
+  // sticks with that force.
   if (re(mu) * re(N) + re(T) <= 0 || (!sliding && re(N) < 0)) {
     num cost = quadratic(r, p);
     p->zone = pb_coneBottom;

@@ -80,7 +80,7 @@ void LANE(pbRows_Direct)(LANE(pbAdjoint) *a) {
 }
 
 // ---- a row ------------------------------------------------------------------------------------------------------------
-// y . f of a row that is solved for. at: the row's first number among those that are not held, of hard contact.
+// y . f of a row that is solved for. at: with hard contact, the row's first number among those of active rows (solve/dual.h).
 static void pull_solved_force(LANE(pbAdjoint) *a, int index, int at, row_bar *bar) {
   const NUM(pbWork) *w = a->w;
   const NUM(pbRow) *r = w->row + index;
@@ -135,7 +135,7 @@ static void pull_row(LANE(pbAdjoint) *a, int index, int at) {
   pull_geometry(a, r, &bar);
 }
 
-// Only pairs that push are asked.
+// How contacts move with their geoms, of every pair of geoms with a contact that carries a force.
 void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w) {
   int done = -1;
   a->w = w;

@@ -94,9 +94,6 @@ typedef struct LANE(pbAdjoint) {
   lane *ctrl, *qfrc, *xfrc;  // nu, nv, nbody x 6
 } LANE(pbAdjoint);
 
-// A material point p of a body (offset d from ref), force F on its velocity u under field X: F . (X_lin + X_ang x d).
-// Pose cotangent of the point at a frozen field and F is the couple u x F ... see docs/derivatives.md.
-
 // Short blocks: memset and memcpy would be string instructions, slow to start.
 static inline void LANE(pbLane_Zero6)(lane x[6]) {
   const lane zero = {0};

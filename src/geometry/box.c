@@ -207,58 +207,61 @@ static void find_nearest(const box_segment *s, double best, nearest_feature *out
   if (nearest_edge(center, half, size, re(s->length), &best, &corner, &axis, &match)) set_edge(s, corner, axis, &match, out);
 }
 
-// The step, unless the segment has passed the width (along one axis, where it advances by half) before.
-static num until(num step, num width, num half) {
-  if (re(half) == 0) return step;
-  num passed = num_div(width, num_abs(half));
-  return re(passed) < re(step) ? passed : step;
+// A step along the segment, shortened to where it has advanced by `width` along an axis of the box. rate: what it advances there
+// in a step of one.
+static num shortened(num step, num width, num rate) {
+  if (re(rate) == 0) return step;
+  num most = num_div(width, num_abs(rate));
+  return re(most) < re(step) ? most : step;
 }
 
-// The three functions below give the step from the nearest position to a second one; false where there is none.
+// The second_from_ functions give the step along the segment from the position nearest to the box to a second one; false where
+// there is none.
+
 // From a corner: along the edge the segment leans on, or across a face.
 static bool second_from_corner(const box_segment *s, const nearest_feature *f, num *out) {
-  int against = s->direction ^ f->corner;          // bits: axes along which the segment's upper half leaves the corner inward
-  if (against == 0 || against == 7) return false;  // points at the corner or away from it
+  int inward = s->direction ^ f->corner;         // bit i: along axis i the segment's upper half goes into the box's extent
+  if (inward == 0 || inward == 7) return false;  // along no axis, or along all: one end points at the corner
 
   num ahead = 1 - f->along, behind = 1 + f->along, sign = 1;
-  if (against == 3 || against == 5 || against == 6) {  // two axes: seen from the other end it is one
-    against = 7 - against;
+  if (inward == 3 || inward == 5 || inward == 6) {  // two axes: the lower half has one
+    inward = 7 - inward;
     ahead = 1 + f->along;
     behind = 1 - f->along;
     sign = -1;
   }
 
   // The one axis left: its edge, if the segment is within 45 degrees of it, else the face across it.
-  int ax = against >> 1, ax1 = (ax + 1) % 3, ax2 = (ax + 2) % 3;
+  int ax = inward >> 1, ax1 = (ax + 1) % 3, ax2 = (ax + 2) % 3;
   double cosine = re(s->half[ax]) / re(s->length);
   if (cosine * cosine > 0.5) {
-    *out = sign * until(ahead, 2 * s->size[ax], s->half[ax]);
+    *out = sign * shortened(ahead, 2 * s->size[ax], s->half[ax]);
     return true;
   }
 
-  num step = until(behind, 2 * s->size[ax1], s->half[ax1]);
-  *out = -sign * until(step, 2 * s->size[ax2], s->half[ax2]);
+  num step = shortened(behind, 2 * s->size[ax1], s->half[ax1]);
+  *out = -sign * shortened(step, 2 * s->size[ax2], s->half[ax2]);
   return true;
 }
 
 // From the interior of an edge: toward the face with which the segment makes the smaller angle.
 static bool second_from_edge(const box_segment *s, const nearest_feature *f, num *out) {
-  int ax = f->edge, against = (s->direction ^ f->corner) & (7 - (1 << ax));
-  if (against != 1 && against != 2 && against != 4) return false;  // crosses the edge like a T
+  int ax = f->edge, inward = (s->direction ^ f->corner) & (7 - (1 << ax));
+  if (inward != 1 && inward != 2 && inward != 4) return false;  // across neither face, or both: one end points at the edge
 
-  // ax2: the axis of the two others along which the segment runs more.
+  // ax2: of the two axes across the edge, the one along which the segment advances more.
   int ax1 = (ax + 1) % 3, ax2 = (ax + 2) % 3;
   if (fabs(re(s->half[ax1])) > fabs(re(s->half[ax2]))) ax1 = ax2;
   ax2 = 3 - ax - ax1;
 
-  bool up = against & (1 << ax2);
+  bool up = inward & (1 << ax2);
   num step = up ? 1 - f->along : 1 + f->along;
-  step = until(step, 2 * s->size[ax2], s->half[ax2]);
+  step = shortened(step, 2 * s->size[ax2], s->half[ax2]);
 
-  // Nor past the end of the edge.
+  // The step ends at the end of the edge, too.
   bool same = ((s->direction & (1 << ax)) != 0) == up;
   num room = same ? 1 - f->box_along : 1 + f->box_along;
-  step = until(step, s->size[ax] * room, s->half[ax]);
+  step = shortened(step, s->size[ax] * room, s->half[ax]);
 
   *out = up ? step : -step;
   return true;

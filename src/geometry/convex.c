@@ -35,8 +35,9 @@ static void supports(const convex_pair *p, const pbConvexNormal *found, const nu
   }
 }
 
-// The unit normal in the number type. Where it is a solution (of tangent . (a - b) = 0), one Newton step from the real
-// solution with the real Hessian: its imaginary part is the derivative of the implicit function.
+// The set_ functions give the unit normal in the number type. Where it is a solution (of tangent . (a - b) = 0), one Newton step
+// from the real solution with the real Hessian: its imaginary part is the derivative of the implicit function.
+
 // Stationary on a circle: one Newton step along t = e x n.
 static void set_circle_normal(convex_pair *p, const pbConvexNormal *found) {
   num *n = p->n, e[3], t[3], x[3], a[3], b[3];
@@ -415,7 +416,7 @@ static int put_overlap(const convex_pair *p, const line *l1, const line *l2, NUM
     NUM(pbContactPoint) contact;
     if (!ball_ball(p1, p->shape[0]->mat, l1->radius, p2, p->shape[1]->mat, l2->radius, p->margin, &contact)) continue;
 
-    // Balls whose normal is another one, or that repeat a contact, add nothing.
+    // Kept where the normal is near that of the pair and no contact is there yet.
     if (re(v3_dot(contact.normal, p->n)) > 0.5 && !is_near(p, contacts, count, contact.pos, 1e-3)) contacts[count++] = contact;
   }
   return count;

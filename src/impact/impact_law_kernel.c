@@ -393,10 +393,11 @@ static bool solve_block(block *b) {
 }
 
 // ---- all contacts -------------------------------------------------------------------------------------------------------
-// All stick: of the impulses that stop all slip those of least size, but for 1e-9. False where one pulls or is beyond the cone.
+// All contacts stick: impulses that stop all slip. Where redundant contacts leave them open, nearly those of least norm, since A
+// is regularized by 1e-9 of its trace. False where an impulse pulls or is beyond its cone.
 static bool all_stick(NUM(pbImpact) *s) {
   num K[pb_impactRows * pb_impactRows];
-  // A impulse = -before, restitution along normals; a small share of the trace makes the system regular
+  // A impulse = -before, along normals -(1 + restitution) before
   double trace = 0;
 
   for (int i = 0; i < s->n; i++) trace += re(s->A[i][i]);

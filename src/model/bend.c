@@ -26,8 +26,10 @@ static Clamp clamp_of(const pbParam *p, int column) {
   return (Clamp){p->lower, p->upper};
 }
 
-// Does the larger (or smaller) of two geoms' values count?
-static bool is_mixed(const pbModel *m, const double *theta, const pbParam *p, int geom1, int geom2) {
+// Does a contact of the two geoms read the field from one of them by comparing their values? Friction and restitution under
+// mixing by maximum or minimum; solref in its direct format, of which the lesser counts. Means and priorities do not compare
+// values.
+static bool takes_extreme(const pbModel *m, const double *theta, const pbParam *p, int geom1, int geom2) {
   bool extreme = m->contact.mixing == pb_mixingMaximum || m->contact.mixing == pb_mixingMinimum;
   if (strcmp(p->name, "geom_restitution") == 0) return extreme;
   if (m->geom_priority[geom1] != m->geom_priority[geom2]) return false;
@@ -48,7 +50,7 @@ static bool find_tie(const pbModel *m, const double *theta, const pbParam *p, in
     // Both geoms have the same value and one of them counts: which one depends on the smallest change of either.
     int other = pair->geom1 == row ? pair->geom2 : pair->geom1;
     bool level = values[other * p->cols + column] == values[row * p->cols + column];
-    if (!level || !is_mixed(m, theta, p, row, other)) continue;
+    if (!level || !takes_extreme(m, theta, p, row, other)) continue;
 
     bend->kind = pb_bendTie;
     bend->other = p->offset + (size_t)(other * p->cols + column);

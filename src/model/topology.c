@@ -57,7 +57,6 @@ static int reflecting_actuators(const pbModel *m, bool tendons, int id, int *lis
     bool fits = tendons ? type == pb_trnTendon : on_joint;
     if (!fits || m->actuator_trnid[2 * u] != id) continue;
 
-    // Without a list they are only counted.
     if (list) list[n] = u;
     n++;
   }

@@ -72,12 +72,12 @@ static void add_site_moment(const NUM(pbWork) *w, int site, const num force[3], 
   for (int i = w->t->body_dofend[b]; i > stop; i = w->m->dof_parentid[i]) dense[i] += sign * PB_DOT6(w->S + 6 * i, wrench);
 }
 
-// Length of a site transmission with a reference site: position and orientation in the reference's frame.
+// Length of a site transmission with a reference site: gear . (position, rotation vector) in the reference's frame.
 static num refsite_length(const NUM(pbWork) *w, int site, int ref, const num gear[6]) {
   num vec[3], q[4], r[4], length = 0;
   bool rotates = re(gear[3]) != 0 || re(gear[4]) != 0 || re(gear[5]) != 0;
 
-  // Position and rotation are seen in the reference's frame; what no gear asks for is left out.
+  // What no gear asks for is left out.
   if (re(gear[0]) != 0 || re(gear[1]) != 0 || re(gear[2]) != 0) {
     v3_sub(vec, w->site_xpos + 3 * site, w->site_xpos + 3 * ref);
     m3_tmulv(vec, w->site_xmat + 9 * ref, vec);

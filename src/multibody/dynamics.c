@@ -36,8 +36,7 @@ static void add_tendon_armature(NUM(pbWork) *w, int tendon, num armature) {
   }
 }
 
-// out = I X: momentum of a motion
-// out = I X: momentum of a motion, with I X = (I_o w + m d x v, m v - m d x w)
+// out = I X: momentum of a motion, I X = (I_o w + m d x v, m v - m d x w)
 static inline void momentum(num out[6], const num I[10], const num X[6]) {
   num a[3], b[3], c[3], rotated[3];
   v3_set(rotated, I[4] * X[0] + I[7] * X[1] + I[8] * X[2], I[7] * X[0] + I[5] * X[1] + I[9] * X[2],

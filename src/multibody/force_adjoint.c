@@ -187,7 +187,7 @@ static void compensate_body(LANE(pbAdjoint) *a, int b, const lane *X, double *fi
   const double *g = w->p.gravity;
   lane u[3], p[3];
 
-  // What compensates nothing may still have a slope.
+  // Without compensation there is no power, but its derivative by body_gravcomp.
   if (gc == 0 && !PB_WANTS(a, pb_wantGravcomp)) return;
 
   body_offset(w, b, w->xipos + 3 * b, d);
@@ -195,7 +195,7 @@ static void compensate_body(LANE(pbAdjoint) *a, int b, const lane *X, double *fi
   PB_THETA(a, body_gravcomp, b, -m * PB_DOT3(g, u));
   if (gc == 0) return;
 
-  // The force m gc g up at the center of mass, under the field.
+  // The force -m gc g at the center of mass: to the field's cotangent and to the point.
   v3_scale(force, g, -m * gc);
   PB_CROSS(p, force, X);
   LANE(pbSweep_Point)(a, b, d, force, p, field);
@@ -219,20 +219,21 @@ static bool gravity_acts(const LANE(pbAdjoint) *a) {
   return passive && !(w->m->disableflags & pb_disGravity) && some;
 }
 
-// Where gravity compensation goes through actuators it feels their limits: then it has a field of its own.
-// The joint rates that gravity compensation is felt by: virtual ones, or those of actuators. Is any of the latter?
+// a->c: the virtual rate that gravity compensation does its power on, dof by dof. That is lam, but where a joint takes the
+// compensation as a part of its actuator force (jnt_actgravcomp) it is lam_act, which is zero at a limit of that force; and none
+// where actuators are off. Returns whether there is such a joint: then the rates need a field of body motions of their own.
 static bool compensated_rates(LANE(pbAdjoint) *a) {
   const pbModel *m = a->w->m;
-  bool off = (m->disableflags & pb_disActuation) || !m->nu, own = false;
+  bool off = (m->disableflags & pb_disActuation) || !m->nu, any = false;
 
   for (int i = 0; i < m->nv; i++) {
     bool through = m->jnt_actgravcomp[m->dof_jntid[i]];
     if (!through) a->c[i] = a->lam[i];
     else if (off) a->c[i] = PB_LANE_ZERO;
     else a->c[i] = a->lam_act[i];
-    own = own || through;
+    any = any || through;
   }
-  return own;
+  return any;
 }
 
 static void gravity_compensation(LANE(pbAdjoint) *a) {

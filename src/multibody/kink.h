@@ -5,7 +5,7 @@
 #include "multibody/reference.h"
 
 // ---- friction loss of zero --------------------------------------------------------------------------------------------
-// It makes no row. The row it would make saturates at once, whatever its regularisation: its force is -loss times the sign of
+// It makes no row. The row it would make saturates at once, whatever its regularization: its force is -loss times the sign of
 // x = J a + b J v at the accelerations a. So that sign is the slope by a loss of zero, from the side on which there are losses.
 static inline bool loss_acts(const pbModel *m) { return !(m->disableflags & (pb_disConstraint | pb_disFrictionloss)); }
 

@@ -6,8 +6,9 @@
 #include "multibody/sensor_adjoint.h"
 
 // ---- interaction wrenches ---------------------------------------------------------------------------------------------
-// Bodies that cannot move, felt at body b under the motion s: u the velocity of their center of mass p, their weight gives
-// m A . u, the applied force and torque take f . u + t . s_ang off.
+// Bodies that cannot move, of body b and those below it: what holds b bears their weight and applied forces alone. Its power
+// under the virtual motion s is the sum of m A . u - f . u - t . s_ang: u the velocity of the center of mass, A the acceleration
+// of the world (minus gravity), f and t the applied force and torque.
 static void static_loads(LANE(pbAdjoint) *a, int b, const lane s[6]) {
   const NUM(pbWork) *w = a->w;
   const double *A = w->A + 3;
@@ -38,7 +39,8 @@ static void static_loads(LANE(pbAdjoint) *a, int b, const lane s[6]) {
   }
 }
 
-// Loads on the world itself do not count, so there s goes to what stands in it, about the reference point of its tree.
+// A sensor on the world: loads on the world itself do not count, so s goes to each body that stands in it, about the reference
+// point of the body's tree.
 static void pull_hold_of_world(LANE(pbAdjoint) *a, const lane s[6]) {
   const NUM(pbWork) *w = a->w;
 
@@ -115,7 +117,8 @@ static void pull_segment(LANE(pbAdjoint) *a, segment *g, const lane dir[3], lane
   frame_bar_done(a, &g->s2);
 }
 
-// Power of a tension under the sensors' motions: T sum dir . (u2 - u1) / divisor. Returns its derivative by T.
+// Pulls back the power of a tension under the sensors' motions, T sum dir . (u2 - u1) / divisor over the segments of its path, to
+// their ends, directions and pulleys. Returns its derivative by T, which is the sum.
 static lane tension_power(LANE(pbAdjoint) *a, int tendon, double T) {
   lane rate = {0};
   segment g = {.divisor = 1};
@@ -130,7 +133,7 @@ static lane tension_power(LANE(pbAdjoint) *a, int tendon, double T) {
     PB_POINTVEL(u2, X2, g.s2.f.d);
     for (int k = 0; k < 3; k++) u2[k] = u2[k] - u1[k];
 
-    // Linear in T, by which the sum is the derivative; in the ends' motions; and in the direction.
+    // By T and the divisor; by the points of the ends, on which -pull and pull act; by the direction.
     lane part = PB_DOT3(g.dir, u2) / g.divisor;
     rate += part;
     if (g.pulley >= 0) PB_THETA(a, wrap_prm, g.pulley, part * (-T / g.divisor));

@@ -417,7 +417,7 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
 }
 
 // ---- one extra field ------------------------------------------------------------------------------------------------
-// The main sweep with every other field zero.
+// The main sweep for a field a->X that only this power has, with every other field zero.
 void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
@@ -433,7 +433,7 @@ void LANE(pbSweep_PullExtra)(LANE(pbAdjoint) *a, const lane *rate) {
       int j = m->body_jntadr[b] + k, dof = m->jnt_dofadr[j], type = m->jnt_type[j];
       for (int first = type == pb_jntFree ? dof + 3 : dof; first >= dof; first -= 3) {
         int n = pbJoint_GroupSize(type);
-        // all that an axis moves is the field: its wrench times the rate
+        // X = sum of S rate, so the gradient by an axis S is the field's cotangent times the rate
         for (int i = 0; i < n; i++) Sb[i] = l6_times(p6_load(F), rate[first + i]);
         through_joint(a, j, first, n, Sb, &Q, R);
       }

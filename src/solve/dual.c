@@ -232,7 +232,8 @@ static double largest_eigenvalue(NUM(pbWork) *w) {
   return size;
 }
 
-// The relaxation that is set, or else 1; for Jacobi what keeps it from growing.
+// Relaxation factor: the one that is set, else 1. Jacobi's iteration converges below 2 / (largest eigenvalue of rho A): at most
+// 0.9 of it.
 static double relaxation(NUM(pbWork) *w) {
   const pbContactSettings *c = &w->m->contact;
   if (c->omega > 0) return c->omega;
@@ -355,7 +356,7 @@ static void refine(NUM(pbWork) *w, const double *rhs, double *step) {
   for (int c = 0; c < count; c++) step[c] += left[c];
 }
 
-// -(Nw dw + Nmu dmu + Nloss dloss) at the given f, of all rows that are not held: what their laws lose by the imaginary parts.
+// -(Nw dw + Nmu dmu + Nloss dloss) of all active rows at fixed f, the derivatives dw, dmu, dloss read from the imaginary parts.
 static void derivative_rhs(const NUM(pbWork) *w, double *rhs) {
   int at = 0;
   for (int k = 0; k < w->nrow; k++) {
@@ -372,7 +373,7 @@ static void derivative_rhs(const NUM(pbWork) *w, double *rhs) {
       for (int j = 1; j < r->dim; j++) rhs[at] -= law.Nmu[i * (r->dim - 1) + j - 1] * im(w->contact[r->contact].friction[j - 1]);
     }
   }
-  PB_ASSERT(at == w->dual.count);  // an equation for each number that is not held
+  PB_ASSERT(at == w->dual.count);  // an equation for each active number
 }
 
 // Imaginary parts of f: T df = -(Nw dw + Nmu dmu + Nloss dloss).

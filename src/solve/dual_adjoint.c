@@ -1,6 +1,6 @@
 // The adjoint of hard contact. With q = J M^-1 c + g, c and g the cotangents of qacc and of the rows' forces:
 //
-//   T'u = q,   z = Nw'u,   lam = M^-1 (c - J'z),   T = Nw A + Nf of rows that are not held (or by way of dofs: dual_newton.c)
+//   T'u = q,   z = Nw'u,   lam = M^-1 (c - J'z),   T = Nw A + Nf of active rows (or by way of dofs: dual_newton.c)
 //
 // and the cotangents are  z . (-dJ a + d(aref) - f dR),  -u . (dN by mu and loss),  lam . (the residual of the equations of
 // motion).

@@ -135,7 +135,7 @@ static void add_law(NUM(pbWork) *w, int index, int at, const pbLaw *law) {
   }
 }
 
-// The numbers of the rows that are not held.
+// Lists the active numbers: those of every row that is not open.
 static void set_active(NUM(pbWork) *w) {
   int count = 0;
   for (int k = 0; k < w->nrow; k++) {
@@ -224,8 +224,9 @@ void NUM(pbDual_SolveLaws)(NUM(pbWork) *w, double *x) {
 }
 
 // ---- steps ----------------------------------------------------------------------------------------------------------------
-// Right-hand side of Newton's step: -N - Nw (x_after - x), where the other rows let go (x_after: the residuals then).
-static void newton_rhs(const NUM(pbWork) *w, const double *f, const double *x, const double *x_after, double *rhs) {
+// Right-hand side of Newton's step for the active rows: -N - Nw (x_active - x). x_active: the residuals x with the forces of all
+// open rows set to zero.
+static void newton_rhs(const NUM(pbWork) *w, const double *f, const double *x, const double *x_active, double *rhs) {
   int at = 0;
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
@@ -238,12 +239,12 @@ static void newton_rhs(const NUM(pbWork) *w, const double *f, const double *x, c
     // Friction has its equation in its own scale.
     for (int i = 0; i < r->dim; i++, at++) {
       rhs[at] = is_contact(r) && i > 0 ? move[i] / row_mu(w, r, i) : move[i];
-      for (int j = 0; j < r->dim; j++) rhs[at] -= law.Nw[i * r->dim + j] * (x_after[r->at + j] - x[r->at + j]);
+      for (int j = 0; j < r->dim; j++) rhs[at] -= law.Nw[i * r->dim + j] * (x_active[r->at + j] - x[r->at + j]);
     }
   }
 }
 
-// Misfits as an energy.
+// Merit function of the line search: the squared misfits of all laws, each times the weight of its number.
 static double merit(const NUM(pbWork) *w, const double *f, const double *x) {
   double sum = 0;
   for (int k = 0; k < w->nrow; k++) {
@@ -255,7 +256,8 @@ static double merit(const NUM(pbWork) *w, const double *f, const double *x) {
   return sum;
 }
 
-// How far towards `after`: with smoothed laws, forces of one sign stay inside (fraction to the boundary).
+// Largest share of the move from `from` to `after`. Smoothed laws need normal and limit forces above zero: none may lose more
+// than 95 % of itself (the fraction-to-the-boundary rule of interior-point methods).
 static double longest_step(const NUM(pbWork) *w, const double *from, const double *after) {
   double alpha = 1;
   if (!(w->dual.kappa > 0)) return alpha;
@@ -275,7 +277,7 @@ static bool whole_step(NUM(pbWork) *w, const double *f, const double *x) {
 
   NUM(pbDual_Classify)(w, f, x);
 
-  // The residuals where the held rows let go.
+  // Residuals once the forces of open rows are zero: x - A f over these.
   memcpy(after, x, (size_t)n * sizeof(double));
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
@@ -288,7 +290,7 @@ static bool whole_step(NUM(pbWork) *w, const double *f, const double *x) {
   newton_rhs(w, f, x, after, step);
   NUM(pbDual_SolveLaws)(w, step);
 
-  // The forces: none of those rows, a step of the others.
+  // The new forces: zero for open rows, a Newton step for active ones.
   memcpy(after, f, (size_t)n * sizeof(double));
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;

@@ -7,26 +7,28 @@
 // The impulse p = h f of a step does the work p . (J v- + J v+) / 2. The forces beside it (weight, springs) share the step, and
 // as well can come first: then it is p . (J v' + J v+) / 2, with v' the velocity that they alone lead to. The two differ by O(h);
 // the lesser of them counts, for each contact's normal and for its friction, so that nothing is called a gain that is one by the
-// order alone. Without restitution, without friction, and where contacts do not couple normals with slip, none is positive.
+// order alone. Without restitution, without friction, or where contacts do not couple normals with slip, neither is positive.
 typedef struct work_done {
-  double work;   // J: the lesser of both
-  double moved;  // J: sum of sizes, what rounding is measured by
+  double work;   // J: the lesser of both orders
+  double moved;  // J: the same with absolute values, the scale of rounding
 } work_done;
 
-// Of the numbers from .. to of a row. asked: velocity that error reduction asks for, whose work is not the impact's.
+// Work of a row's impulses number `from` to `to` - 1. asked: the velocity that error reduction asks for; it is taken off all
+// velocities, since the work done to reach it is not the impact's.
 static work_done work_of(const pbWork_r *w, const pbRow_r *r, int from, int to, double asked) {
-  double h = w->p.timestep[0], during = 0, after = 0, moved = 0;
+  double h = w->p.timestep[0], work_shared = 0, work_last = 0, moved = 0;
 
   for (int i = from; i < to; i++) {
-    // Velocities before the impulse, with the smooth forces alone, and after the step.
+    // Velocities before the step, with the smooth forces alone (v'), and after the step. The smooth forces act beside the
+    // impulse, or all before it.
     double impulse = h * r->f[i], smooth = w->dual.b[r->at + i] + r->aref[i];
     double before = r->vel[i] - asked, free = before + h * smooth, last = before + h * (r->x[i] + r->aref[i]);
-    during += 0.5 * impulse * (before + last);
-    after += 0.5 * impulse * (free + last);
+    work_shared += 0.5 * impulse * (before + last);
+    work_last += 0.5 * impulse * (free + last);
     moved += 0.5 * fabs(impulse) * (fabs(before) + fabs(last));
   }
 
-  return (work_done){fmin(during, after), moved};
+  return (work_done){fmin(work_shared, work_last), moved};
 }
 
 static bool bounces(const pbWork_r *w, const pbRow_r *r) {
@@ -53,7 +55,7 @@ void pbScratch_NoteBounces(pbScratch *s) {
   double gain = 0, moved = 0, most = 0;
   int k = 0;
 
-  // Only where something bounces is anything summed.
+  // Without a bounce there is no gain to look for.
   while (k < w->nrow && !bounces(w, w->row + k)) k++;
   if (k == w->nrow) return;
 

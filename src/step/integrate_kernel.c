@@ -221,7 +221,7 @@ pbStatus NUM(pbIntegrate_Damp)(NUM(pbWork) *w) {
 }
 
 // ---- positions, activations -----------------------------------------------------------------------------------------
-// Off the unit sphere by no more than rounding? What is not a number is so for a reason that is told elsewhere.
+// Is the length one but for rounding? NaN passes: other checks report it.
 static inline bool is_unit(const num q[4]) {
   double squared = 0;
   for (int k = 0; k < 4; k++) squared += re(q[k]) * re(q[k]);

@@ -44,7 +44,7 @@ struct pbScratch {
   int revision;           // of the model it was made for
   const double *trusted;  // a theta that was looked at and stays as it is until the next (a rollout's); NULL: none
   const double *theta;    // and what steps read of it: itself, or theta_unit
-  double *theta_unit;     // ParamSize: the last theta looked at, its directions normalised
+  double *theta_unit;     // ParamSize: the last theta looked at, its directions normalized
   bool unit_before;       // they were of length one already
   unsigned skip;          // groups of parameters that pullbacks leave out (eval/wanted.h)
   double *theta_tangent;  // ParamSize: a direction of theta, likewise
@@ -56,37 +56,41 @@ struct pbScratch {
 pbStatus pbScratch_Fail(pbScratch *s, pbStatus status, const char *format, ...) PB_PRINTF(3, 4);
 pbStatus pbScratch_InspectCreate(pbScratch *s);
 void pbScratch_InspectDestroy(pbScratch *s);
-// solve_report.c: a row in words; what the report says of the last solve; rows that explode; which matrix failed (pb_singular).
+// solve_report.c, on the last solve. A row in words, by its index or by kind and id; NoteSolve: the report's part on it.
 char *pbScratch_RowName(const pbScratch *s, int row, char *text, size_t size);
-char *pbScratch_KindName(const pbScratch *s, int kind, int id, char *text, size_t size);  // by kind and id of a row
+char *pbScratch_KindName(const pbScratch *s, int kind, int id, char *text, size_t size);
 void pbScratch_NoteSolve(pbScratch *s);
 void pbScratch_NoteBounces(pbScratch *s);  // bounce.c: the report's gains of a step with hard contact
-// Of the solve last factored: condition number, its diagonal scaled to one (a lower bound). Of the last step: a number for the
-// branches it took (two steps on the same ones have the same; 0: features of a contact tie); the row that pushes most, in words,
-// "" where none does.
+// Condition number of the matrix last factored (a lower bound).
 double pbScratch_Condition(const pbScratch *s);
+// Hash of the branches that the last step took: equal for two steps on the same ones; 0 where features of a contact tie.
 uint64_t pbScratch_Branch(const pbScratch *s);
+// The row with the largest force in the last step, in words; "" where none has any.
 char *pbScratch_StrongestRow(const pbScratch *s, char *text, size_t size);
+// pb_not_finite, with a text, where a row's spring and damper are too stiff for the time step.
 PB_NODISCARD pbStatus pbScratch_CheckStiffness(pbScratch *s);
+// Texts of failed solves: which matrix was singular; which law of hard contact was not met.
 pbStatus pbScratch_ExplainSingular(pbScratch *s);
 pbStatus pbScratch_ExplainHard(pbScratch *s);
-// First of all in every public call: does scratch belong to the model as it is, and is theta finite and within its norms? Then
-// *theta becomes what kernels read: itself, or a copy with its directions normalised, which lives until the next call.
+// Public calls with a theta begin with it. Checks that the scratch was made for the model as it is, and that theta is finite with
+// directions of lengths in range. *theta becomes what kernels read: itself, or a copy with directions normalized, which lives
+// until the next call.
 PB_NODISCARD pbStatus pbScratch_Enter(pbScratch *s, const pbModel *m, const double **theta);
 // "field[i] (joint 'name')" of an entry that counts degrees of freedom; returns text.
 char *pbState_DofName(const pbModel *m, const char *field, int i, char *text, size_t size);
 // Have the quaternions of a state lengths in range (sphere.h)? Else which has not, in words.
 bool pbState_Readable(const pbModel *m, const double *x, char *text, size_t size);
 bool pbScratch_Stale(const pbScratch *s, const pbModel *m);
-// Was the record made for the model as it is? Before anything behind its state is read.
+// Was the record made for the model as it is? To be asked before anything behind the record's state is read.
 PB_NODISCARD pbStatus pbScratch_CheckRecord(pbScratch *s, const double *record);
-// The same now, for all calls with this theta to come, until the next: it must stay as it is.
+// The checks of pbScratch_Enter once for many calls: later ones with this theta skip them. theta must not change until the next
+// pbScratch_Trust.
 PB_NODISCARD pbStatus pbScratch_Trust(pbScratch *s, const pbModel *m, const double *theta);
 // Load state and inputs into the double evaluation.
 void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pbInput *input);
 // The failure of an evaluation in words.
 pbStatus pbScratch_Explain(pbScratch *s, pbStatus status);
-// Evaluate what was loaded, and step on; the report. Work afterwards as a state at this time.
+// Evaluate what was loaded, step on if `integrate`, and fill the report. State: the work's state, at `time`, as a vector.
 pbStatus pbScratch_Run(pbScratch *s, bool sense, bool integrate);
 void pbScratch_State(const pbScratch *s, double time, double *x);
 void pbScratch_ForgetGain(pbScratch *s);  // energy made by impacts, in the report

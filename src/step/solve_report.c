@@ -1,4 +1,5 @@
-// What a constraint solve that did not converge says of itself: the worst row, in words, and a condition number.
+// What is said of the constraint solve of a step: rows in words, a condition number, the branch that was taken, and why a solve
+// did not converge, was singular, or has a row too stiff for the time step.
 #include <math.h>
 #include <stdio.h>
 
@@ -75,8 +76,9 @@ static int strongest_row(const pbWork_r *w, int dof, bool stiffness) {
   return found;
 }
 
-// Of H = M + J'DJ. Its pivots D_i as last factored give that of H scaled to a unit diagonal, H_ii = D_i + sum over rows k below
-// of L_ki^2 D_k; where rounding opens and closes rows, diagApprox D of a row gives that of M^-1 H. Both are lower bounds.
+// Condition number of H = M + J'DJ, as the larger of two lower bounds. Of H scaled to a unit diagonal: the largest H_ii / d_i,
+// with the pivots d_i as last factored and H_ii = d_i + sum over rows k below of L_ki^2 d_k. Of M^-1 H: the largest diagApprox D
+// of a row, which also counts rows that are open now but that rounding opens and closes.
 double pbScratch_Condition(const pbScratch *s) {
   const pbWork_r *w = &s->w;
   const pbTreePattern *H = &w->H;
@@ -101,9 +103,10 @@ static int contact_feature(const pbWork_r *w, const pbContact_r *c) {
   return pbPair_Feature_r(&s1, &s2);
 }
 
-// FNV-1a (Fowler, Noll, Vo) over what decides: rows and the zones of their potentials, contacts and their features.
+// One round of the hash FNV-1a (Fowler, Noll, Vo), by an int instead of a byte.
 static uint64_t mix(uint64_t hash, int value) { return (hash ^ (uint64_t)(unsigned)value) * 1099511628211u; }
 
+// Hashes what decides which branch of the step was taken: rows, zones of their potentials, contacts and their features.
 uint64_t pbScratch_Branch(const pbScratch *s) {
   const pbWork_r *w = &s->w;
   uint64_t hash = 14695981039346656037u;
@@ -136,8 +139,8 @@ char *pbScratch_StrongestRow(const pbScratch *s, char *text, size_t size) {
   return text;
 }
 
-// A spring and damper k, b on a row of impedance d is stable in Euler's steps of h where h^2 k d^2 + 2 h b d < 4; in RK4's, a
-// little below 8. Beyond that what it pushes leaves faster than it came.
+// A spring and damper k, b on a row of impedance d is stable in Euler's steps of h where h^2 k d^2 + 2 h b d < 4. For RK4's
+// steps 8 is the bound of a spring without a damper (h |lambda| < 2.83), and is taken for all.
 pbStatus pbScratch_CheckStiffness(pbScratch *s) {
   double h = s->w.p.timestep[0], limit = s->model->integrator == pb_intRK4 ? 8 : 4;
   if (pb_hard(s->model)) return pb_ok;  // solves for the velocity after the step

@@ -105,7 +105,7 @@ static bool next_rotation(const pbModel *m, rotation_walk *r) {
   return false;
 }
 
-// A step normalises quaternions of states, so it leaves them at length one; what it is given may have any length in range.
+// A step normalizes quaternions of states, so it leaves them at length one; what it is given may have any length in range.
 bool pbState_Readable(const pbModel *m, const double *x, char *text, size_t size) {
   pbStateLayout s = state_layout(m);
   for (rotation_walk r = {.joint = -1}; next_rotation(m, &r);) {

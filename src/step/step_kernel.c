@@ -56,7 +56,8 @@ static void rotation_rates(const NUM(pbWork) *w, int dof, int stage, num K[4][3]
   }
 }
 
-// Of the rates of stages, `stride` numbers apart: that of the stage before s, or (s = 4) all of them by their weights.
+// The rate that leads to stage s < 4, which is that of the stage before; s = 4: the weighted sum of all four, for the whole step.
+// rates: one for each stage, `stride` numbers apart.
 static num combined_rate(const num *rates, int stride, int s) {
   num sum = 0;
   if (s < 4) return rates[(s - 1) * stride];

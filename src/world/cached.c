@@ -82,8 +82,8 @@ static void pass_evaluation(walk *k, pbWork_r *w) {
 }
 
 // ---- room ---------------------------------------------------------------------------------------------------------------
-// Of worlds with deformables the factor of Newton's method alone: that of a step without contact; one with it may take the room
-// of another.
+// Worlds with deformables cache the factor of Newton's method alone. The room is that of a step without contact; a factor with
+// contact is larger, and may take the room of another step's.
 static size_t deform_room(const pbModel *m) {
   const pbDeform *d = m->deform;
   bool newton = pbScheme_Table(d->options.scheme, false)->implicit && d->options.method == pb_minimizeNewton;
