@@ -503,7 +503,7 @@ class Copy:
             if old.is_file() and old.relative_to(self.source).as_posix() not in wanted and "__pycache__" not in old.parts:
                 old.unlink()
         return sh("cmake", "-S", str(self.source), "-B", str(self.build), "-G", "Ninja", "-DPULLBACK_WIDE=OFF", "-DPULLBACK_BENCH=OFF",
-                  "-DCMAKE_C_FLAGS_RELEASE=-O1", "-DPULLBACK_TESTS=ON", "-DPULLBACK_VALIDATE=ON", env=self.environment)
+                  "-DCMAKE_BUILD_TYPE=Debug", "-DPULLBACK_TESTS=ON", "-DPULLBACK_VALIDATE=ON", env=self.environment)
 
     def make(self, tests, jobs=1):
         """What tests need: to link all programs for each fault would take most of the time."""
