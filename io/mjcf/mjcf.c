@@ -346,12 +346,13 @@ static pbStatus read_equality(pbMjcfReader *reader, const pbXmlNode *section) {
     for (int i = 0; i < 4; i++)
       if (IS(node, types[i])) def.type = i;
 
-    // As a file leaves it: the quaternion of zeros stands for "the reference configuration".
+    // MuJoCo's default, 0 1 0 0 0 0 0: a quaternion of zeros (the last four) means the relative pose of the reference
+    // configuration, whatever the position.
     if (def.type == pb_eqWeld) def.relpose[1] = 1;
 
     PB_TRY(pbMjcf_Store(reader, node, &def));
 
-    // joint1, joint2, tendon1, tendon2 are in the table.
+    // Joints and tendons have been stored by the table; the ends of the others may be bodies or sites.
     if (def.type == pb_eqConnect || def.type == pb_eqWeld) PB_TRY(read_ends(reader, node, &def));
     PB_TRY(ADD(Equality, &def));
   }

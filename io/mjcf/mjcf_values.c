@@ -109,7 +109,6 @@ static pbStatus check_word(pbMjcfReader *reader, const pbXmlNode *node, const pb
 
   if (find_word(row->words, value, &found)) {
     // A word of MuJoCo's that is not supported is told apart from one that MuJoCo does not know.
-    // A word of MuJoCo's that is not supported is told apart from one that nobody knows.
     if (!found.refused) return pb_ok;
     show_words(row->words, words, sizeof words);
     return REFUSE(node, "attribute '%s' is \"%s\", which is not supported (supported: %s)", row->attribute, value, words);
@@ -143,8 +142,6 @@ static pbStatus check_numbers(pbMjcfReader *reader, const pbXmlNode *node, const
       return FAIL(node, "attribute '%s' has %d numbers, expected %d", row->attribute, count, row->most);
     return FAIL(node, "attribute '%s' has %d numbers, expected %d to %d", row->attribute, count, row->least, row->most);
   }
-
-  // No rotation has this quaternion, and it cannot be normalized.
 
   // No rotation has this quaternion, and it cannot be normalized.
   if (row->type == 'q' && !values[0] && !values[1] && !values[2] && !values[3])

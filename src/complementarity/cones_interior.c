@@ -79,7 +79,8 @@ static bool factor(Iterate *p) {
   return pbCondensed_FactorLaws(p->c, p->w->by_s, p->w->by_z, 1e-13);
 }
 
-// Right-hand side of a contact, s, psi and g eliminated: to to.z, with to.g: dg without dz, to.psi: dpsi without dg.
+// Right-hand side of a contact's laws at t, with ds, dpsi and dg eliminated, to to.z. to.g has the part of dg that does not
+// depend on dz, to.psi the part of dpsi that does not depend on dg: find_direction completes them.
 static void contact_target(const Iterate *p, int i, double t, bool second, Point to) {
   const double *z = p->at.z + 3 * i, *s = p->at.s + 3 * i, *az = p->ahead.z + 3 * i, *as = p->ahead.s + 3 * i;
   double mu = p->mu[i], b = mu * z[0], psi = p->at.psi[i], g = p->at.g[i], *v = to.z + 3 * i, ab = mu * az[0];

@@ -71,7 +71,7 @@ pbStatus pbPgs_Check(pbContext *ctx, const pbPgsCall *call, bool cone, size_t ne
 }
 
 // ---- bounds ---------------------------------------------------------------------------------------------------------
-// Bound of |f| of a row; f_normal as it is there and then
+// The largest |f| of row i; friction's follows the normal force that f holds at this moment of the sweep.
 static double bound_of(const pbPgs *p, int i, const double *f) {
   if (p->kind[i] == pb_pgsBox) return p->bound[i];
   if (p->kind[i] == pb_pgsFriction) return p->mu[i] * max(0, f[p->normal[i]]);

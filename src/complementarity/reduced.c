@@ -140,7 +140,7 @@ static void factor_equalities(pbReduced *r, const pbLcp *l) {
   for (int k = 0; k < e; k++) {
     swap_equalities(r, k, largest_remainder(r, k));
 
-    // Orthogonal to the rows before it once more, then of length one.
+    // Orthogonalized again, against what rounding left of the rows before it, then normalized.
     double *v = row_of(r->V, k, n);
     project(r, v, row_of(r->R, k, e), k);
     double norm = sqrt(pbDense_Dot(v, v, n));
@@ -150,7 +150,7 @@ static void factor_equalities(pbReduced *r, const pbLcp *l) {
     r->condition = fmax(r->condition, 1 / norm);
     r->rank = k + 1;
 
-    // Modified Gram-Schmidt: taken out of all rows to come at once.
+    // Modified Gram-Schmidt: all later rows lose their part along v right away.
     for (int i = k + 1; i < e; i++) {
       double *u = row_of(r->V, i, n), d = pbDense_Dot(u, v, n);
       pbDense_Add(u, -d, v, n);

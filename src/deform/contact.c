@@ -38,8 +38,8 @@ static void add_surface(const pbSurfaceDef *s, int number, SurfaceLists *l) {
   memcpy(edge + 2 * from_triangles, s->edge, 2 * (size_t)s->edges * sizeof(int));
   l->edges += from_triangles + s->edges;
 
-  // Points: corners of triangles, ends of lines and points by themselves. A point may be several of these, so once more over all
-  // of them, into the room behind, and back.
+  // Points: corners of triangles, ends of lines and single points, one list after the other. A point may be in several of them:
+  // the union, each point once, is made in the room behind the lists and moved to their place.
   int corners = pbCollision_Points(s->triangle, s->triangles, 3, point);
   int ends = pbCollision_Points(s->edge, s->edges, 2, point + corners);
   memcpy(point + corners + ends, s->point, (size_t)s->points * sizeof(int));

@@ -363,16 +363,15 @@ PB_NODISCARD pbStatus pbDeform_Begin(pbDeformWork *w, const pbDeformInput *in, c
 bool pbScheme_NeedsAcceleration(const pbSchemeTable *scheme);
 // state to next (both pbDeform_State.size numbers; may be the same). On failure next is untouched.
 PB_NODISCARD pbStatus pbDeform_Step(pbDeformWork *w, const pbDeformInput *in, const double *state, double *next);
-// Prescribed coordinates (fixed, of points on no body): what is left to where they go, to w->step (x - step is there); false:
-// they are
-// there. Move takes a share of it.
+// Prescribed coordinates (fixed, of points on no body): w->step becomes the way that is left, so that x - step is where they must
+// be; false: none is left. MovePrescribed goes a share of that way.
 bool pbDeform_PrescribedStep(pbDeformWork *w);
 void pbDeform_MovePrescribed(pbDeformWork *w, double share);
 // The state after the step whose solution is w->x; `next` may be `state`.
 void pbDeform_Finish(const pbDeformWork *w, const double *state, double *next);
-// The preconditioner point: what Newton's last factor was made at, if it was of the matrix as it is and definite. So near the
-// solution it makes conjugate gradients with the matrix there converge in a few steps, so the pullback needs no factorisation
-// where the factor was kept.
+// The point at which Newton's method factored last, if that matrix was definite as it was, without projection. It is near the
+// solution, so the factor is a good preconditioner: conjugate gradients with the matrix at the solution converge in a few
+// iterations, and where the factor was kept, a pullback factors nothing.
 typedef struct pbDeformPreconditioner {
   const double *x;     // npoint x 3; NULL: none, the matrix at the solution is factored
   const void *cached;  // what pbDeform_SaveFactor left; NULL: factored again there, which gives the same bits

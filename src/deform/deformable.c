@@ -279,7 +279,6 @@ pbStatus pbDeformable_AddEnergy(pbDeformable *d, const char *name, const pbEnerg
   return status;
 }
 
-// An energy whose gradient by every point's x is that point's share: (mass) (x0.x + x1.x + ...) / points.
 // Where the last expression of a formula begins: behind the last ';' or line end that is in no bracket. end: of the formula.
 static size_t last_expression(const char *formula, size_t end) {
   int depth = 0;

@@ -77,7 +77,8 @@ static void lbfgs_direction(pbDeformWork *w, const LbfgsPairs *p) {
   }
 }
 
-// The pair of the step just taken, whose room has the gradient before; only where the potential curves upwards along it.
+// Stores the pair of the step just taken; its place for y holds the gradient before the step. A pair without positive curvature,
+// s.y <= 0, is dropped: H would not stay positive definite.
 static void store_pair(pbDeformWork *w, LbfgsPairs *p, double s) {
   int n = 3 * w->d->npoint;
   double *move = pair_step(w, p->next), *change = pair_change(w, p->next);

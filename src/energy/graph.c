@@ -154,11 +154,12 @@ static int apply_inside_guard(pbGraph *g, pbOp op, int a, int b, int k) {
   return pbGraph_Node(g, (pbOp)guard.op, part[0], part[1], 0);
 }
 
-// Guards of one condition add to one.
+// Whether a and b are guards by the same condition.
 static bool same_guards(const pbGraph *g, int a, int b) {
   return is(g, a, pb_opSelect) && is(g, b, pb_opSelect) && is_guard(g, a) && is_guard(g, b) && of(g, a, 0) == of(g, b, 0);
 }
 
+// (c ? a : 0) + (c ? b : 0) = (c ? a + b : 0), and so for differences: one guard instead of two.
 static int merge_guards(pbGraph *g, pbOp op, int a, int b) {
   int yes = pbGraph_Node(g, op, of(g, a, 1), of(g, b, 1), 0), no = pbGraph_Node(g, op, of(g, a, 2), of(g, b, 2), 0);
   return pbGraph_Node(g, pb_opSelect, of(g, a, 0), yes, no);

@@ -12,7 +12,7 @@ static void free_trajectory(pbContext *ctx, pbTrajectory *tr) {
   pbTermSet_Free(&tr->terms);
   pbRollout_Destroy(tr->rollout);
 
-  // All that is allocated of it by itself.
+  // The trajectory's own arrays; terms and rollout have freed theirs.
   void *all[] = {tr->x0, tr->ctrl, tr->x0_now, tr->ctrl_now, tr->x0_bar, tr->ctrl_bar};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }

@@ -240,15 +240,16 @@ double *pbRollout_RecordAt(const pbRollout *r, int k) {
   return r->records + (size_t)(k - r->leaf_from) * (size_t)r->nrecord;
 }
 
-// Around a step with `left` steps of its leaf to go: its evaluation, from where there is room for those of all that follow. These
-// are read first on the way back, while they are still near the core.
+// Before a step: directs its evaluation into the cache, if it is to be kept. `left`: steps of the leaf still to come, this one
+// included. Where the cache cannot hold the whole leaf, its last steps are kept: a pullback reads them first, while they are
+// still near the core.
 static bool begin_caching(pbRollout *r, int left) {
   PB_ASSERT(left >= 1 && left <= r->plan.leaf);
   PB_ASSERT(r->cached_used <= r->plan.cached_bytes);
   size_t room = r->plan.cached_bytes - r->cached_used;
   if (room == 0) return false;
 
-  // The first of a leaf waits until its like for all that follow would fit.
+  // The first that is kept is the one from which on all would fit, if they are as large as this one.
   if (r->cached_used == 0 && pbCached_Guess(r->scratch) > room / (size_t)left) return false;
 
   return pbCached_Begin(r->scratch, r->cached + r->cached_used, room);

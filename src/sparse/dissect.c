@@ -364,14 +364,15 @@ static int run_pass(Mover *m) {
   return best < start;
 }
 
-// Passes over the separator of g until one of them does not help.
+// Improves the separator of g by passes of moves, until one gains nothing.
 static void improve_separator(Mover *m, const Graph *g, int *part) {
   m->g = g;
   m->part = part;
+
+  // Of both sides and the separator; moves keep them up to date.
   memset(m->weight, 0, sizeof m->weight);
   for (int v = 0; v < g->n; v++) m->weight[part[v]] += g->weight[v];
 
-  // Passes until one does not help.
   for (int k = 0; k < PASSES; k++) {
     if (!run_pass(m)) break;
   }

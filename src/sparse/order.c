@@ -205,7 +205,7 @@ static int keep_elements(Quotient *q, int i, int *to, unsigned *hash) {
   return d;
 }
 
-// The same for the variables that i is coupled to directly: those of the pivot's list are so through the pivot now.
+// The same for the variables that i is coupled to directly. Those of the pivot's list are left out: the new element couples them.
 static int keep_variables(Quotient *q, int i, int *to, unsigned *hash) {
   int d = 0, from = q->begin[i];
   for (int k = from + q->elements[i]; k < from + q->length[i]; k++) {
@@ -234,8 +234,10 @@ static int clean_lists(Quotient *q, int p, int i) {
   q->elements[i] = variables - from + 1;
   q->length[i] = to - from + 1;
 
-  // The external degree, bounded by the sum; where the same lists hash to, among their likes.
+  // The sum bounds the external degree from above: elements may overlap.
   if (d < q->degree[i]) q->degree[i] = d;
+
+  // Variables with the same lists meet in one bucket, for merge_equal; `previous` is free while i is in no list of degrees.
   int key = (int)(hash % (unsigned)q->n);
   q->bucket_next[i] = q->bucket[key];
   q->bucket[key] = i;
