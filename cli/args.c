@@ -75,6 +75,7 @@ static pbStatus unknown_option(pbContext *ctx, const cliCommand *command, const 
     if (options_of(command) >> i & 1) names[count++] = option_table[i].name;
   }
 
+  // the name alone, without dashes and value
   char bare[64];
   snprintf(bare, sizeof bare, "%.*s", (int)strcspn(typed + strspn(typed, "-"), "="), typed + strspn(typed, "-"));
 
@@ -85,6 +86,7 @@ static pbStatus unknown_option(pbContext *ctx, const cliCommand *command, const 
                             i == opt_steps && command->options >> opt_horizon & 1 ? "; --horizon N says how many steps" : "");
   }
 
+  // a plausible guess that no name is near to
   if (strcmp(bare, "duration") == 0)
     return pbContext_Fail(ctx, pb_bad_argument, "unknown option '%s': --steps N is a duration of N time steps", typed);
 
@@ -120,6 +122,8 @@ static int make_long_options(const cliCommand *command, struct option *out) {
   int n = 0;
   for (int i = 0; i < opt_count; i++) {
     if (!(options_of(command) >> i & 1)) continue;
+
+    // codes from 256 on: those below are letters of short options
     out[n++] = (struct option){option_table[i].name, option_table[i].argument ? required_argument : no_argument, NULL, 256 + i};
   }
   out[n] = (struct option){0};
@@ -127,10 +131,13 @@ static int make_long_options(const cliCommand *command, struct option *out) {
 }
 
 static pbStatus check_operands(pbContext *ctx, const cliCommand *command, const cliArgs *args, int given) {
+  // help answers whatever else is missing
   if (args->text[opt_help] || args->text[opt_version]) return pb_ok;
 
   if (given < command->least) {
     const char *missing = command->operands;
+
+    // operands are words with a blank between them
     for (int i = 0; i < given; i++) missing = strchr(missing, ' ') + 1;
     return pbContext_Fail(ctx, pb_bad_argument, "%s is missing%s%s%s", missing, given ? " (after '" : "",
                           given ? args->positional[given - 1] : "", given ? "')" : "");
@@ -165,12 +172,15 @@ static bool looks_like_option(const char *value) {
 static pbStatus take_option(pbContext *ctx, const cliCommand *command, int code, const char *typed, cliArgs *args) {
   int id = option_of(command, code);
   if (code == ':') return pbContext_Fail(ctx, pb_bad_argument, "option '%s' needs a value", typed);
+
+  // optopt has the letter of a wrong short option; a long one is known as it was typed only
   if (id < 0 || id >= opt_count)
     return unknown_option(ctx, command, optopt && optopt < 256 ? (char[3]){'-', (char)optopt, 0} : typed);
   if (optarg && looks_like_option(optarg))
     return pbContext_Fail(ctx, pb_bad_argument, "option '--%s' needs a value, but '%.80s' follows it", option_table[id].name,
                           optarg);
 
+  // an option without a value is there as an empty text; of repeated ones the last counts, but for these lists
   args->text[id] = optarg ? optarg : "";
   if (id == opt_param) return append(ctx, &args->params, optarg);
   if (id == opt_option) return append(ctx, &args->options, optarg);
@@ -189,6 +199,7 @@ pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char
   for (int code; (code = getopt_long(argc, argv, output ? ":ho:q" : ":hq", longs, NULL)) != -1;)
     PB_TRY(take_option(ctx, command, code, argv[optind - 1], args));
 
+  // an operand too many is kept for the message
   for (int i = optind; i < argc && i < optind + 3; i++) args->positional[args->positionals++] = argv[i];
   PB_TRY(check_output(ctx, command, args->text[opt_output]));
   return check_operands(ctx, command, args, argc - optind);

@@ -34,6 +34,7 @@ double cli_dot(const double *a, const double *b, size_t n) {
 double cli_dotAlong(const double *bar, const double *direction, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; i++) {
+    // what stands still counts as nothing, even where its derivative is not finite
     if (direction[i] != 0) sum += bar[i] * direction[i];
   }
   return sum;
@@ -152,11 +153,12 @@ static pbStatus record_rollout(cliCheck *d) {
   return pb_ok;
 }
 
-// Controls that make the model move: inside their ranges where they have one.
+// Whether nobody says what the controls are.
 static bool has_random_controls(const cliRun *run) {
   return run->nu && !run->task && !run->app->args.text[opt_control] && !run->app->args.text[opt_keyframe];
 }
 
+// Controls that make the model move: inside their ranges where they have one.
 static void random_controls(cliCheck *d) {
   const cliRun *run = d->run;
   pbField limited;
@@ -230,6 +232,8 @@ void cliCheck_DrawParameter(const cliRun *run, pbRng *rng, const pbParam *p, dou
     size_t at = p->offset + (size_t)r * (size_t)p->cols;
     if (cli_hasSuffix(p->name, "quat") && p->cols == 4) keep_unit_length(theta + at, direction + at, 4);
     if (strcmp(p->name, "jnt_axis") == 0) keep_unit_length(theta + at, direction + at, 3);
+
+    // in a weld's data the relative quaternion follows anchor and position
     if (weld && eq_type.integers[r] == 1) keep_unit_length(theta + at + 6, direction + at + 6, 4);
 
     // midpoint and power of solimp: exponents with kinks at their defaults
@@ -355,10 +359,10 @@ static pbStatus allocate(cliCheck *d) {
   d->nr = pbTape_Size(run->model);
   d->np = run->ntheta;
 
+  // cliCheck_Vector gives out vectors by their role, all as wide as the widest
   const int sizes[] = {d->nt, d->nx, d->nu, d->ns, 1};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) d->width = (size_t)sizes[i] > d->width ? (size_t)sizes[i] : d->width;
 
-  // all at least one vector wide: one allocation for every vector by its role
   d->records = pbContext_Alloc(run->ctx, n * (size_t)d->nr * sizeof *d->records);
   d->states = pbContext_Alloc(run->ctx, (n + 1) * (size_t)d->nx * sizeof *d->states);
   d->traces = pbContext_Alloc(run->ctx, n * sizeof *d->traces);
@@ -390,7 +394,7 @@ static pbStatus slope_tests(cliCheck *d) {
     const cliSlopeTest *s = &found.tests[i];
     if (!s->name) continue;
 
-    // the tests as the others are kept
+    // reported like the other tests
     cliCheckTest *t = cliCheck_AddTest(d, s->name, s->limit);
     t->tried = s->tried;
     t->skipped = s->skipped;
@@ -416,6 +420,8 @@ static pbStatus run_tests(cliCheck *d) {
 // A derivative that does not exist ends the tests, not the report.
 static pbStatus test_derivatives(cliCheck *d) {
   pbStatus status = run_tests(d);
+
+  // other failures (memory, arguments) are the command's own
   bool numerical = status != pb_ok && pbStatus_ExitCode(status) == pbStatus_ExitCode(pb_not_finite);
 
   cliCheckTest *t = cliCheck_AddTest(d, cli_finiteTest, 0);
@@ -434,6 +440,8 @@ static pbStatus examine_rollout(cliCheck *d) {
   long seed = 0;
   PB_TRY(cliArgs_Integer(app, opt_seed, 0, LONG_MAX, 0, &seed));
   PB_TRY(cliArgs_Mode(app, &d->mode));
+
+  // a task says which gradient it is made for
   if (d->run->task && !text[opt_mode]) d->mode = pbTask_GradientKind(d->run->task);
   d->rng = pbRng_Seed((uint64_t)seed);
   PB_TRY(allocate(d));

@@ -89,6 +89,8 @@ static pbStatus remainder_case(cliCheck *d, MovedRollout *r, double slope, doubl
   // a single remainder above rounding shows no fall
   if (fall == INFINITY && size > 1e-5) fall = 0;
   bool fine = fall >= 2 - t->limit || size < 1e-6;
+
+  // the last remainder was measured at 4 e: e has been quartered since
   const char *kink = fine ? NULL : slow_fall(d, r, 4 * e, slope, fall, last);
   if (kink) {
     cliCheck_LeaveOut(t, NULL, kink, r->kink_step);

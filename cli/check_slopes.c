@@ -204,6 +204,8 @@ static void one_sided_slope(Slopes *s, double e, Slope slope[seen_count]) {
     double d[3];
     for (int i = 0; i < 3; i++) d[i] = f[i][k] / ldexp(e, -i);
     double first = 2 * d[1] - d[0], second = 2 * d[2] - d[1];
+
+    // rounding of the terms counts as much more as the move is short
     slope[k] = (Slope){.value = (4 * second - first) / 3, .doubt = fabs(second - first) + 4e-15 * s->size[k] / fabs(e)};
   }
 }
@@ -213,6 +215,7 @@ static pbStatus push(Slopes *s, double ahead[seen_count]) {
   pbRolloutTangent out = {.x = s->tangent, .sensordata = s->ns ? s->tangent + rows(s) * s->nt : NULL};
   pbRolloutDirection direction = {.x0 = s->x_direction, .ctrl = s->nu ? s->u_direction : NULL, .theta = s->theta_direction};
 
+  // the moves went elsewhere: tangents belong to the last Forward
   PB_TRY(forward(s, s->x_start, s->run->control, s->run->theta, s->states_try, s->sensors_try));
   PB_TRY(pbRollout_Jvp(s->rollout, 1, &direction, &out));
 
@@ -261,6 +264,8 @@ static void measure_slopes(Slopes *s, bool one, bool strict, Verdict v[seen_coun
 
     for (int k = 0; k < seen_count; k++) {
       Verdict now = judge(s, k, one, strict, &right[k], &left[k]);
+
+      // certain ones before doubtful ones, then the smaller error
       bool better = i == 0 || (now.known && (!v[k].known || now.error < v[k].error));
       if (better) v[k] = now;
       settled = settled && v[k].known && v[k].error <= limit;
@@ -338,6 +343,7 @@ static pbStatus compare(Slopes *s, const Comparison *c, Verdict v[seen_count], b
     cliSlopeTest *t = test_of(s, c->kind, k);
     if (!t) continue;
 
+    // both differentiate the same program: only rounding may tell them apart
     double back = v[k].gradient, apart = fabs(ahead[k] - back) / (fabs(ahead[k]) + fabs(back) + 1e-4);
     if (!(apart <= dot_limit)) {
       t->holds = false;
@@ -353,6 +359,8 @@ static pbStatus compare(Slopes *s, const Comparison *c, Verdict v[seen_count], b
 static Set set_of(const Slopes *s, const pbParam *p, int row, int column, pbBend *bend) {
   *bend = pbBend_At(s->run->model, s->run->theta, p, row, column);
   if (bend->kind == pb_bendLower || bend->kind == pb_bendUpper) return edges;
+
+  // nothing depends on it: in no set
   if (bend->kind == pb_bendFlat) return set_count;
   return s->run->theta[p->offset + (size_t)(row * p->cols + column)] == 0 ? zeros : inside;
 }
@@ -373,6 +381,8 @@ static int draw_set(Slopes *s, const pbParam *p, Set set) {
       Set own = set_of(s, p, r, c, &bend);
 
       double size = 0.5 + pbRng_Uniform(s->rng);
+
+      // entries of the other sets stand still
       if (own != set) direction[at] = 0;
       else if (set == zeros) direction[at] = 0.1 * (most > 0 ? fmin(most, 1) : 0.1) * pbRng_Normal(s->rng);
       else if (set == edges) direction[at] = size * (bend.at != 0 ? fabs(bend.at) : 0.1) * (bend.kind == pb_bendUpper ? -1 : 1);
@@ -396,6 +406,8 @@ static bool has_limits(const pbParam *p) {
 // Adds what is wrong of one entry; returns how many functionals.
 static int name_entry(Slopes *s, size_t entry, bool one, const Verdict v[seen_count]) {
   char name[120], what[160];
+
+  // for the message per unit of the entry
   double scale = 1 / s->theta_direction[entry];
   int named = 0;
 
@@ -514,6 +526,7 @@ static pbStatus compare_all(Slopes *s) {
   PB_TRY(draw_functionals(s));
   PB_TRY(compare_parameters(s));
 
+  // states by state and control are tested step by step: here the sensors alone
   clear_directions(s);
   for (size_t i = 0; i < s->nt; i++) s->x_direction[i] = pbRng_Normal(s->rng);
   if (s->ns) PB_TRY(compare(s, &(Comparison){.kind = by_state}, v, &wrong));

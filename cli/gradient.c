@@ -19,10 +19,10 @@ static pbStatus unknown_wanted(const cliGradient *g, const char *name) {
   const char *names[MOST];
   int n = 0;
 
+  // parameters are names, too
   for (int i = 0; i < CLI_GRADIENT_STATES; i++) names[n++] = state_names[i];
   for (int i = 0; i < pbModel_ParamCount(g->run->model) && n < MOST; i++) names[n++] = pbModel_ParamAt(g->run->model, i).name;
 
-  // parameters are names, too
   const char *near = pbName_Nearest(name, names, n);
   return pbContext_Fail(g->run->ctx, pb_bad_argument, "--wrt: unknown name '%s'%s%s%s", name, near ? "; did you mean '" : "",
                         near ? near : "",
@@ -30,11 +30,11 @@ static pbStatus unknown_wanted(const cliGradient *g, const char *name) {
 }
 
 static pbStatus add_slice(cliGradient *g, const char *name, const pbParam *param) {
+  // one named twice is written once
   for (int i = 0; i < g->slice_count; i++) {
     if (strcmp(g->slices[i].name, name) == 0) return pb_ok;
   }
 
-  // one named twice is written once
   cliSlice *grown = pbContext_Resize(g->run->ctx, g->slices, ((size_t)g->slice_count + 1) * sizeof *grown);
   if (!grown) return cli_noMemory(g->run->ctx);
   g->slices = grown;
@@ -62,6 +62,8 @@ static pbStatus want_parameter(cliGradient *g, const char *name) {
 static pbStatus want_all_parameters(cliGradient *g) {
   for (int i = 0; i < pbModel_ParamCount(g->run->model); i++) {
     pbParam param = pbModel_ParamAt(g->run->model, i);
+
+    // a recomputed constant passes its gradient on to what it follows from
     if (!(g->run->recompute && param.derived)) PB_TRY(add_slice(g, param.name, &param));
   }
   return pb_ok;
@@ -76,6 +78,7 @@ static pbStatus want_name(cliGradient *g, const char *name) {
     return pb_ok;
   }
 
+  // also by the name that its array has in the file of a gradient
   return want_parameter(g, strncmp(name, "param/", 6) == 0 ? name + 6 : name);
 }
 
@@ -236,6 +239,8 @@ static pbStatus read_memory(cliApp *app, size_t *bytes) {
 static void print_plan(const cliApp *app, const pbRolloutPlan *plan) {
   cliProgress probe;
   cliProgress_Begin(&probe, app, "");
+
+  // said where progress is shown, or where a budget was asked for
   if (!probe.on && (!app->args.text[opt_memory] || app->args.text[opt_quiet])) return;
 
   fprintf(stderr, "tape: %.3g MiB for %d steps, %.3g MiB held with cached evaluations, %.2f times the forward steps\n",
@@ -291,7 +296,7 @@ static pbStatus choose_parameters(const cliGradient *g) {
   return status;
 }
 
-// cliGradient of trajectory t (the run's present one), added to the sums; `all` has the inputs of the first.
+// The gradient of trajectory t (the run's present one), added to the sums; `all` has the inputs of the first.
 static pbStatus one_trajectory(cliGradient *g, int t, const pbRolloutGradient *all, cliProgress *progress) {
   cliRun *run = g->run;
   const char *const *text = run->app->args.text;
@@ -310,7 +315,8 @@ static pbStatus one_trajectory(cliGradient *g, int t, const pbRolloutGradient *a
   PB_TRY(pbRollout_SetGradient(g->rollout, g->mode));
   PB_TRY(choose_parameters(g));
   pbRollout_OnProgress(g->rollout, show_progress, progress);
-  // rows of this trajectory in the arrays of all
+
+  // rows of this trajectory in the arrays of all; theta's gradient is their sum
   size_t row = (size_t)t * (size_t)g->most_steps;
   pbRolloutGradient out = {.x0 = g->x0 + (size_t)t * (size_t)run->nt, .theta = g->theta};
   if (all->ctrl) out.ctrl = all->ctrl + row * (size_t)run->nu;
@@ -342,6 +348,8 @@ static pbStatus all_trajectories(cliGradient *g, const pbRolloutGradient *all, c
 static pbStatus compute_gradient(cliGradient *g, pbArrays *set) {
   cliRun *run = g->run;
   size_t count = (size_t)g->count;
+
+  // zeroed by the allocator: pullbacks add to what is there
   g->x0 = pbContext_Alloc(run->ctx, count * (size_t)run->nt * sizeof *g->x0);
   g->losses = pbContext_Alloc(run->ctx, count * sizeof *g->losses);
   g->certificates = pbContext_Alloc(run->ctx, count * sizeof *g->certificates);
@@ -370,12 +378,13 @@ static pbStatus compute_gradient(cliGradient *g, pbArrays *set) {
 static pbStatus not_finite(const cliRun *run, const pbArray *a, size_t at) {
   char place[120] = "";
   size_t used = 0;
+
+  // the index of the entry, row-major
   for (size_t d = 0, stride = a->count; d < (size_t)a->ndim && used < sizeof place - 24; d++) {
     stride /= a->shape[d];
     used += (size_t)snprintf(place + used, sizeof place - used, "%s%zu", d ? ", " : "[", at / stride % a->shape[d]);
   }
 
-  // the index of the entry, row-major
   return pbContext_Fail(
       run->ctx, pb_not_finite,
       "the gradient by %s%s%s is %s: some step has no finite derivative there (a length of zero under a root, or a "
@@ -408,6 +417,8 @@ static pbStatus add_state(const cliGradient *g, pbArrays *set, int which, size_t
 
   size_t shape[2] = {(size_t)g->count, width}, rows = (size_t)g->count, nt = (size_t)g->run->nt;
   int one = g->count == 1;
+
+  // a field of no size is written, too, as an empty array
   PB_TRY(pbArrays_AddReals(set, state_names[which], 2 - one, shape + one, NULL, &out));
   if (!width) return pb_ok;
   for (size_t t = 0; t < rows; t++) memcpy(out + t * width, g->x0 + t * nt + from, width * sizeof *out);
@@ -479,6 +490,7 @@ static pbStatus count_trajectories(cliGradient *g) {
     if (pbTask_Steps(run->task, t) > g->most_steps) g->most_steps = pbTask_Steps(run->task, t);
   }
 
+  // the options of a single run would mean something else for each trajectory
   for (size_t i = 0; i < sizeof single / sizeof *single; i++) {
     if (!run->app->args.text[single[i]]) continue;
     return pbContext_Fail(run->ctx, pb_bad_argument, "--%s applies to one trajectory; %s has %d: choose one with --trajectory K",

@@ -280,6 +280,8 @@ static void text_params(const cliRun *run) {
   printf("\nparameters\n  %-22s  %-12s  %-18s  %-22s\n", "name", "shape", "unit", "bounds");
   for (int i = 0; i < pbModel_ParamCount(run->model); i++) {
     pbParam p = pbModel_ParamAt(run->model, i);
+
+    // a field that this model has nothing of
     if (!p.rows || !p.cols) continue;
 
     // shape, unit, bounds
@@ -300,7 +302,7 @@ static void text_params(const cliRun *run) {
   }
 }
 
-// Rows of `points`, counted from 0: the first and the last.
+// How many points a set has, and, where they follow each other, the rows of the first and the last.
 static void put_rows(int count, int first, bool consecutive) {
   if (consecutive && count) printf("%-6d  %d to %d\n", count, first, first + count - 1);
   else printf("%d\n", count);

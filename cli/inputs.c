@@ -111,6 +111,8 @@ static pbStatus set_options(cliRun *run, bool parameters) {
     const char *text = run->app->args.options.items[i], *value = NULL;
     char name[256];
     PB_TRY(split(run->ctx, "option", text, name, sizeof name, &value));
+
+    // called twice: options of the model come before contact settings, parameters after them
     if (option_is_parameter(run->model, name, value) != parameters) continue;
     if (parameters) {
       PB_TRY(set_parameter(run, "option", text));
@@ -128,6 +130,8 @@ static pbStatus set_contact(cliRun *run) {
     PB_TRY(split(run->ctx, "contact", run->app->args.contact.items[i], name, sizeof name, &value));
     PB_TRY(pbModel_SetContact(run->loaded, name, value));
   }
+
+  // settings are checked together: each may be valid with the others only
   return pbModel_Check(run->ctx, run->model);
 }
 
@@ -152,6 +156,8 @@ static pbStatus check_given(const cliRun *run) {
     pbParam param;
     PB_TRY(split(run->ctx, "param", run->app->args.params.items[i], name, sizeof name, &value));
     PB_TRY(pbModel_Param(run->ctx, run->model, name, &param));
+
+    // recomputing must not change what was given by name
     PB_TRY(pbModel_CheckGiven(run->ctx, run->model, &param, run->theta_before, run->theta));
   }
   return pb_ok;
@@ -172,6 +178,8 @@ static pbStatus read_task(cliRun *run) {
   run->trajectories = pbTask_TrajectoryCount(run->task);
 
   if (!run->app->args.text[opt_constants]) run->recompute = strcmp(pbTask_Constants(run->task), "recompute") == 0;
+
+  // once more: options rule over the start values of variables
   return set_given(run);
 }
 
@@ -189,6 +197,8 @@ static pbStatus set_theta(cliRun *run, bool task) {
   size_t bytes = run->ntheta * sizeof *run->theta;
   run->theta = pbContext_Alloc(run->ctx, bytes);
   if (!run->theta) return cli_noMemory(run->ctx);
+
+  // the model is const: the run has parameters of its own
   memcpy(run->theta, pbModel_DefaultParams(run->model), bytes);
 
   PB_TRY(set_given(run));
@@ -242,6 +252,7 @@ void cliRun_Sizes(cliRun *run) {
   run->nt = pbModel_TangentSize(m);
   run->ntheta = pbModel_ParamSize(m);
 
+  // no step so far
   run->worst_residual_step = run->penetration_step = run->gain_step = -1;
   run->gaining[0] = run->gaining[1] = -1;
   run->penetrating[0] = run->penetrating[1] = -1;
@@ -254,6 +265,8 @@ static pbStatus add_deformables(cliRun *run, const pbLoadOptions *load) {
   if (!file) return pb_ok;
   PB_TRY(pbDeformable_Load(run->ctx, run->loaded, file, load, &d));
   pbStatus status = pbModel_SetDeformable(run->loaded, d);
+
+  // the model has a compiled copy
   pbDeformable_Destroy(d);
   return status;
 }
@@ -295,6 +308,8 @@ static pbStatus choose_trajectory(cliRun *run) {
 
   PB_TRY(cliArgs_Integer(run->app, opt_trajectory, 0, run->trajectories - 1, 0, &k));
   run->trajectory = (int)k;
+
+  // one run from here on, however many the task has
   run->trajectories = 1;
   return pb_ok;
 }
@@ -345,6 +360,7 @@ void cliRun_End(cliRun *run) {
 }
 
 pbInput cliRun_Input(const cliRun *run, long k) {
+  // the last state is observed with the input of the last step
   size_t row = (size_t)(k < run->steps ? k : run->steps - 1);
   return (pbInput){.ctrl = run->control + row * (size_t)run->nu,
                    .qfrc = run->qfrc ? run->qfrc + row * (size_t)run->nv : NULL,

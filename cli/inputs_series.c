@@ -33,6 +33,7 @@ static pbStatus wrong_series(const cliRun *run, const Series *s) {
   char given[200], expected[64] = "";
   snprintf(expected, sizeof expected, s->ndim == 1 ? "%zu" : "%zu, %zu", s->shape[0], s->shape[1]);
 
+  // the common mistake: rows and columns exchanged
   bool transposed = s->ndim == 1 && a->ndim == 2 && a->shape[0] == s->shape[0];
   return pbContext_Fail(run->ctx, pb_bad_input, "--%s %s: shape %s; expected (N, %s), or (%s%s) for all steps%s", s->option,
                         s->path, pbArray_ShapeText(a->ndim, a->shape, given, sizeof given), expected, expected,
@@ -147,6 +148,7 @@ static pbStatus read_series(cliRun *run, Series *s, int keyframe, long other) {
   else if (task && keyframe < 0) PB_TRY(task_controls(run));
   else PB_TRY(start_controls(run, keyframe));
 
+  // without a file no forces: NULL, not zeros
   if (s[1].array) PB_TRY(expand(run, s[1].array->reals, s[1].constant, s[1].width, &run->qfrc));
   if (s[2].array) PB_TRY(expand(run, s[2].array->reals, s[2].constant, s[2].width, &run->xfrc));
   return pb_ok;

@@ -132,6 +132,8 @@ static pbStatus apply_init(cliRun *run, const char *file, const pbArrays *set) {
     pbStateField field;
     if (state_field(run->model, a->name, &field)) {
       PB_TRY(copy_state_field(run, file, a, field, rows, (size_t)row));
+
+      // a time alone is no state
       used += strcmp(a->name, "time") != 0;
     } else if (!known_beside_state(a->name)) {
       return unknown_state_field(run, file, a->name);

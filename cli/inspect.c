@@ -3,7 +3,7 @@
 
 #include "cli.h"
 
-// One column is one dimension, except where the number of columns depends on the model.
+// The shape that MuJoCo's Python gives the field; returns the number of dimensions.
 static int field_shape(const pbModel *model, const pbField *f, size_t shape[2]) {
   pbParam param;
 
@@ -13,6 +13,7 @@ static int field_shape(const pbModel *model, const pbField *f, size_t shape[2]) 
   shape[0] = (size_t)f->rows;
   shape[1] = (size_t)f->cols;
 
+  // an option has one row, which is no dimension
   if (pbModel_Param(NULL, model, f->name, &param) == pb_ok && param.option) {
     shape[0] = shape[1];
     return f->cols == 1 ? 0 : 1;

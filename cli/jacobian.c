@@ -21,6 +21,8 @@ static pbStatus jacobian_step(cliRun *run, const Matrices *m, double *x, double 
   pbInput input = cliRun_Input(run, k);
 
   memcpy(before, x, (size_t)run->nx * sizeof *x);
+
+  // scratch grows with the number of contacts: the step is made again then
   pbStatus status;
   do {
     status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, NULL);
@@ -103,11 +105,11 @@ static pbStatus write_jacobians(cliRun *run, pbArrays *set, double *work) {
   double *x = work, *before = x + run->nx, *record = before + run->nx;
   memcpy(x, run->x0, (size_t)run->nx * sizeof *x);
 
-  // every step from the state that the one before left
   cliProgress progress;
   cliProgress_Begin(&progress, run->app, "jacobian");
   pbStatus status = pb_ok;
 
+  // every step from the state that the one before left in x
   for (long k = 0; k < run->steps && status == pb_ok; k++) {
     status = jacobian_step(run, &m, x, before, record, k);
     status = status == pb_ok ? check_step(run, &m, x, k) : cliRun_StepFailed(run, status, k);

@@ -33,6 +33,7 @@ static void open_bracket(cliJson *j, const char *key, char bracket, bool inner) 
   begin_value(j, key);
   fputc(bracket, j->out);
 
+  // all that is inside of a single line stays on it
   inner = inner || (j->depth && j->inner[j->depth - 1]);
   j->some[j->depth] = false;
   j->inner[j->depth++] = inner;

@@ -146,6 +146,7 @@ int main(int argc, char **argv) {
     return flushed();
   }
 
+  // from here on argv[0] is the command, which getopt passes over
   const cliCommand *command = find_command(name);
   return command ? run_command(command, argc - 1, argv + 1) : unknown_command(name);
 }

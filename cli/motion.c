@@ -75,6 +75,8 @@ static pbStatus observe_frames(Motion *m, double *x, double *poses) {
   for (size_t k = 0; k < m->frames; k++) {
     PB_TRY(cliScene_Observe(m->run, m->set, k, x));
     PB_TRY(cliScene_Poses(m->run, poses));
+
+    // body by body: glTF has the frames of one body side by side
     for (size_t b = 0; b < nbody; b++) memcpy(m->pose + 7 * (b * m->frames + k), poses + 7 * b, 7 * sizeof *poses);
     PB_TRY(keep_contacts(m, k));
   }
@@ -138,6 +140,7 @@ static void piece_ends(const Motion *m, int tendon, int piece, size_t frame, dou
 // ---- VTU ------------------------------------------------------------------------------------------------------------------
 
 static void number_cell(Motion *m, int cell, int kind, int id, int body, const double rgba[4]) {
+  // -1: of no object of that kind
   for (int a = CELL_BODY; a < CELL_RGBA; a++) m->cell[a][cell] = -1;
   m->cell[kind][cell] = id;
   m->cell[CELL_BODY][cell] = body;
@@ -184,6 +187,7 @@ static void fill_rigid(Motion *m) {
 }
 
 static void move_rigid(Motion *m, size_t frame) {
+  // in the order of fill_rigid: tendons, then shapes
   double *x = m->rigid->point;
   for (int t = 0; t < m->run->drawn.ntendon; t++) {
     for (int k = 0; k < cliTendon_Segments(m->run, t); k++, x += 6) piece_ends(m, t, k, frame, x);
@@ -410,6 +414,8 @@ pbStatus cliMotion_Write(cliRun *run, const pbArrays *set) {
   if (!run->app->args.text[opt_vtu] && !run->app->args.text[opt_glb]) return pb_ok;
 
   cliScene_Begin(run);
+
+  // the arrays of a run: time is always among them
   m.frames = m.time->count;
   pbStatus status = write_files(&m);
 

@@ -37,6 +37,7 @@ static int on_progress(void *user, const pbProgress *p) {
   cliProgress *progress = user;
   char note[64] = "first evaluation";
 
+  // before the first evaluation there is no loss to show
   if (isfinite(p->value)) snprintf(note, sizeof note, "loss %.6g", p->value);
   progress->what = p->phase;
   cliProgress_Show(progress, (double)p->done, (double)p->total, note);
@@ -110,6 +111,8 @@ static pbStatus save_json(cliApp *app, const pbTask *task, Names *names, const c
 static pbStatus run_task(cliApp *app, pbTask *task, const Names *names, pbRunResult *result) {
   long seed = 0;
   PB_TRY(cliArgs_Integer(app, opt_seed, 0, __LONG_MAX__, 0, &seed));
+
+  // --fresh forgets an interrupted run
   if (app->args.text[opt_fresh]) unlink(names->state);
 
   cliProgress progress;
@@ -125,6 +128,8 @@ static pbStatus run_task(cliApp *app, pbTask *task, const Names *names, pbRunRes
   cliSignals_Defer();
   pbStatus status = pbTask_Run(task, &options, result);
   cliProgress_End(&progress);
+
+  // a signal after the last iteration counts, too: results are not written then
   if (status == pb_interrupted || (status == pb_ok && cliSignals_Caught())) {
     fprintf(stderr, "pullback optimize: interrupted; the run is saved in %s, and the same command resumes it\n", names->state);
     return pb_interrupted;
@@ -199,6 +204,8 @@ static pbStatus write_results(cliApp *app, pbTask *task, Names *names, const pbR
   // done: the next run starts over
   unlink(names->state);
   print_summary(app, task, names, result);
+
+  // criteria that were not met fail the command as a failed check does
   return pbTask_HasStop(task) && !result->met ? pb_check_failed : pb_ok;
 }
 

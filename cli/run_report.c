@@ -28,6 +28,7 @@ pbStatus cliRun_CheckState(const cliRun *run, const double *x, long k) {
 // ---- the constraint solver -----------------------------------------------------------------------------------------
 
 void cliRun_NoteResidual(cliRun *run, double residual, double condition, const char *row, long k) {
+  // the first counts whatever it is
   if (run->worst_residual_step >= 0 && residual <= run->worst_residual) return;
   run->worst_residual = residual;
   run->worst_residual_step = k;
@@ -64,7 +65,6 @@ static void solver_detail(const cliRun *run, char *text, size_t size) {
   pbContactSettings c = pbModel_ContactSettings(run->model);
   text[0] = 0;
 
-  if (c.method == pb_contactSweeps) snprintf(text, size, " (contact setting sweeps is %.0f)", c.sweeps);
   if (c.method == pb_contactSweeps) {
     snprintf(text, size, " (contact setting sweeps is %.0f)", c.sweeps);
     return;
@@ -142,6 +142,7 @@ void cliRun_Contact(const cliRun *run, cliJson *j) {
 
   cliJson_Open(j, "contact", '{');
   for (int i = 0; pbModel_ContactSettingAt(run->model, i, &name, text, sizeof text); i++) {
+    // settings are texts: those that are numbers are written as numbers
     if (cli_number(text, &end, &number) && !*end) cliJson_Number(j, name, number);
     else cliJson_Text(j, name, text);
   }

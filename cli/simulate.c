@@ -93,6 +93,8 @@ static pbStatus run_steps(cliRun *run, const Recorder *r, double *x, cliProgress
     record(run, r, x, k);
 
     pbInput input = cliRun_Input(run, k);
+
+    // scratch grows with the number of contacts: the step is made again then
     pbStatus status;
     do {
       status = pbStep_Forward(run->model, run->theta, x, &input, run->scratch, sensors_of(run, r, k));
@@ -134,10 +136,10 @@ static pbStatus simulate(cliRun *run, pbArrays *set, double *x) {
   PB_TRY(make_recorder(run, set, &recorder));
   PB_TRY(pbScratch_Create(run->ctx, run->model, NULL, &run->scratch));
 
-  // the run keeps its initial state: steps are made in a copy
   cliProgress progress;
   cliProgress_Begin(&progress, run->app, "simulate");
 
+  // the run keeps its initial state: steps are made in a copy
   memcpy(x, run->x0, (size_t)run->nx * sizeof *x);
   pbStatus status = run_steps(run, &recorder, x, &progress);
   cliProgress_End(&progress);

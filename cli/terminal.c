@@ -9,10 +9,11 @@
 static volatile sig_atomic_t signal_caught, signal_deferred;
 
 static void on_signal(int number) {
-  // a terminal shows ^C: what follows begins on a line of its own
   (void)number;
   signal_caught = 1;
   if (signal_deferred) return;
+
+  // a terminal shows ^C: what follows begins on a line of its own
   if (isatty(STDERR_FILENO)) {
     ssize_t ignored = write(STDERR_FILENO, "\n", 1);
     (void)ignored;
@@ -65,7 +66,7 @@ void cliProgress_Show(cliProgress *p, double done, double all, const char *note)
   p->shown = true;
 
   // nothing is known before something is done
-  char left[40] = "";  // nothing is known before something is done
+  char left[40] = "";
   if (done > 0) snprintf(left, sizeof left, ", %.0f s left", (now - p->started) * (all - done) / done);
   fprintf(stderr, "\r\033[K%s: %.0f of %.0f (%.0f %%)%s%s%s", p->what, done, all, all > 0 ? 100 * done / all : 100, left,
           note ? ", " : "", note ? note : "");

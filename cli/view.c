@@ -101,8 +101,11 @@ static pbStatus choose_frames(View *v) {
   double next = -INFINITY;
   for (size_t row = 0; row < v->rows; row++) {
     double time = row_time(v, row);
+
+    // rounding of times must not cost a frame
     bool due = span > 0 ? time >= next - 1e-9 : row % stride == 0;
 
+    // the end of the motion is always shown
     if (!due && row + 1 < v->rows) continue;
     v->row_of[v->frames] = row;
     v->time[v->frames++] = time;
@@ -246,6 +249,7 @@ static void put_tendon(const cliRun *run, int t, int segments, const double rgba
   }
   cliJson_Close(j, ']');
 
+  // where the pieces end, in the frames of these bodies
   cliJson_OpenLine(j, "points", '[');
   for (int k = 0; k < segments; k++) {
     cliTendon_Segment(run, t, k, end);
@@ -272,6 +276,8 @@ static void put_contacts(const View *v, cliJson *j) {
 
   cliJson_Open(j, "contacts", '{');
   cliJson_OpenLine(j, "start", '[');
+
+  // contacts of frame k: start[k] to start[k + 1] - 1
   for (size_t k = 0; k <= v->frames; k++) cliJson_Integer(j, NULL, (long)v->contact_start[k]);
   cliJson_Close(j, ']');
 
@@ -319,6 +325,8 @@ static void widen_frame(const View *v, size_t frame, Box *box) {
   const cliRun *run = v->run;
   for (int i = 0; i < cliScene_Shapes(run); i++) {
     cliShape s = cliScene_Shape(run, i);
+
+    // sites mark places, planes have no end: neither says how large the model is
     double radius = s.site ? 0 : radius_of(s.type, s.size, s.box);
     if (!s.body || !(radius > 0 && isfinite(radius))) continue;
 
@@ -395,6 +403,8 @@ static Scene make_scene(const View *v) {
   // a model without extent keeps the default
   Scene s = {.extent = 1, .follow = moving_body(v)};
   if (!(size_of(&first) > 1e-9)) return s;
+
+  // far is five times the model's own size
   s.following = s.follow && size_of(&all) > 5 * size_of(&first);
 
   const Box *shown = s.following ? &first : &all;
@@ -482,6 +492,7 @@ static void put_page(const View *v, const char *page, const char *library, FILE 
       put_data(v, out);
       at += 8;
     } else if (*at) {
+      // braces of the page's own scripts
       fwrite(at, 1, 2, out);
       at += 2;
     }
@@ -512,6 +523,8 @@ static pbStatus find_library(View *v, const char **library) {
   *library = pb_asset_three_js;
   if (!pb_asset_view_html[0])
     return pbContext_Fail(v->run->ctx, pb_unsupported, "this program was built without the page of the viewer");
+
+  // built into the program, else where Debian's package has it
   if (**library) return pb_ok;
 
   for (size_t i = 0; i < sizeof paths / sizeof *paths && !v->library; i++) v->library = read_text(v->run->ctx, paths[i]);

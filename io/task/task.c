@@ -65,6 +65,7 @@ static pbStatus read_model(pbTaskReader *r, const json_t *root, pbTask *task) {
   pbTaskReader_Enter(r, "deformables");
   PB_TRY(pbTask_ReadDeformable(r, value, &d));
 
+  // compiled into the model: the description has served
   pbStatus status = pbModel_SetDeformable(task->model, d);
   pbDeformable_Destroy(d);
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
@@ -72,7 +73,7 @@ static pbStatus read_model(pbTaskReader *r, const json_t *root, pbTask *task) {
   return pb_ok;
 }
 
-// A single number is spread over nothing: gravity is not -9.81 along three axes.
+// A single number does not stand for all entries of an array: gravity -9.81 would act along all three axes.
 static pbStatus set_param(pbTaskReader *r, const pbParam *p, const json_t *object, const char *name, double *theta) {
   size_t count = (size_t)p->rows * (size_t)p->cols;
   bool part = p->option || strchr(name, ':');
@@ -114,6 +115,8 @@ static pbStatus read_options(pbTaskReader *r, const json_t *object, pbTask *task
   json_object_foreach((json_t *)object, name, value) {
     pbParam p;
     char text[64];
+
+    // without a context no message: it need not be a parameter
     bool known = pbModel_Param(NULL, task->model, name, &p) == pb_ok;
     pbTaskReader_Enter(r, name);
     if (known && p.option) {
@@ -269,9 +272,8 @@ static pbStatus read_optimizer(pbTaskReader *r, const json_t *object, pbTask *ta
   if (!pbMethod_Find(method, &o->method))
     return pbTaskReader_FailAt(r, "method", "%s", pbMethod_Unknown(method, text, sizeof text));
 
-  PB_TRY(pbTaskReader_Int(r, object, "iterations", 0, 100000000, &task->iterations));
-
   // limits that no sensible task meets keep slips from running for days
+  PB_TRY(pbTaskReader_Int(r, object, "iterations", 0, 100000000, &task->iterations));
   PB_TRY(read_rates(r, object, task));
   PB_TRY(not_negative(r, object, "beta1", 0.999999999, &o->beta1));
   PB_TRY(not_negative(r, object, "beta2", 0.999999999, &o->beta2));
@@ -316,6 +318,7 @@ static pbStatus stop_terms(pbTaskReader *r, const json_t *terms, pbTask *task) {
   if (!stop->terms || !stop->deviations) return pbTaskReader_Fail(r, pb_no_memory, "no memory for stop criteria");
 
   json_object_foreach((json_t *)terms, name, value) {
+    // deviations of a term that is not there would be met by anything
     if (!has_term(task, name)) return pbTaskReader_Fail(r, pb_bad_input, "the loss has no term '%.80s'", name);
 
     PB_TRY(not_negative(r, terms, name, INFINITY, &stop->deviations[stop->term_count]));
@@ -334,6 +337,8 @@ static pbStatus read_stop(pbTaskReader *r, const json_t *object, pbTask *task) {
 
   task->stop.has_loss = json_object_get(object, "loss") != NULL;
   PB_TRY(pbTaskReader_Real(r, object, "loss", &task->stop.loss));
+
+  // the minimizer has these two by itself, under its own names
   PB_TRY(pbTaskReader_Real(r, object, "gradient", &task->optimizer.gradient_tolerance));
   PB_TRY(pbTaskReader_Real(r, object, "step", &task->optimizer.step_tolerance));
 
@@ -383,6 +388,7 @@ static pbStatus read_memory(pbTaskReader *r, const json_t *root, size_t *bytes) 
 static pbStatus read_confirm(pbTaskReader *r, const json_t *root, pbTask *task) {
   const json_t *value = json_object_get(root, "confirm");
   if (json_is_boolean(value)) {
+    // true confirms with a quarter of the time step
     task->confirm = json_is_true(value) ? 4 : 0;
     return pb_ok;
   }
@@ -390,7 +396,6 @@ static pbStatus read_confirm(pbTaskReader *r, const json_t *root, pbTask *task) 
   return pbTaskReader_Int(r, root, "confirm", 1, 1000, &task->confirm);
 }
 
-// true confirms with a quarter of the time step
 pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task) {
   const json_t *optimizer = json_object_get(root, "optimizer");
   double seed = 0;
@@ -403,6 +408,8 @@ pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task)
   }
 
   PB_TRY(read_stop(r, json_object_get(root, "stop"), task));
+
+  // up to 2^53 every whole number is a double
   PB_TRY(not_negative(r, root, "seed", 9007199254740992.0, &seed));
   if (floor(seed) != seed) return pbTaskReader_FailAt(r, "seed", "expected a whole number");
   task->optimizer.seed = (uint64_t)seed;
@@ -461,6 +468,7 @@ static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
     if (status == pb_ok) status = ended;
   }
 
+  // what was read of a task that failed is freed as a task
   json_decref(root);
   if (status == pb_ok) *task = t;
   else pbTask_Destroy(t);
@@ -538,6 +546,7 @@ pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const char *allow_ro
   *model = NULL;
   PB_TRY(load(ctx, path, allow_root, read_world, &task));
 
+  // the model outlives the task, with its parameters as defaults
   memcpy(task->model->theta0, task->theta, task->ntheta * sizeof(double));
   *model = task->model;
   task->model = NULL;

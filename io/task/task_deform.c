@@ -46,6 +46,8 @@ static pbStatus from_file(pbTaskReader *r, const json_t *value, pbTaskNumbers *n
   pbTaskArray a = {0};
   PB_TRY(pbTaskReader_Array(r, value, &a));
   n->data = a.data;
+
+  // an array that is no table has no columns, which no caller expects
   n->rows = a.shape[0];
   n->cols = a.ndim == 2 ? a.shape[1] : 0;
   return pb_ok;
@@ -111,6 +113,7 @@ static void of_quaternion(const double *q, double *R) {
 }
 
 static pbStatus numbers(pbTaskReader *r, const json_t *o, const char *key, size_t count, double *out) {
+  // Spread would take one number for all entries
   if (json_is_number(json_object_get(o, key))) return pbTaskReader_FailAt(r, key, "expected %zu numbers", count);
   return pbTaskReader_Spread(r, o, key, count, out);
 }
@@ -136,6 +139,8 @@ static pbStatus place_rest(pbTaskReader *r, const json_t *o, const pbMesh *mesh,
   PB_TRY(numbers(r, o, "pos", 3, pos));
   PB_TRY(pbTaskReader_Spread(r, o, "scale", 3, scale));
   PB_TRY(read_rotation(r, o, R));
+
+  // zero would flatten the elements, a negative number may turn them inside out
   for (int i = 0; i < 3; i++) {
     if (!(scale[i] > 0)) return pbTaskReader_FailAt(r, "scale", "expected positive numbers");
   }
@@ -198,6 +203,8 @@ static pbStatus read_sets(pbTaskReader *r, const json_t *object, pbDeformBody *b
     pbBodySet *set = &body->sets[body->set_count];
     pbTaskReader_Enter(r, name);
     PB_TRY(pbTask_SelectPoints(r, body, value, &set->points, &set->count));
+
+    // counted once it holds memory: it is freed with the body
     body->set_count++;
     set->name = pbContext_CopyText(r->ctx, name);
     if (!set->name) return no_memory(r);
@@ -282,6 +289,7 @@ static pbStatus read_pin(pbTaskReader *r, const json_t *o, pbDeformBody *body, d
 }
 
 static pbStatus read_pins(pbTaskReader *r, const json_t *list, pbDeformBody *body, double *velocity) {
+  // zeroed: free until a pin says otherwise
   body->fixed = pbContext_AllocArray(r->ctx, (size_t)body->mesh->points + 1, 1);
   if (!body->fixed) return no_memory(r);
   if (!list) return pb_ok;
@@ -323,9 +331,11 @@ static pbStatus place(pbTaskReader *r, const json_t *o, pbDeformBody *body, cons
   PB_TRY(read_mass(r, o, n, p->mass));
   PB_TRY(read_rows(r, o, "start", n, false, p->start, &started));
   PB_TRY(read_rows(r, o, "velocity", n, true, p->velocity, &moving));
+
+  // after velocities: a pin rules over the body's
   PB_TRY(read_pins(r, json_object_get(o, "pins"), body, p->velocity));
 
-  // points by now have everything: later ones refer to them by number
+  // added only now that they are complete: fixing, cells and sets need their numbers
   PB_TRY(made(r, pbDeformable_AddPoints(d, n, p->rest, p->mass, started ? p->start : NULL, p->velocity, &body->first)));
 
   // fixed points go on with their velocity
@@ -362,6 +372,8 @@ static pbStatus fill_body(pbTaskReader *r, const json_t *o, pbDeformTouch touch,
     return pbTaskReader_FailAt(r, "name", "expected a word of at most 60 letters without ':' and '.'");
 
   PB_TRY(pbTask_ReadMesh(r, o, &body->mesh));
+
+  // sets first: pins, energies and attachments name them
   PB_TRY(read_sets(r, json_object_get(o, "sets"), body));
   PB_TRY(add_points(r, o, body, d));
   PB_TRY(pbTask_ReadEnergies(r, json_object_get(o, "energies"), body, d));
@@ -430,6 +442,8 @@ static pbStatus read_scheme(pbTaskReader *r, const json_t *o, pbScheme *scheme) 
 static pbStatus read_method(pbTaskReader *r, const json_t *o, pbDeformMinimizer *method) {
   const char *name = NULL;
   PB_TRY(pbTaskReader_Text(r, o, "method", &name));
+
+  // a file cannot give the user's function
   if (!name || (pbDeformMinimizer_Named(name, method) && *method != pb_minimizeUser)) return pb_ok;
   return unknown_name(r, "method", name, pb_minimizeUser, method_name);
 }
@@ -486,6 +500,8 @@ pbStatus pbDeformable_Load(pbContext *ctx, const pbModel *model, const char *pat
   json_t *root = NULL;
   *deformable = NULL;
   pbStatus status = pbTaskReader_Open(ctx, path, options ? options->allow_root : NULL, &r, &text);
+
+  // Open has cleared the reader: the model comes after it
   r.model = model;
 
   if (status == pb_ok) status = pbTaskReader_Parse(&r, &root);

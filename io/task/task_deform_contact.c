@@ -106,6 +106,8 @@ static int outline(const pbCells *skin, int *edge) {
   for (int i = 0, same; i < count; i += same) {
     same = 1;
     while (i + same < count && !by_corners(edge + 2 * i, edge + 2 * (i + same))) same++;
+
+    // an edge of two triangles is inside
     if (same == 1) memmove(edge + 2 * single++, edge + 2 * i, 2 * sizeof(int));
   }
   return single;
@@ -232,6 +234,8 @@ static pbStatus read_plane(pbTaskReader *r, const json_t *o, pbDeformable *d) {
 
   PB_TRY(pbTaskReader_Keys(r, o, keys));
   PB_TRY(pbTaskReader_Text(r, o, "name", &name));
+
+  // a plane without a name cannot be in a pair
   if (name) PB_TRY(new_name(r, name, d));
   PB_TRY(pbTaskReader_Spread(r, o, "point", 3, point));
   PB_TRY(pbTaskReader_Spread(r, o, "normal", 3, normal));
@@ -329,6 +333,8 @@ pbStatus pbTask_ReadContact(pbTaskReader *r, const json_t *o, pbDeformable *d) {
   while (pbDeformable_SurfaceName(d, first)) first++;
   PB_TRY(read_geoms(r, json_object_get(o, "geoms"), d));
   PB_TRY(read_planes(r, json_object_get(o, "planes"), d));
+
+  // before the pairs of the file, which may let them meet
   PB_TRY(separate_scenery(r, first, d));
   PB_TRY(read_pairs(r, json_object_get(o, "pairs"), d));
 

@@ -120,6 +120,8 @@ static pbStatus declare_all(pbTaskReader *r, const json_t *object, int elements,
 
   json_object_foreach((json_t *)object, name, value) {
     pbTaskReader_Enter(r, name);
+
+    // counted first: what was read of it is freed with the others
     d->count++;
     PB_TRY(declare(r, name, value, elements, &d->list[d->count - 1], &d->values[d->count - 1]));
     pbTaskReader_Leave(r);
@@ -152,6 +154,7 @@ typedef struct Elements {
 } Elements;
 
 static pbStatus group_name(pbTaskReader *r, const pbDeformBody *body, const char *name, char *text, size_t size) {
+  // energies between bodies have no body's name in front
   int used = body ? snprintf(text, size, "%s_%s", body->name, name) : snprintf(text, size, "%s", name);
   return used > 0 && (size_t)used < size ? pb_ok : pbTaskReader_Fail(r, pb_bad_input, "the name of body and energy are too long");
 }
@@ -195,7 +198,7 @@ static pbStatus add_formula(pbTaskReader *r, const json_t *o, const pbDeformBody
 
   pbEnergyDef def = {given, formula, points, p->count, p->list};
 
-  // the formula is that of an energy or of a mass
+  // with "mass" the value of the formula is the mass of an element, not an energy
   pbStatus status = mass ? pbDeformable_AddMass(d, name, &def, e->count, e->vertex, &group)
                          : pbDeformable_AddEnergy(d, name, &def, e->count, e->vertex, &group);
 
@@ -214,6 +217,8 @@ static pbStatus read_formula(pbTaskReader *r, const json_t *o, const pbDeformBod
   int points = points_of(formula);
   if (points < 1 || points > PB_ENERGY_POINTS)
     return pbTaskReader_FailAt(r, "formula", "it looks at no point x0, x1, ... up to x%d", PB_ENERGY_POINTS - 1);
+
+  // elements of any kind that have as many points
   PB_TRY(
       pbTask_SelectElements(r, body, json_object_get(o, "on"), pbTask_CellsOf(points), points, &e->cell, &e->vertex, &e->count));
 
@@ -336,6 +341,8 @@ static pbStatus add_builtin(pbTaskReader *r, const json_t *o, const pbDeformBody
   if (dense) b.mass = pbMaterial_Find(m->mass);
 
   bool gives_mass = m->traits & pb_materialMass;
+
+  // some built-in formulas are masses themselves
   pbStatus status = gives_mass ? pbDeformable_AddMass(d, name, &m->def, e->count, e->vertex, &b.group)
                                : pbDeformable_AddEnergy(d, name, &m->def, e->count, e->vertex, &b.group);
   if (status == pb_ok && b.mass) status = pbDeformable_AddMass(d, mass_name, &b.mass->def, e->count, e->vertex, &b.mass_group);
@@ -351,10 +358,13 @@ static pbStatus read_builtin(pbTaskReader *r, const json_t *o, const pbDeformBod
   unsigned wanted;
   PB_TRY(pbTaskReader_Text(r, o, "energy", &name));
 
-  // the elements decide which of the family it is
   if (json_object_get(o, "mass")) return pbTaskReader_FailAt(r, "mass", "is for formulas; \"%.60s\" is known", name);
+
+  // the elements decide which of the family it is
   PB_TRY(kinds_of(r, name, &wanted));
   PB_TRY(pbTask_SelectElements(r, body, json_object_get(o, "on"), wanted, 0, &e->cell, &e->vertex, &e->count));
+
+  // from points of the body to those of all
   for (int i = 0; i < e->count * pbTask_CellNodes(e->cell); i++) e->vertex[i] += body->first;
 
   pbStatus status = pbMaterial_Get(r->ctx, name, e->cell, &m);

@@ -79,6 +79,7 @@ static pbStatus read_grid(pbTaskReader *r, const json_t *o, pbMesh **mesh) {
   PB_TRY(choice(r, o, "pattern", "uniform", "alternating", &alternating));
   if (alternating) grid.pattern = pb_gridAlternating;
 
+  // two triangles a cell
   PB_TRY(bounded(r, 2.0 * grid.cells[0] * grid.cells[1]));
   return made(r, pbMesh_Grid(r->ctx, &grid, mesh));
 }
@@ -119,6 +120,7 @@ static pbStatus read_disc(pbTaskReader *r, const json_t *o, pbMesh **mesh) {
   PB_TRY(reals(r, o, "radius", 1, &radius));
   PB_TRY(counts(r, o, "rings", 1, &rings));
 
+  // ring k has 6 (2 k - 1) triangles
   PB_TRY(bounded(r, 6.0 * rings * rings));
   return made(r, pbMesh_Disc(r->ctx, radius, rings, mesh));
 }
@@ -134,6 +136,7 @@ static pbStatus read_cylinder(pbTaskReader *r, const json_t *o, pbMesh **mesh) {
   PB_TRY(counts(r, o, "rings", 1, &rings));
   PB_TRY(counts(r, o, "layers", 1, &layers));
 
+  // a prism over each triangle of the disc, three tetrahedra each
   PB_TRY(bounded(r, 18.0 * rings * rings * layers));
   return made(r, pbMesh_Cylinder(r->ctx, radius, height, rings, layers, mesh));
 }
@@ -147,6 +150,7 @@ static pbStatus read_sphere(pbTaskReader *r, const json_t *o, pbMesh **mesh) {
   PB_TRY(reals(r, o, "radius", 1, &radius));
   PB_TRY(counts(r, o, "cuts", 1, &cuts));
 
+  // each of the icosahedron's 20 faces is cut into cuts^2 triangles
   PB_TRY(bounded(r, 20.0 * cuts * cuts));
   return made(r, pbMesh_Sphere(r->ctx, radius, cuts, mesh));
 }
@@ -160,6 +164,7 @@ static pbStatus read_ball(pbTaskReader *r, const json_t *o, pbMesh **mesh) {
   PB_TRY(reals(r, o, "radius", 1, &radius));
   PB_TRY(counts(r, o, "shells", 1, &shells));
 
+  // each of the 20 tetrahedra is cut into shells^3 equal volumes
   PB_TRY(bounded(r, 20.0 * shells * shells * shells));
   return made(r, pbMesh_Ball(r->ctx, radius, shells, mesh));
 }
@@ -248,6 +253,8 @@ enum { generator_count = sizeof generators / sizeof *generators };
 
 static pbStatus read_generated(pbTaskReader *r, const json_t *value, pbMesh **mesh) {
   static const char *const keys[] = {"chain", "grid", "disc", "box", "cylinder", "sphere", "ball", "points", NULL};
+
+  // a mesh given by its elements has keys of its own
   if (json_object_get(value, "points")) return read_explicit(r, value, mesh);
   PB_TRY(pbTaskReader_Keys(r, value, keys));
   if (json_object_size(value) != 1)

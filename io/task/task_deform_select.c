@@ -37,6 +37,8 @@ static pbStatus read_corner(pbTaskReader *r, const json_t *list, double open, do
 static pbStatus take_box(pbTaskReader *r, const pbMesh *mesh, const json_t *value, Chosen *c) {
   double low[3], high[3], size = 0;
   bool good = json_is_array(value) && json_array_size(value) == 2;
+
+  // of what is no pair of corners read_corner gets no list, which it refuses
   PB_TRY(read_corner(r, good ? json_array_get(value, 0) : NULL, -INFINITY, low));
   PB_TRY(read_corner(r, json_array_get(value, 1), INFINITY, high));
 
@@ -213,6 +215,8 @@ static pbStatus bends_of(pbTaskReader *r, const pbMesh *mesh, const pbCells *edg
 
   for (int i = 0; i < 2 * edges->count; i++) {
     int *e = ends + 3 * edges->vertex[i];
+
+    // i ^ 1 is the edge's other end
     if (e[2] < 2) e[e[2]] = edges->vertex[i ^ 1];
     e[2]++;
   }
@@ -243,6 +247,8 @@ static pbStatus copy_cells(pbTaskReader *r, const pbCells *from, int nodes, int 
 // The mesh's own edges; where it has none, those of its cells.
 static pbStatus edges_of(pbTaskReader *r, const pbMesh *mesh, int group, pbCells *edges) {
   if (mesh->cells[pb_cellEdge].count) return copy_cells(r, &mesh->cells[pb_cellEdge], 2, group, edges);
+
+  // edges made from cells are in no group
   if (group) return pb_ok;
 
   // solids and surfaces come first in the table
@@ -334,7 +340,7 @@ static const char *kinds_text(unsigned wanted, char *text, size_t size) {
   return text;
 }
 
-// The first wanted kind, of the word, of the group, or any, of which there are elements.
+// Whether kind i is one that `on` means: of the group's dimension (or its points), of the word, or any without both.
 static bool is_meant(int i, const char *word, const pbMeshGroup *group) {
   if (group) return kinds[i].dimension == group->dimension || kinds[i].cell == pb_cellPoint;
   return !word || !strcmp(word, kinds[i].word);
@@ -411,6 +417,8 @@ pbStatus pbTask_SelectElements(pbTaskReader *r, const pbDeformBody *body, const 
   *vertex = NULL;
   if (status == pb_ok) {
     pbTaskReader_Leave(r);
+
+    // the caller's from here on
     *vertex = cells.vertex;
     *count = cells.count;
     cells.vertex = NULL;

@@ -160,6 +160,8 @@ static pbStatus steps_of_times(const pbTaskReader *r, const double *times, size_
 
   for (size_t i = 0; i < count; i++) {
     PB_TRY(step_of_time(r, times[i], steps, &t->steps[i]));
+
+    // states are observed in one pass over the trajectory
     if (i && t->steps[i] <= t->steps[i - 1]) return pbTaskReader_Fail(r, pb_bad_input, "times must ascend (entry %zu)", i);
   }
   return pb_ok;
@@ -223,10 +225,10 @@ static pbStatus target_room(const pbTaskReader *r, pbTerm *t, size_t rows) {
 // Target quaternions, one for each of the three parts that use it, to unit length.
 static pbStatus normalize_quaternions(const pbTaskReader *r, const pbTerm *t, double *out) {
   for (int i = 0; i < t->part_count; i++) {
-    // rotations have more target entries than parts: a row of parts cannot say them
     double *q = out + t->parts[i].target, norm = 0;
     if (t->parts[i].axis < 0) continue;
 
+    // the first of the three parts normalizes, for the others nothing is left to do
     for (int k = 0; k < 4; k++) norm += q[k] * q[k];
     if (!(norm > 1e-12)) return pbTaskReader_Fail(r, pb_bad_input, "a target quaternion is zero");
     for (int k = 0; k < 4; k++) q[k] /= sqrt(norm);
@@ -273,6 +275,7 @@ static pbStatus inline_target(pbTaskReader *r, const json_t *target, const Layou
                         : target_room(r, t, numbers.rows);
 
   for (size_t i = 0; status == pb_ok && i < numbers.rows; i++) {
+    // one number is the value of every entry
     if (json_is_number(target) && t->target_width > 1) {
       for (int k = 0; k < t->target_width; k++) t->target[k] = numbers.data[0];
       status = fill_row(r, t, l, 0, t->target, (size_t)t->target_width);
@@ -406,6 +409,8 @@ static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
   else return pbTaskReader_FailAt(r, "type", "expected squared, norm or huber, found '%.60s'", type);
 
   if (!(t->epsilon > 0) || !(t->delta > 0)) return pbTaskReader_Fail(r, pb_bad_input, "epsilon and delta must be positive");
+
+  // the mean over the states, not over components
   if (mean) t->weight /= t->step_count;
   return pb_ok;
 }
@@ -481,6 +486,8 @@ pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set) {
   for (size_t i = 0; status == pb_ok && i < json_array_size(loss); i++) {
     Layout layout = {0};
     pbTaskReader_EnterAt(r, i);
+
+    // counted first: what was read of it is freed with the set
     set->count++;
     status = read_term(r, json_array_get(loss, i), set->steps, &set->terms[i], &layout);
     pbContext_Free(r->ctx, layout.parts);

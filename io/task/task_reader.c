@@ -17,6 +17,7 @@ typedef struct Scan {
 } Scan;
 
 static void skip_space(Scan *s) {
+  // commas and colons, too: the text is known to be JSON, only places matter
   while (s->at < s->end && strchr(" \t\r\n,:", *s->at) && *s->at) s->at++;
 }
 
@@ -58,6 +59,7 @@ static bool descend(Scan *s, const pbTaskStep *step) {
 
     if (!object && step->key == NULL && i == step->index) return true;
 
+    // keys are compared as written: one with escapes is not found, and the error is one of its container
     if (object) {
       const char *key = s->at + 1;
       skip_string(s);
@@ -126,6 +128,8 @@ pbStatus pbTaskReader_FailAt(pbTaskReader *r, const char *key, const char *forma
 pbStatus pbTaskReader_FailAgain(const pbTaskReader *r, pbStatus status) {
   char reason[1000];
   snprintf(reason, sizeof reason, "%s", pbContext_Error(r->ctx));
+
+  // what is a bad argument of a call is bad input of the file
   return pbTaskReader_Fail(r, status == pb_bad_argument ? pb_bad_input : status, "%s", reason);
 }
 
@@ -148,6 +152,7 @@ pbStatus pbTaskReader_Parse(pbTaskReader *r, json_t **root) {
   if (r->length > PB_TASK_TEXT)
     return pbContext_Fail(r->ctx, pb_bad_input, "%.400s: longer than %d MiB", r->name, PB_TASK_TEXT >> 20);
 
+  // of two keys with one name the first would silently be lost
   *root = json_loadb(r->text, r->length, JSON_REJECT_DUPLICATES, &error);
   if (!*root) {
     bool xml = r->length && r->text[strspn(r->text, " \t\r\n")] == '<';
@@ -305,6 +310,7 @@ pbStatus pbTaskReader_Folders(pbTaskReader *r, const char *folder, const char *a
   char resolved[PATH_MAX];
   r->allow_root = allow_root;
 
+  // links resolved, to be compared with where files really are
   if (folder) {
     if (!realpath(*folder ? folder : ".", resolved))
       return pbContext_Fail(r->ctx, pb_file, "folder '%.400s' cannot be found", folder);
@@ -403,6 +409,8 @@ pbStatus pbTaskReader_Load(pbTaskReader *r, const json_t *object, pbArrays **set
   }
 
   pbContext_Free(r->ctx, path);
+
+  // nothing is handed out half checked
   if (status != pb_ok) {
     pbArrays_Destroy(*set);
     *set = NULL;
@@ -500,6 +508,7 @@ static pbStatus point_item(pbTaskReader *r, const json_t *item, int *ids, int *c
   if (!json_is_integer(item) && !set)
     return pbTaskReader_Fail(r, pb_bad_input, "expected the number of a point, the name of some, or a list of these");
 
+  // ids has room for each point once
   if (*count + n > all) return pbTaskReader_Fail(r, pb_bad_input, "more points than the model has");
   for (int i = 0; i < n; i++) ids[(*count)++] = set ? set[i] : (int)number;
   return pb_ok;

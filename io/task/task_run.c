@@ -54,6 +54,8 @@ static pbStatus load_state(void *user, double *state, size_t count, bool *found)
   bool known = run && made_from && run->type == pb_arrayReal && made_from->type == pb_arrayText && made_from->count == 1;
 
   status = known ? compare(store, made_from->text, store->made_from) : not_of_task(store, "holds no run of this program");
+
+  // the size of a state follows from the method and the number of unknowns
   if (status == pb_ok && run->count != count) status = not_of_task(store, "holds a run by another method");
   if (status == pb_ok) memcpy(state, run->reals, count * sizeof *state);
   pbArrays_Destroy(set);
@@ -227,6 +229,8 @@ static json_t *history_json(const pbHistory *h) {
   json_t *list = json_array();
   for (int i = 0; i < h->count; i++) {
     json_t *row = json_array();
+
+    // counts are kept as doubles, with the rest of the saved state
     json_array_append_new(row, json_integer((json_int_t)h->rows[i][0]));
     json_array_append_new(row, json_integer((json_int_t)h->rows[i][1]));
     json_array_append_new(row, real(h->rows[i][2]));

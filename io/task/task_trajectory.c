@@ -67,6 +67,8 @@ static pbStatus from_file(pbTaskReader *r, const json_t *init, double *x0) {
   for (int i = 0; status == pb_ok && i < pbModel_StateFieldCount(r->model); i++) {
     pbStateField f = pbModel_StateFieldAt(r->model, i);
     const pbArray *a = pbArrays_Find(set, f.name);
+
+    // fields that the file lacks keep what they have
     if (a && f.size > 0 && a->type == pb_arrayReal) status = copy_field(r, a, f, row, x0);
   }
 
@@ -106,6 +108,7 @@ static pbStatus normalize_joints(pbTaskReader *r, double *x0) {
     // a free joint's quaternion comes behind its position
     double *q = qpos + m->jnt_qposadr[j] + pbJoint_PlainCount(m->jnt_type[j]), norm = 0;
 
+    // shorter than any that somebody means: its direction may be rounding
     for (int i = 0; i < 4; i++) norm += q[i] * q[i];
     if (!(norm > 1e-20) || !isfinite(norm))
       return pbTaskReader_Fail(r, pb_bad_input, "the quaternion of joint '%s' is zero", pbModel_Name(m, pb_objJoint, j));
@@ -225,6 +228,8 @@ static pbStatus steps_of_duration(pbTaskReader *r, const json_t *object, int *st
 static pbStatus read_steps(pbTaskReader *r, const json_t *own, const json_t *root, const Controls *c, int *steps) {
   const json_t *count = member(own, root, "steps"), *duration = member(own, root, "duration");
   bool own_steps = json_object_get(own, "steps"), own_duration = json_object_get(own, "duration");
+
+  // its own duration rules over steps given for all
   if (own_duration) count = json_object_get(own, "steps");
 
   const json_t *given = own_steps || own_duration ? own : root;
@@ -232,6 +237,8 @@ static pbStatus read_steps(pbTaskReader *r, const json_t *own, const json_t *roo
     return pbTaskReader_Fail(r, pb_bad_input, "expected one of \"steps\" and \"duration\", found both");
 
   *steps = c->rows < MOST_STEPS ? (int)c->rows : MOST_STEPS;
+
+  // one row serves any number of steps and says none
   if (c->rows <= 1) *steps = 0;
   if (count) PB_TRY(pbTaskReader_Int(r, own_steps ? own : root, "steps", 1, MOST_STEPS, steps));
   else if (duration) PB_TRY(steps_of_duration(r, own_duration ? own : root, steps));
@@ -269,6 +276,7 @@ static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t
   tr->x0 = start.x0;
   if (!tr->x0) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a state");
 
+  // controls before steps, of which there may be as many as rows
   PB_TRY(read_part(r, member(own, root, "init"), "init", init_into, &start));
   PB_TRY(read_part(r, member(own, root, "controls"), "controls", controls_into, controls));
   PB_TRY(read_steps(r, own, root, controls, &tr->steps));

@@ -64,6 +64,8 @@ static pbStatus param_entries(pbTaskReader *r, const char *name, bool recompute,
 
   size_t count = (size_t)p.rows * (size_t)p.cols;
   PB_TRY(entries_room(r, count, e));
+
+  // bounds are those of the field, the same for every entry
   for (size_t i = 0; i < count; i++) add_entry(e, p.offset + i, r->theta[p.offset + i], p.lower, p.upper);
   return pb_ok;
 }
@@ -118,6 +120,7 @@ static pbStatus actuator_entries(pbTaskReader *r, const json_t *names, bool acti
   int *ids, count, act = state_offset(m, "act");
   PB_TRY(pbTaskReader_Ids(r, names, pb_objActuator, activation ? m->nu : pb_controls(m), &ids, &count));
 
+  // an actuator may have several activations: room for all with each
   pbStatus status = entries_room(r, activation ? (size_t)count * ((size_t)m->na + 1) : (size_t)count, e);
   if (status != pb_ok) count = 0;
   for (int i = 0; i < count; i++) {
@@ -191,6 +194,8 @@ static pbStatus state_entries(pbTaskReader *r, const json_t *object, const char 
 
 static pbStatus control_knots(pbTaskReader *r, const json_t *object, int steps, pbVariable *v) {
   const char *interpolation = "constant";
+
+  // a value for every step, unless knots are given
   v->knots = steps;
   PB_TRY(pbTaskReader_Int(r, object, "knots", 1, steps, &v->knots));
   PB_TRY(pbTaskReader_Text(r, object, "interpolation", &interpolation));
@@ -217,6 +222,7 @@ static pbStatus find_entries(pbTaskReader *r, const json_t *object, const pbTask
   // a variable of all trajectories starts as in the first
   const pbTrajectory *tr = &task->trajectories[v->trajectory < 0 ? 0 : v->trajectory];
 
+  // theta is one for all trajectories
   v->kind = pb_varyParam;
   if (parameter)
     return v->trajectory >= 0 ? pbTaskReader_Fail(r, pb_bad_input, "parameters belong to all trajectories")
@@ -318,6 +324,8 @@ static pbStatus start_rows(pbTaskReader *r, const pbVariable *v, double *start, 
 
     for (int c = 0; c < row->size; c++) {
       int k = row->at[c];
+
+      // a start of unit length keeps its bits
       if (fabs(length - 1) > 1e-12) start[k] /= length;
       lower[k] = -INFINITY;
       upper[k] = INFINITY;
@@ -328,6 +336,8 @@ static pbStatus start_rows(pbTaskReader *r, const pbVariable *v, double *start, 
 
 static double scaled(const pbVariable *v, double value) {
   if (!v->logarithm) return value / v->scale;
+
+  // a lower bound of zero is no bound of the logarithm
   return (value > 0 ? log(value) : -INFINITY) / v->scale;
 }
 
@@ -387,7 +397,7 @@ static pbStatus read_ranges(pbTaskReader *r, const json_t *object, pbTask *task,
   double *memory = pbContext_AllocArray(r->ctx, 3 * count + each, sizeof(double));
   if (!memory) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
 
-  // start, lower, upper
+  // `few`: one value per component, before it is repeated for every knot
   double *values[3] = {memory, memory + count, memory + 2 * count}, *few = memory + 3 * count;
   const double *preset[3] = {e->value, e->lower, e->upper};
   const char *const keys[3] = {"start", "lower", "upper"};
@@ -396,7 +406,7 @@ static pbStatus read_ranges(pbTaskReader *r, const json_t *object, pbTask *task,
   for (int k = 0; status == pb_ok && k < 3; k++) {
     const json_t *given = json_object_get(object, keys[k]);
 
-    // one value per component, or one for every knot
+    // as many values as components hold at every knot; otherwise one for all or all of them
     bool spread = json_is_array(given) && json_array_size(given) == each && each != count;
     memcpy(few, preset[k], each * sizeof *few);
     if (spread) status = pbTaskReader_Spread(r, object, keys[k], each, few);
@@ -435,8 +445,9 @@ static pbStatus name_variable(pbTaskReader *r, const json_t *object, pbVariable 
   return v->name ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a name");
 }
 
-// Two variables for one number: the later would silently win.
+// Whether a varies one of the numbers that are marked in `varied`, in the same trajectory as b.
 static bool varies_same(const pbVariable *a, const pbVariable *b, const char *varied, size_t most) {
+  // one of all trajectories (-1) meets those of each
   bool apart = a->kind != b->kind || (a->trajectory >= 0 && b->trajectory >= 0 && a->trajectory != b->trajectory);
   if (apart) return false;
 
@@ -446,6 +457,7 @@ static bool varies_same(const pbVariable *a, const pbVariable *b, const char *va
   return false;
 }
 
+// Two variables for one number are refused: the later would silently win.
 static pbStatus check_twice(pbTaskReader *r, const pbTask *task, const pbVariable *v) {
   size_t most = 0;
   for (int i = 0; i < v->index_count; i++) most = v->index[i] > most ? v->index[i] : most;
@@ -469,6 +481,7 @@ static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *tas
   PB_TRY(name_variable(r, object, v));
   PB_TRY(read_transform(r, object, v));
 
+  // as a double: the product may be beyond int
   double count = (double)e->count * v->knots;
   if (count + task->n > 1 << 20) return pbTaskReader_Fail(r, pb_capacity, "more than %d unknowns", 1 << 20);
 
@@ -486,6 +499,8 @@ static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *tas
 
 pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task) {
   const json_t *list = json_object_get(root, "variables");
+
+  // a run needs no variables
   if (!list && r->run) return pb_ok;
   pbTaskReader_Enter(r, "variables");
 
@@ -501,6 +516,8 @@ pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task)
     // the path stays at the variable that failed, for the message
     Entries e = {0};
     pbTaskReader_EnterAt(r, i);
+
+    // counted first: what was read of it is freed with the task
     task->variable_count++;
     status = read_variable(r, json_array_get(list, i), task, &task->variables[i], &e);
 
