@@ -12,8 +12,6 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ["base", "number", "math", "linalg", "sparse", "mesh", "energy", "barrier", "deform", "model", "geometry", "eval", "multibody",
           "contact", "solve", "complementarity", "compile", "step", "impact", "couple", "world", "rollout", "optimize", "io", "cli", "examples"]
-# Headers of the model that declare data without code: kernels of all layers read them.
-DATA = {"model/model_fields.h", "model/model.h", "model/par.h"}
 # The layer to which the types of a public header belong.
 PUBLIC = {"base": "base", "random": "base", "mesh": "mesh", "energy": "energy", "materials": "energy", "deform": "deform", "model": "base", "contact": "base",
           "world": "base", "spec": "base", "lcp": "complementarity", "pgs": "complementarity", "rollout": "rollout",
@@ -35,8 +33,6 @@ def included(quote, name, folder):
         return PUBLIC.get(public[1], f"no layer is known of {name}")
     if quote == "<":
         return None
-    if name in DATA:
-        return "base"
     return name.split("/")[0] if "/" in name else folder
 
 
