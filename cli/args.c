@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 
@@ -96,15 +97,49 @@ static pbStatus unknown_option(pbContext *ctx, const cliCommand *command, const 
 }
 
 // What is written is of one kind, whatever the name says; a name that says another kind is a mistake.
-static pbStatus check_output(pbContext *ctx, const cliCommand *command, const char *name) {
+static pbStatus check_kind(pbContext *ctx, const cliCommand *command, cliOptionId id, const char *name, const char *own) {
   static const char *const kinds[] = {"npz", "json", "html", "npy", "csv", "txt", "mat",
                                       "h5",  "hdf5", "pkl",  "xml", "vtu", "pvd", "glb"};
-  const char *dot = name ? strrchr(name, '.') : NULL, *own = command->output;
+  const char *dot = name ? strrchr(name, '.') : NULL;
   if (!dot || strchr(dot, '/') || !own || strcmp(dot + 1, own) == 0) return pb_ok;
 
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     if (strcmp(dot + 1, kinds[i]) != 0) continue;
-    return pbContext_Fail(ctx, pb_bad_argument, "--output %s: '%s' writes .%s files", name, command->name, own);
+    return pbContext_Fail(ctx, pb_bad_argument, "--%s %s: '%s' writes .%s files there", option_table[id].name, name,
+                          command->name, own);
+  }
+  return pb_ok;
+}
+
+// Do two names lead to one regular file? Devices and pipes may be named twice.
+static bool same_file(const char *a, const char *b) {
+  struct stat first, second;
+  if (stat(a, &first) != 0 || stat(b, &second) != 0) return strcmp(a, b) == 0 && strcmp(a, "-") != 0;
+  return S_ISREG(first.st_mode) && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+// No output takes the place of a file that is read, or of another output. A run may go on in its own file: --init is left out.
+static pbStatus check_files(pbContext *ctx, const cliCommand *command, const cliArgs *args) {
+  static const cliOptionId outputs[] = {opt_output, opt_vtu, opt_glb};
+  static const cliOptionId inputs[] = {opt_control, opt_qfrc, opt_xfrc, opt_deformables, opt_cotangent, opt_loss};
+  const char *const kinds[] = {command->output, "pvd", "glb"};
+
+  for (int k = 0; k < 3; k++) {
+    const char *name = args->text[outputs[k]];
+    if (!name) continue;
+    PB_TRY(check_kind(ctx, command, outputs[k], name, kinds[k]));
+
+    const char *taken = NULL;
+    for (int i = 0; i < k; i++) {
+      if (args->text[outputs[i]] && same_file(name, args->text[outputs[i]])) taken = "is written by another option";
+    }
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+      if (args->text[inputs[i]] && same_file(name, args->text[inputs[i]])) taken = "is read by another option";
+    }
+    for (int i = 0; i < args->positionals; i++) {
+      if (same_file(name, args->positional[i])) taken = "is what the command reads";
+    }
+    if (taken) return pbContext_Fail(ctx, pb_bad_argument, "--%s %s: this file %s", option_table[outputs[k]].name, name, taken);
   }
   return pb_ok;
 }
@@ -201,7 +236,7 @@ pbStatus cliArgs_Parse(pbContext *ctx, const cliCommand *command, int argc, char
 
   // an operand too many is kept for the message
   for (int i = optind; i < argc && i < optind + 3; i++) args->positional[args->positionals++] = argv[i];
-  PB_TRY(check_output(ctx, command, args->text[opt_output]));
+  PB_TRY(check_files(ctx, command, args));
   return check_operands(ctx, command, args, argc - optind);
 }
 

@@ -165,7 +165,14 @@ pbStatus cliSimulate_Run(cliApp *app) {
   if (status == pb_ok) status = cliArgs_Integer(app, opt_every, 1, INT_MAX, 1, &run.every);
 
   if (status == pb_ok) cliRun_FirstTrajectory(&run);
-  if (status == pb_ok) status = pbFile_CanWrite(app->ctx, app->args.text[opt_output]);  // before the work, not after it
+
+  // Whether the files can be written is asked before the work, not after it.
+  static const cliOptionId outputs[] = {opt_output, opt_vtu, opt_glb};
+  for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+    const char *name = app->args.text[outputs[i]];
+    if (status == pb_ok && name) status = pbFile_CanWrite(app->ctx, name);
+  }
+
   if (status == pb_ok) status = pbArrays_Create(app->ctx, &set);
   if (status == pb_ok) status = cliRun_Simulate(&run, set);
   if (status == pb_ok) status = cli_save(app, set);

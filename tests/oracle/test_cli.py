@@ -650,6 +650,29 @@ def test_output_that_cannot_be_written_is_said_before_the_run(run, tmp_path, arm
     assert "nowhere/x.npz: cannot be written" in text and time.monotonic() - began < 10
 
 
+def test_outputs_do_not_replace_what_is_read(run, tmp_path, arm):
+    before, out, link = arm.read_bytes(), tmp_path / "o.npz", tmp_path / "link.glb"
+    link.symlink_to(arm)
+    assert "is what the command reads" in run("simulate", arm, "-o", out, "--glb", link, code=2).stderr
+    assert "writes .glb files there" in run("simulate", arm, "-o", out, "--glb", arm, code=2).stderr
+    assert "is written by another option" in run("simulate", arm, "-o", tmp_path / "same", "--glb", tmp_path / "same", code=2).stderr
+    np.savez(tmp_path / "cot.npz", qvel=np.ones(2))
+    text = run("gradient", arm, "--cotangent", tmp_path / "cot.npz", "-o", tmp_path / "cot.npz", code=2).stderr
+    assert "is read by another option" in text and np.load(tmp_path / "cot.npz").files == ["qvel"]
+    task = write_task(tmp_path)
+    kept = pathlib.Path(task).read_text()
+    assert "is what the command reads" in run("optimize", task, "-o", task, cwd=tmp_path, code=2).stderr
+    assert arm.read_bytes() == before and not out.exists() and pathlib.Path(task).read_text() == kept
+    run("simulate", arm, "-o", out)
+    run("simulate", arm, "--init", out, "-o", out)  # a run goes on in its own file
+
+
+def test_a_run_that_cannot_write_leaves_nothing(run, tmp_path, arm):
+    for option in ("--glb", "--vtu"):
+        run("simulate", arm, "-o", tmp_path / "o.npz", option, tmp_path / "nowhere" / "x", code=5)
+        assert not (tmp_path / "o.npz").exists()
+
+
 def test_pipe_that_nobody_reads_can_be_interrupted(run, tmp_path, arm):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
