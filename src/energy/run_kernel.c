@@ -63,6 +63,7 @@ static num stretch(num a, num b, num c) {
     break;                                                                        \
   }
 
+// NOLINTNEXTLINE(readability-function-size): one line an instruction
 static void execute(const pbInstruction *code, int count, Slot *slot) {
   for (const pbInstruction *at = code; at < code + count; at++) {
     // Operands that an instruction does not have are those of slot 0, and not read.

@@ -366,7 +366,8 @@ static bool slides(block *b) {
   double before = atan2(b->u[2], b->u[1]);
   for (int k = 0; k < parts; k++) {
     double side = k % 2 ? -1 : 1;
-    double from = before + side * (k / 2) * 2 * PB_PI / parts;
+    int part = k / 2;
+    double from = before + side * part * 2 * PB_PI / parts;
     double to = from + side * 2 * PB_PI / parts;
     bool from_start = slides_along(b, from, &start_across);
     bool from_end = slides_along(b, to, &end_across);

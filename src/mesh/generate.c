@@ -64,7 +64,10 @@ pbStatus pbMesh_Grid(pbContext *ctx, const pbGrid *g, pbMesh **mesh) {
   pbMesh *m = *mesh;
 
   for (int i = 0; i < m->points; i++) {
-    double s = (double)(i % (nu + 1)) / nu, t = (double)(i / (nu + 1)) / nv;
+    int column = i % (nu + 1);
+    int row = i / (nu + 1);
+    double s = (double)column / nu;
+    double t = (double)row / nv;
     for (int k = 0; k < 3; k++) m->point[3 * i + k] = g->corner[k] + s * g->u[k] + t * g->v[k];
   }
   // Two triangles a cell: the diagonal from corner a, or, mirrored, from corner b.
