@@ -146,6 +146,13 @@ void pbTaskReader_EnterAt(pbTaskReader *r, size_t index) {
 void pbTaskReader_Leave(pbTaskReader *r) { r->depth--; }
 
 // ---- the tree -------------------------------------------------------------------------------------------------------
+// Is `<` the first character that is no blank? The text has no closing zero.
+static bool begins_as_xml(const char *text, size_t length) {
+  size_t at = 0;
+  while (at < length && strchr(" \t\r\n", text[at]) && text[at]) at++;
+  return at < length && text[at] == '<';
+}
+
 pbStatus pbTaskReader_Parse(pbTaskReader *r, json_t **root) {
   json_error_t error;
   *root = NULL;
@@ -155,7 +162,7 @@ pbStatus pbTaskReader_Parse(pbTaskReader *r, json_t **root) {
   // of two keys with one name the first would silently be lost
   *root = json_loadb(r->text, r->length, JSON_REJECT_DUPLICATES, &error);
   if (!*root) {
-    bool xml = r->length && r->text[strspn(r->text, " \t\r\n")] == '<';
+    bool xml = begins_as_xml(r->text, r->length);
     const char *advice =
         xml ? " (this is XML: a task file in JSON, which names its model, is expected here; see docs/task.md)" : "";
     return pbContext_Fail(r->ctx, pb_bad_input, "%.400s:%d:%d: not valid JSON: %s%s", r->name, error.line, error.column,

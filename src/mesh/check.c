@@ -253,7 +253,7 @@ static void check_cells(Check *c) {
     for (int i = 0; i < c->m->cells[kind].count; i++) check_cell(c, kind, i);
   }
 
-  PB_ASSERT(!(c->r.quality > 1 + 1e-9));  // of the best shape it is one
+  PB_ASSERT(c->r.repeated >= 0 && c->r.degenerate >= 0 && c->r.inverted >= 0);
   say_rest(c, c->r.repeated, "cells with a point twice");
   say_rest(c, c->r.degenerate, "degenerate cells");
   say_rest(c, c->r.inverted, "inverted cells");
