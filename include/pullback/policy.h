@@ -1,11 +1,11 @@
 // Pullback: policies: controls as functions of what is observed, as a part of the model, with parameters in theta.
 //
-//   const pbLayerDef layers[] = {{.kind = pb_layerDense, .size = 64}, {.kind = pb_layerActivation, .activation =
-// pb_activationElu}, ...};
-//   pbNetwork *network;      pbNetwork_Create(ctx, 17, layers, count, seed, false, &network)
+//   const pbLayerDef layers[] = {{.kind = pb_layerDense, .size = 64}, {.kind = pb_layerActivation}, {.kind = pb_layerDense, .size = 8}};
+//   pbNetwork *network;      pbNetwork_Create(ctx, 17, layers, 3, seed, false, &network)
 //   const pbPolicyDef def = {.observe = rows, .observe_count = n, .decide = pbNetwork_Function(network), .every = 4};
-//   pbModel_SetPolicy(model, &def);        every step, vjp, jvp, Jacobian, rollout and check is that of the closed loop from
-// here on
+//   pbModel_SetPolicy(model, &def);
+//
+// From there on every step, vjp, jvp, Jacobian, rollout and check is that of the closed loop.
 #ifndef PULLBACK_POLICY_H
 #define PULLBACK_POLICY_H
 
@@ -26,14 +26,10 @@ typedef struct pbPolicySlice {
 } pbPolicySlice;
 
 // (out, m') = f(o, m; p): outputs and the memory after from observations, memory before and parameters. An open set: a
-// controller of
-// your own is the same struct. Arrays are columns side by side, one for each world: entry i of column b stands at [i * batch +
-// b]. A
-// column's results depend on that column alone, to the bit. Functions are called from several threads at once: self is const,
-// `work`
-// is the caller's, has work_bytes(self, batch) bytes from a multiple of 64, and holds nothing between calls. They allocate
-// nothing.
-// A status other than pb_ok ends the step with it.
+// controller of your own is the same struct. Arrays are columns side by side, one for each world: entry i of column b stands at
+// [i * batch + b]. A column's results depend on that column alone, to the bit. Functions are called from several threads at
+// once: self is const, `work` is the caller's, has work_bytes(self, batch) bytes from a multiple of 64, and holds nothing
+// between calls. They allocate nothing. A status other than pb_ok ends the step with it.
 typedef struct pbPolicyFunction {
   const char *name;  // for messages
   const void *self;
@@ -45,16 +41,13 @@ typedef struct pbPolicyFunction {
   pbStatus (*forward)(const void *self, int batch, const double *param, const double *o, const double *m, double *out,
                       double *m_next, void *work);
   // Adds to o_bar (observations), m_bar (memory), param_bar (all slices; NULL: not wanted); evaluates again inside. With `kept`
-  // not
-  // NULL it leaves param_bar alone and writes instead, per column, kept_size numbers from which gather makes the gradient: entry
-  // i
-  // of column b at [i * kept_stride + b].
+  // not NULL it leaves param_bar alone and writes instead, per column, kept_size numbers from which gather makes the gradient:
+  // entry i of column b at [i * kept_stride + b].
   pbStatus (*pull)(const void *self, int batch, const double *param, const double *o, const double *m, const double *out_bar,
                    const double *m_next_bar, double *o_bar, double *m_bar, double *param_bar, double *kept, int kept_stride,
                    void *work);
   // Optional; without it jvp and forward mode are refused by name. Tangents of out and m' along those of o, m, param (NULL:
-  // zero):
-  // out_dot, m_next_dot written.
+  // zero): out_dot, m_next_dot written.
   pbStatus (*push)(const void *self, int batch, const double *param, const double *param_dot, const double *o,
                    const double *o_dot, const double *m, const double *m_dot, double *out_dot, double *m_next_dot, void *work);
   // Optional, both or none: the gradient by parameters of many columns at once, as products. Adds; work has work_bytes(self,
@@ -74,8 +67,7 @@ typedef struct pbPolicyReport {
   char text[512];     // what is wrong, in words; "" where nothing is
 } pbPolicyReport;
 // Checks a function at random points near its parameters' start: derivative, purity, adding, finite values. pb_check_failed,
-// with
-// the reason in report->text and the context, where one fails. pbModel_SetPolicy runs it.
+// with the reason in report->text and the context, where one fails. pbModel_SetPolicy runs it.
 PB_API PB_NODISCARD pbStatus pbPolicy_Check(pbContext *ctx, const pbPolicyFunction *function, uint64_t seed,
                                             pbPolicyReport *report);
 
@@ -147,8 +139,7 @@ typedef struct pbChainDef {
 } pbChainDef;
 
 // A chain of layers: its definition is copied. seed: of the weights' start. single: layers compute in float over weights that
-// stay
-// double in theta; gradients are right to about 1e-4 then. pb_bad_argument, with the layer, where sizes do not fit.
+// stay double in theta; gradients are right to about 1e-4 then. pb_bad_argument, with the layer, where sizes do not fit.
 typedef struct pbNetwork pbNetwork;
 PB_API PB_NODISCARD pbStatus pbNetwork_Create(pbContext *ctx, int inputs, const pbLayerDef *layer, int count, uint64_t seed,
                                               bool single, pbNetwork **network);
@@ -199,8 +190,8 @@ typedef struct pbOutputDef {
 //   every step             out   = act(held, act_observe, memory), or held where there is no act
 //   ctrl, qfrc, xfrc of the step = what the input has + out
 // Memory, held and the number of steps since the decision are fields of the state ("policy_memory", "policy_held",
-// "policy_count"),
-// so a run that goes on from a state has the same bits. Parameters go into theta as "policy.SLICE" and "policy.act.SLICE".
+// "policy_count"), so a run that goes on from a state has the same bits. Parameters go into theta as "policy.SLICE" and
+// "policy.act.SLICE".
 typedef struct pbPolicyDef {
   const pbObserveDef *observe;
   int observe_count;
@@ -214,8 +205,7 @@ typedef struct pbPolicyDef {
 } pbPolicyDef;
 
 // Checks the functions and sizes, adds parameters and state. Once a model, before the first scratch. pb_bad_argument with the
-// row of
-// the table and the reason; pb_check_failed as pbPolicy_Check.
+// row of the table and the reason; pb_check_failed as pbPolicy_Check.
 PB_API PB_NODISCARD pbStatus pbModel_SetPolicy(pbModel *model, const pbPolicyDef *def);
 typedef struct pbPolicyInfo {
   const char *name;
