@@ -1,7 +1,7 @@
 // Pullback: policies: controls as functions of what is observed, as a part of the model, with parameters in theta.
 //
-//   const pbLayerDef layers[] = {{.kind = pb_layerDense, .size = 64}, {.kind = pb_layerActivation}, {.kind = pb_layerDense, .size = 8}};
-//   pbNetwork *network;      pbNetwork_Create(ctx, 17, layers, 3, seed, false, &network)
+//   const pbLayerDef layers[] = {{.kind = pb_layerDense, .size = 64}, {.kind = pb_layerActivation}};
+//   pbNetwork *network;      pbNetwork_Create(ctx, 17, layers, 2, seed, false, &network)
 //   const pbPolicyDef def = {.observe = rows, .observe_count = n, .decide = pbNetwork_Function(network), .every = 4};
 //   pbModel_SetPolicy(model, &def);
 //
