@@ -6,7 +6,7 @@
 # Which are there is told to the other sources by PB_HAVE_V3 and PB_HAVE_V4; they choose at run time.
 
 # Whole folders of kernels, and in other folders *_kernel.c, *_adjoint.c, and the derived constants.
-set(PULLBACK_KERNEL_PATTERN "/src/(math|linalg|geometry|multibody|contact|solve)/[^/]*\\.c$|/src/(energy|sparse|barrier|deform|step|impact|couple)/[^/]*_(kernel|adjoint)\\.c$|/src/compile/setconst(_[a-z]+)?\\.c$")
+set(PULLBACK_KERNEL_PATTERN "/src/(math|geometry|multibody|contact|solve)/[^/]*\\.c$|/src/linalg/(lu|tree_ldl)\\.c$|/src/(linalg|energy|sparse|barrier|deform|step|impact|couple)/[^/]*_(kernel|adjoint)\\.c$|/src/compile/setconst(_[a-z]+)?\\.c$")
 
 function(pullback_split_kernels sources kernels_out plain_out)
   set(kernels ${sources})
@@ -40,7 +40,7 @@ function(pullback_add_kernels sources objects_out)
   # (no product of two imaginary parts counts), quotients by Smith's.
   check_c_compiler_flag(-fcx-fortran-rules PULLBACK_CX_FORTRAN)
   set(complex ${sources})
-  list(FILTER complex EXCLUDE REGEX "/src/sparse/")
+  list(FILTER complex EXCLUDE REGEX "/src/sparse/|/src/linalg/product_kernel\\.c$")
   variant(pullback_complex "${complex}" -DPB_NUMBER_COMPLEX $<$<BOOL:${PULLBACK_CX_FORTRAN}>:-fcx-fortran-rules>)
   # Lanes fill one register; they are passed within one variant only.
   set(abi $<$<C_COMPILER_ID:GNU>:-Wno-psabi>)
