@@ -2,6 +2,7 @@
 static void OF(multiply)(const pbProductShape *shape, const real *A, const real *B, real *C, void *work) {
   (void)work;
 
+  // From an entry to the next one down and to the right.
   size_t a_row = shape->a_transposed ? 1 : (size_t)shape->lda, a_column = shape->a_transposed ? (size_t)shape->lda : 1;
   size_t b_row = shape->b_transposed ? 1 : (size_t)shape->ldb, b_column = shape->b_transposed ? (size_t)shape->ldb : 1;
 
