@@ -42,6 +42,10 @@ static const Option option_table[opt_count] = {
     [opt_json] = {"json", NULL, "write JSON"},
     [opt_mode] = {"mode", "exact|event|smooth",
                   "gradient of the program (default), corrected where contacts begin or end, or of smoothed contacts"},
+    [opt_decay] = {"decay", "RATE",
+                   "let the costate decay by exp(-RATE h) each step on its way back (1/s): a truncated gradient"},
+    [opt_window] = {"window", "T", "cut the costate every T seconds, counted from the end"},
+    [opt_clip] = {"clip", "NORM", "scale the costate down to this norm where it is longer"},
     [opt_spot_check] =
         {"spot-check", "steps|full|none",
          "compare the gradient with differences: in random steps (default), over the whole rollout, or not at all"},

@@ -274,7 +274,9 @@ static pbStatus pull_back(cliGradient *g, const pbRolloutGradient *out) {
   long seed = 0;
 
   PB_TRY(cliArgs_Integer(run->app, opt_seed, 0, LONG_MAX, 0, &seed));
-  pbVjpOptions options = {.spot_check = g->check, .seed = (uint64_t)seed};
+  pbVjpOptions options = g->truncation;
+  options.spot_check = g->check;
+  options.seed = (uint64_t)seed;
 
   if (g->loss) {
     return pbLoss_Gradient(g->loss, g->rollout, run->theta, run->x0, &input, &options, &g->loss_value, out, &g->certificate);
@@ -469,6 +471,22 @@ static pbStatus read_check(cliGradient *g) {
                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
+// What a task says of the costate's truncation, and the options over it.
+static pbStatus read_truncation(cliGradient *g) {
+  static const cliOptionId ids[] = {opt_decay, opt_window, opt_clip};
+  const cliRun *run = g->run;
+  if (run->task) g->truncation = pbTask_Truncation(run->task);
+  double *const out[] = {&g->truncation.decay, &g->truncation.window, &g->truncation.clip};
+
+  for (int i = 0; i < 3; i++) {
+    const char *text = run->app->args.text[ids[i]], *end = NULL;
+    if (!text || (cli_number(text, &end, out[i]) && !*end && *out[i] >= 0)) continue;
+    return pbContext_Fail(run->ctx, pb_bad_argument, "--%s: expected a number >= 0 (0: none), found '%.40s'",
+                          cliArgs_Name(ids[i]), text);
+  }
+  return pb_ok;
+}
+
 // For --strict: no gradient was found to be wrong, and every solve converged.
 static bool is_sound(const cliGradient *g) {
   for (int t = 0; t < g->count; t++) {
@@ -506,6 +524,7 @@ static pbStatus write_gradient(cliGradient *g, pbArrays *set) {
   if (run->task && !text[opt_mode]) g->mode = pbTask_GradientKind(run->task);
 
   PB_TRY(count_trajectories(g));
+  PB_TRY(read_truncation(g));
   PB_TRY(read_check(g));
   PB_TRY(read_wanted(g));
   if (text[opt_cotangent]) PB_TRY(read_cotangents(g));

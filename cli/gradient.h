@@ -24,6 +24,7 @@ typedef struct cliGradient {
   pbLoss *loss;
   pbGradientKind mode;
   pbSpotCheck check;
+  pbVjpOptions truncation;                   // decay, window, clip
   int count;                                 // trajectories of a task that are summed over; 1 for all else
   long most_steps;                           // of one of them
   double loss_value;                         // the sum

@@ -38,6 +38,22 @@ static void write_events(const pbCertificate *c, cliJson *j) {
   cliJson_Text(j, "simultaneous_contact", c->simultaneous_contact);
 }
 
+// What was left out of the derivative on purpose.
+static void write_truncation(const pbCertificate *c, cliJson *j) {
+  char text[400];
+  cliJson_Bool(j, "truncated", c->truncated);
+  if (!c->truncated) return;
+
+  cliJson_Text(j, "truncation", pbCertificate_Truncation(c, text, sizeof text));
+  cliJson_Number(j, "decay", c->decay);
+  cliJson_Number(j, "window", c->window);
+  cliJson_Number(j, "clip", c->clip);
+  cliJson_Integer(j, "cuts", (long)c->cuts);
+  cliJson_Integer(j, "clips", (long)c->clips);
+  cliJson_Integer(j, "clip_step", c->clip_step);
+  cliJson_Number(j, "clip_most", c->clip_most);
+}
+
 static void write_certificate(const cliGradient *g, const char *key, const pbCertificate *c, cliJson *j) {
   cliJson_Open(j, key, '{');
   cliJson_Text(j, "mode", pbGradientKind_Name(g->mode));
@@ -68,6 +84,8 @@ static void write_certificate(const cliGradient *g, const char *key, const pbCer
   cliJson_Number(j, "growth_rate", c->growth_rate);
   cliJson_Number(j, "costate_worst", c->costate_worst);
   cliJson_Integer(j, "costate_worst_step", c->costate_worst_step);
+
+  write_truncation(c, j);
 
   // what it took
   cliJson_Integer(j, "steps", (long)c->steps);
@@ -110,6 +128,13 @@ static void warn_growth(const cliRun *run, const pbCertificate *c) {
           "pullback: warning: going back through %ld steps the costate grows by a factor of %.1e (largest at step %d): the "
           "gradient says little about changes larger than %.0e ('pullback check' examines it)\n",
           run->steps, factor, c->costate_worst_step, 1 / factor);
+}
+
+// No fault: but who reads the gradient should know that it is none of the rollout.
+static void note_truncation(const pbCertificate *c) {
+  char text[400];
+  if (!c->truncated) return;
+  fprintf(stderr, "pullback: note: the gradient is truncated: %s\n", pbCertificate_Truncation(c, text, sizeof text));
 }
 
 static void warn_events(const cliGradient *g, const pbCertificate *c) {
@@ -173,6 +198,7 @@ void cliGradient_Warn(const cliGradient *g, int t) {
 
   // told here; the certificates in meta have it trajectory by trajectory
   run->gains = 0;
+  note_truncation(c);
   warn_growth(run, c);
   warn_events(g, c);
   warn_spot(c);

@@ -16,7 +16,7 @@ static const cliCommand commands[] = {
      cliSimulate_Run},
     {"gradient", "MODEL", "Pull a cotangent or a loss on a rollout back to initial state, inputs and parameters.", 1, 1,
      CLI_RUN | CLI_WRITE | CLI_BIT(cotangent) | CLI_BIT(wrt) | CLI_BIT(memory) | CLI_BIT(loss) | CLI_BIT(seed) | CLI_BIT(mode) |
-         CLI_BIT(spot_check) | CLI_BIT(strict),
+         CLI_BIT(decay) | CLI_BIT(window) | CLI_BIT(clip) | CLI_BIT(spot_check) | CLI_BIT(strict),
      CLI_BIT(output), "npz",
      "GRAD.npz holds qpos and qvel in the tangent space (nv), act, control (N, nu), qfrc and xfrc if given, param/NAME in the\n"
      "shape of the field, and meta with the certificate of the gradient.",

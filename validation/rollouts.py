@@ -33,3 +33,11 @@ class Rollout:
         bar = pb.RolloutBar(qpos=pb.Cotangent(pb.ptr(qpos), 1 if qpos.ndim == 1 else len(qpos), None))
         gradient = pb.RolloutGradient(x0=pb.ptr(self.x0_bar), ctrl=pb.ptr(self.ctrl_bar), theta=pb.ptr(self.theta_bar))
         pb.lib().pbRollout_Vjp(self.ptr, ct.byref(bar), None, ct.byref(gradient), None)
+
+    def pull(self, qvel, **options):
+        """Gradient by the controls (steps, nu) from cotangents of every velocity (steps + 1, nv); options: those of pbVjpOptions."""
+        self.ctrl_bar[:] = 0
+        bar = pb.RolloutBar(qvel=pb.Cotangent(pb.ptr(qvel), len(qvel), None))
+        gradient = pb.RolloutGradient(ctrl=pb.ptr(self.ctrl_bar))
+        pb.lib().pbRollout_Vjp(self.ptr, ct.byref(bar), ct.byref(pb.NATIVE.pbVjpOptions(**options)), ct.byref(gradient), None)
+        return self.ctrl_bar.copy()

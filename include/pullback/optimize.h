@@ -107,7 +107,8 @@ PB_API int pbTask_Steps(const pbTask *task, int trajectory);
 PB_API const pbRolloutPlan *pbTask_Plan(const pbTask *task, int trajectory);
 PB_API const char *pbTask_Constants(const pbTask *task);  // "keep" or "recompute"
 PB_API pbGradientKind pbTask_GradientKind(const pbTask *task);
-PB_API bool pbTask_HasStop(const pbTask *task);  // "stop" states a loss or deviations of terms
+PB_API pbVjpOptions pbTask_Truncation(const pbTask *task);  // decay, window, clip of its gradients ("gradient"); the rest zero
+PB_API bool pbTask_HasStop(const pbTask *task);             // "stop" states a loss or deviations of terms
 
 PB_API PB_NODISCARD pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradient);  // gradient: n or NULL
 PB_API PB_NODISCARD pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J);        // J: m x n or NULL

@@ -164,7 +164,17 @@ typedef struct pbCertificate {
   int64_t spot_left_out;   // and those left out because something begins, ends or has a kink within every move
   int spot_kink;           // pb_checkFull: of what is left out, the first step at which the ends of a move part; -1: none
   int most_contacts_step;  // the first step with most_contacts; -1 where there is no contact
+  // Truncation (pbVjpOptions): whether anything was left out of the derivative, and what. Norms and growth above are of the
+  // costate as it went back, each before it was clipped and decayed.
+  bool truncated;
+  double decay, window, clip;  // as they acted: 1/s, s (a multiple of the step), norm; 0: none
+  int64_t cuts, clips;         // boundaries of windows; states whose costate was clipped,
+  int clip_step;               // of these the one clipped most; -1 without one
+  double clip_most;            // and its norm before
 } pbCertificate;
+// What was left out, in words: "decay 5 /s, windows of 0.25 s (3 cuts), norm clipped to 1 at 12 states (most at 40: 3e+04)"; ""
+// where nothing was. Returns text.
+PB_API char *pbCertificate_Truncation(const pbCertificate *certificate, char *text, size_t size);
 enum { pb_partSteps = 1, pb_partImpacts = 2, pb_partRollout = 4 };
 // What the spot check saw, in words: "nothing", "steps" (without impacts or corrected events), "impacts" (steps with those),
 // "steps and impacts", "rollout".
@@ -183,10 +193,22 @@ typedef enum pbSpotCheck {
   pb_checkFull
 } pbSpotCheck;
 
+// Truncation: a costate that grows through many steps is kept small, and the gradient is no more that of the rollout. The
+// costate of state k + 1 (what came from later, and the caller's cotangents there) goes back through step k so:
+//   clip    scaled to the norm `clip` where it is longer (Euclidean, over the whole tangent),
+//   decay   times exp(-decay h),
+//   pull    by the step: into state k, the inputs and parameters of the step;
+//   window  what came to state k is set to zero where k = steps - j round(window / h), j = 1, 2, ..., k > 0; the caller's
+//           cotangents at state k itself go on.
+// So what acts during step k is weighed by exp(-decay (T - t_k)) against a cotangent of the last state alone, and a cotangent
+// reaches the steps of one window only. x0's gradient is the costate of state 0 as it arrives, unclipped.
 typedef struct pbVjpOptions {
-  pbSpotCheck spot_check;
-  uint64_t seed;     // of its directions and steps
-  double spot_size;  // pb_checkFull: length of the move; 0: 1e-6
+  pbSpotCheck spot_check;  // truncated: pb_checkFull is made as pb_checkSteps, each step with the costate that it was given
+  uint64_t seed;           // of its directions and steps
+  double spot_size;        // pb_checkFull: length of the move; 0: 1e-6
+  double decay;            // 1/s, >= 0; 0: none
+  double window;           // s, at least half a step; 0, infinite or not shorter than the horizon: none
+  double clip;             // largest norm of the costate, > 0; 0, infinite: none
 } pbVjpOptions;
 
 // Parameters that a Vjp gives gradients by from now on: `count` names of fields (pbModel_ParamAt; a part, "geom_friction:floor", stands

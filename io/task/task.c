@@ -14,9 +14,10 @@
 #include "model/model.h"
 #include "optimize/optimizer.h"
 
-const char *const pbTask_Keys[] = {"model",     "deformables", "comment", "options",  "contact",      "parameters", "constants",
-                                   "steps",     "duration",    "init",    "controls", "trajectories", "variables",  "loss",
-                                   "optimizer", "stop",        "confirm", "seed",     "memory",       "mode",       NULL};
+const char *const pbTask_Keys[] = {"model",     "deformables", "comment",   "options", "contact",  "parameters",
+                                   "constants", "steps",       "duration",  "init",    "controls", "trajectories",
+                                   "variables", "loss",        "optimizer", "stop",    "confirm",  "seed",
+                                   "memory",    "mode",        "gradient",  NULL};
 
 // ---- model ----------------------------------------------------------------------------------------------------------
 static pbStatus compile_text(pbTaskReader *r, const char *text, pbModel **model) {
@@ -178,6 +179,35 @@ static pbStatus read_mode(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(pbTaskReader_Text(r, root, "mode", &mode));
   if (pbGradientKind_Named(mode, &task->gradient)) return pb_ok;
   return pbTaskReader_FailAt(r, "mode", "expected \"exact\", \"event\" or \"smooth\"");
+}
+
+// The costate's truncation: pbVjpOptions.
+static pbStatus read_truncation(pbTaskReader *r, const json_t *root, pbTask *task) {
+  static const char *const keys[] = {"decay", "window", "clip", NULL};
+  double *const out[] = {&task->truncation.decay, &task->truncation.window, &task->truncation.clip};
+  const json_t *object = json_object_get(root, "gradient");
+  if (!object) return pb_ok;
+
+  pbTaskReader_Enter(r, "gradient");
+  PB_TRY(pbTaskReader_Keys(r, object, keys));
+
+  // a zero would turn off what the key asks for
+  for (int i = 0; i < 3; i++) {
+    PB_TRY(pbTaskReader_Real(r, object, keys[i], out[i]));
+    if (json_object_get(object, keys[i]) && !(*out[i] > 0)) return pbTaskReader_FailAt(r, keys[i], "expected a positive number");
+  }
+
+  if (task->truncation.window > 0 && task->truncation.window < 0.5 * pbTaskReader_Timestep(r))
+    return pbTaskReader_FailAt(r, "window", "expected at least one time step");
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+static pbStatus check_truncation(pbTaskReader *r, const json_t *root, const pbTask *task) {
+  if (!json_object_get(root, "gradient") || task->optimizer.method != pb_methodGaussNewton) return pb_ok;
+  return pbTaskReader_FailAt(r, "gradient",
+                             "truncated gradients serve \"lbfgs\" and \"adam\"; gauss-newton needs derivatives of "
+                             "residuals");
 }
 
 // Derived constants from the others; those that the file gives itself must not change.
@@ -441,9 +471,11 @@ static pbStatus read_world(pbTaskReader *r, const json_t *root, pbTask *task) {
 static pbStatus read_task(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(read_world(r, root, task));
   PB_TRY(read_mode(r, root, task));
+  PB_TRY(read_truncation(r, root, task));
   PB_TRY(pbTask_ReadTrajectories(r, root, task));
   PB_TRY(pbTask_ReadVariables(r, root, task));
   PB_TRY(pbTask_ReadOptimizer(r, root, task));
+  PB_TRY(check_truncation(r, root, task));
   return pbTask_SetUp(task);
 }
 
@@ -518,6 +550,7 @@ static pbStatus read_run(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(pbTaskReader_Text(r, root, "constants", &constants));
   task->recompute = strcmp(constants, "recompute") == 0;
   PB_TRY(read_mode(r, root, task));
+  PB_TRY(read_truncation(r, root, task));
   PB_TRY(pbTask_ReadTrajectories(r, root, task));
   PB_TRY(pbTask_ReadVariables(r, root, task));
   return pbTask_SetUpRun(task);

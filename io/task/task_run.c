@@ -191,6 +191,20 @@ static void add_spot_check(json_t *o, const pbCertificate *c) {
   json_object_set_new(o, "spot_where", json_string(c->spot_where));
 }
 
+// What was left out of the derivative on purpose.
+static void add_truncation(json_t *o, const pbCertificate *c) {
+  char text[400];
+  json_object_set_new(o, "truncated", json_boolean(c->truncated));
+  if (!c->truncated) return;
+
+  json_object_set_new(o, "truncation", json_string(pbCertificate_Truncation(c, text, sizeof text)));
+  json_object_set_new(o, "decay", real(c->decay));
+  json_object_set_new(o, "window", real(c->window));
+  json_object_set_new(o, "clip", real(c->clip));
+  json_object_set_new(o, "cuts", json_integer(c->cuts));
+  json_object_set_new(o, "clips", json_integer(c->clips));
+}
+
 static json_t *certificate_json(pbGradientKind kind, const pbCertificate *c) {
   json_t *o = json_object();
   json_object_set_new(o, "mode", json_string(pbGradientKind_Name(kind)));
@@ -214,6 +228,8 @@ static json_t *certificate_json(pbGradientKind kind, const pbCertificate *c) {
   // growth of the costate, from the last step to the first
   json_object_set_new(o, "costate_growth", real(c->growth));
   json_object_set_new(o, "costate_growth_rate", real(c->growth_rate));
+
+  add_truncation(o, c);
 
   // what it took
   json_object_set_new(o, "steps", json_integer(c->steps));

@@ -64,6 +64,7 @@ int pbTask_Steps(const pbTask *task, int t) { return task->trajectories[t].steps
 const pbRolloutPlan *pbTask_Plan(const pbTask *task, int t) { return &task->trajectories[t].plan; }
 const char *pbTask_Constants(const pbTask *task) { return task->recompute ? "recompute" : "keep"; }
 pbGradientKind pbTask_GradientKind(const pbTask *task) { return task->gradient; }
+pbVjpOptions pbTask_Truncation(const pbTask *task) { return task->truncation; }
 bool pbTask_HasStop(const pbTask *task) { return task->stop.has_loss || task->stop.term_count > 0; }
 int64_t pbTask_Simulations(const pbTask *task) { return task->simulations; }
 
@@ -322,7 +323,17 @@ static pbStatus pull_back(pbTask *task, pbTrajectory *tr) {
   // Cotangents of the controls only where there are any.
   pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = pb_controls(task->model) ? tr->ctrl_bar : NULL, .theta = task->theta_bar};
 
-  return pbRollout_Vjp(tr->rollout, &bar, NULL, &g, NULL);
+  return pbRollout_Vjp(tr->rollout, &bar, &task->truncation, &g, NULL);
+}
+
+// Truncation is of costates: forward derivatives have none.
+static bool is_truncated(const pbTask *task) {
+  const pbVjpOptions *o = &task->truncation;
+  return o->decay > 0 || o->window > 0 || o->clip > 0;
+}
+
+static bool is_forward(const pbTask *task, size_t outputs) {
+  return !is_truncated(task) && pbRollout_GradientMode((size_t)task->n, outputs) == pb_modeForward;
 }
 
 static pbStatus gradient_reverse(pbTask *task, int t, double *gradient) {
@@ -347,12 +358,11 @@ static pbStatus check_derivatives(const pbTask *task, const double *z, const dou
 }
 
 static pbStatus add_gradient(pbTask *task, const double *z, int t, double *gradient) {
-  bool forward = pbRollout_GradientMode((size_t)task->n, 1) == pb_modeForward;
-  return forward ? gradient_forward(task, z, t, gradient) : gradient_reverse(task, t, gradient);
+  return is_forward(task, 1) ? gradient_forward(task, z, t, gradient) : gradient_reverse(task, t, gradient);
 }
 
 pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradient) {
-  bool forward = pbRollout_GradientMode((size_t)task->n, 1) == pb_modeForward;
+  bool forward = is_forward(task, 1);
   *value = 0;
   task->counted = false;  // every call is one evaluation
   begin_run(task, z);
@@ -412,14 +422,17 @@ static pbStatus jacobian_reverse(pbTask *task, const double *z, int t, double *J
 }
 
 static pbStatus jacobian_rows(pbTask *task, const double *z, int t, double *J) {
-  bool forward = pbRollout_GradientMode((size_t)task->n, task->m) == pb_modeForward;
-  return forward ? jacobian_forward(task, z, t, J) : jacobian_reverse(task, z, t, J);
+  return is_forward(task, task->m) ? jacobian_forward(task, z, t, J) : jacobian_reverse(task, z, t, J);
 }
 
 pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
   if (task->m == 0)
     return pbContext_Fail(task->ctx, pb_bad_argument,
                           "%s: the loss is no sum of squares (terms of type \"squared\" with weights >= 0)", task->name);
+
+  if (J && is_truncated(task))
+    return pbContext_Fail(task->ctx, pb_bad_argument, "%s: a truncated gradient (decay, window, clip) is none of residuals",
+                          task->name);
 
   // The Jacobian at a point whose residuals were computed just before: the rollouts still hold that run.
   bool again = J && task->same && is_last(task, z);
@@ -475,7 +488,9 @@ pbStatus pbTask_Certify(pbTask *task, const double *z, int t, pbCertificate *cer
 
   // Checked at steps only: the gradient is that of the loss at this very run.
   pbRolloutBar bar = pbTermSet_Bar(&tr->terms);
-  pbVjpOptions options = {.spot_check = pb_checkSteps, .seed = 1};
+  pbVjpOptions options = task->truncation;
+  options.spot_check = pb_checkSteps;
+  options.seed = 1;
   pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = pb_controls(task->model) ? tr->ctrl_bar : NULL, .theta = task->theta_bar};
 
   return pbRollout_Vjp(tr->rollout, &bar, &options, &g, certificate);

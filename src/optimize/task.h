@@ -148,6 +148,7 @@ struct pbTask {
   double *theta, *theta_now, *theta_used, *theta_bar;  // from the file; with unknowns; with constants; cotangent
   bool recompute;
   pbGradientKind gradient;
+  pbVjpOptions truncation;  // decay, window, clip; nothing else
   int variable_count;
   pbVariable *variables;
   int n;

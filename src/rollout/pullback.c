@@ -112,18 +112,28 @@ static void note_events(const pbEventCount *here, int k, pbCertificate *c) {
   if (here->together) memcpy(c->simultaneous_contact, here->together_name, sizeof c->simultaneous_contact);
 }
 
-// Step k and what is observed at its state, by the kind of gradient.
-static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const double *record, void *cached,
-                          const pbObservationBar *observed, bool *events, pbCertificate *c) {
+// A step to pull back, and what is observed at its state.
+typedef struct StepAt {
+  int k;
+  const double *record;
+  void *cached;
+  const double *next;                // costate of the state after it; NULL: what is observed alone
+  const pbObservationBar *observed;  // NULL: nothing
+  bool events;                       // written: events were corrected
+} StepAt;
+
+// By the kind of gradient.
+static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, StepAt *at, pbCertificate *c) {
   const pbModel *m = r->model;
   pbScratch *s = r->scratch;
-  pbInput input = pbRollout_InputAt(r, k);
-  pbInputBar input_bar = input_bar_at(r, g, k);
-  const double *next = k == r->plan.steps ? NULL : r->costate;
+  pbInput input = pbRollout_InputAt(r, at->k);
+  pbInputBar input_bar = input_bar_at(r, g, at->k);
+  const double *record = at->record;
+  void *cached = at->cached;
 
   // The smooth gradient is that of the same step with smooth contacts, evaluated here.
   if (r->gradient == pb_gradientSmooth) {
-    PB_TRY(pbSmooth_Step(r, record, &input, k));
+    PB_TRY(pbSmooth_Step(r, record, &input, at->k));
     m = r->smooth;
     s = r->smooth_scratch;
     record = r->smooth_record;
@@ -132,24 +142,36 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, int k, const
 
   const pbStepRecord step = {m, r->theta, record, cached, &input};
   const pbStepBar out = {r->costate_before, &input_bar, g->theta};
-  const pbStepCotangent cotangent = {.next = next, .observed = observed};
+  const pbStepCotangent cotangent = {.next = at->next, .observed = at->observed};
   pbStatus status;
-  s->ticks = k;
+  s->ticks = at->k;
   do {
     status = pbStep_VjpCached(&step, &cotangent, s, &out);
   } while (pbScratch_Grow(s, &status));
   s->ticks = 0;
 
   // Saltation: what a step with frozen rows leaves out, that the time of an onset or a release moves.
-  if (status == pb_ok && next && r->gradient == pb_gradientEvent) {
+  if (status == pb_ok && at->next && r->gradient == pb_gradientEvent) {
     pbEventCount here = {0};
-    status = pbStep_EventsVjp(&step, next, k == 0, s, &out, &here);
-    note_events(&here, k, c);
-    *events = here.corrected > 0;
+    status = pbStep_EventsVjp(&step, at->next, at->k == 0, s, &out, &here);
+    note_events(&here, at->k, c);
+    at->events = here.corrected > 0;
   }
 
-  if (status == pb_ok) pbClock_Pull(r, observed ? observed->sensordata : NULL, record, k, g->theta);
-  return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbScratch_Error(s));
+  if (status == pb_ok) pbClock_Pull(r, at->observed ? at->observed->sensordata : NULL, record, at->k, g->theta);
+  return status == pb_ok ? status : pbRollout_StepFailed(r, status, at->k, pbScratch_Error(s));
+}
+
+// The costate of the state becomes what is observed there alone. Inputs and parameters have had their share of both.
+static pbStatus cut(pbRollout *r, const StepAt *at, pbCertificate *c) {
+  const pbRolloutGradient none = {0};
+  StepAt alone = *at;
+
+  c->truncated = true;
+  c->cuts++;
+  memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate_before);
+  alone.next = NULL;
+  return at->observed ? pull_step(r, &none, &alone, c) : pb_ok;
 }
 
 // Pullback through what is observed at state k and, unless it is the last, through step k. The result is in r->costate.
@@ -158,15 +180,17 @@ static pbStatus pull(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradi
   PB_ASSERT(k >= 0 && k <= r->plan.steps);
   PB_VALIDATE(k == r->plan.steps || pb_allFinite(r->costate, (size_t)r->n));
   bool last = k == r->plan.steps;
-  bool events = false;
   pbObservationBar bars;
   const pbObservationBar *observed = observed_at(r, bar, k, &bars) ? &bars : NULL;
+  StepAt at = {.k = k, .record = record, .cached = cached, .next = last ? NULL : r->costate, .observed = observed};
   memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate);
 
   // A sampled step is checked with the numbers that its pullback had: costates before and after.
+  if (!last) pbTruncation_Shorten(r, k + 1, certificate);
   if (r->sample && !last) pbSample_Before(r, r->sample, k);
-  if (observed || !last) PB_TRY(pull_step(r, g, k, record, cached, observed, &events, certificate));
-  if (r->sample && !last) PB_TRY(pbSample_Step(r, r->sample, k, record, cached, observed, events, certificate));
+  if (observed || !last) PB_TRY(pull_step(r, g, &at, certificate));
+  if (r->sample && !last) PB_TRY(pbSample_Step(r, r->sample, k, record, cached, observed, at.events, certificate));
+  if (pbTruncation_Cuts(r, k)) PB_TRY(cut(r, &at, certificate));
   add_direct(r, bar, k, r->costate_before);
 
   // The costate before this step is the one after the step before.
@@ -343,8 +367,11 @@ static void begin_certificate(const pbRollout *r, pbCertificate *c) {
 static pbStatus begin_spot_check(pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *gradient, pbSpot *spot) {
   if (!options) return pb_ok;
 
+  // Differences of the whole rollout know nothing of a truncated gradient; those of single steps do.
+  bool whole = options->spot_check == pb_checkFull && !pbTruncation_Acts(&r->truncation);
+
   switch (options->spot_check) {
-    case pb_checkFull: return pbSpot_Begin(r, options, gradient, spot);
+    case pb_checkFull: return whole ? pbSpot_Begin(r, options, gradient, spot) : pbSample_Begin(r, options, gradient, &r->sample);
     case pb_checkSteps: return pbSample_Begin(r, options, gradient, &r->sample);
     default: return pb_ok;
   }
@@ -364,6 +391,7 @@ pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions
   PB_TRY(pbRolloutBar_Check(r, bar));
 
   begin_certificate(r, certificate);
+  PB_TRY(pbTruncation_Begin(r, options, certificate));
   if (pbProgressMeter_Begin(&r->meter, "backward", certificate->recomputed + r->plan.steps))
     return pbRollout_Stopped(r, r->plan.steps);
 
@@ -376,7 +404,7 @@ pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions
   if (status == pb_ok) status = check_gradient(r, gradient);
 
   // Where events were corrected or contacts smoothed, the program's difference quotient is not what the gradient should be.
-  bool full = options && options->spot_check == pb_checkFull;
+  bool full = options && options->spot_check == pb_checkFull && !pbTruncation_Acts(&r->truncation);
   bool comparable = r->gradient == pb_gradientExact || (r->gradient == pb_gradientEvent && certificate->events == 0);
   if (status == pb_ok && full && comparable) status = pbSpot_Check(r, &spot, bar, r->costate, gradient, certificate);
 

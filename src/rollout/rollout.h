@@ -21,6 +21,13 @@ typedef struct pbProgressMeter {  // progress of one call, and its end
 int pbProgressMeter_Begin(pbProgressMeter *meter, const char *phase, int64_t total);
 int pbProgressMeter_Step(pbProgressMeter *meter);
 
+// What shortens the costate on its way back (pbVjpOptions).
+typedef struct pbTruncation {
+  double factor;  // exp(-decay h); 1: none
+  double clip;    // infinite: none
+  int window;     // steps; 0: none
+} pbTruncation;
+
 struct pbRollout {
   pbContext *ctx;
   const pbModel *model;
@@ -34,6 +41,7 @@ struct pbRollout {
   pbProgressMeter meter;
 
   struct pbSample *sample;  // while a Vjp checks steps
+  pbTruncation truncation;  // of the Vjp at hand
   pbGradientKind gradient;
   pbModel *smooth;  // for pb_gradientSmooth: the model with its smooth contact settings; a scratch, a record, a state
   pbScratch *smooth_scratch;
@@ -104,6 +112,15 @@ bool pbSelection_None(const pbRollout *r);  // nothing is wanted
 void pbSelection_Keep(const pbRollout *r, const double *theta);
 void pbSelection_Restore(const pbRollout *r, double *theta);
 void pbSelection_Clear(const pbRollout *r, double *theta);
+
+// ---- truncate.c
+// Reads the options (NULL: none) into r->truncation and notes what acts. pb_bad_argument for numbers out of range.
+PB_NODISCARD pbStatus pbTruncation_Begin(pbRollout *r, const pbVjpOptions *options, pbCertificate *certificate);
+bool pbTruncation_Acts(const pbTruncation *truncation);
+// The costate of a state, before the step that led there is pulled back.
+void pbTruncation_Shorten(pbRollout *r, int state, pbCertificate *certificate);
+// Is what comes to this state from later steps cut off?
+bool pbTruncation_Cuts(const pbRollout *r, int state);
 
 // ---- clock.c: what a row of sensordata owes to the time step by the k steps before `state`
 void pbClock_Pull(const pbRollout *r, const double *sensor_bar, const double *state, int k, double *theta_bar);

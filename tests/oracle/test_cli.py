@@ -436,6 +436,47 @@ def test_gradient_shapes_and_memory(run, tmp_path):
     assert sorted(np.load(out).files) == ["meta", "param/body_mass", "param/gravity", "qvel"]
 
 
+def test_truncated_gradients(run, tmp_path):
+    """Of the Jacobians: clip, decay, pull, cut; as options, and as a task says."""
+    m = mj.MjModel.from_xml_path(str(RICH))
+    n, r, steps, decay, window, clip = 2 * m.nv + m.na, np.random.default_rng(8), 12, 20.0, 5, 2.0
+    u, h = controls(steps, m.nu), m.opt.timestep
+    np.save(tmp_path / "u.npy", u)
+    c = r.standard_normal((steps + 1, n))
+    np.savez(tmp_path / "cot.npz", qpos=c[:, :m.nv], qvel=c[:, m.nv:2 * m.nv], act=c[:, 2 * m.nv:])
+    run("jacobian", RICH, "--control", tmp_path / "u.npy", "-o", tmp_path / "j.npz")
+    options = ("--decay", decay, "--window", window * h, "--clip", clip)
+    done = run("gradient", RICH, "--control", tmp_path / "u.npy", "--cotangent", tmp_path / "cot.npz", *options, "-o", tmp_path / "g.npz")
+    j, g, w, clips = np.load(tmp_path / "j.npz"), np.load(tmp_path / "g.npz"), c[steps], 0
+    for k in reversed(range(steps)):
+        norm = np.linalg.norm(w)
+        clips += norm > clip
+        w = w * min(1, clip / norm) * np.exp(-decay * h)
+        assert np.allclose(g["control"][k], j["B"][k].T @ w, rtol=1e-9, atol=1e-12)
+        w = c[k] + (0 if k and (steps - k) % window == 0 else j["A"][k].T @ w)
+    assert np.allclose(np.concatenate([g["qpos"], g["qvel"], g["act"]]), w, rtol=1e-9, atol=1e-9 * abs(w).max())
+    seen = meta(g)["certificate"]
+    assert seen["truncated"] and seen["cuts"] == 2 and seen["clips"] == clips and seen["decay"] == decay and seen["clip"] == clip
+    assert seen["checked"] == "steps" and not seen["spot_off"] and "the gradient is truncated: decay 20 /s, windows of" in done.stderr
+    task = {"model": str(RICH), "controls": u.tolist(), "loss": [{"qpos": True}], "gradient": {"decay": decay, "window": window * h, "clip": clip},
+            "variables": [{"control": True}], "optimizer": {"method": "lbfgs", "iterations": 1}}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    by_task = [run("gradient", tmp_path / "task.json", "--loss", tmp_path / "task.json", "--allow-root", RICH.parent, *o, "-o", tmp_path / "t.npz")
+               and np.load(tmp_path / "t.npz") for o in ((), options, ("--decay", 0, "--window", 0, "--clip", 0))]
+    assert (by_task[0]["control"] == by_task[1]["control"]).all() and (by_task[0]["control"] != by_task[2]["control"]).any()
+    assert not meta(by_task[2])["certificate"]["truncated"]
+    result = json.loads(run("optimize", tmp_path / "task.json", "--allow-root", RICH.parent, cwd=tmp_path).stdout)
+    assert result["certificates"][0]["truncated"] and result["certificates"][0]["window"] == window * h
+    for bad, text in (({"decay": -1}, "gradient.decay"), ({"window": 1e-9}, "gradient.window"), ({"clips": 1}, "did you mean 'clip'")):
+        (tmp_path / "task.json").write_text(json.dumps({**task, "gradient": bad}))
+        assert text in run("optimize", tmp_path / "task.json", "--allow-root", RICH.parent, code=3).stderr
+    task["optimizer"]["method"] = "gauss-newton"
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    assert "gauss-newton needs derivatives of residuals" in run("optimize", tmp_path / "task.json", "--allow-root", RICH.parent, code=3).stderr
+    assert "--clip: expected a number" in run("gradient", RICH, "--control", tmp_path / "u.npy", "--cotangent", tmp_path / "cot.npz", "--clip", "-1",
+                                             "-o", tmp_path / "g.npz", code=2).stderr
+
+
 def test_gradient_agrees_with_the_jacobians(run, tmp_path):
     m = mj.MjModel.from_xml_path(str(RICH))
     n, r, steps = 2 * m.nv + m.na, np.random.default_rng(8), 6
