@@ -4,17 +4,20 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "base/suggest.h"
 #include "io/task/task_reader.h"
 #include "model/joint.h"
 #include "model/model.h"
 
-static const char *const term_keys[] = {"name",    "qpos",   "qvel",           "act",        "sensor", "body",   "site",
-                                        "control", "points", "point_velocity", "components", "at",     "target", "type",
-                                        "weight",  "mean",   "epsilon",        "delta",      NULL};
-static const char *const quantity_keys[pb_quantityCount] = {"qpos",   "qvel",           "act",    "sensor", "body", "site",
-                                                            "points", "point_velocity", "control"};
-static const char *const array_names[pb_quantityCount] = {"qpos",   "qvel",           "act",    "sensordata", "xpos", "site_xpos",
-                                                          "points", "point_velocity", "control"};
+static const char *const term_keys[] = {
+    "name", "qpos",   "qvel", "act",    "sensor", "body",    "site",  "control",  "points",  "point_velocity", "components",
+    "at",   "target", "type", "weight", "mean",   "epsilon", "delta", "discount", "formula", "inputs",         NULL};
+static const char *const input_keys[] = {"qpos",   "qvel",           "act",        "sensor", "body", "site", "control",
+                                         "points", "point_velocity", "components", NULL};
+static const char *const quantity_keys[pb_quantityCount + 1] = {"qpos",   "qvel",           "act",     "sensor", "body", "site",
+                                                                "points", "point_velocity", "control", "formula"};
+static const char *const array_names[pb_quantityCount + 1] = {
+    "qpos", "qvel", "act", "sensordata", "xpos", "site_xpos", "points", "point_velocity", "control", "formula"};
 
 // What a term names, before components are chosen: parts, and for each target entry its column in a full row.
 typedef struct Layout {
@@ -390,8 +393,36 @@ static pbStatus read_target(pbTaskReader *r, const json_t *object, int steps, co
 }
 
 // ---- terms ----------------------------------------------------------------------------------------------------------
+static pbStatus unknown_type(pbTaskReader *r, const char *type) {
+  static const char *const types[] = {"squared", "norm", "huber", "linear", "above", "below"};
+  pbSuggest near = pbSuggest_For(type);
+  char hint[64];
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) pbSuggest_Offer(&near, types[i]);
+  return pbTaskReader_FailAt(r, "type", "expected squared, norm, huber, linear, above or below, found '%.60s'%s", type,
+                             pbSuggest_Write(&near, hint, sizeof hint));
+}
+
+// Weights of the states by their times, where the future counts less.
+static pbStatus read_discount(pbTaskReader *r, const json_t *object, pbTerm *t) {
+  PB_TRY(pbTaskReader_Real(r, object, "discount", &t->discount));
+  if (!(t->discount >= 0 && t->discount < 1e9)) return pbTaskReader_FailAt(r, "discount", "expected a rate in 1/s, at least 0");
+  if (t->discount == 0) return pb_ok;
+
+  t->factor = pbContext_AllocArray(r->ctx, (size_t)t->step_count + 1, sizeof *t->factor);
+  if (!t->factor) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
+
+  for (int k = 0; k < t->step_count; k++) t->factor[k] = exp(-t->discount * t->steps[k] * pbTaskReader_Timestep(r));
+  return pb_ok;
+}
+
 static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
-  const char *type = "squared";
+  static const struct {
+    const char *name;
+    pbTermType type;
+  } types[] = {{"squared", pb_termSquared}, {"norm", pb_termNorm},   {"huber", pb_termHuber},
+               {"linear", pb_termLinear},   {"above", pb_termAbove}, {"below", pb_termBelow}};
+  const char *type = t->formula ? "linear" : "squared";
+  size_t which = 0, count = sizeof types / sizeof *types;
   bool mean = false;
   t->weight = 1;
   t->epsilon = 1e-8;
@@ -403,30 +434,31 @@ static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
   PB_TRY(pbTaskReader_Real(r, object, "delta", &t->delta));
   PB_TRY(pbTaskReader_Bool(r, object, "mean", &mean));
 
-  if (strcmp(type, "squared") == 0) t->type = pb_termSquared;
-  else if (strcmp(type, "norm") == 0) t->type = pb_termNorm;
-  else if (strcmp(type, "huber") == 0) t->type = pb_termHuber;
-  else return pbTaskReader_FailAt(r, "type", "expected squared, norm or huber, found '%.60s'", type);
+  while (which < count && strcmp(type, types[which].name) != 0) which++;
+  if (which == count) return unknown_type(r, type);
+  t->type = types[which].type;
 
   if (!(t->epsilon > 0) || !(t->delta > 0)) return pbTaskReader_Fail(r, pb_bad_input, "epsilon and delta must be positive");
 
   // the mean over the states, not over components
   if (mean) t->weight /= t->step_count;
-  return pb_ok;
+  return read_discount(r, object, t);
 }
 
-static pbStatus find_quantity(pbTaskReader *r, const json_t *object, pbQuantity *q, const json_t **value) {
+// formula: one of the quantities may be a formula of others
+static pbStatus find_quantity(pbTaskReader *r, const json_t *object, bool formula, pbQuantity *q, const json_t **value) {
   int found = 0;
-  for (int i = 0; i < pb_quantityCount; i++) {
+  for (int i = 0; i < pb_quantityCount + formula; i++) {
     if (!json_object_get(object, quantity_keys[i])) continue;
     *value = json_object_get(object, quantity_keys[i]);
     *q = (pbQuantity)i;
     found++;
   }
 
-  return found == 1 ? pb_ok
-                    : pbTaskReader_Fail(r, pb_bad_input,
-                                        "expected one of qpos, qvel, act, sensor, body, site, points, point_velocity, control");
+  if (found == 1) return pb_ok;
+  return pbTaskReader_Fail(r, pb_bad_input,
+                           "expected one of qpos, qvel, act, sensor, body, site, points, point_velocity, control%s",
+                           formula ? ", formula" : "");
 }
 
 static pbStatus copy_name(pbTaskReader *r, const json_t *object, const json_t *value, pbTerm *t) {
@@ -441,16 +473,11 @@ static pbStatus copy_name(pbTaskReader *r, const json_t *object, const json_t *v
   return t->name ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
 }
 
-static pbStatus read_term(pbTaskReader *r, const json_t *object, int steps, pbTerm *t, Layout *l) {
-  const json_t *value = NULL;
-  PB_TRY(pbTaskReader_Keys(r, object, term_keys));
-  PB_TRY(find_quantity(r, object, &t->quantity, &value));
-  PB_TRY(copy_name(r, object, value, t));
-
+// What a term or an input of a formula observes, and which components of it.
+static pbStatus read_parts(pbTaskReader *r, const json_t *object, const json_t *value, pbTerm *t, Layout *l) {
   pbTaskReader_Enter(r, quantity_keys[t->quantity]);
-  pbStatus status = read_layout(r, value, t->quantity, l);
+  PB_TRY(read_layout(r, value, t->quantity, l));
   pbTaskReader_Leave(r);
-  if (status != pb_ok) return status;
 
   // the term owns its parts from here
   PB_TRY(choose_components(r, object, l));
@@ -458,18 +485,134 @@ static pbStatus read_term(pbTaskReader *r, const json_t *object, int steps, pbTe
   t->parts = l->parts;
   l->parts = NULL;
 
+  return pb_ok;
+}
+
+static pbStatus read_input(pbTaskReader *r, const json_t *object, pbTerm *input) {
+  const json_t *value = NULL;
+  Layout layout = {0};
+  PB_TRY(pbTaskReader_Keys(r, object, input_keys));
+  PB_TRY(find_quantity(r, object, false, &input->quantity, &value));
+
+  pbStatus status = read_parts(r, object, value, input, &layout);
+  input->target_width = layout.target_width;
+  pbContext_Free(r->ctx, layout.parts);
+  pbContext_Free(r->ctx, layout.columns);
+  if (status != pb_ok) return status;
+
+  if (input->part_count > 3)
+    return pbTaskReader_Fail(r, pb_bad_input, "%d numbers; an input of a formula has 1 to 3: choose them by \"components\"",
+                             input->part_count);
+  return default_target(r, input);
+}
+
+// The formula itself, of its inputs and the time.
+static pbStatus create_expression(pbTaskReader *r, const char *text, const pbTerm *t) {
+  pbFormula *f = t->formula;
+  size_t states = (size_t)t->step_count;
+  pbExpressionInput *inputs = pbContext_AllocArray(r->ctx, (size_t)f->input_count + 1, sizeof *inputs);
+  if (!inputs) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a formula");
+
+  for (int i = 0; i < f->input_count; i++) inputs[i] = (pbExpressionInput){f->inputs[i].name, f->inputs[i].part_count};
+  inputs[f->input_count] = (pbExpressionInput){"t", 1};
+  pbStatus status = pbExpression_Create(r->ctx, text, inputs, f->input_count + 1, t->step_count, &f->expression);
+  pbContext_Free(r->ctx, inputs);
+  if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
+
+  f->width = pbExpression_Width(f->expression);
+  if ((double)states * f->width > 3e7)
+    return pbTaskReader_Fail(r, pb_capacity, "too many numbers: a formula of %zu states", states);
+  f->in = pbContext_AllocArray(r->ctx, states * (size_t)f->width, sizeof(double));
+  f->slope = pbContext_AllocArray(r->ctx, states * (size_t)f->width, sizeof(double));
+  f->value = pbContext_AllocArray(r->ctx, states, sizeof(double));
+  return f->in && f->slope && f->value ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a formula");
+}
+
+static pbStatus read_inputs(pbTaskReader *r, const json_t *inputs, pbFormula *f) {
+  const char *name;
+  json_t *value;
+  if (!json_is_object(inputs)) return pbTaskReader_Fail(r, pb_bad_input, "expected an object {name: quantity}");
+  if (json_object_size(inputs) > PB_EXPRESSION_NUMBERS)
+    return pbTaskReader_Fail(r, pb_bad_input, "more than %d inputs", (int)PB_EXPRESSION_NUMBERS);
+
+  f->inputs = pbContext_AllocArray(r->ctx, json_object_size(inputs) + 1, sizeof *f->inputs);
+  if (!f->inputs) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a formula");
+
+  json_object_foreach((json_t *)inputs, name, value) {
+    // counted first: what was read of it is freed with the term
+    pbTerm *input = &f->inputs[f->input_count++];
+    pbTaskReader_Enter(r, name);
+    if (strcmp(name, "t") == 0) return pbTaskReader_Fail(r, pb_bad_input, "t is the time in formulas already");
+    input->name = pbContext_CopyText(r->ctx, name);
+    if (!input->name) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a formula");
+    PB_TRY(read_input(r, value, input));
+    pbTaskReader_Leave(r);
+  }
+
+  return pb_ok;
+}
+
+// One component, whatever its inputs have: the deviation of its value from the target.
+static pbStatus begin_formula(pbTaskReader *r, const json_t *object, pbTerm *t, Layout *l) {
+  const json_t *inputs = json_object_get(object, "inputs");
+  t->formula = pbContext_Alloc(r->ctx, sizeof *t->formula);
+  t->parts = pbContext_AllocArray(r->ctx, 1, sizeof *t->parts);
+  l->columns = pbContext_AllocArray(r->ctx, 1, sizeof *l->columns);
+  if (!t->formula || !t->parts || !l->columns) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a formula");
+
+  t->parts[0] = (pbPart){0, 0, 0, -1};
+  t->part_count = 1;
+  l->part_count = 1;
+  l->target_width = 1;
+  l->full_width = 1;
+
+  if (json_object_get(object, "components"))
+    return pbTaskReader_FailAt(r, "components", "a formula is one number; its inputs have components");
+  if (json_is_object(json_object_get(object, "target")))
+    return pbTaskReader_FailAt(r, "target", "recordings hold no formulas: expected a number, or one for each time");
+  if (!inputs) return pb_ok;
+
+  pbTaskReader_Enter(r, "inputs");
+  PB_TRY(read_inputs(r, inputs, t->formula));
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+static pbStatus finish_formula(pbTaskReader *r, const json_t *object, pbTerm *t) {
+  const char *text = NULL;
+  PB_TRY(pbTaskReader_Text(r, object, "formula", &text));
+  pbTaskReader_Enter(r, "formula");
+  PB_TRY(create_expression(r, text, t));
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+static pbStatus read_term(pbTaskReader *r, const json_t *object, int steps, pbTerm *t, Layout *l) {
+  const json_t *value = NULL;
+  PB_TRY(pbTaskReader_Keys(r, object, term_keys));
+  PB_TRY(find_quantity(r, object, true, &t->quantity, &value));
+  bool formula = t->quantity == pb_observedFormula;
+  PB_TRY(copy_name(r, object, formula ? NULL : value, t));
+  if (!formula && json_object_get(object, "inputs")) return pbTaskReader_FailAt(r, "inputs", "only a formula has inputs");
+
+  PB_TRY(formula ? begin_formula(r, object, t, l) : read_parts(r, object, value, t, l));
   PB_TRY(read_target(r, object, steps, l, t));
+
+  // its memory is that of all states it is evaluated at
+  if (formula) PB_TRY(finish_formula(r, object, t));
   return read_type(r, object, t);
 }
 
 // Numbers that a set will hold: bounded before anything is allocated for them.
 static pbStatus check_size(const pbTaskReader *r, const pbTermSet *s) {
   // states that several terms observe are held once
-  double rows = 0, widths = 2.0 * s->nx + 2.0 * s->ns + 6.0 * s->nbody + 6.0 * s->nsite;
+  double rows = 0, formulas = 0, widths = 2.0 * s->nx + 2.0 * s->ns + 6.0 * s->nbody + 6.0 * s->nsite;
   for (int i = 0; i < s->count; i++) rows += s->terms[i].step_count;
+  for (int i = 0; i < s->count; i++)
+    formulas += s->terms[i].formula ? 2.0 * s->terms[i].formula->width * s->terms[i].step_count : 0;
   if (rows > s->steps + 1.0) rows = s->steps + 1.0;
 
-  if (rows * widths <= 1e8) return pb_ok;
+  if (rows * widths + formulas <= 1e8) return pb_ok;
   return pbTaskReader_Fail(r, pb_capacity, "the loss observes too much: %.0f states of %.0f numbers", rows, widths);
 }
 
@@ -477,6 +620,7 @@ pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set) {
   if (!json_is_array(loss) || json_array_size(loss) == 0) return pbTaskReader_Fail(r, pb_bad_input, "expected a list of terms");
   if (json_array_size(loss) > 10000) return pbTaskReader_Fail(r, pb_bad_input, "more than 10000 terms");
 
+  set->timestep = pbTaskReader_Timestep(r);
   set->terms = pbContext_AllocArray(r->ctx, json_array_size(loss), sizeof *set->terms);
   if (!set->terms) return pbTaskReader_Fail(r, pb_no_memory, "no memory for the loss");
 

@@ -402,7 +402,7 @@ static void collect_adjoints(const pbGraph *g, int root, const uint8_t *active, 
   }
 }
 
-static void derive_gradient(pbGraph *g, int value, int *gradient) {
+void pbDerive_Gradient(pbGraph *g, int value, int *gradient) {
   uint8_t *active = take_flags(g, value);
   int zero = constant(g, 0), n = 3 * g->inputs.points;
 
@@ -593,7 +593,7 @@ void pbDerive_All(pbGraph *g, const pbEnergyDef *def, int value, pbDerived *d) {
   // Without freeze() the gradient is one, and its Jacobian symmetric.
   PB_ASSERT(value >= 0 && value < g->count);
   d->symmetric = !has_freeze(g, value);
-  derive_gradient(g, value, d->gradient);
+  pbDerive_Gradient(g, value, d->gradient);
   if (!g->status && d->symmetric) symmetric_hessian(g, d);
   PB_VALIDATE(g->status || !d->symmetric || is_mirrored(d->hessian, n));
   if (!g->status && !d->symmetric) frozen_hessian(g, d);

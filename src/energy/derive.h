@@ -14,6 +14,8 @@ typedef struct pbDerived {
 
 // g->status says whether it went well. `def` tells which parameters are constant.
 void pbDerive_All(pbGraph *g, const pbEnergyDef *def, int value, pbDerived *d);
+// Derivatives of a value by the positions alone: nodes, 3 points.
+void pbDerive_Gradient(pbGraph *g, int value, int *gradient);
 void pbDerived_Destroy(pbContext *ctx, pbDerived *d);
 
 #endif

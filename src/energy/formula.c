@@ -5,6 +5,7 @@
 // primary := number | name | function '(' arguments ')' | '(' sum' ')' | '[' arguments ']'
 // Within brackets and behind an operator ends of lines are spaces; # begins a remark.
 #include "energy/formula.h"
+#include "energy/words.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -17,7 +18,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 
-enum { NAME = 48, NAMES = 256, DEPTH = 100, SHOWN = 100, LONGEST = 16384 };
+enum { NAMES = 256, DEPTH = 100, SHOWN = 100, LONGEST = 16384 };
 
 typedef enum Kind { tk_end, tk_break, tk_number, tk_name, tk_mark } Kind;  // break: ';' or an end of line
 
@@ -29,13 +30,15 @@ typedef struct Token {
 } Token;
 
 typedef struct Variable {
-  char name[NAME];
+  char name[PB_WORD];
   pbValue value;
 } Variable;
 
 typedef struct Parser {
   pbGraph *g;
   const pbEnergyDef *def;
+  const pbFormulaName *named;  // the names there are, named_count; NULL: those of energies
+  int named_count;
   const char *at, *line_start;
   Token token;   // the next one
   int line;      // of `at`, from 1
@@ -46,15 +49,6 @@ typedef struct Parser {
   const char *place;  // of the first error, whose reason is in the graph; before: of what is at work
 } Parser;
 
-static const struct {
-  const char *name;
-  pbFunction f;
-} functions[] = {
-#define X(id, name, least, most) {name, id},
-    PB_FUNCTION_TABLE(X)
-#undef X
-};
-
 static bool failed(const Parser *p) { return p->g->status != pb_ok; }
 
 static void stand_at(Parser *p, const char *place) {
@@ -64,9 +58,6 @@ static void stand_at(Parser *p, const char *place) {
 #define FAIL(p, where, ...) (stand_at(p, where), pbGraph_Fail((p)->g, pb_bad_input, __VA_ARGS__))
 
 // ---- words ------------------------------------------------------------------------------------------------------------
-static bool is_name_start(char c) { return isalpha((unsigned char)c) || c == '_'; }
-static bool is_name_part(char c) { return isalnum((unsigned char)c) || c == '_'; }
-
 static void begin_line(Parser *p) {
   p->at++;
   p->line_start = p->at;
@@ -113,7 +104,7 @@ static void read_number(Parser *p) {
   snprintf(text, sizeof text, "%.*s", t->length, t->start);
   if (t->length >= (int)sizeof text || !pbText_Real(text, &t->number) || !(t->number < 1e300))
     FAIL(p, t->start, "this is not a number that can be used");
-  else if (is_name_start(*end)) FAIL(p, end, "a name right behind a number: is there a '*' missing?");
+  else if (pbWord_Starts(*end)) FAIL(p, end, "a name right behind a number: is there a '*' missing?");
 }
 
 static void read_mark(Parser *p) {
@@ -137,8 +128,8 @@ static void next_token(Parser *p) {
   if (!c || failed(p)) return;
   if (isdigit((unsigned char)c) || (c == '.' && isdigit((unsigned char)p->at[1]))) {
     read_number(p);
-  } else if (is_name_start(c)) {
-    while (is_name_part(*p->at)) p->at++;
+  } else if (pbWord_Starts(c)) {
+    while (pbWord_Goes(*p->at)) p->at++;
     t->kind = tk_name;
     t->length = (int)(p->at - t->start);
   } else if (c == ';' || c == '\n') {
@@ -203,43 +194,20 @@ static pbValue apply_function(Parser *p, const Token *word, pbFunction f, int co
 }
 
 // ---- names ------------------------------------------------------------------------------------------------------------
-static bool is_word(const Token *t, const char *word) {
-  return t->length == (int)strlen(word) && !strncmp(t->start, word, (size_t)t->length);
-}
+static bool is_word(const Token *t, const char *word) { return pbWord_Is(t->start, t->length, word); }
+static bool find_function(const Token *t, pbFunction *f) { return pbWord_Function(t->start, t->length, f); }
+static bool find_point(const Token *t, int *index) { return pbWord_Point(t->start, t->length, index); }
 
-static bool find_function(const Token *t, pbFunction *f) {
-  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-    if (is_name_start(functions[i].name[0]) && is_word(t, functions[i].name)) {
-      *f = functions[i].f;
-      return true;
-    }
-  }
-
-  return false;
-}
-
-// x3, X0, y12: a letter and digits
-static bool find_point(const Token *t, int *index) {
-  if (t->length < 2 || t->length > 6 || !strchr("xXy", *t->start)) return false;
-
-  *index = 0;
-  for (int i = 1; i < t->length; i++) {
-    if (!isdigit((unsigned char)t->start[i])) return false;
-    *index = 10 * *index + t->start[i] - '0';
-  }
-
-  return true;
-}
-
-static bool is_reserved(const Token *t) {
-  int index;
-  pbFunction f;
-
-  return is_word(t, "pi") || is_word(t, "h") || is_word(t, "t") || is_word(t, "identity") || find_point(t, &index) ||
-         find_function(t, &f);
+// Does the language have the name, whatever the formula is given?
+static bool is_reserved(const Parser *p, const Token *t) {
+  return p->named ? pbWord_Common(t->start, t->length) : pbWord_Reserved(t->start, t->length);
 }
 
 static bool is_parameter(const Parser *p, const Token *t) {
+  for (int i = 0; i < p->named_count; i++) {
+    if (is_word(t, p->named[i].name)) return true;
+  }
+
   for (int i = 0; i < p->def->parameter_count; i++) {
     if (is_word(t, p->def->parameters[i].name)) return true;
   }
@@ -248,18 +216,15 @@ static bool is_parameter(const Parser *p, const Token *t) {
 }
 
 static void fail_unknown(Parser *p, const Token *t) {
-  char word[NAME], text[120];
-  snprintf(word, sizeof word, "%.*s", t->length < NAME ? t->length : NAME - 1, t->start);
+  char word[PB_WORD], text[120];
+  snprintf(word, sizeof word, "%.*s", t->length < PB_WORD ? t->length : PB_WORD - 1, t->start);
 
   // What is near, of all names there are here.
   pbSuggest s = pbSuggest_For(word);
   for (int i = 0; i < p->variable_count; i++) pbSuggest_Offer(&s, p->variable[i].name);
   for (int i = 0; i < p->def->parameter_count; i++) pbSuggest_Offer(&s, p->def->parameters[i].name);
-  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-    if (is_name_start(functions[i].name[0])) pbSuggest_Offer(&s, functions[i].name);
-  }
-
-  pbSuggest_Offer(&s, "identity");
+  for (int i = 0; i < p->named_count; i++) pbSuggest_Offer(&s, p->named[i].name);
+  pbWord_Offer(&s);
   FAIL(p, t->start, "unknown name '%s'%s", word, pbSuggest_Write(&s, text, sizeof text));
 }
 
@@ -278,15 +243,19 @@ static pbValue name_value(Parser *p, const Token *t) {
     if (is_word(t, p->def->parameters[i].name)) return pbGraph_Parameter(g, i);
   }
 
+  for (int i = 0; i < p->named_count; i++) {
+    if (is_word(t, p->named[i].name)) return p->named[i].value;
+  }
+
   for (int i = 0; i < p->variable_count; i++) {
     if (is_word(t, p->variable[i].name)) return p->variable[i].value;
   }
 
   // Names of the language; parameters and variables cannot have these.
   if (is_word(t, "pi")) return pbGraph_Number(g, 3.14159265358979323846);
-  if (is_word(t, "h")) return pbGraph_Timestep(g);
-  if (is_word(t, "t")) return pbGraph_Time(g);
-  if (find_point(t, &index)) return point_value(p, t, index);
+  if (!p->named && is_word(t, "h")) return pbGraph_Timestep(g);
+  if (!p->named && is_word(t, "t")) return pbGraph_Time(g);
+  if (!p->named && find_point(t, &index)) return point_value(p, t, index);
 
   if (find_function(t, &f) || is_word(t, "identity")) FAIL(p, t->start, "a function: its arguments in ( ) are missing");
   else fail_unknown(p, t);
@@ -334,7 +303,7 @@ static bool is_known(const Parser *p, const Token *t) {
     if (is_word(t, p->variable[i].name)) return true;
   }
 
-  return is_reserved(t) || is_parameter(p, t);
+  return is_reserved(p, t) || is_parameter(p, t);
 }
 
 static pbValue parse_identity(Parser *p, const Token *word) {
@@ -526,9 +495,10 @@ static void assign_name(Parser *p, const Token *name, pbValue value) {
   if (failed(p)) return;
 
   // A name of its own, that nothing else has.
-  if (name->length >= NAME) FAIL(p, name->start, "a name has at most %d letters", NAME - 1);
-  else if (is_reserved(name)) FAIL(p, name->start, "'%.*s' has a meaning already", name->length, name->start);
-  else if (is_parameter(p, name)) FAIL(p, name->start, "'%.*s' is a parameter", name->length, name->start);
+  if (name->length >= PB_WORD) FAIL(p, name->start, "a name has at most %d letters", PB_WORD - 1);
+  else if (is_reserved(p, name)) FAIL(p, name->start, "'%.*s' has a meaning already", name->length, name->start);
+  else if (is_parameter(p, name))
+    FAIL(p, name->start, "'%.*s' is %s", name->length, name->start, p->named ? "given" : "a parameter");
   else if (p->variable_count == NAMES) FAIL(p, name->start, "more than %d names", NAMES);
 
   for (int i = 0; i < p->variable_count && !failed(p); i++) {
@@ -574,9 +544,10 @@ static void skip_breaks(Parser *p) {
 
 // After the last statement: the energy is its value, a scalar without a name.
 static void check_energy(Parser *p, const Token *first, bool assigned, pbValue value) {
-  if (assigned) FAIL(p, first->start, "the last statement must be the energy itself, without a name");
+  const char *what = p->named ? "value" : "energy";
+  if (assigned) FAIL(p, first->start, "the last statement must be the %s itself, without a name", what);
   else if (value.rows != 1 || value.cols != 1)
-    FAIL(p, first->start, "the energy must be a scalar, not %d x %d numbers", value.rows, value.cols);
+    FAIL(p, first->start, "the %s must be a scalar, not %d x %d numbers", what, value.rows, value.cols);
 }
 
 static pbValue parse_formula(Parser *p) {
@@ -639,58 +610,47 @@ static pbStatus report_error(const Parser *p) {
 
   // The formula's line, and a caret below the place.
   const char *name = p->def->name ? p->def->name : "";
+  if (p->named)
+    return pbContext_Fail(p->g->ctx, p->g->status, "line %d, column %d of the formula: %s\n  %s\n  %s", line, column, p->g->error,
+                          shown, caret);
 
   return pbContext_Fail(p->g->ctx, p->g->status, "energy '%.64s', line %d, column %d: %s\n  %s\n  %s", name, line, column,
                         p->g->error, shown, caret);
 }
 
-pbStatus pbFormula_Read(pbGraph *g, const pbEnergyDef *def, int *value) {
-  Parser p = {.g = g, .def = def, .at = def->formula, .line_start = def->formula, .line = 1, .place = def->formula};
+static pbStatus read_formula(Parser *p, int *value) {
+  pbGraph *g = p->g;
+  p->at = p->def->formula;
+  p->line_start = p->at;
+  p->place = p->at;
+  p->line = 1;
 
   // The length bounds how deep choices nest, and with them the recursion of simplification.
-  if (strlen(def->formula) > LONGEST)
+  if (strlen(p->at) > LONGEST)
     return pbContext_Fail(g->ctx, pb_bad_input, "energy '%.64s': the formula has more than %d characters",
-                          def->name ? def->name : "", LONGEST);
+                          p->def->name ? p->def->name : "", LONGEST);
 
-  p.variable = pbContext_AllocArray(g->ctx, NAMES, sizeof *p.variable);
-  if (!p.variable) return pbContext_Fail(g->ctx, pb_no_memory, "out of memory");
+  p->variable = pbContext_AllocArray(g->ctx, NAMES, sizeof *p->variable);
+  if (!p->variable) return pbContext_Fail(g->ctx, pb_no_memory, "out of memory");
 
-  pbValue v = parse_formula(&p);
-  pbContext_Free(g->ctx, p.variable);
+  pbValue v = parse_formula(p);
+  pbContext_Free(g->ctx, p->variable);
   if (g->status == pb_no_memory) return pbContext_Fail(g->ctx, pb_no_memory, "out of memory");
-  if (g->status) return report_error(&p);
+  if (g->status) return report_error(p);
 
   *value = v.node[0];
 
   return pb_ok;
 }
 
-static pbStatus fail_name(pbContext *ctx, const pbEnergyDef *def, int i, const char *why) {
-  return pbContext_Fail(ctx, pb_bad_input, "energy '%.64s', parameter %d, '%.64s': %s", def->name ? def->name : "", i,
-                        def->parameters[i].name ? def->parameters[i].name : "", why);
+pbStatus pbFormula_Read(pbGraph *g, const pbEnergyDef *def, int *value) {
+  Parser p = {.g = g, .def = def};
+  return read_formula(&p, value);
 }
 
-// A parameter's name: a word, short enough, that means nothing else.
-static pbStatus check_name(pbContext *ctx, const pbEnergyDef *def, int i) {
-  const char *name = def->parameters[i].name;
-  if (!name || !is_name_start(*name)) return fail_name(ctx, def, i, "a name begins with a letter");
-  if (strlen(name) >= NAME) return fail_name(ctx, def, i, "this name is too long");
-
-  for (const char *s = name; *s; s++) {
-    if (!is_name_part(*s)) return fail_name(ctx, def, i, "a name has letters, digits and '_' only");
-  }
-
-  if (is_reserved(&(Token){.start = name, .length = (int)strlen(name)}))
-    return fail_name(ctx, def, i, "has a meaning in formulas already");
-
-  for (int k = 0; k < i; k++) {
-    if (!strcmp(name, def->parameters[k].name)) return fail_name(ctx, def, i, "two parameters of one name");
-  }
-
-  return pb_ok;
-}
-
-pbStatus pbFormula_CheckNames(pbContext *ctx, const pbEnergyDef *def) {
-  for (int i = 0; i < def->parameter_count && i < PB_ENERGY_PARAMETERS; i++) PB_TRY(check_name(ctx, def, i));
-  return pb_ok;
+pbStatus pbFormula_ReadNamed(pbGraph *g, const char *formula, const pbFormulaName *names, int count, int *value) {
+  static const pbFormulaName none;
+  pbEnergyDef def = {.formula = formula};
+  Parser p = {.g = g, .def = &def, .named = count ? names : &none, .named_count = count};
+  return read_formula(&p, value);
 }

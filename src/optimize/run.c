@@ -183,18 +183,23 @@ static pbStatus run_iterations(Loop *l, const pbRunStore *store, double save_sec
   }
 }
 
+static pbStatus refuse_gauss_newton(const pbTask *task) {
+  const pbTerm *term = NULL;
+  for (int t = 0; t < task->trajectory_count && !term; t++) term = pbTermSet_NoSquares(&task->trajectories[t].terms);
+
+  return pbContext_Fail(task->ctx, pb_bad_input,
+                        "%.400s: optimizer.method: gauss-newton needs a loss that is a sum of squares, and term '%.100s' is none "
+                        "(types squared, above and below with weights >= 0 are); lbfgs takes any",
+                        task->name, term ? term->name : "");
+}
+
 static pbStatus choose_method(Loop *l, const pbRunOptions *options, pbOptimizerOptions *o) {
   pbTask *task = l->task;
   char text[200];
   if (options->has_seed) o->seed = options->seed;
   if (options->method && !pbMethod_Find(options->method, &o->method))
     return pbContext_Fail(task->ctx, pb_bad_argument, "%s", pbMethod_Unknown(options->method, text, sizeof text));
-  if (o->method == pb_methodGaussNewton && task->m == 0)
-    return pbContext_Fail(
-        task->ctx, pb_bad_input,
-        "%.400s: optimizer.method: gauss-newton needs a loss that is a sum of squares (all terms of type \"squared\" with "
-        "weights >= 0); lbfgs takes any",
-        task->name);
+  if (o->method == pb_methodGaussNewton && task->m == 0) return refuse_gauss_newton(task);
 
   l->method = o->method;
   l->key = o->seed * 0x9e3779b97f4a7c15u + (uint64_t)o->method;

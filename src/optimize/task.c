@@ -181,6 +181,7 @@ static void begin_run(pbTask *task, const double *z) {
   // The residuals of a point and their Jacobian right after are one run.
   if (!(task->counted && is_last(task, z))) task->simulations += task->trajectory_count;
   memcpy(task->last_z, z, (size_t)task->n * sizeof *z);
+  task->evaluations++;
   task->counted = true;
   task->same = false;
 }
@@ -212,7 +213,7 @@ bool pbTask_Met(const pbTask *task, double value) {
 
 // An evaluation is complete: does it end the run?
 static pbStatus end_evaluation(pbTask *task, const double *z, double value) {
-  if (task->evaluations++ == 0) task->first_value = value;
+  if (task->evaluations == 1) task->first_value = value;
   if (!isfinite(value)) return pbContext_Fail(task->ctx, pb_not_finite, "%s: the loss is not finite", task->name);
   if (!task->watch || task->met || !pbTask_Met(task, value)) return pb_ok;
 
@@ -357,6 +358,13 @@ static pbStatus check_derivatives(const pbTask *task, const double *z, const dou
   return pb_ok;
 }
 
+// The loss of a trajectory that has run; where a formula has no value, the reason.
+static pbStatus add_value(const pbTask *task, pbTrajectory *tr, bool pull, double *ctrl_bar, double *value) {
+  *value += pbTermSet_Value(&tr->terms, tr->ctrl_now, pull, ctrl_bar);
+  if (!tr->terms.fault[0]) return pb_ok;
+  return pbContext_Fail(task->ctx, pb_not_finite, "%s: loss: %s", task->name, tr->terms.fault);
+}
+
 static pbStatus add_gradient(pbTask *task, const double *z, int t, double *gradient) {
   return is_forward(task, 1) ? gradient_forward(task, z, t, gradient) : gradient_reverse(task, t, gradient);
 }
@@ -375,7 +383,7 @@ pbStatus pbTask_Loss(pbTask *task, const double *z, double *value, double *gradi
     pbTrajectory *tr = &task->trajectories[t];
     PB_TRY(run_forward(task, tr));
     clear_bars(task, tr);
-    *value += pbTermSet_Value(&tr->terms, tr->ctrl_now, gradient != NULL, tr->ctrl_bar);
+    PB_TRY(add_value(task, tr, gradient != NULL, tr->ctrl_bar, value));
     if (gradient) PB_TRY(add_gradient(task, z, t, gradient));
   }
 
@@ -396,7 +404,8 @@ static pbStatus jacobian_forward(pbTask *task, const double *z, int t, double *J
   for (int first = 0; status == pb_ok && first < task->n; first += count) {
     status = batch_run(task, z, t, &b, first, &count);
     if (status != pb_ok) break;
-    for (int i = 0; i < count; i++) pbTermSet_Push(&tr->terms, &b.observed[i], J, (size_t)task->n, (size_t)(first + i));
+    for (int i = 0; i < count; i++)
+      pbTermSet_Push(&tr->terms, tr->ctrl_now, &b.observed[i], J, (size_t)task->n, (size_t)(first + i));
   }
 
   pbContext_Free(task->ctx, b.memory);
@@ -413,7 +422,7 @@ static pbStatus jacobian_reverse(pbTask *task, const double *z, int t, double *J
     memset(row, 0, (size_t)task->n * sizeof *row);
     memset(task->theta_bar, 0, task->ntheta * sizeof(double));
     clear_bars(task, tr);
-    pbTermSet_PullResidual(&tr->terms, k, tr->ctrl_bar);
+    pbTermSet_PullResidual(&tr->terms, tr->ctrl_now, k, tr->ctrl_bar);
     PB_TRY(gradient_reverse(task, t, row));
     PB_TRY(pbTask_PullTheta(task, z, row));
   }
@@ -428,7 +437,8 @@ static pbStatus jacobian_rows(pbTask *task, const double *z, int t, double *J) {
 pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
   if (task->m == 0)
     return pbContext_Fail(task->ctx, pb_bad_argument,
-                          "%s: the loss is no sum of squares (terms of type \"squared\" with weights >= 0)", task->name);
+                          "%s: the loss is no sum of squares (terms of type squared, above or below with weights >= 0)",
+                          task->name);
 
   if (J && is_truncated(task))
     return pbContext_Fail(task->ctx, pb_bad_argument, "%s: a truncated gradient (decay, window, clip) is none of residuals",
@@ -446,7 +456,7 @@ pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
     size_t m = pbTermSet_Residuals(&tr->terms);
 
     if (!again) PB_TRY(run_forward(task, tr));
-    value += pbTermSet_Value(&tr->terms, tr->ctrl_now, false, NULL);
+    PB_TRY(add_value(task, tr, J != NULL, NULL, &value));
     pbTermSet_Write(&tr->terms, tr->ctrl_now, r);
     if (J) PB_TRY(jacobian_rows(task, z, t, J));
     PB_TRY(check_derivatives(task, z, J, m));
@@ -484,7 +494,8 @@ pbStatus pbTask_Certify(pbTask *task, const double *z, int t, pbCertificate *cer
   PB_TRY(run_forward(task, tr));
   clear_bars(task, tr);
   memset(task->theta_bar, 0, task->ntheta * sizeof(double));
-  pbTermSet_Value(&tr->terms, tr->ctrl_now, true, tr->ctrl_bar);
+  double value = 0;
+  PB_TRY(add_value(task, tr, true, tr->ctrl_bar, &value));
 
   // Checked at steps only: the gradient is that of the loss at this very run.
   pbRolloutBar bar = pbTermSet_Bar(&tr->terms);
@@ -541,6 +552,7 @@ static pbStatus confirm_trajectory(pbTask *task, pbTrajectory *tr, int divide, d
 
   if (status == pb_ok) {
     *value += pbTermSet_Value(&fine, tr->ctrl_now, false, NULL);
+    if (fine.fault[0]) status = pbContext_Fail(task->ctx, pb_not_finite, "%s: loss: %s", task->name, fine.fault);
     note_confirmed(&fine);
   }
 

@@ -5,6 +5,8 @@
 
 #include <pullback/optimize.h>
 
+#include "energy/expression.h"
+
 // ---- terms of a loss ------------------------------------------------------------------------------------------------
 typedef enum pbQuantity {
   pb_observedQpos,
@@ -16,9 +18,17 @@ typedef enum pbQuantity {
   pb_observedPoints,
   pb_observedPointVelocity,
   pb_observedControl,
-  pb_quantityCount
+  pb_quantityCount,
+  pb_observedFormula = pb_quantityCount  // of several of them
 } pbQuantity;
-typedef enum pbTermType { pb_termSquared, pb_termNorm, pb_termHuber } pbTermType;
+typedef enum pbTermType {
+  pb_termSquared,
+  pb_termNorm,
+  pb_termHuber,
+  pb_termLinear,  // the deviation itself
+  pb_termAbove,   // squares of what is missing: the quantity is to be above its target
+  pb_termBelow    // squares of what is too much
+} pbTermType;
 
 typedef struct pbPart {  // one component of the deviation
   int index;             // entry in the row of the quantity; qpos: degree of freedom
@@ -26,13 +36,22 @@ typedef struct pbPart {  // one component of the deviation
   int target;            // entry in a target row (likewise)
   int axis;              // 0..2: of a rotation vector from target to state, in the body's frame; -1: plain difference
 } pbPart;
+typedef struct pbFormula {  // a quantity of one component: a formula of others, and last the time
+  pbExpression *expression;
+  int input_count, width;      // width: from the numbers of one state to those of the next
+  struct pbTerm *inputs;       // what is observed: quantity, parts and a target of zeros (rotations: none) of each
+  double *in, *value, *slope;  // of each state the term looks at: width, 1, width
+} pbFormula;
 typedef struct pbTerm {
   char *name;
   pbQuantity quantity;
+  pbFormula *formula;  // of pb_observedFormula
   pbTermType type;
-  double weight;   // "mean" is already in it
-  double epsilon;  // norm: sqrt(|d|^2 + epsilon^2)
-  double delta;    // huber: quadratic up to here
+  double weight;    // "mean" is already in it
+  double epsilon;   // norm: sqrt(|d|^2 + epsilon^2)
+  double delta;     // huber: quadratic up to here
+  double discount;  // 1/s: the weight of a state at time t is weight exp(-discount t)
+  double *factor;   // step_count: those exponentials; NULL: all one
   int part_count;
   pbPart *parts;
   int step_count;
@@ -54,6 +73,8 @@ typedef struct pbTermSet {  // the loss on one trajectory
   bool uses[pb_quantityCount];
   double *states, *sensordata, *xpos, *site_xpos;                                                      // (row_count, ...)
   double *bar_q, *bar_v, *bar_a, *bar_sensor, *bar_xpos, *bar_site, *bar_points, *bar_point_velocity;  // likewise
+  double timestep;
+  char fault[200];  // why the last value is NaN: a formula left its domain; "": it did not
 } pbTermSet;
 
 void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *model, int steps);
@@ -61,20 +82,23 @@ PB_NODISCARD pbStatus pbTermSet_Finish(pbTermSet *set);
 void pbTermSet_Free(pbTermSet *set);
 pbRolloutOutput pbTermSet_Output(const pbTermSet *set);
 // Value of the loss and of each term from what Forward wrote; bars (and ctrl_bar (steps, nu), added to, may be NULL) if
-// `pull`. ctrl: (steps, nu) as run, NULL: zero.
+// `pull`. ctrl: (steps, nu) as run, NULL: zero. Write needs a value before it, Push and PullResidual one with `pull`.
 double pbTermSet_Value(pbTermSet *set, const double *ctrl, bool pull, double *ctrl_bar);
 pbRolloutBar pbTermSet_Bar(const pbTermSet *set);
-size_t pbTermSet_Residuals(const pbTermSet *set);  // 0 where a term is no sum of squares
+size_t pbTermSet_Residuals(const pbTermSet *set);         // 0 where a term is no sum of squares
+const pbTerm *pbTermSet_NoSquares(const pbTermSet *set);  // the first such term, or NULL
+bool pbTermSet_NotNegative(const pbTermSet *set);         // no term can be below zero
 void pbTermSet_Write(const pbTermSet *set, const double *ctrl, double *r);
 // Tangent rows (as set->rows) of one direction into column `column` of J (stride n).
 typedef struct pbObservedTangent {
   const double *x, *sensordata, *xpos, *site_xpos, *ctrl;
 } pbObservedTangent;
-void pbTermSet_Push(const pbTermSet *set, const pbObservedTangent *tangent, double *J, size_t stride, size_t column);
+void pbTermSet_Push(const pbTermSet *set, const double *ctrl, const pbObservedTangent *tangent, double *J, size_t stride,
+                    size_t column);
 // Derivative of the value along a tangent, with the bars of the last pull.
 double pbTermSet_Along(const pbTermSet *set, const pbObservedTangent *tangent, const double *ctrl_bar);
 // Bars of the k-th residual alone.
-void pbTermSet_PullResidual(pbTermSet *set, size_t k, double *ctrl_bar);
+void pbTermSet_PullResidual(pbTermSet *set, const double *ctrl, size_t k, double *ctrl_bar);
 
 // ---- variables ------------------------------------------------------------------------------------------------------
 typedef enum pbVariableKind {

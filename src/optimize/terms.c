@@ -1,6 +1,7 @@
 // Terms of a loss on what is observed of a trajectory: value, pullback, push-forward, side by side.
 // Tests: tests/unit/test_task.c.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <pullback/deform.h>
@@ -35,15 +36,26 @@ void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *m, int steps
   }
 }
 
+static void free_formula(pbContext *ctx, pbFormula *f);
+
+static void free_term(pbContext *ctx, pbTerm *t) {
+  free_formula(ctx, t->formula);
+  void *all[] = {t->name, t->parts, t->steps, t->target, t->factor};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
+}
+
+static void free_formula(pbContext *ctx, pbFormula *f) {
+  if (!f) return;
+  for (int i = 0; i < f->input_count; i++) free_term(ctx, &f->inputs[i]);
+  pbExpression_Destroy(f->expression);
+
+  void *all[] = {f->inputs, f->in, f->value, f->slope, f};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
+}
+
 void pbTermSet_Free(pbTermSet *set) {
   if (set->terms) {
-    for (int i = 0; i < set->count; i++) {
-      pbTerm *t = &set->terms[i];
-      pbContext_Free(set->ctx, t->name);
-      pbContext_Free(set->ctx, t->parts);
-      pbContext_Free(set->ctx, t->steps);
-      pbContext_Free(set->ctx, t->target);
-    }
+    for (int i = 0; i < set->count; i++) free_term(set->ctx, &set->terms[i]);
   }
 
   // Rows, what Forward wrote, cotangents.
@@ -62,6 +74,19 @@ static pbStatus allocate_rows(const pbTermSet *set, bool wanted, int width, doub
   return pbContext_Fail(set->ctx, pb_no_memory, "no memory for what the loss observes (%d states)", set->row_count);
 }
 
+static void note_uses(pbTermSet *set, const pbTerm *t) {
+  const pbFormula *f = t->formula;
+  if (!f) {
+    set->uses[t->quantity] = true;
+    return;
+  }
+
+  for (int i = 0; i < f->input_count; i++) {
+    PB_ASSERT(f->inputs[i].quantity < pb_quantityCount && f->inputs[i].part_count <= 3);
+    set->uses[f->inputs[i].quantity] = true;
+  }
+}
+
 // The states that any term observes, ascending.
 static pbStatus collect_rows(pbTermSet *set) {
   char *mark = pbContext_Alloc(set->ctx, (size_t)set->steps + 1);
@@ -70,7 +95,7 @@ static pbStatus collect_rows(pbTermSet *set) {
   for (int i = 0; i < set->count; i++) {
     const pbTerm *t = &set->terms[i];
     PB_ASSERT(pb_ascending(t->steps, t->step_count) && pb_allWithin(t->steps, t->step_count, 0, set->steps + 1));
-    set->uses[t->quantity] = true;
+    note_uses(set, t);
     for (int k = 0; k < t->step_count; k++) mark[t->steps[k]] = 1;
   }
 
@@ -164,7 +189,8 @@ static void rotation_row(const double *w, int axis, double *row) {
 // ---- one component --------------------------------------------------------------------------------------------------
 typedef struct TermState {  // a state that a term observes
   const pbTerm *term;
-  int row, step;  // row in set->rows, number of the state
+  int k, row, step;  // which of the term's, row in set->rows, number of the state
+  double weight;
   const double *target;
 } TermState;
 
@@ -268,29 +294,124 @@ static TermState find_state(const pbTermSet *s, const pbTerm *t, int k, int row)
   PB_ASSERT(k >= 0 && k < t->step_count);
   while (s->rows[row] < t->steps[k]) row++;
 
-  return (TermState){t, row, t->steps[k], t->target + (size_t)(t->target_rows > 1 ? k : 0) * (size_t)t->target_width};
+  double weight = t->factor ? t->weight * t->factor[k] : t->weight;
+  return (TermState){t, k, row, t->steps[k], weight, t->target + (size_t)(t->target_rows > 1 ? k : 0) * (size_t)t->target_width};
+}
+
+// ---- formulas -------------------------------------------------------------------------------------------------------
+// The state as an input of the term's formula observes it.
+static TermState input_state(const TermState *p, const pbTerm *input) {
+  TermState state = *p;
+  state.term = input;
+  state.target = input->target;
+  return state;
+}
+
+static void gather_inputs(const pbTermSet *s, const TermState *p, const double *ctrl, double *in) {
+  const pbFormula *f = p->term->formula;
+  for (int i = 0; i < f->input_count; i++) {
+    TermState state = input_state(p, &f->inputs[i]);
+    const double *observed = observed_row(s, &state, ctrl);
+    for (int c = 0; c < f->inputs[i].part_count; c++)
+      *in++ = deviation(&f->inputs[i].parts[c], &f->inputs[i], observed, state.target);
+  }
+
+  *in = p->step * s->timestep;
+}
+
+// Values at all states that the term looks at, with slopes if `pull`; false: set->fault says why not.
+static bool evaluate_formula(pbTermSet *s, const pbTerm *t, const double *ctrl, bool pull) {
+  const pbFormula *f = t->formula;
+  pbEnergyFault fault;
+  PB_ASSERT(t->part_count == 1 && f->width == pbExpression_Width(f->expression));
+  TermState p = {.row = 0};
+  for (int k = 0; k < t->step_count; k++) {
+    p = find_state(s, t, k, p.row);
+    gather_inputs(s, &p, ctrl, f->in + (size_t)k * (size_t)f->width);
+  }
+
+  if (pbExpression_Evaluate(f->expression, t->step_count, f->in, f->value, pull ? f->slope : NULL, &fault)) return true;
+
+  int step = t->steps[fault.element < 0 ? 0 : fault.element];
+  snprintf(s->fault, sizeof s->fault, "term '%.60s' at time %.9g: %.100s", t->name, step * s->timestep, fault.what);
+  return false;
+}
+
+// Chain rule: `bar` of the formula's value to what its inputs observe.
+static void formula_pull(const pbTermSet *s, const TermState *p, const double *ctrl, double bar, double *ctrl_bar) {
+  const pbFormula *f = p->term->formula;
+  const double *slope = f->slope + (size_t)p->k * (size_t)f->width;
+
+  for (int i = 0; i < f->input_count; i++) {
+    TermState state = input_state(p, &f->inputs[i]);
+    const double *observed = observed_row(s, &state, ctrl);
+    double *to = bar_row(s, &state, ctrl_bar);
+    for (int c = 0; c < f->inputs[i].part_count; c++)
+      deviation_pull(&f->inputs[i].parts[c], observed, state.target, bar * *slope++, to);
+  }
+}
+
+static double formula_push(const pbTermSet *s, const TermState *p, const pbObservedTangent *tangent) {
+  const pbFormula *f = p->term->formula;
+  const double *slope = f->slope + (size_t)p->k * (size_t)f->width;
+  double sum = 0;
+
+  for (int i = 0; i < f->input_count; i++) {
+    TermState state = input_state(p, &f->inputs[i]);
+    const double *observed = observed_row(s, &state, NULL), *moved = tangent_row(s, &state, tangent);
+    for (int c = 0; c < f->inputs[i].part_count; c++)
+      sum += *slope++ * deviation_push(&f->inputs[i].parts[c], observed, state.target, moved);
+  }
+
+  return sum;
+}
+
+// ---- component i of a term, whatever it is -----------------------------------------------------------------------------
+static double component(const pbTermSet *s, const TermState *p, const double *ctrl, int i) {
+  const pbTerm *t = p->term;
+  PB_ASSERT(i >= 0 && i < t->part_count && p->k < t->step_count);
+  if (t->formula) return t->formula->value[p->k] - p->target[0];
+  return deviation(&t->parts[i], t, observed_row(s, p, ctrl), p->target);
+}
+
+static void component_pull(const pbTermSet *s, const TermState *p, const double *ctrl, int i, double bar, double *ctrl_bar) {
+  if (p->term->formula) formula_pull(s, p, ctrl, bar, ctrl_bar);
+  else deviation_pull(&p->term->parts[i], observed_row(s, p, ctrl), p->target, bar, bar_row(s, p, ctrl_bar));
+}
+
+static double component_push(const pbTermSet *s, const TermState *p, const pbObservedTangent *tangent, int i) {
+  if (p->term->formula) return formula_push(s, p, tangent);
+  return deviation_push(&p->term->parts[i], observed_row(s, p, NULL), p->target, tangent_row(s, p, tangent));
 }
 
 // ---- value ----------------------------------------------------------------------------------------------------------
+// Of a deviation what a one-sided term counts; its slope is 0 or 1. At the target itself both are 0.
+static double violation(const pbTerm *t, double d) {
+  if (t->type == pb_termAbove) return d < 0 ? d : 0;
+  if (t->type == pb_termBelow) return d > 0 ? d : 0;
+  return d;
+}
+
 // Loss of one deviation, and its slope.
 static double entry_loss(const pbTerm *t, double d, double norm, double *slope) {
+  double v = violation(t, d);
   switch (t->type) {
     case pb_termNorm: *slope = d / norm; return 0;  // the value is added once per state
     case pb_termHuber:
       // Quadratic up to delta, linear beyond it.
       *slope = fabs(d) <= t->delta ? 2 * d : 2 * copysign(t->delta, d);
       return fabs(d) <= t->delta ? d * d : t->delta * (2 * fabs(d) - t->delta);
-    default: *slope = 2 * d; return d * d;
+    case pb_termLinear: *slope = 1; return d;
+    default: *slope = 2 * v; return v * v;
   }
 }
 
 static double term_at(const pbTermSet *s, pbTerm *t, const TermState *p, const double *ctrl, bool pull, double *ctrl_bar) {
-  const double *observed = observed_row(s, p, ctrl);
-  double *bar = pull ? bar_row(s, p, ctrl_bar) : NULL, squares = 0, value = 0;
+  double squares = 0, value = 0;
 
   // All components first: of a norm every slope needs the sum.
   for (int i = 0; i < t->part_count; i++) {
-    double d = deviation(&t->parts[i], t, observed, p->target);
+    double d = violation(t, component(s, p, ctrl, i));
     squares += d * d;
   }
 
@@ -299,11 +420,11 @@ static double term_at(const pbTermSet *s, pbTerm *t, const TermState *p, const d
   t->deviation = squares <= t->deviation * t->deviation ? t->deviation : sqrt(squares);
   for (int i = 0; i < t->part_count; i++) {
     double slope;
-    value += entry_loss(t, deviation(&t->parts[i], t, observed, p->target), norm, &slope);
-    if (pull) deviation_pull(&t->parts[i], observed, p->target, t->weight * slope, bar);
+    value += entry_loss(t, component(s, p, ctrl, i), norm, &slope);
+    if (pull && slope != 0) component_pull(s, p, ctrl, i, p->weight * slope, ctrl_bar);
   }
 
-  return t->weight * (t->type == pb_termNorm ? norm : value);
+  return p->weight * (t->type == pb_termNorm ? norm : value);
 }
 
 static void clear_bars(pbTermSet *s) {
@@ -317,12 +438,14 @@ static void clear_bars(pbTermSet *s) {
 
 double pbTermSet_Value(pbTermSet *s, const double *ctrl, bool pull, double *ctrl_bar) {
   double sum = 0;
+  s->fault[0] = 0;
   if (pull) clear_bars(s);
   for (int i = 0; i < s->count; i++) {
     pbTerm *t = &s->terms[i];
     t->value = 0;
     t->deviation = 0;
     TermState p = {.row = 0};
+    if (t->formula && !evaluate_formula(s, t, ctrl, pull)) return NAN;
 
     for (int k = 0; k < t->step_count; k++) {
       p = find_state(s, t, k, p.row);
@@ -335,15 +458,33 @@ double pbTermSet_Value(pbTermSet *s, const double *ctrl, bool pull, double *ctrl
   return sum;
 }
 
-// ---- residuals: sqrt(weight) times each deviation of squared terms --------------------------------------------------
+// ---- residuals: sqrt(weight) times each deviation of terms that are sums of squares ------------------------------------
+static bool is_squares(const pbTerm *t) {
+  return (t->type == pb_termSquared || t->type == pb_termAbove || t->type == pb_termBelow) && t->weight >= 0;
+}
+
+const pbTerm *pbTermSet_NoSquares(const pbTermSet *s) {
+  for (int i = 0; i < s->count; i++) {
+    if (!is_squares(&s->terms[i])) return &s->terms[i];
+  }
+
+  return NULL;
+}
+
+bool pbTermSet_NotNegative(const pbTermSet *s) {
+  for (int i = 0; i < s->count; i++) {
+    if (s->terms[i].type == pb_termLinear || s->terms[i].weight < 0) return false;
+  }
+
+  return true;
+}
+
 size_t pbTermSet_Residuals(const pbTermSet *s) {
   size_t m = 0;
-  for (int i = 0; i < s->count; i++) {
-    if (s->terms[i].type != pb_termSquared || s->terms[i].weight < 0) return 0;
+  if (pbTermSet_NoSquares(s)) return 0;
 
-    // One for each component at each state.
-    m += (size_t)s->terms[i].part_count * (size_t)s->terms[i].step_count;
-  }
+  // One for each component at each state.
+  for (int i = 0; i < s->count; i++) m += (size_t)s->terms[i].part_count * (size_t)s->terms[i].step_count;
 
   return m;
 }
@@ -356,29 +497,35 @@ void pbTermSet_Write(const pbTermSet *s, const double *ctrl, double *r) {
     // In the order of pbTermSet_PullResidual.
     for (int k = 0; k < t->step_count; k++) {
       p = find_state(s, t, k, p.row);
-      const double *observed = observed_row(s, &p, ctrl);
-      for (int j = 0; j < t->part_count; j++) *r++ = sqrt(t->weight) * deviation(&t->parts[j], t, observed, p.target);
+      for (int j = 0; j < t->part_count; j++) *r++ = sqrt(p.weight) * violation(t, component(s, &p, ctrl, j));
     }
   }
 }
 
-void pbTermSet_Push(const pbTermSet *s, const pbObservedTangent *tangent, double *J, size_t stride, size_t column) {
+// Of a one-sided term what counts has the slope 1, the rest 0.
+static double residual_slope(const pbTermSet *s, const TermState *p, const double *ctrl, int i) {
+  bool one_sided = p->term->type != pb_termSquared;
+  return one_sided && violation(p->term, component(s, p, ctrl, i)) == 0 ? 0 : sqrt(p->weight);
+}
+
+void pbTermSet_Push(const pbTermSet *s, const double *ctrl, const pbObservedTangent *tangent, double *J, size_t stride,
+                    size_t column) {
   for (int i = 0; i < s->count; i++) {
     const pbTerm *t = &s->terms[i];
     TermState p = {.row = 0};
 
     for (int k = 0; k < t->step_count; k++) {
       p = find_state(s, t, k, p.row);
-      const double *observed = observed_row(s, &p, NULL), *moved = tangent_row(s, &p, tangent);
       for (int j = 0; j < t->part_count; j++) {
-        J[column] = sqrt(t->weight) * deviation_push(&t->parts[j], observed, p.target, moved);
+        double slope = residual_slope(s, &p, ctrl, j);
+        J[column] = slope == 0 ? 0 : slope * component_push(s, &p, tangent, j);
         J += stride;
       }
     }
   }
 }
 
-void pbTermSet_PullResidual(pbTermSet *s, size_t which, double *ctrl_bar) {
+void pbTermSet_PullResidual(pbTermSet *s, const double *ctrl, size_t which, double *ctrl_bar) {
   clear_bars(s);
   for (int i = 0; i < s->count; i++) {
     const pbTerm *t = &s->terms[i];
@@ -391,8 +538,8 @@ void pbTermSet_PullResidual(pbTermSet *s, size_t which, double *ctrl_bar) {
     }
 
     TermState p = find_state(s, t, (int)(which / (size_t)t->part_count), 0);
-    deviation_pull(&t->parts[which % (size_t)t->part_count], observed_row(s, &p, NULL), p.target, sqrt(t->weight),
-                   bar_row(s, &p, ctrl_bar));
+    int part = (int)(which % (size_t)t->part_count);
+    component_pull(s, &p, ctrl, part, residual_slope(s, &p, ctrl, part), ctrl_bar);
 
     return;
   }

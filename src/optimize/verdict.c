@@ -336,10 +336,18 @@ static pbStatus no_influence(Judge *j) {
   return pb_ok;
 }
 
+static bool not_negative(const pbTask *task) {
+  for (int t = 0; t < task->trajectory_count; t++) {
+    if (!pbTermSet_NotNegative(&task->trajectories[t].terms)) return false;
+  }
+
+  return true;
+}
+
 // What says that there is nothing to gain, or NULL.
 static const char *why_converged(const Judge *j, double promised) {
   if (pbJudge_CountNotes(j, pb_unknownKink) > 0) return NULL;
-  if (j->value == 0) return "the loss is zero";
+  if (j->value == 0 && not_negative(j->task)) return "the loss is zero";
   if (projected_norm(j) <= gradient_tolerance(j)) return "the gradient is zero to within its tolerance";
   if (j->J && promised <= j->negligible) return "a full Newton step would gain less than a hundred-millionth of the loss";
   return NULL;

@@ -1,0 +1,29 @@
+// Formulas of named numbers with one number as value, and its derivatives by all of them: terms of losses, ties between
+// parameters. The language is that of energies (docs/energies.md), without their points and parameters.
+#ifndef PB_ENERGY_EXPRESSION_H
+#define PB_ENERGY_EXPRESSION_H
+
+#include <pullback/energy.h>
+
+enum { PB_EXPRESSION_NUMBERS = 3 * PB_ENERGY_POINTS };  // of all inputs together
+
+typedef struct pbExpressionInput {
+  const char *name;
+  int count;  // 1: a number; 2, 3: a vector
+} pbExpressionInput;
+
+// Holds its working memory: one caller at a time.
+typedef struct pbExpression pbExpression;
+
+// most: evaluations side by side. pb_bad_input: the formula, with line, column and a caret below the place, or a name.
+PB_NODISCARD pbStatus pbExpression_Create(pbContext *ctx, const char *formula, const pbExpressionInput *inputs, int count,
+                                          int most, pbExpression **expression);
+void pbExpression_Destroy(pbExpression *expression);  // NULL is fine
+// Doubles from one evaluation's inputs to those of the next: at least as many as the inputs have together.
+int pbExpression_Width(const pbExpression *expression);
+// in, gradient (may be NULL): count x Width, numbers in the order of the inputs, what is beyond them is finite; value: count.
+// False: one left the domain of the formula, `fault` (may be NULL) says which and why.
+bool pbExpression_Evaluate(const pbExpression *expression, int count, const double *in, double *value, double *gradient,
+                           pbEnergyFault *fault);
+
+#endif
