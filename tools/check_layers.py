@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LAYERS = ["base", "number", "math", "linalg", "sparse", "mesh", "energy", "barrier", "deform", "model", "geometry", "eval", "multibody",
+LAYERS = ["base", "number", "math", "linalg", "sparse", "mesh", "energy", "barrier", "deform", "policy", "model", "geometry", "eval", "multibody",
           "contact", "solve", "complementarity", "compile", "step", "impact", "couple", "world", "rollout", "optimize", "io", "cli", "examples"]
 # The layer to which the types of a public header belong.
 PUBLIC = {"base": "base", "random": "base", "mesh": "mesh", "energy": "energy", "materials": "energy", "deform": "deform", "model": "base", "contact": "base",

@@ -1,0 +1,200 @@
+// What each kind of layer needs of its definition: sizes that fit, numbers that are numbers, slices and their starts.
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "policy/network.h"
+
+enum { MOST = 1 << 24 };  // outputs of a layer
+
+#define NONE   0., 0.               // bounds of a slice: any number
+#define ABOVE0 0x1p-1022, INFINITY  // more than zero
+
+static pbStatus check_size(const pbPlace *place, int size) {
+  if (size >= 1 && size <= MOST) return pb_ok;
+  return pbPlace_Fail(place, "size %d: 1 to %d are possible", size, MOST);
+}
+
+static pbStatus check_finite(const pbPlace *place, const char *what, double value) {
+  return isfinite(value) ? pb_ok : pbPlace_Fail(place, "%s is %g", what, value);
+}
+
+static pbStatus check_limit(const pbPlace *place, const char *what, double value) {
+  return value >= 0 ? pb_ok : pbPlace_Fail(place, "%s %g: not less than 0 is expected, 0 for none", what, value);
+}
+
+// n copies of a number.
+static double *repeat(const pbPlace *place, int n, double value) {
+  double *copies = pbNetwork_Take(place->network, (size_t)n, sizeof *copies);
+  if (!copies) return NULL;
+
+  for (int i = 0; i < n; i++) copies[i] = value;
+  return copies;
+}
+
+// n numbers of the definition, or n times `value` where it has none.
+static pbStatus copy_numbers(const pbPlace *place, const char *what, const double *from, int n, double value, double *to) {
+  for (int i = 0; i < n; i++) {
+    to[i] = from ? from[i] : value;
+    if (!isfinite(to[i])) return pbPlace_Fail(place, "%s[%d] is %g", what, i, to[i]);
+  }
+
+  return pb_ok;
+}
+
+// ---- dense --------------------------------------------------------------------------------------------------------------
+static pbStatus compile_dense(const pbPlace *place, const pbLayerDef *def, pbLayer *l) {
+  double gain = def->gain == 0 ? 1 : def->gain;
+  PB_TRY(check_size(place, def->size));
+  PB_TRY(check_finite(place, "gain", gain));
+  if (l->inputs < 1) return pbPlace_Fail(place, "it has no inputs");
+  if ((unsigned)def->init > pb_initZero) return pbPlace_Fail(place, "%d is no initialization", (int)def->init);
+  if ((size_t)def->size * (size_t)l->inputs > INT32_MAX / 4)
+    return pbPlace_Fail(place, "%d x %d weights are too many", def->size, l->inputs);
+
+  // The weights' start. Zeros need no memory.
+  double *start = NULL;
+  if (def->init != pb_initZero) {
+    start = pbNetwork_Take(place->network, (size_t)def->size * (size_t)l->inputs, sizeof *start);
+    if (!start) return pb_no_memory;
+    PB_TRY(pbWeights_Start(place->network->ctx, def->init, gain, def->size, l->inputs, place->seed, start));
+  }
+
+  l->outputs = def->size;
+  l->keeps = l->inputs + l->outputs;
+  PB_TRY(pbPlace_AddSlice(place, l, (pbPolicySlice){"weight", "1", def->size, l->inputs, start, NONE, false}));
+  return pbPlace_AddSlice(place, l, (pbPolicySlice){"bias", "1", def->size, 1, NULL, NONE, false});
+}
+
+// ---- entry by entry -----------------------------------------------------------------------------------------------------
+static pbStatus compile_activation(const pbPlace *place, const pbLayerDef *def, pbLayer *l) {
+  if (!pbActivation_Name(def->activation)) return pbPlace_Fail(place, "%d is no activation", (int)def->activation);
+  l->activation = def->activation;
+  return pb_ok;
+}
+
+static pbStatus compile_clip(const pbPlace *place, const pbLayerDef *def, pbLayer *l) {
+  if (!(def->lower < def->upper))
+    return pbPlace_Fail(place, "its lower bound %g is not below its upper bound %g", def->lower, def->upper);
+  l->lower = def->lower;
+  l->upper = def->upper;
+  l->projected = def->projected;
+  return pb_ok;
+}
+
+static pbStatus compile_scale(const pbPlace *place, const pbLayerDef *def, pbLayer *l) {
+  double *number = pbNetwork_Take(place->network, 2 * (size_t)l->inputs, sizeof *number);
+  if (!number) return pb_no_memory;
+  l->number = number;
+  PB_TRY(copy_numbers(place, "scale", def->scale, l->inputs, 1, number));
+  return copy_numbers(place, "offset", def->offset, l->inputs, 0, number + l->inputs);
+}
+
+static pbStatus compile_normalize(const pbPlace *place, pbLayer *l) {
+  double *ones = repeat(place, l->inputs, 1);
+  if (!ones) return pb_no_memory;
+  l->keeps = 2 * l->inputs;
+  PB_TRY(pbPlace_AddSlice(place, l, (pbPolicySlice){"mean", NULL, l->inputs, 1, NULL, NONE, true}));
+  return pbPlace_AddSlice(place, l, (pbPolicySlice){"deviation", NULL, l->inputs, 1, ones, ABOVE0, true});
+}
+
+static pbStatus compile_clock(const pbPlace *place, const pbLayerDef *def, pbLayer *l) {
+  if (l->inputs < 1) return pbPlace_Fail(place, "its first input is the time, and it has none");
+  if (def->frequencies < 1 || def->frequencies > MOST || !def->frequency)
+    return pbPlace_Fail(place, "%d frequencies: at least one is expected", def->frequency ? def->frequencies : 0);
+
+  double *number = pbNetwork_Take(place->network, (size_t)def->frequencies, sizeof *number);
+  if (!number) return pb_no_memory;
+  l->number = number;
+  l->outputs = l->inputs - 1 + 2 * def->frequencies;
+  return copy_numbers(place, "frequency", def->frequency, def->frequencies, 0, number);
+}
+
+// ---- sums ---------------------------------------------------------------------------------------------------------------
+static pbStatus compile_sum(const pbPlace *place, const pbLayerDef *def, pbLayer *l) {
+  if (def->chains < 1 || !def->chain)
+    return pbPlace_Fail(place, "%d chains: at least one is expected", def->chain ? def->chains : 0);
+  l->chain = pbNetwork_Take(place->network, (size_t)def->chains, sizeof *l->chain);
+  if (!l->chain) return pb_no_memory;
+
+  for (int k = 0; k < def->chains; k++) {
+    pbChain *chain = &l->chain[k];
+    if (def->chain[k].count < 1 || !def->chain[k].layer) return pbPlace_Fail(place, "chain %d has no layers", k);
+    PB_TRY(pbChain_Compile(place->network, place, k, l->inputs, &def->chain[k], place->seed, chain));
+    if (chain->outputs != l->chain[0].outputs)
+      return pbPlace_Fail(place, "chain %d has %d outputs, chain 0 has %d", k, chain->outputs, l->chain[0].outputs);
+
+    l->tape += chain->tape;
+    l->chains++;
+  }
+
+  l->outputs = l->chain[0].outputs;
+  return pb_ok;
+}
+
+// ---- controllers of joints ----------------------------------------------------------------------------------------------
+static pbStatus add_gain(const pbPlace *place, pbLayer *l, const char *name, double start) {
+  PB_TRY(check_finite(place, name, start));
+  double *starts = repeat(place, l->outputs, start);
+  if (!starts) return pb_no_memory;
+  return pbPlace_AddSlice(place, l, (pbPolicySlice){name, NULL, l->outputs, 1, starts, NONE, false});
+}
+
+static pbStatus compile_pid(const pbPlace *place, const pbLayerDef *def, pbLayer *l) {
+  PB_TRY(check_limit(place, "windup", def->windup));
+  if (!(def->interval > 0) || !isfinite(def->interval))
+    return pbPlace_Fail(place, "interval %g: the seconds between decisions are expected, more than 0", def->interval);
+
+  l->memory = l->outputs;
+  l->windup = def->windup;
+  l->interval = def->interval;
+  return pb_ok;
+}
+
+static pbStatus compile_joints(const pbPlace *place, const pbLayerDef *def, pbLayer *l) {
+  bool servo = def->kind == pb_layerServo;
+  int wanted = servo ? 2 : 3;
+  PB_TRY(check_size(place, def->size));
+  PB_TRY(check_limit(place, "limit", def->limit));
+  if (l->inputs != wanted * def->size)
+    return pbPlace_Fail(place, "%d inputs: %d for each of %d outputs are expected (set-points, positions%s)", l->inputs, wanted,
+                        def->size, servo ? "" : ", velocities");
+
+  l->outputs = def->size;
+  l->limit = def->limit;
+  double gain = def->gain == 0 ? 1 : def->gain;
+  PB_TRY(add_gain(place, l, servo ? "gain" : "kp", gain));
+  if (!servo) PB_TRY(add_gain(place, l, "kd", def->kd));
+
+  if (def->kind == pb_layerPid) {
+    PB_TRY(compile_pid(place, def, l));
+    PB_TRY(add_gain(place, l, "ki", def->ki));
+  }
+
+  l->keeps = l->params;
+  return pb_ok;
+}
+
+pbStatus pbLayer_Compile(const pbPlace *place, const pbLayerDef *def, int inputs, pbLayer *l) {
+  l->outputs = inputs;  // of those that work entry by entry
+
+  switch (def->kind) {
+    case pb_layerDense: return compile_dense(place, def, l);
+    case pb_layerActivation: return compile_activation(place, def, l);
+    case pb_layerClip: return compile_clip(place, def, l);
+    case pb_layerScale: return compile_scale(place, def, l);
+    case pb_layerNormalize: return compile_normalize(place, l);
+    case pb_layerClock: return compile_clock(place, def, l);
+    case pb_layerSum: return compile_sum(place, def, l);
+    case pb_layerPd:
+    case pb_layerPid:
+    case pb_layerServo: return compile_joints(place, def, l);
+    case pb_layerFormula:
+    case pb_layerGru:
+    case pb_layerDelay: return pbContext_Fail(place->network->ctx, pb_unsupported, "a layer of this kind is not there");
+    case pb_layerKindCount: break;
+  }
+
+  PB_ASSERT(false);
+  return pb_bad_argument;
+}

@@ -1,0 +1,50 @@
+// Activations, entry by entry: relu, tanh, elu (Clevert et al. 2016, alpha 1), softplus log(1 + exp x), sigmoid. Slopes are
+// those at the outputs, which forward has left. NaN stays NaN.
+#include <tgmath.h>
+
+#include "policy/layer.h"
+
+static real value_of(pbActivation activation, real x) {
+  switch (activation) {
+    case pb_activationRelu: return x < 0 ? 0 : x;
+    case pb_activationTanh: return tanh(x);
+    case pb_activationElu: return x < 0 ? expm1(x) : x;
+    case pb_activationSoftplus: return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+    case pb_activationSigmoid:
+    case pb_activationCount: break;
+  }
+
+  return 1 / (1 + exp(-x));
+}
+
+static real slope_of(pbActivation activation, real y) {
+  switch (activation) {
+    case pb_activationRelu: return y > 0 ? 1 : 0;
+    case pb_activationTanh: return 1 - y * y;
+    case pb_activationElu: return y < 0 ? y + 1 : 1;
+    case pb_activationSoftplus: return -expm1(-y);
+    case pb_activationSigmoid:
+    case pb_activationCount: break;
+  }
+
+  return y * (1 - y);
+}
+
+static void forward(const pbLayer *l, pbPass *pass, const real *x, real *y, real *tape) {
+  (void)tape;
+  size_t n = (size_t)l->inputs * (size_t)pass->batch;
+  for (size_t i = 0; i < n; i++) y[i] = value_of(l->activation, x[i]);
+}
+
+static void pull(const pbLayer *l, pbPass *pass, const real *x, const real *y, const real *tape, const real *y_bar, real *x_bar) {
+  (void)x;
+  (void)tape;
+  size_t n = (size_t)l->inputs * (size_t)pass->batch;
+  for (size_t i = 0; i < n; i++) x_bar[i] = y_bar[i] * slope_of(l->activation, y[i]);
+}
+
+static void push(const pbLayer *l, pbPass *pass, const real *x, const real *y, const real *tape, const real *x_dot, real *y_dot) {
+  pull(l, pass, x, y, tape, x_dot, y_dot);  // a diagonal is its own transpose
+}
+
+const pbLayerOps REAL(pbLayer_Activation) = {.forward = forward, .pull = pull, .push = push};

@@ -1,0 +1,613 @@
+// Networks: every kind of layer against its closed form and through the same kit: pull against push, push against differences,
+// columns of a batch alone, gather against pull; definitions that do not fit; starts.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pullback/policy.h>
+#include <pullback/random.h>
+
+#include "hostile/hostile.h"
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
+
+static double *numbers(pbRng *rng, size_t n, double scale) {
+  double *a = malloc((n + 1) * sizeof *a);
+  for (size_t i = 0; i < n; i++) a[i] = scale * pbRng_Normal(rng);
+  return a;
+}
+static double *zeros(size_t n) { return calloc(n + 1, sizeof(double)); }
+
+// Working memory full of NaN, which nothing may come out of.
+static void *spoiled(const pbPolicyFunction *f, int batch) {
+  size_t size = (f->work_bytes(f->self, batch) + 127) / 64 * 64;
+  void *work = aligned_alloc(64, size);
+  memset(work, 0xff, size);
+  return work;
+}
+
+static size_t param_count(const pbPolicyFunction *f) {
+  size_t n = 0;
+  for (int i = 0; i < f->slices; i++) n += (size_t)f->slice[i].rows * (size_t)f->slice[i].cols;
+  return n;
+}
+
+// Starts, moved so that no weight is zero; what has bounds stays within them.
+static double *parameters(const pbPolicyFunction *f, pbRng *rng) {
+  double *p = zeros(param_count(f)), *at = p;
+  for (int i = 0; i < f->slices; i++) {
+    for (int k = 0; k < f->slice[i].rows * f->slice[i].cols; k++, at++) {
+      *at = (f->slice[i].start ? f->slice[i].start[k] : 0) + 0.3 * pbRng_Normal(rng);
+      if (f->slice[i].lower < f->slice[i].upper) *at = fmin(fmax(*at, f->slice[i].lower + 0.3), f->slice[i].upper - 0.3);
+    }
+  }
+  return p;
+}
+
+// A point with a direction and cotangents.
+typedef struct Point {
+  const pbPolicyFunction *f;
+  int batch;
+  size_t o, m, y, p;  // numbers of each
+  double *O, *M, *P, *O_dot, *M_dot, *P_dot, *y_bar, *m_next_bar;
+} Point;
+
+static Point make_point(const pbPolicyFunction *f, int batch, double scale, uint64_t seed) {
+  pbRng rng = pbRng_Seed(seed);
+  size_t n = (size_t)batch;
+  Point a = {.f = f, .batch = batch, .o = (size_t)f->observations * n, .m = (size_t)f->memory * n, .y = (size_t)f->outputs * n};
+  a.p = param_count(f);
+  a.O = numbers(&rng, a.o, scale);
+  a.M = numbers(&rng, a.m, scale);
+  a.P = parameters(f, &rng);
+  a.O_dot = numbers(&rng, a.o, 1);
+  a.M_dot = numbers(&rng, a.m, 1);
+  a.P_dot = numbers(&rng, a.p, 1);
+  a.y_bar = numbers(&rng, a.y, 1);
+  a.m_next_bar = numbers(&rng, a.m, 1);
+  return a;
+}
+
+static void drop_point(Point *a) {
+  double *all[] = {a->O, a->M, a->P, a->O_dot, a->M_dot, a->P_dot, a->y_bar, a->m_next_bar};
+  for (int i = 0; i < COUNT(all); i++) free(all[i]);
+}
+
+static void forward_at(const Point *a, double t, double *y, double *m_next) {
+  double *O = zeros(a->o), *M = zeros(a->m), *P = zeros(a->p);
+  for (size_t i = 0; i < a->o; i++) O[i] = a->O[i] + t * a->O_dot[i];
+  for (size_t i = 0; i < a->m; i++) M[i] = a->M[i] + t * a->M_dot[i];
+  for (size_t i = 0; i < a->p; i++) P[i] = a->P[i] + t * a->P_dot[i];
+  void *work = spoiled(a->f, a->batch);
+  assert_int_equal(a->f->forward(a->f->self, a->batch, P, O, M, y, m_next, work), pb_ok);
+  free(work);
+  free(O);
+  free(M);
+  free(P);
+}
+
+static double weighted(const Point *a, const double *y, const double *m_next) {
+  double sum = 0;
+  for (size_t i = 0; i < a->y; i++) sum += a->y_bar[i] * y[i];
+  for (size_t i = 0; i < a->m; i++) sum += a->m_next_bar[i] * m_next[i];
+  return sum;
+}
+
+static double phi(const Point *a, double t) {
+  double *y = zeros(a->y), *m_next = zeros(a->m);
+  forward_at(a, t, y, m_next);
+  double value = weighted(a, y, m_next);
+  free(y);
+  free(m_next);
+  return value;
+}
+
+typedef struct Bars {
+  double *o, *m, *p;
+} Bars;
+
+static Bars pull_at(const Point *a, bool by_gather, double before) {
+  Bars bar = {zeros(a->o), zeros(a->m), zeros(a->p)};
+  for (size_t i = 0; i < a->o; i++) bar.o[i] = before;
+  for (size_t i = 0; i < a->m; i++) bar.m[i] = before;
+  for (size_t i = 0; i < a->p; i++) bar.p[i] = before;
+  const pbPolicyFunction *f = a->f;
+  int stride = a->batch + 3;
+  double *kept = zeros(f->kept_size * (size_t)stride);
+  void *work = spoiled(f, a->batch);
+  assert_int_equal(f->pull(f->self, a->batch, a->P, a->O, a->M, a->y_bar, a->m_next_bar, bar.o, bar.m, bar.p,
+                           by_gather ? kept : NULL, by_gather ? stride : 0, work),
+                   pb_ok);
+  if (by_gather) {
+    for (size_t i = 0; i < a->p; i++) assert_true(bar.p[i] == before);
+    memset(work, 0xff, f->work_bytes(f->self, a->batch));
+    assert_int_equal(f->gather(f->self, a->batch, a->P, kept, stride, bar.p, work), pb_ok);
+  }
+  free(work);
+  free(kept);
+  return bar;
+}
+
+static void drop_bars(Bars *bar) {
+  free(bar->o);
+  free(bar->m);
+  free(bar->p);
+}
+
+static double dot(const double *a, const double *b, size_t n, double *size) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) {
+    sum += a[i] * b[i];
+    *size += fabs(a[i] * b[i]);
+  }
+  return sum;
+}
+
+static void check_derivatives(const pbPolicyFunction *f, const Point *a, const char *what, double rounding) {
+  double *y_dot = zeros(a->y), *m_dot = zeros(a->m), size = 1e-300;
+  void *work = spoiled(f, a->batch);
+  assert_int_equal(f->push(f->self, a->batch, a->P, a->P_dot, a->O, a->O_dot, a->M, a->M_dot, y_dot, m_dot, work), pb_ok);
+  free(work);
+  Bars bar = pull_at(a, false, 0);
+  double reverse = dot(bar.o, a->O_dot, a->o, &size) + dot(bar.m, a->M_dot, a->m, &size) + dot(bar.p, a->P_dot, a->p, &size);
+  double forward = weighted(a, y_dot, m_dot);
+  if (!(fabs(reverse - forward) <= rounding * 1e4 * size)) fail_msg("%s: pull %.17g, push %.17g", what, reverse, forward);
+
+  // Differences, extrapolated (Richardson).
+  if (rounding < 1e-12) {
+    double h = 1e-4, wide = (phi(a, h) - phi(a, -h)) / (2 * h), narrow = (phi(a, h / 2) - phi(a, -h / 2)) / h;
+    double quotient = (4 * narrow - wide) / 3;
+    if (!(fabs(quotient - forward) <= 1e-8 * size)) fail_msg("%s: push %.12g, difference %.12g", what, forward, quotient);
+  }
+  drop_bars(&bar);
+  free(y_dot);
+  free(m_dot);
+}
+
+static void check_adding(const Point *a, const char *what, double rounding) {
+  Bars bar = pull_at(a, false, 0), more = pull_at(a, false, 2), gathered = pull_at(a, true, 0);
+  for (size_t i = 0; i < a->o; i++) assert_true(fabs(more.o[i] - 2 - bar.o[i]) <= 1e-13 * (2 + fabs(bar.o[i])));
+  for (size_t i = 0; i < a->m; i++) assert_true(fabs(more.m[i] - 2 - bar.m[i]) <= 1e-13 * (2 + fabs(bar.m[i])));
+  for (size_t i = 0; i < a->p; i++) {
+    if (!(fabs(more.p[i] - 2 - bar.p[i]) <= 1e4 * rounding * (2 + fabs(bar.p[i]))))
+      fail_msg("%s: parameter %zu: %.17g on top of 2 is %.17g", what, i, bar.p[i], more.p[i]);
+    if (gathered.p[i] != bar.p[i]) fail_msg("%s: parameter %zu: gather %.17g, pull %.17g", what, i, gathered.p[i], bar.p[i]);
+  }
+  assert_memory_equal(gathered.o, bar.o, a->o * sizeof(double));
+  assert_memory_equal(gathered.m, bar.m, a->m * sizeof(double));
+  drop_bars(&bar);
+  drop_bars(&more);
+  drop_bars(&gathered);
+}
+
+// Column b of everything, as a batch of one.
+static Point column_of(const Point *a, int b) {
+  Point c = *a;
+  double **from[] = {&c.O, &c.M, &c.O_dot, &c.M_dot, &c.y_bar, &c.m_next_bar};
+  size_t n = (size_t)a->batch, rows[] = {a->o / n, a->m / n, a->o / n, a->m / n, a->y / n, a->m / n};
+  for (int k = 0; k < COUNT(from); k++) {
+    double *one = zeros(rows[k]);
+    for (size_t i = 0; i < rows[k]; i++) one[i] = (*from[k])[i * n + (size_t)b];
+    *from[k] = one;
+  }
+  c.P = zeros(a->p);
+  c.P_dot = zeros(a->p);
+  memcpy(c.P, a->P, a->p * sizeof *c.P);
+  memcpy(c.P_dot, a->P_dot, a->p * sizeof *c.P);
+  c.batch = 1;
+  c.o /= n;
+  c.m /= n;
+  c.y /= n;
+  return c;
+}
+
+static void expect_column(const char *what, const double *all, const double *one, size_t rows, int batch, int b) {
+  for (size_t i = 0; i < rows; i++) {
+    if (memcmp(&all[i * (size_t)batch + (size_t)b], &one[i], sizeof *one))
+      fail_msg("%s: row %zu of column %d of %d: %.17g, alone %.17g", what, i, b, batch, all[i * (size_t)batch + (size_t)b],
+               one[i]);
+  }
+}
+
+static void check_columns(const Point *a, const char *what) {
+  double *y = zeros(a->y), *m = zeros(a->m), *one_y = zeros(a->y), *one_m = zeros(a->m);
+  double *y_dot = zeros(a->y), *m_dot = zeros(a->m);
+  const pbPolicyFunction *f = a->f;
+  void *work = spoiled(f, a->batch);
+  forward_at(a, 0, y, m);
+  assert_int_equal(f->push(f->self, a->batch, a->P, a->P_dot, a->O, a->O_dot, a->M, a->M_dot, y_dot, m_dot, work), pb_ok);
+  Bars bar = pull_at(a, false, 0);
+  for (int b = 0; b < a->batch; b++) {
+    Point c = column_of(a, b);
+    forward_at(&c, 0, one_y, one_m);
+    expect_column(what, y, one_y, c.y, a->batch, b);
+    expect_column(what, m, one_m, c.m, a->batch, b);
+    assert_int_equal(f->push(f->self, 1, c.P, c.P_dot, c.O, c.O_dot, c.M, c.M_dot, one_y, one_m, work), pb_ok);
+    expect_column(what, y_dot, one_y, c.y, a->batch, b);
+    expect_column(what, m_dot, one_m, c.m, a->batch, b);
+    Bars one = pull_at(&c, false, 0);
+    expect_column(what, bar.o, one.o, c.o, a->batch, b);
+    expect_column(what, bar.m, one.m, c.m, a->batch, b);
+    drop_bars(&one);
+    drop_point(&c);
+  }
+  drop_bars(&bar);
+  double *all[] = {y, m, one_y, one_m, y_dot, m_dot};
+  for (int i = 0; i < COUNT(all); i++) free(all[i]);
+  free(work);
+}
+
+static pbNetwork *network_of(pbContext *ctx, int inputs, const pbLayerDef *layer, int count, bool single) {
+  pbNetwork *network;
+  if (pbNetwork_Create(ctx, inputs, layer, count, 7, single, &network) != pb_ok) fail_msg("%s", pbContext_Error(ctx));
+  return network;
+}
+
+// ---- every kind ---------------------------------------------------------------------------------------------------------
+static const double frequency[] = {1.5, 0.3}, scale[] = {2, -3, 0.5, 1}, offset[] = {0.1, 0, -1, 4};
+static const pbLayerDef skip[] = {{.kind = pb_layerDense, .size = 3, .name = "skip"}},
+                        deep[] = {{.kind = pb_layerDense, .size = 5, .init = pb_initUniform},
+                                  {.kind = pb_layerActivation, .activation = pb_activationTanh},
+                                  {.kind = pb_layerDense, .size = 3}};
+static const pbChainDef both[] = {{deep, 3}, {skip, 1}};
+
+static const struct {
+  const char *what;
+  int inputs;
+  pbLayerDef layer[3];
+  int count;
+} kinds[] = {
+    {"dense", 6, {{.kind = pb_layerDense, .size = 4}}, 1},
+    {"dense, tall", 3, {{.kind = pb_layerDense, .size = 41, .gain = 1.4}}, 1},
+    {"relu", 9, {{.kind = pb_layerActivation, .activation = pb_activationRelu}}, 1},
+    {"tanh", 9, {{.kind = pb_layerActivation, .activation = pb_activationTanh}}, 1},
+    {"elu", 9, {{.kind = pb_layerActivation, .activation = pb_activationElu}}, 1},
+    {"softplus", 9, {{.kind = pb_layerActivation, .activation = pb_activationSoftplus}}, 1},
+    {"sigmoid", 9, {{.kind = pb_layerActivation, .activation = pb_activationSigmoid}}, 1},
+    {"clip", 9, {{.kind = pb_layerClip, .lower = -0.7, .upper = 0.4}}, 1},
+    {"scale", 4, {{.kind = pb_layerScale, .scale = scale, .offset = offset}}, 1},
+    {"normalize", 4, {{.kind = pb_layerNormalize}}, 1},
+    {"clock", 3, {{.kind = pb_layerClock, .frequency = frequency, .frequencies = 2}}, 1},
+    {"clock alone", 1, {{.kind = pb_layerClock, .frequency = frequency, .frequencies = 1}}, 1},
+    {"sum",
+     4,
+     {{.kind = pb_layerNormalize}, {.kind = pb_layerSum, .chain = both, .chains = 2}, {.kind = pb_layerDense, .size = 2}},
+     3},
+    {"pd", 6, {{.kind = pb_layerPd, .size = 2, .gain = 3, .kd = 0.2}}, 1},
+    {"pd with limits", 6, {{.kind = pb_layerPd, .size = 2, .gain = 3, .kd = 0.2, .limit = 1.5}}, 1},
+    {"pid", 6, {{.kind = pb_layerPid, .size = 2, .gain = 3, .kd = 0.2, .ki = 0.7, .interval = 0.02}}, 1},
+    {"pid with limits", 6, {{.kind = pb_layerPid, .size = 2, .gain = 3, .ki = 2, .interval = 0.2, .limit = 2, .windup = 0.4}}, 1},
+    {"servo", 6, {{.kind = pb_layerServo, .size = 3, .gain = 5, .limit = 2}}, 1},
+};
+
+static void test_every_kind_through_the_kit(void **state) {
+  (void)state;
+  static const int batches[] = {1, 2, 7, 64};
+  pbContext *ctx = pbContext_Create(NULL);
+
+  for (int k = 0; k < COUNT(kinds); k++) {
+    for (int single = 0; single < 2; single++) {
+      pbNetwork *network = network_of(ctx, kinds[k].inputs, kinds[k].layer, kinds[k].count, single);
+      const pbPolicyFunction *f = pbNetwork_Function(network);
+      double rounding = single ? 6e-8 : 1.1e-16;
+      for (int b = 0; b < COUNT(batches); b++) {
+        Point a = make_point(f, batches[b], 1, 11 + (uint64_t)b);
+        check_derivatives(f, &a, kinds[k].what, rounding);
+        check_adding(&a, kinds[k].what, rounding);
+        check_columns(&a, kinds[k].what);
+        drop_point(&a);
+      }
+      pbNetwork_Destroy(network);
+    }
+  }
+  pbContext_Destroy(ctx);
+}
+
+// A batch of none is nothing, and touches nothing.
+static void test_no_columns(void **state) {
+  (void)state;
+  pbContext *ctx = pbContext_Create(NULL);
+  for (int k = 0; k < COUNT(kinds); k++) {
+    pbNetwork *network = network_of(ctx, kinds[k].inputs, kinds[k].layer, kinds[k].count, k % 2);
+    Point a = make_point(pbNetwork_Function(network), 0, 1, 5);
+    Bars bar = pull_at(&a, true, 0);
+    for (size_t i = 0; i < a.p; i++) assert_true(bar.p[i] == 0);
+    drop_bars(&bar);
+    drop_point(&a);
+    pbNetwork_Destroy(network);
+  }
+  pbContext_Destroy(ctx);
+}
+
+// ---- closed forms -------------------------------------------------------------------------------------------------------
+static void run(const pbPolicyFunction *f, const double *p, const double *o, const double *m, double *y, double *m_next) {
+  void *work = spoiled(f, 1);
+  assert_int_equal(f->forward(f->self, 1, p, o, m, y, m_next, work), pb_ok);
+  free(work);
+}
+
+static void expect_near(const double *a, const double *b, int n) {
+  for (int i = 0; i < n; i++) {
+    if (!(fabs(a[i] - b[i]) <= 1e-14 * (1 + fabs(b[i])))) fail_msg("entry %d: %.17g, expected %.17g", i, a[i], b[i]);
+  }
+}
+
+static void test_closed_forms(void **state) {
+  (void)state;
+  pbContext *ctx = pbContext_Create(NULL);
+  double y[16], m[4];
+
+  // 2 x 3 weights row by row, then the bias.
+  pbNetwork *n = network_of(ctx, 3, (pbLayerDef[]){{.kind = pb_layerDense, .size = 2}}, 1, false);
+  run(pbNetwork_Function(n), (double[]){1, 2, 3, 4, 5, 6, 10, 20}, (double[]){1, -1, 2}, NULL, y, NULL);
+  expect_near(y, (double[]){15, 31}, 2);
+  pbNetwork_Destroy(n);
+
+  const double at[] = {-2, -0.5, 0, 0.5, 2}, t = 0.37;
+  const double expected[][5] = {{0, 0, 0, 0.5, 2},
+                                {tanh(-2), tanh(-0.5), 0, tanh(0.5), tanh(2)},
+                                {exp(-2) - 1, exp(-0.5) - 1, 0, 0.5, 2},
+                                {log(1 + exp(-2)), log(1 + exp(-0.5)), log(2), log(1 + exp(0.5)), log(1 + exp(2))},
+                                {1 / (1 + exp(2)), 1 / (1 + exp(0.5)), 0.5, 1 / (1 + exp(-0.5)), 1 / (1 + exp(-2))}};
+  for (int k = 0; k < pb_activationCount; k++) {
+    n = network_of(ctx, 5, (pbLayerDef[]){{.kind = pb_layerActivation, .activation = (pbActivation)k}}, 1, false);
+    run(pbNetwork_Function(n), NULL, at, NULL, y, NULL);
+    expect_near(y, expected[k], 5);
+    pbNetwork_Destroy(n);
+  }
+
+  n = network_of(ctx, 2, (pbLayerDef[]){{.kind = pb_layerClock, .frequency = frequency, .frequencies = 2}}, 1, false);
+  run(pbNetwork_Function(n), NULL, (double[]){t, 9}, NULL, y, NULL);
+  const double turn = 2 * 3.14159265358979323846 * t;
+  expect_near(y, (double[]){9, sin(1.5 * turn), cos(1.5 * turn), sin(0.3 * turn), cos(0.3 * turn)}, 5);
+  pbNetwork_Destroy(n);
+
+  // tau = kp e - kd v + ki I; the integral of the error 0.5 over 0.1 s on top of 0.2.
+  n = network_of(ctx, 3, (pbLayerDef[]){{.kind = pb_layerPid, .size = 1, .gain = 4, .kd = 3, .ki = 2, .interval = 0.1}}, 1,
+                 false);
+  run(pbNetwork_Function(n), (double[]){4, 3, 2}, (double[]){1.5, 1, 0.25}, (double[]){0.2}, y, m);
+  expect_near(y, (double[]){4 * 0.5 - 3 * 0.25 + 2 * 0.25}, 1);
+  expect_near(m, (double[]){0.25}, 1);
+  pbNetwork_Destroy(n);
+
+  n = network_of(ctx, 2, (pbLayerDef[]){{.kind = pb_layerServo, .size = 1, .gain = 4, .limit = 1.5}}, 1, false);
+  run(pbNetwork_Function(n), (double[]){4}, (double[]){1, 0.75}, NULL, y, NULL);
+  expect_near(y, (double[]){1}, 1);
+  run(pbNetwork_Function(n), (double[]){4}, (double[]){-1, 0.75}, NULL, y, NULL);
+  expect_near(y, (double[]){-1.5}, 1);
+  pbNetwork_Destroy(n);
+  pbContext_Destroy(ctx);
+}
+
+// What descends from beyond a bound is let through inwards alone; forward mode is the program's.
+static void test_clip_projected(void **state) {
+  (void)state;
+  pbContext *ctx = pbContext_Create(NULL);
+  for (int projected = 0; projected < 2; projected++) {
+    pbLayerDef def = {.kind = pb_layerClip, .lower = -1, .upper = 1, .projected = projected};
+    pbNetwork *n = network_of(ctx, 6, &def, 1, false);
+    const pbPolicyFunction *f = pbNetwork_Function(n);
+    const double x[] = {1.5, 1.5, -1.5, -1.5, 0.5, 1}, bar[] = {1, -1, 1, -1, -2, -2};
+    double x_bar[6] = {0}, y[6], dot_of[6];
+    void *work = spoiled(f, 1);
+    assert_true(f->projected == projected);
+    run(f, NULL, x, NULL, y, NULL);
+    expect_near(y, (double[]){1, 1, -1, -1, 0.5, 1}, 6);
+    assert_int_equal(f->pull(f->self, 1, NULL, x, NULL, bar, NULL, x_bar, NULL, NULL, NULL, 0, work), pb_ok);
+    expect_near(x_bar, projected ? (double[]){1, 0, 0, -1, -2, -2} : (double[]){0, 0, 0, 0, -2, -2}, 6);
+    assert_int_equal(f->push(f->self, 1, NULL, NULL, x, bar, NULL, NULL, dot_of, NULL, work), pb_ok);
+    expect_near(dot_of, (double[]){0, 0, 0, 0, -2, -2}, 6);
+    free(work);
+    pbNetwork_Destroy(n);
+  }
+  pbContext_Destroy(ctx);
+}
+
+// ---- starts and names ---------------------------------------------------------------------------------------------------
+static double worst_product(const double *w, int count, int length, size_t step, size_t along, double gain) {
+  double worst = 0;
+  for (int i = 0; i < count; i++) {
+    for (int j = 0; j <= i; j++) {
+      double sum = 0;
+      for (int k = 0; k < length; k++) sum += w[(size_t)i * step + (size_t)k * along] * w[(size_t)j * step + (size_t)k * along];
+      worst = fmax(worst, fabs(sum - (i == j ? gain * gain : 0)));
+    }
+  }
+  return worst;
+}
+
+static void test_starts(void **state) {
+  (void)state;
+  pbContext *ctx = pbContext_Create(NULL);
+  static const int sizes[][2] = {{1, 1}, {16, 16}, {81, 40}, {40, 81}, {130, 100}};
+  for (int k = 0; k < COUNT(sizes); k++) {
+    int rows = sizes[k][0], cols = sizes[k][1];
+    pbNetwork *n = network_of(ctx, cols, (pbLayerDef[]){{.kind = pb_layerDense, .size = rows, .gain = 1.5}}, 1, false);
+    const double *w = pbNetwork_Function(n)->slice[0].start;
+    double worst =
+        rows <= cols ? worst_product(w, rows, cols, (size_t)cols, 1, 1.5) : worst_product(w, cols, rows, 1, (size_t)cols, 1.5);
+    assert_true(worst < 1e-13);
+    pbNetwork_Destroy(n);
+  }
+
+  // Two layers of one size start differently, another seed too, the same seed alike.
+  const pbLayerDef two[] = {{.kind = pb_layerDense, .size = 8},
+                            {.kind = pb_layerDense, .size = 8},
+                            {.kind = pb_layerDense, .size = 2, .init = pb_initZero}};
+  pbNetwork *a, *b, *c;
+  assert_int_equal(pbNetwork_Create(ctx, 8, two, 3, 1, false, &a), pb_ok);
+  assert_int_equal(pbNetwork_Create(ctx, 8, two, 3, 1, true, &b), pb_ok);
+  assert_int_equal(pbNetwork_Create(ctx, 8, two, 3, 2, false, &c), pb_ok);
+  const pbPolicySlice *sa = pbNetwork_Function(a)->slice, *sb = pbNetwork_Function(b)->slice, *sc = pbNetwork_Function(c)->slice;
+  assert_memory_equal(sa[0].start, sb[0].start, 64 * sizeof(double));
+  assert_memory_not_equal(sa[0].start, sa[2].start, 64 * sizeof(double));
+  assert_memory_not_equal(sa[0].start, sc[0].start, 64 * sizeof(double));
+  assert_memory_not_equal(sa[2].start, sc[0].start, 64 * sizeof(double));
+  assert_null(sa[4].start);
+  pbNetwork_Destroy(a);
+  pbNetwork_Destroy(b);
+  pbNetwork_Destroy(c);
+  pbContext_Destroy(ctx);
+}
+
+static void test_slices_have_names(void **state) {
+  (void)state;
+  pbContext *ctx = pbContext_Create(NULL);
+  const pbLayerDef layers[] = {{.kind = pb_layerNormalize},
+                               {.kind = pb_layerSum, .chain = both, .chains = 2},
+                               {.kind = pb_layerDense, .size = 2, .name = "out"}};
+  static const char *const names[] = {"0.mean",     "0.deviation",     "1.0.0.weight",  "1.0.0.bias", "1.0.2.weight",
+                                      "1.0.2.bias", "1.1.skip.weight", "1.1.skip.bias", "out.weight", "out.bias"};
+  pbNetwork *n = network_of(ctx, 4, layers, 3, false);
+  const pbPolicyFunction *f = pbNetwork_Function(n);
+  assert_int_equal(f->slices, COUNT(names));
+  for (int i = 0; i < COUNT(names); i++) {
+    assert_string_equal(f->slice[i].name, names[i]);
+    assert_true(f->slice[i].fixed == (i < 2));
+  }
+  assert_int_equal(f->slice[2].rows, 5);
+  assert_int_equal(f->slice[2].cols, 4);
+  assert_int_equal(f->outputs, 2);
+  pbNetwork_Destroy(n);
+
+  pbLayerKind kind;
+  pbActivation activation;
+  for (int k = 0; k < pb_layerKindCount; k++)
+    assert_true(pbLayerKind_Named(pbLayerKind_Name((pbLayerKind)k), &kind) && (int)kind == k);
+  for (int k = 0; k < pb_activationCount; k++)
+    assert_true(pbActivation_Named(pbActivation_Name((pbActivation)k), &activation) && (int)activation == k);
+  assert_null(pbLayerKind_Name(pb_layerKindCount));
+  assert_null(pbActivation_Name(pb_activationCount));
+  assert_false(pbLayerKind_Named("lstm", &kind) || pbLayerKind_Named(NULL, &kind) || pbActivation_Named("gelu", &activation));
+  pbContext_Destroy(ctx);
+}
+
+// ---- what does not fit --------------------------------------------------------------------------------------------------
+static void test_definitions_that_do_not_fit(void **state) {
+  (void)state;
+  const double bad[] = {1, NAN, 1, 1};
+  const pbLayerDef twins[] = {{.kind = pb_layerDense, .size = 3, .name = "a"}, {.kind = pb_layerDense, .size = 3, .name = "a"}};
+  const pbLayerDef narrow[] = {{.kind = pb_layerDense, .size = 2}},
+                   wrong[] = {{.kind = pb_layerActivation}, {.kind = pb_layerClip, .lower = 1}};
+  const pbChainDef unequal[] = {{deep, 3}, {narrow, 1}}, inner[] = {{wrong, 2}}, empty[] = {{NULL, 0}};
+  const struct {
+    int inputs, count;
+    const pbLayerDef *layer;
+    const char *text;
+  } cases[] = {
+      {3, 0, twins, "at least one layer"},
+      {-1, 1, twins, "-1 inputs"},
+      {3, 1, &(pbLayerDef){.kind = pb_layerKindCount}, "layer 0 (?): 13 is no kind"},
+      {3, 1, &(pbLayerDef){.kind = pb_layerDense}, "layer 0 (dense): size 0"},
+      {0, 1, &(pbLayerDef){.kind = pb_layerDense, .size = 3}, "no inputs"},
+      {3, 1, &(pbLayerDef){.kind = pb_layerDense, .size = 3, .gain = NAN}, "gain is nan"},
+      {3, 1, &(pbLayerDef){.kind = pb_layerDense, .size = 3, .init = 7}, "7 is no init"},
+      {1 << 20, 1, &(pbLayerDef){.kind = pb_layerDense, .size = 1 << 20}, "too many"},
+      {3, 1, &(pbLayerDef){.kind = pb_layerDense, .size = 3, .name = "a.b"}, "the name 'a.b'"},
+      {3, 2, twins, "layer 1 (dense): another layer has slices of the same name, 'a.weight'"},
+      {3, 1, &(pbLayerDef){.kind = pb_layerActivation, .activation = 9}, "9 is no activation"},
+      {3, 1, &(pbLayerDef){.kind = pb_layerClip, .lower = 2, .upper = 2}, "lower bound 2"},
+      {3, 1, &(pbLayerDef){.kind = pb_layerClip, .lower = NAN, .upper = 2}, "lower bound nan"},
+      {4, 1, &(pbLayerDef){.kind = pb_layerScale, .scale = bad}, "scale[1] is nan"},
+      {4, 1, &(pbLayerDef){.kind = pb_layerScale, .offset = bad}, "offset[1] is nan"},
+      {4, 1, &(pbLayerDef){.kind = pb_layerClock}, "0 frequencies"},
+      {4, 1, &(pbLayerDef){.kind = pb_layerClock, .frequency = bad, .frequencies = 2}, "frequency[1] is nan"},
+      {4, 1, &(pbLayerDef){.kind = pb_layerSum}, "0 chains"},
+      {4, 1, &(pbLayerDef){.kind = pb_layerSum, .chain = empty, .chains = 1}, "chain 0 has no layers"},
+      {4, 1, &(pbLayerDef){.kind = pb_layerSum, .chain = unequal, .chains = 2}, "chain 1 has 2 outputs, chain 0 has 3"},
+      {4, 1, &(pbLayerDef){.kind = pb_layerSum, .chain = inner, .chains = 1},
+       "layer 0 (sum), chain 0, layer 1 (clip): its lower"},
+      {4, 1, &(pbLayerDef){.kind = pb_layerPd, .size = 2}, "4 inputs: 3 for each of 2 outputs"},
+      {4, 1, &(pbLayerDef){.kind = pb_layerServo, .size = 1}, "4 inputs: 2 for each of 1 outputs"},
+      {3, 1, &(pbLayerDef){.kind = pb_layerPd, .size = 1, .limit = -1}, "limit -1"},
+      {3, 1, &(pbLayerDef){.kind = pb_layerPd, .size = 1, .kd = NAN}, "kd is nan"},
+      {3, 1, &(pbLayerDef){.kind = pb_layerPid, .size = 1}, "interval 0"},
+      {3, 1, &(pbLayerDef){.kind = pb_layerPid, .size = 1, .interval = 1, .windup = NAN}, "windup nan"},
+  };
+  Meter meter = {0};
+  pbAllocator hooks = meter_hooks(&meter);
+  pbContext *ctx = pbContext_Create(&hooks);
+  for (int i = 0; i < COUNT(cases); i++) {
+    pbNetwork *n = (pbNetwork *)1;
+    assert_int_equal(pbNetwork_Create(ctx, cases[i].inputs, cases[i].layer, cases[i].count, 0, false, &n), pb_bad_argument);
+    if (!strstr(pbContext_Error(ctx), cases[i].text))
+      fail_msg("case %d: '%s' has no '%s'", i, pbContext_Error(ctx), cases[i].text);
+    assert_null(n);
+    assert_int_equal(meter.live, 1);
+  }
+  pbContext_Destroy(ctx);
+}
+
+static void test_every_allocation_fails_in_turn(void **state) {
+  (void)state;
+  const pbLayerDef layers[] = {{.kind = pb_layerNormalize},
+                               {.kind = pb_layerScale, .scale = scale},
+                               {.kind = pb_layerClock, .frequency = frequency, .frequencies = 1},
+                               {.kind = pb_layerSum, .chain = both, .chains = 2},
+                               {.kind = pb_layerServo, .size = 1}};
+  const pbLayerDef last[] = {layers[0], layers[1], layers[2], layers[3], {.kind = pb_layerPid, .size = 1, .interval = 1}};
+  for (long at = 1;; at++) {
+    Meter meter = {.fail_at = at};
+    pbAllocator hooks = meter_hooks(&meter);
+    pbContext *ctx = pbContext_Create(&hooks);
+    if (!ctx) continue;
+    pbNetwork *n;
+    pbStatus status = pbNetwork_Create(ctx, 4, last, 5, 0, false, &n);
+    if (status == pb_ok) {
+      assert_true(at > 20);
+      pbNetwork_Destroy(n);
+      pbContext_Destroy(ctx);
+      assert_int_equal(meter.live, 0);
+      break;
+    }
+    assert_int_equal(status, pb_no_memory);
+    assert_int_equal(meter.live, 1);
+    pbContext_Destroy(ctx);
+  }
+}
+
+// NaN of an observation comes out, and in its own column alone.
+static void test_nan_stays_in_its_column(void **state) {
+  (void)state;
+  pbContext *ctx = pbContext_Create(NULL);
+  for (int k = 0; k < COUNT(kinds); k++) {
+    pbNetwork *network = network_of(ctx, kinds[k].inputs, kinds[k].layer, kinds[k].count, false);
+    Point a = make_point(pbNetwork_Function(network), 5, 1, 3);
+    double *y = zeros(a.y), *m = zeros(a.m), *z = zeros(a.y), *w = zeros(a.m);
+    forward_at(&a, 0, y, m);
+    for (int i = 0; i < kinds[k].inputs; i++) a.O[5 * i + 2] = NAN;
+    forward_at(&a, 0, z, w);
+    for (size_t i = 0; i < a.y; i++) {
+      if (i % 5 == 2) assert_true(isnan(z[i]));
+      else assert_true(z[i] == y[i]);
+    }
+    free(y);
+    free(m);
+    free(z);
+    free(w);
+    drop_point(&a);
+    pbNetwork_Destroy(network);
+  }
+  pbContext_Destroy(ctx);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_every_kind_through_the_kit),
+      cmocka_unit_test(test_no_columns),
+      cmocka_unit_test(test_closed_forms),
+      cmocka_unit_test(test_clip_projected),
+      cmocka_unit_test(test_starts),
+      cmocka_unit_test(test_slices_have_names),
+      cmocka_unit_test(test_definitions_that_do_not_fit),
+      cmocka_unit_test(test_every_allocation_fails_in_turn),
+      cmocka_unit_test(test_nan_stays_in_its_column),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
