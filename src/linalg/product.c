@@ -17,8 +17,8 @@ const pbProductKernels *pbProductKernels_At(int index) {
 }
 
 size_t pbProduct_WorkBytes(const pbProductShape *shape) {
-  (void)shape;
-  return 64;
+  size_t entries = pbProduct_StripEntries(shape) + pbProduct_Entries(shape, PB_PRODUCT_BREADTH);
+  return (sizeof(double) * entries + 64) & ~(size_t)63;
 }
 
 // Rows are as long as they have to be.
