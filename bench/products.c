@@ -173,7 +173,7 @@ int main(int argc, char **argv) {
 
   printf("# OpenBLAS kernels: %s, one thread\n", peer.core ? peer.core : "none");
   printf("what,type,m,n,k,us,gflops,weights_gb_s,openblas_us,openblas_gflops,ratio\n");
-  const int widths[] = {64, 1, 8, 16, 128};
+  const int widths[] = {64, 1, 2, 4, 8, 16, 128};
   for (int single = 0; single < 2; single++) {
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
       int n = widths[w];

@@ -120,7 +120,14 @@ static void OF(pack_strip)(OF(View) A, int rows, int deep, real *out) {
     lines = OF(lines_of)(rows - i);
     for (int p = 0; p < deep; p++, out += lines) {
       const real *from = A.x + (size_t)p * A.right + (size_t)i;
-      for (int r = 0; r < lines; r++) out[r] = from[r];
+
+      // Whole slivers without a test in the loop.
+      if (lines == OF(LINES)) {
+#pragma GCC unroll 8
+        for (int r = 0; r < OF(LINES); r++) out[r] = from[r];
+      } else {
+        for (int r = 0; r < lines; r++) out[r] = from[r];
+      }
     }
   }
 }
@@ -207,7 +214,7 @@ static void OF(add_row)(const OF(Job) * job, OF(Block) b, int i, int lines, OF(S
 // ---- blocks ---------------------------------------------------------------------------------------------------------
 static void OF(add_block)(const OF(Job) * job, OF(Block) b) {
   OF(pack_block)(job, b);
-  bool packed = job->A.right != 1;
+  bool packed = job->A.right != 1 && OF(count_slivers)(b.breadth) > 1;
   for (int start = 0; start < job->m; start += PB_PRODUCT_STRIP) {
     int rows = job->m - start < PB_PRODUCT_STRIP ? job->m - start : PB_PRODUCT_STRIP;
     OF(View) A = job->A;
@@ -217,7 +224,7 @@ static void OF(add_block)(const OF(Job) * job, OF(Block) b) {
     for (int i = 0, lines; i < rows; i += lines) {
       lines = OF(lines_of)(rows - i);
       const OF(Side) sliver = {.x = job->packed_a + (size_t)i * (size_t)b.deep, .line = 1, .step = (size_t)lines};
-      const OF(Side) straight = {.x = A.x + (size_t)i * A.down, .line = A.down, .step = 1};
+      const OF(Side) straight = {.x = A.x + (size_t)i * A.down, .line = A.down, .step = A.right};
       OF(add_row)(job, b, start + i, lines, packed ? sliver : straight);
     }
   }
@@ -263,7 +270,9 @@ static void OF(multiply)(const pbProductShape *shape, const real *A, const real 
          .k = shape->k,
          .packed_a = work,
          .packed_b = (real *)work + pbProduct_StripEntries(shape)};
-  if (job.n == 1 || 4 * job.n <= OF(WIDTH)) job = OF(turned)(&job);
+  if (job.n == 1 || 2 * job.n <= OF(WIDTH)) job = OF(turned)(&job);
+
+  if (job.m == 0 || job.n == 0 || job.k == 0) return;
 
   bool few = job.m <= OF(LINES);
   int j = 0;
@@ -275,8 +284,9 @@ static void OF(multiply)(const pbProductShape *shape, const real *A, const real 
   int most = few ? OF(SLIVER) : PB_PRODUCT_BREADTH;
   for (; j < job.n; j += most) {
     int breadth = job.n - j < most ? job.n - j : most;
-    for (int p = 0; p < job.k; p += PB_PRODUCT_DEPTH) {
-      int deep = job.k - p < PB_PRODUCT_DEPTH ? job.k - p : PB_PRODUCT_DEPTH;
+    int most_deep = job.A.right != 1 && job.m > OF(LINES) && OF(count_slivers)(breadth) == 1 ? PB_PRODUCT_STREAMS : PB_PRODUCT_DEPTH;
+    for (int p = 0; p < job.k; p += most_deep) {
+      int deep = job.k - p < most_deep ? job.k - p : most_deep;
       OF(add_block)(&job, (OF(Block)){.p = p, .deep = deep, .j = j, .breadth = breadth});
     }
   }
