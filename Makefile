@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-energy bench-deform fuzz check-format format tidy coverage faults sweep-certificate install clean
+.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-energy bench-deform fuzz check-format format tidy coverage faults sweep-certificate install clean
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -18,6 +18,7 @@ help:
 	@echo 'make bench          speed, beside MuJoCo on the same core'
 	@echo 'make bench-contacts contact methods and gradient modes side by side: errors, cost, searches that succeed'
 	@echo 'make bench-sparse   the sparse factorisation beside CHOLMOD'
+	@echo 'make bench-products products of dense matrices beside OpenBLAS'
 	@echo 'make bench-deform   deformables: element Hessians, assembly, factor, step, gradient and its share of the steps'
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
@@ -109,6 +110,11 @@ bench-sparse: build
 	@tools/setup bench
 	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_sparse
 	@$(BUILD)/bench/sparse | tee bench/results/sparse.csv
+
+bench-products: build
+	@tools/setup python
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_products
+	@$(BUILD)/bench/products "$$(ls build/venv/lib/python3*/site-packages/scipy.libs/libscipy_openblas-*.so)" >bench/results/products.csv; missed=$$?; cat bench/results/products.csv; exit $$missed
 
 bench-deform: build
 	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_deform

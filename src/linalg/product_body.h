@@ -212,9 +212,8 @@ static void OF(add_row)(const OF(Job) * job, OF(Block) b, int i, int lines, OF(S
 }
 
 // ---- blocks ---------------------------------------------------------------------------------------------------------
-static void OF(add_block)(const OF(Job) * job, OF(Block) b) {
+static void OF(add_block)(const OF(Job) * job, OF(Block) b, bool packed) {
   OF(pack_block)(job, b);
-  bool packed = job->A.right != 1 && OF(count_slivers)(b.breadth) > 1;
   for (int start = 0; start < job->m; start += PB_PRODUCT_STRIP) {
     int rows = job->m - start < PB_PRODUCT_STRIP ? job->m - start : PB_PRODUCT_STRIP;
     OF(View) A = job->A;
@@ -227,6 +226,17 @@ static void OF(add_block)(const OF(Job) * job, OF(Block) b) {
       const OF(Side) straight = {.x = A.x + (size_t)i * A.down, .line = A.down, .step = A.right};
       OF(add_row)(job, b, start + i, lines, packed ? sliver : straight);
     }
+  }
+}
+
+// `breadth` columns of C from j. A transposed: its strips are packed for as many slivers as read them; one sliver takes them as they
+// stand, and then only so many rows at a time as can be read side by side.
+static void OF(add_columns)(const OF(Job) * job, int j, int breadth) {
+  bool across = job->A.right != 1, once = OF(count_slivers)(breadth) == 1;
+  int most = across && once && job->m > OF(LINES) ? PB_PRODUCT_STREAMS : PB_PRODUCT_DEPTH;
+  for (int p = 0; p < job->k; p += most) {
+    int deep = job->k - p < most ? job->k - p : most;
+    OF(add_block)(job, (OF(Block)){.p = p, .deep = deep, .j = j, .breadth = breadth}, across && !once);
   }
 }
 
@@ -274,20 +284,14 @@ static void OF(multiply)(const pbProductShape *shape, const real *A, const real 
 
   if (job.m == 0 || job.n == 0 || job.k == 0) return;
 
-  bool few = job.m <= OF(LINES);
+  // Whole vectors of columns that stand in rows, for a few rows of C.
   int j = 0;
   if (job.m == OF(lines_of)(job.m) && job.B.right == 1 && job.right == 1) {
     j = job.n / OF(WIDTH) * OF(WIDTH);
     OF(add_straight)(&job, j);
   }
 
-  int most = few ? OF(SLIVER) : PB_PRODUCT_BREADTH;
-  for (; j < job.n; j += most) {
-    int breadth = job.n - j < most ? job.n - j : most;
-    int most_deep = job.A.right != 1 && job.m > OF(LINES) && OF(count_slivers)(breadth) == 1 ? PB_PRODUCT_STREAMS : PB_PRODUCT_DEPTH;
-    for (int p = 0; p < job.k; p += most_deep) {
-      int deep = job.k - p < most_deep ? job.k - p : most_deep;
-      OF(add_block)(&job, (OF(Block)){.p = p, .deep = deep, .j = j, .breadth = breadth});
-    }
-  }
+  // The rest in blocks.
+  int most = job.m <= OF(LINES) ? OF(SLIVER) : PB_PRODUCT_BREADTH;
+  for (; j < job.n; j += most) OF(add_columns)(&job, j, job.n - j < most ? job.n - j : most);
 }

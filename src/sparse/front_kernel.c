@@ -2,10 +2,15 @@
 // halves.
 #include "sparse/front.h"
 
-typedef double wide __attribute__((vector_size(8 * PB_REGISTER), aligned(8), may_alias));
+#define real     double
+#define OF(name) name
+#include "linalg/tile.h"
+#undef real
+#undef OF
+
 enum {
-  W = PB_REGISTER,
-  VECTORS = W == 8 ? 3 : 2,  // of rows in a tile
+  W = WIDTH,
+  VECTORS = TILE_VECTORS,  // of rows in a tile
   TILE = VECTORS * W,
 #if PB_REGISTER == 8
   COLUMNS = 8
@@ -15,28 +20,19 @@ enum {
   COLUMNS = 4
 #endif
 };
-static inline wide load(const double *x) { return *(const wide *)x; }
 
 // ---- products -------------------------------------------------------------------------------------------------------
 // C -= A B' of a tile: `vectors` vectors of rows, of which packed columns follow each other, `columns` columns of C wanted.
-static inline __attribute__((always_inline)) void tile(int vectors, int depth, const double *restrict a, const double *restrict b,
-                                                       double *restrict C, int lead, int columns) {
-  wide sum[COLUMNS][VECTORS];
+static inline __attribute__((always_inline)) void subtract_tile(int vectors, int depth, const double *restrict a,
+                                                                const double *restrict b, double *restrict C, int lead,
+                                                                int columns) {
+  wide sum[TILE_LINES][TILE_VECTORS];
 #pragma GCC unroll 8
   for (int j = 0; j < COLUMNS; j++)
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; v++) sum[j][v] = (wide){0};
 
-  for (int p = 0; p < depth; p++, a += vectors * W, b += COLUMNS) {
-    // Rank one: a column of A times a row of B.
-    wide row[VECTORS];
-#pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++) row[v] = load(a + v * W);
-#pragma GCC unroll 8
-    for (int j = 0; j < COLUMNS; j++)
-#pragma GCC unroll 8
-      for (int v = 0; v < vectors; v++) sum[j][v] += row[v] * b[j];
-  }
+  tile(COLUMNS, vectors, depth, (Side){.x = b, .line = 1, .step = COLUMNS}, (Side){.x = a, .step = (size_t)(vectors * W)}, sum);
 
 #pragma GCC unroll 8
   for (int j = 0; j < COLUMNS; j++) {
@@ -95,11 +91,11 @@ static void update_strip(const double *left, const double *right, int depth, dou
       double *c = C + (size_t)(s.column + j) * (size_t)lead + s.row + i;
       int vectors = (s.rows - i + W - 1) / W;
       if (vectors >= VECTORS) {
-        tile(VECTORS, depth, a, right, c, lead, wanted);
+        subtract_tile(VECTORS, depth, a, right, c, lead, wanted);
       } else if (vectors == 2) {
-        tile(VECTORS > 2 ? 2 : 1, depth, a, right, c, lead, wanted);
+        subtract_tile(VECTORS > 2 ? 2 : 1, depth, a, right, c, lead, wanted);
       } else {
-        tile(1, depth, a, right, c, lead, wanted);
+        subtract_tile(1, depth, a, right, c, lead, wanted);
       }
     }
   }
