@@ -2,7 +2,7 @@
 //
 //   products [LIBRARY [ROUNDS]]      OpenBLAS as scipy's wheel brings it; without it our own figures alone. 9 rounds
 //
-// Rounds alternate between both; a figure is the median of its rounds. weights_gb_s: the rate at which entries of A are read. Exit
+// Rounds alternate between both; a figure is the median of its rounds. weights_gb_s: how fast entries of A are read. Exit
 // status 1 where a ratio is less than is required.
 #include <dlfcn.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 // where there are too few, along its rows: then both sides change their roles.
 #include "linalg/tile.h"
 
-enum { OF(LINES) = PB_REGISTER == 8 ? 8 : 4, OF(SLIVER) = OF(TILE_VECTORS) * OF(WIDTH) };
+enum { OF(LINES) = PB_REGISTER == 8 ? 8 : 4, OF(SLIVER) = OF(TILE_VECTORS) *OF(WIDTH) };
 
 // A matrix as it is looked at: entry (i, j) is x[i * down + j * right]; one of both is 1.
 typedef struct OF(View) {
@@ -25,6 +25,8 @@ typedef struct OF(Job) {
 static void OF(pack_rows)(OF(View) B, int columns, int width, int depth, real *out) {
   for (int p = 0; p < depth; p++, out += width) {
     const real *from = B.x + (size_t)p * B.down;
+
+    // Whole vectors, then entries.
     int j = 0;
     for (; j + OF(WIDTH) <= columns; j += OF(WIDTH)) OF(store)(out + j, OF(load)(from + j));
     for (; j < width; j++) out[j] = j < columns ? from[j] : 0;
@@ -38,9 +40,11 @@ static inline __attribute__((always_inline)) void OF(turn)(OF(wide) x[OF(WIDTH)]
     OF(wide) y[OF(WIDTH)];
 #pragma GCC unroll 16
     for (int i = 0; i < OF(WIDTH) / 2; i++) {
+      // Entries of both in turn: those that belong together come closer by half.
       y[2 * i] = OF(LOW)(x[i], x[i + OF(WIDTH) / 2]);
       y[2 * i + 1] = OF(HIGH)(x[i], x[i + OF(WIDTH) / 2]);
     }
+
 #pragma GCC unroll 16
     for (int i = 0; i < OF(WIDTH); i++) x[i] = y[i];
   }
@@ -49,14 +53,18 @@ static inline __attribute__((always_inline)) void OF(turn)(OF(wide) x[OF(WIDTH)]
 // WIDTH columns, each of which follows itself in memory.
 static inline void OF(pack_square_columns)(OF(View) B, int width, int depth, real *out) {
   int p = 0;
-  for (; p + OF(WIDTH) <= depth; p += OF(WIDTH), out += OF(WIDTH) * width) {
+  for (; p + OF(WIDTH) <= depth; p += OF(WIDTH), out += OF(WIDTH) *width) {
     OF(wide) x[OF(WIDTH)];
 #pragma GCC unroll 16
     for (int j = 0; j < OF(WIDTH); j++) x[j] = OF(load)(B.x + (size_t)j * B.right + p);
+
     OF(turn)(x);
+
 #pragma GCC unroll 16
     for (int q = 0; q < OF(WIDTH); q++) OF(store)(out + q * width, x[q]);
   }
+
+  // Rows that fill no square.
   for (; p < depth; p++, out += width)
     for (int j = 0; j < OF(WIDTH); j++) out[j] = B.x[(size_t)j * B.right + (size_t)p];
 }
@@ -93,13 +101,15 @@ static OF(Sliver) OF(sliver_of)(int breadth, int count, int s) {
   return (OF(Sliver)){.first = (s * least + (s < more ? s : more)) * OF(WIDTH), .vectors = least + (s < more)};
 }
 
-static void OF(pack_block)(const OF(Job) * job, OF(Block) b) {
+static void OF(pack_block)(const OF(Job) *job, OF(Block) b) {
   int count = OF(count_slivers)(b.breadth);
   for (int s = 0; s < count; s++) {
     OF(Sliver) sliver = OF(sliver_of)(b.breadth, count, s);
     int width = sliver.vectors * OF(WIDTH), rest = b.breadth - sliver.first, columns = rest < width ? rest : width;
     OF(View) from = job->B;
     from.x += (size_t)b.p * from.down + (size_t)(b.j + sliver.first) * from.right;
+
+    // Slivers before this one have filled as many columns.
     real *to = job->packed_b + (size_t)sliver.first * (size_t)b.deep;
     if (from.right == 1) {
       OF(pack_rows)(from, columns, width, b.deep, to);
@@ -145,6 +155,7 @@ static inline __attribute__((always_inline)) void OF(add_tile)(int lines, int ve
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; v++) sum[i][v] = OF(load)(C + (size_t)i * down + v * OF(WIDTH));
 
+  // Sums begin with what is there, so that blocks of terms follow each other as the terms do.
   OF(tile)(lines, vectors, s.depth, s.one, s.many, sum);
 
 #pragma GCC unroll 8
@@ -165,6 +176,7 @@ static inline __attribute__((always_inline)) void OF(add_vectors)(int lines, int
 }
 static inline __attribute__((always_inline)) void OF(add_lines)(int lines, int vectors, OF(Sides) s, real *C, size_t down) {
   if (s.one.line == 1 && s.one.step == (size_t)lines) {
+    // Said again: constants from here on.
     s.one.line = 1;
     s.one.step = (size_t)lines;
     OF(add_vectors)(lines, vectors, s, C, down);
@@ -182,12 +194,13 @@ static void OF(add_whole)(int lines, int vectors, OF(Sides) s, real *C, size_t d
 }
 
 // A tile of C that is not made of whole vectors, by way of one that is.
-static void OF(add_edge)(int lines, int vectors, OF(Sides) s, const OF(Job) * job, real *C, int columns) {
-  real edge[OF(TILE_LINES) * OF(SLIVER)] = {0};
+static void OF(add_edge)(int lines, int vectors, OF(Sides) s, const OF(Job) *job, real *C, int columns) {
+  real edge[OF(TILE_LINES) *OF(SLIVER)] = {0};
   int width = vectors * OF(WIDTH);
   for (int i = 0; i < lines; i++)
     for (int j = 0; j < columns; j++) edge[i * width + j] = C[(size_t)i * job->down + (size_t)j * job->right];
 
+  // Sums that nobody wants are thrown away.
   OF(add_whole)(lines, vectors, s, edge, (size_t)width);
 
   for (int i = 0; i < lines; i++)
@@ -195,13 +208,15 @@ static void OF(add_edge)(int lines, int vectors, OF(Sides) s, const OF(Job) * jo
 }
 
 // `lines` rows of C from i, all columns of a block.
-static void OF(add_row)(const OF(Job) * job, OF(Block) b, int i, int lines, OF(Side) one) {
+static void OF(add_row)(const OF(Job) *job, OF(Block) b, int i, int lines, OF(Side) one) {
   int count = OF(count_slivers)(b.breadth);
   for (int s = 0; s < count; s++) {
     OF(Sliver) sliver = OF(sliver_of)(b.breadth, count, s);
     int width = sliver.vectors * OF(WIDTH), columns = b.breadth - sliver.first;
     const OF(Sides) sides = {
         .one = one, .many = {.x = job->packed_b + (size_t)sliver.first * (size_t)b.deep, .step = (size_t)width}, .depth = b.deep};
+
+    // Whole vectors that follow each other are added to where they stand.
     real *C = job->C + (size_t)i * job->down + (size_t)(b.j + sliver.first) * job->right;
     if (job->right == 1 && columns >= width) {
       OF(add_whole)(lines, sliver.vectors, sides, C, job->down);
@@ -212,7 +227,7 @@ static void OF(add_row)(const OF(Job) * job, OF(Block) b, int i, int lines, OF(S
 }
 
 // ---- blocks ---------------------------------------------------------------------------------------------------------
-static void OF(add_block)(const OF(Job) * job, OF(Block) b, bool packed) {
+static void OF(add_block)(const OF(Job) *job, OF(Block) b, bool packed) {
   OF(pack_block)(job, b);
   for (int start = 0; start < job->m; start += PB_PRODUCT_STRIP) {
     int rows = job->m - start < PB_PRODUCT_STRIP ? job->m - start : PB_PRODUCT_STRIP;
@@ -221,6 +236,7 @@ static void OF(add_block)(const OF(Job) * job, OF(Block) b, bool packed) {
     if (packed) OF(pack_strip)(A, rows, b.deep, job->packed_a);
 
     for (int i = 0, lines; i < rows; i += lines) {
+      // Packed, or as they stand.
       lines = OF(lines_of)(rows - i);
       const OF(Side) sliver = {.x = job->packed_a + (size_t)i * (size_t)b.deep, .line = 1, .step = (size_t)lines};
       const OF(Side) straight = {.x = A.x + (size_t)i * A.down, .line = A.down, .step = A.right};
@@ -229,22 +245,26 @@ static void OF(add_block)(const OF(Job) * job, OF(Block) b, bool packed) {
   }
 }
 
-// `breadth` columns of C from j. A transposed: its strips are packed for as many slivers as read them; one sliver takes them as they
-// stand, and then only so many rows at a time as can be read side by side.
-static void OF(add_columns)(const OF(Job) * job, int j, int breadth) {
+// `breadth` columns of C from j.
+static void OF(add_columns)(const OF(Job) *job, int j, int breadth) {
+  // Rows of op(A) that run across memory are packed for several slivers. One takes them as they stand, and then only so many
+  // terms at a time as are read side by side.
   bool across = job->A.right != 1, once = OF(count_slivers)(breadth) == 1;
   int most = across && once && job->m > OF(LINES) ? PB_PRODUCT_STREAMS : PB_PRODUCT_DEPTH;
+
   for (int p = 0; p < job->k; p += most) {
     int deep = job->k - p < most ? job->k - p : most;
     OF(add_block)(job, (OF(Block)){.p = p, .deep = deep, .j = j, .breadth = breadth}, across && !once);
   }
 }
 
-// Whole vectors of columns straight from where op(B) stands, a few of its rows at a time from end to end: for so few rows of C that
-// packed ones would not be used again.
-static void OF(add_straight)(const OF(Job) * job, int columns) {
+// Whole vectors of columns from where op(B) stands: for so few rows of C that packed ones would not be used again.
+static void OF(add_straight)(const OF(Job) *job, int columns) {
   for (int p = 0; p < job->k; p += PB_PRODUCT_STREAMS) {
-    int deep = job->k - p < PB_PRODUCT_STREAMS ? job->k - p : PB_PRODUCT_STREAMS, count = OF(count_slivers)(columns);
+    // A few of its rows at a time from end to end: streams that the processor sees.
+    int deep = job->k - p < PB_PRODUCT_STREAMS ? job->k - p : PB_PRODUCT_STREAMS;
+    int count = OF(count_slivers)(columns);
+
     for (int s = 0; s < count; s++) {
       OF(Sliver) sliver = OF(sliver_of)(columns, count, s);
       const real *a = job->A.x + (size_t)p * job->A.right, *b = job->B.x + (size_t)p * job->B.down + sliver.first;
@@ -256,7 +276,7 @@ static void OF(add_straight)(const OF(Job) * job, int columns) {
 }
 
 // C' += B' A', with the same sums.
-static OF(Job) OF(turned)(const OF(Job) * job) {
+static OF(Job) OF(turned)(const OF(Job) *job) {
   OF(Job) t = *job;
   t.A = (OF(View)){.x = job->B.x, .down = job->B.right, .right = job->B.down};
   t.B = (OF(View)){.x = job->A.x, .down = job->A.right, .right = job->A.down};
@@ -280,14 +300,15 @@ static void OF(multiply)(const pbProductShape *shape, const real *A, const real 
          .k = shape->k,
          .packed_a = work,
          .packed_b = (real *)work + pbProduct_StripEntries(shape)};
-  if (job.n == 1 || 2 * job.n <= OF(WIDTH)) job = OF(turned)(&job);
 
+  // A register that is half empty at least does less than turning costs.
+  if (job.n == 1 || 2 * job.n <= OF(WIDTH)) job = OF(turned)(&job);
   if (job.m == 0 || job.n == 0 || job.k == 0) return;
 
   // Whole vectors of columns that stand in rows, for a few rows of C.
   int j = 0;
   if (job.m == OF(lines_of)(job.m) && job.B.right == 1 && job.right == 1) {
-    j = job.n / OF(WIDTH) * OF(WIDTH);
+    j = job.n / OF(WIDTH) *OF(WIDTH);
     OF(add_straight)(&job, j);
   }
 
