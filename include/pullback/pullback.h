@@ -9,6 +9,7 @@
 #include <pullback/contact.h>
 #include <pullback/spec.h>
 #include <pullback/world.h>
+#include <pullback/ledger.h>
 #include <pullback/rollout.h>
 #include <pullback/optimize.h>
 #include <pullback/lcp.h>
