@@ -1,5 +1,5 @@
-// The energy ledger (include/pullback/ledger.h): work of every kind of force during the step that a scratch has just made, and the
-// energy of a state. Tests: tests/unit/test_ledger.c.
+// The energy ledger (include/pullback/ledger.h): work of every kind of force during the step that a scratch has just made, and
+// the energy of a state. Tests: tests/unit/test_ledger.c.
 #include <pullback/ledger.h>
 
 #include <math.h>
@@ -96,6 +96,7 @@ static double along(const int *dofs, const double *row, int n, const double *v) 
 
 static double moment_along(const pbWork_r *w, int u, const double *v) {
   int at = w->mom_start[u];
+  PB_ASSERT(u >= 0 && u < w->m->nu && at <= w->mom_start[u + 1]);
   return along(w->mom_dofs + at, w->mom + at, w->mom_start[u + 1] - at, v);
 }
 
@@ -166,6 +167,7 @@ static double implicit_dampers(const pbWork_r *w, const Motion *by) {
 
 // Velocity of a body by velocities of the degrees of freedom.
 static void body_motion(const pbWork_r *w, int body, const double *v, double X[6]) {
+  PB_ASSERT(body > 0 && body < w->m->nbody);
   memset(X, 0, 6 * sizeof *X);
   for (int i = w->t->body_dofend[body]; i >= 0; i = w->m->dof_parentid[i]) {
     for (int k = 0; k < 6; k++) X[k] += w->S[6 * i + k] * v[i];
@@ -199,6 +201,7 @@ static void add_passive(const pbWork_r *w, const Motion *by, pbLedger *l) {
 // Forces of constraints by the velocity of their rows.
 static double row_work(const pbWork_r *w, const pbRow_r *r, const Motion *by) {
   double work = 0;
+  PB_ASSERT(r->dofs + r->n <= w->ndofs_used && r->J + r->dim * r->n <= w->nJ_used);
   for (int k = 0; k < r->dim; k++)
     work += by->time * r->f[k] * along(w->row_dofs + r->dofs, w->row_J + r->J + k * r->n, r->n, by->velocity);
   return work;
@@ -247,6 +250,7 @@ static void add_step(pbWork_r *w, pbLedger *l) {
 }
 
 void pbLedger_Add(pbScratch *s, pbLedger *l) {
+  PB_ASSERT(!s->impacts && !s->deform);
   l->time += s->w.p.timestep[0];
   if (s->model->integrator == pb_intRK4) add_stages(s, l);
   else add_step(&s->w, l);
