@@ -32,11 +32,13 @@ static double joint_spring_energy(const pbWork_r *w, int j) {
     q += 3;
     rest += 3;
   }
+
   quat_copy(turned, q);
   quat_normalize(turned);
   quat_conj(back, rest);
   quat_mul(turned, back, turned);
   quat_log(apart, turned);
+
   return energy + spring_energy(c, v3_norm(apart));
 }
 
@@ -58,6 +60,8 @@ static double gravity_energy(const pbWork_r *w) {
 
 static double potential_energy(const pbWork_r *w) {
   double energy = gravity_energy(w);
+
+  // Springs that are switched off hold nothing.
   if (w->m->disableflags & pb_disSpring) return energy;
 
   for (int j = 0; j < w->m->njnt; j++) energy += joint_spring_energy(w, j);
@@ -105,11 +109,14 @@ static bool fast(const pbWork_r *w) { return w->m->integrator == pb_intImplicitf
 // Each actuator as it acted: implicitfast adds the slope of its force by the velocity.
 static double actuator_work(const pbWork_r *w, int u, const Motion *by, pbLedger *l) {
   double force = w->actuator_force[u];
+
+  // With the slope it is the force at the velocity after the step.
   if (by->change && fast(w)) force += pbActuator_Slope_r(w, u) * moment_along(w, u, by->change);
   if (fabs(force) > l->force) {
     l->force = fabs(force);
     l->force_actuator = u;
   }
+
   return by->time * force * moment_along(w, u, by->velocity);
 }
 
@@ -122,6 +129,8 @@ static void add_actuators(const pbWork_r *w, const Motion *by, pbLedger *l) {
     double work = actuator_work(w, u, by, l);
     each += work;
     positive += fmax(work, 0);
+
+    // What implicitfast adds to the forces on the joints.
     if (by->change && fast(w))
       total += by->time * pbActuator_Slope_r(w, u) * moment_along(w, u, by->change) * moment_along(w, u, by->velocity);
   }
@@ -140,6 +149,7 @@ static void add_applied(const pbWork_r *w, const Motion *by, pbLedger *l) {
     double passive = w->qfrc_spring[i] + w->qfrc_damper[i] + w->qfrc_fluid[i];
     work += by->time * by->velocity[i] * (w->qfrc_smooth[i] + w->qfrc_bias[i] - w->qfrc_actuator[i] - passive);
   }
+
   l->applied += work;
   l->delivered += fmax(work, 0);
 }
@@ -150,6 +160,7 @@ static double implicit_dampers(const pbWork_r *w, const Motion *by) {
   double work = 0, c[3];
   if (!w->damped || (m->disableflags & pb_disDamper)) return 0;
 
+  // f(v + change) = f(v) + slope change, as the integrator's matrix has it.
   for (int i = 0; i < m->nv; i++) {
     pbDof_Damping_r(w, i, c);
     work -= by->time * by->velocity[i] * pb_polynomialSlope(c, w->v0[i], true) * by->change[i];
@@ -162,6 +173,7 @@ static double implicit_dampers(const pbWork_r *w, const Motion *by) {
     work -= by->time * slope * along(w->ten_dofs + at, w->ten_J + at, n, by->change) *
             along(w->ten_dofs + at, w->ten_J + at, n, by->velocity);
   }
+
   return work;
 }
 
@@ -181,19 +193,23 @@ static double implicit_fluid(const pbWork_r *w, const Motion *by) {
   for (int b = 1; b < w->m->nbody; b++) {
     if (w->t->body_tree[b] < 0 || w->p.body_mass[b] < 1e-15) continue;
     double B[36] = {0}, X[6], Y[6];
+
+    // The body's damping between both motions of the body.
     pbFluid_Damping_r(w, b, B);
     body_motion(w, b, by->velocity, X);
     body_motion(w, b, by->change, Y);
     for (int r = 0; r < 6; r++) work += by->time * X[r] * dot(B + 6 * r, Y, 6);
   }
+
   return work;
 }
 
 static void add_passive(const pbWork_r *w, const Motion *by, pbLedger *l) {
   l->dampers -= work_of(w, w->qfrc_damper, by);
   l->fluid -= work_of(w, w->qfrc_fluid, by);
-  if (!by->change) return;
 
+  // RK4 treats nothing implicitly.
+  if (!by->change) return;
   l->dampers -= implicit_dampers(w, by);
   l->fluid -= implicit_fluid(w, by);
 }
@@ -246,12 +262,14 @@ static void add_step(pbWork_r *w, pbLedger *l) {
     mean[i] = (w->v0[i] + w->qvel[i]) / 2;
     change[i] = w->qvel[i] - w->v0[i];
   }
+
   add_motion(w, &(Motion){mean, change, h}, l);
 }
 
 void pbLedger_Add(pbScratch *s, pbLedger *l) {
   PB_ASSERT(!s->impacts && !s->deform);
   l->time += s->w.p.timestep[0];
+
   if (s->model->integrator == pb_intRK4) add_stages(s, l);
   else add_step(&s->w, l);
 }
@@ -260,6 +278,8 @@ void pbLedger_Add(pbScratch *s, pbLedger *l) {
 static pbStatus measure(const pbModel *m, const double *theta, const double *x, const pbInput *input, pbScratch *s,
                         double *kinetic, double *potential) {
   PB_TRY(pbStep_Observe(m, theta, x, input, s, NULL));
+
+  // The mass matrix and the positions of that evaluation.
   *kinetic = kinetic_energy(&s->w);
   *potential = potential_energy(&s->w);
   return pb_ok;
@@ -267,6 +287,7 @@ static pbStatus measure(const pbModel *m, const double *theta, const double *x, 
 
 pbStatus pbLedger_Begin(const pbModel *m, const double *theta, const double *x, const pbInput *input, pbScratch *s, pbLedger *l) {
   double potential;
+
   if (m->deform) return pbScratch_Fail(s, pb_unsupported, "no energy ledger is kept of worlds with deformables");
   if (s->impacts)
     return pbScratch_Fail(s, pb_unsupported,
@@ -283,6 +304,7 @@ double pbLedger_Taken(const pbLedger *l) { return l->dampers + l->fluid + l->fri
 pbStatus pbLedger_End(const pbModel *m, const double *theta, const double *x, const pbInput *input, pbScratch *s, pbLedger *l) {
   double kinetic, potential;
   PB_TRY(measure(m, theta, x, input, s, &kinetic, &potential));
+
   l->kinetic = kinetic - l->begin_kinetic;
   l->potential = potential - (l->begin - l->begin_kinetic);
   l->remainder = l->kinetic + l->potential + pbLedger_Taken(l) - l->actuators - l->applied;
