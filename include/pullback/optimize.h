@@ -22,8 +22,16 @@ typedef struct pbProblem {
   pbStatus (*residuals)(void *user, const double *x, double *r, double *J);
 } pbProblem;
 
-typedef enum pbMethod { pb_methodAdam, pb_methodLbfgs, pb_methodGaussNewton, pb_methodCmaes, pb_methodCount } pbMethod;
-PB_API const char *pbMethod_Name(pbMethod method);  // "adam", "lbfgs", "gauss-newton", "cmaes"
+typedef enum pbMethod {
+  pb_methodAdam,
+  pb_methodLbfgs,
+  pb_methodGaussNewton,
+  pb_methodCmaes,
+  pb_methodEs,
+  pb_methodSepCma,
+  pb_methodCount
+} pbMethod;
+PB_API const char *pbMethod_Name(pbMethod method);  // "adam", "lbfgs", "gauss-newton", "cmaes", "es", "sep-cma"
 PB_API bool pbMethod_Find(const char *name, pbMethod *method);
 
 typedef struct pbRate {  // learning rate from an iteration on
@@ -32,17 +40,20 @@ typedef struct pbRate {  // learning rate from an iteration on
 } pbRate;
 typedef struct pbOptimizerOptions {  // zeros mean the defaults in brackets
   pbMethod method;
-  // adam (Kingma & Ba 2015)
+  // adam (Kingma & Ba 2015), and the same steps of es
   const pbRate *rates;           // ascending iterations, the first 0
   int rate_count;                // 0: 1e-2 throughout
+  bool linear_rates;             // on lines between those; else each holds until the next
+  double clip;                   // longest gradient (Euclidean norm): longer ones are scaled to it [0: any]
   double beta1, beta2, epsilon;  // [0.9, 0.999, 1e-8]; beta < 0 means 0
   // lbfgs (projected on the bounds; weak Wolfe conditions where they do not bind, Armijo where they do)
   int memory;  // pairs kept [10]
   // gauss-newton (Levenberg-Marquardt, bounds by active set)
   double damping;  // start, relative to the diagonal [1e-3]
-  // cmaes (Hansen 2016, arXiv 1604.00772)
-  double sigma;    // start [1]
-  int population;  // [4 + floor(3 ln n)]
+  // cmaes (Hansen 2016, arXiv 1604.00772); sep-cma, its diagonal (Ros & Hansen 2008), for very many unknowns; es: antithetic
+  // pairs, shaped by their ranks, Adam along the estimated gradient (Salimans et al. 2017, arXiv 1703.03864)
+  double sigma;    // start [1]; of es throughout [0.1]
+  int population;  // [4 + floor(3 ln n)]; es: the next even number. Besides, the mean (es: each; else the first) is evaluated
   uint64_t seed;
   // all: when to stop
   double gradient_tolerance;  // largest entry of the projected gradient [1e-9]; negative: never

@@ -290,10 +290,24 @@ static pbStatus not_negative(pbTaskReader *r, const json_t *object, const char *
 }
 
 static pbStatus read_optimizer(pbTaskReader *r, const json_t *object, pbTask *task) {
-  static const char *const keys[] = {
-      "method",     "iterations",         "rate",           "beta1",    "beta2",        "epsilon", "memory", "damping", "sigma",
-      "population", "gradient_tolerance", "step_tolerance", "restarts", "restart_size", NULL};
-  const char *method = "lbfgs";
+  static const char *const keys[] = {"method",
+                                     "iterations",
+                                     "rate",
+                                     "rate_interpolation",
+                                     "clip",
+                                     "beta1",
+                                     "beta2",
+                                     "epsilon",
+                                     "memory",
+                                     "damping",
+                                     "sigma",
+                                     "population",
+                                     "restarts",
+                                     "restart_size",
+                                     "gradient_tolerance",
+                                     "step_tolerance",
+                                     NULL};
+  const char *method = "lbfgs", *between = "constant";
   char text[200];
   pbOptimizerOptions *o = &task->optimizer;
 
@@ -305,6 +319,11 @@ static pbStatus read_optimizer(pbTaskReader *r, const json_t *object, pbTask *ta
   // limits that no sensible task meets keep slips from running for days
   PB_TRY(pbTaskReader_Int(r, object, "iterations", 0, 100000000, &task->iterations));
   PB_TRY(read_rates(r, object, task));
+  PB_TRY(pbTaskReader_Text(r, object, "rate_interpolation", &between));
+  o->linear_rates = strcmp(between, "linear") == 0;
+  if (!o->linear_rates && strcmp(between, "constant") != 0)
+    return pbTaskReader_FailAt(r, "rate_interpolation", "expected \"constant\" or \"linear\"");
+  PB_TRY(not_negative(r, object, "clip", 1e300, &o->clip));
   PB_TRY(not_negative(r, object, "beta1", 0.999999999, &o->beta1));
   PB_TRY(not_negative(r, object, "beta2", 0.999999999, &o->beta2));
 

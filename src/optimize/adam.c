@@ -8,28 +8,37 @@
 // own state: m (n), v (n), products of the betas, damping after failed evaluations
 enum { adam_b1, adam_b2, adam_slow, adam_scalars };
 
-static size_t state_size(const pbOptimizer *o) { return 2 * (size_t)o->n + adam_scalars; }
+size_t pbAdam_StateSize(const pbOptimizer *o) { return 2 * (size_t)o->n + adam_scalars; }
 static size_t work_size(const pbOptimizer *o) { return 2 * (size_t)o->n; }
 
-static void begin_adam(pbOptimizer *o) {
+void pbAdam_Begin(pbOptimizer *o) {
   double *scalars = o->own + 2 * o->n;
   for (int i = 0; i < adam_scalars; i++) scalars[i] = 1;
 }
 
 static double rate_at(const pbOptimizer *o, int iteration) {
   PB_ASSERT(o->options.rate_count >= 1);
-  double rate = o->rates[0].rate;
+  const pbRate *at = o->rates, *last = o->rates + o->options.rate_count - 1;
+  while (at < last && at[1].iteration <= iteration) at++;
+  if (!o->options.linear_rates || at == last) return at->rate;
 
-  for (int i = 0; i < o->options.rate_count; i++) {
-    if (o->rates[i].iteration > iteration) break;
-    rate = o->rates[i].rate;
-  }
+  // On the line to the next.
+  double part = (double)(iteration - at->iteration) / (at[1].iteration - at->iteration);
+  return at->rate + part * (at[1].rate - at->rate);
+}
 
-  return rate;
+void pbAdam_Clip(const pbOptimizer *o, double *g) {
+  double norm = pbVec_Norm(g, o->n), most = o->options.clip;
+
+  // Its direction stays.
+  if (!(most > 0) || norm <= most) return;
+
+  for (int i = 0; i < o->n; i++) g[i] *= most / norm;
 }
 
 // The last step led where nothing can be evaluated: half way back to the best point, more slowly from here.
-static void retreat(pbOptimizer *o, double *m, double *scalars) {
+void pbAdam_Retreat(pbOptimizer *o) {
+  double *m = o->own, *scalars = o->own + 2 * o->n;
   if (!isfinite(o->h->best_value)) o->h->outcome = pb_noDescent;
   scalars[adam_slow] *= 0.5;
 
@@ -39,28 +48,16 @@ static void retreat(pbOptimizer *o, double *m, double *scalars) {
   }
 }
 
-static pbStatus iterate_adam(pbOptimizer *o) {
+// Moments m and v with their bias corrected: x -= rate m^ / (sqrt(v^) + epsilon).
+void pbAdam_Step(pbOptimizer *o, const double *g, double *before) {
   int n = o->n;
-  double *g = o->work, *before = o->work + n, *m = o->own, *v = o->own + n, *scalars = o->own + 2 * n;
-
-  PB_TRY(pbOptimizer_Gradient(o, o->x, &o->h->value, g));
-  memcpy(before, o->x, (size_t)n * sizeof *before);
-
-  if (!isfinite(o->h->value)) {
-    retreat(o, m, scalars);
-    return pb_ok;
-  }
-
-  o->h->gradient_norm = pbOptimizer_ProjectedNorm(o, o->x, g);
-  if (o->h->gradient_norm <= o->options.gradient_tolerance) {
-    o->h->outcome = pb_smallGradient;
-    return pb_ok;
-  }
-
-  // Moments m and v with their bias corrected: x -= rate m^ / (sqrt(v^) + epsilon).
+  double *m = o->own, *v = o->own + n, *scalars = o->own + 2 * n;
   double b1 = o->options.beta1, b2 = o->options.beta2, rate = rate_at(o, (int)o->h->iteration) * scalars[adam_slow];
+
+  // Products of the betas: how much of the moments is still their start, zero.
   scalars[adam_b1] *= b1;
   scalars[adam_b2] *= b2;
+  memcpy(before, o->x, (size_t)n * sizeof *before);
 
   for (int i = 0; i < n; i++) {
     m[i] = b1 * m[i] + (1 - b1) * g[i];
@@ -71,8 +68,28 @@ static pbStatus iterate_adam(pbOptimizer *o) {
   pbOptimizer_Project(o, o->x);
   for (int i = 0; i < n; i++) before[i] -= o->x[i];
   pbOptimizer_Moved(o, pbVec_Norm(before, n));
+}
+
+static pbStatus iterate_adam(pbOptimizer *o) {
+  int n = o->n;
+  double *g = o->work, *before = o->work + n;
+
+  PB_TRY(pbOptimizer_Gradient(o, o->x, &o->h->value, g));
+  if (!isfinite(o->h->value)) {
+    pbAdam_Retreat(o);
+    return pb_ok;
+  }
+
+  o->h->gradient_norm = pbOptimizer_ProjectedNorm(o, o->x, g);
+  if (o->h->gradient_norm <= o->options.gradient_tolerance) {
+    o->h->outcome = pb_smallGradient;
+    return pb_ok;
+  }
+
+  pbAdam_Clip(o, g);
+  pbAdam_Step(o, g, before);
 
   return pb_ok;
 }
 
-const pbMinimizer pbMinimizer_Adam = {"adam", true, false, state_size, work_size, begin_adam, iterate_adam};
+const pbMinimizer pbMinimizer_Adam = {"adam", true, false, pbAdam_StateSize, work_size, pbAdam_Begin, iterate_adam};

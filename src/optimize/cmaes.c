@@ -5,17 +5,12 @@
 
 #include "base/assert.h"
 #include <pullback/random.h>
-#include "optimize/optimizer.h"
+#include "optimize/evolution.h"
 
 // own state: random generator, sigma, age of B and D, C (n n), B (n n, columns are axes), D (n), both paths (n)
 typedef struct Cma {
   double *rng, *sigma, *age, *C, *B, *D, *path_c, *path_s;
 } Cma;
-typedef struct Constants {
-  int mu;
-  double mu_eff, cc, cs, c1, cmu, damps, chi;
-} Constants;
-
 static size_t layout(const pbOptimizer *o, Cma *c) {
   double *next = o->own;
   size_t n = (size_t)o->n, sizes[8] = {PB_RNG_DOUBLES, 1, 1, n * n, n * n, n, n, n}, total = 0;
@@ -58,8 +53,13 @@ static void begin_cmaes(pbOptimizer *o) {
   }
 }
 
-// Table 1 of the tutorial.
-static Constants constants(const pbOptimizer *o, double *weights) {
+pbStatus pbEvolution_Begin(pbOptimizer *o) {
+  if (o->h->begun) return pb_ok;
+  o->h->begun = 1;
+  return pbOptimizer_Value(o, o->x, &o->h->value);
+}
+
+pbCmaConstants pbCma_Constants(const pbOptimizer *o, double *weights) {
   int lambda = o->options.population, mu = lambda / 2;
   double n = o->n, sum = 0, squares = 0;
 
@@ -74,7 +74,7 @@ static Constants constants(const pbOptimizer *o, double *weights) {
   }
 
   // mu_eff: the number of equal weights that would vary as much.
-  Constants k = {.mu = mu, .mu_eff = 1 / squares};
+  pbCmaConstants k = {.mu = mu, .mu_eff = 1 / squares};
   k.cc = (4 + k.mu_eff / n) / (n + 4 + 2 * k.mu_eff / n);
   k.cs = (k.mu_eff + 2) / (n + k.mu_eff + 5);
   k.c1 = 2 / ((n + 1.3) * (n + 1.3) + k.mu_eff);
@@ -106,7 +106,7 @@ static pbStatus sample_generation(pbOptimizer *o, const Cma *c, double *ys, doub
 }
 
 // Insertion: stable, and populations are small.
-static void rank_values(const double *values, double *order, int count) {
+void pbRank_Order(const double *values, double *order, int count) {
   for (int k = 0; k < count; k++) {
     int at = k;
     while (at > 0 && values[(int)order[at - 1]] > values[k]) {
@@ -118,7 +118,7 @@ static void rank_values(const double *values, double *order, int count) {
 }
 
 // C = keep C + c1 p_c p_c' + c_mu sum_b w_b y_b y_b'.
-static void update_covariance(const Cma *c, const Constants *k, const double *ys, const double *order, const double *weights,
+static void update_covariance(const Cma *c, const pbCmaConstants *k, const double *ys, const double *order, const double *weights,
                               double keep, int n) {
   for (int i = 0; i < n; i++) {
     for (int j = 0; j <= i; j++) {
@@ -136,8 +136,8 @@ static void update_covariance(const Cma *c, const Constants *k, const double *ys
 }
 
 // Paths and covariance after a generation; y_mean is the weighted mean of the best moves.
-static void learn(pbOptimizer *o, const Cma *c, const Constants *k, const double *ys, const double *order, const double *weights,
-                  const double *y_mean, double *z) {
+static void learn(pbOptimizer *o, const Cma *c, const pbCmaConstants *k, const double *ys, const double *order,
+                  const double *weights, const double *y_mean, double *z) {
   int n = o->n;
 
   // z = D^-1 B' y, the move in the coordinates in which the distribution is round.
@@ -163,7 +163,7 @@ static void learn(pbOptimizer *o, const Cma *c, const Constants *k, const double
 }
 
 // B and D from C, now and then: it costs n^3.
-static void refresh_axes(pbOptimizer *o, const Cma *c, const Constants *k, double *copy) {
+static void refresh_axes(pbOptimizer *o, const Cma *c, const pbCmaConstants *k, double *copy) {
   int n = o->n;
   ++*c->age;
   if (*c->age < 0.1 / (n * (k->c1 + k->cmu))) return;
@@ -192,9 +192,10 @@ static pbStatus iterate_cmaes(pbOptimizer *o) {
   Cma c;
 
   layout(o, &c);
-  Constants k = constants(o, weights);
+  pbCmaConstants k = pbCma_Constants(o, weights);
+  PB_TRY(pbEvolution_Begin(o));
   PB_TRY(sample_generation(o, &c, ys, values, x));
-  rank_values(values, order, lambda);
+  pbRank_Order(values, order, lambda);
   o->h->value = values[(int)order[0]];
 
   // The mean of the better half, weighted.

@@ -11,8 +11,8 @@
 #include <pullback/random.h>
 #include "base/suggest.h"
 
-static const pbMinimizer *const methods[pb_methodCount] = {&pbMinimizer_Adam, &pbMinimizer_Lbfgs, &pbMinimizer_GaussNewton,
-                                                           &pbMinimizer_Cmaes};
+static const pbMinimizer *const methods[pb_methodCount] = {&pbMinimizer_Adam,  &pbMinimizer_Lbfgs, &pbMinimizer_GaussNewton,
+                                                           &pbMinimizer_Cmaes, &pbMinimizer_Es,    &pbMinimizer_SepCma};
 
 const char *pbMethod_Name(pbMethod method) { return (unsigned)method < pb_methodCount ? methods[method]->name : "unknown"; }
 
@@ -30,8 +30,16 @@ const char *pbMethod_Unknown(const char *name, char *text, size_t size) {
   pbSuggest near = pbSuggest_For(name);
   char hint[64];
   for (int i = 0; i < pb_methodCount; i++) pbSuggest_Offer(&near, methods[i]->name);
-  snprintf(text, size, "unknown method '%.60s'%s (%s, %s, %s or %s)", name, pbSuggest_Write(&near, hint, sizeof hint),
-           methods[0]->name, methods[1]->name, methods[2]->name, methods[3]->name);
+  size_t used = (size_t)snprintf(text, size, "unknown method '%.60s'%s (", name, pbSuggest_Write(&near, hint, sizeof hint));
+
+  // All of them, "a, b or c".
+  for (int i = 0; i < pb_methodCount && used < size; i++) {
+    const char *before = i == 0 ? "" : ", ";
+    if (i == pb_methodCount - 1) before = " or ";
+    used += (size_t)snprintf(text + used, size - used, "%s%s", before, methods[i]->name);
+  }
+
+  if (used < size) snprintf(text + used, size - used, ")");
   return text;
 }
 
@@ -191,8 +199,12 @@ static void set_defaults(pbOptimizerOptions *p, int n) {
   if (p->epsilon == 0) p->epsilon = 1e-8;
   if (p->memory <= 0) p->memory = 10;
   if (p->damping <= 0) p->damping = 1e-3;
-  if (p->sigma <= 0) p->sigma = 1;
+  bool es = p->method == pb_methodEs;
+  if (p->sigma <= 0) p->sigma = es ? 0.1 : 1;
   if (p->population < 4) p->population = 4 + (int)floor(3 * log(n > 1 ? n : 1));
+
+  // Pairs.
+  if (es) p->population += p->population % 2;
 
   // Below zero: never satisfied.
   if (p->gradient_tolerance == 0) p->gradient_tolerance = 1e-9;

@@ -19,7 +19,8 @@ typedef struct pbMinimizer {  // one method
   void (*begin)(pbOptimizer *o);               // fill the own state
   pbStatus (*iterate)(pbOptimizer *o);
 } pbMinimizer;
-extern const pbMinimizer pbMinimizer_Adam, pbMinimizer_Lbfgs, pbMinimizer_GaussNewton, pbMinimizer_Cmaes;
+extern const pbMinimizer pbMinimizer_Adam, pbMinimizer_Lbfgs, pbMinimizer_GaussNewton, pbMinimizer_Cmaes, pbMinimizer_Es,
+    pbMinimizer_SepCma;
 
 struct pbOptimizer {
   pbContext *ctx;
@@ -50,6 +51,13 @@ double pbOptimizer_ProjectedNorm(const pbOptimizer *o, const double *x, const do
 bool pbOptimizer_Stuck(const pbOptimizer *o, const double *x, const double *g, int i);
 // Note a move of this length and what it means for the outcome.
 void pbOptimizer_Moved(pbOptimizer *o, double length);
+
+// ---- Adam's part, which a method with another estimate of the gradient begins its own state with
+size_t pbAdam_StateSize(const pbOptimizer *o);
+void pbAdam_Begin(pbOptimizer *o);
+void pbAdam_Clip(const pbOptimizer *o, double *g);                  // to the norm of the options
+void pbAdam_Step(pbOptimizer *o, const double *g, double *before);  // before (n): scratch, the move with its sign turned
+void pbAdam_Retreat(pbOptimizer *o);                                // half way back to the best point, more slowly from here
 
 double pbVec_Dot(const double *a, const double *b, int n);
 double pbVec_Norm(const double *a, int n);

@@ -138,6 +138,198 @@ static void test_cmaes(void **state) {
   assert_int_equal(end.gradients + end.jacobians, 0);
 }
 
+// ---- strategies that see values alone ---------------------------------------------------------------------------------
+static pbStatus ellipsoid(void *user, const double *x, double *value) {
+  int n = *(int *)user;
+  *value = 0;
+  for (int i = 0; i < n; i++) *value += pow(1e6, n > 1 ? (double)i / (n - 1) : 0) * x[i] * x[i];
+  return pb_ok;
+}
+static pbStatus sphere(void *user, const double *x, double *value) {
+  int n = *(int *)user;
+  *value = 0;
+  for (int i = 0; i < n; i++) *value += x[i] * x[i];
+  return pb_ok;
+}
+static pbStatus steep_sphere(void *user, const double *x, double *value) {
+  pbStatus status = sphere(user, x, value);
+  *value = exp(*value) - 7;
+  return status;
+}
+
+// Evaluations until the value is at most `goal`, from 1, 1, ...; 0: not in so many iterations.
+static int64_t evaluations_to(pbContext *ctx, pbMethod method, int n, pbStatus (*f)(void *, const double *, double *),
+                              double goal, int iterations, const pbOptimizerOptions *more) {
+  double *x = malloc((size_t)n * sizeof *x);
+  pbOptimizerOptions options = *more;
+  pbOptimizer *o;
+  for (int i = 0; i < n; i++) x[i] = 1;
+  options.method = method;
+  assert_int_equal(pbOptimizer_Create(ctx, &(pbProblem){.n = n, .user = &n, .value = f}, &options, x, &o), pb_ok);
+  pbIterate now = pbOptimizer_Get(o);
+  for (int i = 0; i < iterations && !(now.best_value <= goal); i++) {
+    assert_int_equal(pbOptimizer_Iterate(o), pb_ok);
+    now = pbOptimizer_Get(o);
+  }
+  int64_t values = now.best_value <= goal ? now.values : 0;
+  pbOptimizer_Destroy(o);
+  free(x);
+  return values;
+}
+
+// The diagonal is learned faster where it is all there is to learn (Ros & Hansen 2008, figure 3).
+static void test_sep_cma_beside_cmaes(void **state) {
+  const pbOptimizerOptions options = {.sigma = 0.5, .seed = 5};
+  int64_t round[2], long_axes[2];
+  for (int k = 0; k < 2; k++) {
+    pbMethod method = k ? pb_methodSepCma : pb_methodCmaes;
+    round[k] = evaluations_to(*state, method, 20, sphere, 1e-9, 2000, &options);
+    long_axes[k] = evaluations_to(*state, method, 20, ellipsoid, 1e-9, 20000, &options);
+  }
+  print_message("evaluations to 1e-9, n 20: sphere %d cmaes, %d sep-cma; ellipsoid %d, %d\n", (int)round[0], (int)round[1],
+                (int)long_axes[0], (int)long_axes[1]);
+  assert_true(round[0] > 0 && round[1] > 0 && round[1] < 1.3 * (double)round[0]);
+  assert_true(long_axes[1] > 0 && (double)long_axes[1] < 0.6 * (double)long_axes[0]);
+
+  // Rosenbrock's function is not separable: it is found, only later.
+  Bench b = {.n = 6};
+  pbProblem p = problem(&b);
+  double x[6];
+  pbIterate end = minimize(*state, &p, &(pbOptimizerOptions){.method = pb_methodSepCma, .sigma = 0.5, .seed = 3}, 20000, x);
+  print_message("rosenbrock 6: %d values, %g\n", (int)end.values, end.best_value);
+  assert_true(end.best_value < 1e-8 || fabs(end.best_value - 3.9839) < 1e-3);
+}
+
+static void test_sep_cma_with_many_unknowns(void **state) {
+  int n = 20000;
+  const pbOptimizerOptions options = {.method = pb_methodSepCma, .sigma = 0.1, .seed = 5};
+  double *x = malloc((size_t)n * sizeof *x);
+  pbOptimizer *o;
+  for (int i = 0; i < n; i++) x[i] = 1;
+  assert_int_equal(pbOptimizer_Create(*state, &(pbProblem){.n = n, .user = &n, .value = sphere}, &options, x, &o), pb_ok);
+  assert_true(pbOptimizer_StateSize(o) < 6 * (size_t)n);
+  for (int i = 0; i < 200; i++) assert_int_equal(pbOptimizer_Iterate(o), pb_ok);
+  pbIterate end = pbOptimizer_Get(o);
+  print_message("sep-cma, 20 000 unknowns: %g of 20000 after %d evaluations\n", end.best_value, (int)end.values);
+  assert_true(end.best_value < 19000);
+  pbOptimizer_Destroy(o);
+  free(x);
+}
+
+static void test_es(void **state) {
+  const pbRate rates[] = {{0, 0.1}, {1000, 1e-4}};
+  const pbOptimizerOptions options = {
+      .sigma = 0.01, .seed = 5, .rates = rates, .rate_count = 2, .linear_rates = true, .population = 20};
+  int64_t round = evaluations_to(*state, pb_methodEs, 20, sphere, 1e-3, 1000, &options);
+  int64_t long_axes = evaluations_to(*state, pb_methodEs, 20, ellipsoid, 3e3, 1000, &options);
+  print_message("es, n 20: sphere to 1e-3 in %d evaluations, ellipsoid to 3e3 (of 3.8e6) in %d\n", (int)round, (int)long_axes);
+  assert_true(round > 0 && long_axes > 0);
+
+  // Ranks see the order of values alone: the same bits for any rising function of them.
+  assert_true(round == evaluations_to(*state, pb_methodEs, 20, steep_sphere, exp(1e-3) - 7, 1000, &options));
+
+  Bench b = {.n = 2};
+  pbProblem p = problem(&b);
+  double x[2];
+  const pbOptimizerOptions valley = {
+      .method = pb_methodEs, .sigma = 0.02, .seed = 5, .rates = rates, .rate_count = 2, .linear_rates = true};
+  assert_true(minimize(*state, &p, &valley, 3000, x).best_value < 1e-2);
+}
+
+// At the middle of a symmetric function both of a pair are alike, and nothing moves: bit by bit.
+static void test_pairs_of_es_are_opposite(void **state) {
+  int n = 7;
+  double x[7] = {0};
+  pbOptimizer *o;
+  const pbOptimizerOptions options = {.method = pb_methodEs, .seed = 1, .step_tolerance = -1};
+  assert_int_equal(pbOptimizer_Create(*state, &(pbProblem){.n = n, .user = &n, .value = ellipsoid}, &options, x, &o), pb_ok);
+  for (int k = 0; k < 5; k++) assert_int_equal(pbOptimizer_Iterate(o), pb_ok);
+  pbIterate end = pbOptimizer_Get(o);
+  for (int i = 0; i < n; i++) assert_true(end.x[i] == 0);
+  assert_true(end.best_value == 0);
+  assert_int_equal(end.values, 5 * (1 + 10));
+  pbOptimizer_Destroy(o);
+}
+
+// Along a line down hill every pair has its better and its worse point: the estimate is the slope's direction on average.
+static pbStatus slope(void *user, const double *x, double *value) {
+  (void)user;
+  *value = 3 * x[0] - 4 * x[1];
+  return pb_ok;
+}
+static void test_es_estimates_the_gradient(void **state) {
+  double x[2] = {0}, sum[2] = {0};
+  const pbRate rates[] = {{0, 1e-3}};
+  for (int seed = 0; seed < 40; seed++) {
+    // One step of Adam with a large epsilon goes along the gradient itself.
+    const pbOptimizerOptions options = {
+        .method = pb_methodEs, .seed = (uint64_t)seed, .rates = rates, .rate_count = 1, .epsilon = 1e6};
+    pbOptimizer *o;
+    assert_int_equal(pbOptimizer_Create(*state, &(pbProblem){.n = 2, .value = slope}, &options, x, &o), pb_ok);
+    assert_int_equal(pbOptimizer_Iterate(o), pb_ok);
+    for (int i = 0; i < 2; i++) sum[i] += pbOptimizer_Get(o).x[i];
+    pbOptimizer_Destroy(o);
+  }
+  double length = hypot(sum[0], sum[1]);
+  assert_true(sum[0] / length < -0.5 && sum[1] / length > 0.7);
+}
+
+// The start is a point like others: nothing that is found is worse, and what is said of it is its own value.
+static void test_strategies_evaluate_the_start(void **state) {
+  const pbMethod methods[] = {pb_methodCmaes, pb_methodSepCma, pb_methodEs};
+  for (int k = 0; k < 3; k++) {
+    int n = 3;
+    double x[3] = {0};
+    pbOptimizer *o;
+    const pbOptimizerOptions options = {.method = methods[k], .sigma = 1, .seed = 1};
+    assert_int_equal(pbOptimizer_Create(*state, &(pbProblem){.n = n, .user = &n, .value = sphere}, &options, x, &o), pb_ok);
+    assert_int_equal(pbOptimizer_Iterate(o), pb_ok);
+    assert_true(pbOptimizer_Get(o).best_value == 0);
+    pbOptimizer_Destroy(o);
+  }
+}
+
+// ---- rates and clipping ---------------------------------------------------------------------------------------------
+static pbStatus steep(void *user, const double *x, double *value, double *g) {
+  (void)user;
+  *value = 300 * x[0] - 400 * x[1];
+  g[0] = 300;
+  g[1] = -400;
+  return pb_ok;
+}
+static void test_rates_on_lines_and_clipping(void **state) {
+  const pbRate rates[] = {{0, 0.1}, {4, 0.02}, {6, 0.04}};
+  const double linear[] = {0.1, 0.08, 0.06, 0.04, 0.02, 0.03, 0.04, 0.04},
+               constant[] = {0.1, 0.1, 0.1, 0.1, 0.02, 0.02, 0.04, 0.04};
+  double x[2] = {0};
+  for (int lines = 0; lines < 2; lines++) {
+    pbOptimizer *o;
+    double before = 0;
+    const pbOptimizerOptions options = {.method = pb_methodAdam, .rates = rates, .rate_count = 3, .linear_rates = lines};
+    assert_int_equal(pbOptimizer_Create(*state, &(pbProblem){.n = 2, .gradient = steep}, &options, x, &o), pb_ok);
+    for (int k = 0; k < 8; k++) {
+      assert_int_equal(pbOptimizer_Iterate(o), pb_ok);
+      double now = pbOptimizer_Get(o).x[1];
+      assert_true(fabs(now - before - (lines ? linear[k] : constant[k])) < 1e-9);
+      before = now;
+    }
+    pbOptimizer_Destroy(o);
+  }
+
+  // With a large epsilon the step is rate g / epsilon, g of length 500 scaled to 2; one of length 1 would stay.
+  for (int k = 0; k < 2; k++) {
+    pbOptimizer *o;
+    const pbOptimizerOptions options = {
+        .method = pb_methodAdam, .rates = rates, .rate_count = 1, .clip = k ? 1000 : 2, .epsilon = 1e9};
+    assert_int_equal(pbOptimizer_Create(*state, &(pbProblem){.n = 2, .gradient = steep}, &options, x, &o), pb_ok);
+    assert_int_equal(pbOptimizer_Iterate(o), pb_ok);
+    double size = k ? 500 : 2, *at = (double[2]){0};
+    memcpy(at, pbOptimizer_Get(o).x, sizeof x);
+    assert_true(fabs(at[0] / (-0.1 * 0.6 * size / 1e9) - 1) < 1e-6 && fabs(at[1] / (0.1 * 0.8 * size / 1e9) - 1) < 1e-6);
+    pbOptimizer_Destroy(o);
+  }
+}
+
 // Convex quadratic with the free minimum outside the box: the answer is on the bounds, and known.
 static pbStatus bowl_residuals(void *user, const double *x, double *r, double *J) {
   (void)user;
@@ -165,9 +357,10 @@ static void test_bounds(void **state) {
   pbProblem p = {
       .n = 3, .m = 3, .lower = lower, .upper = upper, .value = bowl_value, .gradient = bowl, .residuals = bowl_residuals};
   pbRate rates[] = {{0, 0.05}, {500, 0.005}, {1500, 0.0005}};
-  double x[4][3];
+  double x[pb_methodCount][3];
   for (int method = 0; method < pb_methodCount; method++) {
     pbOptimizerOptions options = {.method = (pbMethod)method, .rates = rates, .rate_count = 3, .sigma = 0.3, .seed = 1};
+    if (method == pb_methodEs) options.sigma = 0.01;
     minimize(*state, &p, &options, 3000, x[method]);
     double g[3], value;
     bowl(NULL, x[method], &value, g);
@@ -188,8 +381,10 @@ static void test_points_that_fail_are_stepped_back_from(void **state) {
     pbRate rates[] = {{0, 0.5}, {300, 0.05}, {1000, 0.01}};
     pbOptimizerOptions options = {
         .method = (pbMethod)method, .rates = rates, .rate_count = 3, .sigma = 2, .seed = 1, .damping = 1e-12};
+    if (method == pb_methodEs) options.sigma = 0.05;
     pbIterate end = minimize(*state, &p, &options, 3000, x);
-    assert_true(end.best_value < 1e-3);
+    if (!(end.best_value < (method == pb_methodEs ? 0.1 : 1e-3)))
+      fail_msg("%s: %g", pbMethod_Name(options.method), end.best_value);
   }
 }
 
@@ -292,6 +487,13 @@ int main(void) {
                                      cmocka_unit_test(test_adam),
                                      cmocka_unit_test(test_first_step_of_adam_is_the_rate),
                                      cmocka_unit_test(test_cmaes),
+                                     cmocka_unit_test(test_sep_cma_beside_cmaes),
+                                     cmocka_unit_test(test_sep_cma_with_many_unknowns),
+                                     cmocka_unit_test(test_es),
+                                     cmocka_unit_test(test_pairs_of_es_are_opposite),
+                                     cmocka_unit_test(test_es_estimates_the_gradient),
+                                     cmocka_unit_test(test_strategies_evaluate_the_start),
+                                     cmocka_unit_test(test_rates_on_lines_and_clipping),
                                      cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_points_that_fail_are_stepped_back_from),
                                      cmocka_unit_test(test_a_hard_failure_ends_the_run),

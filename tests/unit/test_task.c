@@ -335,6 +335,24 @@ static void test_interrupted_runs_lose_nothing(void **state) {
   resumed_run(*state, "cmaes", 12);
   resumed_run(*state, "lbfgs", 12);
   resumed_run(*state, "adam", 20);
+  resumed_run(*state, "es", 8);
+  resumed_run(*state, "sep-cma", 12);
+}
+
+// Whatever the method, what is said of the start is the loss there, and its evaluation is counted.
+static void test_the_loss_at_the_start_is_told(void **state) {
+  double value;
+  pbTask *task = arm(*state, "keep", "");
+  good(*state, pbTask_Loss(task, pbTask_Start(task), &value, NULL));
+  for (int method = 0; method < pb_methodCount; method++) {
+    pbRunResult result;
+    pbRunOptions options = {.method = pbMethod_Name((pbMethod)method), .iterations = 1};
+    good(*state, pbTask_Run(task, &options, &result));
+    assert_true(fabs(result.start_loss - value) <= 1e-12 * value && result.loss <= value);
+    if (method == pb_methodCmaes || method == pb_methodSepCma) assert_int_equal(result.simulations, 1 + 11);
+    if (method == pb_methodEs) assert_int_equal(result.simulations, 1 + 12);
+  }
+  pbTask_Destroy(task);
 }
 
 static void test_several_trajectories(void **state) {
@@ -406,6 +424,10 @@ static void test_bad_tasks_are_refused_with_the_place(void **state) {
        "\"constants\": \"recompute\"}",
        "variables[0].parameter: dof_invweight0 follows"},
       {"{" POINT_MODEL ", " REST ", \"optimizer\": {\"rate\": [[1, 2]]}}", "rate"},
+      {"{" POINT_MODEL ", " REST ", \"optimizer\": {\"method\": \"sep-cmaes\"}}", "did you mean 'sep-cma'"},
+      {"{" POINT_MODEL ", " REST ", \"optimizer\": {\"clip\": -1}}", "optimizer.clip: expected a number from 0"},
+      {"{" POINT_MODEL ", " REST ", \"optimizer\": {\"rate_interpolation\": \"cubic\"}}",
+       "optimizer.rate_interpolation: expected"},
       {"{" POINT_MODEL ", " REST ", \"memory\": \"3 parsecs\"}", "memory"},
       {"{" POINT_MODEL ", " REST ", \"memory\": 3}", "memory"},
       {"{" POINT_MODEL ", " REST ", \"stop\": {\"terms\": {\"q\": 1}}}", "no term"},
@@ -489,6 +511,7 @@ int main(void) {
                                      cmocka_unit_test(test_residuals_agree_with_the_gradient),
                                      cmocka_unit_test(test_identification_from_a_recording),
                                      cmocka_unit_test(test_interrupted_runs_lose_nothing),
+                                     cmocka_unit_test(test_the_loss_at_the_start_is_told),
                                      cmocka_unit_test(test_several_trajectories),
                                      cmocka_unit_test(test_bad_tasks_are_refused_with_the_place),
                                      cmocka_unit_test(test_files_outside_of_the_folder_are_refused),
