@@ -15,7 +15,7 @@
 
 #include "barrier/barrier.h"
 #include "base/assert.h"
-#include "base/pool.h"
+#include "base/reserve.h"
 #include "deform/deformable.h"
 #include "deform/project.h"
 #include "sparse/sparse.h"
@@ -180,7 +180,7 @@ typedef struct pbDeformMatrix {
   double *base_values, *base_upper, *base_symmetric;
   void *base_work;
   // what contacts need: `own`, made in the pool, with its values, their map and its work behind it
-  pbPool *pool;
+  pbReserve *reserve;
   pbSparsePattern *own;
   pbSparseAnalysis *own_analysis;
   pbSparseFactor *own_factor;

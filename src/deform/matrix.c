@@ -83,7 +83,7 @@ static pbStatus create_matrix(pbDeformWork *w, size_t bytes) {
   if (!w->barrier) return pb_ok;
   PB_TRY(make_pairs(w));
 
-  return pbPool_Create(w->ctx, bytes ? bytes : usual_room(d), &m->pool);
+  return pbReserve_Create(w->ctx, bytes ? bytes : usual_room(d), &m->reserve);
 }
 
 pbStatus pbDeformMatrix_Create(pbDeformWork *w, size_t bytes) {
@@ -95,7 +95,7 @@ pbStatus pbDeformMatrix_Create(pbDeformWork *w, size_t bytes) {
 // The matrix of contacts lives in the pool altogether: it goes with it.
 static void drop_own(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
-  if (m->pool) pbPool_Reset(m->pool);
+  if (m->reserve) pbReserve_Reset(m->reserve);
   m->own_factor = NULL;
   m->own_analysis = NULL;
   m->own = NULL;
@@ -105,14 +105,14 @@ static void drop_own(pbDeformWork *w) {
 
 pbStatus pbDeformMatrix_Grow(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
-  if (!m->pool) return pb_ok;
+  if (!m->reserve) return pb_ok;
 
   PB_TRY(make_pairs(w));
 
   // Twice as much, or as much as a request that failed.
-  size_t size = pbPool_Size(m->pool), wanted = pbPool_Wanted(m->pool);
+  size_t size = pbReserve_Size(m->reserve), wanted = pbReserve_Wanted(m->reserve);
   if (!wanted) return pb_ok;
-  PB_TRY(pbPool_Grow(m->pool, wanted > 2 * size ? wanted : 2 * size));
+  PB_TRY(pbReserve_Grow(m->reserve, wanted > 2 * size ? wanted : 2 * size));
   drop_own(w);
 
   return pb_ok;
@@ -120,7 +120,7 @@ pbStatus pbDeformMatrix_Grow(pbDeformWork *w) {
 
 void pbDeformMatrix_Destroy(pbDeformWork *w) {
   pbDeformMatrix *m = &w->matrix;
-  pbPool_Destroy(m->pool);
+  pbReserve_Destroy(m->reserve);
   pbSparseFactor_Destroy(m->base_factor);
   void *all[] = {m->base_upper, m->base_symmetric, m->krylov, m->base_values, m->base_work, m->pairs, m->wanted};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(w->ctx, all[i]);
@@ -195,7 +195,7 @@ static OwnParts own_parts(const pbDeformWork *w) {
 static pbStatus build_own(pbDeformWork *w) {
   const pbDeform *d = w->d;
   pbDeformMatrix *m = &w->matrix;
-  pbContext *ctx = pbPool_Context(m->pool);
+  pbContext *ctx = pbReserve_Context(m->reserve);
 
   PB_TRY(pbSparsePattern_Create(ctx, d->nfree, d->pattern, m->wanted, m->wanted_count, &m->own));
   PB_TRY(pbSparseAnalysis_Create(ctx, m->own, NULL, &m->own_analysis));
@@ -231,10 +231,10 @@ static pbStatus make_own(pbDeformWork *w) {
   // Most likely the pool is too small: pbDeformWork_Grow helps.
   drop_own(w);
   if (status != pb_no_memory)
-    return pbDeform_Fail(w, status, "the matrix of contacts: %s", pbContext_Error(pbPool_Context(m->pool)));
+    return pbDeform_Fail(w, status, "the matrix of contacts: %s", pbContext_Error(pbReserve_Context(m->reserve)));
 
   return pbDeform_Lacks(w, "the matrix of %zu pairs of points in contact needs more than %zu bytes", m->wanted_count,
-                        pbPool_Size(m->pool));
+                        pbReserve_Size(m->reserve));
 }
 
 static void use_base(pbDeformWork *w) {

@@ -1,6 +1,6 @@
 // A context over one block of memory: pieces follow each other like on a stack, each with a header that says where the one
 // below begins. What is released under others is free when those are. Between steps the block may grow.
-#include "base/pool.h"
+#include "base/reserve.h"
 
 #include <string.h>
 
@@ -15,17 +15,17 @@ typedef struct Piece {
   bool released;
 } Piece;
 
-struct pbPool {
+struct pbReserve {
   pbContext *parent, *ctx;
   char *block, *base;  // as it was allocated; aligned
   size_t size, used, top, wanted;
   bool open;  // the block serves requests; before and after, the parent does
 };
 
-static Piece *piece_at(const pbPool *p, size_t at) { return (Piece *)(void *)(p->base + at); }
+static Piece *piece_at(const pbReserve *p, size_t at) { return (Piece *)(void *)(p->base + at); }
 
 static void *take_piece(void *user, size_t size) {
-  pbPool *p = user;
+  pbReserve *p = user;
   if (!p->open) return pbContext_Alloc(p->parent, size);
 
   // Sizes are checked so that none overflows; what was wanted says how large the block should be.
@@ -45,7 +45,7 @@ static void *take_piece(void *user, size_t size) {
 }
 
 static void release_piece(void *user, void *memory) {
-  pbPool *p = user;
+  pbReserve *p = user;
   if (!p->open) {
     pbContext_Free(p->parent, memory);
     return;
@@ -71,23 +71,23 @@ static void *resize_piece(void *user, void *memory, size_t size) {
   return moved;
 }
 
-pbStatus pbPool_Create(pbContext *parent, size_t size, pbPool **pool) {
-  *pool = NULL;
-  pbPool *p = pbContext_Alloc(parent, sizeof *p);
+pbStatus pbReserve_Create(pbContext *parent, size_t size, pbReserve **reserve) {
+  *reserve = NULL;
+  pbReserve *p = pbContext_Alloc(parent, sizeof *p);
   if (!p) return pb_no_memory;
 
-  *p = (pbPool){.parent = parent, .top = nothing};
+  *p = (pbReserve){.parent = parent, .top = nothing};
   p->ctx = pbContext_Create(&(pbAllocator){take_piece, resize_piece, release_piece, p});
-  pbStatus status = p->ctx ? pbPool_Grow(p, size) : pb_no_memory;
+  pbStatus status = p->ctx ? pbReserve_Grow(p, size) : pb_no_memory;
   if (status != pb_ok) {
-    pbPool_Destroy(p);
+    pbReserve_Destroy(p);
     return status;
   }
-  *pool = p;
+  *reserve = p;
   return pb_ok;
 }
 
-void pbPool_Destroy(pbPool *p) {
+void pbReserve_Destroy(pbReserve *p) {
   if (!p) return;
   p->open = false;
   pbContext_Destroy(p->ctx);
@@ -95,17 +95,17 @@ void pbPool_Destroy(pbPool *p) {
   pbContext_Free(p->parent, p);
 }
 
-pbContext *pbPool_Context(pbPool *p) { return p->ctx; }
+pbContext *pbReserve_Context(pbReserve *p) { return p->ctx; }
 
-void pbPool_Reset(pbPool *p) {
+void pbReserve_Reset(pbReserve *p) {
   p->used = 0;
   p->top = nothing;
 }
 
-size_t pbPool_Size(const pbPool *p) { return p->size; }
-size_t pbPool_Wanted(const pbPool *p) { return p->wanted; }
+size_t pbReserve_Size(const pbReserve *p) { return p->size; }
+size_t pbReserve_Wanted(const pbReserve *p) { return p->wanted; }
 
-pbStatus pbPool_Grow(pbPool *p, size_t size) {
+pbStatus pbReserve_Grow(pbReserve *p, size_t size) {
   size_t whole = size + head;
   char *block = whole > size ? pbContext_Resize(p->parent, NULL, whole) : NULL;  // not zeroed, so not touched
   if (!block) return pb_no_memory;
@@ -118,6 +118,6 @@ pbStatus pbPool_Grow(pbPool *p, size_t size) {
   p->wanted = 0;
   p->open = true;
   PB_ASSERT((size_t)(p->base - block) + size <= whole);
-  pbPool_Reset(p);
+  pbReserve_Reset(p);
   return pb_ok;
 }
