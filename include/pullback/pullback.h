@@ -4,6 +4,7 @@
 
 #include <pullback/base.h>
 #include <pullback/random.h>
+#include <pullback/pool.h>
 #include <pullback/mesh.h>
 #include <pullback/model.h>
 #include <pullback/contact.h>
@@ -11,6 +12,7 @@
 #include <pullback/world.h>
 #include <pullback/ledger.h>
 #include <pullback/rollout.h>
+#include <pullback/batch.h>
 #include <pullback/optimize.h>
 #include <pullback/lcp.h>
 #include <pullback/pgs.h>

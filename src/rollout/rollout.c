@@ -99,6 +99,8 @@ void pbRollout_SetBound(pbRollout *r, double bound) { r->bound = bound; }
 
 // Before anything runs: the model is as it was when the rollout was made, and theta can be read.
 pbStatus pbRollout_Ready(pbRollout *r) {
+  if (r->vouched) return pb_ok;
+
   if (pbScratch_Stale(r->scratch, r->model))
     return pbContext_Fail(
         r->ctx, pb_bad_argument,
@@ -257,6 +259,7 @@ static bool begin_caching(pbRollout *r, int left) {
 
 static pbStatus save_evaluation(pbRollout *r, int index, bool begun) {
   PB_ASSERT(index >= 0 && index < r->plan.leaf);
+  if (!r->plan.cached_bytes) return pb_ok;
   size_t size = 0;
   size_t left = r->plan.cached_bytes - r->cached_used;
   if (begun) PB_TRY(pbCached_Save(r->scratch, left, &size));
@@ -270,6 +273,7 @@ static pbStatus save_evaluation(pbRollout *r, int index, bool begun) {
 void *pbRollout_CachedAt(const pbRollout *r, int k) {
   int index = k - r->leaf_from;
   PB_ASSERT(index >= 0 && index < r->plan.leaf);
+  if (!r->plan.cached_bytes) return NULL;
   return r->cached_at[index] == SIZE_MAX ? NULL : r->cached + r->cached_at[index];
 }
 
@@ -412,6 +416,8 @@ pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, 
     return pbContext_Fail(r->ctx, pb_bad_input, "the initial state: %s", text);
   if (!within(x0, r->nx, r->bound)) return out_of_bounds(r, x0, 0);
 
+  // What the scratch did before is no step of this rollout: its contacts neither appear nor go.
+  r->scratch->contacts_before = -1;
   pbRollout_Restart(r);
   if (pbProgressMeter_Begin(&r->meter, "forward", r->plan.steps)) return pbRollout_Stopped(r, 0);
 

@@ -65,11 +65,31 @@ struct pbRollout {
   size_t *cached_at;  // leaf: where in `cached`, SIZE_MAX: not there
   double *snapshots;  // (snapshots, nx)
   int *held;
+  bool vouched;                      // of a batch: theta was looked at, in this call, and so was the model
   double *x, *x_before, *x_final;    // nx
   double *costate, *costate_before;  // n
   char *memory;
 };
 
+// ---- track.c: the tape of a trajectory apart from the rollout that ran it, so that one rollout serves many worlds in turn
+typedef struct pbTrack {
+  bool whole;            // records of all steps; else one, of the last: there is no way back
+  double *records;       // (steps, nrecord)
+  double *final_record;  // nrecord
+  double *x_final;       // nx
+  bool ran, has_final_record;
+  double timestep;
+  pbCertificate forward;
+} pbTrack;
+// A rollout with one record, which is the track `bare`. Lend: a Forward takes `steps` steps and writes to the track from here on.
+PB_NODISCARD pbStatus pbRollout_CreateBare(pbContext *ctx, const pbModel *model, const pbCapacity *capacity, pbRollout **rollout,
+                                           pbTrack *bare);
+void pbRollout_Lend(pbRollout *r, pbTrack *track, int steps);
+// After Forward: what it found goes to the track. Before Vjp and Jvp: as if this rollout had just run it.
+void pbTrack_Keep(const pbRollout *r, pbTrack *track);
+void pbTrack_Resume(pbRollout *r, pbTrack *track, int steps, const double *theta, const pbRolloutInput *input);
+
+// ---- rollout.c
 PB_NODISCARD pbStatus pbRollout_Ready(pbRollout *r);
 // Row of an input that acts at state k (the last row also at the last state), and what it holds.
 int pbRollout_InputRow(const pbRollout *r, int k);

@@ -1,0 +1,201 @@
+// A pool of threads on POSIX threads, the library's only ones. Workers sleep on a condition, the caller works with them, tasks
+// come from one counter. Tests: tests/unit/test_pool.c, tests/hostile/test_threads.c under the sanitizer for threads.
+#include "base/pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+
+typedef struct Worker {
+  struct pbPool *pool;
+  pthread_t thread;
+  int index;  // 1 and up: 0 is the caller
+} Worker;
+
+struct pbPool {
+  pbContext *ctx;
+  int threads, started;  // workers started: threads - 1, or fewer where a child of fork could not have them
+  pid_t process;         // in which they run
+  Worker *worker;        // threads - 1
+
+  pthread_mutex_t lock;  // of all down to `stop`
+  pthread_cond_t wake, done;
+  unsigned round;  // number of the job
+  int working;     // workers that have not finished it
+  bool stop;
+
+  // The job: written before the round begins.
+  pbPoolWork work;
+  void *user;
+  int tasks;
+  atomic_int next;
+};
+
+static void take_tasks(pbPool *p, int worker) {
+  // Which thread gets which task is left to chance; what it does with it must not depend on that.
+  for (;;) {
+    int task = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
+    if (task >= p->tasks) return;
+    p->work(p->user, task, worker);
+  }
+}
+
+static void *worker_main(void *argument) {
+  const Worker *w = argument;
+  pbPool *p = w->pool;
+  unsigned seen = 0;  // rounds are counted from the start of the threads
+
+  pthread_mutex_lock(&p->lock);
+  for (;;) {
+    while (!p->stop && p->round == seen) pthread_cond_wait(&p->wake, &p->lock);
+    if (p->stop) break;
+    seen = p->round;
+    pthread_mutex_unlock(&p->lock);
+
+    // Every worker takes part in every round, if only to find that nothing is left.
+    take_tasks(p, w->index);
+
+    pthread_mutex_lock(&p->lock);
+    p->working--;
+    if (p->working == 0) pthread_cond_signal(&p->done);
+  }
+
+  pthread_mutex_unlock(&p->lock);
+  return NULL;
+}
+
+// Threads from `started` on; the reason where one cannot be had, else 0.
+static int start_workers(pbPool *p) {
+  // Signals go to the threads of the caller, who knows what to do with them.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+
+  int reason = 0;
+  while (p->started < p->threads - 1) {
+    Worker *w = &p->worker[p->started];
+    *w = (Worker){.pool = p, .index = p->started + 1};
+    reason = pthread_create(&w->thread, NULL, worker_main, w);
+    if (reason) break;
+    p->started++;
+  }
+
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return reason;
+}
+
+// Locks as new, nobody at work: at first, and in a child of fork, which has none of its parent's threads.
+static void begin_process(pbPool *p) {
+  pthread_mutex_init(&p->lock, NULL);
+  pthread_cond_init(&p->wake, NULL);
+  pthread_cond_init(&p->done, NULL);
+  p->process = getpid();
+  p->started = 0;
+  p->round = 0;
+  p->working = 0;
+}
+
+static int processors(void) {
+  // Those this process may run on can be fewer than the machine has.
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+
+  long count = sysconf(_SC_NPROCESSORS_ONLN);
+  return count > 0 ? (int)count : 1;
+}
+
+pbStatus pbPool_Create(pbContext *ctx, int threads, pbPool **pool) {
+  *pool = NULL;
+  if (threads < 0 || threads > pb_mostThreads)
+    return pbContext_Fail(ctx, pb_bad_argument, "expected 1 to %d threads (0: as many as processors), found %d", pb_mostThreads,
+                          threads);
+  if (threads == 0) threads = processors();
+
+  pbPool *p = pbContext_Alloc(ctx, sizeof *p);
+  Worker *worker = pbContext_AllocArray(ctx, (size_t)threads, sizeof *worker);
+  if (!p || !worker) {
+    pbContext_Free(ctx, p);
+    pbContext_Free(ctx, worker);
+    return pbContext_Fail(ctx, pb_no_memory, "no memory for a pool of %d threads", threads);
+  }
+
+  // Threads begin to sleep on what is set up here.
+  p->ctx = ctx;
+  p->threads = threads;
+  p->worker = worker;
+  begin_process(p);
+
+  int reason = start_workers(p);
+  if (reason) {
+    pbStatus status =
+        pbContext_Fail(ctx, pb_no_memory, "thread %d of %d cannot be started: %s", p->started + 2, threads, strerror(reason));
+    pbPool_Destroy(p);
+    return status;
+  }
+
+  *pool = p;
+  return pb_ok;
+}
+
+void pbPool_Destroy(pbPool *p) {
+  if (!p) return;
+
+  // In a child of fork there is nobody to wait for, and its locks are as the fork found them.
+  if (p->process == getpid()) {
+    pthread_mutex_lock(&p->lock);
+    PB_ASSERT(p->working == 0);
+    p->stop = true;
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+
+    for (int i = 0; i < p->started; i++) pthread_join(p->worker[i].thread, NULL);
+    pthread_cond_destroy(&p->wake);
+    pthread_cond_destroy(&p->done);
+    pthread_mutex_destroy(&p->lock);
+  }
+
+  pbContext_Free(p->ctx, p->worker);
+  pbContext_Free(p->ctx, p);
+}
+
+int pbPool_Threads(const pbPool *p) { return p ? p->threads : 1; }
+
+void pbPool_Run(pbPool *p, int tasks, pbPoolWork work, void *user) {
+  PB_ASSERT(tasks >= 0 && work);
+
+  // A single task wakes nobody.
+  if (!p || p->threads == 1 || tasks <= 1) {
+    for (int i = 0; i < tasks; i++) work(user, i, 0);
+    return;
+  }
+
+  // Fewer threads than wanted do the same work.
+  if (p->process != getpid()) {
+    begin_process(p);
+    (void)start_workers(p);
+  }
+
+  pthread_mutex_lock(&p->lock);
+  PB_ASSERT(p->working == 0);
+  p->work = work;
+  p->user = user;
+  p->tasks = tasks;
+  atomic_store_explicit(&p->next, 0, memory_order_relaxed);
+  p->working = p->started;
+  p->round++;
+  pthread_cond_broadcast(&p->wake);
+  pthread_mutex_unlock(&p->lock);
+
+  take_tasks(p, 0);
+
+  // What workers wrote is seen behind the lock.
+  pthread_mutex_lock(&p->lock);
+  while (p->working > 0) pthread_cond_wait(&p->done, &p->lock);
+  pthread_mutex_unlock(&p->lock);
+}

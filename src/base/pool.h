@@ -1,0 +1,13 @@
+// Inside of the library: work for a pool of threads.
+#ifndef PB_POOL_H
+#define PB_POOL_H
+
+#include <pullback/pool.h>
+
+// Calls work(user, task, worker) for each task from 0 to tasks - 1 and returns when all have returned. Tasks are taken in
+// ascending order, by whoever is free; `worker` is in 0 .. pbPool_Threads - 1, 0 is the calling thread, and no number is at work
+// twice at one time. A NULL pool runs all here.
+typedef void (*pbPoolWork)(void *user, int task, int worker);
+void pbPool_Run(pbPool *pool, int tasks, pbPoolWork work, void *user);
+
+#endif

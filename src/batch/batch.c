@@ -1,0 +1,221 @@
+// Many worlds of one model: memory of worlds, of threads, and of sums of gradients. Tests: tests/unit/test_batch.c.
+#include "batch/batch.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "model/model.h"
+
+// ---- threads ----------------------------------------------------------------------------------------------------------
+// Contexts of threads take their memory from the batch's, and have texts of their own.
+static void *take(void *user, size_t size) { return pbContext_Alloc(user, size); }
+static void *resize(void *user, void *memory, size_t size) { return pbContext_Resize(user, memory, size); }
+static void release(void *user, void *memory) { pbContext_Free(user, memory); }
+
+static pbStatus create_sum(pbBatch *b, int levels, size_t size, pbSumTree *sum) {
+  PB_ASSERT(levels <= PB_BATCH_LEVELS);
+  sum->levels = levels;
+  for (int i = 0; i < levels; i++) {
+    sum->slot[i] = pbContext_AllocArray(b->ctx, size, sizeof(double));
+    if (!sum->slot[i]) return pb_no_memory;
+  }
+
+  return pb_ok;
+}
+
+static void destroy_sum(pbBatch *b, pbSumTree *sum) {
+  for (int i = 0; i < sum->levels; i++) pbContext_Free(b->ctx, sum->slot[i]);
+}
+
+// Numbers of inputs of a rollout as long as the tape.
+static size_t input_numbers(const pbBatch *b) {
+  size_t rows = (size_t)(b->steps > 0 ? b->steps : 1);
+  return rows * (size_t)(b->nu + b->nv + 6 * b->nbody);
+}
+
+static size_t sum_numbers(const pbBatch *b) { return b->ntheta + (b->shared_inputs ? input_numbers(b) : 0); }
+
+static int bits_of(int count) {  // of the smallest power of two that is no smaller
+  int bits = 0;
+  while (bits < 30 && (1 << bits) < count) bits++;
+  return bits;
+}
+
+static pbStatus create_worker(pbBatch *b, int index, const pbCapacity *capacity) {
+  pbBatchWorker *k = &b->worker[index];
+  k->batch = b;
+  k->index = index;
+  k->ctx = pbContext_Create(&(pbAllocator){take, resize, release, b->ctx});
+  if (!k->ctx) return pb_no_memory;
+
+  pbStatus status = pbRollout_CreateBare(k->ctx, b->model, capacity, &k->rollout, &k->bare);
+  if (status != pb_ok) return pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
+
+  // Parameters of one world, where they differ, and a gradient of one world.
+  size_t bar = b->ntheta + (b->track ? input_numbers(b) + (size_t)b->n : 0);
+  k->theta = pbContext_AllocArray(b->ctx, b->own_count > 0 ? b->ntheta : 0, sizeof(double));
+  k->bar = pbContext_AllocArray(b->ctx, bar, sizeof(double));
+  if (!k->theta || !k->bar) return pb_no_memory;
+
+  return b->track ? create_sum(b, bits_of(pb_batchPack), sum_numbers(b), &k->sum) : pb_ok;
+}
+
+static void destroy_worker(pbBatch *b, pbBatchWorker *k) {
+  // Tapes are the worlds', and freed with them.
+  pbRollout_Destroy(k->rollout);
+  pbContext_Destroy(k->ctx);
+  pbContext_Free(b->ctx, k->theta);
+  pbContext_Free(b->ctx, k->bar);
+  destroy_sum(b, &k->sum);
+}
+
+// ---- worlds -------------------------------------------------------------------------------------------------------------
+static pbStatus create_worlds(pbBatch *b) {
+  size_t worlds = (size_t)b->worlds;
+  b->states = pbContext_AllocArray(b->ctx, worlds, (size_t)b->nx * sizeof(double));
+  b->active = pbContext_AllocArray(b->ctx, worlds, sizeof *b->active);
+  b->has_tape = pbContext_AllocArray(b->ctx, worlds, sizeof *b->has_tape);
+  b->status = pbContext_AllocArray(b->ctx, worlds, sizeof *b->status);
+  b->error = pbContext_AllocArray(b->ctx, worlds, sizeof *b->error);
+  b->report = pbContext_AllocArray(b->ctx, worlds, sizeof *b->report);
+  b->group = pbContext_AllocArray(b->ctx, worlds, sizeof *b->group);
+  bool all = b->states && b->active && b->has_tape && b->status && b->error && b->report && b->group;
+  return all ? pb_ok : pb_no_memory;
+}
+
+static pbStatus create_tapes(pbBatch *b) {
+  size_t worlds = (size_t)b->worlds, steps = (size_t)b->steps, nx = (size_t)b->nx;
+  size_t world = steps * b->record * sizeof(double);
+  b->tape_steps = -1;
+  if (b->steps == 0) return pb_ok;
+  if (world / b->record / sizeof(double) != steps) return pb_no_memory;
+
+  b->track = pbContext_AllocArray(b->ctx, worlds, sizeof *b->track);
+  b->records = pbContext_AllocArray(b->ctx, worlds, world);
+  b->ends = pbContext_AllocArray(b->ctx, worlds, (b->record + nx) * sizeof(double));
+  if (!b->track || !b->records || !b->ends) return pb_no_memory;
+
+  for (size_t w = 0; w < worlds; w++) {
+    double *end = b->ends + w * (b->record + nx);
+    b->track[w] =
+        (pbTrack){.whole = true, .records = b->records + w * steps * b->record, .final_record = end, .x_final = end + b->record};
+  }
+
+  return pb_ok;
+}
+
+// Sums of groups wait for each other in arrays: as many as 128 MiB hold, at least two for each thread.
+static pbStatus create_sums(pbBatch *b) {
+  static const size_t most = (size_t)128 << 20;
+  int packs = (b->worlds + pb_batchPack - 1) / pb_batchPack;
+  int wanted = packs > 8 * b->threads ? packs : 8 * b->threads;
+  size_t fit = most / (sum_numbers(b) * sizeof(double) + 1);
+  if (fit < (size_t)wanted) wanted = (int)fit;
+  if (wanted < 2 * b->threads) wanted = 2 * b->threads;
+  if (wanted > b->worlds) wanted = b->worlds;
+
+  b->sum_arrays = wanted;
+  b->sum_filled = pbContext_AllocArray(b->ctx, (size_t)wanted, sizeof *b->sum_filled);
+  b->sum_array = pbContext_AllocArray(b->ctx, (size_t)wanted, sizeof *b->sum_array);
+  if (!b->sum_filled || !b->sum_array) return pb_no_memory;
+
+  for (int i = 0; i < wanted; i++) {
+    b->sum_array[i] = pbContext_AllocArray(b->ctx, sum_numbers(b), sizeof(double));
+    if (!b->sum_array[i]) return pb_no_memory;
+  }
+
+  return create_sum(b, bits_of(b->worlds) + 1, sum_numbers(b), &b->sum);
+}
+
+static void destroy_sums(pbBatch *b) {
+  int arrays = b->sum_array ? b->sum_arrays : 0;
+  for (int i = 0; i < arrays; i++) pbContext_Free(b->ctx, b->sum_array[i]);
+  destroy_sum(b, &b->sum);
+  pbContext_Free(b->ctx, b->sum_array);
+  pbContext_Free(b->ctx, b->sum_filled);
+}
+
+// ---- all of it ------------------------------------------------------------------------------------------------------------
+static pbStatus check_options(pbContext *ctx, const pbBatchOptions *o) {
+  if (o->worlds < 1) return pbContext_Fail(ctx, pb_bad_argument, "expected 1 world or more, found %d", o->worlds);
+  if (o->steps < 0) return pbContext_Fail(ctx, pb_bad_argument, "expected a tape of 0 steps or more, found %d", o->steps);
+  if (o->lanes != 0 && o->lanes != 1)
+    return pbContext_Fail(ctx, pb_bad_argument, "expected 1 lane (or 0: what there is), found %d", o->lanes);
+  return pb_ok;
+}
+
+static void read_model(pbBatch *b, const pbModel *m) {
+  b->nx = pbModel_StateSize(m);
+  b->n = pbModel_TangentSize(m);
+  b->nu = pb_controls(m);
+  b->nv = m->nv;
+  b->ns = m->nsensordata;
+  b->nbody = m->nbody;
+  b->nsite = m->nsite;
+  b->ntheta = pbModel_ParamSize(m);
+  b->record = (size_t)pbTape_Size(m);
+}
+
+static pbStatus create(pbBatch *b, const pbBatchOptions *options) {
+  PB_TRY(create_worlds(b));
+  PB_TRY(create_tapes(b));
+  PB_TRY(pbBatch_CreateOwn(b, options));
+
+  b->worker = pbContext_AllocArray(b->ctx, (size_t)b->threads, sizeof *b->worker);
+  if (!b->worker) return pb_no_memory;
+  for (int i = 0; i < b->threads; i++) PB_TRY(create_worker(b, i, &options->capacity));
+  if (b->track) PB_TRY(create_sums(b));
+
+  return pbBatch_Reset(b, NULL, NULL, 0, -1, NULL);
+}
+
+pbStatus pbBatch_Create(pbContext *ctx, const pbModel *model, const pbBatchOptions *options, pbBatch **batch) {
+  *batch = NULL;
+  PB_TRY(check_options(ctx, options));
+  PB_TRY(pbModel_Check(ctx, model));
+  pbBatch *b = pbContext_Alloc(ctx, sizeof *b);
+  if (!b) return pbContext_Fail(ctx, pb_no_memory, "no memory for a batch");
+
+  // What is borrowed, and sizes; then all memory.
+  b->ctx = ctx;
+  b->model = model;
+  b->pool = options->pool;
+  b->threads = pbPool_Threads(options->pool);
+  b->worlds = options->worlds;
+  b->steps = options->steps;
+  b->shared_inputs = options->shared_inputs;
+  read_model(b, model);
+
+  pbStatus status = create(b, options);
+  if (status == pb_no_memory)
+    status = pbContext_Fail(ctx, status, "no memory for a batch of %d worlds with tapes of %d steps", b->worlds, b->steps);
+  if (status != pb_ok) {
+    pbBatch_Destroy(b);
+    return status;
+  }
+
+  *batch = b;
+  return pb_ok;
+}
+
+void pbBatch_Destroy(pbBatch *b) {
+  if (!b) return;
+  // Also of a batch that was left half made.
+  int workers = b->worker ? b->threads : 0;
+  for (int i = 0; i < workers; i++) destroy_worker(b, &b->worker[i]);
+  destroy_sums(b);
+  pbBatch_DestroyOwn(b);
+
+  void *all[] = {b->worker,   b->states, b->records, b->ends,   b->track, b->active,
+                 b->has_tape, b->status, b->error,   b->report, b->group};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(b->ctx, all[i]);
+  pbContext_Free(b->ctx, b);
+}
+
+int pbBatch_Worlds(const pbBatch *b) { return b->worlds; }
+double *pbBatch_States(pbBatch *b) { return b->states; }
+
+void pbBatch_SetBound(pbBatch *b, double bound) {
+  for (int i = 0; i < b->threads; i++) pbRollout_SetBound(b->worker[i].rollout, bound);
+}

@@ -1,0 +1,123 @@
+// Inside of a batch: what each world has, what each thread has, and the call at hand.
+#ifndef PB_BATCH_H
+#define PB_BATCH_H
+
+#include <stdatomic.h>
+
+#include <pullback/batch.h>
+
+#include "base/pool.h"
+#include "rollout/rollout.h"
+
+enum { PB_BATCH_TEXT = 512, PB_BATCH_LEVELS = 32 };
+
+// ---- sum.c: sums in a fixed binary tree over world numbers --------------------------------------------------------------
+// Room for the nodes of a tree that wait for their right neighbours, as a binary counter: slot[level] is a sum over 2^level
+// numbers. Numbers come in ascending order, all of them: NULL where one has nothing to add.
+typedef struct pbSumTree {
+  int levels;
+  double *slot[PB_BATCH_LEVELS];  // each as long as the sum
+  bool present[PB_BATCH_LEVELS];
+} pbSumTree;
+// Entries from .. to - 1 of node `index`. The flags are `present`, so that threads may share a tree, each with its own entries.
+void pbSumTree_Insert(const pbSumTree *tree, bool *present, int index, const double *data, size_t from, size_t to);
+// These entries of the sum of all are added to sum[0] .. sum[to - from - 1].
+void pbSumTree_Total(const pbSumTree *tree, const bool *present, double *sum, size_t from, size_t to);
+
+// ---- the parts of a batch --------------------------------------------------------------------------------------------
+typedef struct pbBatchSlice {  // a part of theta of which each world has its own values
+  pbParam param;
+  size_t column, size;  // in the rows of own values, or of constants
+} pbBatchSlice;
+
+typedef struct pbBatchWorker {  // what a thread has
+  struct pbBatch *batch;
+  int index;  // 0: the caller's
+  pbContext *ctx;
+  pbRollout *rollout;
+  pbTrack bare;
+  double *theta;  // ParamSize, of the world at hand, where worlds have own values
+  bool filled;    // it has the shared values of this call
+  double *bar;    // gradient of one world
+  pbSumTree sum;  // of a group of worlds
+} pbBatchWorker;
+
+struct pbBatch {
+  pbContext *ctx;
+  const pbModel *model;
+  pbPool *pool;
+  int threads, worlds, steps;
+  bool shared_inputs;
+  int nx, n, nu, nv, ns, nbody, nsite;
+  size_t ntheta, record;
+  pbBatchWorker *worker;
+
+  // Worlds.
+  double *states;           // (worlds, nx)
+  double *records, *ends;   // (worlds, steps, record), (worlds, record + nx)
+  pbTrack *track;           // (worlds), where there are tapes
+  bool *active, *has_tape;  // takes part in this call; in the last rollout, and did not fail
+  pbStatus *status;
+  char (*error)[PB_BATCH_TEXT];
+  pbReport *report;
+
+  // Own parameters, and constants derived from them.
+  pbBatchSlice *own, *constant;
+  int own_count, constant_count;
+  size_t own_size, constant_size;
+  double *own_value, *constant_value;  // (worlds, own_size), (worlds, constant_size)
+  bool *derived;                       // (worlds): its constants are its own
+
+  // Sums of gradients: of groups of worlds that are at work, and the tree of groups.
+  int sum_arrays;
+  double **sum_array;
+  bool *sum_filled;
+  pbSumTree sum;
+
+  // The call at hand, or the last rollout.
+  const double *theta;
+  pbBatchInput input;
+  int tape_steps;  // -1: there is no tape
+  int group_bits;  // a group: worlds whose numbers differ in the last group_bits bits alone
+  int *group;      // numbers of those with an active world, ascending
+  int group_count;
+  int failed;
+
+  // Progress.
+  pbProgressFunction progress;
+  void *progress_user;
+  const char *phase;
+  double begun, told;
+  int total;
+  atomic_int done, stopped;
+};
+
+// ---- call.c: worlds that take part, groups of them on threads, how it went ------------------------------------------------
+// Which worlds take part: ids, or those of the last rollout (pb_bad_argument where there is none).
+PB_NODISCARD pbStatus pbBatch_Begin(pbBatch *b, const double *theta, const int *ids, int count, const char *phase);
+PB_NODISCARD pbStatus pbBatch_BeginTape(pbBatch *b, const char *phase);
+typedef pbStatus (*pbBatchWork)(pbBatchWorker *worker, int world, const void *user);
+// work for each active world, in groups, on the pool.
+void pbBatch_Each(pbBatch *b, pbBatchWork work, const void *user);
+// The same for one world, which gets the status: true where all went well. No work once the call is stopped.
+bool pbBatch_Do(pbBatchWorker *worker, int world, pbBatchWork work, const void *user);
+PB_NODISCARD pbStatus pbBatch_End(pbBatch *b);
+
+// ---- parameters.c ---------------------------------------------------------------------------------------------------------
+PB_NODISCARD pbStatus pbBatch_CreateOwn(pbBatch *b, const pbBatchOptions *options);
+void pbBatch_DestroyOwn(pbBatch *b);
+// Parameters of a world, in the worker's memory where it has own ones.
+const double *pbBatch_ThetaOf(pbBatchWorker *worker, int world);
+// A world's gradient by all of theta: what own values have of it is added to `own` (own_size; NULL: not wanted) and taken out.
+PB_NODISCARD pbStatus pbBatch_PullOwn(pbBatchWorker *worker, int world, double *theta_bar, double *own);
+// A world's direction of theta: the shared one (NULL: zero) with its own values' in it.
+PB_NODISCARD pbStatus pbBatch_PushOwn(pbBatchWorker *worker, int world, const double *shared, const double *own,
+                                      double *direction);
+
+// ---- forward.c ----------------------------------------------------------------------------------------------------------
+// A world's part of arrays of inputs of `steps` steps, and of one of them.
+pbRolloutInput pbBatch_InputOf(const pbBatch *b, int world, int steps);
+size_t pbBatch_InputSize(const pbBatch *b, int width, int steps);
+const double *pbBatch_Row(const double *data, int world, size_t size);
+
+#endif

@@ -1,0 +1,225 @@
+// One call of a batch: which worlds take part, groups of them on the threads of the pool, progress, and how it went.
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "batch/batch.h"
+#include "step/scratch.h"
+
+static double seconds_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// ---- progress -------------------------------------------------------------------------------------------------------
+static void tell(pbBatch *b) {
+  static const double interval = 0.1;  // s
+  double now = seconds_now();
+  int done = atomic_load(&b->done);
+  if (done > 0 && now - b->told < interval) return;
+
+  pbProgress p = {.phase = b->phase, .done = done, .total = b->total, .seconds = now - b->begun, .left = -1};
+  if (done > 0) p.left = p.seconds * (b->total - done) / done;
+  b->told = now;
+  if (b->progress(b->progress_user, &p)) atomic_store(&b->stopped, 1);
+}
+
+// Of each thread's rollout. The caller's thread alone tells; what it hears, all follow.
+static int poll_progress(void *user, const pbProgress *progress) {
+  pbBatchWorker *k = user;
+  (void)progress;
+  if (k->index == 0) tell(k->batch);
+  return atomic_load(&k->batch->stopped);
+}
+
+void pbBatch_OnProgress(pbBatch *b, pbProgressFunction function, void *user) {
+  b->progress = function;
+  b->progress_user = user;
+  for (int i = 0; i < b->threads; i++) pbRollout_OnProgress(b->worker[i].rollout, function ? poll_progress : NULL, &b->worker[i]);
+}
+
+// ---- which worlds ---------------------------------------------------------------------------------------------------
+static pbStatus check_ids(const pbBatch *b, const int *ids, int count) {
+  if (!ids) return pb_ok;
+  if (count < 0) return pbContext_Fail(b->ctx, pb_bad_argument, "expected a count of worlds from 0 on, found %d", count);
+
+  for (int i = 0; i < count; i++) {
+    int least = i ? ids[i - 1] + 1 : 0;
+    if (ids[i] >= least && ids[i] < b->worlds) continue;
+    return pbContext_Fail(b->ctx, pb_bad_argument, "expected ascending numbers of worlds in 0 .. %d, found %d (number %d)",
+                          b->worlds - 1, ids[i], i);
+  }
+
+  return pb_ok;
+}
+
+// Groups are as large as leaves four for each thread, at most a pack. Sums have the same bits for groups of any size.
+static void make_groups(pbBatch *b) {
+  int bits = 0;
+  while ((1 << bits) < pb_batchPack) bits++;
+  while (bits > 0 && (b->total >> bits) < 4 * b->threads && b->threads > 1) bits--;
+
+  b->group_bits = bits;
+  b->group_count = 0;
+  for (int w = 0; w < b->worlds; w++) {
+    int group = w >> bits;
+    bool begun = b->group_count > 0 && b->group[b->group_count - 1] == group;
+    if (b->active[w] && !begun) b->group[b->group_count++] = group;
+  }
+}
+
+static void begin(pbBatch *b, const char *phase) {
+  b->total = 0;
+  for (int w = 0; w < b->worlds; w++) {
+    if (!b->active[w]) continue;
+    b->total++;
+    b->status[w] = pb_ok;
+    b->error[w][0] = 0;
+  }
+  make_groups(b);
+
+  b->phase = phase;
+  b->failed = 0;
+  atomic_store(&b->done, 0);
+  atomic_store(&b->stopped, 0);
+  if (!b->progress) return;
+
+  b->begun = seconds_now();
+  tell(b);
+}
+
+// What threads know of theta. Where worlds share all of it, it is looked at once a call and not once a world.
+static pbStatus begin_workers(pbBatch *b) {
+  for (int i = 0; i < b->threads; i++) {
+    pbBatchWorker *k = &b->worker[i];
+    k->filled = false;
+    k->rollout->vouched = false;
+    k->rollout->theta = b->theta;
+    if (b->own_count > 0) continue;
+
+    pbStatus status = pbRollout_Ready(k->rollout);
+    if (status != pb_ok) return pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
+    k->rollout->vouched = true;
+  }
+
+  return pb_ok;
+}
+
+static pbStatus check_model(const pbBatch *b) {
+  if (!pbScratch_Stale(b->worker[0].rollout->scratch, b->model)) return pb_ok;
+  return pbContext_Fail(
+      b->ctx, pb_bad_argument,
+      "this batch was made for the model as it was before its options or contact settings changed; make it anew");
+}
+
+pbStatus pbBatch_Begin(pbBatch *b, const double *theta, const int *ids, int count, const char *phase) {
+  b->failed = 0;
+  PB_TRY(check_ids(b, ids, count));
+  PB_TRY(check_model(b));
+  b->theta = theta ? theta : pbModel_DefaultParams(b->model);
+
+  // A new call of any kind but derivatives: the tape is of no state that worlds are in.
+  b->tape_steps = -1;
+  for (int w = 0; w < b->worlds; w++) {
+    b->active[w] = !ids;
+    b->has_tape[w] = false;
+  }
+  int listed = ids ? count : 0;
+  for (int i = 0; i < listed; i++) b->active[ids[i]] = true;
+
+  PB_TRY(begin_workers(b));
+  begin(b, phase);
+  return pb_ok;
+}
+
+pbStatus pbBatch_BeginTape(pbBatch *b, const char *phase) {
+  b->failed = 0;
+  if (b->tape_steps < 0)
+    return pbContext_Fail(b->ctx, pb_bad_argument,
+                          "derivatives need a rollout right before, of at most pbBatchOptions.steps steps (%d)", b->steps);
+  PB_TRY(check_model(b));
+
+  memcpy(b->active, b->has_tape, (size_t)b->worlds * sizeof *b->active);
+  PB_TRY(begin_workers(b));
+  begin(b, phase);
+  return pb_ok;
+}
+
+// ---- work -----------------------------------------------------------------------------------------------------------
+static void fail_world(pbBatch *b, int world, pbStatus status, const char *text) {
+  b->status[world] = status;
+  snprintf(b->error[world], PB_BATCH_TEXT, "%s", text);
+}
+
+bool pbBatch_Do(pbBatchWorker *k, int world, pbBatchWork work, const void *user) {
+  pbBatch *b = k->batch;
+  PB_ASSERT(world >= 0 && world < b->worlds && b->active[world]);
+  if (atomic_load(&b->stopped)) {
+    fail_world(b, world, pb_interrupted, "interrupted");
+    return false;
+  }
+
+  pbStatus status = work(k, world, user);
+  if (status != pb_ok) fail_world(b, world, status, pbContext_Error(k->ctx));
+
+  atomic_fetch_add(&b->done, 1);
+  if (b->progress && k->index == 0) tell(b);
+  return status == pb_ok;
+}
+
+typedef struct Job {
+  pbBatch *batch;
+  pbBatchWork work;
+  const void *user;
+} Job;
+
+static void run_group(void *user, int task, int worker) {
+  const Job *job = user;
+  pbBatch *b = job->batch;
+  int first = b->group[task] << b->group_bits;
+  int end = first + (1 << b->group_bits);
+  if (end > b->worlds) end = b->worlds;
+
+  for (int w = first; w < end; w++) {
+    if (b->active[w]) pbBatch_Do(&b->worker[worker], w, job->work, job->user);
+  }
+}
+
+void pbBatch_Each(pbBatch *b, pbBatchWork work, const void *user) {
+  Job job = {b, work, user};
+  pbPool_Run(b->pool, b->group_count, run_group, &job);
+}
+
+// ---- how it went ------------------------------------------------------------------------------------------------------
+pbStatus pbBatch_End(pbBatch *b) {
+  if (atomic_load(&b->stopped))
+    return pbContext_Fail(b->ctx, pb_interrupted, "interrupted after %d of %d worlds", atomic_load(&b->done), b->total);
+
+  int first = -1;
+  for (int w = b->worlds - 1; w >= 0; w--) {
+    if (!b->active[w] || b->status[w] == pb_ok) continue;
+    b->failed++;
+    first = w;
+  }
+  if (first < 0) return pb_ok;
+
+  char others[64] = "";
+  if (b->failed > 1) snprintf(others, sizeof others, " (and %d other worlds of %d)", b->failed - 1, b->total);
+  return pbContext_Fail(b->ctx, b->status[first], "world %d: %s%s", first, b->error[first], others);
+}
+
+const pbStatus *pbBatch_Status(const pbBatch *b) { return b->status; }
+int pbBatch_Failed(const pbBatch *b) { return b->failed; }
+
+const char *pbBatch_Error(const pbBatch *b, int world) {
+  PB_ASSERT(world >= 0 && world < b->worlds);
+  return b->error[world];
+}
+
+pbReport pbBatch_Report(const pbBatch *b, int world) {
+  PB_ASSERT(world >= 0 && world < b->worlds);
+  return b->report[world];
+}

@@ -1,0 +1,316 @@
+// Derivatives of the last rollout, world by world from its tape; gradients by what worlds share, summed in the tree of sum.c.
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "batch/batch.h"
+#include "step/scratch.h"
+
+// ---- pullback -----------------------------------------------------------------------------------------------------------
+// Where the parts of a gradient stand in a thread's memory: first what is summed over worlds, then what is a world's own.
+typedef struct Part {
+  double *to;  // the caller's: one for all worlds, or (worlds, size)
+  size_t size, at;
+  bool wanted, shared;
+} Part;
+enum { part_theta, part_ctrl, part_qfrc, part_xfrc, part_x0, part_count };
+
+typedef struct Pull {
+  pbBatch *batch;
+  const pbRolloutBar *bar;
+  const pbVjpOptions *options;
+  pbCertificate *certificate;
+  double *own;
+  Part part[part_count];
+  size_t shared;    // numbers that are summed: the first
+  int first, next;  // groups: of this wave the first; the next for the tree
+} Pull;
+
+static Part input_part(const pbBatch *b, double *to, int width, unsigned shared) {
+  return (Part){.to = to,
+                .size = pbBatch_InputSize(b, width, b->tape_steps),
+                .wanted = to != NULL && width > 0,
+                .shared = (b->input.shared & shared) != 0};
+}
+
+static void place_parts(const pbBatch *b, const pbBatchGradient *g, Pull *p) {
+  p->part[part_theta] = (Part){.to = g->theta, .size = b->ntheta, .wanted = g->theta || g->own, .shared = g->theta != NULL};
+  p->part[part_ctrl] = input_part(b, g->ctrl, b->nu, pb_sharedCtrl);
+  p->part[part_qfrc] = input_part(b, g->qfrc, b->nv, pb_sharedQfrc);
+  p->part[part_xfrc] = input_part(b, g->xfrc, 6 * b->nbody, pb_sharedXfrc);
+  p->part[part_x0] = (Part){.to = g->x0, .size = (size_t)b->n, .wanted = g->x0 != NULL};
+
+  size_t at = 0;
+  for (int shared = 1; shared >= 0; shared--) {
+    for (int i = 0; i < part_count; i++) {
+      Part *part = &p->part[i];
+      if (!part->wanted || part->shared != (shared == 1)) continue;
+      part->at = at;
+      at += part->size;
+    }
+    if (shared) p->shared = at;
+  }
+}
+
+static double *piece(const pbBatchWorker *k, const Part *part) {
+  if (!part->wanted) return NULL;
+  double *at = k->bar + part->at;
+  memset(at, 0, part->size * sizeof *at);
+  return at;
+}
+
+static pbCotangent cotangent_of(const pbCotangent *c, int world, int width) {
+  pbCotangent out = *c;
+  if (c->data) out.data += (size_t)world * (size_t)c->count * (size_t)width;
+  return out;
+}
+
+static pbRolloutBar bar_of(const pbBatch *b, const pbRolloutBar *bar, int world) {
+  int np = 3 * pbModel_PointCount(b->model);
+  return (pbRolloutBar){.qpos = cotangent_of(&bar->qpos, world, b->nv),
+                        .qvel = cotangent_of(&bar->qvel, world, b->nv),
+                        .act = cotangent_of(&bar->act, world, b->n - 2 * b->nv - 2 * np),
+                        .sensordata = cotangent_of(&bar->sensordata, world, b->ns),
+                        .xpos = cotangent_of(&bar->xpos, world, 3 * b->nbody),
+                        .site_xpos = cotangent_of(&bar->site_xpos, world, 3 * b->nsite),
+                        .points = cotangent_of(&bar->points, world, np),
+                        .point_velocity = cotangent_of(&bar->point_velocity, world, np)};
+}
+
+static void resume(pbBatchWorker *k, int world) {
+  pbBatch *b = k->batch;
+  pbRolloutInput input = pbBatch_InputOf(b, world, b->tape_steps);
+  pbTrack_Resume(k->rollout, &b->track[world], b->tape_steps, pbBatch_ThetaOf(k, world), &input);
+}
+
+static pbStatus pull_world(pbBatchWorker *k, int world, const void *user) {
+  const Pull *p = user;
+  pbBatch *b = k->batch;
+  const Part *part = p->part;
+
+  // All into the thread's memory: a world that fails leaves nothing in the caller's.
+  const pbRolloutGradient g = {.x0 = piece(k, &part[part_x0]),
+                               .ctrl = piece(k, &part[part_ctrl]),
+                               .qfrc = piece(k, &part[part_qfrc]),
+                               .xfrc = piece(k, &part[part_xfrc]),
+                               .theta = piece(k, &part[part_theta])};
+  pbRolloutBar bar = bar_of(b, p->bar, world);
+  pbVjpOptions options = p->options ? *p->options : (pbVjpOptions){0};
+  options.seed += (uint64_t)world;
+
+  resume(k, world);
+  PB_TRY(pbRollout_Vjp(k->rollout, &bar, &options, &g, p->certificate ? &p->certificate[world] : NULL));
+  pbTrack_Keep(k->rollout, &b->track[world]);
+  double *own = p->own ? p->own + (size_t)world * b->own_size : NULL;
+  if (g.theta) PB_TRY(pbBatch_PullOwn(k, world, g.theta, own));
+
+  for (int i = 0; i < part_count; i++) {
+    if (!part[i].wanted || part[i].shared || !part[i].to) continue;
+    double *to = part[i].to + (size_t)world * part[i].size;
+    const double *from = k->bar + part[i].at;
+    for (size_t e = 0; e < part[i].size; e++) to[e] += from[e];
+  }
+
+  return pb_ok;
+}
+
+// A group of worlds, whose sum goes to the array of the group in this wave.
+static void pull_group(void *user, int task, int worker) {
+  const Pull *p = user;
+  pbBatch *b = p->batch;
+  pbBatchWorker *k = &b->worker[worker];
+  int group = b->group[p->first + task];
+  int worlds = 1 << b->group_bits;
+  bool present[PB_BATCH_LEVELS] = {false};
+  pbSumTree tree = k->sum;
+  if (p->shared) tree.slot[b->group_bits] = b->sum_array[task];
+  tree.levels = b->group_bits + 1;
+
+  for (int i = 0; i < worlds; i++) {
+    int world = (group << b->group_bits) + i;
+    bool there = world < b->worlds && b->active[world] && pbBatch_Do(k, world, pull_world, p);
+    if (p->shared) pbSumTree_Insert(&tree, present, i, there ? k->bar : NULL, 0, p->shared);
+  }
+
+  b->sum_filled[task] = present[b->group_bits];
+}
+
+// ---- sums over groups: a thread has some of the entries, of all groups --------------------------------------------------
+enum { sum_block = 8192 };
+
+typedef struct Merge {
+  const Pull *pull;
+  int groups;  // in this wave
+  bool before[PB_BATCH_LEVELS], after[PB_BATCH_LEVELS];
+} Merge;
+
+static void merge_block(void *user, int task, int worker) {
+  Merge *m = user;
+  const Pull *p = m->pull;
+  const pbBatch *b = p->batch;
+  bool present[PB_BATCH_LEVELS];
+  size_t from = (size_t)task * sum_block;
+  size_t to = from + sum_block < p->shared ? from + sum_block : p->shared;
+  (void)worker;
+
+  // Groups without worlds in this call are numbers of the tree, too.
+  memcpy(present, m->before, sizeof present);
+  int next = p->next;
+  for (int i = 0; i < m->groups; i++) {
+    int group = b->group[p->first + i];
+    while (next < group) pbSumTree_Insert(&b->sum, present, next++, NULL, from, to);
+    pbSumTree_Insert(&b->sum, present, next++, b->sum_filled[i] ? b->sum_array[i] : NULL, from, to);
+  }
+
+  if (task == 0) memcpy(m->after, present, sizeof present);
+}
+
+static void merge_wave(Pull *p, int groups) {
+  pbBatch *b = p->batch;
+  Merge m = {.pull = p, .groups = groups};
+  memcpy(m.before, b->sum.present, sizeof m.before);
+  pbPool_Run(b->pool, (int)((p->shared + sum_block - 1) / sum_block), merge_block, &m);
+  memcpy(b->sum.present, m.after, sizeof m.after);
+  p->next = b->group[p->first + groups - 1] + 1;
+}
+
+static void add_sums(const Pull *p) {
+  const pbBatch *b = p->batch;
+  bool present[PB_BATCH_LEVELS];
+
+  // Totals use up the nodes of their entries.
+  memcpy(present, b->sum.present, sizeof present);
+  for (int i = 0; i < part_count; i++) {
+    const Part *part = &p->part[i];
+    if (part->wanted && part->shared) pbSumTree_Total(&b->sum, present, part->to, part->at, part->at + part->size);
+  }
+}
+
+static void pull_all(Pull *p) {
+  pbBatch *b = p->batch;
+  memset(b->sum.present, 0, sizeof b->sum.present);
+
+  for (p->first = 0; p->first < b->group_count; p->first += b->sum_arrays) {
+    int left = b->group_count - p->first;
+    int groups = left < b->sum_arrays ? left : b->sum_arrays;
+    pbPool_Run(b->pool, groups, pull_group, p);
+    if (p->shared) merge_wave(p, groups);
+  }
+
+  if (p->shared && !atomic_load(&b->stopped)) add_sums(p);
+}
+
+static pbStatus check_bar(pbBatch *b, const pbRolloutBar *bar) {
+  pbBatchWorker *k = &b->worker[0];
+  pbRollout_Lend(k->rollout, &k->bare, b->tape_steps);
+  pbStatus status = pbRolloutBar_Check(k->rollout, bar);
+  return status == pb_ok ? status : pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
+}
+
+static pbStatus check_shared(const pbBatch *b, const Pull *p) {
+  bool inputs = false;
+  for (int i = part_ctrl; i <= part_xfrc; i++) inputs |= p->part[i].wanted && p->part[i].shared;
+  if (!inputs || b->shared_inputs) return pb_ok;
+  return pbContext_Fail(b->ctx, pb_bad_argument,
+                        "gradients by inputs that worlds share need pbBatchOptions.shared_inputs: memory for their sums");
+}
+
+pbStatus pbBatch_Vjp(pbBatch *b, const pbRolloutBar *bar, const pbVjpOptions *options, const pbBatchGradient *gradient,
+                     pbCertificate *certificate) {
+  pbBatchGradient none = {0};
+  if (!gradient) gradient = &none;
+  PB_TRY(pbBatch_BeginTape(b, "backward"));
+  PB_TRY(check_bar(b, bar));
+
+  Pull p = {.batch = b, .bar = bar, .options = options, .certificate = certificate, .own = gradient->own};
+  place_parts(b, gradient, &p);
+  PB_TRY(check_shared(b, &p));
+  pull_all(&p);
+  return pbBatch_End(b);
+}
+
+// ---- forward derivatives --------------------------------------------------------------------------------------------------
+typedef struct Push {
+  const pbBatchDirection *direction;
+  const pbBatchTangent *tangent;
+} Push;
+
+static const double *direction_part(const pbBatch *b, const double *data, int width, unsigned shared, int world) {
+  return b->input.shared & shared ? data : pbBatch_Row(data, world, pbBatch_InputSize(b, width, b->tape_steps));
+}
+
+static pbStatus push_world(pbBatchWorker *k, int world, const void *user) {
+  const Push *p = user;
+  pbBatch *b = k->batch;
+  const pbBatchDirection *d = p->direction;
+  const pbBatchTangent *t = p->tangent;
+  resume(k, world);
+
+  // A direction of theta with own values in it: in the memory of a gradient.
+  const double *theta = d->theta;
+  if (b->own_count > 0 && (d->theta || d->own)) {
+    PB_TRY(pbBatch_PushOwn(k, world, d->theta, pbBatch_Row(d->own, world, b->own_size), k->bar));
+    theta = k->bar;
+  }
+
+  const pbRolloutDirection direction = {.x0 = pbBatch_Row(d->x0, world, (size_t)b->n),
+                                        .ctrl = direction_part(b, d->ctrl, b->nu, pb_sharedCtrl, world),
+                                        .qfrc = direction_part(b, d->qfrc, b->nv, pb_sharedQfrc, world),
+                                        .xfrc = direction_part(b, d->xfrc, 6 * b->nbody, pb_sharedXfrc, world),
+                                        .theta = theta};
+  size_t rows = t->rows ? (size_t)t->row_count : (size_t)b->tape_steps + 1;
+  size_t at = (size_t)world * rows;
+  const pbRolloutTangent tangent = {.x = t->x ? t->x + at * (size_t)b->n : NULL,
+                                    .sensordata = t->sensordata ? t->sensordata + at * (size_t)b->ns : NULL,
+                                    .xpos = t->xpos ? t->xpos + at * 3 * (size_t)b->nbody : NULL,
+                                    .site_xpos = t->site_xpos ? t->site_xpos + at * 3 * (size_t)b->nsite : NULL,
+                                    .rows = t->rows,
+                                    .row_count = t->row_count};
+
+  return pbRollout_Jvp(k->rollout, 1, &direction, &tangent);
+}
+
+pbStatus pbBatch_Jvp(pbBatch *b, const pbBatchDirection *direction, const pbBatchTangent *tangent) {
+  PB_TRY(pbBatch_BeginTape(b, "forward"));
+  pbBatch_Each(b, push_world, &(Push){direction, tangent});
+  return pbBatch_End(b);
+}
+
+// ---- Jacobians --------------------------------------------------------------------------------------------------------
+typedef struct Linear {
+  double *A, *B, *C, *D;
+} Linear;
+
+static double *matrix_at(double *data, int world, int step, const pbBatch *b, int rows, int cols) {
+  if (!data) return NULL;
+  size_t index = (size_t)world * (size_t)b->tape_steps + (size_t)step;
+  return data + index * (size_t)rows * (size_t)cols;
+}
+
+static pbStatus linearize_world(pbBatchWorker *k, int world, const void *user) {
+  const Linear *to = user;
+  const pbBatch *b = k->batch;
+  pbRollout *r = k->rollout;
+  resume(k, world);
+  PB_TRY(pbRollout_Ready(r));
+
+  for (int i = 0; i < b->tape_steps; i++) {
+    pbInput input = pbRollout_InputAt(r, i);
+    pbStatus status;
+    do {
+      status = pbStep_Jacobian(b->model, r->theta, pbRollout_RecordAt(r, i), &input, r->scratch,
+                               matrix_at(to->A, world, i, b, b->n, b->n), matrix_at(to->B, world, i, b, b->n, b->nu),
+                               matrix_at(to->C, world, i, b, b->ns, b->n), matrix_at(to->D, world, i, b, b->ns, b->nu));
+    } while (pbScratch_Grow(r->scratch, &status));
+    if (status != pb_ok) return pbRollout_StepFailed(r, status, i, pbScratch_Error(r->scratch));
+    if (pbProgressMeter_Step(&r->meter)) return pbRollout_Stopped(r, i);
+  }
+
+  return pb_ok;
+}
+
+pbStatus pbBatch_Linearize(pbBatch *b, double *A, double *B, double *C, double *D) {
+  PB_TRY(pbBatch_BeginTape(b, "forward"));
+  pbBatch_Each(b, linearize_world, &(Linear){A, B, C, D});
+  return pbBatch_End(b);
+}

@@ -1,0 +1,160 @@
+// Worlds going on: resets, single steps, rollouts with a tape for each world.
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "batch/batch.h"
+#include "step/scratch.h"
+
+// ---- inputs -----------------------------------------------------------------------------------------------------------
+const double *pbBatch_Row(const double *data, int world, size_t size) { return data ? data + (size_t)world * size : NULL; }
+
+size_t pbBatch_InputSize(const pbBatch *b, int width, int steps) {
+  return (size_t)width * (size_t)(b->input.constant ? 1 : steps);
+}
+
+static const double *part_of(const pbBatch *b, const double *data, int width, unsigned shared, int world, int steps) {
+  return b->input.shared & shared ? data : pbBatch_Row(data, world, pbBatch_InputSize(b, width, steps));
+}
+
+pbRolloutInput pbBatch_InputOf(const pbBatch *b, int world, int steps) {
+  const pbBatchInput *in = &b->input;
+  return (pbRolloutInput){.ctrl = part_of(b, in->ctrl, b->nu, pb_sharedCtrl, world, steps),
+                          .qfrc = part_of(b, in->qfrc, b->nv, pb_sharedQfrc, world, steps),
+                          .xfrc = part_of(b, in->xfrc, 6 * b->nbody, pb_sharedXfrc, world, steps),
+                          .constant = in->constant};
+}
+
+// ---- resets -------------------------------------------------------------------------------------------------------------
+static double *state_of(const pbBatch *b, int world) { return b->states + (size_t)world * (size_t)b->nx; }
+
+typedef struct Reset {
+  int keyframe;
+  const double *x0;
+} Reset;
+
+static pbStatus reset_world(pbBatchWorker *k, int world, const void *user) {
+  const Reset *reset = user;
+  const pbBatch *b = k->batch;
+  double *x = state_of(b, world);
+
+  // The whole state: what the solver starts from belongs to it.
+  if (!reset->x0) return pbState_Init(k->ctx, b->model, pbBatch_ThetaOf(k, world), reset->keyframe, x);
+  memcpy(x, pbBatch_Row(reset->x0, world, (size_t)b->nx), (size_t)b->nx * sizeof *x);
+  return pb_ok;
+}
+
+pbStatus pbBatch_Reset(pbBatch *b, const double *theta, const int *ids, int count, int keyframe, const double *x0) {
+  PB_TRY(pbBatch_Begin(b, theta, ids, count, "reset"));
+  pbBatch_Each(b, reset_world, &(Reset){keyframe, x0});
+  return pbBatch_End(b);
+}
+
+// ---- a step -----------------------------------------------------------------------------------------------------------
+static pbStatus step_world(pbBatchWorker *k, int world, const void *user) {
+  double *const *sensordata = user;
+  pbBatch *b = k->batch;
+  pbRollout *r = k->rollout;
+  double *x = state_of(b, world);
+
+  pbRollout_Lend(r, &k->bare, 1);
+  r->theta = pbBatch_ThetaOf(k, world);
+  PB_TRY(pbRollout_Ready(r));
+  r->scratch->contacts_before = -1;
+
+  // In the thread's own memory: what fails leaves the world where it was.
+  pbRolloutInput all = pbBatch_InputOf(b, world, 1);
+  pbInput input = {.ctrl = all.ctrl, .qfrc = all.qfrc, .xfrc = all.xfrc};
+  double *sensors = *sensordata ? *sensordata + (size_t)world * (size_t)b->ns : NULL;
+  memcpy(r->x, x, (size_t)b->nx * sizeof *x);
+  PB_TRY(pbRollout_StepChecked(r, r->theta, r->x, &input, 0, sensors));
+
+  memcpy(x, r->x, (size_t)b->nx * sizeof *x);
+  b->report[world] = pbScratch_Report(r->scratch);
+  return pb_ok;
+}
+
+static void read_input(pbBatch *b, const pbBatchInput *input) { b->input = input ? *input : (pbBatchInput){0}; }
+
+pbStatus pbBatch_Step(pbBatch *b, const double *theta, const int *ids, int count, const pbBatchInput *input, double *sensordata) {
+  PB_TRY(pbBatch_Begin(b, theta, ids, count, "forward"));
+  read_input(b, input);
+  pbBatch_Each(b, step_world, &sensordata);
+  return pbBatch_End(b);
+}
+
+// ---- a rollout --------------------------------------------------------------------------------------------------------
+typedef struct Roll {
+  int steps;
+  const pbBatchOutput *output;
+} Roll;
+
+static double *output_of(double *data, int world, size_t rows, int width) {
+  return data ? data + (size_t)world * rows * (size_t)width : NULL;
+}
+
+static pbRolloutOutput outputs_of(const pbBatch *b, const Roll *job, int world) {
+  const pbBatchOutput *o = job->output;
+  size_t rows = o->rows ? (size_t)o->row_count : (size_t)job->steps + 1;
+  return (pbRolloutOutput){.states = output_of(o->states, world, rows, b->nx),
+                           .sensordata = output_of(o->sensordata, world, rows, b->ns),
+                           .xpos = output_of(o->xpos, world, rows, 3 * b->nbody),
+                           .site_xpos = output_of(o->site_xpos, world, rows, 3 * b->nsite),
+                           .rows = o->rows,
+                           .row_count = o->row_count};
+}
+
+// Where a world is after a rollout: at its end, or where the step that failed began. One that was interrupted has not moved.
+static const double *reached(const pbRollout *r, pbStatus status, int done, int steps) {
+  if (status == pb_interrupted) return NULL;
+  if (status == pb_ok || done == steps) return r->x;
+  return done > 0 ? r->x_before : NULL;
+}
+
+static pbStatus roll_world(pbBatchWorker *k, int world, const void *user) {
+  const Roll *job = user;
+  pbBatch *b = k->batch;
+  pbRollout *r = k->rollout;
+  bool taped = b->tape_steps >= 0;
+  pbTrack *track = taped ? &b->track[world] : &k->bare;
+  double *x = state_of(b, world);
+
+  pbRolloutInput input = pbBatch_InputOf(b, world, job->steps);
+  pbRolloutOutput output = outputs_of(b, job, world);
+  pbRollout_Lend(r, track, job->steps);
+  pbStatus status = pbRollout_Forward(r, pbBatch_ThetaOf(k, world), x, &input, &output);
+
+  const double *at = reached(r, status, output.steps_done, job->steps);
+  if (at) memcpy(x, at, (size_t)b->nx * sizeof *x);
+  if (job->output->steps_done) job->output->steps_done[world] = output.steps_done;
+  if (output.steps_done > 0) b->report[world] = pbScratch_Report(r->scratch);
+  if (status != pb_ok || !taped) return status;
+
+  pbTrack_Keep(r, track);
+  b->has_tape[world] = true;
+  return pb_ok;
+}
+
+static pbStatus check_rows(const pbBatch *b, int steps, const pbBatchOutput *output) {
+  pbBatchWorker *k = &b->worker[0];
+  pbRollout_Lend(k->rollout, &k->bare, steps);
+  pbStatus status = pbRows_Check(k->rollout, output->rows, output->row_count);
+  return status == pb_ok ? status : pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
+}
+
+pbStatus pbBatch_Rollout(pbBatch *b, const double *theta, const int *ids, int count, int steps, const pbBatchInput *input,
+                         const pbBatchOutput *output) {
+  b->failed = 0;
+  if (steps < 0)
+    return pbContext_Fail(b->ctx, pb_bad_argument, "rollout of %d steps: the number of steps must not be negative", steps);
+  pbBatchOutput none = {0};
+  if (!output) output = &none;
+  PB_TRY(check_rows(b, steps, output));
+  PB_TRY(pbBatch_Begin(b, theta, ids, count, "forward"));
+  read_input(b, input);
+
+  // Each world that comes through has a tape from here on.
+  if (b->track && steps <= b->steps) b->tape_steps = steps;
+  pbBatch_Each(b, roll_world, &(Roll){steps, output});
+  return pbBatch_End(b);
+}

@@ -1,0 +1,224 @@
+// Parameters of worlds: what they share, what each has of its own, constants derived from both, and the derivatives through all.
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "batch/batch.h"
+#include "step/scratch.h"
+#include "step/wanted.h"
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+static size_t slice_size(const pbParam *p) { return (size_t)p->rows * (size_t)p->cols; }
+
+static bool overlap(const pbParam *a, const pbParam *b) {
+  return a->offset < b->offset + slice_size(b) && b->offset < a->offset + slice_size(a);
+}
+
+static pbStatus read_own(pbBatch *b, const pbBatchOptions *options) {
+  for (int i = 0; i < options->own_count; i++) {
+    pbBatchSlice *s = &b->own[i];
+    const char *name = options->own[i];
+    PB_TRY(pbModel_Param(b->ctx, b->model, name, &s->param));
+    if (s->param.derived)
+      return pbContext_Fail(b->ctx, pb_bad_argument, "own parameter '%s' follows from others; derive it (pbBatch_Derive)", name);
+
+    for (int k = 0; k < i; k++) {
+      if (overlap(&s->param, &b->own[k].param))
+        return pbContext_Fail(b->ctx, pb_bad_argument, "own parameters '%s' and '%s' overlap", options->own[k], name);
+    }
+
+    s->column = b->own_size;
+    s->size = slice_size(&s->param);
+    b->own_size += s->size;
+  }
+
+  return pb_ok;
+}
+
+// What pbModel_SetConstants may write.
+static void read_constants(pbBatch *b) {
+  for (int i = 0; i < pbModel_ParamCount(b->model); i++) {
+    if (!pbWanted_Taken(b->model, i)) continue;
+    pbParam p = pbModel_ParamAt(b->model, i);
+    b->constant[b->constant_count++] = (pbBatchSlice){p, b->constant_size, slice_size(&p)};
+    b->constant_size += slice_size(&p);
+  }
+}
+
+// Numbers of a row from theta, or into it.
+static void gather(const pbBatchSlice *slice, int count, const double *theta, double *row) {
+  for (int i = 0; i < count; i++) memcpy(row + slice[i].column, theta + slice[i].param.offset, slice[i].size * sizeof *row);
+}
+
+static void scatter(const pbBatchSlice *slice, int count, const double *row, double *theta) {
+  for (int i = 0; i < count; i++) memcpy(theta + slice[i].param.offset, row + slice[i].column, slice[i].size * sizeof *row);
+}
+
+pbStatus pbBatch_CreateOwn(pbBatch *b, const pbBatchOptions *options) {
+  size_t worlds = (size_t)b->worlds;
+  if (options->own_count < 0)
+    return pbContext_Fail(b->ctx, pb_bad_argument, "expected 0 own parameters or more, found %d", options->own_count);
+  b->own_count = options->own_count;
+  b->own = pbContext_AllocArray(b->ctx, (size_t)b->own_count, sizeof *b->own);
+  b->constant = pbContext_AllocArray(b->ctx, (size_t)pbModel_ParamCount(b->model), sizeof *b->constant);
+  b->derived = pbContext_AllocArray(b->ctx, worlds, sizeof *b->derived);
+  if (!b->own || !b->constant || !b->derived) return pb_no_memory;
+
+  PB_TRY(read_own(b, options));
+  if (b->own_count > 0) read_constants(b);
+  b->own_value = pbContext_AllocArray(b->ctx, worlds, b->own_size * sizeof(double));
+  b->constant_value = pbContext_AllocArray(b->ctx, worlds, b->constant_size * sizeof(double));
+  if (!b->own_value || !b->constant_value) return pb_no_memory;
+
+  for (size_t w = 0; w < worlds; w++)
+    gather(b->own, b->own_count, pbModel_DefaultParams(b->model), b->own_value + w * b->own_size);
+  return pb_ok;
+}
+
+void pbBatch_DestroyOwn(pbBatch *b) {
+  void *all[] = {b->own, b->constant, b->derived, b->own_value, b->constant_value};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(b->ctx, all[i]);
+}
+
+size_t pbBatch_OwnSize(const pbBatch *b) { return b->own_size; }
+double *pbBatch_Own(pbBatch *b) { return b->own_value; }
+
+pbParam pbBatch_OwnAt(const pbBatch *b, int index, size_t *column) {
+  PB_ASSERT(index >= 0 && index < b->own_count);
+  *column = b->own[index].column;
+  return b->own[index].param;
+}
+
+// ---- of a world -------------------------------------------------------------------------------------------------------
+// What a world has of its own. derived: with its constants, which stand in the place of what was given; else, since the world
+// before may have had its own, with those of the shared values.
+static void put_own(const pbBatch *b, const double *shared, int world, bool derived, double *theta) {
+  size_t w = (size_t)world;
+  int restored = derived ? 0 : b->constant_count;
+  for (int i = 0; i < restored; i++) {
+    const pbBatchSlice *s = &b->constant[i];
+    memcpy(theta + s->param.offset, shared + s->param.offset, s->size * sizeof *theta);
+  }
+
+  scatter(b->own, b->own_count, b->own_value + w * b->own_size, theta);
+  if (derived) scatter(b->constant, b->constant_count, b->constant_value + w * b->constant_size, theta);
+}
+
+void pbBatch_Theta(const pbBatch *b, const double *shared, int world, double *theta) {
+  PB_ASSERT(world >= 0 && world < b->worlds);
+  if (!shared) shared = pbModel_DefaultParams(b->model);
+  memcpy(theta, shared, b->ntheta * sizeof *theta);
+  if (b->own_count > 0) put_own(b, shared, world, b->derived[world], theta);
+}
+
+const double *pbBatch_ThetaOf(pbBatchWorker *k, int world) {
+  const pbBatch *b = k->batch;
+  if (b->own_count == 0) return b->theta;
+
+  // Shared values are copied once a call, whatever their number.
+  if (!k->filled) memcpy(k->theta, b->theta, b->ntheta * sizeof *k->theta);
+  k->filled = true;
+  put_own(b, b->theta, world, b->derived[world], k->theta);
+  return k->theta;
+}
+
+// ---- derived constants --------------------------------------------------------------------------------------------------
+static pbStatus derive_world(pbBatchWorker *k, int world, const void *user) {
+  pbBatch *b = k->batch;
+  (void)user;
+
+  // From what is given: constants that were derived before count for nothing.
+  b->derived[world] = false;
+  pbBatch_ThetaOf(k, world);
+  PB_TRY(pbModel_SetConstants(k->ctx, b->model, k->theta));
+
+  gather(b->constant, b->constant_count, k->theta, b->constant_value + (size_t)world * b->constant_size);
+  b->derived[world] = true;
+  return pb_ok;
+}
+
+pbStatus pbBatch_Derive(pbBatch *b, const double *theta, const int *ids, int count) {
+  if (b->own_count == 0)
+    return pbContext_Fail(b->ctx, pb_bad_argument,
+                          "no world has parameters of its own: derive the shared ones "
+                          "(pbModel_SetConstants)");
+  PB_TRY(pbBatch_Begin(b, theta, ids, count, "derive"));
+  pbBatch_Each(b, derive_world, NULL);
+  return pbBatch_End(b);
+}
+
+static void add(double *to, const double *from, size_t count) {
+  for (size_t i = 0; i < count; i++) to[i] += from[i];
+}
+
+pbStatus pbBatch_PullOwn(pbBatchWorker *k, int world, double *theta_bar, double *own) {
+  pbBatch *b = k->batch;
+  if (b->own_count == 0) return pb_ok;
+  if (b->derived[world]) {
+    put_own(b, b->theta, world, false, k->theta);  // as before the constants were derived
+    PB_TRY(pbModel_SetConstantsVjp(k->ctx, b->model, k->theta, theta_bar));
+  }
+
+  for (int i = 0; i < b->own_count; i++) {
+    const pbBatchSlice *s = &b->own[i];
+    double *from = theta_bar + s->param.offset;
+    if (own) add(own + s->column, from, s->size);
+    memset(from, 0, s->size * sizeof *from);
+  }
+
+  return pb_ok;
+}
+
+pbStatus pbBatch_PushOwn(pbBatchWorker *k, int world, const double *shared, const double *own, double *direction) {
+  pbBatch *b = k->batch;
+  if (shared) memcpy(direction, shared, b->ntheta * sizeof *direction);
+  else memset(direction, 0, b->ntheta * sizeof *direction);
+
+  for (int i = 0; i < b->own_count; i++) {
+    const pbBatchSlice *s = &b->own[i];
+    double *to = direction + s->param.offset;
+    if (own) memcpy(to, own + s->column, s->size * sizeof *to);
+    else memset(to, 0, s->size * sizeof *to);
+  }
+
+  if (!b->derived[world]) return pb_ok;
+  put_own(b, b->theta, world, false, k->theta);
+  pbStatus status = pbModel_SetConstantsJvp(k->ctx, b->model, k->theta, direction);
+  put_own(b, b->theta, world, true, k->theta);
+  return status;
+}
+
+// ---- which are wanted -----------------------------------------------------------------------------------------------------
+static pbStatus want_all(pbBatch *b, const char *const *names, int count) {
+  for (int i = 0; i < b->threads; i++) {
+    pbBatchWorker *k = &b->worker[i];
+    pbStatus status = pbRollout_WantParameters(k->rollout, names, count, b->own_count > 0);
+    if (status != pb_ok) return pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
+  }
+
+  return pb_ok;
+}
+
+pbStatus pbBatch_WantParameters(pbBatch *b, const char *const *names, int count) {
+  if (count < 0) return pbContext_Fail(b->ctx, pb_bad_argument, "%d names of parameters: a count from 0 on is needed", count);
+  if (!names) return want_all(b, NULL, 0);
+
+  const char **all = pbContext_AllocArray(b->ctx, (size_t)count + (size_t)b->own_count, sizeof *all);
+  if (!all) return pbContext_Fail(b->ctx, pb_no_memory, "no memory for a choice of parameters");
+  for (int i = 0; i < count; i++) all[i] = names[i];
+  for (int i = 0; i < b->own_count; i++) all[count + i] = b->own[i].param.name;
+
+  pbStatus status = want_all(b, all, count + b->own_count);
+  pbContext_Free(b->ctx, all);
+  return status;
+}
+
+pbStatus pbBatch_SetGradient(pbBatch *b, pbGradientKind kind) {
+  for (int i = 0; i < b->threads; i++) {
+    pbBatchWorker *k = &b->worker[i];
+    pbStatus status = pbRollout_SetGradient(k->rollout, kind);
+    if (status != pb_ok) return pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
+  }
+
+  return pb_ok;
+}

@@ -1,0 +1,52 @@
+// The tape of a trajectory apart from the rollout that ran it: one rollout (scratch, costates) serves many worlds in turn, each
+// of which keeps its own records. Such a tape holds all steps: nothing is ever run again.
+#include "base/assert.h"
+#include "base/context.h"
+#include "rollout/rollout.h"
+
+pbStatus pbRollout_CreateBare(pbContext *ctx, const pbModel *model, const pbCapacity *capacity, pbRollout **rollout,
+                              pbTrack *bare) {
+  pbRolloutPlan plan;
+  *rollout = NULL;
+  PB_TRY(pbRollout_PlanSlots(ctx, model, 0, 0, 1, &plan));
+  PB_TRY(pbRollout_Create(ctx, model, &plan, capacity, rollout));
+
+  *bare = (pbTrack){.records = (*rollout)->records, .final_record = (*rollout)->final_record, .x_final = (*rollout)->x_final};
+  return pb_ok;
+}
+
+void pbRollout_Lend(pbRollout *r, pbTrack *track, int steps) {
+  PB_ASSERT(steps >= 0 && r->plan.snapshots == 0 && r->plan.cached_bytes == 0);
+  r->plan.steps = steps;
+  r->plan.forward_steps = steps;
+  r->plan.recomputed = 0;
+  r->plan.leaf = track->whole && steps > 0 ? steps : 1;
+  r->plan.full_bytes = (size_t)steps * r->plan.record_bytes;
+  r->plan.planned_bytes = (size_t)r->plan.leaf * r->plan.record_bytes;
+  r->records = track->records;
+  r->final_record = track->final_record;
+  r->x_final = track->x_final;
+}
+
+void pbTrack_Keep(const pbRollout *r, pbTrack *track) {
+  track->ran = r->ran;
+  track->has_final_record = r->has_final_record;
+  track->timestep = r->timestep;
+  track->forward = r->forward;
+}
+
+void pbTrack_Resume(pbRollout *r, pbTrack *track, int steps, const double *theta, const pbRolloutInput *input) {
+  PB_ASSERT(track->whole);
+  pbRollout_Lend(r, track, steps);
+  r->theta = theta;
+  r->input = *input;
+
+  // The first record begins with the first state.
+  r->x0 = steps > 0 ? track->records : track->x_final;
+  r->leaf_from = 0;
+  r->ran = track->ran;
+  r->tape_fresh = true;
+  r->has_final_record = track->has_final_record;
+  r->timestep = track->timestep;
+  r->forward = track->forward;
+}
