@@ -55,10 +55,10 @@ typedef struct pbPolicyFunction {
   size_t kept_size;  // numbers a column
   pbStatus (*gather)(const void *self, int columns, const double *param, const double *kept, int kept_stride, double *param_bar,
                      void *work);
-  // What checks allow for. rounding: unit roundoff of the numbers it computes in; 0: that of double. projected: pull is not
-  // everywhere the derivative of forward (pb_layerClip with `projected`), so checks look where it is.
-  double rounding;
-  bool projected;
+  double rounding;  // unit roundoff of the numbers it computes in, which checks allow for; 0: that of double
+  // Where pull is not everywhere the derivative of forward (pb_layerClip with `projected`): the same function with one that is,
+  // over the same parameters, for whoever checks derivatives. NULL: pull is the derivative.
+  const struct pbPolicyFunction *exact;
 } pbPolicyFunction;
 
 // What pbPolicy_Check found, worst first comes the text.

@@ -40,6 +40,7 @@ struct pbChain {
 // A call of a function, as its layers see it. What is not wanted is NULL.
 typedef struct pbPass {
   int batch;
+  bool exact;  // projected clips have the derivative of the program
   const double *param, *param_dot;
   const double *m, *m_dot, *m_next_bar;
   double *m_next, *m_next_dot, *m_bar;
@@ -63,12 +64,12 @@ typedef struct pbLayerOps {
 } pbLayerOps;
 
 // One a file: layer_NAME.c.
-#define PB_LAYER_FILES(X)                                                                                              \
-  X(pb_layerDense, pbLayer_Dense)                                                                                      \
-  X(pb_layerActivation, pbLayer_Activation)                                                                            \
-  X(pb_layerClip, pbLayer_Clip) X(pb_layerScale, pbLayer_Scale) X(pb_layerNormalize, pbLayer_Normalize)                \
-      X(pb_layerClock, pbLayer_Clock) X(pb_layerSum, pbLayer_Sum) X(pb_layerPd, pbLayer_Pd) X(pb_layerPid, pbLayer_Pd) \
-          X(pb_layerServo, pbLayer_Pd)
+#define PB_LAYER_FILES(X)                                                                                 \
+  X(pb_layerDense, pbLayer_Dense)                                                                         \
+  X(pb_layerActivation, pbLayer_Activation)                                                               \
+  X(pb_layerClip, pbLayer_Clip)                                                                           \
+  X(pb_layerScale, pbLayer_Scale) X(pb_layerNormalize, pbLayer_Normalize) X(pb_layerClock, pbLayer_Clock) \
+      X(pb_layerSum, pbLayer_Sum) X(pb_layerPd, pbLayer_Pd) X(pb_layerPid, pbLayer_Pd) X(pb_layerServo, pbLayer_Pd)
 #define X(kind, name) extern const pbLayerOps REAL(name);
 PB_LAYER_FILES(X)
 #undef X
@@ -118,6 +119,7 @@ struct pbNetwork {
   pbPolicyFunction function;
   pbChain chain;
   int keeps, memory;
+  bool exact;  // of the twin that has projected clips as exact ones, over the same layers
   size_t params;
   pbPolicySlice *slice;
   int slices;

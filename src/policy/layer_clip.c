@@ -24,7 +24,7 @@ static void pull(const pbLayer *l, pbPass *pass, const real *x, const real *y, c
   // A descent moves x against its cotangent.
   for (size_t i = 0; i < n; i++) {
     bool below = x[i]<lower, above = x[i]> upper;
-    bool inwards = l->projected && (below ? y_bar[i] < 0 : y_bar[i] > 0);
+    bool inwards = l->projected && !pass->exact && (below ? y_bar[i] < 0 : y_bar[i] > 0);
     x_bar[i] = (!below && !above) || inwards ? y_bar[i] : 0;
   }
 }

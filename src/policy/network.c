@@ -210,7 +210,7 @@ static bool is_projected(const pbChainDef *def) {
   return false;
 }
 
-static void make_function(pbNetwork *network, const pbChainDef *def, bool single) {
+static void make_function(pbNetwork *network, bool single) {
   const pbNetworkCalls *calls = single ? &pbNetworkCalls_single : &pbNetworkCalls_double;
 
   network->function = (pbPolicyFunction){.name = "network", .self = network, .slice = network->slice, .slices = network->slices};
@@ -219,7 +219,6 @@ static void make_function(pbNetwork *network, const pbChainDef *def, bool single
   f->outputs = network->chain.outputs;
   f->memory = network->memory;
   f->rounding = single ? 6e-8 : 0;
-  f->projected = is_projected(def);
 
   f->work_bytes = calls->work_bytes;
   f->forward = calls->forward;
@@ -227,6 +226,24 @@ static void make_function(pbNetwork *network, const pbChainDef *def, bool single
   f->push = calls->push;
   f->gather = calls->gather;
   f->kept_size = (size_t)calls->kept_size(network->keeps);
+}
+
+// The same layers once more, with the derivative of the program.
+static pbStatus make_twin(pbNetwork *network) {
+  pbNetwork *twin = pbNetwork_Take(network, 1, sizeof *twin);
+  if (!twin) return pb_no_memory;
+
+  *twin = *network;
+  twin->exact = true;
+  twin->function.self = twin;
+  network->function.exact = &twin->function;
+  return pb_ok;
+}
+
+static pbStatus compile_network(pbNetwork *network, int inputs, const pbChainDef *def, uint64_t seed, bool single) {
+  PB_TRY(pbChain_Compile(network, NULL, 0, inputs, def, seed, &network->chain));
+  make_function(network, single);
+  return is_projected(def) ? make_twin(network) : pb_ok;
 }
 
 pbStatus pbNetwork_Create(pbContext *ctx, int inputs, const pbLayerDef *layer, int count, uint64_t seed, bool single,
@@ -240,13 +257,12 @@ pbStatus pbNetwork_Create(pbContext *ctx, int inputs, const pbLayerDef *layer, i
   made->ctx = ctx;
 
   pbChainDef def = {layer, count};
-  pbStatus status = pbChain_Compile(made, NULL, 0, inputs, &def, seed, &made->chain);
+  pbStatus status = compile_network(made, inputs, &def, seed, single);
   if (status != pb_ok) {
     pbNetwork_Destroy(made);
     return status;
   }
 
-  make_function(made, &def, single);
   *network = made;
   return pb_ok;
 }

@@ -396,13 +396,19 @@ static void test_clip_projected(void **state) {
     const double x[] = {1.5, 1.5, -1.5, -1.5, 0.5, 1}, bar[] = {1, -1, 1, -1, -2, -2};
     double x_bar[6] = {0}, y[6], dot_of[6];
     void *work = spoiled(f, 1);
-    assert_true(f->projected == projected);
+    assert_true(!f->exact == !projected);
     run(f, NULL, x, NULL, y, NULL);
     expect_near(y, (double[]){1, 1, -1, -1, 0.5, 1}, 6);
     assert_int_equal(f->pull(f->self, 1, NULL, x, NULL, bar, NULL, x_bar, NULL, NULL, NULL, 0, work), pb_ok);
     expect_near(x_bar, projected ? (double[]){1, 0, 0, -1, -2, -2} : (double[]){0, 0, 0, 0, -2, -2}, 6);
     assert_int_equal(f->push(f->self, 1, NULL, NULL, x, bar, NULL, NULL, dot_of, NULL, work), pb_ok);
     expect_near(dot_of, (double[]){0, 0, 0, 0, -2, -2}, 6);
+
+    // The twin has the program's derivative.
+    memset(x_bar, 0, sizeof x_bar);
+    const pbPolicyFunction *e = projected ? f->exact : f;
+    assert_int_equal(e->pull(e->self, 1, NULL, x, NULL, bar, NULL, x_bar, NULL, NULL, NULL, 0, work), pb_ok);
+    expect_near(x_bar, (double[]){0, 0, 0, 0, -2, -2}, 6);
     free(work);
     pbNetwork_Destroy(n);
   }
