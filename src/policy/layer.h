@@ -64,12 +64,14 @@ typedef struct pbLayerOps {
 } pbLayerOps;
 
 // One a file: layer_NAME.c.
-#define PB_LAYER_FILES(X)                                                                                 \
-  X(pb_layerDense, pbLayer_Dense)                                                                         \
-  X(pb_layerActivation, pbLayer_Activation)                                                               \
-  X(pb_layerClip, pbLayer_Clip)                                                                           \
-  X(pb_layerScale, pbLayer_Scale) X(pb_layerNormalize, pbLayer_Normalize) X(pb_layerClock, pbLayer_Clock) \
-      X(pb_layerSum, pbLayer_Sum) X(pb_layerPd, pbLayer_Pd) X(pb_layerPid, pbLayer_Pd) X(pb_layerServo, pbLayer_Pd)
+#define PB_LAYER_FILES(X)                   \
+  X(pb_layerDense, pbLayer_Dense)           \
+  X(pb_layerActivation, pbLayer_Activation) \
+  X(pb_layerClip, pbLayer_Clip)             \
+  X(pb_layerScale, pbLayer_Scale)           \
+  X(pb_layerNormalize, pbLayer_Normalize)   \
+  X(pb_layerClock, pbLayer_Clock)           \
+  X(pb_layerSum, pbLayer_Sum) X(pb_layerPd, pbLayer_Pd) X(pb_layerPid, pbLayer_Pd) X(pb_layerServo, pbLayer_Pd)
 #define X(kind, name) extern const pbLayerOps REAL(name);
 PB_LAYER_FILES(X)
 #undef X
