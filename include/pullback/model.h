@@ -117,8 +117,14 @@ PB_API bool pbModel_Field(const pbModel *model, const char *name, pbField *field
 
 // Options that are not parameters: "integrator", "cone", "solver", "iterations", "ls_iterations" by name or number,
 // "tolerance" (relative residual at which Newton stops; 0: rounding, the default), and flags ("contact", "gravity",
-// "eulerdamp", ... as in MJCF) with "enable" or "disable". For use between compile and the first step: what was made before
-// (scratches, rollouts, tape records) is refused afterwards.
+// "eulerdamp", ... as in MJCF) with "enable" or "disable"; "servo": names of actuators separated by commas, "all" that can
+// be, or "none". For use between compile and the first step: what was made before (scratches, rollouts, tape records) is
+// refused afterwards.
+//
+// A servo asks for the velocity at which its force law is zero, at most actuator_speed (a parameter; 0: any), none where it
+// is within actuator_deadband. It has the force within its forcerange that gives this velocity after the step (hard methods,
+// erp and cfm) or approaches it as friction loss of its joint or tendon does (solref, solimp): limits of speed and force hold
+// together. It is made of a position actuator with kv or of a velocity actuator (docs/contact-gradients.md).
 PB_API PB_NODISCARD pbStatus pbModel_SetOption(pbModel *model, const char *name, const char *value);
 // Whether options, contact settings (contact.h) and deformables (deform.h) go together, whatever order they were set in:
 // pb_bad_argument or pb_unsupported with the reason. pbScratch_Create asks the same.

@@ -2,6 +2,7 @@
 #include "contact/law.h"
 
 #include "base/assert.h"
+#include "contact/row.h"
 
 // ---- projections --------------------------------------------------------------------------------------------------------
 // Smoothed max(0, y) and its slope (Chen-Harker-Kanzow-Smale); sharp at kappa = 0.
@@ -180,28 +181,31 @@ static void friction_trial(const NUM(pbWork) *w, const NUM(pbRow) *r, const doub
   for (int j = 1; j < r->dim; j++) y[j - 1] = f[j] / row_mu(w, r, j) - w->dual.rho[r->at + j] * row_mu(w, r, j) * x[j];
 }
 
-// Projection of a friction loss between -loss and loss; slopes by y and by the loss.
-static double between(double y, double loss, double kappa, double *by_y, double *by_loss) {
+// Projection between the bounds of a row's force; slopes by y and by both bounds.
+static double between(double y, const NUM(pbRow) *r, double kappa, double *by_y, double by_bound[2]) {
   double up, down;
-  double value = -loss + positive(y + loss, kappa, &up) - positive(y - loss, kappa, &down);
+  double least = re(r->bound[0]);
+  double most = re(r->bound[1]);
+  double value = least + positive(y - least, kappa, &up) - positive(y - most, kappa, &down);
   *by_y = up - down;
-  *by_loss = up + down - 1;
+  by_bound[0] = 1 - up;
+  by_bound[1] = down;
   return value;
 }
 
 void NUM(pbLaw_Misfit)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, const double *x, double *out) {
   const double *rho = w->dual.rho + r->at;
   double trial = f[0] - rho[0] * x[0];
-  double y[5], slope, by_loss;
+  double y[5], slope, by_bound[2];
   PB_ASSERT(!(rho[0] <= 0));
 
-  // Equalities take any force; friction loss is bounded on both sides.
+  // Equalities take any force; friction loss and servos are bounded on both sides.
   if (r->kind == pb_rowEquality) {
     for (int j = 0; j < r->dim; j++) out[j] = -rho[j] * x[j];
     return;
   }
-  if (r->kind == pb_rowFriction) {
-    out[0] = between(trial, re(r->loss), w->dual.kappa, &slope, &by_loss) - f[0];
+  if (pb_bounded(r)) {
+    out[0] = between(trial, r, w->dual.kappa, &slope, by_bound) - f[0];
     return;
   }
 
@@ -254,10 +258,10 @@ void NUM(pbLaw_At)(const NUM(pbWork) *w, const NUM(pbRow) *r, const double *f, c
 
   // N = f - P(f - rho w) of the first row.
   double trial = f[0] - rho[0] * x[0];
-  double slope, by_loss;
-  if (r->kind == pb_rowFriction) {
-    between(trial, re(r->loss), w->dual.kappa, &slope, &by_loss);
-    law->Nloss = -by_loss;
+  double slope, by_bound[2];
+  if (pb_bounded(r)) {
+    between(trial, r, w->dual.kappa, &slope, by_bound);
+    for (int i = 0; i < 2; i++) law->Nbound[i] = -by_bound[i];
   } else {
     positive(trial, w->dual.kappa, &slope);
   }

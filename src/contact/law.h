@@ -2,18 +2,18 @@
 //
 //   f = P(f - rho w),   P the projection on the forces a row may have, friction in the scale u_j = f_j / mu_j
 //
-// (Alart & Curnier 1991): equalities any force, friction loss within its bound, limits and normals f >= 0, friction on the disk
+// (Alart & Curnier 1991): equalities any force, loss and servos within bounds, limits and normals f >= 0, friction on disks
 // (cones), in the linearized cone's section |u_1| + |u_2| + ... <= f_n (lcp) or in the box (sweeps) of radius f_n. rho > 0 is any
-// scale (w->dual.rho). Real numbers throughout. Derivatives of the equation by friction and loss are part of it: law_adjoint.c.
+// scale (w->dual.rho). Real numbers throughout. Derivatives of the equation by friction and bounds are part of it: law_adjoint.c.
 #ifndef PB_LAW_H
 #define PB_LAW_H
 
 #include "eval/work.h"
 
 // The equation f - P = 0 of a row, friction in its scale, linearized: derivatives by f and w (dim x dim), by friction
-// (dim x dim - 1) and by the bound of friction loss.
+// (dim x dim - 1) and by the bounds of a bounded row.
 typedef struct pbLaw {
-  double Nf[36], Nw[36], Nmu[30], Nloss;
+  double Nf[36], Nw[36], Nmu[30], Nbound[2];
 } pbLaw;
 
 static inline bool is_contact(const NUM(pbRow) *r) { return r->kind == pb_rowContact; }

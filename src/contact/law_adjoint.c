@@ -1,4 +1,4 @@
-// Hard rows' forces by parameters: residual x = J a - aref + R f and law N(f, x; friction, loss) = 0 (law.h), with the
+// Hard rows' forces by parameters: residual x = J a - aref + R f and law N(f, x; friction, bounds) = 0 (law.h), with the
 // cotangents z of the residual and u of the law (solve/dual_adjoint.c).
 #include "contact/law.h"
 
@@ -26,7 +26,7 @@ void LANE(pbLaw_Pull)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, LANE(pbRowBar) *b
   pbLaw law;
   NUM(pbLaw_Here)(w, r, &law);
   for (int i = 0; i < r->dim; i++) {
-    bar->loss -= law.Nloss * bar->u[i];
+    for (int side = 0; side < 2; side++) bar->bound[side] -= law.Nbound[side] * bar->u[i];
     if (r->kind != pb_rowContact) continue;
     for (int j = 1; j < r->dim; j++) bar->friction[j - 1] -= law.Nmu[i * (r->dim - 1) + j - 1] * bar->u[i];
   }

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "math/vec.h"
+#include "model/joint.h"
 
 typedef LANE(pbRowBar) row_bar;
 
@@ -83,7 +84,7 @@ void LANE(pbRow_PullReference)(const NUM(pbWork) *w, const NUM(pbRow) *r, row_ba
     bool tangent = r->kind == pb_rowContact && i > 0;
     bar->vel[i] = -(own_damping && tangent ? r->b_tangent : r->b) * bar->z[i];
     if (own_damping && tangent) bar->b_tangent -= bar->z[i] * r->vel[i];
-    else bar->b -= bar->z[i] * r->vel[i];
+    else bar->b -= bar->z[i] * (r->kind == pb_rowServo ? r->vel[i] - r->target : r->vel[i]);
     if (tangent) continue;
 
     double depth = r->pos[i] - r->margin;
@@ -233,7 +234,7 @@ static void pull_reference_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, c
   double d1 = clipped(solimp[1]);
   double d1_bar = 0;
   double tangent_ref[2] = {0};
-  spring s = {.k = r->k, .b = r->b, .k_bar = r->kind == pb_rowFriction ? 0 : bar->k, .b_bar = bar->b};
+  spring s = {.k = r->k, .b = r->b, .k_bar = pb_bounded(r) ? 0 : bar->k, .b_bar = bar->b};
 
   // Tangents of an elliptic cone have their own solref, or the normal's damping.
   if (pb_elliptic(w->m, r)) NUM(pbRow_Reference)(w, solreffriction, tangent_ref, true);
@@ -392,6 +393,25 @@ void LANE(pbContact_PullParameters)(LANE(pbAdjoint) *a, int contact, const row_b
 }
 
 // ---- diagApprox, margins ----------------------------------------------------------------------------------------------
+// Of a servo: the weights of what its actuator moves, by the gear squared.
+static void pull_servo_weight(LANE(pbAdjoint) *a, int u, double bar) {
+  const NUM(pbWork) *w = a->w;
+  const pbModel *m = w->m;
+  const double *gear = w->p.actuator_gear + 6 * u;
+  int id = m->actuator_trnid[2 * u];
+  if (m->actuator_trntype[u] == pb_trnTendon) {
+    PB_THETA(a, tendon_invweight0, id, bar * gear[0] * gear[0]);
+    PB_THETA(a, actuator_gear, 6 * u, bar * 2 * gear[0] * w->p.tendon_invweight0[id]);
+    return;
+  }
+
+  for (int k = 0; k < pbJoint_DofCount(m->jnt_type[id]); k++) {
+    int dof = m->jnt_dofadr[id] + k;
+    PB_THETA(a, dof_invweight0, dof, bar * gear[k] * gear[k]);
+    PB_THETA(a, actuator_gear, 6 * u + k, bar * 2 * gear[k] * w->p.dof_invweight0[dof]);
+  }
+}
+
 // diagApprox of a row is the sum of the inverse weights of what it acts on.
 static void pull_diag(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
   const NUM(pbWork) *w = a->w;
@@ -400,6 +420,8 @@ static void pull_diag(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *ba
   // Friction loss and limits: of the tendon or dof.
   if (r->tendon >= 0) {
     PB_THETA(a, tendon_invweight0, r->tendon, bar->diag[0]);
+  } else if (r->kind == pb_rowServo) {
+    pull_servo_weight(a, r->actuator, bar->diag[0]);
   } else if (r->kind == pb_rowFriction) {
     PB_THETA(a, dof_invweight0, r->dof, bar->diag[0]);
   } else if (r->kind == pb_rowLimit) {
@@ -437,11 +459,25 @@ static void pull_friction_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, co
   if (r->tendon >= 0) {
     add_entries(a->bar.tendon_solref_fri + 2 * r->tendon, own->solref, 2);
     add_entries(a->bar.tendon_solimp_fri + 5 * r->tendon, own->solimp, 5);
-    PB_THETA(a, tendon_frictionloss, r->tendon, bar->loss);
+    PB_THETA(a, tendon_frictionloss, r->tendon, bar->bound[1] - bar->bound[0]);
   } else {
     add_entries(a->bar.dof_solref + 2 * r->dof, own->solref, 2);
     add_entries(a->bar.dof_solimp + 5 * r->dof, own->solimp, 5);
-    PB_THETA(a, dof_frictionloss, r->dof, bar->loss);
+    PB_THETA(a, dof_frictionloss, r->dof, bar->bound[1] - bar->bound[0]);
+  }
+}
+
+static void pull_servo_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, const sol_bar *own) {
+  const pbModel *m = a->w->m;
+  int id = m->actuator_trnid[2 * r->actuator];
+  for (int side = 0; side < 2; side++) PB_THETA(a, actuator_forcerange, 2 * r->actuator + side, bar->bound[side]);
+
+  if (m->actuator_trntype[r->actuator] == pb_trnTendon) {
+    add_entries(a->bar.tendon_solref_fri + 2 * id, own->solref, 2);
+    add_entries(a->bar.tendon_solimp_fri + 5 * id, own->solimp, 5);
+  } else {
+    add_entries(a->bar.dof_solref + 2 * m->jnt_dofadr[id], own->solref, 2);
+    add_entries(a->bar.dof_solimp + 5 * m->jnt_dofadr[id], own->solimp, 5);
   }
 }
 
@@ -474,6 +510,7 @@ void LANE(pbRow_PullParameters)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const r
       add_entries(a->bar.eq_solimp + 5 * r->equality, own.solimp, 5);
       return;
     case pb_rowFriction: pull_friction_parameters(a, r, bar, &own); return;
+    case pb_rowServo: pull_servo_parameters(a, r, bar, &own); return;
     case pb_rowLimit: pull_limit_parameters(a, r, bar, &own); return;
     default: pull_contact_parameters(a, w->contact + r->contact, bar, &own);
   }

@@ -23,24 +23,24 @@ static num quadratic(const NUM(pbRow) *r, point *p) {
   return cost;
 }
 
-// Huber's function: 1/2 D x^2 within R loss, loss (|x| - 1/2 R loss) beyond.
-static num friction_loss(const NUM(pbRow) *r, point *p) {
+// Huber's function: 1/2 D x^2 where the force -D x is within its bounds, beyond them the line -f (x + 1/2 R f) of the bound f.
+static num bounded(const NUM(pbRow) *r, point *p) {
   num x = p->x[0];
-  num bound = r->R[0] * r->loss;
+  num low = -r->R[0] * r->bound[1];
+  num high = -r->R[0] * r->bound[0];
 
-  if (re(x) > -re(bound) && re(x) < re(bound)) {
+  if (re(x) > re(low) && re(x) < re(high)) {
     num cost = quadratic(r, p);
     p->zone = pb_lossQuadratic;
     return cost;
   }
 
-  // Saturated: the whole loss against the motion, and no curvature.
-  bool above = re(x) > 0;
-  double sign = above ? 1 : -1;
+  // Saturated: the bound against the motion, and no curvature.
+  bool above = re(x) > 0.5 * (re(low) + re(high));
   p->zone = above ? pb_lossAbove : pb_lossBelow;
-  p->f[0] = -sign * r->loss;
+  p->f[0] = r->bound[above ? 0 : 1];
   if (p->K) p->K[0] = 0;
-  return r->loss * (sign * x - 0.5 * bound);
+  return -p->f[0] * (x + 0.5 * r->R[0] * p->f[0]);
 }
 
 // ---- one-sided --------------------------------------------------------------------------------------------------------
@@ -255,7 +255,8 @@ num NUM(pbPotential_At)(const NUM(pbWork) *w, const NUM(pbRow) *r, point *p) {
   if (pb_explicit(w->m, r)) return linear(r, p);
   switch (r->kind) {
     case pb_rowEquality: return quadratic(r, p);
-    case pb_rowFriction: return friction_loss(r, p);
+    case pb_rowFriction:
+    case pb_rowServo: return bounded(r, p);
     case pb_rowLimit: return one_sided(r, w->m->contact.kappa, p);
     default: return contact_potential(w, r, p);
   }

@@ -14,10 +14,10 @@ static void pull_quadratic(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *b
   LANE(pbRow_PullRegularization)(w, r, r->dim, g, bar);
 }
 
-// f = -+loss where it is saturated, else -D x.
-static void pull_friction_loss(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
+// f is a bound where it is saturated, else -D x.
+static void pull_bounded(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
   if (r->zone == pb_lossQuadratic) pull_quadratic(w, r, bar);
-  else bar->loss += r->zone == pb_lossAbove ? -bar->y[0] : bar->y[0];
+  else bar->bound[r->zone == pb_lossAbove ? 0 : 1] += bar->y[0];
 }
 
 // ---- contacts ---------------------------------------------------------------------------------------------------------
@@ -129,7 +129,8 @@ static void pull_contact(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar
 
 void LANE(pbPotential_Pull)(const NUM(pbWork) *w, const NUM(pbRow) *r, row_bar *bar) {
   switch (r->kind) {
-    case pb_rowFriction: pull_friction_loss(w, r, bar); return;
+    case pb_rowFriction:
+    case pb_rowServo: pull_bounded(w, r, bar); return;
     case pb_rowContact: pull_contact(w, r, bar); return;
     default: pull_quadratic(w, r, bar);
   }

@@ -1,4 +1,4 @@
-// Constraint rows: Jacobians and residuals, in MuJoCo's order: equalities, friction loss, limits, contacts. Their other numbers:
+// Constraint rows: Jacobians and residuals, in MuJoCo's order: equalities, friction loss, servos, limits, contacts. Other numbers:
 // row_numbers.c. Their derivatives: row_adjoint.h names the files.
 #include "base/assert.h"
 #include "contact/contact.h"
@@ -28,7 +28,8 @@ static NUM(pbRow) *new_row(NUM(pbWork) *w, pbRowKind kind, int id, int dim) {
   r->zone = pb_zoneOpen;
   r->margin = 0;
   r->mu = 0;
-  r->loss = 0;
+  r->bound[0] = r->bound[1] = 0;
+  r->target = 0;
   for (int k = 0; k < 6; k++) r->pos[k] = 0;
   return r;
 }
@@ -331,7 +332,7 @@ static void joint_or_tendon(NUM(pbWork) *w, int equality) {
   finish_row(w, r);
 }
 
-// ---- friction loss, limits ------------------------------------------------------------------------------------------
+// ---- friction loss ------------------------------------------------------------------------------------------
 // One row along one dof.
 static NUM(pbRow) *dof_row(NUM(pbWork) *w, pbRowKind kind, int id, int dof, double sign) {
   NUM(pbRow) *r = new_row(w, kind, id, 1);
@@ -376,6 +377,11 @@ static void loss_slopes(NUM(pbWork) *w) {
   }
 }
 
+static void set_loss(NUM(pbRow) *r, num loss) {
+  r->bound[0] = -loss;
+  r->bound[1] = loss;
+}
+
 static void friction_rows(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   if (PB_IS_COMPLEX) loss_slopes(w);
@@ -383,7 +389,7 @@ static void friction_rows(NUM(pbWork) *w) {
   for (int i = 0; i < m->nv; i++) {
     if (re(w->p.dof_frictionloss[i]) == 0) continue;
     NUM(pbRow) *r = dof_row(w, pb_rowFriction, i, i, 1);
-    r->loss = w->p.dof_frictionloss[i];
+    set_loss(r, w->p.dof_frictionloss[i]);
     finish_row(w, r);
   }
 
@@ -391,11 +397,45 @@ static void friction_rows(NUM(pbWork) *w) {
   for (int k = 0; k < m->ntendon; k++) {
     if (!(re(w->p.tendon_frictionloss[k]) > 0)) continue;
     NUM(pbRow) *r = tendon_row(w, pb_rowFriction, m->nv + k, k, 1);
-    r->loss = w->p.tendon_frictionloss[k];
+    set_loss(r, w->p.tendon_frictionloss[k]);
     finish_row(w, r);
   }
 }
 
+// ---- servos ---------------------------------------------------------------------------------------------------------
+// diagApprox: the inverse weights of the dofs or the tendon that the actuator moves, by the gear.
+static num servo_weight(const NUM(pbWork) *w, int u) {
+  const pbModel *m = w->m;
+  const num *gear = w->p.actuator_gear + 6 * u;
+  int id = m->actuator_trnid[2 * u];
+  if (m->actuator_trntype[u] == pb_trnTendon) return gear[0] * gear[0] * w->p.tendon_invweight0[id];
+
+  num sum = 0;
+  for (int k = 0; k < pbJoint_DofCount(m->jnt_type[id]); k++) {
+    sum += gear[k] * gear[k] * w->p.dof_invweight0[m->jnt_dofadr[id] + k];
+  }
+  return sum;
+}
+
+// J is the actuator's moment: x = J a + b (J v - target), the force within the actuator's range.
+static void servo_rows(NUM(pbWork) *w) {
+  for (int u = 0; u < w->m->nu; u++) {
+    if (!pb_servo(w->m, u)) continue;
+    NUM(pbRow) *r = new_row(w, pb_rowServo, u, 1);
+    int start = w->mom_start[u];
+    int n = w->mom_start[u + 1] - start;
+
+    memcpy(w->row_dofs + r->dofs, w->mom_dofs + start, (size_t)n * sizeof(int));
+    memcpy(claim(w, r, n), w->mom + start, (size_t)n * sizeof(num));
+    r->diag[0] = servo_weight(w, u);
+    r->bound[0] = w->p.actuator_forcerange[2 * u];
+    r->bound[1] = w->p.actuator_forcerange[2 * u + 1];
+    r->target = w->act_target[u];
+    finish_row(w, r);
+  }
+}
+
+// ---- limits ---------------------------------------------------------------------------------------------------------
 // Ball: pos = range - angle of the rotation vector, J = -axis.
 static void ball_limit(NUM(pbWork) *w, int joint) {
   const pbModel *m = w->m;
@@ -540,6 +580,7 @@ pbStatus NUM(pbStage_Rows)(NUM(pbWork) *w) {
   // Rigid impacts have no contact rows: they come between steps.
   if (!(m->disableflags & pb_disEquality)) equality_rows(w);
   if (!(m->disableflags & pb_disFrictionloss)) friction_rows(w);
+  servo_rows(w);
   if (!(m->disableflags & pb_disLimit)) limit_rows(w);
   if (m->contact.method == pb_contactImpact) return pb_ok;
   for (int c = 0; c < w->ncon; c++) contact_row(w, c);

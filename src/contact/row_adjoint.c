@@ -110,8 +110,31 @@ static void pull_geometry(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar
   // One row on joints or tendons: aref has -b J v.
   lane bz = -r->b * bar->z[0];
   LANE(pbRow_AddForce)(a->w, r, &bz, a->v);
+  if (r->kind == pb_rowServo) return;  // J and the target are the actuator's
   if (r->kind == pb_rowEquality) LANE(pbEquality_PullCoupling)(a, r, bar);
   else LANE(pbLimit_PullRow)(a, r, bar);
+}
+
+// y = J lam and what sensors ask besides.
+static void row_functional(const LANE(pbAdjoint) *a, int index, lane *y) {
+  const NUM(pbRow) *r = a->w->row + index;
+  LANE(pbRow_Times)(a->w, r, a->lam, y);
+  for (int i = 0; i < r->dim; i++) y[i] += a->y0[6 * index + i];
+}
+
+void LANE(pbRows_Servos)(LANE(pbAdjoint) *a) {
+  for (int k = 0; k < a->w->nrow; k++) {
+    const NUM(pbRow) *r = a->w->row + k;
+    if (r->kind != pb_rowServo) continue;
+
+    lane y = PB_LANE_ZERO;
+    lane z = PB_LANE_ZERO;
+    row_functional(a, k, &y);
+    if (pb_hard(a->w->m)) z = a->z[6 * k];
+    else LANE(pbRow_HessianTimes)(r, &y, &z);
+    a->act_residual[r->actuator] = z;
+    a->act_target[r->actuator] = r->b * z;
+  }
 }
 
 static void pull_row(LANE(pbAdjoint) *a, int index, int at) {
@@ -121,8 +144,7 @@ static void pull_row(LANE(pbAdjoint) *a, int index, int at) {
 
   memset(&bar, 0, sizeof bar);
 
-  LANE(pbRow_Times)(w, r, a->lam, bar.y);
-  for (int i = 0; i < r->dim; i++) bar.y[i] += a->y0[6 * index + i];
+  row_functional(a, index, bar.y);
 
   // The force, and what its residual was made of.
   if (pb_explicit(w->m, r)) LANE(pbPenalty_Pull)(w, r, &bar);

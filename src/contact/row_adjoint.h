@@ -1,11 +1,11 @@
 // The gradient of the rows' virtual power y . f, y = J lam (+ what sensors ask), at a frozen acceleration. With z = K y
 //
-//   d(y . f) = f . (dJ lam) - z . (dJ a) + z . d(aref) + y . (df by D, mu, friction, loss)
+//   d(y . f) = f . (dJ lam) - z . (dJ a) + z . d(aref) + y . (df by D, mu, friction, bounds)
 //
 // the first, second and the velocity in aref being velocity functionals of the same geometry with coefficients f, -z, -b z. Each
 // row first collects the cotangents of its own numbers, then passes them on to what those are made of:
 //
-//   potential_adjoint.c          force by D, mu, friction, loss, of every row potential (potential.c)
+//   potential_adjoint.c          force by D, mu, friction, bounds, of every row potential (potential.c)
 //   law_adjoint.c                the same of hard contact's laws (law.c)
 //   penalty_adjoint.c            the same of penalty forces (penalty.c)
 //   parameters_adjoint.c         D, aref and impedance by solref, solimp and what else they are made of (row.c, contact.c)
@@ -29,7 +29,7 @@ typedef struct LANE(pbRowBar) {
   lane margin;
   lane diag[6];       // of the logarithm of diagApprox; contacts: in [0]
   lane log_timestep;  // of the logarithm of the time step in force mixing
-  lane friction[5], impratio, loss, restitution;
+  lane friction[5], impratio, bound[2], restitution;
   lane stiffness, damping;  // of penalty contacts
   const lane *u;            // of a hard row's law
 } LANE(pbRowBar);
@@ -52,9 +52,9 @@ static inline lane LANE(pbRow_EntryBar)(const LANE(pbAdjoint) *a, const NUM(pbRo
 void LANE(pbRow_TendonEntries)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar, int tendon, double scale);
 
 // ---- forces -----------------------------------------------------------------------------------------------------------
-// y . df by D (passed on to impedance, diag, ...), friction, impratio, loss. Of the smoothed cone without friction.
+// y . df by D (passed on to impedance, diag, ...), friction, impratio, bounds. Of the smoothed cone without friction.
 void LANE(pbPotential_Pull)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
-// -z . f dR and -u . dN by friction and loss.
+// -z . f dR and -u . dN by friction and bounds.
 void LANE(pbLaw_Pull)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
 // y . df of a force given by depth and velocity.
 void LANE(pbPenalty_Pull)(const NUM(pbWork) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar);

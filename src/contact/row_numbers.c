@@ -101,6 +101,18 @@ static const num *friction_parameters(const NUM(pbWork) *w, const NUM(pbRow) *r,
   return w->p.dof_solref + 2 * r->dof;
 }
 
+// Those of friction loss on the tendon, or the first dof of the joint, that the actuator moves.
+static const num *servo_parameters(const NUM(pbWork) *w, const NUM(pbRow) *r, const num **solimp) {
+  bool tendon = w->m->actuator_trntype[r->actuator] == pb_trnTendon;
+  int id = w->m->actuator_trnid[2 * r->actuator];
+  if (tendon) {
+    *solimp = w->p.tendon_solimp_fri + 5 * id;
+    return w->p.tendon_solref_fri + 2 * id;
+  }
+  *solimp = w->p.dof_solimp + 5 * w->m->jnt_dofadr[id];
+  return w->p.dof_solref + 2 * w->m->jnt_dofadr[id];
+}
+
 static const num *limit_parameters(const NUM(pbWork) *w, const NUM(pbRow) *r, const num **solimp) {
   if (r->tendon >= 0) {
     *solimp = w->p.tendon_solimp_lim + 5 * r->tendon;
@@ -115,6 +127,7 @@ const num *NUM(pbRow_Parameters)(const NUM(pbWork) *w, const NUM(pbRow) *r, cons
   switch (r->kind) {
     case pb_rowEquality: *solimp = w->p.eq_solimp + 5 * r->equality; return w->p.eq_solref + 2 * r->equality;
     case pb_rowFriction: return friction_parameters(w, r, solimp);
+    case pb_rowServo: return servo_parameters(w, r, solimp);
     case pb_rowLimit: return limit_parameters(w, r, solimp);
     default:
       *solimp = w->contact[r->contact].solimp;
@@ -128,7 +141,7 @@ const num *NUM(pbRow_Parameters)(const NUM(pbWork) *w, const NUM(pbRow) *r, cons
 static void set_mixing_reference(const NUM(pbWork) *w, NUM(pbRow) *r) {
   num h = w->p.timestep[0];
   PB_ASSERT(re(h) > 0);
-  r->k = pb_erp(w->m) / (h * h);
+  r->k = pb_bounded(r) ? 0 : pb_erp(w->m) / (h * h);
   r->b = r->b_tangent = 1 / h;
 
   // What lands or is thrown back follows its velocity alone; what rises stops at the surface.
@@ -153,7 +166,7 @@ static void set_reference(const NUM(pbWork) *w, NUM(pbRow) *r, const num *solref
   NUM(pbRow_Reference)(w, solref, ref, false);
   stiffness_damping(ref, d1, &r->k, &r->b);
   r->b_tangent = r->b;
-  if (r->kind == pb_rowFriction) r->k = 0;
+  if (pb_bounded(r)) r->k = 0;
   if (!pb_elliptic(w->m, r)) return;
 
   // Elliptic cones may have a reference of their own along tangents.
@@ -221,7 +234,7 @@ static void set_regularization(const NUM(pbWork) *w, NUM(pbRow) *r) {
   PB_ASSERT(is_positive(r->R, r->dim) && is_positive(r->D, r->dim));
 }
 
-// aref = -b (J v) - k d (pos - margin); tangents of contacts have no stiffness.
+// aref = -b (J v) - k d (pos - margin); tangents of contacts have no stiffness; servos: -b (J v - target).
 void NUM(pbRow_SetNumbers)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {
   const num *solimp, *solreffriction;
   const num *solref = NUM(pbRow_Parameters)(w, r, &solimp, &solreffriction);
@@ -238,6 +251,7 @@ void NUM(pbRow_SetNumbers)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {
     num damping = own_damping && tangent ? r->b_tangent : r->b;
     r->aref[i] = -damping * r->vel[i] - (tangent ? 0 : r->k * r->imp * (r->pos[i] - r->margin));
   }
+  if (r->kind == pb_rowServo) r->aref[0] += r->b * r->target;
 }
 
 void NUM(pbRow_AtGuard)(const NUM(pbWork) *w, NUM(pbRow) *r, const num *v) {

@@ -73,6 +73,8 @@ typedef struct LANE(pbAdjoint) {
 
   lane *act_dot;  // na: of act_dot (given by the integrator), then used
 
+  lane *act_residual, *act_target;  // nu: of the residual of a servo's row; of the velocity that it asks for
+
   // collected by rows, forces and actuators, then pulled through tendons and transmissions
   lane *ten_c;    // ntendon x nv: of the tendon's Jacobian row
   lane *c;        // nv: of a moment
@@ -204,6 +206,8 @@ void LANE(pbRow_AddForce)(const NUM(pbWork) *w, const NUM(pbRow) *r, const lane 
 PB_NODISCARD pbStatus LANE(pbDual_Adjoint)(LANE(pbAdjoint) *a);
 // The contacts' `contact_jacobian`.
 void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbWork) *w);
+// act_residual and act_target of servos; before pbForce_Actuators.
+void LANE(pbRows_Servos)(LANE(pbAdjoint) *a);
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a);
 // Cotangent of pos - margin of a limit or contact: to positions and parameters, at held fields.
 void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int row, lane bar);

@@ -31,8 +31,8 @@ typedef struct NUM(pbContact) {
   num restitution;
 } NUM(pbContact);
 
-// What a block of rows is for, in MuJoCo's order.
-typedef enum pbRowKind { pb_rowEquality, pb_rowFriction, pb_rowLimit, pb_rowContact } pbRowKind;
+// What a block of rows is for, in MuJoCo's order; servos, which it does not have, are like friction loss.
+typedef enum pbRowKind { pb_rowEquality, pb_rowFriction, pb_rowServo, pb_rowLimit, pb_rowContact } pbRowKind;
 
 // Active set of a row's potential (contact/potential.h), pbRow.zone. In pb_zoneOpen, whatever the potential, there is no force.
 enum { pb_zoneOpen = 0, pb_zoneActive = 1 };  // quadratic, one-sided and smoothed rows, given forces
@@ -40,7 +40,7 @@ enum {
   pb_lossQuadratic = 1,
   pb_lossAbove = 2,
   pb_lossBelow = 3
-};  // friction loss: x between, above or below the bounds +-R loss
+};  // bounded rows (friction loss, servos): -D x between the bounds of the force, or x above or below
 enum { pb_coneTop = pb_zoneOpen, pb_coneMiddle = 1, pb_coneBottom = 2 };  // elliptic cone: separates, slides, sticks
 // Pyramid: a bit for each edge that pushes, normal + mu_k tangent_k (side 0) or normal - mu_k tangent_k (side 1), k from 1.
 static inline int pb_edge_bit(int tangent, int side) { return 1 << (2 * (tangent - 1) + side); }
@@ -53,6 +53,7 @@ typedef struct NUM(pbRow) {
     int id;  // with the kind, says which rows these are (of tendons: nv + tendon for friction loss, njnt + tendon for limits)
     int equality;  // pb_rowEquality
     int dof;       // pb_rowFriction of a dof
+    int actuator;  // pb_rowServo
     int joint;     // pb_rowLimit of a joint
     int contact;   // pb_rowContact: index into the contacts
   };
@@ -77,9 +78,10 @@ typedef struct NUM(pbRow) {
     num D[6];    // inverse of R
     num edge_D;  // pyramid: inverse of edge_R
   };
-  num mu;      // elliptic cone: its regularized friction, friction_0 / sqrt(impratio)
-  num loss;    // friction loss
-  num vel[6];  // J v
+  num mu;        // elliptic cone: its regularized friction, friction_0 / sqrt(impratio)
+  num bound[2];  // bounded rows: least and largest force; of friction loss -loss, loss
+  num target;    // servos: the velocity asked for
+  num vel[6];    // J v
   num aref[6];
   num x[6];  // J a - aref at the solution
   num f[6];
@@ -116,7 +118,8 @@ typedef struct NUM(pbWork) {
   num *act_length, *act_velocity;  // nu
   num *actuator_force, *act_dot;   // nu, na
   num *act_gain, *act_input;       // nu: gain; what it multiplies (control or activation), 1
-  num *act_raw;                    // nu: force before any limit
+  num *act_raw;                    // nu: force before any limit; servos: velocity before any limit
+  num *act_target;                 // nu: servos: the velocity asked for
   num *act_scale;                  // nu: clamps on the force: 1 free, 0 saturated, between where a tendon is scaled
   int *mom_start, *mom_dofs;       // nu + 1; dofs of each actuator's moment, ascending
   num *mom;                        // as mom_dofs: moment of the actuator
@@ -208,6 +211,7 @@ void NUM(pbStage_Smooth)(NUM(pbWork) *w);        // qfrc_smooth
 pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w);   // contact
 pbStatus NUM(pbStage_Rows)(NUM(pbWork) *w);      // row
 pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w);     // qacc, forces, H factor
+void NUM(pbStage_Servos)(NUM(pbWork) *w);        // actuator_force, qfrc_actuator: and what the rows of servos have found
 void NUM(pbStage_Acceleration)(NUM(pbWork) *w);  // A
 void NUM(pbStage_Sensors)(NUM(pbWork) *w);       // sensordata (needs A)
 
@@ -228,6 +232,10 @@ static inline bool pb_actuator_off(const pbModel *m, int actuator) {
   int group = m->actuator_group[actuator];
 
   return (m->disableflags & pb_disActuation) || (group >= 0 && group <= 30 && (m->disableactuator >> group & 1));
+}
+// A servo that is not off: its force is that of a row, not given by its law.
+static inline bool pb_servo(const pbModel *m, int actuator) {
+  return m->actuator_servo[actuator] && !pb_actuator_off(m, actuator);
 }
 // Is the actuator's force held by a limit (its own, its joint's, its tendon's), or is it off?
 bool NUM(pbActuator_Saturated)(const NUM(pbWork) *w, int actuator);

@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "deform/deform.h"
+#include "model/servo.h"
 #include "model/topology.h"
 
 // ---- the table of fields ------------------------------------------------------------------------------------------
@@ -371,7 +372,7 @@ static pbStatus set_count(pbModel *m, const char *name, const char *value, int *
 }
 
 static pbStatus unknown_option(pbModel *m, const char *name) {
-  static const char *const others[] = {"integrator", "cone", "solver", "tolerance", "iterations", "ls_iterations"};
+  static const char *const others[] = {"integrator", "cone", "solver", "tolerance", "iterations", "ls_iterations", "servo"};
   pbSuggest near = pbSuggest_For(name);
   char hint[256];
 
@@ -382,8 +383,8 @@ static pbStatus unknown_option(pbModel *m, const char *name) {
   pbSuggest_Write(&near, hint, sizeof hint);
   if (!near.best) {
     snprintf(hint, sizeof hint,
-             "; there are integrator, cone, solver, tolerance, iterations, ls_iterations, timestep, gravity and the other "
-             "parameters of 'option', and flags such as contact, gravity, filterparent (docs/mjcf.md)");
+             "; there are integrator, cone, solver, tolerance, iterations, ls_iterations, servo, timestep, gravity and the "
+             "other parameters of 'option', and flags such as contact, gravity, filterparent (docs/mjcf.md)");
   }
   return pbContext_Fail(m->ctx, pb_bad_argument, "unknown option '%.80s'%s", name, hint);
 }
@@ -395,6 +396,7 @@ static pbStatus change_option(pbModel *m, const char *name, const char *value) {
   if (!strcmp(name, "iterations")) return set_count(m, name, value, &m->iterations);
   if (!strcmp(name, "ls_iterations")) return set_count(m, name, value, &m->ls_iterations);
   if (!strcmp(name, "tolerance")) return set_tolerance(m, value);
+  if (!strcmp(name, "servo")) return pbModel_SetServos(m, value);
 
   // Everything else is a flag.
   for (int i = 0; i < FLAG_COUNT; i++) {

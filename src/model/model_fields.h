@@ -33,6 +33,7 @@
   X(actuator_trntype, nu, 1) X(actuator_dyntype, nu, 1) X(actuator_gaintype, nu, 1) X(actuator_biastype, nu, 1) \
   X(actuator_trnid, nu, 2) X(actuator_actadr, nu, 1) X(actuator_actnum, nu, 1) X(actuator_ctrllimited, nu, 1)  \
   X(actuator_forcelimited, nu, 1) X(actuator_actlimited, nu, 1) X(actuator_actearly, nu, 1) X(actuator_group, nu, 1) \
+  X(actuator_servo, nu, 1)                                                                                     \
   X(sensor_type, nsensor, 1) X(sensor_datatype, nsensor, 1) X(sensor_needstage, nsensor, 1)                    \
   X(sensor_objtype, nsensor, 1) X(sensor_objid, nsensor, 1) X(sensor_reftype, nsensor, 1)                      \
   X(sensor_refid, nsensor, 1) X(sensor_intprm, nsensor, 3) X(sensor_dim, nsensor, 1) X(sensor_adr, nsensor, 1)
@@ -72,7 +73,8 @@
   X(actuator_ctrlrange, nu, 2, "") X(actuator_forcerange, nu, 2, "N|N m") X(actuator_actrange, nu, 2, "")      \
   X(actuator_gear, nu, 6, "") X(actuator_damping, nu, 1, "") X(actuator_dampingpoly, nu, 2, "")                \
   X(actuator_armature, nu, 1, "") X(sensor_cutoff, nsensor, 1, "")                                                \
-  X(contact_stiffness, one, 1, "N/m") X(contact_damping, one, 1, "N s/m")
+  X(contact_stiffness, one, 1, "N/m") X(contact_damping, one, 1, "N s/m")                                      \
+  X(actuator_speed, nu, 1, "m/s|rad/s") X(actuator_deadband, nu, 1, "m/s|rad/s")
 
 // X(name, rows, columns): real fields that are stored and compared, but that no step reads
 #define PB_MODEL_CONSTANTS(X)                                                                                 \

@@ -10,6 +10,7 @@
 #include "deform/deform.h"
 #include "model/joint.h"
 #include "model/model.h"
+#include "model/servo.h"
 #include "model/sphere.h"
 
 // ---- the table ----------------------------------------------------------------------------------------------------
@@ -55,7 +56,8 @@ static const struct {
     {"geom_friction", 0, INFINITY},     {"geom_solmix", 0, INFINITY},     {"site_size", 0, INFINITY},
     {"pair_friction", 0, INFINITY},     {"tendon_armature", 0, INFINITY}, {"tendon_frictionloss", 0, INFINITY},
     {"actuator_armature", 0, INFINITY}, {"sensor_cutoff", 0, INFINITY},   {"geom_restitution", 0, 1},
-    {"contact_stiffness", 0, INFINITY}, {"contact_damping", 0, INFINITY},
+    {"contact_stiffness", 0, INFINITY}, {"contact_damping", 0, INFINITY}, {"actuator_speed", 0, INFINITY},
+    {"actuator_deadband", 0, INFINITY},
 };
 static const char *const derived_table[] = {"body_subtreemass", "body_invweight0", "dof_invweight0", "tendon_length0",
                                             "tendon_invweight0"};
@@ -380,6 +382,7 @@ pbStatus pbModel_CheckParams(pbContext *ctx, const pbModel *m, const double *the
 
   PB_TRY(check_bounds(&c));
   PB_TRY(check_masses(&c));
+  PB_TRY(pbModel_CheckServos(ctx, m, theta));
   PB_TRY(check_sizes(&c));
 
   // A compile has no topology yet; it checks directions at its end, since some come with the derived constants.

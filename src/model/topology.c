@@ -203,6 +203,12 @@ static void bound_rows(const pbModel *m, pbTopology *t) {
   t->max_blocks = m->neq + m->nv + 2 * m->njnt + 3 * m->ntendon;
   t->max_rowdata = m->nv + 6 * m->njnt + 3 * m->ntendon * m->nv;
 
+  // Servos act on what their actuator moves.
+  for (int u = 0; u < m->nu; u++) {
+    t->max_blocks += m->actuator_servo[u] != 0;
+    t->max_rowdata += m->actuator_servo[u] ? m->nv : 0;
+  }
+
   // Most rows of one contact.
   t->max_dim = 1;
   for (int g = 0; g < m->ngeom; g++) {

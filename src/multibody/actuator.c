@@ -1,8 +1,9 @@
-// Actuators: transmission (length, moment), activation dynamics, forces.
+// Actuators: transmission (length, moment), activation dynamics, forces, velocities that servos ask for.
 #include "base/assert.h"
 #include "eval/work.h"
 #include "math/vec.h"
 #include "model/joint.h"
+#include "model/servo.h"
 #include "multibody/spatial.h"
 
 static void put_moment(NUM(pbWork) *w, int *used, int dof, num value) {
@@ -201,6 +202,20 @@ static num actuator_force(NUM(pbWork) *w, int u) {
   return force;
 }
 
+// The velocity that a servo asks for: the one at which its force law gain input + b0 + b1 length + b2 velocity is zero, none
+// within the dead band, at most the speed.
+static num servo_target(NUM(pbWork) *w, int u) {
+  const num *b = w->p.actuator_biasprm + 10 * u;
+  num speed = w->p.actuator_speed[u];
+
+  w->act_input[u] = NUM(pbActuator_Wrap)(w, u, actuator_input(w, u));
+  w->act_gain[u] = w->p.actuator_gainprm[10 * u];
+  w->act_raw[u] = (w->act_gain[u] * w->act_input[u] + b[0] + b[1] * w->act_length[u]) / -b[2];
+
+  if (pbServo_Rests(re(w->act_raw[u]), re(w->p.actuator_deadband[u]))) return 0;
+  return re(speed) > 0 ? num_clip(w->act_raw[u], -speed, speed) : w->act_raw[u];
+}
+
 // Tendons with a force range: scale all their actuators alike so that the sum stays within it.
 static void limit_tendons(NUM(pbWork) *w) {
   const pbModel *m = w->m;
@@ -228,7 +243,7 @@ static void limit_tendons(NUM(pbWork) *w) {
 static void joint_forces(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   for (int u = 0; u < m->nu; u++) {
-    if (m->actuator_forcelimited[u]) {
+    if (m->actuator_forcelimited[u] && !m->actuator_servo[u]) {
       w->actuator_force[u] = num_clip(w->actuator_force[u], w->p.actuator_forcerange[2 * u], w->p.actuator_forcerange[2 * u + 1]);
     }
     for (int a = w->mom_start[u]; a < w->mom_start[u + 1]; a++)
@@ -254,13 +269,28 @@ void NUM(pbStage_Actuation)(NUM(pbWork) *w) {
 
   for (int u = 0; u < m->nu; u++) {
     w->act_scale[u] = 1;
-    w->actuator_force[u] = w->act_raw[u] = pb_actuator_off(m, u) ? 0 : actuator_force(w, u);
+    w->actuator_force[u] = w->act_raw[u] = w->act_target[u] = 0;
+    if (pb_servo(m, u)) w->act_target[u] = servo_target(w, u);
+    else if (!pb_actuator_off(m, u)) w->actuator_force[u] = w->act_raw[u] = actuator_force(w, u);
   }
 
   // Switched off, lengths are still there for sensors.
   if ((m->disableflags & pb_disActuation) || !m->nu) return;
   limit_tendons(w);
   joint_forces(w);
+}
+
+void NUM(pbStage_Servos)(NUM(pbWork) *w) {
+  for (int k = 0; k < w->nrow; k++) {
+    const NUM(pbRow) *r = w->row + k;
+    if (r->kind != pb_rowServo) continue;
+
+    // Solved for: nothing that the accelerations follow from reads it.
+    int u = r->actuator;
+    num more = r->f[0] - w->actuator_force[u];
+    w->actuator_force[u] = r->f[0];
+    for (int a = w->mom_start[u]; a < w->mom_start[u + 1]; a++) w->qfrc_actuator[w->mom_dofs[a]] += w->mom[a] * more;
+  }
 }
 
 void NUM(pbStage_Smooth)(NUM(pbWork) *w) {

@@ -2,6 +2,7 @@
 // differentiates. Primal: actuator.c; tests: tests/conformance/test_step.c.
 #include "math/vec.h"
 #include "model/joint.h"
+#include "model/servo.h"
 #include "multibody/force_adjoint.h"
 #include "multibody/spatial.h"
 
@@ -184,6 +185,28 @@ static void pull_force_law(LANE(pbAdjoint) *a, int u, lane bar, lane *length, la
     PB_THETA(a, actuator_biasprm, 10 * u + 1, bar * l);
     PB_THETA(a, actuator_biasprm, 10 * u + 2, bar * v);
   }
+}
+
+// Servos: the velocity asked for is -(gain input + b0 + b1 length) / b2, clipped to the speed, zero in the dead band.
+static void pull_servo_law(LANE(pbAdjoint) *a, int u, lane *length) {
+  const NUM(pbWork) *w = a->w;
+  const double *b = w->p.actuator_biasprm + 10 * u;
+  double speed = w->p.actuator_speed[u], asked = w->act_raw[u];
+  lane bar = a->act_target[u];
+  if (pbServo_Rests(asked, w->p.actuator_deadband[u])) return;
+  if (speed > 0 && fabs(asked) > speed) {
+    PB_THETA(a, actuator_speed, u, asked > 0 ? bar : -bar);
+    return;
+  }
+
+  // From here on the cotangent of gain input + b0 + b1 length.
+  PB_THETA(a, actuator_biasprm, 10 * u + 2, -bar * (asked / b[2]));
+  bar = bar / -b[2];
+  PB_THETA(a, actuator_gainprm, 10 * u, bar * w->act_input[u]);
+  PB_THETA(a, actuator_biasprm, 10 * u, bar);
+  PB_THETA(a, actuator_biasprm, 10 * u + 1, bar * w->act_length[u]);
+  *length += bar * b[1];
+  pull_input(a, u, bar * w->act_gain[u]);
 }
 
 // implicitfast: W = h slope mu' (r r') ahat, r the moment and slope that of the force by velocity
@@ -432,6 +455,15 @@ static void pull_transmission(LANE(pbAdjoint) *a, int u, lane length) {
 }
 
 // ---- actuators ------------------------------------------------------------------------------------------------------
+// Cotangent of the moment's entry at a dof. Of a servo's force and its row's residual J a + b (J v - target); sensors read its
+// force on dofs as well.
+static lane moment_bar(const LANE(pbAdjoint) *a, int u, int dof) {
+  const NUM(pbWork) *w = a->w;
+  double force = w->actuator_force[u];
+  if (!w->m->actuator_servo[u]) return force * a->lam_act[dof];
+  return force * (a->lam[dof] + a->qfrc_actuator[dof]) - a->act_residual[u] * w->qacc[dof] - a->act_target[u] * w->qvel[dof];
+}
+
 // W = f (m . lam) + velocity (m . v), m the moment; bar is the cotangent of f.
 static void pull_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
   const NUM(pbWork) *w = a->w;
@@ -439,13 +471,14 @@ static void pull_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) 
   int adr = w->mom_start[u], end = w->mom_start[u + 1];
   PB_VALIDATE(pb_ascending(w->mom_dofs + adr, end - adr) && pb_allWithin(w->mom_dofs + adr, end - adr, 0, m->nv));
   lane length = a->act_len[u], velocity = a->act_vel[u];
-  if (!pb_actuator_off(m, u)) pull_force_law(a, u, pull_limits(a, u, bar, all), &length, &velocity);
+  if (pb_servo(m, u)) pull_servo_law(a, u, &length);
+  else if (!pb_actuator_off(m, u)) pull_force_law(a, u, pull_limits(a, u, bar, all), &length, &velocity);
 
   // Of velocities, and of the moment.
   for (int i = adr; i < end; i++) {
     int dof = w->mom_dofs[i];
     a->v[dof] += w->mom[i] * velocity;
-    a->c[dof] += w->actuator_force[u] * a->lam_act[dof] + velocity * w->qvel[dof];
+    a->c[dof] += moment_bar(a, u, dof) + velocity * w->qvel[dof];
   }
 
   // A moment of a site that is zero now may not stay so.

@@ -181,7 +181,7 @@ bool NUM(pbActuator_Saturated)(const NUM(pbWork) *w, int u) {
   const pbModel *m = w->m;
   int id = m->actuator_trnid[2 * u];
 
-  if (pb_actuator_off(m, u)) return true;
+  if (m->actuator_servo[u] || pb_actuator_off(m, u)) return true;  // the force of a servo is a row's
   if (m->actuator_forcelimited[u] && at_end(w->actuator_force[u], w->p.actuator_forcerange + 2 * u)) return true;
 
   // A tendon's scale is one where its limit does not hold; a site has none; joints have theirs.

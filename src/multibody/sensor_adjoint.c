@@ -441,6 +441,18 @@ static void pull_cutoff(LANE(pbAdjoint) *a, int i, int dim, lane *bar) {
   }
 }
 
+// The force of a servo is that of its row.
+static void pull_servo_forces(LANE(pbAdjoint) *a) {
+  const NUM(pbWork) *w = a->w;
+  for (int k = 0; k < w->nrow; k++) {
+    if (w->row[k].kind != pb_rowServo) continue;
+    int u = w->row[k].actuator;
+    lane bar = a->act_force[u];
+    for (int i = w->mom_start[u]; i < w->mom_start[u + 1]; i++) bar += w->mom[i] * a->qfrc_actuator[w->mom_dofs[i]];
+    pull_force(a, w->row + k, bar);
+  }
+}
+
 void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, const lane *bar) {
   const pbModel *m = a->w->m;
   bool holds = false;
@@ -459,4 +471,5 @@ void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, const lane *bar) {
 
   // Tendons load bodies under motions that all sensors have given.
   if (holds) LANE(pbSensor_PullTendons)(a);
+  pull_servo_forces(a);
 }

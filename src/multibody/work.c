@@ -11,7 +11,8 @@
   X(geom_xpos, 3 * m->ngeom) X(geom_xmat, 9 * m->ngeom) X(site_xpos, 3 * m->nsite) X(site_xmat, 9 * m->nsite) \
   X(S, 6 * m->nv) X(inert, 10 * m->nbody) X(M, t->M.size) X(ten_length, m->ntendon) X(ten_velocity, m->ntendon) \
   X(ten_start, m->ntendon + 1) X(act_length, m->nu) X(act_velocity, m->nu) X(actuator_force, m->nu) X(act_dot, m->na) \
-  X(act_gain, m->nu) X(act_input, m->nu) X(act_raw, m->nu) X(act_scale, m->nu) X(mom_start, m->nu + 1) \
+  X(act_gain, m->nu) X(act_input, m->nu) X(act_raw, m->nu) X(act_scale, m->nu) X(act_target, m->nu) \
+  X(mom_start, m->nu + 1) \
   X(V, 6 * m->nbody) X(Vb, 6 * m->nv) X(Sdot, 6 * m->nv) X(A0, 6 * m->nbody) X(qfrc_actuator, m->nv) X(qacc, m->nv) \
   X(qfrc_constraint, m->nv) X(H_Dinv, m->nv) X(Mhat_Dinv, m->nv) X(damp, m->nv) X(qacc_integrated, m->nv) \
   X(Mhat, t->M.size)

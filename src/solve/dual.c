@@ -356,7 +356,8 @@ static void refine(NUM(pbWork) *w, const double *rhs, double *step) {
   for (int c = 0; c < count; c++) step[c] += left[c];
 }
 
-// -(Nw dw + Nmu dmu + Nloss dloss) of all active rows at fixed f, the derivatives dw, dmu, dloss read from the imaginary parts.
+// -(Nw dw + Nmu dmu + Nbound dbound) of all active rows at fixed f, the derivatives dw, dmu, dbound read from the imaginary
+// parts.
 static void derivative_rhs(const NUM(pbWork) *w, double *rhs) {
   int at = 0;
   for (int k = 0; k < w->nrow; k++) {
@@ -367,7 +368,7 @@ static void derivative_rhs(const NUM(pbWork) *w, double *rhs) {
 
     // x holds J a - aref at the real solution: its imaginary part is what moved besides f.
     for (int i = 0; i < r->dim; i++, at++) {
-      rhs[at] = -law.Nloss * im(r->loss);
+      rhs[at] = -(law.Nbound[0] * im(r->bound[0]) + law.Nbound[1] * im(r->bound[1]));
       for (int j = 0; j < r->dim; j++) rhs[at] -= law.Nw[i * r->dim + j] * (im(r->x[j]) + im(r->R[j]) * re(r->f[j]));
       if (!is_contact(r)) continue;
       for (int j = 1; j < r->dim; j++) rhs[at] -= law.Nmu[i * (r->dim - 1) + j - 1] * im(w->contact[r->contact].friction[j - 1]);
@@ -376,7 +377,7 @@ static void derivative_rhs(const NUM(pbWork) *w, double *rhs) {
   PB_ASSERT(at == w->dual.count);  // an equation for each active number
 }
 
-// Imaginary parts of f: T df = -(Nw dw + Nmu dmu + Nloss dloss).
+// Imaginary parts of f: T df = -(Nw dw + Nmu dmu + Nbound dbound).
 static pbStatus carry_derivative(NUM(pbWork) *w) {
   if (!PB_IS_COMPLEX) return pb_ok;
 

@@ -518,7 +518,9 @@ static pbStatus solve_without_rows(NUM(pbWork) *w) {
 pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w) {
   PB_ASSERT(w->nrow >= 0 && w->nrow <= w->max_row);
   if (!w->nrow) return solve_without_rows(w);
-  return pb_hard(w->m) ? NUM(pbDual_Solve)(w) : newton(w);
+  PB_TRY(pb_hard(w->m) ? NUM(pbDual_Solve)(w) : newton(w));
+  NUM(pbStage_Servos)(w);
+  return pb_ok;
 }
 
 #if !PB_IS_COMPLEX

@@ -61,6 +61,7 @@ void pbScratch_NoteBounces(pbScratch *s) {
 
   for (k = 0; k < w->nrow; k++) {
     const pbRow_r *r = w->row + k;
+    if (r->kind == pb_rowServo) continue;  // drives, and may do work
     work_done done = r->kind == pb_rowContact ? work_of_contact(w, r) : work_of_other(w, r);
     gain += done.work;
     moved += done.moved;

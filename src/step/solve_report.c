@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "contact/contact.h"
+#include "contact/row.h"
 #include "solve/newton.h"
 #include "step/scratch.h"
 
@@ -23,6 +24,8 @@ char *pbScratch_KindName(const pbScratch *s, int kind, int id, char *text, size_
   // Equalities and contacts by name; the others by the joint or tendon that they are of.
   if (kind == pb_rowEquality) {
     put_object(m, pb_objEquality, "equality", id, text, size);
+  } else if (kind == pb_rowServo) {
+    put_object(m, pb_objActuator, "servo", id, text, size);
   } else if (kind == pb_rowContact) {
     const pbContact_r *c = s->w.contact + id;
     put_object(m, pb_objGeom, "geom", c->geom1, a, sizeof a);
@@ -106,6 +109,15 @@ static int contact_feature(const pbWork_r *w, const pbContact_r *c) {
 // One round of the hash FNV-1a (Fowler, Noll, Vo), by an int instead of a byte.
 static uint64_t mix(uint64_t hash, int value) { return (hash ^ (uint64_t)(unsigned)value) * 1099511628211u; }
 
+// Which bound holds a servo's force, and whether it rests or runs at its speed. Zones tell the first of soft rows only.
+static int servo_branch(const pbWork_r *w, const pbRow_r *r) {
+  double target = r->target, asked = w->act_raw[r->actuator];
+  int held = r->f[0] <= r->bound[0] ? 1 : 0;
+  int asks = asked == target ? 0 : 4;
+  if (r->f[0] >= r->bound[1]) held = 2;
+  return held + asks + (target == 0 ? 8 : 0);
+}
+
 // Hashes what decides which branch of the step was taken: rows, zones of their potentials, contacts and their features.
 uint64_t pbScratch_Branch(const pbScratch *s) {
   const pbWork_r *w = &s->w;
@@ -113,6 +125,7 @@ uint64_t pbScratch_Branch(const pbScratch *s) {
   for (const pbRow_r *r = w->row; r < w->row + w->nrow; r++) {
     hash = mix(mix(hash, (int)r->kind), r->kind == pb_rowContact ? 0 : r->id);
     hash = mix(mix(hash, (int)r->side), (int)r->zone);
+    if (r->kind == pb_rowServo) hash = mix(hash, servo_branch(w, r));
     if (r->kind != pb_rowContact) continue;
 
     const pbContact_r *c = w->contact + r->contact;
@@ -148,7 +161,7 @@ pbStatus pbScratch_CheckStiffness(pbScratch *s) {
     const pbRow_r *r = s->w.row + k;
     double gain = h * r->imp * (h * r->k * r->imp + 2 * r->b);
     char name[256];
-    if (!r->zone || r->kind == pb_rowFriction || !(gain > limit)) continue;
+    if (!r->zone || pb_bounded(r) || !(gain > limit)) continue;
 
     return pbScratch_Fail(s, pb_not_finite,
                           "the %s is too stiff for the time step %.3g at time %.9g: its motion would explode (h^2 k d^2 + 2 h b "

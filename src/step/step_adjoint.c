@@ -93,6 +93,8 @@ static void lay_out_collected(pbArena *arena, block *k, const pbModel *m) {
   TAKE(a->act_force, m->nu);
   TAKE(a->qfrc_actuator, m->nv);
   TAKE(a->act_dot, m->na);
+  TAKE(a->act_residual, m->nu);
+  TAKE(a->act_target, m->nu);
   TAKE(a->ten_c, (size_t)m->ntendon * (size_t)m->nv);
   TAKE(a->q, m->nv);
   TAKE(a->v, m->nv);
@@ -188,6 +190,7 @@ void LANE(pbVjp_Power)(block *k) {
   // Every term of the power adds its gradient to cotangents of bodies, joints, tendons and parameters.
   LANE(pbForce_LimitActuators)(a);
   LANE(pbSweep_Inertia)(a);
+  LANE(pbRows_Servos)(a);
   LANE(pbForce_Actuators)(a);
   LANE(pbForce_Joints)(a);
   LANE(pbRows_Adjoint)(a);

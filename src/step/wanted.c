@@ -34,7 +34,7 @@ static const struct {
     {"tendon_dampingpoly", pb_wantDamping},
     {"actuator_damping", pb_wantDamping},
     {"actuator_dampingpoly", pb_wantDamping},
-    {"actuator_gear", pb_wantDamping | pb_wantArmature | pb_wantTendon},
+    {"actuator_gear", pb_wantDamping | pb_wantArmature | pb_wantTendon | pb_wantRows},
     {"actuator_armature", pb_wantArmature | pb_wantTendon},
     {"dof_armature", pb_wantArmature},
     {"tendon_armature", pb_wantTendon},
@@ -78,6 +78,7 @@ static const struct {
     {"tendon_frictionloss", pb_wantRows | pb_wantLoss},
     {"contact_stiffness", pb_wantRows},
     {"contact_damping", pb_wantRows},
+    {"actuator_forcerange", pb_wantRows},  // of servos
 };
 
 static unsigned groups_of(const char *name) {

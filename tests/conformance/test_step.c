@@ -22,7 +22,7 @@ enum { most_x = 512, most_theta = 16384, most_sensors = 512 };
 
 typedef struct Setting {
   const char *integrator, *cone;
-  const char *contact[5][2];  // names and values; ends at NULL
+  const char *contact[6][2];  // names and values, servo: the option; ends at NULL
 } Setting;
 
 static const Setting settings[] = {
@@ -51,6 +51,17 @@ static const Setting settings[] = {
     {"RK4", "elliptic", {{"method", "penalty"}, {"stiffness", "200"}, {"width", "0.02"}, {"damping", "3"}, {NULL}}},
     {"implicitfast", "pyramidal", {{"erp", "0.2"}, {"cfm", "1e-3"}, {"kappa", "1"}, {"onset", "0.05"}, {NULL}}},
     {"Euler", "elliptic", {{"erp", "0.2"}, {"cfm", "1e-3"}, {"kappa", "1"}, {"onset", "0.05"}, {NULL}}},
+    {"Euler", "pyramidal", {{"servo", "all"}, {NULL}}},
+    {"implicitfast", "elliptic", {{"servo", "all"}, {NULL}}},
+    {"RK4", "pyramidal", {{"servo", "all"}, {"kappa", "1"}, {NULL}}},
+    {"Euler", "elliptic", {{"servo", "all"}, {"erp", "0.2"}, {"cfm", "1e-3"}, {NULL}}},
+    {"Euler", "elliptic", {{"servo", "all"}, {"method", "cones"}, {NULL}}},
+    {"implicitfast", "pyramidal", {{"servo", "all"}, {"method", "lcp"}, {"erp", "0.3"}, {"cfm", "1e-3"}, {NULL}}},
+    {"Euler", "pyramidal", {{"servo", "all"}, {"method", "sweeps"}, {"sweeps", "2000"}, {"cfm", "1e-2"}, {"erp", ".2"}, {NULL}}},
+    {"RK4",
+     "elliptic",
+     {{"servo", "all"}, {"method", "penalty"}, {"stiffness", "200"}, {"width", "0.02"}, {"damping", "3"}, {NULL}}},
+    {"Euler", "elliptic", {{"servo", "all"}, {"method", "impact"}, {"restitution", "0.4"}, {NULL}}},
 };
 enum { setting_count = sizeof settings / sizeof *settings };
 
@@ -103,12 +114,19 @@ static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *sett
   if (!fits) return pbModel_Destroy(c->m), false;
   assert_int_equal(pbModel_SetOption(c->m, "integrator", setting->integrator), pb_ok);
   assert_int_equal(pbModel_SetOption(c->m, "cone", setting->cone), pb_ok);
-  for (int i = 0; setting->contact[i][0]; i++)
+  bool servos = setting->contact[0][0] && !strcmp(setting->contact[0][0], "servo");
+  if (servos && pbModel_SetOption(c->m, "servo", "all") != pb_ok) return pbModel_Destroy(c->m), false;
+  for (int i = servos; setting->contact[i][0]; i++)
     assert_int_equal(pbModel_SetContact(c->m, setting->contact[i][0], setting->contact[i][1]), pb_ok);
-  if (contradicts(file, m)) return pbModel_Destroy(c->m), false;
+  bool impact = pbModel_ContactSettings(m).method == pb_contactImpact;  // takes no rolling friction
+  if (contradicts(file, m) || (impact && pbModel_Check(ctx, m) != pb_ok)) return pbModel_Destroy(c->m), false;
   assert_int_equal(pbScratch_Create(ctx, m, NULL, &c->s), pb_ok);
   c->theta = malloc(pbModel_ParamSize(m) * sizeof(double));
   memcpy(c->theta, pbModel_DefaultParams(m), pbModel_ParamSize(m) * sizeof(double));
+  for (int u = 0; servos && u < m->nu; u++) {  // some run at their speed, some rest
+    c->theta[(m->actuator_speed - m->theta0) + u] = u % 3 ? 0 : 0.4;
+    c->theta[(m->actuator_deadband - m->theta0) + u] = u % 3 == 1 ? 0.05 : 0;
+  }
   c->record = calloc((size_t)pbTape_Size(m), sizeof(double));
   assert_int_equal(pbState_Init(ctx, m, c->theta, pbModel_Size(m, "nkey") > 0 ? 0 : -1, c->x), pb_ok);
   double push[most_x];

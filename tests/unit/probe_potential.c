@@ -57,7 +57,8 @@ static void begin(setup *s, const PotentialRow *c, const PotentialInputs *direct
     r->D[k] = input(&c->at.D, d ? &d->D : NULL, 0);
     r->R[k] = 1 / r->D[k];
   }
-  r->loss = input(&c->at.loss, d ? &d->loss : NULL, 0);
+  r->bound[0] = -input(&c->at.loss, d ? &d->loss : NULL, 0);
+  r->bound[1] = input(&c->at.most, d ? &d->most : NULL, 0);
   if (c->kind == pb_rowContact && c->dim > 1) set_contact(s, c);
 }
 
@@ -88,7 +89,8 @@ void probe_potential_pull(const PotentialRow *c, const double y[6], PotentialInp
   memset(gradient, 0, sizeof *gradient);
   memcpy(gradient->friction, bar.friction, sizeof bar.friction);
   gradient->impratio = bar.impratio;
-  gradient->loss = bar.loss;
+  gradient->loss = -bar.bound[0];
+  gradient->most = bar.bound[1];
   for (int k = 0; k < c->dim; k++) gradient->D -= bar.diag[k] * diag / c->at.D;
 }
 #endif

@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-// Inputs of a potential. D is that of the first row, or comes from imp and diag for a pyramid's edges.
+// Inputs of a potential; the force of bounded rows is from -loss to most. D is that of the first row, or comes from imp and diag for a pyramid's edges.
 typedef struct PotentialInputs {
-  double x[6], friction[5], impratio, loss, D;
+  double x[6], friction[5], impratio, loss, D, most;
 } PotentialInputs;
 
 typedef struct PotentialRow {
@@ -26,7 +26,7 @@ typedef struct PotentialResult {
 
 void probe_potential_r(const PotentialRow *row, const PotentialInputs *direction, PotentialResult *out);
 void probe_potential_c(const PotentialRow *row, const PotentialInputs *direction, PotentialResult *out);
-// Gradient of y . f by friction, impratio, loss and D.
+// Gradient of y . f by friction, impratio, loss, most and D.
 void probe_potential_pull(const PotentialRow *row, const double y[6], PotentialInputs *gradient);
 
 #endif

@@ -1,5 +1,5 @@
 // Every row potential in every zone: its force is minus the slope of its value, its Hessian minus that of the force, and the pullback of
-// its force by D, friction, impratio and loss agrees with the complex step of the force.
+// its force by D, friction, impratio and bounds agrees with the complex step of the force.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,22 +16,26 @@
   { 0.8, 0.6, 0.05, 0.01, 0.02 }
 
 static const PotentialRow ROWS[] = {
-    {"equality", pb_rowEquality, 3, false, 0, {{0.3, -0.2, 0.7}, FRICTION, 1, 0, 50}, pb_zoneActive},
-    {"friction loss, within", pb_rowFriction, 1, false, 0, {{0.01}, FRICTION, 1, 2, 50}, pb_lossQuadratic},
-    {"friction loss, above", pb_rowFriction, 1, false, 0, {{0.5}, FRICTION, 1, 2, 50}, pb_lossAbove},
-    {"friction loss, below", pb_rowFriction, 1, false, 0, {{-0.5}, FRICTION, 1, 2, 50}, pb_lossBelow},
-    {"limit, pushing", pb_rowLimit, 1, false, 0, {{-0.4}, FRICTION, 1, 0, 50}, pb_zoneActive},
-    {"limit, open", pb_rowLimit, 1, false, 0, {{0.4}, FRICTION, 1, 0, 50}, pb_zoneOpen},
-    {"limit, smoothed", pb_rowLimit, 1, false, 0.3, {{0.4}, FRICTION, 1, 0, 50}, pb_zoneActive},
-    {"contact, frictionless", pb_rowContact, 1, false, 0, {{-0.4}, FRICTION, 1, 0, 50}, pb_zoneActive},
-    {"pyramid, one edge", pb_rowContact, 3, true, 0, {{-0.1, 0.5, 0.05}, FRICTION, 2, 0, 1}, 2 | 4 | 8},
-    {"pyramid, all edges", pb_rowContact, 4, true, 0, {{-0.9, 0.1, 0.2, -0.3}, FRICTION, 1, 0, 1}, 63},
-    {"pyramid, smoothed", pb_rowContact, 3, true, 0.2, {{0.1, 0.5, -0.2}, FRICTION, 2, 0, 1}, 15},
-    {"cone, top", pb_rowContact, 3, false, 0, {{0.9, 0.2, 0.1}, FRICTION, 2, 0, 50}, pb_coneTop},
-    {"cone, middle", pb_rowContact, 3, false, 0, {{0.1, 0.5, -0.4}, FRICTION, 2, 0, 50}, pb_coneMiddle},
-    {"cone, middle, rolling", pb_rowContact, 6, false, 0, {{0.1, 0.5, -0.4, 0.3, 2, -3}, FRICTION, 2, 0, 50}, pb_coneMiddle},
-    {"cone, bottom", pb_rowContact, 4, false, 0, {{-2, 0.2, 0.1, 0.3}, FRICTION, 2, 0, 50}, pb_coneBottom},
-    {"cone, smoothed", pb_rowContact, 4, false, 0.2, {{0.1, 0.5, -0.4, 0.3}, FRICTION, 2, 0, 50}, pb_zoneActive},
+    {"equality", pb_rowEquality, 3, false, 0, {{0.3, -0.2, 0.7}, FRICTION, 1, 0, 50, 0}, pb_zoneActive},
+    {"friction loss, within", pb_rowFriction, 1, false, 0, {{0.01}, FRICTION, 1, 2, 50, 2}, pb_lossQuadratic},
+    {"friction loss, above", pb_rowFriction, 1, false, 0, {{0.5}, FRICTION, 1, 2, 50, 2}, pb_lossAbove},
+    {"friction loss, below", pb_rowFriction, 1, false, 0, {{-0.5}, FRICTION, 1, 2, 50, 2}, pb_lossBelow},
+    {"servo, within", pb_rowServo, 1, false, 0, {{0.03}, FRICTION, 1, 2, 50, 0.4}, pb_lossQuadratic},
+    {"servo, above", pb_rowServo, 1, false, 0, {{0.5}, FRICTION, 1, 2, 50, 0.4}, pb_lossAbove},
+    {"servo, below", pb_rowServo, 1, false, 0, {{-0.03}, FRICTION, 1, 2, 50, 0.4}, pb_lossBelow},
+    {"servo, of one sign", pb_rowServo, 1, false, 0, {{-0.03}, FRICTION, 1, -1, 50, 4}, pb_lossQuadratic},
+    {"limit, pushing", pb_rowLimit, 1, false, 0, {{-0.4}, FRICTION, 1, 0, 50, 0}, pb_zoneActive},
+    {"limit, open", pb_rowLimit, 1, false, 0, {{0.4}, FRICTION, 1, 0, 50, 0}, pb_zoneOpen},
+    {"limit, smoothed", pb_rowLimit, 1, false, 0.3, {{0.4}, FRICTION, 1, 0, 50, 0}, pb_zoneActive},
+    {"contact, frictionless", pb_rowContact, 1, false, 0, {{-0.4}, FRICTION, 1, 0, 50, 0}, pb_zoneActive},
+    {"pyramid, one edge", pb_rowContact, 3, true, 0, {{-0.1, 0.5, 0.05}, FRICTION, 2, 0, 1, 0}, 2 | 4 | 8},
+    {"pyramid, all edges", pb_rowContact, 4, true, 0, {{-0.9, 0.1, 0.2, -0.3}, FRICTION, 1, 0, 1, 0}, 63},
+    {"pyramid, smoothed", pb_rowContact, 3, true, 0.2, {{0.1, 0.5, -0.2}, FRICTION, 2, 0, 1, 0}, 15},
+    {"cone, top", pb_rowContact, 3, false, 0, {{0.9, 0.2, 0.1}, FRICTION, 2, 0, 50, 0}, pb_coneTop},
+    {"cone, middle", pb_rowContact, 3, false, 0, {{0.1, 0.5, -0.4}, FRICTION, 2, 0, 50, 0}, pb_coneMiddle},
+    {"cone, middle, rolling", pb_rowContact, 6, false, 0, {{0.1, 0.5, -0.4, 0.3, 2, -3}, FRICTION, 2, 0, 50, 0}, pb_coneMiddle},
+    {"cone, bottom", pb_rowContact, 4, false, 0, {{-2, 0.2, 0.1, 0.3}, FRICTION, 2, 0, 50, 0}, pb_coneBottom},
+    {"cone, smoothed", pb_rowContact, 4, false, 0.2, {{0.1, 0.5, -0.4, 0.3}, FRICTION, 2, 0, 50, 0}, pb_zoneActive},
 };
 enum { rows = sizeof ROWS / sizeof *ROWS };
 
@@ -100,7 +104,8 @@ static void test_pullbacks_by_parameters(void **state) {
       compare(c, "by friction", &direction, g.friction[k]);
     }
     compare(c, "by impratio", &(PotentialInputs){.impratio = 1}, g.impratio);
-    compare(c, "by loss", &(PotentialInputs){.loss = 1}, g.loss);
+    compare(c, "by the least force", &(PotentialInputs){.loss = 1}, g.loss);
+    compare(c, "by the largest force", &(PotentialInputs){.most = 1}, g.most);
     if (!c->pyramidal) compare(c, "by D", &(PotentialInputs){.D = 1}, g.D);  // an edge's D follows from diagApprox
   }
 }
