@@ -2,7 +2,7 @@
 //
 //   f = P(f - rho w),   P the projection on the forces a row may have, friction in the scale u_j = f_j / mu_j
 //
-// (Alart & Curnier 1991): equalities any force, loss and servos within bounds, limits and normals f >= 0, friction on disks
+// (Alart & Curnier 1991): equalities any force, loss and servos within bounds, limits, normals f >= 0, friction on disks
 // (cones), in the linearized cone's section |u_1| + |u_2| + ... <= f_n (lcp) or in the box (sweeps) of radius f_n. rho > 0 is any
 // scale (w->dual.rho). Real numbers throughout. Derivatives of the equation by friction and bounds are part of it: law_adjoint.c.
 #ifndef PB_LAW_H

@@ -1,4 +1,4 @@
-// Constraint rows: Jacobians and residuals, in MuJoCo's order: equalities, friction loss, servos, limits, contacts. Other numbers:
+// Constraint rows: Jacobians and residuals, in MuJoCo's order: equalities, friction loss, servos, limits, contacts. The rest:
 // row_numbers.c. Their derivatives: row_adjoint.h names the files.
 #include "base/assert.h"
 #include "contact/contact.h"

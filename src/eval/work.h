@@ -211,7 +211,7 @@ void NUM(pbStage_Smooth)(NUM(pbWork) *w);        // qfrc_smooth
 pbStatus NUM(pbStage_Collide)(NUM(pbWork) *w);   // contact
 pbStatus NUM(pbStage_Rows)(NUM(pbWork) *w);      // row
 pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w);     // qacc, forces, H factor
-void NUM(pbStage_Servos)(NUM(pbWork) *w);        // actuator_force, qfrc_actuator: and what the rows of servos have found
+void NUM(pbStage_Servos)(NUM(pbWork) *w);        // actuator_force of servos: what their rows have found
 void NUM(pbStage_Acceleration)(NUM(pbWork) *w);  // A
 void NUM(pbStage_Sensors)(NUM(pbWork) *w);       // sensordata (needs A)
 

@@ -285,11 +285,8 @@ void NUM(pbStage_Servos)(NUM(pbWork) *w) {
     const NUM(pbRow) *r = w->row + k;
     if (r->kind != pb_rowServo) continue;
 
-    // Solved for: nothing that the accelerations follow from reads it.
-    int u = r->actuator;
-    num more = r->f[0] - w->actuator_force[u];
-    w->actuator_force[u] = r->f[0];
-    for (int a = w->mom_start[u]; a < w->mom_start[u + 1]; a++) w->qfrc_actuator[w->mom_dofs[a]] += w->mom[a] * more;
+    // Solved for: nothing that the accelerations follow from reads it. On the dofs it is among qfrc_constraint.
+    w->actuator_force[r->actuator] = r->f[0];
   }
 }
 

@@ -180,6 +180,18 @@ num NUM(pbSensor_Coupling)(const NUM(pbWork) *w, int e, int tendon) {
   return s - (c[1] + x * (2 * c[2] + x * (3 * c[3] + x * 4 * c[4])));
 }
 
+// Force of servos on a dof: of rows, not in qfrc_actuator.
+static num servo_force(const NUM(pbWork) *w, int dof) {
+  num sum = 0;
+  for (int u = 0; u < w->m->nu; u++) {
+    if (!w->m->actuator_servo[u]) continue;
+    for (int a = w->mom_start[u]; a < w->mom_start[u + 1]; a++) {
+      if (w->mom_dofs[a] == dof) sum += w->mom[a] * w->actuator_force[u];
+    }
+  }
+  return sum;
+}
+
 static num tendon_row_force(const NUM(pbWork) *w, const NUM(pbRow) *r, int tendon) {
   switch (r->kind) {
     case pb_rowEquality: return NUM(pbSensor_Coupling)(w, r->equality, tendon) * r->f[0];
@@ -428,7 +440,7 @@ static void scalar_value(const NUM(pbWork) *w, int type, int id, num *y) {
     case pb_sensActuatorpos: y[0] = w->act_length[id]; return;
     case pb_sensActuatorvel: y[0] = w->act_velocity[id]; return;
     case pb_sensActuatorfrc: y[0] = w->actuator_force[id]; return;
-    case pb_sensJointactuatorfrc: y[0] = w->qfrc_actuator[m->jnt_dofadr[id]]; return;
+    case pb_sensJointactuatorfrc: y[0] = w->qfrc_actuator[m->jnt_dofadr[id]] + servo_force(w, m->jnt_dofadr[id]); return;
 
     // Sums over actuators, rotations, the clock.
     case pb_sensTendonactuatorfrc:

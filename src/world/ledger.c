@@ -129,6 +129,7 @@ static void add_actuators(const pbWork_r *w, const Motion *by, pbLedger *l) {
     double work = actuator_work(w, u, by, l);
     each += work;
     positive += fmax(work, 0);
+    if (w->m->actuator_servo[u]) total += work;  // of rows, not in qfrc_actuator
 
     // What implicitfast adds to the forces on the joints.
     if (by->change && fast(w))
@@ -231,6 +232,7 @@ static void add_rows(const pbWork_r *w, const Motion *by, pbLedger *l) {
     switch (r->kind) {
       case pb_rowEquality: l->equalities += taken; break;
       case pb_rowFriction: l->friction += taken; break;
+      case pb_rowServo: break;  // an actuator's
       case pb_rowLimit: l->limits += taken; break;
       case pb_rowContact: l->contacts += taken; break;
     }

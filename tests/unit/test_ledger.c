@@ -20,6 +20,7 @@ static const int orders[] = {1, 1, 4};
 typedef struct Run {
   const char *scene, *integrator, *method, *restitution;
   double h, time, velocity, ctrl, force;  // velocity: of the first dof; ctrl and force: of the first, constant
+  bool servos;                            // actuators are
 } Run;
 
 typedef struct Outcome {
@@ -46,6 +47,7 @@ static World begin(const Run *run) {
   good(w.ctx, NULL, pbSpec_Compile(spec, &w.model));
   pbSpec_Destroy(spec);
   if (run->integrator) good(w.ctx, NULL, pbModel_SetOption(w.model, "integrator", run->integrator));
+  if (run->servos) good(w.ctx, NULL, pbModel_SetOption(w.model, "servo", "all"));
   if (run->method) good(w.ctx, NULL, pbModel_SetContact(w.model, "method", run->method));
   if (run->restitution) good(w.ctx, NULL, pbModel_SetContact(w.model, "restitution", run->restitution));
 
@@ -252,6 +254,31 @@ static void test_actuated_arm(void **state) {
   (void)state;
 }
 
+// A servo lifts 2 kg at half a meter a second: its row's work is that of an actuator.
+static void test_lifting_servo(void **state) {
+  static const char lift[] =
+      "<mujoco><option gravity='0 0 -10'/><worldbody><body><joint name='j' type='slide' axis='0 0 1'/><geom size='.1' "
+      "mass='2'/></body>"
+      "</worldbody><actuator><velocity joint='j' kv='1' gear='2' forcerange='-50 50'/></actuator></mujoco>";
+  for (int i = 0; i < 2; i++) {
+    Outcome o = go((Run){.scene = lift,
+                         .integrator = integrators[i],
+                         .method = "cones",
+                         .h = 0.01,
+                         .time = 1,
+                         .velocity = 0.5,
+                         .ctrl = 1,
+                         .servos = true});
+    near(o.ledger.actuators, 10, 1e-3, "work of a servo");
+    near(o.ledger.delivered, 10, 1e-3, "work that it delivers");
+    near(o.ledger.force, 10, 1e-3, "its force");
+    near(o.ledger.power, 10, 1e-3, "its power");
+    near(o.ledger.applied, 0, 1e-9, "work of forces that are given");
+    near(o.ledger.remainder, 0, 1e-6, "left over of a servo's work");
+  }
+  (void)state;
+}
+
 static void test_no_ledger(void **state) {
   World w = begin(&(Run){.scene = ball, .method = "impact", .h = 0.01});
   pbLedger l;
@@ -269,6 +296,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing_is_lost), cmocka_unit_test(test_damped_spring),
                                      cmocka_unit_test(test_implicit_forces), cmocka_unit_test(test_friction),
                                      cmocka_unit_test(test_bouncing_ball),   cmocka_unit_test(test_actuated_arm),
-                                     cmocka_unit_test(test_no_ledger)};
+                                     cmocka_unit_test(test_lifting_servo),   cmocka_unit_test(test_no_ledger)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
