@@ -53,6 +53,7 @@ typedef struct pbParam {
   pbObject rows_are;    // what a row belongs to (pb_objCount: nothing named)
   double lower, upper;  // range of meaningful values (+-infinity where open)
   bool derived;         // follows from other parameters (dof_invweight0, ...), see pbModel_SetConstants
+  bool fixed;           // a constant of a policy, like the numbers of a normalizer: no optimizer's unknown unless it is named
   bool option;          // of the model as a whole (timestep, gravity, ...): one row that belongs to no object
 } pbParam;
 PB_API size_t pbModel_ParamSize(const pbModel *model);  // length of theta

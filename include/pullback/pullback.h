@@ -11,6 +11,7 @@
 #include <pullback/spec.h>
 #include <pullback/world.h>
 #include <pullback/ledger.h>
+#include <pullback/policy.h>
 #include <pullback/rollout.h>
 #include <pullback/batch.h>
 #include <pullback/optimize.h>

@@ -79,6 +79,7 @@ typedef struct pbRolloutInput {  // what acts during step k is row k; the last r
   const double *ctrl;            // (steps, nu); NULL: zero
   const double *qfrc;            // (steps, nv); NULL: zero
   const double *xfrc;            // (steps, nbody, 6); NULL: zero
+  const double *command;         // (steps, commands): numbers that a policy observes; NULL: zero
   bool constant;                 // true: one row each, for all steps
 } pbRolloutInput;
 
@@ -117,6 +118,7 @@ typedef struct pbRolloutGradient {  // added to; NULL: not wanted
   double *x0;                       // TangentSize: d/d(qpos, qvel, act, points, point_velocity, ...) of the initial state
   double *ctrl, *qfrc, *xfrc;       // shapes of pbRolloutInput (one row where constant)
   double *theta;                    // ParamSize
+  double *command;                  // as ctrl
 } pbRolloutGradient;
 
 // Diagnostics of a gradient.
@@ -227,6 +229,7 @@ typedef struct pbRolloutDirection {  // NULL: zero
   const double *x0;                  // 2 nv + na
   const double *ctrl, *qfrc, *xfrc;  // shapes of pbRolloutInput
   const double *theta;               // ParamSize
+  const double *command;             // as ctrl
 } pbRolloutDirection;
 typedef struct pbRolloutTangent {  // (steps + 1, ...) each; NULL: not wanted
   double *x;                       // 2 nv + na

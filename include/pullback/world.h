@@ -32,12 +32,13 @@ PB_API void pbState_AmbientFromTangent(const pbModel *model, const double *x, co
 
 // ---- inputs -------------------------------------------------------------------------------------------------------
 typedef struct pbInput {
-  const double *ctrl;  // nu; NULL: zero
-  const double *qfrc;  // nv, generalised forces; NULL: zero
-  const double *xfrc;  // nbody x 6: force, torque at the body's centre of mass, world axes; NULL: zero
+  const double *ctrl;     // nu; NULL: zero
+  const double *qfrc;     // nv, generalised forces; NULL: zero
+  const double *xfrc;     // nbody x 6: force, torque at the body's centre of mass, world axes; NULL: zero
+  const double *command;  // numbers that a policy observes (pbPolicyInfo.commands); NULL: zero
 } pbInput;
 typedef struct pbInputBar {  // same shapes; NULL: not wanted; added to
-  double *ctrl, *qfrc, *xfrc;
+  double *ctrl, *qfrc, *xfrc, *command;
 } pbInputBar;
 
 // ---- scratch ------------------------------------------------------------------------------------------------------
@@ -137,7 +138,7 @@ PB_API PB_NODISCARD pbStatus pbStep_Vjp(const pbModel *model, const double *thet
 // Directions of a forward derivative; NULL is zero.
 typedef struct pbDirection {
   const double *x;  // 2 nv + na
-  const double *ctrl, *qfrc, *xfrc;
+  const double *ctrl, *qfrc, *xfrc, *command;
   const double *theta;  // ParamSize
 } pbDirection;
 // Push a direction through one step: next (2 nv + na), sensordata (may be NULL); exact to rounding (complex step of the

@@ -184,6 +184,10 @@ typedef struct NUM(pbWork) {
   // what is observed at the start of the step (a later stage overwrites xpos)
   num *observed_xpos, *observed_site;  // nbody x 3, nsite x 3
 
+  // what a policy observes (step/observe_kernel.c): all numbers, and room for those of a row
+  num *observation, *observed_row;
+  bool sensed;  // positions and velocities of the state in the work are there already: the next evaluation goes on from them
+
   // sensors
   num *sensordata;                    // nsensordata
   num *subtree_com, *subtree_linvel;  // nbody x 3: center of mass of a body and all below it, its velocity; for sensors
@@ -214,6 +218,8 @@ pbStatus NUM(pbStage_Solve)(NUM(pbWork) *w);     // qacc, forces, H factor
 void NUM(pbStage_Servos)(NUM(pbWork) *w);        // actuator_force of servos: what their rows have found
 void NUM(pbStage_Acceleration)(NUM(pbWork) *w);  // A
 void NUM(pbStage_Sensors)(NUM(pbWork) *w);       // sensordata (needs A)
+// Lengths, velocities and moments of actuators: a part of Actuation.
+void NUM(pbActuator_Transmissions)(NUM(pbWork) *w);
 
 // Armature of a tendon with that reflected by its actuators; damping likewise: linear and two polynomial coefficients.
 num NUM(pbTendon_Armature)(const NUM(pbWork) *w, int tendon);

@@ -78,7 +78,7 @@ void pbImpacts_Destroy(pbScratch *s) {
 int pbImpacts_Count(const pbScratch *s) { return s->impacts->count; }
 void pbImpacts_Forget(pbScratch *s) { s->impacts->count = 0; }
 int pbImpacts_Recorded(const pbScratch *s, const double *record) {
-  return s->impacts ? (int)record[pbTape_Size(s->model) - 1] : 0;
+  return s->impacts ? (int)record[tape_policy(s->model) - 1] : 0;
 }
 
 // ---- failures -------------------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ static pbStatus pull_flight(pbScratch *s, const pbFlight *f, const pbInput *inpu
 // tangent := D(flight) along a direction.
 static pbStatus push_along(pbScratch *s, const pbFlight *f, const pbInput *input, const pbDirection *direction, double *tangent) {
   const pbModel *m = s->model;
-  const pbStepRecord step = {m, s->impacts->theta, f->start, NULL, input};
+  const pbStepRecord step = {.model = m, .theta = s->impacts->theta, .record = f->start, .input = input};
 
   memcpy(s->stages, f->stages, pb_stageBytes(m));
   pbImpacts_SetTime(s, f->time);

@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "deform/deform.h"
+#include "model/policy_data.h"
 #include "model/servo.h"
 #include "model/topology.h"
 
@@ -178,8 +179,9 @@ void pbModel_Destroy(pbModel *m) {
   if (!m) return;
   if (m->topology) pbTopology_Destroy(m->ctx, m->topology);
 
-  // Deformables and names have memory of their own.
+  // Deformables, a policy and names have memory of their own.
   pbDeform_Destroy(m->deform);
+  pbPolicyModel_Destroy(m->ctx, m->policy);
   free_names(m);
 
   pbContext_Free(m->ctx, m->model_name);
@@ -192,6 +194,7 @@ void pbModel_Destroy(pbModel *m) {
 int pbModel_Size(const pbModel *m, const char *name) {
   if (!strcmp(name, "nu")) return pb_controls(m);
   if (!strcmp(name, "npoint")) return pbModel_PointCount(m);
+  if (!strcmp(name, "ncommand")) return m->policy ? m->policy->commands : 0;
 
 // Controls and points count deformables too; the other sizes stand in the model.
 #define X(size) \
@@ -201,7 +204,7 @@ int pbModel_Size(const pbModel *m, const char *name) {
   return -1;
 }
 
-int pbModel_TangentSize(const pbModel *m) { return 2 * m->nv + m->na + m->deform_tangent; }
+int pbModel_TangentSize(const pbModel *m) { return 2 * m->nv + m->na + m->deform_tangent + pb_policyTangent(m); }
 int pbModel_PointCount(const pbModel *m) { return m->deform ? m->deform->npoint : 0; }
 
 const char *pbModel_Name(const pbModel *m, pbObject kind, int id) {

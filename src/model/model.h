@@ -35,6 +35,7 @@ struct pbModel {
   struct pbDeform *deform;                            // NULL: nothing deforms
   int deform_state, deform_tangent, deform_controls;  // what it adds to a state, its tangent, and ctrl
   size_t deform_theta;                                // where its parameters begin
+  struct pbPolicyModel *policy;                       // NULL: controls are inputs alone (policy_data.h)
   char **names[pb_objCount];                          // [kind][id]; "" where unnamed
   int names_count[pb_objCount];
   char *model_name;
@@ -54,7 +55,7 @@ static inline int pb_controls(const pbModel *m) { return m->nu + m->deform_contr
 
 // Allocate all arrays for the sizes already set in *model (zeroed), and set pointers. Counts must be final.
 PB_NODISCARD pbStatus pbModel_Allocate(pbModel *model);
-// Room for `count` more parameters of deformables behind the others.
+// Room for `count` more parameters, of deformables or a policy, behind the others.
 PB_NODISCARD pbStatus pbModel_GrowParams(pbModel *model, size_t count);
 // After the fields are filled: derived tables of the step.
 PB_NODISCARD pbStatus pbModel_Finish(pbModel *model);

@@ -10,6 +10,7 @@
 #include "deform/deform.h"
 #include "model/joint.h"
 #include "model/model.h"
+#include "model/policy_data.h"
 #include "model/servo.h"
 #include "model/sphere.h"
 
@@ -70,7 +71,8 @@ static bool is_derived(const char *name) {
 }
 
 size_t pbModel_ParamSize(const pbModel *m) { return m->ntheta; }
-int pbModel_ParamCount(const pbModel *m) { return PARAM_COUNT + (m->deform ? m->deform->nslice : 0); }
+static int deform_count(const pbModel *m) { return m->deform ? m->deform->nslice : 0; }
+int pbModel_ParamCount(const pbModel *m) { return PARAM_COUNT + deform_count(m) + (m->policy ? m->policy->params : 0); }
 const double *pbModel_DefaultParams(const pbModel *m) { return m->theta0; }
 
 static pbParam deform_param(const pbModel *m, const pbDeformSlice *s) {
@@ -84,9 +86,25 @@ static pbParam deform_param(const pbModel *m, const pbDeformSlice *s) {
                    .upper = s->upper};
 }
 
+static pbParam policy_param(const pbPolicyParam *p) {
+  const pbPolicySlice *s = p->slice;
+  return (pbParam){.name = p->name,
+                   .unit = s->unit ? s->unit : "",
+                   .rows = s->rows,
+                   .cols = s->cols,
+                   .rows_are = pb_objCount,
+                   .offset = p->offset,
+                   .lower = s->lower,
+                   .upper = s->upper,
+                   .fixed = s->fixed};
+}
+
 pbParam pbModel_ParamAt(const pbModel *m, int index) {
-  if (index >= PARAM_COUNT && index < pbModel_ParamCount(m)) return deform_param(m, &m->deform->slice[index - PARAM_COUNT]);
-  if (index < 0 || index >= PARAM_COUNT) return (pbParam){.name = "", .unit = "", .rows_are = pb_objCount};
+  int behind = index - PARAM_COUNT - deform_count(m);
+  if (index >= pbModel_ParamCount(m)) index = -1;
+  if (index >= PARAM_COUNT && behind >= 0) return policy_param(&m->policy->param[behind]);
+  if (index >= PARAM_COUNT) return deform_param(m, &m->deform->slice[index - PARAM_COUNT]);
+  if (index < 0) return (pbParam){.name = "", .unit = "", .rows_are = pb_objCount};
 
   // The pointer of a field says where in theta it begins.
   const pbParamEntry *e = &param_table[index];
@@ -311,7 +329,9 @@ static pbStatus check_bounds(const pbChecker *c) {
       if (positive && !(v > 0)) return fail_at_entry(c, k, "expected a positive number");
       if (v < p.lower && p.lower == 0) return fail_at_entry(c, k, "expected zero or a positive number");
       if (i >= PARAM_COUNT && !(v >= p.lower && v <= p.upper))
-        return fail_at_entry(c, k, "expected a value in its energy's range");
+        return fail_at_entry(c, k,
+                             i - PARAM_COUNT < deform_count(c->m) ? "expected a value in its energy's range"
+                                                                  : "expected a value within its bounds");
     }
   }
   return pb_ok;

@@ -2,15 +2,16 @@
 #ifndef PB_STATE_LAYOUT_H
 #define PB_STATE_LAYOUT_H
 
-#include "model/model.h"
+#include "model/policy_data.h"
 
 typedef struct pbStateLayout {
-  int time, qpos, qvel, act, warm, deform, size;
+  int time, qpos, qvel, act, warm, deform, policy, size;
 } pbStateLayout;
 
 static inline pbStateLayout state_layout(const pbModel *m) {
-  pbStateLayout s = {0, 1, 1 + m->nq, 1 + m->nq + m->nv, 1 + m->nq + m->nv + m->na, 1 + m->nq + 2 * m->nv + m->na, 0};
-  s.size = s.deform + m->deform_state;
+  pbStateLayout s = {0, 1, 1 + m->nq, 1 + m->nq + m->nv, 1 + m->nq + m->nv + m->na, 1 + m->nq + 2 * m->nv + m->na, 0, 0};
+  s.policy = s.deform + m->deform_state;
+  s.size = s.policy + pb_policyState(m);
   return s;
 }
 
@@ -18,5 +19,8 @@ static inline pbStateLayout state_layout(const pbModel *m) {
 // method adds.
 static inline int tape_revision(const pbModel *m) { return state_layout(m).size; }
 static inline int tape_stages(const pbModel *m) { return tape_revision(m) + 1; }
+
+// Where the entries of a policy begin in a state's tangent: memory, then what is held.
+static inline int tangent_policy(const pbModel *m) { return 2 * m->nv + m->na + m->deform_tangent; }
 
 #endif

@@ -117,7 +117,7 @@ static void site_moment(NUM(pbWork) *w, int u, int *used) {
   for (int i = stop + 1; i <= (e1 > e2 ? e1 : e2); i++) put_moment(w, used, i, dense[i]);
 }
 
-static void transmissions(NUM(pbWork) *w) {
+void NUM(pbActuator_Transmissions)(NUM(pbWork) *w) {
   int used = 0;
   bool off = w->m->disableflags & pb_disActuation;  // then velocities are zero, as MuJoCo 4.0.0
   for (int u = 0; u < w->m->nu; u++) {
@@ -265,7 +265,7 @@ void NUM(pbStage_Actuation)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
   memset(w->qfrc_actuator, 0, (size_t)m->nv * sizeof(num));
   memset(w->act_dot, 0, (size_t)m->na * sizeof(num));
-  transmissions(w);
+  NUM(pbActuator_Transmissions)(w);
 
   for (int u = 0; u < m->nu; u++) {
     w->act_scale[u] = 1;

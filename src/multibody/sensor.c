@@ -567,24 +567,35 @@ static num apply_cutoff(int datatype, num cutoff, num y) {
   return datatype == pb_dataPositive && re(y) > re(cutoff) ? cutoff : y;
 }
 
+void NUM(pbSensor_Share)(NUM(pbWork) *w) {
+  const pbModel *m = w->m;
+  bool subtrees = false;
+  for (int i = 0; i < m->nsensor; i++) {
+    subtrees = subtrees || (m->sensor_type[i] >= pb_sensSubtreecom && m->sensor_type[i] <= pb_sensSubtreeangmom);
+  }
+  if (subtrees) subtree_motion(w);
+}
+
+void NUM(pbSensor_Read)(NUM(pbWork) *w, int i) {
+  const pbModel *m = w->m;
+  num y[4] = {0};
+  if (!(m->disableflags & pb_disSensor)) sensor_value(w, i, y);
+  for (int k = 0; k < m->sensor_dim[i]; k++) {
+    w->sensordata[m->sensor_adr[i] + k] = apply_cutoff(m->sensor_datatype[i], w->p.sensor_cutoff[i], y[k]);
+  }
+}
+
 void NUM(pbStage_Sensors)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
-  bool holds = false, subtrees = false;
+  bool holds = false;
   memset(w->sensordata, 0, (size_t)m->nsensordata * sizeof(num));
   if (m->disableflags & pb_disSensor) return;
   for (int i = 0; i < m->nsensor; i++) {
     holds = holds || m->sensor_type[i] == pb_sensForce || m->sensor_type[i] == pb_sensTorque;
-    subtrees = subtrees || (m->sensor_type[i] >= pb_sensSubtreecom && m->sensor_type[i] <= pb_sensSubtreeangmom);
   }
 
   // What several sensors share, where one asks for it.
   if (holds) interaction_wrenches(w);
-  if (subtrees) subtree_motion(w);
-  for (int i = 0; i < m->nsensor; i++) {
-    num y[4] = {0};
-    sensor_value(w, i, y);
-    for (int k = 0; k < m->sensor_dim[i]; k++) {
-      w->sensordata[m->sensor_adr[i] + k] = apply_cutoff(m->sensor_datatype[i], w->p.sensor_cutoff[i], y[k]);
-    }
-  }
+  NUM(pbSensor_Share)(w);
+  for (int i = 0; i < m->nsensor; i++) NUM(pbSensor_Read)(w, i);
 }

@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "eval/work.h"
+#include "model/policy_data.h"
 
 // What a pullback reads of an evaluation, rows and factors aside: in one piece, which pbWork_MoveTo puts where it is cached.
 // clang-format off
@@ -108,6 +109,8 @@ static void lay_out_step(pbArena *arena, NUM(pbWork) *w) {
 
   TAKE(observed_xpos, 3 * m->nbody)
   TAKE(observed_site, 3 * m->nsite)
+  TAKE(observation, m->policy ? m->policy->observing : 0)
+  TAKE(observed_row, m->policy ? m->policy->widest : 0)
   TAKE(sensordata, m->nsensordata)
   TAKE(subtree_com, 3 * m->nbody)
   TAKE(subtree_linvel, 3 * m->nbody)

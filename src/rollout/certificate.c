@@ -100,7 +100,7 @@ static double dot(const double *a, const double *b, size_t n) {
 // <gradient, d>, but for the initial state.
 static double products(const pbSpot *s, const pbRolloutGradient *g) {
   return dot(s->ctrl, g->ctrl, s->nctrl) + dot(s->qfrc, g->qfrc, s->nqfrc) + dot(s->xfrc, g->xfrc, s->nxfrc) +
-         dot(s->theta, g->theta, s->ntheta);
+         dot(s->command, g->command, s->ncommand) + dot(s->theta, g->theta, s->ntheta);
 }
 
 pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbRolloutGradient *g, pbSpot *s) {
@@ -108,8 +108,9 @@ pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbR
   s->nctrl = g->ctrl && r->input.ctrl ? input_rows(r) * (size_t)r->nu : 0;
   s->nqfrc = g->qfrc && r->input.qfrc ? input_rows(r) * (size_t)r->nv : 0;
   s->nxfrc = g->xfrc && r->input.xfrc ? input_rows(r) * 6 * (size_t)r->nbody : 0;
+  s->ncommand = g->command && r->input.command ? input_rows(r) * (size_t)r->ncommand : 0;
   s->ntheta = g->theta ? r->ntheta : 0;
-  size_t total = (size_t)r->n + s->nctrl + s->nqfrc + s->nxfrc;
+  size_t total = (size_t)r->n + s->nctrl + s->nqfrc + s->nxfrc + s->ncommand;
   s->memory = pbContext_AllocArray(r->ctx, total + s->ntheta + 1, sizeof(double));
   if (!s->memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
 
@@ -127,6 +128,7 @@ pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbR
   s->ctrl = s->nctrl ? s->memory + r->n : NULL;
   s->qfrc = s->nqfrc ? s->memory + (size_t)r->n + s->nctrl : NULL;
   s->xfrc = s->nxfrc ? s->memory + (size_t)r->n + s->nctrl + s->nqfrc : NULL;
+  s->command = s->ncommand ? s->memory + total - s->ncommand : NULL;
   s->theta = s->ntheta ? s->memory + total : NULL;
   pbSample_DrawTheta(r, &rng, true, s->theta);
 
@@ -140,7 +142,7 @@ pbStatus pbSpot_Begin(const pbRollout *r, const pbVjpOptions *options, const pbR
 void pbSpot_End(const pbRollout *r, pbSpot *s) { pbContext_Free(r->ctx, s->memory); }
 
 typedef struct Twin {  // working memory of the two rollouts
-  double *x[2], *ctrl, *qfrc, *xfrc, *sensor[2], *xpos[2], *site[2], *difference, *theta[2];
+  double *x[2], *ctrl, *qfrc, *xfrc, *command, *sensor[2], *xpos[2], *site[2], *difference, *theta[2];
   double at[2];  // where they are along the direction
   int parted;    // the first step at which they take different branches, or features tie; -1: none
   double *memory;
@@ -155,7 +157,7 @@ static double *take(double **next, size_t n) {
 static pbStatus twin_begin(const pbRollout *r, Twin *t) {
   size_t nx = (size_t)r->nx, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
   size_t outputs = ns + nb + nsite;
-  size_t total = 2 * (nx + outputs + r->ntheta) + (size_t)r->n + (size_t)r->nu + (size_t)r->nv + 2 * nb;
+  size_t total = 2 * (nx + outputs + r->ntheta) + (size_t)r->n + (size_t)r->nu + (size_t)r->nv + 2 * nb + (size_t)r->ncommand;
   t->memory = pbContext_AllocArray(r->ctx, total, sizeof(double));
   if (!t->memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for the spot check");
 
@@ -174,6 +176,7 @@ static pbStatus twin_begin(const pbRollout *r, Twin *t) {
   t->ctrl = take(&next, (size_t)r->nu);
   t->qfrc = take(&next, (size_t)r->nv);
   t->xfrc = take(&next, 2 * nb);
+  t->command = take(&next, (size_t)r->ncommand);
 
   PB_ASSERT(next == t->memory + total);
   return pb_ok;
@@ -198,6 +201,7 @@ static pbStatus twin_step(pbRollout *r, const pbSpot *s, Twin *t, int side, int 
   in.ctrl = displaced(in.ctrl, r->input.ctrl, s->ctrl, r->nu, size, t->ctrl);
   in.qfrc = displaced(in.qfrc, r->input.qfrc, s->qfrc, r->nv, size, t->qfrc);
   in.xfrc = displaced(in.xfrc, r->input.xfrc, s->xfrc, 6 * r->nbody, size, t->xfrc);
+  in.command = displaced(in.command, r->input.command, s->command, r->ncommand, size, t->command);
 
   // Where a step's last evaluation is not at its first state, positions and sensors take one of their own.
   bool last = k == r->plan.steps;

@@ -26,6 +26,7 @@ static pbDirection direction_at(const pbRollout *r, const pbRolloutDirection *d,
   out.ctrl = row(d->ctrl, k, r->nu);
   out.qfrc = row(d->qfrc, k, r->nv);
   out.xfrc = row(d->xfrc, k, 6 * r->nbody);
+  out.command = row(d->command, k, r->ncommand);
 
   return out;
 }
@@ -58,7 +59,8 @@ static pbStatus push_one(pbRollout *r, const Tangents *all, int k, const pbRollo
   // What the step holds fixed: the clock, and with pb_gradientEvent the times of onsets and releases.
   if (status == pb_ok && at >= 0) pbClock_Push(r, along->theta, all->before, k, sensordata);
   if (status == pb_ok && k < r->plan.steps && r->gradient == pb_gradientEvent)
-    status = pbStep_EventsJvp(&(pbStepRecord){m, r->theta, record, NULL, &input}, all->x, &d, k == 0, s, next);
+    status = pbStep_EventsJvp(&(pbStepRecord){.model = m, .theta = r->theta, .record = record, .input = &input}, all->x, &d,
+                              k == 0, s, next);
 
   return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbScratch_Error(s));
 }

@@ -92,10 +92,11 @@ static void add_direct(const pbRollout *r, const pbRolloutBar *bar, int k, doubl
 static double *row_bar(double *data, int k, int width) { return data ? data + (size_t)k * (size_t)width : NULL; }
 
 static pbInputBar input_bar_at(const pbRollout *r, const pbRolloutGradient *g, int k) {
-  if (r->plan.steps == 0 && !r->input.constant) return (pbInputBar){NULL, NULL, NULL};
+  if (r->plan.steps == 0 && !r->input.constant) return (pbInputBar){0};
 
   k = pbRollout_InputRow(r, k);
-  return (pbInputBar){row_bar(g->ctrl, k, r->nu), row_bar(g->qfrc, k, r->nv), row_bar(g->xfrc, k, 6 * r->nbody)};
+  return (pbInputBar){row_bar(g->ctrl, k, r->nu), row_bar(g->qfrc, k, r->nv), row_bar(g->xfrc, k, 6 * r->nbody),
+                      row_bar(g->command, k, r->ncommand)};
 }
 
 static void count_events(int64_t *all, int *first, int here, int k) {
@@ -140,7 +141,7 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, StepAt *at, 
     cached = NULL;
   }
 
-  const pbStepRecord step = {m, r->theta, record, cached, &input};
+  const pbStepRecord step = {.model = m, .theta = r->theta, .record = record, .cached = cached, .input = &input};
   const pbStepBar out = {r->costate_before, &input_bar, g->theta};
   const pbStepCotangent cotangent = {.next = at->next, .observed = at->observed};
   pbStatus status;
@@ -350,6 +351,7 @@ static pbStatus check_gradient(const pbRollout *r, const pbRolloutGradient *g) {
   PB_TRY(check_theta(r, g->theta));
   PB_TRY(check_input(r, "ctrl", g->ctrl, r->nu));
   PB_TRY(check_input(r, "qfrc", g->qfrc, r->nv));
+  PB_TRY(check_input(r, "command", g->command, r->ncommand));
   return check_input(r, "xfrc", g->xfrc, 6 * r->nbody);
 }
 
@@ -377,6 +379,18 @@ static pbStatus begin_spot_check(pbRollout *r, const pbVjpOptions *options, cons
   }
 }
 
+// A policy's gradients by its parameters are made for many steps at once, from the last step on.
+static void collect_parameters(pbRollout *r, const double *theta_bar) {
+  pbPolicy_Collect(r->scratch, theta_bar);
+  pbPolicy_Collect(r->smooth_scratch, theta_bar);
+}
+
+static pbStatus flush_parameters(pbRollout *r, double *theta_bar) {
+  pbStatus status = pbPolicy_Flush(r->scratch, r->theta, theta_bar);
+  if (status == pb_ok) status = pbPolicy_Flush(r->smooth_scratch, r->theta, theta_bar);
+  return status == pb_ok ? pb_ok : pbContext_Fail(r->ctx, status, "gradient by a policy's parameters: %s", pbStatus_Text(status));
+}
+
 pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions *options, const pbRolloutGradient *gradient,
                        pbCertificate *certificate) {
   pbRolloutGradient wanted = gradient ? *gradient : (pbRolloutGradient){0};
@@ -399,7 +413,10 @@ pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions
   pbSpot spot = {0};
   pbStatus status = begin_spot_check(r, options, gradient, &spot);
   pbSelection_Keep(r, gradient->theta);
+  collect_parameters(r, gradient->theta);
   if (status == pb_ok) status = backward(r, bar, gradient, certificate);
+  if (status == pb_ok) status = flush_parameters(r, gradient->theta);
+  collect_parameters(r, NULL);
   pbSelection_Restore(r, gradient->theta);
   if (status == pb_ok) status = check_gradient(r, gradient);
 

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/context.h"
-#include "model/model.h"
+#include "model/policy_data.h"
 #include "rollout/rollout.h"
 #include "step/scratch.h"
 
@@ -43,6 +43,7 @@ static void read_sizes(pbRollout *r, const pbModel *m) {
   r->nbody = m->nbody;
   r->nsite = m->nsite;
   r->np = 3 * pbModel_PointCount(m);
+  r->ncommand = m->policy ? m->policy->commands : 0;
   r->ntheta = pbModel_ParamSize(m);
 
   // These evaluate once more at the end of a step, or at an impact within it.
@@ -128,10 +129,11 @@ int pbRollout_InputRow(const pbRollout *r, int k) {
 static const double *row(const double *data, int k, int width) { return data ? data + (size_t)k * (size_t)width : NULL; }
 
 pbInput pbRollout_InputAt(const pbRollout *r, int k) {
-  if (r->plan.steps == 0 && !r->input.constant) return (pbInput){NULL, NULL, NULL};
+  if (r->plan.steps == 0 && !r->input.constant) return (pbInput){0};
 
   k = pbRollout_InputRow(r, k);
-  return (pbInput){row(r->input.ctrl, k, r->nu), row(r->input.qfrc, k, r->nv), row(r->input.xfrc, k, 6 * r->nbody)};
+  return (pbInput){row(r->input.ctrl, k, r->nu), row(r->input.qfrc, k, r->nv), row(r->input.xfrc, k, 6 * r->nbody),
+                   row(r->input.command, k, r->ncommand)};
 }
 
 pbStatus pbRollout_StepFailed(pbRollout *r, pbStatus status, int k, const char *what) {

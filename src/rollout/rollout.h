@@ -9,6 +9,7 @@
 #include "impact/event.h"
 #include "rollout/schedule.h"
 #include "world/cached.h"
+#include "world/policy_step.h"
 
 typedef struct pbProgressMeter {  // progress of one call, and its end
   pbProgressFunction function;
@@ -33,7 +34,7 @@ struct pbRollout {
   const pbModel *model;
   pbRolloutPlan plan;
   pbScratch *scratch;
-  int nx, n, nv, na, nu, ns, nbody, nsite, np, nrecord;  // sizes: state, tangent, ...; np: 3 npoint
+  int nx, n, nv, na, nu, ns, nbody, nsite, np, ncommand, nrecord;  // sizes: state, tangent, ...; np: 3 npoint
   size_t ntheta;
   double bound, timestep;
   pbCapacity capacity;
@@ -174,8 +175,8 @@ PB_NODISCARD pbStatus pbSample_Step(pbRollout *r, pbSample *sample, int k, const
 // ---- certificate.c: the whole rollout
 // A random direction of the initial state, the inputs and theta, and the derivative along it.
 typedef struct pbSpot {
-  double size, *x0, *ctrl, *qfrc, *xfrc, *theta;  // x0: n; the others NULL where no gradient is wanted
-  size_t nctrl, nqfrc, nxfrc, ntheta;
+  double size, *x0, *ctrl, *qfrc, *xfrc, *command, *theta;  // x0: n; the others NULL where no gradient is wanted
+  size_t nctrl, nqfrc, nxfrc, ncommand, ntheta;
   double before, theta_before;  // products with what the gradient arrays held before: all of it, and its part by theta
   double *memory;
 } pbSpot;

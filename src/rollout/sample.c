@@ -28,7 +28,7 @@ enum { sizes = 4 };
 
 // A direction, or cotangents, of one step. Parts that are not wanted are NULL.
 typedef struct StepVectors {
-  double *x, *ctrl, *qfrc, *xfrc, *theta;
+  double *x, *ctrl, *qfrc, *xfrc, *command, *theta;
 } StepVectors;
 
 struct pbSample {
@@ -38,7 +38,7 @@ struct pbSample {
   int step_count, quotient_count;
   int event_seen;  // a step with events was sampled
   StepVectors direction, added, moved;
-  double *input_before;  // nu + nv + 6 nbody: inputs' gradients before the step
+  double *input_before;  // nu + nv + 6 nbody + ncommand: inputs' gradients before the step
   double *next, *state[2], *after[3];
   double *sensor[3], *xpos[3], *site[3], *apart;
   double *memory;
@@ -89,6 +89,7 @@ static StepVectors carve_vectors(const pbRollout *r, const pbRolloutGradient *g,
   if (g->ctrl) v.ctrl = take(next, (size_t)r->nu);
   if (g->qfrc) v.qfrc = take(next, (size_t)r->nv);
   if (g->xfrc) v.xfrc = take(next, 6 * (size_t)r->nbody);
+  if (g->command) v.command = take(next, (size_t)r->ncommand);
   if (g->theta) v.theta = take(next, r->ntheta);
 
   return v;
@@ -121,7 +122,7 @@ static int draw_steps(pbRng *rng, int steps, int count, int one, int *out) {
 
 static pbStatus allocate_sample(const pbRollout *r, const pbRolloutGradient *g, size_t drawn, pbSample *s) {
   size_t n = (size_t)r->n, nx = (size_t)r->nx, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
-  size_t inputs = (size_t)r->nu + (size_t)r->nv + 2 * nb;
+  size_t inputs = (size_t)r->nu + (size_t)r->nv + 2 * nb + (size_t)r->ncommand;
   size_t one = n + inputs + (g->theta ? r->ntheta : 0);
   size_t total = 3 * one + inputs + 2 * n + 5 * nx + 3 * (ns + nb + nsite) + drawn;
   s->memory = pbContext_AllocArray(r->ctx, total, sizeof(double));
@@ -188,10 +189,24 @@ static void draw_state_and_inputs(const pbRollout *r, pbSample *s) {
   draw_normal(&s->rng, s->direction.ctrl, (size_t)r->nu);
   draw_normal(&s->rng, s->direction.qfrc, (size_t)r->nv);
   draw_normal(&s->rng, s->direction.xfrc, 6 * (size_t)r->nbody);
+  draw_normal(&s->rng, s->direction.command, (size_t)r->ncommand);
 }
 
-// Parts of a direction that can be told apart by name: positions, velocities, activations, points; inputs; fields of theta.
-enum { part_qpos, part_qvel, part_act, part_points, part_ctrl, part_qfrc, part_xfrc, part_theta, part_all = -1 };
+// Parts of a direction that can be told apart by name: positions, velocities, activations, points, what a policy holds; inputs;
+// fields of theta.
+enum {
+  part_qpos,
+  part_qvel,
+  part_act,
+  part_points,
+  part_policy,
+  part_ctrl,
+  part_qfrc,
+  part_xfrc,
+  part_command,
+  part_theta,
+  part_all = -1
+};
 
 // Zero but for entries from .. to - 1.
 static void keep_range(double *direction, size_t n, size_t from, size_t to) {
@@ -204,18 +219,19 @@ static void keep_range(double *direction, size_t n, size_t from, size_t to) {
 
 static void keep_part(const pbRollout *r, const StepVectors *d, int part) {
   size_t nv = (size_t)r->nv, na = (size_t)r->na, n = (size_t)r->n;
-  const size_t ends[] = {0, nv, 2 * nv, 2 * nv + na, n};
+  const size_t ends[] = {0, nv, 2 * nv, 2 * nv + na, (size_t)tangent_policy(r->model), n};
 
   if (part == part_all) return;
 
   // The parts of the state, in the order of its tangent space.
-  bool state = part <= part_points;
+  bool state = part <= part_policy;
   keep_range(d->x, n, state ? ends[part] : 0, state ? ends[part + 1] : 0);
 
   // Inputs.
   if (part != part_ctrl) keep_range(d->ctrl, (size_t)r->nu, 0, 0);
   if (part != part_qfrc) keep_range(d->qfrc, nv, 0, 0);
   if (part != part_xfrc) keep_range(d->xfrc, 6 * (size_t)r->nbody, 0, 0);
+  if (part != part_command) keep_range(d->command, (size_t)r->ncommand, 0, 0);
 
   // A field of theta; of any other part nothing of theta stays.
   pbParam p = part >= part_theta ? pbModel_ParamAt(r->model, part - part_theta) : (pbParam){0};
@@ -223,7 +239,7 @@ static void keep_part(const pbRollout *r, const StepVectors *d, int part) {
 }
 
 static const char *part_name(const pbRollout *r, int part) {
-  static const char *const names[] = {"qpos", "qvel", "act", "points", "control", "qfrc", "xfrc"};
+  static const char *const names[] = {"qpos", "qvel", "act", "points", "policy", "control", "qfrc", "xfrc", "command"};
   if (part < 0) return "";
   return part < part_theta ? names[part] : pbModel_ParamAt(r->model, part - part_theta).name;
 }
@@ -233,12 +249,13 @@ static const char *part_name(const pbRollout *r, int part) {
 static double reverse_product(const StepCheck *a, const StepVectors *d, bool theta, double *size) {
   const pbRollout *r = a->r;
   const StepVectors *g = &a->s->added;
-  size_t nv = (size_t)r->nv, nu = (size_t)r->nu, nb = 6 * (size_t)r->nbody, nt = theta ? r->ntheta : 0;
+  size_t nv = (size_t)r->nv, nu = (size_t)r->nu, nb = 6 * (size_t)r->nbody, nc = (size_t)r->ncommand;
+  size_t nt = theta ? r->ntheta : 0;
 
   *size += dot_sizes(d->x, a->w, (size_t)r->n) + dot_sizes(d->ctrl, g->ctrl, nu) + dot_sizes(d->qfrc, g->qfrc, nv) +
-           dot_sizes(d->xfrc, g->xfrc, nb) + dot_sizes(d->theta, g->theta, nt);
+           dot_sizes(d->xfrc, g->xfrc, nb) + dot_sizes(d->command, g->command, nc) + dot_sizes(d->theta, g->theta, nt);
   return dot(d->x, a->w, (size_t)r->n) + dot(d->ctrl, g->ctrl, nu) + dot(d->qfrc, g->qfrc, nv) + dot(d->xfrc, g->xfrc, nb) +
-         dot(d->theta, g->theta, nt);
+         dot(d->command, g->command, nc) + dot(d->theta, g->theta, nt);
 }
 
 static pbStatus failed(const StepCheck *a, pbStatus status) {
@@ -249,17 +266,17 @@ static pbStatus failed(const StepCheck *a, pbStatus status) {
 static pbStatus pull_again(const StepCheck *a) {
   const pbRollout *r = a->r;
   StepVectors *g = &a->s->added;
-  pbInputBar bar = {g->ctrl, g->qfrc, g->xfrc};
+  pbInputBar bar = {g->ctrl, g->qfrc, g->xfrc, g->command};
   pbEventCount count = {0};
-  double *all[] = {g->x, g->ctrl, g->qfrc, g->xfrc, g->theta};
-  const size_t n[] = {(size_t)r->n, (size_t)r->nu, (size_t)r->nv, 6 * (size_t)r->nbody, r->ntheta};
+  double *all[] = {g->x, g->ctrl, g->qfrc, g->xfrc, g->command, g->theta};
+  const size_t n[] = {(size_t)r->n, (size_t)r->nu, (size_t)r->nv, 6 * (size_t)r->nbody, (size_t)r->ncommand, r->ntheta};
 
   // From zero, by the cached evaluation where there is one.
-  for (int i = 0; i < 5; i++) {
+  for (int i = 0; i < 6; i++) {
     if (all[i]) memset(all[i], 0, n[i] * sizeof(double));
   }
 
-  const pbStepRecord step = {a->m, r->theta, a->record, a->cached, &a->input};
+  const pbStepRecord step = {.model = a->m, .theta = r->theta, .record = a->record, .cached = a->cached, .input = &a->input};
   const pbStepBar out = {g->x, &bar, g->theta};
   pbStatus status;
 
@@ -283,7 +300,8 @@ static pbStatus forward_product(const StepCheck *a, const StepVectors *d, double
   pbRollout *r = a->r;
   pbSample *s = a->s;
   const pbObservationBar none = {0}, *o = a->observed ? a->observed : &none;
-  pbDirection direction = {.x = d->x, .ctrl = d->ctrl, .qfrc = d->qfrc, .xfrc = d->xfrc, .theta = d->theta};
+  pbDirection direction = {
+      .x = d->x, .ctrl = d->ctrl, .qfrc = d->qfrc, .xfrc = d->xfrc, .command = d->command, .theta = d->theta};
   size_t n = (size_t)r->n, ns = (size_t)r->ns, nb = 3 * (size_t)r->nbody, nsite = 3 * (size_t)r->nsite;
 
   memset(s->next, 0, n * sizeof(double));
@@ -301,7 +319,7 @@ static pbStatus forward_product(const StepCheck *a, const StepVectors *d, double
   if (status == pb_ok && r->gradient == pb_gradientEvent) {
     memcpy(s->after[2], a->record, (size_t)r->nx * sizeof(double));
     status = pbStep_Forward(a->m, r->theta, s->after[2], &a->input, a->scratch, NULL);
-    const pbStepRecord step = {a->m, r->theta, a->record, NULL, &a->input};
+    const pbStepRecord step = {.model = a->m, .theta = r->theta, .record = a->record, .input = &a->input};
     if (status == pb_ok) status = pbStep_EventsJvp(&step, s->after[2], &direction, a->k == 0, a->scratch, s->next);
   }
 
@@ -348,7 +366,8 @@ static bool evaluate(const StepCheck *a, const StepVectors *d, double size, bool
   const pbObservationBar *o = a->observed;
   pbInput in = {displaced(a->input.ctrl, d->ctrl, size, (size_t)r->nu, s->moved.ctrl),
                 displaced(a->input.qfrc, d->qfrc, size, (size_t)r->nv, s->moved.qfrc),
-                displaced(a->input.xfrc, d->xfrc, size, 6 * (size_t)r->nbody, s->moved.xfrc)};
+                displaced(a->input.xfrc, d->xfrc, size, 6 * (size_t)r->nbody, s->moved.xfrc),
+                displaced(a->input.command, d->command, size, (size_t)r->ncommand, s->moved.command)};
   const double *parameters = theta ? displaced(r->theta, d->theta, size, r->ntheta, s->moved.theta) : r->theta;
 
   // The time of state k is that of the start and k time steps.
@@ -544,13 +563,13 @@ static pbStatus check_forward(const StepCheck *a, pbCertificate *c) {
 
 // State and inputs of a direction together to length one: the moves of a quotient are lengths.
 static void normalize(const pbRollout *r, const StepVectors *d) {
-  double *all[] = {d->x, d->ctrl, d->qfrc, d->xfrc};
-  const size_t n[] = {(size_t)r->n, (size_t)r->nu, (size_t)r->nv, 6 * (size_t)r->nbody};
+  double *all[] = {d->x, d->ctrl, d->qfrc, d->xfrc, d->command};
+  const size_t n[] = {(size_t)r->n, (size_t)r->nu, (size_t)r->nv, 6 * (size_t)r->nbody, (size_t)r->ncommand};
   double sum = 0;
-  for (int i = 0; i < 4; i++) sum += dot(all[i], all[i], n[i]);
+  for (int i = 0; i < 5; i++) sum += dot(all[i], all[i], n[i]);
   if (!(sum > 0)) return;
 
-  for (int i = 0; i < 4; i++) {
+  for (int i = 0; i < 5; i++) {
     if (!all[i]) continue;
     for (size_t k = 0; k < n[i]; k++) all[i][k] /= sqrt(sum);
   }
@@ -588,38 +607,41 @@ static void check_quotient(const StepCheck *a, bool theta, pbCertificate *c) {
 static bool next_is(const int *steps, int count, int k) { return count > 0 && steps[count - 1] == k; }
 
 // The rows of the inputs' gradients that step k adds to, and their widths; 0: not wanted.
-static void find_input_rows(const pbRollout *r, const pbRolloutGradient *g, int k, const double *rows[3], size_t width[3]) {
+enum { inputs = 4 };
+static void find_input_rows(const pbRollout *r, const pbRolloutGradient *g, int k, const double *rows[inputs],
+                            size_t width[inputs]) {
   size_t row = r->input.constant || k == 0 ? 0 : (size_t)k;
   width[0] = g->ctrl ? (size_t)r->nu : 0;
   width[1] = g->qfrc ? (size_t)r->nv : 0;
   width[2] = g->xfrc ? 6 * (size_t)r->nbody : 0;
+  width[3] = g->command ? (size_t)r->ncommand : 0;
 
-  const double *all[] = {g->ctrl, g->qfrc, g->xfrc};
-  for (int i = 0; i < 3; i++) rows[i] = all[i] ? all[i] + row * width[i] : NULL;
+  const double *all[] = {g->ctrl, g->qfrc, g->xfrc, g->command};
+  for (int i = 0; i < inputs; i++) rows[i] = all[i] ? all[i] + row * width[i] : NULL;
 }
 
 // Notes what the inputs' gradients hold before a sampled step.
 void pbSample_Before(pbRollout *r, pbSample *s, int k) {
-  const double *rows[3];
-  size_t width[3], from = 0;
+  const double *rows[inputs];
+  size_t width[inputs], from = 0;
 
   if (!next_is(s->steps, s->step_count, k) && !next_is(s->quotients, s->quotient_count, k)) return;
   find_input_rows(r, s->gradient, k, rows, width);
 
   // Of the rows that the step will add to.
-  for (int i = 0; i < 3; from += width[i], i++) {
+  for (int i = 0; i < inputs; from += width[i], i++) {
     if (width[i]) memcpy(s->input_before + from, rows[i], width[i] * sizeof(double));
   }
 }
 
 // What the step added to the rows of its inputs, by difference.
 static void added_inputs(const StepCheck *a) {
-  const double *rows[3];
-  size_t width[3], from = 0;
-  double *out[] = {a->s->added.ctrl, a->s->added.qfrc, a->s->added.xfrc};
+  const double *rows[inputs];
+  size_t width[inputs], from = 0;
+  double *out[] = {a->s->added.ctrl, a->s->added.qfrc, a->s->added.xfrc, a->s->added.command};
 
   find_input_rows(a->r, a->s->gradient, a->k, rows, width);
-  for (int i = 0; i < 3; from += width[i], i++) {
+  for (int i = 0; i < inputs; from += width[i], i++) {
     for (size_t j = 0; j < width[i]; j++) out[i][j] = rows[i][j] - a->s->input_before[from + j];
   }
 }
@@ -632,7 +654,10 @@ pbStatus pbSample_Step(pbRollout *r, pbSample *s, int k, const double *record, v
   bool both = next_is(s->steps, s->step_count, k) || (events && !s->event_seen);
   bool differences = next_is(s->quotients, s->quotient_count, k);
   if (next_is(s->steps, s->step_count, k)) s->step_count--;
-  if (differences) s->quotient_count--;
+  // A policy without a forward derivative leaves quotients alone.
+  differences = differences || (both && !pbPolicy_Pushes(r->model));
+  both = both && pbPolicy_Pushes(r->model);
+  if (next_is(s->quotients, s->quotient_count, k)) s->quotient_count--;
   if (!both && !differences) return pb_ok;
 
   StepCheck a = {.r = r,

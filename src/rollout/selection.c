@@ -16,10 +16,21 @@ void pbSelection_Destroy(pbRollout *r) {
   r->theta_aside = NULL;
 }
 
+// Is no parameter of the policy wanted? They are the last of all.
+static void skip_policy(const pbRollout *r, pbScratch *s) {
+  if (!s || !s->policy) return;
+  int count = pbModel_ParamCount(r->model);
+  bool wanted = !r->unwanted;
+  for (int i = count - r->model->policy->params; i < count && !wanted; i++) wanted = !r->unwanted[i];
+  s->policy->skip = !wanted;
+}
+
 void pbSelection_Apply(pbRollout *r) {
   unsigned skip = r->unwanted ? pbWanted_Skip(r->model, r->unwanted) : 0;
   r->scratch->skip = skip;
   if (r->smooth_scratch) r->smooth_scratch->skip = skip;
+  skip_policy(r, r->scratch);
+  skip_policy(r, r->smooth_scratch);
 }
 
 // Number of the field that a name like "geom_friction" or "geom_friction:floor" means.

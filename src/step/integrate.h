@@ -5,6 +5,7 @@
 #include "eval/work.h"
 
 // One evaluation at w's inputs: all stages up to qacc. replay: w->qacc_warmstart is the solution.
+void NUM(pbEvaluate_Sense)(NUM(pbWork) *w);
 pbStatus NUM(pbEvaluate)(NUM(pbWork) *w, bool replay);
 // Mhat = M + h B (Euler) or M - h D (implicitfast), factored, and qacc_integrated = Mhat^-1 M qacc.
 pbStatus NUM(pbIntegrate_Damp)(NUM(pbWork) *w);

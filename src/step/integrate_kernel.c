@@ -6,15 +6,20 @@
 #include "math/vec.h"
 #include "multibody/spatial.h"
 
-pbStatus NUM(pbEvaluate)(NUM(pbWork) *w, bool replay) {
-  w->replay = replay;
+void NUM(pbEvaluate_Sense)(NUM(pbWork) *w) {
   NUM(pbStage_Kinematics)(w);
   NUM(pbStage_Tendon)(w);
-  NUM(pbStage_Inertia)(w);
-
-  // What follows from positions alone is done; now velocities, then forces, then the accelerations that they and the rows give.
-  PB_TRY(NUM(pbStage_Collide)(w));
   NUM(pbStage_Velocity)(w);
+}
+
+pbStatus NUM(pbEvaluate)(NUM(pbWork) *w, bool replay) {
+  w->replay = replay;
+  if (!w->sensed) NUM(pbEvaluate_Sense)(w);
+  w->sensed = false;
+
+  // Motions are there, and what else follows from positions; now forces, then the accelerations that they and the rows give.
+  NUM(pbStage_Inertia)(w);
+  PB_TRY(NUM(pbStage_Collide)(w));
   NUM(pbStage_Passive)(w);
   NUM(pbStage_Actuation)(w);
   NUM(pbStage_Smooth)(w);

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 
 #include "math/vec.h"
+#include "model/policy_data.h"
 #include "model/sphere.h"
 #include "model/state_layout.h"
 #include "step/integrate.h"
@@ -187,6 +188,18 @@ pbStatus pbJvp_Run(void *block, const pbStepRecord *step, double *stages, const 
   pbJvp_Imaginary(j, out->xpos, w->observed_xpos, 3 * m->nbody);
   pbJvp_Imaginary(j, out->site_xpos, w->observed_site, 3 * m->nsite);
   return pb_ok;
+}
+
+void pbJvp_Sense(void *block, const pbStepRecord *step, const pbDirection *d, double *observation, double *tangent) {
+  pbJvp *j = block;
+  pbWork_c *w = &j->w;
+  int n = w->m->policy->observing;
+  load_step(j, step, d);
+  pbObserve_Sense_c(w);
+  w->sensed = false;  // what comes next begins anew
+
+  for (int i = 0; i < n; i++) observation[i] = re(w->observation[i]);
+  pbJvp_Imaginary(j, tangent, w->observation, n);
 }
 
 void pbJvp_Couple(void *block, const double *S, const double *g, const double *g_tangent, const double *at) {

@@ -4,6 +4,8 @@
 
 #include "eval/work.h"
 
+struct pbObserveRow;
+
 // One step from the state in w (qpos, qvel, act; inputs set). Leaves the state after it in w. stages: pb_stages(m) x nv,
 // the acceleration found by each evaluation: written, or with replay given (then nothing is iterated). sense: sensordata,
 // observed_xpos, observed_site are filled from the first evaluation. integrate: false stops after the first evaluation.
@@ -11,6 +13,13 @@ pbStatus NUM(pbStep_Run)(NUM(pbWork) *w, double *stages, bool replay, bool sense
 // Evaluation `stage` alone, its state rebuilt from the state at the start and the accelerations of the stages before;
 // for the backward pass. Leaves rk_v of the stages up to this one.
 pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage);
+
+// Of a model with a policy: positions and velocities of the state in w, and from them w->observation. The next evaluation, which
+// must be of the same state, goes on from there. Fill: the same numbers where an evaluation is there.
+void NUM(pbObserve_Sense)(NUM(pbWork) *w);
+void NUM(pbObserve_Fill)(NUM(pbWork) *w);
+// Position of the point that a row is of.
+void NUM(pbObserve_Point)(const NUM(pbWork) *w, const struct pbObserveRow *row, num point[3]);
 
 #if !PB_IS_COMPLEX
 double NUM(pbFinite_Sum)(const double *x, size_t n);

@@ -10,6 +10,7 @@ typedef struct pbStepRecord {
   const double *record;  // pbTape_Record: the state before the step first, then what the step found
   void *cached;          // what pbCached_Save left of its evaluation; NULL: it is evaluated again
   const pbInput *input;
+  bool open;  // the inputs are all that acts: a policy is not asked
 } pbStepRecord;
 
 // Cotangents that go into a pullback; NULL: zero.
@@ -17,6 +18,8 @@ typedef struct pbStepCotangent {
   const double *next;                // tangent size: of the state after the step; NULL: no step, only what is observed before it
   const pbObservationBar *observed;  // of sensors and positions at the start of the step
   const double *distance;            // nrow: of pos - margin of the rows
+  const double *observation;         // of what a policy observed (eval/work.h); of open steps without `next`
+  bool evaluated;                    // the scratch holds the evaluation of the step, from the pullback before
 } pbStepCotangent;
 
 // Where a pullback adds; NULL: not wanted.

@@ -103,6 +103,13 @@ void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pb
   copy_or_clear(w->qvel, x + at.qvel, m->nv);
   copy_or_clear(w->act, x + at.act, m->na);
   copy_or_clear(w->qacc_warmstart, x + at.warm, m->nv);
+  w->sensed = false;
+  pbScratch_LoadInput(s, input);
+}
+
+void pbScratch_LoadInput(pbScratch *s, const pbInput *input) {
+  const pbModel *m = s->model;
+  pbWork_r *w = &s->w;
   copy_or_clear(w->ctrl, input ? input->ctrl : NULL, m->nu);
   copy_or_clear(w->qfrc_applied, input ? input->qfrc : NULL, m->nv);
   copy_or_clear(w->xfrc_applied, input ? input->xfrc : NULL, 6 * m->nbody);
@@ -209,6 +216,4 @@ void pbScratch_State(const pbScratch *s, double time, double *x) {
   copy_or_clear(x + at.warm, w->qacc, m->nv);
 }
 
-int pbTape_Size(const pbModel *m) {
-  return tape_stages(m) + pb_stages(m) * m->nv + (m->contact.method == pb_contactImpact) + pb_deformRecord(m);
-}
+int pbTape_Size(const pbModel *m) { return tape_policy(m) + pb_policyRecord(m) + pb_deformRecord(m); }

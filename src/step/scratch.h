@@ -15,6 +15,11 @@ static inline bool pb_coupled(const pbModel *m) { return m->deform && m->deform-
 // Numbers that a step leaves in the tape's record: the state after it, and the preconditioner point of its solution (deform.h).
 static inline int pb_deformRecord(const pbModel *m) { return m->deform ? m->deform_state + 3 * m->deform->npoint + 1 : 0; }
 
+// Where a record has what a policy decided.
+static inline int tape_policy(const pbModel *m) {
+  return tape_stages(m) + pb_stages(m) * m->nv + (m->contact.method == pb_contactImpact);
+}
+
 struct pbScratch {
   pbContext *ctx;  // of the thread: its memory
   const pbModel *model;
@@ -30,6 +35,7 @@ struct pbScratch {
   struct pbGathered *gathered;        // dense copies for inspection (step/inspect.c)
   struct pbImpacts *impacts;          // contact method impact (impact/impact.h); otherwise NULL
   struct pbDeformWork *deform;        // NULL: nothing deforms
+  struct pbPolicyWork *policy;        // NULL: there is none (world/policy_step.h)
   void *cached_factor;                // where the next step's factor is to be cached
   struct pbCouple *couple;            // NULL: nothing deformable is attached to a body that moves
   struct pbEvent *events;             // 2 x rows: of a step (impact/event.h)
@@ -86,7 +92,8 @@ PB_NODISCARD pbStatus pbScratch_CheckRecord(pbScratch *s, const double *record);
 // The checks of pbScratch_Enter once for many calls: later ones with this theta skip them. theta must not change until the next
 // pbScratch_Trust.
 PB_NODISCARD pbStatus pbScratch_Trust(pbScratch *s, const pbModel *m, const double *theta);
-// Load state and inputs into the double evaluation.
+// Load state and inputs into the double evaluation; inputs alone.
+void pbScratch_LoadInput(pbScratch *s, const pbInput *input);
 void pbScratch_Load(pbScratch *s, const double *theta, const double *x, const pbInput *input);
 // The failure of an evaluation in words.
 pbStatus pbScratch_Explain(pbScratch *s, pbStatus status);

@@ -14,7 +14,21 @@
 
 int pbModel_StateSize(const pbModel *m) { return state_layout(m).size; }
 
-int pbModel_StateFieldCount(const pbModel *m) { return 5 + (m->deform ? pbDeform_FieldCount(m->deform) : 0); }
+static int deform_fields(const pbModel *m) { return m->deform ? pbDeform_FieldCount(m->deform) : 0; }
+int pbModel_StateFieldCount(const pbModel *m) { return 5 + deform_fields(m) + (m->policy ? 3 : 0); }
+
+// Of a policy, by its number among the policy's own.
+static pbStateField policy_field(const pbModel *m, int index) {
+  int at = state_layout(m).policy;
+  if (!m->policy) return (pbStateField){NULL, 0, 0};
+
+  switch (index) {
+    case 0: return (pbStateField){"policy_memory", at, m->policy->memory};
+    case 1: return (pbStateField){"policy_held", at + m->policy->memory, m->policy->held};
+    case 2: return (pbStateField){"policy_count", at + m->policy->memory + m->policy->held, 1};
+    default: return (pbStateField){NULL, 0, 0};
+  }
+}
 
 pbStateField pbModel_StateFieldAt(const pbModel *m, int index) {
   pbStateLayout s = state_layout(m);
@@ -25,8 +39,11 @@ pbStateField pbModel_StateFieldAt(const pbModel *m, int index) {
     case 2: return (pbStateField){"qvel", s.qvel, m->nv};
     case 3: return (pbStateField){"act", s.act, m->na};
     case 4: return (pbStateField){"qacc_warmstart", s.warm, m->nv};
-    default: return m->deform ? pbDeform_FieldAt(m->deform, index - 5, s.deform) : (pbStateField){NULL, 0, 0};
+    default: break;
   }
+
+  int behind = index - 5 - deform_fields(m);
+  return behind < 0 && m->deform ? pbDeform_FieldAt(m->deform, index - 5, s.deform) : policy_field(m, behind);
 }
 
 static char *put_entry(const char *field, int i, const char *kind, const char *name, char *text, size_t size) {
@@ -45,9 +62,19 @@ static char *put_activation(const pbModel *m, int i, char *text, size_t size) {
   return put_entry("act", i, "actuator", pbModel_Name(m, pb_objActuator, u), text, size);
 }
 
+// entry: counted from the first of the policy's, which has the order of its tangent.
+static char *put_policy(const pbModel *m, int entry, char *text, size_t size) {
+  int memory = m->policy->memory, held = m->policy->held;
+  if (entry < memory) snprintf(text, size, "policy_memory[%d]", entry);
+  else if (entry < memory + held) snprintf(text, size, "policy_held[%d]", entry - memory);
+  else snprintf(text, size, "policy_count");
+  return text;
+}
+
 char *pbState_EntryName(const pbModel *m, int entry, char *text, size_t size) {
   pbStateLayout s = state_layout(m);
   // From the last field to the first.
+  if (entry >= s.policy) return put_policy(m, entry - s.policy, text, size);
   if (entry >= s.deform) return pbDeform_EntryName(m->deform, entry - s.deform, text, size);
   if (entry >= s.warm) return pbState_DofName(m, "qacc_warmstart", entry - s.warm, text, size);
   if (entry >= s.act) return put_activation(m, entry - s.act, text, size);
@@ -62,6 +89,7 @@ char *pbState_EntryName(const pbModel *m, int entry, char *text, size_t size) {
 }
 
 char *pbState_TangentName(const pbModel *m, int entry, char *text, size_t size) {
+  if (entry >= tangent_policy(m)) return put_policy(m, entry - tangent_policy(m), text, size);
   if (entry >= 2 * m->nv + m->na) return pbDeform_EntryName(m->deform, entry - 2 * m->nv - m->na, text, size);
   if (entry >= 2 * m->nv) return put_activation(m, entry - 2 * m->nv, text, size);
   bool velocity = entry >= m->nv;
@@ -145,6 +173,7 @@ void pbState_Difference(const pbModel *m, const double *a, const double *b, doub
 
   for (int i = 0; i < m->nv + m->na; i++) out[m->nv + i] = b[s.qvel + i] - a[s.qvel + i];
   for (int i = 0; i < m->deform_tangent; i++) out[2 * m->nv + m->na + i] = b[s.deform + i] - a[s.deform + i];
+  for (int i = 0; i < pb_policyTangent(m); i++) out[tangent_policy(m) + i] = b[s.policy + i] - a[s.policy + i];
 }
 
 void pbState_Move(const pbModel *m, double *x, const double *tangent, double eps) {
@@ -153,6 +182,7 @@ void pbState_Move(const pbModel *m, double *x, const double *tangent, double eps
 
   for (int i = 0; i < m->nv + m->na; i++) x[s.qvel + i] += eps * tangent[m->nv + i];
   for (int i = 0; i < m->deform_tangent; i++) x[s.deform + i] += eps * tangent[2 * m->nv + m->na + i];
+  for (int i = 0; i < pb_policyTangent(m); i++) x[s.policy + i] += eps * tangent[tangent_policy(m) + i];
 }
 
 // A tangent t of a rotation moves its quaternion by q (0, t) / 2.

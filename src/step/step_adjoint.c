@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "math/vec.h"
+#include "model/policy_data.h"
 #include "multibody/spatial.h"
 #include "step/integrate.h"
 #include "step/kernels.h"
@@ -35,6 +36,7 @@ static void lay_out_step(pbArena *arena, block *k, const pbModel *m) {
   TAKE(k->rk_d, 4 * m->na);
   TAKE(k->rate, m->nv);
   TAKE(k->sensordata, m->nsensordata);
+  TAKE(k->observed_row, m->policy ? m->policy->widest : 0);
 }
 
 // Virtual motions, what depends on the evaluation alone, and room to work in: written before they are read.
@@ -278,7 +280,7 @@ bool LANE(pbVjp_Observe)(block *k, const pbPullback *p) {
   const NUM(pbWork) *w = a->w;
   const pbModel *m = w->m;
   lane f[3];
-  if (!p->sensordata && !p->xpos && !p->site_xpos && !p->distance) return false;
+  if (!p->sensordata && !p->xpos && !p->site_xpos && !p->distance && !p->observation) return false;
 
   // Cotangents of body fields come before the inertial sweep, which else clears them.
   a->fresh = false;
@@ -308,6 +310,9 @@ bool LANE(pbVjp_Observe)(block *k, const pbPullback *p) {
       if (p->distance[i] != 0) LANE(pbRows_Distance)(a, i, PB_LANE_ZERO + p->distance[i]);
     }
   }
+
+  // What a policy sees comes from positions and velocities alone: it has no share in the accelerations.
+  if (p->observation) LANE(pbVjp_Policy)(k, p->observation);
   return sensed;
 }
 

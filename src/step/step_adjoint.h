@@ -20,6 +20,7 @@ typedef struct LANE(pbVjpBlock) {
   lane *rate;                        // nv: of the rates that move positions
   lane *Vx;                          // room for a->Vx
   lane *sensordata;
+  lane *observed_row;       // of a policy's observations: room for a row
   const double *more_qacc;  // pbPullback.qacc, lam
   double *lam_out;
   lane *lam_of, *mu_of;             // groups / strips x nv x strips: lam and mu of every seed
@@ -43,6 +44,8 @@ void LANE(pbVjp_AddOut)(double *to, const lane *from, int n);
 PB_NODISCARD pbStatus LANE(pbVjp_Replay)(LANE(pbVjpBlock) *k, NUM(pbWork) *w, const double *stages, bool cached, bool sense);
 // Cotangents of what is observed at the start of the step. Returns whether sensors gave any.
 bool LANE(pbVjp_Observe)(LANE(pbVjpBlock) *k, const pbPullback *p);
+// Cotangents of what a policy observes (step/observe_adjoint.c), with room for those of body fields.
+void LANE(pbVjp_Policy)(LANE(pbVjpBlock) *k, const double *observation);
 // With the cotangents of qacc (a->qacc) and of what sensors see set: lam, and everything else. sensed: by pbVjp_Observe.
 PB_NODISCARD pbStatus LANE(pbVjp_Evaluation)(LANE(pbVjpBlock) *k, bool sensed);
 // The gradient of the virtual power W at lam and mu.

@@ -14,6 +14,7 @@ enum { pb_lanesMost = 8 };  // cotangents side by side: at most; see pbVariant
 typedef struct pbPullback {
   const double *q_next, *v_next, *act_next;     // nv, nv, na: cotangents after the step; q_next NULL: no step
   const double *sensordata, *xpos, *site_xpos;  // cotangents of what is observed before it
+  const double *observation;                    // of what a policy observes before it (eval/work.h)
   const double *distance;                       // nrow, one cotangent only: of pos - margin of limits and contacts there
   double *q, *v, *act, *ctrl, *qfrc, *xfrc;     // of the state before, and of the inputs
   double *theta;                                // ParamSize; one cotangent only

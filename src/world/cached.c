@@ -11,6 +11,7 @@
 #include "model/sphere.h"
 #include "solve/newton.h"
 #include "step/scratch.h"
+#include "world/policy_step.h"
 
 // ---- what is cached -----------------------------------------------------------------------------------------------------
 // One walk over what is cached, for counting (at NULL), saving and loading alike.
@@ -162,7 +163,13 @@ pbStatus pbCached_Save(pbScratch *s, size_t room, size_t *size) {
 // ---- the pullback of a step ---------------------------------------------------------------------------------------------
 // What the bodies' kernels take and give.
 static pbPullback bodies_pullback(const pbModel *m, const pbStepCotangent *in, const pbStepBar *out) {
-  pbPullback p = {.q = out->x, .v = out->x + m->nv, .act = out->x + 2 * m->nv, .theta = out->theta, .distance = in->distance};
+  pbPullback p = {.q = out->x,
+                  .v = out->x + m->nv,
+                  .act = out->x + 2 * m->nv,
+                  .theta = out->theta,
+                  .observation = in->observation,
+                  .distance = in->distance,
+                  .evaluated = in->evaluated};
 
   // Without cotangents of the state after there is no step to pull.
   if (in->next) {
@@ -186,9 +193,11 @@ static pbPullback bodies_pullback(const pbModel *m, const pbStepCotangent *in, c
 
 // Bodies alone: from the cached evaluation, or from one made again.
 static pbStatus pull_bodies(pbScratch *s, const pbStepRecord *step, pbPullback *p) {
-  s->cache_at = step->cached;
-  pbScratch_Load(s, step->theta, step->record, step->input);
-  if (step->cached) {
+  if (!p->evaluated) {
+    s->cache_at = step->cached;
+    pbScratch_Load(s, step->theta, step->record, step->input);
+  }
+  if (step->cached && !p->evaluated) {
     walk k = {.at = step->cached, .used = s->w.cached_bytes, .load = true};
     pass_evaluation(&k, &s->w);
   }
@@ -199,8 +208,13 @@ static pbStatus pull_bodies(pbScratch *s, const pbStepRecord *step, pbPullback *
   return status == pb_ok ? status : pbScratch_Fail(s, status, "pullback: %s", pbStatus_Text(status));
 }
 
+bool pbStep_LeavesEvaluation(const pbScratch *s, const pbStepRecord *step, const pbStepCotangent *in) {
+  bool elsewhere = pbImpacts_Recorded(s, step->record) || pb_stages(s->model) > 1 || pb_coupled(s->model);
+  return !elsewhere || !in->next;
+}
+
 // By the normalized theta.
-static pbStatus pull_step(const pbStepRecord *given, const pbStepCotangent *cotangent, pbScratch *s, const pbStepBar *out) {
+pbStatus pbStep_VjpOpen(pbScratch *s, const pbStepRecord *given, const pbStepCotangent *cotangent, const pbStepBar *out) {
   const pbModel *m = given->model;
   pbStepRecord step = *given;
   pbStepCotangent in = *cotangent;
@@ -232,7 +246,8 @@ pbStatus pbStep_VjpCached(const pbStepRecord *given, const pbStepCotangent *in, 
   PB_VALIDATE(!in->next || pb_allFinite(in->next, (size_t)pbModel_TangentSize(m)));
   bool normalized = out->theta && step.theta != given->theta;
   if (normalized) pbSphere_Aside(m, out->theta, s->theta_aside);
-  pbStatus status = pull_step(&step, in, s, out);
+  bool closed = m->policy && !step.open;
+  pbStatus status = closed ? pbPolicy_Vjp(s, &step, in, out) : pbStep_VjpOpen(s, &step, in, out);
   if (normalized) pbSphere_Pull(m, given->theta, s->theta_aside, out->theta);
   return status;
 }

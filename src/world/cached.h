@@ -23,4 +23,16 @@ PB_NODISCARD pbStatus pbCached_Save(pbScratch *scratch, size_t room, size_t *siz
 PB_NODISCARD pbStatus pbStep_VjpCached(const pbStepRecord *step, const pbStepCotangent *in, pbScratch *scratch,
                                        const pbStepBar *out);
 
+// The open-loop step's own, without a policy.
+PB_NODISCARD pbStatus pbStep_VjpOpen(pbScratch *scratch, const pbStepRecord *step, const pbStepCotangent *in,
+                                     const pbStepBar *out);
+// Does the scratch hold the step's evaluation, at the state before it, after such a pullback?
+bool pbStep_LeavesEvaluation(const pbScratch *scratch, const pbStepRecord *step, const pbStepCotangent *in);
+
+// ---- derivative.c: pbStep_Jvp of a step as it is recorded, with a normalized theta; and the open-loop step's own.
+PB_NODISCARD pbStatus pbStep_JvpRecord(pbScratch *scratch, const pbStepRecord *step, const pbDirection *direction,
+                                       const pbStepTangent *out);
+PB_NODISCARD pbStatus pbStep_JvpOpen(pbScratch *scratch, const pbStepRecord *step, const pbDirection *direction,
+                                     const pbStepTangent *out);
+
 #endif

@@ -154,6 +154,9 @@ pbStatus pbModel_SetDeformable(pbModel *m, const pbDeformable *from) {
   pbDeform *d;
 
   if (m->deform) return pbContext_Fail(m->ctx, pb_bad_argument, "the model has deformables already");
+  if (m->policy)
+    return pbContext_Fail(m->ctx, pb_bad_argument,
+                          "the model has a policy already: deformables come before it, with their controls");
 
   size_t count = (size_t)from->nattached;
   attached to = {.positions = pbContext_AllocArray(m->ctx, 3 * count + 1, sizeof(double)),

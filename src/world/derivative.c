@@ -13,6 +13,7 @@
 #include "step/scratch.h"
 #include "step/vjp.h"
 #include "world/cached.h"
+#include "world/policy_step.h"
 
 // ---- forward and reverse ------------------------------------------------------------------------------------------------
 static pbStatus push_coupled(pbScratch *s, const pbStepRecord *step, const pbDirection *direction, const pbStepTangent *out) {
@@ -22,8 +23,7 @@ static pbStatus push_coupled(pbScratch *s, const pbStepRecord *step, const pbDir
   return pbScratch_Fail(s, status, "forward derivative: %s", text);
 }
 
-// By the normalized theta, along directions on its spheres.
-static pbStatus push_step(pbScratch *s, const pbStepRecord *step, const pbDirection *direction, const pbStepTangent *given) {
+pbStatus pbStep_JvpOpen(pbScratch *s, const pbStepRecord *step, const pbDirection *direction, const pbStepTangent *given) {
   const pbModel *m = step->model;
   pbStepTangent out = *given;
 
@@ -42,10 +42,16 @@ static pbStatus push_step(pbScratch *s, const pbStepRecord *step, const pbDirect
   return status == pb_ok ? status : pbScratch_Fail(s, status, "forward derivative: %s", pbStatus_Text(status));
 }
 
+// By the normalized theta, along directions on its spheres. Positions do not depend on what a policy does.
+pbStatus pbStep_JvpRecord(pbScratch *s, const pbStepRecord *step, const pbDirection *direction, const pbStepTangent *out) {
+  bool closed = step->model->policy && !step->open && (out->next || out->sensordata);
+  return closed ? pbPolicy_Jvp(s, step, direction, out) : pbStep_JvpOpen(s, step, direction, out);
+}
+
 pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record, const pbInput *input,
                     const pbDirection *direction, pbScratch *s, double *next, double *sensordata, double *xpos,
                     double *site_xpos) {
-  pbStepRecord step = {m, theta, record, NULL, input};
+  pbStepRecord step = {.model = m, .theta = theta, .record = record, .input = input};
   pbDirection along = *direction;
 
   PB_TRY(pbScratch_Enter(s, m, &step.theta));
@@ -58,13 +64,13 @@ pbStatus pbStep_Jvp(const pbModel *m, const double *theta, const double *record,
     along.theta = s->theta_tangent;
   }
 
-  return push_step(s, &step, &along, &(pbStepTangent){next, sensordata, xpos, site_xpos});
+  return pbStep_JvpRecord(s, &step, &along, &(pbStepTangent){next, sensordata, xpos, site_xpos});
 }
 
 pbStatus pbStep_Vjp(const pbModel *m, const double *theta, const double *record, const pbInput *input, const double *next_bar,
                     const pbObservationBar *observed, pbScratch *s, double *x_bar, const pbInputBar *input_bar,
                     double *theta_bar) {
-  const pbStepRecord step = {m, theta, record, NULL, input};
+  const pbStepRecord step = {.model = m, .theta = theta, .record = record, .input = input};
   const pbStepCotangent in = {.next = next_bar, .observed = observed};
   return pbStep_VjpCached(&step, &in, s, &(pbStepBar){x_bar, input_bar, theta_bar});
 }
@@ -274,7 +280,7 @@ static pbStatus state_rows(batch *b, jacobians to) {
   return pull_rows(b, b->seed_act, m->na, true, rows_from(b, to, 2 * m->nv));
 }
 
-// ---- Jacobians of worlds with deformables: a pullback for each row --------------------------------------------------------
+// ---- Jacobians of worlds with deformables or a policy: a pullback for each row --------------------------------------------------------
 static pbStatus row_by_row(const pbStepRecord *given, pbScratch *s, jacobians of_state, jacobians of_sensors) {
   const pbModel *m = given->model;
   size_t n = (size_t)pbModel_TangentSize(m);
@@ -313,11 +319,11 @@ static pbStatus row_by_row(const pbStepRecord *given, pbScratch *s, jacobians of
 // ---- both -----------------------------------------------------------------------------------------------------------------
 pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
                          double *A, double *B, double *C, double *D) {
-  pbStepRecord step = {m, theta, record, NULL, input};
+  pbStepRecord step = {.model = m, .theta = theta, .record = record, .input = input};
 
   PB_TRY(pbScratch_Enter(s, m, &step.theta));
   PB_TRY(pbScratch_CheckRecord(s, record));
-  if (m->deform) return row_by_row(&step, s, (jacobians){A, B}, (jacobians){C, D});
+  if (m->deform || m->policy) return row_by_row(&step, s, (jacobians){A, B}, (jacobians){C, D});
 
   batch b = begin_batch(s, &step);
   pbStatus status = A || B ? state_rows(&b, (jacobians){A, B}) : pb_ok;

@@ -11,6 +11,7 @@
 #include "step/jvp.h"
 #include "step/scratch.h"
 #include "world/cached.h"
+#include "world/policy_step.h"
 
 // ---- the events of a step -------------------------------------------------------------------------------------------------
 // Releases first, then onsets, in scratch->events.
@@ -163,7 +164,10 @@ static pbStatus saltation_column(impacts *p, const double *record, double *colum
   // D F: the step along the rate of the state before
   const pbDirection flow = {.x = p->F};
 
-  PB_TRY(pbStep_Jvp(m, p->step.theta, record, p->step.input, &flow, p->s, p->by_flow, NULL, NULL, NULL));
+  pbStepRecord step = p->step;
+  step.record = record;
+  PB_TRY(pbScratch_Enter(p->s, m, &step.theta));
+  PB_TRY(pbStep_JvpRecord(p->s, &step, &flow, &(pbStepTangent){.next = p->by_flow}));
   for (int i = 0; i < 2 * m->nv; i++) column[i] = p->F_after[i] - p->by_flow[i];
   return pb_ok;
 }
@@ -323,7 +327,7 @@ static pbStatus pull_events(pbScratch *s, const step_events *f, const double *v,
 static pbStatus pull_impacts(pbScratch *s, const pbStepRecord *step, const step_events *f, const double *v,
                              const double *next_bar, double *distance_bar, bool *some) {
   impacts p = {.s = s,
-               .step = *step,
+               .step = s->policy ? pbPolicy_Open(s, step) : *step,
                .events = f->onsets,
                .count = f->onset_count,
                .v_after = v,
@@ -388,6 +392,7 @@ pbStatus pbStep_EventsJvp(const pbStepRecord *given, const double *x_next, const
 
   // The step again, and its events
   memcpy(s->stages, step.record + tape_stages(m), (size_t)(pb_stages(m) * m->nv) * sizeof(double));
+  if (m->policy) step = pbPolicy_Open(s, &step);
   pbScratch_Load(s, step.theta, step.record, step.input);
   PB_TRY(s->variant->run(&s->w, s->stages, true, false, false));
   for (size_t i = 0; i < nv; i++) v[i] = m->integrator == pb_intRK4 ? 0.5 * (s->w.qvel[i] + v_next[i]) : v_next[i];

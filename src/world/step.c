@@ -15,13 +15,14 @@
 #include "step/jvp.h"
 #include "step/scratch.h"
 #include "step/vjp.h"
+#include "world/policy_step.h"
 
 // ---- scratch --------------------------------------------------------------------------------------------------------
 enum { id_size = 3 };  // geom1, geom2, point
 
-// Cotangents, and what comes of them, of a row of a Jacobian of deformables.
+// Cotangents, and what comes of them, of a row of a Jacobian that is pulled row by row.
 static size_t jacobian_row(const pbModel *m) {
-  return m->deform ? 2 * (size_t)pbModel_TangentSize(m) + (size_t)pb_controls(m) + (size_t)m->nsensordata : 0;
+  return m->deform || m->policy ? 2 * (size_t)pbModel_TangentSize(m) + (size_t)pb_controls(m) + (size_t)m->nsensordata : 0;
 }
 
 static double *reals(pbScratch *s, size_t count) { return pbContext_AllocArray(s->ctx, count, sizeof(double)); }
@@ -93,6 +94,7 @@ static pbStatus allocate(pbScratch *s, int contacts, const pbCapacity *capacity)
     // The sum over elements fills what the bodies see of it.
     if (pb_coupled(m)) s->deform->attached = &s->couple->attached;
   }
+  if (m->policy) PB_TRY(pbPolicyWork_Create(s));
 
   return pbScratch_InspectCreate(s);
 }
@@ -156,6 +158,7 @@ void pbScratch_Destroy(pbScratch *s) {
   pbImpacts_Destroy(s);
   pbCouple_Destroy(s);
   pbDeformWork_Destroy(s->deform);
+  pbPolicyWork_Destroy(s);
 
   void *blocks[] = {s->w.memory, s->complex_work, s->adjoint_one, s->adjoint_lanes, s->stages,        s->seeds,
                     s->row,      s->state,        s->events,      s->event_numbers, s->event_columns, s->event_parent,
@@ -231,10 +234,13 @@ static pbStatus check_state(pbScratch *s, const double *x) {
 
 // The state after a step to s->state.
 static pbStatus advance(pbScratch *s, const double *theta, const double *x, const pbInput *input, bool sense) {
+  if (s->impacts || pb_coupled(s->model)) s->w.sensed = false;
   if (s->impacts) return pbImpacts_Step(s, theta, x, input, sense, s->state);
   if (pb_coupled(s->model)) return pbCouple_Step(s, theta, x, input, sense, s->state);
 
-  pbScratch_Load(s, theta, x, input);
+  // What a policy looked at is there already.
+  if (s->w.sensed) pbScratch_LoadInput(s, input);
+  else pbScratch_Load(s, theta, x, input);
   PB_TRY(pbScratch_Run(s, sense, true));
   pbScratch_State(s, x[state_layout(s->model).time] + s->w.p.timestep[0], s->state);
   return pb_ok;
@@ -247,10 +253,17 @@ pbStatus pbStep_Forward(const pbModel *m, const double *theta, double *x, const 
 
   pbStateLayout at = state_layout(m);
   double *next = s->state;
+  s->w.sensed = false;
+  if (m->policy) {
+    PB_TRY(pbPolicy_Before(s, theta, x, input));
+    input = &s->policy->input;
+  }
   PB_TRY(advance(s, theta, x, input, sensordata != NULL));
   // Deformables that no body feels step by themselves, after the bodies.
   if (pb_coupled(m)) pbScratch_NoteDeform(s);
   else if (m->deform) PB_TRY(pbScratch_DeformStep(s, theta, x, input, next));
+
+  if (m->policy) pbPolicy_Next(s, x, next);
 
   int bad = pbScratch_FirstNotFinite(next, at.size);
   char name[160];
@@ -269,7 +282,13 @@ pbStatus pbStep_Observe(const pbModel *m, const double *theta, const double *x, 
   PB_TRY(pbScratch_Enter(s, m, &theta));
   PB_TRY(check_state(s, x));
 
-  pbScratch_Load(s, theta, x, input);
+  s->w.sensed = false;
+  if (m->policy) {
+    PB_TRY(pbPolicy_Before(s, theta, x, input));
+    input = &s->policy->input;
+  }
+  if (s->w.sensed) pbScratch_LoadInput(s, input);
+  else pbScratch_Load(s, theta, x, input);
   // It is no step: there are no impacts to count.
   if (s->impacts) pbImpacts_Forget(s);
   PB_TRY(pbScratch_Run(s, true, false));
@@ -292,5 +311,6 @@ void pbTape_Record(const pbModel *m, const double *x_before, const pbScratch *s,
   memcpy(record + stages, s->stages, (size_t)(pb_stages(m) * m->nv) * sizeof(double));
   // What a method adds to the record
   if (s->impacts) record[stages + pb_stages(m) * m->nv] = pbImpacts_Count(s);
+  if (m->policy) pbPolicy_Record(s, record + tape_policy(m));
   if (m->deform) pbScratch_DeformRecord(s, record + pbTape_Size(m) - pb_deformRecord(m));
 }

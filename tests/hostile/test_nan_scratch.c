@@ -56,8 +56,12 @@ static void run(const pbModel *m, pbScratch *scratch, bool hostile, bool keep, R
     memset(r->x_bar, 0, sizeof r->x_bar);
     if (hostile) poison(scratch);
     pbObservationBar observed = {.sensordata = pbModel_Size(m, "nsensordata") ? sensor_bar : NULL};
-    const pbStepRecord step = {m, theta, records + k * tape, keep ? kept + (size_t)k * room : NULL, &input};
-    if (pbStep_VjpCached(&step, &(pbStepCotangent){bar, &observed, NULL}, scratch, &(pbStepBar){r->x_bar, NULL, r->theta_bar}) !=
+    const pbStepRecord step = {.model = m,
+                               .theta = theta,
+                               .record = records + k * tape,
+                               .cached = keep ? kept + (size_t)k * room : NULL,
+                               .input = &input};
+    if (pbStep_VjpCached(&step, &(pbStepCotangent){.next = bar, .observed = &observed}, scratch, &(pbStepBar){r->x_bar, NULL, r->theta_bar}) !=
         pb_ok)
       fail_msg("step %d: %s", k, pbScratch_Error(scratch));
     memcpy(bar, r->x_bar, sizeof bar);

@@ -325,7 +325,7 @@ static void test_steps_are_checked(void **state) {
   pbCertificate c;
   good(s, pbRollout_Forward(r, s->theta, s->x0, &s->input, NULL));
   pbRolloutGradient all = {.x0 = g, .ctrl = g + s->n, .theta = g + s->n + N};
-  good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){plain, plain + s->n, NULL, NULL, plain + s->n + N}, &c));
+  good(s, pbRollout_Vjp(r, &bar, NULL, &(pbRolloutGradient){.x0 = plain, .ctrl = plain + s->n, .theta = plain + s->n + N}, &c));
   assert_true(!c.spot_checked && c.spot_step == -1);
   assert_string_equal(pbCertificate_Checked(&c), "nothing");
   for (uint64_t seed = 0; seed < 100; seed++) {

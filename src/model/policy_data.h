@@ -1,0 +1,88 @@
+// A policy as a part of the compiled model: what it observes, where its outputs go, where its numbers stand in state and theta.
+// Made by pbModel_SetPolicy (world/policy_model.c).
+#ifndef PB_POLICY_DATA_H
+#define PB_POLICY_DATA_H
+
+#include <pullback/policy.h>
+
+#include "model/model.h"
+
+// A row of the table of observations. Of `width` numbers those named by `component` are taken.
+typedef struct pbObserveRow {
+  pbObserveKind kind;
+  int object;  // joint, actuator, sensor, body, site; -1: all
+  int frame;   // positions and rotations as seen in this body's frame; -1: the world's
+  int width, count;
+  int at;          // of its first number among the observations
+  int *component;  // count; NULL: all
+  int first;       // of commands, or of what is held
+  double point[3], scale;
+} pbObserveRow;
+
+// Where a number that the policy puts out goes.
+typedef struct pbOutputTarget {
+  pbOutputKind kind;
+  int index;  // in ctrl, qfrc or xfrc
+  double scale;
+} pbOutputTarget;
+
+// A slice of theta; the name is the model's.
+typedef struct pbPolicyParam {
+  char *name;
+  const pbPolicySlice *slice;
+  size_t offset;  // in theta
+} pbPolicyParam;
+
+typedef struct pbPolicyModel {
+  const pbPolicyFunction *decide, *act;  // borrowed; act NULL: what is held goes out
+  pbObserveRow *row;
+  int rows;                 // those of decide first
+  int observed, observing;  // numbers that decide observes, and with act's behind them
+  int widest;               // row
+  pbOutputTarget *target;
+  int outputs, held, memory, decide_memory;
+  int every, commands;
+  bool reaches[pb_outputKindCount];        // some output goes there
+  bool evaluates, transmissions, sensors;  // some row needs an evaluation, and of it these
+  pbPolicyParam *param;
+  int params;
+  size_t theta, act_theta, theta_size;  // where parameters of decide and of act begin in theta, and how many there are
+} pbPolicyModel;
+
+// NULL is fine.
+void pbPolicyModel_Destroy(pbContext *ctx, pbPolicyModel *policy);
+
+// What a policy adds to a state: memory, held, the count of steps since the decision; to its tangent: all but the count.
+static inline int pb_policyState(const pbModel *m) { return m->policy ? m->policy->memory + m->policy->held + 1 : 0; }
+static inline int pb_policyTangent(const pbModel *m) { return m->policy ? m->policy->memory + m->policy->held : 0; }
+// Numbers that a step leaves in the tape's record: what is held in it and what goes out.
+static inline int pb_policyRecord(const pbModel *m) { return m->policy ? m->policy->held + m->policy->outputs : 0; }
+
+// Is a sensor of positions or velocities alone? Those of limits read rows, which come after the controls; the clock is observed
+// as the time.
+static inline bool pb_sensedBefore(int type) {
+  switch (type) {
+    case pb_sensTouch:
+    case pb_sensAccelerometer:
+    case pb_sensForce:
+    case pb_sensTorque:
+    case pb_sensActuatorfrc:
+    case pb_sensJointactuatorfrc:
+    case pb_sensTendonactuatorfrc:
+    case pb_sensJointlimitpos:
+    case pb_sensJointlimitvel:
+    case pb_sensJointlimitfrc:
+    case pb_sensTendonlimitpos:
+    case pb_sensTendonlimitvel:
+    case pb_sensTendonlimitfrc:
+    case pb_sensFramelinacc:
+    case pb_sensFrameangacc:
+    case pb_sensClock: return false;
+    default: return true;
+  }
+}
+
+// Does a row's kind of number come from the kernels' evaluation? The others are numbers of state and inputs themselves.
+static inline bool pb_observeEvaluates(pbObserveKind kind) { return kind < pb_observeCommand; }
+
+#endif

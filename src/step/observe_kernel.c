@@ -1,0 +1,141 @@
+// What a policy sees: the first half of an evaluation, positions and velocities, and the numbers of the table of observations that
+// come from it. Those of inputs, the clock and what is held are put beside them by world/policy_step.c. Pullback:
+// observe_adjoint.c; forward derivative: jvp_kernel.c.
+#include "base/assert.h"
+#include "math/vec.h"
+#include "model/joint.h"
+#include "model/policy_data.h"
+#include "multibody/sensor.h"
+#include "multibody/spatial.h"
+#include "step/integrate.h"
+#include "step/kernels.h"
+
+// ---- rows of the table ------------------------------------------------------------------------------------------------------
+// A unit quaternion from where a joint's rotation stands in qpos.
+static void joint_rotation(const num *qpos, num q[4]) {
+  quat_copy(q, qpos);
+  quat_normalize(q);
+}
+
+// Translations as they are, a rotation as its matrix. Returns how many numbers that makes.
+static int put_position(const NUM(pbWork) *w, int joint, num *out) {
+  const num *q = w->qpos + w->m->jnt_qposadr[joint];
+  int type = w->m->jnt_type[joint], plain = pbJoint_PlainCount(type);
+  for (int i = 0; i < plain; i++) out[i] = q[i];
+  if (!pbJoint_HasRotation(type)) return plain;
+
+  num unit[4];
+  joint_rotation(q + plain, unit);
+  quat_to_mat(out + plain, unit);
+  return plain + 9;
+}
+
+static void put_positions(const NUM(pbWork) *w, int joint, num *out) {
+  if (joint >= 0) {
+    put_position(w, joint, out);
+    return;
+  }
+  for (int j = 0; j < w->m->njnt; j++) out += put_position(w, j, out);
+}
+
+// The rotation vector from the orientation in qpos0.
+static void put_rotation(const NUM(pbWork) *w, int joint, num out[3]) {
+  int at = w->m->jnt_qposadr[joint] + pbJoint_PlainCount(w->m->jnt_type[joint]);
+  num q[4], start[4];
+
+  joint_rotation(w->qpos + at, q);
+  joint_rotation(w->p.qpos0 + at, start);
+  quat_conj(start, start);
+  quat_mul(q, start, q);
+  quat_log(out, q);
+}
+
+static void put_velocities(const NUM(pbWork) *w, int joint, num *out) {
+  int from = joint < 0 ? 0 : w->m->jnt_dofadr[joint];
+  int count = joint < 0 ? w->m->nv : pbJoint_DofCount(w->m->jnt_type[joint]);
+  memcpy(out, w->qvel + from, (size_t)count * sizeof(num));
+}
+
+static void put_activations(const NUM(pbWork) *w, int actuator, num *out) {
+  int from = actuator < 0 ? 0 : w->m->actuator_actadr[actuator];
+  int count = actuator < 0 ? w->m->na : w->m->actuator_actnum[actuator];
+  memcpy(out, w->act + from, (size_t)count * sizeof(num));
+}
+
+static int put_sensor(NUM(pbWork) *w, int sensor, num *out) {
+  int dim = w->m->sensor_dim[sensor];
+  NUM(pbSensor_Read)(w, sensor);
+  memcpy(out, w->sensordata + w->m->sensor_adr[sensor], (size_t)dim * sizeof(num));
+  return dim;
+}
+
+static void put_sensors(NUM(pbWork) *w, int sensor, num *out) {
+  if (sensor >= 0) {
+    put_sensor(w, sensor, out);
+    return;
+  }
+  for (int i = 0; i < w->m->nsensor; i++) {
+    if (pb_sensedBefore(w->m->sensor_type[i])) out += put_sensor(w, i, out);
+  }
+}
+
+void NUM(pbObserve_Point)(const NUM(pbWork) *w, const pbObserveRow *r, num point[3]) {
+  if (r->kind == pb_observeSitePosition) {
+    v3_copy(point, w->site_xpos + 3 * r->object);
+    return;
+  }
+
+  num local[3] = {r->point[0], r->point[1], r->point[2]};
+  m3_mulv(point, w->xmat + 9 * r->object, local);
+  v3_addto(point, w->xpos + 3 * r->object);
+}
+
+static void put_point(const NUM(pbWork) *w, const pbObserveRow *r, num out[3]) {
+  NUM(pbObserve_Point)(w, r, out);
+  if (r->frame < 0) return;
+  v3_subfrom(out, w->xpos + 3 * r->frame);
+  m3_tmulv(out, w->xmat + 9 * r->frame, out);
+}
+
+static void put_matrix(const NUM(pbWork) *w, const pbObserveRow *r, num out[9]) {
+  const num *R = r->kind == pb_observeSiteRotation ? w->site_xmat + 9 * r->object : w->xmat + 9 * r->object;
+  if (r->frame < 0) m3_copy(out, R);
+  else m3_tmul(out, w->xmat + 9 * r->frame, R);
+}
+
+// All numbers of a row.
+static void put_row(NUM(pbWork) *w, const pbObserveRow *r, num *out) {
+  switch (r->kind) {
+    case pb_observeQpos: put_positions(w, r->object, out); break;
+    case pb_observeRotation: put_rotation(w, r->object, out); break;
+    case pb_observeQvel: put_velocities(w, r->object, out); break;
+    case pb_observeAct: put_activations(w, r->object, out); break;
+    case pb_observeSensor: put_sensors(w, r->object, out); break;
+    case pb_observeBodyPosition:
+    case pb_observeSitePosition: put_point(w, r, out); break;
+    default: put_matrix(w, r, out);
+  }
+}
+
+// ---- all --------------------------------------------------------------------------------------------------------------------
+void NUM(pbObserve_Fill)(NUM(pbWork) *w) {
+  const pbPolicyModel *p = w->m->policy;
+  num *raw = w->observed_row;
+  if (p->transmissions) NUM(pbActuator_Transmissions)(w);
+  if (p->sensors) NUM(pbSensor_Share)(w);
+
+  for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
+    if (!pb_observeEvaluates(r->kind)) continue;
+    put_row(w, r, raw);
+
+    // Those of its numbers that are wanted
+    for (int i = 0; i < r->count; i++) w->observation[r->at + i] = r->scale * raw[r->component ? r->component[i] : i];
+  }
+}
+
+void NUM(pbObserve_Sense)(NUM(pbWork) *w) {
+  PB_ASSERT(w->m->policy);
+  NUM(pbEvaluate_Sense)(w);
+  NUM(pbObserve_Fill)(w);
+  w->sensed = true;
+}

@@ -1,0 +1,415 @@
+// A policy becomes part of a model: its table of observations is read against the model's names, where its outputs go, its
+// parameters in theta.
+#include <pullback/policy.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "base/suggest.h"
+#include "model/joint.h"
+#include "model/policy_data.h"
+#include "step/scratch.h"
+#include "world/policy_step.h"
+
+// ---- names of kinds ---------------------------------------------------------------------------------------------------------
+static const char *const kind_names[pb_observeKindCount] = {
+    [pb_observeQpos] = "qpos",
+    [pb_observeRotation] = "rotation",
+    [pb_observeQvel] = "qvel",
+    [pb_observeAct] = "act",
+    [pb_observeSensor] = "sensor",
+    [pb_observeBodyPosition] = "body_position",
+    [pb_observeBodyRotation] = "body_rotation",
+    [pb_observeSitePosition] = "site_position",
+    [pb_observeSiteRotation] = "site_rotation",
+    [pb_observeCommand] = "command",
+    [pb_observeLast] = "last",
+    [pb_observeTime] = "time",
+};
+
+const char *pbObserveKind_Name(pbObserveKind kind) { return (unsigned)kind < pb_observeKindCount ? kind_names[kind] : NULL; }
+
+bool pbObserveKind_Named(const char *name, pbObserveKind *kind) {
+  for (int i = 0; i < pb_observeKindCount; i++) {
+    if (strcmp(kind_names[i], name) != 0) continue;
+    *kind = (pbObserveKind)i;
+    return true;
+  }
+  return false;
+}
+
+// The kind of thing that a row is of; pb_objCount: none.
+static pbObject object_of(pbObserveKind kind) {
+  switch (kind) {
+    case pb_observeQpos:
+    case pb_observeRotation:
+    case pb_observeQvel: return pb_objJoint;
+    case pb_observeAct: return pb_objActuator;
+    case pb_observeSensor: return pb_objSensor;
+    case pb_observeBodyPosition:
+    case pb_observeBodyRotation: return pb_objBody;
+    case pb_observeSitePosition:
+    case pb_observeSiteRotation: return pb_objSite;
+    default: return pb_objCount;
+  }
+}
+
+static const char *object_word(pbObject object) {
+  switch (object) {
+    case pb_objJoint: return "joint";
+    case pb_objActuator: return "actuator";
+    case pb_objSensor: return "sensor";
+    case pb_objBody: return "body";
+    default: return "site";
+  }
+}
+
+static bool takes_frame(pbObserveKind kind) { return kind >= pb_observeBodyPosition && kind <= pb_observeSiteRotation; }
+static bool takes_all(pbObserveKind kind) {
+  return kind == pb_observeQpos || kind == pb_observeQvel || kind == pb_observeAct || kind == pb_observeSensor;
+}
+
+// ---- reading a table ----------------------------------------------------------------------------------------------------------
+// The row in hand, for messages.
+typedef struct reader {
+  pbModel *m;
+  const char *table;
+  int row;
+} reader;
+
+static pbStatus fail_row(const reader *r, const char *reason) {
+  return pbContext_Fail(r->m->ctx, pb_bad_argument, "%s row %d: %s", r->table, r->row, reason);
+}
+
+static pbStatus find_object(const reader *r, pbObject kind, const char *name, int *id) {
+  char hint[256];
+  *id = pbModel_Id(r->m, kind, name);
+  if (*id < 0 && kind == pb_objBody && name && !strcmp(name, "world")) *id = 0;
+  if (*id >= 0) return pb_ok;
+
+  pbSuggest near = pbSuggest_For(name);
+  for (int i = 0; pbModel_Name(r->m, kind, i); i++) pbSuggest_Offer(&near, pbModel_Name(r->m, kind, i));
+  return pbContext_Fail(r->m->ctx, pb_bad_argument, "%s row %d: the model has no %s '%.80s'%s", r->table, r->row,
+                        object_word(kind), name, pbSuggest_Write(&near, hint, sizeof hint));
+}
+
+static int position_width(int joint_type) { return pbJoint_PlainCount(joint_type) + (pbJoint_HasRotation(joint_type) ? 9 : 0); }
+
+// Numbers of a row of a joint, or of all.
+static int width_of_joints(const pbModel *m, pbObserveKind kind, int joint) {
+  if (kind == pb_observeQvel) return joint < 0 ? m->nv : pbJoint_DofCount(m->jnt_type[joint]);
+  if (joint >= 0) return position_width(m->jnt_type[joint]);
+
+  int width = 0;
+  for (int j = 0; j < m->njnt; j++) width += position_width(m->jnt_type[j]);
+  return width;
+}
+
+static int width_of_sensors(const pbModel *m, int sensor) {
+  int width = 0;
+  if (sensor >= 0) return m->sensor_dim[sensor];
+  for (int i = 0; i < m->nsensor; i++) width += pb_sensedBefore(m->sensor_type[i]) ? m->sensor_dim[i] : 0;
+  return width;
+}
+
+static int width_of(const pbModel *m, const pbObserveRow *row, const pbObserveDef *def, int held) {
+  switch (row->kind) {
+    case pb_observeQpos:
+    case pb_observeQvel: return width_of_joints(m, row->kind, row->object);
+    case pb_observeAct: return row->object < 0 ? m->na : m->actuator_actnum[row->object];
+    case pb_observeSensor: return width_of_sensors(m, row->object);
+    case pb_observeBodyRotation:
+    case pb_observeSiteRotation: return 9;
+    case pb_observeCommand: return def->count;
+    case pb_observeLast: return held;
+    case pb_observeTime: return 1;
+    default: return 3;
+  }
+}
+
+// What a row is of, and whether that can be observed.
+static pbStatus read_object(const reader *r, const pbObserveDef *def, pbObserveRow *row) {
+  const pbModel *m = r->m;
+  pbObject object = object_of(def->kind);
+  row->object = row->frame = -1;
+
+  if (def->object && object == pb_objCount) return fail_row(r, "this kind of observation is of no object");
+  if (!def->object && object != pb_objCount && !takes_all(def->kind)) return fail_row(r, "expected the name of an object");
+  if (def->object) PB_TRY(find_object(r, object, def->object, &row->object));
+  if (def->frame && !takes_frame(def->kind)) return fail_row(r, "only positions and rotations of bodies and sites have a frame");
+  if (def->frame) PB_TRY(find_object(r, pb_objBody, def->frame, &row->frame));
+
+  if (def->kind == pb_observeAct && row->object >= m->nu) return fail_row(r, "controls of deformables have no activation");
+  if (def->kind == pb_observeRotation && !pbJoint_HasRotation(m->jnt_type[row->object]))
+    return fail_row(r, "expected a ball or free joint");
+  return pb_ok;
+}
+
+// Sensors that come after the controls are refused by name.
+static pbStatus check_sensor(const reader *r, const pbObserveDef *def, const pbObserveRow *row) {
+  if (def->previous)
+    return fail_row(r, "sensors of the step before (previous) are not supported: observe a sensor of positions or velocities");
+  if (def->kind != pb_observeSensor || row->object < 0 || pb_sensedBefore(r->m->sensor_type[row->object])) return pb_ok;
+  if (r->m->sensor_type[row->object] == pb_sensClock) return fail_row(r, "a clock is observed as 'time', not as a sensor");
+  return pbContext_Fail(
+      r->m->ctx, pb_bad_argument,
+      "%s row %d: the sensor '%.80s' depends on the controls of the very step; a policy sees sensors of positions "
+      "and velocities",
+      r->table, r->row, def->object);
+}
+
+static pbStatus read_components(const reader *r, const pbObserveDef *def, pbObserveRow *row) {
+  row->count = row->width;
+  if (!def->component) return pb_ok;
+
+  row->count = def->components;
+  row->component = pbContext_AllocArray(r->m->ctx, (size_t)def->components + 1, sizeof(int));
+  if (!row->component) return pbContext_Fail(r->m->ctx, pb_no_memory, "no memory for a policy");
+  for (int i = 0; i < def->components; i++) {
+    row->component[i] = def->component[i];
+    if (def->component[i] >= 0 && def->component[i] < row->width) continue;
+    return pbContext_Fail(r->m->ctx, pb_bad_argument, "%s row %d: component %d: expected one of 0 .. %d", r->table, r->row,
+                          def->component[i], row->width - 1);
+  }
+  return pb_ok;
+}
+
+static pbStatus read_row(const reader *r, const pbObserveDef *def, int held, pbPolicyModel *p, pbObserveRow *row) {
+  if ((unsigned)def->kind >= pb_observeKindCount) return fail_row(r, "no such kind of observation");
+  if (def->components < 0 || (def->kind == pb_observeCommand && (def->count < 1 || def->first < 0)))
+    return fail_row(r, "expected counts of one or more, from 0 on");
+  if (!isfinite(def->scale)) return fail_row(r, "the scale is not finite");
+
+  row->kind = def->kind;
+  PB_TRY(read_object(r, def, row));
+  PB_TRY(check_sensor(r, def, row));
+  row->scale = def->scale == 0 ? 1 : def->scale;
+  row->first = def->kind == pb_observeCommand ? def->first : 0;
+  memcpy(row->point, def->point, sizeof row->point);
+  row->width = width_of(r->m, row, def, held);
+  PB_TRY(read_components(r, def, row));
+
+  // What all rows together need
+  row->at = p->observing;
+  p->observing += row->count;
+  if (row->width > p->widest) p->widest = row->width;
+  if (row->kind == pb_observeCommand && row->first + row->width > p->commands) p->commands = row->first + row->width;
+  p->evaluates = p->evaluates || pb_observeEvaluates(row->kind);
+  p->sensors = p->sensors || row->kind == pb_observeSensor;
+  p->transmissions = p->sensors;
+  return pb_ok;
+}
+
+static pbStatus read_table(pbModel *m, const char *table, const pbObserveDef *def, int count, int held, pbPolicyModel *p) {
+  for (int i = 0; i < count; i++) {
+    const reader r = {m, table, i};
+    PB_TRY(read_row(&r, &def[i], held, p, &p->row[p->rows++]));
+  }
+  return pb_ok;
+}
+
+// ---- outputs ----------------------------------------------------------------------------------------------------------------
+// First number and how many of an output row, in ctrl, qfrc or xfrc.
+static pbStatus read_output(const reader *r, const pbOutputDef *def, int *first, int *count) {
+  const pbModel *m = r->m;
+  static const pbObject object[pb_outputKindCount] = {pb_objActuator, pb_objJoint, pb_objBody};
+  const int all[pb_outputKindCount] = {pb_controls(m), m->nv, 6 * (m->nbody - 1)};
+  int id;
+  if ((unsigned)def->kind >= pb_outputKindCount) return fail_row(r, "no such kind of output");
+  if (!isfinite(def->scale)) return fail_row(r, "the scale is not finite");
+
+  // All: of bodies all but the world.
+  *first = def->kind == pb_outputWrench ? 6 : 0;
+  *count = all[def->kind];
+  if (!def->object) return pb_ok;
+
+  PB_TRY(find_object(r, object[def->kind], def->object, &id));
+  *first = def->kind == pb_outputControl ? id : def->kind == pb_outputForce ? m->jnt_dofadr[id] : 6 * id;
+  *count = def->kind == pb_outputControl ? 1 : def->kind == pb_outputForce ? pbJoint_DofCount(m->jnt_type[id]) : 6;
+  return pb_ok;
+}
+
+static pbStatus read_outputs(pbModel *m, const pbPolicyDef *def, pbPolicyModel *p) {
+  static const pbOutputDef controls = {.kind = pb_outputControl};
+  const pbOutputDef *row = def->output_count ? def->output : &controls;
+  int rows = def->output_count ? def->output_count : 1, first, count;
+  for (int i = 0; i < rows; i++) {
+    PB_TRY(read_output(&(reader){m, "output", i}, &row[i], &first, &count));
+    p->outputs += count;
+  }
+
+  p->target = pbContext_AllocArray(m->ctx, (size_t)p->outputs + 1, sizeof *p->target);
+  if (!p->target) return pbContext_Fail(m->ctx, pb_no_memory, "no memory for a policy");
+  pbOutputTarget *to = p->target;
+  for (int i = 0; i < rows; i++) {
+    PB_TRY(read_output(&(reader){m, "output", i}, &row[i], &first, &count));
+    double scale = row[i].scale == 0 ? 1 : row[i].scale;
+    for (int k = 0; k < count; k++) *to++ = (pbOutputTarget){row[i].kind, first + k, scale};
+    p->reaches[row[i].kind] = true;
+  }
+  return pb_ok;
+}
+
+// ---- functions --------------------------------------------------------------------------------------------------------------
+static pbStatus check_size(pbModel *m, const pbPolicyFunction *f, const char *what, int expected, int found) {
+  if (expected == found) return pb_ok;
+  return pbContext_Fail(m->ctx, pb_bad_argument, "policy '%.100s': it has %d %s, the model's table gives %d", f->name, expected,
+                        what, found);
+}
+
+static pbStatus check_functions(pbModel *m, const pbPolicyDef *def) {
+  const pbPolicyFunction *all[] = {def->decide, def->act};
+  if (!def->decide) return pbContext_Fail(m->ctx, pb_bad_argument, "a policy needs a function 'decide'");
+  if (!def->act && def->act_observe_count)
+    return pbContext_Fail(m->ctx, pb_bad_argument, "observations of act without a function 'act'");
+  if (def->every < 0)
+    return pbContext_Fail(m->ctx, pb_bad_argument, "policy: expected a decision every 1 or more steps, found %d", def->every);
+
+  for (int i = 0; i < 2; i++) {
+    const pbPolicyFunction *f = all[i];
+    if (!f) continue;
+    if (!f->name || !f->forward || !f->pull || f->observations < 0 || f->outputs < 0 || f->memory < 0 || f->slices < 0)
+      return pbContext_Fail(m->ctx, pb_bad_argument, "policy: '%s' needs a name, forward, pull, and sizes of 0 or more",
+                            i ? "act" : "decide");
+  }
+  return pb_ok;
+}
+
+static size_t slice_size(const pbPolicySlice *s) { return (size_t)s->rows * (size_t)s->cols; }
+
+static size_t params_of(const pbPolicyFunction *f) {
+  size_t size = 0;
+  for (int i = 0; f && i < f->slices; i++) size += slice_size(&f->slice[i]);
+  return size;
+}
+
+static pbStatus name_slices(pbModel *m, const pbPolicyFunction *f, const char *prefix, size_t at, pbPolicyModel *p) {
+  for (int i = 0; f && i < f->slices; i++) {
+    const pbPolicySlice *s = &f->slice[i];
+    char name[256];
+    if (!s->name || s->rows < 0 || s->cols < 0)
+      return pbContext_Fail(m->ctx, pb_bad_argument, "policy '%.100s': slice %d has no name or a negative size", f->name, i);
+
+    snprintf(name, sizeof name, "%s%.200s", prefix, s->name);
+    pbPolicyParam *to = &p->param[p->params++];
+    *to = (pbPolicyParam){.name = pbContext_CopyText(m->ctx, name), .slice = s, .offset = at};
+    if (!to->name) return pbContext_Fail(m->ctx, pb_no_memory, "no memory for a policy");
+    at += slice_size(s);
+  }
+  return pb_ok;
+}
+
+static void start_params(pbModel *m, const pbPolicyModel *p) {
+  for (int i = 0; i < p->params; i++) {
+    const pbPolicyParam *param = &p->param[i];
+    if (param->slice->start) memcpy(m->theta0 + param->offset, param->slice->start, slice_size(param->slice) * sizeof(double));
+  }
+}
+
+// ---- into the model -----------------------------------------------------------------------------------------------------------
+static pbStatus read_policy(pbModel *m, const pbPolicyDef *def, pbPolicyModel *p) {
+  const pbPolicyFunction *decide = def->decide, *act = def->act;
+  p->decide = decide;
+  p->act = act;
+  p->held = decide->outputs;
+  p->decide_memory = decide->memory;
+  p->memory = decide->memory + (act ? act->memory : 0);
+  p->every = def->every ? def->every : 1;
+
+  PB_TRY(read_table(m, "observe", def->observe, def->observe_count, p->held, p));
+  p->observed = p->observing;
+  PB_TRY(read_table(m, "act_observe", def->act_observe, def->act_observe_count, p->held, p));
+  PB_TRY(read_outputs(m, def, p));
+
+  PB_TRY(check_size(m, decide, "observations", decide->observations, p->observed));
+  if (!act) return check_size(m, decide, "outputs", decide->outputs, p->outputs);
+  PB_TRY(check_size(m, act, "observations (those held first)", act->observations, p->held + p->observing - p->observed));
+  return check_size(m, act, "outputs", act->outputs, p->outputs);
+}
+
+static pbStatus create_policy(pbModel *m, const pbPolicyDef *def, pbPolicyModel **policy) {
+  size_t rows = (size_t)def->observe_count + (size_t)def->act_observe_count;
+  size_t slices = (size_t)def->decide->slices + (def->act ? (size_t)def->act->slices : 0);
+  pbPolicyModel *p = *policy = pbContext_Alloc(m->ctx, sizeof *p);
+  if (!p) return pbContext_Fail(m->ctx, pb_no_memory, "no memory for a policy");
+  p->row = pbContext_AllocArray(m->ctx, rows + 1, sizeof *p->row);
+  p->param = pbContext_AllocArray(m->ctx, slices + 1, sizeof *p->param);
+  if (!p->row || !p->param) return pbContext_Fail(m->ctx, pb_no_memory, "no memory for a policy");
+
+  PB_TRY(read_policy(m, def, p));
+
+  // Parameters stand behind all others.
+  p->theta = m->ntheta;
+  p->act_theta = p->theta + params_of(def->decide);
+  p->theta_size = params_of(def->decide) + params_of(def->act);
+  PB_TRY(name_slices(m, def->decide, "policy.", p->theta, p));
+  return name_slices(m, def->act, "policy.act.", p->act_theta, p);
+}
+
+pbStatus pbModel_SetPolicy(pbModel *m, const pbPolicyDef *def) {
+  pbPolicyModel *p = NULL;
+  if (m->policy) return pbContext_Fail(m->ctx, pb_bad_argument, "the model has a policy already");
+  if (def->observe_count < 0 || def->act_observe_count < 0 || def->output_count < 0)
+    return pbContext_Fail(m->ctx, pb_bad_argument, "policy: expected tables of 0 or more rows");
+  PB_TRY(check_functions(m, def));
+
+  pbStatus status = create_policy(m, def, &p);
+  if (status == pb_ok) status = pbModel_GrowParams(m, p->theta_size);
+  if (status != pb_ok) {
+    pbPolicyModel_Destroy(m->ctx, p);
+    return status;
+  }
+
+  start_params(m, p);
+  m->policy = p;
+  m->revision++;
+  return pb_ok;
+}
+
+// ---- what callers ask ---------------------------------------------------------------------------------------------------------
+bool pbModel_PolicyInfo(const pbModel *m, pbPolicyInfo *info) {
+  const pbPolicyModel *p = m->policy;
+  if (!p) return false;
+  *info = (pbPolicyInfo){.name = p->decide->name,
+                         .observations = p->observing,
+                         .outputs = p->outputs,
+                         .memory = p->memory,
+                         .held = p->held,
+                         .every = p->every,
+                         .commands = p->commands,
+                         .params = p->theta_size};
+  return true;
+}
+
+char *pbModel_ObservationName(const pbModel *m, int index, char *text, size_t size) {
+  const pbPolicyModel *p = m->policy;
+  snprintf(text, size, "?");
+
+  for (int i = 0; p && i < p->rows; i++) {
+    const pbObserveRow *r = &p->row[i];
+    if (index < r->at || index >= r->at + r->count) continue;
+
+    int entry = r->first + (r->component ? r->component[index - r->at] : index - r->at);
+    pbObject object = object_of(r->kind);
+    const char *name = r->object >= 0 ? pbModel_Name(m, object, r->object) : NULL;
+    char of[160] = "", frame[160] = "";
+    if (name) snprintf(of, sizeof of, " of %s '%.100s'", object_word(object), name);
+    if (r->frame >= 0) snprintf(frame, sizeof frame, " in the frame of body '%.100s'", pbModel_Name(m, pb_objBody, r->frame));
+    snprintf(text, size, "%s[%d]%s%s", kind_names[r->kind], entry, of, frame);
+  }
+  return text;
+}
+
+pbStatus pbPolicy_Observe(const pbModel *m, const double *theta, const double *x, const pbInput *input, pbScratch *s,
+                          double *observation) {
+  PB_TRY(pbScratch_Enter(s, m, &theta));
+  if (!m->policy) return pbScratch_Fail(s, pb_bad_argument, "the model has no policy");
+
+  pbPolicy_Sense(s, theta, x, input);
+  s->w.sensed = false;
+  memcpy(observation, s->policy->observation, (size_t)m->policy->observing * sizeof(double));
+  return pb_ok;
+}

@@ -1,0 +1,552 @@
+// A policy in the world's step (policy_step.h): what it observes, its functions, the inputs that they make; both derivatives by
+// the chain rule around those of the open-loop step. Tests: tests/conformance/test_policy.c.
+#include "world/policy_step.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/assert.h"
+#include "base/context.h"
+#include "step/jvp.h"
+#include "world/cached.h"
+
+// ---- memory -----------------------------------------------------------------------------------------------------------------
+static size_t largest(size_t a, size_t b) { return a > b ? a : b; }
+
+static size_t function_bytes(const pbPolicyFunction *f) {
+  if (!f || !f->work_bytes) return 0;
+  size_t one = f->work_bytes(f->self, 1);
+  return f->gather ? largest(one, f->work_bytes(f->self, pb_keptColumns)) : one;
+}
+
+static double *take(pbArena *a, int count) { return pbArena_Take(a, (size_t)count, sizeof(double)); }
+
+static void lay_out(pbArena *a, pbPolicyWork *k, const pbModel *m) {
+  const pbPolicyModel *p = k->model;
+  int inputs = p->act ? p->act->observations : 0;
+  int bodies = 6 * m->nbody;
+  double **values[] = {&k->observation, &k->held, &k->memory, &k->out, &k->act_input, &k->ctrl, &k->qfrc, &k->xfrc};
+  double **bars[] = {&k->observation_bar, &k->held_bar, &k->memory_bar, &k->out_bar,
+                     &k->act_input_bar,   &k->ctrl_bar, &k->qfrc_bar,   &k->xfrc_bar};
+  const int size[] = {p->observing, p->held, p->memory, p->outputs, inputs, pb_controls(m), m->nv, bodies};
+
+  for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
+    *values[i] = take(a, size[i]);
+    *bars[i] = take(a, size[i]);
+  }
+  k->zero_tail = take(a, p->memory + p->held);
+
+  for (int i = 0; i < 2; i++) {
+    const pbPolicyFunction *f = k->kept[i].function;
+    k->kept[i].number = pbArena_Take(a, f && f->gather ? f->kept_size * pb_keptColumns : 0, sizeof(double));
+  }
+  k->function_work = pbArena_Take(a, largest(function_bytes(p->decide), function_bytes(p->act)), 1);
+}
+
+pbStatus pbPolicyWork_Create(pbScratch *s) {
+  const pbPolicyModel *p = s->model->policy;
+  pbPolicyWork *k = s->policy = pbContext_Alloc(s->ctx, sizeof *k);
+  if (!k) return pb_no_memory;
+  k->model = p;
+  k->kept[0] = (pbKeptColumns){.function = p->decide, .at = p->theta};
+  k->kept[1] = (pbKeptColumns){.function = p->act, .at = p->act_theta};
+
+  pbArena arena = pbArena_Measure();
+  lay_out(&arena, k, s->model);
+  size_t needed = pbArena_Needed(&arena);
+  k->memory_block = pbContext_Alloc(s->ctx, needed);
+  if (!k->memory_block) return pb_no_memory;
+
+  arena = pbArena_Over(k->memory_block, needed);
+  lay_out(&arena, k, s->model);
+  PB_ASSERT(!arena.failed);
+  return pb_ok;
+}
+
+void pbPolicyWork_Destroy(pbScratch *s) {
+  if (!s->policy) return;
+  pbContext_Free(s->ctx, s->policy->memory_block);
+  pbContext_Free(s->ctx, s->policy);
+}
+
+// ---- where numbers of the policy stand in a state or its tangent ------------------------------------------------------------
+// Memory of decide, of act, what is held. tail: the policy's part of a state or of a (co)tangent.
+static int held_at(const pbPolicyModel *p) { return p->memory; }
+
+static const double *state_tail(const pbScratch *s, const double *x) { return x + state_layout(s->model).policy; }
+
+static bool is_deciding(const pbPolicyModel *p, const double *tail) { return tail[p->memory + p->held] < 0.5; }
+
+static const double *command_of(const pbInput *input) { return input ? input->command : NULL; }
+
+// ---- forward ----------------------------------------------------------------------------------------------------------------
+// Numbers that no evaluation is needed for: commands, what is held, the time.
+static void observe_inputs(pbPolicyWork *k, const double *tail, const pbInput *input, double time) {
+  const pbPolicyModel *p = k->model;
+  const double *command = command_of(input);
+
+  for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
+    if (pb_observeEvaluates(r->kind)) continue;
+    for (int i = 0; i < r->count; i++) {
+      int entry = r->first + (r->component ? r->component[i] : i);
+      double value = time;
+      if (r->kind == pb_observeCommand) value = command ? command[entry] : 0;
+      if (r->kind == pb_observeLast) value = tail[held_at(p) + entry];
+      k->observation[r->at + i] = r->scale * value;
+    }
+  }
+}
+
+// The numbers of rows that come from an evaluation.
+static void observe_evaluated(pbPolicyWork *k, const double *from) {
+  const pbPolicyModel *p = k->model;
+  for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
+    if (pb_observeEvaluates(r->kind)) memcpy(k->observation + r->at, from + r->at, (size_t)r->count * sizeof(double));
+  }
+}
+
+static void observe_all(pbScratch *s, const double *x, const pbInput *input) {
+  const double *tail = state_tail(s, x);
+  observe_evaluated(s->policy, s->w.observation);
+  observe_inputs(s->policy, tail, input, x[state_layout(s->model).time]);
+  s->policy->decides = is_deciding(s->policy->model, tail);
+}
+
+void pbPolicy_Sense(pbScratch *s, const double *theta, const double *x, const pbInput *input) {
+  pbScratch_Load(s, theta, x, input);
+  if (s->policy->model->evaluates) s->variant->sense(&s->w);
+  observe_all(s, x, input);
+}
+
+static pbStatus function_failed(pbScratch *s, const pbPolicyFunction *f, pbStatus status) {
+  return pbScratch_Fail(s, status, "policy '%.100s': %s at time %.9g", f->name, pbStatus_Text(status), s->w.time);
+}
+
+// held and what act observes, side by side.
+static void join_act_input(pbPolicyWork *k) {
+  const pbPolicyModel *p = k->model;
+  memcpy(k->act_input, k->held, (size_t)p->held * sizeof(double));
+  memcpy(k->act_input + p->held, k->observation + p->observed, (size_t)(p->observing - p->observed) * sizeof(double));
+}
+
+pbStatus pbPolicy_Call(pbScratch *s, const double *theta, const double *x) {
+  pbPolicyWork *k = s->policy;
+  const pbPolicyModel *p = k->model;
+  const double *tail = state_tail(s, x);
+  const pbPolicyFunction *decide = p->decide, *act = p->act;
+  int own = p->decide_memory;
+
+  // Between decisions both stay as they are.
+  memcpy(k->memory, tail, (size_t)own * sizeof(double));
+  memcpy(k->held, tail + held_at(p), (size_t)p->held * sizeof(double));
+  if (k->decides) {
+    pbStatus status =
+        decide->forward(decide->self, 1, theta + p->theta, k->observation, tail, k->held, k->memory, k->function_work);
+    if (status != pb_ok) return function_failed(s, decide, status);
+  }
+
+  if (!act) {
+    memcpy(k->out, k->held, (size_t)p->outputs * sizeof(double));
+    return pb_ok;
+  }
+  join_act_input(k);
+  pbStatus status =
+      act->forward(act->self, 1, theta + p->act_theta, k->act_input, tail + own, k->out, k->memory + own, k->function_work);
+  return status == pb_ok ? pb_ok : function_failed(s, act, status);
+}
+
+// Inputs with what the policy puts out; those to which it adds nothing stay the caller's.
+static void add_outputs(pbPolicyWork *k, const pbModel *m, const pbInput *input) {
+  const pbPolicyModel *p = k->model;
+  const pbInput none = {0};
+  k->input = input ? *input : none;
+
+  double *to[pb_outputKindCount] = {k->ctrl, k->qfrc, k->xfrc};
+  const double **seen[pb_outputKindCount] = {&k->input.ctrl, &k->input.qfrc, &k->input.xfrc};
+  const int size[pb_outputKindCount] = {pb_controls(m), m->nv, 6 * m->nbody};
+  for (int kind = 0; kind < pb_outputKindCount; kind++) {
+    if (!p->reaches[kind]) continue;
+    if (*seen[kind]) memcpy(to[kind], *seen[kind], (size_t)size[kind] * sizeof(double));
+    else memset(to[kind], 0, (size_t)size[kind] * sizeof(double));
+    *seen[kind] = to[kind];
+  }
+
+  for (int i = 0; i < p->outputs; i++) to[p->target[i].kind][p->target[i].index] += p->target[i].scale * k->out[i];
+}
+
+// pb_not_finite where one of the numbers is not.
+static pbStatus check_numbers(pbScratch *s, const pbPolicyFunction *f, const char *what, const double *number, int count,
+                              const double *x) {
+  int bad = pbScratch_FirstNotFinite(number, count);
+  if (bad < 0) return pb_ok;
+  return pbScratch_Fail(s, pb_not_finite, "policy '%.100s': %s %d is %g at time %.9g", f->name, what, bad,
+                        pbScratch_WithoutSign(number[bad]), x[state_layout(s->model).time]);
+}
+
+pbStatus pbPolicy_Accept(pbScratch *s, const double *x, const pbInput *input) {
+  pbPolicyWork *k = s->policy;
+  const pbPolicyModel *p = k->model;
+  PB_TRY(check_numbers(s, p->decide, "output", k->held, p->held, x));
+  if (p->act) PB_TRY(check_numbers(s, p->act, "output", k->out, p->outputs, x));
+  PB_TRY(check_numbers(s, p->decide, "memory", k->memory, p->memory, x));
+  add_outputs(k, s->model, input);
+  return pb_ok;
+}
+
+pbStatus pbPolicy_Before(pbScratch *s, const double *theta, const double *x, const pbInput *input) {
+  pbPolicy_Sense(s, theta, x, input);
+  PB_TRY(pbPolicy_Call(s, theta, x));
+  return pbPolicy_Accept(s, x, input);
+}
+
+void pbPolicy_Next(const pbScratch *s, const double *x, double *next) {
+  const pbPolicyWork *k = s->policy;
+  const pbPolicyModel *p = k->model;
+  double *tail = next + state_layout(s->model).policy;
+  double count = k->decides ? 1 : state_tail(s, x)[p->memory + p->held] + 1;
+
+  memcpy(tail, k->memory, (size_t)p->memory * sizeof(double));
+  memcpy(tail + held_at(p), k->held, (size_t)p->held * sizeof(double));
+  tail[p->memory + p->held] = count < p->every ? count : 0;
+}
+
+void pbPolicy_Record(const pbScratch *s, double *record) {
+  const pbPolicyWork *k = s->policy;
+  memcpy(record, k->held, (size_t)k->model->held * sizeof(double));
+  memcpy(record + k->model->held, k->out, (size_t)k->model->outputs * sizeof(double));
+}
+
+// ---- both derivatives -------------------------------------------------------------------------------------------------------
+pbStepRecord pbPolicy_Open(pbScratch *s, const pbStepRecord *step) {
+  pbPolicyWork *k = s->policy;
+  const double *left = step->record + tape_policy(s->model);
+  pbStepRecord open = *step;
+
+  memcpy(k->held, left, (size_t)k->model->held * sizeof(double));
+  memcpy(k->out, left + k->model->held, (size_t)k->model->outputs * sizeof(double));
+  add_outputs(k, s->model, step->input);
+  k->decides = is_deciding(k->model, state_tail(s, step->record));
+  open.input = &k->input;
+  open.open = true;
+  return open;
+}
+
+// ---- reverse ----------------------------------------------------------------------------------------------------------------
+// Where the pullback of a function leaves its gradient by parameters: at once in theta_bar, or as a kept column.
+typedef struct parameter_bar {
+  double *direct, *kept;
+} parameter_bar;
+
+static pbStatus gather(pbPolicyWork *k, pbKeptColumns *c, const double *theta, double *theta_bar) {
+  if (!c->count) return pb_ok;
+  int columns = c->count;
+  c->count = 0;
+  return c->function->gather(c->function->self, columns, theta + c->at, c->number, pb_keptColumns, theta_bar + c->at,
+                             k->function_work);
+}
+
+static parameter_bar begin_parameters(pbPolicyWork *k, pbKeptColumns *c, double *theta_bar) {
+  parameter_bar bar = {NULL, NULL};
+  if (!theta_bar || k->skip) return bar;
+  if (theta_bar == k->collect && c->function->gather) bar.kept = c->number + c->count;
+  else bar.direct = theta_bar + c->at;
+  return bar;
+}
+
+// A column more; a whole block goes to the gradient.
+static pbStatus end_parameters(pbPolicyWork *k, pbKeptColumns *c, const parameter_bar *bar, const double *theta,
+                               double *theta_bar) {
+  if (!bar->kept) return pb_ok;
+  return ++c->count == pb_keptColumns ? gather(k, c, theta, theta_bar) : pb_ok;
+}
+
+// One function: from cotangents of what it put out to those of what it saw.
+typedef struct function_call {
+  pbKeptColumns *kept;
+  const double *o, *m, *out_bar, *m_next_bar;
+  double *o_bar, *m_bar;
+} function_call;
+
+static pbStatus pull_function(pbScratch *s, const function_call *c, const double *theta, double *theta_bar) {
+  pbPolicyWork *k = s->policy;
+  const pbPolicyFunction *f = c->kept->function;
+  parameter_bar bar = begin_parameters(k, c->kept, theta_bar);
+
+  pbStatus status = f->pull(f->self, 1, theta + c->kept->at, c->o, c->m, c->out_bar, c->m_next_bar, c->o_bar, c->m_bar,
+                            bar.direct, bar.kept, pb_keptColumns, k->function_work);
+  if (status == pb_ok) status = end_parameters(k, c->kept, &bar, theta, theta_bar);
+  return status == pb_ok ? pb_ok : function_failed(s, f, status);
+}
+
+static void add_to(double *to, const double *from, int n) {
+  for (int i = 0; i < n; i++) to[i] += from[i];
+}
+
+// From cotangents of what act puts out to held_bar and those of what it saw.
+static pbStatus pull_act(pbScratch *s, const pbStepRecord *step, const double *next_tail, double *tail_bar, double *theta_bar) {
+  pbPolicyWork *k = s->policy;
+  const pbPolicyModel *p = k->model;
+  int own = p->decide_memory, seen = p->observing - p->observed;
+  if (!p->act) {
+    add_to(k->held_bar, k->out_bar, p->held);
+    return pb_ok;
+  }
+
+  join_act_input(k);
+  memset(k->act_input_bar, 0, (size_t)(p->held + seen) * sizeof(double));
+  const function_call call = {.kept = &k->kept[1],
+                              .o = k->act_input,
+                              .m = state_tail(s, step->record) + own,
+                              .out_bar = k->out_bar,
+                              .m_next_bar = next_tail + own,
+                              .o_bar = k->act_input_bar,
+                              .m_bar = tail_bar + own};
+  PB_TRY(pull_function(s, &call, step->theta, theta_bar));
+  add_to(k->held_bar, k->act_input_bar, p->held);
+  add_to(k->observation_bar + p->observed, k->act_input_bar + p->held, seen);
+  return pb_ok;
+}
+
+// From held_bar. Between decisions it is that of what was held before.
+static pbStatus pull_decide(pbScratch *s, const pbStepRecord *step, const double *next_tail, double *tail_bar,
+                            double *theta_bar) {
+  pbPolicyWork *k = s->policy;
+  const pbPolicyModel *p = k->model;
+  if (!k->decides) {
+    add_to(tail_bar, next_tail, p->decide_memory);
+    add_to(tail_bar + held_at(p), k->held_bar, p->held);
+    return pb_ok;
+  }
+
+  const function_call call = {.kept = &k->kept[0],
+                              .o = k->observation,
+                              .m = state_tail(s, step->record),
+                              .out_bar = k->held_bar,
+                              .m_next_bar = next_tail,
+                              .o_bar = k->observation_bar,
+                              .m_bar = tail_bar};
+  return pull_function(s, &call, step->theta, theta_bar);
+}
+
+// From out_bar, and cotangents of memory and what is held after the step (NULL: no step), to observation_bar, the policy's part of
+// the state before, parameters.
+static pbStatus pull_functions(pbScratch *s, const pbStepRecord *step, const double *next_bar, double *x_bar, double *theta_bar) {
+  pbPolicyWork *k = s->policy;
+  const pbPolicyModel *p = k->model;
+  const double *next_tail = next_bar ? next_bar + tangent_policy(s->model) : k->zero_tail;
+  double *tail_bar = x_bar + tangent_policy(s->model);
+
+  memset(k->observation_bar, 0, (size_t)p->observing * sizeof(double));
+  memcpy(k->held_bar, next_tail + held_at(p), (size_t)p->held * sizeof(double));
+  PB_TRY(pull_act(s, step, next_tail, tail_bar, theta_bar));
+  return pull_decide(s, step, next_tail, tail_bar, theta_bar);
+}
+
+// Cotangents of what was observed without an evaluation: commands, what was held, the time of state k, k time steps after the start.
+static void pull_inputs(pbScratch *s, const pbStepBar *out) {
+  pbPolicyWork *k = s->policy;
+  const pbPolicyModel *p = k->model;
+  const pbModel *m = s->model;
+  double *command = out->input ? out->input->command : NULL;
+  double *held = out->x + tangent_policy(m) + held_at(p);
+
+  for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
+    if (pb_observeEvaluates(r->kind)) continue;
+    for (int i = 0; i < r->count; i++) {
+      int entry = r->first + (r->component ? r->component[i] : i);
+      double bar = r->scale * k->observation_bar[r->at + i];
+      if (r->kind == pb_observeCommand && command) command[entry] += bar;
+      if (r->kind == pb_observeLast) held[entry] += bar;
+      if (r->kind == pb_observeTime && out->theta) out->theta[m->timestep - m->theta0] += s->ticks * bar;
+    }
+  }
+}
+
+// Cotangents of the inputs that the open step saw go to `bar`: the work's own where the policy adds to them.
+static pbInputBar begin_input_bars(pbPolicyWork *k, const pbModel *m, const pbInputBar *given) {
+  const pbPolicyModel *p = k->model;
+  pbInputBar bar = {0};
+  if (given) bar = *given;
+  bar.command = NULL;
+
+  double *own[pb_outputKindCount] = {k->ctrl_bar, k->qfrc_bar, k->xfrc_bar};
+  double **to[pb_outputKindCount] = {&bar.ctrl, &bar.qfrc, &bar.xfrc};
+  const int size[pb_outputKindCount] = {pb_controls(m), m->nv, 6 * m->nbody};
+  for (int kind = 0; kind < pb_outputKindCount; kind++) {
+    if (!p->reaches[kind]) continue;
+    memset(own[kind], 0, (size_t)size[kind] * sizeof(double));
+    *to[kind] = own[kind];
+  }
+  return bar;
+}
+
+// From there to the caller's, and to out_bar.
+static void end_input_bars(pbPolicyWork *k, const pbModel *m, const pbInputBar *given) {
+  const pbPolicyModel *p = k->model;
+  const double *own[pb_outputKindCount] = {k->ctrl_bar, k->qfrc_bar, k->xfrc_bar};
+  double *to[pb_outputKindCount] = {NULL, NULL, NULL};
+  const int size[pb_outputKindCount] = {pb_controls(m), m->nv, 6 * m->nbody};
+  if (given) {
+    to[pb_outputControl] = given->ctrl;
+    to[pb_outputForce] = given->qfrc;
+    to[pb_outputWrench] = given->xfrc;
+  }
+
+  for (int kind = 0; kind < pb_outputKindCount; kind++) {
+    if (p->reaches[kind] && to[kind]) add_to(to[kind], own[kind], size[kind]);
+  }
+  for (int i = 0; i < p->outputs; i++) k->out_bar[i] = p->target[i].scale * own[p->target[i].kind][p->target[i].index];
+}
+
+// What the policy observed in the step, again: in the evaluation that the open pullback left, or in a new one.
+static void observe_again(pbScratch *s, const pbStepRecord *step, bool evaluated) {
+  if (!evaluated) {
+    pbPolicy_Sense(s, step->theta, step->record, step->input);
+    return;
+  }
+  if (s->policy->model->evaluates) s->variant->observe(&s->w);
+  observe_all(s, step->record, step->input);
+}
+
+pbStatus pbPolicy_Vjp(pbScratch *s, const pbStepRecord *step, const pbStepCotangent *in, const pbStepBar *out) {
+  pbPolicyWork *k = s->policy;
+  const pbModel *m = s->model;
+  pbStepRecord open = pbPolicy_Open(s, step);
+  pbInputBar bar = begin_input_bars(k, m, out->input);
+  pbStepBar to = {out->x, &bar, out->theta};
+
+  // Of the step with the inputs that it saw
+  PB_TRY(pbStep_VjpOpen(s, &open, in, &to));
+  end_input_bars(k, m, out->input);
+
+  // Of the functions, at what they saw
+  bool evaluated = pbStep_LeavesEvaluation(s, &open, in);
+  observe_again(s, &open, evaluated);
+  PB_TRY(pull_functions(s, &open, in->next, out->x, out->theta));
+  pull_inputs(s, out);
+  if (!k->model->evaluates) return pb_ok;
+
+  // Of what is observed, by the state
+  const pbStepCotangent seen = {.observation = k->observation_bar, .evaluated = evaluated};
+  return pbStep_VjpOpen(s, &open, &seen, &(pbStepBar){out->x, NULL, out->theta});
+}
+
+void pbPolicy_Collect(pbScratch *s, const double *theta_bar) {
+  if (!s || !s->policy) return;
+  s->policy->collect = theta_bar;
+  for (int i = 0; i < 2; i++) s->policy->kept[i].count = 0;
+}
+
+pbStatus pbPolicy_Flush(pbScratch *s, const double *theta, double *theta_bar) {
+  if (!s || !s->policy || !s->policy->collect) return pb_ok;
+  PB_ASSERT(theta_bar == s->policy->collect);
+  pbStatus status = pb_ok;
+  for (int i = 0; i < 2 && status == pb_ok; i++) status = gather(s->policy, &s->policy->kept[i], theta, theta_bar);
+  pbPolicy_Collect(s, NULL);
+  return status;
+}
+
+// ---- forward derivative -----------------------------------------------------------------------------------------------------
+static const double *tangent_tail(const pbScratch *s, const double *direction) {
+  return direction ? direction + tangent_policy(s->model) : s->policy->zero_tail;
+}
+
+// Tangents of what is observed without an evaluation.
+static void push_inputs(pbScratch *s, const pbDirection *d) {
+  pbPolicyWork *k = s->policy;
+  const pbPolicyModel *p = k->model;
+  const pbModel *m = s->model;
+  const double *tail = tangent_tail(s, d->x);
+  double time = d->theta ? s->ticks * d->theta[m->timestep - m->theta0] : 0;
+
+  for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
+    if (pb_observeEvaluates(r->kind)) continue;
+    for (int i = 0; i < r->count; i++) {
+      int entry = r->first + (r->component ? r->component[i] : i);
+      double tangent = time;
+      if (r->kind == pb_observeCommand) tangent = d->command ? d->command[entry] : 0;
+      if (r->kind == pb_observeLast) tangent = tail[held_at(p) + entry];
+      k->observation_bar[r->at + i] = r->scale * tangent;
+    }
+  }
+}
+
+static pbStatus push_act(pbScratch *s, const pbStepRecord *step, const pbDirection *d) {
+  pbPolicyWork *k = s->policy;
+  const pbPolicyModel *p = k->model;
+  const pbPolicyFunction *act = p->act;
+  int own = p->decide_memory, seen = p->observing - p->observed;
+  if (!act) {
+    memcpy(k->out_bar, k->held_bar, (size_t)p->held * sizeof(double));
+    return pb_ok;
+  }
+
+  join_act_input(k);
+  memcpy(k->act_input_bar, k->held_bar, (size_t)p->held * sizeof(double));
+  memcpy(k->act_input_bar + p->held, k->observation_bar + p->observed, (size_t)seen * sizeof(double));
+  pbStatus status = act->push(act->self, 1, step->theta + p->act_theta, d->theta ? d->theta + p->act_theta : NULL, k->act_input,
+                              k->act_input_bar, state_tail(s, step->record) + own, tangent_tail(s, d->x) + own, k->out_bar,
+                              k->memory_bar + own, k->function_work);
+  return status == pb_ok ? pb_ok : function_failed(s, act, status);
+}
+
+static pbStatus push_decide(pbScratch *s, const pbStepRecord *step, const pbDirection *d) {
+  pbPolicyWork *k = s->policy;
+  const pbPolicyModel *p = k->model;
+  const pbPolicyFunction *f = p->decide;
+  const double *tail = tangent_tail(s, d->x);
+  memcpy(k->memory_bar, tail, (size_t)p->decide_memory * sizeof(double));
+  memcpy(k->held_bar, tail + held_at(p), (size_t)p->held * sizeof(double));
+  if (!k->decides) return pb_ok;
+
+  pbStatus status = f->push(f->self, 1, step->theta + p->theta, d->theta ? d->theta + p->theta : NULL, k->observation,
+                            k->observation_bar, state_tail(s, step->record), tail, k->held_bar, k->memory_bar, k->function_work);
+  return status == pb_ok ? pb_ok : function_failed(s, f, status);
+}
+
+// Directions of the inputs with what the policy adds to them: the work's.
+static pbDirection add_tangents(pbPolicyWork *k, const pbModel *m, const pbDirection *d) {
+  const pbPolicyModel *p = k->model;
+  pbDirection all = *d;
+  double *own[pb_outputKindCount] = {k->ctrl_bar, k->qfrc_bar, k->xfrc_bar};
+  const double **seen[pb_outputKindCount] = {&all.ctrl, &all.qfrc, &all.xfrc};
+  const int size[pb_outputKindCount] = {pb_controls(m), m->nv, 6 * m->nbody};
+
+  for (int kind = 0; kind < pb_outputKindCount; kind++) {
+    if (!p->reaches[kind]) continue;
+    if (*seen[kind]) memcpy(own[kind], *seen[kind], (size_t)size[kind] * sizeof(double));
+    else memset(own[kind], 0, (size_t)size[kind] * sizeof(double));
+    *seen[kind] = own[kind];
+  }
+  for (int i = 0; i < p->outputs; i++) own[p->target[i].kind][p->target[i].index] += p->target[i].scale * k->out_bar[i];
+  return all;
+}
+
+pbStatus pbPolicy_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection *d, const pbStepTangent *out) {
+  pbPolicyWork *k = s->policy;
+  const pbModel *m = s->model;
+  const pbPolicyModel *p = k->model;
+  pbStepRecord open = pbPolicy_Open(s, step);
+
+  if (!pbPolicy_Pushes(m))
+    return pbScratch_Fail(s, pb_unsupported, "forward derivative: the policy '%.100s' has none (push)",
+                          p->decide->push ? p->act->name : p->decide->name);
+
+  // What it observes, and how that moves, by the complex program
+  if (p->evaluates) pbJvp_Sense(s->complex_work, &open, d, k->observation, k->observation_bar);
+  observe_inputs(k, state_tail(s, open.record), step->input, open.record[state_layout(m).time]);
+  push_inputs(s, d);
+
+  PB_TRY(push_decide(s, &open, d));
+  PB_TRY(push_act(s, &open, d));
+  const pbDirection all = add_tangents(k, m, d);
+  PB_TRY(pbStep_JvpOpen(s, &open, &all, out));
+  if (!out->next) return pb_ok;
+
+  double *tail = out->next + tangent_policy(m);
+  memcpy(tail, k->memory_bar, (size_t)p->memory * sizeof(double));
+  memcpy(tail + held_at(p), k->held_bar, (size_t)p->held * sizeof(double));
+  return pb_ok;
+}

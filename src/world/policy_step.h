@@ -1,0 +1,81 @@
+// A policy in the world's step: closed loop = open-loop step at inputs that the policy decides from the state. Before a step
+//
+//   o = observed (state), held = decide (o, memory), out = act (held, o, memory), inputs += out
+//
+// and its derivatives by the chain rule: the open-loop step's, then the functions', then those of what is observed.
+//
+// Worlds of a batch share one call of the functions: Sense of each, the observations of all side by side, one call of forward with
+// as many columns, what came out back to each (held, out, memory), then pbPolicy_Accept. The way back alike: pbPolicy_Open and the
+// pullback of the open step, one call of pull with all columns, then the pullback of the observations.
+#ifndef PB_POLICY_STEP_H
+#define PB_POLICY_STEP_H
+
+#include "model/policy_data.h"
+#include "step/record.h"
+#include "step/scratch.h"
+
+enum { pb_keptColumns = 64 };  // columns of one product that makes gradients by parameters
+
+// Columns from which a function's gradient by parameters is to be made.
+typedef struct pbKeptColumns {
+  const pbPolicyFunction *function;
+  size_t at;  // in theta: of its parameters
+  int count;
+  double *number;  // kept_size x pb_keptColumns
+} pbKeptColumns;
+
+typedef struct pbPolicyWork {
+  const pbPolicyModel *model;
+  bool decides;           // in this step
+  double *observation;    // observing: of decide, then of act
+  double *held, *memory;  // in the step; memory after it
+  double *out;            // outputs
+  double *act_input;      // held and what act observes
+  pbInput input;          // what the open step sees: the arrays below, or the caller's where nothing is added
+  double *ctrl, *qfrc, *xfrc;
+
+  // Cotangents, and in forward derivatives tangents, of the same.
+  double *observation_bar, *held_bar, *memory_bar, *out_bar, *act_input_bar;
+  double *ctrl_bar, *qfrc_bar, *xfrc_bar;
+  double *zero_tail;      // the policy's part of a tangent, zero
+  void *function_work;    // of decide and act, for one column or a product of pb_keptColumns
+  pbKeptColumns kept[2];  // decide, act
+  const double *collect;  // gradients by theta that go there are made of kept columns, by pbPolicy_Flush
+  bool skip;              // no gradient by the policy's parameters is wanted
+  void *memory_block;
+} pbPolicyWork;
+
+PB_NODISCARD pbStatus pbPolicyWork_Create(pbScratch *s);
+void pbPolicyWork_Destroy(pbScratch *s);
+
+// ---- forward ----------------------------------------------------------------------------------------------------------------
+// The state into the work, positions and velocities, what the policy observes.
+void pbPolicy_Sense(pbScratch *s, const double *theta, const double *x, const pbInput *input);
+// The functions, for one world: held, out and memory.
+PB_NODISCARD pbStatus pbPolicy_Call(pbScratch *s, const double *theta, const double *x);
+// Are held, out and memory finite? Then pbPolicyWork.input is what the open step sees.
+PB_NODISCARD pbStatus pbPolicy_Accept(pbScratch *s, const double *x, const pbInput *input);
+// All three. Work has the first half of the evaluation (pbWork.sensed).
+PB_NODISCARD pbStatus pbPolicy_Before(pbScratch *s, const double *theta, const double *x, const pbInput *input);
+// The policy's part of the state after the step; what the step leaves in the tape's record.
+void pbPolicy_Next(const pbScratch *s, const double *x, double *next);
+void pbPolicy_Record(const pbScratch *s, double *record);
+
+// ---- derivatives ------------------------------------------------------------------------------------------------------------
+// The open step of a recorded one: with the inputs that it saw, which are the work's.
+pbStepRecord pbPolicy_Open(pbScratch *s, const pbStepRecord *step);
+PB_NODISCARD pbStatus pbPolicy_Vjp(pbScratch *s, const pbStepRecord *step, const pbStepCotangent *in, const pbStepBar *out);
+PB_NODISCARD pbStatus pbPolicy_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection *direction,
+                                   const pbStepTangent *out);
+
+// Gradients by the policy's parameters that go to `theta_bar` are gathered from now on in blocks of steps, and added by Flush (which
+// ends it). NULL: each step adds its own.
+void pbPolicy_Collect(pbScratch *s, const double *theta_bar);
+PB_NODISCARD pbStatus pbPolicy_Flush(pbScratch *s, const double *theta, double *theta_bar);
+// Have the functions forward derivatives?
+static inline bool pbPolicy_Pushes(const pbModel *m) {
+  const pbPolicyModel *p = m->policy;
+  return !p || (p->decide->push && (!p->act || p->act->push));
+}
+
+#endif
