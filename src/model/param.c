@@ -88,6 +88,9 @@ static pbParam deform_param(const pbModel *m, const pbDeformSlice *s) {
 
 static pbParam policy_param(const pbPolicyParam *p) {
   const pbPolicySlice *s = p->slice;
+  PB_ASSERT(s->rows >= 0 && s->cols >= 0);
+
+  // Its rows belong to nothing that has a name.
   return (pbParam){.name = p->name,
                    .unit = s->unit ? s->unit : "",
                    .rows = s->rows,
@@ -101,6 +104,8 @@ static pbParam policy_param(const pbPolicyParam *p) {
 
 pbParam pbModel_ParamAt(const pbModel *m, int index) {
   int behind = index - PARAM_COUNT - deform_count(m);
+
+  // From the last to the first: a policy's, those of deformables, the model's own fields.
   if (index >= pbModel_ParamCount(m)) index = -1;
   if (index >= PARAM_COUNT && behind >= 0) return policy_param(&m->policy->param[behind]);
   if (index >= PARAM_COUNT) return deform_param(m, &m->deform->slice[index - PARAM_COUNT]);

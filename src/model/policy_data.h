@@ -62,6 +62,7 @@ static inline int pb_policyRecord(const pbModel *m) { return m->policy ? m->poli
 // as the time.
 static inline bool pb_sensedBefore(int type) {
   switch (type) {
+    // What depends on forces and accelerations
     case pb_sensTouch:
     case pb_sensAccelerometer:
     case pb_sensForce:
@@ -69,14 +70,16 @@ static inline bool pb_sensedBefore(int type) {
     case pb_sensActuatorfrc:
     case pb_sensJointactuatorfrc:
     case pb_sensTendonactuatorfrc:
+    case pb_sensFramelinacc:
+    case pb_sensFrameangacc: return false;
+
+    // Limits and the clock
     case pb_sensJointlimitpos:
     case pb_sensJointlimitvel:
     case pb_sensJointlimitfrc:
     case pb_sensTendonlimitpos:
     case pb_sensTendonlimitvel:
     case pb_sensTendonlimitfrc:
-    case pb_sensFramelinacc:
-    case pb_sensFrameangacc:
     case pb_sensClock: return false;
     default: return true;
   }

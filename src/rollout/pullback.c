@@ -381,13 +381,18 @@ static pbStatus begin_spot_check(pbRollout *r, const pbVjpOptions *options, cons
 
 // A policy's gradients by its parameters are made for many steps at once, from the last step on.
 static void collect_parameters(pbRollout *r, const double *theta_bar) {
+  PB_ASSERT(!theta_bar || r->scratch);
+
   pbPolicy_Collect(r->scratch, theta_bar);
   pbPolicy_Collect(r->smooth_scratch, theta_bar);
 }
 
 static pbStatus flush_parameters(pbRollout *r, double *theta_bar) {
+  PB_ASSERT(!r->scratch->policy || r->scratch->policy->collect == theta_bar);
+
   pbStatus status = pbPolicy_Flush(r->scratch, r->theta, theta_bar);
   if (status == pb_ok) status = pbPolicy_Flush(r->smooth_scratch, r->theta, theta_bar);
+
   return status == pb_ok ? pb_ok : pbContext_Fail(r->ctx, status, "gradient by a policy's parameters: %s", pbStatus_Text(status));
 }
 

@@ -654,6 +654,7 @@ pbStatus pbSample_Step(pbRollout *r, pbSample *s, int k, const double *record, v
   bool both = next_is(s->steps, s->step_count, k) || (events && !s->event_seen);
   bool differences = next_is(s->quotients, s->quotient_count, k);
   if (next_is(s->steps, s->step_count, k)) s->step_count--;
+
   // A policy without a forward derivative leaves quotients alone.
   differences = differences || (both && !pbPolicy_Pushes(r->model));
   both = both && pbPolicy_Pushes(r->model);

@@ -19,9 +19,13 @@ void pbSelection_Destroy(pbRollout *r) {
 // Is no parameter of the policy wanted? They are the last of all.
 static void skip_policy(const pbRollout *r, pbScratch *s) {
   if (!s || !s->policy) return;
+
   int count = pbModel_ParamCount(r->model);
   bool wanted = !r->unwanted;
+  PB_ASSERT(count >= r->model->policy->params);
+
   for (int i = count - r->model->policy->params; i < count && !wanted; i++) wanted = !r->unwanted[i];
+
   s->policy->skip = !wanted;
 }
 

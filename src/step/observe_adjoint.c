@@ -1,5 +1,5 @@
-// Cotangents of what a policy observes, to states, poses and velocities of bodies, sensors and parameters. Primal: observe_kernel.c;
-// tests: tests/conformance/test_policy.c.
+// Cotangents of what a policy observes, to states, poses and velocities of bodies, sensors and parameters. Primal:
+// observe_kernel.c; tests: tests/conformance/test_policy.c.
 #include "base/assert.h"
 #include "math/vec.h"
 #include "model/joint.h"
@@ -8,7 +8,7 @@
 #include "step/kernels.h"
 #include "step/step_adjoint.h"
 
-// ---- rotations ------------------------------------------------------------------------------------------------------------
+// ---- rotations -----------------------------------------------------------------------------------------------------
 // R turned by a small t about axes of the world moves by t x R; cotangent G of its entries, to t.
 static void pull_matrix(const double R[9], const lane G[9], lane torque[3]) {
   for (int k = 0; k < 3; k++) torque[k] = PB_LANE_ZERO;
@@ -27,17 +27,20 @@ static void turn(const double R[9], const lane x[3], lane out[3]) {
   for (int k = 0; k < 3; k++) out[k] = R[3 * k] * x[0] + R[3 * k + 1] * x[1] + R[3 * k + 2] * x[2];
 }
 
-// ---- states -----------------------------------------------------------------------------------------------------------------
+// ---- states --------------------------------------------------------------------------------------------------------
 // Translations as they are; a rotation's tangent is about its own axes.
 static int pull_position(LANE(pbAdjoint) *a, int joint, const lane *bar) {
   const NUM(pbWork) *w = a->w;
   const double *qpos = w->qpos + w->m->jnt_qposadr[joint];
   int type = w->m->jnt_type[joint], dof = w->m->jnt_dofadr[joint], plain = pbJoint_PlainCount(type);
+  PB_ASSERT(joint >= 0 && joint < w->m->njnt);
   for (int i = 0; i < plain; i++) a->q[dof + i] += bar[i];
   if (!pbJoint_HasRotation(type)) return plain;
 
   double q[4], R[9];
   lane torque[3], own[3];
+
+  // A torque in the axes of the world, then in those that move.
   quat_copy(q, qpos + plain);
   quat_normalize(q);
   quat_to_mat(R, q);
@@ -63,6 +66,7 @@ static void pull_rotation(LANE(pbAdjoint) *a, int joint, const lane bar[3]) {
   double q[4], start[4], r[3];
   lane t[3];
 
+  // The rotation vector again, and its own cotangent
   quat_copy(q, w->qpos + at);
   quat_normalize(q);
   quat_conj(start, w->p.qpos0 + at);
@@ -113,11 +117,13 @@ static void gather_sensors(const pbModel *m, int sensor, const lane *bar, lane *
   }
 }
 
-// ---- poses ------------------------------------------------------------------------------------------------------------------
+// ---- poses ---------------------------------------------------------------------------------------------------------
 // A force at a point of a body, and a torque.
 static void push_body(LANE(pbAdjoint) *a, int body, const double point[3], const lane force[3], const lane torque[3]) {
   double d[3];
   lane *P = a->P + 6 * body;
+  PB_ASSERT(body >= 0 && body < a->w->m->nbody);
+
   body_offset(a->w, body, point, d);
   PB_ADDWRENCH(P, 1, d, force);
   for (int k = 0; k < 3; k++) P[k] += torque[k];
@@ -134,6 +140,8 @@ static void pull_point(LANE(pbAdjoint) *a, const pbObserveRow *r, const lane bar
   const lane none[3] = {0};
   lane force[3], back[3], torque[3] = {0};
   double p[3], arm[3];
+
+  // A force at the point, in axes of the world
   NUM(pbObserve_Point)(w, r, p);
   memcpy(force, bar, sizeof force);
   if (r->frame >= 0) turn(w->xmat + 9 * r->frame, bar, force);
@@ -150,6 +158,15 @@ static void pull_point(LANE(pbAdjoint) *a, const pbObserveRow *r, const lane bar
   push_body(a, r->frame, origin, back, torque);
 }
 
+static void turn_columns(const double F[9], const lane x[9], lane out[9]) {
+  for (int c = 0; c < 3; c++) {
+    const lane column[3] = {x[c], x[3 + c], x[6 + c]};
+    lane turned[3];
+    turn(F, column, turned);
+    for (int k = 0; k < 3; k++) out[3 * k + c] = turned[k];
+  }
+}
+
 // Y = F' R in a frame F
 static void pull_pose(LANE(pbAdjoint) *a, const pbObserveRow *r, const lane bar[9]) {
   const NUM(pbWork) *w = a->w;
@@ -159,23 +176,20 @@ static void pull_pose(LANE(pbAdjoint) *a, const pbObserveRow *r, const lane bar[
   lane G[9], torque[3], back[3];
   memcpy(G, bar, sizeof G);
 
-  for (int c = 0; c < 3 && r->frame >= 0; c++) {
-    const lane column[3] = {bar[c], bar[3 + c], bar[6 + c]};
-    lane world[3];
-    turn(w->xmat + 9 * r->frame, column, world);
-    for (int k = 0; k < 3; k++) G[3 * k + c] = world[k];
-  }
-
+  // Cotangents of R itself: column by column in axes of the world
+  if (r->frame >= 0) turn_columns(w->xmat + 9 * r->frame, bar, G);
   pull_matrix(R, G, torque);
   int body = body_of(w->m, r);
   push_body(a, body, w->xpos + 3 * body, none, torque);
   if (site) LANE(pbSweep_Site)(a, r->object, none, torque);
   if (r->frame < 0) return;
+
+  // The frame turns the other way.
   for (int k = 0; k < 3; k++) back[k] = -torque[k];
   push_body(a, r->frame, w->xpos + 3 * r->frame, none, back);
 }
 
-// ---- all --------------------------------------------------------------------------------------------------------------------
+// ---- all -----------------------------------------------------------------------------------------------------------
 static void pull_row(LANE(pbVjpBlock) *k, const pbObserveRow *r, const lane *bar) {
   LANE(pbAdjoint) *a = &k->a;
 
@@ -200,6 +214,9 @@ void LANE(pbVjp_Policy)(LANE(pbVjpBlock) *k, const double *observation) {
 
   for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
     if (!pb_observeEvaluates(r->kind)) continue;
+    PB_ASSERT(r->width <= p->widest);
+
+    // All numbers of the row, zero where they were not wanted
     memset(raw, 0, (size_t)r->width * sizeof(lane));
     for (int i = 0; i < r->count; i++) {
       lane bar;

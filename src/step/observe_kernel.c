@@ -1,5 +1,5 @@
-// What a policy sees: the first half of an evaluation, positions and velocities, and the numbers of the table of observations that
-// come from it. Those of inputs, the clock and what is held are put beside them by world/policy_step.c. Pullback:
+// What a policy sees: the first half of an evaluation, positions and velocities, and the numbers of the table of observations
+// that come from it. Those of inputs, the clock and what is held are put beside them by world/policy_step.c. Pullback:
 // observe_adjoint.c; forward derivative: jvp_kernel.c.
 #include "base/assert.h"
 #include "math/vec.h"
@@ -10,7 +10,7 @@
 #include "step/integrate.h"
 #include "step/kernels.h"
 
-// ---- rows of the table ------------------------------------------------------------------------------------------------------
+// ---- rows of the table ---------------------------------------------------------------------------------------------
 // A unit quaternion from where a joint's rotation stands in qpos.
 static void joint_rotation(const num *qpos, num q[4]) {
   quat_copy(q, qpos);
@@ -21,6 +21,8 @@ static void joint_rotation(const num *qpos, num q[4]) {
 static int put_position(const NUM(pbWork) *w, int joint, num *out) {
   const num *q = w->qpos + w->m->jnt_qposadr[joint];
   int type = w->m->jnt_type[joint], plain = pbJoint_PlainCount(type);
+  PB_ASSERT(joint >= 0 && joint < w->m->njnt);
+
   for (int i = 0; i < plain; i++) out[i] = q[i];
   if (!pbJoint_HasRotation(type)) return plain;
 
@@ -43,6 +45,7 @@ static void put_rotation(const NUM(pbWork) *w, int joint, num out[3]) {
   int at = w->m->jnt_qposadr[joint] + pbJoint_PlainCount(w->m->jnt_type[joint]);
   num q[4], start[4];
 
+  // From there to here, seen in the axes of there.
   joint_rotation(w->qpos + at, q);
   joint_rotation(w->p.qpos0 + at, start);
   quat_conj(start, start);
@@ -64,6 +67,8 @@ static void put_activations(const NUM(pbWork) *w, int actuator, num *out) {
 
 static int put_sensor(NUM(pbWork) *w, int sensor, num *out) {
   int dim = w->m->sensor_dim[sensor];
+  PB_ASSERT(pb_sensedBefore(w->m->sensor_type[sensor]));
+
   NUM(pbSensor_Read)(w, sensor);
   memcpy(out, w->sensordata + w->m->sensor_adr[sensor], (size_t)dim * sizeof(num));
   return dim;
@@ -85,6 +90,7 @@ void NUM(pbObserve_Point)(const NUM(pbWork) *w, const pbObserveRow *r, num point
     return;
   }
 
+  // A point of the body, in its own axes.
   num local[3] = {r->point[0], r->point[1], r->point[2]};
   m3_mulv(point, w->xmat + 9 * r->object, local);
   v3_addto(point, w->xpos + 3 * r->object);
@@ -93,6 +99,7 @@ void NUM(pbObserve_Point)(const NUM(pbWork) *w, const pbObserveRow *r, num point
 static void put_point(const NUM(pbWork) *w, const pbObserveRow *r, num out[3]) {
   NUM(pbObserve_Point)(w, r, out);
   if (r->frame < 0) return;
+
   v3_subfrom(out, w->xpos + 3 * r->frame);
   m3_tmulv(out, w->xmat + 9 * r->frame, out);
 }
@@ -117,15 +124,18 @@ static void put_row(NUM(pbWork) *w, const pbObserveRow *r, num *out) {
   }
 }
 
-// ---- all --------------------------------------------------------------------------------------------------------------------
+// ---- all -----------------------------------------------------------------------------------------------------------
 void NUM(pbObserve_Fill)(NUM(pbWork) *w) {
   const pbPolicyModel *p = w->m->policy;
   num *raw = w->observed_row;
+
+  // What several rows share
   if (p->transmissions) NUM(pbActuator_Transmissions)(w);
   if (p->sensors) NUM(pbSensor_Share)(w);
 
   for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
     if (!pb_observeEvaluates(r->kind)) continue;
+    PB_ASSERT(r->width <= p->widest && r->at + r->count <= p->observing);
     put_row(w, r, raw);
 
     // Those of its numbers that are wanted

@@ -15,7 +15,7 @@
 #include "world/cached.h"
 #include "world/policy_step.h"
 
-// ---- forward and reverse ------------------------------------------------------------------------------------------------
+// ---- forward and reverse -------------------------------------------------------------------------------------------
 static pbStatus push_coupled(pbScratch *s, const pbStepRecord *step, const pbDirection *direction, const pbStepTangent *out) {
   pbStatus status = pbCouple_Jvp(s, step, direction, out);
   if (status == pb_ok) return pb_ok;
@@ -75,7 +75,7 @@ pbStatus pbStep_Vjp(const pbModel *m, const double *theta, const double *record,
   return pbStep_VjpCached(&step, &in, s, &(pbStepBar){x_bar, input_bar, theta_bar});
 }
 
-// ---- rotations ----------------------------------------------------------------------------------------------------------
+// ---- rotations -----------------------------------------------------------------------------------------------------
 // q+ = q exp(r): dq+ = back dq + J dr, back = exp(-r), J the right Jacobian of exp,
 //   J e = e - b r x e + c r x (r x e),   b = (1 - cos t) / t^2,   c = (t - sin t) / t^3,   t = |r|
 static void rotation_step(const double rotation[3], double back[9], double J[9]) {
@@ -102,7 +102,7 @@ static void rotation_step(const double rotation[3], double back[9], double J[9])
   }
 }
 
-// ---- Jacobians ----------------------------------------------------------------------------------------------------------
+// ---- Jacobians -----------------------------------------------------------------------------------------------------
 // Rows come some at a time, as many as the variant has lanes: one pullback with unit cotangents side by side.
 typedef struct batch {
   pbScratch *s;
@@ -280,7 +280,7 @@ static pbStatus state_rows(batch *b, jacobians to) {
   return pull_rows(b, b->seed_act, m->na, true, rows_from(b, to, 2 * m->nv));
 }
 
-// ---- Jacobians of worlds with deformables or a policy: a pullback for each row --------------------------------------------------------
+// ---- Jacobians of worlds with deformables or a policy: a pullback for each row -------------------------------------
 static pbStatus row_by_row(const pbStepRecord *given, pbScratch *s, jacobians of_state, jacobians of_sensors) {
   const pbModel *m = given->model;
   size_t n = (size_t)pbModel_TangentSize(m);
@@ -316,7 +316,7 @@ static pbStatus row_by_row(const pbStepRecord *given, pbScratch *s, jacobians of
   return pb_ok;
 }
 
-// ---- both -----------------------------------------------------------------------------------------------------------------
+// ---- both ----------------------------------------------------------------------------------------------------------
 pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
                          double *A, double *B, double *C, double *D) {
   pbStepRecord step = {.model = m, .theta = theta, .record = record, .input = input};

@@ -14,7 +14,7 @@
 #include "step/scratch.h"
 #include "world/policy_step.h"
 
-// ---- names of kinds ---------------------------------------------------------------------------------------------------------
+// ---- names of kinds ------------------------------------------------------------------------------------------------
 static const char *const kind_names[pb_observeKindCount] = {
     [pb_observeQpos] = "qpos",
     [pb_observeRotation] = "rotation",
@@ -72,7 +72,7 @@ static bool takes_all(pbObserveKind kind) {
   return kind == pb_observeQpos || kind == pb_observeQvel || kind == pb_observeAct || kind == pb_observeSensor;
 }
 
-// ---- reading a table ----------------------------------------------------------------------------------------------------------
+// ---- reading a table -----------------------------------------------------------------------------------------------
 // The row in hand, for messages.
 typedef struct reader {
   pbModel *m;
@@ -86,10 +86,12 @@ static pbStatus fail_row(const reader *r, const char *reason) {
 
 static pbStatus find_object(const reader *r, pbObject kind, const char *name, int *id) {
   char hint[256];
+  // The world is a body without a name of its own.
   *id = pbModel_Id(r->m, kind, name);
   if (*id < 0 && kind == pb_objBody && name && !strcmp(name, "world")) *id = 0;
   if (*id >= 0) return pb_ok;
 
+  // Names of the same kind that are near
   pbSuggest near = pbSuggest_For(name);
   for (int i = 0; pbModel_Name(r->m, kind, i); i++) pbSuggest_Offer(&near, pbModel_Name(r->m, kind, i));
   return pbContext_Fail(r->m->ctx, pb_bad_argument, "%s row %d: the model has no %s '%.80s'%s", r->table, r->row,
@@ -103,6 +105,7 @@ static int width_of_joints(const pbModel *m, pbObserveKind kind, int joint) {
   if (kind == pb_observeQvel) return joint < 0 ? m->nv : pbJoint_DofCount(m->jnt_type[joint]);
   if (joint >= 0) return position_width(m->jnt_type[joint]);
 
+  // A rotation of all counts with its matrix.
   int width = 0;
   for (int j = 0; j < m->njnt; j++) width += position_width(m->jnt_type[j]);
   return width;
@@ -110,6 +113,8 @@ static int width_of_joints(const pbModel *m, pbObserveKind kind, int joint) {
 
 static int width_of_sensors(const pbModel *m, int sensor) {
   int width = 0;
+
+  // Of all: those that are there before the controls
   if (sensor >= 0) return m->sensor_dim[sensor];
   for (int i = 0; i < m->nsensor; i++) width += pb_sensedBefore(m->sensor_type[i]) ? m->sensor_dim[i] : 0;
   return width;
@@ -135,6 +140,8 @@ static pbStatus read_object(const reader *r, const pbObserveDef *def, pbObserveR
   const pbModel *m = r->m;
   pbObject object = object_of(def->kind);
   row->object = row->frame = -1;
+
+  // A kind of things has them by name, some all at once; of bodies and sites a frame may look.
 
   if (def->object && object == pb_objCount) return fail_row(r, "this kind of observation is of no object");
   if (!def->object && object != pb_objCount && !takes_all(def->kind)) return fail_row(r, "expected the name of an object");
@@ -168,6 +175,7 @@ static pbStatus read_components(const reader *r, const pbObserveDef *def, pbObse
   row->count = def->components;
   row->component = pbContext_AllocArray(r->m->ctx, (size_t)def->components + 1, sizeof(int));
   if (!row->component) return pbContext_Fail(r->m->ctx, pb_no_memory, "no memory for a policy");
+  // Numbers of the row, in the order of the caller
   for (int i = 0; i < def->components; i++) {
     row->component[i] = def->component[i];
     if (def->component[i] >= 0 && def->component[i] < row->width) continue;
@@ -183,6 +191,7 @@ static pbStatus read_row(const reader *r, const pbObserveDef *def, int held, pbP
     return fail_row(r, "expected counts of one or more, from 0 on");
   if (!isfinite(def->scale)) return fail_row(r, "the scale is not finite");
 
+  // What it is of, and which of its numbers
   row->kind = def->kind;
   PB_TRY(read_object(r, def, row));
   PB_TRY(check_sensor(r, def, row));
@@ -211,7 +220,7 @@ static pbStatus read_table(pbModel *m, const char *table, const pbObserveDef *de
   return pb_ok;
 }
 
-// ---- outputs ----------------------------------------------------------------------------------------------------------------
+// ---- outputs -------------------------------------------------------------------------------------------------------
 // First number and how many of an output row, in ctrl, qfrc or xfrc.
 static pbStatus read_output(const reader *r, const pbOutputDef *def, int *first, int *count) {
   const pbModel *m = r->m;
@@ -227,8 +236,17 @@ static pbStatus read_output(const reader *r, const pbOutputDef *def, int *first,
   if (!def->object) return pb_ok;
 
   PB_TRY(find_object(r, object[def->kind], def->object, &id));
-  *first = def->kind == pb_outputControl ? id : def->kind == pb_outputForce ? m->jnt_dofadr[id] : 6 * id;
-  *count = def->kind == pb_outputControl ? 1 : def->kind == pb_outputForce ? pbJoint_DofCount(m->jnt_type[id]) : 6;
+  switch (def->kind) {
+    case pb_outputControl:
+      *first = id;
+      *count = 1;
+      break;
+    case pb_outputForce:
+      *first = m->jnt_dofadr[id];
+      *count = pbJoint_DofCount(m->jnt_type[id]);
+      break;
+    default: *first = 6 * id; *count = 6;
+  }
   return pb_ok;
 }
 
@@ -236,11 +254,14 @@ static pbStatus read_outputs(pbModel *m, const pbPolicyDef *def, pbPolicyModel *
   static const pbOutputDef controls = {.kind = pb_outputControl};
   const pbOutputDef *row = def->output_count ? def->output : &controls;
   int rows = def->output_count ? def->output_count : 1, first, count;
+
+  // Counted, then filled in
   for (int i = 0; i < rows; i++) {
     PB_TRY(read_output(&(reader){m, "output", i}, &row[i], &first, &count));
     p->outputs += count;
   }
 
+  // One target for each number, in the order of the rows
   p->target = pbContext_AllocArray(m->ctx, (size_t)p->outputs + 1, sizeof *p->target);
   if (!p->target) return pbContext_Fail(m->ctx, pb_no_memory, "no memory for a policy");
   pbOutputTarget *to = p->target;
@@ -253,7 +274,7 @@ static pbStatus read_outputs(pbModel *m, const pbPolicyDef *def, pbPolicyModel *
   return pb_ok;
 }
 
-// ---- functions --------------------------------------------------------------------------------------------------------------
+// ---- functions -----------------------------------------------------------------------------------------------------
 static pbStatus check_size(pbModel *m, const pbPolicyFunction *f, const char *what, int expected, int found) {
   if (expected == found) return pb_ok;
   return pbContext_Fail(m->ctx, pb_bad_argument, "policy '%.100s': it has %d %s, the model's table gives %d", f->name, expected,
@@ -268,6 +289,7 @@ static pbStatus check_functions(pbModel *m, const pbPolicyDef *def) {
   if (def->every < 0)
     return pbContext_Fail(m->ctx, pb_bad_argument, "policy: expected a decision every 1 or more steps, found %d", def->every);
 
+  // The struct of functions itself; whether they do what they say is found by calling them.
   for (int i = 0; i < 2; i++) {
     const pbPolicyFunction *f = all[i];
     if (!f) continue;
@@ -282,17 +304,21 @@ static size_t slice_size(const pbPolicySlice *s) { return (size_t)s->rows * (siz
 
 static size_t params_of(const pbPolicyFunction *f) {
   size_t size = 0;
-  for (int i = 0; f && i < f->slices; i++) size += slice_size(&f->slice[i]);
+  if (!f) return 0;
+  for (int i = 0; i < f->slices; i++) size += slice_size(&f->slice[i]);
   return size;
 }
 
 static pbStatus name_slices(pbModel *m, const pbPolicyFunction *f, const char *prefix, size_t at, pbPolicyModel *p) {
-  for (int i = 0; f && i < f->slices; i++) {
+  if (!f) return pb_ok;
+
+  for (int i = 0; i < f->slices; i++) {
     const pbPolicySlice *s = &f->slice[i];
     char name[256];
     if (!s->name || s->rows < 0 || s->cols < 0)
       return pbContext_Fail(m->ctx, pb_bad_argument, "policy '%.100s': slice %d has no name or a negative size", f->name, i);
 
+    // The name in theta, with what it is a part of before it
     snprintf(name, sizeof name, "%s%.200s", prefix, s->name);
     pbPolicyParam *to = &p->param[p->params++];
     *to = (pbPolicyParam){.name = pbContext_CopyText(m->ctx, name), .slice = s, .offset = at};
@@ -305,13 +331,15 @@ static pbStatus name_slices(pbModel *m, const pbPolicyFunction *f, const char *p
 static void start_params(pbModel *m, const pbPolicyModel *p) {
   for (int i = 0; i < p->params; i++) {
     const pbPolicyParam *param = &p->param[i];
+    // Parameters that are new are zero.
     if (param->slice->start) memcpy(m->theta0 + param->offset, param->slice->start, slice_size(param->slice) * sizeof(double));
   }
 }
 
-// ---- into the model -----------------------------------------------------------------------------------------------------------
+// ---- into the model ------------------------------------------------------------------------------------------------
 static pbStatus read_policy(pbModel *m, const pbPolicyDef *def, pbPolicyModel *p) {
   const pbPolicyFunction *decide = def->decide, *act = def->act;
+  // Sizes first: rows of what is held have them.
   p->decide = decide;
   p->act = act;
   p->held = decide->outputs;
@@ -324,6 +352,7 @@ static pbStatus read_policy(pbModel *m, const pbPolicyDef *def, pbPolicyModel *p
   PB_TRY(read_table(m, "act_observe", def->act_observe, def->act_observe_count, p->held, p));
   PB_TRY(read_outputs(m, def, p));
 
+  // What the functions take and give must be what the tables say.
   PB_TRY(check_size(m, decide, "observations", decide->observations, p->observed));
   if (!act) return check_size(m, decide, "outputs", decide->outputs, p->outputs);
   PB_TRY(check_size(m, act, "observations (those held first)", act->observations, p->held + p->observing - p->observed));
@@ -331,6 +360,7 @@ static pbStatus read_policy(pbModel *m, const pbPolicyDef *def, pbPolicyModel *p
 }
 
 static pbStatus create_policy(pbModel *m, const pbPolicyDef *def, pbPolicyModel **policy) {
+  // Rows and slices of both functions
   size_t rows = (size_t)def->observe_count + (size_t)def->act_observe_count;
   size_t slices = (size_t)def->decide->slices + (def->act ? (size_t)def->act->slices : 0);
   pbPolicyModel *p = *policy = pbContext_Alloc(m->ctx, sizeof *p);
@@ -356,6 +386,7 @@ pbStatus pbModel_SetPolicy(pbModel *m, const pbPolicyDef *def) {
     return pbContext_Fail(m->ctx, pb_bad_argument, "policy: expected tables of 0 or more rows");
   PB_TRY(check_functions(m, def));
 
+  // On failure the model stays as it was.
   pbStatus status = create_policy(m, def, &p);
   if (status == pb_ok) status = pbModel_GrowParams(m, p->theta_size);
   if (status != pb_ok) {
@@ -364,15 +395,19 @@ pbStatus pbModel_SetPolicy(pbModel *m, const pbPolicyDef *def) {
   }
 
   start_params(m, p);
+  PB_ASSERT(m->ntheta == p->theta + p->theta_size);
+
+  // States, records and theta have other sizes from here on.
   m->policy = p;
   m->revision++;
   return pb_ok;
 }
 
-// ---- what callers ask ---------------------------------------------------------------------------------------------------------
+// ---- what callers ask ----------------------------------------------------------------------------------------------
 bool pbModel_PolicyInfo(const pbModel *m, pbPolicyInfo *info) {
   const pbPolicyModel *p = m->policy;
   if (!p) return false;
+  // Observations of act count too.
   *info = (pbPolicyInfo){.name = p->decide->name,
                          .observations = p->observing,
                          .outputs = p->outputs,
@@ -388,9 +423,13 @@ char *pbModel_ObservationName(const pbModel *m, int index, char *text, size_t si
   const pbPolicyModel *p = m->policy;
   snprintf(text, size, "?");
 
-  for (int i = 0; p && i < p->rows; i++) {
+  if (!p) return text;
+
+  for (int i = 0; i < p->rows; i++) {
     const pbObserveRow *r = &p->row[i];
     if (index < r->at || index >= r->at + r->count) continue;
+
+    // Which number of what, and as seen from where
 
     int entry = r->first + (r->component ? r->component[index - r->at] : index - r->at);
     pbObject object = object_of(r->kind);
@@ -408,6 +447,7 @@ pbStatus pbPolicy_Observe(const pbModel *m, const double *theta, const double *x
   PB_TRY(pbScratch_Enter(s, m, &theta));
   if (!m->policy) return pbScratch_Fail(s, pb_bad_argument, "the model has no policy");
 
+  // It is no step: the next call evaluates anew.
   pbPolicy_Sense(s, theta, x, input);
   s->w.sensed = false;
   memcpy(observation, s->policy->observation, (size_t)m->policy->observing * sizeof(double));

@@ -12,11 +12,13 @@
 #include "step/jvp.h"
 #include "world/cached.h"
 
-// ---- memory -----------------------------------------------------------------------------------------------------------------
+// ---- memory --------------------------------------------------------------------------------------------------------
 static size_t largest(size_t a, size_t b) { return a > b ? a : b; }
 
 static size_t function_bytes(const pbPolicyFunction *f) {
   if (!f || !f->work_bytes) return 0;
+
+  // One column at a time, and products of as many as are kept.
   size_t one = f->work_bytes(f->self, 1);
   return f->gather ? largest(one, f->work_bytes(f->self, pb_keptColumns)) : one;
 }
@@ -32,12 +34,15 @@ static void lay_out(pbArena *a, pbPolicyWork *k, const pbModel *m) {
                      &k->act_input_bar,   &k->ctrl_bar, &k->qfrc_bar,   &k->xfrc_bar};
   const int size[] = {p->observing, p->held, p->memory, p->outputs, inputs, pb_controls(m), m->nv, bodies};
 
+  // A number and its cotangent or tangent have the same size.
   for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
+    PB_ASSERT(size[i] >= 0);
     *values[i] = take(a, size[i]);
     *bars[i] = take(a, size[i]);
   }
   k->zero_tail = take(a, p->memory + p->held);
 
+  // Functions without products keep no columns.
   for (int i = 0; i < 2; i++) {
     const pbPolicyFunction *f = k->kept[i].function;
     k->kept[i].number = pbArena_Take(a, f && f->gather ? f->kept_size * pb_keptColumns : 0, sizeof(double));
@@ -49,10 +54,12 @@ pbStatus pbPolicyWork_Create(pbScratch *s) {
   const pbPolicyModel *p = s->model->policy;
   pbPolicyWork *k = s->policy = pbContext_Alloc(s->ctx, sizeof *k);
   if (!k) return pb_no_memory;
+
   k->model = p;
   k->kept[0] = (pbKeptColumns){.function = p->decide, .at = p->theta};
   k->kept[1] = (pbKeptColumns){.function = p->act, .at = p->act_theta};
 
+  // One block, measured by the code that divides it.
   pbArena arena = pbArena_Measure();
   lay_out(&arena, k, s->model);
   size_t needed = pbArena_Needed(&arena);
@@ -71,7 +78,7 @@ void pbPolicyWork_Destroy(pbScratch *s) {
   pbContext_Free(s->ctx, s->policy);
 }
 
-// ---- where numbers of the policy stand in a state or its tangent ------------------------------------------------------------
+// ---- where numbers of the policy stand in a state or its tangent ---------------------------------------------------
 // Memory of decide, of act, what is held. tail: the policy's part of a state or of a (co)tangent.
 static int held_at(const pbPolicyModel *p) { return p->memory; }
 
@@ -81,7 +88,7 @@ static bool is_deciding(const pbPolicyModel *p, const double *tail) { return tai
 
 static const double *command_of(const pbInput *input) { return input ? input->command : NULL; }
 
-// ---- forward ----------------------------------------------------------------------------------------------------------------
+// ---- forward -------------------------------------------------------------------------------------------------------
 // Numbers that no evaluation is needed for: commands, what is held, the time.
 static void observe_inputs(pbPolicyWork *k, const double *tail, const pbInput *input, double time) {
   const pbPolicyModel *p = k->model;
@@ -89,6 +96,9 @@ static void observe_inputs(pbPolicyWork *k, const double *tail, const pbInput *i
 
   for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
     if (pb_observeEvaluates(r->kind)) continue;
+    PB_ASSERT(r->at + r->count <= p->observing);
+
+    // Commands that are not given are zero.
     for (int i = 0; i < r->count; i++) {
       int entry = r->first + (r->component ? r->component[i] : i);
       double value = time;
@@ -102,13 +112,16 @@ static void observe_inputs(pbPolicyWork *k, const double *tail, const pbInput *i
 // The numbers of rows that come from an evaluation.
 static void observe_evaluated(pbPolicyWork *k, const double *from) {
   const pbPolicyModel *p = k->model;
+
   for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
+    PB_ASSERT(r->at >= 0 && r->at + r->count <= p->observing);
     if (pb_observeEvaluates(r->kind)) memcpy(k->observation + r->at, from + r->at, (size_t)r->count * sizeof(double));
   }
 }
 
 static void observe_all(pbScratch *s, const double *x, const pbInput *input) {
   const double *tail = state_tail(s, x);
+
   observe_evaluated(s->policy, s->w.observation);
   observe_inputs(s->policy, tail, input, x[state_layout(s->model).time]);
   s->policy->decides = is_deciding(s->policy->model, tail);
@@ -116,6 +129,8 @@ static void observe_all(pbScratch *s, const double *x, const pbInput *input) {
 
 void pbPolicy_Sense(pbScratch *s, const double *theta, const double *x, const pbInput *input) {
   pbScratch_Load(s, theta, x, input);
+
+  // A policy of commands and the time alone needs no evaluation.
   if (s->policy->model->evaluates) s->variant->sense(&s->w);
   observe_all(s, x, input);
 }
@@ -127,6 +142,8 @@ static pbStatus function_failed(pbScratch *s, const pbPolicyFunction *f, pbStatu
 // held and what act observes, side by side.
 static void join_act_input(pbPolicyWork *k) {
   const pbPolicyModel *p = k->model;
+  PB_ASSERT(p->act && p->act->observations == p->held + p->observing - p->observed);
+
   memcpy(k->act_input, k->held, (size_t)p->held * sizeof(double));
   memcpy(k->act_input + p->held, k->observation + p->observed, (size_t)(p->observing - p->observed) * sizeof(double));
 }
@@ -147,10 +164,13 @@ pbStatus pbPolicy_Call(pbScratch *s, const double *theta, const double *x) {
     if (status != pb_ok) return function_failed(s, decide, status);
   }
 
+  // Without a part that acts every step what is held goes out.
   if (!act) {
+    PB_ASSERT(p->outputs == p->held);
     memcpy(k->out, k->held, (size_t)p->outputs * sizeof(double));
     return pb_ok;
   }
+
   join_act_input(k);
   pbStatus status =
       act->forward(act->self, 1, theta + p->act_theta, k->act_input, tail + own, k->out, k->memory + own, k->function_work);
@@ -166,6 +186,8 @@ static void add_outputs(pbPolicyWork *k, const pbModel *m, const pbInput *input)
   double *to[pb_outputKindCount] = {k->ctrl, k->qfrc, k->xfrc};
   const double **seen[pb_outputKindCount] = {&k->input.ctrl, &k->input.qfrc, &k->input.xfrc};
   const int size[pb_outputKindCount] = {pb_controls(m), m->nv, 6 * m->nbody};
+
+  // The caller's stay as they are: sums go to the work's own.
   for (int kind = 0; kind < pb_outputKindCount; kind++) {
     if (!p->reaches[kind]) continue;
     if (*seen[kind]) memcpy(to[kind], *seen[kind], (size_t)size[kind] * sizeof(double));
@@ -173,7 +195,11 @@ static void add_outputs(pbPolicyWork *k, const pbModel *m, const pbInput *input)
     *seen[kind] = to[kind];
   }
 
-  for (int i = 0; i < p->outputs; i++) to[p->target[i].kind][p->target[i].index] += p->target[i].scale * k->out[i];
+  for (int i = 0; i < p->outputs; i++) {
+    const pbOutputTarget *t = &p->target[i];
+    PB_ASSERT(t->index >= 0 && t->index < size[t->kind]);
+    to[t->kind][t->index] += t->scale * k->out[i];
+  }
 }
 
 // pb_not_finite where one of the numbers is not.
@@ -181,6 +207,7 @@ static pbStatus check_numbers(pbScratch *s, const pbPolicyFunction *f, const cha
                               const double *x) {
   int bad = pbScratch_FirstNotFinite(number, count);
   if (bad < 0) return pb_ok;
+
   return pbScratch_Fail(s, pb_not_finite, "policy '%.100s': %s %d is %g at time %.9g", f->name, what, bad,
                         pbScratch_WithoutSign(number[bad]), x[state_layout(s->model).time]);
 }
@@ -188,6 +215,7 @@ static pbStatus check_numbers(pbScratch *s, const pbPolicyFunction *f, const cha
 pbStatus pbPolicy_Accept(pbScratch *s, const double *x, const pbInput *input) {
   pbPolicyWork *k = s->policy;
   const pbPolicyModel *p = k->model;
+
   PB_TRY(check_numbers(s, p->decide, "output", k->held, p->held, x));
   if (p->act) PB_TRY(check_numbers(s, p->act, "output", k->out, p->outputs, x));
   PB_TRY(check_numbers(s, p->decide, "memory", k->memory, p->memory, x));
@@ -196,6 +224,8 @@ pbStatus pbPolicy_Accept(pbScratch *s, const double *x, const pbInput *input) {
 }
 
 pbStatus pbPolicy_Before(pbScratch *s, const double *theta, const double *x, const pbInput *input) {
+  PB_ASSERT(s->policy);
+
   pbPolicy_Sense(s, theta, x, input);
   PB_TRY(pbPolicy_Call(s, theta, x));
   return pbPolicy_Accept(s, x, input);
@@ -205,7 +235,9 @@ void pbPolicy_Next(const pbScratch *s, const double *x, double *next) {
   const pbPolicyWork *k = s->policy;
   const pbPolicyModel *p = k->model;
   double *tail = next + state_layout(s->model).policy;
+  // Steps since the decision, this one among them; the last before the next decision leaves zero.
   double count = k->decides ? 1 : state_tail(s, x)[p->memory + p->held] + 1;
+  PB_ASSERT(p->every >= 1);
 
   memcpy(tail, k->memory, (size_t)p->memory * sizeof(double));
   memcpy(tail + held_at(p), k->held, (size_t)p->held * sizeof(double));
@@ -214,26 +246,30 @@ void pbPolicy_Next(const pbScratch *s, const double *x, double *next) {
 
 void pbPolicy_Record(const pbScratch *s, double *record) {
   const pbPolicyWork *k = s->policy;
+
   memcpy(record, k->held, (size_t)k->model->held * sizeof(double));
   memcpy(record + k->model->held, k->out, (size_t)k->model->outputs * sizeof(double));
 }
 
-// ---- both derivatives -------------------------------------------------------------------------------------------------------
+// ---- both derivatives ----------------------------------------------------------------------------------------------
 pbStepRecord pbPolicy_Open(pbScratch *s, const pbStepRecord *step) {
   pbPolicyWork *k = s->policy;
   const double *left = step->record + tape_policy(s->model);
   pbStepRecord open = *step;
 
+  // What the step left in its record.
   memcpy(k->held, left, (size_t)k->model->held * sizeof(double));
   memcpy(k->out, left + k->model->held, (size_t)k->model->outputs * sizeof(double));
   add_outputs(k, s->model, step->input);
   k->decides = is_deciding(k->model, state_tail(s, step->record));
+  PB_ASSERT(!step->open && step->input != &k->input);
+
   open.input = &k->input;
   open.open = true;
   return open;
 }
 
-// ---- reverse ----------------------------------------------------------------------------------------------------------------
+// ---- reverse -------------------------------------------------------------------------------------------------------
 // Where the pullback of a function leaves its gradient by parameters: at once in theta_bar, or as a kept column.
 typedef struct parameter_bar {
   double *direct, *kept;
@@ -242,6 +278,9 @@ typedef struct parameter_bar {
 static pbStatus gather(pbPolicyWork *k, pbKeptColumns *c, const double *theta, double *theta_bar) {
   if (!c->count) return pb_ok;
   int columns = c->count;
+  PB_ASSERT(columns <= pb_keptColumns);
+
+  // Whatever comes of it, the columns are used up.
   c->count = 0;
   return c->function->gather(c->function->self, columns, theta + c->at, c->number, pb_keptColumns, theta_bar + c->at,
                              k->function_work);
@@ -250,6 +289,8 @@ static pbStatus gather(pbPolicyWork *k, pbKeptColumns *c, const double *theta, d
 static parameter_bar begin_parameters(pbPolicyWork *k, pbKeptColumns *c, double *theta_bar) {
   parameter_bar bar = {NULL, NULL};
   if (!theta_bar || k->skip) return bar;
+
+  // Gradients that go elsewhere than where columns are collected for are made at once.
   if (theta_bar == k->collect && c->function->gather) bar.kept = c->number + c->count;
   else bar.direct = theta_bar + c->at;
   return bar;
@@ -289,6 +330,8 @@ static pbStatus pull_act(pbScratch *s, const pbStepRecord *step, const double *n
   pbPolicyWork *k = s->policy;
   const pbPolicyModel *p = k->model;
   int own = p->decide_memory, seen = p->observing - p->observed;
+
+  // What went out was what is held.
   if (!p->act) {
     add_to(k->held_bar, k->out_bar, p->held);
     return pb_ok;
@@ -304,6 +347,8 @@ static pbStatus pull_act(pbScratch *s, const pbStepRecord *step, const double *n
                               .o_bar = k->act_input_bar,
                               .m_bar = tail_bar + own};
   PB_TRY(pull_function(s, &call, step->theta, theta_bar));
+
+  // Its inputs: what is held, then what it observes.
   add_to(k->held_bar, k->act_input_bar, p->held);
   add_to(k->observation_bar + p->observed, k->act_input_bar + p->held, seen);
   return pb_ok;
@@ -330,13 +375,14 @@ static pbStatus pull_decide(pbScratch *s, const pbStepRecord *step, const double
   return pull_function(s, &call, step->theta, theta_bar);
 }
 
-// From out_bar, and cotangents of memory and what is held after the step (NULL: no step), to observation_bar, the policy's part of
-// the state before, parameters.
+// From out_bar, and cotangents of memory and what is held after the step (NULL: no step), to observation_bar, the policy's part
+// of the state before, parameters.
 static pbStatus pull_functions(pbScratch *s, const pbStepRecord *step, const double *next_bar, double *x_bar, double *theta_bar) {
   pbPolicyWork *k = s->policy;
   const pbPolicyModel *p = k->model;
   const double *next_tail = next_bar ? next_bar + tangent_policy(s->model) : k->zero_tail;
   double *tail_bar = x_bar + tangent_policy(s->model);
+  PB_VALIDATE(pb_allFinite(k->out_bar, (size_t)p->outputs));
 
   memset(k->observation_bar, 0, (size_t)p->observing * sizeof(double));
   memcpy(k->held_bar, next_tail + held_at(p), (size_t)p->held * sizeof(double));
@@ -344,7 +390,7 @@ static pbStatus pull_functions(pbScratch *s, const pbStepRecord *step, const dou
   return pull_decide(s, step, next_tail, tail_bar, theta_bar);
 }
 
-// Cotangents of what was observed without an evaluation: commands, what was held, the time of state k, k time steps after the start.
+// Cotangents of what was observed without an evaluation: commands, what was held, the time, that of the start and k time steps.
 static void pull_inputs(pbScratch *s, const pbStepBar *out) {
   pbPolicyWork *k = s->policy;
   const pbPolicyModel *p = k->model;
@@ -354,6 +400,8 @@ static void pull_inputs(pbScratch *s, const pbStepBar *out) {
 
   for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
     if (pb_observeEvaluates(r->kind)) continue;
+
+    // Each to where it was read.
     for (int i = 0; i < r->count; i++) {
       int entry = r->first + (r->component ? r->component[i] : i);
       double bar = r->scale * k->observation_bar[r->at + i];
@@ -369,11 +417,12 @@ static pbInputBar begin_input_bars(pbPolicyWork *k, const pbModel *m, const pbIn
   const pbPolicyModel *p = k->model;
   pbInputBar bar = {0};
   if (given) bar = *given;
-  bar.command = NULL;
+  bar.command = NULL;  // no open step reads it
 
   double *own[pb_outputKindCount] = {k->ctrl_bar, k->qfrc_bar, k->xfrc_bar};
   double **to[pb_outputKindCount] = {&bar.ctrl, &bar.qfrc, &bar.xfrc};
   const int size[pb_outputKindCount] = {pb_controls(m), m->nv, 6 * m->nbody};
+
   for (int kind = 0; kind < pb_outputKindCount; kind++) {
     if (!p->reaches[kind]) continue;
     memset(own[kind], 0, (size_t)size[kind] * sizeof(double));
@@ -394,6 +443,7 @@ static void end_input_bars(pbPolicyWork *k, const pbModel *m, const pbInputBar *
     to[pb_outputWrench] = given->xfrc;
   }
 
+  // The caller's input and the policy's output were added: both get the same.
   for (int kind = 0; kind < pb_outputKindCount; kind++) {
     if (p->reaches[kind] && to[kind]) add_to(to[kind], own[kind], size[kind]);
   }
@@ -435,6 +485,8 @@ pbStatus pbPolicy_Vjp(pbScratch *s, const pbStepRecord *step, const pbStepCotang
 
 void pbPolicy_Collect(pbScratch *s, const double *theta_bar) {
   if (!s || !s->policy) return;
+
+  // Columns of a call that failed are of no use.
   s->policy->collect = theta_bar;
   for (int i = 0; i < 2; i++) s->policy->kept[i].count = 0;
 }
@@ -442,13 +494,15 @@ void pbPolicy_Collect(pbScratch *s, const double *theta_bar) {
 pbStatus pbPolicy_Flush(pbScratch *s, const double *theta, double *theta_bar) {
   if (!s || !s->policy || !s->policy->collect) return pb_ok;
   PB_ASSERT(theta_bar == s->policy->collect);
+
+  // What is left of the last block
   pbStatus status = pb_ok;
   for (int i = 0; i < 2 && status == pb_ok; i++) status = gather(s->policy, &s->policy->kept[i], theta, theta_bar);
   pbPolicy_Collect(s, NULL);
   return status;
 }
 
-// ---- forward derivative -----------------------------------------------------------------------------------------------------
+// ---- forward derivative --------------------------------------------------------------------------------------------
 static const double *tangent_tail(const pbScratch *s, const double *direction) {
   return direction ? direction + tangent_policy(s->model) : s->policy->zero_tail;
 }
@@ -463,6 +517,8 @@ static void push_inputs(pbScratch *s, const pbDirection *d) {
 
   for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
     if (pb_observeEvaluates(r->kind)) continue;
+
+    // As observe_inputs, line by line
     for (int i = 0; i < r->count; i++) {
       int entry = r->first + (r->component ? r->component[i] : i);
       double tangent = time;
@@ -478,6 +534,8 @@ static pbStatus push_act(pbScratch *s, const pbStepRecord *step, const pbDirecti
   const pbPolicyModel *p = k->model;
   const pbPolicyFunction *act = p->act;
   int own = p->decide_memory, seen = p->observing - p->observed;
+
+  // What is held goes out.
   if (!act) {
     memcpy(k->out_bar, k->held_bar, (size_t)p->held * sizeof(double));
     return pb_ok;
@@ -497,6 +555,8 @@ static pbStatus push_decide(pbScratch *s, const pbStepRecord *step, const pbDire
   const pbPolicyModel *p = k->model;
   const pbPolicyFunction *f = p->decide;
   const double *tail = tangent_tail(s, d->x);
+
+  // Between decisions both stay as they are.
   memcpy(k->memory_bar, tail, (size_t)p->decide_memory * sizeof(double));
   memcpy(k->held_bar, tail + held_at(p), (size_t)p->held * sizeof(double));
   if (!k->decides) return pb_ok;
@@ -514,12 +574,14 @@ static pbDirection add_tangents(pbPolicyWork *k, const pbModel *m, const pbDirec
   const double **seen[pb_outputKindCount] = {&all.ctrl, &all.qfrc, &all.xfrc};
   const int size[pb_outputKindCount] = {pb_controls(m), m->nv, 6 * m->nbody};
 
+  // As add_outputs
   for (int kind = 0; kind < pb_outputKindCount; kind++) {
     if (!p->reaches[kind]) continue;
     if (*seen[kind]) memcpy(own[kind], *seen[kind], (size_t)size[kind] * sizeof(double));
     else memset(own[kind], 0, (size_t)size[kind] * sizeof(double));
     *seen[kind] = own[kind];
   }
+
   for (int i = 0; i < p->outputs; i++) own[p->target[i].kind][p->target[i].index] += p->target[i].scale * k->out_bar[i];
   return all;
 }
@@ -539,12 +601,14 @@ pbStatus pbPolicy_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection 
   observe_inputs(k, state_tail(s, open.record), step->input, open.record[state_layout(m).time]);
   push_inputs(s, d);
 
+  // Through the functions, and through the step with the inputs that they move
   PB_TRY(push_decide(s, &open, d));
   PB_TRY(push_act(s, &open, d));
   const pbDirection all = add_tangents(k, m, d);
   PB_TRY(pbStep_JvpOpen(s, &open, &all, out));
   if (!out->next) return pb_ok;
 
+  // The policy's part of the state after it
   double *tail = out->next + tangent_policy(m);
   memcpy(tail, k->memory_bar, (size_t)p->memory * sizeof(double));
   memcpy(tail + held_at(p), k->held_bar, (size_t)p->held * sizeof(double));

@@ -4,9 +4,9 @@
 //
 // and its derivatives by the chain rule: the open-loop step's, then the functions', then those of what is observed.
 //
-// Worlds of a batch share one call of the functions: Sense of each, the observations of all side by side, one call of forward with
-// as many columns, what came out back to each (held, out, memory), then pbPolicy_Accept. The way back alike: pbPolicy_Open and the
-// pullback of the open step, one call of pull with all columns, then the pullback of the observations.
+// Worlds of a batch share one call of the functions: Sense of each, the observations of all side by side, one call of forward
+// with as many columns, what came out back to each (held, out, memory), then pbPolicy_Accept. The way back alike: pbPolicy_Open
+// and the pullback of the open step, one call of pull with all columns, then the pullback of the observations.
 #ifndef PB_POLICY_STEP_H
 #define PB_POLICY_STEP_H
 
@@ -48,7 +48,7 @@ typedef struct pbPolicyWork {
 PB_NODISCARD pbStatus pbPolicyWork_Create(pbScratch *s);
 void pbPolicyWork_Destroy(pbScratch *s);
 
-// ---- forward ----------------------------------------------------------------------------------------------------------------
+// ---- forward -------------------------------------------------------------------------------------------------------
 // The state into the work, positions and velocities, what the policy observes.
 void pbPolicy_Sense(pbScratch *s, const double *theta, const double *x, const pbInput *input);
 // The functions, for one world: held, out and memory.
@@ -61,15 +61,15 @@ PB_NODISCARD pbStatus pbPolicy_Before(pbScratch *s, const double *theta, const d
 void pbPolicy_Next(const pbScratch *s, const double *x, double *next);
 void pbPolicy_Record(const pbScratch *s, double *record);
 
-// ---- derivatives ------------------------------------------------------------------------------------------------------------
+// ---- derivatives ---------------------------------------------------------------------------------------------------
 // The open step of a recorded one: with the inputs that it saw, which are the work's.
 pbStepRecord pbPolicy_Open(pbScratch *s, const pbStepRecord *step);
 PB_NODISCARD pbStatus pbPolicy_Vjp(pbScratch *s, const pbStepRecord *step, const pbStepCotangent *in, const pbStepBar *out);
 PB_NODISCARD pbStatus pbPolicy_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection *direction,
                                    const pbStepTangent *out);
 
-// Gradients by the policy's parameters that go to `theta_bar` are gathered from now on in blocks of steps, and added by Flush (which
-// ends it). NULL: each step adds its own.
+// Gradients by the policy's parameters that go to `theta_bar` are gathered from now on in blocks of steps, and added by Flush
+// (which ends it). NULL: each step adds its own.
 void pbPolicy_Collect(pbScratch *s, const double *theta_bar);
 PB_NODISCARD pbStatus pbPolicy_Flush(pbScratch *s, const double *theta, double *theta_bar);
 // Have the functions forward derivatives?
