@@ -174,7 +174,7 @@ static pbStatus set_given(cliRun *run) {
 static pbStatus read_task(cliRun *run) {
   PB_TRY(pbTask_LoadRun(run->ctx, run->model_path, run->app->args.text[opt_allow_root], run->model, run->theta, &run->task));
 
-  pbTask_Parameters(run->task, pbTask_Start(run->task), run->theta);
+  PB_TRY(pbTask_Parameters(run->task, pbTask_Start(run->task), run->theta));
   run->trajectories = pbTask_TrajectoryCount(run->task);
 
   if (!run->app->args.text[opt_constants]) run->recompute = strcmp(pbTask_Constants(run->task), "recompute") == 0;

@@ -131,8 +131,8 @@ PB_API int64_t pbTask_Simulations(const pbTask *task);  // trajectories simulate
 // What unknowns mean: theta (ParamSize), initial state (StateSize), controls (steps, nu) of a trajectory. Any may be NULL.
 PB_API PB_NODISCARD pbStatus pbTask_Expand(pbTask *task, const double *z, int trajectory, double *theta, double *x0,
                                            double *ctrl);
-// theta (ParamSize) with the unknowns in, derived constants as the file has them.
-PB_API void pbTask_Parameters(pbTask *task, const double *z, double *theta);
+// theta (ParamSize) with the unknowns in, derived constants as the file has them. pb_not_finite: a tie has no value there.
+PB_API PB_NODISCARD pbStatus pbTask_Parameters(pbTask *task, const double *z, double *theta);
 // Certificate of the gradient at z, spot check included, of one trajectory.
 PB_API PB_NODISCARD pbStatus pbTask_Certify(pbTask *task, const double *z, int trajectory, pbCertificate *certificate);
 

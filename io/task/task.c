@@ -487,6 +487,17 @@ static pbStatus read_world(pbTaskReader *r, const json_t *root, pbTask *task) {
   return read_constants(r, root, task);
 }
 
+// Parameters that follow variables are checked together, at the start: each alone need not make sense.
+static pbStatus check_ties(pbTaskReader *r, pbTask *task) {
+  bool ties = false;
+  for (int i = 0; i < task->variable_count; i++) ties |= task->variables[i].tie_count > 0;
+  if (!ties || pbTask_Apply(task, task->start) == pb_ok) return pb_ok;
+
+  char reason[1000];
+  snprintf(reason, sizeof reason, "%s", pbContext_Error(task->ctx));
+  return pbTaskReader_FailAt(r, "variables", "their start is refused: %s", reason);
+}
+
 static pbStatus read_task(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(read_world(r, root, task));
   PB_TRY(read_mode(r, root, task));
@@ -495,7 +506,8 @@ static pbStatus read_task(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(pbTask_ReadVariables(r, root, task));
   PB_TRY(pbTask_ReadOptimizer(r, root, task));
   PB_TRY(check_truncation(r, root, task));
-  return pbTask_SetUp(task);
+  PB_TRY(pbTask_SetUp(task));
+  return check_ties(r, task);
 }
 
 typedef pbStatus (*pbReadPart)(pbTaskReader *r, const json_t *root, pbTask *task);

@@ -89,6 +89,11 @@ PB_NODISCARD pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *roo
 PB_NODISCARD pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task);
 // The parameter slice "name" or "name:row" or "name:row:component".
 PB_NODISCARD pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param);
+// The same of one that may vary.
+PB_NODISCARD pbStatus pbTask_FindVariedParam(pbTaskReader *r, const char *name, bool recompute, pbParam *param);
+// Of a variable with "sets": name and index from its keys; when all variables are known, the formulas.
+PB_NODISCARD pbStatus pbTask_ReadTargets(pbTaskReader *r, const json_t *object, bool recompute, pbVariable *v);
+PB_NODISCARD pbStatus pbTask_ReadTies(pbTaskReader *r, const json_t *list, pbTask *task);
 // Model and parameters of a task file, as a model.
 PB_NODISCARD pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const char *allow_root, pbModel **model);
 extern const char *const pbTask_Keys[];  // of a task file

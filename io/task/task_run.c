@@ -133,6 +133,17 @@ static json_t *notes_json(const pbVariable *v, const unsigned char *notes) {
   return list;
 }
 
+// The parameters that follow a variable, by their own names.
+static json_t *sets_json(const pbTask *task, const pbVariable *v) {
+  json_t *o = json_object();
+  for (int k = 0; k < v->tie_count; k++) {
+    char name[200];
+    pbModel_ParamName(task->model, v->index[k], name, sizeof name);
+    json_object_set_new(o, name, real(task->theta_now[v->index[k]]));
+  }
+  return o;
+}
+
 static json_t *variables_json(const pbTask *task, const double *z, const unsigned char *notes) {
   json_t *list = json_array();
   for (int i = 0; i < task->variable_count; i++) {
@@ -155,6 +166,7 @@ static json_t *variables_json(const pbTask *task, const double *z, const unsigne
     json_object_set_new(o, "start", starts);
     json_object_set_new(o, "notes", notes_json(v, notes));
 
+    if (v->kind == pb_varyTie) json_object_set_new(o, "sets", sets_json(task, v));
     if (v->kind == pb_varyControl) {
       json_object_set_new(o, "knots", json_integer(v->knots));
       json_decref(names);
@@ -288,6 +300,14 @@ static json_t *certificates_json(pbTask *task, const double *z) {
 pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text) {
   json_t *o = json_object();
   *text = NULL;
+
+  // what variables set, at the answer
+  task->same = false;
+  pbStatus put = pbTask_Parameters(task, result->z, task->theta_now);
+  if (put != pb_ok) {
+    json_decref(o);
+    return put;
+  }
 
   // how it ended
   json_object_set_new(o, "outcome", json_string(pbRunOutcome_Name(result->outcome)));

@@ -11,9 +11,9 @@
 #include "model/sphere.h"
 #include "model/topology.h"
 
-static const char *const variable_keys[] = {"parameter",  "state",      "control", "joint",         "actuator", "points",
-                                            "components", "trajectory", "knots",   "interpolation", "start",    "lower",
-                                            "upper",      "transform",  "scale",   "name",          NULL};
+static const char *const variable_keys[] = {
+    "parameter", "state", "control", "joint",     "actuator", "points", "components", "trajectory", "knots", "interpolation",
+    "start",     "lower", "upper",   "transform", "scale",    "name",   "sets",       "constants",  NULL};
 
 pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param) {
   pbStatus status = pbModel_Param(r->ctx, r->model, name, param);
@@ -48,18 +48,21 @@ static void add_entry(Entries *e, size_t index, double value, double lower, doub
   e->upper[i] = upper;
 }
 
+pbStatus pbTask_FindVariedParam(pbTaskReader *r, const char *name, bool recompute, pbParam *p) {
+  PB_TRY(pbTask_FindParam(r, name, p));
+  if (strcmp(p->name, "timestep") == 0)
+    return pbTaskReader_Fail(r, pb_unsupported, "the time step cannot be varied: the times of the loss depend on it");
+  if (p->derived && recompute)
+    return pbTaskReader_Fail(
+        r, pb_bad_input, "%s follows from other parameters with \"constants\": \"recompute\"; vary those, or keep the constants",
+        p->name);
+  return pb_ok;
+}
+
 static pbStatus param_entries(pbTaskReader *r, const char *name, bool recompute, Entries *e) {
   pbParam p;
   pbTaskReader_Enter(r, "parameter");
-
-  PB_TRY(pbTask_FindParam(r, name, &p));
-  if (strcmp(p.name, "timestep") == 0)
-    return pbTaskReader_Fail(r, pb_unsupported, "the time step cannot be varied: the times of the loss depend on it");
-  if (p.derived && recompute)
-    return pbTaskReader_Fail(
-        r, pb_bad_input, "%s follows from other parameters with \"constants\": \"recompute\"; vary those, or keep the constants",
-        p.name);
-
+  PB_TRY(pbTask_FindVariedParam(r, name, recompute, &p));
   pbTaskReader_Leave(r);
 
   size_t count = (size_t)p.rows * (size_t)p.cols;
@@ -213,7 +216,7 @@ static pbStatus find_entries(pbTaskReader *r, const json_t *object, const pbTask
   PB_TRY(pbTaskReader_Text(r, object, "parameter", &parameter));
   PB_TRY(pbTaskReader_Text(r, object, "state", &state));
   if ((parameter != NULL) + (state != NULL) + (control != NULL) != 1)
-    return pbTaskReader_Fail(r, pb_bad_input, "expected one of parameter, state, control");
+    return pbTaskReader_Fail(r, pb_bad_input, "expected one of parameter, state, control, sets");
 
   v->trajectory = -1;
   v->knots = 1;
@@ -445,10 +448,13 @@ static pbStatus name_variable(pbTaskReader *r, const json_t *object, pbVariable 
   return v->name ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a name");
 }
 
+// What follows a variable is a parameter as those that are variables.
+static pbVariableKind place_of(const pbVariable *v) { return v->kind == pb_varyTie ? pb_varyParam : v->kind; }
+
 // Whether a varies one of the numbers that are marked in `varied`, in the same trajectory as b.
 static bool varies_same(const pbVariable *a, const pbVariable *b, const char *varied, size_t most) {
   // one of all trajectories (-1) meets those of each
-  bool apart = a->kind != b->kind || (a->trajectory >= 0 && b->trajectory >= 0 && a->trajectory != b->trajectory);
+  bool apart = place_of(a) != place_of(b) || (a->trajectory >= 0 && b->trajectory >= 0 && a->trajectory != b->trajectory);
   if (apart) return false;
 
   for (int i = 0; i < a->index_count; i++) {
@@ -474,8 +480,31 @@ static pbStatus check_twice(pbTaskReader *r, const pbTask *task, const pbVariabl
                            other->name);
 }
 
+// An unknown that is no number of the model: what it sets is in v->index, by which formulas is read when all variables are known.
+static pbStatus read_tie(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, Entries *e) {
+  static const char *const keys[] = {"sets", "constants", "name", "start", "lower", "upper", "transform", "scale", NULL};
+  PB_TRY(pbTaskReader_Keys(r, object, keys));
+  v->kind = pb_varyTie;
+  v->trajectory = -1;
+  v->knots = 1;
+  v->count = 1;
+
+  PB_TRY(pbTask_ReadTargets(r, object, task->recompute, v));
+  PB_TRY(check_twice(r, task, v));
+  PB_TRY(read_transform(r, object, v));
+  if (!json_object_get(object, "start"))
+    return pbTaskReader_Fail(r, pb_bad_input, "\"start\" is missing: the model has no such number");
+
+  PB_TRY(entries_room(r, 1, e));
+  add_entry(e, 0, 1, v->logarithm ? 0 : -INFINITY, INFINITY);
+  return read_ranges(r, object, task, v, e);
+}
+
 static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, Entries *e) {
   PB_TRY(pbTaskReader_Keys(r, object, variable_keys));
+  if (json_object_get(object, "sets")) return read_tie(r, object, task, v, e);
+  if (json_object_get(object, "constants"))
+    return pbTaskReader_FailAt(r, "constants", "only formulas of \"sets\" have constants");
   PB_TRY(find_entries(r, object, task, v, e));
   PB_TRY(choose_entries(r, object, e));
   PB_TRY(name_variable(r, object, v));
@@ -526,6 +555,8 @@ pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task)
     if (status == pb_ok) pbTaskReader_Leave(r);
   }
 
+  // formulas name any of the variables
+  if (status == pb_ok) status = pbTask_ReadTies(r, list, task);
   if (status == pb_ok) pbTaskReader_Leave(r);
   return status;
 }

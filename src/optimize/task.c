@@ -17,6 +17,14 @@ static void free_trajectory(pbContext *ctx, pbTrajectory *tr) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
 
+static void free_variable(pbContext *ctx, pbVariable *v) {
+  int ties = v->ties ? v->index_count : 0;
+  for (int k = 0; k < ties; k++) pbTie_Free(ctx, &v->ties[k]);
+
+  void *all[] = {v->name, v->index, v->rows, v->ties};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
+}
+
 void pbTask_Destroy(pbTask *task) {
   if (!task) return;
   pbContext *ctx = task->ctx;
@@ -27,11 +35,7 @@ void pbTask_Destroy(pbTask *task) {
   }
 
   if (task->variables) {
-    for (int i = 0; i < task->variable_count; i++) {
-      pbContext_Free(ctx, task->variables[i].name);
-      pbContext_Free(ctx, task->variables[i].index);
-      pbContext_Free(ctx, task->variables[i].rows);
-    }
+    for (int i = 0; i < task->variable_count; i++) free_variable(ctx, &task->variables[i]);
   }
 
   if (task->stop.terms) {
@@ -479,12 +483,12 @@ pbStatus pbTask_Expand(pbTask *task, const double *z, int t, double *theta, doub
   return pb_ok;
 }
 
-void pbTask_Parameters(pbTask *task, const double *z, double *theta) {
+pbStatus pbTask_Parameters(pbTask *task, const double *z, double *theta) {
   pbTask_Values(task, z, task->value);
 
-  // As the file has them, but for what is unknown.
+  // As the file has them, but for what is unknown or follows it.
   memcpy(theta, task->theta, task->ntheta * sizeof *theta);
-  pbTask_PutParameters(task, theta);
+  return pbTask_PutParameters(task, theta);
 }
 
 pbStatus pbTask_Certify(pbTask *task, const double *z, int t, pbCertificate *certificate) {

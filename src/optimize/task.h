@@ -108,24 +108,34 @@ typedef enum pbVariableKind {
   pb_varyAct,
   pb_varyPoints,
   pb_varyPointVelocity,
-  pb_varyControl
+  pb_varyControl,
+  pb_varyTie  // one unknown, of no field itself: parameters follow it by formulas
 } pbVariableKind;
 typedef struct pbDirectionRow {  // an axis or a quaternion all of whose components are unknowns of one variable
   int at[4];                     // where they are among the variable's
   int size;                      // 3 or 4
 } pbDirectionRow;
+typedef struct pbTie {  // a parameter that follows unknowns
+  pbExpression *expression;
+  int count;           // numbers that its formula is given
+  int *unknown;        // count: what each is; -1: a constant
+  double *in, *slope;  // the numbers and the derivatives by them, as many as the expression is wide
+} pbTie;
 typedef struct pbVariable {
   char *name;
   pbVariableKind kind;
   int trajectory;    // -1: all
   int first, count;  // its unknowns
-  // param: entries of theta; qpos and qvel: degrees of freedom; act, points: entries; control: actuators (index_count)
+  // param: entries of theta, tie: those that follow it; qpos and qvel: degrees of freedom; act, points: entries; control:
+  // actuators (index_count)
   size_t *index;
   int index_count, knots;  // control: count = knots * index_count; else knots 1
   bool linear;             // control: linear between knots, else constant
   bool logarithm;
   double scale;  // value = scale z, or exp(scale z)
   int row_count;
+  int tie_count;
+  pbTie *ties;           // of tie: index_count of them, for the entries in index
   pbDirectionRow *rows;  // of param: their values are scale z divided by its length; never a logarithm, without bounds
 } pbVariable;
 
@@ -207,7 +217,15 @@ PB_NODISCARD pbStatus pbTask_SetUpRun(pbTask *task);
 PB_NODISCARD pbStatus pbTask_SetUp(pbTask *task);
 // The row that unknown k of a variable belongs to, or NULL.
 const pbDirectionRow *pbVariable_Row(const pbVariable *v, int k);
-void pbTask_PutParameters(const pbTask *task, double *theta);  // those that are unknowns, from task->value
+// Parameters that are unknowns or follow them, from task->value. pb_not_finite: a formula has no value or no derivative there.
+PB_NODISCARD pbStatus pbTask_PutParameters(const pbTask *task, double *theta);
+double pbTask_ValueSlope(const pbTask *task, int unknown);  // derivative of its value by z, both at task->value
+
+// ---- ties.c: parameters that follow unknowns; pull and push after a Put
+void pbTie_Free(pbContext *ctx, pbTie *tie);
+PB_NODISCARD pbStatus pbTask_PutTies(const pbTask *task, double *theta);
+void pbTask_PullTies(const pbTask *task, double *gradient);            // from theta_bar, added to
+void pbTask_PushTies(const pbTask *task, int unknown, double *theta);  // added to
 // theta_used, x0_now, ctrl_now of every trajectory from z.
 PB_NODISCARD pbStatus pbTask_Apply(pbTask *task, const double *z);
 // Pullbacks of a rollout give gradients by the fields of theta that variables are entries of, and by no others: the variables'

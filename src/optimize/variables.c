@@ -12,6 +12,7 @@
 
 static double physical(const pbVariable *v, double z) { return v->logarithm ? exp(v->scale * z) : v->scale * z; }
 static double slope(const pbVariable *v, double value) { return v->logarithm ? v->scale * value : v->scale; }
+static bool of_theta(const pbVariable *v) { return v->kind == pb_varyParam || v->kind == pb_varyTie; }
 
 // ---- axes and quaternions: u = z / |z| ------------------------------------------------------------------------------
 const pbDirectionRow *pbVariable_Row(const pbVariable *v, int k) {
@@ -201,7 +202,7 @@ static void apply_state(pbTask *task, int t, const pbVariable *v) {
   for (int k = 0; k < v->count; k++) tr->x0_now[from + (int)v->index[k]] = task->value[v->first + k];
 }
 
-void pbTask_PutParameters(const pbTask *task, double *theta) {
+pbStatus pbTask_PutParameters(const pbTask *task, double *theta) {
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
     if (v->kind != pb_varyParam) continue;
@@ -210,6 +211,8 @@ void pbTask_PutParameters(const pbTask *task, double *theta) {
       theta[v->index[k]] = task->value[v->first + k];
     }
   }
+
+  return pbTask_PutTies(task, theta);
 }
 
 pbStatus pbTask_Apply(pbTask *task, const double *z) {
@@ -223,12 +226,12 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
     memcpy(tr->x0_now, tr->x0, (size_t)tr->terms.nx * sizeof(double));
     memcpy(tr->ctrl_now, tr->ctrl, (size_t)tr->steps * (size_t)pb_controls(task->model) * sizeof(double));
     for (int i = 0; i < task->variable_count; i++) {
-      if (task->variables[i].kind != pb_varyParam) apply_state(task, t, &task->variables[i]);
+      if (!of_theta(&task->variables[i])) apply_state(task, t, &task->variables[i]);
     }
   }
 
-  // Parameters come from one set of unknowns for all trajectories.
-  pbTask_PutParameters(task, task->theta_now);
+  // Parameters come from one set of unknowns for all trajectories, and are checked when all are set.
+  PB_TRY(pbTask_PutParameters(task, task->theta_now));
   memcpy(task->theta_used, task->theta_now, task->ntheta * sizeof(double));
 
   // Parameters without meaning are a point to step back from, as one where the simulation fails.
@@ -249,14 +252,17 @@ static const char *field_at(const pbModel *m, size_t entry) {
 
 pbStatus pbTask_Want(pbTask *task, pbRollout *rollout) {
   int count = 0;
-  const char **names = pbContext_AllocArray(task->ctx, (size_t)task->variable_count + 1, sizeof *names);
+  size_t most = 1;
+  for (int i = 0; i < task->variable_count; i++) most += 1 + (size_t)task->variables[i].tie_count;
+  const char **names = pbContext_AllocArray(task->ctx, most, sizeof *names);
 
   if (!names) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the names of its variables", task->name);
 
-  // All entries of a variable are of one field.
+  // All entries of a variable are of one field; what follows one is of any.
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
     if (v->kind == pb_varyParam && v->count > 0) names[count++] = field_at(task->model, v->index[0]);
+    for (int k = 0; k < v->tie_count; k++) names[count++] = field_at(task->model, v->index[k]);
   }
 
   pbStatus status = pbRollout_WantParameters(rollout, names, count, task->recompute);
@@ -286,6 +292,7 @@ pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gradient) {
     for (int k = 0; k < v->count; k++) gradient[v->first + k] += pull_param(task, v, z, k);
   }
 
+  pbTask_PullTies(task, gradient);
   return pb_ok;
 }
 
@@ -341,7 +348,7 @@ static void pull_initial_state(const pbTask *task, int t, const pbVariable *v, d
 void pbTask_PullTrajectory(pbTask *task, int t, double *gradient) {
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
-    if (v->kind == pb_varyParam || (v->trajectory >= 0 && v->trajectory != t)) continue;
+    if (of_theta(v) || (v->trajectory >= 0 && v->trajectory != t)) continue;
     if (v->kind == pb_varyControl) pull_control(task, &task->trajectories[t], v, gradient);
     else pull_initial_state(task, t, v, gradient);
   }
@@ -368,6 +375,8 @@ static const pbVariable *variable_of(const pbTask *task, int i) {
   while (i >= v->first + v->count) v++;
   return v;
 }
+
+double pbTask_ValueSlope(const pbTask *task, int unknown) { return slope(variable_of(task, unknown), task->value[unknown]); }
 
 static void param_direction(const pbTask *task, const pbVariable *v, const double *z, int k, double *theta) {
   const pbDirectionRow *row = pbVariable_Row(v, k);
@@ -396,7 +405,9 @@ pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *t
   // Derived constants follow parameters.
   switch (v->kind) {
     case pb_varyParam:
-      param_direction(task, v, z, k, theta);
+    case pb_varyTie:
+      if (v->kind == pb_varyParam) param_direction(task, v, z, k, theta);
+      pbTask_PushTies(task, i, theta);
       return task->recompute ? pbModel_SetConstantsJvp(task->ctx, task->model, task->theta_now, theta) : pb_ok;
     case pb_varyQpos: {
       int entries = qpos_motion(task, t, v, k, &dof, motion);
