@@ -1,5 +1,6 @@
 // One const model, several threads, each with a context and a scratch of its own: nothing that only reads the model writes its
-// context's text or takes its memory, and no call that returns pb_ok changes any text. Under the sanitizer for threads the two
+// context's text or takes its memory, and no call that returns pb_ok changes any text. A batch on threads has the bits of one on
+// one. Under the sanitizer for threads the two
 // threads below show races; without it the metered contexts show what would be one.
 #include <math.h>
 #include <pthread.h>
@@ -208,10 +209,74 @@ static void test_threads_share_a_model(void **state) {
   run(threads);
 }
 
+// ---- a batch: worlds on the threads of a pool ---------------------------------------------------------------------------
+enum { batch_worlds = 21, batch_steps = 4 };
+
+typedef struct Pulled {
+  double states[batch_worlds * 64], theta[4096], x0[batch_worlds * 64];
+  long certified;
+} Pulled;
+
+static int watch(void *user, const pbProgress *progress) {
+  (void)progress;
+  ++*(int *)user;
+  return 0;
+}
+
+static void run_batch(pbContext *ctx, const pbModel *m, int count, Pulled *out) {
+  static const char *const own[] = {"body_mass:1"};
+  static double ones[batch_worlds * 64], A[batch_worlds * batch_steps * 64 * 64];
+  pbPool *pool;
+  pbBatch *batch;
+  pbCertificate certificate[batch_worlds];
+  int told = 0;
+  memset(out, 0, sizeof *out);
+  for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) ones[i] = 1 + 0.01 * (double)i;
+  assert_int_equal(pbPool_Create(ctx, count, &pool), pb_ok);
+  pbBatchOptions options = {.worlds = batch_worlds, .pool = pool, .steps = batch_steps, .own = own, .own_count = 1};
+  if (pbBatch_Create(ctx, m, &options, &batch) != pb_ok) fail_msg("%s", pbContext_Error(ctx));
+  pbBatch_OnProgress(batch, watch, &told);
+  for (int w = 0; w < batch_worlds; w++) pbBatch_Own(batch)[w] *= 1 + 0.01 * w;
+  pbRolloutBar bar = {.qvel = {.data = ones, .count = 1}};
+  pbVjpOptions checks = {.spot_check = pb_checkSteps, .seed = 3};  // its memory is had in the threads
+  pbBatchGradient gradient = {.x0 = out->x0, .theta = out->theta};
+
+  for (int round = 0; round < rounds; round++) {
+    pbStatus status = pbBatch_Derive(batch, NULL, NULL, 0);
+    if (status == pb_ok) status = pbBatch_Rollout(batch, NULL, NULL, 0, batch_steps, NULL, NULL);
+    if (status == pb_ok) status = pbBatch_Vjp(batch, &bar, &checks, &gradient, certificate);
+    if (status == pb_ok) status = pbBatch_Linearize(batch, A, NULL, NULL, NULL);
+    if (status == pb_ok) status = pbBatch_Step(batch, NULL, NULL, 0, NULL, NULL);
+    if (status != pb_ok) fail_msg("%s", pbContext_Error(ctx));
+    for (int w = 0; w < batch_worlds; w++) out->certified += certificate[w].spot_checked;
+  }
+  assert_true(told > 0);
+  memcpy(out->states, pbBatch_States(batch), batch_worlds * (size_t)pbModel_StateSize(m) * sizeof(double));
+  pbBatch_Destroy(batch);
+  pbPool_Destroy(pool);
+}
+
+static void test_a_batch_on_threads(void **state) {
+  (void)state;
+  static Pulled alone, together;
+  pbContext *ctx = pbContext_Create(NULL);
+  pbModel *m;
+  assert_int_equal(pbModel_Load(ctx, worlds[0], NULL, &m), pb_ok);
+  assert_true(pbModel_StateSize(m) <= 64 && pbModel_ParamSize(m) <= 4096);
+  run_batch(ctx, m, 1, &alone);
+  for (int count = 2; count <= 5; count += 3) {
+    run_batch(ctx, m, count, &together);
+    assert_memory_equal(&alone, &together, sizeof alone);
+  }
+  pbModel_Destroy(m);
+  pbContext_Destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_texts_stay),
       cmocka_unit_test(test_threads_share_a_model),
+      cmocka_unit_test(test_a_batch_on_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
