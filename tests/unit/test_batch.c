@@ -313,6 +313,11 @@ static void test_reset_worlds_are_as_new(void **state) {
   run(s, batch, NULL, 0, false, &second);
   check_same(s, &first, &second);
 
+  // All of the state, what the solver starts from, too.
+  must(s, pbBatch_Reset(batch, NULL, NULL, 0, -1, s->x0));
+  assert_memory_equal(pbBatch_States(batch), s->x0, W * s->nx * sizeof(double));
+  memcpy(pbBatch_States(batch), first.end, W * s->nx * sizeof(double));
+
   // Some only: the others go on.
   static const int some[] = {3, 4, 36};
   must(s, pbBatch_Reset(batch, NULL, some, 3, -1, NULL));
