@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-energy bench-deform fuzz check-format format tidy coverage faults sweep-certificate install clean
+.PHONY: help setup check build configure build-tests build-cases demo test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-batch bench-energy bench-deform fuzz check-format format tidy coverage faults sweep-certificate install clean
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -18,6 +18,7 @@ help:
 	@echo 'make bench          speed, beside MuJoCo on the same core'
 	@echo 'make bench-contacts contact methods and gradient modes side by side: errors, cost, searches that succeed'
 	@echo 'make bench-sparse   the sparse factorisation beside CHOLMOD'
+	@echo 'make bench-batch    many worlds beside the batch of MuJoCo; two threads beside one'
 	@echo 'make bench-products products of dense matrices beside OpenBLAS'
 	@echo 'make bench-deform   deformables: element Hessians, assembly, factor, step, gradient and its share of the steps'
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
@@ -71,12 +72,12 @@ golden:
 check: check-format check-style
 	@python3 tools/check_layers.py $(wildcard $(BUILD))
 
-# One const model in several threads, under the thread sanitizer.
+# One const model in several threads, and batches, under the thread sanitizer.
 threads:
 	@tools/setup test
 	@$(MAKE) --no-print-directory configure PRESET=tsan
-	@cmake --build --preset tsan -j $(JOBS) --target hostile_test_threads
-	ctest --preset tsan -R hostile/test_threads
+	@cmake --build --preset tsan -j $(JOBS) --target hostile_test_threads unit_test_batch
+	ctest --preset tsan -R 'hostile/test_threads|unit/test_batch'
 
 # Both parts run even when the first fails, so that one run says all that is wrong.
 test: build-tests
@@ -115,6 +116,11 @@ bench-products: build
 	@tools/setup python
 	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_products
 	@$(BUILD)/bench/products "$$(ls build/venv/lib/python3*/site-packages/scipy.libs/libscipy_openblas-*.so)" >bench/results/products.csv; missed=$$?; cat bench/results/products.csv; exit $$missed
+
+bench-batch: build
+	@tools/setup bench
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_batch
+	@$(PYTHON) bench/batch.py --build $(BUILD)
 
 bench-deform: build
 	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_deform

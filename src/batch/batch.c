@@ -13,21 +13,6 @@ static void *take(void *user, size_t size) { return pbContext_Alloc(user, size);
 static void *resize(void *user, void *memory, size_t size) { return pbContext_Resize(user, memory, size); }
 static void release(void *user, void *memory) { pbContext_Free(user, memory); }
 
-static pbStatus create_sum(pbBatch *b, int levels, size_t size, pbSumTree *sum) {
-  PB_ASSERT(levels <= PB_BATCH_LEVELS);
-  sum->levels = levels;
-  for (int i = 0; i < levels; i++) {
-    sum->slot[i] = pbContext_AllocArray(b->ctx, size, sizeof(double));
-    if (!sum->slot[i]) return pb_no_memory;
-  }
-
-  return pb_ok;
-}
-
-static void destroy_sum(pbBatch *b, pbSumTree *sum) {
-  for (int i = 0; i < sum->levels; i++) pbContext_Free(b->ctx, sum->slot[i]);
-}
-
 // Numbers of inputs of a rollout as long as the tape.
 static size_t input_numbers(const pbBatch *b) {
   size_t rows = (size_t)(b->steps > 0 ? b->steps : 1);
@@ -35,12 +20,6 @@ static size_t input_numbers(const pbBatch *b) {
 }
 
 static size_t sum_numbers(const pbBatch *b) { return b->ntheta + (b->shared_inputs ? input_numbers(b) : 0); }
-
-static int bits_of(int count) {  // of the smallest power of two that is no smaller
-  int bits = 0;
-  while (bits < 30 && (1 << bits) < count) bits++;
-  return bits;
-}
 
 static pbStatus create_worker(pbBatch *b, int index, const pbCapacity *capacity) {
   pbBatchWorker *k = &b->worker[index];
@@ -56,9 +35,7 @@ static pbStatus create_worker(pbBatch *b, int index, const pbCapacity *capacity)
   size_t bar = b->ntheta + (b->track ? input_numbers(b) + (size_t)b->n : 0);
   k->theta = pbContext_AllocArray(b->ctx, b->own_count > 0 ? b->ntheta : 0, sizeof(double));
   k->bar = pbContext_AllocArray(b->ctx, bar, sizeof(double));
-  if (!k->theta || !k->bar) return pb_no_memory;
-
-  return b->track ? create_sum(b, bits_of(pb_batchPack), sum_numbers(b), &k->sum) : pb_ok;
+  return k->theta && k->bar ? pb_ok : pb_no_memory;
 }
 
 static void destroy_worker(pbBatch *b, pbBatchWorker *k) {
@@ -67,7 +44,6 @@ static void destroy_worker(pbBatch *b, pbBatchWorker *k) {
   pbContext_Destroy(k->ctx);
   pbContext_Free(b->ctx, k->theta);
   pbContext_Free(b->ctx, k->bar);
-  destroy_sum(b, &k->sum);
 }
 
 // ---- worlds -------------------------------------------------------------------------------------------------------------
@@ -79,8 +55,9 @@ static pbStatus create_worlds(pbBatch *b) {
   b->status = pbContext_AllocArray(b->ctx, worlds, sizeof *b->status);
   b->error = pbContext_AllocArray(b->ctx, worlds, sizeof *b->error);
   b->report = pbContext_AllocArray(b->ctx, worlds, sizeof *b->report);
-  b->group = pbContext_AllocArray(b->ctx, worlds, sizeof *b->group);
-  bool all = b->states && b->active && b->has_tape && b->status && b->error && b->report && b->group;
+  b->groups = (pbGroups){.things = b->worlds, .active = b->active};
+  b->groups.group = pbContext_AllocArray(b->ctx, worlds, sizeof *b->groups.group);
+  bool all = b->states && b->active && b->has_tape && b->status && b->error && b->report && b->groups.group;
   return all ? pb_ok : pb_no_memory;
 }
 
@@ -103,37 +80,6 @@ static pbStatus create_tapes(pbBatch *b) {
   }
 
   return pb_ok;
-}
-
-// Sums of groups wait for each other in arrays: as many as 128 MiB hold, at least two for each thread.
-static pbStatus create_sums(pbBatch *b) {
-  static const size_t most = (size_t)128 << 20;
-  int packs = (b->worlds + pb_batchPack - 1) / pb_batchPack;
-  int wanted = packs > 8 * b->threads ? packs : 8 * b->threads;
-  size_t fit = most / (sum_numbers(b) * sizeof(double) + 1);
-  if (fit < (size_t)wanted) wanted = (int)fit;
-  if (wanted < 2 * b->threads) wanted = 2 * b->threads;
-  if (wanted > b->worlds) wanted = b->worlds;
-
-  b->sum_arrays = wanted;
-  b->sum_filled = pbContext_AllocArray(b->ctx, (size_t)wanted, sizeof *b->sum_filled);
-  b->sum_array = pbContext_AllocArray(b->ctx, (size_t)wanted, sizeof *b->sum_array);
-  if (!b->sum_filled || !b->sum_array) return pb_no_memory;
-
-  for (int i = 0; i < wanted; i++) {
-    b->sum_array[i] = pbContext_AllocArray(b->ctx, sum_numbers(b), sizeof(double));
-    if (!b->sum_array[i]) return pb_no_memory;
-  }
-
-  return create_sum(b, bits_of(b->worlds) + 1, sum_numbers(b), &b->sum);
-}
-
-static void destroy_sums(pbBatch *b) {
-  int arrays = b->sum_array ? b->sum_arrays : 0;
-  for (int i = 0; i < arrays; i++) pbContext_Free(b->ctx, b->sum_array[i]);
-  destroy_sum(b, &b->sum);
-  pbContext_Free(b->ctx, b->sum_array);
-  pbContext_Free(b->ctx, b->sum_filled);
 }
 
 // ---- all of it ------------------------------------------------------------------------------------------------------------
@@ -165,7 +111,7 @@ static pbStatus create(pbBatch *b, const pbBatchOptions *options) {
   b->worker = pbContext_AllocArray(b->ctx, (size_t)b->threads, sizeof *b->worker);
   if (!b->worker) return pb_no_memory;
   for (int i = 0; i < b->threads; i++) PB_TRY(create_worker(b, i, &options->capacity));
-  if (b->track) PB_TRY(create_sums(b));
+  if (b->track) PB_TRY(pbGroupSum_Create(b->ctx, b->pool, b->worlds, sum_numbers(b), &b->sum));
 
   return pbBatch_Reset(b, NULL, NULL, 0, -1, NULL);
 }
@@ -204,11 +150,11 @@ void pbBatch_Destroy(pbBatch *b) {
   // Also of a batch that was left half made.
   int workers = b->worker ? b->threads : 0;
   for (int i = 0; i < workers; i++) destroy_worker(b, &b->worker[i]);
-  destroy_sums(b);
+  pbGroupSum_Destroy(&b->sum);
   pbBatch_DestroyOwn(b);
 
-  void *all[] = {b->worker,   b->states, b->records, b->ends,   b->track, b->active,
-                 b->has_tape, b->status, b->error,   b->report, b->group};
+  void *all[] = {b->worker,   b->states, b->records, b->ends,   b->track,       b->active,
+                 b->has_tape, b->status, b->error,   b->report, b->groups.group};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(b->ctx, all[i]);
   pbContext_Free(b->ctx, b);
 }

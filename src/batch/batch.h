@@ -6,23 +6,10 @@
 
 #include <pullback/batch.h>
 
-#include "base/pool.h"
+#include "batch/sum.h"
 #include "rollout/rollout.h"
 
-enum { PB_BATCH_TEXT = 512, PB_BATCH_LEVELS = 32 };
-
-// ---- sum.c: sums in a fixed binary tree over world numbers --------------------------------------------------------------
-// Room for the nodes of a tree that wait for their right neighbours, as a binary counter: slot[level] is a sum over 2^level
-// numbers. Numbers come in ascending order, all of them: NULL where one has nothing to add.
-typedef struct pbSumTree {
-  int levels;
-  double *slot[PB_BATCH_LEVELS];  // each as long as the sum
-  bool present[PB_BATCH_LEVELS];
-} pbSumTree;
-// Entries from .. to - 1 of node `index`. The flags are `present`, so that threads may share a tree, each with its own entries.
-void pbSumTree_Insert(const pbSumTree *tree, bool *present, int index, const double *data, size_t from, size_t to);
-// These entries of the sum of all are added to sum[0] .. sum[to - from - 1].
-void pbSumTree_Total(const pbSumTree *tree, const bool *present, double *sum, size_t from, size_t to);
+enum { PB_BATCH_TEXT = 512 };
 
 // ---- the parts of a batch --------------------------------------------------------------------------------------------
 typedef struct pbBatchSlice {  // a part of theta of which each world has its own values
@@ -39,7 +26,6 @@ typedef struct pbBatchWorker {  // what a thread has
   double *theta;  // ParamSize, of the world at hand, where worlds have own values
   bool filled;    // it has the shared values of this call
   double *bar;    // gradient of one world
-  pbSumTree sum;  // of a group of worlds
 } pbBatchWorker;
 
 struct pbBatch {
@@ -68,19 +54,13 @@ struct pbBatch {
   double *own_value, *constant_value;  // (worlds, own_size), (worlds, constant_size)
   bool *derived;                       // (worlds): its constants are its own
 
-  // Sums of gradients: of groups of worlds that are at work, and the tree of groups.
-  int sum_arrays;
-  double **sum_array;
-  bool *sum_filled;
-  pbSumTree sum;
+  pbGroupSum sum;  // of gradients by what worlds share
 
   // The call at hand, or the last rollout.
   const double *theta;
   pbBatchInput input;
-  int tape_steps;  // -1: there is no tape
-  int group_bits;  // a group: worlds whose numbers differ in the last group_bits bits alone
-  int *group;      // numbers of those with an active world, ascending
-  int group_count;
+  int tape_steps;   // -1: there is no tape
+  pbGroups groups;  // of active worlds
   int failed;
 
   // Progress.

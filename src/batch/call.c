@@ -56,21 +56,6 @@ static pbStatus check_ids(const pbBatch *b, const int *ids, int count) {
   return pb_ok;
 }
 
-// Groups are as large as leaves four for each thread, at most a pack. Sums have the same bits for groups of any size.
-static void make_groups(pbBatch *b) {
-  int bits = 0;
-  while ((1 << bits) < pb_batchPack) bits++;
-  while (bits > 0 && (b->total >> bits) < 4 * b->threads && b->threads > 1) bits--;
-
-  b->group_bits = bits;
-  b->group_count = 0;
-  for (int w = 0; w < b->worlds; w++) {
-    int group = w >> bits;
-    bool begun = b->group_count > 0 && b->group[b->group_count - 1] == group;
-    if (b->active[w] && !begun) b->group[b->group_count++] = group;
-  }
-}
-
 static void begin(pbBatch *b, const char *phase) {
   b->total = 0;
   for (int w = 0; w < b->worlds; w++) {
@@ -79,7 +64,7 @@ static void begin(pbBatch *b, const char *phase) {
     b->status[w] = pb_ok;
     b->error[w][0] = 0;
   }
-  make_groups(b);
+  pbGroups_Make(&b->groups, b->threads);
 
   b->phase = phase;
   b->failed = 0;
@@ -176,21 +161,14 @@ typedef struct Job {
   const void *user;
 } Job;
 
-static void run_group(void *user, int task, int worker) {
+static void do_world(void *user, int world, int worker) {
   const Job *job = user;
-  pbBatch *b = job->batch;
-  int first = b->group[task] << b->group_bits;
-  int end = first + (1 << b->group_bits);
-  if (end > b->worlds) end = b->worlds;
-
-  for (int w = first; w < end; w++) {
-    if (b->active[w]) pbBatch_Do(&b->worker[worker], w, job->work, job->user);
-  }
+  pbBatch_Do(&job->batch->worker[worker], world, job->work, job->user);
 }
 
 void pbBatch_Each(pbBatch *b, pbBatchWork work, const void *user) {
   Job job = {b, work, user};
-  pbPool_Run(b->pool, b->group_count, run_group, &job);
+  pbGroups_Each(&b->groups, b->pool, do_world, &job);
 }
 
 // ---- how it went ------------------------------------------------------------------------------------------------------

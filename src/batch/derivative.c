@@ -1,4 +1,4 @@
-// Derivatives of the last rollout, world by world from its tape; gradients by what worlds share, summed in the tree of sum.c.
+// Derivatives of the last rollout, world by world from its tape; gradients by what worlds share, summed by src/batch/sum.c.
 #include <string.h>
 
 #include "base/assert.h"
@@ -22,8 +22,7 @@ typedef struct Pull {
   pbCertificate *certificate;
   double *own;
   Part part[part_count];
-  size_t shared;    // numbers that are summed: the first
-  int first, next;  // groups: of this wave the first; the next for the tree
+  size_t shared;  // numbers that are summed: the first
 } Pull;
 
 static Part input_part(const pbBatch *b, double *to, int width, unsigned shared) {
@@ -114,90 +113,21 @@ static pbStatus pull_world(pbBatchWorker *k, int world, const void *user) {
   return pb_ok;
 }
 
-// A group of worlds, whose sum goes to the array of the group in this wave.
-static void pull_group(void *user, int task, int worker) {
+static const double *leaf(void *user, int world, int worker) {
   const Pull *p = user;
-  pbBatch *b = p->batch;
-  pbBatchWorker *k = &b->worker[worker];
-  int group = b->group[p->first + task];
-  int worlds = 1 << b->group_bits;
-  bool present[PB_BATCH_LEVELS] = {false};
-  pbSumTree tree = k->sum;
-  if (p->shared) tree.slot[b->group_bits] = b->sum_array[task];
-  tree.levels = b->group_bits + 1;
-
-  for (int i = 0; i < worlds; i++) {
-    int world = (group << b->group_bits) + i;
-    bool there = world < b->worlds && b->active[world] && pbBatch_Do(k, world, pull_world, p);
-    if (p->shared) pbSumTree_Insert(&tree, present, i, there ? k->bar : NULL, 0, p->shared);
-  }
-
-  b->sum_filled[task] = present[b->group_bits];
-}
-
-// ---- sums over groups: a thread has some of the entries, of all groups --------------------------------------------------
-enum { sum_block = 8192 };
-
-typedef struct Merge {
-  const Pull *pull;
-  int groups;  // in this wave
-  bool before[PB_BATCH_LEVELS], after[PB_BATCH_LEVELS];
-} Merge;
-
-static void merge_block(void *user, int task, int worker) {
-  Merge *m = user;
-  const Pull *p = m->pull;
-  const pbBatch *b = p->batch;
-  bool present[PB_BATCH_LEVELS];
-  size_t from = (size_t)task * sum_block;
-  size_t to = from + sum_block < p->shared ? from + sum_block : p->shared;
-  (void)worker;
-
-  // Groups without worlds in this call are numbers of the tree, too.
-  memcpy(present, m->before, sizeof present);
-  int next = p->next;
-  for (int i = 0; i < m->groups; i++) {
-    int group = b->group[p->first + i];
-    while (next < group) pbSumTree_Insert(&b->sum, present, next++, NULL, from, to);
-    pbSumTree_Insert(&b->sum, present, next++, b->sum_filled[i] ? b->sum_array[i] : NULL, from, to);
-  }
-
-  if (task == 0) memcpy(m->after, present, sizeof present);
-}
-
-static void merge_wave(Pull *p, int groups) {
-  pbBatch *b = p->batch;
-  Merge m = {.pull = p, .groups = groups};
-  memcpy(m.before, b->sum.present, sizeof m.before);
-  pbPool_Run(b->pool, (int)((p->shared + sum_block - 1) / sum_block), merge_block, &m);
-  memcpy(b->sum.present, m.after, sizeof m.after);
-  p->next = b->group[p->first + groups - 1] + 1;
-}
-
-static void add_sums(const Pull *p) {
-  const pbBatch *b = p->batch;
-  bool present[PB_BATCH_LEVELS];
-
-  // Totals use up the nodes of their entries.
-  memcpy(present, b->sum.present, sizeof present);
-  for (int i = 0; i < part_count; i++) {
-    const Part *part = &p->part[i];
-    if (part->wanted && part->shared) pbSumTree_Total(&b->sum, present, part->to, part->at, part->at + part->size);
-  }
+  pbBatchWorker *k = &p->batch->worker[worker];
+  return pbBatch_Do(k, world, pull_world, p) ? k->bar : NULL;
 }
 
 static void pull_all(Pull *p) {
   pbBatch *b = p->batch;
-  memset(b->sum.present, 0, sizeof b->sum.present);
+  pbGroupSum_Run(&b->sum, &b->groups, p->shared, leaf, p);
+  if (atomic_load(&b->stopped)) return;
 
-  for (p->first = 0; p->first < b->group_count; p->first += b->sum_arrays) {
-    int left = b->group_count - p->first;
-    int groups = left < b->sum_arrays ? left : b->sum_arrays;
-    pbPool_Run(b->pool, groups, pull_group, p);
-    if (p->shared) merge_wave(p, groups);
+  for (int i = 0; i < part_count; i++) {
+    const Part *part = &p->part[i];
+    if (part->wanted && part->shared) pbGroupSum_Add(&b->sum, part->at, part->size, part->to);
   }
-
-  if (p->shared && !atomic_load(&b->stopped)) add_sums(p);
 }
 
 static pbStatus check_bar(pbBatch *b, const pbRolloutBar *bar) {
