@@ -101,13 +101,15 @@ typedef enum pbLayerKind {
   pb_layerNormalize,   // y = (x - mean) / deviation: fixed slices "mean", "deviation" (inputs x 1)
   pb_layerClock,       // x and, behind it, sin and cos of 2 pi frequency x[0] for each frequency; x[0] itself is left out
   pb_layerFormula,     // outputs by formulas of the inputs x0, x1, ... and the slice "parameter" p0, p1, ... (docs/energies.md)
-  pb_layerGru,         // gated recurrent unit (Cho et al. 2014) of `size` states, which are memory and output
+  pb_layerGru,         // gated recurrent unit (Cho et al. 2014) of `size` states, which are memory and output: slices "weight"
+                       // (3 size x inputs), "recurrent" (3 size x size), "bias"; gates r, z, c one below the other
   pb_layerSum,         // of several chains over the same input
   pb_layerPd,          // tau = kp (x[i] - x[n + i]) - kd x[2 n + i], clipped to +-limit: slices "kp", "kd" (n x 1); inputs 3 n:
                        // set-points, positions, velocities
   pb_layerPid,         // the same and ki times the integral of the error, in steps of `interval`: memory n, held within +-windup
   pb_layerServo,       // velocity set-point gain (x[i] - x[n + i]) clipped to +-limit: slice "gain" (n x 1); inputs 2 n
-  pb_layerDelay,  // each input as it was `delay` decisions ago, a fraction by linear interpolation: slice "delay" (1); memory
+  pb_layerDelay,       // each input as it was `delay` decisions ago, a fraction by linear interpolation: slice "delay" (1, held
+                       // within 0..size); memory size x inputs, zeros before the first decision
   pb_layerKindCount
 } pbLayerKind;
 PB_API const char *pbLayerKind_Name(pbLayerKind kind);  // "dense", ...; NULL for another number

@@ -63,10 +63,14 @@ static void compile_programs(pbGraph *g, int value, pbExpression *e) {
   if (!g->status) pbProgram_Compile(g, nodes, 1 + 3 * e->points, &e->gradient);
 }
 
-static pbStatus allocate_work(pbExpression *e) {
+size_t pbExpression_WorkBytes(const pbExpression *e) {
   size_t value = pbRun_WorkSize(&e->value, false), gradient = pbRun_WorkSize(&e->gradient, false);
+  return value > gradient ? value : gradient;
+}
+
+static pbStatus allocate_work(pbExpression *e) {
   int entries = e->most * e->points;
-  e->work = pbContext_Alloc(e->ctx, value > gradient ? value : gradient);
+  e->work = pbContext_Alloc(e->ctx, pbExpression_WorkBytes(e));
   e->vertex = pbContext_AllocArray(e->ctx, (size_t)entries, sizeof *e->vertex);
   if (!e->work || !e->vertex) return pbContext_Fail(e->ctx, pb_no_memory, "out of memory");
 
@@ -119,16 +123,21 @@ void pbExpression_Destroy(pbExpression *e) {
 
 int pbExpression_Width(const pbExpression *e) { return 3 * e->points; }
 
-bool pbExpression_Evaluate(const pbExpression *e, int count, const double *in, double *value, double *gradient,
-                           pbEnergyFault *fault) {
+bool pbExpression_EvaluateIn(const pbExpression *e, int count, const double *in, double *value, double *gradient, void *work,
+                             pbEnergyFault *fault) {
   PB_ASSERT(count >= 0 && count <= e->most);
   pbRun run = {.program = gradient ? &e->gradient : &e->value,
                .points = e->points,
                .count = count,
                .vertex = e->vertex,
                .vertices = {in},
-               .work = e->work,
+               .work = work,
                .rows = {{value, 0, 1}, {gradient, 1, 3 * e->points}}};
 
   return pbRun_Variant(0)(&run, fault) < 0;
+}
+
+bool pbExpression_Evaluate(const pbExpression *e, int count, const double *in, double *value, double *gradient,
+                           pbEnergyFault *fault) {
+  return pbExpression_EvaluateIn(e, count, in, value, gradient, e->work, fault);
 }

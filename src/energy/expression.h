@@ -12,7 +12,7 @@ typedef struct pbExpressionInput {
   int count;  // 1: a number; 2, 3: a vector
 } pbExpressionInput;
 
-// Holds its working memory: one caller at a time.
+// Holds working memory of its own: pbExpression_Evaluate is for one caller at a time.
 typedef struct pbExpression pbExpression;
 
 // most: evaluations side by side. pb_bad_input: the formula, with line, column and a caret below the place, or a name.
@@ -25,5 +25,9 @@ int pbExpression_Width(const pbExpression *expression);
 // False: one left the domain of the formula, `fault` (may be NULL) says which and why.
 bool pbExpression_Evaluate(const pbExpression *expression, int count, const double *in, double *value, double *gradient,
                            pbEnergyFault *fault);
+// The same in the caller's memory, WorkBytes of it, so that threads may share an expression.
+size_t pbExpression_WorkBytes(const pbExpression *expression);
+bool pbExpression_EvaluateIn(const pbExpression *expression, int count, const double *in, double *value, double *gradient,
+                             void *work, pbEnergyFault *fault);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "policy/compile_formula.h"
 #include "policy/network.h"
 
 enum { MOST = 1 << 24 };  // outputs of a layer
@@ -175,6 +176,54 @@ static pbStatus compile_joints(const pbPlace *place, const pbLayerDef *def, pbLa
   return pb_ok;
 }
 
+// ---- with memory --------------------------------------------------------------------------------------------------------
+static pbStatus compile_gru(const pbPlace *place, const pbLayerDef *def, pbLayer *l) {
+  double gain = def->gain == 0 ? 1 : def->gain;
+  PB_TRY(check_size(place, def->size));
+  PB_TRY(check_finite(place, "gain", gain));
+  if (l->inputs < 1) return pbPlace_Fail(place, "it has no inputs");
+  if ((unsigned)def->init > pb_initZero) return pbPlace_Fail(place, "%d is no initialization", (int)def->init);
+  size_t n = (size_t)def->size, inputs = (size_t)l->inputs;
+  if (3 * n * (n > inputs ? n : inputs) > INT32_MAX / 4) return pbPlace_Fail(place, "%d states are too many", def->size);
+
+  // Each gate's matrices start by themselves.
+  double *start[2] = {NULL, NULL};
+  for (int k = 0; k < 2; k++) {
+    int cols = k ? def->size : l->inputs;
+    start[k] = pbNetwork_Take(place->network, 3 * n * (size_t)cols, sizeof **start);
+    if (!start[k]) return pb_no_memory;
+
+    for (int gate = 0; gate < 3; gate++) {
+      double *weight = start[k] + (size_t)gate * n * (size_t)cols;
+      uint64_t seed = place->seed + 0x10000u * (uint64_t)(3 * k + gate + 1);
+      PB_TRY(pbWeights_Start(place->network->ctx, def->init, gain, def->size, cols, seed, weight));
+    }
+  }
+
+  l->outputs = def->size;
+  l->memory = def->size;
+  l->tape = 4 * def->size;
+  l->keeps = l->inputs + 5 * def->size;
+  PB_TRY(pbPlace_AddSlice(place, l, (pbPolicySlice){"weight", "1", 3 * def->size, l->inputs, start[0], NONE, false}));
+  PB_TRY(pbPlace_AddSlice(place, l, (pbPolicySlice){"recurrent", "1", 3 * def->size, def->size, start[1], NONE, false}));
+  return pbPlace_AddSlice(place, l, (pbPolicySlice){"bias", "1", 3 * def->size, 1, NULL, NONE, false});
+}
+
+static pbStatus compile_delay(const pbPlace *place, const pbLayerDef *def, pbLayer *l) {
+  PB_TRY(check_size(place, def->size));
+  if (l->inputs < 1) return pbPlace_Fail(place, "it has no inputs");
+  if ((double)def->size * l->inputs > MOST)
+    return pbPlace_Fail(place, "%d decisions of %d inputs are too many", def->size, l->inputs);
+  if (!(def->delay >= 0 && def->delay <= def->size))
+    return pbPlace_Fail(place, "delay %g: 0 to its size, %d decisions, are possible", def->delay, def->size);
+
+  double *start = repeat(place, 1, def->delay);
+  if (!start) return pb_no_memory;
+  l->memory = def->size * l->inputs;
+  l->keeps = 1;
+  return pbPlace_AddSlice(place, l, (pbPolicySlice){"delay", "decisions", 1, 1, start, 0, def->size, false});
+}
+
 pbStatus pbLayer_Compile(const pbPlace *place, const pbLayerDef *def, int inputs, pbLayer *l) {
   l->outputs = inputs;  // of those that work entry by entry
 
@@ -189,9 +238,9 @@ pbStatus pbLayer_Compile(const pbPlace *place, const pbLayerDef *def, int inputs
     case pb_layerPd:
     case pb_layerPid:
     case pb_layerServo: return compile_joints(place, def, l);
-    case pb_layerFormula:
-    case pb_layerGru:
-    case pb_layerDelay: return pbContext_Fail(place->network->ctx, pb_unsupported, "a layer of this kind is not there");
+    case pb_layerFormula: return pbFormula_Compile(place, def, l);
+    case pb_layerGru: return compile_gru(place, def, l);
+    case pb_layerDelay: return compile_delay(place, def, l);
     case pb_layerKindCount: break;
   }
 

@@ -11,7 +11,14 @@
 #include "policy/real.h"
 
 typedef struct pbChain pbChain;
-typedef struct pbFormulas pbFormulas;
+
+// A formula layer's output: an expression of some of the inputs and parameters.
+typedef struct pbFormula {
+  struct pbExpression *expression;
+  int used;
+  int *row;                // used: of an input, or the number of inputs and of a parameter behind them
+  struct pbFormula *next;  // of the network, to be destroyed with it
+} pbFormula;
 
 typedef struct pbLayer {
   pbLayerKind kind;
@@ -25,8 +32,8 @@ typedef struct pbLayer {
   pbActivation activation;
   bool projected;
   double lower, upper, limit, windup, interval;
-  const double *number;  // scale: scales, offsets; clock: frequencies
-  pbFormulas *formulas;
+  const double *number;      // scale: scales, offsets; clock: frequencies
+  const pbFormula *formula;  // one for each output
   pbChain *chain;
   int chains;
 } pbLayer;
@@ -71,6 +78,9 @@ typedef struct pbLayerOps {
   X(pb_layerScale, pbLayer_Scale)           \
   X(pb_layerNormalize, pbLayer_Normalize)   \
   X(pb_layerClock, pbLayer_Clock)           \
+  X(pb_layerFormula, pbLayer_Formula)       \
+  X(pb_layerGru, pbLayer_Gru)               \
+  X(pb_layerDelay, pbLayer_Delay)           \
   X(pb_layerSum, pbLayer_Sum) X(pb_layerPd, pbLayer_Pd) X(pb_layerPid, pbLayer_Pd) X(pb_layerServo, pbLayer_Pd)
 #define X(kind, name) extern const pbLayerOps REAL(name);
 PB_LAYER_FILES(X)
@@ -100,6 +110,21 @@ void REAL(pbKept_Sum)(const pbLayer *l, pbPass *pass, double *bar);
 // Doubles a column that `rows` rows take.
 int REAL(pbKept_Size)(int rows);
 
+// ---- matrices of parameters (layer_matrix.c) --------------------------------------------------------------------------
+// rows x cols numbers, row by row. y += W x, x_bar += W' y_bar.
+void REAL(pbMatrix_Apply)(pbPass *pass, const double *matrix, int rows, int cols, const real *x, real *y);
+void REAL(pbMatrix_Pull)(pbPass *pass, const double *matrix, int rows, int cols, const real *y_bar, real *x_bar);
+// bar += sum over columns of y_bar x', in ascending order, from what was kept of both: the first rows of each.
+typedef struct pbKeptMatrix {
+  int rows, cols, x, y;
+} pbKeptMatrix;
+void REAL(pbMatrix_Gather)(const pbLayer *l, pbPass *pass, pbKeptMatrix kept, double *bar);
+// y = bias, in all columns; NULL: zeros. bar[i] += kept row `row` + i summed over columns.
+void REAL(pbBias_Fill)(const double *bias, int rows, int batch, real *y);
+void REAL(pbBias_Gather)(const pbLayer *l, pbPass *pass, int row, int rows, double *bar);
+// What any of them takes.
+void REAL(pbMatrix_Reserve)(int rows, int cols, int batch, pbArena *arena);
+
 // The function's calls in each number type (layer_function.c), over its chain.
 typedef struct pbNetworkCalls {
   size_t (*work_bytes)(const void *self, int batch);
@@ -125,6 +150,7 @@ struct pbNetwork {
   size_t params;
   pbPolicySlice *slice;
   int slices;
+  pbFormula *formulas;
   struct pbBlock *blocks;  // everything that was taken while it was made
 };
 

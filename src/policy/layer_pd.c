@@ -4,6 +4,7 @@
 //   pd      tau = kp e - kd v                e = set-point - position
 //   pid     tau = kp e - kd v + ki I         I = clip(I before + interval e, +-windup), the memory
 //   servo   v* = gain e
+#include "base/assert.h"
 #include "policy/layer.h"
 
 // Whether a number is within +-limit; 0: there is none.
@@ -30,6 +31,7 @@ static double entry(const double *rows, const pbLayer *l, size_t at, size_t n) {
 }
 
 static Joint evaluate(const pbLayer *l, const pbPass *pass, const real *x, int i, size_t b) {
+  PB_ASSERT(i < l->outputs && (!l->memory || pass->m));
   size_t n = (size_t)pass->batch, at = (size_t)i * n + b, rows = (size_t)l->outputs * n;
   Joint j = {.e = (double)x[at] - (double)x[rows + at], .before = entry(pass->m, l, at, n)};
 

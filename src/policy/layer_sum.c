@@ -2,6 +2,7 @@
 // other.
 #include <string.h>
 
+#include "base/assert.h"
 #include "policy/layer.h"
 
 static void add(real *to, const real *from, size_t n) {
@@ -15,6 +16,7 @@ static void forward(const pbLayer *l, pbPass *pass, const real *x, real *y, real
     const pbChain *chain = &l->chain[k];
     REAL(pbChain_Forward)(chain, pass, x, tape);
 
+    PB_ASSERT(chain->outputs == l->outputs && chain->inputs == l->inputs);
     const real *part = REAL(pbChain_Outputs)(chain, pass->batch, x, tape);
     if (k) add(y, part, size);
     else memcpy(y, part, size * sizeof *y);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "energy/expression.h"
 
 // ---- names --------------------------------------------------------------------------------------------------------------
 static const char *const layer_names[] = {"dense", "activation", "clip", "scale", "normalize", "clock", "formula",
@@ -65,6 +66,8 @@ void *pbNetwork_Take(pbNetwork *network, size_t count, size_t size) {
 void pbNetwork_Destroy(pbNetwork *network) {
   if (!network) return;
   pbContext *ctx = network->ctx;
+
+  for (pbFormula *f = network->formulas; f; f = f->next) pbExpression_Destroy(f->expression);
 
   while (network->blocks) {
     struct pbBlock *next = network->blocks->next;

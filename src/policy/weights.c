@@ -5,6 +5,7 @@
 
 #include <pullback/random.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "linalg/product.h"
 #include "policy/network.h"
@@ -26,6 +27,7 @@ static void project_block(double *Q, int first, int rows, int cols, double *alon
   pbProductShape in = {.m = rows, .n = first, .k = cols, .b_transposed = true, .lda = cols, .ldb = cols, .ldc = first};
   pbProductShape out = {.m = rows, .n = cols, .k = first, .lda = first, .ldb = cols, .ldc = cols};
   size_t count = (size_t)rows * (size_t)first;
+  PB_ASSERT(rows <= BLOCK && first + rows <= cols);
 
   memset(along, 0, count * sizeof *along);
   pbProduct_Add(&in, B, Q, along, work);
@@ -96,6 +98,11 @@ static pbStatus start_orthogonal(pbContext *ctx, double gain, int rows, int cols
 
 pbStatus pbWeights_Start(pbContext *ctx, pbWeightInit init, double gain, int rows, int cols, uint64_t seed, double *weight) {
   pbRng rng = pbRng_Seed(seed * 0x9e3779b97f4a7c15u + 1);  // neighboring seeds must not share a stream's beginning
+  if (init == pb_initZero) {
+    memset(weight, 0, (size_t)rows * (size_t)cols * sizeof *weight);
+    return pb_ok;
+  }
+
   if (init == pb_initOrthogonal) return start_orthogonal(ctx, gain, rows, cols, &rng, weight);
 
   double most = gain * sqrt(6. / ((double)rows + (double)cols));
