@@ -22,6 +22,7 @@
 #ifndef PULLBACK_BATCH_H
 #define PULLBACK_BATCH_H
 
+#include <pullback/policy.h>
 #include <pullback/pool.h>
 #include <pullback/rollout.h>
 
@@ -75,10 +76,10 @@ PB_API PB_NODISCARD pbStatus pbBatch_SetGradient(pbBatch *batch, pbGradientKind 
 
 // ---- forward ------------------------------------------------------------------------------------------------------
 // What acts, NULL: zero. Of each array (worlds, steps, width) where `shared` has not its bit, else (steps, width) for all worlds;
-// constant: one row each for all steps, (worlds, width) or (width). Width nu, nv, 6 nbody.
-enum { pb_sharedCtrl = 1, pb_sharedQfrc = 2, pb_sharedXfrc = 4 };
+// constant: one row each for all steps, (worlds, width) or (width). Width nu, nv, 6 nbody, the policy's commands.
+enum { pb_sharedCtrl = 1, pb_sharedQfrc = 2, pb_sharedXfrc = 4, pb_sharedCommand = 8 };
 typedef struct pbBatchInput {
-  const double *ctrl, *qfrc, *xfrc;
+  const double *ctrl, *qfrc, *xfrc, *command;
   bool constant;
   unsigned shared;
 } pbBatchInput;
@@ -97,6 +98,9 @@ typedef struct pbBatchOutput {
 // One step. input: as of a rollout of one step. sensordata: (worlds, nsensordata) at the states before; may be NULL.
 PB_API PB_NODISCARD pbStatus pbBatch_Step(pbBatch *batch, const double *theta, const int *ids, int count,
                                           const pbBatchInput *input, double *sensordata);
+// What the model's policy sees at the states (pbPolicy_Observe): (worlds, observations). pb_bad_argument without a policy.
+PB_API PB_NODISCARD pbStatus pbBatch_Observe(pbBatch *batch, const double *theta, const int *ids, int count,
+                                             const pbBatchInput *input, double *observation);
 // `steps` steps from the states, which go on to the last. theta and input are read again by Vjp, Jvp and Linearize: they are the
 // caller's, and stay as they are until then. input, output may be NULL.
 PB_API PB_NODISCARD pbStatus pbBatch_Rollout(pbBatch *batch, const double *theta, const int *ids, int count, int steps,
@@ -106,10 +110,10 @@ PB_API PB_NODISCARD pbStatus pbBatch_Rollout(pbBatch *batch, const double *theta
 // Cotangents: data is (worlds, count, width), the same count and steps for all worlds.
 // Added to, NULL: not wanted; rows of worlds that fail stay as they were.
 typedef struct pbBatchGradient {
-  double *x0;                  // (worlds, TangentSize)
-  double *ctrl, *qfrc, *xfrc;  // shapes of the input: of shared ones the sum (pbBatchOptions.shared_inputs)
-  double *theta;               // ParamSize: the sum over worlds of the gradients by what they share; entries of own values stay
-  double *own;                 // (worlds, OwnSize)
+  double *x0;                            // (worlds, TangentSize)
+  double *ctrl, *qfrc, *xfrc, *command;  // shapes of the input: of shared ones the sum (pbBatchOptions.shared_inputs)
+  double *theta;  // ParamSize: the sum over worlds of the gradients by what they share; entries of own values stay
+  double *own;    // (worlds, OwnSize)
 } pbBatchGradient;
 // options: as of pbRollout_Vjp, the seed of its spot check moved on by the world's number; certificate: (worlds), may be NULL.
 // May be called several times.
@@ -118,10 +122,10 @@ PB_API PB_NODISCARD pbStatus pbBatch_Vjp(pbBatch *batch, const pbRolloutBar *bar
 
 // One direction for each world; NULL: zero.
 typedef struct pbBatchDirection {
-  const double *x0;                  // (worlds, TangentSize)
-  const double *ctrl, *qfrc, *xfrc;  // shapes of the input
-  const double *theta;               // ParamSize, the same for all; entries of own values are not read
-  const double *own;                 // (worlds, OwnSize)
+  const double *x0;                            // (worlds, TangentSize)
+  const double *ctrl, *qfrc, *xfrc, *command;  // shapes of the input
+  const double *theta;                         // ParamSize, the same for all; entries of own values are not read
+  const double *own;                           // (worlds, OwnSize)
 } pbBatchDirection;
 typedef struct pbBatchTangent {  // (worlds, steps + 1 or row_count, width) each; NULL: not wanted
   double *x;                     // TangentSize

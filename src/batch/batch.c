@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
-#include "model/model.h"
+#include "model/policy_data.h"
 
 // ---- threads ----------------------------------------------------------------------------------------------------------
 // Contexts of threads take their memory from the batch's, and have texts of their own.
@@ -16,7 +16,7 @@ static void release(void *user, void *memory) { pbContext_Free(user, memory); }
 // Numbers of inputs of a rollout as long as the tape.
 static size_t input_numbers(const pbBatch *b) {
   size_t rows = (size_t)(b->steps > 0 ? b->steps : 1);
-  return rows * (size_t)(b->nu + b->nv + 6 * b->nbody);
+  return rows * (size_t)(b->nu + b->nv + 6 * b->nbody + b->ncommand);
 }
 
 static size_t sum_numbers(const pbBatch *b) { return b->ntheta + (b->shared_inputs ? input_numbers(b) : 0); }
@@ -96,9 +96,12 @@ static void read_model(pbBatch *b, const pbModel *m) {
   b->n = pbModel_TangentSize(m);
   b->nu = pb_controls(m);
   b->nv = m->nv;
+  b->na = m->na;
   b->ns = m->nsensordata;
   b->nbody = m->nbody;
   b->nsite = m->nsite;
+  b->ncommand = m->policy ? m->policy->commands : 0;
+  b->nobservation = m->policy ? m->policy->observing : 0;
   b->ntheta = pbModel_ParamSize(m);
   b->record = (size_t)pbTape_Size(m);
 }

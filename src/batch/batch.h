@@ -34,7 +34,7 @@ struct pbBatch {
   pbPool *pool;
   int threads, worlds, steps;
   bool shared_inputs;
-  int nx, n, nu, nv, ns, nbody, nsite;
+  int nx, n, nu, nv, na, ns, nbody, nsite, ncommand, nobservation;
   size_t ntheta, record;
   pbBatchWorker *worker;
 

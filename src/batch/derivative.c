@@ -13,7 +13,7 @@ typedef struct Part {
   size_t size, at;
   bool wanted, shared;
 } Part;
-enum { part_theta, part_ctrl, part_qfrc, part_xfrc, part_x0, part_count };
+enum { part_theta, part_ctrl, part_qfrc, part_xfrc, part_command, part_x0, part_count };
 
 typedef struct Pull {
   pbBatch *batch;
@@ -37,6 +37,7 @@ static void place_parts(const pbBatch *b, const pbBatchGradient *g, Pull *p) {
   p->part[part_ctrl] = input_part(b, g->ctrl, b->nu, pb_sharedCtrl);
   p->part[part_qfrc] = input_part(b, g->qfrc, b->nv, pb_sharedQfrc);
   p->part[part_xfrc] = input_part(b, g->xfrc, 6 * b->nbody, pb_sharedXfrc);
+  p->part[part_command] = input_part(b, g->command, b->ncommand, pb_sharedCommand);
   p->part[part_x0] = (Part){.to = g->x0, .size = (size_t)b->n, .wanted = g->x0 != NULL};
 
   size_t at = 0;
@@ -68,7 +69,7 @@ static pbRolloutBar bar_of(const pbBatch *b, const pbRolloutBar *bar, int world)
   int np = 3 * pbModel_PointCount(b->model);
   return (pbRolloutBar){.qpos = cotangent_of(&bar->qpos, world, b->nv),
                         .qvel = cotangent_of(&bar->qvel, world, b->nv),
-                        .act = cotangent_of(&bar->act, world, b->n - 2 * b->nv - 2 * np),
+                        .act = cotangent_of(&bar->act, world, b->na),
                         .sensordata = cotangent_of(&bar->sensordata, world, b->ns),
                         .xpos = cotangent_of(&bar->xpos, world, 3 * b->nbody),
                         .site_xpos = cotangent_of(&bar->site_xpos, world, 3 * b->nsite),
@@ -92,6 +93,7 @@ static pbStatus pull_world(pbBatchWorker *k, int world, const void *user) {
                                .ctrl = piece(k, &part[part_ctrl]),
                                .qfrc = piece(k, &part[part_qfrc]),
                                .xfrc = piece(k, &part[part_xfrc]),
+                               .command = piece(k, &part[part_command]),
                                .theta = piece(k, &part[part_theta])};
   pbRolloutBar bar = bar_of(b, p->bar, world);
   pbVjpOptions options = p->options ? *p->options : (pbVjpOptions){0};
@@ -139,7 +141,7 @@ static pbStatus check_bar(pbBatch *b, const pbRolloutBar *bar) {
 
 static pbStatus check_shared(const pbBatch *b, const Pull *p) {
   bool inputs = false;
-  for (int i = part_ctrl; i <= part_xfrc; i++) inputs |= p->part[i].wanted && p->part[i].shared;
+  for (int i = part_ctrl; i <= part_command; i++) inputs |= p->part[i].wanted && p->part[i].shared;
   if (!inputs || b->shared_inputs) return pb_ok;
   return pbContext_Fail(b->ctx, pb_bad_argument,
                         "gradients by inputs that worlds share need pbBatchOptions.shared_inputs: memory for their sums");
@@ -187,6 +189,7 @@ static pbStatus push_world(pbBatchWorker *k, int world, const void *user) {
                                         .ctrl = direction_part(b, d->ctrl, b->nu, pb_sharedCtrl, world),
                                         .qfrc = direction_part(b, d->qfrc, b->nv, pb_sharedQfrc, world),
                                         .xfrc = direction_part(b, d->xfrc, 6 * b->nbody, pb_sharedXfrc, world),
+                                        .command = direction_part(b, d->command, b->ncommand, pb_sharedCommand, world),
                                         .theta = theta};
   size_t rows = t->rows ? (size_t)t->row_count : (size_t)b->tape_steps + 1;
   size_t at = (size_t)world * rows;

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "model/policy_data.h"
 #include "batch/batch.h"
 #include "step/scratch.h"
 
@@ -22,6 +23,7 @@ pbRolloutInput pbBatch_InputOf(const pbBatch *b, int world, int steps) {
   return (pbRolloutInput){.ctrl = part_of(b, in->ctrl, b->nu, pb_sharedCtrl, world, steps),
                           .qfrc = part_of(b, in->qfrc, b->nv, pb_sharedQfrc, world, steps),
                           .xfrc = part_of(b, in->xfrc, 6 * b->nbody, pb_sharedXfrc, world, steps),
+                          .command = part_of(b, in->command, b->ncommand, pb_sharedCommand, world, steps),
                           .constant = in->constant};
 }
 
@@ -64,7 +66,7 @@ static pbStatus step_world(pbBatchWorker *k, int world, const void *user) {
 
   // In the thread's own memory: what fails leaves the world where it was.
   pbRolloutInput all = pbBatch_InputOf(b, world, 1);
-  pbInput input = {.ctrl = all.ctrl, .qfrc = all.qfrc, .xfrc = all.xfrc};
+  pbInput input = {.ctrl = all.ctrl, .qfrc = all.qfrc, .xfrc = all.xfrc, .command = all.command};
   double *sensors = *sensordata ? *sensordata + (size_t)world * (size_t)b->ns : NULL;
   memcpy(r->x, x, (size_t)b->nx * sizeof *x);
   PB_TRY(pbRollout_StepChecked(r, r->theta, r->x, &input, 0, sensors));
@@ -80,6 +82,31 @@ pbStatus pbBatch_Step(pbBatch *b, const double *theta, const int *ids, int count
   PB_TRY(pbBatch_Begin(b, theta, ids, count, "forward"));
   read_input(b, input);
   pbBatch_Each(b, step_world, &sensordata);
+  return pbBatch_End(b);
+}
+
+// ---- what a policy sees -----------------------------------------------------------------------------------------------
+static pbStatus observe_world(pbBatchWorker *k, int world, const void *user) {
+  double *const *observation = user;
+  pbBatch *b = k->batch;
+  pbRollout *r = k->rollout;
+  r->theta = pbBatch_ThetaOf(k, world);
+  PB_TRY(pbRollout_Ready(r));
+
+  pbRolloutInput all = pbBatch_InputOf(b, world, 1);
+  pbInput input = {.ctrl = all.ctrl, .qfrc = all.qfrc, .xfrc = all.xfrc, .command = all.command};
+  double *to = *observation + (size_t)world * (size_t)b->nobservation;
+  pbStatus status = pbPolicy_Observe(b->model, r->theta, state_of(b, world), &input, r->scratch, to);
+  return status == pb_ok ? pb_ok : pbContext_Fail(k->ctx, status, "%s", pbScratch_Error(r->scratch));
+}
+
+pbStatus pbBatch_Observe(pbBatch *b, const double *theta, const int *ids, int count, const pbBatchInput *input,
+                         double *observation) {
+  b->failed = 0;
+  if (!b->model->policy) return pbContext_Fail(b->ctx, pb_bad_argument, "observations are a policy's: this model has none");
+  PB_TRY(pbBatch_Begin(b, theta, ids, count, "forward"));
+  read_input(b, input);
+  pbBatch_Each(b, observe_world, &observation);
   return pbBatch_End(b);
 }
 
