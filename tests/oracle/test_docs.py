@@ -19,7 +19,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))]
-KINDS = {("sh", ""), ("sh", "make"), ("python", ""), ("json", ""), ("json", "energies"), ("json", "contact"), ("c", "tour"), ("c", "body"),
+KINDS = {("sh", ""), ("sh", "make"), ("python", ""), ("json", ""), ("json", "energies"), ("json", "ties"), ("json", "contact"), ("c", "tour"), ("c", "body"),
          ("text", "tour"), ("text", "formula"), ("text", "error")}
 
 
@@ -102,6 +102,18 @@ def test_tasks(run, tmp_path, page, line, language, kind, text):
 def deformable(*energies, **more):
     bodies = [{"name": "toy", "mesh": {"box": {"size": [1, 1, 1], "cells": [1, 1, 1]}}, "pos": [0, 0, 2], "mass": 1, "energies": list(energies)}]
     return {"options": {"timestep": 0.01}, "deformables": {"scheme": "implicit_euler", "bodies": bodies, **more}}
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("json", "ties"))
+def test_ties(run, tmp_path, page, line, language, kind, text):
+    pole = """<mujoco><worldbody><body name="pole"><joint axis="0 1 0"/><geom name="rod" type="box" pos="0 0 .5" size=".05 .05 .5" mass="2"/>
+    <body name="tip" pos="0 0 1"><geom type="sphere" size=".1" mass="1"/></body></body></worldbody></mujoco>"""
+    task = {"model": pole, "steps": 50, "init": {"qpos": [0.3]}, "loss": [{"qpos": True, "target": [0.31]}], "optimizer": {"iterations": 3},
+            "variables": [json.loads(text), {"name": "mass", "parameter": "body_mass:pole"}]}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    length = json.loads(run("optimize", tmp_path / "task.json", cwd=tmp_path).stdout)["variables"][0]
+    assert length["value"] != length["start"] and length["sets"]["body_pos:tip:2"] == 2 * length["value"][0]
+    assert len(length["sets"]) == 7
 
 
 @pytest.mark.parametrize("page, line, language, kind, text", of("json", "energies"))
