@@ -55,6 +55,8 @@ static const Option option_table[opt_count] = {
     [opt_quiet] = {"quiet", NULL, "no progress"},
     [opt_horizon] = {"horizon", "N", "steps of the rollout that is checked (default: 20)"},
     [opt_fresh] = {"fresh", NULL, "start over, ignoring what an interrupted run has left"},
+    [opt_starts] = {"starts", "N", "starts of the audit, at least 8 (default: the task's)"},
+    [opt_result] = {"result", "FILE.json", "audit what optimize found; else the task's start"},
     [opt_help] = {"help", NULL, "this text"},
     [opt_version] = {"version", NULL, "version of the program"},
 };

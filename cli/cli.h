@@ -45,6 +45,8 @@ typedef enum cliOptionId {
   opt_quiet,
   opt_horizon,
   opt_fresh,
+  opt_starts,
+  opt_result,
   opt_help,
   opt_version,
   opt_count
@@ -95,6 +97,7 @@ pbStatus cliJacobian_Run(cliApp *app);
 pbStatus cliCheck_Run(cliApp *app);
 pbStatus cliView_Run(cliApp *app);
 pbStatus cliOptimize_Run(cliApp *app);
+pbStatus cliAudit_Run(cliApp *app);
 pbStatus cliEnergies_Run(cliApp *app);
 pbStatus cliInspect_Run(cliApp *app);
 

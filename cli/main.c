@@ -36,6 +36,12 @@ static const cliCommand commands[] = {
      "Writes the result as JSON to standard output, or to the file of -o, and NAME.trajectory.npz beside it (without -o: in the\n"
      "current folder, NAME from the task). An interrupted run leaves NAME.state; the same command resumes it.",
      cliOptimize_Run},
+    {"audit", "TASK.json",
+     "Confirm an answer at finer steps and with a tight solver, from several starts, with an energy ledger.", 1, 1,
+     CLI_BIT(seed) | CLI_BIT(starts) | CLI_BIT(result) | CLI_BIT(allow_root) | CLI_BIT(output) | CLI_BIT(json) | CLI_BIT(quiet),
+     0, "json",
+     "Prints the verdict and what it rests on; --json and -o write the report. Exits with 1 if the answer is not confirmed.",
+     cliAudit_Run},
     {"energies", "[NAME]", "Show the built-in energies of deformables: what they act on, their parameters, formulas and advice.",
      0, 1, CLI_BIT(json), 0, NULL, NULL, cliEnergies_Run},
     {"inspect", "MODEL", "Write every compiled field of a model and every quantity of one forward evaluation.", 1, 1,

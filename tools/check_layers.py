@@ -15,7 +15,7 @@ LAYERS = ["base", "number", "math", "linalg", "sparse", "mesh", "energy", "barri
 # The layer to which the types of a public header belong.
 PUBLIC = {"base": "base", "random": "base", "pool": "base", "batch": "batch", "mesh": "mesh", "energy": "energy", "materials": "energy", "deform": "deform", "model": "base", "contact": "base",
           "world": "base", "ledger": "base", "policy": "base", "spec": "base", "lcp": "complementarity", "pgs": "complementarity", "rollout": "rollout",
-          "optimize": "optimize", "io": "io", "array": "io", "task": "io", "pullback": "cli"}
+          "optimize": "optimize", "audit": "optimize", "io": "io", "array": "io", "task": "io", "pullback": "cli"}
 # Clients: nothing but public headers and those of their own folder; of the library's symbols only exported ones.
 CLIENTS = {"cli", "examples"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)

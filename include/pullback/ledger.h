@@ -43,7 +43,8 @@ PB_API PB_NODISCARD pbStatus pbLedger_End(const pbModel *model, const double *th
                                           pbScratch *scratch, pbLedger *ledger);
 // J: all that was taken out of the motion.
 PB_API double pbLedger_Taken(const pbLedger *ledger);
-// |remainder| by the work delivered; where none was, by what was taken and the changes of energy, in size; 0 where nothing moved.
+// |remainder| by the work delivered; where next to none was (a millionth), by what was taken, the changes of energy and the
+// motion at the begin, in size; 0 where nothing moved.
 PB_API double pbLedger_Gap(const pbLedger *ledger);
 
 #ifdef __cplusplus

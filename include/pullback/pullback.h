@@ -15,6 +15,7 @@
 #include <pullback/rollout.h>
 #include <pullback/batch.h>
 #include <pullback/optimize.h>
+#include <pullback/audit.h>
 #include <pullback/lcp.h>
 #include <pullback/pgs.h>
 #include <pullback/array.h>

@@ -17,7 +17,7 @@
 const char *const pbTask_Keys[] = {"model",     "deformables", "comment",   "options", "contact",  "parameters",
                                    "constants", "steps",       "duration",  "init",    "controls", "trajectories",
                                    "variables", "loss",        "optimizer", "stop",    "confirm",  "seed",
-                                   "memory",    "mode",        "gradient",  NULL};
+                                   "memory",    "mode",        "gradient",  "audit",   NULL};
 
 // ---- model ----------------------------------------------------------------------------------------------------------
 static pbStatus compile_text(pbTaskReader *r, const char *text, pbModel **model) {
@@ -506,6 +506,7 @@ static pbStatus read_task(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(pbTask_ReadVariables(r, root, task));
   PB_TRY(pbTask_ReadOptimizer(r, root, task));
   PB_TRY(check_truncation(r, root, task));
+  PB_TRY(pbTask_ReadAudit(r, root, task));
   PB_TRY(pbTask_SetUp(task));
   return check_ties(r, task);
 }

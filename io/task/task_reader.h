@@ -86,6 +86,7 @@ PB_NODISCARD pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, 
 // The terms of a "loss" on a trajectory whose set was begun.
 PB_NODISCARD pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set);
 PB_NODISCARD pbStatus pbTask_ReadTrajectories(pbTaskReader *r, const json_t *root, pbTask *task);
+PB_NODISCARD pbStatus pbTask_ReadAudit(pbTaskReader *r, const json_t *root, pbTask *task);
 PB_NODISCARD pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task);
 // The parameter slice "name" or "name:row" or "name:row:component".
 PB_NODISCARD pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param);

@@ -42,6 +42,15 @@ void pbTask_Destroy(pbTask *task) {
     for (int i = 0; i < task->stop.term_count; i++) pbContext_Free(ctx, task->stop.terms[i]);
   }
 
+  if (task->audit_fields) {
+    for (int i = 0; i < task->audit.fields; i++) pbContext_Free(ctx, task->audit_fields[i]);
+  }
+
+  // What an audit's options point to.
+  for (int i = 0; i < 3; i++) pbContext_Free(ctx, task->audit_texts[i]);
+  for (int i = 0; i < 2; i++) pbContext_Free(ctx, task->audit_numbers[i]);
+  pbContext_Free(ctx, task->audit_fields);
+
   pbContext_Free(ctx, task->made_from);
 
   // All arrays of numbers.
@@ -68,6 +77,7 @@ int pbTask_Steps(const pbTask *task, int t) { return task->trajectories[t].steps
 const pbRolloutPlan *pbTask_Plan(const pbTask *task, int t) { return &task->trajectories[t].plan; }
 const char *pbTask_Constants(const pbTask *task) { return task->recompute ? "recompute" : "keep"; }
 pbGradientKind pbTask_GradientKind(const pbTask *task) { return task->gradient; }
+pbAuditOptions pbTask_AuditOptions(const pbTask *task) { return task->audit; }
 pbVjpOptions pbTask_Truncation(const pbTask *task) { return task->truncation; }
 bool pbTask_HasStop(const pbTask *task) { return task->stop.has_loss || task->stop.term_count > 0; }
 int64_t pbTask_Simulations(const pbTask *task) { return task->simulations; }

@@ -3,6 +3,7 @@
 #ifndef PB_TASK_H
 #define PB_TASK_H
 
+#include <pullback/audit.h>
 #include <pullback/optimize.h>
 
 #include "energy/expression.h"
@@ -195,6 +196,10 @@ struct pbTask {
   pbRate *rates;
   int iterations;
   pbStop stop;
+  pbAuditOptions audit;  // texts and arrays of which are
+  char *audit_texts[3];  // these: of the task
+  double *audit_numbers[2];
+  char **audit_fields;
   int confirm;  // divide the time step by this; 0: no
   // evaluation
   int64_t simulations, evaluations;

@@ -299,6 +299,7 @@ static pbStatus advance(pbRollout *r, int k, int left, const pbRolloutOutput *ou
   bool begun = left > 0 && begin_caching(r, left);
   PB_TRY(pbRollout_StepChecked(r, r->theta, r->x, &input, k, wanted.sensordata));
   if (!early) put_positions(r, &wanted);
+  if (r->watch) r->watch(r->watcher, r->scratch);
 
   if (left == 0) return pb_ok;
 

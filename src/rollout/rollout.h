@@ -41,6 +41,8 @@ struct pbRollout {
   bool xpos_by_observing;  // the last evaluation of a step is not at its first state (RK4, impacts)
   pbProgressMeter meter;
 
+  void (*watch)(void *watcher, pbScratch *scratch);  // called after each step of a Forward, before its record; NULL: nobody
+  void *watcher;
   struct pbSample *sample;  // while a Vjp checks steps
   pbTruncation truncation;  // of the Vjp at hand
   pbGradientKind gradient;

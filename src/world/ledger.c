@@ -314,6 +314,8 @@ pbStatus pbLedger_End(const pbModel *m, const double *theta, const double *x, co
 }
 
 double pbLedger_Gap(const pbLedger *l) {
-  double turned = l->delivered > 0 ? l->delivered : fabs(pbLedger_Taken(l)) + fabs(l->kinetic) + fabs(l->potential);
-  return turned > 0 ? fabs(l->remainder) / turned : 0;
+  static const double nothing = 1e-6;  // of what was turned over: rounding of forces that are not there
+  double turned = fabs(pbLedger_Taken(l)) + fabs(l->kinetic) + fabs(l->potential) + l->begin_kinetic;
+  double work = l->delivered > nothing * turned ? l->delivered : turned;
+  return work > 0 ? fabs(l->remainder) / work : 0;
 }

@@ -1,0 +1,101 @@
+// pullback audit: does what was found survive a finer time step and a tight solver? The verdict, and what it rests on.
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include <pullback/audit.h>
+
+#include "cli.h"
+
+static int on_progress(void *user, const pbProgress *p) {
+  cliProgress *progress = user;
+  cliProgress_Show(progress, (double)p->done, (double)p->total, NULL);
+  return cliSignals_Caught();
+}
+
+static void print_row(const pbAuditReport *r, const pbAuditRow *row) {
+  const pbAuditRow *trained = &r->row[pb_auditTrained];
+
+  if (!row->ran) {
+    printf("%-20s %s\n", row->name, row->why);
+    return;
+  }
+
+  printf("%-20s %10.4g +- %-9.3g %6.1f %%", row->name, row->mean, row->deviation, 100 * row->mean / trained->mean);
+  printf("  %8.3g mm  %8.4g of %-8.4g", 1e3 * row->penetration, row->torque, row->torque_limit);
+  if (row->has_ledger) printf("  %8.4g W  %9.4g J %8.3g %%", row->power, row->work, 100 * row->gap);
+  if (row->failed) printf("  %d of %d starts failed: %s", row->failed, r->starts, row->why);
+  printf("%s\n", row->counts ? "" : "  (reported)");
+}
+
+static void print_report(const pbAuditReport *r) {
+  printf("%s\n\n", r->verdict);
+  printf("%s%s%s%s over %d starts (seed %llu); limits: %.3g %%, %.3g mm, energy %.3g %% of the work%s%s\n", r->objective,
+         r->unit[0] ? " [" : "", r->unit, r->unit[0] ? "]" : "", r->starts, (unsigned long long)r->seed, 100 * r->tolerance,
+         1e3 * r->penetration, 100 * r->ledger, r->why_no_ledger[0] ? ", of which no ledger is kept: " : "", r->why_no_ledger);
+  printf("%-20s %10s    %-9s %8s  %11s  %20s  %10s  %11s %10s\n", "", "mean", "deviation", "", "penetration", "force of actuator",
+         "power", "work", "remainder");
+  for (int i = 0; i < pb_auditRunCount; i++) print_row(r, &r->row[i]);
+}
+
+static pbStatus write_json(cliApp *app, const pbAuditReport *report) {
+  char *text = NULL, *page = NULL;
+  size_t size = 0;
+  PB_TRY(pbAuditReport_Json(app->ctx, report, &text));
+
+  // To a file, or where no text is wanted.
+  if (!app->args.text[opt_output]) {
+    printf("%s\n", text);
+    pbContext_Free(app->ctx, text);
+    return pb_ok;
+  }
+
+  FILE *stream = open_memstream(&page, &size);
+  if (stream) fprintf(stream, "%s\n", text);
+  pbContext_Free(app->ctx, text);
+  return stream ? cli_saveText(app, stream, &page, &size) : cli_noMemory(app->ctx);
+}
+
+static pbStatus read_options(cliApp *app, const pbTask *task, pbAuditOptions *o) {
+  long starts = 0, seed = 0;
+  *o = pbTask_AuditOptions(task);
+  PB_TRY(cliArgs_Integer(app, opt_starts, 1, 1000000, o->starts, &starts));
+  PB_TRY(cliArgs_Integer(app, opt_seed, 0, LONG_MAX, (long)o->seed, &seed));
+  o->starts = (int)starts;
+  o->seed = (uint64_t)seed;
+  return pb_ok;
+}
+
+static pbStatus audit(cliApp *app, pbTask *task, double *z) {
+  pbAuditOptions options;
+  pbAuditReport report;
+  cliProgress progress;
+  PB_TRY(read_options(app, task, &options));
+
+  // What is audited: the task at its start, or what a search has found.
+  memcpy(z, pbTask_Start(task), (size_t)pbTask_Size(task) * sizeof *z);
+  if (app->args.text[opt_result]) PB_TRY(pbTask_ReadResult(task, app->args.text[opt_result], z));
+
+  cliProgress_Begin(&progress, app, "audit");
+  options.progress = on_progress;
+  options.user = &progress;
+  pbStatus status = pbTask_Audit(task, z, &options, &report);
+  cliProgress_End(&progress);
+  PB_TRY(status);
+
+  if (!app->args.text[opt_json]) print_report(&report);
+  if (app->args.text[opt_json] || app->args.text[opt_output]) PB_TRY(write_json(app, &report));
+  return report.confirmed ? pb_ok : pb_check_failed;
+}
+
+pbStatus cliAudit_Run(cliApp *app) {
+  pbTask *task = NULL;
+  PB_TRY(pbTask_Load(app->ctx, app->args.positional[0], app->args.text[opt_allow_root], &task));
+
+  double *z = pbContext_Alloc(app->ctx, ((size_t)pbTask_Size(task) + 1) * sizeof *z);
+  pbStatus status = z ? audit(app, task, z) : cli_noMemory(app->ctx);
+
+  pbContext_Free(app->ctx, z);
+  pbTask_Destroy(task);
+  return status;
+}

@@ -1,0 +1,89 @@
+// Pullback: the audit of what an optimizer found: does it survive a finer time step and a tight solver, from starts that it was
+// not found at?
+#ifndef PULLBACK_AUDIT_H
+#define PULLBACK_AUDIT_H
+
+#include <pullback/ledger.h>
+#include <pullback/optimize.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PB_AUDIT_STARTS = 8 };  // least number of starts that a verdict takes
+
+typedef struct pbAuditOptions {  // zeros: the defaults in brackets
+  int starts;                    // [8] PB_AUDIT_STARTS at least
+  uint64_t seed;                 // of starts and of perturbed parameters
+  const double *spread;   // TangentSize: normal deviations of the initial states from the task's [0.05 of velocities, m/s, rad/s]
+  const char *objective;  // name of a term [the whole loss]
+  double factor;          // objectives are told as value * factor [1]
+  const char *unit;       // in words [""]
+  double tolerance;       // relative [0.1]
+  double penetration;     // m [0.005]
+  double torque;          // N, N m, of each actuator [its own force range, or its joint's]
+  double ledger;          // remainder by work [0.01]
+  const char *method;     // contact method that is reported beside [cones, or soft where the task has cones]
+  const char *const *field;  // parameters that are perturbed, each number by a factor within 1 +- relative
+  const double *relative;
+  int fields;  // [0: body_mass, dof_damping and geom_friction by 0.1]
+  pbProgressFunction progress;
+  void *user;
+} pbAuditOptions;
+
+typedef enum pbAuditRun {
+  pb_auditTrained,    // as it was trained
+  pb_auditHalf,       // h/2: decisions and rows of controls at the same times
+  pb_auditQuarter,    // h/4
+  pb_auditTight,      // solver run until rounding ends it
+  pb_auditMethod,     // another contact method: reported, no part of the verdict
+  pb_auditPerturbed,  // other parameters: likewise
+  pb_auditRunCount
+} pbAuditRun;
+
+// What came of one kind of run, over all starts.
+typedef struct pbAuditRow {
+  char name[48];                          // "as trained", "h/2", ...
+  bool counts;                            // for the verdict
+  int ran, failed;                        // starts
+  int failed_start;                       // the first, and why; -1
+  char why[300];                          // also where the kind of run is not to be had: then ran and failed are 0
+  double timestep;                        // s
+  double mean, deviation, least, most;    // of the objective, times factor
+  double penetration;                     // m: the deepest
+  double torque, torque_limit;            // of the actuator nearest to its limit
+  char actuator[96];                      // its name
+  double power;                           // W: largest of all actuators together
+  bool has_ledger;                        // else why_no_ledger of the report
+  double work, energy, taken, remainder;  // J, means: work of actuators and applied forces; change of energy; dissipated; |.|
+  double gap;                             // mean |remainder| by the mean of the work delivered (pbLedger_Gap)
+} pbAuditRow;
+
+typedef struct pbAuditReport {
+  bool confirmed;
+  char verdict[1000];  // "confirmed: ...", "not confirmed: 0.248 of 1.205 m/s at h/4; ..."
+  char why_no_ledger[200];
+  int starts;
+  uint64_t seed;
+  char objective[96], unit[32];
+  double tolerance, penetration, ledger;  // the limits
+  pbAuditRow row[pb_auditRunCount];
+} pbAuditReport;
+
+// Audits z (n). Confirmed: the mean of the objective at h/2, at h/4 and with the tight solver each within tolerance of that as
+// trained; in these four kinds of runs no start that fails, penetration and torques within their limits, and the ledger closed.
+// The task is as before. pb_bad_argument: fewer than 8 starts, starts that do not differ, an actuator without a known limit, an
+// unknown term or field. pb_not_finite: an objective as trained that is not finite. pb_unsupported: a policy whose part that acts
+// every step has a memory, which counts steps. pb_interrupted.
+PB_API PB_NODISCARD pbStatus pbTask_Audit(pbTask *task, const double *z, const pbAuditOptions *options, pbAuditReport *report);
+// "audit" of the task file, as options; texts and arrays are the task's.
+PB_API pbAuditOptions pbTask_AuditOptions(const pbTask *task);
+// The report as JSON text (free with pbContext_Free).
+PB_API PB_NODISCARD pbStatus pbAuditReport_Json(pbContext *ctx, const pbAuditReport *report, char **text);
+// z (n) from a result that optimize wrote for the same task. pb_bad_input, with the variable, where they do not fit.
+PB_API PB_NODISCARD pbStatus pbTask_ReadResult(pbTask *task, const char *path, double *z);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,254 @@
+// "audit" of a task file, and an audit's report as JSON.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pullback/audit.h>
+
+#include "base/context.h"
+#include "io/task/task_reader.h"
+#include "model/joint.h"
+#include "model/model.h"
+
+// ---- reading ----------------------------------------------------------------------------------------------------------------
+static pbStatus no_memory(const pbTaskReader *r) { return pbTaskReader_Fail(r, pb_no_memory, "no memory for an audit"); }
+
+static pbStatus copy_text(pbTaskReader *r, const json_t *object, const char *key, char **kept, const char **out) {
+  const char *text = NULL;
+  PB_TRY(pbTaskReader_Text(r, object, key, &text));
+  if (!text) return pb_ok;
+
+  // the tree is gone before the task is
+  *out = *kept = pbContext_CopyText(r->ctx, text);
+  return *kept ? pb_ok : no_memory(r);
+}
+
+static pbStatus read_positive(pbTaskReader *r, const json_t *object, const char *key, double *out) {
+  if (!json_object_get(object, key)) return pb_ok;
+  PB_TRY(pbTaskReader_Real(r, object, key, out));
+  return *out > 0 ? pb_ok : pbTaskReader_FailAt(r, key, "expected a positive number");
+}
+
+static pbStatus read_deviation(pbTaskReader *r, const json_t *object, const char *key, double *out, int count) {
+  double value = 0;
+  if (!json_object_get(object, key)) return pb_ok;
+
+  // the same for all that were named
+  PB_TRY(pbTaskReader_Real(r, object, key, &value));
+  if (!(value >= 0)) return pbTaskReader_FailAt(r, key, "expected a number >= 0");
+  for (int i = 0; i < count; i++) out[i] = value;
+  return pb_ok;
+}
+
+// One joint's deviations, over those of all.
+static pbStatus read_joint_spread(pbTaskReader *r, const json_t *value, const char *name, double *spread) {
+  static const char *const keys[] = {"qpos", "qvel", NULL};
+  const pbModel *m = r->model;
+  int joint = 0;
+  PB_TRY(pbTaskReader_Id(r, name, pb_objJoint, &joint));
+
+  pbTaskReader_Enter(r, name);
+  PB_TRY(pbTaskReader_Keys(r, value, keys));
+  int dof = m->jnt_dofadr[joint], count = pbJoint_DofCount(m->jnt_type[joint]);
+  PB_TRY(read_deviation(r, value, "qpos", spread + dof, count));
+  PB_TRY(read_deviation(r, value, "qvel", spread + m->nv + dof, count));
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+static pbStatus read_spread(pbTaskReader *r, const json_t *audit, pbTask *task) {
+  static const char *const keys[] = {"qpos", "qvel", "joints", NULL};
+  const json_t *object = json_object_get(audit, "spread"), *joints = json_object_get(object, "joints");
+  const char *name;
+  json_t *value;
+  if (!object) return pb_ok;
+
+  double *spread = pbContext_AllocArray(r->ctx, (size_t)pbModel_TangentSize(r->model) + 1, sizeof *spread);
+  if (!spread) return no_memory(r);
+
+  // the task's from here on, whatever fails
+  task->audit_numbers[0] = spread;
+  task->audit.spread = spread;
+
+  pbTaskReader_Enter(r, "spread");
+  PB_TRY(pbTaskReader_Keys(r, object, keys));
+  PB_TRY(read_deviation(r, object, "qpos", spread, r->model->nv));
+  PB_TRY(read_deviation(r, object, "qvel", spread + r->model->nv, r->model->nv));
+
+  if (joints && !json_is_object(joints)) return pbTaskReader_FailAt(r, "joints", "expected an object {joint: {qpos, qvel}}");
+  pbTaskReader_Enter(r, "joints");
+  json_object_foreach((json_t *)joints, name, value) PB_TRY(read_joint_spread(r, value, name, spread));
+  pbTaskReader_Leave(r);
+
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+static pbStatus read_perturbed(pbTaskReader *r, const json_t *audit, pbTask *task) {
+  const json_t *object = json_object_get(audit, "perturb");
+  const char *name;
+  json_t *value;
+  pbParam p;
+  if (!object) return pb_ok;
+
+  pbTaskReader_Enter(r, "perturb");
+  if (!json_is_object(object)) return pbTaskReader_Fail(r, pb_bad_input, "expected an object {parameter: relative}");
+  task->audit_fields = pbContext_AllocArray(r->ctx, json_object_size(object) + 1, sizeof *task->audit_fields);
+  double *relative = pbContext_AllocArray(r->ctx, json_object_size(object) + 1, sizeof *relative);
+  task->audit_numbers[1] = relative;
+  if (!task->audit_fields || !relative) return no_memory(r);
+
+  json_object_foreach((json_t *)object, name, value) {
+    double by = json_is_number(value) ? json_number_value(value) : -1;
+    PB_TRY(pbTask_FindParam(r, name, &p));
+    if (!(by >= 0 && by < 1)) return pbTaskReader_FailAt(r, name, "expected a relative deviation, 0 <= x < 1");
+
+    // counted as soon as it is there, so that it is freed
+    char *copy = pbContext_CopyText(r->ctx, name);
+    if (!copy) return no_memory(r);
+    relative[task->audit.fields] = by;
+    task->audit_fields[task->audit.fields++] = copy;
+  }
+
+  task->audit.field = (const char *const *)task->audit_fields;
+  task->audit.relative = relative;
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+pbStatus pbTask_ReadAudit(pbTaskReader *r, const json_t *root, pbTask *task) {
+  static const char *const keys[] = {"starts",      "seed",   "spread", "objective", "factor",  "unit", "tolerance",
+                                     "penetration", "torque", "ledger", "method",    "perturb", NULL};
+  const json_t *object = json_object_get(root, "audit");
+  pbAuditOptions *o = &task->audit;
+  int seed = 0;
+  if (!object) return pb_ok;
+
+  pbTaskReader_Enter(r, "audit");
+  PB_TRY(pbTaskReader_Keys(r, object, keys));
+  PB_TRY(pbTaskReader_Int(r, object, "starts", 1, 1000000, &o->starts));
+  PB_TRY(pbTaskReader_Int(r, object, "seed", 0, 2147483647, &seed));
+  o->seed = (uint64_t)seed;
+
+  PB_TRY(copy_text(r, object, "objective", &task->audit_texts[0], &o->objective));
+  PB_TRY(copy_text(r, object, "unit", &task->audit_texts[1], &o->unit));
+  PB_TRY(copy_text(r, object, "method", &task->audit_texts[2], &o->method));
+  PB_TRY(pbTaskReader_Real(r, object, "factor", &o->factor));
+
+  PB_TRY(read_positive(r, object, "tolerance", &o->tolerance));
+  PB_TRY(read_positive(r, object, "penetration", &o->penetration));
+  PB_TRY(read_positive(r, object, "torque", &o->torque));
+  PB_TRY(read_positive(r, object, "ledger", &o->ledger));
+  PB_TRY(read_spread(r, object, task));
+  PB_TRY(read_perturbed(r, object, task));
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+// ---- results ----------------------------------------------------------------------------------------------------------------
+static const json_t *named(const json_t *list, const char *name) {
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const char *other = json_string_value(json_object_get(json_array_get(list, i), "name"));
+    if (other && strcmp(other, name) == 0) return json_array_get(list, i);
+  }
+  return NULL;
+}
+
+static pbStatus read_values(pbTaskReader *r, const json_t *list, const pbVariable *v, double *z) {
+  const json_t *values = json_object_get(named(list, v->name), "value");
+  if (!json_is_array(values) || json_array_size(values) != (size_t)v->count)
+    return pbTaskReader_Fail(r, pb_bad_input, "expected a variable '%.80s' with %d values, as a result of this task has", v->name,
+                             v->count);
+
+  // to the minimizer's coordinates
+  for (int k = 0; k < v->count; k++) {
+    const json_t *value = json_array_get(values, (size_t)k);
+    double number = json_number_value(value);
+    if (!json_is_number(value) || (v->logarithm && !(number > 0)))
+      return pbTaskReader_Fail(r, pb_bad_input, "value %d of variable '%.80s' is none that it may have", k, v->name);
+    z[v->first + k] = (v->logarithm ? log(number) : number) / v->scale;
+  }
+  return pb_ok;
+}
+
+pbStatus pbTask_ReadResult(pbTask *task, const char *path, double *z) {
+  pbTaskReader r;
+  char *text = NULL;
+  json_t *root = NULL;
+  pbStatus status = pbTaskReader_Open(task->ctx, path, NULL, &r, &text);
+
+  if (status == pb_ok) status = pbTaskReader_Parse(&r, &root);
+  pbTaskReader_Enter(&r, "variables");
+  for (int i = 0; status == pb_ok && i < task->variable_count; i++)
+    status = read_values(&r, json_object_get(root, "variables"), &task->variables[i], z);
+
+  json_decref(root);
+  pbTaskReader_End(&r);
+  pbContext_Free(task->ctx, text);
+  return status;
+}
+
+// ---- the report as JSON -----------------------------------------------------------------------------------------------------
+static json_t *real(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+static json_t *ledger_json(const pbAuditRow *row) {
+  if (!row->has_ledger) return json_null();
+
+  json_t *o = json_object();
+  json_object_set_new(o, "work", real(row->work));
+  json_object_set_new(o, "energy", real(row->energy));
+  json_object_set_new(o, "taken", real(row->taken));
+  json_object_set_new(o, "remainder", real(row->remainder));
+  json_object_set_new(o, "gap", real(row->gap));
+  json_object_set_new(o, "power", real(row->power));
+  return o;
+}
+
+static json_t *row_json(const pbAuditRow *row) {
+  json_t *o = json_object();
+  json_object_set_new(o, "name", json_string(row->name));
+  json_object_set_new(o, "counts", json_boolean(row->counts));
+  json_object_set_new(o, "ran", json_integer(row->ran));
+  json_object_set_new(o, "failed", json_integer(row->failed));
+  if (row->why[0]) json_object_set_new(o, "why", json_string(row->why));
+
+  // a kind of run that was not to be had has nothing but its reason
+  if (!row->ran) return o;
+
+  json_object_set_new(o, "timestep", real(row->timestep));
+  json_object_set_new(o, "mean", real(row->mean));
+  json_object_set_new(o, "deviation", real(row->deviation));
+  json_object_set_new(o, "least", real(row->least));
+  json_object_set_new(o, "most", real(row->most));
+
+  json_object_set_new(o, "penetration", real(row->penetration));
+  json_object_set_new(o, "torque", real(row->torque));
+  json_object_set_new(o, "torque_limit", real(row->torque_limit));
+  json_object_set_new(o, "actuator", json_string(row->actuator));
+  json_object_set_new(o, "ledger", ledger_json(row));
+  return o;
+}
+
+pbStatus pbAuditReport_Json(pbContext *ctx, const pbAuditReport *report, char **text) {
+  json_t *o = json_object(), *rows = json_array();
+  json_object_set_new(o, "confirmed", json_boolean(report->confirmed));
+  json_object_set_new(o, "verdict", json_string(report->verdict));
+  json_object_set_new(o, "objective", json_string(report->objective));
+  json_object_set_new(o, "unit", json_string(report->unit));
+  json_object_set_new(o, "starts", json_integer(report->starts));
+  json_object_set_new(o, "seed", json_integer((json_int_t)report->seed));
+
+  json_object_set_new(o, "tolerance", real(report->tolerance));
+  json_object_set_new(o, "penetration_limit", real(report->penetration));
+  json_object_set_new(o, "ledger_limit", real(report->ledger));
+  if (report->why_no_ledger[0]) json_object_set_new(o, "why_no_ledger", json_string(report->why_no_ledger));
+
+  for (int i = 0; i < pb_auditRunCount; i++) json_array_append_new(rows, row_json(&report->row[i]));
+  json_object_set_new(o, "runs", rows);
+
+  char *dumped = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+  json_decref(o);
+  *text = dumped ? pbContext_CopyText(ctx, dumped) : NULL;
+  free(dumped);
+  return *text ? pb_ok : pbContext_Fail(ctx, pb_no_memory, "no memory for the report");
+}

@@ -1,0 +1,102 @@
+"""pullback audit: what is refused, what a report holds, and that it is the task's own runs that are compared."""
+import json
+
+import numpy as np
+import pytest
+
+ARM = """<mujoco><option timestep="0.01"/><worldbody><geom type="plane" size="5 5 .1" pos="0 0 -.6"/><body><joint name="j" axis="0 1 0" damping=".5"/>
+<geom name="g" type="capsule" size=".03" fromto="0 0 0 0 0 -.5"/></body></worldbody><actuator><motor name="m" joint="j" gear="3"{}/></actuator></mujoco>"""
+TASK = {"model": ARM.format(' forcerange="-2 2" forcelimited="true"'), "steps": 50, "variables": [{"control": True, "knots": 5, "start": 1}],
+        "loss": [{"name": "angle", "qpos": "j", "type": "linear", "weight": -1}, {"name": "effort", "control": True, "weight": 1e-3}],
+        "optimizer": {"method": "lbfgs", "iterations": 3}}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def call(**changes):
+        path = tmp_path / "task.json"
+        path.write_text(json.dumps({**TASK, **changes}))
+        return path
+
+    return call
+
+
+def audit(run, task, *options, code=0):
+    return json.loads(run("audit", task, "--json", *options, code=code).stdout)
+
+
+def simulated(run, task, tmp_path, *options):
+    run("simulate", task, "-o", tmp_path / "run.npz", *options)
+    return np.load(tmp_path / "run.npz")
+
+
+def test_runs_are_the_tasks_own(run, write, tmp_path):
+    """With starts that hardly differ, each kind of run is the task at that step."""
+    model = TASK["model"].replace("</actuator>", '<motor name="n" joint="j" gear=".4"/></actuator>')
+    drive = [{"control": True, "knots": 5, "start": [1, 2, 1, -1, 0, 0.5, 1, 0.7, -1, 2]}]
+    task = write(model=model, variables=drive, audit={"objective": "angle", "factor": -2, "unit": "halves", "torque": 3, "ledger": 0.05, "spread": {"qvel": 1e-12}})
+    r = audit(run, task)
+    assert r["confirmed"] and r["starts"] == 8 and r["unit"] == "halves" and [x["ran"] for x in r["runs"]] == [8] * 6
+    for x, divide in zip(r["runs"], (1, 2, 4, 1)):
+        fine = write(model=model, steps=50 * divide, variables=drive, options={"timestep": 0.01 / divide})
+        o = simulated(run, fine, tmp_path)
+        assert x["mean"] == pytest.approx(2 * o["qpos"][-1, 0], rel=1e-9) and x["timestep"] == 0.01 / divide
+    assert r["runs"][5]["deviation"] > 1e3 * r["runs"][0]["deviation"] and not r["runs"][5]["counts"] and not r["runs"][4]["counts"]
+
+
+def test_starts_are_drawn_from_the_seed(run, write, tmp_path):
+    reports = [audit(run, write(audit={"objective": "angle", "spread": {"joints": {"j": {"qvel": 0.3}}}}), "--seed", s, "--starts", 11) for s in (0, 0, 1)]
+    assert reports[0] == reports[1] and reports[0]["runs"][0]["mean"] != reports[2]["runs"][0]["mean"] and reports[0]["runs"][0]["ran"] == 11
+    # of the angle after half a second, by that of the velocity at the start
+    ends = [simulated(run, write(init={"qvel": [v]}), tmp_path)["qpos"][-1, 0] for v in (-0.3, 0.3)]
+    assert 0.5 < reports[0]["runs"][0]["deviation"] / (abs(ends[1] - ends[0]) / 2) < 1.7
+
+
+def test_a_result_is_audited(run, write, tmp_path):
+    task = write()
+    result = json.loads(run("optimize", task, "-o", tmp_path / "r.json", cwd=tmp_path) and (tmp_path / "r.json").read_text())
+    r, at_start = audit(run, task, "--result", tmp_path / "r.json"), audit(run, task)
+    assert r["runs"][0]["mean"] == pytest.approx(result["loss"], rel=0.05) and at_start["runs"][0]["mean"] != r["runs"][0]["mean"]
+    done = run("audit", task, "--result", tmp_path / "r.json", "-o", tmp_path / "report.json")
+    assert done.stdout.startswith("confirmed: ") and json.loads((tmp_path / "report.json").read_text()) == r
+    result["variables"][0]["value"].pop()
+    (tmp_path / "r.json").write_text(json.dumps(result))
+    assert "expected a variable 'control' with 5 values" in run("audit", task, "--result", tmp_path / "r.json", code=3).stderr
+
+
+@pytest.mark.parametrize("audited, text", [
+    ({"tolerance": 1e-9}, "loss"), ({"penetration": 1e-9, "spread": {"qpos": 0.3}}, ""), ({"torque": 0.5}, "force 1 of actuator 'm' as trained, limit 0.5"),
+    ({"ledger": 1e-7}, "of the work unaccounted for at h/4")])
+def test_each_limit_counts(run, write, audited, text):
+    model = ARM.format(' forcerange="-2 2" forcelimited="true"').replace("0 0 -.6", "0 0 -.5") if "penetration" in audited else TASK["model"]
+    done = run("audit", write(audit=audited, model=model), code=1)
+    assert done.stdout.startswith("not confirmed: ") and (text in done.stdout or " at h/4" in done.stdout)
+    if "penetration" in audited:
+        assert "penetration of" in done.stdout
+
+
+def test_a_start_that_fails_is_told(run, write):
+    """The hinge of a long arm may fail in a finer step as well: here the contact method is refused for this model."""
+    r = audit(run, write(audit={"method": "nosuch"}))
+    assert r["confirmed"] and r["runs"][4]["ran"] == 0 and "nosuch" in r["runs"][4]["why"]
+
+
+@pytest.mark.parametrize("changes, options, code, text", [
+    ({}, ("--starts", 7), 2, "a verdict takes at least 8 starts, found 7"),
+    ({"model": ARM.format("")}, (), 2, "the limit of actuator 'm' is unknown"),
+    ({"audit": {"objective": "angel"}}, (), 2, "no term 'angel', did you mean 'angle'"),
+    ({"audit": {"spread": {"qvel": 0}}}, (), 2, "all starts would be the same"),
+    ({"audit": {"perturb": {"body_mas": 0.1}}}, (), 3, "body_mas"),
+    ({"audit": {"perturb": {"body_mass": 1.5}}}, (), 3, "audit.perturb.body_mass"),
+    ({"audit": {"tolerance": 0}}, (), 3, "audit.tolerance: expected a positive number"),
+    ({"audit": {"spread": {"joints": {"k": {}}}}}, (), 3, "audit.spread.joints"),
+    ({"audit": {"start": 3}}, (), 3, "did you mean"),
+    ({"loss": [{"formula": "log(x)", "inputs": {"x": {"qpos": "j"}}}], "audit": {"spread": {"qpos": 3}}}, (), 4, "audit: start"),
+])
+def test_what_is_refused(run, write, changes, options, code, text):
+    assert text in run("audit", write(**changes), *options, code=code).stderr
+
+
+def test_without_a_ledger(run, write):
+    r = audit(run, write(contact={"method": "impact"}))
+    assert r["confirmed"] and "without an energy ledger" in r["verdict"] and r["runs"][0]["ledger"] is None and r["runs"][0]["torque"] == 1

@@ -1,0 +1,94 @@
+"""Answers that exploit the simulator
+
+Answers that live on a time step, a resonance of the integrator or a missed contact are told "not confirmed", honest ones "confirmed"."""
+import json
+import math
+
+import numpy as np
+
+from common import Bench, PROGRAM, row
+import subprocess
+
+WALL = """<mujoco><option timestep="{h}"/><worldbody><geom name="wall" type="box" size=".01 1 .2" pos=".5 0 .2"/><body pos="0 0 .1">
+<joint name="x" type="slide" axis="1 0 0"/><geom size=".03" mass="1"/></body></worldbody><actuator><motor name="push" joint="x" gear="40"
+ctrlrange="-1 1" ctrllimited="true" forcerange="-1 1" forcelimited="true"/></actuator></mujoco>"""
+SERVO = """<mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody><body><joint name="x" type="slide" axis="1 0 0" damping="{d}"/>
+<geom size=".1" mass="1"/></body></worldbody><actuator><position name="servo" joint="x" kp="{k}" forcerange="-5000 5000" forcelimited="true"/>
+</actuator></mujoco>"""
+FLOOR = """<mujoco><option timestep="{h}"/><worldbody><geom type="plane" size="5 5 .1"/><body pos="0 0 .1">
+<joint name="z" type="slide" axis="0 0 1"/><geom size=".1" mass="1"/></body></worldbody><actuator><motor name="press" joint="z" gear="400"
+forcerange="-1 1" forcelimited="true"/></actuator></mujoco>"""
+SPIN = """<mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody><body><freejoint name="root"/><geom type="box" size=".3 .1 .02" mass="2"/>
+</body></worldbody></mujoco>"""
+ARM = """<mujoco><option timestep="{h}"/><worldbody><geom type="plane" size="5 5 .1" pos="0 0 -.6"/><body><joint name="j" axis="0 1 0" damping=".5"/>
+<geom type="capsule" size=".03" fromto="0 0 0 0 0 -.5"/></body></worldbody><actuator><motor name="m" joint="j" gear="3" ctrlrange="-2 2"
+ctrllimited="true" forcerange="-2 2" forcelimited="true"/></actuator></mujoco>"""
+
+
+def wall(h):
+    """As far as it gets: at a large step a ball is on the other side of a thin wall before it was seen to touch."""
+    return {"model": WALL.format(h=h), "duration": .6, "variables": [{"control": True, "start": 1}],
+            "loss": [{"name": "way", "qpos": "x", "type": "linear", "weight": -1}], "contact": {"method": "cones"},
+            "audit": {"objective": "way", "factor": -1, "unit": "m", "spread": {"qvel": 0.002}}}
+
+
+def resonance(h):
+    """A servo of 2 Hz, driven at the frequency that its oscillation has at this very step."""
+    w, damping = 2 * math.pi * 2, 0.002
+    numeric = math.acos(1 - (w * h)**2 / 2) / h
+    drive = [0.05 * math.sin(numeric * (i + 0.5) * h) for i in range(round(20 / h))]
+    return {"model": SERVO.format(h=h, d=2 * damping * w, k=w * w), "steps": len(drive), "variables": [{"control": True, "start": drive}],
+            "loss": [{"name": "swing", "qpos": "x", "weight": -1, "at": "all", "mean": True}],
+            "audit": {"objective": "swing", "factor": -1, "unit": "m2"}}
+
+
+def press(h):
+    """Rewarded for a low center: at a large step contacts are softer (solref is at least two steps) and the floor gives way."""
+    return {"model": FLOOR.format(h=h), "duration": .4, "variables": [{"control": True, "start": -0.2}],
+            "loss": [{"name": "depth", "qpos": "z", "type": "linear", "weight": 1}],
+            "audit": {"objective": "depth", "factor": -1, "unit": "m", "penetration": 0.02}}
+
+
+def spin(h):
+    """Rewarded for its spin, without any force: explicit gyroscopic forces make energy."""
+    return {"model": SPIN.format(h=h), "duration": 2, "init": {"qvel": [0, 0, 0, .3, 8, .3]}, "variables": [{"state": "qvel", "components": [4]}],
+            "loss": [{"name": "spin", "qvel": "root", "components": [3, 4, 5], "weight": -1, "at": [2.0]}],
+            "audit": {"objective": "spin", "factor": -1, "unit": "rad2/s2"}}
+
+
+def arm(h):
+    """Swung up by all that its motor has, clear of the floor."""
+    return {"model": ARM.format(h=h), "duration": 1, "variables": [{"control": True, "knots": 1, "start": 2}],
+            "loss": [{"name": "angle", "qpos": "j", "type": "linear", "weight": -1}], "audit": {"objective": "angle", "factor": -1, "unit": "rad"}}
+
+
+CASES = [("through a wall", wall, 0.02, False, "m at h/"), ("to its end at a wall", wall, 0.0005, True, ""),
+         ("a servo's resonance", resonance, 0.05, False, "m2 at h/4"), ("a servo's resonance, fine", resonance, 0.002, True, ""),
+         ("pressed into the floor", press, 0.02, False, "m at h/2"), ("pressed onto the floor", press, 0.001, True, ""),
+         ("spinning up by itself", spin, 0.02, False, "of the work unaccounted for"), ("spinning", spin, 0.0005, True, ""),
+         ("an arm swung up", arm, 0.01, True, "")]
+
+
+def report(bench, task, *options, name="task.json"):
+    path = bench.write(name, task)
+    done = subprocess.run([PROGRAM, "audit", path, "--json", *options], capture_output=True, text=True, check=False)
+    return json.loads(done.stdout), done.returncode
+
+
+def rows():
+    out = []
+    with Bench() as bench:
+        for name, make, h, honest, reason in CASES:
+            r, code = report(bench, make(h))
+            expected = "confirmed" if honest else f"not confirmed: ... {reason}"
+            right = r["confirmed"] == honest and code == (0 if honest else 1) and reason in r["verdict"]
+            out.append(row(f"{name}, h = {h} s", r["verdict"], expected, right))
+        # the verdict is that of the means over the starts, which differ
+        r, _ = report(bench, arm(0.01))
+        trained = r["runs"][0]
+        out.append(row("an arm swung up: deviation over 8 starts [rad]", trained["deviation"], "> 0", trained["deviation"] > 0 and trained["ran"] == 8))
+        gaps = np.array([x["ledger"]["gap"] for x in r["runs"][:3]])
+        order = np.log2(gaps[:2] / gaps[1:])
+        out.append(row("an arm swung up: order in which what is left over falls with h", ", ".join(f"{x:.3f}" for x in order), "0.9 to 1.1",
+                       (np.abs(order - 1) < 0.1).all()))
+    return out
