@@ -49,6 +49,8 @@ static pbStatus read_joint_spread(pbTaskReader *r, const json_t *value, const ch
 
   pbTaskReader_Enter(r, name);
   PB_TRY(pbTaskReader_Keys(r, value, keys));
+
+  // velocities follow positions in the tangent space
   int dof = m->jnt_dofadr[joint], count = pbJoint_DofCount(m->jnt_type[joint]);
   PB_TRY(read_deviation(r, value, "qpos", spread + dof, count));
   PB_TRY(read_deviation(r, value, "qvel", spread + m->nv + dof, count));
@@ -128,6 +130,8 @@ pbStatus pbTask_ReadAudit(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(pbTaskReader_Keys(r, object, keys));
   PB_TRY(pbTaskReader_Int(r, object, "starts", 1, 1000000, &o->starts));
   PB_TRY(pbTaskReader_Int(r, object, "seed", 0, 2147483647, &seed));
+
+  // zeros stand for defaults, so what is given is positive
   o->seed = (uint64_t)seed;
 
   PB_TRY(copy_text(r, object, "objective", &task->audit_texts[0], &o->objective));
@@ -192,6 +196,7 @@ pbStatus pbTask_ReadResult(pbTask *task, const char *path, double *z) {
 static json_t *real(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 static json_t *ledger_json(const pbAuditRow *row) {
+  // no ledger is no ledger of zeros
   if (!row->has_ledger) return json_null();
 
   json_t *o = json_object();
@@ -231,6 +236,8 @@ static json_t *row_json(const pbAuditRow *row) {
 
 pbStatus pbAuditReport_Json(pbContext *ctx, const pbAuditReport *report, char **text) {
   json_t *o = json_object(), *rows = json_array();
+
+  // the verdict, then what it is about
   json_object_set_new(o, "confirmed", json_boolean(report->confirmed));
   json_object_set_new(o, "verdict", json_string(report->verdict));
   json_object_set_new(o, "objective", json_string(report->objective));
