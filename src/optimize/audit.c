@@ -14,20 +14,22 @@
 #include "optimize/task.h"
 #include "rollout/rollout.h"
 #include "step/scratch.h"
+#include "world/policy_step.h"
 
 typedef struct Audit {
   pbTask *task;
   pbAuditOptions o;  // no zeros
   pbAuditReport *report;
-  pbModel twin;  // the task's model with the settings of the kind of run at hand
+  pbFineModel twin;  // the task's model with the settings of the kind of run at hand
   size_t starts, trajectories, n;
-  double *offset;          // (starts, trajectories, n): what the initial states are moved by
-  double *factor;          // (starts, perturbed numbers): of the parameters perturbed
-  size_t perturbed;        // their number
-  double *theta, *x0;      // of the run at hand
-  double *objective;       // starts: of the kind of run at hand
-  bool *good;              // starts: it ran
-  double *torque, *limit;  // nu: largest force in the kind of run at hand; what it may be
+  double *offset;      // (starts, trajectories, n): what the initial states are moved by
+  double *factor;      // (starts, perturbed numbers): of the parameters perturbed
+  size_t perturbed;    // their number
+  double *theta, *x0;  // of the run at hand
+  double *objective;   // starts: of the kind of run at hand
+  bool *good;          // starts: it ran
+  double *torque,
+      *limit;  // nu + 1: largest force in the kind of run at hand; what it may be; last of what the policy puts on dofs
   double *memory;
   int done;
 } Audit;
@@ -127,6 +129,14 @@ static double own_limit(const Audit *a, int u) {
   return range ? fmax(fabs(range[0]), fabs(range[1])) : INFINITY;
 }
 
+// What a policy puts on degrees of freedom knows no range.
+static pbStatus limit_policy(Audit *a) {
+  const pbPolicyModel *p = a->task->model->policy;
+  a->limit[a->task->model->nu] = a->o.torque > 0 ? a->o.torque : INFINITY;
+  if (a->o.torque > 0 || !p || !p->reaches[pb_outputForce]) return pb_ok;
+  return fail(a, pb_bad_argument, "audit: the limit of what the policy puts on joints is unknown; state \"torque\"");
+}
+
 static pbStatus find_limits(Audit *a) {
   const pbModel *m = a->task->model;
 
@@ -139,7 +149,7 @@ static pbStatus find_limits(Audit *a) {
                           "%s: audit: the limit of actuator '%s' is unknown: it has no forcerange; state \"torque\"",
                           a->task->name, name ? name : "");
   }
-  return pb_ok;
+  return limit_policy(a);
 }
 
 // ---- starts and parameters --------------------------------------------------------------------------------------------------
@@ -196,12 +206,26 @@ static pbStatus perturb(const Audit *a, size_t start) {
 }
 
 // ---- one run ----------------------------------------------------------------------------------------------------------------
+// The largest force of what a policy puts on degrees of freedom.
+static double policy_force(const pbScratch *s) {
+  const pbPolicyModel *p = s->model->policy;
+  double most = 0;
+  if (!p) return 0;
+
+  for (int i = 0; i < p->outputs; i++) {
+    if (p->target[i].kind == pb_outputForce) most = fmax(most, fabs(p->target[i].scale * s->policy->out[i]));
+  }
+  return most;
+}
+
 static void watch_step(void *watcher, pbScratch *s) {
   Watch *w = watcher;
   pbReport report = pbScratch_Report(s);
   w->penetration = fmax(w->penetration, report.penetration);
 
   for (int u = 0; u < s->model->nu; u++) w->audit->torque[u] = fmax(w->audit->torque[u], fabs(s->w.actuator_force[u]));
+  double *last = w->audit->torque + s->model->nu;
+  *last = fmax(*last, policy_force(s));
 
   // At once: it reads the evaluation of the step.
   if (w->ledger) pbLedger_Add(s, w->ledger);
@@ -261,12 +285,13 @@ static pbStatus run_forward(Audit *a, Pass *p, pbAuditRow *row, Watch *watch) {
   // The first row of controls acts at the first state, the last at the last.
   size_t last = (size_t)(p->trajectory->steps * p->divide - 1) * (size_t)a->task->model->nu;
   const pbInput first = {.ctrl = p->ctrl}, at_end = {.ctrl = p->ctrl + (p->trajectory->steps ? last : 0)};
-  if (row->has_ledger) PB_TRY(ledger_failed(a, r, pbLedger_Begin(&a->twin, a->theta, a->x0, &first, r->scratch, watch->ledger)));
+  if (row->has_ledger)
+    PB_TRY(ledger_failed(a, r, pbLedger_Begin(&a->twin.model, a->theta, a->x0, &first, r->scratch, watch->ledger)));
 
   PB_TRY(pbRollout_Forward(r, a->theta, a->x0, &input, &output));
 
   if (!row->has_ledger) return pb_ok;
-  return ledger_failed(a, r, pbLedger_End(&a->twin, a->theta, r->x_final, &at_end, r->scratch, watch->ledger));
+  return ledger_failed(a, r, pbLedger_End(&a->twin.model, a->theta, r->x_final, &at_end, r->scratch, watch->ledger));
 }
 
 // Start `start` of one trajectory. Adds to its objective and to the row.
@@ -283,6 +308,7 @@ static pbStatus run_start(Audit *a, Pass *p, size_t start, size_t t, pbAuditRow 
   a->theta[h.offset] /= p->divide;
   row->timestep = a->theta[h.offset];
   memcpy(a->x0, p->trajectory->x0_now, (size_t)p->terms.nx * sizeof(double));
+  pbFineModel_Start(&a->twin, p->divide, a->x0);
   pbState_Move(task->model, a->x0, a->offset + (start * a->trajectories + t) * a->n, 1);
 
   p->rollout->watch = watch_step;
@@ -332,8 +358,8 @@ static pbStatus begin_pass(Audit *a, pbAuditRun kind, pbTrajectory *tr, Pass *p)
   for (int i = 0; i < tr->terms.row_count; i++) p->rows[i] = tr->terms.rows[i] * p->divide;
   for (size_t i = 0; i < steps * nu; i++) p->ctrl[i] = tr->ctrl_now[i / nu / (size_t)p->divide * nu + i % nu];
 
-  PB_TRY(pbRollout_PlanSlots(ctx, &a->twin, (int)steps, 0, 1, &plan));
-  return pbRollout_Create(ctx, &a->twin, &plan, NULL, &p->rollout);
+  PB_TRY(pbRollout_PlanSlots(ctx, &a->twin.model, (int)steps, 0, 1, &plan));
+  return pbRollout_Create(ctx, &a->twin.model, &plan, NULL, &p->rollout);
 }
 
 static void end_pass(const Audit *a, Pass *p) {
@@ -365,11 +391,11 @@ static pbStatus run_pass(Audit *a, Pass *p, size_t t, pbAuditRow *row, double *d
   return pb_ok;
 }
 
-// Settings of the kind of run, on a copy of the model. False: it is not to be had, and the context says why.
-static bool make_twin(Audit *a, pbAuditRun kind) {
-  a->twin = *a->task->model;
-  if (kind == pb_auditTight) a->twin.tolerance = 0;
-  return kind != pb_auditMethod || pbModel_SetContact(&a->twin, "method", a->o.method) == pb_ok;
+// Settings of the kind of run, on a copy of the model.
+static pbStatus make_twin(Audit *a, pbAuditRun kind) {
+  PB_TRY(pbTask_Fine(a->task, divides[kind], &a->twin));
+  if (kind == pb_auditTight) a->twin.model.tolerance = 0;
+  return kind == pb_auditMethod ? pbModel_SetContact(&a->twin.model, "method", a->o.method) : pb_ok;
 }
 
 static void summarize(const Audit *a, pbAuditRow *row, double delivered) {
@@ -401,13 +427,14 @@ static void note_torque(const Audit *a, pbAuditRow *row) {
   double most = -1;
 
   // By the part of what each may do.
-  for (int u = 0; u < a->task->model->nu; u++) {
-    double part = a->torque[u] / a->limit[u];
+  int nu = a->task->model->nu;
+  for (int u = 0; u <= nu; u++) {
+    double part = isfinite(a->limit[u]) ? a->torque[u] / a->limit[u] : -1;
     if (!(part > most)) continue;
     most = part;
     row->torque = a->torque[u];
     row->torque_limit = a->limit[u];
-    const char *name = pbModel_Name(a->task->model, pb_objActuator, u);
+    const char *name = u < nu ? pbModel_Name(a->task->model, pb_objActuator, u) : "policy";
     snprintf(row->actuator, sizeof row->actuator, "%.90s", name ? name : "");
   }
 }
@@ -417,12 +444,16 @@ static pbStatus run_kind(Audit *a, pbAuditRun kind) {
   *row = (pbAuditRow){.counts = kind < pb_auditMethod, .failed_start = -1};
   snprintf(row->name, sizeof row->name, kind == pb_auditMethod ? "method %.38s" : "%.38s",
            kind == pb_auditMethod ? a->o.method : row_names[kind]);
-  if (!make_twin(a, kind)) {
-    snprintf(row->why, sizeof row->why, "%.280s", pbContext_Error(a->task->ctx));
-    return kind == pb_auditMethod ? pb_ok : pb_bad_argument;
-  }
+  pbStatus status = make_twin(a, kind);
 
-  row->has_ledger = !a->twin.deform && a->twin.contact.method != pb_contactImpact;
+  // A method that the model does not take is no fault of the answer.
+  if (status != pb_ok && kind == pb_auditMethod) {
+    snprintf(row->why, sizeof row->why, "%.280s", pbContext_Error(a->task->ctx));
+    return pb_ok;
+  }
+  PB_TRY(status);
+
+  row->has_ledger = !a->twin.model.deform && a->twin.model.contact.method != pb_contactImpact;
 
   // Sums over trajectories begin at zero.
   double delivered = 0;
@@ -430,11 +461,11 @@ static pbStatus run_kind(Audit *a, pbAuditRun kind) {
     a->good[i] = true;
     a->objective[i] = 0;
   }
-  memset(a->torque, 0, (size_t)a->task->model->nu * sizeof *a->torque);
+  memset(a->torque, 0, (size_t)(a->task->model->nu + 1) * sizeof *a->torque);
 
   for (size_t t = 0; t < a->trajectories; t++) {
     Pass pass;
-    pbStatus status = begin_pass(a, kind, &a->task->trajectories[t], &pass);
+    status = begin_pass(a, kind, &a->task->trajectories[t], &pass);
     if (status == pb_ok) status = run_pass(a, &pass, t, row, &delivered);
     end_pass(a, &pass);
     PB_TRY(status);
@@ -447,9 +478,10 @@ static pbStatus run_kind(Audit *a, pbAuditRun kind) {
 
 // ---- the whole --------------------------------------------------------------------------------------------------------------
 static pbStatus allocate(Audit *a) {
-  size_t nu = (size_t)a->task->model->nu, nx = (size_t)a->task->trajectories[0].terms.nx;
+  size_t forces = (size_t)a->task->model->nu + 1, nx = (size_t)a->task->trajectories[0].terms.nx;
   // Lengths of the arrays, in the order of the pieces.
-  const size_t sizes[] = {a->starts * a->trajectories * a->n, a->starts * a->perturbed, a->task->ntheta, nx, a->starts, nu, nu};
+  const size_t sizes[] = {
+      a->starts * a->trajectories * a->n, a->starts * a->perturbed, a->task->ntheta, nx, a->starts, forces, forces};
   double **const pieces[] = {&a->offset, &a->factor, &a->theta, &a->x0, &a->objective, &a->torque, &a->limit};
   size_t total = 1;
   for (int i = 0; i < 7; i++) total += sizes[i];

@@ -523,16 +523,17 @@ pbStatus pbTask_Certify(pbTask *task, const double *z, int t, pbCertificate *cer
 
 // ---- the same at a finer step ---------------------------------------------------------------------------------------
 // Forward alone, with the controls of each step held over all of its parts.
-static pbStatus run_fine(pbTask *task, const pbTrajectory *tr, int divide, const pbRolloutInput *input,
+static pbStatus run_fine(pbTask *task, const pbTrajectory *tr, const pbFineModel *fine, const pbRolloutInput *input,
                          const pbRolloutOutput *wanted) {
-  int steps = tr->steps * divide;
+  int steps = tr->steps * task->confirm;
   pbRolloutOutput output = *wanted;
   pbRolloutPlan plan;
   pbRollout *rollout = NULL;
-  PB_TRY(pbRollout_PlanSlots(task->ctx, task->model, steps, 0, 1, &plan));
-  PB_TRY(pbRollout_Create(task->ctx, task->model, &plan, NULL, &rollout));
+  PB_TRY(pbRollout_PlanSlots(task->ctx, &fine->model, steps, 0, 1, &plan));
+  PB_TRY(pbRollout_Create(task->ctx, &fine->model, &plan, NULL, &rollout));
 
   pbRollout_OnProgress(rollout, on_progress, task);
+  pbFineModel_Start(fine, task->confirm, tr->x0_now);
   pbStatus status = pbRollout_Forward(rollout, task->theta_used, tr->x0_now, input, &output);
   pbRollout_Destroy(rollout);
 
@@ -546,7 +547,8 @@ static void note_confirmed(const pbTermSet *fine) {
   }
 }
 
-static pbStatus confirm_trajectory(pbTask *task, pbTrajectory *tr, int divide, double *value) {
+static pbStatus confirm_trajectory(pbTask *task, pbTrajectory *tr, const pbFineModel *finer, double *value) {
+  int divide = task->confirm;
   size_t nu = (size_t)pb_controls(task->model), steps = (size_t)tr->steps * (size_t)divide;
   pbTermSet fine = tr->terms;  // borrows terms and buffers; its rows are the same states, further apart
   double *ctrl = NULL;
@@ -561,7 +563,7 @@ static pbStatus confirm_trajectory(pbTask *task, pbTrajectory *tr, int divide, d
     pbRolloutInput input = {.ctrl = ctrl};
     pbRolloutOutput output = pbTermSet_Output(&fine);
     output.rows = rows;
-    status = run_fine(task, tr, divide, &input, &output);
+    status = run_fine(task, tr, finer, &input, &output);
   }
 
   if (status == pb_ok) {
@@ -579,7 +581,9 @@ static pbStatus confirm_trajectory(pbTask *task, pbTrajectory *tr, int divide, d
 pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *timestep) {
   PB_ASSERT(task->confirm >= 1);
   pbParam h;
+  pbFineModel fine;
   PB_TRY(pbModel_Param(task->ctx, task->model, "timestep", &h));
+  PB_TRY(pbTask_Fine(task, task->confirm, &fine));
   task->same = false;
   PB_TRY(pbTask_Apply(task, z));
 
@@ -591,7 +595,7 @@ pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *tim
     pbTrajectory *tr = &task->trajectories[t];
     if ((int64_t)tr->steps * task->confirm > INT32_MAX)
       return pbContext_Fail(task->ctx, pb_bad_argument, "%s: too many steps to confirm", task->name);
-    PB_TRY(confirm_trajectory(task, tr, task->confirm, loss));
+    PB_TRY(confirm_trajectory(task, tr, &fine, loss));
   }
 
   return pb_ok;

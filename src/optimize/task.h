@@ -6,6 +6,8 @@
 #include <pullback/audit.h>
 #include <pullback/optimize.h>
 
+#include "model/state_layout.h"
+
 #include "energy/expression.h"
 
 // ---- terms of a loss ------------------------------------------------------------------------------------------------
@@ -241,6 +243,16 @@ PB_NODISCARD pbStatus pbTask_PullTheta(pbTask *task, const double *z, double *gr
 void pbTask_PullTrajectory(pbTask *task, int t, double *gradient);
 // Direction of unknown i in trajectory t: theta (ntheta), x0 (n), ctrl (steps, nu); all overwritten.
 PB_NODISCARD pbStatus pbTask_Direction(pbTask *task, const double *z, int i, int t, double *theta, double *x0, double *ctrl);
+// ---- fine.c: the model for steps h / divide. A policy decides at the same times. All but its table is borrowed.
+typedef struct pbFineModel {
+  pbModel model;
+  pbPolicyModel policy;
+} pbFineModel;
+// pb_unsupported where the policy cannot be the same controller.
+PB_NODISCARD pbStatus pbTask_Fine(const pbTask *task, int divide, pbFineModel *fine);
+// A state to start from: steps since the last decision are counted in finer ones.
+void pbFineModel_Start(const pbFineModel *fine, int divide, double *x);
+
 // Loss at z once more with the time step divided.
 PB_NODISCARD pbStatus pbTask_Confirm(pbTask *task, const double *z, double *loss, double *timestep);
 bool pbTask_Met(const pbTask *task, double value);
