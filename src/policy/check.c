@@ -281,10 +281,14 @@ static void *work_through(void *argument) {
   pthread_barrier_wait(w->start);
 
   // Until the other has done its calls too, or they might never have met.
-  int i = 0;
-  for (; !w->other && i < 1000 * w->times; i++) {
-    if (i == w->times) atomic_fetch_sub(w->busy, 1);
-    if (i >= w->times && !atomic_load(w->busy)) break;
+  bool busy = true;
+  for (int i = 0; !w->other && i < 1000 * w->times; i++) {
+    if (i == w->times) {
+      atomic_fetch_sub(w->busy, 1);
+      busy = false;
+    }
+
+    if (!busy && !atomic_load(w->busy)) break;
     pbStatus status = pbCheck_Forward(c, w->in, w->out, CLEAN);
     if (status != pb_ok || differs(w, to_out) || differs(w, to_next)) w->other = "forward";
     status = pbCheck_Pull(c, w->in, w->out, CLEAN, 0, false);
@@ -293,7 +297,7 @@ static void *work_through(void *argument) {
     if (c->f->push && (status != pb_ok || differs(w, to_outDot) || differs(w, to_nextDot))) w->other = "push";
   }
 
-  if (i <= w->times) atomic_fetch_sub(w->busy, 1);
+  if (busy) atomic_fetch_sub(w->busy, 1);
   return NULL;
 }
 

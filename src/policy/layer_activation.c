@@ -2,19 +2,35 @@
 // those at the outputs, which forward has left. NaN stays NaN.
 #include <tgmath.h>
 
+#include "policy/exponential.h"
 #include "policy/layer.h"
 
-static real value_of(pbActivation activation, real x) {
-  switch (activation) {
-    case pb_activationRelu: return x < 0 ? 0 : x;
-    case pb_activationTanh: return tanh(x);
-    case pb_activationElu: return x < 0 ? expm1(x) : x;
-    case pb_activationSoftplus: return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+// A loop for each, so that compilers run several entries at a time.
+static void forward(const pbLayer *l, pbPass *pass, const real *x, real *y, real *tape) {
+  (void)tape;
+  size_t n = (size_t)l->inputs * (size_t)pass->batch;
+
+  switch (l->activation) {
+    case pb_activationRelu:
+      for (size_t i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : x[i];
+      break;
+    case pb_activationTanh:
+      for (size_t i = 0; i < n; i++) y[i] = pb_tanh(x[i]);
+      break;
+    case pb_activationElu:
+      for (size_t i = 0; i < n; i++) {
+        real below = x[i] > 0 ? 0 : x[i];
+        y[i] = x[i] > 0 ? x[i] : pb_expm1(below);
+      }
+      break;
+    case pb_activationSoftplus:
+      for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] + log1p(exp(-x[i])) : log1p(exp(x[i]));
+      break;
     case pb_activationSigmoid:
+      for (size_t i = 0; i < n; i++) y[i] = pb_sigmoid(x[i]);
+      break;
     case pb_activationCount: break;
   }
-
-  return 1 / (1 + exp(-x));
 }
 
 static real slope_of(pbActivation activation, real y) {
@@ -28,12 +44,6 @@ static real slope_of(pbActivation activation, real y) {
   }
 
   return y * (1 - y);
-}
-
-static void forward(const pbLayer *l, pbPass *pass, const real *x, real *y, real *tape) {
-  (void)tape;
-  size_t n = (size_t)l->inputs * (size_t)pass->batch;
-  for (size_t i = 0; i < n; i++) y[i] = value_of(l->activation, x[i]);
 }
 
 static void pull(const pbLayer *l, pbPass *pass, const real *x, const real *y, const real *tape, const real *y_bar, real *x_bar) {

@@ -5,8 +5,8 @@
 //
 // Slices, gates r, z, c one below the other: "weight" (3 n x inputs), "recurrent" (3 n x n), "bias" (3 n).
 #include <string.h>
-#include <tgmath.h>
 
+#include "policy/exponential.h"
 #include "policy/layer.h"
 
 // Where the slices are, of parameters or of what goes with them.
@@ -51,13 +51,13 @@ static void forward(const pbLayer *l, pbPass *pass, const real *x, real *y, real
   REAL(pbMatrix_Apply)(pass, s.weight, 3 * l->outputs, l->inputs, x, tape);
   REAL(pbMatrix_Apply)(pass, s.recurrent, 2 * l->outputs, l->outputs, h, tape);
 
-  for (size_t i = 0; i < 2 * size; i++) tape[i] = 1 / (1 + exp(-tape[i]));
+  for (size_t i = 0; i < 2 * size; i++) tape[i] = pb_sigmoid(tape[i]);
   for (size_t i = 0; i < size; i++) rh[i] = tape[i] * h[i];
   REAL(pbMatrix_Apply)(pass, s.candidate, l->outputs, l->outputs, rh, c);
 
   double *next = pass->m_next + (size_t)l->state * (size_t)pass->batch;
   for (size_t i = 0; i < size; i++) {
-    c[i] = tanh(c[i]);
+    c[i] = pb_tanh(c[i]);
     y[i] = z[i] * h[i] + (1 - z[i]) * c[i];
     next[i] = (double)y[i];
   }

@@ -14,6 +14,7 @@
 #include <pullback/random.h>
 
 #include "hostile/hostile.h"
+#include "policy/exponential.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
@@ -429,6 +430,38 @@ static void test_closed_forms(void **state) {
   pbContext_Destroy(ctx);
 }
 
+// Against the library of mathematics, over all sizes of numbers.
+static void expect_close(double got, double right, double unit, double x, const char *what) {
+  if (!(fabs(got - right) <= 4 * unit * fabs(right) + 1e-300)) fail_msg("%s(%.17g): %.17g, expected %.17g", what, x, got, right);
+}
+
+static void test_exponentials(void **state) {
+  (void)state;
+  pbContext *ctx = pbContext_Create(NULL);
+  const pbLayerDef def[] = {{.kind = pb_layerActivation, .activation = pb_activationTanh},
+                            {.kind = pb_layerActivation, .activation = pb_activationSigmoid}};
+  pbNetwork *single[] = {network_of(ctx, 1, &def[0], 1, true), network_of(ctx, 1, &def[1], 1, true)};
+
+  for (int i = -4000; i <= 4000; i++) {
+    double x = i % 2 ? 0.01 * i : copysign(exp(-0.1 * abs(i)), i), y;
+    expect_close(pb_tanh(x), tanh(x), 2.3e-16, x, "tanh");
+    expect_close(pb_sigmoid(x), 1 / (1 + exp(-x)), 2.3e-16, x, "sigmoid");
+    expect_close(pb_expm1(-fabs(x)), expm1(-fabs(x)), 2.3e-16, x, "expm1");
+
+    double near = (float)x;
+    if (fabs(near) < 1e-30) continue;
+    run(pbNetwork_Function(single[0]), NULL, &near, NULL, &y, NULL);
+    expect_close(y, tanh(near), 1.2e-7, near, "tanh in float");
+    run(pbNetwork_Function(single[1]), NULL, &near, NULL, &y, NULL);
+    expect_close(y, 1 / (1 + exp(-near)), 1.2e-7, near, "sigmoid in float");
+  }
+
+  assert_true(pb_tanh(1e300) == 1 && pb_tanh(-INFINITY) == -1 && isnan(pb_tanh(NAN)) && pb_sigmoid(INFINITY) == 1);
+  assert_true(pb_sigmoid(-1000) < 1e-300 && pb_expm1(-1e9) == -1 && isnan(pb_expm1(NAN)) && isnan(pb_sigmoid(NAN)));
+  for (int i = 0; i < 2; i++) pbNetwork_Destroy(single[i]);
+  pbContext_Destroy(ctx);
+}
+
 // What descends from beyond a bound is let through inwards alone; forward mode is the program's.
 static void test_clip_projected(void **state) {
   (void)state;
@@ -666,6 +699,7 @@ int main(void) {
       cmocka_unit_test(test_every_kind_through_the_kit),
       cmocka_unit_test(test_no_columns),
       cmocka_unit_test(test_closed_forms),
+      cmocka_unit_test(test_exponentials),
       cmocka_unit_test(test_clip_projected),
       cmocka_unit_test(test_starts),
       cmocka_unit_test(test_slices_have_names),
