@@ -306,7 +306,7 @@ static bool check_threads(Check *c) {
   if (!call_all(c, &c->all, &c->first, CLEAN) || !call_all(c, &c->other, &c->second, CLEAN)) return false;
   pthread_barrier_t start;
   pthread_t thread;
-  int times = 4 + (int)(400 / (1 + c->params / 1000));
+  int times = 4 + (int)(100 / (1 + c->params / 1000));
   atomic_int busy = 2;
   Worker own = {c, &c->all, &c->first, &c->third, &start, &busy, times, NULL};
   Worker beside = {c, &c->other, &c->second, &c->fourth, &start, &busy, times, NULL};
@@ -402,7 +402,7 @@ static pbStatus check_shape(pbContext *ctx, const pbPolicyFunction *f) {
   const char *name = f->name ? f->name : "";
   if (!f->work_bytes || !f->forward || !f->pull)
     return pbContext_Fail(ctx, pb_bad_argument, "policy '%s': work_bytes, forward and pull must be there", name);
-  if (f->observations < 0 || f->outputs < 1 || f->memory < 0 || f->slices < 0 || (f->slices && !f->slice))
+  if (f->observations < 0 || f->outputs < 0 || f->memory < 0 || f->slices < 0 || (f->slices && !f->slice))
     return pbContext_Fail(ctx, pb_bad_argument, "policy '%s': %d observations, %d outputs, %d numbers of memory, %d slices", name,
                           f->observations, f->outputs, f->memory, f->slices);
   if (!f->gather != !f->kept_size && !(f->gather && !f->slices))

@@ -336,6 +336,8 @@ static void start_params(pbModel *m, const pbPolicyModel *p) {
   }
 }
 
+enum { check_seed = 1 };  // of the points at which functions are tried
+
 // ---- into the model ------------------------------------------------------------------------------------------------
 static pbStatus read_policy(pbModel *m, const pbPolicyDef *def, pbPolicyModel *p) {
   const pbPolicyFunction *decide = def->decide, *act = def->act;
@@ -385,6 +387,11 @@ pbStatus pbModel_SetPolicy(pbModel *m, const pbPolicyDef *def) {
   if (def->observe_count < 0 || def->act_observe_count < 0 || def->output_count < 0)
     return pbContext_Fail(m->ctx, pb_bad_argument, "policy: expected tables of 0 or more rows");
   PB_TRY(check_functions(m, def));
+
+  // What a function says of itself is tried: a wrong derivative would only be seen as training that does not work.
+  pbPolicyReport report;
+  PB_TRY(pbPolicy_Check(m->ctx, def->decide, check_seed, &report));
+  if (def->act) PB_TRY(pbPolicy_Check(m->ctx, def->act, check_seed, &report));
 
   // On failure the model stays as it was.
   pbStatus status = create_policy(m, def, &p);

@@ -83,7 +83,8 @@ static pbStatus network_push(const void *self, int batch, const double *param, c
       double z = 0, d = 0;
       for (int i = 0; i < cols; i++) {
         double x = network_entry(n, o, m, i, batch, b);
-        double t = i < n->o + n->m ? network_entry(n, o_dot, m_dot, i, batch, b) : 0;
+        bool moves = i < n->o ? o_dot != NULL : i < n->o + n->m && m_dot != NULL;
+        double t = moves ? network_entry(n, o_dot, m_dot, i, batch, b) : 0;
         z += param[r * cols + i] * x;
         d += param[r * cols + i] * t + (param_dot ? param_dot[r * cols + i] * x : 0);
       }
@@ -197,8 +198,8 @@ static pbStatus blend_push(const void *self, int batch, const double *param, con
   for (int b = 0; b < batch; b++) {
     for (int i = 0; i < f->held; i++) {
       int k = f->seen ? (f->held + i % f->seen) * batch + b : 0;
-      double d = param[0] * o_dot[i * batch + b];
-      if (f->seen) d += param[1] * cos(o[k]) * o_dot[k];
+      double d = o_dot ? param[0] * o_dot[i * batch + b] : 0;
+      if (f->seen && o_dot) d += param[1] * cos(o[k]) * o_dot[k];
       if (param_dot) d += param_dot[0] * o[i * batch + b];
       if (param_dot && f->seen) d += param_dot[1] * sin(o[k]);
       out_dot[i * batch + b] = d;

@@ -253,10 +253,10 @@ static void test_what_is_no_function(void **state) {
     pbPolicyFunction f = function_of(&self), twin = f;
     pbPolicyReport report;
     static const char *const texts[] = {
-        "must be there",  "0 outputs",  "go together", "slice 0 has no name", "number 1 of the start of 'gain' is nan",
+        "must be there",  "-1 outputs",  "go together", "slice 0 has no name", "number 1 of the start of 'gain' is nan",
         "roundoff of -1", "other sizes"};
     if (k == 0) f.pull = NULL;
-    if (k == 1) f.outputs = 0;
+    if (k == 1) f.outputs = -1;
     if (k == 2) f.kept_size = 0;
     if (k == 3) f.slice = &nameless;
     if (k == 4) f.slice = &starts;
