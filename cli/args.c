@@ -29,6 +29,7 @@ static const Option option_table[opt_count] = {
     [opt_constants] = {"constants", "keep|recompute",
                        "derived fields (dof_invweight0, ...): as compiled (default), or recomputed"},
     [opt_deformables] = {"deformables", "FILE.json", "deformable bodies in the model's world (docs/deformables.md)"},
+    [opt_policy] = {"policy", "FILE.json|W.npz", "controller in the loop: its description, or one with its weights"},
     [opt_allow_root] = {"allow-root", "DIR", "a second folder that files may be read from"},
     [opt_output] = {"output", "FILE", "file to write"},
     [opt_vtu] = {"vtu", "FILE.pvd", "the motion as a ParaView series, one set of files per state"},
@@ -57,6 +58,7 @@ static const Option option_table[opt_count] = {
     [opt_fresh] = {"fresh", NULL, "start over, ignoring what an interrupted run has left"},
     [opt_starts] = {"starts", "N", "starts of the audit, at least 8 (default: the task's)"},
     [opt_result] = {"result", "FILE.json", "audit what optimize found; else the task's start"},
+    [opt_threads] = {"threads", "N", "threads to work on (default: as many as there are processors); results are the same"},
     [opt_help] = {"help", NULL, "this text"},
     [opt_version] = {"version", NULL, "version of the program"},
 };

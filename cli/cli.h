@@ -25,6 +25,7 @@ typedef enum cliOptionId {
   opt_contact,
   opt_constants,
   opt_deformables,
+  opt_policy,
   opt_allow_root,
   opt_output,
   opt_vtu,
@@ -47,6 +48,7 @@ typedef enum cliOptionId {
   opt_fresh,
   opt_starts,
   opt_result,
+  opt_threads,
   opt_help,
   opt_version,
   opt_count
@@ -54,7 +56,7 @@ typedef enum cliOptionId {
 
 enum {
   CLI_MODEL = 1ull << opt_param | 1ull << opt_option | 1ull << opt_contact | 1ull << opt_constants | 1ull << opt_deformables |
-              1ull << opt_allow_root,
+              1ull << opt_policy | 1ull << opt_allow_root,
   CLI_RUN = CLI_MODEL | 1ull << opt_steps | 1ull << opt_init | 1ull << opt_init_row | 1ull << opt_keyframe | 1ull << opt_control |
             1ull << opt_qfrc | 1ull << opt_xfrc | 1ull << opt_quiet | 1ull << opt_trajectory,
   CLI_WRITE = 1ull << opt_output | 1ull << opt_compressed
@@ -98,6 +100,7 @@ pbStatus cliCheck_Run(cliApp *app);
 pbStatus cliView_Run(cliApp *app);
 pbStatus cliOptimize_Run(cliApp *app);
 pbStatus cliAudit_Run(cliApp *app);
+pbStatus cliTrain_Run(cliApp *app);
 pbStatus cliEnergies_Run(cliApp *app);
 pbStatus cliInspect_Run(cliApp *app);
 

@@ -278,6 +278,7 @@ static pbStatus load_model(cliApp *app, bool task, cliRun *run) {
   pbLoadOptions load = {.allow_root = app->args.text[opt_allow_root]};
   PB_TRY(pbModel_Load(run->ctx, run->model_path, &load, &run->loaded));
   PB_TRY(add_deformables(run, &load));
+  if (app->args.text[opt_policy]) PB_TRY(pbPolicy_Load(run->loaded, app->args.text[opt_policy], &load));
   show_warnings(run->ctx);
 
   run->model = run->loaded;

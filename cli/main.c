@@ -32,7 +32,7 @@ static const cliCommand commands[] = {
     {"view", "MODEL TRAJ.npz", "Write a web page that plays a trajectory.", 2, 2, CLI_MODEL | CLI_BIT(output), CLI_BIT(output),
      "html", "The page is self-contained: it needs no network and no other files.", cliView_Run},
     {"optimize", "TASK.json", "Find the parameters, initial states or controls of least loss.", 1, 1,
-     CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh), 0, "json",
+     CLI_BIT(seed) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh), 0, "json",
      "Writes the result as JSON to standard output, or to the file of -o, and NAME.trajectory.npz beside it (without -o: in the\n"
      "current folder, NAME from the task). An interrupted run leaves NAME.state; the same command resumes it.",
      cliOptimize_Run},
@@ -42,6 +42,12 @@ static const cliCommand commands[] = {
      0, "json",
      "Prints the verdict and what it rests on; --json and -o write the report. Exits with 1 if the answer is not confirmed.",
      cliAudit_Run},
+    {"train", "TASK.json", "Train the policy of a task over many worlds.", 1, 1,
+     CLI_BIT(seed) | CLI_BIT(threads) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh),
+     0, "npz",
+     "Writes the best policy as OUT.npz (without -o: named after the task, in the current folder), which --policy of the other\n"
+     "commands reads, and OUT.csv, a row for each update. An interrupted run leaves OUT.state; the same command resumes it.",
+     cliTrain_Run},
     {"energies", "[NAME]", "Show the built-in energies of deformables: what they act on, their parameters, formulas and advice.",
      0, 1, CLI_BIT(json), 0, NULL, NULL, cliEnergies_Run},
     {"inspect", "MODEL", "Write every compiled field of a model and every quantity of one forward evaluation.", 1, 1,

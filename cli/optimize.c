@@ -213,7 +213,7 @@ static pbStatus optimize_task(cliApp *app, Names *names) {
   PB_TRY(make_names(app, names));
   pbTask *task = NULL;
   pbRunResult result = {0};
-  PB_TRY(pbTask_Load(app->ctx, app->args.positional[0], app->args.text[opt_allow_root], &task));
+  PB_TRY(pbTask_LoadWith(app->ctx, app->args.positional[0], app->args.text[opt_allow_root], app->args.text[opt_policy], &task));
 
   pbStatus status = run_task(app, task, names, &result);
   if (status == pb_ok) status = write_results(app, task, names, &result);

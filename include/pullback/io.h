@@ -5,6 +5,7 @@
 
 #include <pullback/deform.h>
 #include <pullback/model.h>
+#include <pullback/policy.h>
 #include <pullback/spec.h>
 
 #ifdef __cplusplus
@@ -25,6 +26,21 @@ PB_API PB_NODISCARD pbStatus pbDeformable_Load(pbContext *ctx, const pbModel *mo
 // Load and compile in one go. A name that ends in .json is a task (docs/task.md), of which the world is taken: model, deformables,
 // options, contact and parameters.
 PB_API PB_NODISCARD pbStatus pbModel_Load(pbContext *ctx, const char *path, const pbLoadOptions *options, pbModel **model);
+
+// Policies (policy.h; docs/policies.md) from files, once a model and before its first scratch. A JSON file holds the object
+// that "policy" of a task is, or a task that has one; an NPZ, as pbPolicy_Save writes it, holds description and weights, and
+// its weights become the model's defaults (pbModel_DefaultParams). The model owns the networks. Where it has a policy
+// already, as that of its task, it keeps it and takes the weights of an NPZ with the same description. pb_bad_input, with the
+// place: unknown keys and names, layers that do not fit, slices that are missing, of another shape or not finite, another
+// description than the model's.
+PB_API PB_NODISCARD pbStatus pbPolicy_Load(pbModel *model, const char *path, const pbLoadOptions *options);
+// The same from the text of such an object; files may not be named in it. `name` stands in messages.
+PB_API PB_NODISCARD pbStatus pbPolicy_Parse(pbModel *model, const char *text, size_t length, const char *name);
+// The description of the model's policy as JSON on one line; NULL where there is none, or where it was set in C.
+PB_API const char *pbPolicy_Text(const pbModel *model);
+// Description and the weights in theta (ParamSize) as an NPZ that pbPolicy_Load reads: one file is a controller. pb_bad_argument
+// where the model has no policy with a description.
+PB_API PB_NODISCARD pbStatus pbPolicy_Save(pbContext *ctx, const pbModel *model, const double *theta, const char *path);
 
 // A file of these bytes that appears whole or not at all: written beside its place under another name, then renamed; on failure
 // nothing is left behind. A device or pipe is written directly. pb_file with the reason; a pipe that nobody reads: pb_interrupted

@@ -96,6 +96,9 @@ typedef struct pbTask pbTask;
 
 // allow_root: a second folder files may be read from, or NULL. Errors: file, JSON path, line.
 PB_API PB_NODISCARD pbStatus pbTask_Load(pbContext *ctx, const char *path, const char *allow_root, pbTask **task);
+// The same with a policy of a file (pbPolicy_Load) in place of the task's, or weights for it; NULL: the task's.
+PB_API PB_NODISCARD pbStatus pbTask_LoadWith(pbContext *ctx, const char *path, const char *allow_root, const char *policy,
+                                             pbTask **task);
 // From text; files it names are looked up in `folder` (NULL: no file may be named). `name` stands in messages.
 PB_API PB_NODISCARD pbStatus pbTask_Parse(pbContext *ctx, const char *text, size_t length, const char *folder, const char *name,
                                           pbTask **task);

@@ -224,6 +224,10 @@ PB_API char *pbModel_ObservationName(const pbModel *model, int index, char *text
 // What the policy sees at a state (observations of decide, then those of act), without contacts or accelerations.
 PB_API PB_NODISCARD pbStatus pbPolicy_Observe(const pbModel *model, const double *theta, const double *x, const pbInput *input,
                                               pbScratch *scratch, double *observation);
+// Its pullback by the state, which is that of a tape record (pbTape_Record after Observe will do): adds to x_bar (TangentSize).
+PB_API PB_NODISCARD pbStatus pbPolicy_ObserveVjp(const pbModel *model, const double *theta, const double *record,
+                                                 const pbInput *input, pbScratch *scratch, const double *observation_bar,
+                                                 double *x_bar);
 
 #ifdef __cplusplus
 }

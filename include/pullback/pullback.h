@@ -16,6 +16,7 @@
 #include <pullback/batch.h>
 #include <pullback/optimize.h>
 #include <pullback/audit.h>
+#include <pullback/learn.h>
 #include <pullback/lcp.h>
 #include <pullback/pgs.h>
 #include <pullback/array.h>

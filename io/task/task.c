@@ -9,15 +9,16 @@
 #include "base/context.h"
 #include "base/text.h"
 #include "io/file.h"
+#include "io/task/policy.h"
 #include "io/task/task_deform.h"
 #include "io/task/task_reader.h"
 #include "model/model.h"
 #include "optimize/optimizer.h"
 
-const char *const pbTask_Keys[] = {"model",     "deformables", "comment",   "options", "contact",  "parameters",
-                                   "constants", "steps",       "duration",  "init",    "controls", "trajectories",
-                                   "variables", "loss",        "optimizer", "stop",    "confirm",  "seed",
-                                   "memory",    "mode",        "gradient",  "audit",   NULL};
+const char *const pbTask_Keys[] = {"model",     "deformables", "policy",   "comment", "options",  "contact",      "parameters",
+                                   "constants", "steps",       "duration", "init",    "controls", "trajectories", "variables",
+                                   "loss",      "optimizer",   "stop",     "confirm", "seed",     "memory",       "mode",
+                                   "gradient",  "episode",     "train",    "audit",   NULL};
 
 // ---- model ----------------------------------------------------------------------------------------------------------
 static pbStatus compile_text(pbTaskReader *r, const char *text, pbModel **model) {
@@ -57,10 +58,9 @@ static pbStatus read_rigid(pbTaskReader *r, const json_t *root, pbTask *task) {
   return pb_ok;
 }
 
-static pbStatus read_model(pbTaskReader *r, const json_t *root, pbTask *task) {
+static pbStatus read_deformables(pbTaskReader *r, const json_t *root, pbTask *task) {
   const json_t *value = json_object_get(root, "deformables");
   pbDeformable *d;
-  PB_TRY(read_rigid(r, root, task));
 
   if (!value) return pb_ok;
   pbTaskReader_Enter(r, "deformables");
@@ -72,6 +72,18 @@ static pbStatus read_model(pbTaskReader *r, const json_t *root, pbTask *task) {
   if (status != pb_ok) return pbTaskReader_FailAgain(r, status);
   pbTaskReader_Leave(r);
   return pb_ok;
+}
+
+static pbStatus read_model(pbTaskReader *r, const json_t *root, pbTask *task) {
+  PB_TRY(read_rigid(r, root, task));
+  PB_TRY(read_deformables(r, root, task));
+  pbTaskReader_Enter(r, "policy");
+  PB_TRY(pbTask_ReadPolicy(r, json_object_get(root, "policy"), task->model));
+  pbTaskReader_Leave(r);
+  if (!r->policy) return pb_ok;
+
+  // weights that the caller names
+  return pbPolicy_Load(task->model, r->policy, &(pbLoadOptions){.allow_root = r->allow_root});
 }
 
 // A single number does not stand for all entries of an array: gravity -9.81 would act along all three axes.
@@ -201,6 +213,11 @@ static pbStatus read_truncation(pbTaskReader *r, const json_t *root, pbTask *tas
     return pbTaskReader_FailAt(r, "window", "expected at least one time step");
   pbTaskReader_Leave(r);
   return pb_ok;
+}
+
+pbStatus pbTask_ReadMode(pbTaskReader *r, const json_t *root, pbTask *task) {
+  PB_TRY(read_mode(r, root, task));
+  return read_truncation(r, root, task);
 }
 
 static pbStatus check_truncation(pbTaskReader *r, const json_t *root, const pbTask *task) {
@@ -445,9 +462,18 @@ static pbStatus read_confirm(pbTaskReader *r, const json_t *root, pbTask *task) 
   return pbTaskReader_Int(r, root, "confirm", 1, 1000, &task->confirm);
 }
 
+pbStatus pbTask_ReadSeed(pbTaskReader *r, const json_t *root, uint64_t *seed) {
+  double number = 0;
+  PB_TRY(not_negative(r, root, "seed", 9007199254740992.0, &number));
+  if (floor(number) != number) return pbTaskReader_FailAt(r, "seed", "expected a whole number");
+
+  // up to 2^53 every whole number is a double
+  *seed = (uint64_t)number;
+  return pb_ok;
+}
+
 pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task) {
   const json_t *optimizer = json_object_get(root, "optimizer");
-  double seed = 0;
   task->iterations = 100;
   task->optimizer.method = pb_methodLbfgs;
   if (optimizer) {
@@ -458,17 +484,13 @@ pbStatus pbTask_ReadOptimizer(pbTaskReader *r, const json_t *root, pbTask *task)
 
   PB_TRY(read_stop(r, json_object_get(root, "stop"), task));
 
-  // up to 2^53 every whole number is a double
-  PB_TRY(not_negative(r, root, "seed", 9007199254740992.0, &seed));
-  if (floor(seed) != seed) return pbTaskReader_FailAt(r, "seed", "expected a whole number");
-  task->optimizer.seed = (uint64_t)seed;
+  PB_TRY(pbTask_ReadSeed(r, root, &task->optimizer.seed));
   PB_TRY(read_confirm(r, root, task));
   return read_memory(r, root, &task->memory);
 }
 
 // ---- the whole ------------------------------------------------------------------------------------------------------
-// Model and parameters: what a task shares with a run of the same world.
-static pbStatus read_world(pbTaskReader *r, const json_t *root, pbTask *task) {
+pbStatus pbTask_ReadWorld(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(pbTaskReader_Keys(r, root, pbTask_Keys));
   PB_TRY(read_model(r, root, task));
   task->ntheta = pbModel_ParamSize(task->model);
@@ -499,9 +521,8 @@ static pbStatus check_ties(pbTaskReader *r, pbTask *task) {
 }
 
 static pbStatus read_task(pbTaskReader *r, const json_t *root, pbTask *task) {
-  PB_TRY(read_world(r, root, task));
-  PB_TRY(read_mode(r, root, task));
-  PB_TRY(read_truncation(r, root, task));
+  PB_TRY(pbTask_ReadWorld(r, root, task));
+  PB_TRY(pbTask_ReadMode(r, root, task));
   PB_TRY(pbTask_ReadTrajectories(r, root, task));
   PB_TRY(pbTask_ReadVariables(r, root, task));
   PB_TRY(pbTask_ReadOptimizer(r, root, task));
@@ -510,8 +531,6 @@ static pbStatus read_task(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(pbTask_SetUp(task));
   return check_ties(r, task);
 }
-
-typedef pbStatus (*pbReadPart)(pbTaskReader *r, const json_t *root, pbTask *task);
 
 static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
   pbManifest manifest;
@@ -549,20 +568,26 @@ pbStatus pbTask_Parse(pbContext *ctx, const char *text, size_t length, const cha
   return status;
 }
 
-static pbStatus load(pbContext *ctx, const char *path, const char *allow_root, pbReadPart read, pbTask **task) {
+pbStatus pbTask_LoadPart(const pbTaskReader *with, const char *path, pbReadPart read, pbTask **task) {
   pbTaskReader r;
   char *text = NULL;
   *task = NULL;
-  pbStatus status = pbTaskReader_Open(ctx, path, allow_root, &r, &text);
+  pbStatus status = pbTaskReader_Open(with->ctx, path, with->allow_root, &r, &text);
+  r.policy = with->policy;
+  r.train = with->train;
 
   if (status == pb_ok) status = parse(&r, read, task);
   pbTaskReader_End(&r);
-  pbContext_Free(ctx, text);
+  pbContext_Free(with->ctx, text);
   return status;
 }
 
 pbStatus pbTask_Load(pbContext *ctx, const char *path, const char *allow_root, pbTask **task) {
-  return load(ctx, path, allow_root, read_task, task);
+  return pbTask_LoadWith(ctx, path, allow_root, NULL, task);
+}
+
+pbStatus pbTask_LoadWith(pbContext *ctx, const char *path, const char *allow_root, const char *policy, pbTask **task) {
+  return pbTask_LoadPart(&(pbTaskReader){.ctx = ctx, .allow_root = allow_root, .policy = policy}, path, read_task, task);
 }
 
 // ---- a task as a run -------------------------------------------------------------------------------------------------
@@ -581,8 +606,7 @@ static pbStatus read_run(pbTaskReader *r, const json_t *root, pbTask *task) {
 
   PB_TRY(pbTaskReader_Text(r, root, "constants", &constants));
   task->recompute = strcmp(constants, "recompute") == 0;
-  PB_TRY(read_mode(r, root, task));
-  PB_TRY(read_truncation(r, root, task));
+  PB_TRY(pbTask_ReadMode(r, root, task));
   PB_TRY(pbTask_ReadTrajectories(r, root, task));
   PB_TRY(pbTask_ReadVariables(r, root, task));
   return pbTask_SetUpRun(task);
@@ -609,7 +633,7 @@ pbStatus pbTask_LoadRun(pbContext *ctx, const char *path, const char *allow_root
 pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const char *allow_root, pbModel **model) {
   pbTask *task;
   *model = NULL;
-  PB_TRY(load(ctx, path, allow_root, read_world, &task));
+  PB_TRY(pbTask_LoadPart(&(pbTaskReader){.ctx = ctx, .allow_root = allow_root}, path, pbTask_ReadWorld, &task));
 
   // the model outlives the task, with its parameters as defaults
   memcpy(task->model->theta0, task->theta, task->ntheta * sizeof(double));
@@ -617,79 +641,4 @@ pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const char *allow_ro
   task->model = NULL;
   pbTask_Destroy(task);
   return pb_ok;
-}
-
-// ---- losses alone ---------------------------------------------------------------------------------------------------
-struct pbLoss {
-  pbContext *ctx;
-  pbTermSet terms;
-};
-
-static pbStatus read_loss_only(pbTaskReader *r, const json_t *root, int trajectory, pbTermSet *set) {
-  PB_TRY(pbTaskReader_Keys(r, root, pbTask_Keys));
-
-  const json_t *list = json_object_get(root, "trajectories"), *loss = NULL;
-  if (list && (size_t)trajectory >= json_array_size(list))
-    return pbTaskReader_FailAt(r, "trajectories", "there are %zu; trajectory %d (counted from 0) is asked for",
-                               json_array_size(list), trajectory);
-
-  // a trajectory's own loss, else that of all
-  loss = json_object_get(json_array_get(list, (size_t)trajectory), "loss");
-  if (!loss) loss = json_object_get(root, "loss");
-  if (!loss) return pbTaskReader_Fail(r, pb_bad_input, "\"loss\" is missing");
-
-  pbTaskReader_Enter(r, "loss");
-  PB_TRY(pbTask_ReadLoss(r, loss, set));
-  return pbTermSet_Finish(set);
-}
-
-pbStatus pbLoss_Load(pbContext *ctx, const char *path, const char *allow_root, const pbModel *model, int trajectory, int steps,
-                     const double *theta, pbLoss **loss) {
-  pbTaskReader r;
-  char *text = NULL;
-  json_t *root = NULL;
-  *loss = NULL;
-
-  pbLoss *l = pbContext_Alloc(ctx, sizeof *l);
-  if (!l) return pbContext_Fail(ctx, pb_no_memory, "no memory for a loss");
-  l->ctx = ctx;
-
-  // terms are of the caller's model
-  pbTermSet_Begin(&l->terms, ctx, model, steps);
-  pbStatus status = pbTaskReader_Open(ctx, path, allow_root, &r, &text);
-  r.model = model;
-  r.theta = theta;
-
-  if (status == pb_ok) status = pbTaskReader_Parse(&r, &root);
-  if (status == pb_ok) status = read_loss_only(&r, root, trajectory, &l->terms);
-  json_decref(root);
-  pbTaskReader_End(&r);
-  pbContext_Free(ctx, text);
-
-  if (status == pb_ok) *loss = l;
-  else pbLoss_Destroy(l);
-  return status;
-}
-
-void pbLoss_Destroy(pbLoss *loss) {
-  if (!loss) return;
-  pbTermSet_Free(&loss->terms);
-  pbContext_Free(loss->ctx, loss);
-}
-
-pbStatus pbLoss_Gradient(pbLoss *loss, pbRollout *rollout, const double *theta, const double *x0, const pbRolloutInput *input,
-                         const pbVjpOptions *options, double *value, const pbRolloutGradient *gradient,
-                         pbCertificate *certificate) {
-  pbRolloutOutput output = pbTermSet_Output(&loss->terms);
-
-  if (input->constant && loss->terms.uses[pb_observedControl])
-    return pbContext_Fail(loss->ctx, pb_bad_argument, "a loss on controls needs a row of controls for every step");
-
-  PB_TRY(pbRollout_Forward(rollout, theta, x0, input, &output));
-  *value = pbTermSet_Value(&loss->terms, input->ctrl, true, gradient ? gradient->ctrl : NULL);
-  if (!isfinite(*value)) return pbContext_Fail(loss->ctx, pb_not_finite, "the loss is not finite");
-
-  // the value has set the cotangents of all terms
-  pbRolloutBar bar = pbTermSet_Bar(&loss->terms);
-  return pbRollout_Vjp(rollout, &bar, options, gradient, certificate);
 }

@@ -30,7 +30,9 @@ typedef struct pbTaskReader {
   int depth;
   const pbModel *model;
   const double *theta;
-  bool run;  // what is wanted is a run: no loss is read, and neither steps nor variables need be there
+  struct pbTrain *train;  // filled beside the task, where one is read
+  const char *policy;     // a file given beside the task (pbPolicy_Load); NULL: none
+  bool run;               // what is wanted is a run: no loss is read, and neither steps nor variables need be there
 } pbTaskReader;
 
 // Read the text into a tree (json_decref it). Errors name the line.
@@ -95,6 +97,22 @@ PB_NODISCARD pbStatus pbTask_FindVariedParam(pbTaskReader *r, const char *name, 
 // Of a variable with "sets": name and index from its keys; when all variables are known, the formulas.
 PB_NODISCARD pbStatus pbTask_ReadTargets(pbTaskReader *r, const json_t *object, bool recompute, pbVariable *v);
 PB_NODISCARD pbStatus pbTask_ReadTies(pbTaskReader *r, const json_t *list, pbTask *task);
+// Model and parameters: what a task shares with a run of the same world.
+PB_NODISCARD pbStatus pbTask_ReadWorld(pbTaskReader *r, const json_t *root, pbTask *task);
+PB_NODISCARD pbStatus pbTask_ReadMode(pbTaskReader *r, const json_t *root, pbTask *task);  // "mode", "gradient"
+// What reads a part of a task from its tree, and a file by it. policy, train: as in the reader.
+typedef pbStatus (*pbReadPart)(pbTaskReader *r, const json_t *root, pbTask *task);
+PB_NODISCARD pbStatus pbTask_LoadPart(const pbTaskReader *with, const char *path, pbReadPart read, pbTask **task);
+// The seed of a task, a whole number up to 2^53.
+PB_NODISCARD pbStatus pbTask_ReadSeed(pbTaskReader *r, const json_t *root, uint64_t *seed);
+
+// ---- state files (task_run.c): what a run was made from, and its numbers; written whole or not at all
+typedef struct pbStateFile {
+  pbContext *ctx;
+  const char *path, *made_from;
+} pbStateFile;
+pbRunStore pbStateFile_Store(pbStateFile *file);
+
 // Model and parameters of a task file, as a model.
 PB_NODISCARD pbStatus pbTask_LoadModel(pbContext *ctx, const char *path, const char *allow_root, pbModel **model);
 extern const char *const pbTask_Keys[];  // of a task file

@@ -8,18 +8,13 @@
 #include "io/task/task_reader.h"
 
 // ---- state file: what the task was made from, and the run; written whole or not at all --------------------------------
-typedef struct Store {
-  pbContext *ctx;
-  const char *path, *made_from;
-} Store;
-
-static pbStatus not_of_task(const Store *store, const char *why) {
-  return pbContext_Fail(store->ctx, pb_bad_input, "%.400s: %.600s; remove it or optimize with --fresh to begin anew", store->path,
+static pbStatus not_of_task(const pbStateFile *store, const char *why) {
+  return pbContext_Fail(store->ctx, pb_bad_input, "%.400s: %.600s; remove it or start with --fresh to begin anew", store->path,
                         why);
 }
 
 // Refuses a state whose task has changed since; names the first line in which both differ, without its hash.
-static pbStatus compare(const Store *store, const char *then, const char *now) {
+static pbStatus compare(const pbStateFile *store, const char *then, const char *now) {
   enum { digits = 17 };
   char why[600];
 
@@ -38,14 +33,14 @@ static pbStatus compare(const Store *store, const char *then, const char *now) {
 }
 
 static pbStatus load_state(void *user, double *state, size_t count, bool *found) {
-  Store *store = user;
+  pbStateFile *store = user;
   pbArrays *set;
   *found = access(store->path, F_OK) == 0;
   if (!*found) return pb_ok;
   pbStatus status = pbArrays_Load(store->ctx, store->path, &set);
 
   if (status != pb_ok)
-    return pbContext_Fail(store->ctx, status, "%s; remove the file or optimize with --fresh to begin anew",
+    return pbContext_Fail(store->ctx, status, "%s; remove the file or start with --fresh to begin anew",
                           pbContext_Error(store->ctx));
 
   const pbArray *run = pbArrays_Find(set, "run"), *made_from = pbArrays_Find(set, "made_from");
@@ -63,7 +58,7 @@ static pbStatus load_state(void *user, double *state, size_t count, bool *found)
 }
 
 static pbStatus save_state(void *user, const double *state, size_t count) {
-  Store *store = user;
+  pbStateFile *store = user;
   pbArrays *set;
   PB_TRY(pbArrays_Create(store->ctx, &set));
 
@@ -74,13 +69,15 @@ static pbStatus save_state(void *user, const double *state, size_t count) {
   return status;
 }
 
+pbRunStore pbStateFile_Store(pbStateFile *file) { return (pbRunStore){file, file->path, load_state, save_state}; }
+
 pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *result) {
   static const pbRunOptions none;
   if (!options) options = &none;
 
   // without a state file nothing is kept
-  Store store = {task->ctx, options->state_file, task->made_from};
-  pbRunStore kept = {&store, options->state_file, load_state, save_state};
+  pbStateFile file = {task->ctx, options->state_file, task->made_from};
+  pbRunStore kept = pbStateFile_Store(&file);
   return pbTask_RunLoop(task, options, options->state_file ? &kept : NULL, result);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "io/task/policy.h"
 #include "io/task/task_reader.h"
 #include "model/joint.h"
 #include "model/model.h"
@@ -59,8 +60,24 @@ pbStatus pbTask_FindVariedParam(pbTaskReader *r, const char *name, bool recomput
   return pb_ok;
 }
 
+// All weights of the policy but constants, which a normalizer's numbers are.
+static pbStatus policy_entries(pbTaskReader *r, Entries *e) {
+  pbParam p;
+  size_t count = 0;
+  for (int i = 0; pbTask_PolicyUnknown(r->model, i, &p); i++) count += (size_t)p.rows * (size_t)p.cols;
+  if (!count) return pbTaskReader_FailAt(r, "parameter", "the task has no policy, or one without weights");
+
+  PB_TRY(entries_room(r, count, e));
+  for (int i = 0; pbTask_PolicyUnknown(r->model, i, &p); i++) {
+    for (size_t k = 0; k < (size_t)p.rows * (size_t)p.cols; k++)
+      add_entry(e, p.offset + k, r->theta[p.offset + k], p.lower, p.upper);
+  }
+  return pb_ok;
+}
+
 static pbStatus param_entries(pbTaskReader *r, const char *name, bool recompute, Entries *e) {
   pbParam p;
+  if (strcmp(name, "policy") == 0) return policy_entries(r, e);
   pbTaskReader_Enter(r, "parameter");
   PB_TRY(pbTask_FindVariedParam(r, name, recompute, &p));
   pbTaskReader_Leave(r);

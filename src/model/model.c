@@ -183,6 +183,7 @@ void pbModel_Destroy(pbModel *m) {
   pbDeform_Destroy(m->deform);
   pbPolicyModel_Destroy(m->ctx, m->policy);
   free_names(m);
+  if (m->policy_file) m->release_policy_file(m->policy_file);
 
   pbContext_Free(m->ctx, m->model_name);
   pbContext_Free(m->ctx, m->ints_block);

@@ -88,6 +88,7 @@ static pbParam deform_param(const pbModel *m, const pbDeformSlice *s) {
 
 static pbParam policy_param(const pbPolicyParam *p) {
   const pbPolicySlice *s = p->slice;
+  bool open = s->lower == 0 && s->upper == 0;  // no bounds
   PB_ASSERT(s->rows >= 0 && s->cols >= 0);
 
   // Its rows belong to nothing that has a name.
@@ -97,8 +98,8 @@ static pbParam policy_param(const pbPolicyParam *p) {
                    .cols = s->cols,
                    .rows_are = pb_objCount,
                    .offset = p->offset,
-                   .lower = s->lower,
-                   .upper = s->upper,
+                   .lower = open ? -INFINITY : s->lower,
+                   .upper = open ? INFINITY : s->upper,
                    .fixed = s->fixed};
 }
 

@@ -241,28 +241,29 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
 }
 
 // ---- which parameters gradients are wanted by -----------------------------------------------------------------------
-static const char *field_at(const pbModel *m, size_t entry) {
-  // The field whose range the entry is in.
-  for (int i = 0; i < pbModel_ParamCount(m); i++) {
-    pbParam p = pbModel_ParamAt(m, i);
-    if (entry >= p.offset && entry - p.offset < (size_t)p.rows * (size_t)p.cols) return p.name;
+// Is an entry of a field unknown?
+static bool is_varied(const pbTask *task, const pbParam *p) {
+  size_t end = p->offset + (size_t)p->rows * (size_t)p->cols;
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    int count = v->kind == pb_varyParam ? v->count : v->tie_count;
+    for (int k = 0; k < count; k++) {
+      if (v->index[k] >= p->offset && v->index[k] < end) return true;
+    }
   }
-  return NULL;
+  return false;
 }
 
 pbStatus pbTask_Want(pbTask *task, pbRollout *rollout) {
-  int count = 0;
-  size_t most = 1;
-  for (int i = 0; i < task->variable_count; i++) most += 1 + (size_t)task->variables[i].tie_count;
-  const char **names = pbContext_AllocArray(task->ctx, most, sizeof *names);
+  int count = 0, fields = pbModel_ParamCount(task->model);
+  const char **names = pbContext_AllocArray(task->ctx, (size_t)fields + 1, sizeof *names);
 
   if (!names) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the names of its variables", task->name);
 
-  // All entries of a variable are of one field; what follows one is of any.
-  for (int i = 0; i < task->variable_count; i++) {
-    const pbVariable *v = &task->variables[i];
-    if (v->kind == pb_varyParam && v->count > 0) names[count++] = field_at(task->model, v->index[0]);
-    for (int k = 0; k < v->tie_count; k++) names[count++] = field_at(task->model, v->index[k]);
+  // a variable may be of several fields, as all weights of a policy are
+  for (int i = 0; i < fields; i++) {
+    pbParam p = pbModel_ParamAt(task->model, i);
+    if (is_varied(task, &p)) names[count++] = p.name;
   }
 
   pbStatus status = pbRollout_WantParameters(rollout, names, count, task->recompute);

@@ -1,0 +1,94 @@
+// Pullback: training of policies: many worlds of a task's model, episodes with resets, gradients through the physics or without.
+//
+//   pbTrain *train;      pbTrain_Load(ctx, "swing-up.json", NULL, NULL, &train)     a task with "policy", "loss" and "train"
+//   pbTrain_Run(train, &options, &result)                                        can be interrupted and resumed
+//   pbPolicy_Save(ctx, pbTrain_Model(train), result.theta, "swing-up.npz")
+//
+// All methods see the same worlds, observations, losses and resets, and count the same robot-steps: physics steps of one world,
+// those of evaluations included. docs/policies.md has the method, docs/task.md the keys.
+#ifndef PULLBACK_LEARN_H
+#define PULLBACK_LEARN_H
+
+#include <pullback/batch.h>
+#include <pullback/optimize.h>
+#include <pullback/policy.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum pbTrainMethod {
+  pb_trainBptt,    // gradient through windows of the physics
+  pb_trainShac,    // the same with a critic behind each window (Xu et al. 2022)
+  pb_trainPpo,     // clipped policy gradient from samples alone (Schulman et al. 2017)
+  pb_trainEs,      // a minimizer of optimize.h without gradients over all weights
+  pb_trainSepCma,  // another
+  pb_trainMethodCount
+} pbTrainMethod;
+PB_API const char *pbTrainMethod_Name(pbTrainMethod method);  // "bptt", "shac", "ppo", "es", "sep-cma"; NULL for another number
+PB_API bool pbTrainMethod_Named(const char *name, pbTrainMethod *method);
+
+// A training as a task file describes it. Needs files: a library built with PULLBACK_IO=OFF has none.
+typedef struct pbTrain pbTrain;
+// policy: a file whose policy or weights training starts from (pbPolicy_Load); NULL: the task's. pb_bad_input with the place
+// where "policy", "loss" or "train" is missing or wrong.
+PB_API PB_NODISCARD pbStatus pbTrain_Load(pbContext *ctx, const char *path, const char *allow_root, const char *policy,
+                                          pbTrain **train);
+PB_API void pbTrain_Destroy(pbTrain *train);  // NULL is fine
+PB_API const pbModel *pbTrain_Model(const pbTrain *train);
+PB_API pbTrainMethod pbTrain_Method(const pbTrain *train);
+PB_API int pbTrain_Worlds(const pbTrain *train);
+PB_API int pbTrain_EpisodeSteps(const pbTrain *train);  // physics steps of a whole episode
+
+// After each update.
+typedef struct pbTrainRow {
+  double update;   // how many there were
+  double steps;    // robot-steps so far
+  double cost;     // mean loss a decision of the update's worlds
+  double norm;     // of the gradient before clipping; NaN without one
+  double value;    // mean squared error of the critic before its update; NaN without one
+  double score;    // mean loss over the evaluation's episodes; NaN where there was none
+  double alive;    // share of them that did not end before their time; NaN
+  double dropped;  // worlds that diverged in the update, and were left out of it
+} pbTrainRow;
+enum { PB_TRAIN_COLUMNS = sizeof(pbTrainRow) / sizeof(double) };
+PB_API int pbTrain_RowCount(const pbTrain *train);
+PB_API const pbTrainRow *pbTrain_Rows(const pbTrain *train);
+
+typedef struct pbTrainNews {
+  int update, updates;
+  double steps, steps_per_second;  // of this run
+  double seconds, left;            // since it began; estimate, < 0: unknown
+  double cost, score;              // last ones; NaN
+} pbTrainNews;
+typedef struct pbTrainOptions {
+  int threads;    // 0: as many as there are processors; results have the same bits for any number
+  bool has_seed;  // else the task's
+  uint64_t seed;
+  int updates;                                           // end after so many, for this call; 0: the task's
+  const char *state_file;                                // written as the run goes and removed by nobody; NULL: none
+  bool resume;                                           // go on from state_file where it exists
+  double save_seconds;                                   // least time between two writes; 0: 1
+  int (*progress)(void *user, const pbTrainNews *news);  // about ten times a second; nonzero stops: pb_interrupted
+  void *user;
+} pbTrainOptions;
+
+typedef struct pbTrainResult {
+  int updates, best_update;
+  double steps;         // robot-steps
+  double score, alive;  // of the best policy, by evaluations from starts drawn as those of training are
+  double first_score;   // of the policy that training began with
+  double seconds;
+  double dropped;  // worlds that diverged and were begun anew, in all
+  bool resumed;
+  const double *theta;  // ParamSize: the parameters with the best policy's weights; the training's, until its next Run
+  const double *last;   // with the last policy's
+} pbTrainResult;
+// pb_interrupted: the state file holds all but the running update; call again with resume. pb_not_finite where no world has a
+// finite loss.
+PB_API PB_NODISCARD pbStatus pbTrain_Run(pbTrain *train, const pbTrainOptions *options, pbTrainResult *result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

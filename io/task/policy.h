@@ -1,0 +1,30 @@
+// Policies in files: what the reader of "policy" makes, and what the model keeps of it.
+#ifndef PB_IO_TASK_POLICY_H
+#define PB_IO_TASK_POLICY_H
+
+#include <pullback/policy.h>
+
+#include "compile/spec_pool.h"
+#include "io/task/task_reader.h"
+
+typedef struct pbPolicyFile {
+  pbContext *ctx;
+  pbSpecPool pool;  // rows, layers and what they point to
+  char *text;       // the object, on one line
+  pbNetwork *decide, *act;
+} pbPolicyFile;
+
+// ---- task_policy_layers.c
+// The list of layers at the reader's present place, over `inputs` numbers; *outputs: how many come out.
+PB_NODISCARD pbStatus pbTask_ReadLayers(pbTaskReader *r, const json_t *list, pbSpecPool *pool, int inputs, pbChainDef *chain,
+                                        int *outputs);
+// How many numbers come out of a list whatever goes in; -1 where that follows from what goes in, or the list is none.
+int pbTask_LayerOutputs(const json_t *list);
+
+// ---- task_policy.c
+// "policy" of a task into the model that the reader works on: an object, or the name of a file. NULL: none.
+PB_NODISCARD pbStatus pbTask_ReadPolicy(pbTaskReader *r, const json_t *value, pbModel *model);
+// Slices of the model's policy that are not fixed, by index from 0; false at their end.
+bool pbTask_PolicyUnknown(const pbModel *model, int index, pbParam *param);
+
+#endif

@@ -1,0 +1,430 @@
+// "train" and "episode" of a task: how a policy is learned. docs/task.md, docs/policies.md.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <pullback/io.h>
+
+#include "base/context.h"
+#include "base/suggest.h"
+#include "io/task/policy.h"
+#include "learn/train.h"
+#include "model/joint.h"
+#include "model/policy_data.h"
+
+// ---- numbers ----------------------------------------------------------------------------------------------------------
+typedef struct Number {
+  const char *key;
+  double least, most;
+  size_t at;  // in the settings
+} Number;
+
+static pbStatus read_numbers(pbTaskReader *r, const json_t *object, const Number *numbers, void *settings) {
+  for (const Number *n = numbers; n->key; n++) {
+    double value;
+    char *at = (char *)settings + n->at;
+    memcpy(&value, at, sizeof value);
+    PB_TRY(pbTaskReader_Real(r, object, n->key, &value));
+
+    // what is not given keeps its default, whatever the range
+    if (json_object_get(object, n->key) && !(value >= n->least && value <= n->most))
+      return pbTaskReader_FailAt(r, n->key, "expected a number from %g to %g", n->least, n->most);
+    memcpy(at, &value, sizeof value);
+  }
+
+  return pb_ok;
+}
+
+static pbStatus read_counts(pbTaskReader *r, const json_t *object, const Number *numbers, void *settings) {
+  for (const Number *n = numbers; n->key; n++) {
+    int value;
+    char *at = (char *)settings + n->at;
+    memcpy(&value, at, sizeof value);
+    PB_TRY(pbTaskReader_Int(r, object, n->key, (int)n->least, (int)n->most, &value));
+    memcpy(at, &value, sizeof value);
+  }
+
+  return pb_ok;
+}
+
+#define AT(name) offsetof(pbTrainSettings, name)
+static const Number train_numbers[] = {
+    {"discount", 0, 1, AT(discount)},   {"lambda", 0, 1, AT(lambda)},      {"rate", 1e-12, 100, AT(rate)},
+    {"last_rate", 0, 1, AT(last_rate)}, {"beta1", 0, 0.999999, AT(beta1)}, {"beta2", 0, 0.999999, AT(beta2)},
+    {"clip", 0, 1e12, AT(clip)},        {"noise", 0, 1e6, AT(noise)},      {"last_noise", 0, 1e6, AT(last_noise)},
+    {"ratio", 1e-6, 1e6, AT(ratio)},    {"sigma", 1e-12, 1e6, AT(sigma)},  {NULL, 0, 0, 0}};
+static const Number train_counts[] = {{"updates", 1, 10000000, AT(updates)},
+                                      {"worlds", 1, 1000000, AT(worlds)},
+                                      {"window", 1, 100000, AT(window)},
+                                      {"rounds", 1, 1000, AT(rounds)},
+                                      {"batches", 1, 100000, AT(batches)},
+                                      {"population", 2, 100000, AT(population)},
+                                      {NULL, 0, 0, 0}};
+static const Number critic_numbers[] = {
+    {"rate", 1e-12, 100, AT(critic_rate)}, {"target", 0, 1, AT(critic_target)}, {NULL, 0, 0, 0}};
+static const Number critic_counts[] = {
+    {"rounds", 1, 1000, AT(critic_rounds)}, {"batches", 1, 100000, AT(critic_batches)}, {NULL, 0, 0, 0}};
+static const Number evaluate_counts[] = {
+    {"every", 1, 10000000, AT(evaluate_every)}, {"starts", 1, 100000, AT(evaluate_starts)}, {NULL, 0, 0, 0}};
+
+// Xu et al. 2022 for gradients, Schulman et al. 2017 for samples.
+static pbTrainSettings defaults(pbTrainMethod method) {
+  bool samples = method == pb_trainPpo, search = method == pb_trainEs || method == pb_trainSepCma;
+  return (pbTrainSettings){.method = method,
+
+                           // worlds and episodes
+                           .updates = 500,
+                           .worlds = search ? 8 : 64,
+                           .window = 32,
+                           .episode = 4,
+                           .discount = 0.99,
+                           .lambda = 0.95,
+
+                           // Adam
+                           .rate = samples ? 3e-4 : 2e-3,
+                           .last_rate = 0.05,
+                           .beta1 = samples || search ? 0.9 : 0.7,
+                           .beta2 = samples || search ? 0.999 : 0.95,
+                           .clip = 1,
+
+                           // exploration, and how the policy is judged
+                           .noise = samples ? 0.3 : 0.1,
+                           .last_noise = -1,
+                           .evaluate_every = 25,
+                           .evaluate_starts = 8,
+
+                           // the critic, samples, searches
+                           .critic_rate = 2e-3,
+                           .critic_target = 0.2,
+                           .critic_rounds = 8,
+                           .critic_batches = 4,
+                           .rounds = 8,
+                           .batches = 4,
+                           .ratio = 0.2,
+                           .sigma = 0.05};
+}
+
+// ---- the critic -------------------------------------------------------------------------------------------------------
+// The policy's list of layers as a tree, and where its first normalizer stands in it; -1: it has none.
+static int find_normalizer(const json_t *layers) {
+  for (size_t i = 0; i < json_array_size(layers); i++) {
+    if (json_object_get(json_array_get(layers, i), "normalize")) return (int)i;
+  }
+  return -1;
+}
+
+static json_t *default_critic(void) {
+  return json_pack("[{s:i,s:s},{s:i,s:s},{s:i}]", "dense", 64, "activation", "elu", "dense", 64, "activation", "elu", "dense", 1);
+}
+
+// Layers up to and with the normalizer, then those of the critic.
+static json_t *join_layers(const json_t *policy, int normalizer, const json_t *own) {
+  json_t *list = json_array();
+  for (int i = 0; i <= normalizer; i++) json_array_append(list, json_array_get(policy, (size_t)i));
+  for (size_t i = 0; i < json_array_size(own); i++) {
+    json_t *layer = json_copy(json_array_get(own, i));
+    char name[32];
+
+    // numbers of their own, so that none is there twice
+    snprintf(name, sizeof name, "critic%zu", i);
+    if (!json_object_get(layer, "name") && json_object_get(layer, "dense")) json_object_set_new(layer, "name", json_string(name));
+    json_array_append_new(list, layer);
+  }
+
+  return list;
+}
+
+static pbStatus create_network(pbTaskReader *r, const json_t *list, int inputs, uint64_t seed, int *outputs,
+                               pbNetwork **network) {
+  pbSpecPool pool = {.ctx = r->ctx};
+  pbChainDef chain;
+
+  // the network copies what the pool holds
+  pbStatus status = pbTask_ReadLayers(r, list, &pool, inputs, &chain, outputs);
+  if (status == pb_ok) {
+    status = pbNetwork_Create(r->ctx, inputs, chain.layer, chain.count, seed, false, network);
+    if (status != pb_ok) status = pbTaskReader_FailAgain(r, status);
+  }
+  pbSpecPool_Clear(&pool);
+  return status;
+}
+
+// Where the slices of a network's normalizer begin among its parameters.
+static ptrdiff_t slice_at(const pbNetwork *network, const char *layer, const char *what) {
+  const pbPolicyFunction *f = pbNetwork_Function(network);
+  char name[200];
+  ptrdiff_t at = 0;
+  snprintf(name, sizeof name, "%s.%s", layer, what);
+  for (int i = 0; i < f->slices; i++) {
+    if (strcmp(f->slice[i].name, name) == 0) return at;
+    at += (ptrdiff_t)f->slice[i].rows * f->slice[i].cols;
+  }
+
+  return -1;
+}
+
+static const char *normalizer_name(const json_t *layers, int index, char *text, size_t size) {
+  const char *own = json_string_value(json_object_get(json_array_get(layers, (size_t)index), "name"));
+  if (own) return own;
+  snprintf(text, size, "%d", index);
+  return text;
+}
+
+static pbStatus find_statistics(pbTaskReader *r, const json_t *layers, int normalizer, int inputs, pbTrain *t) {
+  char number[16], name[200];
+  pbParam mean, deviation;
+  if (normalizer < 0) return pb_ok;
+
+  // its slices in theta, and the same in the critic
+  const char *layer = normalizer_name(layers, normalizer, number, sizeof number);
+  snprintf(name, sizeof name, "policy.%s.mean", layer);
+  PB_TRY(pbModel_Param(r->ctx, t->task->model, name, &mean));
+  snprintf(name, sizeof name, "policy.%s.deviation", layer);
+  PB_TRY(pbModel_Param(r->ctx, t->task->model, name, &deviation));
+  t->mean_at = (ptrdiff_t)mean.offset;
+  t->deviation_at = (ptrdiff_t)deviation.offset;
+  t->features = mean.rows * mean.cols;
+
+  if (t->critic) t->critic_mean_at = slice_at(t->critic, layer, "mean");
+  if (t->critic) t->critic_deviation_at = slice_at(t->critic, layer, "deviation");
+  if (normalizer == 0) return pb_ok;
+
+  // what comes before it, alone
+  int outputs;
+  json_t *list = json_array();
+  for (int i = 0; i < normalizer; i++) json_array_append(list, json_array_get(layers, (size_t)i));
+  pbStatus status = create_network(r, list, inputs, 0, &outputs, &t->before);
+  json_decref(list);
+
+  return status;
+}
+
+static pbStatus create_critic(pbTaskReader *r, const json_t *layers, int normalizer, const json_t *own, int inputs, pbTrain *t) {
+  int outputs;
+  json_t *made = own ? NULL : default_critic(), *list = join_layers(layers, normalizer, own ? own : made);
+
+  // other numbers than the policy's, from the same seed
+  pbTaskReader_Enter(r, "layers");
+  pbStatus status = create_network(r, list, inputs, t->settings.seed + 1, &outputs, &t->critic);
+  json_decref(made);
+  json_decref(list);
+  if (status == pb_ok && outputs != 1)
+    status = pbTaskReader_Fail(r, pb_bad_input, "a critic has one output, these layers have %d", outputs);
+  if (status == pb_ok) pbTaskReader_Leave(r);
+
+  return status;
+}
+
+static bool needs_critic(pbTrainMethod method) { return method == pb_trainShac || method == pb_trainPpo; }
+
+static pbStatus read_critic(pbTaskReader *r, const json_t *train, pbTrain *t) {
+  static const char *const keys[] = {"layers", "rate", "target", "rounds", "batches", NULL};
+  const json_t *object = json_object_get(train, "critic");
+  if (object && !needs_critic(t->settings.method))
+    return pbTaskReader_FailAt(r, "critic", "method \"%s\" has none", pbTrainMethod_Name(t->settings.method));
+
+  pbTaskReader_Enter(r, "critic");
+  if (object) PB_TRY(pbTaskReader_Keys(r, object, keys));
+  PB_TRY(read_numbers(r, object, critic_numbers, &t->settings));
+  PB_TRY(read_counts(r, object, critic_counts, &t->settings));
+
+  // the policy's own description says what comes before its normalizer
+  json_t *policy = json_loads(pbPolicy_Text(t->task->model), 0, NULL);
+  const json_t *layers = json_object_get(policy, "layers");
+  int normalizer = find_normalizer(layers);
+  int inputs = t->task->model->policy->observed;
+  pbStatus status = policy ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a critic");
+  if (status == pb_ok && needs_critic(t->settings.method))
+    status = create_critic(r, layers, normalizer, json_object_get(object, "layers"), inputs, t);
+  if (status == pb_ok) status = find_statistics(r, layers, normalizer, inputs, t);
+  json_decref(policy);
+  if (status == pb_ok) pbTaskReader_Leave(r);
+
+  return status;
+}
+
+// ---- train ------------------------------------------------------------------------------------------------------------
+static pbStatus read_method(pbTaskReader *r, const json_t *object, pbTrainMethod *method) {
+  const char *word = NULL;
+  char hint[200];
+  PB_TRY(pbTaskReader_Text(r, object, "method", &word));
+  if (!word) return pbTaskReader_Fail(r, pb_bad_input, "\"method\" is missing: bptt, shac, ppo, es or sep-cma");
+  if (pbTrainMethod_Named(word, method)) return pb_ok;
+
+  pbSuggest near = pbSuggest_For(word);
+  for (int i = 0; i < pb_trainMethodCount; i++) pbSuggest_Offer(&near, pbTrainMethod_Name((pbTrainMethod)i));
+  return pbTaskReader_FailAt(r, "method", "expected bptt, shac, ppo, es or sep-cma, found '%.40s'%s", word,
+                             pbSuggest_Write(&near, hint, sizeof hint));
+}
+
+// The density of an action is that of the noise about what the network puts out: nothing may stand between.
+static pbStatus check_samples(pbTaskReader *r) {
+  const pbPolicyModel *p = r->model->policy;
+  bool plain = !p->act && !p->memory && !p->reaches[pb_outputForce] && !p->reaches[pb_outputWrench];
+  return plain ? pb_ok
+               : pbTaskReader_FailAt(r, "method", "ppo needs a policy without memory and \"act\" whose outputs are controls");
+}
+
+static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
+  static const char *const keys[] = {"method",    "updates", "worlds",  "window",     "discount", "lambda",     "rate",
+                                     "last_rate", "beta1",   "beta2",   "clip",       "noise",    "last_noise", "ratio",
+                                     "sigma",     "rounds",  "batches", "population", "evaluate", "critic",     NULL};
+  static const char *const evaluate_keys[] = {"every", "starts", NULL};
+  const json_t *object = json_object_get(root, "train"), *evaluate = json_object_get(object, "evaluate");
+  pbTrainMethod method = pb_trainShac;
+  if (!object) return pbTaskReader_Fail(r, pb_bad_input, "\"train\" is missing");
+
+  pbTaskReader_Enter(r, "train");
+  PB_TRY(pbTaskReader_Keys(r, object, keys));
+  PB_TRY(read_method(r, object, &method));
+
+  // what is not said is as usual for the method
+  t->settings = defaults(method);
+  PB_TRY(pbTask_ReadSeed(r, root, &t->settings.seed));
+  PB_TRY(read_numbers(r, object, train_numbers, &t->settings));
+  PB_TRY(read_counts(r, object, train_counts, &t->settings));
+  if (t->settings.last_noise < 0) t->settings.last_noise = t->settings.noise;
+  if (method == pb_trainPpo && !(t->settings.noise > 0 && t->settings.last_noise > 0))
+    return pbTaskReader_FailAt(r, "noise", "ppo learns from the noise alone: expected a positive number");
+
+  if (method == pb_trainPpo) PB_TRY(check_samples(r));
+  if (evaluate) {
+    pbTaskReader_Enter(r, "evaluate");
+    PB_TRY(pbTaskReader_Keys(r, evaluate, evaluate_keys));
+    PB_TRY(read_counts(r, evaluate, evaluate_counts, &t->settings));
+    pbTaskReader_Leave(r);
+  }
+  PB_TRY(read_critic(r, object, t));
+  pbTaskReader_Leave(r);
+
+  return pb_ok;
+}
+
+// ---- episodes ---------------------------------------------------------------------------------------------------------
+static bool negative(const double *values, int count) {
+  for (int i = 0; i < count; i++) {
+    if (!(values[i] >= 0)) return true;
+  }
+  return false;
+}
+
+static pbStatus read_spread(pbTaskReader *r, const json_t *object, pbTrain *t) {
+  static const char *const keys[] = {"qpos", "qvel", "joints", NULL}, *const joint_keys[] = {"qpos", "qvel", NULL};
+  const pbModel *m = r->model;
+  const char *name;
+  json_t *value;
+  if (!object) return pb_ok;
+
+  pbTaskReader_Enter(r, "spread");
+  PB_TRY(pbTaskReader_Keys(r, object, keys));
+  t->spread = pbContext_AllocArray(r->ctx, (size_t)pbModel_TangentSize(m) + 1, sizeof *t->spread);
+  if (!t->spread) return pbTaskReader_Fail(r, pb_no_memory, "no memory for starts");
+
+  // of all degrees of freedom, then of single joints
+  PB_TRY(pbTaskReader_Spread(r, object, "qpos", (size_t)m->nv, t->spread));
+  PB_TRY(pbTaskReader_Spread(r, object, "qvel", (size_t)m->nv, t->spread + m->nv));
+
+  pbTaskReader_Enter(r, "joints");
+  json_object_foreach(json_object_get(object, "joints"), name, value) {
+    int j;
+    pbTaskReader_Enter(r, name);
+    PB_TRY(pbTaskReader_Id(r, name, pb_objJoint, &j));
+    PB_TRY(pbTaskReader_Keys(r, value, joint_keys));
+    size_t dofs = (size_t)pbJoint_DofCount(m->jnt_type[j]);
+    PB_TRY(pbTaskReader_Spread(r, value, "qpos", dofs, t->spread + m->jnt_dofadr[j]));
+    PB_TRY(pbTaskReader_Spread(r, value, "qvel", dofs, t->spread + m->nv + m->jnt_dofadr[j]));
+    pbTaskReader_Leave(r);
+  }
+  pbTaskReader_Leave(r);
+
+  if (negative(t->spread, 2 * m->nv)) return pbTaskReader_Fail(r, pb_bad_input, "expected numbers from 0 on: half widths");
+  pbTaskReader_Leave(r);
+
+  return pb_ok;
+}
+
+// Terms of one state: those of the loss, and the conditions that end an episode.
+static pbStatus read_terms(pbTaskReader *r, const json_t *list, const char *key, pbTermSet *set) {
+  pbTaskReader_Enter(r, key);
+  pbTermSet_Begin(set, r->ctx, r->model, 0);
+  PB_TRY(pbTask_ReadLoss(r, list, set));
+  PB_TRY(pbTermSet_Finish(set));
+
+  // neither is known of a single state of the closed loop
+  if (set->uses[pb_observedControl])
+    return pbTaskReader_Fail(
+        r, pb_unsupported,
+        "\"control\" is what is given from outside, not what the policy puts out: observe that by a sensor, such "
+        "as actuatorfrc");
+  if (set->uses[pb_observedPoints] || set->uses[pb_observedPointVelocity])
+    return pbTaskReader_Fail(r, pb_unsupported, "points of deformables are not supported in training");
+  pbTaskReader_Leave(r);
+
+  return pb_ok;
+}
+
+static pbStatus read_episode(pbTaskReader *r, const json_t *root, pbTrain *t) {
+  static const char *const keys[] = {"seconds", "done", "spread", NULL};
+  const json_t *object = json_object_get(root, "episode"), *done = json_object_get(object, "done");
+  pbTermSet_Begin(&t->end, r->ctx, r->model, 0);
+  if (!object) return pb_ok;
+
+  // how long, from where, and what ends one before its time
+  pbTaskReader_Enter(r, "episode");
+  PB_TRY(pbTaskReader_Keys(r, object, keys));
+  PB_TRY(pbTaskReader_Real(r, object, "seconds", &t->settings.episode));
+  if (!(t->settings.episode > 0 && t->settings.episode < 1e6))
+    return pbTaskReader_FailAt(r, "seconds", "expected a positive number");
+  PB_TRY(read_spread(r, json_object_get(object, "spread"), t));
+  if (done) PB_TRY(read_terms(r, done, "done", &t->end));
+  pbTaskReader_Leave(r);
+
+  return pb_ok;
+}
+
+// ---- the whole --------------------------------------------------------------------------------------------------------
+static pbStatus read_training(pbTaskReader *r, const json_t *root, pbTask *task) {
+  pbTrain *t = r->train;
+  pbPolicyInfo info;
+  t->task = task;  // for those who read from it; the caller takes it over at the end
+  PB_TRY(pbTask_ReadWorld(r, root, task));
+  PB_TRY(pbTask_ReadMode(r, root, task));
+
+  // starts of the episodes: no steps, no variables
+  r->run = true;
+  PB_TRY(pbTask_ReadTrajectories(r, root, task));
+  if (!pbModel_PolicyInfo(task->model, &info) || !pbPolicy_Text(task->model))
+    return pbTaskReader_Fail(r, pb_bad_input, "\"policy\" is missing");
+  if (!json_object_get(root, "loss")) return pbTaskReader_Fail(r, pb_bad_input, "\"loss\" is missing");
+
+  PB_TRY(read_terms(r, json_object_get(root, "loss"), "loss", &t->cost));
+  PB_TRY(read_train(r, root, t));
+
+  return read_episode(r, root, t);
+}
+
+pbStatus pbTrain_Load(pbContext *ctx, const char *path, const char *allow_root, const char *policy, pbTrain **train) {
+  *train = NULL;
+  pbTrain *t = pbContext_Alloc(ctx, sizeof *t);
+  if (!t) return pbContext_Fail(ctx, pb_no_memory, "no memory for a training");
+  t->ctx = ctx;
+  t->mean_at = t->deviation_at = t->critic_mean_at = t->critic_deviation_at = -1;
+
+  // the task is read as any, what is trained beside it
+  pbTask *task;
+  pbTaskReader with = {.ctx = ctx, .allow_root = allow_root, .policy = policy, .train = t};
+  pbStatus status = pbTask_LoadPart(&with, path, read_training, &task);
+  t->task = task;
+  if (status == pb_ok) *train = t;
+  else pbTrain_Destroy(t);
+
+  return status;
+}
+
+pbStatus pbTrain_Run(pbTrain *train, const pbTrainOptions *options, pbTrainResult *result) {
+  static const pbTrainOptions none;
+  if (!options) options = &none;
+  pbStateFile file = {train->ctx, options->state_file, train->task->made_from};
+  pbRunStore kept = pbStateFile_Store(&file);
+  return pbTrain_Loop(train, options, options->state_file ? &kept : NULL, result);
+}

@@ -1,0 +1,260 @@
+// Memory of a training: the batch, networks, what passes from one update to the next, and the arrays of a window.
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "learn/train.h"
+#include "model/policy_data.h"
+
+static pbStatus fail_memory(pbTrain *t) {
+  return pbContext_Fail(t->ctx, pb_no_memory, "%.400s: no memory for %d worlds of %d steps", t->task->name, t->settings.worlds,
+                        t->steps);
+}
+
+// Everything that is taken is noted, and given back at the end.
+static pbStatus take(pbTrain *t, size_t count, size_t size, void *out) {
+  PB_ASSERT(t->blocks < PB_TRAIN_BLOCKS);
+  void *memory = pbContext_AllocArray(t->ctx, count + 1, size);
+  t->block[t->blocks++] = memory;
+
+  memcpy(out, &memory, sizeof memory);
+  return memory ? pb_ok : fail_memory(t);
+}
+static pbStatus reals(pbTrain *t, size_t count, double **out) { return take(t, count, sizeof(double), out); }
+
+// Memory that is a part of what is kept.
+static pbStatus segment(pbTrain *t, size_t count, double **out) {
+  PB_ASSERT(t->segments < PB_TRAIN_SEGMENTS);
+  PB_TRY(reals(t, count, out));
+  t->segment[t->segments++] = (pbSegment){*out, count};
+  t->kept_size += count;
+  return pb_ok;
+}
+
+// ---- the policy's slices ------------------------------------------------------------------------------------------------
+static bool of_policy(const pbParam *p) { return strncmp(p->name, "policy.", 7) == 0; }
+
+static size_t count_of(const pbParam *p) { return (size_t)p->rows * (size_t)p->cols; }
+
+// Where the policy's slices begin, and how many numbers they have and how many of them are learned.
+static size_t measure_slices(pbTrain *t) {
+  size_t learned = 0;
+  t->policy_at = t->ntheta;
+
+  for (int i = 0; i < pbModel_ParamCount(t->model); i++) {
+    pbParam p = pbModel_ParamAt(t->model, i);
+    if (!of_policy(&p)) continue;
+
+    // they lie side by side
+    if (p.offset < t->policy_at) t->policy_at = p.offset;
+    t->policy_count += count_of(&p);
+    learned += p.fixed ? 0 : count_of(&p);
+  }
+  return learned;
+}
+
+static pbStatus find_slices(pbTrain *t) {
+  PB_TRY(take(t, measure_slices(t), sizeof *t->unknown, &t->unknown));
+  PB_TRY(take(t, (size_t)pbModel_ParamCount(t->model), sizeof *t->slices, &t->slices));
+
+  for (int i = 0; i < pbModel_ParamCount(t->model); i++) {
+    pbParam p = pbModel_ParamAt(t->model, i);
+    if (!of_policy(&p) || p.fixed) continue;
+
+    // by name for the pullback, by entry for the update
+    t->slices[t->slice_count++] = p.name;
+    for (size_t k = 0; k < count_of(&p); k++) t->unknown[t->unknowns++] = p.offset + k;
+  }
+  return pb_ok;
+}
+
+// ---- what is kept -----------------------------------------------------------------------------------------------------
+static pbStatus take_kept(pbTrain *t) {
+  const pbTrainSettings *s = &t->settings;
+  double *numbers, *rows, *theta;
+  PB_TRY(segment(t, sizeof(pbTrainNumbers) / sizeof(double), &numbers));
+  t->now = (pbTrainNumbers *)numbers;
+  PB_TRY(segment(t, (size_t)s->updates * PB_TRAIN_COLUMNS, &rows));
+  t->rows = (pbTrainRow *)rows;
+
+  // all of theta, of which the policy's part changes
+  PB_TRY(reals(t, t->ntheta, &theta));
+  t->theta = theta;
+  t->segment[t->segments++] = (pbSegment){theta + t->policy_at, t->policy_count};
+  t->kept_size += t->policy_count;
+
+  PB_TRY(segment(t, t->policy_count, &t->best));
+  PB_TRY(segment(t, t->unknowns, &t->adam_m));
+  PB_TRY(segment(t, t->unknowns, &t->adam_v));
+  PB_TRY(segment(t, (size_t)s->worlds * (size_t)t->nx, &t->states));
+  PB_TRY(segment(t, (size_t)s->worlds, &t->age));
+  PB_TRY(segment(t, (size_t)s->worlds, &t->episode));
+  PB_TRY(segment(t, (size_t)t->features, &t->stat_mean));
+  PB_TRY(segment(t, (size_t)t->features, &t->stat_square));
+  if (!t->critic) return pb_ok;
+
+  PB_TRY(segment(t, t->head_critic.params, &t->critic_param));
+  PB_TRY(segment(t, t->head_critic.params, &t->critic_slow));
+  PB_TRY(segment(t, t->head_critic.unknowns, &t->critic_m));
+  return segment(t, t->head_critic.unknowns, &t->critic_v);
+}
+
+// ---- arrays of a window -------------------------------------------------------------------------------------------------
+static pbStatus take_bars(pbTrain *t, size_t rows) {
+  const pbTermSet *c = &t->cost;
+  PB_TRY(reals(t, rows * (size_t)c->nv, &t->bar_q));
+  PB_TRY(reals(t, rows * (size_t)c->nv, &t->bar_v));
+  PB_TRY(reals(t, rows * (size_t)c->na, &t->bar_a));
+  if (c->sensordata) PB_TRY(reals(t, rows * (size_t)c->ns, &t->bar_sensor));
+  if (c->xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nbody, &t->bar_xpos));
+  return c->site_xpos ? reals(t, rows * 3 * (size_t)c->nsite, &t->bar_site) : pb_ok;
+}
+
+static pbStatus take_window(pbTrain *t) {
+  const pbTermSet *c = &t->cost, *e = &t->end;
+  size_t worlds = (size_t)t->lanes, window = (size_t)t->settings.window, rows = worlds * (window + 1);
+
+  // what goes in, and what is kept of the worlds between decisions
+  PB_TRY(reals(t, worlds * (size_t)t->steps * (size_t)t->nu, &t->ctrl));
+  PB_TRY(reals(t, rows * (size_t)t->nx, &t->row_states));
+  if (c->sensordata || e->sensordata) PB_TRY(reals(t, rows * (size_t)c->ns, &t->row_sensor));
+  if (c->xpos || e->xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nbody, &t->row_xpos));
+  if (c->site_xpos || e->site_xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nsite, &t->row_site));
+  PB_TRY(reals(t, rows * (size_t)t->nobs, &t->observed));
+
+  // numbers of each decision
+  PB_TRY(reals(t, worlds * window, &t->costs));
+  PB_TRY(reals(t, worlds * window, &t->target));
+  PB_TRY(reals(t, worlds * window, &t->advantage));
+  PB_TRY(reals(t, worlds * window * (size_t)t->model->policy->outputs, &t->mean));
+
+  // one world's, one state's
+  PB_TRY(reals(t, window, &t->next));
+  PB_TRY(reals(t, (size_t)t->nt, &t->tangent));
+  PB_TRY(reals(t, (size_t)pbTape_Size(t->model), &t->record));
+
+  // rows and orders of samples, what became of each world
+  PB_TRY(take(t, worlds * window + 1, sizeof *t->batch_row, &t->batch_row));
+  PB_TRY(take(t, worlds * window, sizeof *t->order, &t->order));
+  PB_TRY(take(t, worlds, sizeof *t->length, &t->length));
+  PB_TRY(take(t, worlds, sizeof *t->done, &t->done));
+  PB_TRY(take(t, worlds, sizeof *t->ids, &t->ids));
+  PB_TRY(take(t, worlds, sizeof *t->ended, &t->ended));
+  PB_TRY(take(t, worlds, sizeof *t->lost, &t->lost));
+
+  PB_TRY(take(t, window + 1, sizeof *t->row_steps, &t->row_steps));
+  for (int k = 0; k <= t->settings.window; k++) t->row_steps[k] = k * t->every;
+  return take_bars(t, rows);
+}
+
+// ---- batches, networks ------------------------------------------------------------------------------------------------
+static pbStatus create_batch(pbTrain *t, int worlds, bool tape, pbBatch **batch) {
+  pbBatchOptions options = {.worlds = worlds, .pool = t->pool, .steps = tape ? t->steps : 0};
+  PB_TRY(pbBatch_Create(t->ctx, t->model, &options, batch));
+  pbBatch_OnProgress(*batch, pbTrain_Tell, t);
+  if (!tape) return pb_ok;
+  PB_TRY(pbBatch_WantParameters(*batch, t->slices, t->slice_count));
+  return pbBatch_SetGradient(*batch, t->task->gradient);
+}
+
+static pbStatus create_heads(pbTrain *t) {
+  int most = t->settings.worlds * t->settings.window, columns = most / t->settings.critic_batches + 1;
+  int policy = most / t->settings.batches + 1, row = t->settings.window + 1;
+  if (t->critic) PB_TRY(pbHead_Create(t->ctx, pbNetwork_Function(t->critic), columns > row ? columns : row, &t->head_critic));
+  if (t->before) PB_TRY(pbHead_Create(t->ctx, pbNetwork_Function(t->before), row, &t->head_before));
+  if (t->settings.method != pb_trainPpo) return pb_ok;
+  return pbHead_Create(t->ctx, t->model->policy->decide, policy, &t->head_policy);
+}
+
+static bool gradients(const pbTrain *t) { return t->settings.method == pb_trainBptt || t->settings.method == pb_trainShac; }
+
+static pbStatus set_sizes(pbTrain *t) {
+  const pbTrainSettings *s = &t->settings;
+  pbPolicyInfo info;
+  t->model = t->task->model;
+  bool there = pbModel_PolicyInfo(t->model, &info);
+  PB_ASSERT(there);
+
+  // sizes of the model
+  t->nx = pbModel_StateSize(t->model);
+  t->nt = pbModel_TangentSize(t->model);
+  t->nu = pbModel_Size(t->model, "nu");
+  t->ntheta = pbModel_ParamSize(t->model);
+
+  // and of the policy: decisions of so many steps
+  t->every = info.every;
+  t->nobs = info.observations;
+  t->steps = s->window * info.every;
+  t->lanes = s->worlds > s->evaluate_starts ? s->worlds : s->evaluate_starts;
+  return there ? find_slices(t) : pb_bad_argument;
+}
+
+static void set_first_states(pbTrain *t) {
+  memcpy(t->theta, t->task->theta, t->ntheta * sizeof(double));
+  memcpy(t->best, t->theta + t->policy_at, t->policy_count * sizeof(double));
+  for (int i = 0; i < t->features; i++) t->stat_square[i] = 1;
+  if (t->critic) {
+    memcpy(t->critic_param, t->head_critic.param, t->head_critic.params * sizeof(double));
+    memcpy(t->critic_slow, t->head_critic.param, t->head_critic.params * sizeof(double));
+  }
+
+  // ages spread over an episode, so that not all worlds end at once
+  int most = pbTrain_EpisodeSteps(t);
+  for (int w = 0; w < t->settings.worlds; w++) {
+    t->age[w] = (double)((int64_t)most * w / t->settings.worlds / t->every * t->every);
+    pbTrain_Start(t, pb_drawStart, (uint64_t)w, 0, t->states + (size_t)w * (size_t)t->nx);
+  }
+}
+
+pbStatus pbTrain_Begin(pbTrain *t, int threads) {
+  PB_TRY(set_sizes(t));
+  PB_TRY(create_heads(t));
+  PB_TRY(take_kept(t));
+  PB_TRY(take_window(t));
+  PB_TRY(reals(t, t->ntheta, &t->theta_bar));
+  PB_TRY(reals(t, 2 * t->ntheta, &t->theta_out));
+
+  // tape for those methods that differentiate
+  PB_TRY(pbPool_Create(t->ctx, threads, &t->pool));
+  PB_TRY(create_batch(t, t->lanes, false, &t->trial));
+  if (gradients(t) || t->settings.method == pb_trainPpo) PB_TRY(create_batch(t, t->settings.worlds, gradients(t), &t->batch));
+  PB_TRY(pbScratch_Create(t->ctx, t->model, NULL, &t->scratch));
+  set_first_states(t);
+
+  if (t->settings.method == pb_trainEs || t->settings.method == pb_trainSepCma) PB_TRY(pbTrain_BeginSearch(t));
+  if (t->search) {
+    t->segment[t->segments++] = (pbSegment){t->search_state, t->search_size};
+    t->kept_size += t->search_size;
+  }
+  return reals(t, t->kept_size, &t->kept);
+}
+
+void pbTrain_End(pbTrain *t) {
+  pbOptimizer_Destroy(t->search);
+  pbBatch_Destroy(t->batch);
+  pbBatch_Destroy(t->trial);
+  pbScratch_Destroy(t->scratch);
+  pbPool_Destroy(t->pool);
+  pbHead_Destroy(t->ctx, &t->head_critic);
+  pbHead_Destroy(t->ctx, &t->head_policy);
+  pbHead_Destroy(t->ctx, &t->head_before);
+
+  for (int i = 0; i < t->blocks; i++) pbContext_Free(t->ctx, t->block[i]);
+  pbContext_Free(t->ctx, t->search_state);
+
+  // what the file gave stays
+  pbTrain kept = {.ctx = t->ctx,
+                  .task = t->task,
+                  .settings = t->settings,
+                  .cost = t->cost,
+                  .end = t->end,
+                  .spread = t->spread,
+                  .before = t->before,
+                  .critic = t->critic,
+                  .mean_at = t->mean_at,
+                  .deviation_at = t->deviation_at,
+                  .critic_mean_at = t->critic_mean_at,
+                  .critic_deviation_at = t->critic_deviation_at,
+                  .features = t->features};
+  *t = kept;
+}

@@ -1,0 +1,107 @@
+// Gradient of a window's discounted cost, and of the critic behind it, by the policy's weights, through the physics.
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "learn/train.h"
+
+// ---- cotangents of costs ----------------------------------------------------------------------------------------------
+static void add_scaled(double *out, const double *in, double factor, size_t row, int width) {
+  if (!out || !in) return;
+  for (int i = 0; i < width; i++) out[row * (size_t)width + (size_t)i] += factor * in[i];
+}
+
+static void clear_bars(pbTrain *t) {
+  const pbTermSet *c = &t->cost;
+  size_t rows = (size_t)t->settings.worlds * (size_t)(t->settings.window + 1);
+  double *bars[] = {t->bar_q, t->bar_v, t->bar_a, t->bar_sensor, t->bar_xpos, t->bar_site};
+  int widths[] = {c->nv, c->nv, c->na, c->ns, 3 * c->nbody, 3 * c->nsite};
+  for (int i = 0; i < 6; i++) {
+    if (bars[i]) memset(bars[i], 0, rows * (size_t)widths[i] * sizeof(double));
+  }
+}
+
+static void pull_cost(pbTrain *t, size_t row, double factor) {
+  const pbTermSet *c = &t->cost;
+  pbTrain_Cost(t, row, true);
+  add_scaled(t->bar_q, c->bar_q, factor, row, c->nv);
+  add_scaled(t->bar_v, c->bar_v, factor, row, c->nv);
+  add_scaled(t->bar_a, c->bar_a, factor, row, c->na);
+  add_scaled(t->bar_sensor, c->bar_sensor, factor, row, c->ns);
+  add_scaled(t->bar_xpos, c->bar_xpos, factor, row, 3 * c->nbody);
+  add_scaled(t->bar_site, c->bar_site, factor, row, 3 * c->nsite);
+}
+
+// Costs of a world's decisions, the k-th with discount^k, by the share that one decision has in the mean.
+static void pull_world(pbTrain *t, int w, double share) {
+  double factor = share;
+  for (int k = 0; k < t->length[w]; k++) {
+    pull_cost(t, (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k + 1, factor);
+    factor *= t->settings.discount;
+  }
+}
+
+// ---- the critic behind a window ---------------------------------------------------------------------------------------
+// Cotangent of what the policy observes at a row into those of the state there.
+static pbStatus pull_observation(pbTrain *t, size_t row, const double *observation_bar) {
+  const pbTermSet *c = &t->cost;
+  const double *x = t->row_states + row * (size_t)t->nx;
+  memset(t->tangent, 0, (size_t)t->nt * sizeof *t->tangent);
+
+  pbTape_Record(t->model, x, t->scratch, t->record);
+  pbStatus status = pbPolicy_ObserveVjp(t->model, t->theta, t->record, NULL, t->scratch, observation_bar, t->tangent);
+  if (status != pb_ok) return pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));
+  add_scaled(t->bar_q, t->tangent, 1, row, c->nv);
+  add_scaled(t->bar_v, t->tangent + c->nv, 1, row, c->nv);
+  add_scaled(t->bar_a, t->tangent + 2 * c->nv, 1, row, c->na);
+  return pb_ok;
+}
+
+// What follows the last decision of world w, where its episode did not end by itself.
+static pbStatus pull_value(pbTrain *t, int w, double share) {
+  pbHead *head = &t->head_critic;
+  if (t->ended[w] || t->lost[w]) return pb_ok;
+
+  size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)t->length[w];
+  const double *observed = t->observed + row * (size_t)t->nobs;
+  double bar = share * pow(t->settings.discount, t->length[w]);
+  memset(head->in_bar, 0, (size_t)t->nobs * sizeof(double));
+
+  PB_TRY(
+      head->f->pull(head->f->self, 1, t->critic_slow, observed, NULL, &bar, NULL, head->in_bar, NULL, NULL, NULL, 0, head->work));
+  return pull_observation(t, row, head->in_bar);
+}
+
+// ---- the whole --------------------------------------------------------------------------------------------------------
+static pbStatus pull_window(pbTrain *t, double share) {
+  const pbTrainSettings *s = &t->settings;
+  int count = s->window + 1;
+  const int *rows = t->row_steps;
+  pbRolloutBar bar = {.qpos = {t->bar_q, count, rows},
+                      .qvel = {t->bar_v, count, rows},
+                      .act = {t->bar_a, count, rows},
+                      .sensordata = {t->bar_sensor, count, rows},
+                      .xpos = {t->bar_xpos, count, rows},
+                      .site_xpos = {t->bar_site, count, rows}};
+  pbVjpOptions options = t->task->truncation;
+  options.clip *= share;  // by what one decision costs, however many are averaged
+  pbBatchGradient gradient = {.theta = t->theta_bar};
+
+  memset(t->theta_bar, 0, t->ntheta * sizeof(double));
+  pbStatus status = pbBatch_Vjp(t->batch, &bar, &options, &gradient, NULL);
+  return t->stopped ? pb_interrupted : status;
+}
+
+pbStatus pbTrain_Gradient(pbTrain *t, bool critic) {
+  double decisions = 0;
+  for (int w = 0; w < t->settings.worlds; w++) decisions += t->length[w];
+
+  PB_ASSERT(decisions > 0);
+  clear_bars(t);
+  for (int w = 0; w < t->settings.worlds; w++) {
+    pull_world(t, w, 1 / decisions);
+    if (critic) PB_TRY(pull_value(t, w, 1 / decisions));
+  }
+  return pull_window(t, 1 / decisions);
+}

@@ -1,0 +1,115 @@
+// Proximal policy optimization (Schulman et al. 2017): the policy's output is the mean of a normal distribution with the given
+// deviation; costs in place of rewards, so that an advantage below zero is good.
+#include <math.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "learn/train.h"
+#include "model/policy_data.h"
+
+// Generalized advantages (Schulman et al. 2016) by the critic, and from them its targets.
+static pbStatus judge_world(pbTrain *t, int w) {
+  const pbTrainSettings *s = &t->settings;
+  int window = s->window, length = t->length[w];
+  const double *first = t->observed + (size_t)w * (size_t)(window + 1) * (size_t)t->nobs;
+  double *advantage = t->advantage + (size_t)w * (size_t)window, *target = t->target + (size_t)w * (size_t)window, follows = 0;
+  if (!length) return pb_ok;
+
+  for (int k = 0; k <= length; k++) t->batch_row[k] = first + (size_t)k * (size_t)t->nobs;
+  PB_TRY(pbHead_Forward(t, &t->head_critic, t->critic_param, t->batch_row, length + 1));
+  const double *value = t->head_critic.out, *cost = t->costs + (size_t)w * (size_t)window;
+
+  for (int k = length - 1; k >= 0; k--) {
+    double next = k == length - 1 && t->ended[w] ? 0 : value[k + 1];
+    follows = cost[k] + s->discount * next - value[k] + s->discount * s->lambda * follows;
+    advantage[k] = follows;
+    target[k] = follows + value[k];
+  }
+  return pb_ok;
+}
+
+// To mean zero and deviation one.
+static void standardize(pbTrain *t, int count) {
+  double mean = 0, square = 0;
+  for (int i = 0; i < count; i++) mean += t->advantage[t->order[i]] / count;
+  for (int i = 0; i < count; i++) square += pow(t->advantage[t->order[i]] - mean, 2) / count;
+  for (int i = 0; i < count; i++) t->advantage[t->order[i]] = (t->advantage[t->order[i]] - mean) / (sqrt(square) + 1e-8);
+}
+
+static const double *noise_of(const pbTrain *t, int decision) {
+  size_t w = (size_t)(decision / t->settings.window), k = (size_t)(decision % t->settings.window);
+  return t->ctrl + (w * (size_t)t->steps + k * (size_t)t->every) * (size_t)t->nu;
+}
+
+// What the policy put out at each decision before the first step of the update.
+static pbStatus remember_means(pbTrain *t, int count) {
+  pbHead *head = &t->head_policy;
+  for (int from = 0; from < count; from += head->columns) {
+    int n = count - from < head->columns ? count - from : head->columns;
+    for (int i = 0; i < n; i++) t->batch_row[i] = pbTrain_Observation(t, t->order[from + i]);
+    PB_TRY(pbHead_Forward(t, head, t->theta + t->model->policy->theta, t->batch_row, n));
+    for (int i = 0; i < n; i++) {
+      double *mean = t->mean + (size_t)t->order[from + i] * (size_t)head->f->outputs;
+      for (int k = 0; k < head->f->outputs; k++) mean[k] = head->out[k * n + i];
+    }
+  }
+  return pb_ok;
+}
+
+// How far the action was from what the policy puts out now.
+static double away(const pbTrain *t, int decision, int k, double out) {
+  const pbOutputTarget *to = &t->model->policy->target[k];
+  const double *old = t->mean + (size_t)decision * (size_t)t->head_policy.f->outputs;
+  return noise_of(t, decision)[to->index] - to->scale * (out - old[k]);
+}
+
+// Derivative of the cost's max (r A, clip (r) A), r the ratio of densities now and before, by the outputs of one column.
+static void pull_column(pbTrain *t, int decision, int column, int count, double deviation) {
+  const pbHead *head = &t->head_policy;
+  const pbOutputTarget *target = t->model->policy->target;
+  double exponent = 0, advantage = t->advantage[decision], variance = deviation * deviation;
+
+  for (int k = 0; k < head->f->outputs; k++) {
+    double before = noise_of(t, decision)[target[k].index], now = away(t, decision, k, head->out[k * count + column]);
+    exponent += 0.5 * (before * before - now * now) / variance;
+  }
+
+  double ratio = exp(exponent);
+  bool held = advantage < 0 ? ratio > 1 + t->settings.ratio : ratio < 1 - t->settings.ratio;
+  for (int k = 0; k < head->f->outputs; k++) {
+    double now = away(t, decision, k, head->out[k * count + column]);
+    head->out_bar[k * count + column] = held ? 0 : advantage * ratio * target[k].scale * now / variance / count;
+  }
+}
+
+static pbStatus fit_policy(pbTrain *t, const int *order, int count, double *norm) {
+  pbHead *head = &t->head_policy;
+  const pbTrainSettings *s = &t->settings;
+  double deviation = s->noise + (s->last_noise - s->noise) * pbTrain_Fraction(t);
+  for (int i = 0; i < count; i++) t->batch_row[i] = pbTrain_Observation(t, order[i]);
+  PB_TRY(pbHead_Forward(t, head, t->theta + t->model->policy->theta, t->batch_row, count));
+  for (int i = 0; i < count; i++) pull_column(t, order[i], i, count, deviation);
+  PB_TRY(pbHead_Pull(t, head, t->theta + t->model->policy->theta, count));
+
+  memcpy(t->theta_bar + t->model->policy->theta, head->bar, head->params * sizeof(double));
+  *norm = pbTrain_Adam(t);
+  return pb_ok;
+}
+
+pbStatus pbTrain_Ppo(pbTrain *t, double *norm) {
+  const pbTrainSettings *s = &t->settings;
+  for (int w = 0; w < s->worlds; w++) PB_TRY(judge_world(t, w));
+  int count = pbTrain_Shuffle(t, 0);
+  standardize(t, count);
+  PB_TRY(remember_means(t, count));
+  memset(t->theta_bar, 0, t->ntheta * sizeof(double));
+
+  for (int round = 0; round < s->rounds; round++) {
+    count = pbTrain_Shuffle(t, 1000 + (uint64_t)round);
+    for (int b = 0; b < s->batches; b++) {
+      int from = (int)((int64_t)count * b / s->batches), to = (int)((int64_t)count * (b + 1) / s->batches);
+      if (to > from) PB_TRY(fit_policy(t, t->order + from, to - from, norm));
+    }
+  }
+  return pb_ok;
+}

@@ -1,0 +1,264 @@
+// The loop of a training: collect, gradient, update, evaluate, save; stopped at any moment, it goes on to the same bits.
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "learn/train.h"
+
+// ---- methods ----------------------------------------------------------------------------------------------------------
+static pbStatus update_gradient(pbTrain *t, bool critic, pbTrainRow *row) {
+  PB_TRY(pbTrain_Collect(t));
+  PB_TRY(pbTrain_Observe(t));
+  PB_TRY(pbTrain_Gradient(t, critic));
+  row->cost = pbTrain_MeanCost(t);
+  row->dropped = t->dropped;
+  row->norm = pbTrain_Adam(t);
+
+  if (critic) {
+    PB_TRY(pbTrain_MakeTargets(t));
+    PB_TRY(pbTrain_FitCritic(t, &row->value));
+  }
+  PB_TRY(pbTrain_Normalize(t));
+  pbTrain_Advance(t);
+  return pb_ok;
+}
+
+static pbStatus update_bptt(pbTrain *t, pbTrainRow *row) { return update_gradient(t, false, row); }
+static pbStatus update_shac(pbTrain *t, pbTrainRow *row) { return update_gradient(t, true, row); }
+
+static pbStatus update_ppo(pbTrain *t, pbTrainRow *row) {
+  PB_TRY(pbTrain_Collect(t));
+  PB_TRY(pbTrain_Observe(t));
+  row->cost = pbTrain_MeanCost(t);
+  row->dropped = t->dropped;
+  PB_TRY(pbTrain_Ppo(t, &row->norm));
+  PB_TRY(pbTrain_FitCritic(t, &row->value));
+  PB_TRY(pbTrain_Normalize(t));
+  pbTrain_Advance(t);
+  return pb_ok;
+}
+
+static pbStatus update_search(pbTrain *t, pbTrainRow *row) { return pbTrain_Search(t, &row->cost); }
+
+static const struct TrainMethod {
+  const char *name;
+  pbStatus (*update)(pbTrain *t, pbTrainRow *row);
+} methods[pb_trainMethodCount] = {[pb_trainBptt] = {"bptt", update_bptt},
+                                  [pb_trainShac] = {"shac", update_shac},
+                                  [pb_trainPpo] = {"ppo", update_ppo},
+                                  [pb_trainEs] = {"es", update_search},
+                                  [pb_trainSepCma] = {"sep-cma", update_search}};
+
+const char *pbTrainMethod_Name(pbTrainMethod method) {
+  return method >= 0 && method < pb_trainMethodCount ? methods[method].name : NULL;
+}
+
+bool pbTrainMethod_Named(const char *name, pbTrainMethod *method) {
+  for (int i = 0; i < pb_trainMethodCount; i++) {
+    if (strcmp(methods[i].name, name) != 0) continue;
+    *method = (pbTrainMethod)i;
+    return true;
+  }
+  return false;
+}
+
+// ---- rates ------------------------------------------------------------------------------------------------------------
+double pbTrain_Fraction(const pbTrain *t) { return t->now->update / t->settings.updates; }
+double pbTrain_Rate(const pbTrain *t) { return 1 + (t->settings.last_rate - 1) * pbTrain_Fraction(t); }
+
+double pbTrain_Adam(pbTrain *t) {
+  pbLearnAdam adam = {t->unknowns, t->unknown, t->adam_m, t->adam_v, &t->now->adam};
+  return pbLearnAdam_Step(&adam, &t->settings, t->settings.rate * pbTrain_Rate(t), t->theta_bar, t->theta);
+}
+
+// ---- what is kept -----------------------------------------------------------------------------------------------------
+static void copy_kept(pbTrain *t) {
+  double *out = t->kept;
+  for (int i = 0; i < t->segments; i++) {
+    memcpy(out, t->segment[i].data, t->segment[i].count * sizeof *out);
+    out += t->segment[i].count;
+  }
+  PB_ASSERT(out == t->kept + t->kept_size);
+}
+
+static void put_kept(pbTrain *t) {
+  const double *in = t->kept;
+  for (int i = 0; i < t->segments; i++) {
+    memcpy(t->segment[i].data, in, t->segment[i].count * sizeof *in);
+    in += t->segment[i].count;
+  }
+}
+
+static pbStatus restore_kept(pbTrain *t, const char *file) {
+  double seed = t->now->seed, method = t->now->method;
+  put_kept(t);
+
+  bool whole = t->now->update >= 0 && t->now->update <= t->settings.updates && t->now->update == floor(t->now->update);
+  if (!whole) return pbContext_Fail(t->ctx, pb_bad_input, "%.400s: is damaged; remove it or start with --fresh", file);
+  if (t->now->seed != seed || t->now->method != method)
+    return pbContext_Fail(t->ctx, pb_bad_input,
+                          "%.400s: holds a training by another method or seed; remove it or start with --fresh", file);
+  return t->search ? pbOptimizer_Restore(t->search, t->search_state) : pb_ok;
+}
+
+static pbStatus save(pbTrain *t, const pbRunStore *store) {
+  t->saved = pbTask_Clock();
+  return store ? store->save(store->user, t->kept, t->kept_size) : pb_ok;
+}
+
+// ---- news -------------------------------------------------------------------------------------------------------------
+// At most ten times a second, from wherever work goes on.
+int pbTrain_Tell(void *user, const pbProgress *progress) {
+  (void)progress;
+  pbTrain *t = user;
+  double now = pbTask_Clock(), seconds = now - t->began, fraction = t->now->update - t->first_update;
+  if (!t->options->progress || (now - t->told < 0.1 && !t->often)) return t->stopped;
+
+  t->told = now;
+  pbTrainNews news = {.update = (int)t->now->update,
+                      .updates = t->settings.updates,
+                      .steps = t->now->steps,
+                      .steps_per_second = (t->now->steps - t->steps_before) / (seconds > 0 ? seconds : 1),
+                      .seconds = seconds,
+                      .left = fraction > 0 ? seconds * (t->settings.updates - t->now->update) / fraction : -1,
+                      .cost = t->last_cost,
+                      .score = t->last_score};
+  t->stopped = t->stopped || t->options->progress(t->options->user, &news) != 0;
+  return t->stopped;
+}
+
+// ---- the loop ---------------------------------------------------------------------------------------------------------
+static bool better(const pbTrain *t, double score) { return !t->now->evaluated || score < t->now->best_score; }
+
+// The best policy is that of the best evaluation; its starts are drawn as those of training are, and are never the test's.
+static pbStatus evaluate(pbTrain *t, pbTrainRow *row) {
+  PB_TRY(pbTrain_Evaluate(t, t->theta, pb_drawEvaluation, t->settings.evaluate_starts, &row->score, &row->alive));
+  t->last_score = row->score;
+  if (!better(t, row->score)) return pb_ok;
+
+  if (!t->now->evaluated) t->now->first_score = row->score;
+  t->now->evaluated = 1;
+  t->now->best_score = row->score;
+  t->now->best_alive = row->alive;
+  t->now->best_update = row->update;
+  memcpy(t->best, t->theta + t->policy_at, t->policy_count * sizeof(double));
+  return pb_ok;
+}
+
+static pbStatus one_update(pbTrain *t) {
+  const pbTrainSettings *s = &t->settings;
+  pbTrainRow row = {.update = t->now->update + 1, .norm = NAN, .value = NAN, .score = NAN, .alive = NAN};
+  PB_TRY(methods[s->method].update(t, &row));
+
+  bool last = (int)row.update == s->updates;
+  if ((int)row.update % s->evaluate_every == 0 || last) PB_TRY(evaluate(t, &row));
+  row.steps = t->now->steps;
+  t->last_cost = row.cost;
+  t->rows[(int)t->now->update] = row;
+  t->now->update = row.update;
+  return pb_ok;
+}
+
+static pbStatus run_updates(pbTrain *t, const pbRunStore *store) {
+  int most = t->options->updates > 0 && t->options->updates < t->settings.updates ? t->options->updates : t->settings.updates;
+  double every = t->options->save_seconds > 0 ? t->options->save_seconds : 1;
+
+  while ((int)t->now->update < most) {
+    pbStatus status = pbTrain_Tell(t, NULL) ? pb_interrupted : one_update(t);
+
+    // what is saved is always the end of a whole update
+    if (status == pb_interrupted) {
+      put_kept(t);
+      PB_TRY(save(t, store));
+      return pbContext_Fail(t->ctx, pb_interrupted, "%s: interrupted", t->task->name);
+    }
+    PB_TRY(status);
+    t->now->seconds = t->seconds_before + pbTask_Clock() - t->began;
+    copy_kept(t);
+    if (pbTask_Clock() - t->saved >= every) PB_TRY(save(t, store));
+  }
+  return save(t, store);
+}
+
+static void write_result(pbTrain *t, pbTrainResult *result) {
+  double *best = t->theta_out, *last = t->theta_out + t->ntheta;
+  memcpy(best, t->theta, t->ntheta * sizeof *best);
+  memcpy(last, t->theta, t->ntheta * sizeof *last);
+  memcpy(best + t->policy_at, t->best, t->policy_count * sizeof *best);
+
+  result->updates = (int)t->now->update;
+  result->best_update = (int)t->now->best_update;
+  result->steps = t->now->steps;
+  result->score = t->now->best_score;
+  result->alive = t->now->best_alive;
+  result->first_score = t->now->first_score;
+  result->seconds = t->now->seconds;
+  result->dropped = t->now->dropped;
+  result->theta = best;
+  result->last = last;
+}
+
+static pbStatus begin(pbTrain *t, const pbRunStore *store, bool *resumed) {
+  const pbTrainOptions *o = t->options;
+  if (o->has_seed) t->settings.seed = o->seed;
+  PB_TRY(pbTrain_Begin(t, o->threads));
+  t->now->seed = (double)(t->settings.seed & 0x1fffffffffffff);
+  t->now->method = t->settings.method;
+  t->last_cost = t->last_score = NAN;
+
+  if (o->resume && store) PB_TRY(store->load(store->user, t->kept, t->kept_size, resumed));
+  if (*resumed) PB_TRY(restore_kept(t, store->name));
+  t->began = t->saved = pbTask_Clock();
+  t->seconds_before = t->now->seconds;
+  t->steps_before = t->now->steps;
+  t->first_update = t->now->update;
+  if (*resumed) return pb_ok;
+
+  // the policy as it was given is the first to be judged
+  pbTrainRow row = {0};
+  pbStatus status = evaluate(t, &row);
+  if (status == pb_ok) copy_kept(t);
+  return status;
+}
+
+pbStatus pbTrain_Loop(pbTrain *t, const pbTrainOptions *options, const pbRunStore *store, pbTrainResult *result) {
+  *result = (pbTrainResult){0};
+  pbTrain_End(t);
+  t->options = options;
+  pbStatus status = begin(t, store, &result->resumed);
+  if (status == pb_ok) status = run_updates(t, store);
+  if (status == pb_ok || status == pb_interrupted) {
+    if (t->theta_out && t->now->evaluated) write_result(t, result);
+  }
+  return status;
+}
+
+// ---- what is known of it ----------------------------------------------------------------------------------------------
+const pbModel *pbTrain_Model(const pbTrain *train) { return train->task->model; }
+pbTrainMethod pbTrain_Method(const pbTrain *train) { return train->settings.method; }
+int pbTrain_Worlds(const pbTrain *train) { return train->settings.worlds; }
+int pbTrain_RowCount(const pbTrain *train) { return train->now ? (int)train->now->update : 0; }
+const pbTrainRow *pbTrain_Rows(const pbTrain *train) { return train->rows; }
+
+// Whole decisions, at least one.
+int pbTrain_EpisodeSteps(const pbTrain *train) {
+  pbPolicyInfo info = {.every = 1};
+  pbParam h;
+  bool known = pbModel_PolicyInfo(train->task->model, &info) && pbModel_Param(NULL, train->task->model, "timestep", &h) == pb_ok;
+  double decision = known ? train->task->theta[h.offset] * info.every : 1;
+  int count = (int)floor(train->settings.episode / decision + 0.5);
+  return (count > 1 ? count : 1) * info.every;
+}
+
+void pbTrain_Destroy(pbTrain *train) {
+  if (!train) return;
+  pbTrain_End(train);
+  pbTermSet_Free(&train->cost);
+  pbTermSet_Free(&train->end);
+  pbContext_Free(train->ctx, train->spread);
+  pbNetwork_Destroy(train->before);
+  pbNetwork_Destroy(train->critic);
+  if (train->task) pbTask_Destroy(train->task);
+  pbContext_Free(train->ctx, train);
+}

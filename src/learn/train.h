@@ -1,0 +1,173 @@
+// Inside of a training: what io/task/task_train.c fills from a file, and the parts of the loop. Costs are what the task's loss
+// says of the state after a decision: less is better throughout.
+#ifndef PB_LEARN_TRAIN_H
+#define PB_LEARN_TRAIN_H
+
+#include <pullback/learn.h>
+
+#include "optimize/task.h"
+
+typedef struct pbTrainSettings {
+  pbTrainMethod method;
+  int updates, worlds, window;  // window: decisions
+  double episode;               // s
+  double discount, lambda;      // of a decision; of the critic's targets
+  double rate, last_rate;       // of Adam, falling linearly from the first to the last update
+  double beta1, beta2, clip;    // clip: largest norm of a gradient
+  double noise, last_noise;     // standard deviation of what is added to controls while collecting
+  int evaluate_every, evaluate_starts;
+  double critic_rate, critic_target;  // target: share that stays of the slow critic
+  int critic_rounds, critic_batches;
+  int rounds, batches;  // ppo
+  double ratio;         // ppo: clip of the ratio of probabilities
+  double sigma;         // es, sep-cma
+  int population;
+  uint64_t seed;
+} pbTrainSettings;
+
+// Adam on chosen entries of an array, with the gradient's norm clipped.
+typedef struct pbLearnAdam {
+  size_t count;
+  const size_t *index;
+  double *m, *v;
+  double *steps;
+} pbLearnAdam;
+// Returns the norm before clipping; a gradient that is not finite moves nothing.
+double pbLearnAdam_Step(const pbLearnAdam *a, const pbTrainSettings *s, double rate, const double *gradient, double *param);
+
+// A function of observations that is learned: the critic, and the policy itself where no physics is differentiated.
+typedef struct pbHead {
+  const pbPolicyFunction *f;
+  size_t params;
+  double *param, *bar;
+  size_t *index;  // of the entries that are not fixed
+  size_t unknowns;
+  int columns;  // most at once
+  double *in, *out, *out_bar, *in_bar;
+  void *block, *work;
+} pbHead;
+
+typedef struct pbSegment {  // numbers that pass from one update to the next
+  double *data;
+  size_t count;
+} pbSegment;
+enum { PB_TRAIN_SEGMENTS = 32, PB_TRAIN_BLOCKS = 64 };
+
+typedef struct pbTrainNumbers {  // doubles only: they are saved as such
+  double update, steps, evaluated, best_update, best_score, best_alive, first_score, dropped, seconds, adam, critic_adam, stats,
+      seed, method, reserved[4];
+} pbTrainNumbers;
+
+// What random numbers are for.
+enum { pb_drawNoise, pb_drawStart, pb_drawOrder, pb_drawEvaluation, pb_drawSearch };
+
+struct pbTrain {
+  pbContext *ctx;
+  pbTask *task;  // model, parameters, start; the training's own
+  pbTrainSettings settings;
+  pbTermSet cost, end;  // of one state each; end: count 0 where no episode ends before its time
+  double *spread;       // TangentSize: starts lie within it about the task's; NULL: all begin there
+  // Layers before the policy's normalizer (NULL: none); where its numbers begin in theta, and in the critic's parameters (-1: it
+  // has none); how many they are.
+  pbNetwork *before, *critic;
+  ptrdiff_t mean_at, deviation_at, critic_mean_at, critic_deviation_at;
+  int features;
+
+  // the run's memory: made by pbTrain_Begin, gone with pbTrain_End
+  const pbModel *model;
+  int nx, nt, nu, every, nobs, steps;                // steps: of a window
+  int lanes, slice_count;                            // lanes: worlds or starts of an evaluation, whichever are more
+  size_t ntheta, unknowns, policy_at, policy_count;  // slices of the policy lie side by side in theta
+  size_t *unknown;                                   // entries of theta that are learned
+  double *theta, *theta_bar, *theta_out;
+  const char **slices;  // their names
+  pbPool *pool;
+  pbBatch *batch, *trial;  // trial: for evaluations
+  pbScratch *scratch;
+  pbHead head_critic, head_policy, head_before;
+  pbOptimizer *search;
+  pbRate search_rate;
+
+  // what passes from one update to the next
+  pbTrainNumbers *now;
+  double *adam_m, *adam_v;
+  double *critic_param, *critic_slow, *critic_m, *critic_v;
+  double *stat_mean, *stat_square;  // features: of what the normalizer sees
+  double *states, *age, *episode;   // worlds
+  double *best;                     // policy_count
+  double *search_state;
+  size_t search_size;
+  pbTrainRow *rows;
+  pbSegment segment[PB_TRAIN_SEGMENTS];
+  int segments;
+  double *kept;  // all of these after the last whole update
+  size_t kept_size;
+
+  // of one window
+  double *ctrl, *row_states, *row_sensor, *row_xpos, *row_site;  // (worlds, steps, nu), (worlds, window + 1, width)
+  int *row_steps;                                                // (window + 1)
+  double *costs, *target, *advantage, *mean;                     // (worlds, window), mean: (worlds, window, outputs)
+  double *observed;                                              // (worlds, window + 1, nobs)
+  double *bar_q, *bar_v, *bar_a, *bar_sensor, *bar_xpos, *bar_site;
+  double *next, *tangent, *record;  // window; TangentSize; a tape record
+  const double **batch_row;
+  int *length, *done, *ids, *order, dropped;  // length: decisions that count
+  bool *ended, *lost;                         // ended before its time; diverged
+
+  void *block[PB_TRAIN_BLOCKS];  // all memory of the run
+  int blocks;
+  const pbTrainOptions *options;
+  double began, saved, told, steps_before, seconds_before, first_update;
+  double last_cost, last_score;
+  bool stopped, often;  // often: news at every occasion
+};
+
+// ---- begin.c: memory, the worlds' first states
+PB_NODISCARD pbStatus pbTrain_Begin(pbTrain *t, int threads);
+void pbTrain_End(pbTrain *t);
+
+// ---- head.c
+PB_NODISCARD pbStatus pbHead_Create(pbContext *ctx, const pbPolicyFunction *f, int columns, pbHead *head);
+void pbHead_Destroy(pbContext *ctx, pbHead *head);
+// `count` rows of observations through a head; results in head->out, entry i of row b at [i * count + b].
+PB_NODISCARD pbStatus pbHead_Forward(pbTrain *t, pbHead *head, const double *param, const double *const *row, int count);
+PB_NODISCARD pbStatus pbHead_Pull(pbTrain *t, pbHead *head, const double *param, int count);
+
+// ---- worlds.c: starts, windows, costs
+uint64_t pbTrain_Draw(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b);  // seed of a generator
+void pbTrain_Start(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, double *x);
+PB_NODISCARD pbStatus pbTrain_Collect(pbTrain *t);
+double pbTrain_Cost(pbTrain *t, size_t row, bool pull);  // of a row of row_states
+double pbTrain_MeanCost(const pbTrain *t);
+// Goes on after a window: states of worlds, those that ended at new starts.
+void pbTrain_Advance(pbTrain *t);
+PB_NODISCARD pbStatus pbTrain_Observe(pbTrain *t);  // observed, of all rows that count
+const double *pbTrain_Observation(const pbTrain *t, int decision);
+// Mean cost of whole episodes over starts of a stream; alive: the share of them that did not end before their time.
+PB_NODISCARD pbStatus pbTrain_Evaluate(pbTrain *t, const double *theta, uint64_t stream, int starts, double *score,
+                                       double *alive);
+
+// ---- gradient.c: into theta_bar, with the critic behind each window or without
+PB_NODISCARD pbStatus pbTrain_Gradient(pbTrain *t, bool critic);
+
+// ---- critic.c
+void pbTrain_Targets(const pbTrainSettings *s, int length, const double *cost, const double *next, double *target);
+PB_NODISCARD pbStatus pbTrain_MakeTargets(pbTrain *t);
+PB_NODISCARD pbStatus pbTrain_FitCritic(pbTrain *t, double *error);
+int pbTrain_Shuffle(pbTrain *t, uint64_t round);  // order: decisions that count; how many
+PB_NODISCARD pbStatus pbTrain_Normalize(pbTrain *t);
+void pbTrain_SyncNormalizer(pbTrain *t);
+
+// ---- ppo.c, search.c
+PB_NODISCARD pbStatus pbTrain_Ppo(pbTrain *t, double *norm);
+PB_NODISCARD pbStatus pbTrain_BeginSearch(pbTrain *t);
+PB_NODISCARD pbStatus pbTrain_Search(pbTrain *t, double *cost);
+
+// ---- train.c
+int pbTrain_Tell(void *user, const pbProgress *progress);
+double pbTrain_Fraction(const pbTrain *t);  // of all updates that are done
+double pbTrain_Rate(const pbTrain *t);      // of learning, relative to its start
+double pbTrain_Adam(pbTrain *t);            // a step of the policy along theta_bar; its norm
+PB_NODISCARD pbStatus pbTrain_Loop(pbTrain *t, const pbTrainOptions *options, const pbRunStore *store, pbTrainResult *result);
+
+#endif

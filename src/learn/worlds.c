@@ -1,0 +1,263 @@
+// Worlds of a training: starts, windows of decisions with what they cost, episodes that end, evaluations.
+#include <math.h>
+#include <string.h>
+
+#include <pullback/random.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "learn/train.h"
+
+// ---- random numbers: by what they are for, never by an order ----------------------------------------------------------
+static uint64_t mix(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+uint64_t pbTrain_Draw(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b) {
+  uint64_t z = mix(t->settings.seed + 0x9e3779b97f4a7c15u);
+  z = mix(z ^ (stream + 1) * 0xd1342543de82ef95u);
+  z = mix(z ^ (a + 1) * 0x9e3779b97f4a7c15u);
+  return mix(z ^ (b + 1) * 0xda942042e4dd58b5u);
+}
+
+void pbTrain_Start(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, double *x) {
+  pbRng rng = pbRng_Seed(pbTrain_Draw(t, stream, a, b));
+  memcpy(x, t->task->trajectories[0].x0, (size_t)t->nx * sizeof *x);
+  if (!t->spread) return;
+
+  for (int i = 0; i < t->nt; i++) t->tangent[i] = t->spread[i] * (2 * pbRng_Uniform(&rng) - 1);
+  pbState_Move(t->model, x, t->tangent, 1);
+}
+
+// ---- costs ------------------------------------------------------------------------------------------------------------
+// What a set of terms looks at, from row `row` of world w.
+static void load_row(const pbTrain *t, pbTermSet *set, size_t row) {
+  if (set->states) memcpy(set->states, t->row_states + row * (size_t)t->nx, (size_t)t->nx * sizeof(double));
+  if (set->sensordata) memcpy(set->sensordata, t->row_sensor + row * (size_t)set->ns, (size_t)set->ns * sizeof(double));
+  if (set->xpos) memcpy(set->xpos, t->row_xpos + row * 3 * (size_t)set->nbody, 3 * (size_t)set->nbody * sizeof(double));
+  if (set->site_xpos) memcpy(set->site_xpos, t->row_site + row * 3 * (size_t)set->nsite, 3 * (size_t)set->nsite * sizeof(double));
+}
+
+double pbTrain_Cost(pbTrain *t, size_t row, bool pull) {
+  load_row(t, &t->cost, row);
+  return pbTermSet_Value(&t->cost, NULL, pull, NULL);
+}
+
+// Does the episode end at this row? Where a term of "done" is above zero.
+static bool ends(pbTrain *t, size_t row) {
+  if (!t->end.count) return false;
+  load_row(t, &t->end, row);
+  double value = pbTermSet_Value(&t->end, NULL, false, NULL);
+  return !(value <= 0);
+}
+
+// Costs of a world's decisions, and how many of them count.
+static void judge_world(pbTrain *t, int w, int done) {
+  int window = t->settings.window;
+  t->length[w] = window;
+  t->ended[w] = t->lost[w] = false;
+
+  for (int k = 0; k < window; k++) {
+    size_t row = (size_t)w * (size_t)(window + 1) + (size_t)k + 1;
+    bool there = done >= (k + 1) * t->every;
+    double cost = there ? pbTrain_Cost(t, row, false) : NAN;
+
+    // a world that failed, or whose loss is not finite, is left out as a whole
+    if (!isfinite(cost)) {
+      t->lost[w] = true;
+      t->length[w] = 0;
+      return;
+    }
+
+    t->costs[(size_t)w * (size_t)window + (size_t)k] = cost;
+    if (!ends(t, row)) continue;
+    t->ended[w] = true;
+    t->length[w] = k + 1;
+    return;
+  }
+}
+
+// ---- windows ----------------------------------------------------------------------------------------------------------
+static bool soft(pbStatus status) { return status == pb_not_finite || status == pb_no_convergence || status == pb_singular; }
+
+// Exploration: a draw for each decision, held through it.
+static void draw_noise(pbTrain *t) {
+  const pbTrainSettings *s = &t->settings;
+  double deviation = s->noise + (s->last_noise - s->noise) * pbTrain_Fraction(t);
+
+  for (int w = 0; w < s->worlds; w++) {
+    pbRng rng = pbRng_Seed(pbTrain_Draw(t, pb_drawNoise, (uint64_t)t->now->update, (uint64_t)w));
+    double *ctrl = t->ctrl + (size_t)w * (size_t)t->steps * (size_t)t->nu;
+    for (int k = 0; k < s->window; k++) {
+      double *first = ctrl + (size_t)k * (size_t)t->every * (size_t)t->nu;
+      for (int i = 0; i < t->nu; i++) first[i] = deviation > 0 ? deviation * pbRng_Normal(&rng) : 0;
+      for (int j = 1; j < t->every; j++) memcpy(first + j * t->nu, first, (size_t)t->nu * sizeof *first);
+    }
+  }
+}
+
+static pbBatchOutput outputs(pbTrain *t) {
+  return (pbBatchOutput){.states = t->row_states,
+                         .sensordata = t->row_sensor,
+                         .xpos = t->row_xpos,
+                         .site_xpos = t->row_site,
+                         .rows = t->row_steps,
+                         .row_count = t->settings.window + 1,
+                         .steps_done = t->done};
+}
+
+// Statuses of the worlds of a call: pb_ok where they are such that training can go on without those that failed.
+static pbStatus tolerate(pbTrain *t, pbBatch *batch, pbStatus status, int worlds) {
+  if (status == pb_ok) return pb_ok;
+  if (!soft(status)) return status;
+
+  for (int w = 0; w < worlds; w++) {
+    pbStatus own = pbBatch_Status(batch)[w];
+    if (own != pb_ok && !soft(own)) return own;
+  }
+  return t->stopped ? pb_interrupted : pb_ok;
+}
+
+static double sum_done(const pbTrain *t, int worlds) {
+  double sum = 0;
+  for (int w = 0; w < worlds; w++) sum += t->done[w];
+  return sum;
+}
+
+pbStatus pbTrain_Collect(pbTrain *t) {
+  int worlds = t->settings.worlds, lost = 0;
+  draw_noise(t);
+  memcpy(pbBatch_States(t->batch), t->states, (size_t)worlds * (size_t)t->nx * sizeof(double));
+
+  pbBatchInput input = {.ctrl = t->ctrl};
+  pbBatchOutput output = outputs(t);
+  pbStatus status = pbBatch_Rollout(t->batch, t->theta, NULL, 0, t->steps, &input, &output);
+  PB_TRY(tolerate(t, t->batch, status, worlds));
+  t->now->steps += sum_done(t, worlds);
+
+  for (int w = 0; w < worlds; w++) {
+    judge_world(t, w, t->done[w]);
+    lost += t->lost[w];
+  }
+  t->dropped = lost;
+  t->now->dropped += lost;
+  if (lost < worlds) return pb_ok;
+
+  // nothing to learn from; what the first said is the likeliest reason
+  const char *why = pbBatch_Error(t->batch, 0);
+  if (!*why) why = t->cost.fault[0] ? t->cost.fault : "the loss is not finite";
+  return pbContext_Fail(t->ctx, pb_not_finite, "%.400s: no world has a finite loss at update %.0f: %.600s", t->task->name,
+                        t->now->update + 1, why);
+}
+
+double pbTrain_MeanCost(const pbTrain *t) {
+  double sum = 0, count = 0;
+  int window = t->settings.window;
+  for (int w = 0; w < t->settings.worlds; w++) {
+    for (int k = 0; k < t->length[w]; k++) sum += t->costs[(size_t)w * (size_t)window + (size_t)k];
+    count += t->length[w];
+  }
+  return sum / count;
+}
+
+void pbTrain_Advance(pbTrain *t) {
+  const pbTrainSettings *s = &t->settings;
+  int most = pbTrain_EpisodeSteps(t);
+  memcpy(t->states, pbBatch_States(t->batch), (size_t)s->worlds * (size_t)t->nx * sizeof(double));
+
+  for (int w = 0; w < s->worlds; w++) {
+    t->age[w] += t->steps;
+    if (!t->lost[w] && !t->ended[w] && t->age[w] < most) continue;
+
+    // a new episode of this world, by its number
+    t->age[w] = 0;
+    t->episode[w]++;
+    pbTrain_Start(t, pb_drawStart, (uint64_t)w, (uint64_t)t->episode[w], t->states + (size_t)w * (size_t)t->nx);
+  }
+}
+
+// ---- observations -----------------------------------------------------------------------------------------------------
+pbStatus pbTrain_Observe(pbTrain *t) {
+  int window = t->settings.window;
+  for (int w = 0; w < t->settings.worlds; w++) {
+    for (int k = 0; k <= t->length[w]; k++) {
+      size_t row = (size_t)w * (size_t)(window + 1) + (size_t)k;
+      pbStatus status = pbPolicy_Observe(t->model, t->theta, t->row_states + row * (size_t)t->nx, NULL, t->scratch,
+                                         t->observed + row * (size_t)t->nobs);
+      if (status != pb_ok) return pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));
+    }
+  }
+  return pb_ok;
+}
+
+const double *pbTrain_Observation(const pbTrain *t, int decision) {
+  size_t w = (size_t)(decision / t->settings.window), k = (size_t)(decision % t->settings.window);
+  return t->observed + (w * (size_t)(t->settings.window + 1) + k) * (size_t)t->nobs;
+}
+
+// ---- evaluation -------------------------------------------------------------------------------------------------------
+typedef struct Tally {
+  double sum, worst;
+  int decisions;
+  bool over, ended;
+} Tally;
+
+// What an episode that ended, or diverged, would have gone on to cost: no less than nothing, and its worst so far.
+static double tally_cost(const Tally *tally, int decisions) {
+  double rest = tally->worst > 0 ? tally->worst : 0;
+  return (tally->sum + rest * (decisions - tally->decisions)) / decisions;
+}
+
+static void tally_window(pbTrain *t, Tally *tally, int w, int decisions) {
+  judge_world(t, w, t->done[w]);
+  for (int k = 0; k < t->length[w] && tally->decisions < decisions; k++) {
+    double cost = t->costs[(size_t)w * (size_t)t->settings.window + (size_t)k];
+    tally->sum += cost;
+    tally->worst = tally->decisions && tally->worst > cost ? tally->worst : cost;
+    tally->decisions++;
+  }
+
+  // an end at the very last decision is one in time
+  tally->ended = (t->lost[w] || t->ended[w]) && tally->decisions < decisions;
+  tally->over = tally->ended || tally->decisions >= decisions;
+}
+
+static pbStatus run_trials(pbTrain *t, const double *theta, int starts, int decisions, Tally *tally) {
+  int running = starts;
+  while (running > 0) {
+    int count = 0;
+    for (int w = 0; w < starts; w++) {
+      if (!tally[w].over) t->ids[count++] = w;
+    }
+
+    memset(t->done, 0, (size_t)starts * sizeof *t->done);
+    pbBatchOutput output = outputs(t);
+    pbStatus status = pbBatch_Rollout(t->trial, theta, t->ids, count, t->steps, NULL, &output);
+    PB_TRY(tolerate(t, t->trial, status, 0));
+    t->now->steps += sum_done(t, starts);
+
+    for (int i = 0; i < count; i++) tally_window(t, &tally[t->ids[i]], t->ids[i], decisions);
+    running = 0;
+    for (int w = 0; w < starts; w++) running += !tally[w].over;
+  }
+  return pb_ok;
+}
+
+pbStatus pbTrain_Evaluate(pbTrain *t, const double *theta, uint64_t stream, int starts, double *score, double *alive) {
+  int decisions = pbTrain_EpisodeSteps(t) / t->every;
+  Tally *tally = pbContext_AllocArray(t->ctx, (size_t)starts, sizeof *tally);
+  if (!tally) return pbContext_Fail(t->ctx, pb_no_memory, "no memory for an evaluation");
+
+  for (int w = 0; w < starts; w++) pbTrain_Start(t, stream, (uint64_t)w, 0, pbBatch_States(t->trial) + (size_t)w * (size_t)t->nx);
+  pbStatus status = run_trials(t, theta, starts, decisions, tally);
+
+  *score = *alive = 0;
+  for (int w = 0; w < starts; w++) {
+    *score += tally_cost(&tally[w], decisions) / starts;
+    *alive += (tally[w].ended ? 0.0 : 1.0) / starts;
+  }
+  pbContext_Free(t->ctx, tally);
+  return status;
+}

@@ -1,0 +1,39 @@
+// What a policy sees at a state, pulled back to the state without a step: for whoever learns from observations alone.
+#include <string.h>
+
+#include "base/assert.h"
+#include "model/state_layout.h"
+#include "step/scratch.h"
+#include "world/cached.h"
+#include "world/policy_step.h"
+
+// What was held is observed without an evaluation.
+static void pull_held(const pbScratch *s, const double *observation_bar, double *x_bar) {
+  const pbPolicyModel *p = s->model->policy;
+  double *held = x_bar + tangent_policy(s->model) + p->memory;
+
+  for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
+    if (r->kind != pb_observeLast) continue;
+    for (int i = 0; i < r->count; i++)
+      held[r->first + (r->component ? r->component[i] : i)] += r->scale * observation_bar[r->at + i];
+  }
+}
+
+pbStatus pbPolicy_ObserveVjp(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
+                             const double *observation_bar, double *x_bar) {
+  PB_TRY(pbScratch_Enter(s, m, &theta));
+  PB_TRY(pbScratch_CheckRecord(s, record));
+  if (!m->policy) return pbScratch_Fail(s, pb_bad_argument, "the model has no policy");
+
+  pull_held(s, observation_bar, x_bar);
+  if (!m->policy->evaluates) return pb_ok;
+
+  // the kernels read the cotangents of all rows, and leave those alone that need no evaluation
+  pbPolicy_Sense(s, theta, record, input);
+  s->w.sensed = false;
+  memcpy(s->policy->observation_bar, observation_bar, (size_t)m->policy->observing * sizeof(double));
+
+  const pbStepRecord open = {.model = m, .theta = theta, .record = record, .input = NULL, .open = true};
+  const pbStepCotangent seen = {.observation = s->policy->observation_bar};
+  return pbStep_VjpOpen(s, &open, &seen, &(pbStepBar){x_bar, NULL, NULL});
+}

@@ -1,0 +1,384 @@
+// Training: gradients of a window against differences, targets against their definition, the same bits for any number of threads
+// and after any interruption, and mistakes in files.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <pullback/io.h>
+#include <pullback/learn.h>
+
+#include "learn/train.h"
+
+#define PENDULUM                                                                                                           \
+  "<mujoco><option timestep='0.01'/><worldbody><geom type='plane' size='5 5 1' pos='0 0 -.448' friction='.05'/><body "     \
+  "name='arm'>"                                                                                                            \
+  "<joint name='swing' axis='0 1 0' damping='.02'/><geom type='capsule' size='.05' fromto='0 0 0 0 0 -.4' friction='.05' " \
+  "mass='1'/>"                                                                                                             \
+  "<site name='tip' pos='0 0 -.4'/></body></worldbody><actuator><motor name='motor' joint='swing' "                        \
+  "gear='2'/></actuator></mujoco>"
+
+static char folder[64];
+
+static int setup(void **state) { return (*state = pbContext_Create(NULL)) ? 0 : 1; }
+static int teardown(void **state) {
+  pbContext_Destroy(*state);
+  return 0;
+}
+
+static void good(pbContext *ctx, pbStatus status) {
+  if (status != pb_ok) fail_msg("%s: %s", pbStatus_Text(status), pbContext_Error(ctx));
+}
+
+static const char *path_of(const char *name) {
+  static char path[4][160];
+  static int next;
+  next = (next + 1) % 4;
+  snprintf(path[next], sizeof path[next], "%s/%s", folder, name);
+  return path[next];
+}
+
+static const char *write_file(const char *name, const char *text) {
+  const char *path = path_of(name);
+  FILE *out = fopen(path, "w");
+  assert_non_null(out);
+  fputs(text, out);
+  fclose(out);
+  return path;
+}
+
+#define POLICY                                                                                                                  \
+  "{\"every\": 2, \"observe\": [{\"site_rotation\": \"tip\", \"components\": [0, 2]}, {\"qvel\": true, \"scale\": 0.2}, "       \
+  "{\"time\": true}], \"layers\": [{\"scale\": [1, 1, 1, 1]}, {\"normalize\": true}, {\"dense\": 6, \"activation\": \"elu\"}, " \
+  "{\"dense\": 1, \"activation\": \"tanh\"}]}"
+#define LOSS                                                                      \
+  "[{\"site\": \"tip\", \"components\": [2], \"target\": 0.4, \"at\": \"all\"}, " \
+  "{\"qvel\": true, \"target\": 0, \"weight\": 0.01, \"at\": \"all\"}]"
+
+static const char *task_text(char *text, size_t size, const char *train, const char *episode) {
+  snprintf(text, size, "{\"model\": \"%s\", \"policy\": %s, \"loss\": %s, \"train\": {%s}, \"episode\": {%s}}", PENDULUM, POLICY,
+           LOSS, train, episode);
+  return text;
+}
+
+static pbTrain *load(pbContext *ctx, const char *train, const char *episode) {
+  char text[6000];
+  pbTrain *t;
+  const char *path = write_file("task.json", task_text(text, sizeof text, train, episode));
+  good(ctx, pbTrain_Load(ctx, path, NULL, NULL, &t));
+  return t;
+}
+
+#define EPISODE "\"seconds\": 0.4, \"spread\": {\"qpos\": 0.5, \"qvel\": 1}"
+#define SMALL   "\"worlds\": 5, \"window\": 4, \"updates\": 12, \"evaluate\": {\"every\": 3, \"starts\": 3}"
+
+// ---- gradients --------------------------------------------------------------------------------------------------------
+// Mean discounted cost of a window, with the critic behind it, at present weights.
+static double objective(pbTrain *t, bool critic) {
+  double sum = 0, decisions = 0, steps = t->now->steps;
+  good(t->ctx, pbTrain_Collect(t));
+  good(t->ctx, pbTrain_Observe(t));
+  t->now->steps = steps;
+
+  for (int w = 0; w < t->settings.worlds; w++) {
+    double factor = 1;
+    decisions += t->length[w];
+    for (int k = 0; k < t->length[w]; k++) {
+      sum += factor * t->costs[w * t->settings.window + k];
+      factor *= t->settings.discount;
+    }
+
+    if (!critic || t->ended[w]) continue;
+    const double *last = t->observed + (size_t)(w * (t->settings.window + 1) + t->length[w]) * (size_t)t->nobs;
+    good(t->ctx, pbHead_Forward(t, &t->head_critic, t->critic_slow, &last, 1));
+    sum += factor * t->head_critic.out[0];
+  }
+  return sum / decisions;
+}
+
+static void check_gradient(pbContext *ctx, const char *train, const char *episode, bool critic, bool ends) {
+  pbTrain *t = load(ctx, train, episode);
+  static const pbTrainOptions none;
+  t->options = &none;
+  good(ctx, pbTrain_Begin(t, 1));
+
+  // some updates first, so that worlds, normalizer and critic are in the middle of things
+  double value = objective(t, critic), slope = 0, size = 0;
+  good(ctx, pbTrain_Normalize(t));
+  pbTrain_Advance(t);
+  value = objective(t, critic);
+  assert_true(isfinite(value));
+
+  int ended = 0;
+  for (int w = 0; w < t->settings.worlds; w++) ended += t->ended[w] && t->length[w] > 1;
+  assert_true((ended > 0) == ends);
+  good(ctx, pbTrain_Gradient(t, critic));
+
+  double *theta = malloc(t->ntheta * sizeof *theta), side[2];
+  memcpy(theta, t->theta, t->ntheta * sizeof *theta);
+  for (size_t i = 0; i < t->unknowns; i++) slope += t->theta_bar[t->unknown[i]] * cos((double)i);
+  for (size_t i = 0; i < t->unknowns; i++) size += fabs(t->theta_bar[t->unknown[i]]);
+  assert_true(size > 1e-4);
+
+  for (int k = 0; k < 2; k++) {
+    for (size_t i = 0; i < t->unknowns; i++) t->theta[t->unknown[i]] = theta[t->unknown[i]] + (k ? -1e-5 : 1e-5) * cos((double)i);
+    side[k] = objective(t, critic);
+  }
+  double quotient = (side[0] - side[1]) / 2e-5;
+  if (!(fabs(quotient - slope) < 1e-6 * size)) fail_msg("gradient %.12g, differences %.12g", slope, quotient);
+  free(theta);
+  pbTrain_Destroy(t);
+}
+
+static void test_gradients(void **state) {
+  check_gradient(*state, "\"method\": \"bptt\", \"discount\": 0.9, " SMALL, EPISODE, false, false);
+  check_gradient(*state, "\"method\": \"shac\", \"discount\": 0.9, " SMALL, EPISODE, true, false);
+
+  // episodes that end before their time: no costs after the end, no value behind it
+  check_gradient(*state, "\"method\": \"shac\", \"discount\": 0.9, \"worlds\": 24, \"window\": 4, \"updates\": 12",
+                 EPISODE ", \"done\": [{\"qvel\": true, \"type\": \"above\", \"target\": -0.4}]", true, true);
+}
+
+// ---- targets ----------------------------------------------------------------------------------------------------------
+// By the definition: returns over n decisions, weighed.
+static void test_targets(void **state) {
+  (void)state;
+  enum { n = 7 };
+  pbTrainSettings s = {.discount = 0.9, .lambda = 0.7};
+  double cost[n], next[n], target[n];
+  for (int k = 0; k < n; k++) {
+    cost[k] = sin(k + 1.0);
+    next[k] = cos(2.0 * k);
+  }
+  pbTrain_Targets(&s, n, cost, next, target);
+
+  for (int k = 0; k < n; k++) {
+    double expected = 0, left = 1, sum = 0, factor = 1;
+    for (int j = k; j < n; j++) {
+      sum += factor * cost[j];
+      factor *= s.discount;
+      double whole = sum + factor * next[j], weight = j == n - 1 ? left : (1 - s.lambda) * left;
+      expected += weight * whole;
+      left *= s.lambda;
+    }
+    assert_true(fabs(target[k] - expected) < 1e-14);
+  }
+}
+
+// ---- the same bits ----------------------------------------------------------------------------------------------------
+static const char *const methods[] = {"\"method\": \"bptt\", \"noise\": 0.2", "\"method\": \"shac\", \"critic\": {\"rounds\": 2}",
+                                      "\"method\": \"ppo\", \"critic\": {\"rounds\": 2}", "\"method\": \"es\", \"population\": 4",
+                                      "\"method\": \"sep-cma\", \"population\": 4"};
+enum { METHODS = sizeof methods / sizeof *methods };
+
+static const char *settings_of(char *text, size_t size, int method) {
+  snprintf(text, size, "%s, %s", methods[method], SMALL);
+  return text;
+}
+
+// Numbers that a training ends with: the best and last policies, and all rows of its table.
+typedef struct Ending {
+  double *theta;
+  size_t count;
+  pbTrainRow rows[12];
+} Ending;
+
+static void keep_ending(const pbTrain *t, const pbTrainResult *result, Ending *e) {
+  e->count = 2 * pbModel_ParamSize(pbTrain_Model(t));
+  e->theta = malloc(e->count * sizeof(double));
+  memcpy(e->theta, result->theta, e->count / 2 * sizeof(double));
+  memcpy(e->theta + e->count / 2, result->last, e->count / 2 * sizeof(double));
+  assert_int_equal(pbTrain_RowCount(t), 12);
+  memcpy(e->rows, pbTrain_Rows(t), sizeof e->rows);
+}
+
+static Ending run(pbContext *ctx, int method, int threads) {
+  char text[400];
+  pbTrain *t = load(ctx, settings_of(text, sizeof text, method), EPISODE);
+  pbTrainOptions options = {.threads = threads};
+  pbTrainResult result;
+  Ending e;
+  good(ctx, pbTrain_Run(t, &options, &result));
+  assert_int_equal(result.updates, 12);
+  keep_ending(t, &result, &e);
+  pbTrain_Destroy(t);
+  return e;
+}
+
+typedef struct Stopper {
+  int calls, after;
+} Stopper;
+static int stop_after(void *user, const pbTrainNews *news) {
+  (void)news;
+  Stopper *s = user;
+  return ++s->calls >= s->after;
+}
+
+// Stopped again and again, each time in a new training, as if the process had been another.
+static Ending run_in_pieces(pbContext *ctx, int method, int threads) {
+  char text[400];
+  char file[160];
+  snprintf(file, sizeof file, "%s", path_of("run.state"));
+  unlink(file);
+  Ending e = {0};
+  for (int piece = 1; piece < 100; piece++) {
+    pbTrain *t = load(ctx, settings_of(text, sizeof text, method), EPISODE);
+    Stopper stopper = {0, 1 << 20};
+    pbTrainOptions options = {
+        .threads = threads, .state_file = file, .resume = true, .progress = stop_after, .user = &stopper, .updates = 2 * piece};
+    pbTrainResult result;
+    good(ctx, pbTrain_Run(t, &options, &result));
+    bool whole = result.updates == 12;
+    if (whole) keep_ending(t, &result, &e);
+    pbTrain_Destroy(t);
+    if (whole) return e;
+  }
+  fail();
+  return e;
+}
+
+static void assert_same(const Ending *a, const Ending *b) {
+  assert_memory_equal(a->theta, b->theta, a->count * sizeof(double));
+  assert_memory_equal(a->rows, b->rows, sizeof a->rows);
+}
+
+static void test_same_bits(void **state) {
+  for (int method = 0; method < METHODS; method++) {
+    Ending one = run(*state, method, 1), two = run(*state, method, 2), pieces = run_in_pieces(*state, method, 2);
+    assert_same(&one, &two);
+    assert_same(&one, &pieces);
+    assert_true(one.rows[11].steps > one.rows[10].steps && isfinite(one.rows[11].score));
+
+    // something was learned, or tried: the last policy is not the first
+    pbTrain *t = load(*state, methods[0], EPISODE);
+    assert_true(memcmp(one.theta + one.count / 2, pbModel_DefaultParams(pbTrain_Model(t)), one.count / 2 * sizeof(double)) != 0);
+    pbTrain_Destroy(t);
+    free(one.theta);
+    free(two.theta);
+    free(pieces.theta);
+  }
+}
+
+// An interruption in the middle of an update loses that update alone.
+static void test_interrupted(void **state) {
+  char text[400];
+  char file[160];
+  snprintf(file, sizeof file, "%s", path_of("stop.state"));
+  Ending whole = run(*state, 1, 2), e = {0};
+  for (int piece = 0; piece < 400 && !e.theta; piece++) {
+    pbTrain *t = load(*state, settings_of(text, sizeof text, 1), EPISODE);
+    Stopper stopper = {0, 2 + piece % 7};
+    pbTrainOptions options = {.threads = 2, .state_file = file, .resume = true, .progress = stop_after, .user = &stopper};
+    pbTrainResult result;
+    t->often = true;  // told at every occasion, so that it may stop anywhere
+    pbStatus status = pbTrain_Run(t, &options, &result);
+    if (status == pb_ok) keep_ending(t, &result, &e);
+    else assert_int_equal(status, pb_interrupted);
+    pbTrain_Destroy(t);
+  }
+  assert_non_null(e.theta);
+  assert_same(&whole, &e);
+  free(whole.theta);
+  free(e.theta);
+}
+
+// ---- mistakes ---------------------------------------------------------------------------------------------------------
+static void refused(pbContext *ctx, const char *text, const char *words) {
+  pbTrain *t;
+  pbStatus status = pbTrain_Load(ctx, write_file("bad.json", text), NULL, NULL, &t);
+  assert_true(status == pb_bad_input || status == pb_unsupported);
+  if (!strstr(pbContext_Error(ctx), words)) fail_msg("%s", pbContext_Error(ctx));
+  assert_null(t);
+}
+
+static void test_mistakes(void **state) {
+  static const struct {
+    const char *train, *episode, *words;
+  } cases[] = {
+      {"\"updates\": 3", "", "train: \"method\" is missing"},
+      {"\"method\": \"shak\"", "", "train.method: expected bptt, shac, ppo, es or sep-cma, found 'shak', did you mean 'shac'?"},
+      {"\"method\": \"shac\", \"world\": 3", "", "train: unknown key 'world', did you mean 'worlds'?"},
+      {"\"method\": \"bptt\", \"critic\": {}", "", "train.critic: method \"bptt\" has none"},
+      {"\"method\": \"shac\", \"critic\": {\"layers\": [{\"dense\": 2}]}", "", "train.critic.layers: a critic has one output"},
+      {"\"method\": \"shac\", \"worlds\": 0", "", "train.worlds: expected a whole number from 1"},
+      {"\"method\": \"ppo\", \"noise\": 0", "", "train.noise: ppo learns from the noise alone"},
+      {"\"method\": \"shac\"", "\"seconds\": 0", "episode.seconds: expected a positive number"},
+      {"\"method\": \"shac\"", "\"spread\": {\"qpos\": -1}", "episode.spread: expected numbers from 0 on"},
+      {"\"method\": \"shac\"", "\"done\": [{\"control\": true, \"target\": 0}]", "episode.done: \"control\" is what is given"},
+  };
+  char text[6000];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    refused(*state, task_text(text, sizeof text, cases[i].train, cases[i].episode), cases[i].words);
+
+  refused(*state, "{\"model\": \"" PENDULUM "\", \"loss\": " LOSS ", \"train\": {\"method\": \"shac\"}}",
+          "\"policy\" is missing");
+  refused(*state, "{\"model\": \"" PENDULUM "\", \"policy\": " POLICY ", \"loss\": " LOSS "}", "\"train\" is missing");
+  refused(*state, "{\"model\": \"" PENDULUM "\", \"policy\": " POLICY ", \"train\": {\"method\": \"shac\"}}",
+          "\"loss\" is missing");
+}
+
+// A loss that is never finite is told, with the update and the reason; another task's state is refused.
+static void test_runs_that_cannot_be(void **state) {
+  char text[6000];
+  pbTrain *t;
+  pbTrainResult result;
+  snprintf(text, sizeof text,
+           "{\"model\": \"%s\", \"policy\": %s, \"loss\": [{\"formula\": \"log(v - 1e9)\", \"inputs\": {\"v\": {\"qvel\": "
+           "\"swing\"}}, \"target\": 0, \"at\": \"all\"}], \"train\": {\"method\": \"shac\", %s}}",
+           PENDULUM, POLICY, SMALL);
+  good(*state, pbTrain_Load(*state, write_file("never.json", text), NULL, NULL, &t));
+  assert_int_equal(pbTrain_Run(t, NULL, &result), pb_not_finite);
+  if (!strstr(pbContext_Error(*state), "no world has a finite loss at update 1")) fail_msg("%s", pbContext_Error(*state));
+  pbTrain_Destroy(t);
+
+  char file[160];
+  snprintf(file, sizeof file, "%s", path_of("other.state"));
+  pbTrainOptions options = {.threads = 1, .state_file = file, .resume = true, .updates = 2};
+  t = load(*state, "\"method\": \"bptt\", " SMALL, EPISODE);
+  good(*state, pbTrain_Run(t, &options, &result));
+  pbTrain_Destroy(t);
+  t = load(*state, "\"method\": \"bptt\", \"rate\": 0.1, " SMALL, EPISODE);
+  assert_int_equal(pbTrain_Run(t, &options, &result), pb_bad_input);
+  if (!strstr(pbContext_Error(*state), "was changed")) fail_msg("%s", pbContext_Error(*state));
+  pbTrain_Destroy(t);
+}
+
+// ---- worlds that diverge ----------------------------------------------------------------------------------------------
+// A world that blows up is left out, counted and begun anew; the others learn on.
+static void test_dropped(void **state) {
+  pbTrain *t = load(*state, "\"method\": \"shac\", " SMALL, EPISODE);
+  static const pbTrainOptions none;
+  t->options = &none;
+  good(*state, pbTrain_Begin(t, 1));
+  t->states[2 * t->nx + 2] = 1e200;  // its velocity
+
+  good(*state, pbTrain_Collect(t));
+  assert_true(t->lost[2] && t->length[2] == 0 && t->dropped == 1 && t->length[1] == 4);
+  good(*state, pbTrain_Observe(t));
+  good(*state, pbTrain_Gradient(t, true));
+  for (size_t i = 0; i < t->unknowns; i++) assert_true(isfinite(t->theta_bar[t->unknown[i]]));
+  pbTrain_Advance(t);
+  assert_true(fabs(t->states[2 * t->nx + 2]) <= 1 && t->age[2] == 0);
+  pbTrain_Destroy(t);
+}
+
+int main(void) {
+  snprintf(folder, sizeof folder, "/tmp/pullback-learn-XXXXXX");
+  if (!mkdtemp(folder)) return 1;
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_gradients, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_targets, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_same_bits, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_interrupted, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_runs_that_cannot_be, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
