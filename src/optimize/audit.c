@@ -328,9 +328,11 @@ static pbStatus run_start(Audit *a, Pass *p, size_t start, size_t t, pbAuditRow 
 static const char *const row_names[pb_auditRunCount] = {"as trained", "h/2", "h/4", "tight solver", "", "other parameters"};
 static const int divides[pb_auditRunCount] = {1, 2, 4, 1, 1, 1};
 
-// A failure of the simulation counts against the answer; anything else ends the audit.
-static bool is_failure_of_run(pbStatus status) {
-  return status == pb_not_finite || status == pb_no_convergence || status == pb_singular || status == pb_capacity;
+// A failure of the simulation counts against the answer; anything else ends the audit. What is reported beside the verdict may be
+// refused as well: a method that the model does not take, parameters that are none of a body.
+static bool is_failure_of_run(const pbAuditRow *row, pbStatus status) {
+  if (status == pb_ok || status == pb_no_memory || status == pb_interrupted) return false;
+  return !row->counts || status == pb_not_finite || status == pb_no_convergence || status == pb_singular || status == pb_capacity;
 }
 
 static void note_failure(Audit *a, pbAuditRow *row, size_t start) {
@@ -385,7 +387,7 @@ static pbStatus run_pass(Audit *a, Pass *p, size_t t, pbAuditRow *row, double *d
     if (!a->good[start]) continue;
 
     pbStatus status = run_start(a, p, start, t, row, delivered);
-    if (is_failure_of_run(status)) note_failure(a, row, start);
+    if (is_failure_of_run(row, status)) note_failure(a, row, start);
     else PB_TRY(status);
   }
   return pb_ok;
@@ -439,37 +441,42 @@ static void note_torque(const Audit *a, pbAuditRow *row) {
   }
 }
 
+static pbStatus run_trajectories(Audit *a, pbAuditRun kind, pbAuditRow *row, double *delivered) {
+  PB_TRY(make_twin(a, kind));
+  row->has_ledger = !a->twin.model.deform && a->twin.model.contact.method != pb_contactImpact;
+
+  for (size_t t = 0; t < a->trajectories; t++) {
+    Pass pass;
+    pbStatus status = begin_pass(a, kind, &a->task->trajectories[t], &pass);
+    if (status == pb_ok) status = run_pass(a, &pass, t, row, delivered);
+    end_pass(a, &pass);
+    PB_TRY(status);
+  }
+
+  return pb_ok;
+}
+
 static pbStatus run_kind(Audit *a, pbAuditRun kind) {
   pbAuditRow *row = &a->report->row[kind];
+  double delivered = 0;
   *row = (pbAuditRow){.counts = kind < pb_auditMethod, .failed_start = -1};
   snprintf(row->name, sizeof row->name, kind == pb_auditMethod ? "method %.38s" : "%.38s",
            kind == pb_auditMethod ? a->o.method : row_names[kind]);
-  pbStatus status = make_twin(a, kind);
-
-  // A method that the model does not take is no fault of the answer.
-  if (status != pb_ok && kind == pb_auditMethod) {
-    snprintf(row->why, sizeof row->why, "%.280s", pbContext_Error(a->task->ctx));
-    return pb_ok;
-  }
-  PB_TRY(status);
-
-  row->has_ledger = !a->twin.model.deform && a->twin.model.contact.method != pb_contactImpact;
 
   // Sums over trajectories begin at zero.
-  double delivered = 0;
   for (size_t i = 0; i < a->starts; i++) {
     a->good[i] = true;
     a->objective[i] = 0;
   }
   memset(a->torque, 0, (size_t)(a->task->model->nu + 1) * sizeof *a->torque);
 
-  for (size_t t = 0; t < a->trajectories; t++) {
-    Pass pass;
-    status = begin_pass(a, kind, &a->task->trajectories[t], &pass);
-    if (status == pb_ok) status = run_pass(a, &pass, t, row, &delivered);
-    end_pass(a, &pass);
-    PB_TRY(status);
+  // What cannot be had at all is no fault of the answer.
+  pbStatus status = run_trajectories(a, kind, row, &delivered);
+  if (is_failure_of_run(row, status) && !row->counts) {
+    snprintf(row->why, sizeof row->why, "%.280s", pbContext_Error(a->task->ctx));
+    return pb_ok;
   }
+  PB_TRY(status);
 
   summarize(a, row, delivered);
   note_torque(a, row);
