@@ -96,7 +96,7 @@ validate-quick: build-cases
 
 build-cases: build
 	@tools/setup python
-	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_lcp
+	@cmake $(BUILD) -DPULLBACK_BENCH=ON >/dev/null && cmake --build --preset $(PRESET) -j $(JOBS) --target bench_lcp --target bench_robots
 
 bench: build
 	@tools/setup python

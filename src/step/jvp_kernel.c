@@ -14,9 +14,15 @@
 #include "step/jvp_parts.h"
 #include "step/kernels.h"
 
+// Parameters of the model itself, which is all that kernels read: those of a policy are its own, at the end.
+static size_t own_params(const pbModel *m) {
+  bool last = m->policy && m->policy->theta + m->policy->theta_size == m->ntheta;
+  return last ? m->policy->theta : m->ntheta;
+}
+
 // The handle lies at the start of the block, theta and the work behind it.
 static size_t handle_bytes(const pbModel *m) {
-  return (sizeof(pbJvp) + 63 + (m->ntheta + (size_t)m->nv) * sizeof(num) + 63) & ~(size_t)63;
+  return (sizeof(pbJvp) + 63 + (own_params(m) + (size_t)m->nv) * sizeof(num) + 63) & ~(size_t)63;
 }
 
 size_t pbJvp_Size(const pbModel *m, int contacts) {
@@ -31,7 +37,7 @@ void pbJvp_Carve(void *block, const pbModel *m, int contacts) {
   pbWork_Carve_c(&j->w, m, contacts, work);
 
   j->theta = (num *)((char *)block + ((sizeof(pbJvp) + 63) & ~(size_t)63));
-  j->couple = j->theta + m->ntheta;
+  j->couple = j->theta + own_params(m);
   PB_ASSERT((char *)(j->couple + m->nv) <= work);  // theta and couple end where the work begins
 }
 
@@ -51,7 +57,7 @@ void pbJvp_SetScale(pbJvp *j, const pbDirection *d) {
   most = largest_entry(most, d->ctrl, (size_t)m->nu);
   most = largest_entry(most, d->qfrc, (size_t)m->nv);
   most = largest_entry(most, d->xfrc, 6 * (size_t)m->nbody);
-  most = largest_entry(most, d->theta, m->ntheta);
+  most = largest_entry(most, d->theta, own_params(m));
 
   if (isfinite(most)) frexp(most, &exponent);
   if (exponent > 1000) exponent = 1000;  // both factors are normal numbers
@@ -83,12 +89,13 @@ void pbJvp_Project(num *v, int rows, int cols) {
 
 void pbJvp_LoadTheta(pbJvp *j, const double *theta, const double *direction) {
   const pbModel *m = j->w.m;
+  size_t count = own_params(m);
 
-  for (size_t i = 0; i < m->ntheta; i++) j->theta[i] = num_make(theta[i], direction ? pbJvp_StepIn(j, direction[i]) : 0);
+  for (size_t i = 0; i < count; i++) j->theta[i] = num_make(theta[i], direction ? pbJvp_StepIn(j, direction[i]) : 0);
   if (direction) {
     const pbTopology *t = j->w.t;
     for (const pbSphereRow *r = t->sphere; r < t->sphere + t->nsphere; r++) {
-      PB_ASSERT(r->at + r->size <= m->ntheta);
+      PB_ASSERT(r->at + r->size <= count);
       pbJvp_Project(j->theta + r->at, 1, r->size);
     }
   }
