@@ -61,8 +61,8 @@ static void run(const pbModel *m, pbScratch *scratch, bool hostile, bool keep, R
                                .record = records + k * tape,
                                .cached = keep ? kept + (size_t)k * room : NULL,
                                .input = &input};
-    if (pbStep_VjpCached(&step, &(pbStepCotangent){.next = bar, .observed = &observed}, scratch, &(pbStepBar){r->x_bar, NULL, r->theta_bar}) !=
-        pb_ok)
+    if (pbStep_VjpCached(&step, &(pbStepCotangent){.next = bar, .observed = &observed}, scratch,
+                         &(pbStepBar){r->x_bar, NULL, r->theta_bar}) != pb_ok)
       fail_msg("step %d: %s", k, pbScratch_Error(scratch));
     memcpy(bar, r->x_bar, sizeof bar);
   }
