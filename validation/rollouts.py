@@ -38,6 +38,6 @@ class Rollout:
         """Gradient by the controls (steps, nu) from cotangents of every velocity (steps + 1, nv); options: those of pbVjpOptions."""
         self.ctrl_bar[:] = 0
         bar = pb.RolloutBar(qvel=pb.Cotangent(pb.ptr(qvel), len(qvel), None))
-        gradient = pb.RolloutGradient(ctrl=pb.ptr(self.ctrl_bar))
-        pb.lib().pbRollout_Vjp(self.ptr, ct.byref(bar), ct.byref(pb.NATIVE.pbVjpOptions(**options)), ct.byref(gradient), None)
+        gradient, self.certificate = pb.RolloutGradient(ctrl=pb.ptr(self.ctrl_bar)), pb.NATIVE.pbCertificate()
+        pb.lib().pbRollout_Vjp(self.ptr, ct.byref(bar), ct.byref(pb.NATIVE.pbVjpOptions(**options)), ct.byref(gradient), ct.byref(self.certificate))
         return self.ctrl_bar.copy()
