@@ -31,6 +31,15 @@ UNFINISHED = PLACE / "unfinished.json"
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why. After assert: the test must
 # end at an assertion (src/base/assert.h); all others have to notice without any.
 FAULTS = [
+    ("src/policy/layer_matrix.c", ".k = some, .a_transposed = true,", ".k = some, .a_transposed = cols != rows,", "unit/test_network",
+     "networks: cotangents go back through square weights instead of their transpose"),
+    ("src/policy/layer_delay.c", "if (p.inside) by_delay[i % n] +=", "if (!p.inside) by_delay[i % n] +=", "unit/test_network", "networks: a delay has no derivative by itself"),
+    ("src/policy/layer_gru.c", "real bar = y_bar[i] + next_bar[i];", "real bar = y_bar[i];", "unit/test_network", "networks: the memory's cotangent is forgotten"),
+    ("src/policy/layer_clip.c", "l->projected && !pass->exact && (", "l->projected && (", "unit/test_network", "networks: checks of derivatives see the projected clip"),
+    ("src/policy/check.c", "&c->third, SPOILED))", "&c->third, CLEAN))", "unit/test_policy_check", "the check of policies misses those that keep state in their working memory"),
+    ("src/policy/check.c", "check_columns(c) && check_threads(c)", "check_columns(c) && check_columns(c)", "unit/test_policy_check", "the check of policies does not call from two threads"),
+    ("src/world/policy_model.c", "PB_TRY(pbPolicy_Check(m->ctx, def->decide, check_seed, &report));", "report.text[0] = 0;", "conformance/test_policy",
+     "policies become part of a model unchecked"),
     ("docs/map.md", "`src/contact/potential.c` (value and force)", "`src/solve/potential.c` (value and force)", "pytest:tests/oracle/test_docs.py::test_files_that_pages_name_exist",
      "the map of primals and derivatives names a file that is not there"),
     ("src/model/joint.h", "pbJoint_IsAngle(int type) { return type == pb_jntHinge; }", "pbJoint_IsAngle(int type) { return type == pb_jntSlide; }",

@@ -303,9 +303,48 @@ static void test_dot_products(void **state) {
   assert_true(compared > 1000);
 }
 
+// A function that does not keep its promises never becomes part of a model, and the model stays as it was.
+static pbStatus pull_nothing(const void *self, int batch, const double *param, const double *o, const double *m,
+                             const double *out_bar, const double *m_next_bar, double *o_bar, double *m_bar, double *param_bar,
+                             double *kept, int kept_stride, void *work) {
+  (void)self, (void)batch, (void)param, (void)o, (void)m, (void)out_bar, (void)m_next_bar;
+  (void)o_bar, (void)m_bar, (void)param_bar, (void)kept, (void)kept_stride, (void)work;
+  return pb_ok;
+}
+
+static void test_a_wrong_function_is_refused(void **unused) {
+  (void)unused;
+  pbContext *ctx = pbContext_Create(NULL);
+  pbModel *m;
+  assert_int_equal(pbModel_Load(ctx, "hostile/impact.xml", NULL, &m), pb_ok);
+  int nv = pbModel_Size(m, "nv");
+  size_t params = pbModel_ParamSize(m);
+  const pbObserveDef see = {.kind = pb_observeQvel};
+  const pbOutputDef out = {.kind = pb_outputForce};
+  TestBlend blend;
+  TestBlend_Begin(&blend, nv, 0, .8, .3);
+  pbPolicyDef def = {.observe = &see, .observe_count = 1, .decide = &blend.function, .output = &out, .output_count = 1};
+
+  pbPolicyFunction wrong = blend.function;
+  wrong.pull = pull_nothing;
+  def.decide = &wrong;
+  assert_int_equal(pbModel_SetPolicy(m, &def), pb_check_failed);
+  assert_non_null(strstr(pbContext_Error(ctx), "policy 'blend': "));
+  assert_true(pbModel_ParamSize(m) == params && !pbModel_PolicyInfo(m, &(pbPolicyInfo){0}));
+
+  def.decide = &blend.function;
+  def.act = &wrong;
+  assert_int_equal(pbModel_SetPolicy(m, &def), pb_check_failed);
+  def.act = NULL;
+  assert_int_equal(pbModel_SetPolicy(m, &def), pb_ok);
+  pbModel_Destroy(m);
+  pbContext_Destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_dot_products),
+      cmocka_unit_test(test_a_wrong_function_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
